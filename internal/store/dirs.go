@@ -1,0 +1,92 @@
+// Package store is the only room that knows where podrun keeps things: paths,
+// locks and durable writes.
+//
+// A pod has two directories. The one under Data is on disk and written only when
+// something must outlive a reboot; the one under Runtime is on tmpfs, so an idle
+// pod writes nothing to flash.
+package store
+
+import (
+	"fmt"
+	"os"
+	"path/filepath"
+	"strconv"
+
+	"golang.org/x/sys/unix"
+
+	"github.com/podrun/podrun/internal/report"
+)
+
+// Dirs are the two roots of everything podrun keeps.
+type Dirs struct {
+	Data    string // ~/.local/share/podrun, or /var/lib/podrun for root
+	Runtime string // $XDG_RUNTIME_DIR/podrun, or /run/podrun for root
+}
+
+// UserDirs finds the roots of the calling user by the XDG rules and makes them,
+// 0700. getenv is os.Getenv.
+func UserDirs(getenv func(string) string) (Dirs, error) {
+	d := Dirs{Data: "/var/lib/podrun", Runtime: "/run/podrun"}
+	if uid := os.Getuid(); uid != 0 {
+		data := getenv("XDG_DATA_HOME")
+		if data == "" {
+			home := getenv("HOME")
+			if home == "" {
+				return Dirs{}, report.New(report.Usage, "set HOME or XDG_DATA_HOME", "find the data directory: neither HOME nor XDG_DATA_HOME is set")
+			}
+			data = filepath.Join(home, ".local", "share")
+		}
+		run := getenv("XDG_RUNTIME_DIR")
+		if run == "" {
+			run = fallbackRuntime(uid)
+		}
+		d = Dirs{Data: filepath.Join(data, "podrun"), Runtime: filepath.Join(run, "podrun")}
+	}
+	for _, dir := range []string{d.Data, d.Runtime} {
+		if !filepath.IsAbs(dir) {
+			return Dirs{}, report.New(report.Usage, "XDG_DATA_HOME and XDG_RUNTIME_DIR must be absolute paths", "find podrun's directories: %q is not absolute", dir)
+		}
+		if err := private(dir); err != nil {
+			return Dirs{}, err
+		}
+	}
+	return d, nil
+}
+
+// fallbackRuntime serves users without a login session (su, cron, ssh without PAM).
+func fallbackRuntime(uid int) string {
+	if dir := "/run/user/" + strconv.Itoa(uid); isDir(dir) {
+		return dir
+	}
+	return "/tmp/podrun-run-" + strconv.Itoa(uid)
+}
+
+func isDir(path string) bool {
+	st, err := os.Stat(path)
+	return err == nil && st.IsDir()
+}
+
+// private makes dir and refuses one that others could write to or own: in /tmp
+// anybody may have made it first.
+func private(dir string) error {
+	if err := os.MkdirAll(dir, 0o700); err != nil {
+		return fmt.Errorf("make podrun's directory: %w", err)
+	}
+	for _, path := range []string{filepath.Dir(dir), dir} {
+		var st unix.Stat_t
+		if err := unix.Lstat(path, &st); err != nil {
+			return fmt.Errorf("look at %s: %w", path, err)
+		}
+		foreign := st.Uid != uint32(os.Geteuid()) && st.Uid != 0
+		if foreign || (path == dir && st.Mode&0o022 != 0) {
+			return report.New(report.Failure, "remove it, or set XDG_RUNTIME_DIR and XDG_DATA_HOME to directories of your own", "%s can be written by another user", path)
+		}
+	}
+	return nil
+}
+
+// Images is where the image room keeps its store.
+func (d Dirs) Images() string { return filepath.Join(d.Data, "images") }
+
+// Libexec is where the unpacked supervisor program is kept.
+func (d Dirs) Libexec() string { return filepath.Join(d.Data, "libexec") }

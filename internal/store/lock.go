@@ -1,0 +1,73 @@
+package store
+
+import (
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+
+	"golang.org/x/sys/unix"
+)
+
+// ErrLocked says that a living process holds the pod.
+var ErrLocked = errors.New("the pod is running or another podrun command is working on it")
+
+// Lock takes the pod for the caller, or fails with ErrLocked. The lock belongs to
+// the open file: it is handed to the keeper by inheritance and freed by the
+// kernel when the last process that has it is gone, however it died.
+func (p Pod) Lock() (*os.File, error) { return p.lock(unix.F_OFD_SETLK) }
+
+// WaitLock waits until nobody else holds the pod.
+func (p Pod) WaitLock() (*os.File, error) { return p.lock(unix.F_OFD_SETLKW) }
+
+// Alive says whether some process holds the pod. It asks without taking, so a
+// reader never stands in the way of a writer.
+func (p Pod) Alive() bool {
+	f, err := os.OpenFile(p.lockFile(), os.O_RDWR, 0)
+	if err != nil {
+		return false
+	}
+	defer f.Close()
+	probe := unix.Flock_t{Type: unix.F_WRLCK}
+	err = unix.FcntlFlock(f.Fd(), unix.F_OFD_GETLK, &probe)
+	return err == nil && probe.Type != unix.F_UNLCK
+}
+
+func (p Pod) lockFile() string { return filepath.Join(p.runtime, "lock") }
+
+func (p Pod) lock(cmd int) (*os.File, error) {
+	for {
+		if err := os.MkdirAll(p.runtime, 0o700); err != nil {
+			return nil, fmt.Errorf("lock pod %s: %w", p.Name, err)
+		}
+		f, err := os.OpenFile(p.lockFile(), os.O_RDWR|os.O_CREATE, 0o600)
+		if errors.Is(err, os.ErrNotExist) {
+			continue // removed in between
+		}
+		if err != nil {
+			return nil, fmt.Errorf("lock pod %s: %w", p.Name, err)
+		}
+		if err := take(f, cmd); err != nil {
+			f.Close()
+			if errors.Is(err, unix.EAGAIN) || errors.Is(err, unix.EACCES) {
+				return nil, fmt.Errorf("lock pod %s: %w", p.Name, ErrLocked)
+			}
+			return nil, fmt.Errorf("lock pod %s: %w", p.Name, err)
+		}
+		if current, err := os.Stat(p.lockFile()); err == nil {
+			if mine, err := f.Stat(); err == nil && os.SameFile(current, mine) {
+				return f, nil
+			}
+		}
+		f.Close() // the pod was removed while we waited; its name is free again
+	}
+}
+
+func take(f *os.File, cmd int) error {
+	for {
+		lock := unix.Flock_t{Type: unix.F_WRLCK}
+		if err := unix.FcntlFlock(f.Fd(), cmd, &lock); err != unix.EINTR {
+			return err
+		}
+	}
+}

@@ -1,0 +1,192 @@
+package store
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"strconv"
+
+	"github.com/podrun/podrun/pod"
+)
+
+// Pod is the place of one pod. It is a value: making one touches nothing.
+type Pod struct {
+	Namespace, Name string
+
+	data, runtime string
+}
+
+// Pod names the place of a pod. Both names have been validated as DNS names, so
+// they are safe as path elements; one that is not is a bug and panics.
+func (d Dirs) Pod(namespace, name string) Pod {
+	for _, s := range []string{namespace, name} {
+		if s == "" || s == "." || s == ".." || filepath.Base(s) != s {
+			panic(fmt.Sprintf("store: pod name %q/%q was not validated", namespace, name))
+		}
+	}
+	return Pod{
+		Namespace: namespace, Name: name,
+		data:    filepath.Join(d.Data, "pods", namespace, name),
+		runtime: filepath.Join(d.Runtime, "pods", namespace, name),
+	}
+}
+
+// Pods lists the pods there are, by namespace and name.
+func (d Dirs) Pods() ([]Pod, error) {
+	var pods []Pod
+	root := filepath.Join(d.Data, "pods")
+	spaces, err := os.ReadDir(root)
+	if err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return nil, fmt.Errorf("list pods: %w", err)
+	}
+	for _, space := range spaces {
+		names, err := os.ReadDir(filepath.Join(root, space.Name()))
+		if err != nil {
+			return nil, fmt.Errorf("list pods: %w", err)
+		}
+		for _, name := range names {
+			pods = append(pods, d.Pod(space.Name(), name.Name()))
+		}
+	}
+	return pods, nil
+}
+
+// DataDir holds what may be large: volumes, writable layers, logs.
+func (p Pod) DataDir() string { return p.data }
+
+// RuntimeDir is on tmpfs and holds what need not outlive a reboot.
+func (p Pod) RuntimeDir() string { return p.runtime }
+
+// VolumesDir holds the pod's emptyDir volumes on disk.
+func (p Pod) VolumesDir() string { return filepath.Join(p.data, "volumes") }
+
+// RootfsDir holds the writable layers of the pod's containers.
+func (p Pod) RootfsDir() string { return filepath.Join(p.data, "rootfs") }
+
+// LibcontainerDir is libcontainer's state root of this pod.
+func (p Pod) LibcontainerDir() string { return filepath.Join(p.runtime, "libcontainer") }
+
+// LogFile is the log of one instance of a container, in CRI format.
+func (p Pod) LogFile(container string, attempt int) string {
+	return filepath.Join(p.LogDir(container), strconv.Itoa(attempt)+".log")
+}
+
+// LogDir holds the logs of all instances of a container.
+func (p Pod) LogDir(container string) string { return filepath.Join(p.data, "logs", container) }
+
+// SupervisorLog is what the supervisor itself has to say when it fails.
+func (p Pod) SupervisorLog() string { return filepath.Join(p.runtime, "supervisor.log") }
+
+// Exists says whether the pod has been created and not been removed.
+func (p Pod) Exists() bool {
+	_, err := os.Stat(filepath.Join(p.data, planFile))
+	return err == nil
+}
+
+const (
+	planFile     = "plan.json"
+	manifestFile = "manifest.json"
+	statusFile   = "status.json" // in the runtime directory while the pod lives, in the data directory after
+)
+
+// Create makes the pod's directories with its Plan and its manifest (a v1.Pod as
+// JSON, opaque here). The pod must be locked and must not exist. The plan is
+// written last, durably: a pod without one does not exist.
+func (p Pod) Create(plan *pod.Plan, manifest []byte) error {
+	for _, dir := range []string{p.data, p.runtime, p.VolumesDir(), p.RootfsDir(), p.LibcontainerDir()} {
+		if err := os.MkdirAll(dir, 0o700); err != nil {
+			return fmt.Errorf("create pod directory: %w", err)
+		}
+	}
+	if err := WriteFile(filepath.Join(p.data, manifestFile), manifest); err != nil {
+		return fmt.Errorf("save manifest: %w", err)
+	}
+	b, err := json.Marshal(plan)
+	if err != nil {
+		return fmt.Errorf("encode plan: %w", err)
+	}
+	if err := WriteFile(filepath.Join(p.data, planFile), b); err != nil {
+		return fmt.Errorf("save plan: %w", err)
+	}
+	return nil
+}
+
+// Plan reads the pod's Plan.
+func (p Pod) Plan() (*pod.Plan, error) {
+	var plan pod.Plan
+	if err := readJSON(filepath.Join(p.data, planFile), &plan); err != nil {
+		return nil, fmt.Errorf("read plan of pod %s: %w", p.Name, err)
+	}
+	if plan.Version > pod.PlanVersion {
+		return nil, fmt.Errorf("read plan of pod %s: version %d was written by a newer podrun", p.Name, plan.Version)
+	}
+	return &plan, nil
+}
+
+// Manifest reads the v1.Pod the pod was made from, as JSON.
+func (p Pod) Manifest() ([]byte, error) {
+	b, err := os.ReadFile(filepath.Join(p.data, manifestFile))
+	if err != nil {
+		return nil, fmt.Errorf("read manifest of pod %s: %w", p.Name, err)
+	}
+	return b, nil
+}
+
+// WriteStatus publishes the status: to tmpfs while the pod lives, and durably to
+// disk once its phase is terminal.
+func (p Pod) WriteStatus(st *pod.Status) error {
+	b, err := json.Marshal(st)
+	if err != nil {
+		return fmt.Errorf("encode status: %w", err)
+	}
+	if err := WriteVolatile(filepath.Join(p.runtime, statusFile), b); err != nil {
+		return fmt.Errorf("save status: %w", err)
+	}
+	if st.Phase.Terminal() {
+		if err := WriteFile(filepath.Join(p.data, statusFile), b); err != nil {
+			return fmt.Errorf("save final status: %w", err)
+		}
+	}
+	return nil
+}
+
+// Status reads the last published status, which may be that of a supervisor that
+// is gone: see Alive. A pod that never got so far gives fs.ErrNotExist.
+func (p Pod) Status() (*pod.Status, error) {
+	var st pod.Status
+	err := readJSON(filepath.Join(p.runtime, statusFile), &st)
+	if errors.Is(err, fs.ErrNotExist) {
+		err = readJSON(filepath.Join(p.data, statusFile), &st)
+	}
+	if err != nil {
+		return nil, fmt.Errorf("read status of pod %s: %w", p.Name, err)
+	}
+	return &st, nil
+}
+
+// Remove deletes both directories. The pod must be locked. Files that belong to
+// the user's subordinate ids must be gone already.
+func (p Pod) Remove() error {
+	// The plan first: a removal that is cut off leaves no half pod to be listed as whole.
+	if err := os.Remove(filepath.Join(p.data, planFile)); err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return fmt.Errorf("remove pod %s: %w", p.Name, err)
+	}
+	for _, dir := range []string{p.data, p.runtime} {
+		if err := os.RemoveAll(dir); err != nil {
+			return fmt.Errorf("remove pod %s: %w", p.Name, err)
+		}
+		os.Remove(filepath.Dir(dir)) // the namespace's directory, if this was its last pod
+	}
+	return nil
+}
+
+func readJSON(path string, v any) error {
+	b, err := os.ReadFile(path)
+	if err != nil {
+		return err
+	}
+	return json.Unmarshal(b, v)
+}

@@ -1,0 +1,68 @@
+// Package wire defines what the commands and a pod's supervisor say to each
+// other over the pod's control socket, and the names of inherited descriptors.
+//
+// One connection carries one Request, as a line of JSON, with the descriptors it
+// needs attached (SCM_RIGHTS); then lines of JSON in both directions: Frames from
+// the supervisor, Controls from the client. The connection's end ends the request.
+package wire
+
+import "github.com/podrun/podrun/pod"
+
+// Verb names a request.
+type Verb string
+
+const (
+	Stop  Verb = "stop"  // stop the pod; Frames: none until the pod has ended, then EOF
+	Exec  Verb = "exec"  // run a process in a container; descriptors: stdin, stdout, stderr (pipes)
+	Watch Verb = "watch" // a Frame with Status now and at every change, until the pod has ended
+)
+
+// Request is the first line of a connection.
+type Request struct {
+	Verb Verb         `json:"verb"`
+	Stop *StopRequest `json:"stop,omitempty"`
+	Exec *ExecRequest `json:"exec,omitempty"`
+}
+
+// StopRequest asks for the end of the pod. A later one may only shorten the grace.
+type StopRequest struct {
+	GraceSeconds *int64 `json:"graceSeconds,omitempty"` // nil: the pod's own
+}
+
+// ExecRequest runs Args in a container. Without TTY three pipe descriptors come
+// with the request (stdin, stdout, stderr); with TTY none do, and the first Frame
+// brings the terminal's master.
+type ExecRequest struct {
+	Container string   `json:"container"`
+	Args      []string `json:"args"`
+	Env       []string `json:"env,omitempty"` // added to the container's
+	Cwd       string   `json:"cwd,omitempty"`
+	TTY       bool     `json:"tty,omitempty"`
+	Term      string   `json:"term,omitempty"` // the client's TERM, with TTY
+	Rows      uint16   `json:"rows,omitempty"`
+	Cols      uint16   `json:"cols,omitempty"`
+}
+
+// Frame is one line from the supervisor; exactly one field is set.
+type Frame struct {
+	Status  *pod.Status `json:"status,omitempty"`
+	Started bool        `json:"started,omitempty"` // exec: the process runs; with TTY the master is attached
+	Exit    *int        `json:"exit,omitempty"`    // exec: its exit code, 128+n for a signal
+	Error   *Error      `json:"error,omitempty"`   // the request failed; nothing follows
+}
+
+// Control is one line from the client while an exec runs. A client that goes
+// away kills what it started.
+type Control struct {
+	Rows   uint16 `json:"rows,omitempty"` // with Cols: the terminal's new size
+	Cols   uint16 `json:"cols,omitempty"`
+	Signal int    `json:"signal,omitempty"`
+}
+
+// Error is a failed request. Code is the exit code the client ends with:
+// 125 podrun's own failure, 126 not executable, 127 not found.
+type Error struct {
+	Message string `json:"message"`
+	Hint    string `json:"hint,omitempty"`
+	Code    int    `json:"code"`
+}

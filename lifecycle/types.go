@@ -1,0 +1,73 @@
+// Package lifecycle decides what happens to a pod next, as the kubelet would.
+//
+// It is pure: it knows no process, file or clock. The runner folds what it saw
+// into an Observed, asks Decide, carries the actions out and folds their results.
+package lifecycle
+
+import (
+	"time"
+)
+
+// Now is one reading of the two clocks. Boot (CLOCK_BOOTTIME) drives every
+// delay, because boards have no clock of their own and wall clocks jump; Wall is
+// only shown to people.
+type Now struct {
+	Boot time.Duration `json:"boot"`
+	Wall time.Time     `json:"wall"`
+}
+
+// EventKind says what happened.
+type EventKind string
+
+const (
+	Issued       EventKind = "issued"       // the runner is about to carry Action out
+	SandboxReady EventKind = "sandboxReady" // namespaces, volumes and the pod cgroup exist
+	SandboxLost  EventKind = "sandboxLost"  // it could not be made, or died: Message
+	SandboxGone  EventKind = "sandboxGone"  // removed, as asked
+	Started      EventKind = "started"      // the container's process runs: ContainerID
+	StartFailed  EventKind = "startFailed"  // it never ran: Reason, Message, ExitCode
+	Exited       EventKind = "exited"       // its process ended: ExitCode or Signal, OOMKilled, Message
+	StopAsked    EventKind = "stopAsked"    // the user wants the pod gone: GraceSeconds or nil for the Plan's
+)
+
+// Event is a fact, with the time it was seen. Events are the only input of
+// Observed; a journal of them replays as a test.
+type Event struct {
+	At           Now       `json:"at"`
+	Kind         EventKind `json:"kind"`
+	Action       *Action   `json:"action,omitempty"`
+	Container    string    `json:"container,omitempty"`
+	Attempt      int       `json:"attempt,omitempty"` // the container's restart count
+	ContainerID  string    `json:"containerID,omitempty"`
+	ExitCode     int       `json:"exitCode,omitempty"`
+	Signal       int       `json:"signal,omitempty"` // then ExitCode is 128+Signal
+	OOMKilled    bool      `json:"oomKilled,omitempty"`
+	Reason       string    `json:"reason,omitempty"`
+	Message      string    `json:"message,omitempty"`
+	GraceSeconds *int64    `json:"graceSeconds,omitempty"`
+}
+
+// ActionKind says what is to be done.
+type ActionKind string
+
+const (
+	CreateSandbox  ActionKind = "createSandbox"  // → SandboxReady | SandboxLost
+	StartContainer ActionKind = "startContainer" // → Started, later Exited | StartFailed
+	StopContainer  ActionKind = "stopContainer"  // send the container's stop signal → Exited, in time
+	KillContainer  ActionKind = "killContainer"  // SIGKILL → Exited
+	RemoveSandbox  ActionKind = "removeSandbox"  // → SandboxGone
+)
+
+// Action is an order to the runner. Attempt is the container's restart count.
+type Action struct {
+	Kind      ActionKind `json:"kind"`
+	Container string     `json:"container,omitempty"`
+	Attempt   int        `json:"attempt,omitempty"`
+}
+
+// Decision is the answer of Decide.
+type Decision struct {
+	Actions []Action
+	Wake    time.Duration // decide again at this Boot time at the latest; 0: only on an event
+	Done    bool          // nothing is left to do, ever: the runner may end
+}

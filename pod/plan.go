@@ -1,0 +1,128 @@
+// Package pod holds the values that the two halves of podrun exchange: the
+// Plan (what a pod is to be) and the Status (what has become of it).
+//
+// It imports only the standard library and touches nothing outside memory.
+package pod
+
+// PlanVersion is written into every Plan; a reader refuses a newer one.
+const PlanVersion = 1
+
+// Plan is one pod with everything decided: no defaulting, no look-up and no
+// Kubernetes type is left for the supervisor. It is built by manifest.Build and
+// stored as plan.json.
+type Plan struct {
+	Version   int    `json:"version"`
+	Namespace string `json:"namespace"`
+	Name      string `json:"name"`
+	UID       string `json:"uid"`
+
+	Hostname              string        `json:"hostname"`
+	RestartPolicy         RestartPolicy `json:"restartPolicy"`
+	GraceSeconds          int64         `json:"graceSeconds"`                    // terminationGracePeriodSeconds
+	ActiveDeadlineSeconds int64         `json:"activeDeadlineSeconds,omitempty"` // 0: none
+	ShareProcessNamespace bool          `json:"shareProcessNamespace,omitempty"`
+	QOSClass              string        `json:"qosClass"`
+
+	// Resources are the effective ones of the whole pod: they size the pod cgroup.
+	Resources     Resources         `json:"resources"`
+	RequireLimits bool              `json:"requireLimits,omitempty"`
+	Sysctls       map[string]string `json:"sysctls,omitempty"`
+
+	Volumes        []Volume    `json:"volumes,omitempty"`
+	InitContainers []Container `json:"initContainers,omitempty"` // in start order
+	Containers     []Container `json:"containers"`
+}
+
+// RestartPolicy is the kubelet's: Always, OnFailure or Never.
+type RestartPolicy string
+
+const (
+	RestartAlways    RestartPolicy = "Always"
+	RestartOnFailure RestartPolicy = "OnFailure"
+	RestartNever     RestartPolicy = "Never"
+)
+
+// Container is one container of a Plan, init, sidecar or app.
+type Container struct {
+	Name    string   `json:"name"`
+	Image   string   `json:"image"`             // as the manifest spells it
+	ImageID string   `json:"imageID"`           // sha256:<hex> of the image's config
+	Layers  []string `json:"layers"`            // absolute directories of the unpacked layers, lowest first
+	Sidecar bool     `json:"sidecar,omitempty"` // an init container with restartPolicy Always (KEP-753)
+
+	Args []string `json:"args"` // the whole argv; Args[0] is looked up in the container's PATH
+	Env  []string `json:"env"`  // KEY=value, final
+	Cwd  string   `json:"cwd"`
+
+	// User is the image's spelling ("", "nginx", "1000:1000") or the manifest's
+	// numbers ("1000", "1000:1000"). Names are resolved in the container's own
+	// passwd and group files when it is created.
+	User               string   `json:"user,omitempty"`
+	SupplementalGroups []uint32 `json:"supplementalGroups,omitempty"`
+	NonRoot            bool     `json:"nonRoot,omitempty"` // refuse to start as uid 0
+
+	StopSignal        string   `json:"stopSignal,omitempty"` // "SIGTERM" when empty
+	ReadOnlyRoot      bool     `json:"readOnlyRoot,omitempty"`
+	NoNewPrivileges   bool     `json:"noNewPrivileges,omitempty"`
+	Capabilities      []string `json:"capabilities,omitempty"`      // CAP_… of a process with uid 0
+	SeccompUnconfined bool     `json:"seccompUnconfined,omitempty"` // otherwise the runtime's default profile
+
+	Mounts      []Mount   `json:"mounts,omitempty"` // parents before children
+	Resources   Resources `json:"resources"`
+	OOMScoreAdj int       `json:"oomScoreAdj"`
+
+	TerminationMessagePath string                   `json:"terminationMessagePath"`
+	TerminationMessageFrom TerminationMessagePolicy `json:"terminationMessageFrom"`
+}
+
+// TerminationMessagePolicy is the kubelet's: File or FallbackToLogsOnError.
+type TerminationMessagePolicy string
+
+const (
+	MessageFile           TerminationMessagePolicy = "File"
+	MessageFallbackToLogs TerminationMessagePolicy = "FallbackToLogsOnError"
+)
+
+// Resources in base units. Zero means "not set" for every field.
+type Resources struct {
+	CPURequest    int64 `json:"cpuRequest,omitempty"`    // millicores
+	CPULimit      int64 `json:"cpuLimit,omitempty"`      // millicores
+	MemoryRequest int64 `json:"memoryRequest,omitempty"` // bytes
+	MemoryLimit   int64 `json:"memoryLimit,omitempty"`   // bytes
+}
+
+// Limited says whether any limit is set.
+func (r Resources) Limited() bool { return r.CPULimit > 0 || r.MemoryLimit > 0 }
+
+// Volume is one volume of the pod. Its kind decides which fields are read.
+type Volume struct {
+	Name      string     `json:"name"`
+	Kind      VolumeKind `json:"kind"`
+	SizeLimit int64      `json:"sizeLimit,omitempty"` // bytes; a tmpfs's size
+}
+
+// VolumeKind names how a volume is made.
+type VolumeKind string
+
+const (
+	EmptyDir       VolumeKind = "emptyDir"       // a directory on disk, gone with the pod
+	EmptyDirMemory VolumeKind = "emptyDirMemory" // one tmpfs shared by the pod
+)
+
+// Mount puts a volume into a container.
+type Mount struct {
+	Volume   string `json:"volume"`
+	Path     string `json:"path"` // absolute, clean, inside the container
+	ReadOnly bool   `json:"readOnly,omitempty"`
+}
+
+// Image is what manifest.Build needs of an image, as the image room found it.
+type Image struct {
+	Name   string   // normalised reference, "docker.io/library/busybox:1.36"
+	ID     string   // sha256:<hex> of the config
+	Digest string   // sha256:<hex> of the manifest
+	Layers []string // absolute directories of the unpacked layers, lowest first
+
+	Entrypoint, Cmd, Env         []string
+	User, WorkingDir, StopSignal string
+}

@@ -1,0 +1,88 @@
+package pod
+
+import "time"
+
+// StatusVersion is written into every Status; a reader refuses a newer one.
+const StatusVersion = 1
+
+// Status is what podrun knows of a pod; manifest.Status renders it as a
+// Kubernetes PodStatus. It is stored as status.json.
+type Status struct {
+	Version    int         `json:"version"`
+	Phase      Phase       `json:"phase"`
+	Reason     string      `json:"reason,omitempty"`
+	Message    string      `json:"message,omitempty"`
+	StartTime  time.Time   `json:"startTime"`
+	Deleting   bool        `json:"deleting,omitempty"` // a stop was asked for
+	BootID     string      `json:"bootID,omitempty"`
+	Warnings   []string    `json:"warnings,omitempty"` // each is said once by the command that started the pod
+	Conditions []Condition `json:"conditions,omitempty"`
+
+	InitContainers []ContainerStatus `json:"initContainers,omitempty"` // in the Plan's order
+	Containers     []ContainerStatus `json:"containers"`
+}
+
+// Phase is the PodPhase of Kubernetes.
+type Phase string
+
+const (
+	Pending   Phase = "Pending"
+	Running   Phase = "Running"
+	Succeeded Phase = "Succeeded"
+	Failed    Phase = "Failed"
+	Unknown   Phase = "Unknown"
+)
+
+// Terminal says whether a pod in this phase never changes again.
+func (p Phase) Terminal() bool { return p == Succeeded || p == Failed }
+
+// Condition is one PodCondition. Status is "True", "False" or "Unknown".
+type Condition struct {
+	Type           string    `json:"type"`
+	Status         string    `json:"status"`
+	Reason         string    `json:"reason,omitempty"`
+	Message        string    `json:"message,omitempty"`
+	LastTransition time.Time `json:"lastTransition"`
+}
+
+// ContainerStatus is one container's state, the state before it, and counters.
+type ContainerStatus struct {
+	Name         string `json:"name"`
+	State        State  `json:"state"`
+	LastState    State  `json:"lastState,omitzero"`
+	Ready        bool   `json:"ready"`
+	Started      bool   `json:"started"`
+	RestartCount int    `json:"restartCount"`
+	ContainerID  string `json:"containerID,omitempty"` // podrun://<id>
+	Image        string `json:"image"`
+	ImageID      string `json:"imageID"`
+}
+
+// State has at most one of its fields set; none means "waiting, not yet said why".
+type State struct {
+	Waiting    *Waiting    `json:"waiting,omitempty"`
+	Running    *RunningAt  `json:"running,omitempty"`
+	Terminated *Terminated `json:"terminated,omitempty"`
+}
+
+// Waiting carries the kubelet's reason: PodInitializing, ContainerCreating, CrashLoopBackOff, …
+type Waiting struct {
+	Reason  string `json:"reason"`
+	Message string `json:"message,omitempty"`
+}
+
+// RunningAt says since when.
+type RunningAt struct {
+	StartedAt time.Time `json:"startedAt"`
+}
+
+// Terminated carries the kubelet's reason: Completed, Error, OOMKilled, StartError, …
+type Terminated struct {
+	ExitCode    int       `json:"exitCode"`
+	Signal      int       `json:"signal,omitempty"`
+	Reason      string    `json:"reason"`
+	Message     string    `json:"message,omitempty"`
+	StartedAt   time.Time `json:"startedAt"`
+	FinishedAt  time.Time `json:"finishedAt"`
+	ContainerID string    `json:"containerID,omitempty"`
+}
