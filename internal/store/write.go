@@ -9,22 +9,33 @@ import (
 // WriteFile replaces path so that after a power cut it holds either the old or
 // the new content: temporary file, fsync, rename, fsync of the directory.
 func WriteFile(path string, data []byte) error {
-	if err := replace(path, data, true); err != nil {
+	return durable(path, data, 0o600)
+}
+
+// WriteExecutable is WriteFile for a program that nobody writes to again.
+func WriteExecutable(path string, data []byte) error { return durable(path, data, 0o555) }
+
+func durable(path string, data []byte, mode os.FileMode) error {
+	if err := replace(path, data, mode, true); err != nil {
 		return err
 	}
 	return SyncDir(filepath.Dir(path))
 }
 
 // WriteVolatile replaces path atomically for readers, without a sync: for tmpfs.
-func WriteVolatile(path string, data []byte) error { return replace(path, data, false) }
+func WriteVolatile(path string, data []byte) error {
+	return replace(path, data, 0o600, false)
+}
 
-func replace(path string, data []byte, sync bool) error {
+func replace(path string, data []byte, mode os.FileMode, sync bool) error {
 	f, err := os.CreateTemp(filepath.Dir(path), "."+filepath.Base(path)+".*")
 	if err != nil {
 		return err
 	}
 	defer os.Remove(f.Name()) // fails once renamed
-	_, err = f.Write(data)
+	if err = f.Chmod(mode); err == nil {
+		_, err = f.Write(data)
+	}
 	if err == nil && sync {
 		err = f.Sync()
 	}

@@ -1,0 +1,22 @@
+// Command back is the lean half of podrun: the supervisor of one pod and
+// libcontainer's init, without manifest, images or command line. It is built by
+// scripts/build and carried inside the podrun binary.
+package main
+
+import (
+	"os"
+	"runtime"
+
+	"github.com/podrun/podrun/internal/stage"
+	"github.com/podrun/podrun/runner"
+)
+
+// The main goroutine stays on the main thread, so that no other goroutine that
+// enters a pod's namespaces takes the thread that /proc/self speaks of.
+func init() { runtime.LockOSThread() }
+
+func main() {
+	stage.Main(runner.Stages())
+	os.Stderr.WriteString("podrun: this program is started by podrun, not by hand\n")
+	os.Exit(2)
+}

@@ -1,0 +1,54 @@
+// Package stage runs podrun's hidden stages: the program re-executed to do one
+// thing inside namespaces that a Go process cannot enter by itself.
+//
+// A stage is named by its first argument, which starts with an underscore. The
+// namespaces are entered by the C constructor of stage/userns before Go starts.
+package stage
+
+import (
+	"os"
+	"os/exec"
+	"strings"
+
+	_ "github.com/podrun/podrun/internal/stage/userns" // the constructor
+)
+
+// Main runs the stage that this process was started for and does not return, or
+// returns if it was started for none. A stage returns its exit code.
+func Main(stages map[string]func(args []string) int) {
+	if len(os.Args) < 2 {
+		return
+	}
+	if run, ok := stages[os.Args[1]]; ok {
+		os.Exit(run(os.Args[2:]))
+	}
+}
+
+// Spec names a stage and where it is to run.
+type Spec struct {
+	Name       string   // "_unpack"
+	Args       []string // its arguments
+	Userns     bool     // in a user namespace of the caller's ids (none as root) and a mount namespace
+	Net        bool     // with Userns: in an empty network namespace too
+	ExtraFiles []*os.File
+}
+
+// Command prepares a re-execution of this program as a stage. An id map that
+// cannot be had is reported by the command's Start.
+func Command(s Spec) *exec.Cmd {
+	cmd := exec.Command("/proc/self/exe", append([]string{s.Name}, s.Args...)...)
+	cmd.Args[0] = "podrun"
+	cmd.ExtraFiles = s.ExtraFiles
+	if s.Userns {
+		enter := []string{"userns"}
+		if s.Net {
+			enter = append(enter, "net")
+		}
+		env, err := enterEnv(strings.Join(enter, ","))
+		if err != nil {
+			cmd.Err = err
+		}
+		cmd.Env = append(os.Environ(), env...)
+	}
+	return cmd
+}

@@ -1,0 +1,91 @@
+package stage
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"os/exec"
+	"strings"
+	"syscall"
+
+	"github.com/podrun/podrun/internal/store"
+)
+
+// PodStart is what a pod's first process needs. The order of the descriptors is
+// that of enter.h.
+type PodStart struct {
+	Program  string // the supervisor's program: embed.Program
+	Dirs     store.Dirs
+	Pod      store.Pod
+	Hostname string
+	Lock     *os.File // held by the caller; the pod keeps it from now on
+}
+
+// StartPod starts the pod's keeper and supervisor and returns when the supervisor
+// serves the control socket. The processes are not children of the caller: they
+// live until the pod has ended.
+func StartPod(s PodStart) error {
+	log, err := os.OpenFile(s.Pod.SupervisorLog(), os.O_WRONLY|os.O_CREATE|os.O_APPEND, 0o600)
+	if err != nil {
+		return fmt.Errorf("open supervisor log: %w", err)
+	}
+	defer log.Close()
+	r, w, err := os.Pipe()
+	if err != nil {
+		return fmt.Errorf("make report pipe: %w", err)
+	}
+	defer r.Close()
+	env, err := enterEnv("pod")
+	if err != nil {
+		w.Close()
+		return err
+	}
+	cmd := exec.Command(s.Program, "_supervisor", s.Dirs.Data, s.Dirs.Runtime, s.Pod.Namespace, s.Pod.Name)
+	cmd.Args[0] = "podrun"
+	cmd.Env = append(os.Environ(), append(env, "_PODRUN_HOSTNAME="+s.Hostname)...)
+	cmd.Dir = "/"
+	cmd.Stderr = log
+	cmd.ExtraFiles = []*os.File{s.Lock, w}
+	cmd.SysProcAttr = &syscall.SysProcAttr{Setsid: true} // the terminal's Ctrl-C is not for the pod
+	err = cmd.Run()                                      // the first process ends once the keeper exists
+	w.Close()
+	said, rerr := io.ReadAll(io.LimitReader(r, 64<<10))
+	switch {
+	case len(said) > 0:
+		return fmt.Errorf("start pod %s: %s", s.Pod.Name, strings.TrimSpace(string(said)))
+	case err != nil:
+		return fmt.Errorf("start pod %s: %w", s.Pod.Name, err)
+	case rerr != nil:
+		return fmt.Errorf("read report of pod %s: %w", s.Pod.Name, rerr)
+	case !serves(s.Pod):
+		return fmt.Errorf("start pod %s: %w", s.Pod.Name, errors.New("the supervisor ended at once; see "+s.Pod.SupervisorLog()))
+	}
+	return nil
+}
+
+func serves(p store.Pod) bool {
+	c, err := p.Dial()
+	if err != nil {
+		return false
+	}
+	c.Close()
+	return true
+}
+
+// Report is the supervisor's end of the report pipe. Closing it, with or without
+// a word, lets StartPod return.
+func Report() *os.File { return os.NewFile(reportFD, "report") }
+
+// reportFD is PODRUN_REPORT_FD of userns/enter.h.
+const reportFD = 4
+
+// Pause prepares the process that is PID 1 of the PID namespace which a pod's
+// containers share. It ends with the keeper.
+func Pause() *exec.Cmd {
+	cmd := exec.Command("/proc/self/exe", "pause")
+	cmd.Args[0] = "podrun"
+	cmd.Env = []string{"_PODRUN_ENTER=pause"}
+	cmd.SysProcAttr = &syscall.SysProcAttr{Cloneflags: syscall.CLONE_NEWPID}
+	return cmd
+}

@@ -1,0 +1,145 @@
+// Namespaces are entered here, in a constructor, before the Go runtime has
+// started its threads: unshare(CLONE_NEWUSER) refuses a process with threads.
+// The caller (package stage) says what to do through the environment; nothing is
+// parsed here but numbers and paths that it has prepared.
+//
+//   _PODRUN_ENTER    userns | pod | pause, then optional ",net"
+//   _PODRUN_UIDMAP   "0 1000 1 1 100000 65536", for newuidmap and uid_map
+//   _PODRUN_GIDMAP   the same for groups
+//   _PODRUN_IDTOOLS  directory of newuidmap and newgidmap; empty: the map has one id
+//   _PODRUN_HOSTNAME pod only: the pod's hostname
+#define _GNU_SOURCE
+#include <errno.h>
+#include <fcntl.h>
+#include <sched.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mount.h>
+#include <sys/prctl.h>
+#include <sys/syscall.h>
+#include <sys/types.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "enter.h"
+
+static int report_fd = 2; // where a fatal error is told
+
+void podrun_die(const char *what) {
+	dprintf(report_fd, "%s: %s\n", what, strerror(errno));
+	_exit(125);
+}
+
+static void die_text(const char *text) {
+	dprintf(report_fd, "%s\n", text);
+	_exit(125);
+}
+
+static void put(const char *path, const char *text) {
+	int fd = open(path, O_WRONLY | O_CLOEXEC);
+	if (fd < 0 || write(fd, text, strlen(text)) != (ssize_t)strlen(text))
+		podrun_die(path);
+	close(fd);
+}
+
+// run_idtool starts newuidmap or newgidmap on target with the numbers of map.
+static pid_t run_idtool(const char *dir, const char *tool, pid_t target, const char *map) {
+	pid_t child = fork();
+	if (child != 0)
+		return child;
+	char path[4096], pid[16], words[4096], *argv[128], *save, *w;
+	int n = 0;
+	snprintf(path, sizeof path, "%s/%s", dir, tool);
+	snprintf(pid, sizeof pid, "%d", target);
+	snprintf(words, sizeof words, "%s", map);
+	argv[n++] = path;
+	argv[n++] = pid;
+	for (w = strtok_r(words, " ", &save); w && n < 127; w = strtok_r(NULL, " ", &save))
+		argv[n++] = w;
+	argv[n] = NULL;
+	dup2(report_fd, 2);
+	execv(path, argv);
+	dprintf(2, "run %s: %s\n", path, strerror(errno));
+	_exit(127);
+}
+
+static int ended_well(pid_t pid) {
+	int st;
+	while (waitpid(pid, &st, 0) < 0)
+		if (errno != EINTR)
+			return 0;
+	return st == 0;
+}
+
+static void enter_user_namespace(const char *uidmap, const char *gidmap, const char *tools) {
+	int go[2];
+	pid_t helper = -1, me = getpid();
+	if (*tools) {
+		if (pipe2(go, O_CLOEXEC) < 0)
+			podrun_die("make pipe");
+		if ((helper = fork()) < 0)
+			podrun_die("fork");
+		if (helper == 0) { // stays outside: only there the set-id tools may write our maps
+			char c;
+			prctl(PR_SET_PDEATHSIG, SIGKILL);
+			close(go[1]);
+			if (read(go[0], &c, 1) != 1)
+				_exit(1);
+			pid_t u = run_idtool(tools, "newuidmap", me, uidmap);
+			pid_t g = run_idtool(tools, "newgidmap", me, gidmap);
+			int ok = ended_well(u);
+			_exit(!(ended_well(g) && ok));
+		}
+		close(go[0]);
+	}
+	if (unshare(CLONE_NEWUSER | CLONE_NEWNS) < 0)
+		podrun_die("make a user namespace");
+	if (*tools) {
+		if (write(go[1], "x", 1) != 1)
+			podrun_die("start newuidmap");
+		close(go[1]);
+		if (!ended_well(helper))
+			die_text("map the subordinate ids: newuidmap or newgidmap failed");
+	} else {
+		put("/proc/self/setgroups", "deny");
+		put("/proc/self/uid_map", uidmap);
+		put("/proc/self/gid_map", gidmap);
+	}
+	if (setresgid(0, 0, 0) < 0 || setresuid(0, 0, 0) < 0)
+		podrun_die("become root of the user namespace");
+}
+
+static const char *env(const char *name) {
+	const char *v = getenv(name);
+	return v ? v : "";
+}
+
+static void forget_environment(void) {
+	static const char *names[] = {"_PODRUN_ENTER", "_PODRUN_UIDMAP", "_PODRUN_GIDMAP", "_PODRUN_IDTOOLS", "_PODRUN_HOSTNAME"};
+	for (size_t i = 0; i < sizeof names / sizeof *names; i++)
+		unsetenv(names[i]);
+}
+
+__attribute__((constructor(101))) static void podrun_enter(void) {
+	const char *what = env("_PODRUN_ENTER");
+	if (!*what || getenv("_LIBCONTAINER_INITPIPE"))
+		return;
+	if (!strcmp(what, "pause"))
+		podrun_pause();
+	int pod = !strncmp(what, "pod", 3);
+	if (pod)
+		report_fd = PODRUN_REPORT_FD;
+	if (geteuid() != 0)
+		enter_user_namespace(env("_PODRUN_UIDMAP"), env("_PODRUN_GIDMAP"), env("_PODRUN_IDTOOLS"));
+	else if (unshare(CLONE_NEWNS) < 0)
+		podrun_die("make a mount namespace");
+	if (mount(NULL, "/", NULL, MS_SLAVE | MS_REC, NULL) < 0)
+		podrun_die("detach the mount namespace");
+	if (strstr(what, ",net") && unshare(CLONE_NEWNET) < 0)
+		podrun_die("make a network namespace");
+	if (pod)
+		podrun_keeper(env("_PODRUN_HOSTNAME")); // returns in the supervisor only
+	forget_environment();
+}

@@ -1,0 +1,17 @@
+// Shared by the constructor (enter.c) and the keeper (keeper.c).
+#pragma once
+
+// Descriptors that package stage hands to a pod's first process: start.go.
+#define PODRUN_LOCK_FD 3   // the pod's lock: kept by the keeper
+#define PODRUN_REPORT_FD 4 // errors of the start; closed when the supervisor serves
+
+// podrun_die tells what failed, with errno, and ends the process.
+void podrun_die(const char *what) __attribute__((noreturn));
+
+// podrun_keeper forks the keeper as PID 1 of a new PID namespace and, below it,
+// the supervisor. Only the supervisor returns.
+void podrun_keeper(const char *hostname);
+
+// podrun_pause is PID 1 of a PID namespace shared by a pod's containers: it
+// reaps orphans until it is killed.
+void podrun_pause(void) __attribute__((noreturn));
