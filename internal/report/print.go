@@ -1,0 +1,63 @@
+package report
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"strings"
+)
+
+// Print says an error, once, at the edge: "podrun: sentence" and, where there is
+// one, "hint: …". The parts of a joined error are said one after the other, and a
+// hint that several of them share is said once, after the last of them.
+func Print(w io.Writer, err error) {
+	said := map[string]bool{}
+	var hints []string
+	for _, part := range Parts(err) {
+		for i, line := range strings.Split(strings.TrimRight(part.Error(), "\n"), "\n") {
+			if i == 0 {
+				fmt.Fprintf(w, "podrun: %s\n", Escape(line))
+			} else {
+				fmt.Fprintf(w, "  %s\n", Escape(line))
+			}
+		}
+		if hint := Hint(part); hint != "" && !said[hint] {
+			said[hint] = true
+			hints = append(hints, hint)
+		}
+	}
+	for _, hint := range hints {
+		fmt.Fprintf(w, "hint: %s\n", Escape(hint))
+	}
+}
+
+// Parts takes an errors.Join apart, down to errors that are sentences. An error
+// that wraps several in one sentence is one part.
+func Parts(err error) []error {
+	joined, ok := err.(interface{ Unwrap() []error })
+	if !ok {
+		return []error{err}
+	}
+	var texts []string
+	var parts []error
+	for _, e := range joined.Unwrap() {
+		texts = append(texts, e.Error())
+		parts = append(parts, Parts(e)...)
+	}
+	if err.Error() != strings.Join(texts, "\n") {
+		return []error{err}
+	}
+	return parts
+}
+
+// ClassOf finds the outermost class in err's chain. An error without one is a
+// Failure; of a joined error's parts the first that is not a Failure decides.
+func ClassOf(err error) Class {
+	for _, part := range Parts(err) {
+		var e *Error
+		if errors.As(part, &e) && e.Class != Failure {
+			return e.Class
+		}
+	}
+	return Failure
+}
