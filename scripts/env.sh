@@ -1,0 +1,67 @@
+# Sourced by every script: where things are, which Go, and how the binaries are built.
+# shellcheck shell=bash
+set -euo pipefail
+
+top=$(cd "$(dirname "${BASH_SOURCE[0]}")/.." && pwd)
+export LC_ALL=C.UTF-8
+
+die() { echo "${0##*/}: $*" >&2; exit 1; }
+say() { echo "== $*" >&2; }
+
+# What both halves are built with. The containers_image and graphdriver tags leave
+# out C libraries, the others code that podrun never calls.
+tags=seccomp,netgo,osusergo
+tags+=,containers_image_openpgp,containers_image_storage_stub,containers_image_docker_daemon_stub
+tags+=,exclude_graphdriver_btrfs,grpcnotrace,urfave_cli_no_docs,runc_nocriu
+
+# arch prints this machine's architecture as scripts/build spells it.
+arch() {
+	case $(uname -m) in
+	x86_64) echo amd64 ;;
+	aarch64) if [ "$(getconf LONG_BIT)" = 32 ]; then echo armv7; else echo arm64; fi ;;
+	armv7* | armv8*) echo armv7 ;;
+	*) die "podrun is built for amd64, arm64 and armv7, not for $(uname -m)" ;;
+	esac
+}
+
+# at_least A B: version A is B or later.
+at_least() { [ "$(printf '%s\n%s\n' "$1" "$2" | sort -V | tail -n 1)" = "$1" ]; }
+
+go_version() { GOTOOLCHAIN=local "$1" env GOVERSION 2>/dev/null | sed 's/^go//; s/[ -].*//'; }
+
+# use_go puts a Go that is new enough for go.mod first on PATH. Where there is only
+# an older one (Debian's), it fetches the wanted toolchain through the module proxy.
+use_go() {
+	local want have go any='' dir
+	want=$(awk '$1 == "go" { print $2 }' "$top/go.mod")
+	for go in /usr/local/go/bin/go "$(command -v go || true)" /usr/lib/go-*/bin/go; do
+		[ -x "$go" ] || continue
+		have=$(go_version "$go")
+		[ -n "$have" ] || continue
+		any=$go
+		if at_least "$have" "$want"; then
+			PATH=$(dirname "$go"):$PATH
+			export PATH GOTOOLCHAIN=local
+			return
+		fi
+	done
+	[ -n "$any" ] || die "there is no Go here: run scripts/deps, or install Go $want or later in /usr/local/go"
+	say "Go $have is older than $want: fetching Go $want through the module proxy"
+	# Asked for as a module, which Go before 1.21 can do too; from outside the
+	# checkout, whose go.mod an old Go cannot read.
+	dir=$(cd / && GOTOOLCHAIN=local GOFLAGS=-mod=mod "$any" mod download -json \
+		"golang.org/toolchain@v0.0.1-go$want.linux-$("$any" env GOARCH)" | sed -n 's/.*"Dir": "\(.*\)".*/\1/p')
+	[ -x "$dir/bin" ] || die "Go $want could not be fetched for $(uname -m): install Go $want or later in /usr/local/go"
+	chmod +x "$dir"/bin/* && find "$dir/pkg/tool" -type f -exec chmod +x {} +
+	PATH=$dir/bin:$PATH
+	export PATH GOROOT=$dir GOTOOLCHAIN=local
+}
+
+# go_env is use_go with the tags for everything that follows.
+go_env() {
+	use_go
+	# -trimpath everywhere, so that tests and binaries share one build cache.
+	export GOFLAGS="-trimpath -tags=$tags" CGO_ENABLED=1
+	# A checkout that belongs to somebody else has no version to stamp.
+	git -C "$top" rev-parse HEAD >/dev/null 2>&1 || GOFLAGS+=' -buildvcs=false'
+}
