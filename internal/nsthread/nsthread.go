@@ -1,0 +1,58 @@
+// Package nsthread runs a function on a thread of its own inside other
+// namespaces, and throws the thread away.
+//
+// A Go goroutine that changes its thread's namespaces and goes back cannot be
+// trusted to arrive: leaving a namespace of the user may be allowed while
+// re-entering the host's is not (no CAP_SYS_ADMIN over it), and the thread would
+// return to Go's pool in the wrong place. A locked thread whose goroutine ends
+// is destroyed instead.
+package nsthread
+
+import (
+	"fmt"
+	"runtime"
+
+	"golang.org/x/sys/unix"
+)
+
+// Do runs f on a new thread that has joined the namespaces of the given files
+// (as /proc/1/ns/net; of any kind but user, mount and pid) and waits for it.
+// f must not start goroutines that rely on being there.
+func Do(f func() error, nsFiles ...string) error {
+	return discard(func() error {
+		for _, file := range nsFiles {
+			if err := enter(file); err != nil {
+				return err
+			}
+		}
+		return f()
+	})
+}
+
+func enter(file string) error {
+	fd, err := unix.Open(file, unix.O_RDONLY|unix.O_CLOEXEC, 0)
+	if err != nil {
+		return fmt.Errorf("open namespace %s: %w", file, err)
+	}
+	defer unix.Close(fd)
+	if err := unix.Setns(fd, 0); err != nil {
+		return fmt.Errorf("join namespace %s: %w", file, err)
+	}
+	return nil
+}
+
+// discard runs f on a thread that is not the main one and ends with it. The main
+// thread cannot end before the process, and /proc/self is the main thread's view.
+func discard(f func() error) error {
+	done := make(chan error, 1)
+	go func() {
+		runtime.LockOSThread() // never unlocked: the thread ends with the goroutine
+		if unix.Gettid() == unix.Getpid() {
+			done <- discard(f) // on another thread, since this one is held
+			runtime.UnlockOSThread()
+			return
+		}
+		done <- f()
+	}()
+	return <-done
+}

@@ -1,0 +1,43 @@
+// Package undo takes back, in reverse order, what a multi-step action has done
+// when a later step fails. The habit is: push the undo right after the do,
+// release on success.
+package undo
+
+import (
+	"errors"
+	"fmt"
+)
+
+// Stack is a list of undos. The zero value is ready. It is for one goroutine.
+type Stack struct {
+	steps []step
+}
+
+type step struct {
+	what string
+	undo func() error
+}
+
+// Push records how to take back what was just done. what completes the error
+// "undo: ...", as in "unmount /run/x".
+func (s *Stack) Push(what string, undo func() error) {
+	s.steps = append(s.steps, step{what, undo})
+}
+
+// Undo runs every undo, the last pushed first, whether or not others fail, and
+// joins their errors. The stack is empty afterwards, so a deferred Undo after
+// Release does nothing.
+func (s *Stack) Undo() error {
+	var errs []error
+	for len(s.steps) > 0 {
+		last := s.steps[len(s.steps)-1]
+		s.steps = s.steps[:len(s.steps)-1]
+		if err := last.undo(); err != nil {
+			errs = append(errs, fmt.Errorf("undo: %s: %w", last.what, err))
+		}
+	}
+	return errors.Join(errs...)
+}
+
+// Release forgets the undos: what was done stays.
+func (s *Stack) Release() { s.steps = nil }

@@ -1,0 +1,57 @@
+package volumes
+
+import (
+	"errors"
+	"fmt"
+	"io"
+
+	pathrs "github.com/cyphar/filepath-securejoin/pathrs-lite"
+	"golang.org/x/sys/unix"
+)
+
+// ErrTooLarge says that a file is larger than the caller's bound.
+var ErrTooLarge = errors.New("file is too large")
+
+// ReadFileIn reads a regular file of at most max bytes below root. Every symbolic
+// link, absolute ones too, is followed as if root were "/", so the path of an
+// image's choice never leaves it; what is not a regular file (a pipe, /dev/zero)
+// is refused before it is opened. A missing file gives fs.ErrNotExist, a larger
+// one ErrTooLarge.
+func ReadFileIn(root, path string, max int64) ([]byte, error) {
+	b, err := readFileIn(root, path, max)
+	if err != nil {
+		return nil, fmt.Errorf("read %s in the root file system: %w", path, err)
+	}
+	return b, nil
+}
+
+func readFileIn(root, path string, max int64) ([]byte, error) {
+	handle, err := pathrs.OpenInRoot(root, path) // O_PATH: nothing is opened yet
+	if err != nil {
+		return nil, err
+	}
+	defer handle.Close()
+	st, err := handle.Stat()
+	if err != nil {
+		return nil, err
+	}
+	if !st.Mode().IsRegular() {
+		return nil, fmt.Errorf("not a regular file but %s", st.Mode().Type())
+	}
+	if st.Size() > max {
+		return nil, fmt.Errorf("%w: %d bytes, at most %d are read", ErrTooLarge, st.Size(), max)
+	}
+	f, err := pathrs.Reopen(handle, unix.O_RDONLY|unix.O_NONBLOCK|unix.O_CLOEXEC)
+	if err != nil {
+		return nil, err
+	}
+	defer f.Close()
+	b, err := io.ReadAll(io.LimitReader(f, max+1))
+	if err != nil {
+		return nil, err
+	}
+	if int64(len(b)) > max {
+		return nil, fmt.Errorf("%w: it grew beyond %d bytes", ErrTooLarge, max)
+	}
+	return b, nil
+}

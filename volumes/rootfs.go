@@ -1,0 +1,145 @@
+package volumes
+
+import (
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+
+	"golang.org/x/sys/unix"
+
+	"github.com/podrun/podrun/internal/undo"
+)
+
+// What MountRootfs makes inside its directory.
+const (
+	upperDir  = "upper"  // what the container writes
+	workDir   = "work"   // overlayfs' own
+	emptyDir  = "empty"  // the lowest layer of a read-only root: overlayfs wants two
+	mergedDir = "merged" // the mount
+)
+
+// MountRootfs mounts an overlay of layers (absolute directories, lowest first)
+// with a writable layer of its own and returns the path of the merged tree. dir
+// is made if missing and belongs to the root file system alone; what a killed
+// run left in it is removed. With readOnly there is no writable layer, and not
+// even a missing mount target can be made.
+//
+// Layers carry overlayfs' marks as user.overlay.* (userxattr), inside a user
+// namespace and outside alike, so a layer is unpacked in one way. Device files
+// are inert (nodev): a container's devices are bind mounts in its /dev.
+func MountRootfs(dir string, layers []string, readOnly bool) (root string, err error) {
+	if err := UnmountRootfs(dir); err != nil {
+		return "", fmt.Errorf("clear root file system %s: %w", dir, err)
+	}
+	var u undo.Stack
+	defer func() { err = errors.Join(err, u.Undo()) }()
+
+	u.Push("remove "+dir, func() error { return RemoveTree(dir) })
+	for _, sub := range []string{upperDir, workDir, emptyDir, mergedDir} {
+		// 0755: a container's own user enters through it; dir's parents keep others out.
+		if err := os.MkdirAll(filepath.Join(dir, sub), 0o755); err != nil {
+			return "", fmt.Errorf("make root file system: %w", err)
+		}
+	}
+	if err := os.Chmod(filepath.Join(dir, upperDir), 0o755); err != nil { // "/" whatever the umask
+		return "", fmt.Errorf("make root file system: %w", err)
+	}
+	if err := mountOverlay(dir, layers, readOnly); err != nil {
+		return "", err
+	}
+	u.Release()
+	return filepath.Join(dir, mergedDir), nil
+}
+
+// mountOverlay names every directory by a descriptor, /proc/self/fd/N, since the
+// options of a mount share 4096 bytes and no path needs escaping that way.
+func mountOverlay(dir string, layers []string, readOnly bool) error {
+	var fds fdList
+	defer fds.close()
+
+	lower, err := fds.layers(layers)
+	if err != nil {
+		return err
+	}
+	if readOnly || len(lower) == 0 {
+		empty, err := fds.open(filepath.Join(dir, emptyDir))
+		if err != nil {
+			return fmt.Errorf("open empty layer: %w", err)
+		}
+		lower = append(lower, empty)
+	}
+	options := []string{"userxattr", "lowerdir=" + strings.Join(lower, ":")}
+	flags := uintptr(unix.MS_NODEV)
+	if readOnly {
+		flags |= unix.MS_RDONLY
+	} else {
+		upper, err := fds.open(filepath.Join(dir, upperDir))
+		if err != nil {
+			return fmt.Errorf("open writable layer: %w", err)
+		}
+		work, err := fds.open(filepath.Join(dir, workDir))
+		if err != nil {
+			return fmt.Errorf("open overlay work directory: %w", err)
+		}
+		// volatile: the writable layer dies with the container, so nothing is synced.
+		options = append(options, "upperdir="+upper, "workdir="+work, "volatile")
+	}
+	if err := unix.Mount("overlay", filepath.Join(dir, mergedDir), "overlay", flags, strings.Join(options, ",")); err != nil {
+		return explainOverlay(dir, fmt.Errorf("mount overlay of %d layers on %s: %w", len(layers), filepath.Join(dir, mergedDir), err))
+	}
+	return nil
+}
+
+// fdList holds directories open, by O_PATH descriptors, until a mount is made.
+type fdList []int
+
+func (l *fdList) open(path string) (string, error) {
+	fd, err := unix.Open(path, unix.O_PATH|unix.O_DIRECTORY|unix.O_CLOEXEC, 0)
+	if err != nil {
+		return "", err
+	}
+	*l = append(*l, fd)
+	return fmt.Sprintf("/proc/self/fd/%d", fd), nil
+}
+
+// layers opens the layers and gives them in overlayfs' order, topmost first. The
+// kernel refuses a directory that occurs twice (ELOOP), and images do repeat
+// layers: an empty one mostly. Of equal layers only the topmost can be seen.
+func (l *fdList) layers(paths []string) ([]string, error) {
+	type file struct{ dev, ino uint64 }
+	seen := map[file]bool{}
+	var lower []string
+	for i := len(paths) - 1; i >= 0; i-- {
+		name, err := l.open(paths[i])
+		if err != nil {
+			return nil, fmt.Errorf("open layer %s: %w", paths[i], err)
+		}
+		var st unix.Stat_t
+		if err := unix.Fstat((*l)[len(*l)-1], &st); err != nil {
+			return nil, fmt.Errorf("look at layer %s: %w", paths[i], err)
+		}
+		id := file{uint64(st.Dev), uint64(st.Ino)}
+		if !seen[id] {
+			seen[id] = true
+			lower = append(lower, name)
+		}
+	}
+	return lower, nil
+}
+
+func (l *fdList) close() {
+	for _, fd := range *l {
+		unix.Close(fd)
+	}
+}
+
+// UnmountRootfs unmounts what MountRootfs mounted, lazily if it is busy, and
+// removes dir. It accepts what is half built, and what is not there.
+func UnmountRootfs(dir string) error {
+	if err := Unmount(filepath.Join(dir, mergedDir)); err != nil {
+		return err
+	}
+	return RemoveTree(dir)
+}

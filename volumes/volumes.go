@@ -1,0 +1,72 @@
+// Package volumes makes what a container sees as its files: root file systems
+// (overlay), directories and tmpfs for volumes, and the pod's /dev, /sys and
+// shared memory.
+//
+// All of it runs as root of a user and mount namespace (or as root). Functions
+// that take things down accept what is half built or not there.
+package volumes
+
+import (
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+
+	"golang.org/x/sys/unix"
+)
+
+// MakeEmptyDir makes the directory of an emptyDir volume, 0777 whatever the
+// umask, as the kubelet does. One that exists is kept as it is, content and mode.
+func MakeEmptyDir(path string) error {
+	if err := os.MkdirAll(filepath.Dir(path), 0o700); err != nil {
+		return fmt.Errorf("make emptyDir: %w", err)
+	}
+	err := os.Mkdir(path, 0o700)
+	if errors.Is(err, fs.ErrExist) {
+		if st, lerr := os.Lstat(path); lerr == nil && st.IsDir() {
+			return nil
+		}
+	}
+	if err == nil {
+		err = os.Chmod(path, 0o777)
+	}
+	if err != nil {
+		return fmt.Errorf("make emptyDir: %w", err)
+	}
+	return nil
+}
+
+// MountTmpfs mounts a tmpfs of at most size bytes (0: the kernel's default, half
+// of the memory) on path, which is made if missing. mode is that of its root, as
+// 0o1777. Set-user-id and device files on it are inert.
+func MountTmpfs(path string, size int64, mode uint32) error {
+	if err := os.MkdirAll(path, 0o700); err != nil {
+		return fmt.Errorf("make tmpfs: %w", err)
+	}
+	if err := mountTmpfs(path, size, mode, unix.MS_NOSUID|unix.MS_NODEV); err != nil {
+		return fmt.Errorf("mount tmpfs on %s: %w", path, err)
+	}
+	return nil
+}
+
+func mountTmpfs(path string, size int64, mode uint32, flags uintptr) error {
+	options := fmt.Sprintf("mode=%04o", mode)
+	if size > 0 {
+		options += fmt.Sprintf(",size=%d", size)
+	}
+	return unix.Mount("tmpfs", path, "tmpfs", flags, options)
+}
+
+// Unmount unmounts path, lazily if it is busy. A path that is missing or no mount
+// point is no error.
+func Unmount(path string) error {
+	err := unix.Unmount(path, unix.UMOUNT_NOFOLLOW)
+	if errors.Is(err, unix.EBUSY) {
+		err = unix.Unmount(path, unix.UMOUNT_NOFOLLOW|unix.MNT_DETACH)
+	}
+	if err == nil || errors.Is(err, unix.EINVAL) || errors.Is(err, unix.ENOENT) || errors.Is(err, unix.ENOTDIR) {
+		return nil
+	}
+	return fmt.Errorf("unmount %s: %w", path, err)
+}
