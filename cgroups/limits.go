@@ -1,0 +1,104 @@
+// Package cgroups turns a pod's limits into cgroup v2 values and keeps the
+// pod-level cgroup: where it may be made (Delegated), what it holds (CreatePod,
+// Update), what became of it (OOMKills) and its end (Kill, Remove).
+//
+//	X                 the delegated subtree (Subtree.Path)
+//	|- supervisor     leaf: podrun's own processes, never limited, never killed
+//	`- <pod>          cpu.weight, cpu.max, memory.max, pids.max of the whole pod
+//	   |- <container> made by libcontainer under ContainerPath
+//	   `- …
+//
+// cgroup v2 only: on a v1 or hybrid host Delegated says so, and nothing is
+// enforced. The room knows no pods; it takes Limits.
+package cgroups
+
+import "math"
+
+// DefaultPids is pids.max of a pod that asks for nothing else. The kubelet sets
+// none, so one fork bomb takes the node; podman gives each container 2048. The
+// same number for the whole pod is plenty for a JVM or a build, and still leaves
+// a 1 GiB board (some 8000 threads in all) usable.
+const DefaultPids = 2048
+
+// Limits are what a pod or a container may use. Zero means "not set".
+type Limits struct {
+	CPURequest, CPULimit       int64 // millicores
+	MemoryRequest, MemoryLimit int64 // bytes
+	Pids                       int64 // processes and threads
+}
+
+// Values are cgroup v2 values. Zero means "leave the kernel's default", but for
+// CPUWeight and CPUPeriod, which are always set.
+type Values struct {
+	CPUWeight uint64 // cpu.weight, 1…10000
+	CPUQuota  int64  // cpu.max, µs of each period
+	CPUPeriod uint64 // cpu.max, µs
+	MemoryMax int64  // memory.max, bytes
+	MemoryLow int64  // memory.low, bytes
+	PidsMax   int64  // pids.max
+	OOMGroup  bool   // memory.oom.group: containers only, a pod does not die as one
+}
+
+// The kubelet's numbers, pkg/kubelet/cm/helpers_linux.go.
+const (
+	period    = 100_000 // µs
+	minQuota  = 1_000   // µs
+	minShares = 2
+	maxShares = 262_144
+
+	// The kernel refuses a quota of 2^44 µs and more; this is 88 million CPUs.
+	maxQuota = 1 << 43
+)
+
+// Values is the kubelet's arithmetic: a request becomes shares (MilliCPUToShares)
+// and those a weight, a limit becomes a quota (MilliCPUToQuota), memory is taken
+// as it is. A CPU limit without a request counts as the request too. The memory
+// request is protected by memory.low, as the kubelet does for burstable pods
+// where its memory reservation is on; it can never cause an OOM.
+func (l Limits) Values() Values {
+	request := l.CPURequest
+	if request == 0 {
+		request = l.CPULimit
+	}
+	return Values{
+		CPUWeight: weight(shares(request)),
+		CPUQuota:  quota(l.CPULimit),
+		CPUPeriod: period,
+		MemoryMax: l.MemoryLimit,
+		MemoryLow: l.MemoryRequest,
+		PidsMax:   l.Pids,
+		OOMGroup:  true,
+	}
+}
+
+func shares(milli int64) uint64 {
+	// Beyond this the product could overflow, and the cap holds anyway.
+	if milli >= maxShares {
+		return maxShares
+	}
+	return uint64(min(max(milli*1024/1000, minShares), maxShares))
+}
+
+func quota(milli int64) int64 {
+	switch {
+	case milli <= 0:
+		return 0
+	case milli > maxQuota/period*1000:
+		return maxQuota
+	}
+	return max(milli*period/1000, minQuota)
+}
+
+// weight maps cgroup v1 shares onto cgroup v2 weights: the curve through
+// 2 → 1, 1024 → 100 and 262144 → 10000 that runc, crun and the kubelet share
+// since 2025 (opencontainers/cgroups, ConvertCPUSharesToCgroupV2Value).
+func weight(shares uint64) uint64 {
+	switch {
+	case shares <= minShares:
+		return 1
+	case shares >= maxShares:
+		return 10_000
+	}
+	l := math.Log2(float64(shares))
+	return uint64(math.Ceil(math.Pow(10, (l*l+125*l)/612-7.0/34)))
+}

@@ -1,0 +1,61 @@
+package cgroups
+
+import (
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"strconv"
+	"strings"
+
+	"github.com/podrun/podrun/internal/delegation"
+)
+
+// Update gives the pod other limits, while it runs.
+func (p *Pod) Update(l Limits) error {
+	v := l.pod()
+	if v.MemoryMax == 0 && delegation.Subtree(p.subtree).Has("memory") {
+		if err := delegation.Write(p.Path(), "memory.max", "max"); err != nil {
+			return fmt.Errorf("change the pod's limits: %w", err)
+		}
+	}
+	if err := p.manager.Update(v.resources(p.subtree)); err != nil {
+		return fmt.Errorf("change the pod's limits: %w", err)
+	}
+	if err := p.noSwap(v); err != nil {
+		return fmt.Errorf("change the pod's limits: %w", err)
+	}
+	return nil
+}
+
+// OOMKills counts the processes of a container that the kernel has killed for
+// want of memory, whether the container's limit was reached or the pod's. An
+// empty name means the whole pod. A container that has no cgroup has had none.
+func (p *Pod) OOMKills(container string) (uint64, error) {
+	b, err := os.ReadFile(filepath.Join(p.Path(), container, "memory.events"))
+	if errors.Is(err, fs.ErrNotExist) {
+		return 0, nil
+	}
+	if err != nil {
+		return 0, fmt.Errorf("count OOM kills: %w", err)
+	}
+	return keyed(string(b), "oom_kill")
+}
+
+// keyed finds a number in a "key value" file; a key an older kernel does not
+// have counts 0.
+func keyed(text, key string) (uint64, error) {
+	for line := range strings.Lines(text) {
+		if value, ok := strings.CutPrefix(strings.TrimSpace(line), key+" "); ok {
+			return strconv.ParseUint(value, 10, 64)
+		}
+	}
+	return 0, nil
+}
+
+// Kill sends SIGKILL to every process of the pod, and does not wait.
+func (p *Pod) Kill() error { return kill(p.Path()) }
+
+// Remove kills what is left of the pod and removes its cgroups.
+func (p *Pod) Remove() error { return Remove(p.Path()) }

@@ -1,0 +1,148 @@
+package cgroups
+
+import (
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"time"
+
+	"golang.org/x/sys/unix"
+
+	"github.com/podrun/podrun/internal/delegation"
+)
+
+// patience is how long killed processes may take to be gone; one in an
+// uninterruptible wait can take for ever.
+const patience = 10 * time.Second
+
+// Remove kills every process below a pod's cgroup and removes the cgroups, the
+// deepest first. It accepts half-built and left-over trees, and one that is gone.
+// path is a Pod's Path; anything that is no cgroup below the mount is refused.
+func Remove(path string) error {
+	if filepath.Clean(path) != path || !strings.HasPrefix(path, delegation.Mount+"/") || filepath.Base(path) == delegation.Leaf {
+		return fmt.Errorf("remove cgroup %s: not a pod's cgroup", path)
+	}
+	var st unix.Statfs_t
+	switch err := unix.Statfs(path, &st); {
+	case errors.Is(err, fs.ErrNotExist):
+		return nil
+	case err != nil:
+		return fmt.Errorf("remove cgroup %s: %w", path, err)
+	case st.Type != unix.CGROUP2_SUPER_MAGIC:
+		return fmt.Errorf("remove cgroup %s: not a cgroup v2", path)
+	}
+	if err := kill(path); err != nil {
+		return err
+	}
+	if err := drained(path, patience); err != nil {
+		return err
+	}
+	return removeTree(path)
+}
+
+// kill takes a whole tree down. The kernel does it since 5.14; before, the tree is
+// frozen first, so that nothing forks away.
+func kill(path string) error {
+	err := delegation.Write(path, "cgroup.kill", "1")
+	if !errors.Is(err, fs.ErrNotExist) {
+		return wrap(err, "kill cgroup %s", path)
+	}
+	if _, err := os.Stat(path); errors.Is(err, fs.ErrNotExist) {
+		return nil
+	}
+	if err := delegation.Write(path, "cgroup.freeze", "1"); err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return wrap(err, "freeze cgroup %s", path)
+	}
+	err = walk(path, killProcs)
+	thaw := delegation.Write(path, "cgroup.freeze", "0")
+	if errors.Is(thaw, fs.ErrNotExist) {
+		thaw = nil
+	}
+	return wrap(errors.Join(err, thaw), "kill cgroup %s", path)
+}
+
+func killProcs(dir string) error {
+	b, err := os.ReadFile(filepath.Join(dir, "cgroup.procs"))
+	if err != nil && !errors.Is(err, fs.ErrNotExist) && !errors.Is(err, unix.ENODEV) {
+		return err
+	}
+	for _, s := range strings.Fields(string(b)) {
+		// A process outside our pid namespace shows as 0, which kill(2) would
+		// take for our own group.
+		if pid, err := strconv.Atoi(s); err == nil && pid > 0 {
+			if err := unix.Kill(pid, unix.SIGKILL); err != nil && !errors.Is(err, unix.ESRCH) {
+				return err
+			}
+		}
+	}
+	return nil
+}
+
+// drained waits until no process lives in the tree: the kernel wakes a poll on
+// cgroup.events when that changes.
+func drained(path string, limit time.Duration) error {
+	f, err := os.Open(filepath.Join(path, "cgroup.events"))
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil
+	}
+	if err != nil {
+		return fmt.Errorf("watch cgroup %s: %w", path, err)
+	}
+	defer f.Close()
+	for end := time.Now().Add(limit); ; {
+		var b [256]byte
+		n, err := f.ReadAt(b[:], 0)
+		if errors.Is(err, unix.ENODEV) {
+			return nil
+		}
+		if n, err := keyed(string(b[:n]), "populated"); err != nil || n == 0 {
+			return wrap(err, "watch cgroup %s", path)
+		}
+		left := time.Until(end)
+		if left <= 0 {
+			return fmt.Errorf("remove cgroup %s: its processes do not end", path)
+		}
+		fds := []unix.PollFd{{Fd: int32(f.Fd()), Events: unix.POLLPRI}}
+		if _, err := unix.Poll(fds, int(left.Milliseconds())+1); err != nil && !errors.Is(err, unix.EINTR) {
+			return fmt.Errorf("watch cgroup %s: %w", path, err)
+		}
+	}
+}
+
+// removeTree removes directories only: a cgroup's files go with it.
+func removeTree(path string) error {
+	err := walk(path, func(dir string) error {
+		if err := os.Remove(dir); err != nil && !errors.Is(err, fs.ErrNotExist) {
+			return err
+		}
+		return nil
+	})
+	return wrap(err, "remove cgroup %s", path)
+}
+
+// walk calls do for every directory of a tree, children before parents.
+func walk(dir string, do func(dir string) error) error {
+	entries, err := os.ReadDir(dir)
+	if err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return err
+	}
+	for _, e := range entries {
+		if e.IsDir() {
+			if err := walk(filepath.Join(dir, e.Name()), do); err != nil {
+				return err
+			}
+		}
+	}
+	return do(dir)
+}
+
+func wrap(err error, format, path string) error {
+	if err == nil {
+		return nil
+	}
+	return fmt.Errorf(format+": %w", path, err)
+}

@@ -1,0 +1,216 @@
+package delegation
+
+import (
+	"bufio"
+	"fmt"
+	"os"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"strings"
+
+	"golang.org/x/sys/unix"
+)
+
+// view is the host as find sees it; tests give it a directory instead.
+type view struct {
+	root     string // "" or a fake root directory
+	writable func(path string) bool
+	ours     []int // pids that may be moved
+}
+
+func host(with []int) view {
+	return view{
+		writable: func(path string) bool { return unix.Access(path, unix.W_OK) == nil },
+		ours:     append([]int{os.Getpid()}, with...),
+	}
+}
+
+// place is a subtree and what has to be done before it can be used.
+type place struct {
+	Subtree
+	busy bool // our own processes are in it and must go to the leaf first
+}
+
+func find(v view) (place, error) {
+	own, err := v.own()
+	if err != nil {
+		return place{}, err
+	}
+	dir := filepath.Join(Mount, own)
+	if filepath.Base(dir) == Leaf && v.manageable(filepath.Dir(dir)) {
+		dir = filepath.Dir(dir)
+	}
+	var why error
+	for ; ; dir = filepath.Dir(dir) {
+		if !v.manageable(dir) {
+			if why == nil {
+				why = v.foreign(dir)
+			}
+			return place{}, why
+		}
+		pids, strangers, err := v.procs(dir)
+		if err != nil {
+			return place{}, err
+		}
+		if strangers == 0 || v.isRoot(dir) {
+			p := place{Subtree{dir, v.controllers(dir)}, pids > 0 && !v.isRoot(dir)}
+			if len(p.Controllers) == 0 {
+				return place{}, p.Lacks(wanted()...)
+			}
+			return p, nil
+		}
+		if why == nil {
+			why = crowded(dir, strangers)
+		}
+		if dir == Mount {
+			return place{}, why
+		}
+	}
+}
+
+// own is the calling process's cgroup relative to Mount, "/…".
+func (v view) own() (string, error) {
+	b, err := os.ReadFile(v.root + "/proc/self/cgroup")
+	if os.IsNotExist(err) {
+		return "", noCgroups()
+	}
+	if err != nil {
+		return "", fmt.Errorf("find the own cgroup: %w", err)
+	}
+	path, legacy, unified := parseCgroup(string(b))
+	mounts, err := os.ReadFile(v.root + "/proc/self/mountinfo")
+	if err != nil {
+		return "", fmt.Errorf("find the cgroup mount: %w", err)
+	}
+	m, mounted := parseMount(string(mounts))
+	switch {
+	case !mounted && legacy:
+		return "", versionOne(unified)
+	case !unified || !mounted:
+		return "", notMounted()
+	case m.readOnly:
+		return "", mountedReadOnly()
+	}
+	rel, ok := below(path, m.root)
+	if !ok {
+		return "", outside(path)
+	}
+	return rel, nil
+}
+
+// parseCgroup reads /proc/PID/cgroup: the v2 path, and whether v1 hierarchies
+// with controllers are in use besides.
+func parseCgroup(text string) (path string, legacy, unified bool) {
+	for line := range strings.Lines(text) {
+		f := strings.SplitN(strings.TrimSuffix(line, "\n"), ":", 3)
+		if len(f) != 3 {
+			continue
+		}
+		switch {
+		case f[0] == "0" && f[1] == "":
+			path, unified = strings.TrimSuffix(f[2], " (deleted)"), true
+		case !strings.HasPrefix(f[1], "name="):
+			legacy = true
+		}
+	}
+	return path, legacy, unified
+}
+
+type mount struct {
+	root     string // the cgroup that shows at Mount
+	readOnly bool
+}
+
+// parseMount finds the cgroup2 file system at Mount in a mountinfo text; the last
+// one lies on top.
+func parseMount(text string) (mount, bool) {
+	var found mount
+	var ok bool
+	for line := range strings.Lines(text) {
+		left, right, _ := strings.Cut(line, " - ")
+		l, r := strings.Fields(left), strings.Fields(right)
+		if len(l) < 6 || len(r) < 1 || l[4] != Mount {
+			continue
+		}
+		ok = r[0] == "cgroup2"
+		found = mount{root: l[3], readOnly: slices.Contains(strings.Split(l[5], ","), "ro")}
+	}
+	return found, ok
+}
+
+// below makes path relative to the cgroup that is mounted; false if it lies
+// outside, as in another cgroup namespace ("/../x").
+func below(path, root string) (string, bool) {
+	if strings.HasPrefix(path, "/..") {
+		return "", false
+	}
+	if root == "/" || strings.HasPrefix(root, "/..") {
+		return path, true
+	}
+	rel, ok := strings.CutPrefix(path, root)
+	if !ok || rel != "" && rel[0] != '/' {
+		return "", false
+	}
+	return "/" + strings.TrimPrefix(rel, "/"), true
+}
+
+// manageable says whether we may make children of dir, hand controllers down to
+// them and move processes about below it.
+func (v view) manageable(dir string) bool {
+	for _, file := range []string{"", "cgroup.procs", "cgroup.subtree_control"} {
+		if !v.writable(filepath.Join(v.root, dir, file)) {
+			return false
+		}
+	}
+	return true
+}
+
+// isRoot tells the kernel's root cgroup, which alone may have both processes and
+// children with controllers, from the root of a cgroup namespace.
+func (v view) isRoot(dir string) bool {
+	_, err := os.Stat(filepath.Join(v.root, dir, "cgroup.type"))
+	return dir == Mount && os.IsNotExist(err)
+}
+
+// procs counts the processes directly in dir, and those of them we may not move.
+// A process outside our pid namespace shows as 0, and is a stranger.
+func (v view) procs(dir string) (all, strangers int, err error) {
+	f, err := os.Open(filepath.Join(v.root, dir, "cgroup.procs"))
+	if err != nil {
+		return 0, 0, fmt.Errorf("list processes of cgroup %s: %w", dir, err)
+	}
+	defer f.Close()
+	lines := bufio.NewScanner(f)
+	for lines.Scan() {
+		pid, err := strconv.Atoi(lines.Text())
+		if err != nil {
+			return 0, 0, fmt.Errorf("list processes of cgroup %s: %w", dir, err)
+		}
+		all++
+		if pid == 0 || !slices.Contains(v.ours, pid) {
+			strangers++
+		}
+	}
+	if err := lines.Err(); err != nil {
+		return 0, 0, fmt.Errorf("list processes of cgroup %s: %w", dir, err)
+	}
+	return all, strangers, nil
+}
+
+// controllers lists those of wanted that children of dir can have: dir has them,
+// or an ancestor has and every cgroup between lets us hand them down.
+func (v view) controllers(dir string) []string {
+	var have []string
+	for d := dir; ; d = filepath.Dir(d) {
+		b, err := os.ReadFile(filepath.Join(v.root, d, "cgroup.controllers"))
+		if err != nil {
+			break
+		}
+		have = append(have, strings.Fields(string(b))...)
+		if d == Mount || !v.manageable(filepath.Dir(d)) {
+			break
+		}
+	}
+	return slices.DeleteFunc(wanted(), func(c string) bool { return !slices.Contains(have, c) })
+}

@@ -1,0 +1,74 @@
+package delegation
+
+import (
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"strings"
+
+	"golang.org/x/sys/unix"
+)
+
+// join empties the subtree of our processes and lets children have controllers.
+func (p place) join(v view) error {
+	if p.busy {
+		leaf := filepath.Join(p.Path, Leaf)
+		if err := os.Mkdir(v.root+leaf, 0o755); err != nil && !errors.Is(err, fs.ErrExist) {
+			return fmt.Errorf("make the supervisor's cgroup: %w", err)
+		}
+		for _, pid := range v.ours {
+			if err := move(v.root+leaf, pid); err != nil {
+				return err
+			}
+		}
+	}
+	return p.enable(v)
+}
+
+// move puts one process into a cgroup. A process that is gone is no error.
+func move(dir string, pid int) error {
+	err := Write(dir, "cgroup.procs", strconv.Itoa(pid))
+	if err != nil && !errors.Is(err, unix.ESRCH) {
+		return fmt.Errorf("move process %d into its cgroup: %w", pid, err)
+	}
+	return nil
+}
+
+// enable hands the controllers down to the subtree's children, from the highest
+// ancestor that has to be asked. The service manager cannot take one back while
+// a child of ours uses it (EBUSY).
+func (p place) enable(v view) error {
+	for _, c := range p.Controllers {
+		chain := []string{p.Path}
+		for !v.has(chain[0], c) {
+			chain = slices.Insert(chain, 0, filepath.Dir(chain[0]))
+		}
+		for _, dir := range chain {
+			if err := Write(v.root+dir, "cgroup.subtree_control", "+"+c); err != nil {
+				return fmt.Errorf("hand the %s controller down from cgroup %s: %w", c, dir, err)
+			}
+		}
+	}
+	return nil
+}
+
+// has says whether the cgroup dir itself has a controller; Mount has to.
+func (v view) has(dir, controller string) bool {
+	b, err := os.ReadFile(v.root + dir + "/cgroup.controllers")
+	return dir == Mount || err == nil && slices.Contains(strings.Fields(string(b)), controller)
+}
+
+// Write writes a cgroup file in one piece. It never creates one: a missing file
+// means that the kernel or the parent does not offer it (fs.ErrNotExist).
+func Write(dir, file, value string) error {
+	f, err := os.OpenFile(filepath.Join(dir, file), os.O_WRONLY, 0)
+	if err != nil {
+		return err
+	}
+	_, err = f.WriteString(value)
+	return errors.Join(err, f.Close())
+}

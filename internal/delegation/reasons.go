@@ -1,0 +1,69 @@
+package delegation
+
+import (
+	"fmt"
+	"os"
+	"slices"
+	"strings"
+)
+
+// The cures name programs the user may run; podrun itself runs none of them.
+const (
+	cureScope   = "start it in a delegated scope: systemd-run --user --scope -p Delegate=yes podrun …"
+	cureUnified = "boot with cgroup v2: add systemd.unified_cgroup_hierarchy=1 to the kernel command line"
+	cureMount   = "mount cgroup v2 on " + Mount + "; in a container, give it a private cgroup namespace with a writable " + Mount
+	cureBoard   = "add cgroup_enable=memory to the kernel command line (on a Raspberry Pi: /boot/firmware/cmdline.txt) and reboot"
+	cureDropIn  = "as root, put [Service] Delegate=cpu cpuset io memory pids into /etc/systemd/system/user@.service.d/delegate.conf and log in again"
+)
+
+func noCgroups() error {
+	return &NotDelegated{"this kernel has no cgroups", "use a kernel with CONFIG_CGROUPS"}
+}
+
+func versionOne(unified bool) error {
+	if unified {
+		return &NotDelegated{"this host uses cgroup v1 (hybrid: its v2 hierarchy has no controllers)", cureUnified}
+	}
+	return &NotDelegated{"this host uses cgroup v1", cureUnified}
+}
+
+func notMounted() error {
+	return &NotDelegated{"no cgroup v2 file system is mounted on " + Mount, cureMount}
+}
+
+func mountedReadOnly() error {
+	return &NotDelegated{Mount + " is mounted read-only", cureMount}
+}
+
+func outside(path string) error {
+	return &NotDelegated{fmt.Sprintf("this process's cgroup %s lies outside of the mounted hierarchy", path), cureMount}
+}
+
+func (v view) foreign(dir string) error {
+	if _, err := os.Stat(v.root + dir); os.IsNotExist(err) {
+		return &NotDelegated{fmt.Sprintf("the cgroup %s does not exist", dir), cureMount}
+	}
+	return &NotDelegated{fmt.Sprintf("the cgroup %s is not delegated to this user", dir), cureScope}
+}
+
+func crowded(dir string, strangers int) error {
+	return &NotDelegated{fmt.Sprintf("the cgroup %s holds %d other process(es)", dir, strangers), cureScope}
+}
+
+// Lacks returns a *NotDelegated that names those of the controllers that s does
+// not have, or nil.
+func (s Subtree) Lacks(controllers ...string) error {
+	missing := slices.DeleteFunc(slices.Clone(controllers), s.Has)
+	if len(missing) == 0 {
+		return nil
+	}
+	e := &NotDelegated{"the cgroup controller " + missing[0] + " is not delegated to this user", cureDropIn}
+	if len(missing) > 1 {
+		e.Why = "the cgroup controllers " + strings.Join(missing, ", ") + " are not delegated to this user"
+	}
+	if b, err := os.ReadFile(Mount + "/cgroup.controllers"); err == nil &&
+		slices.Contains(missing, "memory") && !slices.Contains(strings.Fields(string(b)), "memory") {
+		e.Why, e.Cure = "the memory controller is switched off in this kernel", cureBoard
+	}
+	return e
+}
