@@ -1,0 +1,72 @@
+// Package crilog reads container logs in the format of the Kubernetes container
+// runtime interface (CRI): one file per instance of a container, named
+// <attempt>.log, one entry per line:
+//
+//	2026-10-06T00:17:09.669794202Z stdout F the text
+//	2026-10-06T00:17:10.113242941Z stderr P a piece of a longer
+package crilog
+
+import (
+	"bytes"
+	"fmt"
+	"os"
+	"slices"
+	"strconv"
+	"strings"
+)
+
+// Entry is one line of a log file. Its slices are valid until the next one is read.
+type Entry struct {
+	Time    []byte // RFC 3339 with nanoseconds, as it was written
+	Stream  string // "stdout" or "stderr"
+	Partial bool   // the text goes on in the stream's next entry
+	Text    []byte // without a newline
+}
+
+// Parse takes a line of a log file apart. line has no newline.
+func Parse(line []byte) (Entry, error) {
+	time, rest, ok1 := bytes.Cut(line, []byte(" "))
+	stream, rest, ok2 := bytes.Cut(rest, []byte(" "))
+	tags, text, ok3 := bytes.Cut(rest, []byte(" "))
+	if !ok1 || !ok2 || !ok3 || len(time) < len("2006-01-02T15:04:05Z") {
+		return Entry{}, fmt.Errorf("parse log entry: %.80q has no time, stream and tag", line)
+	}
+	e := Entry{Time: time, Text: text}
+	switch string(stream) {
+	case "stdout":
+		e.Stream = "stdout"
+	case "stderr":
+		e.Stream = "stderr"
+	default:
+		return Entry{}, fmt.Errorf("parse log entry: %.20q is no stream", stream)
+	}
+	switch tag, _, _ := bytes.Cut(tags, []byte(":")); string(tag) {
+	case "F":
+	case "P":
+		e.Partial = true
+	default:
+		return Entry{}, fmt.Errorf("parse log entry: %.20q is no tag", tags)
+	}
+	return e, nil
+}
+
+// Instances lists the attempts that have a log in dir, in order. A directory that
+// is not there yet has none.
+func Instances(dir string) ([]int, error) {
+	files, err := os.ReadDir(dir)
+	if os.IsNotExist(err) {
+		return nil, nil
+	}
+	if err != nil {
+		return nil, fmt.Errorf("list logs: %w", err)
+	}
+	var attempts []int
+	for _, f := range files {
+		number, ok := strings.CutSuffix(f.Name(), ".log")
+		if n, err := strconv.Atoi(number); ok && err == nil && n >= 0 {
+			attempts = append(attempts, n)
+		}
+	}
+	slices.Sort(attempts)
+	return attempts, nil
+}

@@ -1,0 +1,97 @@
+package crilog
+
+import (
+	"path/filepath"
+	"time"
+
+	"github.com/fsnotify/fsnotify"
+)
+
+// tick is how often logs are looked at where the kernel cannot tell of changes:
+// the user's inotify instances are used up, or the file system has none.
+const tick = 250 * time.Millisecond
+
+// Watcher wakes the followers of log directories.
+type Watcher struct {
+	notify *fsnotify.Watcher // nil: tick
+	wake   map[string]chan struct{}
+	stop   chan struct{}
+	ended  chan struct{}
+}
+
+// Watch starts to watch directories. It cannot fail: it falls back to looking now
+// and then.
+func Watch(dirs ...string) *Watcher {
+	w := &Watcher{wake: map[string]chan struct{}{}, stop: make(chan struct{}), ended: make(chan struct{})}
+	notify, err := fsnotify.NewWatcher()
+	for _, dir := range dirs {
+		dir = filepath.Clean(dir)
+		w.wake[dir] = make(chan struct{}, 1)
+		if err == nil {
+			err = notify.Add(dir)
+		}
+	}
+	if err == nil {
+		w.notify = notify
+		go w.listen()
+		return w
+	}
+	if notify != nil {
+		notify.Close()
+	}
+	go w.tick()
+	return w
+}
+
+// Wake is the channel of one of the watched directories.
+func (w *Watcher) Wake(dir string) <-chan struct{} { return w.wake[filepath.Clean(dir)] }
+
+// Close ends the watching.
+func (w *Watcher) Close() {
+	close(w.stop)
+	<-w.ended
+	if w.notify != nil {
+		w.notify.Close()
+	}
+}
+
+func (w *Watcher) listen() {
+	defer close(w.ended)
+	for {
+		select {
+		case e := <-w.notify.Events:
+			w.rouse(filepath.Dir(e.Name))
+		case <-w.notify.Errors: // events were dropped: anything may have changed
+			w.rouseAll()
+		case <-w.stop:
+			return
+		}
+	}
+}
+
+func (w *Watcher) tick() {
+	defer close(w.ended)
+	t := time.NewTicker(tick)
+	defer t.Stop()
+	for {
+		select {
+		case <-t.C:
+			w.rouseAll()
+		case <-w.stop:
+			return
+		}
+	}
+}
+
+func (w *Watcher) rouseAll() {
+	for dir := range w.wake {
+		w.rouse(dir)
+	}
+}
+
+func (w *Watcher) rouse(dir string) {
+	select {
+	case w.wake[dir] <- struct{}{}:
+	default: // it has not heard of the last change yet
+	}
+}

@@ -1,0 +1,57 @@
+package tty
+
+import (
+	"bytes"
+
+	"github.com/podrun/podrun/internal/report"
+)
+
+// Safe makes one line of a program's output fit for a terminal. Colours and tabs
+// stay; everything else that a terminal would obey is spelled out, so that a
+// container can neither write over what is on the screen nor talk to the
+// terminal. A line that sets a colour ends with Reset.
+func Safe(line []byte) []byte {
+	line = bytes.TrimSuffix(line, []byte("\r")) // a program that writes CR LF
+	if !bytes.ContainsFunc(line, suspicious) {
+		return line
+	}
+	var out []byte
+	coloured := false
+	for len(line) > 0 {
+		if n := sgr(line); n > 0 {
+			out, line, coloured = append(out, line[:n]...), line[n:], true
+			continue
+		}
+		if line[0] == '\t' {
+			out, line = append(out, '\t'), line[1:]
+			continue
+		}
+		n := 1
+		for n < len(line) && line[n] != '\t' && line[n] != '\x1b' {
+			n++
+		}
+		out, line = append(out, report.Escape(string(line[:n]))...), line[n:]
+	}
+	if coloured {
+		out = append(out, Reset...)
+	}
+	return out
+}
+
+func suspicious(r rune) bool { return r < 0x20 || r >= 0x7f }
+
+// sgr is the length of the "select graphic rendition" sequence b starts with, or 0.
+func sgr(b []byte) int {
+	if !bytes.HasPrefix(b, []byte("\x1b[")) {
+		return 0
+	}
+	for i := 2; i < len(b) && i < 32; i++ {
+		switch c := b[i]; {
+		case c == 'm':
+			return i + 1
+		case (c < '0' || c > '9') && c != ';' && c != ':':
+			return 0
+		}
+	}
+	return 0
+}
