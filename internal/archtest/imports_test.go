@@ -1,0 +1,143 @@
+package archtest
+
+import (
+	"go/token"
+	"os"
+	"os/exec"
+	"slices"
+	"strings"
+	"testing"
+)
+
+func TestEveryDirectoryIsARoom(t *testing.T) {
+	for _, f := range allFiles(t) {
+		if _, ok := roomOf(f.dir); !ok {
+			t.Errorf("%s: the directory %s is no room: put the file into one of %s, or list the new room in law_test.go with what it may import and why",
+				f.path, f.dir, strings.Join(roomNames(), ", "))
+		}
+	}
+	entries, err := os.ReadDir(root)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, e := range entries {
+		if e.IsDir() && !slices.Contains(topLevel, e.Name()) && !slices.Contains(roomNames(), e.Name()) {
+			t.Errorf("%s/: the root has no such directory: if it is to stay, list it in law_test.go", e.Name())
+		}
+	}
+}
+
+func TestRoomsImportOnlyWhatTheyMay(t *testing.T) {
+	for _, f := range allFiles(t) {
+		r, _ := roomOf(f.dir)
+		for _, spec := range f.Imports {
+			p := strings.Trim(spec.Path.Value, `"`)
+			if !within(p, module) {
+				continue
+			}
+			target, ok := roomOf(strings.TrimPrefix(strings.TrimPrefix(p, module), "/"))
+			switch {
+			case !ok || target.dir == r.dir || slices.Contains(r.may, target.dir):
+			case f.test && slices.Contains(inTests, target.dir):
+			default:
+				t.Errorf("%s: room %s may not import %s.\n\tWhy: %s.\n\tDo: take a value of your own and let the caller fill it; it may import %s.",
+					at(spec.Pos()), r.dir, target.dir, r.why, orNothing(r.may))
+			}
+		}
+	}
+}
+
+func TestALibraryHasOneRoom(t *testing.T) {
+	for _, f := range allFiles(t) {
+		r, _ := roomOf(f.dir)
+		for _, spec := range f.Imports {
+			p := strings.Trim(spec.Path.Value, `"`)
+			if within(p, module) || standard(p) || p == "C" {
+				continue
+			}
+			if f.test && slices.ContainsFunc(testLibraries, func(l string) bool { return within(p, l) }) {
+				continue
+			}
+			l, ok := libraryOf(p)
+			switch {
+			case !ok:
+				t.Errorf("%s: %s is no library of this project.\n\tDo: use the standard library, or list it in law_test.go with its one room and the reason.", at(spec.Pos()), p)
+			case slices.Contains(l.rooms, r.dir) || slices.Contains(l.rooms, everywhere) && !r.pure:
+			default:
+				t.Errorf("%s: %s lives in %s, not in %s.\n\tWhy: %s.\n\tDo: ask that room for what you need.", at(spec.Pos()), p, strings.Join(l.rooms, ", "), r.dir, l.why)
+			}
+		}
+	}
+}
+
+func TestPureRoomsTouchNothing(t *testing.T) {
+	for _, f := range allFiles(t) {
+		r, _ := roomOf(f.dir)
+		if !r.pure || f.test {
+			continue
+		}
+		for _, spec := range f.Imports {
+			p := strings.Trim(spec.Path.Value, `"`)
+			if slices.ContainsFunc(impure, func(i string) bool { return p == i || i != "log" && within(p, i) && p != "net/netip" && p != "net/url" }) {
+				t.Errorf("%s: the pure room %s may not import %s.\n\tWhy: %s.\n\tDo: take what you need as an argument.", at(spec.Pos()), r.dir, p, r.why)
+			}
+		}
+		f.calls(func(pos token.Pos, pkg, name string) {
+			if slices.Contains(impureCalls[pkg], name) {
+				t.Errorf("%s: the pure room %s may not use %s.%s.\n\tWhy: %s.\n\tDo: take the time or the path as an argument.", at(pos), r.dir, pkg, name, r.why)
+			}
+		})
+	}
+}
+
+func TestBackStaysLean(t *testing.T) {
+	cmd := exec.Command("go", "list", "-deps", "-tags", "seccomp,netgo,osusergo", "./internal/stage/back")
+	cmd.Dir = root
+	cmd.Stderr = os.Stderr
+	out, err := cmd.Output()
+	if err != nil {
+		t.Fatalf("list what the supervisor's program is made of: %v", err)
+	}
+	deps := strings.Fields(string(out))
+	if !slices.Contains(deps, module+"/runner") {
+		t.Fatalf("the supervisor's program does not reach the runner: looked at the wrong thing (%d packages)", len(deps))
+	}
+	for _, d := range deps {
+		for _, l := range notInBack {
+			if within(d, l.prefix) {
+				t.Errorf("the supervisor's program reaches %s.\n\tWhy not: %s.\n\tDo: `go mod why` names the way; cut it.", d, l.why)
+			}
+		}
+	}
+}
+
+func libraryOf(p string) (library, bool) {
+	var best library
+	for _, l := range libraries {
+		if within(p, l.prefix) && len(l.prefix) > len(best.prefix) {
+			best = l
+		}
+	}
+	return best, best.prefix != ""
+}
+
+// standard: the first element of a third-party path is a host name.
+func standard(p string) bool {
+	first, _, _ := strings.Cut(p, "/")
+	return !strings.Contains(first, ".")
+}
+
+func roomNames() []string {
+	var names []string
+	for _, r := range rooms {
+		names = append(names, r.dir)
+	}
+	return names
+}
+
+func orNothing(may []string) string {
+	if len(may) == 0 {
+		return "no other room"
+	}
+	return strings.Join(may, ", ")
+}

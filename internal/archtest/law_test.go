@@ -1,0 +1,170 @@
+package archtest
+
+const module = "github.com/podrun/podrun"
+
+// A room is a directory with all below it that is not a room itself.
+type room struct {
+	dir string
+	may []string // rooms it may import
+	why string
+	// pure rooms compute: no files, no network, no clock, so that their tests need
+	// nothing and their answers depend on their arguments alone.
+	pure bool
+}
+
+// base are the small rooms that everybody but the pure ones may use.
+var base = []string{"internal/wire", "internal/store", "internal/host", "internal/undo", "internal/report", "internal/delegation", "internal/nsthread"}
+
+var rooms = []room{
+	{dir: ".", may: []string{"cli", "internal/stage", "internal/stage/embed"},
+		why: "main is a doorbell: hidden stages first, then the command line"},
+	{dir: "cli", may: with("manifest", "pod", "image", "internal/stage", "internal/stage/embed"),
+		why: "commands turn words into a Plan and talk to a supervisor; they never run a pod themselves"},
+	{dir: "manifest", may: []string{"pod", "internal/report"}, pure: true,
+		why: "a manifest means the same on every host, so nothing of a host is reachable from here"},
+	{dir: "pod", pure: true,
+		why: "Plan and Status are what the two halves share: standard library only"},
+	{dir: "lifecycle", may: []string{"pod"}, pure: true,
+		why: "one pure function decides; the runner acts"},
+	{dir: "runner", may: with("pod", "lifecycle", "cgroups", "netns", "volumes", "internal/stage"),
+		why: "the loop of one pod: it knows the Plan and the kernel, no manifest, image or flag"},
+	{dir: "netns", may: base, why: kernelRoom},
+	{dir: "volumes", may: base, why: kernelRoom},
+	{dir: "cgroups", may: base, why: kernelRoom},
+	{dir: "image", may: with("pod", "internal/stage"),
+		why: "images become directories of layers; what runs on them is nobody's business here"},
+
+	{dir: "internal/stage", may: with("internal/stage/userns"),
+		why: "how a process becomes a stage; what the stage does is its room's"},
+	{dir: "internal/stage/userns", why: "a C constructor: it runs before Go and knows nothing of it"},
+	{dir: "internal/stage/embed", may: with("runner"),
+		why: "where the supervisor's program comes from: embedded, or this very program"},
+	{dir: "internal/stage/back", may: []string{"runner", "internal/stage"},
+		why: "the lean half's main: one blank line more here costs every container start"},
+	{dir: "internal/wire", may: []string{"pod"}, why: smallRoom},
+	{dir: "internal/store", may: []string{"pod", "internal/report"}, why: smallRoom},
+	{dir: "internal/host", may: []string{"internal/report"}, why: smallRoom},
+	{dir: "internal/delegation", may: []string{"internal/report"}, why: smallRoom},
+	{dir: "internal/nsthread", why: smallRoom},
+	{dir: "internal/undo", why: smallRoom},
+	{dir: "internal/report", why: smallRoom},
+	{dir: "internal/testenv", may: with("internal/stage/userns"), why: "only tests import it"},
+	{dir: "internal/archtest", why: "the law reads the other rooms, it does not link them"},
+	{dir: "test/examples", why: testRoom},
+	{dir: "test/script", why: testRoom},
+	{dir: "test/bench", why: "it measures the built binary from outside, as it does the peer"},
+}
+
+const (
+	kernelRoom = "kernel rooms know neither pods nor each other: they take small structs of their own and can be tested alone"
+	smallRoom  = "everybody stands on it, so it stands on next to nothing"
+	testRoom   = "it tests the built binary from outside, as a user meets it"
+)
+
+func with(more ...string) []string { return append(more, base...) }
+
+// inTests may be imported by any room's tests.
+var inTests = []string{"internal/testenv"}
+
+// A library is a third-party module or package and the rooms it lives in.
+type library struct {
+	prefix string
+	rooms  []string
+	why    string
+}
+
+// everywhere marks a library that every room but the pure ones may use.
+const everywhere = "*"
+
+// libraries: the longest matching prefix decides.
+var libraries = []library{
+	{"golang.org/x/sys", []string{everywhere}, "system calls: an extension of the standard library"},
+	{"github.com/urfave/cli/v2", []string{"cli"}, "flags and help are the command line's"},
+	{"golang.org/x/term", []string{"cli"}, "terminals are the command line's"},
+	{"golang.org/x/sync", []string{"image", "cli"}, "parallel downloads"},
+	{"k8s.io", []string{"manifest", "cli"}, "Kubernetes' types end where the Plan begins; the command line prints them"},
+	{"sigs.k8s.io", []string{"manifest", "cli"}, "Kubernetes' types end where the Plan begins; the command line prints them"},
+	{"github.com/opencontainers/runc", []string{"runner"}, "libcontainer is no stable interface: one room is rewritten when it changes"},
+	{"github.com/opencontainers/cgroups", []string{"runner"}, "libcontainer's configuration speaks its types"},
+	{"github.com/opencontainers/runtime-spec", []string{"runner"}, "the configuration of a container"},
+	{"github.com/moby/profiles", []string{"runner"}, "the default seccomp profile"},
+	{"github.com/moby/sys/user", []string{"runner", "volumes"}, "an image's passwd and group files"},
+	{"github.com/moby/sys/mountinfo", []string{"volumes"}, "mounts are its business"},
+	{"github.com/moby/sys/capability", []string{"runner"}, "capability names"},
+	{"github.com/containerd/console", []string{"runner"}, "a container's terminal"},
+	{"github.com/containerd/cgroups/v3", []string{"cgroups"}, "the pod's cgroup"},
+	{"github.com/cyphar/filepath-securejoin", []string{"volumes", "runner"}, "paths inside a volume or a root file system"},
+	{"github.com/fsnotify/fsnotify", []string{"cli"}, "following logs and status files"},
+	{"github.com/vishvananda/netlink", []string{"netns"}, "links and addresses"},
+	{"github.com/vishvananda/netns", []string{"netns"}, "links and addresses"},
+	{"github.com/containers/image/v5", []string{"image"}, "registries and archives"},
+	{"github.com/containerd/containerd/v2/pkg/archive", []string{"image"}, "layers are unpacked by it, in a confined child"},
+	{"github.com/containerd/errdefs", []string{"image"}, "errors of the unpacker"},
+	{"github.com/klauspost/compress", []string{"image"}, "compressed layers"},
+	{"github.com/opencontainers/go-digest", []string{"image"}, "digests"},
+	{"github.com/opencontainers/image-spec", []string{"image"}, "manifests and configs of images"},
+	{"github.com/sirupsen/logrus", []string{"runner", "image"}, "libcontainer and containers/image log through it: each half routes it once"},
+}
+
+// testLibraries are for tests only, in any room.
+var testLibraries = []string{
+	"github.com/google/go-cmp",
+	"github.com/rogpeppe/go-internal",
+	"pgregory.net/rapid",
+	"github.com/creack/pty",
+}
+
+// impure are the standard library's ways out of a program.
+var impure = []string{"os", "net", "syscall", "io/ioutil", "crypto/rand", "math/rand", "plugin", "log"}
+
+// impureCalls are ways out of it inside packages that are otherwise fine.
+var impureCalls = map[string][]string{
+	"time":          {"Now", "Since", "Until", "Sleep", "After", "AfterFunc", "NewTimer", "NewTicker", "Tick", "LoadLocation"},
+	"path/filepath": {"Walk", "WalkDir", "Glob", "EvalSymlinks", "Abs"},
+}
+
+// notInBack may not be reached by the supervisor's program, however deep.
+var notInBack = []library{
+	{module + "/cli", nil, "flags end at the control socket"},
+	{module + "/manifest", nil, "the Plan is all that is left of a manifest"},
+	{module + "/image", nil, "layers are directories by then"},
+	{"k8s.io", nil, "3.7 times the start-up of every container"},
+	{"sigs.k8s.io", nil, "3.7 times the start-up of every container"},
+	{"github.com/containers", nil, "a registry client has no place in a process that lives for months"},
+	{"github.com/urfave/cli", nil, "text/template alone keeps every exported method in the binary"},
+	{"text/template", nil, "it keeps every exported method in the binary"},
+}
+
+// topLevel are the directories of the root that hold no room.
+var topLevel = []string{".ci", ".git", "bin", "changelog", "docs", "examples", "internal", "scripts", "test"}
+
+const (
+	maxFile     = 300 // lines
+	maxFunction = 80
+	maxMain     = 40
+)
+
+// longFiles may be longer than maxFile, each for a reason.
+var longFiles = map[string]string{}
+
+// sleepers may call time.Sleep in a test, each for a reason. Tests in a
+// testing/synctest bubble need no entry: their sleep takes no time.
+var sleepers = map[string]string{}
+
+// words that may not stand in the repository, split so that this file passes.
+var words = []struct{ a, b, why string }{
+	{"proxy.golang", ".org", registries},
+	{"sum.golang", ".org", registries},
+	{"deb.debian", ".org", registries},
+	{"security.debian", ".org", registries},
+	{"snapshot.debian", ".org", registries},
+	{"archive.raspberrypi", ".org", registries},
+	{"archive.raspberrypi", ".com", registries},
+	{"archive.ubuntu", ".com", registries},
+	{"TO", "DO", "do it, or write an issue"},
+	{"FIX", "ME", "fix it, or write an issue"},
+	{"/work/", "main", "a path of one machine"},
+	{"/work/", "shared", "a path of one machine"},
+}
+
+const registries = "mirrors differ from site to site: the tools know theirs"
