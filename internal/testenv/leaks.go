@@ -1,0 +1,155 @@
+package testenv
+
+import (
+	"errors"
+	"fmt"
+	"io/fs"
+	"maps"
+	"os"
+	"path/filepath"
+	"runtime"
+	"slices"
+	"strconv"
+	"strings"
+	"testing"
+	"time"
+)
+
+// settle is how long what has been told to end may take to be gone: a thread
+// after its goroutine, a killed process.
+const settle = 2 * time.Second
+
+// NoLeaks fails t if, once it and its cleanups have run, this process has mounts,
+// descriptors, child processes, goroutines or threads in foreign namespaces that
+// it had not when NoLeaks was called. Call it first; not in parallel tests.
+func NoLeaks(t testing.TB) {
+	t.Helper()
+	before, err := look()
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		for _, leak := range leaksSince(before) {
+			t.Errorf("leaked %s", leak)
+		}
+	})
+}
+
+// state counts what a process holds, by a text that names it.
+type state struct {
+	things     map[string]int
+	goroutines int
+}
+
+func leaksSince(before state) []string {
+	var leaks []string
+	for deadline := time.Now().Add(settle); ; time.Sleep(5 * time.Millisecond) {
+		now, err := look()
+		if err != nil {
+			return []string{err.Error()}
+		}
+		if leaks = compare(before, now); len(leaks) == 0 || time.Now().After(deadline) {
+			return leaks
+		}
+	}
+}
+
+func compare(before, now state) []string {
+	var leaks []string
+	for _, thing := range slices.Sorted(maps.Keys(now.things)) {
+		if n := now.things[thing] - before.things[thing]; n > 0 {
+			leaks = append(leaks, fmt.Sprintf("%s (%d)", thing, n))
+		}
+	}
+	if now.goroutines > before.goroutines {
+		stacks := make([]byte, 1<<20)
+		stacks = stacks[:runtime.Stack(stacks, true)]
+		leaks = append(leaks, fmt.Sprintf("goroutines: %d before, %d now\n%s", before.goroutines, now.goroutines, stacks))
+	}
+	return leaks
+}
+
+func look() (state, error) {
+	s := state{things: map[string]int{}, goroutines: runtime.NumGoroutine()}
+	for _, part := range []func(map[string]int) error{mounts, descriptors, children, namespaces} {
+		if err := part(s.things); err != nil {
+			return state{}, fmt.Errorf("look for leaks: %w", err)
+		}
+	}
+	return s, nil
+}
+
+func mounts(things map[string]int) error {
+	b, err := os.ReadFile("/proc/self/mountinfo")
+	if err != nil {
+		return err
+	}
+	for line := range strings.Lines(string(b)) {
+		if f := strings.Fields(line); len(f) > 5 {
+			things["mount "+f[4]]++
+		}
+	}
+	return nil
+}
+
+func descriptors(things map[string]int) error {
+	fds, err := os.ReadDir("/proc/self/fd")
+	if err != nil {
+		return err
+	}
+	for _, fd := range fds {
+		target, err := os.Readlink("/proc/self/fd/" + fd.Name())
+		if errors.Is(err, fs.ErrNotExist) {
+			continue // that of this very listing
+		}
+		if err != nil {
+			return err
+		}
+		switch target {
+		case "anon_inode:[eventpoll]", "anon_inode:[eventfd]":
+			continue // Go's poller, made when first needed
+		}
+		things["descriptor of "+target]++
+	}
+	return nil
+}
+
+func children(things map[string]int) error {
+	lists, err := filepath.Glob("/proc/self/task/*/children")
+	if err != nil {
+		return err
+	}
+	for _, list := range lists {
+		b, err := os.ReadFile(list)
+		if err != nil {
+			continue // the thread has ended
+		}
+		for _, pid := range strings.Fields(string(b)) {
+			name, _ := os.ReadFile("/proc/" + pid + "/comm")
+			things[fmt.Sprintf("process %s %s", pid, strings.TrimSpace(string(name)))]++
+		}
+	}
+	return nil
+}
+
+// namespaces notes every namespace that some thread is in and the main one is not.
+func namespaces(things map[string]int) error {
+	tasks, err := os.ReadDir("/proc/self/task")
+	if err != nil {
+		return err
+	}
+	main := strconv.Itoa(os.Getpid())
+	for _, kind := range []string{"net", "ipc", "uts", "mnt"} {
+		home, err := os.Readlink("/proc/self/task/" + main + "/ns/" + kind)
+		if err != nil {
+			return err
+		}
+		for _, task := range tasks {
+			ns, err := os.Readlink("/proc/self/task/" + task.Name() + "/ns/" + kind)
+			if err == nil && ns != home {
+				things["thread in "+ns]++
+			}
+		}
+	}
+	return nil
+}

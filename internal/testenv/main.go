@@ -1,0 +1,163 @@
+// Package testenv lets tests of kernel rooms run as an ordinary user, wherever
+// and as whoever they are started: the test binary re-executes itself inside
+// namespaces of its own, and what a test leaves behind fails it.
+package testenv
+
+import (
+	"errors"
+	"fmt"
+	"os"
+	"os/exec"
+	"os/signal"
+	"runtime"
+	"slices"
+	"strings"
+	"syscall"
+	"testing"
+
+	"golang.org/x/sys/unix"
+
+	"github.com/podrun/podrun/internal/stage"
+)
+
+// stepEnv tells a re-executed test binary how far it has come.
+const stepEnv = "_PODRUN_TESTENV"
+
+const (
+	asUser   = "user"   // runs as an ordinary user
+	inUserns = "userns" // in a user and mount namespace with the user's subordinate ids
+	inside   = "inside" // PID 1, in pid, mount, network, IPC and UTS namespaces too
+)
+
+// Main is a TestMain. It runs the package's tests as root of a user namespace
+// that belongs to an ordinary user, as the first process of a PID namespace, in
+// an empty network, and fails if they leave anything: processes, mounts,
+// descriptors, threads in other namespaces, files in the temporary directory.
+//
+// Started as root it takes the user from PODRUN_TEST_USER or, without that, the
+// first ordinary account of /etc/subuid, and fails if there is none.
+func Main(m *testing.M) {
+	code, err := step(m)
+	if err != nil {
+		fmt.Fprintf(os.Stderr, "testenv: %v\n", err)
+		code = 1
+	}
+	os.Exit(code)
+}
+
+func step(m *testing.M) (int, error) {
+	runtime.LockOSThread() // the parent-death signal is sent when the thread that forked ends
+	switch os.Getenv(stepEnv) {
+	case "":
+		if os.Geteuid() == 0 {
+			return becomeUser()
+		}
+		return enterUserns()
+	case asUser:
+		return enterUserns()
+	case inUserns:
+		return enterRest()
+	default:
+		runtime.UnlockOSThread()
+		return runTests(m)
+	}
+}
+
+func becomeUser() (int, error) {
+	u, err := ordinaryUser(os.Getenv("PODRUN_TEST_USER"))
+	if err != nil {
+		return 0, err
+	}
+	env := slices.DeleteFunc(os.Environ(), func(s string) bool { return strings.HasPrefix(s, "XDG_") })
+	env = append(env, "HOME="+u.Home, "USER="+u.Name, "LOGNAME="+u.Name)
+	cmd := again(asUser, env)
+	// It is in a directory that only root may enter, and only the go command's cache reads it.
+	cmd.Args = slices.DeleteFunc(cmd.Args, func(s string) bool { return strings.HasPrefix(s, "-test.testlogfile=") })
+	cmd.SysProcAttr.Credential = &syscall.Credential{Uid: u.UID, Gid: u.GID}
+	return wait(cmd)
+}
+
+func enterUserns() (int, error) {
+	env, err := stage.EnterEnv()
+	if err != nil {
+		return 0, err
+	}
+	return wait(again(inUserns, append(os.Environ(), env...)))
+}
+
+func enterRest() (int, error) {
+	// Entering the user namespace has cleared the signal.
+	if err := unix.Prctl(unix.PR_SET_PDEATHSIG, uintptr(unix.SIGKILL), 0, 0, 0); err != nil {
+		return 0, err
+	}
+	tmp, err := os.MkdirTemp("", "podrun-test-")
+	if err != nil {
+		return 0, err
+	}
+	defer os.RemoveAll(tmp)
+	cmd := again(inside, append(os.Environ(), "TMPDIR="+tmp))
+	cmd.SysProcAttr.Cloneflags = unix.CLONE_NEWPID | unix.CLONE_NEWNS | unix.CLONE_NEWNET | unix.CLONE_NEWIPC | unix.CLONE_NEWUTS
+	code, err := wait(cmd)
+	if err != nil || code != 0 {
+		return code, err
+	}
+	left, err := os.ReadDir(tmp)
+	if err == nil && len(left) > 0 {
+		err = fmt.Errorf("the tests left files in their temporary directory: %v", left)
+	}
+	return 0, err
+}
+
+func runTests(m *testing.M) (int, error) {
+	os.Unsetenv(stepEnv)
+	if err := unix.Mount("", "/", "", unix.MS_PRIVATE|unix.MS_REC, ""); err != nil {
+		return 0, fmt.Errorf("detach the mount namespace: %w", err)
+	}
+	if err := unix.Mount("proc", "/proc", "proc", unix.MS_NOSUID|unix.MS_NODEV|unix.MS_NOEXEC, ""); err != nil {
+		return 0, fmt.Errorf("mount /proc: %w", err)
+	}
+	before, err := look()
+	if err != nil {
+		return 0, err
+	}
+	code := m.Run()
+	if leaks := leaksSince(before); code == 0 && len(leaks) > 0 {
+		return 0, fmt.Errorf("the package leaks:\n%s", strings.Join(leaks, "\n"))
+	}
+	return code, nil
+}
+
+// again prepares this test binary to be run once more. It is named by
+// /proc/self/exe, since another user may not enter the directory it lies in.
+func again(step string, env []string) *exec.Cmd {
+	cmd := exec.Command("/proc/self/exe", os.Args[1:]...)
+	cmd.Args[0] = os.Args[0]
+	cmd.Env = append(env, stepEnv+"="+step)
+	cmd.Stdin, cmd.Stdout, cmd.Stderr = os.Stdin, os.Stdout, os.Stderr
+	cmd.SysProcAttr = &syscall.SysProcAttr{Pdeathsig: syscall.SIGKILL}
+	return cmd
+}
+
+// wait runs cmd, passes signals on to it (the go command sends SIGQUIT when a
+// test hangs) and gives its exit code.
+func wait(cmd *exec.Cmd) (int, error) {
+	signals := make(chan os.Signal, 8)
+	signal.Notify(signals, syscall.SIGQUIT, syscall.SIGTERM, syscall.SIGINT, syscall.SIGHUP)
+	if err := cmd.Start(); err != nil {
+		return 0, fmt.Errorf("run the tests in namespaces: %w", err)
+	}
+	go func() {
+		for sig := range signals {
+			cmd.Process.Signal(sig)
+		}
+	}()
+	err := cmd.Wait()
+	var exit *exec.ExitError
+	if errors.As(err, &exit) {
+		if st := exit.Sys().(syscall.WaitStatus); st.Signaled() {
+			return 0, fmt.Errorf("the tests were killed by %v", st.Signal())
+		}
+		return exit.ExitCode(), nil
+	}
+	return 0, err
+}
