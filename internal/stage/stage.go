@@ -24,19 +24,30 @@ func Main(stages map[string]func(args []string) int) {
 	}
 }
 
+// Names of the stages that the front starts and the supervisor's program runs.
+const (
+	Supervisor = "_supervisor" // runs a pod to its end: StartPod
+	Remove     = "_remove"     // removes a dead pod's files: RemovePod
+)
+
 // Spec names a stage and where it is to run.
 type Spec struct {
 	Name       string   // "_unpack"
 	Args       []string // its arguments
+	Program    string   // whose stage it is; this program's if empty
 	Userns     bool     // in a user namespace of the caller's ids (none as root) and a mount namespace
 	Net        bool     // with Userns: in an empty network namespace too
 	ExtraFiles []*os.File
 }
 
-// Command prepares a re-execution of this program as a stage. An id map that
+// Command prepares a program, mostly this one, to run as a stage. An id map that
 // cannot be had is reported by the command's Start.
 func Command(s Spec) *exec.Cmd {
-	cmd := exec.Command("/proc/self/exe", append([]string{s.Name}, s.Args...)...)
+	program := s.Program
+	if program == "" {
+		program = "/proc/self/exe"
+	}
+	cmd := exec.Command(program, append([]string{s.Name}, s.Args...)...)
 	cmd.Args[0] = "podrun"
 	cmd.ExtraFiles = s.ExtraFiles
 	if s.Userns {

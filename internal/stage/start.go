@@ -41,7 +41,7 @@ func StartPod(s PodStart) error {
 		w.Close()
 		return err
 	}
-	cmd := exec.Command(s.Program, "_supervisor", s.Dirs.Data, s.Dirs.Runtime, s.Pod.Namespace, s.Pod.Name)
+	cmd := exec.Command(s.Program, append([]string{Supervisor}, podArgs(s.Dirs, s.Pod)...)...)
 	cmd.Args[0] = "podrun"
 	cmd.Env = append(os.Environ(), append(env, "_PODRUN_HOSTNAME="+s.Hostname)...)
 	cmd.Dir = "/"
@@ -62,6 +62,21 @@ func StartPod(s PodStart) error {
 		return fmt.Errorf("start pod %s: %w", s.Pod.Name, errors.New("the supervisor ended at once; see "+s.Pod.SupervisorLog()))
 	}
 	return nil
+}
+
+// podArgs are the arguments of a stage that works on one pod.
+func podArgs(d store.Dirs, p store.Pod) []string {
+	return []string{d.Data, d.Runtime, p.Namespace, p.Name}
+}
+
+// RemovePod removes what a dead pod has left: its files, those of subordinate ids
+// included, its cgroup and its directories. The caller holds the pod's lock.
+func RemovePod(program string, d store.Dirs, p store.Pod) error {
+	cmd := Command(Spec{Program: program, Name: Remove, Args: podArgs(d, p), Userns: true})
+	if said, err := cmd.CombinedOutput(); err != nil {
+		return fmt.Errorf("remove files of pod %s: %w: %s", p.Name, err, strings.TrimSpace(string(said)))
+	}
+	return p.Remove()
 }
 
 func serves(p store.Pod) bool {

@@ -1,9 +1,9 @@
 // Package wire defines what the commands and a pod's supervisor say to each
 // other over the pod's control socket, and the names of inherited descriptors.
 //
-// One connection carries one Request, as a line of JSON, with the descriptors it
-// needs attached (SCM_RIGHTS); then lines of JSON in both directions: Frames from
-// the supervisor, Controls from the client. The connection's end ends the request.
+// One connection carries one Request with the descriptors it needs attached
+// (SCM_RIGHTS); then messages in both directions: Frames from the supervisor,
+// Controls from the client. The connection's end ends the request.
 package wire
 
 import "github.com/podrun/podrun/pod"
@@ -17,7 +17,7 @@ const (
 	Watch Verb = "watch" // a Frame with Status now and at every change, until the pod has ended
 )
 
-// Request is the first line of a connection.
+// Request is the first message of a connection.
 type Request struct {
 	Verb Verb         `json:"verb"`
 	Stop *StopRequest `json:"stop,omitempty"`
@@ -43,7 +43,7 @@ type ExecRequest struct {
 	Cols      uint16   `json:"cols,omitempty"`
 }
 
-// Frame is one line from the supervisor; exactly one field is set.
+// Frame is one message from the supervisor; exactly one field is set.
 type Frame struct {
 	Status  *pod.Status `json:"status,omitempty"`
 	Started bool        `json:"started,omitempty"` // exec: the process runs; with TTY the master is attached
@@ -51,7 +51,7 @@ type Frame struct {
 	Error   *Error      `json:"error,omitempty"`   // the request failed; nothing follows
 }
 
-// Control is one line from the client while an exec runs. A client that goes
+// Control is one message from the client while an exec runs. A client that goes
 // away kills what it started.
 type Control struct {
 	Rows   uint16 `json:"rows,omitempty"` // with Cols: the terminal's new size

@@ -1,0 +1,122 @@
+package runner
+
+import (
+	"github.com/opencontainers/runtime-spec/specs-go"
+
+	"github.com/podrun/podrun/pod"
+)
+
+// place is where a container finds what the sandbox has made for it. All paths
+// are absolute, in the supervisor's mount namespace.
+type place struct {
+	rootfs         string
+	netns, ipcns   string
+	utsns          string
+	pidns          string // "" for a PID namespace of its own
+	shm            string // the pod's /dev/shm
+	hosts          string // bound over /etc/hosts
+	hostname       string // bound over /etc/hostname
+	terminationLog string
+	volumes        map[string]string // by name
+	cgroup         string            // as libcontainer wants it; "" where there is none
+	ttyGroup       bool              // group 5 is mapped, so a terminal can belong to it
+	oomScoreFloor  int               // an unprivileged process cannot go below its own
+}
+
+// identity is who the container's process is, resolved in its own root.
+type identity struct {
+	uid, gid int
+	groups   []int
+	home     string
+}
+
+var maskedPaths = []string{
+	"/proc/acpi", "/proc/asound", "/proc/interrupts", "/proc/kcore", "/proc/keys", "/proc/latency_stats",
+	"/proc/timer_list", "/proc/timer_stats", "/proc/sched_debug", "/proc/scsi",
+	"/sys/firmware", "/sys/devices/virtual/powercap", "/sys/fs/selinux", "/sys/dev/block",
+}
+
+var readonlyPaths = []string{"/proc/bus", "/proc/fs", "/proc/irq", "/proc/sys", "/proc/sysrq-trigger"}
+
+// runtimeSpec says how a container is to be made. It is pure.
+func runtimeSpec(plan *pod.Plan, c *pod.Container, at place, who identity) *specs.Spec {
+	caps := c.Capabilities
+	score := max(c.OOMScoreAdj, at.oomScoreFloor)
+	s := &specs.Spec{
+		Version: specs.Version,
+		Root:    &specs.Root{Path: at.rootfs, Readonly: c.ReadOnlyRoot},
+		Process: &specs.Process{
+			Args: c.Args, Env: c.Env, Cwd: c.Cwd,
+			NoNewPrivileges: c.NoNewPrivileges,
+			Capabilities:    &specs.LinuxCapabilities{Bounding: caps, Effective: caps, Permitted: caps},
+			OOMScoreAdj:     &score,
+		},
+		Mounts: mounts(c, at),
+		Linux: &specs.Linux{
+			Namespaces:        namespaces(at),
+			CgroupsPath:       at.cgroup,
+			Resources:         &specs.LinuxResources{},
+			Sysctl:            plan.Sysctls,
+			MaskedPaths:       maskedPaths,
+			ReadonlyPaths:     readonlyPaths,
+			RootfsPropagation: "rprivate",
+		},
+	}
+	return s
+}
+
+func namespaces(at place) []specs.LinuxNamespace {
+	n := []specs.LinuxNamespace{
+		{Type: specs.MountNamespace},
+		{Type: specs.PIDNamespace, Path: at.pidns},
+		{Type: specs.NetworkNamespace, Path: at.netns},
+		{Type: specs.IPCNamespace, Path: at.ipcns},
+		{Type: specs.UTSNamespace, Path: at.utsns},
+	}
+	if at.cgroup != "" {
+		n = append(n, specs.LinuxNamespace{Type: specs.CgroupNamespace})
+	}
+	return n
+}
+
+func mounts(c *pod.Container, at place) []specs.Mount {
+	pts := []string{"nosuid", "noexec", "newinstance", "ptmxmode=0666", "mode=0620"}
+	if at.ttyGroup {
+		pts = append(pts, "gid=5")
+	}
+	m := []specs.Mount{
+		{Destination: "/proc", Type: "proc", Source: "proc", Options: []string{"nosuid", "noexec", "nodev"}},
+		{Destination: "/dev", Type: "tmpfs", Source: "tmpfs", Options: []string{"nosuid", "noexec", "strictatime", "mode=755", "size=65536k"}},
+		{Destination: "/dev/pts", Type: "devpts", Source: "devpts", Options: pts},
+		{Destination: "/dev/mqueue", Type: "mqueue", Source: "mqueue", Options: []string{"nosuid", "noexec", "nodev"}},
+		{Destination: "/sys", Type: "sysfs", Source: "sysfs", Options: []string{"nosuid", "noexec", "nodev", "ro"}},
+		bind(at.shm, "/dev/shm", "nosuid", "noexec", "nodev"),
+	}
+	if at.cgroup != "" {
+		m = append(m, specs.Mount{Destination: "/sys/fs/cgroup", Type: "cgroup", Source: "cgroup", Options: []string{"nosuid", "noexec", "nodev", "relatime", "ro"}})
+	}
+	taken := map[string]bool{}
+	for _, v := range c.Mounts {
+		taken[v.Path] = true
+	}
+	for _, f := range []struct{ source, target string }{
+		{at.hosts, "/etc/hosts"}, {at.hostname, "/etc/hostname"}, {at.terminationLog, c.TerminationMessagePath},
+	} {
+		// A volume mounted at such a path wins, as with the kubelet.
+		if f.source != "" && f.target != "" && !taken[f.target] {
+			m = append(m, bind(f.source, f.target, "nosuid", "nodev"))
+		}
+	}
+	for _, v := range c.Mounts {
+		options := []string{"nosuid", "nodev"}
+		if v.ReadOnly {
+			options = append(options, "ro")
+		}
+		m = append(m, bind(at.volumes[v.Volume], v.Path, options...))
+	}
+	return m
+}
+
+func bind(source, target string, options ...string) specs.Mount {
+	return specs.Mount{Destination: target, Type: "bind", Source: source, Options: append([]string{"rbind", "rprivate"}, options...)}
+}

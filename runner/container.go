@@ -1,0 +1,207 @@
+package runner
+
+import (
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"sync"
+	"syscall"
+
+	"github.com/opencontainers/runc/libcontainer"
+	"github.com/opencontainers/runc/libcontainer/configs"
+	"github.com/opencontainers/runc/libcontainer/specconv"
+	"github.com/opencontainers/runtime-spec/specs-go"
+	"golang.org/x/sys/unix"
+
+	"github.com/podrun/podrun/internal/undo"
+	"github.com/podrun/podrun/pod"
+	"github.com/podrun/podrun/volumes"
+)
+
+// container is one running instance of a container of the Plan.
+type container struct {
+	plan    *pod.Container
+	attempt int
+	who     identity
+	ct      *libcontainer.Container
+	init    *libcontainer.Process
+	log     *logFile
+	message string // the file bound at terminationMessagePath
+	mntns   string // identifies its processes in a shared PID namespace
+	cleanup undo.Stack
+	execs   sync.WaitGroup
+}
+
+// configError is a container that cannot be made from its configuration; trying
+// again helps only when something else changes. The kubelet's word for it is
+// CreateContainerConfigError.
+type configError struct{ error }
+
+// startError is a container whose process could not be run. code is 127 or 126
+// as a shell would have it, else 128.
+type startError struct {
+	error
+	code int
+}
+
+// startContainer makes and starts one instance. The error is a configError, a
+// startError, or a failure to create.
+func startContainer(s *sandbox, c *pod.Container, attempt int) (*container, error) {
+	x := &container{plan: c, attempt: attempt}
+	if err := x.create(s); err != nil {
+		if x.log != nil {
+			x.log.drain()
+		}
+		if uerr := x.cleanup.Undo(); uerr != nil {
+			fmt.Fprintf(os.Stderr, "undo start of %s: %v\n", c.Name, uerr)
+		}
+		return nil, err
+	}
+	return x, nil
+}
+
+// id names the instance within its pod; libcontainer keeps its state under it.
+func (x *container) id() string { return x.plan.Name + "-" + strconv.Itoa(x.attempt) }
+
+func (x *container) create(s *sandbox) error {
+	dir := filepath.Join(s.store.RootfsDir(), x.id())
+	root, err := volumes.MountRootfs(dir, x.plan.Layers, x.plan.ReadOnlyRoot)
+	if err != nil {
+		return fmt.Errorf("mount root file system: %w", err)
+	}
+	x.cleanup.Push("unmount root file system", func() error { return volumes.UnmountRootfs(dir) })
+	if x.who, err = resolveUser(root, x.plan); err != nil {
+		return configError{err}
+	}
+	if err := x.makeMessageFile(s.dir); err != nil {
+		return err
+	}
+	at := s.place(x.plan, root)
+	at.terminationLog = x.message
+	spec := runtimeSpec(s.plan, x.plan, at, x.who)
+	if !x.plan.SeccompUnconfined {
+		if spec.Linux.Seccomp, err = defaultSeccomp(spec); err != nil {
+			return err
+		}
+	}
+	if s.cgroup != nil {
+		spec.Linux.Resources.Unified = s.cgroup.ContainerValues(limits(x.plan.Resources))
+	}
+	config, err := specconv.CreateLibcontainerConfig(&specconv.CreateOpts{
+		CgroupName: x.id(), Spec: spec, NoNewKeyring: true,
+		RootlessCgroups: s.cgroup == nil, // no cgroup to be had: libcontainer must not insist
+	})
+	if err != nil {
+		return configError{fmt.Errorf("make container configuration: %w", err)}
+	}
+	if x.log, err = createLog(s.store.LogFile(x.plan.Name, x.attempt)); err != nil {
+		return err
+	}
+	if x.ct, err = libcontainer.Create(s.store.LibcontainerDir(), x.id(), config); err != nil {
+		return fmt.Errorf("create container: %w", err)
+	}
+	x.cleanup.Push("destroy container", x.ct.Destroy)
+	return x.run(spec.Process)
+}
+
+// run starts the container's process with its output going to the log.
+func (x *container) run(p *specs.Process) error {
+	stdout, err := x.log.pipe("stdout")
+	if err != nil {
+		return err
+	}
+	defer stdout.Close()
+	stderr, err := x.log.pipe("stderr")
+	if err != nil {
+		return err
+	}
+	defer stderr.Close()
+	x.init = x.process(p.Args, p.Env, p.Cwd)
+	x.init.Init = true
+	x.init.Stdout, x.init.Stderr = stdout, stderr
+	if err := x.ct.Run(x.init); err != nil {
+		return startError{fmt.Errorf("start container: %w", err), exitCodeOf(err)}
+	}
+	if pid, err := x.init.Pid(); err == nil {
+		x.mntns, _ = os.Readlink(fmt.Sprintf("/proc/%d/ns/mnt", pid)) // "" if it has ended already
+	}
+	return nil
+}
+
+// process is a process of the container, with its identity and confinement.
+func (x *container) process(args, env []string, cwd string) *libcontainer.Process {
+	caps := x.plan.Capabilities
+	return &libcontainer.Process{
+		Args: args, Env: env, Cwd: cwd,
+		UID: x.who.uid, GID: x.who.gid, AdditionalGroups: x.who.groups,
+		Capabilities:    &configs.Capabilities{Bounding: caps, Effective: caps, Permitted: caps},
+		NoNewPrivileges: &x.plan.NoNewPrivileges,
+	}
+}
+
+// ended is how an instance's process ended.
+type ended struct {
+	code, signal int
+	oom          bool
+	message      string
+}
+
+// wait returns when the container's process has ended.
+func (x *container) wait() ended {
+	st, err := x.init.Wait()
+	if st == nil {
+		return ended{code: 255, message: "wait for container: " + err.Error()}
+	}
+	ws := st.Sys().(syscall.WaitStatus)
+	if ws.Signaled() {
+		return ended{code: 128 + int(ws.Signal()), signal: int(ws.Signal())}
+	}
+	return ended{code: ws.ExitStatus()}
+}
+
+// finish ends what else runs in an instance whose process has ended, and brings
+// its output to the log, to the last line.
+func (x *container) finish(s *sandbox) {
+	if s.pause != nil {
+		killMountNamespace(x.mntns)
+	}
+	x.execs.Wait()
+	x.log.drain()
+}
+
+// signal sends a signal to the container's process. One that has ended is fine.
+func (x *container) signal(sig unix.Signal) error {
+	if err := x.ct.Signal(sig); err != nil && !errors.Is(err, libcontainer.ErrNotRunning) {
+		return fmt.Errorf("signal container %s: %w", x.plan.Name, err)
+	}
+	return nil
+}
+
+// stopSignal is the manifest's or the image's, else SIGTERM: by name with or
+// without SIG, or by number.
+func (x *container) stopSignal() unix.Signal {
+	name := strings.ToUpper(strings.TrimSpace(x.plan.StopSignal))
+	if n, err := strconv.Atoi(name); err == nil && n > 0 && n < 65 {
+		return unix.Signal(n)
+	}
+	if sig := unix.SignalNum("SIG" + strings.TrimPrefix(name, "SIG")); sig != 0 {
+		return sig
+	}
+	return unix.SIGTERM
+}
+
+// exitCodeOf tells "no such program" and "cannot be executed" from libcontainer's
+// error, which reaches us as text.
+func exitCodeOf(err error) int {
+	text := err.Error()
+	switch {
+	case strings.Contains(text, "executable file not found") || strings.Contains(text, "no such file or directory"):
+		return 127
+	case strings.Contains(text, "permission denied") || strings.Contains(text, "is a directory") || strings.Contains(text, "exec format error"):
+		return 126
+	}
+	return 128
+}

@@ -1,0 +1,149 @@
+package runner
+
+import (
+	"bufio"
+	"errors"
+	"fmt"
+	"net"
+	"os"
+	"sync"
+
+	"golang.org/x/sys/unix"
+
+	"github.com/podrun/podrun/internal/wire"
+	"github.com/podrun/podrun/lifecycle"
+	"github.com/podrun/podrun/pod"
+)
+
+// control serves the pod's control socket.
+type control struct {
+	engine *engine
+
+	mu      sync.Mutex
+	status  *pod.Status
+	changed chan struct{} // closed and replaced at every new status
+	ended   chan struct{} // closed after the last one
+	clients sync.WaitGroup
+}
+
+func newControl(e *engine) *control {
+	return &control{engine: e, changed: make(chan struct{}), ended: make(chan struct{})}
+}
+
+// publish makes a status known to everyone who watches.
+func (c *control) publish(st *pod.Status) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.status = st
+	close(c.changed)
+	c.changed = make(chan struct{})
+}
+
+// close tells every client that the pod has ended and waits until they know.
+func (c *control) close(l net.Listener) {
+	l.Close()
+	close(c.ended)
+	c.clients.Wait()
+}
+
+// serve answers clients until the listener is closed.
+func (c *control) serve(l *net.UnixListener) {
+	for {
+		conn, err := l.AcceptUnix()
+		if errors.Is(err, net.ErrClosed) {
+			return
+		}
+		if err != nil {
+			fmt.Fprintln(os.Stderr, "accept on the control socket:", err)
+			continue
+		}
+		c.clients.Go(func() {
+			defer conn.Close()
+			if err := c.answer(conn); err != nil {
+				fmt.Fprintln(os.Stderr, "answer request:", err)
+			}
+		})
+	}
+}
+
+func (c *control) answer(conn *net.UnixConn) error {
+	if err := ownPeer(conn); err != nil {
+		return err
+	}
+	req, files, err := wire.ReadRequest(conn)
+	if err != nil {
+		return err
+	}
+	if req == nil { // somebody only looked whether we serve
+		return nil
+	}
+	defer func() {
+		for _, f := range files {
+			f.Close()
+		}
+	}()
+	switch {
+	case req.Verb == wire.Watch:
+		return c.watch(conn)
+	case req.Verb == wire.Stop && req.Stop != nil:
+		c.engine.emit(lifecycle.Event{Kind: lifecycle.StopAsked, GraceSeconds: req.Stop.GraceSeconds})
+		<-c.ended
+		return nil
+	case req.Verb == wire.Exec && req.Exec != nil:
+		return c.exec(conn, req.Exec, files)
+	}
+	return wire.WriteFrame(conn, wire.Frame{Error: &wire.Error{Message: fmt.Sprintf("unknown request %q", req.Verb), Code: 125}})
+}
+
+// ownPeer refuses everyone but the user whose pod it is: root of our user
+// namespace, which is the user.
+func ownPeer(conn *net.UnixConn) error {
+	raw, err := conn.SyscallConn()
+	if err != nil {
+		return fmt.Errorf("look at the peer: %w", err)
+	}
+	var cred *unix.Ucred
+	cerr := raw.Control(func(fd uintptr) {
+		cred, err = unix.GetsockoptUcred(int(fd), unix.SOL_SOCKET, unix.SO_PEERCRED)
+	})
+	if err = errors.Join(cerr, err); err != nil {
+		return fmt.Errorf("look at the peer: %w", err)
+	}
+	if cred.Uid != uint32(os.Geteuid()) {
+		return fmt.Errorf("refuse a peer with uid %d", cred.Uid)
+	}
+	return nil
+}
+
+// watch sends the status now and at every change. A slow client misses
+// intermediate ones, never the last.
+func (c *control) watch(conn *net.UnixConn) error {
+	gone := make(chan struct{})
+	go func() { // nothing more is expected: a read ends when the client does
+		defer close(gone)
+		bufio.NewReader(conn).ReadByte()
+	}()
+	for {
+		c.mu.Lock()
+		st, changed := c.status, c.changed
+		c.mu.Unlock()
+		if st != nil {
+			if err := wire.WriteFrame(conn, wire.Frame{Status: st}); err != nil {
+				return nil // the client has gone
+			}
+		}
+		select {
+		case <-changed:
+		case <-gone:
+			return nil
+		case <-c.ended:
+			c.mu.Lock()
+			last := c.status
+			c.mu.Unlock()
+			if last != st {
+				return wire.WriteFrame(conn, wire.Frame{Status: last})
+			}
+			return nil
+		}
+	}
+}

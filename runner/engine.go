@@ -1,0 +1,181 @@
+package runner
+
+import (
+	"errors"
+	"fmt"
+	"os"
+	"sync"
+
+	"golang.org/x/sys/unix"
+
+	"github.com/podrun/podrun/internal/store"
+	"github.com/podrun/podrun/lifecycle"
+	"github.com/podrun/podrun/pod"
+)
+
+// engine is the real kernel of the loop. Every action runs beside the loop and
+// ends in an event.
+type engine struct {
+	plan   *pod.Plan
+	store  store.Pod
+	events chan lifecycle.Event
+
+	mu      sync.Mutex
+	sandbox *sandbox
+	running map[string]*container // by container name
+}
+
+func newEngine(plan *pod.Plan, place store.Pod) *engine {
+	return &engine{plan: plan, store: place, events: make(chan lifecycle.Event, 64), running: map[string]*container{}}
+}
+
+// Events carries what came of the actions, and stop requests.
+func (e *engine) Events() <-chan lifecycle.Event { return e.events }
+
+// Do starts an action.
+func (e *engine) Do(a lifecycle.Action) {
+	switch a.Kind {
+	case lifecycle.CreateSandbox:
+		go e.createSandbox()
+	case lifecycle.StartContainer:
+		go e.runContainer(a)
+	case lifecycle.StopContainer:
+		e.signal(a.Container, false)
+	case lifecycle.KillContainer:
+		e.signal(a.Container, true)
+	case lifecycle.RemoveSandbox:
+		go e.removeSandbox()
+	default:
+		panic(fmt.Sprintf("runner: unknown action %q", a.Kind))
+	}
+}
+
+func (e *engine) emit(ev lifecycle.Event) {
+	if ev.At == (lifecycle.Now{}) {
+		ev.At = readClocks()
+	}
+	e.events <- ev
+}
+
+func (e *engine) createSandbox() {
+	s, err := createSandbox(e.plan, e.store)
+	if err != nil {
+		e.emit(lifecycle.Event{Kind: lifecycle.SandboxLost, Message: err.Error()})
+		return
+	}
+	e.mu.Lock()
+	e.sandbox = s
+	e.mu.Unlock()
+	e.emit(lifecycle.Event{Kind: lifecycle.SandboxReady})
+}
+
+func (e *engine) removeSandbox() {
+	e.mu.Lock()
+	s := e.sandbox
+	e.sandbox = nil
+	e.mu.Unlock()
+	var message string
+	if s != nil {
+		if err := s.remove(); err != nil {
+			message = err.Error()
+			fmt.Fprintln(os.Stderr, "remove sandbox:", err)
+		}
+	}
+	e.emit(lifecycle.Event{Kind: lifecycle.SandboxGone, Message: message})
+}
+
+// annotate adds what only the engine knows of the sandbox.
+func (e *engine) annotate(st pod.Status) pod.Status {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	if s := e.sandbox; s != nil {
+		st.Warnings = s.warnings
+		if s.cgroup != nil {
+			st.Cgroup = s.cgroup.Path()
+		}
+	}
+	return st
+}
+
+// find returns the running instance of a container, or nil.
+func (e *engine) find(name string) *container {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	return e.running[name]
+}
+
+// runContainer runs one instance from its creation to its end.
+func (e *engine) runContainer(a lifecycle.Action) {
+	c, ok := e.plan.Container(a.Container)
+	if !ok {
+		panic("runner: no container " + a.Container)
+	}
+	e.mu.Lock()
+	s := e.sandbox
+	e.mu.Unlock()
+	x, err := startContainer(s, c, a.Attempt)
+	if err != nil {
+		e.emit(startFailed(a, err))
+		return
+	}
+	e.mu.Lock()
+	e.running[c.Name] = x
+	e.mu.Unlock()
+	e.emit(lifecycle.Event{Kind: lifecycle.Started, Container: c.Name, Attempt: a.Attempt, ContainerID: containerID(e.plan, x)})
+
+	end := x.wait()
+	at := readClocks()
+	e.mu.Lock()
+	delete(e.running, c.Name)
+	e.mu.Unlock()
+	if s.cgroup != nil {
+		kills, err := s.cgroup.OOMKills(c.Name)
+		end.oom = err == nil && kills > 0
+	}
+	x.finish(s)
+	if end.message == "" {
+		end.message = x.terminationMessage(e.store.LogFile(c.Name, a.Attempt), end.code)
+	}
+	if err := x.cleanup.Undo(); err != nil {
+		fmt.Fprintf(os.Stderr, "remove container %s: %v\n", c.Name, err)
+	}
+	e.emit(lifecycle.Event{
+		At: at, Kind: lifecycle.Exited, Container: c.Name, Attempt: a.Attempt,
+		ExitCode: end.code, Signal: end.signal, OOMKilled: end.oom, Message: end.message,
+	})
+}
+
+func containerID(plan *pod.Plan, x *container) string {
+	return fmt.Sprintf("podrun://%s-%s", plan.UID, x.id())
+}
+
+// startFailed tells the loop in the kubelet's words why a container never ran.
+func startFailed(a lifecycle.Action, err error) lifecycle.Event {
+	ev := lifecycle.Event{
+		Kind: lifecycle.StartFailed, Container: a.Container, Attempt: a.Attempt,
+		Reason: "CreateContainerError", ExitCode: 128, Message: err.Error(),
+	}
+	var bad configError
+	var start startError
+	switch {
+	case errors.As(err, &bad):
+		ev.Reason = "CreateContainerConfigError"
+	case errors.As(err, &start):
+		ev.Reason, ev.ExitCode = "StartError", start.code
+	}
+	return ev
+}
+
+func (e *engine) signal(name string, kill bool) {
+	x := e.find(name)
+	if x == nil {
+		return // it has just ended; its event is on the way
+	}
+	sig := unix.SIGKILL
+	if !kill {
+		sig = x.stopSignal()
+	}
+	if err := x.signal(sig); err != nil {
+		fmt.Fprintln(os.Stderr, err)
+	}
+}

@@ -1,0 +1,114 @@
+package runner
+
+import (
+	"fmt"
+	"net"
+	"os"
+	"slices"
+	"strings"
+	"syscall"
+
+	"github.com/opencontainers/runc/libcontainer"
+	"golang.org/x/sys/unix"
+
+	"github.com/podrun/podrun/internal/wire"
+)
+
+// exec runs a process in a container for a client, to its end or the client's.
+func (c *control) exec(conn *net.UnixConn, req *wire.ExecRequest, files []*os.File) error {
+	x := c.engine.enter(req.Container)
+	if x == nil {
+		return wire.WriteFrame(conn, wire.Frame{Error: &wire.Error{
+			Message: fmt.Sprintf("container %s is not running", req.Container), Code: 125,
+			Hint: "podrun ps shows its state",
+		}})
+	}
+	defer x.execs.Done()
+	p := x.process(req.Args, execEnv(x.plan.Env, req), x.plan.Cwd)
+	if req.Cwd != "" {
+		p.Cwd = req.Cwd
+	}
+	attached, err := attach(p, req, files)
+	if err != nil {
+		return wire.WriteFrame(conn, wire.Frame{Error: &wire.Error{Message: err.Error(), Code: 125}})
+	}
+	err = x.ct.Run(p)
+	for _, f := range files {
+		f.Close() // the process has its own; an end of ours would keep the client's pipe open
+	}
+	if err != nil {
+		attached.close()
+		return wire.WriteFrame(conn, wire.Frame{Error: execError(req, err)})
+	}
+	if err := attached.started(conn); err != nil {
+		p.Signal(unix.SIGKILL)
+	}
+	go follow(conn, p)
+	code := execCode(p)
+	return wire.WriteFrame(conn, wire.Frame{Exit: &code})
+}
+
+// enter finds a running container and keeps it from being removed until
+// execs.Done. It returns nil if there is none.
+func (e *engine) enter(name string) *container {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	x := e.running[name]
+	if x != nil {
+		x.execs.Add(1)
+	}
+	return x
+}
+
+// follow obeys the client while its process runs, and ends the process with it.
+func follow(conn *net.UnixConn, p *libcontainer.Process) {
+	for {
+		msg, err := wire.ReadControl(conn)
+		if err != nil {
+			p.Signal(unix.SIGKILL) // the client has gone; a process that has ended is fine
+			return
+		}
+		if msg.Signal > 0 {
+			p.Signal(syscall.Signal(msg.Signal))
+		}
+	}
+}
+
+func execCode(p *libcontainer.Process) int {
+	st, _ := p.Wait() // the error repeats the state
+	if st == nil {
+		return 255
+	}
+	ws := st.Sys().(syscall.WaitStatus)
+	if ws.Signaled() {
+		return 128 + int(ws.Signal())
+	}
+	return ws.ExitStatus()
+}
+
+// execEnv is the container's environment with the request's, which wins.
+func execEnv(env []string, req *wire.ExecRequest) []string {
+	out := slices.Clone(env)
+	extra := req.Env
+	if req.TTY {
+		term := req.Term
+		if term == "" {
+			term = "xterm"
+		}
+		extra = append([]string{"TERM=" + term}, extra...)
+	}
+	for _, kv := range extra {
+		key, _, _ := strings.Cut(kv, "=")
+		out = slices.DeleteFunc(out, func(have string) bool { return strings.HasPrefix(have, key+"=") })
+		out = append(out, kv)
+	}
+	return out
+}
+
+func execError(req *wire.ExecRequest, err error) *wire.Error {
+	code := exitCodeOf(err)
+	if code == 128 {
+		code = 125
+	}
+	return &wire.Error{Message: fmt.Sprintf("run %q in container %s: %v", req.Args[0], req.Container, err), Code: code}
+}

@@ -1,0 +1,73 @@
+package runner
+
+import (
+	"reflect"
+	"time"
+
+	"github.com/podrun/podrun/lifecycle"
+	"github.com/podrun/podrun/pod"
+)
+
+// kernel carries actions out. What comes of them arrives as events.
+type kernel interface {
+	Do(lifecycle.Action) // must not block
+	Events() <-chan lifecycle.Event
+}
+
+// loop drives one pod to its end.
+type loop struct {
+	plan    *pod.Plan
+	kernel  kernel
+	now     func() lifecycle.Now
+	publish func(*pod.Status) // called with every status that differs from the last
+	observe lifecycle.Observed
+	last    *pod.Status
+}
+
+// run decides, acts and waits until nothing is left to do, and returns the final
+// status.
+func (l *loop) run() *pod.Status {
+	for {
+		now := l.now()
+		d := lifecycle.Decide(l.plan, &l.observe, now)
+		for _, a := range d.Actions {
+			// The intent is folded before the act: otherwise the next round would
+			// decide the same start again.
+			l.observe.Apply(l.plan, lifecycle.Event{At: now, Kind: lifecycle.Issued, Action: &a})
+			l.kernel.Do(a)
+		}
+		st := lifecycle.Status(l.plan, &l.observe, now)
+		if l.last == nil || !reflect.DeepEqual(*l.last, st) {
+			l.last = &st
+			l.publish(&st)
+		}
+		if d.Done {
+			return l.last
+		}
+		l.wait(d.Wake, now.Boot)
+	}
+}
+
+// wait folds the events there are, or returns at the time wake.
+func (l *loop) wait(wake, now time.Duration) {
+	var timer <-chan time.Time
+	if wake > 0 {
+		t := time.NewTimer(max(wake-now, 0))
+		defer t.Stop()
+		timer = t.C
+	}
+	select {
+	case e := <-l.kernel.Events():
+		l.observe.Apply(l.plan, e)
+	case <-timer:
+		return
+	}
+	for {
+		select {
+		case e := <-l.kernel.Events():
+			l.observe.Apply(l.plan, e)
+		default:
+			return
+		}
+	}
+}

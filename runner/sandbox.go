@@ -1,0 +1,234 @@
+package runner
+
+import (
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strconv"
+	"strings"
+
+	"github.com/podrun/podrun/cgroups"
+	"github.com/podrun/podrun/internal/stage"
+	"github.com/podrun/podrun/internal/store"
+	"github.com/podrun/podrun/internal/undo"
+	"github.com/podrun/podrun/netns"
+	"github.com/podrun/podrun/pod"
+	"github.com/podrun/podrun/volumes"
+)
+
+// The keeper is PID 1 of the pod's PID namespace, in which the supervisor lives;
+// the sandbox's namespaces are the keeper's.
+const (
+	keeperPID  = 1
+	sandboxNet = "/proc/1/ns/net"
+	sandboxIPC = "/proc/1/ns/ipc"
+	sandboxUTS = "/proc/1/ns/uts"
+)
+
+// sharedMemory is the size of the pod's /dev/shm, as containerd and podman have it.
+const sharedMemory = 64 << 20
+
+// sandbox is what a pod's containers share.
+type sandbox struct {
+	plan  *pod.Plan
+	store store.Pod
+	dir   string // on tmpfs; holds mounts and files bound into containers
+
+	pause    *exec.Cmd // PID 1 of the shared PID namespace, or nil
+	cgroup   *cgroups.Pod
+	volumes  map[string]string
+	warnings []string
+	undo     undo.Stack
+}
+
+// createSandbox makes everything the pod's containers share, or nothing.
+func createSandbox(plan *pod.Plan, place store.Pod) (*sandbox, error) {
+	s := &sandbox{plan: plan, store: place, dir: filepath.Join(place.RuntimeDir(), "sandbox"), volumes: map[string]string{}}
+	for _, step := range []func() error{s.network, s.files, s.mountShared, s.makeVolumes, s.limit, s.sharePIDs} {
+		if err := step(); err != nil {
+			if uerr := s.undo.Undo(); uerr != nil {
+				fmt.Fprintln(os.Stderr, "undo sandbox:", uerr)
+			}
+			return nil, err
+		}
+	}
+	return s, nil
+}
+
+// remove undoes the sandbox. Containers must be gone.
+func (s *sandbox) remove() error { return s.undo.Undo() }
+
+func (s *sandbox) network() error {
+	if err := netns.LoopbackUp(sandboxNet); err != nil {
+		return fmt.Errorf("set up the pod's network: %w", err)
+	}
+	return nil
+}
+
+// files writes what the kubelet binds over /etc/hosts and /etc/hostname.
+func (s *sandbox) files() error {
+	if err := os.MkdirAll(s.dir, 0o711); err != nil {
+		return fmt.Errorf("make sandbox directory: %w", err)
+	}
+	s.undo.Push("remove sandbox directory", func() error { return volumes.RemoveTree(s.dir) })
+	for name, text := range map[string]string{"hosts": hostsFile(s.plan.Hostname), "hostname": s.plan.Hostname + "\n"} {
+		if err := writeShared(filepath.Join(s.dir, name), text, 0o644); err != nil {
+			return fmt.Errorf("write the pod's /etc/%s: %w", name, err)
+		}
+	}
+	return nil
+}
+
+// hostsFile is the kubelet's (pkg/kubelet/kubelet_pods.go nodeHostsFileContent),
+// with the pod's name on a loopback address: it has no other yet.
+func hostsFile(hostname string) string {
+	return "# Kubernetes-managed hosts file.\n" +
+		"127.0.0.1\tlocalhost\n" +
+		"::1\tlocalhost ip6-localhost ip6-loopback\n" +
+		"fe00::0\tip6-localnet\n" +
+		"fe00::0\tip6-mcastprefix\n" +
+		"fe00::1\tip6-allnodes\n" +
+		"fe00::2\tip6-allrouters\n" +
+		"127.0.1.1\t" + hostname + "\n"
+}
+
+// writeShared writes a file that containers of any user see: the umask must not
+// take bits away.
+func writeShared(path, text string, mode os.FileMode) error {
+	if err := os.WriteFile(path, []byte(text), mode); err != nil {
+		return err
+	}
+	return os.Chmod(path, mode)
+}
+
+func (s *sandbox) shm() string { return filepath.Join(s.dir, "shm") }
+
+func (s *sandbox) mountShared() error {
+	return s.tmpfs(s.shm(), sharedMemory, 0o1777)
+}
+
+func (s *sandbox) tmpfs(path string, size int64, mode uint32) error {
+	if err := os.MkdirAll(path, 0o755); err != nil {
+		return fmt.Errorf("make %s: %w", path, err)
+	}
+	if err := volumes.MountTmpfs(path, size, mode); err != nil {
+		return err
+	}
+	s.undo.Push("unmount "+path, func() error { return volumes.Unmount(path) })
+	return nil
+}
+
+func (s *sandbox) makeVolumes() error {
+	for _, v := range s.plan.Volumes {
+		var err error
+		switch path := filepath.Join(s.store.VolumesDir(), v.Name); v.Kind {
+		case pod.EmptyDir:
+			s.volumes[v.Name], err = path, volumes.MakeEmptyDir(path)
+		case pod.EmptyDirMemory:
+			path = filepath.Join(s.dir, "volumes", v.Name)
+			s.volumes[v.Name], err = path, s.tmpfs(path, v.SizeLimit, 0o777)
+		default:
+			err = fmt.Errorf("unknown kind %q", v.Kind)
+		}
+		if err != nil {
+			return fmt.Errorf("make volume %s: %w", v.Name, err)
+		}
+	}
+	return nil
+}
+
+// limit makes the pod cgroup where the host lets us. Where it does not, a pod
+// that asks for limits runs without them, and says so.
+func (s *sandbox) limit() error {
+	want := limits(s.plan.Resources)
+	subtree, err := cgroups.Delegated(keeperPID)
+	if err == nil {
+		s.cgroup, err = subtree.CreatePod("podrun-"+s.plan.UID, want, []int{keeperPID})
+	}
+	if err == nil {
+		s.undo.Push("remove pod cgroup", s.cgroup.Remove)
+		err = subtree.Lacks(want)
+	}
+	switch {
+	case err == nil:
+	case s.plan.RequireLimits:
+		return fmt.Errorf("limits are required, but %w", err)
+	case s.plan.Resources.Limited():
+		s.warnings = append(s.warnings, "limits are not enforced: "+err.Error())
+	}
+	return nil
+}
+
+func limits(r pod.Resources) cgroups.Limits {
+	return cgroups.Limits{
+		CPURequest: r.CPURequest, CPULimit: r.CPULimit,
+		MemoryRequest: r.MemoryRequest, MemoryLimit: r.MemoryLimit,
+	}
+}
+
+func (s *sandbox) sharePIDs() error {
+	if !s.plan.ShareProcessNamespace {
+		return nil
+	}
+	s.pause = stage.Pause()
+	if err := s.pause.Start(); err != nil {
+		return fmt.Errorf("start the shared PID namespace: %w", err)
+	}
+	s.undo.Push("end the shared PID namespace", func() error {
+		if err := s.pause.Process.Kill(); err != nil {
+			return err
+		}
+		s.pause.Wait() // it was killed: its status says nothing
+		return nil
+	})
+	return nil
+}
+
+// place tells one container where things are.
+func (s *sandbox) place(c *pod.Container, rootfs string) place {
+	at := place{
+		rootfs: rootfs,
+		netns:  sandboxNet, ipcns: sandboxIPC, utsns: sandboxUTS,
+		shm:           s.shm(),
+		hosts:         filepath.Join(s.dir, "hosts"),
+		hostname:      filepath.Join(s.dir, "hostname"),
+		volumes:       s.volumes,
+		ttyGroup:      groupMapped(5),
+		oomScoreFloor: ownOOMScore(),
+	}
+	if s.pause != nil {
+		at.pidns = fmt.Sprintf("/proc/%d/ns/pid", s.pause.Process.Pid)
+	}
+	if s.cgroup != nil {
+		at.cgroup = s.cgroup.ContainerPath(c.Name)
+	}
+	return at
+}
+
+// groupMapped says whether a group exists in our user namespace.
+func groupMapped(gid uint64) bool {
+	b, err := os.ReadFile("/proc/self/gid_map")
+	if err != nil {
+		return false
+	}
+	for line := range strings.Lines(string(b)) {
+		var first, outside, count uint64
+		if n, _ := fmt.Sscan(line, &first, &outside, &count); n == 3 && gid >= first && gid-first < count {
+			return true
+		}
+	}
+	return false
+}
+
+func ownOOMScore() int {
+	b, err := os.ReadFile("/proc/self/oom_score_adj")
+	if err != nil {
+		return 0
+	}
+	n, err := strconv.Atoi(strings.TrimSpace(string(b)))
+	if err != nil {
+		return 0
+	}
+	return n
+}

@@ -1,0 +1,54 @@
+package runner
+
+import (
+	"fmt"
+	"os"
+	"path/filepath"
+	"strconv"
+
+	"golang.org/x/sys/unix"
+)
+
+// killMountNamespace kills what is left of a container in a shared PID namespace:
+// every process with its mount namespace, until there is none. In a PID namespace
+// of its own the kernel does that.
+func killMountNamespace(mntns string) {
+	if mntns == "" {
+		return
+	}
+	for found := true; found; {
+		found = false
+		entries, err := filepath.Glob("/proc/[0-9]*")
+		if err != nil {
+			return
+		}
+		for _, e := range entries {
+			pid, err := strconv.Atoi(filepath.Base(e))
+			if err == nil && pid != os.Getpid() && killMember(pid, mntns) {
+				found = true
+			}
+		}
+	}
+}
+
+// killMember kills pid and waits for its end, if mntns is its mount namespace.
+// The descriptor is opened first: the number may be another process's a moment later.
+func killMember(pid int, mntns string) bool {
+	fd, err := unix.PidfdOpen(pid, 0)
+	if err != nil {
+		return false
+	}
+	defer unix.Close(fd)
+	if ns, err := os.Readlink(fmt.Sprintf("/proc/%d/ns/mnt", pid)); err != nil || ns != mntns {
+		return false
+	}
+	if err := unix.PidfdSendSignal(fd, unix.SIGKILL, nil, 0); err != nil {
+		return false
+	}
+	for {
+		_, err := unix.Poll([]unix.PollFd{{Fd: int32(fd), Events: unix.POLLIN}}, -1)
+		if err != unix.EINTR {
+			return true
+		}
+	}
+}
