@@ -1,0 +1,145 @@
+package lifecycle
+
+import (
+	"github.com/podrun/podrun/pod"
+)
+
+// Apply folds one event. An event that does not fit what is known (late,
+// repeated, of another attempt, of no container of the plan) changes nothing.
+func (o *Observed) Apply(plan *pod.Plan, e Event) {
+	if o.Accepted == nil {
+		at := e.At
+		o.Accepted = &at
+	}
+	// A deadline that has passed decides before what was seen after it.
+	o.Ending = o.ending(plan, e.At)
+
+	switch e.Kind {
+	case Issued:
+		if e.Action != nil {
+			o.issued(plan, e.At, *e.Action)
+		}
+	case SandboxReady, SandboxGone, SandboxLost:
+		o.sandboxEvent(plan, e)
+	case Started, StartFailed, Exited:
+		if c, ok := o.Containers[e.Container]; ok && c.Attempt == e.Attempt {
+			c.fold(e)
+		}
+	case StopAsked:
+		o.Deleting = true
+		o.askStop(plan, e)
+	}
+
+	if o.Ending == nil {
+		o.Ending = o.ended(plan, e.At)
+	}
+	o.noteConditions(plan, e.At)
+}
+
+// issued folds the intent to carry an action out.
+func (o *Observed) issued(plan *pod.Plan, at Now, a Action) {
+	switch a.Kind {
+	case CreateSandbox:
+		if o.Sandbox == SandboxNone {
+			o.Sandbox = SandboxCreating
+		}
+	case RemoveSandbox:
+		if o.Sandbox == SandboxUp {
+			o.Sandbox = SandboxRemoving
+		}
+	case StartContainer:
+		if _, ok := plan.Container(a.Container); ok {
+			o.issuedStart(at, a)
+		}
+	case StopContainer, KillContainer:
+		if c, ok := o.Containers[a.Container]; ok && c.Attempt == a.Attempt {
+			c.issuedSignal(at, a.Kind)
+		}
+	}
+}
+
+// issuedStart begins a container's next run.
+func (o *Observed) issuedStart(at Now, a Action) {
+	c, ok := o.Containers[a.Container]
+	if !ok {
+		c = &Container{}
+		if o.Containers == nil {
+			o.Containers = map[string]*Container{}
+		}
+		o.Containers[a.Container] = c
+	}
+	switch {
+	case c.live(), ok && a.Attempt <= c.Attempt:
+		return
+	case c.State == RunEnded:
+		c.Backoff = c.nextBackoff()
+	}
+	*c = Container{
+		State: RunStarting, Attempt: a.Attempt, Issued: at,
+		ID: c.ID, End: c.End, PrevEnd: c.PrevEnd, Backoff: c.Backoff,
+	}
+}
+
+// issuedSignal remembers a stop signal to a container that runs. One that goes
+// to a container still starting may find no process, so it does not count: the
+// stop is decided again once the container runs.
+func (c *Container) issuedSignal(at Now, kind ActionKind) {
+	switch {
+	case kind == KillContainer && c.live():
+		c.KillIssued = true
+	case kind == StopContainer && c.State == RunRunning && c.StopIssued == nil:
+		boot := at.Boot
+		c.StopIssued = &boot
+	}
+}
+
+// fold takes in what became of the latest run.
+func (c *Container) fold(e Event) {
+	switch {
+	case e.Kind == Started && c.State == RunStarting:
+		c.State, c.ID, c.Started = RunRunning, e.ContainerID, e.At.Wall
+		c.KillIssued = false // it was sent before there was a process
+	case e.Kind == StartFailed && c.State == RunStarting:
+		c.end(e, failedStart(e))
+	case e.Kind == Exited && c.live():
+		if c.Started.IsZero() {
+			c.Started = c.Issued.Wall // ended before it was seen to run
+		}
+		c.end(e, exited(e))
+	}
+}
+
+// end closes the latest run.
+func (c *Container) end(e Event, t pod.Terminated) {
+	if e.ContainerID != "" {
+		c.ID = e.ContainerID
+	}
+	t.StartedAt, t.FinishedAt, t.ContainerID = c.Started, e.At.Wall, containerID(c.ID)
+	c.State, c.Ended = RunEnded, e.At.Boot
+	c.PrevEnd, c.End = c.End, &t
+}
+
+// sandboxEvent folds what became of the sandbox. Containers cannot outlive it.
+func (o *Observed) sandboxEvent(plan *pod.Plan, e Event) {
+	if e.Kind == SandboxReady {
+		if o.Sandbox == SandboxCreating {
+			o.Sandbox = SandboxUp
+		}
+		return
+	}
+	if o.Sandbox == SandboxNone || o.Sandbox == SandboxDown {
+		return
+	}
+	if o.Ending == nil {
+		o.Ending = o.lost(e)
+	}
+	o.Sandbox = SandboxDown
+	for _, list := range [][]pod.Container{plan.InitContainers, plan.Containers} {
+		for i := range list {
+			if c := o.container(list[i].Name); c.live() {
+				c.fold(Event{At: e.At, Kind: Exited, ExitCode: 137,
+					Reason: "ContainerStatusUnknown", Message: "the pod's sandbox is gone"})
+			}
+		}
+	}
+}

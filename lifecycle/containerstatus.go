@@ -1,0 +1,67 @@
+package lifecycle
+
+import "github.com/podrun/podrun/pod"
+
+// containerStatuses are the statuses of one list of the plan, in its order.
+func containerStatuses(plan *pod.Plan, o *Observed, ending *Ending, list []pod.Container, app bool) []pod.ContainerStatus {
+	if len(list) == 0 {
+		return nil
+	}
+	out := make([]pod.ContainerStatus, len(list))
+	for i := range list {
+		r := roleApp
+		if !app {
+			r = initRole(&list[i])
+		}
+		out[i] = containerStatus(plan, ending, &list[i], r, o.container(list[i].Name))
+	}
+	return out
+}
+
+func containerStatus(plan *pod.Plan, ending *Ending, c *pod.Container, r role, seen *Container) pod.ContainerStatus {
+	s := pod.ContainerStatus{
+		Name: c.Name, Image: c.Image, ImageID: c.ImageID,
+		RestartCount: seen.Attempt, ContainerID: containerID(seen.ID),
+		Started: started(seen), Ready: ready(r, seen),
+	}
+	switch {
+	case seen.State == RunRunning:
+		s.State.Running = &pod.RunningAt{StartedAt: seen.Started}
+		s.LastState = terminated(seen.End)
+	case seen.State == RunEnded && !crashLooping(plan, ending, r, seen):
+		s.State = terminated(seen.End)
+		s.LastState = terminated(seen.PrevEnd)
+	default:
+		s.State.Waiting = waiting(plan, r, c.Name, seen)
+		s.LastState = terminated(seen.End)
+	}
+	return s
+}
+
+// crashLooping says whether a container that ended waits for its back-off.
+func crashLooping(plan *pod.Plan, ending *Ending, r role, c *Container) bool {
+	return ending == nil && c.State == RunEnded && restarts(plan, r, c.End) && c.delay() > 0
+}
+
+// waiting gives the kubelet's reason. Before their first run all containers of
+// a pod with init containers wait with PodInitializing; an app that is started
+// again does not.
+func waiting(plan *pod.Plan, r role, name string, c *Container) *pod.Waiting {
+	switch {
+	case c.State == RunEnded:
+		return &pod.Waiting{Reason: "CrashLoopBackOff", Message: backoffMessage(plan, name, c.delay())}
+	case len(plan.InitContainers) > 0 && (c.End == nil || r != roleApp):
+		return &pod.Waiting{Reason: "PodInitializing"}
+	default:
+		return &pod.Waiting{Reason: "ContainerCreating"}
+	}
+}
+
+// terminated is a state of its own, so that no caller can write to Observed.
+func terminated(t *pod.Terminated) pod.State {
+	if t == nil {
+		return pod.State{}
+	}
+	own := *t
+	return pod.State{Terminated: &own}
+}

@@ -1,0 +1,96 @@
+package lifecycle
+
+import (
+	"time"
+
+	"github.com/podrun/podrun/pod"
+)
+
+// Observed is what is known of one pod: the fold of its events, and nothing
+// else. The zero value is a pod that nobody has begun with. As JSON it is the
+// state from which a pod is taken up again.
+type Observed struct {
+	// Accepted is the time of the first event: the pod's start time, from which
+	// activeDeadlineSeconds counts.
+	Accepted *Now `json:"accepted,omitempty"`
+
+	Sandbox    SandboxState          `json:"sandbox,omitempty"`
+	Deleting   bool                  `json:"deleting,omitempty"` // a stop was asked for
+	Ending     *Ending               `json:"ending,omitempty"`   // nil: the pod is to go on
+	Containers map[string]*Container `json:"containers,omitempty"`
+	Conditions []Transition          `json:"conditions,omitempty"`
+}
+
+// SandboxState is where the sandbox stands in its one life.
+type SandboxState string
+
+const (
+	SandboxNone     SandboxState = ""         // not asked for
+	SandboxCreating SandboxState = "creating" // CreateSandbox was issued
+	SandboxUp       SandboxState = "up"       // containers may be started in it
+	SandboxRemoving SandboxState = "removing" // RemoveSandbox was issued
+	SandboxDown     SandboxState = "down"     // removed, lost, or never made: it does not come back
+)
+
+// RunState is where the latest run of a container stands.
+type RunState string
+
+const (
+	RunNone     RunState = ""         // never issued
+	RunStarting RunState = "starting" // StartContainer was issued
+	RunRunning  RunState = "running"
+	RunEnded    RunState = "ended" // exited, or never came to run
+)
+
+// Container is what is known of one container: its latest run, and of the runs
+// before it what the status and the back-off need.
+type Container struct {
+	State   RunState `json:"state,omitempty"`
+	Attempt int      `json:"attempt"` // of the latest run: the restart count
+	ID      string   `json:"id,omitempty"`
+
+	Issued  Now           `json:"issued"`           // when the latest start was issued
+	Started time.Time     `json:"started,omitzero"` // when the latest run was seen to run
+	Ended   time.Duration `json:"ended,omitempty"`  // Boot time of the latest end
+
+	StopIssued *time.Duration `json:"stopIssued,omitempty"` // Boot time of StopContainer to the latest run
+	KillIssued bool           `json:"killIssued,omitempty"` // KillContainer was issued to the latest run
+
+	End     *pod.Terminated `json:"end,omitempty"`     // of the latest run that ended
+	PrevEnd *pod.Terminated `json:"prevEnd,omitempty"` // of the one before it
+
+	Backoff time.Duration `json:"backoff,omitempty"` // set by the latest restart; see delay
+}
+
+// live says whether a process of the container may exist.
+func (c *Container) live() bool { return c.State == RunStarting || c.State == RunRunning }
+
+// container finds what is known of a container; one that was never issued is
+// its zero value.
+func (o *Observed) container(name string) *Container {
+	if c, ok := o.Containers[name]; ok {
+		return c
+	}
+	return &Container{}
+}
+
+// anyLive says whether a process of any container of the list may exist.
+func (o *Observed) anyLive(list []pod.Container) bool {
+	for i := range list {
+		if o.container(list[i].Name).live() {
+			return true
+		}
+	}
+	return false
+}
+
+// idle says whether no process of any container exists.
+func (o *Observed) idle(plan *pod.Plan) bool {
+	return !o.anyLive(plan.InitContainers) && !o.anyLive(plan.Containers)
+}
+
+// over says whether the pod is to end and nothing of it is left.
+func (o *Observed) over(plan *pod.Plan, ending *Ending) bool {
+	gone := o.Sandbox == SandboxNone || o.Sandbox == SandboxDown
+	return ending != nil && gone && o.idle(plan)
+}

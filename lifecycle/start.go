@@ -1,0 +1,76 @@
+package lifecycle
+
+import "github.com/podrun/podrun/pod"
+
+// startInits brings the pod's init containers forward and says whether the apps
+// may start: one after another each runs to success, or, a sidecar, has started.
+//
+// As in the kubelet, only the last one that was ever begun (the front) holds
+// back those behind it; a sidecar that dies later is restarted on the side, and
+// holds back neither the init containers after it nor the apps.
+func (d *decision) startInits() (initialized bool) {
+	inits := d.plan.InitContainers
+	front := d.front()
+	for i := 0; i < front && i < len(inits); i++ {
+		if inits[i].Sidecar {
+			d.start(&inits[i], roleSidecar)
+		}
+	}
+	if front == len(inits) {
+		return true
+	}
+	d.start(&inits[front], initRole(&inits[front]))
+	return false
+}
+
+// front is the index of the init container that all behind it wait for; their
+// number, if there is none.
+func (d *decision) front() int {
+	inits := d.plan.InitContainers
+	for i := range d.plan.Containers {
+		if d.seen.container(d.plan.Containers[i].Name).State != RunNone {
+			return len(inits)
+		}
+	}
+	for i := len(inits) - 1; i >= 0; i-- {
+		c := d.seen.container(inits[i].Name)
+		if c.State == RunNone {
+			continue
+		}
+		if passed(initRole(&inits[i]), c) {
+			return i + 1
+		}
+		return i
+	}
+	return 0
+}
+
+// passed says whether an init container lets the next one begin.
+func passed(r role, c *Container) bool {
+	if r == roleSidecar {
+		return started(c)
+	}
+	return c.State == RunEnded && succeeded(r, c.End)
+}
+
+// startApps starts every app container that is to run and does not: all of them
+// in one Decision, in parallel.
+func (d *decision) startApps() {
+	for i := range d.plan.Containers {
+		d.start(&d.plan.Containers[i], roleApp)
+	}
+}
+
+// start issues a container's next run, or waits for its back-off.
+func (d *decision) start(c *pod.Container, r role) {
+	seen := d.seen.container(c.Name)
+	switch {
+	case seen.State == RunNone:
+		d.do(StartContainer, c.Name, 0)
+	case seen.live(), finished(d.plan, r, seen):
+	case d.now.Boot < seen.restartAt():
+		d.wakeAt(seen.restartAt())
+	default:
+		d.do(StartContainer, c.Name, seen.Attempt+1)
+	}
+}

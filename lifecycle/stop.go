@@ -1,0 +1,72 @@
+package lifecycle
+
+import (
+	"time"
+
+	"github.com/podrun/podrun/pod"
+)
+
+// stop brings the pod to its end: app and init containers get their stop signal
+// at once, sidecars when their turn comes or the grace is used up; KILL follows
+// when grace and minimum are over. The sandbox goes when no container is left.
+func (d *decision) stop() {
+	if d.seen.idle(d.plan) {
+		d.leave()
+		return
+	}
+	for i := range d.plan.Containers {
+		d.stopContainer(&d.plan.Containers[i], true)
+	}
+	inits := d.plan.InitContainers
+	turn := !d.seen.anyLive(d.plan.Containers)
+	for i := len(inits) - 1; i >= 0; i-- {
+		if !inits[i].Sidecar {
+			d.stopContainer(&inits[i], true)
+			continue
+		}
+		d.stopContainer(&inits[i], turn)
+		turn = turn && !d.seen.container(inits[i].Name).live()
+	}
+}
+
+// leave removes the sandbox, the last thing there is.
+func (d *decision) leave() {
+	switch d.seen.Sandbox {
+	case SandboxUp:
+		d.do(RemoveSandbox, "", 0)
+	case SandboxNone, SandboxDown:
+		d.Done = true
+	}
+}
+
+// stopContainer sends one container what it is due. A preStop hook belongs
+// before its stop signal, inside the same grace.
+func (d *decision) stopContainer(c *pod.Container, turn bool) {
+	seen := d.seen.container(c.Name)
+	end := d.ending.GraceEnd
+	switch {
+	case !seen.live() || seen.KillIssued:
+	case d.ending.AtOnce:
+		d.do(KillContainer, c.Name, seen.Attempt)
+	case seen.State == RunStarting:
+		// No process to signal yet: it gets its stop signal once it runs. If it
+		// hangs, the grace ends all the same.
+		d.killAt(c, seen, max(end, d.ending.Since.Boot+minimumGrace))
+	case seen.StopIssued != nil:
+		d.killAt(c, seen, max(end, *seen.StopIssued+minimumGrace))
+	case turn || d.now.Boot >= end:
+		d.do(StopContainer, c.Name, seen.Attempt)
+		d.wakeAt(max(end, d.now.Boot+minimumGrace))
+	default:
+		d.wakeAt(end)
+	}
+}
+
+// killAt kills a container at a Boot time, or waits for it.
+func (d *decision) killAt(c *pod.Container, seen *Container, at time.Duration) {
+	if d.now.Boot < at {
+		d.wakeAt(at)
+		return
+	}
+	d.do(KillContainer, c.Name, seen.Attempt)
+}

@@ -1,0 +1,112 @@
+package lifecycle
+
+import (
+	"flag"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+)
+
+var update = flag.Bool("update", false, "rewrite the outputs in testdata")
+
+// TestStories tells the behaviours in testdata, one file each. A story is a list
+// of blocks: steps, one a line, then a line "----", then what came of them, up to
+// an empty line. The steps of one block are folded before the next decision.
+// Lines beginning with # are remarks.
+//
+// Steps:
+//
+//	pod [restart=P] [grace=N] [deadline=N] [init=NAME] [sidecar=NAME] [app=NAME]…
+//	                           a new pod, at 0s, its containers in this order
+//	+DURATION                  time passes, with a decision at every wake
+//	exit NAME CODE [oom] [signal=N] [attempt=N] [message=TEXT]
+//	started NAME | start-failed NAME [code=N] [reason=R] [message=TEXT]
+//	sandbox ready | lost [TEXT] | gone
+//	stop [grace=N]
+//	manual                     from here on nothing is answered by itself
+//	hang NAME                  starts of this container are not answered
+//	dies NAME CODE AFTER       runs of this container end by themselves
+//	status | conditions        show more
+//
+// What is not manual and does not hang is answered at once: sandboxes are made,
+// containers start, KILL kills. A stop signal is answered only by exit.
+func TestStories(t *testing.T) {
+	files, err := filepath.Glob("testdata/*.txt")
+	if err != nil || len(files) == 0 {
+		t.Fatalf("no stories: %v", err)
+	}
+	for _, file := range files {
+		t.Run(strings.TrimSuffix(filepath.Base(file), ".txt"), func(t *testing.T) {
+			want, err := os.ReadFile(file)
+			if err != nil {
+				t.Fatal(err)
+			}
+			got, err := tell(string(want))
+			if err != nil {
+				t.Fatalf("%s: %v", file, err)
+			}
+			if *update {
+				if err := os.WriteFile(file, []byte(got), 0o644); err != nil {
+					t.Fatal(err)
+				}
+			} else if diff := cmp.Diff(strings.Split(string(want), "\n"), strings.Split(got, "\n")); diff != "" {
+				t.Errorf("the story has changed (-told +now); go test -update rewrites it:\n%s", diff)
+			}
+		})
+	}
+}
+
+// tell runs a story and returns it with the outputs that came of it.
+func tell(story string) (string, error) {
+	var out strings.Builder
+	var w *world
+	var steps []string
+	lines := strings.Split(strings.TrimRight(story, "\n"), "\n")
+	for i := 0; i < len(lines); i++ {
+		line := lines[i]
+		if line != "----" {
+			out.WriteString(line + "\n")
+			if line != "" && !strings.HasPrefix(line, "#") {
+				steps = append(steps, line)
+			}
+			continue
+		}
+		for i+1 < len(lines) && lines[i+1] != "" {
+			i++ // the output of an earlier run
+		}
+		var err error
+		if w, err = tellBlock(w, steps); err != nil {
+			return "", fmt.Errorf("line %d: %w", i+1, err)
+		}
+		out.WriteString("----\n" + w.output())
+		steps = nil
+	}
+	if len(steps) > 0 {
+		return "", fmt.Errorf("steps without ----: %q", steps)
+	}
+	return out.String(), nil
+}
+
+func tellBlock(w *world, steps []string) (*world, error) {
+	for _, step := range steps {
+		words := strings.Fields(step)
+		if words[0] == "pod" {
+			w = &world{}
+		}
+		if w == nil {
+			return nil, fmt.Errorf("%q before the pod", step)
+		}
+		if err := w.step(words); err != nil {
+			return nil, fmt.Errorf("%q: %w", step, err)
+		}
+	}
+	if w == nil {
+		return nil, fmt.Errorf("no steps")
+	}
+	w.settle()
+	return w, nil
+}

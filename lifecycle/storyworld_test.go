@@ -1,0 +1,238 @@
+package lifecycle
+
+import (
+	"fmt"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/podrun/podrun/pod"
+)
+
+// world is the runner, the kernel and the user of a story.
+type world struct {
+	plan   pod.Plan
+	seen   Observed
+	at     time.Duration // since the pod's beginning
+	manual bool
+	hangs  map[string]bool
+	dies   map[string]death
+	due    []timed // deaths to come, in order
+	last   Decision
+	told   []string
+	show   []string
+}
+
+// death is how the runs of a container end by themselves.
+type death struct {
+	code  int
+	after time.Duration
+}
+
+type timed struct {
+	at time.Duration
+	e  Event
+}
+
+// The clocks of a story begin at odd times, so that no zero is taken for one.
+const bootBegin = 1000 * time.Second
+
+var wallBegin = time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC)
+
+func (w *world) now() Now { return Now{Boot: bootBegin + w.at, Wall: wallBegin.Add(w.at)} }
+
+// fold applies an event; one about a container is about its latest attempt,
+// unless it says otherwise.
+func (w *world) fold(e Event, args map[string]string) error {
+	e.At = w.now()
+	if e.Container != "" {
+		e.Attempt = w.seen.container(e.Container).Attempt
+	}
+	for name, field := range map[string]*int{
+		"attempt": &e.Attempt, "code": &e.ExitCode, "signal": &e.Signal,
+	} {
+		if err := number(args, name, field); err != nil {
+			return err
+		}
+	}
+	e.Reason, e.Message = args["reason"], args["message"]+e.Message
+	if e.Kind == Started {
+		e.ContainerID = fmt.Sprintf("%s-%d", e.Container, e.Attempt)
+	}
+	w.seen.Apply(&w.plan, e)
+	return nil
+}
+
+func number(args map[string]string, name string, field *int) (err error) {
+	if s, ok := args[name]; ok {
+		*field, err = strconv.Atoi(s)
+	}
+	return err
+}
+
+// settle decides and carries out until there is nothing to be done now.
+func (w *world) settle() {
+	for {
+		w.last = Decide(&w.plan, &w.seen, w.now())
+		if len(w.last.Actions) == 0 {
+			return
+		}
+		for _, a := range w.last.Actions {
+			line := fmt.Sprintf("%-7s %s", w.at, a.Kind)
+			if a.Container != "" {
+				line += fmt.Sprintf(" %s#%d", a.Container, a.Attempt)
+			}
+			w.told = append(w.told, line)
+			w.seen.Apply(&w.plan, Event{At: w.now(), Kind: Issued, Action: &a})
+		}
+		if !w.manual {
+			for _, a := range w.last.Actions {
+				w.answer(a)
+			}
+		}
+	}
+}
+
+// answer gives the event that an action has when all goes well.
+func (w *world) answer(a Action) {
+	e := Event{At: w.now(), Container: a.Container, Attempt: a.Attempt}
+	switch {
+	case a.Kind == CreateSandbox:
+		e.Kind = SandboxReady
+	case a.Kind == RemoveSandbox:
+		e.Kind = SandboxGone
+	case a.Kind == StartContainer && !w.hangs[a.Container]:
+		e.Kind, e.ContainerID = Started, fmt.Sprintf("%s-%d", a.Container, a.Attempt)
+		if d, ok := w.dies[a.Container]; ok {
+			w.due = append(w.due, timed{w.at + d.after, Event{
+				Kind: Exited, Container: a.Container, Attempt: a.Attempt, ExitCode: d.code}})
+		}
+	case a.Kind == KillContainer:
+		e.Kind, e.Signal = Exited, 9
+	default:
+		return
+	}
+	w.seen.Apply(&w.plan, e)
+}
+
+// pass lets time go by, stopping at every wake and every death on the way.
+func (w *world) pass(d time.Duration) {
+	w.settle()
+	for end := w.at + d; ; w.settle() {
+		next, death := end, -1
+		if wake := w.last.Wake - bootBegin; w.last.Wake != 0 && wake < next {
+			next = wake
+		}
+		for i, t := range w.due {
+			if t.at <= next && (death < 0 || t.at < w.due[death].at) {
+				next, death = t.at, i
+			}
+		}
+		w.at = next
+		if death >= 0 {
+			e := w.due[death].e
+			e.At = w.now()
+			w.seen.Apply(&w.plan, e)
+			w.due = append(w.due[:death], w.due[death+1:]...)
+		} else if next == end {
+			return
+		}
+	}
+}
+
+// step does one line of a story.
+func (w *world) step(words []string) (err error) {
+	args, plain := map[string]string{}, []string{}
+	for _, word := range words[1:] {
+		if key, value, ok := strings.Cut(word, "="); ok {
+			args[key] = value
+		} else {
+			plain = append(plain, word)
+		}
+	}
+	plain = append(plain, "", "", "")
+	switch verb := words[0]; verb {
+	case "pod":
+		return w.begin(words[1:])
+	case "exit":
+		code, err := strconv.Atoi(plain[1])
+		if err != nil {
+			return err
+		}
+		return w.fold(Event{Kind: Exited, Container: plain[0], ExitCode: code, OOMKilled: plain[2] == "oom"}, args)
+	case "started":
+		return w.fold(Event{Kind: Started, Container: plain[0]}, args)
+	case "start-failed":
+		return w.fold(Event{Kind: StartFailed, Container: plain[0]}, args)
+	case "sandbox":
+		kind, ok := map[string]EventKind{"ready": SandboxReady, "lost": SandboxLost, "gone": SandboxGone}[plain[0]]
+		if !ok {
+			return fmt.Errorf("unknown sandbox event")
+		}
+		return w.fold(Event{Kind: kind, Message: strings.TrimSpace(strings.Join(plain[1:], " "))}, nil)
+	case "stop":
+		return w.stop(args)
+	case "manual":
+		w.manual = true
+	case "hang":
+		w.hangs[plain[0]] = true
+	case "dies":
+		d := death{}
+		if d.code, err = strconv.Atoi(plain[1]); err == nil {
+			d.after, err = time.ParseDuration(plain[2])
+		}
+		w.dies[plain[0]] = d
+		return err
+	case "status", "conditions":
+		w.show = append(w.show, verb)
+	default:
+		d, err := time.ParseDuration(verb)
+		if err != nil || !strings.HasPrefix(verb, "+") {
+			return fmt.Errorf("unknown step")
+		}
+		w.pass(d)
+	}
+	return nil
+}
+
+func (w *world) stop(args map[string]string) error {
+	e := Event{At: w.now(), Kind: StopAsked}
+	if s, ok := args["grace"]; ok {
+		g, err := strconv.ParseInt(s, 10, 64)
+		if err != nil {
+			return err
+		}
+		e.GraceSeconds = &g
+	}
+	w.seen.Apply(&w.plan, e)
+	return nil
+}
+
+// begin lays out the pod of a story.
+func (w *world) begin(words []string) (err error) {
+	w.hangs, w.dies = map[string]bool{}, map[string]death{}
+	w.plan = pod.Plan{Name: "web", Namespace: "default", UID: "u-1",
+		RestartPolicy: pod.RestartAlways, GraceSeconds: 30}
+	for _, word := range words {
+		key, value, _ := strings.Cut(word, "=")
+		c := pod.Container{Name: value, Image: "busybox", Sidecar: key == "sidecar"}
+		switch key {
+		case "restart":
+			w.plan.RestartPolicy = pod.RestartPolicy(value)
+		case "grace":
+			w.plan.GraceSeconds, err = strconv.ParseInt(value, 10, 64)
+		case "deadline":
+			w.plan.ActiveDeadlineSeconds, err = strconv.ParseInt(value, 10, 64)
+		case "init", "sidecar":
+			w.plan.InitContainers = append(w.plan.InitContainers, c)
+		case "app":
+			w.plan.Containers = append(w.plan.Containers, c)
+		default:
+			err = fmt.Errorf("unknown word %q", word)
+		}
+		if err != nil {
+			return err
+		}
+	}
+	return nil
+}
