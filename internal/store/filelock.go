@@ -1,0 +1,59 @@
+package store
+
+import (
+	"errors"
+	"fmt"
+	"os"
+
+	"golang.org/x/sys/unix"
+)
+
+// FileLock is a lock file that many may share or one may hold alone. It belongs
+// to the open file: a child that inherits File keeps it, and the kernel frees it
+// when the last holder is gone, however it died.
+type FileLock struct{ f *os.File }
+
+// OpenFileLock opens a lock file, made if missing, without locking it.
+func OpenFileLock(path string) (*FileLock, error) {
+	f, err := os.OpenFile(path, os.O_RDWR|os.O_CREATE, 0o600)
+	if err != nil {
+		return nil, fmt.Errorf("open lock: %w", err)
+	}
+	return &FileLock{f}, nil
+}
+
+// Shared waits until nobody holds the lock alone. A lock held alone becomes
+// shared without a moment in between.
+func (l *FileLock) Shared() error { return l.set(unix.F_OFD_SETLKW, unix.F_RDLCK) }
+
+// Exclusive waits until nobody else holds the lock.
+func (l *FileLock) Exclusive() error { return l.set(unix.F_OFD_SETLKW, unix.F_WRLCK) }
+
+// TryExclusive takes the lock alone if nobody else holds it.
+func (l *FileLock) TryExclusive() (bool, error) {
+	err := l.set(unix.F_OFD_SETLK, unix.F_WRLCK)
+	if errors.Is(err, unix.EAGAIN) || errors.Is(err, unix.EACCES) {
+		return false, nil
+	}
+	return err == nil, err
+}
+
+// File is for a child to inherit.
+func (l *FileLock) File() *os.File { return l.f }
+
+// Close gives the lock up, unless a child holds it too.
+func (l *FileLock) Close() error { return l.f.Close() }
+
+func (l *FileLock) set(cmd int, kind int16) error {
+	for {
+		lock := unix.Flock_t{Type: kind}
+		err := unix.FcntlFlock(l.f.Fd(), cmd, &lock)
+		if err == unix.EINTR {
+			continue
+		}
+		if err != nil {
+			return fmt.Errorf("lock %s: %w", l.f.Name(), err)
+		}
+		return nil
+	}
+}
