@@ -16,6 +16,7 @@ import (
 	"github.com/opencontainers/runtime-spec/specs-go"
 	"golang.org/x/sys/unix"
 
+	"github.com/podrun/podrun/cgroups"
 	"github.com/podrun/podrun/internal/undo"
 	"github.com/podrun/podrun/pod"
 	"github.com/podrun/podrun/volumes"
@@ -97,6 +98,9 @@ func (x *container) create(s *sandbox) error {
 	if err != nil {
 		return configError{fmt.Errorf("make container configuration: %w", err)}
 	}
+	if s.cgroup == nil {
+		config.Rlimits = processLimit()
+	}
 	if x.log, err = createLog(s.store.LogFile(x.plan.Name, x.attempt)); err != nil {
 		return err
 	}
@@ -140,6 +144,18 @@ func (x *container) process(args, env []string, cwd string) *libcontainer.Proces
 		Capabilities:    &configs.Capabilities{Bounding: caps, Effective: caps, Permitted: caps},
 		NoNewPrivileges: &x.plan.NoNewPrivileges,
 	}
+}
+
+// processLimit stands in for pids.max where there is no cgroup: the kernel counts
+// the processes of each user of the pod's user namespace, and no capability in
+// there lifts it.
+func processLimit() []configs.Rlimit {
+	var own unix.Rlimit
+	if err := unix.Getrlimit(unix.RLIMIT_NPROC, &own); err != nil {
+		return nil
+	}
+	n := min(uint64(cgroups.DefaultPids), own.Max)
+	return []configs.Rlimit{{Type: unix.RLIMIT_NPROC, Hard: n, Soft: n}}
 }
 
 // ended is how an instance's process ended.

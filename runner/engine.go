@@ -22,11 +22,17 @@ type engine struct {
 
 	mu      sync.Mutex
 	sandbox *sandbox
-	running map[string]*container // by container name
+	runs    map[string]*run // by container name, from the start's order to the end
+}
+
+// run is one order to start a container, until its end is told.
+type run struct {
+	container *container // nil while it is being made
+	doomed    bool       // it was to be killed before it had a process
 }
 
 func newEngine(plan *pod.Plan, place store.Pod) *engine {
-	return &engine{plan: plan, store: place, events: make(chan lifecycle.Event, 64), running: map[string]*container{}}
+	return &engine{plan: plan, store: place, events: make(chan lifecycle.Event, 64), runs: map[string]*run{}}
 }
 
 // Events carries what came of the actions, and stop requests.
@@ -38,6 +44,9 @@ func (e *engine) Do(a lifecycle.Action) {
 	case lifecycle.CreateSandbox:
 		go e.createSandbox()
 	case lifecycle.StartContainer:
+		e.mu.Lock()
+		e.runs[a.Container] = &run{}
+		e.mu.Unlock()
 		go e.runContainer(a)
 	case lifecycle.StopContainer:
 		e.signal(a.Container, false)
@@ -97,13 +106,6 @@ func (e *engine) annotate(st pod.Status) pod.Status {
 	return st
 }
 
-// find returns the running instance of a container, or nil.
-func (e *engine) find(name string) *container {
-	e.mu.Lock()
-	defer e.mu.Unlock()
-	return e.running[name]
-}
-
 // runContainer runs one instance from its creation to its end.
 func (e *engine) runContainer(a lifecycle.Action) {
 	c, ok := e.plan.Container(a.Container)
@@ -115,19 +117,22 @@ func (e *engine) runContainer(a lifecycle.Action) {
 	e.mu.Unlock()
 	x, err := startContainer(s, c, a.Attempt)
 	if err != nil {
+		e.forget(c.Name)
 		e.emit(startFailed(a, err))
 		return
 	}
 	e.mu.Lock()
-	e.running[c.Name] = x
+	e.runs[c.Name].container = x
+	doomed := e.runs[c.Name].doomed
 	e.mu.Unlock()
+	if doomed {
+		e.signal(c.Name, true)
+	}
 	e.emit(lifecycle.Event{Kind: lifecycle.Started, Container: c.Name, Attempt: a.Attempt, ContainerID: containerID(e.plan, x)})
 
 	end := x.wait()
 	at := readClocks()
-	e.mu.Lock()
-	delete(e.running, c.Name)
-	e.mu.Unlock()
+	e.forget(c.Name)
 	if s.cgroup != nil {
 		kills, err := s.cgroup.OOMKills(c.Name)
 		end.oom = err == nil && kills > 0
@@ -146,7 +151,7 @@ func (e *engine) runContainer(a lifecycle.Action) {
 }
 
 func containerID(plan *pod.Plan, x *container) string {
-	return fmt.Sprintf("podrun://%s-%s", plan.UID, x.id())
+	return plan.UID + "-" + x.id()
 }
 
 // startFailed tells the loop in the kubelet's words why a container never ran.
@@ -166,10 +171,24 @@ func startFailed(a lifecycle.Action, err error) lifecycle.Event {
 	return ev
 }
 
+// forget ends a run: from now on nothing reaches its container.
+func (e *engine) forget(name string) {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	delete(e.runs, name)
+}
+
+// signal sends a container its stop signal, or SIGKILL.
 func (e *engine) signal(name string, kill bool) {
-	x := e.find(name)
+	e.mu.Lock()
+	var x *container
+	if r := e.runs[name]; r != nil {
+		x = r.container
+		r.doomed = r.doomed || kill
+	}
+	e.mu.Unlock()
 	if x == nil {
-		return // it has just ended; its event is on the way
+		return // it is being made, or has just ended; its event is on the way
 	}
 	sig := unix.SIGKILL
 	if !kill {

@@ -53,11 +53,12 @@ func (c *control) exec(conn *net.UnixConn, req *wire.ExecRequest, files []*os.Fi
 func (e *engine) enter(name string) *container {
 	e.mu.Lock()
 	defer e.mu.Unlock()
-	x := e.running[name]
-	if x != nil {
-		x.execs.Add(1)
+	r := e.runs[name]
+	if r == nil || r.container == nil {
+		return nil
 	}
-	return x
+	r.container.execs.Add(1)
+	return r.container
 }
 
 // follow obeys the client while its process runs, and ends the process with it.

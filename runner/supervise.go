@@ -5,6 +5,7 @@ import (
 	"os"
 	"os/signal"
 
+	_ "github.com/opencontainers/cgroups/devices" // without it libcontainer refuses every device rule
 	"github.com/opencontainers/runc/libcontainer"
 	_ "github.com/opencontainers/runc/libcontainer/nsenter" // the C half of libcontainer's init
 	"golang.org/x/sys/unix"
