@@ -1,7 +1,110 @@
 package volumes
 
-// ProbeOverlay tries whether this kernel, and the file system of dir, can hold
-// root file systems. The error says what to change.
-func ProbeOverlay(dir string) error { return nil }
+import (
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
 
-func explainOverlay(dir string, err error) error { return err }
+	"golang.org/x/sys/unix"
+
+	"github.com/podrun/podrun/internal/report"
+)
+
+// ProbeOverlay tries whether this kernel, and the file system that dir is on, can
+// hold root file systems: it mounts one in dir and replaces a directory in it,
+// which takes everything that overlayfs may lack. The error says what to change.
+func ProbeOverlay(dir string) (err error) {
+	tmp, err := os.MkdirTemp(dir, "probe-")
+	if err != nil {
+		return fmt.Errorf("try overlayfs: %w", err)
+	}
+	fs := filepath.Join(tmp, "fs")
+	defer func() { err = errors.Join(err, UnmountRootfs(fs), RemoveTree(tmp)) }()
+
+	layer := filepath.Join(tmp, "layer")
+	for _, sub := range []string{"d/old", "e/old"} {
+		if err := os.MkdirAll(filepath.Join(layer, sub), 0o755); err != nil {
+			return fmt.Errorf("try overlayfs: %w", err)
+		}
+	}
+	root, err := MountRootfs(fs, []string{layer}, false)
+	if err != nil {
+		return err
+	}
+	if err := replaceDirs(root); err != nil {
+		return explainOverlay(dir, fmt.Errorf("replace a directory on overlayfs in %s: %w", dir, err))
+	}
+	return nil
+}
+
+// replaceDirs needs whiteouts (character devices 0/0), opaque directories (user
+// extended attributes) and readdir that tells types.
+func replaceDirs(root string) error {
+	d, e := filepath.Join(root, "d"), filepath.Join(root, "e")
+	for _, step := range []error{
+		os.RemoveAll(d), os.Mkdir(d, 0o755), // opaque, else d/old is back
+		os.RemoveAll(e), // a whiteout, else e is listed
+	} {
+		if step != nil {
+			return step
+		}
+	}
+	top, err := os.ReadDir(root)
+	if err != nil {
+		return err
+	}
+	sub, err := os.ReadDir(d)
+	if err != nil {
+		return err
+	}
+	if len(top) != 1 || len(sub) != 0 {
+		return fmt.Errorf("what was removed is still there: %w", unix.EOPNOTSUPP)
+	}
+	return nil
+}
+
+// explainOverlay adds the cure to what overlayfs has refused in dir.
+func explainOverlay(dir string, err error) error {
+	var hint string
+	switch {
+	case errors.Is(err, unix.ENODEV):
+		hint = "load the kernel's overlay module: modprobe overlay"
+	case errors.Is(err, unix.EPERM):
+		hint = "overlayfs in a user namespace needs Linux 5.11 or newer, and no security module that forbids it; this is Linux " + release()
+	case errors.Is(err, unix.EINVAL), errors.Is(err, unix.EOPNOTSUPP), errors.Is(err, unix.EIO):
+		hint = fmt.Sprintf("keep podrun's data on ext4, xfs (ftype=1) or btrfs by setting XDG_DATA_HOME; %s is on %s", dir, fsType(dir))
+	default:
+		return err
+	}
+	return &report.Error{Class: report.Failure, Hint: hint, Err: err}
+}
+
+func release() string {
+	var u unix.Utsname
+	if err := unix.Uname(&u); err != nil {
+		return "unknown"
+	}
+	return unix.ByteSliceToString(u.Release[:])
+}
+
+// fsTypes names the file systems that overlayfs is known to refuse for what it
+// writes, and those that it likes.
+var fsTypes = map[int64]string{
+	unix.NFS_SUPER_MAGIC: "NFS", unix.OVERLAYFS_SUPER_MAGIC: "overlayfs", unix.FUSE_SUPER_MAGIC: "FUSE",
+	unix.ECRYPTFS_SUPER_MAGIC: "ecryptfs", unix.V9FS_MAGIC: "9p", unix.SMB2_SUPER_MAGIC: "SMB",
+	unix.MSDOS_SUPER_MAGIC: "FAT", unix.EXFAT_SUPER_MAGIC: "exFAT", unix.F2FS_SUPER_MAGIC: "f2fs",
+	unix.EXT4_SUPER_MAGIC: "ext4", unix.XFS_SUPER_MAGIC: "xfs", unix.BTRFS_SUPER_MAGIC: "btrfs", unix.TMPFS_MAGIC: "tmpfs",
+}
+
+func fsType(path string) string {
+	var st unix.Statfs_t
+	if err := unix.Statfs(path, &st); err != nil {
+		return "an unknown file system"
+	}
+	magic := int64(st.Type) & 0xffffffff // 32 bits wide on some machines, and signed
+	if name, ok := fsTypes[magic]; ok {
+		return name
+	}
+	return fmt.Sprintf("file system type %#x", magic)
+}

@@ -12,6 +12,8 @@ import (
 // ErrTooLarge says that a file is larger than the caller's bound.
 var ErrTooLarge = errors.New("file is too large")
 
+var errNotRegular = errors.New("not a regular file")
+
 // ReadFileIn reads a regular file of at most max bytes below root. Every symbolic
 // link, absolute ones too, is followed as if root were "/", so the path of an
 // image's choice never leaves it; what is not a regular file (a pipe, /dev/zero)
@@ -36,7 +38,7 @@ func readFileIn(root, path string, max int64) ([]byte, error) {
 		return nil, err
 	}
 	if !st.Mode().IsRegular() {
-		return nil, fmt.Errorf("not a regular file but %s", st.Mode().Type())
+		return nil, fmt.Errorf("%w: %v", errNotRegular, st.Mode())
 	}
 	if st.Size() > max {
 		return nil, fmt.Errorf("%w: %d bytes, at most %d are read", ErrTooLarge, st.Size(), max)

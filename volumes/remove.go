@@ -1,6 +1,161 @@
 package volumes
 
-import "os"
+import (
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"path/filepath"
+	"strconv"
 
-// RemoveTree removes path and everything below it.
-func RemoveTree(path string) error { return os.RemoveAll(path) }
+	"golang.org/x/sys/unix"
+)
+
+// RemoveTree removes path and everything below it, as rm -rf does; what is not
+// there is removed. It follows no symbolic link and enters no mount: one below
+// path is an error, and its content is safe. It needs three descriptors and no
+// stack however deep a container has nested its directories. As root of the user
+// namespace it needs no permission of a directory's mode; overlayfs leaves some
+// of mode 000.
+func RemoveTree(path string) error {
+	if err := removeTree(path); err != nil {
+		return fmt.Errorf("remove %s: %w", path, err)
+	}
+	return nil
+}
+
+func removeTree(path string) error {
+	path = filepath.Clean(path)
+	parent, err := openDir(unix.AT_FDCWD, filepath.Dir(path), 0)
+	if errors.Is(err, unix.ENOENT) {
+		return nil
+	}
+	if err != nil {
+		return err
+	}
+	defer parent.Close()
+	name := filepath.Base(path)
+	isDir, err := removeOne(parent, name)
+	if !isDir || err != nil {
+		return err
+	}
+	top, err := openBelow(parent, name)
+	if err != nil {
+		return err
+	}
+	defer top.Close()
+	// Directories in top are emptied one after another; those they contain are
+	// moved up into top and wait there for their turn.
+	r := remover{top: top}
+	if err := r.empty(top, r.removeFromTop); err != nil {
+		return err
+	}
+	return unix.Unlinkat(int(parent.Fd()), name, unix.AT_REMOVEDIR)
+}
+
+// remover empties one tree.
+type remover struct {
+	top   *os.File
+	moved uint64 // directories moved into top so far
+}
+
+// batch bounds how many names of a directory are in memory.
+const batch = 1024
+
+// empty calls remove with every name in dir until there is none left. If of a
+// whole batch nothing could be removed it gives up with the errors.
+func (r *remover) empty(dir *os.File, remove func(dir *os.File, name string) error) error {
+	for {
+		if _, err := dir.Seek(0, io.SeekStart); err != nil {
+			return err
+		}
+		names, err := dir.Readdirnames(batch)
+		if errors.Is(err, io.EOF) {
+			return nil
+		}
+		if err != nil {
+			return err
+		}
+		var errs []error
+		for _, name := range names {
+			if err := remove(dir, name); err != nil {
+				errs = append(errs, fmt.Errorf("%s: %w", name, err))
+			}
+		}
+		if len(errs) == len(names) {
+			return errors.Join(errs...)
+		}
+	}
+}
+
+func (r *remover) removeFromTop(top *os.File, name string) error {
+	isDir, err := removeOne(top, name)
+	if !isDir || err != nil {
+		return err
+	}
+	dir, err := openBelow(top, name)
+	if err != nil {
+		return err
+	}
+	defer dir.Close()
+	if err := r.empty(dir, r.moveUp); err != nil {
+		return err
+	}
+	return unix.Unlinkat(int(top.Fd()), name, unix.AT_REMOVEDIR)
+}
+
+// moveUp removes a file or empty directory, and moves another directory into top.
+func (r *remover) moveUp(dir *os.File, name string) error {
+	isDir, err := removeOne(dir, name)
+	if !isDir || err != nil {
+		return err
+	}
+	for {
+		r.moved++
+		to := ".rm" + strconv.FormatUint(r.moved, 10)
+		err := unix.Renameat2(int(dir.Fd()), name, int(r.top.Fd()), to, unix.RENAME_NOREPLACE)
+		if !errors.Is(err, unix.EEXIST) {
+			return err
+		}
+	}
+}
+
+// removeOne removes whatever is not a directory with something in it; of that it
+// says that it is one.
+func removeOne(dir *os.File, name string) (isDir bool, err error) {
+	err = unix.Unlinkat(int(dir.Fd()), name, 0)
+	if errors.Is(err, unix.EISDIR) {
+		err = unix.Unlinkat(int(dir.Fd()), name, unix.AT_REMOVEDIR)
+		if errors.Is(err, unix.ENOTEMPTY) || errors.Is(err, unix.EEXIST) {
+			return true, nil
+		}
+	}
+	if errors.Is(err, unix.ENOENT) {
+		return false, nil
+	}
+	return false, err
+}
+
+// openBelow opens a directory in dir that is neither a link nor a mount point.
+func openBelow(dir *os.File, name string) (*os.File, error) {
+	const stay = unix.RESOLVE_NO_XDEV | unix.RESOLVE_NO_SYMLINKS | unix.RESOLVE_BENEATH
+	f, err := openDir(int(dir.Fd()), name, stay)
+	if errors.Is(err, unix.EXDEV) {
+		return nil, errors.New("something is mounted on it")
+	}
+	return f, err
+}
+
+func openDir(at int, name string, resolve uint64) (*os.File, error) {
+	how := unix.OpenHow{Flags: unix.O_RDONLY | unix.O_DIRECTORY | unix.O_CLOEXEC, Resolve: resolve}
+	for {
+		fd, err := unix.Openat2(at, name, &how)
+		if errors.Is(err, unix.EINTR) || errors.Is(err, unix.EAGAIN) {
+			continue
+		}
+		if err != nil {
+			return nil, err
+		}
+		return os.NewFile(uintptr(fd), name), nil
+	}
+}

@@ -63,7 +63,10 @@ func mountOverlay(dir string, layers []string, readOnly bool) error {
 	if err != nil {
 		return err
 	}
-	if readOnly || len(lower) == 0 {
+	if len(lower) == 0 {
+		return errors.New("mount root file system: no layers")
+	}
+	if readOnly {
 		empty, err := fds.open(filepath.Join(dir, emptyDir))
 		if err != nil {
 			return fmt.Errorf("open empty layer: %w", err)

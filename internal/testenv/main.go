@@ -36,8 +36,10 @@ const (
 //
 // Started as root it takes the user from PODRUN_TEST_USER or, without that, the
 // first ordinary account of /etc/subuid, and fails if there is none.
-func Main(m *testing.M) {
-	code, err := step(m)
+//
+// warmUp is called first: for libraries that open something once and keep it.
+func Main(m *testing.M, warmUp ...func() error) {
+	code, err := step(m, warmUp)
 	if err != nil {
 		fmt.Fprintf(os.Stderr, "testenv: %v\n", err)
 		code = 1
@@ -45,7 +47,7 @@ func Main(m *testing.M) {
 	os.Exit(code)
 }
 
-func step(m *testing.M) (int, error) {
+func step(m *testing.M, warmUp []func() error) (int, error) {
 	runtime.LockOSThread() // the parent-death signal is sent when the thread that forked ends
 	switch os.Getenv(stepEnv) {
 	case "":
@@ -59,7 +61,7 @@ func step(m *testing.M) (int, error) {
 		return enterRest()
 	default:
 		runtime.UnlockOSThread()
-		return runTests(m)
+		return runTests(m, warmUp)
 	}
 }
 
@@ -108,13 +110,18 @@ func enterRest() (int, error) {
 	return 0, err
 }
 
-func runTests(m *testing.M) (int, error) {
+func runTests(m *testing.M, warmUp []func() error) (int, error) {
 	os.Unsetenv(stepEnv)
 	if err := unix.Mount("", "/", "", unix.MS_PRIVATE|unix.MS_REC, ""); err != nil {
 		return 0, fmt.Errorf("detach the mount namespace: %w", err)
 	}
 	if err := unix.Mount("proc", "/proc", "proc", unix.MS_NOSUID|unix.MS_NODEV|unix.MS_NOEXEC, ""); err != nil {
 		return 0, fmt.Errorf("mount /proc: %w", err)
+	}
+	for _, f := range warmUp {
+		if err := f(); err != nil {
+			return 0, fmt.Errorf("warm up: %w", err)
+		}
 	}
 	before, err := look()
 	if err != nil {

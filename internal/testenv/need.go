@@ -9,12 +9,24 @@ import (
 // CI (environment CI), where everything must be there, it fails t instead.
 func Need(t testing.TB, probe func() error) {
 	t.Helper()
+	need(t, probe, "CI")
+}
+
+// NeedVM is Need for what a build machine need not have and the test VM has: a
+// service manager, delegated cgroups. It fails t where PODRUN_TEST_VM is set.
+func NeedVM(t testing.TB, probe func() error) {
+	t.Helper()
+	need(t, probe, "PODRUN_TEST_VM")
+}
+
+func need(t testing.TB, probe func() error, strict string) {
+	t.Helper()
 	err := probe()
 	if err == nil {
 		return
 	}
-	if os.Getenv("CI") != "" {
-		t.Fatalf("this host must not lack anything (CI is set): %v", err)
+	if os.Getenv(strict) != "" {
+		t.Fatalf("this host must not lack anything (%s is set): %v", strict, err)
 	}
 	t.Skipf("this host lacks something: %v", err)
 }
