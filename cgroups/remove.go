@@ -113,6 +113,22 @@ func drained(path string, limit time.Duration) error {
 	}
 }
 
+// clear removes what an earlier pod of the same name has left, if nothing lives in
+// it.
+func clear(path string) error {
+	b, err := os.ReadFile(filepath.Join(path, "cgroup.events"))
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil
+	}
+	if err != nil {
+		return fmt.Errorf("look at cgroup %s: %w", path, err)
+	}
+	if n, err := keyed(string(b), "populated"); err != nil || n != 0 {
+		return fmt.Errorf("the cgroup %s is in use by another pod", path)
+	}
+	return removeTree(path)
+}
+
 // removeTree removes directories only: a cgroup's files go with it.
 func removeTree(path string) error {
 	err := walk(path, func(dir string) error {

@@ -51,20 +51,19 @@ func (s Subtree) Lacks(l Limits) error {
 // named by pids (as its own pid namespace numbers them) are moved to the leaf if
 // they are in the way. What l asks for and Lacks reports is left out.
 //
-// An empty cgroup of that name, left over, is taken; one with processes is an
+// Empty cgroups of that name, left over, are replaced; one with processes is an
 // error, and so is a name that is no plain file name.
 func (s Subtree) CreatePod(name string, l Limits, pids []int) (*Pod, error) {
-	if name == "" || name != filepath.Base(name) || name[0] == '.' || name == delegation.Leaf {
+	if name == "" || name[0] == '.' || strings.Contains(name, "/") || name == delegation.Leaf {
 		return nil, fmt.Errorf("make the pod's cgroup: %q is no name for it", name)
 	}
-	joined, err := delegation.Join(pids...)
-	if err != nil {
+	if err := delegation.Subtree(s).Open(pids...); err != nil {
 		return nil, err
 	}
-	if joined.Path != s.Path {
-		return nil, fmt.Errorf("make the pod's cgroup: the subtree has moved from %s to %s", s.Path, joined.Path)
-	}
 	p := &Pod{subtree: s, name: name}
+	if err := clear(p.Path()); err != nil {
+		return nil, err
+	}
 	if err := p.create(l); err != nil {
 		return nil, errors.Join(fmt.Errorf("make the pod's cgroup: %w", err), p.Remove())
 	}

@@ -46,18 +46,19 @@ func (e *NotDelegated) Unwrap() error {
 // own cgroup if only it and the processes named by with live there, else the
 // nearest ancestor that is ours and holds no process. The error is *NotDelegated
 // unless /proc could not be read.
-func Find(with ...int) (Subtree, error) {
-	p, err := find(host(with))
-	return p.Subtree, err
-}
+func Find(with ...int) (Subtree, error) { return find(host(with)) }
 
-// Join is Find, and moves the calling process, with those named, into the leaf
-// if they are in the subtree's way. It can be called any number of times.
+// Join is Find and Open.
 func Join(with ...int) (Subtree, error) {
-	v := host(with)
-	p, err := find(v)
+	s, err := Find(with...)
 	if err != nil {
 		return Subtree{}, err
 	}
-	return p.Subtree, p.join(v)
+	return s, s.Open(with...)
 }
+
+// Open makes room in the subtree: the calling process and those named by with go
+// to the leaf if they stand in the subtree's way, and the controllers are handed
+// down to its children. Opening it again changes nothing. Other processes in the
+// way are a *NotDelegated.
+func (s Subtree) Open(with ...int) error { return s.open(host(with)) }

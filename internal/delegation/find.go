@@ -1,7 +1,6 @@
 package delegation
 
 import (
-	"bufio"
 	"fmt"
 	"os"
 	"path/filepath"
@@ -26,16 +25,10 @@ func host(with []int) view {
 	}
 }
 
-// place is a subtree and what has to be done before it can be used.
-type place struct {
-	Subtree
-	busy bool // our own processes are in it and must go to the leaf first
-}
-
-func find(v view) (place, error) {
+func find(v view) (Subtree, error) {
 	own, err := v.own()
 	if err != nil {
-		return place{}, err
+		return Subtree{}, err
 	}
 	dir := filepath.Join(Mount, own)
 	if filepath.Base(dir) == Leaf && v.manageable(filepath.Dir(dir)) {
@@ -47,24 +40,24 @@ func find(v view) (place, error) {
 			if why == nil {
 				why = v.foreign(dir)
 			}
-			return place{}, why
+			return Subtree{}, why
 		}
-		pids, strangers, err := v.procs(dir)
+		_, strangers, err := v.procs(dir)
 		if err != nil {
-			return place{}, err
+			return Subtree{}, err
 		}
 		if strangers == 0 || v.isRoot(dir) {
-			p := place{Subtree{dir, v.controllers(dir)}, pids > 0 && !v.isRoot(dir)}
-			if len(p.Controllers) == 0 {
-				return place{}, p.Lacks(wanted()...)
+			s := Subtree{dir, v.controllers(dir)}
+			if len(s.Controllers) == 0 {
+				return Subtree{}, v.lacks(s, wanted())
 			}
-			return p, nil
+			return s, nil
 		}
 		if why == nil {
 			why = crowded(dir, strangers)
 		}
 		if dir == Mount {
-			return place{}, why
+			return Subtree{}, why
 		}
 	}
 }
@@ -173,29 +166,25 @@ func (v view) isRoot(dir string) bool {
 	return dir == Mount && os.IsNotExist(err)
 }
 
-// procs counts the processes directly in dir, and those of them we may not move.
-// A process outside our pid namespace shows as 0, and is a stranger.
-func (v view) procs(dir string) (all, strangers int, err error) {
-	f, err := os.Open(filepath.Join(v.root, dir, "cgroup.procs"))
+// procs lists those processes directly in dir that we may move, and counts the
+// others. A process outside our pid namespace shows as 0, and is one of those.
+func (v view) procs(dir string) (ours []int, strangers int, err error) {
+	b, err := os.ReadFile(filepath.Join(v.root, dir, "cgroup.procs"))
 	if err != nil {
-		return 0, 0, fmt.Errorf("list processes of cgroup %s: %w", dir, err)
+		return nil, 0, fmt.Errorf("list processes of cgroup %s: %w", dir, err)
 	}
-	defer f.Close()
-	lines := bufio.NewScanner(f)
-	for lines.Scan() {
-		pid, err := strconv.Atoi(lines.Text())
+	for _, word := range strings.Fields(string(b)) {
+		pid, err := strconv.Atoi(word)
 		if err != nil {
-			return 0, 0, fmt.Errorf("list processes of cgroup %s: %w", dir, err)
+			return nil, 0, fmt.Errorf("list processes of cgroup %s: %w", dir, err)
 		}
-		all++
-		if pid == 0 || !slices.Contains(v.ours, pid) {
+		if pid > 0 && slices.Contains(v.ours, pid) {
+			ours = append(ours, pid)
+		} else {
 			strangers++
 		}
 	}
-	if err := lines.Err(); err != nil {
-		return 0, 0, fmt.Errorf("list processes of cgroup %s: %w", dir, err)
-	}
-	return all, strangers, nil
+	return ours, strangers, nil
 }
 
 // controllers lists those of wanted that children of dir can have: dir has them,

@@ -13,20 +13,26 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// join empties the subtree of our processes and lets children have controllers.
-func (p place) join(v view) error {
-	if p.busy {
-		leaf := filepath.Join(p.Path, Leaf)
-		if err := os.Mkdir(v.root+leaf, 0o755); err != nil && !errors.Is(err, fs.ErrExist) {
+func (s Subtree) open(v view) error {
+	ours, strangers, err := v.procs(s.Path)
+	switch {
+	case err != nil:
+		return err
+	case v.isRoot(s.Path):
+	case strangers > 0:
+		return crowded(s.Path, strangers)
+	case len(ours) > 0:
+		leaf := filepath.Join(v.root, s.Path, Leaf)
+		if err := os.Mkdir(leaf, 0o755); err != nil && !errors.Is(err, fs.ErrExist) {
 			return fmt.Errorf("make the supervisor's cgroup: %w", err)
 		}
-		for _, pid := range v.ours {
-			if err := move(v.root+leaf, pid); err != nil {
+		for _, pid := range ours {
+			if err := move(leaf, pid); err != nil {
 				return err
 			}
 		}
 	}
-	return p.enable(v)
+	return s.enable(v)
 }
 
 // move puts one process into a cgroup. A process that is gone is no error.
@@ -41,9 +47,9 @@ func move(dir string, pid int) error {
 // enable hands the controllers down to the subtree's children, from the highest
 // ancestor that has to be asked. The service manager cannot take one back while
 // a child of ours uses it (EBUSY).
-func (p place) enable(v view) error {
-	for _, c := range p.Controllers {
-		chain := []string{p.Path}
+func (s Subtree) enable(v view) error {
+	for _, c := range s.Controllers {
+		chain := []string{s.Path}
 		for !v.has(chain[0], c) {
 			chain = slices.Insert(chain, 0, filepath.Dir(chain[0]))
 		}

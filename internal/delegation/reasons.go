@@ -52,7 +52,9 @@ func crowded(dir string, strangers int) error {
 
 // Lacks returns a *NotDelegated that names those of the controllers that s does
 // not have, or nil.
-func (s Subtree) Lacks(controllers ...string) error {
+func (s Subtree) Lacks(controllers ...string) error { return host(nil).lacks(s, controllers) }
+
+func (v view) lacks(s Subtree, controllers []string) error {
 	missing := slices.DeleteFunc(slices.Clone(controllers), s.Has)
 	if len(missing) == 0 {
 		return nil
@@ -61,7 +63,7 @@ func (s Subtree) Lacks(controllers ...string) error {
 	if len(missing) > 1 {
 		e.Why = "the cgroup controllers " + strings.Join(missing, ", ") + " are not delegated to this user"
 	}
-	if b, err := os.ReadFile(Mount + "/cgroup.controllers"); err == nil &&
+	if b, err := os.ReadFile(v.root + Mount + "/cgroup.controllers"); err == nil &&
 		slices.Contains(missing, "memory") && !slices.Contains(strings.Fields(string(b)), "memory") {
 		e.Why, e.Cure = "the memory controller is switched off in this kernel", cureBoard
 	}
