@@ -1,0 +1,156 @@
+package main
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"time"
+)
+
+// engine is one side of the comparison.
+type engine interface {
+	name() string
+	prepare(rootfs string) error // import the image, try one pod
+	up(pod, file string) *exec.Cmd
+	down(pod, file string) *exec.Cmd
+	exec(pod string, args ...string) *exec.Cmd
+	close() // leave nothing running
+}
+
+// timed runs a command and gives how long it took; one that fails is an error
+// with what it said.
+func timed(cmd *exec.Cmd) (time.Duration, error) {
+	// A file, not a pipe: what stays in the background may keep it open.
+	said, err := os.CreateTemp("", "podrun-bench-said-")
+	if err != nil {
+		return 0, err
+	}
+	defer os.Remove(said.Name())
+	defer said.Close()
+	cmd.Stdout, cmd.Stderr = said, said
+	start := time.Now()
+	err = cmd.Start()
+	if err == nil {
+		guard := time.AfterFunc(time.Minute, func() { cmd.Process.Kill() })
+		err = cmd.Wait()
+		guard.Stop()
+	}
+	took := time.Since(start)
+	if err != nil {
+		text, _ := os.ReadFile(said.Name())
+		return took, fmt.Errorf("%s: %w: %s", strings.Join(cmd.Args, " "), err, bytes.TrimSpace(text))
+	}
+	return took, nil
+}
+
+type podrun struct {
+	who    *person
+	binary string
+	env    []string
+}
+
+func newPodrun(who *person, work, binary string) *podrun {
+	return &podrun{who, binary, who.directories(filepath.Join(work, "podrun"))}
+}
+
+func (e *podrun) name() string { return "podrun" }
+
+func (e *podrun) run(args ...string) *exec.Cmd { return e.who.command(e.env, e.binary, args...) }
+
+func (e *podrun) prepare(rootfs string) error {
+	_, err := timed(e.run("image", "import", rootfs, image))
+	return err
+}
+
+func (e *podrun) up(_, file string) *exec.Cmd  { return e.run("up", "-d", file) }
+func (e *podrun) down(pod, _ string) *exec.Cmd { return e.run("down", pod) }
+
+func (e *podrun) exec(pod string, args ...string) *exec.Cmd {
+	return e.run(append([]string{"exec", pod, "-c", "main", "--"}, args...)...)
+}
+
+func (e *podrun) close() {
+	for _, s := range shapes {
+		e.run("down", s.name).Run() // fails where it is down already
+	}
+}
+
+type podman struct {
+	who   *person
+	work  string
+	env   []string
+	flags []string // what this host needs
+}
+
+func newPodman(who *person, work string) *podman {
+	dir := filepath.Join(work, "podman")
+	return &podman{who: who, work: work, env: append(who.directories(dir), "CONTAINERS_STORAGE_CONF="+filepath.Join(dir, "storage.conf"))}
+}
+
+func (e *podman) name() string { return "podman" }
+
+func (e *podman) run(args ...string) *exec.Cmd {
+	return e.who.command(e.env, "podman", append(e.flags, args...)...)
+}
+
+// prepare gives podman its fastest storage, overlay, and finds what it needs on
+// this host: Debian's crun refuses mixed cgroup hierarchies, runc does not.
+func (e *podman) prepare(rootfs string) error {
+	if f, err := os.OpenFile("/dev/net/tun", os.O_RDWR, 0); err != nil {
+		return fmt.Errorf("podman's default network needs it: %w", err)
+	} else {
+		f.Close()
+	}
+	dir := filepath.Join(e.work, "podman")
+	conf := fmt.Sprintf("[storage]\ndriver = \"overlay\"\nrunroot = %q\ngraphroot = %q\n", dir+"/run/storage", dir+"/data/storage")
+	if err := os.WriteFile(filepath.Join(dir, "storage.conf"), []byte(conf), 0o644); err != nil {
+		return err
+	}
+	if _, err := timed(e.run("import", rootfs, image)); err != nil {
+		return err
+	}
+	var tried []error
+	for _, flags := range [][]string{nil, {"--runtime", "runc"}, {"--runtime", "runc", "--cgroup-manager", "cgroupfs"}} {
+		e.flags = flags
+		pod, file := shapes[0].name, filepath.Join(e.work, "pods", shapes[0].name+".yaml")
+		_, err := timed(e.up(pod, file))
+		_, derr := timed(e.down(pod, file))
+		if err = errors.Join(err, derr); err == nil {
+			return nil
+		}
+		tried = append(tried, err)
+		timed(e.run("pod", "rm", "--force", "--all")) // what the attempt left
+	}
+	return errors.Join(tried...)
+}
+
+func (e *podman) up(_, file string) *exec.Cmd   { return e.run("kube", "play", file) }
+func (e *podman) down(_, file string) *exec.Cmd { return e.run("kube", "down", file) }
+
+func (e *podman) exec(pod string, args ...string) *exec.Cmd {
+	return e.run(append([]string{"exec", pod + "-main"}, args...)...)
+}
+
+func (e *podman) close() {
+	e.run("pod", "rm", "--force", "--all").Run()
+	e.run("system", "migrate").Run() // ends the user's pause process
+}
+
+// directories are XDG directories of an engine's own, so that nothing of the
+// user's is read or written.
+func (p *person) directories(dir string) []string {
+	var env []string
+	for _, d := range []struct{ variable, name string }{{"XDG_DATA_HOME", "data"}, {"XDG_RUNTIME_DIR", "run"}, {"XDG_CONFIG_HOME", "config"}, {"XDG_CACHE_HOME", "cache"}} {
+		path := filepath.Join(dir, d.name)
+		if err := os.MkdirAll(path, 0o700); err == nil {
+			os.Chown(dir, int(p.uid), int(p.gid))
+			os.Chown(path, int(p.uid), int(p.gid))
+		}
+		env = append(env, d.variable+"="+path)
+	}
+	return env
+}

@@ -1,0 +1,63 @@
+package main
+
+import (
+	"os"
+	"path/filepath"
+	"strings"
+)
+
+// payload marks the processes that belong to the pods and not to an engine.
+const payload = "86399"
+
+const image = "localhost/podrun-example:1"
+
+// shapes are the pods that are measured; the file NAME.yaml makes the pod NAME.
+var shapes = []struct{ name, title, text string }{
+	{"bench-1", "1 container", header + containers("main")},
+	{"bench-3", "1 init + 2 apps", header + `  initContainers:
+  - name: init
+    image: ` + image + `
+    imagePullPolicy: Never
+    command: ["true"]
+` + containers("main", "other")},
+}
+
+const header = `apiVersion: v1
+kind: Pod
+metadata:
+  name: NAME
+spec:
+  terminationGracePeriodSeconds: 5
+`
+
+// containers start at once and end at once when asked to: the time of a stop is
+// the engine's, not the container's.
+func containers(names ...string) string {
+	var b strings.Builder
+	b.WriteString("  containers:\n")
+	for _, n := range names {
+		b.WriteString(`  - name: ` + n + `
+    image: ` + image + `
+    imagePullPolicy: Never
+    command: [sh, -c, "trap 'kill $!; exit 0' TERM; sleep ` + payload + ` & wait"]
+`)
+	}
+	return b.String()
+}
+
+func writePods(work string) error {
+	dir := filepath.Join(work, "pods")
+	if err := os.Mkdir(dir, 0o755); err != nil {
+		return err
+	}
+	if err := os.Chmod(dir, 0o755); err != nil {
+		return err
+	}
+	for _, s := range shapes {
+		text := strings.Replace(s.text, "NAME", s.name, 1)
+		if err := os.WriteFile(filepath.Join(dir, s.name+".yaml"), []byte(text), 0o644); err != nil {
+			return err
+		}
+	}
+	return nil
+}

@@ -1,0 +1,107 @@
+package main
+
+import (
+	"bufio"
+	"errors"
+	"fmt"
+	"os"
+	"os/exec"
+	osuser "os/user"
+	"strconv"
+	"strings"
+	"syscall"
+)
+
+// person is the ordinary user that both sides run as.
+type person struct {
+	name, home string
+	uid, gid   uint32
+	ids        []span // the user's own id and the subordinate ranges
+	switchTo   bool   // this program is root
+}
+
+type span struct{ first, count uint64 }
+
+func account(name string) (*person, error) {
+	if os.Geteuid() == 0 && name == "" {
+		return nil, errors.New("started as root: name an ordinary user with -user")
+	}
+	u, err := osuser.Current()
+	if os.Geteuid() == 0 {
+		u, err = osuser.Lookup(name)
+	}
+	if err != nil {
+		return nil, err
+	}
+	uid, err := strconv.ParseUint(u.Uid, 10, 32)
+	if err != nil {
+		return nil, err
+	}
+	gid, err := strconv.ParseUint(u.Gid, 10, 32)
+	if err != nil {
+		return nil, err
+	}
+	p := &person{name: u.Username, home: u.HomeDir, uid: uint32(uid), gid: uint32(gid), switchTo: os.Geteuid() == 0}
+	p.ids = append(subordinate(u.Username), span{uid, 1})
+	return p, nil
+}
+
+func subordinate(name string) []span {
+	var list []span
+	f, err := os.Open("/etc/subuid")
+	if err != nil {
+		return nil
+	}
+	defer f.Close()
+	for lines := bufio.NewScanner(f); lines.Scan(); {
+		fields := strings.Split(lines.Text(), ":")
+		if len(fields) != 3 || fields[0] != name {
+			continue
+		}
+		first, err1 := strconv.ParseUint(fields[1], 10, 32)
+		count, err2 := strconv.ParseUint(fields[2], 10, 32)
+		if err1 == nil && err2 == nil {
+			list = append(list, span{first, count})
+		}
+	}
+	return list
+}
+
+// owns says whether a process with this user id belongs to the person.
+func (p *person) owns(uid uint64) bool {
+	for _, s := range p.ids {
+		if uid >= s.first && uid < s.first+s.count {
+			return true
+		}
+	}
+	return false
+}
+
+// command prepares a program to be run as the person, in / and with env only.
+func (p *person) command(env []string, name string, args ...string) *exec.Cmd {
+	cmd := exec.Command(name, args...)
+	cmd.Dir = "/"
+	cmd.Env = append([]string{
+		"HOME=" + p.home, "USER=" + p.name, "LOGNAME=" + p.name, "LC_ALL=C.UTF-8", "TERM=dumb",
+		"PATH=/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin",
+	}, env...)
+	if p.switchTo {
+		cmd.SysProcAttr = &syscall.SysProcAttr{Credential: &syscall.Credential{Uid: p.uid, Gid: p.gid}}
+	}
+	return cmd
+}
+
+// removeAll removes what the engines wrote, some of it with subordinate ids. For
+// that an ordinary user needs a user namespace, which podman unshare gives.
+func (p *person) removeAll(dir string) error {
+	if p.switchTo {
+		return os.RemoveAll(dir)
+	}
+	if err := os.RemoveAll(dir); err == nil {
+		return nil
+	}
+	if out, err := exec.Command("podman", "unshare", "rm", "-rf", dir).CombinedOutput(); err != nil {
+		return fmt.Errorf("%w: %s", err, out)
+	}
+	return nil
+}
