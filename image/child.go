@@ -1,0 +1,225 @@
+package image
+
+import (
+	"bytes"
+	"context"
+	"crypto/sha256"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"os/exec"
+	"strings"
+
+	"github.com/opencontainers/go-digest"
+	"golang.org/x/sys/unix"
+
+	"github.com/podrun/podrun/internal/report"
+	"github.com/podrun/podrun/internal/stage"
+)
+
+// maxLayerBytes and maxLayerEntries bound one layer wherever the disk would allow
+// more. The largest layers in use have some 40 GB and 500,000 files.
+const (
+	maxLayerBytes   = 128 << 30
+	maxLayerEntries = 1_000_000
+)
+
+// roomFor is what a layer may take of dir's file system: all but 2 % of it, at
+// most 512 MiB, so that the machine goes on when an image does not fit.
+func roomFor(dir string) (limits, error) {
+	var st unix.Statfs_t
+	if err := unix.Statfs(dir, &st); err != nil {
+		return limits{}, fmt.Errorf("look at free space: %w", err)
+	}
+	block := int64(st.Bsize)
+	reserve := min(int64(st.Blocks)*block/50, 512<<20)
+	l := limits{Bytes: min(maxLayerBytes, int64(st.Bavail)*block-reserve), Entries: maxLayerEntries}
+	if st.Files > 0 { // btrfs has no count of inodes
+		l.Entries = int(min(maxLayerEntries, int64(st.Ffree)-int64(st.Files)/50))
+	}
+	if l.Bytes <= 0 || l.Entries <= 0 {
+		return limits{}, report.New(report.Failure, "podrun image rm frees space", "the disk of %s is full", dir)
+	}
+	return l, nil
+}
+
+// unpack streams a layer's blob into a child that fills root, and checks both
+// digests on the way. told is called about every MiB.
+func (a *adder) unpack(ctx context.Context, root string, b layerBlob, told func(n int64)) (*layerRecord, error) {
+	limits, err := roomFor(root)
+	if err != nil {
+		return nil, err
+	}
+	if b.Size > limits.Bytes {
+		return nil, tooLarge(limits)
+	}
+	src, err := b.Open(ctx)
+	if err != nil {
+		return nil, err
+	}
+	defer src.Close()
+	blob := newBlobReader(src, b.Digest, b.Size)
+	blob.told = everyMiB(told)
+
+	child, err := a.startUnpacker(ctx, unpackOrder{root, limits})
+	if err != nil {
+		return nil, err
+	}
+	defer child.kill()
+	sum, err := child.feed(blob, limits)
+	if err != nil {
+		return nil, err
+	}
+	if b.DiffID != "" && sum.diffID != b.DiffID {
+		return nil, report.New(report.Failure, "the image was not built right", "its content is %s instead of %s", sum.diffID, b.DiffID)
+	}
+	result, err := child.result()
+	if err != nil {
+		return nil, err
+	}
+	return &layerRecord{
+		header: header{recordVersion}, DiffID: sum.diffID, Size: sum.size,
+		OpaqueRoot: result.OpaqueRoot, Unpacked: result.Unpacked,
+	}, nil
+}
+
+func tooLarge(l limits) error {
+	return report.New(report.Failure, "free some disk space, or do not trust this image",
+		"it unpacks to more than %d bytes in %d files, which is all that may be used here", l.Bytes, l.Entries)
+}
+
+func everyMiB(told func(n int64)) func(n int64) {
+	next := int64(0)
+	return func(n int64) {
+		if n >= next {
+			next = n + 1<<20
+			told(n)
+		}
+	}
+}
+
+// unpacker is a running child of the stage _unpack.
+type unpacker struct {
+	cmd    *exec.Cmd
+	stdin  *os.File
+	stdout bytes.Buffer
+	stderr tail
+	stop   func() bool // gives up watching the context
+	ctx    context.Context
+}
+
+func (a *adder) startUnpacker(ctx context.Context, order unpackOrder) (*unpacker, error) {
+	arg, err := json.Marshal(order)
+	if err != nil {
+		return nil, err
+	}
+	r, w, err := os.Pipe()
+	if err != nil {
+		return nil, fmt.Errorf("make pipe: %w", err)
+	}
+	defer r.Close()
+	unix.FcntlInt(w.Fd(), unix.F_SETPIPE_SZ, 1<<20) // a smaller one works too
+	u := &unpacker{stdin: w, ctx: ctx}
+	u.cmd = stage.Command(stage.Spec{
+		Name: unpackStage, Args: []string{string(arg)}, Userns: true, Net: true,
+		ExtraFiles: []*os.File{a.lock.File()}, // its staging directory is nobody's while it lives
+	})
+	bare(u.cmd)
+	u.cmd.Dir = "/"
+	u.cmd.Stdin, u.cmd.Stdout, u.cmd.Stderr = r, &u.stdout, &u.stderr
+	if err := u.cmd.Start(); err != nil {
+		w.Close()
+		return nil, fmt.Errorf("start unpacker: %w", err)
+	}
+	u.stop = context.AfterFunc(ctx, func() { u.cmd.Process.Kill() })
+	return u, nil
+}
+
+type streamSum struct {
+	diffID digest.Digest
+	size   int64
+}
+
+// feed sends a blob's tar stream to the child and reads the blob to its end.
+func (u *unpacker) feed(blob *blobReader, l limits) (streamSum, error) {
+	tarStream, err := decompress(blob)
+	if err != nil {
+		return streamSum{}, firstCause(blob, err)
+	}
+	defer tarStream.Close()
+	hash := sha256.New()
+	buf := make([]byte, 256<<10)
+	in := struct{ io.Writer }{u.stdin} // the pipe's own ReadFrom would not use buf
+	n, err := io.CopyBuffer(in, io.TeeReader(io.LimitReader(tarStream, l.stream()+1), hash), buf)
+	switch {
+	case errors.Is(err, unix.EPIPE): // the child has said why it ended
+		_, err = u.result()
+		return streamSum{}, err
+	case err != nil:
+		return streamSum{}, firstCause(blob, err)
+	case n > l.stream():
+		return streamSum{}, tooLarge(l)
+	}
+	if _, err := io.CopyBuffer(io.Discard, struct{ io.Reader }{blob}, buf); err != nil { // what follows the compressed stream
+		return streamSum{}, err
+	}
+	return streamSum{digest.NewDigest(digest.SHA256, hash), n}, blob.verify()
+}
+
+// firstCause reads on after a stream could not be decompressed: if the blob is not
+// what it should be, that is the error to tell.
+func firstCause(blob *blobReader, err error) error {
+	if _, rerr := io.Copy(io.Discard, blob); rerr != nil {
+		return rerr
+	}
+	if verr := blob.verify(); verr != nil {
+		return verr
+	}
+	return fmt.Errorf("decompress: %w", err)
+}
+
+// result waits for the child.
+func (u *unpacker) result() (*unpackResult, error) {
+	u.stdin.Close()
+	err := u.cmd.Wait()
+	u.stop()
+	if cerr := u.ctx.Err(); cerr != nil {
+		return nil, cerr
+	}
+	if err != nil {
+		if said := u.stderr.String(); said != "" {
+			return nil, fmt.Errorf("unpack: %s", said)
+		}
+		return nil, fmt.Errorf("unpack: %w", err)
+	}
+	var r unpackResult
+	if err := json.Unmarshal(u.stdout.Bytes(), &r); err != nil {
+		return nil, fmt.Errorf("unpack: read result: %w", err)
+	}
+	return &r, nil
+}
+
+// kill ends a child that was not waited for.
+func (u *unpacker) kill() {
+	u.stdin.Close()
+	if u.cmd.ProcessState == nil {
+		u.cmd.Process.Kill()
+		u.cmd.Wait()
+		u.stop()
+	}
+}
+
+// tail keeps the last bytes that were written to it.
+type tail struct{ b []byte }
+
+func (t *tail) Write(p []byte) (int, error) {
+	t.b = append(t.b, p...)
+	if over := len(t.b) - 4096; over > 0 {
+		t.b = t.b[over:]
+	}
+	return len(p), nil
+}
+
+func (t *tail) String() string { return strings.TrimSpace(string(t.b)) }

@@ -1,0 +1,39 @@
+package image
+
+import (
+	"errors"
+	"fmt"
+)
+
+// ErrNotFound says that an image is not in the store.
+var ErrNotFound = errors.New("image is not on this machine")
+
+// The kubelet's reasons of a container that waits for its image
+// (kubernetes pkg/kubelet/images/types.go).
+const (
+	ErrImagePull      = "ErrImagePull"
+	ErrImageNeverPull = "ErrImageNeverPull"
+	InvalidImageName  = "InvalidImageName"
+)
+
+// Error says why an image cannot be had. Reason is the kubelet's.
+type Error struct {
+	Reason string
+	Image  string // as the caller spelt it
+	Err    error
+}
+
+func (e *Error) Error() string { return e.Err.Error() }
+func (e *Error) Unwrap() error { return e.Err }
+
+// Reason finds the kubelet's reason in err's chain, or "".
+func Reason(err error) string {
+	var e *Error
+	if errors.As(err, &e) {
+		return e.Reason
+	}
+	return ""
+}
+
+// notFound wraps ErrNotFound so that the sentence names the image.
+func notFound(name string) error { return fmt.Errorf("find %s: %w", name, ErrNotFound) }

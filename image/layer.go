@@ -1,0 +1,159 @@
+package image
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"os"
+	"path/filepath"
+
+	"github.com/opencontainers/go-digest"
+	"golang.org/x/sys/unix"
+
+	"github.com/podrun/podrun/internal/store"
+)
+
+// layerBlob is a layer as a source has it.
+type layerBlob struct {
+	DiffID digest.Digest // of the tar stream; "" if it is yet to be found out
+	Digest digest.Digest // of the blob; "" if only DiffID is known
+	Size   int64         // of the blob; -1 if unknown
+	Open   func(ctx context.Context) (io.ReadCloser, error)
+}
+
+// name is what progress and errors call the layer.
+func (b layerBlob) name() string {
+	if b.Digest != "" {
+		return b.Digest.String()
+	}
+	return b.DiffID.String()
+}
+
+// layer makes sure that a layer is in the store. Of several that want the same one
+// at the same time, here or in other processes, one unpacks it.
+func (a *adder) layer(ctx context.Context, image string, b layerBlob) (rec *layerRecord, err error) {
+	p := Progress{Image: image, Layer: b.name(), Total: b.Size}
+	told := func(s Status) { p.Status = s; a.report(p) }
+	defer func() {
+		if err != nil {
+			told(Cancelled)
+		}
+	}()
+	if rec, err := a.s.readLayer(b.DiffID); err == nil {
+		told(Exists)
+		return rec, nil
+	}
+	told(Waiting)
+	unlock, err := a.lockLayer(ctx, b.DiffID)
+	if err != nil {
+		return nil, err
+	}
+	defer unlock()
+	if rec, err := a.s.readLayer(b.DiffID); err == nil {
+		told(Exists)
+		return rec, nil
+	}
+	staged, rec, err := a.stage(ctx, b, func(n int64) { p.Done = n; told(Fetching) })
+	if err != nil {
+		return nil, fmt.Errorf("layer %s: %w", b.name(), err)
+	}
+	told(Storing)
+	if err := a.commit(staged, rec); err != nil {
+		return nil, fmt.Errorf("layer %s: %w", b.name(), err)
+	}
+	told(Done)
+	return rec, nil
+}
+
+func (a *adder) lockLayer(ctx context.Context, diffID digest.Digest) (unlock func(), err error) {
+	l, err := store.OpenFileLock(filepath.Join(a.s.dir, stagingDir, diffID.Encoded()+".lock"))
+	if err != nil {
+		return nil, err
+	}
+	if err := wait(ctx, l.Exclusive); err != nil {
+		l.Close()
+		return nil, err
+	}
+	return func() { l.Close() }, nil
+}
+
+// stage unpacks a layer into a new directory below staging/. On error nothing is
+// left of it.
+func (a *adder) stage(ctx context.Context, b layerBlob, told func(n int64)) (dir string, rec *layerRecord, err error) {
+	dir, err = os.MkdirTemp(filepath.Join(a.s.dir, stagingDir), "layer-")
+	if err != nil {
+		return "", nil, err
+	}
+	defer func() {
+		if err != nil {
+			err = errors.Join(err, a.s.removeTrees([]string{dir}))
+		}
+	}()
+	root := filepath.Join(dir, layerFS)
+	if err := os.Mkdir(root, 0o755); err != nil {
+		return "", nil, err
+	}
+	if err := os.Chmod(root, 0o755); err != nil { // it is the container's "/": no umask
+		return "", nil, err
+	}
+	rec, err = a.unpack(ctx, root, b, told)
+	if err != nil {
+		return "", nil, err
+	}
+	text, err := json.Marshal(rec)
+	if err != nil {
+		return "", nil, err
+	}
+	return dir, rec, os.WriteFile(filepath.Join(dir, layerFile), text, 0o600)
+}
+
+// commit makes a staged layer durable and then visible, by one rename.
+func (a *adder) commit(staged string, rec *layerRecord) error {
+	err := syncFS(staged)
+	if err == nil {
+		err = a.move(staged, a.s.layerDir(rec.DiffID))
+	}
+	if err == nil {
+		return store.SyncDir(filepath.Join(a.s.dir, layersDir))
+	}
+	return errors.Join(fmt.Errorf("store: %w", err), a.s.removeTrees([]string{staged}))
+}
+
+// move puts a staged layer into its place. What is there already has a damaged
+// layer.json, or it would have been used.
+func (a *adder) move(staged, place string) error {
+	err := os.Rename(staged, place)
+	if !errors.Is(err, fs.ErrExist) && !errors.Is(err, unix.ENOTEMPTY) {
+		return err
+	}
+	damaged, err := a.s.discard(place)
+	if err != nil {
+		return err
+	}
+	return errors.Join(os.Rename(staged, place), a.s.removeTrees([]string{damaged}))
+}
+
+// discard moves a layer out of sight, to be removed from where it is then.
+func (s *Store) discard(layer string) (string, error) {
+	dir, err := os.MkdirTemp(filepath.Join(s.dir, stagingDir), "old-")
+	if err != nil {
+		return "", err
+	}
+	return dir, os.Rename(layer, filepath.Join(dir, "layer"))
+}
+
+// syncFS makes everything in dir's file system durable.
+func syncFS(dir string) error {
+	f, err := os.Open(dir)
+	if err != nil {
+		return err
+	}
+	defer f.Close()
+	if err := unix.Syncfs(int(f.Fd())); err != nil {
+		return fmt.Errorf("sync file system of %s: %w", dir, err)
+	}
+	return nil
+}

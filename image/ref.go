@@ -1,0 +1,65 @@
+package image
+
+import (
+	"net"
+	"regexp"
+	"strings"
+
+	"github.com/containers/image/v5/docker/reference"
+	"github.com/opencontainers/go-digest"
+
+	"github.com/podrun/podrun/internal/report"
+)
+
+// parseName normalises a reference: docker.io/library and :latest are filled in,
+// and of a tag and a digest only the digest counts, as for the kubelet.
+func parseName(s string) (reference.Named, error) {
+	ref, err := reference.ParseNormalizedNamed(s)
+	if err != nil {
+		return nil, &Error{Reason: InvalidImageName, Image: s, Err: report.New(report.Usage,
+			"an image is named [REGISTRY/]NAME[:TAG][@sha256:DIGEST], in lower case", "image name %q: %w", s, err)}
+	}
+	if d, ok := ref.(reference.Digested); ok {
+		if err := checkDigest(d.Digest()); err != nil {
+			return nil, &Error{Reason: InvalidImageName, Image: s, Err: err}
+		}
+		return reference.WithDigest(reference.TrimNamed(ref), d.Digest())
+	}
+	return reference.TagNameOnly(ref), nil
+}
+
+// idPattern is an image id or the beginning of one.
+var idPattern = regexp.MustCompile(`^(sha256:)?([0-9a-f]{4,64})$`)
+
+// idHex takes the hexadecimal digits, at least four, from what may be an image id
+// or its beginning.
+func idHex(s string) (string, bool) {
+	m := idPattern.FindStringSubmatch(s)
+	if m == nil {
+		return "", false
+	}
+	return m[2], true
+}
+
+// checkDigest admits only what is safe as a path and strong as a hash. Every
+// digest that comes from outside goes through it first.
+func checkDigest(d digest.Digest) error {
+	if err := d.Validate(); err != nil {
+		return report.New(report.Failure, "", "digest %q: %w", d, err)
+	}
+	if d.Algorithm() != digest.SHA256 {
+		return report.New(report.Failure, "", "digest %q: only sha256 is supported", d)
+	}
+	return nil
+}
+
+// loopback says whether the registry runs on this machine. Such a one is allowed
+// to speak plain HTTP, as docker allows it.
+func loopback(ref reference.Named) bool {
+	host := reference.Domain(ref)
+	if h, _, err := net.SplitHostPort(host); err == nil {
+		host = h
+	}
+	ip := net.ParseIP(strings.Trim(host, "[]"))
+	return host == "localhost" || ip != nil && ip.IsLoopback()
+}

@@ -1,0 +1,240 @@
+package image
+
+import (
+	"cmp"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"slices"
+	"time"
+
+	"github.com/containers/image/v5/docker/reference"
+	"github.com/opencontainers/go-digest"
+
+	"github.com/podrun/podrun/internal/report"
+	"github.com/podrun/podrun/internal/store"
+	"github.com/podrun/podrun/pod"
+)
+
+// What a store's directory holds: see the package's doc.
+const (
+	imagesDir  = "images"
+	namesDir   = "names"
+	layersDir  = "layers"
+	stagingDir = "staging"
+)
+
+// Store is a directory of images. Any number of processes may use it at once.
+type Store struct {
+	dir string
+}
+
+// Open opens the store in dir, which is made if missing and kept 0700: layers
+// hold set-id files of the user's subordinate ids, which nobody else may run.
+func Open(dir string) (*Store, error) {
+	for _, d := range []string{"", imagesDir, namesDir, layersDir, stagingDir} {
+		if err := os.MkdirAll(filepath.Join(dir, d), 0o700); err != nil {
+			return nil, fmt.Errorf("open image store: %w", err)
+		}
+	}
+	if err := os.Chmod(dir, 0o700); err != nil {
+		return nil, fmt.Errorf("open image store: %w", err)
+	}
+	abs, err := filepath.Abs(dir)
+	if err != nil {
+		return nil, fmt.Errorf("open image store: %w", err)
+	}
+	return &Store{abs}, nil
+}
+
+// Resolve finds an image by name or by id ("sha256:…", or its 64 hexadecimal
+// digits), without the network. errors.Is(err, ErrNotFound) if it is not there.
+func (s *Store) Resolve(ref string) (pod.Image, error) {
+	if hex, ok := idHex(ref); ok && len(hex) == 64 {
+		return s.imageByID(digest.NewDigestFromEncoded(digest.SHA256, hex))
+	}
+	name, err := parseName(ref)
+	if err != nil {
+		return pod.Image{}, err
+	}
+	rec, err := s.lookup(name)
+	if err != nil {
+		return pod.Image{}, err
+	}
+	return s.image(rec.ID, rec)
+}
+
+// lookup finds the record of a name. A reference by digest is also met by an image
+// of that digest that was had from the same repository under another name.
+func (s *Store) lookup(name reference.Named) (*nameRecord, error) {
+	rec, err := s.readName(name.String())
+	if !errors.Is(err, fs.ErrNotExist) {
+		return rec, err
+	}
+	d, ok := name.(reference.Digested)
+	if !ok {
+		return nil, notFound(reference.FamiliarString(name))
+	}
+	all, err := s.names()
+	for _, rec := range all {
+		other, err := reference.ParseNamed(rec.Name)
+		if err == nil && other.Name() == name.Name() && (rec.Digest == d.Digest() || rec.Top == d.Digest()) {
+			return rec, nil
+		}
+	}
+	if err != nil {
+		return nil, err
+	}
+	return nil, notFound(reference.FamiliarString(name))
+}
+
+func (s *Store) imageByID(id digest.Digest) (pod.Image, error) {
+	names, _ := s.names() // an image is found by its id even if some name is damaged
+	for _, rec := range names {
+		if rec.ID == id {
+			return s.image(id, rec)
+		}
+	}
+	return s.image(id, nil)
+}
+
+// image reads an image and checks that its layers are there. name may be nil.
+func (s *Store) image(id digest.Digest, name *nameRecord) (pod.Image, error) {
+	rec, err := s.readImage(id)
+	if errors.Is(err, fs.ErrNotExist) {
+		return pod.Image{}, notFound(id.String())
+	}
+	if err != nil {
+		return pod.Image{}, err
+	}
+	config, err := rec.config()
+	if err != nil {
+		return pod.Image{}, err
+	}
+	layers, err := s.layerDirs(rec.DiffIDs)
+	if err != nil {
+		return pod.Image{}, report.New(report.Failure, "podrun image pull or podrun image load puts it back",
+			"image %s is not whole: %w", id, err)
+	}
+	img := pod.Image{
+		ID: id.String(), Digest: rec.Digest.String(), Layers: layers,
+		Entrypoint: config.Config.Entrypoint, Cmd: config.Config.Cmd, Env: config.Config.Env,
+		User: config.Config.User, WorkingDir: config.Config.WorkingDir, StopSignal: config.Config.StopSignal,
+	}
+	if name != nil {
+		img.Name, img.Digest = name.Name, name.Digest.String()
+	}
+	return img, nil
+}
+
+// layerDirs turns diffIDs into the overlay's lower directories, lowest first.
+// Overlayfs refuses a directory that is there twice: only its uppermost place has
+// an effect. Nor does it honour an opaque root: what lies below one is left out.
+func (s *Store) layerDirs(diffIDs []digest.Digest) ([]string, error) {
+	var dirs []string
+	seen := map[digest.Digest]bool{}
+	for _, id := range slices.Backward(diffIDs) {
+		if seen[id] {
+			continue
+		}
+		seen[id] = true
+		rec, err := s.readLayer(id)
+		if err != nil {
+			return nil, err
+		}
+		dirs = append(dirs, filepath.Join(s.layerDir(id), layerFS))
+		if rec.OpaqueRoot {
+			break
+		}
+	}
+	slices.Reverse(dirs)
+	return dirs, nil
+}
+
+// Info is one image as a list shows it.
+type Info struct {
+	ID           string   // sha256:<hex>
+	Digest       string   // of the manifest, sha256:<hex>
+	Names        []string // normalised, sorted; none if every name has moved on
+	Created      time.Time
+	Added        time.Time
+	OS, Arch     string
+	Variant      string
+	Size         int64 // bytes of its layers' files; layers are shared between images
+	Layers       int
+	Squashed     int // files whose owner could not be kept: see the package's doc
+	SharedLayers int // layers that other images use too
+}
+
+// List lists the images, newest first. Where a record is damaged the rest is
+// returned together with the error.
+func (s *Store) List() ([]Info, error) {
+	images, err1 := s.images()
+	names, err2 := s.names()
+	byID := map[digest.Digest][]string{}
+	for _, n := range names {
+		byID[n.ID] = append(byID[n.ID], n.Name)
+	}
+	users := map[digest.Digest]int{}
+	for _, rec := range images {
+		for _, id := range unique(rec.DiffIDs) {
+			users[id]++
+		}
+	}
+	var list []Info
+	errs := []error{err1, err2}
+	for _, rec := range images {
+		info, err := s.info(rec, users)
+		if err != nil {
+			errs = append(errs, err)
+			continue
+		}
+		info.Names = byID[rec.ID]
+		slices.Sort(info.Names)
+		list = append(list, info)
+	}
+	slices.SortFunc(list, func(a, b Info) int {
+		return cmp.Or(b.Added.Compare(a.Added), cmp.Compare(a.ID, b.ID))
+	})
+	return list, errors.Join(errs...)
+}
+
+func (s *Store) info(rec *imageRecord, users map[digest.Digest]int) (Info, error) {
+	config, err := rec.config()
+	if err != nil {
+		return Info{}, err
+	}
+	info := Info{
+		ID: rec.ID.String(), Digest: rec.Digest.String(), Added: rec.Added,
+		OS: config.OS, Arch: config.Architecture, Variant: config.Variant,
+	}
+	if config.Created != nil {
+		info.Created = *config.Created
+	}
+	for _, id := range unique(rec.DiffIDs) {
+		layer, err := s.readLayer(id)
+		if err != nil {
+			return Info{}, fmt.Errorf("image %s is not whole: %w", rec.ID, err)
+		}
+		info.Layers++
+		info.Size += layer.Bytes
+		info.Squashed += layer.Squashed
+		if users[id] > 1 {
+			info.SharedLayers++
+		}
+	}
+	return info, nil
+}
+
+func unique(ids []digest.Digest) []digest.Digest {
+	ids = slices.Clone(ids)
+	slices.Sort(ids)
+	return slices.Compact(ids)
+}
+
+// lock opens the store's lock, unlocked.
+func (s *Store) lock() (*store.FileLock, error) {
+	return store.OpenFileLock(filepath.Join(s.dir, "lock"))
+}

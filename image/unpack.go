@@ -1,0 +1,127 @@
+package image
+
+import (
+	"bufio"
+	"context"
+	"encoding/json"
+	"fmt"
+	"io"
+	"os"
+	"path/filepath"
+	"runtime/debug"
+
+	"github.com/containerd/containerd/v2/pkg/archive"
+	"golang.org/x/sys/unix"
+)
+
+// The stages of this room.
+const (
+	unpackStage = "_unpack"
+	removeStage = "_rmlayers"
+)
+
+// Stages are the hidden stages of this room, for main to register.
+func Stages() map[string]func(args []string) int {
+	return map[string]func(args []string) int{unpackStage: unpackMain, removeStage: removeMain}
+}
+
+// unpackOrder is what the parent asks for, as JSON in the one argument. The tar
+// stream is on standard input.
+type unpackOrder struct {
+	Dir    string // absolute; filled with the layer
+	Limits limits
+}
+
+// unpackResult is what the child answers on standard output. Errors go to standard
+// error as one line.
+type unpackResult struct {
+	Unpacked
+	OpaqueRoot bool
+}
+
+func unpackMain(args []string) int {
+	result, err := unpack(args)
+	if err == nil {
+		err = json.NewEncoder(os.Stdout).Encode(result)
+	}
+	if err != nil {
+		fmt.Fprintln(os.Stderr, err)
+		return 1
+	}
+	return 0
+}
+
+func unpack(args []string) (*unpackResult, error) {
+	var order unpackOrder
+	if len(args) != 1 {
+		return nil, fmt.Errorf("%s: no order", unpackStage)
+	}
+	if err := json.Unmarshal([]byte(args[0]), &order); err != nil {
+		return nil, fmt.Errorf("%s: %w", unpackStage, err)
+	}
+	debug.SetMemoryLimit(32 << 20)
+	f := &filter{limits: order.Limits}
+	var err error
+	if f.uids, err = readIDMap("/proc/self/uid_map"); err != nil {
+		return nil, err
+	}
+	if f.gids, err = readIDMap("/proc/self/gid_map"); err != nil {
+		return nil, err
+	}
+	unix.Umask(0)
+	if err := confine(order.Dir, order.Limits.Bytes); err != nil {
+		return nil, err
+	}
+	return apply(bufio.NewReaderSize(os.Stdin, 256<<10), f)
+}
+
+// apply fills the root directory. The rest of the stream is read too: its writer
+// hashes it to the end.
+func apply(r io.Reader, f *filter) (*unpackResult, error) {
+	w := whiteouts{deleted: map[string]bool{}, opaque: map[string]bool{}}
+	_, err := archive.Apply(context.Background(), "/", r, archive.WithFilter(f.entry), archive.WithConvertWhiteout(w.convert))
+	if err != nil {
+		return nil, err
+	}
+	opaqueRoot, err := w.apply()
+	if err != nil {
+		return nil, err
+	}
+	if f.root != nil { // Apply leaves it out
+		if err := os.Lchown("/", f.root.Uid, f.root.Gid); err != nil {
+			return nil, err
+		}
+		if err := os.Chmod("/", f.root.FileInfo().Mode()); err != nil {
+			return nil, err
+		}
+	}
+	if _, err := io.Copy(io.Discard, r); err != nil {
+		return nil, err
+	}
+	return &unpackResult{f.count, opaqueRoot}, nil
+}
+
+func readIDMap(path string) (idMap, error) {
+	b, err := os.ReadFile(path)
+	if err != nil {
+		return nil, fmt.Errorf("read id map: %w", err)
+	}
+	return parseIDMap(string(b))
+}
+
+// removeMain removes the directories named by its arguments. Their files belong to
+// ids that only the user namespace has.
+func removeMain(args []string) int {
+	code := 0
+	for _, dir := range args {
+		if !filepath.IsAbs(dir) {
+			fmt.Fprintf(os.Stderr, "remove %s: not an absolute path\n", dir)
+			return 2
+		}
+		if err := os.RemoveAll(dir); err != nil {
+			fmt.Fprintln(os.Stderr, err)
+			code = 1
+		}
+	}
+	return code
+}
