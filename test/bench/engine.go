@@ -7,7 +7,9 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"strconv"
 	"strings"
+	"syscall"
 	"time"
 )
 
@@ -137,7 +139,14 @@ func (e *podman) exec(pod string, args ...string) *exec.Cmd {
 
 func (e *podman) close() {
 	e.run("pod", "rm", "--force", "--all").Run()
-	e.run("system", "migrate").Run() // ends the user's pause process
+	// The process that keeps the user namespace between commands has no command to end it.
+	b, err := os.ReadFile(filepath.Join(e.work, "podman/run/libpod/tmp/pause.pid"))
+	if err != nil {
+		return // podman never came so far
+	}
+	if pid, err := strconv.Atoi(strings.TrimSpace(string(b))); err == nil {
+		syscall.Kill(pid, syscall.SIGTERM)
+	}
 }
 
 // directories are XDG directories of an engine's own, so that nothing of the

@@ -42,13 +42,16 @@ func (f *figures) once(who *person, e engine, pod, title, file string, count boo
 	if err != nil {
 		return err
 	}
-	foot := who.footprint(before)
-	exec, err := timed(e.exec(pod, "true"))
+	exec, err := timed(e.exec(pod, "/bin/true"))
 	if err != nil {
 		return err
 	}
+	foot := who.footprint(before)
 	down, err := timed(e.down(pod, file))
-	if err != nil || !count {
+	if err != nil {
+		return err
+	}
+	if err := who.settled(before); err != nil || !count {
 		return err
 	}
 	f.add("up, "+title, up)
@@ -56,6 +59,25 @@ func (f *figures) once(who *person, e engine, pod, title, file string, count boo
 	f.add("exec true", exec)
 	f.feet[title] = foot
 	return nil
+}
+
+// settled waits until nothing is left of what came after before: what one engine
+// ends in the background must not slow the other.
+func (p *person) settled(before map[int]string) error {
+	for deadline := time.Now().Add(20 * time.Second); ; time.Sleep(10 * time.Millisecond) {
+		var left []string
+		for pid, words := range p.processes() {
+			if _, old := before[pid]; !old {
+				left = append(left, words)
+			}
+		}
+		if len(left) == 0 {
+			return nil
+		}
+		if time.Now().After(deadline) {
+			return fmt.Errorf("20 s after the pod was removed these are left: %q", left)
+		}
+	}
 }
 
 func (f *figures) add(task string, d time.Duration) { f.times[task] = append(f.times[task], d) }

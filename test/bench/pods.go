@@ -18,15 +18,18 @@ var shapes = []struct{ name, title, text string }{
   - name: init
     image: ` + image + `
     imagePullPolicy: Never
-    command: ["true"]
+    command: [/bin/true]
 ` + containers("main", "other")},
 }
 
+// restartPolicy is Never because podman 4.3.1 restarts a finished init container of
+// an Always pod for 20 s before it goes on.
 const header = `apiVersion: v1
 kind: Pod
 metadata:
   name: NAME
 spec:
+  restartPolicy: Never
   terminationGracePeriodSeconds: 5
 `
 
@@ -39,7 +42,7 @@ func containers(names ...string) string {
 		b.WriteString(`  - name: ` + n + `
     image: ` + image + `
     imagePullPolicy: Never
-    command: [sh, -c, "trap 'kill $!; exit 0' TERM; sleep ` + payload + ` & wait"]
+    command: [/bin/sh, -c, "trap 'kill $!; exit 0' TERM; sleep ` + payload + ` & wait"]
 `)
 	}
 	return b.String()

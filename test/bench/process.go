@@ -1,7 +1,9 @@
 package main
 
 import (
+	"errors"
 	"fmt"
+	"io/fs"
 	"maps"
 	"os"
 	"path/filepath"
@@ -56,17 +58,17 @@ func (p *person) footprint(before map[int]string) footprint {
 		if _, old := before[pid]; old || strings.Contains(now[pid], payload) || pid == os.Getpid() {
 			continue
 		}
-		comm, err := os.ReadFile(fmt.Sprintf("/proc/%d/comm", pid))
-		if err != nil {
-			continue
+		comm, err1 := os.ReadFile(fmt.Sprintf("/proc/%d/comm", pid))
+		pss, err2 := pss(pid)
+		switch {
+		case errors.Is(err2, fs.ErrPermission):
+			f.Unreadable++
+		case err1 != nil || err2 != nil:
+			continue // it has ended
 		}
 		f.Processes++
-		f.Names = append(f.Names, strings.TrimSpace(string(comm)))
-		pss, err := pss(pid)
-		if err != nil {
-			f.Unreadable++
-		}
 		f.PSS += pss
+		f.Names = append(f.Names, strings.TrimSpace(string(comm)))
 	}
 	slices.Sort(f.Names)
 	return f
