@@ -37,14 +37,22 @@ func MountRootfs(dir string, layers []string, readOnly bool) (root string, err e
 	defer func() { err = errors.Join(err, u.Undo()) }()
 
 	u.Push("remove "+dir, func() error { return RemoveTree(dir) })
-	for _, sub := range []string{upperDir, workDir, emptyDir, mergedDir} {
+	subs := []string{mergedDir, upperDir, workDir}
+	if readOnly {
+		subs = []string{mergedDir, emptyDir}
+	}
+	for _, sub := range subs {
 		// 0755: a container's own user enters through it; dir's parents keep others out.
 		if err := os.MkdirAll(filepath.Join(dir, sub), 0o755); err != nil {
 			return "", fmt.Errorf("make root file system: %w", err)
 		}
 	}
-	if err := os.Chmod(filepath.Join(dir, upperDir), 0o755); err != nil { // "/" whatever the umask
-		return "", fmt.Errorf("make root file system: %w", err)
+	// The topmost directory's mode is that of "/", whatever the umask; of a
+	// read-only root it is the image's.
+	if !readOnly {
+		if err := os.Chmod(filepath.Join(dir, upperDir), 0o755); err != nil {
+			return "", fmt.Errorf("make root file system: %w", err)
+		}
 	}
 	if err := mountOverlay(dir, layers, readOnly); err != nil {
 		return "", err

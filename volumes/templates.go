@@ -3,6 +3,7 @@ package volumes
 import (
 	"errors"
 	"fmt"
+	"io/fs"
 	"os"
 	"path/filepath"
 
@@ -12,33 +13,38 @@ import (
 	"github.com/podrun/podrun/internal/undo"
 )
 
-// Sandbox is where a pod's shared mounts are made.
+// Sandbox says where a pod's shared mounts are made, and in whose namespaces.
 type Sandbox struct {
 	Dir          string // a directory of the pod's own; made if missing
-	NetNS, IPCNS string // the pod's namespaces, as /proc/1/ns/net
+	NetNS, IPCNS string // the pod's, as /proc/1/ns/net
 }
 
-// Templates are mounts that containers bind recursively.
+// Templates are the pod's shared mounts, made once, which containers bind, /sys
+// recursively: a bind is quicker than a mount, and mqueue and sysfs can be
+// mounted by a process in the pod's own IPC and network namespace only.
 type Templates struct {
-	Dev string // for /dev, with /dev/shm and /dev/mqueue in it; /dev/pts is empty
-	Sys string // for /sys: read-only, of the pod's network namespace, secrets masked
-	Shm string // for /dev/shm, where Dev is not used
+	Sys    string // for /sys: read-only, what is the host's business masked
+	Shm    string // for /dev/shm: shared memory of the pod
+	Mqueue string // for /dev/mqueue: POSIX message queues of the pod
 }
 
-// shmSize is Docker's and containerd's default for /dev/shm.
-const shmSize = 64 << 20
+// 64 MiB, which is what Docker and containerd give /dev and /dev/shm.
+const memorySize = 64 << 20
 
-// devSize bounds what can be written into /dev, as Docker does.
-const devSize = 64 << 20
+// harmless are the flags of mounts that hold data only.
+const harmless = unix.MS_NOSUID | unix.MS_NODEV | unix.MS_NOEXEC
 
-const (
-	devTemplate = "dev"
-	sysTemplate = "sys"
-	shmTemplate = "shm"
-)
+// sysMasked are covered in /sys: they tell of the host's hardware and policy.
+var sysMasked = []string{"firmware", "devices/virtual/powercap", "fs/selinux", "dev/block"}
 
-// MountTemplates makes the pod's templates below Dir. What a killed run left
-// there is taken down first.
+func (s Sandbox) templates() Templates {
+	return Templates{Sys: filepath.Join(s.Dir, "sys"), Shm: filepath.Join(s.Dir, "shm"), Mqueue: filepath.Join(s.Dir, "mqueue")}
+}
+
+func (t Templates) all() []string { return []string{t.Sys, t.Shm, t.Mqueue} }
+
+// MountTemplates makes the pod's templates below Dir, or none. What a killed run
+// left there is taken down first.
 func (s Sandbox) MountTemplates() (_ Templates, err error) {
 	if err := s.Unmount(); err != nil {
 		return Templates{}, err
@@ -47,94 +53,60 @@ func (s Sandbox) MountTemplates() (_ Templates, err error) {
 	defer func() { err = errors.Join(err, u.Undo()) }()
 	u.Push("take down templates", s.Unmount)
 
-	t := Templates{
-		Dev: filepath.Join(s.Dir, devTemplate),
-		Sys: filepath.Join(s.Dir, sysTemplate),
-		Shm: filepath.Join(s.Dir, shmTemplate),
-	}
-	for _, dir := range []string{t.Dev, t.Sys, t.Shm} {
+	t := s.templates()
+	for _, dir := range t.all() {
 		if err := os.MkdirAll(dir, 0o755); err != nil {
 			return Templates{}, fmt.Errorf("make templates: %w", err)
 		}
 	}
-	if err := mountTmpfs(t.Shm, shmSize, 0o1777, unix.MS_NOSUID|unix.MS_NODEV|unix.MS_NOEXEC); err != nil {
-		return Templates{}, fmt.Errorf("mount shared memory: %w", err)
+	if err := mountTmpfs(t.Shm, memorySize, 0o1777, harmless); err != nil {
+		return Templates{}, fmt.Errorf("mount the pod's shared memory: %w", err)
 	}
-	if err := makeDev(t.Dev, t.Shm, s.IPCNS); err != nil {
-		return Templates{}, fmt.Errorf("make /dev: %w", err)
+	err = nsthread.Do(func() error {
+		if err := unix.Mount("mqueue", t.Mqueue, "mqueue", harmless, ""); err != nil {
+			return fmt.Errorf("mount the pod's message queues: %w", err)
+		}
+		if err := unix.Mount("sysfs", t.Sys, "sysfs", harmless|unix.MS_RDONLY, ""); err != nil {
+			return fmt.Errorf("mount the pod's /sys: %w", err)
+		}
+		return nil
+	}, s.IPCNS, s.NetNS)
+	if err != nil {
+		return Templates{}, err
 	}
-	if err := makeSys(t.Sys, s.NetNS); err != nil {
-		return Templates{}, fmt.Errorf("make /sys: %w", err)
+	if err := maskSys(t.Sys); err != nil {
+		return Templates{}, err
 	}
 	u.Release()
 	return t, nil
 }
 
-func makeDev(dev, shm, ipcNS string) error {
-	if err := mountTmpfs(dev, devSize, 0o755, unix.MS_NOSUID); err != nil {
-		return err
-	}
-	for _, name := range []string{"null", "zero", "full", "tty", "random", "urandom"} {
-		target := filepath.Join(dev, name)
-		f, err := os.OpenFile(target, os.O_CREATE|os.O_WRONLY, 0o666)
-		if err != nil {
-			return err
-		}
-		f.Close()
-		if err := unix.Mount("/dev/"+name, target, "", unix.MS_BIND, ""); err != nil {
-			return fmt.Errorf("bind /dev/%s: %w", name, err)
-		}
-	}
-	for name, target := range map[string]string{
-		"fd": "/proc/self/fd", "stdin": "/proc/self/fd/0", "stdout": "/proc/self/fd/1", "stderr": "/proc/self/fd/2", "ptmx": "pts/ptmx",
-	} {
-		if err := os.Symlink(target, filepath.Join(dev, name)); err != nil {
-			return err
-		}
-	}
-	for _, name := range []string{"pts", "shm", "mqueue"} {
-		if err := os.Mkdir(filepath.Join(dev, name), 0o755); err != nil {
-			return err
-		}
-	}
-	if err := unix.Mount(shm, filepath.Join(dev, "shm"), "", unix.MS_BIND, ""); err != nil {
-		return fmt.Errorf("bind shared memory: %w", err)
-	}
-	return nsthread.Do(func() error {
-		return unix.Mount("mqueue", filepath.Join(dev, "mqueue"), "mqueue", unix.MS_NOSUID|unix.MS_NODEV|unix.MS_NOEXEC, "")
-	}, ipcNS)
-}
-
-func makeSys(sys, netNS string) error {
-	const flags = unix.MS_RDONLY | unix.MS_NOSUID | unix.MS_NODEV | unix.MS_NOEXEC
-	err := nsthread.Do(func() error {
-		return unix.Mount("sysfs", sys, "sysfs", flags, "")
-	}, netNS)
-	if err != nil {
-		return err
-	}
-	for _, name := range []string{"firmware", "devices/virtual/powercap"} {
-		target := filepath.Join(sys, name)
-		if _, err := os.Lstat(target); err != nil {
-			continue
-		}
-		if err := mountTmpfs(target, 0, 0o755, flags); err != nil {
-			return fmt.Errorf("mask %s: %w", name, err)
+func maskSys(sys string) error {
+	for _, name := range sysMasked {
+		err := mountTmpfs(filepath.Join(sys, name), 0, 0o755, harmless|unix.MS_RDONLY)
+		if err != nil && !errors.Is(err, fs.ErrNotExist) {
+			return fmt.Errorf("mask /sys/%s: %w", name, err)
 		}
 	}
 	return nil
 }
 
-// Unmount takes the templates down and removes them.
+// Unmount takes the templates down and removes them. It accepts what is half
+// built, and what is not there.
 func (s Sandbox) Unmount() error {
-	for _, name := range []string{devTemplate, sysTemplate, shmTemplate} {
-		dir := filepath.Join(s.Dir, name)
-		if err := unix.Unmount(dir, unix.UMOUNT_NOFOLLOW|unix.MNT_DETACH); err != nil && !errors.Is(err, unix.EINVAL) && !errors.Is(err, unix.ENOENT) {
-			return fmt.Errorf("unmount %s: %w", dir, err)
-		}
-		if err := RemoveTree(dir); err != nil {
+	for _, dir := range s.templates().all() {
+		if err := unmountTree(dir); err != nil {
 			return err
 		}
 	}
 	return nil
+}
+
+// unmountTree unmounts path with all that is mounted below it, and removes it.
+func unmountTree(path string) error {
+	err := unix.Unmount(path, unix.UMOUNT_NOFOLLOW|unix.MNT_DETACH)
+	if err != nil && !errors.Is(err, unix.EINVAL) && !errors.Is(err, unix.ENOENT) {
+		return fmt.Errorf("unmount %s: %w", path, err)
+	}
+	return RemoveTree(path)
 }

@@ -9,6 +9,7 @@
 package nsthread
 
 import (
+	"errors"
 	"fmt"
 	"runtime"
 
@@ -46,13 +47,18 @@ func enter(file string) error {
 func discard(f func() error) error {
 	done := make(chan error, 1)
 	go func() {
+		err := errGone
+		defer func() { done <- err }()
 		runtime.LockOSThread() // never unlocked: the thread ends with the goroutine
 		if unix.Gettid() == unix.Getpid() {
-			done <- discard(f) // on another thread, since this one is held
+			err = discard(f) // on another thread, since this one is held
 			runtime.UnlockOSThread()
 			return
 		}
-		done <- f()
+		err = f()
 	}()
 	return <-done
 }
+
+// errGone tells of an f that has called runtime.Goexit, as testing's Fatal does.
+var errGone = errors.New("the function ended its goroutine")

@@ -1,0 +1,31 @@
+package testenv
+
+import (
+	"fmt"
+	"os/exec"
+	"syscall"
+	"testing"
+)
+
+// Namespaces starts a process in new namespaces (unix.CLONE_NEWNET and the like)
+// that lives until the test has ended, and returns its directory in /proc: the
+// namespaces are its ns/net and so on.
+func Namespaces(t testing.TB, cloneFlags uintptr) string {
+	t.Helper()
+	cmd := exec.Command("cat") // until its input ends
+	cmd.SysProcAttr = &syscall.SysProcAttr{Cloneflags: cloneFlags}
+	stdin, err := cmd.StdinPipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := cmd.Start(); err != nil {
+		t.Fatalf("make namespaces: %v", err)
+	}
+	t.Cleanup(func() {
+		stdin.Close()
+		if err := cmd.Wait(); err != nil {
+			t.Errorf("end the process that holds namespaces: %v", err)
+		}
+	})
+	return fmt.Sprintf("/proc/%d", cmd.Process.Pid)
+}

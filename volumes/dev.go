@@ -1,0 +1,84 @@
+package volumes
+
+import (
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+
+	"golang.org/x/sys/unix"
+
+	"github.com/podrun/podrun/internal/undo"
+)
+
+// devNodes are the devices that every container has (OCI runtime specification,
+// config-linux.md, default devices).
+var devNodes = []string{"null", "zero", "full", "random", "urandom", "tty"}
+
+// devLinks are the links that programs expect, from the same place.
+var devLinks = map[string]string{
+	"fd":     "/proc/self/fd",
+	"stdin":  "/proc/self/fd/0",
+	"stdout": "/proc/self/fd/1",
+	"stderr": "/proc/self/fd/2",
+	"ptmx":   "pts/ptmx",
+}
+
+// MountDev makes a container's own /dev on path, made if missing, to be bound
+// recursively: a tmpfs with the host's harmless devices, the usual links, the
+// pod's shared memory and message queues, and an empty pts for its terminals.
+// It is not shared within the pod: a container may write there (syslog's
+// /dev/log), and could turn a sibling's /dev/stdin into something else.
+func (t Templates) MountDev(path string) (err error) {
+	var u undo.Stack
+	defer func() { err = errors.Join(err, u.Undo()) }()
+	u.Push("take down "+path, func() error { return UnmountDev(path) })
+
+	if err := os.MkdirAll(path, 0o755); err != nil {
+		return fmt.Errorf("make /dev: %w", err)
+	}
+	if err := mountTmpfs(path, memorySize, 0o755, unix.MS_NOSUID|unix.MS_NOEXEC); err != nil {
+		return fmt.Errorf("mount /dev: %w", err)
+	}
+	for _, name := range devNodes {
+		target := filepath.Join(path, name)
+		if err := touch(target); err != nil {
+			return fmt.Errorf("make /dev: %w", err)
+		}
+		if err := unix.Mount(filepath.Join("/dev", name), target, "", unix.MS_BIND, ""); err != nil {
+			return fmt.Errorf("bind /dev/%s: %w", name, err)
+		}
+	}
+	for name, target := range devLinks {
+		if err := os.Symlink(target, filepath.Join(path, name)); err != nil {
+			return fmt.Errorf("make /dev: %w", err)
+		}
+	}
+	for name, source := range map[string]string{"pts": "", "shm": t.Shm, "mqueue": t.Mqueue} {
+		target := filepath.Join(path, name)
+		if err := os.Mkdir(target, 0o755); err != nil {
+			return fmt.Errorf("make /dev: %w", err)
+		}
+		if source == "" {
+			continue
+		}
+		if err := unix.Mount(source, target, "", unix.MS_BIND, ""); err != nil {
+			return fmt.Errorf("bind /dev/%s: %w", name, err)
+		}
+	}
+	u.Release()
+	return nil
+}
+
+// touch makes an empty file to bind on.
+func touch(path string) error {
+	fd, err := unix.Open(path, unix.O_CREAT|unix.O_EXCL|unix.O_WRONLY|unix.O_CLOEXEC, 0o644)
+	if err != nil {
+		return &os.PathError{Op: "create", Path: path, Err: err}
+	}
+	return unix.Close(fd)
+}
+
+// UnmountDev takes down what MountDev made. It accepts what is half built, and
+// what is not there.
+func UnmountDev(path string) error { return unmountTree(path) }
