@@ -44,25 +44,28 @@ func Remove(path string) error {
 	return removeTree(path)
 }
 
-// kill takes a whole tree down. The kernel does it since 5.14; before, the tree is
-// frozen first, so that nothing forks away.
+// kill takes a whole tree down; one that is gone is no error.
 func kill(path string) error {
 	err := delegation.Write(path, "cgroup.kill", "1")
-	if !errors.Is(err, fs.ErrNotExist) {
-		return wrap(err, "kill cgroup %s", path)
+	if errors.Is(err, fs.ErrNotExist) { // before Linux 5.14, or no such cgroup
+		err = killEach(path)
 	}
-	if _, err := os.Stat(path); errors.Is(err, fs.ErrNotExist) {
+	return wrap(err, "kill cgroup %s", path)
+}
+
+// killEach freezes the tree, so that nothing forks away, and kills what is in it.
+func killEach(path string) error {
+	if err := missingIsFine(delegation.Write(path, "cgroup.freeze", "1")); err != nil {
+		return err
+	}
+	return errors.Join(walk(path, killProcs), missingIsFine(delegation.Write(path, "cgroup.freeze", "0")))
+}
+
+func missingIsFine(err error) error {
+	if errors.Is(err, fs.ErrNotExist) {
 		return nil
 	}
-	if err := delegation.Write(path, "cgroup.freeze", "1"); err != nil && !errors.Is(err, fs.ErrNotExist) {
-		return wrap(err, "freeze cgroup %s", path)
-	}
-	err = walk(path, killProcs)
-	thaw := delegation.Write(path, "cgroup.freeze", "0")
-	if errors.Is(thaw, fs.ErrNotExist) {
-		thaw = nil
-	}
-	return wrap(errors.Join(err, thaw), "kill cgroup %s", path)
+	return err
 }
 
 func killProcs(dir string) error {
@@ -131,19 +134,14 @@ func clear(path string) error {
 
 // removeTree removes directories only: a cgroup's files go with it.
 func removeTree(path string) error {
-	err := walk(path, func(dir string) error {
-		if err := os.Remove(dir); err != nil && !errors.Is(err, fs.ErrNotExist) {
-			return err
-		}
-		return nil
-	})
+	err := walk(path, func(dir string) error { return missingIsFine(os.Remove(dir)) })
 	return wrap(err, "remove cgroup %s", path)
 }
 
 // walk calls do for every directory of a tree, children before parents.
 func walk(dir string, do func(dir string) error) error {
 	entries, err := os.ReadDir(dir)
-	if err != nil && !errors.Is(err, fs.ErrNotExist) {
+	if missingIsFine(err) != nil {
 		return err
 	}
 	for _, e := range entries {

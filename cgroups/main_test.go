@@ -1,0 +1,55 @@
+package cgroups
+
+import (
+	"fmt"
+	"os"
+	"testing"
+	"time"
+
+	"github.com/podrun/podrun/internal/delegation"
+	"github.com/podrun/podrun/internal/testenv"
+)
+
+// partEnv makes the test binary play a process of a container.
+const partEnv = "_PODRUN_CGROUPS_PART"
+
+// TestMain joins the subtree before it enters its namespaces, as podrun's front
+// does: from inside, nobody can move the processes outside.
+func TestMain(m *testing.M) {
+	switch os.Getenv(partEnv) {
+	case "":
+	case "sleep":
+		time.Sleep(time.Hour)
+	case "hog":
+		hog()
+	case "fork":
+		fork()
+	}
+	if _, err := delegation.Join(); err != nil {
+		fmt.Fprintln(os.Stderr, "without a subtree:", err)
+	}
+	testenv.Main(m)
+}
+
+// hog uses all the memory there is, page by page.
+func hog() {
+	var held [][]byte
+	for {
+		b := make([]byte, 1<<20)
+		for i := 0; i < len(b); i += 4096 {
+			b[i] = 1
+		}
+		held = append(held, b)
+	}
+}
+
+// fork starts sleepers until the kernel refuses, says how many and waits for its
+// end.
+func fork() {
+	for n := 0; ; n++ {
+		if err := play("sleep").Start(); err != nil {
+			fmt.Printf("%d started, then: %v\n", n, err)
+			time.Sleep(time.Hour)
+		}
+	}
+}
