@@ -84,10 +84,12 @@ var libraries = []library{
 	{"golang.org/x/sync", []string{"image", "cli"}, "parallel downloads"},
 	{"k8s.io", []string{"manifest", "cli"}, "Kubernetes' types end where the Plan begins; the command line prints them"},
 	{"sigs.k8s.io", []string{"manifest", "cli"}, "Kubernetes' types end where the Plan begins; the command line prints them"},
+	{"go.yaml.in/yaml/v3", []string{"manifest"}, "the line and column of every node, for errors"},
 	{"github.com/opencontainers/runc", []string{"runner"}, "libcontainer is no stable interface: one room is rewritten when it changes"},
 	{"github.com/opencontainers/cgroups", []string{"runner"}, "libcontainer's configuration speaks its types"},
 	{"github.com/opencontainers/runtime-spec", []string{"runner"}, "the configuration of a container"},
 	{"github.com/moby/profiles", []string{"runner"}, "the default seccomp profile"},
+	{"github.com/moby/sys/signal", []string{"runner"}, "signal names"},
 	{"github.com/moby/sys/user", []string{"runner", "volumes"}, "an image's passwd and group files"},
 	{"github.com/moby/sys/mountinfo", []string{"volumes"}, "mounts are its business"},
 	{"github.com/moby/sys/capability", []string{"runner"}, "capability names"},
@@ -149,7 +151,9 @@ var longFiles = map[string]string{}
 
 // sleepers may call time.Sleep in a test, each for a reason. Tests in a
 // testing/synctest bubble need no entry: their sleep takes no time.
-var sleepers = map[string]string{}
+var sleepers = map[string]string{
+	"cgroups/main_test.go": "the binary plays a container's process that sleeps; no test waits for it",
+}
 
 // words that may not stand in the repository, split so that this file passes.
 var words = []struct{ a, b, why string }{
