@@ -100,7 +100,7 @@ func (f *filter) squash(hdr *tar.Header) bool {
 	}
 	if squashed {
 		f.count.Squashed++
-		if hdr.Typeflag == tar.TypeReg {
+		if hdr.Typeflag == tar.TypeReg || hdr.Typeflag == tar.TypeLink { // a link's entry sets the mode too
 			hdr.Mode &^= 0o6000
 		}
 	}

@@ -29,16 +29,25 @@ func parseName(s string) (reference.Named, error) {
 }
 
 // idPattern is an image id or the beginning of one.
-var idPattern = regexp.MustCompile(`^(sha256:)?([0-9a-f]{4,64})$`)
+var idPattern = regexp.MustCompile(`^(?:sha256:)?([0-9a-f]{4,64})$`)
 
-// idHex takes the hexadecimal digits, at least four, from what may be an image id
-// or its beginning.
-func idHex(s string) (string, bool) {
+// parseID takes a whole image id, with or without "sha256:".
+func parseID(s string) (digest.Digest, bool) {
+	hex, ok := idBeginning(s)
+	if !ok || len(hex) < 64 {
+		return "", false
+	}
+	return digest.NewDigestFromEncoded(digest.SHA256, hex), true
+}
+
+// idBeginning takes the hexadecimal digits, at least four, of what may be an image
+// id or its beginning.
+func idBeginning(s string) (string, bool) {
 	m := idPattern.FindStringSubmatch(s)
 	if m == nil {
 		return "", false
 	}
-	return m[2], true
+	return m[1], true
 }
 
 // checkDigest admits only what is safe as a path and strong as a hash. Every

@@ -52,8 +52,8 @@ func Open(dir string) (*Store, error) {
 // Resolve finds an image by name or by id ("sha256:…", or its 64 hexadecimal
 // digits), without the network. errors.Is(err, ErrNotFound) if it is not there.
 func (s *Store) Resolve(ref string) (pod.Image, error) {
-	if hex, ok := idHex(ref); ok && len(hex) == 64 {
-		return s.imageByID(digest.NewDigestFromEncoded(digest.SHA256, hex))
+	if id, ok := parseID(ref); ok {
+		return s.imageByID(id)
 	}
 	name, err := parseName(ref)
 	if err != nil {

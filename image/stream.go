@@ -91,5 +91,10 @@ func decompress(r io.Reader) (io.ReadCloser, error) {
 	case bytes.HasPrefix(magic, []byte("BZh")):
 		return nil, report.New(report.Usage, "bzip2 -d FILE", "bzip2 compression is not supported")
 	}
-	return io.NopCloser(buf), nil
+	return plainReader{buf}, nil
 }
+
+// plainReader is a stream that was not compressed.
+type plainReader struct{ io.Reader }
+
+func (plainReader) Close() error { return nil }

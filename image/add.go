@@ -1,0 +1,148 @@
+package image
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"path/filepath"
+	"slices"
+	"time"
+
+	"github.com/opencontainers/go-digest"
+	"github.com/opencontainers/image-spec/specs-go"
+	v1 "github.com/opencontainers/image-spec/specs-go/v1"
+	"golang.org/x/sync/errgroup"
+
+	"github.com/podrun/podrun/internal/store"
+	"github.com/podrun/podrun/pod"
+)
+
+// parallelLayers is how many layers of one image are fetched and unpacked at once:
+// each has a connection and a child process.
+const parallelLayers = 3
+
+// add brings an image's layers into the store, then records the image, then gives
+// it its names (normalised references; there may be none).
+func (a *adder) add(ctx context.Context, c *candidate, asked string, names []string) (pod.Image, error) {
+	records, err := a.layers(ctx, c.layers, asked)
+	if err != nil {
+		return pod.Image{}, err
+	}
+	if c.manifest == nil {
+		if err := c.makeManifest(records); err != nil {
+			return pod.Image{}, err
+		}
+	}
+	rec := &imageRecord{
+		header: header{recordVersion},
+		ID:     digest.FromBytes(c.config), Config: string(c.config),
+		Digest: digest.FromBytes(c.manifest), Manifest: string(c.manifest), MediaType: c.mediaType,
+		Added: time.Now().UTC(),
+	}
+	for _, l := range c.layers {
+		rec.DiffIDs = append(rec.DiffIDs, l.DiffID)
+	}
+	if err := a.s.record(rec, c.top, names); err != nil {
+		return pod.Image{}, err
+	}
+	if len(names) == 0 {
+		return a.s.imageByID(rec.ID)
+	}
+	return a.s.Resolve(names[0])
+}
+
+// layers brings layers into the store, several at a time. The first failure ends
+// the others; layers that are done stay and are not fetched again.
+func (a *adder) layers(ctx context.Context, blobs []layerBlob, asked string) (map[digest.Digest]*layerRecord, error) {
+	var jobs []layerBlob
+	for _, b := range blobs { // a layer may be there twice
+		if !slices.ContainsFunc(jobs, func(j layerBlob) bool { return j.DiffID == b.DiffID }) {
+			jobs = append(jobs, b)
+		}
+	}
+	records := make([]*layerRecord, len(jobs))
+	group, ctx := errgroup.WithContext(ctx)
+	group.SetLimit(parallelLayers)
+	for i, b := range jobs {
+		group.Go(func() (err error) {
+			if err := ctx.Err(); err != nil {
+				return err
+			}
+			records[i], err = a.layer(ctx, asked, b)
+			return err
+		})
+	}
+	if err := group.Wait(); err != nil {
+		return nil, err
+	}
+	byID := map[digest.Digest]*layerRecord{}
+	for i, b := range jobs {
+		byID[b.DiffID] = records[i]
+	}
+	return byID, nil
+}
+
+// makeManifest describes an image whose source had no manifest: its layers are the
+// plain tar streams.
+func (c *candidate) makeManifest(records map[digest.Digest]*layerRecord) error {
+	m := v1.Manifest{
+		Versioned: specs.Versioned{SchemaVersion: 2},
+		MediaType: v1.MediaTypeImageManifest,
+		Config:    v1.Descriptor{MediaType: v1.MediaTypeImageConfig, Digest: digest.FromBytes(c.config), Size: int64(len(c.config))},
+	}
+	for _, l := range c.layers {
+		m.Layers = append(m.Layers, v1.Descriptor{MediaType: v1.MediaTypeImageLayer, Digest: l.DiffID, Size: records[l.DiffID].Size})
+	}
+	raw, err := json.Marshal(m)
+	if err != nil {
+		return fmt.Errorf("make manifest: %w", err)
+	}
+	c.manifest, c.mediaType, c.top = raw, m.MediaType, digest.FromBytes(raw)
+	return nil
+}
+
+// record writes an image's record and its names. Both are short; nobody removes
+// records meanwhile.
+func (s *Store) record(rec *imageRecord, top digest.Digest, names []string) error {
+	lock, err := s.lockRecords()
+	if err != nil {
+		return err
+	}
+	defer lock.Close()
+	if old, err := s.readImage(rec.ID); err != nil || old.Digest != rec.Digest {
+		if err := writeRecord(s.imageFile(rec.ID), rec); err != nil {
+			return fmt.Errorf("record image %s: %w", rec.ID, err)
+		}
+	}
+	for _, name := range names {
+		want := nameRecord{header{recordVersion}, name, rec.ID, rec.Digest, top}
+		if old, err := s.readName(name); err == nil && *old == want {
+			continue
+		}
+		if err := writeRecord(s.nameFile(name), want); err != nil {
+			return fmt.Errorf("record name %s: %w", name, err)
+		}
+	}
+	return nil
+}
+
+func (s *Store) lockRecords() (*store.FileLock, error) {
+	lock, err := store.OpenFileLock(filepath.Join(s.dir, "records.lock"))
+	if err != nil {
+		return nil, err
+	}
+	if err := lock.Exclusive(); err != nil {
+		lock.Close()
+		return nil, err
+	}
+	return lock, nil
+}
+
+// knownConfig is the config of an image that is recorded, or nil.
+func (s *Store) knownConfig(id digest.Digest) []byte {
+	rec, err := s.readImage(id)
+	if err != nil || digest.FromString(rec.Config) != id {
+		return nil
+	}
+	return []byte(rec.Config)
+}

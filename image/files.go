@@ -1,0 +1,206 @@
+package image
+
+import (
+	"archive/tar"
+	"context"
+	"fmt"
+	"io"
+	"io/fs"
+	"os"
+	"path"
+	"path/filepath"
+	"strings"
+
+	"golang.org/x/sys/unix"
+)
+
+// files are the named files of an archive or a layout. A name that is not there
+// gives fs.ErrNotExist.
+type files interface {
+	open(name string) (io.ReadCloser, int64, error)
+	Close() error
+}
+
+// openFiles opens a directory, or a tar file, plain or compressed. A compressed one
+// is first decompressed into a nameless file of the store, since its parts are
+// needed in another order than they have.
+func (a *adder) openFiles(ctx context.Context, path string) (files, error) {
+	f, err := os.Open(path)
+	if err != nil {
+		return nil, err
+	}
+	st, err := f.Stat()
+	if err != nil {
+		f.Close()
+		return nil, err
+	}
+	if st.IsDir() {
+		f.Close()
+		root, err := os.OpenRoot(path)
+		if err != nil {
+			return nil, err
+		}
+		return dirFiles{root}, nil
+	}
+	if !st.Mode().IsRegular() || compressed(f) {
+		plain, err := a.spool(ctx, f)
+		f.Close()
+		if err != nil {
+			return nil, fmt.Errorf("decompress: %w", err)
+		}
+		f = plain
+	}
+	t, err := indexTar(f)
+	if err != nil {
+		f.Close()
+		return nil, err
+	}
+	return t, nil
+}
+
+func compressed(f *os.File) bool {
+	r, err := decompress(io.NewSectionReader(f, 0, 64))
+	if err != nil {
+		return true // of a kind that spool will name
+	}
+	defer r.Close()
+	_, plain := r.(plainReader)
+	return !plain
+}
+
+// spool copies what is read from f, decompressed, to a file without a name.
+func (a *adder) spool(ctx context.Context, f *os.File) (*os.File, error) {
+	dir := filepath.Join(a.s.dir, stagingDir)
+	limits, err := roomFor(dir)
+	if err != nil {
+		return nil, err
+	}
+	plain, err := decompress(f)
+	if err != nil {
+		return nil, err
+	}
+	defer plain.Close()
+	tmp, err := os.CreateTemp(dir, "archive-")
+	if err != nil {
+		return nil, err
+	}
+	os.Remove(tmp.Name())
+	n, err := io.Copy(tmp, io.LimitReader(ctxReader{ctx, plain}, limits.Bytes+1))
+	if err == nil && n > limits.Bytes {
+		err = tooLarge(limits)
+	}
+	if err == nil {
+		_, err = tmp.Seek(0, io.SeekStart)
+	}
+	if err != nil {
+		tmp.Close()
+		return nil, err
+	}
+	return tmp, nil
+}
+
+// ctxReader ends with its context.
+type ctxReader struct {
+	ctx context.Context
+	r   io.Reader
+}
+
+func (c ctxReader) Read(p []byte) (int, error) {
+	if err := c.ctx.Err(); err != nil {
+		return 0, err
+	}
+	return c.r.Read(p)
+}
+
+// dirFiles never leaves its directory, whatever links are in it.
+type dirFiles struct{ root *os.Root }
+
+func (d dirFiles) Close() error { return d.root.Close() }
+
+func (d dirFiles) open(name string) (io.ReadCloser, int64, error) {
+	f, err := d.root.OpenFile(name, os.O_RDONLY|unix.O_NONBLOCK, 0) // a FIFO must not stop us
+	if err != nil {
+		return nil, 0, err
+	}
+	st, err := f.Stat()
+	if err == nil && !st.Mode().IsRegular() {
+		err = fmt.Errorf("%s is not a regular file", name)
+	}
+	if err != nil {
+		f.Close()
+		return nil, 0, err
+	}
+	return f, st.Size(), nil
+}
+
+// tarFiles are the files of a tar file that can be read from any place.
+type tarFiles struct {
+	f     *os.File
+	index map[string]tarEntry
+}
+
+type tarEntry struct {
+	offset, size int64
+	link         string // of symbolic and hard links: a name in the index
+}
+
+// maxArchiveEntries is far beyond the three files per layer that archives have.
+const maxArchiveEntries = 100_000
+
+func indexTar(f *os.File) (*tarFiles, error) {
+	t := &tarFiles{f, map[string]tarEntry{}}
+	for r := tar.NewReader(f); ; {
+		hdr, err := r.Next()
+		if err == io.EOF {
+			return t, nil
+		}
+		if err != nil {
+			return nil, fmt.Errorf("read archive: %w", err)
+		}
+		if len(t.index) == maxArchiveEntries {
+			return nil, fmt.Errorf("read archive: more than %d files", maxArchiveEntries)
+		}
+		name := inArchive(hdr.Name)
+		switch hdr.Typeflag {
+		case tar.TypeReg:
+			offset, err := f.Seek(0, io.SeekCurrent)
+			if err != nil {
+				return nil, fmt.Errorf("read archive: %w", err)
+			}
+			t.index[name] = tarEntry{offset: offset, size: hdr.Size}
+		case tar.TypeSymlink: // old versions of docker save have them
+			t.index[name] = tarEntry{link: inArchive(path.Join(path.Dir(name), hdr.Linkname))}
+		case tar.TypeLink:
+			t.index[name] = tarEntry{link: inArchive(hdr.Linkname)}
+		}
+	}
+}
+
+// inArchive makes one spelling of a name.
+func inArchive(name string) string { return strings.TrimPrefix(path.Clean("/"+name), "/") }
+
+func (t *tarFiles) Close() error { return t.f.Close() }
+
+func (t *tarFiles) open(name string) (io.ReadCloser, int64, error) {
+	e, ok := t.index[inArchive(name)]
+	for hops := 0; ok && e.link != "" && hops < 8; hops++ {
+		e, ok = t.index[e.link]
+	}
+	if !ok || e.link != "" {
+		return nil, 0, fmt.Errorf("%s: %w", name, fs.ErrNotExist)
+	}
+	return io.NopCloser(io.NewSectionReader(t.f, e.offset, e.size)), e.size, nil
+}
+
+// readSmall reads a whole JSON file.
+func readSmall(f files, name string) ([]byte, error) {
+	rc, size, err := f.open(name)
+	if err != nil {
+		return nil, err
+	}
+	defer rc.Close()
+	if size > maxJSON {
+		return nil, fmt.Errorf("%s is larger than %d bytes", name, maxJSON)
+	}
+	return io.ReadAll(io.LimitReader(rc, maxJSON))
+}

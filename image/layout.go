@@ -1,0 +1,124 @@
+package image
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"io"
+
+	"github.com/opencontainers/go-digest"
+	"github.com/opencontainers/image-spec/specs-go"
+	v1 "github.com/opencontainers/image-spec/specs-go/v1"
+)
+
+// nameAnnotations say what an image in an OCI layout is called, the surest first.
+var nameAnnotations = []string{"io.containerd.image.name", v1.AnnotationRefName}
+
+// layoutImages lists the images of an OCI layout
+// (https://github.com/opencontainers/image-spec/blob/main/image-layout.md).
+// Several entries of one name that each say their platform are one image for
+// several platforms.
+func (s *Store) layoutImages(f files, raw []byte) ([]archived, error) {
+	if _, err := checkManifest(raw, v1.MediaTypeImageIndex); err != nil {
+		return nil, err
+	}
+	var index v1.Index
+	if err := json.Unmarshal(raw, &index); err != nil {
+		return nil, fmt.Errorf("read index: %w", err)
+	}
+	groups := map[string][]v1.Descriptor{}
+	var order []string
+	for _, d := range index.Manifests {
+		name := layoutName(d)
+		if _, ok := groups[name]; !ok {
+			order = append(order, name)
+		}
+		groups[name] = append(groups[name], d)
+	}
+	var list []archived
+	for _, name := range order {
+		for _, src := range layoutSources(f, groups[name]) {
+			item := archived{fetch: func(ctx context.Context) (*candidate, error) { return fetch(ctx, src, s.knownConfig) }}
+			if name != "" {
+				item.names = []string{name}
+			}
+			list = append(list, item)
+		}
+	}
+	if len(list) == 0 {
+		return nil, fmt.Errorf("read index: there is no image in it")
+	}
+	return list, nil
+}
+
+func layoutName(d v1.Descriptor) string {
+	for _, key := range nameAnnotations {
+		if name := d.Annotations[key]; name != "" {
+			return name
+		}
+	}
+	return ""
+}
+
+// layoutSources makes sources from the entries of one name.
+func layoutSources(f files, group []v1.Descriptor) []*layout {
+	platforms := 0
+	var single []*layout
+	for _, d := range group {
+		if d.Platform != nil {
+			platforms++
+		}
+		single = append(single, &layout{files: f, top: d})
+	}
+	if len(group) == 1 || platforms < len(group) {
+		return single
+	}
+	return []*layout{{files: f, all: group}}
+}
+
+// layout is the source of one image in an OCI layout: of the entry top, or of
+// several for different platforms.
+type layout struct {
+	files files
+	top   v1.Descriptor
+	all   []v1.Descriptor
+}
+
+func (l *layout) manifest(_ context.Context, d digest.Digest) ([]byte, string, error) {
+	if d == "" && l.all != nil {
+		raw, err := json.Marshal(v1.Index{
+			Versioned: specs.Versioned{SchemaVersion: 2}, MediaType: v1.MediaTypeImageIndex, Manifests: l.all,
+		})
+		return raw, v1.MediaTypeImageIndex, err
+	}
+	if d != "" {
+		raw, err := l.read(d)
+		return raw, "", err
+	}
+	raw, err := l.read(l.top.Digest)
+	if err != nil {
+		return nil, "", err
+	}
+	if got := digest.FromBytes(raw); got != l.top.Digest {
+		return nil, "", fmt.Errorf("read manifest: it is %s instead of %s", got, l.top.Digest)
+	}
+	return raw, l.top.MediaType, nil
+}
+
+func (l *layout) read(d digest.Digest) ([]byte, error) {
+	if err := checkDigest(d); err != nil {
+		return nil, err
+	}
+	raw, err := readSmall(l.files, blobName(d))
+	if err != nil {
+		return nil, fmt.Errorf("read manifest: %w", err)
+	}
+	return raw, nil
+}
+
+func (l *layout) blob(_ context.Context, d digest.Digest, _ int64) (io.ReadCloser, error) {
+	rc, _, err := l.files.open(blobName(d))
+	return rc, err
+}
+
+func blobName(d digest.Digest) string { return "blobs/" + d.Algorithm().String() + "/" + d.Encoded() }

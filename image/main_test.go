@@ -1,0 +1,16 @@
+package image
+
+import (
+	"maps"
+	"testing"
+
+	"github.com/podrun/podrun/internal/stage"
+	"github.com/podrun/podrun/internal/testenv"
+)
+
+func TestMain(m *testing.M) {
+	stages := Stages()
+	maps.Copy(stages, testStages())
+	stage.Main(stages)
+	testenv.MainOutside(m)
+}

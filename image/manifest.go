@@ -1,0 +1,237 @@
+package image
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"mime"
+	"runtime"
+	"unicode/utf8"
+
+	"github.com/containers/image/v5/manifest"
+	"github.com/opencontainers/go-digest"
+	v1 "github.com/opencontainers/image-spec/specs-go/v1"
+
+	"github.com/podrun/podrun/internal/report"
+)
+
+const (
+	// maxJSON bounds manifests, indexes and configs, as registries do.
+	maxJSON = 4 << 20
+	// maxLayers is what one overlay can be made of: the options of mount(2) are
+	// one page, and a layer needs some 18 bytes of it. Docker's limit is 127.
+	maxLayers = 200
+)
+
+// source is where one image comes from. What it returns is not verified.
+type source interface {
+	// manifest reads the manifest of a digest, or for "" the one that the source
+	// stands for, with its media type or "".
+	manifest(ctx context.Context, d digest.Digest) ([]byte, string, error)
+	// blob opens a blob of the given size.
+	blob(ctx context.Context, d digest.Digest, size int64) (io.ReadCloser, error)
+}
+
+// candidate is an image about to be added: all of it but the layers' content.
+type candidate struct {
+	top       digest.Digest // what the name stands for: an index, or the manifest
+	manifest  []byte        // nil: to be made from config and layers
+	mediaType string
+	config    []byte
+	layers    []layerBlob // lowest first; one for each diffID of config
+}
+
+// fetch reads an image's manifest, for this machine's platform if there are
+// several, and its config. known returns the config of an image that the store
+// has already, or nil.
+func fetch(ctx context.Context, src source, known func(id digest.Digest) []byte) (*candidate, error) {
+	raw, mediaType, err := src.manifest(ctx, "")
+	if err != nil {
+		return nil, err
+	}
+	c := &candidate{top: digest.FromBytes(raw)}
+	for depth := 0; ; depth++ {
+		if mediaType, err = checkManifest(raw, mediaType); err != nil {
+			return nil, err
+		}
+		if !manifest.MIMETypeIsMultiImage(mediaType) {
+			break
+		}
+		if depth == 2 {
+			return nil, errors.New("read index: indexes of indexes of indexes are not supported")
+		}
+		if raw, mediaType, err = choose(ctx, src, raw, mediaType); err != nil {
+			return nil, err
+		}
+	}
+	c.manifest, c.mediaType = raw, mediaType
+	m, err := manifest.FromBlob(raw, mediaType)
+	if err != nil {
+		return nil, fmt.Errorf("read manifest: %w", err)
+	}
+	if err := c.readConfig(ctx, src, m, known); err != nil {
+		return nil, fmt.Errorf("read config: %w", err)
+	}
+	return c, c.readLayers(src, m)
+}
+
+// choose picks the manifest of this machine's platform from an index.
+func choose(ctx context.Context, src source, raw []byte, mediaType string) ([]byte, string, error) {
+	list, err := manifest.ListFromBlob(raw, mediaType)
+	if err != nil {
+		return nil, "", fmt.Errorf("read index: %w", err)
+	}
+	d, err := list.ChooseInstance(nil)
+	if err != nil {
+		return nil, "", report.New(report.Failure, "the image has to be built for this platform",
+			"there is no image for linux/%s among its platforms: %w", runtime.GOARCH, err)
+	}
+	if err := checkDigest(d); err != nil {
+		return nil, "", err
+	}
+	chosen, chosenType, err := src.manifest(ctx, d)
+	if err != nil {
+		return nil, "", err
+	}
+	if got := digest.FromBytes(chosen); got != d {
+		return nil, "", fmt.Errorf("read manifest: it is %s instead of %s", got, d)
+	}
+	return chosen, chosenType, nil
+}
+
+// manifestTypes are the media types that are understood.
+var manifestTypes = map[string]bool{
+	v1.MediaTypeImageIndex: true, v1.MediaTypeImageManifest: true,
+	manifest.DockerV2ListMediaType: true, manifest.DockerV2Schema2MediaType: true,
+}
+
+// checkManifest settles what kind of manifest raw is. It must be one kind only:
+// a document that two programs may read differently is refused (CVE-2021-41190).
+func checkManifest(raw []byte, declared string) (string, error) {
+	if len(raw) > maxJSON {
+		return "", fmt.Errorf("read manifest: it is larger than %d bytes", maxJSON)
+	}
+	var m struct {
+		MediaType string          `json:"mediaType"`
+		Config    json.RawMessage `json:"config"`
+		Layers    json.RawMessage `json:"layers"`
+		Manifests json.RawMessage `json:"manifests"`
+		FSLayers  json.RawMessage `json:"fsLayers"`
+	}
+	if err := json.Unmarshal(raw, &m); err != nil {
+		return "", fmt.Errorf("read manifest: %w", err)
+	}
+	if !utf8.Valid(raw) {
+		return "", errors.New("read manifest: it is not UTF-8")
+	}
+	kind, _, err := mime.ParseMediaType(declared)
+	if err != nil || !manifestTypes[kind] {
+		kind = manifest.GuessMIMEType(raw)
+	}
+	index := m.Manifests != nil
+	switch {
+	case m.FSLayers != nil || kind == manifest.DockerV2Schema1MediaType || kind == manifest.DockerV2Schema1SignedMediaType:
+		return "", report.New(report.Failure, "push the image again with a current client", "read manifest: Docker schema 1 is not supported")
+	case !manifestTypes[kind]:
+		return "", fmt.Errorf("read manifest: media type %q is not an image's", declared)
+	case m.MediaType != "" && m.MediaType != kind,
+		index != manifest.MIMETypeIsMultiImage(kind),
+		index && (m.Config != nil || m.Layers != nil):
+		return "", fmt.Errorf("read manifest: it is ambiguous: declared %q, calls itself %q", kind, m.MediaType)
+	}
+	return kind, nil
+}
+
+func (c *candidate) readConfig(ctx context.Context, src source, m manifest.Manifest, known func(digest.Digest) []byte) error {
+	info := m.ConfigInfo()
+	if t := info.MediaType; t != v1.MediaTypeImageConfig && t != manifest.DockerV2Schema2ConfigMediaType {
+		return fmt.Errorf("media type %q is not a container image's", t)
+	}
+	if err := checkDigest(info.Digest); err != nil {
+		return err
+	}
+	if c.config = known(info.Digest); c.config != nil {
+		return nil
+	}
+	if info.Size < 0 || info.Size > maxJSON {
+		return fmt.Errorf("its size of %d bytes is not within %d", info.Size, maxJSON)
+	}
+	rc, err := src.blob(ctx, info.Digest, info.Size)
+	if err != nil {
+		return err
+	}
+	defer rc.Close()
+	c.config, err = io.ReadAll(newBlobReader(rc, info.Digest, info.Size))
+	return err
+}
+
+// layerTypes are the media types of layers. Compression is seen from the content.
+var layerTypes = map[string]bool{
+	v1.MediaTypeImageLayer: true, v1.MediaTypeImageLayerGzip: true, v1.MediaTypeImageLayerZstd: true,
+	v1.MediaTypeImageLayerNonDistributable: true, v1.MediaTypeImageLayerNonDistributableGzip: true, v1.MediaTypeImageLayerNonDistributableZstd: true, //nolint:staticcheck // old images have them
+	manifest.DockerV2Schema2LayerMediaType: true, manifest.DockerV2SchemaLayerMediaTypeUncompressed: true,
+	manifest.DockerV2Schema2ForeignLayerMediaType: true, manifest.DockerV2Schema2ForeignLayerMediaTypeGzip: true,
+}
+
+// readLayers pairs the manifest's blobs with the config's diffIDs.
+func (c *candidate) readLayers(src source, m manifest.Manifest) error {
+	diffIDs, err := readDiffIDs(c.config)
+	if err != nil {
+		return err
+	}
+	infos := m.LayerInfos()
+	if len(infos) != len(diffIDs) {
+		return fmt.Errorf("read manifest: it has %d layers and the config %d", len(infos), len(diffIDs))
+	}
+	for i, info := range infos {
+		if !layerTypes[info.MediaType] {
+			return fmt.Errorf("read manifest: layers of media type %q are not supported", info.MediaType)
+		}
+		if err := checkDigest(info.Digest); err != nil {
+			return fmt.Errorf("read manifest: %w", err)
+		}
+		if info.Size < 0 {
+			return fmt.Errorf("read manifest: layer %s has no size", info.Digest)
+		}
+		c.layers = append(c.layers, layerBlob{
+			DiffID: diffIDs[i], Digest: info.Digest, Size: info.Size,
+			Open: func(ctx context.Context) (io.ReadCloser, error) { return src.blob(ctx, info.Digest, info.Size) },
+		})
+	}
+	return nil
+}
+
+// readDiffIDs checks a config as far as it decides whether the image can run here,
+// and returns its layers.
+func readDiffIDs(config []byte) ([]digest.Digest, error) {
+	var c v1.Image
+	if err := json.Unmarshal(config, &c); err != nil {
+		return nil, fmt.Errorf("read config: %w", err)
+	}
+	switch {
+	case !utf8.Valid(config):
+		return nil, errors.New("read config: it is not UTF-8")
+	case c.RootFS.Type != "layers":
+		return nil, fmt.Errorf("read config: root file system type %q is not supported", c.RootFS.Type)
+	case len(c.RootFS.DiffIDs) > maxLayers:
+		return nil, fmt.Errorf("read config: %d layers are more than the %d that can be mounted", len(c.RootFS.DiffIDs), maxLayers)
+	case !runsHere(c.OS, c.Architecture):
+		return nil, report.New(report.Failure, "the image has to be built for this platform",
+			"the image is for %s/%s, this machine is linux/%s", c.OS, c.Architecture, runtime.GOARCH)
+	}
+	for _, d := range c.RootFS.DiffIDs {
+		if err := checkDigest(d); err != nil {
+			return nil, fmt.Errorf("read config: %w", err)
+		}
+	}
+	return c.RootFS.DiffIDs, nil
+}
+
+// runsHere says whether this machine may run an image. One that does not say what
+// it is for is let in; so are the 32-bit programs of a 64-bit machine.
+func runsHere(os, arch string) bool {
+	narrow := map[string]string{"amd64": "386", "arm64": "arm"}
+	return (os == "" || os == "linux") && (arch == "" || arch == runtime.GOARCH || arch == narrow[runtime.GOARCH])
+}
