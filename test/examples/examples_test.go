@@ -1,0 +1,124 @@
+// Package examples runs every file of examples/ with the built binary, as an
+// ordinary user, and looks at what a reader would look at.
+package examples
+
+import (
+	"encoding/json"
+	"path/filepath"
+	"testing"
+)
+
+// expectation is what has to be seen of one example.
+type expectation struct {
+	ends  bool              // `podrun up` ends by itself, with exit code 0 and the pod Succeeded
+	says  map[string]string // by container: a regular expression for its log
+	shows []string          // regular expressions for its row of `podrun ps`
+}
+
+// expectations: an example without one fails.
+var expectations = map[string]expectation{
+	"hello.yaml": {
+		ends:  true,
+		says:  map[string]string{"hello": `^Hello, pod\n$`},
+		shows: []string{`^hello +0/1 +Completed +0 `},
+	},
+	"limits.yaml": {
+		ends:  true,
+		says:  map[string]string{"prepare": "prepared", "one": "one is done", "two": "two is done"},
+		shows: []string{`^limits +0/2 +Completed +0 `},
+	},
+	"restart.yaml": {
+		ends:  true,
+		says:  map[string]string{"flaky": "this time it works"},
+		shows: []string{`^restart +0/1 +Completed +1 `},
+	},
+	"shared-pid.yaml": {
+		ends:  true,
+		says:  map[string]string{"worker": "asked to stop", "peer": "the worker is process [0-9]+, process 1 is the sandbox"},
+		shows: []string{`^shared-pid +0/2 +Completed +0 `},
+	},
+	"sidecar.yaml": {
+		ends:  true,
+		says:  map[string]string{"printer": "printed: page one\n(.*\n)*printer stopped", "app": "app is done"},
+		shows: []string{`^sidecar +0/2 +Completed +0 `},
+	},
+	"web.yaml": {
+		says: map[string]string{
+			"content": "content is ready",
+			"render":  "rendered: a pod named web",
+			"watcher": "<h1>Hello from a pod named web</h1>\n(.*\n)*update [0-9]+\n(.*\n)*update [0-9]+",
+		},
+		shows: []string{`^web +3/3 +Running +0 `},
+	},
+}
+
+func TestEveryExampleIsExpected(t *testing.T) {
+	files, err := filepath.Glob(dir + "/*")
+	if err != nil || len(files) == 0 {
+		t.Fatalf("found no examples in %s: %v", dir, err)
+	}
+	there := map[string]bool{}
+	for _, f := range files {
+		name := filepath.Base(f)
+		there[name] = true
+		if _, ok := expectations[name]; !ok {
+			t.Errorf("examples/%s has no expectation: say in examples_test.go what has to be seen of it", name)
+		}
+	}
+	for name := range expectations {
+		if !there[name] {
+			t.Errorf("there is no examples/%s any more", name)
+		}
+	}
+}
+
+func TestExamples(t *testing.T) {
+	p := setUp(t)
+	for file, want := range expectations {
+		t.Run(file, func(t *testing.T) {
+			pod := file[:len(file)-len(filepath.Ext(file))]
+			p.cleanUp(t, pod)
+			path := filepath.Join(dir, file)
+			if want.ends {
+				p.run(t, "up", path)
+			} else {
+				p.run(t, "up", "-d", path)
+			}
+			for container, pattern := range want.says {
+				p.logged(t, pod, container, pattern)
+			}
+			for _, pattern := range want.shows {
+				p.matches(t, pattern, "ps")
+			}
+			if phase := p.phase(t, pod); want.ends != (phase == "Succeeded") {
+				t.Errorf("the pod's phase is %s", phase)
+			}
+			p.run(t, "down", pod)
+			p.nothingLeft(t)
+		})
+	}
+}
+
+// TestKilledUp: the command that shows a pod is no part of it.
+func TestKilledUp(t *testing.T) {
+	p := setUp(t)
+	p.cleanUp(t, "web")
+	up := p.start(t, "up", filepath.Join(dir, "web.yaml"))
+	p.logged(t, "web", "watcher", "update")
+	if err := up.Process.Kill(); err != nil {
+		t.Fatal(err)
+	}
+	up.Wait() // killed: its status says nothing
+	p.matches(t, `^web +3/3 +Running `, "ps")
+	p.run(t, "down", "web")
+	p.nothingLeft(t)
+}
+
+func (p *podrun) phase(t *testing.T, pod string) string {
+	t.Helper()
+	var got struct{ Status struct{ Phase string } }
+	if err := json.Unmarshal([]byte(p.run(t, "get", pod, "-o", "json")), &got); err != nil {
+		t.Fatal(err)
+	}
+	return got.Status.Phase
+}
