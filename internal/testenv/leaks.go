@@ -24,12 +24,17 @@ const settle = 2 * time.Second
 // it had not when NoLeaks was called. Call it first; not in parallel tests.
 func NoLeaks(t testing.TB) {
 	t.Helper()
+	noLeaks(t, settle)
+}
+
+func noLeaks(t testing.TB, within time.Duration) {
+	t.Helper()
 	before, err := look()
 	if err != nil {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() {
-		for _, leak := range leaksSince(before) {
+		for _, leak := range leaksWithin(before, within) {
 			t.Errorf("leaked %s", leak)
 		}
 	})
@@ -41,9 +46,11 @@ type state struct {
 	goroutines int
 }
 
-func leaksSince(before state) []string {
+func leaksSince(before state) []string { return leaksWithin(before, settle) }
+
+func leaksWithin(before state, within time.Duration) []string {
 	var leaks []string
-	for deadline := time.Now().Add(settle); ; time.Sleep(5 * time.Millisecond) {
+	for deadline := time.Now().Add(within); ; time.Sleep(5 * time.Millisecond) {
 		now, err := look()
 		if err != nil {
 			return []string{err.Error()}

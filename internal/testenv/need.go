@@ -21,12 +21,11 @@ func NeedVM(t testing.TB, probe func() error) {
 
 func need(t testing.TB, probe func() error, strict string) {
 	t.Helper()
-	err := probe()
-	if err == nil {
-		return
-	}
-	if os.Getenv(strict) != "" {
+	switch err := probe(); {
+	case err == nil:
+	case os.Getenv(strict) != "":
 		t.Fatalf("this host must not lack anything (%s is set): %v", strict, err)
+	default:
+		t.Skipf("this host lacks something: %v", err)
 	}
-	t.Skipf("this host lacks something: %v", err)
 }
