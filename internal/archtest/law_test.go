@@ -151,9 +151,7 @@ var longFiles = map[string]string{}
 
 // sleepers may call time.Sleep in a test, each for a reason. Tests in a
 // testing/synctest bubble need no entry: their sleep takes no time.
-var sleepers = map[string]string{
-	"cgroups/main_test.go": "the binary plays a container's process that sleeps; no test waits for it",
-}
+var sleepers = map[string]string{}
 
 // words that may not stand in the repository, split so that this file passes.
 var words = []struct{ a, b, why string }{
