@@ -1,6 +1,8 @@
 package cgroups
 
 import (
+	"os"
+	"path/filepath"
 	"strconv"
 
 	"github.com/podrun/podrun/internal/delegation"
@@ -9,7 +11,12 @@ import (
 // ContainerValues are the cgroup v2 files of a container of the pod, by name, as
 // the runtime specification's "unified" wants them: of the controllers there are.
 func (p *Pod) ContainerValues(l Limits) map[string]string {
-	return l.Values().files(delegation.Subtree(p.subtree).Has)
+	f := l.Values().files(delegation.Subtree(p.subtree).Has)
+	// As noSwap does for the pod, where the kernel has the file.
+	if _, err := os.Stat(filepath.Join(p.Path(), "memory.swap.max")); err == nil && f["memory.max"] != "" {
+		f["memory.swap.max"] = "0"
+	}
+	return f
 }
 
 func (v Values) files(has func(controller string) bool) map[string]string {
@@ -24,6 +31,9 @@ func (v Values) files(has func(controller string) bool) map[string]string {
 	if has("memory") {
 		if v.MemoryMax > 0 {
 			f["memory.max"] = strconv.FormatInt(v.MemoryMax, 10)
+		}
+		if v.MemoryLow > 0 {
+			f["memory.low"] = strconv.FormatInt(v.MemoryLow, 10)
 		}
 		if v.OOMGroup {
 			f["memory.oom.group"] = "1"

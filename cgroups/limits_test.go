@@ -69,6 +69,29 @@ func TestMoreCPUIsNeverLess(t *testing.T) {
 	}
 }
 
+func TestFiles(t *testing.T) {
+	all := func(string) bool { return true }
+	for _, tt := range []struct {
+		name string
+		in   Limits
+		has  func(string) bool
+		want map[string]string
+	}{
+		{"everything", Limits{CPURequest: 10, CPULimit: 100, MemoryRequest: 1 * mi, MemoryLimit: 2 * mi, Pids: 9}, all, map[string]string{
+			"cpu.weight": "4", "cpu.max": "10000 100000", "memory.low": "1048576", "memory.max": "2097152", "memory.oom.group": "1", "pids.max": "9"}},
+		{"nothing", Limits{}, all, map[string]string{"cpu.weight": "1", "cpu.max": "max 100000", "memory.oom.group": "1"}},
+		{"a board without the memory controller", Limits{CPULimit: 100, MemoryLimit: 2 * mi, Pids: 9}, func(c string) bool { return c != "memory" },
+			map[string]string{"cpu.weight": "17", "cpu.max": "10000 100000", "pids.max": "9"}},
+		{"no controllers", Limits{CPULimit: 100, MemoryLimit: 2 * mi, Pids: 9}, func(string) bool { return false }, map[string]string{}},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			if diff := cmp.Diff(tt.want, tt.in.Values().files(tt.has)); diff != "" {
+				t.Error(diff)
+			}
+		})
+	}
+}
+
 // TestResources writes through the library into a plain directory: what the files
 // of a subtree with those controllers would get.
 func TestResources(t *testing.T) {

@@ -3,8 +3,9 @@ package cgroups
 import (
 	"fmt"
 	"os"
+	"os/signal"
+	"syscall"
 	"testing"
-	"time"
 
 	"github.com/podrun/podrun/internal/delegation"
 	"github.com/podrun/podrun/internal/testenv"
@@ -19,7 +20,7 @@ func TestMain(m *testing.M) {
 	switch os.Getenv(partEnv) {
 	case "":
 	case "sleep":
-		time.Sleep(time.Hour)
+		wait()
 	case "hog":
 		hog()
 	case "fork":
@@ -29,6 +30,13 @@ func TestMain(m *testing.M) {
 		fmt.Fprintln(os.Stderr, "without a subtree:", err)
 	}
 	testenv.Main(m)
+}
+
+// wait is for ever; SIGKILL ends it.
+func wait() {
+	c := make(chan os.Signal, 1)
+	signal.Notify(c, syscall.SIGUSR2) // or Go calls it a deadlock
+	<-c
 }
 
 // hog uses all the memory there is, page by page.
@@ -49,7 +57,7 @@ func fork() {
 	for n := 0; ; n++ {
 		if err := play("sleep").Start(); err != nil {
 			fmt.Printf("%d started, then: %v\n", n, err)
-			time.Sleep(time.Hour)
+			wait()
 		}
 	}
 }
