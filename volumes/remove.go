@@ -136,14 +136,10 @@ func removeOne(dir *os.File, name string) (isDir bool, err error) {
 	return false, err
 }
 
-// openBelow opens a directory in dir that is neither a link nor a mount point.
+// openBelow opens a directory in dir, unless it has become a link or a mount point
+// since removeOne found it to be neither.
 func openBelow(dir *os.File, name string) (*os.File, error) {
-	const stay = unix.RESOLVE_NO_XDEV | unix.RESOLVE_NO_SYMLINKS | unix.RESOLVE_BENEATH
-	f, err := openDir(int(dir.Fd()), name, stay)
-	if errors.Is(err, unix.EXDEV) {
-		return nil, errors.New("something is mounted on it")
-	}
-	return f, err
+	return openDir(int(dir.Fd()), name, unix.RESOLVE_NO_XDEV|unix.RESOLVE_NO_SYMLINKS|unix.RESOLVE_BENEATH)
 }
 
 func openDir(at int, name string, resolve uint64) (*os.File, error) {

@@ -38,7 +38,8 @@ func MakeEmptyDir(path string) error {
 }
 
 // MountTmpfs mounts a tmpfs of at most size bytes (0: the kernel's default, half
-// of the memory) on path, which is made if missing. mode is that of its root, as
+// of the memory) on path, which is made if missing. The number of its files is
+// bounded too, by one for every 4 KiB, at least 1024. mode is that of its root, as
 // 0o1777. Set-user-id and device files on it are inert.
 func MountTmpfs(path string, size int64, mode uint32) error {
 	if err := os.MkdirAll(path, 0o700); err != nil {
@@ -50,10 +51,15 @@ func MountTmpfs(path string, size int64, mode uint32) error {
 	return nil
 }
 
+// minInodes is how many files the smallest tmpfs may have.
+const minInodes = 1024
+
 func mountTmpfs(path string, size int64, mode uint32, flags uintptr) error {
 	options := fmt.Sprintf("mode=%04o", mode)
 	if size > 0 {
-		options += fmt.Sprintf(",size=%d", size)
+		// An empty file takes no block but a kilobyte of the kernel's memory; the
+		// kernel's own limit is one for every page of a tmpfs of its default size.
+		options += fmt.Sprintf(",size=%d,nr_inodes=%d", size, max(size/4096, minInodes))
 	}
 	return unix.Mount("tmpfs", path, "tmpfs", flags, options)
 }

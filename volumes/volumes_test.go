@@ -2,6 +2,7 @@ package volumes
 
 import (
 	"errors"
+	"fmt"
 	"os"
 	"path/filepath"
 	"syscall"
@@ -62,6 +63,18 @@ func TestMountTmpfs(t *testing.T) {
 	must(t, os.WriteFile(file, make([]byte, 1<<19), 0o644))
 	if err := os.WriteFile(file, make([]byte, 1<<20+1), 0o644); !errors.Is(err, unix.ENOSPC) {
 		t.Errorf("write beyond the size: %v, want ENOSPC", err)
+	}
+	must(t, os.Remove(file))
+	files := 0
+	for ; files <= minInodes; files++ {
+		err := os.Mkdir(filepath.Join(path, fmt.Sprint(files)), 0o755)
+		if errors.Is(err, unix.ENOSPC) {
+			break
+		}
+		must(t, err)
+	}
+	if files >= minInodes || files < minInodes-2 {
+		t.Errorf("%d directories fit, want a few less than %d", files, minInodes)
 	}
 	var fs unix.Statfs_t
 	must(t, unix.Statfs(path, &fs))
