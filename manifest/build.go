@@ -1,0 +1,120 @@
+package manifest
+
+import (
+	"cmp"
+	"fmt"
+	"slices"
+	"strings"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/podrun/podrun/pod"
+)
+
+// Options is what Build needs to know beside the manifest and the images.
+type Options struct {
+	UID           string // the pod's own
+	NodeName      string // the machine's, for fieldRef spec.nodeName
+	NodeMemory    int64  // the machine's, in bytes; 0: not known
+	RequireLimits bool   // the pod must not run where limits are not enforced
+}
+
+// Build decides everything about a Pod that Load returned and whose images, by
+// container name, are there. It changes neither. The error is an *Errors that
+// names each container that cannot be run.
+func Build(o *Object, images map[string]pod.Image, opt Options) (*pod.Plan, error) {
+	p := o.Pod.DeepCopy()
+	p.UID = types.UID(opt.UID)
+	p.Spec.NodeName = cmp.Or(p.Spec.NodeName, opt.NodeName)
+	p.Spec.ServiceAccountName = cmp.Or(p.Spec.ServiceAccountName, "default")
+	plan := &pod.Plan{
+		Version: pod.PlanVersion, Namespace: p.Namespace, Name: p.Name, UID: opt.UID,
+		Hostname:              hostname(p),
+		RestartPolicy:         pod.RestartPolicy(p.Spec.RestartPolicy),
+		GraceSeconds:          *p.Spec.TerminationGracePeriodSeconds,
+		ShareProcessNamespace: is(p.Spec.ShareProcessNamespace),
+		QOSClass:              o.Effective.QOSClass,
+		Resources:             o.Effective.Pod,
+		RequireLimits:         opt.RequireLimits,
+		Sysctls:               sysctls(p.Spec.SecurityContext),
+		Volumes:               volumes(p, o.Effective.Pod.MemoryLimit, opt.NodeMemory),
+	}
+	if d := p.Spec.ActiveDeadlineSeconds; d != nil {
+		plan.ActiveDeadlineSeconds = *d
+	}
+	errs := &Errors{}
+	build := func(list string, containers []corev1.Container, resources []pod.Resources) []pod.Container {
+		var built []pod.Container
+		for i := range containers {
+			b := builder{pod: p, c: &containers[i], hostname: plan.Hostname}
+			c, err := b.build(images)
+			if err != nil {
+				o.fail(errs, fmt.Sprintf("spec.%s[%d]", list, i), err.Error())
+				continue
+			}
+			c.Resources = resources[i]
+			c.OOMScoreAdj = oomScoreAdj(p, b.c, opt.NodeMemory)
+			built = append(built, *c)
+		}
+		return built
+	}
+	plan.InitContainers = build("initContainers", p.Spec.InitContainers, o.Effective.InitContainers)
+	plan.Containers = build("containers", p.Spec.Containers, o.Effective.Containers)
+	if err := errs.result(); err != nil {
+		return nil, err
+	}
+	return plan, nil
+}
+
+// maxHostname is the kernel's limit of a host name.
+const maxHostname = 63
+
+func hostname(p *corev1.Pod) string {
+	name := cmp.Or(p.Spec.Hostname, p.Name)
+	if len(name) > maxHostname {
+		name = strings.TrimRight(name[:maxHostname], "-.")
+	}
+	return name
+}
+
+func sysctls(sc *corev1.PodSecurityContext) map[string]string {
+	if sc == nil || len(sc.Sysctls) == 0 {
+		return nil
+	}
+	set := map[string]string{}
+	for _, s := range sc.Sysctls {
+		set[sysctlName(s.Name)] = s.Value
+	}
+	return set
+}
+
+// volumes lists the pod's volumes, those that nothing mounts included. One in
+// memory is no larger than the pod's limit or the machine.
+func volumes(p *corev1.Pod, podLimit, nodeMemory int64) []pod.Volume {
+	var list []pod.Volume
+	for _, v := range p.Spec.Volumes {
+		one := pod.Volume{Name: v.Name, Kind: pod.EmptyDir}
+		if v.EmptyDir.Medium == corev1.StorageMediumMemory {
+			one.Kind = pod.EmptyDirMemory
+			one.SizeLimit = least(podLimit, nodeMemory)
+			if asked := v.EmptyDir.SizeLimit; asked != nil {
+				one.SizeLimit = least(asked.Value(), one.SizeLimit)
+			}
+		}
+		list = append(list, one)
+	}
+	return list
+}
+
+// least gives the smallest of sizes of which 0 means none, or 0.
+func least(sizes ...int64) int64 {
+	sizes = slices.DeleteFunc(sizes, func(n int64) bool { return n == 0 })
+	if len(sizes) == 0 {
+		return 0
+	}
+	return slices.Min(sizes)
+}
+
+// is gives a flag that defaults to false.
+func is(flag *bool) bool { return flag != nil && *flag }

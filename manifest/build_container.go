@@ -1,0 +1,128 @@
+package manifest
+
+import (
+	"cmp"
+	"fmt"
+	"path"
+	"slices"
+	"strings"
+
+	corev1 "k8s.io/api/core/v1"
+
+	"github.com/podrun/podrun/pod"
+)
+
+// builder makes one container of a plan.
+type builder struct {
+	pod      *corev1.Pod
+	c        *corev1.Container
+	hostname string
+	image    pod.Image
+}
+
+func (b *builder) build(images map[string]pod.Image) (*pod.Container, error) {
+	var ok bool
+	if b.image, ok = images[b.c.Name]; !ok {
+		return nil, fmt.Errorf("build container %s: its image %s was not looked up", b.c.Name, b.c.Image)
+	}
+	vars, names, err := b.declared()
+	if err != nil {
+		return nil, err
+	}
+	args, err := b.args(vars)
+	if err != nil {
+		return nil, err
+	}
+	user, err := b.user()
+	if err != nil {
+		return nil, err
+	}
+	sc := b.security()
+	return &pod.Container{
+		Name: b.c.Name, Image: b.c.Image, ImageID: b.image.ID, Layers: b.image.Layers,
+		Sidecar:            sidecar(b.c),
+		Args:               args,
+		Env:                b.env(vars, names),
+		Cwd:                b.cwd(),
+		User:               user,
+		SupplementalGroups: b.groups(),
+		NonRoot:            is(b.nonRoot()),
+		StopSignal:         b.image.StopSignal,
+		ReadOnlyRoot:       is(sc.ReadOnlyRootFilesystem),
+		NoNewPrivileges:    sc.AllowPrivilegeEscalation != nil && !*sc.AllowPrivilegeEscalation,
+		Capabilities:       capabilities(sc),
+		SeccompUnconfined:  b.unconfined(),
+		Mounts:             mounts(b.c.VolumeMounts),
+
+		TerminationMessagePath: mountPoint(b.c.TerminationMessagePath),
+		TerminationMessageFrom: pod.TerminationMessagePolicy(b.c.TerminationMessagePolicy),
+	}, nil
+}
+
+// args is the whole argv: command replaces ENTRYPOINT and drops CMD, args replaces
+// CMD. Only what the manifest says is expanded.
+func (b *builder) args(vars map[string]string) ([]string, error) {
+	command, args := expandAll(b.c.Command, vars), expandAll(b.c.Args, vars)
+	if len(command) == 0 {
+		command = b.image.Entrypoint
+		if len(args) == 0 {
+			args = b.image.Cmd
+		}
+	}
+	argv := slices.Concat(command, args)
+	if len(argv) == 0 || argv[0] == "" {
+		return nil, fmt.Errorf("container %s has nothing to run: give it a command, its image %s has neither ENTRYPOINT nor CMD", b.c.Name, b.c.Image)
+	}
+	return argv, nil
+}
+
+// cwd is the manifest's, the image's or the root. It is absolute.
+func (b *builder) cwd() string {
+	dir := cmp.Or(b.c.WorkingDir, b.image.WorkingDir, "/")
+	if !path.IsAbs(dir) {
+		dir = "/" + dir
+	}
+	return dir
+}
+
+// security is the container's own securityContext, never nil.
+func (b *builder) security() *corev1.SecurityContext {
+	if b.c.SecurityContext == nil {
+		return &corev1.SecurityContext{}
+	}
+	return b.c.SecurityContext
+}
+
+// unconfined says whether there is to be no seccomp filter. The container's
+// profile counts before the pod's; without either the runtime's default is used.
+func (b *builder) unconfined() bool {
+	profile := b.security().SeccompProfile
+	if sc := b.pod.Spec.SecurityContext; profile == nil && sc != nil {
+		profile = sc.SeccompProfile
+	}
+	return profile != nil && profile.Type == corev1.SeccompProfileTypeUnconfined
+}
+
+func (b *builder) groups() []uint32 {
+	sc := b.pod.Spec.SecurityContext
+	if sc == nil {
+		return nil
+	}
+	var groups []uint32
+	for _, g := range sc.SupplementalGroups {
+		groups = append(groups, uint32(g))
+	}
+	return groups
+}
+
+// mounts sorts a container's mounts so that none hides one made before it.
+func mounts(list []corev1.VolumeMount) []pod.Mount {
+	var sorted []pod.Mount
+	for _, m := range list {
+		sorted = append(sorted, pod.Mount{Volume: m.Name, Path: mountPoint(m.MountPath), ReadOnly: m.ReadOnly})
+	}
+	slices.SortStableFunc(sorted, func(a, b pod.Mount) int {
+		return cmp.Or(cmp.Compare(strings.Count(a.Path, "/"), strings.Count(b.Path, "/")), strings.Compare(a.Path, b.Path))
+	})
+	return sorted
+}

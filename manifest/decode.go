@@ -1,0 +1,252 @@
+package manifest
+
+import (
+	"bytes"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"reflect"
+
+	"go.yaml.in/yaml/v3"
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/util/validation/field"
+	kjson "sigs.k8s.io/json"
+	kyaml "sigs.k8s.io/yaml"
+)
+
+// Object is one object of a file.
+type Object struct {
+	File     string
+	Document int // 1-based
+	Line     int // where the object begins
+
+	// Pod is as written when Decode returned it, and with the API server's defaults
+	// when Load did.
+	Pod *corev1.Pod
+
+	Findings  []Finding // by Load: what podrun makes of each field that is set
+	Effective Effective // by Load: what the pod and its containers may use
+
+	tree   *yaml.Node
+	offset int         // lines of the file before the document
+	path   *field.Path // where the object lies in its document: items[3] of a List, else nil
+	told   []string    // paths in the document that a mistake was already reported for
+}
+
+// at turns a path in the object into one in the document.
+func (o *Object) at(path string) string {
+	switch prefix := text(o.path); {
+	case prefix == "":
+		return path
+	case path == "":
+		return prefix
+	default:
+		return prefix + "." + path
+	}
+}
+
+// line gives the line in the file of a field of the object.
+func (o *Object) line(path string) int {
+	return lineOf(o.tree, o.at(path)) + o.offset
+}
+
+// Decode reads the objects of a YAML or JSON file: documents separated by "---",
+// of which empty ones are skipped, and Lists, which are taken apart. It is as
+// strict as an API server that is told to be: an unknown field, a key given twice,
+// a name in the wrong case or a value of the wrong type is a mistake. The error is
+// an *Errors with every mistake of every document.
+//
+// The text is untrusted: time and memory are bounded by its length, whatever it is.
+func Decode(file string, data []byte) ([]Object, error) {
+	objects, errs := decode(file, data)
+	if err := errs.result(); err != nil {
+		return nil, err
+	}
+	return objects, nil
+}
+
+// decode also returns the objects that have mistakes, without what was wrong.
+func decode(file string, data []byte) ([]Object, *Errors) {
+	errs := &Errors{}
+	docs, err := split(data)
+	if err != nil {
+		var one *Error
+		if errors.As(err, &one) {
+			one.File = file
+			errs.add(one)
+		}
+		return nil, errs
+	}
+	var objects []Object
+	for _, doc := range docs {
+		d := decoder{file: file, doc: doc, errs: errs, schema: schema{}}
+		objects = append(objects, d.decode()...)
+	}
+	if len(objects) == 0 && len(errs.List) == 0 {
+		errs.add(&Error{File: file, Message: "there is no object in this file"})
+	}
+	return objects, errs
+}
+
+// decoder reads one document.
+type decoder struct {
+	file   string
+	doc    document
+	errs   *Errors
+	schema schema
+	tree   *yaml.Node
+}
+
+func (d *decoder) decode() []Object {
+	if len(d.doc.data) > maxDocument {
+		d.fail(1, nil, fmt.Sprintf("is larger than %d MiB", maxDocument>>20))
+		return nil
+	}
+	if blank(d.doc.data) {
+		return nil
+	}
+	tree, bad := parseTree(d.doc.data)
+	if bad != nil {
+		d.fail(max(bad.Line, 1), nil, bad.Message)
+		return nil
+	}
+	if tree == nil {
+		return nil
+	}
+	d.tree = tree
+	root, ok := d.generic()
+	if !ok {
+		return nil
+	}
+	return d.object(root, nil)
+}
+
+// generic converts the document to JSON as kubectl does, and reads that into maps.
+func (d *decoder) generic() (any, bool) {
+	doubled := 0
+	duplicates(d.tree, nil, func(path *field.Path, line int) {
+		d.fail(line, path, "is given twice")
+		doubled++
+	})
+	data, err := kyaml.YAMLToJSONStrict(d.doc.data)
+	if err != nil && doubled > 0 {
+		data, err = kyaml.YAMLToJSON(d.doc.data)
+	}
+	if err != nil {
+		bad := syntaxError(err)
+		d.fail(bad.Line, nil, bad.Message)
+		return nil, false
+	}
+	dec := json.NewDecoder(bytes.NewReader(data))
+	dec.UseNumber()
+	var root any
+	if err := dec.Decode(&root); err != nil && !errors.Is(err, io.EOF) {
+		d.fail(1, nil, err.Error())
+		return nil, false
+	}
+	return root, true
+}
+
+// object decodes one object, or those of a List. A nil path means the whole document.
+func (d *decoder) object(v any, path *field.Path) []Object {
+	fields, ok := v.(map[string]any)
+	if !ok {
+		d.failAt(path, fmt.Sprintf("is %s; an object is a map with apiVersion and kind", describe(v)))
+		return nil
+	}
+	kind, apiVersion, ok := d.typeMeta(fields, path)
+	if !ok {
+		return nil
+	}
+	if kind == "List" || kind == "PodList" {
+		return d.list(fields, path)
+	}
+	if kind != "Pod" {
+		d.failAt(path.Child("kind"), refuseKind(kind))
+		return nil
+	}
+	if apiVersion != "v1" {
+		d.failAt(path.Child("apiVersion"), fmt.Sprintf("kind Pod has apiVersion v1, not %q", clip(apiVersion, 60)))
+		return nil
+	}
+	return []Object{d.pod(fields, path)}
+}
+
+func (d *decoder) typeMeta(fields map[string]any, path *field.Path) (kind, apiVersion string, ok bool) {
+	ok = true
+	for name, to := range map[string]*string{"kind": &kind, "apiVersion": &apiVersion} {
+		s, isText := fields[name].(string)
+		if *to = s; s == "" || !isText {
+			d.failAt(path.Child(name), "Required value: an object has apiVersion and kind, as in: apiVersion: v1, kind: Pod")
+			ok = false
+		}
+	}
+	return kind, apiVersion, ok
+}
+
+// list takes a List apart. One inside another is refused, as is a field that a
+// List does not have.
+func (d *decoder) list(fields map[string]any, path *field.Path) []Object {
+	if path != nil {
+		d.failAt(path.Child("kind"), "a List inside a List is not supported")
+		return nil
+	}
+	c := d.checker(func(*field.Path) {})
+	items, _ := fields["items"].([]any)
+	if v := fields["items"]; v != nil && items == nil {
+		c.mismatch(v, "a list", path.Child("items"))
+	}
+	delete(fields, "items")
+	c.check(reflect.TypeFor[corev1.PodList](), fields, path)
+	var objects []Object
+	for i, item := range items {
+		objects = append(objects, d.object(item, field.NewPath("items").Index(i))...)
+	}
+	return objects
+}
+
+func (d *decoder) pod(fields map[string]any, path *field.Path) Object {
+	o := Object{File: d.file, Document: d.doc.number, Pod: &corev1.Pod{}, tree: d.tree, path: path, offset: d.doc.line - 1}
+	o.Line = o.line("")
+	c := d.checker(func(p *field.Path) { o.told = append(o.told, text(p)) })
+	c.check(reflect.TypeFor[corev1.Pod](), fields, path)
+	data, err := json.Marshal(fields)
+	if err != nil {
+		d.failAt(path, err.Error())
+		return o
+	}
+	// Kubernetes' own decoder has the last word.
+	strict, err := kjson.UnmarshalStrict(data, o.Pod)
+	if err != nil {
+		strict = append(strict, err)
+	}
+	for _, err := range strict {
+		d.failAt(path, err.Error())
+	}
+	return o
+}
+
+// checker makes a checker that reports to the document's mistakes. told hears of
+// every path that is wrong or was meant.
+func (d *decoder) checker(told func(p *field.Path)) *checker {
+	return &checker{
+		schema: d.schema, tree: d.tree, full: d.errs.full,
+		report: func(p *field.Path, msg string) { d.failAt(p, msg); told(p) },
+		meant:  told,
+	}
+}
+
+// failAt reports a mistake at a field.
+func (d *decoder) failAt(path *field.Path, msg string) {
+	line := 0
+	if !d.errs.full() {
+		line = lineOf(d.tree, text(path))
+	}
+	d.fail(line, path, msg)
+}
+
+// fail reports a mistake at a line of the document.
+func (d *decoder) fail(line int, path *field.Path, msg string) {
+	d.errs.add(&Error{File: d.file, Document: d.doc.number, Line: line + d.doc.line - 1, Field: text(path), Message: msg})
+}

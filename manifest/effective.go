@@ -1,0 +1,224 @@
+package manifest
+
+import (
+	"math"
+
+	corev1 "k8s.io/api/core/v1"
+
+	"github.com/podrun/podrun/pod"
+)
+
+// Rule says how a pod's limits come about.
+type Rule string
+
+const (
+	// RuleEffective is podrun's: the pod's limit is the higher of what its init
+	// containers and its app containers declare, and a container without a request
+	// or a limit gets the pod's (the init-containers proposal of 2016).
+	RuleEffective Rule = "effective"
+
+	// RuleKubelet is today's kubelet: the pod has a limit only if every container
+	// declares one, and a container without one has none.
+	RuleKubelet Rule = "kubelet"
+)
+
+// Effective is what a pod and each of its containers may use.
+type Effective struct {
+	Rule           Rule
+	Pod            pod.Resources
+	InitContainers []pod.Resources // as spec.initContainers
+	Containers     []pod.Resources // as spec.containers
+	QOSClass       string          // Guaranteed, Burstable or BestEffort
+}
+
+// EffectiveResources works out what a Pod may use, by the rule its annotation
+// podrun.dev/pod-limits names. Give it the Pod as written: once the API server's
+// defaults are in, a request that was left out cannot be told from one that was
+// meant.
+func EffectiveResources(p *corev1.Pod) Effective {
+	defaulted := p.DeepCopy()
+	Default(defaulted)
+	e := Effective{
+		Rule:           RuleEffective,
+		InitContainers: make([]pod.Resources, len(p.Spec.InitContainers)),
+		Containers:     make([]pod.Resources, len(p.Spec.Containers)),
+		QOSClass:       string(qosClass(defaulted)),
+	}
+	work := effective
+	if p.Annotations[AnnotationPodLimits] == string(RuleKubelet) {
+		e.Rule, work, p = RuleKubelet, kubelet, defaulted
+	}
+	cpu, memory := work(p, corev1.ResourceCPU), work(p, corev1.ResourceMemory)
+	e.Pod = resources(cpu.pod, memory.pod)
+	for i := range e.InitContainers {
+		e.InitContainers[i] = resources(cpu.inits[i], memory.inits[i])
+	}
+	for i := range e.Containers {
+		e.Containers[i] = resources(cpu.apps[i], memory.apps[i])
+	}
+	return e
+}
+
+// share is one resource of a pod or a container, in thousandths of a CPU or bytes.
+type share struct{ request, limit amount }
+
+// shares is one resource of everything in a pod.
+type shares struct {
+	pod         share
+	inits, apps []share
+}
+
+// amount is a quantity that may be missing.
+type amount struct {
+	value int64
+	set   bool
+}
+
+func (a amount) or(b amount) amount {
+	if a.set {
+		return a
+	}
+	return b
+}
+
+func (a amount) atMost(b amount) amount {
+	if a.set && b.set && b.value < a.value {
+		return b
+	}
+	return a
+}
+
+func amountOf(list corev1.ResourceList, name corev1.ResourceName) amount {
+	q, ok := list[name]
+	if !ok {
+		return amount{}
+	}
+	if name == corev1.ResourceCPU {
+		return amount{q.MilliValue(), true}
+	}
+	return amount{q.Value(), true}
+}
+
+// declared reads one resource as the manifest has it.
+func declared(p *corev1.Pod, name corev1.ResourceName) shares {
+	of := func(r *corev1.ResourceRequirements) share {
+		return share{amountOf(r.Requests, name), amountOf(r.Limits, name)}
+	}
+	var s shares
+	if p.Spec.Resources != nil {
+		s.pod = of(p.Spec.Resources)
+	}
+	for i := range p.Spec.InitContainers {
+		s.inits = append(s.inits, of(&p.Spec.InitContainers[i].Resources))
+	}
+	for i := range p.Spec.Containers {
+		s.apps = append(s.apps, of(&p.Spec.Containers[i].Resources))
+	}
+	return s
+}
+
+// effective applies RuleEffective to one resource.
+func effective(p *corev1.Pod, name corev1.ResourceName) shares {
+	s := declared(p, name)
+	asked := func(i int, c share, init bool) amount {
+		if init && !sidecar(&p.Spec.InitContainers[i]) {
+			return c.request // its limit is no request: it has ended before the apps start
+		}
+		return c.request.or(c.limit)
+	}
+	limit := combine(p, s, func(_ int, c share, _ bool) amount { return c.limit })
+	request := limit
+	if explicit(s) {
+		request = combine(p, s, asked)
+	}
+	raised := limit
+	if limit.set && request.set && request.value > limit.value {
+		raised = request // a limit is never below the request
+	}
+	whole := share{
+		request: s.pod.request.or(request).or(s.pod.limit),
+		limit:   s.pod.limit.or(raised),
+	}
+	s.pod = whole
+	for i, c := range s.inits {
+		s.inits[i] = share{asked(i, c, true).or(whole.request.atMost(c.limit)), c.limit.or(whole.limit)}
+	}
+	for i, c := range s.apps {
+		s.apps[i] = share{asked(i, c, false).or(whole.request), c.limit.or(whole.limit)}
+	}
+	return s
+}
+
+// explicit says whether any container asks for the resource in so many words.
+func explicit(s shares) bool {
+	for _, list := range [][]share{s.inits, s.apps} {
+		for _, c := range list {
+			if c.request.set {
+				return true
+			}
+		}
+	}
+	return false
+}
+
+// kubelet applies RuleKubelet to one resource of a Pod with its defaults
+// (ResourceConfigForPod in pkg/kubelet/cm of Kubernetes).
+func kubelet(p *corev1.Pod, name corev1.ResourceName) shares {
+	s := declared(p, name)
+	request := combine(p, s, func(_ int, c share, _ bool) amount { return c.request })
+	limit := combine(p, s, func(_ int, c share, _ bool) amount { return c.limit })
+	for _, list := range [][]share{s.inits, s.apps} {
+		for i, c := range list {
+			if c.limit.value == 0 {
+				limit = amount{}
+			}
+			list[i].limit = c.limit.or(s.pod.limit)
+			if name == corev1.ResourceCPU {
+				list[i].request = c.request.or(list[i].limit)
+			}
+		}
+	}
+	s.pod = share{s.pod.request.or(request), s.pod.limit.or(limit)}
+	return s
+}
+
+// combine is the formula of KEP-753: the higher of what runs together in the end,
+// app containers and sidecars, and of what runs at any time before, one init
+// container and the sidecars started ahead of it.
+func combine(p *corev1.Pod, s shares, of func(i int, c share, init bool) amount) amount {
+	var end, peak, running amount
+	for i, c := range s.apps {
+		end = plus(end, of(i, c, false))
+	}
+	for i, c := range s.inits {
+		a := of(i, c, true)
+		if sidecar(&p.Spec.InitContainers[i]) {
+			end, running = plus(end, a), plus(running, a)
+			peak = higher(peak, running)
+		} else {
+			peak = higher(peak, plus(running, a))
+		}
+	}
+	return higher(end, peak)
+}
+
+// plus adds, and stays at the highest number there is.
+func plus(a, b amount) amount {
+	sum := a.value + b.value
+	if sum < 0 {
+		sum = math.MaxInt64
+	}
+	return amount{sum, a.set || b.set}
+}
+
+func higher(a, b amount) amount {
+	return amount{max(a.value, b.value), a.set || b.set}
+}
+
+// resources puts the two resources of one owner together.
+func resources(cpu, memory share) pod.Resources {
+	return pod.Resources{
+		CPURequest: cpu.request.value, CPULimit: cpu.limit.value,
+		MemoryRequest: memory.request.value, MemoryLimit: memory.limit.value,
+	}
+}

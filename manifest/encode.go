@@ -1,0 +1,71 @@
+package manifest
+
+import (
+	"encoding/json"
+	"fmt"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	kyaml "sigs.k8s.io/yaml"
+)
+
+// Marshal gives a Pod as the JSON that is stored beside its plan.
+func Marshal(p *corev1.Pod) ([]byte, error) {
+	data, err := json.Marshal(p)
+	if err != nil {
+		return nil, fmt.Errorf("encode pod %s: %w", p.Name, err)
+	}
+	return data, nil
+}
+
+// Unmarshal reads what Marshal wrote. A field of a newer podrun is left out.
+func Unmarshal(data []byte) (*corev1.Pod, error) {
+	var p corev1.Pod
+	if err := json.Unmarshal(data, &p); err != nil {
+		return nil, fmt.Errorf("decode pod: %w", err)
+	}
+	return &p, nil
+}
+
+// Format is how objects are printed.
+type Format string
+
+const (
+	JSON Format = "json"
+	YAML Format = "yaml"
+)
+
+// Print writes one Pod as kubectl get -o does.
+func Print(p *corev1.Pod, f Format) ([]byte, error) { return printObject(p, f) }
+
+// PrintList writes any number of Pods as a List, as kubectl get -o does without a
+// name.
+func PrintList(pods []*corev1.Pod, f Format) ([]byte, error) {
+	list := struct {
+		metav1.TypeMeta `json:",inline"`
+		Metadata        metav1.ListMeta `json:"metadata"`
+		Items           []*corev1.Pod   `json:"items"`
+	}{TypeMeta: metav1.TypeMeta{APIVersion: "v1", Kind: "List"}, Items: pods}
+	if pods == nil {
+		list.Items = []*corev1.Pod{}
+	}
+	return printObject(list, f)
+}
+
+func printObject(v any, f Format) ([]byte, error) {
+	switch f {
+	case JSON:
+		data, err := json.MarshalIndent(v, "", "    ")
+		if err != nil {
+			return nil, fmt.Errorf("print as json: %w", err)
+		}
+		return append(data, '\n'), nil
+	case YAML:
+		data, err := kyaml.Marshal(v)
+		if err != nil {
+			return nil, fmt.Errorf("print as yaml: %w", err)
+		}
+		return data, nil
+	}
+	return nil, fmt.Errorf("unknown output format %q", f)
+}

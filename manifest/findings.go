@@ -1,0 +1,146 @@
+package manifest
+
+import (
+	"fmt"
+	"reflect"
+	"slices"
+	"strconv"
+	"strings"
+
+	corev1 "k8s.io/api/core/v1"
+)
+
+// Finding says what podrun makes of one field that a Pod sets.
+type Finding struct {
+	Path    string // spec.containers[0].image
+	Line    int    // in the file; 0: not known
+	Support Support
+	Note    string // for people; may be empty
+}
+
+// Findings looks every field that a Pod sets up in the support table, in the
+// order of the Go types. Give it a Pod as written: defaults are set fields too.
+// A field that holds its type's zero value counts as not set.
+func Findings(p *corev1.Pod) []Finding {
+	f := finder{rows: newTable()}
+	f.fields(reflect.ValueOf(p).Elem(), "", "")
+	return append(f.found, together(p)...)
+}
+
+type finder struct {
+	rows  table
+	found []Finding
+}
+
+// fields visits a struct. path has indexes, row is the path in the table.
+func (f *finder) fields(v reflect.Value, path, row string) {
+	for i := range v.NumField() {
+		name, inline := jsonName(v.Type().Field(i))
+		switch {
+		case inline:
+			f.fields(v.Field(i), path, row)
+		case name != "" && !unset(v.Field(i)):
+			f.field(v.Field(i), dot(path, name), dot(row, name))
+		}
+	}
+}
+
+func (f *finder) field(v reflect.Value, path, row string) {
+	r := f.rows.row(row)
+	for v.Kind() == reflect.Pointer {
+		v = v.Elem()
+	}
+	before := len(f.found)
+	switch {
+	case r.Support != Done || opaque(v.Type()):
+	case v.Kind() == reflect.Struct:
+		f.fields(v, path, row)
+	case v.Kind() == reflect.Map:
+		f.entries(v, path, row)
+	case v.Kind() == reflect.Slice && v.Type().Elem().Kind() == reflect.Struct:
+		for i := range v.Len() {
+			f.fields(v.Index(i), path+"["+strconv.Itoa(i)+"]", row+"[]")
+		}
+	}
+	if len(f.found) == before {
+		f.add(r, path, fmt.Sprint(v.Interface()))
+	}
+}
+
+// entries visits a map: its entries one by one where the table does, else as one.
+func (f *finder) entries(v reflect.Value, path, row string) {
+	keys := make([]string, 0, v.Len())
+	for _, k := range v.MapKeys() {
+		keys = append(keys, k.String())
+	}
+	slices.Sort(keys)
+	own := f.rows.row(row)
+	whole := false
+	for _, k := range keys {
+		r := f.rows.entry(row, k)
+		if r.Path == own.Path {
+			whole = true
+			continue
+		}
+		f.add(r, path+"["+k+"]", "")
+	}
+	if whole {
+		f.add(own, path, "")
+	}
+}
+
+func (f *finder) add(r Field, path, value string) {
+	s := r.of(value)
+	note := r.Note
+	switch {
+	case s != Refused:
+	case len(r.Only) > 0:
+		note = fmt.Sprintf("%q is not supported yet, only %s", clip(value, 60), strings.Join(r.Only, ", "))
+		if r.Note != "" {
+			note += " (" + r.Note + ")"
+		}
+	default:
+		note = "not supported yet: " + r.Note
+	}
+	f.found = append(f.found, Finding{Path: path, Support: s, Note: note})
+}
+
+// together finds what podrun refuses only because of another field.
+func together(p *corev1.Pod) []Finding {
+	var found []Finding
+	for i, v := range p.Spec.Volumes {
+		if e := v.EmptyDir; e != nil && e.SizeLimit != nil && e.Medium != corev1.StorageMediumMemory {
+			found = append(found, Finding{Path: fmt.Sprintf("spec.volumes[%d].emptyDir.sizeLimit", i), Support: Refused,
+				Note: "not supported yet without medium: Memory: the size of a directory on disk"})
+		}
+	}
+	launch := map[string]bool{"KRUISE_CONTAINER_PRIORITY": true, "KRUISE_CONTAINER_LAUNCH_PRIORITY": true}
+	for list, containers := range map[string][]corev1.Container{"initContainers": p.Spec.InitContainers, "containers": p.Spec.Containers} {
+		for i, c := range containers {
+			for j, e := range c.Env {
+				if launch[e.Name] {
+					found = append(found, Finding{Path: fmt.Sprintf("spec.%s[%d].env[%d].name", list, i, j), Support: Refused,
+						Note: "not supported yet: launch priority"})
+				}
+			}
+		}
+	}
+	return found
+}
+
+// unset says whether a field looks as if it had not been written.
+func unset(v reflect.Value) bool {
+	switch v.Kind() {
+	case reflect.Slice, reflect.Map:
+		return v.Len() == 0
+	default:
+		return v.IsZero()
+	}
+}
+
+func dot(path, name string) string {
+	if path == "" {
+		return name
+	}
+	return path + "." + name
+}

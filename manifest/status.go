@@ -1,0 +1,118 @@
+package manifest
+
+import (
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/podrun/podrun/pod"
+)
+
+// Stamp gives a loaded Pod what an API server gives one that is created: its uid
+// and its time, and none of the bookkeeping that came with the file.
+func Stamp(p *corev1.Pod, uid string, now time.Time) {
+	p.UID = types.UID(uid)
+	p.CreationTimestamp = metav1.NewTime(now)
+	p.DeletionTimestamp, p.DeletionGracePeriodSeconds = nil, nil
+	p.ResourceVersion, p.SelfLink, p.Generation, p.ManagedFields = "", "", 1, nil
+	p.Status = corev1.PodStatus{}
+}
+
+// Render gives the Pod with its PodStatus. A nil status is that of a pod which was
+// created and nothing more.
+func Render(p *corev1.Pod, st *pod.Status) *corev1.Pod {
+	if st == nil {
+		st = &pod.Status{Phase: pod.Pending}
+	}
+	p = p.DeepCopy()
+	p.APIVersion, p.Kind = "v1", "Pod"
+	p.Status = corev1.PodStatus{
+		Phase:                 corev1.PodPhase(st.Phase),
+		Reason:                st.Reason,
+		Message:               st.Message,
+		StartTime:             timeOrNil(st.StartTime),
+		QOSClass:              qosClass(p),
+		InitContainerStatuses: containerStatuses(p, p.Spec.InitContainers, st.InitContainers),
+		ContainerStatuses:     containerStatuses(p, p.Spec.Containers, st.Containers),
+	}
+	for _, c := range st.Conditions {
+		p.Status.Conditions = append(p.Status.Conditions, corev1.PodCondition{
+			Type:               corev1.PodConditionType(c.Type),
+			Status:             corev1.ConditionStatus(c.Status),
+			Reason:             c.Reason,
+			Message:            c.Message,
+			LastTransitionTime: metav1.NewTime(c.LastTransition),
+		})
+	}
+	return p
+}
+
+// containerStatuses gives one status per container of the manifest, in its order.
+func containerStatuses(p *corev1.Pod, containers []corev1.Container, known []pod.ContainerStatus) []corev1.ContainerStatus {
+	byName := map[string]pod.ContainerStatus{}
+	for _, s := range known {
+		byName[s.Name] = s
+	}
+	var out []corev1.ContainerStatus
+	for _, c := range containers {
+		s := byName[c.Name]
+		status := corev1.ContainerStatus{
+			Name:                 c.Name,
+			State:                containerState(s.State),
+			LastTerminationState: containerState(s.LastState),
+			Ready:                s.Ready,
+			RestartCount:         int32(s.RestartCount),
+			Image:                s.Image,
+			ImageID:              s.ImageID,
+			ContainerID:          s.ContainerID,
+			Started:              new(s.Started),
+		}
+		if status.Image == "" {
+			status.Image = c.Image
+		}
+		if status.State == (corev1.ContainerState{}) {
+			status.State.Waiting = &corev1.ContainerStateWaiting{Reason: firstReason(p)}
+		}
+		out = append(out, status)
+	}
+	return out
+}
+
+// firstReason is why a container waits of which nothing is known yet. The kubelet
+// says the first of these for every container of a pod with init containers.
+func firstReason(p *corev1.Pod) string {
+	if len(p.Spec.InitContainers) > 0 {
+		return "PodInitializing"
+	}
+	return "ContainerCreating"
+}
+
+func containerState(s pod.State) corev1.ContainerState {
+	var out corev1.ContainerState
+	switch {
+	case s.Waiting != nil:
+		out.Waiting = &corev1.ContainerStateWaiting{Reason: s.Waiting.Reason, Message: s.Waiting.Message}
+	case s.Running != nil:
+		out.Running = &corev1.ContainerStateRunning{StartedAt: metav1.NewTime(s.Running.StartedAt)}
+	case s.Terminated != nil:
+		out.Terminated = &corev1.ContainerStateTerminated{
+			ExitCode:    int32(s.Terminated.ExitCode),
+			Signal:      int32(s.Terminated.Signal),
+			Reason:      s.Terminated.Reason,
+			Message:     s.Terminated.Message,
+			StartedAt:   metav1.NewTime(s.Terminated.StartedAt),
+			FinishedAt:  metav1.NewTime(s.Terminated.FinishedAt),
+			ContainerID: s.Terminated.ContainerID,
+		}
+	}
+	return out
+}
+
+func timeOrNil(t time.Time) *metav1.Time {
+	if t.IsZero() {
+		return nil
+	}
+	return new(metav1.NewTime(t))
+}

@@ -1,0 +1,110 @@
+package manifest
+
+import (
+	"slices"
+	"strings"
+)
+
+// Support says what podrun makes of a field.
+type Support string
+
+const (
+	Done     Support = "done"     // works as in Kubernetes, but for what the note says
+	Accepted Support = "accepted" // has no meaning on one machine: read, stored, shown, and said so
+	Refused  Support = "refused"  // podrun does not do it yet: a manifest that sets it is an error
+)
+
+// Field is what podrun makes of one field.
+//
+// Path is the field's path in a Pod, with [] for the items of a list. An entry of a
+// map has its key in brackets; [x/*] stands for every key that begins with "x/",
+// [*] for every key without a row. A row that is accepted or refused speaks for
+// everything below it; one that is done has a row for every field below.
+//
+// A row of spec.containers[] also speaks for spec.initContainers[], which has rows
+// of its own only where they differ.
+type Field struct {
+	Path    string
+	Support Support
+	// Only, if any, are the values that have this support; every other value is
+	// refused. ['*'] at the end stands for any key.
+	Only []string
+	Note string
+}
+
+// Table is every field of a Pod, in the order of the reference page.
+func Table() []Field {
+	return slices.Concat(metaRows, podRows, podSecurityRows, containerRows, initRows, containerSecurityRows, volumeRows)
+}
+
+// table finds rows by path.
+type table map[string]Field
+
+func newTable() table {
+	rows := Table()
+	t := make(table, len(rows))
+	for _, r := range rows {
+		t[r.Path] = r
+	}
+	return t
+}
+
+const (
+	initPrefix      = "spec.initContainers[]"
+	containerPrefix = "spec.containers[]"
+)
+
+// row finds the row of a field. One without is refused: the table's test makes
+// sure that there is none.
+func (t table) row(path string) Field {
+	if r, ok := t.find(path); ok {
+		return r
+	}
+	return Field{Path: path, Support: Refused, Note: "a field that this podrun has never heard of"}
+}
+
+func (t table) find(path string) (Field, bool) {
+	if r, ok := t[path]; ok {
+		return r, true
+	}
+	if rest, ok := strings.CutPrefix(path, initPrefix); ok {
+		return t.find(containerPrefix + rest)
+	}
+	return Field{}, false
+}
+
+// entry finds the row of a map's key: its own, its domain's, that of any key, or
+// the map's.
+func (t table) entry(path, key string) Field {
+	domain, _, _ := strings.Cut(key, "/")
+	for _, k := range []string{key, domain + "/*", "*"} {
+		if r, ok := t.find(path + "[" + k + "]"); ok {
+			return r
+		}
+	}
+	return t.row(path)
+}
+
+// keyed says whether a map's entries have rows of their own.
+func (t table) keyed(path string) bool {
+	path = strings.Replace(path, initPrefix, containerPrefix, 1) + "["
+	for p := range t {
+		if strings.HasPrefix(p, path) {
+			return true
+		}
+	}
+	return false
+}
+
+// of gives the support of one value of the row's field.
+func (r Field) of(value string) Support {
+	if len(r.Only) == 0 {
+		return r.Support
+	}
+	for _, one := range r.Only {
+		if before, ok := strings.CutSuffix(one, "['*']"); ok && strings.HasPrefix(value, before+"['") && strings.HasSuffix(value, "']") || one == value {
+			return r.Support
+		}
+	}
+	return Refused
+}

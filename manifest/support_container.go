@@ -1,0 +1,96 @@
+package manifest
+
+// containerRows are the fields of a container, init containers included.
+var containerRows = []Field{
+	{Path: "spec.containers", Support: Done, Note: "started in parallel when every init container is done"},
+	{Path: "spec.containers[].name", Support: Done},
+	{Path: "spec.containers[].image", Support: Done},
+	{Path: "spec.containers[].imagePullPolicy", Support: Done, Note: "default: Always for the tag latest, else IfNotPresent"},
+	{Path: "spec.containers[].command", Support: Done, Note: "$(VAR) is expanded"},
+	{Path: "spec.containers[].args", Support: Done, Note: "$(VAR) is expanded"},
+	{Path: "spec.containers[].workingDir", Support: Done},
+
+	{Path: "spec.containers[].env", Support: Done},
+	{Path: "spec.containers[].env[].name", Support: Done},
+	{Path: "spec.containers[].env[].value", Support: Done, Note: "$(VAR) is expanded from the variables above it"},
+	{Path: "spec.containers[].env[].valueFrom", Support: Done},
+	{Path: "spec.containers[].env[].valueFrom.fieldRef", Support: Done},
+	{Path: "spec.containers[].env[].valueFrom.fieldRef.apiVersion", Support: Done},
+	{Path: "spec.containers[].env[].valueFrom.fieldRef.fieldPath", Support: Done, Note: "addresses come with networking",
+		Only: []string{"metadata.name", "metadata.namespace", "metadata.uid", "metadata.labels['*']", "metadata.annotations['*']", "spec.nodeName", "spec.serviceAccountName"}},
+	{Path: "spec.containers[].env[].valueFrom.resourceFieldRef", Support: Refused, Note: "resources in variables"},
+	{Path: "spec.containers[].env[].valueFrom.configMapKeyRef", Support: Refused, Note: "ConfigMaps"},
+	{Path: "spec.containers[].env[].valueFrom.secretKeyRef", Support: Refused, Note: "Secrets"},
+	{Path: "spec.containers[].env[].valueFrom.fileKeyRef", Support: Refused, Note: "variables from files"},
+	{Path: "spec.containers[].envFrom", Support: Refused, Note: "ConfigMaps and Secrets"},
+
+	{Path: "spec.containers[].ports", Support: Done, Note: "informative; ports are not published"},
+	{Path: "spec.containers[].ports[].name", Support: Done},
+	{Path: "spec.containers[].ports[].containerPort", Support: Done},
+	{Path: "spec.containers[].ports[].protocol", Support: Done, Note: "default: TCP"},
+	{Path: "spec.containers[].ports[].hostPort", Support: Refused, Note: "published ports"},
+	{Path: "spec.containers[].ports[].hostIP", Support: Refused, Note: "published ports"},
+
+	{Path: "spec.containers[].resources", Support: Done},
+	{Path: "spec.containers[].resources.limits", Support: Done, Note: "a container without one gets the pod's effective limit"},
+	{Path: "spec.containers[].resources.limits[cpu]", Support: Done},
+	{Path: "spec.containers[].resources.limits[memory]", Support: Done},
+	{Path: "spec.containers[].resources.limits[*]", Support: Refused, Note: "only cpu and memory"},
+	{Path: "spec.containers[].resources.requests", Support: Done, Note: "default: the limit"},
+	{Path: "spec.containers[].resources.requests[cpu]", Support: Done},
+	{Path: "spec.containers[].resources.requests[memory]", Support: Done},
+	{Path: "spec.containers[].resources.requests[ephemeral-storage]", Support: Accepted, Note: scheduling},
+	{Path: "spec.containers[].resources.requests[*]", Support: Refused, Note: "only cpu and memory"},
+	{Path: "spec.containers[].resources.claims", Support: Refused, Note: "dynamic resource allocation"},
+	{Path: "spec.containers[].resizePolicy", Support: Refused, Note: "resizing in place"},
+
+	{Path: "spec.containers[].volumeMounts", Support: Done},
+	{Path: "spec.containers[].volumeMounts[].name", Support: Done},
+	{Path: "spec.containers[].volumeMounts[].mountPath", Support: Done},
+	{Path: "spec.containers[].volumeMounts[].readOnly", Support: Done},
+	{Path: "spec.containers[].volumeMounts[].recursiveReadOnly", Support: Done, Only: []string{"Disabled"}, Note: "recursive read-only mounts"},
+	{Path: "spec.containers[].volumeMounts[].mountPropagation", Support: Done, Only: []string{"None"}, Note: "mount propagation"},
+	{Path: "spec.containers[].volumeMounts[].subPath", Support: Refused, Note: "parts of volumes"},
+	{Path: "spec.containers[].volumeMounts[].subPathExpr", Support: Refused, Note: "parts of volumes"},
+	{Path: "spec.containers[].volumeMounts[].bindMountOptions", Support: Refused, Note: "mount options"},
+	{Path: "spec.containers[].volumeDevices", Support: Refused, Note: "block devices"},
+
+	{Path: "spec.containers[].terminationMessagePath", Support: Done, Note: "default: /dev/termination-log"},
+	{Path: "spec.containers[].terminationMessagePolicy", Support: Done, Note: "default: File"},
+	{Path: "spec.containers[].restartPolicy", Support: Refused, Note: "a policy for one app container"},
+	{Path: "spec.containers[].restartPolicyRules", Support: Refused, Note: "restart rules"},
+	{Path: "spec.containers[].livenessProbe", Support: Refused, Note: "probes"},
+	{Path: "spec.containers[].readinessProbe", Support: Refused, Note: "probes"},
+	{Path: "spec.containers[].startupProbe", Support: Refused, Note: "probes"},
+	{Path: "spec.containers[].lifecycle", Support: Refused, Note: "hooks"},
+	{Path: "spec.containers[].stdin", Support: Refused, Note: "attaching to a container"},
+	{Path: "spec.containers[].stdinOnce", Support: Refused, Note: "attaching to a container"},
+	{Path: "spec.containers[].tty", Support: Refused, Note: "attaching to a container"},
+}
+
+// initRows are the fields in which an init container differs from others.
+var initRows = []Field{
+	{Path: "spec.initContainers", Support: Done, Note: "one after another, each to exit code 0; fields as spec.containers but for these"},
+	{Path: "spec.initContainers[].restartPolicy", Support: Done, Only: []string{"Always"}, Note: "Always makes it a sidecar"},
+}
+
+// containerSecurityRows are the fields of a container's securityContext.
+var containerSecurityRows = []Field{
+	{Path: "spec.containers[].securityContext", Support: Done},
+	{Path: "spec.containers[].securityContext.runAsUser", Support: Done},
+	{Path: "spec.containers[].securityContext.runAsGroup", Support: Done},
+	{Path: "spec.containers[].securityContext.runAsNonRoot", Support: Done},
+	{Path: "spec.containers[].securityContext.readOnlyRootFilesystem", Support: Done},
+	{Path: "spec.containers[].securityContext.allowPrivilegeEscalation", Support: Done},
+	{Path: "spec.containers[].securityContext.capabilities", Support: Done, Note: "14 by default, as Docker and containerd"},
+	{Path: "spec.containers[].securityContext.capabilities.add", Support: Done},
+	{Path: "spec.containers[].securityContext.capabilities.drop", Support: Done},
+	{Path: "spec.containers[].securityContext.privileged", Support: Done, Only: []string{"false"}, Note: "privileged containers"},
+	{Path: "spec.containers[].securityContext.procMount", Support: Done, Only: []string{"Default"}, Note: "an unmasked /proc"},
+	{Path: "spec.containers[].securityContext.seccompProfile", Support: Done, Note: "default: the pod's, else RuntimeDefault"},
+	{Path: "spec.containers[].securityContext.seccompProfile.type", Support: Done, Only: []string{"RuntimeDefault", "Unconfined"}},
+	{Path: "spec.containers[].securityContext.seccompProfile.localhostProfile", Support: Refused, Note: "own seccomp profiles"},
+	{Path: "spec.containers[].securityContext.appArmorProfile", Support: Refused, Note: "AppArmor profiles"},
+	{Path: "spec.containers[].securityContext.seLinuxOptions", Support: Refused, Note: "SELinux labels"},
+	{Path: "spec.containers[].securityContext.windowsOptions", Support: Refused, Note: "Windows"},
+}

@@ -1,0 +1,103 @@
+package manifest
+
+import (
+	"math"
+	"slices"
+	"strings"
+
+	corev1 "k8s.io/api/core/v1"
+	apivalidation "k8s.io/apimachinery/pkg/api/validation"
+	"k8s.io/apimachinery/pkg/util/validation"
+	"k8s.io/apimachinery/pkg/util/validation/field"
+)
+
+// AnnotationPodLimits chooses the rule for a pod's limits: see Rule.
+const AnnotationPodLimits = "podrun.dev/pod-limits"
+
+// Validate checks a Pod with its defaults as the API server checks one that is
+// created (ValidatePodCreate in pkg/apis/core/validation of Kubernetes), in its
+// words, for the fields that podrun takes. Some rules are podrun's own: what could
+// not be run, or could not be counted with.
+func Validate(p *corev1.Pod) field.ErrorList {
+	meta, spec := field.NewPath("metadata"), field.NewPath("spec")
+	errs := apivalidation.ValidateObjectMeta(&p.ObjectMeta, true, apivalidation.NameIsDNSSubdomain, meta)
+	errs = append(errs, validateAnnotations(p.Annotations, meta.Child("annotations"))...)
+	errs = append(errs, validateVolumes(p.Spec.Volumes, spec.Child("volumes"))...)
+	errs = append(errs, validateContainers(&p.Spec, spec)...)
+	errs = append(errs, validatePodResources(p, spec.Child("resources"))...)
+	errs = append(errs, validatePodSecurity(p.Spec.SecurityContext, spec.Child("securityContext"))...)
+	return append(errs, validatePodFields(&p.Spec, spec)...)
+}
+
+func validateAnnotations(annotations map[string]string, path *field.Path) field.ErrorList {
+	if rule, ok := annotations[AnnotationPodLimits]; ok {
+		return oneOf(rule, path.Key(AnnotationPodLimits), string(RuleEffective), string(RuleKubelet))
+	}
+	return nil
+}
+
+func validatePodFields(s *corev1.PodSpec, path *field.Path) field.ErrorList {
+	errs := oneOf(s.RestartPolicy, path.Child("restartPolicy"), corev1.RestartPolicyAlways, corev1.RestartPolicyOnFailure, corev1.RestartPolicyNever)
+	errs = append(errs, oneOf(s.DNSPolicy, path.Child("dnsPolicy"), corev1.DNSClusterFirstWithHostNet, corev1.DNSClusterFirst, corev1.DNSDefault, corev1.DNSNone)...)
+	if s.OS != nil {
+		errs = append(errs, oneOf(s.OS.Name, path.Child("os", "name"), corev1.Linux, corev1.Windows)...)
+	}
+	if g := s.TerminationGracePeriodSeconds; g != nil {
+		errs = append(errs, apivalidation.ValidateNonnegativeField(*g, path.Child("terminationGracePeriodSeconds"))...)
+		if *g > math.MaxInt32 { // ours: a later sum of durations must not overflow
+			errs = append(errs, field.Invalid(path.Child("terminationGracePeriodSeconds"), *g, validation.InclusiveRangeError(0, math.MaxInt32)))
+		}
+	}
+	if d := s.ActiveDeadlineSeconds; d != nil && (*d < 1 || *d > math.MaxInt32) {
+		errs = append(errs, field.Invalid(path.Child("activeDeadlineSeconds"), *d, validation.InclusiveRangeError(1, math.MaxInt32)))
+	}
+	if s.Hostname != "" {
+		errs = append(errs, named(s.Hostname, path.Child("hostname"), validation.IsDNS1123Label)...)
+	}
+	if s.NodeName != "" {
+		errs = append(errs, named(s.NodeName, path.Child("nodeName"), validation.IsDNS1123Subdomain)...)
+	}
+	if s.ServiceAccountName != "" {
+		errs = append(errs, named(s.ServiceAccountName, path.Child("serviceAccountName"), validation.IsDNS1123Subdomain)...)
+	}
+	return errs
+}
+
+// oneOf checks an enumeration. The empty value is a missing one.
+func oneOf[T ~string](value T, path *field.Path, supported ...T) field.ErrorList {
+	switch {
+	case value == "":
+		return field.ErrorList{field.Required(path, "")}
+	case !slices.Contains(supported, value):
+		slices.Sort(supported)
+		return field.ErrorList{field.NotSupported(path, value, supported)}
+	}
+	return nil
+}
+
+// named applies one of apimachinery's name rules.
+func named(value string, path *field.Path, rule func(string) []string) field.ErrorList {
+	var errs field.ErrorList
+	for _, msg := range rule(value) {
+		errs = append(errs, field.Invalid(path, value, msg))
+	}
+	return errs
+}
+
+// noNUL refuses what no system call can take. It is podrun's own rule: the API
+// server stores such text, and the container fails to start.
+func noNUL(value string, path *field.Path) field.ErrorList {
+	if strings.IndexByte(value, 0) >= 0 {
+		return field.ErrorList{field.Invalid(path, value, "must not contain a NUL byte")}
+	}
+	return nil
+}
+
+// cleanPath refuses control characters in paths, which would forge lines in
+// tables of mounts. It is podrun's own rule.
+func cleanPath(value string, path *field.Path) field.ErrorList {
+	if strings.ContainsFunc(value, func(r rune) bool { return r < ' ' || r == 0x7f }) {
+		return field.ErrorList{field.Invalid(path, value, "must not contain control characters")}
+	}
+	return nil
+}

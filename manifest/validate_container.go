@@ -1,0 +1,134 @@
+package manifest
+
+import (
+	"strings"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/util/sets"
+	"k8s.io/apimachinery/pkg/util/validation"
+	"k8s.io/apimachinery/pkg/util/validation/field"
+)
+
+// sidecar says whether an init container keeps running beside the app containers
+// (KEP-753).
+func sidecar(c *corev1.Container) bool {
+	return c.RestartPolicy != nil && *c.RestartPolicy == corev1.ContainerRestartPolicyAlways
+}
+
+func validateContainers(s *corev1.PodSpec, path *field.Path) field.ErrorList {
+	var errs field.ErrorList
+	volumes := sets.New[string]()
+	for _, v := range s.Volumes {
+		volumes.Insert(v.Name)
+	}
+	apps := path.Child("containers")
+	if len(s.Containers) == 0 {
+		errs = append(errs, field.Required(apps, ""))
+	}
+	// Names are unique over both lists; app containers are looked at first.
+	names := sets.New[string]()
+	for i := range s.Containers {
+		errs = append(errs, validateContainer(&s.Containers[i], volumes, names, apps.Index(i))...)
+	}
+	for i := range s.InitContainers {
+		c, at := &s.InitContainers[i], path.Child("initContainers").Index(i)
+		errs = append(errs, validateContainer(c, volumes, names, at)...)
+		errs = append(errs, validateInitContainer(c, at)...)
+	}
+	return errs
+}
+
+func validateContainer(c *corev1.Container, volumes, names sets.Set[string], path *field.Path) field.ErrorList {
+	var errs field.ErrorList
+	switch at := path.Child("name"); {
+	case c.Name == "":
+		errs = append(errs, field.Required(at, ""))
+	case names.Has(c.Name):
+		errs = append(errs, field.Duplicate(at, c.Name))
+	default:
+		names.Insert(c.Name)
+		errs = append(errs, named(c.Name, at, validation.IsDNS1123Label)...)
+	}
+	switch at := path.Child("image"); {
+	case c.Image == "":
+		errs = append(errs, field.Required(at, ""))
+	case strings.TrimSpace(c.Image) != c.Image:
+		errs = append(errs, field.Invalid(at, c.Image, "must not have leading or trailing whitespace"))
+	default:
+		errs = append(errs, cleanPath(c.Image, at)...)
+	}
+	for name, list := range map[string][]string{"command": c.Command, "args": c.Args} {
+		for i, arg := range list {
+			errs = append(errs, noNUL(arg, path.Child(name).Index(i))...)
+		}
+	}
+	errs = append(errs, cleanPath(c.WorkingDir, path.Child("workingDir"))...)
+	errs = append(errs, cleanPath(c.TerminationMessagePath, path.Child("terminationMessagePath"))...)
+	errs = append(errs, oneOf(c.TerminationMessagePolicy, path.Child("terminationMessagePolicy"), corev1.TerminationMessageReadFile, corev1.TerminationMessageFallbackToLogsOnError)...)
+	errs = append(errs, oneOf(c.ImagePullPolicy, path.Child("imagePullPolicy"), corev1.PullAlways, corev1.PullIfNotPresent, corev1.PullNever)...)
+	if c.RestartPolicy != nil {
+		errs = append(errs, oneOf(*c.RestartPolicy, path.Child("restartPolicy"), corev1.ContainerRestartPolicyAlways, corev1.ContainerRestartPolicyNever, corev1.ContainerRestartPolicyOnFailure)...)
+	}
+	errs = append(errs, validatePorts(c.Ports, path.Child("ports"))...)
+	errs = append(errs, validateEnv(c.Env, path.Child("env"))...)
+	errs = append(errs, validateMounts(c.VolumeMounts, volumes, path.Child("volumeMounts"))...)
+	errs = append(errs, validateResources(&c.Resources, path.Child("resources"))...)
+	return append(errs, validateSecurity(c.SecurityContext, path.Child("securityContext"))...)
+}
+
+// validateInitContainer forbids what makes no sense for a container that must end.
+func validateInitContainer(c *corev1.Container, path *field.Path) field.ErrorList {
+	if sidecar(c) {
+		return nil
+	}
+	var errs field.ErrorList
+	for _, f := range []struct {
+		name string
+		set  bool
+	}{
+		{"lifecycle", c.Lifecycle != nil},
+		{"livenessProbe", c.LivenessProbe != nil},
+		{"readinessProbe", c.ReadinessProbe != nil},
+		{"startupProbe", c.StartupProbe != nil},
+	} {
+		if f.set {
+			errs = append(errs, field.Forbidden(path.Child(f.name), "may not be set for init containers without restartPolicy=Always"))
+		}
+	}
+	return errs
+}
+
+func validatePorts(ports []corev1.ContainerPort, path *field.Path) field.ErrorList {
+	var errs field.ErrorList
+	names := sets.New[string]()
+	for i, p := range ports {
+		at := path.Index(i)
+		switch msgs := validation.IsValidPortName(p.Name); {
+		case p.Name == "":
+		case len(msgs) > 0:
+			errs = append(errs, named(p.Name, at.Child("name"), validation.IsValidPortName)...)
+		case names.Has(p.Name):
+			errs = append(errs, field.Duplicate(at.Child("name"), p.Name))
+		default:
+			names.Insert(p.Name)
+		}
+		if p.ContainerPort == 0 {
+			errs = append(errs, field.Required(at.Child("containerPort"), ""))
+		} else {
+			errs = append(errs, port(p.ContainerPort, at.Child("containerPort"))...)
+		}
+		if p.HostPort != 0 {
+			errs = append(errs, port(p.HostPort, at.Child("hostPort"))...)
+		}
+		errs = append(errs, oneOf(p.Protocol, at.Child("protocol"), corev1.ProtocolSCTP, corev1.ProtocolTCP, corev1.ProtocolUDP)...)
+	}
+	return errs
+}
+
+func port(number int32, path *field.Path) field.ErrorList {
+	var errs field.ErrorList
+	for _, msg := range validation.IsValidPortNum(int(number)) {
+		errs = append(errs, field.Invalid(path, number, msg))
+	}
+	return errs
+}
