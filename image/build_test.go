@@ -6,6 +6,7 @@ import (
 	"compress/gzip"
 	"context"
 	"encoding/json"
+	"io"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -278,4 +279,13 @@ func content(t testing.TB, s *Store) []string {
 		}
 	}
 	return list
+}
+
+// newFastGzip compresses without trying hard.
+func newFastGzip(w io.Writer) *gzip.Writer {
+	z, err := gzip.NewWriterLevel(w, gzip.BestSpeed)
+	if err != nil {
+		panic(err) // the level is a constant
+	}
+	return z
 }

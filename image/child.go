@@ -48,7 +48,7 @@ func roomFor(dir string) (limits, error) {
 // unpack streams a layer's blob into a child that fills root, and checks both
 // digests on the way. told is called about every MiB.
 func (a *adder) unpack(ctx context.Context, root string, b layerBlob, told func(n int64)) (*layerRecord, error) {
-	limits, err := roomFor(root)
+	limits, err := a.s.room(root)
 	if err != nil {
 		return nil, err
 	}

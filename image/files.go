@@ -71,7 +71,7 @@ func compressed(f *os.File) bool {
 // spool copies what is read from f, decompressed, to a file without a name.
 func (a *adder) spool(ctx context.Context, f *os.File) (*os.File, error) {
 	dir := filepath.Join(a.s.dir, stagingDir)
-	limits, err := roomFor(dir)
+	limits, err := a.s.room(dir)
 	if err != nil {
 		return nil, err
 	}

@@ -82,32 +82,35 @@ func (a *adder) lockLayer(ctx context.Context, diffID digest.Digest) (unlock fun
 
 // stage unpacks a layer into a new directory below staging/. On error nothing is
 // left of it.
-func (a *adder) stage(ctx context.Context, b layerBlob, told func(n int64)) (dir string, rec *layerRecord, err error) {
-	dir, err = os.MkdirTemp(filepath.Join(a.s.dir, stagingDir), "layer-")
+func (a *adder) stage(ctx context.Context, b layerBlob, told func(n int64)) (string, *layerRecord, error) {
+	dir, err := os.MkdirTemp(filepath.Join(a.s.dir, stagingDir), "layer-")
 	if err != nil {
 		return "", nil, err
 	}
-	defer func() {
-		if err != nil {
-			err = errors.Join(err, a.s.removeTrees([]string{dir}))
-		}
-	}()
+	rec, err := a.fill(ctx, dir, b, told)
+	if err != nil {
+		return "", nil, errors.Join(err, a.s.removeTrees([]string{dir}))
+	}
+	return dir, rec, nil
+}
+
+func (a *adder) fill(ctx context.Context, dir string, b layerBlob, told func(n int64)) (*layerRecord, error) {
 	root := filepath.Join(dir, layerFS)
 	if err := os.Mkdir(root, 0o755); err != nil {
-		return "", nil, err
+		return nil, err
 	}
 	if err := os.Chmod(root, 0o755); err != nil { // it is the container's "/": no umask
-		return "", nil, err
+		return nil, err
 	}
-	rec, err = a.unpack(ctx, root, b, told)
+	rec, err := a.unpack(ctx, root, b, told)
 	if err != nil {
-		return "", nil, err
+		return nil, err
 	}
 	text, err := json.Marshal(rec)
 	if err != nil {
-		return "", nil, err
+		return nil, err
 	}
-	return dir, rec, os.WriteFile(filepath.Join(dir, layerFile), text, 0o600)
+	return rec, os.WriteFile(filepath.Join(dir, layerFile), text, 0o600)
 }
 
 // commit makes a staged layer durable and then visible, by one rename.

@@ -28,7 +28,8 @@ const (
 
 // Store is a directory of images. Any number of processes may use it at once.
 type Store struct {
-	dir string
+	dir  string
+	room func(dir string) (limits, error) // roomFor, or a test's
 }
 
 // Open opens the store in dir, which is made if missing and kept 0700: layers
@@ -46,7 +47,7 @@ func Open(dir string) (*Store, error) {
 	if err != nil {
 		return nil, fmt.Errorf("open image store: %w", err)
 	}
-	return &Store{abs}, nil
+	return &Store{abs, roomFor}, nil
 }
 
 // Resolve finds an image by name or by id ("sha256:…", or its 64 hexadecimal

@@ -52,28 +52,46 @@ func (w *whiteouts) convert(_ *tar.Header, path string) (bool, error) {
 func (w *whiteouts) apply() (opaqueRoot bool, err error) {
 	for path := range w.deleted {
 		st, err := os.Lstat(path)
-		switch {
-		case errors.Is(err, unix.ENOENT):
-			err = inDir(filepath.Dir(path), func() error { return unix.Mknod(path, unix.S_IFCHR, 0) })
-			if err != nil && !gone(err) {
-				return false, fmt.Errorf("make whiteout %s: %w", path, err)
-			}
-		case err != nil && !gone(err):
+		if err != nil && !gone(err) {
 			return false, fmt.Errorf("make whiteout: %w", err)
-		case err == nil && st.IsDir():
-			w.opaque[path] = true
+		}
+		if err == nil {
+			delete(w.deleted, path)
+			if st.IsDir() {
+				w.opaque[path] = true
+			}
+		}
+	}
+	for path := range w.deleted {
+		if w.hidden(path) {
+			continue
+		}
+		err := inDir(filepath.Dir(path), func() error { return unix.Mknod(path, unix.S_IFCHR, 0) })
+		if err != nil && !gone(err) {
+			return false, fmt.Errorf("make whiteout %s: %w", path, err)
 		}
 	}
 	for dir := range w.opaque {
 		if dir == "/" {
-			opaqueRoot = true
 			continue
 		}
 		if err := unix.Lsetxattr(dir, overlayOpaque, []byte("y"), 0); err != nil && !gone(err) {
 			return false, fmt.Errorf("mark directory %s opaque: %w", dir, err)
 		}
 	}
-	return opaqueRoot, nil
+	return w.opaque["/"], nil
+}
+
+// hidden says that path lies in an opaque directory, where nothing is left to
+// delete. Overlayfs would show a whiteout there in listings.
+func (w *whiteouts) hidden(path string) bool {
+	for path != "/" {
+		path = filepath.Dir(path)
+		if w.opaque[path] {
+			return true
+		}
+	}
+	return false
 }
 
 // gone says that a later entry of the layer has replaced the path or a directory
