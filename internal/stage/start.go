@@ -9,6 +9,7 @@ import (
 	"strings"
 	"syscall"
 
+	"github.com/podrun/podrun/internal/delegation"
 	"github.com/podrun/podrun/internal/store"
 )
 
@@ -26,6 +27,10 @@ type PodStart struct {
 // serves the control socket. The processes are not children of the caller: they
 // live until the pod has ended.
 func StartPod(s PodStart) error {
+	// The pod's cgroup needs this process out of the way, and from its own PID
+	// namespace the supervisor cannot move it. Where it fails, the supervisor finds
+	// the same and says why.
+	_, _ = delegation.Join()
 	log, err := os.OpenFile(s.Pod.SupervisorLog(), os.O_WRONLY|os.O_CREATE|os.O_APPEND, 0o600)
 	if err != nil {
 		return fmt.Errorf("open supervisor log: %w", err)
