@@ -10,6 +10,7 @@ import (
 	"sync"
 	"syscall"
 
+	"github.com/moby/sys/signal"
 	"github.com/opencontainers/runc/libcontainer"
 	"github.com/opencontainers/runc/libcontainer/configs"
 	"github.com/opencontainers/runc/libcontainer/specconv"
@@ -196,17 +197,16 @@ func (x *container) signal(sig unix.Signal) error {
 	return nil
 }
 
+const maxSignal = 64 // SIGRTMAX
+
 // stopSignal is the manifest's or the image's, else SIGTERM: by name with or
 // without SIG, or by number.
 func (x *container) stopSignal() unix.Signal {
-	name := strings.ToUpper(strings.TrimSpace(x.plan.StopSignal))
-	if n, err := strconv.Atoi(name); err == nil && n > 0 && n < 65 {
-		return unix.Signal(n)
+	sig, err := signal.ParseSignal(x.plan.StopSignal)
+	if err != nil || sig > maxSignal {
+		return unix.SIGTERM
 	}
-	if sig := unix.SignalNum("SIG" + strings.TrimPrefix(name, "SIG")); sig != 0 {
-		return sig
-	}
-	return unix.SIGTERM
+	return sig
 }
 
 // exitCodeOf tells "no such program" and "cannot be executed" from libcontainer's

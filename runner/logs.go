@@ -20,9 +20,10 @@ const maxLogLine = 16 << 10
 //
 // Tag P marks a line that goes on in the next record of its stream.
 type logFile struct {
-	mu   sync.Mutex
-	file *os.File
-	wg   sync.WaitGroup
+	mu     sync.Mutex
+	file   *os.File
+	losing bool // the last write failed, and was told
+	wg     sync.WaitGroup
 }
 
 func createLog(path string) (*logFile, error) {
@@ -101,7 +102,9 @@ func (l *logFile) write(b []byte) {
 	}
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	if _, err := l.file.Write(b); err != nil {
-		fmt.Fprintf(os.Stderr, "write log: %v\n", err)
+	_, err := l.file.Write(b)
+	if err != nil && !l.losing {
+		fmt.Fprintf(os.Stderr, "write log %s: %v\n", l.file.Name(), err)
 	}
+	l.losing = err != nil
 }

@@ -8,6 +8,7 @@ import (
 	_ "github.com/opencontainers/cgroups/devices" // without it libcontainer refuses every device rule
 	"github.com/opencontainers/runc/libcontainer"
 	_ "github.com/opencontainers/runc/libcontainer/nsenter" // the C half of libcontainer's init
+	"github.com/sirupsen/logrus"
 	"golang.org/x/sys/unix"
 
 	"github.com/podrun/podrun/internal/stage"
@@ -59,6 +60,7 @@ func supervise(args []string) int {
 	}
 	// libcontainer hands its environment to every init: one thread is enough there.
 	os.Setenv("GOMAXPROCS", "1")
+	logrus.SetLevel(logrus.ErrorLevel) // libcontainer warns of what we know: a host without cgroups
 	report.Close()
 
 	engine := newEngine(plan, place)

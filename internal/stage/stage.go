@@ -8,10 +8,19 @@ package stage
 import (
 	"os"
 	"os/exec"
+	"runtime"
 	"strings"
 
 	_ "github.com/podrun/podrun/internal/stage/userns" // the constructor
 )
+
+// The supervisor's main goroutine stays on the main thread, so that no goroutine
+// that enters a container's namespaces takes the thread /proc/self speaks of.
+func init() {
+	if len(os.Args) > 1 && os.Args[1] == Supervisor {
+		runtime.LockOSThread()
+	}
+}
 
 // Main runs the stage that this process was started for and does not return, or
 // returns if it was started for none. A stage returns its exit code.

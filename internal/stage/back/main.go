@@ -5,15 +5,10 @@ package main
 
 import (
 	"os"
-	"runtime"
 
 	"github.com/podrun/podrun/internal/stage"
 	"github.com/podrun/podrun/runner"
 )
-
-// The main goroutine stays on the main thread, so that no other goroutine that
-// enters a pod's namespaces takes the thread that /proc/self speaks of.
-func init() { runtime.LockOSThread() }
 
 func main() {
 	stage.Main(runner.Stages())

@@ -1,0 +1,145 @@
+package runner
+
+import (
+	"bytes"
+	"fmt"
+	"os"
+	"path/filepath"
+	"regexp"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/podrun/podrun/internal/testenv"
+)
+
+var logLine = regexp.MustCompile(`^\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{9}Z (stdout|stderr) ([FP]) (.*)$`)
+
+// parse takes a log apart and fails on anything that is not CRI format.
+func parse(t *testing.T, path string) (records [][3]string) {
+	t.Helper()
+	b, err := os.ReadFile(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for line := range strings.Lines(string(b)) {
+		m := logLine.FindStringSubmatch(strings.TrimSuffix(line, "\n"))
+		if m == nil {
+			t.Fatalf("not a CRI log line: %q", line)
+		}
+		records = append(records, [3]string{m[1], m[2], m[3]})
+	}
+	return records
+}
+
+func TestLogRecords(t *testing.T) {
+	long := strings.Repeat("x", maxLogLine)
+	tests := []struct {
+		name, in string
+		want     [][3]string
+	}{
+		{"nothing", "", nil},
+		{"lines", "a\n\nb\n", [][3]string{{"stdout", "F", "a"}, {"stdout", "F", ""}, {"stdout", "F", "b"}}},
+		{"no newline at the end", "a\nb", [][3]string{{"stdout", "F", "a"}, {"stdout", "P", "b"}}},
+		{"a long line is split", long + "y\n", [][3]string{{"stdout", "P", long}, {"stdout", "F", "y"}}},
+		{"a forged record is content", "2026-01-01T00:00:00.000000000Z stderr F x\r\n", [][3]string{{"stdout", "F", "2026-01-01T00:00:00.000000000Z stderr F x\r"}}},
+	}
+	for _, tt := range tests {
+		t.Run(tt.name, func(t *testing.T) {
+			testenv.NoLeaks(t)
+			path := filepath.Join(t.TempDir(), "c", "0.log")
+			l, err := createLog(path)
+			if err != nil {
+				t.Fatal(err)
+			}
+			w, err := l.pipe("stdout")
+			if err != nil {
+				t.Fatal(err)
+			}
+			if _, err := w.WriteString(tt.in); err != nil {
+				t.Fatal(err)
+			}
+			w.Close()
+			l.drain()
+			if diff := cmp.Diff(tt.want, parse(t, path)); diff != "" {
+				t.Errorf("records (-want +got):\n%s", diff)
+			}
+		})
+	}
+}
+
+// Both streams at once, in many small and large writes: no line is lost, torn or
+// out of order within its stream.
+func TestLogKeepsEveryLineOfTwoStreams(t *testing.T) {
+	testenv.NoLeaks(t)
+	const lines = 50_000
+	path := filepath.Join(t.TempDir(), "0.log")
+	l, err := createLog(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, stream := range []string{"stdout", "stderr"} {
+		w, err := l.pipe(stream)
+		if err != nil {
+			t.Fatal(err)
+		}
+		go func() {
+			defer w.Close()
+			var batch bytes.Buffer
+			for i := range lines {
+				fmt.Fprintf(&batch, "%s %d\n", stream, i)
+				if i%97 == 0 || i == lines-1 {
+					w.Write(batch.Bytes())
+					batch.Reset()
+				}
+			}
+		}()
+	}
+	l.drain()
+	next := map[string]int{}
+	for _, r := range parse(t, path) {
+		if want := fmt.Sprintf("%s %d", r[0], next[r[0]]); r[2] != want || r[1] != "F" {
+			t.Fatalf("record %v, want text %q", r, want)
+		}
+		next[r[0]]++
+	}
+	if next["stdout"] != lines || next["stderr"] != lines {
+		t.Errorf("lines %v, want %d of each", next, lines)
+	}
+}
+
+// A disk without room costs log lines; the writer never blocks.
+func TestLogOnFullDisk(t *testing.T) {
+	testenv.NoLeaks(t)
+	l, err := createLog("/dev/full")
+	if err != nil {
+		t.Fatal(err)
+	}
+	w, err := l.pipe("stdout")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for range 1000 { // 4 MB, far more than a pipe holds
+		if _, err := w.Write(bytes.Repeat([]byte("x\n"), 2048)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	w.Close()
+	l.drain()
+}
+
+func TestLogTail(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "0.log")
+	var b strings.Builder
+	for i := range 100 {
+		fmt.Fprintf(&b, "2026-01-01T00:00:00.000000000Z stderr F line %d\n", i)
+	}
+	if err := os.WriteFile(path, []byte(b.String()), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	got := logTail(path)
+	if !strings.HasPrefix(got, "line 20\n") || !strings.HasSuffix(got, "line 99\n") {
+		t.Errorf("tail %q, want lines 20 to 99", got)
+	}
+}

@@ -1,0 +1,205 @@
+package runner
+
+import (
+	"fmt"
+	"slices"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/podrun/podrun/lifecycle"
+	"github.com/podrun/podrun/pod"
+)
+
+// fakeKernel answers every action at once, and lets each container run for as
+// long as its behaviour says.
+type fakeKernel struct {
+	began  time.Time
+	events chan lifecycle.Event
+	behave map[string]behaviour
+	done   []string // the actions, as text
+	cancel map[string]chan int
+}
+
+// behaviour of a container: it ends by itself with code after the time for, or
+// never (for == 0), in which case stop ends it.
+type behaviour struct {
+	after time.Duration
+	code  int
+	fails string // a start that never succeeds
+	deaf  bool   // the stop signal does not end it
+}
+
+func newFakeKernel(behave map[string]behaviour) *fakeKernel {
+	return &fakeKernel{began: time.Now(), events: make(chan lifecycle.Event, 64), behave: behave, cancel: map[string]chan int{}}
+}
+
+func (k *fakeKernel) now() lifecycle.Now {
+	// A board's clock: 1970 by the wall, three seconds since boot.
+	since := time.Since(k.began)
+	return lifecycle.Now{Boot: 3*time.Second + since, Wall: time.Unix(0, 0).UTC().Add(since)}
+}
+
+func (k *fakeKernel) Events() <-chan lifecycle.Event { return k.events }
+
+func (k *fakeKernel) emit(e lifecycle.Event) {
+	e.At = k.now()
+	k.events <- e
+}
+
+func (k *fakeKernel) Do(a lifecycle.Action) {
+	k.done = append(k.done, fmt.Sprintf("%s %s %d", a.Kind, a.Container, a.Attempt))
+	switch a.Kind {
+	case lifecycle.CreateSandbox:
+		k.emit(lifecycle.Event{Kind: lifecycle.SandboxReady})
+	case lifecycle.RemoveSandbox:
+		k.emit(lifecycle.Event{Kind: lifecycle.SandboxGone})
+	case lifecycle.StartContainer:
+		k.start(a)
+	case lifecycle.StopContainer:
+		if !k.behave[a.Container].deaf {
+			k.cancel[a.Container] <- 143
+		}
+	case lifecycle.KillContainer:
+		k.cancel[a.Container] <- 137
+	}
+}
+
+func (k *fakeKernel) start(a lifecycle.Action) {
+	b := k.behave[a.Container]
+	if b.fails != "" {
+		k.emit(lifecycle.Event{Kind: lifecycle.StartFailed, Container: a.Container, Attempt: a.Attempt, Reason: "StartError", ExitCode: 127, Message: b.fails})
+		return
+	}
+	stop := make(chan int, 2)
+	k.cancel[a.Container] = stop
+	k.emit(lifecycle.Event{Kind: lifecycle.Started, Container: a.Container, Attempt: a.Attempt, ContainerID: a.Container})
+	go func() {
+		var end <-chan time.Time
+		if b.after > 0 {
+			end = time.After(b.after)
+		}
+		code := b.code
+		select {
+		case <-end:
+		case code = <-stop:
+		}
+		k.emit(lifecycle.Event{Kind: lifecycle.Exited, Container: a.Container, Attempt: a.Attempt, ExitCode: code})
+	}()
+}
+
+func testPlan(policy pod.RestartPolicy, inits, apps []string) *pod.Plan {
+	p := &pod.Plan{Version: pod.PlanVersion, Namespace: "default", Name: "p", UID: "u", RestartPolicy: policy, GraceSeconds: 30}
+	for _, n := range inits {
+		p.InitContainers = append(p.InitContainers, pod.Container{Name: n})
+	}
+	for _, n := range apps {
+		p.Containers = append(p.Containers, pod.Container{Name: n})
+	}
+	return p
+}
+
+func runLoop(t *testing.T, plan *pod.Plan, k *fakeKernel) (*pod.Status, []pod.Status) {
+	t.Helper()
+	var seen []pod.Status
+	l := loop{plan: plan, kernel: k, now: k.now, publish: func(st *pod.Status) { seen = append(seen, *st) }}
+	return l.run(), seen
+}
+
+func TestLoopRunsInitsInOrderThenAppsTogether(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		k := newFakeKernel(map[string]behaviour{
+			"i1": {after: time.Second}, "i2": {after: time.Second}, "a": {after: time.Second}, "b": {after: time.Second},
+		})
+		final, seen := runLoop(t, testPlan(pod.RestartNever, []string{"i1", "i2"}, []string{"a", "b"}), k)
+		want := []string{
+			"createSandbox  0", "startContainer i1 0", "startContainer i2 0",
+			"startContainer a 0", "startContainer b 0", "removeSandbox  0",
+		}
+		if !slices.Equal(k.done, want) {
+			t.Errorf("actions %q, want %q", k.done, want)
+		}
+		if final.Phase != pod.Succeeded {
+			t.Errorf("phase %s, want Succeeded", final.Phase)
+		}
+		if elapsed := time.Since(k.began); elapsed != 3*time.Second {
+			t.Errorf("two inits and two parallel apps of 1 s took %v, want 3 s", elapsed)
+		}
+		for i := 1; i < len(seen); i++ {
+			if seen[i].Phase == pod.Pending && seen[i-1].Phase != pod.Pending {
+				t.Errorf("phase went back to Pending from %s", seen[i-1].Phase)
+			}
+		}
+	})
+}
+
+func TestLoopStopsGracefullyAndKillsTheDeaf(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		k := newFakeKernel(map[string]behaviour{"good": {}, "deaf": {deaf: true}})
+		go func() {
+			time.Sleep(time.Minute)
+			grace := int64(10)
+			k.emit(lifecycle.Event{Kind: lifecycle.StopAsked, GraceSeconds: &grace})
+		}()
+		final, _ := runLoop(t, testPlan(pod.RestartAlways, nil, []string{"good", "deaf"}), k)
+		want := []string{
+			"createSandbox  0", "startContainer good 0", "startContainer deaf 0",
+			"stopContainer good 0", "stopContainer deaf 0", "killContainer deaf 0", "removeSandbox  0",
+		}
+		if !slices.Equal(k.done, want) {
+			t.Errorf("actions %q, want %q", k.done, want)
+		}
+		if elapsed := time.Since(k.began); elapsed != 70*time.Second {
+			t.Errorf("the pod ended after %v, want a minute and 10 s of grace", elapsed)
+		}
+		if !final.Deleting || final.Containers[1].State.Terminated == nil || final.Containers[1].State.Terminated.ExitCode != 137 {
+			t.Errorf("final status %+v", final)
+		}
+	})
+}
+
+// An hour of crash loop restarts at 0, 10, 20, 40, 80, 160 and then every 300 s,
+// and writes a status only when something has changed.
+func TestLoopCrashLoopForAnHour(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		k := newFakeKernel(map[string]behaviour{"a": {after: time.Millisecond, code: 1}})
+		go func() {
+			time.Sleep(time.Hour)
+			k.emit(lifecycle.Event{Kind: lifecycle.StopAsked})
+		}()
+		_, seen := runLoop(t, testPlan(pod.RestartAlways, nil, []string{"a"}), k)
+		starts := 0
+		for _, a := range k.done {
+			if a[:5] == "start" {
+				starts++
+			}
+		}
+		// 1 + 1 (at once) + 10, 20, 40, 80, 160 s, then (3600-310)/300 = 10.
+		if starts != 17 {
+			t.Errorf("%d starts in an hour, want 17", starts)
+		}
+		if len(seen) > 4*starts+4 {
+			t.Errorf("%d statuses for %d starts", len(seen), starts)
+		}
+	})
+}
+
+func TestLoopEndsWhenTheSandboxCannotBeMade(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		k := newFakeKernel(nil)
+		l := loop{plan: testPlan(pod.RestartAlways, nil, []string{"a"}), kernel: lostSandbox{k}, now: k.now, publish: func(*pod.Status) {}}
+		if st := l.run(); st.Phase != pod.Failed || st.Message == "" {
+			t.Errorf("status %+v, want Failed with a message", st)
+		}
+	})
+}
+
+// lostSandbox is a kernel without a sandbox.
+type lostSandbox struct{ *fakeKernel }
+
+func (k lostSandbox) Do(a lifecycle.Action) {
+	if a.Kind != lifecycle.CreateSandbox {
+		panic("an action without a sandbox: " + a.Kind)
+	}
+	k.emit(lifecycle.Event{Kind: lifecycle.SandboxLost, Message: "no overlay here"})
+}
