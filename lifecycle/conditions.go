@@ -85,9 +85,16 @@ func readiness(plan *pod.Plan, o *Observed, p pod.Phase) pod.Condition {
 }
 
 // initializedCondition never goes back: a sidecar that dies later changes nothing.
+// An app that has run proves it, too.
 func initializedCondition(plan *pod.Plan, o *Observed, p pod.Phase) pod.Condition {
 	if p == pod.Succeeded {
 		return pod.Condition{Type: initialized, Status: isTrue, Reason: "PodCompleted"}
+	}
+	before, _ := o.transition(initialized)
+	done := before.Status == isTrue
+	for i := range plan.Containers {
+		c := o.container(plan.Containers[i].Name)
+		done = done || c.State == RunRunning || c.End != nil
 	}
 	var incomplete []string
 	for i := range plan.InitContainers {
@@ -95,8 +102,7 @@ func initializedCondition(plan *pod.Plan, o *Observed, p pod.Phase) pod.Conditio
 			incomplete = append(incomplete, c.Name)
 		}
 	}
-	before, _ := o.transition(initialized)
-	if incomplete == nil || before.Status == isTrue {
+	if done || incomplete == nil {
 		return pod.Condition{Type: initialized, Status: isTrue}
 	}
 	return pod.Condition{Type: initialized, Status: isFalse, Reason: "ContainersNotInitialized",

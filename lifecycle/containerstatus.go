@@ -44,13 +44,13 @@ func crashLooping(plan *pod.Plan, ending *Ending, r role, c *Container) bool {
 }
 
 // waiting gives the kubelet's reason. Before their first run all containers of
-// a pod with init containers wait with PodInitializing; an app that is started
-// again does not.
+// a pod with init containers wait with PodInitializing; of those that are being
+// started again, only the plain init containers do.
 func waiting(plan *pod.Plan, r role, name string, c *Container) *pod.Waiting {
 	switch {
 	case c.State == RunEnded:
 		return &pod.Waiting{Reason: "CrashLoopBackOff", Message: backoffMessage(plan, name, c.delay())}
-	case len(plan.InitContainers) > 0 && (c.End == nil || r != roleApp):
+	case len(plan.InitContainers) > 0 && (c.End == nil || r == roleInit):
 		return &pod.Waiting{Reason: "PodInitializing"}
 	default:
 		return &pod.Waiting{Reason: "ContainerCreating"}

@@ -109,9 +109,12 @@ func (o *Observed) askStop(plan *pod.Plan, e Event) {
 func (o *Observed) lost(e Event) *Ending {
 	end := &Ending{Cause: EndLost, Since: e.At, GraceEnd: e.At.Boot}
 	if o.Sandbox == SandboxCreating {
-		end.Reason, end.Message = "FailedCreatePodSandBox", "Failed to create pod sandbox: "+e.Message
+		end.Reason, end.Message = "FailedCreatePodSandBox", "Failed to create pod sandbox"
 	} else {
-		end.Reason, end.Message = "PodSandboxLost", "Pod sandbox is gone: "+e.Message
+		end.Reason, end.Message = "PodSandboxLost", "Pod sandbox is gone"
+	}
+	if e.Message != "" {
+		end.Message += ": " + e.Message
 	}
 	return end
 }

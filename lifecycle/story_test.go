@@ -15,8 +15,9 @@ var update = flag.Bool("update", false, "rewrite the outputs in testdata")
 
 // TestStories tells the behaviours in testdata, one file each. A story is a list
 // of blocks: steps, one a line, then a line "----", then what came of them, up to
-// an empty line. The steps of one block are folded before the next decision.
-// Lines beginning with # are remarks.
+// an empty line. Decisions are made and carried out after each line; steps on one
+// line, with "; " between them, are folded before the next decision. Lines
+// beginning with # are remarks.
 //
 // Steps:
 //
@@ -27,10 +28,10 @@ var update = flag.Bool("update", false, "rewrite the outputs in testdata")
 //	started NAME | start-failed NAME [code=N] [reason=R] [message=TEXT]
 //	sandbox ready | lost [TEXT] | gone
 //	stop [grace=N]
-//	manual                     from here on nothing is answered by itself
+//	manual | auto              whether actions are answered by themselves
 //	hang NAME                  starts of this container are not answered
 //	dies NAME CODE AFTER       runs of this container end by themselves
-//	status | conditions        show more
+//	status | conditions        tell more about this moment
 //
 // What is not manual and does not hang is answered at once: sandboxes are made,
 // containers start, KILL kills. A stop signal is answered only by exit.
@@ -91,22 +92,24 @@ func tell(story string) (string, error) {
 	return out.String(), nil
 }
 
-func tellBlock(w *world, steps []string) (*world, error) {
-	for _, step := range steps {
-		words := strings.Fields(step)
-		if words[0] == "pod" {
-			w = &world{}
-		}
-		if w == nil {
-			return nil, fmt.Errorf("%q before the pod", step)
-		}
-		if err := w.step(words); err != nil {
-			return nil, fmt.Errorf("%q: %w", step, err)
-		}
-	}
-	if w == nil {
+func tellBlock(w *world, lines []string) (*world, error) {
+	if len(lines) == 0 {
 		return nil, fmt.Errorf("no steps")
 	}
-	w.settle()
+	for _, line := range lines {
+		for _, step := range strings.Split(line, "; ") {
+			words := strings.Fields(step)
+			if words[0] == "pod" {
+				w = &world{}
+			}
+			if w == nil {
+				return nil, fmt.Errorf("%q before the pod", step)
+			}
+			if err := w.step(words); err != nil {
+				return nil, fmt.Errorf("%q: %w", step, err)
+			}
+		}
+		w.settle()
+	}
 	return w, nil
 }

@@ -9,13 +9,14 @@ import (
 	"github.com/podrun/podrun/pod"
 )
 
-// output gives the actions since the last output, then one line on the pod, then
-// one line on each container, then what was asked to be shown.
+// output gives the actions since the last output, and between them what was asked
+// to be shown, then one line on the pod, then one line on each container.
 func (w *world) output() string {
 	var b strings.Builder
 	for _, line := range w.told {
 		b.WriteString(line + "\n")
 	}
+	w.told = nil
 	s := Status(&w.plan, &w.seen, w.now())
 	fmt.Fprintf(&b, "%s: %s", w.at, s.Phase)
 	if s.Reason != "" {
@@ -37,10 +38,6 @@ func (w *world) output() string {
 			c.Name, stateText(c.State), readyText(c), c.RestartCount, stateText(c.LastState))
 	}
 	tw.Flush()
-	for _, what := range w.show {
-		w.more(&b, what, &s)
-	}
-	w.told, w.show = nil, nil
 	return b.String()
 }
 
@@ -68,18 +65,25 @@ func stateText(s pod.State) string {
 	return "-"
 }
 
-func (w *world) more(b *strings.Builder, what string, s *pod.Status) {
+// show tells more about this very moment.
+func (w *world) show(what string) {
+	s := Status(&w.plan, &w.seen, w.now())
+	w.tell("%-7s %s: %s, start time %s", w.at, what, s.Phase, since(s.StartTime))
 	if what == "conditions" {
 		for _, c := range s.Conditions {
-			line := fmt.Sprintf("  %s=%s since %s %s %s", c.Type, c.Status, since(c.LastTransition), c.Reason, c.Message)
-			b.WriteString(strings.TrimRight(line, " ") + "\n")
+			w.tell("  %s=%s since %s %s %s", c.Type, c.Status, since(c.LastTransition), c.Reason, c.Message)
 		}
 		return
 	}
-	fmt.Fprintf(b, "  start time %s\n", since(s.StartTime))
 	for _, c := range append(append([]pod.ContainerStatus(nil), s.InitContainers...), s.Containers...) {
-		fmt.Fprintf(b, "  %s: %q\n    state %s\n    last  %s\n", c.Name, c.ContainerID, detail(c.State), detail(c.LastState))
+		w.tell("  %s: %q", c.Name, c.ContainerID)
+		w.tell("    state %s", detail(c.State))
+		w.tell("    last  %s", detail(c.LastState))
 	}
+}
+
+func (w *world) tell(format string, args ...any) {
+	w.told = append(w.told, strings.TrimRight(fmt.Sprintf(format, args...), " "))
 }
 
 func detail(s pod.State) string {

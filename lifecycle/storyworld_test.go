@@ -20,7 +20,6 @@ type world struct {
 	due    []timed // deaths to come, in order
 	last   Decision
 	told   []string
-	show   []string
 }
 
 // death is how the runs of a container end by themselves.
@@ -72,17 +71,20 @@ func number(args map[string]string, name string, field *int) (err error) {
 
 // settle decides and carries out until there is nothing to be done now.
 func (w *world) settle() {
-	for {
+	for rounds := 0; ; rounds++ {
+		if rounds > 100 {
+			panic("the decisions have no end")
+		}
 		w.last = Decide(&w.plan, &w.seen, w.now())
 		if len(w.last.Actions) == 0 {
 			return
 		}
 		for _, a := range w.last.Actions {
-			line := fmt.Sprintf("%-7s %s", w.at, a.Kind)
+			line := string(a.Kind)
 			if a.Container != "" {
 				line += fmt.Sprintf(" %s#%d", a.Container, a.Attempt)
 			}
-			w.told = append(w.told, line)
+			w.tell("%-7s %s", w.at, line)
 			w.seen.Apply(&w.plan, Event{At: w.now(), Kind: Issued, Action: &a})
 		}
 		if !w.manual {
@@ -121,6 +123,9 @@ func (w *world) pass(d time.Duration) {
 	for end := w.at + d; ; w.settle() {
 		next, death := end, -1
 		if wake := w.last.Wake - bootBegin; w.last.Wake != 0 && wake < next {
+			if wake <= w.at {
+				panic("wake is not ahead")
+			}
 			next = wake
 		}
 		for i, t := range w.due {
@@ -172,8 +177,8 @@ func (w *world) step(words []string) (err error) {
 		return w.fold(Event{Kind: kind, Message: strings.TrimSpace(strings.Join(plain[1:], " "))}, nil)
 	case "stop":
 		return w.stop(args)
-	case "manual":
-		w.manual = true
+	case "manual", "auto":
+		w.manual = verb == "manual"
 	case "hang":
 		w.hangs[plain[0]] = true
 	case "dies":
@@ -184,7 +189,7 @@ func (w *world) step(words []string) (err error) {
 		w.dies[plain[0]] = d
 		return err
 	case "status", "conditions":
-		w.show = append(w.show, verb)
+		w.show(verb)
 	default:
 		d, err := time.ParseDuration(verb)
 		if err != nil || !strings.HasPrefix(verb, "+") {

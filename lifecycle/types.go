@@ -37,8 +37,8 @@ type Event struct {
 	Kind         EventKind `json:"kind"`
 	Action       *Action   `json:"action,omitempty"`
 	Container    string    `json:"container,omitempty"`
-	Attempt      int       `json:"attempt,omitempty"` // the container's restart count
-	ContainerID  string    `json:"containerID,omitempty"`
+	Attempt      int       `json:"attempt,omitempty"`     // the container's restart count
+	ContainerID  string    `json:"containerID,omitempty"` // the bare id; Status adds podrun://
 	ExitCode     int       `json:"exitCode,omitempty"`
 	Signal       int       `json:"signal,omitempty"` // then ExitCode is 128+Signal
 	OOMKilled    bool      `json:"oomKilled,omitempty"`
@@ -47,7 +47,11 @@ type Event struct {
 	GraceSeconds *int64    `json:"graceSeconds,omitempty"`
 }
 
-// ActionKind says what is to be done.
+// ActionKind says what is to be done, and which event answers it.
+//
+// KillContainer may name a container that is still starting: the start is to be
+// given up (→ StartFailed). Where that cannot be done it may be lost; the stop is
+// decided anew once the container has Started.
 type ActionKind string
 
 const (
@@ -55,7 +59,7 @@ const (
 	StartContainer ActionKind = "startContainer" // → Started, later Exited | StartFailed
 	StopContainer  ActionKind = "stopContainer"  // send the container's stop signal → Exited, in time
 	KillContainer  ActionKind = "killContainer"  // SIGKILL → Exited
-	RemoveSandbox  ActionKind = "removeSandbox"  // → SandboxGone
+	RemoveSandbox  ActionKind = "removeSandbox"  // → SandboxGone | SandboxLost
 )
 
 // Action is an order to the runner. Attempt is the container's restart count.

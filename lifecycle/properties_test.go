@@ -1,0 +1,105 @@
+package lifecycle
+
+import (
+	"encoding/json"
+	"flag"
+	"os"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	"pgregory.net/rapid"
+
+	"github.com/podrun/podrun/pod"
+)
+
+// TestMain makes the properties hold over 1,500 runs; -rapid.checks=10000 asks
+// for more.
+func TestMain(m *testing.M) {
+	flag.Parse()
+	asked := false
+	flag.Visit(func(f *flag.Flag) { asked = asked || f.Name == "rapid.checks" })
+	if !asked {
+		if err := flag.Set("rapid.checks", "1500"); err != nil {
+			panic(err)
+		}
+	}
+	os.Exit(m.Run())
+}
+
+// TestProperties lives random pods through random events, late, repeated and out
+// of order, then stops them. Every action is judged as it is issued (judge_test.go).
+func TestProperties(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		f := &fake{T: t, plan: drawPlan(t), procs: map[string]*proc{}}
+		f.decide()
+		for n := f.draw("steps", 0, 60); n > 0; n-- {
+			f.randomStep()
+			f.decide()
+		}
+		f.stopAndFinish()
+		f.replay()
+	})
+}
+
+// drawPlan draws a pod of up to four init containers and sidecars and one to
+// four apps.
+func drawPlan(t *rapid.T) *pod.Plan {
+	n := func(label string, low, high int) int { return rapid.IntRange(low, high).Draw(t, label) }
+	p := &pod.Plan{Name: "p", Namespace: "n", UID: "u", GraceSeconds: int64(n("grace", 0, 40))}
+	p.RestartPolicy = []pod.RestartPolicy{pod.RestartAlways, pod.RestartOnFailure, pod.RestartNever}[n("policy", 0, 2)]
+	if n("deadline?", 0, 3) == 0 {
+		p.ActiveDeadlineSeconds = int64(n("deadline", 1, 100))
+	}
+	for i := n("inits", 0, 4); i > 0; i-- {
+		p.InitContainers = append(p.InitContainers, pod.Container{
+			Name: "i" + string(rune('0'+i)), Sidecar: n("sidecar?", 0, 1) == 1})
+	}
+	for i := n("apps", 1, 4); i > 0; i-- {
+		p.Containers = append(p.Containers, pod.Container{Name: "a" + string(rune('0'+i))})
+	}
+	return p
+}
+
+// replay folds the journal anew: the result is the same, so nothing but events
+// has changed what was observed; and it survives its JSON.
+func (f *fake) replay() {
+	var again, read Observed
+	for _, e := range f.journal {
+		again.Apply(f.plan, e)
+	}
+	if diff := cmp.Diff(f.seen, again); diff != "" {
+		f.Fatalf("the journal replays to something else:\n%s", diff)
+	}
+	text, err := json.Marshal(&f.seen)
+	if err != nil {
+		f.Fatal(err)
+	}
+	if err := json.Unmarshal(text, &read); err != nil {
+		f.Fatal(err)
+	}
+	if diff := cmp.Diff(f.seen, read); diff != "" {
+		f.Fatalf("JSON loses something:\n%s", diff)
+	}
+}
+
+func TestApplyToleratesAnything(t *testing.T) {
+	kinds := []EventKind{Issued, SandboxReady, SandboxLost, SandboxGone, Started, StartFailed, Exited, StopAsked, "", "unheard"}
+	actions := []ActionKind{CreateSandbox, StartContainer, StopContainer, KillContainer, RemoveSandbox, "", "unheard"}
+	rapid.Check(t, func(t *rapid.T) {
+		plan := drawPlan(t)
+		var o Observed
+		n := func(label string, low, high int) int { return rapid.IntRange(low, high).Draw(t, label) }
+		name := func() string { return []string{"", "i1", "i2", "a1", "a2", "nobody"}[n("name", 0, 5)] }
+		for i := n("events", 0, 30); i > 0; i-- {
+			at := Now{Boot: time.Duration(n("boot", 0, 1000)) * time.Second, Wall: wallBegin}
+			e := Event{At: at, Kind: kinds[n("kind", 0, len(kinds)-1)], Container: name(), Attempt: n("attempt", -1, 2)}
+			if n("action?", 0, 3) > 0 {
+				e.Action = &Action{Kind: actions[n("action", 0, len(actions)-1)], Container: name(), Attempt: n("attempt", -1, 2)}
+			}
+			o.Apply(plan, e)
+			Decide(plan, &o, at)
+			Status(plan, &o, at)
+		}
+	})
+}
