@@ -51,6 +51,7 @@ var rooms = []room{
 	{dir: "internal/testenv", may: with("internal/stage", "internal/stage/userns"), why: "only tests import it"},
 	{dir: "internal/archtest", why: "the law reads the other rooms, it does not link them"},
 	{dir: "test/examples", why: testRoom},
+	{dir: "test/vm", why: testRoom},
 	{dir: "test/script", why: testRoom},
 	{dir: "test/bench", why: "it measures the built binary from outside, as it does the peer"},
 }
@@ -148,6 +149,11 @@ const (
 
 // longFiles may be longer than maxFile, each for a reason.
 var longFiles = map[string]string{}
+
+// inits may have an init(), each for a reason.
+var inits = map[string]string{
+	"runner/main_test.go": "the test binary is a supervisor: its main goroutine keeps to the main thread, as in main.go",
+}
 
 // sleepers may call time.Sleep in a test, each for a reason. Tests in a
 // testing/synctest bubble need no entry: their sleep takes no time.
