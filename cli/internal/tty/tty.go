@@ -5,6 +5,7 @@ package tty
 import (
 	"os"
 
+	"golang.org/x/sys/unix"
 	"golang.org/x/term"
 )
 
@@ -57,3 +58,20 @@ var palette = [...]string{"\x1b[36m", "\x1b[33m", "\x1b[32m", "\x1b[35m", "\x1b[
 
 // Nth is the colour of the n-th of several things; it is the same in every run.
 func Nth(n int) string { return palette[n%len(palette)] }
+
+// Resize gives a pseudo-terminal the size of another terminal.
+func Resize(master, like *os.File) error {
+	size, err := unix.IoctlGetWinsize(int(like.Fd()), unix.TIOCGWINSZ)
+	if err != nil {
+		return err
+	}
+	raw, err := master.SyscallConn() // not Fd, which would end its non-blocking mode
+	if err != nil {
+		return err
+	}
+	var serr error
+	if err := raw.Control(func(fd uintptr) { serr = unix.IoctlSetWinsize(int(fd), unix.TIOCSWINSZ, size) }); err != nil {
+		return err
+	}
+	return serr
+}

@@ -1,0 +1,119 @@
+package cli
+
+import (
+	"slices"
+	"strings"
+
+	"github.com/urfave/cli/v2"
+)
+
+// find walks from the app down to the command that args name. rest is what
+// follows the command's name; path is empty for the app itself.
+func find(app *cli.App, args []string) (path []string, cmd *cli.Command, rest []string) {
+	cmd = &cli.Command{Name: app.Name, Flags: app.Flags, Subcommands: app.Commands}
+	for len(args) > 0 && len(cmd.Subcommands) > 0 {
+		sub := cmd.Command(args[0])
+		if sub == nil {
+			break
+		}
+		path, cmd, args = append(path, sub.Name), sub, args[1:]
+	}
+	return path, cmd, args
+}
+
+// wantsHelp looks for -h and --help among a command's own arguments.
+func wantsHelp(cmd *cli.Command, args []string) bool {
+	flags, _, _, _ := split(cmd, args)
+	return slices.ContainsFunc(flags, func(word string) bool { return word == "-h" || word == "--help" })
+}
+
+// arrange puts a command's flags before its other arguments, wherever the user
+// wrote them, takes clusters such as -it apart, and keeps a "--" and what follows.
+func arrange(cmd *cli.Command, args []string) []string {
+	flags, words, tail, whole := split(cmd, args)
+	switch {
+	case !whole: // the parser says which value is missing
+		return flags
+	case len(cmd.Subcommands) > 0: // a word that is no subcommand, or none at all
+		return append(flags, words...)
+	}
+	out := append(flags, "--")
+	out = append(out, words...)
+	return append(out, tail...)
+}
+
+// split sorts arguments into flags (with their values), other words, and "--"
+// with all that follows it. It is not whole if the last flag lacks its value.
+func split(cmd *cli.Command, args []string) (flags, words, tail []string, whole bool) {
+	for len(args) > 0 {
+		word := args[0]
+		args = args[1:]
+		switch {
+		case word == "--":
+			return flags, words, append([]string{"--"}, args...), true
+		case len(word) < 2 || word[0] != '-':
+			words = append(words, word)
+		default:
+			for _, part := range cluster(cmd, word) {
+				flags = append(flags, part)
+				if !takesValue(cmd, part) {
+					continue
+				}
+				if len(args) == 0 {
+					return flags, nil, nil, false
+				}
+				flags, args = append(flags, args[0]), args[1:]
+			}
+		}
+	}
+	return flags, words, nil, true
+}
+
+// cluster takes -it apart into -i and -t, and -ojson into -o=json. What it does
+// not know it leaves to the parser, which will complain.
+func cluster(cmd *cli.Command, word string) []string {
+	name, _, _ := strings.Cut(strings.TrimLeft(word, "-"), "=")
+	if strings.HasPrefix(word, "--") || len(name) < 2 || flag(cmd, name) != nil {
+		return []string{word}
+	}
+	var parts []string
+	for i := 1; i < len(word); i++ {
+		letter := word[i : i+1]
+		known := flag(cmd, letter)
+		if known == nil && letter != "h" {
+			return []string{word}
+		}
+		if known != nil && valued(known) {
+			value := strings.TrimPrefix(word[i+1:], "=")
+			if value == "" {
+				return append(parts, "-"+letter)
+			}
+			return append(parts, "-"+letter+"="+value)
+		}
+		parts = append(parts, "-"+letter)
+	}
+	return parts
+}
+
+// takesValue says whether a flag's value is the word after it.
+func takesValue(cmd *cli.Command, word string) bool {
+	if strings.Contains(word, "=") {
+		return false
+	}
+	f := flag(cmd, strings.TrimLeft(word, "-"))
+	return f != nil && valued(f)
+}
+
+func flag(cmd *cli.Command, name string) cli.Flag {
+	for _, f := range cmd.Flags {
+		if slices.Contains(f.Names(), name) {
+			return f
+		}
+	}
+	return nil
+}
+
+func valued(f cli.Flag) bool {
+	doc, ok := f.(cli.DocGenerationFlag)
+	return ok && doc.TakesValue()
+}

@@ -1,0 +1,106 @@
+package cli
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/podrun/podrun/cli/internal/crilog"
+	"github.com/podrun/podrun/internal/report"
+	"github.com/podrun/podrun/internal/store"
+	"github.com/podrun/podrun/pod"
+)
+
+// awaitRunning waits for `up -d` until the pod runs or has succeeded, and says so.
+func (f *front) awaitRunning(ctx context.Context, p *upPod, timeout time.Duration) error {
+	tell := narrator{out: f.err, pod: p.place.Name}
+	var last *pod.Status
+	err := watch(ctx, p.place, func(st *pod.Status) bool {
+		tell.status(st)
+		last = st
+		return up(st) || st.Phase.Terminal()
+	})
+	if last == nil || !up(last) && !last.Phase.Terminal() {
+		err = errors.Join(err, ctx.Err())
+	}
+	switch {
+	case errors.Is(err, context.DeadlineExceeded):
+		return report.New(report.Failure, fmt.Sprintf("podrun ps and podrun logs %s show why; podrun down %s removes it", p.place.Name, p.place.Name),
+			"pod %s is not running after %v: it is left as it is", p.place.Name, timeout)
+	case err != nil && !errors.Is(err, errNotRunning):
+		return err
+	}
+	if last == nil || !up(last) { // it has ended, perhaps before we could ask
+		if last, err = f.final(ctx, p.place); err != nil {
+			return err
+		}
+	}
+	switch {
+	case last.Phase == pod.Succeeded:
+		fmt.Fprintf(f.out, "pod/%s succeeded\n", p.place.Name)
+	case last.Phase == pod.Failed:
+		return withLastLines(p.place, last, failure(p.place, last))
+	case p.running:
+		fmt.Fprintf(f.out, "pod/%s unchanged\n", p.place.Name)
+	default:
+		fmt.Fprintf(f.out, "pod/%s running\n", p.place.Name)
+	}
+	return nil
+}
+
+// up says whether every app container has been started.
+func up(st *pod.Status) bool {
+	if st.Phase != pod.Running {
+		return false
+	}
+	for _, c := range st.Containers {
+		if c.State.Running == nil && !ran(c.State.Terminated) && !ran(c.LastState.Terminated) {
+			return false
+		}
+	}
+	return true
+}
+
+// ran says whether a container that has ended was ever running.
+func ran(t *pod.Terminated) bool { return t != nil && t.Reason != "StartError" }
+
+// final is the status of a pod that has ended.
+func (f *front) final(ctx context.Context, p store.Pod) (*pod.Status, error) {
+	if err := waitGone(ctx, p); err != nil {
+		return nil, err
+	}
+	return statusOf(p)
+}
+
+// withLastLines adds to a pod's failure what the container to blame wrote last.
+func withLastLines(p store.Pod, st *pod.Status, err error) error {
+	c := culprit(st)
+	if c == nil {
+		return err
+	}
+	all, lerr := crilog.Instances(p.LogDir(c.Name))
+	if lerr != nil || len(all) == 0 {
+		return err
+	}
+	var text bytes.Buffer
+	sink := &lines{out: &text}
+	if crilog.Read(p.LogDir(c.Name), all[len(all)-1], contextLines, sink) != nil || text.Len() == 0 {
+		return err
+	}
+	return report.New(report.ClassOf(err), report.Hint(err), "%w\nits last lines:\n%s", err, text.Bytes())
+}
+
+// lines is a Sink that keeps text.
+type lines struct{ out *bytes.Buffer }
+
+func (l *lines) Entry(e crilog.Entry) error {
+	l.out.Write(e.Text)
+	if !e.Partial {
+		l.out.WriteByte('\n')
+	}
+	return nil
+}
+
+func (l *lines) Flush() error { return nil }

@@ -1,0 +1,112 @@
+// Package cli is podrun's command line: it turns words into requests to the
+// other rooms, and their answers into text and exit codes.
+//
+// What a user meets is ruled here: results go to stdout and everything else to
+// stderr; an error is said once, as a sentence and a hint, with an exit code from
+// the table in exit.go; what comes from a manifest, an image or a container is
+// escaped before a terminal sees it.
+package cli
+
+import (
+	"fmt"
+	"io"
+	"os"
+
+	"github.com/urfave/cli/v2"
+
+	"github.com/podrun/podrun/internal/report"
+	"github.com/podrun/podrun/internal/store"
+)
+
+// Main runs one command line, of which args[0] is the program, and returns its
+// exit code. getenv is os.Getenv.
+func Main(args []string, getenv func(string) string, stdin io.Reader, stdout, stderr io.Writer) int {
+	f := &front{getenv: getenv, in: stdin, out: stdout, err: stderr, rooms: house{}, signals: notify}
+	return f.run(args)
+}
+
+// front is one invocation: its streams, its environment, and what it asks others
+// for. Tests put fakes into it.
+type front struct {
+	getenv   func(string) string
+	in       io.Reader
+	out, err io.Writer
+	rooms    rooms
+	signals  func(...os.Signal) (arrived <-chan os.Signal, stop func())
+}
+
+// run finds the command, answers --help, runs it and says its error.
+func (f *front) run(args []string) int {
+	app := f.app()
+	path, cmd, rest := find(app, args[1:])
+	if wantsHelp(cmd, rest) {
+		fmt.Fprint(f.out, help(path, cmd, app))
+		return 0
+	}
+	words := append([]string{app.Name}, path...)
+	err := app.Run(append(words, arrange(cmd, rest)...))
+	if err == nil {
+		return 0
+	}
+	if said := asExit(err); said == nil || said.err != nil {
+		report.Print(f.err, err)
+	}
+	return exitCode(err)
+}
+
+// app is the tree of commands.
+func (f *front) app() *cli.App {
+	app := &cli.App{
+		Name:                      "podrun",
+		Usage:                     "run Kubernetes Pods on this machine, without root and without a daemon",
+		HideHelp:                  true,
+		HideVersion:               true,
+		DisableSliceFlagSeparator: true,
+		Writer:                    f.out,
+		ErrWriter:                 f.err,
+		ExitErrHandler:            func(*cli.Context, error) {}, // run says errors
+		Action:                    f.noCommand,
+		Flags:                     []cli.Flag{&cli.BoolFlag{Name: "version", Aliases: []string{"v"}, Usage: "print the version"}},
+		Commands: []*cli.Command{
+			f.upCommand(), f.downCommand(), f.psCommand(), f.getCommand(), f.logsCommand(),
+			f.execCommand(), f.validateCommand(), f.imageCommand(), f.versionCommand(), f.helpCommand(),
+		},
+	}
+	app.OnUsageError = usageError("podrun --help")
+	tame(app.Commands, "podrun")
+	return app
+}
+
+// tame takes the library's own help and usage output away from every command.
+func tame(cmds []*cli.Command, path string) {
+	for _, c := range cmds {
+		own := path + " " + c.Name
+		c.HideHelp = true
+		c.OnUsageError = usageError(own + " --help")
+		tame(c.Subcommands, own)
+	}
+}
+
+// noCommand answers `podrun` alone, `podrun --version` and words that are no command.
+func (f *front) noCommand(c *cli.Context) error {
+	switch {
+	case c.Bool("version"):
+		return f.printVersion()
+	case c.Args().Present():
+		return unknownCommand(c.App.Commands, "podrun", c.Args().First())
+	}
+	fmt.Fprint(f.out, welcome)
+	return nil
+}
+
+const welcome = `podrun runs Kubernetes Pods on this machine, without root and without a daemon.
+
+  podrun up pod.yaml     run the pod and show its output; Ctrl-C stops it
+  podrun ps              list the pods
+  podrun down NAME       stop and remove a pod
+
+podrun --help lists all commands.
+`
+
+// dirs finds where podrun keeps things.
+func (f *front) dirs() (store.Dirs, error) { return store.UserDirs(f.getenv) }

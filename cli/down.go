@@ -1,0 +1,224 @@
+package cli
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"sync"
+	"time"
+
+	"github.com/urfave/cli/v2"
+	"golang.org/x/sys/unix"
+
+	"github.com/podrun/podrun/internal/report"
+	"github.com/podrun/podrun/internal/store"
+)
+
+func (f *front) downCommand() *cli.Command {
+	return &cli.Command{
+		Name:      "down",
+		Usage:     "stop and remove pods",
+		ArgsUsage: "POD... | -f FILE",
+		Description: `Stops pods gracefully (stop signal, grace period, SIGKILL) and removes them with
+their volumes, root file systems and logs. It also removes what is left of a pod
+that was killed, or that was there before a reboot.
+
+Examples:
+  podrun down web
+  podrun down -f web.yaml
+  podrun down web --grace-period 5
+  podrun down web --force
+`,
+		Flags: []cli.Flag{
+			namespaceFlag(),
+			&cli.StringSliceFlag{Name: "filename", Aliases: []string{"f"}, Usage: "remove the pods of this `FILE` (- is standard input)"},
+			&cli.Int64Flag{Name: "grace-period", Value: -1, Usage: "wait this many `SECONDS` before SIGKILL, instead of the pod's own grace period"},
+			&cli.BoolFlag{Name: "force", Usage: "end the pod at once, even if its supervisor does not answer"},
+		},
+		Action: f.down,
+	}
+}
+
+// ending is how a pod is to be brought to its end.
+type ending struct {
+	grace *int64 // seconds; nil: the pod's own
+	force bool
+}
+
+func (f *front) down(c *cli.Context) error {
+	how := ending{force: c.Bool("force")}
+	if c.IsSet("grace-period") {
+		g := c.Int64("grace-period")
+		if g < 0 {
+			return usageErrorf("down", "--grace-period must not be negative")
+		}
+		how.grace = &g
+	}
+	if how.force {
+		if how.grace != nil && *how.grace != 0 {
+			return usageErrorf("down", "--force ends the pod at once: it allows no --grace-period but 0")
+		}
+		how.grace = new(int64)
+	}
+	dirs, err := f.dirs()
+	if err != nil {
+		return err
+	}
+	places, err := f.downPlaces(c, dirs)
+	if err != nil {
+		return err
+	}
+	keeper, err := f.rooms.pods(dirs)
+	if err != nil {
+		return err
+	}
+	errs := make([]error, len(places))
+	var all sync.WaitGroup
+	for i, p := range places {
+		all.Go(func() { errs[i] = f.downPod(c.Context, keeper, p, how) })
+	}
+	all.Wait()
+	for i, p := range places {
+		if errs[i] == nil {
+			fmt.Fprintf(f.out, "pod/%s deleted\n", p.Name)
+		}
+	}
+	return errors.Join(errs...)
+}
+
+// downPlaces are the pods the user named, all of which must be there.
+func (f *front) downPlaces(c *cli.Context, dirs store.Dirs) ([]store.Pod, error) {
+	files := c.StringSlice("filename")
+	switch {
+	case len(files) > 0 && c.Args().Present():
+		return nil, usageErrorf("down", "down takes either names or -f, not both")
+	case len(files) == 0 && !c.Args().Present():
+		return nil, usageErrorf("down", "down takes the names of pods, or -f and a file")
+	}
+	var places []store.Pod
+	var errs []error
+	add := func(p store.Pod, err error) {
+		if err == nil && !traces(p) {
+			err = notFound(p.Namespace, p.Name)
+		}
+		if err != nil {
+			errs = append(errs, err)
+			return
+		}
+		places = append(places, p)
+	}
+	for _, word := range c.Args().Slice() {
+		add(place(dirs, c.String("namespace"), word))
+	}
+	if len(files) > 0 {
+		found, err := f.placesIn(dirs, files)
+		if err != nil {
+			return nil, err
+		}
+		for _, p := range found {
+			add(p, nil)
+		}
+	}
+	return unique(places), errors.Join(errs...)
+}
+
+func unique(places []store.Pod) []store.Pod {
+	var out []store.Pod
+	seen := map[store.Pod]bool{}
+	for _, p := range places {
+		if !seen[p] {
+			seen[p] = true
+			out = append(out, p)
+		}
+	}
+	return out
+}
+
+// downPod stops a pod, if it runs, and removes it.
+func (f *front) downPod(ctx context.Context, keeper pods, p store.Pod, how ending) error {
+	if err := f.stopPod(ctx, p, how); err != nil {
+		return err
+	}
+	lock, err := lockWithin(ctx, p, goneTime)
+	if err != nil {
+		return report.New(report.Failure, forceHint(p), "cannot remove pod %s: %w", p.Name, err)
+	}
+	defer lock.Close()
+	if err := keeper.remove(p); err != nil {
+		return fmt.Errorf("cannot remove pod %s: %w", p.Name, err)
+	}
+	return nil
+}
+
+const (
+	// slack is what a stop may take beyond the grace period: SIGKILL, unmounting.
+	slack = 15 * time.Second
+	// forceTime is how long a supervisor may take when the user is out of patience.
+	forceTime = 5 * time.Second
+)
+
+// stopPod asks the supervisor and waits, but not for ever.
+func (f *front) stopPod(ctx context.Context, p store.Pod, how ending) error {
+	limit := patience(p, how)
+	within, cancel := context.WithTimeout(ctx, limit)
+	defer cancel()
+	err := stop(within, p, how.grace)
+	switch {
+	case err == nil || ctx.Err() != nil:
+		return err
+	case how.force:
+		fmt.Fprintf(f.err, "podrun: the supervisor of pod %s does not answer: killing it\n", p.Name)
+		return killSupervisor(p)
+	case errors.Is(err, context.DeadlineExceeded):
+		err = fmt.Errorf("it has not ended within %v", limit)
+	}
+	return report.New(report.Failure, forceHint(p), "cannot stop pod %s: %w", p.Name, err)
+}
+
+// patience is how long a stop may take at the most.
+func patience(p store.Pod, how ending) time.Duration {
+	switch {
+	case how.force:
+		return forceTime
+	case how.grace != nil:
+		return time.Duration(*how.grace)*time.Second + slack
+	}
+	plan, err := p.Plan()
+	if err != nil {
+		return slack // half made: it has no containers
+	}
+	return time.Duration(plan.GraceSeconds)*time.Second + slack
+}
+
+func forceHint(p store.Pod) string {
+	if p.Namespace == defaultNamespace {
+		return fmt.Sprintf("podrun down %s --force ends it at once", p.Name)
+	}
+	return fmt.Sprintf("podrun down %s -n %s --force ends it at once", p.Name, p.Namespace)
+}
+
+// killSupervisor ends a supervisor that listens and does not answer. With it the
+// keeper ends, and with that every process of the pod.
+func killSupervisor(p store.Pod) error {
+	conn, err := p.Dial()
+	if err != nil {
+		return fmt.Errorf("cannot kill the supervisor of pod %s: %w", p.Name, err)
+	}
+	defer conn.Close()
+	raw, err := conn.SyscallConn()
+	if err != nil {
+		return err
+	}
+	var peer *unix.Ucred
+	cerr := raw.Control(func(fd uintptr) { peer, err = unix.GetsockoptUcred(int(fd), unix.SOL_SOCKET, unix.SO_PEERCRED) })
+	if err = errors.Join(cerr, err); err != nil {
+		return fmt.Errorf("find the supervisor of pod %s: %w", p.Name, err)
+	}
+	if peer.Pid <= 1 {
+		return fmt.Errorf("the supervisor of pod %s cannot be seen from here", p.Name)
+	}
+	if err := unix.Kill(int(peer.Pid), unix.SIGKILL); err != nil && !errors.Is(err, unix.ESRCH) {
+		return fmt.Errorf("kill the supervisor of pod %s: %w", p.Name, err)
+	}
+	return nil
+}

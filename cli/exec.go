@@ -1,0 +1,97 @@
+package cli
+
+import (
+	"errors"
+	"fmt"
+	"slices"
+
+	"github.com/urfave/cli/v2"
+
+	"github.com/podrun/podrun/cli/internal/tty"
+	"github.com/podrun/podrun/internal/report"
+	"github.com/podrun/podrun/internal/wire"
+)
+
+func (f *front) execCommand() *cli.Command {
+	return &cli.Command{
+		Name:      "exec",
+		Usage:     "run a command in a container",
+		ArgsUsage: "POD -- COMMAND [ARG...]",
+		Description: `Runs a command in a running container and ends with its exit code. The command
+never gets podrun's own terminal or files: its input and output are passed on.
+
+Examples:
+  podrun exec web -- cat /etc/hosts
+  podrun exec -it web -c frontend -- sh
+  tar c . | podrun exec -i web -- tar x -C /data
+`,
+		Flags: []cli.Flag{
+			namespaceFlag(),
+			&cli.StringFlag{Name: "container", Aliases: []string{"c"}, Usage: "run it in this `CONTAINER` instead of the first"},
+			&cli.BoolFlag{Name: "stdin", Aliases: []string{"i"}, Usage: "pass standard input on"},
+			&cli.BoolFlag{Name: "tty", Aliases: []string{"t"}, Usage: "give the command a terminal"},
+		},
+		Action: f.exec,
+	}
+}
+
+func (f *front) exec(c *cli.Context) error {
+	words := c.Args().Slice()
+	cut := slices.Index(words, "--")
+	switch {
+	case cut < 0 && len(words) > 1:
+		// kubectl's words.
+		return usageErrorf("exec", "exec [POD] [COMMAND] is not supported anymore. Use exec [POD] -- [COMMAND] instead")
+	case cut != 1:
+		return usageErrorf("exec", "exec takes the name of one pod, then -- and a command")
+	case len(words) == 2:
+		return usageErrorf("exec", "you must specify at least one command for the container")
+	}
+	err := f.execIn(c, words[0], words[2:])
+	if asExit(err) == nil && err != nil && report.ClassOf(err) == report.Failure {
+		err = &exitError{code: exitInternal, err: err} // code 1 would look like the command's own
+	}
+	return err
+}
+
+func (f *front) execIn(c *cli.Context, word string, command []string) error {
+	dirs, err := f.dirs()
+	if err != nil {
+		return err
+	}
+	p, err := existing(dirs, c.String("namespace"), word)
+	if err != nil {
+		return err
+	}
+	plan, err := p.Plan()
+	if err != nil {
+		return err
+	}
+	ct, err := f.choose(p, plan, c.String("container"))
+	if err != nil {
+		return err
+	}
+	req := wire.ExecRequest{Container: ct.Name, Args: command}
+	x := &execution{front: f, pod: p, stdin: c.Bool("stdin")}
+	if c.Bool("tty") {
+		if terminal, ok := tty.File(f.in); ok {
+			x.terminal = terminal
+			req.TTY, req.Term = true, f.getenv("TERM")
+			cols, rows := tty.Size(terminal)
+			req.Cols, req.Rows = uint16(cols), uint16(rows)
+		} else {
+			// kubectl's words, and its way: go on without.
+			fmt.Fprintln(f.err, "Unable to use a TTY - input is not a terminal or the right kind of file")
+		}
+	}
+	code, err := x.run(c.Context, req)
+	switch {
+	case errors.Is(err, errNotRunning):
+		return report.New(report.Internal, "podrun ps shows its state", "cannot exec in pod %q: it is not running", p.Name)
+	case err != nil:
+		return err
+	case code != 0:
+		return &exitError{code: code}
+	}
+	return nil
+}

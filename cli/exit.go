@@ -1,0 +1,102 @@
+package cli
+
+import (
+	"errors"
+	"fmt"
+	"os"
+	"strings"
+	"syscall"
+
+	"github.com/podrun/podrun/internal/report"
+)
+
+// Exit codes. The reference page of exit codes is generated from exitCodes.
+const (
+	exitOK          = 0
+	exitFailure     = 1
+	exitUsage       = 2
+	exitInternal    = 125
+	exitCannotRun   = 126
+	exitNotFound    = 127
+	exitHangup      = 129
+	exitInterrupted = 130
+	exitTerminated  = 143
+)
+
+// exitCodes says when each code is used.
+var exitCodes = []struct {
+	code int
+	when string
+}{
+	{exitOK, "The command did what was asked. For `up` in the foreground: the pod succeeded. For `up -d`: the pod is running, or has succeeded."},
+	{exitFailure, "The command failed, or the pod did."},
+	{exitUsage, "The command line or a manifest is wrong. Nothing was done."},
+	{exitInternal, "podrun itself could not do its part: this machine cannot run pods, or `exec` could not reach the container."},
+	{exitCannotRun, "`exec`: the command was found but cannot be executed."},
+	{exitNotFound, "`exec`: the command was not found in the container."},
+	{exitHangup, "The terminal was closed (SIGHUP). A pod in the foreground was stopped and removed."},
+	{exitInterrupted, "Interrupted by Ctrl-C (SIGINT). A pod in the foreground was stopped and removed."},
+	{exitTerminated, "Ended by SIGTERM. A pod in the foreground was stopped and removed."},
+}
+
+// exitError ends podrun with a code of its own. Without err nothing is left to be said.
+type exitError struct {
+	code int
+	err  error
+}
+
+func (e *exitError) Error() string {
+	if e.err == nil {
+		return fmt.Sprintf("exit with code %d", e.code)
+	}
+	return e.err.Error()
+}
+
+func (e *exitError) Unwrap() error { return e.err }
+
+func asExit(err error) *exitError {
+	var e *exitError
+	errors.As(err, &e)
+	return e
+}
+
+// exitCode is the code for an error.
+func exitCode(err error) int {
+	if e := asExit(err); e != nil {
+		return e.code
+	}
+	switch report.ClassOf(err) {
+	case report.Usage:
+		return exitUsage
+	case report.Internal:
+		return exitInternal
+	}
+	return exitFailure
+}
+
+// interrupted is the end of a command by a signal, of which the user was told.
+func interrupted(sig os.Signal) error {
+	switch sig {
+	case syscall.SIGTERM:
+		return &exitError{code: exitTerminated}
+	case syscall.SIGHUP:
+		return &exitError{code: exitHangup}
+	}
+	return &exitError{code: exitInterrupted}
+}
+
+// usageErrorf is a wrong command line of a command.
+func usageErrorf(command, format string, args ...any) error {
+	return report.New(report.Usage, "podrun "+command+" --help", format, args...)
+}
+
+// markdownExitCodes is the reference page.
+func markdownExitCodes() string {
+	var b strings.Builder
+	b.WriteString("# Exit codes\n\n| code | when |\n|---|---|\n")
+	for _, e := range exitCodes {
+		fmt.Fprintf(&b, "| %d | %s |\n", e.code, e.when)
+	}
+	b.WriteString("\n`exec` otherwise ends with the exit code of the command it ran, 128+n if signal n killed it.\n")
+	return b.String()
+}

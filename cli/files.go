@@ -1,0 +1,112 @@
+package cli
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"os"
+
+	"github.com/podrun/podrun/internal/report"
+	"github.com/podrun/podrun/internal/store"
+	"github.com/podrun/podrun/manifest"
+)
+
+// maxManifest bounds what is read of one file; a single document may have 1 MiB.
+const maxManifest = 32 << 20
+
+// read reads a manifest; "-" is standard input.
+func (f *front) read(file string) ([]byte, error) {
+	in := f.in
+	if file != "-" {
+		opened, err := os.Open(file)
+		if err != nil {
+			return nil, report.New(report.Usage, "", "cannot read the manifest: %w", err)
+		}
+		defer opened.Close()
+		in = opened
+	}
+	data, err := io.ReadAll(io.LimitReader(in, maxManifest+1))
+	switch {
+	case err != nil:
+		return nil, report.New(report.Usage, "", "cannot read the manifest: %w", err)
+	case len(data) > maxManifest:
+		return nil, report.New(report.Usage, "", "cannot read the manifest: %s is larger than %d MiB", shown(file), maxManifest>>20)
+	}
+	return data, nil
+}
+
+// shown is a file's name as messages have it.
+func shown(file string) string {
+	if file == "-" {
+		return "standard input"
+	}
+	return file
+}
+
+// each reads every file and takes it apart with one of manifest's functions. The
+// mistakes of all files come back together.
+func (f *front) each(files []string, take func(file string, data []byte) ([]manifest.Object, error)) ([]manifest.Object, error) {
+	var objects []manifest.Object
+	var errs []error
+	for _, file := range files {
+		data, err := f.read(file)
+		if err != nil {
+			errs = append(errs, err)
+			continue
+		}
+		found, err := take(shown(file), data)
+		if err != nil {
+			errs = append(errs, report.New(report.Usage, "podrun validate shows what podrun makes of every field",
+				"%s is not a manifest that podrun can run\n%w", shown(file), err))
+			continue
+		}
+		objects = append(objects, found...)
+	}
+	return objects, errors.Join(errs...)
+}
+
+// load reads the pods of files, with everything that is wrong with any of them.
+func (f *front) load(files []string) ([]manifest.Object, error) {
+	objects, err := f.each(files, manifest.Load)
+	if err != nil {
+		return nil, err
+	}
+	first := map[string]string{}
+	var errs []error
+	for i := range objects {
+		o := &objects[i]
+		key := o.Pod.Namespace + "/" + o.Pod.Name
+		if other, ok := first[key]; ok {
+			errs = append(errs, report.New(report.Usage, "", "pod %s is there twice: in %s and in %s", key, other, where(o)))
+			continue
+		}
+		first[key] = where(o)
+	}
+	return objects, errors.Join(errs...)
+}
+
+func where(o *manifest.Object) string {
+	return fmt.Sprintf("%s, document %d", o.File, o.Document)
+}
+
+// placesIn are the pods that files name, whatever else is in them: a pod must not
+// become impossible to remove because its manifest is no longer valid.
+func (f *front) placesIn(dirs store.Dirs, files []string) ([]store.Pod, error) {
+	objects, err := f.each(files, manifest.Decode)
+	if err != nil {
+		return nil, err
+	}
+	var places []store.Pod
+	for _, o := range objects {
+		namespace := o.Pod.Namespace
+		if namespace == "" {
+			namespace = defaultNamespace
+		}
+		p, err := place(dirs, namespace, o.Pod.Name)
+		if err != nil {
+			return nil, err
+		}
+		places = append(places, p)
+	}
+	return places, nil
+}

@@ -1,0 +1,82 @@
+package cli
+
+import (
+	"context"
+	"errors"
+	"sync"
+
+	"github.com/podrun/podrun/cli/internal/crilog"
+	"github.com/podrun/podrun/internal/store"
+	"github.com/podrun/podrun/pod"
+)
+
+// stream is the output of one container on its way to the user.
+type stream struct {
+	container *pod.Container
+	init      bool
+	first     int // the first attempt to show
+	tail      int // of that one only so many lines; -1: all
+	sink      crilog.Sink
+
+	over sync.Once
+	done chan struct{} // closed: the container writes nothing any more
+}
+
+func newStream(c *pod.Container, init bool, sink crilog.Sink) *stream {
+	return &stream{container: c, init: init, tail: -1, sink: sink, done: make(chan struct{})}
+}
+
+func (s *stream) end() { s.over.Do(func() { close(s.done) }) }
+
+// overBy says whether a container will not write any more after a status in which
+// it has terminated.
+func (s *stream) overBy(policy pod.RestartPolicy, st *pod.ContainerStatus) bool {
+	end := st.State.Terminated
+	switch {
+	case end == nil || s.container.Sidecar:
+		return false
+	case policy == pod.RestartNever:
+		return true
+	}
+	return end.ExitCode == 0 && (s.init || policy == pod.RestartOnFailure)
+}
+
+// follow shows what the streams' containers write until each has written its last
+// line. It is told of states by statuses, and that the pod's processes are gone by
+// ended.
+func follow(ctx context.Context, p store.Pod, streams []*stream, ended <-chan struct{}) error {
+	dirs := make([]string, len(streams))
+	for i, s := range streams {
+		dirs[i] = p.LogDir(s.container.Name)
+	}
+	watcher := crilog.Watch(dirs...)
+	defer watcher.Close()
+	stopped := make(chan struct{})
+	defer close(stopped)
+	go func() {
+		select {
+		case <-ended:
+			for _, s := range streams {
+				s.end()
+			}
+		case <-stopped:
+		}
+	}()
+	errs := make([]error, len(streams))
+	var all sync.WaitGroup
+	for i, s := range streams {
+		f := &crilog.Follower{Dir: dirs[i], First: s.first, Tail: s.tail, Wake: watcher.Wake(dirs[i]), Done: s.done, Sink: s.sink}
+		all.Go(func() { errs[i] = errors.Join(f.Run(ctx), finish(s.sink)) })
+	}
+	all.Wait()
+	return errors.Join(errs...)
+}
+
+// note ends the streams of containers that have written their last line.
+func note(streams []*stream, policy pod.RestartPolicy, st *pod.Status) {
+	for _, s := range streams {
+		if c, ok := st.Container(s.container.Name); ok && s.overBy(policy, c) {
+			s.end()
+		}
+	}
+}

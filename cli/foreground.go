@@ -1,0 +1,199 @@
+package cli
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+
+	"github.com/podrun/podrun/cli/internal/crilog"
+	"github.com/podrun/podrun/cli/internal/tty"
+	"github.com/podrun/podrun/internal/report"
+	"github.com/podrun/podrun/internal/store"
+	"github.com/podrun/podrun/pod"
+)
+
+// contextLines is how much of what a running pod has written is shown to somebody
+// who joins it.
+const contextLines = 10
+
+// foreground shows what pods write until they have ended. At the first signal it
+// stops those that this command has started, at the second it stops them at once;
+// then it removes them. Pods that ran before go on running.
+func (f *front) foreground(ctx context.Context, keeper pods, running []*upPod, signals <-chan os.Signal) error {
+	ctx, cancel := context.WithCancel(ctx)
+	defer cancel()
+	for _, p := range running {
+		if p.running {
+			fmt.Fprintf(f.err, "podrun: pod %s is running already; this shows its output, Ctrl-C leaves it running\n", p.place.Name)
+		}
+	}
+	errs := make([]error, len(running))
+	ended := make(chan struct{})
+	go func() {
+		defer close(ended)
+		streams := f.upStreams(running)
+		each(running, func(i int, p *upPod) { errs[i] = f.attend(ctx, p, streams[i]) })
+	}()
+	sig := f.obey(ctx, cancel, running, signals, ended)
+	<-ended
+	if sig == nil {
+		return errors.Join(errs...)
+	}
+	errs = nil
+	for _, p := range running {
+		if p.running {
+			fmt.Fprintf(f.err, "podrun: pod %s goes on running; podrun down %s removes it\n", p.place.Name, p.place.Name)
+			continue
+		}
+		errs = append(errs, f.clear(keeper, p.place))
+	}
+	return errors.Join(append(errs, interrupted(sig))...)
+}
+
+// obey waits for the end or the first signal. After that one it sees to it that
+// pods are stopped, and returns it.
+func (f *front) obey(ctx context.Context, leave func(), running []*upPod, signals <-chan os.Signal, ended <-chan struct{}) os.Signal {
+	var first os.Signal
+	select {
+	case <-ended:
+		return nil
+	case first = <-signals:
+	}
+	var own []*upPod
+	for _, p := range running {
+		if !p.running {
+			own = append(own, p)
+		}
+	}
+	if len(own) == 0 {
+		leave()
+		return first
+	}
+	for _, p := range own {
+		fmt.Fprintf(f.err, "podrun: stopping pod %s, for up to %d s; Ctrl-C again stops it at once\n", p.place.Name, p.plan.GraceSeconds)
+	}
+	f.stopAll(ctx, own, nil)
+	go func() {
+		select {
+		case <-ended:
+		case <-signals:
+			fmt.Fprintln(f.err, "podrun: stopping at once")
+			f.stopAll(ctx, own, new(int64))
+		}
+	}()
+	for _, p := range running {
+		if p.running { // it does not end with the others
+			go func() { waitAllGone(ctx, own); leave() }()
+			break
+		}
+	}
+	return first
+}
+
+// stopAll asks for the end of pods, without waiting for it. The watchers see it.
+func (f *front) stopAll(ctx context.Context, pods []*upPod, grace *int64) {
+	for _, p := range pods {
+		go func() {
+			if err := stop(ctx, p.place, grace); err != nil && ctx.Err() == nil {
+				report.Print(f.err, fmt.Errorf("cannot stop pod %s: %w", p.place.Name, err))
+			}
+		}()
+	}
+}
+
+func waitAllGone(ctx context.Context, pods []*upPod) {
+	for _, p := range pods {
+		for p.place.Alive() && pause(ctx, pollTime) == nil {
+		}
+	}
+}
+
+// clear removes a pod that has ended.
+func (f *front) clear(keeper pods, p store.Pod) error {
+	lock, err := lockWithin(context.Background(), p, goneTime)
+	if err == nil {
+		defer lock.Close()
+		err = keeper.remove(p)
+	}
+	if err != nil {
+		return report.New(report.Failure, "podrun down "+p.Name+" tries it again", "cannot remove pod %s: %w", p.Name, err)
+	}
+	return nil
+}
+
+// attend shows what one pod writes and what happens to it, to its end, which is an
+// error unless it succeeded.
+func (f *front) attend(ctx context.Context, p *upPod, streams []*stream) error {
+	ended := make(chan struct{})
+	var watchErr error
+	go func() {
+		defer close(ended)
+		tell := narrator{out: f.err, pod: p.place.Name}
+		watchErr = watch(ctx, p.place, func(st *pod.Status) bool {
+			tell.status(st)
+			return false
+		})
+		if watchErr == nil || errors.Is(watchErr, errNotRunning) {
+			watchErr = waitGone(ctx, p.place)
+		}
+	}()
+	err := follow(ctx, p.place, streams, ended)
+	<-ended
+	if ctx.Err() != nil {
+		return nil // left alone
+	}
+	if err := errors.Join(err, watchErr); err != nil {
+		return err
+	}
+	st, err := statusOf(p.place)
+	if err != nil {
+		return err
+	}
+	return failure(p.place, st)
+}
+
+// upStreams are the output of all containers of all pods, each with its prefix. In
+// a pipe a container that is alone needs none.
+func (f *front) upStreams(running []*upPod) [][]*stream {
+	view := f.newLogView(false)
+	colour := tty.Colour(f.out, f.getenv)
+	count, width := 0, 0
+	label := func(p *upPod, c *pod.Container) string {
+		if len(running) > 1 {
+			return p.place.Name + "/" + c.Name
+		}
+		return c.Name
+	}
+	for _, p := range running {
+		for _, list := range [][]pod.Container{p.plan.InitContainers, p.plan.Containers} {
+			for i := range list {
+				count++
+				width = max(width, len(label(p, &list[i])))
+			}
+		}
+	}
+	n := 0
+	all := make([][]*stream, len(running))
+	for i, p := range running {
+		all[i] = allStreams(p.plan, func(c *pod.Container) crilog.Sink {
+			defer func() { n++ }()
+			switch {
+			case colour:
+				return view.prefixed(fmt.Sprintf("%s%-*s |%s ", tty.Nth(n), width, label(p, c), tty.Reset))
+			case view.terminal:
+				return view.prefixed(fmt.Sprintf("%-*s | ", width, label(p, c)))
+			case count > 1:
+				return view.prefixed(label(p, c) + " | ")
+			}
+			return view.plain()
+		})
+		if p.running {
+			for _, s := range all[i] {
+				s.tail = contextLines
+			}
+			fromLatest(p.place, all[i])
+		}
+	}
+	return all
+}

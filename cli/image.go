@@ -1,0 +1,49 @@
+package cli
+
+import (
+	"github.com/urfave/cli/v2"
+
+	"github.com/podrun/podrun/image"
+)
+
+func (f *front) imageCommand() *cli.Command {
+	return &cli.Command{
+		Name:  "image",
+		Usage: "bring images onto this machine, list and remove them",
+		Description: `Pods run from images that are on this machine. They come from a registry (pull), an
+archive (load) or the root file system of a machine or container (import). podrun
+up pulls what is missing by itself, unless imagePullPolicy is Never.
+
+Examples:
+  podrun image load busybox.tar
+  podrun image pull docker.io/library/busybox:1.36
+  podrun image ls
+`,
+		Subcommands: []*cli.Command{
+			f.imageLoadCommand(), f.imagePullCommand(), f.imageImportCommand(), f.imageLsCommand(), f.imageRmCommand(),
+		},
+		Action: func(c *cli.Context) error {
+			if c.Args().Present() {
+				return unknownCommand(c.Command.Subcommands, "podrun image", c.Args().First())
+			}
+			return usageErrorf("image", "image takes one of load, pull, import, ls and rm")
+		},
+	}
+}
+
+// store opens the image store.
+func (f *front) store() (*image.Store, error) {
+	dirs, err := f.dirs()
+	if err != nil {
+		return nil, err
+	}
+	return image.Open(dirs.Images())
+}
+
+// input is the path of an archive; "-" is standard input.
+func input(word string) string {
+	if word == "-" {
+		return "/dev/stdin"
+	}
+	return word
+}

@@ -1,0 +1,142 @@
+package cli
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"syscall"
+
+	"github.com/urfave/cli/v2"
+
+	"github.com/podrun/podrun/image"
+	"github.com/podrun/podrun/pod"
+)
+
+func (f *front) imageLoadCommand() *cli.Command {
+	return &cli.Command{
+		Name:      "load",
+		Usage:     "add the images of an archive",
+		ArgsUsage: "FILE...",
+		Description: `Adds every image of an OCI archive, a docker archive (docker save, podman save,
+skopeo copy) or an OCI layout directory, under the names they were saved with.
+Archives may be compressed with gzip or zstd; - is standard input.
+
+Examples:
+  podrun image load web.tar
+  podman save busybox | podrun image load -
+  podrun image load ./oci-layout
+`,
+		Action: func(c *cli.Context) error {
+			if !c.Args().Present() {
+				return usageErrorf("image load", "image load takes the files of archives")
+			}
+			return f.adding(c.Context, func(ctx context.Context, s *image.Store, tell func(image.Progress)) ([]pod.Image, error) {
+				var all []pod.Image
+				var errs []error
+				for _, word := range c.Args().Slice() {
+					images, err := s.LoadWith(ctx, input(word), tell)
+					all, errs = append(all, images...), append(errs, err)
+				}
+				return all, errors.Join(errs...)
+			})
+		},
+	}
+}
+
+func (f *front) imagePullCommand() *cli.Command {
+	return &cli.Command{
+		Name:      "pull",
+		Usage:     "fetch images from a registry",
+		ArgsUsage: "IMAGE...",
+		Description: `Fetches images, of which only the layers that are missing here. Mirrors and
+insecure registries are those of registries.conf, credentials those of auth.json.
+
+Examples:
+  podrun image pull busybox
+  podrun image pull registry.example.org/team/web:1.4
+  podrun image pull --tls-verify=false 192.168.1.5:5000/web
+`,
+		Flags: []cli.Flag{tlsVerifyFlag()},
+		Action: func(c *cli.Context) error {
+			if !c.Args().Present() {
+				return usageErrorf("image pull", "image pull takes the names of images")
+			}
+			options := pullOptions(c)
+			return f.adding(c.Context, func(ctx context.Context, s *image.Store, tell func(image.Progress)) ([]pod.Image, error) {
+				var all []pod.Image
+				var errs []error
+				for _, ref := range c.Args().Slice() {
+					options.Progress = tell
+					img, err := s.Pull(ctx, ref, options)
+					if err != nil {
+						errs = append(errs, err)
+						continue
+					}
+					all = append(all, img)
+				}
+				return all, errors.Join(errs...)
+			})
+		},
+	}
+}
+
+func (f *front) imageImportCommand() *cli.Command {
+	return &cli.Command{
+		Name:      "import",
+		Usage:     "make an image from a root file system",
+		ArgsUsage: "ROOTFS.tar NAME",
+		Description: `Makes an image of one layer from a tar of a root file system, which may be
+compressed with gzip or zstd; - is standard input. It has no entrypoint: the
+manifest gives the command.
+
+Examples:
+  podrun image import rootfs.tar.gz mybase:1
+  debootstrap --variant=minbase stable rootfs && tar c -C rootfs . | podrun image import - debian
+`,
+		Action: func(c *cli.Context) error {
+			if c.NArg() != 2 {
+				return usageErrorf("image import", "image import takes a tar file and a name for the image")
+			}
+			return f.adding(c.Context, func(ctx context.Context, s *image.Store, _ func(image.Progress)) ([]pod.Image, error) {
+				img, err := s.Import(ctx, input(c.Args().Get(0)), c.Args().Get(1))
+				if err != nil {
+					return nil, err
+				}
+				return []pod.Image{img}, nil
+			})
+		},
+	}
+}
+
+func pullOptions(c *cli.Context) image.PullOptions {
+	var o image.PullOptions
+	if c.IsSet("tls-verify") {
+		verify := c.Bool("tls-verify")
+		o.TLSVerify = &verify
+	}
+	return o
+}
+
+// adding adds images with a view of the progress and prints the name of each, or
+// its id where it has none. Ctrl-C ends it; what is complete by then stays.
+func (f *front) adding(ctx context.Context, add func(context.Context, *image.Store, func(image.Progress)) ([]pod.Image, error)) error {
+	s, err := f.store()
+	if err != nil {
+		return err
+	}
+	signals, quiet := f.signals(syscall.SIGINT, syscall.SIGTERM, syscall.SIGHUP)
+	defer quiet()
+	shown := f.newProgress()
+	return interruptible(ctx, signals, func(ctx context.Context) error {
+		images, err := add(ctx, s, shown.tell)
+		shown.end()
+		for _, img := range images {
+			name := img.Name
+			if name == "" {
+				name = img.ID
+			}
+			fmt.Fprintln(f.out, name)
+		}
+		return err
+	})
+}

@@ -1,0 +1,263 @@
+package cli
+
+import (
+	"bytes"
+	"context"
+	"crypto/rand"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"sync"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+
+	"github.com/podrun/podrun/image"
+	"github.com/podrun/podrun/internal/host"
+	"github.com/podrun/podrun/internal/report"
+	"github.com/podrun/podrun/internal/store"
+	"github.com/podrun/podrun/internal/undo"
+	"github.com/podrun/podrun/manifest"
+	"github.com/podrun/podrun/pod"
+)
+
+// launch brings the pods of one `podrun up` to life.
+type launch struct {
+	front         *front
+	dirs          store.Dirs
+	keeper        pods
+	requireLimits bool
+	pull          image.PullOptions
+	pods          []*upPod
+	hold          io.Closer // keeps the images' layers until the pods are recorded
+}
+
+// upPod is one pod of the manifests.
+type upPod struct {
+	object  *manifest.Object
+	place   store.Pod
+	plan    *pod.Plan
+	running bool // it was there already, made from the same manifest
+	started bool
+}
+
+// prepare does everything that can fail before a pod exists: it looks at what runs
+// already, has the images ready and makes the plans.
+func (l *launch) prepare(ctx context.Context) error {
+	var errs []error
+	for _, p := range l.pods {
+		if p.place.Alive() {
+			errs = append(errs, l.recognize(p))
+		}
+	}
+	if err := errors.Join(errs...); err != nil {
+		return err
+	}
+	found, err := l.ensure(ctx)
+	if err != nil {
+		return err
+	}
+	for _, p := range l.pods {
+		if !p.running {
+			errs = append(errs, l.build(p, found))
+		}
+	}
+	return errors.Join(errs...)
+}
+
+// recognize looks at a pod that is running already. Only one that was made from
+// the same manifest may stay.
+func (l *launch) recognize(p *upPod) error {
+	stored, err := p.place.Manifest()
+	if errors.Is(err, os.ErrNotExist) {
+		return report.New(report.Failure, "wait until that is done", "pod %s is being started or removed by another podrun", p.place.Name)
+	}
+	if err != nil {
+		return err
+	}
+	old, err := manifest.Unmarshal(stored)
+	if err != nil {
+		return fmt.Errorf("read manifest of pod %s: %w", p.place.Name, err)
+	}
+	if same, err := samePod(old, p.object.Pod); err != nil || !same {
+		return errors.Join(err, report.New(report.Failure, "podrun down "+p.place.Name+" removes it",
+			"pod %s is running already, made from a different manifest", p.place.Name))
+	}
+	if p.plan, err = p.place.Plan(); err != nil {
+		return err
+	}
+	p.running, p.started = true, true
+	return nil
+}
+
+// samePod compares manifests, without what makes each pod itself.
+func samePod(a, b *corev1.Pod) (bool, error) {
+	var texts [2][]byte
+	for i, p := range []*corev1.Pod{a, b} {
+		p = p.DeepCopy()
+		manifest.Stamp(p, "", time.Time{})
+		text, err := manifest.Marshal(p)
+		if err != nil {
+			return false, err
+		}
+		texts[i] = text
+	}
+	return bytes.Equal(texts[0], texts[1]), nil
+}
+
+// use is a way in which some container uses an image.
+type use struct{ ref, policy string }
+
+// ensure has every image on the machine, all at once.
+func (l *launch) ensure(ctx context.Context) (map[use]pod.Image, error) {
+	images, err := l.front.rooms.images(l.dirs)
+	if err != nil {
+		return nil, err
+	}
+	if l.hold, err = images.Hold(); err != nil {
+		return nil, err
+	}
+	found := map[use]pod.Image{}
+	for _, p := range l.pods {
+		if p.running {
+			continue
+		}
+		for _, i := range manifest.Images(p.object.Pod) {
+			found[use{i.Reference, i.PullPolicy}] = pod.Image{}
+		}
+	}
+	shown := l.front.newProgress()
+	defer shown.end()
+	options := l.pull
+	options.Progress = shown.tell
+	var mu sync.Mutex
+	var errs []error
+	var all sync.WaitGroup
+	for u := range found {
+		all.Go(func() {
+			img, err := images.Ensure(ctx, u.ref, u.policy, options)
+			mu.Lock()
+			defer mu.Unlock()
+			if err != nil {
+				errs = append(errs, fmt.Errorf("cannot use image %s: %w", u.ref, err))
+				return
+			}
+			found[u] = img
+			shown.done(u.ref)
+		})
+	}
+	all.Wait()
+	return found, errors.Join(errs...)
+}
+
+// build makes the pod's plan.
+func (l *launch) build(p *upPod, found map[use]pod.Image) error {
+	byContainer := map[string]pod.Image{}
+	for _, i := range manifest.Images(p.object.Pod) {
+		byContainer[i.Container] = found[use{i.Reference, i.PullPolicy}]
+	}
+	memory, err := host.MemoryTotal()
+	if err != nil {
+		return err
+	}
+	node, err := os.Hostname()
+	if err != nil {
+		return fmt.Errorf("find the machine's name: %w", err)
+	}
+	plan, err := manifest.Build(p.object, byContainer, manifest.Options{
+		UID: newUID(), NodeName: node, NodeMemory: memory, RequireLimits: l.requireLimits,
+	})
+	if err != nil {
+		return err
+	}
+	p.plan = plan
+	return nil
+}
+
+// start creates and starts the pods that are not running. A pod that cannot be
+// started does not keep the others from it.
+func (l *launch) start() error {
+	defer l.hold.Close()
+	errs := make([]error, len(l.pods))
+	each(l.pods, func(i int, p *upPod) {
+		if p.running {
+			return
+		}
+		if err := l.startPod(p); err != nil {
+			errs[i] = fmt.Errorf("cannot start pod %s: %w", p.place.Name, err)
+			return
+		}
+		p.started = true
+	})
+	return errors.Join(errs...)
+}
+
+// started are the pods that run now.
+func (l *launch) started() []*upPod {
+	var list []*upPod
+	for _, p := range l.pods {
+		if p.started {
+			list = append(list, p)
+		}
+	}
+	return list
+}
+
+func (l *launch) startPod(p *upPod) (err error) {
+	lock, err := l.vacate(p.place)
+	if err != nil {
+		return err
+	}
+	defer lock.Close() // the pod's processes have it
+	var back undo.Stack
+	defer func() {
+		if err != nil {
+			err = errors.Join(err, back.Undo())
+		}
+	}()
+	back.Push("remove the pod", func() error { return l.keeper.remove(p.place) })
+	stamped := p.object.Pod.DeepCopy()
+	manifest.Stamp(stamped, p.plan.UID, time.Now())
+	text, err := manifest.Marshal(stamped)
+	if err != nil {
+		return err
+	}
+	if err := p.place.Create(p.plan, text); err != nil {
+		return err
+	}
+	return l.keeper.start(p.place, p.plan.Hostname, lock)
+}
+
+// newUID makes a random UUID (RFC 9562, version 4).
+func newUID() string {
+	var b [16]byte
+	rand.Read(b[:]) // never fails
+	b[6], b[8] = b[6]&0x0f|0x40, b[8]&0x3f|0x80
+	return fmt.Sprintf("%x-%x-%x-%x-%x", b[:4], b[4:6], b[6:8], b[8:10], b[10:])
+}
+
+// vacate locks a pod's place and removes what an earlier pod of the name, which
+// has ended or was killed, has left there.
+func (l *launch) vacate(p store.Pod) (*os.File, error) {
+	old := traces(p)
+	lock, err := p.Lock()
+	if err != nil || !old {
+		return lock, err
+	}
+	err = l.keeper.remove(p) // and with it the lock's file
+	lock.Close()
+	if err != nil {
+		return nil, err
+	}
+	return p.Lock()
+}
+
+// each does something for all pods at once.
+func each(pods []*upPod, do func(i int, p *upPod)) {
+	var all sync.WaitGroup
+	for i, p := range pods {
+		all.Go(func() { do(i, p) })
+	}
+	all.Wait()
+}

@@ -1,0 +1,118 @@
+package cli
+
+import (
+	"fmt"
+	"io"
+	"strings"
+
+	"github.com/podrun/podrun/internal/report"
+	"github.com/podrun/podrun/internal/store"
+	"github.com/podrun/podrun/pod"
+)
+
+// narrator says on stderr what happens to a pod: its warnings, and containers that
+// fail or wait for another attempt. Everything is said once.
+type narrator struct {
+	out  io.Writer
+	pod  string
+	said map[string]bool
+}
+
+func (n *narrator) status(st *pod.Status) {
+	for _, w := range st.Warnings {
+		n.say("warning: " + w)
+	}
+	if st.Deleting {
+		return // containers end because they are told to
+	}
+	for _, list := range [][]pod.ContainerStatus{st.InitContainers, st.Containers} {
+		for i := range list {
+			if text := trouble(&list[i]); text != "" {
+				n.say(text)
+			}
+		}
+	}
+}
+
+func (n *narrator) say(text string) {
+	if n.said[text] {
+		return
+	}
+	if n.said == nil {
+		n.said = map[string]bool{}
+	}
+	n.said[text] = true
+	fmt.Fprintf(n.out, "podrun: pod %s: %s\n", n.pod, report.Escape(text))
+}
+
+// trouble is what there is to say about a container, or "". The restart count is
+// part of it, so that another failure is said again.
+func trouble(c *pod.ContainerStatus) string {
+	attempt := ""
+	if c.RestartCount > 0 {
+		attempt = fmt.Sprintf(" (restart %d)", c.RestartCount)
+	}
+	switch w, t := c.State.Waiting, c.State.Terminated; {
+	case w != nil && !starting(w.Reason):
+		return fmt.Sprintf("container %s%s waits: %s", c.Name, attempt, because(w.Reason, w.Message))
+	case t != nil && t.ExitCode != 0:
+		return fmt.Sprintf("container %s%s %s", c.Name, attempt, outcome(t))
+	}
+	return ""
+}
+
+// starting says whether a container with this reason is merely on its way.
+func starting(reason string) bool {
+	return reason == "" || reason == "PodInitializing" || reason == "ContainerCreating"
+}
+
+// outcome says how a container ended.
+func outcome(t *pod.Terminated) string {
+	switch t.Reason {
+	case "StartError", "ContainerCannotRun":
+		return "cannot be started: " + t.Message
+	case "", "Error", "Completed":
+		return with(fmt.Sprintf("exited with code %d", t.ExitCode), t.Message)
+	}
+	return with(fmt.Sprintf("ended with %s (exit code %d)", t.Reason, t.ExitCode), t.Message)
+}
+
+func because(reason, message string) string {
+	if reason == "" {
+		return message
+	}
+	return with(reason, message)
+}
+
+func with(text, message string) string {
+	if message = strings.TrimSpace(message); message == "" {
+		return text
+	}
+	return text + ": " + message
+}
+
+// failure is the error of a pod that did not succeed, or nil: which container was
+// to blame, and why.
+func failure(p store.Pod, st *pod.Status) error {
+	if st.Phase == pod.Succeeded {
+		return nil
+	}
+	why := because(st.Reason, st.Message)
+	if c := culprit(st); c != nil && why == "" {
+		why = fmt.Sprintf("container %s %s", c.Name, outcome(c.State.Terminated))
+	}
+	return report.New(report.Failure, fmt.Sprintf("podrun logs %s shows its output, podrun down %s removes it", p.Name, p.Name),
+		"pod %s failed: %s", p.Name, why)
+}
+
+// culprit is the container whose end made the pod fail, or nil.
+func culprit(st *pod.Status) *pod.ContainerStatus {
+	for _, list := range [][]pod.ContainerStatus{st.InitContainers, st.Containers} {
+		for i := range list {
+			if t := list[i].State.Terminated; t != nil && t.ExitCode != 0 {
+				return &list[i]
+			}
+		}
+	}
+	return nil
+}

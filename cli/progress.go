@@ -1,0 +1,174 @@
+package cli
+
+import (
+	"fmt"
+	"io"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/podrun/podrun/cli/internal/tty"
+	"github.com/podrun/podrun/image"
+	"github.com/podrun/podrun/internal/report"
+)
+
+// progress shows on stderr how images come in: on a terminal a line with a bar for
+// every layer, elsewhere one line when an image's first layer is fetched and one
+// when it is all there.
+type progress struct {
+	out   io.Writer
+	width int // of the terminal; 0: it is none
+	now   func() time.Time
+
+	mu     sync.Mutex
+	images map[string]*incoming
+	layers []*layerBar // in the order of their first event
+	byID   map[string]*layerBar
+	drawn  int // lines on the screen
+	last   time.Time
+}
+
+// incoming is an image of which some layer is being fetched.
+type incoming struct {
+	layers  map[string]int64 // bytes by layer
+	started bool
+}
+
+type layerBar struct {
+	image string
+	image.Progress
+}
+
+// redraw is how often bars are drawn at the most.
+const redraw = 100 * time.Millisecond
+
+func (f *front) newProgress() *progress {
+	p := &progress{out: f.err, now: time.Now, images: map[string]*incoming{}, byID: map[string]*layerBar{}}
+	if file, ok := tty.File(f.err); ok && f.getenv("TERM") != "dumb" {
+		p.width, _ = tty.Size(file)
+	}
+	return p
+}
+
+// tell is told of every layer.
+func (p *progress) tell(e image.Progress) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	in := p.images[e.Image]
+	if in == nil {
+		in = &incoming{layers: map[string]int64{}}
+		p.images[e.Image] = in
+	}
+	if e.Status == image.Fetching || e.Status == image.Done {
+		in.layers[e.Layer] = e.Done
+		if !in.started && p.width == 0 {
+			fmt.Fprintf(p.out, "podrun: fetching %s\n", report.Escape(e.Image))
+		}
+		in.started = true
+	}
+	if p.width == 0 {
+		return
+	}
+	key := e.Image + " " + e.Layer
+	bar := p.byID[key]
+	if bar == nil {
+		if e.Status == image.Exists {
+			return
+		}
+		bar = &layerBar{image: e.Image}
+		p.byID[key] = bar
+		p.layers = append(p.layers, bar)
+	}
+	changed := bar.Status != e.Status
+	bar.Progress = e
+	if changed || p.now().Sub(p.last) >= redraw {
+		p.draw()
+	}
+}
+
+// done says that an image is there.
+func (p *progress) done(name string) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	in := p.images[name]
+	if in == nil || !in.started {
+		return
+	}
+	var bytes int64
+	for _, n := range in.layers {
+		bytes += n
+	}
+	p.clear()
+	fmt.Fprintf(p.out, "podrun: fetched %s: %s\n", report.Escape(name), size(bytes))
+	var rest []*layerBar
+	for _, bar := range p.layers {
+		if bar.image != name {
+			rest = append(rest, bar)
+		}
+	}
+	p.layers = rest
+	p.draw()
+}
+
+// end takes unfinished bars off the screen.
+func (p *progress) end() {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.clear()
+	p.layers = nil
+}
+
+func (p *progress) clear() {
+	if p.drawn > 0 {
+		fmt.Fprintf(p.out, "\x1b[%dA\x1b[J", p.drawn) // up, and erase what is below
+		p.drawn = 0
+	}
+}
+
+func (p *progress) draw() {
+	if p.width == 0 {
+		return
+	}
+	p.clear()
+	var b strings.Builder
+	for _, bar := range p.layers {
+		b.WriteString(bar.line(p.width) + "\n")
+	}
+	io.WriteString(p.out, b.String())
+	p.drawn, p.last = len(p.layers), p.now()
+}
+
+// line is "busybox:1.36 sha256:4a1b…  [=====>    ]  12.3 MB/45 MB", cut to width.
+func (l *layerBar) line(width int) string {
+	const bar = 20
+	id := strings.TrimPrefix(l.Layer, "sha256:")
+	left := fmt.Sprintf("%s %.12s", report.Escape(l.image), id)
+	var right string
+	switch {
+	case l.Status == image.Fetching && l.Total > 0:
+		n := int(min(l.Done, l.Total) * bar / l.Total)
+		right = fmt.Sprintf("[%-*s] %s/%s", bar, strings.Repeat("=", n), size(l.Done), size(l.Total))
+	case l.Status == image.Fetching:
+		right = size(l.Done)
+	default:
+		right = string(l.Status)
+	}
+	line := []rune(left + " " + right)
+	if len(line) >= width {
+		line = line[:max(width-1, 0)]
+	}
+	return string(line)
+}
+
+// size writes bytes as people read them: 512 B, 3.4 kB, 12 MB.
+func size(n int64) string {
+	units := []string{"B", "kB", "MB", "GB", "TB"}
+	v, u := float64(n), 0
+	for v >= 999.5 && u < len(units)-1 {
+		v, u = v/1000, u+1
+	}
+	if v >= 10 || u == 0 {
+		return fmt.Sprintf("%.0f %s", v, units[u])
+	}
+	return fmt.Sprintf("%.1f %s", v, units[u])
+}

@@ -1,0 +1,62 @@
+package cli
+
+import (
+	"context"
+	"io"
+	"os"
+
+	"github.com/podrun/podrun/image"
+	"github.com/podrun/podrun/internal/host"
+	"github.com/podrun/podrun/internal/stage"
+	"github.com/podrun/podrun/internal/stage/embed"
+	"github.com/podrun/podrun/internal/store"
+	"github.com/podrun/podrun/pod"
+)
+
+// rooms are the parts of podrun that touch the host. Tests put fakes here.
+type rooms interface {
+	check() []host.Finding
+	images(store.Dirs) (images, error)
+	pods(store.Dirs) (pods, error)
+}
+
+// images brings images onto the machine.
+type images interface {
+	// Ensure has the image on the machine, by a PullPolicy of Kubernetes.
+	Ensure(ctx context.Context, ref, policy string, o image.PullOptions) (pod.Image, error)
+	// Hold keeps every layer there until the result is closed.
+	Hold() (io.Closer, error)
+}
+
+// pods starts and removes pods. The caller holds the pod's lock.
+type pods interface {
+	start(p store.Pod, hostname string, lock *os.File) error
+	remove(p store.Pod) error
+}
+
+// house is the real one.
+type house struct{}
+
+func (house) check() []host.Finding { return host.Check() }
+
+func (house) images(dirs store.Dirs) (images, error) { return image.Open(dirs.Images()) }
+
+func (house) pods(dirs store.Dirs) (pods, error) {
+	program, err := embed.Program(dirs)
+	return &keeper{dirs, program}, err
+}
+
+// keeper runs the stages of pods in the supervisor's program.
+type keeper struct {
+	dirs    store.Dirs
+	program string
+}
+
+func (k *keeper) start(p store.Pod, hostname string, lock *os.File) error {
+	return stage.StartPod(stage.PodStart{Program: k.program, Dirs: k.dirs, Pod: p, Hostname: hostname, Lock: lock})
+}
+
+func (k *keeper) remove(p store.Pod) error { return stage.RemovePod(k.program, k.dirs, p) }
+
+// Stages are the hidden stages of the rooms that only the command line links.
+func Stages() map[string]func(args []string) int { return image.Stages() }

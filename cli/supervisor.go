@@ -1,0 +1,146 @@
+package cli
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"os"
+	"time"
+
+	"golang.org/x/sys/unix"
+
+	"github.com/podrun/podrun/internal/report"
+	"github.com/podrun/podrun/internal/store"
+	"github.com/podrun/podrun/internal/wire"
+	"github.com/podrun/podrun/pod"
+)
+
+const (
+	// answerTime is how long a living pod's supervisor may take to open its socket.
+	answerTime = 10 * time.Second
+	// goneTime is how long a pod's processes may take to be gone after its end.
+	goneTime = 10 * time.Second
+	pollTime = 5 * time.Millisecond
+)
+
+// errNotRunning says that the pod has no processes.
+var errNotRunning = errors.New("the pod is not running")
+
+// ask sends a request to the pod's supervisor. A pod that was started this moment
+// is waited for. The connection ends with ctx.
+func ask(ctx context.Context, p store.Pod, req wire.Request, files ...*os.File) (*net.UnixConn, error) {
+	conn, err := dial(ctx, p)
+	if err != nil {
+		return nil, err
+	}
+	if err := wire.WriteRequest(conn, req, files...); err != nil {
+		conn.Close()
+		return nil, fmt.Errorf("ask the supervisor of pod %s: %w", p.Name, err)
+	}
+	return conn, nil
+}
+
+func dial(ctx context.Context, p store.Pod) (*net.UnixConn, error) {
+	deadline := time.Now().Add(answerTime)
+	for {
+		conn, err := p.Dial()
+		if err == nil {
+			context.AfterFunc(ctx, func() { conn.Close() })
+			return conn, nil
+		}
+		if !p.Alive() {
+			return nil, errNotRunning
+		}
+		if time.Now().After(deadline) {
+			return nil, err
+		}
+		if err := pause(ctx, pollTime); err != nil {
+			return nil, err
+		}
+	}
+}
+
+// watch hands every status of the pod to seen, until the pod has ended or seen
+// says enough. A pod that has ended already has shown its last status before.
+func watch(ctx context.Context, p store.Pod, seen func(*pod.Status) (enough bool)) error {
+	conn, err := ask(ctx, p, wire.Request{Verb: wire.Watch})
+	if err != nil {
+		return err
+	}
+	defer conn.Close()
+	for {
+		frame, files, err := wire.ReadFrame(conn)
+		for _, f := range files {
+			f.Close()
+		}
+		switch {
+		case ctx.Err() != nil:
+			return ctx.Err()
+		case errors.Is(err, io.EOF), errors.Is(err, unix.ECONNRESET):
+			return nil
+		case err != nil:
+			return err
+		case frame.Error != nil:
+			return wireError(frame.Error)
+		case frame.Status != nil:
+			if seen(frame.Status) {
+				return nil
+			}
+		}
+	}
+}
+
+// stop asks for the end of the pod and returns when the supervisor says it has
+// ended. grace is nil for the pod's own.
+func stop(ctx context.Context, p store.Pod, grace *int64) error {
+	conn, err := ask(ctx, p, wire.Request{Verb: wire.Stop, Stop: &wire.StopRequest{GraceSeconds: grace}})
+	if errors.Is(err, errNotRunning) {
+		return nil
+	}
+	if err != nil {
+		return err
+	}
+	defer conn.Close()
+	frame, _, err := wire.ReadFrame(conn)
+	switch {
+	case ctx.Err() != nil:
+		return ctx.Err()
+	case errors.Is(err, io.EOF), errors.Is(err, unix.ECONNRESET):
+		return nil
+	case err == nil && frame.Error != nil:
+		return wireError(frame.Error)
+	}
+	return err
+}
+
+// waitGone returns when no process of the pod is left.
+func waitGone(ctx context.Context, p store.Pod) error {
+	deadline := time.Now().Add(goneTime)
+	for p.Alive() {
+		if time.Now().After(deadline) {
+			return fmt.Errorf("processes of pod %s are still there", p.Name)
+		}
+		if err := pause(ctx, pollTime); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// wireError is what the supervisor said, with its exit code.
+func wireError(e *wire.Error) error {
+	return &exitError{code: e.Code, err: report.New(report.Internal, e.Hint, "%s", e.Message)}
+}
+
+func pause(ctx context.Context, d time.Duration) error {
+	t := time.NewTimer(d)
+	defer t.Stop()
+	select {
+	case <-ctx.Done():
+		return ctx.Err()
+	case <-t.C:
+		return nil
+	}
+}

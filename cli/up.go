@@ -1,0 +1,143 @@
+package cli
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"syscall"
+	"time"
+
+	"github.com/urfave/cli/v2"
+
+	"github.com/podrun/podrun/internal/host"
+	"github.com/podrun/podrun/internal/report"
+)
+
+func (f *front) upCommand() *cli.Command {
+	return &cli.Command{
+		Name:      "up",
+		Usage:     "run pods from their manifests",
+		ArgsUsage: "FILE... | -f FILE | -",
+		Description: `Checks the manifests, brings the images onto this machine and runs the pods. In
+the foreground it shows what all containers write and ends when the pods have;
+Ctrl-C stops them gracefully and removes them, a second Ctrl-C stops them at
+once. With -d it returns when the pods are running.
+
+Examples:
+  podrun up web.yaml
+  podrun up -d web.yaml worker.yaml
+  podrun up -d --timeout 2m web.yaml
+  generate-pod | podrun up -
+`,
+		Flags: []cli.Flag{
+			&cli.StringSliceFlag{Name: "filename", Aliases: []string{"f"}, Usage: "run the pods of this `FILE` (- is standard input)"},
+			&cli.BoolFlag{Name: "detach", Aliases: []string{"d"}, Usage: "return when the pods are running, and leave them running"},
+			&cli.DurationFlag{Name: "timeout", Usage: "with -d: give up waiting after this `DURATION` (90s, 5m); the pods are left as they are"},
+			&cli.BoolFlag{Name: "require-limits", Usage: "refuse to run where CPU and memory limits cannot be enforced"},
+			tlsVerifyFlag(),
+		},
+		Action: f.up,
+	}
+}
+
+func tlsVerifyFlag() cli.Flag {
+	return &cli.BoolFlag{Name: "tls-verify", Value: true, Usage: "--tls-verify=false lets registries speak plain HTTP or show unknown certificates"}
+}
+
+func (f *front) up(c *cli.Context) error {
+	files := append(c.StringSlice("filename"), c.Args().Slice()...)
+	switch {
+	case len(files) == 0:
+		return usageErrorf("up", "up takes the files of pods")
+	case c.IsSet("timeout") && !c.Bool("detach"):
+		return usageErrorf("up", "--timeout is for -d: in the foreground, up ends with the pods")
+	case c.Duration("timeout") < 0:
+		return usageErrorf("up", "--timeout must not be negative")
+	}
+	objects, err := f.load(files)
+	if err != nil {
+		return err
+	}
+	if err := refusal(f.rooms.check(), c.Bool("require-limits")); err != nil {
+		return err
+	}
+	dirs, err := f.dirs()
+	if err != nil {
+		return err
+	}
+	keeper, err := f.rooms.pods(dirs)
+	if err != nil {
+		return err
+	}
+	l := &launch{front: f, dirs: dirs, keeper: keeper, requireLimits: c.Bool("require-limits"), pull: pullOptions(c)}
+	for i := range objects {
+		o := &objects[i]
+		l.pods = append(l.pods, &upPod{object: o, place: dirs.Pod(o.Pod.Namespace, o.Pod.Name)})
+	}
+	signals, quiet := f.signals(syscall.SIGINT, syscall.SIGTERM, syscall.SIGHUP)
+	defer quiet()
+	if err := interruptible(c.Context, signals, l.prepare); err != nil {
+		return err
+	}
+	startErr := l.start()
+	if c.Bool("detach") {
+		err = f.detach(c.Context, l.started(), c.Duration("timeout"), signals)
+	} else {
+		err = f.foreground(c.Context, keeper, l.started(), signals)
+	}
+	return errors.Join(startErr, err)
+}
+
+// limitsProbe is the probe of internal/host that --require-limits insists on.
+const limitsProbe = "resource limits"
+
+// refusal is why no pod may be run here, or nil.
+func refusal(findings []host.Finding, requireLimits bool) error {
+	if err := host.Refusal(findings); err != nil || !requireLimits {
+		return err
+	}
+	for _, f := range findings {
+		if f.Name == limitsProbe && !f.OK {
+			return report.New(report.Failure, f.Cure, "limits cannot be enforced here, and --require-limits was given: %s", f.Detail)
+		}
+	}
+	return nil
+}
+
+// interruptible runs do and ends its context at the first signal.
+func interruptible(ctx context.Context, signals <-chan os.Signal, do func(context.Context) error) error {
+	ctx, cancel := context.WithCancel(ctx)
+	defer cancel()
+	done := make(chan error, 1)
+	go func() { done <- do(ctx) }()
+	select {
+	case err := <-done:
+		return err
+	case sig := <-signals:
+		cancel()
+		<-done
+		return interrupted(sig)
+	}
+}
+
+// detach waits until every pod is running or has succeeded.
+func (f *front) detach(ctx context.Context, pods []*upPod, timeout time.Duration, signals <-chan os.Signal) error {
+	wait := func(ctx context.Context) error {
+		if timeout > 0 {
+			var cancel context.CancelFunc
+			ctx, cancel = context.WithTimeout(ctx, timeout)
+			defer cancel()
+		}
+		errs := make([]error, len(pods))
+		each(pods, func(i int, p *upPod) { errs[i] = f.awaitRunning(ctx, p, timeout) })
+		return errors.Join(errs...)
+	}
+	err := interruptible(ctx, signals, wait)
+	if said := asExit(err); said != nil && said.err == nil {
+		for _, p := range pods {
+			fmt.Fprintf(f.err, "podrun: pod %s is left as it is; podrun down %s removes it\n", p.place.Name, p.place.Name)
+		}
+	}
+	return err
+}

@@ -1,0 +1,116 @@
+package cli
+
+import (
+	"fmt"
+
+	"github.com/urfave/cli/v2"
+	"k8s.io/apimachinery/pkg/api/resource"
+
+	"github.com/podrun/podrun/internal/report"
+	"github.com/podrun/podrun/manifest"
+	"github.com/podrun/podrun/pod"
+)
+
+func (f *front) validateCommand() *cli.Command {
+	return &cli.Command{
+		Name:      "validate",
+		Usage:     "check manifests and show what podrun makes of each field",
+		ArgsUsage: "FILE... | -f FILE | -",
+		Description: `Checks manifests as up does, without starting anything. For every field it says
+whether podrun does it (ok), reads it and has no use for it on one machine
+(accepted), or does not do it yet (refused), and what the pod may use in all.
+
+Examples:
+  podrun validate web.yaml
+  generate-pod | podrun validate -
+`,
+		Flags: []cli.Flag{
+			&cli.StringSliceFlag{Name: "filename", Aliases: []string{"f"}, Usage: "check this `FILE` (- is standard input)"},
+		},
+		Action: f.validate,
+	}
+}
+
+func (f *front) validate(c *cli.Context) error {
+	files := append(c.StringSlice("filename"), c.Args().Slice()...)
+	if len(files) == 0 {
+		return usageErrorf("validate", "validate takes the files of pods")
+	}
+	loaded, err := f.load(files)
+	if err == nil {
+		for i := range loaded {
+			f.printFindings(&loaded[i], loaded[i].Findings)
+			f.printEffective(&loaded[i])
+		}
+		return nil
+	}
+	// What can be decoded is shown field by field even if it cannot be run.
+	for _, file := range files {
+		if file == "-" {
+			continue // it has been read
+		}
+		written, err := f.each([]string{file}, manifest.Decode)
+		if err != nil {
+			continue // as load said
+		}
+		for i := range written {
+			f.printFindings(&written[i], manifest.Findings(written[i].Pod))
+		}
+	}
+	return err
+}
+
+// word is how a finding is called for people.
+func word(s manifest.Support) string {
+	if s == manifest.Done {
+		return "ok"
+	}
+	return string(s)
+}
+
+func (f *front) printFindings(o *manifest.Object, findings []manifest.Finding) {
+	fmt.Fprintf(f.out, "%s: pod %s\n", report.Escape(where(o)), report.Escape(o.Pod.Name))
+	for _, found := range findings {
+		line := fmt.Sprintf("  %-8s  %s", word(found.Support), found.Path)
+		if found.Note != "" {
+			line += ": " + found.Note
+		}
+		fmt.Fprintln(f.out, report.Escape(line))
+	}
+}
+
+// printEffective shows what the pod and its containers may use.
+func (f *front) printEffective(o *manifest.Object) {
+	e := o.Effective
+	if e.Pod == (pod.Resources{}) {
+		fmt.Fprintf(f.out, "  no requests or limits (QoS %s)\n", e.QOSClass)
+		return
+	}
+	fmt.Fprintf(f.out, "  effective resources, by the rule %q (QoS %s):\n", e.Rule, e.QOSClass)
+	row := func(name string, r pod.Resources) {
+		fmt.Fprintf(f.out, "    %s: cpu %s to %s, memory %s to %s\n", name,
+			cpu(r.CPURequest), cpu(r.CPULimit), memory(r.MemoryRequest), memory(r.MemoryLimit))
+	}
+	row("pod", e.Pod)
+	for i, c := range o.Pod.Spec.InitContainers {
+		row(c.Name+" (init)", e.InitContainers[i])
+	}
+	for i, c := range o.Pod.Spec.Containers {
+		row(c.Name, e.Containers[i])
+	}
+}
+
+// cpu and memory write an amount as a manifest would; 0 is none.
+func cpu(milli int64) string {
+	if milli == 0 {
+		return "-"
+	}
+	return resource.NewMilliQuantity(milli, resource.DecimalSI).String()
+}
+
+func memory(bytes int64) string {
+	if bytes == 0 {
+		return "-"
+	}
+	return resource.NewQuantity(bytes, resource.BinarySI).String()
+}

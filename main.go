@@ -1,0 +1,24 @@
+// Command podrun runs Kubernetes Pods on one machine, without root and without a
+// daemon.
+package main
+
+import (
+	"maps"
+	"os"
+	"runtime"
+
+	"github.com/podrun/podrun/cli"
+	"github.com/podrun/podrun/internal/stage"
+	"github.com/podrun/podrun/internal/stage/embed"
+)
+
+// The main goroutine stays on the main thread, so that no other goroutine that
+// enters a pod's namespaces takes the thread that /proc/self speaks of.
+func init() { runtime.LockOSThread() }
+
+func main() {
+	stages := cli.Stages()
+	maps.Copy(stages, embed.Stages())
+	stage.Main(stages)
+	os.Exit(cli.Main(os.Args, os.Getenv, os.Stdin, os.Stdout, os.Stderr))
+}
