@@ -35,6 +35,9 @@ func testStages() map[string]func([]string) int {
 	return map[string]func([]string) int{
 		"_tree":    func(args []string) int { return show(readTree(args[0])) },
 		"_overlay": func(args []string) int { return show(overlayTree(args[0], args[1:])) },
+		"_escape":  func(args []string) int { return show(escapeStage(args)) },
+		"_load":    loadStage,
+		"_import":  importStage,
 	}
 }
 

@@ -7,6 +7,8 @@ import (
 	"fmt"
 	"io"
 	"net/http"
+	"slices"
+	"strings"
 
 	"github.com/containers/image/v5/docker"
 	"github.com/containers/image/v5/docker/reference"
@@ -22,7 +24,7 @@ import (
 type PullOptions struct {
 	// TLSVerify false allows plain HTTP and certificates nobody vouches for, true
 	// forbids them. nil leaves it to registries.conf, but allows them for a
-	// registry on this machine (localhost, 127.0.0.0/8, ::1).
+	// registry on this machine (localhost, 127.0.0.0/8).
 	TLSVerify *bool
 	// AuthFile has the credentials; "" means the usual ones:
 	// $XDG_RUNTIME_DIR/containers/auth.json, ~/.docker/config.json and so on.
@@ -111,14 +113,13 @@ func (r *registry) blob(ctx context.Context, d digest.Digest, size int64) (io.Re
 
 // explain adds the cure to errors that have a usual one.
 func explain(err error) error {
-	var unauthorized docker.ErrUnauthorizedForCredentials
 	var certificate *tls.CertificateVerificationError
 	hint := ""
 	switch {
 	case report.Hint(err) != "":
 		return err
-	case errors.As(err, &unauthorized):
-		hint = "the registry's credentials in auth.json or ~/.docker/config.json are wrong"
+	case denied(err):
+		hint = "there is no such image, or it needs credentials: put them into ${XDG_RUNTIME_DIR}/containers/auth.json or ~/.docker/config.json"
 	case errors.Is(err, http.ErrSchemeMismatch):
 		hint = "the registry speaks plain HTTP: --tls-verify=false, or insecure = true in registries.conf"
 	case errors.As(err, &certificate):
@@ -127,4 +128,12 @@ func explain(err error) error {
 		return err
 	}
 	return report.New(report.Failure, hint, "%w", err)
+}
+
+// denied says whether a registry wants to know who asks. The client's errors for
+// that have several types and one vocabulary.
+func denied(err error) bool {
+	text := strings.ToLower(err.Error())
+	return slices.ContainsFunc([]string{"unauthorized", "authentication required", "is denied", "status code 403"},
+		func(word string) bool { return strings.Contains(text, word) })
 }

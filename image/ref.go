@@ -3,7 +3,6 @@ package image
 import (
 	"net"
 	"regexp"
-	"strings"
 
 	"github.com/containers/image/v5/docker/reference"
 	"github.com/opencontainers/go-digest"
@@ -69,6 +68,6 @@ func loopback(ref reference.Named) bool {
 	if h, _, err := net.SplitHostPort(host); err == nil {
 		host = h
 	}
-	ip := net.ParseIP(strings.Trim(host, "[]"))
+	ip := net.ParseIP(host)
 	return host == "localhost" || ip != nil && ip.IsLoopback()
 }

@@ -58,6 +58,7 @@ func (s *Store) removeRecords(nameOrID string) error {
 			others = append(others, n.Name)
 		}
 	}
+	slices.Sort(others)
 	switch {
 	case name == "" && len(others) > 1:
 		return report.New(report.Usage, "remove its names one by one", "it has several names: %s", strings.Join(others, ", "))
