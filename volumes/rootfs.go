@@ -16,15 +16,16 @@ import (
 const (
 	upperDir  = "upper"  // what the container writes
 	workDir   = "work"   // overlayfs' own
-	emptyDir  = "empty"  // the lowest layer of a read-only root: overlayfs wants two
+	bottomDir = "bottom" // empty, the lowest layer without a writable one: overlayfs wants two
 	mergedDir = "merged" // the mount
 )
 
 // MountRootfs mounts an overlay of layers (absolute directories, lowest first)
 // with a writable layer of its own and returns the path of the merged tree. dir
 // is made if missing and belongs to the root file system alone; what a killed
-// run left in it is removed. With readOnly there is no writable layer, and not
-// even a missing mount target can be made.
+// run left in it is removed. With readOnly there is no writable layer, so that not
+// even a missing mount target can be made: a container whose root is to be
+// read-only needs a writable one until everything is mounted in it.
 //
 // Layers carry overlayfs' marks as user.overlay.* (userxattr), inside a user
 // namespace and outside alike, so a layer is unpacked in one way. Device files
@@ -39,7 +40,7 @@ func MountRootfs(dir string, layers []string, readOnly bool) (root string, err e
 	u.Push("remove "+dir, func() error { return RemoveTree(dir) })
 	subs := []string{mergedDir, upperDir, workDir}
 	if readOnly {
-		subs = []string{mergedDir, emptyDir}
+		subs = []string{mergedDir, bottomDir}
 	}
 	for _, sub := range subs {
 		// 0755: a container's own user enters through it; dir's parents keep others out.
@@ -75,11 +76,11 @@ func mountOverlay(dir string, layers []string, readOnly bool) error {
 		return errors.New("mount root file system: no layers")
 	}
 	if readOnly {
-		empty, err := fds.open(filepath.Join(dir, emptyDir))
+		bottom, err := fds.open(filepath.Join(dir, bottomDir))
 		if err != nil {
 			return fmt.Errorf("open empty layer: %w", err)
 		}
-		lower = append(lower, empty)
+		lower = append(lower, bottom)
 	}
 	options := []string{"userxattr", "lowerdir=" + strings.Join(lower, ":")}
 	flags := uintptr(unix.MS_NODEV)
