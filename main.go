@@ -5,16 +5,11 @@ package main
 import (
 	"maps"
 	"os"
-	"runtime"
 
 	"github.com/podrun/podrun/cli"
 	"github.com/podrun/podrun/internal/stage"
 	"github.com/podrun/podrun/internal/stage/embed"
 )
-
-// The main goroutine stays on the main thread, so that no other goroutine that
-// enters a pod's namespaces takes the thread that /proc/self speaks of.
-func init() { runtime.LockOSThread() }
 
 func main() {
 	stages := cli.Stages()

@@ -127,11 +127,21 @@ func (x *container) run(p *specs.Process) error {
 	x.init = x.process(p.Args, p.Env, p.Cwd)
 	x.init.Init = true
 	x.init.Stdout, x.init.Stderr = stdout, stderr
-	if err := x.ct.Run(x.init); err != nil {
+	if err := x.ct.Start(x.init); err != nil {
 		return startError{fmt.Errorf("start container: %w", err), exitCodeOf(err)}
 	}
-	if pid, err := x.init.Pid(); err == nil {
-		x.mntns, _ = os.Readlink(fmt.Sprintf("/proc/%d/ns/mnt", pid)) // "" if it has ended already
+	// Between Start and Exec its process waits, so this cannot come too late.
+	pid, err := x.init.Pid()
+	if err == nil {
+		x.mntns, err = os.Readlink(fmt.Sprintf("/proc/%d/ns/mnt", pid))
+	}
+	if err == nil {
+		err = x.ct.Exec()
+	}
+	if err != nil {
+		x.ct.Signal(unix.SIGKILL)
+		x.init.Wait()
+		return startError{fmt.Errorf("start container: %w", err), exitCodeOf(err)}
 	}
 	return nil
 }

@@ -1,11 +1,15 @@
 package runner
 
 import (
+	"os"
 	"runtime"
 	"testing"
 
+	"github.com/opencontainers/cgroups"
+
 	"github.com/podrun/podrun/internal/stage"
 	"github.com/podrun/podrun/internal/testenv"
+	"github.com/podrun/podrun/volumes"
 )
 
 // The engine runs in the tests' own process: no goroutine of libcontainer's that
@@ -15,5 +19,12 @@ func init() { runtime.LockOSThread() }
 // The test binary is its own supervisor and its own container init.
 func TestMain(m *testing.M) {
 	stage.Main(Stages())
-	testenv.Main(m)
+	testenv.Main(m, func() error {
+		// The cgroup and the path library keep a handle from their first use on.
+		if f, err := cgroups.OpenFile("/sys/fs/cgroup", "cgroup.procs", os.O_RDONLY); err == nil {
+			f.Close()
+		}
+		_, err := volumes.ReadFileIn("/", "/etc/passwd", maxUserFile)
+		return err
+	})
 }

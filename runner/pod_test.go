@@ -6,7 +6,6 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
-	"sync"
 	"testing"
 	"time"
 
@@ -30,21 +29,6 @@ type testPod struct {
 	listener *net.UnixListener
 	changes  chan pod.Status
 	final    chan *pod.Status
-}
-
-var warm sync.Once
-
-// noLeaks is testenv.NoLeaks, after a first pod: libcontainer opens / and
-// /sys/fs/cgroup once and keeps them.
-func noLeaks(t *testing.T) {
-	t.Helper()
-	warm.Do(func() {
-		p := start(t, newPlan(nil, []pod.Container{shell(layer(t), "a", "true")}))
-		if st := p.ended(); st.Phase != pod.Succeeded {
-			t.Fatalf("the first pod: %+v", st)
-		}
-	})
-	testenv.NoLeaks(t)
 }
 
 // layer is a busybox root file system that all tests of the package share.

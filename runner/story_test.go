@@ -5,13 +5,14 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/podrun/podrun/internal/testenv"
 	"github.com/podrun/podrun/pod"
 )
 
 // The main job: init containers in order, then apps together, that share a volume,
 // the network, the hostname and the memory of the pod, and not their processes.
 func TestPodOfTwoInitsAndTwoApps(t *testing.T) {
-	noLeaks(t)
+	testenv.NoLeaks(t)
 	l := layer(t)
 	data := []pod.Mount{{Volume: "data", Path: "/data"}}
 	first := shell(l, "first", "echo one > /data/order")
@@ -62,7 +63,7 @@ func waitLog(t *testing.T, p *testPod, container, text string) {
 }
 
 func TestPodSharesPIDs(t *testing.T) {
-	noLeaks(t)
+	testenv.NoLeaks(t)
 	l := layer(t)
 	// "left" ends while a child of its own goes on with its output.
 	plan := newPlan(nil, []pod.Container{
@@ -117,7 +118,7 @@ func TestPodFailures(t *testing.T) {
 	}
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
-			noLeaks(t)
+			testenv.NoLeaks(t)
 			p := start(t, newPlan(nil, []pod.Container{tt.c}))
 			var got *pod.Terminated
 			var waiting *pod.Waiting
@@ -136,7 +137,7 @@ func TestPodFailures(t *testing.T) {
 }
 
 func TestPodUser(t *testing.T) {
-	noLeaks(t)
+	testenv.NoLeaks(t)
 	l := layer(t)
 	named := shell(l, "named", "id; exec sleep 1000")
 	named.User, named.SupplementalGroups = "user", []uint32{3000}
@@ -154,7 +155,7 @@ func TestPodUser(t *testing.T) {
 }
 
 func TestPodMemoryVolumeIsBoundedAndShared(t *testing.T) {
-	noLeaks(t)
+	testenv.NoLeaks(t)
 	l := layer(t)
 	w := shell(l, "w", "dd if=/dev/zero of=/mem/x bs=64k count=64; echo done; exec sleep 1000")
 	r := shell(l, "r", "exec sleep 1000")
@@ -174,7 +175,7 @@ func TestPodMemoryVolumeIsBoundedAndShared(t *testing.T) {
 }
 
 func TestPodRemovesEverything(t *testing.T) {
-	noLeaks(t)
+	testenv.NoLeaks(t)
 	p := start(t, newPlan(nil, []pod.Container{shell(layer(t), "a", "mkdir /x; echo y > /x/y; exec sleep 1000")}))
 	p.running()
 	if end := p.stop(0).Containers[0].State.Terminated; end == nil || end.ExitCode != 137 {
