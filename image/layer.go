@@ -41,6 +41,9 @@ func (a *adder) layer(ctx context.Context, image string, b layerBlob) (rec *laye
 		if err != nil {
 			told(Cancelled)
 		}
+		if err != nil && ctx.Err() != nil { // whatever it looked like
+			err = ctx.Err()
+		}
 	}()
 	if rec, err := a.s.readLayer(b.DiffID); err == nil {
 		told(Exists)

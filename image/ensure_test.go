@@ -1,0 +1,88 @@
+package image
+
+import (
+	"context"
+	"net/http"
+	"strings"
+	"testing"
+
+	"github.com/opencontainers/go-digest"
+
+	"github.com/podrun/podrun/internal/report"
+)
+
+func TestEnsure(t *testing.T) {
+	l := newLayout(t).add(img{Layers: [][]byte{layerTar(t, f{Name: "x"})}})
+	fk, repo := newFake(t, l)
+	ctx := context.Background()
+	s := newStore(t)
+	asked := func() bool {
+		_, ok := fk.asked.LoadAndDelete("/v2/x/manifests/latest")
+		return ok
+	}
+
+	_, err := s.Ensure(ctx, repo, Never, PullOptions{})
+	if Reason(err) != ErrImageNeverPull || !strings.Contains(report.Hint(err), "podrun image load") || asked() {
+		t.Errorf("Never without a copy: %v", err)
+	}
+	if _, err := s.Ensure(ctx, repo, IfNotPresent, PullOptions{}); err != nil || !asked() {
+		t.Errorf("IfNotPresent without a copy: %v", err)
+	}
+	for policy, wantAsked := range map[string]bool{Never: false, IfNotPresent: false, Always: true} {
+		if _, err := s.Ensure(ctx, repo, policy, PullOptions{}); err != nil || asked() != wantAsked {
+			t.Errorf("%s with a copy: %v, or the registry was asked or not", policy, err)
+		}
+	}
+	fk.edit = func(w http.ResponseWriter, _ *http.Request) bool { w.WriteHeader(http.StatusBadGateway); return true }
+	if _, err := s.Ensure(ctx, repo, Always, PullOptions{}); Reason(err) != ErrImagePull || !strings.Contains(report.Hint(err), "IfNotPresent") {
+		t.Errorf("Always with a copy and a broken registry: %v, hint %q", err, report.Hint(err))
+	}
+	if _, err := s.Ensure(ctx, "localhost:1/y", IfNotPresent, PullOptions{}); Reason(err) != ErrImagePull || !strings.Contains(report.Hint(err), "podrun image load") {
+		t.Errorf("no registry: %v", err)
+	}
+	if _, err := s.Ensure(ctx, "No Name", Always, PullOptions{}); Reason(err) != InvalidImageName {
+		t.Errorf("bad name: %v", err)
+	}
+	if _, err := s.Ensure(ctx, repo, "Sometimes", PullOptions{}); err == nil {
+		t.Error("a policy that is none was accepted")
+	}
+	img, err := s.Resolve(repo)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := s.Ensure(ctx, img.ID, Always, PullOptions{}); err != nil {
+		t.Errorf("by id: %v", err)
+	}
+	if _, err := s.Pull(ctx, img.ID, PullOptions{}); Reason(err) != InvalidImageName {
+		t.Errorf("pull by id: %v", err)
+	}
+}
+
+func TestParseName(t *testing.T) {
+	d := digest.FromString("x").String()
+	for in, want := range map[string]string{
+		"busybox":                     "docker.io/library/busybox:latest",
+		"busybox:1.36":                "docker.io/library/busybox:1.36",
+		"user/x":                      "docker.io/user/x:latest",
+		"localhost/x:1":               "localhost/x:1",
+		"localhost:5000/x":            "localhost:5000/x:latest",
+		"quay.io/a/b/c:v1":            "quay.io/a/b/c:v1",
+		"busybox@" + d:                "docker.io/library/busybox@" + d,
+		"busybox:1.36@" + d:           "docker.io/library/busybox@" + d,
+		"index.docker.io/library/x:1": "docker.io/library/x:1",
+	} {
+		got, err := parseName(in)
+		if err != nil || got.String() != want {
+			t.Errorf("parseName(%s) = %v, %v; want %s", in, got, err, want)
+		}
+	}
+	for ref, want := range map[string]bool{
+		"localhost/x": true, "localhost:5000/x": true, "127.0.0.1:5000/x": true, "127.9.9.9/x": true,
+		"x": false, "10.0.0.1/x": false, "localhost.example.com/x": false,
+	} {
+		name, err := parseName(ref)
+		if err != nil || loopback(name) != want {
+			t.Errorf("loopback(%s) is %v, %v; want %v", ref, !want, err, want)
+		}
+	}
+}
