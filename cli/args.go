@@ -73,13 +73,13 @@ func split(cmd *cli.Command, args []string) (flags, words, tail []string, whole 
 // not know it leaves to the parser, which will complain.
 func cluster(cmd *cli.Command, word string) []string {
 	name, _, _ := strings.Cut(strings.TrimLeft(word, "-"), "=")
-	if strings.HasPrefix(word, "--") || len(name) < 2 || flag(cmd, name) != nil {
+	if strings.HasPrefix(word, "--") || len(name) < 2 || findFlag(cmd, name) != nil {
 		return []string{word}
 	}
 	var parts []string
 	for i := 1; i < len(word); i++ {
 		letter := word[i : i+1]
-		known := flag(cmd, letter)
+		known := findFlag(cmd, letter)
 		if known == nil && letter != "h" {
 			return []string{word}
 		}
@@ -100,11 +100,11 @@ func takesValue(cmd *cli.Command, word string) bool {
 	if strings.Contains(word, "=") {
 		return false
 	}
-	f := flag(cmd, strings.TrimLeft(word, "-"))
+	f := findFlag(cmd, strings.TrimLeft(word, "-"))
 	return f != nil && valued(f)
 }
 
-func flag(cmd *cli.Command, name string) cli.Flag {
+func findFlag(cmd *cli.Command, name string) cli.Flag {
 	for _, f := range cmd.Flags {
 		if slices.Contains(f.Names(), name) {
 			return f

@@ -4,7 +4,6 @@ import (
 	"errors"
 	"fmt"
 	"os"
-	"strings"
 	"syscall"
 
 	"github.com/podrun/podrun/internal/report"
@@ -88,15 +87,4 @@ func interrupted(sig os.Signal) error {
 // usageErrorf is a wrong command line of a command.
 func usageErrorf(command, format string, args ...any) error {
 	return report.New(report.Usage, "podrun "+command+" --help", format, args...)
-}
-
-// markdownExitCodes is the reference page.
-func markdownExitCodes() string {
-	var b strings.Builder
-	b.WriteString("# Exit codes\n\n| code | when |\n|---|---|\n")
-	for _, e := range exitCodes {
-		fmt.Fprintf(&b, "| %d | %s |\n", e.code, e.when)
-	}
-	b.WriteString("\n`exec` otherwise ends with the exit code of the command it ran, 128+n if signal n killed it.\n")
-	return b.String()
 }

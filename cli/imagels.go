@@ -17,8 +17,8 @@ func (f *front) imageLsCommand() *cli.Command {
 	return &cli.Command{
 		Name:  "ls",
 		Usage: "list the images on this machine",
-		Description: `Lists the images, newest first. SIZE is that of the files of all layers; images
-share layers.
+		Description: `Lists the images, the last one added first. SIZE is that of the files of all
+layers; images share layers.
 
 Examples:
   podrun image ls
@@ -38,19 +38,16 @@ Examples:
 }
 
 func (f *front) printImages(list []image.Info, now time.Time) error {
-	rows := [][]string{{"NAME", "ID", "CREATED", "SIZE"}}
+	rows := [][]string{{"NAME", "ID", "ADDED", "SIZE"}}
 	for _, i := range list {
 		id := strings.TrimPrefix(i.ID, "sha256:")
-		created := "<unknown>"
-		if !i.Created.IsZero() && i.Created.Unix() > 0 {
-			created = duration.HumanDuration(now.Sub(i.Created)) + " ago"
-		}
+		added := duration.HumanDuration(max(now.Sub(i.Added), 0)) + " ago"
 		names := i.Names
 		if len(names) == 0 {
 			names = []string{"<none>"}
 		}
 		for _, name := range names {
-			rows = append(rows, []string{name, id[:min(12, len(id))], created, size(i.Size)})
+			rows = append(rows, []string{name, id[:min(12, len(id))], added, size(i.Size)})
 		}
 	}
 	return f.table(rows)
