@@ -13,7 +13,8 @@ type place struct {
 	netns, ipcns   string
 	utsns          string
 	pidns          string // "" for a PID namespace of its own
-	shm            string // the pod's /dev/shm
+	dev            string // bound over /dev; the pod's shared memory and message queues are in it
+	sys            string // bound over /sys
 	hosts          string // bound over /etc/hosts
 	hostname       string // bound over /etc/hostname
 	terminationLog string
@@ -30,10 +31,10 @@ type identity struct {
 	home     string
 }
 
+// maskedPaths are moby's and containerd's; what is masked in /sys is so already.
 var maskedPaths = []string{
 	"/proc/acpi", "/proc/asound", "/proc/interrupts", "/proc/kcore", "/proc/keys", "/proc/latency_stats",
 	"/proc/timer_list", "/proc/timer_stats", "/proc/sched_debug", "/proc/scsi",
-	"/sys/firmware", "/sys/devices/virtual/powercap", "/sys/fs/selinux", "/sys/dev/block",
 }
 
 var readonlyPaths = []string{"/proc/bus", "/proc/fs", "/proc/irq", "/proc/sys", "/proc/sysrq-trigger"}
@@ -86,11 +87,9 @@ func mounts(c *pod.Container, at place) []specs.Mount {
 	}
 	m := []specs.Mount{
 		{Destination: "/proc", Type: "proc", Source: "proc", Options: []string{"nosuid", "noexec", "nodev"}},
-		{Destination: "/dev", Type: "tmpfs", Source: "tmpfs", Options: []string{"nosuid", "noexec", "strictatime", "mode=755", "size=65536k"}},
+		bind(at.dev, "/dev", "nosuid", "noexec"),
 		{Destination: "/dev/pts", Type: "devpts", Source: "devpts", Options: pts},
-		{Destination: "/dev/mqueue", Type: "mqueue", Source: "mqueue", Options: []string{"nosuid", "noexec", "nodev"}},
-		{Destination: "/sys", Type: "sysfs", Source: "sysfs", Options: []string{"nosuid", "noexec", "nodev", "ro"}},
-		bind(at.shm, "/dev/shm", "nosuid", "noexec", "nodev"),
+		bind(at.sys, "/sys", "nosuid", "noexec", "nodev", "ro"),
 	}
 	if at.cgroup != "" {
 		m = append(m, specs.Mount{Destination: "/sys/fs/cgroup", Type: "cgroup", Source: "cgroup", Options: []string{"nosuid", "noexec", "nodev", "relatime", "ro"}})

@@ -14,7 +14,7 @@ import (
 func testPlace() place {
 	return place{
 		rootfs: "/r", netns: sandboxNet, ipcns: sandboxIPC, utsns: sandboxUTS,
-		shm: "/s/shm", hosts: "/s/hosts", hostname: "/s/hostname", terminationLog: "/s/log",
+		dev: "/s/dev", sys: "/s/sys", hosts: "/s/hosts", hostname: "/s/hostname", terminationLog: "/s/log",
 		volumes: map[string]string{"v": "/vol/v"},
 	}
 }
@@ -43,8 +43,11 @@ func TestRuntimeSpecMounts(t *testing.T) {
 	if m := find(ms, "/etc/hostname"); m == nil || m.Source != "/s/hostname" {
 		t.Errorf("/etc/hostname: %+v", m)
 	}
-	if m := find(ms, "/dev/shm"); m == nil || m.Source != "/s/shm" {
-		t.Errorf("/dev/shm must be the pod's: %+v", m)
+	if m := find(ms, "/dev"); m == nil || m.Source != "/s/dev" || m.Options[0] != "rbind" {
+		t.Errorf("/dev must come from the sandbox, with what is mounted in it: %+v", m)
+	}
+	if m := find(ms, "/sys"); m == nil || m.Source != "/s/sys" || !slices.Contains(m.Options, "ro") {
+		t.Errorf("/sys must be the pod's, read-only: %+v", m)
 	}
 	if m := find(ms, "/sys/fs/cgroup"); m != nil {
 		t.Errorf("no cgroup, and yet a mount: %+v", m)

@@ -70,7 +70,7 @@ func (x *container) id() string { return x.plan.Name + "-" + strconv.Itoa(x.atte
 
 func (x *container) create(s *sandbox) error {
 	dir := filepath.Join(s.store.RootfsDir(), x.id())
-	root, err := volumes.MountRootfs(dir, x.plan.Layers, x.plan.ReadOnlyRoot)
+	root, err := volumes.MountRootfs(dir, x.plan.Layers, false) // libcontainer makes it read-only, once every mount target is there
 	if err != nil {
 		return fmt.Errorf("mount root file system: %w", err)
 	}
@@ -81,7 +81,12 @@ func (x *container) create(s *sandbox) error {
 	if err := x.makeMessageFile(s.dir); err != nil {
 		return err
 	}
-	at := s.place(x.plan, root)
+	dev := filepath.Join(s.dir, "dev-"+x.id())
+	if err := s.shared.MountDev(dev); err != nil {
+		return err
+	}
+	x.cleanup.Push("unmount /dev", func() error { return volumes.UnmountDev(dev) })
+	at := s.place(x.plan, root, dev)
 	at.terminationLog = x.message
 	spec := runtimeSpec(s.plan, x.plan, at, x.who)
 	if !x.plan.SeccompUnconfined {

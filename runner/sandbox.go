@@ -26,9 +26,6 @@ const (
 	sandboxUTS = "/proc/1/ns/uts"
 )
 
-// sharedMemory is the size of the pod's /dev/shm, as containerd and podman have it.
-const sharedMemory = 64 << 20
-
 // sandbox is what a pod's containers share.
 type sandbox struct {
 	plan  *pod.Plan
@@ -37,6 +34,7 @@ type sandbox struct {
 
 	pause    *exec.Cmd // PID 1 of the shared PID namespace, or nil
 	cgroup   *cgroups.Pod
+	shared   volumes.Templates
 	volumes  map[string]string
 	warnings []string
 	undo     undo.Stack
@@ -102,10 +100,13 @@ func writeShared(path, text string, mode os.FileMode) error {
 	return os.Chmod(path, mode)
 }
 
-func (s *sandbox) shm() string { return filepath.Join(s.dir, "shm") }
-
-func (s *sandbox) mountShared() error {
-	return s.tmpfs(s.shm(), sharedMemory, 0o1777)
+func (s *sandbox) mountShared() (err error) {
+	at := volumes.Sandbox{Dir: filepath.Join(s.dir, "shared"), NetNS: sandboxNet, IPCNS: sandboxIPC}
+	if s.shared, err = at.MountTemplates(); err != nil {
+		return err
+	}
+	s.undo.Push("unmount what containers share", at.Unmount)
+	return nil
 }
 
 func (s *sandbox) tmpfs(path string, size int64, mode uint32) error {
@@ -186,11 +187,11 @@ func (s *sandbox) sharePIDs() error {
 }
 
 // place tells one container where things are.
-func (s *sandbox) place(c *pod.Container, rootfs string) place {
+func (s *sandbox) place(c *pod.Container, rootfs, dev string) place {
 	at := place{
-		rootfs: rootfs,
-		netns:  sandboxNet, ipcns: sandboxIPC, utsns: sandboxUTS,
-		shm:           s.shm(),
+		rootfs: rootfs, dev: dev,
+		netns: sandboxNet, ipcns: sandboxIPC, utsns: sandboxUTS,
+		sys:           s.shared.Sys,
 		hosts:         filepath.Join(s.dir, "hosts"),
 		hostname:      filepath.Join(s.dir, "hostname"),
 		volumes:       s.volumes,

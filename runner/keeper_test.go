@@ -1,0 +1,301 @@
+package runner
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"os"
+	"path/filepath"
+	"runtime"
+	"strconv"
+	"strings"
+	"testing"
+	"time"
+
+	"golang.org/x/sys/unix"
+
+	"github.com/podrun/podrun/internal/stage"
+	"github.com/podrun/podrun/internal/store"
+	"github.com/podrun/podrun/internal/testenv"
+	"github.com/podrun/podrun/internal/wire"
+	"github.com/podrun/podrun/pod"
+)
+
+// wholePod is a pod with its own keeper and supervisor processes, as `podrun up`
+// starts them.
+type wholePod struct {
+	t     *testing.T
+	dirs  store.Dirs
+	place store.Pod
+}
+
+func startWhole(t *testing.T, plan *pod.Plan) wholePod {
+	t.Helper()
+	root := t.TempDir()
+	w := wholePod{t: t, dirs: store.Dirs{Data: filepath.Join(root, "data"), Runtime: filepath.Join(root, "run")}}
+	w.place = w.dirs.Pod(plan.Namespace, plan.Name)
+	lock, err := w.place.Lock()
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer lock.Close()
+	if err := w.place.Create(plan, []byte("{}")); err != nil {
+		t.Fatal(err)
+	}
+	err = stage.StartPod(stage.PodStart{Program: "/proc/self/exe", Dirs: w.dirs, Pod: w.place, Hostname: plan.Hostname, Lock: lock})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(w.remove)
+	return w
+}
+
+// remove is what `podrun down` does with a dead pod. It must always work.
+func (w wholePod) remove() {
+	w.t.Helper()
+	if !w.place.Exists() {
+		return
+	}
+	if conn, err := w.place.Dial(); err == nil {
+		grace := int64(0)
+		wire.WriteRequest(conn, wire.Request{Verb: wire.Stop, Stop: &wire.StopRequest{GraceSeconds: &grace}})
+		wire.ReadFrame(conn) // its end
+		conn.Close()
+	}
+	lock, err := w.place.WaitLock()
+	if err != nil {
+		w.t.Fatal(err)
+	}
+	defer lock.Close()
+	if err := stage.RemovePod("/proc/self/exe", w.dirs, w.place); err != nil {
+		w.t.Error(err)
+	}
+	reapAll()
+}
+
+// reapAll waits for processes that have become ours, PID 1's, by the end of
+// their parents.
+func reapAll() {
+	for {
+		if _, err := unix.Wait4(-1, nil, 0, nil); err != nil && !errors.Is(err, unix.EINTR) {
+			return
+		}
+	}
+}
+
+// until watches the pod over its socket.
+func (w wholePod) until(ok func(*pod.Status) bool) {
+	w.t.Helper()
+	conn := w.dial()
+	defer conn.Close()
+	conn.SetDeadline(time.Now().Add(time.Minute))
+	if err := wire.WriteRequest(conn, wire.Request{Verb: wire.Watch}); err != nil {
+		w.t.Fatal(err)
+	}
+	for {
+		f, _, err := wire.ReadFrame(conn)
+		if err != nil {
+			w.t.Fatalf("watch: %v", err)
+		}
+		if f.Status != nil && ok(f.Status) {
+			return
+		}
+	}
+}
+
+func (w wholePod) dial() *net.UnixConn {
+	w.t.Helper()
+	conn, err := w.place.Dial()
+	if err != nil {
+		w.t.Fatal(err)
+	}
+	return conn
+}
+
+// processes are the supervisor and its parent, the keeper.
+func (w wholePod) processes() (supervisor, keeper int) {
+	w.t.Helper()
+	conn := w.dial()
+	defer conn.Close()
+	raw, err := conn.SyscallConn()
+	if err != nil {
+		w.t.Fatal(err)
+	}
+	raw.Control(func(fd uintptr) {
+		cred, err := unix.GetsockoptUcred(int(fd), unix.SOL_SOCKET, unix.SO_PEERCRED)
+		if err != nil {
+			w.t.Fatal(err)
+		}
+		supervisor = int(cred.Pid)
+	})
+	b, err := os.ReadFile("/proc/" + strconv.Itoa(supervisor) + "/stat")
+	if err != nil {
+		w.t.Fatal(err)
+	}
+	_, rest, _ := strings.Cut(string(b), ") ")
+	keeper, err = strconv.Atoi(strings.Fields(rest)[1])
+	if err != nil {
+		w.t.Fatal(err)
+	}
+	return supervisor, keeper
+}
+
+func running(st *pod.Status) bool { return st.Phase == pod.Running && allRunning(st.Containers) }
+
+func TestKeeperHoldsTheSandbox(t *testing.T) {
+	testenv.NoLeaks(t)
+	l := layer(t)
+	plan := newPlan(nil, []pod.Container{shell(l, "a", "hostname > /v/out; cat /proc/sys/net/ipv4/ip_unprivileged_port_start >> /v/out; exec sleep 1000")})
+	plan.Hostname = "of-the-pod"
+	plan.Sysctls = map[string]string{"net.ipv4.ip_unprivileged_port_start": "42"}
+	plan.Volumes = []pod.Volume{{Name: "v", Kind: pod.EmptyDir}}
+	plan.Containers[0].Mounts = []pod.Mount{{Volume: "v", Path: "/v"}}
+	w := startWhole(t, plan)
+	w.until(running)
+	supervisor, keeper := w.processes()
+	for pid, want := range map[int]string{supervisor: "podrun-superv\n", keeper: "podrun-keeper\n"} {
+		if b, err := os.ReadFile("/proc/" + strconv.Itoa(pid) + "/comm"); err != nil || string(b) != want {
+			t.Errorf("process %d is %q, want %q: %v", pid, b, want, err)
+		}
+	}
+	for _, ns := range []string{"net", "ipc", "uts"} {
+		inside, err1 := os.Readlink("/proc/" + strconv.Itoa(keeper) + "/ns/" + ns)
+		ours, err2 := os.Readlink("/proc/self/ns/" + ns)
+		above, err3 := os.Readlink("/proc/" + strconv.Itoa(supervisor) + "/ns/" + ns)
+		if errors.Join(err1, err2, err3) != nil || inside == ours || above != ours {
+			t.Errorf("%s namespace: keeper %s, supervisor %s, host %s: %v", ns, inside, above, ours, errors.Join(err1, err2, err3))
+		}
+	}
+	var out string
+	for !strings.Contains(out, "42\n") && w.place.Alive() {
+		b, _ := os.ReadFile(filepath.Join(w.place.VolumesDir(), "v", "out"))
+		out = string(b)
+	}
+	if out != "of-the-pod\n42\n" {
+		t.Errorf("the container saw %q", out)
+	}
+	if !w.place.Alive() {
+		t.Error("the pod's lock is free while it runs")
+	}
+}
+
+// S27: only the pod's user reaches its socket.
+func TestControlSocketIsPrivate(t *testing.T) {
+	testenv.NoLeaks(t)
+	w := startWhole(t, newPlan(nil, []pod.Container{shell(layer(t), "a", "exec sleep 1000")}))
+	w.until(running)
+	for path, want := range map[string]os.FileMode{
+		w.place.RuntimeDir(): 0o700, w.place.DataDir(): 0o700,
+		filepath.Join(w.place.RuntimeDir(), "control.sock"): 0o600,
+	} {
+		if st, err := os.Stat(path); err != nil || st.Mode().Perm() != want {
+			t.Errorf("%s: mode %v, want %v: %v", path, st.Mode().Perm(), want, err)
+		}
+	}
+	b, err := os.ReadFile("/proc/net/unix")
+	if err != nil || strings.Contains(string(b), "@") {
+		t.Errorf("there is an abstract socket: %v\n%s", err, b)
+	}
+	// Even with the directories open to all, another user gets no answer.
+	err = asOtherUser(w)
+	if err == nil || !errors.Is(err, io.EOF) && !errors.Is(err, unix.ECONNRESET) && !errors.Is(err, unix.EPIPE) {
+		t.Errorf("another user's request: %v", err)
+	}
+}
+
+// asOtherUser asks for the status on a connection made with another user's id.
+func asOtherUser(w wholePod) error {
+	fd, err := unix.Socket(unix.AF_UNIX, unix.SOCK_STREAM|unix.SOCK_CLOEXEC, 0)
+	if err != nil {
+		return err
+	}
+	file := os.NewFile(uintptr(fd), "socket")
+	defer file.Close()
+	if err := os.Chmod(filepath.Join(w.place.RuntimeDir(), "control.sock"), 0o666); err != nil {
+		return err
+	}
+	addr := &unix.SockaddrUnix{Name: shortPath(w)}
+	result := make(chan error)
+	go func() { // only this thread's ids change, and it ends with them
+		runtime.LockOSThread()
+		if _, _, e := unix.RawSyscall(unix.SYS_SETRESUID, ^uintptr(0), 1000, ^uintptr(0)); e != 0 {
+			result <- e
+			return
+		}
+		result <- errors.Join(raiseCapabilities(), unix.Connect(fd, addr))
+	}()
+	if err := <-result; err != nil {
+		return err
+	}
+	conn, err := net.FileConn(file)
+	if err != nil {
+		return err
+	}
+	defer conn.Close()
+	uc := conn.(*net.UnixConn)
+	if err := wire.WriteRequest(uc, wire.Request{Verb: wire.Watch}); err != nil {
+		return err
+	}
+	_, _, err = wire.ReadFrame(uc)
+	return err
+}
+
+// kill -9 of the keeper or of the supervisor: every process of the pod is gone, and
+// what is left can be removed.
+func TestKilledPodLeavesNothingThatCannotBeRemoved(t *testing.T) {
+	for _, victim := range []string{"keeper", "supervisor"} {
+		t.Run(victim, func(t *testing.T) {
+			testenv.NoLeaks(t)
+			l := layer(t)
+			c := shell(l, "a", "mkdir -p /v/d && chown 1000:1000 /v/d && chmod 700 /v/d && touch /x && echo ready && exec sleep 1000")
+			c.Mounts = []pod.Mount{{Volume: "v", Path: "/v"}}
+			plan := newPlan([]pod.Container{shell(l, "i", "true")}, []pod.Container{c, shell(l, "b", "exec sleep 1000")})
+			plan.ShareProcessNamespace = true
+			plan.Volumes = []pod.Volume{{Name: "v", Kind: pod.EmptyDir}}
+			w := startWhole(t, plan)
+			w.until(running)
+			supervisor, keeper := w.processes()
+			pid := keeper
+			if victim == "supervisor" {
+				pid = supervisor
+			}
+			if err := unix.Kill(pid, unix.SIGKILL); err != nil {
+				t.Fatal(err)
+			}
+			reapAll() // every process of the pod has become a child of PID 1 or is gone
+			if w.place.Alive() {
+				t.Error("the pod's lock is still held")
+			}
+			w.remove()
+			if w.place.Exists() {
+				t.Error("the pod still exists")
+			}
+			if left, err := os.ReadDir(filepath.Dir(filepath.Dir(w.place.DataDir()))); err != nil || len(left) > 0 {
+				t.Errorf("left on disk: %v %v", left, err)
+			}
+		})
+	}
+}
+
+// shortPath is the socket's address by way of its open directory.
+func shortPath(w wholePod) string {
+	dir, err := os.Open(w.place.RuntimeDir())
+	if err != nil {
+		w.t.Fatal(err)
+	}
+	w.t.Cleanup(func() { dir.Close() })
+	return fmt.Sprintf("/proc/self/fd/%d/control.sock", dir.Fd())
+}
+
+// raiseCapabilities gives the thread back what the change of its user has taken,
+// so that the way to the socket is open to it.
+func raiseCapabilities() error {
+	head := unix.CapUserHeader{Version: unix.LINUX_CAPABILITY_VERSION_3}
+	var data [2]unix.CapUserData
+	if err := unix.Capget(&head, &data[0]); err != nil {
+		return err
+	}
+	data[0].Effective, data[1].Effective = data[0].Permitted, data[1].Permitted
+	return unix.Capset(&head, &data[0])
+}
