@@ -33,9 +33,10 @@ func (f *front) awaitRunning(ctx context.Context, p *upPod, timeout time.Duratio
 		return err
 	}
 	if last == nil || !up(last) { // it has ended, perhaps before we could ask
-		if last, err = f.final(ctx, p.place); err != nil {
+		if last, err = final(ctx, p.place); err != nil {
 			return err
 		}
+		tell.status(last)
 	}
 	switch {
 	case last.Phase == pod.Succeeded:
@@ -67,7 +68,7 @@ func up(st *pod.Status) bool {
 func ran(t *pod.Terminated) bool { return t != nil && t.Reason != "StartError" }
 
 // final is the status of a pod that has ended.
-func (f *front) final(ctx context.Context, p store.Pod) (*pod.Status, error) {
+func final(ctx context.Context, p store.Pod) (*pod.Status, error) {
 	if err := waitGone(ctx, p); err != nil {
 		return nil, err
 	}

@@ -154,7 +154,7 @@ const (
 	// slack is what a stop may take beyond the grace period: SIGKILL, unmounting.
 	slack = 15 * time.Second
 	// forceTime is how long a supervisor may take when the user is out of patience.
-	forceTime = 5 * time.Second
+	forceTime = 3 * time.Second
 )
 
 // stopPod asks the supervisor and waits, but not for ever.

@@ -126,10 +126,10 @@ func (f *front) clear(keeper pods, p store.Pod) error {
 // error unless it succeeded.
 func (f *front) attend(ctx context.Context, p *upPod, streams []*stream) error {
 	ended := make(chan struct{})
+	tell := narrator{out: f.err, pod: p.place.Name}
 	var watchErr error
 	go func() {
 		defer close(ended)
-		tell := narrator{out: f.err, pod: p.place.Name}
 		watchErr = watch(ctx, p.place, func(st *pod.Status) bool {
 			tell.status(st)
 			return false
@@ -150,6 +150,7 @@ func (f *front) attend(ctx context.Context, p *upPod, streams []*stream) error {
 	if err != nil {
 		return err
 	}
+	tell.status(st) // it may have ended before we could watch
 	return failure(p.place, st)
 }
 

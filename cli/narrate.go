@@ -22,8 +22,8 @@ func (n *narrator) status(st *pod.Status) {
 	for _, w := range st.Warnings {
 		n.say("warning: " + w)
 	}
-	if st.Deleting {
-		return // containers end because they are told to
+	if st.Deleting || st.Phase.Terminal() {
+		return // containers end because they are told to, or the pod's end says it all
 	}
 	for _, list := range [][]pod.ContainerStatus{st.InitContainers, st.Containers} {
 		for i := range list {

@@ -31,15 +31,28 @@ var errNotRunning = errors.New("the pod is not running")
 // ask sends a request to the pod's supervisor. A pod that was started this moment
 // is waited for. The connection ends with ctx.
 func ask(ctx context.Context, p store.Pod, req wire.Request, files ...*os.File) (*net.UnixConn, error) {
-	conn, err := dial(ctx, p)
-	if err != nil {
-		return nil, err
-	}
-	if err := wire.WriteRequest(conn, req, files...); err != nil {
+	for {
+		conn, err := dial(ctx, p)
+		if err != nil {
+			return nil, err
+		}
+		err = wire.WriteRequest(conn, req, files...)
+		if err == nil {
+			return conn, nil
+		}
 		conn.Close()
-		return nil, fmt.Errorf("ask the supervisor of pod %s: %w", p.Name, err)
+		if !hungUp(err) { // it is ending: dial sees when it has
+			return nil, fmt.Errorf("ask the supervisor of pod %s: %w", p.Name, err)
+		}
+		if err := pause(ctx, pollTime); err != nil {
+			return nil, err
+		}
 	}
-	return conn, nil
+}
+
+// hungUp says whether an error is the other side's end.
+func hungUp(err error) bool {
+	return errors.Is(err, io.EOF) || errors.Is(err, unix.ECONNRESET) || errors.Is(err, unix.EPIPE)
 }
 
 func dial(ctx context.Context, p store.Pod) (*net.UnixConn, error) {
@@ -78,7 +91,7 @@ func watch(ctx context.Context, p store.Pod, seen func(*pod.Status) (enough bool
 		switch {
 		case ctx.Err() != nil:
 			return ctx.Err()
-		case errors.Is(err, io.EOF), errors.Is(err, unix.ECONNRESET):
+		case hungUp(err):
 			return nil
 		case err != nil:
 			return err
@@ -107,7 +120,7 @@ func stop(ctx context.Context, p store.Pod, grace *int64) error {
 	switch {
 	case ctx.Err() != nil:
 		return ctx.Err()
-	case errors.Is(err, io.EOF), errors.Is(err, unix.ECONNRESET):
+	case hungUp(err):
 		return nil
 	case err == nil && frame.Error != nil:
 		return wireError(frame.Error)

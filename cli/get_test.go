@@ -1,0 +1,108 @@
+package cli
+
+import (
+	"encoding/json"
+	"strings"
+	"testing"
+
+	corev1 "k8s.io/api/core/v1"
+	"sigs.k8s.io/yaml"
+
+	"github.com/podrun/podrun/pod"
+)
+
+// line finds the row of a pod and cuts its age off.
+func line(t *testing.T, out, name string) string {
+	t.Helper()
+	for l := range strings.Lines(out) {
+		if f := strings.Fields(l); len(f) > 0 && f[0] == name {
+			return strings.Join(f[:len(f)-1], " ")
+		}
+	}
+	t.Fatalf("no row of %s in:\n%s", name, out)
+	return ""
+}
+
+func TestPs(t *testing.T) {
+	w := newWorld(t)
+	check(t, w.run("ps"), 0, "", "No resources found in default namespace.\n")
+	check(t, w.run("get", "pods", "-A"), 0, "", "No resources found\n")
+	s := w.upDetached(threeContainers, nil)
+	st := status(pod.Running, isRunning("app"), isRunning("log-shipper"))
+	st.InitContainers = []pod.ContainerStatus{terminated("prepare", 0, "Completed", "")}
+	s.publish(st)
+	for _, args := range []string{"ps", "get pods", "get web", "get pod web", "get pods/web", "ps web"} {
+		got := w.run(strings.Fields(args)...)
+		if got.code != 0 || got.err != "" || !strings.HasPrefix(got.out, "NAME   READY   STATUS    RESTARTS   AGE\n") {
+			t.Errorf("%s: %+v", args, got)
+		}
+		if l := line(t, got.out, "web"); l != "web 2/2 Running 0" {
+			t.Errorf("%s: %q", args, l)
+		}
+	}
+	check(t, w.run("ps", "-o", "name"), 0, "pod/web\n", "")
+	check(t, w.run("ps", "-n", "other"), 0, "", "No resources found in other namespace.\n")
+	if got := w.run("ps", "-A", "-o", "wide"); !strings.HasPrefix(got.out, "NAMESPACE   NAME   READY   STATUS    RESTARTS   AGE   IP       NODE     NOMINATED NODE   READINESS GATES\ndefault     web    2/2     Running   0          ") {
+		t.Errorf("%+v", got)
+	}
+	check(t, w.run("get"), 2, "", "podrun: get takes `pods`, or the names of pods\nhint: podrun get --help\n")
+	check(t, w.run("get", "web", "-A"), 2, "", "podrun: a pod cannot be named across all namespaces\nhint: podrun get --help\n")
+	check(t, w.run("ps", "nosuch"), 1, "", "podrun: pod \"nosuch\" not found\nhint: podrun ps lists the pods\n")
+	check(t, w.run("get", "nosuch", "-o", "yaml"), 1, "", "podrun: pod \"nosuch\" not found\nhint: podrun ps lists the pods\n")
+}
+
+// A pod whose processes are gone is not shown as running: nobody is there to say so.
+func TestPsOfALostPod(t *testing.T) {
+	w := newWorld(t)
+	s := w.upDetached(oneContainer, nil)
+	s.kill()
+	if l := line(t, w.run("ps").out, "web"); l != "web 0/1 ContainerStatusUnknown 0" {
+		t.Errorf("%q", l)
+	}
+	var p corev1.Pod
+	if err := yaml.Unmarshal([]byte(w.run("get", "web", "-o", "yaml").out), &p); err != nil {
+		t.Fatal(err)
+	}
+	end := p.Status.ContainerStatuses[0].State.Terminated
+	if p.Status.Phase != corev1.PodFailed || end == nil || end.ExitCode != 137 || end.Reason != "ContainerStatusUnknown" {
+		t.Errorf("%+v", p.Status)
+	}
+	if !strings.Contains(p.Status.Message, "killed from outside") {
+		t.Errorf("message %q", p.Status.Message)
+	}
+}
+
+func TestGetObjects(t *testing.T) {
+	w := newWorld(t)
+	s := w.upDetached(oneContainer, nil)
+	for _, format := range []string{"json", "yaml"} {
+		got := w.run("get", "web", "-o", format)
+		var p corev1.Pod
+		if err := yaml.Unmarshal([]byte(got.out), &p); err != nil || got.code != 0 {
+			t.Fatalf("%s: %v %+v", format, err, got)
+		}
+		if p.Kind != "Pod" || p.Name != "web" || string(p.UID) != s.plan.UID || p.CreationTimestamp.IsZero() ||
+			p.Status.Phase != corev1.PodRunning || p.Status.ContainerStatuses[0].State.Running == nil {
+			t.Errorf("%s: %+v", format, p)
+		}
+	}
+	var list struct {
+		Kind  string
+		Items []corev1.Pod
+	}
+	got := w.run("get", "pods", "-o", "json")
+	if err := json.Unmarshal([]byte(got.out), &list); err != nil || list.Kind != "List" || len(list.Items) != 1 {
+		t.Errorf("%v %+v", err, got)
+	}
+}
+
+// Nothing that a manifest or a container says reaches the terminal as a command.
+func TestPsEscapes(t *testing.T) {
+	w := newWorld(t)
+	s := w.upDetached(oneContainer, nil)
+	s.publish(status(pod.Pending, waiting("app", "\x1b]52;c;aGk=\x07Evil\u202e", "")))
+	got := w.run("ps")
+	if strings.ContainsAny(got.out, "\x1b\x07\u202e") || !strings.Contains(got.out, `\u001b]52;c;aGk=\u0007Evil\u202e`) {
+		t.Errorf("%q", got.out)
+	}
+}

@@ -1,0 +1,152 @@
+package cli
+
+import (
+	"strings"
+	"testing"
+
+	"github.com/podrun/podrun/pod"
+)
+
+// upDetached starts a pod whose supervisor the test then drives itself.
+func (w *world) upDetached(manifest string, before func(*supervisor)) *supervisor {
+	w.t.Helper()
+	w.script = func(s *supervisor) {
+		if before != nil {
+			before(s)
+		}
+		s.publish(status(pod.Running, isRunning("app")))
+	}
+	if got := w.run("up", "-d", w.file(manifest)); got.code != 0 {
+		w.t.Fatalf("%+v", got)
+	}
+	return w.supervisor("default", "web")
+}
+
+const defaulted = "Defaulted container \"app\" out of: app, log-shipper, prepare (init)\n"
+
+func TestLogs(t *testing.T) {
+	w := newWorld(t)
+	s := w.upDetached(threeContainers, func(s *supervisor) {
+		s.log("prepare", 0, "stdout F prepared")
+		s.log("app", 0, "stdout F first life")
+		s.log("app", 1, "stdout F one", "stderr P two ", "stderr F halves", "stdout F three", "stdout P no newline")
+	})
+	app := isRunning("app")
+	app.RestartCount = 1
+	app.LastState.Terminated = &pod.Terminated{ExitCode: 1, Reason: "Error"}
+	st := status(pod.Running, app, waiting("log-shipper", "ContainerCreating", ""))
+	st.InitContainers = []pod.ContainerStatus{terminated("prepare", 0, "Completed", "")}
+	s.publish(st)
+	const stamp = "2026-01-02T03:04:05.000000006Z "
+	for name, tc := range map[string]struct {
+		args string
+		code int
+		out  string
+		err  string
+	}{
+		"default container":       {"logs web", 0, "one\ntwo halves\nthree\nno newline", defaulted},
+		"flags after":             {"logs web -c prepare", 0, "prepared\n", ""},
+		"pod/ prefix":             {"logs pod/web -c prepare", 0, "prepared\n", ""},
+		"tail":                    {"logs web --tail=2 -c app", 0, "three\nno newline", ""},
+		"tail counts whole lines": {"logs web --tail=3 -c app", 0, "two halves\nthree\nno newline", ""},
+		"timestamps":              {"logs --timestamps --tail 3 web -c app", 0, stamp + "two halves\n" + stamp + "three\n" + stamp + "no newline", ""},
+		"prefix":                  {"logs --prefix web -c app --tail 2", 0, "[pod/web/app] three\n[pod/web/app] no newline\n", ""},
+		"previous":                {"logs -p web -c app", 0, "first life\n", ""},
+		"all": {"logs web --all-containers --prefix --tail 1", 0, "[pod/web/prepare] prepared\n[pod/web/app] no newline\n",
+			"container \"log-shipper\" in pod \"web\" is waiting to start: ContainerCreating\n"},
+		"not started": {"logs web -c log-shipper", 1, "",
+			"podrun: container \"log-shipper\" in pod \"web\" is waiting to start: ContainerCreating\nhint: podrun logs -f waits for it\n"},
+		"no previous": {"logs web -p -c prepare", 1, "", "podrun: previous terminated container \"prepare\" in pod \"web\" not found\n"},
+		"no such container": {"logs web -c nosuch", 1, "",
+			"podrun: container nosuch not found in pod web\nhint: its containers are app, log-shipper, prepare (init)\n"},
+		"no such pod":            {"logs nosuch", 1, "", "podrun: pod \"nosuch\" not found\nhint: podrun ps lists the pods\n"},
+		"no such namespace":      {"logs -n other web", 1, "", "podrun: pod \"web\" not found in namespace \"other\"\nhint: podrun ps -A lists the pods of all namespaces\n"},
+		"no pod":                 {"logs", 2, "", "podrun: logs takes the name of one pod\nhint: podrun logs --help\n"},
+		"all and one":            {"logs web --all-containers -c app", 2, "", "podrun: --all-containers and --container exclude each other\nhint: podrun logs --help\n"},
+		"not a number":           {"logs web --tail x", 2, "", "podrun: invalid value \"x\" for flag -tail: parse error\nhint: podrun logs --help\n"},
+		"a path for a name":      {"logs ../../etc", 1, "", "podrun: pod \"../../etc\" not found\nhint: podrun ps lists the pods\n"},
+		"a path for a namespace": {"logs -n .. web", 1, "", "podrun: pod \"web\" not found in namespace \"..\"\nhint: podrun ps -A lists the pods of all namespaces\n"},
+	} {
+		t.Run(name, func(t *testing.T) { check(t, w.run(strings.Fields(tc.args)...), tc.code, tc.out, tc.err) })
+	}
+}
+
+// While a container waits in back-off, its current log is that of its last life,
+// as with the kubelet, and so is its previous one.
+func TestLogsDuringBackOff(t *testing.T) {
+	w := newWorld(t)
+	s := w.upDetached(oneContainer, func(s *supervisor) {
+		s.log("app", 0, "stdout F zero")
+		s.log("app", 1, "stdout F one")
+	})
+	crash := waiting("app", "CrashLoopBackOff", "")
+	crash.RestartCount = 1
+	crash.LastState.Terminated = &pod.Terminated{ExitCode: 1}
+	s.publish(status(pod.Running, crash))
+	check(t, w.run("logs", "web"), 0, "one\n", "")
+	check(t, w.run("logs", "-p", "web"), 0, "one\n", "")
+}
+
+func TestLogsHonoursTheDefaultContainerAnnotation(t *testing.T) {
+	w := newWorld(t)
+	text := strings.Replace(threeContainers, "{name: web}", `{name: web, annotations: {kubectl.kubernetes.io/default-container: log-shipper}}`, 1)
+	w.upDetached(text, func(s *supervisor) { s.log("log-shipper", 0, "stdout F chosen") })
+	check(t, w.run("logs", "web"), 0, "chosen\n", "")
+}
+
+func TestLogsFollow(t *testing.T) {
+	w := newWorld(t)
+	s := w.upDetached(strings.Replace(threeContainers, "Never", "OnFailure", 1), nil)
+	p := w.begin("", "logs", "-f", "web", "-c", "app") // nothing is there yet: it waits
+	s.log("app", 0, "stdout F one")
+	p.says("one\n")
+	s.publish(status(pod.Running, terminated("app", 1, "Error", "")))
+	s.log("app", 1, "stdout F two")
+	p.says("two\n")
+	s.log("app", 1, "stdout F last")
+	s.end(status(pod.Failed, terminated("app", 1, "Error", "")))
+	check(t, p.wait(), 0, "one\ntwo\nlast\n", "")
+	// Of a pod that has ended it shows what there is, and ends.
+	check(t, w.run("logs", "-f", "web", "-c", "app"), 0, "two\nlast\n", "")
+}
+
+// An init container that is done will not write again: nobody waits for the pod.
+func TestLogsFollowOfADoneInitContainer(t *testing.T) {
+	w := newWorld(t)
+	s := w.upDetached(threeContainers, nil)
+	st := status(pod.Pending, waiting("app", "PodInitializing", ""))
+	st.InitContainers = []pod.ContainerStatus{isRunning("prepare")}
+	s.publish(st)
+	s.log("prepare", 0, "stdout F one")
+	p := w.begin("", "logs", "-f", "web", "-c", "prepare")
+	p.says("one\n")
+	s.log("prepare", 0, "stdout F two")
+	st.InitContainers = []pod.ContainerStatus{terminated("prepare", 0, "Completed", "")}
+	s.publish(st)
+	check(t, p.wait(), 0, "one\ntwo\n", "")
+}
+
+func TestLogsFollowLosesNothing(t *testing.T) {
+	const lines = 100_000
+	w := newWorld(t)
+	s := w.upDetached(oneContainer, nil)
+	p := w.begin("", "logs", "-f", "web")
+	batch := make([]string, 0, 100)
+	for n := range lines {
+		batch = append(batch, "stdout F line "+strings.Repeat("x", n%200))
+		if len(batch) == cap(batch) {
+			s.log("app", n*3/lines, batch...) // three instances
+			batch = batch[:0]
+		}
+	}
+	s.end(status(pod.Succeeded, terminated("app", 0, "Completed", "")))
+	got := p.wait()
+	if got.code != 0 || strings.Count(got.out, "\n") != lines {
+		t.Fatalf("code %d, %d lines of %d", got.code, strings.Count(got.out, "\n"), lines)
+	}
+	for n, line := range strings.Split(strings.TrimSuffix(got.out, "\n"), "\n") {
+		if len(line) != len("line ")+n%200 {
+			t.Fatalf("line %d is %q", n, line)
+		}
+	}
+}
