@@ -31,7 +31,8 @@ func hexOf(i int) string {
 
 func idOf(i pod.Image) digest.Digest { return digest.Digest(i.ID) }
 
-// loadStage is another podrun: "_load DIR PATH" prints what happens to each layer.
+// loadStage is another podrun: "_load DIR PATH [memory]" prints what happens to
+// each layer, and how much memory that took.
 func loadStage(args []string) int {
 	s, err := Open(args[0])
 	if err == nil {
@@ -40,6 +41,9 @@ func loadStage(args []string) int {
 				fmt.Println(p.Layer, p.Status)
 			}
 		})
+	}
+	if err == nil && len(args) > 2 {
+		err = printMemory()
 	}
 	if err != nil {
 		fmt.Fprintln(os.Stderr, err)
