@@ -82,7 +82,9 @@ func (c *checker) fields(t reflect.Type, v any, path *field.Path) bool {
 		}
 		if meant := suggest(t.Name(), name, slices.Collect(maps.Keys(known))); meant != "" {
 			msg += fmt.Sprintf(" (did you mean %s?)", meant)
-			c.meant(path.Child(meant))
+			if _, given := object[meant]; !given {
+				c.meant(path.Child(meant))
+			}
 		}
 		c.report(under(path, name), msg)
 	}
@@ -173,6 +175,8 @@ func (c *checker) mismatch(v any, want string, path *field.Path) bool {
 // describe names a JSON value for a message.
 func describe(v any) string {
 	switch v := v.(type) {
+	case nil:
+		return "empty"
 	case map[string]any:
 		return "a map"
 	case []any:

@@ -80,6 +80,10 @@ func decode(file string, data []byte) ([]Object, *Errors) {
 	}
 	var objects []Object
 	for _, doc := range docs {
+		if errs.full() {
+			errs.More = true
+			break
+		}
 		d := decoder{file: file, doc: doc, errs: errs, schema: schema{}}
 		objects = append(objects, d.decode()...)
 	}

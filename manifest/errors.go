@@ -43,8 +43,8 @@ func (e *Error) Error() string {
 // Errors is every mistake of a file, in the order of the file. It is what Decode
 // and Load return as their error.
 type Errors struct {
-	List    []*Error
-	Omitted int // mistakes beyond the first 500
+	List []*Error
+	More bool // there are mistakes beyond the first 500
 }
 
 // Error gives one line per mistake.
@@ -53,8 +53,8 @@ func (e *Errors) Error() string {
 	for _, one := range e.List {
 		lines = append(lines, one.Error())
 	}
-	if e.Omitted > 0 {
-		lines = append(lines, fmt.Sprintf("and %d more", e.Omitted))
+	if e.More {
+		lines = append(lines, fmt.Sprintf("and more; these are the first %d", len(e.List)))
 	}
 	return strings.Join(lines, "\n")
 }
@@ -72,7 +72,7 @@ func (e *Errors) full() bool { return len(e.List) >= maxErrors }
 
 func (e *Errors) add(one *Error) {
 	if e.full() {
-		e.Omitted++
+		e.More = true
 		return
 	}
 	e.List = append(e.List, one)

@@ -93,6 +93,8 @@ func (f *finder) add(r Field, path, value string) {
 	s := r.of(value)
 	note := r.Note
 	switch {
+	case s == Done && len(r.Only) > 0:
+		note = "" // it is about the other values
 	case s != Refused:
 	case len(r.Only) > 0:
 		note = fmt.Sprintf("%q is not supported yet, only %s", clip(value, 60), strings.Join(r.Only, ", "))

@@ -3,6 +3,8 @@ package manifest
 import (
 	"strings"
 
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/util/validation/field"
 )
 
@@ -32,37 +34,56 @@ func Load(file string, data []byte) ([]Object, error) {
 func (o *Object) complete(errs *Errors) {
 	o.Findings = Findings(o.Pod)
 	o.Effective = EffectiveResources(o.Pod)
+	forget(o.Pod)
 	Default(o.Pod)
-	forbidden := map[string]bool{}
+	impossible := map[string]bool{}
 	for _, bad := range Validate(o.Pod) {
-		if o.wasTold(bad.Field) {
+		if o.wasTold(bad) {
 			continue
 		}
+		if s, ok := bad.BadValue.(string); ok {
+			bad.BadValue = clip(s, 100)
+		}
 		o.fail(errs, bad.Field, bad.ErrorBody())
-		forbidden[bad.Field] = bad.Type == field.ErrorTypeForbidden
+		impossible[bad.Field] = bad.Type == field.ErrorTypeForbidden || bad.Type == field.ErrorTypeNotSupported
 	}
 	for i := range o.Findings {
 		f := &o.Findings[i]
 		f.Line = o.line(f.Path)
 		// What no Kubernetes takes needs no word on what podrun takes.
-		if f.Support == Refused && !forbidden[f.Path] {
+		if f.Support == Refused && !impossible[f.Path] {
 			o.fail(errs, f.Path, f.Note)
 		}
 	}
+}
+
+// forget drops what an API server writes into a Pod, as an API server does when
+// one is created from a file that kubectl get -o yaml made.
+func forget(p *corev1.Pod) {
+	p.UID, p.ResourceVersion, p.SelfLink, p.Generation = "", "", "", 0
+	p.CreationTimestamp, p.DeletionTimestamp, p.DeletionGracePeriodSeconds = metav1.Time{}, nil, nil
+	p.ManagedFields = nil
+	p.Status = corev1.PodStatus{}
 }
 
 func (o *Object) fail(errs *Errors, path, msg string) {
 	errs.add(&Error{File: o.File, Document: o.Document, Line: o.line(path), Field: o.at(path), Message: msg})
 }
 
-// wasTold says whether a field, or what it lies in, is known to be wrong already:
-// what the decoder took out would only be reported again, as missing.
-func (o *Object) wasTold(path string) bool {
-	path = o.at(path)
+// wasTold says whether a mistake only follows from one that is known already: what
+// the decoder took out would be reported again, as missing.
+func (o *Object) wasTold(bad *field.Error) bool {
+	path := o.at(bad.Field)
 	for _, told := range o.told {
-		if rest, ok := strings.CutPrefix(path, told); ok && (rest == "" || rest[0] == '.' || rest[0] == '[') {
+		if within(path, told) || bad.BadValue == "" && within(told, path) {
 			return true
 		}
 	}
 	return false
+}
+
+// within says whether a field is another one or lies in it.
+func within(path, outer string) bool {
+	rest, ok := strings.CutPrefix(path, outer)
+	return ok && (rest == "" || rest[0] == '.' || rest[0] == '[')
 }

@@ -44,8 +44,9 @@ func checkQuantity(v any) string {
 	if err != nil {
 		return fmt.Sprintf("%q is not a quantity: %v", text, err)
 	}
-	if q.CmpInt64(math.MaxInt64) > 0 || q.CmpInt64(-math.MaxInt64) < 0 {
-		return fmt.Sprintf("%q is out of range: at most 2^63-1", text)
+	// The parser turns what is too large into the largest it knows, 2^63-1.
+	if q.CmpInt64(math.MaxInt64) >= 0 || q.CmpInt64(-math.MaxInt64) <= 0 {
+		return fmt.Sprintf("%q is out of range: it must be less than 2^63-1", text)
 	}
 	return ""
 }

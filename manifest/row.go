@@ -1,6 +1,7 @@
 package manifest
 
 import (
+	"cmp"
 	"fmt"
 	"strconv"
 	"time"
@@ -18,6 +19,7 @@ type Columns struct {
 	Status   string // Running, Init:0/2, CrashLoopBackOff, …
 	Restarts string // 3 (5m ago)
 	Age      string // 12m
+	IP, Node string // wide; <none> where there is none
 }
 
 // Row sums a pod up in one line, as kubectl get does (printPod in
@@ -46,6 +48,8 @@ func Row(p *corev1.Pod, st *pod.Status, now time.Time) Columns {
 		Status:   s.reason,
 		Restarts: restarts,
 		Age:      age(born, now),
+		IP:       cmp.Or(p.Status.PodIP, "<none>"),
+		Node:     cmp.Or(p.Spec.NodeName, "<none>"),
 	}
 }
 

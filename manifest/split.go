@@ -9,6 +9,9 @@ import (
 // about 1.5 MiB per object.
 const maxDocument = 1 << 20
 
+// maxDocuments is how many documents one file may have.
+const maxDocuments = 10_000
+
 // document is one YAML document of a file.
 type document struct {
 	number int // 1-based
@@ -36,6 +39,9 @@ func split(data []byte) ([]document, error) {
 			}
 			current.data = data[start:pos]
 			number := current.number
+			if len(docs) == maxDocuments {
+				return nil, &Error{Message: fmt.Sprintf("has more than %d documents", maxDocuments)}
+			}
 			if len(docs) > 0 || !blank(current.data) {
 				docs = append(docs, current)
 				number++

@@ -5,20 +5,9 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/podrun/podrun/pod"
 )
-
-// Stamp gives a loaded Pod what an API server gives one that is created: its uid
-// and its time, and none of the bookkeeping that came with the file.
-func Stamp(p *corev1.Pod, uid string, now time.Time) {
-	p.UID = types.UID(uid)
-	p.CreationTimestamp = metav1.NewTime(now)
-	p.DeletionTimestamp, p.DeletionGracePeriodSeconds = nil, nil
-	p.ResourceVersion, p.SelfLink, p.Generation, p.ManagedFields = "", "", 1, nil
-	p.Status = corev1.PodStatus{}
-}
 
 // Render gives the Pod with its PodStatus. A nil status is that of a pod which was
 // created and nothing more.

@@ -47,9 +47,9 @@ var podRows = []Field{
 
 	{Path: "spec.schedulingGates", Support: Refused, Note: "nobody would lift them"},
 	{Path: "spec.ephemeralContainers", Support: Refused, Note: "debug containers"},
-	{Path: "spec.hostNetwork", Support: Refused, Note: "only false"},
-	{Path: "spec.hostPID", Support: Refused, Note: "only false"},
-	{Path: "spec.hostIPC", Support: Refused, Note: "only false"},
+	{Path: "spec.hostNetwork", Support: Refused, Note: "the host's network"},
+	{Path: "spec.hostPID", Support: Refused, Note: "the host's processes"},
+	{Path: "spec.hostIPC", Support: Refused, Note: "the host's IPC"},
 	{Path: "spec.dnsConfig", Support: Refused, Note: netLater},
 	{Path: "spec.hostAliases", Support: Refused, Note: netLater},
 	{Path: "spec.subdomain", Support: Refused, Note: netLater},

@@ -14,9 +14,10 @@ import (
 )
 
 const (
-	// maxValues is how many scalars, lists and maps a document may hold. A document
-	// of readable YAML spends more than four bytes on each.
-	maxValues = 250_000
+	// maxValues is how many scalars, lists and maps a document may hold. Each costs
+	// hundreds of bytes of memory on the way, and in YAML that people read no one
+	// takes fewer than ten bytes of text.
+	maxValues = 100_000
 
 	// maxExpanded is how large a document may be with every alias written out, in
 	// bytes: what aliases repeat costs memory like what was typed.
@@ -38,7 +39,11 @@ func parseTree(data []byte) (*yaml.Node, *Error) {
 	// The splitter only knows "---" after a newline; YAML has other line ends, and
 	// "...". What follows them must not be lost.
 	if err := dec.Decode(&more); !errors.Is(err, io.EOF) {
-		return nil, &Error{Line: doc.Line, Message: "another document begins inside this one: separate documents by a line of ---"}
+		line := more.Line
+		if err != nil {
+			line = syntaxError(err).Line
+		}
+		return nil, &Error{Line: line, Message: "another document begins inside this one: separate documents by a line of ---"}
 	}
 	root := doc.Content[0]
 	if root.Kind == yaml.ScalarNode && root.ShortTag() == "!!null" {
@@ -118,11 +123,10 @@ func duplicates(n *yaml.Node, path *field.Path, found func(path *field.Path, lin
 		for i := 0; i+1 < len(n.Content); i += 2 {
 			key := n.Content[i]
 			child := under(path, key.Value)
-			if id := key.ShortTag() + key.Value; seen[id] {
+			if seen[key.Value] { // 1 and "1" too: both become "1"
 				found(child, key.Line)
-			} else {
-				seen[id] = true
 			}
+			seen[key.Value] = true
 			duplicates(n.Content[i+1], child, found)
 		}
 	case yaml.SequenceNode:

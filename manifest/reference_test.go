@@ -1,0 +1,67 @@
+package manifest
+
+import (
+	"fmt"
+	"strings"
+	"testing"
+)
+
+const referencePage = "../docs/reference/fields.md"
+
+// TestReferencePage keeps the page that users read equal to the table that decides.
+func TestReferencePage(t *testing.T) { golden(t, referencePage, reference()) }
+
+func reference() string {
+	var b strings.Builder
+	b.WriteString(`# Fields of a Pod
+
+<!-- Written by go test ./manifest -update from the support table; do not edit. -->
+
+What podrun makes of every field of a Kubernetes Pod (apiVersion v1). No field is ever ignored in silence:
+
+- **done**: works as in Kubernetes. Where only some values are named, every other value is an error.
+- **accepted**: has no meaning on one machine. It is read, kept, shown by ` + "`podrun get`" + `, and ` + "`podrun validate`" + ` says so.
+- **refused**: podrun does not do it yet. A manifest that sets it is an error, before anything is created.
+
+` + "`podrun validate FILE`" + ` says the same of one manifest, field by field. Fields that are not listed lie below one that is, or do not exist: those are errors too.
+
+`)
+	counts := map[Support]int{}
+	for _, r := range Table() {
+		counts[r.Support]++
+	}
+	fmt.Fprintf(&b, "%d fields are done, %d accepted, %d refused; what a refused or accepted field contains is not counted.\n", counts[Done], counts[Accepted], counts[Refused])
+	for _, section := range []struct {
+		title, intro string
+		rows         []Field
+	}{
+		{"Object and metadata", "", metaRows},
+		{"spec", "", podRows},
+		{"spec.securityContext", "", podSecurityRows},
+		{"spec.containers[]", "Init containers have the same fields, but for those in the next table and for probes and lifecycle, which Kubernetes forbids them unless they are sidecars.", containerRows},
+		{"spec.initContainers[]", "", initRows},
+		{"spec.containers[].securityContext", "", containerSecurityRows},
+		{"spec.volumes[]", "", volumeRows},
+	} {
+		fmt.Fprintf(&b, "\n## %s\n\n", section.title)
+		if section.intro != "" {
+			b.WriteString(section.intro + "\n\n")
+		}
+		b.WriteString("| field | | note |\n|---|---|---|\n")
+		for _, r := range section.rows {
+			fmt.Fprintf(&b, "| `%s` | %s | %s |\n", r.Path, r.Support, r.describe())
+		}
+	}
+	return b.String()
+}
+
+func (r Field) describe() string {
+	if len(r.Only) == 0 {
+		return r.Note
+	}
+	only := "only `" + strings.Join(r.Only, "`, `") + "`"
+	if r.Note == "" {
+		return only
+	}
+	return only + "; " + r.Note
+}
