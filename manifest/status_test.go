@@ -1,0 +1,65 @@
+package manifest
+
+import (
+	"testing"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	kyaml "sigs.k8s.io/yaml"
+
+	"github.com/podrun/podrun/pod"
+)
+
+var noon = time.Date(2026, 11, 20, 12, 0, 0, 0, time.UTC)
+
+// threePod has an init container, a sidecar and two apps, and is as it is stored.
+func threePod(t *testing.T) *corev1.Pod {
+	p := load(t, podYAML("{initContainers: [{name: init, image: i}, {name: side, image: i, restartPolicy: Always}], containers: [{name: a, image: i}, {name: b, image: i}]}")).Pod
+	p.UID, p.CreationTimestamp = "uid-1", metav1.NewTime(noon.Add(-12*time.Minute))
+	return p
+}
+
+// TestRender reviews a whole Pod with its status as users see it.
+func TestRender(t *testing.T) {
+	at := func(minutes int) time.Time { return noon.Add(time.Duration(minutes) * time.Minute) }
+	failed := &pod.Terminated{ExitCode: 137, Signal: 9, Reason: "OOMKilled", Message: "out of memory", StartedAt: at(-5), FinishedAt: at(-4), ContainerID: "podrun://b0"}
+	st := &pod.Status{
+		Phase: pod.Running, StartTime: at(-12), Reason: "Why", Message: "because",
+		Conditions: []pod.Condition{
+			{Type: "Initialized", Status: "True", LastTransition: at(-10)},
+			{Type: "Ready", Status: "False", Reason: "ContainersNotReady", Message: "containers with unready status: [b]", LastTransition: at(-4)},
+		},
+		InitContainers: []pod.ContainerStatus{
+			{Name: "init", Ready: true, Image: "docker.io/library/i:latest", ImageID: "sha256:1", ContainerID: "podrun://i0",
+				State: pod.State{Terminated: &pod.Terminated{Reason: "Completed", StartedAt: at(-12), FinishedAt: at(-11), ContainerID: "podrun://i0"}}},
+			{Name: "side", Ready: true, Started: true, RestartCount: 1, State: pod.State{Running: &pod.RunningAt{StartedAt: at(-10)}}},
+		},
+		Containers: []pod.ContainerStatus{
+			{Name: "b", RestartCount: 3, State: pod.State{Waiting: &pod.Waiting{Reason: "CrashLoopBackOff", Message: "back-off 40s"}}, LastState: pod.State{Terminated: failed}},
+		},
+	}
+	text, err := kyaml.Marshal(Render(threePod(t), st))
+	if err != nil {
+		t.Fatal(err)
+	}
+	golden(t, "testdata/rendered.yaml", string(text))
+}
+
+func TestRenderWithoutStatus(t *testing.T) {
+	p := threePod(t)
+	r := Render(p, nil)
+	if r.Status.Phase != corev1.PodPending || len(r.Status.ContainerStatuses) != 2 || r.Status.StartTime != nil {
+		t.Errorf("got %+v", r.Status)
+	}
+	if w := r.Status.ContainerStatuses[0].State.Waiting; w == nil || w.Reason != "PodInitializing" {
+		t.Errorf("waiting: %+v", w)
+	}
+	if p.Status.Phase != "" {
+		t.Error("the pod was changed")
+	}
+	p.Spec.InitContainers = nil
+	if w := Render(p, nil).Status.ContainerStatuses[0].State.Waiting; w == nil || w.Reason != "ContainerCreating" {
+		t.Errorf("waiting, without init containers: %+v", w)
+	}
+}
