@@ -4,11 +4,16 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"slices"
+	"strings"
 	"time"
 )
 
+// idle is how long a pod has done nothing when its engine's memory is measured.
+const idle = 3 * time.Second
+
 // figures of one engine: a task's times in the order they were taken, and the
-// footprint of each shape, from the last round.
+// footprint of each shape.
 type figures struct {
 	times map[string][]time.Duration
 	feet  map[string]footprint
@@ -23,10 +28,10 @@ func measure(who *person, sides []engine, pods string, rounds int) (measured, er
 	for _, e := range sides {
 		m[e.name()] = &figures{map[string][]time.Duration{}, map[string]footprint{}}
 	}
-	for round := range rounds + 1 { // the first only warms up
+	for round := range rounds + 1 {
 		for _, s := range shapes {
 			for _, e := range sides {
-				if err := m[e.name()].once(who, e, s.name, s.title, filepath.Join(pods, s.name+".yaml"), round > 0); err != nil {
+				if err := m[e.name()].once(who, e, s.name, s.title, filepath.Join(pods, s.name+".yaml"), round, rounds); err != nil {
 					return nil, err
 				}
 			}
@@ -36,29 +41,66 @@ func measure(who *person, sides []engine, pods string, rounds int) (measured, er
 	return m, nil
 }
 
-func (f *figures) once(who *person, e engine, pod, title, file string, count bool) error {
+// once is one pod's life in one round. Round 0 only warms up; in the last one the
+// pod is left alone for a while, and then its engine's memory is measured.
+func (f *figures) once(who *person, e engine, pod, title, file string, round, last int) error {
 	before := who.processes()
 	up, err := timed(e.up(pod, file))
 	if err != nil {
 		return err
 	}
+	if err := who.atRest(before); err != nil {
+		return err
+	}
+	if round == last {
+		time.Sleep(idle)
+		f.feet[title] = who.footprint(before)
+	}
 	exec, err := timed(e.exec(pod, "/bin/true"))
 	if err != nil {
 		return err
 	}
-	foot := who.footprint(before)
 	down, err := timed(e.down(pod, file))
 	if err != nil {
 		return err
 	}
-	if err := who.settled(before); err != nil || !count {
+	if err := who.settled(before); err != nil || round == 0 {
 		return err
 	}
 	f.add("up, "+title, up)
 	f.add("down, "+title, down)
 	f.add("exec true", exec)
-	f.feet[title] = foot
 	return nil
+}
+
+// atRest waits until the containers have done all they do but wait (before that
+// they cannot stop at once), and what the engine starts in passing has ended.
+func (p *person) atRest(before map[int]string) error {
+	var last []int
+	for deadline := time.Now().Add(20 * time.Second); ; time.Sleep(200 * time.Millisecond) {
+		var now []int
+		shells, sleepers := 0, 0
+		for pid, words := range p.processes() {
+			if _, old := before[pid]; old {
+				continue
+			}
+			now = append(now, pid)
+			switch words = strings.TrimSpace(words); {
+			case words == "sleep "+payload:
+				sleepers++
+			case strings.Contains(words, payload):
+				shells++
+			}
+		}
+		slices.Sort(now)
+		if shells > 0 && shells == sleepers && slices.Equal(now, last) {
+			return nil
+		}
+		if time.Now().After(deadline) {
+			return fmt.Errorf("20 s after the pod was started %d of its %d containers are ready", sleepers, shells)
+		}
+		last = now
+	}
 }
 
 // settled waits until nothing is left of what came after before: what one engine

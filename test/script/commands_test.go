@@ -1,0 +1,187 @@
+package script
+
+import (
+	"archive/tar"
+	"crypto/sha256"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"net"
+	"os"
+	"os/exec"
+	"regexp"
+	"runtime"
+	"slices"
+	"strconv"
+	"strings"
+	"syscall"
+
+	"github.com/rogpeppe/go-internal/testscript"
+)
+
+type command = func(ts *testscript.TestScript, neg bool, args []string)
+
+func commands() map[string]command {
+	return map[string]command{
+		"code":        code,
+		"eventually":  eventually,
+		"mode":        mode,
+		"nothingleft": nothingLeft,
+		"killpod":     killPod,
+		"archive":     archive,
+		"registry":    registry,
+	}
+}
+
+func hostOf(ts *testscript.TestScript) *host { return ts.Value(hostKey{}).(*host) }
+
+func need(ts *testscript.TestScript, neg bool, args []string, n int, usage string) {
+	if neg || len(args) < n {
+		ts.Fatalf("usage: %s", usage)
+	}
+}
+
+// code N CMD [ARG...] runs a command, whose exit code must be N.
+func code(ts *testscript.TestScript, neg bool, args []string) {
+	need(ts, neg, args, 2, "code N CMD [ARG...]")
+	want, err := strconv.Atoi(args[0])
+	ts.Check(err)
+	got := 0
+	err = ts.Exec(args[1], args[2:]...)
+	var exit *exec.ExitError
+	switch {
+	case errors.As(err, &exit):
+		got = exit.ExitCode()
+	case err != nil:
+		ts.Fatalf("%v", err)
+	}
+	if got != want {
+		ts.Fatalf("exit code %d instead of %d", got, want)
+	}
+}
+
+// eventually REGEXP CMD [ARG...] runs a command until its output matches.
+func eventually(ts *testscript.TestScript, neg bool, args []string) {
+	need(ts, neg, args, 2, "eventually REGEXP CMD [ARG...]")
+	want, err := regexp.Compile("(?m)" + args[0])
+	ts.Check(err)
+	var last []byte
+	ok := within(func() bool {
+		path, err := exec.LookPath(args[1])
+		if args[1] == "podrun" {
+			path, err = hostOf(ts).podrun().Path, nil
+		}
+		ts.Check(err)
+		cmd := exec.Command(path, args[2:]...)
+		cmd.Dir, cmd.Env = ts.MkAbs("."), hostOf(ts).env
+		last, _ = cmd.CombinedOutput()
+		return want.Match(last)
+	})
+	if !ok {
+		ts.Fatalf("%s never said %q, but:\n%s", strings.Join(args[1:], " "), args[0], last)
+	}
+}
+
+// mode MODE FILE: the permission bits of a file, as in 0600.
+func mode(ts *testscript.TestScript, neg bool, args []string) {
+	need(ts, neg, args, 2, "mode MODE FILE")
+	want, err := strconv.ParseUint(args[0], 8, 32)
+	ts.Check(err)
+	st, err := os.Lstat(ts.MkAbs(args[1]))
+	ts.Check(err)
+	if got := st.Mode().Perm(); got != os.FileMode(want) {
+		ts.Fatalf("%s has mode %#o instead of %#o", args[1], got, want)
+	}
+}
+
+// nothingleft: of no pod a process, a file or a mount is left.
+func nothingLeft(ts *testscript.TestScript, neg bool, args []string) {
+	need(ts, neg, args, 0, "nothingleft")
+	var found []string
+	if !within(func() bool { found = hostOf(ts).left(); return len(found) == 0 }) {
+		ts.Fatalf("left behind:\n%s", strings.Join(found, "\n"))
+	}
+}
+
+// killpod NAME kills the process that serves a pod's control socket.
+func killPod(ts *testscript.TestScript, neg bool, args []string) {
+	need(ts, neg, args, 1, "killpod NAME")
+	link := fmt.Sprintf("/proc/self/fd/%d", openDir(ts, "run/podrun/pods/default/"+args[0]))
+	conn, err := net.DialUnix("unix", nil, &net.UnixAddr{Name: link + "/control.sock", Net: "unix"})
+	ts.Check(err)
+	defer conn.Close()
+	raw, err := conn.SyscallConn()
+	ts.Check(err)
+	var peer *syscall.Ucred
+	ts.Check(raw.Control(func(fd uintptr) {
+		peer, err = syscall.GetsockoptUcred(int(fd), syscall.SOL_SOCKET, syscall.SO_PEERCRED)
+	}))
+	ts.Check(err)
+	ts.Check(syscall.Kill(int(peer.Pid), syscall.SIGKILL))
+}
+
+// openDir opens a directory below the script's for the time of the script.
+func openDir(ts *testscript.TestScript, path string) uintptr {
+	dir, err := os.Open(ts.MkAbs(path))
+	ts.Check(err)
+	ts.Defer(func() { dir.Close() })
+	return dir.Fd()
+}
+
+// archive FILE NAME writes a docker archive with the busybox image, whose
+// entrypoint says hello to its arguments.
+func archive(ts *testscript.TestScript, neg bool, args []string) {
+	need(ts, neg, args, 2, "archive FILE NAME")
+	layer, err := os.ReadFile(ts.Getenv(rootfsTar))
+	ts.Check(err)
+	diffID := fmt.Sprintf("sha256:%x", sha256.Sum256(layer))
+	config, err := json.Marshal(map[string]any{
+		"architecture": runtime.GOARCH, "os": "linux",
+		"config": map[string]any{"Entrypoint": []string{"echo", "hello"}, "Cmd": []string{"world"}, "Env": []string{"PATH=/bin"}, "User": "user"},
+		"rootfs": map[string]any{"type": "layers", "diff_ids": []string{diffID}},
+	})
+	ts.Check(err)
+	manifest, err := json.Marshal([]any{map[string]any{"Config": "config.json", "RepoTags": []string{args[1]}, "Layers": []string{"layer.tar"}}})
+	ts.Check(err)
+	f, err := os.Create(ts.MkAbs(args[0]))
+	ts.Check(err)
+	defer f.Close()
+	w := tar.NewWriter(f)
+	for _, entry := range []struct {
+		name string
+		data []byte
+	}{{"manifest.json", manifest}, {"config.json", config}, {"layer.tar", layer}} {
+		ts.Check(w.WriteHeader(&tar.Header{Name: entry.name, Mode: 0o644, Size: int64(len(entry.data))}))
+		_, err := w.Write(entry.data)
+		ts.Check(err)
+	}
+	ts.Check(w.Close())
+}
+
+// registry starts a registry of its own on this machine and puts its address into
+// $REGISTRY.
+func registry(ts *testscript.TestScript, neg bool, args []string) {
+	need(ts, neg, args, 0, "registry")
+	probe, err := net.Listen("tcp", "127.0.0.1:0")
+	ts.Check(err)
+	address := probe.Addr().String()
+	probe.Close()
+	config := fmt.Sprintf("version: 0.1\nlog: {level: error}\nstorage: {filesystem: {rootdirectory: %s}}\nhttp: {addr: %q}\n",
+		ts.MkAbs("registry"), address)
+	ts.Check(os.WriteFile(ts.MkAbs("registry.yml"), []byte(config), 0o600))
+	cmd := exec.Command("docker-registry", "serve", ts.MkAbs("registry.yml"))
+	cmd.Env = slices.DeleteFunc(os.Environ(), func(kv string) bool { return strings.HasPrefix(kv, "OTEL_") })
+	cmd.Env = append(cmd.Env, "OTEL_TRACES_EXPORTER=none")
+	ts.Check(cmd.Start())
+	ts.Defer(func() { cmd.Process.Kill(); cmd.Wait() })
+	if !within(func() bool {
+		conn, err := net.Dial("tcp", address)
+		if err == nil {
+			conn.Close()
+		}
+		return err == nil
+	}) {
+		ts.Fatalf("the registry does not listen on %s", address)
+	}
+	ts.Setenv("REGISTRY", address)
+}

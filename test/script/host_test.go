@@ -1,0 +1,95 @@
+package script
+
+import (
+	"context"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"time"
+)
+
+// patient is how long anything may take.
+const patient = 60 * time.Second
+
+// hostKey is where a script's environment has its host.
+type hostKey struct{}
+
+// host is what a script has of the machine.
+type host struct {
+	dir string
+	env []string
+}
+
+func (h *host) podrun(args ...string) *exec.Cmd {
+	cmd := exec.Command("podrun", args...)
+	cmd.Env = h.env
+	for _, kv := range h.env {
+		if path, ok := strings.CutPrefix(kv, "PATH="); ok {
+			dir, _, _ := strings.Cut(path, ":")
+			cmd.Path, cmd.Err = filepath.Join(dir, "podrun"), nil
+		}
+	}
+	return cmd
+}
+
+// clear removes whatever a script has left, so that its directory can be removed:
+// files of subordinate ids are beyond an ordinary rm.
+func (h *host) clear() {
+	for _, dir := range []string{"data/podrun/pods", "run/podrun/pods"} {
+		pods, _ := filepath.Glob(filepath.Join(h.dir, dir, "*", "*"))
+		for _, p := range pods {
+			h.podrun("down", "--force", filepath.Base(p), "-n", filepath.Base(filepath.Dir(p))).Run()
+		}
+	}
+	names, _ := h.podrun("image", "ls").Output()
+	for l := range strings.Lines(string(names)) {
+		if f := strings.Fields(l); len(f) > 1 && f[0] != "NAME" {
+			h.podrun("image", "rm", f[0]).Run()
+		}
+	}
+}
+
+// left lists what remains of pods: processes, files, mounts.
+func (h *host) left() []string {
+	var found []string
+	lines, _ := filepath.Glob("/proc/[0-9]*/cmdline")
+	for _, l := range lines {
+		// Pods' processes have the pod's directories among their arguments.
+		if words, err := os.ReadFile(l); err == nil && strings.Contains(string(words), h.dir) && strings.Contains(string(words), "\x00_") {
+			found = append(found, fmt.Sprintf("process %s: %q", filepath.Base(filepath.Dir(l)), words))
+		}
+	}
+	for _, dir := range []string{"data/podrun/pods", "run/podrun/pods"} {
+		filepath.WalkDir(filepath.Join(h.dir, dir), func(path string, d os.DirEntry, err error) error {
+			if err == nil && !d.IsDir() {
+				found = append(found, "file "+path)
+			}
+			return nil
+		})
+	}
+	mounts, _ := os.ReadFile("/proc/self/mounts")
+	for l := range strings.Lines(string(mounts)) {
+		if strings.Contains(l, h.dir) {
+			found = append(found, "mount "+l)
+		}
+	}
+	return found
+}
+
+// within tries until ok, for at most patient.
+func within(ok func() bool) bool {
+	ctx, cancel := context.WithTimeout(context.Background(), patient)
+	defer cancel()
+	tick := time.NewTicker(20 * time.Millisecond)
+	defer tick.Stop()
+	for !ok() {
+		select {
+		case <-tick.C:
+		case <-ctx.Done():
+			return false
+		}
+	}
+	return true
+}

@@ -1,0 +1,112 @@
+// Package script runs the built binary as a user would: every testdata/*.txtar is
+// a list of commands with what they have to say. The scripts run as an ordinary
+// user, each with directories and an image store of its own, and a pod, a process
+// or a mount that one leaves behind fails it.
+//
+// Beside testscript's own commands there are code, eventually, mode, registry,
+// archive and nothingleft: see commands.go.
+package script
+
+import (
+	"errors"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/rogpeppe/go-internal/testscript"
+
+	"github.com/podrun/podrun/internal/testenv"
+)
+
+const (
+	imageName = "busybox"
+	rootfsTar = "ROOTFS"     // a tar of busybox's root file system
+	binaryEnv = "PODRUN_BIN" // the binary under test; ../../bin/podrun if unset
+)
+
+func TestMain(m *testing.M) { testenv.UserMain(m) }
+
+func TestScripts(t *testing.T) {
+	bin, rootfs := prepare(t)
+	testscript.Run(t, testscript.Params{
+		Dir:                 "testdata",
+		RequireExplicitExec: true,
+		RequireUniqueNames:  true,
+		Cmds:                commands(),
+		Setup:               func(env *testscript.Env) error { return setUp(env, bin, rootfs) },
+		Condition:           func(cond string) (bool, error) { return condition(t, cond, bin) },
+	})
+}
+
+// prepare copies the binary to where every user can run it, and makes the tar.
+func prepare(t *testing.T) (bin, rootfs string) {
+	t.Helper()
+	source := os.Getenv(binaryEnv)
+	if source == "" {
+		source = "../../bin/podrun"
+	}
+	testenv.Need(t, func() error {
+		_, err := os.Stat(source)
+		return err
+	})
+	dir := t.TempDir()
+	if err := os.Chmod(dir, 0o755); err != nil {
+		t.Fatal(err)
+	}
+	program, err := os.ReadFile(source)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := os.WriteFile(filepath.Join(dir, "podrun"), program, 0o755); err != nil {
+		t.Fatal(err)
+	}
+	rootfs = filepath.Join(dir, "rootfs.tar")
+	if out, err := exec.Command("../../scripts/example-rootfs", rootfs).CombinedOutput(); err != nil {
+		t.Fatalf("make the root file system: %v\n%s", err, out)
+	}
+	return dir, rootfs
+}
+
+// setUp gives a script directories of its own and the image.
+func setUp(env *testscript.Env, bin, rootfs string) error {
+	env.Setenv("PATH", bin+":/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin")
+	env.Setenv(rootfsTar, rootfs)
+	env.Setenv("TERM", "xterm")
+	env.Setenv("HOME", filepath.Join(env.WorkDir, "home"))
+	env.Setenv("XDG_DATA_HOME", filepath.Join(env.WorkDir, "data"))
+	env.Setenv("XDG_RUNTIME_DIR", filepath.Join(env.WorkDir, "run"))
+	for _, dir := range []string{"home", "data", "run"} {
+		if err := os.Mkdir(filepath.Join(env.WorkDir, dir), 0o700); err != nil {
+			return err
+		}
+	}
+	h := &host{dir: env.WorkDir, env: env.Vars}
+	env.Values[hostKey{}] = h
+	env.Defer(h.clear)
+	return h.podrun("image", "import", rootfs, imageName).Run()
+}
+
+// condition knows [delegated]: limits can be enforced here.
+func condition(t *testing.T, cond, bin string) (bool, error) {
+	if cond != "delegated" {
+		return false, fmt.Errorf("unknown condition %q", cond)
+	}
+	dir := t.TempDir()
+	cmd := exec.Command(filepath.Join(bin, "podrun"), "up", "--require-limits", "-")
+	cmd.Env = append(os.Environ(), "XDG_DATA_HOME="+dir, "XDG_RUNTIME_DIR="+dir)
+	cmd.Stdin = strings.NewReader(`{"apiVersion": "v1", "kind": "Pod", "metadata": {"name": "x"},
+		"spec": {"containers": [{"name": "x", "image": "nosuch:1", "imagePullPolicy": "Never"}]}}`)
+	out, err := cmd.CombinedOutput()
+	switch {
+	case err == nil:
+		return false, errors.New("a pod without an image was run")
+	case strings.Contains(string(out), "--require-limits"):
+		return false, nil
+	case strings.Contains(string(out), "nosuch:1"):
+		return true, nil
+	}
+	return false, fmt.Errorf("find out about limits: %s", out)
+}
