@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"os"
 	"os/signal"
+	"time"
 
 	_ "github.com/opencontainers/cgroups/devices" // without it libcontainer refuses every device rule
 	"github.com/opencontainers/runc/libcontainer"
@@ -67,12 +68,14 @@ func supervise(args []string) int {
 	control := newControl(engine)
 	go control.serve(listener)
 	go stopOnSignal(engine)
+	idle := time.AfterFunc(idleAfter, shrink)
 	l := loop{plan: plan, kernel: engine, now: readClocks, publish: func(st *pod.Status) {
 		out := engine.annotate(*st)
 		if err := place.WriteStatus(&out); err != nil {
 			fmt.Fprintln(os.Stderr, err)
 		}
 		control.publish(&out)
+		idle.Reset(idleAfter)
 	}}
 	final := l.run()
 	if final.Deleting {

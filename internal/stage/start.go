@@ -48,7 +48,7 @@ func StartPod(s PodStart) error {
 	}
 	cmd := exec.Command(s.Program, append([]string{Supervisor}, podArgs(s.Dirs, s.Pod)...)...)
 	cmd.Args[0] = "podrun"
-	cmd.Env = append(os.Environ(), append(env, "_PODRUN_HOSTNAME="+s.Hostname)...)
+	cmd.Env = append(os.Environ(), append(env, "_PODRUN_HOSTNAME="+s.Hostname, "GOMAXPROCS=1")...)
 	cmd.Dir = "/"
 	cmd.Stderr = log
 	cmd.ExtraFiles = []*os.File{s.Lock, w}

@@ -5,9 +5,11 @@
 #define _GNU_SOURCE
 #include <errno.h>
 #include <fcntl.h>
+#include <link.h>
 #include <sched.h>
 #include <signal.h>
 #include <string.h>
+#include <sys/mman.h>
 #include <sys/mount.h>
 #include <sys/prctl.h>
 #include <sys/syscall.h>
@@ -52,6 +54,25 @@ static void close_range_from(unsigned first) {
 		close(fd);
 }
 
+// forget_segment unmaps what of the program is only read; what is needed again
+// comes back from the page cache.
+static int forget_segment(struct dl_phdr_info *info, size_t size, void *unused) {
+	unsigned long page = sysconf(_SC_PAGESIZE);
+	(void)size, (void)unused;
+	for (int i = 0; i < info->dlpi_phnum; i++) {
+		const ElfW(Phdr) *p = &info->dlpi_phdr[i];
+		unsigned long start = (info->dlpi_addr + p->p_vaddr) & ~(page - 1);
+		unsigned long end = info->dlpi_addr + p->p_vaddr + p->p_filesz;
+		if (p->p_type == PT_LOAD && !(p->p_flags & PF_W))
+			madvise((void *)start, end - start, MADV_DONTNEED);
+	}
+	return 1; // a static program is all there is
+}
+
+// forget_program is for a process that does little more than wait: the program is
+// large, for the supervisor is in it.
+static void forget_program(void) { dl_iterate_phdr(forget_segment, NULL); }
+
 void podrun_keeper(const char *hostname) {
 	if (unshare(CLONE_NEWPID) < 0)
 		podrun_die("make a PID namespace");
@@ -90,6 +111,7 @@ void podrun_keeper(const char *hostname) {
 	if (write(ready[1], "x", 1) != 1)
 		podrun_die("start the supervisor");
 	close_range_from(PODRUN_LOCK_FD + 1);
+	forget_program();
 	keep(supervisor, &set);
 }
 
@@ -98,6 +120,7 @@ void podrun_pause(void) {
 	wait_signals(&set);
 	prctl(PR_SET_NAME, "podrun-pause", 0, 0, 0);
 	close_range_from(3);
+	forget_program();
 	for (;;) {
 		int sig;
 		sigwait(&set, &sig);
