@@ -1,10 +1,11 @@
-.PHONY: help build test check demo cross bench
+.PHONY: help build test check demo cross bench test-vm
 help: ## show this
-	@sed -n 's/^\([a-z]*\):.*## /make \1\t/p' Makefile | expand -t 14
+	@sed -n 's/^\([a-z-]*\):.*## /make \1\t/p' Makefile | expand -t 14
 build: ## make bin/podrun: static, for this machine
 test:  ## everything: check, build, unit, namespace and whole-binary tests
 check: ## formatting, vet, the law of the house
+test-vm: ## what needs systemd and delegated cgroups, in a virtual machine
 demo:  ## install what is missing, build, run a pod as an ordinary user
 cross: ## make bin/podrun-amd64, -arm64 and -armv7
 bench: ## compare with podman kube play, in one run
-build test check demo cross bench: ; @scripts/$@
+build test check demo cross bench test-vm: ; @scripts/$@
