@@ -115,9 +115,21 @@ void podrun_keeper(const char *hostname) {
 	keep(supervisor, &set);
 }
 
+// leave_host gives the process an empty root: a container that shares its PID
+// namespace and may trace reaches what is below /proc/1/root.
+static void leave_host(void) {
+	if (unshare(CLONE_NEWNS) < 0 || mount(NULL, "/", NULL, MS_PRIVATE | MS_REC, NULL) < 0)
+		podrun_die("make a mount namespace for the pause process");
+	if (mount("tmpfs", "/proc", "tmpfs", MS_NOSUID | MS_NODEV | MS_NOEXEC, "size=4k,nr_inodes=1") < 0 || chdir("/proc") < 0)
+		podrun_die("make an empty root for the pause process");
+	if (syscall(SYS_pivot_root, ".", ".") < 0 || umount2(".", MNT_DETACH) < 0 || chdir("/") < 0)
+		podrun_die("enter the empty root of the pause process");
+}
+
 void podrun_pause(void) {
 	sigset_t set;
 	wait_signals(&set);
+	leave_host();
 	prctl(PR_SET_NAME, "podrun-pause", 0, 0, 0);
 	close_range_from(3);
 	forget_program();
