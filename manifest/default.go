@@ -5,7 +5,6 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/resource"
-	helpers "k8s.io/component-helpers/resource"
 )
 
 // Default fills in what the API server fills in when a Pod is created
@@ -86,34 +85,6 @@ func defaultContainer(c *corev1.Container) {
 				c.Resources.Requests = corev1.ResourceList{}
 			}
 			c.Resources.Requests[name] = limit.DeepCopy()
-		}
-	}
-}
-
-// defaultPodResources sets requests at pod level where there are limits at pod
-// level: what the containers ask for together, else the limit.
-func defaultPodResources(p *corev1.Pod) {
-	r := p.Spec.Resources
-	if r == nil {
-		return
-	}
-	roundUp(r.Limits)
-	roundUp(r.Requests)
-	if len(r.Limits) == 0 {
-		return
-	}
-	requests := helpers.AggregateContainerRequests(p, helpers.PodResourcesOptions{})
-	for name, limit := range r.Limits {
-		if _, ok := requests[name]; !ok {
-			requests[name] = limit
-		}
-	}
-	for name, q := range requests {
-		if _, ok := r.Requests[name]; !ok && helpers.IsSupportedPodLevelResource(name) {
-			if r.Requests == nil {
-				r.Requests = corev1.ResourceList{}
-			}
-			r.Requests[name] = q.DeepCopy()
 		}
 	}
 }

@@ -131,14 +131,11 @@ func effective(p *corev1.Pod, name corev1.ResourceName) shares {
 	if explicit(s) {
 		request = combine(p, s, asked)
 	}
-	raised := limit
-	if limit.set && request.set && request.value > limit.value {
-		raised = request // a limit is never below the request
+	request = s.pod.request.or(request).or(s.pod.limit)
+	if limit.set {
+		limit = higher(limit, request) // never below the request
 	}
-	whole := share{
-		request: s.pod.request.or(request).or(s.pod.limit),
-		limit:   s.pod.limit.or(raised),
-	}
+	whole := share{request, s.pod.limit.or(limit)}
 	s.pod = whole
 	for i, c := range s.inits {
 		s.inits[i] = share{asked(i, c, true).or(whole.request.atMost(c.limit)), c.limit.or(whole.limit)}

@@ -34,9 +34,9 @@ func Row(p *corev1.Pod, st *pod.Status, now time.Time) Columns {
 	if st != nil && st.Deleting && !st.Phase.Terminal() {
 		s.reason = "Terminating"
 	}
-	restarts := strconv.Itoa(s.restarts)
-	if s.restarts > 0 && !s.lastRestart.IsZero() {
-		restarts += " (" + age(s.lastRestart, now) + " ago)"
+	count := strconv.Itoa(s.n)
+	if s.n > 0 && !s.last.IsZero() {
+		count += " (" + age(s.last, now) + " ago)"
 	}
 	born := p.CreationTimestamp.Time
 	if born.IsZero() && p.Status.StartTime != nil {
@@ -46,7 +46,7 @@ func Row(p *corev1.Pod, st *pod.Status, now time.Time) Columns {
 		Name:     p.Name,
 		Ready:    fmt.Sprintf("%d/%d", s.ready, s.total),
 		Status:   s.reason,
-		Restarts: restarts,
+		Restarts: count,
 		Age:      age(born, now),
 		IP:       cmp.Or(p.Status.PodIP, "<none>"),
 		Node:     cmp.Or(p.Spec.NodeName, "<none>"),
@@ -67,9 +67,22 @@ type summary struct {
 	pod          *corev1.Pod
 	sidecars     map[string]bool
 	ready, total int
-	restarts     int
-	lastRestart  time.Time
 	reason       string
+	restarts
+	ofSidecars restarts // of those that inits saw
+}
+
+// restarts counts restarts, and remembers the last.
+type restarts struct {
+	n    int
+	last time.Time
+}
+
+func (r *restarts) add(c corev1.ContainerStatus) {
+	r.n += int(c.RestartCount)
+	if t := c.LastTerminationState.Terminated; t != nil && t.FinishedAt.After(r.last) {
+		r.last = t.FinishedAt.Time
+	}
 }
 
 func newSummary(p *corev1.Pod) *summary {
@@ -90,7 +103,10 @@ func newSummary(p *corev1.Pod) *summary {
 // whether there is one.
 func (s *summary) inits() (initializing bool) {
 	for i, c := range s.pod.Status.InitContainerStatuses {
-		s.count(c)
+		s.add(c)
+		if s.sidecars[c.Name] {
+			s.ofSidecars.add(c)
+		}
 		t, w := c.State.Terminated, c.State.Waiting
 		switch {
 		case t != nil && t.ExitCode == 0:
@@ -115,16 +131,11 @@ func (s *summary) inits() (initializing bool) {
 // apps looks at the app containers, from the last to the first: the first speaks
 // last. Restarts of init containers that are done no longer count.
 func (s *summary) apps() {
-	s.restarts, s.lastRestart = 0, time.Time{}
-	for _, c := range s.pod.Status.InitContainerStatuses {
-		if s.sidecars[c.Name] {
-			s.count(c)
-		}
-	}
+	s.restarts = s.ofSidecars
 	running, failed := false, ""
 	for i := len(s.pod.Status.ContainerStatuses) - 1; i >= 0; i-- {
 		c := s.pod.Status.ContainerStatuses[i]
-		s.count(c)
+		s.add(c)
 		switch t, w := c.State.Terminated, c.State.Waiting; {
 		case w != nil && w.Reason != "":
 			s.reason = w.Reason
@@ -148,13 +159,6 @@ func (s *summary) apps() {
 		s.reason = failed
 	case running:
 		s.reason = "NotReady"
-	}
-}
-
-func (s *summary) count(c corev1.ContainerStatus) {
-	s.restarts += int(c.RestartCount)
-	if t := c.LastTerminationState.Terminated; t != nil && t.FinishedAt.After(s.lastRestart) {
-		s.lastRestart = t.FinishedAt.Time
 	}
 }
 

@@ -22,8 +22,9 @@ func Validate(p *corev1.Pod) field.ErrorList {
 	meta, spec := field.NewPath("metadata"), field.NewPath("spec")
 	errs := apivalidation.ValidateObjectMeta(&p.ObjectMeta, true, apivalidation.NameIsDNSSubdomain, meta)
 	errs = append(errs, validateAnnotations(p.Annotations, meta.Child("annotations"))...)
-	errs = append(errs, validateVolumes(p.Spec.Volumes, spec.Child("volumes"))...)
-	errs = append(errs, validateContainers(&p.Spec, spec)...)
+	volumes, bad := validateVolumes(p.Spec.Volumes, spec.Child("volumes"))
+	errs = append(errs, bad...)
+	errs = append(errs, validateContainers(&p.Spec, volumes, spec)...)
 	errs = append(errs, validatePodResources(p, spec.Child("resources"))...)
 	errs = append(errs, validatePodSecurity(p.Spec.SecurityContext, spec.Child("securityContext"))...)
 	return append(errs, validatePodFields(&p.Spec, spec)...)
@@ -63,13 +64,13 @@ func validatePodFields(s *corev1.PodSpec, path *field.Path) field.ErrorList {
 	return errs
 }
 
-// oneOf checks an enumeration. The empty value is a missing one.
+// oneOf checks an enumeration, whose values a message lists in the order given. The
+// empty value is a missing one.
 func oneOf[T ~string](value T, path *field.Path, supported ...T) field.ErrorList {
 	switch {
 	case value == "":
 		return field.ErrorList{field.Required(path, "")}
 	case !slices.Contains(supported, value):
-		slices.Sort(supported)
 		return field.ErrorList{field.NotSupported(path, value, supported)}
 	}
 	return nil

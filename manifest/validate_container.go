@@ -15,12 +15,8 @@ func sidecar(c *corev1.Container) bool {
 	return c.RestartPolicy != nil && *c.RestartPolicy == corev1.ContainerRestartPolicyAlways
 }
 
-func validateContainers(s *corev1.PodSpec, path *field.Path) field.ErrorList {
+func validateContainers(s *corev1.PodSpec, volumes sets.Set[string], path *field.Path) field.ErrorList {
 	var errs field.ErrorList
-	volumes := sets.New[string]()
-	for _, v := range s.Volumes {
-		volumes.Insert(v.Name)
-	}
 	apps := path.Child("containers")
 	if len(s.Containers) == 0 {
 		errs = append(errs, field.Required(apps, ""))
@@ -40,15 +36,8 @@ func validateContainers(s *corev1.PodSpec, path *field.Path) field.ErrorList {
 
 func validateContainer(c *corev1.Container, volumes, names sets.Set[string], path *field.Path) field.ErrorList {
 	var errs field.ErrorList
-	switch at := path.Child("name"); {
-	case c.Name == "":
-		errs = append(errs, field.Required(at, ""))
-	case names.Has(c.Name):
-		errs = append(errs, field.Duplicate(at, c.Name))
-	default:
-		names.Insert(c.Name)
-		errs = append(errs, named(c.Name, at, validation.IsDNS1123Label)...)
-	}
+	errs = append(errs, ownName(c.Name, names, path.Child("name"))...)
+	names.Insert(c.Name)
 	switch at := path.Child("image"); {
 	case c.Image == "":
 		errs = append(errs, field.Required(at, ""))
@@ -74,6 +63,18 @@ func validateContainer(c *corev1.Container, volumes, names sets.Set[string], pat
 	errs = append(errs, validateMounts(c.VolumeMounts, volumes, path.Child("volumeMounts"))...)
 	errs = append(errs, validateResources(&c.Resources, path.Child("resources"))...)
 	return append(errs, validateSecurity(c.SecurityContext, path.Child("securityContext"))...)
+}
+
+// ownName checks a name that must be a DNS label and differ from others.
+func ownName(name string, others sets.Set[string], path *field.Path) field.ErrorList {
+	if name == "" {
+		return field.ErrorList{field.Required(path, "")}
+	}
+	errs := named(name, path, validation.IsDNS1123Label)
+	if others.Has(name) {
+		errs = append(errs, field.Duplicate(path, name))
+	}
+	return errs
 }
 
 // validateInitContainer forbids what makes no sense for a container that must end.

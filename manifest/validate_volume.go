@@ -5,29 +5,24 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/util/sets"
-	"k8s.io/apimachinery/pkg/util/validation"
 	"k8s.io/apimachinery/pkg/util/validation/field"
 )
 
-func validateVolumes(volumes []corev1.Volume, at *field.Path) field.ErrorList {
-	var errs field.ErrorList
-	names := sets.New[string]()
+// validateVolumes also gives the names of the volumes that can be mounted: one with
+// a mistake cannot.
+func validateVolumes(volumes []corev1.Volume, at *field.Path) (names sets.Set[string], errs field.ErrorList) {
+	names = sets.New[string]()
 	for i, v := range volumes {
-		name := at.Index(i).Child("name")
-		switch {
-		case v.Name == "":
-			errs = append(errs, field.Required(name, ""))
-		case names.Has(v.Name):
-			errs = append(errs, field.Duplicate(name, v.Name))
-		default:
-			errs = append(errs, named(v.Name, name, validation.IsDNS1123Label)...)
-		}
-		names.Insert(v.Name)
+		bad := ownName(v.Name, names, at.Index(i).Child("name"))
 		if v.EmptyDir != nil {
-			errs = append(errs, validateEmptyDir(v.EmptyDir, at.Index(i).Child("emptyDir"))...)
+			bad = append(bad, validateEmptyDir(v.EmptyDir, at.Index(i).Child("emptyDir"))...)
 		}
+		if len(bad) == 0 {
+			names.Insert(v.Name)
+		}
+		errs = append(errs, bad...)
 	}
-	return errs
+	return names, errs
 }
 
 func validateEmptyDir(e *corev1.EmptyDirVolumeSource, at *field.Path) field.ErrorList {
