@@ -5,7 +5,7 @@ import "time"
 // StatusVersion is written into every Status; a reader refuses a newer one.
 const StatusVersion = 1
 
-// Status is what podrun knows of a pod; manifest.Status renders it as a
+// Status is what podrun knows of a pod; manifest.Render gives it as a
 // Kubernetes PodStatus. It is stored as status.json.
 type Status struct {
 	Version    int         `json:"version"`
