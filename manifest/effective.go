@@ -117,12 +117,14 @@ func declared(p *corev1.Pod, name corev1.ResourceName) shares {
 	return s
 }
 
-// effective applies RuleEffective to one resource.
+// effective applies RuleEffective to one resource. Where no container asks for it
+// in so many words, what they ask for is their limits, as the API server defaults
+// it; where one does, the limit of an init container is not counted as a request.
 func effective(p *corev1.Pod, name corev1.ResourceName) shares {
 	s := declared(p, name)
 	asked := func(i int, c share, init bool) amount {
 		if init && !sidecar(&p.Spec.InitContainers[i]) {
-			return c.request // its limit is no request: it has ended before the apps start
+			return c.request
 		}
 		return c.request.or(c.limit)
 	}

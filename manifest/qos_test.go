@@ -19,7 +19,7 @@ func TestQOSClass(t *testing.T) {
 		{"an init container has none", "{initContainers: [{name: a, image: i}], containers: [{name: b, image: i, " + full + "}]}", "Burstable"},
 		{"init containers count", "{initContainers: [{name: a, image: i, " + full + "}], containers: [{name: b, image: i, " + full + "}]}", "Guaranteed"},
 		{"pod level decides", "{" + full + ", containers: [{name: a, image: i}]}", "Guaranteed"},
-		{"pod level decides, down", "{resources: {requests: {cpu: 2}}, containers: [{name: a, image: i, " + full + "}]}", "Burstable"},
+		{"pod level decides, down", "{resources: {requests: {cpu: 2}, limits: {cpu: 3}}, containers: [{name: a, image: i, " + full + "}]}", "Burstable"},
 		{"an empty pod level does not", "{resources: {}, containers: [{name: a, image: i, " + full + "}]}", "Guaranteed"},
 	} {
 		if got := EffectiveResources(decodePod(t, podYAML(test.spec))).QOSClass; got != test.want {
