@@ -43,10 +43,15 @@ func shown(file string) string {
 	return file
 }
 
-// each reads every file and takes it apart with one of manifest's functions. The
-// mistakes of all files come back together.
-func (f *front) each(files []string, take func(file string, data []byte) ([]manifest.Object, error)) ([]manifest.Object, error) {
-	var objects []manifest.Object
+// source is the text of one file.
+type source struct {
+	name string
+	data []byte
+}
+
+// readAll reads files. What can be read is returned with an error too.
+func (f *front) readAll(files []string) ([]source, error) {
+	var sources []source
 	var errs []error
 	for _, file := range files {
 		data, err := f.read(file)
@@ -54,27 +59,37 @@ func (f *front) each(files []string, take func(file string, data []byte) ([]mani
 			errs = append(errs, err)
 			continue
 		}
-		found, err := take(shown(file), data)
-		if err != nil {
-			errs = append(errs, report.New(report.Usage, "podrun validate shows what podrun makes of every field",
-				"%s is not a manifest that podrun can run\n%w", shown(file), err))
-			continue
-		}
-		objects = append(objects, found...)
+		sources = append(sources, source{shown(file), data})
 	}
-	return objects, errors.Join(errs...)
+	return sources, errors.Join(errs...)
 }
 
-// load reads the pods of files, with everything that is wrong with any of them.
-func (f *front) load(files []string) ([]manifest.Object, error) {
-	objects, err := f.each(files, manifest.Load)
+// objects takes sources apart with one of manifest's functions. The mistakes of
+// all of them come back together.
+func objects(sources []source, take func(file string, data []byte) ([]manifest.Object, error)) ([]manifest.Object, error) {
+	var all []manifest.Object
+	var errs []error
+	for _, src := range sources {
+		found, err := take(src.name, src.data)
+		if err != nil {
+			errs = append(errs, report.New(report.Usage, "", "%s is not a manifest that podrun can run\n%w", src.name, err))
+			continue
+		}
+		all = append(all, found...)
+	}
+	return all, errors.Join(errs...)
+}
+
+// load makes pods of sources, or says everything that is wrong with any of them.
+func load(sources []source) ([]manifest.Object, error) {
+	all, err := objects(sources, manifest.Load)
 	if err != nil {
 		return nil, err
 	}
 	first := map[string]string{}
 	var errs []error
-	for i := range objects {
-		o := &objects[i]
+	for i := range all {
+		o := &all[i]
 		key := o.Pod.Namespace + "/" + o.Pod.Name
 		if other, ok := first[key]; ok {
 			errs = append(errs, report.New(report.Usage, "", "pod %s is there twice: in %s and in %s", key, other, where(o)))
@@ -82,7 +97,7 @@ func (f *front) load(files []string) ([]manifest.Object, error) {
 		}
 		first[key] = where(o)
 	}
-	return objects, errors.Join(errs...)
+	return all, errors.Join(errs...)
 }
 
 func where(o *manifest.Object) string {
@@ -92,12 +107,16 @@ func where(o *manifest.Object) string {
 // placesIn are the pods that files name, whatever else is in them: a pod must not
 // become impossible to remove because its manifest is no longer valid.
 func (f *front) placesIn(dirs store.Dirs, files []string) ([]store.Pod, error) {
-	objects, err := f.each(files, manifest.Decode)
+	sources, err := f.readAll(files)
+	if err != nil {
+		return nil, err
+	}
+	named, err := objects(sources, manifest.Decode)
 	if err != nil {
 		return nil, err
 	}
 	var places []store.Pod
-	for _, o := range objects {
+	for _, o := range named {
 		namespace := o.Pod.Namespace
 		if namespace == "" {
 			namespace = defaultNamespace

@@ -18,12 +18,13 @@ type stream struct {
 	tail      int // of that one only so many lines; -1: all
 	sink      crilog.Sink
 
-	over sync.Once
-	done chan struct{} // closed: the container writes nothing any more
+	over  sync.Once
+	done  chan struct{} // closed: the container writes nothing any more
+	shown chan struct{} // closed: all it wrote has been shown
 }
 
 func newStream(c *pod.Container, init bool, sink crilog.Sink) *stream {
-	return &stream{container: c, init: init, tail: -1, sink: sink, done: make(chan struct{})}
+	return &stream{container: c, init: init, tail: -1, sink: sink, done: make(chan struct{}), shown: make(chan struct{})}
 }
 
 func (s *stream) end() { s.over.Do(func() { close(s.done) }) }
@@ -42,8 +43,9 @@ func (s *stream) overBy(policy pod.RestartPolicy, st *pod.ContainerStatus) bool 
 }
 
 // follow shows what the streams' containers write until each has written its last
-// line. It is told of states by statuses, and that the pod's processes are gone by
-// ended.
+// line: each init container's output before that of those that start after it, the
+// rest as it comes. note tells it of states; ended is closed when the pod's
+// processes are gone.
 func follow(ctx context.Context, p store.Pod, streams []*stream, ended <-chan struct{}) error {
 	dirs := make([]string, len(streams))
 	for i, s := range streams {
@@ -66,10 +68,28 @@ func follow(ctx context.Context, p store.Pod, streams []*stream, ended <-chan st
 	var all sync.WaitGroup
 	for i, s := range streams {
 		f := &crilog.Follower{Dir: dirs[i], First: s.first, Tail: s.tail, Wake: watcher.Wake(dirs[i]), Done: s.done, Sink: s.sink}
-		all.Go(func() { errs[i] = errors.Join(f.Run(ctx), finish(s.sink)) })
+		all.Go(func() {
+			defer close(s.shown)
+			awaitInits(ctx, streams[:i])
+			errs[i] = errors.Join(f.Run(ctx), finish(s.sink))
+		})
 	}
 	all.Wait()
 	return errors.Join(errs...)
+}
+
+// awaitInits waits until everything has been shown of the init containers among
+// streams that had to end before the next container could start.
+func awaitInits(ctx context.Context, streams []*stream) {
+	for _, s := range streams {
+		if !s.init || s.container.Sidecar {
+			continue
+		}
+		select {
+		case <-s.shown:
+		case <-ctx.Done():
+		}
+	}
 }
 
 // note ends the streams of containers that have written their last line.

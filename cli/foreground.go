@@ -127,11 +127,14 @@ func (f *front) clear(keeper pods, p store.Pod) error {
 func (f *front) attend(ctx context.Context, p *upPod, streams []*stream) error {
 	ended := make(chan struct{})
 	tell := narrator{out: f.err, pod: p.place.Name}
+	var last *pod.Status
 	var watchErr error
 	go func() {
 		defer close(ended)
 		watchErr = watch(ctx, p.place, func(st *pod.Status) bool {
 			tell.status(st)
+			note(streams, p.plan.RestartPolicy, st)
+			last = st
 			return false
 		})
 		if watchErr == nil || errors.Is(watchErr, errNotRunning) {
@@ -146,12 +149,13 @@ func (f *front) attend(ctx context.Context, p *upPod, streams []*stream) error {
 	if err := errors.Join(err, watchErr); err != nil {
 		return err
 	}
-	st, err := statusOf(p.place)
-	if err != nil {
-		return err
+	if last == nil || !last.Phase.Terminal() { // it ended before we could see it, or was killed
+		if last, err = statusOf(p.place); err != nil {
+			return err
+		}
+		tell.status(last)
 	}
-	tell.status(st) // it may have ended before we could watch
-	return failure(p.place, st)
+	return failure(p.place, last)
 }
 
 // upStreams are the output of all containers of all pods, each with its prefix. In

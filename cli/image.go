@@ -10,9 +10,9 @@ func (f *front) imageCommand() *cli.Command {
 	return &cli.Command{
 		Name:  "image",
 		Usage: "bring images onto this machine, list and remove them",
-		Description: `Pods run from images that are on this machine. They come from a registry (pull), an
-archive (load) or the root file system of a machine or container (import). podrun
-up pulls what is missing by itself, unless imagePullPolicy is Never.
+		Description: `Pods run from images that are on this machine. They come from a registry (pull),
+an archive (load) or the root file system of a machine or container (import).
+podrun up pulls what is missing by itself, unless imagePullPolicy is Never.
 
 Examples:
   podrun image load busybox.tar

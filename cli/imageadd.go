@@ -48,8 +48,9 @@ func (f *front) imagePullCommand() *cli.Command {
 		Name:      "pull",
 		Usage:     "fetch images from a registry",
 		ArgsUsage: "IMAGE...",
-		Description: `Fetches images, of which only the layers that are missing here. Mirrors and
-insecure registries are those of registries.conf, credentials those of auth.json.
+		Description: `Fetches images, of each only the layers that are missing here. Mirrors and
+insecure registries are those of registries.conf, credentials those of
+auth.json.
 
 Examples:
   podrun image pull busybox
@@ -91,7 +92,7 @@ manifest gives the command.
 
 Examples:
   podrun image import rootfs.tar.gz mybase:1
-  debootstrap --variant=minbase stable rootfs && tar c -C rootfs . | podrun image import - debian
+  tar c -C /srv/chroot . | podrun image import - debian
 `,
 		Action: func(c *cli.Context) error {
 			if c.NArg() != 2 {

@@ -58,8 +58,8 @@ func (f *front) imageRmCommand() *cli.Command {
 		Name:      "rm",
 		Usage:     "remove images",
 		ArgsUsage: "IMAGE...",
-		Description: `Removes names of images, and an image with its last name. Layers that a pod still
-uses stay until the pod is gone and another image is removed.
+		Description: `Removes names of images, and an image with its last name. Layers that a pod
+still uses stay until the pod is gone and another image is removed.
 
 Examples:
   podrun image rm busybox:1.36

@@ -94,7 +94,10 @@ func with(text, message string) string {
 // failure is the error of a pod that did not succeed, or nil: which container was
 // to blame, and why.
 func failure(p store.Pod, st *pod.Status) error {
-	if st.Phase == pod.Succeeded {
+	switch {
+	case st.Deleting:
+		return report.New(report.Failure, "", "pod %s was stopped by another podrun", p.Name)
+	case st.Phase == pod.Succeeded:
 		return nil
 	}
 	why := because(st.Reason, st.Message)

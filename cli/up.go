@@ -55,8 +55,9 @@ func (f *front) up(c *cli.Context) error {
 	case c.Duration("timeout") < 0:
 		return usageErrorf("up", "--timeout must not be negative")
 	}
-	objects, err := f.load(files)
-	if err != nil {
+	sources, readErr := f.readAll(files)
+	pods, err := load(sources)
+	if err := errors.Join(readErr, err); err != nil {
 		return err
 	}
 	if err := refusal(f.rooms.check(), c.Bool("require-limits")); err != nil {
@@ -71,8 +72,8 @@ func (f *front) up(c *cli.Context) error {
 		return err
 	}
 	l := &launch{front: f, dirs: dirs, keeper: keeper, requireLimits: c.Bool("require-limits"), pull: pullOptions(c)}
-	for i := range objects {
-		o := &objects[i]
+	for i := range pods {
+		o := &pods[i]
 		l.pods = append(l.pods, &upPod{object: o, place: dirs.Pod(o.Pod.Namespace, o.Pod.Name)})
 	}
 	signals, quiet := f.signals(syscall.SIGINT, syscall.SIGTERM, syscall.SIGHUP)

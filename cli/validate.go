@@ -1,6 +1,7 @@
 package cli
 
 import (
+	"errors"
 	"fmt"
 
 	"github.com/urfave/cli/v2"
@@ -36,28 +37,30 @@ func (f *front) validate(c *cli.Context) error {
 	if len(files) == 0 {
 		return usageErrorf("validate", "validate takes the files of pods")
 	}
-	loaded, err := f.load(files)
-	if err == nil {
-		for i := range loaded {
-			f.printFindings(&loaded[i], loaded[i].Findings)
-			f.printEffective(&loaded[i])
-		}
-		return nil
+	sources, readErr := f.readAll(files)
+	pods, err := load(sources)
+	for i := range pods {
+		f.printFindings(&pods[i], pods[i].Findings)
+		f.printEffective(&pods[i])
 	}
-	// What can be decoded is shown field by field even if it cannot be run.
-	for _, file := range files {
-		if file == "-" {
-			continue // it has been read
-		}
-		written, err := f.each([]string{file}, manifest.Decode)
+	if len(pods) == 0 {
+		f.printUnfit(sources)
+	}
+	return errors.Join(readErr, err)
+}
+
+// printUnfit shows, field by field, what can be decoded though it cannot be run.
+// What cannot even be decoded has been said.
+func (f *front) printUnfit(sources []source) {
+	for _, src := range sources {
+		written, err := manifest.Decode(src.name, src.data)
 		if err != nil {
-			continue // as load said
+			continue
 		}
 		for i := range written {
 			f.printFindings(&written[i], manifest.Findings(written[i].Pod))
 		}
 	}
-	return err
 }
 
 // word is how a finding is called for people.

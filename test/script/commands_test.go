@@ -2,6 +2,7 @@ package script
 
 import (
 	"archive/tar"
+	"bytes"
 	"crypto/sha256"
 	"encoding/json"
 	"errors"
@@ -28,6 +29,7 @@ func commands() map[string]command {
 		"mode":        mode,
 		"nothingleft": nothingLeft,
 		"killpod":     killPod,
+		"terminate":   terminate,
 		"archive":     archive,
 		"registry":    registry,
 	}
@@ -120,6 +122,14 @@ func killPod(ts *testscript.TestScript, neg bool, args []string) {
 	ts.Check(syscall.Kill(int(peer.Pid), syscall.SIGKILL))
 }
 
+// terminate sends SIGTERM to every command in the background.
+func terminate(ts *testscript.TestScript, neg bool, args []string) {
+	need(ts, neg, args, 0, "terminate")
+	for _, cmd := range ts.BackgroundCmds() {
+		ts.Check(cmd.Process.Signal(syscall.SIGTERM))
+	}
+}
+
 // openDir opens a directory below the script's for the time of the script.
 func openDir(ts *testscript.TestScript, path string) uintptr {
 	dir, err := os.Open(ts.MkAbs(path))
@@ -132,30 +142,37 @@ func openDir(ts *testscript.TestScript, path string) uintptr {
 // entrypoint says hello to its arguments.
 func archive(ts *testscript.TestScript, neg bool, args []string) {
 	need(ts, neg, args, 2, "archive FILE NAME")
-	layer, err := os.ReadFile(ts.Getenv(rootfsTar))
+	base, err := os.ReadFile(ts.Getenv(rootfsTar))
 	ts.Check(err)
-	diffID := fmt.Sprintf("sha256:%x", sha256.Sum256(layer))
+	top := tarOf(ts, file{"etc/motd", []byte("hello\n")})
+	diffID := func(layer []byte) string { return fmt.Sprintf("sha256:%x", sha256.Sum256(layer)) }
 	config, err := json.Marshal(map[string]any{
 		"architecture": runtime.GOARCH, "os": "linux",
 		"config": map[string]any{"Entrypoint": []string{"echo", "hello"}, "Cmd": []string{"world"}, "Env": []string{"PATH=/bin"}, "User": "user"},
-		"rootfs": map[string]any{"type": "layers", "diff_ids": []string{diffID}},
+		"rootfs": map[string]any{"type": "layers", "diff_ids": []string{diffID(base), diffID(top)}},
 	})
 	ts.Check(err)
-	manifest, err := json.Marshal([]any{map[string]any{"Config": "config.json", "RepoTags": []string{args[1]}, "Layers": []string{"layer.tar"}}})
+	manifest, err := json.Marshal([]any{map[string]any{"Config": "config.json", "RepoTags": []string{args[1]}, "Layers": []string{"base.tar", "top.tar"}}})
 	ts.Check(err)
-	f, err := os.Create(ts.MkAbs(args[0]))
-	ts.Check(err)
-	defer f.Close()
-	w := tar.NewWriter(f)
-	for _, entry := range []struct {
-		name string
-		data []byte
-	}{{"manifest.json", manifest}, {"config.json", config}, {"layer.tar", layer}} {
-		ts.Check(w.WriteHeader(&tar.Header{Name: entry.name, Mode: 0o644, Size: int64(len(entry.data))}))
-		_, err := w.Write(entry.data)
+	all := tarOf(ts, file{"manifest.json", manifest}, file{"config.json", config}, file{"base.tar", base}, file{"top.tar", top})
+	ts.Check(os.WriteFile(ts.MkAbs(args[0]), all, 0o644))
+}
+
+type file struct {
+	name string
+	data []byte
+}
+
+func tarOf(ts *testscript.TestScript, files ...file) []byte {
+	var b bytes.Buffer
+	w := tar.NewWriter(&b)
+	for _, f := range files {
+		ts.Check(w.WriteHeader(&tar.Header{Name: f.name, Mode: 0o644, Size: int64(len(f.data))}))
+		_, err := w.Write(f.data)
 		ts.Check(err)
 	}
 	ts.Check(w.Close())
+	return b.Bytes()
 }
 
 // registry starts a registry of its own on this machine and puts its address into

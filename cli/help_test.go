@@ -1,0 +1,131 @@
+package cli
+
+import (
+	"strings"
+	"testing"
+	"unicode/utf8"
+
+	"github.com/google/go-cmp/cmp"
+	"github.com/urfave/cli/v2"
+)
+
+// everyCommand visits the tree of commands.
+func everyCommand(app *cli.App, visit func(path []string, cmd *cli.Command)) {
+	var walk func(path []string, cmds []*cli.Command)
+	walk = func(path []string, cmds []*cli.Command) {
+		for _, c := range cmds {
+			own := append(path[:len(path):len(path)], c.Name)
+			visit(own, c)
+			walk(own, c.Subcommands)
+		}
+	}
+	walk(nil, app.Commands)
+}
+
+func TestHelp(t *testing.T) {
+	w := newWorld(t)
+	app := (&front{rooms: w}).app()
+	var all strings.Builder
+	show := func(args ...string) {
+		got := w.run(args...)
+		if got.code != 0 || got.err != "" {
+			t.Errorf("%v: %+v", args, got)
+		}
+		all.WriteString("$ podrun " + strings.Join(args, " ") + "\n" + got.out + "\n")
+	}
+	show()
+	show("--help")
+	everyCommand(app, func(path []string, cmd *cli.Command) {
+		show(append(path, "--help")...)
+		if same := w.run(append([]string{"help"}, path...)...); !strings.HasPrefix(same.out, "podrun "+strings.Join(path, " ")+": "+cmd.Usage) {
+			t.Errorf("help %v: %+v", path, same)
+		}
+		if !strings.Contains(cmd.Description, "\nExamples:\n  podrun "+strings.Join(path, " ")) && !strings.Contains(cmd.Description, "| podrun "+strings.Join(path, " ")) {
+			t.Errorf("%v has no examples", path)
+		}
+		for _, f := range cmd.Flags {
+			if doc := f.(cli.DocGenerationFlag); doc.TakesValue() && strings.Count(doc.GetUsage(), "`") != 2 {
+				t.Errorf("%v: the usage of --%s does not name its value", path, f.Names()[0])
+			}
+		}
+	})
+	for l := range strings.Lines(all.String()) {
+		if utf8.RuneCountInString(l) > 81 {
+			t.Errorf("longer than 80 columns: %s", l)
+		}
+	}
+	golden(t, "testdata/help.golden", all.String())
+}
+
+func TestHelpIsAskedForInManyWays(t *testing.T) {
+	w := newWorld(t)
+	want := w.run("logs", "--help")
+	for _, args := range []string{"logs -h", "logs web -h", "logs -f --help web", "help logs", "logs -fh"} {
+		if d := cmp.Diff(want, w.run(strings.Fields(args)...), cmp.AllowUnexported(result{})); d != "" {
+			t.Errorf("%s:\n%s", args, d)
+		}
+	}
+	if got := w.run("exec", "web", "--", "ls", "--help"); strings.Contains(got.out, "Usage") {
+		t.Error("the command's own --help was taken for exec's")
+	}
+}
+
+func TestUnknownWords(t *testing.T) {
+	w := newWorld(t)
+	for args, want := range map[string]string{
+		"lgos web":       "podrun: \"lgos\" is not a command of podrun\nhint: did you mean podrun logs?\n",
+		"frobnicate":     "podrun: \"frobnicate\" is not a command of podrun\nhint: podrun --help lists the commands\n",
+		"image lod x":    "podrun: \"lod\" is not a command of podrun image\nhint: did you mean podrun image load?\n",
+		"help imag":      "podrun: \"imag\" is not a command of podrun\nhint: did you mean podrun image?\n",
+		"help image x1":  "podrun: \"x1\" is not a command of podrun image\nhint: did you mean podrun image ls?\n",
+		"image":          "podrun: image takes one of load, pull, import, ls and rm\nhint: podrun image --help\n",
+		"--colour":       "podrun: unknown option --colour\nhint: podrun --help\n",
+		"logs --folow":   "podrun: unknown option --folow\nhint: podrun logs --help\n",
+		"logs -fx web":   "podrun: unknown option --fx\nhint: podrun logs --help\n",
+		"logs web -c":    "podrun: option -c needs a value\nhint: podrun logs --help\n",
+		"ps -o":          "podrun: option -o needs a value\nhint: podrun ps --help\n",
+		"ps -o=xml":      "podrun: unknown output format \"xml\": it is wide, json, yaml or name\nhint: podrun ps --help\n",
+		"version 2":      "podrun: version takes no arguments\nhint: podrun version --help\n",
+		"image ls x":     "podrun: image ls takes no arguments\nhint: podrun image ls --help\n",
+		"image import x": "podrun: image import takes a tar file and a name for the image\nhint: podrun image import --help\n",
+		"image rm":       "podrun: image rm takes the names or ids of images\nhint: podrun image rm --help\n",
+		"image pull":     "podrun: image pull takes the names of images\nhint: podrun image pull --help\n",
+		"image load":     "podrun: image load takes the files of archives\nhint: podrun image load --help\n",
+		"validate":       "podrun: validate takes the files of pods\nhint: podrun validate --help\n",
+	} {
+		check(t, w.run(strings.Fields(args)...), 2, "", want)
+	}
+}
+
+func TestVersion(t *testing.T) {
+	w := newWorld(t)
+	for _, args := range []string{"version", "--version", "-v"} {
+		got := w.run(args)
+		if got.code != 0 || !strings.HasPrefix(got.out, "podrun ") || strings.Count(got.out, "\n") != 1 {
+			t.Errorf("%s: %+v", args, got)
+		}
+	}
+}
+
+func TestArrange(t *testing.T) {
+	app := (&front{}).app()
+	for args, want := range map[string]string{
+		"logs web -f":                     "-f -- web",
+		"logs -f web -c app":              "-f -c app -- web",
+		"logs web --tail -1":              "--tail -1 -- web",
+		"exec -it web -- ls -l -- -t":     "-i -t -- web -- ls -l -- -t",
+		"exec web -itc app -- sh":         "-i -t -c app -- web -- sh",
+		"exec web -itcapp -- sh":          "-i -t -c=app -- web -- sh",
+		"get web -oyaml":                  "-o=yaml -- web",
+		"get web -o=yaml":                 "-o=yaml -- web",
+		"get web --output=yaml":           "--output=yaml -- web",
+		"up - -d":                         "-d -- -",
+		"down --grace-period 3 a --force": "--grace-period 3 --force -- a",
+		"ps -Axo wide":                    "-Axo -- wide", // -x is unknown: the parser's to say
+	} {
+		_, cmd, rest := find(app, strings.Fields(args))
+		if got := strings.Join(arrange(cmd, rest), " "); got != want {
+			t.Errorf("%s: %q, want %q", args, got, want)
+		}
+	}
+}

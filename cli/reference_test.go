@@ -1,0 +1,47 @@
+package cli
+
+import (
+	"fmt"
+	"strings"
+	"testing"
+
+	"github.com/urfave/cli/v2"
+)
+
+// The reference pages are what the program itself says.
+
+const referenceDir = "../docs/reference/"
+
+const generated = "<!-- Generated: go test ./cli -update -->\n\n"
+
+func TestExitCodesPage(t *testing.T) {
+	var b strings.Builder
+	b.WriteString("# Exit codes\n\n" + generated + "| code | when |\n|---|---|\n")
+	for _, e := range exitCodes {
+		fmt.Fprintf(&b, "| %d | %s |\n", e.code, e.when)
+	}
+	b.WriteString("\n`exec` otherwise ends with the exit code of the command it ran, 128+n if signal n killed it.\n")
+	golden(t, referenceDir+"exit-codes.md", b.String())
+}
+
+func TestCommandsPage(t *testing.T) {
+	app := (&front{}).app()
+	var b strings.Builder
+	b.WriteString("# Commands\n\n" + generated)
+	b.WriteString("Options may stand before or after the other arguments. Results go to stdout, everything else to stderr. " +
+		"The codes commands end with are in [exit-codes.md](exit-codes.md).\n")
+	everyCommand(app, func(path []string, cmd *cli.Command) {
+		fmt.Fprintf(&b, "\n## podrun %s\n\n```\n%s```\n", strings.Join(path, " "), help(path, cmd, app))
+	})
+	golden(t, referenceDir+"commands.md", b.String())
+}
+
+func TestExitCodesAreDistinct(t *testing.T) {
+	seen := map[int]bool{}
+	for _, e := range exitCodes {
+		if seen[e.code] {
+			t.Errorf("code %d has two meanings", e.code)
+		}
+		seen[e.code] = true
+	}
+}
