@@ -112,7 +112,9 @@ func TestDownForceKillsADeafSupervisor(t *testing.T) {
 	if err := cmd.Start(); err != nil {
 		t.Fatal(err)
 	}
-	t.Cleanup(func() { cmd.Process.Kill(); cmd.Wait() })
+	reaped := make(chan struct{})
+	go func() { cmd.Wait(); close(reaped) }()
+	t.Cleanup(func() { cmd.Process.Kill(); <-reaped })
 	eventually(t, "it listens", func() bool {
 		conn, err := p.Dial()
 		if err == nil {
@@ -120,7 +122,6 @@ func TestDownForceKillsADeafSupervisor(t *testing.T) {
 		}
 		return err == nil && p.Alive()
 	})
-	go cmd.Wait()
 	got := w.run("down", "--force", "web")
 	if got.code != 0 || !strings.Contains(got.err, "the supervisor of pod web does not answer: killing it") {
 		t.Errorf("%+v", got)

@@ -19,6 +19,8 @@ func execWorld(t *testing.T, do func(*execClient)) *world {
 	t.Helper()
 	w := newWorld(t)
 	s := w.upDetached(oneContainer, nil)
+	s.mu.Lock()
+	defer s.mu.Unlock()
 	s.exec = do
 	return w
 }

@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"io"
 	"os"
+	"slices"
 	"sync"
 	"time"
 
@@ -66,6 +67,14 @@ func (l *launch) prepare(ctx context.Context) error {
 	return errors.Join(errs...)
 }
 
+// release lets go of the images' layers.
+func (l *launch) release() {
+	if l.hold != nil {
+		l.hold.Close()
+		l.hold = nil
+	}
+}
+
 // recognize looks at a pod that is running already. Only one that was made from
 // the same manifest may stay.
 func (l *launch) recognize(p *upPod) error {
@@ -118,37 +127,39 @@ func (l *launch) ensure(ctx context.Context) (map[use]pod.Image, error) {
 	if l.hold, err = images.Hold(); err != nil {
 		return nil, err
 	}
-	found := map[use]pod.Image{}
+	var uses []use
 	for _, p := range l.pods {
 		if p.running {
 			continue
 		}
 		for _, i := range manifest.Images(p.object.Pod) {
-			found[use{i.Reference, i.PullPolicy}] = pod.Image{}
+			if u := (use{i.Reference, i.PullPolicy}); !slices.Contains(uses, u) {
+				uses = append(uses, u)
+			}
 		}
 	}
 	shown := l.front.newProgress()
 	defer shown.end()
 	options := l.pull
 	options.Progress = shown.tell
-	var mu sync.Mutex
-	var errs []error
+	found, errs := make([]pod.Image, len(uses)), make([]error, len(uses))
 	var all sync.WaitGroup
-	for u := range found {
+	for i, u := range uses {
 		all.Go(func() {
-			img, err := images.Ensure(ctx, u.ref, u.policy, options)
-			mu.Lock()
-			defer mu.Unlock()
-			if err != nil {
-				errs = append(errs, fmt.Errorf("cannot use image %s: %w", u.ref, err))
+			found[i], errs[i] = images.Ensure(ctx, u.ref, u.policy, options)
+			if errs[i] != nil {
+				errs[i] = fmt.Errorf("cannot use image %s: %w", u.ref, errs[i])
 				return
 			}
-			found[u] = img
 			shown.done(u.ref)
 		})
 	}
 	all.Wait()
-	return found, errors.Join(errs...)
+	byUse := map[use]pod.Image{}
+	for i, u := range uses {
+		byUse[u] = found[i]
+	}
+	return byUse, errors.Join(errs...)
 }
 
 // build makes the pod's plan.
@@ -178,7 +189,7 @@ func (l *launch) build(p *upPod, found map[use]pod.Image) error {
 // start creates and starts the pods that are not running. A pod that cannot be
 // started does not keep the others from it.
 func (l *launch) start() error {
-	defer l.hold.Close()
+	defer l.release()
 	errs := make([]error, len(l.pods))
 	each(l.pods, func(i int, p *upPod) {
 		if p.running {

@@ -76,6 +76,7 @@ func (f *front) up(c *cli.Context) error {
 		o := &pods[i]
 		l.pods = append(l.pods, &upPod{object: o, place: dirs.Pod(o.Pod.Namespace, o.Pod.Name)})
 	}
+	defer l.release()
 	signals, quiet := f.signals(syscall.SIGINT, syscall.SIGTERM, syscall.SIGHUP)
 	defer quiet()
 	if err := interruptible(c.Context, signals, l.prepare); err != nil {

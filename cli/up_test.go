@@ -1,17 +1,13 @@
 package cli
 
 import (
-	"errors"
 	"os"
-	"path/filepath"
 	"strings"
 	"syscall"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
 
-	"github.com/podrun/podrun/internal/host"
-	"github.com/podrun/podrun/internal/report"
 	"github.com/podrun/podrun/pod"
 )
 
@@ -222,73 +218,6 @@ func TestInterruptStopsAndRemoves(t *testing.T) {
 	}
 }
 
-func TestUpDetached(t *testing.T) {
-	w := newWorld(t)
-	w.script = func(s *supervisor) {
-		s.publish(status(pod.Pending, waiting("app", "ContainerCreating", "")))
-		s.publish(status(pod.Running, isRunning("app")))
-	}
-	file := w.file(oneContainer)
-	check(t, w.run("up", "-d", file), 0, "pod/web running\n", "")
-	check(t, w.run("up", "-d", file), 0, "pod/web unchanged\n", "")
-	other := w.file(strings.Replace(oneContainer, "command: [sh]", "command: [sh, -c, x]", 1))
-	check(t, w.run("up", "-d", other), 1, "", "podrun: pod web is running already, made from a different manifest\nhint: podrun down web removes it\n")
-
-	// A pod that has ended is replaced.
-	uid := w.supervisor("default", "web").plan.UID
-	w.supervisor("default", "web").end(status(pod.Failed, terminated("app", 1, "Error", "")))
-	check(t, w.run("up", "-d", other), 0, "pod/web running\n", "")
-	if again := w.supervisor("default", "web").plan.UID; again == uid || len(again) != 36 {
-		t.Errorf("the new pod has uid %q, the old one had %q", again, uid)
-	}
-}
-
-func TestUpDetachedFails(t *testing.T) {
-	w := newWorld(t)
-	w.script = func(s *supervisor) {
-		s.log("app", 0, "stdout F one", "stderr F two \x1b[2J")
-		s.end(status(pod.Failed, terminated("app", 3, "Error", "")))
-	}
-	got := w.run("up", "-d", w.file(oneContainer))
-	want := `podrun: pod web failed: container app exited with code 3
-  its last lines:
-  one
-  two \u001b[2J
-hint: podrun logs web shows its output, podrun down web removes it
-`
-	if got.code != 1 || got.out != "" || !strings.HasSuffix(got.err, want) {
-		t.Errorf("%+v", got)
-	}
-}
-
-func TestUpDetachedWaitsOutBackOff(t *testing.T) {
-	w := newWorld(t)
-	w.script = func(s *supervisor) {
-		failing := status(pod.Pending, waiting("app", "PodInitializing", ""))
-		failing.InitContainers = []pod.ContainerStatus{waiting("prepare", "CrashLoopBackOff", "back-off 10s")}
-		s.publish(failing)
-	}
-	p := w.begin("", "up", "-d", "--timeout", "300ms", w.file(threeContainers))
-	got := p.wait()
-	want := `podrun: pod web: container prepare waits: CrashLoopBackOff: back-off 10s
-podrun: pod web is not running after 300ms: it is left as it is
-hint: podrun ps and podrun logs web show why; podrun down web removes it
-`
-	check(t, got, 1, "", want)
-	if !w.dirs.Pod("default", "web").Alive() {
-		t.Error("the pod was not left as it is")
-	}
-}
-
-func TestUpDetachedInterrupted(t *testing.T) {
-	w := newWorld(t)
-	w.script = func(s *supervisor) { s.publish(status(pod.Pending, waiting("app", "ImagePullBackOff", "slow"))) }
-	p := w.begin("", "up", "-d", w.file(oneContainer))
-	p.says("ImagePullBackOff")
-	p.signals <- syscall.SIGINT
-	check(t, p.wait(), 130, "", "podrun: pod web: container app waits: ImagePullBackOff: slow\npodrun: pod web is left as it is; podrun down web removes it\n")
-}
-
 func TestUpJoinsARunningPod(t *testing.T) {
 	w := newWorld(t)
 	w.script = func(s *supervisor) {
@@ -330,77 +259,4 @@ func TestUpSeveralPods(t *testing.T) {
 		!strings.Contains(got.err, "pod bad failed") || strings.Contains(got.err, "pod web failed") {
 		t.Errorf("%+v", got)
 	}
-}
-
-func TestUpRefusals(t *testing.T) {
-	manifestError := `podrun: standard input is not a manifest that podrun can run
-  standard input: document 1, line 9: spec.containers[0].imagee: unknown field (did you mean image?)
-`
-	bad := strings.Replace(oneContainer, "image:", "imagee:", 1)
-	for name, tc := range map[string]struct {
-		args  []string
-		stdin string
-		with  func(*world)
-		code  int
-		err   string
-	}{
-		"no file":        {args: []string{"up"}, code: 2, err: "podrun: up takes the files of pods\nhint: podrun up --help\n"},
-		"missing file":   {args: []string{"up", "nosuch.yaml"}, code: 2, err: "podrun: cannot read the manifest: open nosuch.yaml: no such file or directory\n"},
-		"timeout alone":  {args: []string{"up", "--timeout", "1s", "-"}, code: 2, err: "podrun: --timeout is for -d: in the foreground, up ends with the pods\nhint: podrun up --help\n"},
-		"bad manifest":   {args: []string{"up", "-"}, stdin: bad, code: 2, err: manifestError},
-		"the same twice": {args: []string{"up", "-", "-f", "X"}, stdin: oneContainer, code: 2, err: "podrun: pod default/web is there twice: in X, document 1 and in standard input, document 1\n"},
-		"this host": {
-			args: []string{"up", "-"}, stdin: oneContainer, code: 125, err: "podrun: podrun cannot run pods here: there are no user namespaces\nhint: switch them on\n",
-			with: func(w *world) {
-				w.findings = []host.Finding{{Name: "user namespaces", Fatal: true, Detail: "there are no user namespaces", Cure: "switch them on"}}
-			},
-		},
-		"limits": {
-			args: []string{"up", "--require-limits", "-"}, stdin: oneContainer, code: 1,
-			err: "podrun: limits cannot be enforced here, and --require-limits was given: cgroup v1\nhint: boot with v2\n",
-			with: func(w *world) {
-				w.findings = []host.Finding{{Name: limitsProbe, Detail: "cgroup v1", Cure: "boot with v2"}}
-			},
-		},
-		"image": {
-			args: []string{"up", "-"}, stdin: oneContainer, code: 1, err: "podrun: cannot use image busybox:1: it is not there\nhint: load it\n",
-			with: func(w *world) { w.imageErr = report.New(report.Failure, "load it", "it is not there") },
-		},
-		"start": {
-			args: []string{"up", "-"}, stdin: oneContainer, code: 1, err: "podrun: cannot start pod web: no more processes\n",
-			with: func(w *world) { w.startErr = errors.New("no more processes") },
-		},
-	} {
-		t.Run(name, func(t *testing.T) {
-			w := newWorld(t)
-			if tc.with != nil {
-				tc.with(w)
-			}
-			for i, a := range tc.args {
-				if a == "X" {
-					tc.args[i] = w.file(oneContainer)
-					tc.err = strings.ReplaceAll(tc.err, "in X", "in "+tc.args[i])
-				}
-			}
-			check(t, w.begin(tc.stdin, tc.args...).wait(), tc.code, "", tc.err)
-			if traces(w.dirs.Pod("default", "web")) {
-				t.Error("something was left behind")
-			}
-		})
-	}
-}
-
-// Two supervisors for one name must not be: the loser of the race is told.
-func TestUpLosesTheLock(t *testing.T) {
-	w := newWorld(t)
-	p := w.dirs.Pod("default", "web")
-	if err := os.MkdirAll(filepath.Dir(p.RuntimeDir()), 0o700); err != nil {
-		t.Fatal(err)
-	}
-	lock, err := p.Lock()
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() { lock.Close() })
-	check(t, w.run("up", w.file(oneContainer)), 1, "", "podrun: pod web is being started or removed by another podrun\nhint: wait until that is done\n")
 }

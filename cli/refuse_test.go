@@ -1,0 +1,85 @@
+package cli
+
+import (
+	"errors"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/podrun/podrun/internal/host"
+	"github.com/podrun/podrun/internal/report"
+)
+
+func TestUpRefusals(t *testing.T) {
+	manifestError := `podrun: standard input is not a manifest that podrun can run
+  standard input: document 1, line 9: spec.containers[0].imagee: unknown field (did you mean image?)
+`
+	bad := strings.Replace(oneContainer, "image:", "imagee:", 1)
+	for name, tc := range map[string]struct {
+		args  []string
+		stdin string
+		with  func(*world)
+		code  int
+		err   string
+	}{
+		"no file":        {args: []string{"up"}, code: 2, err: "podrun: up takes the files of pods\nhint: podrun up --help\n"},
+		"missing file":   {args: []string{"up", "nosuch.yaml"}, code: 2, err: "podrun: cannot read the manifest: open nosuch.yaml: no such file or directory\n"},
+		"timeout alone":  {args: []string{"up", "--timeout", "1s", "-"}, code: 2, err: "podrun: --timeout is for -d: in the foreground, up ends with the pods\nhint: podrun up --help\n"},
+		"bad manifest":   {args: []string{"up", "-"}, stdin: bad, code: 2, err: manifestError},
+		"the same twice": {args: []string{"up", "-", "-f", "X"}, stdin: oneContainer, code: 2, err: "podrun: pod default/web is there twice: in X, document 1 and in standard input, document 1\n"},
+		"this host": {
+			args: []string{"up", "-"}, stdin: oneContainer, code: 125, err: "podrun: podrun cannot run pods here: there are no user namespaces\nhint: switch them on\n",
+			with: func(w *world) {
+				w.findings = []host.Finding{{Name: "user namespaces", Fatal: true, Detail: "there are no user namespaces", Cure: "switch them on"}}
+			},
+		},
+		"limits": {
+			args: []string{"up", "--require-limits", "-"}, stdin: oneContainer, code: 1,
+			err: "podrun: limits cannot be enforced here, and --require-limits was given: cgroup v1\nhint: boot with v2\n",
+			with: func(w *world) {
+				w.findings = []host.Finding{{Name: limitsProbe, Detail: "cgroup v1", Cure: "boot with v2"}}
+			},
+		},
+		"image": {
+			args: []string{"up", "-"}, stdin: oneContainer, code: 1, err: "podrun: cannot use image busybox:1: it is not there\nhint: load it\n",
+			with: func(w *world) { w.imageErr = report.New(report.Failure, "load it", "it is not there") },
+		},
+		"start": {
+			args: []string{"up", "-"}, stdin: oneContainer, code: 1, err: "podrun: cannot start pod web: no more processes\n",
+			with: func(w *world) { w.startErr = errors.New("no more processes") },
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			w := newWorld(t)
+			if tc.with != nil {
+				tc.with(w)
+			}
+			for i, a := range tc.args {
+				if a == "X" {
+					tc.args[i] = w.file(oneContainer)
+					tc.err = strings.ReplaceAll(tc.err, "in X", "in "+tc.args[i])
+				}
+			}
+			check(t, w.begin(tc.stdin, tc.args...).wait(), tc.code, "", tc.err)
+			if traces(w.dirs.Pod("default", "web")) {
+				t.Error("something was left behind")
+			}
+		})
+	}
+}
+
+// Two supervisors for one name must not be: the loser of the race is told.
+func TestUpLosesTheLock(t *testing.T) {
+	w := newWorld(t)
+	p := w.dirs.Pod("default", "web")
+	if err := os.MkdirAll(filepath.Dir(p.RuntimeDir()), 0o700); err != nil {
+		t.Fatal(err)
+	}
+	lock, err := p.Lock()
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { lock.Close() })
+	check(t, w.run("up", w.file(oneContainer)), 1, "", "podrun: pod web is being started or removed by another podrun\nhint: wait until that is done\n")
+}
