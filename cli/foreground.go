@@ -70,6 +70,9 @@ func (f *front) obey(ctx context.Context, leave func(), running []*upPod, signal
 		leave()
 		return first
 	}
+	if _, terminal := tty.File(f.err); terminal {
+		fmt.Fprintln(f.err) // the terminal has just shown ^C
+	}
 	for _, p := range own {
 		fmt.Fprintf(f.err, "podrun: stopping pod %s, for up to %d s; Ctrl-C again stops it at once\n", p.place.Name, p.plan.GraceSeconds)
 	}
@@ -141,19 +144,24 @@ func (f *front) attend(ctx context.Context, p *upPod, streams []*stream) error {
 			watchErr = waitGone(ctx, p.place)
 		}
 	}()
-	err := follow(ctx, p.place, streams, ended)
+	if err := follow(ctx, p.place, streams, ended); err != nil && ctx.Err() == nil {
+		return report.New(report.Failure, fmt.Sprintf("podrun logs -f %s shows it again, podrun down %s removes the pod", p.place.Name, p.place.Name),
+			"cannot show the output of pod %s, which goes on running: %w", p.place.Name, err)
+	}
 	<-ended
 	if ctx.Err() != nil {
 		return nil // left alone
 	}
-	if err := errors.Join(err, watchErr); err != nil {
-		return err
+	if watchErr != nil {
+		return watchErr
 	}
 	if last == nil || !last.Phase.Terminal() { // it ended before we could see it, or was killed
-		if last, err = statusOf(p.place); err != nil {
+		st, err := statusOf(p.place)
+		if err != nil {
 			return err
 		}
-		tell.status(last)
+		tell.status(st)
+		last = st
 	}
 	return failure(p.place, last)
 }

@@ -107,7 +107,8 @@ func refusal(findings []host.Finding, requireLimits bool) error {
 	return nil
 }
 
-// interruptible runs do and ends its context at the first signal.
+// interruptible runs do and ends its context at the first signal; at the second it
+// does not wait for it any longer.
 func interruptible(ctx context.Context, signals <-chan os.Signal, do func(context.Context) error) error {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
@@ -118,7 +119,10 @@ func interruptible(ctx context.Context, signals <-chan os.Signal, do func(contex
 		return err
 	case sig := <-signals:
 		cancel()
-		<-done
+		select {
+		case <-done:
+		case <-signals:
+		}
 		return interrupted(sig)
 	}
 }

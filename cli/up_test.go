@@ -1,6 +1,7 @@
 package cli
 
 import (
+	"io"
 	"os"
 	"strings"
 	"syscall"
@@ -258,5 +259,49 @@ func TestUpSeveralPods(t *testing.T) {
 	if got.code != 1 || !strings.Contains(got.out, "web/app | I am web\n") || !strings.Contains(got.out, "bad/app | I am bad\n") ||
 		!strings.Contains(got.err, "pod bad failed") || strings.Contains(got.err, "pod web failed") {
 		t.Errorf("%+v", got)
+	}
+}
+
+// Where the output cannot go, the user hears of it while the pod runs.
+func TestUpCannotWrite(t *testing.T) {
+	full, err := os.OpenFile("/dev/full", os.O_WRONLY, 0)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { full.Close() })
+	w := newWorld(t)
+	w.script = func(s *supervisor) {
+		s.log("app", 0, "stdout F hello")
+		s.publish(status(pod.Running, isRunning("app")))
+	}
+	got := w.beginWith(strings.NewReader(""), full, "up", w.file(oneContainer)).wait()
+	if got.code != 1 || !strings.Contains(got.err, "cannot show the output of pod web, which goes on running: write /dev/full: no space left on device") {
+		t.Errorf("%+v", got)
+	}
+}
+
+// On a terminal every line has its container's name and colour, and the terminal
+// obeys podrun alone.
+func TestUpOnATerminal(t *testing.T) {
+	for term, want := range map[string]string{
+		"xterm": "\x1b[36mapp |\x1b[0m \x1b[1mbold\x1b[0m\\u001b[2J\x1b[0m\r\n",
+		"dumb":  "app | \x1b[1mbold\x1b[0m\\u001b[2J\x1b[0m\r\n",
+	} {
+		user, terminal := openTerminal(t)
+		var shown buffer
+		go io.Copy(&shown, user)
+		w := newWorld(t)
+		w.env["TERM"] = term
+		w.script = func(s *supervisor) {
+			s.log("app", 0, "stdout F \x1b[1mbold\x1b[0m\x1b[2J")
+			s.end(status(pod.Succeeded, terminated("app", 0, "Completed", "")))
+		}
+		if got := w.beginWith(strings.NewReader(""), terminal, "up", w.file(oneContainer)).wait(); got.code != 0 || got.err != "" {
+			t.Errorf("%+v", got)
+		}
+		waitFor(t, &shown, "\n")
+		if shown.String() != want {
+			t.Errorf("TERM=%s: %q, want %q", term, shown.String(), want)
+		}
 	}
 }
