@@ -18,26 +18,44 @@ spec:
   containers:
   - {name: app, image: "busybox:1", resources: {requests: {cpu: 10m, memory: 1100Mi}}}
 `
-	refused := strings.Replace(oneContainer, "command: [sh]", "command: [sh], livenessProbe: {exec: {command: [\"true\"]}}, bad: 1", 1)
-	var all strings.Builder
-	for _, tc := range []struct {
+	for name, tc := range map[string]struct {
 		stdin string
 		code  int
-		args  []string
+		out   []string // lines, or their beginnings up to a note
+		err   string
 	}{
-		{oneContainer, 0, []string{"validate", "-"}},
-		{oneContainer + "---" + limits, 0, []string{"validate", "-f", "-"}},
-		{"kind: Pod\nspec: [", 2, []string{"validate", "-"}},
-		{"", 2, []string{"validate", "-"}},
-		{refused, 2, []string{"validate", "-"}},
+		"fine": {oneContainer, 0, []string{
+			"standard input, document 1: pod web\n",
+			"  ok        spec.containers[0].image\n",
+			"  no requests or limits (QoS BestEffort)\n",
+		}, ""},
+		"two documents, with limits": {oneContainer + "---" + limits, 0, []string{
+			"standard input, document 1: pod web\n",
+			"standard input, document 2: pod limits\n",
+			"  accepted  spec.nodeSelector: ",
+			"  effective resources, by the rule \"effective\" (QoS Burstable):\n" +
+				"    pod: cpu 10m to 100m, memory 1100Mi to 1100Mi\n" +
+				"    prepare (init): cpu 10m to 100m, memory 1Gi to 1Gi\n" +
+				"    app: cpu 10m to 100m, memory 1100Mi to 1100Mi\n",
+		}, ""},
+		"no YAML": {"kind: Pod\nspec: [", 2, nil, "podrun: standard input is not a manifest that podrun can run\n  standard input: document 1, line 2: "},
+		"nothing": {"", 2, nil, "podrun: standard input is not a manifest that podrun can run\n  standard input: "},
 	} {
-		got := w.begin(tc.stdin, tc.args...).wait()
-		if got.code != tc.code {
-			t.Errorf("code %d instead of %d: %+v", got.code, tc.code, got)
-		}
-		all.WriteString("$ podrun " + strings.Join(tc.args, " ") + "\n" + got.out + "--- stderr\n" + got.err + "\n")
+		t.Run(name, func(t *testing.T) {
+			got := w.begin(tc.stdin, "validate", "-").wait()
+			if got.code != tc.code || !strings.HasPrefix(got.err, tc.err) || (tc.err == "") != (got.err == "") {
+				t.Errorf("%+v", got)
+			}
+			for _, want := range tc.out {
+				if !strings.Contains(got.out, want) {
+					t.Errorf("%q is not in:\n%s", want, got.out)
+				}
+			}
+			if (len(tc.out) == 0) != (got.out == "") {
+				t.Errorf("stdout: %s", got.out)
+			}
+		})
 	}
-	golden(t, "testdata/validate.golden", all.String())
 }
 
 // What can be decoded is shown field by field, though it cannot be run.
