@@ -29,7 +29,8 @@ type container struct {
 	attempt int
 	who     identity
 	ct      *libcontainer.Container
-	init    *libcontainer.Process
+	init    *libcontainer.Process // nil where another supervisor has started it
+	pid     int
 	log     *logFile
 	message string // the file bound at terminationMessagePath
 	mntns   string // identifies its processes in a shared PID namespace
@@ -68,25 +69,41 @@ func startContainer(s *sandbox, c *pod.Container, attempt int) (*container, erro
 // id names the instance within its pod; libcontainer keeps its state under it.
 func (x *container) id() string { return x.plan.Name + "-" + strconv.Itoa(x.attempt) }
 
+// cleanUpLater makes cleanup what it must be for an instance, however far it came.
+func (x *container) cleanUpLater(s *sandbox) {
+	x.cleanup.Push("unmount root file system", func() error { return volumes.UnmountRootfs(x.rootfs(s)) })
+	x.cleanup.Push("remove termination log", func() error { return volumes.RemoveTree(x.messageFile(s)) })
+	x.cleanup.Push("unmount /dev", func() error { return volumes.UnmountDev(x.dev(s)) })
+	x.cleanup.Push("destroy container", func() error {
+		if x.ct == nil {
+			return nil
+		}
+		return x.ct.Destroy()
+	})
+}
+
+func (x *container) rootfs(s *sandbox) string { return filepath.Join(s.store.RootfsDir(), x.id()) }
+func (x *container) dev(s *sandbox) string    { return filepath.Join(s.dir, "dev-"+x.id()) }
+func (x *container) messageFile(s *sandbox) string {
+	return filepath.Join(s.dir, "termination-log-"+x.id())
+}
+
 func (x *container) create(s *sandbox) error {
-	dir := filepath.Join(s.store.RootfsDir(), x.id())
-	root, err := volumes.MountRootfs(dir, x.plan.Layers, false) // libcontainer makes it read-only, once every mount target is there
+	x.cleanUpLater(s)
+	root, err := volumes.MountRootfs(x.rootfs(s), x.plan.Layers, false) // libcontainer makes it read-only, once every mount target is there
 	if err != nil {
 		return fmt.Errorf("mount root file system: %w", err)
 	}
-	x.cleanup.Push("unmount root file system", func() error { return volumes.UnmountRootfs(dir) })
 	if x.who, err = resolveUser(root, x.plan); err != nil {
 		return configError{err}
 	}
-	if err := x.makeMessageFile(s.dir); err != nil {
+	if err := x.makeMessageFile(s); err != nil {
 		return err
 	}
-	dev := filepath.Join(s.dir, "dev-"+x.id())
-	if err := s.shared.MountDev(dev); err != nil {
+	if err := s.shared.MountDev(x.dev(s)); err != nil {
 		return err
 	}
-	x.cleanup.Push("unmount /dev", func() error { return volumes.UnmountDev(dev) })
-	at := s.place(x.plan, root, dev)
+	at := s.place(x.plan, root, x.dev(s))
 	at.terminationLog = x.message
 	spec := runtimeSpec(s.plan, x.plan, at, x.who)
 	if !x.plan.SeccompUnconfined {
@@ -107,13 +124,12 @@ func (x *container) create(s *sandbox) error {
 	if s.cgroup == nil {
 		config.Rlimits = processLimit()
 	}
-	if x.log, err = createLog(s.store.LogFile(x.plan.Name, x.attempt)); err != nil {
+	if x.log, err = openLog(s.store.LogFile(x.plan.Name, x.attempt)); err != nil {
 		return err
 	}
 	if x.ct, err = libcontainer.Create(s.store.LibcontainerDir(), x.id(), config); err != nil {
 		return fmt.Errorf("create container: %w", err)
 	}
-	x.cleanup.Push("destroy container", x.ct.Destroy)
 	return x.run(spec.Process)
 }
 
@@ -136,9 +152,9 @@ func (x *container) run(p *specs.Process) error {
 		return startError{fmt.Errorf("start container: %w", err), exitCodeOf(err)}
 	}
 	// Between Start and Exec its process waits, so this cannot come too late.
-	pid, err := x.init.Pid()
+	x.pid, err = x.init.Pid()
 	if err == nil {
-		x.mntns, err = os.Readlink(fmt.Sprintf("/proc/%d/ns/mnt", pid))
+		x.mntns, err = os.Readlink(fmt.Sprintf("/proc/%d/ns/mnt", x.pid))
 	}
 	if err == nil {
 		err = x.ct.Exec()
@@ -181,14 +197,21 @@ type ended struct {
 	message      string
 }
 
-// wait returns when the container's process has ended.
+// wait returns how the container's process has ended, which it must have.
 func (x *container) wait() ended {
-	st, err := x.init.Wait()
-	if st == nil {
-		return ended{code: 255, message: "wait for container: " + err.Error()}
+	var ws unix.WaitStatus
+	var err error
+	if x.init == nil {
+		ws, err = reap(x.pid)
+	} else if st, werr := x.init.Wait(); st != nil { // an exit code other than 0 is an error too
+		ws = unix.WaitStatus(st.Sys().(syscall.WaitStatus))
+	} else {
+		err = fmt.Errorf("wait for container: %w", werr)
 	}
-	ws := st.Sys().(syscall.WaitStatus)
-	if ws.Signaled() {
+	switch {
+	case err != nil:
+		return ended{code: 255, message: err.Error()}
+	case ws.Signaled():
 		return ended{code: 128 + int(ws.Signal()), signal: int(ws.Signal())}
 	}
 	return ended{code: ws.ExitStatus()}
@@ -197,7 +220,7 @@ func (x *container) wait() ended {
 // finish ends what else runs in an instance whose process has ended, and brings
 // its output to the log, to the last line.
 func (x *container) finish(s *sandbox) {
-	if s.pause != nil {
+	if s.pausePID != 0 {
 		killMountNamespace(x.mntns)
 	}
 	x.execs.Wait()

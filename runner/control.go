@@ -7,6 +7,8 @@ import (
 	"net"
 	"os"
 	"sync"
+	"sync/atomic"
+	"time"
 
 	"golang.org/x/sys/unix"
 
@@ -24,10 +26,13 @@ type control struct {
 	changed chan struct{} // closed and replaced at every new status
 	ended   chan struct{} // closed after the last one
 	clients sync.WaitGroup
+	served  atomic.Int32  // clients that are being answered
+	paused  chan struct{} // serve has stopped accepting
+	resumed chan struct{} // and may go on
 }
 
 func newControl(e *engine) *control {
-	return &control{engine: e, changed: make(chan struct{}), ended: make(chan struct{})}
+	return &control{engine: e, changed: make(chan struct{}), ended: make(chan struct{}), paused: make(chan struct{}), resumed: make(chan struct{})}
 }
 
 // publish makes a status known to everyone who watches.
@@ -46,6 +51,24 @@ func (c *control) close(l net.Listener) {
 	c.clients.Wait()
 }
 
+// pause keeps new clients waiting. It fails, without any effect, while there are
+// clients.
+func (c *control) pause(l *net.UnixListener) bool {
+	l.SetDeadline(time.Unix(0, 1))
+	<-c.paused
+	if c.served.Load() > 0 {
+		c.resume(l)
+		return false
+	}
+	return true
+}
+
+// resume ends a pause.
+func (c *control) resume(l *net.UnixListener) {
+	l.SetDeadline(time.Time{})
+	c.resumed <- struct{}{}
+}
+
 // serve answers clients until the listener is closed.
 func (c *control) serve(l *net.UnixListener) {
 	for {
@@ -53,11 +76,18 @@ func (c *control) serve(l *net.UnixListener) {
 		if errors.Is(err, net.ErrClosed) {
 			return
 		}
+		if errors.Is(err, os.ErrDeadlineExceeded) {
+			c.paused <- struct{}{}
+			<-c.resumed
+			continue
+		}
 		if err != nil {
 			fmt.Fprintln(os.Stderr, "accept on the control socket:", err)
 			continue
 		}
+		c.served.Add(1)
 		c.clients.Go(func() {
+			defer c.served.Add(-1)
 			defer conn.Close()
 			if err := c.answer(conn); err != nil {
 				fmt.Fprintln(os.Stderr, "answer request:", err)

@@ -23,6 +23,11 @@ type engine struct {
 	mu      sync.Mutex
 	sandbox *sandbox
 	runs    map[string]*run // by container name, from the start's order to the end
+	busy    int             // actions under way and ends not yet told
+
+	// reaping is held while the end of a container is taken from the kernel, and by
+	// who puts the supervisor to sleep: an end must not be lost in between.
+	reaping sync.Mutex
 }
 
 // run is one order to start a container, until its end is told.
@@ -42,10 +47,12 @@ func (e *engine) Events() <-chan lifecycle.Event { return e.events }
 func (e *engine) Do(a lifecycle.Action) {
 	switch a.Kind {
 	case lifecycle.CreateSandbox:
+		e.work(1)
 		go e.createSandbox()
 	case lifecycle.StartContainer:
 		e.mu.Lock()
 		e.runs[a.Container] = &run{}
+		e.busy++
 		e.mu.Unlock()
 		go e.runContainer(a)
 	case lifecycle.StopContainer:
@@ -53,6 +60,7 @@ func (e *engine) Do(a lifecycle.Action) {
 	case lifecycle.KillContainer:
 		e.signal(a.Container, true)
 	case lifecycle.RemoveSandbox:
+		e.work(1)
 		go e.removeSandbox()
 	default:
 		panic(fmt.Sprintf("runner: unknown action %q", a.Kind))
@@ -66,7 +74,15 @@ func (e *engine) emit(ev lifecycle.Event) {
 	e.events <- ev
 }
 
+// work counts what is under way; the engine is quiet when nothing is.
+func (e *engine) work(n int) {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	e.busy += n
+}
+
 func (e *engine) createSandbox() {
+	defer e.work(-1)
 	s, err := createSandbox(e.plan, e.store)
 	if err != nil {
 		e.emit(lifecycle.Event{Kind: lifecycle.SandboxLost, Message: err.Error()})
@@ -79,6 +95,7 @@ func (e *engine) createSandbox() {
 }
 
 func (e *engine) removeSandbox() {
+	defer e.work(-1)
 	e.mu.Lock()
 	s := e.sandbox
 	e.sandbox = nil
@@ -119,6 +136,7 @@ func (e *engine) runContainer(a lifecycle.Action) {
 	if err != nil {
 		e.forget(c.Name)
 		e.emit(startFailed(a, err))
+		e.work(-1)
 		return
 	}
 	e.mu.Lock()
@@ -129,23 +147,33 @@ func (e *engine) runContainer(a lifecycle.Action) {
 		e.signal(c.Name, true)
 	}
 	e.emit(lifecycle.Event{Kind: lifecycle.Started, Container: c.Name, Attempt: a.Attempt, ContainerID: containerID(e.plan, x)})
+	e.work(-1)
+	e.follow(s, x)
+}
 
+// follow waits for the end of a running container, frees what it held and tells.
+func (e *engine) follow(s *sandbox, x *container) {
+	untilEnded(x.pid)
+	e.reaping.Lock()
+	e.work(1)
+	defer e.work(-1)
 	end := x.wait()
+	e.reaping.Unlock()
 	at := readClocks()
-	e.forget(c.Name)
+	e.forget(x.plan.Name)
 	if s.cgroup != nil {
-		kills, err := s.cgroup.OOMKills(c.Name)
+		kills, err := s.cgroup.OOMKills(x.plan.Name)
 		end.oom = err == nil && kills > 0
 	}
 	x.finish(s)
 	if end.message == "" {
-		end.message = x.terminationMessage(e.store.LogFile(c.Name, a.Attempt), end.code)
+		end.message = x.terminationMessage(e.store.LogFile(x.plan.Name, x.attempt), end.code)
 	}
 	if err := x.cleanup.Undo(); err != nil {
-		fmt.Fprintf(os.Stderr, "remove container %s: %v\n", c.Name, err)
+		fmt.Fprintf(os.Stderr, "remove container %s: %v\n", x.plan.Name, err)
 	}
 	e.emit(lifecycle.Event{
-		At: at, Kind: lifecycle.Exited, Container: c.Name, Attempt: a.Attempt,
+		At: at, Kind: lifecycle.Exited, Container: x.plan.Name, Attempt: x.attempt,
 		ExitCode: end.code, Signal: end.signal, OOMKilled: end.oom, Message: end.message,
 	})
 }

@@ -2,8 +2,8 @@ package runner
 
 import (
 	"bytes"
+	"errors"
 	"fmt"
-	"io"
 	"os"
 	"path/filepath"
 	"sync"
@@ -23,10 +23,20 @@ type logFile struct {
 	mu     sync.Mutex
 	file   *os.File
 	losing bool // the last write failed, and was told
-	wg     sync.WaitGroup
+	wrote  time.Time
+
+	streams []*stream
+	wg      sync.WaitGroup
 }
 
-func createLog(path string) (*logFile, error) {
+// stream is one of a container's outputs on its way to the file.
+type stream struct {
+	name string
+	pipe *os.File // the end we read
+	rest []byte   // of a line, when the copying was paused
+}
+
+func openLog(path string) (*logFile, error) {
 	if err := os.MkdirAll(filepath.Dir(path), 0o700); err != nil {
 		return nil, fmt.Errorf("make log directory: %w", err)
 	}
@@ -39,29 +49,55 @@ func createLog(path string) (*logFile, error) {
 
 // pipe returns the write end for a stream of the container. What is written there
 // reaches the file; drain waits for its end.
-func (l *logFile) pipe(stream string) (*os.File, error) {
+func (l *logFile) pipe(name string) (*os.File, error) {
 	r, w, err := os.Pipe()
 	if err != nil {
-		return nil, fmt.Errorf("make %s pipe: %w", stream, err)
+		return nil, fmt.Errorf("make %s pipe: %w", name, err)
 	}
-	l.wg.Go(func() {
-		defer r.Close()
-		l.copy(stream, r)
-	})
+	l.take(&stream{name: name, pipe: r})
 	return w, nil
+}
+
+// take copies a stream to the file until it ends or is paused.
+func (l *logFile) take(s *stream) {
+	l.streams = append(l.streams, s)
+	l.wg.Go(func() { l.copy(s) })
 }
 
 // drain waits until every stream has ended and closes the file.
 func (l *logFile) drain() {
 	l.wg.Wait()
+	for _, s := range l.streams {
+		s.pipe.Close()
+	}
 	l.file.Close()
 }
 
-func (l *logFile) copy(stream string, r io.Reader) {
+// pause stops the copying: what comes from now on stays in the pipes.
+func (l *logFile) pause() {
+	for _, s := range l.streams {
+		s.pipe.SetReadDeadline(time.Unix(0, 1)) // a pipe that has ended is as good
+	}
+	l.wg.Wait()
+}
+
+// resume goes on where pause has stopped.
+func (l *logFile) resume() {
+	streams := l.streams
+	l.streams = nil
+	for _, s := range streams {
+		s.pipe.SetReadDeadline(time.Time{})
+		l.take(s)
+	}
+}
+
+func (l *logFile) copy(s *stream) {
 	buf := make([]byte, 0, maxLogLine)
+	buf = append(buf, s.rest...)
+	s.rest = nil
 	var out bytes.Buffer
 	for {
-		n, err := r.Read(buf[len(buf):cap(buf)])
+		n, err := s.pipe.Read(buf[len(buf):cap(buf)])
 		buf = buf[:len(buf)+n]
 		out.Reset()
 		rest := buf
@@ -70,15 +106,19 @@ func (l *logFile) copy(stream string, r io.Reader) {
 			if !found {
 				break
 			}
-			record(&out, stream, 'F', line)
+			record(&out, s.name, 'F', line)
 			rest = after
 		}
-		if len(rest) == cap(buf) || (err != nil && len(rest) > 0) {
-			record(&out, stream, 'P', rest)
+		paused := errors.Is(err, os.ErrDeadlineExceeded)
+		if len(rest) == cap(buf) || (err != nil && !paused && len(rest) > 0) {
+			record(&out, s.name, 'P', rest)
 			rest = nil
 		}
 		buf = buf[:copy(buf[:cap(buf)], rest)]
 		l.write(out.Bytes())
+		if paused {
+			s.rest = buf
+		}
 		if err != nil {
 			return
 		}
@@ -102,6 +142,7 @@ func (l *logFile) write(b []byte) {
 	}
 	l.mu.Lock()
 	defer l.mu.Unlock()
+	l.wrote = time.Now()
 	_, err := l.file.Write(b)
 	if err != nil && !l.losing {
 		fmt.Fprintf(os.Stderr, "write log %s: %v\n", l.file.Name(), err)

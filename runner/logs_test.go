@@ -49,7 +49,7 @@ func TestLogRecords(t *testing.T) {
 		t.Run(tt.name, func(t *testing.T) {
 			testenv.NoLeaks(t)
 			path := filepath.Join(t.TempDir(), "c", "0.log")
-			l, err := createLog(path)
+			l, err := openLog(path)
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -75,7 +75,7 @@ func TestLogKeepsEveryLineOfTwoStreams(t *testing.T) {
 	testenv.NoLeaks(t)
 	const lines = 50_000
 	path := filepath.Join(t.TempDir(), "0.log")
-	l, err := createLog(path)
+	l, err := openLog(path)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -112,7 +112,7 @@ func TestLogKeepsEveryLineOfTwoStreams(t *testing.T) {
 // A disk without room costs log lines; the writer never blocks.
 func TestLogOnFullDisk(t *testing.T) {
 	testenv.NoLeaks(t)
-	l, err := createLog("/dev/full")
+	l, err := openLog("/dev/full")
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -22,6 +22,11 @@ type loop struct {
 	publish func(*pod.Status) // called with every status that differs from the last
 	observe lifecycle.Observed
 	last    *pod.Status
+
+	// idle, if there is one, is called when nothing has happened for quiet(), with
+	// the time of the next decision (CLOCK_BOOTTIME; 0: none).
+	idle  func(observed *lifecycle.Observed, wake time.Duration)
+	quiet func() time.Duration
 }
 
 // run decides, acts and waits until nothing is left to do, and returns the final
@@ -56,10 +61,19 @@ func (l *loop) wait(wake, now time.Duration) {
 		defer t.Stop()
 		timer = t.C
 	}
+	var quiet <-chan time.Time
+	if l.idle != nil {
+		t := time.NewTimer(l.quiet())
+		defer t.Stop()
+		quiet = t.C
+	}
 	select {
 	case e := <-l.kernel.Events():
 		l.observe.Apply(l.plan, e)
 	case <-timer:
+		return
+	case <-quiet:
+		l.idle(&l.observe, wake)
 		return
 	}
 	for {

@@ -6,7 +6,6 @@ import (
 	"io"
 	"io/fs"
 	"os"
-	"path/filepath"
 
 	"golang.org/x/sys/unix"
 
@@ -19,16 +18,15 @@ const maxMessage = 4096
 
 // makeMessageFile makes the file that is bound at the container's
 // terminationMessagePath.
-func (x *container) makeMessageFile(sandboxDir string) error {
+func (x *container) makeMessageFile(s *sandbox) error {
 	if x.plan.TerminationMessagePath == "" {
 		return nil
 	}
-	path := filepath.Join(sandboxDir, "termination-log-"+x.id())
+	path := x.messageFile(s)
 	if err := writeShared(path, "", 0o666); err != nil {
 		return fmt.Errorf("make termination log: %w", err)
 	}
 	x.message = path
-	x.cleanup.Push("remove termination log", func() error { return os.Remove(path) })
 	return nil
 }
 

@@ -1,12 +1,14 @@
 package runner
 
 import (
+	"errors"
 	"fmt"
 	"os"
-	"os/exec"
 	"path/filepath"
 	"strconv"
 	"strings"
+
+	"golang.org/x/sys/unix"
 
 	"github.com/podrun/podrun/cgroups"
 	"github.com/podrun/podrun/internal/stage"
@@ -32,7 +34,7 @@ type sandbox struct {
 	store store.Pod
 	dir   string // on tmpfs; holds mounts and files bound into containers
 
-	pause    *exec.Cmd // PID 1 of the shared PID namespace, or nil
+	pausePID int // PID 1 of the shared PID namespace, our child; 0 without one
 	cgroup   *cgroups.Pod
 	shared   volumes.Templates
 	volumes  map[string]string
@@ -40,11 +42,34 @@ type sandbox struct {
 	undo     undo.Stack
 }
 
+func newSandbox(plan *pod.Plan, place store.Pod) *sandbox {
+	return &sandbox{plan: plan, store: place, dir: filepath.Join(place.RuntimeDir(), "sandbox"), volumes: map[string]string{}}
+}
+
+// step is one part of a sandbox. Its undo accepts what is half made, or not at all.
+type step struct {
+	name string
+	make func() error
+	undo func() error
+}
+
+func (s *sandbox) steps() []step {
+	return []step{
+		{"network", s.network, func() error { return nil }},
+		{"directory", s.files, func() error { return volumes.RemoveTree(s.dir) }},
+		{"shared mounts", s.mountShared, func() error { return s.templates().Unmount() }},
+		{"volumes", s.makeVolumes, s.unmountVolumes},
+		{"pod cgroup", s.limit, s.removeCgroup},
+		{"shared PID namespace", s.sharePIDs, s.endPause},
+	}
+}
+
 // createSandbox makes everything the pod's containers share, or nothing.
 func createSandbox(plan *pod.Plan, place store.Pod) (*sandbox, error) {
-	s := &sandbox{plan: plan, store: place, dir: filepath.Join(place.RuntimeDir(), "sandbox"), volumes: map[string]string{}}
-	for _, step := range []func() error{s.network, s.files, s.mountShared, s.makeVolumes, s.limit, s.sharePIDs} {
-		if err := step(); err != nil {
+	s := newSandbox(plan, place)
+	for _, step := range s.steps() {
+		s.undo.Push("remove "+step.name, step.undo)
+		if err := step.make(); err != nil {
 			if uerr := s.undo.Undo(); uerr != nil {
 				fmt.Fprintln(os.Stderr, "undo sandbox:", uerr)
 			}
@@ -69,7 +94,6 @@ func (s *sandbox) files() error {
 	if err := os.MkdirAll(s.dir, 0o711); err != nil {
 		return fmt.Errorf("make sandbox directory: %w", err)
 	}
-	s.undo.Push("remove sandbox directory", func() error { return volumes.RemoveTree(s.dir) })
 	for name, text := range map[string]string{"hosts": hostsFile(s.plan.Hostname), "hostname": s.plan.Hostname + "\n"} {
 		if err := writeShared(filepath.Join(s.dir, name), text, 0o644); err != nil {
 			return fmt.Errorf("write the pod's /etc/%s: %w", name, err)
@@ -100,43 +124,51 @@ func writeShared(path, text string, mode os.FileMode) error {
 	return os.Chmod(path, mode)
 }
 
-func (s *sandbox) mountShared() (err error) {
-	at := volumes.Sandbox{Dir: filepath.Join(s.dir, "shared"), NetNS: sandboxNet, IPCNS: sandboxIPC}
-	if s.shared, err = at.MountTemplates(); err != nil {
-		return err
-	}
-	s.undo.Push("unmount what containers share", at.Unmount)
-	return nil
+func (s *sandbox) templates() volumes.Sandbox {
+	return volumes.Sandbox{Dir: filepath.Join(s.dir, "shared"), NetNS: sandboxNet, IPCNS: sandboxIPC}
 }
 
-func (s *sandbox) tmpfs(path string, size int64, mode uint32) error {
-	if err := os.MkdirAll(path, 0o755); err != nil {
-		return fmt.Errorf("make %s: %w", path, err)
-	}
-	if err := volumes.MountTmpfs(path, size, mode); err != nil {
-		return err
-	}
-	s.undo.Push("unmount "+path, func() error { return volumes.Unmount(path) })
-	return nil
+func (s *sandbox) mountShared() (err error) {
+	s.shared, err = s.templates().MountTemplates()
+	return err
 }
 
 func (s *sandbox) makeVolumes() error {
 	for _, v := range s.plan.Volumes {
-		var err error
-		switch path := filepath.Join(s.store.VolumesDir(), v.Name); v.Kind {
+		path, err := s.volumePath(v), error(nil)
+		switch v.Kind {
 		case pod.EmptyDir:
-			s.volumes[v.Name], err = path, volumes.MakeEmptyDir(path)
+			err = volumes.MakeEmptyDir(path)
 		case pod.EmptyDirMemory:
-			path = filepath.Join(s.dir, "volumes", v.Name)
-			s.volumes[v.Name], err = path, s.tmpfs(path, v.SizeLimit, 0o777)
+			if err = os.MkdirAll(path, 0o755); err == nil {
+				err = volumes.MountTmpfs(path, v.SizeLimit, 0o777)
+			}
 		default:
 			err = fmt.Errorf("unknown kind %q", v.Kind)
 		}
 		if err != nil {
 			return fmt.Errorf("make volume %s: %w", v.Name, err)
 		}
+		s.volumes[v.Name] = path
 	}
 	return nil
+}
+
+func (s *sandbox) volumePath(v pod.Volume) string {
+	if v.Kind == pod.EmptyDirMemory {
+		return filepath.Join(s.dir, "volumes", v.Name)
+	}
+	return filepath.Join(s.store.VolumesDir(), v.Name)
+}
+
+func (s *sandbox) unmountVolumes() error {
+	var errs []error
+	for _, v := range s.plan.Volumes {
+		if v.Kind == pod.EmptyDirMemory {
+			errs = append(errs, volumes.Unmount(s.volumePath(v)))
+		}
+	}
+	return errors.Join(errs...)
 }
 
 // limit makes the pod cgroup where the host lets us. Where it does not, a pod
@@ -148,7 +180,6 @@ func (s *sandbox) limit() error {
 		s.cgroup, err = subtree.CreatePod("podrun-"+s.plan.UID, want, []int{keeperPID})
 	}
 	if err == nil {
-		s.undo.Push("remove pod cgroup", s.cgroup.Remove)
 		err = subtree.Lacks(want)
 	}
 	switch {
@@ -168,22 +199,34 @@ func limits(r pod.Resources) cgroups.Limits {
 	}
 }
 
+func (s *sandbox) removeCgroup() error {
+	if s.cgroup == nil {
+		return nil
+	}
+	return s.cgroup.Remove()
+}
+
 func (s *sandbox) sharePIDs() error {
 	if !s.plan.ShareProcessNamespace {
 		return nil
 	}
-	s.pause = stage.Pause()
-	if err := s.pause.Start(); err != nil {
+	pause := stage.Pause()
+	if err := pause.Start(); err != nil {
 		return fmt.Errorf("start the shared PID namespace: %w", err)
 	}
-	s.undo.Push("end the shared PID namespace", func() error {
-		if err := s.pause.Process.Kill(); err != nil {
-			return err
-		}
-		s.pause.Wait() // it was killed: its status says nothing
-		return nil
-	})
+	s.pausePID = pause.Process.Pid
 	return nil
+}
+
+func (s *sandbox) endPause() error {
+	if s.pausePID == 0 {
+		return nil
+	}
+	if err := unix.Kill(s.pausePID, unix.SIGKILL); err != nil {
+		return fmt.Errorf("end the shared PID namespace: %w", err)
+	}
+	_, err := reap(s.pausePID)
+	return err
 }
 
 // place tells one container where things are.
@@ -198,8 +241,8 @@ func (s *sandbox) place(c *pod.Container, rootfs, dev string) place {
 		ttyGroup:      groupMapped(5),
 		oomScoreFloor: ownOOMScore(),
 	}
-	if s.pause != nil {
-		at.pidns = fmt.Sprintf("/proc/%d/ns/pid", s.pause.Process.Pid)
+	if s.pausePID != 0 {
+		at.pidns = fmt.Sprintf("/proc/%d/ns/pid", s.pausePID)
 	}
 	if s.cgroup != nil {
 		at.cgroup = s.cgroup.ContainerPath(c.Name)

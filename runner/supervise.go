@@ -2,9 +2,11 @@ package runner
 
 import (
 	"fmt"
+	"net"
 	"os"
 	"os/signal"
 	"time"
+	"unsafe"
 
 	_ "github.com/opencontainers/cgroups/devices" // without it libcontainer refuses every device rule
 	"github.com/opencontainers/runc/libcontainer"
@@ -39,56 +41,103 @@ func podOf(args []string) (store.Pod, error) {
 	return store.Dirs{Data: args[0], Runtime: args[1]}.Pod(args[2], args[3]), nil
 }
 
+// supervisor is one pod's: the engine with what lets others see and ask.
+type supervisor struct {
+	place    store.Pod
+	engine   *engine
+	control  *control
+	listener *net.UnixListener
+	quiet    time.Duration // for how long nothing must happen before it dozes; 0: it never does
+}
+
 // supervise runs one pod to its end, as the child of the pod's keeper.
 func supervise(args []string) int {
-	report := stage.Report()
-	fail := func(err error) int {
-		fmt.Fprintln(os.Stderr, err)
-		fmt.Fprintln(report, err)
-		return 125
-	}
-	place, err := podOf(args)
-	if err != nil {
-		return fail(err)
-	}
-	plan, err := place.Plan()
-	if err != nil {
-		return fail(err)
-	}
-	listener, err := place.Listen()
-	if err != nil {
-		return fail(err)
-	}
+	signals := stopSignals()
+	unix.Prctl(unix.PR_SET_NAME, uintptr(unsafe.Pointer(unsafe.StringData("podrun-superv\x00"))), 0, 0, 0)
+	logrus.SetLevel(logrus.ErrorLevel) // libcontainer warns of what we know: a host without cgroups
 	// libcontainer hands its environment to every init: one thread is enough there.
 	os.Setenv("GOMAXPROCS", "1")
-	logrus.SetLevel(logrus.ErrorLevel) // libcontainer warns of what we know: a host without cgroups
-	report.Close()
-
-	engine := newEngine(plan, place)
-	control := newControl(engine)
-	go control.serve(listener)
-	go stopOnSignal(engine)
+	s, l, err := takeUp(args)
+	if err != nil {
+		fmt.Fprintln(os.Stderr, err)
+		return 125
+	}
+	go s.control.serve(s.listener)
+	go stopOnSignal(s.engine, signals)
+	if os.Getenv(stage.WakeEnv) == "stop" {
+		s.engine.emit(lifecycle.Event{Kind: lifecycle.StopAsked})
+	}
+	os.Unsetenv(stage.WakeEnv)
 	idle := time.AfterFunc(idleAfter, shrink)
-	l := loop{plan: plan, kernel: engine, now: readClocks, publish: func(st *pod.Status) {
-		out := engine.annotate(*st)
-		if err := place.WriteStatus(&out); err != nil {
+	l.publish = func(st *pod.Status) {
+		out := s.engine.annotate(*st)
+		if err := s.place.WriteStatus(&out); err != nil {
 			fmt.Fprintln(os.Stderr, err)
 		}
-		control.publish(&out)
+		s.control.publish(&out)
 		idle.Reset(idleAfter)
-	}}
+	}
 	final := l.run()
 	if final.Deleting {
 		removeFiles(args)
 	}
-	control.close(listener)
+	s.control.close(s.listener)
 	return 0
 }
 
-// stopOnSignal makes SIGTERM, from the keeper or from systemd, a graceful stop.
-func stopOnSignal(e *engine) {
+// takeUp begins with a pod, or goes on with one where this process has dozed off.
+func takeUp(args []string) (*supervisor, *loop, error) {
+	place, err := podOf(args)
+	if err != nil {
+		return nil, nil, tell(err)
+	}
+	plan, err := place.Plan()
+	if err != nil {
+		return nil, nil, tell(err)
+	}
+	e := newEngine(plan, place)
+	s := &supervisor{place: place, engine: e, control: newControl(e), quiet: dozeAfter()}
+	l := &loop{plan: plan, kernel: e, now: readClocks}
+	if s.quiet > 0 {
+		l.quiet = func() time.Duration { return s.quiet }
+		l.idle = s.doze
+	}
+	if os.Getenv(stage.WakeEnv) != "" {
+		l.observe, err = awake(plan, s)
+		return s, l, err
+	}
+	if s.listener, err = place.Listen(); err != nil {
+		return nil, nil, tell(err)
+	}
+	stage.Report().Close()
+	return s, l, nil
+}
+
+// tell tells the one who started the pod why it was not.
+func tell(err error) error {
+	fmt.Fprintln(stage.Report(), err)
+	return err
+}
+
+// dozeAfter is the environment's PODRUN_DOZE_AFTER (as "2s"; "0" never), which the
+// pod has from the one who started it.
+func dozeAfter() time.Duration {
+	d, err := time.ParseDuration(os.Getenv("PODRUN_DOZE_AFTER"))
+	if err != nil || d < 0 {
+		return firstDoze
+	}
+	return d
+}
+
+// stopSignals listens to the keeper's SIGUSR1, and to SIGTERM, from systemd or a
+// user: both are a graceful stop.
+func stopSignals() <-chan os.Signal {
 	signals := make(chan os.Signal, 1)
-	signal.Notify(signals, unix.SIGTERM, unix.SIGINT)
+	signal.Notify(signals, unix.SIGUSR1, unix.SIGTERM, unix.SIGINT)
+	return signals
+}
+
+func stopOnSignal(e *engine, signals <-chan os.Signal) {
 	for range signals {
 		e.emit(lifecycle.Event{Kind: lifecycle.StopAsked})
 	}

@@ -37,7 +37,8 @@ const harmless = unix.MS_NOSUID | unix.MS_NODEV | unix.MS_NOEXEC
 // sysMasked are covered in /sys: they tell of the host's hardware and policy.
 var sysMasked = []string{"firmware", "devices/virtual/powercap", "fs/selinux", "dev/block"}
 
-func (s Sandbox) templates() Templates {
+// Templates is where MountTemplates makes them.
+func (s Sandbox) Templates() Templates {
 	return Templates{Sys: filepath.Join(s.Dir, "sys"), Shm: filepath.Join(s.Dir, "shm"), Mqueue: filepath.Join(s.Dir, "mqueue")}
 }
 
@@ -53,7 +54,7 @@ func (s Sandbox) MountTemplates() (_ Templates, err error) {
 	defer func() { err = errors.Join(err, u.Undo()) }()
 	u.Push("take down templates", s.Unmount)
 
-	t := s.templates()
+	t := s.Templates()
 	for _, dir := range t.all() {
 		if err := os.MkdirAll(dir, 0o755); err != nil {
 			return Templates{}, fmt.Errorf("make templates: %w", err)
@@ -94,7 +95,7 @@ func maskSys(sys string) error {
 // Unmount takes the templates down and removes them. It accepts what is half
 // built, and what is not there.
 func (s Sandbox) Unmount() error {
-	for _, dir := range s.templates().all() {
+	for _, dir := range s.Templates().all() {
 		if err := unmountTree(dir); err != nil {
 			return err
 		}

@@ -109,3 +109,11 @@ func Pause() *exec.Cmd {
 	cmd.SysProcAttr = &syscall.SysProcAttr{Cloneflags: syscall.CLONE_NEWPID}
 	return cmd
 }
+
+// WakeEnv is set, to "go" or "stop", in the environment of a supervisor that has
+// dozed; "stop" tells of a SIGTERM meanwhile.
+const WakeEnv = "_PODRUN_WAKE"
+
+// DozeEnv makes this very program, executed with it, the loop that waits in the
+// supervisor's place. spec is podrun_doze's (userns/enter.h).
+func DozeEnv(spec string) []string { return []string{"_PODRUN_ENTER=doze", "_PODRUN_DOZE=" + spec} }

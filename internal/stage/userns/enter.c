@@ -3,11 +3,12 @@
 // The caller (package stage) says what to do through the environment; nothing is
 // parsed here but numbers and paths that it has prepared.
 //
-//   _PODRUN_ENTER    userns | pod | pause, then optional ",net"
+//   _PODRUN_ENTER    userns | pod | pause | doze; after userns optional ",net"
 //   _PODRUN_UIDMAP   "0 1000 1 1 100000 65536", for newuidmap and uid_map
 //   _PODRUN_GIDMAP   the same for groups
 //   _PODRUN_IDTOOLS  directory of newuidmap and newgidmap; empty: the map has one id
 //   _PODRUN_HOSTNAME pod only: the pod's hostname
+//   _PODRUN_DOZE     doze only: see podrun_doze
 #define _GNU_SOURCE
 #include <errno.h>
 #include <fcntl.h>
@@ -122,12 +123,15 @@ static void forget_environment(void) {
 		unsetenv(names[i]);
 }
 
-__attribute__((constructor(101))) static void podrun_enter(void) {
+__attribute__((constructor(101))) static void podrun_enter(int argc, char **argv) {
+	(void)argc;
 	const char *what = env("_PODRUN_ENTER");
 	if (!*what || getenv("_LIBCONTAINER_INITPIPE"))
 		return;
 	if (!strcmp(what, "pause"))
 		podrun_pause();
+	if (!strcmp(what, "doze"))
+		podrun_doze(argv, env("_PODRUN_DOZE"));
 	int pod = !strncmp(what, "pod", 3);
 	if (pod)
 		report_fd = PODRUN_REPORT_FD;

@@ -15,3 +15,12 @@ void podrun_keeper(const char *hostname);
 // podrun_pause is PID 1 of a PID namespace shared by a pod's containers: it
 // reaps orphans until it is killed.
 void podrun_pause(void) __attribute__((noreturn));
+
+// podrun_doze waits in the supervisor's place until it is needed, and executes it
+// with argv. spec is a CLOCK_BOOTTIME in nanoseconds (0: none), then the
+// descriptors to watch.
+void podrun_doze(char **argv, const char *spec) __attribute__((noreturn));
+
+// podrun_forget_program is for a process that does little more than wait: it unmaps
+// what of the program is only read, which comes back as it is needed.
+void podrun_forget_program(void);

@@ -29,15 +29,16 @@ static void wait_signals(sigset_t *set) {
 
 static int exit_code(int st) { return WIFEXITED(st) ? WEXITSTATUS(st) : 128 + WTERMSIG(st); }
 
-// keep reaps until the supervisor has ended, and passes stop signals on to it.
+// keep reaps until the supervisor has ended. A stop signal is passed on as SIGUSR1,
+// which harms no Go program that is not listening yet, until the supervisor obeys.
 static void __attribute__((noreturn)) keep(pid_t supervisor, sigset_t *set) {
+	static const struct timespec again = {.tv_nsec = 250000000};
+	int stopping = 0;
 	for (;;) {
-		siginfo_t info;
-		if (sigwaitinfo(set, &info) < 0)
-			continue;
-		if (info.si_signo != SIGCHLD) {
-			kill(supervisor, SIGTERM);
-			continue;
+		int sig = stopping ? sigtimedwait(set, NULL, &again) : sigwaitinfo(set, NULL);
+		if (sig < 0 ? errno == EAGAIN : sig != SIGCHLD) {
+			stopping = 1;
+			kill(supervisor, SIGUSR1);
 		}
 		int st;
 		pid_t pid;
@@ -69,9 +70,7 @@ static int forget_segment(struct dl_phdr_info *info, size_t size, void *unused) 
 	return 1; // a static program is all there is
 }
 
-// forget_program is for a process that does little more than wait: the program is
-// large, for the supervisor is in it.
-static void forget_program(void) { dl_iterate_phdr(forget_segment, NULL); }
+void podrun_forget_program(void) { dl_iterate_phdr(forget_segment, NULL); }
 
 void podrun_keeper(const char *hostname) {
 	if (unshare(CLONE_NEWPID) < 0)
@@ -100,7 +99,6 @@ void podrun_keeper(const char *hostname) {
 			_exit(125); // the keeper has told why
 		close(ready[0]);
 		sigprocmask(SIG_SETMASK, &before, NULL);
-		prctl(PR_SET_NAME, "podrun-superv", 0, 0, 0);
 		return;
 	}
 	prctl(PR_SET_NAME, "podrun-keeper", 0, 0, 0);
@@ -111,7 +109,7 @@ void podrun_keeper(const char *hostname) {
 	if (write(ready[1], "x", 1) != 1)
 		podrun_die("start the supervisor");
 	close_range_from(PODRUN_LOCK_FD + 1);
-	forget_program();
+	podrun_forget_program();
 	keep(supervisor, &set);
 }
 
@@ -132,7 +130,7 @@ void podrun_pause(void) {
 	leave_host();
 	prctl(PR_SET_NAME, "podrun-pause", 0, 0, 0);
 	close_range_from(3);
-	forget_program();
+	podrun_forget_program();
 	for (;;) {
 		int sig;
 		sigwait(&set, &sig);

@@ -1,0 +1,79 @@
+// A supervisor whose pod is quiet is replaced, in place, by this loop: the same
+// process, with the same children and descriptors, in half a megabyte. It executes
+// the supervisor again at the first output, connection, end of a child, or signal,
+// and when the time has come that the supervisor has left.
+#define _GNU_SOURCE
+#include <errno.h>
+#include <poll.h>
+#include <signal.h>
+#include <stdlib.h>
+#include <sys/prctl.h>
+#include <sys/signalfd.h>
+#include <sys/timerfd.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "enter.h"
+
+enum { SIGNALS, ALARM, WATCHED, MAX = 256 };
+
+// alarm_at makes a descriptor that is readable from a CLOCK_BOOTTIME on; never for 0.
+static int alarm_at(unsigned long long nanoseconds) {
+	struct itimerspec at = {.it_value = {nanoseconds / 1000000000ULL, nanoseconds % 1000000000ULL}};
+	int fd = timerfd_create(CLOCK_BOOTTIME, TFD_CLOEXEC);
+	if (fd < 0 || timerfd_settime(fd, TFD_TIMER_ABSTIME, &at, NULL) < 0)
+		podrun_die("set the time to wake up");
+	return fd;
+}
+
+static int child_has_ended(void) {
+	siginfo_t info = {0};
+	return waitid(P_ALL, 0, &info, WEXITED | WNOHANG | WNOWAIT) == 0 && info.si_pid != 0;
+}
+
+void podrun_doze(char **argv, const char *spec) {
+	struct pollfd fds[MAX];
+	int n = WATCHED, stop = 0;
+	char *rest;
+	unsigned long long until = strtoull(spec, &rest, 10);
+	while (*rest && n < MAX)
+		fds[n++] = (struct pollfd){.fd = (int)strtol(rest, &rest, 10), .events = POLLIN};
+
+	sigset_t set, before;
+	sigemptyset(&set);
+	sigaddset(&set, SIGCHLD);
+	sigaddset(&set, SIGTERM);
+	sigaddset(&set, SIGUSR1); // the keeper's way to say it
+	sigprocmask(SIG_BLOCK, &set, &before);
+	fds[SIGNALS] = (struct pollfd){.fd = signalfd(-1, &set, SFD_CLOEXEC), .events = POLLIN};
+	fds[ALARM] = (struct pollfd){.fd = alarm_at(until), .events = POLLIN};
+	if (fds[SIGNALS].fd < 0)
+		podrun_die("wait for signals");
+	prctl(PR_SET_NAME, "podrun-asleep", 0, 0, 0);
+	podrun_forget_program();
+
+	// A child that ended before its signal was blocked is found here.
+	while (!child_has_ended()) {
+		if (poll(fds, n, -1) < 0) {
+			if (errno != EINTR)
+				podrun_die("wait");
+			continue;
+		}
+		if (fds[SIGNALS].revents) {
+			struct signalfd_siginfo info;
+			if (read(fds[SIGNALS].fd, &info, sizeof info) == sizeof info)
+				stop = info.ssi_signo != SIGCHLD;
+			break;
+		}
+		break;
+	}
+	unsetenv("_PODRUN_ENTER");
+	unsetenv("_PODRUN_DOZE");
+	setenv("_PODRUN_WAKE", stop ? "stop" : "go", 1);
+	// Until the supervisor listens to them, these must not kill it.
+	signal(SIGTERM, SIG_IGN);
+	signal(SIGUSR1, SIG_IGN);
+	sigprocmask(SIG_SETMASK, &before, NULL);
+	execv("/proc/self/exe", argv);
+	podrun_die("wake the supervisor");
+}

@@ -1,0 +1,110 @@
+package runner
+
+import (
+	"encoding/json"
+	"fmt"
+	"net"
+	"os"
+
+	"github.com/opencontainers/runc/libcontainer"
+
+	"github.com/podrun/podrun/cgroups"
+	"github.com/podrun/podrun/lifecycle"
+	"github.com/podrun/podrun/pod"
+)
+
+// awake makes the supervisor again that dozed off.
+func awake(plan *pod.Plan, s *supervisor) (lifecycle.Observed, error) {
+	b, err := os.ReadFile(sleepFile(s.place))
+	if err != nil {
+		return lifecycle.Observed{}, fmt.Errorf("read what the supervisor has left: %w", err)
+	}
+	var state asleep
+	if err := json.Unmarshal(b, &state); err != nil {
+		return lifecycle.Observed{}, fmt.Errorf("read what the supervisor has left: %w", err)
+	}
+	if s.listener, err = wokenListener(state.Listener); err != nil {
+		return lifecycle.Observed{}, err
+	}
+	s.quiet = min(2*state.Quiet, lastDoze)
+	if readClocks().Boot-state.Since > soon {
+		s.quiet = dozeAfter()
+	}
+	box := newSandbox(plan, s.place)
+	if err := box.wake(state); err != nil {
+		return lifecycle.Observed{}, err
+	}
+	s.engine.sandbox = box
+	for _, c := range state.Containers {
+		x, err := wakeContainer(plan, box, c)
+		if err != nil {
+			return lifecycle.Observed{}, err
+		}
+		s.engine.runs[c.Name] = &run{container: x}
+		go s.engine.follow(box, x)
+	}
+	return state.Observed, nil
+}
+
+func wokenListener(fd uintptr) (*net.UnixListener, error) {
+	file := os.NewFile(fd, "control socket")
+	defer file.Close()
+	l, err := net.FileListener(file)
+	if err != nil {
+		return nil, fmt.Errorf("take up the control socket: %w", err)
+	}
+	u, ok := l.(*net.UnixListener)
+	if !ok {
+		return nil, fmt.Errorf("take up the control socket: descriptor %d is a %T", fd, l)
+	}
+	u.SetUnlinkOnClose(false)
+	return u, nil
+}
+
+// wake makes a sandbox's value again for what there is.
+func (s *sandbox) wake(state asleep) (err error) {
+	s.pausePID, s.warnings = state.PausePID, state.Warnings
+	s.shared = s.templates().Templates()
+	for _, v := range s.plan.Volumes {
+		s.volumes[v.Name] = s.volumePath(v)
+	}
+	if state.Cgroup != "" {
+		if s.cgroup, err = cgroups.Reopen(state.Cgroup); err != nil {
+			return err
+		}
+	}
+	for _, step := range s.steps() {
+		s.undo.Push("remove "+step.name, step.undo)
+	}
+	return nil
+}
+
+// wakeContainer makes a running container's value again.
+func wakeContainer(plan *pod.Plan, s *sandbox, c sleeper) (*container, error) {
+	planned, ok := plan.Container(c.Name)
+	if !ok {
+		return nil, fmt.Errorf("take up container %s: the plan has none", c.Name)
+	}
+	x := &container{
+		plan: planned, attempt: c.Attempt, pid: c.PID, mntns: c.MountNS,
+		who: identity{uid: c.UID, gid: c.GID, groups: c.Groups, home: c.Home},
+	}
+	x.cleanUpLater(s)
+	if planned.TerminationMessagePath != "" {
+		x.message = x.messageFile(s)
+	}
+	var err error
+	if x.ct, err = libcontainer.Load(s.store.LibcontainerDir(), x.id()); err != nil {
+		return nil, fmt.Errorf("take up container %s: %w", c.Name, err)
+	}
+	if x.log, err = openLog(s.store.LogFile(c.Name, c.Attempt)); err != nil {
+		return nil, err
+	}
+	for _, st := range c.Streams {
+		if err := inherit(st.FD, false); err != nil {
+			return nil, err
+		}
+		x.log.take(&stream{name: st.Name, pipe: os.NewFile(st.FD, st.Name), rest: st.Rest})
+	}
+	return x, nil
+}
