@@ -189,7 +189,11 @@ func (u *unpacker) result() (*unpackResult, error) {
 		return nil, cerr
 	}
 	if err != nil {
-		if said := u.stderr.String(); said != "" {
+		said := u.stderr.String()
+		if strings.Contains(said, unix.ENOSPC.Error()) {
+			return nil, report.New(report.Failure, "podrun image rm frees space", "unpack: %s", said)
+		}
+		if said != "" {
 			return nil, fmt.Errorf("unpack: %s", said)
 		}
 		return nil, fmt.Errorf("unpack: %w", err)

@@ -16,6 +16,9 @@ type limits struct {
 // stream bounds the tar stream itself: file contents plus headers.
 func (l limits) stream() int64 { return l.Bytes + int64(l.Entries)*2048 }
 
+// dirs bounds the entries that cost the unpacker the most memory.
+func (l limits) dirs() int { return l.Entries / 4 }
+
 // idMap is what /proc/self/uid_map or gid_map says: which ids exist here.
 type idMap []idRange
 
@@ -52,6 +55,7 @@ type filter struct {
 	uids, gids idMap
 
 	count Unpacked
+	dirs  int
 	root  *tar.Header // the entry of "/" itself, if there is one
 }
 
@@ -69,6 +73,10 @@ func (f *filter) entry(hdr *tar.Header) (bool, error) {
 	case tar.TypeChar, tar.TypeBlock:
 		f.count.Devices++
 		return false, nil
+	case tar.TypeDir:
+		if f.dirs++; f.dirs > f.limits.dirs() {
+			return false, fmt.Errorf("more than %d directories", f.limits.dirs())
+		}
 	case tar.TypeReg, tar.TypeCont, tar.TypeGNUSparse:
 		hdr.Typeflag = tar.TypeReg // once read they are all the same
 		if hdr.Size > f.limits.Bytes-f.count.Bytes {

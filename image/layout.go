@@ -51,10 +51,14 @@ func (s *Store) layoutImages(f files, raw []byte) ([]archived, error) {
 	return list, nil
 }
 
+// layoutName is "" if there is no name or none that an image can have here: the
+// annotation is free text.
 func layoutName(d v1.Descriptor) string {
 	for _, key := range nameAnnotations {
 		if name := d.Annotations[key]; name != "" {
-			return name
+			if _, err := parseName(name); err == nil {
+				return name
+			}
 		}
 	}
 	return ""

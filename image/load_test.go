@@ -111,6 +111,7 @@ func TestLoadNames(t *testing.T) {
 		{"busybox", "docker.io/library/busybox:latest"},
 		{"localhost/x:1", "localhost/x:1"},
 		{"quay.io/a/b", "quay.io/a/b:latest"},
+		{"My App", ""}, // the annotation is free text
 		{"", ""},
 	} {
 		s := newStore(t)

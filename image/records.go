@@ -12,6 +12,7 @@ import (
 	"github.com/opencontainers/go-digest"
 	v1 "github.com/opencontainers/image-spec/specs-go/v1"
 
+	"github.com/podrun/podrun/internal/report"
 	"github.com/podrun/podrun/internal/store"
 )
 
@@ -146,7 +147,7 @@ func readRecord[T versioned](path string) (*T, error) {
 	}
 	r := new(T)
 	if err := json.Unmarshal(b, r); err != nil {
-		return nil, fmt.Errorf("%s is damaged: %w", path, err)
+		return nil, report.New(report.Failure, "remove it, then pull or load its image again", "%s is damaged: %w", path, err)
 	}
 	if v := (*r).version(); v < 1 || v > recordVersion {
 		return nil, fmt.Errorf("%s: version %d was not written by this podrun", path, v)

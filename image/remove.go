@@ -33,7 +33,7 @@ func (s *Store) Remove(nameOrID string, o RemoveOptions) error {
 		return fmt.Errorf("remove image %s: %w", nameOrID, err)
 	}
 	if err := s.free(o.InUse); err != nil {
-		return fmt.Errorf("free layers: %w", err)
+		return fmt.Errorf("free layers of image %s: %w", nameOrID, err)
 	}
 	return nil
 }
@@ -44,13 +44,10 @@ func (s *Store) removeRecords(nameOrID string) error {
 		return err
 	}
 	defer lock.Close()
-	names, err := s.names()
-	if err != nil {
-		return err
-	}
+	names, damage := s.names()
 	id, name, err := s.target(nameOrID, names)
 	if err != nil {
-		return err
+		return errors.Join(err, damage)
 	}
 	var others []string
 	for _, n := range names {
