@@ -13,7 +13,7 @@ import (
 func Print(w io.Writer, err error) {
 	said := map[string]bool{}
 	var hints []string
-	for _, part := range Parts(err) {
+	for _, part := range parts(err) {
 		for i, line := range strings.Split(strings.TrimRight(part.Error(), "\n"), "\n") {
 			if i == 0 {
 				fmt.Fprintf(w, "podrun: %s\n", Escape(line))
@@ -31,29 +31,29 @@ func Print(w io.Writer, err error) {
 	}
 }
 
-// Parts takes an errors.Join apart, down to errors that are sentences. An error
+// parts takes an errors.Join apart, down to errors that are sentences. An error
 // that wraps several in one sentence is one part.
-func Parts(err error) []error {
+func parts(err error) []error {
 	joined, ok := err.(interface{ Unwrap() []error })
 	if !ok {
 		return []error{err}
 	}
 	var texts []string
-	var parts []error
+	var all []error
 	for _, e := range joined.Unwrap() {
 		texts = append(texts, e.Error())
-		parts = append(parts, Parts(e)...)
+		all = append(all, parts(e)...)
 	}
 	if err.Error() != strings.Join(texts, "\n") {
 		return []error{err}
 	}
-	return parts
+	return all
 }
 
 // ClassOf finds the outermost class in err's chain. An error without one is a
 // Failure; of a joined error's parts the first that is not a Failure decides.
 func ClassOf(err error) Class {
-	for _, part := range Parts(err) {
+	for _, part := range parts(err) {
 		var e *Error
 		if errors.As(part, &e) && e.Class != Failure {
 			return e.Class
