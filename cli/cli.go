@@ -48,8 +48,8 @@ func (f *front) run(args []string) int {
 	if err == nil {
 		return 0
 	}
-	if said := asExit(err); said == nil || said.err != nil {
-		report.Print(f.err, err)
+	if rest := unsaid(err); rest != nil {
+		report.Print(f.err, rest)
 	}
 	return exitCode(err)
 }

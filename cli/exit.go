@@ -59,6 +59,22 @@ func asExit(err error) *exitError {
 	return e
 }
 
+// unsaid is what is left to be said of an error, or nil.
+func unsaid(err error) error {
+	if e, ok := err.(*exitError); ok && e.err == nil {
+		return nil
+	}
+	joined, ok := err.(interface{ Unwrap() []error })
+	if !ok || asExit(err) == nil {
+		return err
+	}
+	var rest []error
+	for _, e := range joined.Unwrap() {
+		rest = append(rest, unsaid(e))
+	}
+	return errors.Join(rest...)
+}
+
 // exitCode is the code for an error.
 func exitCode(err error) int {
 	if e := asExit(err); e != nil {
