@@ -26,21 +26,9 @@ type Dirs struct {
 // UserDirs finds the roots of the calling user by the XDG rules and makes them,
 // 0700. getenv is os.Getenv.
 func UserDirs(getenv func(string) string) (Dirs, error) {
-	d := Dirs{Data: "/var/lib/podrun", Runtime: "/run/podrun"}
-	if uid := os.Getuid(); uid != 0 {
-		data := getenv("XDG_DATA_HOME")
-		if data == "" {
-			home := getenv("HOME")
-			if home == "" {
-				return Dirs{}, report.New(report.Usage, "set HOME or XDG_DATA_HOME", "find the data directory: neither HOME nor XDG_DATA_HOME is set")
-			}
-			data = filepath.Join(home, ".local", "share")
-		}
-		run := getenv("XDG_RUNTIME_DIR")
-		if run == "" {
-			run = fallbackRuntime(uid)
-		}
-		d = Dirs{Data: filepath.Join(data, "podrun"), Runtime: filepath.Join(run, "podrun")}
+	d, err := dirsOf(os.Getuid(), getenv)
+	if err != nil {
+		return Dirs{}, err
 	}
 	for _, dir := range []string{d.Data, d.Runtime} {
 		if !filepath.IsAbs(dir) {
@@ -51,6 +39,25 @@ func UserDirs(getenv func(string) string) (Dirs, error) {
 		}
 	}
 	return d, nil
+}
+
+func dirsOf(uid int, getenv func(string) string) (Dirs, error) {
+	if uid == 0 {
+		return Dirs{Data: "/var/lib/podrun", Runtime: "/run/podrun"}, nil
+	}
+	data := getenv("XDG_DATA_HOME")
+	if data == "" {
+		home := getenv("HOME")
+		if home == "" {
+			return Dirs{}, report.New(report.Usage, "set HOME or XDG_DATA_HOME", "find the data directory: neither HOME nor XDG_DATA_HOME is set")
+		}
+		data = filepath.Join(home, ".local", "share")
+	}
+	run := getenv("XDG_RUNTIME_DIR")
+	if run == "" {
+		run = fallbackRuntime(uid)
+	}
+	return Dirs{Data: filepath.Join(data, "podrun"), Runtime: filepath.Join(run, "podrun")}, nil
 }
 
 // fallbackRuntime serves users without a login session (su, cron, ssh without PAM).

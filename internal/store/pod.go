@@ -8,6 +8,7 @@ import (
 	"os"
 	"path/filepath"
 	"strconv"
+	"strings"
 
 	"github.com/podrun/podrun/pod"
 )
@@ -23,7 +24,7 @@ type Pod struct {
 // they are safe as path elements; one that is not is a bug and panics.
 func (d Dirs) Pod(namespace, name string) Pod {
 	for _, s := range []string{namespace, name} {
-		if s == "" || s == "." || s == ".." || filepath.Base(s) != s {
+		if s == "" || s == "." || s == ".." || strings.ContainsRune(s, '/') {
 			panic(fmt.Sprintf("store: pod name %q/%q was not validated", namespace, name))
 		}
 	}

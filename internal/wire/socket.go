@@ -111,21 +111,33 @@ func readWithFiles(conn *net.UnixConn, v any) (files []*os.File, err error) {
 	if err != nil {
 		return files, fmt.Errorf("receive message: %w", err)
 	}
-	if _, err := io.ReadFull(conn, head[n:]); err != nil {
-		return files, fmt.Errorf("receive message: %w", err)
+	if err := readRest(conn, head[n:]); err != nil {
+		return files, err
 	}
 	size := binary.BigEndian.Uint32(head)
 	if size > maxMessage {
 		return files, fmt.Errorf("receive message: %d bytes are more than %d", size, maxMessage)
 	}
 	body := make([]byte, size)
-	if _, err := io.ReadFull(conn, body); err != nil {
-		return files, fmt.Errorf("receive message: %w", err)
+	if err := readRest(conn, body); err != nil {
+		return files, err
 	}
 	if err := json.Unmarshal(body, v); err != nil {
 		return files, fmt.Errorf("decode message: %w", err)
 	}
 	return files, nil
+}
+
+// readRest fills b from a message that has begun: its end now is no end of it.
+func readRest(conn *net.UnixConn, b []byte) error {
+	_, err := io.ReadFull(conn, b)
+	if errors.Is(err, io.EOF) && len(b) > 0 {
+		err = io.ErrUnexpectedEOF
+	}
+	if err != nil {
+		return fmt.Errorf("receive message: %w", err)
+	}
+	return nil
 }
 
 func parseFiles(oob []byte) ([]*os.File, error) {
