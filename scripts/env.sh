@@ -33,7 +33,7 @@ go_version() { GOTOOLCHAIN=local "$1" env GOVERSION 2>/dev/null | sed 's/^go//; 
 # use_go puts a Go that is new enough for go.mod first on PATH. Where there is only
 # an older one (Debian's), it fetches the wanted toolchain through the module proxy.
 use_go() {
-	local want have go any='' dir said
+	local want have go any='' module dir said
 	want=$(awk '$1 == "go" { print $2 }' "$top/go.mod")
 	for go in /usr/local/go/bin/go "$(command -v go || true)" /usr/lib/go-*/bin/go; do
 		[ -x "$go" ] || continue
@@ -47,14 +47,17 @@ use_go() {
 		fi
 	done
 	[ -n "$any" ] || die "there is no Go here: run scripts/deps, or install Go $want or later in /usr/local/go"
-	say "Go $have is older than $want: fetching Go $want through the module proxy"
-	# Asked for as a module, which Go before 1.21 can do too; from outside the
-	# checkout, whose go.mod an old Go cannot read.
-	said=$(cd / && GOTOOLCHAIN=local GOFLAGS=-mod=mod "$any" mod download -json \
-		"golang.org/toolchain@v0.0.1-go$want.linux-$("$any" env GOARCH)" 2>&1) ||
-		die "Go $want could not be fetched; install it in /usr/local/go, or see to this: $said"
-	dir=$(sed -n 's/.*"Dir": "\(.*\)".*/\1/p' <<<"$said")
-	chmod +x "$dir"/bin/* && find "$dir/pkg/tool" -type f -exec chmod +x {} +
+	module=golang.org/toolchain@v0.0.1-go$want.linux-$("$any" env GOHOSTARCH)
+	dir=$("$any" env GOMODCACHE)/$module
+	if [ ! -x "$dir/bin/go" ]; then
+		say "Go $have is older than $want: fetching Go $want through the module proxy"
+		# Asked for as a module, which Go before 1.21 can do too; from outside the
+		# checkout, whose go.mod an old Go cannot read.
+		said=$(cd / && GOTOOLCHAIN=local GOFLAGS=-mod=mod "$any" mod download -json "$module" 2>&1) ||
+			die "Go $want could not be fetched; install it in /usr/local/go, or see to this: $said"
+		find "$dir/pkg/tool" -type f -exec chmod +x {} +
+		chmod +x "$dir"/bin/*
+	fi
 	PATH=$dir/bin:$PATH
 	export PATH GOROOT=$dir GOTOOLCHAIN=local
 }
