@@ -113,9 +113,12 @@ func takeUp(args []string) (*supervisor, *loop, error) {
 	return s, l, nil
 }
 
-// tell tells the one who started the pod why it was not.
+// tell tells the one who started the pod why it was not. Nobody waits for a
+// supervisor that wakes.
 func tell(err error) error {
-	fmt.Fprintln(stage.Report(), err)
+	if os.Getenv(stage.WakeEnv) == "" {
+		fmt.Fprintln(stage.Report(), err)
+	}
 	return err
 }
 
