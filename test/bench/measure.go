@@ -9,11 +9,11 @@ import (
 	"time"
 )
 
-// idle is how long a pod has done nothing when its engine's memory is measured.
+// idle is how long a pod has done nothing when it counts as idle.
 const idle = 3 * time.Second
 
 // figures of one engine: a task's times in the order they were taken, and the
-// footprint of each shape.
+// footprints of each shape.
 type figures struct {
 	times map[string][]time.Duration
 	feet  map[string]footprint
@@ -42,7 +42,7 @@ func measure(who *person, sides []engine, pods string, rounds int) (measured, er
 }
 
 // once is one pod's life in one round. Round 0 only warms up; in the last one the
-// pod is left alone for a while, and then its engine's memory is measured.
+// engine's memory is measured, at once and after a while.
 func (f *figures) once(who *person, e engine, pod, title, file string, round, last int) error {
 	before := who.processes()
 	up, err := timed(e.up(pod, file))
@@ -53,8 +53,9 @@ func (f *figures) once(who *person, e engine, pod, title, file string, round, la
 		return err
 	}
 	if round == last {
+		f.feet[title+", just started"] = who.footprint(before)
 		time.Sleep(idle)
-		f.feet[title] = who.footprint(before)
+		f.feet[title+", idle"] = who.footprint(before)
 	}
 	exec, err := timed(e.exec(pod, "/bin/true"))
 	if err != nil {

@@ -83,7 +83,7 @@ func (r report) print(out io.Writer) {
 		fmt.Fprintf(w, "%s\t%s\t%s\t%.2f (1/%.1f)\t\n", task, a, b, a.Median/b.Median, b.Median/a.Median)
 	}
 	fmt.Fprintln(w, "\t\t\t\t")
-	fmt.Fprintln(w, "the engine's own, per idle pod\tpodrun\tpodman\tratio\t")
+	fmt.Fprintln(w, "the engine's own, per pod\tpodrun\tpodman\tratio\t")
 	for _, pod := range slices.Sorted(maps.Keys(r.Memory)) {
 		a, b := r.Memory[pod]["podrun"], r.Memory[pod]["podman"]
 		fmt.Fprintf(w, "processes, %s\t%d\t%d\t%.2f\t\n", pod, a.Processes, b.Processes, float64(a.Processes)/float64(b.Processes))
