@@ -27,6 +27,32 @@ func TestEveryDirectoryIsARoom(t *testing.T) {
 	}
 }
 
+func TestTheTablesAreInUse(t *testing.T) {
+	imported := map[string]bool{}
+	used := map[string]bool{}
+	for _, f := range allFiles(t) {
+		r, _ := roomOf(f.dir)
+		used[r.dir] = true
+		for _, spec := range f.Imports {
+			if l, ok := libraryOf(strings.Trim(spec.Path.Value, `"`)); ok {
+				imported[l.prefix+" in "+r.dir] = true
+			}
+		}
+	}
+	for _, r := range rooms {
+		if !used[r.dir] {
+			t.Errorf("law_test.go: there is no room %s: strike it", r.dir)
+		}
+	}
+	for _, l := range libraries {
+		for _, r := range l.rooms {
+			if r != everywhere && !imported[l.prefix+" in "+r] {
+				t.Errorf("law_test.go: %s does not import %s: strike it", r, l.prefix)
+			}
+		}
+	}
+}
+
 func TestRoomsImportOnlyWhatTheyMay(t *testing.T) {
 	for _, f := range allFiles(t) {
 		r, _ := roomOf(f.dir)
