@@ -65,7 +65,7 @@ func up(st *pod.Status) bool {
 }
 
 // ran says whether a container that has ended was ever running.
-func ran(t *pod.Terminated) bool { return t != nil && t.Reason != "StartError" }
+func ran(t *pod.Terminated) bool { return t != nil && !t.StartedAt.IsZero() }
 
 // final is the status of a pod that has ended.
 func final(ctx context.Context, p store.Pod) (*pod.Status, error) {

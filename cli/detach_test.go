@@ -47,6 +47,21 @@ hint: podrun logs web shows its output, podrun down web removes it
 	}
 }
 
+// A container that could not be made has not been running, however the phase is
+// called.
+func TestUpDetachedDoesNotCallAFailedStartRunning(t *testing.T) {
+	w := newWorld(t)
+	w.script = func(s *supervisor) {
+		c := waiting("app", "CrashLoopBackOff", "back-off 10s")
+		c.LastState = terminated("app", 128, "CreateContainerError", "mount root file system: invalid argument").State
+		s.publish(status(pod.Running, c))
+	}
+	got := w.run("up", "-d", "--timeout", "300ms", w.file(oneContainer))
+	if got.code != 1 || got.out != "" || !strings.Contains(got.err, "pod web is not running after 300ms") {
+		t.Errorf("%+v", got)
+	}
+}
+
 func TestUpDetachedWaitsOutBackOff(t *testing.T) {
 	w := newWorld(t)
 	w.script = func(s *supervisor) {

@@ -6,6 +6,7 @@ import (
 	"strings"
 	"syscall"
 	"testing"
+	"time"
 
 	"github.com/google/go-cmp/cmp"
 
@@ -50,7 +51,15 @@ func (w *world) file(text string) string {
 }
 
 func terminated(name string, code int, reason, message string) pod.ContainerStatus {
-	return pod.ContainerStatus{Name: name, State: pod.State{Terminated: &pod.Terminated{ExitCode: code, Reason: reason, Message: message}}}
+	return pod.ContainerStatus{Name: name, State: pod.State{Terminated: &pod.Terminated{ExitCode: code, Reason: reason, Message: message, StartedAt: startOf(reason)}}}
+}
+
+// startOf is the time at which a container was started that has ended so.
+func startOf(reason string) time.Time {
+	if reason == "StartError" || reason == "CreateContainerError" {
+		return time.Time{} // never
+	}
+	return time.Unix(1e9, 0)
 }
 
 func isRunning(name string) pod.ContainerStatus {

@@ -32,20 +32,23 @@ func startWhole(t *testing.T, plan *pod.Plan) wholePod {
 	root := t.TempDir()
 	w := wholePod{t: t, dirs: store.Dirs{Data: filepath.Join(root, "data"), Runtime: filepath.Join(root, "run")}}
 	w.place = w.dirs.Pod(plan.Namespace, plan.Name)
-	lock, err := w.place.Lock()
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer lock.Close()
-	if err := w.place.Create(plan, []byte("{}")); err != nil {
-		t.Fatal(err)
-	}
-	err = stage.StartPod(stage.PodStart{Program: "/proc/self/exe", Dirs: w.dirs, Pod: w.place, Hostname: plan.Hostname, Lock: lock})
-	if err != nil {
+	if err := w.start(plan); err != nil {
 		t.Fatal(err)
 	}
 	t.Cleanup(w.remove)
 	return w
+}
+
+func (w wholePod) start(plan *pod.Plan) error {
+	lock, err := w.place.Lock()
+	if err != nil {
+		return err
+	}
+	defer lock.Close()
+	if err := w.place.Create(plan, []byte("{}")); err != nil {
+		return err
+	}
+	return stage.StartPod(stage.PodStart{Program: "/proc/self/exe", Dirs: w.dirs, Pod: w.place, Hostname: plan.Hostname, Lock: lock})
 }
 
 // remove is what `podrun down` does with a dead pod. It must always work.

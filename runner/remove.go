@@ -12,7 +12,7 @@ import (
 // root file systems, whose files belong to subordinate ids, and a cgroup that a
 // killed supervisor has left. The pod must be dead or its containers gone.
 func removeFiles(args []string) int {
-	place, err := podOf(args)
+	_, place, err := podOf(args)
 	if err != nil {
 		fmt.Fprintln(os.Stderr, err)
 		return 125

@@ -34,11 +34,12 @@ func Stages() map[string]func([]string) int {
 }
 
 // podOf reads the arguments of a pod's stage: the two roots, namespace and name.
-func podOf(args []string) (store.Pod, error) {
+func podOf(args []string) (store.Dirs, store.Pod, error) {
 	if len(args) != 4 {
-		return store.Pod{}, fmt.Errorf("want 4 arguments, have %d", len(args))
+		return store.Dirs{}, store.Pod{}, fmt.Errorf("want 4 arguments, have %d", len(args))
 	}
-	return store.Dirs{Data: args[0], Runtime: args[1]}.Pod(args[2], args[3]), nil
+	dirs := store.Dirs{Data: args[0], Runtime: args[1]}
+	return dirs, dirs.Pod(args[2], args[3]), nil
 }
 
 // supervisor is one pod's: the engine with what lets others see and ask.
@@ -87,7 +88,7 @@ func supervise(args []string) int {
 
 // takeUp begins with a pod, or goes on with one where this process has dozed off.
 func takeUp(args []string) (*supervisor, *loop, error) {
-	place, err := podOf(args)
+	dirs, place, err := podOf(args)
 	if err != nil {
 		return nil, nil, tell(err)
 	}
@@ -106,6 +107,9 @@ func takeUp(args []string) (*supervisor, *loop, error) {
 		l.observe, err = awake(plan, s)
 		return s, l, err
 	}
+	if err := tryOverlay(dirs, place); err != nil {
+		return nil, nil, tell(err)
+	}
 	if s.listener, err = place.Listen(); err != nil {
 		return nil, nil, tell(err)
 	}
@@ -117,7 +121,7 @@ func takeUp(args []string) (*supervisor, *loop, error) {
 // supervisor that wakes.
 func tell(err error) error {
 	if os.Getenv(stage.WakeEnv) == "" {
-		fmt.Fprintln(stage.Report(), err)
+		stage.Tell(err)
 	}
 	return err
 }

@@ -10,6 +10,7 @@ import (
 	"syscall"
 
 	"github.com/podrun/podrun/internal/delegation"
+	"github.com/podrun/podrun/internal/report"
 	"github.com/podrun/podrun/internal/store"
 )
 
@@ -58,7 +59,8 @@ func StartPod(s PodStart) error {
 	said, rerr := io.ReadAll(io.LimitReader(r, 64<<10))
 	switch {
 	case len(said) > 0:
-		return fmt.Errorf("start pod %s: %s", s.Pod.Name, strings.TrimSpace(string(said)))
+		why, hint, _ := strings.Cut(strings.TrimSpace(string(said)), hintLine)
+		return report.New(report.Failure, hint, "start pod %s: %s", s.Pod.Name, why)
 	case err != nil:
 		return fmt.Errorf("start pod %s: %w", s.Pod.Name, err)
 	case rerr != nil:
@@ -96,6 +98,18 @@ func serves(p store.Pod) bool {
 // Report is the supervisor's end of the report pipe. Closing it, with or without
 // a word, lets StartPod return.
 func Report() *os.File { return os.NewFile(reportFD, "report") }
+
+// hintLine is between an error and its hint in the report pipe.
+const hintLine = "\nhint: "
+
+// Tell reports why the supervisor cannot begin, with the hint of the error.
+func Tell(err error) {
+	text := err.Error()
+	if hint := report.Hint(err); hint != "" {
+		text += hintLine + hint
+	}
+	fmt.Fprintln(Report(), text)
+}
 
 // reportFD is PODRUN_REPORT_FD of userns/enter.h.
 const reportFD = 4

@@ -95,5 +95,15 @@ func private(dir string) error {
 // Images is where the image room keeps its store.
 func (d Dirs) Images() string { return filepath.Join(d.Data, "images") }
 
+// OverlayMark is a file that is there once overlayfs has been tried on the file
+// system that holds the data, since the machine was started.
+func (d Dirs) OverlayMark() (string, error) {
+	var st unix.Stat_t
+	if err := unix.Stat(d.Data, &st); err != nil {
+		return "", fmt.Errorf("look at %s: %w", d.Data, err)
+	}
+	return filepath.Join(d.Runtime, fmt.Sprintf("overlay-%x", st.Dev)), nil
+}
+
 // Libexec is where the unpacked supervisor program is kept.
 func (d Dirs) Libexec() string { return filepath.Join(d.Data, "libexec") }
