@@ -70,8 +70,18 @@ func becomeUser() (int, error) {
 	if err != nil {
 		return 0, err
 	}
+	// As after a login. Without a runtime directory skopeo and containers/image look
+	// below /run/containers, which is root's alone once root has used podman.
+	run, err := os.MkdirTemp("", "podrun-test-run-")
+	if err != nil {
+		return 0, err
+	}
+	defer os.RemoveAll(run)
+	if err := os.Chown(run, int(u.UID), int(u.GID)); err != nil {
+		return 0, err
+	}
 	env := slices.DeleteFunc(os.Environ(), func(s string) bool { return strings.HasPrefix(s, "XDG_") })
-	env = append(env, "HOME="+u.Home, "USER="+u.Name, "LOGNAME="+u.Name)
+	env = append(env, "HOME="+u.Home, "USER="+u.Name, "LOGNAME="+u.Name, "XDG_RUNTIME_DIR="+run)
 	cmd := again(asUser, env)
 	// It is in a directory that only root may enter, and only the go command's cache reads it.
 	cmd.Args = slices.DeleteFunc(cmd.Args, func(s string) bool { return strings.HasPrefix(s, "-test.testlogfile=") })
