@@ -148,7 +148,8 @@ func archive(ts *testscript.TestScript, neg bool, args []string) {
 	diffID := func(layer []byte) string { return fmt.Sprintf("sha256:%x", sha256.Sum256(layer)) }
 	config, err := json.Marshal(map[string]any{
 		"architecture": runtime.GOARCH, "os": "linux",
-		"config": map[string]any{"Entrypoint": []string{"echo", "hello"}, "Cmd": []string{"world"}, "Env": []string{"PATH=/bin"}, "User": "user"},
+		"config": map[string]any{"Entrypoint": []string{"echo", "hello"}, "Cmd": []string{"world"}, "Env": []string{"PATH=/bin", "FLAVOUR=plain"},
+			"User": "user", "WorkingDir": "/srv/app", "StopSignal": "SIGUSR1"},
 		"rootfs": map[string]any{"type": "layers", "diff_ids": []string{diffID(base), diffID(top)}},
 	})
 	ts.Check(err)

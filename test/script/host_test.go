@@ -22,6 +22,24 @@ type host struct {
 	env []string
 }
 
+// newHost makes the directories of a host, and imports the image.
+func newHost(dir, bin, rootfs string) (*host, error) {
+	h := &host{dir: dir, env: []string{
+		"PATH=" + bin + ":/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin",
+		rootfsTar + "=" + rootfs,
+		"TERM=xterm",
+		"HOME=" + filepath.Join(dir, "home"),
+		"XDG_DATA_HOME=" + filepath.Join(dir, "data"),
+		"XDG_RUNTIME_DIR=" + filepath.Join(dir, "run"),
+	}}
+	for _, name := range []string{"home", "data", "run"} {
+		if err := os.Mkdir(filepath.Join(dir, name), 0o700); err != nil {
+			return nil, err
+		}
+	}
+	return h, h.podrun("image", "import", rootfs, imageName).Run()
+}
+
 func (h *host) podrun(args ...string) *exec.Cmd {
 	cmd := exec.Command("podrun", args...)
 	cmd.Env = h.env

@@ -72,21 +72,15 @@ func prepare(t *testing.T) (bin, rootfs string) {
 
 // setUp gives a script directories of its own and the image.
 func setUp(env *testscript.Env, bin, rootfs string) error {
-	env.Setenv("PATH", bin+":/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin")
-	env.Setenv(rootfsTar, rootfs)
-	env.Setenv("TERM", "xterm")
-	env.Setenv("HOME", filepath.Join(env.WorkDir, "home"))
-	env.Setenv("XDG_DATA_HOME", filepath.Join(env.WorkDir, "data"))
-	env.Setenv("XDG_RUNTIME_DIR", filepath.Join(env.WorkDir, "run"))
-	for _, dir := range []string{"home", "data", "run"} {
-		if err := os.Mkdir(filepath.Join(env.WorkDir, dir), 0o700); err != nil {
-			return err
-		}
+	h, err := newHost(env.WorkDir, bin, rootfs)
+	if err != nil {
+		return err
 	}
-	h := &host{dir: env.WorkDir, env: env.Vars}
+	env.Vars = append(env.Vars, h.env...)
+	h.env = env.Vars
 	env.Values[hostKey{}] = h
 	env.Defer(h.clear)
-	return h.podrun("image", "import", rootfs, imageName).Run()
+	return nil
 }
 
 // condition knows [delegated]: limits can be enforced here.
