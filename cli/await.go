@@ -42,7 +42,7 @@ func (f *front) awaitRunning(ctx context.Context, p *upPod, timeout time.Duratio
 	case last.Phase == pod.Succeeded:
 		fmt.Fprintf(f.out, "pod/%s succeeded\n", p.place.Name)
 	case last.Phase == pod.Failed:
-		return withLastLines(p.place, last, failure(p.place, last))
+		return withLastLines(p.place, last, tell.failure(p.place, last))
 	case p.running:
 		fmt.Fprintf(f.out, "pod/%s unchanged\n", p.place.Name)
 	default:

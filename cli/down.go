@@ -64,9 +64,9 @@ func (f *front) down(c *cli.Context) error {
 	if err != nil {
 		return err
 	}
-	places, err := f.downPlaces(c, dirs)
-	if err != nil {
-		return err
+	places, missing := f.downPlaces(c, dirs)
+	if len(places) == 0 {
+		return missing
 	}
 	keeper, err := f.rooms.pods(dirs)
 	if err != nil {
@@ -83,10 +83,11 @@ func (f *front) down(c *cli.Context) error {
 			fmt.Fprintf(f.out, "pod/%s deleted\n", p.Name)
 		}
 	}
-	return errors.Join(errs...)
+	return errors.Join(append(errs, missing)...)
 }
 
-// downPlaces are the pods the user named, all of which must be there.
+// downPlaces are the pods the user named that are there, and an error about the
+// others: as with kubectl delete, they do not keep these from being removed.
 func (f *front) downPlaces(c *cli.Context, dirs store.Dirs) ([]store.Pod, error) {
 	files := c.StringSlice("filename")
 	switch {

@@ -90,11 +90,24 @@ func TestDownRefusals(t *testing.T) {
 		"nothing":        {"down", 2, "podrun: down takes the names of pods, or -f and a file\nhint: podrun down --help\n"},
 		"both":           {"down web -f x", 2, "podrun: down takes either names or -f, not both\nhint: podrun down --help\n"},
 		"negative grace": {"down web --grace-period -3", 2, "podrun: --grace-period must not be negative\nhint: podrun down --help\n"},
+		"no number":      {"down web --grace-period=x", 2, "podrun: option --grace-period cannot be \"x\"\nhint: podrun down --help\n"},
+		"neither":        {"down web --force=x", 2, "podrun: option --force cannot be \"x\"\nhint: podrun down --help\n"},
 		"force, patient": {"down web --force --grace-period 3", 2, "podrun: --force ends the pod at once: it allows no --grace-period but 0\nhint: podrun down --help\n"},
 		"unknown":        {"down web other", 1, "podrun: pod \"web\" not found\npodrun: pod \"other\" not found\nhint: podrun ps lists the pods\n"},
 		"path":           {"down ../x", 1, "podrun: pod \"../x\" not found\nhint: podrun ps lists the pods\n"},
 	} {
 		t.Run(name, func(t *testing.T) { check(t, w.run(strings.Fields(tc.args)...), tc.code, "", tc.err) })
+	}
+}
+
+// As with kubectl delete, a pod that is not there keeps nobody from removing another.
+func TestDownRemovesWhatIsThere(t *testing.T) {
+	w := newWorld(t)
+	s := w.upDetached(oneContainer, nil)
+	s.end(stopped())
+	check(t, w.run("down", "other", "web"), 1, "pod/web deleted\n", "podrun: pod \"other\" not found\nhint: podrun ps lists the pods\n")
+	if traces(s.pod) {
+		t.Error("the pod was not removed")
 	}
 }
 

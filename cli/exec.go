@@ -40,8 +40,7 @@ func (f *front) exec(c *cli.Context) error {
 	cut := slices.Index(words, "--")
 	switch {
 	case cut < 0 && len(words) > 1:
-		// kubectl's words.
-		return usageErrorf("exec", "exec [POD] [COMMAND] is not supported anymore. Use exec [POD] -- [COMMAND] instead")
+		return usageErrorf("exec", "exec takes -- between the pod and the command: podrun exec POD -- COMMAND")
 	case cut != 1:
 		return usageErrorf("exec", "exec takes the name of one pod, then -- and a command")
 	case len(words) == 2:

@@ -5,6 +5,9 @@ import (
 	"fmt"
 	"io"
 	"os"
+	"path/filepath"
+	"strings"
+	"syscall"
 
 	"github.com/podrun/podrun/internal/report"
 	"github.com/podrun/podrun/internal/store"
@@ -20,7 +23,7 @@ func (f *front) read(file string) ([]byte, error) {
 	if file != "-" {
 		opened, err := os.Open(file)
 		if err != nil {
-			return nil, report.New(report.Usage, "", "cannot read the manifest: %w", err)
+			return nil, unreadable(file, err)
 		}
 		defer opened.Close()
 		in = opened
@@ -28,11 +31,24 @@ func (f *front) read(file string) ([]byte, error) {
 	data, err := io.ReadAll(io.LimitReader(in, maxManifest+1))
 	switch {
 	case err != nil:
-		return nil, report.New(report.Usage, "", "cannot read the manifest: %w", err)
+		return nil, unreadable(file, err)
 	case len(data) > maxManifest:
 		return nil, report.New(report.Usage, "", "cannot read the manifest: %s is larger than %d MiB", shown(file), maxManifest>>20)
 	}
 	return data, nil
+}
+
+// unreadable is the error of a manifest that cannot be read.
+func unreadable(file string, err error) error {
+	switch {
+	case file == "":
+		return report.New(report.Usage, "", "cannot read the manifest: the file's name is empty")
+	case strings.HasPrefix(file, "http://") || strings.HasPrefix(file, "https://"):
+		return report.New(report.Usage, "fetch it and pass it on, as in: curl -fsSL URL | podrun up -", "cannot read the manifest: podrun takes files, not addresses: %s", file)
+	case errors.Is(err, syscall.EISDIR):
+		return report.New(report.Usage, "name the files, as in: podrun up "+filepath.Join(file, "*.yaml"), "cannot read the manifest: %s is a directory", file)
+	}
+	return report.New(report.Usage, "", "cannot read the manifest: %w", err)
 }
 
 // shown is a file's name as messages have it.

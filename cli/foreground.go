@@ -67,12 +67,11 @@ func (f *front) obey(ctx context.Context, leave func(), running []*upPod, signal
 		}
 	}
 	if len(own) == 0 {
+		f.afterCtrlC()
 		leave()
 		return first
 	}
-	if _, terminal := tty.File(f.err); terminal {
-		fmt.Fprintln(f.err) // the terminal has just shown ^C
-	}
+	f.afterCtrlC()
 	for _, p := range own {
 		fmt.Fprintf(f.err, "podrun: stopping pod %s, for up to %d s; Ctrl-C again stops it at once\n", p.place.Name, p.plan.GraceSeconds)
 	}
@@ -81,6 +80,7 @@ func (f *front) obey(ctx context.Context, leave func(), running []*upPod, signal
 		select {
 		case <-ended:
 		case <-signals:
+			f.afterCtrlC()
 			fmt.Fprintln(f.err, "podrun: stopping at once")
 			f.stopAll(ctx, own, new(int64))
 		}
@@ -92,6 +92,13 @@ func (f *front) obey(ctx context.Context, leave func(), running []*upPod, signal
 		}
 	}
 	return first
+}
+
+// afterCtrlC ends the line on which a terminal has just shown ^C.
+func (f *front) afterCtrlC() {
+	if _, terminal := tty.File(f.err); terminal {
+		fmt.Fprintln(f.err)
+	}
 }
 
 // stopAll asks for the end of pods, without waiting for it. The watchers see it.
@@ -163,7 +170,7 @@ func (f *front) attend(ctx context.Context, p *upPod, streams []*stream) error {
 		tell.status(st)
 		last = st
 	}
-	return failure(p.place, last)
+	return tell.failure(p.place, last)
 }
 
 // upStreams are the output of all containers of all pods, each with its prefix. In

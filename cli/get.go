@@ -105,6 +105,9 @@ func (f *front) get(c *cli.Context, words []string) error {
 		}
 		pods = append(pods, k)
 	}
+	if len(pods) == 0 && len(errs) > 0 {
+		return errors.Join(errs...) // they say it all
+	}
 	return errors.Join(append(errs, f.printPods(pods, c, len(words) == 1))...)
 }
 
@@ -135,9 +138,6 @@ func know(p store.Pod) (known, error) {
 func (f *front) printPods(pods []known, c *cli.Context, single bool) error {
 	switch format := c.String("output"); format {
 	case "json", "yaml":
-		if single && len(pods) == 0 {
-			return nil // it was not found, and that was said
-		}
 		return f.printObjects(pods, manifest.Format(format), single)
 	case "name":
 		for _, k := range pods {
@@ -151,11 +151,9 @@ func (f *front) printPods(pods []known, c *cli.Context, single bool) error {
 
 func (f *front) printTable(pods []known, c *cli.Context, wide bool) error {
 	if len(pods) == 0 {
-		switch {
-		case c.Args().Len() > 1 || c.Args().Len() == 1 && c.Command.Name == "ps": // not found, and that was said
-		case c.Bool("all-namespaces"):
+		if c.Bool("all-namespaces") {
 			fmt.Fprintln(f.err, "No resources found")
-		default:
+		} else {
 			fmt.Fprintf(f.err, "No resources found in %s namespace.\n", c.String("namespace"))
 		}
 		return nil

@@ -72,6 +72,14 @@ func TestPsOfALostPod(t *testing.T) {
 	}
 }
 
+func TestGetSaysNotFoundOnce(t *testing.T) {
+	w := newWorld(t)
+	for _, args := range []string{"get web", "get pods web", "get web -o yaml", "ps web"} {
+		check(t, w.run(strings.Fields(args)...), 1, "", "podrun: pod \"web\" not found\nhint: podrun ps lists the pods\n")
+	}
+	check(t, w.run("get", "pods"), 0, "", "No resources found in default namespace.\n")
+}
+
 func TestGetObjects(t *testing.T) {
 	w := newWorld(t)
 	s := w.upDetached(oneContainer, nil)

@@ -2,6 +2,7 @@ package cli
 
 import (
 	"fmt"
+	"regexp"
 	"strings"
 	"unicode/utf8"
 
@@ -161,6 +162,9 @@ func distance(a, b string) int {
 }
 
 // usageError words the complaints of the flag parser.
+// badValue is how the library says that an option's value is of the wrong kind.
+var badValue = regexp.MustCompile(`^invalid (?:boolean )?value (".*") for (?:flag )?-([a-z-]+): .*$`)
+
 func usageError(hint string) cli.OnUsageErrorFunc {
 	return func(_ *cli.Context, err error, _ bool) error {
 		text := err.Error()
@@ -169,6 +173,9 @@ func usageError(hint string) cli.OnUsageErrorFunc {
 		}
 		if name, ok := strings.CutPrefix(text, "flag needs an argument: -"); ok {
 			text = "option " + dashed(strings.TrimPrefix(name, "-")) + " needs a value"
+		}
+		if m := badValue.FindStringSubmatch(text); m != nil {
+			text = fmt.Sprintf("option %s cannot be %s", dashed(m[2]), m[1])
 		}
 		return report.New(report.Usage, hint, "%s", text)
 	}

@@ -80,7 +80,7 @@ func (l *launch) release() {
 func (l *launch) recognize(p *upPod) error {
 	stored, err := p.place.Manifest()
 	if errors.Is(err, os.ErrNotExist) {
-		return report.New(report.Failure, "wait until that is done", "pod %s is being started or removed by another podrun", p.place.Name)
+		return busy(p.place)
 	}
 	if err != nil {
 		return err
@@ -98,6 +98,11 @@ func (l *launch) recognize(p *upPod) error {
 	}
 	p.running, p.started = true, true
 	return nil
+}
+
+// busy is the error of a pod that another command is making or removing.
+func busy(p store.Pod) error {
+	return report.New(report.Failure, "try again when that is done; podrun ps lists the pods", "pod %s is being started or removed by another podrun", p.Name)
 }
 
 // samePod compares manifests, without what makes each pod itself.
@@ -195,7 +200,11 @@ func (l *launch) start() error {
 		if p.running {
 			return
 		}
-		if err := l.startPod(p); err != nil {
+		switch err := l.startPod(p); {
+		case errors.Is(err, store.ErrLocked):
+			errs[i] = busy(p.place)
+			return
+		case err != nil:
 			errs[i] = fmt.Errorf("cannot start pod %s: %w", p.place.Name, err)
 			return
 		}

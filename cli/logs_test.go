@@ -63,7 +63,7 @@ func TestLogs(t *testing.T) {
 		"no such namespace":      {"logs -n other web", 1, "", "podrun: pod \"web\" not found in namespace \"other\"\nhint: podrun ps -A lists the pods of all namespaces\n"},
 		"no pod":                 {"logs", 2, "", "podrun: logs takes the name of one pod\nhint: podrun logs --help\n"},
 		"all and one":            {"logs web --all-containers -c app", 2, "", "podrun: --all-containers and --container exclude each other\nhint: podrun logs --help\n"},
-		"not a number":           {"logs web --tail x", 2, "", "podrun: invalid value \"x\" for flag -tail: parse error\nhint: podrun logs --help\n"},
+		"not a number":           {"logs web --tail x", 2, "", "podrun: option --tail cannot be \"x\"\nhint: podrun logs --help\n"},
 		"a path for a name":      {"logs ../../etc", 1, "", "podrun: pod \"../../etc\" not found\nhint: podrun ps lists the pods\n"},
 		"a path for a namespace": {"logs -n .. web", 1, "", "podrun: pod \"web\" not found in namespace \"..\"\nhint: podrun ps -A lists the pods of all namespaces\n"},
 	} {

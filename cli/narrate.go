@@ -54,7 +54,13 @@ func trouble(c *pod.ContainerStatus) string {
 	}
 	switch w, t := c.State.Waiting, c.State.Terminated; {
 	case w != nil && !starting(w.Reason):
-		return fmt.Sprintf("container %s%s waits: %s", c.Name, attempt, because(w.Reason, w.Message))
+		// The kubelet's message names the container and the pod, which we have done.
+		message, _, _ := strings.Cut(w.Message, " restarting failed container=")
+		last := ""
+		if t := c.LastState.Terminated; t != nil {
+			last = " " + outcome(t) + ";"
+		}
+		return fmt.Sprintf("container %s%s%s waits: %s", c.Name, attempt, last, because(w.Reason, message))
 	case t != nil && t.ExitCode != 0:
 		return fmt.Sprintf("container %s%s %s", c.Name, attempt, outcome(t))
 	}
@@ -66,15 +72,18 @@ func starting(reason string) bool {
 	return reason == "" || reason == "PodInitializing" || reason == "ContainerCreating"
 }
 
-// outcome says how a container ended.
-func outcome(t *pod.Terminated) string {
+// outcome says how a container ended, and why, where it has said so.
+func outcome(t *pod.Terminated) string { return with(ended(t), t.Message) }
+
+// ended says how a container ended.
+func ended(t *pod.Terminated) string {
 	switch t.Reason {
 	case "StartError", "ContainerCannotRun":
-		return "cannot be started: " + t.Message
+		return "cannot be started"
 	case "", "Error", "Completed":
-		return with(fmt.Sprintf("exited with code %d", t.ExitCode), t.Message)
+		return fmt.Sprintf("exited with code %d", t.ExitCode)
 	}
-	return with(fmt.Sprintf("ended with %s (exit code %d)", t.Reason, t.ExitCode), t.Message)
+	return fmt.Sprintf("ended with %s (exit code %d)", t.Reason, t.ExitCode)
 }
 
 func because(reason, message string) string {
@@ -92,8 +101,8 @@ func with(text, message string) string {
 }
 
 // failure is the error of a pod that did not succeed, or nil: which container was
-// to blame, and why.
-func failure(p store.Pod, st *pod.Status) error {
+// to blame, and why, unless that was said when it happened.
+func (n *narrator) failure(p store.Pod, st *pod.Status) error {
 	switch {
 	case st.Deleting:
 		return report.New(report.Failure, "", "pod %s was stopped by another podrun", p.Name)
@@ -102,7 +111,11 @@ func failure(p store.Pod, st *pod.Status) error {
 	}
 	why := because(st.Reason, st.Message)
 	if c := culprit(st); c != nil && why == "" {
-		why = fmt.Sprintf("container %s %s", c.Name, outcome(c.State.Terminated))
+		how := outcome
+		if n.said[trouble(c)] {
+			how = ended
+		}
+		why = fmt.Sprintf("container %s %s", c.Name, how(c.State.Terminated))
 	}
 	return report.New(report.Failure, fmt.Sprintf("podrun logs %s shows its output, podrun down %s removes it", p.Name, p.Name),
 		"pod %s failed: %s", p.Name, why)

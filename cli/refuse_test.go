@@ -2,6 +2,7 @@ package cli
 
 import (
 	"errors"
+	"fmt"
 	"os"
 	"path/filepath"
 	"strings"
@@ -9,6 +10,7 @@ import (
 
 	"github.com/podrun/podrun/internal/host"
 	"github.com/podrun/podrun/internal/report"
+	"github.com/podrun/podrun/internal/store"
 )
 
 func TestUpRefusals(t *testing.T) {
@@ -23,8 +25,16 @@ func TestUpRefusals(t *testing.T) {
 		code  int
 		err   string
 	}{
-		"no file":        {args: []string{"up"}, code: 2, err: "podrun: up takes the files of pods\nhint: podrun up --help\n"},
-		"missing file":   {args: []string{"up", "nosuch.yaml"}, code: 2, err: "podrun: cannot read the manifest: open nosuch.yaml: no such file or directory\n"},
+		"no file":      {args: []string{"up"}, code: 2, err: "podrun: up takes the files of pods\nhint: podrun up --help\n"},
+		"missing file": {args: []string{"up", "nosuch.yaml"}, code: 2, err: "podrun: cannot read the manifest: open nosuch.yaml: no such file or directory\n"},
+		"empty name":   {args: []string{"up", ""}, code: 2, err: "podrun: cannot read the manifest: the file's name is empty\n"},
+		"address":      {args: []string{"up", "https://example.org/p.yaml"}, code: 2, err: "podrun: cannot read the manifest: podrun takes files, not addresses: https://example.org/p.yaml\nhint: fetch it and pass it on, as in: curl -fsSL URL | podrun up -\n"},
+		"directory":    {args: []string{"up", "/proc"}, code: 2, err: "podrun: cannot read the manifest: /proc is a directory\nhint: name the files, as in: podrun up /proc/*.yaml\n"},
+		"started by another": {
+			args: []string{"up", "-"}, stdin: oneContainer, code: 1,
+			err:  "podrun: pod web is being started or removed by another podrun\nhint: try again when that is done; podrun ps lists the pods\n",
+			with: func(w *world) { w.startErr = fmt.Errorf("lock pod web: %w", store.ErrLocked) },
+		},
 		"timeout alone":  {args: []string{"up", "--timeout", "1s", "-"}, code: 2, err: "podrun: --timeout is for -d: in the foreground, up ends with the pods\nhint: podrun up --help\n"},
 		"bad manifest":   {args: []string{"up", "-"}, stdin: bad, code: 2, err: manifestError},
 		"the same twice": {args: []string{"up", "-", "-f", "X"}, stdin: oneContainer, code: 2, err: "podrun: pod default/web is there twice: in X, document 1 and in standard input, document 1\n"},
@@ -36,9 +46,9 @@ func TestUpRefusals(t *testing.T) {
 		},
 		"limits": {
 			args: []string{"up", "--require-limits", "-"}, stdin: oneContainer, code: 1,
-			err: "podrun: limits cannot be enforced here, and --require-limits was given: cgroup v1\nhint: boot with v2\n",
+			err: "podrun: limits are not enforced: cgroup v1, and --require-limits was given\nhint: boot with v2\n",
 			with: func(w *world) {
-				w.findings = []host.Finding{{Name: limitsProbe, Detail: "cgroup v1", Cure: "boot with v2"}}
+				w.findings = []host.Finding{{Name: limitsProbe, Detail: "limits are not enforced: cgroup v1", Cure: "boot with v2"}}
 			},
 		},
 		"image": {
@@ -81,5 +91,5 @@ func TestUpLosesTheLock(t *testing.T) {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { lock.Close() })
-	check(t, w.run("up", w.file(oneContainer)), 1, "", "podrun: pod web is being started or removed by another podrun\nhint: wait until that is done\n")
+	check(t, w.run("up", w.file(oneContainer)), 1, "", "podrun: pod web is being started or removed by another podrun\nhint: try again when that is done; podrun ps lists the pods\n")
 }

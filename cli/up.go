@@ -101,7 +101,7 @@ func refusal(findings []host.Finding, requireLimits bool) error {
 	}
 	for _, f := range findings {
 		if f.Name == limitsProbe && !f.OK {
-			return report.New(report.Failure, f.Cure, "limits cannot be enforced here, and --require-limits was given: %s", f.Detail)
+			return report.New(report.Failure, f.Cure, "%s, and --require-limits was given", f.Detail)
 		}
 	}
 	return nil
