@@ -30,7 +30,7 @@ Examples:
 			if !c.Args().Present() {
 				return usageErrorf("image load", "image load takes the files of archives")
 			}
-			return f.adding(c.Context, func(ctx context.Context, s *image.Store, tell func(image.Progress)) ([]pod.Image, error) {
+			return f.adding(c.Context, "loading", func(ctx context.Context, s *image.Store, tell func(image.Progress)) ([]pod.Image, error) {
 				var all []pod.Image
 				var errs []error
 				for _, word := range c.Args().Slice() {
@@ -63,7 +63,7 @@ Examples:
 				return usageErrorf("image pull", "image pull takes the names of images")
 			}
 			options := pullOptions(c)
-			return f.adding(c.Context, func(ctx context.Context, s *image.Store, tell func(image.Progress)) ([]pod.Image, error) {
+			return f.adding(c.Context, "fetching", func(ctx context.Context, s *image.Store, tell func(image.Progress)) ([]pod.Image, error) {
 				var all []pod.Image
 				var errs []error
 				for _, ref := range c.Args().Slice() {
@@ -98,7 +98,7 @@ Examples:
 			if c.NArg() != 2 {
 				return usageErrorf("image import", "image import takes a tar file and a name for the image")
 			}
-			return f.adding(c.Context, func(ctx context.Context, s *image.Store, _ func(image.Progress)) ([]pod.Image, error) {
+			return f.adding(c.Context, "importing", func(ctx context.Context, s *image.Store, _ func(image.Progress)) ([]pod.Image, error) {
 				img, err := s.Import(ctx, input(c.Args().Get(0)), c.Args().Get(1))
 				if err != nil {
 					return nil, err
@@ -118,16 +118,17 @@ func pullOptions(c *cli.Context) image.PullOptions {
 	return o
 }
 
-// adding adds images with a view of the progress and prints the name of each, or
-// its id where it has none. Ctrl-C ends it; what is complete by then stays.
-func (f *front) adding(ctx context.Context, add func(context.Context, *image.Store, func(image.Progress)) ([]pod.Image, error)) error {
+// adding adds images with a view of the progress, in which verb says what is being
+// done, and prints the name of each, or its id where it has none. Ctrl-C ends it;
+// what is complete by then stays.
+func (f *front) adding(ctx context.Context, verb string, add func(context.Context, *image.Store, func(image.Progress)) ([]pod.Image, error)) error {
 	s, err := f.store()
 	if err != nil {
 		return err
 	}
 	signals, quiet := f.signals(syscall.SIGINT, syscall.SIGTERM, syscall.SIGHUP)
 	defer quiet()
-	shown := f.newProgress()
+	shown := f.newProgress(verb)
 	return interruptible(ctx, signals, func(ctx context.Context) error {
 		images, err := add(ctx, s, shown.tell)
 		shown.end()

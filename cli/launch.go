@@ -143,7 +143,7 @@ func (l *launch) ensure(ctx context.Context) (map[use]pod.Image, error) {
 			}
 		}
 	}
-	shown := l.front.newProgress()
+	shown := l.front.newProgress("fetching")
 	defer shown.end()
 	options := l.pull
 	options.Progress = shown.tell

@@ -17,7 +17,8 @@ import (
 // when it is all there.
 type progress struct {
 	out   io.Writer
-	width int // of the terminal; 0: it is none
+	verb  string // what is being done to an image
+	width int    // of the terminal; 0: it is none
 	now   func() time.Time
 
 	mu     sync.Mutex
@@ -42,8 +43,8 @@ type layerBar struct {
 // redraw is how often bars are drawn at the most.
 const redraw = 100 * time.Millisecond
 
-func (f *front) newProgress() *progress {
-	p := &progress{out: f.err, now: time.Now, images: map[string]*incoming{}, byID: map[string]*layerBar{}}
+func (f *front) newProgress(verb string) *progress {
+	p := &progress{out: f.err, verb: verb, now: time.Now, images: map[string]*incoming{}, byID: map[string]*layerBar{}}
 	if file, ok := tty.File(f.err); ok && f.getenv("TERM") != "dumb" {
 		p.width, _ = tty.Size(file)
 	}
@@ -62,7 +63,7 @@ func (p *progress) tell(e image.Progress) {
 	if e.Status == image.Fetching || e.Status == image.Done {
 		in.layers[e.Layer] = e.Done
 		if !in.started && p.width == 0 {
-			fmt.Fprintf(p.out, "podrun: fetching %s\n", report.Escape(e.Image))
+			fmt.Fprintf(p.out, "podrun: %s %s\n", p.verb, report.Escape(e.Image))
 		}
 		in.started = true
 	}

@@ -11,7 +11,7 @@ import (
 func newTestProgress(width int) (*progress, *strings.Builder) {
 	var out strings.Builder
 	clock := time.Unix(0, 0)
-	return &progress{
+	return &progress{verb: "fetching",
 		out: &out, width: width, images: map[string]*incoming{}, byID: map[string]*layerBar{},
 		now: func() time.Time { clock = clock.Add(time.Second); return clock },
 	}, &out

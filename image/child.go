@@ -85,9 +85,14 @@ func (a *adder) unpack(ctx context.Context, root string, b layerBlob, told func(
 	}, nil
 }
 
+const (
+	noRoom   = "all that may be used here"
+	roomHint = "free some disk space, or do not trust this image"
+)
+
 func tooLarge(l limits) error {
-	return report.New(report.Failure, "free some disk space, or do not trust this image",
-		"it unpacks to more than %d bytes in %d files, which is all that may be used here", l.Bytes, l.Entries)
+	return report.New(report.Failure, roomHint,
+		"it unpacks to more than %d bytes in %d files, which is %s", l.Bytes, l.Entries, noRoom)
 }
 
 func everyMiB(told func(n int64)) func(n int64) {
@@ -192,6 +197,9 @@ func (u *unpacker) result() (*unpackResult, error) {
 		said := u.stderr.String()
 		if strings.Contains(said, unix.ENOSPC.Error()) {
 			return nil, report.New(report.Failure, "podrun image rm frees space", "unpack: %s", said)
+		}
+		if strings.Contains(said, noRoom) {
+			return nil, report.New(report.Failure, roomHint, "unpack: %s", said)
 		}
 		if said != "" {
 			return nil, fmt.Errorf("unpack: %s", said)

@@ -3,6 +3,7 @@ package image
 import (
 	"archive/tar"
 	"context"
+	"errors"
 	"fmt"
 	"io"
 	"io/fs"
@@ -149,14 +150,16 @@ const maxArchiveEntries = 100_000
 
 func indexTar(f *os.File) (*tarFiles, error) {
 	t := &tarFiles{f, map[string]tarEntry{}}
+	entries := 0
 	for r := tar.NewReader(f); ; {
 		hdr, err := r.Next()
 		if err == io.EOF {
 			return t, nil
 		}
 		if err != nil {
-			return nil, fmt.Errorf("read archive: %w", err)
+			return nil, fmt.Errorf("read archive: %w", tarError(err, entries))
 		}
+		entries++
 		if len(t.index) == maxArchiveEntries {
 			return nil, fmt.Errorf("read archive: more than %d files", maxArchiveEntries)
 		}
@@ -174,6 +177,18 @@ func indexTar(f *os.File) (*tarFiles, error) {
 			t.index[name] = tarEntry{link: inArchive(hdr.Linkname)}
 		}
 	}
+}
+
+// tarError says in plain words what is wrong with a tar file of which so many
+// entries could be read.
+func tarError(err error, entries int) error {
+	switch short := errors.Is(err, io.ErrUnexpectedEOF); {
+	case entries == 0 && (short || errors.Is(err, tar.ErrHeader)):
+		return errors.New("it is not a tar archive")
+	case short:
+		return errors.New("it is cut off: it ends in the middle of a file")
+	}
+	return err
 }
 
 // inArchive makes one spelling of a name.

@@ -80,7 +80,7 @@ func (f *filter) entry(hdr *tar.Header) (bool, error) {
 	case tar.TypeReg, tar.TypeCont, tar.TypeGNUSparse:
 		hdr.Typeflag = tar.TypeReg // once read they are all the same
 		if hdr.Size > f.limits.Bytes-f.count.Bytes {
-			return false, fmt.Errorf("%s: its files take more than the %d bytes that may be used", hdr.Name, f.limits.Bytes)
+			return false, fmt.Errorf("%s: the files up to this one take more than %d bytes, which is %s", hdr.Name, f.limits.Bytes, noRoom)
 		}
 		f.count.Bytes += hdr.Size
 	}

@@ -271,7 +271,7 @@ func TestHostileArchives(t *testing.T) {
 				t.Fatal(err)
 			}
 			return path
-		}, "EOF"},
+		}, "cut off"},
 		"directory with a link": {func(t *testing.T) string {
 			dir := t.TempDir()
 			if err := os.Symlink("/etc/passwd", filepath.Join(dir, "index.json")); err != nil {

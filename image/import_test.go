@@ -8,6 +8,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
+	"github.com/podrun/podrun/internal/report"
 	"github.com/podrun/podrun/internal/testenv"
 	"github.com/podrun/podrun/pod"
 )
@@ -56,9 +57,9 @@ func TestImportRefuses(t *testing.T) {
 	}{
 		"empty":   {layerTar(t), "x", "no files in it"},
 		"nothing": {nil, "x", "no files in it"},
-		"text":    {[]byte("this is not a tar file, however long it is. " + string(make([]byte, 600))), "x", "invalid tar header"},
+		"text":    {[]byte("this is not a tar file, however long it is. " + string(make([]byte, 600))), "x", "it is not a tar archive"},
 		"xz":      {[]byte("\xfd7zXZ\x00\x00"), "x", "xz compression"},
-		"cut off": {layerTar(t, f{Name: "x", Content: string(make([]byte, 5000))})[:3000], "x", "EOF"},
+		"cut off": {layerTar(t, f{Name: "x", Content: string(make([]byte, 5000))})[:3000], "x", "cut off"},
 		"name":    {layerTar(t, f{Name: "x"}), "Upper", "Upper"},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -73,5 +74,13 @@ func TestImportRefuses(t *testing.T) {
 				t.Errorf("left in the store: %v", left)
 			}
 		})
+	}
+}
+
+func TestImportOfADirectory(t *testing.T) {
+	dir := t.TempDir()
+	_, err := newStore(t).Import(context.Background(), dir, "base")
+	if want := "tar c -C " + dir + " . | podrun image import - base"; report.Hint(err) != want {
+		t.Errorf("hint %q of %v, want %q", report.Hint(err), err, want)
 	}
 }

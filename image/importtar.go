@@ -11,7 +11,9 @@ import (
 
 	"github.com/opencontainers/go-digest"
 	v1 "github.com/opencontainers/image-spec/specs-go/v1"
+	"golang.org/x/sys/unix"
 
+	"github.com/podrun/podrun/internal/report"
 	"github.com/podrun/podrun/pod"
 )
 
@@ -30,7 +32,10 @@ func (s *Store) Import(ctx context.Context, path, name string) (pod.Image, error
 	defer a.end()
 	img, err := a.importTar(ctx, path, ref.String())
 	if err != nil {
-		return pod.Image{}, fmt.Errorf("import %s: %w", path, err)
+		if errors.Is(err, unix.EISDIR) {
+			err = report.New(report.Usage, "tar c -C "+path+" . | podrun image import - "+name, "it is a directory, not a tar archive")
+		}
+		return pod.Image{}, fmt.Errorf("import %s: %w", shown(path), err)
 	}
 	return img, nil
 }

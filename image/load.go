@@ -27,9 +27,17 @@ func (s *Store) LoadWith(ctx context.Context, path string, tell func(Progress)) 
 	defer a.end()
 	images, err := a.load(ctx, path)
 	if err != nil {
-		return images, fmt.Errorf("load %s: %w", path, err)
+		return images, fmt.Errorf("load %s: %w", shown(path), err)
 	}
 	return images, nil
+}
+
+// shown is a path as messages have it.
+func shown(path string) string {
+	if path == "/dev/stdin" {
+		return "standard input"
+	}
+	return path
 }
 
 // archived is one image of an archive.

@@ -197,7 +197,7 @@ func TestLoadNotAnImage(t *testing.T) {
 	if err := os.WriteFile(text, []byte("hello"), 0o644); err != nil {
 		t.Fatal(err)
 	}
-	refused(t, text, "read archive")
+	refused(t, text, "read archive: it is not a tar archive")
 }
 
 func TestResolveMissing(t *testing.T) {

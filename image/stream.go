@@ -60,7 +60,7 @@ func (b *blobReader) verify() error {
 		return nil
 	}
 	if got := digest.NewDigest(digest.SHA256, b.hash); got != b.digest {
-		return report.New(report.Failure, "the data was changed on its way or in its archive: have it again", "blob is %s instead of %s", got, b.digest)
+		return report.New(report.Failure, "the data was changed on its way or in its archive: fetch or save it again", "blob is %s instead of %s", got, b.digest)
 	}
 	return nil
 }

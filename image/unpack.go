@@ -72,7 +72,11 @@ func unpack(args []string) (*unpackResult, error) {
 	if err := confine(order.Dir, order.Limits.Bytes); err != nil {
 		return nil, err
 	}
-	return apply(bufio.NewReaderSize(os.Stdin, 256<<10), f)
+	result, err := apply(bufio.NewReaderSize(os.Stdin, 256<<10), f)
+	if err != nil {
+		return nil, tarError(err, f.count.Entries)
+	}
+	return result, nil
 }
 
 // apply fills the root directory. The rest of the stream is read too: its writer

@@ -88,7 +88,7 @@ func decode(file string, data []byte) ([]Object, *Errors) {
 		objects = append(objects, d.decode()...)
 	}
 	if len(objects) == 0 && len(errs.List) == 0 {
-		errs.add(&Error{File: file, Message: "there is no object in this file"})
+		errs.add(&Error{File: file, Message: "there is no object in it"})
 	}
 	return objects, errs
 }
@@ -104,7 +104,7 @@ type decoder struct {
 
 func (d *decoder) decode() []Object {
 	if len(d.doc.data) > maxDocument {
-		d.fail(1, nil, fmt.Sprintf("is larger than %d MiB", maxDocument>>20))
+		d.fail(1, nil, fmt.Sprintf("the document is larger than %d MiB", maxDocument>>20))
 		return nil
 	}
 	if blank(d.doc.data) {

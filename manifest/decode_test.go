@@ -65,9 +65,16 @@ func TestDecodeTakes(t *testing.T) {
 func TestDecodeOfNothing(t *testing.T) {
 	for _, in := range []string{"", "\n\n", "---\n", "# only a comment\n---\n---\n", "apiVersion: v1\nkind: List\nitems: []\n"} {
 		_, err := Decode("f.yaml", []byte(in))
-		if err == nil || err.Error() != "f.yaml: there is no object in this file" {
+		if err == nil || err.Error() != "f.yaml: there is no object in it" {
 			t.Errorf("%q: %v", in, err)
 		}
+	}
+}
+
+func TestDecodeOfATab(t *testing.T) {
+	_, err := Decode("f.yaml", []byte("---\napiVersion: v1\nkind: Pod\nspec:\n\tcontainers: []\n"))
+	if err == nil || err.Error() != "f.yaml: document 1, line 5: invalid YAML: the line is indented with a tab, where only spaces may be" {
+		t.Error(err)
 	}
 }
 

@@ -30,5 +30,5 @@ func refuseKind(kind string) string {
 	if !ok {
 		cure = "podrun runs objects of apiVersion v1, kind Pod; remove this document"
 	}
-	return fmt.Sprintf("kind %s is not supported yet: %s", clip(kind, 60), cure)
+	return fmt.Sprintf("%s is not supported yet: %s", clip(kind, 60), cure)
 }

@@ -34,7 +34,7 @@ func parseTree(data []byte) (*yaml.Node, *Error) {
 	if err := dec.Decode(&doc); errors.Is(err, io.EOF) {
 		return nil, nil
 	} else if err != nil {
-		return nil, syntaxError(err)
+		return nil, syntaxError(err).explain(data)
 	}
 	// The splitter only knows "---" after a newline; YAML has other line ends, and
 	// "...". What follows them must not be lost.
@@ -74,6 +74,18 @@ func syntaxError(err error) *Error {
 		msg = msg[len(m[0]):]
 	}
 	return &Error{Line: line, Message: "invalid YAML: " + msg}
+}
+
+// explain says it in plainer words where a line is indented with a tab, of which
+// the library only says that it cannot start any token.
+func (e *Error) explain(data []byte) *Error {
+	for i, line := range bytes.SplitN(data, []byte{'\n'}, e.Line+1) {
+		indent := line[:len(line)-len(bytes.TrimLeft(line, " \t"))]
+		if i+1 == e.Line && bytes.ContainsRune(indent, '\t') {
+			e.Message = "invalid YAML: the line is indented with a tab, where only spaces may be"
+		}
+	}
+	return e
 }
 
 // measure adds up what a tree costs once its aliases are written out, visiting

@@ -6,6 +6,7 @@ package report
 import (
 	"errors"
 	"fmt"
+	"syscall"
 )
 
 // Class sorts errors by who has to act; each class has one exit code.
@@ -32,7 +33,8 @@ func New(class Class, hint, format string, args ...any) *Error {
 	return &Error{Class: class, Hint: hint, Err: fmt.Errorf(format, args...)}
 }
 
-// Hint finds the outermost hint in err's chain, or "".
+// Hint finds the outermost hint in err's chain, or "". A full disk has one wherever
+// it was met.
 func Hint(err error) string {
 	var e *Error
 	for errors.As(err, &e) {
@@ -40,6 +42,9 @@ func Hint(err error) string {
 			return e.Hint
 		}
 		err = e.Err
+	}
+	if errors.Is(err, syscall.ENOSPC) || errors.Is(err, syscall.EDQUOT) {
+		return "free some disk space: podrun image rm and podrun down give some back"
 	}
 	return ""
 }

@@ -77,7 +77,7 @@ func isDir(path string) bool {
 // anybody may have made it first.
 func private(dir string) error {
 	if err := os.MkdirAll(dir, 0o700); err != nil {
-		return fmt.Errorf("make podrun's directory: %w", err)
+		return report.New(report.Failure, "set XDG_DATA_HOME and XDG_RUNTIME_DIR to directories you can write to", "make podrun's directory: %w", err)
 	}
 	for _, path := range []string{filepath.Dir(dir), dir} {
 		var st unix.Stat_t
