@@ -7,16 +7,6 @@ import (
 	"strings"
 )
 
-// BootID names this boot of the machine: what was started under another one is
-// gone.
-func BootID() (string, error) {
-	b, err := os.ReadFile("/proc/sys/kernel/random/boot_id")
-	if err != nil {
-		return "", fmt.Errorf("read the boot id: %w", err)
-	}
-	return strings.TrimSpace(string(b)), nil
-}
-
 // MemoryTotal is the machine's memory in bytes.
 func MemoryTotal() (int64, error) {
 	b, err := os.ReadFile("/proc/meminfo")

@@ -128,7 +128,7 @@ func TestFindings(t *testing.T) {
 		{"newgidmap in another directory", func(_ *view, f map[string]string) {
 			delete(f, "/usr/bin/newgidmap")
 			f["/usr/local/bin/newgidmap"] = ""
-		}, "id mapping tools", false, "OK", ""},
+		}, "id mapping tools", false, "newuidmap and newgidmap are in different directories", "apt-get install uidmap"},
 		{"an unprivileged newuidmap", func(v *view, _ map[string]string) {
 			v.tool = func(path string) (program, error) { return program{mode: 0o755}, nil }
 		}, "id mapping tools", false, "/usr/local/bin/newuidmap is neither setuid root nor has its capability", "chmod u+s"},
@@ -197,34 +197,6 @@ func TestFindings(t *testing.T) {
 	}
 }
 
-func TestCountOfSubordinateIDs(t *testing.T) {
-	for _, tt := range []struct {
-		text string
-		want int64
-	}{
-		{"dev:100000:65536\n", 65536},
-		{"1000:100000:65536\n", 65536},
-		{"dev:100000:1000\nx:1:2\n1000:300000:500", 1500},
-		{"# dev:100000:65536\n", 0},
-		{"dev:100000\n", 0},
-		{"dev:100000:65536:1\n", 0},
-		{"dev:-1:65536\n", 0},
-		{"dev:0:65536\n", 0},
-		{"dev:100000:x\n", 0},
-		{"dev:4294967000:65536\n", 0},
-		{"dev:100000:99999999999999999999\n", 0},
-		{"dev2:100000:65536\n:1:2\n", 0},
-		{"", 0},
-	} {
-		if got := count(tt.text, "dev", 1000); got != tt.want {
-			t.Errorf("%q: got %d, want %d", tt.text, got, tt.want)
-		}
-	}
-	if got := count(":100000:65536\n", "", 1000); got != 0 {
-		t.Errorf("a user without a name has %d ids of nobody", got)
-	}
-}
-
 func TestPrograms(t *testing.T) {
 	attr := func(effective, permitted uint32) []byte {
 		b := make([]byte, 20) // vfs_cap_data, revision 2
@@ -266,10 +238,6 @@ func TestThisHost(t *testing.T) {
 	t.Logf("all probes: %v", least)
 	if least > 3*time.Millisecond && os.Getenv("PODRUN_TEST_VM") == "" { // an emulated machine has no say
 		t.Errorf("the probes take %v at best, 3 ms are allowed", least)
-	}
-	id, err := BootID()
-	if err != nil || len(id) != 36 {
-		t.Errorf("boot id %q, %v", id, err)
 	}
 	total, err := MemoryTotal()
 	if err != nil || total < 64<<20 {

@@ -64,11 +64,7 @@ func Command(s Spec) *exec.Cmd {
 		if s.Net {
 			enter = append(enter, "net")
 		}
-		env, err := enterEnv(strings.Join(enter, ","))
-		if err != nil {
-			cmd.Err = err
-		}
-		cmd.Env = append(os.Environ(), env...)
+		cmd.Env = append(os.Environ(), enterEnv(strings.Join(enter, ","))...)
 	}
 	return cmd
 }

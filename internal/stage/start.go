@@ -42,14 +42,9 @@ func StartPod(s PodStart) error {
 		return fmt.Errorf("make report pipe: %w", err)
 	}
 	defer r.Close()
-	env, err := enterEnv("pod")
-	if err != nil {
-		w.Close()
-		return err
-	}
 	cmd := exec.Command(s.Program, append([]string{Supervisor}, podArgs(s.Dirs, s.Pod)...)...)
 	cmd.Args[0] = "podrun"
-	cmd.Env = append(os.Environ(), append(env, "_PODRUN_HOSTNAME="+s.Hostname, "GOMAXPROCS=1")...)
+	cmd.Env = append(os.Environ(), append(enterEnv("pod"), "_PODRUN_HOSTNAME="+s.Hostname, "GOMAXPROCS=1")...)
 	cmd.Dir = "/"
 	cmd.Stderr = log
 	cmd.ExtraFiles = []*os.File{s.Lock, w}

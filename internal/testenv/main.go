@@ -90,11 +90,7 @@ func becomeUser() (int, error) {
 }
 
 func enterUserns() (int, error) {
-	env, err := stage.EnterEnv()
-	if err != nil {
-		return 0, err
-	}
-	return wait(again(inUserns, append(os.Environ(), env...)))
+	return wait(again(inUserns, append(os.Environ(), stage.EnterEnv()...)))
 }
 
 func enterRest() (int, error) {
