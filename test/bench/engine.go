@@ -20,7 +20,8 @@ type engine interface {
 	up(pod, file string) *exec.Cmd
 	down(pod, file string) *exec.Cmd
 	exec(pod string, args ...string) *exec.Cmd
-	close() // leave nothing running
+	version() *exec.Cmd // the quickest thing it can do
+	close()             // leave nothing running
 }
 
 // timed runs a command and gives how long it took; one that fails is an error
@@ -74,6 +75,8 @@ func (e *podrun) down(pod, _ string) *exec.Cmd { return e.run("down", pod) }
 func (e *podrun) exec(pod string, args ...string) *exec.Cmd {
 	return e.run(append([]string{"exec", pod, "-c", "main", "--"}, args...)...)
 }
+
+func (e *podrun) version() *exec.Cmd { return e.run("--version") }
 
 func (e *podrun) close() {
 	for _, s := range shapes {
@@ -136,6 +139,8 @@ func (e *podman) down(_, file string) *exec.Cmd { return e.run("kube", "down", f
 func (e *podman) exec(pod string, args ...string) *exec.Cmd {
 	return e.run(append([]string{"exec", pod + "-main"}, args...)...)
 }
+
+func (e *podman) version() *exec.Cmd { return e.run("--version") }
 
 func (e *podman) close() {
 	e.run("pod", "rm", "--force", "--all").Run()

@@ -61,6 +61,10 @@ func (f *figures) once(who *person, e engine, pod, title, file string, round, la
 	if err != nil {
 		return err
 	}
+	version, err := timed(e.version())
+	if err != nil {
+		return err
+	}
 	down, err := timed(e.down(pod, file))
 	if err != nil {
 		return err
@@ -71,6 +75,7 @@ func (f *figures) once(who *person, e engine, pod, title, file string, round, la
 	f.add("up, "+title, up)
 	f.add("down, "+title, down)
 	f.add("exec true", exec)
+	f.add("--version", version)
 	return nil
 }
 
