@@ -23,6 +23,8 @@ type control struct {
 
 	mu      sync.Mutex
 	status  *pod.Status
+	conns   map[*net.UnixConn]bool
+	closing bool
 	changed chan struct{} // closed and replaced at every new status
 	ended   chan struct{} // closed after the last one
 	clients sync.WaitGroup
@@ -32,7 +34,7 @@ type control struct {
 }
 
 func newControl(e *engine) *control {
-	return &control{engine: e, changed: make(chan struct{}), ended: make(chan struct{}), paused: make(chan struct{}), resumed: make(chan struct{})}
+	return &control{engine: e, conns: map[*net.UnixConn]bool{}, changed: make(chan struct{}), ended: make(chan struct{}), paused: make(chan struct{}), resumed: make(chan struct{})}
 }
 
 // publish makes a status known to everyone who watches.
@@ -44,11 +46,52 @@ func (c *control) publish(st *pod.Status) {
 	c.changed = make(chan struct{})
 }
 
+// A client has to say what it wants, and to listen to the last that is said: a
+// suspended one must not hold the pod.
+const (
+	requestTime  = 10 * time.Second
+	farewellTime = time.Second
+)
+
 // close tells every client that the pod has ended and waits until they know.
 func (c *control) close(l net.Listener) {
 	l.Close()
+	c.mu.Lock()
+	c.closing = true
+	for conn := range c.conns {
+		conn.SetDeadline(time.Now().Add(farewellTime))
+	}
+	c.mu.Unlock()
 	close(c.ended)
 	c.clients.Wait()
+}
+
+// admit and dismiss keep account of a client.
+func (c *control) admit(conn *net.UnixConn) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.conns[conn] = true
+	limit := requestTime
+	if c.closing {
+		limit = farewellTime
+	}
+	conn.SetDeadline(time.Now().Add(limit))
+}
+
+func (c *control) dismiss(conn *net.UnixConn) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	delete(c.conns, conn)
+	conn.Close()
+}
+
+// asked lets a client that has made its request take its time.
+func (c *control) asked(conn *net.UnixConn) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if !c.closing {
+		conn.SetDeadline(time.Time{})
+	}
 }
 
 // pause keeps new clients waiting. It fails, without any effect, while there are
@@ -86,9 +129,10 @@ func (c *control) serve(l *net.UnixListener) {
 			continue
 		}
 		c.served.Add(1)
+		c.admit(conn)
 		c.clients.Go(func() {
 			defer c.served.Add(-1)
-			defer conn.Close()
+			defer c.dismiss(conn)
 			if err := c.answer(conn); err != nil {
 				fmt.Fprintln(os.Stderr, "answer request:", err)
 			}
@@ -104,6 +148,7 @@ func (c *control) answer(conn *net.UnixConn) error {
 	if err != nil {
 		return err
 	}
+	c.asked(conn)
 	if req == nil { // somebody only looked whether we serve
 		return nil
 	}

@@ -144,6 +144,14 @@ func (s *supervisor) execute(observed *lifecycle.Observed, wake time.Duration) e
 		}
 		defer inherit(fd, false)
 	}
+	release, err := holdStops()
+	if err != nil {
+		return err
+	}
+	defer release()
+	if len(s.engine.events) > 0 { // the last moment in which a signal was taken
+		return nil
+	}
 	spec := fmt.Sprint(int64(wake)) + " " + strings.Trim(fmt.Sprint(watch), "[]")
 	return unix.Exec("/proc/self/exe", os.Args, append(os.Environ(), stage.DozeEnv(spec)...))
 }
@@ -154,6 +162,9 @@ func (x *container) asleep() (sleeper, error) {
 		UID: x.who.uid, GID: x.who.gid, Groups: x.who.groups, Home: x.who.home,
 	}
 	for _, st := range x.log.streams {
+		if st.ended {
+			continue // it would wake us at once
+		}
 		fd, err := descriptor(st.pipe)
 		if err != nil {
 			return sleeper{}, err

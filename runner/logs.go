@@ -34,6 +34,8 @@ type stream struct {
 	name string
 	pipe *os.File // the end we read
 	rest []byte   // of a line, when the copying was paused
+
+	ended bool // there is nothing more to read; known when nobody copies
 }
 
 func openLog(path string) (*logFile, error) {
@@ -120,6 +122,7 @@ func (l *logFile) copy(s *stream) {
 			s.rest = buf
 		}
 		if err != nil {
+			s.ended = !paused
 			return
 		}
 	}

@@ -53,7 +53,8 @@ type supervisor struct {
 
 // supervise runs one pod to its end, as the child of the pod's keeper.
 func supervise(args []string) int {
-	signals := stopSignals()
+	stops := make(chan os.Signal, 1)
+	signal.Notify(stops, stopSignals...)
 	unix.Prctl(unix.PR_SET_NAME, uintptr(unsafe.Pointer(unsafe.StringData("podrun-superv\x00"))), 0, 0, 0)
 	logrus.SetLevel(logrus.ErrorLevel) // libcontainer warns of what we know: a host without cgroups
 	// libcontainer hands its environment to every init: one thread is enough there.
@@ -64,7 +65,7 @@ func supervise(args []string) int {
 		return 125
 	}
 	go s.control.serve(s.listener)
-	go stopOnSignal(s.engine, signals)
+	go stopOnSignal(s.engine, stops)
 	if os.Getenv(stage.WakeEnv) == "stop" {
 		s.engine.emit(lifecycle.Event{Kind: lifecycle.StopAsked})
 	}
@@ -136,16 +137,27 @@ func dozeAfter() time.Duration {
 	return d
 }
 
-// stopSignals listens to the keeper's SIGUSR1, and to SIGTERM, from systemd or a
-// user: both are a graceful stop.
-func stopSignals() <-chan os.Signal {
-	signals := make(chan os.Signal, 1)
-	signal.Notify(signals, unix.SIGUSR1, unix.SIGTERM, unix.SIGINT)
-	return signals
-}
+// stopSignals are the keeper's SIGUSR1, which it repeats until the pod has ended, and
+// what systemd or a user may send: each is a graceful stop. doze.c has them too.
+var stopSignals = []os.Signal{unix.SIGUSR1, unix.SIGTERM, unix.SIGINT, unix.SIGHUP}
 
 func stopOnSignal(e *engine, signals <-chan os.Signal) {
 	for range signals {
 		e.emit(lifecycle.Event{Kind: lifecycle.StopAsked})
 	}
+}
+
+// holdStops keeps stop signals for the program that this thread, the main one,
+// executes. release undoes it.
+func holdStops() (release func(), err error) {
+	var set, before unix.Sigset_t
+	for _, s := range stopSignals {
+		n := uint(s.(unix.Signal)) - 1
+		bits := uint(unsafe.Sizeof(set.Val[0])) * 8
+		set.Val[n/bits] |= 1 << (n % bits)
+	}
+	if err := unix.PthreadSigmask(unix.SIG_BLOCK, &set, &before); err != nil {
+		return nil, fmt.Errorf("hold signals: %w", err)
+	}
+	return func() { unix.PthreadSigmask(unix.SIG_SETMASK, &before, nil) }, nil
 }

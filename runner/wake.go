@@ -35,12 +35,16 @@ func awake(plan *pod.Plan, s *supervisor) (lifecycle.Observed, error) {
 		return lifecycle.Observed{}, err
 	}
 	s.engine.sandbox = box
+	var woken []*container
 	for _, c := range state.Containers {
 		x, err := wakeContainer(plan, box, c)
 		if err != nil {
 			return lifecycle.Observed{}, err
 		}
 		s.engine.runs[c.Name] = &run{container: x}
+		woken = append(woken, x)
+	}
+	for _, x := range woken { // all runs are known by now: an end takes one away
 		go s.engine.follow(box, x)
 	}
 	return state.Observed, nil

@@ -120,7 +120,7 @@ func Pause() *exec.Cmd {
 }
 
 // WakeEnv is set, to "go" or "stop", in the environment of a supervisor that has
-// dozed; "stop" tells of a SIGTERM meanwhile.
+// dozed; "stop" tells of a stop signal meanwhile.
 const WakeEnv = "_PODRUN_WAKE"
 
 // DozeEnv makes this very program, executed with it, the loop that waits in the

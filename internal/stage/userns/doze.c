@@ -15,6 +15,8 @@
 
 #include "enter.h"
 
+static const int stops[] = {SIGTERM, SIGINT, SIGHUP, SIGUSR1}; // the last is the keeper's
+
 enum { SIGNALS, ALARM, WATCHED, MAX = 256 };
 
 // alarm_at makes a descriptor that is readable from a CLOCK_BOOTTIME on; never for 0.
@@ -33,18 +35,20 @@ static int child_has_ended(void) {
 
 void podrun_doze(char **argv, const char *spec) {
 	struct pollfd fds[MAX];
-	int n = WATCHED, stop = 0;
+	int n = WATCHED;
 	char *rest;
 	unsigned long long until = strtoull(spec, &rest, 10);
 	while (*rest && n < MAX)
 		fds[n++] = (struct pollfd){.fd = (int)strtol(rest, &rest, 10), .events = POLLIN};
 
-	sigset_t set, before;
+	sigset_t set, pending;
 	sigemptyset(&set);
 	sigaddset(&set, SIGCHLD);
-	sigaddset(&set, SIGTERM);
-	sigaddset(&set, SIGUSR1); // the keeper's way to say it
-	sigprocmask(SIG_BLOCK, &set, &before);
+	for (size_t i = 0; i < sizeof stops / sizeof *stops; i++) {
+		signal(stops[i], SIG_DFL); // whoever started the pod may ignore them
+		sigaddset(&set, stops[i]);
+	}
+	sigprocmask(SIG_BLOCK, &set, NULL);
 	fds[SIGNALS] = (struct pollfd){.fd = signalfd(-1, &set, SFD_CLOEXEC), .events = POLLIN};
 	fds[ALARM] = (struct pollfd){.fd = alarm_at(until), .events = POLLIN};
 	if (fds[SIGNALS].fd < 0)
@@ -53,27 +57,21 @@ void podrun_doze(char **argv, const char *spec) {
 	podrun_forget_program();
 
 	// A child that ended before its signal was blocked is found here.
-	while (!child_has_ended()) {
-		if (poll(fds, n, -1) < 0) {
-			if (errno != EINTR)
-				podrun_die("wait");
-			continue;
-		}
-		if (fds[SIGNALS].revents) {
-			struct signalfd_siginfo info;
-			if (read(fds[SIGNALS].fd, &info, sizeof info) == sizeof info)
-				stop = info.ssi_signo != SIGCHLD;
-			break;
-		}
-		break;
-	}
+	while (!child_has_ended() && poll(fds, n, -1) < 0)
+		if (errno != EINTR)
+			podrun_die("wait");
 	unsetenv("_PODRUN_ENTER");
 	unsetenv("_PODRUN_DOZE");
-	setenv("_PODRUN_WAKE", stop ? "stop" : "go", 1);
-	// Until the supervisor listens to them, these must not kill it.
-	signal(SIGTERM, SIG_IGN);
-	signal(SIGUSR1, SIG_IGN);
-	sigprocmask(SIG_SETMASK, &before, NULL);
+	// Go unblocks them before it listens: until then they must not kill it.
+	const char *wake = "go";
+	sigpending(&pending);
+	for (size_t i = 0; i < sizeof stops / sizeof *stops; i++) {
+		if (sigismember(&pending, stops[i]))
+			wake = "stop";
+		signal(stops[i], SIG_IGN);
+	}
+	sigprocmask(SIG_UNBLOCK, &set, NULL);
+	setenv("_PODRUN_WAKE", wake, 1);
 	execv("/proc/self/exe", argv);
 	podrun_die("wake the supervisor");
 }

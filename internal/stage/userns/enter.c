@@ -123,10 +123,26 @@ static void forget_environment(void) {
 		unsetenv(names[i]);
 }
 
+// clean_signals is for a process that becomes a container's: it blocks and ignores
+// no signal, whatever the supervisor and the one who started the pod do.
+static void clean_signals(void) {
+	struct sigaction act;
+	sigset_t none;
+	for (int sig = 1; sig <= SIGRTMAX; sig++)
+		if (sigaction(sig, NULL, &act) == 0 && act.sa_handler == SIG_IGN)
+			signal(sig, SIG_DFL);
+	sigemptyset(&none);
+	sigprocmask(SIG_SETMASK, &none, NULL);
+}
+
 __attribute__((constructor(101))) static void podrun_enter(int argc, char **argv) {
 	(void)argc;
 	const char *what = env("_PODRUN_ENTER");
-	if (!*what || getenv("_LIBCONTAINER_INITPIPE"))
+	if (getenv("_LIBCONTAINER_INITPIPE")) {
+		clean_signals();
+		return;
+	}
+	if (!*what)
 		return;
 	if (!strcmp(what, "pause"))
 		podrun_pause();

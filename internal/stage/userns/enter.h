@@ -17,7 +17,7 @@ void podrun_keeper(const char *hostname);
 void podrun_pause(void) __attribute__((noreturn));
 
 // podrun_doze waits in the supervisor's place until it is needed, and executes it
-// with argv. spec is a CLOCK_BOOTTIME in nanoseconds (0: none), then the
+// with argv. The signals that stop a pod are blocked when it is called. spec is a CLOCK_BOOTTIME in nanoseconds (0: none), then the
 // descriptors to watch.
 void podrun_doze(char **argv, const char *spec) __attribute__((noreturn));
 

@@ -1,0 +1,122 @@
+package runner
+
+import (
+	"fmt"
+	"os"
+	"regexp"
+	"strings"
+	"testing"
+	"time"
+
+	"golang.org/x/sys/unix"
+
+	"github.com/podrun/podrun/internal/testenv"
+	"github.com/podrun/podrun/internal/wire"
+	"github.com/podrun/podrun/pod"
+)
+
+// A container that has closed its outputs does not keep its supervisor awake.
+func TestSupervisorSleepsWithoutOutputs(t *testing.T) {
+	testenv.NoLeaks(t)
+	w, supervisor := drowsy(t, newPlan(nil, []pod.Container{shell(layer(t), "a", "exec sleep 1000 >/dev/null 2>&1")}))
+	w.sound(supervisor)
+	before := switches(t, supervisor)
+	idle(300 * time.Millisecond)
+	if after := switches(t, supervisor); after != before {
+		t.Errorf("it woke without cause: %s, then %s context switches", before, after)
+	}
+}
+
+// switches is how often a process has waited for something.
+func switches(t *testing.T, pid int) string {
+	t.Helper()
+	b, err := os.ReadFile(fmt.Sprintf("/proc/%d/status", pid))
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, after, _ := strings.Cut(string(b), "voluntary_ctxt_switches:\t")
+	n, _, _ := strings.Cut(after, "\n")
+	return n
+}
+
+// Without what it has left the supervisor cannot go on: the pod ends, whole.
+func TestDamagedSleepEndsThePod(t *testing.T) {
+	for name, damage := range map[string]func(string) error{
+		"gone":  os.Remove,
+		"empty": func(path string) error { return os.WriteFile(path, nil, 0o600) },
+		"null":  func(path string) error { return os.WriteFile(path, []byte("{}"), 0o600) },
+		"half": func(path string) error {
+			st, err := os.Stat(path)
+			if err != nil {
+				return err
+			}
+			return os.Truncate(path, st.Size()/2)
+		},
+		"stranger": func(path string) error {
+			b, err := os.ReadFile(path)
+			if err != nil {
+				return err
+			}
+			return os.WriteFile(path, []byte(strings.ReplaceAll(string(b), `"Name":"a"`, `"Name":"b"`)), 0o600)
+		},
+		"descriptors": func(path string) error {
+			b, err := os.ReadFile(path)
+			if err != nil {
+				return err
+			}
+			return os.WriteFile(path, regexp.MustCompile(`"FD":\d+`).ReplaceAll(b, []byte(`"FD":77`)), 0o600)
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			testenv.NoLeaks(t)
+			w, _ := drowsy(t, newPlan(nil, []pod.Container{shell(layer(t), "a", "exec sleep 1000")}))
+			if err := damage(sleepFile(w.place)); err != nil {
+				t.Fatal(err)
+			}
+			w.dial().Close()
+			w.final()
+			if b, err := os.ReadFile(w.place.SupervisorLog()); err != nil || len(b) == 0 {
+				t.Errorf("it does not say why: %v", err)
+			}
+		})
+	}
+}
+
+// Times that come while the supervisor sleeps are kept: the back-off of a container
+// and the pod's deadline.
+func TestTimesAreKeptAsleep(t *testing.T) {
+	testenv.NoLeaks(t)
+	l := layer(t)
+	plan := withFifos(t, newPlan(nil, []pod.Container{shell(l, "a", "exit 1"), shell(l, "b", obedient)}), "never")
+	plan.RestartPolicy, plan.ActiveDeadlineSeconds, plan.GraceSeconds = pod.RestartAlways, 3, 0
+	t.Setenv("PODRUN_DOZE_AFTER", "20ms")
+	begun := time.Now()
+	w := startWhole(t, plan)
+	st := w.final()
+	if took := time.Since(begun); took < 3*time.Second || took > 4*time.Second {
+		t.Errorf("the pod ended after %v", took)
+	}
+	if st.Reason != "DeadlineExceeded" || st.Phase != pod.Failed {
+		t.Errorf("final status %+v", st)
+	}
+}
+
+// Somebody who says nothing, or does not listen, does not keep the pod from ending.
+func TestSilentClientsDoNotHoldThePod(t *testing.T) {
+	testenv.NoLeaks(t)
+	w, _ := drowsy(t, withFifos(t, newPlan(nil, []pod.Container{shell(layer(t), "a", obedient)}), "never"))
+	_, keeper := w.processes()
+	for range 3 {
+		conn := w.dial()
+		defer conn.Close()
+	}
+	conn := w.dial()
+	defer conn.Close()
+	if err := wire.WriteRequest(conn, wire.Request{Verb: wire.Watch}); err != nil {
+		t.Fatal(err)
+	}
+	if err := unix.Kill(keeper, unix.SIGTERM); err != nil {
+		t.Fatal(err)
+	}
+	w.final()
+}
