@@ -7,6 +7,8 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 	"github.com/urfave/cli/v2"
+
+	"github.com/podrun/podrun/internal/golden"
 )
 
 // everyCommand visits the tree of commands.
@@ -54,7 +56,7 @@ func TestHelp(t *testing.T) {
 			t.Errorf("longer than 80 columns: %s", l)
 		}
 	}
-	golden(t, "testdata/help.golden", all.String())
+	golden.Check(t, "testdata/help.golden", all.String())
 }
 
 func TestHelpIsAskedForInManyWays(t *testing.T) {

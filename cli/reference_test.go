@@ -6,6 +6,8 @@ import (
 	"testing"
 
 	"github.com/urfave/cli/v2"
+
+	"github.com/podrun/podrun/internal/golden"
 )
 
 // The reference pages are what the program itself says.
@@ -21,7 +23,7 @@ func TestExitCodesPage(t *testing.T) {
 		fmt.Fprintf(&b, "| %d | %s |\n", e.code, e.when)
 	}
 	b.WriteString("\n`exec` otherwise ends with the exit code of the command it ran, 128+n if signal n killed it.\n")
-	golden(t, referenceDir+"exit-codes.md", b.String())
+	golden.Check(t, referenceDir+"exit-codes.md", b.String())
 }
 
 func TestCommandsPage(t *testing.T) {
@@ -33,7 +35,7 @@ func TestCommandsPage(t *testing.T) {
 	everyCommand(app, func(path []string, cmd *cli.Command) {
 		fmt.Fprintf(&b, "\n## podrun %s\n\n```\n%s```\n", strings.Join(path, " "), help(path, cmd, app))
 	})
-	golden(t, referenceDir+"commands.md", b.String())
+	golden.Check(t, referenceDir+"commands.md", b.String())
 }
 
 func TestExitCodesAreDistinct(t *testing.T) {

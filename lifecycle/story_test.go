@@ -1,17 +1,14 @@
 package lifecycle
 
 import (
-	"flag"
 	"fmt"
 	"os"
 	"path/filepath"
 	"strings"
 	"testing"
 
-	"github.com/google/go-cmp/cmp"
+	"github.com/podrun/podrun/internal/golden"
 )
-
-var update = flag.Bool("update", false, "rewrite the outputs in testdata")
 
 // TestStories tells the behaviours in testdata, one file each. A story is a list
 // of blocks: steps, one a line, then a line "----", then what came of them, up to
@@ -50,13 +47,7 @@ func TestStories(t *testing.T) {
 			if err != nil {
 				t.Fatalf("%s: %v", file, err)
 			}
-			if *update {
-				if err := os.WriteFile(file, []byte(got), 0o644); err != nil {
-					t.Fatal(err)
-				}
-			} else if diff := cmp.Diff(strings.Split(string(want), "\n"), strings.Split(got, "\n")); diff != "" {
-				t.Errorf("the story has changed (-told +now); go test -update rewrites it:\n%s", diff)
-			}
+			golden.Check(t, file, got)
 		})
 	}
 }

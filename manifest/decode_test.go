@@ -8,6 +8,8 @@ import (
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
+
+	"github.com/podrun/podrun/internal/golden"
 )
 
 // TestMistakes reviews the words of everything that can be wrong: each file of
@@ -27,7 +29,7 @@ func TestMistakes(t *testing.T) {
 			if err == nil || objects != nil {
 				t.Fatalf("taken: %d objects, error %v", len(objects), err)
 			}
-			golden(t, strings.TrimSuffix(file, ".yaml")+".txt", err.Error()+"\n")
+			golden.Check(t, strings.TrimSuffix(file, ".yaml")+".txt", err.Error()+"\n")
 		})
 	}
 }

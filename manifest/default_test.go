@@ -6,6 +6,8 @@ import (
 	"github.com/google/go-cmp/cmp"
 	corev1 "k8s.io/api/core/v1"
 	kyaml "sigs.k8s.io/yaml"
+
+	"github.com/podrun/podrun/internal/golden"
 )
 
 // TestDefaults reviews a whole Pod as it is stored and printed.
@@ -37,7 +39,7 @@ spec:
 	if err != nil {
 		t.Fatal(err)
 	}
-	golden(t, "testdata/defaults.yaml", string(text))
+	golden.Check(t, "testdata/defaults.yaml", string(text))
 }
 
 func TestPullPolicyByTag(t *testing.T) {

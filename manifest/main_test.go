@@ -1,18 +1,12 @@
 package manifest
 
 import (
-	"flag"
 	"os"
-	"path/filepath"
 	"strings"
 	"testing"
 
-	"github.com/google/go-cmp/cmp"
 	corev1 "k8s.io/api/core/v1"
 )
-
-// update rewrites golden files and the reference page: go test ./manifest -update
-var update = flag.Bool("update", false, "rewrite the golden files and the reference page")
 
 func TestMain(m *testing.M) {
 	if name := os.Getenv(hostileEnv); name != "" {
@@ -20,27 +14,6 @@ func TestMain(m *testing.M) {
 		return
 	}
 	os.Exit(m.Run())
-}
-
-// golden compares text with a file, or writes the file.
-func golden(t *testing.T, file, got string) {
-	t.Helper()
-	if *update {
-		if err := os.MkdirAll(filepath.Dir(file), 0o755); err != nil {
-			t.Fatal(err)
-		}
-		if err := os.WriteFile(file, []byte(got), 0o644); err != nil {
-			t.Fatal(err)
-		}
-		return
-	}
-	want, err := os.ReadFile(file)
-	if err != nil {
-		t.Fatal(err)
-	}
-	if diff := cmp.Diff(string(want), got); diff != "" {
-		t.Errorf("%s is out of date (go test ./manifest -update rewrites it):\n%s", file, diff)
-	}
 }
 
 // podYAML is a Pod whose spec is given, as a document.

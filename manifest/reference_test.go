@@ -4,12 +4,14 @@ import (
 	"fmt"
 	"strings"
 	"testing"
+
+	"github.com/podrun/podrun/internal/golden"
 )
 
 const referencePage = "../docs/reference/fields.md"
 
 // TestReferencePage keeps the page that users read equal to the table that decides.
-func TestReferencePage(t *testing.T) { golden(t, referencePage, reference()) }
+func TestReferencePage(t *testing.T) { golden.Check(t, referencePage, reference()) }
 
 func reference() string {
 	var b strings.Builder

@@ -8,6 +8,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	kyaml "sigs.k8s.io/yaml"
 
+	"github.com/podrun/podrun/internal/golden"
 	"github.com/podrun/podrun/pod"
 )
 
@@ -43,7 +44,7 @@ func TestRender(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	golden(t, "testdata/rendered.yaml", string(text))
+	golden.Check(t, "testdata/rendered.yaml", string(text))
 }
 
 func TestRenderWithoutStatus(t *testing.T) {

@@ -85,17 +85,6 @@ func (t table) entry(path, key string) Field {
 	return t.row(path)
 }
 
-// keyed says whether a map's entries have rows of their own.
-func (t table) keyed(path string) bool {
-	path = strings.Replace(path, initPrefix, containerPrefix, 1) + "["
-	for p := range t {
-		if strings.HasPrefix(p, path) {
-			return true
-		}
-	}
-	return false
-}
-
 // of gives the support of one value of the row's field.
 func (r Field) of(value string) Support {
 	if len(r.Only) == 0 {

@@ -49,6 +49,7 @@ var rooms = []room{
 	{dir: "internal/undo", why: smallRoom},
 	{dir: "internal/report", why: smallRoom},
 	{dir: "internal/testenv", may: with("internal/stage", "internal/stage/userns"), why: "only tests import it"},
+	{dir: "internal/golden", why: "only tests import it"},
 	{dir: "internal/archtest", why: "the law reads the other rooms, it does not link them"},
 	{dir: "test/examples", why: testRoom},
 	{dir: "test/script", why: testRoom},
@@ -64,7 +65,7 @@ const (
 func with(more ...string) []string { return append(more, base...) }
 
 // inTests may be imported by any room's tests.
-var inTests = []string{"internal/testenv"}
+var inTests = []string{"internal/testenv", "internal/golden"}
 
 // A library is a third-party module or package and the rooms it lives in.
 type library struct {
@@ -100,6 +101,7 @@ var libraries = []library{
 	{"github.com/klauspost/compress", []string{"image"}, "compressed layers"},
 	{"github.com/opencontainers/go-digest", []string{"image"}, "digests"},
 	{"github.com/opencontainers/image-spec", []string{"image"}, "manifests and configs of images"},
+	{"github.com/google/go-cmp", []string{"internal/golden"}, "differences, for the tests that import it"},
 	{"github.com/sirupsen/logrus", []string{"runner"}, "libcontainer logs through it"},
 }
 

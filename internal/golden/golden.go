@@ -1,0 +1,36 @@
+// Package golden compares what a test has got with what a file has of it. In the
+// package whose test fails, go test -update rewrites the files.
+package golden
+
+import (
+	"flag"
+	"os"
+	"path/filepath"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+)
+
+var update = flag.Bool("update", false, "rewrite the golden files")
+
+// Check fails the test where got is not what the file has. With -update it writes
+// the file instead.
+func Check(t testing.TB, file, got string) {
+	t.Helper()
+	if *update {
+		if err := os.MkdirAll(filepath.Dir(file), 0o755); err != nil {
+			t.Fatal(err)
+		}
+		if err := os.WriteFile(file, []byte(got), 0o644); err != nil {
+			t.Fatal(err)
+		}
+		return
+	}
+	want, err := os.ReadFile(file)
+	if err != nil {
+		t.Fatalf("%v; go test -update writes it", err)
+	}
+	if diff := cmp.Diff(string(want), got); diff != "" {
+		t.Errorf("%s is not what there is now (-file +now); if that is meant, go test -update rewrites it:\n%s", file, diff)
+	}
+}
