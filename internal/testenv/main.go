@@ -129,6 +129,11 @@ func runTests(m *testing.M, warmUp []func() error) (int, error) {
 			return 0, fmt.Errorf("warm up: %w", err)
 		}
 	}
+	return runLeakless(m)
+}
+
+// runLeakless runs the tests, and fails if they leave something behind.
+func runLeakless(m *testing.M) (int, error) {
 	before, err := look()
 	if err != nil {
 		return 0, err

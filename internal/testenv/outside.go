@@ -3,7 +3,6 @@ package testenv
 import (
 	"fmt"
 	"os"
-	"strings"
 	"testing"
 )
 
@@ -27,13 +26,5 @@ func outside(m *testing.M) (int, error) {
 		}
 	}
 	os.Unsetenv(stepEnv)
-	before, err := look()
-	if err != nil {
-		return 0, err
-	}
-	code := m.Run()
-	if leaks := leaksSince(before); code == 0 && len(leaks) > 0 {
-		return 0, fmt.Errorf("the package leaks:\n%s", strings.Join(leaks, "\n"))
-	}
-	return code, nil
+	return runLeakless(m)
 }
