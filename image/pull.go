@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"io"
 	"net/http"
+	"os"
 	"slices"
 	"strings"
 
@@ -79,6 +80,12 @@ type registry struct{ image types.ImageSource }
 func openRegistry(ctx context.Context, name reference.Named, o PullOptions) (*registry, error) {
 	sys := &types.SystemContext{
 		OSChoice: "linux", AuthFilePath: o.AuthFile, DockerRegistryUserAgent: "podrun",
+	}
+	if o.AuthFile == "" {
+		sys.AuthFilePath = authFile(os.Geteuid(), os.Getenv("HOME"), os.Getenv("XDG_RUNTIME_DIR"), func(path string) error {
+			_, err := os.Stat(path)
+			return err
+		})
 	}
 	switch {
 	case o.TLSVerify != nil:
