@@ -20,12 +20,14 @@ func TestInterruptStopsAndRemoves(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			w := newWorld(t)
+			asked := make(chan struct{}) // once: two requests may overtake each other
 			w.script = func(s *supervisor) {
 				s.publish(status(pod.Running, isRunning("app")))
 				s.log("app", 0, "stdout F up")
 				if grace := <-s.stops; grace != nil {
 					t.Errorf("the first stop has a grace of %d s instead of the pod's", *grace)
 				}
+				close(asked)
 				if len(tc.signals) > 1 {
 					if grace := <-s.stops; grace == nil || *grace != 0 {
 						t.Errorf("the second stop is not at once")
@@ -41,6 +43,7 @@ func TestInterruptStopsAndRemoves(t *testing.T) {
 			for i, sig := range tc.signals {
 				p.signals <- sig
 				p.says([]string{"stopping pod web, for up to 7 s", "stopping at once"}[i])
+				<-asked
 			}
 			got := p.wait()
 			if got.code != tc.code || got.out != "up\ngoing\n" {
