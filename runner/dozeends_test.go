@@ -3,7 +3,9 @@ package runner
 import (
 	"fmt"
 	"os"
+	"path/filepath"
 	"regexp"
+	"strconv"
 	"strings"
 	"testing"
 	"time"
@@ -119,4 +121,51 @@ func TestSilentClientsDoNotHoldThePod(t *testing.T) {
 		t.Fatal(err)
 	}
 	w.final()
+}
+
+// Without the first process of its shared PID namespace a pod has failed, asleep or
+// awake, and says why.
+func TestLostPauseEndsThePod(t *testing.T) {
+	for _, after := range []string{"20ms", "0"} {
+		t.Run(after, func(t *testing.T) {
+			testenv.NoLeaks(t)
+			plan := newPlan(nil, []pod.Container{shell(layer(t), "a", "exec sleep 1000")})
+			plan.ShareProcessNamespace, plan.RestartPolicy = true, pod.RestartAlways
+			t.Setenv("PODRUN_DOZE_AFTER", after)
+			w := startWhole(t, plan)
+			w.until(running)
+			supervisor, _ := w.processes()
+			if after != "0" {
+				w.sound(supervisor)
+			}
+			for _, pid := range childrenOf(t, supervisor) {
+				if b, _ := os.ReadFile(fmt.Sprintf("/proc/%d/comm", pid)); string(b) == "podrun-pause\n" {
+					unix.Kill(pid, unix.SIGKILL)
+				}
+			}
+			if st := w.final(); st.Phase != pod.Failed || st.Reason != "PodSandboxLost" {
+				t.Errorf("final status %+v", st)
+			}
+		})
+	}
+}
+
+// childrenOf finds a process's children, whichever of its threads has started them.
+func childrenOf(t *testing.T, pid int) (pids []int) {
+	t.Helper()
+	lists, err := filepath.Glob(fmt.Sprintf("/proc/%d/task/*/children", pid))
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, list := range lists {
+		b, _ := os.ReadFile(list) // a thread may have ended
+		for _, f := range strings.Fields(string(b)) {
+			n, err := strconv.Atoi(f)
+			if err != nil {
+				t.Fatal(err)
+			}
+			pids = append(pids, n)
+		}
+	}
+	return pids
 }

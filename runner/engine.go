@@ -92,6 +92,7 @@ func (e *engine) createSandbox() {
 	e.sandbox = s
 	e.mu.Unlock()
 	e.emit(lifecycle.Event{Kind: lifecycle.SandboxReady})
+	e.guard(s)
 }
 
 func (e *engine) removeSandbox() {

@@ -7,6 +7,8 @@ import (
 	"strconv"
 
 	"golang.org/x/sys/unix"
+
+	"github.com/podrun/podrun/lifecycle"
 )
 
 // killMountNamespace kills what is left of a container in a shared PID namespace:
@@ -51,4 +53,21 @@ func killMember(pid int, mntns string) bool {
 			return true
 		}
 	}
+}
+
+// guard tells of the end of the shared PID namespace, which takes every container
+// with it and lets none be started: of its first process, that is.
+func (e *engine) guard(s *sandbox) {
+	if s.pausePID == 0 {
+		return
+	}
+	go func() {
+		untilEnded(s.pausePID)
+		e.mu.Lock()
+		lost := e.sandbox == s
+		e.mu.Unlock()
+		if lost {
+			e.emit(lifecycle.Event{Kind: lifecycle.SandboxLost, Message: "the first process of the shared PID namespace has ended"})
+		}
+	}()
 }

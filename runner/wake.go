@@ -44,6 +44,7 @@ func awake(plan *pod.Plan, s *supervisor) (lifecycle.Observed, error) {
 		s.engine.runs[c.Name] = &run{container: x}
 		woken = append(woken, x)
 	}
+	s.engine.guard(box)
 	for _, x := range woken { // all runs are known by now: an end takes one away
 		go s.engine.follow(box, x)
 	}
