@@ -254,7 +254,7 @@ func TestProbeOverlay(t *testing.T) {
 
 func TestExplainOverlay(t *testing.T) {
 	for errno, want := range map[unix.Errno]string{
-		unix.ENODEV: "modprobe overlay", unix.EPERM: "5.11", unix.EINVAL: "XDG_DATA_HOME", unix.EIO: "XDG_DATA_HOME", unix.ENOSPC: "",
+		unix.ENODEV: "modprobe overlay", unix.EPERM: "5.11", unix.EINVAL: "XDG_DATA_HOME", unix.EIO: "XDG_DATA_HOME", unix.ENOSPC: "disk space", unix.EMFILE: "",
 	} {
 		err := explainOverlay("/", fmt.Errorf("mount: %w", errno))
 		if hint := report.Hint(err); !strings.Contains(hint, want) || want == "" && hint != "" {
