@@ -110,7 +110,7 @@ func TestLoadNames(t *testing.T) {
 		{"busybox:1.36", "docker.io/library/busybox:1.36"},
 		{"busybox", "docker.io/library/busybox:latest"},
 		{"localhost/x:1", "localhost/x:1"},
-		{"quay.io/a/b", "quay.io/a/b:latest"},
+		{"example.org/a/b", "example.org/a/b:latest"},
 		{"My App", ""}, // the annotation is free text
 		{"", ""},
 	} {
