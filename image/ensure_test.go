@@ -66,7 +66,7 @@ func TestParseName(t *testing.T) {
 		"user/x":                      "docker.io/user/x:latest",
 		"localhost/x:1":               "localhost/x:1",
 		"localhost:5000/x":            "localhost:5000/x:latest",
-		"example.org/a/b/c:v1":            "example.org/a/b/c:v1",
+		"example.org/a/b/c:v1":        "example.org/a/b/c:v1",
 		"busybox@" + d:                "docker.io/library/busybox@" + d,
 		"busybox:1.36@" + d:           "docker.io/library/busybox@" + d,
 		"index.docker.io/library/x:1": "docker.io/library/x:1",
