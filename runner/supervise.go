@@ -4,7 +4,6 @@ import (
 	"fmt"
 	"net"
 	"os"
-	"os/signal"
 	"time"
 	"unsafe"
 
@@ -53,8 +52,6 @@ type supervisor struct {
 
 // supervise runs one pod to its end, as the child of the pod's keeper.
 func supervise(args []string) int {
-	stops := make(chan os.Signal, 1)
-	signal.Notify(stops, stopSignals...)
 	unix.Prctl(unix.PR_SET_NAME, uintptr(unsafe.Pointer(unsafe.StringData("podrun-superv\x00"))), 0, 0, 0)
 	logrus.SetLevel(logrus.ErrorLevel) // libcontainer warns of what we know: a host without cgroups
 	// libcontainer hands its environment to every init: one thread is enough there.
@@ -65,7 +62,7 @@ func supervise(args []string) int {
 		return 125
 	}
 	go s.control.serve(s.listener)
-	go stopOnSignal(s.engine, stops)
+	go stopOnSignal(s.engine, stage.Stops())
 	if os.Getenv(stage.WakeEnv) == "stop" {
 		s.engine.emit(lifecycle.Event{Kind: lifecycle.StopAsked})
 	}
@@ -137,10 +134,7 @@ func dozeAfter() time.Duration {
 	return d
 }
 
-// stopSignals are the keeper's SIGUSR1, which it repeats until the pod has ended, and
-// what systemd or a user may send: each is a graceful stop. doze.c has them too.
-var stopSignals = []os.Signal{unix.SIGUSR1, unix.SIGTERM, unix.SIGINT, unix.SIGHUP}
-
+// stopOnSignal makes each signal a graceful stop.
 func stopOnSignal(e *engine, signals <-chan os.Signal) {
 	for range signals {
 		e.emit(lifecycle.Event{Kind: lifecycle.StopAsked})
@@ -151,7 +145,7 @@ func stopOnSignal(e *engine, signals <-chan os.Signal) {
 // executes. release undoes it.
 func holdStops() (release func(), err error) {
 	var set, before unix.Sigset_t
-	for _, s := range stopSignals {
+	for _, s := range stage.StopSignals() {
 		n := uint(s.(unix.Signal)) - 1
 		bits := uint(unsafe.Sizeof(set.Val[0])) * 8
 		set.Val[n/bits] |= 1 << (n % bits)
