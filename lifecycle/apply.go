@@ -69,6 +69,7 @@ func (o *Observed) issuedStart(at Now, a Action) {
 		o.Containers[a.Container] = c
 	}
 	switch {
+	case c.State == RunUnmade && a.Attempt == c.Attempt: // there was no such run
 	case c.live(), ok && a.Attempt <= c.Attempt:
 		return
 	case c.State == RunEnded:
@@ -99,6 +100,9 @@ func (c *Container) fold(e Event) {
 	case e.Kind == Started && c.State == RunStarting:
 		c.State, c.ID, c.Started = RunRunning, e.ContainerID, e.At.Wall
 		c.KillIssued = false // it was sent before there was a process
+	case e.Kind == StartFailed && c.State == RunStarting && neverMade(e.Reason):
+		c.State, c.Ended = RunUnmade, e.At.Boot
+		c.Unmade = &pod.Waiting{Reason: e.Reason, Message: e.Message}
 	case e.Kind == StartFailed && c.State == RunStarting:
 		c.end(e, failedStart(e))
 	case e.Kind == Exited && c.live():

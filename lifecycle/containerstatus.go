@@ -48,6 +48,9 @@ func crashLooping(plan *pod.Plan, ending *Ending, r role, c *Container) bool {
 // started again, only the plain init containers do.
 func waiting(plan *pod.Plan, r role, name string, c *Container) *pod.Waiting {
 	switch {
+	case c.State == RunUnmade:
+		why := *c.Unmade
+		return &why
 	case c.State == RunEnded:
 		return &pod.Waiting{Reason: "CrashLoopBackOff", Message: backoffMessage(plan, name, c.delay())}
 	case len(plan.InitContainers) > 0 && (c.End == nil || r == roleInit):

@@ -39,7 +39,8 @@ const (
 	RunNone     RunState = ""         // never issued
 	RunStarting RunState = "starting" // StartContainer was issued
 	RunRunning  RunState = "running"
-	RunEnded    RunState = "ended" // exited, or never came to run
+	RunEnded    RunState = "ended"  // exited, or never came to run
+	RunUnmade   RunState = "unmade" // the container could not be made; it is tried again
 )
 
 // Container is what is known of one container: its latest run, and of the runs
@@ -60,6 +61,7 @@ type Container struct {
 	PrevEnd *pod.Terminated `json:"prevEnd,omitempty"` // of the one before it
 
 	Backoff time.Duration `json:"backoff,omitempty"` // set by the latest restart; see delay
+	Unmade  *pod.Waiting  `json:"unmade,omitempty"`  // why, while State is RunUnmade
 }
 
 // live says whether a process of the container may exist.

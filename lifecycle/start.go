@@ -1,6 +1,10 @@
 package lifecycle
 
-import "github.com/podrun/podrun/pod"
+import (
+	"time"
+
+	"github.com/podrun/podrun/pod"
+)
 
 // startInits brings the pod's init containers forward and says whether the apps
 // may start: one after another each runs to success, or, a sidecar, has started.
@@ -61,12 +65,26 @@ func (d *decision) startApps() {
 	}
 }
 
+// makeAgain is how long after a container could not be made it is tried again,
+// whatever the restart policy: it has not run (kubelet: backOffPeriod).
+const makeAgain = 10 * time.Second
+
+// neverMade says whether a start failed before there was a container: that is no
+// run, has no exit code and counts as no restart.
+func neverMade(reason string) bool {
+	return reason == ReasonCreateError || reason == ReasonCreateConfigError
+}
+
 // start issues a container's next run, or waits for its back-off.
 func (d *decision) start(c *pod.Container, r role) {
 	seen := d.seen.container(c.Name)
 	switch {
 	case seen.State == RunNone:
 		d.do(StartContainer, c.Name, 0)
+	case seen.State == RunUnmade && d.now.Boot < seen.Ended+makeAgain:
+		d.wakeAt(seen.Ended + makeAgain)
+	case seen.State == RunUnmade:
+		d.do(StartContainer, c.Name, seen.Attempt)
 	case seen.live(), finished(d.plan, r, seen):
 	case d.now.Boot < seen.restartAt():
 		d.wakeAt(seen.restartAt())

@@ -30,6 +30,13 @@ const (
 	StopAsked    EventKind = "stopAsked"    // the user wants the pod gone: GraceSeconds or nil for the Plan's
 )
 
+// Reasons of a StartFailed whose container was never made: it is tried again. With
+// any other reason it was made and did not run.
+const (
+	ReasonCreateError       = "CreateContainerError"
+	ReasonCreateConfigError = "CreateContainerConfigError"
+)
+
 // Event is a fact, with the time it was seen. Events are the only input of
 // Observed; a journal of them replays as a test.
 type Event struct {
