@@ -149,7 +149,7 @@ func (x *container) run(p *specs.Process) error {
 	x.init.Init = true
 	x.init.Stdout, x.init.Stderr = stdout, stderr
 	if err := x.ct.Start(x.init); err != nil {
-		return startError{fmt.Errorf("start container: %w", err), exitCodeOf(err)}
+		return startError{plain(err), exitCodeOf(err)}
 	}
 	// Between Start and Exec its process waits, so this cannot come too late.
 	x.pid, err = x.init.Pid()
@@ -162,7 +162,7 @@ func (x *container) run(p *specs.Process) error {
 	if err != nil {
 		x.ct.Signal(unix.SIGKILL)
 		x.init.Wait()
-		return startError{fmt.Errorf("start container: %w", err), exitCodeOf(err)}
+		return startError{plain(err), exitCodeOf(err)}
 	}
 	return nil
 }
@@ -245,6 +245,12 @@ func (x *container) stopSignal() unix.Signal {
 		return unix.SIGTERM
 	}
 	return sig
+}
+
+// plain leaves out of libcontainer's error what whoever shows it says in other
+// words: that a process could not be started.
+func plain(err error) error {
+	return errors.New(strings.NewReplacer("unable to start container process: ", "", "error during container init: ", "").Replace(err.Error()))
 }
 
 // exitCodeOf tells "no such program" and "cannot be executed" from libcontainer's

@@ -111,7 +111,7 @@ func (s *supervisor) execute(observed *lifecycle.Observed, wake time.Duration) e
 		return err
 	}
 	state := asleep{
-		Observed: *observed, PausePID: s.engine.sandbox.pausePID, Warnings: s.engine.sandbox.warnings,
+		Observed: *observed, PausePID: s.engine.sandbox.pausePID, Warnings: s.engine.warnings,
 		Listener: listener, Since: readClocks().Boot, Quiet: s.quiet,
 	}
 	if s.engine.sandbox.cgroup != nil {
@@ -122,6 +122,9 @@ func (s *supervisor) execute(observed *lifecycle.Observed, wake time.Duration) e
 		c, err := r.container.asleep()
 		if err != nil {
 			return err
+		}
+		if text := r.container.log.warning(c.Name); text != "" {
+			state.Warnings = append(state.Warnings, text)
 		}
 		for _, st := range c.Streams {
 			watch = append(watch, st.FD)

@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"os"
+	"slices"
 	"sync"
 
 	"golang.org/x/sys/unix"
@@ -20,10 +21,11 @@ type engine struct {
 	store  store.Pod
 	events chan lifecycle.Event
 
-	mu      sync.Mutex
-	sandbox *sandbox
-	runs    map[string]*run // by container name, from the start's order to the end
-	busy    int             // actions under way and ends not yet told
+	mu       sync.Mutex
+	sandbox  *sandbox
+	runs     map[string]*run // by container name, from the start's order to the end
+	busy     int             // actions under way and ends not yet told
+	warnings []string        // they outlive the sandbox
 
 	// reaping is held while the end of a container is taken from the kernel, and by
 	// who puts the supervisor to sleep: an end must not be lost in between.
@@ -89,7 +91,7 @@ func (e *engine) createSandbox() {
 		return
 	}
 	e.mu.Lock()
-	e.sandbox = s
+	e.sandbox, e.warnings = s, s.warnings
 	e.mu.Unlock()
 	e.emit(lifecycle.Event{Kind: lifecycle.SandboxReady})
 	e.guard(s)
@@ -111,17 +113,24 @@ func (e *engine) removeSandbox() {
 	e.emit(lifecycle.Event{Kind: lifecycle.SandboxGone, Message: message})
 }
 
-// annotate adds what only the engine knows of the sandbox.
+// annotate adds what only the engine knows.
 func (e *engine) annotate(st pod.Status) pod.Status {
 	e.mu.Lock()
 	defer e.mu.Unlock()
-	if s := e.sandbox; s != nil {
-		st.Warnings = s.warnings
-		if s.cgroup != nil {
-			st.Cgroup = s.cgroup.Path()
-		}
+	st.Warnings = slices.Clone(e.warnings)
+	if s := e.sandbox; s != nil && s.cgroup != nil {
+		st.Cgroup = s.cgroup.Path()
 	}
 	return st
+}
+
+// warn adds to what the user is to be told, once.
+func (e *engine) warn(text string) {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	if text != "" && !slices.Contains(e.warnings, text) {
+		e.warnings = append(e.warnings, text)
+	}
 }
 
 // runContainer runs one instance from its creation to its end.
@@ -167,6 +176,7 @@ func (e *engine) follow(s *sandbox, x *container) {
 		end.oom = err == nil && kills > 0
 	}
 	x.finish(s)
+	e.warn(x.log.warning(x.plan.Name))
 	if end.message == "" {
 		end.message = x.terminationMessage(e.store.LogFile(x.plan.Name, x.attempt), end.code)
 	}

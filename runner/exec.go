@@ -111,5 +111,5 @@ func execError(req *wire.ExecRequest, err error) *wire.Error {
 	if code == 128 {
 		code = 125
 	}
-	return &wire.Error{Message: fmt.Sprintf("run %q in container %s: %v", req.Args[0], req.Container, err), Code: code}
+	return &wire.Error{Message: fmt.Sprintf("run %q in container %s: %v", req.Args[0], req.Container, plain(err)), Code: code}
 }

@@ -20,10 +20,10 @@ const maxLogLine = 16 << 10
 //
 // Tag P marks a line that goes on in the next record of its stream.
 type logFile struct {
-	mu     sync.Mutex
-	file   *os.File
-	losing bool // the last write failed, and was told
-	wrote  time.Time
+	mu    sync.Mutex
+	file  *os.File
+	lost  error // why lines are missing: the first write that failed
+	wrote time.Time
 
 	streams []*stream
 	wg      sync.WaitGroup
@@ -146,9 +146,17 @@ func (l *logFile) write(b []byte) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	l.wrote = time.Now()
-	_, err := l.file.Write(b)
-	if err != nil && !l.losing {
-		fmt.Fprintf(os.Stderr, "write log %s: %v\n", l.file.Name(), err)
+	if _, err := l.file.Write(b); err != nil && l.lost == nil {
+		l.lost = err
 	}
-	l.losing = err != nil
+}
+
+// warning says what is missing from a container's log, or "".
+func (l *logFile) warning(container string) string {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if l.lost == nil {
+		return ""
+	}
+	return fmt.Sprintf("output of container %s was lost: %v", container, l.lost)
 }

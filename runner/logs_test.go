@@ -11,7 +11,9 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
+	"github.com/podrun/podrun/internal/store"
 	"github.com/podrun/podrun/internal/testenv"
+	"github.com/podrun/podrun/pod"
 )
 
 var logLine = regexp.MustCompile(`^\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{9}Z (stdout|stderr) ([FP]) (.*)$`)
@@ -127,6 +129,15 @@ func TestLogOnFullDisk(t *testing.T) {
 	}
 	w.Close()
 	l.drain()
+	if got, want := l.warning("app"), "output of container app was lost: write /dev/full: no space left on device"; got != want {
+		t.Errorf("warning %q, want %q", got, want)
+	}
+	e := newEngine(&pod.Plan{}, store.Pod{}) // its sandbox is gone already
+	e.warn(l.warning("app"))
+	e.warn(l.warning("app"))
+	if st := e.annotate(pod.Status{}); len(st.Warnings) != 1 {
+		t.Errorf("warnings %q, want one", st.Warnings)
+	}
 }
 
 func TestLogTail(t *testing.T) {

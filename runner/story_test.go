@@ -127,6 +127,8 @@ func TestPodFailures(t *testing.T) {
 				return got != nil || (waiting != nil && strings.Contains(waiting.Message, tt.text) && tt.text != "")
 			})
 			switch {
+			case got != nil && strings.Contains(got.Message, "unable to start"):
+				t.Errorf("message %q says twice that there was no start", got.Message)
 			case got != nil && (got.ExitCode != tt.code || !strings.Contains(got.Message, tt.text) || (tt.reason != "" && got.Reason != tt.reason)):
 				t.Errorf("terminated %+v, want code %d, reason %q, message with %q", got, tt.code, tt.reason, tt.text)
 			case got == nil && tt.reason != "":

@@ -34,7 +34,7 @@ func awake(plan *pod.Plan, s *supervisor) (lifecycle.Observed, error) {
 	if err := box.wake(state); err != nil {
 		return lifecycle.Observed{}, err
 	}
-	s.engine.sandbox = box
+	s.engine.sandbox, s.engine.warnings = box, state.Warnings
 	var woken []*container
 	for _, c := range state.Containers {
 		x, err := wakeContainer(plan, box, c)
@@ -68,7 +68,7 @@ func wokenListener(fd uintptr) (*net.UnixListener, error) {
 
 // wake makes a sandbox's value again for what there is.
 func (s *sandbox) wake(state asleep) (err error) {
-	s.pausePID, s.warnings = state.PausePID, state.Warnings
+	s.pausePID = state.PausePID
 	s.shared = s.templates().Templates()
 	for _, v := range s.plan.Volumes {
 		s.volumes[v.Name] = s.volumePath(v)
