@@ -7,6 +7,7 @@ import (
 	"math/rand/v2"
 	"os"
 	"path/filepath"
+	"strings"
 	"testing"
 	"time"
 
@@ -138,7 +139,13 @@ func TestManyEndWhileAsleep(t *testing.T) {
 		}
 		w, supervisor := drowsy(t, withFifos(t, newPlan(nil, list), "fifo"))
 		waitComm(t, supervisor, "podrun-asleep")
-		w.release("fifo")
+		fifo, err := os.OpenFile(filepath.Join(w.place.VolumesDir(), "v", "fifo"), os.O_RDWR, 0)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if _, err := fifo.WriteString(strings.Repeat("\n", len(list))); err != nil { // one for each, however late
+			t.Fatal(err)
+		}
 		for i, c := range w.final().Containers {
 			if end := c.State.Terminated; end == nil || end.ExitCode != 10+i {
 				t.Errorf("container %d ended as %+v", i, c.State)
@@ -147,6 +154,7 @@ func TestManyEndWhileAsleep(t *testing.T) {
 				t.Errorf("container %d wrote %q", i, text)
 			}
 		}
+		fifo.Close()
 		w.remove()
 	}
 }
