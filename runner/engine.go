@@ -197,13 +197,13 @@ func containerID(plan *pod.Plan, x *container) string {
 func startFailed(a lifecycle.Action, err error) lifecycle.Event {
 	ev := lifecycle.Event{
 		Kind: lifecycle.StartFailed, Container: a.Container, Attempt: a.Attempt,
-		Reason: "CreateContainerError", ExitCode: 128, Message: err.Error(),
+		Reason: lifecycle.ReasonCreateError, ExitCode: 128, Message: err.Error(),
 	}
 	var bad configError
 	var start startError
 	switch {
 	case errors.As(err, &bad):
-		ev.Reason = "CreateContainerConfigError"
+		ev.Reason = lifecycle.ReasonCreateConfigError
 	case errors.As(err, &start):
 		ev.Reason, ev.ExitCode = "StartError", start.code
 	}
