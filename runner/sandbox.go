@@ -238,7 +238,7 @@ func (s *sandbox) place(c *pod.Container, rootfs, dev string) place {
 		hosts:         filepath.Join(s.dir, "hosts"),
 		hostname:      filepath.Join(s.dir, "hostname"),
 		volumes:       s.volumes,
-		ttyGroup:      groupMapped(5),
+		ttyGroup:      idMapped("gid_map", 5),
 		oomScoreFloor: ownOOMScore(),
 	}
 	if s.pausePID != 0 {
@@ -248,21 +248,6 @@ func (s *sandbox) place(c *pod.Container, rootfs, dev string) place {
 		at.cgroup = s.cgroup.ContainerPath(c.Name)
 	}
 	return at
-}
-
-// groupMapped says whether a group exists in our user namespace.
-func groupMapped(gid uint64) bool {
-	b, err := os.ReadFile("/proc/self/gid_map")
-	if err != nil {
-		return false
-	}
-	for line := range strings.Lines(string(b)) {
-		var first, outside, count uint64
-		if n, _ := fmt.Sscan(line, &first, &outside, &count); n == 3 && gid >= first && gid-first < count {
-			return true
-		}
-	}
-	return false
 }
 
 func ownOOMScore() int {

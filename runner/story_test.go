@@ -100,6 +100,8 @@ func TestPodFailures(t *testing.T) {
 	nobody.User = "nobody-knows"
 	root := shell(l, "a", "true")
 	root.NonRoot = true
+	unmapped := shell(l, "a", "true")
+	unmapped.User = "70000"
 	noLayer := shell(l+"/missing", "a", "true")
 	tests := []struct {
 		name   string
@@ -114,6 +116,7 @@ func TestPodFailures(t *testing.T) {
 		{"not executable", notExecutable, 126, "StartError", "permission denied"},
 		{"user not in the image", nobody, 128, "", "nobody-knows"},
 		{"root where it must not be", root, 128, "", "runAsNonRoot"},
+		{"user outside the map", unmapped, 128, "", "/etc/subuid"},
 		{"layer is gone", noLayer, 128, "", "missing"},
 	}
 	for _, tt := range tests {

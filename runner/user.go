@@ -5,6 +5,8 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
+	"os"
+	"strings"
 
 	"github.com/moby/sys/user"
 
@@ -38,7 +40,35 @@ func resolveUser(root string, c *pod.Container) (identity, error) {
 	for _, g := range c.SupplementalGroups {
 		who.groups = append(who.groups, int(g))
 	}
-	return who, nil
+	return who, who.check(idMapped)
+}
+
+// check refuses ids that the pod's user namespace does not have.
+func (w identity) check(mapped func(file string, id int) bool) error {
+	if !mapped("uid_map", w.uid) {
+		return fmt.Errorf("user %d is not among the ids of this pod: give its user more of them in /etc/subuid", w.uid)
+	}
+	for _, g := range append([]int{w.gid}, w.groups...) {
+		if !mapped("gid_map", g) {
+			return fmt.Errorf("group %d is not among the ids of this pod: give its user more of them in /etc/subgid", g)
+		}
+	}
+	return nil
+}
+
+// idMapped says whether our user namespace has an id; file is uid_map or gid_map.
+func idMapped(file string, id int) bool {
+	b, err := os.ReadFile("/proc/self/" + file)
+	if err != nil {
+		return false
+	}
+	for line := range strings.Lines(string(b)) {
+		var first, outside, count int64
+		if n, _ := fmt.Sscan(line, &first, &outside, &count); n == 3 && int64(id) >= first && int64(id)-first < count {
+			return true
+		}
+	}
+	return false
 }
 
 func readUserFile(root, path string) ([]byte, error) {

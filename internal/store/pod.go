@@ -13,7 +13,7 @@ import (
 	"github.com/podrun/podrun/pod"
 )
 
-// Pod is the place of one pod. It is a value: making one touches nothing.
+// Pod is the place of one pod.
 type Pod struct {
 	Namespace, Name string
 
@@ -28,11 +28,17 @@ func (d Dirs) Pod(namespace, name string) Pod {
 			panic(fmt.Sprintf("store: pod name %q/%q was not validated", namespace, name))
 		}
 	}
-	return Pod{
+	p := Pod{
 		Namespace: namespace, Name: name,
 		data:    filepath.Join(d.Data, "pods", namespace, name),
 		runtime: filepath.Join(d.Runtime, "pods", namespace, name),
 	}
+	// A pod stays where it was started: XDG_RUNTIME_DIR may be another one since,
+	// after a login that followed su or cron. What a reboot has cleared is no place.
+	if at, err := os.Readlink(filepath.Join(p.data, runtimeLink)); err == nil && isDir(at) {
+		p.runtime = at
+	}
+	return p
 }
 
 // Pods lists the pods there are, by namespace and name.
@@ -90,6 +96,7 @@ func (p Pod) Exists() bool {
 const (
 	planFile     = "plan.json"
 	manifestFile = "manifest.json"
+	runtimeLink  = "runtime"     // to the runtime directory
 	statusFile   = "status.json" // in the runtime directory while the pod lives, in the data directory after
 )
 
@@ -101,6 +108,13 @@ func (p Pod) Create(plan *pod.Plan, manifest []byte) error {
 		if err := os.MkdirAll(dir, 0o700); err != nil {
 			return fmt.Errorf("create pod directory: %w", err)
 		}
+	}
+	link := filepath.Join(p.data, runtimeLink)
+	if err := os.Remove(link); err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return fmt.Errorf("create pod directory: %w", err)
+	}
+	if err := os.Symlink(p.runtime, link); err != nil {
+		return fmt.Errorf("create pod directory: %w", err)
 	}
 	if err := WriteFile(filepath.Join(p.data, manifestFile), manifest); err != nil {
 		return fmt.Errorf("save manifest: %w", err)

@@ -147,6 +147,30 @@ func TestLockOfARemovedPod(t *testing.T) {
 	}
 }
 
+// A pod that was started without a login session is found after a login, which has
+// another runtime directory; after a reboot it is nowhere but on disk.
+func TestPodStaysInItsRuntimeDirectory(t *testing.T) {
+	d := testDirs(t)
+	lock, err := d.Pod("default", "web").Lock()
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer lock.Close()
+	if err := d.Pod("default", "web").Create(&pod.Plan{}, nil); err != nil {
+		t.Fatal(err)
+	}
+	login := Dirs{Data: d.Data, Runtime: filepath.Join(t.TempDir(), "run")}
+	if p := login.Pod("default", "web"); !p.Alive() || p.RuntimeDir() != d.Pod("default", "web").RuntimeDir() {
+		t.Errorf("after a login the pod is looked for in %s", p.RuntimeDir())
+	}
+	if err := os.RemoveAll(d.Runtime); err != nil {
+		t.Fatal(err)
+	}
+	if p := login.Pod("default", "web"); p.Alive() || !strings.HasPrefix(p.RuntimeDir(), login.Runtime) {
+		t.Errorf("after a reboot the pod is looked for in %s", p.RuntimeDir())
+	}
+}
+
 func TestNamesAreNoPaths(t *testing.T) {
 	for _, name := range []string{"", ".", "..", "a/b", "/"} {
 		func() {
