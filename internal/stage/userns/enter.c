@@ -124,13 +124,18 @@ static void forget_environment(void) {
 }
 
 // clean_signals is for a process that becomes a container's: it blocks and ignores
-// no signal, whatever the supervisor and the one who started the pod do.
+// no signal, whatever the supervisor and the one who started the pod do. The kernel
+// is asked itself: the C library hides its own two signals, which a parent that used
+// posix_spawn (make) leaves ignored.
 static void clean_signals(void) {
-	struct sigaction act;
 	sigset_t none;
-	for (int sig = 1; sig <= SIGRTMAX; sig++)
-		if (sigaction(sig, NULL, &act) == 0 && act.sa_handler == SIG_IGN)
-			signal(sig, SIG_DFL);
+	for (int sig = 1; sig <= SIGRTMAX; sig++) {
+		unsigned long act[8] = {0}; // the kernel's struct; the handler comes first
+		if (syscall(SYS_rt_sigaction, sig, NULL, act, 8) == 0 && act[0] == (unsigned long)SIG_IGN) {
+			unsigned long standard[8] = {0};
+			syscall(SYS_rt_sigaction, sig, standard, NULL, 8);
+		}
+	}
 	sigemptyset(&none);
 	sigprocmask(SIG_SETMASK, &none, NULL);
 }
