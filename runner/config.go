@@ -28,7 +28,6 @@ type place struct {
 type identity struct {
 	uid, gid int
 	groups   []int
-	home     string
 }
 
 // maskedPaths are moby's and containerd's; what is masked in /sys is so already.

@@ -100,7 +100,7 @@ func (x *container) create(s *sandbox) error {
 	if err := x.makeMessageFile(s); err != nil {
 		return err
 	}
-	if err := s.shared.MountDev(x.dev(s)); err != nil {
+	if err := s.templates().Templates().MountDev(x.dev(s)); err != nil {
 		return err
 	}
 	at := s.place(x.plan, root, x.dev(s))

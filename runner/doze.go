@@ -53,7 +53,6 @@ type sleeper struct {
 	UID     int
 	GID     int
 	Groups  []int
-	Home    string
 	Streams []sleepingStream
 }
 
@@ -162,7 +161,7 @@ func (s *supervisor) execute(observed *lifecycle.Observed, wake time.Duration) e
 func (x *container) asleep() (sleeper, error) {
 	c := sleeper{
 		Name: x.plan.Name, Attempt: x.attempt, PID: x.pid, MountNS: x.mntns,
-		UID: x.who.uid, GID: x.who.gid, Groups: x.who.groups, Home: x.who.home,
+		UID: x.who.uid, GID: x.who.gid, Groups: x.who.groups,
 	}
 	for _, st := range x.log.streams {
 		if st.ended {

@@ -36,14 +36,12 @@ type sandbox struct {
 
 	pausePID int // PID 1 of the shared PID namespace, our child; 0 without one
 	cgroup   *cgroups.Pod
-	shared   volumes.Templates
-	volumes  map[string]string
 	warnings []string
 	undo     undo.Stack
 }
 
 func newSandbox(plan *pod.Plan, place store.Pod) *sandbox {
-	return &sandbox{plan: plan, store: place, dir: filepath.Join(place.RuntimeDir(), "sandbox"), volumes: map[string]string{}}
+	return &sandbox{plan: plan, store: place, dir: filepath.Join(place.RuntimeDir(), "sandbox")}
 }
 
 // step is one part of a sandbox. Its undo accepts what is half made, or not at all.
@@ -128,8 +126,8 @@ func (s *sandbox) templates() volumes.Sandbox {
 	return volumes.Sandbox{Dir: filepath.Join(s.dir, "shared"), NetNS: sandboxNet, IPCNS: sandboxIPC}
 }
 
-func (s *sandbox) mountShared() (err error) {
-	s.shared, err = s.templates().MountTemplates()
+func (s *sandbox) mountShared() error {
+	_, err := s.templates().MountTemplates()
 	return err
 }
 
@@ -149,7 +147,6 @@ func (s *sandbox) makeVolumes() error {
 		if err != nil {
 			return fmt.Errorf("make volume %s: %w", v.Name, err)
 		}
-		s.volumes[v.Name] = path
 	}
 	return nil
 }
@@ -234,12 +231,15 @@ func (s *sandbox) place(c *pod.Container, rootfs, dev string) place {
 	at := place{
 		rootfs: rootfs, dev: dev,
 		netns: sandboxNet, ipcns: sandboxIPC, utsns: sandboxUTS,
-		sys:           s.shared.Sys,
+		sys:           s.templates().Templates().Sys,
 		hosts:         filepath.Join(s.dir, "hosts"),
 		hostname:      filepath.Join(s.dir, "hostname"),
-		volumes:       s.volumes,
+		volumes:       map[string]string{},
 		ttyGroup:      idMapped("gid_map", 5),
 		oomScoreFloor: ownOOMScore(),
+	}
+	for _, v := range s.plan.Volumes {
+		at.volumes[v.Name] = s.volumePath(v)
 	}
 	if s.pausePID != 0 {
 		at.pidns = fmt.Sprintf("/proc/%d/ns/pid", s.pausePID)

@@ -54,8 +54,6 @@ type supervisor struct {
 func supervise(args []string) int {
 	unix.Prctl(unix.PR_SET_NAME, uintptr(unsafe.Pointer(unsafe.StringData("podrun-superv\x00"))), 0, 0, 0)
 	logrus.SetLevel(logrus.ErrorLevel) // libcontainer warns of what we know: a host without cgroups
-	// libcontainer hands its environment to every init: one thread is enough there.
-	os.Setenv("GOMAXPROCS", "1")
 	s, l, err := takeUp(args)
 	if err != nil {
 		fmt.Fprintln(os.Stderr, err)

@@ -29,14 +29,14 @@ func resolveUser(root string, c *pod.Container) (identity, error) {
 	if err != nil {
 		return identity{}, err
 	}
-	u, err := user.GetExecUser(c.User, &user.ExecUser{Home: "/"}, bytes.NewReader(passwd), bytes.NewReader(group))
+	u, err := user.GetExecUser(c.User, &user.ExecUser{}, bytes.NewReader(passwd), bytes.NewReader(group))
 	if err != nil {
 		return identity{}, fmt.Errorf("find user %q in the image: %w", c.User, err)
 	}
 	if c.NonRoot && u.Uid == 0 {
 		return identity{}, errors.New("container has runAsNonRoot and image will run as root")
 	}
-	who := identity{uid: u.Uid, gid: u.Gid, groups: u.Sgids, home: u.Home}
+	who := identity{uid: u.Uid, gid: u.Gid, groups: u.Sgids}
 	for _, g := range c.SupplementalGroups {
 		who.groups = append(who.groups, int(g))
 	}

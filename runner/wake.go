@@ -69,10 +69,6 @@ func wokenListener(fd uintptr) (*net.UnixListener, error) {
 // wake makes a sandbox's value again for what there is.
 func (s *sandbox) wake(state asleep) (err error) {
 	s.pausePID = state.PausePID
-	s.shared = s.templates().Templates()
-	for _, v := range s.plan.Volumes {
-		s.volumes[v.Name] = s.volumePath(v)
-	}
 	if state.Cgroup != "" {
 		if s.cgroup, err = cgroups.Reopen(state.Cgroup); err != nil {
 			return err
@@ -92,7 +88,7 @@ func wakeContainer(plan *pod.Plan, s *sandbox, c sleeper) (*container, error) {
 	}
 	x := &container{
 		plan: planned, attempt: c.Attempt, pid: c.PID, mntns: c.MountNS,
-		who: identity{uid: c.UID, gid: c.GID, groups: c.Groups, home: c.Home},
+		who: identity{uid: c.UID, gid: c.GID, groups: c.Groups},
 	}
 	x.cleanUpLater(s)
 	if planned.TerminationMessagePath != "" {

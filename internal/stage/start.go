@@ -44,6 +44,8 @@ func StartPod(s PodStart) error {
 	defer r.Close()
 	cmd := exec.Command(s.Program, append([]string{Supervisor}, podArgs(s.Dirs, s.Pod)...)...)
 	cmd.Args[0] = "podrun"
+	// One thread of Go at a time is enough for the supervisor, and for every init of
+	// libcontainer's, which has the supervisor's environment.
 	cmd.Env = append(os.Environ(), append(enterEnv("pod"), "_PODRUN_HOSTNAME="+s.Hostname, "GOMAXPROCS=1")...)
 	cmd.Dir = "/"
 	cmd.Stderr = log
