@@ -26,13 +26,9 @@ func host(with []int) view {
 }
 
 func find(v view) (Subtree, error) {
-	own, err := v.own()
+	dir, err := v.home()
 	if err != nil {
 		return Subtree{}, err
-	}
-	dir := filepath.Join(Mount, own)
-	if filepath.Base(dir) == Leaf && v.manageable(filepath.Dir(dir)) {
-		dir = filepath.Dir(dir)
 	}
 	var why error
 	for ; ; dir = filepath.Dir(dir) {
@@ -42,11 +38,11 @@ func find(v view) (Subtree, error) {
 			}
 			return Subtree{}, why
 		}
-		_, strangers, err := v.procs(dir)
+		free, strangers, err := v.free(dir)
 		if err != nil {
 			return Subtree{}, err
 		}
-		if strangers == 0 || v.isRoot(dir) {
+		if free {
 			s := Subtree{dir, v.controllers(dir)}
 			if len(s.Controllers) == 0 {
 				return Subtree{}, v.lacks(s, wanted())
@@ -62,14 +58,30 @@ func find(v view) (Subtree, error) {
 	}
 }
 
-// own is the calling process's cgroup relative to Mount, "/…".
-func (v view) own() (string, error) {
-	b, err := os.ReadFile(v.root + "/proc/self/cgroup")
-	if os.IsNotExist(err) {
+// home is the calling process's cgroup, or the one whose leaf it lives in.
+func (v view) home() (string, error) {
+	dir, err := v.cgroupOf("self")
+	if err == nil && filepath.Base(dir) == Leaf && v.manageable(filepath.Dir(dir)) {
+		dir = filepath.Dir(dir)
+	}
+	return dir, err
+}
+
+// free says whether no process stands in the way of children with controllers, or
+// how many strangers do.
+func (v view) free(dir string) (bool, int, error) {
+	_, strangers, err := v.procs(dir)
+	return err == nil && (strangers == 0 || v.isRoot(dir)), strangers, err
+}
+
+// cgroupOf is the cgroup of a process, below Mount.
+func (v view) cgroupOf(pid string) (string, error) {
+	b, err := os.ReadFile(v.root + "/proc/" + pid + "/cgroup")
+	if os.IsNotExist(err) && pid == "self" {
 		return "", noCgroups()
 	}
 	if err != nil {
-		return "", fmt.Errorf("find the own cgroup: %w", err)
+		return "", fmt.Errorf("find the cgroup of process %s: %w", pid, err)
 	}
 	path, legacy, unified := parseCgroup(string(b))
 	mounts, err := os.ReadFile(v.root + "/proc/self/mountinfo")
@@ -89,7 +101,7 @@ func (v view) own() (string, error) {
 	if !ok {
 		return "", outside(path)
 	}
-	return rel, nil
+	return filepath.Join(Mount, rel), nil
 }
 
 // parseCgroup reads /proc/PID/cgroup: the v2 path, and whether v1 hierarchies

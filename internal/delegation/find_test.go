@@ -186,7 +186,7 @@ func TestLacks(t *testing.T) {
 	}{
 		{"nothing", all, []string{"cpu", "memory"}, []string{"memory"}, "", ""},
 		{"one", all, []string{"memory", "pids"}, []string{"cpu", "memory"}, "the cgroup controller cpu is not delegated to this user", "delegate.conf"},
-		{"memory switched off on a board", "cpuset cpu io pids", []string{"cpu", "pids"}, []string{"memory"}, "the memory controller is switched off in this kernel", "cmdline.txt"},
+		{"memory switched off on a board", "cpuset cpu io pids", []string{"cpu", "pids"}, []string{"memory"}, "the memory controller is switched off in this kernel", "CONFIG_MEMCG"},
 		{"memory only not delegated", all, []string{"cpu"}, []string{"memory"}, "the cgroup controller memory is not delegated to this user", "delegate.conf"},
 	} {
 		t.Run(tt.name, func(t *testing.T) {

@@ -22,17 +22,25 @@ func (s Subtree) open(v view) error {
 	case strangers > 0:
 		return crowded(s.Path, strangers)
 	case len(ours) > 0:
-		leaf := filepath.Join(v.root, s.Path, Leaf)
-		if err := os.Mkdir(leaf, 0o755); err != nil && !errors.Is(err, fs.ErrExist) {
-			return fmt.Errorf("make the supervisor's cgroup: %w", err)
-		}
-		for _, pid := range ours {
-			if err := move(leaf, pid); err != nil {
-				return err
-			}
+		if err := toLeaf(filepath.Join(v.root, s.Path), ours); err != nil {
+			return err
 		}
 	}
 	return s.enable(v)
+}
+
+// toLeaf moves processes to the leaf of a cgroup.
+func toLeaf(dir string, pids []int) error {
+	leaf := filepath.Join(dir, Leaf)
+	if err := os.Mkdir(leaf, 0o755); err != nil && !errors.Is(err, fs.ErrExist) {
+		return fmt.Errorf("make the supervisor's cgroup: %w", err)
+	}
+	for _, pid := range pids {
+		if err := move(leaf, pid); err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 // move puts one process into a cgroup. A process that is gone is no error.

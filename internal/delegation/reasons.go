@@ -12,7 +12,6 @@ const (
 	cureScope   = "start it in a delegated scope: systemd-run --user --scope -p Delegate=yes podrun …"
 	cureUnified = "boot with cgroup v2: add systemd.unified_cgroup_hierarchy=1 to the kernel command line"
 	cureMount   = "mount cgroup v2 on " + Mount + "; in a container, give it a private cgroup namespace with a writable " + Mount
-	cureBoard   = "add cgroup_enable=memory to the kernel command line (on a Raspberry Pi: /boot/firmware/cmdline.txt) and reboot"
 	cureDropIn  = "as root, put [Service] Delegate=cpu cpuset io memory pids into /etc/systemd/system/user@.service.d/delegate.conf and log in again"
 )
 
@@ -63,9 +62,8 @@ func (v view) lacks(s Subtree, controllers []string) error {
 	if len(missing) > 1 {
 		e.Why = "the cgroup controllers " + strings.Join(missing, ", ") + " are not delegated to this user"
 	}
-	if b, err := os.ReadFile(v.root + Mount + "/cgroup.controllers"); err == nil &&
-		slices.Contains(missing, "memory") && !slices.Contains(strings.Fields(string(b)), "memory") {
-		e.Why, e.Cure = "the memory controller is switched off in this kernel", cureBoard
+	if off := v.memoryOff(); off != nil && slices.Contains(missing, "memory") {
+		return off
 	}
 	return e
 }

@@ -1,0 +1,82 @@
+package delegation
+
+import (
+	"os"
+	"path/filepath"
+	"strconv"
+)
+
+// Manager is the service manager that can give the calling user a cgroup of its
+// own: the user's, or for root the system's.
+type Manager struct {
+	Socket string // its own D-Bus socket, which needs no bus daemon
+	Cgroup string // what it gives away lies below this one
+	Slice  string // where the user's programs belong
+}
+
+// FindManager looks for the manager's socket; nobody is asked.
+func FindManager() (Manager, bool) {
+	return host(nil).manager(os.Geteuid(), os.Getenv("XDG_RUNTIME_DIR"))
+}
+
+func (v view) manager(uid int, runtimeDir string) (Manager, bool) {
+	id := strconv.Itoa(uid)
+	user := filepath.Join(Mount, "user.slice", "user-"+id+".slice", "user@"+id+".service")
+	// Without a login (cron, su) nothing names the runtime directory.
+	places := []Manager{
+		{filepath.Join(runtimeDir, "systemd/private"), user, "app.slice"},
+		{filepath.Join("/run/user", id, "systemd/private"), user, "app.slice"},
+	}
+	if uid == 0 {
+		places = []Manager{{"/run/systemd/private", Mount, "system.slice"}}
+	}
+	for _, m := range places {
+		if st, err := os.Stat(v.root + m.Socket); err == nil && st.Mode().Type() == os.ModeSocket && filepath.IsAbs(m.Socket) {
+			return m, true
+		}
+	}
+	return Manager{}, false
+}
+
+// Own finds the cgroup of the calling process if children may be made in it: it is
+// ours, and only the calling process and those named by with live there. The error,
+// a *NotDelegated unless /proc could not be read, says that this host has no cgroups
+// for anybody.
+func Own(with ...int) (s Subtree, ok bool, err error) { return host(with).alone() }
+
+func (v view) alone() (Subtree, bool, error) {
+	dir, err := v.home()
+	if err != nil || !v.manageable(dir) {
+		return Subtree{}, false, err
+	}
+	free, _, err := v.free(dir)
+	if err != nil || !free {
+		return Subtree{}, false, err
+	}
+	s := Subtree{dir, v.controllers(dir)}
+	return s, len(s.Controllers) > 0, nil
+}
+
+// Prospect says below which cgroup a pod that the caller starts now will live: in
+// its own, in one that the service manager gives, or in the nearest that Find finds.
+// It changes nothing. The error is as Find's.
+func Prospect() (Subtree, error) {
+	v := host(nil)
+	s, ok, err := v.alone()
+	if ok || err != nil {
+		return s, err
+	}
+	if m, ok := FindManager(); ok && v.manageable(m.Cgroup) {
+		return Subtree{m.Cgroup, v.controllers(m.Cgroup)}, nil
+	}
+	return find(v)
+}
+
+// Settle makes dir, a cgroup that was just made for the process pid, ready to be its
+// Subtree: the process goes to the leaf.
+func Settle(dir string, pid int) error { return toLeaf(dir, []int{pid}) }
+
+// Of is the cgroup of a process, /sys/fs/cgroup/…
+func Of(pid int) (string, error) {
+	return host(nil).cgroupOf(strconv.Itoa(pid))
+}
