@@ -1,0 +1,125 @@
+package vm
+
+import (
+	"bytes"
+	"context"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+)
+
+// patient is how long anything in an emulated machine may take.
+const patient = 3 * time.Minute
+
+// home is where a machine has podrun, its examples and the cases' files.
+const home = "/home/dev/podrun"
+
+// A machine is one of those that scripts/vm lists.
+type machine struct {
+	name string
+	env  []string // what scripts/vm needs to find it
+}
+
+// boot gives t a machine of its own with podrun, its examples and their image, until
+// t ends.
+func boot(t *testing.T, name string) *machine {
+	t.Helper()
+	m := &machine{name: name, env: []string{
+		"PODRUN_VM=" + os.Getenv("PODRUN_VM"),
+		"VM_MACHINE=" + name,
+		"VM_NAME=" + os.Getenv(namesEnv) + strings.ReplaceAll(t.Name(), "/", "."),
+	}}
+	if os.Getenv(keepEnv) == "" {
+		t.Cleanup(func() { m.script(t, "down") })
+	}
+	m.script(t, "up")
+	m.script(t, "put", filepath.Join(os.Getenv(stageEnv), m.arch()), "/home/dev")
+	m.must(t, "root", "sh", "-c", "rm -rf "+home+" && mv /home/dev/"+m.arch()+" "+home)
+	m.must(t, "session", home+"/scripts/example-image")
+	return m
+}
+
+func (m *machine) arch() string {
+	if strings.HasPrefix(m.name, "arm64") {
+		return "arm64"
+	}
+	return "amd64"
+}
+
+// vm is a call of scripts/vm.
+func (m *machine) vm(args ...string) *exec.Cmd {
+	cmd := exec.Command(vmScript, args...)
+	cmd.Env = append(os.Environ(), m.env...)
+	return cmd
+}
+
+func (m *machine) script(t *testing.T, args ...string) {
+	t.Helper()
+	cmd := m.vm(args...)
+	start := time.Now()
+	if out, err := cmd.CombinedOutput(); err != nil {
+		t.Fatalf("%s: vm %s: %v\n%s", m.name, strings.Join(args, " "), err, out)
+	}
+	t.Logf("%s: vm %s: %.1f s", m.name, args[0], time.Since(start).Seconds())
+}
+
+// cut pulls the plug and boots what was on the disk.
+func (m *machine) cut(t *testing.T) {
+	t.Helper()
+	m.script(t, "cut")
+	m.script(t, "up")
+}
+
+// command is a command in the machine, in a place that scripts/vm knows: scope,
+// service, session, su or root.
+func (m *machine) command(place string, args ...string) *exec.Cmd {
+	return m.vm(append([]string{"exec", "-" + place}, args...)...)
+}
+
+// must runs a command that must succeed, and gives its standard output.
+func (m *machine) must(t *testing.T, place string, args ...string) string {
+	t.Helper()
+	var errs bytes.Buffer
+	cmd := m.command(place, args...)
+	cmd.Stderr = &errs
+	out, err := cmd.Output()
+	if err != nil {
+		t.Fatalf("%s: %s %s: %v\n%s%s", m.name, place, strings.Join(args, " "), err, out, errs.Bytes())
+	}
+	return string(out)
+}
+
+// nothingLeft fails t if anything of a pod stays for long: processes, cgroups, files,
+// mounts, units.
+func (m *machine) nothingLeft(t *testing.T) {
+	t.Helper()
+	var found string
+	if !within(func() bool { found = m.must(t, "root", home+"/left"); return found == "" }) {
+		t.Errorf("left behind in %s:\n%s", m.name, found)
+	}
+}
+
+// within tries until ok, for at most patient.
+func within(ok func() bool) bool {
+	ctx, cancel := context.WithTimeout(context.Background(), patient)
+	defer cancel()
+	tick := time.NewTicker(200 * time.Millisecond)
+	defer tick.Stop()
+	for !ok() {
+		select {
+		case <-tick.C:
+		case <-ctx.Done():
+			return false
+		}
+	}
+	return true
+}
+
+// sweep removes what a failed test has left, for the next one's sake.
+func (m *machine) sweep(t *testing.T) {
+	t.Helper()
+	m.must(t, "root", home+"/left", "--sweep")
+}

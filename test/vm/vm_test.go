@@ -1,0 +1,108 @@
+// Package vm runs the built binary on real hosts: emulated machines with systemd,
+// delegated cgroups and an ordinary user, or without one of these. Every
+// testdata/MACHINE/*.txtar is a list of commands on such a machine with what they have
+// to say; what needs loops is a test in Go. scripts/test-vm builds what they run and
+// calls them. README.md says more.
+package vm
+
+import (
+	"errors"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"testing"
+
+	"github.com/rogpeppe/go-internal/testscript"
+
+	"github.com/podrun/podrun/internal/testenv"
+)
+
+const (
+	stageEnv  = "PODRUN_VM_STAGE" // what scripts/test-vm has built: a directory for each architecture
+	keepEnv   = "KEEP"            // set: the machines stay up for the next run
+	namesEnv  = "VM_NAMES"        // what the names of this run's machines begin with
+	guestEnv  = "GUEST"           // in a script: its directory on the machine
+	scriptEnv = "VM_SCRIPT"       // in a script: vmScript, from anywhere
+	vmScript  = "../../scripts/vm"
+)
+
+// places are the commands of a script that run on the machine.
+var places = []string{"scope", "service", "session", "su", "root"}
+
+func TestMain(m *testing.M) {
+	commands := map[string]func(){}
+	for _, p := range places {
+		commands[p] = func() { os.Exit(enter(p)) }
+	}
+	testscript.Main(m, commands)
+}
+
+// enter runs the rest of the command line on the machine, in the script's directory.
+func enter(place string) int {
+	args := []string{os.Getenv(scriptEnv), "exec", "-" + place, "env", "-C", os.Getenv(guestEnv),
+		"PATH=" + home + "/bin:/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"}
+	cmd := exec.Command(args[0], append(args[1:], os.Args[1:]...)...)
+	cmd.Stdin, cmd.Stdout, cmd.Stderr = os.Stdin, os.Stdout, os.Stderr
+	err := cmd.Run()
+	var exit *exec.ExitError
+	if err != nil && !errors.As(err, &exit) {
+		fmt.Fprintln(os.Stderr, err)
+		return 255
+	}
+	return cmd.ProcessState.ExitCode()
+}
+
+// TestMachines runs the scripts of each machine, one after the other.
+func TestMachines(t *testing.T) {
+	needMachines(t)
+	dirs, err := os.ReadDir("testdata")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, d := range dirs {
+		t.Run(d.Name(), func(t *testing.T) {
+			t.Parallel()
+			m := boot(t, d.Name())
+			testscript.RunT(onMachine{t, m}, testscript.Params{
+				Dir:                filepath.Join("testdata", d.Name()),
+				Cmds:               commands(m),
+				Setup:              m.setUp,
+				RequireUniqueNames: true,
+			})
+		})
+	}
+}
+
+// needMachines skips t where scripts/test-vm has not prepared what it needs.
+func needMachines(t *testing.T) {
+	t.Helper()
+	testenv.NeedVM(t, func() error {
+		if os.Getenv(stageEnv) == "" {
+			return errors.New("emulated machines: scripts/test-vm makes them")
+		}
+		return nil
+	})
+}
+
+// onMachine runs the scripts of a machine one after the other, each on a clean one.
+type onMachine struct {
+	*testing.T
+	m *machine
+}
+
+func (o onMachine) Parallel()     {}
+func (o onMachine) Verbose() bool { return testing.Verbose() }
+func (o onMachine) Run(name string, script func(testscript.T)) {
+	o.T.Run(name, func(t *testing.T) {
+		defer func() {
+			if !t.Failed() {
+				o.m.nothingLeft(t)
+			}
+			if t.Failed() {
+				o.m.sweep(t)
+			}
+		}()
+		script(onMachine{t, o.m})
+	})
+}
