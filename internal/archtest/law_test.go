@@ -53,6 +53,7 @@ var rooms = []room{
 	{dir: "internal/archtest", why: "the law reads the other rooms, it does not link them"},
 	{dir: "test/examples", why: testRoom},
 	{dir: "test/script", why: testRoom},
+	{dir: "test/vm", why: testRoom},
 	{dir: "test/bench", why: "it measures the built binary from outside, as it does the peer"},
 }
 
