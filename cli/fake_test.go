@@ -70,13 +70,13 @@ func (w *world) Ensure(_ context.Context, ref, _ string, _ image.PullOptions) (p
 	return pod.Image{Name: ref, ID: "sha256:" + strings.Repeat("0", 64), Layers: []string{"/layer"}, Cmd: []string{"sh"}}, w.imageErr
 }
 
-func (w *world) start(p store.Pod, _ string, lock *os.File) error {
+func (w *world) start(p store.Pod, plan *pod.Plan, lock *os.File) (string, error) {
+	return "", w.startSupervisor(p, plan, lock)
+}
+
+func (w *world) startSupervisor(p store.Pod, plan *pod.Plan, lock *os.File) error {
 	if w.startErr != nil {
 		return w.startErr
-	}
-	plan, err := p.Plan()
-	if err != nil {
-		return err
 	}
 	fd, err := unix.FcntlInt(lock.Fd(), unix.F_DUPFD_CLOEXEC, 3)
 	if err != nil {

@@ -246,7 +246,11 @@ func (l *launch) startPod(p *upPod) (err error) {
 	if err := p.place.Create(p.plan, text); err != nil {
 		return err
 	}
-	return l.keeper.start(p.place, p.plan.Hostname, lock)
+	warning, err := l.keeper.start(p.place, p.plan, lock)
+	if warning != "" {
+		fmt.Fprintf(l.front.err, "podrun: pod %s: warning: %s\n", p.place.Name, warning)
+	}
+	return err
 }
 
 // newUID makes a random UUID (RFC 9562, version 4).

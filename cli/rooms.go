@@ -30,7 +30,8 @@ type images interface {
 
 // pods starts and removes pods. The caller holds the pod's lock.
 type pods interface {
-	start(p store.Pod, hostname string, lock *os.File) error
+	// start returns what the user is to be warned of, if anything.
+	start(p store.Pod, plan *pod.Plan, lock *os.File) (warning string, err error)
 	remove(p store.Pod) error
 }
 
@@ -52,8 +53,11 @@ type keeper struct {
 	program string
 }
 
-func (k *keeper) start(p store.Pod, hostname string, lock *os.File) error {
-	return stage.StartPod(stage.PodStart{Program: k.program, Dirs: k.dirs, Pod: p, Hostname: hostname, Lock: lock})
+func (k *keeper) start(p store.Pod, plan *pod.Plan, lock *os.File) (string, error) {
+	s := stage.PodStart{Program: k.program, Dirs: k.dirs, Pod: p, Hostname: plan.Hostname, Lock: lock}
+	warning := settle(&s, plan)
+	err := stage.StartPod(s)
+	return warning(), err
 }
 
 func (k *keeper) remove(p store.Pod) error { return stage.RemovePod(k.program, k.dirs, p) }

@@ -18,7 +18,7 @@ var base = []string{"internal/wire", "internal/store", "internal/host", "interna
 var rooms = []room{
 	{dir: ".", may: []string{"cli", "internal/stage", "internal/stage/embed"},
 		why: "main is a doorbell: hidden stages first, then the command line"},
-	{dir: "cli", may: with("manifest", "pod", "image", "internal/stage", "internal/stage/embed"),
+	{dir: "cli", may: with("manifest", "pod", "image", "internal/stage", "internal/stage/embed", "internal/systemd"),
 		why: "commands turn words into a Plan and talk to a supervisor; they never run a pod themselves"},
 	{dir: "manifest", may: []string{"pod", "internal/report"}, pure: true,
 		why: "a manifest means the same on every host, so nothing of a host is reachable from here"},
@@ -46,6 +46,7 @@ var rooms = []room{
 	{dir: "internal/host", may: []string{"internal/report", "internal/delegation"}, why: smallRoom},
 	{dir: "internal/delegation", may: []string{"internal/report"}, why: smallRoom},
 	{dir: "internal/nsthread", why: smallRoom},
+	{dir: "internal/systemd", may: base, why: "the service manager is asked by commands; a supervisor does without it"},
 	{dir: "internal/undo", why: smallRoom},
 	{dir: "internal/report", why: smallRoom},
 	{dir: "internal/testenv", may: with("internal/stage", "internal/stage/userns"), why: "only tests import it"},
@@ -103,6 +104,7 @@ var libraries = []library{
 	{"github.com/opencontainers/go-digest", []string{"image"}, "digests"},
 	{"github.com/opencontainers/image-spec", []string{"image"}, "manifests and configs of images"},
 	{"github.com/google/go-cmp", []string{"internal/golden"}, "differences, for the tests that import it"},
+	{"github.com/godbus/dbus/v5", []string{"internal/systemd"}, "the service manager's protocol"},
 	{"github.com/sirupsen/logrus", []string{"runner"}, "libcontainer logs through it"},
 }
 
@@ -134,6 +136,7 @@ var notInBack = []library{
 	{module + "/cli", nil, "flags end at the control socket"},
 	{module + "/manifest", nil, "the Plan is all that is left of a manifest"},
 	{module + "/image", nil, "layers are directories by then"},
+	{module + "/internal/systemd", nil, "what a supervisor waits for is in its own pod"},
 	{"k8s.io", nil, "3.7 times the start-up of every container"},
 	{"sigs.k8s.io", nil, "3.7 times the start-up of every container"},
 	{"github.com/containers", nil, "a registry client has no place in a process that lives for months"},

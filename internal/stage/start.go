@@ -22,16 +22,17 @@ type PodStart struct {
 	Pod      store.Pod
 	Hostname string
 	Lock     *os.File // held by the caller; the pod keeps it from now on
+
+	// Settle, if any, is told the pid of the pod's first process, of which all others
+	// come, before there are others: it moves the process to the pod's own cgroup.
+	// Without it the pod lives where the caller does.
+	Settle func(pid int)
 }
 
 // StartPod starts the pod's keeper and supervisor and returns when the supervisor
 // serves the control socket. The processes are not children of the caller: they
 // live until the pod has ended.
 func StartPod(s PodStart) error {
-	// The pod's cgroup needs this process out of the way, and from its own PID
-	// namespace the supervisor cannot move it. Where it fails, the supervisor finds
-	// the same and says why.
-	_, _ = delegation.Join()
 	log, err := os.OpenFile(s.Pod.SupervisorLog(), os.O_WRONLY|os.O_CREATE|os.O_APPEND, 0o600)
 	if err != nil {
 		return fmt.Errorf("open supervisor log: %w", err)
@@ -51,7 +52,7 @@ func StartPod(s PodStart) error {
 	cmd.Stderr = log
 	cmd.ExtraFiles = []*os.File{s.Lock, w}
 	cmd.SysProcAttr = &syscall.SysProcAttr{Setsid: true} // the terminal's Ctrl-C is not for the pod
-	err = cmd.Run()                                      // the first process ends once the keeper exists
+	err = runSettled(cmd, s.Settle)
 	w.Close()
 	said, rerr := io.ReadAll(io.LimitReader(r, 64<<10))
 	switch {
@@ -66,6 +67,32 @@ func StartPod(s PodStart) error {
 		return fmt.Errorf("start pod %s: %w", s.Pod.Name, errors.New("the supervisor ended at once; see "+s.Pod.SupervisorLog()))
 	}
 	return nil
+}
+
+// runSettled runs the pod's first process, which ends once the keeper exists.
+func runSettled(cmd *exec.Cmd, settle func(pid int)) error {
+	if settle == nil {
+		// The pod's cgroup needs this process out of the way, and from its own PID
+		// namespace the supervisor cannot move it. Where it fails, the supervisor finds
+		// the same and says why.
+		_, _ = delegation.Join()
+		return cmd.Run()
+	}
+	r, gate, err := os.Pipe()
+	if err != nil {
+		return fmt.Errorf("make gate pipe: %w", err)
+	}
+	defer gate.Close()
+	cmd.Env = append(cmd.Env, fmt.Sprintf("_PODRUN_GATE=%d", 3+len(cmd.ExtraFiles)))
+	cmd.ExtraFiles = append(cmd.ExtraFiles, r)
+	err = cmd.Start()
+	r.Close()
+	if err != nil {
+		return err
+	}
+	settle(cmd.Process.Pid)
+	_, _ = gate.Write([]byte("x")) // fails if the process has died, which Wait tells
+	return cmd.Wait()
 }
 
 // podArgs are the arguments of a stage that works on one pod.

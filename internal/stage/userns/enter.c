@@ -8,6 +8,7 @@
 //   _PODRUN_GIDMAP   the same for groups
 //   _PODRUN_IDTOOLS  directory of newuidmap and newgidmap; empty: the map has one id
 //   _PODRUN_HOSTNAME pod only: the pod's hostname
+//   _PODRUN_GATE     pod only, optional: a descriptor; a byte from it lets the pod begin
 //   _PODRUN_DOZE     doze only: see podrun_doze
 #define _GNU_SOURCE
 #include <errno.h>
@@ -118,7 +119,7 @@ static const char *env(const char *name) {
 }
 
 static void forget_environment(void) {
-	static const char *names[] = {"_PODRUN_ENTER", "_PODRUN_UIDMAP", "_PODRUN_GIDMAP", "_PODRUN_IDTOOLS", "_PODRUN_HOSTNAME"};
+	static const char *names[] = {"_PODRUN_ENTER", "_PODRUN_UIDMAP", "_PODRUN_GIDMAP", "_PODRUN_IDTOOLS", "_PODRUN_HOSTNAME", "_PODRUN_GATE"};
 	for (size_t i = 0; i < sizeof names / sizeof *names; i++)
 		unsetenv(names[i]);
 }
@@ -138,6 +139,21 @@ static void clean_signals(void) {
 	}
 	sigemptyset(&none);
 	sigprocmask(SIG_SETMASK, &none, NULL);
+}
+
+// pass_gate waits until the caller has put this process into the pod's cgroup, which
+// every process of the pod inherits from it. Without the caller there is no pod.
+static void pass_gate(const char *number) {
+	char c;
+	ssize_t n;
+	if (!*number)
+		return;
+	int fd = atoi(number);
+	while ((n = read(fd, &c, 1)) < 0 && errno == EINTR)
+		;
+	if (n != 1)
+		_exit(125);
+	close(fd);
 }
 
 __attribute__((constructor(101))) static void podrun_enter(int argc, char **argv) {
@@ -164,7 +180,9 @@ __attribute__((constructor(101))) static void podrun_enter(int argc, char **argv
 		podrun_die("detach the mount namespace");
 	if (strstr(what, ",net") && unshare(CLONE_NEWNET) < 0)
 		podrun_die("make a network namespace");
-	if (pod)
+	if (pod) {
+		pass_gate(env("_PODRUN_GATE"));
 		podrun_keeper(env("_PODRUN_HOSTNAME")); // returns in the supervisor only
+	}
 	forget_environment();
 }

@@ -1,0 +1,60 @@
+package cli
+
+import (
+	"context"
+	"os"
+	"time"
+
+	"github.com/podrun/podrun/internal/delegation"
+	"github.com/podrun/podrun/internal/stage"
+	"github.com/podrun/podrun/internal/systemd"
+	"github.com/podrun/podrun/pod"
+)
+
+const (
+	// scopeTime is how long the service manager may take to give a pod its scope: much
+	// more than it needs on a busy board, and no more than a user waits for.
+	scopeTime = 5 * time.Second
+
+	// stopMargin is what a pod that is told to end by the manager has beyond its grace.
+	stopMargin = 10 * time.Second
+)
+
+// settle sees to it that the pod which s starts gets a cgroup of its own. Where this
+// process has one to itself (a unit with Delegate) the pod lives in there too;
+// else the service manager is asked for a scope. warning is what the user must know,
+// once the pod has been started; without a manager the pod's supervisor finds a
+// cgroup, or says why there is none.
+func settle(s *stage.PodStart, plan *pod.Plan) (warning func() string) {
+	none := func() string { return "" }
+	if _, alone, err := delegation.Own(); alone || err != nil {
+		return none
+	}
+	manager, ok := delegation.FindManager()
+	if !ok {
+		return none
+	}
+	var failed error
+	s.Settle = func(pid int) {
+		ctx, cancel := context.WithTimeout(context.Background(), scopeTime)
+		defer cancel()
+		name := plan.Namespace + "-" + plan.Name
+		cgroup, err := systemd.StartScope(ctx, manager, systemd.Scope{
+			Name: "podrun-" + name, Description: "podrun: pod " + plan.Namespace + "/" + plan.Name, PID: pid,
+			Stop: time.Duration(plan.GraceSeconds)*time.Second + stopMargin,
+		})
+		if err == nil {
+			err = delegation.Settle(cgroup, pid)
+		}
+		failed = err
+	}
+	return func() string {
+		switch {
+		case failed != nil:
+			return "the pod has no scope of its own: " + failed.Error()
+		case s.Settle != nil && os.Geteuid() != 0 && !systemd.Lingers():
+			return "systemd ends the pod when you log out; loginctl enable-linger lets it go on"
+		}
+		return ""
+	}
+}
