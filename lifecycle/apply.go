@@ -11,6 +11,7 @@ func (o *Observed) Apply(plan *pod.Plan, e Event) {
 		at := e.At
 		o.Accepted = &at
 	}
+	was := o.moment(e.Container)
 	// A deadline that has passed decides before what was seen after it.
 	o.Ending = o.ending(plan, e.At)
 
@@ -28,11 +29,14 @@ func (o *Observed) Apply(plan *pod.Plan, e Event) {
 	case StopAsked:
 		o.Deleting = true
 		o.askStop(plan, e)
+	case StorageMeasured:
+		o.measured(plan, e)
 	}
 
 	if o.Ending == nil {
 		o.Ending = o.ended(plan, e.At)
 	}
+	o.noteEvents(plan, was, e)
 	o.noteConditions(plan, e.At)
 }
 
@@ -47,6 +51,8 @@ func (o *Observed) issued(plan *pod.Plan, at Now, a Action) {
 		if o.Sandbox == SandboxUp {
 			o.Sandbox = SandboxRemoving
 		}
+	case MeasureStorage:
+		o.Storage.Asked = true
 	case StartContainer:
 		if _, ok := plan.Container(a.Container); ok {
 			o.issuedStart(at, a)

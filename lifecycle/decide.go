@@ -22,6 +22,7 @@ func Decide(plan *pod.Plan, o *Observed, now Now) Decision {
 		if d.startInits() {
 			d.startApps()
 		}
+		d.measure()
 	}
 	if d.ending == nil {
 		if at, ok := o.deadline(plan, now); ok {

@@ -17,6 +17,7 @@ const (
 	EndInitFailed Cause = "initFailed" // an init container failed under policy Never
 	EndCompleted  Cause = "completed"  // no app container runs or will run again
 	EndLost       Cause = "lost"       // the sandbox could not be made, or died
+	EndEvicted    Cause = "evicted"    // it has more on disk than it may
 )
 
 // minimumGrace is the time every container has between its stop signal and
@@ -46,7 +47,7 @@ func (o *Observed) ending(plan *pod.Plan, now Now) *Ending {
 	}
 	if at, ok := o.deadline(plan, now); ok && now.Boot >= at {
 		e := begin(plan, EndDeadline, now)
-		e.Reason = "DeadlineExceeded"
+		e.Reason = reasonDeadline
 		e.Message = "Pod was active on the node longer than the specified deadline"
 		return e
 	}

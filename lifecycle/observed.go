@@ -19,6 +19,8 @@ type Observed struct {
 	Ending     *Ending               `json:"ending,omitempty"`   // nil: the pod is to go on
 	Containers map[string]*Container `json:"containers,omitempty"`
 	Conditions []Transition          `json:"conditions,omitempty"`
+	Events     pod.EventLog          `json:"events,omitzero"`  // what the pod's user is told
+	Storage    Storage               `json:"storage,omitzero"` // what is known of the disk the pod uses
 }
 
 // SandboxState is where the sandbox stands in its one life.

@@ -5,8 +5,11 @@ import "github.com/podrun/podrun/pod"
 // phase is the kubelet's getPhase over what is known, and its rule that a pod
 // whose containers were all stopped, or that is over, is never left in between.
 func phase(plan *pod.Plan, o *Observed, ending *Ending) pod.Phase {
-	if ending != nil && (ending.Cause == EndDeadline || ending.Cause == EndLost) {
-		return pod.Failed
+	if ending != nil {
+		switch ending.Cause {
+		case EndDeadline, EndLost, EndEvicted:
+			return pod.Failed
+		}
 	}
 	p := phaseOfContainers(plan, o, ending)
 	if o.over(plan, ending) && !p.Terminal() {

@@ -28,6 +28,10 @@ const (
 	StartFailed  EventKind = "startFailed"  // it never ran: Reason, Message, ExitCode
 	Exited       EventKind = "exited"       // its process ended: ExitCode or Signal, OOMKilled, Message
 	StopAsked    EventKind = "stopAsked"    // the user wants the pod gone: GraceSeconds or nil for the Plan's
+
+	// StorageMeasured says what the pod has on disk: Message of the limit that is
+	// exceeded, or "", Bytes in all, and Took, how long it was to count them.
+	StorageMeasured EventKind = "storageMeasured"
 )
 
 // Reasons of a StartFailed whose container was never made: it is tried again. With
@@ -49,10 +53,23 @@ type Event struct {
 	ExitCode     int       `json:"exitCode,omitempty"`
 	Signal       int       `json:"signal,omitempty"` // then ExitCode is 128+Signal
 	OOMKilled    bool      `json:"oomKilled,omitempty"`
+	OOMLimit     OOMLimit  `json:"oomLimit,omitempty"`
 	Reason       string    `json:"reason,omitempty"`
 	Message      string    `json:"message,omitempty"`
 	GraceSeconds *int64    `json:"graceSeconds,omitempty"`
+	Bytes        int64     `json:"bytes,omitempty"` // on disk
+
+	Took time.Duration `json:"took,omitempty"`
 }
+
+// OOMLimit says whose memory was used up when a container was killed for want of it.
+type OOMLimit string
+
+const (
+	OOMContainer OOMLimit = "container" // its own limit
+	OOMPod       OOMLimit = "pod"       // the limit of the pod as a whole
+	OOMMachine   OOMLimit = ""          // neither: the machine's, or that of a unit around the pod
+)
 
 // ActionKind says what is to be done, and which event answers it.
 //
@@ -67,6 +84,7 @@ const (
 	StopContainer  ActionKind = "stopContainer"  // send the container's stop signal → Exited, in time
 	KillContainer  ActionKind = "killContainer"  // SIGKILL → Exited
 	RemoveSandbox  ActionKind = "removeSandbox"  // → SandboxGone | SandboxLost
+	MeasureStorage ActionKind = "measureStorage" // hold what is on disk against Plan.Storage → StorageMeasured
 )
 
 // Action is an order to the runner. Attempt is the container's restart count.

@@ -29,6 +29,7 @@ type Plan struct {
 	Sysctls       map[string]string `json:"sysctls,omitempty"`
 
 	Volumes        []Volume    `json:"volumes,omitempty"`
+	Storage        []Limit     `json:"storage,omitempty"`        // what it may keep on disk; the first that is exceeded counts
 	InitContainers []Container `json:"initContainers,omitempty"` // in start order
 	Containers     []Container `json:"containers"`
 }
@@ -94,11 +95,29 @@ type Resources struct {
 // Limited says whether any limit is set.
 func (r Resources) Limited() bool { return r.CPULimit > 0 || r.MemoryLimit > 0 }
 
+// Limit is what a part of the pod may keep on disk. A pod that exceeds one is
+// ended with reason Evicted and the limit's message.
+type Limit struct {
+	Kind    LimitKind `json:"kind"`
+	Name    string    `json:"name,omitempty"` // of the volume or the container
+	Bytes   int64     `json:"bytes"`
+	Message string    `json:"message"` // the kubelet's, word for word
+}
+
+// LimitKind says what a Limit is about.
+type LimitKind string
+
+const (
+	VolumeLimit    LimitKind = "volume"    // an emptyDir on disk
+	PodLimit       LimitKind = "pod"       // the emptyDirs on disk, the writable layers and the logs
+	ContainerLimit LimitKind = "container" // its writable layer and its logs
+)
+
 // Volume is one volume of the pod. Its kind decides which fields are read.
 type Volume struct {
 	Name      string     `json:"name"`
 	Kind      VolumeKind `json:"kind"`
-	SizeLimit int64      `json:"sizeLimit,omitempty"` // bytes; a tmpfs's size
+	SizeLimit int64      `json:"sizeLimit,omitempty"` // bytes, of a tmpfs; for others see Plan.Storage
 }
 
 // VolumeKind names how a volume is made.

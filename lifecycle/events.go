@@ -1,0 +1,147 @@
+package lifecycle
+
+import (
+	"fmt"
+
+	"github.com/podrun/podrun/pod"
+)
+
+// The reasons of the pod's events: the kubelet's (pkg/kubelet/events), and where
+// it has none, because its containers' runtime would say it, our own.
+const (
+	eventCreated      = "Created"
+	eventStarted      = "Started"
+	eventFailed       = "Failed"
+	eventKilling      = "Killing"
+	eventBackOff      = "BackOff"
+	eventNoSandbox    = "FailedCreatePodSandBox"
+	eventLostSandbox  = "PodSandboxLost"      // ours
+	eventOutOfMemory  = reasonOOMKilled       // ours: the kubelet tells only of the whole machine's
+	reasonDeadline    = "DeadlineExceeded"    // of the pod, too
+	reasonEvicted     = "Evicted"             // of the pod, too
+	stoppingContainer = "Stopping container " // the kubelet's killContainer
+)
+
+// moment is what Apply compares with what has become of it.
+type moment struct {
+	sandbox SandboxState
+	ending  bool
+	c       Container
+}
+
+func (o *Observed) moment(container string) moment {
+	return moment{sandbox: o.Sandbox, ending: o.Ending != nil, c: *o.container(container)}
+}
+
+// note adds to the pod's events; container is "" for the pod as a whole.
+func (o *Observed) note(at Now, kind pod.EventType, reason, container, message string) {
+	o.Events.Add(pod.Event{Type: kind, Reason: reason, Container: container, Message: message, Last: at.Wall})
+}
+
+// noteEvents tells what an event that has been folded has changed.
+func (o *Observed) noteEvents(plan *pod.Plan, was moment, e Event) {
+	if o.Sandbox == SandboxDown && was.sandbox != SandboxDown && e.Kind == SandboxLost {
+		o.noteLost(was, e)
+	}
+	if c := o.container(e.Container); c.State != was.c.State {
+		o.noteRun(plan, e, c, was.ending)
+	}
+	if was.ending || o.Ending == nil {
+		return
+	}
+	switch o.Ending.Cause {
+	case EndDeadline:
+		o.note(e.At, pod.Normal, reasonDeadline, "", o.Ending.Message)
+	case EndEvicted:
+		o.note(e.At, pod.Warning, reasonEvicted, "", o.Ending.Message)
+	}
+	for _, list := range [][]pod.Container{plan.InitContainers, plan.Containers} {
+		for i := range list {
+			if o.container(list[i].Name).State == RunRunning {
+				o.noteKilling(e.At, list[i].Name)
+			}
+		}
+	}
+}
+
+// noteLost tells of a sandbox that could not be made, or has died.
+func (o *Observed) noteLost(was moment, e Event) {
+	if was.sandbox == SandboxCreating {
+		o.note(e.At, pod.Warning, eventNoSandbox, "", with("Failed to create pod sandbox", e.Message))
+		return
+	}
+	o.note(e.At, pod.Warning, eventLostSandbox, "", with("Pod sandbox is gone", e.Message))
+}
+
+func with(text, more string) string {
+	if more == "" {
+		return text
+	}
+	return text + ": " + more
+}
+
+// noteRun tells what has become of a container's run.
+func (o *Observed) noteRun(plan *pod.Plan, e Event, c *Container, stopping bool) {
+	name := e.Container
+	switch c.State {
+	case RunRunning:
+		o.note(e.At, pod.Normal, eventCreated, name, "Container created")
+		o.note(e.At, pod.Normal, eventStarted, name, "Container started")
+		if stopping {
+			o.noteKilling(e.At, name)
+		}
+	case RunUnmade:
+		o.note(e.At, pod.Warning, eventFailed, name, "Error: "+e.Message)
+	case RunEnded:
+		if e.Kind == StartFailed {
+			o.note(e.At, pod.Normal, eventCreated, name, "Container created")
+			o.note(e.At, pod.Warning, eventFailed, name, "Error: "+e.Message)
+		}
+		if c.End.Reason == reasonOOMKilled {
+			o.note(e.At, pod.Warning, eventOutOfMemory, name, outOfMemory(plan, e))
+		}
+		if o.backingOff(plan, e) {
+			o.note(e.At, pod.Warning, eventBackOff, name,
+				fmt.Sprintf("Back-off restarting failed container %s in pod %s_%s(%s)", name, plan.Name, plan.Namespace, plan.UID))
+		}
+	}
+}
+
+// backingOff says whether the container of an event waits for its next start.
+func (o *Observed) backingOff(plan *pod.Plan, e Event) bool {
+	st := Status(plan, o, e.At)
+	c, ok := st.Container(e.Container)
+	return ok && c.State.Waiting != nil && c.State.Waiting.Reason == "CrashLoopBackOff"
+}
+
+func (o *Observed) noteKilling(at Now, name string) {
+	o.note(at, pod.Normal, eventKilling, name, stoppingContainer+name)
+}
+
+// outOfMemory says whose memory was used up.
+func outOfMemory(plan *pod.Plan, e Event) string {
+	const killed = ": its processes were killed"
+	c, ok := plan.Container(e.Container)
+	switch {
+	case ok && e.OOMLimit == OOMContainer:
+		return "Container has used up its memory limit" + bytes(c.Resources.MemoryLimit) + killed
+	case e.OOMLimit == OOMPod:
+		return "The pod has used up its memory limit" + bytes(plan.Resources.MemoryLimit) + ", and this container was chosen" + killed
+	}
+	return "The machine, or what podrun may use of it, is out of memory, and this container was chosen" + killed
+}
+
+// bytes spells a size as a manifest would, in parentheses; nothing if it is 0.
+func bytes(n int64) string {
+	if n == 0 {
+		return ""
+	}
+	unit := ""
+	for _, next := range []string{"Ki", "Mi", "Gi", "Ti"} {
+		if n%1024 != 0 {
+			break
+		}
+		n, unit = n/1024, next
+	}
+	return fmt.Sprintf(" (%d%s)", n, unit)
+}
