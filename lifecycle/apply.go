@@ -22,10 +22,14 @@ func (o *Observed) Apply(plan *pod.Plan, e Event) {
 		}
 	case SandboxReady, SandboxGone, SandboxLost:
 		o.sandboxEvent(plan, e)
-	case Started, StartFailed, Exited:
+	case Started, StartFailed, Exited, Probed, Hooked:
 		if c, ok := o.Containers[e.Container]; ok && c.Attempt == e.Attempt {
-			c.fold(e)
+			o.containerEvent(plan, c, e)
 		}
+	case ConditionSet:
+		o.setCondition(e)
+	case Adopted:
+		o.adopt(plan)
 	case StopAsked:
 		o.Deleting = true
 		o.askStop(plan, e)
@@ -38,6 +42,40 @@ func (o *Observed) Apply(plan *pod.Plan, e Event) {
 	}
 	o.noteEvents(plan, was, e)
 	o.noteConditions(plan, e.At)
+}
+
+// containerEvent folds what became of a container's latest run.
+func (o *Observed) containerEvent(plan *pod.Plan, c *Container, e Event) {
+	planned, ok := plan.Container(e.Container)
+	switch {
+	case e.Kind != Probed && e.Kind != Hooked:
+		c.fold(e)
+	case !ok || o.Ending != nil && (e.Kind == Probed && e.Probe != Readiness || e.Hook == PostStart):
+		// A pod that ends needs no reason to end one of its containers.
+	case e.Kind == Probed:
+		c.probed(plan, planned, e)
+	default:
+		c.hooked(plan, planned, e)
+	}
+}
+
+// adopt gives up what was under way when the supervisor died: probes are asked again,
+// and so are preStop hooks; a postStart hook is not run twice (kubelet: after its own
+// restart it starts no container that runs).
+func (o *Observed) adopt(plan *pod.Plan) {
+	for name, c := range o.Containers {
+		planned, ok := plan.Container(name)
+		if !ok || c.State != RunRunning {
+			continue
+		}
+		c.Startup.UnderWay, c.Liveness.UnderWay, c.Readiness.UnderWay = false, false, false
+		if h := planned.PostStart; h != nil && h.SleepSeconds == nil && c.PostStart.Issued != nil && c.PostStart.Outcome == "" {
+			c.PostStart.Outcome = Success
+		}
+		if h := planned.PreStop; h != nil && h.SleepSeconds == nil && c.PreStop.Outcome == "" {
+			c.PreStop.Issued = nil
+		}
+	}
 }
 
 // issued folds the intent to carry an action out.
@@ -60,6 +98,12 @@ func (o *Observed) issued(plan *pod.Plan, at Now, a Action) {
 	case StopContainer, KillContainer:
 		if c, ok := o.Containers[a.Container]; ok && c.Attempt == a.Attempt {
 			c.issuedSignal(at, a.Kind)
+		}
+	case RunProbe, RunHook, EndSleep:
+		c, ok := o.Containers[a.Container]
+		if planned, known := plan.Container(a.Container); known && ok && c.Attempt == a.Attempt {
+			c.issuedProbe(planned, at, a.Probe)
+			c.issuedHook(planned, at, a)
 		}
 	}
 }
@@ -105,6 +149,7 @@ func (c *Container) fold(e Event) {
 	switch {
 	case e.Kind == Started && c.State == RunStarting:
 		c.State, c.ID, c.Started = RunRunning, e.ContainerID, e.At.Wall
+		c.Up = e.At.Boot
 		c.KillIssued = false // it was sent before there was a process
 	case e.Kind == StartFailed && c.State == RunStarting && neverMade(e.Reason):
 		c.State, c.Ended = RunUnmade, e.At.Boot

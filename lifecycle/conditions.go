@@ -2,6 +2,8 @@ package lifecycle
 
 import (
 	"fmt"
+	"slices"
+	"strings"
 	"time"
 
 	"github.com/podrun/podrun/pod"
@@ -31,12 +33,60 @@ const (
 // conditions are the kubelet's, in its order, still without their times.
 func conditions(plan *pod.Plan, o *Observed, p pod.Phase) []pod.Condition {
 	all := readiness(plan, o, p)
-	return []pod.Condition{
+	return append([]pod.Condition{
 		sandboxCondition(o),
 		initializedCondition(plan, o, p),
-		named(podReady, all), // readiness gates would come in here
+		named(podReady, gated(plan, o, all)),
 		named(containersReady, all),
 		{Type: podScheduled, Status: isTrue},
+	}, o.Gates...)
+}
+
+// OwnCondition says whether a type of condition is ours: nobody else sets it.
+func OwnCondition(kind string) bool {
+	switch kind {
+	case readyToStart, initialized, podReady, containersReady, podScheduled:
+		return true
+	}
+	return false
+}
+
+// gated is the readiness of the pod: of its containers, and then of its readiness
+// gates (kubelet: GeneratePodReadyCondition in pkg/kubelet/status).
+func gated(plan *pod.Plan, o *Observed, all pod.Condition) pod.Condition {
+	if all.Status != isTrue {
+		return all
+	}
+	var closed []string
+	for _, kind := range plan.ReadinessGates {
+		switch i := o.gate(kind); {
+		case i < 0:
+			closed = append(closed, fmt.Sprintf("corresponding condition of pod readiness gate %q does not exist.", kind))
+		case o.Gates[i].Status != isTrue:
+			closed = append(closed, fmt.Sprintf("the status of pod readiness gate %q is not \"True\", but %s", kind, o.Gates[i].Status))
+		}
+	}
+	if closed == nil {
+		return all
+	}
+	return pod.Condition{Status: isFalse, Reason: "ReadinessGatesNotReady", Message: strings.Join(closed, ", ")}
+}
+
+// gate finds a condition that a user has set.
+func (o *Observed) gate(kind string) int {
+	return slices.IndexFunc(o.Gates, func(c pod.Condition) bool { return c.Type == kind })
+}
+
+// setCondition folds a condition that a user sets.
+func (o *Observed) setCondition(e Event) {
+	if e.Condition == "" || OwnCondition(e.Condition) {
+		return
+	}
+	c := pod.Condition{Type: e.Condition, Status: e.Status, Reason: e.Reason, Message: e.Message}
+	if i := o.gate(e.Condition); i >= 0 {
+		o.Gates[i] = c
+	} else {
+		o.Gates = append(o.Gates, c)
 	}
 }
 
@@ -68,12 +118,12 @@ func readiness(plan *pod.Plan, o *Observed, p pod.Phase) pod.Condition {
 	}
 	var unready []string
 	for i := range plan.InitContainers {
-		if c := &plan.InitContainers[i]; c.Sidecar && !ready(roleSidecar, o.container(c.Name)) {
+		if c := &plan.InitContainers[i]; c.Sidecar && !ready(c, roleSidecar, o.container(c.Name)) {
 			unready = append(unready, c.Name)
 		}
 	}
 	for i := range plan.Containers {
-		if c := &plan.Containers[i]; !ready(roleApp, o.container(c.Name)) {
+		if c := &plan.Containers[i]; !ready(c, roleApp, o.container(c.Name)) {
 			unready = append(unready, c.Name)
 		}
 	}
@@ -90,15 +140,14 @@ func initializedCondition(plan *pod.Plan, o *Observed, p pod.Phase) pod.Conditio
 	if p == pod.Succeeded {
 		return pod.Condition{Type: initialized, Status: isTrue, Reason: "PodCompleted"}
 	}
-	before, _ := o.transition(initialized)
-	done := before.Status == isTrue
+	done := o.initialized()
 	for i := range plan.Containers {
 		c := o.container(plan.Containers[i].Name)
 		done = done || c.State == RunRunning || c.End != nil
 	}
 	var incomplete []string
 	for i := range plan.InitContainers {
-		if c := &plan.InitContainers[i]; !passed(initRole(c), o.container(c.Name)) {
+		if c := &plan.InitContainers[i]; !passed(c, initRole(c), o.container(c.Name)) {
 			incomplete = append(incomplete, c.Name)
 		}
 	}
@@ -107,6 +156,12 @@ func initializedCondition(plan *pod.Plan, o *Observed, p pod.Phase) pod.Conditio
 	}
 	return pod.Condition{Type: initialized, Status: isFalse, Reason: "ContainersNotInitialized",
 		Message: fmt.Sprintf("containers with incomplete status: %s", incomplete)}
+}
+
+// initialized says whether the pod has been so before.
+func (o *Observed) initialized() bool {
+	before, _ := o.transition(initialized)
+	return before.Status == isTrue
 }
 
 func (o *Observed) transition(kind string) (Transition, bool) {

@@ -22,13 +22,13 @@ func containerStatus(plan *pod.Plan, ending *Ending, c *pod.Container, r role, s
 	s := pod.ContainerStatus{
 		Name: c.Name, Image: c.Image, ImageID: c.ImageID,
 		RestartCount: seen.Attempt, ContainerID: containerID(seen.ID),
-		Started: started(seen), Ready: ready(r, seen),
+		Started: started(c, seen), Ready: ready(c, r, seen),
 	}
 	switch {
-	case seen.State == RunRunning:
+	case up(c, seen):
 		s.State.Running = &pod.RunningAt{StartedAt: seen.Started}
 		s.LastState = terminated(seen.End)
-	case seen.State == RunEnded && !crashLooping(plan, ending, r, seen):
+	case seen.State == RunEnded && !crashLooping(plan, c, ending, r, seen):
 		s.State = terminated(seen.End)
 		s.LastState = terminated(seen.PrevEnd)
 	default:
@@ -39,8 +39,8 @@ func containerStatus(plan *pod.Plan, ending *Ending, c *pod.Container, r role, s
 }
 
 // crashLooping says whether a container that ended waits for its back-off.
-func crashLooping(plan *pod.Plan, ending *Ending, r role, c *Container) bool {
-	return ending == nil && c.State == RunEnded && restarts(plan, r, c.End) && c.delay() > 0
+func crashLooping(plan *pod.Plan, planned *pod.Container, ending *Ending, r role, c *Container) bool {
+	return ending == nil && c.State == RunEnded && restarts(plan, planned, r, c) && c.delay() > 0
 }
 
 // waiting gives the kubelet's reason. Before their first run all containers of

@@ -23,11 +23,14 @@ func Decide(plan *pod.Plan, o *Observed, now Now) Decision {
 			d.startApps()
 		}
 		d.measure()
+		d.kills()
 	}
+	d.askAll()
 	if d.ending == nil {
 		if at, ok := o.deadline(plan, now); ok {
 			d.wakeAt(at)
 		}
+		d.measure()
 	}
 	return d.Decision
 }
@@ -41,11 +44,33 @@ type decision struct {
 	ending *Ending
 }
 
+// askAll brings the probes and the postStart hooks of what runs forward.
+func (d *decision) askAll() {
+	for _, list := range [][]pod.Container{d.plan.InitContainers, d.plan.Containers} {
+		for i := range list {
+			c := &list[i]
+			seen := d.seen.container(c.Name)
+			if seen.State != RunRunning {
+				continue
+			}
+			stopping := d.ending != nil || seen.Kill != nil
+			if !stopping {
+				d.hook(c, seen, PostStart)
+			}
+			d.probes(c, stopping)
+		}
+	}
+}
+
 func (d *decision) do(kind ActionKind, container string, attempt int) {
+	d.act(Action{Kind: kind, Container: container, Attempt: attempt})
+}
+
+func (d *decision) act(a Action) {
 	if d.Actions == nil {
 		d.Actions = make([]Action, 0, len(d.plan.InitContainers)+len(d.plan.Containers))
 	}
-	d.Actions = append(d.Actions, Action{Kind: kind, Container: container, Attempt: attempt})
+	d.Actions = append(d.Actions, a)
 }
 
 // wakeAt asks for another decision at a Boot time that lies ahead.

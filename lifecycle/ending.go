@@ -73,13 +73,13 @@ func (o *Observed) ended(plan *pod.Plan, at Now) *Ending {
 		c := &plan.InitContainers[i]
 		if r := initRole(c); r == roleInit {
 			seen := o.container(c.Name)
-			if finished(plan, r, seen) && !succeeded(r, seen.End) {
+			if finished(plan, c, r, seen) && !succeeded(r, seen.End) {
 				return begin(plan, EndInitFailed, at)
 			}
 		}
 	}
 	for i := range plan.Containers {
-		if !finished(plan, roleApp, o.container(plan.Containers[i].Name)) {
+		if !finished(plan, &plan.Containers[i], roleApp, o.container(plan.Containers[i].Name)) {
 			return nil
 		}
 	}

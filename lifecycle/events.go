@@ -43,6 +43,7 @@ func (o *Observed) noteEvents(plan *pod.Plan, was moment, e Event) {
 	if o.Sandbox == SandboxDown && was.sandbox != SandboxDown && e.Kind == SandboxLost {
 		o.noteLost(was, e)
 	}
+	o.noteAsked(plan, was, e)
 	if c := o.container(e.Container); c.State != was.c.State {
 		o.noteRun(plan, e, c, was.ending)
 	}

@@ -21,6 +21,7 @@ type Observed struct {
 	Conditions []Transition          `json:"conditions,omitempty"`
 	Events     pod.EventLog          `json:"events,omitzero"`  // what the pod's user is told
 	Storage    Storage               `json:"storage,omitzero"` // what is known of the disk the pod uses
+	Gates      []pod.Condition       `json:"gates,omitempty"`  // conditions that users have set, each type once
 }
 
 // SandboxState is where the sandbox stands in its one life.
@@ -56,6 +57,14 @@ type Container struct {
 	Started time.Time     `json:"started,omitzero"` // when the latest run was seen to run
 	Ended   time.Duration `json:"ended,omitempty"`  // Boot time of the latest end
 
+	Up        time.Duration `json:"up,omitempty"` // Boot time at which the latest run was seen to run
+	PostStart HookRun       `json:"postStart,omitzero"`
+	PreStop   HookRun       `json:"preStop,omitzero"`
+	Startup   ProbeRun      `json:"startup,omitzero"`
+	Liveness  ProbeRun      `json:"liveness,omitzero"`
+	Readiness ProbeRun      `json:"readiness,omitzero"`
+
+	Kill       *Kill          `json:"kill,omitempty"`       // the latest run is to end, or was ended
 	StopIssued *time.Duration `json:"stopIssued,omitempty"` // Boot time of StopContainer to the latest run
 	KillIssued bool           `json:"killIssued,omitempty"` // KillContainer was issued to the latest run
 

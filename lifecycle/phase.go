@@ -23,20 +23,24 @@ func phase(plan *pod.Plan, o *Observed, ending *Ending) pod.Phase {
 func phaseOfContainers(plan *pod.Plan, o *Observed, ending *Ending) pod.Phase {
 	waiting := 0
 	for i := range plan.InitContainers {
-		r := initRole(&plan.InitContainers[i])
-		switch c := o.container(plan.InitContainers[i].Name); {
-		case r == roleInit && finished(plan, r, c) && !succeeded(r, c.End):
+		planned := &plan.InitContainers[i]
+		r := initRole(planned)
+		switch c := o.container(planned.Name); {
+		case r == roleInit && finished(plan, planned, r, c) && !succeeded(r, c.End):
 			return pod.Failed
-		case r == roleInit && !passed(r, c):
+		case r == roleInit && !passed(planned, r, c):
 			waiting++
-		case r == roleSidecar && c.State != RunRunning && c.End == nil:
+		case r == roleSidecar && !up(planned, c) && c.End == nil:
+			waiting++
+		case r == roleSidecar && up(planned, c) && !started(planned, c) && !o.initialized():
 			waiting++
 		}
 	}
 	stopped, good, restarting := 0, 0, 0
 	for i := range plan.Containers {
-		switch c := o.container(plan.Containers[i].Name); {
-		case c.State == RunRunning:
+		planned := &plan.Containers[i]
+		switch c := o.container(planned.Name); {
+		case up(planned, c):
 		case c.End == nil:
 			waiting++
 		default:
@@ -44,7 +48,7 @@ func phaseOfContainers(plan *pod.Plan, o *Observed, ending *Ending) pod.Phase {
 			if succeeded(roleApp, c.End) {
 				good++
 			}
-			if restarts(plan, roleApp, c.End) {
+			if restarts(plan, planned, roleApp, c) {
 				restarting++
 			}
 		}

@@ -1,6 +1,11 @@
 package lifecycle
 
-import "github.com/podrun/podrun/pod"
+import (
+	"cmp"
+	"slices"
+
+	"github.com/podrun/podrun/pod"
+)
 
 const reasonOOMKilled = "OOMKilled"
 
@@ -28,23 +33,39 @@ func succeeded(r role, t *pod.Terminated) bool {
 	return t.ExitCode == 0 && (r != roleInit || t.Reason != reasonOOMKilled)
 }
 
-// restarts says whether a run that ended is to be followed by another, were the
-// pod to go on: a sidecar's always, an init container's until it succeeds unless
-// the policy is Never, an app container's by the policy.
-func restarts(plan *pod.Plan, r role, t *pod.Terminated) bool {
+// restarts says whether the latest run, which has ended, is to be followed by another,
+// were the pod to go on: a sidecar's always, an init container's until it succeeds
+// unless the policy is Never, an app container's by the first rule that names its exit
+// code, else by the policy. A container's own policy counts before the pod's. Of a run
+// that was ended because a probe failed the exit code says nothing.
+func restarts(plan *pod.Plan, planned *pod.Container, r role, c *Container) bool {
+	policy := cmp.Or(planned.RestartPolicy, plan.RestartPolicy)
 	switch {
 	case r == roleSidecar:
 		return true
-	case plan.RestartPolicy == pod.RestartNever:
+	case c.Kill != nil && c.Kill.Why != KillPostStart:
+		return policy != pod.RestartNever
+	case r == roleInit && succeeded(r, c.End):
 		return false
-	case plan.RestartPolicy == pod.RestartAlways && r == roleApp:
+	case ruled(planned.RestartRules, c.End.ExitCode):
+		return true
+	case policy == pod.RestartNever:
+		return false
+	case policy == pod.RestartAlways && r == roleApp:
 		return true
 	default:
-		return !succeeded(r, t)
+		return !succeeded(r, c.End)
 	}
 }
 
+// ruled says whether a rule asks for a restart after an exit code.
+func ruled(rules []pod.RestartRule, code int) bool {
+	return slices.ContainsFunc(rules, func(r pod.RestartRule) bool {
+		return slices.Contains(r.ExitCodes, code) != r.NotIn
+	})
+}
+
 // finished says whether the container's latest run ended and was its last.
-func finished(plan *pod.Plan, r role, c *Container) bool {
-	return c.State == RunEnded && !restarts(plan, r, c.End)
+func finished(plan *pod.Plan, planned *pod.Container, r role, c *Container) bool {
+	return c.State == RunEnded && !restarts(plan, planned, r, c)
 }

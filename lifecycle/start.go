@@ -41,7 +41,7 @@ func (d *decision) front() int {
 		if c.State == RunNone {
 			continue
 		}
-		if passed(initRole(&inits[i]), c) {
+		if passed(&inits[i], initRole(&inits[i]), c) {
 			return i + 1
 		}
 		return i
@@ -50,19 +50,53 @@ func (d *decision) front() int {
 }
 
 // passed says whether an init container lets the next one begin.
-func passed(r role, c *Container) bool {
+func passed(planned *pod.Container, r role, c *Container) bool {
 	if r == roleSidecar {
-		return started(c)
+		return started(planned, c)
 	}
 	return c.State == RunEnded && succeeded(r, c.End)
 }
 
-// startApps starts every app container that is to run and does not: all of them
-// in one Decision, in parallel.
+// startApps starts every app container that is to run and does not: all of them in
+// one Decision, in parallel, but for two rules. One with a postStart hook holds back
+// those behind it in the list until its hook is done, as in the kubelet. And of those
+// that have never run, only those with the highest priority are started, until all
+// with a higher one are ready or will never be (OpenKruise's launch priority).
 func (d *decision) startApps() {
+	priority, ordered := d.priority()
 	for i := range d.plan.Containers {
-		d.start(&d.plan.Containers[i], roleApp)
+		c := &d.plan.Containers[i]
+		if ordered && c.Priority < priority && d.seen.container(c.Name).State == RunNone {
+			continue
+		}
+		d.start(c, roleApp)
+		if c.PostStart != nil && d.starting(c) {
+			return
+		}
 	}
+}
+
+// starting says whether a container was told to start, perhaps just now, and its
+// postStart hook has not succeeded: one that has failed ends it first.
+func (d *decision) starting(c *pod.Container) bool {
+	if n := len(d.Actions); n > 0 && d.Actions[n-1].Kind == StartContainer && d.Actions[n-1].Container == c.Name {
+		return true
+	}
+	seen := d.seen.container(c.Name)
+	return seen.live() && !up(c, seen)
+}
+
+// priority is the highest priority of the app containers that are not ready yet and
+// may still become so. There is none when all are.
+func (d *decision) priority() (highest int, ordered bool) {
+	for i := range d.plan.Containers {
+		c := &d.plan.Containers[i]
+		seen := d.seen.container(c.Name)
+		if !ready(c, roleApp, seen) && !finished(d.plan, c, roleApp, seen) && (!ordered || c.Priority > highest) {
+			highest, ordered = c.Priority, true
+		}
+	}
+	return highest, ordered
 }
 
 // makeAgain is how long after a container could not be made it is tried again,
@@ -85,7 +119,7 @@ func (d *decision) start(c *pod.Container, r role) {
 		d.wakeAt(seen.Ended + makeAgain)
 	case seen.State == RunUnmade:
 		d.do(StartContainer, c.Name, seen.Attempt)
-	case seen.live(), finished(d.plan, r, seen):
+	case seen.live(), finished(d.plan, c, r, seen):
 	case d.now.Boot < seen.restartAt():
 		d.wakeAt(seen.restartAt())
 	default:

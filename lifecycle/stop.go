@@ -39,21 +39,29 @@ func (d *decision) leave() {
 	}
 }
 
-// stopContainer sends one container what it is due. A preStop hook belongs
-// before its stop signal, inside the same grace.
+// stopContainer sends one container of a pod that ends what it is due.
 func (d *decision) stopContainer(c *pod.Container, turn bool) {
-	seen := d.seen.container(c.Name)
-	end := d.ending.GraceEnd
+	d.bringDown(c, d.seen.container(c.Name), turn)
+}
+
+// bringDown ends the run of a container: its preStop hook, whoever's turn it is, then
+// the stop signal when its turn has come, then KILL. All that shares one grace, but
+// for the minimum after the stop signal (kubelet: killContainer in
+// pkg/kubelet/kuberuntime).
+func (d *decision) bringDown(c *pod.Container, seen *Container, turn bool) {
+	since, end := d.graceEnd(seen)
 	switch {
 	case !seen.live() || seen.KillIssued:
-	case d.ending.AtOnce:
+	case d.ending != nil && d.ending.AtOnce:
 		d.do(KillContainer, c.Name, seen.Attempt)
 	case seen.State == RunStarting:
 		// No process to signal yet: it gets its stop signal once it runs. If it
 		// hangs, the grace ends all the same.
-		d.killAt(c, seen, max(end, d.ending.Since.Boot+minimumGrace))
+		d.killAt(c, seen, max(end, since+minimumGrace))
 	case seen.StopIssued != nil:
 		d.killAt(c, seen, max(end, *seen.StopIssued+minimumGrace))
+	case d.now.Boot < end && !d.hook(c, seen, PreStop):
+		d.wakeAt(end)
 	case turn || d.now.Boot >= end:
 		d.do(StopContainer, c.Name, seen.Attempt)
 		d.wakeAt(max(end, d.now.Boot+minimumGrace))

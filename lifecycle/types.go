@@ -32,6 +32,10 @@ const (
 	// StorageMeasured says what the pod has on disk: Message of the limit that is
 	// exceeded, or "", Bytes in all, and Took, how long it was to count them.
 	StorageMeasured EventKind = "storageMeasured"
+	Probed          EventKind = "probed"       // Probe has been asked: Outcome, Message
+	Hooked          EventKind = "hooked"       // Hook has been run: Outcome, Message
+	Adopted         EventKind = "adopted"      // a new supervisor has taken the pod up: it knows of no probe or hook under way
+	ConditionSet    EventKind = "conditionSet" // the user has set Condition to Status, with Reason and Message
 )
 
 // Reasons of a StartFailed whose container was never made: it is tried again. With
@@ -59,7 +63,12 @@ type Event struct {
 	GraceSeconds *int64    `json:"graceSeconds,omitempty"`
 	Bytes        int64     `json:"bytes,omitempty"` // on disk
 
-	Took time.Duration `json:"took,omitempty"`
+	Took      time.Duration `json:"took,omitempty"`
+	Probe     ProbeKind     `json:"probe,omitempty"`
+	Hook      HookKind      `json:"hook,omitempty"`
+	Outcome   Outcome       `json:"outcome,omitempty"`
+	Condition string        `json:"condition,omitempty"`
+	Status    string        `json:"status,omitempty"` // of Condition: True, False or Unknown
 }
 
 // OOMLimit says whose memory was used up when a container was killed for want of it.
@@ -85,6 +94,9 @@ const (
 	KillContainer  ActionKind = "killContainer"  // SIGKILL → Exited
 	RemoveSandbox  ActionKind = "removeSandbox"  // → SandboxGone | SandboxLost
 	MeasureStorage ActionKind = "measureStorage" // hold what is on disk against Plan.Storage → StorageMeasured
+	RunProbe       ActionKind = "runProbe"       // → Probed, within the probe's time-out
+	RunHook        ActionKind = "runHook"        // → Hooked; a hook that sleeps: none
+	EndSleep       ActionKind = "endSleep"       // → none: a hook has slept long enough
 )
 
 // Action is an order to the runner. Attempt is the container's restart count.
@@ -92,6 +104,9 @@ type Action struct {
 	Kind      ActionKind `json:"kind"`
 	Container string     `json:"container,omitempty"`
 	Attempt   int        `json:"attempt,omitempty"`
+	Probe     ProbeKind  `json:"probe,omitempty"`
+	Hook      HookKind   `json:"hook,omitempty"`
+	Reason    string     `json:"reason,omitempty"` // of a preStop hook that is to be told: Delete, Health or Dependency
 }
 
 // Decision is the answer of Decide.

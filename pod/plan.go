@@ -28,6 +28,11 @@ type Plan struct {
 	RequireLimits bool              `json:"requireLimits,omitempty"`
 	Sysctls       map[string]string `json:"sysctls,omitempty"`
 
+	// ReadinessGates are types of conditions that users set, and that must be True for
+	// the pod to be Ready.
+	ReadinessGates []string `json:"readinessGates,omitempty"`
+	HookReason     bool     `json:"hookReason,omitempty"` // preStop hooks are told why
+
 	Volumes        []Volume    `json:"volumes,omitempty"`
 	Storage        []Limit     `json:"storage,omitempty"`        // what it may keep on disk; the first that is exceeded counts
 	InitContainers []Container `json:"initContainers,omitempty"` // in start order
@@ -42,6 +47,13 @@ const (
 	RestartOnFailure RestartPolicy = "OnFailure"
 	RestartNever     RestartPolicy = "Never"
 )
+
+// RestartRule asks for a restart after an exit code that is among ExitCodes, or, with
+// NotIn, after one that is not.
+type RestartRule struct {
+	NotIn     bool  `json:"notIn,omitempty"`
+	ExitCodes []int `json:"exitCodes"`
+}
 
 // Container is one container of a Plan, init, sidecar or app.
 type Container struct {
@@ -61,6 +73,20 @@ type Container struct {
 	User               string   `json:"user,omitempty"`
 	SupplementalGroups []uint32 `json:"supplementalGroups,omitempty"`
 	NonRoot            bool     `json:"nonRoot,omitempty"` // refuse to start as uid 0
+
+	// RestartPolicy and RestartRules are the container's own; "" is the pod's.
+	RestartPolicy RestartPolicy `json:"restartPolicy,omitempty"`
+	RestartRules  []RestartRule `json:"restartRules,omitempty"` // the first that applies counts
+
+	Liveness  *Probe   `json:"liveness,omitempty"`
+	Readiness *Probe   `json:"readiness,omitempty"`
+	Startup   *Probe   `json:"startup,omitempty"`
+	PostStart *Handler `json:"postStart,omitempty"`
+	PreStop   *Handler `json:"preStop,omitempty"`
+
+	// Priority orders the first start of app containers: one starts when all those
+	// with a higher priority are ready.
+	Priority int `json:"priority,omitempty"`
 
 	StopSignal        string   `json:"stopSignal,omitempty"` // "SIGTERM" when empty
 	ReadOnlyRoot      bool     `json:"readOnlyRoot,omitempty"`

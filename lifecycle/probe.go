@@ -1,0 +1,147 @@
+package lifecycle
+
+import (
+	"time"
+
+	"github.com/podrun/podrun/pod"
+)
+
+// ProbeKind names one of a container's probes.
+type ProbeKind string
+
+const (
+	Startup   ProbeKind = "startup"
+	Liveness  ProbeKind = "liveness"
+	Readiness ProbeKind = "readiness"
+)
+
+// Outcome is what came of a probe or a hook.
+type Outcome string
+
+const (
+	Success Outcome = "success"
+	Failure Outcome = "failure"
+	Unknown Outcome = "unknown" // it could not be asked: this says nothing of the container
+)
+
+// ProbeRun is what is known of one probe of a container's latest run.
+type ProbeRun struct {
+	Next     time.Duration `json:"next,omitempty"` // Boot time of the next; 0: there was none yet
+	UnderWay bool          `json:"underWay,omitempty"`
+	Last     Outcome       `json:"last,omitempty"`   // the latest that says something
+	InARow   int           `json:"inARow,omitempty"` // how many times, without another in between
+	Result   Outcome       `json:"result,omitempty"` // what the thresholds have made of it; "" before they were reached
+}
+
+// PlannedProbe gives a container's probe of a kind, or nil.
+func PlannedProbe(c *pod.Container, kind ProbeKind) *pod.Probe {
+	switch kind {
+	case Startup:
+		return c.Startup
+	case Liveness:
+		return c.Liveness
+	case Readiness:
+		return c.Readiness
+	}
+	return nil
+}
+
+func (c *Container) probe(kind ProbeKind) *ProbeRun {
+	switch kind {
+	case Startup:
+		return &c.Startup
+	case Liveness:
+		return &c.Liveness
+	default:
+		return &c.Readiness
+	}
+}
+
+// probes issues what is due of a container's probes, or waits for it. The startup
+// probe holds back the others until it has succeeded. A container that is being
+// stopped is only asked whether it is still ready (kubelet: pkg/kubelet/prober).
+//
+// A probe is due for the first time when its delay after the container's start is
+// over, and then every period. Where the kubelet waits for the next tick of a worker
+// that began earlier, up to one period, we do not.
+func (d *decision) probes(c *pod.Container, stopping bool) {
+	seen := d.seen.container(c.Name)
+	if !up(c, seen) {
+		return
+	}
+	if c.Startup != nil && seen.Startup.Result != Success {
+		if !stopping && seen.Startup.Result == "" {
+			d.probe(c, seen, Startup)
+		}
+		return
+	}
+	if !stopping && c.Liveness != nil && seen.Liveness.Result != Failure {
+		d.probe(c, seen, Liveness)
+	}
+	if c.Readiness != nil {
+		d.probe(c, seen, Readiness)
+	}
+}
+
+func (d *decision) probe(c *pod.Container, seen *Container, kind ProbeKind) {
+	run := seen.probe(kind)
+	if run.UnderWay {
+		return
+	}
+	at := run.Next
+	if at == 0 {
+		at = seen.Up + seconds(PlannedProbe(c, kind).InitialDelaySeconds)
+	}
+	if d.now.Boot < at {
+		d.wakeAt(at)
+		return
+	}
+	d.act(Action{Kind: RunProbe, Container: c.Name, Attempt: seen.Attempt, Probe: kind})
+}
+
+// issuedProbe folds the intent to probe.
+func (c *Container) issuedProbe(planned *pod.Container, at Now, kind ProbeKind) {
+	spec := PlannedProbe(planned, kind)
+	if spec == nil || c.State != RunRunning {
+		return
+	}
+	run := c.probe(kind)
+	run.UnderWay, run.Next = true, at.Boot+max(seconds(spec.PeriodSeconds), time.Second)
+}
+
+// probed folds a probe's outcome, and what the thresholds make of it: a startup or
+// liveness probe that has failed ends the run.
+func (c *Container) probed(plan *pod.Plan, planned *pod.Container, e Event) {
+	spec := PlannedProbe(planned, e.Probe)
+	if spec == nil || c.State != RunRunning || !c.probe(e.Probe).UnderWay {
+		return
+	}
+	run := c.probe(e.Probe)
+	run.UnderWay = false
+	if e.Outcome != Success && e.Outcome != Failure {
+		return
+	}
+	if run.Last != e.Outcome {
+		run.Last, run.InARow = e.Outcome, 0
+	}
+	threshold := spec.SuccessThreshold
+	if e.Outcome == Failure {
+		threshold = spec.FailureThreshold
+	}
+	if run.InARow = min(run.InARow+1, max(threshold, 1)); run.InARow < threshold {
+		return
+	}
+	run.Result = e.Outcome
+	if e.Outcome == Success || e.Probe == Readiness || c.Kill != nil {
+		return
+	}
+	why := KillLiveness
+	if e.Probe == Startup {
+		why = KillStartup
+	}
+	g := plan.GraceSeconds
+	if spec.GraceSeconds != nil {
+		g = *spec.GraceSeconds
+	}
+	c.Kill = &Kill{Why: why, Since: e.At, GraceEnd: e.At.Boot + grace(g)}
+}
