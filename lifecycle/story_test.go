@@ -18,17 +18,18 @@ import (
 //
 // Steps:
 //
-//	pod [restart=P] [grace=N] [deadline=N] [init=NAME] [sidecar=NAME] [app=NAME]…
+//	pod [restart=P] [grace=N] [deadline=N] [storage=N] [init=NAME] [sidecar=NAME] [app=NAME]…
 //	                           a new pod, at 0s, its containers in this order
 //	+DURATION                  time passes, with a decision at every wake
-//	exit NAME CODE [oom] [signal=N] [attempt=N] [message=TEXT]
+//	exit NAME CODE [oom] [limit=L] [signal=N] [attempt=N] [message=TEXT]
 //	started NAME | start-failed NAME [code=N] [reason=R] [message=TEXT]
 //	sandbox ready | lost [TEXT] | gone
 //	stop [grace=N]
+//	measured BYTES [over=TEXT] [took=D]
 //	manual | auto              whether actions are answered by themselves
 //	hang NAME                  starts of this container are not answered
 //	dies NAME CODE AFTER       runs of this container end by themselves
-//	status | conditions        tell more about this moment
+//	status | conditions | events   tell more about this moment
 //
 // What is not manual and does not hang is answered at once: sandboxes are made,
 // containers start, KILL kills. A stop signal is answered only by exit.

@@ -68,6 +68,13 @@ func stateText(s pod.State) string {
 // show tells more about this very moment.
 func (w *world) show(what string) {
 	s := Status(&w.plan, &w.seen, w.now())
+	if what == "events" {
+		w.tell("%-7s events", w.at)
+		for _, e := range w.seen.Events.Events {
+			w.tell("  %-7s %s %s x%d %s to %s: %s", e.Type, e.Reason, e.Container, e.Count, since(e.First), since(e.Last), e.Message)
+		}
+		return
+	}
 	w.tell("%-7s %s: %s, start time %s", w.at, what, s.Phase, since(s.StartTime))
 	if what == "conditions" {
 		for _, c := range s.Conditions {

@@ -164,7 +164,7 @@ func (w *world) step(words []string) (err error) {
 		if err != nil {
 			return err
 		}
-		return w.fold(Event{Kind: Exited, Container: plain[0], ExitCode: code, OOMKilled: plain[2] == "oom"}, args)
+		return w.fold(Event{Kind: Exited, Container: plain[0], ExitCode: code, OOMKilled: plain[2] == "oom", OOMLimit: OOMLimit(args["limit"])}, args)
 	case "started":
 		return w.fold(Event{Kind: Started, Container: plain[0]}, args)
 	case "start-failed":
@@ -188,7 +188,9 @@ func (w *world) step(words []string) (err error) {
 		}
 		w.dies[plain[0]] = d
 		return err
-	case "status", "conditions":
+	case "measured":
+		return w.measured(plain[0], args)
+	case "status", "conditions", "events":
 		w.show(verb)
 	default:
 		d, err := time.ParseDuration(verb)
@@ -213,6 +215,20 @@ func (w *world) stop(args map[string]string) error {
 	return nil
 }
 
+func (w *world) measured(bytes string, args map[string]string) (err error) {
+	e := Event{At: w.now(), Kind: StorageMeasured, Message: args["over"]}
+	if e.Bytes, err = strconv.ParseInt(bytes, 10, 64); err != nil {
+		return err
+	}
+	if took, ok := args["took"]; ok {
+		if e.Took, err = time.ParseDuration(took); err != nil {
+			return err
+		}
+	}
+	w.seen.Apply(&w.plan, e)
+	return nil
+}
+
 // begin lays out the pod of a story.
 func (w *world) begin(words []string) (err error) {
 	w.hangs, w.dies = map[string]bool{}, map[string]death{}
@@ -228,6 +244,8 @@ func (w *world) begin(words []string) (err error) {
 			w.plan.GraceSeconds, err = strconv.ParseInt(value, 10, 64)
 		case "deadline":
 			w.plan.ActiveDeadlineSeconds, err = strconv.ParseInt(value, 10, 64)
+		case "storage":
+			w.plan.Storage = []pod.Limit{{Kind: pod.PodLimit, Bytes: 500}}
 		case "init", "sidecar":
 			w.plan.InitContainers = append(w.plan.InitContainers, c)
 		case "app":
