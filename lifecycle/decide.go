@@ -30,7 +30,6 @@ func Decide(plan *pod.Plan, o *Observed, now Now) Decision {
 		if at, ok := o.deadline(plan, now); ok {
 			d.wakeAt(at)
 		}
-		d.measure()
 	}
 	return d.Decision
 }
