@@ -107,6 +107,7 @@ func TestTimesAreKeptAsleep(t *testing.T) {
 func TestSilentClientsDoNotHoldThePod(t *testing.T) {
 	testenv.NoLeaks(t)
 	w, _ := drowsy(t, withFifos(t, newPlan(nil, []pod.Container{shell(layer(t), "a", obedient)}), "never"))
+	w.release("never")
 	_, keeper := w.processes()
 	for range 3 {
 		conn := w.dial()

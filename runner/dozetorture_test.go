@@ -20,7 +20,8 @@ import (
 // torture is how many times as long the races below are sought: `make torture`.
 var torture = flag.Int("torture", 1, "how many times as long races are sought")
 
-// obedient ends with code 3 when it is told to stop, and only then.
+// obedient ends with code 3 when it is told to stop, and only then. It listens once
+// it reads: w.release("never") waits for that.
 const obedient = "trap 'exit 3' TERM; while :; do read x < /v/never; done"
 
 // idle lets time pass: what is sought happens at moments that nothing tells of.
@@ -43,7 +44,7 @@ func withFifos(t *testing.T, plan *pod.Plan, names ...string) *pod.Plan {
 	return plan
 }
 
-// release lets those go on who read from a fifo.
+// release lets those go on who read from a fifo; it waits for the first of them.
 func (w wholePod) release(fifo string) {
 	w.t.Helper()
 	f, err := os.OpenFile(filepath.Join(w.place.VolumesDir(), "v", fifo), os.O_WRONLY, 0)
@@ -95,6 +96,7 @@ func TestNoSignalIsLostAroundSleep(t *testing.T) {
 		sig := []unix.Signal{unix.SIGTERM, unix.SIGINT, unix.SIGHUP, unix.SIGUSR1}[i%4]
 		late := time.Duration(rand.Int64N(int64(8 * time.Millisecond)))
 		w, supervisor := drowsy(t, withFifos(t, newPlan(nil, []pod.Container{shell(l, "a", obedient)}), "never"))
+		w.release("never")
 		target := supervisor
 		if i%8 < 4 {
 			w.sound(supervisor)
