@@ -55,7 +55,7 @@ func newWorld(t *testing.T) *world {
 	return w
 }
 
-func (w *world) check() []host.Finding             { return w.findings }
+func (w *world) check(host.Setup) []host.Finding   { return w.findings }
 func (w *world) images(store.Dirs) (images, error) { return w, nil }
 func (w *world) pods(store.Dirs) (pods, error)     { return w, nil }
 func (w *world) Hold() (io.Closer, error)          { return io.NopCloser(strings.NewReader("")), nil }

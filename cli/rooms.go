@@ -15,7 +15,7 @@ import (
 
 // rooms are the parts of podrun that touch the host. Tests put fakes here.
 type rooms interface {
-	check() []host.Finding
+	check(host.Setup) []host.Finding
 	images(store.Dirs) (images, error)
 	pods(store.Dirs) (pods, error)
 }
@@ -38,7 +38,7 @@ type pods interface {
 // house is the real one.
 type house struct{}
 
-func (house) check() []host.Finding { return host.Check() }
+func (house) check(s host.Setup) []host.Finding { return host.Check(s) }
 
 func (house) images(dirs store.Dirs) (images, error) { return image.Open(dirs.Images()) }
 

@@ -60,10 +60,7 @@ func (f *front) up(c *cli.Context) error {
 	if err := errors.Join(readErr, err); err != nil {
 		return err
 	}
-	if err := refusal(f.rooms.check(), c.Bool("require-limits")); err != nil {
-		return err
-	}
-	dirs, err := f.dirs()
+	dirs, err := f.able(c.Bool("require-limits"))
 	if err != nil {
 		return err
 	}
@@ -91,18 +88,13 @@ func (f *front) up(c *cli.Context) error {
 	return errors.Join(startErr, err)
 }
 
-// limitsProbe is the probe of internal/host that --require-limits insists on.
-const limitsProbe = "resource limits"
-
 // refusal is why no pod may be run here, or nil.
 func refusal(findings []host.Finding, requireLimits bool) error {
 	if err := host.Refusal(findings); err != nil || !requireLimits {
 		return err
 	}
-	for _, f := range findings {
-		if f.Name == limitsProbe && !f.OK {
-			return report.New(report.Failure, f.Cure, "%s, and --require-limits was given", f.Detail)
-		}
+	if f, ok := host.Named(findings, host.Limits); ok && f.Level != host.OK {
+		return report.New(report.Failure, f.Cure, "%s, and --require-limits was given", f.Detail)
 	}
 	return nil
 }

@@ -1,112 +1,126 @@
 // Package host probes what this machine and this user can do, by feature and
-// never by version. One set of probes serves the refusals of the commands, the
-// report for people, and the skips of tests.
+// never by version. One table of probes serves the refusals of `up`, the report of
+// `podrun doctor`, and the skips of tests.
 //
 // Reading and judging are apart: every probe reads below a root directory, so
-// that a test can give it one of its own.
+// that a test can give it one of its own. What can only be tried inside a pod's
+// namespaces is internal/trial's; its findings have the same form.
 package host
 
 import (
-	"os"
-	"os/user"
-	"path/filepath"
-	"strconv"
-	"strings"
+	"time"
 
-	"golang.org/x/sys/unix"
-
-	"github.com/podrun/podrun/internal/delegation"
 	"github.com/podrun/podrun/internal/report"
 )
 
-// Finding is the answer of one probe.
+// Level says how much a finding matters.
+type Level string
+
+// The levels, from the best to the worst.
+const (
+	OK      Level = "ok"      // as it should be
+	Note    Level = "note"    // pods run and lack nothing now; good to know
+	Warning Level = "warning" // pods run, and something will be missing
+	Failure Level = "failure" // no pod can run
+)
+
+// Finding is the answer of one probe. Its form in JSON is part of `podrun doctor
+// -o json`.
 type Finding struct {
-	Name   string // "user namespaces"
-	OK     bool
-	Fatal  bool   // no pod can run while it is not OK
-	Detail string // what was found, one plain sentence without a full stop
-	Cure   string // what to type or change, if it is not OK
+	Name   string `json:"name"`   // of the probe: "user namespaces"
+	Level  Level  `json:"level"`  //
+	Detail string `json:"detail"` // what was found, one plain sentence without a full stop
+	Cure   string `json:"cure"`   // what to type or change; "" exactly if the level is OK
 }
 
-// Check runs every probe, the fatal ones first. It starts no program; where user
-// namespaces are in doubt it forks once.
-func Check() []Finding {
-	return probes(host())
+// Probe looks for one thing.
+type Probe struct {
+	Name  string
+	Vital bool // no pod can run where it gives no answer
+	Look  func() Finding
 }
 
-// Refusal returns the first fatal finding that is not OK as a *report.Error, or
-// nil.
+// Names of the probes that others ask for.
+const (
+	UserNamespaces = "user namespaces"
+	Limits         = "resource limits"
+	Placement      = "cgroup of pods"
+	Overlay        = "root file systems"
+	Sandbox        = "sandbox"
+	Registries     = "registries"
+)
+
+// patience is how long all probes together may take: one that hangs, on a network
+// file system or a service, keeps nobody waiting for longer.
+const patience = 2 * time.Second
+
+// Check runs every probe of the table, and more. It starts no program, changes
+// nothing, and returns after at most two seconds.
+func Check(s Setup, more ...Probe) []Finding {
+	return Run(append(host(s).table(), more...))
+}
+
+// Run runs probes, all at once, and returns their findings in the same order after
+// at most two seconds.
+func Run(probes []Probe) []Finding { return run(probes, patience) }
+
+func run(probes []Probe, within time.Duration) []Finding {
+	type answer struct {
+		i int
+		f Finding
+	}
+	answers := make(chan answer, len(probes))
+	findings := make([]Finding, len(probes))
+	for i, p := range probes {
+		findings[i] = silent(p, within)
+		go func() { answers <- answer{i, p.Look()} }()
+	}
+	timeout := time.NewTimer(within)
+	defer timeout.Stop()
+	for range probes {
+		select {
+		case a := <-answers:
+			a.f.Name = probes[a.i].Name
+			findings[a.i] = a.f
+		case <-timeout.C:
+			return findings
+		}
+	}
+	return findings
+}
+
+// silent is the finding for a probe that has not answered.
+func silent(p Probe, within time.Duration) Finding {
+	f := Finding{Name: p.Name, Level: Warning, Detail: "no answer within " + within.String(),
+		Cure: "look for a file system or a service that hangs: mount, dmesg, systemctl status"}
+	if p.Vital {
+		f.Level = Failure
+	}
+	return f
+}
+
+// Refusal returns the first finding with which no pod can run as a *report.Error,
+// or nil.
 func Refusal(findings []Finding) error {
 	for _, f := range findings {
-		if f.Fatal && !f.OK {
+		if f.Level == Failure {
 			return report.New(report.Internal, f.Cure, "podrun cannot run pods here: %s", f.Detail)
 		}
 	}
 	return nil
 }
 
-// view is the machine as the probes see it.
-type view struct {
-	root string // "" or a fake root directory
-	uid  int
-	user string   // the name of uid; "" if it has none
-	path []string // where programs are looked for
-
-	fork  func() error                       // tries a user namespace for real
-	tool  func(path string) (program, error) // looks at a program
-	limit func() (delegation.Subtree, error) // finds the delegated cgroups
-	uname func() (release, machine string, _ error)
-}
-
-func host() view {
-	v := view{uid: os.Geteuid(), path: filepath.SplitList(os.Getenv("PATH")), fork: forkUserns, tool: look, uname: uname}
-	v.limit = func() (delegation.Subtree, error) { return delegation.Find() }
-	if u, err := user.LookupId(strconv.Itoa(v.uid)); err == nil {
-		v.user = u.Username
+// Named finds the finding of a probe.
+func Named(findings []Finding, name string) (Finding, bool) {
+	for _, f := range findings {
+		if f.Name == name {
+			return f, true
+		}
 	}
-	return v
+	return Finding{}, false
 }
 
-func probes(v view) []Finding {
-	tools := v.tools()
-	return []Finding{v.namespaces(), v.userns(), v.seccomp(), tools, v.subids(), v.limits(), v.memory(), v.kernel()}
-}
-
-// read gives the trimmed text of a file; ok is false if it is not there.
-func (v view) read(path string) (text string, ok bool) {
-	b, err := os.ReadFile(v.root + path)
-	return strings.TrimSpace(string(b)), err == nil
-}
-
-// limits asks whether pods' limits can be enforced. It is never fatal.
-func (v view) limits() Finding {
-	f := Finding{Name: "resource limits"}
-	s, err := v.limit()
-	if err == nil {
-		err = s.Lacks("cpu", "memory", "pids")
-	}
-	if err != nil {
-		f.Detail, f.Cure = "limits are not enforced: "+err.Error(), report.Hint(err)
-		return f
-	}
-	f.OK, f.Detail = true, "limits are enforced below "+s.Path
-	return f
-}
-
-func (v view) kernel() Finding {
-	f := Finding{Name: "kernel", OK: true}
-	release, machine, err := v.uname()
-	if err != nil {
-		release = "unknown"
-	}
-	f.Detail = strings.TrimSpace("Linux " + release + " " + machine)
-	return f
-}
-
-func uname() (release, machine string, err error) {
-	var u unix.Utsname
-	if err := unix.Uname(&u); err != nil {
-		return "", "", err
-	}
-	return unix.ByteSliceToString(u.Release[:]), unix.ByteSliceToString(u.Machine[:]), nil
-}
+func fine(detail string) Finding          { return Finding{Level: OK, Detail: detail} }
+func note(detail, cure string) Finding    { return Finding{Level: Note, Detail: detail, Cure: cure} }
+func warning(detail, cure string) Finding { return Finding{Level: Warning, Detail: detail, Cure: cure} }
+func failure(detail, cure string) Finding { return Finding{Level: Failure, Detail: detail, Cure: cure} }

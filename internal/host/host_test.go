@@ -1,7 +1,6 @@
 package host
 
 import (
-	"encoding/binary"
 	"errors"
 	"io/fs"
 	"os"
@@ -29,9 +28,19 @@ func debian() map[string]string {
 		"/etc/subgid":                                "dev:165536:65536\n",
 		"/usr/bin/newuidmap":                         "",
 		"/usr/bin/newgidmap":                         "",
+		"/sys/fs/cgroup/cgroup.controllers":          "cpu memory pids\n",
+		"/sys/class/rtc/rtc0":                        "",
+		"/run/systemd/system/x":                      "",
+		"/var/lib/systemd/linger/dev":                "",
+		"/run/user/1000/x":                           "",
+		"/home/dev/x":                                "",
+		"/tmp/x":                                     "",
 	}
 	for _, ns := range []string{"user", "mnt", "pid", "net", "ipc", "uts"} {
 		files["/proc/self/ns/"+ns] = ""
+	}
+	for _, file := range []string{"cgroup.kill", "cgroup.freeze", "memory.oom.group", "memory.peak", "cpu.pressure"} {
+		files["/sys/fs/cgroup/x/"+file] = ""
 	}
 	return files
 }
@@ -41,36 +50,62 @@ func setuid(path string) (program, error) {
 	return program{mode: 0o755 | fs.ModeSetuid}, err
 }
 
-// fake is a view of files, in which the user owns every file there is.
+// fake is a view of files, in which the user may write to every directory there is.
 func fake(t *testing.T, files map[string]string) view {
 	t.Helper()
 	v := view{root: t.TempDir(), uid: 1000, user: "dev", path: []string{"/usr/local/bin"}, tool: setuid}
+	v.Setup = Setup{Data: "/home/dev/.local/share/podrun", Runtime: "/run/user/1000/podrun", Program: "/usr/local/bin/podrun"}
+	v.now = time.Date(2027, 3, 4, 5, 6, 7, 0, time.UTC)
+	put(t, v.root, files)
+	v.fork = func() error { return nil }
+	v.limit = func() (place, error) {
+		return place{delegation.Subtree{Path: "/sys/fs/cgroup/x", Controllers: []string{"cpu", "memory", "pids"}}, "below /sys/fs/cgroup/x"}, nil
+	}
+	v.uname = func() (string, string, error) { return "6.1.0", "aarch64", nil }
+	v.calls = func() []call { return []call{{"openat2", true, "does this", nil}, {"fsopen", false, "does that", nil}} }
+	v.statfs = func(path string) (FileSystem, error) {
+		if strings.HasPrefix(path, v.root+"/run") {
+			return FileSystem{Kind: "tmpfs", Memory: true}, nil
+		}
+		return FileSystem{Kind: "ext4", Free: 20 << 30, Size: 30 << 30, FreeFiles: 1_000_000, Files: 2_000_000}, nil
+	}
+	v.writable = func(string) error { return nil }
+	v.openTun = func(string) error { return nil }
+	v.synced = func() bool { return true }
+	return v
+}
+
+func put(t *testing.T, root string, files map[string]string) {
+	t.Helper()
 	for name, text := range files {
-		path := v.root + name
+		path := root + name
 		if err := errors.Join(os.MkdirAll(filepath.Dir(path), 0o755), os.WriteFile(path, []byte(text), 0o644)); err != nil {
 			t.Fatal(err)
 		}
 	}
-	v.fork = func() error { t.Error("forked without need"); return nil }
-	v.limit = func() (delegation.Subtree, error) {
-		return delegation.Subtree{Path: "/sys/fs/cgroup/x", Controllers: []string{"cpu", "memory", "pids"}}, nil
-	}
-	v.uname = func() (string, string, error) { return "6.1.0", "aarch64", nil }
-	return v
 }
 
 func TestAGoodHost(t *testing.T) {
 	want := []Finding{
-		{"namespaces", true, true, "the kernel has every kind", ""},
-		{"user namespaces", true, true, "allowed", ""},
-		{"seccomp", true, true, "system call filters are available", ""},
-		{"id mapping tools", true, false, "newuidmap and newgidmap are there", ""},
-		{"subordinate ids", true, false, "65536 ids", ""},
-		{"resource limits", true, false, "limits are enforced below /sys/fs/cgroup/x", ""},
-		{"memory", true, false, "3818 MiB", ""},
-		{"kernel", true, false, "Linux 6.1.0 aarch64", ""},
+		{"kernel", OK, "Linux 6.1.0 aarch64", ""},
+		{"namespaces", OK, "the kernel has every kind", ""},
+		{"user namespaces", OK, "allowed", ""},
+		{"seccomp", OK, "system call filters are available, for aarch64", ""},
+		{"data directory", OK, "/home/dev/.local/share/podrun on ext4", ""},
+		{"runtime directory", OK, "/run/user/1000/podrun on tmpfs", ""},
+		{"id mapping tools", OK, "newuidmap and newgidmap are in /usr/bin", ""},
+		{"subordinate ids", OK, "65536 ids", ""},
+		{"resource limits", OK, "limits are enforced (cpu, memory, pids); a pod lives below /sys/fs/cgroup/x", ""},
+		{"memory controller", OK, "the kernel counts memory", ""},
+		{"cgroup features", OK, "cgroup.kill, freezing, OOM groups and pressure are there", ""},
+		{"memory", OK, "3818 MiB", ""},
+		{"disk space", OK, "20 GiB of 30 GiB are free for /home/dev/.local/share/podrun", ""},
+		{"inodes", OK, "1000000 of 2000000 files are free for /home/dev/.local/share/podrun", ""},
+		{"lingering", OK, "pods of dev go on after a logout", ""},
+		{"clock", OK, "the time is 2027-03-04 05:06 UTC", ""},
+		{"tun device", OK, "/dev/net/tun can be opened", ""},
 	}
-	got := probes(fake(t, debian()))
+	got := Run(fake(t, debian()).table())
 	if diff := cmp.Diff(want, got); diff != "" {
 		t.Error(diff)
 	}
@@ -79,189 +114,187 @@ func TestAGoodHost(t *testing.T) {
 	}
 }
 
-func TestFindings(t *testing.T) {
+// finding is a case: what differs from a good host, and what is to be said of it.
+type finding struct {
+	name   string
+	change func(v *view, files map[string]string)
+	probe  string
+	level  Level
+	detail string // all of it; of no interest where the level is OK
+	cure   string // a part of it
+}
+
+func (tt finding) test(t *testing.T) {
+	files := debian()
+	v := fake(t, nil)
+	tt.change(&v, files)
+	put(t, v.root, files)
+	findings := Run(v.table())
+	f, ok := Named(findings, tt.probe)
+	detail := strings.ReplaceAll(f.Detail, v.root, "")
+	cure := strings.ReplaceAll(f.Cure, v.root, "")
+	if f.Level == OK {
+		detail = tt.detail
+	}
+	if !ok || f.Level != tt.level || detail != tt.detail || !strings.Contains(cure, tt.cure) || (f.Level == OK) != (f.Cure == "") {
+		t.Errorf("got %+v", f)
+	}
+	refusal := Refusal(findings)
+	if (refusal != nil) != (tt.level == Failure) {
+		t.Errorf("refusal: %v", refusal)
+	}
+	if refusal != nil && (!strings.Contains(refusal.Error(), f.Detail) || report.Hint(refusal) != f.Cure || report.ClassOf(refusal) != report.Internal) {
+		t.Errorf("the refusal %q (hint %q) does not speak of %+v", refusal, report.Hint(refusal), f)
+	}
+}
+
+func TestUserAndIDs(t *testing.T) {
 	denied := func() error { return unix.EPERM }
-	allowed := func() error { return nil }
-	for _, tt := range []struct {
-		name   string
-		change func(v *view, files map[string]string)
-		probe  string
-		fatal  bool
-		detail string // of the finding; OK means it is fine
-		cure   string
-	}{
-		{"Debian's switch is off", func(_ *view, f map[string]string) { f["/proc/sys/kernel/unprivileged_userns_clone"] = "0\n" },
-			"user namespaces", true, "unprivileged user namespaces are switched off", "sysctl -w kernel.unprivileged_userns_clone=1"},
-		{"none may be made", func(_ *view, f map[string]string) { f["/proc/sys/user/max_user_namespaces"] = "0\n" },
-			"user namespaces", true, "user namespaces are limited to none", "sysctl -w user.max_user_namespaces="},
+	none := func(v *view) { v.fork = func() error { return unix.ENOSPC } }
+	for _, tt := range []finding{
+		{"Debian's switch is off", func(v *view, f map[string]string) {
+			f["/proc/sys/kernel/unprivileged_userns_clone"] = "0\n"
+			v.fork = denied
+		}, "user namespaces", Failure, "unprivileged user namespaces are switched off (kernel.unprivileged_userns_clone is 0)",
+			"as root: echo kernel.unprivileged_userns_clone=1 > /etc/sysctl.d/60-podrun.conf && sysctl --system"},
+		{"none may be made", func(v *view, f map[string]string) { f["/proc/sys/user/max_user_namespaces"] = "0\n"; none(v) },
+			"user namespaces", Failure, "user namespaces are limited to none (user.max_user_namespaces is 0)",
+			"as root: echo user.max_user_namespaces=15000 > /etc/sysctl.d/60-podrun.conf && sysctl --system"},
+		{"all are used up", func(v *view, _ map[string]string) { none(v) },
+			"user namespaces", Failure, "this user has used up its user namespaces, or they are nested too deep (user.max_user_namespaces is 15000)", "user.max_user_namespaces=15000"},
 		{"kernels without either switch", func(_ *view, f map[string]string) {
 			delete(f, "/proc/sys/user/max_user_namespaces")
 			delete(f, "/proc/sys/kernel/unprivileged_userns_clone")
-		}, "user namespaces", true, "OK", ""},
+		}, "user namespaces", OK, "", ""},
 		{"Ubuntu's AppArmor, without a profile", func(v *view, f map[string]string) {
 			f["/proc/sys/kernel/apparmor_restrict_unprivileged_userns"] = "1\n"
 			v.fork = denied
-		}, "user namespaces", true, "AppArmor restricts user namespaces to programs with a profile", "'userns,'"},
-		{"Ubuntu's AppArmor, with a profile", func(v *view, f map[string]string) {
+		}, "user namespaces", Failure, "AppArmor restricts user namespaces to programs with a profile (kernel.apparmor_restrict_unprivileged_userns is 1)",
+			`as root: printf 'abi <abi/4.0>,\nprofile podrun "%s" flags=(unconfined) {\n  userns,\n}\n' /usr/local/bin/podrun > /etc/apparmor.d/podrun && apparmor_parser -r /etc/apparmor.d/podrun`},
+		{"the same, of a program with a strange path", func(v *view, f map[string]string) {
 			f["/proc/sys/kernel/apparmor_restrict_unprivileged_userns"] = "1\n"
-			v.fork = allowed
-		}, "user namespaces", true, "OK", ""},
+			v.fork = denied
+			v.Program = "/home/dev/it's here/podrun"
+		}, "user namespaces", Failure, "AppArmor restricts user namespaces to programs with a profile (kernel.apparmor_restrict_unprivileged_userns is 1)",
+			`}\n' '/home/dev/it'\''s here/podrun' > /etc/apparmor.d/podrun`},
+		{"Ubuntu's AppArmor, with a profile", func(_ *view, f map[string]string) {
+			f["/proc/sys/kernel/apparmor_restrict_unprivileged_userns"] = "1\n"
+		}, "user namespaces", OK, "", ""},
+		{"a profile that forbids them", func(v *view, f map[string]string) {
+			f["/proc/self/attr/current"] = "my-profile (enforce)\n"
+			v.fork = denied
+		}, "user namespaces", Failure, "the AppArmor profile my-profile forbids user namespaces: operation not permitted", "'userns,'"},
 		{"a container's filter", func(v *view, f map[string]string) {
 			f["/proc/self/status"] = "NoNewPrivs:\t0\nSeccomp:\t2\n"
 			v.fork = denied
-		}, "user namespaces", true, "user namespaces are forbidden here: operation not permitted", "seccomp profile"},
-		{"a unit's filter that allows them", func(v *view, f map[string]string) {
-			f["/proc/self/status"] = "NoNewPrivs:\t0\nSeccomp:\t2\n"
-			v.fork = allowed
-		}, "user namespaces", true, "OK", ""},
+		}, "user namespaces", Failure, "a system call filter forbids user namespaces: operation not permitted", "seccomp profile"},
+		{"a unit's filter that allows them", func(_ *view, f map[string]string) { f["/proc/self/status"] = "NoNewPrivs:\t0\nSeccomp:\t2\n" },
+			"user namespaces", OK, "", ""},
+		{"forbidden by something else", func(v *view, f map[string]string) { v.fork = denied },
+			"user namespaces", Failure, "user namespaces are forbidden here: operation not permitted", "/sys/kernel/security/lsm"},
 		{"root needs no user namespace", func(v *view, f map[string]string) {
 			v.uid = 0
-			f["/proc/sys/user/max_user_namespaces"] = "0\n"
-		}, "user namespaces", true, "OK", ""},
-		{"a small kernel", func(_ *view, f map[string]string) { delete(f, "/proc/self/ns/ipc"); delete(f, "/proc/self/ns/uts") },
-			"namespaces", true, "this kernel has no namespaces of the kinds ipc, uts", "CONFIG_NAMESPACES"},
-		{"no seccomp", func(_ *view, f map[string]string) { delete(f, "/proc/sys/kernel/seccomp/actions_avail") },
-			"seccomp", true, "this kernel has no system call filters", "CONFIG_SECCOMP_FILTER"},
+			v.fork = denied
+		}, "user namespaces", OK, "", ""},
 
 		{"no newuidmap", func(_ *view, f map[string]string) { delete(f, "/usr/bin/newuidmap") },
-			"id mapping tools", false, "newuidmap is missing, a pod has a single user id", "apt-get install uidmap"},
+			"id mapping tools", Warning, "newuidmap is missing: a pod has a single user id", "apt-get install uidmap"},
 		{"newgidmap in another directory", func(_ *view, f map[string]string) {
 			delete(f, "/usr/bin/newgidmap")
 			f["/usr/local/bin/newgidmap"] = ""
-		}, "id mapping tools", false, "newuidmap and newgidmap are in different directories", "apt-get install uidmap"},
+		}, "id mapping tools", Warning, "newuidmap and newgidmap are in different directories: a pod has a single user id", "apt-get install uidmap"},
 		{"an unprivileged newuidmap", func(v *view, _ map[string]string) {
-			v.tool = func(path string) (program, error) { return program{mode: 0o755}, nil }
-		}, "id mapping tools", false, "/usr/local/bin/newuidmap is neither setuid root nor has its capability", "chmod u+s"},
+			v.tool = func(string) (program, error) { return program{mode: 0o755}, nil }
+		}, "id mapping tools", Warning, "/usr/local/bin/newuidmap is neither setuid root nor has its capability: a pod has a single user id", "as root: chmod u+s /usr/local/bin/newuidmap"},
+		{"on a file system mounted nosuid", func(v *view, _ map[string]string) {
+			v.tool = func(string) (program, error) {
+				return program{mode: 0o755 | fs.ModeSetuid, nosuid: true, mount: "/usr"}, nil
+			}
+		}, "id mapping tools", Warning, "/usr/local/bin/newuidmap is on a file system mounted nosuid: a pod has a single user id", "as root: mount -o remount,suid /usr"},
 		{"a directory one may not look into", func(v *view, _ map[string]string) {
-			v.tool = func(path string) (program, error) { return program{}, fs.ErrPermission }
-		}, "id mapping tools", false, "look for newuidmap: permission denied", "apt-get install uidmap"},
+			v.tool = func(string) (program, error) { return program{}, fs.ErrPermission }
+		}, "id mapping tools", Warning, "look for newuidmap: permission denied", "apt-get install uidmap"},
 		{"no new privileges", func(_ *view, f map[string]string) { f["/proc/self/status"] = "NoNewPrivs:\t1\nSeccomp:\t0\n" },
-			"id mapping tools", false, "no_new_privs is set, newuidmap cannot work", "NoNewPrivileges="},
+			"id mapping tools", Warning, "no_new_privs is set: newuidmap cannot work, a pod has a single user id", "NoNewPrivileges="},
 		{"root maps no ids", func(v *view, f map[string]string) { v.uid = 0; delete(f, "/usr/bin/newuidmap") },
-			"id mapping tools", false, "OK", ""},
+			"id mapping tools", OK, "", ""},
 
-		{"no subuids", func(_ *view, f map[string]string) { delete(f, "/etc/subuid") },
-			"subordinate ids", false, "/etc/subuid gives dev 0 ids, images expect 65536", "usermod --add-subuids"},
+		{"no subuids", func(_ *view, f map[string]string) {
+			delete(f, "/etc/subuid")
+			f["/etc/subgid"] = "other:100000:65536\n"
+		},
+			"subordinate ids", Warning, "/etc/subuid gives dev no ids: a pod has a single one, and images with more users are refused",
+			"as root: usermod --add-subuids 165536-231071 --add-subgids 165536-231071 dev"},
+		{"the first of this machine", func(_ *view, f map[string]string) { delete(f, "/etc/subuid"); delete(f, "/etc/subgid") },
+			"subordinate ids", Warning, "/etc/subuid gives dev no ids: a pod has a single one, and images with more users are refused",
+			"as root: usermod --add-subuids 100000-165535 --add-subgids 100000-165535 dev"},
 		{"no subgids", func(_ *view, f map[string]string) { f["/etc/subgid"] = "other:100000:65536\n" },
-			"subordinate ids", false, "/etc/subgid gives dev 0 ids, images expect 65536", "usermod --add-subuids"},
-		{"a user without a name", func(v *view, f map[string]string) { v.user = "" },
-			"subordinate ids", false, "/etc/subuid gives 1000 0 ids, images expect 65536", "usermod"},
+			"subordinate ids", Warning, "/etc/subgid gives dev no ids: a pod has a single one, and images with more users are refused", "--add-subuids 231072-296607 "},
+		{"few", func(_ *view, f map[string]string) { f["/etc/subuid"] = "dev:100000:1000\n" },
+			"subordinate ids", Warning, "/etc/subuid gives dev 1000 ids, images expect 65536", "usermod"},
+		{"somebody else's too", func(_ *view, f map[string]string) { f["/etc/subuid"] = "dev:165536:65536\nbob:200000:65536\n" },
+			"subordinate ids", Warning, "/etc/subuid gives dev and bob the same ids (200000-265535): each can write the files of the other's pods",
+			"as root: remove the line of one of them from /etc/subuid; for new ids: usermod --add-subuids 265536-331071 --add-subgids 265536-331071 dev"},
+		{"twice one's own", func(_ *view, f map[string]string) { f["/etc/subgid"] = "dev:165536:65536\n1000:200000:65536\n" },
+			"subordinate ids", Failure, "/etc/subgid gives dev ids twice: 200000-265535 overlaps 165536-231071, and the kernel maps neither", "remove one of the two lines from /etc/subgid"},
+		{"a user without a name", func(v *view, _ map[string]string) { v.user = "" },
+			"subordinate ids", Warning, "/etc/subuid gives 1000 no ids: a pod has a single one, and images with more users are refused", "usermod"},
 		{"root has all ids", func(v *view, f map[string]string) { v.uid = 0; delete(f, "/etc/subuid") },
-			"subordinate ids", false, "OK", ""},
+			"subordinate ids", OK, "", ""},
+	} {
+		t.Run(tt.name, tt.test)
+	}
+}
 
-		{"no delegation", func(v *view, _ map[string]string) {
-			v.limit = func() (delegation.Subtree, error) {
-				return delegation.Subtree{}, &delegation.NotDelegated{Why: "this host uses cgroup v1", Cure: "boot with cgroup v2"}
-			}
-		}, "resource limits", false, "limits are not enforced: this host uses cgroup v1", "boot with cgroup v2"},
-		{"a controller is missing", func(v *view, _ map[string]string) {
-			v.limit = func() (delegation.Subtree, error) {
-				return delegation.Subtree{Path: "/x", Controllers: []string{"memory", "pids"}}, nil
-			}
-		}, "resource limits", false, "limits are not enforced: the cgroup controller cpu is not delegated to this user", "delegate.conf"},
-
-		{"no /proc", func(_ *view, f map[string]string) { delete(f, "/proc/meminfo") },
-			"memory", false, "read the machine's memory: /proc/meminfo has no MemTotal", "mount /proc"},
+func TestKernelAndCgroups(t *testing.T) {
+	without := func(name string, needed bool, err error) func(v *view, _ map[string]string) {
+		return func(v *view, _ map[string]string) {
+			v.calls = func() []call { return []call{{name, needed, "does this", err}} }
+		}
+	}
+	unlimited := func(err error) func(v *view, _ map[string]string) {
+		return func(v *view, _ map[string]string) {
+			v.limit = func() (place, error) { return place{}, err }
+		}
+	}
+	for _, tt := range []finding{
+		{"an old kernel", without("openat2", true, unix.ENOSYS), "kernel", Failure,
+			"this kernel (Linux 6.1.0 aarch64) has no openat2, which does this", "Linux 5.11 or later"},
+		{"a filter of system calls", without("pidfd_open", true, unix.EPERM), "kernel", Failure,
+			"pidfd_open is forbidden here (operation not permitted); it does this", "seccomp profile"},
+		{"what one can do without", without("fsopen", false, unix.ENOSYS), "kernel", Note, "Linux 6.1.0 aarch64 has no fsopen, which does this", "Linux 5.14"},
 		{"uname fails", func(v *view, _ map[string]string) {
 			v.uname = func() (string, string, error) { return "", "", unix.EFAULT }
-		}, "kernel", false, "OK", ""},
+		}, "kernel", OK, "", ""},
+		{"a small kernel", func(_ *view, f map[string]string) { delete(f, "/proc/self/ns/ipc"); delete(f, "/proc/self/ns/uts") },
+			"namespaces", Failure, "this kernel has no namespaces of the kinds ipc, uts", "CONFIG_NAMESPACES"},
+		{"no filters", func(_ *view, f map[string]string) { delete(f, "/proc/sys/kernel/seccomp/actions_avail") },
+			"seccomp", Failure, "this kernel has no system call filters", "CONFIG_SECCOMP_FILTER"},
+		{"no seccomp", func(_ *view, f map[string]string) { f["/proc/self/status"] = "NoNewPrivs:\t0\n" },
+			"seccomp", Failure, "this kernel has no seccomp", "CONFIG_SECCOMP"},
+
+		{"no delegation", unlimited(&delegation.NotDelegated{Why: "this host uses cgroup v1", Cure: "boot with cgroup v2"}),
+			"resource limits", Warning, "limits are not enforced: this host uses cgroup v1", "boot with cgroup v2"},
+		{"a controller is missing", func(v *view, _ map[string]string) {
+			v.limit = func() (place, error) {
+				return place{delegation.Subtree{Path: "/sys/fs/cgroup/x", Controllers: []string{"memory", "pids"}}, ""}, nil
+			}
+		}, "resource limits", Warning, "limits are not enforced: the cgroup controller cpu is not delegated to this user", "delegate.conf"},
+		{"a Raspberry Pi", func(_ *view, f map[string]string) {
+			f["/sys/fs/cgroup/cgroup.controllers"] = "cpuset cpu io pids\n"
+			f["/boot/firmware/cmdline.txt"] = "console=tty1 rootwait\n"
+		}, "memory controller", Warning, "the memory controller is switched off in this kernel: no memory limit can be enforced, not even by root",
+			"as root: sed -i '1 s/$/ cgroup_enable=memory/' /boot/firmware/cmdline.txt, and reboot"},
+		{"an older kernel's cgroups", func(_ *view, f map[string]string) {
+			delete(f, "/sys/fs/cgroup/x/cgroup.kill")
+			delete(f, "/sys/fs/cgroup/x/memory.peak")
+		}, "cgroup features", Note, "cgroups here have no cgroup.kill, memory.peak", "Linux 5.19"},
+		{"no pressure", func(_ *view, f map[string]string) { delete(f, "/sys/fs/cgroup/x/cpu.pressure") },
+			"cgroup features", Note, "the kernel does not measure pressure (PSI)", "psi=1"},
+		{"no cgroups to ask", unlimited(errors.New("none")), "cgroup features", OK, "", ""},
+		{"no /proc", func(_ *view, f map[string]string) { delete(f, "/proc/meminfo") },
+			"memory", Warning, "read the machine's memory: /proc/meminfo has no MemTotal", "mount /proc"},
 	} {
-		t.Run(tt.name, func(t *testing.T) {
-			files := debian()
-			probe := fake(t, nil)
-			tt.change(&probe, files)
-			v := fake(t, files)
-			v.uid, v.user, v.fork, v.tool, v.limit, v.uname = probe.uid, probe.user, probe.fork, probe.tool, probe.limit, probe.uname
-			var f Finding
-			findings := probes(v)
-			for _, f = range findings {
-				if f.Name == tt.probe {
-					break
-				}
-			}
-			detail := strings.ReplaceAll(f.Detail, v.root, "")
-			if f.OK {
-				detail = "OK"
-			}
-			if f.Name != tt.probe || detail != tt.detail || f.Fatal != tt.fatal || !strings.Contains(f.Cure, tt.cure) || f.OK != (f.Cure == "") {
-				t.Errorf("got %+v", f)
-			}
-			refusal := Refusal(findings)
-			if (refusal != nil) != (tt.fatal && !f.OK) {
-				t.Errorf("refusal: %v", refusal)
-			}
-			if refusal != nil && (!strings.Contains(refusal.Error(), f.Detail) || report.Hint(refusal) != f.Cure) {
-				t.Errorf("the refusal %q (hint %q) does not speak of %+v", refusal, report.Hint(refusal), f)
-			}
-		})
-	}
-}
-
-func TestPrograms(t *testing.T) {
-	attr := func(effective, permitted uint32) []byte {
-		b := make([]byte, 20) // vfs_cap_data, revision 2
-		binary.LittleEndian.PutUint32(b, 0x02000000|effective)
-		binary.LittleEndian.PutUint32(b[4:], permitted)
-		return b
-	}
-	for name, tt := range map[string]struct {
-		p    program
-		want bool
-	}{
-		"setuid root":                     {program{mode: 0o755 | fs.ModeSetuid}, true},
-		"setuid of somebody else":         {program{mode: 0o755 | fs.ModeSetuid, owner: 5}, false},
-		"setuid root, not executable":     {program{mode: 0o644 | fs.ModeSetuid}, false},
-		"plain":                           {program{mode: 0o755}, false},
-		"with the capability":             {program{mode: 0o755, caps: attr(1, 1<<unix.CAP_SETUID)}, true},
-		"with another capability":         {program{mode: 0o755, caps: attr(1, 1<<unix.CAP_SETGID)}, false},
-		"with it permitted, not in force": {program{mode: 0o755, caps: attr(0, 1<<unix.CAP_SETUID)}, false},
-		"with a truncated attribute":      {program{mode: 0o755, caps: attr(1, 1<<unix.CAP_SETUID)[:8]}, false},
-	} {
-		if got := tt.p.can(unix.CAP_SETUID); got != tt.want {
-			t.Errorf("%s: got %v", name, got)
-		}
-	}
-}
-
-func TestThisHost(t *testing.T) {
-	least := time.Hour
-	for range 20 {
-		start := time.Now()
-		findings := Check()
-		least = min(least, time.Since(start))
-		for _, f := range findings {
-			if f.Name == "" || f.Detail == "" || f.OK == (f.Cure != "") {
-				t.Fatalf("a finding says too little or too much: %+v", f)
-			}
-		}
-	}
-	t.Logf("all probes: %v", least)
-	if least > 3*time.Millisecond && os.Getenv("PODRUN_TEST_VM") == "" { // an emulated machine has no say
-		t.Errorf("the probes take %v at best, 3 ms are allowed", least)
-	}
-	total, err := MemoryTotal()
-	if err != nil || total < 64<<20 {
-		t.Errorf("memory %d, %v", total, err)
-	}
-}
-
-// TestForkUserns compares the answer of the fork with that of the files: this
-// host's are not in doubt, or the fork is right by definition.
-func TestForkUserns(t *testing.T) {
-	v := host()
-	sure := v.sysctl(clone) != "0" && v.sysctl(maximum) != "0" && v.sysctl(apparmor) != "1" && v.status("Seccomp") != "2"
-	if err := forkUserns(); sure && err != nil {
-		t.Errorf("the files allow user namespaces, the fork says: %v", err)
-	}
-	if _, err := unix.Wait4(-1, nil, unix.WNOHANG, nil); err != unix.ECHILD {
-		t.Errorf("a child is left: %v", err)
-	}
-}
-
-func TestMemTotal(t *testing.T) {
-	for _, text := range []string{"", "MemTotal: 12 MB\n", "MemTotal: x kB\n", "MemTotal: 99999999999999999999 kB\n", "MemTotal: 9007199254740992 kB\n"} {
-		if got, err := memTotal(text); err == nil {
-			t.Errorf("%q: got %d", text, got)
-		}
+		t.Run(tt.name, tt.test)
 	}
 }

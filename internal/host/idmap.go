@@ -7,6 +7,7 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+	"strings"
 	"syscall"
 
 	"golang.org/x/sys/unix"
@@ -17,6 +18,9 @@ type program struct {
 	mode  fs.FileMode
 	owner uint32
 	caps  []byte // the extended attribute security.capability, or nil
+
+	nosuid bool   // its file system gives no program more than its caller has
+	mount  string // where that is mounted, or the program's directory
 }
 
 func look(path string) (program, error) {
@@ -28,6 +32,9 @@ func look(path string) (program, error) {
 	buf := make([]byte, 64)
 	if n, err := unix.Getxattr(path, "security.capability", buf); err == nil {
 		p.caps = buf[:n]
+	}
+	if here, err := StatFS(path); err == nil && here.NoSUID {
+		p.nosuid, p.mount = true, mountOf(path)
 	}
 	return p, nil
 }
@@ -43,15 +50,12 @@ func (v view) tools() Finding {
 
 // idTools is the directory of newuidmap and newgidmap, or "" where they are of no
 // use, and what there is to say of them.
-func (v view) idTools() (dir string, f Finding) {
-	f = Finding{Name: "id mapping tools"}
+func (v view) idTools() (dir string, _ Finding) {
 	if v.uid == 0 {
-		f.OK, f.Detail = true, "not needed by root"
-		return "", f
+		return "", fine("not needed by root")
 	}
 	if v.status("NoNewPrivs") == "1" {
-		f.Detail, f.Cure = "no_new_privs is set, newuidmap cannot work", "remove NoNewPrivileges= from the unit that starts podrun"
-		return "", f
+		return "", warning("no_new_privs is set: newuidmap cannot work, a pod has a single user id", "remove NoNewPrivileges= and what implies it from the unit that starts podrun, or --security-opt no-new-privileges from the container")
 	}
 	for _, t := range []struct {
 		name       string
@@ -60,22 +64,19 @@ func (v view) idTools() (dir string, f Finding) {
 		path, p, err := v.find(t.name)
 		switch {
 		case errors.Is(err, fs.ErrNotExist):
-			f.Detail, f.Cure = t.name+" is missing, a pod has a single user id", installUidmap
-			return "", f
+			return "", warning(t.name+" is missing: a pod has a single user id", installUidmap)
 		case err != nil:
-			f.Detail, f.Cure = fmt.Sprintf("look for %s: %v", t.name, err), installUidmap
-			return "", f
+			return "", warning(fmt.Sprintf("look for %s: %v", t.name, err), installUidmap)
 		case !p.can(t.capability):
-			f.Detail, f.Cure = path+" is neither setuid root nor has its capability", "as root: chmod u+s "+path
-			return "", f
+			return "", warning(path+" is neither setuid root nor has its capability: a pod has a single user id", "as root: chmod u+s "+path)
+		case p.nosuid:
+			return "", warning(path+" is on a file system mounted nosuid: a pod has a single user id", "as root: mount -o remount,suid "+p.mount+", or install the tool elsewhere on PATH")
 		case dir != "" && dir != filepath.Dir(path):
-			f.Detail, f.Cure = "newuidmap and newgidmap are in different directories", installUidmap
-			return "", f
+			return "", warning("newuidmap and newgidmap are in different directories: a pod has a single user id", installUidmap)
 		}
 		dir = filepath.Dir(path)
 	}
-	f.OK, f.Detail = true, "newuidmap and newgidmap are there"
-	return dir, f
+	return dir, fine("newuidmap and newgidmap are in " + strings.TrimPrefix(dir, v.root))
 }
 
 func (v view) find(name string) (string, program, error) {

@@ -9,6 +9,10 @@ import (
 // Range are ids that a user may map: Count of them, from First on.
 type Range struct{ First, Count uint64 }
 
+func (r Range) end() uint64 { return r.First + r.Count } // of the first id behind it
+
+func (r Range) overlaps(o Range) bool { return r.First < o.end() && o.First < r.end() }
+
 // Mapping is what the namespaces of this user can map beside the user: the
 // subordinate ranges, with the directory of newuidmap and newgidmap. All is empty
 // where a pod has a single user id, and for root.
@@ -19,7 +23,7 @@ type Mapping struct {
 
 // Mappable finds the Mapping of this process's user. What is missing is told by
 // Check.
-func Mappable() Mapping { return host().mapping() }
+func Mappable() Mapping { return host(Setup{}).mapping() }
 
 func (v view) mapping() Mapping {
 	dir, _ := v.idTools()
@@ -35,58 +39,100 @@ func (v view) mapping() Mapping {
 // enough is how many subordinate ids images expect: 65534 is "nobody" in most.
 const enough = 65536
 
-// subids asks for the user's ranges in /etc/subuid and /etc/subgid.
+// subids asks for the user's ranges in /etc/subuid and /etc/subgid: that there are
+// enough, and that nobody else has one of them.
 func (v view) subids() Finding {
-	f := Finding{Name: "subordinate ids"}
 	if v.uid == 0 {
-		f.OK, f.Detail = true, "not needed by root"
-		return f
+		return fine("not needed by root")
 	}
-	least := int64(-1)
+	least := uint64(1 << 32)
 	for _, file := range []string{"/etc/subuid", "/etc/subgid"} {
 		text, _ := v.read(file)
-		n := count(ranges(text, v.user, v.uid))
-		if n < enough {
-			f.Cure = fmt.Sprintf("as root: usermod --add-subuids 100000-165535 --add-subgids 100000-165535 %s (a range nobody else has)", v.name())
-			f.Detail = fmt.Sprintf("%s gives %s %d ids, images expect %d", file, v.name(), n, enough)
-			return f
+		own := ranges(text, v.user, v.uid)
+		for i, r := range own {
+			for _, o := range own[:i] {
+				if r.overlaps(o) {
+					return failure(fmt.Sprintf("%s gives %s ids twice: %s overlaps %s, and the kernel maps neither", file, v.name(), r, o), "as root: remove one of the two lines from "+file)
+				}
+			}
 		}
-		if least < 0 || n < least {
-			least = n
+		switch n := count(own); {
+		case n == 0:
+			return warning(fmt.Sprintf("%s gives %s no ids: a pod has a single one, and images with more users are refused", file, v.name()), v.addIDs())
+		case n < enough:
+			return warning(fmt.Sprintf("%s gives %s %d ids, images expect %d", file, v.name(), n, enough), v.addIDs())
+		default:
+			least = min(least, n)
+		}
+		if r, other, shared := v.shared(text, own); shared {
+			return warning(fmt.Sprintf("%s gives %s and %s the same ids (%s): each can write the files of the other's pods", file, v.name(), other, r),
+				fmt.Sprintf("as root: remove the line of one of them from %s; for new ids: %s", file, strings.TrimPrefix(v.addIDs(), "as root: ")))
 		}
 	}
-	f.OK, f.Detail = true, fmt.Sprintf("%d ids", least)
-	return f
+	return fine(fmt.Sprintf("%d ids", least))
 }
 
-func (v view) name() string {
-	if v.user == "" {
-		return strconv.Itoa(v.uid)
+// addIDs is the cure with a range that nobody has in either file.
+func (v view) addIDs() string {
+	first := uint64(100000) // useradd's SUB_UID_MIN
+	for _, file := range []string{"/etc/subuid", "/etc/subgid"} {
+		text, _ := v.read(file)
+		for line := range strings.Lines(text) {
+			if _, r, ok := parseRange(line); ok {
+				first = max(first, r.end())
+			}
+		}
 	}
-	return v.user
+	return fmt.Sprintf("as root: usermod --add-subuids %d-%d --add-subgids %[1]d-%[2]d %s", first, first+enough-1, v.name())
 }
 
-// ranges are those of a user, by name or number, in the text of /etc/subuid
-// (NAME:START:COUNT). A line that does not parse gives nothing, as newuidmap has it.
+// shared finds a range of somebody else's that overlaps one of own.
+func (v view) shared(text string, own []Range) (_ Range, owner string, _ bool) {
+	for line := range strings.Lines(text) {
+		owner, r, ok := parseRange(line)
+		if !ok || owner == v.user || owner == strconv.Itoa(v.uid) {
+			continue
+		}
+		for _, o := range own {
+			if r.overlaps(o) {
+				return r, owner, true
+			}
+		}
+	}
+	return Range{}, "", false
+}
+
+func (r Range) String() string { return fmt.Sprintf("%d-%d", r.First, r.end()-1) }
+
+// ranges are those of a user, by name or number, in the text of /etc/subuid. A line
+// that does not parse gives nothing, as newuidmap has it.
 func ranges(text, name string, uid int) (list []Range) {
 	for line := range strings.Lines(text) {
-		f := strings.Split(strings.TrimSpace(line), ":")
-		if len(f) != 3 || f[0] == "" || f[0] != name && f[0] != strconv.Itoa(uid) {
-			continue
+		owner, r, ok := parseRange(line)
+		if ok && (owner == name || owner == strconv.Itoa(uid)) {
+			list = append(list, r)
 		}
-		first, err1 := strconv.ParseUint(f[1], 10, 32)
-		n, err2 := strconv.ParseUint(f[2], 10, 32)
-		if err1 != nil || err2 != nil || first == 0 || n == 0 || first+n > 1<<32-1 {
-			continue
-		}
-		list = append(list, Range{first, n})
 	}
 	return list
 }
 
-func count(list []Range) (sum int64) {
+// parseRange reads NAME:START:COUNT.
+func parseRange(line string) (owner string, _ Range, ok bool) {
+	f := strings.Split(strings.TrimSpace(line), ":")
+	if len(f) != 3 || f[0] == "" {
+		return "", Range{}, false
+	}
+	first, err1 := strconv.ParseUint(f[1], 10, 32)
+	n, err2 := strconv.ParseUint(f[2], 10, 32)
+	if err1 != nil || err2 != nil || first == 0 || n == 0 || first+n > 1<<32-1 {
+		return "", Range{}, false
+	}
+	return f[0], Range{first, n}, true
+}
+
+func count(list []Range) (sum uint64) {
 	for _, r := range list {
-		sum += int64(r.Count)
+		sum += r.Count
 	}
 	return sum
 }

@@ -9,7 +9,7 @@ import (
 func TestCountOfSubordinateIDs(t *testing.T) {
 	for _, tt := range []struct {
 		text string
-		want int64
+		want uint64
 	}{
 		{"dev:100000:65536\n", 65536},
 		{"1000:100000:65536\n", 65536},

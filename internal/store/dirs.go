@@ -7,7 +7,9 @@
 package store
 
 import (
+	"errors"
 	"fmt"
+	"io/fs"
 	"os"
 	"path/filepath"
 	"strconv"
@@ -26,6 +28,21 @@ type Dirs struct {
 // UserDirs finds the roots of the calling user by the XDG rules and makes them,
 // 0700. getenv is os.Getenv.
 func UserDirs(getenv func(string) string) (Dirs, error) {
+	d, err := FindUserDirs(getenv)
+	if err != nil {
+		return Dirs{}, err
+	}
+	for _, dir := range []string{d.Data, d.Runtime} {
+		if err := private(dir); err != nil {
+			return Dirs{}, err
+		}
+	}
+	return d, nil
+}
+
+// FindUserDirs is UserDirs without making anything: the roots need not exist, and
+// are refused as by UserDirs if they do and others could write to them.
+func FindUserDirs(getenv func(string) string) (Dirs, error) {
 	d, err := dirsOf(os.Getuid(), getenv)
 	if err != nil {
 		return Dirs{}, err
@@ -34,7 +51,7 @@ func UserDirs(getenv func(string) string) (Dirs, error) {
 		if !filepath.IsAbs(dir) {
 			return Dirs{}, report.New(report.Usage, "XDG_DATA_HOME and XDG_RUNTIME_DIR must be absolute paths", "find podrun's directories: %q is not absolute", dir)
 		}
-		if err := private(dir); err != nil {
+		if err := trusted(dir); err != nil && !errors.Is(err, fs.ErrNotExist) && !errors.Is(err, fs.ErrPermission) {
 			return Dirs{}, err
 		}
 	}
@@ -73,12 +90,17 @@ func isDir(path string) bool {
 	return err == nil && st.IsDir()
 }
 
-// private makes dir and refuses one that others could write to or own: in /tmp
-// anybody may have made it first.
+// private makes dir and refuses one that others could write to: in /tmp anybody may
+// have made it first.
 func private(dir string) error {
 	if err := os.MkdirAll(dir, 0o700); err != nil {
 		return report.New(report.Failure, "set XDG_DATA_HOME and XDG_RUNTIME_DIR to directories you can write to", "make podrun's directory: %w", err)
 	}
+	return trusted(dir)
+}
+
+// trusted refuses a directory that others own or could write to.
+func trusted(dir string) error {
 	for _, path := range []string{filepath.Dir(dir), dir} {
 		var st unix.Stat_t
 		if err := unix.Lstat(path, &st); err != nil {

@@ -1,0 +1,98 @@
+package host
+
+import (
+	"fmt"
+	"path/filepath"
+
+	"github.com/podrun/podrun/internal/report"
+)
+
+// data looks at the directory of images, volumes and logs: pods are started from a
+// program in it.
+func (v view) data() Finding {
+	f, here := v.usable(v.Data, "XDG_DATA_HOME")
+	if here == nil {
+		return f
+	}
+	elsewhere := "set XDG_DATA_HOME to a directory on a local ext4, xfs or btrfs"
+	switch {
+	case here.NoExec:
+		where := mountOf(v.root + nearest(v, v.Data))
+		return failure(fmt.Sprintf("%s is on a file system mounted noexec: nothing in it can be run", v.Data), "as root: mount -o remount,exec "+where+", or "+elsewhere)
+	case here.Remote:
+		return warning(fmt.Sprintf("%s is on %s, which may keep no root file systems and hang when its server is away", v.Data, here.Kind), elsewhere)
+	case here.Memory:
+		return note(fmt.Sprintf("%s is on %s: images, volumes and logs are gone after a restart", v.Data, here.Kind), elsewhere)
+	}
+	return fine(v.Data + " on " + here.Kind)
+}
+
+// runtime looks at the directory of sockets, locks and statuses.
+func (v view) runtime() Finding {
+	f, here := v.usable(v.Runtime, "XDG_RUNTIME_DIR")
+	if here == nil {
+		return f
+	}
+	switch {
+	case v.RuntimeDefault && !here.Memory && v.uid != 0:
+		return note(fmt.Sprintf("XDG_RUNTIME_DIR is not set: %s is used, on %s, which is written to with every change of a pod", v.Runtime, here.Kind), v.loginCure())
+	case here.Remote:
+		return warning(fmt.Sprintf("%s is on %s: locks and sockets may not work there", v.Runtime, here.Kind), v.loginCure())
+	case !here.Memory:
+		return note(fmt.Sprintf("%s is on %s, which is written to with every change of a pod", v.Runtime, here.Kind), "set XDG_RUNTIME_DIR to a directory on tmpfs: "+v.ownRuntime())
+	case v.RuntimeDefault && v.uid != 0:
+		return fine(v.Runtime + " on " + here.Kind + ", though XDG_RUNTIME_DIR is not set")
+	}
+	return fine(v.Runtime + " on " + here.Kind)
+}
+
+// usable looks at a directory that podrun keeps, or at the nearest above it that
+// exists. Without here, f says why it is of no use.
+func (v view) usable(dir, variable string) (f Finding, here *FileSystem) {
+	if v.DirsErr != nil {
+		return failure(v.DirsErr.Error(), report.Hint(v.DirsErr)), nil
+	}
+	there := nearest(v, dir)
+	fs, err := v.statfs(v.root + there)
+	if err != nil {
+		return failure(err.Error(), v.dirCure(dir, variable)), nil
+	}
+	if fs.RO {
+		return failure(fmt.Sprintf("%s is on a file system mounted read-only", dir), "set "+variable+" to a directory that can be written to, or as root: mount -o remount,rw "+mountOf(v.root+there)), nil
+	}
+	if err := v.writable(v.root + there); err != nil {
+		return failure(fmt.Sprintf("%s cannot be made or written to: %s: %v", dir, there, err), v.dirCure(dir, variable)), nil
+	}
+	return Finding{}, &fs
+}
+
+// nearest is dir or the lowest directory above it that is there.
+func nearest(v view, dir string) string {
+	for dir != "/" && !v.exists(dir) {
+		dir = filepath.Dir(dir)
+	}
+	return dir
+}
+
+func (v view) dirCure(dir, variable string) string {
+	if variable == "XDG_RUNTIME_DIR" && v.uid != 0 {
+		return v.loginCure()
+	}
+	if v.uid == 0 {
+		return "see to it that root can write to " + filepath.Dir(dir)
+	}
+	return "set " + variable + " to a directory of your own, or as root: chown " + v.name() + " " + nearest(v, dir)
+}
+
+// loginCure gets a user its runtime directory.
+func (v view) loginCure() string {
+	switch {
+	case !v.systemd():
+		return "set XDG_RUNTIME_DIR to a directory of your own, mode 0700, on tmpfs"
+	case v.exists(v.ownRuntime()):
+		return "export XDG_RUNTIME_DIR=" + v.ownRuntime()
+	}
+	return fmt.Sprintf("log in as %s with ssh or `machinectl shell %[1]s@` instead of su, or as root: loginctl enable-linger %[1]s; then export XDG_RUNTIME_DIR=%s", v.name(), v.ownRuntime())
+}
+
+func (v view) ownRuntime() string { return fmt.Sprintf("/run/user/%d", v.uid) }

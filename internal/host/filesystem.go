@@ -1,0 +1,92 @@
+package host
+
+import (
+	"fmt"
+	"path/filepath"
+
+	"golang.org/x/sys/unix"
+)
+
+// FileSystem is what statfs(2) says of one.
+type FileSystem struct {
+	Kind               string // "ext4", "NFS"; "file system type 0x…" if it has no name here
+	Free, Size         uint64 // bytes, for an ordinary user
+	FreeFiles, Files   uint64 // inodes; both 0 where there is no fixed number
+	NoExec, NoSUID, RO bool
+	Remote             bool // may hang, and keeps no overlay
+	Memory             bool // is gone after a restart
+}
+
+// StatFS looks at the file system that holds path.
+func StatFS(path string) (FileSystem, error) {
+	var st unix.Statfs_t
+	if err := unix.Statfs(path, &st); err != nil {
+		return FileSystem{}, fmt.Errorf("look at the file system of %s: %w", path, err)
+	}
+	f := FileSystem{
+		Kind: fsKind(int64(st.Type) & 0xffffffff), // 32 bits wide on some machines, and signed
+		Free: uint64(st.Bavail) * uint64(st.Bsize), Size: uint64(st.Blocks) * uint64(st.Bsize),
+		FreeFiles: uint64(st.Ffree), Files: uint64(st.Files),
+		NoExec: st.Flags&unix.ST_NOEXEC != 0, NoSUID: st.Flags&unix.ST_NOSUID != 0, RO: st.Flags&unix.ST_RDONLY != 0,
+	}
+	switch f.Kind {
+	case "NFS", "SMB", "9p", "FUSE":
+		f.Remote = true
+	case "tmpfs", "ramfs":
+		f.Memory = true
+	}
+	return f, nil
+}
+
+// fsKind names the file systems that overlayfs is known to refuse for what it
+// writes, and those that it likes.
+func fsKind(magic int64) string {
+	switch magic {
+	case unix.NFS_SUPER_MAGIC:
+		return "NFS"
+	case unix.OVERLAYFS_SUPER_MAGIC:
+		return "overlayfs"
+	case unix.FUSE_SUPER_MAGIC:
+		return "FUSE"
+	case unix.ECRYPTFS_SUPER_MAGIC:
+		return "ecryptfs"
+	case unix.V9FS_MAGIC:
+		return "9p"
+	case unix.SMB2_SUPER_MAGIC, unix.CIFS_SUPER_MAGIC:
+		return "SMB"
+	case unix.MSDOS_SUPER_MAGIC:
+		return "FAT"
+	case unix.EXFAT_SUPER_MAGIC:
+		return "exFAT"
+	case unix.F2FS_SUPER_MAGIC:
+		return "f2fs"
+	case unix.EXT4_SUPER_MAGIC:
+		return "ext4"
+	case unix.XFS_SUPER_MAGIC:
+		return "xfs"
+	case unix.BTRFS_SUPER_MAGIC:
+		return "btrfs"
+	case unix.TMPFS_MAGIC:
+		return "tmpfs"
+	case unix.RAMFS_MAGIC:
+		return "ramfs"
+	}
+	return fmt.Sprintf("file system type %#x", magic)
+}
+
+// mountOf is where the file system of a path is mounted: the highest directory
+// above it on the same device.
+func mountOf(path string) string {
+	var here unix.Stat_t
+	if err := unix.Stat(path, &here); err != nil {
+		return filepath.Dir(path)
+	}
+	for path != "/" {
+		var above unix.Stat_t
+		if err := unix.Stat(filepath.Dir(path), &above); err != nil || above.Dev != here.Dev {
+			break
+		}
+		path = filepath.Dir(path)
+	}
+	return path
+}
