@@ -29,7 +29,7 @@ func (o *Observed) Apply(plan *pod.Plan, e Event) {
 	case ConditionSet:
 		o.setCondition(e)
 	case Adopted:
-		o.adopt(plan)
+		o.adopt()
 	case StopAsked:
 		o.Deleting = true
 		o.askStop(plan, e)
@@ -62,17 +62,16 @@ func (o *Observed) containerEvent(plan *pod.Plan, c *Container, e Event) {
 // adopt gives up what was under way when the supervisor died: probes are asked again,
 // and so are preStop hooks; a postStart hook is not run twice (kubelet: after its own
 // restart it starts no container that runs).
-func (o *Observed) adopt(plan *pod.Plan) {
-	for name, c := range o.Containers {
-		planned, ok := plan.Container(name)
-		if !ok || c.State != RunRunning {
+func (o *Observed) adopt() {
+	for _, c := range o.Containers {
+		if c.State != RunRunning {
 			continue
 		}
 		c.Startup.UnderWay, c.Liveness.UnderWay, c.Readiness.UnderWay = false, false, false
-		if h := planned.PostStart; h != nil && h.SleepSeconds == nil && c.PostStart.Issued != nil && c.PostStart.Outcome == "" {
+		if c.PostStart.Issued != nil && c.PostStart.Outcome == "" {
 			c.PostStart.Outcome = Success
 		}
-		if h := planned.PreStop; h != nil && h.SleepSeconds == nil && c.PreStop.Outcome == "" {
+		if c.PreStop.Outcome == "" {
 			c.PreStop.Issued = nil
 		}
 	}
@@ -99,11 +98,11 @@ func (o *Observed) issued(plan *pod.Plan, at Now, a Action) {
 		if c, ok := o.Containers[a.Container]; ok && c.Attempt == a.Attempt {
 			c.issuedSignal(at, a.Kind)
 		}
-	case RunProbe, RunHook, EndSleep:
+	case RunProbe, RunHook:
 		c, ok := o.Containers[a.Container]
 		if planned, known := plan.Container(a.Container); known && ok && c.Attempt == a.Attempt {
 			c.issuedProbe(planned, at, a.Probe)
-			c.issuedHook(planned, at, a)
+			c.issuedHook(planned, at, a.Hook)
 		}
 	}
 }

@@ -21,6 +21,8 @@ type fake struct {
 	procs   map[string]*proc
 	inbox   []Event // has happened, is not seen yet
 
+	questions []question // probes and hooks under way
+
 	asked  bool // a stop was asked for
 	atOnce bool // with a grace of 0
 	bounds []time.Duration
@@ -40,6 +42,10 @@ type proc struct {
 	everStarted bool
 	code        int
 	oom         bool
+
+	hooked                       []HookKind // were run in this run
+	postStarted, startupDone     bool       // in this run
+	everPostStarted, everStartup bool
 }
 
 func (p *proc) live() bool { return p.state == RunStarting || p.state == RunRunning }
@@ -91,7 +97,7 @@ func (f *fake) anyLive(list []pod.Container) bool {
 
 // randomStep lets one thing happen.
 func (f *fake) randomStep() {
-	switch f.draw("step", 0, 11) {
+	switch f.draw("step", 0, 14) {
 	case 0, 1, 2:
 		f.see()
 	case 3:
@@ -107,12 +113,16 @@ func (f *fake) randomStep() {
 	case 10:
 		if n := len(f.journal); n > 0 {
 			f.see()
-			if e := f.journal[f.draw("again", 0, n-1)]; e.Kind != Issued && e.Kind != StopAsked && e.Kind != SandboxLost {
+			if e := f.journal[f.draw("again", 0, n-1)]; e.Kind != Issued && e.Kind != StopAsked && e.Kind != SandboxLost && e.Kind != Adopted {
 				f.apply(e)
 			}
 		}
-	case 11:
+	case 11, 12, 13:
+		f.answerOne()
+	case 14:
 		switch f.draw("rare", 0, 9) {
+		case 2:
+			f.alter()
 		case 0:
 			f.askStop()
 		case 1:
@@ -216,6 +226,8 @@ func (f *fake) stopAndFinish() {
 			f.startOne(f.draw("fails?", 0, 4) == 0)
 		case f.sandbox == SandboxCreating, f.sandbox == SandboxRemoving:
 			f.sandboxAnswers()
+		case len(f.questions) > 0 && f.draw("answers?", 0, 1) == 0:
+			f.answerOne()
 		case f.last.Wake != 0 && f.draw("obeys?", 0, 1) == 0:
 			f.sleep()
 		default:

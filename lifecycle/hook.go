@@ -45,29 +45,19 @@ func (c *Container) hook(kind HookKind) *HookRun {
 	return &c.PreStop
 }
 
-// hook brings a container's hook forward and says whether it is over, if there is
-// one. A hook that sleeps needs no runner: it is over at a time.
+// hook begins a container's hook, if that has not been done, and says whether it is
+// over, if there is one.
 func (d *decision) hook(c *pod.Container, seen *Container, kind HookKind) (over bool) {
-	planned, run := PlannedHook(c, kind), seen.hook(kind)
-	switch {
-	case planned == nil, run.Outcome != "":
+	run := seen.hook(kind)
+	if PlannedHook(c, kind) == nil || run.Outcome != "" {
 		return true
-	case run.Issued == nil:
+	}
+	if run.Issued == nil {
 		a := Action{Kind: RunHook, Container: c.Name, Attempt: seen.Attempt, Hook: kind}
 		if d.plan.HookReason && kind == PreStop {
 			a.Reason = d.stopReason(seen)
 		}
 		d.act(a)
-		if s := planned.SleepSeconds; s != nil {
-			d.wakeAt(d.now.Boot + max(seconds(*s), 1))
-		}
-	case planned.SleepSeconds != nil:
-		if at := *run.Issued + max(seconds(*planned.SleepSeconds), 1); d.now.Boot < at {
-			d.wakeAt(at)
-		} else {
-			d.act(Action{Kind: EndSleep, Container: c.Name, Attempt: seen.Attempt, Hook: kind})
-			return true
-		}
 	}
 	return false
 }
@@ -84,17 +74,14 @@ func (d *decision) stopReason(seen *Container) string {
 	return reasonDependency
 }
 
-// issuedHook folds the intent to run a hook, or to end a sleep.
-func (c *Container) issuedHook(planned *pod.Container, at Now, a Action) {
-	if PlannedHook(planned, a.Hook) == nil || c.State != RunRunning {
+// issuedHook folds the intent to run a hook.
+func (c *Container) issuedHook(planned *pod.Container, at Now, kind HookKind) {
+	if PlannedHook(planned, kind) == nil || c.State != RunRunning {
 		return
 	}
-	switch run := c.hook(a.Hook); {
-	case a.Kind == RunHook && run.Issued == nil:
+	if run := c.hook(kind); run.Issued == nil {
 		boot := at.Boot
 		run.Issued = &boot
-	case a.Kind == EndSleep && run.Issued != nil && run.Outcome == "":
-		run.Outcome = Success
 	}
 }
 

@@ -46,7 +46,7 @@ func (f *fake) decide() {
 // happen, or it is over.
 func (f *fake) judgeRest() {
 	live := f.anyLive(f.plan.InitContainers) || f.anyLive(f.plan.Containers)
-	pending := live || len(f.inbox) > 0 || f.sandbox == SandboxCreating || f.sandbox == SandboxRemoving
+	pending := live || len(f.questions) > 0 || len(f.inbox) > 0 || f.sandbox == SandboxCreating || f.sandbox == SandboxRemoving
 	if !f.last.Done && f.last.Wake == 0 && !pending {
 		f.Fatalf("stuck: %+v", f.seen)
 	}
@@ -93,6 +93,9 @@ func (f *fake) judge(a Action) {
 		}
 	case StartContainer:
 		f.judgeStart(a)
+		f.judgeOrder(a)
+	case RunProbe, RunHook:
+		f.judgeAsk(a)
 	case StopContainer, KillContainer:
 		f.judgeStop(a)
 	case RemoveSandbox:
@@ -132,6 +135,9 @@ func (f *fake) judgeStart(a Action) {
 		}
 	}
 	policy := f.plan.RestartPolicy
+	if k := f.seen.container(a.Container).Kill; policy == pod.RestartOnFailure && k != nil && k.Why != KillPostStart {
+		return
+	}
 	if p.attempt >= 0 && (policy == pod.RestartNever || policy == pod.RestartOnFailure && p.code == 0) {
 		f.Fatalf("%+v again under %s after %d", a, policy, p.code)
 	}
@@ -145,10 +151,16 @@ func (f *fake) judgeStop(a Action) {
 		f.Fatalf("%+v of attempt %d", a, p.attempt)
 	}
 	end := time.Duration(1<<63 - 1)
+	kill, killed := f.killEnd(a.Container)
+	if killed {
+		end = time.Duration(kill)
+	}
 	if e := f.seen.ending(f.plan, f.now()); e == nil {
-		f.Fatalf("%+v though the pod goes on", a)
+		if !killed {
+			f.Fatalf("%+v though the pod goes on", a)
+		}
 	} else if e.Cause != EndAsked {
-		end = e.Since.Boot - bootBegin + time.Duration(f.plan.GraceSeconds)*time.Second
+		end = min(end, e.Since.Boot-bootBegin+time.Duration(f.plan.GraceSeconds)*time.Second)
 	}
 	for _, b := range f.bounds {
 		end = min(end, b)
@@ -157,7 +169,7 @@ func (f *fake) judgeStop(a Action) {
 		if p.term != nil {
 			f.Fatalf("%+v a second time", a)
 		}
-		if f.boot < end && !f.isTurn(a.Container) {
+		if f.boot < end && !f.isTurn(a.Container) && !(killed && f.seen.ending(f.plan, f.now()) == nil) {
 			f.Fatalf("%+v before its turn", a)
 		}
 		return
@@ -200,7 +212,10 @@ func (f *fake) carryOut(a Action) {
 	case RemoveSandbox:
 		f.sandbox = SandboxRemoving
 	case StartContainer:
-		*p = proc{state: RunStarting, attempt: a.Attempt, issued: f.boot, everStarted: p.everStarted}
+		*p = proc{state: RunStarting, attempt: a.Attempt, issued: f.boot, everStarted: p.everStarted,
+			everPostStarted: p.everPostStarted, everStartup: p.everStartup}
+	case RunProbe, RunHook:
+		f.begin(a)
 	case StopContainer:
 		at := f.boot
 		p.term = &at

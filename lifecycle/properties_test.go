@@ -58,6 +58,17 @@ func drawPlan(t *rapid.T) *pod.Plan {
 	for i := n("apps", 1, 4); i > 0; i-- {
 		p.Containers = append(p.Containers, pod.Container{Name: "a" + string(rune('0'+i))})
 	}
+	if n("asked?", 0, 1) == 1 {
+		for i := range p.InitContainers {
+			if p.InitContainers[i].Sidecar {
+				drawOutfit(n, &p.InitContainers[i])
+			}
+		}
+		for i := range p.Containers {
+			drawOutfit(n, &p.Containers[i])
+		}
+		drawPriority(n, p)
+	}
 	return p
 }
 
@@ -84,8 +95,8 @@ func (f *fake) replay() {
 }
 
 func TestApplyToleratesAnything(t *testing.T) {
-	kinds := []EventKind{Issued, SandboxReady, SandboxLost, SandboxGone, Started, StartFailed, Exited, StopAsked, "", "unheard"}
-	actions := []ActionKind{CreateSandbox, StartContainer, StopContainer, KillContainer, RemoveSandbox, "", "unheard"}
+	kinds := []EventKind{Issued, SandboxReady, SandboxLost, SandboxGone, Started, StartFailed, Exited, StopAsked, Probed, Hooked, Adopted, ConditionSet, "", "unheard"}
+	actions := []ActionKind{CreateSandbox, StartContainer, StopContainer, KillContainer, RemoveSandbox, RunProbe, RunHook, "", "unheard"}
 	rapid.Check(t, func(t *rapid.T) {
 		plan := drawPlan(t)
 		var o Observed
@@ -94,8 +105,11 @@ func TestApplyToleratesAnything(t *testing.T) {
 		for i := n("events", 0, 30); i > 0; i-- {
 			at := Now{Boot: time.Duration(n("boot", 0, 1000)) * time.Second, Wall: wallBegin}
 			e := Event{At: at, Kind: kinds[n("kind", 0, len(kinds)-1)], Container: name(), Attempt: n("attempt", -1, 2)}
+			e.Probe = []ProbeKind{"", Startup, Liveness, Readiness, "unheard"}[n("probe", 0, 4)]
+			e.Hook = []HookKind{"", PostStart, PreStop, "unheard"}[n("hook", 0, 3)]
+			e.Outcome = []Outcome{"", Success, Failure, Unknown, "unheard"}[n("outcome", 0, 4)]
 			if n("action?", 0, 3) > 0 {
-				e.Action = &Action{Kind: actions[n("action", 0, len(actions)-1)], Container: name(), Attempt: n("attempt", -1, 2)}
+				e.Action = &Action{Kind: actions[n("action", 0, len(actions)-1)], Container: name(), Attempt: n("attempt", -1, 2), Probe: e.Probe, Hook: e.Hook}
 			}
 			o.Apply(plan, e)
 			Decide(plan, &o, at)

@@ -18,21 +18,30 @@ import (
 //
 // Steps:
 //
-//	pod [restart=P] [grace=N] [deadline=N] [storage=N] [init=NAME] [sidecar=NAME] [app=NAME]…
-//	                           a new pod, at 0s, its containers in this order
+//	pod [restart=P] [grace=N] [deadline=N] [storage=N] [gate=TYPE] [hookReason] [init=NAME] [sidecar=NAME] [app=NAME]…
+//	                           a new pod, at 0s, its containers in this order; after a
+//	                           NAME: /liveness /readiness /startup with
+//	                           :delay=N,period=N,success=N,failure=N,grace=N,
+//	                           /postStart /preStop with :sleep=N, /priority:is=N,
+//	                           /restart:policy=P, /in /notIn with :codes=N+N…
 //	+DURATION                  time passes, with a decision at every wake
 //	exit NAME CODE [oom] [limit=L] [signal=N] [attempt=N] [message=TEXT]
 //	started NAME | start-failed NAME [code=N] [reason=R] [message=TEXT]
 //	sandbox ready | lost [TEXT] | gone
 //	stop [grace=N]
 //	measured BYTES [over=TEXT] [took=D]
+//	answers NAME KIND OUTCOME|hang [message=TEXT]
+//	                           how probes or hooks of this kind are answered from now on
+//	probed NAME KIND OUTCOME | hooked NAME KIND OUTCOME
+//	condition TYPE STATUS      a user sets a condition
+//	adopted                    another supervisor takes the pod up
 //	manual | auto              whether actions are answered by themselves
 //	hang NAME                  starts of this container are not answered
 //	dies NAME CODE AFTER       runs of this container end by themselves
 //	status | conditions | events   tell more about this moment
 //
 // What is not manual and does not hang is answered at once: sandboxes are made,
-// containers start, KILL kills. A stop signal is answered only by exit.
+// containers start, probes and hooks succeed, KILL kills. A stop signal is answered only by exit.
 func TestStories(t *testing.T) {
 	files, err := filepath.Glob("testdata/*.txt")
 	if err != nil || len(files) == 0 {

@@ -11,15 +11,16 @@ import (
 
 // world is the runner, the kernel and the user of a story.
 type world struct {
-	plan   pod.Plan
-	seen   Observed
-	at     time.Duration // since the pod's beginning
-	manual bool
-	hangs  map[string]bool
-	dies   map[string]death
-	due    []timed // deaths to come, in order
-	last   Decision
-	told   []string
+	plan    pod.Plan
+	seen    Observed
+	at      time.Duration // since the pod's beginning
+	manual  bool
+	hangs   map[string]bool
+	dies    map[string]death
+	answers map[string]asked // by container and kind of probe or hook
+	due     []timed          // deaths to come, in order
+	last    Decision
+	told    []string
 }
 
 // death is how the runs of a container end by themselves.
@@ -82,7 +83,7 @@ func (w *world) settle() {
 		for _, a := range w.last.Actions {
 			line := string(a.Kind)
 			if a.Container != "" {
-				line += fmt.Sprintf(" %s#%d", a.Container, a.Attempt)
+				line += fmt.Sprintf(" %s#%d", a.Container, a.Attempt) + aside(a)
 			}
 			w.tell("%-7s %s", w.at, line)
 			w.seen.Apply(&w.plan, Event{At: w.now(), Kind: Issued, Action: &a})
@@ -109,6 +110,9 @@ func (w *world) answer(a Action) {
 			w.due = append(w.due, timed{w.at + d.after, Event{
 				Kind: Exited, Container: a.Container, Attempt: a.Attempt, ExitCode: d.code}})
 		}
+	case a.Kind == RunProbe, a.Kind == RunHook:
+		w.asked(a)
+		return
 	case a.Kind == KillContainer:
 		e.Kind, e.Signal = Exited, 9
 	default:
@@ -156,6 +160,9 @@ func (w *world) step(words []string) (err error) {
 		}
 	}
 	plain = append(plain, "", "", "")
+	if known, err := w.askStep(words[0], plain, args); known {
+		return err
+	}
 	switch verb := words[0]; verb {
 	case "pod":
 		return w.begin(words[1:])
@@ -231,12 +238,16 @@ func (w *world) measured(bytes string, args map[string]string) (err error) {
 
 // begin lays out the pod of a story.
 func (w *world) begin(words []string) (err error) {
-	w.hangs, w.dies = map[string]bool{}, map[string]death{}
+	w.hangs, w.dies, w.answers = map[string]bool{}, map[string]death{}, map[string]asked{}
 	w.plan = pod.Plan{Name: "web", Namespace: "default", UID: "u-1",
 		RestartPolicy: pod.RestartAlways, GraceSeconds: 30}
 	for _, word := range words {
 		key, value, _ := strings.Cut(word, "=")
+		value, with, _ := strings.Cut(value, "/")
 		c := pod.Container{Name: value, Image: "busybox", Sidecar: key == "sidecar"}
+		if with != "" {
+			err = outfit(&c, strings.Split(with, "/"))
+		}
 		switch key {
 		case "restart":
 			w.plan.RestartPolicy = pod.RestartPolicy(value)
@@ -246,6 +257,10 @@ func (w *world) begin(words []string) (err error) {
 			w.plan.ActiveDeadlineSeconds, err = strconv.ParseInt(value, 10, 64)
 		case "storage":
 			w.plan.Storage = []pod.Limit{{Kind: pod.PodLimit, Bytes: 500}}
+		case "gate":
+			w.plan.ReadinessGates = append(w.plan.ReadinessGates, value)
+		case "hookReason":
+			w.plan.HookReason = true
 		case "init", "sidecar":
 			w.plan.InitContainers = append(w.plan.InitContainers, c)
 		case "app":

@@ -95,8 +95,7 @@ const (
 	RemoveSandbox  ActionKind = "removeSandbox"  // → SandboxGone | SandboxLost
 	MeasureStorage ActionKind = "measureStorage" // hold what is on disk against Plan.Storage → StorageMeasured
 	RunProbe       ActionKind = "runProbe"       // → Probed, within the probe's time-out
-	RunHook        ActionKind = "runHook"        // → Hooked; a hook that sleeps: none
-	EndSleep       ActionKind = "endSleep"       // → none: a hook has slept long enough
+	RunHook        ActionKind = "runHook"        // → Hooked, if the container does not end first
 )
 
 // Action is an order to the runner. Attempt is the container's restart count.
