@@ -124,7 +124,7 @@ func (x *container) create(s *sandbox) error {
 	if s.cgroup == nil {
 		config.Rlimits = processLimit()
 	}
-	if x.log, err = openLog(s.store.LogFile(x.plan.Name, x.attempt)); err != nil {
+	if x.log, err = openLog(s.store.LogFile(x.plan.Name, x.attempt), s.shower(x.plan.Name)); err != nil {
 		return err
 	}
 	if x.ct, err = libcontainer.Create(s.store.LibcontainerDir(), x.id(), config); err != nil {

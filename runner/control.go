@@ -164,6 +164,8 @@ func (c *control) answer(conn *net.UnixConn) error {
 		c.engine.emit(lifecycle.Event{Kind: lifecycle.StopAsked, GraceSeconds: req.Stop.GraceSeconds})
 		<-c.ended
 		return nil
+	case req.Verb == wire.Attach && req.Attach != nil:
+		return c.attach(conn, req.Attach, files)
 	case req.Verb == wire.Exec && req.Exec != nil:
 		return c.exec(conn, req.Exec, files)
 	}
@@ -221,4 +223,18 @@ func (c *control) watch(conn *net.UnixConn) error {
 			return nil
 		}
 	}
+}
+
+// attach takes a front's ends and answers with how the pod is.
+func (c *control) attach(conn *net.UnixConn, req *wire.AttachRequest, files []*os.File) error {
+	if err := c.engine.herald.attach(req, files); err != nil {
+		return wire.WriteFrame(conn, wire.Frame{Error: &wire.Error{Message: err.Error(), Code: 125}})
+	}
+	c.mu.Lock()
+	st := c.status
+	c.mu.Unlock()
+	if st == nil { // it has only just begun
+		st = &pod.Status{Version: pod.StatusVersion, Phase: pod.Pending}
+	}
+	return wire.WriteFrame(conn, wire.Frame{Status: st})
 }

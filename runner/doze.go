@@ -40,6 +40,7 @@ type asleep struct {
 	Warnings   []string
 	Containers []sleeper
 	Listener   uintptr
+	Front      *outpost      // who serves systemd, if anybody
 	Since      time.Duration // CLOCK_BOOTTIME
 	Quiet      time.Duration // how long it was quiet before
 }
@@ -133,6 +134,8 @@ func (s *supervisor) execute(observed *lifecycle.Observed, wake time.Duration) e
 	if len(watch) > maxWatched {
 		return nil
 	}
+	front, keep, ping := s.engine.herald.asleep()
+	state.Front = front
 	b, err := json.Marshal(state)
 	if err != nil {
 		return fmt.Errorf("encode state: %w", err)
@@ -140,7 +143,7 @@ func (s *supervisor) execute(observed *lifecycle.Observed, wake time.Duration) e
 	if err := store.WriteVolatile(sleepFile(s.place), b); err != nil {
 		return fmt.Errorf("save state: %w", err)
 	}
-	for _, fd := range watch {
+	for _, fd := range append(keep, watch...) {
 		if err := inherit(fd, true); err != nil {
 			return err
 		}
@@ -155,7 +158,7 @@ func (s *supervisor) execute(observed *lifecycle.Observed, wake time.Duration) e
 		return nil
 	}
 	spec := fmt.Sprint(int64(wake)) + " " + strings.Trim(fmt.Sprint(watch), "[]")
-	return unix.Exec("/proc/self/exe", os.Args, append(os.Environ(), stage.DozeEnv(spec)...))
+	return unix.Exec("/proc/self/exe", os.Args, append(append(os.Environ(), stage.DozeEnv(spec)...), ping...))
 }
 
 func (x *container) asleep() (sleeper, error) {

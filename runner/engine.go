@@ -20,6 +20,7 @@ type engine struct {
 	plan   *pod.Plan
 	store  store.Pod
 	events chan lifecycle.Event
+	herald *herald
 
 	mu       sync.Mutex
 	sandbox  *sandbox
@@ -39,7 +40,7 @@ type run struct {
 }
 
 func newEngine(plan *pod.Plan, place store.Pod) *engine {
-	return &engine{plan: plan, store: place, events: make(chan lifecycle.Event, 64), runs: map[string]*run{}}
+	return &engine{plan: plan, store: place, events: make(chan lifecycle.Event, 64), runs: map[string]*run{}, herald: newHerald(plan)}
 }
 
 // Events carries what came of the actions, and stop requests.
@@ -85,7 +86,7 @@ func (e *engine) work(n int) {
 
 func (e *engine) createSandbox() {
 	defer e.work(-1)
-	s, err := createSandbox(e.plan, e.store)
+	s, err := createSandbox(e.plan, e.store, e.herald)
 	if err != nil {
 		e.emit(lifecycle.Event{Kind: lifecycle.SandboxLost, Message: err.Error()})
 		return

@@ -24,6 +24,7 @@ type logFile struct {
 	file  *os.File
 	lost  error // why lines are missing: the first write that failed
 	wrote time.Time
+	show  func(lines []byte) // copies whole lines elsewhere too
 
 	streams []*stream
 	wg      sync.WaitGroup
@@ -38,7 +39,7 @@ type stream struct {
 	ended bool // there is nothing more to read; known when nobody copies
 }
 
-func openLog(path string) (*logFile, error) {
+func openLog(path string, show func(lines []byte)) (*logFile, error) {
 	if err := os.MkdirAll(filepath.Dir(path), 0o700); err != nil {
 		return nil, fmt.Errorf("make log directory: %w", err)
 	}
@@ -46,7 +47,7 @@ func openLog(path string) (*logFile, error) {
 	if err != nil {
 		return nil, fmt.Errorf("open log: %w", err)
 	}
-	return &logFile{file: f}, nil
+	return &logFile{file: f, show: show}, nil
 }
 
 // pipe returns the write end for a stream of the container. What is written there
@@ -97,11 +98,12 @@ func (l *logFile) copy(s *stream) {
 	buf := make([]byte, 0, maxLogLine)
 	buf = append(buf, s.rest...)
 	s.rest = nil
-	var out bytes.Buffer
+	var out, shown bytes.Buffer
 	for {
 		n, err := s.pipe.Read(buf[len(buf):cap(buf)])
 		buf = buf[:len(buf)+n]
 		out.Reset()
+		shown.Reset()
 		rest := buf
 		for {
 			line, after, found := bytes.Cut(rest, []byte{'\n'})
@@ -109,15 +111,20 @@ func (l *logFile) copy(s *stream) {
 				break
 			}
 			record(&out, s.name, 'F', line)
+			shown.Write(line)
+			shown.WriteByte('\n')
 			rest = after
 		}
 		paused := errors.Is(err, os.ErrDeadlineExceeded)
 		if len(rest) == cap(buf) || (err != nil && !paused && len(rest) > 0) {
 			record(&out, s.name, 'P', rest)
+			shown.Write(rest)
+			shown.WriteByte('\n')
 			rest = nil
 		}
 		buf = buf[:copy(buf[:cap(buf)], rest)]
 		l.write(out.Bytes())
+		l.show(shown.Bytes())
 		if paused {
 			s.rest = buf
 		}

@@ -51,7 +51,7 @@ func TestLogRecords(t *testing.T) {
 		t.Run(tt.name, func(t *testing.T) {
 			testenv.NoLeaks(t)
 			path := filepath.Join(t.TempDir(), "c", "0.log")
-			l, err := openLog(path)
+			l, err := openLog(path, func([]byte) {})
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -77,7 +77,7 @@ func TestLogKeepsEveryLineOfTwoStreams(t *testing.T) {
 	testenv.NoLeaks(t)
 	const lines = 50_000
 	path := filepath.Join(t.TempDir(), "0.log")
-	l, err := openLog(path)
+	l, err := openLog(path, func([]byte) {})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -114,7 +114,7 @@ func TestLogKeepsEveryLineOfTwoStreams(t *testing.T) {
 // A disk without room costs log lines; the writer never blocks.
 func TestLogOnFullDisk(t *testing.T) {
 	testenv.NoLeaks(t)
-	l, err := openLog("/dev/full")
+	l, err := openLog("/dev/full", func([]byte) {})
 	if err != nil {
 		t.Fatal(err)
 	}

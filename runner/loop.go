@@ -27,6 +27,10 @@ type loop struct {
 	// the time of the next decision (CLOCK_BOOTTIME; 0: none).
 	idle  func(observed *lifecycle.Observed, wake time.Duration)
 	quiet func() time.Duration
+
+	// alive is called whenever beat asks for a sign of life.
+	beat  <-chan struct{}
+	alive func()
 }
 
 // run decides, acts and waits until nothing is left to do, and returns the final
@@ -67,14 +71,20 @@ func (l *loop) wait(wake, now time.Duration) {
 		defer t.Stop()
 		quiet = t.C
 	}
-	select {
-	case e := <-l.kernel.Events():
-		l.observe.Apply(l.plan, e)
-	case <-timer:
-		return
-	case <-quiet:
-		l.idle(&l.observe, wake)
-		return
+	for waiting := true; waiting; {
+		select {
+		case <-l.beat:
+			l.alive()
+			continue
+		case e := <-l.kernel.Events():
+			l.observe.Apply(l.plan, e)
+		case <-timer:
+			return
+		case <-quiet:
+			l.idle(&l.observe, wake)
+			return
+		}
+		waiting = false
 	}
 	for {
 		select {

@@ -38,10 +38,16 @@ type sandbox struct {
 	cgroup   *cgroups.Pod
 	warnings []string
 	undo     undo.Stack
+	herald   *herald
 }
 
-func newSandbox(plan *pod.Plan, place store.Pod) *sandbox {
-	return &sandbox{plan: plan, store: place, dir: filepath.Join(place.RuntimeDir(), "sandbox")}
+// shower copies a container's lines to where the pod's herald wants them.
+func (s *sandbox) shower(container string) func(lines []byte) {
+	return func(lines []byte) { s.herald.show(container, lines) }
+}
+
+func newSandbox(plan *pod.Plan, place store.Pod, h *herald) *sandbox {
+	return &sandbox{plan: plan, store: place, herald: h, dir: filepath.Join(place.RuntimeDir(), "sandbox")}
 }
 
 // step is one part of a sandbox. Its undo accepts what is half made, or not at all.
@@ -63,8 +69,8 @@ func (s *sandbox) steps() []step {
 }
 
 // createSandbox makes everything the pod's containers share, or nothing.
-func createSandbox(plan *pod.Plan, place store.Pod) (*sandbox, error) {
-	s := newSandbox(plan, place)
+func createSandbox(plan *pod.Plan, place store.Pod, h *herald) (*sandbox, error) {
+	s := newSandbox(plan, place, h)
 	for _, step := range s.steps() {
 		s.undo.Push("remove "+step.name, step.undo)
 		if err := step.make(); err != nil {

@@ -72,6 +72,7 @@ func supervise(args []string) int {
 			fmt.Fprintln(os.Stderr, err)
 		}
 		s.control.publish(&out)
+		s.engine.herald.status(&out)
 		idle.Reset(idleAfter)
 	}
 	final := l.run()
@@ -94,7 +95,7 @@ func takeUp(args []string) (*supervisor, *loop, error) {
 	}
 	e := newEngine(plan, place)
 	s := &supervisor{place: place, engine: e, control: newControl(e), quiet: dozeAfter()}
-	l := &loop{plan: plan, kernel: e, now: readClocks}
+	l := &loop{plan: plan, kernel: e, now: readClocks, beat: e.herald.beat, alive: e.herald.alive}
 	if s.quiet > 0 {
 		l.quiet = func() time.Duration { return s.quiet }
 		l.idle = s.doze
@@ -102,6 +103,9 @@ func takeUp(args []string) (*supervisor, *loop, error) {
 	if os.Getenv(stage.WakeEnv) != "" {
 		l.observe, err = awake(plan, s)
 		return s, l, err
+	}
+	if err := e.herald.inherit(); err != nil {
+		return nil, nil, tell(err)
 	}
 	if err := tryOverlay(dirs, place); err != nil {
 		return nil, nil, tell(err)

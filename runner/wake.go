@@ -26,11 +26,14 @@ func awake(plan *pod.Plan, s *supervisor) (lifecycle.Observed, error) {
 	if s.listener, err = wokenListener(state.Listener); err != nil {
 		return lifecycle.Observed{}, err
 	}
+	if err := s.engine.herald.awake(state.Front); err != nil {
+		return lifecycle.Observed{}, err
+	}
 	s.quiet = min(2*state.Quiet, lastDoze)
 	if readClocks().Boot-state.Since > soon {
 		s.quiet = dozeAfter()
 	}
-	box := newSandbox(plan, s.place)
+	box := newSandbox(plan, s.place, s.engine.herald)
 	if err := box.wake(state); err != nil {
 		return lifecycle.Observed{}, err
 	}
@@ -98,7 +101,7 @@ func wakeContainer(plan *pod.Plan, s *sandbox, c sleeper) (*container, error) {
 	if x.ct, err = libcontainer.Load(s.store.LibcontainerDir(), x.id()); err != nil {
 		return nil, fmt.Errorf("take up container %s: %w", c.Name, err)
 	}
-	if x.log, err = openLog(s.store.LogFile(c.Name, c.Attempt)); err != nil {
+	if x.log, err = openLog(s.store.LogFile(c.Name, c.Attempt), s.shower(c.Name)); err != nil {
 		return nil, err
 	}
 	for _, st := range c.Streams {

@@ -23,6 +23,9 @@ type PodStart struct {
 	Hostname string
 	Lock     *os.File // held by the caller; the pod keeps it from now on
 
+	// Attach, if any, is the front that serves systemd for the pod.
+	Attach *Front
+
 	// Settle, if any, is told the pid of the pod's first process, of which all others
 	// come, before there are others: it moves the process to the pod's own cgroup.
 	// Without it the pod lives where the caller does.
@@ -51,6 +54,7 @@ func StartPod(s PodStart) error {
 	cmd.Dir = "/"
 	cmd.Stderr = log
 	cmd.ExtraFiles = []*os.File{s.Lock, w}
+	s.Attach.hand(cmd)
 	cmd.SysProcAttr = &syscall.SysProcAttr{Setsid: true} // the terminal's Ctrl-C is not for the pod
 	err = runSettled(cmd, s.Settle)
 	w.Close()

@@ -6,23 +6,44 @@
 // Controls from the client. The connection's end ends the request.
 package wire
 
-import "github.com/podrun/podrun/pod"
+import (
+	"time"
+
+	"github.com/podrun/podrun/pod"
+)
 
 // Verb names a request.
 type Verb string
 
 const (
-	Stop  Verb = "stop"  // stop the pod; Frames: none until the pod has ended, then EOF
-	Exec  Verb = "exec"  // run a process in a container; descriptors: stdin, stdout, stderr (pipes)
-	Watch Verb = "watch" // a Frame with Status now and at every change, until the pod has ended
+	Stop Verb = "stop" // stop the pod; Frames: none until the pod has ended, then EOF
+	Exec Verb = "exec" // run a process in a container; descriptors: stdin, stdout, stderr (pipes)
+	// Attach makes the client's ends those of the front that serves systemd for the pod;
+	// descriptors: a SOCK_SEQPACKET socket for messages (AliveMessage, StatusMessage), and
+	// one for the containers' output, if it is wanted. One Frame with Status answers.
+	Attach Verb = "attach"
+	Watch  Verb = "watch" // a Frame with Status now and at every change, until the pod has ended
 )
 
 // Request is the first message of a connection.
 type Request struct {
-	Verb Verb         `json:"verb"`
-	Stop *StopRequest `json:"stop,omitempty"`
-	Exec *ExecRequest `json:"exec,omitempty"`
+	Verb   Verb           `json:"verb"`
+	Stop   *StopRequest   `json:"stop,omitempty"`
+	Exec   *ExecRequest   `json:"exec,omitempty"`
+	Attach *AttachRequest `json:"attach,omitempty"`
 }
+
+// AttachRequest is how a front that serves systemd is to be told of the pod.
+type AttachRequest struct {
+	Every time.Duration `json:"every"`           // between two messages that the supervisor lives
+	Label string        `json:"label,omitempty"` // before the name of the container, in each line of the output
+}
+
+// Messages to a front that serves systemd, in sd_notify's words.
+const (
+	AliveMessage  = "WATCHDOG=1"
+	StatusMessage = "STATUS=" // and how the pod is, in a few words
+)
 
 // StopRequest asks for the end of the pod. A later one may only shorten the grace.
 type StopRequest struct {

@@ -9,6 +9,7 @@
 #include <stdlib.h>
 #include <sys/prctl.h>
 #include <sys/signalfd.h>
+#include <sys/socket.h>
 #include <sys/timerfd.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -33,10 +34,18 @@ static int child_has_ended(void) {
 	return waitid(P_ALL, 0, &info, WEXITED | WNOHANG | WNOWAIT) == 0 && info.si_pid != 0;
 }
 
-void podrun_doze(char **argv, const char *spec) {
+// still_here tells who serves systemd that the pod's supervisor lives.
+static void still_here(int fd) { send(fd, "WATCHDOG=1", 10, MSG_DONTWAIT | MSG_NOSIGNAL); }
+
+void podrun_doze(char **argv, const char *spec, const char *ping) {
 	struct pollfd fds[MAX];
-	int n = WATCHED;
+	int n = WATCHED, listener = -1, every = -1; // nobody wants to know
 	char *rest;
+	if (*ping) {
+		listener = (int)strtol(ping, &rest, 10);
+		every = (int)strtol(rest, &rest, 10);
+		still_here(listener);
+	}
 	unsigned long long until = strtoull(spec, &rest, 10);
 	while (*rest && n < MAX)
 		fds[n++] = (struct pollfd){.fd = (int)strtol(rest, &rest, 10), .events = POLLIN};
@@ -57,11 +66,15 @@ void podrun_doze(char **argv, const char *spec) {
 	podrun_forget_program();
 
 	// A child that ended before its signal was blocked is found here.
-	while (!child_has_ended() && poll(fds, n, -1) < 0)
-		if (errno != EINTR)
+	int ready;
+	while (!child_has_ended() && (ready = poll(fds, n, every)) <= 0)
+		if (ready == 0)
+			still_here(listener);
+		else if (errno != EINTR)
 			podrun_die("wait");
 	unsetenv("_PODRUN_ENTER");
 	unsetenv("_PODRUN_DOZE");
+	unsetenv("_PODRUN_PING");
 	// Go unblocks them before it listens: until then they must not kill it.
 	const char *wake = "go";
 	sigpending(&pending);

@@ -3,13 +3,15 @@
 // The caller (package stage) says what to do through the environment; nothing is
 // parsed here but numbers and paths that it has prepared.
 //
-//   _PODRUN_ENTER    userns | pod | pause | doze; after userns optional ",net"
+//   _PODRUN_ENTER    userns | pod | pause | doze | wait; after userns optional ",net"
 //   _PODRUN_UIDMAP   "0 1000 1 1 100000 65536", for newuidmap and uid_map
 //   _PODRUN_GIDMAP   the same for groups
 //   _PODRUN_IDTOOLS  directory of newuidmap and newgidmap; empty: the map has one id
 //   _PODRUN_HOSTNAME pod only: the pod's hostname
 //   _PODRUN_GATE     pod only, optional: a descriptor; a byte from it lets the pod begin
 //   _PODRUN_DOZE     doze only: see podrun_doze
+//   _PODRUN_PING     doze only, optional: the same
+//   _PODRUN_WAIT     wait only: see podrun_wait
 #define _GNU_SOURCE
 #include <errno.h>
 #include <fcntl.h>
@@ -168,7 +170,9 @@ __attribute__((constructor(101))) static void podrun_enter(int argc, char **argv
 	if (!strcmp(what, "pause"))
 		podrun_pause();
 	if (!strcmp(what, "doze"))
-		podrun_doze(argv, env("_PODRUN_DOZE"));
+		podrun_doze(argv, env("_PODRUN_DOZE"), env("_PODRUN_PING"));
+	if (!strcmp(what, "wait"))
+		podrun_wait(argv, env("_PODRUN_WAIT"));
 	int pod = !strncmp(what, "pod", 3);
 	if (pod)
 		report_fd = PODRUN_REPORT_FD;

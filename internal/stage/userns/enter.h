@@ -17,9 +17,14 @@ void podrun_keeper(const char *hostname);
 void podrun_pause(void) __attribute__((noreturn));
 
 // podrun_doze waits in the supervisor's place until it is needed, and executes it
-// with argv. The signals that stop a pod are blocked when it is called. spec is a CLOCK_BOOTTIME in nanoseconds (0: none), then the
-// descriptors to watch.
-void podrun_doze(char **argv, const char *spec) __attribute__((noreturn));
+// with argv. The signals that stop a pod are blocked when it is called. spec is a
+// CLOCK_BOOTTIME in nanoseconds (0: none), then the descriptors to watch. ping is empty,
+// or a socket to say on that the pod is alive, and every how many milliseconds.
+void podrun_doze(char **argv, const char *spec, const char *ping) __attribute__((noreturn));
+
+// podrun_wait stays in the place of a front that serves systemd until it is needed, and
+// executes it with argv. spec lists the sockets of the pods' supervisors.
+void podrun_wait(char **argv, const char *spec) __attribute__((noreturn));
 
 // podrun_forget_program is for a process that does little more than wait: it unmaps
 // what of the program is only read, which comes back as it is needed.

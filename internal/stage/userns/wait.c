@@ -1,0 +1,124 @@
+// A front that serves systemd is replaced, in place, by this loop: it stays the unit's
+// main process, in some tens of kilobytes. It passes on what the supervisors of its
+// pods say to systemd, and executes the front again at a signal, and when a
+// supervisor has gone.
+#define _GNU_SOURCE
+#include <errno.h>
+#include <poll.h>
+#include <signal.h>
+#include <stddef.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/prctl.h>
+#include <sys/signalfd.h>
+#include <sys/socket.h>
+#include <sys/un.h>
+#include <unistd.h>
+
+#include "enter.h"
+
+enum { MAX_PODS = 64, MAX_STATUS = 160 };
+
+static const int signals[] = {SIGTERM, SIGINT, SIGHUP};
+
+static struct pod {
+	int alive; // it has pinged since systemd was told last
+	char status[MAX_STATUS];
+} pods[MAX_PODS];
+
+// notify tells systemd. One that does not listen is none of the pod's business.
+static void notify(const char *text) {
+	struct sockaddr_un to = {.sun_family = AF_UNIX};
+	const char *path = getenv("NOTIFY_SOCKET");
+	size_t n = path ? strlen(path) : 0;
+	if (n == 0 || n >= sizeof to.sun_path)
+		return;
+	memcpy(to.sun_path, path, n);
+	if (to.sun_path[0] == '@') // abstract
+		to.sun_path[0] = 0;
+	int fd = socket(AF_UNIX, SOCK_DGRAM | SOCK_CLOEXEC, 0);
+	if (fd < 0)
+		return;
+	sendto(fd, text, strlen(text), MSG_DONTWAIT | MSG_NOSIGNAL, (struct sockaddr *)&to, offsetof(struct sockaddr_un, sun_path) + n);
+	close(fd);
+}
+
+static void tell_status(int n) {
+	static char text[MAX_PODS * (MAX_STATUS + 2) + 16];
+	size_t at = snprintf(text, sizeof text, "STATUS=");
+	for (int i = 0; i < n; i++)
+		at += snprintf(text + at, sizeof text - at, "%s%s", i ? "; " : "", pods[i].status);
+	notify(text);
+}
+
+// hear takes one message of a supervisor; 0 if there will be no more. One living pod
+// does not speak for another: systemd hears of life when all have pinged.
+static int hear(int fd, struct pod *from, int n) {
+	char text[MAX_STATUS + 7];
+	ssize_t got = recv(fd, text, sizeof text - 1, MSG_DONTWAIT);
+	if (got <= 0)
+		return got < 0 && (errno == EAGAIN || errno == EINTR);
+	text[got] = 0;
+	if (!strncmp(text, "STATUS=", 7)) {
+		snprintf(from->status, sizeof from->status, "%s", text + 7);
+		tell_status(n);
+	}
+	from->alive = 1; // whatever it says
+	for (int i = 0; i < n; i++)
+		if (!pods[i].alive)
+			return 1;
+	for (int i = 0; i < n; i++)
+		pods[i].alive = 0;
+	notify("WATCHDOG=1");
+	return 1;
+}
+
+// attend returns when the front is needed.
+static void attend(struct pollfd *fds, int n) {
+	for (;;) {
+		if (poll(fds, n + 1, -1) < 0) {
+			if (errno != EINTR)
+				podrun_die("wait");
+			continue;
+		}
+		if (fds[n].revents)
+			return;
+		for (int i = 0; i < n; i++)
+			if (fds[i].revents && !hear(fds[i].fd, &pods[i], n))
+				return;
+	}
+}
+
+void podrun_wait(char **argv, const char *spec) {
+	struct pollfd fds[MAX_PODS + 1];
+	int n = 0;
+	char *rest = (char *)spec;
+	while (*rest && n < MAX_PODS)
+		fds[n++] = (struct pollfd){.fd = (int)strtol(rest, &rest, 10), .events = POLLIN};
+	sigset_t set;
+	sigemptyset(&set);
+	for (size_t i = 0; i < sizeof signals / sizeof *signals; i++) {
+		signal(signals[i], SIG_DFL);
+		sigaddset(&set, signals[i]);
+	}
+	sigprocmask(SIG_BLOCK, &set, NULL);
+	fds[n] = (struct pollfd){.fd = signalfd(-1, &set, SFD_CLOEXEC), .events = POLLIN};
+	if (fds[n].fd < 0)
+		podrun_die("wait for signals");
+	prctl(PR_SET_NAME, "podrun-waiting", 0, 0, 0);
+	podrun_forget_program();
+	attend(fds, n);
+
+	// A signal stays blocked, and so pending, until Go unblocks it: there it ends the
+	// front if nobody listens yet. Taken here it is told to the front in words.
+	struct signalfd_siginfo info;
+	const char *why = "gone";
+	if (fds[n].revents && read(fds[n].fd, &info, sizeof info) == sizeof info)
+		why = info.ssi_signo == SIGTERM ? "term" : info.ssi_signo == SIGHUP ? "hup" : "int";
+	unsetenv("_PODRUN_ENTER");
+	unsetenv("_PODRUN_WAIT");
+	setenv("_PODRUN_WOKEN", why, 1);
+	execv("/proc/self/exe", argv);
+	podrun_die("wake podrun");
+}
