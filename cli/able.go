@@ -1,6 +1,7 @@
 package cli
 
 import (
+	"context"
 	"os"
 	"runtime/debug"
 	"time"
@@ -11,11 +12,15 @@ import (
 
 // able finds podrun's directories, or says why no pod can be run here. Nothing has
 // been made until then but these directories.
-func (f *front) able(requireLimits bool) (store.Dirs, error) {
+func (f *front) able(ctx context.Context, requireLimits bool) (store.Dirs, error) {
 	if err := refusal(f.rooms.check(f.setup()), requireLimits); err != nil {
 		return store.Dirs{}, err
 	}
-	return f.dirs()
+	dirs, err := f.dirs()
+	if err != nil {
+		return store.Dirs{}, err
+	}
+	return dirs, f.rooms.try(ctx, dirs)
 }
 
 // setup is what the probes of the host are told.

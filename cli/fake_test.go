@@ -27,6 +27,7 @@ type world struct {
 	env      map[string]string
 	dirs     store.Dirs
 	findings []host.Finding
+	tryErr   error
 	imageErr error
 	script   func(*supervisor) // what a started pod does
 	startErr error
@@ -55,11 +56,13 @@ func newWorld(t *testing.T) *world {
 	return w
 }
 
-func (w *world) check(host.Setup) []host.Finding   { return w.findings }
-func (w *world) images(store.Dirs) (images, error) { return w, nil }
-func (w *world) pods(store.Dirs) (pods, error)     { return w, nil }
-func (w *world) Hold() (io.Closer, error)          { return io.NopCloser(strings.NewReader("")), nil }
-func (w *world) remove(p store.Pod) error          { return p.Remove() }
+func (w *world) check(host.Setup) []host.Finding                    { return w.findings }
+func (w *world) examine(context.Context, host.Setup) []host.Finding { return w.findings }
+func (w *world) try(context.Context, store.Dirs) error              { return w.tryErr }
+func (w *world) images(store.Dirs) (images, error)                  { return w, nil }
+func (w *world) pods(store.Dirs) (pods, error)                      { return w, nil }
+func (w *world) Hold() (io.Closer, error)                           { return io.NopCloser(strings.NewReader("")), nil }
+func (w *world) remove(p store.Pod) error                           { return p.Remove() }
 func (w *world) supervisor(namespace, name string) *supervisor {
 	w.mu.Lock()
 	defer w.mu.Unlock()

@@ -3,6 +3,7 @@ package cli
 import (
 	"context"
 	"io"
+	"maps"
 	"os"
 
 	"github.com/podrun/podrun/image"
@@ -10,12 +11,15 @@ import (
 	"github.com/podrun/podrun/internal/stage"
 	"github.com/podrun/podrun/internal/stage/embed"
 	"github.com/podrun/podrun/internal/store"
+	"github.com/podrun/podrun/internal/trial"
 	"github.com/podrun/podrun/pod"
 )
 
 // rooms are the parts of podrun that touch the host. Tests put fakes here.
 type rooms interface {
-	check(host.Setup) []host.Finding
+	check(host.Setup) []host.Finding                    // quickly
+	examine(context.Context, host.Setup) []host.Finding // thoroughly
+	try(context.Context, store.Dirs) error              // refuses where no pod could be made
 	images(store.Dirs) (images, error)
 	pods(store.Dirs) (pods, error)
 }
@@ -37,8 +41,6 @@ type pods interface {
 
 // house is the real one.
 type house struct{}
-
-func (house) check(s host.Setup) []host.Finding { return host.Check(s) }
 
 func (house) images(dirs store.Dirs) (images, error) { return image.Open(dirs.Images()) }
 
@@ -63,4 +65,8 @@ func (k *keeper) start(p store.Pod, plan *pod.Plan, lock *os.File) (string, erro
 func (k *keeper) remove(p store.Pod) error { return stage.RemovePod(k.program, k.dirs, p) }
 
 // Stages are the hidden stages of the rooms that only the command line links.
-func Stages() map[string]func(args []string) int { return image.Stages() }
+func Stages() map[string]func(args []string) int {
+	stages := image.Stages()
+	maps.Copy(stages, trial.Stages())
+	return stages
+}

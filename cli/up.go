@@ -60,7 +60,7 @@ func (f *front) up(c *cli.Context) error {
 	if err := errors.Join(readErr, err); err != nil {
 		return err
 	}
-	dirs, err := f.able(c.Bool("require-limits"))
+	dirs, err := f.able(c.Context, c.Bool("require-limits"))
 	if err != nil {
 		return err
 	}

@@ -18,7 +18,7 @@ var base = []string{"internal/wire", "internal/store", "internal/host", "interna
 var rooms = []room{
 	{dir: ".", may: []string{"cli", "internal/stage", "internal/stage/embed"},
 		why: "main is a doorbell: hidden stages first, then the command line"},
-	{dir: "cli", may: with("manifest", "pod", "image", "internal/stage", "internal/stage/embed", "internal/systemd"),
+	{dir: "cli", may: with("manifest", "pod", "image", "internal/trial", "internal/stage", "internal/stage/embed", "internal/systemd"),
 		why: "commands turn words into a Plan and talk to a supervisor; they never run a pod themselves"},
 	{dir: "manifest", may: []string{"pod", "internal/report"}, pure: true,
 		why: "a manifest means the same on every host, so nothing of a host is reachable from here"},
@@ -34,6 +34,8 @@ var rooms = []room{
 	{dir: "image", may: with("pod", "internal/stage"),
 		why: "images become directories of layers; what runs on them is nobody's business here"},
 
+	{dir: "internal/trial", may: with("volumes", "internal/stage"),
+		why: "a pod's namespaces without a pod: it tries the mounts that volumes makes, before there is anything to undo"},
 	{dir: "internal/stage", may: with("internal/stage/userns"),
 		why: "how a process becomes a stage; what the stage does is its room's"},
 	{dir: "internal/stage/userns", why: "a C constructor: it runs before Go and knows nothing of it"},

@@ -44,25 +44,26 @@ type Probe struct {
 const (
 	UserNamespaces = "user namespaces"
 	Limits         = "resource limits"
-	Placement      = "cgroup of pods"
+	MappedIDs      = "ids of pods"
 	Overlay        = "root file systems"
 	Sandbox        = "sandbox"
 	Registries     = "registries"
 )
 
-// patience is how long all probes together may take: one that hangs, on a network
-// file system or a service, keeps nobody waiting for longer.
-const patience = 2 * time.Second
+// Patience is how long all probes together may take: one that hangs, on a network
+// file system or a service, keeps nobody waiting for longer. A slow board takes a
+// second.
+const Patience = 5 * time.Second
 
 // Check runs every probe of the table, and more. It starts no program, changes
-// nothing, and returns after at most two seconds.
+// nothing, and returns after at most Patience.
 func Check(s Setup, more ...Probe) []Finding {
 	return Run(append(host(s).table(), more...))
 }
 
 // Run runs probes, all at once, and returns their findings in the same order after
-// at most two seconds.
-func Run(probes []Probe) []Finding { return run(probes, patience) }
+// at most Patience.
+func Run(probes []Probe) []Finding { return run(probes, Patience) }
 
 func run(probes []Probe, within time.Duration) []Finding {
 	type answer struct {

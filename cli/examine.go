@@ -1,0 +1,91 @@
+package cli
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"time"
+
+	"github.com/podrun/podrun/image"
+	"github.com/podrun/podrun/internal/delegation"
+	"github.com/podrun/podrun/internal/host"
+	"github.com/podrun/podrun/internal/report"
+	"github.com/podrun/podrun/internal/store"
+	"github.com/podrun/podrun/internal/systemd"
+	"github.com/podrun/podrun/internal/trial"
+)
+
+// trialTime is how long pods' namespaces may be tried before `up` refuses: a slow
+// board takes a second.
+const trialTime = 30 * time.Second
+
+func (house) check(s host.Setup) []host.Finding { return host.Check(s) }
+
+// examine is check with everything else that can be found out.
+func (house) examine(ctx context.Context, s host.Setup) []host.Finding {
+	ctx, cancel := context.WithTimeout(ctx, host.Patience)
+	defer cancel()
+	more := trial.Probes(ctx, func() (string, error) { return lowestDir(s.Data), s.DirsErr })
+	more = append(more, host.Probe{Name: "service manager", Look: func() host.Finding { return manager(ctx) }},
+		host.Probe{Name: host.Registries, Look: registries})
+	return host.Check(s, more...)
+}
+
+// try refuses a data directory that cannot hold the root file systems of pods, or a
+// kernel that does not let them be made, before there is anything of a pod. A
+// success holds until the machine starts again; the supervisor asks the same mark.
+func (house) try(ctx context.Context, dirs store.Dirs) error {
+	mark, err := dirs.OverlayMark()
+	if err != nil {
+		return err
+	}
+	if _, err := os.Stat(mark); !errors.Is(err, fs.ErrNotExist) {
+		return err
+	}
+	ctx, cancel := context.WithTimeout(ctx, trialTime)
+	defer cancel()
+	findings := trial.Run(ctx, dirs.Data)
+	if err := host.Refusal(findings); err != nil {
+		return err
+	}
+	if f, _ := host.Named(findings, host.Overlay); f.Level != host.OK {
+		return nil // the supervisor will try it itself
+	}
+	return store.WriteVolatile(mark, nil)
+}
+
+// manager asks the service manager that is to give pods their scopes.
+func manager(ctx context.Context) host.Finding {
+	m, ok := delegation.FindManager()
+	if !ok {
+		return host.Finding{Level: host.OK, Detail: "there is none for this user, and none is asked"}
+	}
+	version, err := systemd.Version(ctx, m)
+	if err != nil {
+		return host.Finding{Level: host.Warning, Detail: fmt.Sprintf("systemd cannot give pods a scope: %v", err), Cure: "look for why: systemctl --user status, journalctl --user -n 20"}
+	}
+	return host.Finding{Level: host.OK, Detail: "systemd " + version + " answers at " + m.Socket}
+}
+
+// registries looks at what decides where images come from.
+func registries() host.Finding {
+	detail, err := image.Registries()
+	if err != nil {
+		return host.Finding{Level: host.Warning, Detail: "images cannot be pulled: " + err.Error(), Cure: report.Hint(err)}
+	}
+	return host.Finding{Level: host.OK, Detail: detail}
+}
+
+// lowestDir is dir or the lowest directory above it that is there.
+func lowestDir(dir string) string {
+	for dir != filepath.Dir(dir) {
+		if st, err := os.Stat(dir); err == nil && st.IsDir() {
+			break
+		}
+		dir = filepath.Dir(dir)
+	}
+	return dir
+}
