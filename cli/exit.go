@@ -30,7 +30,7 @@ var exitCodes = []struct {
 	{exitOK, "The command did what was asked. For `up` in the foreground: the pod succeeded. For `up -d`: the pod is running, or has succeeded."},
 	{exitFailure, "The command failed, or the pod did."},
 	{exitUsage, "The command line or a manifest is wrong. Nothing was done."},
-	{exitInternal, "podrun itself could not do its part: this machine cannot run pods, or `exec` could not reach the container."},
+	{exitInternal, "podrun itself could not do its part: this machine cannot run pods (`podrun doctor` says why), or `exec` could not reach the container."},
 	{exitCannotRun, "`exec`: the command was found but cannot be executed."},
 	{exitNotFound, "`exec`: the command was not found in the container."},
 	{exitHangup, "The terminal was closed (SIGHUP). A pod in the foreground was stopped and removed."},

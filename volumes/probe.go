@@ -8,6 +8,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	"github.com/podrun/podrun/internal/host"
 	"github.com/podrun/podrun/internal/report"
 )
 
@@ -88,23 +89,10 @@ func release() string {
 	return unix.ByteSliceToString(u.Release[:])
 }
 
-// fsTypes names the file systems that overlayfs is known to refuse for what it
-// writes, and those that it likes.
-var fsTypes = map[int64]string{
-	unix.NFS_SUPER_MAGIC: "NFS", unix.OVERLAYFS_SUPER_MAGIC: "overlayfs", unix.FUSE_SUPER_MAGIC: "FUSE",
-	unix.ECRYPTFS_SUPER_MAGIC: "ecryptfs", unix.V9FS_MAGIC: "9p", unix.SMB2_SUPER_MAGIC: "SMB",
-	unix.MSDOS_SUPER_MAGIC: "FAT", unix.EXFAT_SUPER_MAGIC: "exFAT", unix.F2FS_SUPER_MAGIC: "f2fs",
-	unix.EXT4_SUPER_MAGIC: "ext4", unix.XFS_SUPER_MAGIC: "xfs", unix.BTRFS_SUPER_MAGIC: "btrfs", unix.TMPFS_MAGIC: "tmpfs",
-}
-
 func fsType(path string) string {
-	var st unix.Statfs_t
-	if err := unix.Statfs(path, &st); err != nil {
+	fs, err := host.StatFS(path)
+	if err != nil {
 		return "an unknown file system"
 	}
-	magic := int64(st.Type) & 0xffffffff // 32 bits wide on some machines, and signed
-	if name, ok := fsTypes[magic]; ok {
-		return name
-	}
-	return fmt.Sprintf("file system type %#x", magic)
+	return fs.Kind
 }

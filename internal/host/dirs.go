@@ -39,7 +39,7 @@ func (v view) runtime() Finding {
 	case here.Remote:
 		return warning(fmt.Sprintf("%s is on %s: locks and sockets may not work there", v.Runtime, here.Kind), v.loginCure())
 	case !here.Memory:
-		return note(fmt.Sprintf("%s is on %s, which is written to with every change of a pod", v.Runtime, here.Kind), "set XDG_RUNTIME_DIR to a directory on tmpfs: "+v.ownRuntime())
+		return note(fmt.Sprintf("%s is on %s, which is written to with every change of a pod", v.Runtime, here.Kind), v.memoryCure())
 	case v.RuntimeDefault && v.uid != 0:
 		return fine(v.Runtime + " on " + here.Kind + ", though XDG_RUNTIME_DIR is not set")
 	}
@@ -88,11 +88,22 @@ func (v view) dirCure(dir, variable string) string {
 func (v view) loginCure() string {
 	switch {
 	case !v.systemd():
-		return "set XDG_RUNTIME_DIR to a directory of your own, mode 0700, on tmpfs"
+		return v.memoryCure()
 	case v.exists(v.ownRuntime()):
 		return "export XDG_RUNTIME_DIR=" + v.ownRuntime()
 	}
 	return fmt.Sprintf("log in as %s with ssh or `machinectl shell %[1]s@` instead of su, or as root: loginctl enable-linger %[1]s; then export XDG_RUNTIME_DIR=%s", v.name(), v.ownRuntime())
+}
+
+// memoryCure gets a runtime directory that is in memory.
+func (v view) memoryCure() string {
+	switch {
+	case v.uid == 0:
+		return "mount -t tmpfs -o mode=0755,nosuid,nodev tmpfs /run, as most distributions do"
+	case v.systemd():
+		return "export XDG_RUNTIME_DIR=" + v.ownRuntime()
+	}
+	return fmt.Sprintf("mkdir -m 0700 /dev/shm/run-%d; export XDG_RUNTIME_DIR=/dev/shm/run-%[1]d", v.uid)
 }
 
 func (v view) ownRuntime() string { return fmt.Sprintf("/run/user/%d", v.uid) }

@@ -74,13 +74,17 @@ func TestDirectories(t *testing.T) {
 		{"no runtime directory is set, but there is one", unset, run, Note,
 			"XDG_RUNTIME_DIR is not set: /tmp/podrun-run-1000/podrun is used, on ext4, which is written to with every change of a pod", "export XDG_RUNTIME_DIR=/run/user/1000"},
 		{"no runtime directory is set, without systemd", func(v *view, f map[string]string) { unset(v, f); delete(f, "/run/systemd/system/x") }, run, Note,
-			"XDG_RUNTIME_DIR is not set: /tmp/podrun-run-1000/podrun is used, on ext4, which is written to with every change of a pod", "set XDG_RUNTIME_DIR to a directory of your own, mode 0700, on tmpfs"},
+			"XDG_RUNTIME_DIR is not set: /tmp/podrun-run-1000/podrun is used, on ext4, which is written to with every change of a pod", "mkdir -m 0700 /dev/shm/run-1000; export XDG_RUNTIME_DIR=/dev/shm/run-1000"},
 		{"no runtime directory is set, but /tmp is in memory", func(v *view, f map[string]string) {
 			unset(v, f)
 			on("/tmp", func(fs *FileSystem) { fs.Kind, fs.Memory = "tmpfs", true })(v, f)
 		}, run, OK, "", ""},
 		{"one on a disk", on("/run/user", func(f *FileSystem) { f.Kind, f.Memory = "ext4", false }), run, Note,
-			"/run/user/1000/podrun is on ext4, which is written to with every change of a pod", "set XDG_RUNTIME_DIR to a directory on tmpfs: /run/user/1000"},
+			"/run/user/1000/podrun is on ext4, which is written to with every change of a pod", "export XDG_RUNTIME_DIR=/run/user/1000"},
+		{"root's on a disk", func(v *view, f map[string]string) {
+			v.uid, v.Runtime, v.RuntimeDefault = 0, "/run/podrun", true
+			on("/run", func(f *FileSystem) { f.Kind, f.Memory = "ext4", false })(v, f)
+		}, run, Note, "/run/podrun is on ext4, which is written to with every change of a pod", "mount -t tmpfs -o mode=0755,nosuid,nodev tmpfs /run"},
 		{"one on NFS", on("/run/user", func(f *FileSystem) { f.Kind, f.Memory, f.Remote = "NFS", false, true }), run, Warning,
 			"/run/user/1000/podrun is on NFS: locks and sockets may not work there", "XDG_RUNTIME_DIR"},
 		{"root's, after su", func(v *view, f map[string]string) {
@@ -133,6 +137,11 @@ func TestLife(t *testing.T) {
 			delete(f, "/sys/class/rtc/rtc0")
 			v.synced = func() bool { return false }
 		}, "clock", Note, "the time is 2027-03-04 05:06 UTC; this machine has no clock that runs without power, and nothing sets it", "systemd-timesyncd"},
+		{"a board without systemd", func(v *view, f map[string]string) {
+			delete(f, "/sys/class/rtc/rtc0")
+			delete(f, "/run/systemd/system/x")
+			v.synced = func() bool { return false }
+		}, "clock", Note, "the time is 2027-03-04 05:06 UTC; this machine has no clock that runs without power, and nothing sets it", "apt-get install chrony"},
 		{"a board with NTP", func(_ *view, f map[string]string) { delete(f, "/sys/class/rtc/rtc0") }, "clock", OK, "", ""},
 
 		{"no tun", func(v *view, _ map[string]string) { v.openTun = func(string) error { return fs.ErrNotExist } }, "tun device", Note,

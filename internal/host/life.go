@@ -38,12 +38,15 @@ func (v view) clock() Finding {
 		floor, what = v.Built, ", when this podrun was built"
 	}
 	now := v.now.UTC().Format("2006-01-02 15:04 MST")
-	set := "as root: timedatectl set-ntp true, or date -s '2030-01-31 12:00' with the right time"
+	ntp := "as root: timedatectl set-ntp true (Debian: apt-get install systemd-timesyncd)"
+	if !v.systemd() {
+		ntp = "start a service that sets the clock (Debian: apt-get install chrony)"
+	}
 	switch {
 	case v.now.Before(floor):
-		return warning(fmt.Sprintf("the clock is not set: it shows %s, which is before %s%s; registries' certificates will not be valid", now, floor.UTC().Format("2006-01-02"), what), set)
+		return warning(fmt.Sprintf("the clock is not set: it shows %s, which is before %s%s; registries' certificates will not be valid", now, floor.UTC().Format("2006-01-02"), what), ntp+"; until then as root: date -s '2030-01-31 12:00' with the right time")
 	case !v.hasRTC() && !v.synced():
-		return note("the time is "+now+"; this machine has no clock that runs without power, and nothing sets it", "as root: timedatectl set-ntp true (Debian: apt-get install systemd-timesyncd)")
+		return note("the time is "+now+"; this machine has no clock that runs without power, and nothing sets it", ntp)
 	}
 	return fine("the time is " + now)
 }

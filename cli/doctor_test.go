@@ -1,0 +1,127 @@
+package cli
+
+import (
+	"context"
+	"encoding/json"
+	"net"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/podrun/podrun/internal/golden"
+	"github.com/podrun/podrun/internal/host"
+	"github.com/podrun/podrun/internal/report"
+)
+
+func everyLevel() []host.Finding {
+	return []host.Finding{
+		{Name: "kernel", Level: host.OK, Detail: "Linux 6.1.0 aarch64"},
+		{Name: host.UserNamespaces, Level: host.Failure, Detail: "AppArmor restricts them", Cure: `as root: printf 'profile podrun {\n}\n' > /etc/apparmor.d/podrun`},
+		{Name: "runtime directory", Level: host.Note, Detail: "/tmp/\x1b[2J is on ext4", Cure: "export XDG_RUNTIME_DIR=/run/user/1000"},
+		{Name: host.Limits, Level: host.Warning, Detail: "limits are not enforced: this host uses cgroup v1", Cure: "boot with cgroup v2"},
+	}
+}
+
+func TestDoctor(t *testing.T) {
+	w := newWorld(t)
+	w.findings = everyLevel()
+	for name, tc := range map[string]struct {
+		args   []string
+		env    map[string]string
+		golden string
+	}{
+		"plain":              {[]string{"doctor"}, nil, "doctor.golden"},
+		"no colour":          {[]string{"doctor"}, map[string]string{"CLICOLOR_FORCE": "1", "NO_COLOR": "1"}, "doctor.golden"},
+		"colour":             {[]string{"doctor"}, map[string]string{"CLICOLOR_FORCE": "1"}, "doctor-colour.golden"},
+		"JSON":               {[]string{"doctor", "-o", "json"}, nil, "doctor.json"},
+		"JSON has no colour": {[]string{"doctor", "--output=json"}, map[string]string{"CLICOLOR_FORCE": "1"}, "doctor.json"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			old := w.env
+			defer func() { w.env = old }()
+			w.env = map[string]string{"HOME": old["HOME"], "XDG_RUNTIME_DIR": old["XDG_RUNTIME_DIR"], "TERM": "xterm"}
+			for k, v := range tc.env {
+				w.env[k] = v
+			}
+			got := w.run(tc.args...)
+			golden.Check(t, filepath.Join("testdata", tc.golden), got.out)
+			if got.code != exitInternal || got.err != "" {
+				t.Errorf("code %d, said %q", got.code, got.err)
+			}
+		})
+	}
+}
+
+func TestDoctorsVerdict(t *testing.T) {
+	ok := host.Finding{Name: "a", Level: host.OK, Detail: "d"}
+	for level, want := range map[host.Level]struct {
+		code    int
+		summary string
+	}{
+		host.OK:      {0, "pods can run here: 0 failures, 0 warnings, 0 notes, 2 ok"},
+		host.Note:    {0, "pods can run here: 0 failures, 0 warnings, 1 note, 1 ok"},
+		host.Warning: {0, "pods can run here: 0 failures, 1 warning, 0 notes, 1 ok"},
+		host.Failure: {125, "no pod can run here: 1 failure, 0 warnings, 0 notes, 1 ok"},
+	} {
+		w := newWorld(t)
+		w.findings = []host.Finding{ok, {Name: "b", Level: level, Detail: "d", Cure: "c"}}
+		got := w.run("doctor")
+		lines := strings.Split(strings.TrimSpace(got.out), "\n")
+		if got.code != want.code || lines[len(lines)-1] != want.summary {
+			t.Errorf("%s: code %d, %q", level, got.code, got.out)
+		}
+		var d diagnosis
+		got = w.run("doctor", "-o", "json")
+		if err := json.Unmarshal([]byte(got.out), &d); err != nil || got.code != want.code || d.CanRun != (want.code == 0) || d.Summary != want.summary {
+			t.Errorf("%s: code %d, %v, %+v", level, got.code, err, d)
+		}
+		if diff := cmp.Diff(w.findings, d.Probes); diff != "" {
+			t.Error(diff)
+		}
+	}
+}
+
+func TestDoctorsUsage(t *testing.T) {
+	w := newWorld(t)
+	check(t, w.run("doctor", "web"), 2, "", "podrun: doctor takes no arguments\nhint: podrun doctor --help\n")
+	check(t, w.run("doctor", "-o", "yaml"), 2, "", "podrun: doctor prints json besides its own form, not \"yaml\"\nhint: podrun doctor --help\n")
+}
+
+// up says what doctor says, before there is anything of a pod.
+func TestUpRefusesWhatTheTrialFinds(t *testing.T) {
+	w := newWorld(t)
+	w.tryErr = report.New(report.Internal, "keep podrun's data on ext4", "podrun cannot run pods here: mount overlay: invalid argument")
+	check(t, w.run("up", w.file(oneContainer)), 125, "", "podrun: podrun cannot run pods here: mount overlay: invalid argument\nhint: keep podrun's data on ext4\n")
+	if left, err := os.ReadDir(w.dirs.Data); err != nil || len(left) > 0 {
+		t.Errorf("left in the data directory: %v, %v", left, err)
+	}
+}
+
+// A service manager that accepts and says nothing is a warning, in time.
+func TestAManagerThatHangs(t *testing.T) {
+	dir, err := os.MkdirTemp("", "run-") // short: a socket's path has 108 bytes
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { os.RemoveAll(dir) })
+	if err := os.Mkdir(filepath.Join(dir, "systemd"), 0o700); err != nil {
+		t.Fatal(err)
+	}
+	l, err := net.Listen("unix", filepath.Join(dir, "systemd/private"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { l.Close() })
+	t.Setenv("XDG_RUNTIME_DIR", dir)
+	ctx, cancel := context.WithTimeout(t.Context(), 200*time.Millisecond)
+	defer cancel()
+	start := time.Now()
+	f := manager(ctx)
+	if f.Level != host.Warning || !strings.HasSuffix(f.Detail, "it does not answer") || f.Cure == "" || time.Since(start) > 5*time.Second {
+		t.Errorf("after %v: %+v", time.Since(start), f)
+	}
+}
