@@ -29,6 +29,44 @@ func (p *Pod) Update(l Limits) error {
 	return nil
 }
 
+// OOM says why the kernel has killed processes of a container, or of the pod, for
+// want of memory.
+type OOM string
+
+const (
+	NoOOM        OOM = ""          // it has killed none
+	OOMContainer OOM = "container" // the container's limit was reached
+	OOMPod       OOM = "pod"       // the pod's limit was reached
+	OOMOutside   OOM = "outside"   // the limit of a cgroup around the pod, or the machine's memory
+)
+
+// OOM says whether the kernel has killed processes of a container for want of
+// memory since its cgroup was made, and whose.
+func (p *Pod) OOM(container string) (OOM, error) {
+	kills, err := p.OOMKills(container)
+	if err != nil || kills == 0 {
+		return NoOOM, err
+	}
+	// "oom" counts the times that the limit of this very cgroup was reached and
+	// nothing could be freed.
+	for _, at := range []struct {
+		of   OOM
+		file string
+	}{{OOMContainer, filepath.Join(container, "memory.events.local")}, {OOMPod, "memory.events.local"}} {
+		b, err := os.ReadFile(filepath.Join(p.Path(), at.file))
+		if errors.Is(err, fs.ErrNotExist) {
+			continue // a kernel before 5.2
+		}
+		if err != nil {
+			return NoOOM, fmt.Errorf("look for the reason of an OOM kill: %w", err)
+		}
+		if n, err := keyed(string(b), "oom"); err == nil && n > 0 {
+			return at.of, nil
+		}
+	}
+	return OOMOutside, nil
+}
+
 // OOMKills counts the processes of a container that the kernel has killed for
 // want of memory, whether the container's limit was reached or the pod's. An
 // empty name means the whole pod. A container that has no cgroup has had none.

@@ -123,6 +123,15 @@ func TestOOM(t *testing.T) {
 			if diff := cmp.Diff(map[string]bool{"web": true, "other": false, "none": false, "": true}, got); diff != "" {
 				t.Error(diff)
 			}
+			want := OOMContainer
+			if limit == "max" {
+				want = OOMPod
+			}
+			for container, want := range map[string]OOM{"web": want, "other": NoOOM, "none": NoOOM} {
+				if why, err := p.OOM(container); why != want || err != nil {
+					t.Errorf("container %s: %q, %v, want %q", container, why, err, want)
+				}
+			}
 			if err := bystander.Process.Signal(syscall.Signal(0)); err != nil {
 				t.Errorf("the other container: %v", err)
 			}

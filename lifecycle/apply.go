@@ -63,6 +63,7 @@ func (o *Observed) containerEvent(plan *pod.Plan, c *Container, e Event) {
 // and so are preStop hooks; a postStart hook is not run twice (kubelet: after its own
 // restart it starts no container that runs).
 func (o *Observed) adopt() {
+	o.Storage.Asked = false
 	for _, c := range o.Containers {
 		if c.State != RunRunning {
 			continue

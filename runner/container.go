@@ -19,6 +19,7 @@ import (
 
 	"github.com/podrun/podrun/cgroups"
 	"github.com/podrun/podrun/internal/undo"
+	"github.com/podrun/podrun/lifecycle"
 	"github.com/podrun/podrun/pod"
 	"github.com/podrun/podrun/volumes"
 )
@@ -194,6 +195,7 @@ func processLimit() []configs.Rlimit {
 type ended struct {
 	code, signal int
 	oom          bool
+	oomLimit     lifecycle.OOMLimit
 	message      string
 }
 

@@ -42,6 +42,7 @@ type asleep struct {
 	Listener   uintptr
 	Front      *outpost      // who serves systemd, if anybody
 	Since      time.Duration // CLOCK_BOOTTIME
+	Wake       time.Duration // CLOCK_BOOTTIME at which it wanted to wake; 0: never
 	Quiet      time.Duration // how long it was quiet before
 }
 
@@ -112,7 +113,7 @@ func (s *supervisor) execute(observed *lifecycle.Observed, wake time.Duration) e
 	}
 	state := asleep{
 		Observed: *observed, PausePID: s.engine.sandbox.pausePID, Warnings: s.engine.warnings,
-		Listener: listener, Since: readClocks().Boot, Quiet: s.quiet,
+		Listener: listener, Since: readClocks().Boot, Wake: wake, Quiet: s.quiet,
 	}
 	if s.engine.sandbox.cgroup != nil {
 		state.Cgroup = s.engine.sandbox.cgroup.Path()

@@ -62,6 +62,9 @@ func (e *engine) Do(a lifecycle.Action) {
 		e.signal(a.Container, false)
 	case lifecycle.KillContainer:
 		e.signal(a.Container, true)
+	case lifecycle.MeasureStorage:
+		e.work(1)
+		go e.measureStorage()
 	case lifecycle.RemoveSandbox:
 		e.work(1)
 		go e.removeSandbox()
@@ -173,8 +176,7 @@ func (e *engine) follow(s *sandbox, x *container) {
 	at := readClocks()
 	e.forget(x.plan.Name)
 	if s.cgroup != nil {
-		kills, err := s.cgroup.OOMKills(x.plan.Name)
-		end.oom = err == nil && kills > 0
+		end.oom, end.oomLimit = outOfMemory(s.cgroup, x.plan.Name)
 	}
 	x.finish(s)
 	e.warn(x.log.warning(x.plan.Name))
@@ -186,7 +188,7 @@ func (e *engine) follow(s *sandbox, x *container) {
 	}
 	e.emit(lifecycle.Event{
 		At: at, Kind: lifecycle.Exited, Container: x.plan.Name, Attempt: x.attempt,
-		ExitCode: end.code, Signal: end.signal, OOMKilled: end.oom, Message: end.message,
+		ExitCode: end.code, Signal: end.signal, OOMKilled: end.oom, OOMLimit: end.oomLimit, Message: end.message,
 	})
 }
 

@@ -19,9 +19,11 @@ type loop struct {
 	plan    *pod.Plan
 	kernel  kernel
 	now     func() lifecycle.Now
-	publish func(*pod.Status) // called with every status that differs from the last
+	publish func(*pod.Status)   // called with every status that differs from the last
+	record  func(*pod.EventLog) // if there is one: called with every event log that differs from the last
 	observe lifecycle.Observed
 	last    *pod.Status
+	events  int64 // of the log that was recorded last
 
 	// idle, if there is one, is called when nothing has happened for quiet(), with
 	// the time of the next decision (CLOCK_BOOTTIME; 0: none).
@@ -49,6 +51,10 @@ func (l *loop) run() *pod.Status {
 		if l.last == nil || !reflect.DeepEqual(*l.last, st) {
 			l.last = &st
 			l.publish(&st)
+		}
+		if n := l.observe.Events.Seq; l.record != nil && n != l.events {
+			l.events = n
+			l.record(&l.observe.Events)
 		}
 		if d.Done {
 			return l.last

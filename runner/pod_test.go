@@ -81,6 +81,10 @@ func start(t *testing.T, plan *pod.Plan) *testPod {
 		l := loop{plan: plan, kernel: e, now: readClocks, publish: func(st *pod.Status) {
 			p.control.publish(st)
 			p.changes <- *st
+		}, record: func(log *pod.EventLog) {
+			if err := place.WriteEvents(log); err != nil {
+				t.Error(err)
+			}
 		}}
 		p.final <- l.run()
 	}()

@@ -75,6 +75,11 @@ func supervise(args []string) int {
 		s.engine.herald.status(&out)
 		idle.Reset(idleAfter)
 	}
+	l.record = func(log *pod.EventLog) {
+		if err := s.place.WriteEvents(log); err != nil {
+			fmt.Fprintln(os.Stderr, err)
+		}
+	}
 	final := l.run()
 	if final.Deleting {
 		removeFiles(args)

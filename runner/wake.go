@@ -30,8 +30,11 @@ func awake(plan *pod.Plan, s *supervisor) (lifecycle.Observed, error) {
 		return lifecycle.Observed{}, err
 	}
 	s.quiet = min(2*state.Quiet, lastDoze)
-	if readClocks().Boot-state.Since > soon {
+	switch now := readClocks().Boot; {
+	case now-state.Since > soon:
 		s.quiet = dozeAfter()
+	case state.Wake > 0 && now >= state.Wake:
+		s.quiet = state.Quiet // it woke when it had meant to: the pod is as quiet as before
 	}
 	box := newSandbox(plan, s.place, s.engine.herald)
 	if err := box.wake(state); err != nil {

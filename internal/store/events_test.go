@@ -1,0 +1,62 @@
+package store
+
+import (
+	"fmt"
+	"os"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/podrun/podrun/pod"
+)
+
+func TestEventsOfBothSides(t *testing.T) {
+	p := Dirs{Data: t.TempDir(), Runtime: t.TempDir()}.Pod("default", "web")
+	if all, err := p.Events(); len(all) != 0 || err != nil {
+		t.Fatalf("of no pod: %v, %v", all, err)
+	}
+	if err := os.MkdirAll(p.RuntimeDir(), 0o700); err != nil {
+		t.Fatal(err)
+	}
+	at := func(s int) time.Time { return time.Unix(int64(s), 0).UTC() }
+	var log pod.EventLog
+	log.Add(pod.Event{Reason: "Created", Last: at(2)})
+	log.Add(pod.Event{Reason: "Started", Last: at(2)})
+	if err := p.WriteEvents(&log); err != nil {
+		t.Fatal(err)
+	}
+	if err := p.AddEvents(pod.Event{Reason: "Pulling", Last: at(0)}, pod.Event{Reason: "Pulled", Last: at(1)}); err != nil {
+		t.Fatal(err)
+	}
+	all, err := p.Events()
+	if err != nil {
+		t.Fatal(err)
+	}
+	var got []string
+	for _, e := range all {
+		got = append(got, e.Reason)
+	}
+	if fmt.Sprint(got) != "[Pulling Pulled Created Started]" {
+		t.Errorf("got %v", got)
+	}
+}
+
+func TestCommandsAddEventsAtOnce(t *testing.T) {
+	p := Dirs{Data: t.TempDir(), Runtime: t.TempDir()}.Pod("default", "web")
+	if err := os.MkdirAll(p.RuntimeDir(), 0o700); err != nil {
+		t.Fatal(err)
+	}
+	var all sync.WaitGroup
+	for range 20 {
+		all.Go(func() {
+			if err := p.AddEvents(pod.Event{Reason: "Failed", Message: "the same", Last: time.Unix(1, 0)}); err != nil {
+				t.Error(err)
+			}
+		})
+	}
+	all.Wait()
+	got, err := p.Events()
+	if err != nil || len(got) != 1 || got[0].Count != 20 {
+		t.Errorf("got %v, %v", got, err)
+	}
+}

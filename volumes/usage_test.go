@@ -1,0 +1,152 @@
+package volumes
+
+import (
+	"errors"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"sync/atomic"
+	"testing"
+
+	"golang.org/x/sys/unix"
+
+	"github.com/podrun/podrun/internal/testenv"
+)
+
+// du is what the system's own program counts.
+func du(t *testing.T, path string) int64 {
+	t.Helper()
+	out, err := exec.Command("du", "-sx", "--block-size=1", path).Output()
+	if err != nil {
+		t.Fatalf("du: %v", err)
+	}
+	n, err := strconv.ParseInt(strings.Fields(string(out))[0], 10, 64)
+	must(t, err)
+	return n
+}
+
+func TestUsageIsWhatDuSays(t *testing.T) {
+	big := strings.Repeat("x", 100_000)
+	for _, tt := range []struct {
+		name string
+		make func(t *testing.T, path string)
+	}{
+		{"an empty directory", func(*testing.T, string) {}},
+		{"files and directories", func(t *testing.T, path string) {
+			for i := range 3 * fewNames {
+				write(t, filepath.Join(path, fmt.Sprint(i%7), fmt.Sprint(i)), big[:i*100])
+			}
+		}},
+		{"a sparse file", func(t *testing.T, path string) {
+			write(t, filepath.Join(path, "f"), "x")
+			must(t, os.Truncate(filepath.Join(path, "f"), 1<<40))
+		}},
+		{"a file with many names", func(t *testing.T, path string) {
+			write(t, filepath.Join(path, "f"), big[:64<<10])
+			for i := range 15 { // with its first, a power of two: no rounding
+				must(t, os.Link(filepath.Join(path, "f"), filepath.Join(path, fmt.Sprint(i))))
+			}
+		}},
+		{"links to the outside", func(t *testing.T, path string) {
+			outside := t.TempDir()
+			write(t, filepath.Join(outside, "f"), big)
+			must(t, os.Symlink(outside, filepath.Join(path, "dir")))
+			must(t, os.Symlink("/", filepath.Join(path, "root")))
+			must(t, os.Symlink(filepath.Join(outside, "f"), filepath.Join(path, "f")))
+		}},
+		{"a loop of links, pipes and closed directories", func(t *testing.T, path string) {
+			must(t, os.Symlink("loop", filepath.Join(path, "loop")))
+			must(t, unix.Mkfifo(filepath.Join(path, "fifo"), 0))
+			write(t, filepath.Join(path, "d", "f"), big)
+			must(t, os.Chmod(filepath.Join(path, "d"), 0))
+		}},
+		{"a mount", func(t *testing.T, path string) {
+			mkdir(t, filepath.Join(path, "m"))
+			must(t, MountTmpfs(filepath.Join(path, "m"), 1<<20, 0o777))
+			t.Cleanup(func() { must(t, Unmount(filepath.Join(path, "m"))) })
+			write(t, filepath.Join(path, "m", "f"), big)
+		}},
+		{"a name that no terminal should see", func(t *testing.T, path string) {
+			write(t, filepath.Join(path, "\x1b[2J\n-rf *"), big)
+		}},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			testenv.NoLeaks(t)
+			path := filepath.Join(t.TempDir(), "top")
+			mkdir(t, path)
+			tt.make(t, path)
+			got, err := Usage(path)
+			must(t, err)
+			if want := du(t, path); got != want {
+				t.Errorf("got %d, du says %d", got, want)
+			}
+		})
+	}
+}
+
+func TestUsageOfNothing(t *testing.T) {
+	if n, err := Usage(filepath.Join(t.TempDir(), "none")); n != 0 || err != nil {
+		t.Errorf("%d, %v", n, err)
+	}
+}
+
+func TestUsageOfADeepTree(t *testing.T) {
+	testenv.NoLeaks(t)
+	path := t.TempDir()
+	deep := path + strings.Repeat("/d", maxDepth-1)
+	mkdir(t, deep)
+	if _, err := Usage(path); err != nil {
+		t.Errorf("%d levels: %v", maxDepth, err)
+	}
+	mkdir(t, deep+"/d")
+	if _, err := Usage(path); !errors.Is(err, ErrTooDeep) {
+		t.Errorf("%d levels: %v", maxDepth+1, err)
+	}
+}
+
+// A container may replace anything by anything else while we count.
+func TestUsageOfAChangingTree(t *testing.T) {
+	testenv.NoLeaks(t)
+	path := t.TempDir()
+	outside := filepath.Join(path, "outside")
+	write(t, filepath.Join(outside, "f"), strings.Repeat("x", 8<<20))
+	top := filepath.Join(path, "top")
+	mkdir(t, filepath.Join(top, "real"))
+	write(t, filepath.Join(top, "real", "f"), "x")
+	must(t, os.Symlink(outside, filepath.Join(top, "link")))
+	var stop atomic.Bool
+	done := make(chan struct{})
+	go func() {
+		defer close(done)
+		for !stop.Load() {
+			unix.Renameat2(unix.AT_FDCWD, filepath.Join(top, "real"), unix.AT_FDCWD, filepath.Join(top, "link"), unix.RENAME_EXCHANGE)
+			os.RemoveAll(filepath.Join(top, "gone"))
+			os.MkdirAll(filepath.Join(top, "gone", "a", "b"), 0o755)
+		}
+	}()
+	for range 500 {
+		n, err := Usage(top)
+		if err != nil || n > 1<<20 {
+			t.Errorf("counted %d, %v", n, err)
+			break
+		}
+	}
+	stop.Store(true)
+	<-done
+}
+
+func BenchmarkUsage(b *testing.B) {
+	path := b.TempDir()
+	for i := range 10_000 {
+		write(b, filepath.Join(path, fmt.Sprint(i%100), fmt.Sprint(i)), "")
+	}
+	b.ReportAllocs()
+	for b.Loop() {
+		if _, err := Usage(path); err != nil {
+			b.Fatal(err)
+		}
+	}
+}
