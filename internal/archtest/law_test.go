@@ -116,6 +116,8 @@ var testLibraries = []string{
 	"github.com/rogpeppe/go-internal",
 	"pgregory.net/rapid",
 	"github.com/creack/pty",
+	"google.golang.org/grpc",
+	"google.golang.org/protobuf",
 }
 
 // pureFiles are as pure as a pure room, in rooms that are not.
