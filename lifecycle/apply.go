@@ -40,6 +40,7 @@ func (o *Observed) Apply(plan *pod.Plan, e Event) {
 	if o.Ending == nil {
 		o.Ending = o.ended(plan, e.At)
 	}
+	o.replace(plan, e.At)
 	o.noteEvents(plan, was, e)
 	o.noteConditions(plan, e.At)
 }
@@ -92,8 +93,8 @@ func (o *Observed) issued(plan *pod.Plan, at Now, a Action) {
 	case MeasureStorage:
 		o.Storage.Asked = true
 	case StartContainer:
-		if _, ok := plan.Container(a.Container); ok {
-			o.issuedStart(at, a)
+		if planned, ok := plan.Container(a.Container); ok {
+			o.issuedStart(planned, at, a)
 		}
 	case StopContainer, KillContainer:
 		if c, ok := o.Containers[a.Container]; ok && c.Attempt == a.Attempt {
@@ -109,7 +110,7 @@ func (o *Observed) issued(plan *pod.Plan, at Now, a Action) {
 }
 
 // issuedStart begins a container's next run.
-func (o *Observed) issuedStart(at Now, a Action) {
+func (o *Observed) issuedStart(planned *pod.Container, at Now, a Action) {
 	c, ok := o.Containers[a.Container]
 	if !ok {
 		c = &Container{}
@@ -122,11 +123,13 @@ func (o *Observed) issuedStart(at Now, a Action) {
 	case c.State == RunUnmade && a.Attempt == c.Attempt: // there was no such run
 	case c.live(), ok && a.Attempt <= c.Attempt:
 		return
+	case c.State == RunEnded && c.outdated(planned):
+		c.Backoff = 0 // the kubelet counts for each definition of a container
 	case c.State == RunEnded:
 		c.Backoff = c.nextBackoff()
 	}
 	*c = Container{
-		State: RunStarting, Attempt: a.Attempt, Issued: at,
+		State: RunStarting, Attempt: a.Attempt, Revision: planned.Revision, Issued: at,
 		ID: c.ID, End: c.End, PrevEnd: c.PrevEnd, Backoff: c.Backoff,
 	}
 }

@@ -13,6 +13,7 @@ const (
 	KillStartup   KillReason = "startupProbe"
 	KillLiveness  KillReason = "livenessProbe"
 	KillPostStart KillReason = "postStart"
+	KillReplaced  KillReason = "replaced" // its revision in the plan is another now
 )
 
 // Kill is the end of one run of a container, by our will.

@@ -53,6 +53,8 @@ type Container struct {
 	Attempt int      `json:"attempt"` // of the latest run: the restart count
 	ID      string   `json:"id,omitempty"`
 
+	Revision int `json:"revision,omitempty"` // of the plan's container, which the latest run is
+
 	Issued  Now           `json:"issued"`           // when the latest start was issued
 	Started time.Time     `json:"started,omitzero"` // when the latest run was seen to run
 	Ended   time.Duration `json:"ended,omitempty"`  // Boot time of the latest end

@@ -41,7 +41,7 @@ func succeeded(r role, t *pod.Terminated) bool {
 func restarts(plan *pod.Plan, planned *pod.Container, r role, c *Container) bool {
 	policy := cmp.Or(planned.RestartPolicy, plan.RestartPolicy)
 	switch {
-	case r == roleSidecar:
+	case r == roleSidecar, c.Kill != nil && c.Kill.Why == KillReplaced:
 		return true
 	case c.Kill != nil && c.Kill.Why != KillPostStart:
 		return policy != pod.RestartNever

@@ -35,6 +35,7 @@ import (
 //	probed NAME KIND OUTCOME | hooked NAME KIND OUTCOME
 //	condition TYPE STATUS      a user sets a condition
 //	adopted                    another supervisor takes the pod up
+//	changed NAME…              the plan has another revision of these containers
 //	manual | auto              whether actions are answered by themselves
 //	hang NAME                  starts of this container are not answered
 //	dies NAME CODE AFTER       runs of this container end by themselves

@@ -2,6 +2,7 @@ package lifecycle
 
 import (
 	"fmt"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -184,6 +185,8 @@ func (w *world) step(words []string) (err error) {
 		return w.fold(Event{Kind: kind, Message: strings.TrimSpace(strings.Join(plain[1:], " "))}, nil)
 	case "stop":
 		return w.stop(args)
+	case "changed":
+		w.changed(plain)
 	case "manual", "auto":
 		w.manual = verb == "manual"
 	case "hang":
@@ -220,6 +223,18 @@ func (w *world) stop(args map[string]string) error {
 	}
 	w.seen.Apply(&w.plan, e)
 	return nil
+}
+
+// changed gives containers another revision.
+func (w *world) changed(names []string) {
+	for _, list := range [][]pod.Container{w.plan.InitContainers, w.plan.Containers} {
+		for i := range list {
+			if slices.Contains(names, list[i].Name) {
+				list[i].Revision++
+			}
+		}
+	}
+	w.seen.Apply(&w.plan, Event{At: w.now(), Kind: Replanned})
 }
 
 func (w *world) measured(bytes string, args map[string]string) (err error) {

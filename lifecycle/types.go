@@ -27,6 +27,7 @@ const (
 	Started      EventKind = "started"      // the container's process runs: ContainerID
 	StartFailed  EventKind = "startFailed"  // it never ran: Reason, Message, ExitCode
 	Exited       EventKind = "exited"       // its process ended: ExitCode or Signal, OOMKilled, Message
+	Replanned    EventKind = "replanned"    // the plan is another now
 	StopAsked    EventKind = "stopAsked"    // the user wants the pod gone: GraceSeconds or nil for the Plan's
 
 	// StorageMeasured says what the pod has on disk: Message of the limit that is

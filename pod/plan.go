@@ -63,6 +63,10 @@ type Container struct {
 	Layers  []string `json:"layers"`            // absolute directories of the unpacked layers, lowest first
 	Sidecar bool     `json:"sidecar,omitempty"` // an init container with restartPolicy Always (KEP-753)
 
+	// Revision counts the changes of a living pod that take a restart of this container:
+	// a run of another revision is ended, and followed by one of this.
+	Revision int `json:"revision,omitempty"`
+
 	Args []string `json:"args"` // the whole argv; Args[0] is looked up in the container's PATH
 	Env  []string `json:"env"`  // KEY=value, final
 	Cwd  string   `json:"cwd"`

@@ -1,0 +1,153 @@
+package manifest
+
+import (
+	"fmt"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/util/validation/field"
+
+	"github.com/podrun/podrun/pod"
+)
+
+// ValidateResize checks that the resources of a running Pod may become those of
+// another with the same containers, as the API server does and in its words
+// (ValidatePodResize in pkg/apis/core/validation of Kubernetes). Both have their
+// defaults.
+func ValidateResize(old, new *corev1.Pod) field.ErrorList {
+	spec := field.NewPath("spec")
+	var errs field.ErrorList
+	if is, was := qosClass(new), qosClass(old); is != was {
+		errs = append(errs, field.Invalid(spec, is, "Pod QOS Class may not change as a result of resizing"))
+	}
+	errs = append(errs, validatePodResize(old.Spec.Resources, new.Spec.Resources, spec.Child("resources"))...)
+	for i := range old.Spec.InitContainers {
+		errs = append(errs, validateInitResize(&old.Spec.InitContainers[i], &new.Spec.InitContainers[i], spec.Child("initContainers").Index(i))...)
+	}
+	for i := range old.Spec.Containers {
+		was, is := &old.Spec.Containers[i].Resources, &new.Spec.Containers[i].Resources
+		errs = append(errs, noneRemoved(was, is, spec.Child("containers").Index(i).Child("resources"), "resource")...)
+	}
+	return errs
+}
+
+func validatePodResize(was, is *corev1.ResourceRequirements, path *field.Path) field.ErrorList {
+	switch {
+	case was == nil:
+		return nil
+	case is == nil:
+		return field.ErrorList{field.Forbidden(path, "pod-level resources cannot be removed")}
+	}
+	return noneRemoved(was, is, path, "pod-level resource")
+}
+
+func validateInitResize(was, is *corev1.Container, path *field.Path) field.ErrorList {
+	errs := noneRemoved(&was.Resources, &is.Resources, path.Child("resources"), "resource")
+	cpu, memory := resized(was, is)
+	if !sidecar(is) && (cpu || memory) && restartsFor(is, corev1.ResourceCPU, corev1.ResourceMemory) {
+		errs = append(errs, field.Forbidden(path, "non-sidecar init containers with a resize policy of RestartContainer cannot be resized"))
+	}
+	return errs
+}
+
+// noneRemoved: a resource that was there has to stay.
+func noneRemoved(was, is *corev1.ResourceRequirements, path *field.Path, what string) field.ErrorList {
+	var errs field.ErrorList
+	for _, l := range []struct {
+		name    string
+		was, is corev1.ResourceList
+	}{{"requests", was.Requests, is.Requests}, {"limits", was.Limits, is.Limits}} {
+		for name := range l.was {
+			if _, ok := l.is[name]; !ok {
+				errs = append(errs, field.Forbidden(path.Child(l.name), fmt.Sprintf("%s %s cannot be removed", what, l.name)))
+				break
+			}
+		}
+	}
+	return errs
+}
+
+// resized says which resources of a container differ.
+func resized(was, is *corev1.Container) (cpu, memory bool) {
+	differs := func(name corev1.ResourceName) bool {
+		return amountOf(was.Resources.Requests, name) != amountOf(is.Resources.Requests, name) ||
+			amountOf(was.Resources.Limits, name) != amountOf(is.Resources.Limits, name)
+	}
+	return differs(corev1.ResourceCPU), differs(corev1.ResourceMemory)
+}
+
+// restartsFor says whether a container is to be restarted when one of the resources
+// is resized.
+func restartsFor(c *corev1.Container, names ...corev1.ResourceName) bool {
+	for _, p := range c.ResizePolicy {
+		for _, name := range names {
+			if p.ResourceName == name && p.RestartPolicy == corev1.RestartContainer {
+				return true
+			}
+		}
+	}
+	return false
+}
+
+// validateResizePolicy is validateResizePolicy of pkg/apis/core/validation.
+func validateResizePolicy(list []corev1.ContainerResizePolicy, path *field.Path, podPolicy corev1.RestartPolicy) field.ErrorList {
+	var errs field.ErrorList
+	seen := map[corev1.ResourceName]bool{}
+	for i, p := range list {
+		if seen[p.ResourceName] {
+			errs = append(errs, field.Duplicate(path.Index(i), p.ResourceName))
+		}
+		seen[p.ResourceName] = true
+		errs = append(errs, oneOf(p.ResourceName, path, corev1.ResourceCPU, corev1.ResourceMemory)...)
+		errs = append(errs, oneOf(p.RestartPolicy, path, corev1.NotRequired, corev1.RestartContainer)...)
+		if podPolicy == corev1.RestartPolicyNever && p.RestartPolicy != corev1.NotRequired {
+			errs = append(errs, field.Invalid(path, p.RestartPolicy, "must be 'NotRequired' when pod `restartPolicy` is 'Never'"))
+		}
+	}
+	return errs
+}
+
+// Update makes the Plan of a pod that lives, for a manifest that differs from old,
+// the one it was made from, in what d says and nothing Fixed. images has those of
+// d.Images. A container that must be restarted gets the next revision.
+func Update(plan *pod.Plan, old *corev1.Pod, o *Object, d *Difference, images map[string]pod.Image, opt Options) (*pod.Plan, error) {
+	known := map[string]pod.Image{}
+	for _, list := range [][]pod.Container{plan.InitContainers, plan.Containers} {
+		for _, c := range list {
+			// What is not in the plan any more is not asked for: only names matter.
+			known[c.Name] = pod.Image{ID: c.ImageID, Layers: c.Layers, Entrypoint: c.Args, User: c.User}
+		}
+	}
+	for _, name := range d.Images {
+		known[name] = images[name]
+	}
+	opt.UID = plan.UID
+	built, err := Build(o, known, opt)
+	if err != nil {
+		return nil, err
+	}
+	next := *plan
+	next.Resources = built.Resources
+	next.InitContainers = updated(plan.InitContainers, built.InitContainers, old.Spec.InitContainers, o.Pod.Spec.InitContainers, d)
+	next.Containers = updated(plan.Containers, built.Containers, old.Spec.Containers, o.Pod.Spec.Containers, d)
+	return &next, nil
+}
+
+func updated(plan, built []pod.Container, old, new []corev1.Container, d *Difference) []pod.Container {
+	var list []pod.Container
+	for i := range plan {
+		c := plan[i]
+		cpu, memory := resized(&old[i], &new[i])
+		restart := cpu && restartsFor(&new[i], corev1.ResourceCPU) || memory && restartsFor(&new[i], corev1.ResourceMemory)
+		for _, name := range d.Images {
+			if name == c.Name {
+				c, restart = built[i], true
+			}
+		}
+		c.Resources, c.OOMScoreAdj, c.Revision = built[i].Resources, built[i].OOMScoreAdj, plan[i].Revision
+		if restart {
+			c.Revision++
+		}
+		list = append(list, c)
+	}
+	return list
+}
