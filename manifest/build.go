@@ -39,6 +39,7 @@ func Build(o *Object, images map[string]pod.Image, opt Options) (*pod.Plan, erro
 		RequireLimits:         opt.RequireLimits,
 		Sysctls:               sysctls(p.Spec.SecurityContext),
 		Volumes:               volumes(p, o.Effective.Pod.MemoryLimit, opt.NodeMemory),
+		Storage:               storageLimits(p),
 	}
 	if d := p.Spec.ActiveDeadlineSeconds; d != nil {
 		plan.ActiveDeadlineSeconds = *d

@@ -110,12 +110,6 @@ func (f *finder) add(r Field, path, value string) {
 // together finds what podrun refuses only because of another field.
 func together(p *corev1.Pod) []Finding {
 	var found []Finding
-	for i, v := range p.Spec.Volumes {
-		if e := v.EmptyDir; e != nil && e.SizeLimit != nil && e.Medium != corev1.StorageMediumMemory {
-			found = append(found, Finding{Path: fmt.Sprintf("spec.volumes[%d].emptyDir.sizeLimit", i), Support: Refused,
-				Note: "not supported yet without medium: Memory: the size of a directory on disk"})
-		}
-	}
 	launch := map[string]bool{"KRUISE_CONTAINER_PRIORITY": true, "KRUISE_CONTAINER_LAUNCH_PRIORITY": true}
 	for list, containers := range map[string][]corev1.Container{"initContainers": p.Spec.InitContainers, "containers": p.Spec.Containers} {
 		for i, c := range containers {

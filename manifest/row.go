@@ -31,6 +31,10 @@ func Row(p *corev1.Pod, st *pod.Status, now time.Time) Columns {
 	if !initializing || conditionTrue(&p.Status, corev1.PodInitialized) {
 		s.apps()
 	}
+	if p.Status.Phase == corev1.PodFailed && p.Status.Reason == "Evicted" {
+		// kubectl shows the end of a container, which was not its own doing.
+		s.reason = p.Status.Reason
+	}
 	if st != nil && st.Deleting && !st.Phase.Terminal() {
 		s.reason = "Terminating"
 	}

@@ -57,6 +57,8 @@ func TestRow(t *testing.T) {
 		{"inits done", pod.Status{Phase: pod.Pending}, all{done, running(true)}, all{creating, creating}, [3]string{"1/3", "PodInitializing", "0"}},
 		{"all run", pod.Status{Phase: pod.Running, Conditions: []pod.Condition{initialized, ready}}, all{done, running(true)}, all{running(true), running(true)}, [3]string{"3/3", "Running", "0"}},
 		{"one backs off", pod.Status{Phase: pod.Running}, all{done, running(true)}, all{running(true), again(waiting("CrashLoopBackOff"), 2, 30*time.Second)}, [3]string{"2/3", "CrashLoopBackOff", "2 (30s ago)"}},
+		{"evicted", pod.Status{Phase: pod.Failed, Reason: "Evicted", Conditions: []pod.Condition{initialized}}, all{done, done}, all{exited(137, 9, "Error"), done}, [3]string{"0/3", "Evicted", "0"}},
+		{"out of memory", pod.Status{Phase: pod.Failed, Conditions: []pod.Condition{initialized}}, all{done, done}, all{exited(137, 9, "OOMKilled"), done}, [3]string{"0/3", "OOMKilled", "0"}},
 		{"the first of two speaks", pod.Status{Phase: pod.Running}, all{done, running(true)}, all{exited(1, 0, "Error"), waiting("CrashLoopBackOff")}, [3]string{"1/3", "Error", "0"}},
 		{"exit code", pod.Status{Phase: pod.Failed}, all{done, done}, all{exited(137, 0, ""), done}, [3]string{"0/3", "ExitCode:137", "0"}},
 		{"signal", pod.Status{Phase: pod.Failed}, all{done, done}, all{exited(137, 9, ""), done}, [3]string{"0/3", "Signal:9", "0"}},

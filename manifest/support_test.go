@@ -139,7 +139,7 @@ status: {phase: Running}
 		{"spec.initContainers[1].name", Done}, {"spec.initContainers[1].image", Done},
 		{"spec.initContainers[1].restartPolicy", Refused},
 		{"spec.containers[0].name", Done}, {"spec.containers[0].image", Done},
-		{"spec.containers[0].resources.limits[ephemeral-storage]", Refused},
+		{"spec.containers[0].resources.limits[ephemeral-storage]", Done},
 		{"spec.containers[0].resources.requests[cpu]", Done},
 		{"spec.containers[0].resources.requests[ephemeral-storage]", Accepted},
 		{"spec.containers[0].volumeMounts[0].name", Done},

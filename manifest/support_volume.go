@@ -11,7 +11,7 @@ var volumeRows = []Field{
 	{Path: "spec.volumes[].name", Support: Done},
 	{Path: "spec.volumes[].emptyDir", Support: Done, Note: "also the default of a volume without a kind"},
 	{Path: "spec.volumes[].emptyDir.medium", Support: Done, Only: []string{"Memory"}, Note: "Memory: one tmpfs for the pod; default: disk"},
-	{Path: "spec.volumes[].emptyDir.sizeLimit", Support: Done, Note: "with medium Memory; refused on disk"},
+	{Path: "spec.volumes[].emptyDir.sizeLimit", Support: Done, Note: "on disk: a pod that exceeds it is evicted; with medium Memory: the tmpfs's size"},
 	{Path: "spec.volumes[].emptyDir.mode", Support: Refused, Note: "the mode of a volume"},
 	{Path: "spec.volumes[].hostPath", Support: Refused, Note: "files of the host"},
 	{Path: "spec.volumes[].configMap", Support: Refused, Note: "ConfigMaps"},
