@@ -18,7 +18,6 @@ const (
 	eventLostSandbox  = "PodSandboxLost"      // ours
 	eventOutOfMemory  = reasonOOMKilled       // ours: the kubelet tells only of the whole machine's
 	reasonDeadline    = "DeadlineExceeded"    // of the pod, too
-	reasonEvicted     = "Evicted"             // of the pod, too
 	stoppingContainer = "Stopping container " // the kubelet's killContainer
 )
 
@@ -54,7 +53,7 @@ func (o *Observed) noteEvents(plan *pod.Plan, was moment, e Event) {
 	case EndDeadline:
 		o.note(e.At, pod.Normal, reasonDeadline, "", o.Ending.Message)
 	case EndEvicted:
-		o.note(e.At, pod.Warning, reasonEvicted, "", o.Ending.Message)
+		o.note(e.At, pod.Warning, pod.ReasonEvicted, "", o.Ending.Message)
 	}
 	for _, list := range [][]pod.Container{plan.InitContainers, plan.Containers} {
 		for i := range list {

@@ -58,6 +58,6 @@ func (o *Observed) measured(plan *pod.Plan, e Event) {
 	s.Bytes = e.Bytes
 	s.Next = e.At.Boot + max(s.Every, measureShare*e.Took)
 	if e.Message != "" && o.Ending == nil {
-		o.Ending = &Ending{Cause: EndEvicted, Since: e.At, GraceEnd: e.At.Boot + evictionGrace, Reason: reasonEvicted, Message: e.Message}
+		o.Ending = &Ending{Cause: EndEvicted, Since: e.At, GraceEnd: e.At.Boot + evictionGrace, Reason: pod.ReasonEvicted, Message: e.Message}
 	}
 }

@@ -31,7 +31,7 @@ func Row(p *corev1.Pod, st *pod.Status, now time.Time) Columns {
 	if !initializing || conditionTrue(&p.Status, corev1.PodInitialized) {
 		s.apps()
 	}
-	if p.Status.Phase == corev1.PodFailed && p.Status.Reason == "Evicted" {
+	if p.Status.Phase == corev1.PodFailed && p.Status.Reason == pod.ReasonEvicted {
 		// kubectl shows the end of a container, which was not its own doing.
 		s.reason = p.Status.Reason
 	}

@@ -34,6 +34,9 @@ const (
 	Unknown   Phase = "Unknown"
 )
 
+// ReasonEvicted is the reason of a pod that kept more on disk than it may.
+const ReasonEvicted = "Evicted"
+
 // Terminal says whether a pod in this phase never changes again.
 func (p Phase) Terminal() bool { return p == Succeeded || p == Failed }
 

@@ -61,6 +61,9 @@ func Summarize(plan *Plan, st *Status) Summary {
 		s.Restarts = sidecars
 		s.apps(st)
 	}
+	if st.Phase == Failed && st.Reason == ReasonEvicted {
+		s.Status = st.Reason // the containers' ends were not their own doing
+	}
 	if st.Deleting && !st.Phase.Terminal() {
 		s.Status = "Terminating"
 	}
