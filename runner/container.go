@@ -37,6 +37,7 @@ type container struct {
 	mntns   string // identifies its processes in a shared PID namespace
 	cleanup undo.Stack
 	execs   sync.WaitGroup
+	life    lifetime
 }
 
 // configError is a container that cannot be made from its configuration; trying
@@ -222,6 +223,7 @@ func (x *container) wait() ended {
 // finish ends what else runs in an instance whose process has ended, and brings
 // its output to the log, to the last line.
 func (x *container) finish(s *sandbox) {
+	x.life.end()
 	if s.pausePID != 0 {
 		killMountNamespace(x.mntns)
 	}

@@ -29,6 +29,11 @@ const (
 	soon      = time.Minute
 )
 
+// nap is for how long at least a supervisor must have nothing to do to doze: falling
+// asleep and waking costs as much as a hundred probes. One with a probe every ten
+// seconds stays awake.
+const nap = 30 * time.Second
+
 // maxWatched is how many descriptors the loop takes.
 const maxWatched = 200
 
@@ -70,6 +75,9 @@ func sleepFile(p store.Pod) string { return filepath.Join(p.RuntimeDir(), "aslee
 // wake is when the loop must decide again (CLOCK_BOOTTIME; 0: never). It must be
 // called by the loop, the only reader of events.
 func (s *supervisor) doze(observed *lifecycle.Observed, wake time.Duration) {
+	if wake > 0 && wake-readClocks().Boot < nap {
+		return
+	}
 	defer func() { s.quiet = min(2*s.quiet, lastDoze) }()
 	if !s.control.pause(s.listener) {
 		return

@@ -12,6 +12,7 @@ import (
 	"github.com/podrun/podrun/internal/store"
 	"github.com/podrun/podrun/lifecycle"
 	"github.com/podrun/podrun/pod"
+	"github.com/podrun/podrun/runner/probe"
 )
 
 // engine is the real kernel of the loop. Every action runs beside the loop and
@@ -21,6 +22,9 @@ type engine struct {
 	store  store.Pod
 	events chan lifecycle.Event
 	herald *herald
+
+	asking sync.Once
+	prober *probe.Prober // see asker
 
 	mu       sync.Mutex
 	sandbox  *sandbox
@@ -62,6 +66,9 @@ func (e *engine) Do(a lifecycle.Action) {
 		e.signal(a.Container, false)
 	case lifecycle.KillContainer:
 		e.signal(a.Container, true)
+	case lifecycle.RunProbe, lifecycle.RunHook:
+		e.work(1)
+		go e.ask(a)
 	case lifecycle.MeasureStorage:
 		e.work(1)
 		go e.measureStorage()

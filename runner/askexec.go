@@ -1,0 +1,82 @@
+package runner
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"time"
+
+	"golang.org/x/sys/unix"
+
+	"github.com/podrun/podrun/lifecycle"
+)
+
+const (
+	// maxProbeOutput is how much of a command's output is kept (Kubernetes: pkg/probe/exec).
+	maxProbeOutput = 10 << 10
+
+	// outputTime is how long a command's output is read after its end: what it has left
+	// behind in the container may hold the pipe for ever.
+	outputTime = 100 * time.Millisecond
+)
+
+// probeExec runs a command in the container and judges its exit code. What cannot be
+// run says nothing of the container, as with the kubelet and containerd.
+func (x *container) probeExec(args []string, timeout time.Duration) (lifecycle.Outcome, string) {
+	ctx, cancel := context.WithTimeout(x.life.begin(), timeout)
+	defer cancel()
+	code, output, err := x.command(ctx, args)
+	switch {
+	case errors.Is(ctx.Err(), context.DeadlineExceeded):
+		return lifecycle.Failure, fmt.Sprintf("command timed out: %q timed out after %v", args, timeout)
+	case err != nil:
+		return lifecycle.Unknown, err.Error()
+	case code != 0:
+		return lifecycle.Failure, output
+	}
+	return lifecycle.Success, ""
+}
+
+// hookExec runs a hook's command. Its output is nobody's business.
+func (x *container) hookExec(args []string) error {
+	code, _, err := x.command(x.life.begin(), args)
+	if err == nil && code != 0 {
+		err = fmt.Errorf("command exited with %d", code)
+	}
+	return err
+}
+
+// command runs a process in the container, with its environment, and gives its exit
+// code and the beginning of what it has written. When ctx ends, it is killed with
+// whatever is in its process group.
+func (x *container) command(ctx context.Context, args []string) (code int, output string, err error) {
+	r, w, err := os.Pipe()
+	if err != nil {
+		return 0, "", fmt.Errorf("make pipe: %w", err)
+	}
+	defer r.Close()
+	p := x.process(args, x.plan.Env, x.plan.Cwd)
+	p.Stdout, p.Stderr = w, w
+	err = x.ct.Run(p)
+	w.Close()
+	if err != nil {
+		return 0, "", plain(err)
+	}
+	read := make(chan string, 1)
+	go func() {
+		kept, _ := io.ReadAll(io.LimitReader(r, maxProbeOutput)) // cut off is as good
+		io.Copy(io.Discard, r)                                   // it must not block
+		read <- string(kept)
+	}()
+	stop := context.AfterFunc(ctx, func() {
+		if pid, err := p.Pid(); err == nil { // libcontainer makes it the leader of its group
+			unix.Kill(-pid, unix.SIGKILL)
+		}
+	})
+	code = execCode(p)
+	stop()
+	r.SetReadDeadline(time.Now().Add(outputTime))
+	return code, <-read, nil
+}
