@@ -16,8 +16,9 @@ import (
 // Registries says in a sentence what registries.conf(5) makes of the names of
 // images. The error, with its cure, is that of a file which every pull would fail
 // for. Nobody is asked.
-func Registries() (string, error) {
-	sys := &types.SystemContext{}
+func Registries() (string, error) { return registriesOf(&types.SystemContext{}) }
+
+func registriesOf(sys *types.SystemContext) (string, error) {
 	path := sysregistriesv2.ConfigPath(sys)
 	if _, err := os.Stat(path); errors.Is(err, fs.ErrNotExist) {
 		return "images come from the registry in their name, or docker.io; there is no registries.conf", nil

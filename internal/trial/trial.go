@@ -77,7 +77,7 @@ func Run(ctx context.Context, dir string) []host.Finding {
 	case <-ctx.Done():
 		syscall.Kill(-cmd.Process.Pid, syscall.SIGKILL)
 		<-ended
-		return untried(ctx.Err())
+		return untried(errors.New("no answer in time"))
 	}
 	return read(said.Bytes(), complaint.String(), err)
 }
