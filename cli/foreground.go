@@ -17,10 +17,16 @@ import (
 // who joins it.
 const contextLines = 10
 
+// showing is what the foreground shows of pods, and what it ends with.
+type showing struct {
+	quiet bool // nothing of what they write
+	rule  exitFrom
+}
+
 // foreground shows what pods write until they have ended. At the first signal it
 // stops those that this command has started, at the second it stops them at once;
 // then it removes them. Pods that ran before go on running.
-func (f *front) foreground(ctx context.Context, keeper pods, running []*upPod, signals <-chan os.Signal) error {
+func (f *front) foreground(ctx context.Context, keeper pods, running []*upPod, how showing, signals <-chan os.Signal) error {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
 	for _, p := range running {
@@ -32,13 +38,16 @@ func (f *front) foreground(ctx context.Context, keeper pods, running []*upPod, s
 	ended := make(chan struct{})
 	go func() {
 		defer close(ended)
-		streams := f.upStreams(running)
+		streams := make([][]*stream, len(running))
+		if !how.quiet {
+			streams = f.upStreams(running)
+		}
 		each(running, func(i int, p *upPod) { errs[i] = f.attend(ctx, p, streams[i]) })
 	}()
 	sig := f.obey(ctx, cancel, running, signals, ended)
 	<-ended
 	if sig == nil {
-		return errors.Join(errs...)
+		return how.rule.verdict(running, errs)
 	}
 	errs = nil
 	for _, p := range running {
@@ -170,6 +179,7 @@ func (f *front) attend(ctx context.Context, p *upPod, streams []*stream) error {
 		tell.status(st)
 		last = st
 	}
+	p.last = last
 	return tell.failure(p.place, last)
 }
 

@@ -3,7 +3,6 @@ package cli
 import (
 	"bytes"
 	"context"
-	"crypto/rand"
 	"errors"
 	"fmt"
 	"io"
@@ -32,15 +31,7 @@ type launch struct {
 	pull          image.PullOptions
 	pods          []*upPod
 	hold          io.Closer // keeps the images' layers until the pods are recorded
-}
-
-// upPod is one pod of the manifests.
-type upPod struct {
-	object  *manifest.Object
-	place   store.Pod
-	plan    *pod.Plan
-	running bool // it was there already, made from the same manifest
-	started bool
+	service       *service  // nil unless systemd runs the pods
 }
 
 // prepare does everything that can fail before a pod exists: it looks at what runs
@@ -48,7 +39,11 @@ type upPod struct {
 func (l *launch) prepare(ctx context.Context) error {
 	var errs []error
 	for _, p := range l.pods {
-		if p.place.Alive() {
+		switch {
+		case !p.place.Alive():
+		case l.service != nil:
+			errs = append(errs, l.service.adopt(ctx, l, p))
+		default:
 			errs = append(errs, l.recognize(p))
 		}
 	}
@@ -56,6 +51,12 @@ func (l *launch) prepare(ctx context.Context) error {
 		return err
 	}
 	found, err := l.ensure(ctx)
+	for attempt := 0; err != nil && l.service != nil; attempt++ {
+		if err = l.service.again(ctx, l, attempt, err); err != nil {
+			return err
+		}
+		found, err = l.ensure(ctx)
+	}
 	if err != nil {
 		return err
 	}
@@ -91,7 +92,7 @@ func (l *launch) recognize(p *upPod) error {
 	}
 	if same, err := samePod(old, p.object.Pod); err != nil || !same {
 		return errors.Join(err, report.New(report.Failure, "podrun down "+p.place.Name+" removes it",
-			"pod %s is running already, made from a different manifest", p.place.Name))
+			"pod %s is running already, %w", p.place.Name, errOtherManifest))
 	}
 	if p.plan, err = p.place.Plan(); err != nil {
 		return err
@@ -99,6 +100,8 @@ func (l *launch) recognize(p *upPod) error {
 	p.running, p.started = true, true
 	return nil
 }
+
+var errOtherManifest = errors.New("made from a different manifest")
 
 // busy is the error of a pod that another command is making or removing.
 func busy(p store.Pod) error {
@@ -246,19 +249,11 @@ func (l *launch) startPod(p *upPod) (err error) {
 	if err := p.place.Create(p.plan, text); err != nil {
 		return err
 	}
-	warning, err := l.keeper.start(p.place, p.plan, lock)
+	warning, err := l.keeper.start(p.place, p.plan, lock, p.front)
 	if warning != "" {
 		fmt.Fprintf(l.front.err, "podrun: pod %s: warning: %s\n", p.place.Name, warning)
 	}
 	return err
-}
-
-// newUID makes a random UUID (RFC 9562, version 4).
-func newUID() string {
-	var b [16]byte
-	rand.Read(b[:]) // never fails
-	b[6], b[8] = b[6]&0x0f|0x40, b[8]&0x3f|0x80
-	return fmt.Sprintf("%x-%x-%x-%x-%x", b[:4], b[4:6], b[6:8], b[8:10], b[10:])
 }
 
 // vacate locks a pod's place and removes what an earlier pod of the name, which
@@ -275,13 +270,4 @@ func (l *launch) vacate(p store.Pod) (*os.File, error) {
 		return nil, err
 	}
 	return p.Lock()
-}
-
-// each does something for all pods at once.
-func each(pods []*upPod, do func(i int, p *upPod)) {
-	var all sync.WaitGroup
-	for i, p := range pods {
-		all.Go(func() { do(i, p) })
-	}
-	all.Wait()
 }

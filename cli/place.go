@@ -2,6 +2,7 @@ package cli
 
 import (
 	"context"
+	"errors"
 	"os"
 	"time"
 
@@ -27,12 +28,13 @@ const (
 // cgroup, or says why there is none.
 func settle(s *stage.PodStart, plan *pod.Plan) (warning func() string) {
 	none := func() string { return "" }
-	if _, alone, err := delegation.Own(); alone || err != nil {
+	manager, ok := delegation.FindManager()
+	unit, err := apart(s, manager, ok)
+	if _, alone, oerr := delegation.Own(); alone && unit == nil || errors.Join(err, oerr) != nil || !ok {
 		return none
 	}
-	manager, ok := delegation.FindManager()
-	if !ok {
-		return none
+	if unit == nil {
+		unit = &systemd.Unit{}
 	}
 	var failed error
 	s.Settle = func(pid int) {
@@ -41,7 +43,8 @@ func settle(s *stage.PodStart, plan *pod.Plan) (warning func() string) {
 		name := plan.Namespace + "-" + plan.Name
 		cgroup, err := systemd.StartScope(ctx, manager, systemd.Scope{
 			Name: "podrun-" + name, Description: "podrun: pod " + plan.Namespace + "/" + plan.Name, PID: pid,
-			Stop: time.Duration(plan.GraceSeconds)*time.Second + stopMargin,
+			Stop:  time.Duration(plan.GraceSeconds)*time.Second + stopMargin,
+			Slice: unit.Slice, Before: unit.Name,
 		})
 		if err == nil {
 			err = delegation.Settle(cgroup, pid)
@@ -57,4 +60,21 @@ func settle(s *stage.PodStart, plan *pod.Plan) (warning func() string) {
 		}
 		return ""
 	}
+}
+
+// apart is the unit whose main process this is, if the unit's pod has to live beside
+// it, in a scope: one whose cgroup was not given away, for systemd starts the main
+// process in there again after a crash, where it cannot while the pod has
+// controllers below (EBUSY).
+func apart(s *stage.PodStart, m delegation.Manager, ok bool) (*systemd.Unit, error) {
+	unit, is := systemd.OwnUnit()
+	if s.Attach == nil || !is || !ok {
+		return nil, nil
+	}
+	ctx, cancel := context.WithTimeout(context.Background(), scopeTime)
+	defer cancel()
+	if given, err := unit.Delegated(ctx, m); given || err != nil {
+		return nil, err
+	}
+	return &unit, nil
 }

@@ -34,8 +34,9 @@ type images interface {
 
 // pods starts and removes pods. The caller holds the pod's lock.
 type pods interface {
-	// start returns what the user is to be warned of, if anything.
-	start(p store.Pod, plan *pod.Plan, lock *os.File) (warning string, err error)
+	// start returns what the user is to be warned of, if anything. at is nil unless
+	// systemd runs the pod.
+	start(p store.Pod, plan *pod.Plan, lock *os.File, at *stage.Front) (warning string, err error)
 	remove(p store.Pod) error
 }
 
@@ -55,8 +56,8 @@ type keeper struct {
 	program string
 }
 
-func (k *keeper) start(p store.Pod, plan *pod.Plan, lock *os.File) (string, error) {
-	s := stage.PodStart{Program: k.program, Dirs: k.dirs, Pod: p, Hostname: plan.Hostname, Lock: lock}
+func (k *keeper) start(p store.Pod, plan *pod.Plan, lock *os.File, at *stage.Front) (string, error) {
+	s := stage.PodStart{Program: k.program, Dirs: k.dirs, Pod: p, Hostname: plan.Hostname, Lock: lock, Attach: at}
 	warning := settle(&s, plan)
 	err := stage.StartPod(s)
 	return warning(), err

@@ -12,6 +12,8 @@ import (
 
 	"github.com/podrun/podrun/internal/host"
 	"github.com/podrun/podrun/internal/report"
+	"github.com/podrun/podrun/internal/stage"
+	"github.com/podrun/podrun/internal/systemd"
 )
 
 func (f *front) upCommand() *cli.Command {
@@ -22,12 +24,14 @@ func (f *front) upCommand() *cli.Command {
 		Description: `Checks the manifests, brings the images onto this machine and runs the pods. In
 the foreground it shows what all containers write and ends when the pods have;
 Ctrl-C stops them gracefully and removes them, a second Ctrl-C stops them at
-once. With -d it returns when the pods are running.
+once. With -d it returns when the pods are running. In a unit of systemd
+(Type=notify) it tells systemd how the pods are; podrun systemd makes such units.
 
 Examples:
   podrun up web.yaml
   podrun up -d web.yaml worker.yaml
   podrun up -d --timeout 2m web.yaml
+  podrun up --exit-code-from test suite.yaml
   generate-pod | podrun up -
 `,
 		Flags: []cli.Flag{
@@ -35,6 +39,8 @@ Examples:
 			&cli.BoolFlag{Name: "detach", Aliases: []string{"d"}, Usage: "return when the pods are running, and leave them running"},
 			&cli.DurationFlag{Name: "timeout", Usage: "with -d: give up waiting after this `DURATION` (90s, 5m); the pods are left as they are"},
 			&cli.BoolFlag{Name: "require-limits", Usage: "refuse to run where CPU and memory limits cannot be enforced"},
+			&cli.BoolFlag{Name: "quiet", Aliases: []string{"q"}, Usage: "in the foreground: do not show what the containers write (podrun logs does)"},
+			exitCodeFromFlag(),
 			tlsVerifyFlag(),
 		},
 		Action: f.up,
@@ -54,6 +60,11 @@ func (f *front) up(c *cli.Context) error {
 		return usageErrorf("up", "--timeout is for -d: in the foreground, up ends with the pods")
 	case c.Duration("timeout") < 0:
 		return usageErrorf("up", "--timeout must not be negative")
+	case c.IsSet("exit-code-from") && c.Bool("detach"):
+		return usageErrorf("up", "--exit-code-from is for the foreground: -d does not wait for the end")
+	}
+	if f.getenv(stage.WokenEnv) != "" {
+		return f.woken(c)
 	}
 	sources, readErr := f.readAll(files)
 	pods, err := load(sources)
@@ -76,6 +87,15 @@ func (f *front) up(c *cli.Context) error {
 	defer l.release()
 	signals, quiet := f.signals(syscall.SIGINT, syscall.SIGTERM, syscall.SIGHUP)
 	defer quiet()
+	rule, err := exitRule(c.String("exit-code-from"), l.pods)
+	if err != nil {
+		return err
+	}
+	if n := systemd.NewNotifier(f.getenv); n != nil && !c.Bool("detach") {
+		s := f.newService(dirs, keeper, n)
+		s.rule, s.quiet = rule, c.Bool("quiet")
+		return f.serve(c.Context, s, l, signals)
+	}
 	if err := interruptible(c.Context, signals, l.prepare); err != nil {
 		return err
 	}
@@ -83,7 +103,7 @@ func (f *front) up(c *cli.Context) error {
 	if c.Bool("detach") {
 		err = f.detach(c.Context, l.started(), c.Duration("timeout"), signals)
 	} else {
-		err = f.foreground(c.Context, keeper, l.started(), signals)
+		err = f.foreground(c.Context, keeper, l.started(), showing{c.Bool("quiet"), rule}, signals)
 	}
 	return errors.Join(startErr, err)
 }

@@ -3,6 +3,7 @@
 package systemd
 
 import (
+	"cmp"
 	"context"
 	"crypto/rand"
 	"errors"
@@ -23,6 +24,8 @@ type Scope struct {
 	Description string        // what people see
 	PID         int           // the process that is put there
 	Stop        time.Duration // how long its processes may take to end when the machine goes down
+	Slice       string        // the manager's own if empty
+	Before      string        // a unit that is stopped before the scope, if any
 }
 
 // StartScope makes a scope with a cgroup that belongs to the caller (Delegate) and
@@ -42,11 +45,11 @@ func StartScope(ctx context.Context, m delegation.Manager, s Scope) (cgroup stri
 	ended := make(chan *dbus.Signal, 64)
 	conn.Signal(ended)
 	unit := unitName(s.Name, "")
-	job, err := start(ctx, conn, unit, m.Slice, s)
+	job, err := start(ctx, conn, unit, cmp.Or(s.Slice, m.Slice), s)
 	var said dbus.Error
 	if errors.As(err, &said) && said.Name == "org.freedesktop.systemd1.UnitExists" {
 		unit = unitName(s.Name, "-"+rand.Text()[:8])
-		job, err = start(ctx, conn, unit, m.Slice, s)
+		job, err = start(ctx, conn, unit, cmp.Or(s.Slice, m.Slice), s)
 	}
 	if err != nil {
 		return "", err
@@ -101,6 +104,9 @@ func start(ctx context.Context, conn *dbus.Conn, unit, slice string, s Scope) (j
 		of("Delegate", true),
 		of("CollectMode", "inactive-or-failed"),
 		of("TimeoutStopUSec", uint64(s.Stop.Microseconds())),
+	}
+	if s.Before != "" {
+		properties = append(properties, of("Before", []string{s.Before}))
 	}
 	err = conn.Object("org.freedesktop.systemd1", "/org/freedesktop/systemd1").
 		CallWithContext(ctx, "org.freedesktop.systemd1.Manager.StartTransientUnit", 0, unit, "fail", properties, []aux{}).

@@ -1,0 +1,254 @@
+package cli
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"time"
+
+	"golang.org/x/sys/unix"
+
+	"github.com/podrun/podrun/image"
+	"github.com/podrun/podrun/internal/report"
+	"github.com/podrun/podrun/internal/stage"
+	"github.com/podrun/podrun/internal/store"
+	"github.com/podrun/podrun/internal/systemd"
+	"github.com/podrun/podrun/internal/wire"
+)
+
+// service is a `podrun up` in the foreground of a unit of Type=notify: it tells systemd
+// how the pods are, and once they are ready it waits, as a loop in C (stage.Wait), for
+// their end or its own. Pods that run already, of the same manifest, are taken over: so
+// the pods do not notice when this process is killed and started again.
+type service struct {
+	front  *front
+	dirs   store.Dirs
+	keeper pods
+	notify *systemd.Notifier
+	unit   string // its name; "" where it is unknown
+	rule   exitFrom
+	quiet  bool // what containers write is not copied
+	pods   []*upPod
+	ready  bool // systemd knows
+	said   string
+	slot   *store.FileLock // our turn to start
+}
+
+// silence is how often a supervisor tells that it lives where nobody listens for it.
+const silence = time.Hour
+
+func (f *front) newService(dirs store.Dirs, keeper pods, n *systemd.Notifier) *service {
+	s := &service{front: f, dirs: dirs, keeper: keeper, notify: n}
+	if u, ok := systemd.OwnUnit(); ok {
+		s.unit = u.Name
+	}
+	return s
+}
+
+// tell tells systemd. What it does not hear is not said again.
+func (s *service) tell(assignments ...string) {
+	if err := s.notify.Tell(assignments...); err != nil && s.said != err.Error() {
+		s.said = err.Error()
+		report.Print(s.front.err, err)
+	}
+}
+
+// stretch is how far ahead the unit's time-out is kept while it is in our hands that
+// the pods come up.
+const (
+	stretch      = time.Minute
+	stretchEvery = 10 * time.Second
+)
+
+// keepStarting keeps the unit's time-out ahead until the result is called.
+func (s *service) keepStarting(ctx context.Context) (stop func()) {
+	ctx, cancel := context.WithCancel(ctx)
+	go func() {
+		for {
+			s.tell(systemd.Extend(stretch))
+			if pause(ctx, stretchEvery) != nil {
+				return
+			}
+		}
+	}()
+	return cancel
+}
+
+// serve brings the pods up, and lives as long as they do.
+func (f *front) serve(ctx context.Context, s *service, l *launch, signals <-chan os.Signal) error {
+	s.pods = l.pods
+	l.service = s
+	s.tell(systemd.MainPID(os.Getpid()), systemd.Status("starting"))
+	stop := s.keepStarting(ctx)
+	defer stop()
+	defer s.giveTurn()
+	err := interruptible(ctx, signals, func(ctx context.Context) error {
+		if err := s.takeTurn(ctx); err != nil {
+			return err
+		}
+		return l.prepare(ctx)
+	})
+	if e := asExit(err); e != nil && e.err == nil { // told to end, which is no failure
+		if err := s.stop(ctx, l.started(), signals); err != nil {
+			return err
+		}
+		return s.forget()
+	}
+	if err == nil {
+		err = s.record()
+	}
+	if err != nil {
+		return err
+	}
+	for _, p := range s.pods {
+		if p.running {
+			continue
+		}
+		if err := s.connect(p); err != nil {
+			return err
+		}
+	}
+	if err := l.start(); err != nil {
+		// Some pods of the unit may run: they end with it.
+		return errors.Join(err, s.stop(ctx, l.started(), signals))
+	}
+	return s.attend(ctx, signals, func() {
+		stop()
+		s.giveTurn()
+	})
+}
+
+// connect makes the ends of a new pod.
+func (s *service) connect(p *upPod) error {
+	fds, err := unix.Socketpair(unix.AF_UNIX, unix.SOCK_SEQPACKET|unix.SOCK_CLOEXEC, 0)
+	if err != nil {
+		return fmt.Errorf("make a socket for pod %s: %w", p.place.Name, err)
+	}
+	p.socket = os.NewFile(uintptr(fds[0]), "our end")
+	p.front = &stage.Front{Socket: os.NewFile(uintptr(fds[1]), "supervisor's end"), AttachRequest: wire.AttachRequest{Every: silence}}
+	if w := s.notify.Watchdog(); w > 0 {
+		p.front.Every = w / 3
+	}
+	if out, ok := s.front.out.(*os.File); ok && !s.quiet {
+		p.front.Output = out
+	}
+	if len(s.pods) > 1 {
+		p.front.Label = p.place.Name + "/"
+	}
+	return nil
+}
+
+// hangUp closes the ends of a pod.
+func (p *upPod) hangUp() {
+	if p.front != nil {
+		p.front.Socket.Close()
+		p.socket.Close()
+	}
+	p.front, p.socket = nil, nil
+}
+
+// adoptTime is how long a supervisor may take to answer who takes its pod over.
+const adoptTime = 10 * time.Second
+
+// adopt takes a pod over that runs already. One of this unit that was made from another
+// manifest makes way for the new one.
+func (s *service) adopt(ctx context.Context, l *launch, p *upPod) error {
+	err := l.recognize(p)
+	if err != nil && errors.Is(err, errOtherManifest) && s.owned(p.place) {
+		s.tell(systemd.Status(p.place.Name + ": ending what another manifest has made"))
+		if err := s.front.downPod(ctx, s.keeper, p.place, ending{}); err != nil {
+			return err
+		}
+		p.running, p.started, p.plan = false, false, nil
+		return nil
+	}
+	if err != nil {
+		return err
+	}
+	if err := s.attach(ctx, p); err != nil {
+		return err
+	}
+	if p.running {
+		fmt.Fprintf(s.front.err, "podrun: pod %s runs already: it is taken over\n", p.place.Name)
+	}
+	return nil
+}
+
+// attach gives a running pod's supervisor our ends. A supervisor that does not answer
+// is killed: its pod is taken over from the next one, or has to be started anew.
+func (s *service) attach(ctx context.Context, p *upPod) error {
+	for attempt := 0; ; attempt++ {
+		err := s.attachOnce(ctx, p)
+		switch {
+		case err == nil || ctx.Err() != nil:
+			return err
+		case errors.Is(err, errNotRunning):
+			p.running, p.started, p.plan = false, false, nil
+			return nil
+		case attempt == 3:
+			return fmt.Errorf("take over pod %s: %w", p.place.Name, err)
+		case errors.Is(err, context.DeadlineExceeded):
+			fmt.Fprintf(s.front.err, "podrun: the supervisor of pod %s does not answer: killing it\n", p.place.Name)
+			if err := killSupervisor(p.place); err != nil {
+				return err
+			}
+		}
+		if err := pause(ctx, 20*pollTime); err != nil {
+			return err
+		}
+	}
+}
+
+func (s *service) attachOnce(ctx context.Context, p *upPod) error {
+	p.hangUp()
+	if err := s.connect(p); err != nil {
+		return err
+	}
+	within, cancel := context.WithTimeout(ctx, adoptTime)
+	defer cancel()
+	files := []*os.File{p.front.Socket}
+	if p.front.Output != nil {
+		files = append(files, p.front.Output)
+	}
+	conn, err := ask(within, p.place, wire.Request{Verb: wire.Attach, Attach: &p.front.AttachRequest}, files...)
+	if err == nil {
+		defer conn.Close()
+		var frame wire.Frame
+		if frame, _, err = wire.ReadFrame(conn); err == nil && frame.Error != nil {
+			err = wireError(frame.Error)
+		}
+	}
+	if within.Err() != nil && ctx.Err() == nil {
+		err = within.Err()
+	}
+	if err != nil {
+		p.hangUp()
+		return err
+	}
+	p.front.Socket.Close()
+	return nil
+}
+
+// The kubelet's back-off of image pulls (pkg/kubelet: MaxContainerBackOff, imageBackOff).
+const (
+	firstPullBackOff = 10 * time.Second
+	lastPullBackOff  = 5 * time.Minute
+)
+
+// again waits until the images are to be tried again. A machine that has just started
+// may have no network yet: that is no reason for a unit to fail.
+func (s *service) again(ctx context.Context, l *launch, attempt int, err error) error {
+	if image.Reason(err) == image.InvalidImageName || ctx.Err() != nil {
+		return err
+	}
+	wait := min(firstPullBackOff<<min(attempt, 10), lastPullBackOff)
+	l.release()
+	report.Print(s.front.err, fmt.Errorf("%w; next try in %v", err, wait))
+	s.tell(systemd.Status(fmt.Sprintf("ImagePullBackOff, next try in %v: %v", wait, err)))
+	s.giveTurn()
+	if err := pause(ctx, wait); err != nil {
+		return err
+	}
+	return s.takeTurn(ctx)
+}

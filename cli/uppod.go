@@ -1,0 +1,43 @@
+package cli
+
+import (
+	"crypto/rand"
+	"fmt"
+	"os"
+	"sync"
+
+	"github.com/podrun/podrun/internal/stage"
+	"github.com/podrun/podrun/internal/store"
+	"github.com/podrun/podrun/manifest"
+	"github.com/podrun/podrun/pod"
+)
+
+// upPod is one pod of the manifests.
+type upPod struct {
+	object  *manifest.Object
+	place   store.Pod
+	plan    *pod.Plan
+	running bool // it was there already, made from the same manifest
+	started bool
+
+	front  *stage.Front // for a pod that systemd runs: what its supervisor gets
+	socket *os.File     // and our end of it
+	last   *pod.Status  // how it ended, once that is known
+}
+
+// newUID makes a random UUID (RFC 9562, version 4).
+func newUID() string {
+	var b [16]byte
+	rand.Read(b[:]) // never fails
+	b[6], b[8] = b[6]&0x0f|0x40, b[8]&0x3f|0x80
+	return fmt.Sprintf("%x-%x-%x-%x-%x", b[:4], b[4:6], b[6:8], b[8:10], b[10:])
+}
+
+// each does something for all pods at once.
+func each(pods []*upPod, do func(i int, p *upPod)) {
+	var all sync.WaitGroup
+	for i, p := range pods {
+		all.Go(func() { do(i, p) })
+	}
+	all.Wait()
+}

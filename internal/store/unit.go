@@ -1,0 +1,73 @@
+package store
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"strings"
+)
+
+// StartSlot is the lock of one of those that may bring pods up at the same time.
+func (d Dirs) StartSlot(n int) string {
+	return filepath.Join(d.Runtime, fmt.Sprintf("starting-%d.lock", n))
+}
+
+// unitFile is in memory: after a reboot no unit has pods.
+func (d Dirs) unitFile(unit string) (string, error) {
+	if unit == "" || unit[0] == '.' || strings.ContainsRune(unit, '/') {
+		return "", fmt.Errorf("%q is no unit's name", unit)
+	}
+	return filepath.Join(d.Runtime, "units", unit+".json"), nil
+}
+
+// unitPod is a pod in a unit's record.
+type unitPod struct{ Namespace, Name string }
+
+// SetUnitPods records which pods a unit of systemd has; none removes the record.
+func (d Dirs) SetUnitPods(unit string, pods []Pod) error {
+	path, err := d.unitFile(unit)
+	if err != nil {
+		return fmt.Errorf("record the pods of a unit: %w", err)
+	}
+	if len(pods) == 0 {
+		if err := os.Remove(path); err != nil && !errors.Is(err, fs.ErrNotExist) {
+			return fmt.Errorf("record the pods of unit %s: %w", unit, err)
+		}
+		return nil
+	}
+	var list []unitPod
+	for _, p := range pods {
+		list = append(list, unitPod{p.Namespace, p.Name})
+	}
+	b, err := json.Marshal(list)
+	if err == nil {
+		err = os.MkdirAll(filepath.Dir(path), 0o700)
+	}
+	if err == nil {
+		err = WriteVolatile(path, b)
+	}
+	if err != nil {
+		return fmt.Errorf("record the pods of unit %s: %w", unit, err)
+	}
+	return nil
+}
+
+// UnitPods are the pods that a unit has; none if it has no record.
+func (d Dirs) UnitPods(unit string) ([]Pod, error) {
+	path, err := d.unitFile(unit)
+	if err != nil {
+		return nil, fmt.Errorf("find the pods of a unit: %w", err)
+	}
+	var list []unitPod
+	if err := readJSON(path, &list); err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return nil, fmt.Errorf("find the pods of unit %s: %w", unit, err)
+	}
+	var pods []Pod
+	for _, p := range list {
+		pods = append(pods, d.Pod(p.Namespace, p.Name))
+	}
+	return pods, nil
+}
