@@ -1,6 +1,6 @@
 // Package cgroups turns a pod's limits into cgroup v2 values and keeps the
 // pod-level cgroup: where it may be made (Delegated), what it holds (CreatePod,
-// Update), what became of it (OOMKills) and its end (Kill, Remove).
+// Resize), what became of it (OOMKills) and its end (Kill, Remove).
 //
 //	X                 the delegated subtree (Subtree.Path)
 //	|- supervisor     leaf: podrun's own processes, never limited, never killed

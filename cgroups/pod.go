@@ -8,26 +8,7 @@ import (
 	"path/filepath"
 	"strconv"
 	"strings"
-
-	"github.com/podrun/podrun/internal/delegation"
 )
-
-// Update gives the pod other limits, while it runs.
-func (p *Pod) Update(l Limits) error {
-	v := l.pod()
-	if v.MemoryMax == 0 && delegation.Subtree(p.subtree).Has("memory") {
-		if err := delegation.Write(p.Path(), "memory.max", "max"); err != nil {
-			return fmt.Errorf("change the pod's limits: %w", err)
-		}
-	}
-	if err := p.manager.Update(v.resources(p.subtree)); err != nil {
-		return fmt.Errorf("change the pod's limits: %w", err)
-	}
-	if err := p.noSwap(v); err != nil {
-		return fmt.Errorf("change the pod's limits: %w", err)
-	}
-	return nil
-}
 
 // OOM says why the kernel has killed processes of a container, or of the pod, for
 // want of memory.

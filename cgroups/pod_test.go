@@ -71,29 +71,6 @@ func TestContainerValuesAreTaken(t *testing.T) {
 	}
 }
 
-func TestUpdateGivesAndTakesLimits(t *testing.T) {
-	p := createPod(t, subtree(t), Limits{})
-	names := []string{"cpu.weight", "cpu.max", "memory.max", "memory.low", "memory.swap.max", "pids.max"}
-	for _, step := range []struct {
-		in   Limits
-		want map[string]string
-	}{
-		{Limits{CPULimit: 1500, MemoryLimit: 64 * mi, Pids: 50},
-			map[string]string{"cpu.weight": "138", "cpu.max": "150000 100000", "memory.max": "67108864", "memory.low": "0", "memory.swap.max": "0", "pids.max": "50"}},
-		{Limits{CPURequest: 500, MemoryRequest: 32 * mi, MemoryLimit: 128 * mi},
-			map[string]string{"cpu.weight": "59", "cpu.max": "max 100000", "memory.max": "134217728", "memory.low": "33554432", "memory.swap.max": "0", "pids.max": "2048"}},
-		{Limits{},
-			map[string]string{"cpu.weight": "1", "cpu.max": "max 100000", "memory.max": "max", "memory.low": "0", "memory.swap.max": "max", "pids.max": "2048"}},
-	} {
-		if err := p.Update(step.in); err != nil {
-			t.Fatal(err)
-		}
-		if diff := cmp.Diff(step.want, files(t, p.Path(), names...)); diff != "" {
-			t.Errorf("after %+v: %s", step.in, diff)
-		}
-	}
-}
-
 func TestOOM(t *testing.T) {
 	s := subtree(t)
 	for name, limit := range map[string]string{"by the pod's limit": "max", "by the container's": "25165824"} {

@@ -42,12 +42,10 @@ func (p *Pod) Resize(l Limits, containers map[string]Limits) error {
 	if err := belowUse(append([]*node{pod}, inside...)); err != nil {
 		return err
 	}
-	for _, r := range []resource{
-		{limit: "memory.max", with: []string{"memory.swap.max", "memory.low"}},
-		{limit: "cpu.max", request: "cpu.weight"},
-	} {
-		if err := r.resize(pod, inside); err != nil {
-			return fmt.Errorf("resize the pod's cgroup: %w", err)
+	for _, w := range order(pod, inside) {
+		err := delegation.Write(w.dir, w.file, w.value)
+		if err != nil && (w.dir == pod.dir || !errors.Is(err, fs.ErrNotExist)) { // a container may just have ended
+			return fmt.Errorf("resize the pod: write %q to %s: %w", w.value, filepath.Join(w.dir, w.file), err)
 		}
 	}
 	return nil
@@ -122,47 +120,42 @@ func amount(value string) int64 {
 	return math.MaxInt64
 }
 
-// set writes the files whose value differs.
-func (n *node) set(files ...string) error {
-	for _, file := range files {
-		value, ok := n.want[file]
-		if !ok || value == n.has[file] {
-			continue
-		}
-		if err := delegation.Write(n.dir, file, value); err != nil {
-			return fmt.Errorf("write %q to %s: %w", value, filepath.Join(n.dir, file), err)
-		}
-		n.has[file] = value
-	}
-	return nil
-}
+// write is one value for one file.
+type write struct{ dir, file, value string }
 
-// resource is one resource's files.
-type resource struct {
-	limit, request string
-	with           []string // written with the limit
-}
-
-func (r resource) resize(pod *node, containers []*node) error {
-	limit := append([]string{r.limit}, r.with...)
-	all := append(slices.Clone(limit), r.request)
-	if pod.grows(r.limit) > 0 {
-		if err := pod.set(limit...); err != nil {
-			return err
+// order lists what is to be written, in the order in which it is safe.
+func order(pod *node, containers []*node) []write {
+	var list []write
+	set := func(n *node, files ...string) {
+		for _, file := range files {
+			if value, ok := n.want[file]; ok && value != n.has[file] {
+				list = append(list, write{n.dir, file, value})
+				n.has[file] = value
+			}
 		}
 	}
-	if pod.grows(r.request) > 0 {
-		if err := pod.set(r.request); err != nil {
-			return err
+	for _, r := range []struct {
+		limit   []string // the limit, and what is written with it
+		request string
+	}{
+		{[]string{"memory.max", "memory.swap.max", "memory.low"}, ""},
+		{[]string{"cpu.max"}, "cpu.weight"},
+	} {
+		if pod.grows(r.limit[0]) > 0 {
+			set(pod, r.limit...)
 		}
-	}
-	for _, n := range containers {
-		if err := n.set(all...); err != nil && !errors.Is(err, fs.ErrNotExist) { // it has just ended
-			return err
+		if pod.grows(r.request) > 0 {
+			set(pod, r.request)
 		}
+		for _, n := range containers {
+			set(n, r.limit...)
+			set(n, r.request)
+		}
+		// Requests shrink before limits, so that they never are above them.
+		set(pod, r.request)
+		set(pod, r.limit...)
 	}
-	// Requests shrink before limits, so that they never are above them.
-	return pod.set(append([]string{r.request}, limit...)...)
+	return list
 }
 
 // belowUse is a *BelowUse if a memory limit that becomes smaller is not above what is

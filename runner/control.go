@@ -166,6 +166,8 @@ func (c *control) answer(conn *net.UnixConn) error {
 		return nil
 	case req.Verb == wire.Attach && req.Attach != nil:
 		return c.attach(conn, req.Attach, files)
+	case req.Verb == wire.Apply && req.Apply != nil:
+		return c.apply(conn, req.Apply)
 	case req.Verb == wire.Exec && req.Exec != nil:
 		return c.exec(conn, req.Exec, files)
 	}

@@ -18,7 +18,7 @@ import (
 // engine is the real kernel of the loop. Every action runs beside the loop and
 // ends in an event.
 type engine struct {
-	plan   *pod.Plan
+	plan   *pod.Plan // the loop's; another one is taken up by replan
 	store  store.Pod
 	events chan lifecycle.Event
 	herald *herald
@@ -26,7 +26,10 @@ type engine struct {
 	asking sync.Once
 	prober *probe.Prober // see asker
 
+	applying sync.Mutex // held while another plan is applied
+
 	mu       sync.Mutex
+	next     *pod.Plan // applied, and not taken up yet; or nil
 	sandbox  *sandbox
 	runs     map[string]*run // by container name, from the start's order to the end
 	busy     int             // actions under way and ends not yet told
@@ -45,6 +48,13 @@ type run struct {
 
 func newEngine(plan *pod.Plan, place store.Pod) *engine {
 	return &engine{plan: plan, store: place, events: make(chan lifecycle.Event, 64), runs: map[string]*run{}, herald: newHerald(plan)}
+}
+
+// current is the loop's Plan.
+func (e *engine) current() *pod.Plan {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	return e.plan
 }
 
 // Events carries what came of the actions, and stop requests.
@@ -96,7 +106,8 @@ func (e *engine) work(n int) {
 
 func (e *engine) createSandbox() {
 	defer e.work(-1)
-	s, err := createSandbox(e.plan, e.store, e.herald)
+	plan := e.current()
+	s, err := createSandbox(plan, e.store, e.herald)
 	if err != nil {
 		e.emit(lifecycle.Event{Kind: lifecycle.SandboxLost, Message: err.Error()})
 		return
@@ -104,6 +115,7 @@ func (e *engine) createSandbox() {
 	e.mu.Lock()
 	e.sandbox, e.warnings = s, s.warnings
 	e.mu.Unlock()
+	e.resizeLate(plan)
 	e.emit(lifecycle.Event{Kind: lifecycle.SandboxReady})
 	e.guard(s)
 }
@@ -146,7 +158,8 @@ func (e *engine) warn(text string) {
 
 // runContainer runs one instance from its creation to its end.
 func (e *engine) runContainer(a lifecycle.Action) {
-	c, ok := e.plan.Container(a.Container)
+	plan := e.current()
+	c, ok := plan.Container(a.Container)
 	if !ok {
 		panic("runner: no container " + a.Container)
 	}
@@ -167,7 +180,8 @@ func (e *engine) runContainer(a lifecycle.Action) {
 	if doomed {
 		e.signal(c.Name, true)
 	}
-	e.emit(lifecycle.Event{Kind: lifecycle.Started, Container: c.Name, Attempt: a.Attempt, ContainerID: containerID(e.plan, x)})
+	e.resizeLate(plan)
+	e.emit(lifecycle.Event{Kind: lifecycle.Started, Container: c.Name, Attempt: a.Attempt, ContainerID: containerID(plan, x)})
 	e.work(-1)
 	e.follow(s, x)
 }

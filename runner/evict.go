@@ -35,7 +35,7 @@ func (e *engine) measureStorage() {
 	defer e.work(-1)
 	began := readClocks()
 	m := meter{place: e.store, layers: e.layers()}
-	over, err := m.exceeded(e.plan)
+	over, err := m.exceeded(e.current())
 	if err != nil {
 		e.warn("what the pod keeps on disk cannot be held against its limits: " + err.Error())
 	}

@@ -30,6 +30,9 @@ type loop struct {
 	idle  func(observed *lifecycle.Observed, wake time.Duration)
 	quiet func() time.Duration
 
+	// replan, if there is one, gives the plan that is another now.
+	replan func() *pod.Plan
+
 	// alive is called whenever beat asks for a sign of life.
 	beat  <-chan struct{}
 	alive func()
@@ -83,7 +86,7 @@ func (l *loop) wait(wake, now time.Duration) {
 			l.alive()
 			continue
 		case e := <-l.kernel.Events():
-			l.observe.Apply(l.plan, e)
+			l.fold(e)
 		case <-timer:
 			return
 		case <-quiet:
@@ -95,9 +98,16 @@ func (l *loop) wait(wake, now time.Duration) {
 	for {
 		select {
 		case e := <-l.kernel.Events():
-			l.observe.Apply(l.plan, e)
+			l.fold(e)
 		default:
 			return
 		}
 	}
+}
+
+func (l *loop) fold(e lifecycle.Event) {
+	if e.Kind == lifecycle.Replanned && l.replan != nil {
+		l.plan = l.replan()
+	}
+	l.observe.Apply(l.plan, e)
 }

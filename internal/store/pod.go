@@ -119,12 +119,29 @@ func (p Pod) Create(plan *pod.Plan, manifest []byte) error {
 	if err := WriteFile(filepath.Join(p.data, manifestFile), manifest); err != nil {
 		return fmt.Errorf("save manifest: %w", err)
 	}
+	return p.writePlan(plan)
+}
+
+func (p Pod) writePlan(plan *pod.Plan) error {
 	b, err := json.Marshal(plan)
 	if err != nil {
 		return fmt.Errorf("encode plan: %w", err)
 	}
 	if err := WriteFile(filepath.Join(p.data, planFile), b); err != nil {
 		return fmt.Errorf("save plan: %w", err)
+	}
+	return nil
+}
+
+// Update records another Plan and manifest of a living pod, durably. Its supervisor
+// calls it. The manifest is written last: while it is the old one, a command that
+// compares sees that something is still to be done.
+func (p Pod) Update(plan *pod.Plan, manifest []byte) error {
+	if err := p.writePlan(plan); err != nil {
+		return err
+	}
+	if err := WriteFile(filepath.Join(p.data, manifestFile), manifest); err != nil {
+		return fmt.Errorf("save manifest: %w", err)
 	}
 	return nil
 }

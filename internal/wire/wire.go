@@ -7,6 +7,7 @@
 package wire
 
 import (
+	"encoding/json"
 	"time"
 
 	"github.com/podrun/podrun/pod"
@@ -22,7 +23,10 @@ const (
 	// descriptors: a SOCK_SEQPACKET socket for messages (AliveMessage, StatusMessage), and
 	// one for the containers' output, if it is wanted. One Frame with Status answers.
 	Attach Verb = "attach"
-	Watch  Verb = "watch" // a Frame with Status now and at every change, until the pod has ended
+	// Apply gives the pod another Plan, which differs in resources or in containers with
+	// another revision. One Frame, Applied or Error, answers.
+	Apply Verb = "apply"
+	Watch Verb = "watch" // a Frame with Status now and at every change, until the pod has ended
 )
 
 // Request is the first message of a connection.
@@ -31,6 +35,13 @@ type Request struct {
 	Stop   *StopRequest   `json:"stop,omitempty"`
 	Exec   *ExecRequest   `json:"exec,omitempty"`
 	Attach *AttachRequest `json:"attach,omitempty"`
+	Apply  *ApplyRequest  `json:"apply,omitempty"`
+}
+
+// ApplyRequest is a Plan for a pod that runs, with the manifest that it was made from.
+type ApplyRequest struct {
+	Plan     pod.Plan        `json:"plan"`
+	Manifest json.RawMessage `json:"manifest"` // as store.Pod.Create takes it
 }
 
 // AttachRequest is how a front that serves systemd is to be told of the pod.
@@ -69,6 +80,7 @@ type Frame struct {
 	Status  *pod.Status `json:"status,omitempty"`
 	Started bool        `json:"started,omitempty"` // exec: the process runs; with TTY the master is attached
 	Exit    *int        `json:"exit,omitempty"`    // exec: its exit code, 128+n for a signal
+	Applied bool        `json:"applied,omitempty"` // apply: it is done, and recorded; restarts may be under way
 	Error   *Error      `json:"error,omitempty"`   // the request failed; nothing follows
 }
 
