@@ -82,3 +82,19 @@ func TestMemoryOff(t *testing.T) {
 		})
 	}
 }
+
+func TestVersionOneOnABoard(t *testing.T) {
+	for file, cure := range map[string]string{
+		"/boot/firmware/cmdline.txt": "boot with cgroup v2, as root: sed -i '1 s/$/ systemd.unified_cgroup_hierarchy=1/' /boot/firmware/cmdline.txt, and reboot",
+		"/run/openrc/softlevel":      `boot with cgroup v2: set rc_cgroup_mode="unified" in /etc/rc.conf, and reboot`,
+	} {
+		dir := t.TempDir()
+		path := filepath.Join(dir, file)
+		if err := errors.Join(os.MkdirAll(filepath.Dir(path), 0o755), os.WriteFile(path, []byte("quiet\n"), 0o644)); err != nil {
+			t.Fatal(err)
+		}
+		if got := report.Hint(view{root: dir}.versionOne(true)); got != cure {
+			t.Errorf("got %q, want %q", got, cure)
+		}
+	}
+}

@@ -91,7 +91,7 @@ func (v view) cgroupOf(pid string) (string, error) {
 	m, mounted := parseMount(string(mounts))
 	switch {
 	case !mounted && legacy:
-		return "", versionOne(unified)
+		return "", v.versionOne(unified)
 	case !unified || !mounted:
 		return "", notMounted()
 	case m.readOnly:

@@ -9,21 +9,27 @@ import (
 
 // The cures name programs the user may run; podrun itself runs none of them.
 const (
-	cureScope   = "start it in a delegated scope: systemd-run --user --scope -p Delegate=yes podrun …"
-	cureUnified = "boot with cgroup v2: add systemd.unified_cgroup_hierarchy=1 to the kernel command line"
-	cureMount   = "mount cgroup v2 on " + Mount + "; in a container, give it a private cgroup namespace with a writable " + Mount
-	cureDropIn  = "as root, put [Service] Delegate=cpu cpuset io memory pids into /etc/systemd/system/user@.service.d/delegate.conf and log in again"
+	cureScope  = "start it in a delegated scope: systemd-run --user --scope -p Delegate=yes podrun …"
+	cureMount  = "mount cgroup v2 on " + Mount + "; in a container, give it a private cgroup namespace with a writable " + Mount
+	cureDropIn = `as root: mkdir -p /etc/systemd/system/user@.service.d && printf '[Service]\nDelegate=cpu cpuset io memory pids\n' > /etc/systemd/system/user@.service.d/delegate.conf && systemctl daemon-reload; then log out and in again`
 )
 
 func noCgroups() error {
 	return &NotDelegated{"this kernel has no cgroups", "use a kernel with CONFIG_CGROUPS"}
 }
 
-func versionOne(unified bool) error {
-	if unified {
-		return &NotDelegated{"this host uses cgroup v1 (hybrid: its v2 hierarchy has no controllers)", cureUnified}
+func (v view) versionOne(unified bool) error {
+	const argument = "systemd.unified_cgroup_hierarchy=1"
+	cure := "boot with cgroup v2: add " + argument + " to the kernel command line (GRUB: /etc/default/grub, then as root: update-grub), and reboot"
+	if file, _ := v.cmdlineTxt(); file != "" {
+		cure = fmt.Sprintf("boot with cgroup v2, as root: sed -i '1 s/$/ %s/' %s, and reboot", argument, file)
+	} else if _, err := os.Stat(v.root + "/run/openrc"); err == nil {
+		cure = "boot with cgroup v2: set rc_cgroup_mode=\"unified\" in /etc/rc.conf, and reboot"
 	}
-	return &NotDelegated{"this host uses cgroup v1", cureUnified}
+	if unified {
+		return &NotDelegated{"this host uses cgroup v1 (hybrid: its v2 hierarchy has no controllers)", cure}
+	}
+	return &NotDelegated{"this host uses cgroup v1", cure}
 }
 
 func notMounted() error {

@@ -1,6 +1,7 @@
 package host
 
 import (
+	"fmt"
 	"strings"
 
 	"github.com/podrun/podrun/internal/delegation"
@@ -30,11 +31,15 @@ func findPlace() (place, error) {
 // limits asks whether pods' limits can be enforced, and where.
 func (v view) limits() Finding {
 	p, err := v.limit()
-	if err == nil {
-		err = p.Lacks("cpu", "memory", "pids")
-	}
 	if err != nil {
-		return warning("limits are not enforced: "+err.Error(), report.Hint(err))
+		cure := report.Hint(err)
+		if v.uid != 0 && v.systemd() && v.exists(delegation.Mount+"/cgroup.controllers") && !v.exists(v.ownRuntime()+"/systemd/private") {
+			cure = fmt.Sprintf("let systemd run for %s: log in with ssh instead of su, or as root: loginctl enable-linger %[1]s", v.name())
+		}
+		return warning("limits are not enforced: "+err.Error(), cure)
+	}
+	if err := p.Lacks("cpu", "memory", "pids"); err != nil {
+		return warning("some limits are not enforced: "+err.Error()+"; those of "+strings.Join(p.Controllers, " and ")+" are", report.Hint(err))
 	}
 	return fine("limits are enforced (" + strings.Join(p.Controllers, ", ") + "); a pod lives " + p.how)
 }

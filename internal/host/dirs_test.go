@@ -68,7 +68,7 @@ func TestDirectories(t *testing.T) {
 			closed("/var/lib")(v, f)
 		}, data, Failure, "/var/lib/podrun cannot be made or written to: /var/lib: permission denied", "see to it that root can write to /var/lib"},
 
-		{"no runtime directory is set, and there is none", func(v *view, f map[string]string) { unset(v, f); delete(f, "/run/user/1000/x") }, run, Note,
+		{"no runtime directory is set, and there is none", func(v *view, f map[string]string) { unset(v, f); delete(f, "/run/user/1000/systemd/private") }, run, Note,
 			"XDG_RUNTIME_DIR is not set: /tmp/podrun-run-1000/podrun is used, on ext4, which is written to with every change of a pod",
 			"log in as dev with ssh or `machinectl shell dev@` instead of su, or as root: loginctl enable-linger dev; then export XDG_RUNTIME_DIR=/run/user/1000"},
 		{"no runtime directory is set, but there is one", unset, run, Note,
