@@ -43,6 +43,8 @@ type Probe struct {
 // Names of the probes that others ask for.
 const (
 	UserNamespaces = "user namespaces"
+	IDTools        = "id mapping tools"
+	SubIDs         = "subordinate ids"
 	Limits         = "resource limits"
 	MappedIDs      = "ids of pods"
 	Overlay        = "root file systems"

@@ -15,6 +15,7 @@ import (
 	"fmt"
 	"os"
 	"os/exec"
+	"path/filepath"
 	"strings"
 	"sync"
 	"syscall"
@@ -61,7 +62,7 @@ func Run(ctx context.Context, dir string) []host.Finding {
 	if err != nil {
 		return untried(fmt.Errorf("make a directory to try it in: %w", err))
 	}
-	defer os.RemoveAll(tmp)
+	defer clean(tmp)
 	// The stage leads a process group: Ctrl-C ends the caller, and with ctx the group.
 	cmd := stage.Command(stage.Spec{Name: outside, Args: []string{tmp}, Userns: true})
 	var said, complaint bytes.Buffer
@@ -80,6 +81,18 @@ func Run(ctx context.Context, dir string) []host.Finding {
 		return untried(errors.New("no answer in time"))
 	}
 	return read(said.Bytes(), complaint.String(), err)
+}
+
+// clean removes what a stage that was ended has left: its mounts have gone with it,
+// all files are the user's, and overlayfs makes directories of mode 000.
+func clean(dir string) {
+	filepath.WalkDir(dir, func(path string, d os.DirEntry, _ error) error {
+		if d != nil && d.IsDir() {
+			os.Chmod(path, 0o700)
+		}
+		return nil
+	})
+	os.RemoveAll(dir)
 }
 
 // read understands what the stages have said.

@@ -35,6 +35,7 @@ func setUp(t *testing.T) *podrun {
 		_, err := os.Stat("../../bin/podrun")
 		return err
 	})
+	testenv.Need(t, testenv.Pods)
 	home := t.TempDir()
 	p := &podrun{binary: filepath.Join(home, "podrun"), home: home, env: os.Environ()}
 	// A copy: the checkout may lie where an ordinary user cannot name it.

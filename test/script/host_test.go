@@ -27,6 +27,7 @@ func newHost(dir, bin, rootfs string) (*host, error) {
 	h := &host{dir: dir, env: []string{
 		"PATH=" + bin + ":/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin",
 		rootfsTar + "=" + rootfs,
+		"PODRUN=" + filepath.Join(bin, "podrun"),
 		"TERM=xterm",
 		"HOME=" + filepath.Join(dir, "home"),
 		"XDG_DATA_HOME=" + filepath.Join(dir, "data"),

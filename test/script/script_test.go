@@ -8,12 +8,11 @@
 package script
 
 import (
-	"errors"
+	"encoding/json"
 	"fmt"
 	"os"
 	"os/exec"
 	"path/filepath"
-	"strings"
 	"testing"
 
 	"github.com/rogpeppe/go-internal/testscript"
@@ -52,6 +51,7 @@ func prepare(t *testing.T) (bin, rootfs string) {
 		_, err := os.Stat(source)
 		return err
 	})
+	testenv.Need(t, testenv.Pods)
 	dir := t.TempDir()
 	if err := os.Chmod(dir, 0o755); err != nil {
 		t.Fatal(err)
@@ -89,18 +89,22 @@ func condition(t *testing.T, cond, bin string) (bool, error) {
 		return false, fmt.Errorf("unknown condition %q", cond)
 	}
 	dir := t.TempDir()
-	cmd := exec.Command(filepath.Join(bin, "podrun"), "up", "--require-limits", "-")
+	cmd := exec.Command(filepath.Join(bin, "podrun"), "doctor", "-o", "json")
 	cmd.Env = append(os.Environ(), "XDG_DATA_HOME="+dir, "XDG_RUNTIME_DIR="+dir)
-	cmd.Stdin = strings.NewReader(`{"apiVersion": "v1", "kind": "Pod", "metadata": {"name": "x"},
-		"spec": {"containers": [{"name": "x", "image": "nosuch:1", "imagePullPolicy": "Never"}]}}`)
-	out, err := cmd.CombinedOutput()
-	switch {
-	case err == nil:
-		return false, errors.New("a pod without an image was run")
-	case strings.Contains(string(out), "--require-limits"):
-		return false, nil
-	case strings.Contains(string(out), "nosuch:1"):
-		return true, nil
+	out, err := cmd.Output()
+	if err != nil {
+		return false, fmt.Errorf("find out about limits: %w\n%s", err, out)
 	}
-	return false, fmt.Errorf("find out about limits: %s", out)
+	var said struct {
+		Probes []struct{ Name, Level string }
+	}
+	if err := json.Unmarshal(out, &said); err != nil {
+		return false, fmt.Errorf("find out about limits: %w", err)
+	}
+	for _, p := range said.Probes {
+		if p.Name == "resource limits" {
+			return p.Level == "ok", nil
+		}
+	}
+	return false, fmt.Errorf("doctor says nothing of limits: %s", out)
 }
