@@ -37,6 +37,8 @@ func Build(o *Object, images map[string]pod.Image, opt Options) (*pod.Plan, erro
 		QOSClass:              o.Effective.QOSClass,
 		Resources:             o.Effective.Pod,
 		RequireLimits:         opt.RequireLimits,
+		ReadinessGates:        gates(p),
+		HookReason:            p.Annotations[AnnotationHookReason] == "true",
 		Sysctls:               sysctls(p.Spec.SecurityContext),
 		Volumes:               volumes(p, o.Effective.Pod.MemoryLimit, opt.NodeMemory),
 		Storage:               storageLimits(p),
@@ -55,6 +57,9 @@ func Build(o *Object, images map[string]pod.Image, opt Options) (*pod.Plan, erro
 				continue
 			}
 			c.Resources = resources[i]
+			if list == "containers" {
+				c.Priority = launchPriority(p, i)
+			}
 			c.OOMScoreAdj = oomScoreAdj(p, b.c, opt.NodeMemory)
 			built = append(built, *c)
 		}
@@ -77,6 +82,14 @@ func hostname(p *corev1.Pod) string {
 		name = strings.TrimRight(name[:maxHostname], "-.")
 	}
 	return name
+}
+
+func gates(p *corev1.Pod) []string {
+	var list []string
+	for _, g := range p.Spec.ReadinessGates {
+		list = append(list, string(g.ConditionType))
+	}
+	return list
 }
 
 func sysctls(sc *corev1.PodSecurityContext) map[string]string {

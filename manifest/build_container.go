@@ -38,6 +38,8 @@ func (b *builder) build(images map[string]pod.Image) (*pod.Container, error) {
 		return nil, err
 	}
 	sc := b.security()
+	life := b.lifecycle()
+	policy, rules := b.restart()
 	return &pod.Container{
 		Name: b.c.Name, Image: b.c.Image, ImageID: b.image.ID, Layers: b.image.Layers,
 		Sidecar:            sidecar(b.c),
@@ -47,7 +49,14 @@ func (b *builder) build(images map[string]pod.Image) (*pod.Container, error) {
 		User:               user,
 		SupplementalGroups: b.groups(),
 		NonRoot:            is(b.nonRoot()),
-		StopSignal:         b.image.StopSignal,
+		RestartPolicy:      policy,
+		RestartRules:       rules,
+		Liveness:           b.probe(b.c.LivenessProbe),
+		Readiness:          b.probe(b.c.ReadinessProbe),
+		Startup:            b.probe(b.c.StartupProbe),
+		PostStart:          b.hook(life.PostStart),
+		PreStop:            b.hook(life.PreStop),
+		StopSignal:         b.stopSignal(),
 		ReadOnlyRoot:       is(sc.ReadOnlyRootFilesystem),
 		NoNewPrivileges:    sc.AllowPrivilegeEscalation != nil && !*sc.AllowPrivilegeEscalation,
 		Capabilities:       capabilities(sc),

@@ -77,6 +77,7 @@ func defaultContainer(c *corev1.Container) {
 			from.FieldRef.APIVersion = "v1"
 		}
 	}
+	defaultProbes(c)
 	roundUp(c.Resources.Limits)
 	roundUp(c.Resources.Requests)
 	for name, limit := range c.Resources.Limits {

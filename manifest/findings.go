@@ -8,6 +8,7 @@ import (
 	"strings"
 
 	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/util/intstr"
 )
 
 // Finding says what podrun makes of one field that a Pod sets.
@@ -110,15 +111,36 @@ func (f *finder) add(r Field, path, value string) {
 // together finds what podrun refuses only because of another field.
 func together(p *corev1.Pod) []Finding {
 	var found []Finding
-	launch := map[string]bool{"KRUISE_CONTAINER_PRIORITY": true, "KRUISE_CONTAINER_LAUNCH_PRIORITY": true}
 	for list, containers := range map[string][]corev1.Container{"initContainers": p.Spec.InitContainers, "containers": p.Spec.Containers} {
-		for i, c := range containers {
-			for j, e := range c.Env {
-				if launch[e.Name] {
-					found = append(found, Finding{Path: fmt.Sprintf("spec.%s[%d].env[%d].name", list, i, j), Support: Refused,
-						Note: "not supported yet: launch priority"})
-				}
-			}
+		found = append(found, badPriorities(list, containers)...)
+		for i := range containers {
+			found = append(found, missingPorts(fmt.Sprintf("spec.%s[%d]", list, i), &containers[i])...)
+		}
+	}
+	return found
+}
+
+// missingPorts finds probes and hooks that name a port which the container has not.
+// A kubelet only says so when it probes.
+func missingPorts(at string, c *corev1.Container) []Finding {
+	var found []Finding
+	look := func(path string, p intstr.IntOrString) {
+		if _, ok := portNumber(c, p); !ok {
+			found = append(found, Finding{Path: at + path, Support: Refused,
+				Note: fmt.Sprintf("no port of this container has the name %q", clip(p.StrVal, 60))})
+		}
+	}
+	for name, p := range map[string]*corev1.Probe{"livenessProbe": c.LivenessProbe, "readinessProbe": c.ReadinessProbe, "startupProbe": c.StartupProbe} {
+		if p != nil && p.HTTPGet != nil {
+			look("."+name+".httpGet.port", p.HTTPGet.Port)
+		}
+		if p != nil && p.TCPSocket != nil {
+			look("."+name+".tcpSocket.port", p.TCPSocket.Port)
+		}
+	}
+	for i, h := range hooksOf(c) {
+		if h != nil && h.HTTPGet != nil {
+			look(".lifecycle."+[]string{"postStart", "preStop"}[i]+".httpGet.port", h.HTTPGet.Port)
 		}
 	}
 	return found

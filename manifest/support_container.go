@@ -2,7 +2,7 @@ package manifest
 
 // containerRows are the fields of a container, init containers included.
 var containerRows = []Field{
-	{Path: "spec.containers", Support: Done, Note: "started in parallel when every init container is done"},
+	{Path: "spec.containers", Support: Done, Note: "started in parallel when every init container is done; postStart hooks and launch priorities hold back others"},
 	{Path: "spec.containers[].name", Support: Done},
 	{Path: "spec.containers[].image", Support: Done},
 	{Path: "spec.containers[].imagePullPolicy", Support: Done, Note: "default: Always for the tag latest, else IfNotPresent"},
@@ -11,7 +11,7 @@ var containerRows = []Field{
 	{Path: "spec.containers[].workingDir", Support: Done},
 
 	{Path: "spec.containers[].env", Support: Done},
-	{Path: "spec.containers[].env[].name", Support: Done},
+	{Path: "spec.containers[].env[].name", Support: Done, Note: "KRUISE_CONTAINER_PRIORITY orders the start of app containers, as OpenKruise does"},
 	{Path: "spec.containers[].env[].value", Support: Done, Note: "$(VAR) is expanded from the variables above it"},
 	{Path: "spec.containers[].env[].valueFrom", Support: Done},
 	{Path: "spec.containers[].env[].valueFrom.fieldRef", Support: Done},
@@ -58,12 +58,12 @@ var containerRows = []Field{
 
 	{Path: "spec.containers[].terminationMessagePath", Support: Done, Note: "default: /dev/termination-log"},
 	{Path: "spec.containers[].terminationMessagePolicy", Support: Done, Note: "default: File"},
-	{Path: "spec.containers[].restartPolicy", Support: Refused, Note: "a policy for one app container"},
-	{Path: "spec.containers[].restartPolicyRules", Support: Refused, Note: "restart rules"},
-	{Path: "spec.containers[].livenessProbe", Support: Refused, Note: "probes"},
-	{Path: "spec.containers[].readinessProbe", Support: Refused, Note: "probes"},
-	{Path: "spec.containers[].startupProbe", Support: Refused, Note: "probes"},
-	{Path: "spec.containers[].lifecycle", Support: Refused, Note: "hooks"},
+	{Path: "spec.containers[].restartPolicy", Support: Done, Note: "default: the pod's"},
+	{Path: "spec.containers[].restartPolicyRules", Support: Done, Note: "the first that applies counts before the policy"},
+	{Path: "spec.containers[].restartPolicyRules[].action", Support: Done, Only: []string{"Restart"}, Note: "restarting all containers"},
+	{Path: "spec.containers[].restartPolicyRules[].exitCodes", Support: Done},
+	{Path: "spec.containers[].restartPolicyRules[].exitCodes.operator", Support: Done},
+	{Path: "spec.containers[].restartPolicyRules[].exitCodes.values", Support: Done},
 	{Path: "spec.containers[].stdin", Support: Refused, Note: "attaching to a container"},
 	{Path: "spec.containers[].stdinOnce", Support: Refused, Note: "attaching to a container"},
 	{Path: "spec.containers[].tty", Support: Refused, Note: "attaching to a container"},
@@ -72,7 +72,7 @@ var containerRows = []Field{
 // initRows are the fields in which an init container differs from others.
 var initRows = []Field{
 	{Path: "spec.initContainers", Support: Done, Note: "one after another, each to exit code 0; fields as spec.containers but for these"},
-	{Path: "spec.initContainers[].restartPolicy", Support: Done, Only: []string{"Always"}, Note: "Always makes it a sidecar"},
+	{Path: "spec.initContainers[].restartPolicy", Support: Done, Note: "Always makes it a sidecar"},
 }
 
 // containerSecurityRows are the fields of a container's securityContext.

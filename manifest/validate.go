@@ -14,6 +14,9 @@ import (
 // AnnotationPodLimits chooses the rule for a pod's limits: see Rule.
 const AnnotationPodLimits = "podrun.dev/pod-limits"
 
+// AnnotationHookReason, if "true", has preStop hooks told why they are run.
+const AnnotationHookReason = "podrun.dev/hook-reason"
+
 // Validate checks a Pod with its defaults as the API server checks one that is
 // created (ValidatePodCreate in pkg/apis/core/validation of Kubernetes), in its
 // words, for the fields that podrun takes. Some rules are podrun's own: what could
@@ -22,6 +25,9 @@ func Validate(p *corev1.Pod) field.ErrorList {
 	meta, spec := field.NewPath("metadata"), field.NewPath("spec")
 	errs := apivalidation.ValidateObjectMeta(&p.ObjectMeta, true, apivalidation.NameIsDNSSubdomain, meta)
 	errs = append(errs, validateAnnotations(p.Annotations, meta.Child("annotations"))...)
+	if order, ok := p.Labels[priorityKey]; ok {
+		errs = append(errs, oneOf(order, meta.Child("labels").Key(priorityKey), priorityList)...)
+	}
 	volumes, bad := validateVolumes(p.Spec.Volumes, spec.Child("volumes"))
 	errs = append(errs, bad...)
 	errs = append(errs, validateContainers(&p.Spec, volumes, spec)...)
@@ -31,10 +37,17 @@ func Validate(p *corev1.Pod) field.ErrorList {
 }
 
 func validateAnnotations(annotations map[string]string, path *field.Path) field.ErrorList {
-	if rule, ok := annotations[AnnotationPodLimits]; ok {
-		return oneOf(rule, path.Key(AnnotationPodLimits), string(RuleEffective), string(RuleKubelet))
+	var errs field.ErrorList
+	for key, values := range map[string][]string{
+		AnnotationPodLimits:  {string(RuleEffective), string(RuleKubelet)},
+		AnnotationHookReason: {"true", "false"},
+		priorityKey:          {priorityList},
+	} {
+		if value, ok := annotations[key]; ok {
+			errs = append(errs, oneOf(value, path.Key(key), values...)...)
+		}
 	}
-	return nil
+	return errs
 }
 
 func validatePodFields(s *corev1.PodSpec, path *field.Path) field.ErrorList {
@@ -51,6 +64,9 @@ func validatePodFields(s *corev1.PodSpec, path *field.Path) field.ErrorList {
 	}
 	if d := s.ActiveDeadlineSeconds; d != nil && (*d < 1 || *d > math.MaxInt32) {
 		errs = append(errs, field.Invalid(path.Child("activeDeadlineSeconds"), *d, validation.InclusiveRangeError(1, math.MaxInt32)))
+	}
+	for i, gate := range s.ReadinessGates {
+		errs = append(errs, named(string(gate.ConditionType), path.Child("readinessGates").Index(i).Child("conditionType"), validation.IsQualifiedName)...)
 	}
 	if s.Hostname != "" {
 		errs = append(errs, named(s.Hostname, path.Child("hostname"), validation.IsDNS1123Label)...)

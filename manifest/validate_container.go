@@ -25,11 +25,16 @@ func validateContainers(s *corev1.PodSpec, volumes sets.Set[string], path *field
 	names := sets.New[string]()
 	for i := range s.Containers {
 		errs = append(errs, validateContainer(&s.Containers[i], volumes, names, apps.Index(i))...)
+		errs = append(errs, validateAsked(&s.Containers[i], s, apps.Index(i))...)
 	}
 	for i := range s.InitContainers {
 		c, at := &s.InitContainers[i], path.Child("initContainers").Index(i)
 		errs = append(errs, validateContainer(c, volumes, names, at)...)
-		errs = append(errs, validateInitContainer(c, at)...)
+		if sidecar(c) {
+			errs = append(errs, validateAsked(c, s, at)...)
+		} else {
+			errs = append(errs, validateInitContainer(c, at)...)
+		}
 	}
 	return errs
 }
@@ -55,9 +60,7 @@ func validateContainer(c *corev1.Container, volumes, names sets.Set[string], pat
 	errs = append(errs, cleanPath(c.TerminationMessagePath, path.Child("terminationMessagePath"))...)
 	errs = append(errs, oneOf(c.TerminationMessagePolicy, path.Child("terminationMessagePolicy"), corev1.TerminationMessageReadFile, corev1.TerminationMessageFallbackToLogsOnError)...)
 	errs = append(errs, oneOf(c.ImagePullPolicy, path.Child("imagePullPolicy"), corev1.PullAlways, corev1.PullIfNotPresent, corev1.PullNever)...)
-	if c.RestartPolicy != nil {
-		errs = append(errs, oneOf(*c.RestartPolicy, path.Child("restartPolicy"), corev1.ContainerRestartPolicyAlways, corev1.ContainerRestartPolicyNever, corev1.ContainerRestartPolicyOnFailure)...)
-	}
+	errs = append(errs, validateRestart(c, path)...)
 	errs = append(errs, validatePorts(c.Ports, path.Child("ports"))...)
 	errs = append(errs, validateEnv(c.Env, path.Child("env"))...)
 	errs = append(errs, validateMounts(c.VolumeMounts, volumes, path.Child("volumeMounts"))...)
@@ -79,9 +82,6 @@ func ownName(name string, others sets.Set[string], path *field.Path) field.Error
 
 // validateInitContainer forbids what makes no sense for a container that must end.
 func validateInitContainer(c *corev1.Container, path *field.Path) field.ErrorList {
-	if sidecar(c) {
-		return nil
-	}
 	var errs field.ErrorList
 	for _, f := range []struct {
 		name string

@@ -10,8 +10,7 @@ import (
 // right more often than not.
 type draw struct {
 	*rapid.T
-	// wrong allows what only validation has to know: probes, which podrun does not
-	// take, and images that are no references.
+	// wrong allows what only validation has to know: images that are no references.
 	wrong bool
 }
 
@@ -52,6 +51,12 @@ func (d draw) pod() *corev1.Pod {
 		s.ActiveDeadlineSeconds = new(d.number(-1, 0, 1, 2147483647, 2147483648))
 	}
 	if d.rarely() {
+		s.ReadinessGates = []corev1.PodReadinessGate{{ConditionType: corev1.PodConditionType(d.one("a", "a.b/c", "", "a b"))}}
+	}
+	if d.rarely() {
+		s.OS = &corev1.PodOS{Name: corev1.OSName(d.often("linux", "plan9"))}
+	}
+	if d.rarely() {
 		s.SecurityContext = d.podSecurity()
 	}
 	if d.rarely() {
@@ -71,9 +76,6 @@ func (d draw) pod() *corev1.Pod {
 		c := d.container()
 		if d.maybe() {
 			c.RestartPolicy = new(corev1.ContainerRestartPolicy(d.often("Always", "Never", "Perhaps")))
-		} else if d.wrong && d.rarely() {
-			c.LivenessProbe = &corev1.Probe{ProbeHandler: corev1.ProbeHandler{Exec: &corev1.ExecAction{Command: []string{"a"}}}}
-			c.Lifecycle = &corev1.Lifecycle{PreStop: &corev1.LifecycleHandler{Exec: &corev1.ExecAction{Command: []string{"a"}}}}
 		}
 		s.InitContainers = append(s.InitContainers, c)
 	}
@@ -112,6 +114,7 @@ func (d draw) container() corev1.Container {
 	if d.rarely() {
 		c.SecurityContext = d.security()
 	}
+	d.asked(&c)
 	return c
 }
 
