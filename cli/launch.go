@@ -30,6 +30,7 @@ type launch struct {
 	requireLimits bool
 	pull          image.PullOptions
 	pods          []*upPod
+	fetches       fetches
 	hold          io.Closer // keeps the images' layers until the pods are recorded
 	service       *service  // nil unless systemd runs the pods
 }
@@ -149,12 +150,17 @@ func (l *launch) ensure(ctx context.Context) (map[use]pod.Image, error) {
 	shown := l.front.newProgress("fetching")
 	defer shown.end()
 	options := l.pull
-	options.Progress = shown.tell
+	options.Progress = func(e image.Progress) {
+		shown.tell(e)
+		l.fetches.tell(e)
+	}
 	found, errs := make([]pod.Image, len(uses)), make([]error, len(uses))
 	var all sync.WaitGroup
 	for i, u := range uses {
 		all.Go(func() {
+			l.fetches.begin(u)
 			found[i], errs[i] = images.Ensure(ctx, u.ref, u.policy, options)
+			l.fetches.end(u)
 			if errs[i] != nil {
 				errs[i] = fmt.Errorf("cannot use image %s: %w", u.ref, errs[i])
 				return
@@ -247,6 +253,9 @@ func (l *launch) startPod(p *upPod) (err error) {
 		return err
 	}
 	if err := p.place.Create(p.plan, text); err != nil {
+		return err
+	}
+	if err := p.place.AddEvents(l.fetched(p)...); err != nil {
 		return err
 	}
 	warning, err := l.keeper.start(p.place, p.plan, lock, p.front)

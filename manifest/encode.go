@@ -3,10 +3,13 @@ package manifest
 import (
 	"encoding/json"
 	"fmt"
+	"strings"
 
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	kyaml "sigs.k8s.io/yaml"
+
+	"github.com/podrun/podrun/internal/report"
 )
 
 // Marshal gives a Pod as the JSON that is stored beside its plan.
@@ -59,7 +62,12 @@ func printObject(v any, f Format) ([]byte, error) {
 		if err != nil {
 			return nil, fmt.Errorf("print as json: %w", err)
 		}
-		return append(data, '\n'), nil
+		// What a terminal would obey is spelled out, as JSON allows in any string.
+		var b strings.Builder
+		for line := range strings.Lines(string(data)) {
+			b.WriteString(report.Escape(strings.TrimSuffix(line, "\n")) + "\n")
+		}
+		return []byte(b.String()), nil
 	case YAML:
 		data, err := kyaml.Marshal(v)
 		if err != nil {

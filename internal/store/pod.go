@@ -7,6 +7,7 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+	"slices"
 	"strconv"
 	"strings"
 
@@ -59,6 +60,23 @@ func (d Dirs) Pods() ([]Pod, error) {
 		}
 	}
 	return pods, nil
+}
+
+// WatchDirs are the directories in which something changes when pods come and go.
+func (d Dirs) WatchDirs() ([]string, error) {
+	root := filepath.Join(d.Data, "pods")
+	if err := os.MkdirAll(root, 0o700); err != nil {
+		return nil, fmt.Errorf("watch pods: %w", err)
+	}
+	spaces, err := filepath.Glob(filepath.Join(root, "*"))
+	if err != nil {
+		return nil, fmt.Errorf("watch pods: %w", err)
+	}
+	pods, err := filepath.Glob(filepath.Join(root, "*", "*")) // a name has no "*"
+	if err != nil {
+		return nil, fmt.Errorf("watch pods: %w", err)
+	}
+	return slices.Concat([]string{root}, spaces, pods), nil
 }
 
 // DataDir holds what may be large: volumes, writable layers, logs.

@@ -13,6 +13,7 @@ const tick = 250 * time.Millisecond
 
 // Watcher wakes the followers of log directories.
 type Watcher struct {
+	any    chan struct{}
 	notify *fsnotify.Watcher // nil: tick
 	wake   map[string]chan struct{}
 	stop   chan struct{}
@@ -22,7 +23,7 @@ type Watcher struct {
 // Watch starts to watch directories. It cannot fail: it falls back to looking now
 // and then.
 func Watch(dirs ...string) *Watcher {
-	w := &Watcher{wake: map[string]chan struct{}{}, stop: make(chan struct{}), ended: make(chan struct{})}
+	w := &Watcher{any: make(chan struct{}, 1), wake: map[string]chan struct{}{}, stop: make(chan struct{}), ended: make(chan struct{})}
 	notify, err := fsnotify.NewWatcher()
 	for _, dir := range dirs {
 		dir = filepath.Clean(dir)
@@ -45,6 +46,9 @@ func Watch(dirs ...string) *Watcher {
 
 // Wake is the channel of one of the watched directories.
 func (w *Watcher) Wake(dir string) <-chan struct{} { return w.wake[filepath.Clean(dir)] }
+
+// Any is the channel of all watched directories.
+func (w *Watcher) Any() <-chan struct{} { return w.any }
 
 // Close ends the watching.
 func (w *Watcher) Close() {
@@ -90,8 +94,10 @@ func (w *Watcher) rouseAll() {
 }
 
 func (w *Watcher) rouse(dir string) {
-	select {
-	case w.wake[dir] <- struct{}{}:
-	default: // it has not heard of the last change yet
+	for _, who := range []chan struct{}{w.wake[dir], w.any} {
+		select {
+		case who <- struct{}{}:
+		default: // it has not heard of the last change yet
+		}
 	}
 }

@@ -1,0 +1,164 @@
+package cli
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"os"
+	"regexp"
+	"strings"
+	"testing"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+
+	"github.com/podrun/podrun/image"
+	"github.com/podrun/podrun/pod"
+)
+
+// happens adds to the supervisor's events and publishes them.
+func (s *supervisor) happens(log *pod.EventLog, events ...pod.Event) {
+	s.t.Helper()
+	for _, e := range events {
+		log.Add(e)
+	}
+	if err := s.pod.WriteEvents(log); err != nil {
+		s.t.Error(err)
+	}
+}
+
+func ago(d time.Duration) time.Time { return time.Now().Add(-d) }
+
+// same is text without the runs of spaces that depend on the other rows.
+func same(text string) string { return regexp.MustCompile(` {2,}`).ReplaceAllString(text, "  ") }
+
+func TestEvents(t *testing.T) {
+	w := newWorld(t)
+	check(t, w.run("events"), 0, "", "No events found in default namespace.\n")
+	check(t, w.run("events", "-A"), 0, "", "No events found\n")
+	s := w.upDetached(threeContainers, nil)
+	var log pod.EventLog
+	backOff := pod.Event{Type: pod.Warning, Reason: "BackOff", Container: "app", Message: "Back-off", Last: ago(65 * time.Second)}
+	s.happens(&log, backOff, backOff, pod.Event{Type: pod.Normal, Reason: "Started", Container: "app", Message: "Container started", Last: ago(61 * time.Second)})
+	got := w.run("events", "web")
+	want := `LAST SEEN  TYPE  REASON  OBJECT  MESSAGE
+65s (x2 over 65s)  Warning  BackOff  Pod/web{app}  Back-off
+61s  Normal  Started  Pod/web{app}  Container started
+0s  Normal  Pulled  Pod/web{prepare}  Container image "busybox:1" already present on machine
+0s  Normal  Pulled  Pod/web{app}  Container image "busybox:1" already present on machine
+0s  Normal  Pulled  Pod/web{log-shipper}  Container image "busybox:1" already present on machine
+`
+	if same(got.out) != want || got.code != 0 || got.err != "" {
+		t.Errorf("%d %s\n%s", got.code, got.err, got.out)
+	}
+	check(t, w.run("events", "web", "--types", "Warning,bad"), 2, "", "podrun: unknown type of events \"bad\": it is Normal or Warning\nhint: podrun events --help\n")
+	if got := same(w.run("events", "--types=warning", "-A").out); got != "NAMESPACE  LAST SEEN  TYPE  REASON  OBJECT  MESSAGE\ndefault  65s (x2 over 65s)  Warning  BackOff  Pod/web{app}  Back-off\n" {
+		t.Errorf("%s", got)
+	}
+	if got := same(w.run("events", "--types=Warning", "-o", "wide").out); !strings.Contains(got, "\n65s (x2 over 65s)  Warning  BackOff  Pod/web  spec.containers{app}  podrun  Back-off  65s  2  web.") {
+		t.Errorf("%s", got)
+	}
+	var list corev1.EventList
+	if err := json.Unmarshal([]byte(w.run("events", "-o", "json").out), &list); err != nil || len(list.Items) != 5 || list.Items[0].Count != 2 || list.Kind != "EventList" {
+		t.Errorf("%v: %+v", err, list)
+	}
+	check(t, w.run("events", "nosuch"), 1, "", "podrun: pod \"nosuch\" not found\nhint: podrun ps lists the pods\n")
+	check(t, w.run("events", "web", "-A"), 2, "", "podrun: a pod cannot be named across all namespaces\nhint: podrun events --help\n")
+	check(t, w.run("events", "-o", "name"), 2, "", "podrun: unknown output format \"name\": it is wide, json or yaml\nhint: podrun events --help\n")
+}
+
+// What a container or an image says never reaches the terminal as it is.
+func TestEventsAreEscaped(t *testing.T) {
+	w := newWorld(t)
+	s := w.upDetached(oneContainer, nil)
+	var log pod.EventLog
+	s.happens(&log, pod.Event{Type: pod.Warning, Reason: "Failed", Message: "Error: \x1b]52;c;aGk=\x07\u202e\n\x1b[2J\u009b", Last: time.Now()})
+	for _, args := range []string{"events", "events -o wide", "events -o json", "events -o yaml"} {
+		got := w.run(strings.Fields(args)...)
+		if strings.ContainsAny(got.out, "\x1b\x07\u009b\u202e") {
+			t.Errorf("%s: %q", args, got.out)
+		}
+	}
+}
+
+func TestWatchEvents(t *testing.T) {
+	w := newWorld(t)
+	all := w.begin("", "events", "-w") // before there is any pod
+	s := w.upDetached(oneContainer, nil)
+	all.says("already present on machine")
+	one := w.begin("", "events", "web", "-w", "-o", "json")
+	one.says(`"reason": "Pulled"`)
+	var log pod.EventLog
+	for i := range 3 {
+		s.happens(&log, pod.Event{Type: pod.Warning, Reason: "BackOff", Container: "app", Message: "Back-off", Last: time.Now()})
+		if i == 0 {
+			all.says("BackOff")
+		}
+	}
+	all.says("(x3 over ")
+	one.says(`"count": 3`)
+	if n := strings.Count(all.out.String(), "already present"); n != 1 {
+		t.Errorf("an event was shown %d times:\n%s", n, all.out.String())
+	}
+	if n := strings.Count(all.out.String(), "LAST SEEN"); n != 1 {
+		t.Errorf("%d heads:\n%s", n, all.out.String())
+	}
+	s.end(status(pod.Succeeded, terminated("app", 0, "Completed", "")))
+	if got := w.run("down", "web"); got.code != 0 {
+		t.Fatalf("%+v", got)
+	}
+	if got := one.wait(); got.code != 0 { // its pod is gone
+		t.Errorf("%+v", got)
+	}
+	select {
+	case code := <-all.code:
+		t.Errorf("the watch of all pods ended with %d: %s", code, all.err.String())
+	default:
+	}
+}
+
+// pulling is a world whose registry has to be asked.
+type pulling struct{ *world }
+
+func (w pulling) Ensure(ctx context.Context, ref, policy string, o image.PullOptions) (pod.Image, error) {
+	for _, layer := range []string{"a", "b"} {
+		o.Progress(image.Progress{Image: ref, Layer: layer, Status: image.Fetching, Done: 10, Total: 600})
+		o.Progress(image.Progress{Image: ref, Layer: layer, Status: image.Done, Done: 600, Total: 600})
+	}
+	return w.world.Ensure(ctx, ref, policy, o)
+}
+
+func TestEventsOfAPull(t *testing.T) {
+	var f fetches
+	u := use{"busybox:1", image.IfNotPresent}
+	f.begin(u)
+	if _, err := (pulling{newWorld(t)}).Ensure(t.Context(), u.ref, u.policy, image.PullOptions{Progress: f.tell}); err != nil {
+		t.Fatal(err)
+	}
+	f.end(u)
+	var got []string
+	for _, container := range []string{"a", "b"} {
+		for _, e := range f.events(container, u) {
+			got = append(got, fmt.Sprint(e.Container, " ", e.Reason, ": ", regexp.MustCompile(`in .*\)`).ReplaceAllString(e.Message, "in TIME")))
+		}
+	}
+	want := `a Pulling: Pulling image "busybox:1"
+a Pulled: Successfully pulled image "busybox:1" in TIME. Image size: 1200 bytes.
+b Pulled: Container image "busybox:1" already present on machine`
+	if strings.Join(got, "\n") != want {
+		t.Errorf("got\n%s", strings.Join(got, "\n"))
+	}
+}
+
+// Files that are not there any more, or rubbish, do no harm.
+func TestEventsOfABrokenPod(t *testing.T) {
+	w := newWorld(t)
+	s := w.upDetached(oneContainer, nil)
+	if err := os.WriteFile(s.pod.RuntimeDir()+"/events.json", []byte("{"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	got := w.run("events", "web")
+	if got.code != 1 || !strings.HasPrefix(got.err, "podrun: read events of pod web: ") {
+		t.Errorf("%+v", got)
+	}
+}
