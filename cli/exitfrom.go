@@ -23,7 +23,7 @@ const (
 )
 
 func exitCodeFromFlag() cli.Flag {
-	return &cli.StringFlag{Name: "exit-code-from", Usage: "end with the exit code of this `CONTAINER`; or fail if `any`, `all` or `none` of the app containers failed"}
+	return &cli.StringFlag{Name: "exit-code-from", Usage: "end with the exit code of this `CONTAINER`; or: any, all (fail if any or all app containers failed), none (never fail because of them)"}
 }
 
 // exitRule reads --exit-code-from for the pods of the command.

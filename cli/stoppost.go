@@ -22,8 +22,8 @@ func (f *front) stopPostCommand() *cli.Command {
 of a unit that was told to stop, or that timed out, are ended. Those of a unit
 that only crashed go on running: the unit's next start takes them over.
 
-Example:
-  ExecStopPost=podrun systemd stop-post
+Examples:
+  podrun systemd stop-post
 `,
 		Action: f.stopPost,
 	}

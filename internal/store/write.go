@@ -22,6 +22,9 @@ func durable(path string, data []byte, mode os.FileMode) error {
 	return SyncDir(filepath.Dir(path))
 }
 
+// WritePublic is WriteFile for a file that everybody may read.
+func WritePublic(path string, data []byte) error { return durable(path, data, 0o644) }
+
 // WriteVolatile replaces path atomically for readers, without a sync: for tmpfs.
 func WriteVolatile(path string, data []byte) error {
 	return replace(path, data, 0o600, false)

@@ -131,7 +131,7 @@ func await(ctx context.Context, ended <-chan *dbus.Signal, job dbus.ObjectPath) 
 				continue
 			}
 			if result != "done" {
-				return fmt.Errorf("the start ended with %q", result)
+				return fmt.Errorf("it ended with %q", result)
 			}
 			return nil
 		}

@@ -1,0 +1,164 @@
+package systemd
+
+import (
+	"errors"
+	"fmt"
+	"path/filepath"
+	"slices"
+	"strings"
+)
+
+// Kube is what a .kube file of Quadlet asks for, as podrun does it.
+type Kube struct {
+	Yaml     []string // the manifests, absolute paths
+	Service  string   // the unit's name without .service
+	ExitFrom string   // --exit-code-from: all, any, none or ""
+	Quiet    bool     // what containers write does not go to the journal
+	Online   bool     // the system's units wait for the network
+	Extra    map[string][]string
+}
+
+// KubeFile is a text of a .kube file: itself, or a drop-in of it.
+type KubeFile struct{ Name, Text string }
+
+// ParseKube reads a .kube file with its drop-ins, as podman-systemd.unit(5) has it. path
+// is the file's absolute path, home the user's directory. The error names every key
+// that podrun does not do, and what to do about it.
+func ParseKube(path, home string, files []KubeFile) (*Kube, error) {
+	var q quadletFile
+	for _, f := range files {
+		if err := q.parse(f.Name, f.Text); err != nil {
+			return nil, err
+		}
+	}
+	p := &kubeParser{q: &q, path: path, home: home}
+	p.kube.Service = strings.TrimSuffix(filepath.Base(path), ".kube")
+	p.keys()
+	p.kubeSection()
+	p.passOn()
+	if len(p.errs) > 0 {
+		return nil, errors.Join(p.errs...)
+	}
+	return &p.kube, nil
+}
+
+type kubeParser struct {
+	q          *quadletFile
+	path, home string
+	kube       Kube
+	errs       []error
+}
+
+func (p *kubeParser) fail(a assignment, format string, args ...any) {
+	p.errs = append(p.errs, fmt.Errorf("%s: %s: %s", a.where, a.key, fmt.Sprintf(format, args...)))
+}
+
+// refusedKeys are keys of [Kube] that podrun does not do, with what to do instead.
+// podman-systemd.unit(5) has no others but those that kubeSection reads.
+var refusedKeys = map[string]string{
+	"AutoUpdate":           "podrun does not update images by itself; imagePullPolicy: Always pulls at each start: systemctl restart the unit from a timer",
+	"ConfigMap":            "podrun has no ConfigMaps yet; put the values into the manifest",
+	"ContainersConfModule": "podrun does not read containers.conf; strike it",
+	"GlobalArgs":           "these are options of podman; strike it",
+	"LogOpt":               "podrun has no options of logs; strike it",
+	"PodmanArgs":           "these are options of podman; strike it",
+	"PublishPort":          "podrun publishes no ports yet; strike it, and reach the pod from inside with podrun exec",
+	"RemapGid":             "the user namespace of podrun's pods is fixed; strike it",
+	"RemapUid":             "the user namespace of podrun's pods is fixed; strike it",
+	"RemapUidSize":         "the user namespace of podrun's pods is fixed; strike it",
+	"RemapUsers":           "the user namespace of podrun's pods is fixed; strike it",
+	"UserNS":               "the user namespace of podrun's pods is fixed (uid 0 is the user, the others are subordinate ids); strike it",
+}
+
+var knownKeys = []string{"ExitCodePropagation", "KubeDownForce", "LogDriver", "Network", "ServiceName", "SetWorkingDirectory", "Yaml"}
+
+func (p *kubeParser) keys() {
+	if !slices.Contains(p.q.names, "Kube") {
+		p.errs = append(p.errs, fmt.Errorf("%s: there is no section [Kube]: podrun reads Quadlet's .kube files only", p.path))
+	}
+	for _, a := range p.q.sections["Kube"] {
+		why, refused := refusedKeys[a.key]
+		switch {
+		case refused && a.value != "":
+			p.fail(a, "%s", why)
+		case !refused && !slices.Contains(knownKeys, a.key):
+			p.fail(a, "Quadlet has no such key of [Kube]")
+		}
+	}
+	for _, a := range p.q.sections["Quadlet"] {
+		on, ok := boolean(a.value)
+		if a.key != "DefaultDependencies" || !ok {
+			p.fail(a, "[Quadlet] has DefaultDependencies=yes or no only")
+		}
+		p.kube.Online = on
+	}
+	if p.q.last("Quadlet", "DefaultDependencies") == "" {
+		p.kube.Online = true
+	}
+}
+
+func (p *kubeParser) kubeSection() {
+	for _, a := range p.q.all("Kube", "Yaml") {
+		if path, err := p.resolve(unquoted(a.value)); err != nil {
+			p.fail(a, "%v", err)
+		} else {
+			p.kube.Yaml = append(p.kube.Yaml, path)
+		}
+	}
+	if len(p.q.all("Kube", "Yaml")) == 0 {
+		p.errs = append(p.errs, fmt.Errorf("%s: [Kube] has no Yaml=, the manifest to run", p.path))
+	}
+	if name := p.q.last("Kube", "ServiceName"); name != "" {
+		p.kube.Service = strings.TrimSuffix(name, ".service")
+	}
+	for _, a := range p.q.all("Kube", "ExitCodePropagation") {
+		if !slices.Contains([]string{"all", "any", "none"}, a.value) {
+			p.fail(a, "it is all, any or none")
+		}
+	}
+	// Quadlet's default is none: a container that failed is no failure of the unit.
+	p.kube.ExitFrom = p.q.last("Kube", "ExitCodePropagation")
+	if p.kube.ExitFrom == "" {
+		p.kube.ExitFrom = "none"
+	}
+	for _, a := range p.q.all("Kube", "KubeDownForce") { // what the pod wrote goes with it anyway
+		if _, ok := boolean(a.value); !ok {
+			p.fail(a, "it is yes or no")
+		}
+	}
+	for _, a := range p.q.all("Kube", "Network") {
+		if a.value != "none" {
+			p.fail(a, "podrun's pods have no network but their own loopback yet; Network=none says so")
+		}
+	}
+	for _, a := range p.q.all("Kube", "LogDriver") {
+		switch a.value {
+		case "journald", "passthrough":
+			p.kube.Quiet = false
+		case "k8s-file", "json-file", "none":
+			p.kube.Quiet = true
+		default:
+			p.fail(a, "it is journald or passthrough (the unit's journal), or k8s-file or none (only podrun logs)")
+		}
+	}
+}
+
+// resolve makes a path absolute, from the directory of the .kube file. Of systemd's
+// specifiers it knows the user's home.
+func (p *kubeParser) resolve(path string) (string, error) {
+	if strings.HasPrefix(path, "http://") || strings.HasPrefix(path, "https://") {
+		return "", errors.New("podrun takes files, not addresses: fetch it first")
+	}
+	if rest, ok := strings.CutPrefix(path, "%h/"); ok {
+		path = filepath.Join(p.home, rest)
+	}
+	plain := strings.ReplaceAll(path, "%%", "")
+	if strings.Contains(plain, "%") {
+		return "", errors.New("write the path out: podrun checks the manifest now and knows no specifier but %h/ at the beginning")
+	}
+	path = strings.ReplaceAll(path, "%%", "%")
+	if !filepath.IsAbs(path) {
+		path = filepath.Join(filepath.Dir(p.path), path)
+	}
+	return filepath.Clean(path), nil
+}

@@ -1,0 +1,110 @@
+package systemd
+
+import (
+	"context"
+	"errors"
+	"fmt"
+
+	"github.com/godbus/dbus/v5"
+
+	"github.com/podrun/podrun/internal/delegation"
+)
+
+// Manager is a service manager that is spoken to.
+type Manager struct {
+	conn  *dbus.Conn
+	ended chan *dbus.Signal
+}
+
+// Connect speaks to a manager, over its own socket. ctx's end ends it.
+func Connect(ctx context.Context, m delegation.Manager) (*Manager, error) {
+	conn, err := dial(ctx, m.Socket)
+	if err != nil {
+		return nil, fmt.Errorf("connect to systemd: %w", timedOut(ctx, err))
+	}
+	c := &Manager{conn: conn, ended: make(chan *dbus.Signal, 64)}
+	conn.Signal(c.ended)
+	return c, nil
+}
+
+// Close ends the connection.
+func (m *Manager) Close() error { return m.conn.Close() }
+
+func (m *Manager) call(ctx context.Context, method string, args ...any) *dbus.Call {
+	call := m.conn.Object(destination, "/org/freedesktop/systemd1").CallWithContext(ctx, destination+".Manager."+method, 0, args...)
+	if call.Err != nil {
+		call.Err = fmt.Errorf("ask systemd to %s: %w", method, timedOut(ctx, call.Err))
+	}
+	return call
+}
+
+// Reload makes the manager read all unit files again.
+func (m *Manager) Reload(ctx context.Context) error { return m.call(ctx, "Reload").Err }
+
+// Enable makes a unit start as its [Install] section says.
+func (m *Manager) Enable(ctx context.Context, unit string) error {
+	return m.call(ctx, "EnableUnitFiles", []string{unit}, false, true).Err
+}
+
+// Disable undoes Enable. A unit that is not enabled is no error.
+func (m *Manager) Disable(ctx context.Context, unit string) error {
+	return m.call(ctx, "DisableUnitFiles", []string{unit}, false).Err
+}
+
+// Forget makes the manager forget that a unit has failed.
+func (m *Manager) Forget(ctx context.Context, unit string) error {
+	return ignoreMissing(m.call(ctx, "ResetFailedUnit", unit).Err)
+}
+
+// Start, Restart and Stop return when that is done, or has failed.
+func (m *Manager) Start(ctx context.Context, unit string) error {
+	return m.job(ctx, "StartUnit", unit)
+}
+
+// Restart starts a unit that does not run.
+func (m *Manager) Restart(ctx context.Context, unit string) error {
+	return m.job(ctx, "RestartUnit", unit)
+}
+
+// Stop: a unit that is not there has stopped.
+func (m *Manager) Stop(ctx context.Context, unit string) error {
+	return ignoreMissing(m.job(ctx, "StopUnit", unit))
+}
+
+func (m *Manager) job(ctx context.Context, method, unit string) error {
+	var job dbus.ObjectPath
+	if err := m.call(ctx, method, unit, "replace").Store(&job); err != nil {
+		return err
+	}
+	if err := await(ctx, m.ended, job); err != nil {
+		return fmt.Errorf("%s of %s: %w", method, unit, err)
+	}
+	return nil
+}
+
+// Active is the state of a unit (active, activating, failed, …) and what it says of
+// itself.
+func (m *Manager) Active(ctx context.Context, unit string) (state, status string, err error) {
+	var v dbus.Variant
+	for _, p := range []struct {
+		kind, name string
+		to         *string
+	}{{"Unit", "ActiveState", &state}, {"Service", "StatusText", &status}} {
+		err := m.conn.Object(destination, unitPath(unit)).
+			CallWithContext(ctx, "org.freedesktop.DBus.Properties.Get", 0, destination+"."+p.kind, p.name).Store(&v)
+		if err != nil {
+			return "", "", fmt.Errorf("ask systemd for %s of %s: %w", p.name, unit, timedOut(ctx, err))
+		}
+		*p.to, _ = v.Value().(string)
+	}
+	return state, status, nil
+}
+
+// ignoreMissing: a unit that the manager does not know.
+func ignoreMissing(err error) error {
+	var said dbus.Error
+	if errors.As(err, &said) && said.Name == "org.freedesktop.systemd1.NoSuchUnit" {
+		return nil
+	}
+	return err
+}

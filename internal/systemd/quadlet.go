@@ -1,0 +1,107 @@
+package systemd
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+)
+
+// quadletFile is a unit file as its author wrote it.
+type quadletFile struct {
+	names    []string // of the sections, in order
+	sections map[string][]assignment
+}
+
+// assignment is one KEY=VALUE, with where it stands. Lines that are continued are
+// joined.
+type assignment struct {
+	key, value string
+	where      string // file:line
+}
+
+func (a assignment) String() string { return a.key + "=" + a.value }
+
+// parse adds a file's text (systemd.syntax(7)) to what files before have said.
+func (q *quadletFile) parse(file, text string) error {
+	section := ""
+	lines := strings.Split(text, "\n")
+	for i := 0; i < len(lines); i++ {
+		where := fmt.Sprintf("%s:%d", file, i+1)
+		line := strings.TrimSpace(lines[i])
+		for strings.HasSuffix(line, `\`) && i+1 < len(lines) {
+			i++
+			if next := strings.TrimSpace(lines[i]); !comment(next) { // a comment in between is left out
+				line = strings.TrimSuffix(line, `\`) + " " + next
+			}
+		}
+		switch {
+		case line == "" || comment(line):
+		case line[0] == '[' && line[len(line)-1] == ']':
+			section = line[1 : len(line)-1]
+			if !slices.Contains(q.names, section) {
+				q.names = append(q.names, section)
+			}
+		default:
+			key, value, ok := strings.Cut(line, "=")
+			if !ok || section == "" {
+				return fmt.Errorf("%s: %q is no assignment in a section", where, clip(line))
+			}
+			if q.sections == nil {
+				q.sections = map[string][]assignment{}
+			}
+			q.sections[section] = append(q.sections[section], assignment{strings.TrimSpace(key), strings.TrimSpace(value), where})
+		}
+	}
+	return nil
+}
+
+func comment(line string) bool { return line != "" && (line[0] == '#' || line[0] == ';') }
+
+func clip(text string) string {
+	if len(text) > 60 {
+		return text[:60] + "…"
+	}
+	return text
+}
+
+// all are the values of a key; an empty one takes back those before it.
+func (q *quadletFile) all(section, key string) []assignment {
+	var list []assignment
+	for _, a := range q.sections[section] {
+		if a.key == key {
+			list = append(list, a)
+		}
+		if a.key == key && a.value == "" {
+			list = nil
+		}
+	}
+	return list
+}
+
+// last is the value of a key that can be given once.
+func (q *quadletFile) last(section, key string) string {
+	list := q.all(section, key)
+	if len(list) == 0 {
+		return ""
+	}
+	return list[len(list)-1].value
+}
+
+// unquoted is a value without the quotes around it.
+func unquoted(v string) string {
+	if len(v) > 1 && (v[0] == '"' || v[0] == '\'') && v[len(v)-1] == v[0] {
+		return v[1 : len(v)-1]
+	}
+	return v
+}
+
+// boolean reads systemd's booleans.
+func boolean(v string) (on, ok bool) {
+	switch strings.ToLower(v) {
+	case "1", "yes", "y", "true", "t", "on":
+		return true, true
+	case "0", "no", "n", "false", "f", "off":
+		return false, true
+	}
+	return false, false
+}

@@ -1,0 +1,149 @@
+package systemd
+
+import (
+	"bytes"
+	"fmt"
+	"strings"
+	"time"
+)
+
+// Service is what a unit file of podrun's says. Paths are absolute.
+type Service struct {
+	Name        string // web: of podrun@web.service
+	Description string
+	Program     string   // podrun's own
+	Args        []string // behind `podrun up`
+	Manifest    string   // what uninstall removes too; "" if the file stays its user's
+	Source      string   // what the unit was made from
+	System      bool     // of the system's manager
+	Grace       time.Duration
+	Again       bool // systemd starts the pod again when it has failed; otherwise only after a crash
+
+	// What a Quadlet file adds, as lines of each section, in its order.
+	Extra map[string][]string
+}
+
+// madeBy begins every unit file of podrun's: others are left alone.
+const madeBy = "# Made by podrun systemd install. Changes are lost when it is run again: put them"
+
+// Made says whether a unit file is podrun's.
+func Made(text []byte) bool { return bytes.HasPrefix(text, []byte(madeBy)) }
+
+// StopMargin is what a stop may take beyond the grace period: SIGKILL, unmounting, the
+// next try of a stop that failed.
+const StopMargin = 30 * time.Second
+
+// watchdog is how long a supervisor may say nothing. It pings three times as often.
+const watchdog = 30 * time.Second
+
+// File is the unit file.
+func (s Service) File(unit string) []byte {
+	var b strings.Builder
+	line := func(format string, args ...any) { fmt.Fprintf(&b, format+"\n", args...) }
+	line("%s\n# into a drop-in (systemctl edit %s).", madeBy, unit)
+	line("\n[Unit]\nDescription=%s", literal(s.Description))
+	if s.System {
+		line("Wants=network-online.target\nAfter=network-online.target")
+	}
+	// A pod whose images cannot be had yet waits by itself; one that fails at once is
+	// tried for ever, as the kubelet does.
+	line("StartLimitIntervalSec=0")
+	s.extra(&b, "Unit")
+	line("\n[Service]\nType=notify\nNotifyAccess=all")
+	line("ExecStart=%s up%s", quoted(s.Program, false), words(s.Args))
+	line("ExecStopPost=-%s systemd stop-post", quoted(s.Program, false))
+	restart := "on-abnormal"
+	if s.Again {
+		restart = "on-failure"
+	}
+	line("Restart=%s\nRestartSec=2\nRestartPreventExitStatus=2", restart)
+	line("TimeoutStartSec=90\nTimeoutStopSec=%d", int((s.Grace + StopMargin).Seconds()))
+	// The pod lives in a scope of its own: the unit's main process may be killed.
+	line("WatchdogSec=%d\nWatchdogSignal=SIGKILL\nKillMode=mixed", int(watchdog.Seconds()))
+	line("SyslogIdentifier=%s", literal(s.Name))
+	s.extra(&b, "Service")
+	switch install := s.Extra["Install"]; {
+	case s.Extra == nil && s.System:
+		line("\n[Install]\nWantedBy=multi-user.target")
+	case s.Extra == nil:
+		line("\n[Install]\nWantedBy=default.target")
+	case len(install) > 0:
+		line("\n[Install]")
+		s.extra(&b, "Install")
+	}
+	for _, section := range s.others() {
+		line("\n[%s]", section)
+		s.extra(&b, section)
+	}
+	line("\n[X-Podrun]\nSource=%s", literal(s.Source))
+	if s.Manifest != "" {
+		line("Manifest=%s", literal(s.Manifest))
+	}
+	return []byte(b.String())
+}
+
+func (s Service) extra(b *strings.Builder, section string) {
+	for _, l := range s.Extra[section] {
+		b.WriteString(l + "\n")
+	}
+}
+
+// others are the sections of a Quadlet file that systemd ignores.
+func (s Service) others() []string {
+	var list []string
+	for name := range s.Extra {
+		if strings.HasPrefix(name, "X-") {
+			list = append(list, name)
+		}
+	}
+	return list
+}
+
+// ManifestOf is the manifest that a unit file of podrun's says is its own, or "".
+func ManifestOf(text []byte) string {
+	_, own, _ := bytes.Cut(text, []byte("\n[X-Podrun]\n"))
+	for line := range strings.Lines(string(own)) {
+		if path, ok := strings.CutPrefix(line, "Manifest="); ok {
+			return strings.ReplaceAll(strings.TrimSuffix(path, "\n"), "%%", "%")
+		}
+	}
+	return ""
+}
+
+// literal escapes what systemd would take for a specifier.
+func literal(text string) string { return strings.ReplaceAll(text, "%", "%%") }
+
+// quoted is a word of a command line as systemd reads it (systemd.service(5), COMMAND
+// LINES): in quotes, without C escapes, specifiers and, but in the program's path,
+// variables.
+func quoted(word string, variables bool) string {
+	word = strings.NewReplacer(`\`, `\\`, `"`, `\"`, "%", "%%").Replace(word)
+	if variables {
+		word = strings.ReplaceAll(word, "$", "$$")
+	}
+	if strings.ContainsAny(word, " \t\"'\\;") {
+		return `"` + word + `"`
+	}
+	return word
+}
+
+func words(args []string) string {
+	var b strings.Builder
+	for _, a := range args {
+		b.WriteString(" " + quoted(a, true))
+	}
+	return b.String()
+}
+
+// Template is the unit file podrun@.service, for pods whose manifests lie in
+// podrun/pods of the configuration directory. The stop's time-out is extended to the
+// pod's grace period when it is known.
+func Template(program string, system bool) []byte {
+	s := Service{Name: "podrun-%i", Program: program, System: system, Grace: 60 * time.Second, Again: true}
+	text := string(s.File("podrun@NAME"))
+	text = strings.Replace(text, "Description=\n", "Description=Pod %i\n", 1)
+	text = strings.Replace(text, " up\n", " up %E/podrun/pods/%i.yaml\n", 1)
+	text = strings.Replace(text, "SyslogIdentifier=podrun-%%i", "SyslogIdentifier=%i", 1)
+	text, _, _ = strings.Cut(text, "\n[X-Podrun]")
+	return []byte(text)
+}
