@@ -18,7 +18,7 @@ func (v view) data() Finding {
 	switch {
 	case here.NoExec:
 		where := mountOf(v.root + nearest(v, v.Data))
-		return failure(fmt.Sprintf("%s is on a file system mounted noexec: nothing in it can be run", v.Data), "as root: mount -o remount,exec "+where+", or "+elsewhere)
+		return failure(fmt.Sprintf("%s is on a file system mounted noexec: nothing in it can be run", v.Data), "as root: mount -o remount,bind,exec "+quote(where)+", or "+elsewhere)
 	case here.Remote:
 		return warning(fmt.Sprintf("%s is on %s, which may keep no root file systems and hang when its server is away", v.Data, here.Kind), elsewhere)
 	case here.Memory:
@@ -58,7 +58,7 @@ func (v view) usable(dir, variable string) (f Finding, here *FileSystem) {
 		return failure(err.Error(), v.dirCure(dir, variable)), nil
 	}
 	if fs.RO {
-		return failure(fmt.Sprintf("%s is on a file system mounted read-only", dir), "set "+variable+" to a directory that can be written to, or as root: mount -o remount,rw "+mountOf(v.root+there)), nil
+		return failure(fmt.Sprintf("%s is on a file system mounted read-only", dir), "set "+variable+" to a directory that can be written to, or as root: mount -o remount,rw "+quote(mountOf(v.root+there))), nil
 	}
 	if err := v.writable(v.root + there); err != nil {
 		return failure(fmt.Sprintf("%s cannot be made or written to: %s: %v", dir, there, err), v.dirCure(dir, variable)), nil

@@ -42,7 +42,7 @@ func TestDirectories(t *testing.T) {
 	unset := func(v *view, f map[string]string) { v.Runtime, v.RuntimeDefault = "/tmp/podrun-run-1000/podrun", true }
 	for _, tt := range []finding{
 		{"noexec", on("/home", func(f *FileSystem) { f.NoExec = true }), data, Failure,
-			"/home/dev/.local/share/podrun is on a file system mounted noexec: nothing in it can be run", "as root: mount -o remount,exec /"},
+			"/home/dev/.local/share/podrun is on a file system mounted noexec: nothing in it can be run", "as root: mount -o remount,bind,exec /"},
 		{"read-only", on("/home", func(f *FileSystem) { f.RO = true }), data, Failure,
 			"/home/dev/.local/share/podrun is on a file system mounted read-only", "set XDG_DATA_HOME to"},
 		{"NFS", on("/home", func(f *FileSystem) { f.Kind, f.Remote = "NFS", true }), data, Warning,
@@ -183,5 +183,16 @@ func TestAProbeThatHangs(t *testing.T) {
 	w, err := os.OpenFile(fifo, os.O_RDWR, 0) // lets the two go
 	if err := errors.Join(err, w.Close()); err != nil {
 		t.Fatal(err)
+	}
+}
+
+func TestMountIn(t *testing.T) {
+	const text = "22 1 0:20 / / rw - ext4 /dev/vda rw\n30 22 0:30 / /home rw - ext4 /dev/vdb rw\n31 30 0:31 / /home/my\\040disk rw,nosuid - tmpfs t rw\nshort\n"
+	for path, want := range map[string]string{
+		"/usr/bin/newuidmap": "/", "/home/dev": "/home", "/homes": "/", "/home/my disk/x": "/home/my disk", "/": "/",
+	} {
+		if got := mountIn(text, path); got != want {
+			t.Errorf("%s: got %s, want %s", path, got, want)
+		}
 	}
 }

@@ -2,7 +2,9 @@ package host
 
 import (
 	"fmt"
+	"os"
 	"path/filepath"
+	"strings"
 
 	"golang.org/x/sys/unix"
 )
@@ -74,19 +76,28 @@ func fsKind(magic int64) string {
 	return fmt.Sprintf("file system type %#x", magic)
 }
 
-// mountOf is where the file system of a path is mounted: the highest directory
-// above it on the same device.
+// mountOf is where the file system that holds path is mounted.
 func mountOf(path string) string {
-	var here unix.Stat_t
-	if err := unix.Stat(path, &here); err != nil {
-		return filepath.Dir(path)
+	if real, err := filepath.EvalSymlinks(path); err == nil {
+		path = real
 	}
-	for path != "/" {
-		var above unix.Stat_t
-		if err := unix.Stat(filepath.Dir(path), &above); err != nil || above.Dev != here.Dev {
-			break
+	text, _ := os.ReadFile("/proc/self/mountinfo")
+	return mountIn(string(text), path)
+}
+
+// mountIn finds the longest mount point of a mountinfo text that path is at or below.
+func mountIn(text, path string) string {
+	best := "/"
+	unescape := strings.NewReplacer(`\040`, " ", `\011`, "\t", `\012`, "\n", `\134`, `\`)
+	for line := range strings.Lines(text) {
+		f := strings.Fields(line)
+		if len(f) < 6 {
+			continue
 		}
-		path = filepath.Dir(path)
+		at := unescape.Replace(f[4])
+		if len(at) >= len(best) && (path == at || strings.HasPrefix(path, at+"/")) {
+			best = at
+		}
 	}
-	return path
+	return best
 }

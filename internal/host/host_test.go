@@ -102,7 +102,7 @@ func TestUserAndIDs(t *testing.T) {
 			v.tool = func(string) (program, error) {
 				return program{mode: 0o755 | fs.ModeSetuid, nosuid: true, mount: "/usr"}, nil
 			}
-		}, "id mapping tools", Warning, "/usr/local/bin/newuidmap is on a file system mounted nosuid: a pod has a single user id", "as root: mount -o remount,suid /usr"},
+		}, "id mapping tools", Warning, "/usr/local/bin/newuidmap is on a file system mounted nosuid: a pod has a single user id", "as root: mount -o remount,bind,suid /usr"},
 		{"a directory one may not look into", func(v *view, _ map[string]string) {
 			v.tool = func(string) (program, error) { return program{}, fs.ErrPermission }
 		}, "id mapping tools", Warning, "look for newuidmap: permission denied", "apt-get install uidmap"},

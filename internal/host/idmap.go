@@ -20,7 +20,7 @@ type program struct {
 	caps  []byte // the extended attribute security.capability, or nil
 
 	nosuid bool   // its file system gives no program more than its caller has
-	mount  string // where that is mounted, or the program's directory
+	mount  string // where that is mounted
 }
 
 func look(path string) (program, error) {
@@ -70,7 +70,7 @@ func (v view) idTools() (dir string, _ Finding) {
 		case !p.can(t.capability):
 			return "", warning(path+" is neither setuid root nor has its capability: a pod has a single user id", "as root: chmod u+s "+path)
 		case p.nosuid:
-			return "", warning(path+" is on a file system mounted nosuid: a pod has a single user id", "as root: mount -o remount,suid "+p.mount+", or install the tool elsewhere on PATH")
+			return "", warning(path+" is on a file system mounted nosuid: a pod has a single user id", "as root: mount -o remount,bind,suid "+quote(p.mount)+", or install the tool elsewhere on PATH")
 		case dir != "" && dir != filepath.Dir(path):
 			return "", warning("newuidmap and newgidmap are in different directories: a pod has a single user id", installUidmap)
 		}
