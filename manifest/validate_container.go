@@ -25,11 +25,13 @@ func validateContainers(s *corev1.PodSpec, volumes sets.Set[string], path *field
 	names := sets.New[string]()
 	for i := range s.Containers {
 		errs = append(errs, validateContainer(&s.Containers[i], volumes, names, apps.Index(i))...)
+		errs = append(errs, validateRestart(&s.Containers[i], false, apps.Index(i))...)
 		errs = append(errs, validateAsked(&s.Containers[i], s, apps.Index(i))...)
 	}
 	for i := range s.InitContainers {
 		c, at := &s.InitContainers[i], path.Child("initContainers").Index(i)
 		errs = append(errs, validateContainer(c, volumes, names, at)...)
+		errs = append(errs, validateRestart(c, true, at)...)
 		if sidecar(c) {
 			errs = append(errs, validateAsked(c, s, at)...)
 		} else {
@@ -60,7 +62,6 @@ func validateContainer(c *corev1.Container, volumes, names sets.Set[string], pat
 	errs = append(errs, cleanPath(c.TerminationMessagePath, path.Child("terminationMessagePath"))...)
 	errs = append(errs, oneOf(c.TerminationMessagePolicy, path.Child("terminationMessagePolicy"), corev1.TerminationMessageReadFile, corev1.TerminationMessageFallbackToLogsOnError)...)
 	errs = append(errs, oneOf(c.ImagePullPolicy, path.Child("imagePullPolicy"), corev1.PullAlways, corev1.PullIfNotPresent, corev1.PullNever)...)
-	errs = append(errs, validateRestart(c, path)...)
 	errs = append(errs, validatePorts(c.Ports, path.Child("ports"))...)
 	errs = append(errs, validateEnv(c.Env, path.Child("env"))...)
 	errs = append(errs, validateMounts(c.VolumeMounts, volumes, path.Child("volumeMounts"))...)

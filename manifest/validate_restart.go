@@ -11,12 +11,17 @@ const (
 	maxRestartCodes = 255
 )
 
-func validateRestart(c *corev1.Container, path *field.Path) field.ErrorList {
+// validateRestart checks a container's own policy and rules. Of an init container
+// without a policy the rules are not looked at.
+func validateRestart(c *corev1.Container, init bool, path *field.Path) field.ErrorList {
 	var errs field.ErrorList
 	at, rules := path.Child("restartPolicy"), path.Child("restartPolicyRules")
 	switch {
 	case c.RestartPolicy == nil && len(c.RestartPolicyRules) > 0:
 		errs = append(errs, field.Required(at, "must specify restartPolicy when restart rules are used"))
+		if init {
+			return errs
+		}
 	case c.RestartPolicy == nil:
 		return nil
 	default:

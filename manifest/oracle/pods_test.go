@@ -54,7 +54,7 @@ func (d draw) pod() *corev1.Pod {
 		s.ReadinessGates = []corev1.PodReadinessGate{{ConditionType: corev1.PodConditionType(d.one("a", "a.b/c", "", "a b"))}}
 	}
 	if d.rarely() {
-		s.OS = &corev1.PodOS{Name: corev1.OSName(d.often("linux", "plan9"))}
+		s.OS = &corev1.PodOS{Name: corev1.Linux}
 	}
 	if d.rarely() {
 		s.SecurityContext = d.podSecurity()
@@ -114,7 +114,9 @@ func (d draw) container() corev1.Container {
 	if d.rarely() {
 		c.SecurityContext = d.security()
 	}
-	d.asked(&c)
+	if d.wrong || d.rarely() {
+		d.asked(&c)
+	}
 	return c
 }
 
