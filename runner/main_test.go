@@ -1,11 +1,13 @@
 package runner
 
 import (
+	"fmt"
 	"os"
 	"runtime"
 	"testing"
 
 	"github.com/opencontainers/cgroups"
+	"github.com/opencontainers/runc/libcontainer/seccomp"
 
 	"github.com/podrun/podrun/internal/stage"
 	"github.com/podrun/podrun/internal/testenv"
@@ -18,6 +20,10 @@ func init() { runtime.LockOSThread() }
 
 // The test binary is its own supervisor and its own container init.
 func TestMain(m *testing.M) {
+	if !seccomp.Enabled {
+		fmt.Fprintln(os.Stderr, "runner: this was built without podrun's build tags, with which containers have their system call filter: use make test, or in bash: . scripts/env.sh; go_env; go test ./runner")
+		os.Exit(1)
+	}
 	stage.Main(Stages())
 	testenv.Main(m, func() error {
 		// The cgroup and the path library keep a handle from their first use on.
