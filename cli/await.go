@@ -20,9 +20,9 @@ func (f *front) awaitRunning(ctx context.Context, p *upPod, timeout time.Duratio
 	err := watch(ctx, p.place, func(st *pod.Status) bool {
 		tell.status(st)
 		last = st
-		return up(st) || st.Phase.Terminal()
+		return up(st) && p.follows(st) || st.Phase.Terminal()
 	})
-	if last == nil || !up(last) && !last.Phase.Terminal() {
+	if last == nil || !(up(last) && p.follows(last)) && !last.Phase.Terminal() {
 		err = errors.Join(err, ctx.Err())
 	}
 	switch {
@@ -43,6 +43,8 @@ func (f *front) awaitRunning(ctx context.Context, p *upPod, timeout time.Duratio
 		fmt.Fprintf(f.out, "pod/%s succeeded\n", p.place.Name)
 	case last.Phase == pod.Failed:
 		return withLastLines(p.place, last, tell.failure(p.place, last))
+	case p.change != nil:
+		fmt.Fprintf(f.out, "pod/%s configured\n", p.place.Name)
 	case p.running:
 		fmt.Fprintf(f.out, "pod/%s unchanged\n", p.place.Name)
 	default:

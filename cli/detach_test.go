@@ -18,7 +18,7 @@ func TestUpDetached(t *testing.T) {
 	check(t, w.run("up", "-d", file), 0, "pod/web running\n", "")
 	check(t, w.run("up", "-d", file), 0, "pod/web unchanged\n", "")
 	other := w.file(strings.Replace(oneContainer, "command: [sh]", "command: [sh, -c, x]", 1))
-	check(t, w.run("up", "-d", other), 1, "", "podrun: pod web is running already, made from a different manifest\nhint: podrun down web removes it\n")
+	check(t, w.run("up", "-d", other), 1, "", "podrun: pod web is running already, made from a manifest that differs in what cannot be changed while it runs: spec.containers[0].command\nhint: podrun up --replace stops it and starts the new one; podrun down web removes it\n")
 
 	// A pod that has ended is replaced.
 	uid := w.supervisor("default", "web").plan.UID

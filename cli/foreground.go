@@ -30,7 +30,10 @@ func (f *front) foreground(ctx context.Context, keeper pods, running []*upPod, h
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
 	for _, p := range running {
-		if p.running {
+		switch {
+		case p.change != nil:
+			fmt.Fprintf(f.err, "podrun: pod %s was running already and has been changed; this shows its output, Ctrl-C leaves it running\n", p.place.Name)
+		case p.running:
 			fmt.Fprintf(f.err, "podrun: pod %s is running already; this shows its output, Ctrl-C leaves it running\n", p.place.Name)
 		}
 	}

@@ -1,7 +1,6 @@
 package cli
 
 import (
-	"bytes"
 	"context"
 	"errors"
 	"fmt"
@@ -10,8 +9,6 @@ import (
 	"slices"
 	"sync"
 	"time"
-
-	corev1 "k8s.io/api/core/v1"
 
 	"github.com/podrun/podrun/image"
 	"github.com/podrun/podrun/internal/host"
@@ -33,6 +30,7 @@ type launch struct {
 	fetches       fetches
 	hold          io.Closer // keeps the images' layers until the pods are recorded
 	service       *service  // nil unless systemd runs the pods
+	replace       bool      // --replace
 }
 
 // prepare does everything that can fail before a pod exists: it looks at what runs
@@ -62,7 +60,7 @@ func (l *launch) prepare(ctx context.Context) error {
 		return err
 	}
 	for _, p := range l.pods {
-		if !p.running {
+		if !p.running || p.change != nil {
 			errs = append(errs, l.build(p, found))
 		}
 	}
@@ -77,51 +75,9 @@ func (l *launch) release() {
 	}
 }
 
-// recognize looks at a pod that is running already. Only one that was made from
-// the same manifest may stay.
-func (l *launch) recognize(p *upPod) error {
-	stored, err := p.place.Manifest()
-	if errors.Is(err, os.ErrNotExist) {
-		return busy(p.place)
-	}
-	if err != nil {
-		return err
-	}
-	old, err := manifest.Unmarshal(stored)
-	if err != nil {
-		return fmt.Errorf("read manifest of pod %s: %w", p.place.Name, err)
-	}
-	if same, err := samePod(old, p.object.Pod); err != nil || !same {
-		return errors.Join(err, report.New(report.Failure, "podrun down "+p.place.Name+" removes it",
-			"pod %s is running already, %w", p.place.Name, errOtherManifest))
-	}
-	if p.plan, err = p.place.Plan(); err != nil {
-		return err
-	}
-	p.running, p.started = true, true
-	return nil
-}
-
-var errOtherManifest = errors.New("made from a different manifest")
-
 // busy is the error of a pod that another command is making or removing.
 func busy(p store.Pod) error {
 	return report.New(report.Failure, "try again when that is done; podrun ps lists the pods", "pod %s is being started or removed by another podrun", p.Name)
-}
-
-// samePod compares manifests, without what makes each pod itself.
-func samePod(a, b *corev1.Pod) (bool, error) {
-	var texts [2][]byte
-	for i, p := range []*corev1.Pod{a, b} {
-		p = p.DeepCopy()
-		manifest.Stamp(p, "", time.Time{})
-		text, err := manifest.Marshal(p)
-		if err != nil {
-			return false, err
-		}
-		texts[i] = text
-	}
-	return bytes.Equal(texts[0], texts[1]), nil
 }
 
 // use is a way in which some container uses an image.
@@ -138,10 +94,10 @@ func (l *launch) ensure(ctx context.Context) (map[use]pod.Image, error) {
 	}
 	var uses []use
 	for _, p := range l.pods {
-		if p.running {
-			continue
-		}
 		for _, i := range manifest.Images(p.object.Pod) {
+			if p.running && !p.changes(i.Container) {
+				continue
+			}
 			if u := (use{i.Reference, i.PullPolicy}); !slices.Contains(uses, u) {
 				uses = append(uses, u)
 			}
@@ -190,24 +146,37 @@ func (l *launch) build(p *upPod, found map[use]pod.Image) error {
 	if err != nil {
 		return fmt.Errorf("find the machine's name: %w", err)
 	}
-	plan, err := manifest.Build(p.object, byContainer, manifest.Options{
-		UID: newUID(), NodeName: node, NodeMemory: memory, RequireLimits: l.requireLimits,
-	})
-	if err != nil {
-		return err
+	opt := manifest.Options{UID: newUID(), NodeName: node, NodeMemory: memory, RequireLimits: l.requireLimits}
+	var plan *pod.Plan
+	if p.change == nil {
+		plan, err = manifest.Build(p.object, byContainer, opt)
+	} else {
+		plan, err = manifest.Update(p.plan, p.change.old, p.object, p.change.Difference, byContainer, opt)
 	}
-	p.plan = plan
-	return nil
+	if err == nil {
+		p.plan = plan
+	}
+	return err
 }
 
-// start creates and starts the pods that are not running. A pod that cannot be
+// start creates and starts the pods that are not running, and changes those that are
+// and differ from their manifests. A pod that cannot be
 // started does not keep the others from it.
 func (l *launch) start() error {
 	defer l.release()
 	errs := make([]error, len(l.pods))
 	each(l.pods, func(i int, p *upPod) {
 		if p.running {
+			if p.change != nil {
+				errs[i] = l.apply(p)
+				p.started = errs[i] == nil
+			}
 			return
+		}
+		if p.replaces {
+			if errs[i] = l.makeWay(p); errs[i] != nil {
+				return
+			}
 		}
 		switch err := l.startPod(p); {
 		case errors.Is(err, store.ErrLocked):

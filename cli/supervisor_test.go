@@ -26,6 +26,7 @@ type supervisor struct {
 	exec     func(*execClient)
 
 	mu      sync.Mutex
+	refuses string // what it says to another plan
 	status  *pod.Status
 	changed chan struct{}
 	ended   chan struct{}
@@ -47,6 +48,8 @@ func (s *supervisor) serve() {
 			switch req.Verb {
 			case wire.Watch:
 				s.watch(conn)
+			case wire.Apply:
+				s.apply(conn, req.Apply)
 			case wire.Stop:
 				s.stops <- req.Stop.GraceSeconds
 				<-s.ended
@@ -59,6 +62,22 @@ func (s *supervisor) serve() {
 				c.close()
 			}
 		}()
+	}
+}
+
+// apply records the plan, as a real one does, and says so, or says s.refuses.
+func (s *supervisor) apply(conn *net.UnixConn, req *wire.ApplyRequest) {
+	s.mu.Lock()
+	refuses := s.refuses
+	s.mu.Unlock()
+	frame := wire.Frame{Applied: true}
+	if refuses != "" {
+		frame = wire.Frame{Error: &wire.Error{Message: refuses, Code: 1}}
+	} else if err := s.pod.Update(&req.Plan, req.Manifest); err != nil {
+		s.t.Error(err)
+	}
+	if err := wire.WriteFrame(conn, frame); err != nil {
+		s.t.Error(err)
 	}
 }
 

@@ -27,6 +27,10 @@ Ctrl-C stops them gracefully and removes them, a second Ctrl-C stops them at
 once. With -d it returns when the pods are running. In a unit of systemd with
 Type=notify it tells systemd how the pods are; podrun systemd makes such units.
 
+A pod that runs already follows its manifest: CPU and memory are resized in
+place, a container with another image is restarted alone, labels are noted. What
+else differs is refused and named; --replace stops the pod and runs it anew.
+
 Examples:
   podrun up web.yaml
   podrun up -d web.yaml worker.yaml
@@ -38,6 +42,7 @@ Examples:
 			&cli.StringSliceFlag{Name: "filename", Aliases: []string{"f"}, Usage: "run the pods of this `FILE` (- is standard input)"},
 			&cli.BoolFlag{Name: "detach", Aliases: []string{"d"}, Usage: "return when the pods are running, and leave them running"},
 			&cli.DurationFlag{Name: "timeout", Usage: "with -d: give up waiting after this `DURATION` (90s, 5m); the pods are left as they are"},
+			&cli.BoolFlag{Name: "replace", Usage: "stop and remove a running pod that cannot become what its manifest says, and run it anew"},
 			&cli.BoolFlag{Name: "require-limits", Usage: "refuse to run where CPU and memory limits cannot be enforced"},
 			&cli.BoolFlag{Name: "quiet", Aliases: []string{"q"}, Usage: "in the foreground: do not show what the containers write (podrun logs does)"},
 			exitCodeFromFlag(),
@@ -79,7 +84,7 @@ func (f *front) up(c *cli.Context) error {
 	if err != nil {
 		return err
 	}
-	l := &launch{front: f, dirs: dirs, keeper: keeper, requireLimits: c.Bool("require-limits"), pull: pullOptions(c)}
+	l := &launch{front: f, dirs: dirs, keeper: keeper, requireLimits: c.Bool("require-limits"), replace: c.Bool("replace"), pull: pullOptions(c)}
 	for i := range pods {
 		o := &pods[i]
 		l.pods = append(l.pods, &upPod{object: o, place: dirs.Pod(o.Pod.Namespace, o.Pod.Name)})

@@ -17,8 +17,12 @@ type upPod struct {
 	object  *manifest.Object
 	place   store.Pod
 	plan    *pod.Plan
-	running bool // it was there already, made from the same manifest
+	running bool // it was there already, made in accordance with the manifest, or changed to be so
 	started bool
+
+	change   *change        // what the manifest changes about one that runs; nil: nothing
+	renewed  map[string]int // the containers that the change restarts, with their restarts before
+	replaces bool           // another one has to be stopped and removed first
 
 	front  *stage.Front // for a pod that systemd runs: what its supervisor gets
 	socket *os.File     // and our end of it

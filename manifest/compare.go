@@ -67,18 +67,28 @@ func walkDifferences(path *field.Path, a, b any, visit func(*field.Path)) {
 	}
 	if al, ok := a.([]any); ok {
 		if bl, ok := b.([]any); ok {
-			for i := range max(len(al), len(bl)) {
-				if i >= len(al) || i >= len(bl) { // one item more or less: nobody wants each of its fields
-					visit(path.Index(i))
-					continue
-				}
-				walkDifferences(path.Index(i), al[i], bl[i], visit)
-			}
+			walkLists(path, al, bl, visit)
 			return
 		}
 	}
 	if !reflect.DeepEqual(a, b) {
 		visit(path)
+	}
+}
+
+// walkLists visits what differs in the items of two lists; lists of words as a whole,
+// and an item more or less as one.
+func walkLists(path *field.Path, a, b []any, visit func(*field.Path)) {
+	for i := range max(len(a), len(b)) {
+		if i >= len(a) || i >= len(b) {
+			visit(path.Index(i))
+			continue
+		}
+		if _, deep := a[i].(map[string]any); !deep && !reflect.DeepEqual(a, b) {
+			visit(path)
+			return
+		}
+		walkDifferences(path.Index(i), a[i], b[i], visit)
 	}
 }
 

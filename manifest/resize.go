@@ -2,6 +2,7 @@ package manifest
 
 import (
 	"fmt"
+	"slices"
 
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/util/validation/field"
@@ -20,14 +21,25 @@ func ValidateResize(old, new *corev1.Pod) field.ErrorList {
 		errs = append(errs, field.Invalid(spec, is, "Pod QOS Class may not change as a result of resizing"))
 	}
 	errs = append(errs, validatePodResize(old.Spec.Resources, new.Spec.Resources, spec.Child("resources"))...)
-	for i := range old.Spec.InitContainers {
-		errs = append(errs, validateInitResize(&old.Spec.InitContainers[i], &new.Spec.InitContainers[i], spec.Child("initContainers").Index(i))...)
-	}
-	for i := range old.Spec.Containers {
-		was, is := &old.Spec.Containers[i].Resources, &new.Spec.Containers[i].Resources
-		errs = append(errs, noneRemoved(was, is, spec.Child("containers").Index(i).Child("resources"), "resource")...)
+	for _, l := range []struct {
+		name     string
+		old, new []corev1.Container
+	}{{"initContainers", old.Spec.InitContainers, new.Spec.InitContainers}, {"containers", old.Spec.Containers, new.Spec.Containers}} {
+		for i := range l.old {
+			errs = append(errs, noneRemoved(&l.old[i].Resources, &l.new[i].Resources, spec.Child(l.name).Index(i).Child("resources"), "resource")...)
+		}
 	}
 	return errs
+}
+
+// ValidateChange is ValidateResize for the pod that the object is to be made of; the
+// error is an *Errors that says where in the file the mistakes are.
+func (o *Object) ValidateChange(old *corev1.Pod) error {
+	errs := &Errors{}
+	for _, bad := range ValidateResize(old, o.Pod) {
+		o.fail(errs, bad.Field, bad.ErrorBody())
+	}
+	return errs.result()
 }
 
 func validatePodResize(was, is *corev1.ResourceRequirements, path *field.Path) field.ErrorList {
@@ -38,15 +50,6 @@ func validatePodResize(was, is *corev1.ResourceRequirements, path *field.Path) f
 		return field.ErrorList{field.Forbidden(path, "pod-level resources cannot be removed")}
 	}
 	return noneRemoved(was, is, path, "pod-level resource")
-}
-
-func validateInitResize(was, is *corev1.Container, path *field.Path) field.ErrorList {
-	errs := noneRemoved(&was.Resources, &is.Resources, path.Child("resources"), "resource")
-	cpu, memory := resized(was, is)
-	if !sidecar(is) && (cpu || memory) && restartsFor(is, corev1.ResourceCPU, corev1.ResourceMemory) {
-		errs = append(errs, field.Forbidden(path, "non-sidecar init containers with a resize policy of RestartContainer cannot be resized"))
-	}
-	return errs
 }
 
 // noneRemoved: a resource that was there has to stay.
@@ -75,17 +78,27 @@ func resized(was, is *corev1.Container) (cpu, memory bool) {
 	return differs(corev1.ResourceCPU), differs(corev1.ResourceMemory)
 }
 
-// restartsFor says whether a container is to be restarted when one of the resources
-// is resized.
-func restartsFor(c *corev1.Container, names ...corev1.ResourceName) bool {
-	for _, p := range c.ResizePolicy {
-		for _, name := range names {
-			if p.ResourceName == name && p.RestartPolicy == corev1.RestartContainer {
-				return true
+// restartsFor says whether a container is to be restarted when a resource is resized.
+func restartsFor(c *corev1.Container, name corev1.ResourceName) bool {
+	return slices.Contains(c.ResizePolicy, corev1.ContainerResizePolicy{ResourceName: name, RestartPolicy: corev1.RestartContainer})
+}
+
+// validateResizePolicies checks those of all containers.
+func validateResizePolicies(s *corev1.PodSpec, path *field.Path) field.ErrorList {
+	var errs field.ErrorList
+	for i := range s.Containers {
+		errs = append(errs, validateResizePolicy(s.Containers[i].ResizePolicy, path.Child("containers").Index(i).Child("resizePolicy"), s.RestartPolicy)...)
+	}
+	for i := range s.InitContainers {
+		c, at := &s.InitContainers[i], path.Child("initContainers").Index(i).Child("resizePolicy")
+		errs = append(errs, validateResizePolicy(c.ResizePolicy, at, s.RestartPolicy)...)
+		for j, p := range c.ResizePolicy {
+			if p.RestartPolicy == corev1.RestartContainer && !sidecar(c) {
+				errs = append(errs, field.Invalid(at.Index(j).Child("restartPolicy"), p.RestartPolicy, "must not be set to 'RestartContainer' for non-sidecar initContainers"))
 			}
 		}
 	}
-	return false
+	return errs
 }
 
 // validateResizePolicy is validateResizePolicy of pkg/apis/core/validation.
@@ -134,14 +147,11 @@ func Update(plan *pod.Plan, old *corev1.Pod, o *Object, d *Difference, images ma
 
 func updated(plan, built []pod.Container, old, new []corev1.Container, d *Difference) []pod.Container {
 	var list []pod.Container
-	for i := range plan {
-		c := plan[i]
+	for i, c := range plan {
 		cpu, memory := resized(&old[i], &new[i])
 		restart := cpu && restartsFor(&new[i], corev1.ResourceCPU) || memory && restartsFor(&new[i], corev1.ResourceMemory)
-		for _, name := range d.Images {
-			if name == c.Name {
-				c, restart = built[i], true
-			}
+		if slices.Contains(d.Images, c.Name) {
+			c, restart = built[i], true
 		}
 		c.Resources, c.OOMScoreAdj, c.Revision = built[i].Resources, built[i].OOMScoreAdj, plan[i].Revision
 		if restart {
