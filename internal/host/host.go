@@ -60,7 +60,12 @@ const Patience = 10 * time.Second
 // Check runs every probe of the table, and more. It starts no program, changes
 // nothing, and returns after at most Patience.
 func Check(s Setup, more ...Probe) []Finding {
-	return Run(append(host(s).table(), more...))
+	v := host(s)
+	// Before other probes start processes: they would be strangers in the cgroup that
+	// this one may have to itself.
+	p, err := v.limit()
+	v.limit = func() (place, error) { return p, err }
+	return Run(append(v.table(), more...))
 }
 
 // Run runs probes, all at once, and returns their findings in the same order after
