@@ -18,7 +18,7 @@ import (
 
 const (
 	dir     = "../../examples"
-	patient = 30 * time.Second // how long anything may take here
+	patient = 3 * time.Minute // how long anything may take here
 )
 
 func TestMain(m *testing.M) { testenv.UserMain(m) }

@@ -10,8 +10,8 @@ import (
 	"time"
 )
 
-// patient is how long anything may take.
-const patient = 60 * time.Second
+// patient is how long anything may take, in an emulated machine too.
+const patient = 3 * time.Minute
 
 // hostKey is where a script's environment has its host.
 type hostKey struct{}

@@ -1,7 +1,9 @@
 package vm
 
 import (
+	"os"
 	"os/exec"
+	"path/filepath"
 	"strings"
 	"testing"
 )
@@ -9,19 +11,26 @@ import (
 // Packages' own tests, in each place where a user may start podrun.
 func TestPackages(t *testing.T) {
 	needMachines(t)
+	t.Parallel()
 	m := boot(t, "debian")
+	m.script(t, "put", filepath.Join(os.Getenv(stageEnv), "packages"), "/home/dev")
+	m.must(t, "session", "sh", "-c", "cp -r /home/dev/packages/. "+home+" && rm -r /home/dev/packages")
 	for _, place := range []string{"scope", "service"} {
-		for _, name := range []string{"cgroups", "delegation", "host"} {
-			t.Run(place+"/"+name, func(t *testing.T) { m.packageTest(t, place, name) })
+		for _, dir := range []string{"cgroups", "internal/delegation", "internal/host"} {
+			t.Run(place+"/"+dir, func(t *testing.T) { m.packageTest(t, place, dir) })
 		}
 	}
-	// Whole pods: here their limits are real.
+	// Whole pods and the built binary: here their limits are real.
 	t.Run("scope/runner", func(t *testing.T) {
 		m.packageTest(t, "scope", "runner", "-test.run", "Limits|ForkBomb|TestPodOf|Killed")
 	})
+	t.Run("scope/test/examples", func(t *testing.T) { m.packageTest(t, "scope", "test/examples") })
+	t.Run("scope/test/script", func(t *testing.T) {
+		m.packageTest(t, "scope", "test/script", "-test.run", "TestScripts")
+	})
 	// Beside a shell the pod's cgroup goes below the nearest ancestor without processes.
 	t.Run("shell/cgroups", func(t *testing.T) {
-		m.must(t, "scope", "sh", "-c", "PODRUN_TEST_VM=1 "+home+"/cgroups.test; code=$?; exit $code")
+		m.must(t, "scope", "sh", "-c", "PODRUN_TEST_VM=1 "+home+"/cgroups/cgroups.test; code=$?; exit $code")
 	})
 	t.Run("session/cgroups", func(t *testing.T) {
 		// A login is not delegated, and the test must say so instead of passing.
@@ -33,14 +42,15 @@ func TestPackages(t *testing.T) {
 	m.nothingLeft(t)
 }
 
-func (m *machine) packageCommand(place, name string, args ...string) *exec.Cmd {
-	words := append([]string{"env", "-C", "/home/dev", "PODRUN_TEST_VM=1", home + "/" + name + ".test", "-test.timeout", "10m"}, args...)
+func (m *machine) packageCommand(place, dir string, args ...string) *exec.Cmd {
+	words := append([]string{"env", "-C", home + "/" + dir, "PODRUN_TEST_VM=1",
+		"./" + filepath.Base(dir) + ".test", "-test.timeout", "15m"}, args...)
 	return m.command(place, words...)
 }
 
-func (m *machine) packageTest(t *testing.T, place, name string, args ...string) {
+func (m *machine) packageTest(t *testing.T, place, dir string, args ...string) {
 	t.Helper()
-	if out, err := m.packageCommand(place, name, args...).CombinedOutput(); err != nil {
+	if out, err := m.packageCommand(place, dir, args...).CombinedOutput(); err != nil {
 		t.Errorf("%v\n%s", err, out)
 	}
 }

@@ -8,9 +8,11 @@ package vm
 import (
 	"errors"
 	"fmt"
+	"maps"
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"testing"
 
 	"github.com/rogpeppe/go-internal/testscript"
@@ -53,24 +55,57 @@ func enter(place string) int {
 	return cmd.ProcessState.ExitCode()
 }
 
+// machines are those of scripts/vm with the directories of their scripts.
+var machines = map[string][]string{
+	"debian":       {"everywhere", "debian"},
+	"small":        {"everywhere"},
+	"arm64":        {"everywhere"},
+	"nomemory":     {"nomemory"},
+	"nodelegation": {"nodelegation"},
+	"nosubids":     {"nosubids"},
+}
+
 // TestMachines runs the scripts of each machine, one after the other.
 func TestMachines(t *testing.T) {
 	needMachines(t)
-	dirs, err := os.ReadDir("testdata")
-	if err != nil {
-		t.Fatal(err)
-	}
-	for _, d := range dirs {
-		t.Run(d.Name(), func(t *testing.T) {
+	for name, dirs := range machines {
+		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			m := boot(t, d.Name())
+			m := boot(t, name)
 			testscript.RunT(onMachine{t, m}, testscript.Params{
-				Dir:                filepath.Join("testdata", d.Name()),
+				Files:              scripts(t, dirs),
 				Cmds:               commands(m),
 				Setup:              m.setUp,
 				RequireUniqueNames: true,
 			})
 		})
+	}
+}
+
+func scripts(t *testing.T, dirs []string) []string {
+	t.Helper()
+	var all []string
+	for _, d := range dirs {
+		files, err := filepath.Glob("testdata/" + d + "/*.txtar")
+		if err != nil || len(files) == 0 {
+			t.Fatalf("there are no scripts in testdata/%s: %v", d, err)
+		}
+		all = append(all, files...)
+	}
+	return all
+}
+
+// A script that no machine runs would show nothing.
+func TestEveryScriptHasAMachine(t *testing.T) {
+	run := slices.Concat(slices.Collect(maps.Values(machines))...)
+	there, err := filepath.Glob("testdata/*")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, dir := range there {
+		if !slices.Contains(run, filepath.Base(dir)) {
+			t.Errorf("no machine runs the scripts of %s: see machines", dir)
+		}
 	}
 }
 
@@ -92,7 +127,7 @@ type onMachine struct {
 }
 
 func (o onMachine) Parallel()     {}
-func (o onMachine) Verbose() bool { return testing.Verbose() }
+func (o onMachine) Verbose() bool { return false } // only a script that fails shows what it did
 func (o onMachine) Run(name string, script func(testscript.T)) {
 	o.T.Run(name, func(t *testing.T) {
 		defer func() {
