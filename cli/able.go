@@ -13,7 +13,11 @@ import (
 // able finds podrun's directories, or says why no pod can be run here. Nothing has
 // been made until then but these directories.
 func (f *front) able(ctx context.Context, requireLimits bool) (store.Dirs, error) {
-	if err := refusal(f.rooms.check(f.setup()), requireLimits); err != nil {
+	setup := f.setup()
+	if setup.DirsErr != nil {
+		return store.Dirs{}, setup.DirsErr
+	}
+	if err := refusal(f.rooms.check(setup), requireLimits); err != nil {
 		return store.Dirs{}, err
 	}
 	dirs, err := f.dirs()
@@ -25,7 +29,7 @@ func (f *front) able(ctx context.Context, requireLimits bool) (store.Dirs, error
 
 // setup is what the probes of the host are told.
 func (f *front) setup() host.Setup {
-	s := host.Setup{Built: built(), RuntimeDefault: f.getenv("XDG_RUNTIME_DIR") == ""}
+	s := host.Setup{Built: built(), Trusted: store.Trusted, RuntimeDefault: f.getenv("XDG_RUNTIME_DIR") == ""}
 	s.Program, _ = os.Executable()
 	dirs, err := store.FindUserDirs(f.getenv)
 	s.Data, s.Runtime, s.DirsErr = dirs.Data, dirs.Runtime, err

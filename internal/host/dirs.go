@@ -63,6 +63,11 @@ func (v view) usable(dir, variable string) (f Finding, here *FileSystem) {
 	if err := v.writable(v.root + there); err != nil {
 		return failure(fmt.Sprintf("%s cannot be made or written to: %s: %v", dir, there, err), v.dirCure(dir, variable)), nil
 	}
+	if there == dir && v.Trusted != nil {
+		if err := v.Trusted(v.root + dir); err != nil {
+			return failure(err.Error(), report.Hint(err)), nil
+		}
+	}
 	return Finding{}, &fs
 }
 

@@ -51,6 +51,12 @@ func TestDirectories(t *testing.T) {
 			"/home/dev/.local/share/podrun is on tmpfs: images, volumes and logs are gone after a restart", "set XDG_DATA_HOME"},
 		{"somebody else's home", closed("/home"), data, Failure,
 			"/home/dev/.local/share/podrun cannot be made or written to: /home/dev: permission denied", "as root: chown dev /home/dev"},
+		{"one that others can write to", func(v *view, f map[string]string) {
+			f["/home/dev/.local/share/podrun/x"] = ""
+			v.Trusted = func(dir string) error {
+				return report.New(report.Failure, "remove it", "%s can be written by another user", dir)
+			}
+		}, data, Failure, "/home/dev/.local/share/podrun can be written by another user", "remove it"},
 		{"no home", func(v *view, _ map[string]string) {
 			v.Setup = Setup{DirsErr: report.New(report.Usage, "set HOME", "find the data directory: HOME is not set")}
 		}, data, Failure, "find the data directory: HOME is not set", "set HOME"},
@@ -173,11 +179,11 @@ func TestAProbeThatHangs(t *testing.T) {
 	}
 	for name, level := range map[string]Level{"subordinate ids": Warning, "vital": Failure, "memory": OK, "clock": OK} {
 		f, _ := Named(findings, name)
-		if f.Level != level || level != OK && (f.Detail != "no answer within 200ms" || f.Cure == "") {
+		if f.Level != level || level != OK && (f.Detail != "no answer about the "+name+" within 200ms" || f.Cure == "") {
 			t.Errorf("%s: got %+v", name, f)
 		}
 	}
-	if err := Refusal(findings); err == nil || !strings.Contains(err.Error(), "no answer within") {
+	if err := Refusal(findings); err == nil || !strings.Contains(err.Error(), "no answer about the vital within") {
 		t.Errorf("refusal: %v", err)
 	}
 	w, err := os.OpenFile(fifo, os.O_RDWR, 0) // lets the two go

@@ -65,7 +65,11 @@ func Check(s Setup, more ...Probe) []Finding {
 	// this one may have to itself.
 	p, err := v.limit()
 	v.limit = func() (place, error) { return p, err }
-	return Run(append(v.table(), more...))
+	within := s.Patience
+	if within == 0 {
+		within = Patience
+	}
+	return run(append(v.table(), more...), within)
 }
 
 // Run runs probes, all at once, and returns their findings in the same order after
@@ -99,7 +103,7 @@ func run(probes []Probe, within time.Duration) []Finding {
 
 // silent is the finding for a probe that has not answered.
 func silent(p Probe, within time.Duration) Finding {
-	f := Finding{Name: p.Name, Level: Warning, Detail: "no answer within " + within.String(),
+	f := Finding{Name: p.Name, Level: Warning, Detail: "no answer about the " + p.Name + " within " + within.String(),
 		Cure: "look for a file system or a service that hangs: mount, dmesg, systemctl status"}
 	if p.Vital {
 		f.Level = Failure

@@ -14,11 +14,13 @@ import (
 
 // Setup is what the caller knows of itself.
 type Setup struct {
-	Data, Runtime  string    // podrun's two directories, absolute; they need not exist
-	DirsErr        error     // why the two are not known
-	RuntimeDefault bool      // XDG_RUNTIME_DIR is not set, so Runtime was chosen for want of it
-	Program        string    // path of the podrun program, for what has to be said about it; may be empty
-	Built          time.Time // when the program was built: no clock that is right shows an earlier time; may be zero
+	Data, Runtime  string                 // podrun's two directories, absolute; they need not exist
+	DirsErr        error                  // why the two are not known
+	Trusted        func(dir string) error // refuses one of the two that exists and that others could write to; may be nil
+	Patience       time.Duration          // how long all probes together may take; 0 is Patience
+	RuntimeDefault bool                   // XDG_RUNTIME_DIR is not set, so Runtime was chosen for want of it
+	Program        string                 // path of the podrun program, for what has to be said about it; may be empty
+	Built          time.Time              // when the program was built: no clock that is right shows an earlier time; may be zero
 }
 
 // view is the machine as the probes see it.

@@ -7,9 +7,7 @@
 package store
 
 import (
-	"errors"
 	"fmt"
-	"io/fs"
 	"os"
 	"path/filepath"
 	"strconv"
@@ -40,8 +38,7 @@ func UserDirs(getenv func(string) string) (Dirs, error) {
 	return d, nil
 }
 
-// FindUserDirs is UserDirs without making anything: the roots need not exist, and
-// are refused as by UserDirs if they do and others could write to them.
+// FindUserDirs is UserDirs without looking at anything: the roots need not exist.
 func FindUserDirs(getenv func(string) string) (Dirs, error) {
 	d, err := dirsOf(os.Getuid(), getenv)
 	if err != nil {
@@ -50,9 +47,6 @@ func FindUserDirs(getenv func(string) string) (Dirs, error) {
 	for _, dir := range []string{d.Data, d.Runtime} {
 		if !filepath.IsAbs(dir) {
 			return Dirs{}, report.New(report.Usage, "XDG_DATA_HOME and XDG_RUNTIME_DIR must be absolute paths", "find podrun's directories: %q is not absolute", dir)
-		}
-		if err := trusted(dir); err != nil && !errors.Is(err, fs.ErrNotExist) && !errors.Is(err, fs.ErrPermission) {
-			return Dirs{}, err
 		}
 	}
 	return d, nil
@@ -96,11 +90,12 @@ func private(dir string) error {
 	if err := os.MkdirAll(dir, 0o700); err != nil {
 		return report.New(report.Failure, "set XDG_DATA_HOME and XDG_RUNTIME_DIR to directories you can write to", "make podrun's directory: %w", err)
 	}
-	return trusted(dir)
+	return Trusted(dir)
 }
 
-// trusted refuses a directory that others own or could write to.
-func trusted(dir string) error {
+// Trusted refuses a directory that others own or could write to, and one that is not
+// there.
+func Trusted(dir string) error {
 	for _, path := range []string{filepath.Dir(dir), dir} {
 		var st unix.Stat_t
 		if err := unix.Lstat(path, &st); err != nil {

@@ -2,12 +2,16 @@ package trial
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
+	"fmt"
 	"os"
 	"os/exec"
 	"strings"
 	"testing"
 	"time"
+
+	"golang.org/x/sys/unix"
 
 	"github.com/podrun/podrun/internal/host"
 	"github.com/podrun/podrun/internal/stage"
@@ -16,7 +20,9 @@ import (
 
 // The tests run outside of any namespace, as an ordinary user and as root.
 func TestMain(m *testing.M) {
-	stage.Main(Stages())
+	stages := Stages()
+	stages["_hang"] = hang
+	stage.Main(stages)
 	testenv.MainOutside(m)
 }
 
@@ -115,5 +121,52 @@ func TestRead(t *testing.T) {
 		if len(f) != 3 || f[0].Level != tt.level || !strings.Contains(f[0].Detail, tt.detail) || !strings.Contains(f[1].Detail, tt.second) || strings.Contains(f[0].Detail, "\n") {
 			t.Errorf("%s: got %+v", name, f)
 		}
+	}
+}
+
+// hang is a stage in namespaces of its own, in which it mounts a file system on dir
+// that answers nothing, as NFS does whose server is away; then it asks for the findings
+// of podrun's directories in there.
+func hang(args []string) int {
+	fd, err := unix.Open("/dev/fuse", unix.O_RDWR|unix.O_CLOEXEC, 0)
+	if err == nil {
+		err = unix.Mount("hung", args[0], "fuse", unix.MS_NOSUID|unix.MS_NODEV, fmt.Sprintf("fd=%d,rootmode=40000,user_id=0,group_id=0", fd))
+	}
+	if err != nil {
+		fmt.Fprintln(os.Stderr, err)
+		return 1
+	}
+	setup := host.Setup{Data: args[0] + "/podrun", Runtime: "/tmp/podrun", Patience: 500 * time.Millisecond}
+	place := func() (string, error) { _, err := os.Stat(setup.Data); return setup.Data, err }
+	json.NewEncoder(os.Stdout).Encode(host.Check(setup, Probes(context.Background(), place)...))
+	return 0
+}
+
+// A file system that hangs is named, keeps nobody, and no pod is run on it.
+func TestAFileSystemThatHangs(t *testing.T) {
+	if os.Getuid() != 0 {
+		return // not everybody may open /dev/fuse: root's run does
+	}
+	testenv.Need(t, func() error { return unix.Access("/dev/fuse", unix.R_OK|unix.W_OK) })
+	cmd := stage.Command(stage.Spec{Name: "_hang", Args: []string{t.TempDir()}, Userns: true})
+	cmd.Stderr = os.Stderr
+	timer := time.AfterFunc(20*time.Second, func() { cmd.Process.Kill() })
+	defer timer.Stop()
+	out, err := cmd.Output()
+	var findings []host.Finding
+	if err := errors.Join(err, json.Unmarshal(out, &findings)); err != nil {
+		t.Fatalf("%v\n%s", err, out)
+	}
+	for name, level := range map[string]host.Level{
+		"data directory": host.Failure, "disk space": host.Warning, "inodes": host.Warning, host.Overlay: host.Warning, "memory": host.OK, "clock": "",
+	} {
+		f, _ := host.Named(findings, name)
+		silent := f.Detail == "no answer about the "+name+" within 500ms"
+		if level != "" && f.Level != level || silent != (level == host.Failure || level == host.Warning) {
+			t.Errorf("%s: got %+v", name, f)
+		}
+	}
+	if err := host.Refusal(findings); err == nil || !strings.Contains(err.Error(), "no answer about the data directory within") {
+		t.Errorf("refusal: %v", err)
 	}
 }
