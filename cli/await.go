@@ -7,7 +7,7 @@ import (
 	"fmt"
 	"time"
 
-	"github.com/podrun/podrun/cli/internal/crilog"
+	"github.com/podrun/podrun/internal/crilog"
 	"github.com/podrun/podrun/internal/report"
 	"github.com/podrun/podrun/internal/store"
 	"github.com/podrun/podrun/pod"
@@ -89,7 +89,7 @@ func withLastLines(p store.Pod, st *pod.Status, err error) error {
 	}
 	var text bytes.Buffer
 	sink := &lines{out: &text}
-	if crilog.Read(p.LogDir(c.Name), all[len(all)-1], contextLines, sink) != nil || text.Len() == 0 {
+	if crilog.Read(p.LogDir(c.Name), all[len(all)-1], crilog.Selection{Tail: contextLines}, sink) != nil || text.Len() == 0 {
 		return err
 	}
 	return report.New(report.ClassOf(err), report.Hint(err), "%w\nits last lines:\n%s", err, text.Bytes())

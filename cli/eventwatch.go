@@ -7,7 +7,7 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 
-	"github.com/podrun/podrun/cli/internal/crilog"
+	"github.com/podrun/podrun/cli/internal/dirwatch"
 	"github.com/podrun/podrun/internal/store"
 	"github.com/podrun/podrun/manifest"
 )
@@ -43,7 +43,7 @@ func (v *eventView) watched(places []store.Pod) (dirs []string, err error) {
 // watchDirs shows events as they come, until other pods or other directories are to
 // be watched, and returns the pods.
 func (v *eventView) watchDirs(ctx context.Context, places []store.Pod, dirs []string, seen map[string]int32) ([]store.Pod, error) {
-	watcher := crilog.Watch(dirs...)
+	watcher := dirwatch.Watch(dirs...)
 	defer watcher.Close()
 	for {
 		// Everything is looked at once more after the watching has begun: nothing that

@@ -5,7 +5,8 @@ import (
 	"errors"
 	"sync"
 
-	"github.com/podrun/podrun/cli/internal/crilog"
+	"github.com/podrun/podrun/cli/internal/dirwatch"
+	"github.com/podrun/podrun/internal/crilog"
 	"github.com/podrun/podrun/internal/store"
 	"github.com/podrun/podrun/pod"
 )
@@ -51,7 +52,7 @@ func follow(ctx context.Context, p store.Pod, streams []*stream, ended <-chan st
 	for i, s := range streams {
 		dirs[i] = p.LogDir(s.container.Name)
 	}
-	watcher := crilog.Watch(dirs...)
+	watcher := dirwatch.Watch(dirs...)
 	defer watcher.Close()
 	stopped := make(chan struct{})
 	defer close(stopped)
@@ -67,7 +68,7 @@ func follow(ctx context.Context, p store.Pod, streams []*stream, ended <-chan st
 	errs := make([]error, len(streams))
 	var all sync.WaitGroup
 	for i, s := range streams {
-		f := &crilog.Follower{Dir: dirs[i], First: s.first, Tail: s.tail, Wake: watcher.Wake(dirs[i]), Done: s.done, Sink: s.sink}
+		f := &crilog.Follower{Dir: dirs[i], First: s.first, Selection: crilog.Selection{Tail: s.tail}, Wake: watcher.Wake(dirs[i]), Done: s.done, Sink: s.sink}
 		all.Go(func() {
 			defer close(s.shown)
 			awaitInits(ctx, streams[:i])

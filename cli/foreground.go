@@ -6,8 +6,8 @@ import (
 	"fmt"
 	"os"
 
-	"github.com/podrun/podrun/cli/internal/crilog"
 	"github.com/podrun/podrun/cli/internal/tty"
+	"github.com/podrun/podrun/internal/crilog"
 	"github.com/podrun/podrun/internal/report"
 	"github.com/podrun/podrun/internal/store"
 	"github.com/podrun/podrun/pod"

@@ -8,7 +8,7 @@ import (
 
 	"github.com/urfave/cli/v2"
 
-	"github.com/podrun/podrun/cli/internal/crilog"
+	"github.com/podrun/podrun/internal/crilog"
 	"github.com/podrun/podrun/internal/report"
 	"github.com/podrun/podrun/internal/store"
 	"github.com/podrun/podrun/pod"
@@ -121,7 +121,7 @@ func (f *front) printLogs(p store.Pod, streams []*stream, previous bool) error {
 	for _, s := range streams {
 		attempt, err := instance(p, s.container.Name, st, previous)
 		if err == nil {
-			err = crilog.Read(p.LogDir(s.container.Name), attempt, s.tail, s.sink)
+			err = crilog.Read(p.LogDir(s.container.Name), attempt, crilog.Selection{Tail: s.tail}, s.sink)
 			err = errors.Join(err, finish(s.sink))
 		}
 		if err == nil {

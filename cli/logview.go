@@ -6,8 +6,8 @@ import (
 	"io"
 	"sync"
 
-	"github.com/podrun/podrun/cli/internal/crilog"
 	"github.com/podrun/podrun/cli/internal/tty"
+	"github.com/podrun/podrun/internal/crilog"
 )
 
 // maxJoined is how much of one line is kept in memory before it is shown in

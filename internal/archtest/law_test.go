@@ -13,7 +13,7 @@ type room struct {
 }
 
 // base are the small rooms that everybody but the pure ones may use.
-var base = []string{"internal/wire", "internal/store", "internal/host", "internal/undo", "internal/report", "internal/delegation", "internal/nsthread"}
+var base = []string{"internal/wire", "internal/store", "internal/crilog", "internal/host", "internal/undo", "internal/report", "internal/delegation", "internal/nsthread"}
 
 var rooms = []room{
 	{dir: ".", may: []string{"cli", "internal/stage", "internal/stage/embed"},
@@ -49,6 +49,7 @@ var rooms = []room{
 	{dir: "internal/delegation", may: []string{"internal/report"}, why: smallRoom},
 	{dir: "internal/nsthread", why: smallRoom},
 	{dir: "internal/systemd", may: base, why: "the service manager is asked by commands; a supervisor does without it"},
+	{dir: "internal/crilog", why: "who writes logs and who reads them agree on names and form; " + smallRoom},
 	{dir: "internal/undo", why: smallRoom},
 	{dir: "internal/report", why: smallRoom},
 	{dir: "internal/testenv", may: with("internal/stage", "internal/stage/userns"), why: "only tests import it"},

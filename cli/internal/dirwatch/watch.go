@@ -1,4 +1,5 @@
-package crilog
+// Package dirwatch tells of changes in directories.
+package dirwatch
 
 import (
 	"path/filepath"
@@ -7,11 +8,11 @@ import (
 	"github.com/fsnotify/fsnotify"
 )
 
-// tick is how often logs are looked at where the kernel cannot tell of changes:
+// tick is how often directories are looked at where the kernel cannot tell of changes:
 // the user's inotify instances are used up, or the file system has none.
 const tick = 250 * time.Millisecond
 
-// Watcher wakes the followers of log directories.
+// Watcher wakes those who follow what is written in directories.
 type Watcher struct {
 	any    chan struct{}
 	notify *fsnotify.Watcher // nil: tick

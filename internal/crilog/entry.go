@@ -1,6 +1,7 @@
-// Package crilog reads container logs in the format of the Kubernetes container
-// runtime interface (CRI): one file per instance of a container, named
-// <attempt>.log, one entry per line:
+// Package crilog reads and writes container logs in the format of the Kubernetes
+// container runtime interface (CRI): one file per instance of a container, named
+// <attempt>.log, and those that were rotated, <attempt>.log.1 being the oldest. One
+// entry per line:
 //
 //	2026-10-06T00:17:09.669794202Z stdout F the text
 //	2026-10-06T00:17:10.113242941Z stderr P a piece of a longer
@@ -9,10 +10,7 @@ package crilog
 import (
 	"bytes"
 	"fmt"
-	"os"
-	"slices"
-	"strconv"
-	"strings"
+	"time"
 )
 
 // Entry is one line of a log file. Its slices are valid until the next one is read.
@@ -50,23 +48,12 @@ func Parse(line []byte) (Entry, error) {
 	return e, nil
 }
 
-// Instances lists the attempts that have a log in dir, in order. A directory that
-// is not there yet has none.
-func Instances(dir string) ([]int, error) {
-	files, err := os.ReadDir(dir)
-	if os.IsNotExist(err) {
-		return nil, nil
+// Append adds an entry to out, in the form that Parse takes apart.
+func Append(out []byte, at time.Time, stream string, partial bool, text []byte) []byte {
+	out = at.UTC().AppendFormat(out, "2006-01-02T15:04:05.000000000Z07:00")
+	out = append(append(append(out, ' '), stream...), ' ', 'F', ' ')
+	if partial {
+		out[len(out)-2] = 'P'
 	}
-	if err != nil {
-		return nil, fmt.Errorf("list logs: %w", err)
-	}
-	var attempts []int
-	for _, f := range files {
-		number, ok := strings.CutSuffix(f.Name(), ".log")
-		if n, err := strconv.Atoi(number); ok && err == nil && n >= 0 {
-			attempts = append(attempts, n)
-		}
-	}
-	slices.Sort(attempts)
-	return attempts, nil
+	return append(append(out, text...), '\n')
 }

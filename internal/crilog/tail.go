@@ -3,25 +3,23 @@ package crilog
 import (
 	"bytes"
 	"io"
-	"os"
 )
 
-// seekTail moves f to the beginning of its last n lines. A line is what a program
-// ended with a newline, so the pieces of a long one count once.
-func seekTail(f *os.File, n int) error {
-	size, err := f.Seek(0, io.SeekEnd)
-	if err != nil || n == 0 {
-		return err
+// lastLines is where the last n lines of a log of that size begin. A line is what a
+// program ended with a newline, so the pieces of a long one count once.
+func lastLines(log io.ReaderAt, size int64, n int) (int64, error) {
+	if n == 0 {
+		return size, nil
 	}
 	const block = 64 << 10
-	var window []byte // the file from position pos on, as far as it is not counted yet
+	var window []byte // the log from position pos on, as far as it is not counted yet
 	pos, start, seen := size, size, 0
 	for pos > 0 {
 		step := min(pos, block)
 		pos -= step
 		buf := make([]byte, step, int(step)+len(window))
-		if _, err := f.ReadAt(buf, pos); err != nil {
-			return err
+		if _, err := log.ReadAt(buf, pos); err != nil {
+			return 0, err
 		}
 		window = append(buf, window...)
 		for {
@@ -36,8 +34,7 @@ func seekTail(f *os.File, n int) error {
 			}
 			if e, err := Parse(trimNewline(line)); err != nil || !e.Partial || start == size {
 				if seen == n {
-					_, err := f.Seek(start, io.SeekStart)
-					return err
+					return start, nil
 				}
 				seen++
 			}
@@ -45,8 +42,7 @@ func seekTail(f *os.File, n int) error {
 			window = window[:begin]
 		}
 	}
-	_, err = f.Seek(0, io.SeekStart)
-	return err
+	return 0, nil
 }
 
 func trimNewline(b []byte) []byte { return bytes.TrimSuffix(b, []byte("\n")) }

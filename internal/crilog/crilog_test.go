@@ -70,7 +70,7 @@ func TestReadTail(t *testing.T) {
 	all := []string{"stdout F one", "stderr F two", "stdout P th", "stdout P re", "stdout F e", "stdout F " + long, "stdout F five", "stdout P six"}
 	for tail, from := range map[int]int{-1: 0, 0: 8, 1: 7, 2: 6, 3: 5, 4: 2, 5: 1, 6: 0, 99: 0} {
 		var k keep
-		if err := Read(dir, 3, tail, &k); err != nil {
+		if err := Read(dir, 3, Selection{Tail: tail}, &k); err != nil {
 			t.Fatal(err)
 		}
 		if d := cmp.Diff(all[from:], k.lines, cmp.Transformer("len", func(s string) string { return fmt.Sprintf("%.20s %d", s, len(s)) })); d != "" && len(all[from:])+len(k.lines) > 0 {
@@ -94,7 +94,7 @@ func TestReadOfAKilledWriter(t *testing.T) {
 			t.Fatal(err)
 		}
 		var k keep
-		if err := Read(dir, 0, -1, &k); err != nil {
+		if err := Read(dir, 0, All, &k); err != nil {
 			t.Fatal(err)
 		}
 		if d := cmp.Diff(tc.want, k.lines); d != "" {
@@ -123,11 +123,10 @@ func TestInstances(t *testing.T) {
 // attempt in between left no log. Every line arrives, once and in order.
 func TestFollowLosesNothing(t *testing.T) {
 	dir := t.TempDir()
-	w := Watch(dir)
-	t.Cleanup(w.Close)
+	w := ticker(t)
 	done := make(chan struct{})
 	k := &keep{}
-	f := &Follower{Dir: dir, Tail: -1, Wake: w.Wake(dir), Done: done, Sink: k}
+	f := &Follower{Dir: dir, Selection: All, Wake: w, Done: done, Sink: k}
 	ended := make(chan error, 1)
 	go func() { ended <- f.Run(t.Context()) }()
 
@@ -161,11 +160,10 @@ func TestFollowLosesNothing(t *testing.T) {
 // A follower shows what is there, waits, and shows what is added; a context ends it.
 func TestFollowWaits(t *testing.T) {
 	dir := t.TempDir()
-	w := Watch(dir)
-	t.Cleanup(w.Close)
+	w := ticker(t)
 	k := &keep{flushed: make(chan int, 1)}
 	ctx, cancel := context.WithCancel(t.Context())
-	f := &Follower{Dir: dir, Tail: 1, Wake: w.Wake(dir), Sink: k}
+	f := &Follower{Dir: dir, Selection: Selection{Tail: 1}, Wake: w, Sink: k}
 	write(t, dir, 0, "stdout F old", "stdout F last")
 	ended := make(chan error, 1)
 	go func() { ended <- f.Run(ctx) }()
@@ -182,19 +180,18 @@ func TestFollowWaits(t *testing.T) {
 	}
 }
 
-// Where directories cannot be watched, followers are woken all the same.
-func TestWatchFallsBack(t *testing.T) {
-	dir := filepath.Join(t.TempDir(), "not", "there")
-	w := Watch(dir)
-	t.Cleanup(w.Close)
-	if w.notify != nil {
-		t.Fatal("a directory that is not there was watched")
-	}
-	select {
-	case <-w.Wake(dir):
-	case <-time.After(10 * time.Second):
-		t.Error("nobody was woken")
-	}
+// ticker wakes a follower often.
+func ticker(t *testing.T) <-chan struct{} {
+	wake := make(chan struct{})
+	go func() {
+		for tick := time.Tick(time.Millisecond); t.Context().Err() == nil; <-tick {
+			select {
+			case wake <- struct{}{}:
+			case <-t.Context().Done():
+			}
+		}
+	}()
+	return wake
 }
 
 func write(t *testing.T, dir string, attempt int, lines ...string) {

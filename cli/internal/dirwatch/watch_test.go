@@ -1,0 +1,22 @@
+package dirwatch
+
+import (
+	"path/filepath"
+	"testing"
+	"time"
+)
+
+// Where directories cannot be watched, followers are woken all the same.
+func TestWatchFallsBack(t *testing.T) {
+	dir := filepath.Join(t.TempDir(), "not", "there")
+	w := Watch(dir)
+	t.Cleanup(w.Close)
+	if w.notify != nil {
+		t.Fatal("a directory that is not there was watched")
+	}
+	select {
+	case <-w.Wake(dir):
+	case <-time.After(10 * time.Second):
+		t.Error("nobody was woken")
+	}
+}

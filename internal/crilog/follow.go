@@ -1,0 +1,168 @@
+package crilog
+
+import (
+	"context"
+	"errors"
+	"io/fs"
+)
+
+// Follower reads the logs of one container's instances, one after the other, as
+// they are written.
+type Follower struct {
+	Dir   string
+	First int // the first attempt to read; earlier ones are left out
+	Selection
+	Wake <-chan struct{} // something changed in Dir
+	Done <-chan struct{} // closed: nothing is written from now on
+	Sink Sink
+
+	// Missed, if set, is told that lines were rotated away before they were read: who
+	// reads too slowly must neither hold up the container nor fill the disk.
+	Missed func()
+
+	at *reader
+	to Sink
+}
+
+// Run reads until everything that was there when Done was closed has been handed
+// on, or ctx ends, which is no error. Tail is of the first instance.
+func (f *Follower) Run(ctx context.Context) error {
+	f.to = since(f.Since, f.Sink)
+	defer func() {
+		if f.at != nil {
+			f.at.close()
+		}
+	}()
+	err := f.run(ctx)
+	if errors.Is(err, Stop) {
+		return f.Sink.Flush()
+	}
+	return err
+}
+
+func (f *Follower) run(ctx context.Context) error {
+	for {
+		last := false
+		select {
+		case <-f.Done: // looked at before reading: what was written until now is read below
+			last = true
+		default:
+		}
+		if err := f.drain(); err != nil {
+			return err
+		}
+		if last {
+			return f.end()
+		}
+		select {
+		case <-ctx.Done():
+			return nil
+		case <-f.Done:
+		case <-f.Wake:
+		}
+	}
+}
+
+// drain reads all there is, over the ends of segments and instances.
+func (f *Follower) drain() error {
+	for {
+		// Listed before reading: of what has a successor by then, nothing is missed.
+		l, err := list(f.Dir)
+		if err != nil {
+			return err
+		}
+		if f.at != nil {
+			if err := f.at.copy(f.to); err != nil {
+				return err
+			}
+		}
+		more, err := f.advance(l)
+		if err != nil {
+			return err
+		}
+		if !more {
+			return f.Sink.Flush()
+		}
+	}
+}
+
+// advance goes to the next file, if there is one.
+func (f *Follower) advance(l listing) (bool, error) {
+	if f.at != nil && l.last(f.at.attempt) >= f.at.segment {
+		if next, err := f.nextSegment(); next != nil || err != nil {
+			return next != nil, f.move(next, err)
+		}
+	}
+	from := f.First
+	if f.at != nil {
+		from = f.at.attempt + 1
+	}
+	for _, attempt := range l.attempts() {
+		if attempt < from {
+			continue
+		}
+		next, err := f.firstSegment(attempt)
+		if errors.Is(err, fs.ErrNotExist) {
+			continue // pruned just now
+		}
+		return true, f.move(next, err)
+	}
+	return false, nil
+}
+
+// move leaves the file that has been read to its end.
+func (f *Follower) move(next *reader, err error) error {
+	if err != nil {
+		return err
+	}
+	if f.at != nil {
+		err = f.at.finish(f.to)
+		f.at.close()
+	}
+	f.at = next
+	return err
+}
+
+// firstSegment opens an instance's log where the reading begins.
+func (f *Follower) firstSegment(attempt int) (*reader, error) {
+	c, err := begin(f.Dir, attempt, f.Tail)
+	if err != nil {
+		return nil, err
+	}
+	f.Tail = -1 // of the instances after it, everything
+	c.keepFirst()
+	return newReader(c.files[0], attempt, c.segments[0]), nil
+}
+
+// nextSegment opens what was written after the file that has been read, or gives nil
+// where that is not there yet.
+func (f *Follower) nextSegment() (*reader, error) {
+	c, err := openChain(f.Dir, f.at.attempt)
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil, nil
+	}
+	if err != nil {
+		return nil, err
+	}
+	for len(c.files) > 0 && c.segments[0] <= f.at.segment {
+		c.forget(1)
+	}
+	if len(c.files) == 0 {
+		return nil, nil
+	}
+	c.keepFirst()
+	if c.segments[0] > f.at.segment+1 && f.Missed != nil {
+		f.Missed()
+	}
+	return newReader(c.files[0], f.at.attempt, c.segments[0]), nil
+}
+
+func (f *Follower) end() error {
+	if f.at == nil {
+		return nil
+	}
+	if err := f.at.finish(f.to); err != nil {
+		return err
+	}
+	return f.Sink.Flush()
+}

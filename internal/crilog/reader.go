@@ -1,0 +1,129 @@
+package crilog
+
+import (
+	"bufio"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"time"
+)
+
+// Sink takes what is read. Flush says that there is nothing more for now. Entry
+// returns Stop when it wants no more.
+type Sink interface {
+	Entry(Entry) error
+	Flush() error
+}
+
+// Stop ends the reading without an error.
+var Stop = errors.New("no more is wanted")
+
+// Selection says what of a log is read.
+type Selection struct {
+	Tail  int       // the last so many lines; negative: all
+	Since time.Time // of these, what was written from then on; zero: all
+}
+
+// All selects everything.
+var All = Selection{Tail: -1}
+
+// Read hands the selected entries of one instance to sink.
+func Read(dir string, attempt int, sel Selection, sink Sink) error {
+	c, err := begin(dir, attempt, sel.Tail)
+	if err != nil {
+		return err
+	}
+	defer c.close()
+	chosen := since(sel.Since, sink)
+	for i, f := range c.files {
+		r := newReader(f, attempt, c.segments[i])
+		if err = r.copy(chosen); err == nil {
+			err = r.finish(chosen)
+		}
+		if err != nil {
+			break
+		}
+	}
+	if err != nil && !errors.Is(err, Stop) {
+		return err
+	}
+	return sink.Flush()
+}
+
+// begin opens an instance's log where its last lines begin.
+func begin(dir string, attempt, tail int) (*chain, error) {
+	c, err := openChain(dir, attempt)
+	if err != nil || tail < 0 {
+		return c, err
+	}
+	pos, err := lastLines(c, c.size(), tail)
+	if err == nil {
+		err = c.seek(pos)
+	}
+	if err != nil {
+		c.close()
+		return nil, fmt.Errorf("find the end of the log: %w", err)
+	}
+	return c, nil
+}
+
+// reader reads one segment of an instance's log, which may still grow.
+type reader struct {
+	part
+	f    *os.File
+	in   *bufio.Reader
+	head []byte // the beginning of a line that is not all there yet
+}
+
+func newReader(f *os.File, attempt, segment int) *reader {
+	return &reader{part: part{attempt, segment}, f: f, in: bufio.NewReaderSize(f, 64<<10)}
+}
+
+func (r *reader) close() { r.f.Close() }
+
+// copy hands on every entry that is complete by now.
+func (r *reader) copy(sink Sink) error {
+	for {
+		line, err := r.in.ReadSlice('\n')
+		switch {
+		case err == nil:
+			if len(r.head) > 0 {
+				r.head = append(r.head, line...)
+				line = r.head
+			}
+			if err := sink.Entry(entry(line[:len(line)-1])); err != nil {
+				return err
+			}
+			r.head = r.head[:0]
+		case errors.Is(err, bufio.ErrBufferFull):
+			r.head = append(r.head, line...)
+		case errors.Is(err, io.EOF):
+			r.head = append(r.head, line...)
+			return nil
+		default:
+			return fmt.Errorf("read log: %w", err)
+		}
+	}
+}
+
+// finish hands on a last entry without a newline: its writer was killed in the
+// middle. One that is not even an entry is dropped.
+func (r *reader) finish(sink Sink) error {
+	e, err := Parse(r.head)
+	r.head = nil
+	if err != nil {
+		return nil
+	}
+	e.Partial = true
+	return sink.Entry(e)
+}
+
+// entry shows a line that is no entry as it is: better odd than lost.
+func entry(line []byte) Entry {
+	e, err := Parse(line)
+	if err != nil {
+		return Entry{Stream: "stdout", Text: line}
+	}
+	return e
+}

@@ -1,0 +1,105 @@
+package crilog
+
+import (
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"slices"
+	"strconv"
+	"strings"
+)
+
+// part is one file of an instance's log. Rotated ones are numbered from 1 on, in the
+// order in which they were written; segment 0 is the one that is written to.
+type part struct{ attempt, segment int }
+
+// name is "3.log", or "3.log.2" of one that was rotated.
+func (p part) name() string {
+	name := strconv.Itoa(p.attempt) + ".log"
+	if p.segment > 0 {
+		name += "." + strconv.Itoa(p.segment)
+	}
+	return name
+}
+
+// parsePart is the opposite of name; other names are no parts of logs.
+func parsePart(name string) (p part, ok bool) {
+	number, segment, ok := strings.Cut(name, ".log")
+	if !ok {
+		return part{}, false
+	}
+	var err1, err2 error
+	p.attempt, err1 = strconv.Atoi(number)
+	if segment != "" {
+		p.segment, err2 = strconv.Atoi(strings.TrimPrefix(segment, "."))
+	}
+	return p, err1 == nil && err2 == nil && p.attempt >= 0 && p.name() == name
+}
+
+// listing is what a directory of logs holds: the rotated segments of each attempt,
+// in order. An attempt that was never rotated has none.
+type listing map[int][]int
+
+// list reads a directory. One that is not there yet is empty.
+func list(dir string) (listing, error) {
+	files, err := os.ReadDir(dir)
+	if err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return nil, fmt.Errorf("list logs: %w", err)
+	}
+	l := listing{}
+	for _, f := range files {
+		p, ok := parsePart(f.Name())
+		switch {
+		case !ok:
+		case p.segment > 0:
+			l[p.attempt] = append(l[p.attempt], p.segment)
+		default:
+			if _, ok := l[p.attempt]; !ok {
+				l[p.attempt] = nil
+			}
+		}
+	}
+	for _, segments := range l {
+		slices.Sort(segments)
+	}
+	return l, nil
+}
+
+// attempts are those that have a log, in order.
+func (l listing) attempts() []int {
+	all := make([]int, 0, len(l))
+	for n := range l {
+		all = append(all, n)
+	}
+	slices.Sort(all)
+	return all
+}
+
+// last is the newest rotated segment of an attempt, or 0.
+func (l listing) last(attempt int) int {
+	if s := l[attempt]; len(s) > 0 {
+		return s[len(s)-1]
+	}
+	return 0
+}
+
+// after is the oldest rotated segment of an attempt with a greater number, or 0.
+func (l listing) after(attempt, segment int) int {
+	for _, s := range l[attempt] {
+		if s > segment {
+			return s
+		}
+	}
+	return 0
+}
+
+// Instances lists the attempts that have a log in dir, in order. A directory that
+// is not there yet has none.
+func Instances(dir string) ([]int, error) {
+	l, err := list(dir)
+	if err != nil || len(l) == 0 {
+		return nil, err
+	}
+	return l.attempts(), nil
+}

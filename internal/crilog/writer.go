@@ -1,0 +1,224 @@
+package crilog
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"os"
+	"path/filepath"
+)
+
+// Limits bound what one instance's log takes on disk: MaxFiles files, each of at most
+// MaxBytes and one entry (kubelet: containerLogMaxSize, containerLogMaxFiles).
+type Limits struct {
+	MaxBytes int64
+	MaxFiles int // with the one that is written to; at least 2
+}
+
+// Writer appends to the log of one instance. It rotates when it writes, not now and
+// then: a container may write gigabytes in seconds.
+type Writer struct {
+	dir     string
+	attempt int
+	limits  Limits
+
+	f    *os.File // nil: the next one could not be made yet
+	size int64
+	last int    // the newest rotated segment
+	owed []byte // the rest of an entry that a full disk has cut off
+}
+
+// OpenWriter goes on where the instance's log ends, or begins it. Where it goes on
+// follows from the files alone.
+func OpenWriter(dir string, attempt int, limits Limits) (*Writer, error) {
+	if err := os.MkdirAll(dir, 0o700); err != nil {
+		return nil, fmt.Errorf("make log directory: %w", err)
+	}
+	l, err := list(dir)
+	if err != nil {
+		return nil, err
+	}
+	w := &Writer{dir: dir, attempt: attempt, limits: limits, last: l.last(attempt)}
+	return w, w.open()
+}
+
+func (w *Writer) path(segment int) string {
+	return filepath.Join(w.dir, part{w.attempt, segment}.name())
+}
+
+func (w *Writer) open() error {
+	f, err := os.OpenFile(w.path(0), os.O_WRONLY|os.O_CREATE|os.O_APPEND, 0o600)
+	if err != nil {
+		return fmt.Errorf("open log: %w", err)
+	}
+	st, err := f.Stat()
+	if err != nil {
+		f.Close()
+		return fmt.Errorf("open log: %w", err)
+	}
+	w.f, w.size = f, st.Size()
+	return nil
+}
+
+// Close ends the writing.
+func (w *Writer) Close() error {
+	if w.f == nil {
+		return nil
+	}
+	return w.f.Close()
+}
+
+// Write appends whole entries, or the rest of one that is there in part. What does
+// not fit on the disk is lost; an entry that was written in part is completed by the
+// next Write that finds room.
+func (w *Writer) Write(b []byte) (int, error) {
+	if len(w.owed) > 0 {
+		n, err := w.append(w.owed)
+		if w.owed = w.owed[n:]; err != nil {
+			return 0, err
+		}
+	}
+	for done := 0; ; {
+		if done == len(b) {
+			return done, nil
+		}
+		if w.f == nil || w.size >= w.limits.MaxBytes {
+			if err := w.rotate(); err != nil {
+				return done, err
+			}
+		}
+		n, err := w.append(w.fitting(b[done:]))
+		done += n
+		if err != nil {
+			if rest := b[done:]; n > 0 && b[done-1] != '\n' {
+				w.owed = append(w.owed, rest[:bytes.IndexByte(rest, '\n')+1]...)
+			}
+			return done, err
+		}
+	}
+}
+
+// fitting is what of b belongs into the present file: it is full with the entry that
+// reaches its limit.
+func (w *Writer) fitting(b []byte) []byte {
+	room := w.limits.MaxBytes - w.size
+	if room >= int64(len(b)) {
+		return b
+	}
+	from := max(room-1, 0)
+	if end := bytes.IndexByte(b[from:], '\n'); end >= 0 {
+		return b[:from+int64(end)+1]
+	}
+	return b
+}
+
+func (w *Writer) append(b []byte) (int, error) {
+	n, err := w.f.Write(b)
+	w.size += int64(n)
+	if err != nil {
+		return n, fmt.Errorf("write log: %w", err)
+	}
+	return n, nil
+}
+
+// rotate gives the present file its number and begins the next one.
+func (w *Writer) rotate() error {
+	if w.f != nil {
+		l, err := list(w.dir)
+		if err != nil {
+			return err
+		}
+		old := l[w.attempt]
+		for len(old) > max(w.limits.MaxFiles-2, 0) {
+			if err := remove(w.path(old[0])); err != nil {
+				return err
+			}
+			old = old[1:]
+		}
+		// Somebody may have deleted it: then there is nothing to keep.
+		if err := os.Rename(w.path(0), w.path(w.last+1)); err != nil && !errors.Is(err, fs.ErrNotExist) {
+			return fmt.Errorf("rotate log: %w", err)
+		}
+		w.f.Close()
+		w.f = nil
+		w.last++
+	}
+	if err := os.MkdirAll(w.dir, 0o700); err != nil {
+		return fmt.Errorf("make log directory: %w", err)
+	}
+	return w.open()
+}
+
+// Position is where the next Write begins.
+func (w *Writer) Position() (segment int, offset int64) { return w.last + 1, w.size }
+
+// After reads what was written after a Position.
+func (w *Writer) After(segment int, offset int64) ([]byte, error) {
+	c, err := openChain(w.dir, w.attempt)
+	if err != nil {
+		return nil, err
+	}
+	defer c.close()
+	for len(c.files) > 0 && c.segments[0] < segment {
+		c.forget(1)
+	}
+	if len(c.files) == 0 || c.segments[0] != segment || offset > c.sizes[0] {
+		return nil, fmt.Errorf("read log: segment %d is not there", segment)
+	}
+	b := make([]byte, c.size()-offset)
+	if _, err := c.ReadAt(b, offset); err != nil && len(b) > 0 {
+		return nil, fmt.Errorf("read log: %w", err)
+	}
+	return b, nil
+}
+
+// Mend ends an entry that a writer which was killed has left in part.
+func (w *Writer) Mend() error {
+	c, err := openChain(w.dir, w.attempt)
+	if err != nil {
+		return err
+	}
+	defer c.close()
+	last := make([]byte, 1)
+	if n := c.size(); n == 0 {
+		return nil
+	} else if _, err := c.ReadAt(last, n-1); err != nil && !errors.Is(err, io.EOF) {
+		return fmt.Errorf("read log: %w", err)
+	}
+	if last[0] == '\n' {
+		return nil
+	}
+	_, err = w.append([]byte("\n"))
+	return err
+}
+
+// Prune deletes the logs of instances before the last one before attempt: the
+// kubelet keeps one dead instance of a container beside the living one (kubelet:
+// pkg/kubelet/kuberuntime, MaxPerPodContainer).
+func Prune(dir string, attempt int) error {
+	l, err := list(dir)
+	if err != nil {
+		return err
+	}
+	all := l.attempts()
+	for i, n := range all {
+		if i+1 >= len(all) || all[i+1] >= attempt {
+			break
+		}
+		for _, segment := range append(l[n], 0) {
+			if err := remove(filepath.Join(dir, part{n, segment}.name())); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
+}
+
+func remove(path string) error {
+	if err := os.Remove(path); err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return fmt.Errorf("delete old log: %w", err)
+	}
+	return nil
+}
