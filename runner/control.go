@@ -168,6 +168,8 @@ func (c *control) answer(conn *net.UnixConn) error {
 		return c.attach(conn, req.Attach, files)
 	case req.Verb == wire.Apply && req.Apply != nil:
 		return c.apply(conn, req.Apply)
+	case req.Verb == wire.SetCondition && req.Condition != nil:
+		return c.setCondition(conn, req.Condition)
 	case req.Verb == wire.Exec && req.Exec != nil:
 		return c.exec(conn, req.Exec, files)
 	}

@@ -26,6 +26,10 @@ const (
 	// Apply gives the pod another Plan, which differs in resources or in containers with
 	// another revision. One Frame, Applied or Error, answers.
 	Apply Verb = "apply"
+	// SetCondition sets a condition of the pod that is not podrun's own. One Frame,
+	// Applied or Error, answers.
+	SetCondition Verb = "setCondition"
+
 	Watch Verb = "watch" // a Frame with Status now and at every change, until the pod has ended
 )
 
@@ -36,6 +40,16 @@ type Request struct {
 	Exec   *ExecRequest   `json:"exec,omitempty"`
 	Attach *AttachRequest `json:"attach,omitempty"`
 	Apply  *ApplyRequest  `json:"apply,omitempty"`
+
+	Condition *ConditionRequest `json:"condition,omitempty"`
+}
+
+// ConditionRequest is a condition to be set. Status is True, False or Unknown.
+type ConditionRequest struct {
+	Type    string `json:"type"`
+	Status  string `json:"status"`
+	Reason  string `json:"reason,omitempty"`
+	Message string `json:"message,omitempty"`
 }
 
 // ApplyRequest is a Plan for a pod that runs, with the manifest that it was made from.
@@ -80,7 +94,7 @@ type Frame struct {
 	Status  *pod.Status `json:"status,omitempty"`
 	Started bool        `json:"started,omitempty"` // exec: the process runs; with TTY the master is attached
 	Exit    *int        `json:"exit,omitempty"`    // exec: its exit code, 128+n for a signal
-	Applied bool        `json:"applied,omitempty"` // apply: it is done, and recorded; restarts may be under way
+	Applied bool        `json:"applied,omitempty"` // setCondition: it is done; apply: it is done, and recorded; restarts may be under way
 	Error   *Error      `json:"error,omitempty"`   // the request failed; nothing follows
 }
 
