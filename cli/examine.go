@@ -18,15 +18,19 @@ import (
 	"github.com/podrun/podrun/internal/trial"
 )
 
-// trialTime is how long pods' namespaces may be tried before `up` refuses: a slow
-// board takes a second.
-const trialTime = 30 * time.Second
+// upTime is how long `up` waits for a probe: to an end of what hangs, and longer than
+// anything takes on a small board that starts thirty pods at once.
+const upTime = time.Minute
 
-func (house) check(s host.Setup) []host.Finding { return host.Check(s) }
+func (house) check(s host.Setup) []host.Finding {
+	s.Patience = upTime
+	return host.Check(s)
+}
 
 // examine is check with everything else that can be found out.
 func (house) examine(ctx context.Context, s host.Setup) []host.Finding {
-	ctx, cancel := context.WithTimeout(ctx, host.Patience)
+	// Earlier than the others, to have tidied up by then.
+	ctx, cancel := context.WithTimeout(ctx, host.Patience*3/4)
 	defer cancel()
 	more := trial.Probes(ctx, func() (string, error) { return lowestDir(s.Data), s.DirsErr })
 	more = append(more, host.Probe{Name: "service manager", Look: func() host.Finding { return manager(ctx) }},
@@ -45,7 +49,7 @@ func (house) try(ctx context.Context, dirs store.Dirs) error {
 	if _, err := os.Stat(mark); !errors.Is(err, fs.ErrNotExist) {
 		return err
 	}
-	ctx, cancel := context.WithTimeout(ctx, trialTime)
+	ctx, cancel := context.WithTimeout(ctx, upTime)
 	defer cancel()
 	findings := trial.Run(ctx, dirs.Data)
 	if err := host.Refusal(findings); err != nil {
