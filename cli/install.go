@@ -37,7 +37,7 @@ Examples:
   podrun systemd install ~/.config/containers/systemd/web.kube
 `,
 		Flags: append(unitScopeFlags(),
-			&cli.BoolFlag{Name: "now", Usage: "start the pods, or start them again if what they are made from has changed"},
+			&cli.BoolFlag{Name: "now", Usage: "start the pods, or make those that run what the manifest says, with a restart if need be"},
 			&cli.StringFlag{Name: "name", Usage: "call the unit podrun@`NAME`"},
 		),
 		Action: f.install,
@@ -102,19 +102,20 @@ func (f *front) installUnit(ctx context.Context, dirs unitDirs, u *unit, now boo
 		return err
 	}
 	f.sayInstalled(dirs, u, changed, state, now)
-	runs := state == "active" || state == "activating" || state == "reloading"
 	switch {
-	case !now || runs && !changed:
+	case !now:
 		return nil
-	case runs:
-		err = f.watched(ctx, manager, u, manager.Restart)
+	case state == "active":
+		err = f.watched(ctx, manager, u, manager.Renew)
 	default:
 		err = f.watched(ctx, manager, u, manager.Start)
 	}
 	if err != nil {
 		return report.New(report.Failure, "systemctl"+userOption(dirs)+" status "+u.short()+", and journalctl"+userOption(dirs)+" -u "+u.short(), "%s does not start: %w", u.name, err)
 	}
-	fmt.Fprintf(f.out, "%s started\n", u.name)
+	if state != "active" {
+		fmt.Fprintf(f.out, "%s started\n", u.name)
+	}
 	return nil
 }
 

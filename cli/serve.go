@@ -155,15 +155,10 @@ const adoptTime = 10 * time.Second
 // manifest makes way for the new one.
 func (s *service) adopt(ctx context.Context, l *launch, p *upPod) error {
 	err := l.recognize(p)
-	if err != nil && errors.Is(err, errOtherManifest) && s.owned(p.place) {
-		s.tell(systemd.Status(p.place.Name + ": ending what another manifest has made"))
-		if err := s.front.downPod(ctx, s.keeper, p.place, ending{}); err != nil {
-			return err
-		}
-		p.running, p.started, p.plan = false, false, nil
-		return nil
+	if errors.Is(err, errOtherManifest) && s.owned(p.place) {
+		p.replaces, err = true, nil
 	}
-	if err != nil {
+	if err != nil || !p.running {
 		return err
 	}
 	if err := s.attach(ctx, p); err != nil {
@@ -184,7 +179,7 @@ func (s *service) attach(ctx context.Context, p *upPod) error {
 		case err == nil || ctx.Err() != nil:
 			return err
 		case errors.Is(err, errNotRunning):
-			p.running, p.started, p.plan = false, false, nil
+			p.running, p.started, p.plan, p.change = false, false, nil, nil
 			return nil
 		case attempt == 3:
 			return fmt.Errorf("take over pod %s: %w", p.place.Name, err)

@@ -118,7 +118,7 @@ func (f *front) manifestUnit(u *unit, dirs unitDirs, file, path, name string) er
 	u.service.Name = name
 	u.describe(pods)
 	u.service.Manifest = filepath.Join(dirs.manifests, name+".yaml")
-	u.service.Args = []string{u.service.Manifest}
+	u.service.Files = []string{u.service.Manifest}
 	u.manifest = text
 	return nil
 }
@@ -182,7 +182,7 @@ func (f *front) kubeUnit(u *unit, path string) error {
 	if kube.Quiet {
 		u.service.Args = append(u.service.Args, "--quiet")
 	}
-	u.service.Args = append(u.service.Args, kube.Yaml...)
+	u.service.Files = kube.Yaml
 	u.describe(pods)
 	u.service.Again = false // [Service] Restart= says it
 	return nil

@@ -9,7 +9,7 @@ import (
 var ownService = map[string]string{
 	"ExecStart":    "the unit starts podrun up; write a unit of your own for other commands",
 	"ExecStop":     "podrun stops the pod by itself; use ExecStopPost, or a preStop hook of a container",
-	"ExecReload":   "podrun has nothing to reload",
+	"ExecReload":   "podrun sets it: a reload takes the manifest as it is now",
 	"NotifyAccess": "podrun sets it",
 	"PIDFile":      "podrun tells systemd its process",
 	"BusName":      "podrun has no name on a bus",

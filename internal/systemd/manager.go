@@ -56,13 +56,17 @@ func (m *Manager) Forget(ctx context.Context, unit string) error {
 	return ignoreMissing(m.call(ctx, "ResetFailedUnit", unit).Err)
 }
 
-// Start, Restart and Stop return when that is done, or has failed.
+// Start, Renew and Stop return when that is done, or has failed.
 func (m *Manager) Start(ctx context.Context, unit string) error {
 	return m.job(ctx, "StartUnit", unit)
 }
 
-// Restart starts a unit that does not run.
-func (m *Manager) Restart(ctx context.Context, unit string) error {
+// Renew makes a unit that runs take what it is made from as it is now: by a reload, and
+// where that fails by a restart.
+func (m *Manager) Renew(ctx context.Context, unit string) error {
+	if err := m.job(ctx, "ReloadUnit", unit); err == nil || ctx.Err() != nil {
+		return err
+	}
 	return m.job(ctx, "RestartUnit", unit)
 }
 

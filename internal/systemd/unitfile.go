@@ -12,7 +12,8 @@ type Service struct {
 	Name        string // web: of podrun@web.service
 	Description string
 	Program     string   // podrun's own
-	Args        []string // behind `podrun up`
+	Args        []string // options of `podrun up` in the foreground
+	Files       []string // the manifests
 	Manifest    string   // what uninstall removes too; "" if the file stays its user's
 	Source      string   // what the unit was made from
 	System      bool     // of the system's manager
@@ -50,7 +51,8 @@ func (s Service) File(unit string) []byte {
 	line("StartLimitIntervalSec=0")
 	s.extra(&b, "Unit")
 	line("\n[Service]\nType=notify\nNotifyAccess=all")
-	line("ExecStart=%s up%s", quoted(s.Program, false), words(s.Args))
+	line("ExecStart=%s up%s%s", quoted(s.Program, false), words(s.Args), words(s.Files))
+	line("ExecReload=%s up --detach --timeout 60s%s", quoted(s.Program, false), words(s.Files))
 	line("ExecStopPost=-%s systemd stop-post", quoted(s.Program, false))
 	restart := "on-abnormal"
 	if s.Again {
@@ -143,6 +145,7 @@ func Template(program string, system bool) []byte {
 	text := string(s.File("podrun@NAME"))
 	text = strings.Replace(text, "Description=\n", "Description=Pod %i\n", 1)
 	text = strings.Replace(text, " up\n", " up %E/podrun/pods/%i.yaml\n", 1)
+	text = strings.Replace(text, " --timeout 60s\n", " --timeout 60s %E/podrun/pods/%i.yaml\n", 1)
 	text = strings.Replace(text, "SyslogIdentifier=podrun-%%i", "SyslogIdentifier=%i", 1)
 	text, _, _ = strings.Cut(text, "\n[X-Podrun]")
 	return []byte(text)

@@ -1,0 +1,83 @@
+package systemd
+
+import (
+	"strings"
+	"testing"
+	"time"
+)
+
+func TestUnitFile(t *testing.T) {
+	s := Service{
+		Name: "web", Description: "Pod web", Program: "/opt/a b/pod$run", Args: []string{"--exit-code-from", "any"},
+		Files: []string{`/home/dev/50% "off" $HOME;/web.yaml`}, Manifest: "/home/dev/50%/web.yaml", Source: "/src", Grace: 10 * time.Second, Again: true,
+	}
+	text := string(s.File("podrun@web.service"))
+	for _, want := range []string{
+		"\nType=notify\nNotifyAccess=all\n",
+		"\n" + `ExecStart="/opt/a b/pod$run" up --exit-code-from any "/home/dev/50%% \"off\" $$HOME;/web.yaml"` + "\n",
+		"\n" + `ExecStopPost=-"/opt/a b/pod$run" systemd stop-post` + "\n",
+		"\nTimeoutStopSec=40\n", "\nRestart=on-failure\n", "\nWatchdogSec=30\n", "\nKillMode=mixed\n",
+		"\nWantedBy=default.target\n", "\nStartLimitIntervalSec=0\n", "\nRestartPreventExitStatus=2\n",
+	} {
+		if !strings.Contains(text, want) {
+			t.Errorf("there is no %q in\n%s", want, text)
+		}
+	}
+	if strings.Contains(text, "network-online") {
+		t.Error("a unit of the user waits for a unit of the system, which there is not")
+	}
+	if !Made([]byte(text)) || Made([]byte("[Unit]\n")) {
+		t.Error("podrun's units are not told from others")
+	}
+	if got := ManifestOf([]byte(text)); got != s.Manifest {
+		t.Errorf("the manifest of the unit is %q", got)
+	}
+	if got := ManifestOf([]byte("[Unit]\nManifest=/etc/passwd\n")); got != "" {
+		t.Errorf("%q is taken for the unit's own", got)
+	}
+	s.System, s.Again = true, false
+	text = string(s.File("podrun@web.service"))
+	for _, want := range []string{"\nAfter=network-online.target\n", "\nRestart=on-abnormal\n", "\nWantedBy=multi-user.target\n"} {
+		if !strings.Contains(text, want) {
+			t.Errorf("there is no %q in the system's unit\n%s", want, text)
+		}
+	}
+}
+
+func TestTemplate(t *testing.T) {
+	text := string(Template("/usr/bin/podrun", false))
+	for _, want := range []string{
+		"\nExecStart=/usr/bin/podrun up %E/podrun/pods/%i.yaml\n", "\nDescription=Pod %i\n", "\nSyslogIdentifier=%i\n",
+		"\nExecReload=/usr/bin/podrun up --detach --timeout 60s %E/podrun/pods/%i.yaml\n",
+	} {
+		if !strings.Contains(text, want) {
+			t.Errorf("there is no %q in\n%s", want, text)
+		}
+	}
+	if strings.Contains(text, "X-Podrun") || strings.Contains(text, "%%") {
+		t.Errorf("a template belongs to no file:\n%s", text)
+	}
+}
+
+func TestUnitOfACgroup(t *testing.T) {
+	const user = "/sys/fs/cgroup/user.slice/user-1000.slice/user@1000.service"
+	for cgroup, want := range map[string]Unit{
+		user + "/app.slice/app-podrun.slice/podrun@web.service":          {"podrun@web.service", "app-podrun.slice"},
+		user + "/app.slice/app-podrun.slice/podrun@web.service/.control": {"podrun@web.service", "app-podrun.slice"},
+		user + "/app.slice/q.service/supervisor":                         {"q.service", "app.slice"},
+		"/sys/fs/cgroup/system.slice/podrun@web.service":                 {"podrun@web.service", "system.slice"},
+		"/sys/fs/cgroup/system.slice/_cpu.service":                       {"cpu.service", "system.slice"},
+		user + "/app.slice/podrun-default-web.scope/supervisor":          {},
+		user: {}, "/sys/fs/cgroup": {},
+	} {
+		if got, ok := unitOf(cgroup); got != want || ok != (want != Unit{}) {
+			t.Errorf("%s: %+v, want %+v", cgroup, got, want)
+		}
+	}
+}
+
+func TestUnitPath(t *testing.T) {
+	if got := unitPath("podrun@web-1.service"); got != "/org/freedesktop/systemd1/unit/podrun_40web_2d1_2eservice" {
+		t.Error(got)
+	}
+}
