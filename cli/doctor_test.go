@@ -7,6 +7,7 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
+	"syscall"
 	"testing"
 	"time"
 
@@ -89,6 +90,16 @@ func TestDoctorsUsage(t *testing.T) {
 	w := newWorld(t)
 	check(t, w.run("doctor", "web"), 2, "", "podrun: doctor takes no arguments\nhint: podrun doctor --help\n")
 	check(t, w.run("doctor", "-o", "yaml"), 2, "", "podrun: doctor prints json besides its own form, not \"yaml\"\nhint: podrun doctor --help\n")
+}
+
+// Ctrl-C ends what is tried, and nothing is printed.
+func TestDoctorInterrupted(t *testing.T) {
+	w := newWorld(t)
+	w.hangs = make(chan struct{})
+	p := w.begin("", "doctor")
+	<-w.hangs
+	p.signals <- syscall.SIGINT
+	check(t, p.wait(), 130, "", "")
 }
 
 // up says what doctor says, before there is anything of a pod.

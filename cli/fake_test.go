@@ -29,6 +29,7 @@ type world struct {
 	dirs     store.Dirs
 	findings []host.Finding
 	tryErr   error
+	hangs    chan struct{} // if not nil, examine closes it and waits to be ended
 	imageErr error
 	script   func(*supervisor) // what a started pod does
 	startErr error
@@ -57,13 +58,19 @@ func newWorld(t *testing.T) *world {
 	return w
 }
 
-func (w *world) check(host.Setup) []host.Finding                    { return w.findings }
-func (w *world) examine(context.Context, host.Setup) []host.Finding { return w.findings }
-func (w *world) try(context.Context, store.Dirs) error              { return w.tryErr }
-func (w *world) images(store.Dirs) (images, error)                  { return w, nil }
-func (w *world) pods(store.Dirs) (pods, error)                      { return w, nil }
-func (w *world) Hold() (io.Closer, error)                           { return io.NopCloser(strings.NewReader("")), nil }
-func (w *world) remove(p store.Pod) error                           { return p.Remove() }
+func (w *world) check(host.Setup) []host.Finding { return w.findings }
+func (w *world) examine(ctx context.Context, _ host.Setup) []host.Finding {
+	if w.hangs != nil {
+		close(w.hangs)
+		<-ctx.Done()
+	}
+	return w.findings
+}
+func (w *world) try(context.Context, store.Dirs) error { return w.tryErr }
+func (w *world) images(store.Dirs) (images, error)     { return w, nil }
+func (w *world) pods(store.Dirs) (pods, error)         { return w, nil }
+func (w *world) Hold() (io.Closer, error)              { return io.NopCloser(strings.NewReader("")), nil }
+func (w *world) remove(p store.Pod) error              { return p.Remove() }
 func (w *world) supervisor(namespace, name string) *supervisor {
 	w.mu.Lock()
 	defer w.mu.Unlock()
