@@ -1,6 +1,7 @@
 package cli
 
 import (
+	"context"
 	"fmt"
 	"slices"
 	"strings"
@@ -81,7 +82,7 @@ func (f *front) events(c *cli.Context) error {
 		return err
 	}
 	if c.Bool("watch") {
-		return v.watch(c.Context, places)
+		return f.untilInterrupted(c.Context, func(ctx context.Context) error { return v.watch(ctx, places) })
 	}
 	all, err := v.read(places)
 	if err != nil {

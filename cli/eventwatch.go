@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"slices"
+	"syscall"
 
 	corev1 "k8s.io/api/core/v1"
 
@@ -112,4 +113,11 @@ func (v *eventView) printNews(all []corev1.Event, seen map[string]int32) error {
 		}
 	}
 	return nil
+}
+
+// untilInterrupted watches something until the user ends it.
+func (f *front) untilInterrupted(ctx context.Context, watch func(context.Context) error) error {
+	signals, quiet := f.signals(syscall.SIGINT, syscall.SIGTERM, syscall.SIGHUP)
+	defer quiet()
+	return interruptible(ctx, signals, watch)
 }

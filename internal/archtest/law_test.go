@@ -18,7 +18,7 @@ var base = []string{"internal/wire", "internal/store", "internal/crilog", "inter
 var rooms = []room{
 	{dir: ".", may: []string{"cli", "internal/stage", "internal/stage/embed"},
 		why: "main is a doorbell: hidden stages first, then the command line"},
-	{dir: "cli", may: with("manifest", "pod", "image", "internal/trial", "internal/stage", "internal/stage/embed", "internal/systemd"),
+	{dir: "cli", may: with("manifest", "pod", "image", "cgroups/stats", "internal/trial", "internal/stage", "internal/stage/embed", "internal/systemd"),
 		why: "commands turn words into a Plan and talk to a supervisor; they never run a pod themselves"},
 	{dir: "manifest", may: []string{"pod", "internal/report"}, pure: true,
 		why: "a manifest means the same on every host, so nothing of a host is reachable from here"},
@@ -31,6 +31,7 @@ var rooms = []room{
 	{dir: "netns", may: base, why: kernelRoom},
 	{dir: "volumes", may: base, why: kernelRoom},
 	{dir: "cgroups", may: base, why: kernelRoom},
+	{dir: "cgroups/stats", why: "commands look at what is used without a library: the kernel's files, and nothing else"},
 	{dir: "image", may: with("pod", "internal/stage"),
 		why: "images become directories of layers; what runs on them is nobody's business here"},
 
@@ -123,8 +124,9 @@ var testLibraries = []string{
 
 // pureFiles are as pure as a pure room, in rooms that are not.
 var pureFiles = map[string]string{
-	"runner/config.go":  "what a container is made of follows from the Plan alone",
-	"cgroups/limits.go": "cgroup values follow from the limits alone",
+	"runner/config.go":       "what a container is made of follows from the Plan alone",
+	"cgroups/stats/parse.go": "what is used follows from the texts of the kernel's files",
+	"cgroups/limits.go":      "cgroup values follow from the limits alone",
 }
 
 // impure are the standard library's ways out of a program.

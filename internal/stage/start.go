@@ -159,3 +159,10 @@ const WakeEnv = "_PODRUN_WAKE"
 // DozeEnv makes this very program, executed with it, the loop that waits in the
 // supervisor's place. spec is podrun_doze's (userns/enter.h).
 func DozeEnv(spec string) []string { return []string{"_PODRUN_ENTER=doze", "_PODRUN_DOZE=" + spec} }
+
+// Supervises says whether a process with these arguments is the keeper of a pod, or
+// its supervisor.
+func Supervises(args []string, p store.Pod) bool {
+	return len(args) == 6 && args[1] == Supervisor && args[4] == p.Namespace && args[5] == p.Name &&
+		store.Dirs{Data: args[2], Runtime: args[3]}.Pod(p.Namespace, p.Name).DataDir() == p.DataDir()
+}

@@ -240,3 +240,15 @@ func readJSON(path string, v any) error {
 	}
 	return json.Unmarshal(b, v)
 }
+
+// InitPID is the number that the first process of a container's instance has in the
+// pod's own PID namespace, as libcontainer recorded it.
+func (p Pod) InitPID(container string, attempt int) (int, error) {
+	var state struct {
+		PID int `json:"init_process_pid"`
+	}
+	if err := readJSON(filepath.Join(p.LibcontainerDir(), container+"-"+strconv.Itoa(attempt), "state.json"), &state); err != nil {
+		return 0, fmt.Errorf("find container %s of pod %s: %w", container, p.Name, err)
+	}
+	return state.PID, nil
+}

@@ -1,0 +1,198 @@
+package stats
+
+import (
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"golang.org/x/sys/unix"
+)
+
+// Processes are the processes of the machine at a moment, for groups that have no
+// cgroup of their own.
+type Processes struct {
+	at    time.Time
+	proc  string // /proc
+	byPID map[int]process
+	below map[int][]int // children
+}
+
+// process is what /proc/PID/stat tells: the parent, time on processors (with that of
+// children that have ended) in clock ticks, and threads.
+type process struct {
+	parent  int
+	ticks   int64
+	threads int64
+}
+
+// ReadProcesses looks at all processes.
+func ReadProcesses() (*Processes, error) { return readProcesses("/proc") }
+
+func readProcesses(proc string) (*Processes, error) {
+	dir, err := os.Open(proc)
+	if err != nil {
+		return nil, fmt.Errorf("list processes: %w", err)
+	}
+	defer dir.Close()
+	names, err := dir.Readdirnames(-1)
+	if err != nil {
+		return nil, fmt.Errorf("list processes: %w", err)
+	}
+	all := &Processes{at: time.Now(), proc: proc, byPID: map[int]process{}, below: map[int][]int{}}
+	for _, name := range names {
+		pid, err := strconv.Atoi(name)
+		if err != nil {
+			continue
+		}
+		text, err := os.ReadFile(filepath.Join(proc, name, "stat"))
+		if err != nil {
+			continue // it has ended
+		}
+		if p, ok := parseStat(string(text)); ok {
+			all.byPID[pid] = p
+			all.below[p.parent] = append(all.below[p.parent], pid)
+		}
+	}
+	return all, nil
+}
+
+// parseStat reads /proc/PID/stat. A program can call itself anything: its name ends
+// at the last parenthesis.
+func parseStat(text string) (process, bool) {
+	f := strings.Fields(text[strings.LastIndexByte(text, ')')+1:])
+	if len(f) < 18 {
+		return process{}, false
+	}
+	number := func(i int) int64 {
+		n, _ := strconv.ParseInt(f[i], 10, 64)
+		return n
+	}
+	p := process{parent: int(number(1)), threads: number(17)}
+	for i := 11; i <= 14; i++ { // utime, stime, cutime, cstime
+		p.ticks += number(i)
+	}
+	return p, true
+}
+
+// Find gives the process of ours that was executed with arguments that match; of
+// several the one that is the others' ancestor.
+func (a *Processes) Find(match func(args []string) bool) (pid int, ok bool) {
+	var found []int
+	for pid := range a.byPID {
+		text, err := os.ReadFile(a.file(pid, "cmdline"))
+		if err != nil || !match(strings.Split(strings.TrimSuffix(string(text), "\x00"), "\x00")) {
+			continue
+		}
+		var st unix.Stat_t
+		if unix.Stat(a.file(pid, ""), &st) == nil && st.Uid == uint32(os.Getuid()) {
+			found = append(found, pid)
+		}
+	}
+	for _, pid := range found {
+		if !slices.Contains(found, a.byPID[pid].parent) {
+			return pid, true
+		}
+	}
+	return 0, false
+}
+
+func (a *Processes) file(pid int, name string) string {
+	return filepath.Join(a.proc, strconv.Itoa(pid), name)
+}
+
+// Below gives the descendants of a process.
+func (a *Processes) Below(pid int) []int {
+	all := slices.Clone(a.below[pid])
+	for i := 0; i < len(all); i++ {
+		all = append(all, a.below[all[i]]...)
+	}
+	return all
+}
+
+// Inside gives those of pids that share the mount namespace of the one that is called
+// inner in a PID namespace below ours: the processes of one container, those that
+// were executed in it later included.
+func (a *Processes) Inside(pids []int, inner int) []int {
+	var space string
+	for _, pid := range pids {
+		if a.innerPID(pid) == inner {
+			space, _ = os.Readlink(a.file(pid, "ns/mnt"))
+		}
+	}
+	if space == "" {
+		return nil
+	}
+	return slices.DeleteFunc(slices.Clone(pids), func(pid int) bool {
+		of, err := os.Readlink(a.file(pid, "ns/mnt"))
+		return err != nil || of != space
+	})
+}
+
+// innerPID is a process's number one PID namespace further in than ours, or 0.
+func (a *Processes) innerPID(pid int) int {
+	text, err := os.ReadFile(a.file(pid, "status"))
+	if err != nil {
+		return 0
+	}
+	for line := range strings.Lines(string(text)) {
+		if rest, ok := strings.CutPrefix(line, "NSpid:"); ok {
+			if f := strings.Fields(rest); len(f) > 1 {
+				n, _ := strconv.Atoi(f[1])
+				return n
+			}
+		}
+	}
+	return 0
+}
+
+// clockTick is the unit of times in /proc: USER_HZ, which is 100 on all of Linux.
+const clockTick = time.Second / 100
+
+// maxSummed bounds how many processes' memory is looked at: that takes the kernel a
+// while for each.
+const maxSummed = 1000
+
+// Sum is what processes use: their time, their threads, and their memory, of which
+// what several share is counted in parts. What is read and written is not known: it
+// goes with the processes.
+func (a *Processes) Sum(pids []int) Sample {
+	s := Sample{At: a.at, CPU: new(time.Duration), Pids: new(int64)}
+	var memory int64
+	known := len(pids) <= maxSummed
+	for _, pid := range pids {
+		p := a.byPID[pid]
+		*s.CPU += time.Duration(p.ticks) * clockTick
+		*s.Pids += p.threads
+		if known {
+			n, err := a.memory(pid)
+			if err != nil && !errors.Is(err, os.ErrNotExist) && !errors.Is(err, unix.ESRCH) {
+				known = false
+			}
+			memory += n
+		}
+	}
+	if known {
+		s.Memory = &memory
+	}
+	return s
+}
+
+// memory is a process's proportional share, in bytes.
+func (a *Processes) memory(pid int) (int64, error) {
+	text, err := os.ReadFile(a.file(pid, "smaps_rollup"))
+	if err != nil {
+		return 0, err
+	}
+	for line := range strings.Lines(string(text)) {
+		if rest, ok := strings.CutPrefix(line, "Pss:"); ok {
+			n, err := strconv.ParseInt(strings.TrimSuffix(strings.TrimSpace(rest), " kB"), 10, 64)
+			return n << 10, err
+		}
+	}
+	return 0, nil // a zombie, or a thread of the kernel
+}
