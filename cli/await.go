@@ -13,26 +13,40 @@ import (
 	"github.com/podrun/podrun/pod"
 )
 
-// awaitRunning waits for `up -d` until the pod runs or has succeeded, and says so.
-func (f *front) awaitRunning(ctx context.Context, p *upPod, timeout time.Duration) error {
+// arrival is how far a pod has to come for `up -d` to leave it.
+type arrival struct {
+	word string // running, ready
+	at   func(*pod.Status) bool
+}
+
+// arrivalOf is until it runs, or, with --wait, until it is ready.
+func arrivalOf(wait bool) arrival {
+	if wait {
+		return arrival{"ready", func(st *pod.Status) bool { return hasCondition(st, "Ready", "True") }}
+	}
+	return arrival{"running", up}
+}
+
+// await waits for `up -d` until the pod has come so far or has succeeded, and says so.
+func (f *front) await(ctx context.Context, p *upPod, to arrival, timeout time.Duration) error {
 	tell := narrator{out: f.err, pod: p.place.Name}
 	var last *pod.Status
 	err := watch(ctx, p.place, func(st *pod.Status) bool {
 		tell.status(st)
 		last = st
-		return up(st) && p.follows(st) || st.Phase.Terminal()
+		return to.at(st) && p.follows(st) || st.Phase.Terminal()
 	})
-	if last == nil || !(up(last) && p.follows(last)) && !last.Phase.Terminal() {
+	if last == nil || !(to.at(last) && p.follows(last)) && !last.Phase.Terminal() {
 		err = errors.Join(err, ctx.Err())
 	}
 	switch {
 	case errors.Is(err, context.DeadlineExceeded):
 		return report.New(report.Failure, fmt.Sprintf("podrun ps and podrun logs %s show why; podrun down %s removes it", p.place.Name, p.place.Name),
-			"pod %s is not running after %v: it is left as it is", p.place.Name, timeout)
+			"pod %s is not %s after %v: it is left as it is", p.place.Name, to.word, timeout)
 	case err != nil && !errors.Is(err, errNotRunning):
 		return err
 	}
-	if last == nil || !up(last) { // it has ended, perhaps before we could ask
+	if last == nil || !to.at(last) { // it has ended, perhaps before we could ask
 		if last, err = final(ctx, p.place); err != nil {
 			return err
 		}
@@ -48,7 +62,7 @@ func (f *front) awaitRunning(ctx context.Context, p *upPod, timeout time.Duratio
 	case p.running:
 		fmt.Fprintf(f.out, "pod/%s unchanged\n", p.place.Name)
 	default:
-		fmt.Fprintf(f.out, "pod/%s running\n", p.place.Name)
+		fmt.Fprintf(f.out, "pod/%s %s\n", p.place.Name, to.word)
 	}
 	return nil
 }

@@ -169,7 +169,7 @@ func (f *front) printTable(pods []known, c *cli.Context, wide bool) error {
 		row := []string{r.Name, r.Ready, r.Status, r.Restarts, r.Age}
 		if wide {
 			rendered := manifest.Render(k.manifest, k.status)
-			row = append(row, rendered.Status.PodIP, rendered.Spec.NodeName, "", "")
+			row = append(row, rendered.Status.PodIP, rendered.Spec.NodeName, "", openGates(rendered))
 		}
 		rows = append(rows, row)
 	}
@@ -183,6 +183,22 @@ func (f *front) printTable(pods []known, c *cli.Context, wide bool) error {
 		}
 	}
 	return f.table(rows)
+}
+
+// openGates counts a pod's readiness gates that are open, as kubectl does.
+func openGates(p *corev1.Pod) string {
+	if len(p.Spec.ReadinessGates) == 0 {
+		return ""
+	}
+	open := 0
+	for _, g := range p.Spec.ReadinessGates {
+		for _, c := range p.Status.Conditions {
+			if c.Type == g.ConditionType && c.Status == corev1.ConditionTrue {
+				open++
+			}
+		}
+	}
+	return fmt.Sprintf("%d/%d", open, len(p.Spec.ReadinessGates))
 }
 
 func (f *front) printObjects(pods []known, format manifest.Format, single bool) error {

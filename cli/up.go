@@ -24,8 +24,9 @@ func (f *front) upCommand() *cli.Command {
 		Description: `Checks the manifests, brings the images onto this machine and runs the pods. In
 the foreground it shows what all containers write and ends when the pods have;
 Ctrl-C stops them gracefully and removes them, a second Ctrl-C stops them at
-once. With -d it returns when the pods are running. In a unit of systemd with
-Type=notify it tells systemd how the pods are; podrun systemd makes such units.
+once. With -d it returns when the pods are running or, with --wait, ready.
+In a unit of systemd with Type=notify it tells systemd how the pods are; podrun
+systemd makes such units.
 
 A pod that runs already follows its manifest: CPU and memory are resized in
 place, a container with another image is restarted alone, labels are noted. What
@@ -34,13 +35,14 @@ else differs is refused and named; --replace stops the pod and runs it anew.
 Examples:
   podrun up web.yaml
   podrun up -d web.yaml worker.yaml
-  podrun up -d --timeout 2m web.yaml
+  podrun up -d --wait --timeout 2m web.yaml
   podrun up --exit-code-from test suite.yaml
   generate-pod | podrun up -
 `,
 		Flags: []cli.Flag{
 			&cli.StringSliceFlag{Name: "filename", Aliases: []string{"f"}, Usage: "run the pods of this `FILE` (- is standard input)"},
 			&cli.BoolFlag{Name: "detach", Aliases: []string{"d"}, Usage: "return when the pods are running, and leave them running"},
+			&cli.BoolFlag{Name: "wait", Usage: "with -d: return when the pods are ready, not as soon as they run"},
 			&cli.DurationFlag{Name: "timeout", Usage: "with -d: give up waiting after this `DURATION` (90s, 5m); the pods are left as they are"},
 			&cli.BoolFlag{Name: "replace", Usage: "stop and remove a running pod that cannot become what its manifest says, and run it anew"},
 			&cli.BoolFlag{Name: "require-limits", Usage: "refuse to run where CPU and memory limits cannot be enforced"},
@@ -61,6 +63,8 @@ func (f *front) up(c *cli.Context) error {
 	switch {
 	case len(files) == 0:
 		return usageErrorf("up", "up takes the files of pods")
+	case c.Bool("wait") && !c.Bool("detach"):
+		return usageErrorf("up", "--wait is for -d: in the foreground, up ends with the pods")
 	case c.IsSet("timeout") && !c.Bool("detach"):
 		return usageErrorf("up", "--timeout is for -d: in the foreground, up ends with the pods")
 	case c.Duration("timeout") < 0:
@@ -106,7 +110,7 @@ func (f *front) up(c *cli.Context) error {
 	}
 	startErr := l.start()
 	if c.Bool("detach") {
-		err = f.detach(c.Context, l.started(), c.Duration("timeout"), signals)
+		err = f.detach(c.Context, l.started(), arrivalOf(c.Bool("wait")), c.Duration("timeout"), signals)
 	} else {
 		err = f.foreground(c.Context, keeper, l.started(), showing{c.Bool("quiet"), rule}, signals)
 	}
@@ -144,8 +148,8 @@ func interruptible(ctx context.Context, signals <-chan os.Signal, do func(contex
 	}
 }
 
-// detach waits until every pod is running or has succeeded.
-func (f *front) detach(ctx context.Context, pods []*upPod, timeout time.Duration, signals <-chan os.Signal) error {
+// detach waits until every pod has come far enough or has succeeded.
+func (f *front) detach(ctx context.Context, pods []*upPod, to arrival, timeout time.Duration, signals <-chan os.Signal) error {
 	wait := func(ctx context.Context) error {
 		if timeout > 0 {
 			var cancel context.CancelFunc
@@ -153,7 +157,7 @@ func (f *front) detach(ctx context.Context, pods []*upPod, timeout time.Duration
 			defer cancel()
 		}
 		errs := make([]error, len(pods))
-		each(pods, func(i int, p *upPod) { errs[i] = f.awaitRunning(ctx, p, timeout) })
+		each(pods, func(i int, p *upPod) { errs[i] = f.await(ctx, p, to, timeout) })
 		return errors.Join(errs...)
 	}
 	err := interruptible(ctx, signals, wait)

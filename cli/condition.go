@@ -1,0 +1,92 @@
+package cli
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/urfave/cli/v2"
+	"k8s.io/apimachinery/pkg/util/validation"
+
+	"github.com/podrun/podrun/internal/report"
+	"github.com/podrun/podrun/internal/wire"
+)
+
+func (f *front) conditionCommand() *cli.Command {
+	return &cli.Command{
+		Name:  "condition",
+		Usage: "set conditions of a pod",
+		Description: `Sets the conditions of a pod that its manifest names as readiness gates.
+
+Examples:
+  podrun condition set web example.com/in-rotation=True
+`,
+		Subcommands: []*cli.Command{{
+			Name:      "set",
+			Usage:     "set a condition of a pod",
+			ArgsUsage: "POD TYPE=STATUS...",
+			Description: `Sets conditions of a running pod to True, False or Unknown. A pod whose manifest
+names a condition in spec.readinessGates is Ready only when that is True. The
+conditions that follow from the pod (Ready and the like) cannot be set.
+
+Examples:
+  podrun condition set web example.com/in-rotation=True
+  podrun condition set web warm=False --reason Reload --message "cache is cold"
+`,
+			Flags: []cli.Flag{
+				namespaceFlag(),
+				&cli.StringFlag{Name: "reason", Usage: "why, as one `WORD`"},
+				&cli.StringFlag{Name: "message", Usage: "why, as a `TEXT` for people"},
+			},
+			Action: f.setConditions,
+		}},
+		Action: func(c *cli.Context) error {
+			if c.Args().Present() {
+				return unknownCommand(c.Command.Subcommands, "podrun condition", c.Args().First())
+			}
+			return usageErrorf("condition", "condition takes set")
+		},
+	}
+}
+
+func (f *front) setConditions(c *cli.Context) error {
+	words := c.Args().Slice()
+	if len(words) < 2 {
+		return usageErrorf("condition set", "condition set takes a pod and TYPE=STATUS")
+	}
+	var wanted []wire.ConditionRequest
+	for _, word := range words[1:] {
+		kind, status, _ := strings.Cut(word, "=")
+		switch {
+		case len(validation.IsQualifiedName(kind)) > 0:
+			return usageErrorf("condition set", "%q is no type of a condition: that is like a label's key, example.com/open", kind)
+		case !slices.Contains([]string{"True", "False", "Unknown"}, status):
+			return usageErrorf("condition set", "the condition %s is to be True, False or Unknown, not %q", kind, status)
+		}
+		wanted = append(wanted, wire.ConditionRequest{Type: kind, Status: status, Reason: c.String("reason"), Message: c.String("message")})
+	}
+	dirs, err := f.dirs()
+	if err != nil {
+		return err
+	}
+	p, err := existing(dirs, c.String("namespace"), words[0])
+	if err != nil {
+		return err
+	}
+	for _, w := range wanted {
+		conn, err := ask(c.Context, p, wire.Request{Verb: wire.SetCondition, Condition: &w})
+		if err != nil {
+			return report.New(report.Failure, "podrun ps shows its state", "cannot set condition %s of pod %s: %w", w.Type, p.Name, err)
+		}
+		frame, _, err := wire.ReadFrame(conn)
+		conn.Close()
+		switch {
+		case err != nil:
+			return fmt.Errorf("set condition %s of pod %s: %w", w.Type, p.Name, err)
+		case frame.Error != nil:
+			return wireError(frame.Error)
+		}
+		fmt.Fprintf(f.out, "pod/%s condition %s=%s\n", p.Name, w.Type, w.Status)
+	}
+	return nil
+}
