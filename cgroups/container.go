@@ -32,8 +32,10 @@ func (v Values) files(has func(controller string) bool) map[string]string {
 		if v.MemoryMax > 0 {
 			f["memory.max"] = strconv.FormatInt(v.MemoryMax, 10)
 		}
-		if v.MemoryLow > 0 {
-			f["memory.low"] = strconv.FormatInt(v.MemoryLow, 10)
+		for file, value := range map[string]int64{"memory.min": v.MemoryMin, "memory.low": v.MemoryLow, "memory.high": v.MemoryHigh} {
+			if value > 0 {
+				f[file] = strconv.FormatInt(value, 10)
+			}
 		}
 		if v.OOMGroup {
 			f["memory.oom.group"] = "1"

@@ -22,21 +22,24 @@ const DefaultPids = 2048
 
 // Limits are what a pod or a container may use. Zero means "not set".
 type Limits struct {
-	CPURequest, CPULimit       int64 // millicores
-	MemoryRequest, MemoryLimit int64 // bytes
-	Pids                       int64 // processes and threads
+	CPURequest, CPULimit             int64 // millicores
+	MemoryLimit                      int64 // bytes
+	MemoryMin, MemoryLow, MemoryHigh int64 // bytes: protected hard and soft; where use is slowed down
+	Pids                             int64 // processes and threads
 }
 
 // Values are cgroup v2 values. Zero means "leave the kernel's default", but for
 // CPUWeight and CPUPeriod, which are always set.
 type Values struct {
-	CPUWeight uint64 // cpu.weight, 1…10000
-	CPUQuota  int64  // cpu.max, µs of each period
-	CPUPeriod uint64 // cpu.max, µs
-	MemoryMax int64  // memory.max, bytes
-	MemoryLow int64  // memory.low, bytes
-	PidsMax   int64  // pids.max
-	OOMGroup  bool   // memory.oom.group: containers only, a pod does not die as one
+	CPUWeight  uint64 // cpu.weight, 1…10000
+	CPUQuota   int64  // cpu.max, µs of each period
+	CPUPeriod  uint64 // cpu.max, µs
+	MemoryMax  int64  // memory.max, bytes
+	MemoryMin  int64  // memory.min, bytes
+	MemoryLow  int64  // memory.low, bytes
+	MemoryHigh int64  // memory.high, bytes
+	PidsMax    int64  // pids.max
+	OOMGroup   bool   // memory.oom.group: containers only, a pod does not die as one
 }
 
 // The kubelet's numbers, pkg/kubelet/cm/helpers_linux.go.
@@ -52,22 +55,22 @@ const (
 
 // Values is the kubelet's arithmetic: a request becomes shares (MilliCPUToShares)
 // and those a weight, a limit becomes a quota (MilliCPUToQuota), memory is taken
-// as it is. A CPU limit without a request counts as the request too. The memory
-// request is protected by memory.low, as the kubelet does for burstable pods
-// where its memory reservation is on; it can never cause an OOM.
+// as it is. A CPU limit without a request counts as the request too.
 func (l Limits) Values() Values {
 	request := l.CPURequest
 	if request == 0 {
 		request = l.CPULimit
 	}
 	return Values{
-		CPUWeight: weight(shares(request)),
-		CPUQuota:  quota(l.CPULimit),
-		CPUPeriod: period,
-		MemoryMax: l.MemoryLimit,
-		MemoryLow: l.MemoryRequest,
-		PidsMax:   l.Pids,
-		OOMGroup:  true,
+		CPUWeight:  weight(shares(request)),
+		CPUQuota:   quota(l.CPULimit),
+		CPUPeriod:  period,
+		MemoryMax:  l.MemoryLimit,
+		MemoryMin:  l.MemoryMin,
+		MemoryLow:  l.MemoryLow,
+		MemoryHigh: l.MemoryHigh,
+		PidsMax:    l.Pids,
+		OOMGroup:   true,
 	}
 }
 
@@ -90,8 +93,11 @@ func quota(milli int64) int64 {
 }
 
 // weight maps cgroup v1 shares onto cgroup v2 weights: the curve through
-// 2 → 1, 1024 → 100 and 262144 → 10000 that runc, crun and the kubelet share
-// since 2025 (opencontainers/cgroups, ConvertCPUSharesToCgroupV2Value).
+// 2 → 1, 1024 → 100 and 262144 → 10000 that runc and crun share
+// since 2025 (opencontainers/cgroups, ConvertCPUSharesToCgroupV2Value). For the pod's
+// own cgroup the kubelet, as late as 1.37, still has the straight line from 2 → 1 to
+// 262144 → 10000. Its pods have a slice to themselves; ours stand beside other units,
+// whose weight is 100, and on the curve a pod that asks for one CPU weighs as much.
 func weight(shares uint64) uint64 {
 	switch {
 	case shares <= minShares:

@@ -20,11 +20,11 @@ func TestValues(t *testing.T) {
 	}{
 		{"nothing set: the least weight, no limit", Limits{}, Values{CPUWeight: 1}},
 		{"the first worked case: limits 100m and 2200Mi, requests like them",
-			Limits{CPURequest: 100, CPULimit: 100, MemoryRequest: 2200 * mi, MemoryLimit: 2200 * mi},
-			Values{CPUWeight: 17, CPUQuota: 10_000, MemoryMax: 2_306_867_200, MemoryLow: 2_306_867_200}},
+			Limits{CPURequest: 100, CPULimit: 100, MemoryLimit: 2200 * mi},
+			Values{CPUWeight: 17, CPUQuota: 10_000, MemoryMax: 2_306_867_200}},
 		{"the second worked case: requests 10m and 1100Mi, limits 100m and 1100Mi",
-			Limits{CPURequest: 10, CPULimit: 100, MemoryRequest: 1100 * mi, MemoryLimit: 1100 * mi},
-			Values{CPUWeight: 4, CPUQuota: 10_000, MemoryMax: 1_153_433_600, MemoryLow: 1_153_433_600}},
+			Limits{CPURequest: 10, CPULimit: 100, MemoryLimit: 1100 * mi},
+			Values{CPUWeight: 4, CPUQuota: 10_000, MemoryMax: 1_153_433_600}},
 		{"a limit without a request is the request", Limits{CPULimit: 1000}, Values{CPUWeight: 100, CPUQuota: 100_000}},
 		{"a request without a limit", Limits{CPURequest: 1000}, Values{CPUWeight: 100}},
 		{"two CPUs", Limits{CPURequest: 2000, CPULimit: 2500}, Values{CPUWeight: 174, CPUQuota: 250_000}},
@@ -77,8 +77,8 @@ func TestFiles(t *testing.T) {
 		has  func(string) bool
 		want map[string]string
 	}{
-		{"everything", Limits{CPURequest: 10, CPULimit: 100, MemoryRequest: 1 * mi, MemoryLimit: 2 * mi, Pids: 9}, all, map[string]string{
-			"cpu.weight": "4", "cpu.max": "10000 100000", "memory.low": "1048576", "memory.max": "2097152", "memory.oom.group": "1", "pids.max": "9"}},
+		{"everything", Limits{CPURequest: 10, CPULimit: 100, MemoryMin: 1, MemoryLow: 2, MemoryHigh: 3, MemoryLimit: 2 * mi, Pids: 9}, all, map[string]string{
+			"cpu.weight": "4", "cpu.max": "10000 100000", "memory.min": "1", "memory.low": "2", "memory.high": "3", "memory.max": "2097152", "memory.oom.group": "1", "pids.max": "9"}},
 		{"nothing", Limits{}, all, map[string]string{"cpu.weight": "1", "cpu.max": "max 100000", "memory.oom.group": "1"}},
 		{"a board without the memory controller", Limits{CPULimit: 100, MemoryLimit: 2 * mi, Pids: 9}, func(c string) bool { return c != "memory" },
 			map[string]string{"cpu.weight": "17", "cpu.max": "10000 100000", "pids.max": "9"}},
@@ -95,7 +95,7 @@ func TestFiles(t *testing.T) {
 // TestResources writes through the library into a plain directory: what the files
 // of a subtree with those controllers would get.
 func TestResources(t *testing.T) {
-	second := Limits{CPURequest: 10, CPULimit: 100, MemoryRequest: 1100 * mi, MemoryLimit: 1100 * mi}
+	second := Limits{CPURequest: 10, CPULimit: 100, MemoryLimit: 1100 * mi}
 	for _, tt := range []struct {
 		name        string
 		in          Limits
@@ -103,9 +103,9 @@ func TestResources(t *testing.T) {
 		want        map[string]string
 	}{
 		{"all controllers", second, []string{"cpu", "memory", "pids"}, map[string]string{
-			"cpu.weight": "4", "cpu.max": "10000 100000", "memory.max": "1153433600", "memory.low": "1153433600", "pids.max": "2048"}},
+			"cpu.weight": "4", "cpu.max": "10000 100000", "memory.max": "1153433600", "memory.min": "0", "memory.low": "0", "pids.max": "2048"}},
 		{"no limits", Limits{}, []string{"cpu", "memory", "pids"}, map[string]string{
-			"cpu.weight": "1", "cpu.max": "max 100000", "memory.low": "0", "pids.max": "2048"}},
+			"cpu.weight": "1", "cpu.max": "max 100000", "memory.min": "0", "memory.low": "0", "pids.max": "2048"}},
 		{"a board without the memory controller", second, []string{"cpu", "pids"}, map[string]string{
 			"cpu.weight": "4", "cpu.max": "10000 100000", "pids.max": "2048"}},
 		{"a number of processes", Limits{Pids: 9}, []string{"pids"}, map[string]string{"pids.max": "9"}},

@@ -13,22 +13,24 @@ import (
 	"github.com/podrun/podrun/internal/delegation"
 )
 
-var valueFiles = []string{"cpu.weight", "cpu.max", "memory.max", "memory.low", "memory.oom.group", "pids.max", "cgroup.subtree_control", "cgroup.max.descendants"}
+var valueFiles = []string{"cpu.weight", "cpu.max", "memory.max", "memory.min", "memory.low", "memory.high", "memory.oom.group", "pids.max", "cgroup.subtree_control", "cgroup.max.descendants"}
 
 func TestPodHasItsValues(t *testing.T) {
 	s := subtree(t)
-	common := map[string]string{"memory.oom.group": "0", "pids.max": "2048", "cgroup.subtree_control": "cpu memory pids", "cgroup.max.descendants": "1024"}
+	common := map[string]string{"memory.min": "0", "memory.high": "max", "memory.oom.group": "0", "pids.max": "2048", "cgroup.subtree_control": "cpu io memory pids", "cgroup.max.descendants": "1024"}
 	for _, tt := range []struct {
 		name string
 		in   Limits
 		want map[string]string
 	}{
-		{"first worked case", Limits{CPURequest: 100, CPULimit: 100, MemoryRequest: 2200 * mi, MemoryLimit: 2200 * mi},
-			map[string]string{"cpu.weight": "17", "cpu.max": "10000 100000", "memory.max": "2306867200", "memory.low": "2306867200"}},
-		{"second worked case", Limits{CPURequest: 10, CPULimit: 100, MemoryRequest: 1100 * mi, MemoryLimit: 1100 * mi},
-			map[string]string{"cpu.weight": "4", "cpu.max": "10000 100000", "memory.max": "1153433600", "memory.low": "1153433600"}},
+		{"first worked case", Limits{CPURequest: 100, CPULimit: 100, MemoryLimit: 2200 * mi},
+			map[string]string{"cpu.weight": "17", "cpu.max": "10000 100000", "memory.max": "2306867200", "memory.low": "0"}},
+		{"second worked case", Limits{CPURequest: 10, CPULimit: 100, MemoryLimit: 1100 * mi},
+			map[string]string{"cpu.weight": "4", "cpu.max": "10000 100000", "memory.max": "1153433600", "memory.low": "0"}},
 		{"no limits", Limits{},
 			map[string]string{"cpu.weight": "1", "cpu.max": "max 100000", "memory.max": "max", "memory.low": "0"}},
+		{"memory QoS", Limits{MemoryMin: 4 * mi, MemoryLow: 8 * mi, MemoryHigh: 16 * mi, MemoryLimit: 32 * mi},
+			map[string]string{"cpu.weight": "1", "cpu.max": "max 100000", "memory.max": "33554432", "memory.min": "4194304", "memory.low": "8388608", "memory.high": "16777216"}},
 		{"the largest numbers", Limits{CPULimit: 1 << 62, MemoryLimit: 1 << 62, Pids: 100},
 			map[string]string{"cpu.weight": "10000", "cpu.max": "8796093022208 100000", "memory.max": "4611686018427387904", "memory.low": "0", "pids.max": "100"}},
 	} {
@@ -49,7 +51,7 @@ func TestPodHasItsValues(t *testing.T) {
 func TestContainerValuesAreTaken(t *testing.T) {
 	p := createPod(t, subtree(t), Limits{})
 	for name, in := range map[string]Limits{
-		"limited":   {CPURequest: 10, CPULimit: 100, MemoryRequest: 16 * mi, MemoryLimit: 32 * mi, Pids: 9},
+		"limited":   {CPURequest: 10, CPULimit: 100, MemoryMin: 1 * mi, MemoryLow: 2 * mi, MemoryHigh: 16 * mi, MemoryLimit: 32 * mi, Pids: 9},
 		"unlimited": {},
 	} {
 		values := p.ContainerValues(in)

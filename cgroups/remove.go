@@ -20,8 +20,9 @@ import (
 const patience = 10 * time.Second
 
 // Remove kills every process below a pod's cgroup and removes the cgroups, the
-// deepest first. It accepts half-built and left-over trees, and one that is gone.
-// path is a Pod's Path; anything that is no cgroup below the mount is refused.
+// deepest first, and podrun's own leaf beside it if nobody lives there. It accepts
+// half-built and left-over trees, and one that is gone. path is a Pod's Path; anything
+// that is no cgroup below the mount is refused.
 func Remove(path string) error {
 	if filepath.Clean(path) != path || !strings.HasPrefix(path, delegation.Mount+"/") || filepath.Base(path) == delegation.Leaf {
 		return fmt.Errorf("remove cgroup %s: not a pod's cgroup", path)
@@ -29,7 +30,7 @@ func Remove(path string) error {
 	var st unix.Statfs_t
 	switch err := unix.Statfs(path, &st); {
 	case errors.Is(err, fs.ErrNotExist):
-		return nil
+		return delegation.RemoveLeaf(filepath.Dir(path))
 	case err != nil:
 		return fmt.Errorf("remove cgroup %s: %w", path, err)
 	case st.Type != unix.CGROUP2_SUPER_MAGIC:
@@ -41,7 +42,10 @@ func Remove(path string) error {
 	if err := drained(path, patience); err != nil {
 		return err
 	}
-	return removeTree(path)
+	if err := removeTree(path); err != nil {
+		return err
+	}
+	return delegation.RemoveLeaf(filepath.Dir(path))
 }
 
 // kill takes a whole tree down; one that is gone is no error.

@@ -76,7 +76,7 @@ func (p *Pod) node(name string, v Values) (*node, error) {
 		return nil, err
 	}
 	n.want = v.files(delegation.Subtree(p.subtree).Has)
-	for file, unset := range map[string]string{"memory.max": "max", "memory.low": "0"} {
+	for file, unset := range map[string]string{"memory.max": "max", "memory.high": "max", "memory.min": "0", "memory.low": "0"} {
 		if _, ok := n.want[file]; !ok {
 			n.want[file] = unset
 		}
@@ -138,7 +138,7 @@ func order(pod *node, containers []*node) []write {
 		limit   []string // the limit, and what is written with it
 		request string
 	}{
-		{[]string{"memory.max", "memory.swap.max", "memory.low"}, ""},
+		{[]string{"memory.max", "memory.swap.max", "memory.min", "memory.low", "memory.high"}, ""},
 		{[]string{"cpu.max"}, "cpu.weight"},
 	} {
 		if pod.grows(r.limit[0]) > 0 {

@@ -64,7 +64,7 @@ func TestResizeOfAPodAndItsContainer(t *testing.T) {
 	}{
 		{Limits{CPULimit: 1500, MemoryLimit: 64 * mi}, Limits{CPULimit: 500, MemoryLimit: 60 * mi},
 			"138, 150000 100000, 67108864, 0, 0, 2048", "59, 50000 100000, 62914560, 0, 0, max"},
-		{Limits{CPURequest: 500, MemoryRequest: 32 * mi, MemoryLimit: 128 * mi}, Limits{CPURequest: 500, MemoryRequest: 32 * mi},
+		{Limits{CPURequest: 500, MemoryLow: 32 * mi, MemoryLimit: 128 * mi}, Limits{CPURequest: 500, MemoryLow: 32 * mi},
 			"59, max 100000, 134217728, 33554432, 0, 2048", "59, max 100000, max, 33554432, max, max"},
 		{Limits{}, Limits{}, "1, max 100000, max, 0, max, 2048", "1, max 100000, max, 0, max, max"},
 	} {

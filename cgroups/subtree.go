@@ -16,7 +16,7 @@ import (
 // Subtree is the cgroup below which pods are made.
 type Subtree struct {
 	Path        string   // /sys/fs/cgroup/…
-	Controllers []string // of cpu, memory, pids: those a pod can have
+	Controllers []string // of cpu, io, memory, pids: those a pod can have
 }
 
 // NotDelegated says in one sentence why limits cannot be enforced; its cure is
@@ -38,7 +38,7 @@ func (s Subtree) Lacks(l Limits) error {
 	if l.CPULimit > 0 || l.CPURequest > 0 {
 		need = append(need, "cpu")
 	}
-	if l.MemoryLimit > 0 || l.MemoryRequest > 0 {
+	if l.MemoryLimit > 0 || l.MemoryMin > 0 || l.MemoryLow > 0 || l.MemoryHigh > 0 {
 		need = append(need, "memory")
 	}
 	if l.Pids > 0 {
@@ -120,7 +120,10 @@ func (v Values) resources(s Subtree) *cgroup2.Resources {
 		}
 	}
 	if d.Has("memory") {
-		r.Memory = &cgroup2.Memory{Low: &v.MemoryLow, Max: &v.MemoryMax}
+		r.Memory = &cgroup2.Memory{Min: &v.MemoryMin, Low: &v.MemoryLow, Max: &v.MemoryMax}
+		if v.MemoryHigh > 0 {
+			r.Memory.High = &v.MemoryHigh
+		}
 		if v.MemoryMax == 0 {
 			r.Memory.Max = nil
 		}

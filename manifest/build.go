@@ -70,6 +70,7 @@ func Build(o *Object, images map[string]pod.Image, opt Options) (*pod.Plan, erro
 	if err := errs.result(); err != nil {
 		return nil, err
 	}
+	memoryQoS(p, plan, opt.NodeMemory)
 	return plan, nil
 }
 

@@ -26,6 +26,9 @@ func Render(p *corev1.Pod, st *pod.Status) *corev1.Pod {
 		InitContainerStatuses: containerStatuses(p, p.Spec.InitContainers, st.InitContainers),
 		ContainerStatuses:     containerStatuses(p, p.Spec.Containers, st.Containers),
 	}
+	if r := p.Spec.Resources; r != nil && len(r.Requests)+len(r.Limits) > 0 {
+		p.Status.AllocatedResources, p.Status.Resources = r.Requests, r
+	}
 	for _, c := range st.Conditions {
 		p.Status.Conditions = append(p.Status.Conditions, corev1.PodCondition{
 			Type:               corev1.PodConditionType(c.Type),
@@ -58,6 +61,7 @@ func containerStatuses(p *corev1.Pod, containers []corev1.Container, known []pod
 			ContainerID:          s.ContainerID,
 			Started:              new(s.Started),
 		}
+		allocate(&status, &c.Resources)
 		if status.Image == "" {
 			status.Image = c.Image
 		}
@@ -67,6 +71,15 @@ func containerStatuses(p *corev1.Pod, containers []corev1.Container, known []pod
 		out = append(out, status)
 	}
 	return out
+}
+
+// allocate says what a container has: what its manifest asks for, for a change is
+// recorded once it holds.
+func allocate(s *corev1.ContainerStatus, r *corev1.ResourceRequirements) {
+	if len(r.Requests)+len(r.Limits) > 0 {
+		s.AllocatedResources = r.Requests
+		s.Resources = &corev1.ResourceRequirements{Requests: r.Requests, Limits: r.Limits}
+	}
 }
 
 // firstReason is why a container waits of which nothing is known yet. The kubelet

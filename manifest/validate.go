@@ -42,6 +42,7 @@ func validateAnnotations(annotations map[string]string, path *field.Path) field.
 	for key, values := range map[string][]string{
 		AnnotationPodLimits:  {string(RuleEffective), string(RuleKubelet)},
 		AnnotationHookReason: {"true", "false"},
+		AnnotationMemoryQoS:  {"true", "false"},
 		priorityKey:          {priorityList},
 	} {
 		if value, ok := annotations[key]; ok {

@@ -14,7 +14,7 @@ type Status struct {
 	Message    string      `json:"message,omitempty"`
 	StartTime  time.Time   `json:"startTime"`
 	Deleting   bool        `json:"deleting,omitempty"` // a stop was asked for
-	Cgroup     string      `json:"cgroup,omitempty"`   // directory of the pod cgroup, where there is one
+	Cgroup     string      `json:"cgroup,omitempty"`   // directory of the pod cgroup, where there is or was one
 	BootID     string      `json:"bootID,omitempty"`
 	Warnings   []string    `json:"warnings,omitempty"` // each is said once by the command that started the pod
 	Conditions []Condition `json:"conditions,omitempty"`

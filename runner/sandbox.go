@@ -5,8 +5,6 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
-	"strconv"
-	"strings"
 
 	"golang.org/x/sys/unix"
 
@@ -46,6 +44,14 @@ func (s *sandbox) shower(container string) func(lines []byte) {
 	return func(lines []byte) { s.herald.show(container, lines) }
 }
 
+// logPlace is where an instance's output goes.
+func (s *sandbox) logPlace(container string, attempt int) logPlace {
+	return logPlace{
+		dir: s.store.LogDir(container), attempt: attempt, limits: logLimits(s.plan),
+		flight: filepath.Join(s.store.RuntimeDir(), "log-"+container),
+	}
+}
+
 func newSandbox(plan *pod.Plan, place store.Pod, h *herald) *sandbox {
 	return &sandbox{plan: plan, store: place, herald: h, dir: filepath.Join(place.RuntimeDir(), "sandbox")}
 }
@@ -64,6 +70,7 @@ func (s *sandbox) steps() []step {
 		{"shared mounts", s.mountShared, func() error { return s.templates().Unmount() }},
 		{"volumes", s.makeVolumes, s.unmountVolumes},
 		{"pod cgroup", s.limit, s.removeCgroup},
+		{"OOM scores", s.checkOOMScores, func() error { return nil }},
 		{"shared PID namespace", s.sharePIDs, s.endPause},
 	}
 }
@@ -198,7 +205,7 @@ func (s *sandbox) limit() error {
 func limits(r pod.Resources) cgroups.Limits {
 	return cgroups.Limits{
 		CPURequest: r.CPURequest, CPULimit: r.CPULimit,
-		MemoryRequest: r.MemoryRequest, MemoryLimit: r.MemoryLimit,
+		MemoryLimit: r.MemoryLimit, MemoryMin: r.MemoryMin, MemoryLow: r.MemoryLow, MemoryHigh: r.MemoryHigh,
 	}
 }
 
@@ -242,7 +249,7 @@ func (s *sandbox) place(c *pod.Container, rootfs, dev string) place {
 		hostname:      filepath.Join(s.dir, "hostname"),
 		volumes:       map[string]string{},
 		ttyGroup:      idMapped("gid_map", 5),
-		oomScoreFloor: ownOOMScore(),
+		oomScoreFloor: oomScoreFloor(),
 	}
 	for _, v := range s.plan.Volumes {
 		at.volumes[v.Name] = s.volumePath(v)
@@ -254,16 +261,4 @@ func (s *sandbox) place(c *pod.Container, rootfs, dev string) place {
 		at.cgroup = s.cgroup.ContainerPath(c.Name)
 	}
 	return at
-}
-
-func ownOOMScore() int {
-	b, err := os.ReadFile("/proc/self/oom_score_adj")
-	if err != nil {
-		return 0
-	}
-	n, err := strconv.Atoi(strings.TrimSpace(string(b)))
-	if err != nil {
-		return 0
-	}
-	return n
 }

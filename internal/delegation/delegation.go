@@ -19,13 +19,14 @@ const Mount = "/sys/fs/cgroup"
 // with processes cannot have children with controllers.
 const Leaf = "supervisor"
 
-// wanted are the controllers podrun has a use for, in the order of their names.
-func wanted() []string { return []string{"cpu", "memory", "pids"} }
+// wanted are the controllers podrun has a use for, in the order of their names: limits
+// are kept by three of them, and io, which keeps none, counts.
+func wanted() []string { return []string{"cpu", "io", "memory", "pids"} }
 
 // Subtree is a cgroup whose children may be made, limited and removed by us.
 type Subtree struct {
 	Path        string   // below Mount
-	Controllers []string // of cpu, memory, pids: those its children can have
+	Controllers []string // of cpu, io, memory, pids: those its children can have
 }
 
 // Has says whether children of s can have a controller.

@@ -80,11 +80,11 @@ func TestFind(t *testing.T) {
 		{
 			name: "alone in a delegated scope", own: "0::" + scope + "\n", mounts: v2Mount,
 			groups: systemd(cgroup{scope, all, "4711\n", true}),
-			want:   Subtree{Mount + scope, []string{"cpu", "memory", "pids"}},
+			want:   Subtree{Mount + scope, []string{"cpu", "io", "memory", "pids"}},
 		}, {
 			name: "already in the leaf", own: "0::" + scope + "/supervisor\n", mounts: v2Mount,
 			groups: systemd(cgroup{scope, "memory pids", "", true}, cgroup{scope + "/supervisor", "", "4711\n12\n0\n", true}),
-			want:   Subtree{Mount + scope, []string{"cpu", "memory", "pids"}},
+			want:   Subtree{Mount + scope, []string{"cpu", "io", "memory", "pids"}},
 		}, {
 			name: "the unit's own supervisor, in a unit that is not ours", own: "0::/a.service/supervisor\n", mounts: v2Mount,
 			groups: []cgroup{{path: "/", controllers: all}, {path: "/a.service", controllers: all}, {"/a.service/supervisor", "memory", "4711\n", true}},
@@ -92,11 +92,11 @@ func TestFind(t *testing.T) {
 		}, {
 			name: "beside a shell: the nearest empty ancestor, with what its ancestors can hand down", own: "0::" + scope + "\n", mounts: v2Mount,
 			groups: systemd(cgroup{scope, "memory pids", "17\n4711\n", true}),
-			want:   Subtree{Mount + user + "/app.slice", []string{"cpu", "memory", "pids"}},
+			want:   Subtree{Mount + user + "/app.slice", []string{"cpu", "io", "memory", "pids"}},
 		}, {
 			name: "beside a process of another pid namespace", own: "0::" + scope + "\n", mounts: v2Mount,
 			groups: systemd(cgroup{scope, "memory pids", "0\n4711\n", true}),
-			want:   Subtree{Mount + user + "/app.slice", []string{"cpu", "memory", "pids"}},
+			want:   Subtree{Mount + user + "/app.slice", []string{"cpu", "io", "memory", "pids"}},
 		}, {
 			name: "a login session", own: "0::/user.slice/user-1000.slice/session-3.scope\n", mounts: v2Mount,
 			groups: systemd(cgroup{"/user.slice/user-1000.slice/session-3.scope", all, "17\n4711\n", false}),
@@ -111,15 +111,15 @@ func TestFind(t *testing.T) {
 				{"/", all, "2\n", true}, {"/user.slice", all, "", true}, {"/user.slice/user-0.slice", "pids", "", true},
 				{"/user.slice/user-0.slice/session-1.scope", "pids", "17\n4711\n", true},
 			},
-			want: Subtree{Mount + "/user.slice/user-0.slice", []string{"cpu", "memory", "pids"}},
+			want: Subtree{Mount + "/user.slice/user-0.slice", []string{"cpu", "io", "memory", "pids"}},
 		}, {
 			name: "root without systemd: the root cgroup may hold processes", own: "0::/\n", mounts: v2Mount,
 			groups: []cgroup{{"/", all, "1\n17\n4711\n", true}},
-			want:   Subtree{Mount, []string{"cpu", "memory", "pids"}},
+			want:   Subtree{Mount, []string{"cpu", "io", "memory", "pids"}},
 		}, {
 			name: "a container with a private cgroup namespace", own: "0::/\n", mounts: v2Mount,
 			groups: []cgroup{{"/x/..", all, "4711\n", true}},
-			want:   Subtree{Mount, []string{"cpu", "memory", "pids"}},
+			want:   Subtree{Mount, []string{"cpu", "io", "memory", "pids"}},
 		}, {
 			name: "the same, with its entrypoint beside us: no root cgroup", own: "0::/\n", mounts: v2Mount,
 			groups: []cgroup{{"/x/..", all, "1\n4711\n", true}},
@@ -128,7 +128,7 @@ func TestFind(t *testing.T) {
 			name: "a container that shares the host's cgroup namespace", own: "0::/docker/abc/d\n",
 			mounts: strings.Replace(v2Mount, " / /sys", " /docker/abc /sys", 1),
 			groups: []cgroup{{"/d", all, "4711\n", true}},
-			want:   Subtree{Mount + "/d", []string{"cpu", "memory", "pids"}},
+			want:   Subtree{Mount + "/d", []string{"cpu", "io", "memory", "pids"}},
 		}, {
 			name: "a container that shows its cgroups read-only", own: "0::/\n", mounts: strings.Replace(v2Mount, " rw,", " ro,", 1),
 			why: "/sys/fs/cgroup is mounted read-only", cure: "mount cgroup v2",
@@ -152,7 +152,7 @@ func TestFind(t *testing.T) {
 		}, {
 			name: "nothing delegated in a subtree of ours", own: "0::/a\n", mounts: v2Mount,
 			groups: []cgroup{{path: "/", controllers: all}, {"/a", "", "4711\n", true}},
-			why:    "the cgroup controllers cpu, memory, pids are not delegated to this user", cure: "delegate.conf",
+			why:    "the cgroup controllers cpu, io, memory, pids are not delegated to this user", cure: "delegate.conf",
 		}, {
 			name: "a cgroup removed under us", own: "0::/a (deleted)\n", mounts: v2Mount,
 			groups: []cgroup{{path: "/", controllers: all}},

@@ -29,18 +29,37 @@ func (s Subtree) open(v view) error {
 	return s.enable(v)
 }
 
-// toLeaf moves processes to the leaf of a cgroup.
+// toLeaf moves processes to the leaf of a cgroup. Another command may remove the leaf
+// before somebody is in it: then it is made again.
 func toLeaf(dir string, pids []int) error {
 	leaf := filepath.Join(dir, Leaf)
-	if err := os.Mkdir(leaf, 0o755); err != nil && !errors.Is(err, fs.ErrExist) {
-		return fmt.Errorf("make the supervisor's cgroup: %w", err)
+	for attempt := 0; ; attempt++ {
+		if err := os.Mkdir(leaf, 0o755); err != nil && !errors.Is(err, fs.ErrExist) {
+			return fmt.Errorf("make the supervisor's cgroup: %w", err)
+		}
+		err := moveAll(leaf, pids)
+		if attempt == 10 || !errors.Is(err, fs.ErrNotExist) && !errors.Is(err, unix.ENODEV) {
+			return err
+		}
 	}
+}
+
+func moveAll(dir string, pids []int) error {
 	for _, pid := range pids {
-		if err := move(leaf, pid); err != nil {
+		if err := move(dir, pid); err != nil {
 			return err
 		}
 	}
 	return nil
+}
+
+// RemoveLeaf removes the leaf of a subtree if nobody lives there any more.
+func RemoveLeaf(subtree string) error {
+	err := os.Remove(filepath.Join(subtree, Leaf))
+	if err == nil || errors.Is(err, fs.ErrNotExist) || errors.Is(err, unix.EBUSY) || errors.Is(err, unix.ENOTEMPTY) {
+		return nil
+	}
+	return fmt.Errorf("remove the supervisor's cgroup: %w", err)
 }
 
 // move puts one process into a cgroup. A process that is gone is no error.

@@ -10,7 +10,7 @@ import (
 )
 
 func TestOwnIsACgroupWithNobodyElse(t *testing.T) {
-	mine := Subtree{Mount + scope, []string{"cpu", "memory", "pids"}}
+	mine := Subtree{Mount + scope, []string{"cpu", "io", "memory", "pids"}}
 	for name, tt := range map[string]struct {
 		own, procs string
 		mine, want bool
@@ -81,5 +81,27 @@ func TestManagerIsFoundByItsSocket(t *testing.T) {
 				t.Error(ok, diff)
 			}
 		})
+	}
+}
+
+func TestLeafIsRemovedWhenNobodyIsThere(t *testing.T) {
+	dir := t.TempDir()
+	if err := RemoveLeaf(dir); err != nil {
+		t.Errorf("one that is not there: %v", err)
+	}
+	if err := os.MkdirAll(filepath.Join(dir, Leaf, "x"), 0o755); err != nil {
+		t.Fatal(err)
+	}
+	if err := RemoveLeaf(dir); err != nil {
+		t.Errorf("one in use: %v", err)
+	}
+	if err := os.Remove(filepath.Join(dir, Leaf, "x")); err != nil {
+		t.Fatal(err)
+	}
+	if err := RemoveLeaf(dir); err != nil {
+		t.Error(err)
+	}
+	if _, err := os.Stat(filepath.Join(dir, Leaf)); !os.IsNotExist(err) {
+		t.Errorf("it is left: %v", err)
 	}
 }
