@@ -22,10 +22,20 @@ var expectations = map[string]expectation{
 		says:  map[string]string{"hello": `^Hello, pod\n$`},
 		shows: []string{`^hello +0/1 +Completed +0 `},
 	},
+	"hooks.yaml": {
+		ends:  true,
+		says:  map[string]string{"second": `^version 7\n$`, "queue": `^draining the queue: --reason=Dependency\nqueue stopped\n$`},
+		shows: []string{`^hooks +0/3 +Completed +0 `},
+	},
 	"limits.yaml": {
 		ends:  true,
 		says:  map[string]string{"prepare": "prepared", "one": "one is done", "two": "two is done"},
 		shows: []string{`^limits +0/2 +Completed +0 `},
+	},
+	"probes.yaml": {
+		ends:  true,
+		says:  map[string]string{"worker": "the server says: I am well\nthis time it works"},
+		shows: []string{`^probes +0/2 +Completed +1 `},
 	},
 	"restart.yaml": {
 		ends:  true,
