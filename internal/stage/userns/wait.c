@@ -52,19 +52,33 @@ static void tell_status(int n) {
 	notify(text);
 }
 
-// hear takes one message of a supervisor; 0 if there will be no more. One living pod
-// does not speak for another: systemd hears of life when all have pinged.
-static int hear(int fd, struct pod *from, int n) {
+// take receives one message of a supervisor: 1, with news in *changed; 0 for none now,
+// -1 if there will be no more.
+static int take(int fd, struct pod *from, int *changed) {
 	char text[MAX_STATUS + 7];
 	ssize_t got = recv(fd, text, sizeof text - 1, MSG_DONTWAIT);
 	if (got <= 0)
-		return got < 0 && (errno == EAGAIN || errno == EINTR);
+		return got < 0 && (errno == EAGAIN || errno == EINTR) ? 0 : -1;
 	text[got] = 0;
 	if (!strncmp(text, "STATUS=", 7)) {
 		snprintf(from->status, sizeof from->status, "%s", text + 7);
-		tell_status(n);
+		*changed = 1;
 	}
 	from->alive = 1; // whatever it says
+	return 1;
+}
+
+// hear takes what a supervisor says; 0 if there will be no more. Of several states of
+// the pod only the last is told. One living pod does not speak for another: systemd
+// hears of life when all have pinged.
+static int hear(int fd, struct pod *from, int n) {
+	int changed = 0, more;
+	while ((more = take(fd, from, &changed)) > 0)
+		;
+	if (changed)
+		tell_status(n);
+	if (more < 0)
+		return 0;
 	for (int i = 0; i < n; i++)
 		if (!pods[i].alive)
 			return 1;
