@@ -33,11 +33,22 @@ type Plan struct {
 	ReadinessGates []string `json:"readinessGates,omitempty"`
 	HookReason     bool     `json:"hookReason,omitempty"` // preStop hooks are told why
 
+	// The log of an instance of a container has at most LogMaxFiles files, each of
+	// LogMaxBytes and one line; 0: the defaults.
+	LogMaxBytes int64 `json:"logMaxBytes,omitempty"`
+	LogMaxFiles int   `json:"logMaxFiles,omitempty"`
+
 	Volumes        []Volume    `json:"volumes,omitempty"`
 	Storage        []Limit     `json:"storage,omitempty"`        // what it may keep on disk; the first that is exceeded counts
 	InitContainers []Container `json:"initContainers,omitempty"` // in start order
 	Containers     []Container `json:"containers"`
 }
+
+// The kubelet's defaults of containerLogMaxSize and containerLogMaxFiles.
+const (
+	DefaultLogMaxBytes = 10 << 20
+	DefaultLogMaxFiles = 5
+)
 
 // RestartPolicy is the kubelet's: Always, OnFailure or Never.
 type RestartPolicy string

@@ -126,7 +126,7 @@ func (x *container) create(s *sandbox) error {
 	if s.cgroup == nil {
 		config.Rlimits = processLimit()
 	}
-	if x.log, err = openLog(s.store.LogFile(x.plan.Name, x.attempt), s.shower(x.plan.Name)); err != nil {
+	if x.log, err = openLog(s.logPlace(x.plan.Name, x.attempt), s.shower(x.plan.Name)); err != nil {
 		return err
 	}
 	if x.ct, err = libcontainer.Create(s.store.LibcontainerDir(), x.id(), config); err != nil {

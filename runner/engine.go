@@ -35,6 +35,7 @@ type engine struct {
 	runs     map[string]*run // by container name, from the start's order to the end
 	busy     int             // actions under way and ends not yet told
 	warnings []string        // they outlive the sandbox
+	warned   chan struct{}   // has room for one: there is a new warning
 
 	// reaping is held while the end of a container is taken from the kernel, and by
 	// who puts the supervisor to sleep: an end must not be lost in between.
@@ -48,7 +49,7 @@ type run struct {
 }
 
 func newEngine(plan *pod.Plan, place store.Pod) *engine {
-	return &engine{plan: plan, store: place, events: make(chan lifecycle.Event, 64), runs: map[string]*run{}, herald: newHerald(plan)}
+	return &engine{plan: plan, store: place, events: make(chan lifecycle.Event, 64), warned: make(chan struct{}, 1), runs: map[string]*run{}, herald: newHerald(plan)}
 }
 
 // current is the loop's Plan.
@@ -155,6 +156,10 @@ func (e *engine) warn(text string) {
 	defer e.mu.Unlock()
 	if text != "" && !slices.Contains(e.warnings, text) {
 		e.warnings = append(e.warnings, text)
+		select {
+		case e.warned <- struct{}{}:
+		default: // nobody has heard of the last one yet
+		}
 	}
 }
 
@@ -190,6 +195,7 @@ func (e *engine) runContainer(a lifecycle.Action) {
 
 // follow waits for the end of a running container, frees what it held and tells.
 func (e *engine) follow(s *sandbox, x *container) {
+	x.log.tellLoss(func() { e.warn(x.log.warning(x.plan.Name)) })
 	untilEnded(x.pid)
 	e.reaping.Lock()
 	e.work(1)
@@ -204,7 +210,7 @@ func (e *engine) follow(s *sandbox, x *container) {
 	x.finish(s)
 	e.warn(x.log.warning(x.plan.Name))
 	if end.message == "" {
-		end.message = x.terminationMessage(e.store.LogFile(x.plan.Name, x.attempt), end.code)
+		end.message = x.terminationMessage(e.store.LogDir(x.plan.Name), end.code)
 	}
 	if err := x.cleanup.Undo(); err != nil {
 		fmt.Fprintf(os.Stderr, "remove container %s: %v\n", x.plan.Name, err)

@@ -1,31 +1,56 @@
 package runner
 
 import (
-	"bytes"
-	"errors"
+	"cmp"
 	"fmt"
 	"os"
-	"path/filepath"
 	"sync"
 	"time"
+
+	"golang.org/x/sys/unix"
+
+	"github.com/podrun/podrun/internal/crilog"
+	"github.com/podrun/podrun/pod"
 )
 
 // maxLogLine is where a longer line is split into partial ones (tag P), as CRI
 // runtimes do.
 const maxLogLine = 16 << 10
 
-// logFile writes one instance's output in CRI format:
-//
-//	2026-01-02T15:04:05.999999999Z stdout F the line
-//
-// Tag P marks a line that goes on in the next record of its stream.
-type logFile struct {
-	mu    sync.Mutex
-	file  *os.File
-	lost  error // why lines are missing: the first write that failed
-	wrote time.Time
-	show  func(lines []byte) // copies whole lines elsewhere too
+// logPlace is where an instance's log is.
+type logPlace struct {
+	dir     string // of the logs of all instances of the container
+	attempt int
+	limits  crilog.Limits
+	flight  string // a small file in memory: see flight
+}
 
+// logLimits are a plan's, or the kubelet's defaults.
+func logLimits(plan *pod.Plan) crilog.Limits {
+	return crilog.Limits{
+		MaxBytes: cmp.Or(plan.LogMaxBytes, pod.DefaultLogMaxBytes),
+		MaxFiles: cmp.Or(plan.LogMaxFiles, pod.DefaultLogMaxFiles),
+	}
+}
+
+// logFile writes one instance's output in CRI format: see crilog.
+//
+// What a container wrote stays in its pipe until it is in the file. So a supervisor
+// that is killed loses nothing, and its successor, which gets the pipes, goes on
+// where it was: see flight.
+type logFile struct {
+	mu     sync.Mutex
+	file   *crilog.Writer
+	flight *flight
+	peek   [2]int // a pipe that takes a copy of what is in a stream's
+	buf    []byte
+	lost   error // why lines are missing: the first write that failed
+	wrote  time.Time
+	last   int64              // the time of the last entry in ns: no two batches have the same
+	show   func(lines []byte) // copies whole lines elsewhere too
+	onLoss func()             // is called when lost is set; nil: nobody
+
+	pausing bool // streams are to be left alone
 	streams []*stream
 	wg      sync.WaitGroup
 }
@@ -34,20 +59,32 @@ type logFile struct {
 type stream struct {
 	name string
 	pipe *os.File // the end we read
-	rest []byte   // of a line, when the copying was paused
+	rest []byte   // what is in the file and is still to be shown, once its line is whole
 
-	ended bool // there is nothing more to read; known when nobody copies
+	waiting time.Time // until then the rest of a line may come; zero: no line has begun
+	ended   bool      // there is nothing more to read; known when nobody copies
 }
 
-func openLog(path string, show func(lines []byte)) (*logFile, error) {
-	if err := os.MkdirAll(filepath.Dir(path), 0o700); err != nil {
-		return nil, fmt.Errorf("make log directory: %w", err)
+func openLog(at logPlace, show func(lines []byte)) (*logFile, error) {
+	l := &logFile{show: show, buf: make([]byte, maxPeek)}
+	var err error
+	if l.file, err = crilog.OpenWriter(at.dir, at.attempt, at.limits); err != nil {
+		return nil, err
 	}
-	f, err := os.OpenFile(path, os.O_WRONLY|os.O_CREATE|os.O_APPEND, 0o600)
-	if err != nil {
-		return nil, fmt.Errorf("open log: %w", err)
+	if l.flight, err = openFlight(at.flight, at.attempt); err != nil {
+		l.file.Close()
+		return nil, err
 	}
-	return &logFile{file: f, show: show}, nil
+	if err := unix.Pipe2(l.peek[:], unix.O_CLOEXEC); err != nil {
+		l.file.Close()
+		l.flight.close()
+		return nil, fmt.Errorf("make pipe for the log: %w", err)
+	}
+	// Logs of earlier instances that stay cost room only.
+	if err := crilog.Prune(at.dir, at.attempt); err != nil {
+		fmt.Fprintln(os.Stderr, err)
+	}
+	return l, nil
 }
 
 // pipe returns the write end for a stream of the container. What is written there
@@ -59,6 +96,18 @@ func (l *logFile) pipe(name string) (*os.File, error) {
 	}
 	l.take(&stream{name: name, pipe: r})
 	return w, nil
+}
+
+// takeUp goes on with the streams of a supervisor that is gone: what it was about to
+// write when it ended is written now.
+func (l *logFile) takeUp(streams ...*stream) error {
+	if err := l.settle(streams); err != nil {
+		return err
+	}
+	for _, s := range streams {
+		l.take(s)
+	}
+	return nil
 }
 
 // take copies a stream to the file until it ends or is paused.
@@ -74,18 +123,27 @@ func (l *logFile) drain() {
 		s.pipe.Close()
 	}
 	l.file.Close()
+	l.flight.close()
+	unix.Close(l.peek[0])
+	unix.Close(l.peek[1])
 }
 
 // pause stops the copying: what comes from now on stays in the pipes.
 func (l *logFile) pause() {
+	l.mu.Lock()
+	l.pausing = true
 	for _, s := range l.streams {
 		s.pipe.SetReadDeadline(time.Unix(0, 1)) // a pipe that has ended is as good
 	}
+	l.mu.Unlock()
 	l.wg.Wait()
 }
 
 // resume goes on where pause has stopped.
 func (l *logFile) resume() {
+	l.mu.Lock()
+	l.pausing = false
+	l.mu.Unlock()
 	streams := l.streams
 	l.streams = nil
 	for _, s := range streams {
@@ -94,67 +152,24 @@ func (l *logFile) resume() {
 	}
 }
 
-func (l *logFile) copy(s *stream) {
-	buf := make([]byte, 0, maxLogLine)
-	buf = append(buf, s.rest...)
-	s.rest = nil
-	var out, shown bytes.Buffer
-	for {
-		n, err := s.pipe.Read(buf[len(buf):cap(buf)])
-		buf = buf[:len(buf)+n]
-		out.Reset()
-		shown.Reset()
-		rest := buf
-		for {
-			line, after, found := bytes.Cut(rest, []byte{'\n'})
-			if !found {
-				break
-			}
-			record(&out, s.name, 'F', line)
-			shown.Write(line)
-			shown.WriteByte('\n')
-			rest = after
-		}
-		paused := errors.Is(err, os.ErrDeadlineExceeded)
-		if len(rest) == cap(buf) || (err != nil && !paused && len(rest) > 0) {
-			record(&out, s.name, 'P', rest)
-			shown.Write(rest)
-			shown.WriteByte('\n')
-			rest = nil
-		}
-		buf = buf[:copy(buf[:cap(buf)], rest)]
-		l.write(out.Bytes())
-		l.show(shown.Bytes())
-		if paused {
-			s.rest = buf
-		}
-		if err != nil {
-			s.ended = !paused
-			return
-		}
-	}
-}
-
-func record(out *bytes.Buffer, stream string, tag byte, line []byte) {
-	out.Write(time.Now().UTC().AppendFormat(out.AvailableBuffer(), "2006-01-02T15:04:05.000000000Z07:00"))
-	out.WriteByte(' ')
-	out.WriteString(stream)
-	out.Write([]byte{' ', tag, ' '})
-	out.Write(line)
-	out.WriteByte('\n')
-}
-
-// write appends whole records. A full disk loses log lines, never the container:
-// its pipe is emptied all the same.
+// write appends whole entries. A full disk loses log lines, never the container: its
+// pipe is emptied all the same. The caller holds mu.
 func (l *logFile) write(b []byte) {
-	if len(b) == 0 {
-		return
-	}
-	l.mu.Lock()
-	defer l.mu.Unlock()
 	l.wrote = time.Now()
 	if _, err := l.file.Write(b); err != nil && l.lost == nil {
 		l.lost = err
+		if l.onLoss != nil {
+			go l.onLoss()
+		}
+	}
+}
+
+// tellLoss has tell called once lines are lost, or if some are already.
+func (l *logFile) tellLoss(tell func()) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if l.onLoss = tell; l.lost != nil {
+		go tell()
 	}
 }
 
@@ -167,3 +182,6 @@ func (l *logFile) warning(container string) string {
 	}
 	return fmt.Sprintf("output of container %s was lost: %v", container, l.lost)
 }
+
+// available is how much is in a pipe.
+func available(fd uintptr) (int, error) { return unix.IoctlGetInt(int(fd), unix.TIOCINQ) }

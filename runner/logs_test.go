@@ -6,10 +6,13 @@ import (
 	"os"
 	"path/filepath"
 	"regexp"
+	"strconv"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/google/go-cmp/cmp"
+	"golang.org/x/sys/unix"
 
 	"github.com/podrun/podrun/internal/store"
 	"github.com/podrun/podrun/internal/testenv"
@@ -35,6 +38,19 @@ func parse(t *testing.T, path string) (records [][3]string) {
 	return records
 }
 
+// testLog is where a test's log goes that is to be at path, <attempt>.log.
+func testLog(t *testing.T, path string) logPlace {
+	t.Helper()
+	attempt, err := strconv.Atoi(strings.TrimSuffix(filepath.Base(path), ".log"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	return logPlace{
+		dir: filepath.Dir(path), attempt: attempt, limits: logLimits(&pod.Plan{}),
+		flight: filepath.Join(t.TempDir(), "flight"),
+	}
+}
+
 func TestLogRecords(t *testing.T) {
 	long := strings.Repeat("x", maxLogLine)
 	tests := []struct {
@@ -51,7 +67,7 @@ func TestLogRecords(t *testing.T) {
 		t.Run(tt.name, func(t *testing.T) {
 			testenv.NoLeaks(t)
 			path := filepath.Join(t.TempDir(), "c", "0.log")
-			l, err := openLog(path, func([]byte) {})
+			l, err := openLog(testLog(t, path), func([]byte) {})
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -77,7 +93,7 @@ func TestLogKeepsEveryLineOfTwoStreams(t *testing.T) {
 	testenv.NoLeaks(t)
 	const lines = 50_000
 	path := filepath.Join(t.TempDir(), "0.log")
-	l, err := openLog(path, func([]byte) {})
+	l, err := openLog(testLog(t, path), func([]byte) {})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -111,32 +127,50 @@ func TestLogKeepsEveryLineOfTwoStreams(t *testing.T) {
 	}
 }
 
-// A disk without room costs log lines; the writer never blocks.
+// A disk without room costs log lines, which is told at once; the writer never blocks,
+// and what is written when there is room again is whole.
 func TestLogOnFullDisk(t *testing.T) {
 	testenv.NoLeaks(t)
-	l, err := openLog("/dev/full", func([]byte) {})
+	dir := t.TempDir()
+	if err := unix.Mount("tmpfs", dir, "tmpfs", 0, "size=128k"); err != nil {
+		t.Fatal(err)
+	}
+	defer unix.Unmount(dir, unix.MNT_DETACH)
+	l, err := openLog(testLog(t, filepath.Join(dir, "0.log")), func([]byte) {})
 	if err != nil {
 		t.Fatal(err)
 	}
+	e := newEngine(&pod.Plan{}, store.Pod{})
+	l.tellLoss(func() { e.warn(l.warning("app")) })
 	w, err := l.pipe("stdout")
 	if err != nil {
 		t.Fatal(err)
 	}
-	for range 1000 { // 4 MB, far more than a pipe holds
+	for range 1000 { // 4 MB, far more than the disk and a pipe hold
 		if _, err := w.Write(bytes.Repeat([]byte("x\n"), 2048)); err != nil {
 			t.Fatal(err)
 		}
 	}
+	select {
+	case <-e.warned:
+	case <-time.After(10 * time.Second):
+		t.Fatal("nobody was told while the container runs")
+	}
+	want := "output of container app was lost: write log: write " + filepath.Join(dir, "0.log") + ": no space left on device"
+	if got := e.annotate(pod.Status{}).Warnings; len(got) != 1 || got[0] != want {
+		t.Errorf("warnings %q, want %q once", got, want)
+	}
+	if err := unix.Mount("", dir, "", unix.MS_REMOUNT, "size=64m"); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := w.WriteString("there is room\n"); err != nil {
+		t.Fatal(err)
+	}
 	w.Close()
 	l.drain()
-	if got, want := l.warning("app"), "output of container app was lost: write /dev/full: no space left on device"; got != want {
-		t.Errorf("warning %q, want %q", got, want)
-	}
-	e := newEngine(&pod.Plan{}, store.Pod{}) // its sandbox is gone already
-	e.warn(l.warning("app"))
-	e.warn(l.warning("app"))
-	if st := e.annotate(pod.Status{}); len(st.Warnings) != 1 {
-		t.Errorf("warnings %q, want one", st.Warnings)
+	records := parse(t, filepath.Join(dir, "0.log")) // fails on a torn one
+	if last := records[len(records)-1]; last[2] != "there is room" {
+		t.Errorf("the last record is %q", last)
 	}
 }
 
@@ -149,7 +183,7 @@ func TestLogTail(t *testing.T) {
 	if err := os.WriteFile(path, []byte(b.String()), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	got := logTail(path)
+	got := logTail(filepath.Dir(path), 0)
 	if !strings.HasPrefix(got, "line 20\n") || !strings.HasSuffix(got, "line 99\n") {
 		t.Errorf("tail %q, want lines 20 to 99", got)
 	}

@@ -1,8 +1,9 @@
 package runner
 
 import (
-	"bytes"
 	"strings"
+
+	"github.com/podrun/podrun/internal/crilog"
 )
 
 // The end of a log that stands in for a termination message: kubelet
@@ -12,21 +13,26 @@ const (
 	maxLogTailLines = 80
 )
 
-// logTail is the text of the last lines of a log, without what cannot be read.
-func logTail(path string) string {
-	raw, err := tail(path, 4*maxLogTail)
-	if err != nil {
+// logTail is the text of the last lines of an instance's log, without what cannot be
+// read.
+func logTail(dir string, attempt int) string {
+	var end logEnd
+	if err := crilog.Read(dir, attempt, crilog.Selection{Tail: maxLogTailLines}, &end); err != nil {
 		return ""
 	}
-	var texts [][]byte
-	for line := range bytes.Lines([]byte(raw)) {
-		// time stream tag text
-		if f := bytes.SplitN(line, []byte{' '}, 4); len(f) == 4 {
-			texts = append(texts, f[3])
-		}
-	}
-	texts = texts[max(0, len(texts)-maxLogTailLines):]
-	text := bytes.Join(texts, nil)
-	text = text[max(0, len(text)-maxLogTail):]
-	return strings.ToValidUTF8(string(text), "")
+	return strings.ToValidUTF8(string(end), "")
 }
+
+// logEnd is a crilog.Sink that keeps the end of what it gets.
+type logEnd []byte
+
+func (l *logEnd) Entry(e crilog.Entry) error {
+	b := append(*l, e.Text...)
+	if !e.Partial {
+		b = append(b, '\n')
+	}
+	*l = append((*l)[:0], b[max(0, len(b)-maxLogTail):]...)
+	return nil
+}
+
+func (l *logEnd) Flush() error { return nil }

@@ -36,6 +36,8 @@ type loop struct {
 	// alive is called whenever beat asks for a sign of life.
 	beat  <-chan struct{}
 	alive func()
+
+	again <-chan struct{} // what publish adds to the status has changed
 }
 
 // run decides, acts and waits until nothing is left to do, and returns the final
@@ -84,6 +86,9 @@ func (l *loop) wait(wake, now time.Duration) {
 		select {
 		case <-l.beat:
 			l.alive()
+			continue
+		case <-l.again:
+			l.publish(l.last)
 			continue
 		case e := <-l.kernel.Events():
 			l.fold(e)

@@ -32,13 +32,13 @@ func (x *container) makeMessageFile(s *sandbox) error {
 
 // terminationMessage is what the container left at its terminationMessagePath,
 // or, if it asks for that and failed without a word, the end of its log.
-func (x *container) terminationMessage(logPath string, code int) string {
+func (x *container) terminationMessage(logDir string, code int) string {
 	text, err := tail(x.message, maxMessage)
 	if err != nil && !errors.Is(err, fs.ErrNotExist) {
 		return "read termination message: " + err.Error()
 	}
 	if text == "" && code != 0 && x.plan.TerminationMessageFrom == pod.MessageFallbackToLogs {
-		return logTail(logPath)
+		return logTail(logDir, x.attempt)
 	}
 	return text
 }

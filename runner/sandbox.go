@@ -44,6 +44,14 @@ func (s *sandbox) shower(container string) func(lines []byte) {
 	return func(lines []byte) { s.herald.show(container, lines) }
 }
 
+// logPlace is where an instance's output goes.
+func (s *sandbox) logPlace(container string, attempt int) logPlace {
+	return logPlace{
+		dir: s.store.LogDir(container), attempt: attempt, limits: logLimits(s.plan),
+		flight: filepath.Join(s.store.RuntimeDir(), "log-"+container),
+	}
+}
+
 func newSandbox(plan *pod.Plan, place store.Pod, h *herald) *sandbox {
 	return &sandbox{plan: plan, store: place, herald: h, dir: filepath.Join(place.RuntimeDir(), "sandbox")}
 }

@@ -100,7 +100,7 @@ func takeUp(args []string) (*supervisor, *loop, error) {
 	}
 	e := newEngine(plan, place)
 	s := &supervisor{place: place, engine: e, control: newControl(e), quiet: dozeAfter()}
-	l := &loop{plan: plan, kernel: e, now: readClocks, beat: e.herald.beat, alive: e.herald.alive, replan: e.replan}
+	l := &loop{plan: plan, kernel: e, now: readClocks, beat: e.herald.beat, alive: e.herald.alive, replan: e.replan, again: e.warned}
 	if s.quiet > 0 {
 		l.quiet = func() time.Duration { return s.quiet }
 		l.idle = s.doze

@@ -104,14 +104,15 @@ func wakeContainer(plan *pod.Plan, s *sandbox, c sleeper) (*container, error) {
 	if x.ct, err = libcontainer.Load(s.store.LibcontainerDir(), x.id()); err != nil {
 		return nil, fmt.Errorf("take up container %s: %w", c.Name, err)
 	}
-	if x.log, err = openLog(s.store.LogFile(c.Name, c.Attempt), s.shower(c.Name)); err != nil {
+	if x.log, err = openLog(s.logPlace(c.Name, c.Attempt), s.shower(c.Name)); err != nil {
 		return nil, err
 	}
+	var streams []*stream
 	for _, st := range c.Streams {
 		if err := inherit(st.FD, false); err != nil {
 			return nil, err
 		}
-		x.log.take(&stream{name: st.Name, pipe: os.NewFile(st.FD, st.Name), rest: st.Rest})
+		streams = append(streams, &stream{name: st.Name, pipe: os.NewFile(st.FD, st.Name), rest: st.Rest})
 	}
-	return x, nil
+	return x, x.log.takeUp(streams...)
 }

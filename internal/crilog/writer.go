@@ -4,7 +4,6 @@ import (
 	"bytes"
 	"errors"
 	"fmt"
-	"io"
 	"io/fs"
 	"os"
 	"path/filepath"
@@ -26,6 +25,7 @@ type Writer struct {
 
 	f    *os.File // nil: the next one could not be made yet
 	size int64
+	torn bool   // it ends in the middle of an entry
 	last int    // the newest rotated segment
 	owed []byte // the rest of an entry that a full disk has cut off
 }
@@ -49,16 +49,20 @@ func (w *Writer) path(segment int) string {
 }
 
 func (w *Writer) open() error {
-	f, err := os.OpenFile(w.path(0), os.O_WRONLY|os.O_CREATE|os.O_APPEND, 0o600)
+	f, err := os.OpenFile(w.path(0), os.O_RDWR|os.O_CREATE|os.O_APPEND, 0o600)
 	if err != nil {
 		return fmt.Errorf("open log: %w", err)
 	}
+	end := []byte{'\n'}
 	st, err := f.Stat()
+	if err == nil && st.Size() > 0 {
+		_, err = f.ReadAt(end, st.Size()-1)
+	}
 	if err != nil {
 		f.Close()
 		return fmt.Errorf("open log: %w", err)
 	}
-	w.f, w.size = f, st.Size()
+	w.f, w.size, w.torn = f, st.Size(), end[0] != '\n'
 	return nil
 }
 
@@ -84,7 +88,7 @@ func (w *Writer) Write(b []byte) (int, error) {
 		if done == len(b) {
 			return done, nil
 		}
-		if w.f == nil || w.size >= w.limits.MaxBytes {
+		if w.f == nil || w.size >= w.limits.MaxBytes && !w.torn {
 			if err := w.rotate(); err != nil {
 				return done, err
 			}
@@ -92,8 +96,8 @@ func (w *Writer) Write(b []byte) (int, error) {
 		n, err := w.append(w.fitting(b[done:]))
 		done += n
 		if err != nil {
-			if rest := b[done:]; n > 0 && b[done-1] != '\n' {
-				w.owed = append(w.owed, rest[:bytes.IndexByte(rest, '\n')+1]...)
+			if w.torn {
+				w.owed = append(w.owed, b[done:done+bytes.IndexByte(b[done:], '\n')+1]...)
 			}
 			return done, err
 		}
@@ -117,6 +121,9 @@ func (w *Writer) fitting(b []byte) []byte {
 func (w *Writer) append(b []byte) (int, error) {
 	n, err := w.f.Write(b)
 	w.size += int64(n)
+	if n > 0 {
+		w.torn = b[n-1] != '\n'
+	}
 	if err != nil {
 		return n, fmt.Errorf("write log: %w", err)
 	}
@@ -176,21 +183,10 @@ func (w *Writer) After(segment int, offset int64) ([]byte, error) {
 
 // Mend ends an entry that a writer which was killed has left in part.
 func (w *Writer) Mend() error {
-	c, err := openChain(w.dir, w.attempt)
-	if err != nil {
-		return err
-	}
-	defer c.close()
-	last := make([]byte, 1)
-	if n := c.size(); n == 0 {
-		return nil
-	} else if _, err := c.ReadAt(last, n-1); err != nil && !errors.Is(err, io.EOF) {
-		return fmt.Errorf("read log: %w", err)
-	}
-	if last[0] == '\n' {
+	if !w.torn {
 		return nil
 	}
-	_, err = w.append([]byte("\n"))
+	_, err := w.append([]byte("\n"))
 	return err
 }
 

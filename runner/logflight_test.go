@@ -1,0 +1,152 @@
+package runner
+
+import (
+	"bytes"
+	"fmt"
+	"os"
+	"path/filepath"
+	"testing"
+
+	"golang.org/x/sys/unix"
+	"pgregory.net/rapid"
+
+	"github.com/podrun/podrun/internal/crilog"
+)
+
+// text is a crilog.Sink that puts each stream together again.
+type text map[string]*bytes.Buffer
+
+func (x text) Entry(e crilog.Entry) error {
+	b := x[e.Stream]
+	if b == nil {
+		b = &bytes.Buffer{}
+		x[e.Stream] = b
+	}
+	b.Write(e.Text)
+	if !e.Partial {
+		b.WriteByte('\n')
+	}
+	return nil
+}
+
+func (text) Flush() error { return nil }
+
+// read is what a log has of a stream.
+func read(t interface{ Fatal(...any) }, dir, stream string) string {
+	x := text{}
+	if err := crilog.Read(dir, 0, crilog.All, x); err != nil {
+		t.Fatal(err)
+	}
+	if x[stream] == nil {
+		return ""
+	}
+	return x[stream].String()
+}
+
+// What is written is what is read, once, over any rotation, however often and wherever
+// the supervisor is killed: before it writes, in the middle of an entry, between the
+// file and the pipe.
+func TestLogSurvivesKills(t *testing.T) {
+	root := t.TempDir()
+	runs := 0
+	rapid.Check(t, func(t *rapid.T) {
+		runs++
+		dir := filepath.Join(root, fmt.Sprint(runs))
+		at := logPlace{
+			dir: dir, flight: filepath.Join(root, "flight"),
+			limits: crilog.Limits{MaxBytes: int64(rapid.IntRange(1, 3000).Draw(t, "max")), MaxFiles: 1000},
+		}
+		var ends [2]int
+		if err := unix.Pipe2(ends[:], unix.O_CLOEXEC|unix.O_NONBLOCK); err != nil {
+			t.Fatal(err)
+		}
+		w := os.NewFile(uintptr(ends[1]), "w")
+		defer w.Close()
+		var wrote bytes.Buffer
+		write := func() {
+			b := chunk.Draw(t, "text")
+			wrote.Write(b)
+			if _, err := w.Write(b); err != nil {
+				t.Fatal(err)
+			}
+		}
+		for range rapid.IntRange(0, 6).Draw(t, "kills") {
+			write()
+			l, err := openLog(at, func([]byte) {})
+			if err != nil {
+				t.Fatal(err)
+			}
+			s := &stream{name: "stdout", pipe: dup(t, ends[0])}
+			if err := l.settle([]*stream{s}); err != nil {
+				t.Fatal(err)
+			}
+			killed(t, l, ends[0])
+			s.pipe.Close()
+			abandon(l)
+		}
+		write()
+		l, err := openLog(at, func([]byte) {})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := l.takeUp(&stream{name: "stdout", pipe: dup(t, ends[0])}); err != nil {
+			t.Fatal(err)
+		}
+		unix.Close(ends[0])
+		w.Close()
+		l.drain()
+		if got := read(t, dir, "stdout"); got != wrote.String() {
+			t.Fatalf("read %q\nwant %q", got, wrote.String())
+		}
+	})
+}
+
+var chunk = rapid.Custom(func(t *rapid.T) []byte {
+	var b []byte
+	for range rapid.IntRange(0, 8).Draw(t, "lines") {
+		b = append(b, rapid.SliceOfN(rapid.Byte(), 0, 300).Draw(t, "line")...)
+		b = append(b, '\n')
+	}
+	return append(b, rapid.SliceOfN(rapid.Byte(), 0, 20).Draw(t, "rest")...)
+})
+
+// killed does what a supervisor does until it is killed at some point of a step.
+func killed(t *rapid.T, l *logFile, fd int) {
+	b, err := l.look(uintptr(fd))
+	n := whole(b)
+	if err != nil || n == 0 {
+		return
+	}
+	l.last++
+	l.flight.begin(l.file, "stdout", l.last, n)
+	out := entries("stdout", l.last, b[:n])
+	cut := rapid.IntRange(0, len(out)).Draw(t, "cut")
+	if _, err := l.file.Write(out[:cut]); err != nil {
+		t.Fatal(err)
+	}
+	if cut < len(out) || rapid.Bool().Draw(t, "before it is taken from the pipe") {
+		return
+	}
+	if err := l.discard(uintptr(fd), n); err != nil {
+		t.Fatal(err)
+	}
+	if rapid.Bool().Draw(t, "noted") {
+		l.flight.end()
+	}
+}
+
+// abandon frees what the kernel frees of a process that is killed.
+func abandon(l *logFile) {
+	l.file.Close()
+	l.flight.close()
+	unix.Close(l.peek[0])
+	unix.Close(l.peek[1])
+}
+
+func dup(t *rapid.T, fd int) *os.File {
+	n, err := unix.FcntlInt(uintptr(fd), unix.F_DUPFD_CLOEXEC, 0)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return os.NewFile(uintptr(n), "r")
+}
