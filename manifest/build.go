@@ -43,6 +43,7 @@ func Build(o *Object, images map[string]pod.Image, opt Options) (*pod.Plan, erro
 		Volumes:               volumes(p, o.Effective.Pod.MemoryLimit, opt.NodeMemory),
 		Storage:               storageLimits(p),
 	}
+	plan.LogMaxBytes, plan.LogMaxFiles = logLimits(p)
 	if d := p.Spec.ActiveDeadlineSeconds; d != nil {
 		plan.ActiveDeadlineSeconds = *d
 	}

@@ -14,6 +14,8 @@ var metaRows = []Field{
 	{Path: "metadata.annotations[podrun.dev/pod-limits]", Support: Done, Note: "effective (default) or kubelet: the rule for the pod's limits"},
 	{Path: "metadata.annotations[podrun.dev/hook-reason]", Support: Done, Note: "true: preStop hooks are told why: --reason=Delete, Health or Dependency, or ?reason="},
 	{Path: "metadata.annotations[podrun.dev/memory-qos]", Support: Done, Note: "\"true\": the kubelet's MemoryQoS: requested memory is protected, use near the limit is slowed down"},
+	{Path: "metadata.annotations[podrun.dev/log-max-size]", Support: Done, Note: "at which size a log is rotated, as the kubelet's containerLogMaxSize (default 10Mi)"},
+	{Path: "metadata.annotations[podrun.dev/log-max-files]", Support: Done, Note: "how many files the log of a container has, as the kubelet's containerLogMaxFiles (default 5)"},
 	{Path: "metadata.annotations[podrun.dev/*]", Support: Refused, Note: "not an annotation of this podrun"},
 	{Path: "metadata.annotations[container.apparmor.security.beta.kubernetes.io/*]", Support: Refused, Note: "AppArmor profiles"},
 	{Path: "metadata.annotations[seccomp.security.alpha.kubernetes.io/*]", Support: Refused, Note: "use securityContext.seccompProfile"},

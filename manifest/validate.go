@@ -49,7 +49,7 @@ func validateAnnotations(annotations map[string]string, path *field.Path) field.
 			errs = append(errs, oneOf(value, path.Key(key), values...)...)
 		}
 	}
-	return errs
+	return append(errs, validateLogs(annotations, path)...)
 }
 
 func validatePodFields(s *corev1.PodSpec, path *field.Path) field.ErrorList {
