@@ -7,6 +7,7 @@ import (
 	"os/exec"
 	"path/filepath"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 )
@@ -28,7 +29,7 @@ type machine struct {
 func boot(t *testing.T, name string) *machine {
 	t.Helper()
 	m := &machine{name: name, env: []string{
-		"PODRUN_VM=" + os.Getenv("PODRUN_VM"),
+		"PODRUN_VM=" + os.Getenv("PODRUN_VM"), // a script has another HOME
 		"VM_MACHINE=" + name,
 		"VM_NAME=" + os.Getenv(namesEnv) + strings.ReplaceAll(t.Name(), "/", "."),
 	}}
@@ -36,10 +37,29 @@ func boot(t *testing.T, name string) *machine {
 		t.Cleanup(func() { m.script(t, "down") })
 	}
 	m.script(t, "up")
-	m.script(t, "put", filepath.Join(os.Getenv(stageEnv), m.arch()), "/home/dev")
+	m.script(t, "put", stage(t, m.arch()), "/home/dev")
 	m.must(t, "root", "sh", "-c", "rm -rf "+home+" && mv /home/dev/"+m.arch()+" "+home)
 	m.must(t, "session", home+"/scripts/example-image")
 	return m
+}
+
+// staged has a *sync.Once for each thing that is staged.
+var staged sync.Map
+
+// stage builds what goes to a machine, once, and tells its directory.
+func stage(t *testing.T, what string) string {
+	t.Helper()
+	once, _ := staged.LoadOrStore(what, new(sync.Once))
+	once.(*sync.Once).Do(func() {
+		if out, err := exec.Command("../../scripts/test-vm", "--stage", what).CombinedOutput(); err != nil {
+			t.Errorf("stage %s: %v\n%s", what, err, out)
+		}
+	})
+	dir := filepath.Join(os.Getenv(stageEnv), what)
+	if _, err := os.Stat(dir); err != nil {
+		t.Fatal(err)
+	}
+	return dir
 }
 
 func (m *machine) arch() string {

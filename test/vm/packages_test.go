@@ -1,7 +1,6 @@
 package vm
 
 import (
-	"os"
 	"os/exec"
 	"path/filepath"
 	"strings"
@@ -13,7 +12,7 @@ func TestPackages(t *testing.T) {
 	needMachines(t)
 	t.Parallel()
 	m := boot(t, "debian")
-	m.script(t, "put", filepath.Join(os.Getenv(stageEnv), "packages"), "/home/dev")
+	m.script(t, "put", stage(t, "packages"), "/home/dev")
 	m.must(t, "session", "sh", "-c", "cp -r /home/dev/packages/. "+home+" && rm -r /home/dev/packages")
 	for _, place := range []string{"scope", "service"} {
 		for _, dir := range []string{"cgroups", "internal/delegation", "internal/host"} {

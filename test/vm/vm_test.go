@@ -21,7 +21,7 @@ import (
 )
 
 const (
-	stageEnv  = "PODRUN_VM_STAGE" // what scripts/test-vm has built: a directory for each architecture
+	stageEnv  = "PODRUN_VM_STAGE" // where scripts/test-vm puts what it builds
 	keepEnv   = "KEEP"            // set: the machines stay up for the next run
 	namesEnv  = "VM_NAMES"        // what the names of this run's machines begin with
 	guestEnv  = "GUEST"           // in a script: its directory on the machine
