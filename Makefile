@@ -1,4 +1,4 @@
-.PHONY: help build test check demo cross bench test-vm vm torture
+.PHONY: help build test check demo cross bench test-vm vm torture torture-vm
 help: ## show this
 	@sed -n 's/^\([a-z-]*\):.*## /make \1\t/p' Makefile | expand -t 14
 build: ## make bin/podrun: static, for this machine
@@ -7,8 +7,9 @@ check: ## formatting, vet, the law of the house
 test-vm: ## the built binary on real hosts, in emulated machines: systemd, limits, arm64
 vm:    ## such a machine to look around in, until `scripts/vm down`
 torture: ## races of sleeping supervisors, for some minutes
+torture-vm: ## stops, crashes and power cuts of units in virtual machines, for hours
 demo:  ## install what is missing, build, run a pod as an ordinary user
 cross: ## make bin/podrun-amd64, -arm64 and -armv7
 bench: ## compare with podman kube play, in one run
-build test check demo cross bench test-vm torture: ; @scripts/$@
+build test check demo cross bench test-vm torture torture-vm: ; @scripts/$@
 vm: ; @scripts/vm up
