@@ -147,6 +147,9 @@ func lookUp(ctx context.Context, host string) ([]netip.Addr, error) {
 	if err != nil {
 		return nil, fmt.Errorf("look up %s: %w", host, err)
 	}
+	for i := range list {
+		list[i] = list[i].Unmap()
+	}
 	return list, nil
 }
 

@@ -40,8 +40,12 @@ func New(host string, dial Dial) *Prober {
 	return p
 }
 
+// maxHeader is how much of a header is read: nobody who is asked may fill the memory of
+// who asks.
+const maxHeader = 64 << 10
+
 func transport(dial Dial) *http.Transport {
-	return &http.Transport{DialContext: dial, DisableKeepAlives: true, DisableCompression: true}
+	return &http.Transport{DialContext: dial, DisableKeepAlives: true, DisableCompression: true, MaxResponseHeaderBytes: maxHeader}
 }
 
 // Ask does what a handler says, other than to run a command, and judges the answer

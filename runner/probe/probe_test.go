@@ -155,6 +155,19 @@ func TestHTTPVersions(t *testing.T) {
 	}
 }
 
+// TestHugeHeader: a server cannot fill the supervisor's memory.
+func TestHugeHeader(t *testing.T) {
+	port := serve(t, func(w http.ResponseWriter, _ *http.Request) {
+		for i := range 4096 {
+			w.Header().Set("X-"+strconv.Itoa(i), strings.Repeat("x", 1024))
+		}
+	})
+	outcome, message := local().Ask(t.Context(), &pod.Handler{HTTP: &pod.HTTPGet{Port: port, Path: "/"}}, time.Minute)
+	if outcome != lifecycle.Failure || !strings.Contains(message, "exceeded") {
+		t.Errorf("%s %q", outcome, message)
+	}
+}
+
 // TestTimeouts: nobody who does not answer holds a probe.
 func TestTimeouts(t *testing.T) {
 	silent, err := net.Listen("tcp", "127.0.0.1:0")
