@@ -85,15 +85,15 @@ func (l *EventLog) combined(e Event) int {
 	return -1
 }
 
-// similar counts the events that differ from e in nothing but what they say.
+// similar counts the other messages that events like e have had lately.
 func (l *EventLog) similar(e Event) int {
-	n := 0
+	said := map[string]bool{}
 	for _, old := range l.Events {
-		if old.alike(e) && e.Last.Sub(old.Last) <= similarWithin {
-			n++
+		if old.alike(e) && old.Message != e.Message && e.Last.Sub(old.Last) <= similarWithin {
+			said[old.Message] = true
 		}
 	}
-	return n
+	return len(said)
 }
 
 func (e Event) alike(other Event) bool { return e.Type == other.Type && e.Reason == other.Reason }

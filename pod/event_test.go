@@ -48,6 +48,17 @@ func TestEventsThatAreAlikeBecomeOne(t *testing.T) {
 	}
 }
 
+// The same of many containers is not alike: who it was counts.
+func TestEventsOfManyContainers(t *testing.T) {
+	var l EventLog
+	for i := range 30 {
+		l.Add(Event{Type: Warning, Reason: "OOMKilled", Container: fmt.Sprint("c", i), Message: "killed", Last: at(i)})
+	}
+	if len(l.Events) != 30 || l.Events[29].Container != "c29" || l.Events[29].Message != "killed" {
+		t.Errorf("%d events, the last %+v", len(l.Events), l.Events[len(l.Events)-1])
+	}
+}
+
 func TestEventLogIsBounded(t *testing.T) {
 	var l EventLog
 	for i := range 3 * maxEvents {
