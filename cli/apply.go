@@ -110,6 +110,11 @@ func (l *launch) apply(p *upPod) (err error) {
 			err = fmt.Errorf("cannot change pod %s: %w", p.place.Name, err)
 		}
 	}()
+	return persist(ctx, p.place, func() error { return p.applyOnce(ctx, text) })
+}
+
+// applyOnce is apply at one supervisor. It does no harm to apply twice.
+func (p *upPod) applyOnce(ctx context.Context, text []byte) error {
 	conn, err := ask(ctx, p.place, wire.Request{Verb: wire.Apply, Apply: &wire.ApplyRequest{Plan: *p.plan, Manifest: text}})
 	if err != nil {
 		return err
@@ -119,8 +124,6 @@ func (l *launch) apply(p *upPod) (err error) {
 	switch {
 	case ctx.Err() != nil:
 		return errors.New("its supervisor does not answer")
-	case hungUp(err):
-		return errNotRunning
 	case err != nil:
 		return err
 	case frame.Error != nil:

@@ -169,7 +169,7 @@ func (f *front) stopPod(ctx context.Context, p store.Pod, how ending) error {
 		return err
 	case how.force:
 		fmt.Fprintf(f.err, "podrun: the supervisor of pod %s does not answer: killing it\n", p.Name)
-		return killSupervisor(p)
+		return signalKeeper(p, unix.SIGKILL)
 	case errors.Is(err, context.DeadlineExceeded):
 		err = fmt.Errorf("it has not ended within %v", limit)
 	}
@@ -198,12 +198,16 @@ func forceHint(p store.Pod) string {
 	return fmt.Sprintf("podrun down %s -n %s --force ends it at once", p.Name, p.Namespace)
 }
 
-// killSupervisor ends a supervisor that listens and does not answer. With it the
-// keeper ends, and with that every process of the pod.
-func killSupervisor(p store.Pod) error {
+// replaceSupervisor has the keeper kill a supervisor that does not answer, and begin
+// another.
+func replaceSupervisor(p store.Pod) error { return signalKeeper(p, unix.SIGUSR1) }
+
+// signalKeeper sends a signal to the pod's keeper, who is the peer of those that connect
+// to the control socket. With the keeper every process of the pod ends.
+func signalKeeper(p store.Pod, sig unix.Signal) error {
 	conn, err := p.Dial()
 	if err != nil {
-		return fmt.Errorf("cannot kill the supervisor of pod %s: %w", p.Name, err)
+		return fmt.Errorf("cannot find the keeper of pod %s: %w", p.Name, err)
 	}
 	defer conn.Close()
 	raw, err := conn.SyscallConn()
@@ -213,13 +217,13 @@ func killSupervisor(p store.Pod) error {
 	var peer *unix.Ucred
 	cerr := raw.Control(func(fd uintptr) { peer, err = unix.GetsockoptUcred(int(fd), unix.SOL_SOCKET, unix.SO_PEERCRED) })
 	if err = errors.Join(cerr, err); err != nil {
-		return fmt.Errorf("find the supervisor of pod %s: %w", p.Name, err)
+		return fmt.Errorf("find the keeper of pod %s: %w", p.Name, err)
 	}
 	if peer.Pid <= 1 {
-		return fmt.Errorf("the supervisor of pod %s cannot be seen from here", p.Name)
+		return fmt.Errorf("the keeper of pod %s cannot be seen from here", p.Name)
 	}
-	if err := unix.Kill(int(peer.Pid), unix.SIGKILL); err != nil && !errors.Is(err, unix.ESRCH) {
-		return fmt.Errorf("kill the supervisor of pod %s: %w", p.Name, err)
+	if err := unix.Kill(int(peer.Pid), sig); err != nil && !errors.Is(err, unix.ESRCH) {
+		return fmt.Errorf("send a signal to the keeper of pod %s: %w", p.Name, err)
 	}
 	return nil
 }

@@ -171,7 +171,7 @@ func (s *service) adopt(ctx context.Context, l *launch, p *upPod) error {
 }
 
 // attach gives a running pod's supervisor our ends. A supervisor that does not answer
-// is killed: its pod is taken over from the next one, or has to be started anew.
+// is replaced, and the pod taken over from the next one.
 func (s *service) attach(ctx context.Context, p *upPod) error {
 	for attempt := 0; ; attempt++ {
 		err := s.attachOnce(ctx, p)
@@ -184,8 +184,8 @@ func (s *service) attach(ctx context.Context, p *upPod) error {
 		case attempt == 3:
 			return fmt.Errorf("take over pod %s: %w", p.place.Name, err)
 		case errors.Is(err, context.DeadlineExceeded):
-			fmt.Fprintf(s.front.err, "podrun: the supervisor of pod %s does not answer: killing it\n", p.place.Name)
-			if err := killSupervisor(p.place); err != nil {
+			fmt.Fprintf(s.front.err, "podrun: the supervisor of pod %s does not answer: it is replaced\n", p.place.Name)
+			if err := replaceSupervisor(p.place); err != nil {
 				return err
 			}
 		}

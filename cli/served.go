@@ -81,9 +81,7 @@ func (s *service) watchAll(ctx context.Context, started func()) {
 			}
 			return st.Ready() || st.Phase.Terminal()
 		}
-		for watch(ctx, p.place, seen) == nil && ctx.Err() == nil && p.place.Alive() && !(state[i] != nil && (state[i].Ready() || state[i].Phase.Terminal())) {
-			continue // the supervisor was replaced
-		}
+		_ = watch(ctx, p.place, seen) // a pod that has ended is seen to have
 	})
 	if !allUp {
 		started()

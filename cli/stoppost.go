@@ -86,7 +86,7 @@ func (f *front) endAsked(ctx context.Context, unit systemd.Unit) bool {
 	return asked
 }
 
-// killSilent kills the supervisors that do not answer, for whose sake systemd has ended
+// killSilent replaces the supervisors that do not answer, for whose sake systemd has ended
 // the main process.
 func (s *service) killSilent(ctx context.Context) error {
 	errs := make([]error, len(s.pods))
@@ -97,8 +97,8 @@ func (s *service) killSilent(ctx context.Context) error {
 		if err == nil || errors.Is(err, errNotRunning) {
 			return
 		}
-		fmt.Fprintf(s.front.err, "podrun: the supervisor of pod %s does not answer: killing it\n", p.place.Name)
-		errs[i] = killSupervisor(p.place)
+		fmt.Fprintf(s.front.err, "podrun: the supervisor of pod %s does not answer: it is replaced\n", p.place.Name)
+		errs[i] = replaceSupervisor(p.place)
 	})
 	return errors.Join(errs...)
 }

@@ -75,9 +75,40 @@ func dial(ctx context.Context, p store.Pod) (*net.UnixConn, error) {
 	}
 }
 
+// persist asks again as long as the supervisor hangs up and the pod lives: another one
+// will answer. Then the answer is errNotRunning.
+func persist(ctx context.Context, p store.Pod, ask func() error) error {
+	for {
+		err := ask()
+		switch {
+		case !hungUp(err):
+			return err
+		case !p.Alive():
+			return errNotRunning
+		}
+		if err := pause(ctx, pollTime); err != nil {
+			return err
+		}
+	}
+}
+
 // watch hands every status of the pod to seen, until the pod has ended or seen
 // says enough. A pod that has ended already has shown its last status before.
 func watch(ctx context.Context, p store.Pod, seen func(*pod.Status) (enough bool)) error {
+	begun := false
+	err := persist(ctx, p, func() error {
+		return watchOnce(ctx, p, func(st *pod.Status) bool {
+			begun = true
+			return seen(st)
+		})
+	})
+	if begun && errors.Is(err, errNotRunning) {
+		return nil
+	}
+	return err
+}
+
+func watchOnce(ctx context.Context, p store.Pod, seen func(*pod.Status) (enough bool)) error {
 	conn, err := ask(ctx, p, wire.Request{Verb: wire.Watch})
 	if err != nil {
 		return err
@@ -91,8 +122,6 @@ func watch(ctx context.Context, p store.Pod, seen func(*pod.Status) (enough bool
 		switch {
 		case ctx.Err() != nil:
 			return ctx.Err()
-		case hungUp(err):
-			return nil
 		case err != nil:
 			return err
 		case frame.Error != nil:
@@ -108,10 +137,16 @@ func watch(ctx context.Context, p store.Pod, seen func(*pod.Status) (enough bool
 // stop asks for the end of the pod and returns when the supervisor says it has
 // ended. grace is nil for the pod's own.
 func stop(ctx context.Context, p store.Pod, grace *int64) error {
-	conn, err := ask(ctx, p, wire.Request{Verb: wire.Stop, Stop: &wire.StopRequest{GraceSeconds: grace}})
+	err := persist(ctx, p, func() error { return stopOnce(ctx, p, grace) })
 	if errors.Is(err, errNotRunning) {
 		return nil
 	}
+	return err
+}
+
+// stopOnce is stop of one supervisor. A later request gives the pod no more time.
+func stopOnce(ctx context.Context, p store.Pod, grace *int64) error {
+	conn, err := ask(ctx, p, wire.Request{Verb: wire.Stop, Stop: &wire.StopRequest{GraceSeconds: grace}})
 	if err != nil {
 		return err
 	}
@@ -120,8 +155,6 @@ func stop(ctx context.Context, p store.Pod, grace *int64) error {
 	switch {
 	case ctx.Err() != nil:
 		return ctx.Err()
-	case hungUp(err):
-		return nil
 	case err == nil && frame.Error != nil:
 		return wireError(frame.Error)
 	}

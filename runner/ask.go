@@ -44,7 +44,7 @@ func (l *lifetime) end() {
 
 // asker asks the pod's servers, from inside its network.
 func (e *engine) asker() *probe.Prober {
-	e.asking.Do(func() { e.prober = probe.New(podAddress, dialInPod) })
+	e.asking.Do(func() { e.prober = probe.New(podAddress, e.dialInPod) })
 	return e.prober
 }
 
@@ -116,7 +116,7 @@ func (e *engine) runHook(x *container, h *pod.Handler, reason string) (lifecycle
 
 // dialInPod makes a connection that begins in the pod's network. Names are looked up
 // as on the host.
-func dialInPod(ctx context.Context, network, address string) (net.Conn, error) {
+func (e *engine) dialInPod(ctx context.Context, network, address string) (net.Conn, error) {
 	host, port, err := net.SplitHostPort(address)
 	if err != nil {
 		return nil, err
@@ -131,7 +131,7 @@ func dialInPod(ctx context.Context, network, address string) (net.Conn, error) {
 			var err error
 			conn, err = probeDialer().DialContext(ctx, network, net.JoinHostPort(a.String(), port))
 			return err
-		}, sandboxNet)
+		}, e.net)
 		if err == nil || ctx.Err() != nil {
 			break
 		}

@@ -18,14 +18,14 @@ func TestRarelyProbedPodDozes(t *testing.T) {
 	c.Readiness = probed(execHandler("true"))
 	c.Readiness.PeriodSeconds = 600
 	plan := newPlan(nil, []pod.Container{c})
-	w, supervisor := drowsy(t, plan)
+	w, keeper := drowsy(t, plan)
 	if st, err := w.place.Status(); err != nil || !isReady(st) {
 		t.Errorf("asleep it is %+v, %v", st, err)
 	}
 	if code, _ := w.ask("a", "true"); code != 0 {
 		t.Errorf("exec ended with %d", code)
 	}
-	waitComm(t, supervisor, "podrun-asleep")
+	w.asleep(keeper)
 	w.until(isReady)
 }
 

@@ -13,7 +13,7 @@ import (
 
 func testPlace() place {
 	return place{
-		rootfs: "/r", netns: sandboxNet, ipcns: sandboxIPC, utsns: sandboxUTS,
+		rootfs: "/r", netns: "/n", ipcns: "/i", utsns: "/u",
 		dev: "/s/dev", sys: "/s/sys", hosts: "/s/hosts", hostname: "/s/hostname", terminationLog: "/s/log",
 		volumes: map[string]string{"v": "/vol/v"},
 	}

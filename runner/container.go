@@ -8,7 +8,6 @@ import (
 	"strconv"
 	"strings"
 	"sync"
-	"syscall"
 
 	"github.com/moby/sys/signal"
 	"github.com/opencontainers/runc/libcontainer"
@@ -18,6 +17,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/podrun/podrun/cgroups"
+	"github.com/podrun/podrun/internal/stage"
 	"github.com/podrun/podrun/internal/undo"
 	"github.com/podrun/podrun/lifecycle"
 	"github.com/podrun/podrun/pod"
@@ -30,13 +30,13 @@ type container struct {
 	attempt int
 	who     identity
 	ct      *libcontainer.Container
-	init    *libcontainer.Process // nil where another supervisor has started it
-	pid     int
+	process // of its init; nobody's before it runs
 	log     *logFile
 	message string // the file bound at terminationMessagePath
 	mntns   string // identifies its processes in a shared PID namespace
 	cleanup undo.Stack
 	execs   sync.WaitGroup
+	end     *ended // known before it is adopted
 	life    lifetime
 }
 
@@ -59,6 +59,7 @@ func startContainer(s *sandbox, c *pod.Container, attempt int) (*container, erro
 	if err := x.create(s); err != nil {
 		if x.log != nil {
 			x.log.drain()
+			x.dropOutputs(s.estate)
 		}
 		if uerr := x.cleanup.Undo(); uerr != nil {
 			fmt.Fprintf(os.Stderr, "undo start of %s: %v\n", c.Name, uerr)
@@ -77,8 +78,8 @@ func (x *container) cleanUpLater(s *sandbox) {
 	x.cleanup.Push("remove termination log", func() error { return volumes.RemoveTree(x.messageFile(s)) })
 	x.cleanup.Push("unmount /dev", func() error { return volumes.UnmountDev(x.dev(s)) })
 	x.cleanup.Push("destroy container", func() error {
-		if x.ct == nil {
-			return nil
+		if x.ct == nil { // somebody was killed while he made it, if anything is there at all
+			return os.RemoveAll(filepath.Join(s.store.LibcontainerDir(), x.id()))
 		}
 		return x.ct.Destroy()
 	})
@@ -132,45 +133,59 @@ func (x *container) create(s *sandbox) error {
 	if x.ct, err = libcontainer.Create(s.store.LibcontainerDir(), x.id(), config); err != nil {
 		return fmt.Errorf("create container: %w", err)
 	}
-	return x.run(spec.Process)
+	return x.run(s.estate, spec.Process)
 }
 
 // run starts the container's process with its output going to the log.
-func (x *container) run(p *specs.Process) error {
-	stdout, err := x.log.pipe("stdout")
+func (x *container) run(left *estate, p *specs.Process) error {
+	stdout, err := x.output(left, "stdout")
 	if err != nil {
 		return err
 	}
 	defer stdout.Close()
-	stderr, err := x.log.pipe("stderr")
+	stderr, err := x.output(left, "stderr")
 	if err != nil {
 		return err
 	}
 	defer stderr.Close()
-	x.init = x.process(p.Args, p.Env, p.Cwd)
-	x.init.Init = true
-	x.init.Stdout, x.init.Stderr = stdout, stderr
-	if err := x.ct.Start(x.init); err != nil {
+	init := x.newProcess(p.Args, p.Env, p.Cwd)
+	init.Init = true
+	init.Stdout, init.Stderr = stdout, stderr
+	if err := x.ct.Start(init); err != nil {
 		return startError{plain(err), exitCodeOf(err)}
 	}
-	// Between Start and Exec its process waits, so this cannot come too late.
-	x.pid, err = x.init.Pid()
-	if err == nil {
-		x.mntns, err = os.Readlink(fmt.Sprintf("/proc/%d/ns/mnt", x.pid))
-	}
-	if err == nil {
+	// Between Start and Exec its process waits: a supervisor that takes it up from here
+	// on can tell whether it has run, and one that is asked to stop it is not too late.
+	if err = x.identify(init); err == nil {
+		left.run(x)
 		err = x.ct.Exec()
 	}
 	if err != nil {
+		left.withdraw(x)
 		x.ct.Signal(unix.SIGKILL)
-		x.init.Wait()
+		init.Wait()
 		return startError{plain(err), exitCodeOf(err)}
 	}
 	return nil
 }
 
-// process is a process of the container, with its identity and confinement.
-func (x *container) process(args, env []string, cwd string) *libcontainer.Process {
+// identify finds out what the container's process is known by.
+func (x *container) identify(init *libcontainer.Process) error {
+	pid, err := init.Pid()
+	if err != nil {
+		return err
+	}
+	st, ok := stat(pid)
+	if !ok {
+		return errors.New("its process has gone")
+	}
+	x.process = st.process
+	x.mntns, err = os.Readlink(fmt.Sprintf("/proc/%d/ns/mnt", pid))
+	return err
+}
+
+// newProcess is a process of the container, with its identity and confinement.
+func (x *container) newProcess(args, env []string, cwd string) *libcontainer.Process {
 	caps := x.plan.Capabilities
 	return &libcontainer.Process{
 		Args: args, Env: env, Cwd: cwd,
@@ -194,41 +209,39 @@ func processLimit() []configs.Rlimit {
 
 // ended is how an instance's process ended.
 type ended struct {
-	code, signal int
-	oom          bool
-	oomLimit     lifecycle.OOMLimit
-	message      string
+	Code, Signal int
+	OOM          bool
+	OOMLimit     lifecycle.OOMLimit
+	Message      string
+	At           lifecycle.Now
 }
 
-// wait returns how the container's process has ended, which it must have.
-func (x *container) wait() ended {
-	var ws unix.WaitStatus
-	var err error
-	if x.init == nil {
-		ws, err = reap(x.pid)
-	} else if st, werr := x.init.Wait(); st != nil { // an exit code other than 0 is an error too
-		ws = unix.WaitStatus(st.Sys().(syscall.WaitStatus))
-	} else {
-		err = fmt.Errorf("wait for container: %w", werr)
-	}
+// endOf says how a process has ended.
+func endOf(x stage.Exit, err error) *ended {
+	e := &ended{At: readClocks()}
+	ago := e.At.Boot - x.At
+	e.At.Boot, e.At.Wall = x.At, e.At.Wall.Add(-ago)
 	switch {
 	case err != nil:
-		return ended{code: 255, message: err.Error()}
-	case ws.Signaled():
-		return ended{code: 128 + int(ws.Signal()), signal: int(ws.Signal())}
+		e.Code, e.Message = 255, err.Error()
+	case x.Status.Signaled():
+		e.Code, e.Signal = 128+int(x.Status.Signal()), int(x.Status.Signal())
+	default:
+		e.Code = x.Status.ExitStatus()
 	}
-	return ended{code: ws.ExitStatus()}
+	return e
 }
 
 // finish ends what else runs in an instance whose process has ended, and brings
 // its output to the log, to the last line.
 func (x *container) finish(s *sandbox) {
 	x.life.end()
-	if s.pausePID != 0 {
+	if s.pause.PID != 0 {
 		killMountNamespace(x.mntns)
 	}
 	x.execs.Wait()
 	x.log.drain()
+	x.dropOutputs(s.estate)
 }
 
 // signal sends a signal to the container's process. One that has ended is fine.

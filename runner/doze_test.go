@@ -1,7 +1,6 @@
 package runner
 
 import (
-	"fmt"
 	"os"
 	"path/filepath"
 	"strings"
@@ -15,28 +14,38 @@ import (
 	"github.com/podrun/podrun/pod"
 )
 
-// comm waits until the process is called name.
-func waitComm(t *testing.T, pid int, name string) {
-	t.Helper()
-	var got []byte
+// asleep waits until the pod has no supervisor.
+func (w wholePod) asleep(keeper int) {
+	w.t.Helper()
 	for deadline := time.Now().Add(30 * time.Second); time.Now().Before(deadline); {
-		got, _ = os.ReadFile(fmt.Sprintf("/proc/%d/comm", pid))
-		if string(got) == name+"\n" {
+		if supervisorOf(keeper) == 0 {
 			return
 		}
 	}
-	t.Fatalf("process %d is called %q, want %q", pid, got, name)
+	w.t.Fatalf("the supervisor of keeper %d does not sleep within 30 s", keeper)
+}
+
+// awake waits until the pod has a supervisor, and returns it.
+func (w wholePod) awake(keeper int) int {
+	w.t.Helper()
+	for deadline := time.Now().Add(30 * time.Second); time.Now().Before(deadline); {
+		if pid := supervisorOf(keeper); pid != 0 {
+			return pid
+		}
+	}
+	w.t.Fatalf("keeper %d has no supervisor within 30 s", keeper)
+	return 0
 }
 
 // drowsy starts a pod whose supervisor dozes as soon as it is quiet.
-func drowsy(t *testing.T, plan *pod.Plan) (w wholePod, supervisor int) {
+func drowsy(t *testing.T, plan *pod.Plan) (w wholePod, keeper int) {
 	t.Helper()
 	t.Setenv("PODRUN_DOZE_AFTER", "20ms")
 	w = startWhole(t, plan)
 	w.until(running)
-	supervisor, _ = w.processes()
-	waitComm(t, supervisor, "podrun-asleep")
-	return w, supervisor
+	_, keeper = w.processes()
+	w.asleep(keeper)
+	return w, keeper
 }
 
 func (w wholePod) ask(container string, args ...string) (int, string) {
@@ -55,12 +64,12 @@ func TestDozingSupervisorAnswers(t *testing.T) {
 	plan.InitContainers[0].Mounts = a.Mounts
 	plan.ShareProcessNamespace = true
 	plan.Volumes = []pod.Volume{{Name: "v", Kind: pod.EmptyDirMemory, SizeLimit: 1 << 20}}
-	w, supervisor := drowsy(t, plan)
+	w, keeper := drowsy(t, plan)
 	for range 3 {
 		if code, out := w.ask("a", "/bin/sh", "-c", "id -u; cat /proc/1/comm; exit 7"); code != 7 || out != "1000\npodrun-pause\n" {
 			t.Errorf("exec woke it to %d %q", code, out)
 		}
-		waitComm(t, supervisor, "podrun-asleep")
+		w.asleep(keeper)
 	}
 	w.until(func(st *pod.Status) bool {
 		if !running(st) || st.Containers[0].RestartCount != 0 {
@@ -79,7 +88,7 @@ func TestDozingSupervisorAnswers(t *testing.T) {
 	if log != "half a line\n" {
 		t.Errorf("log %q", log)
 	}
-	waitComm(t, supervisor, "podrun-asleep")
+	w.asleep(keeper)
 }
 
 // What happens to a container while the supervisor dozes is seen: its end with its
@@ -95,7 +104,7 @@ func TestDozingSupervisorSeesTheEnd(t *testing.T) {
 	plan.InitContainers[0].Mounts = ends.Mounts
 	plan.RestartPolicy, plan.GraceSeconds = pod.RestartAlways, 1
 	plan.Volumes = []pod.Volume{{Name: "v", Kind: pod.EmptyDir}}
-	w, supervisor := drowsy(t, plan)
+	w, keeper := drowsy(t, plan)
 	fifo, err := os.OpenFile(filepath.Join(w.place.VolumesDir(), "v", "fifo"), os.O_WRONLY, 0)
 	if err != nil {
 		t.Fatal(err)
@@ -111,12 +120,10 @@ func TestDozingSupervisorSeesTheEnd(t *testing.T) {
 		}
 		return true
 	})
-	waitComm(t, supervisor, "podrun-asleep")
-	_, keeper := w.processes()
-	waitComm(t, supervisor, "podrun-asleep")
+	w.asleep(keeper)
 	conn := w.dial()
 	defer conn.Close()
-	waitComm(t, supervisor, "podrun-superv")
+	w.awake(keeper)
 	if err := wire.WriteRequest(conn, wire.Request{Verb: wire.Watch}); err != nil {
 		t.Fatal(err)
 	}
@@ -139,8 +146,8 @@ func TestDozingSupervisorSeesTheEnd(t *testing.T) {
 // SIGTERM itself wakes and stops.
 func TestDozingSupervisorStopsOnSignal(t *testing.T) {
 	testenv.NoLeaks(t)
-	w, supervisor := drowsy(t, newPlan(nil, []pod.Container{shell(layer(t), "a", "trap 'exit 3' TERM; while :; do sleep 0.01; done")}))
-	if err := unix.Kill(supervisor, unix.SIGTERM); err != nil {
+	w, keeper := drowsy(t, newPlan(nil, []pod.Container{shell(layer(t), "a", "trap 'exit 3' TERM; while :; do sleep 0.01; done")}))
+	if err := unix.Kill(keeper, unix.SIGTERM); err != nil {
 		t.Fatal(err)
 	}
 	lock, err := w.place.WaitLock()

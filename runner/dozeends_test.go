@@ -3,9 +3,6 @@ package runner
 import (
 	"fmt"
 	"os"
-	"path/filepath"
-	"regexp"
-	"strconv"
 	"strings"
 	"testing"
 	"time"
@@ -20,11 +17,11 @@ import (
 // A container that has closed its outputs does not keep its supervisor awake.
 func TestSupervisorSleepsWithoutOutputs(t *testing.T) {
 	testenv.NoLeaks(t)
-	w, supervisor := drowsy(t, newPlan(nil, []pod.Container{shell(layer(t), "a", "exec sleep 1000 >/dev/null 2>&1")}))
-	w.sound(supervisor)
-	before := switches(t, supervisor)
+	w, keeper := drowsy(t, newPlan(nil, []pod.Container{shell(layer(t), "a", "exec sleep 1000 >/dev/null 2>&1")}))
+	w.sound(keeper)
+	before := switches(t, keeper)
 	idle(300 * time.Millisecond)
-	if after := switches(t, supervisor); after != before {
+	if after := switches(t, keeper); after != before {
 		t.Errorf("it woke without cause: %s, then %s context switches", before, after)
 	}
 }
@@ -61,18 +58,18 @@ func TestDamagedSleepEndsThePod(t *testing.T) {
 			}
 			return os.WriteFile(path, []byte(strings.ReplaceAll(string(b), `"Name":"a"`, `"Name":"b"`)), 0o600)
 		},
-		"descriptors": func(path string) error {
+		"version": func(path string) error {
 			b, err := os.ReadFile(path)
 			if err != nil {
 				return err
 			}
-			return os.WriteFile(path, regexp.MustCompile(`"FD":\d+`).ReplaceAll(b, []byte(`"FD":77`)), 0o600)
+			return os.WriteFile(path, []byte(strings.ReplaceAll(string(b), `"Version":1`, `"Version":99`)), 0o600)
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
 			testenv.NoLeaks(t)
 			w, _ := drowsy(t, newPlan(nil, []pod.Container{shell(layer(t), "a", "exec sleep 1000")}))
-			if err := damage(sleepFile(w.place)); err != nil {
+			if err := damage(stateFile(w.place)); err != nil {
 				t.Fatal(err)
 			}
 			w.dial().Close()
@@ -135,11 +132,11 @@ func TestLostPauseEndsThePod(t *testing.T) {
 			t.Setenv("PODRUN_DOZE_AFTER", after)
 			w := startWhole(t, plan)
 			w.until(running)
-			supervisor, _ := w.processes()
+			supervisor, keeper := w.processes()
 			if after != "0" {
-				w.sound(supervisor)
+				w.sound(keeper)
 			}
-			for _, pid := range childrenOf(t, supervisor) {
+			for _, pid := range append(childrenOf(supervisor), childrenOf(keeper)...) {
 				if b, _ := os.ReadFile(fmt.Sprintf("/proc/%d/comm", pid)); string(b) == "podrun-pause\n" {
 					unix.Kill(pid, unix.SIGKILL)
 				}
@@ -149,24 +146,4 @@ func TestLostPauseEndsThePod(t *testing.T) {
 			}
 		})
 	}
-}
-
-// childrenOf finds a process's children, whichever of its threads has started them.
-func childrenOf(t *testing.T, pid int) (pids []int) {
-	t.Helper()
-	lists, err := filepath.Glob(fmt.Sprintf("/proc/%d/task/*/children", pid))
-	if err != nil {
-		t.Fatal(err)
-	}
-	for _, list := range lists {
-		b, _ := os.ReadFile(list) // a thread may have ended
-		for _, f := range strings.Fields(string(b)) {
-			n, err := strconv.Atoi(f)
-			if err != nil {
-				t.Fatal(err)
-			}
-			pids = append(pids, n)
-		}
-	}
-	return pids
 }

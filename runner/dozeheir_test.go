@@ -39,15 +39,15 @@ func TestWokenSupervisorHandsOnNothing(t *testing.T) {
 			w := startWhole(t, plan)
 			w.until(running)
 			script := []string{"/bin/sh", "-c", attributes}
-			supervisor, _ := w.processes()
+			supervisor, keeper := w.processes()
 			_, early := w.ask("a", script...)
 			if b, _ := os.ReadFile(fmt.Sprintf("/proc/%d/comm", supervisor)); string(b) != "podrun-superv\n" {
 				t.Fatalf("supervisor is called %q", b)
 			}
-			waitComm(t, supervisor, "podrun-asleep")
+			w.asleep(keeper)
 			_, late := w.ask("a", script...)
 			compareText(t, "exec", early, late)
-			waitComm(t, supervisor, "podrun-asleep")
+			w.asleep(keeper)
 			w.release("fifo")
 			w.until(func(st *pod.Status) bool { return running(st) && st.Containers[0].RestartCount == 1 })
 			w.release("fifo") // once it waits there it has printed everything

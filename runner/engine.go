@@ -20,7 +20,9 @@ import (
 type engine struct {
 	plan   *pod.Plan // the loop's; another one is taken up by replan
 	store  store.Pod
+	estate *estate
 	events chan lifecycle.Event
+	shared
 	herald *herald
 
 	asking sync.Once
@@ -33,13 +35,11 @@ type engine struct {
 	sandbox  *sandbox
 	cgroup   string          // where the sandbox's cgroup is, or was
 	runs     map[string]*run // by container name, from the start's order to the end
+	ended    []*container    // their end was told, and may not have been recorded
 	busy     int             // actions under way and ends not yet told
 	warnings []string        // they outlive the sandbox
+	asked    bool            // by the keeper to stop, and has not answered
 	warned   chan struct{}   // has room for one: there is a new warning
-
-	// reaping is held while the end of a container is taken from the kernel, and by
-	// who puts the supervisor to sleep: an end must not be lost in between.
-	reaping sync.Mutex
 }
 
 // run is one order to start a container, until its end is told.
@@ -48,8 +48,11 @@ type run struct {
 	doomed    bool       // it was to be killed before it had a process
 }
 
-func newEngine(plan *pod.Plan, place store.Pod) *engine {
-	return &engine{plan: plan, store: place, events: make(chan lifecycle.Event, 64), warned: make(chan struct{}, 1), runs: map[string]*run{}, herald: newHerald(plan)}
+func newEngine(plan *pod.Plan, place store.Pod, left *estate, ns shared) *engine {
+	return &engine{
+		plan: plan, store: place, estate: left, shared: ns, herald: newHerald(plan, left),
+		events: make(chan lifecycle.Event, 64), warned: make(chan struct{}, 1), runs: map[string]*run{},
+	}
 }
 
 // current is the loop's Plan.
@@ -92,6 +95,41 @@ func (e *engine) Do(a lifecycle.Action) {
 	}
 }
 
+// Record leaves to a later supervisor what is known, before what was decided is carried
+// out. Then nothing that it tells is needed any more.
+func (e *engine) Record(o *lifecycle.Observed) {
+	if err := e.estate.observe(o); err != nil {
+		fmt.Fprintln(os.Stderr, err)
+	}
+	e.warn(e.estate.warning())
+	e.mu.Lock()
+	ended := e.ended
+	e.ended = nil
+	for _, x := range ended {
+		if live(o, x.plan.Name, x.attempt) {
+			e.ended = append(e.ended, x)
+		} else {
+			e.estate.ends.forget(x.process)
+		}
+	}
+	answer := e.asked && o.Deleting
+	e.asked = e.asked && !answer
+	e.mu.Unlock()
+	if answer {
+		e.estate.keeper.Stopping()
+	}
+}
+
+// listen obeys the keeper: it tells of ends and passes stop requests on.
+func (e *engine) listen() {
+	go e.estate.keeper.Listen(e.estate.ends.told, func() {
+		e.mu.Lock()
+		e.asked = true
+		e.mu.Unlock()
+		e.emit(lifecycle.Event{Kind: lifecycle.StopAsked})
+	})
+}
+
 func (e *engine) emit(ev lifecycle.Event) {
 	if ev.At == (lifecycle.Now{}) {
 		ev.At = readClocks()
@@ -109,14 +147,20 @@ func (e *engine) work(n int) {
 func (e *engine) createSandbox() {
 	defer e.work(-1)
 	plan := e.current()
-	s, err := createSandbox(plan, e.store, e.herald)
-	if err != nil {
+	s := e.newSandbox(plan)
+	if err := s.create(); err != nil {
 		e.emit(lifecycle.Event{Kind: lifecycle.SandboxLost, Message: err.Error()})
 		return
 	}
 	e.mu.Lock()
 	e.sandbox, e.warnings = s, s.warnings
 	e.mu.Unlock()
+	e.estate.record(func(left *state) {
+		left.Pause, left.Warnings = s.pause, s.warnings
+		if s.cgroup != nil {
+			left.Cgroup = s.cgroup.Path()
+		}
+	})
 	e.resizeLate(plan)
 	e.emit(lifecycle.Event{Kind: lifecycle.SandboxReady})
 	e.guard(s)
@@ -156,69 +200,13 @@ func (e *engine) warn(text string) {
 	defer e.mu.Unlock()
 	if text != "" && !slices.Contains(e.warnings, text) {
 		e.warnings = append(e.warnings, text)
+		warnings := slices.Clone(e.warnings)
+		e.estate.record(func(left *state) { left.Warnings = warnings })
 		select {
 		case e.warned <- struct{}{}:
 		default: // nobody has heard of the last one yet
 		}
 	}
-}
-
-// runContainer runs one instance from its creation to its end.
-func (e *engine) runContainer(a lifecycle.Action) {
-	plan := e.current()
-	c, ok := plan.Container(a.Container)
-	if !ok {
-		panic("runner: no container " + a.Container)
-	}
-	e.mu.Lock()
-	s := e.sandbox
-	e.mu.Unlock()
-	x, err := startContainer(s, c, a.Attempt)
-	if err != nil {
-		e.forget(c.Name)
-		e.emit(startFailed(a, err))
-		e.work(-1)
-		return
-	}
-	e.mu.Lock()
-	e.runs[c.Name].container = x
-	doomed := e.runs[c.Name].doomed
-	e.mu.Unlock()
-	if doomed {
-		e.signal(c.Name, true)
-	}
-	e.resizeLate(plan)
-	e.emit(lifecycle.Event{Kind: lifecycle.Started, Container: c.Name, Attempt: a.Attempt, ContainerID: containerID(plan, x)})
-	e.work(-1)
-	e.follow(s, x)
-}
-
-// follow waits for the end of a running container, frees what it held and tells.
-func (e *engine) follow(s *sandbox, x *container) {
-	x.log.tellLoss(func() { e.warn(x.log.warning(x.plan.Name)) })
-	untilEnded(x.pid)
-	e.reaping.Lock()
-	e.work(1)
-	defer e.work(-1)
-	end := x.wait()
-	e.reaping.Unlock()
-	at := readClocks()
-	e.forget(x.plan.Name)
-	if s.cgroup != nil {
-		end.oom, end.oomLimit = outOfMemory(s.cgroup, x.plan.Name)
-	}
-	x.finish(s)
-	e.warn(x.log.warning(x.plan.Name))
-	if end.message == "" {
-		end.message = x.terminationMessage(e.store.LogDir(x.plan.Name), end.code)
-	}
-	if err := x.cleanup.Undo(); err != nil {
-		fmt.Fprintf(os.Stderr, "remove container %s: %v\n", x.plan.Name, err)
-	}
-	e.emit(lifecycle.Event{
-		At: at, Kind: lifecycle.Exited, Container: x.plan.Name, Attempt: x.attempt,
-		ExitCode: end.code, Signal: end.signal, OOMKilled: end.oom, OOMLimit: end.oomLimit, Message: end.message,
-	})
 }
 
 func containerID(plan *pod.Plan, x *container) string {
@@ -267,5 +255,8 @@ func (e *engine) signal(name string, kill bool) {
 	}
 	if err := x.signal(sig); err != nil {
 		fmt.Fprintln(os.Stderr, err)
+	}
+	if !kill {
+		e.estate.rerun(x, func(r *savedRun) { r.Stopped = true })
 	}
 }

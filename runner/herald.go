@@ -2,6 +2,7 @@ package runner
 
 import (
 	"bytes"
+	"errors"
 	"fmt"
 	"os"
 	"sync"
@@ -19,6 +20,7 @@ import (
 // front that comes later takes the place of the one before.
 type herald struct {
 	plan *pod.Plan
+	left *estate
 	beat chan struct{} // the loop is to prove that it lives: see alive
 
 	mu   sync.Mutex
@@ -26,18 +28,24 @@ type herald struct {
 	said string   // the status that was told last
 }
 
-// outpost is a front's ends. It is part of what a supervisor that dozes leaves behind.
+// outpost is a front's ends. The keeper holds them too, under the names below.
 type outpost struct {
 	Socket, Output int // descriptors; Output is -1 where no output is wanted
 	wire.AttachRequest
-	Said string // the status that was told last
 	gone chan struct{}
 
 	deaf bool // the output took nothing for a while
 	lost int  // lines that it has missed since
 }
 
-func newHerald(plan *pod.Plan) *herald { return &herald{plan: plan, beat: make(chan struct{})} }
+const (
+	frontName  = "front" // known to userns/keeper.c
+	outputName = "front.output"
+)
+
+func newHerald(plan *pod.Plan, left *estate) *herald {
+	return &herald{plan: plan, left: left, beat: make(chan struct{})}
+}
 
 // inherit takes up what the front gave the pod at its start.
 func (h *herald) inherit() error {
@@ -45,8 +53,7 @@ func (h *herald) inherit() error {
 	if err != nil || !ok {
 		return err
 	}
-	h.station(&outpost{Socket: socket, Output: output, AttachRequest: req})
-	return nil
+	return h.station(&outpost{Socket: socket, Output: output, AttachRequest: req})
 }
 
 // attach takes copies of a later front's ends.
@@ -66,7 +73,9 @@ func (h *herald) attach(req *wire.AttachRequest, files []*os.File) error {
 		}
 		*fd = n
 	}
-	h.station(o)
+	if err := h.station(o); err != nil {
+		return err
+	}
 	h.mu.Lock()
 	said := h.said
 	h.mu.Unlock()
@@ -77,7 +86,11 @@ func (h *herald) attach(req *wire.AttachRequest, files []*os.File) error {
 }
 
 // station makes o the front that is told.
-func (h *herald) station(o *outpost) {
+func (h *herald) station(o *outpost) error {
+	if err := h.leave(o); err != nil {
+		o.close()
+		return err
+	}
 	h.mu.Lock()
 	old := h.at
 	o.gone = make(chan struct{})
@@ -103,6 +116,18 @@ func (h *herald) station(o *outpost) {
 			}
 		}
 	}()
+	return nil
+}
+
+// leave gives the keeper an outpost's ends for the next supervisor.
+func (h *herald) leave(o *outpost) error {
+	err := h.left.keeper.KeepFD(frontName, o.Socket)
+	h.left.keeper.Drop(outputName)
+	if o.Output >= 0 {
+		err = errors.Join(err, h.left.keeper.KeepFD(outputName, o.Output))
+	}
+	h.left.record(func(s *state) { s.Front = &o.AttachRequest })
+	return err
 }
 
 func (o *outpost) close() {
@@ -196,36 +221,13 @@ func (o *outpost) write(b []byte) bool {
 	return true
 }
 
-// asleep is what the next supervisor takes up, the descriptors it keeps, and what the
-// doze pings with: see stage.PingEnv.
-func (h *herald) asleep() (o *outpost, keep []uintptr, env []string) {
+// asleep is what was said last, and how often a doze is to tell that the pod lives; 0 for
+// never.
+func (h *herald) asleep() (said string, every time.Duration) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	if h.at == nil {
-		return nil, nil, nil
+		return "", 0
 	}
-	keep = []uintptr{uintptr(h.at.Socket)}
-	if h.at.Output >= 0 {
-		keep = append(keep, uintptr(h.at.Output))
-	}
-	h.at.Said = h.said
-	return h.at, keep, stage.PingEnv(h.at.Socket, h.at.Every)
-}
-
-// awake goes on where asleep has stopped.
-func (h *herald) awake(o *outpost) error {
-	if o == nil {
-		return nil
-	}
-	for _, fd := range []int{o.Socket, o.Output} {
-		if fd < 0 {
-			continue
-		}
-		if err := inherit(uintptr(fd), false); err != nil {
-			return err
-		}
-	}
-	h.said = o.Said
-	h.station(o)
-	return nil
+	return h.said, h.at.Every
 }

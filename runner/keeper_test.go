@@ -35,7 +35,12 @@ func startWhole(t *testing.T, plan *pod.Plan) wholePod {
 	if err := w.start(plan); err != nil {
 		t.Fatal(err)
 	}
-	t.Cleanup(w.remove)
+	t.Cleanup(func() {
+		if b, _ := os.ReadFile(w.place.SupervisorLog()); t.Failed() && len(b) > 0 {
+			t.Logf("the supervisors say:\n%s", b)
+		}
+		w.remove()
+	})
 	return w
 }
 
@@ -113,32 +118,60 @@ func (w wholePod) dial() *net.UnixConn {
 	return conn
 }
 
-// processes are the supervisor and its parent, the keeper.
+// processes are the supervisor, which this wakes, and its parent, the keeper.
 func (w wholePod) processes() (supervisor, keeper int) {
 	w.t.Helper()
 	conn := w.dial()
 	defer conn.Close()
+	keeper = peer(w.t, conn)
+	for deadline := time.Now().Add(30 * time.Second); supervisor == 0; {
+		if time.Now().After(deadline) {
+			w.t.Fatal("there is no supervisor within 30 s")
+		}
+		supervisor = supervisorOf(keeper)
+	}
+	return supervisor, keeper
+}
+
+// peer is the process that listens to a connection, of which the keeper makes itself one.
+func peer(t *testing.T, conn *net.UnixConn) (pid int) {
+	t.Helper()
 	raw, err := conn.SyscallConn()
 	if err != nil {
-		w.t.Fatal(err)
+		t.Fatal(err)
 	}
 	raw.Control(func(fd uintptr) {
 		cred, err := unix.GetsockoptUcred(int(fd), unix.SOL_SOCKET, unix.SO_PEERCRED)
 		if err != nil {
-			w.t.Fatal(err)
+			t.Fatal(err)
 		}
-		supervisor = int(cred.Pid)
+		pid = int(cred.Pid)
 	})
-	b, err := os.ReadFile("/proc/" + strconv.Itoa(supervisor) + "/stat")
-	if err != nil {
-		w.t.Fatal(err)
+	return pid
+}
+
+// supervisorOf finds the keeper's child that is a supervisor, or is to be one; 0 if
+// there is none.
+func supervisorOf(keeper int) int {
+	for _, pid := range childrenOf(keeper) {
+		b, _ := os.ReadFile("/proc/" + strconv.Itoa(pid) + "/cmdline")
+		if strings.HasPrefix(string(b), "podrun\x00"+stage.Supervisor+"\x00") {
+			return pid
+		}
 	}
-	_, rest, _ := strings.Cut(string(b), ") ")
-	keeper, err = strconv.Atoi(strings.Fields(rest)[1])
-	if err != nil {
-		w.t.Fatal(err)
+	return 0
+}
+
+// childrenOf finds a process's children, whichever of its threads has started them.
+func childrenOf(parent int) (pids []int) {
+	all, _ := filepath.Glob("/proc/[0-9]*")
+	for _, path := range all {
+		pid, _ := strconv.Atoi(filepath.Base(path))
+		if st, ok := stat(pid); ok && st.parent == parent {
+			pids = append(pids, pid)
+		}
 	}
-	return supervisor, keeper
+	return pids
 }
 
 func running(st *pod.Status) bool { return st.Phase == pod.Running && allRunning(st.Containers) }
@@ -159,12 +192,14 @@ func TestKeeperHoldsTheSandbox(t *testing.T) {
 			t.Errorf("process %d is %q, want %q: %v", pid, b, want, err)
 		}
 	}
+	held := map[string]string{"net": stage.PodNet, "ipc": stage.PodIPC, "uts": stage.PodUTS}
 	for _, ns := range []string{"net", "ipc", "uts"} {
-		inside, err1 := os.Readlink("/proc/" + strconv.Itoa(keeper) + "/ns/" + ns)
+		inside, err1 := os.Readlink(strings.Replace(held[ns], "/proc/1/", "/proc/"+strconv.Itoa(keeper)+"/", 1))
 		ours, err2 := os.Readlink("/proc/self/ns/" + ns)
-		above, err3 := os.Readlink("/proc/" + strconv.Itoa(supervisor) + "/ns/" + ns)
-		if errors.Join(err1, err2, err3) != nil || inside == ours || above != ours {
-			t.Errorf("%s namespace: keeper %s, supervisor %s, host %s: %v", ns, inside, above, ours, errors.Join(err1, err2, err3))
+		below, err3 := os.Readlink("/proc/" + strconv.Itoa(keeper) + "/ns/" + ns)
+		above, err4 := os.Readlink("/proc/" + strconv.Itoa(supervisor) + "/ns/" + ns)
+		if err := errors.Join(err1, err2, err3, err4); err != nil || inside == ours || above != ours || below != ours || !strings.HasPrefix(inside, ns+":") {
+			t.Errorf("%s namespace: held %s, keeper %s, supervisor %s, host %s: %v", ns, inside, below, above, ours, err)
 		}
 	}
 	var out string
@@ -180,12 +215,13 @@ func TestKeeperHoldsTheSandbox(t *testing.T) {
 	}
 }
 
-// kill -9 of the keeper or of the supervisor: every process of the pod is gone, and
-// what is left can be removed.
+// kill -9 of the keeper, awake or asleep: every process of the pod is gone, and what is
+// left can be removed.
 func TestKilledPodLeavesNothingThatCannotBeRemoved(t *testing.T) {
-	for _, victim := range []string{"keeper", "supervisor"} {
-		t.Run(victim, func(t *testing.T) {
+	for _, after := range []string{"0", "20ms"} {
+		t.Run(after, func(t *testing.T) {
 			testenv.NoLeaks(t)
+			t.Setenv("PODRUN_DOZE_AFTER", after)
 			l := layer(t)
 			c := shell(l, "a", "mkdir -p /v/d && chown 1000:1000 /v/d && chmod 700 /v/d && touch /x && echo ready && exec sleep 1000")
 			c.Mounts = []pod.Mount{{Volume: "v", Path: "/v"}}
@@ -194,12 +230,11 @@ func TestKilledPodLeavesNothingThatCannotBeRemoved(t *testing.T) {
 			plan.Volumes = []pod.Volume{{Name: "v", Kind: pod.EmptyDir}}
 			w := startWhole(t, plan)
 			w.until(running)
-			supervisor, keeper := w.processes()
-			pid := keeper
-			if victim == "supervisor" {
-				pid = supervisor
+			_, keeper := w.processes()
+			if after != "0" {
+				w.asleep(keeper)
 			}
-			if err := unix.Kill(pid, unix.SIGKILL); err != nil {
+			if err := unix.Kill(keeper, unix.SIGKILL); err != nil {
 				t.Fatal(err)
 			}
 			reapAll() // every process of the pod has become a child of PID 1 or is gone

@@ -30,7 +30,7 @@ func TestLimitsOnARealHost(t *testing.T) {
 	plan.Volumes = []pod.Volume{{Name: "v", Kind: pod.EmptyDir}}
 	plan.RestartPolicy, plan.GraceSeconds = pod.RestartAlways, 1
 	plan.Resources = pod.Resources{CPULimit: 100, MemoryLimit: 50 << 20, MemoryRequest: 50 << 20}
-	w, supervisor := drowsy(t, plan)
+	w, keeper := drowsy(t, plan)
 	var group string
 	w.until(func(st *pod.Status) bool { group = st.Cgroup; return true })
 	check := func(when string) {
@@ -48,7 +48,7 @@ func TestLimitsOnARealHost(t *testing.T) {
 		}
 	}
 	check("after a doze")
-	waitComm(t, supervisor, "podrun-asleep")
+	w.asleep(keeper)
 	fifo, err := os.OpenFile(filepath.Join(w.place.VolumesDir(), "v", "fifo"), os.O_WRONLY, 0)
 	if err != nil {
 		t.Fatal(err)

@@ -140,7 +140,7 @@ func TestLogOnFullDisk(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	e := newEngine(&pod.Plan{}, store.Pod{})
+	e := testEngine(&pod.Plan{}, store.Pod{})
 	l.tellLoss(func() { e.warn(l.warning("app")) })
 	w, err := l.pipe("stdout")
 	if err != nil {

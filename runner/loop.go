@@ -10,7 +10,8 @@ import (
 
 // kernel carries actions out. What comes of them arrives as events.
 type kernel interface {
-	Do(lifecycle.Action) // must not block
+	Record(*lifecycle.Observed) // what is known now, before what is done next
+	Do(lifecycle.Action)        // must not block
 	Events() <-chan lifecycle.Event
 }
 
@@ -50,6 +51,9 @@ func (l *loop) run() *pod.Status {
 			// The intent is folded before the act: otherwise the next round would
 			// decide the same start again.
 			l.observe.Apply(l.plan, lifecycle.Event{At: now, Kind: lifecycle.Issued, Action: &a})
+		}
+		l.kernel.Record(&l.observe)
+		for _, a := range d.Actions {
 			l.kernel.Do(a)
 		}
 		st := lifecycle.Status(l.plan, &l.observe, now)

@@ -40,6 +40,8 @@ func (k *fakeKernel) now() lifecycle.Now {
 	return lifecycle.Now{Boot: 3*time.Second + since, Wall: time.Unix(0, 0).UTC().Add(since)}
 }
 
+func (k *fakeKernel) Record(*lifecycle.Observed) {}
+
 func (k *fakeKernel) Events() <-chan lifecycle.Event { return k.events }
 
 func (k *fakeKernel) emit(e lifecycle.Event) {

@@ -31,7 +31,7 @@ func TestOOMScoreOnEveryStart(t *testing.T) {
 	if err := unix.Sethostname([]byte(plan.Hostname)); err != nil {
 		t.Fatal(err)
 	}
-	e := newEngine(plan, place)
+	e := testEngine(plan, place)
 	await := func(kind lifecycle.EventKind) lifecycle.Event {
 		t.Helper()
 		for {
@@ -55,6 +55,7 @@ func TestOOMScoreOnEveryStart(t *testing.T) {
 		for name, want := range map[string]int{"a": max(937, own), "b": own} {
 			e.Do(lifecycle.Action{Kind: lifecycle.StartContainer, Container: name, Attempt: attempt})
 			await(lifecycle.Exited)
+			e.Record(&lifecycle.Observed{}) // the end is known: it can be reaped
 			lines := parse(t, place.LogFile(name, attempt))
 			if len(lines) != 2 {
 				t.Fatalf("start %d of %s wrote %v", attempt+1, name, lines)

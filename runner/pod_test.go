@@ -59,6 +59,11 @@ func newPlan(inits, apps []pod.Container) *pod.Plan {
 	}
 }
 
+// testEngine is an engine without a keeper: this process, PID 1, has the namespaces.
+func testEngine(plan *pod.Plan, place store.Pod) *engine {
+	return newEngine(plan, place, newEstate(nil, place), shared{"/proc/1/ns/net", "/proc/1/ns/ipc", "/proc/1/ns/uts"})
+}
+
 // start runs a plan. The pod is stopped when the test ends.
 func start(t *testing.T, plan *pod.Plan) *testPod {
 	t.Helper()
@@ -74,7 +79,7 @@ func start(t *testing.T, plan *pod.Plan) *testPod {
 	if err != nil {
 		t.Fatal(err)
 	}
-	e := newEngine(plan, place)
+	e := testEngine(plan, place)
 	p := &testPod{t: t, plan: plan, place: place, engine: e, control: newControl(e), listener: listener, changes: make(chan pod.Status, 256), final: make(chan *pod.Status, 1)}
 	go p.control.serve(listener)
 	go func() {

@@ -17,14 +17,15 @@ import (
 	"github.com/podrun/podrun/volumes"
 )
 
-// The keeper is PID 1 of the pod's PID namespace, in which the supervisor lives;
-// the sandbox's namespaces are the keeper's.
-const (
-	keeperPID  = 1
-	sandboxNet = "/proc/1/ns/net"
-	sandboxIPC = "/proc/1/ns/ipc"
-	sandboxUTS = "/proc/1/ns/uts"
-)
+// keeperPID: the keeper is PID 1 of the pod's PID namespace, in which the supervisor
+// lives.
+const keeperPID = 1
+
+// shared are the paths of the namespaces that the pod's containers share.
+type shared struct{ net, ipc, uts string }
+
+// ofKeeper are those that the keeper has made.
+func ofKeeper() shared { return shared{stage.PodNet, stage.PodIPC, stage.PodUTS} }
 
 // sandbox is what a pod's containers share.
 type sandbox struct {
@@ -32,7 +33,9 @@ type sandbox struct {
 	store store.Pod
 	dir   string // on tmpfs; holds mounts and files bound into containers
 
-	pausePID int // PID 1 of the shared PID namespace, our child; 0 without one
+	shared
+	estate   *estate
+	pause    process // PID 1 of the shared PID namespace; nobody without one
 	cgroup   *cgroups.Pod
 	warnings []string
 	undo     undo.Stack
@@ -52,8 +55,11 @@ func (s *sandbox) logPlace(container string, attempt int) logPlace {
 	}
 }
 
-func newSandbox(plan *pod.Plan, place store.Pod, h *herald) *sandbox {
-	return &sandbox{plan: plan, store: place, herald: h, dir: filepath.Join(place.RuntimeDir(), "sandbox")}
+func (e *engine) newSandbox(plan *pod.Plan) *sandbox {
+	return &sandbox{
+		plan: plan, store: e.store, dir: filepath.Join(e.store.RuntimeDir(), "sandbox"),
+		shared: e.shared, estate: e.estate, herald: e.herald,
+	}
 }
 
 // step is one part of a sandbox. Its undo accepts what is half made, or not at all.
@@ -75,26 +81,41 @@ func (s *sandbox) steps() []step {
 	}
 }
 
-// createSandbox makes everything the pod's containers share, or nothing.
-func createSandbox(plan *pod.Plan, place store.Pod, h *herald) (*sandbox, error) {
-	s := newSandbox(plan, place, h)
+// create makes everything the pod's containers share, or nothing.
+func (s *sandbox) create() error {
 	for _, step := range s.steps() {
 		s.undo.Push("remove "+step.name, step.undo)
 		if err := step.make(); err != nil {
 			if uerr := s.undo.Undo(); uerr != nil {
 				fmt.Fprintln(os.Stderr, "undo sandbox:", uerr)
 			}
-			return nil, err
+			return err
 		}
 	}
-	return s, nil
+	return nil
+}
+
+// adopt is create for what another supervisor has made, whole or in part.
+func (s *sandbox) adopt(pause process, cgroup string) (err error) {
+	if s.pause = pause; pause.PID != 0 {
+		s.estate.ends.adopt(pause)
+	}
+	if cgroup != "" {
+		if s.cgroup, err = cgroups.Reopen(cgroup); err != nil {
+			return err
+		}
+	}
+	for _, step := range s.steps() {
+		s.undo.Push("remove "+step.name, step.undo)
+	}
+	return nil
 }
 
 // remove undoes the sandbox. Containers must be gone.
 func (s *sandbox) remove() error { return s.undo.Undo() }
 
 func (s *sandbox) network() error {
-	if err := netns.LoopbackUp(sandboxNet); err != nil {
+	if err := netns.LoopbackUp(s.net); err != nil {
 		return fmt.Errorf("set up the pod's network: %w", err)
 	}
 	return nil
@@ -136,7 +157,7 @@ func writeShared(path, text string, mode os.FileMode) error {
 }
 
 func (s *sandbox) templates() volumes.Sandbox {
-	return volumes.Sandbox{Dir: filepath.Join(s.dir, "shared"), NetNS: sandboxNet, IPCNS: sandboxIPC}
+	return volumes.Sandbox{Dir: filepath.Join(s.dir, "shared"), NetNS: s.net, IPCNS: s.ipc}
 }
 
 func (s *sandbox) mountShared() error {
@@ -224,26 +245,35 @@ func (s *sandbox) sharePIDs() error {
 	if err := pause.Start(); err != nil {
 		return fmt.Errorf("start the shared PID namespace: %w", err)
 	}
-	s.pausePID = pause.Process.Pid
+	st, ok := stat(pause.Process.Pid)
+	if !ok {
+		return errors.New("start the shared PID namespace: its first process has gone")
+	}
+	s.pause = st.process
 	return nil
 }
 
 func (s *sandbox) endPause() error {
-	if s.pausePID == 0 {
+	if s.pause.PID == 0 {
 		return nil
 	}
-	if err := unix.Kill(s.pausePID, unix.SIGKILL); err != nil {
+	if st, ok := stat(s.pause.PID); ok && st.process == s.pause {
+		if err := unix.Kill(s.pause.PID, unix.SIGKILL); err != nil && err != unix.ESRCH {
+			return fmt.Errorf("end the shared PID namespace: %w", err)
+		}
+	}
+	if _, err := s.estate.ends.wait(s.pause); err != nil {
 		return fmt.Errorf("end the shared PID namespace: %w", err)
 	}
-	_, err := reap(s.pausePID)
-	return err
+	s.estate.ends.forget(s.pause)
+	return nil
 }
 
 // place tells one container where things are.
 func (s *sandbox) place(c *pod.Container, rootfs, dev string) place {
 	at := place{
 		rootfs: rootfs, dev: dev,
-		netns: sandboxNet, ipcns: sandboxIPC, utsns: sandboxUTS,
+		netns: s.net, ipcns: s.ipc, utsns: s.uts,
 		sys:           s.templates().Templates().Sys,
 		hosts:         filepath.Join(s.dir, "hosts"),
 		hostname:      filepath.Join(s.dir, "hostname"),
@@ -254,8 +284,8 @@ func (s *sandbox) place(c *pod.Container, rootfs, dev string) place {
 	for _, v := range s.plan.Volumes {
 		at.volumes[v.Name] = s.volumePath(v)
 	}
-	if s.pausePID != 0 {
-		at.pidns = fmt.Sprintf("/proc/%d/ns/pid", s.pausePID)
+	if s.pause.PID != 0 {
+		at.pidns = fmt.Sprintf("/proc/%d/ns/pid", s.pause.PID)
 	}
 	if s.cgroup != nil {
 		at.cgroup = s.cgroup.ContainerPath(c.Name)

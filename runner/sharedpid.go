@@ -44,25 +44,19 @@ func killMember(pid int, mntns string) bool {
 	if ns, err := os.Readlink(fmt.Sprintf("/proc/%d/ns/mnt", pid)); err != nil || ns != mntns {
 		return false
 	}
-	if err := unix.PidfdSendSignal(fd, unix.SIGKILL, nil, 0); err != nil {
-		return false
-	}
-	for {
-		_, err := unix.Poll([]unix.PollFd{{Fd: int32(fd), Events: unix.POLLIN}}, -1)
-		if err != unix.EINTR {
-			return true
-		}
-	}
+	return killAndWait(fd)
 }
 
 // guard tells of the end of the shared PID namespace, which takes every container
 // with it and lets none be started: of its first process, that is.
 func (e *engine) guard(s *sandbox) {
-	if s.pausePID == 0 {
+	if s.pause.PID == 0 {
 		return
 	}
 	go func() {
-		untilEnded(s.pausePID)
+		if _, err := e.estate.ends.wait(s.pause); err != nil {
+			return // it was taken away
+		}
 		e.mu.Lock()
 		lost := e.sandbox == s
 		e.mu.Unlock()

@@ -1,9 +1,11 @@
 package runner
 
 import (
+	"errors"
 	"fmt"
 	"net"
 	"os"
+	"os/signal"
 	"time"
 	"unsafe"
 
@@ -47,24 +49,31 @@ type supervisor struct {
 	engine   *engine
 	control  *control
 	listener *net.UnixListener
+	stops    chan os.Signal
+	passed   chan struct{} // every signal before has become an event
 	quiet    time.Duration // for how long nothing must happen before it dozes; 0: it never does
 }
 
-// supervise runs one pod to its end, as the child of the pod's keeper.
+// stopSignals are what systemd or a user may send to stop the pod. One that comes before
+// they are listened to ends this process, and is the keeper's to remember.
+var stopSignals = []os.Signal{unix.SIGTERM, unix.SIGINT, unix.SIGHUP}
+
+// supervise runs one pod, as the child of the pod's keeper: to its end, or as long as
+// this process is let live.
 func supervise(args []string) int {
 	unix.Prctl(unix.PR_SET_NAME, uintptr(unsafe.Pointer(unsafe.StringData("podrun-superv\x00"))), 0, 0, 0)
 	logrus.SetLevel(logrus.ErrorLevel) // libcontainer warns of what we know: a host without cgroups
 	s, l, err := takeUp(args)
 	if err != nil {
-		fmt.Fprintln(os.Stderr, err)
-		return 125
+		fmt.Fprintln(os.Stderr, "podrun:", err)
+		if errors.As(err, new(hopeless)) {
+			return stage.Hopeless
+		}
+		return 1
 	}
 	go s.control.serve(s.listener)
-	go stopOnSignal(s.engine, stage.Stops())
-	if os.Getenv(stage.WakeEnv) == "stop" {
-		s.engine.emit(lifecycle.Event{Kind: lifecycle.StopAsked})
-	}
-	os.Unsetenv(stage.WakeEnv)
+	signal.Notify(s.stops, stopSignals...)
+	go s.stopOnSignal()
 	idle := time.AfterFunc(idleAfter, shrink)
 	l.publish = func(st *pod.Status) {
 		out := s.engine.annotate(*st)
@@ -84,81 +93,87 @@ func supervise(args []string) int {
 	if final.Deleting {
 		removeFiles(args)
 	}
+	s.engine.estate.keeper.Over(0)
 	s.control.close(s.listener)
 	return 0
 }
 
-// takeUp begins with a pod, or goes on with one where this process has dozed off.
+// takeUp begins with a pod, or goes on with one where another supervisor has ended.
 func takeUp(args []string) (*supervisor, *loop, error) {
+	keeper, was, err := stage.OpenKeeper()
+	if err != nil {
+		return nil, nil, err
+	}
 	dirs, place, err := podOf(args)
 	if err != nil {
-		return nil, nil, tell(err)
+		return nil, nil, tell(was, err)
 	}
 	plan, err := place.Plan()
 	if err != nil {
-		return nil, nil, tell(err)
+		return nil, nil, tell(was, err)
 	}
-	e := newEngine(plan, place)
-	s := &supervisor{place: place, engine: e, control: newControl(e), quiet: dozeAfter()}
+	e := newEngine(plan, place, newEstate(keeper, place), ofKeeper())
+	s := &supervisor{place: place, engine: e, control: newControl(e), stops: make(chan os.Signal, 1), passed: make(chan struct{}), quiet: dozeAfter()}
 	l := &loop{plan: plan, kernel: e, now: readClocks, beat: e.herald.beat, alive: e.herald.alive, replan: e.replan, again: e.warned}
 	if s.quiet > 0 {
 		l.quiet = func() time.Duration { return s.quiet }
 		l.idle = s.doze
 	}
-	if os.Getenv(stage.WakeEnv) != "" {
-		l.observe, err = awake(plan, s)
+	if was != nil {
+		l.observe, err = s.adopt(was)
 		return s, l, err
 	}
-	if err := e.herald.inherit(); err != nil {
-		return nil, nil, tell(err)
+	if err := s.begin(dirs); err != nil {
+		return nil, nil, tell(was, err)
 	}
-	if err := tryOverlay(dirs, place); err != nil {
-		return nil, nil, tell(err)
-	}
-	if s.listener, err = place.Listen(); err != nil {
-		return nil, nil, tell(err)
-	}
-	stage.Report().Close()
 	return s, l, nil
 }
 
-// tell tells the one who started the pod why it was not. Nobody waits for a
-// supervisor that wakes.
-func tell(err error) error {
-	if os.Getenv(stage.WakeEnv) == "" {
+// begin is for the first supervisor of a pod.
+func (s *supervisor) begin(dirs store.Dirs) (err error) {
+	if err := s.engine.herald.inherit(); err != nil {
+		return err
+	}
+	if err := tryOverlay(dirs, s.place); err != nil {
+		return err
+	}
+	if s.listener, err = s.place.Listen(); err != nil {
+		return err
+	}
+	keeper := s.engine.estate.keeper
+	if err := keeper.Watch(controlName, s.listener); err != nil {
+		return err
+	}
+	s.engine.Record(&lifecycle.Observed{})
+	s.engine.listen()
+	keeper.Serving()
+	return stage.Report().Close()
+}
+
+// tell tells the one who started the pod why it was not. Nobody waits for a supervisor
+// that takes up a pod.
+func tell(was *stage.Inherited, err error) error {
+	if was == nil {
 		stage.Tell(err)
 	}
 	return err
 }
 
-// dozeAfter is the environment's PODRUN_DOZE_AFTER (as "2s"; "0" never), which the
-// pod has from the one who started it.
-func dozeAfter() time.Duration {
-	d, err := time.ParseDuration(os.Getenv("PODRUN_DOZE_AFTER"))
-	if err != nil || d < 0 {
-		return firstDoze
-	}
-	return d
-}
-
 // stopOnSignal makes each signal a graceful stop.
-func stopOnSignal(e *engine, signals <-chan os.Signal) {
-	for range signals {
-		e.emit(lifecycle.Event{Kind: lifecycle.StopAsked})
+func (s *supervisor) stopOnSignal() {
+	for sig := range s.stops {
+		if sig == nil {
+			s.passed <- struct{}{}
+			continue
+		}
+		s.engine.emit(lifecycle.Event{Kind: lifecycle.StopAsked})
 	}
 }
 
-// holdStops keeps stop signals for the program that this thread, the main one,
-// executes. release undoes it.
-func holdStops() (release func(), err error) {
-	var set, before unix.Sigset_t
-	for _, s := range stage.StopSignals() {
-		n := uint(s.(unix.Signal)) - 1
-		bits := uint(unsafe.Sizeof(set.Val[0])) * 8
-		set.Val[n/bits] |= 1 << (n % bits)
-	}
-	if err := unix.PthreadSigmask(unix.SIG_BLOCK, &set, &before); err != nil {
-		return nil, fmt.Errorf("hold signals: %w", err)
-	}
-	return func() { unix.PthreadSigmask(unix.SIG_SETMASK, &before, nil) }, nil
+// passStops lets a stop signal end this process from now on, by which the keeper knows
+// of it, and returns when every one before has become an event.
+func (s *supervisor) passStops() {
+	signal.Stop(s.stops)
+	s.stops <- nil
+	<-s.passed
 }

@@ -6,7 +6,6 @@ import (
 	"os"
 	"os/exec"
 	"strings"
-	"time"
 
 	"golang.org/x/sys/unix"
 
@@ -82,11 +81,6 @@ func Attached() (req wire.AttachRequest, socket, output int, ok bool, err error)
 		}
 	}
 	return a.AttachRequest, a.Socket, a.Output, true, nil
-}
-
-// PingEnv makes a doze say on socket that the supervisor lives.
-func PingEnv(socket int, every time.Duration) []string {
-	return []string{fmt.Sprintf("_PODRUN_PING=%d %d", socket, every.Milliseconds())}
 }
 
 // WokenEnv is set in a front that has waited (Wait), to what has ended the wait:

@@ -11,7 +11,7 @@ import (
 	"runtime"
 	"strings"
 
-	"github.com/podrun/podrun/internal/stage/userns" // and its constructor
+	_ "github.com/podrun/podrun/internal/stage/userns" // its constructor
 )
 
 // The supervisor's main goroutine stays on the main thread, so that no goroutine
@@ -21,13 +21,6 @@ func init() {
 		runtime.LockOSThread()
 	}
 }
-
-// Stops is where the supervisor receives the signals that stop its pod. It listens
-// almost from its first moment on.
-func Stops() <-chan os.Signal { return userns.Stops }
-
-// StopSignals are those signals.
-func StopSignals() []os.Signal { return userns.StopSignals }
 
 // Main runs the stage that this process was started for and does not return, or
 // returns if it was started for none. A stage returns its exit code.

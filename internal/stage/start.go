@@ -152,14 +152,6 @@ func Pause() *exec.Cmd {
 	return cmd
 }
 
-// WakeEnv is set, to "go" or "stop", in the environment of a supervisor that has
-// dozed; "stop" tells of a stop signal meanwhile.
-const WakeEnv = "_PODRUN_WAKE"
-
-// DozeEnv makes this very program, executed with it, the loop that waits in the
-// supervisor's place. spec is podrun_doze's (userns/enter.h).
-func DozeEnv(spec string) []string { return []string{"_PODRUN_ENTER=doze", "_PODRUN_DOZE=" + spec} }
-
 // Supervises says whether a process with these arguments is the keeper of a pod, or
 // its supervisor.
 func Supervises(args []string, p store.Pod) bool {

@@ -10,6 +10,7 @@ import (
 	"net"
 	"os"
 	"os/exec"
+	"path/filepath"
 	"regexp"
 	"runtime"
 	"slices"
@@ -24,14 +25,15 @@ type command = func(ts *testscript.TestScript, neg bool, args []string)
 
 func commands() map[string]command {
 	return map[string]command{
-		"code":        code,
-		"eventually":  eventually,
-		"mode":        mode,
-		"nothingleft": nothingLeft,
-		"killpod":     killPod,
-		"terminate":   terminate,
-		"archive":     archive,
-		"registry":    registry,
+		"code":           code,
+		"eventually":     eventually,
+		"mode":           mode,
+		"nothingleft":    nothingLeft,
+		"killpod":        killPod,
+		"killsupervisor": killSupervisor,
+		"terminate":      terminate,
+		"archive":        archive,
+		"registry":       registry,
 	}
 }
 
@@ -105,10 +107,38 @@ func nothingLeft(ts *testscript.TestScript, neg bool, args []string) {
 	}
 }
 
-// killpod NAME kills the process that serves a pod's control socket.
+// killpod NAME kills a pod's keeper.
 func killPod(ts *testscript.TestScript, neg bool, args []string) {
 	need(ts, neg, args, 1, "killpod NAME")
-	link := fmt.Sprintf("/proc/self/fd/%d", openDir(ts, "run/podrun/pods/default/"+args[0]))
+	ts.Check(syscall.Kill(keeperOf(ts, args[0]), syscall.SIGKILL))
+}
+
+// killsupervisor NAME kills the process that a pod's keeper has begun to serve it.
+func killSupervisor(ts *testscript.TestScript, neg bool, args []string) {
+	need(ts, neg, args, 1, "killsupervisor NAME")
+	keeper := keeperOf(ts, args[0])
+	killed := within(func() bool {
+		all, _ := filepath.Glob("/proc/[0-9]*/stat")
+		for _, path := range all {
+			var pid, parent int
+			var name, state string
+			b, _ := os.ReadFile(path)
+			n, _ := fmt.Sscan(string(b), &pid, &name, &state, &parent)
+			if n == 4 && parent == keeper && name == "(podrun-superv)" {
+				return syscall.Kill(pid, syscall.SIGKILL) == nil
+			}
+		}
+		return false
+	})
+	if !killed {
+		ts.Fatalf("pod %s has no supervisor", args[0])
+	}
+}
+
+// keeperOf finds the process that listens to a pod's control socket. To look wakes a
+// supervisor.
+func keeperOf(ts *testscript.TestScript, name string) int {
+	link := fmt.Sprintf("/proc/self/fd/%d", openDir(ts, "run/podrun/pods/default/"+name))
 	conn, err := net.DialUnix("unix", nil, &net.UnixAddr{Name: link + "/control.sock", Net: "unix"})
 	ts.Check(err)
 	defer conn.Close()
@@ -119,7 +149,7 @@ func killPod(ts *testscript.TestScript, neg bool, args []string) {
 		peer, err = syscall.GetsockoptUcred(int(fd), syscall.SOL_SOCKET, syscall.SO_PEERCRED)
 	}))
 	ts.Check(err)
-	ts.Check(syscall.Kill(int(peer.Pid), syscall.SIGKILL))
+	return int(peer.Pid)
 }
 
 // terminate sends SIGTERM to every command in the background.

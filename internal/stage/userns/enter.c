@@ -3,14 +3,12 @@
 // The caller (package stage) says what to do through the environment; nothing is
 // parsed here but numbers and paths that it has prepared.
 //
-//   _PODRUN_ENTER    userns | pod | pause | doze | wait; after userns optional ",net"
+//   _PODRUN_ENTER    userns | pod | pause | wait; after userns optional ",net"
 //   _PODRUN_UIDMAP   "0 1000 1 1 100000 65536", for newuidmap and uid_map
 //   _PODRUN_GIDMAP   the same for groups
 //   _PODRUN_IDTOOLS  directory of newuidmap and newgidmap; empty: the map has one id
 //   _PODRUN_HOSTNAME pod only: the pod's hostname
 //   _PODRUN_GATE     pod only, optional: a descriptor; a byte from it lets the pod begin
-//   _PODRUN_DOZE     doze only: see podrun_doze
-//   _PODRUN_PING     doze only, optional: the same
 //   _PODRUN_WAIT     wait only: see podrun_wait
 #define _GNU_SOURCE
 #include <errno.h>
@@ -30,6 +28,8 @@
 #include "enter.h"
 
 static int report_fd = 2; // where a fatal error is told
+
+void podrun_report_to(int fd) { report_fd = fd; }
 
 void podrun_die(const char *what) {
 	dprintf(report_fd, "%s: %s\n", what, strerror(errno));
@@ -120,7 +120,7 @@ static const char *env(const char *name) {
 	return v ? v : "";
 }
 
-static void forget_environment(void) {
+void podrun_forget_environment(void) {
 	static const char *names[] = {"_PODRUN_ENTER", "_PODRUN_UIDMAP", "_PODRUN_GIDMAP", "_PODRUN_IDTOOLS", "_PODRUN_HOSTNAME", "_PODRUN_GATE"};
 	for (size_t i = 0; i < sizeof names / sizeof *names; i++)
 		unsetenv(names[i]);
@@ -169,8 +169,6 @@ __attribute__((constructor(101))) static void podrun_enter(int argc, char **argv
 		return;
 	if (!strcmp(what, "pause"))
 		podrun_pause();
-	if (!strcmp(what, "doze"))
-		podrun_doze(argv, env("_PODRUN_DOZE"), env("_PODRUN_PING"));
 	if (!strcmp(what, "wait"))
 		podrun_wait(argv, env("_PODRUN_WAIT"));
 	int pod = !strncmp(what, "pod", 3);
@@ -186,7 +184,7 @@ __attribute__((constructor(101))) static void podrun_enter(int argc, char **argv
 		podrun_die("make a network namespace");
 	if (pod) {
 		pass_gate(env("_PODRUN_GATE"));
-		podrun_keeper(env("_PODRUN_HOSTNAME")); // returns in the supervisor only
+		podrun_keeper(argv, env("_PODRUN_HOSTNAME")); // returns in the supervisor only
 	}
-	forget_environment();
+	podrun_forget_environment();
 }

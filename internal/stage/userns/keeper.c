@@ -1,140 +1,213 @@
-// The keeper is the pod's pause-equivalent: PID 1 of the pod's own PID namespace,
-// owner of its network, IPC and UTS namespaces, reaper of its orphans. It never
-// starts Go. When it dies the kernel kills everything in the namespace, so a pod
-// is never left half alive; it ends when its supervisor does.
+// The keeper is the pod's pause-equivalent: PID 1 of the pod's own PID namespace, holder
+// of its network, IPC and UTS namespaces, reaper of its orphans. It never starts Go.
+// When it dies the kernel kills everything in the namespace, so a pod is never left
+// half alive.
+//
+// It outlives supervisors. What must not end with one it holds (kept.c); when one has
+// died it begins the next, which finds everything as it was; and while one dozes it
+// waits in its place for something to happen.
 #define _GNU_SOURCE
 #include <errno.h>
-#include <fcntl.h>
-#include <link.h>
-#include <sched.h>
+#include <poll.h>
 #include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
-#include <sys/mman.h>
-#include <sys/mount.h>
-#include <sys/prctl.h>
-#include <sys/syscall.h>
+#include <sys/signalfd.h>
+#include <sys/socket.h>
+#include <sys/timerfd.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
 #include "enter.h"
+#include "keeper.h"
 
-static void wait_signals(sigset_t *set) {
-	sigemptyset(set);
-	sigaddset(set, SIGCHLD);
-	sigaddset(set, SIGTERM);
-	sigaddset(set, SIGINT);
-	sigaddset(set, SIGHUP);
-	sigprocmask(SIG_BLOCK, set, NULL);
-}
+enum { SIGNALS, ALARM, CHANNEL, WATCHED };
+
+// A supervisor that dies in a loop must not spin: after some quick deaths each next one
+// waits for twice as long.
+static const long long quick = 10000000000, first_delay = 100000000, last_delay = 60000000000;
+enum { free_deaths = 5 };
+
+static char **arguments;
+static sigset_t mask; // the signal mask of whoever started the pod
+
+static struct {
+	pid_t pid;        // 0: there is none
+	int channel;      // to it; -1: it has closed its end
+	int serving;      // one has served
+	int over;         // the pod has ended: with the supervisor ends the keeper
+	int code;         // with this exit code
+	int stopping;     // a stop was asked for that is not on record
+	int dozes;        // it has said so
+	long long wake;   // then: when to wake, CLOCK_BOOTTIME; 0: never
+	int ping;         // then: tell the descriptor "front" every so many milliseconds; 0: never
+	unsigned deaths;  // quick ones, in a row
+	long long born;
+} supervisor = {.channel = -1};
 
 static int exit_code(int st) { return WIFEXITED(st) ? WEXITSTATUS(st) : 128 + WTERMSIG(st); }
 
-// keep reaps until the supervisor has ended. A stop signal is passed on as SIGUSR1,
-// which harms no Go program that is not listening yet, until the supervisor obeys.
-static void __attribute__((noreturn)) keep(pid_t supervisor, sigset_t *set) {
-	static const struct timespec again = {.tv_nsec = 250000000};
-	int stopping = 0;
+static int is_stop(int sig) { return sig == SIGTERM || sig == SIGINT || sig == SIGHUP; }
+
+// alarm_at makes PODRUN_ALARM_FD readable from a CLOCK_BOOTTIME on; never for 0.
+static void alarm_at(long long nanoseconds) {
+	struct itimerspec at = {.it_value = {nanoseconds / 1000000000, nanoseconds % 1000000000}};
+	timerfd_settime(PODRUN_ALARM_FD, TFD_TIMER_ABSTIME, &at, NULL);
+}
+
+// still_here tells who serves systemd, if anybody does, that the pod lives.
+static void still_here(void) { send(podrun_find_kept("front"), "WATCHDOG=1", 10, MSG_DONTWAIT | MSG_NOSIGNAL); }
+
+static void hear(const char *words) {
+	if (!strcmp(words, "serving"))
+		supervisor.serving = 1;
+	else if (!strcmp(words, "stopping"))
+		supervisor.stopping = 0;
+	else if (sscanf(words, "over %d", &supervisor.code) == 1)
+		supervisor.over = 1;
+	else if (sscanf(words, "doze %lld %d", &supervisor.wake, &supervisor.ping) == 2)
+		supervisor.dozes = 1;
+}
+
+// listen_to takes every message that waits in the supervisor's socket.
+static void listen_to_supervisor(void) {
+	char words[PODRUN_WORDS_MAX];
+	int n = 0;
+	while (supervisor.channel >= 0 && (n = podrun_receive(supervisor.channel, words)) > 0)
+		hear(words);
+	if (n < 0) {
+		close(supervisor.channel);
+		supervisor.channel = -1;
+	}
+}
+
+// delay is how long the next supervisor has to wait after one has died.
+static long long delay(void) {
+	if (podrun_now() - supervisor.born > quick)
+		supervisor.deaths = 0;
+	if (++supervisor.deaths <= free_deaths)
+		return 0;
+	unsigned doublings = supervisor.deaths - free_deaths - 1;
+	return doublings < 10 && first_delay << doublings < last_delay ? first_delay << doublings : last_delay;
+}
+
+static void begin(const char *after);
+
+// mourn says what has become of the pod's supervisor, and begins another in time.
+static void mourn(const char *how, int what) {
+	long long wait = delay();
+	dprintf(2, "podrun: the supervisor %s %d; its containers run on, and another begins in %lld.%lld s\n", how, what,
+		wait / 1000000000, wait / 100000000 % 10);
+	if (wait)
+		alarm_at(podrun_now() + wait);
+	else
+		begin("death");
+}
+
+// bury sees the supervisor end.
+static void bury(int st) {
+	listen_to_supervisor();
+	if (supervisor.channel >= 0)
+		close(supervisor.channel);
+	supervisor.channel = -1;
+	supervisor.pid = 0;
+	if (supervisor.over)
+		_exit(supervisor.code);
+	if (!supervisor.serving || (WIFEXITED(st) && WEXITSTATUS(st) == PODRUN_HOPELESS))
+		_exit(exit_code(st));
+	if (WIFSIGNALED(st) && is_stop(WTERMSIG(st)))
+		supervisor.stopping = 1; // it was meant for one that listens
+	podrun_tell_again();
+	if (supervisor.dozes) {
+		supervisor.deaths = 0;
+		alarm_at(supervisor.wake);
+		if (supervisor.ping > 0)
+			still_here();
+	} else if (WIFSIGNALED(st)) {
+		mourn("was killed by signal", WTERMSIG(st));
+	} else {
+		mourn("has ended with code", WEXITSTATUS(st));
+	}
+}
+
+// begin starts a supervisor that takes up what another has left.
+static void begin(const char *after) {
+	int pair[2];
+	alarm_at(0);
+	supervisor.dozes = 0;
+	supervisor.born = podrun_now();
+	if (socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, pair) < 0) {
+		mourn("cannot be spoken to, errno", errno);
+		return;
+	}
+	pid_t pid = fork();
+	if (pid == 0) {
+		podrun_become_supervisor(pair[1], &mask);
+		podrun_forget_environment();
+		if (podrun_hand_down() == 0 && setenv("_PODRUN_AFTER", after, 1) == 0)
+			execv("/proc/self/exe", arguments);
+		dprintf(2, "podrun: begin a supervisor: %s\n", strerror(errno));
+		_exit(1); // it is tried again
+	}
+	close(pair[1]);
+	if (pid < 0) {
+		close(pair[0]);
+		mourn("cannot be started, errno", errno);
+		return;
+	}
+	supervisor.pid = pid;
+	supervisor.channel = pair[0];
+	if (supervisor.stopping)
+		send(supervisor.channel, "stop", 4, MSG_DONTWAIT | MSG_NOSIGNAL);
+}
+
+// watch waits until something has happened and says what: as poll does, for SIGNALS,
+// ALARM and CHANNEL; CHANNEL too where a dozing supervisor's descriptor has an input.
+static int watch(void) {
+	static struct pollfd fds[WATCHED + PODRUN_KEPT_MAX];
+	int n = WATCHED, dozing = supervisor.pid == 0 && supervisor.dozes;
+	fds[SIGNALS] = (struct pollfd){.fd = PODRUN_SIGNALS_FD, .events = POLLIN};
+	fds[ALARM] = (struct pollfd){.fd = PODRUN_ALARM_FD, .events = POLLIN};
+	fds[CHANNEL] = (struct pollfd){.fd = supervisor.channel, .events = POLLIN | (podrun_untold() ? POLLOUT : 0)};
+	for (int i = 0; dozing && i < podrun_kept_count; i++)
+		if (podrun_kept[i].watched)
+			fds[n++] = (struct pollfd){.fd = podrun_kept[i].fd, .events = POLLIN};
+	int ready = poll(fds, n, dozing && supervisor.ping > 0 ? supervisor.ping : -1);
+	if (ready == 0)
+		still_here();
+	int found = 0;
+	for (int i = 0; ready > 0 && i < n; i++)
+		if (fds[i].revents)
+			found |= 1 << (i < WATCHED ? i : WATCHED);
+	return found;
+}
+
+void podrun_keep(char **argv, pid_t pid, int channel, const sigset_t *before) {
+	arguments = argv;
+	mask = *before;
+	supervisor.pid = pid;
+	supervisor.channel = channel;
+	supervisor.born = podrun_now();
 	for (;;) {
-		int sig = stopping ? sigtimedwait(set, NULL, &again) : sigwaitinfo(set, NULL);
-		if (sig < 0 ? errno == EAGAIN : sig != SIGCHLD) {
-			stopping = 1;
-			kill(supervisor, SIGUSR1);
+		int found = watch(), st, asked = 0;
+		struct signalfd_siginfo s;
+		while (read(PODRUN_SIGNALS_FD, &s, sizeof s) == sizeof s) {
+			asked |= is_stop(s.ssi_signo);
+			if (s.ssi_signo == SIGUSR1 && supervisor.pid) // it does not answer
+				kill(supervisor.pid, SIGKILL);
 		}
-		int st;
-		pid_t pid;
-		while ((pid = waitpid(-1, &st, WNOHANG)) > 0)
-			if (pid == supervisor)
-				_exit(exit_code(st));
-	}
-}
-
-static void close_range_from(unsigned first) {
-	if (syscall(SYS_close_range, first, ~0U, 0) == 0)
-		return;
-	for (int fd = first; fd < 1024; fd++) // before Linux 5.9
-		close(fd);
-}
-
-// forget_segment unmaps what of the program is only read; what is needed again
-// comes back from the page cache.
-static int forget_segment(struct dl_phdr_info *info, size_t size, void *unused) {
-	unsigned long page = sysconf(_SC_PAGESIZE);
-	(void)size, (void)unused;
-	for (int i = 0; i < info->dlpi_phnum; i++) {
-		const ElfW(Phdr) *p = &info->dlpi_phdr[i];
-		unsigned long start = (info->dlpi_addr + p->p_vaddr) & ~(page - 1);
-		unsigned long end = info->dlpi_addr + p->p_vaddr + p->p_filesz;
-		if (p->p_type == PT_LOAD && !(p->p_flags & PF_W))
-			madvise((void *)start, end - start, MADV_DONTNEED);
-	}
-	return 1; // a static program is all there is
-}
-
-void podrun_forget_program(void) { dl_iterate_phdr(forget_segment, NULL); }
-
-void podrun_keeper(const char *hostname) {
-	if (unshare(CLONE_NEWPID) < 0)
-		podrun_die("make a PID namespace");
-	pid_t keeper = fork();
-	if (keeper < 0)
-		podrun_die("fork the keeper");
-	if (keeper > 0)
-		_exit(0);
-
-	if (mount("proc", "/proc", "proc", MS_NOSUID | MS_NODEV | MS_NOEXEC, NULL) < 0)
-		podrun_die("mount /proc for the pod");
-	sigset_t set, before;
-	sigprocmask(SIG_BLOCK, NULL, &before);
-	wait_signals(&set);
-	int ready[2];
-	if (pipe2(ready, O_CLOEXEC) < 0)
-		podrun_die("make pipe");
-	pid_t supervisor = fork();
-	if (supervisor < 0)
-		podrun_die("fork the supervisor");
-	if (supervisor == 0) { // it stays in the host's network: it carries the pod's traffic
-		char c;
-		close(ready[1]);
-		if (read(ready[0], &c, 1) != 1)
-			_exit(125); // the keeper has told why
-		close(ready[0]);
-		sigprocmask(SIG_SETMASK, &before, NULL);
-		return;
-	}
-	prctl(PR_SET_NAME, "podrun-keeper", 0, 0, 0);
-	if (unshare(CLONE_NEWNET | CLONE_NEWIPC | CLONE_NEWUTS) < 0)
-		podrun_die("make the pod's network, IPC and UTS namespaces");
-	if (sethostname(hostname, strlen(hostname)) < 0)
-		podrun_die("set the pod's hostname");
-	if (write(ready[1], "x", 1) != 1)
-		podrun_die("start the supervisor");
-	close_range_from(PODRUN_LOCK_FD + 1);
-	podrun_forget_program();
-	keep(supervisor, &set);
-}
-
-// leave_host gives the process an empty root: a container that shares its PID
-// namespace and may trace reaches what is below /proc/1/root.
-static void leave_host(void) {
-	if (unshare(CLONE_NEWNS) < 0 || mount(NULL, "/", NULL, MS_PRIVATE | MS_REC, NULL) < 0)
-		podrun_die("make a mount namespace for the pause process");
-	if (mount("tmpfs", "/proc", "tmpfs", MS_NOSUID | MS_NODEV | MS_NOEXEC, "size=4k,nr_inodes=1") < 0 || chdir("/proc") < 0)
-		podrun_die("make an empty root for the pause process");
-	if (syscall(SYS_pivot_root, ".", ".") < 0 || umount2(".", MNT_DETACH) < 0 || chdir("/") < 0)
-		podrun_die("enter the empty root of the pause process");
-}
-
-void podrun_pause(void) {
-	sigset_t set;
-	wait_signals(&set);
-	leave_host();
-	prctl(PR_SET_NAME, "podrun-pause", 0, 0, 0);
-	close_range_from(3);
-	podrun_forget_program();
-	for (;;) {
-		int sig;
-		sigwait(&set, &sig);
-		while (waitpid(-1, NULL, WNOHANG) > 0)
-			;
+		if (asked && supervisor.channel >= 0)
+			send(supervisor.channel, "stop", 4, MSG_DONTWAIT | MSG_NOSIGNAL);
+		supervisor.stopping |= asked;
+		listen_to_supervisor();
+		for (pid_t pid; (pid = podrun_reap(supervisor.pid, &st)) > 0;)
+			if (pid == supervisor.pid)
+				bury(st);
+		int wanted = supervisor.dozes && (found & 1 << WATCHED || podrun_untold() || supervisor.stopping);
+		if (supervisor.pid == 0 && (wanted || asked || found & 1 << ALARM))
+			begin(supervisor.dozes ? "doze" : "death");
+		if (supervisor.channel >= 0)
+			podrun_tell(supervisor.channel);
 	}
 }

@@ -1,0 +1,124 @@
+// How the pod's first processes come to be: the keeper (keeper.c) as PID 1 of a new PID
+// namespace, the supervisor as its child, and the namespaces of the pod.
+//
+// The keeper stays in the host's network, since its children, the supervisors, belong
+// there and could not return: the pod's namespaces are made by a short-lived child, and
+// held as descriptors.
+#define _GNU_SOURCE
+#include <fcntl.h>
+#include <sched.h>
+#include <signal.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/mount.h>
+#include <sys/prctl.h>
+#include <sys/signalfd.h>
+#include <sys/socket.h>
+#include <sys/timerfd.h>
+#include <sys/wait.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "keeper.h"
+
+void podrun_become_supervisor(int channel, const sigset_t *mask) {
+	dup2(channel, PODRUN_CHANNEL_FD); // the keeper alone has the lock
+	close(channel);
+	signal(SIGTERM, SIG_DFL); // a stop, even if whoever started the pod ignores them
+	signal(SIGINT, SIG_DFL);
+	signal(SIGHUP, SIG_DFL);
+	sigprocmask(SIG_SETMASK, mask, NULL);
+}
+
+// out_of_the_way moves a descriptor to where none is to stay.
+static int out_of_the_way(int fd) {
+	int moved = fcntl(fd, F_DUPFD_CLOEXEC, 2 * PODRUN_FREE_FD);
+	if (fd < 0 || moved < 0)
+		podrun_die("make a descriptor");
+	close(fd);
+	return moved;
+}
+
+// hold puts a descriptor where it is to stay.
+static void hold(int fd, int where) {
+	fd = out_of_the_way(fd);
+	if (dup3(fd, where, O_CLOEXEC) < 0)
+		podrun_die("hold a descriptor");
+	close(fd);
+}
+
+// make_namespaces has a child make the pod's namespaces and holds them.
+static void make_namespaces(const char *hostname) {
+	static const struct {
+		const char *name;
+		int where;
+	} made[] = {{"net", PODRUN_NET_FD}, {"ipc", PODRUN_IPC_FD}, {"uts", PODRUN_UTS_FD}};
+	int pair[2];
+	char c, path[64];
+	if (socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, pair) < 0)
+		podrun_die("make a socket");
+	pid_t maker = fork();
+	if (maker < 0)
+		podrun_die("fork");
+	if (maker == 0) {
+		close(pair[0]);
+		if (unshare(CLONE_NEWNET | CLONE_NEWIPC | CLONE_NEWUTS) < 0)
+			podrun_die("make the pod's network, IPC and UTS namespaces");
+		if (sethostname(hostname, strlen(hostname)) < 0)
+			podrun_die("set the pod's hostname");
+		_exit(write(pair[1], "x", 1) != 1 || read(pair[1], &c, 1) != 0);
+	}
+	close(pair[1]);
+	if (read(pair[0], &c, 1) != 1)
+		_exit(125); // it has told why
+	pair[0] = out_of_the_way(pair[0]);
+	for (int i = 0; i < 3; i++) {
+		snprintf(path, sizeof path, "/proc/%d/ns/%s", maker, made[i].name);
+		hold(open(path, O_RDONLY | O_CLOEXEC), made[i].where);
+	}
+	close(pair[0]);
+	waitpid(maker, NULL, 0);
+}
+
+void podrun_keeper(char **argv, const char *hostname) {
+	if (unshare(CLONE_NEWPID) < 0)
+		podrun_die("make a PID namespace");
+	pid_t keeper = fork();
+	if (keeper < 0)
+		podrun_die("fork the keeper");
+	if (keeper > 0)
+		_exit(0);
+
+	if (mount("proc", "/proc", "proc", MS_NOSUID | MS_NODEV | MS_NOEXEC, NULL) < 0)
+		podrun_die("mount /proc for the pod");
+	sigset_t set, before;
+	podrun_wait_signals(&set, &before);
+	int pair[2];
+	if (socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, pair) < 0)
+		podrun_die("make a socket");
+	pid_t supervisor = fork();
+	if (supervisor < 0)
+		podrun_die("fork the supervisor");
+	if (supervisor == 0) { // it stays in the host's network: it carries the pod's traffic
+		char c;
+		close(pair[0]);
+		if (recv(pair[1], &c, 1, 0) != 1)
+			_exit(125); // the keeper has told why
+		podrun_become_supervisor(pair[1], &before);
+		return;
+	}
+	prctl(PR_SET_NAME, "podrun-keeper", 0, 0, 0);
+	close(pair[1]);
+	int channel = out_of_the_way(pair[0]);
+	make_namespaces(hostname);
+	hold(signalfd(-1, &set, SFD_CLOEXEC | SFD_NONBLOCK), PODRUN_SIGNALS_FD);
+	hold(timerfd_create(CLOCK_BOOTTIME, TFD_CLOEXEC | TFD_NONBLOCK), PODRUN_ALARM_FD);
+	if (send(channel, "x", 1, MSG_NOSIGNAL) != 1)
+		podrun_die("start the supervisor");
+	hold(channel, PODRUN_FREE_FD);
+	close(PODRUN_REPORT_FD);
+	podrun_report_to(2); // to the supervisor's log from now on
+	podrun_close_from(PODRUN_FREE_FD + 1);
+	podrun_forget_program();
+	podrun_keep(argv, supervisor, PODRUN_FREE_FD, &before);
+}

@@ -1,0 +1,198 @@
+// The keeper's memory: descriptors that outlive a supervisor, and the ends of processes
+// whose parent, a supervisor, had died. See keeper.h.
+#define _GNU_SOURCE
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <sys/wait.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "enter.h"
+#include "keeper.h"
+
+struct podrun_kept podrun_kept[PODRUN_KEPT_MAX];
+int podrun_kept_count;
+
+struct end {
+	int pid, status, told;
+	unsigned long long start; // of the process, in ticks since the machine's
+	long long at;
+	char comm[16];
+};
+
+static struct end ends[PODRUN_ENDS_MAX];
+static int ends_count;
+
+long long podrun_now(void) {
+	struct timespec t;
+	clock_gettime(CLOCK_BOOTTIME, &t);
+	return t.tv_sec * 1000000000LL + t.tv_nsec;
+}
+
+static struct podrun_kept *find(const char *name) {
+	for (int i = 0; i < podrun_kept_count; i++)
+		if (!strcmp(podrun_kept[i].name, name))
+			return &podrun_kept[i];
+	return NULL;
+}
+
+int podrun_find_kept(const char *name) {
+	struct podrun_kept *k = find(name);
+	return k ? k->fd : -1;
+}
+
+static void drop(const char *name) {
+	struct podrun_kept *k = find(name);
+	if (!k)
+		return;
+	close(k->fd);
+	*k = podrun_kept[--podrun_kept_count];
+}
+
+// keep takes a descriptor. One that listens is made to listen once more, by this
+// process: who connects to it sees the keeper as the peer, whose end is the pod's.
+static void keep(const char *name, int fd, int watched) {
+	int listens = 0;
+	socklen_t size = sizeof listens;
+	drop(name);
+	if (podrun_kept_count == PODRUN_KEPT_MAX || strlen(name) >= PODRUN_KEPT_NAME) {
+		close(fd);
+		return;
+	}
+	if (getsockopt(fd, SOL_SOCKET, SO_ACCEPTCONN, &listens, &size) == 0 && listens)
+		listen(fd, SOMAXCONN);
+	struct podrun_kept *k = &podrun_kept[podrun_kept_count++];
+	strcpy(k->name, name);
+	k->fd = fd;
+	k->watched = watched;
+}
+
+static void forget(int pid, unsigned long long start) {
+	for (int i = 0; i < ends_count; i++)
+		if (ends[i].pid == pid && ends[i].start == start) {
+			memmove(&ends[i], &ends[i + 1], (--ends_count - i) * sizeof *ends);
+			return;
+		}
+}
+
+// obey carries out what is only about descriptors and ends; 0 if it is about more.
+static int obey(const char *words, int fd) {
+	char name[PODRUN_WORDS_MAX];
+	int pid;
+	unsigned long long start;
+	if (fd >= 0 && sscanf(words, "keep %159s", name) == 1)
+		keep(name, fd, 0);
+	else if (fd >= 0 && sscanf(words, "watch %159s", name) == 1)
+		keep(name, fd, 1);
+	else if (fd >= 0)
+		close(fd);
+	else if (sscanf(words, "drop %159s", name) == 1)
+		drop(name);
+	else if (sscanf(words, "forget %d %llu", &pid, &start) == 2)
+		forget(pid, start);
+	else
+		return 0;
+	return 1;
+}
+
+int podrun_receive(int channel, char words[PODRUN_WORDS_MAX]) {
+	union {
+		char room[CMSG_SPACE(sizeof(int))];
+		struct cmsghdr align;
+	} control;
+	for (;;) {
+		struct iovec text = {words, PODRUN_WORDS_MAX - 1};
+		struct msghdr m = {.msg_iov = &text, .msg_iovlen = 1, .msg_control = &control, .msg_controllen = sizeof control};
+		ssize_t n = recvmsg(channel, &m, MSG_DONTWAIT | MSG_CMSG_CLOEXEC);
+		if (n < 0 && errno == EINTR)
+			continue;
+		if (n <= 0)
+			return n < 0 && errno == EAGAIN ? 0 : -1;
+		words[n] = 0;
+		int fd = -1;
+		struct cmsghdr *c = CMSG_FIRSTHDR(&m);
+		if (c && c->cmsg_level == SOL_SOCKET && c->cmsg_type == SCM_RIGHTS)
+			memcpy(&fd, CMSG_DATA(c), sizeof fd);
+		if (!obey(words, fd))
+			return 1;
+	}
+}
+
+int podrun_hand_down(void) {
+	char *list = calloc(podrun_kept_count + 1, PODRUN_KEPT_NAME + 16), *at = list;
+	if (!list)
+		return -1;
+	for (int i = 0; i < podrun_kept_count; i++) {
+		fcntl(podrun_kept[i].fd, F_SETFD, 0);
+		at += sprintf(at, "%s=%d ", podrun_kept[i].name, podrun_kept[i].fd);
+	}
+	return setenv("_PODRUN_KEPT", list, 1);
+}
+
+// look reads what /proc/PID/stat tells of a process that has not been reaped.
+static void look(struct end *e) {
+	char path[32], text[512], *name, *rest;
+	snprintf(path, sizeof path, "/proc/%d/stat", e->pid);
+	int fd = open(path, O_RDONLY | O_CLOEXEC);
+	if (fd < 0)
+		return;
+	ssize_t n = read(fd, text, sizeof text - 1);
+	close(fd);
+	text[n < 0 ? 0 : n] = 0;
+	name = strchr(text, '(');
+	rest = strrchr(text, ')');
+	if (!name || !rest)
+		return;
+	*rest++ = 0;
+	snprintf(e->comm, sizeof e->comm, "%s", name + 1);
+	for (int field = 2; rest && field < 21; field++) // to the 22nd
+		rest = strchr(rest + 1, ' ');
+	if (rest)
+		e->start = strtoull(rest, NULL, 10);
+}
+
+int podrun_reap(int supervisor, int *status) {
+	siginfo_t info = {0};
+	if (waitid(P_ALL, 0, &info, WEXITED | WNOHANG | WNOWAIT) < 0 || info.si_pid == 0)
+		return 0;
+	struct end e = {.pid = info.si_pid, .at = podrun_now()};
+	look(&e);
+	if (waitpid(e.pid, status, WNOHANG) != e.pid)
+		return 0;
+	e.status = *status;
+	if (e.pid == supervisor)
+		return e.pid;
+	if (ends_count == PODRUN_ENDS_MAX)
+		forget(ends[0].pid, ends[0].start);
+	ends[ends_count++] = e;
+	return e.pid;
+}
+
+int podrun_untold(void) {
+	for (int i = 0; i < ends_count; i++)
+		if (!ends[i].told)
+			return 1;
+	return 0;
+}
+
+void podrun_tell(int channel) {
+	char words[PODRUN_WORDS_MAX];
+	for (int i = 0; i < ends_count; i++) {
+		struct end *e = &ends[i];
+		if (e->told)
+			continue;
+		int n = snprintf(words, sizeof words, "exit %d %llu %d %lld %s", e->pid, e->start, e->status, e->at, e->comm);
+		if (send(channel, words, n, MSG_DONTWAIT | MSG_NOSIGNAL) < 0)
+			return; // there is no room now, or nobody any more
+		e->told = 1;
+	}
+}
+
+void podrun_tell_again(void) {
+	for (int i = 0; i < ends_count; i++)
+		ends[i].told = 0;
+}

@@ -1,0 +1,74 @@
+// The pause process is PID 1 of the PID namespace that a pod's containers share. What a
+// process needs that does nothing but wait, as this one and the keeper do, is here too.
+#define _GNU_SOURCE
+#include <link.h>
+#include <sched.h>
+#include <signal.h>
+#include <sys/mman.h>
+#include <sys/mount.h>
+#include <sys/prctl.h>
+#include <sys/syscall.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "enter.h"
+
+void podrun_wait_signals(sigset_t *set, sigset_t *before) {
+	sigemptyset(set);
+	sigaddset(set, SIGCHLD);
+	sigaddset(set, SIGTERM);
+	sigaddset(set, SIGINT);
+	sigaddset(set, SIGHUP);
+	sigaddset(set, SIGUSR1);
+	sigprocmask(SIG_BLOCK, set, before);
+}
+
+void podrun_close_from(unsigned first) {
+	if (syscall(SYS_close_range, first, ~0U, 0) == 0)
+		return;
+	for (int fd = first; fd < 1024; fd++) // before Linux 5.9
+		close(fd);
+}
+
+// forget_segment unmaps what of the program is only read; what is needed again
+// comes back from the page cache.
+static int forget_segment(struct dl_phdr_info *info, size_t size, void *unused) {
+	unsigned long page = sysconf(_SC_PAGESIZE);
+	(void)size, (void)unused;
+	for (int i = 0; i < info->dlpi_phnum; i++) {
+		const ElfW(Phdr) *p = &info->dlpi_phdr[i];
+		unsigned long start = (info->dlpi_addr + p->p_vaddr) & ~(page - 1);
+		unsigned long end = info->dlpi_addr + p->p_vaddr + p->p_filesz;
+		if (p->p_type == PT_LOAD && !(p->p_flags & PF_W))
+			madvise((void *)start, end - start, MADV_DONTNEED);
+	}
+	return 1; // a static program is all there is
+}
+
+void podrun_forget_program(void) { dl_iterate_phdr(forget_segment, NULL); }
+
+// leave_host gives the process an empty root: a container that shares its PID
+// namespace and may trace reaches what is below /proc/1/root.
+static void leave_host(void) {
+	if (unshare(CLONE_NEWNS) < 0 || mount(NULL, "/", NULL, MS_PRIVATE | MS_REC, NULL) < 0)
+		podrun_die("make a mount namespace for the pause process");
+	if (mount("tmpfs", "/proc", "tmpfs", MS_NOSUID | MS_NODEV | MS_NOEXEC, "size=4k,nr_inodes=1") < 0 || chdir("/proc") < 0)
+		podrun_die("make an empty root for the pause process");
+	if (syscall(SYS_pivot_root, ".", ".") < 0 || umount2(".", MNT_DETACH) < 0 || chdir("/") < 0)
+		podrun_die("enter the empty root of the pause process");
+}
+
+void podrun_pause(void) {
+	sigset_t set;
+	podrun_wait_signals(&set, NULL);
+	leave_host();
+	prctl(PR_SET_NAME, "podrun-pause", 0, 0, 0);
+	podrun_close_from(3);
+	podrun_forget_program();
+	for (;;) {
+		int sig;
+		sigwait(&set, &sig);
+		while (waitpid(-1, NULL, WNOHANG) > 0)
+			;
+	}
+}

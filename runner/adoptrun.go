@@ -1,0 +1,150 @@
+package runner
+
+import (
+	"fmt"
+	"time"
+
+	"github.com/opencontainers/runc/libcontainer"
+	"golang.org/x/sys/unix"
+
+	"github.com/podrun/podrun/lifecycle"
+)
+
+// containers takes up those that run, or did when last seen.
+func (a *adoption) containers() error {
+	if a.engine.sandbox == nil {
+		return nil
+	}
+	var runs []savedRun
+	for _, r := range a.state.Runs {
+		if live(&a.known, r.Name, r.Attempt) && a.hasRun(&r) {
+			runs = append(runs, r)
+		}
+	}
+	a.state.Runs = runs
+	a.sweep()
+	a.engine.estate.record(func(s *state) { s.Runs = runs })
+	for _, r := range runs {
+		if err := a.container(r); err != nil {
+			return err
+		}
+	}
+	for name, c := range a.known.Containers {
+		if live(&a.known, name, c.Attempt) && a.engine.runs[name] == nil {
+			if err := a.startAgain(name, c); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
+}
+
+// hasRun says whether a process that was recorded has got so far as to execute the
+// container's program. One that has not is stopped: it must not, from here on.
+func (a *adoption) hasRun(r *savedRun) bool {
+	if !a.was.Died || r.End != nil || a.known.Containers[r.Name].State == lifecycle.RunRunning {
+		return true
+	}
+	st, ok := stat(r.PID)
+	unix.Kill(r.PID, unix.SIGSTOP) // by number: where it is not this process, it is nobody's
+	for begun := bootTime(); ok && st.process == r.process && st.state != 'T' && st.state != 'Z' && bootTime()-begun < tellTime; {
+		time.Sleep(time.Millisecond)
+		st, ok = stat(r.PID)
+	}
+	if ok && st.process == r.process && st.state != 'Z' {
+		if st.name != initName {
+			unix.Kill(r.PID, unix.SIGCONT)
+		}
+		return st.name != initName
+	}
+	ends := a.engine.estate.ends
+	ends.adopt(r.process)
+	x, _ := ends.wait(r.process) // of the keeper's there is no error
+	if x.Name == initName {
+		ends.forget(r.process)
+	}
+	return x.Name != initName
+}
+
+// initName is how libcontainer calls a process before it executes a container's program.
+const initName = "runc:[2:INIT]"
+
+// container makes a running container's value again.
+func (a *adoption) container(r savedRun) error {
+	e := a.engine
+	planned, ok := e.plan.Container(r.Name)
+	if !ok {
+		return hopeless{fmt.Errorf("take up container %s: the plan has none", r.Name)}
+	}
+	x := &container{
+		plan: planned, attempt: r.Attempt, process: r.process, mntns: r.MountNS, end: r.End,
+		who: identity{uid: r.UID, gid: r.GID, groups: r.Groups},
+	}
+	x.cleanUpLater(e.sandbox)
+	if planned.TerminationMessagePath != "" {
+		x.message = x.messageFile(e.sandbox)
+	}
+	var err error
+	x.ct, err = libcontainer.Load(e.sandbox.store.LibcontainerDir(), x.id())
+	if err != nil && x.end == nil {
+		return fmt.Errorf("take up container %s: %w", r.Name, err)
+	}
+	if err := a.takeOutputs(x, a.rests(r)); err != nil {
+		return err
+	}
+	e.estate.ends.adopt(x.process)
+	e.runs[r.Name] = &run{container: x}
+	a.taken = append(a.taken, x)
+	a.tellAgain(x, r)
+	return nil
+}
+
+// tellAgain has what was decided about a running container carried out, where it may
+// not have been, and tells of a start that was not told.
+func (a *adoption) tellAgain(x *container, r savedRun) {
+	c := a.known.Containers[r.Name]
+	order := lifecycle.Action{Container: r.Name, Attempt: r.Attempt}
+	switch {
+	case c.State == lifecycle.RunStarting:
+		a.known.Apply(a.engine.plan, lifecycle.Event{
+			At: readClocks(), Kind: lifecycle.Started, Container: r.Name, Attempt: r.Attempt,
+			ContainerID: containerID(a.engine.plan, x),
+		})
+	case c.KillIssued:
+		order.Kind = lifecycle.KillContainer
+		a.again = append(a.again, order)
+	case c.StopIssued != nil && !r.Stopped:
+		order.Kind = lifecycle.StopContainer
+		a.again = append(a.again, order)
+	}
+}
+
+// startAgain orders a start once more that did not come about, and undoes what there is
+// of it.
+func (a *adoption) startAgain(name string, c *lifecycle.Container) error {
+	planned, ok := a.engine.plan.Container(name)
+	if !ok {
+		return hopeless{fmt.Errorf("take up container %s: the plan has none", name)}
+	}
+	if c.State == lifecycle.RunRunning { // never recorded: there was no room
+		a.known.Apply(a.engine.plan, lifecycle.Event{
+			At: readClocks(), Kind: lifecycle.Exited, Container: name, Attempt: c.Attempt,
+			ExitCode: 137, Reason: "ContainerStatusUnknown", Message: "nothing is known of it",
+		})
+		return nil
+	}
+	half := &container{plan: planned, attempt: c.Attempt}
+	half.cleanUpLater(a.engine.sandbox)
+	if err := half.cleanup.Undo(); err != nil {
+		return fmt.Errorf("undo the start of container %s: %w", name, err)
+	}
+	if a.known.Ending != nil {
+		a.known.Apply(a.engine.plan, lifecycle.Event{
+			At: readClocks(), Kind: lifecycle.StartFailed, Container: name, Attempt: c.Attempt,
+			Reason: "StartError", ExitCode: 137, Message: "its start was given up: the pod ends",
+		})
+		return nil
+	}
+	a.again = append(a.again, lifecycle.Action{Kind: lifecycle.StartContainer, Container: name, Attempt: c.Attempt})
+	return nil
+}

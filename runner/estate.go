@@ -1,0 +1,176 @@
+package runner
+
+import (
+	"bytes"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"slices"
+	"sync"
+
+	"github.com/podrun/podrun/internal/stage"
+	"github.com/podrun/podrun/internal/store"
+	"github.com/podrun/podrun/internal/wire"
+	"github.com/podrun/podrun/lifecycle"
+)
+
+// estate is what a supervisor leaves to the next one, whether it dozes off or is killed:
+// in a file what it knows, written before an intention is carried out and after every
+// result; with the keeper descriptors and the ends of processes. The next one is of the
+// same program: the keeper executes its own.
+type estate struct {
+	keeper *stage.Keeper // nil in a test: then nothing is left
+	ends   *ends
+	path   string
+
+	mu    sync.Mutex
+	state state
+	last  []byte // what the file says
+	err   error  // the first failure to write it
+}
+
+// state is the written part.
+type state struct {
+	Version  int
+	Observed json.RawMessage // lifecycle.Observed
+	Pause    process
+	Cgroup   string
+	Warnings []string
+	Runs     []savedRun
+	Front    *wire.AttachRequest // of who serves systemd, if anybody
+	Sleep    sleep               // the latest
+}
+
+const stateVersion = 1
+
+// savedRun is a container that runs, from before its program is executed until its end
+// has been folded.
+type savedRun struct {
+	Name    string
+	Attempt int
+	process
+	MountNS string
+	UID     int
+	GID     int
+	Groups  []int
+	Streams []savedStream // of a supervisor that dozed
+	Stopped bool          // its stop signal was sent
+	End     *ended        // how it ended, once known: then it may be half removed
+}
+
+func stateFile(p store.Pod) string { return filepath.Join(p.RuntimeDir(), "state.json") }
+
+func newEstate(keeper *stage.Keeper, place store.Pod) *estate {
+	return &estate{keeper: keeper, ends: newEnds(keeper), path: stateFile(place), state: state{Version: stateVersion}}
+}
+
+// record notes a change, durably against the death of this process. Without room for it
+// the pod goes on, and a supervisor that follows may have to start containers again.
+func (e *estate) record(change func(*state)) {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	change(&e.state)
+	if e.keeper == nil {
+		return
+	}
+	b, err := json.Marshal(&e.state)
+	if err == nil && !bytes.Equal(b, e.last) {
+		if err = store.WriteVolatile(e.path, b); err == nil {
+			e.last = b
+		}
+	}
+	if err != nil && e.err == nil {
+		e.err = err
+		fmt.Fprintln(os.Stderr, "record the pod's state:", err)
+	}
+}
+
+// broken says whether what was recorded last is not the latest.
+func (e *estate) broken() bool {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	return e.err != nil
+}
+
+// warning says what a failure to record means, or "".
+func (e *estate) warning() string {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	if e.err == nil {
+		return ""
+	}
+	return fmt.Sprintf("the pod's state cannot be recorded, its containers may be started again if its supervisor dies: %v", e.err)
+}
+
+// observe records what is known of the pod. Ended runs that it tells of are over.
+func (e *estate) observe(o *lifecycle.Observed) error {
+	b, err := json.Marshal(o)
+	if err != nil {
+		return fmt.Errorf("encode what is known of the pod: %w", err)
+	}
+	e.record(func(s *state) {
+		s.Observed = b
+		s.Runs = slices.DeleteFunc(s.Runs, func(r savedRun) bool { return !live(o, r.Name, r.Attempt) })
+	})
+	return nil
+}
+
+// live says whether a run is one that may have a process.
+func live(o *lifecycle.Observed, name string, attempt int) bool {
+	c := o.Containers[name]
+	return c != nil && c.Attempt == attempt && (c.State == lifecycle.RunStarting || c.State == lifecycle.RunRunning)
+}
+
+// run records a container's process.
+func (e *estate) run(x *container) {
+	e.record(func(s *state) {
+		s.Runs = append(s.Runs, savedRun{
+			Name: x.plan.Name, Attempt: x.attempt, process: x.process, MountNS: x.mntns,
+			UID: x.who.uid, GID: x.who.gid, Groups: x.who.groups,
+		})
+	})
+}
+
+// rerun changes what is recorded of a container's process, if it still is.
+func (e *estate) rerun(x *container, change func(*savedRun)) {
+	e.record(func(s *state) {
+		for i := range s.Runs {
+			if s.Runs[i].process == x.process {
+				change(&s.Runs[i])
+			}
+		}
+	})
+}
+
+// withdraw takes back what run has recorded of a process that is to be gone without a
+// trace.
+func (e *estate) withdraw(x *container) {
+	e.record(func(s *state) {
+		s.Runs = slices.DeleteFunc(s.Runs, func(r savedRun) bool { return r.process == x.process })
+	})
+}
+
+// errForeign is a state that this program cannot have written.
+var errForeign = errors.New("it was not written by this program")
+
+// inherit reads what another supervisor has recorded.
+func (e *estate) inherit() (state, lifecycle.Observed, error) {
+	var o lifecycle.Observed
+	b, err := os.ReadFile(e.path)
+	if err == nil {
+		err = json.Unmarshal(b, &e.state)
+	}
+	if err == nil && e.state.Version != stateVersion {
+		err = errForeign
+	}
+	if err == nil {
+		err = json.Unmarshal(e.state.Observed, &o)
+	}
+	if err != nil {
+		return state{}, o, fmt.Errorf("read what the supervisor has left: %w", err)
+	}
+	e.last = b
+	return e.state, o, nil
+}

@@ -1,0 +1,72 @@
+package runner
+
+import (
+	"fmt"
+	"os"
+
+	"github.com/podrun/podrun/lifecycle"
+)
+
+// runContainer runs one instance from its creation to its end.
+func (e *engine) runContainer(a lifecycle.Action) {
+	plan := e.current()
+	c, ok := plan.Container(a.Container)
+	if !ok {
+		panic("runner: no container " + a.Container)
+	}
+	e.mu.Lock()
+	s := e.sandbox
+	e.mu.Unlock()
+	x, err := startContainer(s, c, a.Attempt)
+	if err != nil {
+		e.forget(c.Name)
+		e.emit(startFailed(a, err))
+		e.work(-1)
+		return
+	}
+	e.mu.Lock()
+	e.runs[c.Name].container = x
+	doomed := e.runs[c.Name].doomed
+	e.mu.Unlock()
+	if doomed {
+		e.signal(c.Name, true)
+	}
+	e.resizeLate(plan)
+	e.emit(lifecycle.Event{Kind: lifecycle.Started, Container: c.Name, Attempt: a.Attempt, ContainerID: containerID(plan, x)})
+	e.work(-1)
+	e.follow(s, x)
+}
+
+// follow waits for the end of a running container, frees what it held and tells. A
+// supervisor that is killed meanwhile leaves the rest to the next one.
+func (e *engine) follow(s *sandbox, x *container) {
+	x.log.tellLoss(func() { e.warn(x.log.warning(x.plan.Name)) })
+	end := x.end
+	if end == nil {
+		end = endOf(e.estate.ends.wait(x.process))
+	}
+	e.work(1)
+	defer e.work(-1)
+	e.forget(x.plan.Name)
+	x.finish(s)
+	e.warn(x.log.warning(x.plan.Name))
+	if x.end == nil {
+		if s.cgroup != nil {
+			end.OOM, end.OOMLimit = outOfMemory(s.cgroup, x.plan.Name)
+		}
+		if end.Message == "" {
+			end.Message = x.terminationMessage(e.store.LogDir(x.plan.Name), end.Code)
+		}
+		e.estate.rerun(x, func(r *savedRun) { r.End = end })
+	}
+	if err := x.cleanup.Undo(); err != nil {
+		fmt.Fprintf(os.Stderr, "remove container %s: %v\n", x.plan.Name, err)
+	}
+	e.mu.Lock()
+	e.ended = append(e.ended, x)
+	e.mu.Unlock()
+	e.emit(lifecycle.Event{
+		At: end.At, Kind: lifecycle.Exited, Container: x.plan.Name, Attempt: x.attempt,
+		ExitCode: end.Code, Signal: end.Signal, OOMKilled: end.OOM, OOMLimit: end.OOMLimit, Message: end.Message,
+	})
+}

@@ -1,0 +1,55 @@
+package runner
+
+import (
+	"os"
+	"path/filepath"
+	"strconv"
+
+	"golang.org/x/sys/unix"
+)
+
+// sweep kills what a supervisor that died has left half done: starts of containers,
+// commands of exec and of probes. They are the keeper's children now, and none of those
+// that are known. It returns when there are no such processes any more.
+func sweep(known map[process]bool) {
+	for found := true; found; {
+		found = false
+		entries, err := filepath.Glob("/proc/[0-9]*")
+		if err != nil {
+			return
+		}
+		for _, e := range entries {
+			pid, err := strconv.Atoi(filepath.Base(e))
+			if err == nil && pid != os.Getpid() && killOrphan(pid, known) {
+				found = true
+			}
+		}
+	}
+}
+
+// killOrphan kills a child of the keeper that nobody knows and waits for its end.
+func killOrphan(pid int, known map[process]bool) bool {
+	fd, err := unix.PidfdOpen(pid, 0)
+	if err != nil {
+		return false
+	}
+	defer unix.Close(fd)
+	s, ok := stat(pid)
+	if !ok || s.parent != keeperPID || s.state == 'Z' || known[s.process] {
+		return false
+	}
+	return killAndWait(fd)
+}
+
+// killAndWait kills the process of a descriptor and waits for its end.
+func killAndWait(fd int) bool {
+	if err := unix.PidfdSendSignal(fd, unix.SIGKILL, nil, 0); err != nil {
+		return false
+	}
+	for {
+		_, err := unix.Poll([]unix.PollFd{{Fd: int32(fd), Events: unix.POLLIN}}, -1)
+		if err != unix.EINTR {
+			return true
+		}
+	}
+}
