@@ -55,7 +55,7 @@ const (
 // Patience is how long all probes together may take: one that hangs, on a network
 // file system or a service, keeps nobody waiting for longer. A slow board takes a
 // second.
-const Patience = 10 * time.Second
+const Patience = 20 * time.Second
 
 // Check runs every probe of the table, and more. It starts no program, changes
 // nothing, and returns after at most Patience.

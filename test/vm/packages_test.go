@@ -15,7 +15,7 @@ func TestPackages(t *testing.T) {
 	m.script(t, "put", stage(t, "packages"), "/home/dev")
 	m.must(t, "session", "sh", "-c", "cp -r /home/dev/packages/. "+home+" && rm -r /home/dev/packages")
 	for _, place := range []string{"scope", "service"} {
-		for _, dir := range []string{"cgroups", "internal/delegation", "internal/host"} {
+		for _, dir := range []string{"cgroups", "internal/delegation", "internal/host", "internal/trial"} {
 			t.Run(place+"/"+dir, func(t *testing.T) { m.packageTest(t, place, dir) })
 		}
 	}
