@@ -3,7 +3,8 @@ package cli
 import (
 	"context"
 	"errors"
-	"os"
+	"fmt"
+	"strings"
 	"time"
 
 	"github.com/podrun/podrun/internal/delegation"
@@ -52,13 +53,26 @@ func settle(s *stage.PodStart, plan *pod.Plan) (warning func() string) {
 		failed = err
 	}
 	return func() string {
-		switch {
-		case failed != nil:
+		if failed != nil {
 			return "the pod has no scope of its own: " + failed.Error()
-		case s.Settle != nil && os.Geteuid() != 0 && !systemd.Lingers():
-			return "systemd ends the pod when you log out; loginctl enable-linger lets it go on"
 		}
 		return ""
+	}
+}
+
+// warnOfLogout says, once, that pods which are to stay will not outlive the user's
+// last login: they live among the units of a manager that does not.
+func (f *front) warnOfLogout(pods []*upPod, lingers func() bool) {
+	manager, ok := delegation.FindManager()
+	if !ok || manager.Cgroup == delegation.Mount {
+		return
+	}
+	for _, p := range pods {
+		st, err := p.place.Status()
+		if err == nil && strings.HasPrefix(st.Cgroup, manager.Cgroup+"/") && !lingers() {
+			fmt.Fprintf(f.err, "podrun: warning: systemd ends pod %s when you log out; loginctl enable-linger lets it go on\n", p.place.Name)
+			return
+		}
 	}
 }
 

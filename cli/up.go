@@ -161,6 +161,7 @@ func (f *front) detach(ctx context.Context, pods []*upPod, to arrival, timeout t
 		return errors.Join(errs...)
 	}
 	err := interruptible(ctx, signals, wait)
+	f.warnOfLogout(pods, systemd.Lingers)
 	if said := asExit(err); said != nil && said.err == nil {
 		for _, p := range pods {
 			fmt.Fprintf(f.err, "podrun: pod %s is left as it is; podrun down %s removes it\n", p.place.Name, p.place.Name)
