@@ -104,6 +104,9 @@ func (l *launch) apply(p *upPod) (err error) {
 	}
 	ctx, cancel := context.WithTimeout(context.Background(), applyTime)
 	defer cancel()
+	if err := p.place.AddEvents(l.fetched(p)...); err != nil {
+		return err
+	}
 	p.renewed = p.restarting()
 	defer func() {
 		if err != nil {

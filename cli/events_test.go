@@ -3,6 +3,7 @@ package cli
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"os"
 	"regexp"
@@ -131,7 +132,7 @@ func TestEventsOfAPull(t *testing.T) {
 	if _, err := (pulling{newWorld(t)}).Ensure(t.Context(), u.ref, u.policy, image.PullOptions{Progress: f.tell}); err != nil {
 		t.Fatal(err)
 	}
-	f.end(u)
+	f.end(u, nil)
 	var got []string
 	for _, container := range []string{"a", "b"} {
 		for _, e := range f.events(container, u) {
@@ -143,6 +144,33 @@ a Pulled: Successfully pulled image "busybox:1" in TIME. Image size: 1200 bytes.
 b Pulled: Container image "busybox:1" already present on machine`
 	if strings.Join(got, "\n") != want {
 		t.Errorf("got\n%s", strings.Join(got, "\n"))
+	}
+}
+
+// A pod that runs tells of the images that its new manifest needs.
+func TestEventsOfAChangedImage(t *testing.T) {
+	w, file := runningPod(t)
+	text, err := os.ReadFile(file)
+	if err != nil {
+		t.Fatal(err)
+	}
+	other := w.file(strings.Replace(string(text), "image: example,", "image: busybox:2,", 1))
+	w.imageErr = errors.New("no such tag \x1b[2J")
+	if got := w.run("up", "-d", other); got.code != 1 {
+		t.Fatalf("%+v", got)
+	}
+	w.imageErr = nil
+	if got := w.run("up", "-d", "--timeout", "1ms", other); strings.Contains(got.err, "cannot") {
+		t.Fatalf("%+v", got)
+	}
+	got := same(w.run("events", "web").out)
+	for _, want := range []string{
+		`Warning  Failed  Pod/web{app}  Failed to pull image "busybox:2": no such tag \u001b[2J`,
+		`Normal  Pulled  Pod/web{app}  Container image "busybox:2" already present on machine`,
+	} {
+		if !strings.Contains(got, want) {
+			t.Errorf("no %q in\n%s", want, got)
+		}
 	}
 }
 

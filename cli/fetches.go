@@ -1,6 +1,7 @@
 package cli
 
 import (
+	"errors"
 	"fmt"
 	"sync"
 	"time"
@@ -22,6 +23,7 @@ type fetch struct {
 	began, ended time.Time
 	pulled       bool             // the registry was asked
 	size         map[string]int64 // of each layer, in bytes
+	err          error            // why it could not be had
 	told         bool             // of the pull: later containers find the image there
 }
 
@@ -34,10 +36,10 @@ func (f *fetches) begin(u use) {
 	f.byUse[u] = &fetch{began: time.Now(), pulled: u.policy == image.Always, size: map[string]int64{}}
 }
 
-func (f *fetches) end(u use) {
+func (f *fetches) end(u use, err error) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	f.byUse[u].ended = time.Now()
+	f.byUse[u].ended, f.byUse[u].err = time.Now(), err
 }
 
 // tell is told of every layer that comes in.
@@ -82,11 +84,32 @@ func (f *fetches) events(container string, u use) []pod.Event {
 	}
 }
 
-// fetched are the events that a pod has had before it was made.
+// fetched are the events of the images that a pod needs now: of one that runs, those
+// of its changed containers.
 func (l *launch) fetched(p *upPod) []pod.Event {
 	var events []pod.Event
 	for _, i := range manifest.Images(p.object.Pod) {
-		events = append(events, l.fetches.events(i.Container, use{i.Reference, i.PullPolicy})...)
+		if !p.running || p.changes(i.Container) {
+			events = append(events, l.fetches.events(i.Container, use{i.Reference, i.PullPolicy})...)
+		}
 	}
 	return events
+}
+
+// tellFailed tells pods that run, and need images that cannot be had, in an event.
+// Others have no place for one: the command's error says it.
+func (l *launch) tellFailed() error {
+	var errs []error
+	for _, p := range l.pods {
+		var events []pod.Event
+		for _, i := range manifest.Images(p.object.Pod) {
+			got := l.fetches.byUse[use{i.Reference, i.PullPolicy}]
+			if got != nil && got.err != nil && p.running && p.changes(i.Container) {
+				events = append(events, pod.Event{Type: pod.Warning, Reason: "Failed", Container: i.Container, Last: got.ended,
+					Message: fmt.Sprintf("Failed to pull image %q: %v", i.Reference, got.err)})
+			}
+		}
+		errs = append(errs, p.place.AddEvents(events...))
+	}
+	return errors.Join(errs...)
 }

@@ -116,7 +116,7 @@ func (l *launch) ensure(ctx context.Context) (map[use]pod.Image, error) {
 		all.Go(func() {
 			l.fetches.begin(u)
 			found[i], errs[i] = images.Ensure(ctx, u.ref, u.policy, options)
-			l.fetches.end(u)
+			l.fetches.end(u, errs[i])
 			if errs[i] != nil {
 				errs[i] = fmt.Errorf("cannot use image %s: %w", u.ref, errs[i])
 				return
@@ -129,7 +129,7 @@ func (l *launch) ensure(ctx context.Context) (map[use]pod.Image, error) {
 	for i, u := range uses {
 		byUse[u] = found[i]
 	}
-	return byUse, errors.Join(errs...)
+	return byUse, errors.Join(append(errs, l.tellFailed())...)
 }
 
 // build makes the pod's plan.
