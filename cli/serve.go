@@ -179,7 +179,7 @@ func (s *service) attach(ctx context.Context, p *upPod) error {
 		case err == nil || ctx.Err() != nil:
 			return err
 		case errors.Is(err, errNotRunning):
-			p.running, p.started, p.plan, p.change = false, false, nil, nil
+			p.running, p.started, p.change = false, false, nil
 			return nil
 		case attempt == 3:
 			return fmt.Errorf("take over pod %s: %w", p.place.Name, err)

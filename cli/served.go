@@ -181,10 +181,8 @@ func (s *service) goOn(ctx context.Context, signals <-chan os.Signal) error {
 	for _, p := range s.pods {
 		if p.socket != nil && hungUpOn(p.socket) {
 			p.hangUp()
-			if waitGone(ctx, p.place) != nil && p.place.Alive() {
-				if err := s.attach(ctx, p); err != nil {
-					return err
-				}
+			if err := s.attach(ctx, p); err != nil {
+				return err
 			}
 		}
 		if p.socket != nil {

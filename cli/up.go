@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"os"
+	"path/filepath"
 	"syscall"
 	"time"
 
@@ -39,7 +40,7 @@ Examples:
   podrun up --exit-code-from test suite.yaml
   generate-pod | podrun up -
 `,
-		Flags: []cli.Flag{
+		Flags: append([]cli.Flag{
 			&cli.StringSliceFlag{Name: "filename", Aliases: []string{"f"}, Usage: "run the pods of this `FILE` (- is standard input)"},
 			&cli.BoolFlag{Name: "detach", Aliases: []string{"d"}, Usage: "return when the pods are running, and leave them running"},
 			&cli.BoolFlag{Name: "wait", Usage: "with -d: return when the pods are ready, not as soon as they run"},
@@ -49,7 +50,7 @@ Examples:
 			&cli.BoolFlag{Name: "quiet", Aliases: []string{"q"}, Usage: "in the foreground: do not show what the containers write (podrun logs does)"},
 			exitCodeFromFlag(),
 			tlsVerifyFlag(),
-		},
+		}, logLimitFlags()...),
 		Action: f.up,
 	}
 }
@@ -72,6 +73,14 @@ func (f *front) up(c *cli.Context) error {
 	case c.IsSet("exit-code-from") && c.Bool("detach"):
 		return usageErrorf("up", "--exit-code-from is for the foreground: -d does not wait for the end")
 	}
+	if err := checkLogLimits(c); err != nil {
+		return err
+	}
+	for _, file := range files {
+		if filepath.Ext(file) == ".kube" {
+			return report.New(report.Usage, "podrun systemd install "+file+" makes its unit; podrun up runs the manifest that its Yaml= names", "%s is a unit of Quadlet, no manifest", file)
+		}
+	}
 	if f.getenv(stage.WokenEnv) != "" {
 		return f.woken(c)
 	}
@@ -80,6 +89,7 @@ func (f *front) up(c *cli.Context) error {
 	if err := errors.Join(readErr, err); err != nil {
 		return err
 	}
+	limitLogs(c, pods)
 	dirs, err := f.able(c.Context, c.Bool("require-limits"))
 	if err != nil {
 		return err
