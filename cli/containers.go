@@ -55,20 +55,23 @@ func containerNames(plan *pod.Plan) string {
 }
 
 // annotation reads one annotation of the pod's manifest, or "".
-func annotation(p store.Pod, key string) string {
-	b, err := p.Manifest()
-	if err != nil {
-		return ""
-	}
+func annotation(p store.Pod, key string) string { return metadataOf(p).Annotations[key] }
+
+// metadata is what is read of a pod's manifest without its types.
+type metadata struct {
+	Labels      map[string]string `json:"labels"`
+	Annotations map[string]string `json:"annotations"`
+}
+
+// metadataOf is empty for a pod that is just being removed.
+func metadataOf(p store.Pod) metadata {
 	var m struct {
-		Metadata struct {
-			Annotations map[string]string `json:"annotations"`
-		} `json:"metadata"`
+		Metadata metadata `json:"metadata"`
 	}
-	if json.Unmarshal(b, &m) != nil {
-		return ""
+	if b, err := p.Manifest(); err != nil || json.Unmarshal(b, &m) != nil {
+		return metadata{}
 	}
-	return m.Metadata.Annotations[key]
+	return m.Metadata
 }
 
 // isInit says whether a container is in the plan's list of init containers.

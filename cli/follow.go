@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"sync"
+	"time"
 
 	"github.com/podrun/podrun/cli/internal/dirwatch"
 	"github.com/podrun/podrun/internal/crilog"
@@ -15,9 +16,11 @@ import (
 type stream struct {
 	container *pod.Container
 	init      bool
-	first     int // the first attempt to show
-	tail      int // of that one only so many lines; -1: all
+	first     int       // the first attempt to show
+	tail      int       // of that one only so many lines; -1: all
+	since     time.Time // only what was written from then on; zero: all
 	sink      crilog.Sink
+	missed    func() // is told of lines that were rotated away before they were shown
 
 	over  sync.Once
 	done  chan struct{} // closed: the container writes nothing any more
@@ -27,6 +30,8 @@ type stream struct {
 func newStream(c *pod.Container, init bool, sink crilog.Sink) *stream {
 	return &stream{container: c, init: init, tail: -1, sink: sink, done: make(chan struct{}), shown: make(chan struct{})}
 }
+
+func (s *stream) selection() crilog.Selection { return crilog.Selection{Tail: s.tail, Since: s.since} }
 
 func (s *stream) end() { s.over.Do(func() { close(s.done) }) }
 
@@ -68,7 +73,7 @@ func follow(ctx context.Context, p store.Pod, streams []*stream, ended <-chan st
 	errs := make([]error, len(streams))
 	var all sync.WaitGroup
 	for i, s := range streams {
-		f := &crilog.Follower{Dir: dirs[i], First: s.first, Selection: crilog.Selection{Tail: s.tail}, Wake: watcher.Wake(dirs[i]), Done: s.done, Sink: s.sink}
+		f := &crilog.Follower{Dir: dirs[i], First: s.first, Selection: s.selection(), Wake: watcher.Wake(dirs[i]), Done: s.done, Sink: s.sink, Missed: s.missed}
 		all.Go(func() {
 			defer close(s.shown)
 			awaitInits(ctx, streams[:i])

@@ -189,7 +189,7 @@ func (f *front) attend(ctx context.Context, p *upPod, streams []*stream) error {
 // upStreams are the output of all containers of all pods, each with its prefix. In
 // a pipe a container that is alone needs none.
 func (f *front) upStreams(running []*upPod) [][]*stream {
-	view := f.newLogView(false)
+	view := f.newLogView(false, false)
 	colour := tty.Colour(f.out, f.getenv)
 	count, width := 0, 0
 	label := func(p *upPod, c *pod.Container) string {
@@ -221,6 +221,9 @@ func (f *front) upStreams(running []*upPod) [][]*stream {
 			}
 			return view.plain()
 		})
+		for _, s := range all[i] {
+			s.missed = f.missed(p.place.Name, s.container.Name)
+		}
 		if p.running {
 			for _, s := range all[i] {
 				s.tail = contextLines

@@ -26,7 +26,7 @@ const defaulted = "Defaulted container \"app\" out of: app, log-shipper, prepare
 
 func TestLogs(t *testing.T) {
 	w := newWorld(t)
-	s := w.upDetached(threeContainers, func(s *supervisor) {
+	s := w.upDetached(strings.Replace(threeContainers, "{name: web}", "{name: web, labels: {app: web}}", 1), func(s *supervisor) {
 		s.log("prepare", 0, "stdout F prepared")
 		s.log("app", 0, "stdout F first life")
 		s.log("app", 1, "stdout F one", "stderr P two ", "stderr F halves", "stdout F three", "stdout P no newline")
@@ -61,8 +61,32 @@ func TestLogs(t *testing.T) {
 			"podrun: container nosuch not found in pod web\nhint: its containers are app, log-shipper, prepare (init)\n"},
 		"no such pod":            {"logs nosuch", 1, "", "podrun: pod \"nosuch\" not found\nhint: podrun ps lists the pods\n"},
 		"no such namespace":      {"logs -n other web", 1, "", "podrun: pod \"web\" not found in namespace \"other\"\nhint: podrun ps -A lists the pods of all namespaces\n"},
-		"no pod":                 {"logs", 2, "", "podrun: logs takes the name of one pod\nhint: podrun logs --help\n"},
+		"no pod":                 {"logs", 2, "", "podrun: logs takes the names of pods, or --selector\nhint: podrun logs --help\n"},
 		"all and one":            {"logs web --all-containers -c app", 2, "", "podrun: --all-containers and --container exclude each other\nhint: podrun logs --help\n"},
+		"raw in a pipe":          {"logs web --raw -c prepare", 0, "prepared\n", ""},
+		"since long ago":         {"logs web -c app --since-time 2026-01-02T03:04:05Z --tail 2", 0, "three\nno newline", ""},
+		"since later":            {"logs web -c app --since-time 2026-01-02T03:04:06Z", 0, "", ""},
+		"since a duration":       {"logs web -c app --since 2h45m", 0, "", ""},
+		"limit":                  {"logs web -c app --limit-bytes 7", 0, "one\ntwo", ""},
+		"limit at a newline":     {"logs web -c app --limit-bytes 4", 0, "one\n", ""},
+		"limit before a newline": {"logs web -c app --limit-bytes 3", 0, "one", ""},
+		"limit beyond the end":   {"logs web -c prepare --limit-bytes 100", 0, "prepared\n", ""},
+		"limit counts times":     {"logs web -c prepare --timestamps --limit-bytes 34", 0, stamp + "pre", ""},
+		"limit of each":          {"logs web --all-containers --prefix --limit-bytes 2", 0, "[pod/web/prepare] pr\n[pod/web/app] on\n", "container \"log-shipper\" in pod \"web\" is waiting to start: ContainerCreating\n"},
+		"selector":               {"logs -l app=web,!old -c app --tail 1", 0, "no newline", ""},
+		"selector without tail":  {"logs -l app -c prepare", 0, "prepared\n", ""},
+		"selector of nothing":    {"logs -l app=db", 0, "", "No resources found in default namespace.\n"},
+		"several":                {"logs web web -c prepare --prefix", 0, "[pod/web/prepare] prepared\n[pod/web/prepare] prepared\n", ""},
+		"selector and name":      {"logs -l app=web web", 2, "", "podrun: --selector chooses the pods: it does not go with their names\nhint: podrun logs --help\n"},
+		"bad selector":           {"logs -l app=web=x", 2, "", "podrun: --selector cannot be \"app=web=x\": found '=', expected: ',' or 'end of string'\nhint: podrun logs --help\n"},
+		"tail of less":           {"logs web --tail -2", 2, "", "podrun: --tail must be a number of lines, or -1 for all\nhint: podrun logs --help\n"},
+		"since nothing":          {"logs web --since 0s", 2, "", "podrun: --since must be more than 0\nhint: podrun logs --help\n"},
+		"since the future":       {"logs web --since=-5s", 2, "", "podrun: --since must be more than 0\nhint: podrun logs --help\n"},
+		"since no duration":      {"logs web --since yesterday", 2, "", "podrun: option --since cannot be \"yesterday\"\nhint: podrun logs --help\n"},
+		"since both":             {"logs web --since 5s --since-time 2026-01-02T03:04:05Z", 2, "", "podrun: --since and --since-time exclude each other\nhint: podrun logs --help\n"},
+		"since no time":          {"logs web --since-time yesterday", 2, "", "podrun: --since-time cannot be \"yesterday\": it takes a time like 2026-01-02T15:04:05Z\nhint: podrun logs --help\n"},
+		"limit of nothing":       {"logs web --limit-bytes 0", 2, "", "podrun: --limit-bytes must be more than 0\nhint: podrun logs --help\n"},
+		"previous and follow":    {"logs web -p -f", 2, "", "podrun: --previous and --follow exclude each other: an earlier instance writes nothing more\nhint: podrun logs --help\n"},
 		"not a number":           {"logs web --tail x", 2, "", "podrun: option --tail cannot be \"x\"\nhint: podrun logs --help\n"},
 		"a path for a name":      {"logs ../../etc", 1, "", "podrun: pod \"../../etc\" not found\nhint: podrun ps lists the pods\n"},
 		"a path for a namespace": {"logs -n .. web", 1, "", "podrun: pod \"web\" not found in namespace \"..\"\nhint: podrun ps -A lists the pods of all namespaces\n"},

@@ -2,7 +2,6 @@ package cli
 
 import (
 	"bufio"
-	"bytes"
 	"io"
 	"sync"
 
@@ -20,25 +19,28 @@ type logView struct {
 	mu         sync.Mutex
 	out        *bufio.Writer
 	timestamps bool
-	terminal   bool // out is one: nothing but colours may reach it
+	terminal   bool      // out is one
+	raw        bool      // what containers write may reach a terminal as it is
+	open       *openLine // the one that was begun and has not ended, if any
 }
 
-func (f *front) newLogView(timestamps bool) *logView {
+func (f *front) newLogView(timestamps, raw bool) *logView {
 	_, terminal := tty.File(f.out)
-	return &logView{out: bufio.NewWriterSize(f.out, 64<<10), timestamps: timestamps, terminal: terminal}
+	return &logView{out: bufio.NewWriterSize(f.out, 64<<10), timestamps: timestamps, terminal: terminal, raw: raw}
 }
 
-// plain shows entries as they come, without a prefix, byte for byte.
-func (v *logView) plain() crilog.Sink { return &plainSink{view: v, fresh: true} }
+// plain shows lines byte for byte.
+func (v *logView) plain() crilog.Sink { return v.prefixed("") }
 
 // prefixed shows whole lines, each after prefix.
 func (v *logView) prefixed(prefix string) crilog.Sink {
-	return &lineSink{view: v, prefix: prefix, open: map[string]*bytes.Buffer{}}
+	return &lineSink{view: v, prefix: prefix, lines: map[string]*openLine{"stdout": {}, "stderr": {}}}
 }
 
-// text is a piece of output as the user may see it.
+// text is a piece of output as the user may see it: nothing but colours may reach a
+// terminal.
 func (v *logView) text(b []byte) []byte {
-	if v.terminal {
+	if v.terminal && !v.raw {
 		return tty.Safe(b)
 	}
 	return b
@@ -50,88 +52,117 @@ func (v *logView) flush() error {
 	return v.out.Flush()
 }
 
-type plainSink struct {
-	view  *logView
-	fresh bool // at the beginning of a line
+// openLine is a line of a stream of which not all has come.
+type openLine struct {
+	begun bool
+	text  []byte // what is still to be shown
 }
-
-func (s *plainSink) Entry(e crilog.Entry) error {
-	v := s.view
-	v.mu.Lock()
-	defer v.mu.Unlock()
-	if v.timestamps && s.fresh {
-		v.out.Write(e.Time)
-		v.out.WriteByte(' ')
-	}
-	_, err := v.out.Write(v.text(e.Text))
-	if !e.Partial {
-		err = v.out.WriteByte('\n')
-	}
-	s.fresh = !e.Partial
-	return err
-}
-
-func (s *plainSink) Flush() error { return s.view.flush() }
 
 // lineSink joins the pieces of a line, which the two streams may have mixed.
 type lineSink struct {
 	view   *logView
 	prefix string
-	open   map[string]*bytes.Buffer // by stream
+	lines  map[string]*openLine // by stream
 }
 
 func (s *lineSink) Entry(e crilog.Entry) error {
-	pending := s.open[e.Stream]
-	if !e.Partial && (pending == nil || pending.Len() == 0) {
-		return s.show(e.Time, e.Text)
+	l := s.lines[e.Stream]
+	if !l.begun && s.view.timestamps {
+		l.text = append(append(l.text, e.Time...), ' ')
 	}
-	if pending == nil {
-		pending = &bytes.Buffer{}
-		s.open[e.Stream] = pending
-	}
-	if pending.Len() == 0 && s.view.timestamps {
-		pending.Write(e.Time)
-		pending.WriteByte(' ')
-	}
-	pending.Write(e.Text)
-	if e.Partial && pending.Len() < maxJoined {
+	l.begun = e.Partial
+	l.text = append(l.text, e.Text...)
+	if e.Partial && len(l.text) < maxJoined {
 		return nil
 	}
-	defer pending.Reset()
-	return s.line(pending.Bytes())
+	return s.show(l, !e.Partial)
 }
 
-// Flush shows nothing of a line that is not complete: more may come.
-func (s *lineSink) Flush() error { return s.view.flush() }
+// show writes what there is of a line.
+func (s *lineSink) show(l *openLine, whole bool) error {
+	v := s.view
+	v.mu.Lock()
+	defer v.mu.Unlock()
+	if v.open != l {
+		if v.open != nil {
+			v.out.WriteByte('\n')
+		}
+		v.out.WriteString(s.prefix)
+	}
+	_, err := v.out.Write(v.text(l.text))
+	l.text = l.text[:0]
+	v.open = l
+	if whole || s.prefix != "" {
+		err = v.out.WriteByte('\n')
+		v.open = nil
+	}
+	return err
+}
 
-// Close shows what was begun and never ended with a newline.
-func (s *lineSink) Close() error {
-	for _, stream := range []string{"stdout", "stderr"} {
-		if b := s.open[stream]; b != nil && b.Len() > 0 {
-			if err := s.line(b.Bytes()); err != nil {
-				return err
-			}
-			b.Reset()
+// Flush shows the beginning of a line, which may be a prompt, to somebody who sits
+// at a terminal. Elsewhere lines stay whole.
+func (s *lineSink) Flush() error {
+	if s.view.terminal && s.prefix == "" {
+		if err := s.begun(); err != nil {
+			return err
 		}
 	}
 	return s.view.flush()
 }
 
-func (s *lineSink) show(time, text []byte) error {
-	if s.view.timestamps {
-		text = append(append(append([]byte(nil), time...), ' '), text...)
+// Close shows what was begun and never ended with a newline.
+func (s *lineSink) Close() error {
+	if err := s.begun(); err != nil {
+		return err
 	}
-	return s.line(text)
+	return s.view.flush()
 }
 
-func (s *lineSink) line(text []byte) error {
-	v := s.view
-	v.mu.Lock()
-	defer v.mu.Unlock()
-	v.out.WriteString(s.prefix)
-	v.out.Write(v.text(text))
-	return v.out.WriteByte('\n')
+func (s *lineSink) begun() error {
+	for _, stream := range []string{"stdout", "stderr"} {
+		if l := s.lines[stream]; len(l.text) > 0 {
+			if err := s.show(l, false); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
 }
+
+// limitSink ends after a number of bytes, times included and prefixes not, as
+// kubectl counts them.
+type limitSink struct {
+	crilog.Sink
+	left       int64
+	timestamps bool
+	begun      map[string]bool // by stream
+}
+
+func (s *limitSink) Entry(e crilog.Entry) error {
+	if s.timestamps && !s.begun[e.Stream] {
+		s.left -= int64(len(e.Time) + 1)
+	}
+	s.begun[e.Stream] = e.Partial
+	if s.left <= 0 {
+		return crilog.Stop
+	}
+	n := int64(len(e.Text))
+	if !e.Partial {
+		n++
+	}
+	if n > s.left {
+		e.Text, e.Partial = e.Text[:min(s.left, int64(len(e.Text)))], true
+	}
+	if s.left -= n; s.left > 0 {
+		return s.Sink.Entry(e)
+	}
+	if err := s.Sink.Entry(e); err != nil {
+		return err
+	}
+	return crilog.Stop
+}
+
+func (s *limitSink) Close() error { return finish(s.Sink) }
 
 // finish ends a sink that has seen its last entry.
 func finish(s crilog.Sink) error {

@@ -1,0 +1,108 @@
+package cli
+
+import (
+	"fmt"
+	"time"
+
+	"github.com/urfave/cli/v2"
+
+	"github.com/podrun/podrun/internal/report"
+	"github.com/podrun/podrun/internal/store"
+	"github.com/podrun/podrun/manifest"
+)
+
+// wishes are what the flags of logs ask for.
+type wishes struct {
+	container  string
+	all        bool // every container
+	tail       int
+	since      time.Time
+	limit      int64 // bytes of each container; 0: all
+	timestamps bool
+	prefix     bool
+	previous   bool
+}
+
+// selectedTail is how much is shown of each of many pods unless the user says more,
+// as by kubectl.
+const selectedTail = 10
+
+func logWishes(c *cli.Context) (wishes, error) {
+	selected := c.IsSet("selector")
+	switch {
+	case c.NArg() == 0 && !selected:
+		return wishes{}, usageErrorf("logs", "logs takes the names of pods, or --selector")
+	case c.NArg() > 0 && selected:
+		return wishes{}, usageErrorf("logs", "--selector chooses the pods: it does not go with their names")
+	case c.Bool("all-containers") && c.String("container") != "":
+		return wishes{}, usageErrorf("logs", "--all-containers and --container exclude each other")
+	case c.Bool("previous") && c.Bool("follow"):
+		return wishes{}, usageErrorf("logs", "--previous and --follow exclude each other: an earlier instance writes nothing more")
+	case c.Int("tail") < -1:
+		return wishes{}, usageErrorf("logs", "--tail must be a number of lines, or -1 for all")
+	case c.IsSet("since") && c.IsSet("since-time"):
+		return wishes{}, usageErrorf("logs", "--since and --since-time exclude each other")
+	case c.IsSet("since") && c.Duration("since") <= 0:
+		return wishes{}, usageErrorf("logs", "--since must be more than 0")
+	case c.IsSet("limit-bytes") && c.Int64("limit-bytes") <= 0:
+		return wishes{}, usageErrorf("logs", "--limit-bytes must be more than 0")
+	}
+	w := wishes{
+		container: c.String("container"), all: c.Bool("all-containers"), tail: c.Int("tail"), limit: c.Int64("limit-bytes"),
+		timestamps: c.Bool("timestamps"), prefix: c.Bool("prefix"), previous: c.Bool("previous"),
+	}
+	if selected && !c.IsSet("tail") {
+		w.tail = selectedTail
+	}
+	if c.IsSet("since") {
+		w.since = time.Now().Add(-c.Duration("since"))
+	}
+	if text := c.String("since-time"); c.IsSet("since-time") {
+		at, err := time.Parse(time.RFC3339, text)
+		if err != nil {
+			return wishes{}, usageErrorf("logs", "--since-time cannot be %q: it takes a time like 2026-01-02T15:04:05Z", text)
+		}
+		w.since = at
+	}
+	return w, nil
+}
+
+// logPods are the pods whose logs the user wants.
+func (f *front) logPods(c *cli.Context, dirs store.Dirs) ([]store.Pod, error) {
+	if !c.IsSet("selector") {
+		var pods []store.Pod
+		for _, word := range c.Args().Slice() {
+			p, err := existing(dirs, c.String("namespace"), word)
+			if err != nil {
+				return nil, err
+			}
+			pods = append(pods, p)
+		}
+		return pods, nil
+	}
+	selector, err := manifest.ParseSelector(c.String("selector"))
+	if err != nil {
+		return nil, usageErrorf("logs", "--selector cannot be %q: %v", c.String("selector"), err)
+	}
+	all, err := dirs.Pods()
+	if err != nil {
+		return nil, err
+	}
+	var pods []store.Pod
+	for _, p := range all {
+		if p.Namespace == c.String("namespace") && p.Exists() && selector.Matches(metadataOf(p).Labels) {
+			pods = append(pods, p)
+		}
+	}
+	if len(pods) == 0 {
+		fmt.Fprintf(f.err, "No resources found in %s namespace.\n", report.Escape(c.String("namespace")))
+	}
+	return pods, nil
+}
+
+// missed tells of lines that were rotated away before they could be shown.
+func (f *front) missed(pod, container string) func() {
+	return func() {
+		fmt.Fprintf(f.err, "podrun: lines of pod/%s/%s are missing here: it wrote them faster than they could be shown, and its log was rotated\n", pod, container)
+	}
+}
