@@ -42,7 +42,7 @@ func TestApplyRecordsAndWaitsForTheLoop(t *testing.T) {
 	if err := place.Create(plan, []byte("old")); err != nil {
 		t.Fatal(err)
 	}
-	e := newEngine(plan, place)
+	e := testEngine(plan, place)
 	next := *plan
 	next.Resources.CPULimit = 500
 	if err := e.apply(&next, []byte("new")); err != nil {
