@@ -22,7 +22,7 @@ type arrival struct {
 // arrivalOf is until it runs, or, with --wait, until it is ready.
 func arrivalOf(wait bool) arrival {
 	if wait {
-		return arrival{"ready", func(st *pod.Status) bool { return hasCondition(st, "Ready", "True") }}
+		return arrival{"ready", (*pod.Status).Ready}
 	}
 	return arrival{"running", up}
 }

@@ -22,7 +22,7 @@ type HookRun struct {
 
 // Why a container is stopped, as a hook is told if the pod asks for it.
 const (
-	reasonDelete     = "Delete"     // somebody wants the pod gone
+	reasonDelete     = "Delete"     // somebody wants the pod gone, or this container another
 	reasonHealth     = "Health"     // a probe of the container has failed
 	reasonDependency = "Dependency" // something else of the pod has ended, or failed
 )
@@ -66,9 +66,9 @@ func (d *decision) hook(c *pod.Container, seen *Container, kind HookKind) (over 
 // is stopped.
 func (d *decision) stopReason(seen *Container) string {
 	switch {
-	case d.ending != nil && d.ending.Cause == EndAsked:
+	case d.ending != nil && d.ending.Cause == EndAsked, d.ending == nil && seen.Kill.Why == KillReplaced:
 		return reasonDelete
-	case d.ending == nil && seen.Kill != nil && seen.Kill.Why != KillPostStart:
+	case d.ending == nil && seen.Kill.Why != KillPostStart:
 		return reasonHealth
 	}
 	return reasonDependency

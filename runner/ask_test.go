@@ -30,15 +30,6 @@ func httpd(layer, name, port string) pod.Container {
 	return shell(layer, name, "mkdir -p /tmp/www && echo well > /tmp/www/ok && exec httpd -f -v -p "+port+" -h /tmp/www")
 }
 
-func isReady(st *pod.Status) bool {
-	for _, c := range st.Conditions {
-		if c.Type == "Ready" {
-			return c.Status == "True"
-		}
-	}
-	return false
-}
-
 // said waits for an event of the pod, by its reason and a part of its message.
 func (p *testPod) said(reason, part string) {
 	p.t.Helper()
@@ -75,7 +66,7 @@ func TestProbesReachThePod(t *testing.T) {
 	worker := shell(l, "worker", "touch /tmp/well; exec sleep 1000")
 	worker.Readiness = probed(execHandler("test -f /tmp/well && test $PPID = 0"))
 	w := startWhole(t, newPlan(nil, []pod.Container{web, worker}))
-	w.until(isReady)
+	w.until((*pod.Status).Ready)
 }
 
 // TestGRPCProbe: the server, gRPC's own, is in the pod's network: the test's.
@@ -103,9 +94,9 @@ func TestGRPCProbe(t *testing.T) {
 	}()
 	run.said("Unhealthy", "code = NotFound desc = unknown service")
 	h.SetServingStatus("s", healthpb.HealthCheckResponse_SERVING)
-	run.until("ready", func(st pod.Status) bool { return isReady(&st) })
+	run.until("ready", func(st pod.Status) bool { return st.Ready() })
 	h.SetServingStatus("s", healthpb.HealthCheckResponse_NOT_SERVING)
-	run.until("unready", func(st pod.Status) bool { return !isReady(&st) })
+	run.until("unready", func(st pod.Status) bool { return !st.Ready() })
 	run.said("Unhealthy", `service unhealthy (responded with "NOT_SERVING")`)
 }
 
@@ -167,7 +158,7 @@ func TestProbeDescriptors(t *testing.T) {
 	c := shell(layer(t), "a", "exec sleep 1000")
 	c.Readiness = probed(execHandler("cd /proc/self/fd && set -- * && echo $@ > /tmp/fds"))
 	p := start(t, newPlan(nil, []pod.Container{c}))
-	p.until("ready", func(st pod.Status) bool { return isReady(&st) })
+	p.until("ready", func(st pod.Status) bool { return st.Ready() })
 	// 3 is the directory that the shell reads.
 	if _, out := p.exec("a", "cat", "/tmp/fds"); out != "0 1 2 3\n" && out != "0 1 2\n" {
 		t.Errorf("descriptors %q", out)

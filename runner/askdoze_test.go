@@ -19,14 +19,14 @@ func TestRarelyProbedPodDozes(t *testing.T) {
 	c.Readiness.PeriodSeconds = 600
 	plan := newPlan(nil, []pod.Container{c})
 	w, keeper := drowsy(t, plan)
-	if st, err := w.place.Status(); err != nil || !isReady(st) {
+	if st, err := w.place.Status(); err != nil || !st.Ready() {
 		t.Errorf("asleep it is %+v, %v", st, err)
 	}
 	if code, _ := w.ask("a", "true"); code != 0 {
 		t.Errorf("exec ended with %d", code)
 	}
 	w.asleep(keeper)
-	w.until(isReady)
+	w.until((*pod.Status).Ready)
 }
 
 // TestOftenProbedPodStaysAwake: falling asleep costs more than it saves.
@@ -36,7 +36,7 @@ func TestOftenProbedPodStaysAwake(t *testing.T) {
 	c := shell(layer(t), "a", "exec sleep 1000")
 	c.Readiness = probed(execHandler("echo asked > /proc/1/fd/1"))
 	w := startWhole(t, newPlan(nil, []pod.Container{c}))
-	w.until(isReady)
+	w.until((*pod.Status).Ready)
 	supervisor, _ := w.processes()
 	for strings.Count(read(t, w.place.LogDir("a"), "stdout"), "asked") < 3 {
 		if b, err := os.ReadFile(fmt.Sprintf("/proc/%d/comm", supervisor)); err != nil || string(b) != "podrun-superv\n" {

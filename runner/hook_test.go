@@ -69,7 +69,7 @@ func TestPreStopHTTP(t *testing.T) {
 	plan := newPlan(nil, []pod.Container{c})
 	plan.HookReason = true
 	p := start(t, plan)
-	p.until("ready", func(st pod.Status) bool { return isReady(&st) })
+	p.until("ready", func(st pod.Status) bool { return st.Ready() })
 	p.stop(5)
 	if out := p.log("a"); !strings.Contains(out, "/cgi-bin/stop?a=b&reason=Delete\n") {
 		t.Errorf("the server saw %q", out)
