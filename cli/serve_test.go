@@ -1,0 +1,74 @@
+package cli
+
+import (
+	"testing"
+
+	"github.com/podrun/podrun/pod"
+)
+
+func TestExitCodeFrom(t *testing.T) {
+	ended := func(codes map[string]int) *pod.Status {
+		st := &pod.Status{Phase: pod.Failed}
+		for _, name := range []string{"app", "side"} {
+			st.Containers = append(st.Containers, terminated(name, codes[name], "Error", ""))
+		}
+		return st
+	}
+	one, both, none := ended(map[string]int{"app": 3}), ended(map[string]int{"app": 3, "side": 4}), ended(nil)
+	for _, tc := range []struct {
+		rule exitFrom
+		st   *pod.Status
+		want int
+	}{
+		{"app", one, 3}, {"side", one, 0}, {"side", both, 4},
+		{exitAny, one, 1}, {exitAny, none, 0}, {exitAll, one, 0}, {exitAll, both, 1}, {exitNone, both, 0},
+	} {
+		if got := tc.rule.code([]*upPod{{last: tc.st}}); got != tc.want {
+			t.Errorf("--exit-code-from %s: %d, want %d", tc.rule, got, tc.want)
+		}
+	}
+	// What is no container's failure stays one.
+	stoppedByOther := &pod.Status{Phase: pod.Failed, Deleting: true}
+	err := &exitError{code: 7}
+	if got := exitNone.verdict([]*upPod{{last: stoppedByOther}}, []error{err}); exitCode(got) != 7 {
+		t.Errorf("a pod that somebody else has stopped: %v", got)
+	}
+	if got := exitNone.verdict([]*upPod{{}}, []error{err}); exitCode(got) != 7 {
+		t.Errorf("a pod that could not be watched: %v", got)
+	}
+}
+
+// A container that never ran has not succeeded.
+func TestExitCodeFromAContainerThatNeverRan(t *testing.T) {
+	st := &pod.Status{Phase: pod.Failed, Containers: []pod.ContainerStatus{waiting("app", "PodInitializing", "")}}
+	if got := exitFrom("app").code([]*upPod{{last: st}}); got != 1 {
+		t.Errorf("exit code %d", got)
+	}
+}
+
+func TestExitCodeFromRefusals(t *testing.T) {
+	w := newWorld(t)
+	for _, args := range [][]string{
+		{"up", "-d", "--exit-code-from", "app", w.file(oneContainer)},
+		{"up", "--exit-code-from", "nobody", w.file(oneContainer)},
+		{"up", "web.kube"},
+	} {
+		if got := w.run(args...); got.code != 2 {
+			t.Errorf("%v: %+v", args, got)
+		}
+	}
+}
+
+func TestUpWithExitCodeFrom(t *testing.T) {
+	w := newWorld(t)
+	w.script = func(s *supervisor) {
+		s.log("app", 0, "stdout F hello")
+		s.end(status(pod.Failed, terminated("app", 3, "Error", "")))
+	}
+	if got := w.run("up", "--exit-code-from", "app", "--quiet", w.file(oneContainer)); got.code != 3 || got.out != "" {
+		t.Errorf("%+v", got)
+	}
+	if got := w.run("up", "--exit-code-from", "none", w.file(oneContainer)); got.code != 0 || got.out != "hello\n" {
+		t.Errorf("%+v", got)
+	}
+}

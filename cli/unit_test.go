@@ -1,0 +1,150 @@
+package cli
+
+import (
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+)
+
+const multi = oneContainer + "---" + `
+apiVersion: v1
+kind: Pod
+metadata: {name: db, namespace: prod}
+spec:
+  terminationGracePeriodSeconds: 90
+  containers:
+  - {name: app, image: "busybox:1"}
+`
+
+func TestShowUnit(t *testing.T) {
+	w := newWorld(t)
+	w.env["XDG_CONFIG_HOME"] = t.TempDir()
+	dir := t.TempDir()
+	write := func(name, text string) string {
+		path := filepath.Join(dir, name)
+		if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		return path
+	}
+	config := w.env["XDG_CONFIG_HOME"]
+	for name, tc := range map[string]struct {
+		file, text string
+		want       []string
+	}{
+		"a pod": {"x.yaml", oneContainer, []string{
+			"# " + config + "/systemd/user/podrun@web.service\n", "\nRestart=on-abnormal\n", "\nTimeoutStopSec=37\n", " up " + config + "/podrun/pods/web.yaml\n"}},
+		"several pods": {"site.yaml", multi, []string{"/podrun@site.service\n", "\nDescription=Pods web, db\n", "\nTimeoutStopSec=120\n", "\nRestart=on-failure\n"}},
+		"Quadlet": {"q.kube", "[Kube]\nYaml=x.yaml\nLogDriver=none\n[Service]\nRestart=always\n", []string{
+			"/q.service\n", " up --exit-code-from none --quiet " + dir + "/x.yaml\n", "\nRestart=always\n"}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			write("x.yaml", oneContainer)
+			got := w.run("systemd", "show", write(tc.file, tc.text))
+			if got.code != 0 || got.err != "" {
+				t.Fatalf("%+v", got)
+			}
+			for _, want := range tc.want {
+				if !strings.Contains(got.out, want) {
+					t.Errorf("there is no %q in\n%s", want, got.out)
+				}
+			}
+		})
+	}
+	if got := w.run("systemd", "show", "--template"); got.code != 0 || !strings.Contains(got.out, "up %E/podrun/pods/%i.yaml\n") {
+		t.Errorf("%+v", got)
+	}
+}
+
+// A drop-in of a .kube file counts, the most specific of a name.
+func TestKubeDropIns(t *testing.T) {
+	dir := t.TempDir()
+	for name, text := range map[string]string{
+		"a-b.kube": "1", "kube.d/10.conf": "hidden", "a-.kube.d/10.conf": "2", "a-b.kube.d/20.conf": "3", "a-b.kube.d/notes.txt": "no",
+	} {
+		path := filepath.Join(dir, name)
+		if err := os.MkdirAll(filepath.Dir(path), 0o700); err != nil {
+			t.Fatal(err)
+		}
+		if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	files, err := kubeFiles(filepath.Join(dir, "a-b.kube"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	var got []string
+	for _, f := range files {
+		got = append(got, f.Text)
+	}
+	if strings.Join(got, " ") != "1 2 3" {
+		t.Errorf("%v", got)
+	}
+}
+
+func TestUnitRefusals(t *testing.T) {
+	w := newWorld(t)
+	w.env["XDG_CONFIG_HOME"] = t.TempDir()
+	bad := w.file("apiVersion: v1\nkind: Pod\nmetadata: {name: web}\nspec: {hostNetwork: true}\n")
+	for name, tc := range map[string]struct {
+		args []string
+		code int
+		want string
+	}{
+		"nothing":              {[]string{"install"}, 2, "install takes one file"},
+		"both":                 {[]string{"install", "--user", "--system", "x"}, 2, "either --user or --system"},
+		"the system's":         {[]string{"install", "--system", "x"}, 2, "units of the system are root's"},
+		"a bad manifest":       {[]string{"install", bad}, 2, "hostNetwork"},
+		"a bad name":           {[]string{"install", "--name", "A B", w.file(oneContainer)}, 2, `"A B" cannot be the unit's name`},
+		"standard input":       {[]string{"install", "-"}, 2, "needs a name"},
+		"no unit":              {[]string{"show", "web"}, 1, `there is no unit "web" of podrun's`},
+		"a path to uninstall":  {[]string{"show", "../web"}, 1, "there is no unit"},
+		"nothing to uninstall": {[]string{"uninstall"}, 2, "uninstall takes the names of units"},
+		"an unknown command":   {[]string{"instal"}, 2, "did you mean podrun systemd install?"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			got := w.run(append([]string{"systemd"}, tc.args...)...)
+			if got.code != tc.code || !strings.Contains(got.err, tc.want) {
+				t.Errorf("%+v", got)
+			}
+		})
+	}
+	entries, err := os.ReadDir(w.env["XDG_CONFIG_HOME"])
+	if err != nil || len(entries) > 0 {
+		t.Errorf("something was made: %v %v", entries, err)
+	}
+}
+
+// What is somebody else's is not overwritten.
+func TestAUnitOfSomebodyElse(t *testing.T) {
+	dirs := unitDirs{units: t.TempDir(), manifests: t.TempDir()}
+	u := &unit{name: "podrun@web.service", manifest: []byte("a")}
+	u.service.Manifest = filepath.Join(dirs.manifests, "web.yaml")
+	path := filepath.Join(dirs.units, u.name)
+	if err := os.WriteFile(path, []byte("[Service]\n"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := u.write(dirs); err == nil || !strings.Contains(err.Error(), "is not podrun's") {
+		t.Errorf("%v", err)
+	}
+	os.Remove(path)
+	if err := os.WriteFile(u.service.Manifest, []byte("other"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := u.write(dirs); err == nil || !strings.Contains(err.Error(), "is there already") {
+		t.Errorf("%v", err)
+	}
+	os.Remove(u.service.Manifest)
+	for i, want := range []bool{true, false} {
+		changed, err := u.write(dirs)
+		if err != nil || changed != want {
+			t.Errorf("time %d: changed %v, %v", i+1, changed, err)
+		}
+	}
+	u.manifest = []byte("b")
+	if changed, err := u.write(dirs); err != nil || !changed {
+		t.Errorf("another manifest: changed %v, %v", changed, err)
+	}
+}
