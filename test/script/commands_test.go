@@ -34,6 +34,7 @@ func commands() map[string]command {
 		"terminate":      terminate,
 		"archive":        archive,
 		"registry":       registry,
+		"notify":         notify,
 	}
 }
 

@@ -1,0 +1,39 @@
+package script
+
+import (
+	"fmt"
+	"net"
+	"os"
+
+	"github.com/rogpeppe/go-internal/testscript"
+)
+
+// notify FILE makes the commands that follow those of a unit of Type=notify: what they
+// tell the service manager is written to FILE, a line for each assignment.
+func notify(ts *testscript.TestScript, neg bool, args []string) {
+	need(ts, neg, args, 1, "notify FILE")
+	file, err := os.Create(ts.MkAbs(args[0]))
+	ts.Check(err)
+	path := ts.MkAbs("notify.sock")
+	conn, err := net.ListenUnixgram("unixgram", &net.UnixAddr{Name: path, Net: "unixgram"})
+	ts.Check(err)
+	done := make(chan struct{})
+	go func() {
+		defer close(done)
+		buf := make([]byte, 64<<10)
+		for {
+			n, err := conn.Read(buf)
+			if err != nil {
+				return
+			}
+			fmt.Fprintf(file, "%s\n", buf[:n])
+		}
+	}()
+	ts.Defer(func() {
+		conn.Close()
+		<-done
+		file.Close()
+	})
+	ts.Setenv("NOTIFY_SOCKET", path)
+	ts.Setenv("WATCHDOG_USEC", "600000")
+}
