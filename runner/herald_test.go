@@ -1,0 +1,183 @@
+package runner
+
+import (
+	"bytes"
+	"io"
+	"os"
+	"strings"
+	"testing"
+	"time"
+
+	"golang.org/x/sys/unix"
+
+	"github.com/podrun/podrun/internal/store"
+	"github.com/podrun/podrun/internal/wire"
+	"github.com/podrun/podrun/lifecycle"
+	"github.com/podrun/podrun/pod"
+)
+
+// postedHerald is a herald with our ends of its socket and its output.
+func postedHerald(t *testing.T, plan *pod.Plan, label string, kind int) (h *herald, socket, output *os.File) {
+	t.Helper()
+	var ours, theirs []*os.File
+	for _, k := range []int{unix.SOCK_SEQPACKET, kind} {
+		fds, err := unix.Socketpair(unix.AF_UNIX, k|unix.SOCK_CLOEXEC, 0)
+		if err != nil {
+			t.Fatal(err)
+		}
+		ours = append(ours, os.NewFile(uintptr(fds[0]), "ours"))
+		theirs = append(theirs, os.NewFile(uintptr(fds[1]), "theirs"))
+	}
+	h = newHerald(plan, newEstate(nil, store.Pod{}))
+	if err := h.attach(&wire.AttachRequest{Every: time.Hour, Label: label}, theirs); err != nil {
+		t.Fatal(err)
+	}
+	for _, f := range theirs {
+		f.Close()
+	}
+	t.Cleanup(func() {
+		close(h.at.gone)
+		h.at.close()
+		for _, f := range ours {
+			f.Close()
+		}
+	})
+	return h, ours[0], ours[1]
+}
+
+func readOne(t *testing.T, f *os.File) string {
+	t.Helper()
+	buf := make([]byte, 4096)
+	n, err := f.Read(buf)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return string(buf[:n])
+}
+
+func TestHeraldShowsLinesWithTheirContainer(t *testing.T) {
+	one, two := make([]pod.Container, 1), make([]pod.Container, 2)
+	for _, tc := range []struct {
+		plan  pod.Plan
+		label string
+		want  string
+	}{
+		{pod.Plan{Containers: one}, "", "a\nb\n"},
+		{pod.Plan{Containers: two}, "", "app | a\napp | b\n"},
+		{pod.Plan{Containers: one, InitContainers: one}, "", "app | a\napp | b\n"},
+		{pod.Plan{Containers: one}, "web/", "web/app | a\nweb/app | b\n"},
+	} {
+		h, _, output := postedHerald(t, &tc.plan, tc.label, unix.SOCK_STREAM)
+		h.show("app", []byte("a\nb\n"))
+		if got := readOne(t, output); got != tc.want {
+			t.Errorf("%q, want %q", got, tc.want)
+		}
+	}
+	newHerald(&pod.Plan{}, newEstate(nil, store.Pod{})).show("app", []byte("nobody looks\n"))
+}
+
+// A journal that takes nothing holds no container; it is told how many lines it misses.
+func TestHeraldDropsWhatNobodyTakes(t *testing.T) {
+	h, _, output := postedHerald(t, &pod.Plan{Name: "web", Containers: make([]pod.Container, 1)}, "", unix.SOCK_STREAM)
+	line := append(bytes.Repeat([]byte("x"), 1<<20), '\n')
+	start := time.Now()
+	for range 3 {
+		h.show("app", line)
+	}
+	if d := time.Since(start); d > 3*patience {
+		t.Errorf("the container was held for %v", d)
+	}
+	all := make(chan string)
+	go func() {
+		text, _ := io.ReadAll(output)
+		all <- string(text)
+	}()
+	for deadline := time.Now().Add(20 * time.Second); h.at.lost > 0 && time.Now().Before(deadline); time.Sleep(10 * time.Millisecond) {
+		h.show("app", []byte("after\n"))
+	}
+	unix.Shutdown(h.at.Output, unix.SHUT_WR)
+	text := <-all
+	if !strings.Contains(text, "lines are missing here; podrun logs web has them\n") || !strings.HasSuffix(text, "after\n") {
+		t.Errorf("%d bytes, the last of them %q", len(text), text[max(0, len(text)-200):])
+	}
+}
+
+// Every front hears how the pod is; a later one takes the place of the one before.
+func TestHeraldTellsStatusOnce(t *testing.T) {
+	plan := &pod.Plan{Name: "web", Containers: []pod.Container{{Name: "app"}}}
+	h, socket, _ := postedHerald(t, plan, "", unix.SOCK_STREAM)
+	running := &pod.Status{Phase: pod.Running, Containers: []pod.ContainerStatus{{Name: "app", Ready: true, State: pod.State{Running: &pod.RunningAt{}}}}}
+	h.status(running)
+	h.status(running)
+	h.alive()
+	for _, want := range []string{"STATUS=web: 1/1 Running", "WATCHDOG=1"} {
+		if got := readOne(t, socket); got != want {
+			t.Errorf("%q, want %q", got, want)
+		}
+	}
+	fds, err := unix.Socketpair(unix.AF_UNIX, unix.SOCK_SEQPACKET|unix.SOCK_CLOEXEC, 0)
+	if err != nil {
+		t.Fatal(err)
+	}
+	later, theirs := os.NewFile(uintptr(fds[0]), "ours"), os.NewFile(uintptr(fds[1]), "theirs")
+	defer later.Close()
+	if err := h.attach(&wire.AttachRequest{Every: time.Hour}, []*os.File{theirs}); err != nil {
+		t.Fatal(err)
+	}
+	theirs.Close()
+	if got := readOne(t, later); got != "STATUS=web: 1/1 Running" {
+		t.Errorf("the later front hears %q", got)
+	}
+	if n, err := socket.Read(make([]byte, 1)); n != 0 {
+		t.Errorf("the front before still has its end: %d bytes, %v", n, err)
+	}
+	h.show("app", []byte("it wants no output\n"))
+}
+
+func TestHeraldRefusesHalfARequest(t *testing.T) {
+	h := newHerald(&pod.Plan{}, newEstate(nil, store.Pod{}))
+	for _, req := range []wire.AttachRequest{{Every: time.Second}, {}} {
+		if err := h.attach(&req, nil); err == nil {
+			t.Errorf("%+v without descriptors was taken", req)
+		}
+	}
+}
+
+// A sign of life comes from the loop, and asking for one does not count as something
+// that happens: the supervisor may still doze.
+func TestLoopProvesThatItLives(t *testing.T) {
+	beat, alive, idle := make(chan struct{}), make(chan struct{}, 1), make(chan struct{}, 1)
+	var events chan lifecycle.Event
+	l := &loop{
+		kernel: silentKernel{events}, beat: beat, alive: func() { alive <- struct{}{} },
+		quiet: func() time.Duration { return 300 * time.Millisecond },
+		idle:  func(*lifecycle.Observed, time.Duration) { idle <- struct{}{} },
+	}
+	done := make(chan struct{})
+	go func() {
+		defer close(done)
+		l.wait(0, 0)
+	}()
+	for beats := 0; ; {
+		select {
+		case beat <- struct{}{}:
+			<-alive
+			beats++
+		case <-idle:
+			<-done
+			if beats == 0 {
+				t.Error("nobody asked")
+			}
+			return
+		case <-time.After(20 * time.Second):
+			t.Fatal("the loop never dozes")
+		}
+	}
+}
+
+// silentKernel is one in which nothing happens.
+type silentKernel struct{ events chan lifecycle.Event }
+
+func (silentKernel) Record(*lifecycle.Observed)       {}
+func (silentKernel) Do(lifecycle.Action)              {}
+func (k silentKernel) Events() <-chan lifecycle.Event { return k.events }
