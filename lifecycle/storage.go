@@ -22,7 +22,7 @@ type Storage struct {
 // there are.
 const (
 	measureFirst = 10 * time.Second
-	measureLast  = time.Minute
+	measureLast  = 30 * time.Second
 	measureShare = 50 // of this much time, one part may go into counting
 )
 
