@@ -59,9 +59,6 @@ func (l sleep) nextQuiet() time.Duration {
 // when the loop must decide again (CLOCK_BOOTTIME; 0: never). It must be called by the
 // loop, the only reader of events.
 func (s *supervisor) doze(_ *lifecycle.Observed, wake time.Duration) {
-	if wake > 0 && wake-bootTime() < nap {
-		return
-	}
 	defer func() { s.quiet = min(2*s.quiet, lastDoze) }()
 	if !s.control.pause(s.listener) {
 		return

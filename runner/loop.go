@@ -81,7 +81,7 @@ func (l *loop) wait(wake, now time.Duration) {
 		timer = t.C
 	}
 	var quiet <-chan time.Time
-	if l.idle != nil {
+	if l.idle != nil && (wake == 0 || wake-now >= nap) {
 		t := time.NewTimer(l.quiet())
 		defer t.Stop()
 		quiet = t.C
