@@ -7,6 +7,7 @@ import (
 	"os"
 	"time"
 
+	"github.com/urfave/cli/v2"
 	"golang.org/x/sys/unix"
 
 	"github.com/podrun/podrun/image"
@@ -75,21 +76,44 @@ func (s *service) keepStarting(ctx context.Context) (stop func()) {
 	return cancel
 }
 
-// serve brings the pods up, and lives as long as they do.
-func (f *front) serve(ctx context.Context, s *service, l *launch, signals <-chan os.Signal) error {
-	s.pods = l.pods
-	l.service = s
-	s.tell(systemd.MainPID(os.Getpid()), systemd.Status("starting"))
-	stop := s.keepStarting(ctx)
+// upUnit is `podrun up` in a unit: it brings the pods up, when it is its turn, and lives
+// as long as they do.
+func (f *front) upUnit(c *cli.Context, files []string, n *systemd.Notifier, signals <-chan os.Signal) error {
+	dirs, err := f.dirs()
+	if err != nil {
+		return err
+	}
+	s := f.newService(dirs, nil, n)
+	s.quiet = c.Bool("quiet")
+	s.tell(systemd.MainPID(os.Getpid()), systemd.Status("waiting for its turn to start"))
+	stop := s.keepStarting(c.Context)
 	defer stop()
 	defer s.giveTurn()
-	err := interruptible(ctx, signals, func(ctx context.Context) error {
-		if err := s.takeTurn(ctx); err != nil {
-			return err
-		}
-		return l.prepare(ctx)
+	err = interruptible(c.Context, signals, s.takeTurn)
+	if e := asExit(err); e != nil && e.err == nil {
+		return nil // told to end, which is no failure
+	}
+	if err != nil {
+		return err
+	}
+	l, rule, err := f.newLaunch(c, files)
+	if err != nil {
+		return err
+	}
+	defer l.release()
+	s.keeper, s.rule, s.pods, l.service = l.keeper, rule, l.pods, s
+	s.tell(systemd.Status("starting"))
+	return s.bringUp(c.Context, l, signals, func() {
+		stop()
+		s.giveTurn()
 	})
-	if e := asExit(err); e != nil && e.err == nil { // told to end, which is no failure
+}
+
+// bringUp starts the pods and attends them. started is called when every app container
+// has been started.
+func (s *service) bringUp(ctx context.Context, l *launch, signals <-chan os.Signal, started func()) error {
+	err := interruptible(ctx, signals, l.prepare)
+	if e := asExit(err); e != nil && e.err == nil { // told to end
 		if err := s.stop(ctx, l.started(), signals); err != nil {
 			return err
 		}
@@ -113,10 +137,7 @@ func (f *front) serve(ctx context.Context, s *service, l *launch, signals <-chan
 		// Some pods of the unit may run: they end with it.
 		return errors.Join(err, s.stop(ctx, l.started(), signals))
 	}
-	return s.attend(ctx, signals, func() {
-		stop()
-		s.giveTurn()
-	})
+	return s.attend(ctx, signals, started)
 }
 
 // connect makes the ends of a new pod.

@@ -13,7 +13,7 @@ import (
 // At boot systemd starts all units at once. On a board with 30 of them, all bringing in
 // images and starting containers together, none gets anywhere: they take turns.
 
-const turnTime = 100 * time.Millisecond // between two looks
+const turnTime = 500 * time.Millisecond // between two looks
 
 // takeTurn waits until this is one of the few processes that bring pods up.
 func (s *service) takeTurn(ctx context.Context) error {

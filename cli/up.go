@@ -84,37 +84,16 @@ func (f *front) up(c *cli.Context) error {
 	if f.getenv(stage.WokenEnv) != "" {
 		return f.woken(c)
 	}
-	sources, readErr := f.readAll(files)
-	pods, err := load(sources)
-	if err := errors.Join(readErr, err); err != nil {
-		return err
-	}
-	limitLogs(c, pods)
-	dirs, err := f.able(c.Context, c.Bool("require-limits"))
-	if err != nil {
-		return err
-	}
-	keeper, err := f.rooms.pods(dirs)
-	if err != nil {
-		return err
-	}
-	l := &launch{front: f, dirs: dirs, keeper: keeper, requireLimits: c.Bool("require-limits"), replace: c.Bool("replace"), pull: pullOptions(c)}
-	for i := range pods {
-		o := &pods[i]
-		l.pods = append(l.pods, &upPod{object: o, place: dirs.Pod(o.Pod.Namespace, o.Pod.Name)})
-	}
-	defer l.release()
 	signals, quiet := f.signals(syscall.SIGINT, syscall.SIGTERM, syscall.SIGHUP)
 	defer quiet()
-	rule, err := exitRule(c.String("exit-code-from"), l.pods)
+	if n := systemd.NewNotifier(f.getenv); n != nil && !c.Bool("detach") {
+		return f.upUnit(c, files, n, signals)
+	}
+	l, rule, err := f.newLaunch(c, files)
 	if err != nil {
 		return err
 	}
-	if n := systemd.NewNotifier(f.getenv); n != nil && !c.Bool("detach") {
-		s := f.newService(dirs, keeper, n)
-		s.rule, s.quiet = rule, c.Bool("quiet")
-		return f.serve(c.Context, s, l, signals)
-	}
+	defer l.release()
 	if err := interruptible(c.Context, signals, l.prepare); err != nil {
 		return err
 	}
@@ -122,9 +101,34 @@ func (f *front) up(c *cli.Context) error {
 	if c.Bool("detach") {
 		err = f.detach(c.Context, l.started(), arrivalOf(c.Bool("wait")), c.Duration("timeout"), signals)
 	} else {
-		err = f.foreground(c.Context, keeper, l.started(), showing{c.Bool("quiet"), rule}, signals)
+		err = f.foreground(c.Context, l.keeper, l.started(), showing{c.Bool("quiet"), rule}, signals)
 	}
 	return errors.Join(startErr, err)
+}
+
+// newLaunch reads what is to be brought to life, and makes sure that it can be here.
+func (f *front) newLaunch(c *cli.Context, files []string) (*launch, exitFrom, error) {
+	sources, readErr := f.readAll(files)
+	pods, err := load(sources)
+	if err := errors.Join(readErr, err); err != nil {
+		return nil, "", err
+	}
+	limitLogs(c, pods)
+	dirs, err := f.able(c.Context, c.Bool("require-limits"))
+	if err != nil {
+		return nil, "", err
+	}
+	keeper, err := f.rooms.pods(dirs)
+	if err != nil {
+		return nil, "", err
+	}
+	l := &launch{front: f, dirs: dirs, keeper: keeper, requireLimits: c.Bool("require-limits"), replace: c.Bool("replace"), pull: pullOptions(c)}
+	for i := range pods {
+		o := &pods[i]
+		l.pods = append(l.pods, &upPod{object: o, place: dirs.Pod(o.Pod.Namespace, o.Pod.Name)})
+	}
+	rule, err := exitRule(c.String("exit-code-from"), l.pods)
+	return l, rule, err
 }
 
 // refusal is why no pod may be run here, or nil.

@@ -48,8 +48,8 @@ Key=value
 	if err == nil {
 		t.Fatal("PublishPort was taken: it is refused wherever it has a value")
 	}
-	got, err = parseKube("[Unit]\nDescription=The site\nRequires=db.kube \\\n # in between\n other.service\n" +
-		"[Kube]\nYaml=\"web.yaml\"\nYaml=%h/50%%/more.yaml\nExitCodePropagation=any\nKubeDownForce=yes\nLogDriver=k8s-file\nNetwork=none\nServiceName=site\nSetWorkingDirectory=yaml\n" +
+	got, err = parseKube("[Unit]\nDescription=The site\nRequires=db.kube \\\n # in between\n other.service\n"+
+		"[Kube]\nYaml=\"web.yaml\"\nYaml=%h/50%%/more.yaml\nExitCodePropagation=any\nKubeDownForce=yes\nLogDriver=k8s-file\nNetwork=none\nServiceName=site\nSetWorkingDirectory=yaml\n"+
 		"[Service]\nTimeoutStartSec=900\n[Install]\nWantedBy=default.target\n[X-Mine]\nKey=value\n[Quadlet]\nDefaultDependencies=false\n", "[Service]\nRestart=always\n")
 	if err != nil {
 		t.Fatal(err)

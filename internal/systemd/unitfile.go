@@ -59,7 +59,8 @@ func (s Service) File(unit string) []byte {
 		restart = "on-failure"
 	}
 	line("Restart=%s\nRestartSec=2\nRestartPreventExitStatus=2", restart)
-	line("TimeoutStartSec=90\nTimeoutStopSec=%d", int((s.Grace + StopMargin).Seconds()))
+	// On a board that starts many units at once it takes long until one can ask for more.
+	line("TimeoutStartSec=15min\nTimeoutStopSec=%d", int((s.Grace + StopMargin).Seconds()))
 	// The pod lives in a scope of its own: the unit's main process may be killed.
 	line("WatchdogSec=%d\nWatchdogSignal=SIGKILL\nKillMode=mixed", int(watchdog.Seconds()))
 	line("SyslogIdentifier=%s", literal(s.Name))
