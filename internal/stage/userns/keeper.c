@@ -173,6 +173,8 @@ static int watch(void) {
 	for (int i = 0; dozing && i < podrun_kept_count; i++)
 		if (podrun_kept[i].watched)
 			fds[n++] = (struct pollfd){.fd = podrun_kept[i].fd, .events = POLLIN};
+	if (dozing)
+		podrun_forget_program();
 	int ready = poll(fds, n, dozing && supervisor.ping > 0 ? supervisor.ping : -1);
 	if (ready == 0)
 		still_here();
