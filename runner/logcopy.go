@@ -86,7 +86,8 @@ func (l *logFile) step(s *stream, fd uintptr) (more bool, err error) {
 	}
 	l.last = max(time.Now().UnixNano(), l.last+1)
 	l.flight.begin(l.file, s.name, l.last, n)
-	l.write(entries(s.name, l.last, b[:n]))
+	l.out = entries(l.out[:0], s.name, l.last, b[:n])
+	l.write(l.out)
 	s.rest = append(s.rest, b[:n]...)
 	err = l.discard(fd, n)
 	l.flight.end()
@@ -157,11 +158,10 @@ func whole(b []byte) int {
 	return n + (len(b)-n)/maxLogLine*maxLogLine
 }
 
-// entries are b's lines, and pieces of lines, in the form of the file. They follow
-// from the arguments alone: see flight.
-func entries(stream string, at int64, b []byte) []byte {
-	out := make([]byte, 0, len(b)+len(b)/8+128)
-	when := time.Unix(0, at)
+// entries adds b's lines, and pieces of lines, to out in the form of the file. They
+// follow from the arguments alone: see flight.
+func entries(out []byte, stream string, at int64, b []byte) []byte {
+	when := crilog.Stamp(time.Unix(0, at))
 	for len(b) > 0 {
 		text, rest := b, []byte(nil)
 		end := bytes.IndexByte(b, '\n')

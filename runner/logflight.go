@@ -117,7 +117,7 @@ func (l *logFile) land(s *stream, n int) error {
 		if err != nil || len(b) < n {
 			return // they were taken from the pipe: all is in the file
 		}
-		if out := entries(s.name, l.flight.get(flightTime), b[:n]); bytes.HasPrefix(out, there) {
+		if out := entries(nil, s.name, l.flight.get(flightTime), b[:n]); bytes.HasPrefix(out, there) {
 			l.write(out[len(there):])
 			s.rest = append(s.rest, b[:n]...)
 			failed = l.discard(fd, n)

@@ -119,7 +119,7 @@ func killed(t *rapid.T, l *logFile, fd int) {
 	}
 	l.last++
 	l.flight.begin(l.file, "stdout", l.last, n)
-	out := entries("stdout", l.last, b[:n])
+	out := entries(nil, "stdout", l.last, b[:n])
 	cut := rapid.IntRange(0, len(out)).Draw(t, "cut")
 	if _, err := l.file.Write(out[:cut]); err != nil {
 		t.Fatal(err)

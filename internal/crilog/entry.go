@@ -48,10 +48,14 @@ func Parse(line []byte) (Entry, error) {
 	return e, nil
 }
 
+// Stamp is a time as it begins an entry.
+func Stamp(at time.Time) []byte {
+	return at.UTC().AppendFormat(nil, "2006-01-02T15:04:05.000000000Z07:00")
+}
+
 // Append adds an entry to out, in the form that Parse takes apart.
-func Append(out []byte, at time.Time, stream string, partial bool, text []byte) []byte {
-	out = at.UTC().AppendFormat(out, "2006-01-02T15:04:05.000000000Z07:00")
-	out = append(append(append(out, ' '), stream...), ' ', 'F', ' ')
+func Append(out, stamp []byte, stream string, partial bool, text []byte) []byte {
+	out = append(append(append(append(out, stamp...), ' '), stream...), ' ', 'F', ' ')
 	if partial {
 		out[len(out)-2] = 'P'
 	}

@@ -13,7 +13,7 @@ import (
 	"pgregory.net/rapid"
 )
 
-var noon = time.Date(2026, 1, 2, 12, 0, 0, 0, time.UTC)
+var noon = Stamp(time.Date(2026, 1, 2, 12, 0, 0, 0, time.UTC))
 
 func writer(t interface{ Fatal(...any) }, dir string, attempt int, limits Limits) *Writer {
 	w, err := OpenWriter(dir, attempt, limits)
@@ -259,15 +259,16 @@ func TestFollowOfAStalledReader(t *testing.T) {
 func TestReadSince(t *testing.T) {
 	dir := t.TempDir()
 	w := writer(t, dir, 0, Limits{MaxBytes: 100, MaxFiles: 9})
-	at := func(s int) time.Time { return noon.Add(time.Duration(s) * time.Second) }
+	at := func(s int) time.Time { return time.Date(2026, 1, 2, 12, 0, s, 0, time.UTC) }
+	stamp := func(s int) []byte { return Stamp(at(s)) }
 	var b []byte
-	b = Append(b, at(0), "stdout", false, []byte("old"))
-	b = Append(b, at(1), "stdout", true, []byte("begun before"))
-	b = Append(b, at(2), "stderr", true, []byte("begun "))
-	b = Append(b, at(3), "stdout", false, []byte(", ended after"))
-	b = Append(b, at(1), "stderr", false, []byte("and ended when the clock was set back"))
-	b = Append(b, at(1), "stdout", false, []byte("the clock is wrong"))
-	b = Append(b, at(4), "stdout", false, []byte("new"))
+	b = Append(b, stamp(0), "stdout", false, []byte("old"))
+	b = Append(b, stamp(1), "stdout", true, []byte("begun before"))
+	b = Append(b, stamp(2), "stderr", true, []byte("begun "))
+	b = Append(b, stamp(3), "stdout", false, []byte(", ended after"))
+	b = Append(b, stamp(1), "stderr", false, []byte("and ended when the clock was set back"))
+	b = Append(b, stamp(1), "stdout", false, []byte("the clock is wrong"))
+	b = Append(b, stamp(4), "stdout", false, []byte("new"))
 	if _, err := w.Write(b); err != nil {
 		t.Fatal(err)
 	}

@@ -133,7 +133,9 @@ func (e *podman) prepare(rootfs string) error {
 	return errors.Join(tried...)
 }
 
-func (e *podman) up(_, file string) *exec.Cmd   { return e.run("kube", "play", file) }
+func (e *podman) up(_, file string) *exec.Cmd {
+	return e.run("kube", "play", "--log-driver", "k8s-file", file) // as podrun's, a file
+}
 func (e *podman) down(_, file string) *exec.Cmd { return e.run("kube", "down", file) }
 
 func (e *podman) exec(pod string, args ...string) *exec.Cmd {

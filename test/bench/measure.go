@@ -12,6 +12,10 @@ import (
 // idle is how long a pod has done nothing when it counts as idle.
 const idle = 3 * time.Second
 
+// flood writes 100 MB in lines of 100 bytes to a container's output; it takes as long
+// as the engine takes to log them.
+const flood = "yes 123456789012345678901234567890123456789012345678901234567890123456789012345678901234567890123456789 | head -c 100000000 >/proc/1/fd/1"
+
 // figures of one engine: a task's times in the order they were taken, and the
 // footprints of each shape.
 type figures struct {
@@ -61,6 +65,10 @@ func (f *figures) once(who *person, e engine, pod, title, file string, round, la
 	if err != nil {
 		return err
 	}
+	output, err := timed(e.exec(pod, "/bin/sh", "-c", flood))
+	if err != nil {
+		return err
+	}
 	version, err := timed(e.version())
 	if err != nil {
 		return err
@@ -75,6 +83,7 @@ func (f *figures) once(who *person, e engine, pod, title, file string, round, la
 	f.add("up, "+title, up)
 	f.add("down, "+title, down)
 	f.add("exec true", exec)
+	f.add("100 MB of output", output)
 	f.add("--version", version)
 	return nil
 }
