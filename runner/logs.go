@@ -45,7 +45,7 @@ type logFile struct {
 	peek   [2]int // a pipe that takes a copy of what is in a stream's
 	buf    []byte // what was looked at
 	out    []byte // and what is made of it
-	lost   error // why lines are missing: the first write that failed
+	lost   error  // why lines are missing: the first write that failed
 	wrote  time.Time
 	last   int64              // the time of the last entry in ns: no two batches have the same
 	show   func(lines []byte) // copies whole lines elsewhere too
