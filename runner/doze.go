@@ -24,7 +24,7 @@ const (
 // nap is for how long at least a supervisor must have nothing to do to doze: falling
 // asleep and waking costs as much as a hundred probes. One with a probe every ten
 // seconds stays awake.
-const nap = 30 * time.Second
+const nap = 15 * time.Second
 
 // dozeAfter is the environment's PODRUN_DOZE_AFTER (as "2s"; "0" never), which the
 // pod has from the one who started it.
