@@ -37,7 +37,7 @@ func (p Pod) lockFile() string { return filepath.Join(p.runtime, "lock") }
 
 func (p Pod) lock(cmd int) (*os.File, error) {
 	for {
-		if err := os.MkdirAll(p.runtime, 0o700); err != nil {
+		if err := makeDirs(p.runtime); err != nil {
 			return nil, fmt.Errorf("lock pod %s: %w", p.Name, err)
 		}
 		f, err := os.OpenFile(p.lockFile(), os.O_RDWR|os.O_CREATE, 0o600)
@@ -70,4 +70,16 @@ func take(f *os.File, cmd int) error {
 			return err
 		}
 	}
+}
+
+// makeDirs makes a directory of a pod and those above it, of which the namespace's may
+// be removed at the same time, with the last pod in it.
+func makeDirs(dir string) error {
+	var err error
+	for range 100 {
+		if err = os.MkdirAll(dir, 0o700); !errors.Is(err, os.ErrNotExist) {
+			break
+		}
+	}
+	return err
 }

@@ -52,7 +52,7 @@ func (d Dirs) Pods() ([]Pod, error) {
 	}
 	for _, space := range spaces {
 		names, err := os.ReadDir(filepath.Join(root, space.Name()))
-		if err != nil {
+		if err != nil && !errors.Is(err, fs.ErrNotExist) { // it goes with its last pod
 			return nil, fmt.Errorf("list pods: %w", err)
 		}
 		for _, name := range names {
@@ -123,7 +123,7 @@ const (
 // written last, durably: a pod without one does not exist.
 func (p Pod) Create(plan *pod.Plan, manifest []byte) error {
 	for _, dir := range []string{p.data, p.runtime, p.VolumesDir(), p.RootfsDir(), p.LibcontainerDir()} {
-		if err := os.MkdirAll(dir, 0o700); err != nil {
+		if err := makeDirs(dir); err != nil {
 			return fmt.Errorf("create pod directory: %w", err)
 		}
 	}
