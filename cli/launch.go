@@ -154,6 +154,9 @@ func (l *launch) build(p *upPod, found map[use]pod.Image) error {
 		plan, err = manifest.Update(p.plan, p.change.old, p.object, p.change.Difference, byContainer, opt)
 	}
 	if err == nil {
+		err = refuseIDs(plan, l.front.rooms.ids())
+	}
+	if err == nil {
 		p.plan = plan
 	}
 	return err

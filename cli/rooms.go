@@ -20,6 +20,7 @@ type rooms interface {
 	check(host.Setup) []host.Finding                    // quickly
 	examine(context.Context, host.Setup) []host.Finding // thoroughly
 	try(context.Context, store.Dirs) error              // refuses where no pod could be made
+	ids() host.IDs                                      // of pods
 	images(store.Dirs) (images, error)
 	pods(store.Dirs) (pods, error)
 }
@@ -42,6 +43,8 @@ type pods interface {
 
 // house is the real one.
 type house struct{}
+
+func (house) ids() host.IDs { return host.PodIDs() }
 
 func (house) images(dirs store.Dirs) (images, error) { return image.Open(dirs.Images()) }
 

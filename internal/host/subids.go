@@ -36,6 +36,28 @@ func (v view) mapping() Mapping {
 	return m
 }
 
+// IDs is how many user and group ids, from 0 on, a pod of this user has, and what would
+// give it more.
+type IDs struct {
+	Users, Groups uint64
+	Cure          string
+}
+
+// PodIDs finds the IDs. As root pods have all ids there are: no namespace is made.
+func PodIDs() IDs { return host(Setup{}).podIDs() }
+
+func (v view) podIDs() IDs {
+	if v.uid == 0 {
+		return IDs{Users: 1 << 32, Groups: 1 << 32}
+	}
+	m := v.mapping()
+	cure := v.addIDs()
+	if f := v.tools(); f.Level != OK {
+		cure = f.Cure
+	}
+	return IDs{Users: 1 + count(m.UIDs), Groups: 1 + count(m.GIDs), Cure: cure}
+}
+
 // enough is how many subordinate ids images expect: 65534 is "nobody" in most.
 const enough = 65536
 

@@ -61,6 +61,13 @@ func TestMapping(t *testing.T) {
 			if diff := cmp.Diff(tt.want(v), v.mapping()); diff != "" {
 				t.Error(diff)
 			}
+			want := uint64(1 + len(tt.want(v).UIDs)*65536)
+			if v.uid == 0 {
+				want = 1 << 32
+			}
+			if ids := v.podIDs(); ids.Users != want || ids.Groups != want || (ids.Cure == "") != (v.uid == 0) {
+				t.Errorf("pods have %+v, want %d of each", ids, want)
+			}
 		})
 	}
 }
