@@ -57,13 +57,14 @@ func (l *loop) run() *pod.Status {
 			l.kernel.Do(a)
 		}
 		st := lifecycle.Status(l.plan, &l.observe, now)
-		if l.last == nil || !reflect.DeepEqual(*l.last, st) {
-			l.last = &st
-			l.publish(&st)
-		}
+		// Who sees the status finds what led to it.
 		if n := l.observe.Events.Seq; l.record != nil && n != l.events {
 			l.events = n
 			l.record(&l.observe.Events)
+		}
+		if l.last == nil || !reflect.DeepEqual(*l.last, st) {
+			l.last = &st
+			l.publish(&st)
 		}
 		if d.Done {
 			return l.last
