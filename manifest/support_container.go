@@ -41,7 +41,7 @@ var containerRows = []Field{
 	{Path: "spec.containers[].resources.requests[cpu]", Support: Done},
 	{Path: "spec.containers[].resources.requests[memory]", Support: Done},
 	{Path: "spec.containers[].resources.requests[ephemeral-storage]", Support: Accepted, Note: scheduling},
-	{Path: "spec.containers[].resources.requests[*]", Support: Refused, Note: "only cpu and memory"},
+	{Path: "spec.containers[].resources.requests[*]", Support: Refused, Note: "only cpu, memory and ephemeral-storage"},
 	{Path: "spec.containers[].resources.claims", Support: Refused, Note: "dynamic resource allocation"},
 	{Path: "spec.containers[].resizePolicy", Support: Done, Note: "what podrun up does to a running container whose resources have changed"},
 	{Path: "spec.containers[].resizePolicy[].resourceName", Support: Done},
