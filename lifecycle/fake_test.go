@@ -1,6 +1,7 @@
 package lifecycle
 
 import (
+	"slices"
 	"time"
 
 	"pgregory.net/rapid"
@@ -113,7 +114,7 @@ func (f *fake) randomStep() {
 	case 10:
 		if n := len(f.journal); n > 0 {
 			f.see()
-			if e := f.journal[f.draw("again", 0, n-1)]; e.Kind != Issued && e.Kind != StopAsked && e.Kind != SandboxLost && e.Kind != Adopted {
+			if e := f.journal[f.draw("again", 0, n-1)]; mayRepeat(e.Kind) {
 				f.apply(e)
 			}
 		}
@@ -129,6 +130,12 @@ func (f *fake) randomStep() {
 			f.boot += time.Duration(f.draw("minutes", 5, 20)) * time.Minute
 		}
 	}
+}
+
+// mayRepeat says whether an event may be seen twice. A probe's outcome may not: it has
+// no number, and the one that asked dies with all that it has asked (Adopted).
+func mayRepeat(kind EventKind) bool {
+	return !slices.Contains([]EventKind{Issued, StopAsked, SandboxLost, Adopted, Probed}, kind)
 }
 
 // see delivers one event, not always the oldest.
