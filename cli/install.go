@@ -89,13 +89,18 @@ func (f *front) installUnit(ctx context.Context, dirs unitDirs, u *unit, now boo
 	if err := manager.Reload(soon); err != nil {
 		return err
 	}
+	if changed { // what wanted an earlier form of it may not any more
+		if err := manager.Disable(soon, u.name); err != nil {
+			return err
+		}
+	}
 	if u.enable {
 		if err := manager.Enable(soon, u.name); err != nil {
 			return err
 		}
-		if err := manager.Reload(soon); err != nil { // what wants it is read again
-			return err
-		}
+	}
+	if err := manager.Reload(soon); err != nil { // what wants it is read again
+		return err
 	}
 	state, _, err := manager.Active(soon, u.name)
 	if err != nil {

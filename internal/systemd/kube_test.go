@@ -112,6 +112,7 @@ func TestKubeRefusals(t *testing.T) {
 		"[Kube]\nYaml=x\n[Unit]\nAfter=db.container\n":              "db.container is podman's",
 		"[Kube]\nYaml=x\n[Pod]\nPodName=x\n":                        "podrun knows no section [Pod]",
 		"[Kube]\nYaml=x\n[Quadlet]\nDefaultDependencies=perhaps\n":  "DefaultDependencies=yes or no",
+		"[Kube]\nYaml=x\n[X-Podrun]\nManifest=/etc/passwd\n":        "/q/web.kube:4: Manifest: podrun writes section [X-Podrun] itself",
 		"[Kube]\nYaml=x\nKubeDownForce=perhaps\n":                   "it is yes or no",
 		"[Kube]\nYaml=x\nLogDriver=syslog\n":                        "it is journald or passthrough",
 		"[Kube]\nYaml=x\nSetWorkingDirectory=home\n":                "it is yaml or unit",

@@ -33,6 +33,8 @@ func (p *kubeParser) passOn() {
 			case "Service":
 				p.service(a)
 			case "Install":
+			case ownSection:
+				p.fail(a, "podrun writes section [%s] itself; strike it", section)
 			default:
 				if !strings.HasPrefix(section, "X-") {
 					p.fail(a, "podrun knows no section [%s] in a .kube file", section)

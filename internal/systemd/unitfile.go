@@ -3,6 +3,8 @@ package systemd
 import (
 	"bytes"
 	"fmt"
+	"maps"
+	"slices"
 	"strings"
 	"time"
 )
@@ -26,6 +28,9 @@ type Service struct {
 
 // madeBy begins every unit file of podrun's: others are left alone.
 const madeBy = "# Made by podrun systemd install. Changes are lost when it is run again: put them"
+
+// ownSection is where podrun keeps, in a unit file, what uninstall must know.
+const ownSection = "X-Podrun"
 
 // Made says whether a unit file is podrun's.
 func Made(text []byte) bool { return bytes.HasPrefix(text, []byte(madeBy)) }
@@ -78,7 +83,7 @@ func (s Service) File(unit string) []byte {
 		line("\n[%s]", section)
 		s.extra(&b, section)
 	}
-	line("\n[X-Podrun]\nSource=%s", literal(s.Source))
+	line("\n[%s]\nSource=%s", ownSection, literal(s.Source))
 	if s.Manifest != "" {
 		line("Manifest=%s", literal(s.Manifest))
 	}
@@ -93,18 +98,12 @@ func (s Service) extra(b *strings.Builder, section string) {
 
 // others are the sections of a Quadlet file that systemd ignores.
 func (s Service) others() []string {
-	var list []string
-	for name := range s.Extra {
-		if strings.HasPrefix(name, "X-") {
-			list = append(list, name)
-		}
-	}
-	return list
+	return slices.DeleteFunc(slices.Sorted(maps.Keys(s.Extra)), func(name string) bool { return !strings.HasPrefix(name, "X-") })
 }
 
 // ManifestOf is the manifest that a unit file of podrun's says is its own, or "".
 func ManifestOf(text []byte) string {
-	_, own, _ := bytes.Cut(text, []byte("\n[X-Podrun]\n"))
+	_, own, _ := bytes.Cut(text, []byte("\n["+ownSection+"]\n"))
 	for line := range strings.Lines(string(own)) {
 		if path, ok := strings.CutPrefix(line, "Manifest="); ok {
 			return strings.ReplaceAll(strings.TrimSuffix(path, "\n"), "%%", "%")
@@ -148,6 +147,6 @@ func Template(program string, system bool) []byte {
 	text = strings.Replace(text, " up\n", " up %E/podrun/pods/%i.yaml\n", 1)
 	text = strings.Replace(text, " --timeout 60s\n", " --timeout 60s %E/podrun/pods/%i.yaml\n", 1)
 	text = strings.Replace(text, "SyslogIdentifier=podrun-%%i", "SyslogIdentifier=%i", 1)
-	text, _, _ = strings.Cut(text, "\n[X-Podrun]")
+	text, _, _ = strings.Cut(text, "\n["+ownSection+"]")
 	return []byte(text)
 }

@@ -44,6 +44,15 @@ func TestUnitFile(t *testing.T) {
 	}
 }
 
+// A unit is the same each time: what has not changed is not installed again.
+func TestUnitFileIsTheSameEachTime(t *testing.T) {
+	s := Service{Extra: map[string][]string{"Unit": {"A=1"}, "X-C": {"C=1"}, "X-A": {"A=1"}, "X-B": {"B=1"}, "X-D": {"D=1"}}}
+	text := string(s.File("web.service"))
+	if !strings.Contains(text, "\n[X-A]\nA=1\n\n[X-B]\nB=1\n\n[X-C]\nC=1\n\n[X-D]\nD=1\n") {
+		t.Errorf("sections in no order:\n%s", text)
+	}
+}
+
 func TestTemplate(t *testing.T) {
 	text := string(Template("/usr/bin/podrun", false))
 	for _, want := range []string{
