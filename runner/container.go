@@ -240,6 +240,7 @@ func (x *container) finish(s *sandbox) {
 		killMountNamespace(x.mntns)
 	}
 	x.execs.Wait()
+	x.log.finish()
 	x.log.drain()
 	x.dropOutputs(s.estate)
 }

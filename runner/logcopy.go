@@ -64,15 +64,23 @@ func (l *logFile) step(s *stream, fd uintptr) (more bool, err error) {
 	if l.pausing {
 		return false, nil
 	}
+	if l.gone && s.last <= 0 {
+		s.ended = true
+		return false, nil
+	}
 	b, err := l.look(fd)
 	switch {
 	case errors.Is(err, unix.EAGAIN):
+		s.ended = l.gone
 		return false, nil
 	case err != nil:
 		return false, err
 	case len(b) == 0:
 		s.ended = true
 		return false, nil
+	}
+	if l.gone && len(b) > s.last {
+		b = b[:s.last]
 	}
 	n := whole(b)
 	if n == 0 {
@@ -89,6 +97,7 @@ func (l *logFile) step(s *stream, fd uintptr) (more bool, err error) {
 	l.out = entries(l.out[:0], s.name, l.last, b[:n])
 	l.write(l.out)
 	s.rest = append(s.rest, b[:n]...)
+	s.last -= n
 	err = l.discard(fd, n)
 	l.flight.end()
 	return true, err
@@ -100,7 +109,7 @@ func (l *logFile) overdue(s *stream, fd uintptr, b []byte) int {
 	if s.waiting.IsZero() {
 		s.waiting = now.Add(lineWait)
 	}
-	if all, err := available(fd); err != nil || all > len(b) || !now.Before(s.waiting) {
+	if all, err := available(fd); err != nil || l.gone || all > len(b) || !now.Before(s.waiting) {
 		return len(b) // more was there than could be looked at, or it is time
 	}
 	s.pipe.SetReadDeadline(s.waiting)
@@ -135,6 +144,9 @@ func (l *logFile) discard(fd uintptr, n int) error {
 			m, err := unix.Read(int(fd), l.buf[:n])
 			return int64(m), err
 		})
+		if errors.Is(err, unix.EAGAIN) { // the container has read it itself
+			return nil
+		}
 		if err != nil {
 			return fmt.Errorf("empty pipe: %w", err)
 		}

@@ -52,6 +52,7 @@ type logFile struct {
 	onLoss func()             // is called when lost is set; nil: nobody
 
 	pausing bool // streams are to be left alone
+	gone    bool // whoever wrote is gone
 	streams []*stream
 	wg      sync.WaitGroup
 }
@@ -64,6 +65,7 @@ type stream struct {
 
 	waiting time.Time // until then the rest of a line may come; zero: no line has begun
 	ended   bool      // there is nothing more to read; known when nobody copies
+	last    int       // how much is still to be read, once its writers are gone: see finish
 }
 
 func openLog(at logPlace, show func(lines []byte)) (*logFile, error) {
@@ -115,6 +117,23 @@ func (l *logFile) takeUp(streams ...*stream) error {
 func (l *logFile) take(s *stream) {
 	l.streams = append(l.streams, s)
 	l.wg.Go(func() { l.copy(s) })
+}
+
+// finish is for when the container's processes are gone: what is in the pipes is all. One
+// of them may have sent its end to another container, which would hold the pipe for ever.
+func (l *logFile) finish() {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.gone = true
+	for _, s := range l.streams {
+		raw, err := s.pipe.SyscallConn()
+		if err == nil {
+			err = raw.Control(func(fd uintptr) { s.last, _ = available(fd) })
+		}
+		if err == nil {
+			s.pipe.SetReadDeadline(time.Unix(0, 1)) // wakes who waits for more
+		}
+	}
 }
 
 // drain waits until every stream has ended and closes the file.
