@@ -39,7 +39,7 @@ func (v view) limits() Finding {
 		return warning("limits are not enforced: "+err.Error(), cure)
 	}
 	if err := p.Lacks("cpu", "memory", "pids"); err != nil {
-		return warning("some limits are not enforced: "+err.Error()+"; those of "+strings.Join(p.Controllers, " and ")+" are", report.Hint(err))
+		return warning("some limits are not enforced: "+err.Error()+"; enforced: "+strings.Join(p.Controllers, ", "), report.Hint(err))
 	}
 	return fine("limits are enforced (" + strings.Join(p.Controllers, ", ") + "); a pod lives " + p.how)
 }

@@ -175,7 +175,7 @@ func TestKernelAndCgroups(t *testing.T) {
 			v.limit = func() (place, error) {
 				return place{delegation.Subtree{Path: "/sys/fs/cgroup/x", Controllers: []string{"memory", "pids"}}, ""}, nil
 			}
-		}, "resource limits", Warning, "some limits are not enforced: the cgroup controller cpu is not delegated to this user; those of memory and pids are", "delegate.conf"},
+		}, "resource limits", Warning, "some limits are not enforced: the cgroup controller cpu is not delegated to this user; enforced: memory, pids", "delegate.conf"},
 		{"a Raspberry Pi", func(_ *view, f map[string]string) {
 			f["/sys/fs/cgroup/cgroup.controllers"] = "cpuset cpu io pids\n"
 			f["/boot/firmware/cmdline.txt"] = "console=tty1 rootwait\n"
