@@ -44,6 +44,8 @@ func (e *rpcError) Error() string {
 }
 
 func (p *Prober) grpc(ctx context.Context, g *pod.GRPC, timeout time.Duration) (lifecycle.Outcome, string) {
+	ctx, end := question(ctx)
+	defer end()
 	ctx, cancel := context.WithTimeout(ctx, timeout)
 	defer cancel()
 	address := p.address("", g.Port)

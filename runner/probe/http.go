@@ -22,6 +22,8 @@ const version = "1.37"
 const maxBody = 10 << 10
 
 func (p *Prober) http(ctx context.Context, h *pod.HTTPGet, timeout time.Duration) (lifecycle.Outcome, string) {
+	ctx, cancel := question(ctx)
+	defer cancel()
 	req, err := p.request(ctx, h, "kube-probe/"+version)
 	if err != nil {
 		return lifecycle.Unknown, err.Error()
@@ -65,6 +67,8 @@ func (p *Prober) Notify(ctx context.Context, h *pod.HTTPGet, reason string) erro
 }
 
 func (p *Prober) notify(ctx context.Context, h *pod.HTTPGet, reason string) error {
+	ctx, cancel := question(ctx)
+	defer cancel()
 	req, err := p.request(ctx, h, "kube-lifecycle/"+version)
 	if err != nil {
 		return err

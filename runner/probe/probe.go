@@ -45,7 +45,33 @@ func New(host string, dial Dial) *Prober {
 const maxHeader = 64 << 10
 
 func transport(dial Dial) *http.Transport {
-	return &http.Transport{DialContext: dial, DisableKeepAlives: true, DisableCompression: true, MaxResponseHeaderBytes: maxHeader}
+	return &http.Transport{DialContext: untilAnswered(dial), DisableKeepAlives: true, DisableCompression: true, MaxResponseHeaderBytes: maxHeader}
+}
+
+// questionKey is the key of a question's context, in which it is.
+type questionKey struct{}
+
+// question gives the context of one question. Its connections end with it, which is
+// what cancel is for.
+func question(ctx context.Context) (_ context.Context, cancel context.CancelFunc) {
+	ctx, cancel = context.WithCancel(ctx)
+	return context.WithValue(ctx, questionKey{}, ctx), cancel
+}
+
+// untilAnswered makes connections that end with the question. net/http goes on with one
+// that is being made, and with a TLS handshake, for a request that may come: a server that
+// takes connections and says nothing would have all of them kept.
+func untilAnswered(dial Dial) Dial {
+	return func(ctx context.Context, network, address string) (net.Conn, error) {
+		if q, ok := ctx.Value(questionKey{}).(context.Context); ok {
+			ctx = q
+		}
+		conn, err := dial(ctx, network, address)
+		if err == nil {
+			context.AfterFunc(ctx, func() { conn.Close() })
+		}
+		return conn, err
+	}
 }
 
 // Ask does what a handler says, other than to run a command, and judges the answer
