@@ -84,16 +84,6 @@ func (l listing) last(attempt int) int {
 	return 0
 }
 
-// after is the oldest rotated segment of an attempt with a greater number, or 0.
-func (l listing) after(attempt, segment int) int {
-	for _, s := range l[attempt] {
-		if s > segment {
-			return s
-		}
-	}
-	return 0
-}
-
 // Instances lists the attempts that have a log in dir, in order. A directory that
 // is not there yet has none.
 func Instances(dir string) ([]int, error) {

@@ -97,7 +97,7 @@ func (tt finding) test(t *testing.T) {
 	v := fake(t, nil)
 	tt.change(&v, files)
 	put(t, v.root, files)
-	findings := Run(v.table())
+	findings := run(v.table(), Patience)
 	f, ok := Named(findings, tt.probe)
 	detail := strings.ReplaceAll(f.Detail, v.root, "")
 	cure := strings.ReplaceAll(f.Cure, v.root, "")

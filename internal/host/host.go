@@ -72,10 +72,8 @@ func Check(s Setup, more ...Probe) []Finding {
 	return run(append(v.table(), more...), within)
 }
 
-// Run runs probes, all at once, and returns their findings in the same order after
-// at most Patience.
-func Run(probes []Probe) []Finding { return run(probes, Patience) }
-
+// run runs probes, all at once, and returns their findings in the same order within a
+// time.
 func run(probes []Probe, within time.Duration) []Finding {
 	type answer struct {
 		i int

@@ -31,7 +31,7 @@ func TestAGoodHost(t *testing.T) {
 		{"clock", OK, "the time is 2027-03-04 05:06 UTC", ""},
 		{"tun device", OK, "/dev/net/tun can be opened", ""},
 	}
-	got := Run(fake(t, debian()).table())
+	got := run(fake(t, debian()).table(), Patience)
 	if diff := cmp.Diff(want, got); diff != "" {
 		t.Error(diff)
 	}

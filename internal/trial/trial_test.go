@@ -87,7 +87,10 @@ func TestEnded(t *testing.T) {
 
 func TestProbesShareOneTrial(t *testing.T) {
 	n := 0
-	findings := host.Run(Probes(t.Context(), func() (string, error) { n++; return "", errors.New("no home") }))
+	var findings []host.Finding
+	for _, p := range Probes(t.Context(), func() (string, error) { n++; return "", errors.New("no home") }) {
+		findings = append(findings, p.Look())
+	}
 	if n != 1 || len(findings) != 3 {
 		t.Fatalf("%d trials, %+v", n, findings)
 	}
