@@ -19,7 +19,8 @@ func commands(m *machine) map[string]command {
 	return map[string]command{
 		"code":       code,
 		"eventually": eventually,
-		"cut":        func(ts *testscript.TestScript, neg bool, args []string) { cut(ts, m, neg, args) },
+		"cut":        func(ts *testscript.TestScript, neg bool, args []string) { again(ts, m, neg, args, "cut", "up") },
+		"reboot":     func(ts *testscript.TestScript, neg bool, args []string) { again(ts, m, neg, args, "reboot") },
 	}
 }
 
@@ -98,10 +99,12 @@ func eventually(ts *testscript.TestScript, neg bool, args []string) {
 	}
 }
 
-// cut pulls the machine's plug and boots what was on its disk.
-func cut(ts *testscript.TestScript, m *machine, neg bool, args []string) {
-	need(ts, neg, args, 0, "cut")
-	for _, verb := range []string{"cut", "up"} {
+// again ends the machine and boots what was on its disk, by these verbs of scripts/vm.
+func again(ts *testscript.TestScript, m *machine, neg bool, args []string, verbs ...string) {
+	if neg || len(args) > 0 {
+		ts.Fatalf("cut and reboot take no arguments")
+	}
+	for _, verb := range verbs {
 		if out, err := m.vm(verb).CombinedOutput(); err != nil {
 			ts.Fatalf("vm %s: %v\n%s", verb, err, out)
 		}

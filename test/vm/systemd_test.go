@@ -10,13 +10,16 @@ import (
 	"time"
 )
 
-// rounds is how often the tests of this file do what they do: a few times, or as often
-// as PODRUN_TORTURE says (make torture-vm).
-func rounds(t *testing.T) int {
+// torture says whether this is make torture-vm.
+func torture() bool { return os.Getenv(tortureEnv) != "" }
+
+// rounds is how often the tests of this file do what they do: few times, or as often as
+// PODRUN_TORTURE says (make torture-vm).
+func rounds(t *testing.T, few int) int {
 	t.Helper()
-	n, err := strconv.Atoi(os.Getenv("PODRUN_TORTURE"))
+	n, err := strconv.Atoi(os.Getenv(tortureEnv))
 	if err != nil {
-		return 3
+		return few
 	}
 	return n
 }
@@ -61,12 +64,12 @@ func (m *machine) ready(t *testing.T) bool {
 func TestUnitStops(t *testing.T) {
 	t.Parallel()
 	m := withUnit(t)
-	for range rounds(t) {
+	for range rounds(t, 3) {
 		m.must(t, "session", "systemctl", "--user", "stop", "podrun@web")
 		if result := m.show(t, "Result"); result != "success" {
 			t.Errorf("the unit ended with %s", result)
 		}
-		if left := m.must(t, "root", home+"/left"); left != "" {
+		if left := m.must(t, "root", home+"/left", "--running"); left != "" {
 			t.Errorf("left behind:\n%s", left)
 		}
 		m.must(t, "session", "systemctl", "--user", "start", "podrun@web")
@@ -81,7 +84,7 @@ func TestUnitCrashes(t *testing.T) {
 	m := withUnit(t)
 	status := func() string { return m.must(t, "session", home+"/bin/podrun", "get", "web", "-o", "yaml") }
 	before := status()
-	for i := range rounds(t) {
+	for i := range rounds(t, 3) {
 		main := m.show(t, "MainPID")
 		m.must(t, "session", "kill", "-KILL", main)
 		back := within(func() bool {
@@ -100,7 +103,7 @@ func TestUnitCrashes(t *testing.T) {
 func TestUnitPowerCuts(t *testing.T) {
 	t.Parallel()
 	m := withUnit(t)
-	for i := range rounds(t) {
+	for i := range rounds(t, 1) {
 		for _, moment := range []string{"mid-up", "steady", "mid-down"} {
 			switch moment {
 			case "mid-up":

@@ -21,12 +21,13 @@ import (
 )
 
 const (
-	stageEnv  = "PODRUN_VM_STAGE" // where scripts/test-vm puts what it builds
-	keepEnv   = "KEEP"            // set: the machines stay up for the next run
-	namesEnv  = "VM_NAMES"        // what the names of this run's machines begin with
-	guestEnv  = "GUEST"           // in a script: its directory on the machine
-	scriptEnv = "VM_SCRIPT"       // in a script: vmScript, from anywhere
-	vmScript  = "../../scripts/vm"
+	stageEnv   = "PODRUN_VM_STAGE" // where scripts/test-vm puts what it builds
+	keepEnv    = "KEEP"            // set: the machines stay up for the next run
+	tortureEnv = "PODRUN_TORTURE"  // how often the tests of units do what they do (make torture-vm)
+	namesEnv   = "VM_NAMES"        // what the names of this run's machines begin with
+	guestEnv   = "GUEST"           // in a script: its directory on the machine
+	scriptEnv  = "VM_SCRIPT"       // in a script: vmScript, from anywhere
+	vmScript   = "../../scripts/vm"
 )
 
 // places are the commands of a script that run on the machine.
