@@ -53,6 +53,9 @@ const (
 	farewellTime = time.Second
 )
 
+// acceptPause is between two tries where there is no descriptor for a client.
+const acceptPause = time.Second
+
 // close tells every client that the pod has ended and waits until they know.
 func (c *control) close(l net.Listener) {
 	l.Close()
@@ -126,6 +129,7 @@ func (c *control) serve(l *net.UnixListener) {
 		}
 		if err != nil {
 			fmt.Fprintln(os.Stderr, "accept on the control socket:", err)
+			time.Sleep(acceptPause)
 			continue
 		}
 		c.served.Add(1)

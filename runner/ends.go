@@ -21,6 +21,19 @@ type process struct {
 	Start uint64 // ticks since the machine's start
 }
 
+// kill sends a signal to the process, unless the number is another one's by now.
+func (p process) kill(sig unix.Signal) error {
+	fd, err := unix.PidfdOpen(p.PID, 0)
+	if err != nil {
+		return err
+	}
+	defer unix.Close(fd)
+	if st, ok := stat(p.PID); !ok || st.process != p {
+		return unix.ESRCH
+	}
+	return unix.PidfdSendSignal(fd, sig, nil, 0)
+}
+
 // ends tells how processes have ended. Those of this supervisor are its children, which
 // stay zombies until their end is on record; those of an earlier one are the keeper's,
 // which keeps the end.

@@ -194,12 +194,17 @@ func (e *engine) annotate(st pod.Status) pod.Status {
 	return st
 }
 
-// warn adds to what the user is to be told, once.
+// maxWarnings bounds what the user is told: each attempt of a container may have one of
+// its own.
+const maxWarnings = 50
+
+// warn adds to what the user is to be told, once; of too many the latest stay.
 func (e *engine) warn(text string) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	if text != "" && !slices.Contains(e.warnings, text) {
 		e.warnings = append(e.warnings, text)
+		e.warnings = e.warnings[max(0, len(e.warnings)-maxWarnings):]
 		warnings := slices.Clone(e.warnings)
 		e.estate.record(func(left *state) { left.Warnings = warnings })
 		select {

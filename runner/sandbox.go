@@ -257,10 +257,8 @@ func (s *sandbox) endPause() error {
 	if s.pause.PID == 0 {
 		return nil
 	}
-	if st, ok := stat(s.pause.PID); ok && st.process == s.pause {
-		if err := unix.Kill(s.pause.PID, unix.SIGKILL); err != nil && err != unix.ESRCH {
-			return fmt.Errorf("end the shared PID namespace: %w", err)
-		}
+	if err := s.pause.kill(unix.SIGKILL); err != nil && err != unix.ESRCH {
+		return fmt.Errorf("end the shared PID namespace: %w", err)
 	}
 	if _, err := s.estate.ends.wait(s.pause); err != nil {
 		return fmt.Errorf("end the shared PID namespace: %w", err)

@@ -3,8 +3,6 @@ package runner
 import (
 	"fmt"
 	"os"
-	"path/filepath"
-	"strconv"
 
 	"golang.org/x/sys/unix"
 
@@ -18,19 +16,7 @@ func killMountNamespace(mntns string) {
 	if mntns == "" {
 		return
 	}
-	for found := true; found; {
-		found = false
-		entries, err := filepath.Glob("/proc/[0-9]*")
-		if err != nil {
-			return
-		}
-		for _, e := range entries {
-			pid, err := strconv.Atoi(filepath.Base(e))
-			if err == nil && pid != os.Getpid() && killMember(pid, mntns) {
-				found = true
-			}
-		}
-	}
+	killEach(func(pid int) bool { return killMember(pid, mntns) })
 }
 
 // killMember kills pid and waits for its end, if mntns is its mount namespace.

@@ -12,6 +12,11 @@ import (
 // commands of exec and of probes. They are the keeper's children now, and none of those
 // that are known. It returns when there are no such processes any more.
 func sweep(known map[process]bool) {
+	killEach(func(pid int) bool { return killOrphan(pid, known) })
+}
+
+// killEach calls kill for every other process that there is, until it finds none.
+func killEach(kill func(pid int) (found bool)) {
 	for found := true; found; {
 		found = false
 		entries, err := filepath.Glob("/proc/[0-9]*")
@@ -20,7 +25,7 @@ func sweep(known map[process]bool) {
 		}
 		for _, e := range entries {
 			pid, err := strconv.Atoi(filepath.Base(e))
-			if err == nil && pid != os.Getpid() && killOrphan(pid, known) {
+			if err == nil && pid != os.Getpid() && kill(pid) {
 				found = true
 			}
 		}
