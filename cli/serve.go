@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"os"
+	"sync"
 	"time"
 
 	"github.com/urfave/cli/v2"
@@ -29,11 +30,14 @@ type service struct {
 	notify *systemd.Notifier
 	unit   string // its name; "" where it is unknown
 	rule   exitFrom
-	quiet  bool // what containers write is not copied
+	quiet  bool   // what containers write is not copied
+	relay  *relay // nil if it is not
 	pods   []*upPod
-	ready  bool // systemd knows
-	said   string
+	ready  bool            // systemd knows
 	slot   *store.FileLock // our turn to start
+
+	telling sync.Mutex
+	said    string // the error that was shown last
 }
 
 // silence is how often a supervisor tells that it lives where nobody listens for it.
@@ -49,6 +53,8 @@ func (f *front) newService(dirs store.Dirs, keeper pods, n *systemd.Notifier) *s
 
 // tell tells systemd. What it does not hear is not said again.
 func (s *service) tell(assignments ...string) {
+	s.telling.Lock()
+	defer s.telling.Unlock()
 	if err := s.notify.Tell(assignments...); err != nil && s.said != err.Error() {
 		s.said = err.Error()
 		report.Print(s.front.err, err)
@@ -101,6 +107,11 @@ func (f *front) upUnit(c *cli.Context, files []string, n *systemd.Notifier, sign
 		return err
 	}
 	defer l.release()
+	defer func() {
+		if s.relay != nil {
+			s.relay.finish()
+		}
+	}()
 	s.keeper, s.rule, s.pods, l.service = l.keeper, rule, l.pods, s
 	s.tell(systemd.Status("starting"))
 	return s.bringUp(c.Context, l, signals, func() {
@@ -151,8 +162,13 @@ func (s *service) connect(p *upPod) error {
 	if w := s.notify.Watchdog(); w > 0 {
 		p.front.Every = w / 3
 	}
-	if out, ok := s.front.out.(*os.File); ok && !s.quiet {
-		p.front.Output = out
+	if !s.quiet && s.relay == nil {
+		if s.relay, err = newRelay(s.front.out); err != nil {
+			return err
+		}
+	}
+	if s.relay != nil {
+		p.front.Output = s.relay.end
 	}
 	if len(s.pods) > 1 {
 		p.front.Label = p.place.Name + "/"

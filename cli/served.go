@@ -24,6 +24,12 @@ import (
 // servedEnv carries a service through its wait: what is not in the command line.
 const servedEnv = "_PODRUN_SERVED"
 
+// served is the text of servedEnv.
+type served struct {
+	Output int // the read end of the relay's pipe; -1: there is none
+	Pods   []servedPod
+}
+
 // servedPod is a pod in servedEnv.
 type servedPod struct {
 	Namespace, Name string
@@ -115,7 +121,7 @@ func (s *service) wait() error {
 	if !s.ready {
 		s.tell(systemd.Ready, systemd.MainPID(os.Getpid()))
 	}
-	var list []servedPod
+	state := served{Output: -1}
 	var sockets []int
 	for _, p := range s.pods {
 		one := servedPod{p.place.Namespace, p.place.Name, -1}
@@ -124,14 +130,20 @@ func (s *service) wait() error {
 			one.Socket = int(p.socket.Fd())
 			sockets = append(sockets, one.Socket)
 		}
-		list = append(list, one)
+		state.Pods = append(state.Pods, one)
 	}
-	text, err := json.Marshal(list)
+	s.giveTurn()
+	var err error
+	if s.relay != nil {
+		if state.Output, err = s.relay.handOver(); err != nil {
+			return err
+		}
+	}
+	text, err := json.Marshal(state)
 	if err != nil {
 		return fmt.Errorf("wait for the pods: %w", err)
 	}
-	s.giveTurn()
-	return fmt.Errorf("wait for the pods: %w", stage.Wait(sockets, append(os.Environ(), servedEnv+"="+string(text))))
+	return fmt.Errorf("wait for the pods: %w", stage.Wait(state.Output, sockets, append(os.Environ(), servedEnv+"="+string(text))))
 }
 
 // woken goes on where wait has stopped. The files of the command line may have changed
@@ -150,14 +162,20 @@ func (f *front) woken(c *cli.Context) error {
 	}
 	s := f.newService(dirs, keeper, systemd.NewNotifier(f.getenv))
 	s.rule, s.quiet, s.ready = exitFrom(c.String("exit-code-from")), c.Bool("quiet"), true
-	var list []servedPod
-	if err := json.Unmarshal([]byte(f.getenv(servedEnv)), &list); err != nil {
+	var state served
+	if err := json.Unmarshal([]byte(f.getenv(servedEnv)), &state); err != nil {
 		return report.New(report.Internal, "", "cannot go on with the pods: read %s: %w", servedEnv, err)
 	}
 	for _, name := range []string{servedEnv, stage.WokenEnv} {
 		os.Unsetenv(name)
 	}
-	for _, one := range list {
+	if state.Output >= 0 {
+		if s.relay, err = oldRelay(f.out, state.Output); err != nil {
+			return err
+		}
+		defer s.relay.finish()
+	}
+	for _, one := range state.Pods {
 		p := &upPod{place: dirs.Pod(one.Namespace, one.Name), started: true}
 		if one.Socket >= 0 {
 			unix.CloseOnExec(one.Socket)

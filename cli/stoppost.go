@@ -50,6 +50,7 @@ func (f *front) stopPost(c *cli.Context) error {
 		return err
 	}
 	s := f.newService(dirs, keeper, systemd.NewNotifier(f.getenv))
+	s.quiet = true
 	for _, place := range places {
 		p := &upPod{place: place}
 		if p.plan, err = place.Plan(); err == nil {

@@ -88,14 +88,18 @@ func Attached() (req wire.AttachRequest, socket, output int, ok bool, err error)
 const WokenEnv = "_PODRUN_WOKEN"
 
 // Wait replaces this process by a small loop that passes on to systemd (NOTIFY_SOCKET)
-// what comes from sockets, and executes this program again, with the same arguments
-// and env, when it is needed. It returns on failure only.
-func Wait(sockets []int, env []string) error {
-	for _, fd := range sockets {
+// what comes from sockets, copies output (-1: none) to standard output, and executes
+// this program again, with the same arguments and env, when it is needed. It returns on
+// failure only.
+func Wait(output int, sockets []int, env []string) error {
+	for _, fd := range append([]int{output}, sockets...) {
+		if fd < 0 {
+			continue
+		}
 		if _, err := unix.FcntlInt(uintptr(fd), unix.F_SETFD, 0); err != nil {
 			return fmt.Errorf("keep descriptor %d: %w", fd, err)
 		}
 	}
-	spec := strings.Trim(fmt.Sprint(sockets), "[]")
+	spec := strings.Trim(fmt.Sprint(append([]int{output}, sockets...)), "[]")
 	return unix.Exec("/proc/self/exe", os.Args, append(env, "_PODRUN_ENTER=wait", "_PODRUN_WAIT="+spec))
 }

@@ -1,7 +1,7 @@
 // A front that serves systemd is replaced, in place, by this loop: it stays the unit's
-// main process, in some tens of kilobytes. It passes on what the supervisors of its
-// pods say to systemd, and executes the front again at a signal, and when a
-// supervisor has gone.
+// main process, in some tens of kilobytes. It passes on to systemd what the supervisors
+// of its pods say, and to the journal what containers write, and executes the front
+// again at a signal, and when a supervisor has gone.
 #define _GNU_SOURCE
 #include <errno.h>
 #include <poll.h>
@@ -18,7 +18,8 @@
 
 #include "enter.h"
 
-enum { MAX_PODS = 64, MAX_STATUS = 160 };
+enum { MAX_PODS = 1000, MAX_STATUS = 160 }; // as many as descriptors may be open
+enum { SIGNALS, OUTPUT, FIRST_POD }; // places among the descriptors
 
 static const int signals[] = {SIGTERM, SIGINT, SIGHUP};
 
@@ -88,28 +89,63 @@ static int hear(int fd, struct pod *from, int n) {
 	return 1;
 }
 
+static struct {
+	int from; // the pipe
+	char text[4096];
+	size_t held; // of text, yet to be written
+} output;
+
+// copy moves what containers write from the pipe to standard output, which is waited
+// for while it takes nothing: the pipe fills, and supervisors see to the rest.
+static void copy(struct pollfd *at) {
+	if (output.held == 0) {
+		ssize_t got = read(output.from, output.text, sizeof output.text);
+		if (got == 0 || (got < 0 && errno != EAGAIN && errno != EINTR))
+			at->fd = -1; // nobody is left to write
+		else if (got > 0)
+			output.held = got;
+	}
+	if (output.held > 0) {
+		ssize_t put = send(STDOUT_FILENO, output.text, output.held, MSG_DONTWAIT | MSG_NOSIGNAL);
+		if (put < 0 && errno == ENOTSOCK)
+			put = write(STDOUT_FILENO, output.text, output.held);
+		if (put < 0 && errno != EAGAIN && errno != EINTR)
+			put = output.held; // there is nowhere to write to
+		if (put > 0) {
+			output.held -= put;
+			memmove(output.text, output.text + put, output.held);
+		}
+	}
+	if (at->fd >= 0)
+		*at = output.held ? (struct pollfd){.fd = STDOUT_FILENO, .events = POLLOUT} : (struct pollfd){.fd = output.from, .events = POLLIN};
+}
+
 // attend returns when the front is needed.
 static void attend(struct pollfd *fds, int n) {
 	for (;;) {
-		if (poll(fds, n + 1, -1) < 0) {
+		if (poll(fds, FIRST_POD + n, -1) < 0) {
 			if (errno != EINTR)
 				podrun_die("wait");
 			continue;
 		}
-		if (fds[n].revents)
+		if (fds[OUTPUT].revents)
+			copy(&fds[OUTPUT]);
+		if (fds[SIGNALS].revents)
 			return;
 		for (int i = 0; i < n; i++)
-			if (fds[i].revents && !hear(fds[i].fd, &pods[i], n))
+			if (fds[FIRST_POD + i].revents && !hear(fds[FIRST_POD + i].fd, &pods[i], n))
 				return;
 	}
 }
 
 void podrun_wait(char **argv, const char *spec) {
-	struct pollfd fds[MAX_PODS + 1];
+	struct pollfd fds[FIRST_POD + MAX_PODS];
 	int n = 0;
 	char *rest = (char *)spec;
+	output.from = (int)strtol(rest, &rest, 10);
+	fds[OUTPUT] = (struct pollfd){.fd = output.from, .events = POLLIN};
 	while (*rest && n < MAX_PODS)
-		fds[n++] = (struct pollfd){.fd = (int)strtol(rest, &rest, 10), .events = POLLIN};
+		fds[FIRST_POD + n++] = (struct pollfd){.fd = (int)strtol(rest, &rest, 10), .events = POLLIN};
 	sigset_t set;
 	sigemptyset(&set);
 	for (size_t i = 0; i < sizeof signals / sizeof *signals; i++) {
@@ -117,18 +153,22 @@ void podrun_wait(char **argv, const char *spec) {
 		sigaddset(&set, signals[i]);
 	}
 	sigprocmask(SIG_BLOCK, &set, NULL);
-	fds[n] = (struct pollfd){.fd = signalfd(-1, &set, SFD_CLOEXEC), .events = POLLIN};
-	if (fds[n].fd < 0)
+	signal(SIGPIPE, SIG_IGN); // standard output may be a pipe
+	fds[SIGNALS] = (struct pollfd){.fd = signalfd(-1, &set, SFD_CLOEXEC), .events = POLLIN};
+	if (fds[SIGNALS].fd < 0)
 		podrun_die("wait for signals");
 	prctl(PR_SET_NAME, "podrun-waiting", 0, 0, 0);
 	podrun_forget_program();
 	attend(fds, n);
+	if (output.held && poll(&(struct pollfd){.fd = STDOUT_FILENO, .events = POLLOUT}, 1, 1000) > 0)
+		copy(&fds[OUTPUT]);
+	signal(SIGPIPE, SIG_DFL);
 
 	// A signal stays blocked, and so pending, until Go unblocks it: there it ends the
 	// front if nobody listens yet. Taken here it is told to the front in words.
 	struct signalfd_siginfo info;
 	const char *why = "gone";
-	if (fds[n].revents && read(fds[n].fd, &info, sizeof info) == sizeof info)
+	if (fds[SIGNALS].revents && read(fds[SIGNALS].fd, &info, sizeof info) == sizeof info)
 		why = info.ssi_signo == SIGTERM ? "term" : info.ssi_signo == SIGHUP ? "hup" : "int";
 	unsetenv("_PODRUN_ENTER");
 	unsetenv("_PODRUN_WAIT");

@@ -1,0 +1,69 @@
+package cli
+
+import (
+	"fmt"
+	"io"
+	"os"
+	"sync"
+	"syscall"
+	"time"
+)
+
+// relay copies what supervisors write of their containers' output to the unit's. The
+// journal counts a line as the unit's only if a process of the unit has written it, and
+// the pods' processes are none. While the front waits, its loop in C does this.
+type relay struct {
+	from, end *os.File // of a pipe
+	to        io.Writer
+	copying   sync.WaitGroup
+}
+
+// lastWords is how long the end of the output is waited for.
+const lastWords = time.Second
+
+func newRelay(to io.Writer) (*relay, error) {
+	from, end, err := os.Pipe()
+	if err != nil {
+		return nil, fmt.Errorf("make a pipe for the containers' output: %w", err)
+	}
+	return (&relay{from: from, end: end, to: to}).copy(), nil
+}
+
+// oldRelay goes on with a pipe of which there is the read end, fd.
+func oldRelay(to io.Writer, fd int) (*relay, error) {
+	syscall.CloseOnExec(fd)
+	end, err := os.OpenFile(fmt.Sprintf("/proc/self/fd/%d", fd), os.O_WRONLY, 0)
+	if err == nil {
+		err = syscall.SetNonblock(fd, true)
+	}
+	if err != nil {
+		return nil, fmt.Errorf("go on with the containers' output: %w", err)
+	}
+	return (&relay{from: os.NewFile(uintptr(fd), "containers' output"), end: end, to: to}).copy(), nil
+}
+
+func (r *relay) copy() *relay {
+	r.copying.Go(func() {
+		// Plain reads and writes: what has been read has been written when this is told to end.
+		_, _ = io.Copy(struct{ io.Writer }{r.to}, struct{ io.Reader }{r.from})
+	})
+	return r
+}
+
+// handOver stops copying and gives the descriptor of the read end to who goes on with it.
+func (r *relay) handOver() (int, error) {
+	if err := r.from.SetReadDeadline(time.Now()); err != nil {
+		return -1, fmt.Errorf("hand the containers' output over: %w", err)
+	}
+	r.copying.Wait()
+	r.end.Close()
+	return int(r.from.Fd()), nil
+}
+
+// finish copies what the pods, which have ended, have left.
+func (r *relay) finish() {
+	r.end.Close()
+	_ = r.from.SetReadDeadline(time.Now().Add(lastWords)) // an exec'd process may still have the pipe
+	r.copying.Wait()
+	r.from.Close()
+}
