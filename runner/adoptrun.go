@@ -45,8 +45,8 @@ func (a *adoption) hasRun(r *savedRun) bool {
 	if !a.was.Died || r.End != nil || a.known.Containers[r.Name].State == lifecycle.RunRunning {
 		return true
 	}
+	_ = r.kill(unix.SIGSTOP) // it may have gone
 	st, ok := stat(r.PID)
-	unix.Kill(r.PID, unix.SIGSTOP) // by number: where it is not this process, it is nobody's
 	for begun := bootTime(); ok && st.process == r.process && st.state != 'T' && st.state != 'Z' && bootTime()-begun < tellTime; {
 		time.Sleep(time.Millisecond)
 		st, ok = stat(r.PID)
