@@ -30,6 +30,9 @@ func wantsHelp(cmd *cli.Command, args []string) bool {
 // arrange puts a command's flags before its other arguments, wherever the user
 // wrote them, takes clusters such as -it apart, and keeps a "--" and what follows.
 func arrange(cmd *cli.Command, args []string) []string {
+	if len(cmd.Subcommands) > 0 && len(args) > 0 && !strings.HasPrefix(args[0], "-") {
+		return args[:1] // no subcommand: what its options would mean, nobody knows
+	}
 	flags, words, tail, whole := split(cmd, args)
 	switch {
 	case !whole: // the parser says which value is missing

@@ -72,7 +72,7 @@ func (f *front) app() *cli.App {
 			f.eventsCommand(), f.topCommand(), f.execCommand(), f.waitCommand(), f.conditionCommand(), f.validateCommand(), f.imageCommand(), f.systemdCommand(), f.doctorCommand(), f.versionCommand(), f.helpCommand(),
 		},
 	}
-	app.OnUsageError = usageError("podrun --help")
+	app.OnUsageError = usageError("podrun", &cli.Command{Flags: app.Flags})
 	tame(app.Commands, "podrun")
 	return app
 }
@@ -82,7 +82,7 @@ func tame(cmds []*cli.Command, path string) {
 	for _, c := range cmds {
 		own := path + " " + c.Name
 		c.HideHelp = true
-		c.OnUsageError = usageError(own + " --help")
+		c.OnUsageError = usageError(own, c)
 		tame(c.Subcommands, own)
 	}
 }

@@ -39,7 +39,7 @@ func named(plan *pod.Plan, name string) (*pod.Container, error) {
 		return c, nil
 	}
 	return nil, report.New(report.Failure, "its containers are "+containerNames(plan),
-		"container %s not found in pod %s", name, plan.Name)
+		"container %q not found in pod %q", name, plan.Name)
 }
 
 // containerNames lists all containers as kubectl does: apps first.

@@ -53,7 +53,7 @@ func TestExecFailures(t *testing.T) {
 		"not executable": {"exec web -- noexec", 126, "podrun: run noexec: it cannot be\n"},
 		"podrun's own":   {"exec web -- broken", 125, "podrun: run broken: it cannot be\n"},
 		"no such pod":    {"exec nosuch -- ls", 125, "podrun: pod \"nosuch\" not found\nhint: podrun ps lists the pods\n"},
-		"no container":   {"exec web -c nosuch -- ls", 125, "podrun: container nosuch not found in pod web\nhint: its containers are app\n"},
+		"no container":   {"exec web -c nosuch -- ls", 125, "podrun: container \"nosuch\" not found in pod \"web\"\nhint: its containers are app\n"},
 		"no command":     {"exec web --", 2, "podrun: you must specify at least one command for the container\nhint: podrun exec --help\n"},
 		"nothing":        {"exec", 2, "podrun: exec takes the name of one pod, then -- and a command\nhint: podrun exec --help\n"},
 		"without --":     {"exec web ls", 2, "podrun: exec takes -- between the pod and the command: podrun exec POD -- COMMAND\nhint: podrun exec --help\n"},

@@ -2,13 +2,10 @@ package cli
 
 import (
 	"fmt"
-	"regexp"
 	"strings"
 	"unicode/utf8"
 
 	"github.com/urfave/cli/v2"
-
-	"github.com/podrun/podrun/internal/report"
 )
 
 func (f *front) helpCommand() *cli.Command {
@@ -121,69 +118,4 @@ func columns(rows [][2]string) string {
 		b.WriteString(line + "\n")
 	}
 	return b.String()
-}
-
-// unknownCommand names the nearest command there is, if one is near.
-func unknownCommand(cmds []*cli.Command, parent, word string) error {
-	hint := parent + " --help lists the commands"
-	nearest := 3 // letters to change
-	for _, c := range cmds {
-		if d := distance(word, c.Name); d < nearest {
-			nearest, hint = d, fmt.Sprintf("did you mean %s %s?", parent, c.Name)
-		}
-	}
-	return report.New(report.Usage, hint, "%q is not a command of %s", word, parent)
-}
-
-// distance is how many letters have to be changed, added, removed or swapped with
-// their neighbour to make b of a (optimal string alignment).
-func distance(a, b string) int {
-	d := make([][]int, len(a)+1)
-	for i := range d {
-		d[i] = make([]int, len(b)+1)
-		d[i][0] = i
-	}
-	for j := range d[0] {
-		d[0][j] = j
-	}
-	for i := 1; i <= len(a); i++ {
-		for j := 1; j <= len(b); j++ {
-			cost := 1
-			if a[i-1] == b[j-1] {
-				cost = 0
-			}
-			d[i][j] = min(d[i-1][j]+1, d[i][j-1]+1, d[i-1][j-1]+cost)
-			if i > 1 && j > 1 && a[i-1] == b[j-2] && a[i-2] == b[j-1] {
-				d[i][j] = min(d[i][j], d[i-2][j-2]+1)
-			}
-		}
-	}
-	return d[len(a)][len(b)]
-}
-
-// usageError words the complaints of the flag parser.
-// badValue is how the library says that an option's value is of the wrong kind.
-var badValue = regexp.MustCompile(`^invalid (?:boolean )?value (".*") for (?:flag )?-([a-z-]+): .*$`)
-
-func usageError(hint string) cli.OnUsageErrorFunc {
-	return func(_ *cli.Context, err error, _ bool) error {
-		text := err.Error()
-		if name, ok := strings.CutPrefix(text, "flag provided but not defined: -"); ok {
-			text = "unknown option " + dashed(name)
-		}
-		if name, ok := strings.CutPrefix(text, "flag needs an argument: -"); ok {
-			text = "option " + dashed(strings.TrimPrefix(name, "-")) + " needs a value"
-		}
-		if m := badValue.FindStringSubmatch(text); m != nil {
-			text = fmt.Sprintf("option %s cannot be %s", dashed(m[2]), m[1])
-		}
-		return report.New(report.Usage, hint, "%s", text)
-	}
-}
-
-func dashed(name string) string {
-	if len(name) == 1 {
-		return "-" + name
-	}
-	return "--" + name
 }

@@ -46,7 +46,7 @@ Examples:
 
 func (f *front) install(c *cli.Context) error {
 	if c.NArg() != 1 {
-		return usageErrorf("systemd install", "install takes one file")
+		return usageErrorf("systemd install", "systemd install takes one file")
 	}
 	dirs, err := f.unitDirs(c)
 	if err != nil {

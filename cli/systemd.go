@@ -19,7 +19,7 @@ Examples:
 			if c.Args().Present() {
 				return unknownCommand(c.Command.Subcommands, "podrun systemd", c.Args().First())
 			}
-			return usageErrorf("systemd", "systemd takes a command")
+			return usageErrorf("systemd", "systemd takes one of install, uninstall and show")
 		},
 	}
 }

@@ -55,7 +55,7 @@ Examples:
 
 func (f *front) showUnit(c *cli.Context) error {
 	if c.NArg() != 1 && !c.Bool("template") || c.NArg() > 0 && c.Bool("template") {
-		return usageErrorf("systemd show", "show takes one file, one name, or --template")
+		return usageErrorf("systemd show", "systemd show takes one file, one name, or --template")
 	}
 	dirs, err := f.unitDirs(c)
 	if err != nil {
@@ -111,7 +111,7 @@ func installed(dirs unitDirs, word string) (path string, text []byte, err error)
 
 func (f *front) uninstall(c *cli.Context) error {
 	if c.NArg() == 0 {
-		return usageErrorf("systemd uninstall", "uninstall takes the names of units")
+		return usageErrorf("systemd uninstall", "systemd uninstall takes the names of units")
 	}
 	dirs, err := f.unitDirs(c)
 	if err != nil {

@@ -93,7 +93,7 @@ func TestUnitRefusals(t *testing.T) {
 		code int
 		want string
 	}{
-		"nothing":              {[]string{"install"}, 2, "install takes one file"},
+		"nothing":              {[]string{"install"}, 2, "systemd install takes one file"},
 		"both":                 {[]string{"install", "--user", "--system", "x"}, 2, "either --user or --system"},
 		"the system's":         {[]string{"install", "--system", "x"}, 2, "units of the system are root's"},
 		"a bad manifest":       {[]string{"install", bad}, 2, "hostNetwork"},

@@ -1,0 +1,162 @@
+package cli
+
+import (
+	"fmt"
+	"regexp"
+	"strings"
+
+	"github.com/urfave/cli/v2"
+
+	"github.com/podrun/podrun/internal/report"
+)
+
+// unknownCommand says what does the same as a command of kubectl, docker or systemctl,
+// or names the nearest command there is, if one is near.
+func unknownCommand(cmds []*cli.Command, parent, word string) error {
+	hint := parent + " --help lists the commands"
+	if elsewhere := fromElsewhere(word); parent == "podrun" && elsewhere != "" {
+		hint = elsewhere
+	} else {
+		var names []string
+		for _, c := range cmds {
+			names = append(names, c.Name)
+		}
+		if name := nearest(word, names); name != "" {
+			hint = fmt.Sprintf("did you mean %s %s?", parent, name)
+		}
+	}
+	return report.New(report.Usage, hint, "%q is not a command of %s", word, parent)
+}
+
+// fromElsewhere is a hint for the commands of kubectl, podman, docker and systemctl
+// that have another name here, or "".
+func fromElsewhere(word string) string {
+	switch word {
+	case "apply", "create", "run", "start", "play", "kube":
+		return "podrun up FILE runs the pods of a manifest"
+	case "delete", "rm", "remove", "stop", "kill":
+		return "podrun down POD stops and removes a pod"
+	case "restart", "replace":
+		return "podrun up --replace FILE stops a pod and runs it anew"
+	case "describe", "inspect":
+		return "podrun get POD -o yaml shows a pod, podrun events POD what has happened to it"
+	case "attach":
+		return "podrun logs -f POD follows the output, podrun exec -it POD -- sh runs a shell"
+	case "stats":
+		return "podrun top shows what pods use"
+	case "list", "ls", "pods", "status":
+		return "podrun ps lists the pods"
+	case "images":
+		return "podrun image ls lists the images"
+	case "rmi":
+		return "podrun image rm removes images"
+	case "pull", "load", "import":
+		return "podrun image " + word + " does that"
+	case "install", "uninstall", "enable", "disable":
+		return "podrun systemd install FILE and podrun systemd uninstall NAME do that"
+	case "info":
+		return "podrun doctor says how this machine is"
+	}
+	return ""
+}
+
+// nearest is the name that word was probably meant to be, or "": a third of its
+// letters may be wrong, at most two.
+func nearest(word string, names []string) string {
+	best, found := min(2, (len(word)+1)/3)+1, ""
+	for _, name := range names {
+		if d := distance(word, name); d < best {
+			best, found = d, name
+		}
+	}
+	return found
+}
+
+// distance is how many letters have to be changed, added, removed or swapped with
+// their neighbour to make b of a (optimal string alignment).
+func distance(a, b string) int {
+	d := make([][]int, len(a)+1)
+	for i := range d {
+		d[i] = make([]int, len(b)+1)
+		d[i][0] = i
+	}
+	for j := range d[0] {
+		d[0][j] = j
+	}
+	for i := 1; i <= len(a); i++ {
+		for j := 1; j <= len(b); j++ {
+			cost := 1
+			if a[i-1] == b[j-1] {
+				cost = 0
+			}
+			d[i][j] = min(d[i-1][j]+1, d[i][j-1]+1, d[i-1][j-1]+cost)
+			if i > 1 && j > 1 && a[i-1] == b[j-2] && a[i-2] == b[j-1] {
+				d[i][j] = min(d[i][j], d[i-2][j-2]+1)
+			}
+		}
+	}
+	return d[len(a)][len(b)]
+}
+
+// badValue is how the library says that an option's value is of the wrong kind.
+var badValue = regexp.MustCompile(`^invalid (?:boolean )?value (".*") for (?:flag )?-([a-z-]+): .*$`)
+
+// usageError words the complaints of the flag parser about the command cmd.
+func usageError(own string, cmd *cli.Command) cli.OnUsageErrorFunc {
+	return func(_ *cli.Context, err error, _ bool) error {
+		text, hint := err.Error(), own+" --help"
+		if name, ok := strings.CutPrefix(text, "flag provided but not defined: -"); ok {
+			text = "unknown option " + dashed(name)
+			if meant := nearestOption(cmd, name); meant != "" {
+				hint = "did you mean " + meant + "? " + hint + " lists the options"
+			}
+		}
+		if name, ok := strings.CutPrefix(text, "flag needs an argument: -"); ok {
+			text = "option " + dashed(strings.TrimPrefix(name, "-")) + " needs a value"
+		}
+		if m := badValue.FindStringSubmatch(text); m != nil {
+			text = fmt.Sprintf("option %s cannot be %s%s", dashed(m[2]), m[1], takes(findFlag(cmd, m[2])))
+		}
+		return report.New(report.Usage, hint, "%s", text)
+	}
+}
+
+// nearestOption is the long option that name was probably meant to be, or begins, or "".
+func nearestOption(cmd *cli.Command, name string) string {
+	var names []string
+	for _, f := range cmd.Flags {
+		for _, n := range f.Names() {
+			if len(n) == 1 {
+				continue
+			}
+			if len(name) > 2 && strings.HasPrefix(n, name) {
+				return dashed(n)
+			}
+			names = append(names, n)
+		}
+	}
+	if found := nearest(name, names); found != "" {
+		return dashed(found)
+	}
+	return ""
+}
+
+// takes says what values an option takes.
+func takes(f cli.Flag) string {
+	switch f.(type) {
+	case *cli.DurationFlag:
+		return ": it takes a duration such as 90s, 5m or 2h"
+	case *cli.IntFlag, *cli.Int64Flag:
+		return ": it takes a whole number"
+	case *cli.BoolFlag:
+		return ": it takes true or false"
+	}
+	return ""
+}
+
+func dashed(name string) string {
+	if len(name) == 1 {
+		return "-" + name
+	}
+	return "--" + name
+}
