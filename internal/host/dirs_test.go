@@ -173,13 +173,13 @@ func TestAProbeThatHangs(t *testing.T) {
 		t.Fatal(err)
 	}
 	start := time.Now()
-	findings := run(append(v.table(), Probe{"vital", true, func() Finding { _, _ = v.read("/etc/subuid"); return fine("") }}), 200*time.Millisecond)
-	if took := time.Since(start); took > 5*time.Second {
+	findings := run(append(v.table(), Probe{"vital", true, func() Finding { _, _ = v.read("/etc/subuid"); return fine("") }}), 3*time.Second)
+	if took := time.Since(start); took > time.Minute {
 		t.Errorf("it took %v", took)
 	}
 	for name, level := range map[string]Level{"subordinate ids": Warning, "vital": Failure, "memory": OK, "clock": OK} {
 		f, _ := Named(findings, name)
-		if f.Level != level || level != OK && (f.Detail != "no answer about the "+name+" within 200ms" || f.Cure == "") {
+		if f.Level != level || level != OK && (f.Detail != "no answer about the "+name+" within 3s" || f.Cure == "") {
 			t.Errorf("%s: got %+v", name, f)
 		}
 	}
