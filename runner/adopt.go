@@ -1,6 +1,7 @@
 package runner
 
 import (
+	"errors"
 	"fmt"
 	"net"
 	"os"
@@ -171,3 +172,10 @@ func (a *adoption) sweep() {
 type hopeless struct{ error }
 
 func (h hopeless) Unwrap() error { return h.error }
+
+// damaged says of an error of reading a record that no other supervisor could do better:
+// the system has not refused to read what is there.
+func damaged(err error) bool {
+	var errno unix.Errno
+	return !errors.As(err, &errno) || errno == unix.ENOENT
+}

@@ -2,6 +2,7 @@ package runner
 
 import (
 	"fmt"
+	"os"
 	"time"
 
 	"github.com/opencontainers/runc/libcontainer"
@@ -84,18 +85,39 @@ func (a *adoption) container(r savedRun) error {
 	if planned.TerminationMessagePath != "" {
 		x.message = x.messageFile(e.sandbox)
 	}
-	var err error
-	x.ct, err = libcontainer.Load(e.sandbox.store.LibcontainerDir(), x.id())
-	if err != nil && x.end == nil {
-		return fmt.Errorf("take up container %s: %w", r.Name, err)
+	if err := a.load(x); err != nil {
+		return err
 	}
 	if err := a.takeOutputs(x, a.rests(r)); err != nil {
 		return err
 	}
-	e.estate.ends.adopt(x.process)
 	e.runs[r.Name] = &run{container: x}
 	a.taken = append(a.taken, x)
 	a.tellAgain(x, r)
+	return nil
+}
+
+// load finds what libcontainer has recorded of a container that runs. One of which that
+// cannot be read can be asked for nothing any more: it is ended, and restarted as one that
+// was killed.
+func (a *adoption) load(x *container) error {
+	ends := a.engine.estate.ends
+	ends.adopt(x.process)
+	var err error
+	x.ct, err = libcontainer.Load(a.engine.sandbox.store.LibcontainerDir(), x.id())
+	if err == nil || x.end != nil {
+		return nil
+	}
+	err = fmt.Errorf("take up container %s: %w", x.plan.Name, err)
+	if !damaged(err) {
+		return err
+	}
+	fmt.Fprintln(os.Stderr, err)
+	if st, ok := stat(x.PID); ok && st.process == x.process {
+		unix.Kill(x.PID, unix.SIGKILL)
+	}
+	x.end = endOf(ends.wait(x.process))
+	x.end.Message = "it was killed, as its record was damaged: " + err.Error()
 	return nil
 }
 

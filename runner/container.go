@@ -247,6 +247,9 @@ func (x *container) finish(s *sandbox) {
 
 // signal sends a signal to the container's process. One that has ended is fine.
 func (x *container) signal(sig unix.Signal) error {
+	if x.end != nil {
+		return nil
+	}
 	if err := x.ct.Signal(sig); err != nil && !errors.Is(err, libcontainer.ErrNotRunning) {
 		return fmt.Errorf("signal container %s: %w", x.plan.Name, err)
 	}

@@ -54,7 +54,7 @@ func (e *engine) enter(name string) *container {
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	r := e.runs[name]
-	if r == nil || r.container == nil {
+	if r == nil || r.container == nil || r.container.end != nil {
 		return nil
 	}
 	r.container.execs.Add(1)

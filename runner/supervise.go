@@ -109,6 +109,9 @@ func takeUp(args []string) (*supervisor, *loop, error) {
 		return nil, nil, tell(was, err)
 	}
 	plan, err := place.Plan()
+	if err != nil && was != nil && damaged(err) {
+		err = hopeless{err}
+	}
 	if err != nil {
 		return nil, nil, tell(was, err)
 	}
