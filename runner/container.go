@@ -245,12 +245,14 @@ func (x *container) finish(s *sandbox) {
 	x.dropOutputs(s.estate)
 }
 
-// signal sends a signal to the container's process. One that has ended is fine.
+// signal sends a signal to the container's process. One that has ended is fine: it is not
+// reaped before its run is forgotten. libcontainer would open a file to see whether it
+// lives, and take none to be had for its end: without descriptors a pod could not be ended.
 func (x *container) signal(sig unix.Signal) error {
 	if x.end != nil {
 		return nil
 	}
-	if err := x.ct.Signal(sig); err != nil && !errors.Is(err, libcontainer.ErrNotRunning) {
+	if err := unix.Kill(x.PID, sig); err != nil && err != unix.ESRCH {
 		return fmt.Errorf("signal container %s: %w", x.plan.Name, err)
 	}
 	return nil

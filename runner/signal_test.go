@@ -1,0 +1,38 @@
+package runner
+
+import (
+	"os/exec"
+	"testing"
+
+	"golang.org/x/sys/unix"
+
+	"github.com/podrun/podrun/internal/testenv"
+	"github.com/podrun/podrun/pod"
+)
+
+// TestSignalWithoutDescriptors: a supervisor that can open nothing more can end what runs.
+func TestSignalWithoutDescriptors(t *testing.T) {
+	testenv.NoLeaks(t)
+	cmd := exec.Command("sleep", "1000")
+	if err := cmd.Start(); err != nil {
+		t.Fatal(err)
+	}
+	x := &container{plan: &pod.Container{Name: "a"}, process: process{PID: cmd.Process.Pid}}
+	var limit unix.Rlimit
+	if err := unix.Getrlimit(unix.RLIMIT_NOFILE, &limit); err != nil {
+		t.Fatal(err)
+	}
+	if err := unix.Setrlimit(unix.RLIMIT_NOFILE, &unix.Rlimit{Max: limit.Max}); err != nil {
+		t.Fatal(err)
+	}
+	err := x.signal(unix.SIGKILL)
+	if err := unix.Setrlimit(unix.RLIMIT_NOFILE, &limit); err != nil {
+		t.Fatal(err)
+	}
+	if err != nil {
+		t.Error(err)
+	}
+	if err := cmd.Wait(); err == nil || err.Error() != "signal: killed" {
+		t.Errorf("it has ended with %v", err)
+	}
+}
