@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"os"
 	"sync"
 	"time"
 
@@ -72,6 +73,7 @@ func (f *front) down(c *cli.Context) error {
 	if err != nil {
 		return err
 	}
+	f.warnOfUnits(dirs, places)
 	errs := make([]error, len(places))
 	var all sync.WaitGroup
 	for i, p := range places {
@@ -84,6 +86,22 @@ func (f *front) down(c *cli.Context) error {
 		}
 	}
 	return errors.Join(append(errs, missing)...)
+}
+
+// warnOfUnits says of pods that systemd would start again what ends them for good.
+func (f *front) warnOfUnits(dirs store.Dirs, places []store.Pod) {
+	for _, p := range places {
+		switch unit, err := dirs.UnitOf(p); {
+		case err != nil:
+			report.Print(f.err, err)
+		case unit != "":
+			systemctl := "systemctl --user"
+			if os.Geteuid() == 0 {
+				systemctl = "systemctl"
+			}
+			fmt.Fprintf(f.err, "podrun: pod %s belongs to %s, which may start it again; %s stop %s ends both\n", p.Name, unit, systemctl, unit)
+		}
+	}
 }
 
 // downPlaces are the pods the user named that are there, and an error about the

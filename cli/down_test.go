@@ -153,3 +153,22 @@ func deaf() {
 	}
 	select {}
 }
+
+// systemd would start a unit's pod again: what ends it for good is said.
+func TestDownOfAUnitsPod(t *testing.T) {
+	w := newWorld(t)
+	s := w.upDetached(oneContainer, nil)
+	if err := w.dirs.SetUnitPods("podrun@web.service", []store.Pod{w.dirs.Pod("default", "other"), s.pod}); err != nil {
+		t.Fatal(err)
+	}
+	go func() {
+		<-s.stops
+		s.end(stopped())
+	}()
+	systemctl := "systemctl --user"
+	if os.Geteuid() == 0 {
+		systemctl = "systemctl"
+	}
+	check(t, w.run("down", "web"), 0, "pod/web deleted\n",
+		"podrun: pod web belongs to podrun@web.service, which may start it again; "+systemctl+" stop podrun@web.service ends both\n")
+}

@@ -71,3 +71,24 @@ func (d Dirs) UnitPods(unit string) ([]Pod, error) {
 	}
 	return pods, nil
 }
+
+// UnitOf is the unit that a pod is recorded for, or "".
+func (d Dirs) UnitOf(p Pod) (string, error) {
+	files, err := filepath.Glob(filepath.Join(d.Runtime, "units", "*.json"))
+	if err != nil {
+		return "", fmt.Errorf("find the unit of pod %s: %w", p.Name, err)
+	}
+	for _, file := range files {
+		unit := strings.TrimSuffix(filepath.Base(file), ".json")
+		pods, err := d.UnitPods(unit)
+		if err != nil {
+			return "", err
+		}
+		for _, own := range pods {
+			if own.Namespace == p.Namespace && own.Name == p.Name {
+				return unit, nil
+			}
+		}
+	}
+	return "", nil
+}
