@@ -14,8 +14,8 @@ import (
 )
 
 const (
-	killPods     = 5               // times -torture: so many pods are sought for races
-	killsPerPod  = 10              // of its supervisors, from its start to its end
+	killPods     = 5                // times -torture: so many pods are sought for races
+	killsPerPod  = 10               // of its supervisors, from its start to its end
 	managedAgain = 20 * time.Second // within two where nothing else runs: the slowest is logged
 )
 
