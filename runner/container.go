@@ -245,14 +245,20 @@ func (x *container) finish(s *sandbox) {
 	x.dropOutputs(s.estate)
 }
 
-// signal sends a signal to the container's process. One that has ended is fine: it is not
-// reaped before its run is forgotten. libcontainer would open a file to see whether it
-// lives, and take none to be had for its end: without descriptors a pod could not be ended.
+// signal sends a signal to the container's process, and SIGKILL to all of a container
+// that shares its PID namespace. One that has ended is fine. libcontainer does it, and so
+// not while a command is being started in there; but it opens a file to see whether the
+// process lives, and takes none to be had for its end: without descriptors a pod could
+// not be ended.
 func (x *container) signal(sig unix.Signal) error {
 	if x.end != nil {
 		return nil
 	}
-	if err := unix.Kill(x.PID, sig); err != nil && err != unix.ESRCH {
+	err := x.ct.Signal(sig)
+	if errors.Is(err, libcontainer.ErrNotRunning) {
+		err = x.process.signalUnreaped(sig)
+	}
+	if err != nil {
 		return fmt.Errorf("signal container %s: %w", x.plan.Name, err)
 	}
 	return nil

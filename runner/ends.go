@@ -34,6 +34,15 @@ func (p process) kill(sig unix.Signal) error {
 	return unix.PidfdSendSignal(fd, sig, nil, 0)
 }
 
+// signalUnreaped sends a signal to a process whose number cannot be another's, as its end
+// has not been taken. It opens nothing. One that has ended is fine.
+func (p process) signalUnreaped(sig unix.Signal) error {
+	if err := unix.Kill(p.PID, sig); err != unix.ESRCH {
+		return err
+	}
+	return nil
+}
+
 // ends tells how processes have ended. Those of this supervisor are its children, which
 // stay zombies until their end is on record; those of an earlier one are the keeper's,
 // which keeps the end.

@@ -7,7 +7,6 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/podrun/podrun/internal/testenv"
-	"github.com/podrun/podrun/pod"
 )
 
 // TestSignalWithoutDescriptors: a supervisor that can open nothing more can end what runs.
@@ -17,7 +16,6 @@ func TestSignalWithoutDescriptors(t *testing.T) {
 	if err := cmd.Start(); err != nil {
 		t.Fatal(err)
 	}
-	x := &container{plan: &pod.Container{Name: "a"}, process: process{PID: cmd.Process.Pid}}
 	var limit unix.Rlimit
 	if err := unix.Getrlimit(unix.RLIMIT_NOFILE, &limit); err != nil {
 		t.Fatal(err)
@@ -25,7 +23,7 @@ func TestSignalWithoutDescriptors(t *testing.T) {
 	if err := unix.Setrlimit(unix.RLIMIT_NOFILE, &unix.Rlimit{Max: limit.Max}); err != nil {
 		t.Fatal(err)
 	}
-	err := x.signal(unix.SIGKILL)
+	err := process{PID: cmd.Process.Pid}.signalUnreaped(unix.SIGKILL)
 	if err := unix.Setrlimit(unix.RLIMIT_NOFILE, &limit); err != nil {
 		t.Fatal(err)
 	}
