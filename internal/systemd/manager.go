@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"time"
 
 	"github.com/godbus/dbus/v5"
 
@@ -38,8 +39,23 @@ func (m *Manager) call(ctx context.Context, method string, args ...any) *dbus.Ca
 	return call
 }
 
-// Reload makes the manager read all unit files again.
-func (m *Manager) Reload(ctx context.Context) error { return m.call(ctx, "Reload").Err }
+// reloadTime is how long the answer to a reload is waited for.
+const reloadTime = 8 * time.Second
+
+// Reload makes the manager read all unit files again. An answer that is lost in the
+// reload (seen once with systemd 252, after another a moment before) is asked for again:
+// reading twice does no harm.
+func (m *Manager) Reload(ctx context.Context) error {
+	for {
+		within, cancel := context.WithTimeout(ctx, reloadTime)
+		err := m.call(within, "Reload").Err
+		lost := within.Err() != nil
+		cancel()
+		if err == nil || !lost || ctx.Err() != nil {
+			return err
+		}
+	}
+}
 
 // Enable makes a unit start as its [Install] section says.
 func (m *Manager) Enable(ctx context.Context, unit string) error {
