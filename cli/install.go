@@ -86,21 +86,24 @@ func (f *front) installUnit(ctx context.Context, dirs unitDirs, u *unit, now boo
 	}
 	soon, cancel := context.WithTimeout(ctx, managerTime)
 	defer cancel()
-	if err := manager.Reload(soon); err != nil {
-		return err
-	}
-	if changed { // what wanted an earlier form of it may not any more
-		if err := manager.Disable(soon, u.name); err != nil {
+	var disabled, enabled bool
+	if changed {
+		if err := manager.Reload(soon); err != nil {
+			return err
+		}
+		if disabled, err = manager.Disable(soon, u.name); err != nil { // what wanted an earlier form of it may not any more
 			return err
 		}
 	}
 	if u.enable {
-		if err := manager.Enable(soon, u.name); err != nil {
+		if enabled, err = manager.Enable(soon, u.name); err != nil {
 			return err
 		}
 	}
-	if err := manager.Reload(soon); err != nil { // what wants it is read again
-		return err
+	if disabled || enabled { // what wants it is read again
+		if err := manager.Reload(soon); err != nil {
+			return err
+		}
 	}
 	state, _, err := manager.Active(soon, u.name)
 	if err != nil {

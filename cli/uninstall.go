@@ -144,7 +144,7 @@ func (f *front) uninstallUnit(ctx context.Context, m *systemd.Manager, dirs unit
 	}
 	soon, cancel := context.WithTimeout(ctx, managerTime)
 	defer cancel()
-	if err := m.Disable(soon, name); err != nil {
+	if _, err := m.Disable(soon, name); err != nil {
 		return err
 	}
 	for _, file := range []string{path, systemd.ManifestOf(text)} {

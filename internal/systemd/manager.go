@@ -57,14 +57,25 @@ func (m *Manager) Reload(ctx context.Context) error {
 	}
 }
 
-// Enable makes a unit start as its [Install] section says.
-func (m *Manager) Enable(ctx context.Context, unit string) error {
-	return m.call(ctx, "EnableUnitFiles", []string{unit}, false, true).Err
+// Enable makes a unit start as its [Install] section says; changed: it did not before.
+func (m *Manager) Enable(ctx context.Context, unit string) (changed bool, err error) {
+	var known bool
+	return m.links(m.call(ctx, "EnableUnitFiles", []string{unit}, false, true), &known)
 }
 
 // Disable undoes Enable. A unit that is not enabled is no error.
-func (m *Manager) Disable(ctx context.Context, unit string) error {
-	return m.call(ctx, "DisableUnitFiles", []string{unit}, false).Err
+func (m *Manager) Disable(ctx context.Context, unit string) (changed bool, err error) {
+	return m.links(m.call(ctx, "DisableUnitFiles", []string{unit}, false))
+}
+
+// links says whether a call, which answers with what else it does and then with a list of
+// changes, has changed any.
+func (m *Manager) links(call *dbus.Call, before ...any) (changed bool, err error) {
+	var changes []struct{ Kind, Link, Target string }
+	if err := call.Store(append(before, &changes)...); err != nil {
+		return false, err
+	}
+	return len(changes) > 0, nil
 }
 
 // Forget makes the manager forget that a unit has failed.
