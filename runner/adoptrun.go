@@ -113,9 +113,7 @@ func (a *adoption) load(x *container) error {
 		return err
 	}
 	fmt.Fprintln(os.Stderr, err)
-	if st, ok := stat(x.PID); ok && st.process == x.process {
-		unix.Kill(x.PID, unix.SIGKILL)
-	}
+	_ = x.kill(unix.SIGKILL) // it may have ended: then its end is told
 	x.end = endOf(ends.wait(x.process))
 	x.end.Message = "it was killed, as its record was damaged: " + err.Error()
 	return nil
