@@ -31,7 +31,8 @@ func WriteVolatile(path string, data []byte) error {
 }
 
 func replace(path string, data []byte, mode os.FileMode, sync bool) error {
-	f, err := os.CreateTemp(filepath.Dir(path), "."+filepath.Base(path)+".*")
+	base := filepath.Base(path)
+	f, err := os.CreateTemp(filepath.Dir(path), "."+base[:min(len(base), 200)]+".*") // a name has up to 255 bytes
 	if err != nil {
 		return err
 	}

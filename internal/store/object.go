@@ -1,0 +1,220 @@
+package store
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"strings"
+
+	"github.com/podrun/podrun/pod"
+)
+
+// Objects are one small file each, named as the object itself. Secrets are in the
+// runtime directory, which is in memory, and nowhere else: a reboot clears them.
+
+// objectDirs names the directory of each kind.
+var objectDirs = map[pod.ObjectKind]string{
+	pod.KindConfigMap: "configmaps",
+	pod.KindSecret:    "secrets",
+	pod.KindClaim:     "claims",
+	pod.KindService:   "services",
+	pod.KindNamespace: "namespaces",
+}
+
+// maxName is the length of a DNS subdomain, and what a file name has room for.
+const maxName = 253
+
+// PutObject makes or replaces an object, durably unless it is a Secret.
+func (d Dirs) PutObject(o *pod.Object) error {
+	path, err := d.objectFile(o.Kind, o.Namespace, o.Name)
+	if err != nil {
+		return fmt.Errorf("save object: %w", err)
+	}
+	b, err := json.Marshal(o)
+	if err != nil {
+		return fmt.Errorf("encode %s %s/%s: %w", o.Kind, o.Namespace, o.Name, err)
+	}
+	if err := d.writeObject(o.Kind, path, b); err != nil {
+		return fmt.Errorf("save %s %s/%s: %w", o.Kind, o.Namespace, o.Name, err)
+	}
+	return nil
+}
+
+func (d Dirs) writeObject(kind pod.ObjectKind, path string, b []byte) error {
+	if kind == pod.KindSecret {
+		if err := d.linkSecrets(); err != nil {
+			return err
+		}
+	}
+	if err := makeDirs(filepath.Dir(path)); err != nil {
+		return err
+	}
+	if kind == pod.KindSecret {
+		return WriteVolatile(path, b)
+	}
+	if err := WriteFile(path, b); err != nil {
+		return err
+	}
+	return SyncDir(filepath.Dir(filepath.Dir(path))) // of the namespace's directory
+}
+
+// Object reads one object. One that is not there gives fs.ErrNotExist.
+func (d Dirs) Object(kind pod.ObjectKind, namespace, name string) (*pod.Object, error) {
+	path, err := d.objectFile(kind, namespace, name)
+	if err != nil {
+		return nil, fmt.Errorf("read object: %w", err)
+	}
+	var o pod.Object
+	if err := readJSON(path, &o); err != nil {
+		return nil, fmt.Errorf("read %s %s/%s: %w", kind, namespace, name, err)
+	}
+	return &o, nil
+}
+
+// Objects reads all objects of a kind in a namespace, or in all of them if it is "",
+// by namespace and name.
+func (d Dirs) Objects(kind pod.ObjectKind, namespace string) ([]*pod.Object, error) {
+	root, err := d.kindDir(kind)
+	if err != nil {
+		return nil, fmt.Errorf("list objects: %w", err)
+	}
+	spaces := []string{namespace}
+	if namespace == "" && kind != pod.KindNamespace {
+		if spaces, err = names(root); err != nil {
+			return nil, fmt.Errorf("list objects of kind %s: %w", kind, err)
+		}
+	}
+	var list []*pod.Object
+	for _, space := range spaces {
+		if space != "" && !safe(space) {
+			return nil, fmt.Errorf("list objects of kind %s: %q is no namespace", kind, space)
+		}
+		found, err := names(filepath.Join(root, space))
+		if err != nil {
+			return nil, fmt.Errorf("list objects of kind %s: %w", kind, err)
+		}
+		for _, name := range found {
+			o, err := d.Object(kind, space, name)
+			if errors.Is(err, fs.ErrNotExist) {
+				continue // deleted in between
+			}
+			if err != nil {
+				return nil, err
+			}
+			list = append(list, o)
+		}
+	}
+	return list, nil
+}
+
+// DeleteObject removes an object. One that is not there gives fs.ErrNotExist.
+func (d Dirs) DeleteObject(kind pod.ObjectKind, namespace, name string) error {
+	path, err := d.objectFile(kind, namespace, name)
+	if err != nil {
+		return fmt.Errorf("delete object: %w", err)
+	}
+	dir := filepath.Dir(path)
+	if err = os.Remove(path); err == nil && kind != pod.KindSecret {
+		err = SyncDir(dir)
+	}
+	if err != nil {
+		return fmt.Errorf("delete %s %s/%s: %w", kind, namespace, name, err)
+	}
+	if kind != pod.KindNamespace {
+		os.Remove(dir) // the namespace's directory, if this was its last object
+	}
+	return nil
+}
+
+// LockObjects keeps others from changing objects until it is closed: what one who
+// changes has read is what is there.
+func (d Dirs) LockObjects() (*FileLock, error) {
+	l, err := OpenFileLock(filepath.Join(d.Runtime, "objects.lock"))
+	if err != nil {
+		return nil, err
+	}
+	if err := l.Exclusive(); err != nil {
+		l.Close()
+		return nil, err
+	}
+	return l, nil
+}
+
+// names lists what is in a directory that may not be there; what is being written
+// begins with a dot.
+func names(dir string) ([]string, error) {
+	entries, err := os.ReadDir(dir)
+	if err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return nil, err
+	}
+	var list []string
+	for _, e := range entries {
+		if safe(e.Name()) {
+			list = append(list, e.Name())
+		}
+	}
+	return list, nil
+}
+
+func (d Dirs) objectFile(kind pod.ObjectKind, namespace, name string) (string, error) {
+	dir, err := d.kindDir(kind)
+	if err != nil {
+		return "", err
+	}
+	if (kind == pod.KindNamespace) != (namespace == "") || namespace != "" && !safe(namespace) || !safe(name) {
+		return "", fmt.Errorf("%q in namespace %q is no name of a %s", name, namespace, kind)
+	}
+	return filepath.Join(dir, namespace, name), nil
+}
+
+// safe says whether a name stays where it is put: DNS subdomains do.
+func safe(name string) bool {
+	return name != "" && len(name) <= maxName && name[0] != '.' && !strings.ContainsAny(name, "/\x00")
+}
+
+func (d Dirs) kindDir(kind pod.ObjectKind) (string, error) {
+	dir, ok := objectDirs[kind]
+	if !ok {
+		return "", fmt.Errorf("%q is no kind of object", kind)
+	}
+	if kind == pod.KindSecret {
+		return d.secretsDir()
+	}
+	return filepath.Join(d.Data, "objects", dir), nil
+}
+
+// secretsLink names the directory of Secrets in the data directory: one that logs in
+// later, with another runtime directory, finds those that are there.
+func (d Dirs) secretsLink() string { return filepath.Join(d.Data, "objects", "secrets") }
+
+func (d Dirs) secretsDir() (string, error) {
+	if at, err := os.Readlink(d.secretsLink()); err == nil && isDir(at) {
+		// After a reboot somebody else may have made what the link names.
+		return at, Trusted(filepath.Dir(at))
+	}
+	return filepath.Join(d.Runtime, "objects", "secrets"), nil
+}
+
+func (d Dirs) linkSecrets() error {
+	dir, err := d.secretsDir()
+	if err != nil {
+		return err
+	}
+	if err := makeDirs(dir); err != nil {
+		return err
+	}
+	link := d.secretsLink()
+	if at, err := os.Readlink(link); err == nil && at == dir {
+		return nil
+	}
+	if err := makeDirs(filepath.Dir(link)); err != nil {
+		return err
+	}
+	if err := os.Remove(link); err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return err
+	}
+	return os.Symlink(dir, link)
+}
