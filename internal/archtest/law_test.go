@@ -127,6 +127,8 @@ var pureFiles = map[string]string{
 	"runner/config.go":       "what a container is made of follows from the Plan alone",
 	"cgroups/stats/parse.go": "what is used follows from the texts of the kernel's files",
 	"cgroups/limits.go":      "cgroup values follow from the limits alone",
+
+	"netns/resolvconf/resolvconf.go": "a resolv.conf follows from the pod's wishes and the host's file",
 }
 
 // impure are the standard library's ways out of a program.
