@@ -19,6 +19,9 @@ const (
 	PodNet = "/proc/1/fd/5"
 	PodIPC = "/proc/1/fd/6"
 	PodUTS = "/proc/1/fd/7"
+
+	// Router is the network namespace that the pods of a user share: Share.
+	Router = "/proc/1/fd/8"
 )
 
 // channelFD is PODRUN_CHANNEL_FD of userns/enter.h.

@@ -55,6 +55,12 @@ func StartPod(s PodStart) error {
 	cmd.Stderr = log
 	cmd.ExtraFiles = []*os.File{s.Lock, w}
 	s.Attach.hand(cmd)
+	done, err := share(cmd, s.Dirs)
+	if err != nil {
+		w.Close()
+		return fmt.Errorf("start pod %s: %w", s.Pod.Name, err)
+	}
+	defer done()
 	cmd.SysProcAttr = &syscall.SysProcAttr{Setsid: true} // the terminal's Ctrl-C is not for the pod
 	err = runSettled(cmd, s.Settle)
 	w.Close()

@@ -33,6 +33,21 @@ func (p Pod) Alive() bool {
 	return err == nil && probe.Type != unix.F_UNLCK
 }
 
+// Keeper is the pod's first process, as its keeper has signed the lock: its pid in the PID
+// namespace of who started the pod, and its start time (/proc/PID/stat). ok is false if
+// the pod does not live, or has not got so far.
+func (p Pod) Keeper() (pid int, start uint64, ok bool) {
+	if !p.Alive() {
+		return 0, 0, false
+	}
+	b, err := os.ReadFile(p.lockFile())
+	if err != nil {
+		return 0, 0, false
+	}
+	n, _ := fmt.Sscan(string(b), &pid, &start)
+	return pid, start, n == 2
+}
+
 func (p Pod) lockFile() string { return filepath.Join(p.runtime, "lock") }
 
 func (p Pod) lock(cmd int) (*os.File, error) {

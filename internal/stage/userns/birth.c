@@ -47,14 +47,18 @@ static void hold(int fd, int where) {
 	close(fd);
 }
 
-// make_namespaces has a child make the pod's namespaces and holds them.
-static void make_namespaces(const char *hostname) {
-	static const struct {
-		const char *name;
-		int where;
-	} made[] = {{"net", PODRUN_NET_FD}, {"ipc", PODRUN_IPC_FD}, {"uts", PODRUN_UTS_FD}};
+// hold_namespace holds one of a process.
+static void hold_namespace(pid_t pid, const char *name, int where) {
+	char path[64];
+	snprintf(path, sizeof path, "/proc/%d/ns/%s", pid, name);
+	hold(open(path, O_RDONLY | O_CLOEXEC), where);
+}
+
+// make_namespaces has a child make the pod's namespaces, and the router's before if there
+// is none, and holds them.
+static void make_namespaces(const char *hostname, int router) {
 	int pair[2];
-	char c, path[64];
+	char c;
 	if (socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, pair) < 0)
 		podrun_die("make a socket");
 	pid_t maker = fork();
@@ -62,6 +66,10 @@ static void make_namespaces(const char *hostname) {
 		podrun_die("fork");
 	if (maker == 0) {
 		close(pair[0]);
+		if (router < 0 && unshare(CLONE_NEWNET) < 0)
+			podrun_die("make the network namespace of the pods' router");
+		if (router < 0 && (write(pair[1], "x", 1) != 1 || read(pair[1], &c, 1) != 1))
+			_exit(1);
 		if (unshare(CLONE_NEWNET | CLONE_NEWIPC | CLONE_NEWUTS) < 0)
 			podrun_die("make the pod's network, IPC and UTS namespaces");
 		if (sethostname(hostname, strlen(hostname)) < 0)
@@ -69,18 +77,41 @@ static void make_namespaces(const char *hostname) {
 		_exit(write(pair[1], "x", 1) != 1 || read(pair[1], &c, 1) != 0);
 	}
 	close(pair[1]);
-	if (read(pair[0], &c, 1) != 1)
-		_exit(125); // it has told why
 	pair[0] = out_of_the_way(pair[0]);
-	for (int i = 0; i < 3; i++) {
-		snprintf(path, sizeof path, "/proc/%d/ns/%s", maker, made[i].name);
-		hold(open(path, O_RDONLY | O_CLOEXEC), made[i].where);
-	}
+	if (router >= 0)
+		hold(router, PODRUN_ROUTER_FD);
+	else if (read(pair[0], &c, 1) != 1)
+		_exit(125); // it has told why
+	else
+		hold_namespace(maker, "net", PODRUN_ROUTER_FD);
+	if ((router < 0 && write(pair[0], "x", 1) != 1) || read(pair[0], &c, 1) != 1)
+		_exit(125);
+	hold_namespace(maker, "net", PODRUN_NET_FD);
+	hold_namespace(maker, "ipc", PODRUN_IPC_FD);
+	hold_namespace(maker, "uts", PODRUN_UTS_FD);
 	close(pair[0]);
 	waitpid(maker, NULL, 0);
 }
 
-void podrun_keeper(char **argv, const char *hostname) {
+// sign writes into the pod's lock, which says that this process lives, who it is to
+// those outside: its pid and its start time, as /proc shows them, which is still theirs.
+static void sign(void) {
+	char text[512], *rest, line[64];
+	unsigned long long start;
+	int pid, fd = open("/proc/self/stat", O_RDONLY | O_CLOEXEC);
+	ssize_t n = fd < 0 ? -1 : read(fd, text, sizeof text - 1);
+	close(fd);
+	text[n < 0 ? 0 : n] = 0;
+	rest = strrchr(text, ')');
+	if (!rest || sscanf(text, "%d", &pid) != 1 ||
+	    sscanf(rest + 1, " %*c %*s %*s %*s %*s %*s %*s %*s %*s %*s %*s %*s %*s %*s %*s %*s %*s %*s %*s %llu", &start) != 1)
+		podrun_die("read /proc/self/stat");
+	n = snprintf(line, sizeof line, "%d %llu\n", pid, start);
+	if (pwrite(PODRUN_LOCK_FD, line, n, 0) != n || ftruncate(PODRUN_LOCK_FD, n) < 0)
+		podrun_die("write the pod's lock");
+}
+
+void podrun_keeper(char **argv, const char *hostname, int router) {
 	if (unshare(CLONE_NEWPID) < 0)
 		podrun_die("make a PID namespace");
 	pid_t keeper = fork();
@@ -89,6 +120,7 @@ void podrun_keeper(char **argv, const char *hostname) {
 	if (keeper > 0)
 		_exit(0);
 
+	sign();
 	if (mount("proc", "/proc", "proc", MS_NOSUID | MS_NODEV | MS_NOEXEC, NULL) < 0)
 		podrun_die("mount /proc for the pod");
 	sigset_t set, before;
@@ -102,6 +134,8 @@ void podrun_keeper(char **argv, const char *hostname) {
 	if (supervisor == 0) { // it stays in the host's network: it carries the pod's traffic
 		char c;
 		close(pair[0]);
+		if (router >= 0)
+			close(router);
 		if (recv(pair[1], &c, 1, 0) != 1)
 			_exit(125); // the keeper has told why
 		podrun_become_supervisor(pair[1], &before);
@@ -110,7 +144,7 @@ void podrun_keeper(char **argv, const char *hostname) {
 	prctl(PR_SET_NAME, "podrun-keeper", 0, 0, 0);
 	close(pair[1]);
 	int channel = out_of_the_way(pair[0]);
-	make_namespaces(hostname);
+	make_namespaces(hostname, router < 0 ? -1 : out_of_the_way(router));
 	hold(signalfd(-1, &set, SFD_CLOEXEC | SFD_NONBLOCK), PODRUN_SIGNALS_FD);
 	hold(timerfd_create(CLOCK_BOOTTIME, TFD_CLOEXEC | TFD_NONBLOCK), PODRUN_ALARM_FD);
 	if (send(channel, "x", 1, MSG_NOSIGNAL) != 1)

@@ -7,6 +7,8 @@
 //   _PODRUN_UIDMAP   "0 1000 1 1 100000 65536", for newuidmap and uid_map
 //   _PODRUN_GIDMAP   the same for groups
 //   _PODRUN_IDTOOLS  directory of newuidmap and newgidmap; empty: the map has one id
+//   _PODRUN_USERNS   pod only, optional: a descriptor of the user namespace to join instead
+//   _PODRUN_ROUTER   pod only, optional: a descriptor of the router's network namespace
 //   _PODRUN_HOSTNAME pod only: the pod's hostname
 //   _PODRUN_GATE     pod only, optional: a descriptor; a byte from it lets the pod begin
 //   _PODRUN_WAIT     wait only: see podrun_wait
@@ -111,8 +113,15 @@ static void enter_user_namespace(const char *uidmap, const char *gidmap, const c
 		put("/proc/self/uid_map", uidmap);
 		put("/proc/self/gid_map", gidmap);
 	}
-	if (setresgid(0, 0, 0) < 0 || setresuid(0, 0, 0) < 0)
-		podrun_die("become root of the user namespace");
+}
+
+// join_user_namespace enters that of the user's other pods, and a mount namespace.
+static void join_user_namespace(int fd) {
+	if (setns(fd, CLONE_NEWUSER) < 0)
+		podrun_die("join the user namespace of the other pods");
+	if (unshare(CLONE_NEWNS) < 0)
+		podrun_die("make a mount namespace");
+	close(fd);
 }
 
 static const char *env(const char *name) {
@@ -120,8 +129,30 @@ static const char *env(const char *name) {
 	return v ? v : "";
 }
 
+// env_fd is a descriptor's number, or -1.
+static int env_fd(const char *name) {
+	const char *v = env(name);
+	return *v ? atoi(v) : -1;
+}
+
+// become_root enters the user namespace, as an ordinary user, and a mount namespace.
+static void become_root(void) {
+	if (geteuid() == 0) {
+		if (unshare(CLONE_NEWNS) < 0)
+			podrun_die("make a mount namespace");
+		return;
+	}
+	int joined = env_fd("_PODRUN_USERNS");
+	if (joined >= 0)
+		join_user_namespace(joined);
+	else
+		enter_user_namespace(env("_PODRUN_UIDMAP"), env("_PODRUN_GIDMAP"), env("_PODRUN_IDTOOLS"));
+	if (setresgid(0, 0, 0) < 0 || setresuid(0, 0, 0) < 0)
+		podrun_die("become root of the user namespace");
+}
+
 void podrun_forget_environment(void) {
-	static const char *names[] = {"_PODRUN_ENTER", "_PODRUN_UIDMAP", "_PODRUN_GIDMAP", "_PODRUN_IDTOOLS", "_PODRUN_HOSTNAME", "_PODRUN_GATE"};
+	static const char *names[] = {"_PODRUN_ENTER", "_PODRUN_UIDMAP", "_PODRUN_GIDMAP", "_PODRUN_IDTOOLS", "_PODRUN_HOSTNAME", "_PODRUN_GATE", "_PODRUN_USERNS", "_PODRUN_ROUTER"};
 	for (size_t i = 0; i < sizeof names / sizeof *names; i++)
 		unsetenv(names[i]);
 }
@@ -174,17 +205,14 @@ __attribute__((constructor(101))) static void podrun_enter(int argc, char **argv
 	int pod = !strncmp(what, "pod", 3);
 	if (pod)
 		report_fd = PODRUN_REPORT_FD;
-	if (geteuid() != 0)
-		enter_user_namespace(env("_PODRUN_UIDMAP"), env("_PODRUN_GIDMAP"), env("_PODRUN_IDTOOLS"));
-	else if (unshare(CLONE_NEWNS) < 0)
-		podrun_die("make a mount namespace");
+	become_root();
 	if (mount(NULL, "/", NULL, MS_SLAVE | MS_REC, NULL) < 0)
 		podrun_die("detach the mount namespace");
 	if (strstr(what, ",net") && unshare(CLONE_NEWNET) < 0)
 		podrun_die("make a network namespace");
 	if (pod) {
 		pass_gate(env("_PODRUN_GATE"));
-		podrun_keeper(argv, env("_PODRUN_HOSTNAME")); // returns in the supervisor only
+		podrun_keeper(argv, env("_PODRUN_HOSTNAME"), env_fd("_PODRUN_ROUTER")); // returns in the supervisor only
 	}
 	podrun_forget_environment();
 }

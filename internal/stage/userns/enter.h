@@ -11,6 +11,7 @@
 #define PODRUN_NET_FD 5
 #define PODRUN_IPC_FD 6
 #define PODRUN_UTS_FD 7
+#define PODRUN_ROUTER_FD 8 // the network namespace that the pods of a user share
 
 // Of a supervisor: its socket to the keeper, and the exit code with which it says that
 // no other could take the pod up either. keeper.go has both.
@@ -28,7 +29,8 @@ void podrun_forget_environment(void);
 
 // podrun_keeper forks the keeper as PID 1 of a new PID namespace and, below it,
 // the supervisor. Only the supervisor returns; the keeper executes later ones with argv.
-void podrun_keeper(char **argv, const char *hostname);
+// router is a descriptor of the router namespace, or -1: then one is made.
+void podrun_keeper(char **argv, const char *hostname, int router);
 
 // podrun_pause is PID 1 of a PID namespace shared by a pod's containers: it
 // reaps orphans until it is killed.

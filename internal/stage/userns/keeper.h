@@ -65,7 +65,7 @@ void podrun_tell_again(void);
 
 // podrun_keep is the keeper's life, with its first supervisor and the socket to it. argv
 // begins others, with the signal mask before. SIGNALS and ALARM are open.
-enum { PODRUN_SIGNALS_FD = PODRUN_UTS_FD + 1, PODRUN_ALARM_FD, PODRUN_FREE_FD };
+enum { PODRUN_SIGNALS_FD = PODRUN_ROUTER_FD + 1, PODRUN_ALARM_FD, PODRUN_FREE_FD };
 void podrun_keep(char **argv, pid_t pid, int channel, const sigset_t *before) __attribute__((noreturn));
 
 // podrun_become_supervisor is for the child that is to be one.
