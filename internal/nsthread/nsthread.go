@@ -9,7 +9,6 @@
 package nsthread
 
 import (
-	"errors"
 	"fmt"
 	"runtime"
 
@@ -50,7 +49,7 @@ func discard(f func() error) error {
 		err := errGone
 		defer func() { done <- err }()
 		runtime.LockOSThread() // never unlocked: the thread ends with the goroutine
-		if unix.Gettid() == unix.Getpid() {
+		if onMainThread() {
 			err = discard(f) // on another thread, since this one is held
 			runtime.UnlockOSThread()
 			return
@@ -60,5 +59,4 @@ func discard(f func() error) error {
 	return <-done
 }
 
-// errGone tells of an f that has called runtime.Goexit, as testing's Fatal does.
-var errGone = errors.New("the function ended its goroutine")
+func onMainThread() bool { return unix.Gettid() == unix.Getpid() }

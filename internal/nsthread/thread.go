@@ -1,0 +1,69 @@
+package nsthread
+
+import (
+	"errors"
+	"runtime"
+)
+
+// Thread is a thread that stays in other namespaces, for those who need them often:
+// making one for each use costs more than the use.
+type Thread struct{ calls chan call }
+
+type call struct {
+	f    func() error
+	done chan error
+}
+
+// Stay starts a thread that has joined the namespaces of the given files, as Do does.
+func Stay(nsFiles ...string) (*Thread, error) {
+	t := &Thread{calls: make(chan call)}
+	ready := make(chan error, 1)
+	go t.live(nsFiles, ready)
+	if err := <-ready; err != nil {
+		return nil, err
+	}
+	return t, nil
+}
+
+// live is the thread's life. The main thread cannot be thrown away afterwards: it is
+// held until another one has been found.
+func (t *Thread) live(nsFiles []string, ready chan<- error) {
+	runtime.LockOSThread() // never unlocked: the thread ends with the goroutine
+	if onMainThread() {
+		other := make(chan error, 1)
+		go t.live(nsFiles, other)
+		ready <- <-other
+		runtime.UnlockOSThread()
+		return
+	}
+	for _, file := range nsFiles {
+		if err := enter(file); err != nil {
+			ready <- err
+			return
+		}
+	}
+	ready <- nil
+	for c := range t.calls {
+		t.answer(c)
+	}
+}
+
+func (t *Thread) answer(c call) {
+	err := errGone
+	defer func() { c.done <- err }()
+	err = c.f()
+}
+
+// Do runs f on the thread and waits for it. It must be short: others wait for the
+// thread. f must not start goroutines that rely on being there.
+func (t *Thread) Do(f func() error) error {
+	c := call{f, make(chan error, 1)}
+	t.calls <- c
+	return <-c.done
+}
+
+// Close ends the thread. Nobody may use it any more.
+func (t *Thread) Close() { close(t.calls) }
+
+// errGone tells of an f that has called runtime.Goexit, as testing's Fatal does.
+var errGone = errors.New("the function ended its goroutine")

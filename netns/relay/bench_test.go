@@ -1,0 +1,53 @@
+package relay
+
+import (
+	"io"
+	"testing"
+
+	"github.com/podrun/podrun/netns"
+)
+
+// BenchmarkStream is what a relay between two connections over loopback passes on.
+func BenchmarkStream(b *testing.B) {
+	if err := netns.LoopbackUp("/proc/thread-self/ns/net"); err != nil {
+		b.Fatal(err)
+	}
+	client, near := pair(b)
+	far, server := pair(b)
+	go Join(near, far)
+	go io.Copy(io.Discard, server)
+	chunk := make([]byte, 128<<10)
+	b.SetBytes(int64(len(chunk)))
+	for b.Loop() {
+		if _, err := client.Write(chunk); err != nil {
+			b.Fatal(err)
+		}
+	}
+}
+
+// BenchmarkTurn is one byte there and back.
+func BenchmarkTurn(b *testing.B) {
+	if err := netns.LoopbackUp("/proc/thread-self/ns/net"); err != nil {
+		b.Fatal(err)
+	}
+	client, near := pair(b)
+	far, server := pair(b)
+	go Join(near, far)
+	go io.Copy(server, server)
+	for b.Loop() {
+		client.Write([]byte("x"))
+		if err := readOne(client); err != nil {
+			b.Fatal(err)
+		}
+	}
+}
+
+func BenchmarkPipe(b *testing.B) {
+	for b.Loop() {
+		p, err := newPipe()
+		if err != nil {
+			b.Fatal(err)
+		}
+		p.close()
+	}
+}
