@@ -1,0 +1,82 @@
+package volumes
+
+import (
+	"fmt"
+	"os"
+	"path/filepath"
+
+	"golang.org/x/sys/unix"
+)
+
+// Bind makes target, a directory or a file as source is, and binds on it what source
+// has open, with everything mounted below. Nothing is looked up by name again.
+func Bind(source *os.File, target string) error {
+	var st unix.Stat_t
+	err := unix.Fstat(int(source.Fd()), &st)
+	if err == nil {
+		err = os.MkdirAll(filepath.Dir(target), 0o700)
+	}
+	if err == nil {
+		if st.Mode&unix.S_IFMT == unix.S_IFDIR {
+			err = os.Mkdir(target, 0o700)
+		} else {
+			err = touch(target)
+		}
+	}
+	if err == nil {
+		err = unix.Mount(fmt.Sprintf("/proc/self/fd/%d", source.Fd()), target, "", unix.MS_BIND|unix.MS_REC, "")
+	}
+	if err != nil {
+		return fmt.Errorf("bind %s on %s: %w", source.Name(), target, err)
+	}
+	return nil
+}
+
+// Share makes path a mount of its own, if it is none yet, whose mounts the namespaces
+// that get a copy of it share from now on.
+func Share(path string) error {
+	if err := unix.Mount(path, path, "", unix.MS_BIND|unix.MS_REC, ""); err != nil {
+		return fmt.Errorf("share %s: %w", path, err)
+	}
+	if err := unix.Mount("", path, "", unix.MS_SHARED|unix.MS_REC, ""); err != nil {
+		return fmt.Errorf("share %s: %w", path, err)
+	}
+	return nil
+}
+
+// UnmountTree unmounts path with all that is mounted below it, lazily, and removes it.
+// It accepts what is not mounted, and what is not there.
+func UnmountTree(path string) error { return unmountTree(path) }
+
+// UnmountBelow takes down the binds that Bind has made in a directory, and removes it.
+func UnmountBelow(dir string) error {
+	entries, err := os.ReadDir(dir)
+	if err != nil && !os.IsNotExist(err) {
+		return fmt.Errorf("unmount what is in %s: %w", dir, err)
+	}
+	for _, e := range entries {
+		if err := unmountTree(filepath.Join(dir, e.Name())); err != nil {
+			return err
+		}
+	}
+	return RemoveTree(dir)
+}
+
+// MountMemory mounts a file system in memory on path, which is made if missing, that the
+// kernel never swaps out: for secrets. tmpfs could be told the same only by root of the
+// machine. It has no limit of its own; only podrun writes to it.
+func MountMemory(path string) error {
+	if err := os.MkdirAll(path, 0o700); err != nil {
+		return fmt.Errorf("make memory file system: %w", err)
+	}
+	if err := unix.Mount("ramfs", path, "ramfs", harmless, "mode=0711"); err != nil {
+		return fmt.Errorf("mount ramfs on %s: %w", path, err)
+	}
+	return nil
+}
+
+// RecursiveReadOnly says whether the kernel can make a mount read-only with all that is
+// mounted below it (Linux 5.12).
+func RecursiveReadOnly() bool {
+	return unix.MountSetattr(-1, "", 0, &unix.MountAttr{}) != unix.ENOSYS
+}

@@ -1,0 +1,230 @@
+package volumes
+
+import (
+	"errors"
+	"fmt"
+	"maps"
+	"os"
+	"path"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"golang.org/x/sys/unix"
+)
+
+// File is one file of a volume that podrun writes itself.
+type File struct {
+	Data []byte
+	Mode uint32 // permission bits
+	UID  int    // its owner
+}
+
+// Names of the kubelet's layout (pkg/volume/util/atomic_writer.go): what a container
+// opens is a link to ..data/NAME, and ..data one to a directory with a time in its name.
+const (
+	dataLink    = "..data"
+	newDataLink = "..data_tmp"
+	newLink     = "..link_tmp"
+)
+
+const (
+	maxFileName = 255
+	maxFilePath = 4096
+)
+
+// CheckFilePath refuses a path that a file of a volume cannot have: one that is
+// absolute, leads upwards, begins as the names that are podrun's, or is too long.
+func CheckFilePath(name string) error {
+	parts := strings.Split(name, "/")
+	switch {
+	case name == "":
+		return errors.New("a file's path is empty")
+	case path.IsAbs(name):
+		return fmt.Errorf("the path %q is not relative", name)
+	case len(name) > maxFilePath:
+		return fmt.Errorf("the path %.40q… has more than %d characters", name, maxFilePath)
+	case strings.HasPrefix(name, ".."):
+		return fmt.Errorf("the path %q begins with '..'", name)
+	case strings.ContainsRune(name, 0):
+		return fmt.Errorf("the path %q has a NUL byte", name)
+	case slices.Contains(parts, ".."):
+		return fmt.Errorf("the path %q contains '..'", name)
+	case slices.ContainsFunc(parts, func(p string) bool { return len(p) > maxFileName }):
+		return fmt.Errorf("the path %.40q… has a name of more than %d characters", name, maxFileName)
+	}
+	return nil
+}
+
+// WriteFiles makes the files, by their relative paths, the only ones in dir, which is
+// there. Who reads meanwhile sees all old ones or all new ones. With group they belong to
+// it. What was there before stays readable, without a name, until SweepFiles or the
+// next but one WriteFiles. Nothing in dir is followed or trusted: one who could write to
+// it leads no write anywhere else (CVE-2025-9566).
+func WriteFiles(dir string, files map[string]File, group *Group) error {
+	clean := make(map[string]File, len(files))
+	for name, f := range files {
+		if err := CheckFilePath(name); err != nil {
+			return fmt.Errorf("write files to %s: %w", dir, err)
+		}
+		clean[path.Clean(name)] = f
+	}
+	if err := writeFiles(dir, clean, group); err != nil {
+		return fmt.Errorf("write files to %s: %w", dir, err)
+	}
+	return nil
+}
+
+func writeFiles(path string, files map[string]File, group *Group) error {
+	dir, err := openDir(unix.AT_FDCWD, path, 0)
+	if err != nil {
+		return err
+	}
+	defer dir.Close()
+	old := currentFiles(dir)
+	if old != "" && sameFiles(dir, old, files) && allLinked(dir, files) {
+		return nil
+	}
+	stamp, err := makeStamped(dir)
+	if err != nil {
+		return err
+	}
+	if err := fillFiles(dir, stamp, files); err != nil {
+		return errors.Join(err, sweep(dir, old))
+	}
+	if group != nil {
+		if _, err := group.Apply(path); err != nil {
+			return errors.Join(err, sweep(dir, old))
+		}
+	}
+	if err := link(dir, stamp, newDataLink, dataLink); err != nil {
+		return errors.Join(err, sweep(dir, old))
+	}
+	for name := range tops(files) {
+		if err := visible(dir, name); err != nil {
+			return err
+		}
+	}
+	return sweep(dir, stamp, old)
+}
+
+// SweepFiles removes from dir what WriteFiles has replaced: when whoever had begun to
+// open a file before can be taken to have it open.
+func SweepFiles(path string) error {
+	dir, err := openDir(unix.AT_FDCWD, path, 0)
+	if err != nil {
+		return fmt.Errorf("clean up %s: %w", path, err)
+	}
+	defer dir.Close()
+	if err := sweep(dir, currentFiles(dir)); err != nil {
+		return fmt.Errorf("clean up %s: %w", path, err)
+	}
+	return nil
+}
+
+// currentFiles is the name of the directory that holds the files now; "" if there is
+// none.
+func currentFiles(dir *os.File) string {
+	name := readlinkAt(dir, dataLink)
+	if !strings.HasPrefix(name, "..") || strings.ContainsRune(name, '/') || len(name) < 4 {
+		return ""
+	}
+	return name
+}
+
+func readlinkAt(dir *os.File, name string) string {
+	buf := make([]byte, maxFilePath)
+	n, err := unix.Readlinkat(int(dir.Fd()), name, buf)
+	if err != nil {
+		return ""
+	}
+	return string(buf[:n])
+}
+
+// tops are the first elements of the files' paths.
+func tops(files map[string]File) map[string]bool {
+	set := map[string]bool{}
+	for name := range files {
+		top, _, _ := strings.Cut(name, "/")
+		set[top] = true
+	}
+	return set
+}
+
+func allLinked(dir *os.File, files map[string]File) bool {
+	want := tops(files)
+	for name := range want {
+		if readlinkAt(dir, name) != dataLink+"/"+name {
+			return false
+		}
+	}
+	return true
+}
+
+// makeStamped makes a directory with the time in its name, as inotify watchers of the
+// kubelet's volumes expect it.
+func makeStamped(dir *os.File) (string, error) {
+	now := time.Now().UTC()
+	for n := now.Nanosecond(); ; n++ {
+		name := now.Format("..2006_01_02_15_04_05.") + strconv.Itoa(n)
+		err := unix.Mkdirat(int(dir.Fd()), name, 0o755)
+		if errors.Is(err, unix.EEXIST) {
+			continue
+		}
+		return name, err
+	}
+}
+
+// fillFiles writes the files into a new directory.
+func fillFiles(dir *os.File, name string, files map[string]File) error {
+	top, err := openBelow(dir, name)
+	if err != nil {
+		return err
+	}
+	defer top.Close()
+	if err := unix.Fchmod(int(top.Fd()), 0o755); err != nil {
+		return err
+	}
+	for _, name := range slices.Sorted(maps.Keys(files)) {
+		if err := fillFile(top, name, files[name]); err != nil {
+			return fmt.Errorf("%s: %w", name, err)
+		}
+	}
+	return nil
+}
+
+func fillFile(top *os.File, name string, f File) error {
+	parent := top
+	parts := strings.Split(name, "/")
+	for _, part := range parts[:len(parts)-1] {
+		err := makeIn(parent, part, 0o755)
+		var next *os.File
+		if err == nil {
+			next, err = openBelow(parent, part)
+		}
+		if parent != top {
+			parent.Close()
+		}
+		if err != nil {
+			return err
+		}
+		parent = next
+	}
+	if parent != top {
+		defer parent.Close()
+	}
+	fd, err := unix.Openat(int(parent.Fd()), parts[len(parts)-1], unix.O_WRONLY|unix.O_CREAT|unix.O_EXCL|unix.O_NOFOLLOW|unix.O_CLOEXEC, 0o600)
+	if err != nil {
+		return err
+	}
+	out := os.NewFile(uintptr(fd), name)
+	_, err = out.Write(f.Data)
+	if err == nil && f.UID != 0 {
+		err = out.Chown(f.UID, -1)
+	}
+	if err == nil {
+		err = unix.Fchmod(fd, f.Mode)
+	}
+	return errors.Join(err, out.Close())
+}

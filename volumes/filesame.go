@@ -1,0 +1,68 @@
+package volumes
+
+import (
+	"bytes"
+	"errors"
+	"io"
+	"os"
+	"path"
+
+	"golang.org/x/sys/unix"
+)
+
+// sameFiles says whether a directory holds just these files.
+func sameFiles(dir *os.File, name string, files map[string]File) bool {
+	top, err := openBelow(dir, name)
+	if err != nil {
+		return false
+	}
+	defer top.Close()
+	seen := 0
+	return sameIn(top, "", files, &seen) && seen == len(files)
+}
+
+func sameIn(dir *os.File, prefix string, files map[string]File, seen *int) bool {
+	names, err := dir.Readdirnames(-1)
+	if err != nil && !errors.Is(err, io.EOF) {
+		return false
+	}
+	for _, name := range names {
+		at := path.Join(prefix, name)
+		if f, ok := files[at]; ok {
+			*seen++
+			if !sameFile(dir, name, f) {
+				return false
+			}
+			continue
+		}
+		sub, err := openBelow(dir, name)
+		if err != nil {
+			return false
+		}
+		same := sameIn(sub, at, files, seen)
+		sub.Close()
+		if !same {
+			return false
+		}
+	}
+	return len(names) > 0 || prefix == ""
+}
+
+// sameFile compares a file with what it is to be. Its group and its mode's bits for it
+// may have been added.
+func sameFile(dir *os.File, name string, want File) bool {
+	how := unix.OpenHow{Flags: unix.O_RDONLY | unix.O_NONBLOCK | unix.O_NOFOLLOW | unix.O_CLOEXEC, Resolve: unix.RESOLVE_BENEATH | unix.RESOLVE_NO_SYMLINKS}
+	fd, err := unix.Openat2(int(dir.Fd()), name, &how)
+	if err != nil {
+		return false
+	}
+	f := os.NewFile(uintptr(fd), name)
+	defer f.Close()
+	var st unix.Stat_t
+	if unix.Fstat(fd, &st) != nil || st.Mode&unix.S_IFMT != unix.S_IFREG || st.Size != int64(len(want.Data)) ||
+		st.Uid != uint32(want.UID) || st.Mode&0o777&^0o440 != want.Mode&^0o440 {
+		return false
+	}
+	have, err := io.ReadAll(io.LimitReader(f, st.Size+1))
+	return err == nil && bytes.Equal(have, want.Data)
+}

@@ -1,0 +1,115 @@
+package volumes
+
+import (
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+
+	"golang.org/x/sys/unix"
+)
+
+// HostPathType says what a path of the host must be, in Kubernetes' words.
+type HostPathType string
+
+const (
+	HostPathAny               HostPathType = ""                  // anything; a directory is made if there is nothing
+	HostPathDirectory         HostPathType = "Directory"         //
+	HostPathDirectoryOrCreate HostPathType = "DirectoryOrCreate" // made 0755 with its parents
+	HostPathFile              HostPathType = "File"              // a regular file
+	HostPathFileOrCreate      HostPathType = "FileOrCreate"      // made 0644; its parent must be there
+	HostPathSocket            HostPathType = "Socket"
+	HostPathCharDevice        HostPathType = "CharDevice"
+	HostPathBlockDevice       HostPathType = "BlockDevice"
+)
+
+// hostPathWants gives for each type the file type and its name in the kubelet's
+// message (pkg/volume/hostpath/host_path.go).
+var hostPathWants = map[HostPathType]struct {
+	mode uint32
+	name string
+}{
+	HostPathDirectory:         {unix.S_IFDIR, "a directory"},
+	HostPathDirectoryOrCreate: {unix.S_IFDIR, "a directory"},
+	HostPathFile:              {unix.S_IFREG, "a file"},
+	HostPathFileOrCreate:      {unix.S_IFREG, "a file"},
+	HostPathSocket:            {unix.S_IFSOCK, "a socket file"},
+	HostPathCharDevice:        {unix.S_IFCHR, "a character device"},
+	HostPathBlockDevice:       {unix.S_IFBLK, "a block device"},
+}
+
+// OpenHostPath opens a path of the host, by O_PATH, and makes it first where its type
+// says so. Symbolic links are followed. What was checked is what is open: it can be
+// bound whatever becomes of the path. Without a type a missing path becomes a
+// directory, as containerd and CRI-O have it. What is not of its type gives the
+// kubelet's message.
+func OpenHostPath(path string, kind HostPathType) (*os.File, error) {
+	want, checked := hostPathWants[kind]
+	if !checked && kind != HostPathAny {
+		return nil, fmt.Errorf("%s is an invalid volume type", kind)
+	}
+	f, err := openPath(path)
+	if errors.Is(err, fs.ErrNotExist) {
+		if err = makeHostPath(path, kind); err == nil {
+			f, err = openPath(path)
+		}
+	}
+	if checked && errors.Is(err, fs.ErrNotExist) {
+		return nil, fmt.Errorf("hostPath type check failed: %s is not %s", path, want.name)
+	}
+	if err != nil {
+		return nil, fmt.Errorf("open hostPath: %w", err)
+	}
+	if checked {
+		var st unix.Stat_t
+		if err := unix.Fstat(int(f.Fd()), &st); err != nil {
+			f.Close()
+			return nil, fmt.Errorf("look at hostPath %s: %w", path, err)
+		}
+		if st.Mode&unix.S_IFMT != want.mode {
+			f.Close()
+			return nil, fmt.Errorf("hostPath type check failed: %s is not %s", path, want.name)
+		}
+	}
+	return f, nil
+}
+
+// makeHostPath makes what a type allows to be made; of others it says that nothing is
+// there.
+func makeHostPath(path string, kind HostPathType) error {
+	switch kind {
+	case HostPathAny, HostPathDirectoryOrCreate:
+		return makePublic(path)
+	case HostPathFileOrCreate:
+		f, err := os.OpenFile(path, os.O_CREATE|os.O_EXCL|os.O_WRONLY, 0o644)
+		if errors.Is(err, fs.ErrExist) {
+			return nil // somebody else has made it
+		}
+		if errors.Is(err, fs.ErrNotExist) {
+			return fmt.Errorf("make %s: its directory does not exist", path)
+		}
+		if err != nil {
+			return err
+		}
+		return errors.Join(f.Chmod(0o644), f.Close())
+	}
+	return fs.ErrNotExist
+}
+
+// openPath opens anything without reading it or waiting for it.
+func openPath(path string) (*os.File, error) {
+	fd, err := unix.Open(path, unix.O_PATH|unix.O_CLOEXEC, 0)
+	if err != nil {
+		return nil, &fs.PathError{Op: "open", Path: path, Err: err}
+	}
+	return os.NewFile(uintptr(fd), path), nil
+}
+
+// makePublic makes a directory with its parents; of the last one the umask takes
+// nothing away.
+func makePublic(path string) error {
+	if err := os.MkdirAll(path, 0o755); err != nil {
+		return err
+	}
+	return os.Chmod(path, 0o755)
+}
