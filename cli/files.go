@@ -96,24 +96,42 @@ func objects(sources []source, take func(file string, data []byte) ([]manifest.O
 	return all, errors.Join(errs...)
 }
 
-// load makes pods of sources, or says everything that is wrong with any of them.
-func load(sources []source) ([]manifest.Object, error) {
+// documents are the objects of files, by what becomes of them, each list in their order.
+type documents struct {
+	pods   []manifest.Object
+	stored []manifest.Object // ConfigMaps, Secrets and the like: kept for pods to refer to
+	idle   []manifest.Object // they mean nothing here
+}
+
+// load takes sources apart, or says everything that is wrong with any of them.
+func load(sources []source) (documents, error) {
 	all, err := objects(sources, manifest.Load)
 	if err != nil {
-		return nil, err
+		return documents{}, err
 	}
+	var docs documents
 	first := map[string]string{}
 	var errs []error
 	for i := range all {
 		o := &all[i]
-		key := o.Pod.Namespace + "/" + o.Pod.Name
+		if o.Value == nil {
+			docs.idle = append(docs.idle, *o)
+			continue
+		}
+		key := strings.ToLower(o.Kind) + " " + o.Value.GetNamespace() + "/" + o.Name()
 		if other, ok := first[key]; ok {
-			errs = append(errs, report.New(report.Usage, "", "pod %s is there twice: in %s and in %s", key, other, where(o)))
+			errs = append(errs, report.New(report.Usage, "", "%s is there twice: in %s and in %s", key, other, where(o)))
 			continue
 		}
 		first[key] = where(o)
+		switch {
+		case o.Pod != nil:
+			docs.pods = append(docs.pods, *o)
+		default:
+			docs.stored = append(docs.stored, *o)
+		}
 	}
-	return all, errors.Join(errs...)
+	return docs, errors.Join(errs...)
 }
 
 func where(o *manifest.Object) string {
@@ -133,6 +151,9 @@ func (f *front) placesIn(dirs store.Dirs, files []string) ([]store.Pod, error) {
 	}
 	var places []store.Pod
 	for _, o := range named {
+		if o.Pod == nil {
+			continue
+		}
 		namespace := o.Pod.Namespace
 		if namespace == "" {
 			namespace = defaultNamespace

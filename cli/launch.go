@@ -28,9 +28,10 @@ type launch struct {
 	pull          image.PullOptions
 	pods          []*upPod
 	fetches       fetches
-	hold          io.Closer // keeps the images' layers until the pods are recorded
-	service       *service  // nil unless systemd runs the pods
-	replace       bool      // --replace
+	hold          io.Closer         // keeps the images' layers until the pods are recorded
+	service       *service          // nil unless systemd runs the pods
+	replace       bool              // --replace
+	stored        []manifest.Object // ConfigMaps and the like, for the pods to find
 }
 
 // prepare does everything that can fail before a pod exists: it looks at what runs
@@ -167,6 +168,9 @@ func (l *launch) build(p *upPod, found map[use]pod.Image) error {
 // started does not keep the others from it.
 func (l *launch) start() error {
 	defer l.release()
+	if _, err := l.front.keep(l.dirs, l.stored); err != nil {
+		return err
+	}
 	errs := make([]error, len(l.pods))
 	each(l.pods, func(i int, p *upPod) {
 		if p.running {

@@ -101,10 +101,11 @@ func (f *front) manifestUnit(u *unit, dirs unitDirs, file, path, name string) er
 	if err != nil {
 		return err
 	}
-	pods, err := load([]source{{shown(file), text}})
+	docs, err := load([]source{{shown(file), text}})
 	if err != nil {
 		return err
 	}
+	pods := docs.pods
 	if len(pods) == 0 {
 		return report.New(report.Usage, "", "%s has no pod", shown(file))
 	}
@@ -171,7 +172,7 @@ func (f *front) kubeUnit(u *unit, path string) error {
 	if err != nil {
 		return err
 	}
-	pods, err := load(sources)
+	docs, err := load(sources)
 	if err != nil {
 		return err
 	}
@@ -183,7 +184,7 @@ func (f *front) kubeUnit(u *unit, path string) error {
 		u.service.Args = append(u.service.Args, "--quiet")
 	}
 	u.service.Files = kube.Yaml
-	u.describe(pods)
+	u.describe(docs.pods)
 	u.service.Again = false // [Service] Restart= says it
 	return nil
 }

@@ -109,10 +109,12 @@ func (f *front) up(c *cli.Context) error {
 // newLaunch reads what is to be brought to life, and makes sure that it can be here.
 func (f *front) newLaunch(c *cli.Context, files []string) (*launch, exitFrom, error) {
 	sources, readErr := f.readAll(files)
-	pods, err := load(sources)
+	docs, err := load(sources)
 	if err := errors.Join(readErr, err); err != nil {
 		return nil, "", err
 	}
+	f.warnOfIdle(docs.idle)
+	pods := docs.pods
 	limitLogs(c, pods)
 	dirs, err := f.able(c.Context, c.Bool("require-limits"))
 	if err != nil {
@@ -122,7 +124,7 @@ func (f *front) newLaunch(c *cli.Context, files []string) (*launch, exitFrom, er
 	if err != nil {
 		return nil, "", err
 	}
-	l := &launch{front: f, dirs: dirs, keeper: keeper, requireLimits: c.Bool("require-limits"), replace: c.Bool("replace"), pull: pullOptions(c)}
+	l := &launch{front: f, dirs: dirs, keeper: keeper, requireLimits: c.Bool("require-limits"), replace: c.Bool("replace"), pull: pullOptions(c), stored: docs.stored}
 	for i := range pods {
 		o := &pods[i]
 		l.pods = append(l.pods, &upPod{object: o, place: dirs.Pod(o.Pod.Namespace, o.Pod.Name)})

@@ -3,6 +3,7 @@ package cli
 import (
 	"errors"
 	"fmt"
+	"strings"
 
 	"github.com/urfave/cli/v2"
 	"k8s.io/apimachinery/pkg/api/resource"
@@ -38,12 +39,16 @@ func (f *front) validate(c *cli.Context) error {
 		return usageErrorf("validate", "validate takes the files of pods")
 	}
 	sources, readErr := f.readAll(files)
-	pods, err := load(sources)
-	for i := range pods {
-		f.printFindings(&pods[i], pods[i].Findings)
-		f.printEffective(&pods[i])
+	docs, err := load(sources)
+	for i := range docs.pods {
+		f.printFindings(&docs.pods[i], docs.pods[i].Findings)
+		f.printEffective(&docs.pods[i])
 	}
-	if len(pods) == 0 {
+	for i := range docs.stored {
+		f.printFindings(&docs.stored[i], docs.stored[i].Findings)
+	}
+	f.warnOfIdle(docs.idle)
+	if err != nil && len(docs.pods)+len(docs.stored) == 0 {
 		f.printUnfit(sources)
 	}
 	return errors.Join(readErr, err)
@@ -58,7 +63,7 @@ func (f *front) printUnfit(sources []source) {
 			continue
 		}
 		for i := range written {
-			f.printFindings(&written[i], manifest.Findings(written[i].Pod))
+			f.printFindings(&written[i], written[i].Written())
 		}
 	}
 }
@@ -72,7 +77,7 @@ func word(s manifest.Support) string {
 }
 
 func (f *front) printFindings(o *manifest.Object, findings []manifest.Finding) {
-	fmt.Fprintf(f.out, "%s: pod %s\n", report.Escape(where(o)), report.Escape(o.Pod.Name))
+	fmt.Fprintf(f.out, "%s: %s %s\n", report.Escape(where(o)), strings.ToLower(o.Kind), report.Escape(o.Name()))
 	for _, found := range findings {
 		line := fmt.Sprintf("  %-8s  %s", word(found.Support), found.Path)
 		if found.Note != "" {

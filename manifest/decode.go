@@ -10,9 +10,12 @@ import (
 
 	"go.yaml.in/yaml/v3"
 	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/util/validation/field"
 	kjson "sigs.k8s.io/json"
 	kyaml "sigs.k8s.io/yaml"
+
+	"github.com/podrun/podrun/pod"
 )
 
 // Object is one object of a file.
@@ -21,17 +24,23 @@ type Object struct {
 	Document int // 1-based
 	Line     int // where the object begins
 
-	// Pod is as written when Decode returned it, and with the API server's defaults
-	// when Load did.
-	Pod *corev1.Pod
+	Kind string
 
-	Findings  []Finding // by Load: what podrun makes of each field that is set
-	Effective Effective // by Load: what the pod and its containers may use
+	// Value is the object, of the Go type of its kind, as written when Decode returned
+	// it and with the API server's defaults when Load did. Idle ones have none.
+	Value metav1.Object
+	Idle  string      // why an object of its kind means nothing here; "" if it does
+	Pod   *corev1.Pod // the Value of a Pod; nil for any other kind
+
+	Findings  []Finding   // by Load: what podrun makes of each field that is set
+	Effective Effective   // by Load, of a Pod: what it and its containers may use
+	Stored    *pod.Object // by Load: a ConfigMap, Secret, … as it is kept; its uid is still to be given
 
 	tree   *yaml.Node
 	offset int         // lines of the file before the document
 	path   *field.Path // where the object lies in its document: items[3] of a List, else nil
 	told   []string    // paths in the document that a mistake was already reported for
+	name   string      // of an idle object
 }
 
 // at turns a path in the object into one in the document.
@@ -166,15 +175,19 @@ func (d *decoder) object(v any, path *field.Path) []Object {
 	if kind == "List" || kind == "PodList" {
 		return d.list(fields, path)
 	}
-	if kind != "Pod" {
+	if why := idleKind(apiVersion, kind); why != "" {
+		return []Object{d.idle(fields, kind, why, path)}
+	}
+	k, known := kindOf(kind)
+	if !known {
 		d.failAt(path.Child("kind"), refuseKind(kind))
 		return nil
 	}
-	if apiVersion != "v1" {
-		d.failAt(path.Child("apiVersion"), fmt.Sprintf("kind Pod has apiVersion v1, not %q", clip(apiVersion, 60)))
+	if apiVersion != k.apiVersion {
+		d.failAt(path.Child("apiVersion"), fmt.Sprintf("kind %s has apiVersion %s, not %q", kind, k.apiVersion, clip(apiVersion, 60)))
 		return nil
 	}
-	return []Object{d.pod(fields, path)}
+	return []Object{d.typed(fields, kind, k.make(), path)}
 }
 
 func (d *decoder) typeMeta(fields map[string]any, path *field.Path) (kind, apiVersion string, ok bool) {
@@ -210,18 +223,36 @@ func (d *decoder) list(fields map[string]any, path *field.Path) []Object {
 	return objects
 }
 
-func (d *decoder) pod(fields map[string]any, path *field.Path) Object {
-	o := Object{File: d.file, Document: d.doc.number, Pod: &corev1.Pod{}, tree: d.tree, path: path, offset: d.doc.line - 1}
+// idle is an object that means nothing here: of it only the name is read.
+func (d *decoder) idle(fields map[string]any, kind, why string, path *field.Path) Object {
+	o := d.begin(kind, path)
+	o.Idle = why
+	if meta, ok := fields["metadata"].(map[string]any); ok {
+		o.name, _ = meta["name"].(string)
+	}
+	return o
+}
+
+func (d *decoder) begin(kind string, path *field.Path) Object {
+	o := Object{File: d.file, Document: d.doc.number, Kind: kind, tree: d.tree, path: path, offset: d.doc.line - 1}
 	o.Line = o.line("")
+	return o
+}
+
+// typed decodes an object into an empty one of its Go type.
+func (d *decoder) typed(fields map[string]any, kind string, value metav1.Object, path *field.Path) Object {
+	o := d.begin(kind, path)
+	o.Value = value
+	o.Pod, _ = value.(*corev1.Pod)
 	c := d.checker(func(p *field.Path) { o.told = append(o.told, text(p)) })
-	c.check(reflect.TypeFor[corev1.Pod](), fields, path)
+	c.check(reflect.TypeOf(value), fields, path)
 	data, err := json.Marshal(fields)
 	if err != nil {
 		d.failAt(path, err.Error())
 		return o
 	}
 	// Kubernetes' own decoder has the last word.
-	strict, err := kjson.UnmarshalStrict(data, o.Pod)
+	strict, err := kjson.UnmarshalStrict(data, value)
 	if err != nil {
 		strict = append(strict, err)
 	}

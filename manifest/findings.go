@@ -23,9 +23,26 @@ type Finding struct {
 // order of the Go types. Give it a Pod as written: defaults are set fields too.
 // A field that holds its type's zero value counts as not set.
 func Findings(p *corev1.Pod) []Finding {
-	f := finder{rows: newTable()}
-	f.fields(reflect.ValueOf(p).Elem(), "", "")
-	return append(f.found, together(p)...)
+	return append(find(p, Table()), together(p)...)
+}
+
+// Written is Findings of an object of any kind. An idle one has none.
+func (o *Object) Written() []Finding {
+	switch {
+	case o.Pod != nil:
+		return Findings(o.Pod)
+	case o.Value == nil:
+		return nil
+	}
+	k, _ := kindOf(o.Kind)
+	return find(o.Value, k.rows())
+}
+
+// find looks the fields of an object up; object is a pointer to its Go type.
+func find(object any, rows []Field) []Finding {
+	f := finder{rows: newTable(rows)}
+	f.fields(reflect.ValueOf(object).Elem(), "", "")
+	return f.found
 }
 
 type finder struct {

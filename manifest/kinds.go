@@ -1,17 +1,41 @@
 package manifest
 
-import "fmt"
+import (
+	"fmt"
+	"strings"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+)
+
+// kind is what is known of one kind of object.
+type kind struct {
+	apiVersion string
+	make       func() metav1.Object // an empty one, of the Go type
+	rows       func() []Field       // its support table; what Pods have in metadata, it has too
+	complete   func(o *Object, errs *Errors)
+}
+
+// kindOf finds a kind that podrun takes.
+func kindOf(name string) (kind, bool) {
+	k, ok := map[string]kind{
+		"Pod":                   {"v1", func() metav1.Object { return &corev1.Pod{} }, Table, (*Object).complete},
+		"ConfigMap":             {"v1", func() metav1.Object { return &corev1.ConfigMap{} }, configMapTable, (*Object).completeStored},
+		"Secret":                {"v1", func() metav1.Object { return &corev1.Secret{} }, secretTable, (*Object).completeStored},
+		"PersistentVolumeClaim": {"v1", func() metav1.Object { return &corev1.PersistentVolumeClaim{} }, claimTable, (*Object).completeStored},
+		"Service":               {"v1", func() metav1.Object { return &corev1.Service{} }, serviceTable, (*Object).completeStored},
+		"Namespace":             {"v1", func() metav1.Object { return &corev1.Namespace{} }, namespaceTable, (*Object).completeStored},
+	}[name]
+	return k, ok
+}
 
 // otherKinds are the kinds that people put beside or around a Pod, with what to do
 // today. A kind that is not here is told what podrun runs.
 var otherKinds = map[string]string{
-	"ConfigMap":             "put the values into the Pod's env, or the file into an image, and remove this document",
-	"Secret":                "put the values into the Pod's env, or the file into an image, and remove this document",
-	"PersistentVolumeClaim": "use an emptyDir volume, and remove this document",
-	"PersistentVolume":      "use an emptyDir volume, and remove this document",
-	"Service":               "containers of one Pod reach each other on localhost; remove this document",
-	"ServiceAccount":        "there is no API server to log in to; remove this document",
-	"Namespace":             "a namespace needs no object; remove this document",
+	"PersistentVolume":      "a PersistentVolumeClaim needs none here; for a directory of your own use a hostPath volume; remove this document",
+	"Endpoints":             "a Service has the addresses of pods that its selector finds; remove this document",
+	"EndpointSlice":         "a Service has the addresses of pods that its selector finds; remove this document",
+	"RuntimeClass":          "there is one runtime; remove this document",
 	"Deployment":            fromTemplate,
 	"ReplicaSet":            fromTemplate,
 	"ReplicationController": fromTemplate,
@@ -31,4 +55,43 @@ func refuseKind(kind string) string {
 		cure = "podrun runs objects of apiVersion v1, kind Pod; remove this document"
 	}
 	return fmt.Sprintf("%s is not supported yet: %s", clip(kind, 60), cure)
+}
+
+const (
+	noAPIServer = "there is no API server that it could speak of"
+	oneUser     = "what pods may do is bounded by what their user may"
+)
+
+// idleKinds are objects that only a cluster has a use for: group and kind, and why.
+var idleKinds = map[string]string{
+	"/ServiceAccount":                                               noAPIServer,
+	"rbac.authorization.k8s.io/Role":                                noAPIServer,
+	"rbac.authorization.k8s.io/RoleBinding":                         noAPIServer,
+	"rbac.authorization.k8s.io/ClusterRole":                         noAPIServer,
+	"rbac.authorization.k8s.io/ClusterRoleBinding":                  noAPIServer,
+	"apiextensions.k8s.io/CustomResourceDefinition":                 noAPIServer,
+	"apiregistration.k8s.io/APIService":                             noAPIServer,
+	"admissionregistration.k8s.io/MutatingWebhookConfiguration":     noAPIServer,
+	"admissionregistration.k8s.io/ValidatingWebhookConfiguration":   noAPIServer,
+	"admissionregistration.k8s.io/ValidatingAdmissionPolicy":        noAPIServer,
+	"admissionregistration.k8s.io/ValidatingAdmissionPolicyBinding": noAPIServer,
+	"networking.k8s.io/NetworkPolicy":                               "podrun does not filter what pods say to each other",
+	"networking.k8s.io/Ingress":                                     "publish a port with hostPort instead",
+	"networking.k8s.io/IngressClass":                                "publish a port with hostPort instead",
+	"policy/PodDisruptionBudget":                                    "one machine is not drained while it is used",
+	"autoscaling/HorizontalPodAutoscaler":                           "nothing is scaled on one machine",
+	"autoscaling.k8s.io/VerticalPodAutoscaler":                      "nothing is scaled on one machine",
+	"scheduling.k8s.io/PriorityClass":                               scheduling,
+	"storage.k8s.io/StorageClass":                                   "a PersistentVolumeClaim is a directory here",
+	"/LimitRange":                                                   oneUser,
+	"/ResourceQuota":                                                oneUser,
+}
+
+// idleKind says why an object means nothing here, or "".
+func idleKind(apiVersion, kind string) string {
+	group, _, grouped := strings.Cut(apiVersion, "/")
+	if !grouped {
+		group = ""
+	}
+	return idleKinds[group+"/"+kind]
 }

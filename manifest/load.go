@@ -8,26 +8,38 @@ import (
 	"k8s.io/apimachinery/pkg/util/validation/field"
 )
 
-// Load reads the Pods of a file and makes sure that they can be run: it decodes,
-// holds every field against the support table, fills in the API server's defaults
-// and validates. The error is an *Errors with every mistake of every document;
-// with one, nothing is returned.
+// Load reads the objects of a file and makes sure that podrun can do what they say: it
+// decodes, holds every field against the support table of its kind, fills in the API
+// server's defaults and validates. The error is an *Errors with every mistake of every
+// document; with one, nothing is returned.
 func Load(file string, data []byte) ([]Object, error) {
 	objects, errs := decode(file, data)
-	seen := map[string]*Object{}
+	seen := map[string]bool{}
 	for i := range objects {
 		o := &objects[i]
-		o.complete(errs)
-		key := o.Pod.Namespace + "/" + o.Pod.Name
-		if first := seen[key]; first != nil && o.Pod.Name != "" {
-			o.fail(errs, "metadata.name", field.Duplicate(nil, o.Pod.Name).ErrorBody()+": another Pod of this file has it")
+		if o.Value == nil {
+			continue
 		}
-		seen[key] = o
+		k, _ := kindOf(o.Kind)
+		k.complete(o, errs)
+		key := o.Kind + " " + o.Value.GetNamespace() + "/" + o.Name()
+		if seen[key] && o.Name() != "" {
+			o.fail(errs, "metadata.name", field.Duplicate(nil, o.Name()).ErrorBody()+": another "+o.Kind+" of this file has it")
+		}
+		seen[key] = true
 	}
 	if err := errs.result(); err != nil {
 		return nil, err
 	}
 	return objects, nil
+}
+
+// Name is what the object is called.
+func (o *Object) Name() string {
+	if o.Value == nil {
+		return o.name
+	}
+	return o.Value.GetName()
 }
 
 // complete fills in what an Object has beyond its Pod, and reports what is wrong.
@@ -36,8 +48,13 @@ func (o *Object) complete(errs *Errors) {
 	o.Effective = EffectiveResources(o.Pod)
 	forget(o.Pod)
 	Default(o.Pod)
+	o.judge(Validate(o.Pod), errs)
+}
+
+// judge reports what is invalid, and of the Findings what is refused.
+func (o *Object) judge(invalid field.ErrorList, errs *Errors) {
 	impossible := map[string]bool{}
-	for _, bad := range Validate(o.Pod) {
+	for _, bad := range invalid {
 		if o.wasTold(bad) {
 			continue
 		}
@@ -60,10 +77,14 @@ func (o *Object) complete(errs *Errors) {
 // forget drops what an API server writes into a Pod, as an API server does when
 // one is created from a file that kubectl get -o yaml made.
 func forget(p *corev1.Pod) {
-	p.UID, p.ResourceVersion, p.SelfLink, p.Generation = "", "", "", 0
-	p.CreationTimestamp, p.DeletionTimestamp, p.DeletionGracePeriodSeconds = metav1.Time{}, nil, nil
-	p.ManagedFields = nil
+	forgetMeta(&p.ObjectMeta)
 	p.Status = corev1.PodStatus{}
+}
+
+func forgetMeta(m *metav1.ObjectMeta) {
+	m.UID, m.ResourceVersion, m.SelfLink, m.Generation = "", "", "", 0
+	m.CreationTimestamp, m.DeletionTimestamp, m.DeletionGracePeriodSeconds = metav1.Time{}, nil, nil
+	m.ManagedFields = nil
 }
 
 func (o *Object) fail(errs *Errors, path, msg string) {

@@ -40,8 +40,7 @@ func Table() []Field {
 // table finds rows by path.
 type table map[string]Field
 
-func newTable() table {
-	rows := Table()
+func newTable(rows []Field) table {
 	t := make(table, len(rows))
 	for _, r := range rows {
 		t[r.Path] = r

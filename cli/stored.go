@@ -1,0 +1,78 @@
+package cli
+
+import (
+	"errors"
+	"fmt"
+	"io/fs"
+	"time"
+
+	"github.com/podrun/podrun/internal/report"
+	"github.com/podrun/podrun/internal/store"
+	"github.com/podrun/podrun/manifest"
+	"github.com/podrun/podrun/pod"
+)
+
+// keep makes the objects of manifests those of the machine. All are looked at before one
+// is changed. It says what became of each, as kubectl apply does, and returns those that
+// are not what they were.
+func (f *front) keep(dirs store.Dirs, objects []manifest.Object) ([]*pod.Object, error) {
+	if len(objects) == 0 {
+		return nil, nil
+	}
+	lock, err := dirs.LockObjects()
+	if err != nil {
+		return nil, fmt.Errorf("cannot keep objects: %w", err)
+	}
+	defer lock.Close()
+	var changes []kept
+	var errs []error
+	for i := range objects {
+		k, err := f.compared(dirs, &objects[i])
+		changes, errs = append(changes, k), append(errs, err)
+	}
+	if err := errors.Join(errs...); err != nil {
+		return nil, err
+	}
+	var changed []*pod.Object
+	for _, k := range changes {
+		if k.word != "unchanged" {
+			if err := dirs.PutObject(k.object); err != nil {
+				return changed, fmt.Errorf("cannot keep %s: %w", nameOf(k.object), err)
+			}
+			changed = append(changed, k.object)
+		}
+		fmt.Fprintf(f.err, "%s %s\n", nameOf(k.object), k.word)
+	}
+	return changed, nil
+}
+
+// kept is one object and what becomes of it.
+type kept struct {
+	object *pod.Object
+	word   string // created, configured, unchanged
+}
+
+// compared holds an object against what is kept of its name.
+func (f *front) compared(dirs store.Dirs, o *manifest.Object) (kept, error) {
+	next := o.Stored
+	old, err := dirs.Object(next.Kind, next.Namespace, next.Name)
+	if errors.Is(err, fs.ErrNotExist) {
+		next.UID, next.CreatedAt, next.Revision = newUID(), time.Now().UTC(), 1
+		return kept{next, "created"}, nil
+	}
+	if err != nil {
+		return kept{}, fmt.Errorf("cannot keep %s: %w", nameOf(next), err)
+	}
+	if err := o.ValidateStored(old); err != nil {
+		return kept{}, report.New(report.Failure, fmt.Sprintf("podrun delete %s %s removes it, for another to be made", kindWord(next.Kind), next.Name), "cannot change %s\n%w", nameOf(next), err)
+	}
+	manifest.Carry(old, next)
+	if manifest.SameStored(old, next) {
+		return kept{old, "unchanged"}, nil
+	}
+	next.Revision++
+	return kept{next, "configured"}, nil
+}
+
+// nameOf is an object as messages have it: configmap/web.
+func nameOf(o *pod.Object) string { return kindWord(o.Kind) + "/" + o.Name }

@@ -1,0 +1,110 @@
+package manifest
+
+import (
+	"bytes"
+	"encoding/json"
+	"slices"
+
+	"k8s.io/apimachinery/pkg/util/validation/field"
+
+	"github.com/podrun/podrun/pod"
+)
+
+// Carry gives an object that is to replace another of its name what it keeps of it: what
+// an API server would not let go, and the addresses of a Service.
+func Carry(old, next *pod.Object) {
+	next.UID, next.CreatedAt, next.Revision = old.UID, old.CreatedAt, old.Revision
+	if s := next.Service; s != nil && len(s.ClusterIPs) == 0 && s.Type != pod.ServiceExternalName && !old.Service.Headless() {
+		s.ClusterIPs = old.Service.ClusterIPs
+	}
+}
+
+// SameStored says whether an object is what another of its name is already.
+func SameStored(old, next *pod.Object) bool {
+	a, aerr := json.Marshal(old)
+	b, berr := json.Marshal(next)
+	return aerr == nil && berr == nil && bytes.Equal(a, b)
+}
+
+// sameData compares two maps of text or bytes; no map is an empty one.
+func sameData[V string | []byte](a, b map[string]V) bool {
+	if len(a) != len(b) {
+		return false
+	}
+	for key, value := range a {
+		if other, ok := b[key]; !ok || string(other) != string(value) {
+			return false
+		}
+	}
+	return true
+}
+
+// ValidateStored checks a change of an object as the API server checks an update
+// (ValidateConfigMapUpdate and the like in pkg/apis/core/validation of Kubernetes). The
+// error is an *Errors.
+func (o *Object) ValidateStored(old *pod.Object) error {
+	errs := &Errors{}
+	for _, bad := range storedUpdate(old, o.Stored) {
+		o.fail(errs, bad.Field, bad.ErrorBody())
+	}
+	return errs.result()
+}
+
+func storedUpdate(old, next *pod.Object) field.ErrorList {
+	var errs field.ErrorList
+	fixed := func(name string) {
+		errs = append(errs, field.Forbidden(field.NewPath(name), "field is immutable when `immutable` is set"))
+	}
+	switch {
+	case old.ConfigMap != nil && next.ConfigMap != nil && old.ConfigMap.Immutable:
+		a, b := old.ConfigMap, next.ConfigMap
+		if !b.Immutable {
+			fixed("immutable")
+		}
+		if !sameData(a.Data, b.Data) {
+			fixed("data")
+		}
+		if !sameData(a.BinaryData, b.BinaryData) {
+			fixed("binaryData")
+		}
+	case old.Secret != nil && next.Secret != nil:
+		a, b := old.Secret, next.Secret
+		if a.Type != b.Type {
+			errs = append(errs, field.Invalid(field.NewPath("type"), b.Type, "field is immutable"))
+		}
+		if a.Immutable && !b.Immutable {
+			fixed("immutable")
+		}
+		if a.Immutable && !sameData(a.Data, b.Data) {
+			fixed("data")
+		}
+	case old.Claim != nil && next.Claim != nil:
+		errs = claimUpdate(old.Claim, next.Claim)
+	case old.Service != nil && next.Service != nil:
+		errs = serviceUpdate(old.Service, next.Service)
+	}
+	return errs
+}
+
+// claimUpdate lets a claim grow, and nothing else.
+func claimUpdate(old, next *pod.Claim) field.ErrorList {
+	spec := field.NewPath("spec")
+	if !slices.Equal(old.AccessModes, next.AccessModes) {
+		return field.ErrorList{field.Forbidden(spec, "spec is immutable after creation except resources.requests and volumeAttributesClassName for bound claims")}
+	}
+	if next.Request < old.Request {
+		return field.ErrorList{field.Forbidden(spec.Child("resources", "requests", "storage"), "field can not be less than status.capacity")}
+	}
+	return nil
+}
+
+// serviceUpdate keeps the addresses that pods may know.
+func serviceUpdate(old, next *pod.Service) field.ErrorList {
+	if next.Type == pod.ServiceExternalName || old.Type == pod.ServiceExternalName || len(old.ClusterIPs) == 0 || len(next.ClusterIPs) == 0 {
+		return nil
+	}
+	if old.ClusterIPs[0] != next.ClusterIPs[0] {
+		return field.ErrorList{field.Invalid(field.NewPath("spec", "clusterIPs").Index(0), next.ClusterIPs, "may not change once set")}
+	}
+	return nil
+}
