@@ -97,7 +97,7 @@ func (k *killing) managed() time.Duration {
 	for time.Since(begun) < managedAgain {
 		if st := k.ask1(); st != nil {
 			if c := st.Containers[0]; c.RestartCount > 0 || c.State.Terminated != nil {
-				k.t.Errorf("the app that stays is %+v", c)
+				k.t.Errorf("the app that stays is %+v, was %+v, says %+v", c, c.LastState.Terminated, c.State)
 			}
 			return time.Since(begun)
 		}
