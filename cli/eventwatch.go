@@ -115,9 +115,10 @@ func (v *eventView) printNews(all []corev1.Event, seen map[string]int32) error {
 	return nil
 }
 
-// untilInterrupted watches something until the user ends it.
+// untilInterrupted watches something until the user ends it, or does not read what is
+// shown any more.
 func (f *front) untilInterrupted(ctx context.Context, watch func(context.Context) error) error {
 	signals, quiet := f.signals(syscall.SIGINT, syscall.SIGTERM, syscall.SIGHUP)
 	defer quiet()
-	return interruptible(ctx, signals, watch)
+	return interruptible(ctx, signals, func(ctx context.Context) error { return whileRead(ctx, f.out, watch) })
 }

@@ -19,6 +19,7 @@ const (
 	exitNotFound    = 127
 	exitHangup      = 129
 	exitInterrupted = 130
+	exitUnread      = 141
 	exitTerminated  = 143
 )
 
@@ -35,6 +36,7 @@ var exitCodes = []struct {
 	{exitNotFound, "`exec`: the command was not found in the container."},
 	{exitHangup, "The terminal was closed (SIGHUP). A pod in the foreground was stopped and removed."},
 	{exitInterrupted, "Interrupted by Ctrl-C (SIGINT). A pod in the foreground was stopped and removed."},
+	{exitUnread, "Nobody reads the output any more (SIGPIPE): `podrun events -w | head`."},
 	{exitTerminated, "Ended by SIGTERM. A pod in the foreground was stopped and removed."},
 }
 

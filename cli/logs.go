@@ -1,6 +1,7 @@
 package cli
 
 import (
+	"context"
 	"fmt"
 
 	"github.com/urfave/cli/v2"
@@ -72,7 +73,7 @@ func (f *front) logs(c *cli.Context) error {
 		all = append(all, l)
 	}
 	if c.Bool("follow") {
-		return f.followAll(c.Context, all)
+		return whileRead(c.Context, f.out, func(ctx context.Context) error { return f.followAll(ctx, all) })
 	}
 	return f.printLogs(all, want.previous)
 }

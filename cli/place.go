@@ -53,7 +53,10 @@ func settle(s *stage.PodStart, plan *pod.Plan) (warning func() string) {
 		failed = err
 	}
 	return func() string {
-		if failed != nil {
+		if failed == nil {
+			return ""
+		}
+		if st, err := s.Pod.Status(); err != nil || st.Cgroup == "" { // nor another that is the user's
 			return "the pod has no scope of its own: " + failed.Error()
 		}
 		return ""

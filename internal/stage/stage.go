@@ -64,7 +64,7 @@ func Command(s Spec) *exec.Cmd {
 		if s.Net {
 			enter = append(enter, "net")
 		}
-		cmd.Env = append(os.Environ(), enterEnv(strings.Join(enter, ","))...)
+		cmd.Env = append(environ(), enterEnv(strings.Join(enter, ","))...)
 	}
 	return cmd
 }

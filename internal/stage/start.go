@@ -50,7 +50,7 @@ func StartPod(s PodStart) error {
 	cmd.Args[0] = "podrun"
 	// One thread of Go at a time is enough for the supervisor, and for every init of
 	// libcontainer's, which has the supervisor's environment.
-	cmd.Env = append(os.Environ(), append(enterEnv("pod"), "_PODRUN_HOSTNAME="+s.Hostname, "GOMAXPROCS=1")...)
+	cmd.Env = append(environ(), append(enterEnv("pod"), "_PODRUN_HOSTNAME="+s.Hostname, "GOMAXPROCS=1")...)
 	cmd.Dir = "/"
 	cmd.Stderr = log
 	cmd.ExtraFiles = []*os.File{s.Lock, w}

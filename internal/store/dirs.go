@@ -93,20 +93,36 @@ func private(dir string) error {
 	return Trusted(dir)
 }
 
-// Trusted refuses a directory that others own or could write to, and one that is not
-// there.
+// Trusted refuses a directory that others own or could write to or exchange, and one
+// that is not there. The directory above it may be a link, and may be one that
+// everybody writes to if only owners remove there (/tmp).
 func Trusted(dir string) error {
-	for _, path := range []string{filepath.Dir(dir), dir} {
+	above := filepath.Dir(dir)
+	for _, look := range []struct {
+		path  string
+		stat  func(string, *unix.Stat_t) error
+		loose bool // its mode does not matter: it may be a link's
+	}{{above, unix.Lstat, true}, {above, unix.Stat, false}, {dir, unix.Lstat, false}} {
 		var st unix.Stat_t
-		if err := unix.Lstat(path, &st); err != nil {
-			return fmt.Errorf("look at %s: %w", path, err)
+		if err := look.stat(look.path, &st); err != nil {
+			return fmt.Errorf("look at %s: %w", look.path, err)
 		}
 		foreign := st.Uid != uint32(os.Geteuid()) && st.Uid != 0
-		if foreign || (path == dir && st.Mode&0o022 != 0) {
-			return report.New(report.Failure, "remove it, or set XDG_RUNTIME_DIR and XDG_DATA_HOME to directories of your own", "%s can be written by another user", path)
+		if foreign || !look.loose && writable(&st, look.path == dir) {
+			return report.New(report.Failure, "chmod go-w or remove it, or set XDG_RUNTIME_DIR and XDG_DATA_HOME to directories of your own", "%s can be written by another user", look.path)
 		}
 	}
 	return nil
+}
+
+// writable says whether others could make and exchange entries of a directory. In the
+// one above podrun's own they may if it is sticky; a group may that is the user's.
+func writable(st *unix.Stat_t, own bool) bool {
+	if own {
+		return st.Mode&0o022 != 0
+	}
+	group := st.Mode&0o020 != 0 && st.Gid != uint32(os.Getegid()) && st.Gid != 0
+	return st.Mode&unix.S_ISVTX == 0 && (group || st.Mode&0o002 != 0)
 }
 
 // Images is where the image room keeps its store.
