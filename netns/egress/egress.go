@@ -1,0 +1,180 @@
+// Package egress carries what a pod says to others than pods: it makes the same
+// connections in the host's network, with the host's routes, as the user that runs the
+// pod, and joins them to the pod's own. TCP runs in the kernel on both sides; here bytes
+// are spliced from one to the other.
+//
+// It is served by any thread of a process that is in the host's network; only sockets that
+// speak to the pod in the name of others are made in the router.
+package egress
+
+import (
+	"fmt"
+	"net"
+	"net/netip"
+	"os"
+	"sync"
+	"sync/atomic"
+
+	"golang.org/x/sys/unix"
+
+	"github.com/podrun/podrun/internal/nsthread"
+	"github.com/podrun/podrun/netns"
+)
+
+// Config says for whom.
+type Config struct {
+	RouterNS     string // path of the router's network namespace
+	Pool         netns.Pool
+	Slot         netns.Slot
+	HostLoopback bool // netns.HostLoopback leads to the host's loopback
+
+	// Names answers what the pod asks of the gateway's port 53; nil: nobody does.
+	Names Resolver
+}
+
+// Resolver answers for names. It may be called by many goroutines at once.
+type Resolver interface {
+	// Answer gives the answer to a message that came in a datagram, or nil.
+	Answer(query []byte) []byte
+	// Converse serves a connection until its end, and closes it.
+	Converse(c net.Conn)
+}
+
+// Bounds of one pod.
+const (
+	maxFlows = 8192 // TCP connections, UDP conversations and echoes together
+	reserve  = 256  // descriptors that are left to the rest of the process
+	perFlow  = 4    // descriptors: two sockets and, while it streams, a pipe
+)
+
+// Egress serves a pod.
+type Egress struct {
+	config Config
+	wires  netns.Wires
+	tun    *os.File
+	router *nsthread.Thread
+	max    int64 // flows
+
+	// reading is held by who takes something from a wire, until it counts as a flow.
+	reading sync.RWMutex
+	flows   atomic.Int64
+
+	readers sync.WaitGroup
+	tcp     connections
+	udp     conversations
+}
+
+// Serve begins to serve a pod by its wires, which it closes in the end.
+func Serve(c Config, wires netns.Wires) (*Egress, error) {
+	thread, err := nsthread.Stay(c.RouterNS)
+	if err != nil {
+		return nil, fmt.Errorf("serve the pod's network: %w", err)
+	}
+	e := &Egress{config: c, wires: wires, tun: wires[netns.WireTUN], router: thread, max: bound()}
+	e.tcp.all = map[flow]*connection{}
+	e.udp.all = map[flow]*conversation{}
+	if err := e.start(); err != nil {
+		e.Close()
+		return nil, fmt.Errorf("serve the pod's network: %w", err)
+	}
+	return e, nil
+}
+
+// bound is how many flows this process has descriptors for.
+func bound() int64 {
+	var limit unix.Rlimit
+	if err := unix.Getrlimit(unix.RLIMIT_NOFILE, &limit); err != nil {
+		return reserve / perFlow
+	}
+	return max(16, min(maxFlows, (int64(min(limit.Cur, 1<<20))-reserve)/perFlow))
+}
+
+func (e *Egress) start() error {
+	for _, name := range []string{netns.WireTCP4, netns.WireTCP6} {
+		if file := e.wires[name]; file != nil {
+			l, err := net.FileListener(file)
+			if err != nil {
+				return err
+			}
+			e.tcp.listeners = append(e.tcp.listeners, l.(*net.TCPListener))
+			e.readers.Go(func() { e.accept(l.(*net.TCPListener)) })
+		}
+	}
+	for _, name := range []string{netns.WireUDP4, netns.WireUDP6} {
+		if file := e.wires[name]; file != nil {
+			e.readers.Go(func() { e.readDatagrams(file) })
+		}
+	}
+	e.readers.Go(e.readTUN)
+	return nil
+}
+
+// Wires are what has to be kept for a successor, and watched while there is none.
+func (e *Egress) Wires() netns.Wires { return e.wires }
+
+// Pause stops taking what comes, for a process that is about to end, if nothing is under
+// way; then Resume goes on, or a successor with the same wires does.
+func (e *Egress) Pause() bool {
+	e.reading.Lock()
+	if e.flows.Load() > 0 {
+		e.reading.Unlock()
+		return false
+	}
+	return true
+}
+
+// Resume ends a Pause.
+func (e *Egress) Resume() { e.reading.Unlock() }
+
+// Close ends all that is under way.
+func (e *Egress) Close() {
+	for _, l := range e.tcp.listeners {
+		l.Close()
+	}
+	e.wires.Close()
+	e.readers.Wait()
+	e.tcp.close()
+	e.udp.close()
+	e.router.Close()
+}
+
+// begin counts a flow, unless there are too many.
+func (e *Egress) begin() bool {
+	if e.flows.Add(1) > e.max {
+		e.flows.Add(-1)
+		return false
+	}
+	return true
+}
+
+func (e *Egress) end() { e.flows.Add(-1) }
+
+// target is where a packet for dst is to go in the host's network; ok is false for what a
+// pod must not or cannot reach.
+func (e *Egress) target(dst netip.AddrPort) (to netip.AddrPort, ok bool) {
+	a := dst.Addr().Unmap()
+	if e.config.HostLoopback {
+		switch a {
+		case netns.HostLoopback.V4:
+			return netip.AddrPortFrom(netip.AddrFrom4([4]byte{127, 0, 0, 1}), dst.Port()), true
+		case netns.HostLoopback.V6:
+			return netip.AddrPortFrom(netip.IPv6Loopback(), dst.Port()), true
+		}
+	}
+	return netip.AddrPortFrom(a, dst.Port()), reachable(a)
+}
+
+// reachable says whether an address is somebody's beyond this machine's loopback. The
+// kernel connects 0.0.0.0 and :: to the loopback, and IPv4 addresses in the form of IPv6,
+// translated or compatible, have been used to get past such a check.
+func reachable(a netip.Addr) bool {
+	switch {
+	case a.IsLoopback(), a.IsUnspecified(), a.IsMulticast(), a == netns.HostLoopback.V4, a == netns.HostLoopback.V6:
+		return false
+	case a.Is4():
+		b := a.As4()
+		return b[0] != 0 && b[0] < 240
+	}
+	b := a.As16()
+	return !a.IsLinkLocalUnicast() && [12]byte(b[:12]) != [12]byte{}
+}

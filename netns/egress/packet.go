@@ -1,0 +1,177 @@
+package egress
+
+import (
+	"bytes"
+	"encoding/binary"
+	"net/netip"
+)
+
+// Packets that are written to a TUN device: what the kernel would have answered if it had
+// made the connection itself.
+
+// protocol numbers (IANA).
+const (
+	protoICMP   = 1
+	protoTCP    = 6
+	protoUDP    = 17
+	protoICMPv6 = 58
+)
+
+// flow is one conversation: src is the pod.
+type flow struct{ src, dst netip.AddrPort }
+
+// packet is what was read of an IP packet from a pod.
+type packet struct {
+	raw      []byte // the whole
+	src, dst netip.Addr
+	proto    byte
+	payload  []byte // after the IP header
+}
+
+// parse reads an IP packet; ok is false for what a pod's kernel does not send or a router
+// does not pass on (fragments are whole by then, extension headers are rare).
+func parse(b []byte) (p packet, ok bool) {
+	switch {
+	case len(b) >= 20 && b[0]>>4 == 4:
+		head := int(b[0]&15) * 4
+		if head < 20 || len(b) < head || binary.BigEndian.Uint16(b[6:])&0x3fff != 0 {
+			return p, false
+		}
+		return packet{b, netip.AddrFrom4([4]byte(b[12:16])), netip.AddrFrom4([4]byte(b[16:20])), b[9], b[head:]}, true
+	case len(b) >= 40 && b[0]>>4 == 6:
+		return packet{b, netip.AddrFrom16([16]byte(b[8:24])), netip.AddrFrom16([16]byte(b[24:40])), b[6], b[40:]}, true
+	}
+	return p, false
+}
+
+const (
+	flagFIN, flagSYN, flagRST, flagACK = 1, 2, 4, 16
+)
+
+// opens says whether p is the first packet of a TCP connection, and of which.
+func (p packet) opens() (f flow, ok bool) {
+	if p.proto != protoTCP || len(p.payload) < 20 || p.payload[13]&(flagFIN|flagSYN|flagRST|flagACK) != flagSYN {
+		return f, false
+	}
+	return flow{
+		netip.AddrPortFrom(p.src, binary.BigEndian.Uint16(p.payload)),
+		netip.AddrPortFrom(p.dst, binary.BigEndian.Uint16(p.payload[2:])),
+	}, true
+}
+
+// sequence is the number that a first packet begins with: one that is sent again has the
+// same.
+func (p packet) sequence() uint32 { return binary.BigEndian.Uint32(p.payload[4:]) }
+
+// clone is for who needs it longer than the buffer that it is in.
+func (p packet) clone() packet {
+	c, _ := parse(bytes.Clone(p.raw))
+	return c
+}
+
+// echo says whether p is an ICMP echo request.
+func (p packet) echo() bool {
+	return len(p.payload) >= 8 && (p.proto == protoICMP && p.payload[0] == 8 || p.proto == protoICMPv6 && p.payload[0] == 128)
+}
+
+// refuse answers the first packet of a connection as a closed port does.
+func refuse(syn packet) []byte {
+	t := make([]byte, 20)
+	copy(t, syn.payload[2:4])
+	copy(t[2:], syn.payload[:2])
+	binary.BigEndian.PutUint32(t[8:], binary.BigEndian.Uint32(syn.payload[4:])+1)
+	t[12], t[13] = 5<<4, flagRST|flagACK
+	seal(t[16:], syn.dst, syn.src, protoTCP, t)
+	return ip(syn.dst, syn.src, protoTCP, t)
+}
+
+// unreachable kinds, of ICMP and of ICMPv6 (RFC 792, RFC 4443).
+type unreachable struct{ v4, v6 byte }
+
+var (
+	noRoute   = unreachable{0, 0}
+	noHost    = unreachable{1, 3}
+	noPort    = unreachable{3, 4}
+	forbidden = unreachable{13, 1}
+)
+
+// unreach tells the sender of a packet that it has not arrived.
+func unreach(p packet, from netip.Addr, why unreachable) []byte {
+	quoted := p.raw[:min(len(p.raw), len(p.raw)-len(p.payload)+8)]
+	if p.src.Is4() {
+		m := append([]byte{3, why.v4, 0, 0, 0, 0, 0, 0}, quoted...)
+		binary.BigEndian.PutUint16(m[2:], fold(sum(0, m)))
+		return ip(from, p.src, protoICMP, m)
+	}
+	m := append([]byte{1, why.v6, 0, 0, 0, 0, 0, 0}, quoted...)
+	seal(m[2:], from, p.src, protoICMPv6, m)
+	return ip(from, p.src, protoICMPv6, m)
+}
+
+// datagram is the beginning of a UDP packet of a flow, for unreach to quote.
+func datagram(f flow) packet {
+	u := make([]byte, 8)
+	binary.BigEndian.PutUint16(u, f.src.Port())
+	binary.BigEndian.PutUint16(u[2:], f.dst.Port())
+	binary.BigEndian.PutUint16(u[4:], 8)
+	raw := ip(f.src.Addr(), f.dst.Addr(), protoUDP, u)
+	p, _ := parse(raw)
+	return p
+}
+
+// echoReply makes the answer to an echo of what the host's kernel has received: the
+// socket's number in it is the kernel's own.
+func echoReply(request packet, m []byte) []byte {
+	copy(m[4:6], request.payload[4:6])
+	m[2], m[3] = 0, 0
+	if request.src.Is4() {
+		binary.BigEndian.PutUint16(m[2:], fold(sum(0, m)))
+	} else {
+		seal(m[2:], request.dst, request.src, protoICMPv6, m)
+	}
+	return ip(request.dst, request.src, request.proto, m)
+}
+
+// ip puts an IP header before a payload.
+func ip(src, dst netip.Addr, proto byte, payload []byte) []byte {
+	const hops = 64
+	if src.Is4() {
+		h := make([]byte, 20, 20+len(payload))
+		h[0], h[8], h[9] = 0x45, hops, proto
+		binary.BigEndian.PutUint16(h[2:], uint16(20+len(payload)))
+		copy(h[12:], src.AsSlice())
+		copy(h[16:], dst.AsSlice())
+		binary.BigEndian.PutUint16(h[10:], fold(sum(0, h)))
+		return append(h, payload...)
+	}
+	h := make([]byte, 40, 40+len(payload))
+	h[0], h[6], h[7] = 0x60, proto, hops
+	binary.BigEndian.PutUint16(h[4:], uint16(len(payload)))
+	copy(h[8:], src.AsSlice())
+	copy(h[24:], dst.AsSlice())
+	return append(h, payload...)
+}
+
+// seal puts the checksum of m, with the pseudo header, to its place in m, which is zero.
+func seal(place []byte, src, dst netip.Addr, proto byte, m []byte) {
+	s := sum(sum(uint32(proto)+uint32(len(m)), src.AsSlice()), dst.AsSlice())
+	binary.BigEndian.PutUint16(place, fold(sum(s, m)))
+}
+
+func sum(s uint32, b []byte) uint32 {
+	for ; len(b) > 1; b = b[2:] {
+		s += uint32(b[0])<<8 | uint32(b[1])
+		s = s&0xffff + s>>16
+	}
+	if len(b) == 1 {
+		s += uint32(b[0]) << 8
+	}
+	return s
+}
+
+func fold(s uint32) uint16 {
+	for s > 0xffff {
+		s = s&0xffff + s>>16
+	}
+	return ^uint16(s)
+}

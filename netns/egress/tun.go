@@ -1,0 +1,124 @@
+package egress
+
+import (
+	"net/netip"
+	"os"
+	"time"
+
+	"golang.org/x/sys/unix"
+
+	"github.com/podrun/podrun/netns"
+)
+
+// readTUN answers what the kernel could not finish itself: first packets of connections
+// and echoes. Other packets are nobody's.
+func (e *Egress) readTUN() {
+	raw, err := e.tun.SyscallConn()
+	if err != nil {
+		return
+	}
+	b := make([]byte, 1<<16)
+	for {
+		err := raw.Read(func(fd uintptr) bool {
+			e.reading.RLock()
+			defer e.reading.RUnlock()
+			n, err := unix.Read(int(fd), b)
+			if err == unix.EAGAIN {
+				return false
+			}
+			if err == nil {
+				e.answer(b[:n])
+			}
+			return true
+		})
+		if err != nil {
+			return // it is closed
+		}
+	}
+}
+
+func (e *Egress) answer(b []byte) {
+	p, ok := parse(b)
+	if !ok {
+		return
+	}
+	if f, ok := p.opens(); ok {
+		e.open(f, p)
+	} else if p.echo() {
+		e.echo(p)
+	}
+}
+
+// inject sends a packet to the pod, or back into the router, as if it came from the host's
+// network. One that finds no room is lost, as any may be.
+func (e *Egress) inject(b []byte) {
+	raw, err := e.tun.SyscallConn()
+	if err == nil {
+		_ = raw.Control(func(fd uintptr) { _, _ = unix.Write(int(fd), b) })
+	}
+}
+
+// gateway is the router's address of a packet's family.
+func (e *Egress) gateway(p packet) netip.Addr {
+	if p.src.Is4() {
+		return e.config.Pool.Gateway().V4
+	}
+	return e.config.Pool.Gateway().V6
+}
+
+// echoPatience is for how long an answer is waited for.
+const echoPatience = 10 * time.Second
+
+// echo has the host's kernel ask, by a socket for which no privilege is needed.
+func (e *Egress) echo(p packet) {
+	to, ok := e.target(netip.AddrPortFrom(p.dst, 0))
+	if !ok {
+		e.inject(unreach(p, e.gateway(p), noRoute))
+		return
+	}
+	if !e.begin() {
+		return
+	}
+	domain, protocol := unix.AF_INET, unix.IPPROTO_ICMP
+	if p.src.Is6() {
+		domain, protocol = unix.AF_INET6, unix.IPPROTO_ICMPV6
+	}
+	fd, err := unix.Socket(domain, unix.SOCK_DGRAM|unix.SOCK_CLOEXEC|unix.SOCK_NONBLOCK, protocol)
+	if err != nil { // net.ipv4.ping_group_range
+		e.end()
+		e.inject(unreach(p, e.gateway(p), forbidden))
+		return
+	}
+	if err := unix.Sendto(fd, p.payload, 0, netns.SockAddr(to)); err != nil {
+		unix.Close(fd)
+		e.end()
+		e.inject(e.excuse(p, err))
+		return
+	}
+	request := p.clone()
+	socket := os.NewFile(uintptr(fd), "echo")
+	e.udp.over.Go(func() {
+		defer e.end()
+		defer socket.Close()
+		e.awaitEcho(request, socket)
+	})
+}
+
+func (e *Egress) awaitEcho(request packet, socket *os.File) {
+	if !e.udp.watch(socket) {
+		return
+	}
+	defer e.udp.unwatch(socket)
+	socket.SetReadDeadline(time.Now().Add(echoPatience))
+	held := buffers.Get().(*[maxDatagram]byte)
+	defer buffers.Put(held)
+	n, err := socket.Read(held[:])
+	switch {
+	case err == nil && n >= 8:
+		e.inject(echoReply(request, held[:n]))
+	case err != nil && !os.IsTimeout(err):
+		if answer := e.excuse(request, err); answer != nil {
+			e.inject(answer)
+		}
+	}
+}

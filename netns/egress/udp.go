@@ -1,0 +1,332 @@
+package egress
+
+import (
+	"bytes"
+	"errors"
+	"net"
+	"net/netip"
+	"os"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"golang.org/x/sys/unix"
+
+	"github.com/podrun/podrun/netns"
+)
+
+// conversations are what a pod has with others by UDP: two sockets each, one of the host's
+// that is connected to the other one, and one in the router that is connected to the pod
+// and has the other's address.
+type conversations struct {
+	mu      sync.Mutex
+	closed  bool
+	all     map[flow]*conversation
+	sockets map[*os.File]bool // of echoes
+	over    sync.WaitGroup
+}
+
+type conversation struct {
+	near, far *net.UDPConn
+	last      atomic.Int64 // when something was said: seconds
+	answered  atomic.Bool
+}
+
+// How long a conversation lasts in which nothing is said: the kernel's own figures for
+// what it translates (nf_conntrack_udp_timeout, _stream).
+const (
+	unanswered = 30 * time.Second
+	answered   = 120 * time.Second
+)
+
+// A datagram is at most so long.
+const maxDatagram = 1 << 16
+
+var buffers = sync.Pool{New: func() any { return new([maxDatagram]byte) }}
+
+// readDatagrams takes the first datagrams of conversations.
+func (e *Egress) readDatagrams(file *os.File) {
+	raw, err := file.SyscallConn()
+	if err != nil {
+		return
+	}
+	control := make([]byte, 128)
+	for {
+		err := raw.Read(func(fd uintptr) bool {
+			e.reading.RLock()
+			defer e.reading.RUnlock()
+			held := buffers.Get().(*[maxDatagram]byte)
+			defer buffers.Put(held)
+			n, nc, _, from, err := unix.Recvmsg(int(fd), held[:], control, 0)
+			if err == unix.EAGAIN {
+				return false
+			}
+			if err == nil {
+				e.hear(held[:n], control[:nc], from)
+			}
+			return true
+		})
+		if err != nil {
+			return
+		}
+	}
+}
+
+// hear passes on a datagram that came to no conversation's own socket.
+func (e *Egress) hear(b, control []byte, from unix.Sockaddr) {
+	f, ok := flowOf(control, from)
+	if !ok {
+		return
+	}
+	if e.asksNames(f.dst) {
+		e.nameDatagram(f, bytes.Clone(b))
+		return
+	}
+	e.udp.mu.Lock()
+	c := e.udp.all[f]
+	e.udp.mu.Unlock()
+	if c == nil {
+		if c = e.converse(f); c == nil {
+			return
+		}
+	}
+	c.last.Store(time.Now().Unix())
+	if _, err := c.far.Write(b); err != nil {
+		e.excuseDatagram(f, err)
+	}
+}
+
+// flowOf reads from whom a datagram is and for whom it was.
+func flowOf(control []byte, from unix.Sockaddr) (f flow, ok bool) {
+	switch s := from.(type) {
+	case *unix.SockaddrInet4:
+		f.src = netip.AddrPortFrom(netip.AddrFrom4(s.Addr), uint16(s.Port))
+	case *unix.SockaddrInet6:
+		f.src = netip.AddrPortFrom(netip.AddrFrom16(s.Addr), uint16(s.Port))
+	}
+	messages, err := unix.ParseSocketControlMessage(control)
+	if err != nil {
+		return f, false
+	}
+	for _, m := range messages {
+		switch s, err := unix.ParseOrigDstAddr(&m); d := s.(type) {
+		case *unix.SockaddrInet4:
+			f.dst = netip.AddrPortFrom(netip.AddrFrom4(d.Addr), uint16(d.Port))
+		case *unix.SockaddrInet6:
+			f.dst = netip.AddrPortFrom(netip.AddrFrom16(d.Addr), uint16(d.Port))
+		default:
+			_ = err // it is another message
+		}
+	}
+	return f, f.src.IsValid() && f.dst.IsValid()
+}
+
+// excuseDatagram tells the pod that a datagram has not arrived.
+func (e *Egress) excuseDatagram(f flow, err error) {
+	p := datagram(f)
+	switch {
+	case errors.Is(err, unix.ECONNREFUSED):
+		e.inject(unreach(p, f.dst.Addr(), noPort))
+	case errors.Is(err, unix.ENETUNREACH), errors.Is(err, unix.EHOSTUNREACH), errors.Is(err, unix.EACCES), errors.Is(err, unix.EPERM):
+		e.inject(e.excuse(p, err))
+	}
+}
+
+// converse begins a conversation, or returns nil.
+func (e *Egress) converse(f flow) *conversation {
+	to, ok := e.target(f.dst)
+	if !ok {
+		e.excuseDatagram(f, unix.ENETUNREACH)
+		return nil
+	}
+	if !e.begin() {
+		e.udp.endOldest() // for the next that comes
+		return nil
+	}
+	far, err := net.Dial("udp", to.String())
+	if err != nil {
+		e.end()
+		e.excuseDatagram(f, err)
+		return nil
+	}
+	var near *net.UDPConn
+	err = e.router.Do(func() (err error) { near, err = inNameOf(f.dst, f.src); return err })
+	if err != nil {
+		far.Close()
+		e.end()
+		return nil
+	}
+	c := &conversation{near: near, far: far.(*net.UDPConn)}
+	c.last.Store(time.Now().Unix())
+	e.udp.mu.Lock()
+	defer e.udp.mu.Unlock()
+	if e.udp.closed {
+		c.close()
+		e.end()
+		return nil
+	}
+	e.udp.all[f] = c
+	e.udp.over.Go(func() { e.talk(f, c) })
+	return c
+}
+
+// inNameOf makes a socket that has an address of others and is connected to the pod. The
+// calling thread is in the router.
+func inNameOf(local, remote netip.AddrPort) (*net.UDPConn, error) {
+	domain, level, transparent := unix.AF_INET, unix.SOL_IP, unix.IP_TRANSPARENT
+	if local.Addr().Is6() {
+		domain, level, transparent = unix.AF_INET6, unix.SOL_IPV6, unix.IPV6_TRANSPARENT
+	}
+	fd, err := unix.Socket(domain, unix.SOCK_DGRAM|unix.SOCK_CLOEXEC|unix.SOCK_NONBLOCK, 0)
+	if err != nil {
+		return nil, err
+	}
+	file := os.NewFile(uintptr(fd), "conversation")
+	defer file.Close()
+	err = unix.SetsockoptInt(fd, level, transparent, 1)
+	if err == nil { // with other pods, and other ports of this one
+		err = unix.SetsockoptInt(fd, unix.SOL_SOCKET, unix.SO_REUSEADDR, 1)
+	}
+	if err == nil {
+		err = unix.Bind(fd, netns.SockAddr(local))
+	}
+	if err == nil {
+		err = unix.Connect(fd, netns.SockAddr(remote))
+	}
+	if err != nil {
+		return nil, err
+	}
+	c, err := net.FilePacketConn(file)
+	if err != nil {
+		return nil, err
+	}
+	return c.(*net.UDPConn), nil
+}
+
+// talk passes on what both say until nothing is said any more.
+func (e *Egress) talk(f flow, c *conversation) {
+	done := make(chan struct{})
+	go func() {
+		defer close(done)
+		c.carry(c.far, c.near, func(err error) { e.excuseDatagram(f, err) }, nil)
+		c.close()
+	}()
+	// Of a far side that refuses the pod hears when the host's kernel does.
+	c.carry(c.near, c.far, nil, func(err error) { e.excuseDatagram(f, err) })
+	c.close()
+	<-done
+	e.udp.mu.Lock()
+	defer e.udp.mu.Unlock()
+	if e.udp.all[f] == c {
+		delete(e.udp.all, f)
+	}
+	e.end()
+}
+
+func (c *conversation) close() {
+	c.near.Close()
+	c.far.Close()
+}
+
+// silent says whether the conversation has lasted long enough without a word, and if not,
+// until when to wait.
+func (c *conversation) silent() (until time.Time, over bool) {
+	patience := unanswered
+	if c.answered.Load() {
+		patience = answered
+	}
+	until = time.Unix(c.last.Load(), 0).Add(patience)
+	return until, !time.Now().Before(until)
+}
+
+// carry is one direction. A buffer is held while there is something in it.
+func (c *conversation) carry(dst, src *net.UDPConn, unsent, unread func(error)) {
+	raw, err := src.SyscallConn()
+	if err != nil {
+		return
+	}
+	for {
+		until, over := c.silent()
+		if over {
+			return
+		}
+		src.SetReadDeadline(until)
+		var failed error
+		err := raw.Read(func(fd uintptr) bool {
+			held := buffers.Get().(*[maxDatagram]byte)
+			defer buffers.Put(held)
+			n, err := unix.Read(int(fd), held[:])
+			if err == unix.EAGAIN {
+				return false
+			}
+			if failed = err; err != nil {
+				return true
+			}
+			c.last.Store(time.Now().Unix())
+			if src == c.far {
+				c.answered.Store(true)
+			}
+			if _, err := dst.Write(held[:n]); err != nil && unsent != nil {
+				unsent(err)
+			}
+			return true
+		})
+		if failed != nil && unread != nil {
+			unread(failed)
+		}
+		if err != nil && !os.IsTimeout(err) {
+			return
+		}
+	}
+}
+
+// endOldest makes room: it ends the conversation that has been silent for longest.
+func (c *conversations) endOldest() {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	var oldest *conversation
+	var of flow
+	for f, x := range c.all {
+		if oldest == nil || x.last.Load() < oldest.last.Load() {
+			oldest, of = x, f
+		}
+	}
+	if oldest != nil {
+		oldest.close()
+		delete(c.all, of)
+	}
+}
+
+// watch has a socket of an echo closed with all the rest.
+func (c *conversations) watch(socket *os.File) bool {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.closed {
+		return false
+	}
+	if c.sockets == nil {
+		c.sockets = map[*os.File]bool{}
+	}
+	c.sockets[socket] = true
+	return true
+}
+
+func (c *conversations) unwatch(socket *os.File) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	delete(c.sockets, socket)
+}
+
+// close ends all conversations and echoes.
+func (c *conversations) close() {
+	c.mu.Lock()
+	c.closed = true
+	for _, x := range c.all {
+		x.close()
+	}
+	for s := range c.sockets {
+		s.Close()
+	}
+	c.mu.Unlock()
+	c.over.Wait()
+}

@@ -1,0 +1,247 @@
+package netns
+
+import (
+	"errors"
+	"fmt"
+	"net/netip"
+
+	"github.com/google/nftables"
+	"github.com/google/nftables/binaryutil"
+	"github.com/google/nftables/expr"
+	"golang.org/x/sys/unix"
+)
+
+// What nftables does with a pod's packets in the router: one table per pod, made and
+// removed in one transaction each, so that no supervisor touches another's.
+//
+//   - What does not have the pod's own address as its source is dropped.
+//   - What is for a pod or a Service goes on, to be routed by the kernel.
+//   - The first packet of a TCP connection goes on too, to the TUN device: the process
+//     there connects first and sends it back, and then it comes to the listening socket. So
+//     a pod sees a refused connection as refused.
+//   - Every other one of TCP and UDP comes to a socket of that process, which has the
+//     address that the pod speaks to (TPROXY: Documentation/networking/tproxy.rst).
+//   - The rest, ICMP, goes to the TUN device.
+
+// tableName is a pod's table.
+func tableName(s Slot) string { return fmt.Sprintf("pod%d", s) }
+
+// port is where a pod's connections are taken, on the router's loopback.
+func port(s Slot) uint16 { return firstPort + uint16(s) }
+
+// addTable makes a pod's table, or replaces it.
+func addTable(s Slot, pool Pool, own Addresses) error {
+	c, err := nftables.New()
+	if err != nil {
+		return fmt.Errorf("speak to nftables: %w", err)
+	}
+	t := &nftables.Table{Family: nftables.TableFamilyINet, Name: tableName(s)}
+	if old, err := c.ListTableOfFamily(t.Name, t.Family); err == nil && old != nil {
+		c.DelTable(old)
+	}
+	c.AddTable(t)
+	chain := c.AddChain(&nftables.Chain{
+		Name: "from", Table: t, Type: nftables.ChainTypeFilter,
+		Hooknum: nftables.ChainHookPrerouting, Priority: nftables.ChainPriorityMangle,
+	})
+	for _, r := range rules(s, pool, own) {
+		c.AddRule(&nftables.Rule{Table: t, Chain: chain, Exprs: r})
+	}
+	if err := c.Flush(); err != nil {
+		return fmt.Errorf("add nftables rules of the pod: %w", err)
+	}
+	return nil
+}
+
+// delTable removes a pod's table, if there is one.
+func delTable(s Slot) error {
+	c, err := nftables.New()
+	if err != nil {
+		return fmt.Errorf("speak to nftables: %w", err)
+	}
+	c.DelTable(&nftables.Table{Family: nftables.TableFamilyINet, Name: tableName(s)})
+	if err := c.Flush(); err != nil && !errors.Is(err, unix.ENOENT) && !errors.Is(err, unix.EOPNOTSUPP) && !errors.Is(err, unix.EINVAL) {
+		return fmt.Errorf("remove nftables rules of the pod: %w", err)
+	}
+	return nil
+}
+
+// rules are those of a pod's only chain.
+func rules(s Slot, pool Pool, own Addresses) [][]expr.Any {
+	var all [][]expr.Any
+	add := func(parts ...[]expr.Any) {
+		var rule []expr.Any
+		for _, p := range parts {
+			rule = append(rule, p...)
+		}
+		all = append(all, rule)
+	}
+	for _, f := range families {
+		add(iif(tunLink(s)), f.only(), firstPacket(), f.take(port(s)))
+	}
+	add(notIif(podLink(s)), verdict(expr.VerdictAccept))
+	// Its own addresses, and those by which neighbours find each other.
+	for _, f := range families {
+		add(f.only(), f.from(host(f.of(own)), expr.CmpOpNeq), f.fromLink(), verdict(expr.VerdictDrop))
+		add(f.to(f.multicast), f.dropUnlessNeighbour())
+	}
+	add(v6.to(linkLocal), verdict(expr.VerdictAccept))
+	for _, f := range families {
+		// The router itself has nothing to offer but names and an echo.
+		gateway := f.to(host(f.of(pool.Gateway())))
+		for _, p := range []byte{unix.IPPROTO_TCP, unix.IPPROTO_UDP} {
+			add(gateway, protocol(p), destinationPort(domain), f.take(port(s)))
+		}
+		add(gateway, protocol(f.icmp), verdict(expr.VerdictAccept))
+		add(gateway, verdict(expr.VerdictDrop))
+		add(f.to(f.pool(pool)), verdict(expr.VerdictAccept))
+	}
+	add(firstPacket(), verdict(expr.VerdictAccept))
+	for _, p := range []byte{unix.IPPROTO_TCP, unix.IPPROTO_UDP} {
+		add(protocol(p), connected(), deliver())
+		for _, f := range families {
+			add(f.only(), protocol(p), f.take(port(s)))
+		}
+	}
+	return all
+}
+
+var linkLocal = netip.MustParsePrefix("fe80::/10")
+
+// ipFamily is what differs between IPv4 and IPv6.
+type ipFamily struct {
+	number    byte
+	source    uint32 // offset in the header
+	size      uint32 // of an address
+	icmp      byte
+	multicast netip.Prefix
+	loopback  netip.Addr
+}
+
+var (
+	v4       = ipFamily{unix.NFPROTO_IPV4, 12, 4, unix.IPPROTO_ICMP, netip.MustParsePrefix("224.0.0.0/3"), netip.AddrFrom4([4]byte{127, 0, 0, 1})}
+	v6       = ipFamily{unix.NFPROTO_IPV6, 8, 16, unix.IPPROTO_ICMPV6, netip.MustParsePrefix("ff00::/8"), netip.IPv6Loopback()}
+	families = []ipFamily{v4, v6}
+)
+
+func (f ipFamily) of(a Addresses) netip.Addr {
+	if f.size == 4 {
+		return a.V4
+	}
+	return a.V6
+}
+
+func (f ipFamily) pool(p Pool) netip.Prefix {
+	if f.size == 4 {
+		return p.V4
+	}
+	return p.V6
+}
+
+func host(a netip.Addr) netip.Prefix { return netip.PrefixFrom(a, a.BitLen()) }
+
+func (f ipFamily) only() []expr.Any { return metaIs(expr.MetaKeyNFPROTO, []byte{f.number}) }
+
+// from matches packets whose source is, or is not, in a prefix. The family is known.
+func (f ipFamily) from(p netip.Prefix, op expr.CmpOp) []expr.Any { return f.address(f.source, p, op) }
+
+// to matches packets of the family for a prefix.
+func (f ipFamily) to(p netip.Prefix) []expr.Any {
+	return append(f.only(), f.address(f.source+f.size, p, expr.CmpOpEq)...)
+}
+
+func (f ipFamily) address(offset uint32, p netip.Prefix, op expr.CmpOp) []expr.Any {
+	mask := make([]byte, f.size)
+	for i := range p.Bits() {
+		mask[i/8] |= 0x80 >> (i % 8)
+	}
+	return []expr.Any{
+		&expr.Payload{DestRegister: 1, Base: expr.PayloadBaseNetworkHeader, Offset: offset, Len: f.size},
+		&expr.Bitwise{SourceRegister: 1, DestRegister: 1, Len: f.size, Mask: mask, Xor: make([]byte, f.size)},
+		&expr.Cmp{Op: op, Register: 1, Data: p.Masked().Addr().AsSlice()},
+	}
+}
+
+// fromLink excepts an address of the link from what is dropped: neighbours are found by
+// it, and it is routed nowhere.
+func (f ipFamily) fromLink() []expr.Any {
+	if f.size == 4 {
+		return nil
+	}
+	return append(f.from(linkLocal, expr.CmpOpNeq), f.from(host(netip.IPv6Unspecified()), expr.CmpOpNeq)...)
+}
+
+// dropUnlessNeighbour: IPv6 finds neighbours by multicast.
+func (f ipFamily) dropUnlessNeighbour() []expr.Any {
+	if f.size == 4 {
+		return verdict(expr.VerdictDrop)
+	}
+	return verdict(expr.VerdictAccept)
+}
+
+// take gives a packet to the socket that listens to the port on the router's loopback.
+func (f ipFamily) take(port uint16) []expr.Any {
+	return append([]expr.Any{
+		&expr.Immediate{Register: 1, Data: binaryutil.BigEndian.PutUint16(port)},
+		&expr.Immediate{Register: 2, Data: f.loopback.AsSlice()},
+		&expr.TProxy{Family: f.number, TableFamily: unix.NFPROTO_INET, RegPort: 1, RegAddr: 2},
+	}, deliver()...)
+}
+
+// deliver has a packet delivered here, whatever its destination.
+func deliver() []expr.Any {
+	return append([]expr.Any{
+		&expr.Immediate{Register: 1, Data: binaryutil.NativeEndian.PutUint32(localMark)},
+		&expr.Meta{Key: expr.MetaKeyMARK, SourceRegister: true, Register: 1},
+	}, verdict(expr.VerdictAccept)...)
+}
+
+// connected matches packets for which there is a socket with their own addresses.
+func connected() []expr.Any {
+	return []expr.Any{
+		&expr.Socket{Key: expr.SocketKeyTransparent, Register: 1}, &expr.Cmp{Op: expr.CmpOpEq, Register: 1, Data: []byte{1}},
+		&expr.Socket{Key: expr.SocketKeyWildcard, Register: 1}, &expr.Cmp{Op: expr.CmpOpEq, Register: 1, Data: []byte{0}},
+	}
+}
+
+// firstPacket matches the first packet of a TCP connection.
+func firstPacket() []expr.Any {
+	return append(protocol(unix.IPPROTO_TCP),
+		&expr.Payload{DestRegister: 1, Base: expr.PayloadBaseTransportHeader, Offset: 13, Len: 1},
+		&expr.Bitwise{SourceRegister: 1, DestRegister: 1, Len: 1, Mask: []byte{flagFIN | flagSYN | flagRST | flagACK}, Xor: []byte{0}},
+		&expr.Cmp{Op: expr.CmpOpEq, Register: 1, Data: []byte{flagSYN}},
+	)
+}
+
+// flags of a TCP header (RFC 9293).
+const (
+	flagFIN, flagSYN, flagRST, flagACK = 1, 2, 4, 16
+)
+
+// domain is the port of the pods' resolver, at the gateway (RFC 1035).
+const domain = 53
+
+func destinationPort(port uint16) []expr.Any {
+	return []expr.Any{
+		&expr.Payload{DestRegister: 1, Base: expr.PayloadBaseTransportHeader, Offset: 2, Len: 2},
+		&expr.Cmp{Op: expr.CmpOpEq, Register: 1, Data: binaryutil.BigEndian.PutUint16(port)},
+	}
+}
+
+func protocol(p byte) []expr.Any { return metaIs(expr.MetaKeyL4PROTO, []byte{p}) }
+
+func iif(name string) []expr.Any { return metaIs(expr.MetaKeyIIFNAME, interfaceName(name)) }
+
+func notIif(name string) []expr.Any {
+	return []expr.Any{&expr.Meta{Key: expr.MetaKeyIIFNAME, Register: 1}, &expr.Cmp{Op: expr.CmpOpNeq, Register: 1, Data: interfaceName(name)}}
+}
+
+func interfaceName(name string) []byte {
+	return append([]byte(name), make([]byte, unix.IFNAMSIZ-len(name))...)
+}
+
+func metaIs(key expr.MetaKey, value []byte) []expr.Any {
+	return []expr.Any{&expr.Meta{Key: key, Register: 1}, &expr.Cmp{Op: expr.CmpOpEq, Register: 1, Data: value}}
+}
+
+func verdict(kind expr.VerdictKind) []expr.Any { return []expr.Any{&expr.Verdict{Kind: kind}} }
