@@ -28,7 +28,7 @@ var rooms = []room{
 		why: "one pure function decides; the runner acts"},
 	{dir: "workload", may: []string{"pod"}, pure: true,
 		why: "one pure function decides what becomes of a Deployment or a Job; the command line acts"},
-	{dir: "runner", may: with("pod", "lifecycle", "cgroups", "netns", "volumes", "internal/stage"),
+	{dir: "runner", may: with("pod", "environ", "lifecycle", "cgroups", "netns", "volumes", "internal/stage"),
 		why: "the loop of one pod: it knows the Plan and the kernel, no manifest, image or flag"},
 	{dir: "netns", may: with("netns/hostport"), why: kernelRoom},
 	{dir: "netns/hostport", may: []string{"internal/report"},
@@ -59,6 +59,7 @@ var rooms = []room{
 	{dir: "internal/report", why: smallRoom},
 	{dir: "internal/testenv", may: with("internal/stage", "internal/stage/userns"), why: "only tests import it"},
 	{dir: "internal/golden", why: "only tests import it"},
+	{dir: "internal/testwords", why: "only tests import it: words that scripts here and in machines have in common"},
 	{dir: "internal/archtest", why: "the law reads the other rooms, it does not link them"},
 	{dir: "test/examples", why: testRoom},
 	{dir: "test/script", why: testRoom},
@@ -75,7 +76,7 @@ const (
 func with(more ...string) []string { return append(more, base...) }
 
 // inTests may be imported by any room's tests.
-var inTests = []string{"internal/testenv", "internal/golden"}
+var inTests = []string{"internal/testenv", "internal/golden", "internal/testwords"}
 
 // A library is a third-party module or package and the rooms it lives in.
 type library struct {
@@ -114,6 +115,7 @@ var libraries = []library{
 	{"github.com/opencontainers/go-digest", []string{"image"}, "digests"},
 	{"github.com/opencontainers/image-spec", []string{"image"}, "manifests and configs of images"},
 	{"github.com/google/go-cmp", []string{"internal/golden"}, "differences, for the tests that import it"},
+	{"github.com/rogpeppe/go-internal", []string{"internal/testwords"}, "scripts as tests"},
 	{"github.com/godbus/dbus/v5", []string{"internal/systemd"}, "the service manager's protocol"},
 	{"github.com/sirupsen/logrus", []string{"runner"}, "libcontainer logs through it"},
 }

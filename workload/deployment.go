@@ -1,0 +1,205 @@
+package workload
+
+import (
+	"cmp"
+	"slices"
+
+	"github.com/podrun/podrun/pod"
+)
+
+// deployment is for a Deployment and for a ReplicaSet, whose pods may be of any version.
+func (d *decider) deployment() {
+	newest := d.newest()
+	switch {
+	case d.spec.Kind == pod.KindReplicaSet:
+		d.replicaSet()
+		return
+	case d.spec.Paused:
+		d.rescale()
+	case d.spec.Strategy == Recreate:
+		for i := range d.State.Revisions {
+			d.State.Revisions[i].Size = 0
+		}
+		if !d.outdated() {
+			newest.Size = d.spec.Replicas
+		}
+	default:
+		for d.roll() { // what goes makes room for what comes
+		}
+	}
+	for i := range d.State.Revisions {
+		r := &d.State.Revisions[i]
+		d.fill(d.of(r.Name), r.Size, r.Name)
+	}
+	for i := range d.pods { // of a revision that is not remembered
+		p := &d.pods[i]
+		known := slices.ContainsFunc(d.State.Revisions, func(r Revision) bool { return r.Name == p.Revision })
+		if !known && p.active() {
+			d.remove(p)
+		}
+	}
+}
+
+// replicaSet keeps up the number; only new pods are of the newest template.
+func (d *decider) replicaSet() {
+	var all []*Pod
+	for i := range d.pods {
+		if d.pods[i].active() {
+			all = append(all, &d.pods[i])
+		}
+	}
+	d.newest().Size = d.spec.Replicas
+	d.fill(all, d.spec.Replicas, d.spec.Revision)
+}
+
+// outdated says whether there is a pod of another version that may still do something.
+func (d *decider) outdated() bool {
+	return slices.ContainsFunc(d.pods, func(p Pod) bool {
+		return p.Revision != d.spec.Revision && (p.Alive || p.active())
+	})
+}
+
+// of are the pods that count of a revision, oldest first.
+func (d *decider) of(revision string) []*Pod {
+	var list []*Pod
+	for i := range d.pods {
+		if p := &d.pods[i]; p.Revision == revision && p.active() {
+			list = append(list, p)
+		}
+	}
+	return list
+}
+
+// availableOf counts the pods of a revision that are available.
+func (d *decider) availableOf(revision string) int {
+	n := 0
+	for _, p := range d.of(revision) {
+		if ok, _ := p.available(d.spec.MinReady, d.now); ok {
+			n++
+		}
+	}
+	return n
+}
+
+// rescale is for a Deployment that is paused: the number changes, no version does, and
+// in the middle of a change the surge stays. The largest revision has what is too little;
+// what is too much, the largest ones in turn.
+func (d *decider) rescale() {
+	for {
+		total, used, largest := 0, 0, d.newest()
+		for i := range d.State.Revisions {
+			r := &d.State.Revisions[i]
+			total += r.Size
+			if r.Size > 0 {
+				used++
+			}
+			if r.Size > largest.Size {
+				largest = r
+			}
+		}
+		most := d.spec.Replicas
+		if used > 1 && most > 0 {
+			most += d.spec.MaxSurge
+		}
+		switch {
+		case total < d.spec.Replicas:
+			largest.Size += d.spec.Replicas - total
+		case total > most:
+			largest.Size = max(0, largest.Size+most-total)
+		default:
+			return
+		}
+	}
+}
+
+// roll moves sizes from the old revisions to the newest, within the bounds
+// (rolloutRolling in pkg/controller/deployment/rolling.go). It says whether it has.
+func (d *decider) roll() (moved bool) {
+	newest, old := d.newest(), d.State.Revisions[:len(d.State.Revisions)-1]
+	total := func() int {
+		n := 0
+		for _, r := range d.State.Revisions {
+			n += r.Size
+		}
+		return n
+	}
+	if newest.Size > d.spec.Replicas {
+		newest.Size, moved = d.spec.Replicas, true
+	} else if more := min(d.spec.Replicas+d.spec.MaxSurge-total(), d.spec.Replicas-newest.Size); more > 0 {
+		newest.Size, moved = newest.Size+more, true
+	}
+	for i := range d.State.Revisions { // fewer are wanted: pods that are not there are not missed
+		r := &d.State.Revisions[i]
+		cut := min(total()-d.spec.Replicas-d.spec.MaxSurge, r.Size-len(d.of(r.Name)))
+		if cut > 0 {
+			r.Size, moved = r.Size-cut, true
+		}
+	}
+	needed := d.spec.Replicas - d.spec.MaxUnavailable
+	may := total() - needed - (newest.Size - d.availableOf(newest.Name))
+	for i := range old { // those that are not available go first: they serve nobody
+		r := &old[i]
+		gone := min(may, r.Size-d.availableOf(r.Name))
+		if gone > 0 {
+			r.Size -= gone
+			may -= gone
+			moved = true
+		}
+	}
+	if may <= 0 {
+		return moved
+	}
+	spare := d.availableOf(newest.Name) - needed
+	for _, r := range old {
+		spare += min(r.Size, d.availableOf(r.Name))
+	}
+	for i := range old {
+		gone := min(spare, may, old[i].Size)
+		if gone > 0 {
+			old[i].Size -= gone
+			spare -= gone
+			may -= gone
+			moved = true
+		}
+	}
+	return moved
+}
+
+// fill brings the number of pods to a size.
+func (d *decider) fill(have []*Pod, size int, revision string) {
+	switch {
+	case len(have) > size:
+		slices.SortStableFunc(have, worse)
+		for _, p := range have[:len(have)-size] {
+			d.remove(p)
+		}
+	case len(have) < size && !d.held():
+		for range size - len(have) {
+			d.Make = append(d.Make, Make{Revision: revision, Index: -1})
+		}
+	}
+}
+
+// worse orders pods by how little they would be missed (ActivePodsWithRanks in
+// pkg/controller): pending before running, not ready before ready, ready for a shorter
+// time, restarted more often, younger.
+func worse(a, b *Pod) int {
+	rank := func(p *Pod) int {
+		switch {
+		case p.Phase == pod.Pending:
+			return 0
+		case !p.Ready:
+			return 1
+		}
+		return 2
+	}
+	if c := cmp.Compare(rank(a), rank(b)); c != 0 {
+		return c
+	}
+	if a.Ready && b.Ready {
+		if c := b.ReadyAt.Compare(a.ReadyAt); c != 0 {
+			return c
+		}
+	}
+	return cmp.Or(cmp.Compare(b.Restarts, a.Restarts), b.Created.Compare(a.Created), cmp.Compare(b.Name, a.Name))
+}

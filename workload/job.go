@@ -1,0 +1,249 @@
+package workload
+
+import (
+	"slices"
+	"time"
+
+	"github.com/podrun/podrun/pod"
+)
+
+// The delays before the next pod of a Job whose last has failed (pkg/controller/job).
+const (
+	firstJobDelay = 10 * time.Second
+	lastJobDelay  = 10 * time.Minute
+)
+
+// job runs pods until enough have succeeded (syncJob in
+// pkg/controller/job/job_controller.go).
+func (d *decider) job() {
+	j, s := &d.State.Job, &d.spec.Job
+	if len(d.State.Revisions) == 0 {
+		d.State.Revisions = []Revision{{Name: d.spec.Revision, Number: 1, Template: d.spec.Template}}
+	}
+	d.tally()
+	if over, _ := d.State.Ended(); over {
+		d.afterEnd()
+		return
+	}
+	if j.Started.IsZero() && !s.Suspend {
+		j.Started = d.now
+	}
+	active, leaving := d.jobPods()
+	d.Counts.Replicas = len(active)
+	for _, p := range active {
+		if p.Ready {
+			d.Counts.Ready++
+		}
+	}
+	d.judge(active)
+	switch {
+	case j.Reason != "":
+		d.removeAll(active)
+		if len(active)+leaving == 0 {
+			d.finish(false, j.Reason, j.Message)
+		}
+	case d.enough():
+		// What still runs without having been asked for (no completions) may end by itself.
+		if s.Completions >= 0 {
+			d.removeAll(active)
+		}
+		if len(active)+leaving == 0 {
+			d.finish(true, "CompletionsReached", "Reached expected number of succeeded pods")
+		}
+	case s.Suspend:
+		d.removeAll(active)
+		j.Started = time.Time{}
+		d.condition("Suspended", true, "JobSuspended", "Job suspended")
+	default:
+		if c, ok := d.State.Condition("Suspended"); ok && c.Status == "True" {
+			d.condition("Suspended", false, "JobResumed", "Job resumed")
+		}
+		d.employ(active, leaving)
+	}
+	over, _ := d.State.Ended()
+	d.Settled = over || s.Suspend && len(active)+leaving == 0
+	if over {
+		d.afterEnd()
+	}
+}
+
+// tally counts the pods that have ended since the last time. One that was told to end
+// counts for nothing: it is removed when it has.
+func (d *decider) tally() {
+	for i := range d.pods {
+		p := &d.pods[i]
+		switch {
+		case p.Stopping && !p.Alive:
+			d.remove(p)
+		case p.Phase.Terminal() && !p.Stopping && !slices.Contains(d.State.Counted, p.UID):
+			d.State.Counted = append(d.State.Counted, p.UID)
+			d.tallyOne(p)
+		}
+	}
+}
+
+func (d *decider) tallyOne(p *Pod) {
+	j := &d.State.Job
+	switch {
+	case p.Phase != pod.Succeeded:
+		j.Failed++
+		j.InARow++
+		j.ExitCode = p.ExitCode
+		d.State.FailedAt = d.now
+		if !p.Ended.IsZero() {
+			d.State.FailedAt = p.Ended
+		}
+	case !d.spec.Job.Indexed:
+		j.Succeeded++
+		j.InARow = 0
+	case p.Index >= 0 && p.Index < d.spec.Job.Completions && !slices.Contains(j.Indexes, p.Index):
+		j.Indexes = append(j.Indexes, p.Index)
+		slices.Sort(j.Indexes)
+		j.Succeeded = len(j.Indexes)
+		j.InARow = 0
+	}
+}
+
+// jobPods are the pods that run, and the number of those that are ending.
+func (d *decider) jobPods() (active []*Pod, leaving int) {
+	for i := range d.pods {
+		switch p := &d.pods[i]; {
+		case p.active():
+			active = append(active, p)
+		case p.Stopping && p.Alive:
+			leaving++
+		}
+	}
+	return active, leaving
+}
+
+// judge says whether the Job has failed.
+func (d *decider) judge(active []*Pod) {
+	j, s := &d.State.Job, &d.spec.Job
+	if j.Reason != "" {
+		return
+	}
+	restarts := 0
+	for _, p := range active {
+		restarts += p.Restarts
+		if p.Restarts > 0 && p.ExitCode != 0 {
+			j.ExitCode = p.ExitCode
+		}
+	}
+	deadline := j.Started.Add(s.ActiveDeadline)
+	switch {
+	case s.ActiveDeadline > 0 && !s.Suspend && !d.now.Before(deadline):
+		j.Reason, j.Message = "DeadlineExceeded", "Job was active longer than specified deadline"
+	case j.Failed > s.BackoffLimit,
+		s.OnFailure && s.BackoffLimit == 0 && restarts > 0,
+		s.OnFailure && s.BackoffLimit > 0 && restarts >= s.BackoffLimit && restarts > 0:
+		j.Reason, j.Message = "BackoffLimitExceeded", "Job has reached the specified backoff limit"
+	case s.ActiveDeadline > 0 && !s.Suspend:
+		d.wakeAt(deadline)
+	}
+	if j.Reason != "" {
+		d.condition("FailureTarget", true, j.Reason, j.Message)
+	}
+}
+
+// enough says whether enough pods have succeeded.
+func (d *decider) enough() bool {
+	n := d.spec.Job.Completions
+	if n < 0 {
+		return d.State.Job.Succeeded > 0
+	}
+	return d.State.Job.Succeeded >= n
+}
+
+// employ makes the pods that are missing, or removes those that are too many.
+func (d *decider) employ(active []*Pod, leaving int) {
+	j, s := &d.State.Job, &d.spec.Job
+	want := s.Parallelism
+	if s.Completions >= 0 {
+		want = min(want, s.Completions-j.Succeeded)
+	}
+	if len(active) > want {
+		slices.SortStableFunc(active, worse)
+		d.removeAll(active[:len(active)-want])
+		return
+	}
+	missing := want - len(active)
+	if s.ReplaceFailed {
+		missing -= leaving
+	}
+	if missing <= 0 {
+		return
+	}
+	for _, until := range []time.Time{
+		after(d.State.FailedAt, jobDelay(j.InARow)),
+		after(d.State.RefusedAt, delay(d.State.Refusals+1)),
+	} {
+		if d.now.Before(until) {
+			d.wakeAt(until)
+			return
+		}
+	}
+	for _, index := range d.vacant(missing) {
+		d.Make = append(d.Make, Make{Revision: d.State.Revisions[0].Name, Index: index})
+	}
+}
+
+func jobDelay(inARow int) time.Duration {
+	if inARow == 0 {
+		return 0
+	}
+	return min(firstJobDelay<<min(inARow-1, 10), lastJobDelay)
+}
+
+// vacant gives so many places for pods: the lowest indexes that nobody works on.
+func (d *decider) vacant(n int) []int {
+	if !d.spec.Job.Indexed {
+		return slices.Repeat([]int{-1}, n)
+	}
+	var list []int
+	for i := 0; i < d.spec.Job.Completions && len(list) < n; i++ {
+		taken := slices.ContainsFunc(d.pods, func(p Pod) bool {
+			return p.Index == i && (p.active() || d.spec.Job.ReplaceFailed && p.Alive)
+		})
+		if !taken && !slices.Contains(d.State.Job.Indexes, i) {
+			list = append(list, i)
+		}
+	}
+	return list
+}
+
+func (d *decider) removeAll(pods []*Pod) {
+	for _, p := range pods {
+		d.remove(p)
+	}
+}
+
+// finish ends the Job.
+func (d *decider) finish(well bool, reason, message string) {
+	d.State.Job.Completed = d.now
+	if well {
+		d.condition("SuccessCriteriaMet", true, reason, message)
+		d.condition("Complete", true, reason, message)
+		return
+	}
+	d.condition("Failed", true, reason, message)
+}
+
+// afterEnd removes the Job when its time is over.
+func (d *decider) afterEnd() {
+	d.Settled = true
+	ttl := d.spec.Job.TTL
+	if ttl < 0 {
+		d.Done = true
+		return
+	}
+	at := d.State.Job.Completed.Add(ttl)
+	if d.now.Before(at) {
+		d.wakeAt(at)
+		return
+	}
+	for i := range d.pods {
+		d.remove(&d.pods[i])
+	}
+	d.Delete = len(d.pods) == 0
+}

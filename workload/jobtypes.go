@@ -1,0 +1,40 @@
+package workload
+
+import "time"
+
+// JobSpec is what a Job is to be.
+type JobSpec struct {
+	Parallelism    int
+	Completions    int // -1: one success is enough, and no pod is made after it
+	BackoffLimit   int // pods, or restarts of containers, that may fail
+	Indexed        bool
+	Suspend        bool
+	OnFailure      bool          // containers are restarted in the pod
+	ActiveDeadline time.Duration // 0: none
+	TTL            time.Duration // how long it stays after its end; -1: until it is removed
+	ReplaceFailed  bool          // a pod that is being stopped is replaced only when it has ended
+}
+
+// JobState is what is remembered of a Job.
+type JobState struct {
+	Started   time.Time `json:"started,omitzero"`
+	Completed time.Time `json:"completed,omitzero"` // when it ended, well or not
+	Succeeded int       `json:"succeeded,omitempty"`
+	Failed    int       `json:"failed,omitempty"`
+	Indexes   []int     `json:"indexes,omitempty"` // that are completed, ascending
+	InARow    int       `json:"inARow,omitempty"`  // failures since the last success
+	ExitCode  int       `json:"exitCode,omitempty"`
+
+	// Reason and Message say why the Job is being failed, as long as pods are left.
+	Reason  string `json:"reason,omitempty"`
+	Message string `json:"message,omitempty"`
+}
+
+// Ended says whether the Job is over, and whether it has succeeded.
+func (s *State) Ended() (over, well bool) {
+	if c, ok := s.Condition("Complete"); ok && c.Status == "True" {
+		return true, true
+	}
+	c, ok := s.Condition("Failed")
+	return ok && c.Status == "True", false
+}

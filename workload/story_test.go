@@ -1,0 +1,207 @@
+package workload
+
+import (
+	"fmt"
+	"os"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/podrun/podrun/internal/golden"
+	"github.com/podrun/podrun/pod"
+)
+
+// TestStories tells the behaviours in testdata, one file each: a line that is not
+// indented is a step or, with #, a remark; what came of it is indented below.
+//
+//	spec KEY=VALUE…    what is wanted changes; see set
+//	bad REVISION       pods of this revision never get ready
+//	+DURATION          time passes
+//	ends POD CODE      a pod ends by itself
+//	gone POD           somebody has removed a pod
+//	restarts POD N     containers of a pod have been restarted
+//	stops POD          a pod that was told to end has ended
+//	slow | quick       whether pods that are told to end take their time
+//	refuse TEXT | take whether pods can be made
+//	job NAME well|ill  a Job of a CronJob ends
+//	clock TIME         it is another time of the day
+//	status             tells how it is
+//
+// A pod is ready a second after it was made.
+func TestStories(t *testing.T) {
+	files, err := filepath.Glob("testdata/*.txt")
+	if err != nil || len(files) == 0 {
+		t.Fatalf("no stories: %v", err)
+	}
+	for _, file := range files {
+		t.Run(strings.TrimSuffix(filepath.Base(file), ".txt"), func(t *testing.T) {
+			text, err := os.ReadFile(file)
+			if err != nil {
+				t.Fatal(err)
+			}
+			got, err := tell(string(text))
+			if err != nil {
+				t.Fatal(err)
+			}
+			golden.Check(t, file, got)
+		})
+	}
+}
+
+func tell(text string) (string, error) {
+	var b strings.Builder
+	w := newWorld()
+	w.log = func(format string, args ...any) { fmt.Fprintf(&b, "    "+format+"\n", args...) }
+	for line := range strings.Lines(text) {
+		if strings.HasPrefix(line, "    ") {
+			continue
+		}
+		b.WriteString(line)
+		line = strings.TrimSpace(line)
+		if line == "" || line[0] == '#' {
+			continue
+		}
+		if err := w.step(line); err != nil {
+			return "", fmt.Errorf("%s: %w", line, err)
+		}
+	}
+	return b.String(), nil
+}
+
+func (w *world) step(line string) error {
+	words := strings.Fields(line)
+	find := func() *Pod {
+		i := slices.IndexFunc(w.pods, func(p Pod) bool { return p.Name == words[1] })
+		if i < 0 {
+			panic("there is no pod " + words[1])
+		}
+		return &w.pods[i]
+	}
+	switch words[0] {
+	case "spec":
+		for _, word := range words[1:] {
+			key, value, _ := strings.Cut(word, "=")
+			if err := w.set(key, value); err != nil {
+				return err
+			}
+		}
+		w.spec.Generation++
+	case "bad":
+		w.bad[words[1]] = true
+	case "ends":
+		code, _ := strconv.Atoi(words[2])
+		if err := w.ended(words[1], code); err != nil {
+			return err
+		}
+	case "gone":
+		find()
+		w.pods = slices.DeleteFunc(w.pods, func(p Pod) bool { return p.Name == words[1] })
+	case "restarts":
+		find().Restarts, _ = strconv.Atoi(words[2])
+		find().ExitCode = 1
+	case "stops":
+		find().Alive = false
+	case "slow", "quick":
+		w.linger = words[0] == "slow"
+	case "refuse":
+		w.refuse = words[1]
+	case "take":
+		w.refuse = ""
+	case "job":
+		for i := range w.jobs {
+			if j := &w.jobs[i]; j.Name == words[1] {
+				j.Over, j.Succeeded, j.Completed = true, words[2] == "well", w.now
+			}
+		}
+	case "clock":
+		at, err := time.Parse(time.DateTime, words[1]+" "+words[2])
+		if err != nil {
+			return err
+		}
+		w.now = at
+	case "status":
+		w.log("%s", w.status())
+		return nil
+	default:
+		d, err := time.ParseDuration(strings.TrimPrefix(words[0], "+"))
+		if err != nil {
+			return err
+		}
+		return w.pass(d)
+	}
+	return w.settle()
+}
+
+// set changes one field of the spec.
+func (w *world) set(key, value string) error {
+	s := &w.spec
+	n, _ := strconv.Atoi(value)
+	d, _ := time.ParseDuration(value)
+	yes := value == "true"
+	switch key {
+	case "kind":
+		*s = Spec{Kind: pod.ObjectKind(value), Name: "w", Revision: "a", Replicas: 1, Strategy: Rolling, History: 10}
+		s.Job = JobSpec{Parallelism: 1, Completions: 1, BackoffLimit: 6, TTL: -1}
+		s.Cron = CronSpec{StartingDeadline: -1, Concurrency: Allow, KeepSucceeded: 3, KeepFailed: 1, Created: start}
+	case "rev":
+		s.Revision = value
+	case "replicas":
+		s.Replicas = n
+	case "strategy":
+		s.Strategy = Strategy(value)
+	case "surge":
+		s.MaxSurge = n
+	case "unavailable":
+		s.MaxUnavailable = n
+	case "minReady":
+		s.MinReady = d
+	case "deadline":
+		s.ProgressDeadline, s.Job.ActiveDeadline = d, d
+	case "paused":
+		s.Paused = yes
+	case "history":
+		s.History = n
+	case "partition":
+		s.Partition = n
+	case "first":
+		s.FirstOrdinal = n
+	case "parallel":
+		s.Parallel = yes
+	case "deleting":
+		s.Deleting = yes
+	case "parallelism":
+		s.Job.Parallelism = n
+	case "completions":
+		s.Job.Completions = n
+	case "backoffLimit":
+		s.Job.BackoffLimit = n
+	case "indexed":
+		s.Job.Indexed = yes
+	case "suspend":
+		s.Job.Suspend, s.Cron.Suspend = yes, yes
+	case "onFailure":
+		s.Job.OnFailure = yes
+	case "replaceFailed":
+		s.Job.ReplaceFailed = yes
+	case "ttl":
+		s.Job.TTL = d
+	case "schedule":
+		s.Cron.Schedule = strings.ReplaceAll(value, "_", " ")
+	case "zone":
+		zone, err := time.LoadLocation(value)
+		s.Cron.Zone = zone
+		return err
+	case "startingDeadline":
+		s.Cron.StartingDeadline = d
+	case "concurrency":
+		s.Cron.Concurrency = Concurrency(value)
+	case "keep":
+		s.Cron.KeepSucceeded, s.Cron.KeepFailed = n, n
+	default:
+		return fmt.Errorf("there is no field %s", key)
+	}
+	return nil
+}
