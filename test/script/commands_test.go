@@ -5,13 +5,11 @@ import (
 	"bytes"
 	"crypto/sha256"
 	"encoding/json"
-	"errors"
 	"fmt"
 	"net"
 	"os"
 	"os/exec"
 	"path/filepath"
-	"regexp"
 	"runtime"
 	"slices"
 	"strconv"
@@ -19,14 +17,14 @@ import (
 	"syscall"
 
 	"github.com/rogpeppe/go-internal/testscript"
+
+	"github.com/podrun/podrun/internal/testwords"
 )
 
-type command = func(ts *testscript.TestScript, neg bool, args []string)
-
-func commands() map[string]command {
-	return map[string]command{
-		"code":           code,
-		"eventually":     eventually,
+func commands() map[string]testwords.Word {
+	return map[string]testwords.Word{
+		"code":           testwords.Code,
+		"eventually":     testwords.Eventually(repeated),
 		"mode":           mode,
 		"nothingleft":    nothingLeft,
 		"killpod":        killPod,
@@ -40,56 +38,22 @@ func commands() map[string]command {
 
 func hostOf(ts *testscript.TestScript) *host { return ts.Value(hostKey{}).(*host) }
 
-func need(ts *testscript.TestScript, neg bool, args []string, n int, usage string) {
-	if neg || len(args) < n {
-		ts.Fatalf("usage: %s", usage)
-	}
-}
-
-// code N CMD [ARG...] runs a command, whose exit code must be N.
-func code(ts *testscript.TestScript, neg bool, args []string) {
-	need(ts, neg, args, 2, "code N CMD [ARG...]")
-	want, err := strconv.Atoi(args[0])
-	ts.Check(err)
-	got := 0
-	err = ts.Exec(args[1], args[2:]...)
-	var exit *exec.ExitError
-	switch {
-	case errors.As(err, &exit):
-		got = exit.ExitCode()
-	case err != nil:
-		ts.Fatalf("%v", err)
-	}
-	if got != want {
-		ts.Fatalf("exit code %d instead of %d", got, want)
-	}
-}
-
-// eventually REGEXP CMD [ARG...] runs a command until its output matches.
-func eventually(ts *testscript.TestScript, neg bool, args []string) {
-	need(ts, neg, args, 2, "eventually REGEXP CMD [ARG...]")
-	want, err := regexp.Compile("(?m)" + args[0])
-	ts.Check(err)
-	var last []byte
-	ok := within(func() bool {
-		path, err := exec.LookPath(args[1])
-		if args[1] == "podrun" {
-			path, err = hostOf(ts).podrun().Path, nil
-		}
+// repeated makes a command that is run again and again.
+func repeated(ts *testscript.TestScript, words []string) *exec.Cmd {
+	path := hostOf(ts).podrun().Path
+	if words[0] != "podrun" {
+		var err error
+		path, err = exec.LookPath(words[0])
 		ts.Check(err)
-		cmd := exec.Command(path, args[2:]...)
-		cmd.Dir, cmd.Env = ts.MkAbs("."), hostOf(ts).env
-		last, _ = cmd.CombinedOutput()
-		return want.Match(last)
-	})
-	if !ok {
-		ts.Fatalf("%s never said %q, but:\n%s", strings.Join(args[1:], " "), args[0], last)
 	}
+	cmd := exec.Command(path, words[1:]...)
+	cmd.Dir, cmd.Env = ts.MkAbs("."), hostOf(ts).env
+	return cmd
 }
 
 // mode MODE FILE: the permission bits of a file, as in 0600.
 func mode(ts *testscript.TestScript, neg bool, args []string) {
-	need(ts, neg, args, 2, "mode MODE FILE")
+	testwords.Need(ts, neg, args, 2, "mode MODE FILE")
 	want, err := strconv.ParseUint(args[0], 8, 32)
 	ts.Check(err)
 	st, err := os.Lstat(ts.MkAbs(args[1]))
@@ -101,24 +65,24 @@ func mode(ts *testscript.TestScript, neg bool, args []string) {
 
 // nothingleft: of no pod a process, a file or a mount is left.
 func nothingLeft(ts *testscript.TestScript, neg bool, args []string) {
-	need(ts, neg, args, 0, "nothingleft")
+	testwords.Need(ts, neg, args, 0, "nothingleft")
 	var found []string
-	if !within(func() bool { found = hostOf(ts).left(); return len(found) == 0 }) {
+	if !testwords.Within(func() bool { found = hostOf(ts).left(); return len(found) == 0 }) {
 		ts.Fatalf("left behind:\n%s", strings.Join(found, "\n"))
 	}
 }
 
 // killpod NAME kills a pod's keeper.
 func killPod(ts *testscript.TestScript, neg bool, args []string) {
-	need(ts, neg, args, 1, "killpod NAME")
+	testwords.Need(ts, neg, args, 1, "killpod NAME")
 	ts.Check(syscall.Kill(keeperOf(ts, args[0]), syscall.SIGKILL))
 }
 
 // killsupervisor NAME kills the process that a pod's keeper has begun to serve it.
 func killSupervisor(ts *testscript.TestScript, neg bool, args []string) {
-	need(ts, neg, args, 1, "killsupervisor NAME")
+	testwords.Need(ts, neg, args, 1, "killsupervisor NAME")
 	keeper := keeperOf(ts, args[0])
-	killed := within(func() bool {
+	killed := testwords.Within(func() bool {
 		all, _ := filepath.Glob("/proc/[0-9]*/stat")
 		for _, path := range all {
 			var pid, parent int
@@ -155,7 +119,7 @@ func keeperOf(ts *testscript.TestScript, name string) int {
 
 // terminate sends SIGTERM to every command in the background.
 func terminate(ts *testscript.TestScript, neg bool, args []string) {
-	need(ts, neg, args, 0, "terminate")
+	testwords.Need(ts, neg, args, 0, "terminate")
 	for _, cmd := range ts.BackgroundCmds() {
 		ts.Check(cmd.Process.Signal(syscall.SIGTERM))
 	}
@@ -172,7 +136,7 @@ func openDir(ts *testscript.TestScript, path string) uintptr {
 // archive FILE NAME writes a docker archive with the busybox image, whose
 // entrypoint says hello to its arguments.
 func archive(ts *testscript.TestScript, neg bool, args []string) {
-	need(ts, neg, args, 2, "archive FILE NAME")
+	testwords.Need(ts, neg, args, 2, "archive FILE NAME")
 	base, err := os.ReadFile(ts.Getenv(rootfsTar))
 	ts.Check(err)
 	top := tarOf(ts, file{"etc/motd", []byte("hello\n")})
@@ -210,7 +174,7 @@ func tarOf(ts *testscript.TestScript, files ...file) []byte {
 // registry starts a registry of its own on this machine and puts its address into
 // $REGISTRY.
 func registry(ts *testscript.TestScript, neg bool, args []string) {
-	need(ts, neg, args, 0, "registry")
+	testwords.Need(ts, neg, args, 0, "registry")
 	probe, err := net.Listen("tcp", "127.0.0.1:0")
 	ts.Check(err)
 	address := probe.Addr().String()
@@ -223,7 +187,7 @@ func registry(ts *testscript.TestScript, neg bool, args []string) {
 	cmd.Env = append(cmd.Env, "OTEL_TRACES_EXPORTER=none")
 	ts.Check(cmd.Start())
 	ts.Defer(func() { cmd.Process.Kill(); cmd.Wait() })
-	if !within(func() bool {
+	if !testwords.Within(func() bool {
 		conn, err := net.Dial("tcp", address)
 		if err == nil {
 			conn.Close()

@@ -1,17 +1,12 @@
 package script
 
 import (
-	"context"
 	"fmt"
 	"os"
 	"os/exec"
 	"path/filepath"
 	"strings"
-	"time"
 )
-
-// patient is how long anything may take, in an emulated machine too.
-const patient = 3 * time.Minute
 
 // hostKey is where a script's environment has its host.
 type hostKey struct{}
@@ -95,20 +90,4 @@ func (h *host) left() []string {
 		}
 	}
 	return found
-}
-
-// within tries until ok, for at most patient.
-func within(ok func() bool) bool {
-	ctx, cancel := context.WithTimeout(context.Background(), patient)
-	defer cancel()
-	tick := time.NewTicker(20 * time.Millisecond)
-	defer tick.Stop()
-	for !ok() {
-		select {
-		case <-tick.C:
-		case <-ctx.Done():
-			return false
-		}
-	}
-	return true
 }

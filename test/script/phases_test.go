@@ -8,6 +8,8 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"github.com/podrun/podrun/internal/testwords"
 )
 
 const phasesPod = `
@@ -48,7 +50,7 @@ func TestKilledInEveryPhase(t *testing.T) {
 			t.Fatalf("down after a kill at %v: %v\n%s", after, err, out)
 		}
 		var found []string
-		if !within(func() bool { found = h.left(); return len(found) == 0 }) {
+		if !testwords.Within(func() bool { found = h.left(); return len(found) == 0 }) {
 			t.Fatalf("left behind by a kill at %v:\n%s", after, strings.Join(found, "\n"))
 		}
 		if done {

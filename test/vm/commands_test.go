@@ -5,20 +5,17 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
-	"regexp"
-	"strconv"
-	"strings"
 
 	"github.com/rogpeppe/go-internal/testscript"
+
+	"github.com/podrun/podrun/internal/testwords"
 )
 
-type command = func(ts *testscript.TestScript, neg bool, args []string)
-
 // commands are what a script may say beside testscript's own words and the places.
-func commands(m *machine) map[string]command {
-	return map[string]command{
-		"code":       code,
-		"eventually": eventually,
+func commands(m *machine) map[string]testwords.Word {
+	return map[string]testwords.Word{
+		"code":       testwords.Code,
+		"eventually": testwords.Eventually(repeated),
 		"cut":        func(ts *testscript.TestScript, neg bool, args []string) { again(ts, m, neg, args, "cut", "up") },
 		"reboot":     func(ts *testscript.TestScript, neg bool, args []string) { again(ts, m, neg, args, "reboot") },
 	}
@@ -55,48 +52,13 @@ func (m *machine) setUp(env *testscript.Env) error {
 	return nil
 }
 
-func need(ts *testscript.TestScript, neg bool, args []string, n int, usage string) {
-	if neg || len(args) < n {
-		ts.Fatalf("usage: %s", usage)
-	}
-}
-
-// code N PLACE CMD [ARG...] runs a command, whose exit code must be N.
-func code(ts *testscript.TestScript, neg bool, args []string) {
-	need(ts, neg, args, 3, "code N PLACE CMD [ARG...]")
-	want, err := strconv.Atoi(args[0])
+// repeated makes a command that is run again and again.
+func repeated(ts *testscript.TestScript, words []string) *exec.Cmd {
+	path, err := exec.LookPath(words[0])
 	ts.Check(err)
-	got := 0
-	err = ts.Exec(args[1], args[2:]...)
-	var exit *exec.ExitError
-	switch {
-	case errors.As(err, &exit):
-		got = exit.ExitCode()
-	case err != nil:
-		ts.Fatalf("%v", err)
-	}
-	if got != want {
-		ts.Fatalf("exit code %d instead of %d", got, want)
-	}
-}
-
-// eventually REGEXP PLACE CMD [ARG...] runs a command until its output matches.
-func eventually(ts *testscript.TestScript, neg bool, args []string) {
-	need(ts, neg, args, 3, "eventually REGEXP PLACE CMD [ARG...]")
-	want, err := regexp.Compile("(?m)" + args[0])
-	ts.Check(err)
-	path, err := exec.LookPath(args[1])
-	ts.Check(err)
-	var last []byte
-	if !within(func() bool {
-		cmd := exec.Command(path, args[2:]...)
-		cmd.Env = os.Environ()
-		cmd.Env = append(os.Environ(), ts.Value(envKey{}).([]string)...)
-		last, _ = cmd.CombinedOutput()
-		return want.Match(last)
-	}) {
-		ts.Fatalf("%s never said %q, but:\n%s", strings.Join(args[1:], " "), args[0], last)
-	}
+	cmd := exec.Command(path, words[1:]...)
+	cmd.Env = append(os.Environ(), ts.Value(envKey{}).([]string)...)
+	return cmd
 }
 
 // again ends the machine and boots what was on its disk, by these verbs of scripts/vm.

@@ -2,7 +2,6 @@ package vm
 
 import (
 	"bytes"
-	"context"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -10,10 +9,9 @@ import (
 	"sync"
 	"testing"
 	"time"
-)
 
-// patient is how long anything in an emulated machine may take.
-const patient = 3 * time.Minute
+	"github.com/podrun/podrun/internal/testwords"
+)
 
 // home is where a machine has podrun, its examples and the cases' files.
 const home = "/home/dev/podrun"
@@ -117,25 +115,9 @@ func (m *machine) must(t *testing.T, place string, args ...string) string {
 func (m *machine) nothingLeft(t *testing.T) {
 	t.Helper()
 	var found string
-	if !within(func() bool { found = m.must(t, "root", home+"/left"); return found == "" }) {
+	if !testwords.Within(func() bool { found = m.must(t, "root", home+"/left"); return found == "" }) {
 		t.Errorf("left behind in %s:\n%s", m.name, found)
 	}
-}
-
-// within tries until ok, for at most patient.
-func within(ok func() bool) bool {
-	ctx, cancel := context.WithTimeout(context.Background(), patient)
-	defer cancel()
-	tick := time.NewTicker(200 * time.Millisecond)
-	defer tick.Stop()
-	for !ok() {
-		select {
-		case <-tick.C:
-		case <-ctx.Done():
-			return false
-		}
-	}
-	return true
 }
 
 // sweep removes what a failed test has left, for the next one's sake.

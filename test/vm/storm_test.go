@@ -5,6 +5,8 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"github.com/podrun/podrun/internal/testwords"
 )
 
 // stormSetup, run by root in a machine with the image in a registry of its own, makes
@@ -95,7 +97,7 @@ func (m *machine) allReady(t *testing.T, n int) {
 	start := time.Now()
 	var state []string
 	for range 4 { // emulated, and beside other machines
-		if within(func() bool {
+		if testwords.Within(func() bool {
 			state = strings.Fields(m.must(t, "session", "sh", "-c", fmt.Sprintf(stormState, n)))
 			return strings.Join(state, " ") == fmt.Sprintf("%d ActiveState=active NRestarts=0", n) ||
 				strings.Join(state, " ") == fmt.Sprintf("%d NRestarts=0 ActiveState=active", n)

@@ -8,6 +8,8 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"github.com/podrun/podrun/internal/testwords"
 )
 
 // torture says whether this is make torture-vm.
@@ -55,7 +57,7 @@ func (m *machine) show(t *testing.T, property string) string {
 
 func (m *machine) ready(t *testing.T) bool {
 	t.Helper()
-	return within(func() bool {
+	return testwords.Within(func() bool {
 		return m.show(t, "ActiveState") == "active" && m.show(t, "StatusText") == "web: 2/2 Running"
 	})
 }
@@ -87,7 +89,7 @@ func TestUnitCrashes(t *testing.T) {
 	for i := range rounds(t, 3) {
 		main := m.show(t, "MainPID")
 		m.must(t, "session", "kill", "-KILL", main)
-		back := within(func() bool {
+		back := testwords.Within(func() bool {
 			now := m.show(t, "MainPID")
 			return now != "0" && now != main && m.show(t, "ActiveState") == "active"
 		})
