@@ -1,0 +1,134 @@
+package services
+
+import (
+	"cmp"
+	"net/netip"
+	"slices"
+)
+
+// Directory is all that is known of Services and pods.
+type Directory struct {
+	Services []Service
+	Pods     []Pod // that live
+}
+
+// Service is one Service.
+type Service struct {
+	Namespace, Name string
+	Addresses       []netip.Addr // virtual ones; none: it is headless, or has an ExternalName
+	ExternalName    string
+	Selector        map[string]string // none: no pod is meant
+	Ports           []Port
+	PublishNotReady bool // pods count before they are ready
+	AffinitySeconds int  // a client stays with its pod for so long; 0: it does not
+}
+
+// Headless says whether the Service stands for its pods' own addresses.
+func (s *Service) Headless() bool { return len(s.Addresses) == 0 && s.ExternalName == "" }
+
+// Port leads from a port of a Service to one of its pods: to the number Target, or, where
+// that is 0, to the port that they call TargetName.
+type Port struct {
+	Name       string
+	Protocol   string // "TCP", "UDP"
+	Port       uint16
+	Target     uint16
+	TargetName string
+}
+
+// Pod is one living pod.
+type Pod struct {
+	Namespace, Name     string
+	Hostname, Subdomain string
+	Labels              map[string]string
+	Addresses           []netip.Addr
+	Ready               bool // and not about to end
+	Ports               []NamedPort
+}
+
+// NamedPort is a port of a container that has a name.
+type NamedPort struct {
+	Name, Protocol string
+	Port           uint16
+}
+
+// Backs says whether a pod stands behind a Service now.
+func (s *Service) Backs(p *Pod) bool {
+	if len(s.Selector) == 0 || p.Namespace != s.Namespace || !p.Ready && !s.PublishNotReady {
+		return false
+	}
+	for k, v := range s.Selector {
+		if had, ok := p.Labels[k]; !ok || had != v {
+			return false
+		}
+	}
+	return true
+}
+
+// On is the port of a pod that a Service's port leads to; 0: there is none, and the pod
+// does not stand behind this port.
+func (p Port) On(of *Pod) uint16 {
+	if p.TargetName == "" {
+		return p.Target
+	}
+	for _, n := range of.Ports {
+		if n.Name == p.TargetName && n.Protocol == p.Protocol {
+			return n.Port
+		}
+	}
+	return 0
+}
+
+// Backing are the pods behind a Service, in an order of their own.
+func (d *Directory) Backing(s *Service) []*Pod {
+	var pods []*Pod
+	for i := range d.Pods {
+		if s.Backs(&d.Pods[i]) {
+			pods = append(pods, &d.Pods[i])
+		}
+	}
+	slices.SortFunc(pods, func(a, b *Pod) int { return cmp.Compare(a.Name, b.Name) })
+	return pods
+}
+
+// route is where a Service's address and port lead to.
+type route struct {
+	from     netip.AddrPort
+	protocol string
+	to       []netip.AddrPort // in turn; none: nobody is there
+	affinity int              // seconds
+}
+
+// routes are those of all Services, in an order of their own: equal ones for equal
+// directories.
+func (d *Directory) routes() []route {
+	var all []route
+	for i := range d.Services {
+		s := &d.Services[i]
+		pods := d.Backing(s)
+		for _, vip := range s.Addresses {
+			for _, p := range s.Ports {
+				r := route{from: netip.AddrPortFrom(vip, p.Port), protocol: p.Protocol, affinity: s.AffinitySeconds}
+				for _, b := range pods {
+					r.to = append(r.to, endpoints(p, b, vip.Is4())...)
+				}
+				all = append(all, r)
+			}
+		}
+	}
+	slices.SortFunc(all, func(a, b route) int {
+		return cmp.Or(a.from.Compare(b.from), cmp.Compare(a.protocol, b.protocol))
+	})
+	return all
+}
+
+// endpoints are a pod's, of one family; a pod has one address of each.
+func endpoints(p Port, b *Pod, v4 bool) []netip.AddrPort {
+	port := p.On(b)
+	for _, a := range b.Addresses {
+		if port != 0 && a.Is4() == v4 {
+			return []netip.AddrPort{netip.AddrPortFrom(a, port)}
+		}
+	}
+	return nil
+}

@@ -1,0 +1,199 @@
+package services
+
+import (
+	"hash/fnv"
+	"net/netip"
+	"slices"
+
+	"github.com/google/nftables"
+	"github.com/google/nftables/binaryutil"
+	"github.com/google/nftables/expr"
+	"golang.org/x/sys/unix"
+)
+
+// Registers of nftables: the first has 16 bytes, and is the first four of 4 bytes each.
+const (
+	first   = unix.NFT_REG_1
+	second4 = unix.NFT_REG32_01 // after an IPv4 address in the first
+	second6 = unix.NFT_REG32_04 // after an IPv6 address in the first
+)
+
+// family is what rules of IPv4 and of IPv6 differ in.
+type family struct {
+	proto      byte
+	size       uint32 // of an address
+	source, to uint32 // their offsets in a packet
+	after      uint32 // register after an address in the first
+	address    nftables.SetDatatype
+}
+
+var (
+	v4 = family{unix.NFPROTO_IPV4, 4, 12, 16, second4, nftables.TypeIPAddr}
+	v6 = family{unix.NFPROTO_IPV6, 16, 8, 24, second6, nftables.TypeIP6Addr}
+)
+
+func familyOf(a netip.Addr) family {
+	if a.Is4() {
+		return v4
+	}
+	return v6
+}
+
+var protocols = map[string]byte{"TCP": unix.IPPROTO_TCP, "UDP": unix.IPPROTO_UDP}
+
+func equals(b ...byte) expr.Any {
+	return &expr.Cmp{Op: expr.CmpOpEq, Register: first, Data: b}
+}
+
+func (f family) is() []expr.Any {
+	return []expr.Any{&expr.Meta{Key: expr.MetaKeyNFPROTO, Register: first}, equals(f.proto)}
+}
+
+func protocol(p byte) []expr.Any {
+	return []expr.Any{&expr.Meta{Key: expr.MetaKeyL4PROTO, Register: first}, equals(p)}
+}
+
+func (f family) load(offset, register uint32) expr.Any {
+	return &expr.Payload{DestRegister: register, Base: expr.PayloadBaseNetworkHeader, Offset: offset, Len: f.size}
+}
+
+// toPrefix matches packets for a range of addresses.
+func (f family) toPrefix(p netip.Prefix) []expr.Any {
+	mask := make([]byte, f.size)
+	for i := range p.Bits() {
+		mask[i/8] |= 0x80 >> (i % 8)
+	}
+	return append(f.is(), f.load(f.to, first),
+		&expr.Bitwise{SourceRegister: first, DestRegister: first, Len: f.size, Mask: mask, Xor: make([]byte, f.size)},
+		equals(p.Masked().Addr().AsSlice()...))
+}
+
+// toPort matches packets for one port of a Service.
+func (r route) toPort() []expr.Any {
+	f := familyOf(r.from.Addr())
+	match := append(f.is(), f.load(f.to, first), equals(r.from.Addr().AsSlice()...))
+	match = append(match, protocol(protocols[r.protocol])...)
+	return append(match,
+		&expr.Payload{DestRegister: first, Base: expr.PayloadBaseTransportHeader, Offset: 2, Len: 2},
+		equals(binaryutil.BigEndian.PutUint16(r.from.Port())...))
+}
+
+// slots is how many parts clients with affinity are divided into.
+const slots = 251
+
+// places says which endpoint each number stands for that a connection is given: each in
+// turn, or, with affinity, by the client's address, so that of the clients only those
+// move whose pod has gone, and those that a new one takes over (rendezvous hashing).
+func (r route) places() []netip.AddrPort {
+	if r.affinity == 0 {
+		return r.to
+	}
+	list := make([]netip.AddrPort, slots)
+	for i := range list {
+		list[i] = slices.MaxFunc(r.to, func(a, b netip.AddrPort) int {
+			wa, wb := weight(i, a.Addr()), weight(i, b.Addr())
+			switch {
+			case wa < wb:
+				return -1
+			case wa > wb:
+				return 1
+			}
+			return a.Compare(b)
+		})
+	}
+	return list
+}
+
+// weight does not depend on the port: a client finds the same pod on all ports.
+func weight(slot int, a netip.Addr) uint64 {
+	h := fnv.New64a()
+	h.Write([]byte{byte(slot)})
+	h.Write(a.AsSlice())
+	h.Write([]byte{byte(slot)})
+	return h.Sum64()
+}
+
+// number gives a connection one of n numbers.
+func (r route) number(n int) []expr.Any {
+	f := familyOf(r.from.Addr())
+	if r.affinity == 0 {
+		return []expr.Any{&expr.Numgen{Register: first, Modulus: uint32(n), Type: unix.NFT_NG_INCREMENTAL}}
+	}
+	return []expr.Any{f.load(f.source, first),
+		&expr.Hash{SourceRegister: first, DestRegister: first, Length: f.size, Modulus: uint32(n), Seed: 1, Type: expr.HashTypeJenkins}}
+}
+
+// targets is the map from numbers to endpoints.
+func (r route) targets(t *nftables.Table, places []netip.AddrPort) (*nftables.Set, []nftables.SetElement) {
+	f := familyOf(r.from.Addr())
+	set := &nftables.Set{Table: t, Anonymous: true, Constant: true, IsMap: true,
+		KeyType: nftables.TypeInteger, DataType: nftables.MustConcatSetType(f.address, nftables.TypeInetService)}
+	var elements []nftables.SetElement
+	for i, to := range places {
+		value := append(to.Addr().AsSlice(), binaryutil.BigEndian.PutUint16(to.Port())...)
+		elements = append(elements, nftables.SetElement{Key: binaryutil.NativeEndian.PutUint32(uint32(i)), Val: append(value, 0, 0)})
+	}
+	return set, elements
+}
+
+// lead sends a connection to the endpoint that the first register names.
+func (r route) lead(targets *nftables.Set) []expr.Any {
+	f := familyOf(r.from.Addr())
+	return []expr.Any{
+		&expr.Lookup{SourceRegister: first, DestRegister: first, IsDestRegSet: true, SetName: targets.Name, SetID: targets.ID},
+		&expr.NAT{Type: expr.NATTypeDestNAT, Family: uint32(f.proto), RegAddrMin: first, RegProtoMin: f.after, Specified: true},
+	}
+}
+
+// refuse answers as a host does where nobody listens.
+func refuse(match []expr.Any) [][]expr.Any {
+	tcp := append(slices.Clone(match), protocol(unix.IPPROTO_TCP)...)
+	return [][]expr.Any{
+		append(tcp, &expr.Reject{Type: unix.NFT_REJECT_TCP_RST}),
+		append(slices.Clone(match), &expr.Reject{Type: unix.NFT_REJECT_ICMPX_UNREACH, Code: unix.NFT_REJECT_ICMPX_PORT_UNREACH}),
+	}
+}
+
+// redirects matches a router's advice to ask a neighbour directly: the answer would not
+// come back through the router.
+func redirects() [][]expr.Any {
+	var rules [][]expr.Any
+	for kind, number := range map[byte]byte{unix.IPPROTO_ICMP: 5, unix.IPPROTO_ICMPV6: 137} {
+		rules = append(rules, append(protocol(kind),
+			&expr.Payload{DestRegister: first, Base: expr.PayloadBaseTransportHeader, Offset: 0, Len: 1},
+			equals(number), &expr.Verdict{Kind: expr.VerdictDrop}))
+	}
+	return rules
+}
+
+// toItself matches packets that pods have sent to themselves, by way of a Service: a pod
+// does not take what comes from its own address.
+func (f family) toItself(set *nftables.Set) []expr.Any {
+	return append(f.is(), f.load(f.source, first), f.load(f.to, f.after),
+		&expr.Lookup{SourceRegister: first, SetName: set.Name, SetID: set.ID})
+}
+
+// inNameOf gives packets another source, at which the answers pass the router.
+func (f family) inNameOf(a netip.Addr) []expr.Any {
+	return []expr.Any{
+		&expr.Immediate{Register: first, Data: a.AsSlice()},
+		&expr.NAT{Type: expr.NATTypeSourceNAT, Family: uint32(f.proto), RegAddrMin: first},
+	}
+}
+
+// selves are the endpoints' addresses of one family, each twice.
+func selves(t *nftables.Table, f family, routes []route) (*nftables.Set, []nftables.SetElement) {
+	set := &nftables.Set{Table: t, Anonymous: true, Constant: true, Concatenation: true,
+		KeyType: nftables.MustConcatSetType(f.address, f.address)}
+	var elements []nftables.SetElement
+	seen := map[netip.Addr]bool{}
+	for _, r := range routes {
+		for _, e := range r.to {
+			if a := e.Addr(); familyOf(a).proto == f.proto && !seen[a] {
+				seen[a] = true
+				elements = append(elements, nftables.SetElement{Key: append(a.AsSlice(), a.AsSlice()...)})
+			}
+		}
+	}
+	return set, elements
+}

@@ -1,0 +1,130 @@
+package services
+
+import (
+	"bytes"
+	"crypto/sha256"
+	"errors"
+	"fmt"
+	"net/netip"
+
+	"github.com/google/nftables"
+	"github.com/google/nftables/expr"
+
+	"github.com/podrun/podrun/internal/nsthread"
+)
+
+// tableName is the table's in the router's namespace.
+const tableName = "services"
+
+// Apply makes the router lead connections as a directory says, in one step: no packet
+// meets anything in between. ranges are all addresses that Services may have: what goes
+// to one of them and is not led anywhere is refused; the first address of each is nobody's.
+// Where it is so already, nothing is
+// done, and changed is false.
+func Apply(router string, ranges []netip.Prefix, d Directory) (changed bool, err error) {
+	err = nsthread.Do(func() error {
+		c, err := nftables.New()
+		if err != nil {
+			return err
+		}
+		routes := d.routes()
+		mark := stamp(ranges, routes)
+		if bytes.Equal(mark, stampOf(c)) {
+			return nil
+		}
+		changed = true
+		t := &table{Conn: c, mark: mark}
+		if err := t.build(ranges, routes); err != nil {
+			return err
+		}
+		return c.Flush()
+	}, router)
+	if err != nil {
+		return false, fmt.Errorf("lead connections to Services: %w", err)
+	}
+	return changed, nil
+}
+
+// stamp tells whether two tables are the same.
+func stamp(ranges []netip.Prefix, routes []route) []byte {
+	h := sha256.New()
+	fmt.Fprintln(h, ranges, routes)
+	return h.Sum(nil)
+}
+
+// stampOf is that of the table there is; nil if there is none.
+func stampOf(c *nftables.Conn) []byte {
+	t := &nftables.Table{Name: tableName, Family: nftables.TableFamilyINet}
+	rules, err := c.GetRules(t, &nftables.Chain{Name: "stamp", Table: t})
+	if err != nil || len(rules) != 1 {
+		return nil
+	}
+	return rules[0].UserData
+}
+
+// table is one that is being made.
+type table struct {
+	*nftables.Conn
+	*nftables.Table
+	mark []byte
+	errs []error
+}
+
+// build replaces what each chain holds. The table and the chains stay, which spares
+// waiting for the kernel to be done with them.
+func (t *table) build(ranges []netip.Prefix, routes []route) error {
+	t.Table = t.AddTable(&nftables.Table{Name: tableName, Family: nftables.TableFamilyINet})
+	pre := t.chain("lead", nftables.ChainTypeNAT, nftables.ChainHookPrerouting, nftables.ChainPriorityNATDest)
+	after := nftables.ChainPriority(int32(*nftables.ChainPriorityNATDest) + 1)
+	none := t.chain("refuse", nftables.ChainTypeFilter, nftables.ChainHookPrerouting, &after)
+	post := t.chain("answer", nftables.ChainTypeNAT, nftables.ChainHookPostrouting, nftables.ChainPriorityNATSource)
+	out := t.chain("keep", nftables.ChainTypeFilter, nftables.ChainHookOutput, nftables.ChainPriorityFilter)
+	for _, rule := range redirects() {
+		t.rule(out, rule)
+	}
+	for _, r := range routes {
+		if len(r.to) == 0 || protocols[r.protocol] == 0 {
+			continue
+		}
+		places := r.places()
+		set, elements := r.targets(t.Table, places)
+		t.set(set, elements)
+		t.rule(pre, r.toPort(), r.number(len(places)), r.lead(set))
+	}
+	for _, p := range ranges {
+		for _, rule := range refuse(familyOf(p.Addr()).toPrefix(p)) {
+			t.rule(none, rule)
+		}
+	}
+	for _, p := range ranges {
+		f := familyOf(p.Addr())
+		if set, elements := selves(t.Table, f, routes); len(elements) > 0 {
+			t.set(set, elements)
+			t.rule(post, f.toItself(set), f.inNameOf(p.Addr()))
+		}
+	}
+	stamp := t.AddChain(&nftables.Chain{Name: "stamp", Table: t.Table})
+	t.FlushChain(stamp)
+	t.AddRule(&nftables.Rule{Table: t.Table, Chain: stamp, UserData: t.mark, Exprs: []expr.Any{&expr.Verdict{Kind: expr.VerdictReturn}}})
+	return errors.Join(t.errs...)
+}
+
+func (t *table) chain(name string, kind nftables.ChainType, hook *nftables.ChainHook, priority *nftables.ChainPriority) *nftables.Chain {
+	c := t.AddChain(&nftables.Chain{Name: name, Table: t.Table, Type: kind, Hooknum: hook, Priority: priority})
+	t.FlushChain(c)
+	return c
+}
+
+func (t *table) set(s *nftables.Set, elements []nftables.SetElement) {
+	if err := t.AddSet(s, elements); err != nil {
+		t.errs = append(t.errs, err)
+	}
+}
+
+func (t *table) rule(c *nftables.Chain, parts ...[]expr.Any) {
+	var all []expr.Any
+	for _, p := range parts {
+		all = append(all, p...)
+	}
+	t.AddRule(&nftables.Rule{Table: t.Table, Chain: c, Exprs: all})
+}

@@ -1,0 +1,173 @@
+package services
+
+import (
+	"errors"
+	"testing"
+
+	"golang.org/x/sys/unix"
+
+	"github.com/podrun/podrun/internal/testenv"
+)
+
+// served are Services of both families with a port of each protocol, and the pods.
+func served(pods ...Pod) Directory {
+	return Directory{[]Service{aService(func(s *Service) {
+		s.Addresses = addresses("10.88.128.1", "fd88::8001")
+		s.Ports = append(s.Ports, Port{Name: "dns", Protocol: "UDP", Port: 53, TargetName: "dns"})
+	})}, pods}
+}
+
+var asked = []struct{ protocol, address, client string }{
+	{"TCP", "10.88.128.1:80", "10.88.0.9"},
+	{"TCP", "[fd88::8001]:80", "fd88::9"},
+	{"UDP", "10.88.128.1:53", "10.88.0.9"},
+	{"UDP", "[fd88::8001]:53", "fd88::9"},
+}
+
+func TestConnectionsReachReadyPodsInTurn(t *testing.T) {
+	testenv.NoLeaks(t)
+	client := aPod("client", 9, func(p *Pod) { p.Labels = nil })
+	a, b, c := aPod("a", 2), aPod("b", 3), aPod("c", 4, func(p *Pod) { p.Ready = false })
+	n := newNetwork(t, client, a, b, c)
+	for _, pod := range []string{"a", "b", "c"} {
+		n.serve(pod, "TCP", 8080)
+		n.serve(pod, "UDP", 5353)
+	}
+	n.apply(served(client, a, b, c))
+	for _, q := range asked {
+		got := map[string]int{}
+		for range 10 {
+			answer, err := n.ask("client", q.protocol, q.address)
+			if err != nil {
+				t.Fatalf("%s %s: %v", q.protocol, q.address, err)
+			}
+			got[answer]++
+		}
+		if got["a "+q.client] != 5 || got["b "+q.client] != 5 {
+			t.Errorf("%s %s: %v, want a and b by turns, asked by %s", q.protocol, q.address, got, q.client)
+		}
+	}
+	// Readiness moves on.
+	a.Ready, c.Ready = false, true
+	b.Ready = false
+	n.apply(served(client, a, b, c))
+	for _, q := range asked {
+		if answer, err := n.ask("client", q.protocol, q.address); err != nil || answer != "c "+q.client {
+			t.Errorf("%s %s: %q, %v, want c", q.protocol, q.address, answer, err)
+		}
+	}
+}
+
+func TestNobodyThereRefuses(t *testing.T) {
+	testenv.NoLeaks(t)
+	client := aPod("client", 9, func(p *Pod) { p.Labels = nil })
+	n := newNetwork(t, client, aPod("a", 2))
+	n.serve("a", "TCP", 8080)
+	n.apply(served(client))
+	for _, q := range asked {
+		if answer, err := n.ask("client", q.protocol, q.address); !errors.Is(err, unix.ECONNREFUSED) {
+			t.Errorf("%s %s without endpoints: %q, %v", q.protocol, q.address, answer, err)
+		}
+	}
+	n.apply(served(client, aPod("a", 2)))
+	for protocol, addresses := range map[string][]string{"TCP": {"10.88.128.1:81", "10.88.200.7:80", "[fd88::9007]:80"}, "UDP": {"10.88.128.1:80", "[fd88::8001]:80"}} {
+		for _, address := range addresses {
+			if answer, err := n.ask("client", protocol, address); !errors.Is(err, unix.ECONNREFUSED) {
+				t.Errorf("%s %s, which no Service has: %q, %v", protocol, address, answer, err)
+			}
+		}
+	}
+}
+
+func TestAPodReachesItself(t *testing.T) {
+	testenv.NoLeaks(t)
+	a := aPod("a", 2)
+	n := newNetwork(t, a)
+	n.serve("a", "TCP", 8080)
+	n.serve("a", "UDP", 5353)
+	n.apply(served(a))
+	for _, q := range asked {
+		answer, err := n.ask("a", q.protocol, q.address)
+		if want := map[bool]string{true: "a 10.88.128.0", false: "a fd88::8000"}[q.client == "10.88.0.9"]; err != nil || answer != want {
+			t.Errorf("%s %s: %q, %v, want %q", q.protocol, q.address, answer, err, want)
+		}
+	}
+}
+
+func TestAClientStaysWithItsPod(t *testing.T) {
+	testenv.NoLeaks(t)
+	var pods []Pod
+	for i, name := range []string{"a", "b", "c", "d", "e", "f"} {
+		pods = append(pods, aPod(name, i+2))
+	}
+	n := newNetwork(t, pods...)
+	for _, p := range pods {
+		n.serve(p.Name, "TCP", 8080)
+		n.serve(p.Name, "UDP", 5353)
+	}
+	sticky := func(pods ...Pod) Directory {
+		d := served(pods...)
+		d.Services[0].AffinitySeconds = 10800
+		return d
+	}
+	n.apply(sticky(pods...))
+	serving := func(client, protocol, address string) string {
+		answer, err := n.ask(client, protocol, address)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return answer[:1]
+	}
+	of := map[string]string{}
+	distinct := map[string]bool{}
+	for _, p := range pods {
+		of[p.Name] = serving(p.Name, "TCP", "10.88.128.1:80")
+		distinct[of[p.Name]] = true
+		for range 5 {
+			if got := serving(p.Name, "TCP", "10.88.128.1:80"); got != of[p.Name] {
+				t.Errorf("%s was served by %s, then by %s", p.Name, of[p.Name], got)
+			}
+		}
+		if got := serving(p.Name, "UDP", "10.88.128.1:53"); got != of[p.Name] {
+			t.Errorf("%s is served by %s on one port, by %s on the other", p.Name, of[p.Name], got)
+		}
+	}
+	if len(distinct) < 2 {
+		t.Errorf("all clients are served by one: %v", of)
+	}
+	// One goes: its clients move, and nobody else does.
+	gone := of["a"]
+	var left []Pod
+	for _, p := range pods {
+		if p.Name != gone {
+			left = append(left, p)
+		}
+	}
+	n.apply(sticky(left...))
+	for client, was := range of {
+		if got := serving(client, "TCP", "10.88.128.1:80"); was != gone && got != was || got == gone {
+			t.Errorf("%s moved from %s to %s when %s went", client, was, got, gone)
+		}
+	}
+}
+
+func TestOnlyChangesAreMade(t *testing.T) {
+	testenv.NoLeaks(t)
+	a := aPod("a", 2)
+	n := newNetwork(t)
+	if !n.apply(served(a)) || n.apply(served(a)) {
+		t.Error("the table is made once")
+	}
+	if !n.apply(served()) || !n.apply(served(a)) {
+		t.Error("a change is none")
+	}
+	// The same directory in another order is the same.
+	d := served(aPod("b", 3), a)
+	n.apply(served(a, aPod("b", 3)))
+	if n.apply(d) {
+		t.Error("another order is a change")
+	}
+	if _, err := Apply("/proc/self/ns/none", ranges, served(a)); err == nil {
+		t.Error("no error without a router")
+	}
+}
