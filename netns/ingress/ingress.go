@@ -1,0 +1,220 @@
+// Package ingress lets the host's ports reach a pod: connections and datagrams that come
+// to a socket in the host's network go on to the same pod's ports, from inside its
+// network and, where that can be, from the address of the client.
+package ingress
+
+import (
+	"errors"
+	"fmt"
+	"net"
+	"net/netip"
+	"os"
+	"sync"
+	"time"
+
+	"github.com/podrun/podrun/netns/relay"
+)
+
+// Dialer makes the second half of the way. Each call is for a port of the pod and for a
+// client, whose address is to be seen there if it can be.
+type Dialer interface {
+	DialTCP(client netip.AddrPort, port int) (*net.TCPConn, error)
+	DialUDP(client netip.AddrPort, port int) (*net.UDPConn, error)
+}
+
+// Server passes on what comes to the ports of one pod.
+type Server struct {
+	dial  Dialer
+	ports []port
+	all   sync.WaitGroup
+
+	mu     sync.Mutex
+	active int          // connections, and flows of datagrams
+	conns  map[end]bool // what Close ends
+	closed bool
+	failed time.Time // when the log was told last that there is no descriptor
+}
+
+// end is what a connection or a flow holds.
+type end interface{ Close() error }
+
+// port takes what comes to one socket.
+type port interface {
+	halt() // returns when it takes nothing any more, until proceed
+	proceed()
+	close()
+}
+
+// New makes a server without ports.
+func New(dial Dialer) *Server { return &Server{dial: dial, conns: map[end]bool{}} }
+
+// Add serves a socket that hostport.Bind has made, listened to if it is TCP: what comes
+// goes to a port of the pod. The socket stays the caller's, who may close it.
+func (s *Server) Add(file *os.File, protocol string, to int) error {
+	var p port
+	var err error
+	if protocol == "udp" {
+		p, err = s.addUDP(file, to)
+	} else {
+		p, err = s.addTCP(file, to)
+	}
+	if err != nil {
+		return fmt.Errorf("serve port %s: %w", file.Name(), err)
+	}
+	s.ports = append(s.ports, p)
+	return nil
+}
+
+// Pause stops taking what comes: it waits in the sockets. It fails, without any effect,
+// while there are connections or flows. Calls of Pause and Resume must alternate.
+func (s *Server) Pause() bool {
+	for _, p := range s.ports {
+		p.halt()
+	}
+	s.mu.Lock()
+	idle := s.active == 0
+	s.mu.Unlock()
+	if !idle {
+		s.Resume()
+	}
+	return idle
+}
+
+// Resume ends a pause.
+func (s *Server) Resume() {
+	for _, p := range s.ports {
+		p.proceed()
+	}
+}
+
+// Close ends every connection, and returns when nothing of the server is left. It must
+// not be called in a pause.
+func (s *Server) Close() {
+	for _, p := range s.ports {
+		p.close()
+	}
+	s.mu.Lock()
+	s.closed = true
+	for c := range s.conns {
+		c.Close()
+	}
+	s.mu.Unlock()
+	s.all.Wait()
+}
+
+// enter counts a connection; false if none is taken any more.
+func (s *Server) enter(ends ...end) bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.closed {
+		return false
+	}
+	s.active++
+	for _, c := range ends {
+		s.conns[c] = true
+	}
+	return true
+}
+
+func (s *Server) leave(ends ...end) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.active--
+	for _, c := range ends {
+		delete(s.conns, c)
+	}
+}
+
+// tell writes to the log what could not be done, at most once in a while.
+func (s *Server) tell(err error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if now := time.Now(); now.Sub(s.failed) > tellAfter {
+		s.failed = now
+		fmt.Fprintln(os.Stderr, "published port:", err)
+	}
+}
+
+const (
+	tellAfter = time.Minute
+	retry     = 100 * time.Millisecond // where there is no descriptor for a connection
+)
+
+// tcpPort accepts connections.
+type tcpPort struct {
+	listener        *net.TCPListener
+	paused, resumed chan struct{}
+}
+
+func (s *Server) addTCP(file *os.File, to int) (port, error) {
+	l, err := net.FileListener(file)
+	if err != nil {
+		return nil, err
+	}
+	t, ok := l.(*net.TCPListener)
+	if !ok {
+		l.Close()
+		return nil, fmt.Errorf("it is a %T", l)
+	}
+	p := &tcpPort{t, make(chan struct{}), make(chan struct{})}
+	s.all.Go(func() { s.accept(p, to) })
+	return p, nil
+}
+
+func (p *tcpPort) halt() {
+	p.listener.SetDeadline(time.Unix(0, 1))
+	<-p.paused
+}
+
+func (p *tcpPort) proceed() {
+	p.listener.SetDeadline(time.Time{})
+	p.resumed <- struct{}{}
+}
+
+func (p *tcpPort) close() { p.listener.Close() }
+
+func (s *Server) accept(p *tcpPort, to int) {
+	for {
+		client, err := p.listener.AcceptTCP()
+		switch {
+		case errors.Is(err, net.ErrClosed):
+			return
+		case errors.Is(err, os.ErrDeadlineExceeded):
+			p.paused <- struct{}{}
+			<-p.resumed
+		case err != nil:
+			s.tell(err)
+			time.Sleep(retry)
+		case !s.enter(client):
+			client.Close()
+		default:
+			s.all.Go(func() {
+				defer s.leave(client)
+				s.pass(client, to)
+			})
+		}
+	}
+}
+
+// aliveness finds clients that have gone without a word.
+var aliveness = net.KeepAliveConfig{Enable: true, Idle: time.Minute, Interval: 30 * time.Second, Count: 4}
+
+// pass is one connection's life. A pod that refuses it resets it.
+func (s *Server) pass(client *net.TCPConn, to int) {
+	addr, ok := client.RemoteAddr().(*net.TCPAddr)
+	if !ok {
+		client.Close()
+		return
+	}
+	inside, err := s.dial.DialTCP(unmapped(addr.AddrPort()), to)
+	if err != nil {
+		relay.Reset(client)
+		return
+	}
+	_ = client.SetKeepAliveConfig(aliveness)
+	relay.Join(client, inside)
+}
+
+func unmapped(a netip.AddrPort) netip.AddrPort {
+	return netip.AddrPortFrom(a.Addr().Unmap(), a.Port())
+}

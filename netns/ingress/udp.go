@@ -1,0 +1,256 @@
+package ingress
+
+import (
+	"errors"
+	"net"
+	"net/netip"
+	"os"
+	"sync"
+	"syscall"
+	"time"
+
+	"golang.org/x/sys/unix"
+)
+
+// How long a flow of datagrams is remembered after the last one: until the pod has
+// answered, and then. (Linux: nf_conntrack_udp_timeout and …_stream are 30 and 120.)
+const (
+	unanswered = 10 * time.Second
+	answered   = 60 * time.Second
+)
+
+// maxFlows bounds the flows of a port. More clients than that wait for one to be over.
+const maxFlows = 2048
+
+// maxDatagram is more than any has.
+const maxDatagram = 1 << 16
+
+var datagrams = sync.Pool{New: func() any { return new([maxDatagram]byte) }}
+
+// route is where a datagram came from, and to which address of the machine.
+type route struct {
+	client netip.AddrPort
+	local  string // control message for the answer
+	six    bool   // the socket speaks IPv6, with IPv4 in mapped addresses
+}
+
+// udpPort passes on datagrams.
+type udpPort struct {
+	server          *Server
+	conn            *net.UDPConn
+	raw             syscall.RawConn
+	to              int
+	paused, resumed chan struct{}
+
+	mu    sync.Mutex
+	flows map[route]*flow
+}
+
+type flow struct {
+	inside *net.UDPConn
+
+	mu       sync.Mutex
+	last     time.Time
+	lifetime time.Duration
+}
+
+func (s *Server) addUDP(file *os.File, to int) (port, error) {
+	c, err := net.FilePacketConn(file)
+	if err != nil {
+		return nil, err
+	}
+	conn, ok := c.(*net.UDPConn)
+	if !ok {
+		c.Close()
+		return nil, errors.New("it is no socket of UDP")
+	}
+	raw, err := conn.SyscallConn()
+	if err != nil {
+		conn.Close()
+		return nil, err
+	}
+	p := &udpPort{server: s, conn: conn, raw: raw, to: to, paused: make(chan struct{}), resumed: make(chan struct{}), flows: map[route]*flow{}}
+	s.all.Go(p.receive)
+	return p, nil
+}
+
+func (p *udpPort) halt() {
+	p.conn.SetReadDeadline(time.Unix(0, 1))
+	<-p.paused
+}
+
+func (p *udpPort) proceed() {
+	p.conn.SetReadDeadline(time.Time{})
+	p.resumed <- struct{}{}
+}
+
+func (p *udpPort) close() { p.conn.Close() }
+
+// receive takes datagrams until the port is closed.
+func (p *udpPort) receive() {
+	for {
+		err := p.receiveOne()
+		switch {
+		case errors.Is(err, net.ErrClosed):
+			return
+		case errors.Is(err, os.ErrDeadlineExceeded):
+			p.paused <- struct{}{}
+			<-p.resumed
+		case err != nil: // an earlier answer's ICMP error is the client's business
+			if !errors.Is(err, unix.ECONNREFUSED) {
+				p.server.tell(err)
+			}
+		}
+	}
+}
+
+// receiveOne waits for a datagram and passes it on. It holds a buffer only while there
+// is something in it.
+func (p *udpPort) receiveOne() error {
+	var held *[maxDatagram]byte
+	var oob [128]byte
+	var n, oobn int
+	var from unix.Sockaddr
+	var err error
+	defer func() {
+		if held != nil {
+			datagrams.Put(held)
+		}
+	}()
+	rerr := p.raw.Read(func(fd uintptr) bool {
+		if held == nil {
+			held = datagrams.Get().(*[maxDatagram]byte)
+		}
+		n, oobn, _, from, err = unix.Recvmsg(int(fd), held[:], oob[:], 0)
+		if err == unix.EAGAIN {
+			datagrams.Put(held)
+			held = nil
+			return false
+		}
+		return true
+	})
+	if err = errors.Join(rerr, err); err != nil {
+		return err
+	}
+	at, ok := routeOf(from, oob[:oobn])
+	if !ok {
+		return nil
+	}
+	f, err := p.flow(at)
+	if f == nil || err != nil {
+		return err
+	}
+	f.used(0)
+	if _, err := f.inside.Write(held[:n]); err != nil && !errors.Is(err, unix.ECONNREFUSED) && !errors.Is(err, net.ErrClosed) {
+		return err
+	}
+	return nil
+}
+
+// routeOf reads a datagram's client, and makes the control message of its answers: from
+// the address that it came to, by whatever link leads to the client.
+func routeOf(from unix.Sockaddr, oob []byte) (route, bool) {
+	var r route
+	switch a := from.(type) {
+	case *unix.SockaddrInet4:
+		r.client = netip.AddrPortFrom(netip.AddrFrom4(a.Addr), uint16(a.Port))
+	case *unix.SockaddrInet6:
+		r.six = true
+		client := netip.AddrFrom16(a.Addr).Unmap()
+		if a.ZoneId != 0 {
+			client = client.WithZone(zone(a.ZoneId))
+		}
+		r.client = netip.AddrPortFrom(client, uint16(a.Port))
+	default:
+		return r, false
+	}
+	r.local = answerFrom(oob, r.client.Addr())
+	return r, true
+}
+
+// flow is a route's, made if it is new; nil if there are too many.
+func (p *udpPort) flow(at route) (*flow, error) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if f := p.flows[at]; f != nil || len(p.flows) >= maxFlows {
+		return f, nil
+	}
+	inside, err := p.server.dial.DialUDP(at.client, p.to)
+	if err != nil {
+		return nil, err
+	}
+	f := &flow{inside: inside, last: time.Now(), lifetime: unanswered}
+	if !p.server.enter(inside) {
+		inside.Close()
+		return nil, nil
+	}
+	p.flows[at] = f
+	p.server.all.Go(func() {
+		p.answer(at, f)
+		p.mu.Lock()
+		delete(p.flows, at)
+		p.mu.Unlock()
+		p.server.leave(inside)
+		inside.Close()
+	})
+	return f, nil
+}
+
+// used notes that something has come. lifetime is the flow's from now on; 0: as it was.
+func (f *flow) used(lifetime time.Duration) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	f.last = time.Now()
+	f.lifetime = max(f.lifetime, lifetime)
+}
+
+func (f *flow) end() time.Time {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	return f.last.Add(f.lifetime)
+}
+
+// answer passes on what the pod says to the client, until nothing has come for a while.
+func (p *udpPort) answer(at route, f *flow) {
+	raw, err := f.inside.SyscallConn()
+	if err != nil {
+		return
+	}
+	to := sockaddrFor(at.client, at.six)
+	for {
+		f.inside.SetReadDeadline(f.end())
+		var held *[maxDatagram]byte
+		var n int
+		rerr := raw.Read(func(fd uintptr) bool {
+			if held == nil {
+				held = datagrams.Get().(*[maxDatagram]byte)
+			}
+			n, err = unix.Read(int(fd), held[:])
+			if err == unix.EAGAIN {
+				datagrams.Put(held)
+				held = nil
+				return false
+			}
+			return true
+		})
+		if rerr == nil && err == nil {
+			f.used(answered)
+			p.send(held[:n], at.local, to)
+		}
+		if held != nil {
+			datagrams.Put(held)
+		}
+		switch {
+		case errors.Is(rerr, os.ErrDeadlineExceeded) && time.Now().Before(f.end()):
+		case rerr != nil:
+			return
+		}
+	}
+}
+
+// send sends an answer, if there is room for it now: it is a datagram.
+func (p *udpPort) send(b []byte, oob string, to unix.Sockaddr) {
+	_ = p.raw.Control(func(fd uintptr) {
+		_ = unix.Sendmsg(int(fd), b, []byte(oob), to, unix.MSG_DONTWAIT|unix.MSG_NOSIGNAL)
+	})
+}
