@@ -38,6 +38,10 @@ type Plan struct {
 	LogMaxBytes int64 `json:"logMaxBytes,omitempty"`
 	LogMaxFiles int   `json:"logMaxFiles,omitempty"`
 
+	Network NetworkMode `json:"network,omitempty"` // as asked for
+	// Ports are those of all containers, in their order.
+	Ports []Port `json:"ports,omitempty"`
+
 	Volumes        []Volume    `json:"volumes,omitempty"`
 	Storage        []Limit     `json:"storage,omitempty"`        // what it may keep on disk; the first that is exceeded counts
 	InitContainers []Container `json:"initContainers,omitempty"` // in start order

@@ -1,0 +1,16 @@
+package pod
+
+// NetworkMode is how a pod reaches the world.
+type NetworkMode string
+
+const (
+	NetworkAuto     NetworkMode = ""         // by what the machine can do
+	NetworkNone     NetworkMode = "none"     // it does not: its own loopback is all there is
+	NetworkHost     NetworkMode = "host"     // it is in the host's network
+	NetworkTProxy   NetworkMode = "tproxy"   // the kernel takes connections, sockets of the host pass them on
+	NetworkNetstack NetworkMode = "netstack" // a network stack in user space does
+	NetworkPasta    NetworkMode = "pasta"    // the program of that name does
+)
+
+// NetworkModes are those that can be asked for, in the order in which they are told.
+var NetworkModes = []string{"auto", string(NetworkTProxy), string(NetworkNetstack), string(NetworkPasta), string(NetworkHost), string(NetworkNone)}
