@@ -20,8 +20,12 @@ func (o *Observed) Apply(plan *pod.Plan, e Event) {
 		if e.Action != nil {
 			o.issued(plan, e.At, *e.Action)
 		}
-	case SandboxReady, SandboxGone, SandboxLost:
-		o.sandboxEvent(plan, e)
+	case SandboxReady, SandboxLost, SandboxGone, SandboxDied:
+		if e.Attempt == o.Attempt {
+			o.sandboxEvent(plan, e)
+		}
+	case Remembered:
+		o.remember(plan, e)
 	case Started, StartFailed, Exited, Probed, Hooked:
 		if c, ok := o.Containers[e.Container]; ok && c.Attempt == e.Attempt {
 			o.containerEvent(plan, c, e)
@@ -29,7 +33,7 @@ func (o *Observed) Apply(plan *pod.Plan, e Event) {
 	case ConditionSet:
 		o.setCondition(e)
 	case Adopted:
-		o.adopt()
+		o.adopt(plan, e)
 	case StopAsked:
 		o.Deleting = true
 		o.askStop(plan, e)
@@ -40,6 +44,7 @@ func (o *Observed) Apply(plan *pod.Plan, e Event) {
 	if o.Ending == nil {
 		o.Ending = o.ended(plan, e.At)
 	}
+	o.restarted(plan)
 	o.replace(plan, e.At)
 	o.noteEvents(plan, was, e)
 	o.noteConditions(plan, e.At)
@@ -51,6 +56,7 @@ func (o *Observed) containerEvent(plan *pod.Plan, c *Container, e Event) {
 	switch {
 	case e.Kind != Probed && e.Kind != Hooked:
 		c.fold(e)
+		o.restartAll(plan, c, e)
 	case !ok || o.Ending != nil && (e.Kind == Probed && e.Probe != Readiness || e.Hook == PostStart):
 		// A pod that ends needs no reason to end one of its containers.
 	case e.Kind == Probed:
@@ -63,13 +69,20 @@ func (o *Observed) containerEvent(plan *pod.Plan, c *Container, e Event) {
 // adopt gives up what was under way when the supervisor died: probes are asked again,
 // and so are preStop hooks; a postStart hook is not run twice (kubelet: after its own
 // restart it starts no container that runs).
-func (o *Observed) adopt() {
+//
+// Probes of several pods, or containers, are not to come all at once when supervisors
+// begin: Seed gives each a delay of its own, of up to its period (kubelet: worker.run in
+// pkg/kubelet/prober).
+func (o *Observed) adopt(plan *pod.Plan, e Event) {
 	o.Storage.Asked = false
-	for _, c := range o.Containers {
+	for name, c := range o.Containers {
 		if c.State != RunRunning {
 			continue
 		}
-		c.Startup.UnderWay, c.Liveness.UnderWay, c.Readiness.UnderWay = false, false, false
+		planned, _ := plan.Container(name)
+		for _, kind := range []ProbeKind{Startup, Liveness, Readiness} {
+			c.probe(kind).adopt(c.Up, planned, kind, e)
+		}
 		if c.PostStart.Issued != nil && c.PostStart.Outcome == "" {
 			c.PostStart.Outcome = Success
 		}
@@ -87,7 +100,7 @@ func (o *Observed) issued(plan *pod.Plan, at Now, a Action) {
 			o.Sandbox = SandboxCreating
 		}
 	case RemoveSandbox:
-		if o.Sandbox == SandboxUp {
+		if o.Sandbox == SandboxUp || o.Sandbox == SandboxBroken {
 			o.Sandbox = SandboxRemoving
 		}
 	case MeasureStorage:
@@ -125,6 +138,7 @@ func (o *Observed) issuedStart(planned *pod.Container, at Now, a Action) {
 		return
 	case c.State == RunEnded && c.outdated(planned):
 		c.Backoff = 0 // the kubelet counts for each definition of a container
+	case c.State == RunEnded && c.Renew == RenewAnew: // it has waited for nothing
 	case c.State == RunEnded:
 		c.Backoff = c.nextBackoff()
 	}
@@ -172,32 +186,10 @@ func (c *Container) end(e Event, t pod.Terminated) {
 	if e.ContainerID != "" {
 		c.ID = e.ContainerID
 	}
+	if c.Kill != nil && c.Kill.Why == KillRestartAll {
+		t = pod.Terminated{ExitCode: 137, Reason: reasonRestartingAll, Message: messageRestartingAll}
+	}
 	t.StartedAt, t.FinishedAt, t.ContainerID = c.Started, e.At.Wall, containerID(c.ID)
 	c.State, c.Ended = RunEnded, e.At.Boot
 	c.PrevEnd, c.End = c.End, &t
-}
-
-// sandboxEvent folds what became of the sandbox. Containers cannot outlive it.
-func (o *Observed) sandboxEvent(plan *pod.Plan, e Event) {
-	if e.Kind == SandboxReady {
-		if o.Sandbox == SandboxCreating {
-			o.Sandbox = SandboxUp
-		}
-		return
-	}
-	if o.Sandbox == SandboxNone || o.Sandbox == SandboxDown {
-		return
-	}
-	if o.Ending == nil {
-		o.Ending = o.lost(e)
-	}
-	o.Sandbox = SandboxDown
-	for _, list := range [][]pod.Container{plan.InitContainers, plan.Containers} {
-		for i := range list {
-			if c := o.container(list[i].Name); c.live() {
-				c.fold(Event{At: e.At, Kind: Exited, ExitCode: 137,
-					Reason: "ContainerStatusUnknown", Message: "the pod's sandbox is gone"})
-			}
-		}
-	}
 }

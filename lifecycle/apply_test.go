@@ -42,8 +42,11 @@ func TestApplyIntents(t *testing.T) {
 		{"a start while the container runs is none",
 			[]Event{seen(2, Started, 0), intent(3, StartContainer, 1), {At: at(3), Kind: StopAsked}},
 			3, []Action{{Kind: StopContainer, Container: "a"}}},
-		{"a sandbox that is gone unasked takes the pod with it",
+		{"a sandbox that is gone unasked is made anew",
 			[]Event{seen(2, Started, 0), {At: at(3), Kind: SandboxGone}},
+			3, []Action{{Kind: CreateSandbox, Attempt: 1}}},
+		{"what became of an earlier sandbox says nothing of this one",
+			[]Event{seen(2, Started, 0), {At: at(3), Kind: SandboxDied, Attempt: 1}},
 			3, nil},
 	} {
 		t.Run(c.name, func(t *testing.T) {

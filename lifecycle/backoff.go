@@ -20,7 +20,7 @@ const (
 // delay is how long after the end of the latest run the next has to wait.
 // Exit 0 waits like any other: what counts is the restart.
 func (c *Container) delay() time.Duration {
-	if c.Ended-c.Issued.Boot > backoffReset {
+	if c.Renew == RenewAnew || c.Ended-c.Issued.Boot > backoffReset {
 		return 0
 	}
 	return c.Backoff

@@ -23,6 +23,7 @@ const (
 	podReady        = "Ready"
 	containersReady = "ContainersReady"
 	podScheduled    = "PodScheduled"
+	allRestarting   = "AllContainersRestarting" // only where a rule can restart all
 )
 
 const (
@@ -33,19 +34,23 @@ const (
 // conditions are the kubelet's, in its order, still without their times.
 func conditions(plan *pod.Plan, o *Observed, p pod.Phase) []pod.Condition {
 	all := readiness(plan, o, p)
-	return append([]pod.Condition{
+	list := []pod.Condition{
 		sandboxCondition(o),
 		initializedCondition(plan, o, p),
 		named(podReady, gated(plan, o, all)),
 		named(containersReady, all),
 		{Type: podScheduled, Status: isTrue},
-	}, o.Gates...)
+	}
+	if canRestartAll(plan) {
+		list = append(list, restartingCondition(o, p))
+	}
+	return append(list, o.Gates...)
 }
 
 // OwnCondition says whether a type of condition is ours: nobody else sets it.
 func OwnCondition(kind string) bool {
 	switch kind {
-	case readyToStart, initialized, podReady, containersReady, podScheduled:
+	case readyToStart, initialized, podReady, containersReady, podScheduled, allRestarting:
 		return true
 	}
 	return false
@@ -99,7 +104,7 @@ func sandboxCondition(o *Observed) pod.Condition {
 	switch o.Sandbox {
 	case SandboxUp, SandboxRemoving:
 		return pod.Condition{Type: readyToStart, Status: isTrue}
-	case SandboxDown:
+	case SandboxDown, SandboxBroken:
 		return pod.Condition{Type: readyToStart, Status: isFalse,
 			Reason: "PodSandboxNotReady", Message: "pod sandbox is not ready"}
 	default:

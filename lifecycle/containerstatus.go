@@ -13,12 +13,12 @@ func containerStatuses(plan *pod.Plan, o *Observed, ending *Ending, list []pod.C
 		if !app {
 			r = initRole(&list[i])
 		}
-		out[i] = containerStatus(plan, ending, &list[i], r, o.container(list[i].Name))
+		out[i] = containerStatus(plan, o, ending, &list[i], r, o.container(list[i].Name))
 	}
 	return out
 }
 
-func containerStatus(plan *pod.Plan, ending *Ending, c *pod.Container, r role, seen *Container) pod.ContainerStatus {
+func containerStatus(plan *pod.Plan, o *Observed, ending *Ending, c *pod.Container, r role, seen *Container) pod.ContainerStatus {
 	s := pod.ContainerStatus{
 		Name: c.Name, Image: c.Image, ImageID: c.ImageID,
 		RestartCount: seen.Attempt, ContainerID: containerID(seen.ID),
@@ -28,7 +28,10 @@ func containerStatus(plan *pod.Plan, ending *Ending, c *pod.Container, r role, s
 	case up(c, seen):
 		s.State.Running = &pod.RunningAt{StartedAt: seen.Started}
 		s.LastState = terminated(seen.End)
-	case seen.State == RunEnded && !crashLooping(plan, c, ending, r, seen):
+	case o.Restarting && seen.State == RunEnded:
+		s.State.Waiting = &pod.Waiting{Reason: reasonRestartingAll, Message: messageRestartingAll}
+		s.LastState = terminated(seen.End)
+	case seen.State == RunEnded && !seen.purged(ending) && !crashLooping(plan, c, ending, r, seen):
 		s.State = terminated(seen.End)
 		s.LastState = terminated(seen.PrevEnd)
 	default:
@@ -37,6 +40,9 @@ func containerStatus(plan *pod.Plan, ending *Ending, c *pod.Container, r role, s
 	}
 	return s
 }
+
+// purged says whether a container that ended is to be run as if it never had been.
+func (c *Container) purged(ending *Ending) bool { return ending == nil && c.Renew == RenewAnew }
 
 // crashLooping says whether a container that ended waits for its back-off.
 func crashLooping(plan *pod.Plan, planned *pod.Container, ending *Ending, r role, c *Container) bool {
@@ -51,9 +57,9 @@ func waiting(plan *pod.Plan, r role, name string, c *Container) *pod.Waiting {
 	case c.State == RunUnmade:
 		why := *c.Unmade
 		return &why
-	case c.State == RunEnded:
+	case c.State == RunEnded && c.delay() > 0:
 		return &pod.Waiting{Reason: "CrashLoopBackOff", Message: backoffMessage(plan, name, c.delay())}
-	case len(plan.InitContainers) > 0 && (c.End == nil || r == roleInit):
+	case len(plan.InitContainers) > 0 && (c.End == nil || r == roleInit || c.Renew != RenewNone):
 		return &pod.Waiting{Reason: "PodInitializing"}
 	default:
 		return &pod.Waiting{Reason: "ContainerCreating"}

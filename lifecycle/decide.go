@@ -16,8 +16,14 @@ func Decide(plan *pod.Plan, o *Observed, now Now) Decision {
 	switch {
 	case d.ending != nil:
 		d.stop()
+	case o.Sandbox == SandboxNone && now.Boot < o.Retry:
+		d.wakeAt(o.Retry)
 	case o.Sandbox == SandboxNone:
-		d.do(CreateSandbox, "", 0)
+		d.do(CreateSandbox, "", o.Attempt)
+	case o.Sandbox == SandboxBroken && o.idle(plan):
+		d.do(RemoveSandbox, "", o.Attempt)
+	case o.Sandbox == SandboxBroken, o.Restarting:
+		d.kills()
 	case o.Sandbox == SandboxUp:
 		if d.startInits() {
 			d.startApps()

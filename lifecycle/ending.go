@@ -16,7 +16,7 @@ const (
 	EndDeadline   Cause = "deadline"   // activeDeadlineSeconds are over
 	EndInitFailed Cause = "initFailed" // an init container failed under policy Never
 	EndCompleted  Cause = "completed"  // no app container runs or will run again
-	EndLost       Cause = "lost"       // the sandbox could not be made, or died
+	EndLost       Cause = "lost"       // the sandbox could not be made, or died and there is to be no other
 	EndEvicted    Cause = "evicted"    // it has more on disk than it may
 )
 
@@ -103,13 +103,12 @@ func (o *Observed) askStop(plan *pod.Plan, e Event) {
 	}
 }
 
-// lost is the end of a pod whose sandbox is gone against our will. Where the
-// kubelet would make another sandbox, the pod fails: the supervisor that would
-// make it dies with the sandbox. The reason of a failed creation is the one of
-// the kubelet's event.
+// lost is the end of a pod whose sandbox could not be made, or is gone against our will
+// and not to be made anew. The reason of a failed creation is the one of the kubelet's
+// event.
 func (o *Observed) lost(e Event) *Ending {
 	end := &Ending{Cause: EndLost, Since: e.At, GraceEnd: e.At.Boot}
-	if o.Sandbox == SandboxCreating {
+	if o.Sandbox == SandboxCreating && e.Kind == SandboxLost {
 		end.Reason, end.Message = "FailedCreatePodSandBox", "Failed to create pod sandbox"
 	} else {
 		end.Reason, end.Message = "PodSandboxLost", "Pod sandbox is gone"

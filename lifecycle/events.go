@@ -15,7 +15,8 @@ const (
 	eventKilling      = "Killing"
 	eventBackOff      = "BackOff"
 	eventNoSandbox    = "FailedCreatePodSandBox"
-	eventLostSandbox  = "PodSandboxLost"      // ours
+	eventLostSandbox  = "PodSandboxLost" // ours
+	eventChanged      = "SandboxChanged"
 	eventOutOfMemory  = reasonOOMKilled       // ours: the kubelet tells only of the whole machine's
 	reasonDeadline    = "DeadlineExceeded"    // of the pod, too
 	stoppingContainer = "Stopping container " // the kubelet's killContainer
@@ -24,12 +25,13 @@ const (
 // moment is what Apply compares with what has become of it.
 type moment struct {
 	sandbox SandboxState
+	attempt int
 	ending  bool
 	c       Container
 }
 
 func (o *Observed) moment(container string) moment {
-	return moment{sandbox: o.Sandbox, ending: o.Ending != nil, c: *o.container(container)}
+	return moment{sandbox: o.Sandbox, attempt: o.Attempt, ending: o.Ending != nil, c: *o.container(container)}
 }
 
 // note adds to the pod's events; container is "" for the pod as a whole.
@@ -39,8 +41,11 @@ func (o *Observed) note(at Now, kind pod.EventType, reason, container, message s
 
 // noteEvents tells what an event that has been folded has changed.
 func (o *Observed) noteEvents(plan *pod.Plan, was moment, e Event) {
-	if o.Sandbox == SandboxDown && was.sandbox != SandboxDown && e.Kind == SandboxLost {
+	if o.Sandbox != was.sandbox && (e.Kind == SandboxLost || e.Kind == SandboxDied) {
 		o.noteLost(was, e)
+	}
+	if o.Attempt != was.attempt {
+		o.note(e.At, pod.Normal, eventChanged, "", "Pod sandbox changed, it will be killed and re-created.")
 	}
 	o.noteAsked(plan, was, e)
 	if c := o.container(e.Container); c.State != was.c.State {
@@ -66,7 +71,7 @@ func (o *Observed) noteEvents(plan *pod.Plan, was moment, e Event) {
 
 // noteLost tells of a sandbox that could not be made, or has died.
 func (o *Observed) noteLost(was moment, e Event) {
-	if was.sandbox == SandboxCreating {
+	if was.sandbox == SandboxCreating && e.Kind == SandboxLost {
 		o.note(e.At, pod.Warning, eventNoSandbox, "", with("Failed to create pod sandbox", e.Message))
 		return
 	}

@@ -19,6 +19,8 @@ type fake struct {
 	boot    time.Duration
 
 	sandbox SandboxState
+	number  int  // of sandboxes before this one
+	broken  bool // no container can be started in it
 	procs   map[string]*proc
 	inbox   []Event // has happened, is not seen yet
 
@@ -43,6 +45,7 @@ type proc struct {
 	everStarted bool
 	code        int
 	oom         bool
+	free        int // starts without a back-off
 
 	hooked                       []HookKind // were run in this run
 	postStarted, startupDone     bool       // in this run
@@ -121,7 +124,11 @@ func (f *fake) randomStep() {
 	case 11, 12, 13:
 		f.answerOne()
 	case 14:
-		switch f.draw("rare", 0, 9) {
+		switch f.draw("rare", 0, 12) {
+		case 3, 4:
+			f.die()
+		case 5:
+			f.breakSandbox()
 		case 2:
 			f.alter()
 		case 0:
@@ -135,7 +142,7 @@ func (f *fake) randomStep() {
 // mayRepeat says whether an event may be seen twice. A probe's outcome may not: it has
 // no number, and the one that asked dies with all that it has asked (Adopted).
 func mayRepeat(kind EventKind) bool {
-	return !slices.Contains([]EventKind{Issued, StopAsked, SandboxLost, Adopted, Probed}, kind)
+	return !slices.Contains([]EventKind{Issued, StopAsked, SandboxLost, SandboxReady, SandboxDied, Adopted, Probed}, kind)
 }
 
 // see delivers one event, not always the oldest.
@@ -149,6 +156,10 @@ func (f *fake) see() {
 	f.apply(e)
 	if e.Kind == Exited || e.Kind == StartFailed {
 		f.proc(e.Container).seenEnd = f.boot
+		f.noteRenewed()
+	}
+	if e.Kind == SandboxGone {
+		f.another()
 	}
 	if e.Kind == SandboxReady && f.sandbox != SandboxUp {
 		f.Fatalf("the fake said ready of a sandbox that is %q", f.sandbox)
@@ -194,13 +205,16 @@ func (f *fake) sandboxAnswers() {
 	switch {
 	case f.sandbox == SandboxCreating && f.draw("sandbox fails?", 0, 9) == 0:
 		f.sandbox = SandboxDown
-		f.happen(Event{Kind: SandboxLost, Message: "no luck"})
+		if f.number > 0 {
+			f.sandbox = SandboxNone // it may be tried again
+		}
+		f.happen(Event{Kind: SandboxLost, Attempt: f.number, Message: "no luck"})
 	case f.sandbox == SandboxCreating:
 		f.sandbox = SandboxUp
-		f.happen(Event{Kind: SandboxReady})
+		f.happen(Event{Kind: SandboxReady, Attempt: f.number})
 	case f.sandbox == SandboxRemoving:
 		f.sandbox = SandboxDown
-		f.happen(Event{Kind: SandboxGone})
+		f.happen(Event{Kind: SandboxGone, Attempt: f.number})
 	}
 }
 

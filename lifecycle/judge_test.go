@@ -88,12 +88,15 @@ func (f *fake) judgeStatus() {
 func (f *fake) judge(a Action) {
 	switch a.Kind {
 	case CreateSandbox:
-		if f.sandbox != SandboxNone || f.asked {
+		if f.sandbox != SandboxNone || f.asked || a.Attempt != f.number {
 			f.Fatalf("sandbox made while %q, stop asked %t", f.sandbox, f.asked)
 		}
 	case StartContainer:
 		f.judgeStart(a)
 		f.judgeOrder(a)
+		if f.seen.container(a.Container).Renew == RenewAnew {
+			f.proc(a.Container).free++
+		}
 	case RunProbe, RunHook:
 		f.judgeAsk(a)
 	case StopContainer, KillContainer:
@@ -112,29 +115,32 @@ func (f *fake) judgeStart(a Action) {
 	switch {
 	case f.asked:
 		f.Fatalf("%+v after stop", a)
-	case f.sandbox != SandboxUp:
-		f.Fatalf("%+v in a sandbox that is %q", a, f.sandbox)
+	case f.sandbox != SandboxUp || f.broken || f.seen.Restarting:
+		f.Fatalf("%+v in a sandbox that is %q, broken %t, restarting %t", a, f.sandbox, f.broken, f.seen.Restarting)
 	case p.live():
 		f.Fatalf("%+v while attempt %d is %s", a, p.attempt, p.state)
 	case a.Attempt != p.attempt+1:
 		f.Fatalf("%+v after attempt %d", a, p.attempt)
-	case p.attempt >= 1 && p.seenEnd-p.issued <= backoffReset && f.boot < p.seenEnd+backoffBase:
+	case p.attempt >= 1+p.free && f.seen.container(a.Container).Renew != RenewAnew && p.seenEnd-p.issued <= backoffReset && f.boot < p.seenEnd+backoffBase:
 		f.Fatalf("%+v at %s without back-off, ended at %s", a, f.boot, p.seenEnd)
 	}
 	for i := range f.plan.InitContainers {
 		c := &f.plan.InitContainers[i]
 		if c.Name == a.Container {
-			if ended := p.attempt >= 0; ended && !c.Sidecar && (f.plan.RestartPolicy == pod.RestartNever || p.code == 0 && !p.oom) {
+			if ended := p.attempt >= 0 && !f.renewed(c.Name); ended && !c.Sidecar && (f.plan.RestartPolicy == pod.RestartNever || p.code == 0 && !p.oom) {
 				f.Fatalf("%+v again under %s after %d", a, f.plan.RestartPolicy, p.code)
 			}
 			return
 		}
 		before := f.proc(c.Name)
-		if c.Sidecar && !before.everStarted || !c.Sidecar && (before.state != RunEnded || before.code != 0 || before.oom) {
+		if c.Sidecar && !before.everStarted || !c.Sidecar && (f.renewed(c.Name) || before.state != RunEnded || before.code != 0 || before.oom) {
 			f.Fatalf("%+v before %s: %+v", a, c.Name, before)
 		}
 	}
 	policy := f.plan.RestartPolicy
+	if f.renewed(a.Container) {
+		return
+	}
 	if k := f.seen.container(a.Container).Kill; policy == pod.RestartOnFailure && k != nil && k.Why != KillPostStart {
 		return
 	}
@@ -175,7 +181,8 @@ func (f *fake) judgeStop(a Action) {
 		return
 	}
 	switch {
-	case f.atOnce:
+	case f.atOnce, f.seen.container(a.Container).Kill != nil && f.seen.container(a.Container).Kill.AtOnce:
+	case f.seen.Ending != nil && f.seen.Ending.AtOnce: // its sandbox is broken
 	case f.boot < end:
 		f.Fatalf("%+v at %s, the grace ends at %s", a, f.boot, end)
 	case p.term == nil && f.seen.container(a.Container).State == RunRunning:
@@ -212,7 +219,7 @@ func (f *fake) carryOut(a Action) {
 	case RemoveSandbox:
 		f.sandbox = SandboxRemoving
 	case StartContainer:
-		*p = proc{state: RunStarting, attempt: a.Attempt, issued: f.boot, everStarted: p.everStarted,
+		*p = proc{state: RunStarting, attempt: a.Attempt, issued: f.boot, everStarted: p.everStarted, free: p.free,
 			everPostStarted: p.everPostStarted, everStartup: p.everStartup}
 	case RunProbe, RunHook:
 		f.begin(a)

@@ -14,13 +14,17 @@ const (
 	KillLiveness  KillReason = "livenessProbe"
 	KillPostStart KillReason = "postStart"
 	KillReplaced  KillReason = "replaced" // its revision in the plan is another now
+
+	KillRestartAll KillReason = "restartAll" // another container's end restarts all
+	KillSandbox    KillReason = "sandbox"    // the sandbox has to be made anew
 )
 
 // Kill is the end of one run of a container, by our will.
 type Kill struct {
 	Why      KillReason    `json:"why"`
 	Since    Now           `json:"since"`
-	GraceEnd time.Duration `json:"graceEnd"` // Boot time at which the grace is used up
+	GraceEnd time.Duration `json:"graceEnd"`         // Boot time at which the grace is used up
+	AtOnce   bool          `json:"atOnce,omitempty"` // KILL, without a hook or a stop signal
 }
 
 // kills ends the runs that are to end while the pod goes on.

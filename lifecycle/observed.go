@@ -15,8 +15,11 @@ type Observed struct {
 	Accepted *Now `json:"accepted,omitempty"`
 
 	Sandbox    SandboxState          `json:"sandbox,omitempty"`
-	Deleting   bool                  `json:"deleting,omitempty"` // a stop was asked for
-	Ending     *Ending               `json:"ending,omitempty"`   // nil: the pod is to go on
+	Attempt    int                   `json:"attempt,omitempty"`    // of the sandbox: how many there were before
+	Retry      time.Duration         `json:"retry,omitempty"`      // Boot time before which no sandbox is made
+	Restarting bool                  `json:"restarting,omitempty"` // all containers are being ended, to be begun anew
+	Deleting   bool                  `json:"deleting,omitempty"`   // a stop was asked for
+	Ending     *Ending               `json:"ending,omitempty"`     // nil: the pod is to go on
 	Containers map[string]*Container `json:"containers,omitempty"`
 	Conditions []Transition          `json:"conditions,omitempty"`
 	Events     pod.EventLog          `json:"events,omitzero"`  // what the pod's user is told
@@ -24,15 +27,16 @@ type Observed struct {
 	Gates      []pod.Condition       `json:"gates,omitempty"`  // conditions that users have set, each type once
 }
 
-// SandboxState is where the sandbox stands in its one life.
+// SandboxState is where the sandbox stands.
 type SandboxState string
 
 const (
 	SandboxNone     SandboxState = ""         // not asked for
 	SandboxCreating SandboxState = "creating" // CreateSandbox was issued
 	SandboxUp       SandboxState = "up"       // containers may be started in it
+	SandboxBroken   SandboxState = "broken"   // none can any more: it is removed when nothing runs in it
 	SandboxRemoving SandboxState = "removing" // RemoveSandbox was issued
-	SandboxDown     SandboxState = "down"     // removed, lost, or never made: it does not come back
+	SandboxDown     SandboxState = "down"     // removed, lost, or never made: there will be no other
 )
 
 // RunState is where the latest run of a container stands.
@@ -55,6 +59,7 @@ type Container struct {
 
 	Revision int `json:"revision,omitempty"` // of the plan's container, which the latest run is
 
+	Renew   Renewal       `json:"renew,omitempty"`  // the latest run is of before everything was begun anew
 	Issued  Now           `json:"issued"`           // when the latest start was issued
 	Started time.Time     `json:"started,omitzero"` // when the latest run was seen to run
 	Ended   time.Duration `json:"ended,omitempty"`  // Boot time of the latest end

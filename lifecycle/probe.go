@@ -1,6 +1,8 @@
 package lifecycle
 
 import (
+	"fmt"
+	"hash/fnv"
 	"time"
 
 	"github.com/podrun/podrun/pod"
@@ -97,6 +99,20 @@ func (d *decision) probe(c *pod.Container, seen *Container, kind ProbeKind) {
 		return
 	}
 	d.act(Action{Kind: RunProbe, Container: c.Name, Attempt: seen.Attempt, Probe: kind})
+}
+
+// adopt forgets a probe that was under way with an earlier supervisor, of a run that is up
+// since then; planned is nil where the plan has no such container.
+func (r *ProbeRun) adopt(up time.Duration, planned *pod.Container, kind ProbeKind, e Event) {
+	r.UnderWay = false
+	if planned == nil || e.Seed == 0 || PlannedProbe(planned, kind) == nil {
+		return
+	}
+	spec := PlannedProbe(planned, kind)
+	h := fnv.New64a()
+	fmt.Fprintf(h, "%d %s %s", e.Seed, planned.Name, kind)
+	late := time.Duration(h.Sum64() % uint64(max(seconds(spec.PeriodSeconds), time.Second)))
+	r.Next = max(e.At.Boot+late, up+seconds(spec.InitialDelaySeconds))
 }
 
 // issuedProbe folds the intent to probe.

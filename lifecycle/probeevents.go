@@ -33,7 +33,7 @@ func (o *Observed) noteAsked(plan *pod.Plan, was moment, e Event) {
 			o.note(e.At, pod.Warning, reason, e.Container, with(text, e.Message))
 		}
 	}
-	if planned, ok := plan.Container(e.Container); ok && was.c.Kill == nil && c.Kill != nil {
+	if planned, ok := plan.Container(e.Container); ok && was.c.Kill == nil && c.Kill != nil && !c.Kill.AtOnce {
 		o.note(e.At, pod.Normal, eventKilling, e.Container, killing(plan, planned, c.Kill.Why))
 	}
 }

@@ -13,14 +13,14 @@ import (
 	"github.com/podrun/podrun/pod"
 )
 
-// TestMain makes the properties hold over 1,500 runs; -rapid.checks=10000 asks
-// for more.
+// TestMain makes the properties hold over 10,000 runs, which take seconds;
+// -rapid.checks asks for more or less.
 func TestMain(m *testing.M) {
 	flag.Parse()
 	asked := false
 	flag.Visit(func(f *flag.Flag) { asked = asked || f.Name == "rapid.checks" })
 	if !asked {
-		if err := flag.Set("rapid.checks", "1500"); err != nil {
+		if err := flag.Set("rapid.checks", "10000"); err != nil {
 			panic(err)
 		}
 	}
@@ -69,6 +69,9 @@ func drawPlan(t *rapid.T) *pod.Plan {
 		}
 		drawPriority(n, p)
 	}
+	if n("rules?", 0, 3) == 0 {
+		drawRules(n, p)
+	}
 	return p
 }
 
@@ -95,7 +98,7 @@ func (f *fake) replay() {
 }
 
 func TestApplyToleratesAnything(t *testing.T) {
-	kinds := []EventKind{Issued, SandboxReady, SandboxLost, SandboxGone, Started, StartFailed, Exited, StopAsked, Probed, Hooked, Adopted, ConditionSet, "", "unheard"}
+	kinds := []EventKind{Issued, SandboxReady, SandboxLost, SandboxDied, SandboxGone, Remembered, Started, StartFailed, Exited, StopAsked, Probed, Hooked, Adopted, ConditionSet, "", "unheard"}
 	actions := []ActionKind{CreateSandbox, StartContainer, StopContainer, KillContainer, RemoveSandbox, RunProbe, RunHook, "", "unheard"}
 	rapid.Check(t, func(t *rapid.T) {
 		plan := drawPlan(t)
@@ -104,7 +107,7 @@ func TestApplyToleratesAnything(t *testing.T) {
 		name := func() string { return []string{"", "i1", "i2", "a1", "a2", "nobody"}[n("name", 0, 5)] }
 		for i := n("events", 0, 30); i > 0; i-- {
 			at := Now{Boot: time.Duration(n("boot", 0, 1000)) * time.Second, Wall: wallBegin}
-			e := Event{At: at, Kind: kinds[n("kind", 0, len(kinds)-1)], Container: name(), Attempt: n("attempt", -1, 2)}
+			e := Event{At: at, Kind: kinds[n("kind", 0, len(kinds)-1)], Container: name(), Attempt: n("attempt", -1, 2), Seed: uint64(n("seed", 0, 3))}
 			e.Probe = []ProbeKind{"", Startup, Liveness, Readiness, "unheard"}[n("probe", 0, 4)]
 			e.Hook = []HookKind{"", PostStart, PreStop, "unheard"}[n("hook", 0, 3)]
 			e.Outcome = []Outcome{"", Success, Failure, Unknown, "unheard"}[n("outcome", 0, 4)]

@@ -7,7 +7,10 @@ import (
 	"github.com/podrun/podrun/pod"
 )
 
-const reasonOOMKilled = "OOMKilled"
+const (
+	reasonOOMKilled = "OOMKilled"
+	reasonUnknown   = "ContainerStatusUnknown"
+)
 
 // role is which rules a container lives by.
 type role int
@@ -41,13 +44,13 @@ func succeeded(r role, t *pod.Terminated) bool {
 func restarts(plan *pod.Plan, planned *pod.Container, r role, c *Container) bool {
 	policy := cmp.Or(planned.RestartPolicy, plan.RestartPolicy)
 	switch {
-	case r == roleSidecar, c.Kill != nil && c.Kill.Why == KillReplaced:
+	case r == roleSidecar, c.Renew == RenewAnew, c.Renew == RenewCause, c.Kill != nil && c.Kill.Why == KillReplaced:
 		return true
 	case c.Kill != nil && c.Kill.Why != KillPostStart:
 		return policy != pod.RestartNever
 	case r == roleInit && succeeded(r, c.End):
 		return false
-	case ruled(planned.RestartRules, c.End.ExitCode):
+	case isRuled(planned.RestartRules, c.End.ExitCode):
 		return true
 	case policy == pod.RestartNever:
 		return false
@@ -58,11 +61,19 @@ func restarts(plan *pod.Plan, planned *pod.Container, r role, c *Container) bool
 	}
 }
 
-// ruled says whether a rule asks for a restart after an exit code.
-func ruled(rules []pod.RestartRule, code int) bool {
-	return slices.ContainsFunc(rules, func(r pod.RestartRule) bool {
-		return slices.Contains(r.ExitCodes, code) != r.NotIn
-	})
+// ruled is the first rule that speaks of an exit code, if there is one.
+func ruled(rules []pod.RestartRule, code int) (pod.RestartRule, bool) {
+	for _, r := range rules {
+		if slices.Contains(r.ExitCodes, code) != r.NotIn {
+			return r, true
+		}
+	}
+	return pod.RestartRule{}, false
+}
+
+func isRuled(rules []pod.RestartRule, code int) bool {
+	_, ok := ruled(rules, code)
+	return ok
 }
 
 // finished says whether the container's latest run ended and was its last.

@@ -32,13 +32,13 @@ func (d *decision) startInits() (initialized bool) {
 func (d *decision) front() int {
 	inits := d.plan.InitContainers
 	for i := range d.plan.Containers {
-		if d.seen.container(d.plan.Containers[i].Name).State != RunNone {
+		if !d.seen.container(d.plan.Containers[i].Name).fresh() {
 			return len(inits)
 		}
 	}
 	for i := len(inits) - 1; i >= 0; i-- {
 		c := d.seen.container(inits[i].Name)
-		if c.State == RunNone {
+		if c.fresh() {
 			continue
 		}
 		if passed(&inits[i], initRole(&inits[i]), c) {
@@ -54,7 +54,7 @@ func passed(planned *pod.Container, r role, c *Container) bool {
 	if r == roleSidecar {
 		return started(planned, c)
 	}
-	return c.State == RunEnded && succeeded(r, c.End)
+	return c.State == RunEnded && c.Renew == RenewNone && succeeded(r, c.End)
 }
 
 // startApps starts every app container that is to run and does not: all of them in
@@ -66,7 +66,7 @@ func (d *decision) startApps() {
 	priority, ordered := d.priority()
 	for i := range d.plan.Containers {
 		c := &d.plan.Containers[i]
-		if ordered && c.Priority < priority && d.seen.container(c.Name).State == RunNone {
+		if ordered && c.Priority < priority && d.seen.container(c.Name).fresh() {
 			continue
 		}
 		d.start(c, roleApp)

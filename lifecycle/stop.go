@@ -32,8 +32,8 @@ func (d *decision) stop() {
 // leave removes the sandbox, the last thing there is.
 func (d *decision) leave() {
 	switch d.seen.Sandbox {
-	case SandboxUp:
-		d.do(RemoveSandbox, "", 0)
+	case SandboxUp, SandboxBroken:
+		d.do(RemoveSandbox, "", d.seen.Attempt)
 	case SandboxNone, SandboxDown:
 		d.Done = true
 	}
@@ -52,7 +52,7 @@ func (d *decision) bringDown(c *pod.Container, seen *Container, turn bool) {
 	since, end := d.graceEnd(seen)
 	switch {
 	case !seen.live() || seen.KillIssued:
-	case d.ending != nil && d.ending.AtOnce:
+	case d.ending != nil && d.ending.AtOnce, seen.Kill != nil && seen.Kill.AtOnce:
 		d.do(KillContainer, c.Name, seen.Attempt)
 	case seen.State == RunStarting:
 		// No process to signal yet: it gets its stop signal once it runs. If it

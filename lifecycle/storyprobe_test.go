@@ -25,7 +25,17 @@ func (w *world) askStep(verb string, plain []string, args map[string]string) (kn
 	case "condition":
 		return true, w.fold(Event{Kind: ConditionSet, Condition: plain[0], Status: plain[1]}, args)
 	case "adopted":
-		return true, w.fold(Event{Kind: Adopted}, args)
+		seed, _ := strconv.ParseUint(args["seed"], 10, 64)
+		return true, w.fold(Event{Kind: Adopted, Seed: seed}, args)
+	case "remembered":
+		code, err := strconv.Atoi(plain[1])
+		if err != nil {
+			return true, err
+		}
+		e := Event{At: w.now(), Kind: Remembered, Container: plain[0], ExitCode: code, Reason: args["reason"]}
+		err = number(args, "attempt", &e.Attempt)
+		w.seen.Apply(&w.plan, e)
+		return true, err
 	default:
 		return false, nil
 	}
@@ -99,8 +109,8 @@ func outfit(c *pod.Container, words []string) error {
 			c.Priority = int(n("is", 0))
 		case "restart":
 			c.RestartPolicy = pod.RestartPolicy(args["policy"])
-		case "in", "notIn":
-			rule := pod.RestartRule{NotIn: what == "notIn"}
+		case "in", "notIn", "allIn":
+			rule := pod.RestartRule{NotIn: what == "notIn", All: what == "allIn"}
 			for _, code := range strings.Split(args["codes"], "+") {
 				number, err := strconv.Atoi(code)
 				if err != nil {

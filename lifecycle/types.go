@@ -22,7 +22,8 @@ type EventKind string
 const (
 	Issued       EventKind = "issued"       // the runner is about to carry Action out
 	SandboxReady EventKind = "sandboxReady" // namespaces, volumes and the pod cgroup exist
-	SandboxLost  EventKind = "sandboxLost"  // it could not be made, or died: Message
+	SandboxLost  EventKind = "sandboxLost"  // it could not be made, or no container can be started in it any more: Message
+	SandboxDied  EventKind = "sandboxDied"  // it is gone with everything that ran in it: Message
 	SandboxGone  EventKind = "sandboxGone"  // removed, as asked
 	Started      EventKind = "started"      // the container's process runs: ContainerID
 	StartFailed  EventKind = "startFailed"  // it never ran: Reason, Message, ExitCode
@@ -35,7 +36,8 @@ const (
 	StorageMeasured EventKind = "storageMeasured"
 	Probed          EventKind = "probed"       // Probe has been asked: Outcome, Message
 	Hooked          EventKind = "hooked"       // Hook has been run: Outcome, Message
-	Adopted         EventKind = "adopted"      // a new supervisor has taken the pod up: it knows of no probe or hook under way
+	Adopted         EventKind = "adopted"      // a new supervisor has taken the pod up: it knows of no probe or hook under way; Seed
+	Remembered      EventKind = "remembered"   // of a pod of which nothing else is known, Container's latest run was Attempt: ExitCode, Reason, Message
 	ConditionSet    EventKind = "conditionSet" // the user has set Condition to Status, with Reason and Message
 )
 
@@ -62,6 +64,7 @@ type Event struct {
 	Reason       string    `json:"reason,omitempty"`
 	Message      string    `json:"message,omitempty"`
 	GraceSeconds *int64    `json:"graceSeconds,omitempty"`
+	Seed         uint64    `json:"seed,omitempty"`  // of the delays of probes; 0: there are none
 	Bytes        int64     `json:"bytes,omitempty"` // on disk
 
 	Took      time.Duration `json:"took,omitempty"`

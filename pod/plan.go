@@ -68,6 +68,7 @@ const (
 type RestartRule struct {
 	NotIn     bool  `json:"notIn,omitempty"`
 	ExitCodes []int `json:"exitCodes"`
+	All       bool  `json:"all,omitempty"` // not the container alone, but all of the pod
 }
 
 // Container is one container of a Plan, init, sidecar or app.

@@ -1,0 +1,223 @@
+package lifecycle
+
+import (
+	"fmt"
+	"time"
+
+	"github.com/podrun/podrun/pod"
+)
+
+// Renewal says of a container that everything has been begun anew since its latest run,
+// and why; it is empty once the container has been begun, too.
+type Renewal string
+
+const (
+	RenewNone    Renewal = ""
+	RenewSandbox Renewal = "sandbox" // in another sandbox: it is run again if it were in the same
+	RenewAnew    Renewal = "anew"    // it is run as if it never had been, without a back-off
+	RenewCause   Renewal = "cause"   // the same, but its own end was the cause: it has a back-off
+)
+
+// fresh says whether a container has not been begun yet, in this sandbox and since all
+// containers were restarted.
+func (c *Container) fresh() bool { return c.State == RunNone || c.Renew != RenewNone }
+
+// sandboxRetry is how long after another sandbox could not be made it is tried again. The
+// first is tried once: whoever starts the pod is told (kubelet: backOffPeriod).
+const sandboxRetry = 10 * time.Second
+
+// The words that the kubelet has for a container which was ended to restart all
+// (pkg/kubelet/kubelet_pods.go).
+const (
+	reasonRestartingAll  = "RestartingAllContainers"
+	messageRestartingAll = "The container is removed because RestartAllContainers in place"
+)
+
+// sandboxEvent folds what became of the sandbox. Containers cannot outlive it.
+func (o *Observed) sandboxEvent(plan *pod.Plan, e Event) {
+	switch {
+	case e.Kind == SandboxReady && o.Sandbox == SandboxCreating:
+		o.Sandbox = SandboxUp
+	case e.Kind == SandboxLost:
+		o.sandboxLost(plan, e)
+	case e.Kind == SandboxDied:
+		o.sandboxDied(plan, e)
+	case e.Kind == SandboxGone:
+		o.sandboxGone(plan)
+	}
+}
+
+// sandboxLost folds that the sandbox could not be made, or is of no use any more.
+func (o *Observed) sandboxLost(plan *pod.Plan, e Event) {
+	switch {
+	case o.Ending != nil && o.Sandbox == SandboxCreating, o.Sandbox == SandboxRemoving:
+		o.Sandbox = SandboxDown
+	case o.Sandbox == SandboxCreating && o.Attempt > 0:
+		o.Sandbox, o.Retry = SandboxNone, e.At.Boot+sandboxRetry
+	case o.Sandbox == SandboxCreating:
+		o.Ending, o.Sandbox = o.lost(e), SandboxDown
+	case o.Sandbox == SandboxUp:
+		if o.Ending == nil && !o.another(plan) {
+			o.Ending = o.lost(e)
+			o.Ending.AtOnce = true
+		}
+		o.Sandbox = SandboxBroken
+		if o.Ending == nil {
+			o.killAll(plan, e.At, KillSandbox)
+		}
+	}
+}
+
+// sandboxDied folds that the sandbox is gone, and everything that ran in it.
+func (o *Observed) sandboxDied(plan *pod.Plan, e Event) {
+	if o.Sandbox == SandboxNone || o.Sandbox == SandboxDown {
+		return
+	}
+	another := o.another(plan)
+	if o.Ending == nil && !another {
+		o.Ending = o.lost(e)
+	}
+	for _, list := range [][]pod.Container{plan.InitContainers, plan.Containers} {
+		for i := range list {
+			if c := o.container(list[i].Name); c.live() {
+				c.fold(Event{At: e.At, Kind: Exited, ExitCode: 137, Reason: reasonUnknown, Message: "the pod's sandbox is gone"})
+			}
+		}
+	}
+	o.sandboxGone(plan)
+}
+
+// sandboxGone folds that nothing of the sandbox is left. A pod that goes on gets another.
+func (o *Observed) sandboxGone(plan *pod.Plan) {
+	if o.Sandbox == SandboxNone || o.Sandbox == SandboxDown {
+		return
+	}
+	o.Sandbox, o.Restarting = SandboxDown, false
+	if o.Ending != nil {
+		return
+	}
+	o.Sandbox = SandboxNone
+	o.Attempt++
+	o.renew(plan.InitContainers, RenewAnew)
+	o.renew(plan.Containers, RenewSandbox)
+}
+
+// another says whether the kubelet makes another sandbox when one has died: not under
+// policy Never, once a container was made (computePodActions in pkg/kubelet/kuberuntime).
+func (o *Observed) another(plan *pod.Plan) bool {
+	if plan.RestartPolicy != pod.RestartNever {
+		return true
+	}
+	for _, c := range o.Containers {
+		if c.State != RunNone && c.State != RunUnmade {
+			return false
+		}
+	}
+	return true
+}
+
+// renew has containers that were begun begin anew.
+func (o *Observed) renew(list []pod.Container, how Renewal) {
+	for i := range list {
+		c, ok := o.Containers[list[i].Name]
+		if ok && c.State != RunNone && (c.Renew == RenewNone || c.Renew == RenewSandbox) {
+			c.Renew = how
+		}
+	}
+}
+
+// restartAll folds the end of a container's run that restarts all of the pod (the action
+// RestartAllContainers of its rules; kubelet: ShouldAllContainersRestart in
+// pkg/kubelet/container, and SyncPod). The others are killed without a grace and without
+// their hooks; nothing is begun until all are gone.
+//
+// The kubelet has no back-off here and relies on the seconds between its looks at a pod.
+// We look at once: the container whose end is the cause waits as after any other end.
+func (o *Observed) restartAll(plan *pod.Plan, c *Container, e Event) {
+	planned, ok := plan.Container(e.Container)
+	if !ok || o.Ending != nil || o.Restarting || c.State != RunEnded || c.Renew != RenewNone || !restartsAll(planned, c) {
+		return
+	}
+	c.Renew = RenewCause
+	o.renew(plan.InitContainers, RenewAnew)
+	o.renew(plan.Containers, RenewAnew)
+	o.Restarting = true
+	o.killAll(plan, e.At, KillRestartAll)
+}
+
+// restartsAll says whether the end of a container's latest run is to restart all.
+func restartsAll(planned *pod.Container, c *Container) bool {
+	if c.Kill != nil && (c.Kill.Why == KillRestartAll || c.Kill.Why == KillSandbox) {
+		return false
+	}
+	rule, ok := ruled(planned.RestartRules, c.End.ExitCode)
+	return ok && rule.All
+}
+
+// killAll has every run end at once.
+func (o *Observed) killAll(plan *pod.Plan, at Now, why KillReason) {
+	for _, list := range [][]pod.Container{plan.Containers, plan.InitContainers} {
+		for i := range list {
+			if c := o.container(list[i].Name); c.live() {
+				c.Kill = &Kill{Why: why, Since: at, GraceEnd: at.Boot, AtOnce: true}
+				o.note(at, pod.Normal, eventKilling, list[i].Name, fmt.Sprintf("Container %s is killed, %s", list[i].Name, killingAll[why]))
+			}
+		}
+	}
+}
+
+var killingAll = map[KillReason]string{
+	KillRestartAll: "all containers of the pod will be restarted",
+	KillSandbox:    "the pod's sandbox will be made anew",
+}
+
+// restarted ends the restart of all containers when the last has ended.
+func (o *Observed) restarted(plan *pod.Plan) {
+	o.Restarting = o.Restarting && o.Ending == nil && !o.idle(plan)
+}
+
+// canRestartAll says whether a rule of the plan restarts all containers
+// (kubelet: AllContainersCouldRestart).
+func canRestartAll(plan *pod.Plan) bool {
+	for _, list := range [][]pod.Container{plan.InitContainers, plan.Containers} {
+		for i := range list {
+			for _, r := range list[i].RestartRules {
+				if r.All {
+					return true
+				}
+			}
+		}
+	}
+	return false
+}
+
+// restartingCondition is GenerateAllContainersRestartingCondition in pkg/kubelet/status.
+func restartingCondition(o *Observed, p pod.Phase) pod.Condition {
+	c := pod.Condition{Type: allRestarting, Status: isFalse}
+	switch {
+	case p == pod.Succeeded:
+		c.Reason = "PodCompleted"
+	case p == pod.Failed:
+		c.Reason = "PodFailed"
+	case o.Restarting:
+		c.Status, c.Reason, c.Message = isTrue, "RestartAllContainersStarted", "container exited with restart policy rule"
+	}
+	return c
+}
+
+// remember folds the latest run of a container of a pod that was, before the machine was
+// started: it has ended, and a sandbox there was.
+func (o *Observed) remember(plan *pod.Plan, e Event) {
+	if _, ok := plan.Container(e.Container); !ok || o.Containers[e.Container] != nil || o.Ending != nil {
+		return
+	}
+	if o.Sandbox == SandboxNone {
+		o.Sandbox = SandboxUp
+	}
+	if o.Containers == nil {
+		o.Containers = map[string]*Container{}
+	}
+	end := exited(e)
+	end.FinishedAt = e.At.Wall
+	o.Containers[e.Container] = &Container{State: RunEnded, Attempt: max(e.Attempt, 0), Issued: e.At, Ended: e.At.Boot, End: &end}
+}
