@@ -11,7 +11,6 @@ import (
 	"time"
 
 	"github.com/podrun/podrun/image"
-	"github.com/podrun/podrun/internal/host"
 	"github.com/podrun/podrun/internal/report"
 	"github.com/podrun/podrun/internal/store"
 	"github.com/podrun/podrun/internal/undo"
@@ -139,15 +138,10 @@ func (l *launch) build(p *upPod, found map[use]pod.Image) error {
 	for _, i := range manifest.Images(p.object.Pod) {
 		byContainer[i.Container] = found[use{i.Reference, i.PullPolicy}]
 	}
-	memory, err := host.MemoryTotal()
+	opt, err := l.options()
 	if err != nil {
 		return err
 	}
-	node, err := os.Hostname()
-	if err != nil {
-		return fmt.Errorf("find the machine's name: %w", err)
-	}
-	opt := manifest.Options{UID: newUID(), NodeName: node, NodeMemory: memory, RequireLimits: l.requireLimits}
 	var plan *pod.Plan
 	if p.change == nil {
 		plan, err = manifest.Build(p.object, byContainer, opt)

@@ -17,6 +17,8 @@ type Options struct {
 	UID           string // the pod's own
 	NodeName      string // the machine's, for fieldRef spec.nodeName
 	NodeMemory    int64  // the machine's, in bytes; 0: not known
+	NodeCPU       int64  // millicores, for resourceFieldRef
+	NodeStorage   int64  // bytes of the file system that the pod is on
 	RequireLimits bool   // the pod must not run where limits are not enforced
 }
 
@@ -42,16 +44,18 @@ func Build(o *Object, images map[string]pod.Image, opt Options) (*pod.Plan, erro
 		Sysctls:               sysctls(p.Spec.SecurityContext),
 		Volumes:               volumes(p, o.Effective.Pod.MemoryLimit, opt.NodeMemory),
 		Storage:               storageLimits(p),
+		ServiceLinks:          *p.Spec.EnableServiceLinks,
 	}
 	plan.LogMaxBytes, plan.LogMaxFiles = logLimits(p)
 	if d := p.Spec.ActiveDeadlineSeconds; d != nil {
 		plan.ActiveDeadlineSeconds = *d
 	}
 	errs := &Errors{}
+	machine := Machine{CPU: opt.NodeCPU, Memory: opt.NodeMemory, Storage: opt.NodeStorage}
 	build := func(list string, containers []corev1.Container, resources []pod.Resources) []pod.Container {
 		var built []pod.Container
 		for i := range containers {
-			b := builder{pod: p, c: &containers[i], hostname: plan.Hostname}
+			b := builder{pod: p, c: &containers[i], hostname: plan.Hostname, effective: o.Effective, machine: machine}
 			c, err := b.build(images)
 			if err != nil {
 				o.fail(errs, fmt.Sprintf("spec.%s[%d]", list, i), err.Error())

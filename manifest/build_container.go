@@ -9,6 +9,7 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 
+	"github.com/podrun/podrun/environ"
 	"github.com/podrun/podrun/pod"
 )
 
@@ -18,6 +19,9 @@ type builder struct {
 	c        *corev1.Container
 	hostname string
 	image    pod.Image
+
+	effective Effective
+	machine   Machine
 }
 
 func (b *builder) build(images map[string]pod.Image) (*pod.Container, error) {
@@ -25,11 +29,11 @@ func (b *builder) build(images map[string]pod.Image) (*pod.Container, error) {
 	if b.image, ok = images[b.c.Name]; !ok {
 		return nil, fmt.Errorf("build container %s: its image %s was not looked up", b.c.Name, b.c.Image)
 	}
-	vars, names, err := b.declared()
+	vars, err := b.vars()
 	if err != nil {
 		return nil, err
 	}
-	args, err := b.args(vars)
+	args, err := b.args()
 	if err != nil {
 		return nil, err
 	}
@@ -44,7 +48,9 @@ func (b *builder) build(images map[string]pod.Image) (*pod.Container, error) {
 		Name: b.c.Name, Image: b.c.Image, ImageID: b.image.ID, Layers: b.image.Layers,
 		Sidecar:            sidecar(b.c),
 		Args:               args,
-		Env:                b.env(vars, names),
+		Env:                b.ownEnv(),
+		EnvFrom:            b.envFrom(),
+		Vars:               vars,
 		Cwd:                b.cwd(),
 		User:               user,
 		SupplementalGroups: b.groups(),
@@ -69,13 +75,13 @@ func (b *builder) build(images map[string]pod.Image) (*pod.Container, error) {
 }
 
 // args is the whole argv: command replaces ENTRYPOINT and drops CMD, args replaces
-// CMD. Only what the manifest says is expanded.
-func (b *builder) args(vars map[string]string) ([]string, error) {
-	command, args := expandAll(b.c.Command, vars), expandAll(b.c.Args, vars)
+// CMD. Only what the manifest says is to be expanded.
+func (b *builder) args() ([]string, error) {
+	command, args := b.c.Command, b.c.Args
 	if len(command) == 0 {
-		command = b.image.Entrypoint
+		command = literal(b.image.Entrypoint)
 		if len(args) == 0 {
-			args = b.image.Cmd
+			args = literal(b.image.Cmd)
 		}
 	}
 	argv := slices.Concat(command, args)
@@ -83,6 +89,14 @@ func (b *builder) args(vars map[string]string) ([]string, error) {
 		return nil, fmt.Errorf("container %s has nothing to run: give it a command, its image %s has neither ENTRYPOINT nor CMD", b.c.Name, b.c.Image)
 	}
 	return argv, nil
+}
+
+func literal(list []string) []string {
+	var out []string
+	for _, s := range list {
+		out = append(out, environ.Literal(s))
+	}
+	return out
 }
 
 // cwd is the manifest's, the image's or the root. It is absolute.

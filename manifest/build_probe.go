@@ -4,6 +4,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/util/intstr"
 
+	"github.com/podrun/podrun/environ"
 	"github.com/podrun/podrun/pod"
 )
 
@@ -28,7 +29,7 @@ func (b *builder) probe(p *corev1.Probe) *pod.Probe {
 		for _, e := range b.c.Env {
 			vars[e.Name] = e.Value
 		}
-		out.Exec = expandAll(p.Exec.Command, vars)
+		out.Exec = environ.ExpandAll(p.Exec.Command, vars)
 	}
 	if t := p.TCPSocket; t != nil {
 		out.TCP = &pod.TCPSocket{Host: t.Host, Port: b.port(t.Port)}

@@ -6,6 +6,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
+	"github.com/podrun/podrun/environ"
 	"github.com/podrun/podrun/pod"
 )
 
@@ -133,7 +134,12 @@ func TestArgs(t *testing.T) {
 		{"args alone", "args: [x]", pod.Image{Cmd: []string{"cmd"}}, []string{"x"}},
 	} {
 		plan := build(t, podYAML(one(test.fields)), test.image)
-		if diff := cmp.Diff(test.want, plan.Containers[0].Args); diff != "" {
+		plan.ServiceLinks = false
+		e, err := environ.Resolve(plan, &plan.Containers[0], environ.Sources{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if diff := cmp.Diff(test.want, e.Args); diff != "" {
 			t.Errorf("%s:\n%s", test.name, diff)
 		}
 	}

@@ -1,40 +1,23 @@
 package manifest
 
 import (
+	"slices"
 	"strings"
+
+	corev1 "k8s.io/api/core/v1"
+
+	"github.com/podrun/podrun/pod"
 )
 
 // defaultPath is what Docker and containerd give an image without a PATH.
 const defaultPath = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
 
-// declared gives the values of the variables that the manifest declares, and their
-// names in order. A value sees those above it, and nothing of the image.
-func (b *builder) declared() (vars map[string]string, names []string, err error) {
-	vars = map[string]string{}
-	for _, e := range b.c.Env {
-		value := expand(e.Value, vars)
-		if e.Value == "" && e.ValueFrom != nil && e.ValueFrom.FieldRef != nil {
-			if value, err = fieldValue(b.pod, e.ValueFrom.FieldRef.FieldPath); err != nil {
-				return nil, nil, err
-			}
-		}
-		if _, again := vars[e.Name]; !again {
-			names = append(names, e.Name)
-		}
-		vars[e.Name] = value
-	}
-	return vars, names, nil
-}
-
-// env puts a container's environment together. Each later source wins: PATH and
-// HOSTNAME, the image's, the manifest's.
-func (b *builder) env(vars map[string]string, names []string) []string {
+// ownEnv is the part of a container's environment that no manifest declares: PATH,
+// HOSTNAME, and the image's, which win.
+func (b *builder) ownEnv() []string {
 	env := []string{"PATH=" + defaultPath, "HOSTNAME=" + b.hostname}
 	for _, kv := range b.image.Env {
 		env = setEnv(env, kv)
-	}
-	for _, name := range names {
-		env = setEnv(env, name+"="+vars[name])
 	}
 	return env
 }
@@ -52,4 +35,63 @@ func setEnv(env []string, kv string) []string {
 		}
 	}
 	return append(env, kv)
+}
+
+// envFrom are the objects of which every key becomes a variable.
+func (b *builder) envFrom() []pod.EnvFrom {
+	var list []pod.EnvFrom
+	for _, f := range b.c.EnvFrom {
+		one := pod.EnvFrom{Prefix: f.Prefix}
+		if c := f.ConfigMapRef; c != nil {
+			one.Kind, one.Name, one.Optional = pod.KindConfigMap, c.Name, is(c.Optional)
+		}
+		if s := f.SecretRef; s != nil {
+			one.Kind, one.Name, one.Optional = pod.KindSecret, s.Name, is(s.Optional)
+		}
+		list = append(list, one)
+	}
+	return list
+}
+
+// vars are the variables that the manifest declares. What a reference leads to is found
+// when the container is created, but for what the manifest itself says.
+func (b *builder) vars() ([]pod.EnvVar, error) {
+	var list []pod.EnvVar
+	for _, e := range b.c.Env {
+		v := pod.EnvVar{Name: e.Name, Value: e.Value}
+		if e.Value == "" && e.ValueFrom != nil {
+			var err error
+			if v.From, err = b.from(e.ValueFrom); err != nil {
+				return nil, err
+			}
+		}
+		list = append(list, v)
+	}
+	return list, nil
+}
+
+// lateFields are known when the pod has its network.
+var lateFields = []string{"status.podIP", "status.podIPs", "status.hostIP", "status.hostIPs"}
+
+func (b *builder) from(s *corev1.EnvVarSource) (*pod.EnvRef, error) {
+	var text string
+	var err error
+	switch {
+	case s.ConfigMapKeyRef != nil:
+		r := s.ConfigMapKeyRef
+		return &pod.EnvRef{Key: &pod.KeyRef{Kind: pod.KindConfigMap, Name: r.Name, Key: r.Key, Optional: is(r.Optional)}}, nil
+	case s.SecretKeyRef != nil:
+		r := s.SecretKeyRef
+		return &pod.EnvRef{Key: &pod.KeyRef{Kind: pod.KindSecret, Name: r.Name, Key: r.Key, Optional: is(r.Optional)}}, nil
+	case s.FileKeyRef != nil:
+		r := s.FileKeyRef
+		return &pod.EnvRef{File: &pod.FileRef{Volume: r.VolumeName, Path: r.Path, Key: r.Key, Optional: is(r.Optional)}}, nil
+	case s.ResourceFieldRef != nil:
+		text, err = b.resourceValue(s.ResourceFieldRef)
+	case s.FieldRef != nil && slices.Contains(lateFields, s.FieldRef.FieldPath):
+		return &pod.EnvRef{Field: s.FieldRef.FieldPath}, nil
+	case s.FieldRef != nil:
+		text, err = fieldValue(b.pod, s.FieldRef.FieldPath)
+	}
+	return &pod.EnvRef{Text: &text}, err
 }

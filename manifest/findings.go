@@ -131,7 +131,9 @@ func together(p *corev1.Pod) []Finding {
 	for list, containers := range map[string][]corev1.Container{"initContainers": p.Spec.InitContainers, "containers": p.Spec.Containers} {
 		found = append(found, badPriorities(list, containers)...)
 		for i := range containers {
-			found = append(found, missingPorts(fmt.Sprintf("spec.%s[%d]", list, i), &containers[i])...)
+			at := fmt.Sprintf("spec.%s[%d]", list, i)
+			found = append(found, missingPorts(at, &containers[i])...)
+			found = append(found, missingContainers(p, at, &containers[i])...)
 		}
 	}
 	return found

@@ -45,6 +45,12 @@ What podrun makes of every field of a Kubernetes Pod (apiVersion v1). No field i
 		{"spec.initContainers[]", "", initRows},
 		{"spec.containers[].securityContext", "", containerSecurityRows},
 		{"spec.volumes[]", "", volumeRows},
+		{"Metadata of every other kind", "ConfigMap, Secret, PersistentVolumeClaim, Service and Namespace.", objectRows("the kind's name")},
+		{"ConfigMap", "", configMapRows},
+		{"Secret", "", secretRows},
+		{"PersistentVolumeClaim", "", claimRows},
+		{"Service", "", serviceRows},
+		{"Namespace", "", namespaceRows},
 	} {
 		fmt.Fprintf(&b, "\n## %s\n\n", section.title)
 		if section.intro != "" {

@@ -154,6 +154,7 @@ func updated(plan, built []pod.Container, old, new []corev1.Container, d *Differ
 			c, restart = built[i], true
 		}
 		c.Resources, c.OOMScoreAdj, c.Revision = built[i].Resources, built[i].OOMScoreAdj, plan[i].Revision
+		c.Vars = built[i].Vars // they tell of labels and limits, from the next start on
 		if restart {
 			c.Revision++
 		}

@@ -30,7 +30,7 @@ var podRows = []Field{
 	{Path: "spec.resources.claims", Support: Refused, Note: "dynamic resource allocation"},
 
 	{Path: "spec.dnsPolicy", Support: Accepted, Only: []string{"ClusterFirst", "Default", "ClusterFirstWithHostNet"}, Note: "the pod has the host's resolver, if any"},
-	{Path: "spec.enableServiceLinks", Support: Accepted, Note: "there are no Services, so no variables are set for them"},
+	{Path: "spec.enableServiceLinks", Support: Done, Note: "default: true: variables tell of the Services of the namespace that are there when a container starts"},
 	{Path: "spec.automountServiceAccountToken", Support: Accepted, Note: noToken},
 	{Path: "spec.serviceAccountName", Support: Accepted, Note: noToken + "; fieldRef gives the name, or default"},
 	{Path: "spec.serviceAccount", Support: Accepted, Note: "the old name of serviceAccountName"},

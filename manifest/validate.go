@@ -31,6 +31,7 @@ func Validate(p *corev1.Pod) field.ErrorList {
 	volumes, bad := validateVolumes(p.Spec.Volumes, spec.Child("volumes"))
 	errs = append(errs, bad...)
 	errs = append(errs, validateContainers(&p.Spec, volumes, spec)...)
+	errs = append(errs, validateFileVolumes(&p.Spec, spec)...)
 	errs = append(errs, validatePodResources(p, spec.Child("resources"))...)
 	errs = append(errs, validateResizePolicies(&p.Spec, spec)...)
 	errs = append(errs, validatePodSecurity(p.Spec.SecurityContext, spec.Child("securityContext"))...)

@@ -46,6 +46,18 @@ func validateEnvSource(e corev1.EnvVar, path *field.Path) field.ErrorList {
 	if from.FieldRef != nil {
 		errs = append(errs, validateFieldRef(from.FieldRef, path.Child("fieldRef"))...)
 	}
+	if from.ResourceFieldRef != nil {
+		errs = append(errs, validateResourceRef(from.ResourceFieldRef, path.Child("resourceFieldRef"))...)
+	}
+	if r := from.ConfigMapKeyRef; r != nil {
+		errs = append(errs, validateKeyRef(r.Name, r.Key, path.Child("configMapKeyRef"))...)
+	}
+	if r := from.SecretKeyRef; r != nil {
+		errs = append(errs, validateKeyRef(r.Name, r.Key, path.Child("secretKeyRef"))...)
+	}
+	if from.FileKeyRef != nil {
+		errs = append(errs, validateFileRef(from.FileKeyRef, path.Child("fileKeyRef"))...)
+	}
 	switch {
 	case sources == 0:
 		errs = append(errs, field.Invalid(path, "", "must specify one of: `fieldRef`, `resourceFieldRef`, `configMapKeyRef`, `secretKeyRef` or `fileKeyRef`"))

@@ -112,12 +112,12 @@ func validateServicePorts(s *corev1.ServiceSpec, path *field.Path) field.ErrorLi
 			}
 			names[p.Name] = true
 		}
-		errs = append(errs, portNumberErrors(p.Port, at.Child("port"))...)
+		errs = append(errs, port(p.Port, at.Child("port"))...)
 		errs = append(errs, oneOf(p.Protocol, at.Child("protocol"), corev1.ProtocolSCTP, corev1.ProtocolTCP, corev1.ProtocolUDP)...)
 		if p.TargetPort.Type == intstr.String {
 			errs = append(errs, named(p.TargetPort.StrVal, at.Child("targetPort"), validation.IsValidPortName)...)
 		} else {
-			errs = append(errs, portNumberErrors(p.TargetPort.IntVal, at.Child("targetPort"))...)
+			errs = append(errs, port(p.TargetPort.IntVal, at.Child("targetPort"))...)
 		}
 		if key := (number{p.Protocol, p.Port}); ports[key] {
 			errs = append(errs, field.Duplicate(at, p.Port))
@@ -130,20 +130,12 @@ func validateServicePorts(s *corev1.ServiceSpec, path *field.Path) field.ErrorLi
 		if !published {
 			errs = append(errs, field.Forbidden(at.Child("nodePort"), "may not be used when `type` is '"+string(s.Type)+"'"))
 		}
-		errs = append(errs, portNumberErrors(p.NodePort, at.Child("nodePort"))...)
+		errs = append(errs, port(p.NodePort, at.Child("nodePort"))...)
 		if key := (number{p.Protocol, p.NodePort}); nodes[key] {
 			errs = append(errs, field.Duplicate(at.Child("nodePort"), p.NodePort))
 		} else {
 			nodes[key] = true
 		}
-	}
-	return errs
-}
-
-func portNumberErrors(n int32, path *field.Path) field.ErrorList {
-	var errs field.ErrorList
-	for _, msg := range validation.IsValidPortNum(int(n)) {
-		errs = append(errs, field.Invalid(path, n, msg))
 	}
 	return errs
 }

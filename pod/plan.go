@@ -21,6 +21,7 @@ type Plan struct {
 	GraceSeconds          int64         `json:"graceSeconds"`                    // terminationGracePeriodSeconds
 	ActiveDeadlineSeconds int64         `json:"activeDeadlineSeconds,omitempty"` // 0: none
 	ShareProcessNamespace bool          `json:"shareProcessNamespace,omitempty"`
+	ServiceLinks          bool          `json:"serviceLinks,omitempty"` // variables tell of the namespace's Services
 	QOSClass              string        `json:"qosClass"`
 
 	// Resources are the effective ones of the whole pod: they size the pod cgroup.
@@ -83,9 +84,15 @@ type Container struct {
 	// a run of another revision is ended, and followed by one of this.
 	Revision int `json:"revision,omitempty"`
 
-	Args []string `json:"args"` // the whole argv; Args[0] is looked up in the container's PATH
-	Env  []string `json:"env"`  // KEY=value, final
-	Cwd  string   `json:"cwd"`
+	// Args are the whole argv; $(VAR) in them is expanded when the container is created,
+	// and Args[0] looked up in its PATH. Env, KEY=value, is what the container has of
+	// itself and its image; what EnvFrom and Vars say wins. The room environ puts them
+	// together.
+	Args    []string  `json:"args"`
+	Env     []string  `json:"env"`
+	EnvFrom []EnvFrom `json:"envFrom,omitempty"`
+	Vars    []EnvVar  `json:"vars,omitempty"`
+	Cwd     string    `json:"cwd"`
 
 	// User is the image's spelling ("", "nginx", "1000:1000") or the manifest's
 	// numbers ("1000", "1000:1000"). Names are resolved in the container's own

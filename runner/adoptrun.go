@@ -82,6 +82,7 @@ func (a *adoption) container(r savedRun) error {
 		who: identity{uid: r.UID, gid: r.GID, groups: r.Groups},
 	}
 	x.cleanUpLater(e.sandbox)
+	x.adoptEnv(e.sandbox)
 	if planned.TerminationMessagePath != "" {
 		x.message = x.messageFile(e.sandbox)
 	}

@@ -57,7 +57,7 @@ func (x *container) command(ctx context.Context, args []string) (code int, outpu
 		return 0, "", fmt.Errorf("make pipe: %w", err)
 	}
 	defer r.Close()
-	p := x.newProcess(args, x.plan.Env, x.plan.Cwd)
+	p := x.newProcess(args, x.env, x.plan.Cwd)
 	p.Stdout, p.Stderr = w, w
 	err = x.ct.Run(p)
 	w.Close()

@@ -46,7 +46,7 @@ func runtimeSpec(plan *pod.Plan, c *pod.Container, at place, who identity) *spec
 		Version: specs.Version,
 		Root:    &specs.Root{Path: at.rootfs, Readonly: c.ReadOnlyRoot},
 		Process: &specs.Process{
-			Args: c.Args, Env: c.Env, Cwd: c.Cwd,
+			Cwd:             c.Cwd, // whose argv and environment follow from more than the Plan
 			NoNewPrivileges: c.NoNewPrivileges,
 			Capabilities:    &specs.LinuxCapabilities{Bounding: caps, Effective: caps, Permitted: caps},
 			OOMScoreAdj:     &score,

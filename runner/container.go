@@ -16,7 +16,6 @@ import (
 	"github.com/opencontainers/runtime-spec/specs-go"
 	"golang.org/x/sys/unix"
 
-	"github.com/podrun/podrun/cgroups"
 	"github.com/podrun/podrun/internal/stage"
 	"github.com/podrun/podrun/internal/undo"
 	"github.com/podrun/podrun/lifecycle"
@@ -32,8 +31,9 @@ type container struct {
 	ct      *libcontainer.Container
 	process // of its init; nobody's before it runs
 	log     *logFile
-	message string // the file bound at terminationMessagePath
-	mntns   string // identifies its processes in a shared PID namespace
+	message string   // the file bound at terminationMessagePath
+	env     []string // of its process, and of commands in it
+	mntns   string   // identifies its processes in a shared PID namespace
 	cleanup undo.Stack
 	execs   sync.WaitGroup
 	end     *ended // known before it is adopted
@@ -75,6 +75,7 @@ func (x *container) id() string { return x.plan.Name + "-" + strconv.Itoa(x.atte
 // cleanUpLater makes cleanup what it must be for an instance, however far it came.
 func (x *container) cleanUpLater(s *sandbox) {
 	x.cleanup.Push("unmount root file system", func() error { return volumes.UnmountRootfs(x.rootfs(s)) })
+	x.cleanup.Push("remove environment", func() error { return x.dropEnv(s) })
 	x.cleanup.Push("remove termination log", func() error { return volumes.RemoveTree(x.messageFile(s)) })
 	x.cleanup.Push("unmount /dev", func() error { return volumes.UnmountDev(x.dev(s)) })
 	x.cleanup.Push("destroy container", func() error {
@@ -93,6 +94,10 @@ func (x *container) messageFile(s *sandbox) string {
 
 func (x *container) create(s *sandbox) error {
 	x.cleanUpLater(s)
+	env, err := x.resolve(s)
+	if err != nil {
+		return err
+	}
 	root, err := volumes.MountRootfs(x.rootfs(s), x.plan.Layers, false) // libcontainer makes it read-only, once every mount target is there
 	if err != nil {
 		return fmt.Errorf("mount root file system: %w", err)
@@ -109,6 +114,7 @@ func (x *container) create(s *sandbox) error {
 	at := s.place(x.plan, root, x.dev(s))
 	at.terminationLog = x.message
 	spec := runtimeSpec(s.plan, x.plan, at, x.who)
+	spec.Process.Args, spec.Process.Env = env.Args, env.Env
 	if !x.plan.SeccompUnconfined {
 		if spec.Linux.Seccomp, err = defaultSeccomp(spec); err != nil {
 			return err
@@ -193,18 +199,6 @@ func (x *container) newProcess(args, env []string, cwd string) *libcontainer.Pro
 		Capabilities:    &configs.Capabilities{Bounding: caps, Effective: caps, Permitted: caps},
 		NoNewPrivileges: &x.plan.NoNewPrivileges,
 	}
-}
-
-// processLimit stands in for pids.max where there is no cgroup: the kernel counts
-// the processes of each user of the pod's user namespace, and no capability in
-// there lifts it.
-func processLimit() []configs.Rlimit {
-	var own unix.Rlimit
-	if err := unix.Getrlimit(unix.RLIMIT_NPROC, &own); err != nil {
-		return nil
-	}
-	n := min(uint64(cgroups.DefaultPids), own.Max)
-	return []configs.Rlimit{{Type: unix.RLIMIT_NPROC, Hard: n, Soft: n}}
 }
 
 // ended is how an instance's process ended.

@@ -24,7 +24,7 @@ func (c *control) exec(conn *net.UnixConn, req *wire.ExecRequest, files []*os.Fi
 		}})
 	}
 	defer x.execs.Done()
-	p := x.newProcess(req.Args, execEnv(x.plan.Env, req), x.plan.Cwd)
+	p := x.newProcess(req.Args, execEnv(x.env, req), x.plan.Cwd)
 	if req.Cwd != "" {
 		p.Cwd = req.Cwd
 	}

@@ -11,6 +11,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	"github.com/podrun/podrun/environ"
 	"github.com/podrun/podrun/internal/store"
 	"github.com/podrun/podrun/internal/testenv"
 	"github.com/podrun/podrun/internal/wire"
@@ -47,7 +48,7 @@ var testCaps = []string{"CAP_CHOWN", "CAP_DAC_OVERRIDE", "CAP_FOWNER", "CAP_KILL
 func shell(layer, name, script string) pod.Container {
 	return pod.Container{
 		Name: name, Image: "busybox", ImageID: "sha256:0", Layers: []string{layer},
-		Args: []string{"/bin/sh", "-c", script}, Env: []string{"PATH=/bin"}, Cwd: "/", Capabilities: testCaps,
+		Args: []string{"/bin/sh", "-c", environ.Literal(script)}, Env: []string{"PATH=/bin"}, Cwd: "/", Capabilities: testCaps,
 		TerminationMessagePath: "/dev/termination-log", TerminationMessageFrom: pod.MessageFile,
 	}
 }

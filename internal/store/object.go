@@ -110,6 +110,22 @@ func (d Dirs) Objects(kind pod.ObjectKind, namespace string) ([]*pod.Object, err
 	return list, nil
 }
 
+// Object reads an object of the pod's namespace.
+func (p Pod) Object(kind pod.ObjectKind, name string) (*pod.Object, error) {
+	return p.dirs.Object(kind, p.Namespace, name)
+}
+
+// Services are those of the pod's namespace.
+func (p Pod) Services() ([]*pod.Object, error) {
+	return p.dirs.Objects(pod.KindService, p.Namespace)
+}
+
+// EnvFile keeps the environment of one instance of a container, for commands that are
+// run in it later. It may hold values of Secrets.
+func (p Pod) EnvFile(container string, attempt int) string {
+	return filepath.Join(p.runtime, fmt.Sprintf("env-%s-%d", container, attempt))
+}
+
 // DeleteObject removes an object. One that is not there gives fs.ErrNotExist.
 func (d Dirs) DeleteObject(kind pod.ObjectKind, namespace, name string) error {
 	path, err := d.objectFile(kind, namespace, name)

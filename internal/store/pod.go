@@ -19,6 +19,7 @@ type Pod struct {
 	Namespace, Name string
 
 	data, runtime string
+	dirs          Dirs
 }
 
 // Pod names the place of a pod. Both names have been validated as DNS names, so
@@ -30,7 +31,7 @@ func (d Dirs) Pod(namespace, name string) Pod {
 		}
 	}
 	p := Pod{
-		Namespace: namespace, Name: name,
+		Namespace: namespace, Name: name, dirs: d,
 		data:    filepath.Join(d.Data, "pods", namespace, name),
 		runtime: filepath.Join(d.Runtime, "pods", namespace, name),
 	}

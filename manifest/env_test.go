@@ -5,49 +5,22 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
+	"github.com/podrun/podrun/environ"
 	"github.com/podrun/podrun/pod"
 )
 
-// TestExpand has the cases of Kubernetes' own expansion test.
-func TestExpand(t *testing.T) {
-	vars := map[string]string{"VAR_A": "A", "VAR_B": "B", "VAR_C": "C", "VAR_REF": "$(VAR_A)", "VAR_EMPTY": ""}
-	for in, want := range map[string]string{
-		"":                           "",
-		"plain":                      "plain",
-		"$(VAR_A)":                   "A",
-		"___$(VAR_B)___":             "___B___",
-		"___$(VAR_C)":                "___C",
-		"$(VAR_A)-$(VAR_B)":          "A-B",
-		"$(VAR_A)$(VAR_B)":           "AB",
-		"$(VAR_REF)":                 "$(VAR_A)",
-		"%%$(VAR_REF)--$(VAR_REF)%%": "%%$(VAR_A)--$(VAR_A)%%",
-		"foo$(VAR_EMPTY)bar":         "foobar",
-		"foo$(VAR_Awhoops!":          "foo$(VAR_Awhoops!",
-		"f00__(VAR_A)__":             "f00__(VAR_A)__",
-		"$?_boo_$!":                  "$?_boo_$!",
-		"$VAR_A":                     "$VAR_A",
-		"$(VAR_DNE)":                 "$(VAR_DNE)",
-		"$$$$$$(BIG_MONEY)":          "$$$(BIG_MONEY)",
-		"$$$$$$(VAR_A)":              "$$$(VAR_A)",
-		"$$$$$$$(VAR_A)":             "$$$A",
-		"$VAR_A)":                    "$VAR_A)",
-		"${VAR_A}":                   "${VAR_A}",
-		"$(VAR_B)_______$(A":         "B_______$(A",
-		"$(VAR_C)_______$(":          "C_______$(",
-		"$(VAR_A)foobarzab$":         "Afoobarzab$",
-		"foo-\\$(VAR_A":              "foo-\\$(VAR_A",
-		"--$($($($($--":              "--$($($($($--",
-		"$($($($($--foo$(":           "$($($($($--foo$(",
-		"foo0--$($($($(":             "foo0--$($($($(",
-		"$(foo$$var)":                "$(foo$$var)",
-		"\n$(VAR_A)\n":               "\nA\n",
-		"$$(VAR_A)":                  "$(VAR_A)",
-		"$$(VAR_A) and ä$ö $(VAR_A)": "$(VAR_A) and ä$ö A",
-	} {
-		if got := expand(in, vars); got != want {
-			t.Errorf("%q: got %q, want %q", in, got, want)
-		}
+// resolved is the environment of a plan's first container, which refers to nothing.
+func resolved(t *testing.T, plan *pod.Plan) []string {
+	t.Helper()
+	plan.ServiceLinks = false
+	e, err := environ.Resolve(plan, &plan.Containers[0], environ.Sources{})
+	if err != nil {
+		t.Fatal(err)
 	}
+	if !e.Fixed {
+		t.Error("it is not known beforehand")
+	}
+	return e.Env
 }
 
 func TestEnv(t *testing.T) {
@@ -70,8 +43,7 @@ func TestEnv(t *testing.T) {
 		{"newlines stay inside", `env: [{name: HOME, value: "/\nroot::0:0::/:/bin/sh"}]`, pod.Image{Cmd: []string{"run"}},
 			[]string{"PATH=" + defaultPath, "HOSTNAME=p", "HOME=/\nroot::0:0::/:/bin/sh"}},
 	} {
-		plan := build(t, podYAML(one(test.env)), test.image)
-		if diff := cmp.Diff(test.want, plan.Containers[0].Env); diff != "" {
+		if diff := cmp.Diff(test.want, resolved(t, build(t, podYAML(one(test.env)), test.image))); diff != "" {
 			t.Errorf("%s:\n%s", test.name, diff)
 		}
 	}
@@ -96,7 +68,7 @@ spec:
     - {name: ACCOUNT, valueFrom: {fieldRef: {fieldPath: spec.serviceAccountName}}}
     - {name: ALL, value: $(NAME)/$(UID)}
 `
-	got := build(t, text, pod.Image{Cmd: []string{"run"}}).Containers[0].Env[2:]
+	got := resolved(t, build(t, text, pod.Image{Cmd: []string{"run"}}))[2:]
 	want := []string{"NAME=p", "NAMESPACE=ns", "UID=uid-1", "LABEL=label", "NOLABEL=", "ANNOTATION=an\nnotation", "NODE=node-1", "ACCOUNT=default", "ALL=p/uid-1"}
 	if diff := cmp.Diff(want, got); diff != "" {
 		t.Error(diff)

@@ -1,0 +1,82 @@
+// Package environ resolves what a container's processes find in their environment, as
+// the kubelet does when it creates the container (makeEnvironmentVariables in
+// pkg/kubelet/kubelet_pods.go of Kubernetes): values, references to objects, fields and
+// files, and the variables of Services.
+//
+// It is pure: what is referred to is handed in.
+package environ
+
+import "strings"
+
+// Expand replaces $(NAME) by the variable's value, as the kubelet does
+// (third_party/forked/golang/expansion of Kubernetes): $$ is a $, so that $$(NAME)
+// stays $(NAME); a reference to an unknown variable and anything else stay as
+// they are. The first of the maps that has a variable counts.
+func Expand(s string, vars ...map[string]string) string {
+	out, _ := expand(s, vars)
+	return out
+}
+
+// ExpandAll expands every string of a list.
+func ExpandAll(list []string, vars ...map[string]string) []string {
+	out := make([]string, len(list))
+	for i, s := range list {
+		out[i] = Expand(s, vars...)
+	}
+	return out
+}
+
+// ExpandKnown is Expand for what must not stay as it is: it also gives the first
+// variable that is not known, or "" (kubelet: ExpandContainerVolumeMounts, for
+// subPathExpr).
+func ExpandKnown(s string, vars ...map[string]string) (out, unknown string) {
+	return expand(s, vars)
+}
+
+// Literal is what expands to s, whatever the variables are.
+func Literal(s string) string { return strings.ReplaceAll(s, "$", "$$") }
+
+func expand(s string, vars []map[string]string) (out, unknown string) {
+	var b strings.Builder
+	for {
+		i := strings.IndexByte(s, '$')
+		if i < 0 || i+1 == len(s) {
+			b.WriteString(s)
+			return b.String(), unknown
+		}
+		b.WriteString(s[:i])
+		switch rest := s[i+1:]; rest[0] {
+		case '$':
+			b.WriteByte('$')
+			s = rest[1:]
+		case '(':
+			name, after, closed := strings.Cut(rest[1:], ")")
+			if !closed {
+				b.WriteString("$(")
+				s = rest[1:]
+				continue
+			}
+			value, known := lookUp(name, vars)
+			if !known {
+				value = "$(" + name + ")"
+				if unknown == "" {
+					unknown = name
+				}
+			}
+			b.WriteString(value)
+			s = after
+		default:
+			b.WriteByte('$')
+			s = rest
+		}
+	}
+}
+
+func lookUp(name string, vars []map[string]string) (string, bool) {
+	for _, m := range vars {
+		if value, ok := m[name]; ok {
+			return value, true
+		}
+	}
+	return "", false
+}

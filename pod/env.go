@@ -1,0 +1,71 @@
+package pod
+
+// EnvFrom makes a variable of each key of a ConfigMap or Secret.
+type EnvFrom struct {
+	Kind     ObjectKind `json:"kind"`
+	Name     string     `json:"name"`
+	Prefix   string     `json:"prefix,omitempty"`
+	Optional bool       `json:"optional,omitempty"` // without the object there are none
+}
+
+// EnvVar is one variable that a container declares: a Value, or what From says.
+type EnvVar struct {
+	Name  string  `json:"name"`
+	Value string  `json:"value,omitempty"` // $(VAR) in it is expanded from the variables before it
+	From  *EnvRef `json:"from,omitempty"`
+}
+
+// EnvRef says where a variable's value is found when the container is created; exactly
+// one of its fields is set.
+type EnvRef struct {
+	Text  *string  `json:"text,omitempty"`  // here, taken as it stands
+	Field string   `json:"field,omitempty"` // status.podIP, status.podIPs, status.hostIP, status.hostIPs
+	Key   *KeyRef  `json:"key,omitempty"`
+	File  *FileRef `json:"file,omitempty"`
+}
+
+// KeyRef is one key of a ConfigMap or Secret.
+type KeyRef struct {
+	Kind     ObjectKind `json:"kind"`
+	Name     string     `json:"name"`
+	Key      string     `json:"key"`
+	Optional bool       `json:"optional,omitempty"` // without it there is no variable
+}
+
+// FileRef is one key of a file of variables (KEP-3721) in a volume of the pod.
+type FileRef struct {
+	Volume   string `json:"volume"`
+	Path     string `json:"path"` // in the volume
+	Key      string `json:"key"`
+	Optional bool   `json:"optional,omitempty"` // without the key there is no variable
+}
+
+// Refers says whether the plan refers to an object, which its containers or volumes may
+// follow when it changes. Services are of interest to every pod of their namespace.
+func (p *Plan) Refers(kind ObjectKind, name string) bool {
+	if kind == KindService {
+		return true
+	}
+	for _, list := range [][]Container{p.InitContainers, p.Containers} {
+		for i := range list {
+			if list[i].refers(kind, name) {
+				return true
+			}
+		}
+	}
+	return false
+}
+
+func (c *Container) refers(kind ObjectKind, name string) bool {
+	for _, f := range c.EnvFrom {
+		if f.Kind == kind && f.Name == name {
+			return true
+		}
+	}
+	for _, v := range c.Vars {
+		if v.From != nil && v.From.Key != nil && v.From.Key.Kind == kind && v.From.Key.Name == name {
+			return true
+		}
+	}
+	return false
+}
