@@ -139,7 +139,7 @@ func (k *killing) end() {
 	st := k.final()
 	steady := st.Containers[0]
 	if end := steady.State.Terminated; !st.Deleting || steady.RestartCount != 0 || end == nil || end.ExitCode != 3 {
-		k.t.Errorf("the app that stays has ended as %+v", steady)
+		k.t.Errorf("the app that stays has ended as %+v: %+v, deleting: %v", steady, end, st.Deleting)
 	}
 	if init := st.InitContainers[0].State.Terminated; init == nil || init.ExitCode != 0 {
 		k.t.Errorf("the init container is %+v", st.InitContainers[0])
