@@ -30,6 +30,8 @@ func (o *Observed) Apply(plan *pod.Plan, e Event) {
 		if c, ok := o.Containers[e.Container]; ok && c.Attempt == e.Attempt {
 			o.containerEvent(plan, c, e)
 		}
+	case ObjectChanged:
+		o.tryAgain(e.At)
 	case ConditionSet:
 		o.setCondition(e)
 	case Adopted:

@@ -24,6 +24,8 @@ func (w *world) askStep(verb string, plain []string, args map[string]string) (kn
 		return true, w.fold(Event{Kind: Hooked, Container: plain[0], Hook: HookKind(plain[1]), Outcome: Outcome(plain[2])}, args)
 	case "condition":
 		return true, w.fold(Event{Kind: ConditionSet, Condition: plain[0], Status: plain[1]}, args)
+	case "object":
+		return true, w.fold(Event{Kind: ObjectChanged}, args)
 	case "adopted":
 		seed, _ := strconv.ParseUint(args["seed"], 10, 64)
 		return true, w.fold(Event{Kind: Adopted, Seed: seed}, args)

@@ -34,11 +34,12 @@ const (
 	// StorageMeasured says what the pod has on disk: Message of the limit that is
 	// exceeded, or "", Bytes in all, and Took, how long it was to count them.
 	StorageMeasured EventKind = "storageMeasured"
-	Probed          EventKind = "probed"       // Probe has been asked: Outcome, Message
-	Hooked          EventKind = "hooked"       // Hook has been run: Outcome, Message
-	Adopted         EventKind = "adopted"      // a new supervisor has taken the pod up: it knows of no probe or hook under way; Seed
-	Remembered      EventKind = "remembered"   // of a pod of which nothing else is known, Container's latest run was Attempt: ExitCode, Reason, Message
-	ConditionSet    EventKind = "conditionSet" // the user has set Condition to Status, with Reason and Message
+	Probed          EventKind = "probed"        // Probe has been asked: Outcome, Message
+	Hooked          EventKind = "hooked"        // Hook has been run: Outcome, Message
+	Adopted         EventKind = "adopted"       // a new supervisor has taken the pod up: it knows of no probe or hook under way; Seed
+	Remembered      EventKind = "remembered"    // of a pod of which nothing else is known, Container's latest run was Attempt: ExitCode, Reason, Message
+	ObjectChanged   EventKind = "objectChanged" // what the plan refers to is there, or another: containers that could not be made are tried again
+	ConditionSet    EventKind = "conditionSet"  // the user has set Condition to Status, with Reason and Message
 )
 
 // Reasons of a StartFailed whose container was never made: it is tried again. With

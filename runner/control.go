@@ -174,6 +174,9 @@ func (c *control) answer(conn *net.UnixConn) error {
 		return c.apply(conn, req.Apply)
 	case req.Verb == wire.SetCondition && req.Condition != nil:
 		return c.setCondition(conn, req.Condition)
+	case req.Verb == wire.Changed && req.Changed != nil:
+		c.engine.changed(*req.Changed)
+		return wire.WriteFrame(conn, wire.Frame{Applied: true})
 	case req.Verb == wire.Exec && req.Exec != nil:
 		return c.exec(conn, req.Exec, files)
 	}

@@ -29,6 +29,9 @@ const (
 	// SetCondition sets a condition of the pod that is not podrun's own. One Frame,
 	// Applied or Error, answers.
 	SetCondition Verb = "setCondition"
+	// Changed tells that an object which the pod refers to has been made, changed or
+	// deleted. One Frame, Applied, answers when it has been looked at.
+	Changed Verb = "changed"
 
 	Watch Verb = "watch" // a Frame with Status now and at every change, until the pod has ended
 )
@@ -42,6 +45,7 @@ type Request struct {
 	Apply  *ApplyRequest  `json:"apply,omitempty"`
 
 	Condition *ConditionRequest `json:"condition,omitempty"`
+	Changed   *ChangedRequest   `json:"changed,omitempty"`
 }
 
 // ConditionRequest is a condition to be set. Status is True, False or Unknown.
@@ -50,6 +54,12 @@ type ConditionRequest struct {
 	Status  string `json:"status"`
 	Reason  string `json:"reason,omitempty"`
 	Message string `json:"message,omitempty"`
+}
+
+// ChangedRequest names an object of the pod's namespace.
+type ChangedRequest struct {
+	Kind pod.ObjectKind `json:"kind"`
+	Name string         `json:"name"`
 }
 
 // ApplyRequest is a Plan for a pod that runs, with the manifest that it was made from.
@@ -94,7 +104,7 @@ type Frame struct {
 	Status  *pod.Status `json:"status,omitempty"`
 	Started bool        `json:"started,omitempty"` // exec: the process runs; with TTY the master is attached
 	Exit    *int        `json:"exit,omitempty"`    // exec: its exit code, 128+n for a signal
-	Applied bool        `json:"applied,omitempty"` // setCondition: it is done; apply: it is done, and recorded; restarts may be under way
+	Applied bool        `json:"applied,omitempty"` // setCondition, changed: it is done; apply: it is done, and recorded; restarts may be under way
 	Error   *Error      `json:"error,omitempty"`   // the request failed; nothing follows
 }
 
