@@ -59,6 +59,7 @@ var sysctls = [][2]string{
 	{"net/ipv4/conf/all/accept_redirects", "0"},
 	{"net/ipv4/ip_local_port_range", "32768 65535"},
 	{"net/ipv4/ip_unprivileged_port_start", "0"},
+	{"net/ipv4/tcp_early_demux", "0"}, // or the first packet of a connection that used the same port a minute ago is given to its TIME_WAIT, and dropped when it is forwarded
 	{"net/ipv4/tcp_rmem", "4096 131072 1048576"},
 	{"net/ipv4/tcp_wmem", "4096 65536 1048576"},
 	{"net/ipv6/conf/all/forwarding", "1"},

@@ -147,6 +147,10 @@ func direct(pool Pool, s Slot) error {
 	if err := netlink.LinkSetMTU(tun, mtu); err != nil {
 		return fmt.Errorf("set the MTU of %s: %w", tunLink(s), err)
 	}
+	// The process there speaks for the router too.
+	if err := sysctl("net/ipv4/conf/"+tunLink(s)+"/accept_local", "1"); err != nil {
+		return err
+	}
 	if err := netlink.LinkSetUp(tun); err != nil {
 		return fmt.Errorf("bring up %s: %w", tunLink(s), err)
 	}

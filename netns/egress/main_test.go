@@ -154,6 +154,9 @@ func dialHere(network string, to netip.AddrPort) (net.Conn, error) {
 	}
 	f := os.NewFile(uintptr(fd), "socket")
 	defer f.Close()
+	if err := unix.SetsockoptTimeval(fd, unix.SOL_SOCKET, unix.SO_SNDTIMEO, &unix.Timeval{Sec: 8}); err != nil {
+		return nil, err
+	}
 	if err := unix.Connect(fd, netns.SockAddr(to)); err != nil {
 		return nil, err
 	}
@@ -209,4 +212,54 @@ func exchange(c net.Conn, text []byte) error {
 		return errors.New("something else came back")
 	}
 	return nil
+}
+
+// idle waits until nothing of the pod is under way.
+func (p *testPod) idle() {
+	p.t.Helper()
+	for deadline := time.Now().Add(10 * time.Second); ; time.Sleep(5 * time.Millisecond) {
+		if p.egress.Pause() {
+			p.egress.Resume()
+			return
+		}
+		if time.Now().After(deadline) {
+			p.t.Errorf("%d flows stay", p.egress.flows.Load())
+			return
+		}
+	}
+}
+
+// dialWithin is dial with a bound.
+func dialWithin(ns string, to netip.AddrPort, within time.Duration) (c net.Conn, err error) {
+	var fd int
+	err = netns.Do(ns, func() error {
+		family := unix.AF_INET
+		if to.Addr().Is6() {
+			family = unix.AF_INET6
+		}
+		if fd, err = unix.Socket(family, unix.SOCK_STREAM|unix.SOCK_CLOEXEC, 0); err != nil {
+			return err
+		}
+		timeout := unix.NsecToTimeval(within.Nanoseconds())
+		if err := unix.SetsockoptTimeval(fd, unix.SOL_SOCKET, unix.SO_SNDTIMEO, &timeout); err != nil {
+			return err
+		}
+		return unix.Connect(fd, netns.SockAddr(to))
+	})
+	f := os.NewFile(uintptr(fd), "socket")
+	defer f.Close()
+	if err != nil {
+		return nil, err
+	}
+	if c, err = net.FileConn(f); err == nil {
+		c.SetDeadline(time.Now().Add(time.Second))
+	}
+	return c, err
+}
+
+func bit(b bool) int {
+	if b {
+		return 1
+	}
+	return 0
 }

@@ -2,7 +2,18 @@ package egress
 
 import (
 	"bytes"
+	"errors"
+	"io"
+	"net"
+	"net/netip"
+	"sync"
+	"sync/atomic"
 	"testing"
+	"time"
+
+	"golang.org/x/sys/unix"
+
+	"github.com/podrun/podrun/netns"
 )
 
 // What a pod says to another host arrives, by both families, and back.
@@ -24,5 +35,159 @@ func TestTCP(t *testing.T) {
 			t.Errorf("%s: %v", at, err)
 		}
 		c.Close()
+	}
+}
+
+// What fails on the host fails in the same way in the pod, and at once.
+func TestRefusals(t *testing.T) {
+	w := newWorld(t)
+	p := w.pod(1)
+	for to, want := range map[string]error{
+		remoteAddr + ":81":         unix.ECONNREFUSED,
+		"[" + remoteAddr6 + "]:81": unix.ECONNREFUSED,
+		"10.77.0.9:80":             unix.EHOSTUNREACH, // nobody answers the host's ARP
+		"192.0.2.1:80":             unix.ENETUNREACH,  // the host has no route
+		"[2001:db8::1]:80":         unix.ENETUNREACH,
+		"127.0.0.2:80":             unix.ECONNREFUSED, // its own
+		"10.88.77.77:80":           unix.EHOSTUNREACH, // no pod's
+		w.pool.Of(77).V6.String():  nil,
+	} {
+		if want == nil {
+			to, want = "["+to+"]:80", unix.ENETUNREACH // that is how IPv6 says it
+		}
+		if c, err := dial(p.ns, "tcp", to); !errors.Is(err, want) {
+			t.Errorf("%s: %v, want %v", to, err, want)
+			if c != nil {
+				c.Close()
+			}
+		}
+	}
+	p.idle()
+}
+
+// A pod reaches nobody's loopback but its own, in whatever way it spells the address.
+func TestLoopbackIsOutOfReach(t *testing.T) {
+	w := newWorld(t)
+	for _, at := range []string{"127.0.0.1:8000", "[::1]:8000"} {
+		serve(t, listen(t, "/proc/self/ns/net", at), echoAll)
+	}
+	for _, allowed := range []bool{false, true} {
+		p := w.pod(1+netns.Slot(bit(allowed)), func(c *Config) { c.HostLoopback = allowed })
+		g := w.pool.Gateway()
+		for _, a := range []netip.Addr{
+			g.V4, g.V6, netip.MustParseAddr("10.0.2.2"), netip.MustParseAddr("169.254.169.254"), netip.MustParseAddr("fe80::1%eth0").WithZone(""),
+			netip.MustParseAddr("0.0.0.0"), netip.MustParseAddr("::"), netip.MustParseAddr("::ffff:127.0.0.1"), netip.MustParseAddr("::127.0.0.1"),
+			netip.MustParseAddr("127.0.0.1"), netip.MustParseAddr("::1"), netns.HostLoopback.V4, netns.HostLoopback.V6,
+			netip.MustParseAddr(hostAddr), netip.MustParseAddr("10.77.0.255"), netip.MustParseAddr("255.255.255.255"), netip.MustParseAddr("224.0.0.1"),
+		} {
+			if (a == g.V4 || a == g.V6) && !allowed {
+				continue // in silence
+			}
+			c, err := dialWithin(p.ns, netip.AddrPortFrom(a, 8000), 300*time.Millisecond)
+			if err == nil {
+				err = exchange(c, []byte("word"))
+				c.Close()
+			}
+			mapped := a == netns.HostLoopback.V4 || a == netns.HostLoopback.V6
+			if ok := err == nil; ok != (mapped && allowed) {
+				t.Errorf("allowed %v: %s: %v", allowed, a, err)
+			}
+		}
+	}
+}
+
+// Half-closes go through, and so do resets.
+func TestHalfCloseAndReset(t *testing.T) {
+	w := newWorld(t)
+	p := w.pod(1)
+	heard := make(chan error, 1)
+	serve(t, listen(t, w.remote, remoteAddr+":80"), func(c *net.TCPConn) {
+		b, err := io.ReadAll(c) // to the half-close, or the reset
+		heard <- err
+		if err == nil {
+			c.Write(append([]byte("heard "), b...))
+		}
+	})
+	c, err := dial(p.ns, "tcp", remoteAddr+":80")
+	if err != nil {
+		t.Fatal(err)
+	}
+	c.Write([]byte("all"))
+	c.(*net.TCPConn).CloseWrite()
+	if b, err := io.ReadAll(c); err != nil || string(b) != "heard all" {
+		t.Errorf("after a half-close: %q, %v", b, err)
+	}
+	if err := <-heard; err != nil {
+		t.Error(err)
+	}
+	c.Close()
+	if c, err = dial(p.ns, "tcp", remoteAddr+":80"); err != nil {
+		t.Fatal(err)
+	}
+	c.Write([]byte("all"))
+	c.(*net.TCPConn).SetLinger(0)
+	c.Close()
+	if err := <-heard; !errors.Is(err, unix.ECONNRESET) {
+		t.Errorf("the server sees %v, want a reset", err)
+	}
+	p.idle()
+}
+
+// Many short connections at once leave nothing, and none of them fails.
+func TestManyConnections(t *testing.T) {
+	w := newWorld(t)
+	p := w.pod(1)
+	serve(t, listen(t, w.remote, remoteAddr+":80"), func(c *net.TCPConn) { io.ReadFull(c, make([]byte, 1)); c.Write([]byte("x")) })
+	all := 10000
+	if testing.Short() {
+		all = 500
+	}
+	var group sync.WaitGroup
+	var failed atomic.Int32
+	for range 20 {
+		group.Go(func() {
+			err := netns.Do(p.ns, func() error {
+				for range all / 20 {
+					c, err := dialHere("tcp", netip.MustParseAddrPort(remoteAddr+":80"))
+					if err != nil {
+						return err
+					}
+					err = exchange(c, []byte("x"))
+					c.Close()
+					if err != nil {
+						return err
+					}
+				}
+				return nil
+			})
+			if err != nil && failed.Add(1) == 1 {
+				t.Error(err)
+			}
+		})
+	}
+	group.Wait()
+	p.idle()
+}
+
+// Pods reach each other by the kernel alone, with their own addresses; not in another's
+// name.
+func TestPodToPod(t *testing.T) {
+	w := newWorld(t)
+	a, b := w.pod(1), w.pod(300)
+	for _, at := range []netip.Addr{b.own.V4, b.own.V6} {
+		l := listen(t, b.ns, netip.AddrPortFrom(at, 80).String())
+		serve(t, l, func(c *net.TCPConn) { io.WriteString(c, c.RemoteAddr().(*net.TCPAddr).AddrPort().Addr().String()) })
+		c, err := dial(a.ns, "tcp", l.Addr().String())
+		if err != nil {
+			t.Error(err)
+			continue
+		}
+		if who, err := io.ReadAll(c); err != nil || string(who) != a.own.V4.String() && string(who) != a.own.V6.String() {
+			t.Errorf("%s: the client is %q, %v", at, who, err)
+		}
+		c.Close()
+	}
+	if n := a.egress.flows.Load(); n != 0 {
+		t.Errorf("%d flows went through the process", n)
 	}
 }
