@@ -109,6 +109,7 @@ var libraries = []library{
 	{"github.com/containerd/cgroups/v3", []string{"cgroups"}, "the pod's cgroup"},
 	{"github.com/cyphar/filepath-securejoin", []string{"volumes"}, "paths inside a volume or a root file system"},
 	{"github.com/fsnotify/fsnotify", []string{"cli"}, "following logs and status files"},
+	{"golang.org/x/net/dns/dnsmessage", []string{"netns"}, "what names are asked for and answered with; the standard library has a copy of its own in it"},
 	{"github.com/vishvananda/netlink", []string{"netns"}, "links and addresses"},
 	{"github.com/google/nftables", []string{"netns"}, "rules of the kernel, without a program"},
 	{"github.com/containers/image/v5", []string{"image"}, "registries and archives"},
@@ -138,6 +139,12 @@ var pureFiles = map[string]string{
 	"cgroups/stats/parse.go": "what is used follows from the texts of the kernel's files",
 	"cgroups/limits.go":      "cgroup values follow from the limits alone",
 
+	"netns/names/view.go":            "what there is of a name follows from what is known",
+	"netns/names/service.go":         "what there is of a name follows from what is known",
+	"netns/names/local.go":           "what is answered follows from what is known",
+	"netns/names/message.go":         "what is answered follows from the question",
+	"netns/services/directory.go":    "where Services lead to follows from what is known",
+	"netns/services/rules.go":        "rules follow from where Services lead to",
 	"netns/resolvconf/resolvconf.go": "a resolv.conf follows from the pod's wishes and the host's file",
 }
 

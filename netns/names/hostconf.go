@@ -1,0 +1,64 @@
+package names
+
+import (
+	"net"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/podrun/podrun/netns/resolvconf"
+)
+
+// hostConf is what a host's resolv.conf says to those who ask (resolv.conf(5)).
+type hostConf struct {
+	servers  []string
+	timeout  time.Duration // for each try
+	attempts int           // of every server
+	rotate   bool          // begin with another server each time
+	stream   bool          // by TCP always
+}
+
+// Bounds and defaults of the C library (resolv.h).
+const (
+	maxServers      = 3
+	defaultTimeout  = 5 * time.Second
+	maxTimeout      = 30 * time.Second
+	defaultAttempts = 2
+	maxAttempts     = 5
+
+	// askTime bounds all tries: nobody waits for longer.
+	askTime = 30 * time.Second
+
+	// patience is how long a server is waited for before the next one is asked as well:
+	// the client has begun to count, too.
+	patience = time.Second
+)
+
+func parseHost(text string) hostConf {
+	c := hostConf{timeout: defaultTimeout, attempts: defaultAttempts}
+	file := resolvconf.Parse(text)
+	for _, s := range file.Nameservers {
+		if len(c.servers) < maxServers {
+			c.servers = append(c.servers, net.JoinHostPort(s, "53"))
+		}
+	}
+	if len(c.servers) == 0 {
+		c.servers = []string{"127.0.0.1:53", "[::1]:53"}
+	}
+	for _, o := range file.Options {
+		name, value, _ := strings.Cut(o, ":")
+		n, err := strconv.Atoi(value)
+		switch {
+		case name == "rotate":
+			c.rotate = true
+		case name == "use-vc":
+			c.stream = true
+		case err != nil || n < 1:
+		case name == "timeout":
+			c.timeout = min(time.Duration(n)*time.Second, maxTimeout)
+		case name == "attempts":
+			c.attempts = min(n, maxAttempts)
+		}
+	}
+	return c
+}
