@@ -2,6 +2,7 @@ package runner
 
 import (
 	"math/rand/v2"
+	"os"
 	"strconv"
 	"testing"
 	"time"
@@ -36,6 +37,7 @@ func TestKilledSupervisors(t *testing.T) {
 			slowest = max(slowest, k.managed())
 		}
 		k.until(func(st *pod.Status) bool { return st.Containers[0].State.Running != nil && ended7(st.Containers[1]) })
+		k.counts()
 		k.end()
 		k.remove()
 		if t.Failed() {
@@ -122,6 +124,18 @@ func (k *killing) ask1() *pod.Status {
 		return nil
 	}
 	return f.Status
+}
+
+// counts waits until the app that counts has set its trap: before that a stop ends it
+// otherwise.
+func (k *killing) counts() {
+	k.t.Helper()
+	for begun := time.Now(); time.Since(begun) < managedAgain; idle(time.Millisecond) {
+		if st, err := os.Stat(k.place.LogFile("steady", 0)); err == nil && st.Size() > 0 {
+			return
+		}
+	}
+	k.t.Errorf("the app that counts says nothing")
 }
 
 // end stops the pod while its supervisors are killed, and looks at what has become of it.
