@@ -24,6 +24,10 @@ func (o *Observed) Apply(plan *pod.Plan, e Event) {
 		if e.Attempt == o.Attempt {
 			o.sandboxEvent(plan, e)
 		}
+	case VolumesFailed:
+		if e.Attempt == o.Attempt {
+			o.volumesFailed(e)
+		}
 	case Remembered:
 		o.remember(plan, e)
 	case Started, StartFailed, Exited, Probed, Hooked:

@@ -44,6 +44,9 @@ func (o *Observed) noteEvents(plan *pod.Plan, was moment, e Event) {
 	if o.Sandbox != was.sandbox && (e.Kind == SandboxLost || e.Kind == SandboxDied) {
 		o.noteLost(was, e)
 	}
+	if e.Kind == VolumesFailed {
+		o.noteMounts(e)
+	}
 	if o.Attempt != was.attempt {
 		o.note(e.At, pod.Normal, eventChanged, "", "Pod sandbox changed, it will be killed and re-created.")
 	}

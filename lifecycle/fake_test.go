@@ -142,7 +142,7 @@ func (f *fake) randomStep() {
 // mayRepeat says whether an event may be seen twice. A probe's outcome may not: it has
 // no number, and the one that asked dies with all that it has asked (Adopted).
 func mayRepeat(kind EventKind) bool {
-	return !slices.Contains([]EventKind{Issued, StopAsked, SandboxLost, SandboxReady, SandboxDied, Adopted, Probed}, kind)
+	return !slices.Contains([]EventKind{Issued, StopAsked, SandboxLost, SandboxReady, SandboxDied, VolumesFailed, Adopted, Probed}, kind)
 }
 
 // see delivers one event, not always the oldest.
@@ -209,6 +209,9 @@ func (f *fake) sandboxAnswers() {
 			f.sandbox = SandboxNone // it may be tried again
 		}
 		f.happen(Event{Kind: SandboxLost, Attempt: f.number, Message: "no luck"})
+	case f.sandbox == SandboxCreating && f.draw("volumes fail?", 0, 9) == 0:
+		f.sandbox = SandboxNone // it is tried again
+		f.happen(Event{Kind: VolumesFailed, Attempt: f.number, Message: "no luck"})
 	case f.sandbox == SandboxCreating:
 		f.sandbox = SandboxUp
 		f.happen(Event{Kind: SandboxReady, Attempt: f.number})

@@ -1,8 +1,11 @@
 package lifecycle
 
-// tryAgain ends the wait of containers that could not be made from what the plan refers
-// to: it may be there now. As before, that is no restart.
+// tryAgain ends the wait of what could not be made from what the plan refers to, volumes
+// and containers: it may be there now. As before, that is no restart.
 func (o *Observed) tryAgain(at Now) {
+	if o.Held > 0 && o.Sandbox == SandboxNone {
+		o.Held, o.Retry = 1, at.Boot
+	}
 	for _, c := range o.Containers {
 		if c.State == RunUnmade && c.Unmade.Reason == ReasonCreateConfigError {
 			c.Ended = at.Boot - makeAgain

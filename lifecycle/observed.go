@@ -17,6 +17,7 @@ type Observed struct {
 	Sandbox    SandboxState          `json:"sandbox,omitempty"`
 	Attempt    int                   `json:"attempt,omitempty"`    // of the sandbox: how many there were before
 	Retry      time.Duration         `json:"retry,omitempty"`      // Boot time before which no sandbox is made
+	Held       int                   `json:"held,omitempty"`       // how often in a row there was none for want of volumes
 	Restarting bool                  `json:"restarting,omitempty"` // all containers are being ended, to be begun anew
 	Deleting   bool                  `json:"deleting,omitempty"`   // a stop was asked for
 	Ending     *Ending               `json:"ending,omitempty"`     // nil: the pod is to go on

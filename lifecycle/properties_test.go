@@ -98,7 +98,7 @@ func (f *fake) replay() {
 }
 
 func TestApplyToleratesAnything(t *testing.T) {
-	kinds := []EventKind{Issued, SandboxReady, SandboxLost, SandboxDied, SandboxGone, Remembered, Started, StartFailed, Exited, StopAsked, Probed, Hooked, Adopted, ConditionSet, "", "unheard"}
+	kinds := []EventKind{Issued, SandboxReady, SandboxLost, SandboxDied, SandboxGone, VolumesFailed, ObjectChanged, Remembered, Started, StartFailed, Exited, StopAsked, Probed, Hooked, Adopted, ConditionSet, "", "unheard"}
 	actions := []ActionKind{CreateSandbox, StartContainer, StopContainer, KillContainer, RemoveSandbox, RunProbe, RunHook, "", "unheard"}
 	rapid.Check(t, func(t *rapid.T) {
 		plan := drawPlan(t)

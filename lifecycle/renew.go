@@ -37,7 +37,7 @@ const (
 func (o *Observed) sandboxEvent(plan *pod.Plan, e Event) {
 	switch {
 	case e.Kind == SandboxReady && o.Sandbox == SandboxCreating:
-		o.Sandbox = SandboxUp
+		o.Sandbox, o.Held = SandboxUp, 0
 	case e.Kind == SandboxLost:
 		o.sandboxLost(plan, e)
 	case e.Kind == SandboxDied:

@@ -178,11 +178,11 @@ func (w *world) step(words []string) (err error) {
 	case "start-failed":
 		return w.fold(Event{Kind: StartFailed, Container: plain[0]}, args)
 	case "sandbox":
-		kind, ok := map[string]EventKind{"ready": SandboxReady, "lost": SandboxLost, "died": SandboxDied, "gone": SandboxGone}[plain[0]]
+		kind, ok := map[string]EventKind{"ready": SandboxReady, "lost": SandboxLost, "died": SandboxDied, "gone": SandboxGone, "held": VolumesFailed}[plain[0]]
 		if !ok {
 			return fmt.Errorf("unknown sandbox event")
 		}
-		return w.fold(Event{Kind: kind, Attempt: w.seen.Attempt, Message: strings.TrimSpace(strings.Join(plain[1:], " "))}, nil)
+		return w.fold(Event{Kind: kind, Attempt: w.seen.Attempt, Message: strings.ReplaceAll(strings.TrimSpace(strings.Join(plain[1:], " ")), " / ", "\n")}, nil)
 	case "stop":
 		return w.stop(args)
 	case "changed":

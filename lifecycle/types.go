@@ -23,13 +23,16 @@ const (
 	Issued       EventKind = "issued"       // the runner is about to carry Action out
 	SandboxReady EventKind = "sandboxReady" // namespaces, volumes and the pod cgroup exist
 	SandboxLost  EventKind = "sandboxLost"  // it could not be made, or no container can be started in it any more: Message
-	SandboxDied  EventKind = "sandboxDied"  // it is gone with everything that ran in it: Message
-	SandboxGone  EventKind = "sandboxGone"  // removed, as asked
-	Started      EventKind = "started"      // the container's process runs: ContainerID
-	StartFailed  EventKind = "startFailed"  // it never ran: Reason, Message, ExitCode
-	Exited       EventKind = "exited"       // its process ended: ExitCode or Signal, OOMKilled, Message
-	Replanned    EventKind = "replanned"    // the plan is another now
-	StopAsked    EventKind = "stopAsked"    // the user wants the pod gone: GraceSeconds or nil for the Plan's
+	// VolumesFailed says that volumes could not be made, or brought up to date: Message,
+	// a line for each. Without them there is no sandbox yet.
+	VolumesFailed EventKind = "volumesFailed"
+	SandboxDied   EventKind = "sandboxDied" // it is gone with everything that ran in it: Message
+	SandboxGone   EventKind = "sandboxGone" // removed, as asked
+	Started       EventKind = "started"     // the container's process runs: ContainerID
+	StartFailed   EventKind = "startFailed" // it never ran: Reason, Message, ExitCode
+	Exited        EventKind = "exited"      // its process ended: ExitCode or Signal, OOMKilled, Message
+	Replanned     EventKind = "replanned"   // the plan is another now
+	StopAsked     EventKind = "stopAsked"   // the user wants the pod gone: GraceSeconds or nil for the Plan's
 
 	// StorageMeasured says what the pod has on disk: Message of the limit that is
 	// exceeded, or "", Bytes in all, and Took, how long it was to count them.
@@ -38,7 +41,7 @@ const (
 	Hooked          EventKind = "hooked"        // Hook has been run: Outcome, Message
 	Adopted         EventKind = "adopted"       // a new supervisor has taken the pod up: it knows of no probe or hook under way; Seed
 	Remembered      EventKind = "remembered"    // of a pod of which nothing else is known, Container's latest run was Attempt: ExitCode, Reason, Message
-	ObjectChanged   EventKind = "objectChanged" // what the plan refers to is there, or another: containers that could not be made are tried again
+	ObjectChanged   EventKind = "objectChanged" // what the plan refers to is there, or another: volumes and containers that could not be made are tried again
 	ConditionSet    EventKind = "conditionSet"  // the user has set Condition to Status, with Reason and Message
 )
 
@@ -93,7 +96,7 @@ const (
 type ActionKind string
 
 const (
-	CreateSandbox  ActionKind = "createSandbox"  // → SandboxReady | SandboxLost
+	CreateSandbox  ActionKind = "createSandbox"  // → SandboxReady | VolumesFailed | SandboxLost
 	StartContainer ActionKind = "startContainer" // → Started, later Exited | StartFailed
 	StopContainer  ActionKind = "stopContainer"  // send the container's stop signal → Exited, in time
 	KillContainer  ActionKind = "killContainer"  // SIGKILL → Exited
