@@ -48,7 +48,8 @@ func run() error {
 	if err := writePods(work); err != nil {
 		return err
 	}
-	sides := []engine{newPodrun(who, work, *podrun), newPodman(who, work)}
+	ours, peer := newPodrun(who, work, *podrun), newPodman(who, work)
+	sides := []engine{ours, peer}
 	for _, e := range sides {
 		defer e.close()
 		if err := e.prepare(*rootfs); err != nil {
@@ -60,7 +61,12 @@ func run() error {
 	if err != nil {
 		return err
 	}
+	costs, err := measureCosts(who, ours, peer, filepath.Join(work, "pods"))
+	if err != nil {
+		return err
+	}
 	r := m.report(sides, *rounds, time.Since(start))
+	r.Costs = costs
 	r.print(os.Stdout)
 	return r.save(*out)
 }

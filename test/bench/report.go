@@ -23,6 +23,7 @@ type report struct {
 	Podman string                          `json:"podmanFlags"`
 	Times  map[string]map[string]summary   `json:"times"`  // by task, then engine
 	Memory map[string]map[string]footprint `json:"memory"` // by pod, then engine
+	Costs  *cost                           `json:"costs"`
 }
 
 type summary struct {
@@ -88,6 +89,9 @@ func (r report) print(out io.Writer) {
 		a, b := r.Memory[pod]["podrun"], r.Memory[pod]["podman"]
 		fmt.Fprintf(w, "processes, %s\t%d\t%d\t%.2f\t\n", pod, a.Processes, b.Processes, float64(a.Processes)/float64(b.Processes))
 		fmt.Fprintf(w, "PSS in KiB, %s\t%s\t%s\t%.2f\t\n", pod, a.memory(), b.memory(), float64(a.PSS)/float64(b.PSS))
+	}
+	for _, line := range r.Costs.lines() {
+		fmt.Fprintln(w, line)
 	}
 	w.Flush()
 	for _, pod := range slices.Sorted(maps.Keys(r.Memory)) {
