@@ -84,7 +84,7 @@ func (w *world) Ensure(_ context.Context, ref, _ string, _ image.PullOptions) (p
 	return pod.Image{Name: ref, ID: "sha256:" + strings.Repeat("0", 64), Layers: []string{"/layer"}, Cmd: []string{"sh"}}, w.imageErr
 }
 
-func (w *world) start(p store.Pod, plan *pod.Plan, lock *os.File, _ *stage.Front) (string, error) {
+func (w *world) start(p store.Pod, plan *pod.Plan, lock *os.File, _ map[string]*os.File, _ *stage.Front) (string, error) {
 	return "", w.startSupervisor(p, plan, lock)
 }
 

@@ -49,6 +49,9 @@ func (l *launch) prepare(ctx context.Context) error {
 	if err := errors.Join(errs...); err != nil {
 		return err
 	}
+	if err := l.openPorts(); err != nil {
+		return err
+	}
 	found, err := l.ensure(ctx)
 	for attempt := 0; err != nil && l.service != nil; attempt++ {
 		if err = l.service.again(ctx, l, attempt, err); err != nil {
@@ -67,8 +70,11 @@ func (l *launch) prepare(ctx context.Context) error {
 	return errors.Join(errs...)
 }
 
-// release lets go of the images' layers.
+// release lets go of the images' layers, and of ports.
 func (l *launch) release() {
+	for _, p := range l.pods {
+		p.closePorts()
+	}
 	if l.hold != nil {
 		l.hold.Close()
 		l.hold = nil
@@ -222,13 +228,17 @@ func (l *launch) startPod(p *upPod) (err error) {
 	if err != nil {
 		return err
 	}
+	if err := l.open(p); err != nil { // again, if another pod of the name had them before
+		return err
+	}
+	defer p.closePorts()
 	if err := p.place.Create(p.plan, text); err != nil {
 		return err
 	}
 	if err := p.place.AddEvents(l.fetched(p)...); err != nil {
 		return err
 	}
-	warning, err := l.keeper.start(p.place, p.plan, lock, p.front)
+	warning, err := l.keeper.start(p.place, p.plan, lock, p.ports, p.front)
 	if warning != "" {
 		fmt.Fprintf(l.front.err, "podrun: pod %s: warning: %s\n", p.place.Name, warning)
 	}

@@ -35,9 +35,9 @@ type images interface {
 
 // pods starts and removes pods. The caller holds the pod's lock.
 type pods interface {
-	// start returns what the user is to be warned of, if anything. at is nil unless
-	// systemd runs the pod.
-	start(p store.Pod, plan *pod.Plan, lock *os.File, at *stage.Front) (warning string, err error)
+	// start returns what the user is to be warned of, if anything. ports are those of the
+	// host, by their names. at is nil unless systemd runs the pod.
+	start(p store.Pod, plan *pod.Plan, lock *os.File, ports map[string]*os.File, at *stage.Front) (warning string, err error)
 	remove(p store.Pod) error
 }
 
@@ -59,8 +59,8 @@ type keeper struct {
 	program string
 }
 
-func (k *keeper) start(p store.Pod, plan *pod.Plan, lock *os.File, at *stage.Front) (string, error) {
-	s := stage.PodStart{Program: k.program, Dirs: k.dirs, Pod: p, Hostname: plan.Hostname, Lock: lock, Attach: at}
+func (k *keeper) start(p store.Pod, plan *pod.Plan, lock *os.File, ports map[string]*os.File, at *stage.Front) (string, error) {
+	s := stage.PodStart{Program: k.program, Dirs: k.dirs, Pod: p, Hostname: plan.Hostname, Lock: lock, Ports: ports, Attach: at}
 	warning := settle(&s, plan)
 	err := stage.StartPod(s)
 	return warning(), err

@@ -24,9 +24,10 @@ type upPod struct {
 	renewed  map[string]int // the containers that the change restarts, with their restarts before
 	replaces bool           // another one has to be stopped and removed first
 
-	front  *stage.Front // for a pod that systemd runs: what its supervisor gets
-	socket *os.File     // and our end of it
-	last   *pod.Status  // how it ended, once that is known
+	ports  map[string]*os.File // of the host, opened for it, by their names
+	front  *stage.Front        // for a pod that systemd runs: what its supervisor gets
+	socket *os.File            // and our end of it
+	last   *pod.Status         // how it ended, once that is known
 }
 
 // newUID makes a random UUID (RFC 9562, version 4).

@@ -42,6 +42,8 @@ func Build(o *Object, images map[string]pod.Image, opt Options) (*pod.Plan, erro
 		ReadinessGates:        gates(p),
 		HookReason:            p.Annotations[AnnotationHookReason] == "true",
 		Sysctls:               sysctls(p.Spec.SecurityContext),
+		Network:               networkMode(p),
+		Ports:                 planPorts(&p.Spec),
 		Volumes:               volumes(p, o.Effective.Pod.MemoryLimit, opt.NodeMemory),
 		Storage:               storageLimits(p),
 		ServiceLinks:          *p.Spec.EnableServiceLinks,

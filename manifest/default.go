@@ -26,6 +26,7 @@ func Default(p *corev1.Pod) {
 			defaultContainer(&list[i])
 		}
 	}
+	defaultHostPorts(p)
 	defaultPodResources(p)
 }
 

@@ -43,12 +43,12 @@ var containerRows = []Field{
 	{Path: "spec.containers[].envFrom[].secretRef.name", Support: Done},
 	{Path: "spec.containers[].envFrom[].secretRef.optional", Support: Done},
 
-	{Path: "spec.containers[].ports", Support: Done, Note: "informative; ports are not published"},
+	{Path: "spec.containers[].ports", Support: Done, Note: "informative without hostPort"},
 	{Path: "spec.containers[].ports[].name", Support: Done},
 	{Path: "spec.containers[].ports[].containerPort", Support: Done},
 	{Path: "spec.containers[].ports[].protocol", Support: Done, Note: "default: TCP"},
-	{Path: "spec.containers[].ports[].hostPort", Support: Refused, Note: "published ports"},
-	{Path: "spec.containers[].ports[].hostIP", Support: Refused, Note: "published ports"},
+	{Path: "spec.containers[].ports[].hostPort", Support: Done, Note: "TCP and UDP; the pod sees the client's own address"},
+	{Path: "spec.containers[].ports[].hostIP", Support: Done, Note: "default: all addresses, IPv4 and IPv6"},
 
 	{Path: "spec.containers[].resources", Support: Done},
 	{Path: "spec.containers[].resources.limits", Support: Done, Note: "a container without one gets the pod's effective limit"},

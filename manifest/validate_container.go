@@ -101,33 +101,6 @@ func validateInitContainer(c *corev1.Container, path *field.Path) field.ErrorLis
 	return errs
 }
 
-func validatePorts(ports []corev1.ContainerPort, path *field.Path) field.ErrorList {
-	var errs field.ErrorList
-	names := sets.New[string]()
-	for i, p := range ports {
-		at := path.Index(i)
-		switch msgs := validation.IsValidPortName(p.Name); {
-		case p.Name == "":
-		case len(msgs) > 0:
-			errs = append(errs, named(p.Name, at.Child("name"), validation.IsValidPortName)...)
-		case names.Has(p.Name):
-			errs = append(errs, field.Duplicate(at.Child("name"), p.Name))
-		default:
-			names.Insert(p.Name)
-		}
-		if p.ContainerPort == 0 {
-			errs = append(errs, field.Required(at.Child("containerPort"), ""))
-		} else {
-			errs = append(errs, port(p.ContainerPort, at.Child("containerPort"))...)
-		}
-		if p.HostPort != 0 {
-			errs = append(errs, port(p.HostPort, at.Child("hostPort"))...)
-		}
-		errs = append(errs, oneOf(p.Protocol, at.Child("protocol"), corev1.ProtocolSCTP, corev1.ProtocolTCP, corev1.ProtocolUDP)...)
-	}
-	return errs
-}
-
 func port(number int32, path *field.Path) field.ErrorList {
 	var errs field.ErrorList
 	for _, msg := range validation.IsValidPortNum(int(number)) {

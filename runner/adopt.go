@@ -47,6 +47,9 @@ func (s *supervisor) adopt(was *stage.Inherited) (lifecycle.Observed, error) {
 	}
 	e.warnings, e.cgroup = left.Warnings, left.Cgroup
 	e.listen()
+	if err := a.ports(); err != nil {
+		return known, err
+	}
 	if err := a.sandbox(); err != nil {
 		return known, err
 	}
@@ -124,6 +127,21 @@ func (a *adoption) front() error {
 	return a.engine.herald.attach(a.state.Front, files)
 }
 
+// ports takes up those of the host.
+func (a *adoption) ports() error {
+	for _, p := range a.engine.plan.Published() {
+		name := hostPort(p).String()
+		file, ok := a.take(keptPort(name))
+		if !ok {
+			continue
+		}
+		if err := a.engine.published.hold(name, file); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
 func closeFiles(files ...*os.File) {
 	for _, f := range files {
 		if f != nil {
@@ -153,6 +171,11 @@ func (a *adoption) sandbox() error {
 	}
 	box := a.engine.newSandbox(a.engine.plan)
 	a.engine.sandbox = box
+	if a.known.Sandbox != lifecycle.SandboxRemoving {
+		if err := box.publish(); err != nil {
+			a.engine.warn(err.Error())
+		}
+	}
 	return box.adopt(a.state.Pause, a.state.Cgroup)
 }
 

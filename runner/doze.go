@@ -65,6 +65,10 @@ func (s *supervisor) doze(_ *lifecycle.Observed, wake time.Duration) {
 	}
 	defer s.control.resume(s.listener)
 	e := s.engine
+	if !e.published.pause() {
+		return
+	}
+	defer e.published.resume()
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	if !e.idle(s.quiet) {

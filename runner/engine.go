@@ -23,7 +23,8 @@ type engine struct {
 	estate *estate
 	events chan lifecycle.Event
 	shared
-	herald *herald
+	herald    *herald
+	published *publisher
 
 	asking sync.Once
 	prober *probe.Prober // see asker
@@ -50,7 +51,7 @@ type run struct {
 
 func newEngine(plan *pod.Plan, place store.Pod, left *estate, ns shared) *engine {
 	return &engine{
-		plan: plan, store: place, estate: left, shared: ns, herald: newHerald(plan, left),
+		plan: plan, store: place, estate: left, shared: ns, herald: newHerald(plan, left), published: newPublisher(left.keeper),
 		events: make(chan lifecycle.Event, 64), warned: make(chan struct{}, 1), runs: map[string]*run{},
 	}
 }

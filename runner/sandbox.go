@@ -40,6 +40,7 @@ type sandbox struct {
 	warnings []string
 	undo     undo.Stack
 	herald   *herald
+	ports    *publisher
 }
 
 // shower copies a container's lines to where the pod's herald wants them.
@@ -58,7 +59,7 @@ func (s *sandbox) logPlace(container string, attempt int) logPlace {
 func (e *engine) newSandbox(plan *pod.Plan) *sandbox {
 	return &sandbox{
 		plan: plan, store: e.store, dir: filepath.Join(e.store.RuntimeDir(), "sandbox"),
-		shared: e.shared, estate: e.estate, herald: e.herald,
+		shared: e.shared, estate: e.estate, herald: e.herald, ports: e.published,
 	}
 }
 
@@ -72,6 +73,7 @@ type step struct {
 func (s *sandbox) steps() []step {
 	return []step{
 		{"network", s.network, func() error { return nil }},
+		{"published ports", s.publish, s.ports.close},
 		{"directory", s.files, func() error { return volumes.RemoveTree(s.dir) }},
 		{"shared mounts", s.mountShared, func() error { return s.templates().Unmount() }},
 		{"volumes", s.makeVolumes, s.unmountVolumes},
@@ -120,6 +122,9 @@ func (s *sandbox) network() error {
 	}
 	return nil
 }
+
+// publish lets the pod's ports of the host reach it.
+func (s *sandbox) publish() error { return s.ports.serve(s.plan, s) }
 
 // files writes what the kubelet binds over /etc/hosts and /etc/hostname.
 func (s *sandbox) files() error {

@@ -137,6 +137,9 @@ func (s *supervisor) begin(dirs store.Dirs) (err error) {
 	if err := s.engine.herald.inherit(); err != nil {
 		return err
 	}
+	if err := s.engine.published.takeHanded(s.engine.plan); err != nil {
+		return err
+	}
 	if err := tryOverlay(dirs, s.place); err != nil {
 		return err
 	}

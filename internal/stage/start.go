@@ -23,6 +23,10 @@ type PodStart struct {
 	Hostname string
 	Lock     *os.File // held by the caller; the pod keeps it from now on
 
+	// Ports are those of the host that the caller has opened for the pod, by their names;
+	// the pod has them from now on.
+	Ports map[string]*os.File
+
 	// Attach, if any, is the front that serves systemd for the pod.
 	Attach *Front
 
@@ -55,6 +59,7 @@ func StartPod(s PodStart) error {
 	cmd.Stderr = log
 	cmd.ExtraFiles = []*os.File{s.Lock, w}
 	s.Attach.hand(cmd)
+	handPorts(cmd, s.Ports)
 	done, err := share(cmd, s.Dirs)
 	if err != nil {
 		w.Close()

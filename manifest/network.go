@@ -1,0 +1,48 @@
+package manifest
+
+import (
+	"fmt"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/util/validation/field"
+
+	"github.com/podrun/podrun/pod"
+)
+
+// AnnotationNetwork chooses how the pod reaches the world: one of pod.NetworkModes.
+const AnnotationNetwork = "podrun.dev/network"
+
+// networkMode is that of a valid Pod.
+func networkMode(p *corev1.Pod) pod.NetworkMode {
+	switch mode := p.Annotations[AnnotationNetwork]; {
+	case p.Spec.HostNetwork:
+		return pod.NetworkHost
+	case mode == "auto":
+		return pod.NetworkAuto
+	default:
+		return pod.NetworkMode(mode)
+	}
+}
+
+func inHostNetwork(p *corev1.Pod) bool { return networkMode(p) == pod.NetworkHost }
+
+// validateNetwork checks the pod's network and its ports of the host.
+func validateNetwork(p *corev1.Pod, meta, spec *field.Path) field.ErrorList {
+	var errs field.ErrorList
+	mode, asked := p.Annotations[AnnotationNetwork]
+	at := meta.Child("annotations").Key(AnnotationNetwork)
+	if asked {
+		errs = append(errs, oneOf(mode, at, pod.NetworkModes...)...)
+	}
+	if asked && p.Spec.HostNetwork && mode != string(pod.NetworkHost) {
+		errs = append(errs, field.Invalid(at, mode, "must be host, or not be there, when `hostNetwork` is true"))
+	}
+	if mode == string(pod.NetworkNone) {
+		forPorts(&p.Spec, spec, func(_ *corev1.Container, p *corev1.ContainerPort, _ bool, at *field.Path) {
+			if p.HostPort != 0 {
+				errs = append(errs, field.Forbidden(at.Child("hostPort"), fmt.Sprintf("a pod with the network %s has no ports of the host", pod.NetworkNone)))
+			}
+		})
+	}
+	return append(errs, validateHostPorts(&p.Spec, inHostNetwork(p), spec)...)
+}

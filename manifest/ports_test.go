@@ -1,0 +1,68 @@
+package manifest
+
+import (
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/podrun/podrun/pod"
+)
+
+// onePod is a manifest with the rest of its spec, in flow style.
+func onePod(annotations, spec string) []byte {
+	return []byte("apiVersion: v1\nkind: Pod\nmetadata: {name: p, annotations: {" + annotations + "}}\nspec: {" + spec + "}\n")
+}
+
+const (
+	tcpPort = "{containerPort: 80}"
+	app     = "containers: [{name: c, image: i, ports: ["
+)
+
+func TestHostPortsThatAreRefused(t *testing.T) {
+	for name, c := range map[string]struct{ annotations, spec, want string }{
+		"SCTP":               {"", app + "{containerPort: 80, hostPort: 80, protocol: SCTP}]}]", "spec.containers[0].ports[0].hostPort: Forbidden: podrun opens ports of TCP and UDP on the host, none of SCTP"},
+		"too high":           {"", app + "{containerPort: 80, hostPort: 65536}]}]", "must be between 1 and 65535"},
+		"hostIP":             {"", app + "{containerPort: 80, hostPort: 80, hostIP: localhost}]}]", `hostIP: Invalid value: "localhost": must be a valid IP address`},
+		"twice":              {"", app + "{containerPort: 80, hostPort: 80},{containerPort: 81, hostPort: 80}]}]", `ports[1].hostPort: Duplicate value: "TCP//80"`},
+		"twice the same":     {"", app + "{containerPort: 80, hostPort: 80},{containerPort: 80, hostPort: 80}]}]", `ports[1].hostPort: Duplicate value: "TCP//80"`},
+		"two containers":     {"", "containers: [{name: a, image: i, ports: [{containerPort: 80, hostPort: 80}]}, {name: b, image: i, ports: [{containerPort: 81, hostPort: 80}]}]", `spec.containers[1].ports[0].hostPort: Duplicate`},
+		"all and one":        {"", app + "{containerPort: 80, hostPort: 80},{containerPort: 81, hostPort: 80, hostIP: 127.0.0.1}]}]", `Duplicate value: "TCP/127.0.0.1/80"`},
+		"all of a family":    {"", app + "{containerPort: 80, hostPort: 80, hostIP: 0.0.0.0},{containerPort: 81, hostPort: 80, hostIP: 127.0.0.1}]}]", "Duplicate"},
+		"a sidecar":          {"", "initContainers: [{name: s, image: i, restartPolicy: Always, ports: [{containerPort: 80, hostPort: 80}]}], " + app + "{containerPort: 80, hostPort: 80}]}]", "spec.containers[0].ports[0].hostPort: Duplicate"},
+		"an init, elsewhere": {"", "initContainers: [{name: s, image: i, ports: [{containerPort: 81, hostPort: 80}]}], " + app + "{containerPort: 80, hostPort: 80}]}]", "spec.containers[0].ports[0].hostPort: Duplicate"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			if _, err := Load("f", onePod(c.annotations, c.spec)); err == nil || !strings.Contains(err.Error(), c.want) {
+				t.Errorf("%v\nwant %s", err, c.want)
+			}
+		})
+	}
+}
+
+func TestPortsOfThePlan(t *testing.T) {
+	for name, c := range map[string]struct {
+		annotations, spec string
+		want, published   []pod.Port
+	}{
+		"informative": {"", app + "{name: http, containerPort: 80}]}]", []pod.Port{{Container: "c", Name: "http", Protocol: "TCP", Number: 80}}, nil},
+		"each family": {"", app + "{containerPort: 80, hostPort: 8080, hostIP: 127.0.0.1}, {containerPort: 80, hostPort: 8080, hostIP: '::1'}, {containerPort: 80, hostPort: 8080, protocol: UDP}]}]",
+			nil, []pod.Port{{Container: "c", Protocol: "TCP", Number: 80, HostPort: 8080, HostIP: "127.0.0.1"}, {Container: "c", Protocol: "TCP", Number: 80, HostPort: 8080, HostIP: "::1"}, {Container: "c", Protocol: "UDP", Number: 80, HostPort: 8080}}},
+		"an init leaves its way in": {"", "initContainers: [{name: s, image: i, ports: [{containerPort: 80, hostPort: 80}]}], " + app + "{containerPort: 80, hostPort: 80}]}]",
+			nil, []pod.Port{{Container: "s", Protocol: "TCP", Number: 80, HostPort: 80}}},
+		"mapped": {"", app + "{containerPort: 80, hostPort: 80, hostIP: '::ffff:127.0.0.1'}]}]", nil, []pod.Port{{Container: "c", Protocol: "TCP", Number: 80, HostPort: 80, HostIP: "127.0.0.1"}}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			objects, err := Load("f", onePod(c.annotations, c.spec))
+			if err != nil {
+				t.Fatal(err)
+			}
+			plan := &pod.Plan{Ports: planPorts(&objects[0].Pod.Spec), Network: networkMode(objects[0].Pod)}
+			if c.want != nil && !slices.Equal(plan.Ports, c.want) {
+				t.Errorf("ports %+v, want %+v", plan.Ports, c.want)
+			}
+			if got := plan.Published(); !slices.Equal(got, c.published) {
+				t.Errorf("published %+v, want %+v", got, c.published)
+			}
+		})
+	}
+}

@@ -1,0 +1,141 @@
+package runner
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"golang.org/x/sys/unix"
+
+	"github.com/podrun/podrun/internal/testenv"
+	"github.com/podrun/podrun/netns"
+	"github.com/podrun/podrun/pod"
+)
+
+// serving is a plan whose pod says hello at the host's port 8080.
+func serving(t *testing.T) *pod.Plan {
+	t.Helper()
+	if err := netns.LoopbackUp("/proc/thread-self/ns/net"); err != nil {
+		t.Fatal(err)
+	}
+	plan := newPlan(nil, []pod.Container{shell(layer(t), "a",
+		"mkdir /tmp/www; echo hello > /tmp/www/index.html; exec httpd -f -p 80 -h /tmp/www")})
+	plan.Ports = []pod.Port{{Container: "a", Protocol: "TCP", Number: 80, HostPort: 8080}, {Container: "a", Protocol: "UDP", Number: 53, HostPort: 8080}}
+	return plan
+}
+
+// fetch asks the port of the host.
+func fetch() error {
+	c, err := net.DialTimeout("tcp", "127.0.0.1:8080", 10*time.Second)
+	if err != nil {
+		return err
+	}
+	defer c.Close()
+	c.SetDeadline(time.Now().Add(10 * time.Second))
+	fmt.Fprint(c, "GET / HTTP/1.0\r\n\r\n")
+	b, err := io.ReadAll(c)
+	if err == nil && !strings.HasSuffix(string(b), "hello\n") {
+		err = fmt.Errorf("the answer is %q", b)
+	}
+	return err
+}
+
+// served asks until there is an answer.
+func served(t *testing.T, within time.Duration) {
+	t.Helper()
+	var err error
+	for deadline := time.Now().Add(within); time.Now().Before(deadline); {
+		if err = fetch(); err == nil {
+			return
+		}
+	}
+	t.Fatal(err)
+}
+
+// A connection wakes a supervisor that dozes, which dozes again; the port is the pod's as
+// long as it lives.
+func TestAPortWakes(t *testing.T) {
+	testenv.NoLeaks(t)
+	w, keeper := drowsy(t, serving(t))
+	served(t, 30*time.Second) // the server may not listen yet
+	for range 3 {
+		w.asleep(keeper)
+		if err := fetch(); err != nil {
+			t.Error(err)
+		}
+	}
+	w.asleep(keeper)
+	u, err := net.Dial("udp", "127.0.0.1:8080")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer u.Close()
+	if _, err := u.Write([]byte("?")); err != nil {
+		t.Fatal(err)
+	}
+	w.awake(keeper)
+	if l, err := net.Listen("tcp", "127.0.0.1:8080"); err == nil {
+		l.Close()
+		t.Error("somebody else gets the port")
+	}
+	if err := unix.Kill(keeper, unix.SIGTERM); err != nil {
+		t.Fatal(err)
+	}
+	lock, err := w.place.WaitLock()
+	if err != nil {
+		t.Fatal(err)
+	}
+	lock.Close()
+	l, err := net.Listen("tcp", "127.0.0.1:8080")
+	if err != nil {
+		t.Fatalf("the port of a pod that has ended: %v", err)
+	}
+	l.Close()
+}
+
+// Whenever its supervisor is killed, nobody is refused, and those who come next are
+// served within two seconds.
+func TestNoConnectionIsRefused(t *testing.T) {
+	testenv.NoLeaks(t)
+	w := startWhole(t, serving(t))
+	w.until(running)
+	served(t, 30*time.Second)
+	supervisor, keeper := w.processes()
+	stop := make(chan struct{})
+	var clients sync.WaitGroup
+	for range 4 {
+		clients.Go(func() {
+			for {
+				select {
+				case <-stop:
+					return
+				default:
+				}
+				// One that is under way is lost with the supervisor.
+				if err := fetch(); errors.Is(err, unix.ECONNREFUSED) {
+					t.Error(err)
+				}
+			}
+		})
+	}
+	for range 6 { // of those that die in a row the keeper holds later ones back
+		begun := time.Now()
+		if err := unix.Kill(supervisor, unix.SIGKILL); err != nil {
+			t.Fatal(err)
+		}
+		for supervisorOf(keeper) == supervisor {
+		}
+		served(t, 10*time.Second)
+		if took := time.Since(begun); took > 2*time.Second {
+			t.Errorf("served again after %v", took)
+		}
+		supervisor = w.awake(keeper)
+	}
+	close(stop)
+	clients.Wait()
+}
