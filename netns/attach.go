@@ -66,7 +66,9 @@ func attachRouter(podNS string, pool Pool, s Slot, own Addresses) error {
 	return nil
 }
 
-// of are those that this kernel can use.
+// Usable are the addresses of a pod that this kernel can use.
+func (p Pool) Usable(s Slot) []netip.Addr { return p.Of(s).of(p) }
+
 func (a Addresses) of(p Pool) []netip.Addr {
 	if has(p.V6) {
 		return []netip.Addr{a.V4, a.V6}

@@ -23,6 +23,9 @@ const (
 	WireUDP6 = "udp6"
 )
 
+// WireNames are all of them.
+var WireNames = []string{WireTUN, WireTCP4, WireTCP6, WireUDP4, WireUDP6}
+
 // Close closes all.
 func (w Wires) Close() error {
 	var errs []error

@@ -40,6 +40,9 @@ type Plan struct {
 	LogMaxFiles int   `json:"logMaxFiles,omitempty"`
 
 	Network NetworkMode `json:"network,omitempty"` // as asked for
+
+	// HostLoopback lets the pod reach what listens on the host's loopback only.
+	HostLoopback bool `json:"hostLoopback,omitempty"`
 	// Ports are those of all containers, in their order.
 	Ports []Port `json:"ports,omitempty"`
 

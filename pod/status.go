@@ -14,6 +14,8 @@ type Status struct {
 	Message    string      `json:"message,omitempty"`
 	StartTime  time.Time   `json:"startTime"`
 	Deleting   bool        `json:"deleting,omitempty"` // a stop was asked for
+	PodIPs     []string    `json:"podIPs,omitempty"`   // the pod's addresses, IPv4 first
+	HostIPs    []string    `json:"hostIPs,omitempty"`  // the machine's towards others, when the pod was connected
 	Cgroup     string      `json:"cgroup,omitempty"`   // directory of the pod cgroup, where there is or was one
 	BootID     string      `json:"bootID,omitempty"`
 	Warnings   []string    `json:"warnings,omitempty"` // each is said once by the command that started the pod

@@ -176,6 +176,9 @@ func (a *adoption) sandbox() error {
 			a.engine.warn(err.Error())
 		}
 	}
+	if err := box.reconnect(a.take); err != nil {
+		return fmt.Errorf("take up the pod's network: %w", err)
+	}
 	return box.adopt(a.state.Pause, a.state.Cgroup)
 }
 

@@ -17,7 +17,7 @@ import (
 	"github.com/podrun/podrun/runner/probe"
 )
 
-// podAddress is the pod's own, by its /etc/hosts: what listens on localhost alone is
+// podAddress is that of a pod without a network, by its /etc/hosts: what listens on localhost alone is
 // not reached there, as a container on a cluster is not reached by the kubelet.
 const podAddress = "127.0.1.1"
 
@@ -44,7 +44,15 @@ func (l *lifetime) end() {
 
 // asker asks the pod's servers, from inside its network.
 func (e *engine) asker() *probe.Prober {
-	e.asking.Do(func() { e.prober = probe.New(podAddress, e.dialInPod) })
+	e.asking.Do(func() {
+		at := podAddress
+		e.mu.Lock()
+		if s := e.sandbox; s != nil && s.slot != 0 {
+			at = s.addresses()[0].String()
+		}
+		e.mu.Unlock()
+		e.prober = probe.New(at, e.dialInPod)
+	})
 	return e.prober
 }
 

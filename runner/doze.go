@@ -71,9 +71,10 @@ func (s *supervisor) doze(_ *lifecycle.Observed, wake time.Duration) {
 	defer e.published.resume()
 	e.mu.Lock()
 	defer e.mu.Unlock()
-	if !e.idle(s.quiet) {
+	if !e.idle(s.quiet) || !e.sandbox.still() {
 		return
 	}
+	defer e.sandbox.resume()
 	for _, r := range e.runs {
 		r.container.log.pause()
 		defer r.container.log.resume()

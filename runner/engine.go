@@ -192,6 +192,9 @@ func (e *engine) annotate(st pod.Status) pod.Status {
 		e.cgroup = s.cgroup.Path()
 	}
 	st.Cgroup = e.cgroup
+	if s := e.sandbox; s != nil {
+		st.PodIPs, st.HostIPs = texts(s.addresses()), hostIPs()
+	}
 	return st
 }
 

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"io/fs"
 	"net"
+	"net/netip"
 	"os"
 	"strings"
 
@@ -37,14 +38,25 @@ func (s *sandbox) sources() environ.Sources {
 // field gives what is known of a pod once it has its network.
 func (s *sandbox) field(path string) (string, error) {
 	switch path {
-	case "status.podIP", "status.podIPs":
-		return "", nil
+	case "status.podIP":
+		return strings.Join(texts(s.addresses()[:min(1, len(s.addresses()))]), ""), nil
+	case "status.podIPs":
+		return strings.Join(texts(s.addresses()), ","), nil
 	case "status.hostIP":
 		return hostIPs()[0], nil
 	case "status.hostIPs":
 		return strings.Join(hostIPs(), ","), nil
 	}
 	return "", fmt.Errorf("unknown field %s", path)
+}
+
+// texts are addresses as they are written.
+func texts(addresses []netip.Addr) []string {
+	var list []string
+	for _, a := range addresses {
+		list = append(list, a.String())
+	}
+	return list
 }
 
 // hostIPs are the machine's addresses towards others, as routes have it now; its own

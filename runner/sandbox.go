@@ -3,6 +3,7 @@ package runner
 import (
 	"errors"
 	"fmt"
+	"net/netip"
 	"os"
 	"path/filepath"
 
@@ -12,7 +13,6 @@ import (
 	"github.com/podrun/podrun/internal/stage"
 	"github.com/podrun/podrun/internal/store"
 	"github.com/podrun/podrun/internal/undo"
-	"github.com/podrun/podrun/netns"
 	"github.com/podrun/podrun/pod"
 	"github.com/podrun/podrun/volumes"
 )
@@ -34,6 +34,7 @@ type sandbox struct {
 	dir   string // on tmpfs; holds mounts and files bound into containers
 
 	shared
+	network
 	estate   *estate
 	pause    process // PID 1 of the shared PID namespace; nobody without one
 	cgroup   *cgroups.Pod
@@ -72,7 +73,7 @@ type step struct {
 
 func (s *sandbox) steps() []step {
 	return []step{
-		{"network", s.network, func() error { return nil }},
+		{"network", s.connect, s.disconnect},
 		{"published ports", s.publish, s.ports.close},
 		{"directory", s.files, func() error { return volumes.RemoveTree(s.dir) }},
 		{"shared mounts", s.mountShared, func() error { return s.templates().Unmount() }},
@@ -116,13 +117,6 @@ func (s *sandbox) adopt(pause process, cgroup string) (err error) {
 // remove undoes the sandbox. Containers must be gone.
 func (s *sandbox) remove() error { return s.undo.Undo() }
 
-func (s *sandbox) network() error {
-	if err := netns.LoopbackUp(s.net); err != nil {
-		return fmt.Errorf("set up the pod's network: %w", err)
-	}
-	return nil
-}
-
 // publish lets the pod's ports of the host reach it.
 func (s *sandbox) publish() error { return s.ports.serve(s.plan, s) }
 
@@ -131,7 +125,7 @@ func (s *sandbox) files() error {
 	if err := os.MkdirAll(s.dir, 0o711); err != nil {
 		return fmt.Errorf("make sandbox directory: %w", err)
 	}
-	for name, text := range map[string]string{"hosts": hostsFile(s.plan.Hostname), "hostname": s.plan.Hostname + "\n"} {
+	for name, text := range map[string]string{"hosts": hostsFile(s.plan.Hostname, s.addresses()), "hostname": s.plan.Hostname + "\n"} {
 		if err := writeShared(filepath.Join(s.dir, name), text, 0o644); err != nil {
 			return fmt.Errorf("write the pod's /etc/%s: %w", name, err)
 		}
@@ -140,8 +134,15 @@ func (s *sandbox) files() error {
 }
 
 // hostsFile is the kubelet's (pkg/kubelet/kubelet_pods.go nodeHostsFileContent),
-// with the pod's name on a loopback address: it has no other yet.
-func hostsFile(hostname string) string {
+// with the pod's name on its addresses, or, without a network, on one of its loopback.
+func hostsFile(hostname string, addresses []netip.Addr) string {
+	own := ""
+	for _, a := range addresses {
+		own += a.String() + "\t" + hostname + "\n"
+	}
+	if own == "" {
+		own = podAddress + "\t" + hostname + "\n"
+	}
 	return "# Kubernetes-managed hosts file.\n" +
 		"127.0.0.1\tlocalhost\n" +
 		"::1\tlocalhost ip6-localhost ip6-loopback\n" +
@@ -149,7 +150,7 @@ func hostsFile(hostname string) string {
 		"fe00::0\tip6-mcastprefix\n" +
 		"fe00::1\tip6-allnodes\n" +
 		"fe00::2\tip6-allrouters\n" +
-		"127.0.1.1\t" + hostname + "\n"
+		own
 }
 
 // writeShared writes a file that containers of any user see: the umask must not

@@ -1,0 +1,59 @@
+package store
+
+import (
+	"encoding/json"
+	"fmt"
+	"net/netip"
+	"path/filepath"
+)
+
+// Lease is a living pod's place among those of its user in the network.
+type Lease struct {
+	Slot      int          `json:"slot"`      // its number
+	Addresses []netip.Addr `json:"addresses"` // that follow from it
+}
+
+func (p Pod) leaseFile() string { return filepath.Join(p.runtime, "lease.json") }
+
+// Lease reads the pod's own; fs.ErrNotExist if it has none.
+func (p Pod) Lease() (Lease, error) {
+	var l Lease
+	if err := readJSON(p.leaseFile(), &l); err != nil {
+		return Lease{}, fmt.Errorf("read lease of pod %s: %w", p.Name, err)
+	}
+	return l, nil
+}
+
+// WriteLease records the pod's own. The caller holds ShareLock.
+func (p Pod) WriteLease(l Lease) error {
+	b, err := json.Marshal(l)
+	if err == nil {
+		err = WriteVolatile(p.leaseFile(), b)
+	}
+	if err != nil {
+		return fmt.Errorf("save lease of pod %s: %w", p.Name, err)
+	}
+	return nil
+}
+
+// OtherLeases are those of the user's other pods that live. Who is to add one holds
+// ShareLock.
+func (p Pod) OtherLeases() ([]Lease, error) {
+	pods, err := p.dirs.Pods()
+	if err != nil {
+		return nil, err
+	}
+	var all []Lease
+	for _, other := range pods {
+		if other.data == p.data || !other.Alive() {
+			continue
+		}
+		if l, err := other.Lease(); err == nil { // else it has none yet
+			all = append(all, l)
+		}
+	}
+	return all, nil
+}
+
+// ShareLock is that of the pod's user.
+func (p Pod) ShareLock() (*FileLock, error) { return p.dirs.ShareLock() }
