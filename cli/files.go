@@ -101,6 +101,8 @@ type documents struct {
 	pods   []manifest.Object
 	stored []manifest.Object // ConfigMaps, Secrets and the like: kept for pods to refer to
 	idle   []manifest.Object // they mean nothing here
+
+	workloads []manifest.Object // Deployments, Jobs and the like, which make pods
 }
 
 // load takes sources apart, or says everything that is wrong with any of them.
@@ -127,6 +129,8 @@ func load(sources []source) (documents, error) {
 		switch {
 		case o.Pod != nil:
 			docs.pods = append(docs.pods, *o)
+		case o.MakesPods():
+			docs.workloads = append(docs.workloads, *o)
 		default:
 			docs.stored = append(docs.stored, *o)
 		}

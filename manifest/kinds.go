@@ -4,8 +4,12 @@ import (
 	"fmt"
 	"strings"
 
+	appsv1 "k8s.io/api/apps/v1"
+	batchv1 "k8s.io/api/batch/v1"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/podrun/podrun/pod"
 )
 
 // kind is what is known of one kind of object.
@@ -24,6 +28,12 @@ func kindOf(name string) (kind, bool) {
 		"Secret":                {"v1", func() metav1.Object { return &corev1.Secret{} }, secretTable, (*Object).completeStored},
 		"PersistentVolumeClaim": {"v1", func() metav1.Object { return &corev1.PersistentVolumeClaim{} }, claimTable, (*Object).completeStored},
 		"Service":               {"v1", func() metav1.Object { return &corev1.Service{} }, serviceTable, (*Object).completeStored},
+		"Deployment":            workloadKind(pod.KindDeployment, "apps/v1", func() metav1.Object { return &appsv1.Deployment{} }),
+		"ReplicaSet":            workloadKind(pod.KindReplicaSet, "apps/v1", func() metav1.Object { return &appsv1.ReplicaSet{} }),
+		"StatefulSet":           workloadKind(pod.KindStatefulSet, "apps/v1", func() metav1.Object { return &appsv1.StatefulSet{} }),
+		"DaemonSet":             workloadKind(pod.KindDaemonSet, "apps/v1", func() metav1.Object { return &appsv1.DaemonSet{} }),
+		"Job":                   workloadKind(pod.KindJob, "batch/v1", func() metav1.Object { return &batchv1.Job{} }),
+		"CronJob":               workloadKind(pod.KindCronJob, "batch/v1", func() metav1.Object { return &batchv1.CronJob{} }),
 		"Namespace":             {"v1", func() metav1.Object { return &corev1.Namespace{} }, namespaceTable, (*Object).completeStored},
 	}[name]
 	return k, ok
@@ -36,17 +46,9 @@ var otherKinds = map[string]string{
 	"Endpoints":             "a Service has the addresses of pods that its selector finds; remove this document",
 	"EndpointSlice":         "a Service has the addresses of pods that its selector finds; remove this document",
 	"RuntimeClass":          "there is one runtime; remove this document",
-	"Deployment":            fromTemplate,
-	"ReplicaSet":            fromTemplate,
-	"ReplicationController": fromTemplate,
-	"StatefulSet":           fromTemplate,
-	"DaemonSet":             fromTemplate,
-	"Job":                   fromTemplate,
-	"CronJob":               "make a Pod of its spec.jobTemplate.spec.template: apiVersion v1, kind Pod, a name, and the template's spec",
+	"ReplicationController": "make a Deployment of it: apiVersion apps/v1, and a selector with matchLabels",
 	"PodTemplate":           "make a Pod of its template: apiVersion v1, kind Pod, a name, and the template's spec",
 }
-
-const fromTemplate = "make a Pod of its spec.template: apiVersion v1, kind Pod, a name, and the template's spec"
 
 // refuseKind says that an object of a kind is not taken, and what to do.
 func refuseKind(kind string) string {

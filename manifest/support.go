@@ -66,8 +66,8 @@ func (t table) find(path string) (Field, bool) {
 	if r, ok := t[path]; ok {
 		return r, true
 	}
-	if rest, ok := strings.CutPrefix(path, initPrefix); ok {
-		return t.find(containerPrefix + rest)
+	if before, after, ok := strings.Cut(path, initPrefix); ok { // of a Pod or of a template
+		return t.find(before + containerPrefix + after)
 	}
 	return Field{}, false
 }

@@ -14,7 +14,7 @@ import (
 // row without a field, fail. That is how nothing is ever silently ignored, whatever
 // the next version of Kubernetes brings.
 func TestEveryFieldHasARow(t *testing.T) {
-	for _, kind := range []string{"Pod", "ConfigMap", "Secret", "PersistentVolumeClaim", "Service", "Namespace"} {
+	for _, kind := range []string{"Pod", "ConfigMap", "Secret", "PersistentVolumeClaim", "Service", "Namespace", "Deployment", "ReplicaSet", "StatefulSet", "DaemonSet", "Job", "CronJob"} {
 		t.Run(kind, func(t *testing.T) { everyFieldHasARow(t, kind) })
 	}
 }

@@ -18,6 +18,9 @@ type Object struct {
 	Labels      map[string]string `json:"labels,omitempty"`
 	Annotations map[string]string `json:"annotations,omitempty"`
 
+	Owner    *Owner `json:"owner,omitempty"`    // what has made it, and goes with it
+	Deleting bool   `json:"deleting,omitempty"` // it goes when what it has made is gone
+
 	ConfigMap *ConfigMap `json:"configMap,omitempty"`
 	Secret    *Secret    `json:"secret,omitempty"`
 	Claim     *Claim     `json:"claim,omitempty"`
@@ -26,6 +29,13 @@ type Object struct {
 	// Spec is the Kubernetes spec as it was applied, with defaults, for those who show
 	// it. Nothing is decided by it.
 	Spec json.RawMessage `json:"spec,omitempty"`
+}
+
+// Owner names what has made an object or a pod.
+type Owner struct {
+	Kind ObjectKind `json:"kind"`
+	Name string     `json:"name"`
+	UID  string     `json:"uid"`
 }
 
 // ObjectKind is a kind as manifests spell it.

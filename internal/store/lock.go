@@ -21,9 +21,10 @@ func (p Pod) Lock() (*os.File, error) { return p.lock(unix.F_OFD_SETLK) }
 func (p Pod) WaitLock() (*os.File, error) { return p.lock(unix.F_OFD_SETLKW) }
 
 // Alive says whether some process holds the pod. It asks without taking, so a
-// reader never stands in the way of a writer.
+// reader never stands in the way of a writer, and it opens the lock for reading only:
+// who watches the lock's file hears of those who could have held it.
 func (p Pod) Alive() bool {
-	f, err := os.OpenFile(p.lockFile(), os.O_RDWR, 0)
+	f, err := os.Open(p.lockFile())
 	if err != nil {
 		return false
 	}

@@ -22,6 +22,13 @@ var objectDirs = map[pod.ObjectKind]string{
 	pod.KindClaim:     "claims",
 	pod.KindService:   "services",
 	pod.KindNamespace: "namespaces",
+
+	pod.KindDeployment:  "deployments",
+	pod.KindReplicaSet:  "replicasets",
+	pod.KindStatefulSet: "statefulsets",
+	pod.KindDaemonSet:   "daemonsets",
+	pod.KindJob:         "jobs",
+	pod.KindCronJob:     "cronjobs",
 }
 
 // maxName is the length of a DNS subdomain, and what a file name has room for.

@@ -1,0 +1,67 @@
+package store
+
+import (
+	"errors"
+	"fmt"
+	"path/filepath"
+
+	"golang.org/x/sys/unix"
+)
+
+// Watch tells that something has happened to pods and workloads: a status was
+// published, a pod's processes are gone, an object has been changed. It is a descriptor
+// that gets readable, so that one who has no Go can wait for it.
+type Watch struct{ fd int }
+
+const (
+	replaced = unix.IN_ATTRIB | unix.IN_DELETE_SELF | unix.IN_MOVE_SELF // files are replaced by renaming another to their name
+	released = replaced | unix.IN_CLOSE_WRITE                           // nobody has the lock's file open any more
+)
+
+// NewWatch watches nothing yet. What is watched must be looked at after that.
+func NewWatch() (*Watch, error) {
+	fd, err := unix.InotifyInit1(unix.IN_CLOEXEC | unix.IN_NONBLOCK)
+	if err != nil {
+		return nil, fmt.Errorf("watch pods: %w", err)
+	}
+	return &Watch{fd}, nil
+}
+
+// Pod watches a pod's status and its end.
+func (w *Watch) Pod(p Pod) error {
+	err := w.add(filepath.Join(p.runtime, statusFile), replaced)
+	if errors.Is(err, unix.ENOENT) { // it has none yet
+		err = w.add(p.runtime, unix.IN_MOVED_TO|unix.IN_DELETE_SELF)
+	}
+	if lerr := w.add(p.lockFile(), released); !errors.Is(lerr, unix.ENOENT) {
+		err = errors.Join(err, lerr)
+	}
+	if errors.Is(err, unix.ENOENT) { // gone, which one who looks will see
+		return nil
+	}
+	return err
+}
+
+// Workload watches a workload's object and what is remembered of it.
+func (w *Watch) Workload(x Workload) error {
+	var errs []error
+	for _, path := range []string{x.object, x.data + ".json"} {
+		if err := w.add(path, replaced); !errors.Is(err, unix.ENOENT) {
+			errs = append(errs, err)
+		}
+	}
+	return errors.Join(errs...)
+}
+
+func (w *Watch) add(path string, mask uint32) error {
+	if _, err := unix.InotifyAddWatch(w.fd, path, mask); err != nil {
+		return fmt.Errorf("watch %s: %w", path, err)
+	}
+	return nil
+}
+
+// FD is the descriptor.
+func (w *Watch) FD() int { return w.fd }
+
+// Close ends the watching.
+func (w *Watch) Close() error { return unix.Close(w.fd) }

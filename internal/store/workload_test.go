@@ -1,0 +1,124 @@
+package store
+
+import (
+	"errors"
+	"os"
+	"testing"
+	"time"
+
+	"golang.org/x/sys/unix"
+
+	"github.com/podrun/podrun/pod"
+)
+
+func testWorkload(t *testing.T, d Dirs) Workload {
+	t.Helper()
+	w, err := d.Workload(pod.KindDeployment, "default", "web")
+	if err != nil {
+		t.Fatal(err)
+	}
+	return w
+}
+
+func TestWorkloadLivesAndGoes(t *testing.T) {
+	d := testDirs(t)
+	if err := os.MkdirAll(d.Runtime, 0o700); err != nil {
+		t.Fatal(err)
+	}
+	w := testWorkload(t, d)
+	if err := d.PutObject(&pod.Object{Kind: pod.KindDeployment, Namespace: "default", Name: "web"}); err != nil {
+		t.Fatal(err)
+	}
+	if list, err := d.Workloads("", pod.Workloads()...); err != nil || len(list) != 1 || list[0] != w {
+		t.Errorf("workloads %v: %v", list, err)
+	}
+	type state struct{ N int }
+	if err := w.ReadState(&state{}); err != nil {
+		t.Errorf("state of one that has none: %v", err)
+	}
+	if err := w.WriteState(state{3}); err != nil {
+		t.Fatal(err)
+	}
+	var got state
+	if err := w.ReadState(&got); err != nil || got.N != 3 {
+		t.Errorf("state %v: %v", got, err)
+	}
+	lock, err := w.Lock("boot")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if alive, boot := w.Controlled(); !alive || boot != "boot" {
+		t.Errorf("controlled: %v in %q", alive, boot)
+	}
+	if _, err := w.Lock("boot"); !errors.Is(err, ErrLocked) {
+		t.Errorf("second lock: %v", err)
+	}
+	if err := w.Remove(); err != nil {
+		t.Fatal(err)
+	}
+	lock.Close()
+	if alive, boot := w.Controlled(); alive || boot != "" {
+		t.Errorf("after its removal: controlled %v in %q", alive, boot)
+	}
+	if _, err := w.Object(); !errors.Is(err, os.ErrNotExist) {
+		t.Errorf("after its removal: %v", err)
+	}
+	if _, err := d.Workload(pod.KindDeployment, "default", "../x"); err == nil {
+		t.Error("a path was taken for a name")
+	}
+}
+
+// TestWatch: a status, the end of a pod's processes and a changed object are heard of;
+// one who only looks is not.
+func TestWatch(t *testing.T) {
+	d := testDirs(t)
+	p, w := d.Pod("default", "web"), testWorkload(t, d)
+	lock, err := p.Lock()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := p.Create(&pod.Plan{}, nil); err != nil {
+		t.Fatal(err)
+	}
+	object := &pod.Object{Kind: pod.KindDeployment, Namespace: "default", Name: "web"}
+	if err := d.PutObject(object); err != nil {
+		t.Fatal(err)
+	}
+	heard := func(what string, want bool, do func() error) {
+		t.Helper()
+		watch, err := NewWatch()
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer watch.Close()
+		if err := errors.Join(watch.Pod(p), watch.Workload(w), do()); err != nil {
+			t.Fatal(err)
+		}
+		limit := 0
+		if want {
+			limit = int(time.Minute.Milliseconds())
+		}
+		n, err := unix.Poll([]unix.PollFd{{Fd: int32(watch.FD()), Events: unix.POLLIN}}, limit)
+		if err != nil || (n == 1) != want {
+			t.Errorf("%s: heard %v, want %v: %v", what, n == 1, want, err)
+		}
+	}
+	status := func() error { return p.WriteStatus(&pod.Status{Phase: pod.Running}) }
+	heard("the first status", true, status)
+	heard("another status", true, status)
+	heard("looking", false, func() error {
+		if !p.Alive() {
+			return errors.New("not alive")
+		}
+		_, err := p.Status()
+		return err
+	})
+	heard("an event", false, func() error { return p.WriteEvents(&pod.EventLog{}) })
+	heard("a changed object", true, func() error { return d.PutObject(object) })
+	heard("what is remembered, for the first time", false, func() error { return w.WriteState(1) })
+	heard("what is remembered", true, func() error { return w.WriteState(2) })
+	heard("the end of the processes", true, lock.Close)
+	heard("a deleted object", true, func() error { return d.DeleteObject(pod.KindDeployment, "default", "web") })
+	heard("the pod's removal", true, p.Remove)
+	heard("a pod that is not there", false, func() error { return nil })
+}
