@@ -51,6 +51,9 @@ func split(cmd *cli.Command, args []string) (flags, words, tail []string, whole 
 	for len(args) > 0 {
 		word := args[0]
 		args = args[1:]
+		if word == "--dry-run=client" { // kubectl's
+			word = "--dry-run"
+		}
 		switch {
 		case word == "--":
 			return flags, words, append([]string{"--"}, args...), true

@@ -68,7 +68,7 @@ func (f *front) app() *cli.App {
 		Action:                    f.noCommand,
 		Flags:                     []cli.Flag{&cli.BoolFlag{Name: "version", Aliases: []string{"v"}, Usage: "print the version"}},
 		Commands: []*cli.Command{
-			f.upCommand(), f.downCommand(), f.psCommand(), f.getCommand(), f.logsCommand(),
+			f.upCommand(), f.applyCommand(), f.downCommand(), f.createCommand(), f.deleteCommand(), f.psCommand(), f.getCommand(), f.logsCommand(),
 			f.eventsCommand(), f.topCommand(), f.execCommand(), f.waitCommand(), f.conditionCommand(), f.validateCommand(), f.imageCommand(), f.systemdCommand(), f.doctorCommand(), f.versionCommand(), f.helpCommand(),
 		},
 	}

@@ -25,16 +25,21 @@ func getFlags() []cli.Flag {
 func (f *front) getCommand() *cli.Command {
 	return &cli.Command{
 		Name:      "get",
-		Usage:     "show pods and their status",
-		ArgsUsage: "pods | POD...",
+		Usage:     "show pods with their status, and the objects that are kept for them",
+		ArgsUsage: "pods | POD... | KIND [NAME...]",
 		Description: `Shows pods in kubectl's columns, or as Kubernetes objects with their PodStatus.
+KIND is configmap (cm), secret, persistentvolumeclaim (pvc), service (svc) or
+namespace (ns). The values of a secret are shown only with --show-secrets: else
+their sizes stand in their place.
 
 Examples:
   podrun get pods -A -o wide
   podrun get web -o yaml
   podrun get pod web -o json
+  podrun get secrets
+  podrun get cm settings -o yaml
 `,
-		Flags: getFlags(),
+		Flags: append(getFlags(), &cli.BoolFlag{Name: "show-secrets", Usage: "with -o json or yaml: show the values of secrets"}),
 		Action: func(c *cli.Context) error {
 			words := c.Args().Slice()
 			if len(words) == 0 {
@@ -42,6 +47,16 @@ Examples:
 			}
 			if slices.Contains([]string{"pods", "pod", "po"}, words[0]) {
 				words = words[1:]
+			}
+			kind, names, kept := objectWords(words)
+			if !kept {
+				names = words
+			}
+			if err := checkGet(c, names); err != nil {
+				return err
+			}
+			if kept {
+				return f.getObjects(c, kind, names)
 			}
 			return f.get(c, words)
 		},
@@ -59,8 +74,13 @@ Examples:
   podrun ps
   podrun ps -A -o wide
 `,
-		Flags:  getFlags(),
-		Action: func(c *cli.Context) error { return f.get(c, c.Args().Slice()) },
+		Flags: getFlags(),
+		Action: func(c *cli.Context) error {
+			if err := checkGet(c, c.Args().Slice()); err != nil {
+				return err
+			}
+			return f.get(c, c.Args().Slice())
+		},
 	}
 }
 
@@ -70,14 +90,20 @@ type known struct {
 	status   *pod.Status
 }
 
-func (f *front) get(c *cli.Context, words []string) error {
-	format, all := c.String("output"), c.Bool("all-namespaces")
+// checkGet looks at the options, given the names of pods or objects.
+func checkGet(c *cli.Context, names []string) error {
+	format := c.String("output")
 	switch {
 	case !slices.Contains([]string{"", "wide", "json", "yaml", "name"}, format):
 		return usageErrorf(c.Command.Name, "unknown output format %q: it is wide, json, yaml or name", format)
-	case all && len(words) > 0:
+	case c.Bool("all-namespaces") && len(names) > 0:
 		return usageErrorf(c.Command.Name, "a pod cannot be named across all namespaces")
 	}
+	return nil
+}
+
+func (f *front) get(c *cli.Context, words []string) error {
+	all := c.Bool("all-namespaces")
 	dirs, err := f.dirs()
 	if err != nil {
 		return err

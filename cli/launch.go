@@ -168,7 +168,8 @@ func (l *launch) build(p *upPod, found map[use]pod.Image) error {
 // started does not keep the others from it.
 func (l *launch) start() error {
 	defer l.release()
-	if _, err := l.front.keep(l.dirs, l.stored); err != nil {
+	changed, err := l.front.keep(l.dirs, l.stored)
+	if l.front.tellPods(context.Background(), l.dirs, changed); err != nil {
 		return err
 	}
 	errs := make([]error, len(l.pods))

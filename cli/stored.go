@@ -33,6 +33,11 @@ func (f *front) keep(dirs store.Dirs, objects []manifest.Object) ([]*pod.Object,
 	if err := errors.Join(errs...); err != nil {
 		return nil, err
 	}
+	var secrets []*pod.Object
+	for _, k := range changes {
+		secrets = append(secrets, k.object)
+	}
+	f.warnOfDisk(dirs, secrets)
 	var changed []*pod.Object
 	for _, k := range changes {
 		if k.word != "unchanged" {

@@ -32,9 +32,9 @@ func unknownCommand(cmds []*cli.Command, parent, word string) error {
 // that have another name here, or "".
 func fromElsewhere(word string) string {
 	switch word {
-	case "apply", "create", "run", "start", "play", "kube":
+	case "run", "start", "play", "kube":
 		return "podrun up FILE runs the pods of a manifest"
-	case "delete", "rm", "remove", "stop", "kill":
+	case "rm", "remove", "stop", "kill":
 		return "podrun down POD stops and removes a pod"
 	case "restart", "replace":
 		return "podrun up --replace FILE stops a pod and runs it anew"

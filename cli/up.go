@@ -49,6 +49,7 @@ Examples:
 			&cli.BoolFlag{Name: "require-limits", Usage: "refuse to run where CPU and memory limits cannot be enforced"},
 			&cli.BoolFlag{Name: "quiet", Aliases: []string{"q"}, Usage: "in the foreground: do not show what the containers write (podrun logs does)"},
 			exitCodeFromFlag(),
+			strictFlag(),
 			tlsVerifyFlag(),
 		}, logLimitFlags()...),
 		Action: f.up,
@@ -98,6 +99,9 @@ func (f *front) up(c *cli.Context) error {
 		return err
 	}
 	startErr := l.start()
+	if len(l.pods) == 0 {
+		return startErr
+	}
 	if c.Bool("detach") {
 		err = f.detach(c.Context, l.started(), arrivalOf(c.Bool("wait")), c.Duration("timeout"), signals)
 	} else {
@@ -113,12 +117,10 @@ func (f *front) newLaunch(c *cli.Context, files []string) (*launch, exitFrom, er
 	if err := errors.Join(readErr, err); err != nil {
 		return nil, "", err
 	}
-	f.warnOfIdle(docs.idle)
-	pods := docs.pods
-	if len(docs.workloads) > 0 {
-		o := &docs.workloads[0]
-		return nil, "", report.New(report.Usage, "make a Pod of its template", "%s: %s is not supported yet", where(o), o.Kind)
+	if err := f.judgeIdle(docs.idle, c.Bool("strict")); err != nil {
+		return nil, "", err
 	}
+	pods := docs.pods
 	limitLogs(c, pods)
 	dirs, err := f.able(c.Context, c.Bool("require-limits"))
 	if err != nil {
@@ -129,6 +131,11 @@ func (f *front) newLaunch(c *cli.Context, files []string) (*launch, exitFrom, er
 		return nil, "", err
 	}
 	l := &launch{front: f, dirs: dirs, keeper: keeper, requireLimits: c.Bool("require-limits"), replace: c.Bool("replace"), pull: pullOptions(c), stored: docs.stored}
+	for i := range docs.stored {
+		if _, err := f.compared(dirs, &docs.stored[i]); err != nil {
+			return nil, "", err
+		}
+	}
 	for i := range pods {
 		o := &pods[i]
 		l.pods = append(l.pods, &upPod{object: o, place: dirs.Pod(o.Pod.Namespace, o.Pod.Name)})

@@ -28,6 +28,7 @@ Examples:
 `,
 		Flags: []cli.Flag{
 			&cli.StringSliceFlag{Name: "filename", Aliases: []string{"f"}, Usage: "check this `FILE` (- is standard input)"},
+			strictFlag(),
 		},
 		Action: f.validate,
 	}
@@ -47,7 +48,7 @@ func (f *front) validate(c *cli.Context) error {
 	for i := range docs.stored {
 		f.printFindings(&docs.stored[i], docs.stored[i].Findings)
 	}
-	f.warnOfIdle(docs.idle)
+	err = errors.Join(err, f.judgeIdle(docs.idle, c.Bool("strict")))
 	if err != nil && len(docs.pods)+len(docs.stored) == 0 {
 		f.printUnfit(sources)
 	}

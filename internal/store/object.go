@@ -22,14 +22,10 @@ var objectDirs = map[pod.ObjectKind]string{
 	pod.KindClaim:     "claims",
 	pod.KindService:   "services",
 	pod.KindNamespace: "namespaces",
-
-	pod.KindDeployment:  "deployments",
-	pod.KindReplicaSet:  "replicasets",
-	pod.KindStatefulSet: "statefulsets",
-	pod.KindDaemonSet:   "daemonsets",
-	pod.KindJob:         "jobs",
-	pod.KindCronJob:     "cronjobs",
 }
+
+// ErrName says that what was asked for cannot be the name of anything.
+var ErrName = errors.New("no name")
 
 // maxName is the length of a DNS subdomain, and what a file name has room for.
 const maxName = 253
@@ -188,7 +184,7 @@ func (d Dirs) objectFile(kind pod.ObjectKind, namespace, name string) (string, e
 		return "", err
 	}
 	if (kind == pod.KindNamespace) != (namespace == "") || namespace != "" && !safe(namespace) || !safe(name) {
-		return "", fmt.Errorf("%q in namespace %q is no name of a %s", name, namespace, kind)
+		return "", fmt.Errorf("%q in namespace %q: %w of a %s", name, namespace, ErrName, kind)
 	}
 	return filepath.Join(dir, namespace, name), nil
 }

@@ -1,0 +1,73 @@
+package cli
+
+import (
+	"errors"
+	"fmt"
+	"syscall"
+
+	"github.com/urfave/cli/v2"
+)
+
+func (f *front) applyCommand() *cli.Command {
+	return &cli.Command{
+		Name:      "apply",
+		Usage:     "bring what manifests say into being, and return",
+		ArgsUsage: "FILE... | -f FILE | -",
+		Description: `Keeps the ConfigMaps, Secrets, PersistentVolumeClaims, Services and Namespaces of
+manifests for pods to refer to, and starts or changes their pods, as up does; it
+does not wait for them to run. Nothing is done unless all of it is right. Pods that
+refer to an object which has changed are told; one that waits for it starts.
+
+Secrets are kept in memory only: a reboot clears them.
+
+Examples:
+  podrun apply -f settings.yaml
+  podrun apply -f settings.yaml -f web.yaml
+`,
+		Flags: []cli.Flag{
+			&cli.StringSliceFlag{Name: "filename", Aliases: []string{"f"}, Usage: "apply what is in this `FILE` (- is standard input)"},
+			&cli.BoolFlag{Name: "replace", Usage: "stop and remove a running pod that cannot become what its manifest says, and run it anew"},
+			strictFlag(),
+			tlsVerifyFlag(),
+		},
+		Action: f.apply,
+	}
+}
+
+func strictFlag() cli.Flag {
+	return &cli.BoolFlag{Name: "strict", Usage: "refuse objects that have no effect on one machine, instead of warning of them"}
+}
+
+func (f *front) apply(c *cli.Context) error {
+	files := append(c.StringSlice("filename"), c.Args().Slice()...)
+	if len(files) == 0 {
+		return usageErrorf("apply", "apply takes files")
+	}
+	signals, quiet := f.signals(syscall.SIGINT, syscall.SIGTERM, syscall.SIGHUP)
+	defer quiet()
+	l, _, err := f.newLaunch(c, files)
+	if err != nil {
+		return err
+	}
+	defer l.release()
+	if err := interruptible(c.Context, signals, l.prepare); err != nil {
+		return err
+	}
+	was := map[*upPod]string{}
+	for _, p := range l.pods {
+		switch {
+		case p.change != nil:
+			was[p] = "configured"
+		case p.running:
+			was[p] = "unchanged"
+		default:
+			was[p] = "created"
+		}
+	}
+	err = l.start()
+	for _, p := range l.started() {
+		_, werr := fmt.Fprintf(f.out, "pod/%s %s\n", p.place.Name, was[p])
+		err = errors.Join(err, werr)
+	}
+	return err
+}

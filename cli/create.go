@@ -1,0 +1,288 @@
+package cli
+
+import (
+	"context"
+	"crypto/tls"
+	"encoding/base64"
+	"encoding/json"
+	"fmt"
+	"slices"
+
+	"github.com/urfave/cli/v2"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/podrun/podrun/internal/report"
+	"github.com/podrun/podrun/internal/store"
+	"github.com/podrun/podrun/manifest"
+	"github.com/podrun/podrun/pod"
+)
+
+func (f *front) createCommand() *cli.Command {
+	return &cli.Command{
+		Name:  "create",
+		Usage: "make a configmap or a secret of files and words",
+		Description: `Makes objects for pods to refer to, as kubectl create does. One that is there
+already is left alone; with --dry-run -o yaml nothing is made, and what would be is
+printed, for podrun apply -f - to take.
+
+Examples:
+  podrun create configmap settings --from-file=app.ini --from-literal=color=blue
+  podrun create secret generic login --from-file=password=/dev/stdin
+`,
+		Subcommands: []*cli.Command{f.createConfigMapCommand(), f.createSecretCommand()},
+		Action: func(c *cli.Context) error {
+			if c.Args().Present() {
+				return unknownCommand(c.Command.Subcommands, "podrun create", c.Args().First())
+			}
+			return usageErrorf("create", "create takes one of configmap and secret")
+		},
+	}
+}
+
+func (f *front) createSecretCommand() *cli.Command {
+	return &cli.Command{
+		Name:  "secret",
+		Usage: "make a secret",
+		Description: `Makes a secret. It is kept in memory only: a reboot clears it.
+`,
+		Subcommands: []*cli.Command{f.createGenericCommand(), f.createRegistryCommand(), f.createTLSCommand()},
+		Action: func(c *cli.Context) error {
+			if c.Args().Present() {
+				return unknownCommand(c.Command.Subcommands, "podrun create secret", c.Args().First())
+			}
+			return usageErrorf("create secret", "create secret takes one of generic, docker-registry and tls")
+		},
+	}
+}
+
+func createFlags(more ...cli.Flag) []cli.Flag {
+	return append([]cli.Flag{
+		namespaceFlag(),
+		&cli.BoolFlag{Name: "dry-run", Usage: "make nothing; -o yaml prints what would be made"},
+		&cli.StringFlag{Name: "output", Aliases: []string{"o"}, Usage: "print the object in this `FORMAT`: json, yaml or name"},
+	}, more...)
+}
+
+func dataFlags() []cli.Flag {
+	return []cli.Flag{
+		&cli.StringSliceFlag{Name: "from-file", Usage: "a `[KEY=]FILE`: its name, or KEY, and what is in it; of a directory every file"},
+		&cli.StringSliceFlag{Name: "from-literal", Usage: "a `KEY=VALUE`"},
+		&cli.StringSliceFlag{Name: "from-env-file", Usage: "a `FILE` of KEY=VALUE lines"},
+	}
+}
+
+func (f *front) createConfigMapCommand() *cli.Command {
+	return &cli.Command{
+		Name: "configmap", Aliases: []string{"cm"},
+		Usage:     "make a configmap of files and words",
+		ArgsUsage: "NAME",
+		Description: `Makes a configmap. What is in files that are no text becomes binaryData.
+
+Examples:
+  podrun create configmap settings --from-file=app.ini --from-literal=color=blue
+  podrun create configmap settings --from-env-file=app.env --dry-run -o yaml
+`,
+		Flags: createFlags(append(dataFlags(), &cli.BoolFlag{Name: "immutable", Usage: "its data can never be changed"})...),
+		Action: func(c *cli.Context) error {
+			cm := &corev1.ConfigMap{TypeMeta: about("ConfigMap")}
+			data, err := f.dataOf(c)
+			if err != nil {
+				return err
+			}
+			for key, value := range data {
+				putText(&cm.Data, &cm.BinaryData, key, value)
+			}
+			if c.Bool("immutable") {
+				cm.Immutable = new(true)
+			}
+			return f.create(c, "ConfigMap", cm)
+		},
+	}
+}
+
+func (f *front) createGenericCommand() *cli.Command {
+	return &cli.Command{
+		Name:      "generic",
+		Usage:     "make a secret of files and words",
+		ArgsUsage: "NAME",
+		Description: `Makes a secret. A value given by --from-literal can be seen by everybody on this
+machine while the command runs: --from-file=KEY=/dev/stdin takes it from a pipe.
+
+Examples:
+  pass show login | podrun create secret generic login --from-file=password=/dev/stdin
+`,
+		Flags: createFlags(append(dataFlags(), &cli.StringFlag{Name: "type", Usage: "the secret's `TYPE` (Opaque if not given)"})...),
+		Action: func(c *cli.Context) error {
+			data, err := f.dataOf(c)
+			if err != nil {
+				return err
+			}
+			return f.create(c, "Secret", &corev1.Secret{TypeMeta: about("Secret"), Type: corev1.SecretType(c.String("type")), Data: data})
+		},
+	}
+}
+
+// dockerHub is the registry that images without one come from, as auth files name it.
+const dockerHub = "https://index.docker.io/v1/"
+
+func (f *front) createRegistryCommand() *cli.Command {
+	return &cli.Command{
+		Name:      "docker-registry",
+		Usage:     "make a secret for a registry, for imagePullSecrets",
+		ArgsUsage: "NAME",
+		Description: `Makes a secret of type kubernetes.io/dockerconfigjson, of a user and a password or
+of an auth file.
+
+Examples:
+  podrun create secret docker-registry registry --from-file=.dockerconfigjson=$HOME/.docker/config.json
+`,
+		Flags: createFlags(
+			&cli.StringFlag{Name: "docker-server", Value: dockerHub, Usage: "the `REGISTRY` (Docker Hub if not given)"},
+			&cli.StringFlag{Name: "docker-username", Usage: "`USER`"},
+			&cli.StringFlag{Name: "docker-password", Usage: "`PASSWORD`"},
+			&cli.StringFlag{Name: "docker-email", Usage: "`ADDRESS`"},
+			&cli.StringSliceFlag{Name: "from-file", Usage: "an auth `FILE`, as docker login and podman login write"},
+		),
+		Action: func(c *cli.Context) error {
+			s := &corev1.Secret{TypeMeta: about("Secret"), Type: corev1.SecretTypeDockerConfigJson}
+			if c.IsSet("from-file") {
+				data, err := f.dataOf(c)
+				if err != nil {
+					return err
+				}
+				for _, value := range data {
+					s.Data = map[string][]byte{corev1.DockerConfigJsonKey: value}
+				}
+				return f.create(c, "Secret", s)
+			}
+			user, password := c.String("docker-username"), c.String("docker-password")
+			if user == "" || password == "" {
+				return usageErrorf("create secret docker-registry", "create secret docker-registry takes --docker-username and --docker-password, or --from-file")
+			}
+			entry := map[string]string{"username": user, "password": password, "auth": base64.StdEncoding.EncodeToString([]byte(user + ":" + password))}
+			if email := c.String("docker-email"); email != "" {
+				entry["email"] = email
+			}
+			text, err := json.Marshal(map[string]any{"auths": map[string]any{c.String("docker-server"): entry}})
+			if err != nil {
+				return fmt.Errorf("encode the registry's login: %w", err)
+			}
+			s.Data = map[string][]byte{corev1.DockerConfigJsonKey: text}
+			return f.create(c, "Secret", s)
+		},
+	}
+}
+
+func (f *front) createTLSCommand() *cli.Command {
+	return &cli.Command{
+		Name:      "tls",
+		Usage:     "make a secret of a certificate and its key",
+		ArgsUsage: "NAME",
+		Description: `Makes a secret of type kubernetes.io/tls. The key must be the certificate's.
+
+Examples:
+  podrun create secret tls site --cert=site.crt --key=site.key
+`,
+		Flags: createFlags(
+			&cli.StringFlag{Name: "cert", Usage: "a PEM `FILE`"},
+			&cli.StringFlag{Name: "key", Usage: "a PEM `FILE`"},
+		),
+		Action: func(c *cli.Context) error {
+			if c.String("cert") == "" || c.String("key") == "" {
+				return usageErrorf("create secret tls", "create secret tls takes --cert and --key")
+			}
+			cert, err := f.value(c.String("cert"))
+			if err != nil {
+				return err
+			}
+			key, err := f.value(c.String("key"))
+			if err != nil {
+				return err
+			}
+			if _, err := tls.X509KeyPair(cert, key); err != nil {
+				return report.New(report.Usage, "", "cannot make the secret: %w", err)
+			}
+			return f.create(c, "Secret", &corev1.Secret{TypeMeta: about("Secret"), Type: corev1.SecretTypeTLS,
+				Data: map[string][]byte{corev1.TLSCertKey: cert, corev1.TLSPrivateKeyKey: key}})
+		},
+	}
+}
+
+func about(kind string) metav1.TypeMeta { return metav1.TypeMeta{APIVersion: "v1", Kind: kind} }
+
+// create makes an object that is not there yet.
+func (f *front) create(c *cli.Context, kind string, object metav1.Object) error {
+	format := c.String("output")
+	switch {
+	case c.NArg() != 1:
+		return usageErrorf("create", "create takes one name")
+	case !slices.Contains([]string{"", "json", "yaml", "name"}, format):
+		return usageErrorf("create", "unknown output format %q: it is json, yaml or name", format)
+	}
+	object.SetName(c.Args().First())
+	if c.IsSet("namespace") {
+		object.SetNamespace(c.String("namespace"))
+	}
+	var text []byte
+	var err error
+	if format == "json" || format == "yaml" { // as it was asked for, without defaults
+		if text, err = manifest.PrintAll([]any{object}, true, manifest.Format(format)); err != nil {
+			return err
+		}
+	}
+	made, err := manifest.Made(kind, object)
+	if err != nil {
+		return report.New(report.Usage, "", "cannot make it\n%w", err)
+	}
+	if !c.Bool("dry-run") {
+		if err := f.createOnce(c.Context, made); err != nil {
+			return err
+		}
+	}
+	if text != nil {
+		_, err = f.out.Write(text)
+		return err
+	}
+	word := " created"
+	if format == "name" {
+		word = ""
+	} else if c.Bool("dry-run") {
+		word += " (dry run)"
+	}
+	fmt.Fprintf(f.out, "%s%s\n", nameOf(made.Stored), word)
+	return nil
+}
+
+// createOnce keeps an object, unless there is one of its name.
+func (f *front) createOnce(ctx context.Context, o *manifest.Object) error {
+	dirs, err := f.dirs()
+	if err != nil {
+		return err
+	}
+	lock, err := dirs.LockObjects()
+	if err != nil {
+		return fmt.Errorf("cannot keep %s: %w", nameOf(o.Stored), err)
+	}
+	defer lock.Close()
+	k, err := f.compared(dirs, o)
+	if err != nil {
+		return err
+	}
+	if k.word != "created" {
+		return report.New(report.Failure, "podrun create … --dry-run -o yaml | podrun apply -f - changes it", "%s is there already", nameOf(o.Stored))
+	}
+	f.warnOfDisk(dirs, []*pod.Object{k.object})
+	if err := dirs.PutObject(k.object); err != nil {
+		return fmt.Errorf("cannot keep %s: %w", nameOf(k.object), err)
+	}
+	f.tellPods(ctx, dirs, []*pod.Object{k.object})
+	return nil
+}
+
+// warnOfDisk says that Secrets would not be kept in memory.
+func (f *front) warnOfDisk(dirs store.Dirs, objects []*pod.Object) {
+	if slices.ContainsFunc(objects, func(o *pod.Object) bool { return o.Kind == pod.KindSecret }) && onDisk(dirs.Runtime) {
+		fmt.Fprintf(f.err, "podrun: warning: secrets are written to a disk: %s is not in memory; set XDG_RUNTIME_DIR to a directory on a tmpfs\n", dirs.Runtime)
+	}
+}

@@ -1,0 +1,237 @@
+package cli
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io/fs"
+	"slices"
+	"sync"
+
+	"github.com/urfave/cli/v2"
+
+	"github.com/podrun/podrun/internal/report"
+	"github.com/podrun/podrun/internal/store"
+	"github.com/podrun/podrun/manifest"
+	"github.com/podrun/podrun/pod"
+)
+
+func (f *front) deleteCommand() *cli.Command {
+	return &cli.Command{
+		Name:      "delete",
+		Usage:     "delete objects that are kept for pods, or pods",
+		ArgsUsage: "KIND NAME... | KIND/NAME | -f FILE",
+		Description: `Deletes a configmap (cm), secret, persistentvolumeclaim (pvc), service (svc) or
+namespace (ns), or stops and removes a pod, as down does. Pods that run keep what
+they have of a deleted configmap or secret. A claim is deleted with what is in it,
+and not while a pod refers to it; a namespace, when nothing is in it.
+
+Examples:
+  podrun delete configmap settings
+  podrun delete secret/registry -n web
+  podrun delete -f web.yaml
+`,
+		Flags: []cli.Flag{
+			namespaceFlag(),
+			&cli.StringSliceFlag{Name: "filename", Aliases: []string{"f"}, Usage: "delete what is in this `FILE` (- is standard input)"},
+			&cli.BoolFlag{Name: "ignore-not-found", Usage: "what is not there is no failure"},
+		},
+		Action: f.delete,
+	}
+}
+
+func (f *front) delete(c *cli.Context) error {
+	words, files := c.Args().Slice(), c.StringSlice("filename")
+	kind, names, ok := objectWords(words)
+	about, podNames := podWords(words)
+	switch {
+	case len(files) > 0 && len(words) > 0:
+		return usageErrorf("delete", "delete takes either names or -f, not both")
+	case len(files) == 0 && !ok && !about:
+		return usageErrorf("delete", "delete takes a kind and names: configmap, secret, pvc, service, namespace or pod")
+	case len(files) == 0 && len(names)+len(podNames) == 0:
+		return usageErrorf("delete", "delete takes the names of what is to be deleted")
+	}
+	dirs, err := f.dirs()
+	if err != nil {
+		return err
+	}
+	var targets []target
+	var places []store.Pod
+	switch {
+	case len(files) > 0:
+		if targets, err = f.targetsIn(files); err == nil {
+			places, err = f.placesIn(dirs, files)
+		}
+	case about:
+		for _, name := range podNames {
+			p, perr := place(dirs, c.String("namespace"), name)
+			places, err = append(places, p), errors.Join(err, perr)
+		}
+	default:
+		for _, name := range names {
+			targets = append(targets, target{kind, c.String("namespace"), name})
+		}
+	}
+	if err != nil {
+		return err
+	}
+	return errors.Join(f.deletePods(c.Context, dirs, places, c.Bool("ignore-not-found")), f.deleteAll(c, dirs, targets))
+}
+
+// podWords takes the words for pods: pod NAME..., or pod/NAME.
+func podWords(words []string) (about bool, names []string) {
+	if len(words) == 0 {
+		return false, nil
+	}
+	if slices.Contains([]string{"pod", "pods", "po"}, words[0]) {
+		return true, words[1:]
+	}
+	for _, kind := range []string{"pod/", "pods/", "po/"} {
+		if len(words[0]) > len(kind) && words[0][:len(kind)] == kind {
+			return true, words
+		}
+	}
+	return false, nil
+}
+
+// target is an object that is to be deleted.
+type target struct {
+	kind            pod.ObjectKind
+	namespace, name string
+}
+
+// targetsIn are the objects that files name, whatever else is in them.
+func (f *front) targetsIn(files []string) ([]target, error) {
+	sources, err := f.readAll(files)
+	if err != nil {
+		return nil, err
+	}
+	named, err := objects(sources, manifest.Decode)
+	var list []target
+	for _, o := range named {
+		for _, k := range objectKinds() {
+			if string(k.kind) == o.Kind {
+				namespace := o.Value.GetNamespace()
+				if namespace == "" {
+					namespace = defaultNamespace
+				}
+				list = append(list, target{k.kind, namespace, o.Name()})
+			}
+		}
+	}
+	return list, err
+}
+
+func (f *front) deletePods(ctx context.Context, dirs store.Dirs, places []store.Pod, lenient bool) error {
+	places = unique(places)
+	errs := make([]error, len(places))
+	if len(places) == 0 {
+		return nil
+	}
+	keeper, err := f.rooms.pods(dirs)
+	if err != nil {
+		return err
+	}
+	var all sync.WaitGroup
+	for i, p := range places {
+		if !traces(p) {
+			if !lenient {
+				errs[i] = notFound(p.Namespace, p.Name)
+			}
+			continue
+		}
+		all.Go(func() {
+			if errs[i] = f.downPod(ctx, keeper, p, ending{}); errs[i] == nil {
+				fmt.Fprintf(f.out, "pod/%s deleted\n", p.Name)
+			}
+		})
+	}
+	all.Wait()
+	return errors.Join(errs...)
+}
+
+// deleteAll deletes objects, and tells the pods that refer to them.
+func (f *front) deleteAll(c *cli.Context, dirs store.Dirs, targets []target) error {
+	if len(targets) == 0 {
+		return nil
+	}
+	lock, err := dirs.LockObjects()
+	if err != nil {
+		return fmt.Errorf("cannot delete objects: %w", err)
+	}
+	var gone []*pod.Object
+	var errs []error
+	for _, t := range targets {
+		o, err := deleteOne(dirs, t)
+		switch {
+		case errors.Is(err, fs.ErrNotExist) && c.Bool("ignore-not-found"):
+		case errors.Is(err, fs.ErrNotExist):
+			_, err = object(dirs, t.kind, t.namespace, t.name)
+			errs = append(errs, err)
+		case err != nil:
+			errs = append(errs, err)
+		default:
+			fmt.Fprintf(f.out, "%s deleted\n", nameOf(o))
+			gone = append(gone, o)
+		}
+	}
+	lock.Close()
+	f.tellPods(c.Context, dirs, gone)
+	return errors.Join(errs...)
+}
+
+func deleteOne(dirs store.Dirs, t target) (*pod.Object, error) {
+	if t.kind == pod.KindNamespace {
+		t.namespace = ""
+	}
+	o, err := dirs.Object(t.kind, t.namespace, t.name)
+	switch {
+	case errors.Is(err, store.ErrName):
+		return nil, fs.ErrNotExist
+	case errors.Is(err, fs.ErrNotExist):
+		return nil, err
+	case err != nil:
+		o = &pod.Object{Kind: t.kind, Namespace: t.namespace, Name: t.name} // damaged: it can still be deleted
+	}
+	if err := inUse(dirs, t); err != nil {
+		return nil, err
+	}
+	return o, dirs.DeleteObject(t.kind, t.namespace, t.name)
+}
+
+// inUse is why an object cannot be deleted now, or nil.
+func inUse(dirs store.Dirs, t target) error {
+	if t.kind != pod.KindClaim && t.kind != pod.KindNamespace {
+		return nil
+	}
+	places, err := dirs.Pods()
+	if err != nil {
+		return err
+	}
+	for _, p := range places {
+		if t.kind == pod.KindNamespace && p.Namespace == t.name {
+			return report.New(report.Failure, "podrun down -n "+t.name+" "+p.Name+" removes it", "cannot delete namespace %s: pod %s is in it", t.name, p.Name)
+		}
+		plan, err := p.Plan()
+		if t.kind == pod.KindClaim && err == nil && p.Namespace == t.namespace && plan.Refers(t.kind, t.name) {
+			return report.New(report.Failure, "podrun down "+p.Name+" removes the pod", "cannot delete persistentvolumeclaim %s: pod %s uses it", t.name, p.Name)
+		}
+	}
+	if t.kind != pod.KindNamespace {
+		return nil
+	}
+	for _, k := range objectKinds() {
+		if k.kind == pod.KindNamespace {
+			continue
+		}
+		list, err := dirs.Objects(k.kind, t.name)
+		if err != nil {
+			return err
+		}
+		if len(list) > 0 {
+			return report.New(report.Failure, fmt.Sprintf("podrun delete -n %s %s %s deletes it", t.name, k.words[0], list[0].Name), "cannot delete namespace %s: %s is in it", t.name, nameOf(list[0]))
+		}
+	}
+	return nil
+}

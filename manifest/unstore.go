@@ -1,0 +1,103 @@
+package manifest
+
+import (
+	"encoding/json"
+	"fmt"
+	"strconv"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/podrun/podrun/pod"
+)
+
+// Kubernetes gives an object that is kept as Kubernetes has it, for Print. The values of
+// a Secret are only in it if secrets says so: else their sizes stand for them, which no
+// base64 is, so that what was printed cannot be applied by mistake.
+func Kubernetes(o *pod.Object, secrets bool) (any, error) {
+	meta := metav1.ObjectMeta{
+		Namespace: o.Namespace, Name: o.Name, UID: types.UID(o.UID), CreationTimestamp: metav1.NewTime(o.CreatedAt),
+		Labels: o.Labels, Annotations: o.Annotations,
+	}
+	if o.Revision > 0 {
+		meta.ResourceVersion = strconv.FormatInt(o.Revision, 10)
+	}
+	about := metav1.TypeMeta{APIVersion: "v1", Kind: string(o.Kind)}
+	switch o.Kind {
+	case pod.KindConfigMap:
+		return &corev1.ConfigMap{TypeMeta: about, ObjectMeta: meta, Data: o.ConfigMap.Data, BinaryData: o.ConfigMap.BinaryData, Immutable: orNil(o.ConfigMap.Immutable)}, nil
+	case pod.KindSecret:
+		s := &corev1.Secret{TypeMeta: about, ObjectMeta: meta, Type: corev1.SecretType(o.Secret.Type), Immutable: orNil(o.Secret.Immutable)}
+		if secrets {
+			s.Data = o.Secret.Data
+			return s, nil
+		}
+		return withheld(s, o.Secret)
+	case pod.KindClaim:
+		c := &corev1.PersistentVolumeClaim{TypeMeta: about, ObjectMeta: meta}
+		c.Status.Phase = corev1.ClaimBound
+		return c, keptSpec(o, &c.Spec)
+	case pod.KindService:
+		s := &corev1.Service{TypeMeta: about, ObjectMeta: meta}
+		if err := keptSpec(o, &s.Spec); err != nil {
+			return nil, err
+		}
+		if s.Spec.ClusterIPs = o.Service.ClusterIPs; len(s.Spec.ClusterIPs) > 0 {
+			s.Spec.ClusterIP = s.Spec.ClusterIPs[0]
+		}
+		return s, nil
+	case pod.KindNamespace:
+		n := &corev1.Namespace{TypeMeta: about, ObjectMeta: meta}
+		n.Status.Phase = corev1.NamespaceActive
+		return n, nil
+	}
+	return nil, fmt.Errorf("show %s %s: unknown kind", o.Kind, o.Name)
+}
+
+func orNil(flag bool) *bool {
+	if !flag {
+		return nil
+	}
+	return &flag
+}
+
+func keptSpec(o *pod.Object, spec any) error {
+	if err := json.Unmarshal(o.Spec, spec); err != nil {
+		return fmt.Errorf("decode %s %s: %w", o.Kind, o.Name, err)
+	}
+	return nil
+}
+
+// withheld is a Secret without its values.
+func withheld(s *corev1.Secret, values *pod.Secret) (any, error) {
+	text, err := json.Marshal(s)
+	if err != nil {
+		return nil, fmt.Errorf("encode secret: %w", err)
+	}
+	var out map[string]any
+	if err := json.Unmarshal(text, &out); err != nil {
+		return nil, fmt.Errorf("encode secret: %w", err)
+	}
+	data := map[string]string{}
+	for key, value := range values.Data {
+		data[key] = fmt.Sprintf("<%d bytes>", len(value))
+	}
+	out["data"] = data
+	return out, nil
+}
+
+// PrintAll writes objects of any kind as kubectl get -o does: one alone, or a List.
+func PrintAll(items []any, single bool, f Format) ([]byte, error) {
+	if single && len(items) == 1 {
+		return printObject(items[0], f)
+	}
+	if items == nil {
+		items = []any{}
+	}
+	return printObject(struct {
+		metav1.TypeMeta `json:",inline"`
+		Metadata        metav1.ListMeta `json:"metadata"`
+		Items           []any           `json:"items"`
+	}{TypeMeta: metav1.TypeMeta{APIVersion: "v1", Kind: "List"}, Items: items}, f)
+}
