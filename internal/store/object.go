@@ -22,6 +22,13 @@ var objectDirs = map[pod.ObjectKind]string{
 	pod.KindClaim:     "claims",
 	pod.KindService:   "services",
 	pod.KindNamespace: "namespaces",
+
+	pod.KindDeployment:  "deployments",
+	pod.KindReplicaSet:  "replicasets",
+	pod.KindStatefulSet: "statefulsets",
+	pod.KindDaemonSet:   "daemonsets",
+	pod.KindJob:         "jobs",
+	pod.KindCronJob:     "cronjobs",
 }
 
 // ErrName says that what was asked for cannot be the name of anything.
