@@ -121,6 +121,10 @@ func (f *front) newLaunch(c *cli.Context, files []string) (*launch, exitFrom, er
 		return nil, "", err
 	}
 	pods := docs.pods
+	if len(docs.workloads) > 0 {
+		o := &docs.workloads[0]
+		return nil, "", report.New(report.Usage, "make a Pod of its template", "%s: %s is not supported yet", where(o), o.Kind)
+	}
 	limitLogs(c, pods)
 	dirs, err := f.able(c.Context, c.Bool("require-limits"))
 	if err != nil {
