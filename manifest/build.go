@@ -43,6 +43,7 @@ func Build(o *Object, images map[string]pod.Image, opt Options) (*pod.Plan, erro
 		HookReason:            p.Annotations[AnnotationHookReason] == "true",
 		Sysctls:               sysctls(p.Spec.SecurityContext),
 		Network:               networkMode(p),
+		HostLoopback:          p.Annotations[AnnotationHostLoopback] == "true",
 		Ports:                 planPorts(&p.Spec),
 		Volumes:               volumes(p, o.Effective.Pod.MemoryLimit, opt.NodeMemory),
 		Storage:               storageLimits(p),

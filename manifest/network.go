@@ -12,6 +12,10 @@ import (
 // AnnotationNetwork chooses how the pod reaches the world: one of pod.NetworkModes.
 const AnnotationNetwork = "podrun.dev/network"
 
+// AnnotationHostLoopback, if "true", lets the pod reach what listens on the host's loopback,
+// by the name host.podrun.internal.
+const AnnotationHostLoopback = "podrun.dev/host-loopback"
+
 // networkMode is that of a valid Pod.
 func networkMode(p *corev1.Pod) pod.NetworkMode {
 	switch mode := p.Annotations[AnnotationNetwork]; {
@@ -36,6 +40,9 @@ func validateNetwork(p *corev1.Pod, meta, spec *field.Path) field.ErrorList {
 	}
 	if asked && p.Spec.HostNetwork && mode != string(pod.NetworkHost) {
 		errs = append(errs, field.Invalid(at, mode, "must be host, or not be there, when `hostNetwork` is true"))
+	}
+	if loopback, ok := p.Annotations[AnnotationHostLoopback]; ok {
+		errs = append(errs, oneOf(loopback, meta.Child("annotations").Key(AnnotationHostLoopback), "true", "false")...)
 	}
 	if mode == string(pod.NetworkNone) {
 		forPorts(&p.Spec, spec, func(_ *corev1.Container, p *corev1.ContainerPort, _ bool, at *field.Path) {

@@ -26,6 +26,18 @@ func Render(p *corev1.Pod, st *pod.Status) *corev1.Pod {
 		InitContainerStatuses: containerStatuses(p, p.Spec.InitContainers, st.InitContainers),
 		ContainerStatuses:     containerStatuses(p, p.Spec.Containers, st.Containers),
 	}
+	for i, ip := range st.PodIPs {
+		if i == 0 {
+			p.Status.PodIP = ip
+		}
+		p.Status.PodIPs = append(p.Status.PodIPs, corev1.PodIP{IP: ip})
+	}
+	for i, ip := range st.HostIPs {
+		if i == 0 {
+			p.Status.HostIP = ip
+		}
+		p.Status.HostIPs = append(p.Status.HostIPs, corev1.HostIP{IP: ip})
+	}
 	if r := p.Spec.Resources; r != nil && len(r.Requests)+len(r.Limits) > 0 {
 		p.Status.AllocatedResources, p.Status.Resources = r.Requests, r
 	}
