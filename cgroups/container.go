@@ -41,6 +41,11 @@ func (v Values) files(has func(controller string) bool) map[string]string {
 			f["memory.oom.group"] = "1"
 		}
 	}
+	if has("hugetlb") {
+		for size, limit := range v.HugePages {
+			f["hugetlb."+size+".max"] = strconv.FormatInt(limit, 10)
+		}
+	}
 	if has("pids") && v.PidsMax > 0 {
 		f["pids.max"] = strconv.FormatInt(v.PidsMax, 10)
 	}

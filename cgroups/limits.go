@@ -26,6 +26,9 @@ type Limits struct {
 	MemoryLimit                      int64 // bytes
 	MemoryMin, MemoryLow, MemoryHigh int64 // bytes: protected hard and soft; where use is slowed down
 	Pids                             int64 // processes and threads
+
+	// HugePages are bytes by page size as the kernel names it: "2MB". A limit of 0 is one.
+	HugePages map[string]int64
 }
 
 // Values are cgroup v2 values. Zero means "leave the kernel's default", but for
@@ -40,6 +43,8 @@ type Values struct {
 	MemoryHigh int64  // memory.high, bytes
 	PidsMax    int64  // pids.max
 	OOMGroup   bool   // memory.oom.group: containers only, a pod does not die as one
+
+	HugePages map[string]int64 // hugetlb.<key>.max, bytes
 }
 
 // The kubelet's numbers, pkg/kubelet/cm/helpers_linux.go.
@@ -71,6 +76,7 @@ func (l Limits) Values() Values {
 		MemoryHigh: l.MemoryHigh,
 		PidsMax:    l.Pids,
 		OOMGroup:   true,
+		HugePages:  l.HugePages,
 	}
 }
 

@@ -44,7 +44,19 @@ func (s Subtree) Lacks(l Limits) error {
 	if l.Pids > 0 {
 		need = append(need, "pids")
 	}
+	if len(l.HugePages) > 0 {
+		need = append(need, "hugetlb")
+		s = s.with(l)
+	}
 	return delegation.Subtree(s).Lacks(need...)
+}
+
+// with is s with the controllers that l needs and others do not.
+func (s Subtree) with(l Limits) Subtree {
+	if len(l.HugePages) == 0 {
+		return s
+	}
+	return Subtree(delegation.Subtree(s).Also("hugetlb"))
 }
 
 // CreatePod makes the pod's cgroup with its limits. The calling process and those
@@ -57,6 +69,7 @@ func (s Subtree) CreatePod(name string, l Limits, pids []int) (*Pod, error) {
 	if name == "" || name[0] == '.' || strings.Contains(name, "/") || name == delegation.Leaf {
 		return nil, fmt.Errorf("make the pod's cgroup: %q is no name for it", name)
 	}
+	s = s.with(l)
 	if err := delegation.Subtree(s).Open(pids...); err != nil {
 		return nil, err
 	}
@@ -127,6 +140,13 @@ func (v Values) resources(s Subtree) *cgroup2.Resources {
 		if v.MemoryMax == 0 {
 			r.Memory.Max = nil
 		}
+	}
+	if d.Has("hugetlb") {
+		huge := cgroup2.HugeTlb{}
+		for size, limit := range v.HugePages {
+			huge = append(huge, cgroup2.HugeTlbEntry{HugePageSize: size, Limit: uint64(limit)})
+		}
+		r.HugeTlb = &huge
 	}
 	if d.Has("pids") {
 		r.Pids = &cgroup2.Pids{Max: v.PidsMax}

@@ -61,6 +61,7 @@ func newWorld(t *testing.T) *world {
 func (w *world) ids() host.IDs {
 	return host.IDs{Users: 65537, Groups: 65537, Cure: "ask for more ids"}
 }
+func (w *world) hugePages(map[string]int64) error { return nil }
 func (w *world) check(host.Setup) []host.Finding { return w.findings }
 func (w *world) examine(ctx context.Context, _ host.Setup) []host.Finding {
 	if w.hangs != nil {

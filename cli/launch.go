@@ -155,7 +155,7 @@ func (l *launch) build(p *upPod, found map[use]pod.Image) error {
 		plan, err = manifest.Update(p.plan, p.change.old, p.object, p.change.Difference, byContainer, opt)
 	}
 	if err == nil {
-		err = refuseIDs(plan, l.front.rooms.ids())
+		err = errors.Join(refuseIDs(plan, l.front.rooms.ids()), refuseHugePages(plan, l.front.rooms.hugePages))
 	}
 	if err == nil {
 		p.plan = plan

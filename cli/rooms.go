@@ -21,6 +21,7 @@ type rooms interface {
 	examine(context.Context, host.Setup) []host.Finding // thoroughly
 	try(context.Context, store.Dirs) error              // refuses where no pod could be made
 	ids() host.IDs                                      // of pods
+	hugePages(need map[string]int64) error              // why a pod cannot have so many bytes of each size
 	images(store.Dirs) (images, error)
 	pods(store.Dirs) (pods, error)
 }
@@ -45,6 +46,8 @@ type pods interface {
 type house struct{}
 
 func (house) ids() host.IDs { return host.PodIDs() }
+
+func (house) hugePages(need map[string]int64) error { return host.HugePages(need) }
 
 func (house) images(dirs store.Dirs) (images, error) { return image.Open(dirs.Images()) }
 

@@ -91,7 +91,7 @@ func (f *front) printFindings(o *manifest.Object, findings []manifest.Finding) {
 // printEffective shows what the pod and its containers may use.
 func (f *front) printEffective(o *manifest.Object) {
 	e := o.Effective
-	if e.Pod == (pod.Resources{}) {
+	if e.Pod.IsZero() {
 		fmt.Fprintf(f.out, "  no requests or limits (QoS %s)\n", e.QOSClass)
 		return
 	}

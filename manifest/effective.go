@@ -56,6 +56,7 @@ func EffectiveResources(p *corev1.Pod) Effective {
 	for i := range e.Containers {
 		e.Containers[i] = resources(cpu.apps[i], memory.apps[i])
 	}
+	e.hugePages(p)
 	return e
 }
 

@@ -1,6 +1,7 @@
 package manifest
 
 import (
+	"reflect"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
@@ -109,7 +110,7 @@ func TestEffectiveCPU(t *testing.T) {
 			cpu(1, 1), nil, []r{cpu(1, 1)}},
 	} {
 		e := EffectiveResources(decodePod(t, podYAML(test.spec)))
-		if e.Pod != test.pod {
+		if !reflect.DeepEqual(e.Pod, test.pod) {
 			t.Errorf("%s: pod %+v, want %+v", test.name, e.Pod, test.pod)
 		}
 		if diff := cmp.Diff(append(test.inits, test.apps...), append(e.InitContainers, e.Containers...)); diff != "" {
@@ -125,14 +126,14 @@ func TestKubeletRule(t *testing.T) {
 		return EffectiveResources(p)
 	}
 	all := load(`{initContainers: [{name: i, image: b, resources: {limits: {cpu: 1, memory: 1Ki}}}], containers: [{name: a, image: b, resources: {limits: {cpu: 2, memory: 1Ki}}}]}`)
-	if want := (pod.Resources{CPURequest: 2000, CPULimit: 2000, MemoryRequest: kib, MemoryLimit: kib}); all.Pod != want || all.Rule != RuleKubelet {
+	if want := (pod.Resources{CPURequest: 2000, CPULimit: 2000, MemoryRequest: kib, MemoryLimit: kib}); !reflect.DeepEqual(all.Pod, want) || all.Rule != RuleKubelet {
 		t.Errorf("all limited: %+v", all)
 	}
 	some := load(`{initContainers: [{name: i, image: b, resources: {limits: {memory: 1Ki}}}], containers: [{name: a, image: b, resources: {limits: {cpu: 2, memory: 1Ki}}}]}`)
-	if want := (pod.Resources{CPURequest: 2000, MemoryRequest: kib, MemoryLimit: kib}); some.Pod != want {
+	if want := (pod.Resources{CPURequest: 2000, MemoryRequest: kib, MemoryLimit: kib}); !reflect.DeepEqual(some.Pod, want) {
 		t.Errorf("an init container without a cpu limit: %+v", some.Pod)
 	}
-	if want := (pod.Resources{MemoryRequest: kib, MemoryLimit: kib}); some.InitContainers[0] != want {
+	if want := (pod.Resources{MemoryRequest: kib, MemoryLimit: kib}); !reflect.DeepEqual(some.InitContainers[0], want) {
 		t.Errorf("it inherits nothing: %+v", some.InitContainers[0])
 	}
 }

@@ -67,6 +67,7 @@ func validateContainer(c *corev1.Container, volumes, names sets.Set[string], pat
 	errs = append(errs, validateEnvFrom(c.EnvFrom, path.Child("envFrom"))...)
 	errs = append(errs, validateMounts(c.VolumeMounts, volumes, path.Child("volumeMounts"))...)
 	errs = append(errs, validateResources(&c.Resources, path.Child("resources"))...)
+	errs = append(errs, validateHugePages(&c.Resources, path.Child("resources"))...)
 	return append(errs, validateSecurity(c.SecurityContext, path.Child("securityContext"))...)
 }
 

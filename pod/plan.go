@@ -4,6 +4,8 @@
 // It imports only the standard library and touches nothing outside memory.
 package pod
 
+import "reflect"
+
 // PlanVersion is written into every Plan; a reader refuses a newer one.
 const PlanVersion = 1
 
@@ -152,7 +154,14 @@ type Resources struct {
 	MemoryMin  int64 `json:"memoryMin,omitempty"`
 	MemoryLow  int64 `json:"memoryLow,omitempty"`
 	MemoryHigh int64 `json:"memoryHigh,omitempty"`
+
+	// HugePages are bytes by the kernel's name of the page size: "2MB", "1GB". A size
+	// that any container of the pod names is here for each; the others are not limited.
+	HugePages map[string]int64 `json:"hugePages,omitempty"`
 }
+
+// IsZero says whether nothing is asked for and nothing limited.
+func (r Resources) IsZero() bool { return reflect.ValueOf(r).IsZero() }
 
 // Limited says whether any limit is set.
 func (r Resources) Limited() bool { return r.CPULimit > 0 || r.MemoryLimit > 0 }

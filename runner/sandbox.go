@@ -233,6 +233,7 @@ func limits(r pod.Resources) cgroups.Limits {
 	return cgroups.Limits{
 		CPURequest: r.CPURequest, CPULimit: r.CPULimit,
 		MemoryLimit: r.MemoryLimit, MemoryMin: r.MemoryMin, MemoryLow: r.MemoryLow, MemoryHigh: r.MemoryHigh,
+		HugePages: r.HugePages,
 	}
 }
 

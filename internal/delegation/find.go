@@ -202,7 +202,12 @@ func (v view) procs(dir string) (ours []int, strangers int, err error) {
 // controllers lists those of wanted that children of dir can have: dir has them,
 // or an ancestor has and every cgroup between lets us hand them down.
 func (v view) controllers(dir string) []string {
-	var have []string
+	have := v.available(dir)
+	return slices.DeleteFunc(wanted(), func(c string) bool { return !slices.Contains(have, c) })
+}
+
+// available are all the controllers that children of dir can have, some twice.
+func (v view) available(dir string) (have []string) {
 	for d := dir; ; d = filepath.Dir(d) {
 		b, err := os.ReadFile(filepath.Join(v.root, d, "cgroup.controllers"))
 		if err != nil {
@@ -213,5 +218,15 @@ func (v view) controllers(dir string) []string {
 			break
 		}
 	}
-	return slices.DeleteFunc(wanted(), func(c string) bool { return !slices.Contains(have, c) })
+	return have
+}
+
+// Also is s with a controller that not every pod needs, if children of s can have it.
+func (s Subtree) Also(controller string) Subtree { return host(nil).also(s, controller) }
+
+func (v view) also(s Subtree, controller string) Subtree {
+	if !s.Has(controller) && slices.Contains(v.available(s.Path), controller) {
+		s.Controllers = append(slices.Clone(s.Controllers), controller)
+	}
+	return s
 }
