@@ -13,7 +13,7 @@ func TestHostLoopback(t *testing.T) {
 	for value, want := range map[string]string{
 		`podrun.dev/host-loopback: "true"`:  "",
 		`podrun.dev/host-loopback: "false"`: "",
-		`podrun.dev/host-loopback: "yes"`:   `metadata.annotations[podrun.dev/host-loopback]: Unsupported value: "yes": supported values: "false", "true"`,
+		`podrun.dev/host-loopback: "yes"`:   `metadata.annotations[podrun.dev/host-loopback]: Unsupported value: "yes": supported values: "true", "false"`,
 		`podrun.dev/host-loopback: ""`:      `metadata.annotations[podrun.dev/host-loopback]: Required value`,
 	} {
 		_, err := Load("f", onePod(value, app+tcpPort+"]}]"))
