@@ -177,6 +177,8 @@ func (c *control) answer(conn *net.UnixConn) error {
 	case req.Verb == wire.Changed && req.Changed != nil:
 		c.engine.changed(*req.Changed)
 		return wire.WriteFrame(conn, wire.Frame{Applied: true})
+	case req.Verb == wire.Connect && req.Connect != nil:
+		return c.connect(conn, req.Connect)
 	case req.Verb == wire.Exec && req.Exec != nil:
 		return c.exec(conn, req.Exec, files)
 	}

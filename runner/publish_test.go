@@ -13,16 +13,13 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/podrun/podrun/internal/testenv"
-	"github.com/podrun/podrun/netns"
 	"github.com/podrun/podrun/pod"
 )
 
 // serving is a plan whose pod says hello at the host's port 8080.
 func serving(t *testing.T) *pod.Plan {
 	t.Helper()
-	if err := netns.LoopbackUp("/proc/thread-self/ns/net"); err != nil {
-		t.Fatal(err)
-	}
+	testenv.LoopbackUp(t)
 	plan := newPlan(nil, []pod.Container{shell(layer(t), "a",
 		"mkdir /tmp/www; echo hello > /tmp/www/index.html; exec httpd -f -p 80 -h /tmp/www")})
 	plan.Ports = []pod.Port{{Container: "a", Protocol: "TCP", Number: 80, HostPort: 8080}, {Container: "a", Protocol: "UDP", Number: 53, HostPort: 8080}}

@@ -18,7 +18,7 @@ var base = []string{"internal/wire", "internal/store", "internal/crilog", "inter
 var rooms = []room{
 	{dir: ".", may: []string{"cli", "internal/stage", "internal/stage/embed"},
 		why: "main is a doorbell: hidden stages first, then the command line"},
-	{dir: "cli", may: with("manifest", "pod", "workload", "image", "cgroups/stats", "netns/hostport", "internal/trial", "internal/stage", "internal/stage/embed", "internal/systemd"),
+	{dir: "cli", may: with("manifest", "pod", "workload", "image", "cgroups/stats", "netns/hostport", "netns/relay", "internal/trial", "internal/stage", "internal/stage/embed", "internal/systemd"),
 		why: "commands turn words into a Plan and talk to a supervisor; they never run a pod themselves"},
 	{dir: "environ", may: []string{"pod"}, pure: true,
 		why: "both halves must agree on what a variable means; what is referred to is handed in"},
@@ -32,7 +32,8 @@ var rooms = []room{
 		why: "one pure function decides what becomes of a Deployment or a Job; the command line acts"},
 	{dir: "runner", may: with("pod", "environ", "lifecycle", "cgroups", "netns", "netns/hostport", "volumes", "internal/stage"),
 		why: "the loop of one pod: it knows the Plan and the kernel, no manifest, image or flag"},
-	{dir: "netns", may: with("netns/hostport"), why: kernelRoom},
+	{dir: "netns", may: with("netns/hostport", "netns/relay"), why: kernelRoom},
+	{dir: "netns/relay", why: "what is between two connections is the same in a command and in a supervisor"},
 	{dir: "netns/hostport", may: []string{"internal/report"},
 		why: "commands open a pod's ports of the host before there is a pod, without the libraries of networks"},
 	{dir: "volumes", may: base, why: kernelRoom},

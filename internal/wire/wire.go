@@ -33,6 +33,10 @@ const (
 	// deleted. One Frame, Applied, answers when it has been looked at.
 	Changed Verb = "changed"
 
+	// Connect asks for a connection to the pod's localhost. One Frame answers: Started with
+	// the connected socket, or Error.
+	Connect Verb = "connect"
+
 	Watch Verb = "watch" // a Frame with Status now and at every change, until the pod has ended
 )
 
@@ -45,7 +49,13 @@ type Request struct {
 	Apply  *ApplyRequest  `json:"apply,omitempty"`
 
 	Condition *ConditionRequest `json:"condition,omitempty"`
+	Connect   *ConnectRequest   `json:"connect,omitempty"`
 	Changed   *ChangedRequest   `json:"changed,omitempty"`
+}
+
+// ConnectRequest names a port of TCP inside the pod.
+type ConnectRequest struct {
+	Port int `json:"port"`
 }
 
 // ConditionRequest is a condition to be set. Status is True, False or Unknown.
@@ -102,7 +112,7 @@ type ExecRequest struct {
 // Frame is one message from the supervisor; exactly one field is set.
 type Frame struct {
 	Status  *pod.Status `json:"status,omitempty"`
-	Started bool        `json:"started,omitempty"` // exec: the process runs; with TTY the master is attached
+	Started bool        `json:"started,omitempty"` // exec: the process runs; with TTY the master is attached; connect: the socket is
 	Exit    *int        `json:"exit,omitempty"`    // exec: its exit code, 128+n for a signal
 	Applied bool        `json:"applied,omitempty"` // setCondition, changed: it is done; apply: it is done, and recorded; restarts may be under way
 	Error   *Error      `json:"error,omitempty"`   // the request failed; nothing follows

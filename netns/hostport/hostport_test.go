@@ -27,24 +27,6 @@ func TestNames(t *testing.T) {
 	}
 }
 
-// loopbackUp brings up lo in the test's own network.
-func loopbackUp(t *testing.T) {
-	t.Helper()
-	fd, err := unix.Socket(unix.AF_INET, unix.SOCK_DGRAM|unix.SOCK_CLOEXEC, 0)
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer unix.Close(fd)
-	lo, err := unix.NewIfreq("lo")
-	if err != nil {
-		t.Fatal(err)
-	}
-	lo.SetUint16(unix.IFF_UP)
-	if err := unix.IoctlIfreq(fd, unix.SIOCSIFFLAGS, lo); err != nil {
-		t.Fatal(err)
-	}
-}
-
 func open(t *testing.T, p Port) (*os.File, error) {
 	t.Helper()
 	f, err := Bind(p)
@@ -59,7 +41,7 @@ func open(t *testing.T, p Port) (*os.File, error) {
 // others.
 func TestAddresses(t *testing.T) {
 	testenv.NoLeaks(t)
-	loopbackUp(t)
+	testenv.LoopbackUp(t)
 	if _, err := open(t, Port{"tcp", netip.Addr{}, 2000}); err != nil {
 		t.Fatal(err)
 	}
@@ -104,7 +86,7 @@ func TestAddresses(t *testing.T) {
 // What is only bound is the caller's, and refuses connections.
 func TestBoundOnly(t *testing.T) {
 	testenv.NoLeaks(t)
-	loopbackUp(t)
+	testenv.LoopbackUp(t)
 	p := Port{"tcp", netip.Addr{}, 2000}
 	f, err := Bind(p)
 	if err != nil {

@@ -4,14 +4,12 @@ import (
 	"io"
 	"testing"
 
-	"github.com/podrun/podrun/netns"
+	"github.com/podrun/podrun/internal/testenv"
 )
 
 // BenchmarkStream is what a relay between two connections over loopback passes on.
 func BenchmarkStream(b *testing.B) {
-	if err := netns.LoopbackUp("/proc/thread-self/ns/net"); err != nil {
-		b.Fatal(err)
-	}
+	testenv.LoopbackUp(b)
 	client, near := pair(b)
 	far, server := pair(b)
 	go Join(near, far)
@@ -27,9 +25,7 @@ func BenchmarkStream(b *testing.B) {
 
 // BenchmarkTurn is one byte there and back.
 func BenchmarkTurn(b *testing.B) {
-	if err := netns.LoopbackUp("/proc/thread-self/ns/net"); err != nil {
-		b.Fatal(err)
-	}
+	testenv.LoopbackUp(b)
 	client, near := pair(b)
 	far, server := pair(b)
 	go Join(near, far)

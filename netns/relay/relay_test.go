@@ -14,7 +14,6 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/podrun/podrun/internal/testenv"
-	"github.com/podrun/podrun/netns"
 )
 
 func TestMain(m *testing.M) { testenv.Main(m) }
@@ -53,9 +52,7 @@ func pair(t testing.TB) (near, far *net.TCPConn) {
 func joined(t *testing.T) (client, server *net.TCPConn, over chan struct{}) {
 	t.Helper()
 	testenv.NoLeaks(t)
-	if err := netns.LoopbackUp("/proc/thread-self/ns/net"); err != nil {
-		t.Fatal(err)
-	}
+	testenv.LoopbackUp(t)
 	client, a := connected(t)
 	b, server := connected(t)
 	over = make(chan struct{})
