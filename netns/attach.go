@@ -108,20 +108,25 @@ func attachPod(pool Pool, own Addresses) error {
 	return nil
 }
 
-// Detach takes back what Attach and Serve have made of a pod in the router; what is not
-// there needs not be.
-func (r Router) Detach(s Slot) error {
+// Detach takes back what Attach and Wire have made of pods in the router; what is not
+// there needs not be. It takes the kernel tens of milliseconds.
+func (r Router) Detach(gone ...Slot) error {
 	err := r.Do(func() error {
 		var errs []error
-		for _, name := range []string{podLink(s), tunLink(s)} {
-			if link, err := netlink.LinkByName(name); err == nil {
-				errs = append(errs, netlink.LinkDel(link))
+		all := map[Slot]bool{}
+		for _, s := range gone {
+			all[s] = true
+			for _, name := range []string{podLink(s), tunLink(s)} {
+				if link, err := netlink.LinkByName(name); err == nil {
+					errs = append(errs, netlink.LinkDel(link))
+				}
 			}
+			errs = append(errs, delRules(s))
 		}
-		return errors.Join(append(errs, delRules(s), delTable(s))...)
+		return errors.Join(append(errs, delTables(all))...)
 	})
 	if err != nil {
-		return fmt.Errorf("detach the pod from the network: %w", err)
+		return fmt.Errorf("detach from the network: %w", err)
 	}
 	return nil
 }
@@ -160,8 +165,8 @@ func (r Router) Sweep(taken map[Slot]bool) error {
 		}
 		return err
 	})
-	for _, s := range gone {
-		err = errors.Join(err, r.Detach(s))
+	if err != nil || len(gone) == 0 {
+		return err
 	}
-	return err
+	return r.Detach(gone...)
 }

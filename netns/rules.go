@@ -23,23 +23,22 @@ import (
 //     address that the pod speaks to (TPROXY: Documentation/networking/tproxy.rst).
 //   - The rest, ICMP, goes to the TUN device.
 
-// tableName is a pod's table.
-func tableName(s Slot) string { return fmt.Sprintf("pod%d", s) }
+// tableName is a pod's table. Its rules follow from its name alone, as long as the router
+// lives: the number changes with every change of rules.
+func tableName(s Slot) string { return fmt.Sprintf("pod%d.1", s) }
 
 // port is where a pod's connections are taken, on the router's loopback.
 func port(s Slot) uint16 { return firstPort + uint16(s) }
 
-// addTable makes a pod's table, or replaces it.
+// addTable makes a pod's table, if it is not there: to remove one takes the kernel longer
+// than all the rest.
 func addTable(s Slot, pool Pool, own Addresses) error {
 	c, err := nftables.New()
 	if err != nil {
 		return fmt.Errorf("speak to nftables: %w", err)
 	}
 	t := &nftables.Table{Family: nftables.TableFamilyINet, Name: tableName(s)}
-	if old, err := c.ListTableOfFamily(t.Name, t.Family); err == nil && old != nil {
-		c.DelTable(old)
-	}
-	c.AddTable(t)
+	c.CreateTable(t)
 	chain := c.AddChain(&nftables.Chain{
 		Name: "from", Table: t, Type: nftables.ChainTypeFilter,
 		Hooknum: nftables.ChainHookPrerouting, Priority: nftables.ChainPriorityMangle,
@@ -47,21 +46,31 @@ func addTable(s Slot, pool Pool, own Addresses) error {
 	for _, r := range rules(s, pool, own) {
 		c.AddRule(&nftables.Rule{Table: t, Chain: chain, Exprs: r})
 	}
-	if err := c.Flush(); err != nil {
+	if err := c.Flush(); err != nil && !errors.Is(err, unix.EEXIST) {
 		return fmt.Errorf("add nftables rules of the pod: %w", err)
 	}
 	return nil
 }
 
-// delTable removes a pod's table, if there is one.
-func delTable(s Slot) error {
+// delTables removes the tables of pods, in one transaction.
+func delTables(gone map[Slot]bool) error {
 	c, err := nftables.New()
 	if err != nil {
 		return fmt.Errorf("speak to nftables: %w", err)
 	}
-	c.DelTable(&nftables.Table{Family: nftables.TableFamilyINet, Name: tableName(s)})
-	if err := c.Flush(); err != nil && !errors.Is(err, unix.ENOENT) && !errors.Is(err, unix.EOPNOTSUPP) && !errors.Is(err, unix.EINVAL) {
-		return fmt.Errorf("remove nftables rules of the pod: %w", err)
+	tables, err := c.ListTablesOfFamily(nftables.TableFamilyINet)
+	if err != nil {
+		return fmt.Errorf("list nftables rules: %w", err)
+	}
+	for _, t := range tables {
+		var s Slot
+		var version int
+		if n, _ := fmt.Sscanf(t.Name, "pod%d.%d", &s, &version); n == 2 && gone[s] {
+			c.DelTable(t)
+		}
+	}
+	if err := c.Flush(); err != nil {
+		return fmt.Errorf("remove nftables rules: %w", err)
 	}
 	return nil
 }

@@ -10,6 +10,7 @@ import (
 	"github.com/podrun/podrun/internal/store"
 	"github.com/podrun/podrun/netns"
 	"github.com/podrun/podrun/netns/egress"
+	"github.com/podrun/podrun/netns/names"
 	"github.com/podrun/podrun/pod"
 )
 
@@ -19,6 +20,10 @@ type network struct {
 	pool   netns.Pool
 	slot   netns.Slot
 	egress *egress.Egress // nil where nothing leads out
+
+	names     *names.Resolver // nil where nobody answers for names
+	directory directory
+	crier     crier
 }
 
 // wirePrefix begins the names of wires among the descriptors that the keeper holds.
@@ -46,7 +51,7 @@ func (s *sandbox) connect() error {
 		return err
 	}
 	s.warnings = append(s.warnings, "the pod has no network but its own loopback: "+err.Error())
-	return errors.Join(s.disconnect())
+	return s.disconnect()
 }
 
 // router is the path of the router's network namespace; "" in a test without a keeper.
@@ -60,6 +65,9 @@ func (s *sandbox) router() string {
 // attach connects the pod to the router and begins to carry its traffic. The keeper has
 // the wires before anything can come from the pod.
 func (s *sandbox) attach() error {
+	if err := s.store.RemovePresence(); err != nil { // an earlier life's
+		return err
+	}
 	wires, err := s.lease()
 	if err != nil {
 		return err
@@ -69,58 +77,86 @@ func (s *sandbox) attach() error {
 			return errors.Join(err, wires.Close())
 		}
 	}
-	return s.carry(wires)
+	if err := s.carry(wires); err != nil {
+		return err
+	}
+	s.crier.want(presence(s.plan, s.addresses(), false))
+	go func() { // before anybody can ask, and while the rest is made
+		if err := s.tell(); err != nil {
+			fmt.Fprintln(os.Stderr, err)
+		}
+	}()
+	return nil
 }
 
-// lease gets the pod its place in the router: the one that it had, or a free one.
-func (s *sandbox) lease() (netns.Wires, error) {
+// sweep removes what pods that have gone have left in the router. It takes its time, for
+// which nobody waits: neither the end of a pod nor the start of another.
+func (s *sandbox) sweep() {
+	own := s.slot
+	if err := s.underLock(func(taken map[netns.Slot]bool) error {
+		taken[own] = true
+		return netns.OpenRouter(s.router()).Sweep(taken)
+	}); err != nil {
+		fmt.Fprintln(os.Stderr, "remove what others have left in the network:", err)
+	}
+}
+
+// underLock does something while nobody else changes the router, and tells which places in
+// it are taken.
+func (s *sandbox) underLock(f func(taken map[netns.Slot]bool) error) error {
 	lock, err := s.store.ShareLock()
 	if err != nil {
-		return nil, err
+		return err
 	}
 	defer lock.Close()
 	if err := lock.Exclusive(); err != nil {
-		return nil, err
-	}
-	router := netns.OpenRouter(s.router())
-	pool, err := router.Prepare()
-	if err != nil {
-		return nil, err
+		return err
 	}
 	others, err := s.store.OtherLeases()
 	if err != nil {
-		return nil, err
+		return err
 	}
 	taken := map[netns.Slot]bool{}
 	for _, l := range others {
 		taken[netns.Slot(l.Slot)] = true
 	}
-	want := netns.PreferredSlot(s.store.Namespace + "/" + s.store.Name)
-	if had, err := s.store.Lease(); err == nil {
-		want = netns.Slot(had.Slot)
-	}
-	slot, err := netns.FreeSlot(want, taken)
-	if err != nil {
-		return nil, err
-	}
-	taken[slot] = true
-	if err := router.Sweep(taken); err != nil {
-		fmt.Fprintln(os.Stderr, "remove what dead pods have left in the network:", err)
-	}
-	s.pool, s.slot = pool, slot
-	if err := s.store.WriteLease(store.Lease{Slot: int(slot), Addresses: s.addresses()}); err != nil {
-		return nil, err
-	}
-	if err := router.Attach(s.net, pool, slot); err != nil {
-		return nil, err
-	}
-	return router.Wire(pool, slot)
+	return f(taken)
+}
+
+// lease gets the pod its place in the router: the one that it had, or a free one.
+func (s *sandbox) lease() (wires netns.Wires, err error) {
+	err = s.underLock(func(taken map[netns.Slot]bool) error {
+		router := netns.OpenRouter(s.router())
+		pool, err := router.Prepare()
+		if err != nil {
+			return err
+		}
+		want := netns.PreferredSlot(s.store.Namespace + "/" + s.store.Name)
+		if had, err := s.store.Lease(); err == nil {
+			want = netns.Slot(had.Slot)
+		}
+		slot, err := netns.FreeSlot(want, taken)
+		if err != nil {
+			return err
+		}
+		s.pool, s.slot = pool, slot
+		if err := s.store.WriteLease(store.Lease{Slot: int(slot), Addresses: s.addresses()}); err != nil {
+			return err
+		}
+		if err := router.Attach(s.net, pool, slot); err != nil {
+			return err
+		}
+		wires, err = router.Wire(pool, slot)
+		return err
+	})
+	return wires, err
 }
 
 // carry begins to carry the pod's traffic.
 func (s *sandbox) carry(wires netns.Wires) (err error) {
+	s.names = names.New(s.view, names.HostFile)
 	s.egress, err = egress.Serve(egress.Config{
-		RouterNS: s.router(), Pool: s.pool, Slot: s.slot, HostLoopback: s.plan.HostLoopback,
+		RouterNS: s.router(), Pool: s.pool, Slot: s.slot, HostLoopback: s.plan.HostLoopback, Names: s.names,
 	}, wires)
 	return err
 }
@@ -142,34 +178,24 @@ func (s *sandbox) reconnect(take func(name string) (*os.File, bool)) error {
 		return errors.Join(err, wires.Close())
 	}
 	s.slot = netns.Slot(had.Slot)
+	s.crier.told, _ = s.store.Presence() // else it is told again
 	return s.carry(wires)
 }
 
-// disconnect undoes connect, whole or half.
+// disconnect undoes connect, whole or half. The pod's device goes with its network, and
+// what is left in the router then others remove, or another sandbox of the pod uses it.
 func (s *sandbox) disconnect() error {
 	if s.egress != nil {
 		s.egress.Close()
 		s.egress = nil
 	}
-	if s.router() == "" {
-		return nil
+	if s.router() != "" {
+		for _, name := range netns.WireNames {
+			s.estate.keeper.Drop(wirePrefix + name)
+		}
 	}
-	for _, name := range netns.WireNames {
-		s.estate.keeper.Drop(wirePrefix + name)
-	}
-	had, err := s.store.Lease()
-	if s.slot = 0; err != nil {
-		return nil // it has had no place
-	}
-	lock, err := s.store.ShareLock()
-	if err != nil {
-		return err
-	}
-	defer lock.Close()
-	if err := lock.Exclusive(); err != nil {
-		return err
-	}
-	return netns.OpenRouter(s.router()).Detach(netns.Slot(had.Slot))
+	s.slot = 0
+	return nil
 }
 
 // still stops taking what the pod sends, if nothing is under way: then it may doze. Else,

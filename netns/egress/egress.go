@@ -60,6 +60,7 @@ type Egress struct {
 	flows   atomic.Int64
 
 	readers sync.WaitGroup
+	closing sync.Once
 	tcp     connections
 	udp     conversations
 }
@@ -126,8 +127,10 @@ func (e *Egress) Pause() bool {
 // Resume ends a Pause.
 func (e *Egress) Resume() { e.reading.Unlock() }
 
-// Close ends all that is under way.
-func (e *Egress) Close() {
+// Close ends all that is under way. It may be called again.
+func (e *Egress) Close() { e.closing.Do(e.close) }
+
+func (e *Egress) close() {
 	for _, l := range e.tcp.listeners {
 		l.Close()
 	}

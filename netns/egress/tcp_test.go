@@ -11,6 +11,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/google/nftables"
+	"github.com/vishvananda/netlink"
 	"golang.org/x/sys/unix"
 
 	"github.com/podrun/podrun/netns"
@@ -190,4 +192,58 @@ func TestPodToPod(t *testing.T) {
 	if n := a.egress.flows.Load(); n != 0 {
 		t.Errorf("%d flows went through the process", n)
 	}
+}
+
+// What a pod that has gone without a word has left in the router is removed, and what
+// belongs to another stays.
+func TestSweep(t *testing.T) {
+	w := newWorld(t)
+	gone, stays := w.pod(1), w.pod(2)
+	gone.egress.Close()
+	if err := w.router.Sweep(map[netns.Slot]bool{2: true}); err != nil {
+		t.Fatal(err)
+	}
+	err := w.router.Do(func() error {
+		for _, family := range []int{netlink.FAMILY_V4, netlink.FAMILY_V6} {
+			rules, err := netlink.RuleList(family)
+			if err != nil {
+				return err
+			}
+			of := 0
+			for _, r := range rules {
+				if r.IifName == "p1" {
+					t.Errorf("rule %v is left", r)
+				}
+				if r.IifName == "p2" {
+					of++
+				}
+			}
+			if of != 1 {
+				t.Errorf("the living pod has %d rules", of)
+			}
+		}
+		c, err := nftables.New()
+		if err != nil {
+			return err
+		}
+		tables, err := c.ListTables()
+		if len(tables) != 1 || tables[0].Name != "pod2.1" {
+			t.Errorf("tables %+v", tables)
+		}
+		return err
+	})
+	if err != nil {
+		t.Error(err)
+	}
+	serve(t, listen(t, w.remote, remoteAddr+":80"), echoAll)
+	c, err := dial(stays.ns, "tcp", remoteAddr+":80")
+	if err != nil {
+		t.Fatal(err)
+	}
+	c.Close()
+	again := w.pod(1) // the place is free
+	if c, err = dial(again.ns, "tcp", remoteAddr+":80"); err != nil {
+		t.Fatal(err)
+	}
+	c.Close()
 }
