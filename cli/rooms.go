@@ -63,7 +63,7 @@ type keeper struct {
 }
 
 func (k *keeper) start(p store.Pod, plan *pod.Plan, lock *os.File, ports map[string]*os.File, at *stage.Front) (string, error) {
-	s := stage.PodStart{Program: k.program, Dirs: k.dirs, Pod: p, Hostname: plan.Hostname, Lock: lock, Ports: ports, Attach: at}
+	s := stage.PodStart{Program: k.program, Dirs: k.dirs, Pod: p, Hostname: plan.NodeName(), Lock: lock, Ports: ports, Attach: at}
 	warning := settle(&s, plan)
 	err := stage.StartPod(s)
 	return warning(), err

@@ -33,6 +33,9 @@ func (f *front) keep(dirs store.Dirs, objects []manifest.Object) ([]*pod.Object,
 	if err := errors.Join(errs...); err != nil {
 		return nil, err
 	}
+	if err := giveAddresses(dirs, changes); err != nil {
+		return nil, err
+	}
 	var secrets []*pod.Object
 	for _, k := range changes {
 		secrets = append(secrets, k.object)
@@ -49,6 +52,29 @@ func (f *front) keep(dirs store.Dirs, objects []manifest.Object) ([]*pod.Object,
 		fmt.Fprintf(f.err, "%s %s\n", nameOf(k.object), k.word)
 	}
 	return changed, nil
+}
+
+// giveAddresses gives new Services the addresses that they need.
+func giveAddresses(dirs store.Dirs, changes []kept) error {
+	all, err := dirs.Objects(pod.KindService, "")
+	if err != nil {
+		return fmt.Errorf("cannot give addresses to Services: %w", err)
+	}
+	networks := dirs.Networks(all)
+	var errs []error
+	for _, k := range changes {
+		if k.object.Kind != pod.KindService || k.word == "unchanged" {
+			continue
+		}
+		if k.word == "configured" {
+			networks.Renumber(k.object.Service)
+		}
+		if err := networks.GiveAddresses(k.object, all); err != nil {
+			errs = append(errs, report.New(report.Usage, "leave spec.clusterIP out, and podrun chooses an address", "cannot keep %s: %w", nameOf(k.object), err))
+		}
+		all = append(all, k.object)
+	}
+	return errors.Join(errs...)
 }
 
 // kept is one object and what becomes of it.

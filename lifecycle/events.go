@@ -44,6 +44,9 @@ func (o *Observed) noteEvents(plan *pod.Plan, was moment, e Event) {
 	if o.Sandbox != was.sandbox && (e.Kind == SandboxLost || e.Kind == SandboxDied) {
 		o.noteLost(was, e)
 	}
+	if e.Kind == Warned {
+		o.note(e.At, pod.Warning, e.Reason, "", e.Message)
+	}
 	if e.Kind == VolumesFailed {
 		o.noteMounts(e)
 	}

@@ -42,6 +42,7 @@ const (
 	Adopted         EventKind = "adopted"       // a new supervisor has taken the pod up: it knows of no probe or hook under way; Seed
 	Remembered      EventKind = "remembered"    // of a pod of which nothing else is known, Container's latest run was Attempt: ExitCode, Reason, Message
 	ObjectChanged   EventKind = "objectChanged" // what the plan refers to is there, or another: volumes and containers that could not be made are tried again
+	Warned          EventKind = "warned"        // the pod's events are to tell of something: Reason, Message
 	ConditionSet    EventKind = "conditionSet"  // the user has set Condition to Status, with Reason and Message
 )
 

@@ -32,7 +32,12 @@ func Build(o *Object, images map[string]pod.Image, opt Options) (*pod.Plan, erro
 	p.Spec.ServiceAccountName = cmp.Or(p.Spec.ServiceAccountName, "default")
 	plan := &pod.Plan{
 		Version: pod.PlanVersion, Namespace: p.Namespace, Name: p.Name, UID: opt.UID,
+		Labels:                p.Labels,
 		Hostname:              hostname(p),
+		Subdomain:             p.Spec.Subdomain,
+		HostnameAsFQDN:        is(p.Spec.SetHostnameAsFQDN),
+		HostAliases:           hostAliases(&p.Spec),
+		DNS:                   dns(&p.Spec),
 		RestartPolicy:         pod.RestartPolicy(p.Spec.RestartPolicy),
 		GraceSeconds:          *p.Spec.TerminationGracePeriodSeconds,
 		ShareProcessNamespace: is(p.Spec.ShareProcessNamespace),

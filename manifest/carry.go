@@ -14,8 +14,13 @@ import (
 // an API server would not let go, and the addresses of a Service.
 func Carry(old, next *pod.Object) {
 	next.UID, next.CreatedAt, next.Revision = old.UID, old.CreatedAt, old.Revision
-	if s := next.Service; s != nil && len(s.ClusterIPs) == 0 && s.Type != pod.ServiceExternalName && !old.Service.Headless() {
-		s.ClusterIPs = old.Service.ClusterIPs
+	s := next.Service
+	if s == nil || s.Type == pod.ServiceExternalName || s.Headless() || old.Service.Headless() {
+		return
+	}
+	// One address that is named has brought the other family's with it.
+	if had := old.Service.ClusterIPs; len(s.ClusterIPs) == 0 || len(had) > 0 && len(s.ClusterIPs) == 1 && s.ClusterIPs[0] == had[0] {
+		s.ClusterIPs = had
 	}
 }
 

@@ -139,7 +139,7 @@ func Update(plan *pod.Plan, old *corev1.Pod, o *Object, d *Difference, images ma
 		return nil, err
 	}
 	next := *plan
-	next.Resources = built.Resources
+	next.Resources, next.Labels = built.Resources, built.Labels
 	next.InitContainers = updated(plan.InitContainers, built.InitContainers, old.Spec.InitContainers, o.Pod.Spec.InitContainers, d)
 	next.Containers = updated(plan.Containers, built.Containers, old.Spec.Containers, o.Pod.Spec.Containers, d)
 	return &next, nil

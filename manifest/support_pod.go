@@ -3,7 +3,6 @@ package manifest
 const (
 	scheduling = "scheduling: there is one machine"
 	noToken    = "there is no API server, so no account and no token"
-	netLater   = "networking beyond localhost"
 )
 
 // podRows are the fields of spec itself.
@@ -29,7 +28,18 @@ var podRows = []Field{
 	{Path: "spec.resources.requests[*]", Support: Refused, Note: "only cpu and memory"},
 	{Path: "spec.resources.claims", Support: Refused, Note: "dynamic resource allocation"},
 
-	{Path: "spec.dnsPolicy", Support: Accepted, Only: []string{"ClusterFirst", "Default", "ClusterFirstWithHostNet"}, Note: "the pod has the host's resolver, if any"},
+	{Path: "spec.dnsPolicy", Support: Done, Note: "default: ClusterFirst: podrun's own resolver, which passes on to the host's what it does not know; in the host's network ClusterFirstWithHostNet is Default"},
+	{Path: "spec.dnsConfig", Support: Done},
+	{Path: "spec.dnsConfig.nameservers", Support: Done},
+	{Path: "spec.dnsConfig.searches", Support: Done},
+	{Path: "spec.dnsConfig.options", Support: Done},
+	{Path: "spec.dnsConfig.options[].name", Support: Done},
+	{Path: "spec.dnsConfig.options[].value", Support: Done},
+	{Path: "spec.hostAliases", Support: Done},
+	{Path: "spec.hostAliases[].ip", Support: Done},
+	{Path: "spec.hostAliases[].hostnames", Support: Done},
+	{Path: "spec.subdomain", Support: Done},
+	{Path: "spec.setHostnameAsFQDN", Support: Done},
 	{Path: "spec.enableServiceLinks", Support: Done, Note: "default: true: variables tell of the Services of the namespace that are there when a container starts"},
 	{Path: "spec.automountServiceAccountToken", Support: Accepted, Note: noToken},
 	{Path: "spec.serviceAccountName", Support: Accepted, Note: noToken + "; fieldRef gives the name, or default"},
@@ -50,10 +60,6 @@ var podRows = []Field{
 	{Path: "spec.hostNetwork", Support: Refused, Note: "the host's network"},
 	{Path: "spec.hostPID", Support: Refused, Note: "the host's processes"},
 	{Path: "spec.hostIPC", Support: Refused, Note: "the host's IPC"},
-	{Path: "spec.dnsConfig", Support: Refused, Note: netLater},
-	{Path: "spec.hostAliases", Support: Refused, Note: netLater},
-	{Path: "spec.subdomain", Support: Refused, Note: netLater},
-	{Path: "spec.setHostnameAsFQDN", Support: Done, Only: []string{"false"}, Note: netLater},
 	{Path: "spec.hostnameOverride", Support: Refused, Note: "use hostname"},
 	{Path: "spec.imagePullSecrets", Support: Refused, Note: "log in with podrun's auth file"},
 	{Path: "spec.readinessGates", Support: Done, Note: "podrun condition set opens them"},

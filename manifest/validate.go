@@ -34,6 +34,7 @@ func Validate(p *corev1.Pod) field.ErrorList {
 	errs = append(errs, validateFileVolumes(&p.Spec, spec)...)
 	errs = append(errs, validatePodResources(p, spec.Child("resources"))...)
 	errs = append(errs, validateResizePolicies(&p.Spec, spec)...)
+	errs = append(errs, validateNodeName(p, spec)...)
 	errs = append(errs, validatePodSecurity(p.Spec.SecurityContext, spec.Child("securityContext"))...)
 	errs = append(errs, validateNetwork(p, meta, spec)...)
 	return append(errs, validatePodFields(&p.Spec, spec)...)
@@ -56,7 +57,7 @@ func validateAnnotations(annotations map[string]string, path *field.Path) field.
 
 func validatePodFields(s *corev1.PodSpec, path *field.Path) field.ErrorList {
 	errs := oneOf(s.RestartPolicy, path.Child("restartPolicy"), corev1.RestartPolicyAlways, corev1.RestartPolicyOnFailure, corev1.RestartPolicyNever)
-	errs = append(errs, oneOf(s.DNSPolicy, path.Child("dnsPolicy"), corev1.DNSClusterFirstWithHostNet, corev1.DNSClusterFirst, corev1.DNSDefault, corev1.DNSNone)...)
+	errs = append(errs, validateNames(s, path)...)
 	if s.OS != nil {
 		errs = append(errs, oneOf(s.OS.Name, path.Child("os", "name"), corev1.Linux, corev1.Windows)...)
 	}

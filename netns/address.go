@@ -40,6 +40,13 @@ const ServiceAddresses = 1<<15 - 2
 // Service are the addresses of Service n, from 0 to ServiceAddresses-1.
 func (p Pool) Service(n int) Addresses { return p.at(uint16(1<<15 + 1 + n)) }
 
+// ServiceRanges are all addresses that Services may have, of each family; the first of a
+// range is nobody's.
+func (p Pool) ServiceRanges() []netip.Prefix {
+	half := p.at(1 << 15)
+	return []netip.Prefix{netip.PrefixFrom(half.V4, 17), netip.PrefixFrom(half.V6, 113)}
+}
+
 func (p Pool) at(n uint16) Addresses {
 	a4, a6 := p.V4.Addr().As4(), p.V6.Addr().As16()
 	a4[2], a4[3] = byte(n>>8), byte(n)

@@ -18,7 +18,15 @@ type Plan struct {
 	Name      string `json:"name"`
 	UID       string `json:"uid"`
 
-	Hostname              string        `json:"hostname"`
+	// Labels are what Services select the pod by.
+	Labels map[string]string `json:"labels,omitempty"`
+
+	Hostname       string      `json:"hostname"`
+	Subdomain      string      `json:"subdomain,omitempty"`
+	HostnameAsFQDN bool        `json:"hostnameAsFQDN,omitempty"` // the kernel's name of the pod has its domain
+	HostAliases    []HostAlias `json:"hostAliases,omitempty"`
+	DNS            DNS         `json:"dns,omitzero"`
+
 	RestartPolicy         RestartPolicy `json:"restartPolicy"`
 	GraceSeconds          int64         `json:"graceSeconds"`                    // terminationGracePeriodSeconds
 	ActiveDeadlineSeconds int64         `json:"activeDeadlineSeconds,omitempty"` // 0: none

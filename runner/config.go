@@ -17,6 +17,7 @@ type place struct {
 	sys            string // bound over /sys
 	hosts          string // bound over /etc/hosts
 	hostname       string // bound over /etc/hostname
+	resolv         string // bound over /etc/resolv.conf
 	terminationLog string
 	volumes        map[string]string // by name
 	cgroup         string            // as libcontainer wants it; "" where there is none
@@ -98,7 +99,7 @@ func mounts(c *pod.Container, at place) []specs.Mount {
 		taken[v.Path] = true
 	}
 	for _, f := range []struct{ source, target string }{
-		{at.hosts, "/etc/hosts"}, {at.hostname, "/etc/hostname"}, {at.terminationLog, c.TerminationMessagePath},
+		{at.hosts, "/etc/hosts"}, {at.hostname, "/etc/hostname"}, {at.resolv, "/etc/resolv.conf"}, {at.terminationLog, c.TerminationMessagePath},
 	} {
 		// A volume mounted at such a path wins, as with the kubelet.
 		if f.source != "" && f.target != "" && !taken[f.target] {

@@ -163,6 +163,7 @@ func (e *engine) createSandbox() {
 		}
 	})
 	e.resizeLate(plan)
+	e.noteNames(s.events)
 	e.emit(lifecycle.Event{Kind: lifecycle.SandboxReady})
 	e.guard(s)
 }

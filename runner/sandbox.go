@@ -3,7 +3,6 @@ package runner
 import (
 	"errors"
 	"fmt"
-	"net/netip"
 	"os"
 	"path/filepath"
 
@@ -13,6 +12,7 @@ import (
 	"github.com/podrun/podrun/internal/stage"
 	"github.com/podrun/podrun/internal/store"
 	"github.com/podrun/podrun/internal/undo"
+	"github.com/podrun/podrun/netns/resolvconf"
 	"github.com/podrun/podrun/pod"
 	"github.com/podrun/podrun/volumes"
 )
@@ -39,6 +39,7 @@ type sandbox struct {
 	pause    process // PID 1 of the shared PID namespace; nobody without one
 	cgroup   *cgroups.Pod
 	warnings []string
+	events   []resolvconf.Event // that the pod's are to tell
 	undo     undo.Stack
 	herald   *herald
 	ports    *publisher
@@ -120,37 +121,19 @@ func (s *sandbox) remove() error { return s.undo.Undo() }
 // publish lets the pod's ports of the host reach it.
 func (s *sandbox) publish() error { return s.ports.serve(s.plan, s) }
 
-// files writes what the kubelet binds over /etc/hosts and /etc/hostname.
+// files writes what the kubelet binds over files in /etc.
 func (s *sandbox) files() error {
 	if err := os.MkdirAll(s.dir, 0o711); err != nil {
 		return fmt.Errorf("make sandbox directory: %w", err)
 	}
-	for name, text := range map[string]string{"hosts": hostsFile(s.plan.Hostname, s.addresses()), "hostname": s.plan.Hostname + "\n"} {
+	resolv, events := s.resolvFile()
+	s.events = events
+	for name, text := range map[string]string{"hosts": hostsFile(s.plan, s.addresses()), "hostname": s.plan.NodeName() + "\n", "resolv.conf": resolv} {
 		if err := writeShared(filepath.Join(s.dir, name), text, 0o644); err != nil {
 			return fmt.Errorf("write the pod's /etc/%s: %w", name, err)
 		}
 	}
 	return nil
-}
-
-// hostsFile is the kubelet's (pkg/kubelet/kubelet_pods.go nodeHostsFileContent),
-// with the pod's name on its addresses, or, without a network, on one of its loopback.
-func hostsFile(hostname string, addresses []netip.Addr) string {
-	own := ""
-	for _, a := range addresses {
-		own += a.String() + "\t" + hostname + "\n"
-	}
-	if own == "" {
-		own = podAddress + "\t" + hostname + "\n"
-	}
-	return "# Kubernetes-managed hosts file.\n" +
-		"127.0.0.1\tlocalhost\n" +
-		"::1\tlocalhost ip6-localhost ip6-loopback\n" +
-		"fe00::0\tip6-localnet\n" +
-		"fe00::0\tip6-mcastprefix\n" +
-		"fe00::1\tip6-allnodes\n" +
-		"fe00::2\tip6-allrouters\n" +
-		own
 }
 
 // writeShared writes a file that containers of any user see: the umask must not
@@ -282,6 +265,7 @@ func (s *sandbox) place(c *pod.Container, rootfs, dev string) place {
 		sys:           s.templates().Templates().Sys,
 		hosts:         filepath.Join(s.dir, "hosts"),
 		hostname:      filepath.Join(s.dir, "hostname"),
+		resolv:        filepath.Join(s.dir, "resolv.conf"),
 		volumes:       map[string]string{},
 		ttyGroup:      idMapped("gid_map", 5),
 		oomScoreFloor: oomScoreFloor(),

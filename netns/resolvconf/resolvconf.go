@@ -8,6 +8,7 @@
 package resolvconf
 
 import (
+	"cmp"
 	"fmt"
 	"net/netip"
 	"slices"
@@ -25,7 +26,7 @@ const (
 	maxSearch      = 253  // of one: some libraries abort at more
 )
 
-// Policy is a pod's dnsPolicy.
+// Policy is a pod's dnsPolicy; "" is ClusterFirst.
 type Policy string
 
 // The policies of Kubernetes.
@@ -69,7 +70,7 @@ func For(p Pod, host Config) (Config, []Event) {
 		c.Nameservers = reachable(host.Nameservers, p)
 		if cluster {
 			events = append(events, Event{"MissingClusterDNS", fmt.Sprintf(
-				"podrun has no resolver in this pod's network and cannot create Pod using %q policy. Falling back to %q policy.", p.Policy, Default)})
+				"podrun has no resolver in this pod's network and cannot create Pod using %q policy. Falling back to %q policy.", cmp.Or(p.Policy, ClusterFirst), Default)})
 		}
 	}
 	c.Nameservers = unique(c.Nameservers, p.Own.Nameservers)

@@ -71,7 +71,7 @@ func TestPolicies(t *testing.T) {
 		want Config
 		says string
 	}{
-		{"ClusterFirst", Pod{Policy: ClusterFirst, Resolver: podruns}, host,
+		{"ClusterFirst", Pod{Resolver: podruns}, host,
 			Config{podruns, append(slices.Clone(cluster), "example.com"), []string{"ndots:5"}}, ""},
 		{"ClusterFirst with its own", Pod{Policy: ClusterFirst, Resolver: podruns, Own: own}, host,
 			Config{[]string{"10.88.0.1", "203.0.113.1"}, append(slices.Clone(cluster), "example.com", "own.example"), []string{"ndots:2", "debug"}}, ""},
@@ -79,7 +79,7 @@ func TestPolicies(t *testing.T) {
 		{"ClusterFirstWithHostNet on the host's network", Pod{Policy: ClusterFirstWithHostNet, HostNetwork: true}, stub, stub,
 			`MissingClusterDNS: podrun has no resolver in this pod's network and cannot create Pod using "ClusterFirstWithHostNet" policy. Falling back to "Default" policy.`},
 		{"ClusterFirstWithHostNet in its own network", Pod{Policy: ClusterFirstWithHostNet, Resolver: podruns}, Config{}, Config{podruns, cluster, []string{"ndots:5"}}, ""},
-		{"ClusterFirst without a network", Pod{Policy: ClusterFirst}, host, host,
+		{"ClusterFirst without a network", Pod{}, host, host,
 			`MissingClusterDNS: podrun has no resolver in this pod's network and cannot create Pod using "ClusterFirst" policy. Falling back to "Default" policy.`},
 		{"Default", Pod{Policy: Default, Resolver: podruns}, host, host, ""},
 		{"Default with its own", Pod{Policy: Default, Resolver: podruns, Own: Config{Options: []string{"timeout:5"}}}, host,

@@ -1,0 +1,101 @@
+package store
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io/fs"
+	"net/netip"
+	"os"
+	"path/filepath"
+
+	"github.com/podrun/podrun/pod"
+)
+
+// presenceFile is in the pod's runtime directory: what others are told of it, written by
+// its supervisor alone. That of a pod that does not live any more tells nothing.
+func (p Pod) presenceFile() string { return filepath.Join(p.runtime, "presence.json") }
+
+// WritePresence tells others of the pod.
+func (p Pod) WritePresence(is *pod.Presence) error {
+	b, err := json.Marshal(is)
+	if err == nil {
+		err = WriteVolatile(p.presenceFile(), b)
+	}
+	if err != nil {
+		return fmt.Errorf("tell others of pod %s: %w", p.Name, err)
+	}
+	return nil
+}
+
+// Presence is what others are told of the pod; fs.ErrNotExist if they are not.
+func (p Pod) Presence() (*pod.Presence, error) {
+	var is pod.Presence
+	if err := readJSON(p.presenceFile(), &is); err != nil {
+		return nil, fmt.Errorf("read what others are told of pod %s: %w", p.Name, err)
+	}
+	return &is, nil
+}
+
+// RemovePresence tells others of the pod no more.
+func (p Pod) RemovePresence() error {
+	if err := os.Remove(p.presenceFile()); err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return fmt.Errorf("tell others that pod %s has gone: %w", p.Name, err)
+	}
+	return nil
+}
+
+// Neighbour is a living pod of the user.
+type Neighbour struct {
+	Namespace, Name string
+	pod.Presence
+}
+
+// Neighbours are the user's living pods that others are told of, this one among them.
+func (p Pod) Neighbours() ([]Neighbour, error) {
+	pods, err := p.dirs.Pods()
+	if err != nil {
+		return nil, err
+	}
+	var all []Neighbour
+	for _, other := range pods {
+		n := Neighbour{Namespace: other.Namespace, Name: other.Name}
+		// What is damaged tells nothing: its supervisor writes it again.
+		if readJSON(other.presenceFile(), &n.Presence) == nil && other.Alive() {
+			all = append(all, n)
+		}
+	}
+	return all, nil
+}
+
+// Networks are those that the addresses of pods and Services are from: of a living pod, or
+// else of the Services, which are given.
+func (d Dirs) Networks(services []*pod.Object) pod.Networks {
+	if pods, err := d.Pods(); err == nil {
+		for _, p := range pods {
+			if l, err := p.Lease(); err == nil && len(l.Addresses) > 1 && p.Alive() {
+				return pod.NetworksOf(l.Addresses)
+			}
+		}
+	}
+	for _, o := range services {
+		if o.Service == nil || len(o.Service.ClusterIPs) < 2 {
+			continue
+		}
+		a, err1 := netip.ParseAddr(o.Service.ClusterIPs[0])
+		b, err2 := netip.ParseAddr(o.Service.ClusterIPs[1])
+		if err1 == nil && err2 == nil {
+			return pod.NetworksOf([]netip.Addr{a, b})
+		}
+	}
+	return pod.DefaultNetworks
+}
+
+// AllServices are the Services of all namespaces.
+func (p Pod) AllServices() ([]*pod.Object, error) { return p.dirs.Objects(pod.KindService, "") }
+
+// PutService replaces a Service.
+func (p Pod) PutService(o *pod.Object) error { return p.dirs.PutObject(o) }
+
+// LockObjects is that of the pod's user.
+func (p Pod) LockObjects() (*FileLock, error) { return p.dirs.LockObjects() }

@@ -1,0 +1,139 @@
+package pod
+
+import (
+	"fmt"
+	"hash/fnv"
+	"net/netip"
+	"slices"
+)
+
+// Networks are an IPv4 /16 and an IPv6 /64 from whose first 65536 addresses pods have the
+// lower half, Services the upper.
+type Networks struct{ V4, V6 netip.Prefix }
+
+// DefaultNetworks are those of a machine that has no others to avoid.
+var DefaultNetworks = Networks{netip.PrefixFrom(netip.AddrFrom4([4]byte{10, 88}), 16), netip.PrefixFrom(netip.AddrFrom16([16]byte{0xfd, 0x88}), 64)}
+
+// NetworksOf are those that an address of each family is from.
+func NetworksOf(addresses []netip.Addr) Networks {
+	n := DefaultNetworks
+	for _, a := range addresses {
+		if a.Is4() {
+			n.V4, _ = a.Prefix(16)
+		} else {
+			n.V6, _ = a.Prefix(64)
+		}
+	}
+	return n
+}
+
+// ServiceAddresses is how many Services there may be; firstService is the number of the
+// first one's address.
+const (
+	ServiceAddresses = 1<<15 - 2
+	firstService     = 1<<15 + 1
+)
+
+// Service are the addresses of Service i, the first of them IPv4.
+func (n Networks) Service(i int) []netip.Addr {
+	a4, a6 := n.V4.Addr().As4(), n.V6.Addr().As16()
+	number := uint16(firstService + i)
+	a4[2], a4[3] = byte(number>>8), byte(number)
+	a6[14], a6[15] = byte(number>>8), byte(number)
+	return []netip.Addr{netip.AddrFrom4(a4), netip.AddrFrom16(a6)}
+}
+
+// indexOf is i of Networks.Service, whatever the networks; -1: it is no Service's address.
+func indexOf(address string) int {
+	a, err := netip.ParseAddr(address)
+	if err != nil {
+		return -1
+	}
+	b := a.AsSlice()
+	i := (int(b[len(b)-2])<<8 | int(b[len(b)-1])) - firstService
+	if i < 0 || i >= ServiceAddresses {
+		return -1
+	}
+	return i
+}
+
+// GiveAddresses gives a Service that needs some and has none its virtual addresses: those
+// that it had before if nobody else has them since. One that names addresses gets them if
+// they are free, in which case it has both families' of them. others are all Services.
+func (n Networks) GiveAddresses(o *Object, others []*Object) error {
+	s := o.Service
+	if s == nil || s.Headless() || s.Type == ServiceExternalName {
+		return nil
+	}
+	taken := map[int]*Object{}
+	for _, other := range others {
+		if other.Service == nil || other.Namespace == o.Namespace && other.Name == o.Name {
+			continue
+		}
+		for _, ip := range other.Service.ClusterIPs {
+			taken[indexOf(ip)] = other
+		}
+	}
+	if len(s.ClusterIPs) > 0 {
+		return n.giveNamed(s, taken)
+	}
+	h := fnv.New32a()
+	h.Write([]byte(o.Namespace + "/" + o.Name))
+	preferred := int(h.Sum32() % ServiceAddresses)
+	for i := range ServiceAddresses {
+		if at := (preferred + i) % ServiceAddresses; taken[at] == nil {
+			s.ClusterIPs = spell(n.Service(at))
+			return nil
+		}
+	}
+	return fmt.Errorf("find an address for Service %s: all %d are taken", o.Name, ServiceAddresses)
+}
+
+// giveNamed checks the addresses that a manifest names.
+func (n Networks) giveNamed(s *Service, taken map[int]*Object) error {
+	i := indexOf(s.ClusterIPs[0])
+	for _, ip := range s.ClusterIPs {
+		if i < 0 || !slices.Contains(spell(n.Service(i)), ip) {
+			first, last := n.Service(0), n.Service(ServiceAddresses-1)
+			return fmt.Errorf("spec.clusterIPs: Invalid value: %q: Services' addresses are %s to %s and %s to %s, one number in both", ip, first[0], last[0], first[1], last[1])
+		}
+	}
+	if other := taken[i]; other != nil {
+		return fmt.Errorf("spec.clusterIPs: Invalid value: %q: Service %s in namespace %s has it", s.ClusterIPs[0], other.Name, other.Namespace)
+	}
+	all := spell(n.Service(i))
+	if s.ClusterIPs[0] != all[0] {
+		slices.Reverse(all)
+	}
+	s.ClusterIPs = all
+	return nil
+}
+
+// Renumber moves a Service's addresses to these networks, and says whether they were in
+// others.
+func (n Networks) Renumber(s *Service) bool {
+	if s.Headless() || len(s.ClusterIPs) == 0 {
+		return false
+	}
+	i := indexOf(s.ClusterIPs[0])
+	if i < 0 {
+		return false
+	}
+	all := spell(n.Service(i))
+	if netip.MustParseAddr(s.ClusterIPs[0]).Is6() {
+		slices.Reverse(all)
+	}
+	if slices.Equal(all, s.ClusterIPs) {
+		return false
+	}
+	s.ClusterIPs = all
+	return true
+}
+
+func spell(addresses []netip.Addr) []string {
+	var list []string
+	for _, a := range addresses {
+		list = append(list, a.String())
+	}
+	return list
+}

@@ -1,0 +1,112 @@
+package runner
+
+import (
+	"fmt"
+	"net/netip"
+	"os"
+	"sync"
+	"time"
+
+	"github.com/podrun/podrun/internal/store"
+	"github.com/podrun/podrun/netns"
+	"github.com/podrun/podrun/netns/names"
+	"github.com/podrun/podrun/netns/services"
+	"github.com/podrun/podrun/pod"
+)
+
+// viewTime is for how long a look at the user's pods and Services serves those who ask
+// for names.
+const viewTime = 100 * time.Millisecond
+
+// directory is what a supervisor knows of its user's pods and Services: it reads what
+// commands have kept and what other supervisors tell, in files. Nobody has to live for it.
+type directory struct {
+	mu   sync.Mutex
+	at   time.Time
+	view *names.View
+}
+
+// forget makes the next who asks look again.
+func (d *directory) forget() {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	d.view = nil
+}
+
+// view is what is known now, as this pod sees it.
+func (s *sandbox) view() *names.View {
+	d := &s.directory
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	if d.view != nil && time.Since(d.at) < viewTime {
+		return d.view
+	}
+	v := &names.View{Namespace: s.store.Namespace, Ranges: []netip.Prefix{s.pool.V4, s.pool.V6}}
+	if s.plan.HostLoopback {
+		v.Host = []netip.Addr{netns.HostLoopback.V4, netns.HostLoopback.V6}
+	}
+	var err error
+	if v.Directory, err = readDirectory(s.store); err != nil {
+		fmt.Fprintln(os.Stderr, err)
+	}
+	d.view, d.at = v, time.Now()
+	return v
+}
+
+// readDirectory reads what there is of Services and pods.
+func readDirectory(at store.Pod) (services.Directory, error) {
+	var d services.Directory
+	neighbours, err := at.Neighbours()
+	if err != nil {
+		return d, err
+	}
+	for _, n := range neighbours {
+		d.Pods = append(d.Pods, presentPod(n))
+	}
+	objects, err := at.AllServices()
+	for _, o := range objects {
+		d.Services = append(d.Services, service(o))
+	}
+	return d, err
+}
+
+func presentPod(n store.Neighbour) services.Pod {
+	p := services.Pod{
+		Namespace: n.Namespace, Name: n.Name, Hostname: n.Hostname, Subdomain: n.Subdomain,
+		Labels: n.Labels, Ready: n.Ready, Addresses: parsed(n.Addresses),
+	}
+	for _, port := range n.Ports {
+		p.Ports = append(p.Ports, services.NamedPort{Name: port.Name, Protocol: port.Protocol, Port: uint16(port.Number)})
+	}
+	return p
+}
+
+func service(o *pod.Object) services.Service {
+	s := services.Service{Namespace: o.Namespace, Name: o.Name}
+	if o.Service == nil {
+		return s
+	}
+	s.Selector, s.PublishNotReady, s.AffinitySeconds = o.Service.Selector, o.Service.PublishNotReady, int(o.Service.AffinitySeconds)
+	if o.Service.Type == pod.ServiceExternalName {
+		s.ExternalName = o.Service.ExternalName
+	} else {
+		s.Addresses = parsed(o.Service.ClusterIPs)
+	}
+	for _, p := range o.Service.Ports {
+		s.Ports = append(s.Ports, services.Port{
+			Name: p.Name, Protocol: p.Protocol, Port: uint16(p.Port), Target: uint16(p.TargetPort), TargetName: p.TargetName,
+		})
+	}
+	return s
+}
+
+// parsed leaves out what is no address: the None of a headless Service.
+func parsed(texts []string) []netip.Addr {
+	var list []netip.Addr
+	for _, t := range texts {
+		if a, err := netip.ParseAddr(t); err == nil {
+			list = append(list, a)
+		}
+	}
+	return list
+}
