@@ -13,10 +13,11 @@ func (f *front) applyCommand() *cli.Command {
 		Name:      "apply",
 		Usage:     "bring what manifests say into being, and return",
 		ArgsUsage: "FILE... | -f FILE | -",
-		Description: `Keeps the ConfigMaps, Secrets, PersistentVolumeClaims, Services and Namespaces of
-manifests for pods to refer to, and starts or changes their pods, as up does; it
-does not wait for them to run. Nothing is done unless all of it is right. Pods that
-refer to an object which has changed are told; one that waits for it starts.
+		Description: `Keeps the ConfigMaps, Secrets, PersistentVolumeClaims, Services and Namespaces
+of manifests for pods to refer to, and starts or changes their pods, as up does;
+it does not wait for them to run. Nothing is done unless all of it is right.
+Pods that refer to an object which has changed are told; one that waits for it
+starts.
 
 Secrets are kept in memory only: a reboot clears them.
 
@@ -50,6 +51,7 @@ func (f *front) apply(c *cli.Context) error {
 		return err
 	}
 	defer l.release()
+	l.said = f.out
 	if err := interruptible(c.Context, signals, l.prepare); err != nil {
 		return err
 	}

@@ -23,12 +23,12 @@ func (f *front) createCommand() *cli.Command {
 		Name:  "create",
 		Usage: "make a configmap or a secret of files and words",
 		Description: `Makes objects for pods to refer to, as kubectl create does. One that is there
-already is left alone; with --dry-run -o yaml nothing is made, and what would be is
-printed, for podrun apply -f - to take.
+already is left alone; with --dry-run -o yaml nothing is made, and what would be
+is printed, for podrun apply -f - to take.
 
 Examples:
   podrun create configmap settings --from-file=app.ini --from-literal=color=blue
-  podrun create secret generic login --from-file=password=/dev/stdin
+  podrun create secret generic login --from-file=password=pw.txt
 `,
 		Subcommands: []*cli.Command{f.createConfigMapCommand(), f.createSecretCommand()},
 		Action: func(c *cli.Context) error {
@@ -45,6 +45,10 @@ func (f *front) createSecretCommand() *cli.Command {
 		Name:  "secret",
 		Usage: "make a secret",
 		Description: `Makes a secret. It is kept in memory only: a reboot clears it.
+
+Examples:
+  podrun create secret generic login --from-file=password=pw.txt
+  podrun create secret tls site --cert=site.crt --key=site.key
 `,
 		Subcommands: []*cli.Command{f.createGenericCommand(), f.createRegistryCommand(), f.createTLSCommand()},
 		Action: func(c *cli.Context) error {
@@ -110,7 +114,8 @@ func (f *front) createGenericCommand() *cli.Command {
 machine while the command runs: --from-file=KEY=/dev/stdin takes it from a pipe.
 
 Examples:
-  pass show login | podrun create secret generic login --from-file=password=/dev/stdin
+  podrun create secret generic login --from-file=password=pw.txt
+  pass show db | podrun create secret generic db --from-file=pw=/dev/stdin
 `,
 		Flags: createFlags(append(dataFlags(), &cli.StringFlag{Name: "type", Usage: "the secret's `TYPE` (Opaque if not given)"})...),
 		Action: func(c *cli.Context) error {
@@ -129,20 +134,20 @@ const dockerHub = "https://index.docker.io/v1/"
 func (f *front) createRegistryCommand() *cli.Command {
 	return &cli.Command{
 		Name:      "docker-registry",
-		Usage:     "make a secret for a registry, for imagePullSecrets",
+		Usage:     "make a secret for imagePullSecrets",
 		ArgsUsage: "NAME",
-		Description: `Makes a secret of type kubernetes.io/dockerconfigjson, of a user and a password or
-of an auth file.
+		Description: `Makes a secret of type kubernetes.io/dockerconfigjson, of a user and a password
+or of an auth file, as docker login and podman login write it.
 
 Examples:
-  podrun create secret docker-registry registry --from-file=.dockerconfigjson=$HOME/.docker/config.json
+  podrun create secret docker-registry hub --from-file=$HOME/.docker/config.json
 `,
 		Flags: createFlags(
 			&cli.StringFlag{Name: "docker-server", Value: dockerHub, Usage: "the `REGISTRY` (Docker Hub if not given)"},
 			&cli.StringFlag{Name: "docker-username", Usage: "`USER`"},
 			&cli.StringFlag{Name: "docker-password", Usage: "`PASSWORD`"},
 			&cli.StringFlag{Name: "docker-email", Usage: "`ADDRESS`"},
-			&cli.StringSliceFlag{Name: "from-file", Usage: "an auth `FILE`, as docker login and podman login write"},
+			&cli.StringSliceFlag{Name: "from-file", Usage: "an auth `FILE`"},
 		),
 		Action: func(c *cli.Context) error {
 			s := &corev1.Secret{TypeMeta: about("Secret"), Type: corev1.SecretTypeDockerConfigJson}

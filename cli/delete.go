@@ -22,9 +22,9 @@ func (f *front) deleteCommand() *cli.Command {
 		Usage:     "delete objects that are kept for pods, or pods",
 		ArgsUsage: "KIND NAME... | KIND/NAME | -f FILE",
 		Description: `Deletes a configmap (cm), secret, persistentvolumeclaim (pvc), service (svc) or
-namespace (ns), or stops and removes a pod, as down does. Pods that run keep what
-they have of a deleted configmap or secret. A claim is deleted with what is in it,
-and not while a pod refers to it; a namespace, when nothing is in it.
+namespace (ns), or stops and removes a pod, as down does. Pods that run keep
+what they have of a deleted configmap or secret. A claim is not deleted while a
+pod refers to it, nor a namespace while something is in it.
 
 Examples:
   podrun delete configmap settings

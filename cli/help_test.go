@@ -86,7 +86,7 @@ func TestUnknownWords(t *testing.T) {
 		"ps --all":       "podrun: unknown option --all\nhint: did you mean --all-namespaces? podrun ps --help lists the options\n",
 		"ps -a":          "podrun: unknown option -a\nhint: podrun ps --help\n",
 		"stop web":       "podrun: \"stop\" is not a command of podrun\nhint: podrun down POD stops and removes a pod\n",
-		"apply -f x":     "podrun: \"apply\" is not a command of podrun\nhint: podrun up FILE runs the pods of a manifest\n",
+		"play -f x":      "podrun: \"play\" is not a command of podrun\nhint: podrun up FILE runs the pods of a manifest\n",
 		"image list -q":  "podrun: \"list\" is not a command of podrun image\nhint: podrun image --help lists the commands\n",
 		"nope":           "podrun: \"nope\" is not a command of podrun\nhint: podrun --help lists the commands\n",
 		"up --timeout 5": "podrun: option --timeout cannot be \"5\": it takes a duration such as 90s, 5m or 2h\nhint: podrun up --help\n",

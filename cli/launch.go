@@ -30,6 +30,7 @@ type launch struct {
 	hold          io.Closer         // keeps the images' layers until the pods are recorded
 	service       *service          // nil unless systemd runs the pods
 	replace       bool              // --replace
+	said          io.Writer         // hears what becomes of them
 	stored        []manifest.Object // ConfigMaps and the like, for the pods to find
 }
 
@@ -168,7 +169,7 @@ func (l *launch) build(p *upPod, found map[use]pod.Image) error {
 // started does not keep the others from it.
 func (l *launch) start() error {
 	defer l.release()
-	changed, err := l.front.keep(l.dirs, l.stored)
+	changed, err := l.front.keep(l.dirs, l.stored, l.said)
 	if l.front.tellPods(context.Background(), l.dirs, changed); err != nil {
 		return err
 	}

@@ -3,6 +3,7 @@ package cli
 import (
 	"errors"
 	"fmt"
+	"io"
 	"io/fs"
 	"time"
 
@@ -15,7 +16,7 @@ import (
 // keep makes the objects of manifests those of the machine. All are looked at before one
 // is changed. It says what became of each, as kubectl apply does, and returns those that
 // are not what they were.
-func (f *front) keep(dirs store.Dirs, objects []manifest.Object) ([]*pod.Object, error) {
+func (f *front) keep(dirs store.Dirs, objects []manifest.Object, said io.Writer) ([]*pod.Object, error) {
 	if len(objects) == 0 {
 		return nil, nil
 	}
@@ -49,7 +50,7 @@ func (f *front) keep(dirs store.Dirs, objects []manifest.Object) ([]*pod.Object,
 			}
 			changed = append(changed, k.object)
 		}
-		fmt.Fprintf(f.err, "%s %s\n", nameOf(k.object), k.word)
+		fmt.Fprintf(said, "%s %s\n", nameOf(k.object), k.word)
 	}
 	return changed, nil
 }

@@ -134,7 +134,7 @@ func (f *front) newLaunch(c *cli.Context, files []string) (*launch, exitFrom, er
 	if err != nil {
 		return nil, "", err
 	}
-	l := &launch{front: f, dirs: dirs, keeper: keeper, requireLimits: c.Bool("require-limits"), replace: c.Bool("replace"), pull: pullOptions(c), stored: docs.stored}
+	l := &launch{front: f, dirs: dirs, keeper: keeper, requireLimits: c.Bool("require-limits"), replace: c.Bool("replace"), pull: pullOptions(c), stored: docs.stored, said: f.err}
 	for i := range docs.stored {
 		if _, err := f.compared(dirs, &docs.stored[i]); err != nil {
 			return nil, "", err
