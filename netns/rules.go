@@ -101,6 +101,9 @@ func rules(s Slot, pool Pool, own Addresses) [][]expr.Any {
 		for _, p := range []byte{unix.IPPROTO_TCP, unix.IPPROTO_UDP} {
 			add(gateway, protocol(p), destinationPort(domain), f.take(port(s)))
 		}
+		for _, p := range []byte{unix.IPPROTO_TCP, unix.IPPROTO_UDP} { // what has been asked of the pod
+			add(gateway, protocol(p), connected(), deliver())
+		}
 		add(gateway, protocol(f.icmp), verdict(expr.VerdictAccept))
 		add(gateway, verdict(expr.VerdictDrop))
 		add(f.to(f.pool(pool)), verdict(expr.VerdictAccept))

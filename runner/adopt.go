@@ -171,13 +171,13 @@ func (a *adoption) sandbox() error {
 	}
 	box := a.engine.newSandbox(a.engine.plan)
 	a.engine.sandbox = box
+	if err := box.reconnect(a.take); err != nil {
+		return fmt.Errorf("take up the pod's network: %w", err)
+	}
 	if a.known.Sandbox != lifecycle.SandboxRemoving {
 		if err := box.publish(); err != nil {
 			a.engine.warn(err.Error())
 		}
-	}
-	if err := box.reconnect(a.take); err != nil {
-		return fmt.Errorf("take up the pod's network: %w", err)
 	}
 	return box.adopt(a.state.Pause, a.state.Cgroup)
 }

@@ -109,12 +109,11 @@ func (p *publisher) serve(plan *pod.Plan, s *sandbox) error {
 	}
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	thread, err := nsthread.Stay(s.net)
+	way, err := s.wayIn()
 	if err != nil {
 		return fmt.Errorf("reach the pod's ports: %w", err)
 	}
-	p.thread = thread
-	p.server = ingress.New(&ingress.Inside{Thread: thread, Addrs: []netip.Addr{netip.MustParseAddr(podAddress)}})
+	p.thread, p.server = way.Thread, ingress.New(way)
 	for _, port := range ports {
 		h := hostPort(port)
 		if err := p.server.Add(p.open[h.String()], h.Protocol, port.Number); err != nil {
@@ -122,6 +121,19 @@ func (p *publisher) serve(plan *pod.Plan, s *sandbox) error {
 		}
 	}
 	return nil
+}
+
+// wayIn is how a connection comes to the pod: from the router, to which the pod's answers
+// to anybody return; or, without one, inside the pod.
+func (s *sandbox) wayIn() (way *ingress.Inside, err error) {
+	if s.slot == 0 {
+		way = &ingress.Inside{Addrs: []netip.Addr{netip.MustParseAddr(podAddress)}}
+		way.Thread, err = nsthread.Stay(s.net)
+		return way, err
+	}
+	way = &ingress.Inside{Addrs: s.addresses(), Transparent: true, Ours: []netip.Prefix{s.pool.V4, s.pool.V6}}
+	way.Thread, err = nsthread.Stay(s.router())
+	return way, err
 }
 
 // pause stops taking connections, unless some are open; then resume must follow.

@@ -26,18 +26,31 @@ func serving(t *testing.T) *pod.Plan {
 	return plan
 }
 
-// fetch asks the port of the host.
-func fetch() error {
+// get asks the port of the host, and gives the body of the answer.
+func get(path string) (string, error) {
 	c, err := net.DialTimeout("tcp", "127.0.0.1:8080", 10*time.Second)
 	if err != nil {
-		return err
+		return "", err
 	}
 	defer c.Close()
 	c.SetDeadline(time.Now().Add(10 * time.Second))
-	fmt.Fprint(c, "GET / HTTP/1.0\r\n\r\n")
+	fmt.Fprintf(c, "GET %s HTTP/1.0\r\n\r\n", path)
 	b, err := io.ReadAll(c)
-	if err == nil && !strings.HasSuffix(string(b), "hello\n") {
+	_, body, ok := strings.Cut(string(b), "\n\n")
+	if !ok {
+		_, body, ok = strings.Cut(string(b), "\r\n\r\n")
+	}
+	if err == nil && !ok {
 		err = fmt.Errorf("the answer is %q", b)
+	}
+	return body, err
+}
+
+// fetch asks, and is greeted.
+func fetch() error {
+	said, err := get("/")
+	if err == nil && said != "hello\n" {
+		err = fmt.Errorf("the answer is %q", said)
 	}
 	return err
 }

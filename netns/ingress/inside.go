@@ -85,7 +85,7 @@ func (d *Inside) dial(kind int, client netip.AddrPort, port int) (net.Conn, erro
 	var err error
 	for _, from := range sources {
 		err = d.Thread.Do(func() (err error) {
-			fd, err = socket(kind, from, to)
+			fd, err = socket(kind, d.Transparent, from, to)
 			return err
 		})
 		if err != unix.EADDRINUSE && err != unix.EADDRNOTAVAIL {
@@ -99,10 +99,10 @@ func (d *Inside) dial(kind int, client netip.AddrPort, port int) (net.Conn, erro
 }
 
 // socket begins to connect.
-func socket(kind int, from, to netip.AddrPort) (fd int, err error) {
-	family, level, transparent := unix.AF_INET, unix.SOL_IP, unix.IP_TRANSPARENT
+func socket(kind int, transparent bool, from, to netip.AddrPort) (fd int, err error) {
+	family, level, option := unix.AF_INET, unix.SOL_IP, unix.IP_TRANSPARENT
 	if to.Addr().Is6() {
-		family, level, transparent = unix.AF_INET6, unix.SOL_IPV6, unix.IPV6_TRANSPARENT
+		family, level, option = unix.AF_INET6, unix.SOL_IPV6, unix.IPV6_TRANSPARENT
 	}
 	if fd, err = unix.Socket(family, kind|unix.SOCK_CLOEXEC|unix.SOCK_NONBLOCK, 0); err != nil {
 		return -1, err
@@ -115,8 +115,10 @@ func socket(kind int, from, to netip.AddrPort) (fd int, err error) {
 	if kind == unix.SOCK_STREAM {
 		set(unix.SOL_TCP, unix.TCP_NODELAY)
 	}
+	if transparent { // the router's rules know such sockets
+		set(level, option)
+	}
 	if from.IsValid() {
-		set(level, transparent)
 		set(unix.SOL_SOCKET, unix.SO_REUSEADDR)
 		if err == nil {
 			err = unix.Bind(fd, sockaddr(from))
