@@ -12,6 +12,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/podrun/podrun/internal/report"
+	"github.com/podrun/podrun/internal/stage"
 	"github.com/podrun/podrun/internal/store"
 )
 
@@ -187,7 +188,7 @@ func (f *front) stopPod(ctx context.Context, p store.Pod, how ending) error {
 		return err
 	case how.force:
 		fmt.Fprintf(f.err, "podrun: the supervisor of pod %s does not answer: killing it\n", p.Name)
-		return signalKeeper(p, unix.SIGKILL)
+		return killPod(p)
 	case errors.Is(err, context.DeadlineExceeded):
 		err = fmt.Errorf("it has not ended within %v", limit)
 	}
@@ -219,6 +220,20 @@ func forceHint(p store.Pod) string {
 // replaceSupervisor has the keeper kill a supervisor that does not answer, and begin
 // another.
 func replaceSupervisor(p store.Pod) error { return signalKeeper(p, unix.SIGUSR1) }
+
+// killPod ends every process of a pod: first the guard, which would have another keeper.
+func killPod(p store.Pod) error {
+	if pid, ok := p.Guard(); ok && stage.Guards(pid, p) {
+		if err := unix.Kill(pid, unix.SIGKILL); err != nil && !errors.Is(err, unix.ESRCH) {
+			return fmt.Errorf("end the guard of pod %s: %w", p.Name, err)
+		}
+	}
+	err := signalKeeper(p, unix.SIGKILL)
+	if err != nil && !p.Alive() {
+		return nil // its keeper was dead already
+	}
+	return err
+}
 
 // signalKeeper sends a signal to the pod's keeper, who is the peer of those that connect
 // to the control socket. With the keeper every process of the pod ends.

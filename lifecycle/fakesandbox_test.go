@@ -79,7 +79,7 @@ func (f *fake) allRenewed() bool {
 
 // breakSandbox lets no container be started any more.
 func (f *fake) breakSandbox() {
-	if f.sandbox != SandboxUp || f.broken || f.seen.Sandbox != SandboxUp {
+	if again := f.broken && f.seen.Ending == nil; !again && (f.sandbox != SandboxUp || f.broken || f.seen.Sandbox != SandboxUp) {
 		return
 	}
 	f.broken = true

@@ -50,7 +50,7 @@ func (o *Observed) sandboxEvent(plan *pod.Plan, e Event) {
 // sandboxLost folds that the sandbox could not be made, or is of no use any more.
 func (o *Observed) sandboxLost(plan *pod.Plan, e Event) {
 	switch {
-	case o.Ending != nil && o.Sandbox == SandboxCreating, o.Sandbox == SandboxRemoving:
+	case o.Ending != nil && (o.Sandbox == SandboxCreating || o.Sandbox == SandboxRemoving):
 		o.Sandbox = SandboxDown
 	case o.Sandbox == SandboxCreating && o.Attempt > 0:
 		o.Sandbox, o.Retry = SandboxNone, e.At.Boot+sandboxRetry
@@ -220,4 +220,18 @@ func (o *Observed) remember(plan *pod.Plan, e Event) {
 	end := exited(e)
 	end.FinishedAt = e.At.Wall
 	o.Containers[e.Container] = &Container{State: RunEnded, Attempt: max(e.Attempt, 0), Issued: e.At, Ended: e.At.Boot, End: &end}
+}
+
+// Done are the containers that have run and are not run again, of a pod that goes on.
+func Done(plan *pod.Plan, o *Observed) (names []string) {
+	if o.Ending != nil {
+		return nil
+	}
+	for i := range plan.Containers {
+		c := &plan.Containers[i]
+		if finished(plan, c, roleApp, o.container(c.Name)) {
+			names = append(names, c.Name)
+		}
+	}
+	return names
 }

@@ -3,6 +3,7 @@ package runner
 import (
 	"errors"
 	"fmt"
+	"math/rand/v2"
 	"net"
 	"os"
 
@@ -65,7 +66,7 @@ func (s *supervisor) adopt(was *stage.Inherited) (lifecycle.Observed, error) {
 		}
 	}
 	if was.Died {
-		a.known.Apply(e.plan, lifecycle.Event{At: readClocks(), Kind: lifecycle.Adopted})
+		a.known.Apply(e.plan, lifecycle.Event{At: readClocks(), Kind: lifecycle.Adopted, Seed: rand.Uint64()})
 	}
 	e.Record(&a.known)
 	for _, order := range a.again {
@@ -157,19 +158,19 @@ func (a *adoption) sandbox() error {
 		return nil
 	case lifecycle.SandboxCreating:
 		a.sweep()
-		half := a.engine.newSandbox(a.engine.plan)
+		half := a.engine.newSandbox(a.engine.plan, a.known.Attempt)
 		if err := half.adopt(process{}, ""); err != nil {
 			return err
 		}
 		if err := half.remove(); err != nil {
 			return fmt.Errorf("undo half a sandbox: %w", err)
 		}
-		a.again = append(a.again, lifecycle.Action{Kind: lifecycle.CreateSandbox})
+		a.again = append(a.again, lifecycle.Action{Kind: lifecycle.CreateSandbox, Attempt: a.known.Attempt})
 		return nil
 	case lifecycle.SandboxRemoving:
-		a.again = append(a.again, lifecycle.Action{Kind: lifecycle.RemoveSandbox})
+		a.again = append(a.again, lifecycle.Action{Kind: lifecycle.RemoveSandbox, Attempt: a.known.Attempt})
 	}
-	box := a.engine.newSandbox(a.engine.plan)
+	box := a.engine.newSandbox(a.engine.plan, a.known.Attempt)
 	a.engine.sandbox = box
 	if err := box.reconnect(a.take); err != nil {
 		return fmt.Errorf("take up the pod's network: %w", err)

@@ -186,7 +186,11 @@ type procStat struct {
 	name   string
 	state  byte
 	parent int
+	ending bool // it has ended, or the kernel is ending it
 }
+
+// exiting is the kernel's PF_EXITING.
+const exiting = 0x4
 
 // stat looks at a process; ok is false if there is none.
 func stat(pid int) (s procStat, ok bool) {
@@ -205,6 +209,8 @@ func stat(pid int) (s procStat, ok bool) {
 	}
 	s.PID, s.name, s.state = pid, rest[:i], f[0][0]
 	s.parent, _ = strconv.Atoi(f[1])
+	flags, _ := strconv.ParseUint(f[6], 10, 64)
+	s.ending = flags&exiting != 0 || s.state == 'Z'
 	s.Start, err = strconv.ParseUint(f[19], 10, 64)
 	return s, err == nil
 }

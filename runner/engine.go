@@ -26,6 +26,8 @@ type engine struct {
 	herald    *herald
 	published *publisher
 
+	remembered int // how many containers are on disk as having done their work: see remember
+
 	asking sync.Once
 	prober *probe.Prober // see asker
 
@@ -71,7 +73,7 @@ func (e *engine) Do(a lifecycle.Action) {
 	switch a.Kind {
 	case lifecycle.CreateSandbox:
 		e.work(1)
-		go e.createSandbox()
+		go e.createSandbox(a.Attempt)
 	case lifecycle.StartContainer:
 		e.mu.Lock()
 		e.runs[a.Container] = &run{}
@@ -90,7 +92,7 @@ func (e *engine) Do(a lifecycle.Action) {
 		go e.measureStorage()
 	case lifecycle.RemoveSandbox:
 		e.work(1)
-		go e.removeSandbox()
+		go e.removeSandbox(a.Attempt)
 	default:
 		panic(fmt.Sprintf("runner: unknown action %q", a.Kind))
 	}
@@ -102,6 +104,7 @@ func (e *engine) Record(o *lifecycle.Observed) {
 	if err := e.estate.observe(o); err != nil {
 		fmt.Fprintln(os.Stderr, err)
 	}
+	e.remember(o)
 	e.warn(e.estate.warning())
 	e.mu.Lock()
 	ended := e.ended
@@ -145,12 +148,12 @@ func (e *engine) work(n int) {
 	e.busy += n
 }
 
-func (e *engine) createSandbox() {
+func (e *engine) createSandbox(attempt int) {
 	defer e.work(-1)
 	plan := e.current()
-	s := e.newSandbox(plan)
+	s := e.newSandbox(plan, attempt)
 	if err := s.create(); err != nil {
-		e.emit(lifecycle.Event{Kind: lifecycle.SandboxLost, Message: err.Error()})
+		e.emit(lifecycle.Event{Kind: lifecycle.SandboxLost, Attempt: attempt, Message: err.Error()})
 		return
 	}
 	e.mu.Lock()
@@ -164,11 +167,11 @@ func (e *engine) createSandbox() {
 	})
 	e.resizeLate(plan)
 	e.noteNames(s.events)
-	e.emit(lifecycle.Event{Kind: lifecycle.SandboxReady})
+	e.emit(lifecycle.Event{Kind: lifecycle.SandboxReady, Attempt: attempt})
 	e.guard(s)
 }
 
-func (e *engine) removeSandbox() {
+func (e *engine) removeSandbox(attempt int) {
 	defer e.work(-1)
 	e.mu.Lock()
 	s := e.sandbox
@@ -181,7 +184,7 @@ func (e *engine) removeSandbox() {
 			fmt.Fprintln(os.Stderr, "remove sandbox:", err)
 		}
 	}
-	e.emit(lifecycle.Event{Kind: lifecycle.SandboxGone, Message: message})
+	e.emit(lifecycle.Event{Kind: lifecycle.SandboxGone, Attempt: attempt, Message: message})
 }
 
 // annotate adds what only the engine knows.

@@ -152,6 +152,14 @@ func (e *estate) withdraw(x *container) {
 	})
 }
 
+// begin forgets what was inherited.
+func (e *estate) begin() state {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	e.state, e.last = state{Version: stateVersion}, nil
+	return e.state
+}
+
 // errForeign is a state that this program cannot have written.
 var errForeign = errors.New("it was not written by this program")
 

@@ -20,6 +20,7 @@ func (e *engine) runContainer(a lifecycle.Action) {
 	x, err := startContainer(s, c, a.Attempt)
 	if err != nil {
 		e.forget(c.Name)
+		e.checkGuard(s)
 		e.emit(startFailed(a, err))
 		e.work(-1)
 		return
@@ -65,6 +66,7 @@ func (e *engine) follow(s *sandbox, x *container) {
 	e.mu.Lock()
 	e.ended = append(e.ended, x)
 	e.mu.Unlock()
+	e.checkGuard(s)
 	e.emit(lifecycle.Event{
 		At: end.At, Kind: lifecycle.Exited, Container: x.plan.Name, Attempt: x.attempt,
 		ExitCode: end.Code, Signal: end.Signal, OOMKilled: end.OOM, OOMLimit: end.OOMLimit, Message: end.Message,

@@ -29,9 +29,10 @@ func ofKeeper() shared { return shared{stage.PodNet, stage.PodIPC, stage.PodUTS}
 
 // sandbox is what a pod's containers share.
 type sandbox struct {
-	plan  *pod.Plan
-	store store.Pod
-	dir   string // on tmpfs; holds mounts and files bound into containers
+	plan    *pod.Plan
+	store   store.Pod
+	attempt int    // how many there were before
+	dir     string // on tmpfs; holds mounts and files bound into containers
 
 	shared
 	network
@@ -52,15 +53,19 @@ func (s *sandbox) shower(container string) func(lines []byte) {
 
 // logPlace is where an instance's output goes.
 func (s *sandbox) logPlace(container string, attempt int) logPlace {
+	return placeLog(s.store, s.plan, container, attempt)
+}
+
+func placeLog(at store.Pod, plan *pod.Plan, container string, attempt int) logPlace {
 	return logPlace{
-		dir: s.store.LogDir(container), attempt: attempt, limits: logLimits(s.plan),
-		flight: filepath.Join(s.store.RuntimeDir(), "log-"+container),
+		dir: at.LogDir(container), attempt: attempt, limits: logLimits(plan),
+		flight: filepath.Join(at.RuntimeDir(), "log-"+container),
 	}
 }
 
-func (e *engine) newSandbox(plan *pod.Plan) *sandbox {
+func (e *engine) newSandbox(plan *pod.Plan, attempt int) *sandbox {
 	return &sandbox{
-		plan: plan, store: e.store, dir: filepath.Join(e.store.RuntimeDir(), "sandbox"),
+		plan: plan, attempt: attempt, store: e.store, dir: filepath.Join(e.store.RuntimeDir(), "sandbox"),
 		shared: e.shared, estate: e.estate, herald: e.herald, ports: e.published,
 	}
 }

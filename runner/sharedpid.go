@@ -43,11 +43,26 @@ func (e *engine) guard(s *sandbox) {
 		if _, err := e.estate.ends.wait(s.pause); err != nil {
 			return // it was taken away
 		}
-		e.mu.Lock()
-		lost := e.sandbox == s
-		e.mu.Unlock()
-		if lost {
-			e.emit(lifecycle.Event{Kind: lifecycle.SandboxLost, Message: "the first process of the shared PID namespace has ended"})
-		}
+		e.tellLost(s)
 	}()
+}
+
+func (e *engine) tellLost(s *sandbox) {
+	e.mu.Lock()
+	lost := e.sandbox == s
+	e.mu.Unlock()
+	if lost {
+		e.emit(lifecycle.Event{Kind: lifecycle.SandboxLost, Attempt: s.attempt, Message: "the first process of the shared PID namespace has ended"})
+	}
+}
+
+// checkGuard is for when a container has ended, or cannot be started: whether that is the
+// sandbox's end has to be known before. The kernel ends a namespace's first process last.
+func (e *engine) checkGuard(s *sandbox) {
+	if s.pause.PID == 0 {
+		return
+	}
+	if st, ok := stat(s.pause.PID); !ok || st.process != s.pause || st.ending {
+		e.tellLost(s)
+	}
 }

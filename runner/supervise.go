@@ -123,27 +123,41 @@ func takeUp(args []string) (*supervisor, *loop, error) {
 		l.quiet = func() time.Duration { return s.quiet }
 		l.idle = s.doze
 	}
-	if was != nil {
+	switch {
+	case was == nil:
+		if l.observe, err = s.begin(dirs); err != nil {
+			return nil, nil, tell(was, err)
+		}
+	case was.Lost:
+		l.observe, err = s.rise()
+	default:
 		l.observe, err = s.adopt(was)
-		return s, l, err
 	}
-	if err := s.begin(dirs); err != nil {
-		return nil, nil, tell(was, err)
-	}
-	return s, l, nil
+	return s, l, err
 }
 
 // begin is for the first supervisor of a pod.
-func (s *supervisor) begin(dirs store.Dirs) (err error) {
-	if err := s.engine.herald.inherit(); err != nil {
-		return err
-	}
+func (s *supervisor) begin(dirs store.Dirs) (known lifecycle.Observed, err error) {
 	if err := s.engine.published.takeHanded(s.engine.plan); err != nil {
-		return err
+		return known, err
 	}
 	if err := tryOverlay(dirs, s.place); err != nil {
-		return err
+		return known, err
 	}
+	if known, err = s.recall(); err != nil {
+		return known, err
+	}
+	if err := s.engine.herald.inherit(); err != nil {
+		return known, err
+	}
+	if err := s.serve(known); err != nil {
+		return known, err
+	}
+	return known, stage.Report().Close()
+}
+
+// serve opens the control socket where the keeper has none.
+func (s *supervisor) serve(known lifecycle.Observed) (err error) {
 	if s.listener, err = s.place.Listen(); err != nil {
 		return err
 	}
@@ -151,10 +165,10 @@ func (s *supervisor) begin(dirs store.Dirs) (err error) {
 	if err := keeper.Watch(controlName, s.listener); err != nil {
 		return err
 	}
-	s.engine.Record(&lifecycle.Observed{})
+	s.engine.Record(&known)
 	s.engine.listen()
 	keeper.Serving()
-	return stage.Report().Close()
+	return nil
 }
 
 // tell tells the one who started the pod why it was not. Nobody waits for a supervisor

@@ -39,6 +39,7 @@ type Keeper struct{ conn *net.UnixConn }
 // Inherited is what an earlier supervisor of the pod has left with the keeper.
 type Inherited struct {
 	Died  bool               // it did not end by itself: what it was doing is half done
+	Lost  bool               // the keeper was killed, and with it everything of the sandbox: nothing is inherited
 	Files map[string]uintptr // descriptors by the names it gave them; not to be closed before they are taken
 }
 
@@ -65,8 +66,8 @@ func OpenKeeper() (k *Keeper, inherited *Inherited, err error) {
 	if !ok {
 		return nil, nil, fmt.Errorf("speak to the keeper: descriptor %d is a %T", channelFD, conn)
 	}
-	if after := os.Getenv("_PODRUN_AFTER"); after != "" {
-		inherited = &Inherited{Died: after != "doze", Files: keptFiles(os.Getenv("_PODRUN_KEPT"))}
+	if after := os.Getenv("_PODRUN_AFTER"); after != "" && after != nothing {
+		inherited = &Inherited{Died: after != "doze", Lost: after == "sandbox", Files: keptFiles(os.Getenv("_PODRUN_KEPT"))}
 	}
 	os.Unsetenv("_PODRUN_AFTER")
 	os.Unsetenv("_PODRUN_KEPT")
@@ -86,6 +87,9 @@ func keptFiles(text string) map[string]uintptr {
 	}
 	return files
 }
+
+// nothing is _PODRUN_AFTER of a pod's first supervisor.
+const nothing = "nothing"
 
 // fder is a file or a socket.
 type fder interface {

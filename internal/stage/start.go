@@ -54,7 +54,7 @@ func StartPod(s PodStart) error {
 	cmd.Args[0] = "podrun"
 	// One thread of Go at a time is enough for the supervisor, and for every init of
 	// libcontainer's, which has the supervisor's environment.
-	cmd.Env = append(environ(), append(enterEnv("pod"), "_PODRUN_HOSTNAME="+s.Hostname, "GOMAXPROCS=1")...)
+	cmd.Env = append(environ(), append(enterEnv("pod"), "_PODRUN_HOSTNAME="+s.Hostname, "_PODRUN_AFTER="+nothing, "GOMAXPROCS=1")...)
 	cmd.Dir = "/"
 	cmd.Stderr = log
 	cmd.ExtraFiles = []*os.File{s.Lock, w}
@@ -163,8 +163,18 @@ func Pause() *exec.Cmd {
 	return cmd
 }
 
-// Supervises says whether a process with these arguments is the keeper of a pod, or
-// its supervisor.
+// Guards says whether a process is the guard of a pod.
+func Guards(pid int, p store.Pod) bool {
+	comm, err := os.ReadFile(fmt.Sprintf("/proc/%d/comm", pid))
+	if err != nil || string(comm) != "podrun-guard\n" {
+		return false
+	}
+	text, err := os.ReadFile(fmt.Sprintf("/proc/%d/cmdline", pid))
+	return err == nil && Supervises(strings.Split(strings.TrimSuffix(string(text), "\x00"), "\x00"), p)
+}
+
+// Supervises says whether a process with these arguments is the guard of a pod, the keeper
+// or its supervisor.
 func Supervises(args []string, p store.Pod) bool {
 	return len(args) == 6 && args[1] == Supervisor && args[4] == p.Namespace && args[5] == p.Name &&
 		store.Dirs{Data: args[2], Runtime: args[3]}.Pod(p.Namespace, p.Name).DataDir() == p.DataDir()

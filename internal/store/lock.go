@@ -49,6 +49,21 @@ func (p Pod) Keeper() (pid int, start uint64, ok bool) {
 	return pid, start, n == 2
 }
 
+// Guard is the pid of the keeper's guard, which begins another when the keeper is killed;
+// it may have been killed itself. ok is as Keeper's.
+func (p Pod) Guard() (pid int, ok bool) {
+	if !p.Alive() {
+		return 0, false
+	}
+	b, err := os.ReadFile(p.lockFile())
+	if err != nil {
+		return 0, false
+	}
+	var keeper, start uint64
+	n, _ := fmt.Sscan(string(b), &keeper, &start, &pid)
+	return pid, n == 3
+}
+
 func (p Pod) lockFile() string { return filepath.Join(p.runtime, "lock") }
 
 func (p Pod) lock(cmd int) (*os.File, error) {

@@ -1,4 +1,4 @@
-// How the pod's first processes come to be: the keeper (keeper.c) as PID 1 of a new PID
+// How a sandbox's first processes come to be: the keeper (keeper.c), PID 1 of a new PID
 // namespace, the supervisor as its child, and the namespaces of the pod.
 //
 // The keeper stays in the host's network, since its children, the supervisors, belong
@@ -22,7 +22,7 @@
 #include "keeper.h"
 
 void podrun_become_supervisor(int channel, const sigset_t *mask) {
-	dup2(channel, PODRUN_CHANNEL_FD); // the keeper alone has the lock
+	dup2(channel, PODRUN_CHANNEL_FD); // the lock is the guard's and the keeper's
 	close(channel);
 	signal(SIGTERM, SIG_DFL); // a stop, even if whoever started the pod ignores them
 	signal(SIGINT, SIG_DFL);
@@ -30,8 +30,7 @@ void podrun_become_supervisor(int channel, const sigset_t *mask) {
 	sigprocmask(SIG_SETMASK, mask, NULL);
 }
 
-// out_of_the_way moves a descriptor to where none is to stay.
-static int out_of_the_way(int fd) {
+int podrun_out_of_the_way(int fd) {
 	int moved = fcntl(fd, F_DUPFD_CLOEXEC, 2 * PODRUN_FREE_FD);
 	if (fd < 0 || moved < 0)
 		podrun_die("make a descriptor");
@@ -39,9 +38,8 @@ static int out_of_the_way(int fd) {
 	return moved;
 }
 
-// hold puts a descriptor where it is to stay.
-static void hold(int fd, int where) {
-	fd = out_of_the_way(fd);
+void podrun_hold(int fd, int where) {
+	fd = podrun_out_of_the_way(fd);
 	if (dup3(fd, where, O_CLOEXEC) < 0)
 		podrun_die("hold a descriptor");
 	close(fd);
@@ -51,12 +49,11 @@ static void hold(int fd, int where) {
 static void hold_namespace(pid_t pid, const char *name, int where) {
 	char path[64];
 	snprintf(path, sizeof path, "/proc/%d/ns/%s", pid, name);
-	hold(open(path, O_RDONLY | O_CLOEXEC), where);
+	podrun_hold(open(path, O_RDONLY | O_CLOEXEC), where);
 }
 
-// make_namespaces has a child make the pod's namespaces, and the router's before if there
-// is none, and holds them.
-static void make_namespaces(const char *hostname, int router) {
+// make_namespaces has a child make the pod's namespaces and holds them.
+static void make_namespaces(const char *hostname) {
 	int pair[2];
 	char c;
 	if (socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, pair) < 0)
@@ -66,10 +63,6 @@ static void make_namespaces(const char *hostname, int router) {
 		podrun_die("fork");
 	if (maker == 0) {
 		close(pair[0]);
-		if (router < 0 && unshare(CLONE_NEWNET) < 0)
-			podrun_die("make the network namespace of the pods' router");
-		if (router < 0 && (write(pair[1], "x", 1) != 1 || read(pair[1], &c, 1) != 1))
-			_exit(1);
 		if (unshare(CLONE_NEWNET | CLONE_NEWIPC | CLONE_NEWUTS) < 0)
 			podrun_die("make the pod's network, IPC and UTS namespaces");
 		if (sethostname(hostname, strlen(hostname)) < 0)
@@ -77,15 +70,9 @@ static void make_namespaces(const char *hostname, int router) {
 		_exit(write(pair[1], "x", 1) != 1 || read(pair[1], &c, 1) != 0);
 	}
 	close(pair[1]);
-	pair[0] = out_of_the_way(pair[0]);
-	if (router >= 0)
-		hold(router, PODRUN_ROUTER_FD);
-	else if (read(pair[0], &c, 1) != 1)
+	pair[0] = podrun_out_of_the_way(pair[0]);
+	if (read(pair[0], &c, 1) != 1)
 		_exit(125); // it has told why
-	else
-		hold_namespace(maker, "net", PODRUN_ROUTER_FD);
-	if ((router < 0 && write(pair[0], "x", 1) != 1) || read(pair[0], &c, 1) != 1)
-		_exit(125);
 	hold_namespace(maker, "net", PODRUN_NET_FD);
 	hold_namespace(maker, "ipc", PODRUN_IPC_FD);
 	hold_namespace(maker, "uts", PODRUN_UTS_FD);
@@ -94,37 +81,32 @@ static void make_namespaces(const char *hostname, int router) {
 }
 
 // sign writes into the pod's lock, which says that this process lives, who it is to
-// those outside: its pid and its start time, as /proc shows them, which is still theirs.
+// those outside: its pid and its start time, as /proc shows them, which is still theirs,
+// and its guard's pid.
 static void sign(void) {
 	char text[512], *rest, line[64];
 	unsigned long long start;
-	int pid, fd = open("/proc/self/stat", O_RDONLY | O_CLOEXEC);
+	int pid, guard, fd = open("/proc/self/stat", O_RDONLY | O_CLOEXEC);
 	ssize_t n = fd < 0 ? -1 : read(fd, text, sizeof text - 1);
 	close(fd);
 	text[n < 0 ? 0 : n] = 0;
 	rest = strrchr(text, ')');
 	if (!rest || sscanf(text, "%d", &pid) != 1 ||
-	    sscanf(rest + 1, " %*c %*s %*s %*s %*s %*s %*s %*s %*s %*s %*s %*s %*s %*s %*s %*s %*s %*s %*s %llu", &start) != 1)
+	    sscanf(rest + 1, " %*c %d %*s %*s %*s %*s %*s %*s %*s %*s %*s %*s %*s %*s %*s %*s %*s %*s %*s %llu", &guard, &start) != 2)
 		podrun_die("read /proc/self/stat");
-	n = snprintf(line, sizeof line, "%d %llu\n", pid, start);
+	n = snprintf(line, sizeof line, "%d %llu %d\n", pid, start, guard);
 	if (pwrite(PODRUN_LOCK_FD, line, n, 0) != n || ftruncate(PODRUN_LOCK_FD, n) < 0)
 		podrun_die("write the pod's lock");
 }
 
-void podrun_keeper(char **argv, const char *hostname, int router) {
-	if (unshare(CLONE_NEWPID) < 0)
-		podrun_die("make a PID namespace");
-	pid_t keeper = fork();
-	if (keeper < 0)
-		podrun_die("fork the keeper");
-	if (keeper > 0)
-		_exit(0);
-
+void podrun_keeper(const struct podrun_birth *birth) {
 	sign();
+	if (unshare(CLONE_NEWNS) < 0)
+		podrun_die("make a mount namespace");
+	if (mount(NULL, "/", NULL, MS_SLAVE | MS_REC, NULL) < 0)
+		podrun_die("detach the mount namespace");
 	if (mount("proc", "/proc", "proc", MS_NOSUID | MS_NODEV | MS_NOEXEC, NULL) < 0)
 		podrun_die("mount /proc for the pod");
-	sigset_t set, before;
-	podrun_wait_signals(&set, &before);
 	int pair[2];
 	if (socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, pair) < 0)
 		podrun_die("make a socket");
@@ -134,25 +116,29 @@ void podrun_keeper(char **argv, const char *hostname, int router) {
 	if (supervisor == 0) { // it stays in the host's network: it carries the pod's traffic
 		char c;
 		close(pair[0]);
-		if (router >= 0)
-			close(router);
+		close(birth->router);
+		close(birth->served);
 		if (recv(pair[1], &c, 1, 0) != 1)
 			_exit(125); // the keeper has told why
-		podrun_become_supervisor(pair[1], &before);
+		podrun_become_supervisor(pair[1], &birth->before);
+		if (birth->again)
+			close(PODRUN_REPORT_FD); // nobody listens
 		return;
 	}
 	prctl(PR_SET_NAME, "podrun-keeper", 0, 0, 0);
 	close(pair[1]);
-	int channel = out_of_the_way(pair[0]);
-	make_namespaces(hostname, router < 0 ? -1 : out_of_the_way(router));
-	hold(signalfd(-1, &set, SFD_CLOEXEC | SFD_NONBLOCK), PODRUN_SIGNALS_FD);
-	hold(timerfd_create(CLOCK_BOOTTIME, TFD_CLOEXEC | TFD_NONBLOCK), PODRUN_ALARM_FD);
+	int channel = podrun_out_of_the_way(pair[0]);
+	make_namespaces(birth->hostname);
+	podrun_hold(birth->router, PODRUN_ROUTER_FD);
+	podrun_hold(birth->served, PODRUN_SERVED_FD);
+	podrun_hold(signalfd(-1, &birth->set, SFD_CLOEXEC | SFD_NONBLOCK), PODRUN_SIGNALS_FD);
+	podrun_hold(timerfd_create(CLOCK_BOOTTIME, TFD_CLOEXEC | TFD_NONBLOCK), PODRUN_ALARM_FD);
 	if (send(channel, "x", 1, MSG_NOSIGNAL) != 1)
 		podrun_die("start the supervisor");
-	hold(channel, PODRUN_FREE_FD);
+	podrun_hold(channel, PODRUN_FREE_FD);
 	close(PODRUN_REPORT_FD);
 	podrun_report_to(2); // to the supervisor's log from now on
 	podrun_close_from(PODRUN_FREE_FD + 1);
 	podrun_forget_program();
-	podrun_keep(argv, supervisor, PODRUN_FREE_FD, &before);
+	podrun_keep(birth, supervisor, PODRUN_FREE_FD);
 }

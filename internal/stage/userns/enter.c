@@ -30,12 +30,15 @@
 #include "enter.h"
 
 static int report_fd = 2; // where a fatal error is told
+static int fatal = 125;   // the exit code that goes with it
 
 void podrun_report_to(int fd) { report_fd = fd; }
 
+void podrun_die_with(int code) { fatal = code; }
+
 void podrun_die(const char *what) {
 	dprintf(report_fd, "%s: %s\n", what, strerror(errno));
-	_exit(125);
+	_exit(fatal);
 }
 
 static void die_text(const char *text) {
@@ -79,7 +82,8 @@ static int ended_well(pid_t pid) {
 	return st == 0;
 }
 
-static void enter_user_namespace(const char *uidmap, const char *gidmap, const char *tools) {
+// enter_user_namespace makes a user namespace, and with it what else is said.
+static void enter_user_namespace(int with, const char *uidmap, const char *gidmap, const char *tools) {
 	int go[2];
 	pid_t helper = -1, me = getpid();
 	if (*tools) {
@@ -100,7 +104,7 @@ static void enter_user_namespace(const char *uidmap, const char *gidmap, const c
 		}
 		close(go[0]);
 	}
-	if (unshare(CLONE_NEWUSER | CLONE_NEWNS) < 0)
+	if (unshare(CLONE_NEWUSER | with) < 0)
 		podrun_die("make a user namespace");
 	if (*tools) {
 		if (write(go[1], "x", 1) != 1)
@@ -115,12 +119,10 @@ static void enter_user_namespace(const char *uidmap, const char *gidmap, const c
 	}
 }
 
-// join_user_namespace enters that of the user's other pods, and a mount namespace.
+// join_user_namespace enters that of the user's other pods.
 static void join_user_namespace(int fd) {
 	if (setns(fd, CLONE_NEWUSER) < 0)
 		podrun_die("join the user namespace of the other pods");
-	if (unshare(CLONE_NEWNS) < 0)
-		podrun_die("make a mount namespace");
 	close(fd);
 }
 
@@ -135,10 +137,11 @@ static int env_fd(const char *name) {
 	return *v ? atoi(v) : -1;
 }
 
-// become_root enters the user namespace, as an ordinary user, and a mount namespace.
-static void become_root(void) {
+// become_root enters the user namespace, as an ordinary user, and, but for a pod, of which
+// each keeper makes its own, a mount namespace.
+static void become_root(int pod) {
 	if (geteuid() == 0) {
-		if (unshare(CLONE_NEWNS) < 0)
+		if (!pod && unshare(CLONE_NEWNS) < 0)
 			podrun_die("make a mount namespace");
 		return;
 	}
@@ -146,7 +149,7 @@ static void become_root(void) {
 	if (joined >= 0)
 		join_user_namespace(joined);
 	else
-		enter_user_namespace(env("_PODRUN_UIDMAP"), env("_PODRUN_GIDMAP"), env("_PODRUN_IDTOOLS"));
+		enter_user_namespace(pod ? 0 : CLONE_NEWNS, env("_PODRUN_UIDMAP"), env("_PODRUN_GIDMAP"), env("_PODRUN_IDTOOLS"));
 	if (setresgid(0, 0, 0) < 0 || setresuid(0, 0, 0) < 0)
 		podrun_die("become root of the user namespace");
 }
@@ -205,14 +208,14 @@ __attribute__((constructor(101))) static void podrun_enter(int argc, char **argv
 	int pod = !strncmp(what, "pod", 3);
 	if (pod)
 		report_fd = PODRUN_REPORT_FD;
-	become_root();
-	if (mount(NULL, "/", NULL, MS_SLAVE | MS_REC, NULL) < 0)
+	become_root(pod);
+	if (!pod && mount(NULL, "/", NULL, MS_SLAVE | MS_REC, NULL) < 0)
 		podrun_die("detach the mount namespace");
 	if (strstr(what, ",net") && unshare(CLONE_NEWNET) < 0)
 		podrun_die("make a network namespace");
 	if (pod) {
 		pass_gate(env("_PODRUN_GATE"));
-		podrun_keeper(argv, env("_PODRUN_HOSTNAME"), env_fd("_PODRUN_ROUTER")); // returns in the supervisor only
+		podrun_guard(argv, env("_PODRUN_HOSTNAME"), env_fd("_PODRUN_ROUTER")); // returns in supervisors only
 	}
 	podrun_forget_environment();
 }

@@ -4,7 +4,7 @@
 #include <signal.h>
 
 // Descriptors that package stage hands to a pod's first process: start.go.
-#define PODRUN_LOCK_FD 3   // the pod's lock: kept by the keeper
+#define PODRUN_LOCK_FD 3   // the pod's lock: kept by the guard and the keeper
 #define PODRUN_REPORT_FD 4 // errors of the start; closed when the supervisor serves
 
 // Descriptors of the keeper at which others look: start.go.
@@ -23,14 +23,18 @@
 void podrun_die(const char *what) __attribute__((noreturn));
 void podrun_report_to(int fd);
 
+// podrun_die_with sets the exit code of podrun_die, which is 125.
+void podrun_die_with(int code);
+
 // podrun_forget_environment keeps what was said to this process from the programs that
 // it executes.
 void podrun_forget_environment(void);
 
-// podrun_keeper forks the keeper as PID 1 of a new PID namespace and, below it,
-// the supervisor. Only the supervisor returns; the keeper executes later ones with argv.
+// podrun_guard leaves a guard behind, in the host's PID and mount namespaces, which has
+// keepers: PID 1 of a new PID namespace, one after the other should they be killed. Below
+// each is a supervisor, and only supervisors return; keepers execute later ones with argv.
 // router is a descriptor of the router namespace, or -1: then one is made.
-void podrun_keeper(char **argv, const char *hostname, int router);
+void podrun_guard(char **argv, const char *hostname, int router);
 
 // podrun_pause is PID 1 of a PID namespace shared by a pod's containers: it
 // reaps orphans until it is killed.

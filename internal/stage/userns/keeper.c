@@ -1,7 +1,7 @@
 // The keeper is the pod's pause-equivalent: PID 1 of the pod's own PID namespace, holder
 // of its network, IPC and UTS namespaces, reaper of its orphans. It never starts Go.
-// When it dies the kernel kills everything in the namespace, so a pod is never left
-// half alive.
+// When it dies the kernel kills everything in the namespace, so a sandbox is never left
+// half alive; the guard (guard.c) begins another keeper.
 //
 // It outlives supervisors. What must not end with one it holds (kept.c); when one has
 // died it begins the next, which finds everything as it was; and while one dozes it
@@ -13,6 +13,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/eventfd.h>
 #include <sys/signalfd.h>
 #include <sys/socket.h>
 #include <sys/timerfd.h>
@@ -60,9 +61,10 @@ static void alarm_at(long long nanoseconds) {
 static void still_here(void) { send(podrun_find_kept("front"), "WATCHDOG=1", 10, MSG_DONTWAIT | MSG_NOSIGNAL); }
 
 static void hear(const char *words) {
-	if (!strcmp(words, "serving"))
+	if (!strcmp(words, "serving")) {
 		supervisor.serving = 1;
-	else if (!strcmp(words, "stopping"))
+		eventfd_write(PODRUN_SERVED_FD, 1);
+	} else if (!strcmp(words, "stopping"))
 		supervisor.stopping = 0;
 	else if (sscanf(words, "over %d", &supervisor.code) == 1)
 		supervisor.over = 1;
@@ -185,12 +187,14 @@ static int watch(void) {
 	return found;
 }
 
-void podrun_keep(char **argv, pid_t pid, int channel, const sigset_t *before) {
-	arguments = argv;
-	mask = *before;
+void podrun_keep(const struct podrun_birth *birth, pid_t pid, int channel) {
+	arguments = birth->argv;
+	mask = birth->before;
 	supervisor.pid = pid;
 	supervisor.channel = channel;
 	supervisor.born = podrun_now();
+	if ((supervisor.stopping = birth->asked))
+		send(channel, "stop", 4, MSG_DONTWAIT | MSG_NOSIGNAL);
 	for (;;) {
 		int found = watch(), st, asked = 0;
 		struct signalfd_siginfo s;

@@ -17,7 +17,8 @@
 //     stop                                      stop the pod gracefully
 //
 // A supervisor that is not the first finds in its environment _PODRUN_AFTER, "doze" or
-// "death", and _PODRUN_KEPT, "NAME=DESCRIPTOR …".
+// "death", and _PODRUN_KEPT, "NAME=DESCRIPTOR …". After the death of a keeper the first of
+// the next one has _PODRUN_AFTER=sandbox instead of "nothing": all that was kept is lost.
 #pragma once
 
 #include <signal.h>
@@ -63,10 +64,29 @@ int podrun_untold(void);
 void podrun_tell(int channel);
 void podrun_tell_again(void);
 
-// podrun_keep is the keeper's life, with its first supervisor and the socket to it. argv
-// begins others, with the signal mask before. SIGNALS and ALARM are open.
-enum { PODRUN_SIGNALS_FD = PODRUN_ROUTER_FD + 1, PODRUN_ALARM_FD, PODRUN_FREE_FD };
-void podrun_keep(char **argv, pid_t pid, int channel, const sigset_t *before) __attribute__((noreturn));
+// podrun_birth is what a keeper begins with.
+struct podrun_birth {
+	char **argv;          // of supervisors
+	const char *hostname; // the pod's
+	int router;           // the namespace
+	int served;           // an eventfd by which it tells that the pod runs
+	sigset_t set, before; // what it waits for, blocked already; the mask of supervisors
+	int again;            // an earlier keeper was killed
+	int asked;            // a stop was asked for that nobody has on record
+};
+
+// podrun_keeper makes this process, PID 1 of a new PID namespace, a keeper and forks its
+// first supervisor, which alone returns.
+void podrun_keeper(const struct podrun_birth *birth);
+
+// podrun_hold puts a descriptor where it is to stay; podrun_out_of_the_way, where none is.
+void podrun_hold(int fd, int where);
+int podrun_out_of_the_way(int fd);
+
+// podrun_keep is the keeper's life, with its first supervisor and the socket to it.
+// SIGNALS, ALARM and SERVED are open.
+enum { PODRUN_SIGNALS_FD = PODRUN_ROUTER_FD + 1, PODRUN_ALARM_FD, PODRUN_SERVED_FD, PODRUN_FREE_FD };
+void podrun_keep(const struct podrun_birth *birth, pid_t pid, int channel) __attribute__((noreturn));
 
 // podrun_become_supervisor is for the child that is to be one.
 void podrun_become_supervisor(int channel, const sigset_t *mask);

@@ -1,0 +1,162 @@
+package runner
+
+import (
+	"errors"
+	"fmt"
+	"io/fs"
+	"math/rand/v2"
+	"os"
+
+	"github.com/podrun/podrun/cgroups"
+	"github.com/podrun/podrun/internal/crilog"
+	"github.com/podrun/podrun/lifecycle"
+	"github.com/podrun/podrun/pod"
+	"github.com/podrun/podrun/volumes"
+)
+
+// A pod of which no process is left, because its keeper was killed, or all of it, or the
+// machine was restarted, goes on with another sandbox: its identity, its emptyDirs on disk,
+// its logs, its events and its restart counts stay. What containers had written and nobody
+// had read is lost, and so are emptyDirs in memory.
+
+// What becomes of the sandbox, as the pod's events say it.
+const (
+	keeperKilled = "its first process was killed"
+	allKilled    = "its processes were killed"
+	rebooted     = "the machine was restarted"
+)
+
+// rise is for the first supervisor of a keeper that follows one that was killed.
+func (s *supervisor) rise() (lifecycle.Observed, error) {
+	known, err := s.revive(keeperKilled)
+	if err == nil {
+		err = s.serve(known)
+	}
+	return known, err
+}
+
+// recall gives what is known of a pod that was brought to life before, and lost since; of
+// a new one that is nothing.
+func (s *supervisor) recall() (lifecycle.Observed, error) {
+	why := rebooted
+	if _, err := os.Stat(stateFile(s.place)); err == nil { // it is in memory
+		why = allKilled
+	}
+	return s.revive(why)
+}
+
+// revive folds that the sandbox is gone, and removes what is left of it.
+func (s *supervisor) revive(why string) (lifecycle.Observed, error) {
+	e := s.engine
+	left, known, err := e.estate.inherit()
+	if err != nil {
+		if !errors.Is(err, fs.ErrNotExist) {
+			fmt.Fprintln(os.Stderr, err)
+		}
+		if known, err = remembered(e); err != nil {
+			return known, err
+		}
+		left = e.estate.begin()
+	}
+	if known.Accepted == nil { // a new one
+		return known, nil
+	}
+	e.warnings, e.cgroup = left.Warnings, left.Cgroup
+	if err := e.clear(left, &known); err != nil {
+		return known, fmt.Errorf("remove what is left of a sandbox: %w", err)
+	}
+	e.estate.record(func(st *state) {
+		st.Pause, st.Cgroup, st.Runs, st.Front, st.Sleep = process{}, "", nil, nil, sleep{}
+	})
+	at := readClocks()
+	known.Apply(e.plan, lifecycle.Event{At: at, Kind: lifecycle.Adopted, Seed: rand.Uint64()})
+	known.Apply(e.plan, lifecycle.Event{At: at, Kind: lifecycle.SandboxDied, Attempt: known.Attempt, Message: why})
+	return known, nil
+}
+
+// clear removes what a sandbox has left of which no process lives: its cgroups, its files
+// in memory, the writable layers. Mounts have gone with their namespace.
+func (e *engine) clear(left state, known *lifecycle.Observed) error {
+	var errs []error
+	if left.Cgroup != "" {
+		errs = append(errs, cgroups.Remove(left.Cgroup))
+	}
+	for _, dir := range []string{e.newSandbox(e.plan, 0).dir, e.store.RootfsDir(), e.store.LibcontainerDir()} {
+		errs = append(errs, volumes.RemoveTree(dir))
+	}
+	for _, dir := range []string{e.store.RootfsDir(), e.store.LibcontainerDir()} {
+		errs = append(errs, os.MkdirAll(dir, 0o700))
+	}
+	for name, c := range known.Containers {
+		errs = append(errs, e.mendLog(name, c.Attempt))
+	}
+	return errors.Join(errs...)
+}
+
+// mendLog ends an entry of which only a part was written.
+func (e *engine) mendLog(container string, attempt int) error {
+	at := placeLog(e.store, e.plan, container, attempt)
+	if all, err := crilog.Instances(at.dir); err != nil || len(all) == 0 || all[len(all)-1] != attempt {
+		return err
+	}
+	w, err := crilog.OpenWriter(at.dir, attempt, at.limits)
+	if err != nil {
+		return err
+	}
+	defer w.Close()
+	if err := w.Mend(); err != nil {
+		fmt.Fprintln(os.Stderr, err) // the disk is full: the log has half a line
+	}
+	return nil
+}
+
+// remembered is what the disk tells of a pod: the number of each container's latest run is
+// that of its last log (kubelet: calcRestartCountByLogDir), and how it ended is known of
+// those that have done their work.
+func remembered(e *engine) (lifecycle.Observed, error) {
+	var known lifecycle.Observed
+	ends, err := e.store.Ends()
+	if err != nil {
+		fmt.Fprintln(os.Stderr, err) // they are run again
+	}
+	for _, list := range [][]pod.Container{e.plan.InitContainers, e.plan.Containers} {
+		for i := range list {
+			name := list[i].Name
+			runs, err := crilog.Instances(e.store.LogDir(name))
+			if err != nil {
+				return known, fmt.Errorf("find the latest run of container %s: %w", name, err)
+			}
+			if len(runs) == 0 {
+				continue
+			}
+			ev := lifecycle.Event{
+				At: readClocks(), Kind: lifecycle.Remembered, Container: name, Attempt: runs[len(runs)-1],
+				ExitCode: 137, Reason: "ContainerStatusUnknown", Message: "the container's end was not seen: " + rebooted,
+			}
+			if end, ok := ends[name]; ok && end.Attempt == ev.Attempt {
+				ev.ExitCode, ev.Reason, ev.Message = end.ExitCode, end.Reason, end.Message
+			}
+			known.Apply(e.plan, ev)
+		}
+	}
+	return known, nil
+}
+
+// remember has on disk which containers have done their work while the pod goes on: they
+// are not run again after the machine was restarted.
+func (e *engine) remember(o *lifecycle.Observed) {
+	done := lifecycle.Done(e.current(), o)
+	if len(done) == e.remembered {
+		return
+	}
+	ends := map[string]pod.End{}
+	for _, name := range done {
+		c := o.Containers[name]
+		ends[name] = pod.End{Attempt: c.Attempt, ExitCode: c.End.ExitCode, Reason: c.End.Reason, Message: c.End.Message}
+	}
+	if err := e.store.WriteEnds(ends); err != nil {
+		fmt.Fprintln(os.Stderr, err)
+		return
+	}
+	e.remembered = len(done)
+}
