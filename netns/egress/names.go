@@ -4,6 +4,9 @@ import (
 	"net"
 	"net/netip"
 
+	"golang.org/x/sys/unix"
+
+	"github.com/podrun/podrun/netns"
 	"github.com/podrun/podrun/netns/relay"
 )
 
@@ -52,14 +55,28 @@ func (e *Egress) nameDatagram(f flow, query []byte) {
 		if answer == nil {
 			return
 		}
-		_ = e.router.Do(func() error { // one that is lost is asked for again
-			c, err := inNameOf(f.dst, f.src)
-			if err != nil {
-				return err
-			}
-			defer c.Close()
-			_, err = c.Write(answer)
-			return err
-		})
+		_ = e.router.Do(func() error { return say(f.dst, f.src, answer) }) // one that is lost is asked for again
 	})
+}
+
+// say sends a datagram from one address to another. The socket is not connected: the next
+// question, which often follows at once, would come to it.
+func say(from, to netip.AddrPort, b []byte) error {
+	family := unix.AF_INET
+	if from.Addr().Is6() {
+		family = unix.AF_INET6
+	}
+	fd, err := unix.Socket(family, unix.SOCK_DGRAM|unix.SOCK_CLOEXEC, 0)
+	if err != nil {
+		return err
+	}
+	defer unix.Close(fd)
+	err = unix.SetsockoptInt(fd, unix.SOL_SOCKET, unix.SO_REUSEADDR, 1) // with other supervisors
+	if err == nil {
+		err = unix.Bind(fd, netns.SockAddr(from))
+	}
+	if err == nil {
+		err = unix.Sendto(fd, b, 0, netns.SockAddr(to))
+	}
+	return err
 }
