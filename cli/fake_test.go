@@ -33,6 +33,7 @@ type world struct {
 	imageErr error
 	script   func(*supervisor) // what a started pod does
 	startErr error
+	logins   map[string][]string // with which images were asked for
 
 	mu      sync.Mutex
 	running map[string]*supervisor
@@ -62,7 +63,7 @@ func (w *world) ids() host.IDs {
 	return host.IDs{Users: 65537, Groups: 65537, Cure: "ask for more ids"}
 }
 func (w *world) hugePages(map[string]int64) error { return nil }
-func (w *world) check(host.Setup) []host.Finding { return w.findings }
+func (w *world) check(host.Setup) []host.Finding  { return w.findings }
 func (w *world) examine(ctx context.Context, _ host.Setup) []host.Finding {
 	if w.hangs != nil {
 		close(w.hangs)
@@ -81,7 +82,12 @@ func (w *world) supervisor(namespace, name string) *supervisor {
 	return w.running[namespace+"/"+name]
 }
 
-func (w *world) Ensure(_ context.Context, ref, _ string, _ image.PullOptions) (pod.Image, error) {
+func (w *world) Ensure(_ context.Context, ref, _ string, o image.PullOptions) (pod.Image, error) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	for _, text := range o.Logins {
+		w.logins[ref] = append(w.logins[ref], string(text))
+	}
 	return pod.Image{Name: ref, ID: "sha256:" + strings.Repeat("0", 64), Layers: []string{"/layer"}, Cmd: []string{"sh"}}, w.imageErr
 }
 

@@ -90,7 +90,7 @@ func (l *launch) fetched(p *upPod) []pod.Event {
 	var events []pod.Event
 	for _, i := range manifest.Images(p.object.Pod) {
 		if !p.running || p.changes(i.Container) {
-			events = append(events, l.fetches.events(i.Container, use{i.Reference, i.PullPolicy})...)
+			events = append(events, l.fetches.events(i.Container, p.use(i))...)
 		}
 	}
 	return events
@@ -103,7 +103,7 @@ func (l *launch) tellFailed() error {
 	for _, p := range l.pods {
 		var events []pod.Event
 		for _, i := range manifest.Images(p.object.Pod) {
-			got := l.fetches.byUse[use{i.Reference, i.PullPolicy}]
+			got := l.fetches.byUse[p.use(i)]
 			if got != nil && got.err != nil && p.running && p.changes(i.Container) {
 				events = append(events, pod.Event{Type: pod.Warning, Reason: "Failed", Container: i.Container, Last: got.ended,
 					Message: fmt.Sprintf("Failed to pull image %q: %v", i.Reference, got.err)})

@@ -87,9 +87,6 @@ func busy(p store.Pod) error {
 	return report.New(report.Failure, "try again when that is done; podrun ps lists the pods", "pod %s is being started or removed by another podrun", p.Name)
 }
 
-// use is a way in which some container uses an image.
-type use struct{ ref, policy string }
-
 // ensure has every image on the machine, all at once.
 func (l *launch) ensure(ctx context.Context) (map[use]pod.Image, error) {
 	images, err := l.front.rooms.images(l.dirs)
@@ -105,7 +102,7 @@ func (l *launch) ensure(ctx context.Context) (map[use]pod.Image, error) {
 			if p.running && !p.changes(i.Container) {
 				continue
 			}
-			if u := (use{i.Reference, i.PullPolicy}); !slices.Contains(uses, u) {
+			if u := p.use(i); !slices.Contains(uses, u) {
 				uses = append(uses, u)
 			}
 		}
@@ -122,6 +119,8 @@ func (l *launch) ensure(ctx context.Context) (map[use]pod.Image, error) {
 	for i, u := range uses {
 		all.Go(func() {
 			l.fetches.begin(u)
+			options := options
+			options.Logins = l.logins(u)
 			found[i], errs[i] = images.Ensure(ctx, u.ref, u.policy, options)
 			l.fetches.end(u, errs[i])
 			if errs[i] != nil {
@@ -143,7 +142,7 @@ func (l *launch) ensure(ctx context.Context) (map[use]pod.Image, error) {
 func (l *launch) build(p *upPod, found map[use]pod.Image) error {
 	byContainer := map[string]pod.Image{}
 	for _, i := range manifest.Images(p.object.Pod) {
-		byContainer[i.Container] = found[use{i.Reference, i.PullPolicy}]
+		byContainer[i.Container] = found[p.use(i)]
 	}
 	opt, err := l.options()
 	if err != nil {

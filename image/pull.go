@@ -30,6 +30,9 @@ type PullOptions struct {
 	// AuthFile has the credentials; "" means the usual ones:
 	// $XDG_RUNTIME_DIR/containers/auth.json, ~/.docker/config.json and so on.
 	AuthFile string
+	// Logins are texts of auth files. What they have for an image is tried before those
+	// of AuthFile.
+	Logins [][]byte
 	// Progress, if not nil, is told about every layer.
 	Progress func(Progress)
 }
@@ -59,7 +62,7 @@ func (s *Store) pull(ctx context.Context, name reference.Named, asked string, o 
 		return pod.Image{}, err
 	}
 	defer a.end()
-	src, err := openRegistry(ctx, name, o)
+	src, err := logIn(ctx, name, o)
 	if err != nil {
 		return pod.Image{}, err
 	}
@@ -77,9 +80,22 @@ func (s *Store) pull(ctx context.Context, name reference.Named, asked string, o 
 // registry is the source of an image in a registry.
 type registry struct{ image types.ImageSource }
 
-func openRegistry(ctx context.Context, name reference.Named, o PullOptions) (*registry, error) {
+// logIn opens the registry with the first of the logins for the image that it takes, else
+// with those of the auth file, else with none.
+func logIn(ctx context.Context, name reference.Named, o PullOptions) (*registry, error) {
+	for _, as := range loginsFor(name, o.Logins) {
+		src, err := openRegistry(ctx, name, o, &as)
+		if err == nil || !denied(err) {
+			return src, err
+		}
+	}
+	return openRegistry(ctx, name, o, nil)
+}
+
+// openRegistry opens it as somebody, or, if that is nil, with what the auth file has.
+func openRegistry(ctx context.Context, name reference.Named, o PullOptions, as *types.DockerAuthConfig) (*registry, error) {
 	sys := &types.SystemContext{
-		OSChoice: "linux", AuthFilePath: o.AuthFile, DockerRegistryUserAgent: "podrun",
+		OSChoice: "linux", AuthFilePath: o.AuthFile, DockerRegistryUserAgent: "podrun", DockerAuthConfig: as,
 	}
 	if o.AuthFile == "" {
 		sys.AuthFilePath = authFile(os.Geteuid(), os.Getenv("HOME"), os.Getenv("XDG_RUNTIME_DIR"), func(path string) error {

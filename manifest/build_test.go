@@ -86,7 +86,7 @@ spec:
 	all := pod.Resources{CPURequest: 500, CPULimit: 500, MemoryRequest: 64 * mib, MemoryLimit: 64 * mib}
 	want := &pod.Plan{
 		Version: pod.PlanVersion, Namespace: "shop", Name: "web", UID: "uid-1", Hostname: "www",
-		RestartPolicy: pod.RestartOnFailure, GraceSeconds: 5, ActiveDeadlineSeconds: 60, ShareProcessNamespace: true,
+		RestartPolicy: pod.RestartOnFailure, GraceSeconds: 5, ActiveDeadlineSeconds: 60, ShareProcessNamespace: true, ServiceLinks: true,
 		QOSClass: "Burstable", Resources: all,
 		Sysctls: map[string]string{"net.ipv4.tcp_syncookies": "1"},
 		Volumes: []pod.Volume{
@@ -104,7 +104,7 @@ spec:
 		}},
 		Containers: []pod.Container{{
 			Name: "app", Image: "web:1", ImageID: "sha256:1", Layers: []string{"/l/1", "/l/2"},
-			Args: []string{"/entry", "--port", "80"}, Env: []string{"PATH=/bin", "HOSTNAME=www", "PORT=80"}, Cwd: "/srv", User: "1000:2000",
+			Args: []string{"/entry", "--port", "$(PORT)"}, Env: []string{"PATH=/bin", "HOSTNAME=www"}, Vars: []pod.EnvVar{{Name: "PORT", Value: "80"}}, Cwd: "/srv", User: "1000:2000",
 			SupplementalGroups: []uint32{10, 20}, NonRoot: true, StopSignal: "SIGQUIT",
 			ReadOnlyRoot: true, NoNewPrivileges: true, SeccompUnconfined: true,
 			Capabilities: []string{"CAP_CHOWN", "CAP_NET_BIND_SERVICE"},

@@ -73,6 +73,13 @@ func validatePodFields(s *corev1.PodSpec, path *field.Path) field.ErrorList {
 	for i, gate := range s.ReadinessGates {
 		errs = append(errs, named(string(gate.ConditionType), path.Child("readinessGates").Index(i).Child("conditionType"), validation.IsQualifiedName)...)
 	}
+	for i, secret := range s.ImagePullSecrets {
+		if at := path.Child("imagePullSecrets").Index(i).Child("name"); secret.Name == "" {
+			errs = append(errs, field.Required(at, ""))
+		} else {
+			errs = append(errs, objectName(secret.Name, at)...)
+		}
+	}
 	if s.Hostname != "" {
 		errs = append(errs, named(s.Hostname, path.Child("hostname"), validation.IsDNS1123Label)...)
 	}
