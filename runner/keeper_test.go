@@ -59,6 +59,13 @@ func (w wholePod) start(plan *pod.Plan) error {
 // remove is what `podrun down` does with a dead pod. It must always work.
 func (w wholePod) remove() {
 	w.t.Helper()
+	w.removeBeside()
+	reapAll()
+}
+
+// removeBeside is remove while other pods live.
+func (w wholePod) removeBeside() {
+	w.t.Helper()
 	if !w.place.Exists() {
 		return
 	}
@@ -76,7 +83,6 @@ func (w wholePod) remove() {
 	if err := stage.RemovePod("/proc/self/exe", w.dirs, w.place); err != nil {
 		w.t.Error(err)
 	}
-	reapAll()
 }
 
 // reapAll waits for processes that have become ours, PID 1's, by the end of

@@ -85,6 +85,7 @@ func (s *sandbox) attach() error {
 		if err := s.tell(); err != nil {
 			fmt.Fprintln(os.Stderr, err)
 		}
+		s.sweep()
 	}()
 	return nil
 }

@@ -1,11 +1,21 @@
 package runner
 
 import (
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"net/http"
 	"net/netip"
+	"os"
 	"strings"
 	"testing"
+	"time"
+
+	"golang.org/x/sys/unix"
 
 	"github.com/podrun/podrun/internal/testenv"
+	"github.com/podrun/podrun/netns"
 	"github.com/podrun/podrun/pod"
 )
 
@@ -29,5 +39,166 @@ func TestAddresses(t *testing.T) {
 				t.Errorf("%s lacks %s:\n%s", file, a, out)
 			}
 		}
+	}
+}
+
+// neighbour is another pod of the same user.
+func (w wholePod) neighbour(name string, containers ...pod.Container) wholePod {
+	w.t.Helper()
+	plan := newPlan(nil, containers)
+	plan.Name, plan.UID, plan.Hostname = name, name, name
+	n := wholePod{t: w.t, dirs: w.dirs, place: w.dirs.Pod(plan.Namespace, name)}
+	if err := n.start(plan); err != nil {
+		w.t.Fatal(err)
+	}
+	w.t.Cleanup(n.removeBeside)
+	return n
+}
+
+// keeperNS is a namespace of the pod's keeper.
+func (w wholePod) keeperNS(link string) string {
+	w.t.Helper()
+	pid, _, ok := w.place.Keeper()
+	if !ok {
+		w.t.Fatal("the pod has no keeper")
+	}
+	ns, err := os.Readlink(fmt.Sprintf("/proc/%d/%s", pid, link))
+	if err != nil {
+		w.t.Fatal(err)
+	}
+	return ns
+}
+
+// get asks a web server from inside the pod, until there is one.
+func (w wholePod) get(server netip.Addr) (out string, err error) {
+	pid, _, ok := w.place.Keeper()
+	if !ok {
+		return "", errors.New("the pod has no keeper")
+	}
+	for deadline := time.Now().Add(20 * time.Second); ; time.Sleep(10 * time.Millisecond) {
+		var c net.Conn
+		err = netns.Do(fmt.Sprintf("/proc/%d/fd/5", pid), func() (err error) {
+			c, err = dialHere(netip.AddrPortFrom(server, 80))
+			return err
+		})
+		if err == nil {
+			defer c.Close()
+			c.SetDeadline(deadline)
+			io.WriteString(c, "GET /word HTTP/1.0\r\n\r\n")
+			b, err := io.ReadAll(c)
+			return string(b), err
+		}
+		if time.Now().After(deadline) {
+			return "", err
+		}
+	}
+}
+
+// dialHere connects on the calling thread: net.Dial may use others.
+func dialHere(to netip.AddrPort) (net.Conn, error) {
+	family := unix.AF_INET
+	if to.Addr().Is6() {
+		family = unix.AF_INET6
+	}
+	fd, err := unix.Socket(family, unix.SOCK_STREAM|unix.SOCK_CLOEXEC, 0)
+	if err != nil {
+		return nil, err
+	}
+	f := os.NewFile(uintptr(fd), "socket")
+	defer f.Close()
+	if err := unix.SetsockoptTimeval(fd, unix.SOL_SOCKET, unix.SO_SNDTIMEO, &unix.Timeval{Sec: 10}); err != nil {
+		return nil, err
+	}
+	if err := unix.Connect(fd, netns.SockAddr(to)); err != nil {
+		return nil, err
+	}
+	return net.FileConn(f)
+}
+
+// The pods of a user live in one user namespace and have one router. They reach each other
+// by their addresses, whatever becomes of their supervisors.
+func TestNeighbours(t *testing.T) {
+	testenv.NoLeaks(t)
+	l := layer(t)
+	a := startWhole(t, newPlan(nil, []pod.Container{shell(l, "a", "exec sleep 1000")}))
+	b := a.neighbour("b", shell(l, "b", "echo word > /tmp/word; httpd -f -p 80 -h /tmp"))
+	a.until(running)
+	b.until(running)
+	for _, link := range []string{"ns/user", "fd/8"} {
+		if x, y := a.keeperNS(link), b.keeperNS(link); x != y {
+			t.Errorf("%s: %s and %s", link, x, y)
+		}
+	}
+	if x, y := a.keeperNS("fd/5"), b.keeperNS("fd/5"); x == y {
+		t.Errorf("they share the network %s", x)
+	}
+	st, err := b.place.Status()
+	if err != nil || len(st.PodIPs) != 2 {
+		t.Fatalf("status %+v, %v", st, err)
+	}
+	fetch := func(when string) {
+		t.Helper()
+		for _, ip := range st.PodIPs {
+			if out, err := a.get(netip.MustParseAddr(ip)); err != nil || !strings.HasSuffix(out, "word\n") {
+				t.Errorf("%s: from %s: %q, %v", when, ip, out, err)
+			}
+		}
+	}
+	fetch("at first")
+	supervisor, _ := b.processes()
+	if err := unix.Kill(supervisor, unix.SIGKILL); err != nil {
+		t.Fatal(err)
+	}
+	fetch("after the death of a supervisor")
+}
+
+// aServer answers requests in this process's network until the test has ended.
+func aServer(t *testing.T, at netip.AddrPort) {
+	t.Helper()
+	l, err := net.Listen("tcp", at.String())
+	if err != nil {
+		t.Fatal(err)
+	}
+	s := &http.Server{Handler: http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) { io.WriteString(w, "word\n") })}
+	s.SetKeepAlivesEnabled(false)
+	done := make(chan struct{})
+	go func() { defer close(done); s.Serve(l) }()
+	t.Cleanup(func() { s.Close(); <-done })
+}
+
+// A pod reaches the host's network again at once after the death of its supervisor, and
+// wakes one that dozes. What listens on the host's loopback it never reaches.
+func TestTheWorld(t *testing.T) {
+	testenv.NoLeaks(t)
+	t.Setenv("PODRUN_DOZE_AFTER", "50ms")
+	testenv.LoopbackUp(t)
+	remoteHost(t)
+	host := netip.MustParseAddr("10.77.0.1")
+	aServer(t, netip.AddrPortFrom(host, 80))
+	aServer(t, netip.MustParseAddrPort("127.0.0.1:80"))
+	w := startWhole(t, newPlan(nil, []pod.Container{shell(layer(t), "a", "exec sleep 1000")}))
+	w.until(running)
+	fetch := func(when string) {
+		t.Helper()
+		if out, err := w.get(host); err != nil || !strings.HasSuffix(out, "word\n") {
+			t.Errorf("%s: %q, %v", when, out, err)
+		}
+	}
+	fetch("at first")
+	for range 3 {
+		supervisor, _ := w.processes()
+		if err := unix.Kill(supervisor, unix.SIGKILL); err != nil {
+			t.Fatal(err)
+		}
+		fetch("after the death of a supervisor")
+	}
+	_, keeper := w.processes()
+	for range 3 {
+		for deadline := time.Now().Add(20 * time.Second); supervisorOf(keeper) != 0; time.Sleep(5 * time.Millisecond) {
+			if time.Now().After(deadline) {
+				t.Fatal("the supervisor does not doze within 20 s")
+			}
+		}
+		fetch("while the supervisor dozed")
 	}
 }
