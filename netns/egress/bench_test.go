@@ -1,7 +1,11 @@
 package egress
 
 import (
+	"io"
+	"net"
+	"net/netip"
 	"testing"
+	"time"
 
 	"golang.org/x/sys/unix"
 
@@ -31,4 +35,60 @@ func BenchmarkConnect(b *testing.B) {
 		}
 		b.StartTimer()
 	}
+}
+
+// stream measures what goes through a connection from a namespace to a server in another.
+func stream(b *testing.B, from, in string, at netip.AddrPort) {
+	serve(b, listen(b, in, at.String()), func(c *net.TCPConn) { io.Copy(io.Discard, c) })
+	c, err := dial(from, "tcp", at.String())
+	if err != nil {
+		b.Fatal(err)
+	}
+	defer c.Close()
+	chunk := make([]byte, 128<<10)
+	b.SetBytes(int64(len(chunk)))
+	c.SetDeadline(time.Time{})
+	for b.Loop() {
+		if _, err := c.Write(chunk); err != nil {
+			b.Fatal(err)
+		}
+	}
+}
+
+// BenchmarkStream is a plain pair of devices, pod to pod, and out.
+func BenchmarkStream(b *testing.B) {
+	w := newWorld(b)
+	one, other := w.pod(1), w.pod(2)
+	remote := netip.MustParseAddrPort(remoteAddr + ":80")
+	b.Run("veth", func(b *testing.B) { stream(b, "/proc/self/ns/net", w.remote, remote) })
+	b.Run("pod", func(b *testing.B) { stream(b, one.ns, other.ns, netip.AddrPortFrom(other.own.V4, 80)) })
+	b.Run("pod6", func(b *testing.B) { stream(b, one.ns, other.ns, netip.AddrPortFrom(other.own.V6, 80)) })
+	b.Run("out", func(b *testing.B) { stream(b, one.ns, w.remote, remote) })
+}
+
+// turns measures one byte there and back.
+func turns(b *testing.B, from, in string, at netip.AddrPort) {
+	serve(b, listen(b, in, at.String()), echoAll)
+	c, err := dial(from, "tcp", at.String())
+	if err != nil {
+		b.Fatal(err)
+	}
+	defer c.Close()
+	c.SetDeadline(time.Time{})
+	one := make([]byte, 1)
+	for b.Loop() {
+		c.Write(one)
+		if _, err := io.ReadFull(c, one); err != nil {
+			b.Fatal(err)
+		}
+	}
+}
+
+func BenchmarkTurn(b *testing.B) {
+	w := newWorld(b)
+	one, other := w.pod(1), w.pod(2)
+	remote := netip.MustParseAddrPort(remoteAddr + ":80")
+	b.Run("veth", func(b *testing.B) { turns(b, "/proc/self/ns/net", w.remote, remote) })
+	b.Run("pod", func(b *testing.B) { turns(b, one.ns, other.ns, netip.AddrPortFrom(other.own.V4, 80)) })
+	b.Run("out", func(b *testing.B) { turns(b, one.ns, w.remote, remote) })
 }

@@ -263,3 +263,7 @@ func bit(b bool) int {
 	}
 	return 0
 }
+
+func mustAddr(s string) netip.Addr { return netip.MustParseAddr(s) }
+
+func netipPort(a netip.Addr, port int) netip.AddrPort { return netip.AddrPortFrom(a, uint16(port)) }

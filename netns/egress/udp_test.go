@@ -1,0 +1,206 @@
+package egress
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+	"net"
+	"os"
+	"testing"
+	"time"
+
+	"golang.org/x/sys/unix"
+
+	"github.com/podrun/podrun/netns"
+)
+
+// echoDatagrams gives back what comes to an address of another host.
+func (w *world) echoDatagrams(at string) {
+	w.t.Helper()
+	var c *net.UDPConn
+	err := netns.Do(w.remote, func() error {
+		a, err := net.ResolveUDPAddr("udp", at)
+		if err == nil {
+			c, err = net.ListenUDP("udp", a)
+		}
+		return err
+	})
+	if err != nil {
+		w.t.Fatal(err)
+	}
+	done := make(chan struct{})
+	go func() {
+		defer close(done)
+		b := make([]byte, 1<<16)
+		for {
+			n, from, err := c.ReadFromUDP(b)
+			if err != nil {
+				return
+			}
+			c.WriteToUDP(b[:n], from)
+		}
+	}()
+	w.t.Cleanup(func() { c.Close(); <-done })
+}
+
+// Datagrams go out and come back, by both families, whatever their size.
+func TestUDP(t *testing.T) {
+	w := newWorld(t)
+	p := w.pod(1)
+	for _, at := range []string{remoteAddr + ":53", "[" + remoteAddr6 + "]:53"} {
+		w.echoDatagrams(at)
+		c, err := dial(p.ns, "udp", at)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, size := range []int{0, 1, 1472, 1473, 9000, 40000, 65000, 65507 - 20} {
+			want := bytes.Repeat([]byte{byte(size)}, size)
+			if _, err := c.Write(want); err != nil {
+				t.Errorf("%s: %d bytes: %v", at, size, err)
+				continue
+			}
+			got := make([]byte, 1<<16)
+			n, err := c.Read(got)
+			if err != nil || !bytes.Equal(got[:n], want) {
+				t.Errorf("%s: of %d bytes %d came back: %v", at, size, n, err)
+			}
+		}
+		c.Close()
+	}
+}
+
+// Nobody listens, or there is no way: the pod is told, as it were on the host.
+func TestUDPRefusals(t *testing.T) {
+	w := newWorld(t)
+	p := w.pod(1)
+	for to, want := range map[string]error{
+		remoteAddr + ":54":                          unix.ECONNREFUSED,
+		"[" + remoteAddr6 + "]:54":                  unix.ECONNREFUSED,
+		"192.0.2.1:53":                              unix.ENETUNREACH,
+		"[2001:db8::1]:53":                          unix.ENETUNREACH,
+		w.pool.Gateway().V4.String() + ":53":        unix.ECONNREFUSED, // there is no resolver
+		"[" + w.pool.Gateway().V6.String() + "]:53": unix.ECONNREFUSED,
+	} {
+		c, err := dial(p.ns, "udp", to)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := unix.SetsockoptInt(fdOf(t, c), unix.SOL_IP, unix.IP_RECVERR, 1); err != nil {
+			t.Fatal(err)
+		}
+		unix.SetsockoptInt(fdOf(t, c), unix.SOL_IPV6, unix.IPV6_RECVERR, 1)
+		c.SetDeadline(time.Now().Add(5 * time.Second))
+		if _, err = c.Write([]byte("word")); err == nil {
+			_, err = c.Read(make([]byte, 10))
+		}
+		if !errors.Is(err, want) {
+			t.Errorf("%s: %v, want %v", to, err, want)
+		}
+		c.Close()
+	}
+}
+
+func fdOf(t *testing.T, c net.Conn) (number int) {
+	t.Helper()
+	raw, err := c.(*net.UDPConn).SyscallConn()
+	if err == nil {
+		err = raw.Control(func(fd uintptr) { number = int(fd) })
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	return number
+}
+
+// names is a resolver that says who asks.
+type names struct{}
+
+func (names) Answer(query []byte) []byte { return append([]byte("answer to "), query...) }
+
+func (names) Converse(c net.Conn) {
+	defer c.Close()
+	b := make([]byte, 100)
+	n, _ := c.Read(b)
+	c.Write(append([]byte("answer to "), b[:n]...))
+}
+
+// At the gateway's port 53, and at no other, the resolver is asked.
+func TestNames(t *testing.T) {
+	w := newWorld(t)
+	p := w.pod(1, func(c *Config) { c.Names = names{} })
+	g := w.pool.Gateway()
+	for _, network := range []string{"udp", "tcp"} {
+		for _, at := range []string{g.V4.String() + ":53", "[" + g.V6.String() + "]:53"} {
+			c, err := dial(p.ns, network, at)
+			if err != nil {
+				t.Errorf("%s %s: %v", network, at, err)
+				continue
+			}
+			c.Write([]byte("a query"))
+			b := make([]byte, 100)
+			if n, err := c.Read(b); err != nil || string(b[:n]) != "answer to a query" {
+				t.Errorf("%s %s: %q, %v", network, at, b[:n], err)
+			}
+			c.Close()
+		}
+	}
+	for _, port := range []int{54, 12001} {
+		if c, err := dialWithin(p.ns, netipPort(g.V4, port), 300*time.Millisecond); err == nil {
+			t.Errorf("the gateway's port %d is open", port)
+			c.Close()
+		}
+	}
+	p.idle()
+}
+
+// A pod may ask whether others are there, if the machine lets its user; else it hears that
+// it is forbidden.
+func TestEcho(t *testing.T) {
+	w := newWorld(t)
+	p := w.pod(1)
+	if err := os.WriteFile("/proc/sys/net/ipv4/ping_group_range", []byte("0 0"), 0); err != nil {
+		t.Fatal(err)
+	}
+	for _, to := range []string{remoteAddr, remoteAddr6, p.pool.Gateway().V4.String()} {
+		if err := ping(p.ns, to); err != nil {
+			t.Errorf("%s: %v", to, err)
+		}
+	}
+	if err := os.WriteFile("/proc/sys/net/ipv4/ping_group_range", []byte("1 0"), 0); err != nil {
+		t.Fatal(err)
+	}
+	if err := ping(p.ns, remoteAddr); !errors.Is(err, unix.EHOSTUNREACH) && !errors.Is(err, unix.EACCES) {
+		t.Errorf("without permission: %v", err)
+	}
+	p.idle()
+}
+
+// ping sends one echo request from a namespace and waits for its answer.
+func ping(ns, to string) error {
+	addr := netipPort(mustAddr(to), 0)
+	family, protocol, kind, answer := unix.AF_INET, unix.IPPROTO_ICMP, byte(8), byte(0)
+	if addr.Addr().Is6() {
+		family, protocol, kind, answer = unix.AF_INET6, unix.IPPROTO_ICMPV6, 128, 129
+	}
+	return netns.Do(ns, func() error {
+		if err := os.WriteFile("/proc/sys/net/ipv4/ping_group_range", []byte("0 0"), 0); err != nil {
+			return err
+		}
+		fd, err := unix.Socket(family, unix.SOCK_DGRAM|unix.SOCK_CLOEXEC, protocol)
+		if err != nil {
+			return err
+		}
+		defer unix.Close(fd)
+		unix.SetsockoptInt(fd, unix.SOL_IP, unix.IP_RECVERR, 1)
+		unix.SetsockoptTimeval(fd, unix.SOL_SOCKET, unix.SO_RCVTIMEO, &unix.Timeval{Sec: 3})
+		if err := unix.Sendto(fd, []byte{kind, 0, 0, 0, 0, 0, 0, 7, 'w', 'o', 'r', 'd'}, 0, netns.SockAddr(addr)); err != nil {
+			return err
+		}
+		b := make([]byte, 100)
+		n, _, err := unix.Recvfrom(fd, b, 0)
+		if err == nil && (n != 12 || b[0] != answer || string(b[6:12]) != "\x00\x07word") {
+			err = fmt.Errorf("the answer is % x", b[:n])
+		}
+		return err
+	})
+}
