@@ -73,8 +73,9 @@ func (e *engine) latest() *pod.Plan {
 func (e *engine) replan() *pod.Plan {
 	plan := e.latest()
 	e.mu.Lock()
-	defer e.mu.Unlock()
 	e.plan, e.next = plan, nil
+	e.mu.Unlock()
+	e.announce(nil)
 	return plan
 }
 

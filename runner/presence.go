@@ -36,9 +36,9 @@ func (c *crier) latest() (is *pod.Presence, gone bool) {
 	return c.wanted, c.gone
 }
 
-// present tells other pods of this one, if there is something new to tell, and has
-// Services lead to it or not.
-func (e *engine) present(st *pod.Status) {
+// announce tells other pods of this one, if there is something new to tell, and has
+// Services lead to it or not. Without a status it is as ready as it was.
+func (e *engine) announce(st *pod.Status) {
 	e.mu.Lock()
 	s, plan := e.sandbox, e.plan
 	if s == nil || s.slot == 0 {
@@ -47,7 +47,8 @@ func (e *engine) present(st *pod.Status) {
 	}
 	e.busy++
 	e.mu.Unlock()
-	s.crier.want(presence(plan, s.addresses(), ready(st)))
+	was, _ := s.crier.latest()
+	s.crier.want(presence(plan, s.addresses(), st != nil && ready(st) || st == nil && was != nil && was.Ready))
 	go func() {
 		defer e.work(-1)
 		if err := s.tell(); err != nil {

@@ -80,7 +80,7 @@ func supervise(args []string) int {
 		if err := s.place.WriteStatus(&out); err != nil {
 			fmt.Fprintln(os.Stderr, err)
 		}
-		s.engine.present(&out)
+		s.engine.announce(&out)
 		s.control.publish(&out)
 		s.engine.herald.status(&out)
 		idle.Reset(idleAfter)
