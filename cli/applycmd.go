@@ -71,5 +71,8 @@ func (f *front) apply(c *cli.Context) error {
 		_, werr := fmt.Fprintf(f.out, "pod/%s %s\n", p.place.Name, was[p])
 		err = errors.Join(err, werr)
 	}
+	for _, w := range l.workplaces() {
+		err = errors.Join(err, f.control(l.dirs, w))
+	}
 	return err
 }

@@ -22,9 +22,10 @@ func (f *front) deleteCommand() *cli.Command {
 		Usage:     "delete objects that are kept for pods, or pods",
 		ArgsUsage: "KIND NAME... | KIND/NAME | -f FILE",
 		Description: `Deletes a configmap (cm), secret, persistentvolumeclaim (pvc), service (svc) or
-namespace (ns), or stops and removes a pod, as down does. Pods that run keep
-what they have of a deleted configmap or secret. A claim is not deleted while a
-pod refers to it, nor a namespace while something is in it.
+namespace (ns), or stops and removes a pod, or a deployment, job or the like
+with its pods, as down does. Pods that run keep what they have of a deleted
+configmap or secret. A claim is not deleted while a pod refers to it, nor a
+namespace while something is in it.
 
 Examples:
   podrun delete configmap settings
@@ -76,7 +77,14 @@ func (f *front) delete(c *cli.Context) error {
 	if err != nil {
 		return err
 	}
-	return errors.Join(f.deletePods(c.Context, dirs, places, c.Bool("ignore-not-found")), f.deleteAll(c, dirs, targets))
+	var workloads []target
+	targets = slices.DeleteFunc(targets, func(t target) bool {
+		if makesPods(t.kind) {
+			workloads = append(workloads, t)
+		}
+		return makesPods(t.kind)
+	})
+	return errors.Join(f.deleteWorkloads(c, dirs, workloads), f.deletePods(c.Context, dirs, places, c.Bool("ignore-not-found")), f.deleteAll(c, dirs, targets))
 }
 
 // podWords takes the words for pods: pod NAME..., or pod/NAME.
@@ -121,6 +129,29 @@ func (f *front) targetsIn(files []string) ([]target, error) {
 		}
 	}
 	return list, err
+}
+
+// deleteWorkloads removes workloads with their pods, as down does.
+func (f *front) deleteWorkloads(c *cli.Context, dirs store.Dirs, targets []target) error {
+	var errs []error
+	for _, t := range targets {
+		v, err := workloadNamed(dirs, t.kind, t.namespace, t.name)
+		if err != nil {
+			if _, rerr := dirs.Object(t.kind, t.namespace, t.name); !errors.Is(rerr, fs.ErrNotExist) || !c.Bool("ignore-not-found") {
+				errs = append(errs, err)
+			}
+			continue
+		}
+		keeper, err := f.rooms.pods(dirs)
+		if err == nil {
+			err = f.downWorkload(c.Context, dirs, keeper, v.place, ending{})
+		}
+		if err == nil {
+			_, err = fmt.Fprintf(f.out, "%s deleted\n", v.name())
+		}
+		errs = append(errs, err)
+	}
+	return errors.Join(errs...)
 }
 
 func (f *front) deletePods(ctx context.Context, dirs store.Dirs, places []store.Pod, lenient bool) error {

@@ -1,10 +1,12 @@
 package cli
 
 import (
+	"bytes"
 	"context"
 	"errors"
 	"fmt"
 	"os"
+	"slices"
 	"sync"
 	"time"
 
@@ -19,17 +21,19 @@ import (
 func (f *front) downCommand() *cli.Command {
 	return &cli.Command{
 		Name:      "down",
-		Usage:     "stop and remove pods",
-		ArgsUsage: "POD... | -f FILE",
+		Usage:     "stop and remove pods, and what makes them",
+		ArgsUsage: "POD... | KIND/NAME... | -f FILE",
 		Description: `Stops pods gracefully (stop signal, grace period, SIGKILL) and removes them with
 their volumes, root file systems and logs. It also removes what is left of a pod
-that was killed, or that was there before a reboot.
+that was killed, or that was there before a reboot. A deployment, job or the
+like is removed with its pods; of one of its pods another takes the place.
 
 Examples:
   podrun down web
   podrun down -f web.yaml
   podrun down web --grace-period 5
   podrun down web --force
+  podrun down deployment/web job/hello
 `,
 		Flags: []cli.Flag{
 			namespaceFlag(),
@@ -66,8 +70,17 @@ func (f *front) down(c *cli.Context) error {
 	if err != nil {
 		return err
 	}
-	places, missing := f.downPlaces(c, dirs)
-	if len(places) == 0 {
+	if len(c.StringSlice("filename")) > 0 && c.Args().Present() {
+		return usageErrorf("down", "down takes either names or -f, not both")
+	}
+	workloads, words, missing := f.downWorkloads(c, dirs)
+	var places []store.Pod
+	if len(words)+len(c.StringSlice("filename")) > 0 || !c.Args().Present() {
+		var lacking error
+		places, lacking = f.downPlaces(c, dirs, words)
+		missing = errors.Join(missing, lacking)
+	}
+	if len(places)+len(workloads) == 0 {
 		return missing
 	}
 	keeper, err := f.rooms.pods(dirs)
@@ -76,17 +89,43 @@ func (f *front) down(c *cli.Context) error {
 	}
 	f.warnOfUnits(dirs, places)
 	errs := make([]error, len(places))
+	gone := make([]error, len(workloads))
 	var all sync.WaitGroup
+	for i, w := range workloads {
+		all.Go(func() { gone[i] = f.downWorkload(c.Context, dirs, keeper, w, how) })
+	}
 	for i, p := range places {
 		all.Go(func() { errs[i] = f.downPod(c.Context, keeper, p, how) })
 	}
 	all.Wait()
+	for i, w := range workloads {
+		if gone[i] == nil {
+			fmt.Fprintf(f.out, "%s/%s deleted\n", kindWord(w.Kind), w.Name)
+		}
+	}
 	for i, p := range places {
 		if errs[i] == nil {
 			fmt.Fprintf(f.out, "pod/%s deleted\n", p.Name)
 		}
 	}
-	return errors.Join(append(errs, missing)...)
+	return errors.Join(slices.Concat(gone, errs, []error{missing})...)
+}
+
+// downWorkloads are the workloads that the user named, and the words about pods.
+func (f *front) downWorkloads(c *cli.Context, dirs store.Dirs) ([]store.Workload, []string, error) {
+	if files := c.StringSlice("filename"); len(files) > 0 {
+		if slices.Contains(files, "-") { // which is read again, for pods
+			text, err := f.read("-")
+			if err != nil {
+				return nil, nil, err
+			}
+			f.in = bytes.NewReader(text)
+			defer func() { f.in = bytes.NewReader(text) }()
+		}
+		list, err := f.workloadsIn(dirs, files)
+		return list, c.Args().Slice(), err
+	}
+	return workloadWords(dirs, c.String("namespace"), c.Args().Slice())
 }
 
 // warnOfUnits says of pods that systemd would start again what ends them for good.
@@ -107,11 +146,9 @@ func (f *front) warnOfUnits(dirs store.Dirs, places []store.Pod) {
 
 // downPlaces are the pods the user named that are there, and an error about the
 // others: as with kubectl delete, they do not keep these from being removed.
-func (f *front) downPlaces(c *cli.Context, dirs store.Dirs) ([]store.Pod, error) {
+func (f *front) downPlaces(c *cli.Context, dirs store.Dirs, words []string) ([]store.Pod, error) {
 	files := c.StringSlice("filename")
 	switch {
-	case len(files) > 0 && c.Args().Present():
-		return nil, usageErrorf("down", "down takes either names or -f, not both")
 	case len(files) == 0 && !c.Args().Present():
 		return nil, usageErrorf("down", "down takes the names of pods, or -f and a file")
 	}
@@ -127,7 +164,7 @@ func (f *front) downPlaces(c *cli.Context, dirs store.Dirs) ([]store.Pod, error)
 		}
 		places = append(places, p)
 	}
-	for _, word := range c.Args().Slice() {
+	for _, word := range words {
 		add(place(dirs, c.String("namespace"), word))
 	}
 	if len(files) > 0 {

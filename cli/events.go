@@ -97,7 +97,11 @@ func (v *eventView) places() ([]store.Pod, error) {
 		return listed(v.dirs, v.namespace, v.allNamespaces)
 	}
 	var places []store.Pod
-	for _, word := range v.words {
+	words, err := v.front.podsOf(v.dirs, v.namespace, v.words, false)
+	if err != nil {
+		return nil, err
+	}
+	for _, word := range words {
 		p, err := existing(v.dirs, v.namespace, word)
 		if err != nil {
 			return nil, err

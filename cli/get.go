@@ -28,9 +28,10 @@ func (f *front) getCommand() *cli.Command {
 		Usage:     "show pods with their status, and the objects that are kept for them",
 		ArgsUsage: "pods | POD... | KIND [NAME...]",
 		Description: `Shows pods in kubectl's columns, or as Kubernetes objects with their PodStatus.
-KIND is configmap (cm), secret, persistentvolumeclaim (pvc), service (svc) or
-namespace (ns). The values of a secret are shown only with --show-secrets: else
-their sizes stand in their place.
+KIND is configmap (cm), secret, persistentvolumeclaim (pvc), service (svc),
+namespace (ns), deployment (deploy), replicaset (rs), statefulset (sts),
+daemonset (ds), job or cronjob (cj). The values of a secret are shown only with
+--show-secrets: else their sizes stand in their place.
 
 Examples:
   podrun get pods -A -o wide
@@ -38,6 +39,8 @@ Examples:
   podrun get pod web -o json
   podrun get secrets
   podrun get cm settings -o yaml
+  podrun get deployments
+  podrun get job/hello -o yaml
 `,
 		Flags: append(getFlags(), &cli.BoolFlag{Name: "show-secrets", Usage: "with -o json or yaml: show the values of secrets"}),
 		Action: func(c *cli.Context) error {
@@ -108,6 +111,7 @@ func (f *front) get(c *cli.Context, words []string) error {
 	if err != nil {
 		return err
 	}
+	f.revive(dirs)
 	var places []store.Pod
 	var errs []error
 	if len(words) > 0 {

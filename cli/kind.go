@@ -1,6 +1,10 @@
 package cli
 
-import "github.com/podrun/podrun/pod"
+import (
+	"slices"
+
+	"github.com/podrun/podrun/pod"
+)
 
 // objectKind is a kind of object as words name it.
 type objectKind struct {
@@ -16,8 +20,17 @@ func objectKinds() []objectKind {
 		{pod.KindClaim, []string{"persistentvolumeclaim", "persistentvolumeclaims", "pvc"}},
 		{pod.KindService, []string{"service", "services", "svc"}},
 		{pod.KindNamespace, []string{"namespace", "namespaces", "ns"}},
+		{pod.KindDeployment, []string{"deployment.apps", "deployment", "deployments", "deploy", "deployments.apps"}},
+		{pod.KindReplicaSet, []string{"replicaset.apps", "replicaset", "replicasets", "rs", "replicasets.apps"}},
+		{pod.KindStatefulSet, []string{"statefulset.apps", "statefulset", "statefulsets", "sts", "statefulsets.apps"}},
+		{pod.KindDaemonSet, []string{"daemonset.apps", "daemonset", "daemonsets", "ds", "daemonsets.apps"}},
+		{pod.KindJob, []string{"job.batch", "job", "jobs", "jobs.batch"}},
+		{pod.KindCronJob, []string{"cronjob.batch", "cronjob", "cronjobs", "cj", "cronjobs.batch"}},
 	}
 }
+
+// makesPods says whether objects of a kind make pods.
+func makesPods(k pod.ObjectKind) bool { return slices.Contains(pod.Workloads(), k) }
 
 // kindWord is the word for a kind.
 func kindWord(k pod.ObjectKind) string {

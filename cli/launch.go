@@ -32,6 +32,8 @@ type launch struct {
 	replace       bool              // --replace
 	said          io.Writer         // hears what becomes of them
 	stored        []manifest.Object // ConfigMaps and the like, for the pods to find
+	workloads     []manifest.Object // Deployments, Jobs and the like
+	samples       []*upPod          // pods that they would make: never started
 }
 
 // prepare does everything that can fail before a pod exists: it looks at what runs
@@ -68,6 +70,9 @@ func (l *launch) prepare(ctx context.Context) error {
 			errs = append(errs, l.build(p, found))
 		}
 	}
+	for _, p := range l.samples {
+		errs = append(errs, l.build(p, found))
+	}
 	return errors.Join(errs...)
 }
 
@@ -97,7 +102,7 @@ func (l *launch) ensure(ctx context.Context) (map[use]pod.Image, error) {
 		return nil, err
 	}
 	var uses []use
-	for _, p := range l.pods {
+	for _, p := range slices.Concat(l.pods, l.samples) {
 		for _, i := range manifest.Images(p.object.Pod) {
 			if p.running && !p.changes(i.Container) {
 				continue
@@ -170,6 +175,9 @@ func (l *launch) start() error {
 	defer l.release()
 	changed, err := l.front.keep(l.dirs, l.stored, l.said)
 	if l.front.tellPods(context.Background(), l.dirs, changed); err != nil {
+		return err
+	}
+	if _, err := l.front.keep(l.dirs, l.workloads, l.said); err != nil {
 		return err
 	}
 	errs := make([]error, len(l.pods))

@@ -71,7 +71,11 @@ func logWishes(c *cli.Context) (wishes, error) {
 func (f *front) logPods(c *cli.Context, dirs store.Dirs) ([]store.Pod, error) {
 	if !c.IsSet("selector") {
 		var pods []store.Pod
-		for _, word := range c.Args().Slice() {
+		words, err := f.podsOf(dirs, c.String("namespace"), c.Args().Slice(), true)
+		if err != nil {
+			return nil, err
+		}
+		for _, word := range words {
 			p, err := existing(dirs, c.String("namespace"), word)
 			if err != nil {
 				return nil, err

@@ -44,6 +44,9 @@ func (f *front) getObjects(c *cli.Context, kind pod.ObjectKind, names []string) 
 	if err != nil {
 		return err
 	}
+	if makesPods(kind) {
+		return f.getWorkloads(c, dirs, kind, names)
+	}
 	var list []*pod.Object
 	var errs []error
 	if len(names) == 0 {

@@ -75,5 +75,6 @@ func (k *keeper) remove(p store.Pod) error { return stage.RemovePod(k.program, k
 func Stages() map[string]func(args []string) int {
 	stages := image.Stages()
 	maps.Copy(stages, trial.Stages())
+	stages[stage.Controller] = controllerStage
 	return stages
 }

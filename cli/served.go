@@ -143,7 +143,7 @@ func (s *service) wait() error {
 	if err != nil {
 		return fmt.Errorf("wait for the pods: %w", err)
 	}
-	return fmt.Errorf("wait for the pods: %w", stage.Wait(state.Output, sockets, append(os.Environ(), servedEnv+"="+string(text))))
+	return fmt.Errorf("wait for the pods: %w", stage.Waiting{Output: state.Output, Sockets: sockets}.Wait(append(os.Environ(), servedEnv+"="+string(text))))
 }
 
 // woken goes on where wait has stopped. The files of the command line may have changed

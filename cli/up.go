@@ -33,6 +33,11 @@ A pod that runs already follows its manifest: CPU and memory are resized in
 place, a container with another image is restarted alone, labels are noted. What
 else differs is refused and named; --replace stops the pod and runs it anew.
 
+Of a Deployment, Job or the like it makes the pods. In the foreground it is
+their controller; with -d a small process is, which waits until it is needed.
+With --wait a Deployment has to be rolled out and a Job to be complete: if it
+fails, the exit code is that of its last container that failed.
+
 Examples:
   podrun up web.yaml
   podrun up -d web.yaml worker.yaml
@@ -99,6 +104,9 @@ func (f *front) up(c *cli.Context) error {
 		return err
 	}
 	startErr := l.start()
+	if len(l.workloads) > 0 {
+		return f.upWorkloads(c, l, rule, startErr, signals)
+	}
 	if len(l.pods) == 0 {
 		return startErr
 	}
@@ -121,10 +129,6 @@ func (f *front) newLaunch(c *cli.Context, files []string) (*launch, exitFrom, er
 		return nil, "", err
 	}
 	pods := docs.pods
-	if len(docs.workloads) > 0 {
-		o := &docs.workloads[0]
-		return nil, "", report.New(report.Usage, "make a Pod of its template", "%s: %s is not supported yet", where(o), o.Kind)
-	}
 	limitLogs(c, pods)
 	dirs, err := f.able(c.Context, c.Bool("require-limits"))
 	if err != nil {
@@ -135,6 +139,9 @@ func (f *front) newLaunch(c *cli.Context, files []string) (*launch, exitFrom, er
 		return nil, "", err
 	}
 	l := &launch{front: f, dirs: dirs, keeper: keeper, requireLimits: c.Bool("require-limits"), replace: c.Bool("replace"), pull: pullOptions(c), stored: docs.stored, said: f.err}
+	if err := l.employ(docs.workloads); err != nil {
+		return nil, "", err
+	}
 	for i := range docs.stored {
 		if _, err := f.compared(dirs, &docs.stored[i]); err != nil {
 			return nil, "", err

@@ -29,6 +29,8 @@ Examples:
   podrun wait --for=condition=Ready=False web --timeout 5m
   podrun wait --for=phase=Succeeded job --timeout 1h
   podrun wait --for=delete web
+  podrun wait --for=condition=Available deployment/web
+  podrun wait --for=condition=Complete job/hello --timeout 10m
 `,
 		Flags: []cli.Flag{
 			namespaceFlag(),
@@ -45,9 +47,10 @@ const week = 7 * 24 * time.Hour
 
 // goal is what a pod is waited for.
 type goal struct {
-	text string // in the user's words
-	gone bool   // the pod is to be removed
-	met  func(*pod.Status) bool
+	text  string // in the user's words
+	gone  bool   // the pod is to be removed
+	phase bool   // it is a phase that is waited for
+	met   func(*pod.Status) bool
 }
 
 // parseGoal reads the value of --for.
@@ -79,7 +82,7 @@ func parseGoal(text string) (goal, error) {
 	case "phase":
 		for _, phase := range []pod.Phase{pod.Pending, pod.Running, pod.Succeeded, pod.Failed} {
 			if string(phase) == rest {
-				g.met = func(st *pod.Status) bool { return st.Phase == phase }
+				g.met, g.phase = func(st *pod.Status) bool { return st.Phase == phase }, true
 				return g, nil
 			}
 		}
@@ -121,6 +124,13 @@ func (f *front) wait(c *cli.Context) error {
 			return err
 		}
 	}
+	workloads, words, err := workloadWords(dirs, c.String("namespace"), words)
+	if err != nil && !g.gone {
+		return err
+	}
+	if len(workloads) > 0 && g.phase {
+		return usageErrorf("wait", "pods have phases; wait for a condition of what makes them: Available, Complete")
+	}
 	var errs []error
 	for _, word := range words {
 		p, err := existing(dirs, c.String("namespace"), word)
@@ -131,6 +141,7 @@ func (f *front) wait(c *cli.Context) error {
 			errs = append(errs, err)
 		}
 	}
+	errs = append(errs, f.waitForWorkloads(c.Context, dirs, workloads, g, c.Duration("timeout")))
 	return errors.Join(append(errs, f.waitFor(c.Context, places, g, c.Duration("timeout")))...)
 }
 

@@ -13,7 +13,7 @@ import (
 // Carry gives an object that is to replace another of its name what it keeps of it: what
 // an API server would not let go, and the addresses of a Service.
 func Carry(old, next *pod.Object) {
-	next.UID, next.CreatedAt, next.Revision = old.UID, old.CreatedAt, old.Revision
+	next.UID, next.CreatedAt, next.Revision, next.Owner = old.UID, old.CreatedAt, old.Revision, old.Owner
 	s := next.Service
 	if s == nil || s.Type == pod.ServiceExternalName || s.Headless() || old.Service.Headless() {
 		return
@@ -87,6 +87,8 @@ func storedUpdate(old, next *pod.Object) field.ErrorList {
 		errs = claimUpdate(old.Claim, next.Claim)
 	case old.Service != nil && next.Service != nil:
 		errs = serviceUpdate(old.Service, next.Service)
+	case old.Kind == next.Kind && old.Secret == nil:
+		errs = workloadUpdate(old, next)
 	}
 	return errs
 }

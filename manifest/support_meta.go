@@ -30,7 +30,7 @@ var metaRows = []Field{
 	{Path: "metadata.resourceVersion", Support: Accepted, Note: "bookkeeping of an API server"},
 	{Path: "metadata.selfLink", Support: Accepted, Note: "bookkeeping of an API server"},
 	{Path: "metadata.managedFields", Support: Accepted, Note: "bookkeeping of an API server"},
-	{Path: "metadata.ownerReferences", Support: Accepted, Note: "there are no controllers that could own a pod"},
+	{Path: "metadata.ownerReferences", Support: Accepted, Note: "podrun sets it in pods that it makes for another object"},
 	{Path: "metadata.finalizers", Support: Accepted, Note: "there are no controllers that would remove them"},
 	{Path: "metadata.deletionTimestamp", Support: Accepted, Note: "what is being deleted is decided by podrun down"},
 	{Path: "metadata.deletionGracePeriodSeconds", Support: Accepted, Note: "what is being deleted is decided by podrun down"},

@@ -139,6 +139,15 @@ func serviceName(object metav1.Object) string {
 	return ""
 }
 
+// ZoneOf is the time zone that a kept CronJob names, or "".
+func ZoneOf(stored *pod.Object) (string, error) {
+	object, err := Workload(stored)
+	if err != nil {
+		return "", err
+	}
+	return (&Object{Value: object}).Zone(), nil
+}
+
 // JobOf is the Job that a kept CronJob starts at a time. Its uid is still to be given.
 func JobOf(cron *pod.Object, run *workload.Run) (*pod.Object, error) {
 	object, err := Workload(cron)

@@ -21,6 +21,9 @@ type Object struct {
 	Owner    *Owner `json:"owner,omitempty"`    // what has made it, and goes with it
 	Deleting bool   `json:"deleting,omitempty"` // it goes when what it has made is gone
 
+	RequireLimits bool  `json:"requireLimits,omitempty"` // of a workload: of its pods
+	TLSVerify     *bool `json:"tlsVerify,omitempty"`     // of a workload: how its pods' images are pulled; nil: as usual
+
 	ConfigMap *ConfigMap `json:"configMap,omitempty"`
 	Secret    *Secret    `json:"secret,omitempty"`
 	Claim     *Claim     `json:"claim,omitempty"`

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"os"
 	"os/exec"
+	"slices"
 	"strings"
 
 	"golang.org/x/sys/unix"
@@ -87,19 +88,26 @@ func Attached() (req wire.AttachRequest, socket, output int, ok bool, err error)
 // "term", "int", "hup": the signal; "gone": the supervisor of a pod.
 const WokenEnv = "_PODRUN_WOKEN"
 
+// Waiting is what a front leaves to the loop in its place.
+type Waiting struct {
+	Output  int   // a pipe that is copied to standard output; -1: none
+	Wakes   []int // the front is needed when one of them is readable
+	Sockets []int // of the pods' supervisors
+}
+
 // Wait replaces this process by a small loop that passes on to systemd (NOTIFY_SOCKET)
-// what comes from sockets, copies output (-1: none) to standard output, and executes
-// this program again, with the same arguments and env, when it is needed. It returns on
-// failure only.
-func Wait(output int, sockets []int, env []string) error {
-	for _, fd := range append([]int{output}, sockets...) {
-		if fd < 0 {
+// what comes from the sockets, copies the output, and executes this program again, with
+// the same arguments and env, when it is needed. It returns on failure only.
+func (w Waiting) Wait(env []string) error {
+	spec := slices.Concat([]int{w.Output, len(w.Sockets)}, w.Sockets, w.Wakes)
+	for i, fd := range spec {
+		if i == 1 || fd < 0 {
 			continue
 		}
 		if _, err := unix.FcntlInt(uintptr(fd), unix.F_SETFD, 0); err != nil {
 			return fmt.Errorf("keep descriptor %d: %w", fd, err)
 		}
 	}
-	spec := strings.Trim(fmt.Sprint(append([]int{output}, sockets...)), "[]")
-	return unix.Exec("/proc/self/exe", os.Args, append(env, "_PODRUN_ENTER=wait", "_PODRUN_WAIT="+spec))
+	text := strings.Trim(fmt.Sprint(spec), "[]")
+	return unix.Exec("/proc/self/exe", os.Args, append(env, "_PODRUN_ENTER=wait", "_PODRUN_WAIT="+text))
 }

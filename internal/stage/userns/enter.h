@@ -41,8 +41,8 @@ void podrun_guard(char **argv, const char *hostname, int router);
 void podrun_pause(void) __attribute__((noreturn));
 
 // podrun_wait stays in the place of a front that serves systemd until it is needed, and
-// executes it with argv. spec lists descriptors: the pipe with the containers' output, or
-// -1, and the sockets of the pods' supervisors.
+// executes it with argv. spec lists numbers: the pipe with the containers' output, or -1,
+// how many pods there are, the sockets of their supervisors, and descriptors that wake it.
 void podrun_wait(char **argv, const char *spec) __attribute__((noreturn));
 
 // podrun_wait_signals blocks the signals that a waiting process takes one by one.

@@ -1,7 +1,8 @@
 // A front that serves systemd is replaced, in place, by this loop: it stays the unit's
 // main process, in some tens of kilobytes. It passes on to systemd what the supervisors
 // of its pods say, and to the journal what containers write, and executes the front
-// again at a signal, and when a supervisor has gone.
+// again at a signal, when a supervisor has gone, and when any descriptor is readable that
+// the front has left for that: a timer, or what tells of changed files.
 #define _GNU_SOURCE
 #include <errno.h>
 #include <poll.h>
@@ -120,10 +121,23 @@ static void copy(struct pollfd *at) {
 		*at = output.held ? (struct pollfd){.fd = STDOUT_FILENO, .events = POLLOUT} : (struct pollfd){.fd = output.from, .events = POLLIN};
 }
 
-// attend returns when the front is needed.
-static void attend(struct pollfd *fds, int n) {
+// ping_every is how often systemd is to hear that a front lives which has no supervisors
+// that would say so: in milliseconds, -1 for never.
+static int ping_every(int pods) {
+	const char *usec = getenv("WATCHDOG_USEC");
+	long long n = usec && !pods ? atoll(usec) / 3000 : 0;
+	return n > 0 && n < 86400000 ? (int)n : -1;
+}
+
+// attend returns when the front is needed: n descriptors are of pods, and others of what
+// wakes it.
+static void attend(struct pollfd *fds, int n, int others) {
+	int every = ping_every(n);
 	for (;;) {
-		if (poll(fds, FIRST_POD + n, -1) < 0) {
+		int ready = poll(fds, FIRST_POD + n + others, every);
+		if (ready == 0)
+			notify("WATCHDOG=1");
+		if (ready < 0) {
 			if (errno != EINTR)
 				podrun_die("wait");
 			continue;
@@ -135,17 +149,23 @@ static void attend(struct pollfd *fds, int n) {
 		for (int i = 0; i < n; i++)
 			if (fds[FIRST_POD + i].revents && !hear(fds[FIRST_POD + i].fd, &pods[i], n))
 				return;
+		for (int i = 0; i < others; i++)
+			if (fds[FIRST_POD + n + i].revents)
+				return;
 	}
 }
 
 void podrun_wait(char **argv, const char *spec) {
 	struct pollfd fds[FIRST_POD + MAX_PODS];
-	int n = 0;
+	int n = 0, others = 0;
 	char *rest = (char *)spec;
 	output.from = (int)strtol(rest, &rest, 10);
 	fds[OUTPUT] = (struct pollfd){.fd = output.from, .events = POLLIN};
-	while (*rest && n < MAX_PODS)
-		fds[FIRST_POD + n++] = (struct pollfd){.fd = (int)strtol(rest, &rest, 10), .events = POLLIN};
+	int of_pods = (int)strtol(rest, &rest, 10);
+	while (*rest && n + others < MAX_PODS) {
+		fds[FIRST_POD + n + others] = (struct pollfd){.fd = (int)strtol(rest, &rest, 10), .events = POLLIN};
+		n < of_pods ? n++ : others++;
+	}
 	sigset_t set;
 	sigemptyset(&set);
 	for (size_t i = 0; i < sizeof signals / sizeof *signals; i++) {
@@ -159,7 +179,9 @@ void podrun_wait(char **argv, const char *spec) {
 		podrun_die("wait for signals");
 	prctl(PR_SET_NAME, "podrun-waiting", 0, 0, 0);
 	podrun_forget_program();
-	attend(fds, n);
+	attend(fds, n, others);
+	for (int i = 0; i < others; i++)
+		close(fds[FIRST_POD + n + i].fd);
 	if (output.held && poll(&(struct pollfd){.fd = STDOUT_FILENO, .events = POLLOUT}, 1, 1000) > 0)
 		copy(&fds[OUTPUT]);
 	signal(SIGPIPE, SIG_DFL);

@@ -1,0 +1,121 @@
+package cli
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"golang.org/x/sys/unix"
+
+	"github.com/podrun/podrun/internal/store"
+)
+
+// lingerTime is how long a controller waits in Go for the next thing to happen, before it
+// waits in C: during a roll-out there is always something.
+const lingerTime = 2 * time.Second
+
+// run looks after the workloads until none needs it. doze, if any, is called with what
+// wakes the controller when nothing has happened for a while; it returns on failure only.
+func (c *controller) run(ctx context.Context, doze func(wakes ...int) error) error {
+	stop := context.AfterFunc(ctx, c.ring)
+	defer stop()
+	for quiet := time.Now(); ctx.Err() == nil; {
+		r, err := c.look(ctx)
+		if err != nil {
+			return err
+		}
+		c.roots = r.left
+		switch {
+		case len(r.left) == 0 && !r.busy:
+			return r.watch.Close()
+		case r.acted:
+			quiet = time.Now()
+			r.watch.Close()
+			continue
+		}
+		if doze != nil && !r.busy && time.Since(quiet) >= lingerTime {
+			return c.doze(r, doze)
+		}
+		limit := time.Time{}
+		if doze != nil && !r.busy {
+			limit = quiet.Add(lingerTime)
+		}
+		happened, err := c.wait(r, limit)
+		r.watch.Close()
+		if err != nil {
+			return err
+		}
+		if happened {
+			quiet = time.Now()
+		}
+	}
+	return ctx.Err()
+}
+
+// wait waits until something happens, or the time has come to look again.
+func (c *controller) wait(r round, limit time.Time) (happened bool, err error) {
+	for {
+		ms := -1
+		for _, t := range []time.Time{r.wake, limit} {
+			if left := int(time.Until(t).Milliseconds()) + 1; !t.IsZero() && (ms < 0 || left < ms) {
+				ms = max(left, 0)
+			}
+		}
+		fds := []unix.PollFd{{Fd: int32(r.watch.FD()), Events: unix.POLLIN}, {Fd: int32(c.bell[0]), Events: unix.POLLIN}}
+		n, err := unix.Poll(fds, ms)
+		if errors.Is(err, unix.EINTR) {
+			continue
+		}
+		if err != nil {
+			return false, fmt.Errorf("wait for pods: %w", err)
+		}
+		if fds[1].Revents != 0 {
+			unix.Read(c.bell[0], make([]byte, 64))
+		}
+		return n > 0 || !r.wake.IsZero() && !time.Now().Before(r.wake), nil
+	}
+}
+
+// doze waits in C.
+func (c *controller) doze(r round, doze func(wakes ...int) error) error {
+	wakes := []int{r.watch.FD()}
+	if !r.wake.IsZero() {
+		timer, err := wallTimer(r.wake)
+		if err != nil {
+			return err
+		}
+		wakes = append(wakes, timer)
+	}
+	return doze(wakes...)
+}
+
+// wallTimer is readable at a time of the wall clock, and when the clock is set: a board
+// without a battery learns the time only after its start.
+func wallTimer(at time.Time) (fd int, err error) {
+	fd, err = unix.TimerfdCreate(unix.CLOCK_REALTIME, unix.TFD_CLOEXEC|unix.TFD_NONBLOCK)
+	if err != nil {
+		return -1, fmt.Errorf("make a timer: %w", err)
+	}
+	spec := unix.ItimerSpec{Value: unix.NsecToTimespec(at.UnixNano())}
+	if err := unix.TimerfdSettime(fd, unix.TFD_TIMER_ABSTIME|unix.TFD_TIMER_CANCEL_ON_SET, &spec, nil); err != nil {
+		unix.Close(fd)
+		return -1, fmt.Errorf("set a timer: %w", err)
+	}
+	return fd, nil
+}
+
+// lockAll makes this process the controller of workloads, but for those that have one.
+func lockAll(places []store.Workload, boot string) (own []store.Workload, locks []*store.FileLock, err error) {
+	for _, w := range places {
+		l, err := w.Lock(boot)
+		if errors.Is(err, store.ErrLocked) {
+			continue
+		}
+		if err != nil {
+			return own, locks, err
+		}
+		own, locks = append(own, w), append(locks, l)
+	}
+	return own, locks, nil
+}

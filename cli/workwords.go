@@ -1,0 +1,210 @@
+package cli
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"io/fs"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/podrun/podrun/internal/report"
+	"github.com/podrun/podrun/internal/store"
+	"github.com/podrun/podrun/manifest"
+	"github.com/podrun/podrun/workload"
+)
+
+// workloadWords takes the words that name workloads, as deployment/web, from others.
+func workloadWords(dirs store.Dirs, namespace string, words []string) (found []store.Workload, rest []string, err error) {
+	var errs []error
+	for _, word := range words {
+		kind, names, ok := objectWords([]string{word})
+		if !ok || !makesPods(kind) || !strings.Contains(word, "/") {
+			rest = append(rest, word)
+			continue
+		}
+		v, err := workloadNamed(dirs, kind, namespace, names[0])
+		if err != nil {
+			errs = append(errs, err)
+			continue
+		}
+		found = append(found, v.place)
+	}
+	return found, rest, errors.Join(errs...)
+}
+
+// podsOf replaces workloads among words by the names of their pods, the newest first;
+// with one, by the newest that runs.
+func (f *front) podsOf(dirs store.Dirs, namespace string, words []string, one bool) ([]string, error) {
+	found, rest, err := workloadWords(dirs, namespace, words)
+	if err != nil {
+		return nil, err
+	}
+	for _, w := range found {
+		v, err := viewOf(dirs, w)
+		if err != nil {
+			return nil, err
+		}
+		pods := v.pods
+		for _, j := range v.jobs {
+			pods = append(pods, j.pods...)
+		}
+		if len(pods) == 0 {
+			return nil, report.New(report.Failure, "podrun get "+v.name()+" shows why", "%s has no pods", v.name())
+		}
+		slices.SortFunc(pods, func(a, b workload.Pod) int {
+			if a.Alive != b.Alive {
+				return cmp.Compare(btoi(b.Alive), btoi(a.Alive))
+			}
+			return b.Created.Compare(a.Created)
+		})
+		if one {
+			if len(pods) > 1 {
+				fmt.Fprintf(f.err, "podrun: %s has %d pods; this is of pod/%s\n", v.name(), len(pods), pods[0].Name)
+			}
+			pods = pods[:1]
+		}
+		for i := range pods {
+			rest = append(rest, pods[i].Name)
+		}
+	}
+	return rest, nil
+}
+
+func btoi(b bool) int {
+	if b {
+		return 1
+	}
+	return 0
+}
+
+// workloadsIn are the workloads that files name and that are there.
+func (f *front) workloadsIn(dirs store.Dirs, files []string) (found []store.Workload, err error) {
+	sources, err := f.readAll(files)
+	if err != nil {
+		return nil, err
+	}
+	named, err := objects(sources, manifest.Decode)
+	if err != nil {
+		return nil, err
+	}
+	var errs []error
+	for _, o := range named {
+		if !o.MakesPods() {
+			continue
+		}
+		kind, _, _ := objectWords([]string{o.Kind})
+		v, err := workloadNamed(dirs, kind, cmp.Or(o.Value.GetNamespace(), defaultNamespace), o.Name())
+		if err != nil {
+			errs = append(errs, err)
+			continue
+		}
+		found = append(found, v.place)
+	}
+	return found, errors.Join(errs...)
+}
+
+// downWorkload removes a workload with its pods. Its controller does it, or this process
+// if there is none.
+func (f *front) downWorkload(ctx context.Context, dirs store.Dirs, keeper pods, w store.Workload, how ending) error {
+	boot, err := bootID()
+	if err == nil {
+		err = f.discard(dirs, []store.Workload{w})
+	}
+	if err != nil {
+		return err
+	}
+	if how.force || how.grace != nil {
+		v, err := viewOf(dirs, w)
+		if err == nil {
+			for _, p := range v.places {
+				go func() { _ = f.downPod(ctx, keeper, p, how) }() // whoever waits sees what becomes of it
+			}
+		}
+	}
+	for {
+		lock, err := w.Lock(boot)
+		switch {
+		case errors.Is(err, store.ErrLocked):
+		case err != nil:
+			return err
+		default:
+			err := f.endWorkload(ctx, dirs, keeper, w, how)
+			lock.Close()
+			return err
+		}
+		if _, err := w.Object(); errors.Is(err, fs.ErrNotExist) {
+			return nil
+		}
+		if err := pause(ctx, 4*pollTime); err != nil {
+			return err
+		}
+	}
+}
+
+func (f *front) endWorkload(ctx context.Context, dirs store.Dirs, keeper pods, w store.Workload, how ending) error {
+	c, err := f.newController(dirs, keeper, []store.Workload{w})
+	if err != nil {
+		return err
+	}
+	defer c.close()
+	c.grace = how.grace
+	if err := c.run(ctx, nil); err != nil {
+		return err
+	}
+	return w.Remove() // what locking it has made again
+}
+
+// awaitGoal waits for a workload as `podrun wait` is told to.
+func (g goal) awaitGoal(ctx context.Context, dirs store.Dirs, w store.Workload, once bool) error {
+	for {
+		v, err := viewOf(dirs, w)
+		gone := errors.Is(err, fs.ErrNotExist)
+		switch {
+		case gone && g.gone:
+			return nil
+		case gone:
+			return report.New(report.Failure, "", "%s %s was removed", w.Kind, w.Name)
+		case err != nil:
+			return err
+		case !g.gone && v.state.Generation == v.object.Revision && g.met(v.conditions()):
+			return nil
+		case once:
+			return context.DeadlineExceeded
+		}
+		if over, _ := v.state.Ended(); over && !g.gone {
+			return report.New(report.Failure, "podrun get "+v.name()+" and podrun logs show why", "%s has ended without meeting %s", v.name(), g.text)
+		}
+		if err := pause(ctx, 10*pollTime); err != nil {
+			return err
+		}
+	}
+}
+
+// waitForWorkloads waits for all at once.
+func (f *front) waitForWorkloads(ctx context.Context, dirs store.Dirs, list []store.Workload, g goal, timeout time.Duration) error {
+	limit := timeout
+	switch {
+	case timeout < 0:
+		limit = week
+	case timeout == 0:
+		limit = lookTime
+	}
+	within, cancel := context.WithTimeout(ctx, limit)
+	defer cancel()
+	var errs []error
+	for _, w := range list {
+		name := kindWord(w.Kind) + "/" + w.Name
+		err := g.awaitGoal(within, dirs, w, timeout == 0)
+		switch {
+		case err == nil:
+			fmt.Fprintf(f.out, "%s condition met\n", name)
+		case errors.Is(err, context.DeadlineExceeded):
+			err = report.New(report.Failure, "podrun get "+name+" shows how it is", "%s has not met %s within %v", name, g.text, timeout)
+		}
+		errs = append(errs, err)
+	}
+	return errors.Join(errs...)
+}
