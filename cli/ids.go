@@ -2,6 +2,7 @@ package cli
 
 import (
 	"errors"
+	"slices"
 	"strconv"
 	"strings"
 
@@ -38,5 +39,26 @@ func refuseIDs(plan *pod.Plan, has host.IDs) error {
 	}
 	each(plan.InitContainers)
 	each(plan.Containers)
+	for _, v := range plan.Volumes {
+		for _, id := range fileUsers(v) {
+			if uint64(id) >= has.Users {
+				errs = append(errs, report.New(report.Internal, has.Cure,
+					"volume %s of pod %s has a file of user id %d, and a pod of this user has only the ids 0 to %d", v.Name, plan.Name, id, has.Users-1))
+			}
+		}
+	}
 	return errors.Join(errs...)
+}
+
+// fileUsers are the owners of the files in a volume.
+func fileUsers(v pod.Volume) []int {
+	var ids []int
+	for _, s := range v.Sources {
+		ids = append(ids, s.User)
+		for _, i := range s.Items {
+			ids = append(ids, i.User)
+		}
+	}
+	slices.Sort(ids)
+	return slices.Compact(ids)
 }

@@ -145,9 +145,9 @@ func (l *launch) ensure(ctx context.Context) (map[use]pod.Image, error) {
 
 // build makes the pod's plan.
 func (l *launch) build(p *upPod, found map[use]pod.Image) error {
-	byContainer := map[string]pod.Image{}
+	images := map[string]pod.Image{}
 	for _, i := range manifest.Images(p.object.Pod) {
-		byContainer[i.Container] = found[p.use(i)]
+		images[i.Key()] = found[p.use(i)]
 	}
 	opt, err := l.options()
 	if err != nil {
@@ -155,9 +155,9 @@ func (l *launch) build(p *upPod, found map[use]pod.Image) error {
 	}
 	var plan *pod.Plan
 	if p.change == nil {
-		plan, err = manifest.Build(p.object, byContainer, opt)
+		plan, err = manifest.Build(p.object, images, opt)
 	} else {
-		plan, err = manifest.Update(p.plan, p.change.old, p.object, p.change.Difference, byContainer, opt)
+		plan, err = manifest.Update(p.plan, p.change.old, p.object, p.change.Difference, images, opt)
 	}
 	if err == nil {
 		err = errors.Join(refuseIDs(plan, l.front.rooms.ids()), refuseHugePages(plan, l.front.rooms.hugePages))

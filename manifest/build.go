@@ -4,7 +4,6 @@ import (
 	"cmp"
 	"fmt"
 	"slices"
-	"strings"
 
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/types"
@@ -23,7 +22,7 @@ type Options struct {
 }
 
 // Build decides everything about a Pod that Load returned and whose images, by
-// container name, are there. It changes neither. The error is an *Errors that
+// ImageUse.Key, are there. It changes neither. The error is an *Errors that
 // names each container that cannot be run.
 func Build(o *Object, images map[string]pod.Image, opt Options) (*pod.Plan, error) {
 	p := o.Pod.DeepCopy()
@@ -34,7 +33,7 @@ func Build(o *Object, images map[string]pod.Image, opt Options) (*pod.Plan, erro
 		Version: pod.PlanVersion, Namespace: p.Namespace, Name: p.Name, UID: opt.UID,
 		Labels:                p.Labels,
 		Hostname:              hostname(p),
-		Subdomain:             p.Spec.Subdomain,
+		Subdomain:             subdomain(p),
 		HostnameAsFQDN:        is(p.Spec.SetHostnameAsFQDN),
 		HostAliases:           hostAliases(&p.Spec),
 		DNS:                   dns(&p.Spec),
@@ -50,7 +49,7 @@ func Build(o *Object, images map[string]pod.Image, opt Options) (*pod.Plan, erro
 		Network:               networkMode(p),
 		HostLoopback:          p.Annotations[AnnotationHostLoopback] == "true",
 		Ports:                 planPorts(&p.Spec),
-		Volumes:               volumes(p, o.Effective.Pod.MemoryLimit, opt.NodeMemory),
+		Group:                 fsGroup(p.Spec.SecurityContext),
 		Storage:               storageLimits(p),
 		ServiceLinks:          *p.Spec.EnableServiceLinks,
 	}
@@ -60,6 +59,11 @@ func Build(o *Object, images map[string]pod.Image, opt Options) (*pod.Plan, erro
 	}
 	errs := &Errors{}
 	machine := Machine{CPU: opt.NodeCPU, Memory: opt.NodeMemory, Storage: opt.NodeStorage}
+	var err error
+	vb := volumeBuilder{pod: p, limit: o.Effective.Pod.MemoryLimit, effective: o.Effective, machine: machine, images: images}
+	if plan.Volumes, err = vb.volumes(); err != nil {
+		o.fail(errs, "spec.volumes", err.Error())
+	}
 	build := func(list string, containers []corev1.Container, resources []pod.Resources) []pod.Container {
 		var built []pod.Container
 		for i := range containers {
@@ -87,17 +91,6 @@ func Build(o *Object, images map[string]pod.Image, opt Options) (*pod.Plan, erro
 	return plan, nil
 }
 
-// maxHostname is the kernel's limit of a host name.
-const maxHostname = 63
-
-func hostname(p *corev1.Pod) string {
-	name := cmp.Or(p.Spec.Hostname, p.Name)
-	if len(name) > maxHostname {
-		name = strings.TrimRight(name[:maxHostname], "-.")
-	}
-	return name
-}
-
 func gates(p *corev1.Pod) []string {
 	var list []string
 	for _, g := range p.Spec.ReadinessGates {
@@ -117,22 +110,16 @@ func sysctls(sc *corev1.PodSecurityContext) map[string]string {
 	return set
 }
 
-// volumes lists the pod's volumes, those that nothing mounts included. One in
-// memory is no larger than the pod's limit or the machine.
-func volumes(p *corev1.Pod, podLimit, nodeMemory int64) []pod.Volume {
-	var list []pod.Volume
-	for _, v := range p.Spec.Volumes {
-		one := pod.Volume{Name: v.Name, Kind: pod.EmptyDir}
-		if v.EmptyDir.Medium == corev1.StorageMediumMemory {
-			one.Kind = pod.EmptyDirMemory
-			one.SizeLimit = least(podLimit, nodeMemory)
-			if asked := v.EmptyDir.SizeLimit; asked != nil {
-				one.SizeLimit = least(asked.Value(), one.SizeLimit)
-			}
-		}
-		list = append(list, one)
+// fsGroup is the group that volumes are given to.
+func fsGroup(sc *corev1.PodSecurityContext) *pod.Group {
+	if sc == nil || sc.FSGroup == nil {
+		return nil
 	}
-	return list
+	g := &pod.Group{ID: int(*sc.FSGroup)}
+	if p := sc.FSGroupChangePolicy; p != nil {
+		g.OnRootMismatch = *p == corev1.FSGroupChangeOnRootMismatch
+	}
+	return g
 }
 
 // least gives the smallest of sizes of which 0 means none, or 0.

@@ -5,7 +5,6 @@ import (
 	"fmt"
 	"path"
 	"slices"
-	"strings"
 
 	corev1 "k8s.io/api/core/v1"
 
@@ -67,7 +66,7 @@ func (b *builder) build(images map[string]pod.Image) (*pod.Container, error) {
 		NoNewPrivileges:    sc.AllowPrivilegeEscalation != nil && !*sc.AllowPrivilegeEscalation,
 		Capabilities:       capabilities(sc),
 		SeccompUnconfined:  b.unconfined(),
-		Mounts:             mounts(b.c.VolumeMounts),
+		Mounts:             b.mounts(),
 
 		TerminationMessagePath: mountPoint(b.c.TerminationMessagePath),
 		TerminationMessageFrom: pod.TerminationMessagePolicy(b.c.TerminationMessagePolicy),
@@ -135,17 +134,8 @@ func (b *builder) groups() []uint32 {
 	for _, g := range sc.SupplementalGroups {
 		groups = append(groups, uint32(g))
 	}
-	return groups
-}
-
-// mounts sorts a container's mounts so that none hides one made before it.
-func mounts(list []corev1.VolumeMount) []pod.Mount {
-	var sorted []pod.Mount
-	for _, m := range list {
-		sorted = append(sorted, pod.Mount{Volume: m.Name, Path: mountPoint(m.MountPath), ReadOnly: m.ReadOnly})
+	if sc.FSGroup != nil && !slices.Contains(groups, uint32(*sc.FSGroup)) {
+		groups = append(groups, uint32(*sc.FSGroup))
 	}
-	slices.SortStableFunc(sorted, func(a, b pod.Mount) int {
-		return cmp.Or(cmp.Compare(strings.Count(a.Path, "/"), strings.Count(b.Path, "/")), strings.Compare(a.Path, b.Path))
-	})
-	return sorted
+	return groups
 }

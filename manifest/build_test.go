@@ -52,6 +52,7 @@ spec:
   activeDeadlineSeconds: 60
   shareProcessNamespace: true
   hostname: www
+  automountServiceAccountToken: false
   securityContext:
     supplementalGroups: [10, 20]
     sysctls: [{name: net/ipv4/tcp_syncookies, value: "1"}]

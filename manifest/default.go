@@ -16,11 +16,7 @@ func Default(p *corev1.Pod) {
 		p.Namespace = corev1.NamespaceDefault
 	}
 	defaultSpec(&p.Spec)
-	for i := range p.Spec.Volumes {
-		if v := &p.Spec.Volumes[i]; v.VolumeSource == (corev1.VolumeSource{}) {
-			v.EmptyDir = &corev1.EmptyDirVolumeSource{}
-		}
-	}
+	defaultVolumes(p.Spec.Volumes)
 	for _, list := range [][]corev1.Container{p.Spec.InitContainers, p.Spec.Containers} {
 		for i := range list {
 			defaultContainer(&list[i])
@@ -57,10 +53,7 @@ func defaultSpec(s *corev1.PodSpec) {
 
 func defaultContainer(c *corev1.Container) {
 	if c.ImagePullPolicy == "" {
-		c.ImagePullPolicy = corev1.PullIfNotPresent
-		if imageTag(c.Image) == "latest" {
-			c.ImagePullPolicy = corev1.PullAlways
-		}
+		c.ImagePullPolicy = defaultPullPolicy(c.Image)
 	}
 	if c.TerminationMessagePath == "" {
 		c.TerminationMessagePath = corev1.TerminationMessagePathDefault

@@ -63,7 +63,7 @@ func TestPullPolicyByTag(t *testing.T) {
 
 func TestImages(t *testing.T) {
 	o := load(t, podYAML("{initContainers: [{name: i, image: 'a:1'}], containers: [{name: c, image: b}, {name: d, image: c, imagePullPolicy: Never}]}"))
-	want := []ImageUse{{"i", "a:1", "IfNotPresent"}, {"c", "b", "Always"}, {"d", "c", "Never"}}
+	want := []ImageUse{{"i", "", "a:1", "IfNotPresent"}, {"c", "", "b", "Always"}, {"d", "", "c", "Never"}}
 	if diff := cmp.Diff(want, Images(o.Pod)); diff != "" {
 		t.Error(diff)
 	}

@@ -44,7 +44,7 @@ What podrun makes of every field of a Kubernetes Pod (apiVersion v1). No field i
 		{"Probes and hooks of spec.containers[]", "", probeRows},
 		{"spec.initContainers[]", "", initRows},
 		{"spec.containers[].securityContext", "", containerSecurityRows},
-		{"spec.volumes[]", "", volumeRows},
+		{"spec.volumes[]", "", volumeRows()},
 		{"Metadata of every other kind", "ConfigMap, Secret, PersistentVolumeClaim, Service and Namespace.", objectRows("the kind's name")},
 		{"ConfigMap", "", configMapRows},
 		{"Secret", "", secretRows},

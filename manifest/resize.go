@@ -130,6 +130,9 @@ func Update(plan *pod.Plan, old *corev1.Pod, o *Object, d *Difference, images ma
 			known[c.Name] = pod.Image{ID: c.ImageID, Layers: c.Layers, Entrypoint: c.Args, User: c.User}
 		}
 	}
+	for _, v := range plan.Volumes {
+		known[volumeUse(v.Name)] = pod.Image{Layers: v.Layers}
+	}
 	for _, name := range d.Images {
 		known[name] = images[name]
 	}
@@ -140,6 +143,12 @@ func Update(plan *pod.Plan, old *corev1.Pod, o *Object, d *Difference, images ma
 	}
 	next := *plan
 	next.Resources, next.Labels = built.Resources, built.Labels
+	next.Volumes = slices.Clone(plan.Volumes)
+	for i := range next.Volumes { // labels, annotations and resources may be files
+		if next.Volumes[i].Kind == pod.Files {
+			next.Volumes[i].Sources = built.Volumes[i].Sources
+		}
+	}
 	next.InitContainers = updated(plan.InitContainers, built.InitContainers, old.Spec.InitContainers, o.Pod.Spec.InitContainers, d)
 	next.Containers = updated(plan.Containers, built.Containers, old.Spec.Containers, o.Pod.Spec.Containers, d)
 	return &next, nil

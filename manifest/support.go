@@ -34,7 +34,7 @@ type Field struct {
 
 // Table is every field of a Pod, in the order of the reference page.
 func Table() []Field {
-	return slices.Concat(metaRows, podRows, podSecurityRows, containerRows, probeRows, initRows, containerSecurityRows, volumeRows)
+	return slices.Concat(metaRows, podRows, podSecurityRows, containerRows, probeRows, initRows, containerSecurityRows, volumeRows())
 }
 
 // table finds rows by path.

@@ -28,7 +28,7 @@ func Validate(p *corev1.Pod) field.ErrorList {
 	if order, ok := p.Labels[priorityKey]; ok {
 		errs = append(errs, oneOf(order, meta.Child("labels").Key(priorityKey), priorityList)...)
 	}
-	volumes, bad := validateVolumes(p.Spec.Volumes, spec.Child("volumes"))
+	volumes, bad := validateVolumes(p.Name, p.Spec.Volumes, spec.Child("volumes"))
 	errs = append(errs, bad...)
 	errs = append(errs, validateContainers(&p.Spec, volumes, spec)...)
 	errs = append(errs, validateFileVolumes(&p.Spec, spec)...)
@@ -37,6 +37,7 @@ func Validate(p *corev1.Pod) field.ErrorList {
 	errs = append(errs, validateNodeName(p, spec)...)
 	errs = append(errs, validatePodSecurity(p.Spec.SecurityContext, spec.Child("securityContext"))...)
 	errs = append(errs, validateNetwork(p, meta, spec)...)
+	errs = append(errs, validateHostname(&p.Spec, spec)...)
 	return append(errs, validatePodFields(&p.Spec, spec)...)
 }
 
@@ -79,9 +80,6 @@ func validatePodFields(s *corev1.PodSpec, path *field.Path) field.ErrorList {
 		} else {
 			errs = append(errs, objectName(secret.Name, at)...)
 		}
-	}
-	if s.Hostname != "" {
-		errs = append(errs, named(s.Hostname, path.Child("hostname"), validation.IsDNS1123Label)...)
 	}
 	if s.NodeName != "" {
 		errs = append(errs, named(s.NodeName, path.Child("nodeName"), validation.IsDNS1123Subdomain)...)

@@ -15,7 +15,7 @@ func sidecar(c *corev1.Container) bool {
 	return c.RestartPolicy != nil && *c.RestartPolicy == corev1.ContainerRestartPolicyAlways
 }
 
-func validateContainers(s *corev1.PodSpec, volumes sets.Set[string], path *field.Path) field.ErrorList {
+func validateContainers(s *corev1.PodSpec, volumes map[string]*corev1.Volume, path *field.Path) field.ErrorList {
 	var errs field.ErrorList
 	apps := path.Child("containers")
 	if len(s.Containers) == 0 {
@@ -41,7 +41,7 @@ func validateContainers(s *corev1.PodSpec, volumes sets.Set[string], path *field
 	return errs
 }
 
-func validateContainer(c *corev1.Container, volumes, names sets.Set[string], path *field.Path) field.ErrorList {
+func validateContainer(c *corev1.Container, volumes map[string]*corev1.Volume, names sets.Set[string], path *field.Path) field.ErrorList {
 	var errs field.ErrorList
 	errs = append(errs, ownName(c.Name, names, path.Child("name"))...)
 	names.Insert(c.Name)
@@ -65,7 +65,7 @@ func validateContainer(c *corev1.Container, volumes, names sets.Set[string], pat
 	errs = append(errs, validatePorts(c.Ports, path.Child("ports"))...)
 	errs = append(errs, validateEnv(c.Env, path.Child("env"))...)
 	errs = append(errs, validateEnvFrom(c.EnvFrom, path.Child("envFrom"))...)
-	errs = append(errs, validateMounts(c.VolumeMounts, volumes, path.Child("volumeMounts"))...)
+	errs = append(errs, validateMounts(c, volumes, path.Child("volumeMounts"))...)
 	errs = append(errs, validateResources(&c.Resources, path.Child("resources"))...)
 	errs = append(errs, validateHugePages(&c.Resources, path.Child("resources"))...)
 	return append(errs, validateSecurity(c.SecurityContext, path.Child("securityContext"))...)

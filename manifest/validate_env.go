@@ -70,6 +70,12 @@ func validateEnvSource(e corev1.EnvVar, path *field.Path) field.ErrorList {
 }
 
 func validateFieldRef(ref *corev1.ObjectFieldSelector, path *field.Path) field.ErrorList {
+	return validateFieldRefOf(ref, envFieldPaths, path)
+}
+
+// validateFieldRefOf checks a reference to one of the paths, or to a label or an
+// annotation.
+func validateFieldRefOf(ref *corev1.ObjectFieldSelector, paths []string, path *field.Path) field.ErrorList {
 	at := path.Child("fieldPath")
 	switch {
 	case ref.FieldPath == "":
@@ -86,8 +92,8 @@ func validateFieldRef(ref *corev1.ObjectFieldSelector, path *field.Path) field.E
 		}
 		return field.ErrorList{field.Invalid(at, ref.FieldPath, "error converting fieldPath: field label does not support subscript: "+ref.FieldPath)}
 	}
-	if !slices.Contains(envFieldPaths, ref.FieldPath) {
-		return field.ErrorList{field.NotSupported(at, ref.FieldPath, append(slices.Clone(envFieldPaths), "metadata.labels['KEY']", "metadata.annotations['KEY']"))}
+	if !slices.Contains(paths, ref.FieldPath) {
+		return field.ErrorList{field.NotSupported(at, ref.FieldPath, append(slices.Clone(paths), "metadata.labels['KEY']", "metadata.annotations['KEY']"))}
 	}
 	return nil
 }

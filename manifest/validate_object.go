@@ -89,29 +89,34 @@ func validateSecret(s *corev1.Secret) field.ErrorList {
 }
 
 func validateClaim(c *corev1.PersistentVolumeClaim) field.ErrorList {
-	errs, spec := objectMeta(&c.ObjectMeta), field.NewPath("spec")
+	return append(objectMeta(&c.ObjectMeta), validateClaimSpec(&c.Spec, field.NewPath("spec"))...)
+}
+
+// validateClaimSpec checks what a claim asks for, or the template of one.
+func validateClaimSpec(s *corev1.PersistentVolumeClaimSpec, spec *field.Path) field.ErrorList {
+	var errs field.ErrorList
 	modes := []corev1.PersistentVolumeAccessMode{corev1.ReadOnlyMany, corev1.ReadWriteMany, corev1.ReadWriteOnce, corev1.ReadWriteOncePod}
-	if len(c.Spec.AccessModes) == 0 {
+	if len(s.AccessModes) == 0 {
 		errs = append(errs, field.Required(spec.Child("accessModes"), "at least 1 access mode is required"))
 	}
-	for _, m := range c.Spec.AccessModes {
+	for _, m := range s.AccessModes {
 		if !slices.Contains(modes, m) {
 			errs = append(errs, field.NotSupported(spec.Child("accessModes"), m, modes))
 		}
 	}
-	if slices.Contains(c.Spec.AccessModes, corev1.ReadWriteOncePod) && len(c.Spec.AccessModes) > 1 {
+	if slices.Contains(s.AccessModes, corev1.ReadWriteOncePod) && len(s.AccessModes) > 1 {
 		errs = append(errs, field.Forbidden(spec.Child("accessModes"), "may not use ReadWriteOncePod with other access modes"))
 	}
 	at := spec.Child("resources").Key(string(corev1.ResourceStorage))
-	if q, ok := c.Spec.Resources.Requests[corev1.ResourceStorage]; !ok {
+	if q, ok := s.Resources.Requests[corev1.ResourceStorage]; !ok {
 		errs = append(errs, field.Required(at, ""))
 	} else if q.Sign() <= 0 {
 		errs = append(errs, field.Invalid(at, q.String(), "must be greater than zero"))
 	}
-	if name := c.Spec.StorageClassName; name != nil && *name != "" {
+	if name := s.StorageClassName; name != nil && *name != "" {
 		errs = append(errs, named(*name, spec.Child("storageClassName"), validation.IsDNS1123Subdomain)...)
 	}
-	if m := c.Spec.VolumeMode; m != nil {
+	if m := s.VolumeMode; m != nil {
 		errs = append(errs, oneOf(*m, spec.Child("volumeMode"), corev1.PersistentVolumeBlock, corev1.PersistentVolumeFilesystem)...)
 	}
 	return errs

@@ -22,6 +22,9 @@ func validatePodSecurity(sc *corev1.PodSecurityContext, path *field.Path) field.
 	if sc.FSGroup != nil {
 		errs = append(errs, id(*sc.FSGroup, path.Child("fsGroup"), validation.IsValidGroupID)...)
 	}
+	if sc.FSGroupChangePolicy != nil {
+		errs = append(errs, oneOf(*sc.FSGroupChangePolicy, path.Child("fsGroupChangePolicy"), corev1.FSGroupChangeAlways, corev1.FSGroupChangeOnRootMismatch)...)
+	}
 	if sc.SupplementalGroupsPolicy != nil {
 		errs = append(errs, oneOf(*sc.SupplementalGroupsPolicy, path.Child("supplementalGroupsPolicy"), corev1.SupplementalGroupsPolicyMerge, corev1.SupplementalGroupsPolicyStrict)...)
 	}

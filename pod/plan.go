@@ -57,6 +57,7 @@ type Plan struct {
 	Ports []Port `json:"ports,omitempty"`
 
 	Volumes        []Volume    `json:"volumes,omitempty"`
+	Group          *Group      `json:"group,omitempty"`          // volumes are given to it; nil: none
 	Storage        []Limit     `json:"storage,omitempty"`        // what it may keep on disk; the first that is exceeded counts
 	InitContainers []Container `json:"initContainers,omitempty"` // in start order
 	Containers     []Container `json:"containers"`
@@ -191,28 +192,6 @@ const (
 	PodLimit       LimitKind = "pod"       // the emptyDirs on disk, the writable layers and the logs
 	ContainerLimit LimitKind = "container" // its writable layer and its logs
 )
-
-// Volume is one volume of the pod. Its kind decides which fields are read.
-type Volume struct {
-	Name      string     `json:"name"`
-	Kind      VolumeKind `json:"kind"`
-	SizeLimit int64      `json:"sizeLimit,omitempty"` // bytes, of a tmpfs; for others see Plan.Storage
-}
-
-// VolumeKind names how a volume is made.
-type VolumeKind string
-
-const (
-	EmptyDir       VolumeKind = "emptyDir"       // a directory on disk, gone with the pod
-	EmptyDirMemory VolumeKind = "emptyDirMemory" // one tmpfs shared by the pod
-)
-
-// Mount puts a volume into a container.
-type Mount struct {
-	Volume   string `json:"volume"`
-	Path     string `json:"path"` // absolute, clean, inside the container
-	ReadOnly bool   `json:"readOnly,omitempty"`
-}
 
 // Image is what manifest.Build needs of an image, as the image room found it.
 type Image struct {

@@ -61,6 +61,9 @@ func (s *supervisor) adopt(was *stage.Inherited) (lifecycle.Observed, error) {
 	e.estate.ends.adopted()
 	if box := e.sandbox; box != nil {
 		e.guard(box)
+		if was.Died { // who has told it that an object has changed may not have been heard
+			go e.refresh()
+		}
 		for _, x := range a.taken { // all runs are known by now: an end takes one away
 			go e.follow(box, x)
 		}

@@ -41,6 +41,7 @@ func (e *engine) apply(next *pod.Plan, manifest []byte) error {
 	e.mu.Lock()
 	e.next = next
 	e.mu.Unlock()
+	e.refresh() // labels and annotations may be files
 	e.emit(lifecycle.Event{Kind: lifecycle.Replanned})
 	return nil
 }

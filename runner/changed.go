@@ -20,5 +20,6 @@ func (e *engine) changed(what wire.ChangedRequest) {
 			fmt.Fprintln(os.Stderr, err)
 		}
 	}
+	e.refresh()
 	e.emit(lifecycle.Event{Kind: lifecycle.ObjectChanged})
 }

@@ -19,10 +19,11 @@ type place struct {
 	hostname       string // bound over /etc/hostname
 	resolv         string // bound over /etc/resolv.conf
 	terminationLog string
-	volumes        map[string]string // by name
-	cgroup         string            // as libcontainer wants it; "" where there is none
-	ttyGroup       bool              // group 5 is mapped, so a terminal can belong to it
-	oomScoreFloor  int               // an unprivileged process cannot go below its own
+	sources        []string // what the container's mounts of volumes bind
+	recursive      bool     // the kernel makes mounts recursively read-only
+	cgroup         string   // as libcontainer wants it; "" where there is none
+	ttyGroup       bool     // group 5 is mapped, so a terminal can belong to it
+	oomScoreFloor  int      // an unprivileged process cannot go below its own
 }
 
 // identity is who the container's process is, resolved in its own root.
@@ -52,7 +53,7 @@ func runtimeSpec(plan *pod.Plan, c *pod.Container, at place, who identity) *spec
 			Capabilities:    &specs.LinuxCapabilities{Bounding: caps, Effective: caps, Permitted: caps},
 			OOMScoreAdj:     &score,
 		},
-		Mounts: mounts(c, at),
+		Mounts: mounts(plan, c, at),
 		Linux: &specs.Linux{
 			Namespaces:        namespaces(at),
 			CgroupsPath:       at.cgroup,
@@ -60,7 +61,7 @@ func runtimeSpec(plan *pod.Plan, c *pod.Container, at place, who identity) *spec
 			Sysctl:            plan.Sysctls,
 			MaskedPaths:       maskedPaths,
 			ReadonlyPaths:     readonlyPaths,
-			RootfsPropagation: "rprivate",
+			RootfsPropagation: rootPropagation(c),
 		},
 	}
 	return s
@@ -80,7 +81,7 @@ func namespaces(at place) []specs.LinuxNamespace {
 	return n
 }
 
-func mounts(c *pod.Container, at place) []specs.Mount {
+func mounts(plan *pod.Plan, c *pod.Container, at place) []specs.Mount {
 	pts := []string{"nosuid", "noexec", "newinstance", "ptmxmode=0666", "mode=0620"}
 	if at.ttyGroup {
 		pts = append(pts, "gid=5")
@@ -106,14 +107,7 @@ func mounts(c *pod.Container, at place) []specs.Mount {
 			m = append(m, bind(f.source, f.target, "nosuid", "nodev"))
 		}
 	}
-	for _, v := range c.Mounts {
-		options := []string{"nosuid", "nodev"}
-		if v.ReadOnly {
-			options = append(options, "ro")
-		}
-		m = append(m, bind(at.volumes[v.Volume], v.Path, options...))
-	}
-	return m
+	return append(m, volumeMounts(plan, c, at)...)
 }
 
 func bind(source, target string, options ...string) specs.Mount {

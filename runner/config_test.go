@@ -15,7 +15,7 @@ func testPlace() place {
 	return place{
 		rootfs: "/r", netns: "/n", ipcns: "/i", utsns: "/u",
 		dev: "/s/dev", sys: "/s/sys", hosts: "/s/hosts", hostname: "/s/hostname", terminationLog: "/s/log",
-		volumes: map[string]string{"v": "/vol/v"},
+		sources: []string{"/vol/v", "/vol/v"},
 	}
 }
 

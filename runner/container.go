@@ -77,6 +77,7 @@ func (x *container) cleanUpLater(s *sandbox) {
 	x.cleanup.Push("unmount root file system", func() error { return volumes.UnmountRootfs(x.rootfs(s)) })
 	x.cleanup.Push("remove environment", func() error { return x.dropEnv(s) })
 	x.cleanup.Push("remove termination log", func() error { return volumes.RemoveTree(x.messageFile(s)) })
+	x.cleanup.Push("unmount parts of volumes", func() error { return volumes.UnmountBelow(s.stagingDir(x)) })
 	x.cleanup.Push("unmount /dev", func() error { return volumes.UnmountDev(x.dev(s)) })
 	x.cleanup.Push("destroy container", func() error {
 		if x.ct == nil { // somebody was killed while he made it, if anything is there at all
@@ -113,6 +114,9 @@ func (x *container) create(s *sandbox) error {
 	}
 	at := s.place(x.plan, root, x.dev(s))
 	at.terminationLog = x.message
+	if err := x.bindVolumes(s, &at, env.Vars); err != nil {
+		return err
+	}
 	spec := runtimeSpec(s.plan, x.plan, at, x.who)
 	spec.Process.Args, spec.Process.Env = env.Args, env.Env
 	if !x.plan.SeccompUnconfined {

@@ -31,7 +31,8 @@ type engine struct {
 	asking sync.Once
 	prober *probe.Prober // see asker
 
-	applying sync.Mutex // held while another plan is applied
+	applying   sync.Mutex // held while another plan is applied
+	refreshing sync.Mutex // held while the files of volumes are written anew
 
 	mu       sync.Mutex
 	next     *pod.Plan // applied, and not taken up yet; or nil
@@ -153,7 +154,11 @@ func (e *engine) createSandbox(attempt int) {
 	plan := e.current()
 	s := e.newSandbox(plan, attempt)
 	if err := s.create(); err != nil {
-		e.emit(lifecycle.Event{Kind: lifecycle.SandboxLost, Attempt: attempt, Message: err.Error()})
+		kind := lifecycle.SandboxLost
+		if errors.As(err, new(unmounted)) {
+			kind = lifecycle.VolumesFailed
+		}
+		e.emit(lifecycle.Event{Kind: kind, Attempt: attempt, Message: err.Error()})
 		return
 	}
 	e.mu.Lock()

@@ -25,10 +25,8 @@ func (s *sandbox) sources() environ.Sources {
 	return environ.Sources{
 		Object: s.store.Object, Services: s.store.Services, Field: s.field,
 		File: func(volume, path string) ([]byte, error) {
-			for _, v := range s.plan.Volumes {
-				if v.Name == volume {
-					return volumes.ReadFileIn(s.volumePath(v), path, maxEnvFile)
-				}
+			if v := s.volumeNamed(volume); v != nil {
+				return volumes.ReadFileIn(s.volumePath(v), path, maxEnvFile)
 			}
 			return nil, fmt.Errorf("cannot find the volume %q referenced by FileKeyRef", volume)
 		},

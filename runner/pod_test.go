@@ -24,6 +24,7 @@ import (
 type testPod struct {
 	t        *testing.T
 	plan     *pod.Plan
+	root     string
 	place    store.Pod
 	engine   *engine
 	control  *control
@@ -68,8 +69,31 @@ func testEngine(plan *pod.Plan, place store.Pod) *engine {
 // start runs a plan. The pod is stopped when the test ends.
 func start(t *testing.T, plan *pod.Plan) *testPod {
 	t.Helper()
-	root := t.TempDir()
-	place := store.Dirs{Data: filepath.Join(root, "data"), Runtime: filepath.Join(root, "run")}.Pod(plan.Namespace, plan.Name)
+	p := prepare(t, plan)
+	p.begin()
+	return p
+}
+
+// dirs are the roots of the pod's store.
+func (p *testPod) dirs() store.Dirs {
+	return store.Dirs{Data: filepath.Join(p.root, "data"), Runtime: filepath.Join(p.root, "run")}
+}
+
+// poke tells the pod that an object has changed.
+func (p *testPod) poke() { p.engine.changed(wire.ChangedRequest{}) }
+
+// prepare makes the pod's place.
+func prepare(t *testing.T, plan *pod.Plan) *testPod {
+	t.Helper()
+	p := &testPod{t: t, plan: plan, root: t.TempDir()}
+	p.place = p.dirs().Pod(plan.Namespace, plan.Name)
+	return p
+}
+
+// begin runs the pod.
+func (p *testPod) begin() {
+	t, plan, place := p.t, p.plan, p.place
+	t.Helper()
 	if err := place.Create(plan, []byte("{}")); err != nil {
 		t.Fatal(err)
 	}
@@ -81,7 +105,8 @@ func start(t *testing.T, plan *pod.Plan) *testPod {
 		t.Fatal(err)
 	}
 	e := testEngine(plan, place)
-	p := &testPod{t: t, plan: plan, place: place, engine: e, control: newControl(e), listener: listener, changes: make(chan pod.Status, 256), final: make(chan *pod.Status, 1)}
+	p.engine, p.control, p.listener = e, newControl(e), listener
+	p.changes, p.final = make(chan pod.Status, 256), make(chan *pod.Status, 1)
 	go p.control.serve(listener)
 	go func() {
 		l := loop{plan: plan, kernel: e, now: readClocks, publish: func(st *pod.Status) {
@@ -95,7 +120,6 @@ func start(t *testing.T, plan *pod.Plan) *testPod {
 		p.final <- l.run()
 	}()
 	t.Cleanup(func() { p.stop(0) })
-	return p
 }
 
 // stop ends the pod within a grace and returns its final status.

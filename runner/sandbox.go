@@ -159,43 +159,6 @@ func (s *sandbox) mountShared() error {
 	return err
 }
 
-func (s *sandbox) makeVolumes() error {
-	for _, v := range s.plan.Volumes {
-		path, err := s.volumePath(v), error(nil)
-		switch v.Kind {
-		case pod.EmptyDir:
-			err = volumes.MakeEmptyDir(path)
-		case pod.EmptyDirMemory:
-			if err = os.MkdirAll(path, 0o755); err == nil {
-				err = volumes.MountTmpfs(path, v.SizeLimit, 0o777)
-			}
-		default:
-			err = fmt.Errorf("unknown kind %q", v.Kind)
-		}
-		if err != nil {
-			return fmt.Errorf("make volume %s: %w", v.Name, err)
-		}
-	}
-	return nil
-}
-
-func (s *sandbox) volumePath(v pod.Volume) string {
-	if v.Kind == pod.EmptyDirMemory {
-		return filepath.Join(s.dir, "volumes", v.Name)
-	}
-	return filepath.Join(s.store.VolumesDir(), v.Name)
-}
-
-func (s *sandbox) unmountVolumes() error {
-	var errs []error
-	for _, v := range s.plan.Volumes {
-		if v.Kind == pod.EmptyDirMemory {
-			errs = append(errs, volumes.Unmount(s.volumePath(v)))
-		}
-	}
-	return errors.Join(errs...)
-}
-
 // limit makes the pod cgroup where the host lets us. Where it does not, a pod
 // that asks for limits runs without them, and says so.
 func (s *sandbox) limit() error {
@@ -271,12 +234,8 @@ func (s *sandbox) place(c *pod.Container, rootfs, dev string) place {
 		hosts:         filepath.Join(s.dir, "hosts"),
 		hostname:      filepath.Join(s.dir, "hostname"),
 		resolv:        filepath.Join(s.dir, "resolv.conf"),
-		volumes:       map[string]string{},
 		ttyGroup:      idMapped("gid_map", 5),
 		oomScoreFloor: oomScoreFloor(),
-	}
-	for _, v := range s.plan.Volumes {
-		at.volumes[v.Name] = s.volumePath(v)
 	}
 	if s.pause.PID != 0 {
 		at.pidns = fmt.Sprintf("/proc/%d/ns/pid", s.pause.PID)

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"io/fs"
 	"os"
+	"slices"
 	"strings"
 
 	"github.com/moby/sys/user"
@@ -38,7 +39,9 @@ func resolveUser(root string, c *pod.Container) (identity, error) {
 	}
 	who := identity{uid: u.Uid, gid: u.Gid, groups: u.Sgids}
 	for _, g := range c.SupplementalGroups {
-		who.groups = append(who.groups, int(g))
+		if !slices.Contains(who.groups, int(g)) {
+			who.groups = append(who.groups, int(g))
+		}
 	}
 	return who, who.check(idMapped)
 }

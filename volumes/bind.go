@@ -1,6 +1,7 @@
 package volumes
 
 import (
+	"errors"
 	"fmt"
 	"os"
 	"path/filepath"
@@ -32,14 +33,31 @@ func Bind(source *os.File, target string) error {
 	return nil
 }
 
-// Share makes path a mount of its own, if it is none yet, whose mounts the namespaces
-// that get a copy of it share from now on.
+// Share makes path a mount of its own, whose mounts the namespaces that get a copy of it
+// share from now on.
 func Share(path string) error {
 	if err := unix.Mount(path, path, "", unix.MS_BIND|unix.MS_REC, ""); err != nil {
 		return fmt.Errorf("share %s: %w", path, err)
 	}
+	return ShareMount(path)
+}
+
+// ShareMount is Share of what is a mount already.
+func ShareMount(path string) error {
 	if err := unix.Mount("", path, "", unix.MS_SHARED|unix.MS_REC, ""); err != nil {
 		return fmt.Errorf("share %s: %w", path, err)
+	}
+	return nil
+}
+
+// OpenVolume opens a volume that podrun has made, by O_PATH.
+func OpenVolume(path string) (*os.File, error) { return openPath(path) }
+
+// Detach takes back what Share has mounted. What is not mounted is fine.
+func Detach(path string) error {
+	err := unix.Unmount(path, unix.UMOUNT_NOFOLLOW|unix.MNT_DETACH)
+	if err != nil && !errors.Is(err, unix.EINVAL) && !errors.Is(err, unix.ENOENT) {
+		return fmt.Errorf("unmount %s: %w", path, err)
 	}
 	return nil
 }

@@ -58,11 +58,16 @@ func CheckFilePath(name string) error {
 }
 
 // WriteFiles makes the files, by their relative paths, the only ones in dir, which is
-// there. Who reads meanwhile sees all old ones or all new ones. With group they belong to
+// there, beside empty directories, dirs, for others to be mounted on. Who reads meanwhile sees all old ones or all new ones. With group they belong to
 // it. What was there before stays readable, without a name, until SweepFiles or the
 // next but one WriteFiles. Nothing in dir is followed or trusted: one who could write to
 // it leads no write anywhere else (CVE-2025-9566).
-func WriteFiles(dir string, files map[string]File, group *Group) error {
+func WriteFiles(dir string, files map[string]File, dirs []string, group *Group) error {
+	for _, name := range dirs {
+		if err := CheckFilePath(name); err != nil {
+			return fmt.Errorf("write files to %s: %w", dir, err)
+		}
+	}
 	clean := make(map[string]File, len(files))
 	for name, f := range files {
 		if err := CheckFilePath(name); err != nil {
@@ -70,13 +75,13 @@ func WriteFiles(dir string, files map[string]File, group *Group) error {
 		}
 		clean[path.Clean(name)] = f
 	}
-	if err := writeFiles(dir, clean, group); err != nil {
+	if err := writeFiles(dir, clean, dirs, group); err != nil {
 		return fmt.Errorf("write files to %s: %w", dir, err)
 	}
 	return nil
 }
 
-func writeFiles(path string, files map[string]File, group *Group) error {
+func writeFiles(path string, files map[string]File, dirs []string, group *Group) error {
 	dir, err := openDir(unix.AT_FDCWD, path, 0)
 	if err != nil {
 		return err
@@ -90,34 +95,38 @@ func writeFiles(path string, files map[string]File, group *Group) error {
 	if err != nil {
 		return err
 	}
-	if err := fillFiles(dir, stamp, files); err != nil {
-		return errors.Join(err, sweep(dir, old))
+	keep := append(firsts(dirs), old)
+	if err = fillFiles(dir, stamp, files); err == nil {
+		err = makeDirs(dir, stamp, files, dirs)
+	}
+	if err != nil {
+		return errors.Join(err, sweep(dir, keep...))
 	}
 	if group != nil {
 		if _, err := group.Apply(path); err != nil {
-			return errors.Join(err, sweep(dir, old))
+			return errors.Join(err, sweep(dir, keep...))
 		}
 	}
 	if err := link(dir, stamp, newDataLink, dataLink); err != nil {
-		return errors.Join(err, sweep(dir, old))
+		return errors.Join(err, sweep(dir, keep...))
 	}
 	for name := range tops(files) {
 		if err := visible(dir, name); err != nil {
 			return err
 		}
 	}
-	return sweep(dir, stamp, old)
+	return sweep(dir, append(keep, stamp)...)
 }
 
 // SweepFiles removes from dir what WriteFiles has replaced: when whoever had begun to
 // open a file before can be taken to have it open.
-func SweepFiles(path string) error {
+func SweepFiles(path string, dirs []string) error {
 	dir, err := openDir(unix.AT_FDCWD, path, 0)
 	if err != nil {
 		return fmt.Errorf("clean up %s: %w", path, err)
 	}
 	defer dir.Close()
-	if err := sweep(dir, currentFiles(dir)); err != nil {
+	if err := sweep(dir, append(firsts(dirs), currentFiles(dir))...); err != nil {
 		return fmt.Errorf("clean up %s: %w", path, err)
 	}
 	return nil
@@ -194,26 +203,70 @@ func fillFiles(dir *os.File, name string, files map[string]File) error {
 	return nil
 }
 
-func fillFile(top *os.File, name string, f File) error {
-	parent := top
-	parts := strings.Split(name, "/")
-	for _, part := range parts[:len(parts)-1] {
-		err := makeIn(parent, part, 0o755)
+// firsts are the first elements of paths.
+func firsts(paths []string) []string {
+	var list []string
+	for _, p := range paths {
+		first, _, _ := strings.Cut(p, "/")
+		list = append(list, first)
+	}
+	return list
+}
+
+// makeDirs makes the empty directories, beside the links that a container opens or in what
+// one of them leads to.
+func makeDirs(dir *os.File, stamp string, files map[string]File, dirs []string) error {
+	linked := tops(files)
+	for _, name := range dirs {
+		top, _, _ := strings.Cut(name, "/")
+		root := dir
+		if linked[top] {
+			var err error
+			if root, err = openBelow(dir, stamp); err != nil {
+				return err
+			}
+			defer root.Close()
+		}
+		made, err := walkTo(root, strings.Split(name, "/"))
+		if err != nil {
+			return fmt.Errorf("%s: %w", name, err)
+		}
+		made.Close()
+	}
+	return nil
+}
+
+// walkTo opens a directory below top, whose parts are made if they are missing.
+func walkTo(top *os.File, parts []string) (*os.File, error) {
+	at, err := openBelow(top, ".")
+	for _, part := range parts {
+		if err == nil {
+			err = makeIn(at, part, 0o755)
+		}
 		var next *os.File
 		if err == nil {
-			next, err = openBelow(parent, part)
-		}
-		if parent != top {
-			parent.Close()
+			next, err = openBelow(at, part)
 		}
 		if err != nil {
-			return err
+			break
 		}
-		parent = next
+		at.Close()
+		at = next
 	}
-	if parent != top {
-		defer parent.Close()
+	if err != nil && at != nil {
+		at.Close()
+		return nil, err
 	}
+	return at, err
+}
+
+func fillFile(top *os.File, name string, f File) error {
+	parts := strings.Split(name, "/")
+	parent, err := walkTo(top, parts[:len(parts)-1])
+	if err != nil {
+		return err
+	}
+	defer parent.Close()
 	fd, err := unix.Openat(int(parent.Fd()), parts[len(parts)-1], unix.O_WRONLY|unix.O_CREAT|unix.O_EXCL|unix.O_NOFOLLOW|unix.O_CLOEXEC, 0o600)
 	if err != nil {
 		return err

@@ -9,7 +9,6 @@ import (
 	"slices"
 	"strings"
 	"sync"
-	"sync/atomic"
 	"testing"
 
 	"golang.org/x/sys/unix"
@@ -60,15 +59,15 @@ func TestWriteFiles(t *testing.T) {
 		{},
 		text(0o644, "z", strings.Repeat("x", 1<<20)),
 	} {
-		must(t, WriteFiles(dir, files, nil))
+		must(t, WriteFiles(dir, files, nil, nil))
 		wantFiles(t, dir, files)
 		data, err := os.Readlink(filepath.Join(dir, dataLink))
 		must(t, err)
-		must(t, WriteFiles(dir, files, nil))
+		must(t, WriteFiles(dir, files, nil, nil))
 		if again, _ := os.Readlink(filepath.Join(dir, dataLink)); again != data {
 			t.Errorf("step %d: the same files were written again", i)
 		}
-		must(t, SweepFiles(dir))
+		must(t, SweepFiles(dir, nil))
 		wantFiles(t, dir, files)
 		entries, err := os.ReadDir(dir)
 		must(t, err)
@@ -86,7 +85,7 @@ func TestWriteFilesModesAndOwners(t *testing.T) {
 	files := map[string]File{
 		"plain": {Mode: 0o644}, "own": {Mode: 0o400, UID: 1000}, "sub/run": {Mode: 0o755}, "none": {Mode: 0}, "all": {Mode: 0o777},
 	}
-	must(t, WriteFiles(dir, files, nil))
+	must(t, WriteFiles(dir, files, nil, nil))
 	at := filepath.Join(dir, dataLink)
 	wantOwner(t, at+"/", 0, 0, 0o755)
 	wantOwner(t, filepath.Join(at, "plain"), 0, 0, 0o644)
@@ -98,7 +97,7 @@ func TestWriteFilesModesAndOwners(t *testing.T) {
 
 	// With a group, which may read but not write.
 	files["new"] = File{Mode: 0o600}
-	must(t, WriteFiles(dir, files, &Group{ID: 2000, ReadOnly: true}))
+	must(t, WriteFiles(dir, files, nil, &Group{ID: 2000, ReadOnly: true}))
 	wantOwner(t, at+"/", 0, 2000, 0o2755)
 	wantOwner(t, filepath.Join(at, "own"), 1000, 2000, 0o440)
 	wantOwner(t, filepath.Join(at, "none"), 0, 2000, 0o440)
@@ -106,7 +105,7 @@ func TestWriteFilesModesAndOwners(t *testing.T) {
 	wantOwner(t, filepath.Join(at, "sub"), 0, 2000, 0o2755)
 	data, err := os.Readlink(at)
 	must(t, err)
-	must(t, WriteFiles(dir, files, &Group{ID: 2000, ReadOnly: true}))
+	must(t, WriteFiles(dir, files, nil, &Group{ID: 2000, ReadOnly: true}))
 	if again, _ := os.Readlink(at); again != data {
 		t.Error("the same files were written again")
 	}
@@ -119,7 +118,7 @@ func TestWriteFilesRefusesPaths(t *testing.T) {
 		strings.Repeat("n", 256), "d/" + strings.Repeat("n", 256), strings.Repeat("d/", 2048) + "x",
 	} {
 		dir := t.TempDir()
-		if err := WriteFiles(dir, text(0o644, "good", "x", name, "x"), nil); err == nil {
+		if err := WriteFiles(dir, text(0o644, "good", "x", name, "x"), nil, nil); err == nil {
 			t.Errorf("%.20q is written", name)
 		}
 		left, err := os.ReadDir(dir)
@@ -165,14 +164,14 @@ func TestWriteFilesFollowsNothing(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			dir := t.TempDir()
-			must(t, WriteFiles(dir, text(0o644, "key", "1", "sub/key", "1"), nil))
+			must(t, WriteFiles(dir, text(0o644, "key", "1", "sub/key", "1"), nil, nil))
 			must(t, spoil(dir))
 			for _, version := range []string{"1", "2", "2"} {
 				files := text(0o666, "key", version, "sub/key", version, "canary", version)
-				must(t, WriteFiles(dir, files, &Group{ID: 2000, ReadOnly: true}))
+				must(t, WriteFiles(dir, files, nil, &Group{ID: 2000, ReadOnly: true}))
 				wantFiles(t, dir, files)
 			}
-			must(t, SweepFiles(dir))
+			must(t, SweepFiles(dir, nil))
 			wantFile(t, canary, "host")
 			wantOwner(t, canary, 0, 0, 0o644)
 			if left, err := os.ReadDir(outside); err != nil || len(left) != 1 {
@@ -202,25 +201,35 @@ func TestFilesAreNeverHalfVisible(t *testing.T) {
 		v := fmt.Sprint(n)
 		return text(0o644, "a", v, "sub/b", v, "c", strings.Repeat(v+"\n", 500))
 	}
-	must(t, WriteFiles(dir, version(0), nil))
-	var done atomic.Bool
+	must(t, WriteFiles(dir, version(0), nil, nil))
+	// A version is written during each read, and the next but one, which takes its
+	// files away, when that has ended: as far apart as updates ever are.
+	turn := make(chan int)
 	var writing sync.WaitGroup
 	writing.Go(func() {
-		for n := 1; !done.Load(); n++ {
-			if err := WriteFiles(dir, version(n), nil); err != nil {
+		for n := range turn {
+			if err := WriteFiles(dir, version(n), nil, nil); err != nil {
 				t.Error(err)
-				return
 			}
 		}
 	})
+	swaps := 0
 	for i := range reads {
+		select {
+		case turn <- i:
+			swaps++
+		default: // it is still at it
+		}
 		if err := readOnce(dir, i); err != nil {
 			t.Error(err)
 			break
 		}
 	}
-	done.Store(true)
+	close(turn)
 	writing.Wait()
+	if swaps < 100 {
+		t.Errorf("%d versions were written meanwhile: the race was not run", swaps)
+	}
 }
 
 func readOnce(dir string, i int) error {
@@ -243,9 +252,6 @@ func readOnce(dir string, i int) error {
 	defer data.Close()
 	a, aerr := data.ReadFile("a")
 	b, berr := data.ReadFile("sub/b")
-	if errors.Is(errors.Join(aerr, berr), os.ErrNotExist) {
-		return nil // the directory was removed, two versions later
-	}
 	if string(a) != string(b) {
 		return fmt.Errorf("read %d: two versions at once: %q, %q", i, a, b)
 	}
@@ -262,7 +268,7 @@ func TestMountMemory(t *testing.T) {
 	if fs.Type != unix.RAMFS_MAGIC || int64(fs.Flags)&harmlessStat != harmlessStat {
 		t.Errorf("type %#x, flags %#x, want ramfs, nosuid, nodev, noexec", fs.Type, fs.Flags)
 	}
-	must(t, WriteFiles(dir, text(0o400, "password", "x"), &Group{ID: 2000, ReadOnly: true}))
+	must(t, WriteFiles(dir, text(0o400, "password", "x"), nil, &Group{ID: 2000, ReadOnly: true}))
 	wantFile(t, filepath.Join(dir, "password"), "x")
 }
 
@@ -273,6 +279,6 @@ func BenchmarkWriteFiles(b *testing.B) {
 	n := 0
 	for b.Loop() {
 		n++
-		must(b, WriteFiles(dir, text(0o644, "a", fmt.Sprint(n), "b", "x", "c", "y"), nil))
+		must(b, WriteFiles(dir, text(0o644, "a", fmt.Sprint(n), "b", "x", "c", "y"), nil, nil))
 	}
 }

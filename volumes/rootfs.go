@@ -17,7 +17,7 @@ const (
 	upperDir  = "upper"  // what the container writes
 	workDir   = "work"   // overlayfs' own
 	bottomDir = "bottom" // empty, the lowest layer without a writable one: overlayfs wants two
-	mergedDir = "merged" // the mount
+	MergedDir = "merged" // the mount
 )
 
 // MountRootfs mounts an overlay of layers (absolute directories, lowest first)
@@ -38,9 +38,9 @@ func MountRootfs(dir string, layers []string, readOnly bool) (root string, err e
 	defer func() { err = errors.Join(err, u.Undo()) }()
 
 	u.Push("remove "+dir, func() error { return RemoveTree(dir) })
-	subs := []string{mergedDir, upperDir, workDir}
+	subs := []string{MergedDir, upperDir, workDir}
 	if readOnly {
-		subs = []string{mergedDir, bottomDir}
+		subs = []string{MergedDir, bottomDir}
 	}
 	for _, sub := range subs {
 		// 0755: a container's own user enters through it; dir's parents keep others out.
@@ -59,7 +59,7 @@ func MountRootfs(dir string, layers []string, readOnly bool) (root string, err e
 		return "", err
 	}
 	u.Release()
-	return filepath.Join(dir, mergedDir), nil
+	return filepath.Join(dir, MergedDir), nil
 }
 
 // mountOverlay names every directory by a descriptor, /proc/self/fd/N, since the
@@ -98,8 +98,8 @@ func mountOverlay(dir string, layers []string, readOnly bool) error {
 		// volatile: the writable layer dies with the container, so nothing is synced.
 		options = append(options, "upperdir="+upper, "workdir="+work, "volatile")
 	}
-	if err := unix.Mount("overlay", filepath.Join(dir, mergedDir), "overlay", flags, strings.Join(options, ",")); err != nil {
-		return explainOverlay(dir, fmt.Errorf("mount overlay of %d layers on %s: %w", len(layers), filepath.Join(dir, mergedDir), err))
+	if err := unix.Mount("overlay", filepath.Join(dir, MergedDir), "overlay", flags, strings.Join(options, ",")); err != nil {
+		return explainOverlay(dir, fmt.Errorf("mount overlay of %d layers on %s: %w", len(layers), filepath.Join(dir, MergedDir), err))
 	}
 	return nil
 }
@@ -150,7 +150,7 @@ func (l *fdList) close() {
 // UnmountRootfs unmounts what MountRootfs mounted, lazily if it is busy, and
 // removes dir. It accepts what is half built, and what is not there.
 func UnmountRootfs(dir string) error {
-	if err := Unmount(filepath.Join(dir, mergedDir)); err != nil {
+	if err := Unmount(filepath.Join(dir, MergedDir)); err != nil {
 		return err
 	}
 	return RemoveTree(dir)

@@ -186,7 +186,7 @@ func TestUnmountRootfs(t *testing.T) {
 		{"empty directory", func(t *testing.T, fs, _ string) { mkdir(t, fs) }},
 		{"directories only", func(t *testing.T, fs, _ string) {
 			mkdir(t, filepath.Join(fs, upperDir))
-			mkdir(t, filepath.Join(fs, mergedDir))
+			mkdir(t, filepath.Join(fs, MergedDir))
 		}},
 		{"mounted and written", func(t *testing.T, fs, layer string) {
 			root, err := MountRootfs(fs, []string{layer}, false)

@@ -16,11 +16,11 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// MakeEmptyDir makes the directory of an emptyDir volume, 0777 whatever the
-// umask, as the kubelet does. One that exists is kept as it is, content and mode.
-func MakeEmptyDir(path string) error {
+// MakeEmptyDir makes the directory of a volume, with a mode whatever the umask: the
+// kubelet's is 0777. One that exists is kept as it is, content and mode.
+func MakeEmptyDir(path string, mode uint32) error {
 	if err := os.MkdirAll(filepath.Dir(path), 0o700); err != nil {
-		return fmt.Errorf("make emptyDir: %w", err)
+		return fmt.Errorf("make volume: %w", err)
 	}
 	err := os.Mkdir(path, 0o700)
 	if errors.Is(err, fs.ErrExist) {
@@ -29,10 +29,10 @@ func MakeEmptyDir(path string) error {
 		}
 	}
 	if err == nil {
-		err = os.Chmod(path, 0o777)
+		err = unix.Chmod(path, mode)
 	}
 	if err != nil {
-		return fmt.Errorf("make emptyDir: %w", err)
+		return fmt.Errorf("make volume: %w", err)
 	}
 	return nil
 }

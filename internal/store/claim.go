@@ -1,0 +1,131 @@
+package store
+
+import (
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"strings"
+
+	"github.com/podrun/podrun/pod"
+)
+
+// Claims are directories that stay when their pods go: what a PersistentVolumeClaim, an
+// object, is about.
+
+// ErrClaimInUse says that a pod has a claim for itself (kubelet's scheduler: VolumeRestrictions).
+var ErrClaimInUse = errors.New("node(s) unavailable due to PersistentVolumeClaim with ReadWriteOncePod access mode already in-use by another pod")
+
+// ClaimDir is the directory of a claim. Its files belong to ids of the pods' user
+// namespace.
+func (d Dirs) ClaimDir(namespace, name string) (string, error) {
+	if !safe(namespace) || !safe(name) {
+		return "", fmt.Errorf("%q in namespace %q is no name of a claim", name, namespace)
+	}
+	return filepath.Join(d.Data, "volumes", namespace, name), nil
+}
+
+// ClaimDir is the directory of a claim of the pod's namespace, whose name was validated.
+func (p Pod) ClaimDir(name string) string {
+	dir, err := p.dirs.ClaimDir(p.Namespace, name)
+	if err != nil {
+		panic("store: " + err.Error())
+	}
+	return dir
+}
+
+// Volume names one claim that has a directory.
+type Volume struct{ Namespace, Name, Dir string }
+
+// Volumes lists the claims that have a directory, by namespace and name.
+func (d Dirs) Volumes() ([]Volume, error) {
+	root := filepath.Join(d.Data, "volumes")
+	spaces, err := names(root)
+	if err != nil {
+		return nil, fmt.Errorf("list volumes: %w", err)
+	}
+	var list []Volume
+	for _, space := range spaces {
+		found, err := names(filepath.Join(root, space))
+		if err != nil {
+			return nil, fmt.Errorf("list volumes: %w", err)
+		}
+		for _, name := range found {
+			list = append(list, Volume{space, name, filepath.Join(root, space, name)})
+		}
+	}
+	return list, nil
+}
+
+// ClaimUsers are the pods that there are with a volume of a claim, whether they run or
+// not.
+func (d Dirs) ClaimUsers(namespace, name string) ([]Pod, error) {
+	all, err := d.Pods()
+	if err != nil {
+		return nil, err
+	}
+	var users []Pod
+	for _, p := range all {
+		plan, err := p.Plan()
+		if p.Namespace != namespace || err != nil { // one that is being made or removed
+			continue
+		}
+		for _, v := range plan.Volumes {
+			if v.Kind == pod.ClaimVolume && v.Claim == name {
+				users = append(users, p)
+				break
+			}
+		}
+	}
+	return users, nil
+}
+
+// TakeClaim has the pod, of uid, be the only one that uses a claim, until DropClaim or its
+// end. The error is ErrClaimInUse if another has it.
+func (p Pod) TakeClaim(name, uid string) error {
+	lock, err := OpenFileLock(filepath.Join(p.dirs.Runtime, "claims.lock"))
+	if err != nil {
+		return fmt.Errorf("take claim %s: %w", name, err)
+	}
+	defer lock.Close()
+	if err := lock.Exclusive(); err != nil {
+		return fmt.Errorf("take claim %s: %w", name, err)
+	}
+	mark := p.claimMark(name)
+	if b, err := os.ReadFile(mark); err == nil {
+		owner, of, _ := strings.Cut(string(b), " ")
+		other := p.dirs.Pod(p.Namespace, owner)
+		if plan, err := other.Plan(); err == nil && of != uid && plan.UID == of && other.Alive() {
+			return ErrClaimInUse
+		}
+	}
+	err = makeDirs(filepath.Dir(mark))
+	if err == nil {
+		err = WriteVolatile(mark, []byte(p.Name+" "+uid))
+	}
+	if err != nil {
+		return fmt.Errorf("take claim %s: %w", name, err)
+	}
+	return nil
+}
+
+// DropClaim takes back what TakeClaim has done, if the pod has the claim.
+func (p Pod) DropClaim(name, uid string) error {
+	mark := p.claimMark(name)
+	b, err := os.ReadFile(mark)
+	if errors.Is(err, fs.ErrNotExist) || err == nil && string(b) != p.Name+" "+uid {
+		return nil
+	}
+	if err == nil {
+		err = os.Remove(mark)
+	}
+	if err != nil {
+		return fmt.Errorf("drop claim %s: %w", name, err)
+	}
+	return nil
+}
+
+func (p Pod) claimMark(name string) string {
+	return filepath.Join(p.dirs.Runtime, "claims", p.Namespace, name)
+}

@@ -1,0 +1,108 @@
+package pod
+
+// Volume is one volume of the pod. Its kind decides which fields are read.
+type Volume struct {
+	Name string     `json:"name"`
+	Kind VolumeKind `json:"kind"`
+
+	// SizeLimit, in bytes, is that of a tmpfs; for others see Plan.Storage.
+	SizeLimit int64  `json:"sizeLimit,omitempty"`
+	Mode      uint32 `json:"mode,omitempty"` // of an emptyDir; 0: 0777
+
+	Path     string `json:"path,omitempty"`     // hostPath: absolute, on the host
+	PathType string `json:"pathType,omitempty"` // hostPath: Kubernetes' word, "" for anything
+
+	Claim    string `json:"claim,omitempty"`    // name of a PersistentVolumeClaim of the pod's namespace
+	ReadOnly bool   `json:"readOnly,omitempty"` // of a claim: every mount of it is
+
+	Image  string   `json:"image,omitempty"`  // image: as the manifest spells it
+	Layers []string `json:"layers,omitempty"` // image: absolute directories of the unpacked layers, lowest first
+
+	// Sources are what a volume of files is made of. A later one wins where two have a
+	// file of the same path.
+	Sources []FileSource `json:"sources,omitempty"`
+	Dirs    []string     `json:"dirs,omitempty"` // of a volume of files: empty directories, for others to be mounted on
+}
+
+// VolumeKind names how a volume is made.
+type VolumeKind string
+
+const (
+	EmptyDir       VolumeKind = "emptyDir"       // a directory on disk, gone with the pod
+	EmptyDirMemory VolumeKind = "emptyDirMemory" // one tmpfs shared by the pod
+	HostPath       VolumeKind = "hostPath"       // a file or directory of the host
+	ClaimVolume    VolumeKind = "claim"          // a directory that stays when the pod goes
+	Ephemeral      VolumeKind = "ephemeral"      // a claim of the pod's own: a directory on disk, gone with the pod
+	ImageVolume    VolumeKind = "image"          // the files of an image, read-only
+	Files          VolumeKind = "files"          // configMap, secret, downwardAPI, projected: files in memory, read-only
+)
+
+// FileSource is one source of a volume of files. A reference is resolved whenever the
+// volume is made, and again when the object has changed; the Plan holds no content but
+// the pod's own.
+type FileSource struct {
+	Kind     FileSourceKind `json:"kind"`
+	Name     string         `json:"name,omitempty"` // of the object, in the pod's namespace
+	Optional bool           `json:"optional,omitempty"`
+	Mode     uint32         `json:"mode"`            // of files that are no item's
+	User     int            `json:"user,omitempty"`  // their owner
+	Items    []FileItem     `json:"items,omitempty"` // none: every key is a file of its name
+}
+
+// FileSourceKind says where files come from.
+type FileSourceKind string
+
+const (
+	FromConfigMap FileSourceKind = "configMap"
+	FromSecret    FileSourceKind = "secret"
+	FromPod       FileSourceKind = "pod" // items have the text themselves
+)
+
+// FileItem is one file.
+type FileItem struct {
+	Key  string `json:"key,omitempty"`  // of the object
+	Text string `json:"text,omitempty"` // of a FromPod source
+	Path string `json:"path"`           // relative, clean, not beginning with ".."
+	Mode uint32 `json:"mode"`
+	User int    `json:"user,omitempty"`
+}
+
+// Mount puts a volume into a container.
+type Mount struct {
+	Volume   string `json:"volume"`
+	Path     string `json:"path"` // absolute, clean, inside the container
+	ReadOnly bool   `json:"readOnly,omitempty"`
+
+	// SubPath is a part of the volume: relative, without "..". SubPathExpr is one in which
+	// $(VAR) is expanded when the container is created.
+	SubPath     string `json:"subPath,omitempty"`
+	SubPathExpr string `json:"subPathExpr,omitempty"`
+
+	// Recursive asks that what is mounted below is read-only too.
+	Recursive RecursiveReadOnly `json:"recursive,omitempty"`
+
+	Propagation Propagation `json:"propagation,omitempty"`
+	Options     []string    `json:"options,omitempty"` // nosuid, nodev, noexec
+}
+
+// RecursiveReadOnly is Kubernetes' recursiveReadOnly; "" is Disabled.
+type RecursiveReadOnly string
+
+const (
+	RecursiveEnabled    RecursiveReadOnly = "Enabled"
+	RecursiveIfPossible RecursiveReadOnly = "IfPossible"
+)
+
+// Propagation says which later mounts pass between a container and a volume; "" is none.
+type Propagation string
+
+const (
+	HostToContainer Propagation = "HostToContainer" // the container sees what is mounted in the volume
+	Bidirectional   Propagation = "Bidirectional"   // and others see what it mounts there
+)
+
+// Group is the pod's fsGroup.
+type Group struct {
+	ID             int  `json:"id"`
+	OnRootMismatch bool `json:"onRootMismatch,omitempty"` // only if the volume's own directory is not right
+}

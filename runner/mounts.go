@@ -1,0 +1,188 @@
+package runner
+
+import (
+	"errors"
+	"fmt"
+	"os"
+	"path"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/opencontainers/runtime-spec/specs-go"
+
+	"github.com/podrun/podrun/environ"
+	"github.com/podrun/podrun/pod"
+	"github.com/podrun/podrun/volumes"
+)
+
+// bindVolumes finds what the container's mounts bind, and whether they can be made.
+func (x *container) bindVolumes(s *sandbox, at *place, vars map[string]string) (err error) {
+	at.recursive = volumes.RecursiveReadOnly()
+	if err := mountable(x.plan, at.recursive); err != nil {
+		return err
+	}
+	at.sources, err = x.stage(s, vars)
+	return err
+}
+
+// stage finds what each of a container's mounts binds, in the order of the plan. Parts of
+// volumes and paths of the host are bound aside from what was opened and checked, so that
+// whoever changes them meanwhile makes no difference. Everything else is where nobody but
+// podrun changes names.
+func (x *container) stage(s *sandbox, vars map[string]string) ([]string, error) {
+	var sources []string
+	for i, m := range x.plan.Mounts {
+		v := s.volumeNamed(m.Volume)
+		if v == nil {
+			return nil, configError{fmt.Errorf("cannot find volume %q to mount into container %q", m.Volume, x.plan.Name)}
+		}
+		sub, err := subPath(m, vars)
+		if err != nil {
+			return nil, configError{err}
+		}
+		source := s.volumePath(v)
+		if v.Kind == pod.HostPath || sub != "" {
+			source = filepath.Join(s.stagingDir(x), strconv.Itoa(i))
+			if err := s.bindPart(v, sub, source); err != nil {
+				return nil, x.mountError(m, sub, err)
+			}
+		}
+		sources = append(sources, source)
+	}
+	return sources, nil
+}
+
+// mountError is the kubelet's for a part of a volume that cannot be mounted.
+func (x *container) mountError(m pod.Mount, sub string, err error) error {
+	if sub == "" {
+		return fmt.Errorf("mount volume %q: %w", m.Volume, err)
+	}
+	return configError{fmt.Errorf("failed to prepare subPath for volumeMount %q of container %q: %w", m.Volume, x.plan.Name, err)}
+}
+
+// subPath is the part of a volume that a mount is about, "" for all of it (kubelet:
+// makeMounts in pkg/kubelet/kubelet_pods.go).
+func subPath(m pod.Mount, vars map[string]string) (string, error) {
+	if m.SubPathExpr == "" {
+		return m.SubPath, nil
+	}
+	sub, unknown := environ.ExpandKnown(m.SubPathExpr, vars)
+	switch {
+	case unknown != "":
+		return "", fmt.Errorf("missing value for %q", unknown)
+	case path.IsAbs(sub):
+		return "", fmt.Errorf("error SubPath `%s` must not be an absolute path", sub)
+	case slices.Contains(strings.Split(sub, "/"), ".."):
+		return "", fmt.Errorf("unable to provision SubPath `%s`: must not contain '..'", sub)
+	}
+	return sub, nil
+}
+
+// bindPart binds a volume, or a part of it, on target.
+func (s *sandbox) bindPart(v *pod.Volume, sub, target string) error {
+	whole, err := s.openVolume(v)
+	if err != nil {
+		return err
+	}
+	defer whole.Close()
+	if sub == "" {
+		return volumes.Bind(whole, target)
+	}
+	part, err := volumes.OpenSubPath(whole, sub)
+	if err != nil {
+		return err
+	}
+	defer part.Close()
+	return volumes.Bind(part, target)
+}
+
+func (s *sandbox) openVolume(v *pod.Volume) (*os.File, error) {
+	switch {
+	case v.Kind != pod.HostPath:
+		return volumes.OpenVolume(s.volumePath(v))
+	case s.bidirectional(v.Name):
+		return volumes.OpenVolume(s.sharedPath(v))
+	}
+	return volumes.OpenHostPath(v.Path, volumes.HostPathType(v.PathType))
+}
+
+// volumeMounts are the mounts of volumes in a container.
+func volumeMounts(plan *pod.Plan, c *pod.Container, at place) []specs.Mount {
+	var list []specs.Mount
+	for i, m := range c.Mounts {
+		one := specs.Mount{Destination: m.Path, Type: "bind", Source: at.sources[i], Options: append([]string{"rbind", propagation(m)}, mountOptions(plan, m, at.recursive)...)}
+		list = append(list, one)
+	}
+	return list
+}
+
+func propagation(m pod.Mount) string {
+	switch m.Propagation {
+	case pod.HostToContainer:
+		return "rslave"
+	case pod.Bidirectional:
+		return "rshared"
+	}
+	return "rprivate"
+}
+
+// mountOptions: set-id programs and devices are the host's business in what is the
+// host's, and nobody's elsewhere.
+func mountOptions(plan *pod.Plan, m pod.Mount, recursive bool) []string {
+	var v pod.Volume
+	for i := range plan.Volumes {
+		if plan.Volumes[i].Name == m.Volume {
+			v = plan.Volumes[i]
+		}
+	}
+	options := slices.Clone(m.Options)
+	add := func(words ...string) {
+		for _, w := range words {
+			if !slices.Contains(options, w) {
+				options = append(options, w)
+			}
+		}
+	}
+	if v.Kind != pod.HostPath {
+		add("nosuid", "nodev")
+	}
+	if v.Kind == pod.ImageVolume { // KEP-4639
+		add("noexec")
+	}
+	switch {
+	case m.Recursive != "" && recursive:
+		add("rro")
+	case m.ReadOnly || v.ReadOnly || v.Kind == pod.Files || v.Kind == pod.ImageVolume:
+		add("ro")
+	}
+	return options
+}
+
+// rootPropagation lets through what the container's mounts ask for.
+func rootPropagation(c *pod.Container) string {
+	best := "rprivate"
+	for _, m := range c.Mounts {
+		switch p := propagation(m); {
+		case p == "rshared":
+			return p
+		case p == "rslave":
+			best = p
+		}
+	}
+	return best
+}
+
+// errNoRecursive is a mount that this kernel cannot make.
+var errNoRecursive = errors.New("recursive read-only mounts need Linux 5.12: use recursiveReadOnly: IfPossible")
+
+// mountable says whether the kernel can make a container's mounts.
+func mountable(c *pod.Container, recursive bool) error {
+	for _, m := range c.Mounts {
+		if m.Recursive == pod.RecursiveEnabled && !recursive {
+			return configError{fmt.Errorf("failed to resolve recursive read-only mode: %w", errNoRecursive)}
+		}
+	}
+	return nil
+}

@@ -1,0 +1,216 @@
+package runner
+
+import (
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+
+	"github.com/podrun/podrun/pod"
+	"github.com/podrun/podrun/volumes"
+)
+
+// unmounted says that volumes could not be made: a line for each, in the kubelet's words.
+// It is tried again.
+type unmounted struct{ lines []string }
+
+func (u unmounted) Error() string { return strings.Join(u.lines, "\n") }
+
+func (u *unmounted) add(volume string, err error) {
+	text := strings.ReplaceAll(err.Error(), "\n", "; ")
+	u.lines = append(u.lines, fmt.Sprintf("MountVolume.SetUp failed for volume %q : %s", volume, text))
+}
+
+// makeVolumes makes the pod's volumes, those that nothing mounts included. All are tried,
+// so that all mistakes are told.
+func (s *sandbox) makeVolumes() error {
+	if slices.ContainsFunc(s.plan.Volumes, func(v pod.Volume) bool { return v.Kind == pod.Files }) {
+		// Its own file system, which is never swapped out: the files may be secrets.
+		if err := volumes.MountMemory(s.filesDir()); err != nil {
+			return err
+		}
+	}
+	var bad unmounted
+	for i := range s.plan.Volumes {
+		v := &s.plan.Volumes[i]
+		err := s.makeVolume(v)
+		if err == nil && s.bidirectional(v.Name) {
+			err = s.share(v)
+		}
+		if err != nil {
+			bad.add(v.Name, err)
+		}
+	}
+	if len(bad.lines) > 0 {
+		return bad
+	}
+	return nil
+}
+
+func (s *sandbox) makeVolume(v *pod.Volume) error {
+	path := s.volumePath(v)
+	switch v.Kind {
+	case pod.EmptyDir, pod.Ephemeral:
+		if err := volumes.MakeEmptyDir(path, emptyDirMode(v)); err != nil {
+			return err
+		}
+		return s.giveToGroup(path, v.Kind == pod.Ephemeral)
+	case pod.EmptyDirMemory:
+		if err := os.MkdirAll(path, 0o755); err != nil {
+			return err
+		}
+		if err := volumes.MountTmpfs(path, v.SizeLimit, emptyDirMode(v)); err != nil {
+			return err
+		}
+		return s.giveToGroup(path, false)
+	case pod.HostPath:
+		f, err := volumes.OpenHostPath(v.Path, volumes.HostPathType(v.PathType))
+		if err != nil {
+			return err
+		}
+		return f.Close()
+	case pod.ClaimVolume:
+		return s.takeClaim(v)
+	case pod.ImageVolume:
+		_, err := volumes.MountRootfs(s.imageDir(v), v.Layers, true)
+		return err
+	case pod.Files:
+		return s.writeFiles(v)
+	}
+	return fmt.Errorf("unknown kind %q", v.Kind)
+}
+
+func emptyDirMode(v *pod.Volume) uint32 {
+	if v.Mode != 0 {
+		return v.Mode
+	}
+	return 0o777
+}
+
+// giveToGroup gives what is in a volume to the pod's fsGroup.
+func (s *sandbox) giveToGroup(path string, mayMatch bool) error {
+	g := s.plan.Group
+	if g == nil {
+		return nil
+	}
+	left, err := volumes.Group{ID: g.ID, OnRootMismatch: g.OnRootMismatch && mayMatch}.Apply(path)
+	if left > 0 {
+		s.warnings = append(s.warnings, fmt.Sprintf("%d files of %s keep their group: they belong to users that the pod does not have", left, filepath.Base(path)))
+	}
+	return err
+}
+
+// takeClaim makes the directory of a claim, unless there is no such claim, or another pod
+// has it for itself.
+func (s *sandbox) takeClaim(v *pod.Volume) error {
+	o, err := s.store.Object(pod.KindClaim, v.Claim)
+	if errors.Is(err, fs.ErrNotExist) {
+		return fmt.Errorf("persistentvolumeclaim %q not found", v.Claim)
+	}
+	if err != nil {
+		return err
+	}
+	if o.Claim != nil && slices.Contains(o.Claim.AccessModes, "ReadWriteOncePod") {
+		if err := s.store.TakeClaim(v.Claim, s.plan.UID); err != nil {
+			return err
+		}
+	}
+	path := s.volumePath(v)
+	if err := volumes.MakeEmptyDir(path, 0o777); err != nil {
+		return err
+	}
+	if v.ReadOnly { // the kubelet changes nothing of it
+		return nil
+	}
+	return s.giveToGroup(path, true)
+}
+
+// share lets the pod's containers see what one of them mounts in a volume.
+func (s *sandbox) share(v *pod.Volume) error {
+	path := s.volumePath(v)
+	if v.Kind == pod.HostPath {
+		f, err := volumes.OpenHostPath(v.Path, volumes.HostPathType(v.PathType))
+		if err != nil {
+			return err
+		}
+		defer f.Close()
+		path = s.sharedPath(v)
+		if err := volumes.Bind(f, path); err != nil {
+			return err
+		}
+		return volumes.ShareMount(path)
+	}
+	return volumes.Share(path)
+}
+
+func (s *sandbox) bidirectional(volume string) bool {
+	for _, list := range [][]pod.Container{s.plan.InitContainers, s.plan.Containers} {
+		for i := range list {
+			if slices.ContainsFunc(list[i].Mounts, func(m pod.Mount) bool {
+				return m.Volume == volume && m.Propagation == pod.Bidirectional
+			}) {
+				return true
+			}
+		}
+	}
+	return false
+}
+
+func (s *sandbox) filesDir() string                { return filepath.Join(s.dir, "files") }
+func (s *sandbox) imageDir(v *pod.Volume) string   { return filepath.Join(s.dir, "images", v.Name) }
+func (s *sandbox) sharedPath(v *pod.Volume) string { return filepath.Join(s.dir, "hostpaths", v.Name) }
+func (s *sandbox) memoryPath(v *pod.Volume) string { return filepath.Join(s.dir, "volumes", v.Name) }
+func (s *sandbox) stagingDir(x *container) string  { return filepath.Join(s.dir, "mounts-"+x.id()) }
+func (s *sandbox) volumeNamed(name string) (v *pod.Volume) {
+	for i := range s.plan.Volumes {
+		if s.plan.Volumes[i].Name == name {
+			v = &s.plan.Volumes[i]
+		}
+	}
+	return v
+}
+
+// volumePath is where a volume is, in the supervisor's mount namespace.
+func (s *sandbox) volumePath(v *pod.Volume) string {
+	switch v.Kind {
+	case pod.EmptyDirMemory:
+		return s.memoryPath(v)
+	case pod.HostPath:
+		return v.Path
+	case pod.ClaimVolume:
+		return s.store.ClaimDir(v.Claim)
+	case pod.ImageVolume:
+		return filepath.Join(s.imageDir(v), volumes.MergedDir)
+	case pod.Files:
+		return filepath.Join(s.filesDir(), v.Name)
+	}
+	return filepath.Join(s.store.VolumesDir(), v.Name)
+}
+
+// unmountVolumes takes down what makeVolumes has mounted, whole or in part. Directories
+// on disk are left to those who remove the pod.
+func (s *sandbox) unmountVolumes() error {
+	var errs []error
+	for i := range s.plan.Volumes {
+		v := &s.plan.Volumes[i]
+		if s.bidirectional(v.Name) {
+			if v.Kind == pod.HostPath {
+				errs = append(errs, volumes.UnmountTree(s.sharedPath(v)))
+			} else {
+				errs = append(errs, volumes.Detach(s.volumePath(v)))
+			}
+		}
+		switch v.Kind {
+		case pod.EmptyDirMemory:
+			errs = append(errs, volumes.Unmount(s.volumePath(v)))
+		case pod.ImageVolume:
+			errs = append(errs, volumes.UnmountRootfs(s.imageDir(v)))
+		case pod.ClaimVolume:
+			errs = append(errs, s.store.DropClaim(v.Claim, s.plan.UID))
+		}
+	}
+	return errors.Join(append(errs, volumes.UnmountTree(s.filesDir()))...)
+}
