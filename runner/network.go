@@ -6,6 +6,7 @@ import (
 	"net/netip"
 	"os"
 
+	"github.com/podrun/podrun/internal/report"
 	"github.com/podrun/podrun/internal/stage"
 	"github.com/podrun/podrun/internal/store"
 	"github.com/podrun/podrun/netns"
@@ -50,7 +51,7 @@ func (s *sandbox) connect() error {
 	if err == nil || mode != pod.NetworkAuto {
 		return err
 	}
-	s.warnings = append(s.warnings, "the pod has no network but its own loopback: "+err.Error())
+	s.warnings = append(s.warnings, fmt.Sprintf("the pod has no network but its own loopback: %v (%s)", err, report.Hint(netns.WithCure(err))))
 	return s.disconnect()
 }
 

@@ -42,8 +42,8 @@ var rooms = []room{
 	{dir: "image", may: with("pod", "internal/stage"),
 		why: "images become directories of layers; what runs on them is nobody's business here"},
 
-	{dir: "internal/trial", may: with("volumes", "internal/stage"),
-		why: "a pod's namespaces without a pod: it tries the mounts that volumes makes, before there is anything to undo"},
+	{dir: "internal/trial", may: with("volumes", "netns", "internal/stage"),
+		why: "a pod's namespaces without a pod: it tries what volumes mounts and how netns connects, before there is anything to undo"},
 	{dir: "internal/stage", may: with("internal/stage/userns"),
 		why: "how a process becomes a stage; what the stage does is its room's"},
 	{dir: "internal/stage/userns", why: "a C constructor: it runs before Go and knows nothing of it"},

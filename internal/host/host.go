@@ -49,6 +49,7 @@ const (
 	MappedIDs      = "ids of pods"
 	Overlay        = "root file systems"
 	Sandbox        = "sandbox"
+	Network        = "network"
 	Registries     = "registries"
 )
 

@@ -15,6 +15,7 @@ import (
 
 	"github.com/podrun/podrun/internal/host"
 	"github.com/podrun/podrun/internal/report"
+	"github.com/podrun/podrun/netns"
 	"github.com/podrun/podrun/volumes"
 )
 
@@ -31,7 +32,7 @@ func enter(args []string) int {
 	if err := cmd.Run(); err == nil {
 		return 0
 	} else if exit := (*exec.ExitError)(nil); !errors.As(err, &exit) {
-		say(mapped(), overlay(args[0]), failed(host.Sandbox, fmt.Errorf("make a pod's namespaces: %w", err)))
+		say(mapped(), overlay(args[0]), host.Finding{Name: host.Network, Level: host.Warning, Detail: "not tried: there are no namespaces", Cure: "see sandbox"}, failed(host.Sandbox, fmt.Errorf("make a pod's namespaces: %w", err)))
 		return 0
 	}
 	return 1
@@ -40,12 +41,12 @@ func enter(args []string) int {
 // try is the second stage.
 func try(args []string) int {
 	// The order is that of names. The filter comes last: it stays.
-	ids, root := mapped(), overlay(args[0])
+	ids, root, net := mapped(), overlay(args[0]), network()
 	sandbox := failed(host.Sandbox, errors.Join(mounts(args[0]), filter()))
 	if sandbox.Level == "" {
 		sandbox = host.Finding{Name: host.Sandbox, Level: host.OK, Detail: "a pod's namespaces, mounts and system call filter can be made"}
 	}
-	say(ids, root, sandbox)
+	say(ids, root, net, sandbox)
 	return 0
 }
 
@@ -80,6 +81,16 @@ func overlay(dir string) host.Finding {
 		return f
 	}
 	return host.Finding{Name: host.Overlay, Level: host.OK, Detail: "overlayfs works in a user namespace, on the file system of the data directory"}
+}
+
+// network makes a pod's network where the trial has its own.
+func network() host.Finding {
+	if err := netns.Try("/proc/self/ns/net"); err != nil {
+		f := failed(host.Network, err)
+		f.Level, f.Detail = host.Warning, "pods have no network but their own loopback: "+f.Detail
+		return f
+	}
+	return host.Finding{Name: host.Network, Level: host.OK, Detail: "pods are connected by the kernel: nftables and TPROXY work in a user namespace"}
 }
 
 // failed is the finding for err; without a level if err is nil.

@@ -36,7 +36,9 @@ func Stages() map[string]func(args []string) int {
 }
 
 // names are the probes of this room, in the order of their findings.
-func names() []string { return []string{host.MappedIDs, host.Overlay, host.Sandbox} }
+func names() []string {
+	return []string{host.MappedIDs, host.Overlay, host.Network, host.Sandbox}
+}
 
 // Probes are this room's, for host.Check: one trial below the directory that place
 // gives answers all of them. Ended by ctx, they say so.

@@ -54,7 +54,7 @@ func TestOnThisHost(t *testing.T) {
 		}
 	}
 	testenv.Need(t, testenv.IDs)
-	if len(findings) != 3 || !strings.HasPrefix(findings[0].Detail, "a pod has ") || !strings.HasSuffix(findings[0].Detail, "ids") {
+	if len(findings) != 4 || !strings.HasPrefix(findings[0].Detail, "a pod has ") || !strings.HasSuffix(findings[0].Detail, "ids") {
 		t.Errorf("got %+v", findings)
 	}
 	t.Logf("it took %v", took)
