@@ -17,6 +17,11 @@ type expectation struct {
 
 // expectations: an example without one fails.
 var expectations = map[string]expectation{
+	"config.yaml": {
+		ends:  true,
+		says:  map[string]string{"app": `^blue, large, 32 MiB, a password of 13 letters\n$`},
+		shows: []string{`^config +0/1 +Completed +0 `},
+	},
 	"hello.yaml": {
 		ends:  true,
 		says:  map[string]string{"hello": `^Hello, pod\n$`},
