@@ -153,6 +153,9 @@ func (l *launch) build(p *upPod, found map[use]pod.Image) error {
 	if err != nil {
 		return err
 	}
+	if opt.Seccomp, err = seccompProfiles(l.dirs.Seccomp(), manifest.SeccompProfiles(p.object.Pod)); err != nil {
+		return err
+	}
 	var plan *pod.Plan
 	if p.change == nil {
 		plan, err = manifest.Build(p.object, images, opt)

@@ -2,6 +2,7 @@ package manifest
 
 import (
 	"cmp"
+	"encoding/json"
 	"fmt"
 	"slices"
 
@@ -19,6 +20,9 @@ type Options struct {
 	NodeCPU       int64  // millicores, for resourceFieldRef
 	NodeStorage   int64  // bytes of the file system that the pod is on
 	RequireLimits bool   // the pod must not run where limits are not enforced
+
+	// Seccomp has what SeccompProfiles names.
+	Seccomp map[string]json.RawMessage
 }
 
 // Build decides everything about a Pod that Load returned and whose images, by
@@ -40,6 +44,7 @@ func Build(o *Object, images map[string]pod.Image, opt Options) (*pod.Plan, erro
 		RestartPolicy:         pod.RestartPolicy(p.Spec.RestartPolicy),
 		GraceSeconds:          *p.Spec.TerminationGracePeriodSeconds,
 		ShareProcessNamespace: is(p.Spec.ShareProcessNamespace),
+		HostIPC:               p.Spec.HostIPC,
 		QOSClass:              o.Effective.QOSClass,
 		Resources:             o.Effective.Pod,
 		RequireLimits:         opt.RequireLimits,
@@ -67,7 +72,7 @@ func Build(o *Object, images map[string]pod.Image, opt Options) (*pod.Plan, erro
 	build := func(list string, containers []corev1.Container, resources []pod.Resources) []pod.Container {
 		var built []pod.Container
 		for i := range containers {
-			b := builder{pod: p, c: &containers[i], hostname: plan.Hostname, effective: o.Effective, machine: machine}
+			b := builder{pod: p, c: &containers[i], hostname: plan.Hostname, effective: o.Effective, machine: machine, seccomp: opt.Seccomp}
 			c, err := b.build(images)
 			if err != nil {
 				o.fail(errs, fmt.Sprintf("spec.%s[%d]", list, i), err.Error())

@@ -2,6 +2,7 @@ package manifest
 
 import (
 	"cmp"
+	"encoding/json"
 	"fmt"
 	"path"
 	"slices"
@@ -20,6 +21,7 @@ type builder struct {
 	image    pod.Image
 
 	effective Effective
+	seccomp   map[string]json.RawMessage
 	machine   Machine
 }
 
@@ -53,6 +55,7 @@ func (b *builder) build(images map[string]pod.Image) (*pod.Container, error) {
 		Cwd:                b.cwd(),
 		User:               user,
 		SupplementalGroups: b.groups(),
+		GroupsStrict:       b.groupsStrict(),
 		NonRoot:            is(b.nonRoot()),
 		RestartPolicy:      policy,
 		RestartRules:       rules,
@@ -66,6 +69,9 @@ func (b *builder) build(images map[string]pod.Image) (*pod.Container, error) {
 		NoNewPrivileges:    sc.AllowPrivilegeEscalation != nil && !*sc.AllowPrivilegeEscalation,
 		Capabilities:       capabilities(sc),
 		SeccompUnconfined:  b.unconfined(),
+		Seccomp:            b.ownSeccomp(),
+		Privileged:         is(sc.Privileged),
+		ProcUnmasked:       sc.ProcMount != nil && *sc.ProcMount == corev1.UnmaskedProcMount,
 		Mounts:             b.mounts(),
 
 		TerminationMessagePath: mountPoint(b.c.TerminationMessagePath),
@@ -115,14 +121,10 @@ func (b *builder) security() *corev1.SecurityContext {
 	return b.c.SecurityContext
 }
 
-// unconfined says whether there is to be no seccomp filter. The container's
-// profile counts before the pod's; without either the runtime's default is used.
-func (b *builder) unconfined() bool {
-	profile := b.security().SeccompProfile
-	if sc := b.pod.Spec.SecurityContext; profile == nil && sc != nil {
-		profile = sc.SeccompProfile
-	}
-	return profile != nil && profile.Type == corev1.SeccompProfileTypeUnconfined
+// groupsStrict says whether only the manifest adds groups.
+func (b *builder) groupsStrict() bool {
+	sc := b.pod.Spec.SecurityContext
+	return sc != nil && sc.SupplementalGroupsPolicy != nil && *sc.SupplementalGroupsPolicy == corev1.SupplementalGroupsPolicyStrict
 }
 
 func (b *builder) groups() []uint32 {

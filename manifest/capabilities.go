@@ -28,7 +28,9 @@ var allCapabilities = sets.New(append(slices.Clone(defaultCapabilities),
 // {drop: [ALL], add: [CHOWN]} leaves CHOWN.
 func capabilities(sc *corev1.SecurityContext) []string {
 	set := sets.New(defaultCapabilities...)
-	if sc != nil && sc.Capabilities != nil {
+	if sc != nil && is(sc.Privileged) { // and then nothing is added or dropped, as in containerd
+		set = allCapabilities.Clone()
+	} else if sc != nil && sc.Capabilities != nil {
 		add, drop := upper(sc.Capabilities.Add), upper(sc.Capabilities.Drop)
 		if add.Has("ALL") {
 			set = allCapabilities.Clone()

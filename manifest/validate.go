@@ -35,7 +35,7 @@ func Validate(p *corev1.Pod) field.ErrorList {
 	errs = append(errs, validatePodResources(p, spec.Child("resources"))...)
 	errs = append(errs, validateResizePolicies(&p.Spec, spec)...)
 	errs = append(errs, validateNodeName(p, spec)...)
-	errs = append(errs, validatePodSecurity(p.Spec.SecurityContext, spec.Child("securityContext"))...)
+	errs = append(errs, validatePodSecurity(p.Spec.SecurityContext, p.Spec.HostIPC, spec.Child("securityContext"))...)
 	errs = append(errs, validateNetwork(p, meta, spec)...)
 	errs = append(errs, validateHostname(&p.Spec, spec)...)
 	return append(errs, validatePodFields(&p.Spec, spec)...)

@@ -11,7 +11,7 @@ import (
 	"k8s.io/apimachinery/pkg/util/validation/field"
 )
 
-func validatePodSecurity(sc *corev1.PodSecurityContext, path *field.Path) field.ErrorList {
+func validatePodSecurity(sc *corev1.PodSecurityContext, hostIPC bool, path *field.Path) field.ErrorList {
 	if sc == nil {
 		return nil
 	}
@@ -28,7 +28,7 @@ func validatePodSecurity(sc *corev1.PodSecurityContext, path *field.Path) field.
 	if sc.SupplementalGroupsPolicy != nil {
 		errs = append(errs, oneOf(*sc.SupplementalGroupsPolicy, path.Child("supplementalGroupsPolicy"), corev1.SupplementalGroupsPolicyMerge, corev1.SupplementalGroupsPolicyStrict)...)
 	}
-	errs = append(errs, validateSysctls(sc.Sysctls, path.Child("sysctls"))...)
+	errs = append(errs, validateSysctls(sc.Sysctls, hostIPC, path.Child("sysctls"))...)
 	return append(errs, validateSeccomp(sc.SeccompProfile, path.Child("seccompProfile"))...)
 }
 
@@ -86,17 +86,6 @@ func id(number int64, path *field.Path, rule func(int64) []string) field.ErrorLi
 	return errs
 }
 
-func validateSeccomp(s *corev1.SeccompProfile, path *field.Path) field.ErrorList {
-	if s == nil {
-		return nil
-	}
-	at := path.Child("type")
-	if s.Type == "" {
-		return field.ErrorList{field.Required(at, "type is required when seccompProfile is set")}
-	}
-	return oneOf(s.Type, at, corev1.SeccompProfileTypeLocalhost, corev1.SeccompProfileTypeRuntimeDefault, corev1.SeccompProfileTypeUnconfined)
-}
-
 // safeSysctls is the kubelet's list (pkg/kubelet/sysctl/safe_sysctls.go): they
 // belong to the pod's own IPC or network namespace and harm nobody else.
 var safeSysctls = sets.New(
@@ -121,7 +110,7 @@ var sysctlValue = regexp.MustCompile(`^[-0-9, \t]*$`)
 
 // validateSysctls takes the safe list by its exact names, so that no trick with
 // separators or "=" reaches another one (CVE-2022-0811).
-func validateSysctls(sysctls []corev1.Sysctl, path *field.Path) field.ErrorList {
+func validateSysctls(sysctls []corev1.Sysctl, hostIPC bool, path *field.Path) field.ErrorList {
 	var errs field.ErrorList
 	seen := sets.New[string]()
 	for i, s := range sysctls {
@@ -131,6 +120,8 @@ func validateSysctls(sysctls []corev1.Sysctl, path *field.Path) field.ErrorList 
 			errs = append(errs, field.Required(at.Child("name"), ""))
 		case !safeSysctls.Has(name):
 			errs = append(errs, field.Forbidden(at.Child("name"), fmt.Sprintf("%q is not on the kubelet's list of safe sysctls", s.Name)))
+		case hostIPC && strings.HasPrefix(name, "kernel."): // kubelet: pkg/kubelet/sysctl/allowlist.go
+			errs = append(errs, field.Forbidden(at.Child("name"), fmt.Sprintf("%q is not allowed with the host's IPC", s.Name)))
 		case seen.Has(name):
 			errs = append(errs, field.Duplicate(at.Child("name"), s.Name))
 		}

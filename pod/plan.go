@@ -4,7 +4,10 @@
 // It imports only the standard library and touches nothing outside memory.
 package pod
 
-import "reflect"
+import (
+	"encoding/json"
+	"reflect"
+)
 
 // PlanVersion is written into every Plan; a reader refuses a newer one.
 const PlanVersion = 1
@@ -31,6 +34,7 @@ type Plan struct {
 	GraceSeconds          int64         `json:"graceSeconds"`                    // terminationGracePeriodSeconds
 	ActiveDeadlineSeconds int64         `json:"activeDeadlineSeconds,omitempty"` // 0: none
 	ShareProcessNamespace bool          `json:"shareProcessNamespace,omitempty"`
+	HostIPC               bool          `json:"hostIPC,omitempty"`      // the host's shared memory, semaphores and queues
 	ServiceLinks          bool          `json:"serviceLinks,omitempty"` // variables tell of the namespace's Services
 	QOSClass              string        `json:"qosClass"`
 
@@ -113,7 +117,8 @@ type Container struct {
 	// passwd and group files when it is created.
 	User               string   `json:"user,omitempty"`
 	SupplementalGroups []uint32 `json:"supplementalGroups,omitempty"`
-	NonRoot            bool     `json:"nonRoot,omitempty"` // refuse to start as uid 0
+	GroupsStrict       bool     `json:"groupsStrict,omitempty"` // the image's group file adds none
+	NonRoot            bool     `json:"nonRoot,omitempty"`      // refuse to start as uid 0
 
 	// RestartPolicy and RestartRules are the container's own; "" is the pod's.
 	RestartPolicy RestartPolicy `json:"restartPolicy,omitempty"`
@@ -133,7 +138,17 @@ type Container struct {
 	ReadOnlyRoot      bool     `json:"readOnlyRoot,omitempty"`
 	NoNewPrivileges   bool     `json:"noNewPrivileges,omitempty"`
 	Capabilities      []string `json:"capabilities,omitempty"`      // CAP_… of a process with uid 0
-	SeccompUnconfined bool     `json:"seccompUnconfined,omitempty"` // otherwise the runtime's default profile
+	SeccompUnconfined bool     `json:"seccompUnconfined,omitempty"` // otherwise Seccomp or the runtime's default profile
+
+	// Seccomp is a profile of the user's, in Docker's form or that of the OCI runtime
+	// specification.
+	Seccomp json.RawMessage `json:"seccomp,omitempty"`
+
+	// Privileged: the devices of the host that the user may open, and /proc and /sys as
+	// the kernel has them; what else it means is in the fields above. ProcUnmasked is for
+	// /proc alone.
+	Privileged   bool `json:"privileged,omitempty"`
+	ProcUnmasked bool `json:"procUnmasked,omitempty"`
 
 	Mounts      []Mount   `json:"mounts,omitempty"` // parents before children
 	Resources   Resources `json:"resources"`

@@ -10,7 +10,8 @@ import (
 // are absolute, in the supervisor's mount namespace.
 type place struct {
 	rootfs         string
-	netns, ipcns   string
+	netns          string
+	ipcns          string // "" for the host's
 	utsns          string
 	pidns          string // "" for a PID namespace of its own
 	dev            string // bound over /dev; the pod's shared memory and message queues are in it
@@ -64,6 +65,12 @@ func runtimeSpec(plan *pod.Plan, c *pod.Container, at place, who identity) *spec
 			RootfsPropagation: rootPropagation(c),
 		},
 	}
+	if c.Privileged || c.ProcUnmasked {
+		s.Linux.MaskedPaths, s.Linux.ReadonlyPaths = nil, nil
+	}
+	if c.Privileged { // which devices these are the user's rights say
+		s.Linux.Resources.Devices = []specs.LinuxDeviceCgroup{{Allow: true, Access: "rwm"}}
+	}
 	return s
 }
 
@@ -72,8 +79,10 @@ func namespaces(at place) []specs.LinuxNamespace {
 		{Type: specs.MountNamespace},
 		{Type: specs.PIDNamespace, Path: at.pidns},
 		{Type: specs.NetworkNamespace, Path: at.netns},
-		{Type: specs.IPCNamespace, Path: at.ipcns},
 		{Type: specs.UTSNamespace, Path: at.utsns},
+	}
+	if at.ipcns != "" { // else the supervisor's, which is the host's
+		n = append(n, specs.LinuxNamespace{Type: specs.IPCNamespace, Path: at.ipcns})
 	}
 	if at.cgroup != "" {
 		n = append(n, specs.LinuxNamespace{Type: specs.CgroupNamespace})
@@ -90,10 +99,16 @@ func mounts(plan *pod.Plan, c *pod.Container, at place) []specs.Mount {
 		{Destination: "/proc", Type: "proc", Source: "proc", Options: []string{"nosuid", "noexec", "nodev"}},
 		bind(at.dev, "/dev", "nosuid", "noexec"),
 		{Destination: "/dev/pts", Type: "devpts", Source: "devpts", Options: pts},
-		bind(at.sys, "/sys", "nosuid", "noexec", "nodev", "ro"),
+	}
+	writable := "ro"
+	if c.Privileged {
+		writable = "rw"
+		m = append(m, specs.Mount{Destination: "/sys", Type: "sysfs", Source: "sysfs", Options: []string{"nosuid", "noexec", "nodev"}})
+	} else {
+		m = append(m, bind(at.sys, "/sys", "nosuid", "noexec", "nodev", "ro"))
 	}
 	if at.cgroup != "" {
-		m = append(m, specs.Mount{Destination: "/sys/fs/cgroup", Type: "cgroup", Source: "cgroup", Options: []string{"nosuid", "noexec", "nodev", "relatime", "ro"}})
+		m = append(m, specs.Mount{Destination: "/sys/fs/cgroup", Type: "cgroup", Source: "cgroup", Options: []string{"nosuid", "noexec", "nodev", "relatime", writable}})
 	}
 	taken := map[string]bool{}
 	for _, v := range c.Mounts {

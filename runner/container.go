@@ -109,7 +109,7 @@ func (x *container) create(s *sandbox) error {
 	if err := x.makeMessageFile(s); err != nil {
 		return err
 	}
-	if err := s.templates().Templates().MountDev(x.dev(s)); err != nil {
+	if err := x.mountDev(s); err != nil {
 		return err
 	}
 	at := s.place(x.plan, root, x.dev(s))
@@ -119,10 +119,8 @@ func (x *container) create(s *sandbox) error {
 	}
 	spec := runtimeSpec(s.plan, x.plan, at, x.who)
 	spec.Process.Args, spec.Process.Env = env.Args, env.Env
-	if !x.plan.SeccompUnconfined {
-		if spec.Linux.Seccomp, err = defaultSeccomp(spec); err != nil {
-			return err
-		}
+	if spec.Linux.Seccomp, err = seccompFilter(x.plan, spec); err != nil {
+		return configError{err}
 	}
 	if s.cgroup != nil {
 		spec.Linux.Resources.Unified = s.cgroup.ContainerValues(limits(x.plan.Resources))

@@ -237,6 +237,9 @@ func (s *sandbox) place(c *pod.Container, rootfs, dev string) place {
 		ttyGroup:      idMapped("gid_map", 5),
 		oomScoreFloor: oomScoreFloor(),
 	}
+	if s.plan.HostIPC {
+		at.ipcns = ""
+	}
 	if s.pause.PID != 0 {
 		at.pidns = fmt.Sprintf("/proc/%d/ns/pid", s.pause.PID)
 	}

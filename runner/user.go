@@ -37,7 +37,10 @@ func resolveUser(root string, c *pod.Container) (identity, error) {
 	if c.NonRoot && u.Uid == 0 {
 		return identity{}, errors.New("container has runAsNonRoot and image will run as root")
 	}
-	who := identity{uid: u.Uid, gid: u.Gid, groups: u.Sgids}
+	who := identity{uid: u.Uid, gid: u.Gid}
+	if !c.GroupsStrict {
+		who.groups = u.Sgids
+	}
 	for _, g := range c.SupplementalGroups {
 		if !slices.Contains(who.groups, int(g)) {
 			who.groups = append(who.groups, int(g))

@@ -67,10 +67,7 @@ func (s Sandbox) MountTemplates() (_ Templates, err error) {
 		if err := unix.Mount("mqueue", t.Mqueue, "mqueue", harmless, ""); err != nil {
 			return fmt.Errorf("mount the pod's message queues: %w", err)
 		}
-		if err := unix.Mount("sysfs", t.Sys, "sysfs", harmless|unix.MS_RDONLY, ""); err != nil {
-			return fmt.Errorf("mount the pod's /sys: %w", err)
-		}
-		return nil
+		return mountSys(t.Sys)
 	}, s.IPCNS, s.NetNS)
 	if err != nil {
 		return Templates{}, err
@@ -80,6 +77,22 @@ func (s Sandbox) MountTemplates() (_ Templates, err error) {
 	}
 	u.Release()
 	return t, nil
+}
+
+// mountSys mounts a read-only /sys of the network namespace that this thread is in. Only
+// the mount is read-only, not the file system, which a privileged container mounts again;
+// unless the host's is.
+func mountSys(path string) error {
+	err := unix.Mount("sysfs", path, "sysfs", harmless, "")
+	if err == nil {
+		err = unix.Mount("", path, "", unix.MS_REMOUNT|unix.MS_BIND|unix.MS_RDONLY|harmless, "")
+	} else if errors.Is(err, unix.EPERM) {
+		err = unix.Mount("sysfs", path, "sysfs", harmless|unix.MS_RDONLY, "")
+	}
+	if err != nil {
+		return fmt.Errorf("mount the pod's /sys: %w", err)
+	}
+	return nil
 }
 
 func maskSys(sys string) error {

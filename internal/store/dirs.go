@@ -125,6 +125,9 @@ func writable(st *unix.Stat_t, own bool) bool {
 	return st.Mode&unix.S_ISVTX == 0 && (group || st.Mode&0o002 != 0)
 }
 
+// Seccomp is where the user keeps seccomp profiles.
+func (d Dirs) Seccomp() string { return filepath.Join(d.Data, "seccomp") }
+
 // Images is where the image room keeps its store.
 func (d Dirs) Images() string { return filepath.Join(d.Data, "images") }
 

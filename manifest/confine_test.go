@@ -1,0 +1,86 @@
+package manifest
+
+import (
+	"encoding/json"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/podrun/podrun/pod"
+)
+
+// confined builds the one container of a pod with these lines in its spec and in its
+// container.
+func confined(t *testing.T, spec, container, user string) (*pod.Plan, error) {
+	t.Helper()
+	o := load(t, "apiVersion: v1\nkind: Pod\nmetadata: {name: p}\nspec:\n  containers: [{name: c, image: i, command: [x]"+container+"}]\n"+spec)
+	profiles := map[string]json.RawMessage{}
+	for _, name := range SeccompProfiles(o.Pod) {
+		profiles[name] = json.RawMessage(`"` + name + `"`)
+	}
+	return Build(o, map[string]pod.Image{"c": {ID: "sha256:0", User: user}}, Options{UID: "u", Seccomp: profiles})
+}
+
+func TestConfinement(t *testing.T) {
+	for _, c := range []struct {
+		name, spec, container string
+		ok                    func(*pod.Plan, *pod.Container) bool
+	}{
+		{"default", "", "", func(p *pod.Plan, c *pod.Container) bool {
+			return !p.HostIPC && !c.Privileged && !c.ProcUnmasked && !c.GroupsStrict && !c.SeccompUnconfined && c.Seccomp == nil && len(c.Capabilities) == 14
+		}},
+		{"privileged", "", ", securityContext: {privileged: true, capabilities: {drop: [ALL]}}", func(_ *pod.Plan, c *pod.Container) bool {
+			return c.Privileged && c.SeccompUnconfined && len(c.Capabilities) == 41 && slices.Contains(c.Capabilities, "CAP_SYS_ADMIN") && !c.NoNewPrivileges
+		}},
+		{"privileged, with a profile that does not count", "", ", securityContext: {privileged: true, seccompProfile: {type: Localhost, localhostProfile: a.json}}",
+			func(_ *pod.Plan, c *pod.Container) bool { return c.SeccompUnconfined && c.Seccomp == nil }},
+		{"an unmasked /proc", "", ", securityContext: {procMount: Unmasked}", func(_ *pod.Plan, c *pod.Container) bool { return c.ProcUnmasked && !c.Privileged }},
+		{"the host's IPC", "  hostIPC: true\n", "", func(p *pod.Plan, _ *pod.Container) bool { return p.HostIPC }},
+		{"strict groups", "  securityContext: {supplementalGroups: [5], supplementalGroupsPolicy: Strict}\n", "",
+			func(_ *pod.Plan, c *pod.Container) bool {
+				return c.GroupsStrict && slices.Equal(c.SupplementalGroups, []uint32{5})
+			}},
+		{"the pod's profile", "  securityContext: {seccompProfile: {type: Localhost, localhostProfile: d/a.json}}\n", "",
+			func(_ *pod.Plan, c *pod.Container) bool { return string(c.Seccomp) == `"d/a.json"` }},
+		{"the container's profile wins", "  securityContext: {seccompProfile: {type: Unconfined}}\n", ", securityContext: {seccompProfile: {type: Localhost, localhostProfile: b.json}}",
+			func(_ *pod.Plan, c *pod.Container) bool {
+				return string(c.Seccomp) == `"b.json"` && !c.SeccompUnconfined
+			}},
+	} {
+		plan, err := confined(t, c.spec, c.container, "")
+		if err != nil || !c.ok(plan, &plan.Containers[0]) {
+			t.Errorf("%s: %v\n%+v", c.name, err, plan)
+		}
+	}
+}
+
+func TestConfinementMistakes(t *testing.T) {
+	for _, c := range []struct{ spec, container, want string }{
+		{"", ", securityContext: {seccompProfile: {type: Localhost}}", "must be set when seccomp type is Localhost"},
+		{"", ", securityContext: {seccompProfile: {type: RuntimeDefault, localhostProfile: a}}", "can only be set when seccomp type is Localhost"},
+		{"", ", securityContext: {seccompProfile: {type: Localhost, localhostProfile: /etc/a}}", "must be a relative path"},
+		{"", ", securityContext: {seccompProfile: {type: Localhost, localhostProfile: a/../../b}}", "must not contain '..'"},
+		{"  hostPID: true\n", "", "a pod ends whole because"},
+		{"  hostIPC: true\n  securityContext: {sysctls: [{name: kernel.shm_rmid_forced, value: '1'}]}\n", "", "is not allowed with the host's IPC"},
+	} {
+		said := strings.Join(mistakes("apiVersion: v1\nkind: Pod\nmetadata: {name: p}\nspec:\n  containers: [{name: c, image: i, command: [x]"+c.container+"}]\n"+c.spec), "\n")
+		if !strings.Contains(said, c.want) {
+			t.Errorf("%s%s: %q, want %q", c.spec, c.container, said, c.want)
+		}
+	}
+}
+
+// S13: an image's user is taken for what the kernel would make of it.
+func TestNonRootUsersOfImages(t *testing.T) {
+	const nonRoot = ", securityContext: {runAsNonRoot: true}"
+	for user, want := range map[string]string{
+		"": "image will run as root", "0": "image will run as root", "0:5": "image will run as root", "00": "image will run as root",
+		"root": "non-numeric user", "nginx": "non-numeric user", "4294967296": "invalid user id", "-1": "invalid user id", "99999999999999999999": "non-numeric user",
+		"1000": "", "1000:0": "",
+	} {
+		_, err := confined(t, "", nonRoot, user)
+		if want == "" && err != nil || want != "" && (err == nil || !strings.Contains(err.Error(), want)) {
+			t.Errorf("USER %q: %v, want %q", user, err, want)
+		}
+	}
+}

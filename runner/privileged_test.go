@@ -1,0 +1,137 @@
+package runner
+
+import (
+	"encoding/json"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/podrun/podrun/internal/testenv"
+	"github.com/podrun/podrun/pod"
+	"github.com/podrun/podrun/volumes"
+)
+
+// A privileged container may do in its user namespace what its user may do at all, and
+// nothing that is the host's.
+func TestPrivileged(t *testing.T) {
+	testenv.NoLeaks(t)
+	l := layer(t)
+	c := shell(l, "a", "exec sleep 1000")
+	c.Privileged, c.SeccompUnconfined = true, true
+	c.Capabilities = []string{"CAP_CHOWN", "CAP_DAC_OVERRIDE", "CAP_MKNOD", "CAP_NET_ADMIN", "CAP_SYS_ADMIN", "CAP_SYS_PTRACE"}
+	p := start(t, newPlan(nil, []pod.Container{c}))
+	p.running()
+	for _, script := range []string{
+		"grep -q '^Seccomp:.0$' /proc/self/status", "mount -t tmpfs x /tmp && umount /tmp", "unshare -U true", "unshare -m true",
+		"! grep -q ' /proc/kcore ' /proc/self/mounts", "grep -q ' /sys sysfs rw' /proc/self/mounts",
+		"echo 1 >/proc/sys/net/ipv4/ip_forward", "date -s 2030-01-01 2>&1 | grep -q permitted", "ip addr add 10.99.99.99/32 dev lo",
+	} {
+		if code, out := p.exec("a", "/bin/sh", "-c", script); code != 0 {
+			t.Errorf("%s: was not possible: %s", script, out)
+		}
+	}
+	for _, script := range []string{
+		"echo x >/proc/sys/kernel/core_pattern", "echo c >/proc/sysrq-trigger", "echo x >/sys/kernel/uevent_helper",
+		"mknod /tmp/sda b 8 0 && head -c 1 /tmp/sda", "hostname other && test $(hostname) != other",
+	} {
+		if code, out := p.exec("a", "/bin/sh", "-c", script); code == 0 {
+			t.Errorf("%s: was possible: %s", script, out)
+		}
+	}
+	devices, err := volumes.HostDevices()
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, path := range devices {
+		if code, out := p.exec("a", "/bin/sh", "-c", "test -c "+path+" -o -b "+path); code != 0 {
+			t.Errorf("the host's %s is not there: %s", path, out)
+		}
+	}
+}
+
+func TestUnmaskedProc(t *testing.T) {
+	testenv.NoLeaks(t)
+	l := layer(t)
+	masked := shell(l, "masked", "grep -c ' /proc/' /proc/self/mounts")
+	open := shell(l, "open", "grep -c ' /proc/' /proc/self/mounts")
+	open.ProcUnmasked = true
+	p := start(t, newPlan(nil, []pod.Container{masked, open}))
+	p.ended()
+	if p.log("masked") == "0\n" || p.log("open") != "0\n" {
+		t.Errorf("mounts below /proc: %s masked, %s open", p.log("masked"), p.log("open"))
+	}
+}
+
+// The user's own profile counts, in both forms; one that means nothing is said.
+func TestOwnSeccompProfile(t *testing.T) {
+	testenv.NoLeaks(t)
+	l := layer(t)
+	script := "mkdir /x 2>&1; echo $?"
+	docker := shell(l, "docker", script)
+	docker.Seccomp = json.RawMessage(`{"defaultAction": "SCMP_ACT_ALLOW", "archMap": [], "syscalls": [{"names": ["mkdir", "mkdirat"], "action": "SCMP_ACT_ERRNO", "errnoRet": 28, "includes": {}, "excludes": {}}]}`)
+	oci := shell(l, "oci", script)
+	oci.Seccomp = json.RawMessage(`{"defaultAction": "SCMP_ACT_ALLOW", "syscalls": [{"names": ["mkdir", "mkdirat"], "action": "SCMP_ACT_ERRNO"}]}`)
+	bad := shell(l, "bad", script)
+	bad.Seccomp = json.RawMessage(`{"defaultAction": "SCMP_ACT_NONSENSE"}`)
+	p := start(t, newPlan(nil, []pod.Container{docker, oci, bad}))
+	st := p.until("ended and refused", func(st pod.Status) bool {
+		w := st.Containers[2].State.Waiting
+		return st.Containers[0].State.Terminated != nil && st.Containers[1].State.Terminated != nil && w != nil && w.Reason == "CreateContainerConfigError"
+	})
+	if got := p.log("docker"); !strings.Contains(got, "No space left on device\n1") {
+		t.Errorf("a profile in Docker's form: %q", got)
+	}
+	if got := p.log("oci"); !strings.Contains(got, "Operation not permitted\n1") {
+		t.Errorf("a profile in OCI's form: %q", got)
+	}
+	if w := st.Containers[2].State.Waiting; !strings.Contains(w.Message, "SCMP_ACT_NONSENSE") {
+		t.Errorf("a bad profile: %+v", w)
+	}
+}
+
+// With the host's IPC a container sees what others of the host share, and without it
+// nothing of that.
+func TestHostIPC(t *testing.T) {
+	testenv.NoLeaks(t)
+	l := layer(t)
+	file := filepath.Join("/dev/shm", "podrun-test-"+filepath.Base(t.TempDir()))
+	if err := os.WriteFile(file, []byte("shared\n"), 0o644); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { os.Remove(file) })
+	ours, err := os.Readlink("/proc/self/ns/ipc")
+	if err != nil {
+		t.Fatal(err)
+	}
+	script := "readlink /proc/self/ns/ipc; cat " + file
+	for host, want := range map[bool]string{true: ours + "\nshared\n", false: ""} {
+		plan := newPlan(nil, []pod.Container{shell(l, "a", script)})
+		plan.HostIPC = host
+		w := startWhole(t, plan)
+		w.until(func(st *pod.Status) bool { return st.Phase.Terminal() })
+		if got := logText(t, w.place, "a", 0); host && got != want || !host && (strings.Contains(got, ours) || strings.Contains(got, "shared")) {
+			t.Errorf("host IPC %v: %q, want %q", host, got, want)
+		}
+		w.remove()
+	}
+}
+
+// Strict: what the image's group file says does not count.
+func TestStrictGroups(t *testing.T) {
+	root := t.TempDir()
+	if err := os.Mkdir(filepath.Join(root, "etc"), 0o755); err != nil {
+		t.Fatal(err)
+	}
+	for name, text := range map[string]string{"passwd": "u:x:1000:1000::/:/bin/sh\n", "group": "u:x:1000:\nextra:x:50:u\n"} {
+		if err := os.WriteFile(filepath.Join(root, "etc", name), []byte(text), 0o644); err != nil {
+			t.Fatal(err)
+		}
+	}
+	for strict, want := range map[bool]int{false: 2, true: 1} {
+		who, err := resolveUser(root, &pod.Container{User: "u", SupplementalGroups: []uint32{60}, GroupsStrict: strict})
+		if err != nil || who.gid != 1000 || len(who.groups) != want {
+			t.Errorf("strict %v: %+v, %v", strict, who, err)
+		}
+	}
+}
