@@ -117,6 +117,11 @@ func (u *layerUse) look() error {
 		if err != nil {
 			return err
 		}
+		for _, v := range plan.Volumes {
+			for _, layer := range v.Layers {
+				u.used[layer] = true
+			}
+		}
 		for _, list := range [][]pod.Container{plan.InitContainers, plan.Containers} {
 			for _, c := range list {
 				for _, layer := range c.Layers {

@@ -46,6 +46,11 @@ func (p *Plan) Refers(kind ObjectKind, name string) bool {
 	if kind == KindService {
 		return true
 	}
+	for i := range p.Volumes {
+		if p.Volumes[i].refers(kind, name) {
+			return true
+		}
+	}
 	for _, list := range [][]Container{p.InitContainers, p.Containers} {
 		for i := range list {
 			if list[i].refers(kind, name) {

@@ -106,3 +106,15 @@ type Group struct {
 	ID             int  `json:"id"`
 	OnRootMismatch bool `json:"onRootMismatch,omitempty"` // only if the volume's own directory is not right
 }
+
+func (v *Volume) refers(kind ObjectKind, name string) bool {
+	if kind == KindClaim {
+		return v.Kind == ClaimVolume && v.Claim == name
+	}
+	for _, s := range v.Sources {
+		if s.Name == name && name != "" && (s.Kind == FromConfigMap && kind == KindConfigMap || s.Kind == FromSecret && kind == KindSecret) {
+			return true
+		}
+	}
+	return false
+}
