@@ -1,0 +1,76 @@
+package store
+
+import (
+	"os"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/podrun/podrun/pod"
+)
+
+func TestNeighbours(t *testing.T) {
+	d := Dirs{Data: t.TempDir(), Runtime: t.TempDir()}
+	is := func(uid string) *pod.Presence { return &pod.Presence{UID: uid, Addresses: []string{"10.88.0.2"}} }
+	begin := func(name string) (Pod, *os.File) {
+		p := d.Pod("ns", name)
+		lock, err := p.Lock()
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := p.Create(&pod.Plan{Name: name}, nil); err != nil {
+			t.Fatal(err)
+		}
+		if err := p.WritePresence(is(name)); err != nil {
+			t.Fatal(err)
+		}
+		return p, lock
+	}
+	a, la := begin("a")
+	defer la.Close()
+	_, lb := begin("b")
+	c, lc := begin("c")
+	defer lc.Close()
+	names := func() (list []string) {
+		all, err := a.Neighbours()
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, n := range all {
+			list = append(list, n.Namespace+"/"+n.Name+" "+n.UID)
+		}
+		return list
+	}
+	if diff := cmp.Diff([]string{"ns/a a", "ns/b b", "ns/c c"}, names()); diff != "" {
+		t.Error(diff)
+	}
+	lb.Close() // it has died: what it has told does not count
+	if err := os.WriteFile(c.presenceFile(), []byte("{rubbish"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if diff := cmp.Diff([]string{"ns/a a"}, names()); diff != "" {
+		t.Error(diff)
+	}
+	if got, err := a.Presence(); err != nil || got.UID != "a" {
+		t.Errorf("%+v, %v", got, err)
+	}
+	for range 2 { // it may be gone already
+		if err := a.RemovePresence(); err != nil {
+			t.Error(err)
+		}
+	}
+	if got := names(); len(got) != 0 {
+		t.Errorf("%v", got)
+	}
+}
+
+func TestNetworks(t *testing.T) {
+	d := Dirs{Data: t.TempDir(), Runtime: t.TempDir()}
+	if n := d.Networks(nil); n != pod.DefaultNetworks {
+		t.Errorf("nothing there: %v", n)
+	}
+	s := &pod.Object{Service: &pod.Service{ClusterIPs: []string{"172.22.128.5", "fd89::8005"}}}
+	if n := d.Networks([]*pod.Object{{Service: &pod.Service{ClusterIPs: []string{"None"}}}, s}); n.V4.String() != "172.22.0.0/16" || n.V6.String() != "fd89::/64" {
+		t.Errorf("as Services have: %v", n)
+	}
+}
