@@ -43,6 +43,7 @@ func (l *launch) prepare(ctx context.Context) error {
 	for _, p := range l.pods {
 		switch {
 		case !p.place.Alive():
+			errs = append(errs, l.recall(p))
 		case l.service != nil:
 			errs = append(errs, l.service.adopt(ctx, l, p))
 		default:
@@ -153,6 +154,9 @@ func (l *launch) build(p *upPod, found map[use]pod.Image) error {
 	if err != nil {
 		return err
 	}
+	if p.past != nil {
+		opt.UID = p.past.uid
+	}
 	if opt.Seccomp, err = seccompProfiles(l.dirs.Seccomp(), manifest.SeccompProfiles(p.object.Pod)); err != nil {
 		return err
 	}
@@ -222,7 +226,7 @@ func (l *launch) started() []*upPod {
 }
 
 func (l *launch) startPod(p *upPod) (err error) {
-	lock, err := l.vacate(p.place)
+	lock, err := l.lock(p)
 	if err != nil {
 		return err
 	}
@@ -233,9 +237,14 @@ func (l *launch) startPod(p *upPod) (err error) {
 			err = errors.Join(err, back.Undo())
 		}
 	}()
-	back.Push("remove the pod", func() error { return l.keeper.remove(p.place) })
+	created := time.Now()
+	if p.past != nil {
+		created = p.past.created
+	} else {
+		back.Push("remove the pod", func() error { return l.keeper.remove(p.place) })
+	}
 	stamped := p.object.Pod.DeepCopy()
-	manifest.Stamp(stamped, p.plan.UID, time.Now())
+	manifest.Stamp(stamped, p.plan.UID, created)
 	text, err := manifest.Marshal(stamped)
 	if err != nil {
 		return err
@@ -255,6 +264,23 @@ func (l *launch) startPod(p *upPod) (err error) {
 		fmt.Fprintf(l.front.err, "podrun: pod %s: warning: %s\n", p.place.Name, warning)
 	}
 	return err
+}
+
+// lock locks a pod's place, in which there is nothing but what the pod goes on with.
+func (l *launch) lock(p *upPod) (*os.File, error) {
+	if p.past == nil {
+		return l.vacate(p.place)
+	}
+	lock, err := p.place.Lock()
+	if err != nil {
+		return nil, err
+	}
+	if plan, err := p.place.Plan(); err == nil && plan.UID == p.past.uid {
+		return lock, nil
+	}
+	lock.Close() // it was removed meanwhile
+	p.past = nil
+	return l.vacate(p.place)
 }
 
 // vacate locks a pod's place and removes what an earlier pod of the name, which

@@ -79,7 +79,7 @@ func statusOf(p store.Pod) (*pod.Status, error) {
 		if err != nil {
 			return nil, err
 		}
-		st = lost(plan, st)
+		st = lost(p, plan, st)
 	}
 	return st, nil
 }
@@ -93,14 +93,17 @@ const (
 
 // lost is the status of a pod whose processes were killed from outside or went
 // down with the machine: it has failed, and nobody saw its containers end.
-func lost(plan *pod.Plan, st *pod.Status) *pod.Status {
+func lost(p store.Pod, plan *pod.Plan, st *pod.Status) *pod.Status {
 	out := *st
 	out.Phase = pod.Failed
-	out.Message = "the pod's processes were killed from outside, or the machine was restarted"
+	out.Message = whyLost(p)
+	if plan.RestartPolicy != pod.RestartNever || !hasRun(p, plan) {
+		out.Message += "; podrun up goes on with the pod"
+	}
 	end := func(have []pod.ContainerStatus, of []pod.Container) []pod.ContainerStatus {
 		list := make([]pod.ContainerStatus, len(of))
 		for i, c := range of {
-			list[i] = pod.ContainerStatus{Name: c.Name, Image: c.Image, ImageID: c.ImageID}
+			list[i] = pod.ContainerStatus{Name: c.Name, Image: c.Image, ImageID: c.ImageID, RestartCount: max(latestRun(p, c.Name), 0)}
 			if i < len(have) {
 				list[i] = have[i]
 			}

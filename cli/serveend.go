@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"os"
-	"time"
 
 	"github.com/podrun/podrun/internal/report"
 	"github.com/podrun/podrun/internal/systemd"
@@ -31,9 +30,18 @@ func (s *service) finish() error {
 	return errors.Join(err, s.forget())
 }
 
-// end stops and removes the pods because of a signal; a second one stops them at once.
+// end stops and removes the pods because of a signal; a second one stops them at once. With
+// the machine they only stop.
 // A unit that was told to end has not failed.
 func (s *service) end(ctx context.Context, sig os.Signal, signals <-chan os.Signal) error {
+	if s.goingDown(ctx) {
+		s.tell(systemd.Stopping, systemd.Status("stopping, to go on later"), systemd.Extend(stopTime(s.pods)))
+		hurry, done := hurried(signals)
+		defer done()
+		errs := make([]error, len(s.pods))
+		each(s.pods, func(i int, p *upPod) { errs[i] = s.suspend(ctx, p, hurry) })
+		return errors.Join(append(errs, s.forget())...)
+	}
 	if err := s.stop(ctx, s.pods, signals); err != nil {
 		return err
 	}
@@ -42,23 +50,11 @@ func (s *service) end(ctx context.Context, sig os.Signal, signals <-chan os.Sign
 
 // stop ends pods gracefully and removes them.
 func (s *service) stop(ctx context.Context, list []*upPod, signals <-chan os.Signal) error {
-	var grace int64
-	for _, p := range list {
-		grace = max(grace, p.plan.GraceSeconds)
-	}
-	s.tell(systemd.Stopping, systemd.Status("stopping"), systemd.Extend(time.Duration(grace)*time.Second+slack+goneTime))
-	hurry := make(chan struct{})
-	done := make(chan struct{})
-	go func() {
-		select {
-		case <-signals:
-			close(hurry)
-		case <-done:
-		}
-	}()
+	s.tell(systemd.Stopping, systemd.Status("stopping"), systemd.Extend(stopTime(list)))
+	hurry, done := hurried(signals)
+	defer done()
 	errs := make([]error, len(list))
 	each(list, func(i int, p *upPod) { errs[i] = s.stopOne(ctx, p, hurry) })
-	close(done)
 	return errors.Join(errs...)
 }
 

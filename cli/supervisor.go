@@ -137,7 +137,7 @@ func watchOnce(ctx context.Context, p store.Pod, seen func(*pod.Status) (enough 
 // stop asks for the end of the pod and returns when the supervisor says it has
 // ended. grace is nil for the pod's own.
 func stop(ctx context.Context, p store.Pod, grace *int64) error {
-	err := persist(ctx, p, func() error { return stopOnce(ctx, p, grace) })
+	err := persist(ctx, p, func() error { return stopOnce(ctx, p, wire.StopRequest{GraceSeconds: grace}) })
 	if errors.Is(err, errNotRunning) {
 		return nil
 	}
@@ -145,8 +145,8 @@ func stop(ctx context.Context, p store.Pod, grace *int64) error {
 }
 
 // stopOnce is stop of one supervisor. A later request gives the pod no more time.
-func stopOnce(ctx context.Context, p store.Pod, grace *int64) error {
-	conn, err := ask(ctx, p, wire.Request{Verb: wire.Stop, Stop: &wire.StopRequest{GraceSeconds: grace}})
+func stopOnce(ctx context.Context, p store.Pod, how wire.StopRequest) error {
+	conn, err := ask(ctx, p, wire.Request{Verb: wire.Stop, Stop: &how})
 	if err != nil {
 		return err
 	}

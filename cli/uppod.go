@@ -23,6 +23,7 @@ type upPod struct {
 	change   *change        // what the manifest changes about one that runs; nil: nothing
 	renewed  map[string]int // the containers that the change restarts, with their restarts before
 	replaces bool           // another one has to be stopped and removed first
+	past     *past          // nil unless a pod that was lost goes on
 
 	ports  map[string]*os.File // of the host, opened for it, by their names
 	front  *stage.Front        // for a pod that systemd runs: what its supervisor gets

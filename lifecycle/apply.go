@@ -41,7 +41,7 @@ func (o *Observed) Apply(plan *pod.Plan, e Event) {
 	case Adopted:
 		o.adopt(plan, e)
 	case StopAsked:
-		o.Deleting = true
+		o.Deleting = o.Deleting || e.Reason != pod.ReasonTerminated
 		o.askStop(plan, e)
 	case StorageMeasured:
 		o.measured(plan, e)

@@ -17,6 +17,7 @@ const (
 	EndInitFailed Cause = "initFailed" // an init container failed under policy Never
 	EndCompleted  Cause = "completed"  // no app container runs or will run again
 	EndLost       Cause = "lost"       // the sandbox could not be made, or died and there is to be no other
+	EndShutdown   Cause = "shutdown"   // with the machine; the pod goes on when that is started again
 	EndEvicted    Cause = "evicted"    // it has more on disk than it may
 )
 
@@ -96,6 +97,10 @@ func (o *Observed) askStop(plan *pod.Plan, e Event) {
 	end := e.At.Boot + grace(asked)
 	if o.Ending == nil {
 		o.Ending = &Ending{Cause: EndAsked, Since: e.At, GraceEnd: end}
+		if e.Reason == pod.ReasonTerminated {
+			o.Ending.Cause, o.Ending.Reason = EndShutdown, e.Reason
+			o.Ending.Message = "Pod was terminated in response to imminent node shutdown."
+		}
 	}
 	o.Ending.GraceEnd = min(o.Ending.GraceEnd, end)
 	if e.GraceSeconds != nil && asked == 0 {

@@ -7,7 +7,7 @@ import "github.com/podrun/podrun/pod"
 func phase(plan *pod.Plan, o *Observed, ending *Ending) pod.Phase {
 	if ending != nil {
 		switch ending.Cause {
-		case EndDeadline, EndLost, EndEvicted:
+		case EndDeadline, EndLost, EndEvicted, EndShutdown:
 			return pod.Failed
 		}
 	}

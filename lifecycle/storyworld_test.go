@@ -221,6 +221,9 @@ func (w *world) stop(args map[string]string) error {
 		}
 		e.GraceSeconds = &g
 	}
+	if why, ok := args["for"]; ok {
+		e.Reason = why
+	}
 	w.seen.Apply(&w.plan, e)
 	return nil
 }

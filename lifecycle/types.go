@@ -32,7 +32,7 @@ const (
 	StartFailed   EventKind = "startFailed" // it never ran: Reason, Message, ExitCode
 	Exited        EventKind = "exited"      // its process ended: ExitCode or Signal, OOMKilled, Message
 	Replanned     EventKind = "replanned"   // the plan is another now
-	StopAsked     EventKind = "stopAsked"   // the user wants the pod gone: GraceSeconds or nil for the Plan's
+	StopAsked     EventKind = "stopAsked"   // the user wants the pod gone: GraceSeconds or nil for the Plan's; or, with Reason Terminated, the machine is being stopped
 
 	// StorageMeasured says what the pod has on disk: Message of the limit that is
 	// exceeded, or "", Bytes in all, and Took, how long it was to count them.

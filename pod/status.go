@@ -39,6 +39,10 @@ const (
 // ReasonEvicted is the reason of a pod that kept more on disk than it may.
 const ReasonEvicted = "Evicted"
 
+// ReasonTerminated is the reason of a pod that was ended with the machine, and goes on when
+// it is started again (kubelet: pkg/kubelet/nodeshutdown).
+const ReasonTerminated = "Terminated"
+
 // Terminal says whether a pod in this phase never changes again.
 func (p Phase) Terminal() bool { return p == Succeeded || p == Failed }
 

@@ -165,7 +165,11 @@ func (c *control) answer(conn *net.UnixConn) error {
 	case req.Verb == wire.Watch:
 		return c.watch(conn)
 	case req.Verb == wire.Stop && req.Stop != nil:
-		c.engine.emit(lifecycle.Event{Kind: lifecycle.StopAsked, GraceSeconds: req.Stop.GraceSeconds})
+		ev := lifecycle.Event{Kind: lifecycle.StopAsked, GraceSeconds: req.Stop.GraceSeconds}
+		if req.Stop.Shutdown {
+			ev.Reason = pod.ReasonTerminated
+		}
+		c.engine.emit(ev)
 		<-c.ended
 		return nil
 	case req.Verb == wire.Attach && req.Attach != nil:

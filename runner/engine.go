@@ -196,7 +196,7 @@ func (e *engine) removeSandbox(attempt int) {
 func (e *engine) annotate(st pod.Status) pod.Status {
 	e.mu.Lock()
 	defer e.mu.Unlock()
-	st.Warnings = slices.Clone(e.warnings)
+	st.Warnings, st.BootID = slices.Clone(e.warnings), e.estate.boot()
 	if s := e.sandbox; s != nil && s.cgroup != nil {
 		e.cgroup = s.cgroup.Path()
 	}

@@ -34,6 +34,7 @@ type estate struct {
 // state is the written part.
 type state struct {
 	Version  int
+	Boot     string          // the machine's run: times and processes are of no other
 	Observed json.RawMessage // lifecycle.Observed
 	Pause    process
 	Cgroup   string
@@ -63,7 +64,7 @@ type savedRun struct {
 func stateFile(p store.Pod) string { return filepath.Join(p.RuntimeDir(), "state.json") }
 
 func newEstate(keeper *stage.Keeper, place store.Pod) *estate {
-	return &estate{keeper: keeper, ends: newEnds(keeper), path: stateFile(place), state: state{Version: stateVersion}}
+	return &estate{keeper: keeper, ends: newEnds(keeper), path: stateFile(place), state: state{Version: stateVersion, Boot: store.BootID()}}
 }
 
 // record notes a change, durably against the death of this process. Without room for it
@@ -85,6 +86,13 @@ func (e *estate) record(change func(*state)) {
 		e.err = err
 		fmt.Fprintln(os.Stderr, "record the pod's state:", err)
 	}
+}
+
+// boot is the machine's run.
+func (e *estate) boot() string {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	return e.state.Boot
 }
 
 // broken says whether what was recorded last is not the latest.
@@ -156,9 +164,12 @@ func (e *estate) withdraw(x *container) {
 func (e *estate) begin() state {
 	e.mu.Lock()
 	defer e.mu.Unlock()
-	e.state, e.last = state{Version: stateVersion}, nil
+	e.state, e.last = state{Version: stateVersion, Boot: store.BootID()}, nil
 	return e.state
 }
+
+// errOtherBoot is a state of before the machine was started.
+var errOtherBoot = errors.New("it was written before the machine was started")
 
 // errForeign is a state that this program cannot have written.
 var errForeign = errors.New("it was not written by this program")
@@ -172,6 +183,9 @@ func (e *estate) inherit() (state, lifecycle.Observed, error) {
 	}
 	if err == nil && e.state.Version != stateVersion {
 		err = errForeign
+	}
+	if err == nil && e.state.Boot != store.BootID() {
+		err = errOtherBoot
 	}
 	if err == nil {
 		err = json.Unmarshal(e.state.Observed, &o)

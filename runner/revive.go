@@ -37,20 +37,23 @@ func (s *supervisor) rise() (lifecycle.Observed, error) {
 
 // recall gives what is known of a pod that was brought to life before, and lost since; of
 // a new one that is nothing.
-func (s *supervisor) recall() (lifecycle.Observed, error) {
-	why := rebooted
-	if _, err := os.Stat(stateFile(s.place)); err == nil { // it is in memory
-		why = allKilled
-	}
-	return s.revive(why)
-}
+func (s *supervisor) recall() (lifecycle.Observed, error) { return s.revive(allKilled) }
+
+// errSuspended is a record that ends with the machine's.
+var errSuspended = errors.New("the pod has ended with the machine")
 
 // revive folds that the sandbox is gone, and removes what is left of it.
 func (s *supervisor) revive(why string) (lifecycle.Observed, error) {
 	e := s.engine
 	left, known, err := e.estate.inherit()
+	if err == nil && known.Ending != nil && known.Ending.Cause == lifecycle.EndShutdown {
+		err = errSuspended
+	}
 	if err != nil {
-		if !errors.Is(err, fs.ErrNotExist) {
+		if why == allKilled {
+			why = rebooted
+		}
+		if !errors.Is(err, fs.ErrNotExist) && err != errSuspended && !errors.Is(err, errOtherBoot) {
 			fmt.Fprintln(os.Stderr, err)
 		}
 		if known, err = remembered(e); err != nil {

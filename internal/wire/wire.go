@@ -93,6 +93,7 @@ const (
 // StopRequest asks for the end of the pod. A later one may only shorten the grace.
 type StopRequest struct {
 	GraceSeconds *int64 `json:"graceSeconds,omitempty"` // nil: the pod's own
+	Shutdown     bool   `json:"shutdown,omitempty"`     // with the machine: the pod is to go on when it is started again
 }
 
 // ExecRequest runs Args in a container. Without TTY three pipe descriptors come

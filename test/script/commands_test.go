@@ -27,6 +27,7 @@ func commands() map[string]testwords.Word {
 		"eventually":     testwords.Eventually(repeated),
 		"mode":           mode,
 		"nothingleft":    nothingLeft,
+		"killkeeper":     killKeeper,
 		"killpod":        killPod,
 		"killsupervisor": killSupervisor,
 		"terminate":      terminate,
@@ -72,9 +73,23 @@ func nothingLeft(ts *testscript.TestScript, neg bool, args []string) {
 	}
 }
 
-// killpod NAME kills a pod's keeper.
+// killpod NAME kills everything of a pod: its guard, and its keeper.
 func killPod(ts *testscript.TestScript, neg bool, args []string) {
 	testwords.Need(ts, neg, args, 1, "killpod NAME")
+	keeper := keeperOf(ts, args[0])
+	var pid, guard int
+	var name, state string
+	b, err := os.ReadFile(fmt.Sprintf("/proc/%d/stat", keeper))
+	ts.Check(err)
+	_, err = fmt.Sscan(string(b), &pid, &name, &state, &guard)
+	ts.Check(err)
+	ts.Check(syscall.Kill(guard, syscall.SIGKILL))
+	ts.Check(syscall.Kill(keeper, syscall.SIGKILL))
+}
+
+// killkeeper NAME kills a pod's keeper alone.
+func killKeeper(ts *testscript.TestScript, neg bool, args []string) {
+	testwords.Need(ts, neg, args, 1, "killkeeper NAME")
 	ts.Check(syscall.Kill(keeperOf(ts, args[0]), syscall.SIGKILL))
 }
 

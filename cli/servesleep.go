@@ -1,0 +1,79 @@
+package cli
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/podrun/podrun/internal/delegation"
+	"github.com/podrun/podrun/internal/report"
+	"github.com/podrun/podrun/internal/systemd"
+	"github.com/podrun/podrun/internal/wire"
+)
+
+// goingDown says whether the machine, or the user's manager, is being stopped: then the
+// unit's pods end as the kubelet's do in a shutdown of the node, and go on when the unit is
+// started again. Where that cannot be known the unit alone is stopped.
+func (s *service) goingDown(ctx context.Context) bool {
+	manager, ok := delegation.FindManager()
+	if !ok {
+		return false
+	}
+	ctx, cancel := context.WithTimeout(ctx, askTime)
+	defer cancel()
+	going, err := systemd.GoingDown(ctx, manager)
+	if err != nil {
+		report.Print(s.front.err, err)
+	}
+	return going
+}
+
+// suspend ends pods gracefully and leaves what they go on with. After hurry is closed it
+// ends them at once.
+func (s *service) suspend(ctx context.Context, p *upPod, hurry <-chan struct{}) error {
+	if !p.place.Alive() {
+		return nil
+	}
+	within, cancel := context.WithTimeout(ctx, patience(p.place, ending{}))
+	defer cancel()
+	ask := func(grace *int64) error {
+		return persist(within, p.place, func() error {
+			return stopOnce(within, p.place, wire.StopRequest{GraceSeconds: grace, Shutdown: true})
+		})
+	}
+	go func() {
+		select {
+		case <-hurry:
+			_ = ask(new(int64)) // the first request tells what became of it
+		case <-within.Done():
+		}
+	}()
+	err := ask(nil)
+	if err != nil && !errors.Is(err, errNotRunning) {
+		return fmt.Errorf("end pod %s: %w", p.place.Name, err)
+	}
+	return waitGone(ctx, p.place)
+}
+
+// hurried is closed at a signal, until done is called.
+func hurried[T any](signals <-chan T) (hurry <-chan struct{}, done func()) {
+	closed, over := make(chan struct{}), make(chan struct{})
+	go func() {
+		select {
+		case <-signals:
+			close(closed)
+		case <-over:
+		}
+	}()
+	return closed, func() { close(over) }
+}
+
+// stopTime is how long a unit's pods may take to end.
+func stopTime(list []*upPod) time.Duration {
+	var grace int64
+	for _, p := range list {
+		grace = max(grace, p.plan.GraceSeconds)
+	}
+	return time.Duration(grace)*time.Second + slack + goneTime
+}
