@@ -34,6 +34,8 @@ func commands() map[string]testwords.Word {
 		"archive":        archive,
 		"registry":       registry,
 		"notify":         notify,
+		"killcontroller": killController,
+		"firstpod":       firstPod,
 	}
 }
 

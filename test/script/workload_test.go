@@ -1,0 +1,52 @@
+package script
+
+import (
+	"bytes"
+	"os"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"syscall"
+
+	"github.com/rogpeppe/go-internal/testscript"
+
+	"github.com/podrun/podrun/internal/testwords"
+)
+
+// killcontroller NAME kills the controller of a workload of the script's user.
+func killController(ts *testscript.TestScript, neg bool, args []string) {
+	testwords.Need(ts, neg, args, 1, "killcontroller NAME")
+	data := ts.MkAbs(".")
+	all, _ := filepath.Glob("/proc/[0-9]*/cmdline")
+	for _, path := range all {
+		b, _ := os.ReadFile(path)
+		words := strings.Split(strings.TrimRight(string(b), "\x00"), "\x00")
+		if len(words) != 7 || words[1] != "_controller" || words[6] != args[0] || !strings.HasPrefix(words[2], filepath.Dir(data)) {
+			continue
+		}
+		pid, err := strconv.Atoi(filepath.Base(filepath.Dir(path)))
+		ts.Check(err)
+		ts.Check(syscall.Kill(pid, syscall.SIGKILL))
+		testwords.Within(func() bool {
+			b, err := os.ReadFile(path)
+			return err != nil || len(bytes.TrimSpace(b)) == 0
+		})
+		return
+	}
+	ts.Fatalf("%s has no controller", args[0])
+}
+
+// firstpod PREFIX VARIABLE: the name of a pod that begins with the prefix and runs.
+func firstPod(ts *testscript.TestScript, neg bool, args []string) {
+	testwords.Need(ts, neg, args, 2, "firstpod PREFIX VARIABLE")
+	out, err := hostOf(ts).podrun("ps").Output()
+	ts.Check(err)
+	for line := range strings.Lines(string(out)) {
+		words := strings.Fields(line)
+		if len(words) > 2 && strings.HasPrefix(words[0], args[0]) && words[2] == "Running" {
+			ts.Setenv(args[1], words[0])
+			return
+		}
+	}
+	ts.Fatalf("no pod %s… runs:\n%s", args[0], out)
+}
