@@ -180,6 +180,9 @@ func (f *front) kubeUnit(u *unit, path string) error {
 	u.service.Name, u.service.Extra = kube.Service, kube.Extra
 	u.service.System = u.service.System && kube.Online
 	u.service.Args = []string{"--exit-code-from", kube.ExitFrom}
+	if kube.Network != "" {
+		u.service.Args = append(u.service.Args, "--network", kube.Network)
+	}
 	if kube.Quiet {
 		u.service.Args = append(u.service.Args, "--quiet")
 	}

@@ -51,6 +51,7 @@ Examples:
 			&cli.BoolFlag{Name: "wait", Usage: "with -d: return when the pods are ready, not as soon as they run"},
 			&cli.DurationFlag{Name: "timeout", Usage: "with -d: give up waiting after this `DURATION` (90s, 5m); the pods are left as they are"},
 			&cli.BoolFlag{Name: "replace", Usage: "stop and remove a running pod that cannot become what its manifest says, and run it anew"},
+			&cli.StringFlag{Name: "network", Usage: "connect pods that do not say themselves by this `MODE`: auto, tproxy, netstack, pasta, host or none"},
 			&cli.BoolFlag{Name: "require-limits", Usage: "refuse to run where CPU and memory limits cannot be enforced"},
 			&cli.BoolFlag{Name: "quiet", Aliases: []string{"q"}, Usage: "in the foreground: do not show what the containers write (podrun logs does)"},
 			exitCodeFromFlag(),
@@ -79,7 +80,7 @@ func (f *front) up(c *cli.Context) error {
 	case c.IsSet("exit-code-from") && c.Bool("detach"):
 		return usageErrorf("up", "--exit-code-from is for the foreground: -d does not wait for the end")
 	}
-	if err := checkLogLimits(c); err != nil {
+	if err := errors.Join(checkLogLimits(c), checkNetwork(c)); err != nil {
 		return err
 	}
 	for _, file := range files {
@@ -130,6 +131,9 @@ func (f *front) newLaunch(c *cli.Context, files []string) (*launch, exitFrom, er
 	}
 	pods := docs.pods
 	limitLogs(c, pods)
+	if err := askNetwork(c, pods); err != nil {
+		return nil, "", err
+	}
 	dirs, err := f.able(c.Context, c.Bool("require-limits"))
 	if err != nil {
 		return nil, "", err

@@ -58,6 +58,9 @@ func Build(o *Object, images map[string]pod.Image, opt Options) (*pod.Plan, erro
 		Storage:               storageLimits(p),
 		ServiceLinks:          *p.Spec.EnableServiceLinks,
 	}
+	if plan.Network == pod.NetworkHost {
+		plan.Hostname, plan.Subdomain = opt.NodeName, ""
+	}
 	plan.LogMaxBytes, plan.LogMaxFiles = logLimits(p)
 	if d := p.Spec.ActiveDeadlineSeconds; d != nil {
 		plan.ActiveDeadlineSeconds = *d

@@ -2,6 +2,7 @@ package manifest
 
 import (
 	"fmt"
+	"strings"
 
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/util/validation/field"
@@ -51,5 +52,30 @@ func validateNetwork(p *corev1.Pod, meta, spec *field.Path) field.ErrorList {
 			}
 		})
 	}
+	if sc := p.Spec.SecurityContext; sc != nil && inHostNetwork(p) {
+		for i, s := range sc.Sysctls {
+			if strings.HasPrefix(sysctlName(s.Name), "net.") {
+				errs = append(errs, field.Invalid(spec.Child("securityContext", "sysctls").Index(i).Child("name"), s.Name, "may not be specified when 'hostNetwork' is set to true"))
+			}
+		}
+	}
 	return append(errs, validateHostPorts(&p.Spec, inHostNetwork(p), spec)...)
+}
+
+// AskNetwork chooses the network of a Pod that Load returned and that does not say.
+func (o *Object) AskNetwork(mode string) error {
+	p := o.Pod
+	if _, says := p.Annotations[AnnotationNetwork]; says || p.Spec.HostNetwork {
+		return nil
+	}
+	if p.Annotations == nil {
+		p.Annotations = map[string]string{}
+	}
+	p.Annotations[AnnotationNetwork] = mode
+	defaultHostPorts(p)
+	errs := &Errors{}
+	for _, bad := range validateNetwork(p, field.NewPath("metadata"), field.NewPath("spec")) {
+		o.fail(errs, bad.Field, bad.ErrorBody())
+	}
+	return errs.result()
 }

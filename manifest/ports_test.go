@@ -20,16 +20,22 @@ const (
 
 func TestHostPortsThatAreRefused(t *testing.T) {
 	for name, c := range map[string]struct{ annotations, spec, want string }{
-		"SCTP":               {"", app + "{containerPort: 80, hostPort: 80, protocol: SCTP}]}]", "spec.containers[0].ports[0].hostPort: Forbidden: podrun opens ports of TCP and UDP on the host, none of SCTP"},
-		"too high":           {"", app + "{containerPort: 80, hostPort: 65536}]}]", "must be between 1 and 65535"},
-		"hostIP":             {"", app + "{containerPort: 80, hostPort: 80, hostIP: localhost}]}]", `hostIP: Invalid value: "localhost": must be a valid IP address`},
-		"twice":              {"", app + "{containerPort: 80, hostPort: 80},{containerPort: 81, hostPort: 80}]}]", `ports[1].hostPort: Duplicate value: "TCP//80"`},
-		"twice the same":     {"", app + "{containerPort: 80, hostPort: 80},{containerPort: 80, hostPort: 80}]}]", `ports[1].hostPort: Duplicate value: "TCP//80"`},
-		"two containers":     {"", "containers: [{name: a, image: i, ports: [{containerPort: 80, hostPort: 80}]}, {name: b, image: i, ports: [{containerPort: 81, hostPort: 80}]}]", `spec.containers[1].ports[0].hostPort: Duplicate`},
-		"all and one":        {"", app + "{containerPort: 80, hostPort: 80},{containerPort: 81, hostPort: 80, hostIP: 127.0.0.1}]}]", `Duplicate value: "TCP/127.0.0.1/80"`},
-		"all of a family":    {"", app + "{containerPort: 80, hostPort: 80, hostIP: 0.0.0.0},{containerPort: 81, hostPort: 80, hostIP: 127.0.0.1}]}]", "Duplicate"},
-		"a sidecar":          {"", "initContainers: [{name: s, image: i, restartPolicy: Always, ports: [{containerPort: 80, hostPort: 80}]}], " + app + "{containerPort: 80, hostPort: 80}]}]", "spec.containers[0].ports[0].hostPort: Duplicate"},
-		"an init, elsewhere": {"", "initContainers: [{name: s, image: i, ports: [{containerPort: 81, hostPort: 80}]}], " + app + "{containerPort: 80, hostPort: 80}]}]", "spec.containers[0].ports[0].hostPort: Duplicate"},
+		"SCTP":                  {"", app + "{containerPort: 80, hostPort: 80, protocol: SCTP}]}]", "spec.containers[0].ports[0].hostPort: Forbidden: podrun opens ports of TCP and UDP on the host, none of SCTP"},
+		"too high":              {"", app + "{containerPort: 80, hostPort: 65536}]}]", "must be between 1 and 65535"},
+		"hostIP":                {"", app + "{containerPort: 80, hostPort: 80, hostIP: localhost}]}]", `hostIP: Invalid value: "localhost": must be a valid IP address`},
+		"twice":                 {"", app + "{containerPort: 80, hostPort: 80},{containerPort: 81, hostPort: 80}]}]", `ports[1].hostPort: Duplicate value: "TCP//80"`},
+		"twice the same":        {"", app + "{containerPort: 80, hostPort: 80},{containerPort: 80, hostPort: 80}]}]", `ports[1].hostPort: Duplicate value: "TCP//80"`},
+		"two containers":        {"", "containers: [{name: a, image: i, ports: [{containerPort: 80, hostPort: 80}]}, {name: b, image: i, ports: [{containerPort: 81, hostPort: 80}]}]", `spec.containers[1].ports[0].hostPort: Duplicate`},
+		"all and one":           {"", app + "{containerPort: 80, hostPort: 80},{containerPort: 81, hostPort: 80, hostIP: 127.0.0.1}]}]", `Duplicate value: "TCP/127.0.0.1/80"`},
+		"all of a family":       {"", app + "{containerPort: 80, hostPort: 80, hostIP: 0.0.0.0},{containerPort: 81, hostPort: 80, hostIP: 127.0.0.1}]}]", "Duplicate"},
+		"a sidecar":             {"", "initContainers: [{name: s, image: i, restartPolicy: Always, ports: [{containerPort: 80, hostPort: 80}]}], " + app + "{containerPort: 80, hostPort: 80}]}]", "spec.containers[0].ports[0].hostPort: Duplicate"},
+		"an init, elsewhere":    {"", "initContainers: [{name: s, image: i, ports: [{containerPort: 81, hostPort: 80}]}], " + app + "{containerPort: 80, hostPort: 80}]}]", "spec.containers[0].ports[0].hostPort: Duplicate"},
+		"other in host network": {"", "hostNetwork: true, " + app + "{containerPort: 80, hostPort: 81}]}]", "spec.containers[0].ports[0].hostPort: Invalid value: 81: must match `containerPort` when `hostNetwork` is true"},
+		"the same by wish":      {"podrun.dev/network: host", app + "{containerPort: 80, hostPort: 81}]}]", "must match `containerPort`"},
+		"mode":                  {"podrun.dev/network: bridge", app + "]}]", `metadata.annotations[podrun.dev/network]: Unsupported value: "bridge": supported values: "auto", "tproxy"`},
+		"mode and host network": {"podrun.dev/network: none", "hostNetwork: true, " + app + "]}]", "must be host, or not be there"},
+		"sysctl of the host":    {"", "hostNetwork: true, securityContext: {sysctls: [{name: net.ipv4.ip_local_port_range, value: 1024 65535}]}, " + app + "]}]", "sysctls[0].name: Invalid value: \"net.ipv4.ip_local_port_range\": may not be specified when 'hostNetwork' is set to true"},
+		"no network":            {"podrun.dev/network: none", app + "{containerPort: 80, hostPort: 80}]}]", "hostPort: Forbidden: a pod with the network none has no ports of the host"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			if _, err := Load("f", onePod(c.annotations, c.spec)); err == nil || !strings.Contains(err.Error(), c.want) {
@@ -49,7 +55,8 @@ func TestPortsOfThePlan(t *testing.T) {
 			nil, []pod.Port{{Container: "c", Protocol: "TCP", Number: 80, HostPort: 8080, HostIP: "127.0.0.1"}, {Container: "c", Protocol: "TCP", Number: 80, HostPort: 8080, HostIP: "::1"}, {Container: "c", Protocol: "UDP", Number: 80, HostPort: 8080}}},
 		"an init leaves its way in": {"", "initContainers: [{name: s, image: i, ports: [{containerPort: 80, hostPort: 80}]}], " + app + "{containerPort: 80, hostPort: 80}]}]",
 			nil, []pod.Port{{Container: "s", Protocol: "TCP", Number: 80, HostPort: 80}}},
-		"mapped": {"", app + "{containerPort: 80, hostPort: 80, hostIP: '::ffff:127.0.0.1'}]}]", nil, []pod.Port{{Container: "c", Protocol: "TCP", Number: 80, HostPort: 80, HostIP: "127.0.0.1"}}},
+		"hostNetwork": {"", "hostNetwork: true, " + app + tcpPort + "]}]", []pod.Port{{Container: "c", Protocol: "TCP", Number: 80, HostPort: 80}}, nil},
+		"mapped":      {"", app + "{containerPort: 80, hostPort: 80, hostIP: '::ffff:127.0.0.1'}]}]", nil, []pod.Port{{Container: "c", Protocol: "TCP", Number: 80, HostPort: 80, HostIP: "127.0.0.1"}}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			objects, err := Load("f", onePod(c.annotations, c.spec))
@@ -62,6 +69,38 @@ func TestPortsOfThePlan(t *testing.T) {
 			}
 			if got := plan.Published(); !slices.Equal(got, c.published) {
 				t.Errorf("published %+v, want %+v", got, c.published)
+			}
+		})
+	}
+}
+
+// --network is for pods that do not say.
+func TestAskNetwork(t *testing.T) {
+	for name, c := range map[string]struct {
+		annotations, spec, ask string
+		want                   pod.NetworkMode
+		err                    string
+	}{
+		"taken":        {"", app + tcpPort + "]}]", "netstack", pod.NetworkNetstack, ""},
+		"said already": {"podrun.dev/network: none", app + "]}]", "pasta", pod.NetworkNone, ""},
+		"hostNetwork":  {"", "hostNetwork: true, " + app + "]}]", "none", pod.NetworkHost, ""},
+		"auto":         {"podrun.dev/network: auto", app + "]}]", "none", pod.NetworkAuto, ""},
+		"host":         {"", app + tcpPort + "]}]", "host", pod.NetworkHost, ""},
+		"cannot be":    {"", app + "{containerPort: 80, hostPort: 81}]}]", "host", "", "must match `containerPort`"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			objects, err := Load("f", onePod(c.annotations, c.spec))
+			if err != nil {
+				t.Fatal(err)
+			}
+			err = objects[0].AskNetwork(c.ask)
+			switch {
+			case c.err != "":
+				if err == nil || !strings.Contains(err.Error(), c.err) {
+					t.Errorf("error %v, want %s", err, c.err)
+				}
+			case err != nil || networkMode(objects[0].Pod) != c.want:
+				t.Errorf("%s, want %s: %v", networkMode(objects[0].Pod), c.want, err)
 			}
 		})
 	}

@@ -47,7 +47,7 @@ func (e *engine) asker() *probe.Prober {
 	e.asking.Do(func() {
 		at := podAddress
 		e.mu.Lock()
-		if s := e.sandbox; s != nil && s.slot != 0 {
+		if s := e.sandbox; s != nil && len(s.addresses()) > 0 {
 			at = s.addresses()[0].String()
 		}
 		e.mu.Unlock()
@@ -139,7 +139,7 @@ func (e *engine) dialInPod(ctx context.Context, network, address string) (net.Co
 			var err error
 			conn, err = probeDialer().DialContext(ctx, network, net.JoinHostPort(a.String(), port))
 			return err
-		}, e.net)
+		}, e.netFiles()...)
 		if err == nil || ctx.Err() != nil {
 			break
 		}

@@ -78,11 +78,13 @@ func namespaces(at place) []specs.LinuxNamespace {
 	n := []specs.LinuxNamespace{
 		{Type: specs.MountNamespace},
 		{Type: specs.PIDNamespace, Path: at.pidns},
-		{Type: specs.NetworkNamespace, Path: at.netns},
 		{Type: specs.UTSNamespace, Path: at.utsns},
 	}
 	if at.ipcns != "" { // else the supervisor's, which is the host's
 		n = append(n, specs.LinuxNamespace{Type: specs.IPCNamespace, Path: at.ipcns})
+	}
+	if at.netns != "" { // the same
+		n = append(n, specs.LinuxNamespace{Type: specs.NetworkNamespace, Path: at.netns})
 	}
 	if at.cgroup != "" {
 		n = append(n, specs.LinuxNamespace{Type: specs.CgroupNamespace})

@@ -43,7 +43,7 @@ func (e *engine) connectInside(port int) (*net.TCPConn, error) {
 			}
 		}
 		return fmt.Errorf("failed to connect to localhost:%d inside the pod, IPv4: %w IPv6: %w", port, errs[0], errs[1])
-	}, e.net)
+	}, e.netFiles()...)
 	if err != nil {
 		return nil, err
 	}

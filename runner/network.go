@@ -22,6 +22,8 @@ type network struct {
 	slot   netns.Slot
 	egress *egress.Egress // nil where nothing leads out
 
+	host bool // it is the host's own
+
 	names     *names.Resolver // nil where nobody answers for names
 	directory directory
 	crier     crier
@@ -30,8 +32,17 @@ type network struct {
 // wirePrefix begins the names of wires among the descriptors that the keeper holds.
 const wirePrefix = "wire-"
 
-// addresses are the pod's own; none without a network.
+// addresses are the pod's own, or the machine's in its network; none without a network.
 func (n *network) addresses() []netip.Addr {
+	if n.host {
+		var list []netip.Addr
+		for _, text := range hostIPs() {
+			if a, err := netip.ParseAddr(text); err == nil {
+				list = append(list, a)
+			}
+		}
+		return list
+	}
 	if n.slot == 0 {
 		return nil
 	}
@@ -40,6 +51,9 @@ func (n *network) addresses() []netip.Addr {
 
 // connect makes the pod's network, if it is to have one.
 func (s *sandbox) connect() error {
+	if s.net == "" {
+		return nil
+	}
 	if err := netns.LoopbackUp(s.net); err != nil {
 		return fmt.Errorf("set up the pod's network: %w", err)
 	}

@@ -38,6 +38,12 @@ func (e *engine) noteNames(events []resolvconf.Event) {
 // network, on one of its loopback.
 func hostsFile(plan *pod.Plan, addresses []netip.Addr) string {
 	var b strings.Builder
+	if plan.Network == pod.NetworkHost {
+		own, _ := os.ReadFile("/etc/hosts") // without one, names are those of the aliases
+		b.WriteString("# Kubernetes-managed hosts file (host network).\n" + string(own))
+		writeAliases(&b, plan)
+		return b.String()
+	}
 	b.WriteString("# Kubernetes-managed hosts file.\n" +
 		"127.0.0.1\tlocalhost\n" +
 		"::1\tlocalhost ip6-localhost ip6-loopback\n" +
@@ -56,11 +62,15 @@ func hostsFile(plan *pod.Plan, addresses []netip.Addr) string {
 		}
 		b.WriteString("\t" + plan.Hostname + "\n")
 	}
+	writeAliases(&b, plan)
+	return b.String()
+}
+
+func writeAliases(b *strings.Builder, plan *pod.Plan) {
 	if len(plan.HostAliases) > 0 {
 		b.WriteString("\n# Entries added by HostAliases.\n")
 	}
 	for _, a := range plan.HostAliases {
 		b.WriteString(a.IP + "\t" + strings.Join(a.Hostnames, "\t") + "\n")
 	}
-	return b.String()
 }

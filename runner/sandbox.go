@@ -21,12 +21,6 @@ import (
 // lives.
 const keeperPID = 1
 
-// shared are the paths of the namespaces that the pod's containers share.
-type shared struct{ net, ipc, uts string }
-
-// ofKeeper are those that the keeper has made.
-func ofKeeper() shared { return shared{stage.PodNet, stage.PodIPC, stage.PodUTS} }
-
 // sandbox is what a pod's containers share.
 type sandbox struct {
 	plan    *pod.Plan
@@ -66,7 +60,7 @@ func placeLog(at store.Pod, plan *pod.Plan, container string, attempt int) logPl
 func (e *engine) newSandbox(plan *pod.Plan, attempt int) *sandbox {
 	return &sandbox{
 		plan: plan, attempt: attempt, store: e.store, dir: filepath.Join(e.store.RuntimeDir(), "sandbox"),
-		shared: e.shared, estate: e.estate, herald: e.herald, ports: e.published,
+		shared: e.shared, network: network{host: plan.Network == pod.NetworkHost}, estate: e.estate, herald: e.herald, ports: e.published,
 	}
 }
 

@@ -16,7 +16,7 @@ import (
 // Sandbox says where a pod's shared mounts are made, and in whose namespaces.
 type Sandbox struct {
 	Dir          string // a directory of the pod's own; made if missing
-	NetNS, IPCNS string // the pod's, as /proc/1/ns/net
+	NetNS, IPCNS string // the pod's, as /proc/1/ns/net; NetNS is "" in the host's network
 }
 
 // Templates are the pod's shared mounts, made once, which containers bind, /sys
@@ -67,8 +67,13 @@ func (s Sandbox) MountTemplates() (_ Templates, err error) {
 		if err := unix.Mount("mqueue", t.Mqueue, "mqueue", harmless, ""); err != nil {
 			return fmt.Errorf("mount the pod's message queues: %w", err)
 		}
-		return mountSys(t.Sys)
-	}, s.IPCNS, s.NetNS)
+		return nil
+	}, s.IPCNS)
+	if err == nil && s.NetNS == "" {
+		err = bindHostSys(t.Sys)
+	} else if err == nil {
+		err = nsthread.Do(func() error { return mountSys(t.Sys) }, s.NetNS)
+	}
 	if err != nil {
 		return Templates{}, err
 	}
@@ -91,6 +96,25 @@ func mountSys(path string) error {
 	}
 	if err != nil {
 		return fmt.Errorf("mount the pod's /sys: %w", err)
+	}
+	return nil
+}
+
+// bindHostSys mounts the host's own /sys, with all that is mounted in it, to be read only:
+// the sysfs of the host's network belongs to the host's root.
+func bindHostSys(path string) error {
+	err := unix.Mount("/sys", path, "", unix.MS_BIND|unix.MS_REC, "")
+	if err == nil {
+		err = unix.MountSetattr(unix.AT_FDCWD, path, unix.AT_RECURSIVE, &unix.MountAttr{
+			Attr_set:    unix.MOUNT_ATTR_RDONLY | unix.MOUNT_ATTR_NOSUID | unix.MOUNT_ATTR_NODEV | unix.MOUNT_ATTR_NOEXEC,
+			Propagation: unix.MS_PRIVATE,
+		})
+	}
+	if err == unix.ENOSYS {
+		err = fmt.Errorf("it cannot be made read-only before Linux 5.12: %w", err)
+	}
+	if err != nil {
+		return fmt.Errorf("mount the host's /sys: %w", err)
 	}
 	return nil
 }

@@ -13,6 +13,7 @@ type Kube struct {
 	Yaml     []string // the manifests, absolute paths
 	Service  string   // the unit's name without .service
 	ExitFrom string   // --exit-code-from: all, any, none or ""
+	Network  string   // --network: host, none, pasta or ""
 	Quiet    bool     // what containers write does not go to the journal
 	Online   bool     // the system's units wait for the network
 	Extra    map[string][]string
@@ -62,7 +63,7 @@ var refusedKeys = map[string]string{
 	"GlobalArgs":           "these are options of podman; strike it",
 	"LogOpt":               "podrun has no options of logs; strike it",
 	"PodmanArgs":           "these are options of podman; strike it",
-	"PublishPort":          "podrun publishes no ports yet; strike it, and reach the pod from inside with podrun exec",
+	"PublishPort":          "the manifest says which ports the host opens: give the container's port a hostPort, and a hostIP for one address",
 	"RemapGid":             "the user namespace of podrun's pods is fixed; strike it",
 	"RemapUid":             "the user namespace of podrun's pods is fixed; strike it",
 	"RemapUidSize":         "the user namespace of podrun's pods is fixed; strike it",
@@ -127,8 +128,13 @@ func (p *kubeParser) kubeSection() {
 		}
 	}
 	for _, a := range p.q.all("Kube", "Network") {
-		if a.value != "none" {
-			p.fail(a, "podrun's pods have no network but their own loopback yet; Network=none says so")
+		switch name, _, options := strings.Cut(a.value, ":"); {
+		case options:
+			p.fail(a, "podrun has no options of networks; write %s=%s", a.key, name)
+		case slices.Contains([]string{"host", "none", "pasta"}, name):
+			p.kube.Network = name
+		default:
+			p.fail(a, "it is host, none or pasta; without it the pod reaches the world and the user's other pods, by their names too")
 		}
 	}
 	for _, a := range p.q.all("Kube", "LogDriver") {

@@ -55,7 +55,7 @@ Key=value
 		t.Fatal(err)
 	}
 	want := &Kube{
-		Yaml: []string{"/q/web.yaml", "/home/dev/50%/more.yaml"}, Service: "site", ExitFrom: "any", Quiet: true,
+		Yaml: []string{"/q/web.yaml", "/home/dev/50%/more.yaml"}, Service: "site", ExitFrom: "any", Network: "none", Quiet: true,
 		Extra: map[string][]string{
 			"Unit":    {"Description=The site", "Requires=db.service other.service"},
 			"Service": {"TimeoutStartSec=900", "Restart=always", "WorkingDirectory=/q"},
@@ -106,7 +106,8 @@ func TestKubeRefusals(t *testing.T) {
 		"[Kube]\nYaml=x\nyaml=y\n":                                  "/q/web.kube:3: yaml: Quadlet has no such key of [Kube]",
 		"[Kube]\nYaml=https://x/y.yaml\n":                           "fetch it first",
 		"[Kube]\nYaml=%t/x.yaml\n":                                  "write the path out",
-		"[Kube]\nYaml=x\nNetwork=host\n":                            "Network=none says so",
+		"[Kube]\nYaml=x\nNetwork=my.network\n":                      "it is host, none or pasta",
+		"[Kube]\nYaml=x\nNetwork=pasta:--mtu,1500\n":                "write Network=pasta",
 		"[Kube]\nYaml=x\n[Service]\nType=oneshot\n":                 "/q/web.kube:4: Type: podrun's units are Type=notify",
 		"[Kube]\nYaml=x\n[Service]\nExecStart=/bin/true\n":          "/q/web.kube:4: ExecStart: ",
 		"[Kube]\nYaml=x\n[Unit]\nAfter=db.container\n":              "db.container is podman's",
