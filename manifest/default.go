@@ -70,6 +70,9 @@ func defaultContainer(c *corev1.Container) {
 		if from := c.Env[i].ValueFrom; from != nil && from.FieldRef != nil && from.FieldRef.APIVersion == "" {
 			from.FieldRef.APIVersion = "v1"
 		}
+		if from := c.Env[i].ValueFrom; from != nil && from.FileKeyRef != nil && from.FileKeyRef.Optional == nil {
+			from.FileKeyRef.Optional = new(false)
+		}
 	}
 	defaultProbes(c)
 	roundUp(c.Resources.Limits)

@@ -17,8 +17,8 @@ import (
 func (o *Object) completeStored(errs *Errors) {
 	o.Findings = o.Written()
 	forgetMeta(metaOf(o.Value))
-	defaultObject(o.Value)
-	o.judge(validateObject(o.Value), errs)
+	DefaultObject(o.Value)
+	o.judge(ValidateObject(o.Value), errs)
 	o.Stored = stored(o.Value)
 }
 
@@ -27,8 +27,8 @@ func metaOf(object metav1.Object) *metav1.ObjectMeta {
 	return object.(metav1.ObjectMetaAccessor).GetObjectMeta().(*metav1.ObjectMeta)
 }
 
-// defaultObject fills in what the API server fills in when an object is created.
-func defaultObject(object metav1.Object) {
+// DefaultObject fills in what the API server fills in when an object is created.
+func DefaultObject(object metav1.Object) {
 	meta := metaOf(object)
 	if meta.Namespace == "" {
 		meta.Namespace = corev1.NamespaceDefault
@@ -141,9 +141,9 @@ func storedService(s *corev1.ServiceSpec) *pod.Service {
 	return out
 }
 
-// validateObject checks an object with its defaults as the API server checks one that is
+// ValidateObject checks an object with its defaults as the API server checks one that is
 // created, in its words.
-func validateObject(object metav1.Object) field.ErrorList {
+func ValidateObject(object metav1.Object) field.ErrorList {
 	switch o := object.(type) {
 	case *corev1.ConfigMap:
 		return validateConfigMap(o)

@@ -99,12 +99,15 @@ func validateClaimSpec(s *corev1.PersistentVolumeClaimSpec, spec *field.Path) fi
 	if len(s.AccessModes) == 0 {
 		errs = append(errs, field.Required(spec.Child("accessModes"), "at least 1 access mode is required"))
 	}
+	others := false
 	for _, m := range s.AccessModes {
-		if !slices.Contains(modes, m) {
+		known := slices.Contains(modes, m)
+		if !known {
 			errs = append(errs, field.NotSupported(spec.Child("accessModes"), m, modes))
 		}
+		others = others || known && m != corev1.ReadWriteOncePod
 	}
-	if slices.Contains(s.AccessModes, corev1.ReadWriteOncePod) && len(s.AccessModes) > 1 {
+	if others && slices.Contains(s.AccessModes, corev1.ReadWriteOncePod) {
 		errs = append(errs, field.Forbidden(spec.Child("accessModes"), "may not use ReadWriteOncePod with other access modes"))
 	}
 	at := spec.Child("resources").Key(string(corev1.ResourceStorage))

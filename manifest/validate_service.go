@@ -14,7 +14,7 @@ import (
 // validateService checks a Service with its defaults (ValidateService in
 // pkg/apis/core/validation of Kubernetes).
 func validateService(s *corev1.Service) field.ErrorList {
-	errs, spec := apivalidation.ValidateObjectMeta(&s.ObjectMeta, true, apivalidation.NameIsDNS1035Label, field.NewPath("metadata")), field.NewPath("spec")
+	errs, spec := apivalidation.ValidateObjectMeta(&s.ObjectMeta, true, apivalidation.NameIsDNSLabel, field.NewPath("metadata")), field.NewPath("spec")
 	headless, external := s.Spec.ClusterIP == corev1.ClusterIPNone, s.Spec.Type == corev1.ServiceTypeExternalName
 	errs = append(errs, oneOf(s.Spec.Type, spec.Child("type"), corev1.ServiceTypeClusterIP, corev1.ServiceTypeExternalName, corev1.ServiceTypeLoadBalancer, corev1.ServiceTypeNodePort)...)
 	if len(s.Spec.Ports) == 0 && !headless && !external {
@@ -99,7 +99,6 @@ func validateServicePorts(s *corev1.ServiceSpec, path *field.Path) field.ErrorLi
 		port     int32
 	}
 	names, ports, nodes := map[string]bool{}, map[number]bool{}, map[number]bool{}
-	published := s.Type == corev1.ServiceTypeNodePort || s.Type == corev1.ServiceTypeLoadBalancer
 	for i, p := range s.Ports {
 		at := path.Index(i)
 		switch {
@@ -127,7 +126,7 @@ func validateServicePorts(s *corev1.ServiceSpec, path *field.Path) field.ErrorLi
 		if p.NodePort == 0 {
 			continue
 		}
-		if !published {
+		if s.Type == corev1.ServiceTypeClusterIP {
 			errs = append(errs, field.Forbidden(at.Child("nodePort"), "may not be used when `type` is '"+string(s.Type)+"'"))
 		}
 		errs = append(errs, port(p.NodePort, at.Child("nodePort"))...)

@@ -11,6 +11,7 @@ import (
 	"k8s.io/kubernetes/third_party/forked/golang/expansion"
 	"pgregory.net/rapid"
 
+	"github.com/podrun/podrun/environ"
 	"github.com/podrun/podrun/manifest"
 	"github.com/podrun/podrun/pod"
 )
@@ -53,6 +54,10 @@ func TestQOSAndOOM(t *testing.T) {
 
 // planOf builds a Pod as podrun up would, nil if it is not right.
 func planOf(p *corev1.Pod, memory int64) *pod.Plan {
+	return planFor(p, manifest.Options{UID: "u", NodeName: "n", NodeMemory: memory})
+}
+
+func planFor(p *corev1.Pod, o manifest.Options) *pod.Plan {
 	text, err := json.Marshal(p)
 	if err != nil {
 		return nil
@@ -65,7 +70,7 @@ func planOf(p *corev1.Pod, memory int64) *pod.Plan {
 	for _, use := range manifest.Images(objects[0].Pod) {
 		images[use.Container] = pod.Image{Cmd: []string{"run"}}
 	}
-	plan, err := manifest.Build(&objects[0], images, manifest.Options{UID: "u", NodeName: "n", NodeMemory: memory})
+	plan, err := manifest.Build(&objects[0], images, o)
 	if err != nil {
 		return nil
 	}
@@ -90,8 +95,13 @@ func TestExpansion(t *testing.T) {
 		if plan == nil {
 			t.Fatal("refused")
 		}
+		plan.ServiceLinks = false
+		e, err := environ.Resolve(plan, &plan.Containers[0], environ.Sources{})
+		if err != nil {
+			t.Fatal(err)
+		}
 		want := expansion.Expand(in, expansion.MappingFuncFor(vars))
-		if diff := cmp.Diff(want, plan.Containers[0].Args[1]); diff != "" {
+		if diff := cmp.Diff(want, e.Args[1]); diff != "" {
 			t.Fatalf("%q:\n%s", in, diff)
 		}
 	})

@@ -100,6 +100,11 @@ func (d draw) container() corev1.Container {
 	for range rapid.IntRange(0, 2).Draw(d.T, "env") {
 		c.Env = append(c.Env, d.env())
 	}
+	for range rapid.IntRange(0, 2).Draw(d.T, "envFrom") {
+		if d.rarely() {
+			c.EnvFrom = append(c.EnvFrom, d.envFrom())
+		}
+	}
 	for range rapid.IntRange(0, 2).Draw(d.T, "ports") {
 		c.Ports = append(c.Ports, corev1.ContainerPort{
 			Name:          d.one("", "web", "dns", "80", "Web", "a--b", "much-too-long-a-name"),
@@ -129,6 +134,9 @@ func (d draw) env() corev1.EnvVar {
 	}
 	if d.rarely() {
 		e.ValueFrom = &corev1.EnvVarSource{}
+		if d.maybe() {
+			d.reference(e.ValueFrom)
+		}
 		if d.maybe() {
 			e.ValueFrom.FieldRef = &corev1.ObjectFieldSelector{
 				APIVersion: d.often("", "v1", "v2"),
