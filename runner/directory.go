@@ -15,22 +15,17 @@ import (
 )
 
 // viewTime is for how long a look at the user's pods and Services serves those who ask
-// for names.
-const viewTime = 100 * time.Millisecond
+// for names, unless somebody has told of a change: there may be one of which nobody tells,
+// a pod's sudden end.
+const viewTime = time.Second
 
 // directory is what a supervisor knows of its user's pods and Services: it reads what
 // commands have kept and what other supervisors tell, in files. Nobody has to live for it.
 type directory struct {
-	mu   sync.Mutex
-	at   time.Time
-	view *names.View
-}
-
-// forget makes the next who asks look again.
-func (d *directory) forget() {
-	d.mu.Lock()
-	defer d.mu.Unlock()
-	d.view = nil
+	mu    sync.Mutex
+	at    time.Time
+	stamp store.Stamp
+	view  *names.View
 }
 
 // view is what is known now, as this pod sees it.
@@ -38,7 +33,8 @@ func (s *sandbox) view() *names.View {
 	d := &s.directory
 	d.mu.Lock()
 	defer d.mu.Unlock()
-	if d.view != nil && time.Since(d.at) < viewTime {
+	stamp := s.store.Stamp() // before all that is read
+	if d.view != nil && stamp == d.stamp && time.Since(d.at) < viewTime {
 		return d.view
 	}
 	v := &names.View{Namespace: s.store.Namespace, Ranges: []netip.Prefix{s.pool.V4, s.pool.V6}}
@@ -49,7 +45,7 @@ func (s *sandbox) view() *names.View {
 	if v.Directory, err = readDirectory(s.store); err != nil {
 		fmt.Fprintln(os.Stderr, err)
 	}
-	d.view, d.at = v, time.Now()
+	d.view, d.at, d.stamp = v, time.Now(), stamp
 	return v
 }
 

@@ -114,7 +114,6 @@ func (s *sandbox) retire() error {
 
 // lead makes the router lead connections to Services to the pods there are now.
 func (s *sandbox) lead() error {
-	s.directory.forget()
 	lock, err := s.store.ShareLock()
 	if err != nil {
 		return err

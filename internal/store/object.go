@@ -50,7 +50,7 @@ func (d Dirs) PutObject(o *pod.Object) error {
 	if err := d.writeObject(o.Kind, path, b); err != nil {
 		return fmt.Errorf("save %s %s/%s: %w", o.Kind, o.Namespace, o.Name, err)
 	}
-	return nil
+	return d.stampService(o.Kind)
 }
 
 func (d Dirs) writeObject(kind pod.ObjectKind, path string, b []byte) error {
@@ -152,7 +152,7 @@ func (d Dirs) DeleteObject(kind pod.ObjectKind, namespace, name string) error {
 	if kind != pod.KindNamespace {
 		os.Remove(dir) // the namespace's directory, if this was its last object
 	}
-	return nil
+	return d.stampService(kind)
 }
 
 // LockObjects keeps others from changing objects until it is closed: what one who

@@ -9,6 +9,8 @@ import (
 	"os"
 	"path/filepath"
 
+	"golang.org/x/sys/unix"
+
 	"github.com/podrun/podrun/pod"
 )
 
@@ -24,6 +26,32 @@ func (p Pod) WritePresence(is *pod.Presence) error {
 	}
 	if err != nil {
 		return fmt.Errorf("tell others of pod %s: %w", p.Name, err)
+	}
+	return p.dirs.stamp()
+}
+
+// Stamp changes whenever what is told of pods and Services does, but for pods that die
+// without a word.
+type Stamp struct {
+	inode uint64
+	at    unix.Timespec
+}
+
+func (d Dirs) stampFile() string { return filepath.Join(d.Runtime, "told") }
+
+// Stamp is the present one.
+func (p Pod) Stamp() Stamp {
+	var st unix.Stat_t
+	if unix.Stat(p.dirs.stampFile(), &st) != nil {
+		return Stamp{} // nothing has been told
+	}
+	return Stamp{st.Ino, st.Mtim}
+}
+
+// stamp makes another.
+func (d Dirs) stamp() error {
+	if err := WriteVolatile(d.stampFile(), nil); err != nil {
+		return fmt.Errorf("tell that something has changed: %w", err)
 	}
 	return nil
 }
@@ -42,7 +70,7 @@ func (p Pod) RemovePresence() error {
 	if err := os.Remove(p.presenceFile()); err != nil && !errors.Is(err, fs.ErrNotExist) {
 		return fmt.Errorf("tell others that pod %s has gone: %w", p.Name, err)
 	}
-	return nil
+	return p.dirs.stamp()
 }
 
 // Neighbour is a living pod of the user.
@@ -66,6 +94,14 @@ func (p Pod) Neighbours() ([]Neighbour, error) {
 		}
 	}
 	return all, nil
+}
+
+// stampService is stamp, if what has changed is a Service.
+func (d Dirs) stampService(kind pod.ObjectKind) error {
+	if kind != pod.KindService {
+		return nil
+	}
+	return d.stamp()
 }
 
 // Networks are those that the addresses of pods and Services are from: of a living pod, or

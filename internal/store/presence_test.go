@@ -64,6 +64,41 @@ func TestNeighbours(t *testing.T) {
 	}
 }
 
+func TestStamp(t *testing.T) {
+	d := Dirs{Data: t.TempDir(), Runtime: t.TempDir()}
+	p := d.Pod("ns", "a")
+	lock, err := p.Lock()
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer lock.Close()
+	last := p.Stamp()
+	o := &pod.Object{Kind: pod.KindService, Namespace: "ns", Name: "s"}
+	for _, c := range []struct {
+		name    string
+		f       func() error
+		changes bool
+	}{
+		{"a pod tells", func() error { return p.WritePresence(&pod.Presence{UID: "1"}) }, true},
+		{"it tells again", func() error { return p.WritePresence(&pod.Presence{UID: "2"}) }, true},
+		{"a Service is made", func() error { return d.PutObject(o) }, true},
+		{"a ConfigMap is made", func() error {
+			return d.PutObject(&pod.Object{Kind: pod.KindConfigMap, Namespace: "ns", Name: "c"})
+		}, false},
+		{"a Service is deleted", func() error { return d.DeleteObject(o.Kind, o.Namespace, o.Name) }, true},
+		{"the pod has gone", p.RemovePresence, true},
+	} {
+		if err := c.f(); err != nil {
+			t.Fatalf("%s: %v", c.name, err)
+		}
+		now := p.Stamp()
+		if (now != last) != c.changes {
+			t.Errorf("%s: the stamp changes: %v", c.name, now != last)
+		}
+		last = now
+	}
+}
+
 func TestNetworks(t *testing.T) {
 	d := Dirs{Data: t.TempDir(), Runtime: t.TempDir()}
 	if n := d.Networks(nil); n != pod.DefaultNetworks {

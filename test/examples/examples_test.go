@@ -13,6 +13,11 @@ type expectation struct {
 	ends  bool              // `podrun up` ends by itself, with exit code 0 and the pod Succeeded
 	says  map[string]string // by container: a regular expression for its log
 	shows []string          // regular expressions for its row of `podrun ps`
+
+	// The pod waits, with such a row and such a log, until another example is applied.
+	waits     string
+	waitsSays map[string]string
+	until     string
 }
 
 // expectations: an example without one fails.
@@ -36,6 +41,13 @@ var expectations = map[string]expectation{
 		ends:  true,
 		says:  map[string]string{"prepare": "prepared", "one": "one is done", "two": "two is done"},
 		shows: []string{`^limits +0/2 +Completed +0 `},
+	},
+	"myapp-pod.yaml": {
+		waits:     `^myapp-pod +0/1 +Init:0/2 +0 `,
+		waitsSays: map[string]string{"init-myservice": "(?s)NXDOMAIN.*waiting for myservice\n"},
+		until:     "myapp-services.yaml",
+		says:      map[string]string{"init-mydb": `Name:	mydb\.default\.svc\.cluster\.local`, "myapp-container": "^The app is running!\n"},
+		shows:     []string{`^myapp-pod +1/1 +Running +0 `},
 	},
 	"probes.yaml": {
 		ends:  true,
@@ -76,15 +88,27 @@ func TestEveryExampleIsExpected(t *testing.T) {
 	for _, f := range files {
 		name := filepath.Base(f)
 		there[name] = true
-		if _, ok := expectations[name]; !ok {
+		if _, ok := expectations[name]; !ok && !isPart(name) {
 			t.Errorf("examples/%s has no expectation: say in examples_test.go what has to be seen of it", name)
 		}
 	}
-	for name := range expectations {
-		if !there[name] {
-			t.Errorf("there is no examples/%s any more", name)
+	for name, want := range expectations {
+		for _, name := range []string{name, want.until} {
+			if name != "" && !there[name] {
+				t.Errorf("there is no examples/%s any more", name)
+			}
 		}
 	}
+}
+
+// isPart says whether an example belongs to another.
+func isPart(name string) bool {
+	for _, want := range expectations {
+		if want.until == name {
+			return true
+		}
+	}
+	return false
 }
 
 func TestExamples(t *testing.T) {
@@ -94,9 +118,12 @@ func TestExamples(t *testing.T) {
 			pod := file[:len(file)-len(filepath.Ext(file))]
 			p.cleanUp(t, pod)
 			path := filepath.Join(dir, file)
-			if want.ends {
+			switch {
+			case want.ends:
 				p.run(t, "up", path)
-			} else {
+			case want.until != "":
+				p.waits(t, pod, path, want)
+			default:
 				p.run(t, "up", "-d", path)
 			}
 			for container, pattern := range want.says {
@@ -108,10 +135,26 @@ func TestExamples(t *testing.T) {
 			if phase := p.phase(t, pod); want.ends != (phase == "Succeeded") {
 				t.Errorf("the pod's phase is %s", phase)
 			}
-			p.run(t, "down", pod)
+			if want.until == "" {
+				p.run(t, "down", pod)
+			} else {
+				p.run(t, "down", "--grace-period", "1", pod) // its sleep knows no end
+				p.run(t, "delete", "-f", filepath.Join(dir, want.until))
+			}
 			p.nothingLeft(t)
 		})
 	}
+}
+
+// waits makes a pod that waits, and ends that.
+func (p *podrun) waits(t *testing.T, pod, path string, want expectation) {
+	t.Helper()
+	p.run(t, "apply", "-f", path)
+	for container, pattern := range want.waitsSays {
+		p.logged(t, pod, container, pattern)
+	}
+	p.matches(t, want.waits, "ps")
+	p.run(t, "apply", "-f", filepath.Join(dir, want.until))
 }
 
 // TestKilledUp: the command that shows a pod is no part of it.

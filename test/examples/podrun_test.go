@@ -2,6 +2,7 @@ package examples
 
 import (
 	"bufio"
+	"cmp"
 	"context"
 	"fmt"
 	"os"
@@ -29,17 +30,20 @@ type podrun struct {
 	env          []string
 }
 
+// source is the binary under test.
+func source() string { return cmp.Or(os.Getenv("PODRUN_BIN"), "../../bin/podrun") }
+
 func setUp(t *testing.T) *podrun {
 	t.Helper()
 	testenv.Need(t, func() error {
-		_, err := os.Stat("../../bin/podrun")
+		_, err := os.Stat(source())
 		return err
 	})
 	testenv.Need(t, testenv.Pods)
 	home := t.TempDir()
 	p := &podrun{binary: filepath.Join(home, "podrun"), home: home, env: os.Environ()}
 	// A copy: the checkout may lie where an ordinary user cannot name it.
-	program, err := os.ReadFile("../../bin/podrun")
+	program, err := os.ReadFile(source())
 	if err == nil {
 		err = os.WriteFile(p.binary, program, 0o755)
 	}
