@@ -58,7 +58,6 @@ func (p *kubeParser) fail(a assignment, format string, args ...any) {
 // podman-systemd.unit(5) has no others but those that kubeSection reads.
 var refusedKeys = map[string]string{
 	"AutoUpdate":           "podrun does not update images by itself; imagePullPolicy: Always pulls at each start: systemctl restart the unit from a timer",
-	"ConfigMap":            "podrun has no ConfigMaps yet; put the values into the manifest",
 	"ContainersConfModule": "podrun does not read containers.conf; strike it",
 	"GlobalArgs":           "these are options of podman; strike it",
 	"LogOpt":               "podrun has no options of logs; strike it",
@@ -71,7 +70,7 @@ var refusedKeys = map[string]string{
 	"UserNS":               "the user namespace of podrun's pods is fixed (uid 0 is the user, the others are subordinate ids); strike it",
 }
 
-var knownKeys = []string{"ExitCodePropagation", "KubeDownForce", "LogDriver", "Network", "ServiceName", "SetWorkingDirectory", "Yaml"}
+var knownKeys = []string{"ConfigMap", "ExitCodePropagation", "KubeDownForce", "LogDriver", "Network", "ServiceName", "SetWorkingDirectory", "Yaml"}
 
 func (p *kubeParser) keys() {
 	if !slices.Contains(p.q.names, "Kube") {
@@ -99,11 +98,14 @@ func (p *kubeParser) keys() {
 }
 
 func (p *kubeParser) kubeSection() {
-	for _, a := range p.q.all("Kube", "Yaml") {
-		if path, err := p.resolve(unquoted(a.value)); err != nil {
-			p.fail(a, "%v", err)
-		} else {
-			p.kube.Yaml = append(p.kube.Yaml, path)
+	// A file of ConfigMaps is one of objects like any other.
+	for _, key := range []string{"Yaml", "ConfigMap"} {
+		for _, a := range p.q.all("Kube", key) {
+			if path, err := p.resolve(unquoted(a.value)); err != nil {
+				p.fail(a, "%v", err)
+			} else {
+				p.kube.Yaml = append(p.kube.Yaml, path)
+			}
 		}
 	}
 	if len(p.q.all("Kube", "Yaml")) == 0 {

@@ -49,13 +49,13 @@ Key=value
 		t.Fatal("PublishPort was taken: it is refused wherever it has a value")
 	}
 	got, err = parseKube("[Unit]\nDescription=The site\nRequires=db.kube \\\n # in between\n other.service\n"+
-		"[Kube]\nYaml=\"web.yaml\"\nYaml=%h/50%%/more.yaml\nExitCodePropagation=any\nKubeDownForce=yes\nLogDriver=k8s-file\nNetwork=none\nServiceName=site\nSetWorkingDirectory=yaml\n"+
+		"[Kube]\nYaml=\"web.yaml\"\nYaml=%h/50%%/more.yaml\nConfigMap=settings.yaml\nExitCodePropagation=any\nKubeDownForce=yes\nLogDriver=k8s-file\nNetwork=none\nServiceName=site\nSetWorkingDirectory=yaml\n"+
 		"[Service]\nTimeoutStartSec=900\n[Install]\nWantedBy=default.target\n[X-Mine]\nKey=value\n[Quadlet]\nDefaultDependencies=false\n", "[Service]\nRestart=always\n")
 	if err != nil {
 		t.Fatal(err)
 	}
 	want := &Kube{
-		Yaml: []string{"/q/web.yaml", "/home/dev/50%/more.yaml"}, Service: "site", ExitFrom: "any", Network: "none", Quiet: true,
+		Yaml: []string{"/q/web.yaml", "/home/dev/50%/more.yaml", "/q/settings.yaml"}, Service: "site", ExitFrom: "any", Network: "none", Quiet: true,
 		Extra: map[string][]string{
 			"Unit":    {"Description=The site", "Requires=db.service other.service"},
 			"Service": {"TimeoutStartSec=900", "Restart=always", "WorkingDirectory=/q"},
@@ -86,7 +86,7 @@ var quadletKeys = strings.Fields(`AutoUpdate ConfigMap ContainersConfModule Exit
 func TestEveryKeyOfQuadletIsKnown(t *testing.T) {
 	for _, key := range quadletKeys {
 		_, err := parseKube("[Kube]\nYaml=/a.yaml\n" + key + "=\x01\n")
-		if err == nil && (key == "ServiceName" || key == "Yaml") {
+		if err == nil && (key == "ServiceName" || key == "Yaml" || key == "ConfigMap") {
 			continue
 		}
 		if err == nil || !strings.Contains(err.Error(), "/q/web.kube:3: "+key+": ") || strings.Contains(err.Error(), "no such key") {
