@@ -63,6 +63,7 @@ var sysctls = [][2]string{
 	{"net/ipv4/tcp_rmem", "4096 131072 1048576"},
 	{"net/ipv4/tcp_wmem", "4096 65536 1048576"},
 	{"net/ipv6/conf/all/forwarding", "1"},
+	{"net/ipv6/conf/default/forwarding", "0"}, // or every device joins groups of routers, which it tells: a TUN device would wake who sleeps
 	{"net/ipv6/conf/default/accept_dad", "0"},
 	{"net/ipv6/conf/default/accept_ra", "0"},
 	{"net/ipv6/conf/default/addr_gen_mode", "1"}, // none: a TUN device with an address says hello and wakes who sleeps

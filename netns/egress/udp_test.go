@@ -204,3 +204,26 @@ func ping(ns, to string) error {
 		return err
 	})
 }
+
+// Where nothing is said nothing comes: who dozes is not woken by the router itself.
+func TestSilence(t *testing.T) {
+	w := newWorld(t)
+	p := w.attach(1)
+	wires, err := w.router.Wire(w.pool, 1)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer wires.Close()
+	c, err := dial(p.ns, "udp", remoteAddr+":53") // the neighbours find each other first
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer c.Close()
+	c.Write([]byte("word"))
+	tun := wires[netns.WireTUN]
+	tun.SetReadDeadline(time.Now().Add(4 * time.Second))
+	b := make([]byte, 1<<16)
+	if n, err := tun.Read(b); !os.IsTimeout(err) {
+		t.Errorf("a packet came: % x, %v", b[:n], err)
+	}
+}
