@@ -15,6 +15,7 @@
 #define _GNU_SOURCE
 #include <errno.h>
 #include <fcntl.h>
+#include <linux/keyctl.h>
 #include <sched.h>
 #include <signal.h>
 #include <stdio.h>
@@ -214,6 +215,10 @@ __attribute__((constructor(101))) static void podrun_enter(int argc, char **argv
 	if (strstr(what, ",net") && unshare(CLONE_NEWNET) < 0)
 		podrun_die("make a network namespace");
 	if (pod) {
+		// The keys of the user's session are not the pod's. libcontainer would make a keyring
+		// for each container, and the kernel lets a user have 200.
+		if (syscall(SYS_keyctl, KEYCTL_JOIN_SESSION_KEYRING, NULL) < 0 && errno != ENOSYS)
+			podrun_die("make the pod's keyring");
 		pass_gate(env("_PODRUN_GATE"));
 		podrun_guard(argv, env("_PODRUN_HOSTNAME"), env_fd("_PODRUN_ROUTER")); // returns in supervisors only
 	}
