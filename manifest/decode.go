@@ -245,6 +245,9 @@ func (d *decoder) typed(fields map[string]any, kind string, value metav1.Object,
 	o.Value = value
 	o.Pod, _ = value.(*corev1.Pod)
 	c := d.checker(func(p *field.Path) { o.told = append(o.told, text(p)) })
+	if _, secret := value.(*corev1.Secret); secret {
+		c.report = untold(c.report)
+	}
 	c.check(reflect.TypeOf(value), fields, path)
 	data, err := json.Marshal(fields)
 	if err != nil {

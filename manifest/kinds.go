@@ -54,7 +54,7 @@ var otherKinds = map[string]string{
 func refuseKind(kind string) string {
 	cure, ok := otherKinds[kind]
 	if !ok {
-		cure = "podrun runs objects of apiVersion v1, kind Pod; remove this document"
+		cure = "podrun takes Pods, what makes Pods (Deployment, StatefulSet, DaemonSet, ReplicaSet, Job, CronJob), ConfigMap, Secret, PersistentVolumeClaim, Service and Namespace; remove this document"
 	}
 	return fmt.Sprintf("%s is not supported yet: %s", clip(kind, 60), cure)
 }

@@ -3,6 +3,7 @@ package manifest
 import (
 	"encoding/json"
 	"slices"
+	"strings"
 
 	corev1 "k8s.io/api/core/v1"
 	apivalidation "k8s.io/apimachinery/pkg/api/validation"
@@ -40,6 +41,19 @@ func validateConfigMap(c *corev1.ConfigMap) field.ErrorList {
 
 // redacted stands for a value that must not be told.
 const redacted = "<secret contents redacted>"
+
+// untold keeps a Secret's values out of what is wrong with them.
+func untold(report func(*field.Path, string)) func(*field.Path, string) {
+	return func(path *field.Path, msg string) {
+		at := "." + text(path)
+		if value := strings.Contains(at, ".data[") || strings.Contains(at, ".stringData["); value && strings.Contains(msg, ", not ") {
+			_, want, _ := strings.Cut(msg, ", not ")
+			want, _, _ = strings.Cut(want, ":")
+			msg = "is not " + want + ": quote it"
+		}
+		report(path, msg)
+	}
+}
 
 func validateSecret(s *corev1.Secret) field.ErrorList {
 	errs := objectMeta(&s.ObjectMeta)
