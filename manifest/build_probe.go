@@ -108,18 +108,24 @@ func portNumber(c *corev1.Container, p intstr.IntOrString) (n int, ok bool) {
 	return 0, false
 }
 
-// restart gives a container's own policy and rules. A sidecar's says all in its name.
+// restart gives a container's own policy and rules. A sidecar's policy is in its name.
 func (b *builder) restart() (pod.RestartPolicy, []pod.RestartRule) {
-	if b.c.RestartPolicy == nil || sidecar(b.c) {
+	if b.c.RestartPolicy == nil {
 		return "", nil
 	}
 	var rules []pod.RestartRule
 	for _, r := range b.c.RestartPolicyRules {
-		rule := pod.RestartRule{NotIn: r.ExitCodes.Operator == corev1.ContainerRestartRuleOnExitCodesOpNotIn}
+		rule := pod.RestartRule{
+			NotIn: r.ExitCodes.Operator == corev1.ContainerRestartRuleOnExitCodesOpNotIn,
+			All:   r.Action == corev1.ContainerRestartRuleActionRestartAllContainers,
+		}
 		for _, code := range r.ExitCodes.Values {
 			rule.ExitCodes = append(rule.ExitCodes, int(code))
 		}
 		rules = append(rules, rule)
+	}
+	if sidecar(b.c) {
+		return "", rules
 	}
 	return pod.RestartPolicy(*b.c.RestartPolicy), rules
 }

@@ -47,7 +47,7 @@ spec:
     restartPolicy: Never
     restartPolicyRules:
     - {action: Restart, exitCodes: {operator: In, values: [1, 42]}}
-    - {action: Restart, exitCodes: {operator: NotIn, values: [0]}}
+    - {action: RestartAllContainers, exitCodes: {operator: NotIn, values: [0]}}
     lifecycle: {postStart: {sleep: {seconds: 3}}, preStop: {httpGet: {port: 9, protocol: HTTP2}}}
 `, pod.Image{Cmd: []string{"run"}, StopSignal: "SIGQUIT"})
 	type asked struct {
@@ -80,7 +80,7 @@ spec:
 			PostStart:  &pod.Handler{SleepSeconds: new(int64(3))},
 			PreStop:    &pod.Handler{HTTP: &pod.HTTPGet{Port: 9, Path: "/", HTTP2: true}},
 			StopSignal: "SIGQUIT", Policy: pod.RestartNever,
-			Rules: []pod.RestartRule{{ExitCodes: []int{1, 42}}, {NotIn: true, ExitCodes: []int{0}}},
+			Rules: []pod.RestartRule{{ExitCodes: []int{1, 42}}, {NotIn: true, ExitCodes: []int{0}, All: true}},
 		},
 	}
 	got := map[string]asked{}

@@ -89,7 +89,7 @@ var containerRows = []Field{
 	{Path: "spec.containers[].terminationMessagePolicy", Support: Done, Note: "default: File"},
 	{Path: "spec.containers[].restartPolicy", Support: Done, Note: "default: the pod's"},
 	{Path: "spec.containers[].restartPolicyRules", Support: Done, Note: "the first that applies counts before the policy"},
-	{Path: "spec.containers[].restartPolicyRules[].action", Support: Done, Only: []string{"Restart"}, Note: "restarting all containers"},
+	{Path: "spec.containers[].restartPolicyRules[].action", Support: Done, Note: "of RestartAllContainers the container whose end is the cause has its back-off, the others none"},
 	{Path: "spec.containers[].restartPolicyRules[].exitCodes", Support: Done},
 	{Path: "spec.containers[].restartPolicyRules[].exitCodes.operator", Support: Done},
 	{Path: "spec.containers[].restartPolicyRules[].exitCodes.values", Support: Done},
