@@ -15,9 +15,9 @@ import (
 // from now on. What an earlier try has left is replaced.
 func (r Router) Attach(podNS string, pool Pool, s Slot) error {
 	own := pool.Of(s)
-	err := r.Do(func() error { return attachRouter(podNS, pool, s, own) })
+	err := within(r.path, func(h *netlink.Handle) error { return attachRouter(h, podNS, pool, s, own) })
 	if err == nil {
-		err = Do(podNS, func() error { return attachPod(pool, own) })
+		err = within(podNS, func(h *netlink.Handle) error { return attachPod(h, pool, own) })
 	}
 	if err != nil {
 		return errors.Join(fmt.Errorf("attach the pod to the network: %w", err), r.Detach(s))
@@ -25,41 +25,42 @@ func (r Router) Attach(podNS string, pool Pool, s Slot) error {
 	return nil
 }
 
-func attachRouter(podNS string, pool Pool, s Slot, own Addresses) error {
+func attachRouter(h *netlink.Handle, podNS string, pool Pool, s Slot, own Addresses) error {
 	ns, err := os.Open(podNS)
 	if err != nil {
 		return err
 	}
 	defer ns.Close()
 	name := podLink(s)
-	if old, err := netlink.LinkByName(name); err == nil {
-		if err := netlink.LinkDel(old); err != nil {
-			return fmt.Errorf("remove the old %s: %w", name, err)
+	veth := &netlink.Veth{LinkAttrs: netlink.LinkAttrs{Name: name, MTU: mtu}, PeerName: "eth0", PeerNamespace: netlink.NsFd(ns.Fd())}
+	err = h.LinkAdd(veth)
+	if errors.Is(err, unix.EEXIST) { // an earlier life's
+		if err = h.LinkDel(veth); err == nil {
+			err = h.LinkAdd(veth)
 		}
 	}
-	veth := &netlink.Veth{LinkAttrs: netlink.LinkAttrs{Name: name, MTU: mtu}, PeerName: "eth0", PeerNamespace: netlink.NsFd(ns.Fd())}
-	if err := netlink.LinkAdd(veth); err != nil {
+	if err != nil {
 		return fmt.Errorf("make the pod's device: %w", err)
 	}
 	if err := sysctl("net/ipv4/conf/"+name+"/rp_filter", "1"); err != nil {
 		return err
 	}
-	link, err := netlink.LinkByName(name)
+	link, err := h.LinkByName(name)
 	if err != nil {
 		return err
 	}
-	if err := netlink.LinkSetUp(link); err != nil {
+	if err := h.LinkSetUp(link); err != nil {
 		return fmt.Errorf("bring up %s: %w", name, err)
 	}
 	if has(pool.V6) {
 		gateway := netip.MustParseAddr(linkGateway)
-		if err := netlink.AddrAdd(link, &netlink.Addr{IPNet: ipNet(netip.PrefixFrom(gateway, 64)), Flags: nodad(gateway)}); err != nil {
+		if err := h.AddrAdd(link, &netlink.Addr{IPNet: ipNet(netip.PrefixFrom(gateway, 64)), Flags: nodad(gateway)}); err != nil {
 			return fmt.Errorf("add address %s to %s: %w", gateway, name, err)
 		}
 	}
 	for _, a := range own.of(pool) {
 		to := ipNet(netip.PrefixFrom(a, a.BitLen()))
-		if err := netlink.RouteReplace(&netlink.Route{LinkIndex: link.Attrs().Index, Dst: to, Scope: netlink.SCOPE_LINK}); err != nil {
+		if err := h.RouteReplace(&netlink.Route{LinkIndex: link.Attrs().Index, Dst: to, Scope: netlink.SCOPE_LINK}); err != nil {
 			return fmt.Errorf("add route to %s: %w", a, err)
 		}
 	}
@@ -76,20 +77,20 @@ func (a Addresses) of(p Pool) []netip.Addr {
 	return []netip.Addr{a.V4}
 }
 
-func attachPod(pool Pool, own Addresses) error {
+func attachPod(h *netlink.Handle, pool Pool, own Addresses) error {
 	if err := sysctl("net/ipv6/conf/eth0/accept_dad", "0"); err != nil {
 		return err
 	}
-	eth, err := netlink.LinkByName("eth0")
+	eth, err := h.LinkByName("eth0")
 	if err != nil {
 		return err
 	}
 	for _, a := range own.of(pool) {
-		if err := addAddress(eth, a); err != nil {
+		if err := addAddress(h, eth, a); err != nil {
 			return err
 		}
 	}
-	if err := netlink.LinkSetUp(eth); err != nil {
+	if err := h.LinkSetUp(eth); err != nil {
 		return fmt.Errorf("bring up eth0: %w", err)
 	}
 	for _, a := range own.of(pool) {
@@ -101,7 +102,7 @@ func attachPod(pool Pool, own Addresses) error {
 			LinkIndex: eth.Attrs().Index, Dst: ipNet(netip.PrefixFrom(unspecified(a), 0)),
 			Gw: gateway.AsSlice(), Flags: int(netlink.FLAG_ONLINK), Src: a.AsSlice(),
 		}
-		if err := netlink.RouteReplace(route); err != nil {
+		if err := h.RouteReplace(route); err != nil {
 			return fmt.Errorf("add the default route by %s: %w", gateway, err)
 		}
 	}

@@ -83,7 +83,7 @@ func (r Router) Prepare() (Pool, error) {
 	if pool, err = ChoosePool(networks); err != nil {
 		return Pool{}, fmt.Errorf("prepare the pods' router: %w", err)
 	}
-	if err := r.Do(func() error { return prepare(pool) }); err != nil {
+	if err := within(r.path, func(h *netlink.Handle) error { return prepare(h, pool) }); err != nil {
 		return Pool{}, fmt.Errorf("prepare the pods' router: %w", err)
 	}
 	return pool, nil
@@ -136,18 +136,18 @@ func hostNetworks() ([]netip.Prefix, error) {
 
 // prepare may find what another has left half done. The gateway's IPv4 address comes last:
 // with it the router is ready.
-func prepare(pool Pool) error {
+func prepare(h *netlink.Handle, pool Pool) error {
 	for _, s := range sysctls {
 		if err := sysctl(s[0], s[1]); err != nil {
 			return err
 		}
 	}
 	// br_netfilter, once loaded, is for bridges, of which there is none here: nothing to set.
-	lo, err := netlink.LinkByName("lo")
+	lo, err := h.LinkByName("lo")
 	if err != nil {
 		return err
 	}
-	if err := netlink.LinkSetUp(lo); err != nil {
+	if err := h.LinkSetUp(lo); err != nil {
 		return fmt.Errorf("bring up loopback: %w", err)
 	}
 	for _, p := range []netip.Prefix{pool.V6, pool.V4} {
@@ -156,23 +156,23 @@ func prepare(pool Pool) error {
 		}
 		family := familyOf(p.Addr())
 		everything := ipNet(netip.PrefixFrom(unspecified(p.Addr()), 0))
-		if err := netlink.RouteReplace(&netlink.Route{Type: unix.RTN_LOCAL, Table: localTable, Dst: everything, LinkIndex: lo.Attrs().Index, Scope: netlink.SCOPE_HOST}); err != nil {
+		if err := h.RouteReplace(&netlink.Route{Type: unix.RTN_LOCAL, Table: localTable, Dst: everything, LinkIndex: lo.Attrs().Index, Scope: netlink.SCOPE_HOST}); err != nil {
 			return fmt.Errorf("add route to local sockets: %w", err)
 		}
 		rule := netlink.NewRule()
 		rule.Family, rule.Mark, rule.Table, rule.Priority = family, localMark, localTable, localPref
-		if err := netlink.RuleAdd(rule); err != nil && !errors.Is(err, unix.EEXIST) {
+		if err := h.RuleAdd(rule); err != nil && !errors.Is(err, unix.EEXIST) {
 			return fmt.Errorf("add rule for local sockets: %w", err)
 		}
 		// Addresses that no pod has are nobody's.
-		if err := netlink.RouteReplace(&netlink.Route{Type: unix.RTN_UNREACHABLE, Dst: ipNet(p), Priority: 9999}); err != nil {
+		if err := h.RouteReplace(&netlink.Route{Type: unix.RTN_UNREACHABLE, Dst: ipNet(p), Priority: 9999}); err != nil {
 			return fmt.Errorf("add route to nobody: %w", err)
 		}
 		gw := pool.Gateway().V4
 		if p.Addr().Is6() {
 			gw = pool.Gateway().V6
 		}
-		if err := addAddress(lo, gw); err != nil {
+		if err := addAddress(h, lo, gw); err != nil {
 			return err
 		}
 	}
@@ -188,6 +188,18 @@ func has(p netip.Prefix) bool {
 	return err == nil
 }
 
+// within runs f inside a network namespace, with a socket to the kernel's network there.
+func within(nsPath string, f func(*netlink.Handle) error) error {
+	return Do(nsPath, func() error {
+		h, err := netlink.NewHandle(unix.NETLINK_ROUTE)
+		if err != nil {
+			return fmt.Errorf("speak to the kernel's network: %w", err)
+		}
+		defer h.Close()
+		return f(h)
+	})
+}
+
 // sysctl sets one of the calling thread's network. What this kernel has not got needs not
 // be set.
 func sysctl(name, value string) error {
@@ -198,8 +210,8 @@ func sysctl(name, value string) error {
 	return nil
 }
 
-func addAddress(l netlink.Link, a netip.Addr) error {
-	err := netlink.AddrAdd(l, &netlink.Addr{IPNet: ipNet(netip.PrefixFrom(a, a.BitLen())), Flags: nodad(a)})
+func addAddress(h *netlink.Handle, l netlink.Link, a netip.Addr) error {
+	err := h.AddrAdd(l, &netlink.Addr{IPNet: ipNet(netip.PrefixFrom(a, a.BitLen())), Flags: nodad(a)})
 	if err != nil && !errors.Is(err, unix.EEXIST) {
 		return fmt.Errorf("add address %s to %s: %w", a, l.Attrs().Name, err)
 	}

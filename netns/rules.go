@@ -25,7 +25,7 @@ import (
 
 // tableName is a pod's table. Its rules follow from its name alone, as long as the router
 // lives: the number changes with every change of rules.
-func tableName(s Slot) string { return fmt.Sprintf("pod%d.1", s) }
+func tableName(s Slot) string { return fmt.Sprintf("pod%d.2", s) }
 
 // port is where a pod's connections are taken, on the router's loopback.
 func port(s Slot) uint16 { return firstPort + uint16(s) }
@@ -92,47 +92,43 @@ func rules(s Slot, pool Pool, own Addresses) [][]expr.Any {
 	// Its own addresses, and those by which neighbours find each other.
 	for _, f := range families {
 		add(f.only(), f.from(host(f.of(own)), expr.CmpOpNeq), f.fromLink(), verdict(expr.VerdictDrop))
-		add(f.to(f.multicast), f.dropUnlessNeighbour())
 	}
-	add(v6.to(linkLocal), verdict(expr.VerdictAccept))
+	add(v4.to(beyond), verdict(expr.VerdictDrop))
+	add(v6.to(onLink), verdict(expr.VerdictAccept))
 	for _, f := range families {
 		// The router itself has nothing to offer but names and an echo.
 		gateway := f.to(host(f.of(pool.Gateway())))
-		for _, p := range []byte{unix.IPPROTO_TCP, unix.IPPROTO_UDP} {
-			add(gateway, protocol(p), destinationPort(domain), f.take(port(s)))
-		}
-		for _, p := range []byte{unix.IPPROTO_TCP, unix.IPPROTO_UDP} { // what has been asked of the pod
-			add(gateway, protocol(p), connected(), deliver())
-		}
-		add(gateway, protocol(f.icmp), verdict(expr.VerdictAccept))
-		add(gateway, verdict(expr.VerdictDrop))
+		add(gateway, destinationPort(domain), f.take(port(s)))
+		add(gateway, otherProtocol(f.icmp), verdict(expr.VerdictDrop))
 		add(f.to(f.pool(pool)), verdict(expr.VerdictAccept))
 	}
 	add(firstPacket(), verdict(expr.VerdictAccept))
-	for _, p := range []byte{unix.IPPROTO_TCP, unix.IPPROTO_UDP} {
-		add(protocol(p), connected(), deliver())
-		for _, f := range families {
-			add(f.only(), protocol(p), f.take(port(s)))
-		}
+	// What is neither TCP nor UDP has no sockets, so these do not apply to it.
+	add(connected(), deliver())
+	for _, f := range families {
+		add(f.only(), f.take(port(s)))
 	}
 	return all
 }
 
-var linkLocal = netip.MustParsePrefix("fe80::/10")
+var (
+	linkLocal = netip.MustParsePrefix("fe80::/10")
+	onLink    = netip.MustParsePrefix("fe00::/7")    // multicast too: neighbours are found by it
+	beyond    = netip.MustParsePrefix("224.0.0.0/3") // multicast, broadcast and what nobody has
+)
 
 // ipFamily is what differs between IPv4 and IPv6.
 type ipFamily struct {
-	number    byte
-	source    uint32 // offset in the header
-	size      uint32 // of an address
-	icmp      byte
-	multicast netip.Prefix
-	loopback  netip.Addr
+	number   byte
+	source   uint32 // offset in the header
+	size     uint32 // of an address
+	icmp     byte
+	loopback netip.Addr
 }
 
 var (
-	v4       = ipFamily{unix.NFPROTO_IPV4, 12, 4, unix.IPPROTO_ICMP, netip.MustParsePrefix("224.0.0.0/3"), netip.AddrFrom4([4]byte{127, 0, 0, 1})}
-	v6       = ipFamily{unix.NFPROTO_IPV6, 8, 16, unix.IPPROTO_ICMPV6, netip.MustParsePrefix("ff00::/8"), netip.IPv6Loopback()}
+	v4       = ipFamily{unix.NFPROTO_IPV4, 12, 4, unix.IPPROTO_ICMP, netip.AddrFrom4([4]byte{127, 0, 0, 1})}
+	v6       = ipFamily{unix.NFPROTO_IPV6, 8, 16, unix.IPPROTO_ICMPV6, netip.IPv6Loopback()}
 	families = []ipFamily{v4, v6}
 )
 
@@ -181,14 +177,6 @@ func (f ipFamily) fromLink() []expr.Any {
 		return nil
 	}
 	return append(f.from(linkLocal, expr.CmpOpNeq), f.from(host(netip.IPv6Unspecified()), expr.CmpOpNeq)...)
-}
-
-// dropUnlessNeighbour: IPv6 finds neighbours by multicast.
-func (f ipFamily) dropUnlessNeighbour() []expr.Any {
-	if f.size == 4 {
-		return verdict(expr.VerdictDrop)
-	}
-	return verdict(expr.VerdictAccept)
 }
 
 // take gives a packet to the socket that listens to the port on the router's loopback.
@@ -241,6 +229,10 @@ func destinationPort(port uint16) []expr.Any {
 }
 
 func protocol(p byte) []expr.Any { return metaIs(expr.MetaKeyL4PROTO, []byte{p}) }
+
+func otherProtocol(p byte) []expr.Any {
+	return []expr.Any{&expr.Meta{Key: expr.MetaKeyL4PROTO, Register: 1}, &expr.Cmp{Op: expr.CmpOpNeq, Register: 1, Data: []byte{p}}}
+}
 
 func iif(name string) []expr.Any { return metaIs(expr.MetaKeyIIFNAME, interfaceName(name)) }
 

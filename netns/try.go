@@ -6,6 +6,7 @@ import (
 	"io/fs"
 	"os"
 
+	"github.com/vishvananda/netlink"
 	"golang.org/x/sys/unix"
 
 	"github.com/podrun/podrun/internal/nsthread"
@@ -29,7 +30,7 @@ func Try(ns string) error {
 	router := OpenRouter(ns)
 	pool, err := ChoosePool(nil)
 	if err == nil {
-		err = router.Do(func() error { return prepare(pool) })
+		err = within(ns, func(h *netlink.Handle) error { return prepare(h, pool) })
 	}
 	if err == nil {
 		err = router.Attach(fmt.Sprintf("/proc/self/fd/%d", file.Fd()), pool, 1)

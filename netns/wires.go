@@ -39,11 +39,11 @@ func (w Wires) Close() error {
 // no other pod. What an earlier try has left is replaced.
 func (r Router) Wire(pool Pool, s Slot) (Wires, error) {
 	w := Wires{}
-	err := r.Do(func() error {
+	err := within(r.path, func(h *netlink.Handle) error {
 		if err := w.make(s, has(pool.V6)); err != nil {
 			return err
 		}
-		return direct(pool, s)
+		return direct(h, pool, s)
 	})
 	if err != nil {
 		return nil, errors.Join(fmt.Errorf("carry the pod's traffic: %w", err), w.Close())
@@ -142,19 +142,19 @@ func SockAddr(a netip.AddrPort) unix.Sockaddr {
 }
 
 // direct leads what a pod sends to its wires.
-func direct(pool Pool, s Slot) error {
-	tun, err := netlink.LinkByName(tunLink(s))
+func direct(h *netlink.Handle, pool Pool, s Slot) error {
+	tun, err := h.LinkByName(tunLink(s))
 	if err != nil {
 		return err
 	}
-	if err := netlink.LinkSetMTU(tun, mtu); err != nil {
+	if err := h.LinkSetMTU(tun, mtu); err != nil {
 		return fmt.Errorf("set the MTU of %s: %w", tunLink(s), err)
 	}
 	// The process there speaks for the router too.
 	if err := sysctl("net/ipv4/conf/"+tunLink(s)+"/accept_local", "1"); err != nil {
 		return err
 	}
-	if err := netlink.LinkSetUp(tun); err != nil {
+	if err := h.LinkSetUp(tun); err != nil {
 		return fmt.Errorf("bring up %s: %w", tunLink(s), err)
 	}
 	for _, p := range []netip.Prefix{pool.V4, pool.V6} {
@@ -162,10 +162,10 @@ func direct(pool Pool, s Slot) error {
 			continue
 		}
 		route := &netlink.Route{LinkIndex: tun.Attrs().Index, Table: firstTable + int(s), Dst: ipNet(netip.PrefixFrom(unspecified(p.Addr()), 0))}
-		if err := netlink.RouteReplace(route); err != nil {
+		if err := h.RouteReplace(route); err != nil {
 			return fmt.Errorf("add route to %s: %w", tunLink(s), err)
 		}
-		if err := netlink.RuleAdd(egressRule(s, familyOf(p.Addr()))); err != nil && !errors.Is(err, unix.EEXIST) {
+		if err := h.RuleAdd(egressRule(s, familyOf(p.Addr()))); err != nil && !errors.Is(err, unix.EEXIST) {
 			return fmt.Errorf("add rule to %s: %w", tunLink(s), err)
 		}
 	}

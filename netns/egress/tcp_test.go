@@ -227,7 +227,7 @@ func TestSweep(t *testing.T) {
 			return err
 		}
 		tables, err := c.ListTables()
-		if len(tables) != 1 || tables[0].Name != "pod2.1" {
+		if len(tables) != 1 || tables[0].Name != "pod2.2" {
 			t.Errorf("tables %+v", tables)
 		}
 		return err
