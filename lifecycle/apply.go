@@ -177,6 +177,9 @@ func (c *Container) fold(e Event) {
 	case e.Kind == StartFailed && c.State == RunStarting && neverMade(e.Reason):
 		c.State, c.Ended = RunUnmade, e.At.Boot
 		c.Unmade = &pod.Waiting{Reason: e.Reason, Message: e.Message}
+		if c.Again && e.Reason == ReasonCreateConfigError {
+			c.Ended -= makeAgain
+		}
 	case e.Kind == StartFailed && c.State == RunStarting:
 		c.end(e, failedStart(e))
 	case e.Kind == Exited && c.live():

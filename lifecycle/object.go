@@ -7,6 +7,9 @@ func (o *Observed) tryAgain(at Now) {
 		o.Held, o.Retry = 1, at.Boot
 	}
 	for _, c := range o.Containers {
+		if c.State == RunStarting {
+			c.Again = true // it may have looked just before
+		}
 		if c.State == RunUnmade && c.Unmade.Reason == ReasonCreateConfigError {
 			c.Ended = at.Boot - makeAgain
 		}

@@ -81,6 +81,7 @@ type Container struct {
 
 	Backoff time.Duration `json:"backoff,omitempty"` // set by the latest restart; see delay
 	Unmade  *pod.Waiting  `json:"unmade,omitempty"`  // why, while State is RunUnmade
+	Again   bool          `json:"again,omitempty"`   // what it refers to has changed since its start was issued
 }
 
 // live says whether a process of the container may exist.
