@@ -114,7 +114,7 @@ func (s *sandbox) retire() error {
 
 // lead makes the router lead connections to Services to the pods there are now.
 func (s *sandbox) lead() error {
-	lock, err := s.store.ShareLock()
+	lock, err := s.store.ServicesLock()
 	if err != nil {
 		return err
 	}

@@ -127,6 +127,12 @@ func (d Dirs) Networks(services []*pod.Object) pod.Networks {
 	return pod.DefaultNetworks
 }
 
+// ServicesLock is held alone by who makes the router lead to Services. It is on disk, as
+// ShareLock is, which it is apart from: pods that start need not wait for it.
+func (p Pod) ServicesLock() (*FileLock, error) {
+	return OpenFileLock(filepath.Join(p.dirs.Data, "services.lock"))
+}
+
 // AllServices are the Services of all namespaces.
 func (p Pod) AllServices() ([]*pod.Object, error) { return p.dirs.Objects(pod.KindService, "") }
 
