@@ -24,8 +24,8 @@ func (f *front) deleteCommand() *cli.Command {
 		Description: `Deletes a configmap (cm), secret, persistentvolumeclaim (pvc), service (svc) or
 namespace (ns), or stops and removes a pod, or a deployment, job or the like
 with its pods, as down does. Pods that run keep what they have of a deleted
-configmap or secret. A claim is not deleted while a pod refers to it, nor a
-namespace while something is in it.
+configmap or secret. A claim is deleted with its directory, but not while a pod
+refers to it, nor a namespace while something is in it.
 
 Examples:
   podrun delete configmap settings
@@ -194,7 +194,7 @@ func (f *front) deleteAll(c *cli.Context, dirs store.Dirs, targets []target) err
 	var gone []*pod.Object
 	var errs []error
 	for _, t := range targets {
-		o, err := deleteOne(dirs, t)
+		o, err := f.deleteOne(dirs, t)
 		switch {
 		case errors.Is(err, fs.ErrNotExist) && c.Bool("ignore-not-found"):
 		case errors.Is(err, fs.ErrNotExist):
@@ -212,7 +212,7 @@ func (f *front) deleteAll(c *cli.Context, dirs store.Dirs, targets []target) err
 	return errors.Join(errs...)
 }
 
-func deleteOne(dirs store.Dirs, t target) (*pod.Object, error) {
+func (f *front) deleteOne(dirs store.Dirs, t target) (*pod.Object, error) {
 	if t.kind == pod.KindNamespace {
 		t.namespace = ""
 	}
@@ -227,6 +227,11 @@ func deleteOne(dirs store.Dirs, t target) (*pod.Object, error) {
 	}
 	if err := inUse(dirs, t); err != nil {
 		return nil, err
+	}
+	if t.kind == pod.KindClaim { // with what is in it, as of a class whose reclaimPolicy is Delete
+		if err := f.removeClaim(dirs, t.namespace, t.name); err != nil {
+			return nil, err
+		}
 	}
 	return o, dirs.DeleteObject(t.kind, t.namespace, t.name)
 }

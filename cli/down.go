@@ -5,7 +5,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"os"
 	"slices"
 	"sync"
 	"time"
@@ -24,9 +23,10 @@ func (f *front) downCommand() *cli.Command {
 		Usage:     "stop and remove pods, and what makes them",
 		ArgsUsage: "POD... | KIND/NAME... | -f FILE",
 		Description: `Stops pods gracefully (stop signal, grace period, SIGKILL) and removes them with
-their volumes, root file systems and logs. It also removes what is left of a pod
-that was killed, or that was there before a reboot. A deployment, job or the
-like is removed with its pods; of one of its pods another takes the place.
+their volumes, root file systems and logs. Claims stay, without --volumes. It
+also removes what is left of a pod that was killed, or that was there before a
+reboot. A deployment, job or the like is removed with its pods; of one of its
+pods another takes the place.
 
 Examples:
   podrun down web
@@ -39,6 +39,7 @@ Examples:
 			namespaceFlag(),
 			&cli.StringSliceFlag{Name: "filename", Aliases: []string{"f"}, Usage: "remove the pods of this `FILE` (- is standard input)"},
 			&cli.Int64Flag{Name: "grace-period", Value: -1, Usage: "wait this many `SECONDS` before SIGKILL, instead of the pod's own grace period"},
+			&cli.BoolFlag{Name: "volumes", Usage: "delete the claims of the pods, too, with what is in them"},
 			&cli.BoolFlag{Name: "force", Usage: "end the pod at once, even if its supervisor does not answer"},
 		},
 		Action: f.down,
@@ -88,6 +89,12 @@ func (f *front) down(c *cli.Context) error {
 		return err
 	}
 	f.warnOfUnits(dirs, places)
+	var claims []claim
+	if c.Bool("volumes") {
+		if claims = claimsOf(places); len(workloads) > 0 {
+			return usageErrorf("down", "--volumes is for pods: podrun volume rm removes the claims of a workload")
+		}
+	}
 	errs := make([]error, len(places))
 	gone := make([]error, len(workloads))
 	var all sync.WaitGroup
@@ -108,7 +115,7 @@ func (f *front) down(c *cli.Context) error {
 			fmt.Fprintf(f.out, "pod/%s deleted\n", p.Name)
 		}
 	}
-	return errors.Join(slices.Concat(gone, errs, []error{missing})...)
+	return errors.Join(slices.Concat(gone, errs, []error{missing, f.dropVolumes(dirs, claims)})...)
 }
 
 // downWorkloads are the workloads that the user named, and the words about pods.
@@ -126,22 +133,6 @@ func (f *front) downWorkloads(c *cli.Context, dirs store.Dirs) ([]store.Workload
 		return list, c.Args().Slice(), err
 	}
 	return workloadWords(dirs, c.String("namespace"), c.Args().Slice())
-}
-
-// warnOfUnits says of pods that systemd would start again what ends them for good.
-func (f *front) warnOfUnits(dirs store.Dirs, places []store.Pod) {
-	for _, p := range places {
-		switch unit, err := dirs.UnitOf(p); {
-		case err != nil:
-			report.Print(f.err, err)
-		case unit != "":
-			systemctl := "systemctl --user"
-			if os.Geteuid() == 0 {
-				systemctl = "systemctl"
-			}
-			fmt.Fprintf(f.err, "podrun: pod %s belongs to %s, which may start it again; %s stop %s ends both\n", p.Name, unit, systemctl, unit)
-		}
-	}
 }
 
 // downPlaces are the pods the user named that are there, and an error about the

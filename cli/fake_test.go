@@ -76,6 +76,13 @@ func (w *world) images(store.Dirs) (images, error)     { return w, nil }
 func (w *world) pods(store.Dirs) (pods, error)         { return w, nil }
 func (w *world) Hold() (io.Closer, error)              { return io.NopCloser(strings.NewReader("")), nil }
 func (w *world) remove(p store.Pod) error              { return p.Remove() }
+func (w *world) removeClaim(namespace, name string) error {
+	dir, err := w.dirs.ClaimDir(namespace, name)
+	if err == nil {
+		err = os.RemoveAll(dir)
+	}
+	return err
+}
 func (w *world) supervisor(namespace, name string) *supervisor {
 	w.mu.Lock()
 	defer w.mu.Unlock()

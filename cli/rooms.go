@@ -40,6 +40,8 @@ type pods interface {
 	// host, by their names. at is nil unless systemd runs the pod.
 	start(p store.Pod, plan *pod.Plan, lock *os.File, ports map[string]*os.File, at *stage.Front) (warning string, err error)
 	remove(p store.Pod) error
+	// removeClaim removes the directory of a claim that no pod uses.
+	removeClaim(namespace, name string) error
 }
 
 // house is the real one.
@@ -70,6 +72,10 @@ func (k *keeper) start(p store.Pod, plan *pod.Plan, lock *os.File, ports map[str
 }
 
 func (k *keeper) remove(p store.Pod) error { return stage.RemovePod(k.program, k.dirs, p) }
+
+func (k *keeper) removeClaim(namespace, name string) error {
+	return stage.RemoveClaim(k.program, k.dirs, namespace, name)
+}
 
 // Stages are the hidden stages of the rooms that only the command line links.
 func Stages() map[string]func(args []string) int {

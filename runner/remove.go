@@ -3,8 +3,10 @@ package runner
 import (
 	"fmt"
 	"os"
+	"path/filepath"
 
 	"github.com/podrun/podrun/cgroups"
+	"github.com/podrun/podrun/internal/store"
 	"github.com/podrun/podrun/volumes"
 )
 
@@ -31,4 +33,22 @@ func removeFiles(args []string) int {
 		}
 	}
 	return code
+}
+
+// removeVolume removes the directory of a claim.
+func removeVolume(args []string) int {
+	if len(args) != 4 {
+		fmt.Fprintln(os.Stderr, "want 4 arguments, have", len(args))
+		return 125
+	}
+	dir, err := store.Dirs{Data: args[0], Runtime: args[1]}.ClaimDir(args[2], args[3])
+	if err == nil {
+		err = volumes.RemoveTree(dir)
+	}
+	if err != nil {
+		fmt.Fprintln(os.Stderr, err)
+		return 1
+	}
+	os.Remove(filepath.Dir(dir)) // the namespace's directory, if this was its last volume
+	return 0
 }

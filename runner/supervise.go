@@ -27,6 +27,8 @@ func Stages() map[string]func([]string) int {
 	return map[string]func([]string) int{
 		stage.Supervisor: supervise,
 		stage.Remove:     removeFiles,
+
+		stage.RemoveVolume: removeVolume,
 		"init": func([]string) int {
 			libcontainer.Init() // does not return
 			return 255

@@ -37,6 +37,8 @@ func Main(stages map[string]func(args []string) int) {
 const (
 	Supervisor = "_supervisor" // runs a pod to its end: StartPod
 	Remove     = "_remove"     // removes a dead pod's files: RemovePod
+
+	RemoveVolume = "_removevolume" // removes the directory of a claim: RemoveClaim
 )
 
 // Spec names a stage and where it is to run.

@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"io/fs"
 	"os"
 	"os/exec"
 	"strings"
@@ -123,6 +124,23 @@ func RemovePod(program string, d store.Dirs, p store.Pod) error {
 		return fmt.Errorf("remove files of pod %s: %w: %s", p.Name, err, strings.TrimSpace(string(said)))
 	}
 	return p.Remove()
+}
+
+// RemoveClaim removes the directory of a claim, with files of subordinate ids. No pod may
+// use it. One that is not there is fine.
+func RemoveClaim(program string, d store.Dirs, namespace, name string) error {
+	dir, err := d.ClaimDir(namespace, name)
+	if err != nil {
+		return err
+	}
+	if _, err := os.Lstat(dir); errors.Is(err, fs.ErrNotExist) {
+		return nil
+	}
+	cmd := Command(Spec{Program: program, Name: RemoveVolume, Args: []string{d.Data, d.Runtime, namespace, name}, Userns: true})
+	if said, err := cmd.CombinedOutput(); err != nil {
+		return fmt.Errorf("remove volume %s: %w: %s", name, err, strings.TrimSpace(string(said)))
+	}
+	return nil
 }
 
 func serves(p store.Pod) bool {
