@@ -108,6 +108,9 @@ func (d *Directory) routes() []route {
 		pods := d.Backing(s)
 		for _, vip := range s.Addresses {
 			for _, p := range s.Ports {
+				if protocols[p.Protocol] == 0 {
+					continue
+				}
 				r := route{from: netip.AddrPortFrom(vip, p.Port), protocol: p.Protocol, affinity: s.AffinitySeconds}
 				for _, b := range pods {
 					r.to = append(r.to, endpoints(p, b, vip.Is4())...)

@@ -14,8 +14,8 @@ import (
 // Registers of nftables: the first has 16 bytes, and is the first four of 4 bytes each.
 const (
 	first   = unix.NFT_REG_1
-	second4 = unix.NFT_REG32_01 // after an IPv4 address in the first
-	second6 = unix.NFT_REG32_04 // after an IPv6 address in the first
+	second4 = unix.NFT_REG32_01 // after an IPv4 address in the first; others of 4 bytes follow
+	second6 = unix.NFT_REG32_04 // after an IPv6 address in the first; others of 4 bytes follow
 )
 
 // family is what rules of IPv4 and of IPv6 differ in.
@@ -79,7 +79,43 @@ func (r route) toPort() []expr.Any {
 }
 
 // slots is how many parts clients with affinity are divided into.
-const slots = 251
+const slots = 61
+
+// alone are the routes that lead to one endpoint, as most on one machine do: all of a
+// family are in one map, from address, protocol and port.
+func (f family) alone(t *nftables.Table, routes []route) (*nftables.Set, []nftables.SetElement) {
+	set := &nftables.Set{Table: t, Name: map[bool]string{true: "alone4", false: "alone6"}[f.size == v4.size], IsMap: true, Concatenation: true,
+		KeyType:  nftables.MustConcatSetType(f.address, nftables.TypeInetProto, nftables.TypeInetService),
+		DataType: nftables.MustConcatSetType(f.address, nftables.TypeInetService)}
+	var elements []nftables.SetElement
+	for _, r := range routes {
+		if len(r.to) == 1 && r.from.Addr().Is4() == (f.size == v4.size) {
+			key := append(r.from.Addr().AsSlice(), protocols[r.protocol], 0, 0, 0)
+			key = append(append(key, binaryutil.BigEndian.PutUint16(r.from.Port())...), 0, 0)
+			elements = append(elements, nftables.SetElement{Key: key, Val: value(r.to[0])})
+		}
+	}
+	return set, elements
+}
+
+// find looks a packet up in a map of alone, and leads it.
+func (f family) find(set *nftables.Set) []expr.Any {
+	return append(f.is(), f.load(f.to, first),
+		&expr.Meta{Key: expr.MetaKeyL4PROTO, Register: f.after},
+		&expr.Payload{DestRegister: f.after + 1, Base: expr.PayloadBaseTransportHeader, Offset: 2, Len: 2},
+		&expr.Lookup{SourceRegister: first, DestRegister: first, IsDestRegSet: true, SetName: set.Name, SetID: set.ID},
+		f.lead())
+}
+
+// value is an endpoint as maps have it.
+func value(to netip.AddrPort) []byte {
+	return append(append(to.Addr().AsSlice(), binaryutil.BigEndian.PutUint16(to.Port())...), 0, 0)
+}
+
+// lead sends a connection to the endpoint in the first register.
+func (f family) lead() expr.Any {
+	return &expr.NAT{Type: expr.NATTypeDestNAT, Family: uint32(f.proto), RegAddrMin: first, RegProtoMin: f.after, Specified: true}
+}
 
 // places says which endpoint each number stands for that a connection is given: each in
 // turn, or, with affinity, by the client's address, so that of the clients only those
@@ -130,18 +166,16 @@ func (r route) targets(t *nftables.Table, places []netip.AddrPort) (*nftables.Se
 		KeyType: nftables.TypeInteger, DataType: nftables.MustConcatSetType(f.address, nftables.TypeInetService)}
 	var elements []nftables.SetElement
 	for i, to := range places {
-		value := append(to.Addr().AsSlice(), binaryutil.BigEndian.PutUint16(to.Port())...)
-		elements = append(elements, nftables.SetElement{Key: binaryutil.NativeEndian.PutUint32(uint32(i)), Val: append(value, 0, 0)})
+		elements = append(elements, nftables.SetElement{Key: binaryutil.NativeEndian.PutUint32(uint32(i)), Val: value(to)})
 	}
 	return set, elements
 }
 
-// lead sends a connection to the endpoint that the first register names.
-func (r route) lead(targets *nftables.Set) []expr.Any {
-	f := familyOf(r.from.Addr())
+// leadTo sends a connection to the endpoint whose number is in the first register.
+func (r route) leadTo(targets *nftables.Set) []expr.Any {
 	return []expr.Any{
 		&expr.Lookup{SourceRegister: first, DestRegister: first, IsDestRegSet: true, SetName: targets.Name, SetID: targets.ID},
-		&expr.NAT{Type: expr.NATTypeDestNAT, Family: uint32(f.proto), RegAddrMin: first, RegProtoMin: f.after, Specified: true},
+		familyOf(r.from.Addr()).lead(),
 	}
 }
 

@@ -6,9 +6,11 @@ import (
 	"errors"
 	"fmt"
 	"net/netip"
+	"slices"
 
 	"github.com/google/nftables"
 	"github.com/google/nftables/expr"
+	"github.com/mdlayher/netlink"
 
 	"github.com/podrun/podrun/internal/nsthread"
 )
@@ -23,7 +25,7 @@ const tableName = "services"
 // done, and changed is false.
 func Apply(router string, ranges []netip.Prefix, d Directory) (changed bool, err error) {
 	err = nsthread.Do(func() error {
-		c, err := nftables.New()
+		c, err := nftables.New(nftables.WithSockOptions(roomy))
 		if err != nil {
 			return err
 		}
@@ -44,6 +46,14 @@ func Apply(router string, ranges []netip.Prefix, d Directory) (changed bool, err
 	}
 	return changed, nil
 }
+
+// roomy has a socket take as much at once as it may: a transaction is one message, and
+// every part of it is answered.
+func roomy(c *netlink.Conn) error {
+	return errors.Join(c.SetWriteBuffer(socketBuffer), c.SetReadBuffer(socketBuffer))
+}
+
+const socketBuffer = 4 << 20
 
 // stamp tells whether two tables are the same.
 func stamp(ranges []netip.Prefix, routes []route) []byte {
@@ -82,14 +92,19 @@ func (t *table) build(ranges []netip.Prefix, routes []route) error {
 	for _, rule := range redirects() {
 		t.rule(out, rule)
 	}
+	for _, f := range []family{v4, v6} {
+		set, elements := f.alone(t.Table, routes)
+		t.refill(set, elements)
+		t.rule(pre, f.find(set))
+	}
 	for _, r := range routes {
-		if len(r.to) == 0 || protocols[r.protocol] == 0 {
+		if len(r.to) < 2 {
 			continue
 		}
 		places := r.places()
 		set, elements := r.targets(t.Table, places)
 		t.set(set, elements)
-		t.rule(pre, r.toPort(), r.number(len(places)), r.lead(set))
+		t.rule(pre, r.toPort(), r.number(len(places)), r.leadTo(set))
 	}
 	for _, p := range ranges {
 		for _, rule := range refuse(familyOf(p.Addr()).toPrefix(p)) {
@@ -118,6 +133,20 @@ func (t *table) chain(name string, kind nftables.ChainType, hook *nftables.Chain
 func (t *table) set(s *nftables.Set, elements []nftables.SetElement) {
 	if err := t.AddSet(s, elements); err != nil {
 		t.errs = append(t.errs, err)
+	}
+}
+
+// atOnce is how many elements a message has room for, whose parts have 64 KiB.
+const atOnce = 500
+
+// refill replaces the elements of a set that stays.
+func (t *table) refill(s *nftables.Set, elements []nftables.SetElement) {
+	t.set(s, nil)
+	t.FlushSet(s)
+	for part := range slices.Chunk(elements, atOnce) {
+		if err := t.SetAddElements(s, part); err != nil {
+			t.errs = append(t.errs, err)
+		}
 	}
 }
 
