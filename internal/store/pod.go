@@ -120,13 +120,18 @@ const (
 )
 
 // Create makes the pod's directories with its Plan and its manifest (a v1.Pod as
-// JSON, opaque here). The pod must be locked and must not exist. The plan is
-// written last, durably: a pod without one does not exist.
+// JSON, opaque here). The pod must be locked and not live. The plan is
+// written last, durably: a pod without one does not exist. Of a pod that was lost, and goes
+// on, everything else stays.
 func (p Pod) Create(plan *pod.Plan, manifest []byte) error {
 	for _, dir := range []string{p.data, p.runtime, p.VolumesDir(), p.RootfsDir(), p.LibcontainerDir()} {
 		if err := makeDirs(dir); err != nil {
 			return fmt.Errorf("create pod directory: %w", err)
 		}
+	}
+	// Of a pod that goes on the end that it had come to is no longer true.
+	if err := os.Remove(filepath.Join(p.data, statusFile)); err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return fmt.Errorf("create pod directory: %w", err)
 	}
 	link := filepath.Join(p.data, runtimeLink)
 	if err := os.Remove(link); err != nil && !errors.Is(err, fs.ErrNotExist) {
