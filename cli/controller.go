@@ -28,6 +28,9 @@ type controller struct {
 	roots  []store.Workload
 	fresh  func(*upPod) // is told of every pod that has been made
 
+	// connect, if any, gives a pod that is to be made what it gets of a unit.
+	connect func(*upPod) error
+
 	mu       sync.Mutex
 	removing map[store.Pod]bool
 	grace    *int64 // for pods that are removed; nil: their own
@@ -188,11 +191,19 @@ func (c *controller) makePods(ctx context.Context, v *view, d *workload.Decision
 		l.pods = append(l.pods, &upPod{object: o, place: c.dirs.Pod(o.Pod.Namespace, name)})
 	}
 	err := l.prepare(ctx)
+	for _, p := range l.pods {
+		if err == nil && c.connect != nil {
+			err = c.connect(p)
+		}
+	}
 	if err == nil {
 		err = l.start()
 	}
-	for _, p := range l.started() {
-		if c.fresh != nil {
+	for _, p := range l.pods {
+		switch {
+		case !p.started:
+			p.hangUp()
+		case c.fresh != nil:
 			c.fresh(p)
 		}
 	}

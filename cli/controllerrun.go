@@ -16,7 +16,8 @@ import (
 const lingerTime = 2 * time.Second
 
 // run looks after the workloads until none needs it. doze, if any, is called with what
-// wakes the controller when nothing has happened for a while; it returns on failure only.
+// wakes the controller when nothing has happened for a while; it returns on failure, or
+// nil if it cannot be now.
 func (c *controller) run(ctx context.Context, doze func(wakes ...int) error) error {
 	stop := context.AfterFunc(ctx, c.ring)
 	defer stop()
@@ -35,7 +36,11 @@ func (c *controller) run(ctx context.Context, doze func(wakes ...int) error) err
 			continue
 		}
 		if doze != nil && !r.busy && time.Since(quiet) >= lingerTime {
-			return c.doze(r, doze)
+			if err := c.doze(r, doze); err != nil {
+				return err
+			}
+			quiet = time.Now()
+			continue
 		}
 		limit := time.Time{}
 		if doze != nil && !r.busy {
@@ -79,12 +84,14 @@ func (c *controller) wait(r round, limit time.Time) (happened bool, err error) {
 
 // doze waits in C.
 func (c *controller) doze(r round, doze func(wakes ...int) error) error {
+	defer r.watch.Close()
 	wakes := []int{r.watch.FD()}
 	if !r.wake.IsZero() {
 		timer, err := wallTimer(r.wake)
 		if err != nil {
 			return err
 		}
+		defer unix.Close(timer)
 		wakes = append(wakes, timer)
 	}
 	return doze(wakes...)

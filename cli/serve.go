@@ -114,10 +114,14 @@ func (f *front) upUnit(c *cli.Context, files []string, n *systemd.Notifier, sign
 	}()
 	s.keeper, s.rule, s.pods, l.service = l.keeper, rule, l.pods, s
 	s.tell(systemd.Status("starting"))
-	return s.bringUp(c.Context, l, signals, func() {
+	started := func() {
 		stop()
 		s.giveTurn()
-	})
+	}
+	if len(l.workloads) > 0 {
+		return s.employ(c.Context, l, signals, started)
+	}
+	return s.bringUp(c.Context, l, signals, started)
 }
 
 // bringUp starts the pods and attends them. started is called when every app container

@@ -28,6 +28,8 @@ const servedEnv = "_PODRUN_SERVED"
 type served struct {
 	Output int // the read end of the relay's pipe; -1: there is none
 	Pods   []servedPod
+
+	Workloads []servedWorkload `json:",omitempty"` // instead: the pods are theirs
 }
 
 // servedPod is a pod in servedEnv.
@@ -168,6 +170,9 @@ func (f *front) woken(c *cli.Context) error {
 	}
 	for _, name := range []string{servedEnv, stage.WokenEnv} {
 		os.Unsetenv(name)
+	}
+	if len(state.Workloads) > 0 {
+		return s.wokenWorkloads(c.Context, state, why, signals)
 	}
 	if state.Output >= 0 {
 		if s.relay, err = oldRelay(f.out, state.Output); err != nil {

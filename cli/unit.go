@@ -105,7 +105,10 @@ func (f *front) manifestUnit(u *unit, dirs unitDirs, file, path, name string) er
 	if err != nil {
 		return err
 	}
-	pods := docs.pods
+	if err := oneSort(docs); err != nil {
+		return err
+	}
+	pods := append(docs.pods, samples(docs.workloads)...)
 	if len(pods) == 0 {
 		return report.New(report.Usage, "", "%s has no pod", shown(file))
 	}
@@ -118,6 +121,7 @@ func (f *front) manifestUnit(u *unit, dirs unitDirs, file, path, name string) er
 	u.name, u.enable = "podrun@"+name+".service", true
 	u.service.Name = name
 	u.describe(pods)
+	u.ofWorkloads(docs.workloads)
 	u.service.Manifest = filepath.Join(dirs.manifests, name+".yaml")
 	u.service.Files = []string{u.service.Manifest}
 	u.manifest = text
@@ -187,7 +191,11 @@ func (f *front) kubeUnit(u *unit, path string) error {
 		u.service.Args = append(u.service.Args, "--quiet")
 	}
 	u.service.Files = kube.Yaml
-	u.describe(docs.pods)
+	if err := oneSort(docs); err != nil {
+		return err
+	}
+	u.describe(append(docs.pods, samples(docs.workloads)...))
+	u.ofWorkloads(docs.workloads)
 	u.service.Again = false // [Service] Restart= says it
 	return nil
 }

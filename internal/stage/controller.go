@@ -33,5 +33,6 @@ func StartController(d store.Dirs, w store.Workload, lock *store.FileLock) (pid 
 	if err := cmd.Start(); err != nil {
 		return 0, fmt.Errorf("start the controller of %s %s: %w", w.Kind, w.Name, err)
 	}
-	return cmd.Process.Pid, cmd.Process.Release()
+	pid = cmd.Process.Pid
+	return pid, cmd.Process.Release()
 }

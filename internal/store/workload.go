@@ -95,7 +95,8 @@ func (w Workload) Log() (*os.File, error) {
 }
 
 // Lock makes the caller the workload's controller, or fails with ErrLocked. boot is
-// recorded: the start of the machine in which there was a controller last.
+// recorded: the start of the machine in which there was a controller last. Who has the
+// lock is too: see Sign.
 func (w Workload) Lock(boot string) (*FileLock, error) {
 	for {
 		if err := makeDirs(filepath.Dir(w.data)); err != nil {
@@ -117,7 +118,7 @@ func (w Workload) Lock(boot string) (*FileLock, error) {
 			return nil, err
 		}
 		if l.current() {
-			return l, l.record(boot)
+			return l, w.Sign(l.f, boot, os.Getpid())
 		}
 		l.Close() // it was removed while we opened it
 	}
@@ -130,34 +131,34 @@ func (l *FileLock) current() bool {
 	return errors.Join(err, merr) == nil && os.SameFile(have, mine)
 }
 
-// record writes a text into the lock's file, if it is another one.
-func (l *FileLock) record(text string) error {
-	old := make([]byte, len(text)+1)
-	if n, _ := l.f.ReadAt(old, 0); string(old[:n]) == text {
-		return nil
+// Sign writes into the lock's file who has it, and since which start of the machine. It
+// is not synced: after a power cut nobody asks for it.
+func (w Workload) Sign(lock *os.File, boot string, pid int) error {
+	text := fmt.Sprintf("%s %d\n", boot, pid)
+	err := lock.Truncate(0)
+	if err == nil {
+		_, err = lock.WriteAt([]byte(text), 0)
 	}
-	if err := l.f.Truncate(0); err != nil {
-		return fmt.Errorf("write %s: %w", l.f.Name(), err)
-	}
-	if _, err := l.f.WriteAt([]byte(text), 0); err != nil {
-		return fmt.Errorf("write %s: %w", l.f.Name(), err)
+	if err != nil {
+		return fmt.Errorf("sign the lock of %s %s: %w", w.Kind, w.Name, err)
 	}
 	return nil
 }
 
-// Controlled says whether a controller lives, and in which start of the machine there was
-// one last.
-func (w Workload) Controlled() (alive bool, boot string) {
+// Controlled says whether a controller lives, in which start of the machine there was one
+// last, and its pid.
+func (w Workload) Controlled() (alive bool, boot string, pid int) {
 	f, err := os.Open(w.data + ".lock")
 	if err != nil {
-		return false, ""
+		return false, "", 0
 	}
 	defer f.Close()
 	probe := unix.Flock_t{Type: unix.F_WRLCK}
 	alive = unix.FcntlFlock(f.Fd(), unix.F_OFD_GETLK, &probe) == nil && probe.Type != unix.F_UNLCK
 	b := make([]byte, 100)
 	n, _ := f.ReadAt(b, 0)
-	return alive, string(b[:n])
+	_, _ = fmt.Sscan(string(b[:n]), &boot, &pid)
+	return alive, boot, pid
 }
 
 // Remove forgets the workload. The caller holds its lock.

@@ -47,7 +47,7 @@ func TestWorkloadLivesAndGoes(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if alive, boot := w.Controlled(); !alive || boot != "boot" {
+	if alive, boot, pid := w.Controlled(); !alive || boot != "boot" || pid != os.Getpid() {
 		t.Errorf("controlled: %v in %q", alive, boot)
 	}
 	if _, err := w.Lock("boot"); !errors.Is(err, ErrLocked) {
@@ -57,7 +57,7 @@ func TestWorkloadLivesAndGoes(t *testing.T) {
 		t.Fatal(err)
 	}
 	lock.Close()
-	if alive, boot := w.Controlled(); alive || boot != "" {
+	if alive, boot, _ := w.Controlled(); alive || boot != "" {
 		t.Errorf("after its removal: controlled %v in %q", alive, boot)
 	}
 	if _, err := w.Object(); !errors.Is(err, os.ErrNotExist) {
