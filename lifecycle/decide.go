@@ -1,6 +1,7 @@
 package lifecycle
 
 import (
+	"slices"
 	"time"
 
 	"github.com/podrun/podrun/pod"
@@ -55,7 +56,7 @@ func (d *decision) askAll() {
 		for i := range list {
 			c := &list[i]
 			seen := d.seen.container(c.Name)
-			if seen.State != RunRunning {
+			if seen.State != RunRunning || seen.KillIssued || d.isKilled(c.Name) {
 				continue
 			}
 			stopping := d.ending != nil || seen.Kill != nil
@@ -65,6 +66,12 @@ func (d *decision) askAll() {
 			d.probes(c, stopping)
 		}
 	}
+}
+
+// isKilled says whether this very decision kills a container: nothing is asked of it
+// any more.
+func (d *decision) isKilled(container string) bool {
+	return slices.ContainsFunc(d.Actions, func(a Action) bool { return a.Kind == KillContainer && a.Container == container })
 }
 
 func (d *decision) do(kind ActionKind, container string, attempt int) {
