@@ -50,9 +50,8 @@ func (f *front) getObjects(c *cli.Context, kind pod.ObjectKind, names []string) 
 	var list []*pod.Object
 	var errs []error
 	if len(names) == 0 {
-		if list, err = dirs.Objects(kind, namespaceOf(c, kind)); err != nil {
-			return err
-		}
+		list, err = dirs.Objects(kind, namespaceOf(c, kind))
+		errs = append(errs, err)
 	}
 	for _, name := range names {
 		o, err := object(dirs, kind, c.String("namespace"), name)
@@ -62,8 +61,8 @@ func (f *front) getObjects(c *cli.Context, kind pod.ObjectKind, names []string) 
 		}
 		list = append(list, o)
 	}
-	if len(list) == 0 && len(errs) > 0 {
-		return errors.Join(errs...)
+	if failed := errors.Join(errs...); len(list) == 0 && failed != nil {
+		return failed
 	}
 	return errors.Join(append(errs, f.printKept(c, kind, list, len(names) == 1))...)
 }

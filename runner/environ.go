@@ -23,7 +23,7 @@ const maxEnvFile = 1 << 20
 // sources is where the references of the pod's containers lead.
 func (s *sandbox) sources() environ.Sources {
 	return environ.Sources{
-		Object: s.store.Object, Services: s.store.Services, Field: s.field,
+		Object: s.store.Object, Services: s.services, Field: s.field,
 		File: func(volume, path string) ([]byte, error) {
 			if v := s.volumeNamed(volume); v != nil {
 				return volumes.ReadFileIn(s.volumePath(v), path, maxEnvFile)
@@ -31,6 +31,16 @@ func (s *sandbox) sources() environ.Sources {
 			return nil, fmt.Errorf("cannot find the volume %q referenced by FileKeyRef", volume)
 		},
 	}
+}
+
+// services are those of the pod's namespace. One that is damaged keeps no container from
+// starting.
+func (s *sandbox) services() ([]*pod.Object, error) {
+	list, err := s.store.Services()
+	if err != nil {
+		fmt.Fprintln(os.Stderr, err)
+	}
+	return list, nil
 }
 
 // field gives what is known of a pod once it has its network.

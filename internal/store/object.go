@@ -9,6 +9,7 @@ import (
 	"path/filepath"
 	"strings"
 
+	"github.com/podrun/podrun/internal/report"
 	"github.com/podrun/podrun/pod"
 )
 
@@ -78,14 +79,34 @@ func (d Dirs) Object(kind pod.ObjectKind, namespace, name string) (*pod.Object, 
 		return nil, fmt.Errorf("read object: %w", err)
 	}
 	var o pod.Object
-	if err := readJSON(path, &o); err != nil {
+	err = readJSON(path, &o)
+	if err == nil && !whole(&o, kind, namespace, name) {
+		err = errors.New("it is another object")
+	}
+	switch {
+	case errors.Is(err, fs.ErrNotExist):
 		return nil, fmt.Errorf("read %s %s/%s: %w", kind, namespace, name, err)
+	case err != nil:
+		hint := fmt.Sprintf("it is damaged: podrun delete %s %s removes it", strings.ToLower(string(kind)), name)
+		if namespace != "" {
+			hint += " (-n " + namespace + ")"
+		}
+		return nil, report.New(report.Failure, hint, "read %s %s/%s: %w", kind, namespace, name, err)
 	}
 	return &o, nil
 }
 
+// whole says whether an object is what was asked for, with what its kind has.
+func whole(o *pod.Object, kind pod.ObjectKind, namespace, name string) bool {
+	lacks := map[pod.ObjectKind]bool{
+		pod.KindConfigMap: o.ConfigMap == nil, pod.KindSecret: o.Secret == nil,
+		pod.KindClaim: o.Claim == nil, pod.KindService: o.Service == nil,
+	}
+	return o.Kind == kind && o.Namespace == namespace && o.Name == name && !lacks[kind]
+}
+
 // Objects reads all objects of a kind in a namespace, or in all of them if it is "",
-// by namespace and name.
+// by namespace and name. Those that are damaged are left out, and said by the error.
 func (d Dirs) Objects(kind pod.ObjectKind, namespace string) ([]*pod.Object, error) {
 	root, err := d.kindDir(kind)
 	if err != nil {
@@ -98,6 +119,7 @@ func (d Dirs) Objects(kind pod.ObjectKind, namespace string) ([]*pod.Object, err
 		}
 	}
 	var list []*pod.Object
+	var damaged []error
 	for _, space := range spaces {
 		if space != "" && !safe(space) {
 			return nil, fmt.Errorf("list objects of kind %s: %q is no namespace", kind, space)
@@ -112,12 +134,13 @@ func (d Dirs) Objects(kind pod.ObjectKind, namespace string) ([]*pod.Object, err
 				continue // deleted in between
 			}
 			if err != nil {
-				return nil, err
+				damaged = append(damaged, err)
+				continue
 			}
 			list = append(list, o)
 		}
 	}
-	return list, nil
+	return list, errors.Join(damaged...)
 }
 
 // Object reads an object of the pod's namespace.

@@ -9,6 +9,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/podrun/podrun/internal/report"
 	"github.com/podrun/podrun/pod"
 )
 
@@ -119,5 +120,31 @@ func TestObjectNamesStayInside(t *testing.T) {
 	}
 	if err := d.PutObject(&pod.Object{Kind: "../x", Namespace: "a", Name: "b"}); err == nil {
 		t.Error("an unknown kind was taken")
+	}
+}
+
+// A damaged object hides no other, is told with what to do, and can be deleted.
+func TestDamagedObjects(t *testing.T) {
+	d := objectDirsOf(t)
+	for _, name := range []string{"a", "b", "c", "d"} {
+		if err := d.PutObject(&pod.Object{Kind: pod.KindConfigMap, Namespace: "n", Name: name, ConfigMap: &pod.ConfigMap{}}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	dir := filepath.Join(d.Data, "objects", "configmaps", "n")
+	for name, text := range map[string]string{"a": "rubbish", "b": "{}", "c": `{"kind":"ConfigMap","namespace":"n","name":"d","configMap":{}}`, ".half": "{"} {
+		if err := os.WriteFile(filepath.Join(dir, name), []byte(text), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	list, err := d.Objects(pod.KindConfigMap, "")
+	if len(list) != 1 || list[0].Name != "d" || err == nil || strings.Count(err.Error(), "read ConfigMap n/") != 3 {
+		t.Errorf("%v %v", list, err)
+	}
+	if _, err := d.Object(pod.KindConfigMap, "n", "a"); !strings.Contains(report.Hint(err), "podrun delete configmap a") {
+		t.Errorf("%v, hint %q", err, report.Hint(err))
+	}
+	if err := d.DeleteObject(pod.KindConfigMap, "n", "a"); err != nil {
+		t.Error(err)
 	}
 }
