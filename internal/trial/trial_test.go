@@ -91,7 +91,7 @@ func TestProbesShareOneTrial(t *testing.T) {
 	for _, p := range Probes(t.Context(), func() (string, error) { n++; return "", errors.New("no home") }) {
 		findings = append(findings, p.Look())
 	}
-	if n != 1 || len(findings) != 3 {
+	if n != 1 || len(findings) != len(names()) {
 		t.Fatalf("%d trials, %+v", n, findings)
 	}
 	for i, f := range findings {
@@ -103,7 +103,7 @@ func TestProbesShareOneTrial(t *testing.T) {
 
 func TestRead(t *testing.T) {
 	exited := exec.Command("false").Run()
-	fine := `[{"name":"ids of pods","level":"ok","detail":"a","cure":""},{"name":"root file systems","level":"failure","detail":"b","cure":"c"},{"name":"sandbox","level":"ok","detail":"d","cure":""}]`
+	fine := `[{"name":"ids of pods","level":"ok","detail":"a","cure":""},{"name":"root file systems","level":"failure","detail":"b","cure":"c"},{"name":"network","level":"ok","detail":"n","cure":""},{"name":"sandbox","level":"ok","detail":"d","cure":""}]`
 	for name, tt := range map[string]struct {
 		said, complaint string
 		ended           error
@@ -121,7 +121,7 @@ func TestRead(t *testing.T) {
 		"it crashed":        {"", "", exited, host.Warning, "not tried: it ended with exit status 1", "not tried"},
 	} {
 		f := read([]byte(tt.said), tt.complaint, tt.ended)
-		if len(f) != 3 || f[0].Level != tt.level || !strings.Contains(f[0].Detail, tt.detail) || !strings.Contains(f[1].Detail, tt.second) || strings.Contains(f[0].Detail, "\n") {
+		if len(f) != len(names()) || f[0].Level != tt.level || !strings.Contains(f[0].Detail, tt.detail) || !strings.Contains(f[1].Detail, tt.second) || strings.Contains(f[0].Detail, "\n") {
 			t.Errorf("%s: got %+v", name, f)
 		}
 	}
