@@ -29,7 +29,7 @@ var exitCodes = []struct {
 	when string
 }{
 	{exitOK, "The command did what was asked. For `up` in the foreground: the pod succeeded. For `up -d`: the pod is running, or has succeeded. In a unit of systemd: also when `up` was told to end."},
-	{exitFailure, "The command failed, or the pod did. With `up --exit-code-from CONTAINER` the code is that container's."},
+	{exitFailure, "The command failed, or the pod did. With `up --exit-code-from CONTAINER` the code is that container's; `up` of a Job, and `up -d --wait`, ends with the code of the container that failed last."},
 	{exitUsage, "The command line or a manifest is wrong. Nothing was done."},
 	{exitInternal, "podrun itself could not do its part: this machine cannot run pods (`podrun doctor` says why), or `exec` could not reach the container."},
 	{exitCannotRun, "`exec`: the command was found but cannot be executed."},
