@@ -25,7 +25,7 @@ import (
 
 // tableName is a pod's table. Its rules follow from its name alone, as long as the router
 // lives: the number changes with every change of rules.
-func tableName(s Slot) string { return fmt.Sprintf("pod%d.2", s) }
+func tableName(s Slot) string { return fmt.Sprintf("pod%d.3", s) }
 
 // port is where a pod's connections are taken, on the router's loopback.
 func port(s Slot) uint16 { return firstPort + uint16(s) }
@@ -99,6 +99,7 @@ func rules(s Slot, pool Pool, own Addresses) [][]expr.Any {
 		// The router itself has nothing to offer but names and an echo.
 		gateway := f.to(host(f.of(pool.Gateway())))
 		add(gateway, destinationPort(domain), f.take(port(s)))
+		add(gateway, connected(), deliver()) // answers to what came in the router's name
 		add(gateway, otherProtocol(f.icmp), verdict(expr.VerdictDrop))
 		add(f.to(f.pool(pool)), verdict(expr.VerdictAccept))
 	}
