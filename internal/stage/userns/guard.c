@@ -88,7 +88,11 @@ static long long delay(long long born, unsigned *deaths) {
 }
 
 // settle_down lets go of what the keeper has now, and of all that a guard needs not.
-static void settle_down(void) {
+static void settle_down(struct podrun_birth *birth) {
+	podrun_hold(birth->router, PODRUN_ROUTER_FD);
+	podrun_hold(birth->served, PODRUN_SERVED_FD);
+	birth->router = PODRUN_ROUTER_FD;
+	birth->served = PODRUN_SERVED_FD;
 	prctl(PR_SET_NAME, "podrun-guard", 0, 0, 0);
 	podrun_report_to(2);
 	for (int fd = PODRUN_REPORT_FD; fd < PODRUN_SERVED_FD; fd++)
@@ -106,6 +110,7 @@ static void bring_back(struct podrun_birth *birth, int st, long long wait) {
 	birth->again = 1;
 	podrun_die_with(1);
 	unsetenv("_PODRUN_ATTACH"); // descriptors of the first supervisor
+	unsetenv("_PODRUN_PORTS");
 	char *after = getenv("_PODRUN_AFTER"); // where Go looks, too: there is room for a word
 	if (after && strlen(after) == strlen("sandbox"))
 		strcpy(after, "sandbox");
@@ -125,10 +130,8 @@ void podrun_guard(char **argv, const char *hostname, int router) {
 
 	struct podrun_birth birth = {.argv = argv, .hostname = hostname};
 	podrun_wait_signals(&birth.set, &birth.before);
-	podrun_hold(router >= 0 ? router : make_router(), PODRUN_ROUTER_FD);
-	podrun_hold(eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK), PODRUN_SERVED_FD);
-	birth.router = PODRUN_ROUTER_FD;
-	birth.served = PODRUN_SERVED_FD;
+	birth.router = podrun_out_of_the_way(router >= 0 ? router : make_router()); // of what a supervisor was given
+	birth.served = podrun_out_of_the_way(eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK));
 	for (unsigned deaths = 0;;) {
 		long long born = podrun_now();
 		eventfd_t served;
@@ -141,7 +144,7 @@ void podrun_guard(char **argv, const char *hostname, int router) {
 		if (keeper < 0 && !birth.again)
 			podrun_die("make a PID namespace");
 		if (keeper > 0) {
-			settle_down();
+			settle_down(&birth);
 			st = attend(&birth, keeper);
 			int in_order = WIFEXITED(st) && (!birth.again || WEXITSTATUS(st) == 0 || WEXITSTATUS(st) == PODRUN_HOPELESS);
 			if (in_order)
