@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"net/netip"
 	"os"
+	"slices"
 	"sync"
 	"time"
 
@@ -44,6 +45,11 @@ func (s *sandbox) view() *names.View {
 	var err error
 	if v.Directory, err = readDirectory(s.store); err != nil {
 		fmt.Fprintln(os.Stderr, err)
+	}
+	if len(s.addresses()) == 1 { // this kernel has no IPv6: clients would try it first
+		for i := range v.Services {
+			v.Services[i].Addresses = slices.DeleteFunc(v.Services[i].Addresses, netip.Addr.Is6)
+		}
 	}
 	d.view, d.at, d.stamp = v, time.Now(), stamp
 	return v
