@@ -14,6 +14,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/eventfd.h>
+#include <sys/resource.h>
 #include <sys/signalfd.h>
 #include <sys/socket.h>
 #include <sys/timerfd.h>
@@ -164,6 +165,25 @@ static void begin(const char *after) {
 		send(supervisor.channel, "stop", 4, MSG_DONTWAIT | MSG_NOSIGNAL);
 }
 
+// poll_in_turns is poll for more descriptors than this process may open by now, of which
+// poll wants to hear nothing: it looks at a few after the other, ten times a second.
+static int poll_in_turns(struct pollfd *fds, int n, int timeout) {
+	struct rlimit limit;
+	int each = getrlimit(RLIMIT_NOFILE, &limit) == 0 && limit.rlim_cur < (rlim_t)n ? (int)limit.rlim_cur : n;
+	for (int waited = 0;; waited += 100) {
+		int ready = 0, some = each > 0 ? 0 : -1;
+		for (int at = 0; at < n && some >= 0; at += each) {
+			some = poll(fds + at, n - at < each ? n - at : each, 0);
+			ready += some;
+		}
+		if (some >= 0 && (ready > 0 || (timeout >= 0 && waited >= timeout)))
+			return ready;
+		poll(NULL, 0, 100);
+		if (some < 0)
+			return some;
+	}
+}
+
 // watch waits until something has happened and says what: as poll does, for SIGNALS,
 // ALARM and CHANNEL; CHANNEL too where a dozing supervisor's descriptor has an input.
 static int watch(void) {
@@ -177,7 +197,10 @@ static int watch(void) {
 			fds[n++] = (struct pollfd){.fd = podrun_kept[i].fd, .events = POLLIN};
 	if (dozing)
 		podrun_forget_program();
-	int ready = poll(fds, n, dozing && supervisor.ping > 0 ? supervisor.ping : -1);
+	int timeout = dozing && supervisor.ping > 0 ? supervisor.ping : -1;
+	int ready = poll(fds, n, timeout);
+	if (ready < 0 && errno == EINVAL)
+		ready = poll_in_turns(fds, n, timeout);
 	if (ready == 0)
 		still_here();
 	int found = 0;
