@@ -224,7 +224,7 @@ func (f *front) upStreams(running []*upPod) [][]*stream {
 		for _, s := range all[i] {
 			s.missed = f.missed(p.place.Name, s.container.Name)
 		}
-		if p.running {
+		if p.running || p.past != nil {
 			for _, s := range all[i] {
 				s.tail = contextLines
 			}
