@@ -32,7 +32,7 @@ func attachRouter(h *netlink.Handle, podNS string, pool Pool, s Slot, own Addres
 	}
 	defer ns.Close()
 	name := podLink(s)
-	veth := &netlink.Veth{LinkAttrs: netlink.LinkAttrs{Name: name, MTU: mtu}, PeerName: "eth0", PeerNamespace: netlink.NsFd(ns.Fd())}
+	veth := &netlink.Veth{LinkAttrs: netlink.LinkAttrs{Name: name, MTU: MTU}, PeerName: "eth0", PeerNamespace: netlink.NsFd(ns.Fd())}
 	err = h.LinkAdd(veth)
 	if errors.Is(err, unix.EEXIST) { // an earlier life's
 		if err = h.LinkDel(veth); err == nil {

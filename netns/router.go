@@ -40,9 +40,9 @@ const (
 	linkGateway = "fe80::1"
 )
 
-// mtu is as large as a device's may be with which segmentation can still be left to the
+// MTU is as large as a device's may be with which segmentation can still be left to the
 // last device.
-const mtu = 65520
+const MTU = 65520
 
 // podLink and tunLink name a pod's devices in the router.
 func podLink(s Slot) string { return fmt.Sprintf("p%d", s) }

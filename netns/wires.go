@@ -24,7 +24,7 @@ const (
 )
 
 // WireNames are all of them.
-var WireNames = []string{WireTUN, WireTCP4, WireTCP6, WireUDP4, WireUDP6}
+var WireNames = []string{WireTUN, WireTCP4, WireTCP6, WireUDP4, WireUDP6, WirePackets}
 
 // Close closes all.
 func (w Wires) Close() error {
@@ -43,7 +43,10 @@ func (r Router) Wire(pool Pool, s Slot) (Wires, error) {
 		if err := w.make(s, has(pool.V6)); err != nil {
 			return err
 		}
-		return direct(h, pool, s)
+		if err := direct(h, pool, s); err != nil {
+			return err
+		}
+		return addTable(s, pool, pool.Of(s))
 	})
 	if err != nil {
 		return nil, errors.Join(fmt.Errorf("carry the pod's traffic: %w", err), w.Close())
@@ -52,7 +55,7 @@ func (r Router) Wire(pool Pool, s Slot) (Wires, error) {
 }
 
 func (w Wires) make(s Slot, six bool) error {
-	tun, err := openTUN(tunLink(s))
+	tun, err := openTUN(tunLink(s), 0)
 	if err != nil {
 		return err
 	}
@@ -79,14 +82,14 @@ func (w Wires) make(s Slot, six bool) error {
 }
 
 // openTUN makes a TUN device.
-func openTUN(name string) (*os.File, error) {
+func openTUN(name string, flags uint16) (*os.File, error) {
 	fd, err := unix.Open("/dev/net/tun", unix.O_RDWR|unix.O_CLOEXEC|unix.O_NONBLOCK, 0)
 	if err != nil {
 		return nil, fmt.Errorf("open /dev/net/tun: %w", err)
 	}
 	request, err := unix.NewIfreq(name)
 	if err == nil {
-		request.SetUint16(unix.IFF_TUN | unix.IFF_NO_PI)
+		request.SetUint16(unix.IFF_TUN | unix.IFF_NO_PI | flags)
 		err = unix.IoctlIfreq(fd, unix.TUNSETIFF, request)
 	}
 	if err != nil {
@@ -141,13 +144,13 @@ func SockAddr(a netip.AddrPort) unix.Sockaddr {
 	return &unix.SockaddrInet6{Addr: a.Addr().As16(), Port: int(a.Port())}
 }
 
-// direct leads what a pod sends to its wires.
+// direct leads what a pod sends to its TUN device.
 func direct(h *netlink.Handle, pool Pool, s Slot) error {
 	tun, err := h.LinkByName(tunLink(s))
 	if err != nil {
 		return err
 	}
-	if err := h.LinkSetMTU(tun, mtu); err != nil {
+	if err := h.LinkSetMTU(tun, MTU); err != nil {
 		return fmt.Errorf("set the MTU of %s: %w", tunLink(s), err)
 	}
 	// The process there speaks for the router too.
@@ -169,5 +172,5 @@ func direct(h *netlink.Handle, pool Pool, s Slot) error {
 			return fmt.Errorf("add rule to %s: %w", tunLink(s), err)
 		}
 	}
-	return addTable(s, pool, pool.Of(s))
+	return nil
 }

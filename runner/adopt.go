@@ -191,7 +191,7 @@ func (a *adoption) sweep() {
 	if !a.was.Died {
 		return
 	}
-	known := map[process]bool{a.state.Pause: true}
+	known := map[process]bool{a.state.Pause: true, a.state.Pasta: true}
 	for _, r := range a.state.Runs {
 		known[r.process] = true
 	}

@@ -65,7 +65,7 @@ func TestThePodSeesTheClient(t *testing.T) {
 	testenv.LoopbackUp(t)
 	ns := remoteHost(t)
 	plan := newPlan(nil, []pod.Container{shell(layer(t), "a",
-		"exec nc -ll -p 80 -e cat /proc/net/tcp /proc/net/tcp6")})
+		"exec nc -ll -p 80 -e /bin/sh -c 'read x; cat /proc/net/tcp /proc/net/tcp6'")})
 	plan.Ports = []pod.Port{{Container: "a", Protocol: "TCP", Number: 80, HostPort: 8080}, {Container: "a", Protocol: "UDP", Number: 53, HostPort: 8080}}
 	w := startWhole(t, plan)
 	w.until(running)

@@ -37,6 +37,7 @@ type state struct {
 	Boot     string          // the machine's run: times and processes are of no other
 	Observed json.RawMessage // lifecycle.Observed
 	Pause    process
+	Pasta    process // carries the pod's traffic, where that is asked for
 	Cgroup   string
 	Warnings []string
 	Runs     []savedRun

@@ -12,6 +12,7 @@ import (
 	"github.com/podrun/podrun/netns"
 	"github.com/podrun/podrun/netns/egress"
 	"github.com/podrun/podrun/netns/names"
+	"github.com/podrun/podrun/netns/netstack"
 	"github.com/podrun/podrun/pod"
 )
 
@@ -20,13 +21,22 @@ import (
 type network struct {
 	pool   netns.Pool
 	slot   netns.Slot
-	egress *egress.Egress // nil where nothing leads out
+	egress carrier // nil where nothing leads out
+
+	stack *netstack.Stack // egress, if it is one
 
 	host bool // it is the host's own
 
 	names     *names.Resolver // nil where nobody answers for names
 	directory directory
 	crier     crier
+}
+
+// carrier takes what the pod sends to others than pods.
+type carrier interface {
+	Pause() bool // for a process that is about to end, if nothing is under way
+	Resume()
+	Close()
 }
 
 // wirePrefix begins the names of wires among the descriptors that the keeper holds.
@@ -58,12 +68,21 @@ func (s *sandbox) connect() error {
 		return fmt.Errorf("set up the pod's network: %w", err)
 	}
 	mode := s.plan.Network
-	if s.router() == "" || mode != pod.NetworkAuto && mode != pod.NetworkTProxy {
+	switch {
+	case s.router() == "" || mode == pod.NetworkNone:
+		return nil
+	case mode == pod.NetworkPasta:
+		return s.startPasta()
+	case mode != pod.NetworkAuto:
+		return s.attach(mode)
+	}
+	err := s.attach(pod.NetworkTProxy)
+	if err == nil {
 		return nil
 	}
-	err := s.attach()
-	if err == nil || mode != pod.NetworkAuto {
-		return err
+	if serr := errors.Join(s.disconnect(), s.attach(pod.NetworkNetstack)); serr == nil {
+		s.warnings = append(s.warnings, fmt.Sprintf("the pod's network is a stack in user space, which takes more of the processor: %v (%s)", err, report.Hint(netns.WithCure(err))))
+		return nil
 	}
 	s.warnings = append(s.warnings, fmt.Sprintf("the pod has no network but its own loopback: %v (%s)", err, report.Hint(netns.WithCure(err))))
 	return s.disconnect()
@@ -79,11 +98,11 @@ func (s *sandbox) router() string {
 
 // attach connects the pod to the router and begins to carry its traffic. The keeper has
 // the wires before anything can come from the pod.
-func (s *sandbox) attach() error {
+func (s *sandbox) attach(mode pod.NetworkMode) error {
 	if err := s.store.RemovePresence(); err != nil { // an earlier life's
 		return err
 	}
-	wires, err := s.lease()
+	wires, err := s.lease(mode)
 	if err != nil {
 		return err
 	}
@@ -140,7 +159,7 @@ func (s *sandbox) underLock(f func(taken map[netns.Slot]bool) error) error {
 }
 
 // lease gets the pod its place in the router: the one that it had, or a free one.
-func (s *sandbox) lease() (wires netns.Wires, err error) {
+func (s *sandbox) lease(mode pod.NetworkMode) (wires netns.Wires, err error) {
 	err = s.underLock(func(taken map[netns.Slot]bool) error {
 		router := netns.OpenRouter(s.router())
 		pool, err := router.Prepare()
@@ -162,7 +181,11 @@ func (s *sandbox) lease() (wires netns.Wires, err error) {
 		if err := router.Attach(s.net, pool, slot); err != nil {
 			return err
 		}
-		wires, err = router.Wire(pool, slot)
+		if mode == pod.NetworkNetstack {
+			wires, err = router.WirePackets(pool, slot)
+		} else {
+			wires, err = router.Wire(pool, slot)
+		}
 		return err
 	})
 	return wires, err
@@ -171,10 +194,27 @@ func (s *sandbox) lease() (wires netns.Wires, err error) {
 // carry begins to carry the pod's traffic.
 func (s *sandbox) carry(wires netns.Wires) (err error) {
 	s.names = names.New(s.view, names.HostFile)
-	s.egress, err = egress.Serve(egress.Config{
-		RouterNS: s.router(), Pool: s.pool, Slot: s.slot, HostLoopback: s.plan.HostLoopback, Names: s.names,
-	}, wires)
+	c := egress.Config{RouterNS: s.router(), Pool: s.pool, Slot: s.slot, HostLoopback: s.plan.HostLoopback, Names: s.names}
+	if wires[netns.WirePackets] != nil {
+		stack, err := netstack.Serve(c, wires)
+		if err == nil {
+			s.egress, s.stack = stack, stack
+		}
+		return err
+	}
+	served, err := egress.Serve(c, wires)
+	if err == nil {
+		s.egress = served
+	}
 	return err
+}
+
+// resolver is where the pod asks for names.
+func (n *network) resolver() string {
+	if n.stack != nil {
+		return netstack.Names.String()
+	}
+	return n.pool.Gateway().V4.String()
 }
 
 // reconnect is connect for what another supervisor has made: the pod's place is on record,
@@ -185,6 +225,9 @@ func (s *sandbox) reconnect(take func(name string) (*os.File, bool)) error {
 		if f, ok := take(wirePrefix + name); ok {
 			wires[name] = f
 		}
+	}
+	if p := s.estate.pasta(); p.PID != 0 {
+		s.watchPasta(p)
 	}
 	had, err := s.store.Lease()
 	if err != nil || len(wires) == 0 {
@@ -203,7 +246,7 @@ func (s *sandbox) reconnect(take func(name string) (*os.File, bool)) error {
 func (s *sandbox) disconnect() error {
 	if s.egress != nil {
 		s.egress.Close()
-		s.egress = nil
+		s.egress, s.stack = nil, nil
 	}
 	if s.router() != "" {
 		for _, name := range netns.WireNames {
@@ -211,7 +254,7 @@ func (s *sandbox) disconnect() error {
 		}
 	}
 	s.slot = 0
-	return nil
+	return s.endPasta()
 }
 
 // still stops taking what the pod sends, if nothing is under way: then it may doze. Else,

@@ -109,11 +109,15 @@ func (p *publisher) serve(plan *pod.Plan, s *sandbox) error {
 	}
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	way, err := s.wayIn()
-	if err != nil {
-		return fmt.Errorf("reach the pod's ports: %w", err)
+	if s.stack != nil {
+		p.server = ingress.New(s.stack)
+	} else {
+		way, err := s.wayIn()
+		if err != nil {
+			return fmt.Errorf("reach the pod's ports: %w", err)
+		}
+		p.thread, p.server = way.Thread, ingress.New(way)
 	}
-	p.thread, p.server = way.Thread, ingress.New(way)
 	for _, port := range ports {
 		h := hostPort(port)
 		if err := p.server.Add(p.open[h.String()], h.Protocol, port.Number); err != nil {
@@ -159,7 +163,9 @@ func (p *publisher) close() error {
 	defer p.mu.Unlock()
 	if p.server != nil {
 		p.server.Close()
-		p.thread.Close()
+		if p.thread != nil {
+			p.thread.Close()
+		}
 		p.server, p.thread = nil, nil
 	}
 	for name, file := range p.open {

@@ -20,7 +20,7 @@ func (s *sandbox) resolvFile() (string, []resolvconf.Event) {
 		Own: resolvconf.Config{Nameservers: s.plan.DNS.Nameservers, Searches: s.plan.DNS.Searches, Options: s.plan.DNS.Options},
 	}
 	if s.names != nil {
-		p.Resolver = []string{s.pool.Gateway().V4.String()}
+		p.Resolver = []string{s.resolver()}
 	}
 	c, events := resolvconf.For(p, resolvconf.Parse(string(host)))
 	return c.String(), events

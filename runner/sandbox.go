@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"sync"
 
 	"golang.org/x/sys/unix"
 
@@ -36,8 +37,12 @@ type sandbox struct {
 	warnings []string
 	events   []resolvconf.Event // that the pod's are to tell
 	undo     undo.Stack
-	herald   *herald
-	ports    *publisher
+	warn     func(text string) // tells the user
+
+	carrying     sync.Mutex // of what carries the pod's traffic
+	disconnected bool
+	herald       *herald
+	ports        *publisher
 }
 
 // shower copies a container's lines to where the pod's herald wants them.
@@ -60,7 +65,7 @@ func placeLog(at store.Pod, plan *pod.Plan, container string, attempt int) logPl
 func (e *engine) newSandbox(plan *pod.Plan, attempt int) *sandbox {
 	return &sandbox{
 		plan: plan, attempt: attempt, store: e.store, dir: filepath.Join(e.store.RuntimeDir(), "sandbox"),
-		shared: e.shared, network: network{host: plan.Network == pod.NetworkHost}, estate: e.estate, herald: e.herald, ports: e.published,
+		shared: e.shared, network: network{host: plan.Network == pod.NetworkHost}, estate: e.estate, herald: e.herald, warn: e.warn, ports: e.published,
 	}
 }
 

@@ -113,6 +113,7 @@ var libraries = []library{
 	{"golang.org/x/net/dns/dnsmessage", []string{"netns"}, "what names are asked for and answered with; the standard library has a copy of its own in it"},
 	{"github.com/vishvananda/netlink", []string{"netns"}, "links and addresses"},
 	{"github.com/mdlayher/netlink", []string{"netns"}, "the buffers of a socket to nftables"},
+	{"gvisor.dev/gvisor", []string{"netns"}, "a network stack in user space, where the kernel's cannot be used"},
 	{"github.com/google/nftables", []string{"netns"}, "rules of the kernel, without a program"},
 	{"github.com/containers/image/v5", []string{"image"}, "registries and archives"},
 	{"github.com/containerd/containerd/v2/pkg/archive", []string{"image"}, "layers are unpacked by it, in a confined child"},

@@ -52,6 +52,7 @@ type Egress struct {
 	config Config
 	wires  netns.Wires
 	tun    *os.File
+	put    func(packet []byte) // in place of the TUN device, if there is one
 	router *nsthread.Thread
 	max    int64 // flows
 

@@ -52,6 +52,10 @@ func (e *Egress) answer(b []byte) {
 // inject sends a packet to the pod, or back into the router, as if it came from the host's
 // network. One that finds no room is lost, as any may be.
 func (e *Egress) inject(b []byte) {
+	if e.put != nil {
+		e.put(b)
+		return
+	}
 	raw, err := e.tun.SyscallConn()
 	if err == nil {
 		_ = raw.Control(func(fd uintptr) { _, _ = unix.Write(int(fd), b) })

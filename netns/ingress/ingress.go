@@ -11,15 +11,15 @@ import (
 	"os"
 	"sync"
 	"time"
-
-	"github.com/podrun/podrun/netns/relay"
 )
 
 // Dialer makes the second half of the way. Each call is for a port of the pod and for a
 // client, whose address is to be seen there if it can be.
 type Dialer interface {
-	DialTCP(client netip.AddrPort, port int) (*net.TCPConn, error)
-	DialUDP(client netip.AddrPort, port int) (*net.UDPConn, error)
+	// Carry connects, passes on what both sides say until both have ended, and closes the
+	// client's. A connection that is refused resets it.
+	Carry(client *net.TCPConn, from netip.AddrPort, port int)
+	DialUDP(client netip.AddrPort, port int) (net.Conn, error)
 }
 
 // Server passes on what comes to the ports of one pod.
@@ -199,20 +199,15 @@ func (s *Server) accept(p *tcpPort, to int) {
 // aliveness finds clients that have gone without a word.
 var aliveness = net.KeepAliveConfig{Enable: true, Idle: time.Minute, Interval: 30 * time.Second, Count: 4}
 
-// pass is one connection's life. A pod that refuses it resets it.
+// pass is one connection's life.
 func (s *Server) pass(client *net.TCPConn, to int) {
 	addr, ok := client.RemoteAddr().(*net.TCPAddr)
 	if !ok {
 		client.Close()
 		return
 	}
-	inside, err := s.dial.DialTCP(unmapped(addr.AddrPort()), to)
-	if err != nil {
-		relay.Reset(client)
-		return
-	}
 	_ = client.SetKeepAliveConfig(aliveness)
-	relay.Join(client, inside)
+	s.dial.Carry(client, unmapped(addr.AddrPort()), to)
 }
 
 func unmapped(a netip.AddrPort) netip.AddrPort {

@@ -12,6 +12,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/podrun/podrun/internal/nsthread"
+	"github.com/podrun/podrun/netns/relay"
 )
 
 // Inside is a Dialer that connects on a thread inside a network that knows the pod.
@@ -52,23 +53,20 @@ func (d *Inside) target(client netip.Addr) (to netip.Addr, shown bool) {
 	return to, shown
 }
 
-// DialTCP connects to a port of the pod. Where the client's own port is in use there, it
-// is shown with another.
-func (d *Inside) DialTCP(client netip.AddrPort, port int) (*net.TCPConn, error) {
-	conn, err := d.dial(unix.SOCK_STREAM, client, port)
+// Carry connects to a port of the pod for a client. Where the client's own port is in use
+// there, it is shown with another.
+func (d *Inside) Carry(client *net.TCPConn, from netip.AddrPort, port int) {
+	conn, err := d.dial(unix.SOCK_STREAM, from, port)
 	if err != nil {
-		return nil, err
+		relay.Reset(client)
+		return
 	}
-	return conn.(*net.TCPConn), nil
+	relay.Join(client, conn.(*net.TCPConn))
 }
 
 // DialUDP is the same for datagrams.
-func (d *Inside) DialUDP(client netip.AddrPort, port int) (*net.UDPConn, error) {
-	conn, err := d.dial(unix.SOCK_DGRAM, client, port)
-	if err != nil {
-		return nil, err
-	}
-	return conn.(*net.UDPConn), nil
+func (d *Inside) DialUDP(client netip.AddrPort, port int) (net.Conn, error) {
+	return d.dial(unix.SOCK_DGRAM, client, port)
 }
 
 func (d *Inside) dial(kind int, client netip.AddrPort, port int) (net.Conn, error) {

@@ -47,7 +47,7 @@ type udpPort struct {
 }
 
 type flow struct {
-	inside *net.UDPConn
+	inside net.Conn
 
 	mu       sync.Mutex
 	last     time.Time
@@ -212,40 +212,56 @@ func (f *flow) end() time.Time {
 
 // answer passes on what the pod says to the client, until nothing has come for a while.
 func (p *udpPort) answer(at route, f *flow) {
-	raw, err := f.inside.SyscallConn()
-	if err != nil {
-		return
-	}
 	to := sockaddrFor(at.client, at.six)
 	for {
 		f.inside.SetReadDeadline(f.end())
-		var held *[maxDatagram]byte
-		var n int
-		rerr := raw.Read(func(fd uintptr) bool {
-			if held == nil {
-				held = datagrams.Get().(*[maxDatagram]byte)
-			}
-			n, err = unix.Read(int(fd), held[:])
-			if err == unix.EAGAIN {
-				datagrams.Put(held)
-				held = nil
-				return false
-			}
-			return true
-		})
-		if rerr == nil && err == nil {
-			f.used(answered)
-			p.send(held[:n], at.local, to)
-		}
+		held, n, err := readWhenThere(f.inside)
 		if held != nil {
+			if err == nil {
+				f.used(answered)
+				p.send(held[:n], at.local, to)
+			}
 			datagrams.Put(held)
 		}
+		var timeout interface{ Timeout() bool }
 		switch {
-		case errors.Is(rerr, os.ErrDeadlineExceeded) && time.Now().Before(f.end()):
-		case rerr != nil:
+		case err == nil, errors.Is(err, unix.ECONNREFUSED):
+		case errors.As(err, &timeout) && timeout.Timeout() && time.Now().Before(f.end()):
+		default:
 			return
 		}
 	}
+}
+
+// readWhenThere takes a datagram. A socket's has a buffer, the caller's to put back, only
+// once there is one.
+func readWhenThere(c net.Conn) (held *[maxDatagram]byte, n int, err error) {
+	socket, ok := c.(syscall.Conn)
+	if !ok {
+		held = datagrams.Get().(*[maxDatagram]byte)
+		n, err = c.Read(held[:])
+		return held, n, err
+	}
+	raw, err := socket.SyscallConn()
+	if err != nil {
+		return nil, 0, err
+	}
+	rerr := raw.Read(func(fd uintptr) bool {
+		if held == nil {
+			held = datagrams.Get().(*[maxDatagram]byte)
+		}
+		n, err = unix.Read(int(fd), held[:])
+		if err == unix.EAGAIN {
+			datagrams.Put(held)
+			held = nil
+			return false
+		}
+		return true
+	})
+	if rerr != nil {
+		err = rerr
+	}
+	return held, n, err
 }
 
 // send sends an answer, if there is room for it now: it is a datagram.

@@ -1,0 +1,183 @@
+// Package netstack carries what a pod says to others where the kernel lacks what package
+// egress needs of it, nftables with TPROXY: by a network stack in this process (gVisor's),
+// which speaks TCP and UDP with the pod over a TUN device. It takes two to three times the
+// processor's time.
+package netstack
+
+import (
+	"errors"
+	"fmt"
+	"net/netip"
+	"sync"
+	"sync/atomic"
+
+	"gvisor.dev/gvisor/pkg/tcpip"
+	"gvisor.dev/gvisor/pkg/tcpip/header"
+	"gvisor.dev/gvisor/pkg/tcpip/network/ipv4"
+	"gvisor.dev/gvisor/pkg/tcpip/network/ipv6"
+	"gvisor.dev/gvisor/pkg/tcpip/stack"
+	"gvisor.dev/gvisor/pkg/tcpip/transport/tcp"
+	"gvisor.dev/gvisor/pkg/tcpip/transport/udp"
+
+	"github.com/podrun/podrun/netns"
+	"github.com/podrun/podrun/netns/egress"
+)
+
+// Names is where the pod's resolver is asked: what is for the router's own addresses does
+// not come here.
+var Names = netip.AddrFrom4([4]byte{169, 254, 1, 1})
+
+// device is the number of the stack's only interface.
+const device = 1
+
+// window is how much of a connection is under way at most: its ends are microseconds apart,
+// and memory is counted.
+const window = 1 << 20
+
+// maxFlows bounds connections and conversations together.
+const maxFlows = 2048
+
+// Stack serves a pod.
+type Stack struct {
+	config egress.Config
+	rules  *egress.Rules
+	wires  netns.Wires
+	link   *link
+	stack  *stack.Stack
+
+	flows atomic.Int64
+	over  sync.WaitGroup
+	mu    sync.Mutex
+	all   map[closer]bool // ends of flows
+	shut  bool
+}
+
+type closer interface{ Close() error }
+
+// Serve begins to serve a pod by its wires, which it closes in the end.
+func Serve(c egress.Config, wires netns.Wires) (*Stack, error) {
+	s := &Stack{config: c, wires: wires, all: map[closer]bool{}}
+	s.link = &link{tun: wires[netns.WirePackets], mtu: netns.MTU, before: s.before}
+	s.rules = egress.NewRules(c, s.link.inject)
+	s.stack = stack.New(stack.Options{
+		NetworkProtocols:   []stack.NetworkProtocolFactory{ipv4.NewProtocol, ipv6.NewProtocol},
+		TransportProtocols: []stack.TransportProtocolFactory{tcp.NewProtocol, udp.NewProtocol},
+	})
+	if err := s.start(); err != nil {
+		s.Close()
+		return nil, fmt.Errorf("serve the pod's network in user space: %w", err)
+	}
+	return s, nil
+}
+
+func (s *Stack) start() error {
+	receive := tcpip.TCPReceiveBufferSizeRangeOption{Min: 4096, Default: 256 << 10, Max: window}
+	send := tcpip.TCPSendBufferSizeRangeOption{Min: 4096, Default: 256 << 10, Max: window}
+	sack, moderate := tcpip.TCPSACKEnabled(true), tcpip.TCPModerateReceiveBufferOption(true)
+	for _, option := range []tcpip.SettableTransportProtocolOption{&receive, &send, &sack, &moderate} {
+		if err := s.stack.SetTransportProtocolOption(tcp.ProtocolNumber, option); err != nil {
+			return errors.New(err.String())
+		}
+	}
+	// Packets for any address are taken, and answered in its name.
+	for _, err := range []tcpip.Error{
+		s.stack.CreateNIC(device, s.link), s.stack.SetSpoofing(device, true), s.stack.SetPromiscuousMode(device, true),
+	} {
+		if err != nil {
+			return errors.New(err.String())
+		}
+	}
+	s.stack.SetRouteTable([]tcpip.Route{{Destination: header.IPv4EmptySubnet, NIC: device}, {Destination: header.IPv6EmptySubnet, NIC: device}})
+	s.stack.SetTransportProtocolHandler(tcp.ProtocolNumber, tcp.NewForwarder(s.stack, 0, maxFlows, s.connection).HandlePacket)
+	s.stack.SetTransportProtocolHandler(udp.ProtocolNumber, udp.NewForwarder(s.stack, s.conversation).HandlePacket)
+	return nil
+}
+
+// before takes echoes, and drops what is not the pod's own.
+func (s *Stack) before(b []byte) bool {
+	own := s.config.Pool.Of(s.config.Slot)
+	src, ok := source(b)
+	return !ok || src != own.V4 && src != own.V6 || s.rules.Echo(b)
+}
+
+func source(b []byte) (netip.Addr, bool) {
+	switch {
+	case len(b) >= 20 && b[0]>>4 == 4:
+		return netip.AddrFrom4([4]byte(b[12:16])), true
+	case len(b) >= 40 && b[0]>>4 == 6:
+		return netip.AddrFrom16([16]byte(b[8:24])), true
+	}
+	return netip.Addr{}, false
+}
+
+// Wires are what has to be kept for a successor, and watched while there is none.
+func (s *Stack) Wires() netns.Wires { return s.wires }
+
+// Pause stops taking what comes, for a process that is about to end, if nothing is under
+// way.
+func (s *Stack) Pause() bool {
+	s.link.reading.Lock()
+	if s.flows.Load() > 0 || !s.rules.Idle() {
+		s.link.reading.Unlock()
+		return false
+	}
+	return true
+}
+
+// Resume ends a Pause.
+func (s *Stack) Resume() { s.link.reading.Unlock() }
+
+// Close ends all that is under way.
+func (s *Stack) Close() {
+	s.mu.Lock()
+	s.shut = true
+	for c := range s.all {
+		c.Close()
+	}
+	s.mu.Unlock()
+	s.wires.Close()
+	s.over.Wait()
+	s.rules.Close()
+	s.stack.Destroy()
+}
+
+// begin counts a flow with its ends; false if there are too many, or it is too late.
+func (s *Stack) begin(ends ...closer) bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.shut || s.flows.Load() >= maxFlows {
+		return false
+	}
+	s.flows.Add(1)
+	for _, c := range ends {
+		s.all[c] = true
+	}
+	return true
+}
+
+func (s *Stack) end(ends ...closer) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.flows.Add(-1)
+	for _, c := range ends {
+		delete(s.all, c)
+	}
+}
+
+// addrPort is an address of the stack's.
+func addrPort(a tcpip.Address, port uint16) netip.AddrPort {
+	ip, _ := netip.AddrFromSlice(a.AsSlice())
+	return netip.AddrPortFrom(ip, port)
+}
+
+// full is the stack's form of an address.
+func full(a netip.AddrPort) tcpip.FullAddress {
+	return tcpip.FullAddress{NIC: device, Addr: tcpip.AddrFromSlice(a.Addr().AsSlice()), Port: a.Port()}
+}
+
+func protocolOf(a netip.Addr) tcpip.NetworkProtocolNumber {
+	if a.Is4() {
+		return ipv4.ProtocolNumber
+	}
+	return ipv6.ProtocolNumber
+}

@@ -1,0 +1,145 @@
+package netstack
+
+import (
+	"errors"
+	"net"
+	"net/netip"
+	"sync"
+	"sync/atomic"
+	"syscall"
+	"time"
+
+	"gvisor.dev/gvisor/pkg/tcpip/adapters/gonet"
+	"gvisor.dev/gvisor/pkg/tcpip/transport/udp"
+	"gvisor.dev/gvisor/pkg/waiter"
+)
+
+const (
+	namesPort   = 53
+	maxDatagram = 1 << 16
+	silence     = time.Minute // after which a conversation is over
+	question    = 10 * time.Second
+)
+
+var datagrams = sync.Pool{New: func() any { return new([maxDatagram]byte) }}
+
+func isTimeout(err error) bool {
+	var t interface{ Timeout() bool }
+	return errors.As(err, &t) && t.Timeout()
+}
+
+func refused(err error) bool { return errors.Is(err, syscall.ECONNREFUSED) }
+
+// conversation is one that the pod begins by a datagram. What cannot be sent anywhere is
+// told to the pod.
+func (s *Stack) conversation(r *udp.ForwarderRequest) bool {
+	id := r.ID()
+	dst := addrPort(id.LocalAddress, id.LocalPort)
+	names := dst == netip.AddrPortFrom(Names, namesPort) && s.config.Names != nil
+	var out net.Conn
+	if !names {
+		to, ok := s.rules.Target(dst)
+		if !ok {
+			return false
+		}
+		var err error
+		if out, err = net.Dial("udp", to.String()); err != nil {
+			return false
+		}
+	}
+	var queue waiter.Queue
+	ep, err := r.CreateEndpoint(&queue)
+	if err != nil {
+		if out != nil {
+			out.Close()
+		}
+		return true
+	}
+	in := gonet.NewUDPConn(&queue, ep)
+	ends := []closer{in}
+	if out != nil {
+		ends = append(ends, out)
+	}
+	if !s.begin(ends...) {
+		for _, c := range ends {
+			c.Close()
+		}
+		return true // another one will come
+	}
+	s.over.Go(func() {
+		defer s.end(ends...)
+		if names {
+			s.answer(in)
+		} else {
+			converse(in, out)
+		}
+	})
+	return true
+}
+
+// answer has the resolver answer.
+func (s *Stack) answer(in net.Conn) {
+	defer in.Close()
+	b := make([]byte, maxDatagram)
+	for {
+		in.SetReadDeadline(time.Now().Add(question))
+		n, err := in.Read(b)
+		if err != nil {
+			return
+		}
+		if a := s.config.Names.Answer(b[:n]); a != nil {
+			if _, err := in.Write(a); err != nil {
+				return
+			}
+		}
+	}
+}
+
+// converse passes datagrams on until none has come for a while.
+func converse(in, out net.Conn) {
+	var last atomic.Int64
+	last.Store(time.Now().UnixNano())
+	done := make(chan struct{})
+	go func() {
+		defer close(done)
+		oneWay(in, out, &last)
+	}()
+	oneWay(out, in, &last)
+	<-done
+}
+
+func oneWay(dst, src net.Conn, last *atomic.Int64) {
+	defer dst.Close()
+	defer src.Close()
+	held := datagrams.Get().(*[maxDatagram]byte)
+	defer datagrams.Put(held)
+	for {
+		until := time.Unix(0, last.Load()).Add(silence)
+		src.SetReadDeadline(until)
+		n, err := src.Read(held[:])
+		switch {
+		case err == nil:
+			last.Store(time.Now().UnixNano())
+			_, _ = dst.Write(held[:n]) // a datagram may be lost
+		case isTimeout(err) && time.Unix(0, last.Load()).Add(silence).After(time.Now()):
+		case refused(err): // the other side's port was closed; it may open
+		default:
+			return
+		}
+	}
+}
+
+// DialUDP begins a conversation with a port of the pod in the name of a client. It is
+// ingress.Dialer's.
+func (s *Stack) DialUDP(from netip.AddrPort, port int) (net.Conn, error) {
+	to, sources := s.way(from, port)
+	var c *gonet.UDPConn
+	var err error
+	for _, source := range sources {
+		local, remote := full(source), full(to)
+		if c, err = gonet.DialUDP(s.stack, &local, &remote, protocolOf(to.Addr())); err == nil {
+			return c, nil
+		}
+	}
+	return nil, err
+}
