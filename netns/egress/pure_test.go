@@ -1,0 +1,113 @@
+package egress
+
+import (
+	"math/rand"
+	"net/netip"
+	"testing"
+
+	"golang.org/x/sys/unix"
+
+	"github.com/podrun/podrun/netns"
+)
+
+// A pod is led to nobody's loopback, however it spells it.
+func TestTarget(t *testing.T) {
+	for to, want := range map[string]string{
+		"192.0.2.1":            "192.0.2.1",
+		"10.77.0.1":            "10.77.0.1",
+		"2001:db8::1":          "2001:db8::1",
+		"::ffff:192.0.2.1":     "192.0.2.1",
+		"127.0.0.1":            "",
+		"127.255.0.9":          "",
+		"0.0.0.0":              "",
+		"0.1.2.3":              "",
+		"224.0.0.1":            "",
+		"240.0.0.1":            "",
+		"255.255.255.255":      "",
+		"169.254.1.2":          "",
+		"::1":                  "",
+		"::":                   "",
+		"::127.0.0.1":          "",
+		"::ffff:127.0.0.1":     "",
+		"::ffff:0.0.0.0":       "",
+		"fe80::1":              "",
+		"ff02::1":              "",
+		"fd88:0:0:ffff::2":     "",
+		"64:ff9b::7f00:1":      "64:ff9b::7f00:1", // whoever translates it is not this machine
+		"fd88:0:0:ffff::3":     "fd88:0:0:ffff::3",
+		"169.254.169.254":      "169.254.169.254",
+		"::ffff:169.254.1.2":   "",
+		"::ffff:224.0.0.1":     "",
+		"::ffff:255.255.255.1": "",
+	} {
+		var e Egress
+		got, ok := e.target(netip.AddrPortFrom(netip.MustParseAddr(to), 80))
+		if ok != (want != "") || ok && got.Addr().String() != want {
+			t.Errorf("%s: %v, %v; want %q", to, got, ok, want)
+		}
+	}
+	e := Egress{config: Config{HostLoopback: true}}
+	for to, want := range map[netip.Addr]string{netns.HostLoopback.V4: "127.0.0.1:80", netns.HostLoopback.V6: "[::1]:80", netip.MustParseAddr("127.0.0.1"): ""} {
+		if got, ok := e.target(netip.AddrPortFrom(to, 80)); ok != (want != "") || ok && got.String() != want {
+			t.Errorf("where it is allowed: %s: %v, %v; want %q", to, got, ok, want)
+		}
+	}
+}
+
+// Rubbish is nobody's packet, and ends nobody.
+func TestRubbish(t *testing.T) {
+	r := rand.New(rand.NewSource(1))
+	b := make([]byte, 120)
+	for range 200000 {
+		r.Read(b)
+		b[0] = byte(4+2*r.Intn(2))<<4 | b[0]&15
+		p, ok := parse(b[:r.Intn(len(b))])
+		if !ok {
+			continue
+		}
+		if f, ok := p.opens(); ok {
+			refuse(p)
+			p.sequence()
+			datagram(f)
+		}
+		if p.echo() {
+			echoReply(p.clone(), make([]byte, 8))
+		}
+		unreach(p, p.dst, noRoute)
+	}
+}
+
+// With few descriptors a pod has few connections, and some.
+func TestBound(t *testing.T) {
+	var was unix.Rlimit
+	if err := unix.Getrlimit(unix.RLIMIT_NOFILE, &was); err != nil {
+		t.Fatal(err)
+	}
+	defer unix.Setrlimit(unix.RLIMIT_NOFILE, &was)
+	for limit, want := range map[uint64]int64{64: 16, 1024: 192, min(was.Max, 1<<19): min(maxFlows, (int64(min(was.Max, 1<<19))-reserve)/perFlow)} {
+		if err := unix.Setrlimit(unix.RLIMIT_NOFILE, &unix.Rlimit{Cur: limit, Max: was.Max}); err != nil {
+			t.Fatal(err)
+		}
+		if got := bound(); got != want {
+			t.Errorf("%d descriptors: %d, want %d", limit, got, want)
+		}
+	}
+}
+
+// What would be too much waits: the pod asks again.
+func TestTooMany(t *testing.T) {
+	w := newWorld(t)
+	p := w.pod(1)
+	p.egress.max = 2
+	l := listen(t, w.remote, remoteAddr+":80")
+	serve(t, l, echoAll)
+	for i := range 3 {
+		c, err := dialWithin(p.ns, netipPort(mustAddr(remoteAddr), 80), 500e6)
+		if (err == nil) != (i < 2) {
+			t.Errorf("connection %d: %v", i, err)
+		}
+		if err == nil {
+			defer c.Close()
+		}
+	}
+}
