@@ -1,0 +1,81 @@
+package names
+
+import (
+	"os/exec"
+	"strings"
+	"testing"
+
+	"golang.org/x/sys/unix"
+
+	"github.com/podrun/podrun/internal/testenv"
+	"github.com/podrun/podrun/netns"
+	"github.com/podrun/podrun/netns/egress"
+	"github.com/podrun/podrun/netns/services"
+)
+
+// TestDigInPod asks from where containers ask: a pod's network, at its gateway.
+func TestDigInPod(t *testing.T) {
+	testenv.NoLeaks(t)
+	testenv.Need(t, func() error { _, err := exec.LookPath("dig"); return err })
+	serve(t, "127.0.0.53", says("192.0.2.1"))
+	path, _ := hostFile(t, "nameserver 127.0.0.53\n")
+	crowd := crowded(3000)
+	v := known()
+	crowd.Services[0].Namespace = "crowd"
+	some := map[string]string{"some": "yes"}
+	crowd.Services = append(crowd.Services, services.Service{Namespace: "crowd", Name: "some", Selector: some})
+	for i := range crowd.Pods {
+		crowd.Pods[i].Namespace = "crowd"
+		if i < 200 {
+			crowd.Pods[i].Labels = map[string]string{"app": "db", "some": "yes"}
+		}
+	}
+	v.Services, v.Pods = append(v.Services, crowd.Services...), append(v.Pods, crowd.Pods...)
+	r := New(func() *View { return v }, path)
+	t.Cleanup(r.Close)
+
+	routerNS, podNS := testenv.Namespaces(t, unix.CLONE_NEWNET)+"/ns/net", testenv.Namespaces(t, unix.CLONE_NEWNET)+"/ns/net"
+	router := netns.OpenRouter(routerNS)
+	pool, err := router.Prepare()
+	if err == nil {
+		err = netns.LoopbackUp(podNS)
+	}
+	if err == nil {
+		err = router.Attach(podNS, pool, 1)
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	wires, err := router.Wire(pool, 1)
+	if err != nil {
+		t.Fatal(err)
+	}
+	e, err := egress.Serve(egress.Config{RouterNS: routerNS, Pool: pool, Slot: 1, Names: r}, wires)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(e.Close)
+	for _, gateway := range []string{pool.Gateway().V4.String(), pool.Gateway().V6.String()} {
+		for _, c := range []struct{ args, want string }{
+			{"+short web.ns.svc.cluster.local", "10.88.128.1\n"},
+			{"+short +tcp web.ns.svc.cluster.local", "10.88.128.1\n"},
+			{"+short www.example.org", "192.0.2.1\n"},
+			{"+short -x 10.88.128.1", "web.ns.svc.cluster.local.\n"},
+			{"+noall +comments many.crowd.svc.cluster.local", "ANSWER: 3000,"}, // cut, and asked for again by TCP: 48 kB
+			{"+noall +comments +ignore +bufsize=4096 some.crowd.svc.cluster.local", "ANSWER: 200,"},
+		} {
+			var out []byte
+			err := netns.Do(podNS, func() (err error) {
+				out, err = exec.Command("dig", append([]string{"@" + gateway, "+tries=1", "+time=5", "+nocookie"}, strings.Fields(c.args)...)...).CombinedOutput()
+				return err
+			})
+			if err != nil || !strings.Contains(string(out), c.want) {
+				t.Errorf("dig @%s %s: %v: %s\nwant %s", gateway, c.args, err, out, c.want)
+			}
+		}
+	}
+	// It is the pods': the host has no resolver.
+	if out, err := exec.Command("dig", "@127.0.0.1", "+tries=1", "+time=1", "web.ns.svc.cluster.local").CombinedOutput(); err == nil {
+		t.Errorf("the host answers: %s", out)
+	}
+}
