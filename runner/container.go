@@ -90,7 +90,7 @@ func (x *container) cleanUpLater(s *sandbox) {
 func (x *container) rootfs(s *sandbox) string { return filepath.Join(s.store.RootfsDir(), x.id()) }
 func (x *container) dev(s *sandbox) string    { return filepath.Join(s.dir, "dev-"+x.id()) }
 func (x *container) messageFile(s *sandbox) string {
-	return filepath.Join(s.dir, "termination-log-"+x.id())
+	return filepath.Join(s.writtenDir(), "termination-log-"+x.id())
 }
 
 func (x *container) create(s *sandbox) error {
@@ -114,6 +114,11 @@ func (x *container) create(s *sandbox) error {
 	}
 	at := s.place(x.plan, root, x.dev(s))
 	at.terminationLog = x.message
+	if x.attempt > 0 {
+		if err := s.writeHosts(); err != nil {
+			return err
+		}
+	}
 	if err := x.bindVolumes(s, &at, env.Vars); err != nil {
 		return err
 	}

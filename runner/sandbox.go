@@ -80,7 +80,7 @@ func (s *sandbox) steps() []step {
 	return []step{
 		{"network", s.connect, s.disconnect},
 		{"published ports", s.publish, s.ports.close},
-		{"directory", s.files, func() error { return volumes.RemoveTree(s.dir) }},
+		{"directory", s.files, s.removeFiles},
 		{"shared mounts", s.mountShared, func() error { return s.templates().Unmount() }},
 		{"volumes", s.makeVolumes, s.unmountVolumes},
 		{"pod cgroup", s.limit, s.removeCgroup},
@@ -124,30 +124,6 @@ func (s *sandbox) remove() error { return s.undo.Undo() }
 
 // publish lets the pod's ports of the host reach it.
 func (s *sandbox) publish() error { return s.ports.serve(s.plan, s) }
-
-// files writes what the kubelet binds over files in /etc.
-func (s *sandbox) files() error {
-	if err := os.MkdirAll(s.dir, 0o711); err != nil {
-		return fmt.Errorf("make sandbox directory: %w", err)
-	}
-	resolv, events := s.resolvFile()
-	s.events = events
-	for name, text := range map[string]string{"hosts": hostsFile(s.plan, s.addresses()), "hostname": s.plan.NodeName() + "\n", "resolv.conf": resolv} {
-		if err := writeShared(filepath.Join(s.dir, name), text, 0o644); err != nil {
-			return fmt.Errorf("write the pod's /etc/%s: %w", name, err)
-		}
-	}
-	return nil
-}
-
-// writeShared writes a file that containers of any user see: the umask must not
-// take bits away.
-func writeShared(path, text string, mode os.FileMode) error {
-	if err := os.WriteFile(path, []byte(text), mode); err != nil {
-		return err
-	}
-	return os.Chmod(path, mode)
-}
 
 func (s *sandbox) templates() volumes.Sandbox {
 	return volumes.Sandbox{Dir: filepath.Join(s.dir, "shared"), NetNS: s.net, IPCNS: s.ipc}
@@ -230,9 +206,9 @@ func (s *sandbox) place(c *pod.Container, rootfs, dev string) place {
 		rootfs: rootfs, dev: dev,
 		netns: s.net, ipcns: s.ipc, utsns: s.uts,
 		sys:           s.templates().Templates().Sys,
-		hosts:         filepath.Join(s.dir, "hosts"),
-		hostname:      filepath.Join(s.dir, "hostname"),
-		resolv:        filepath.Join(s.dir, "resolv.conf"),
+		hosts:         filepath.Join(s.writtenDir(), "hosts"),
+		hostname:      filepath.Join(s.writtenDir(), "hostname"),
+		resolv:        filepath.Join(s.writtenDir(), "resolv.conf"),
 		ttyGroup:      idMapped("gid_map", 5),
 		oomScoreFloor: oomScoreFloor(),
 	}
