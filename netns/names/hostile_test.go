@@ -95,15 +95,14 @@ func TestAnAnswerThatIsLongerThanAsked(t *testing.T) {
 // A server of the host may be a pod's, which asks us.
 func TestLoopsEnd(t *testing.T) {
 	testenv.NoLeaks(t)
-	var r *Resolver
+	path, _ := hostFile(t, "nameserver 127.0.0.2\noptions timeout:1 attempts:2\n")
+	r := New(known, path)
 	s := serve(t, "127.0.0.2", func(msg []byte, stream bool) [][]byte {
 		if b := r.answer(msg, stream); b != nil {
 			return [][]byte{b}
 		}
 		return nil
 	})
-	path, _ := hostFile(t, "nameserver 127.0.0.2\noptions timeout:1 attempts:2\n")
-	r = New(known, path)
 	if got := asks(t, r, "a.example A"); got != "ServerFailure" {
 		t.Errorf("answer %q", got)
 	}
