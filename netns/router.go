@@ -57,6 +57,16 @@ var sysctls = [][2]string{
 	{"net/ipv4/conf/all/send_redirects", "0"},
 	{"net/ipv4/conf/default/send_redirects", "0"},
 	{"net/ipv4/conf/all/accept_redirects", "0"},
+	// A new network has these from the host's, where they may be otherwise: the gateway is
+	// asked for by all devices, and nobody's loopback is routed to.
+	{"net/ipv4/conf/all/arp_ignore", "0"},
+	{"net/ipv4/conf/default/arp_ignore", "0"},
+	{"net/ipv4/conf/all/arp_announce", "0"},
+	{"net/ipv4/conf/default/arp_announce", "0"},
+	{"net/ipv4/conf/all/arp_filter", "0"},
+	{"net/ipv4/conf/default/arp_filter", "0"},
+	{"net/ipv4/conf/all/route_localnet", "0"},
+	{"net/ipv4/conf/default/route_localnet", "0"},
 	{"net/ipv4/ip_local_port_range", "32768 65535"},
 	{"net/ipv4/ip_unprivileged_port_start", "0"},
 	{"net/ipv4/tcp_early_demux", "0"}, // or the first packet of a connection that used the same port a minute ago is given to its TIME_WAIT, and dropped when it is forwarded

@@ -45,7 +45,11 @@ func TestAddresses(t *testing.T) {
 // neighbour is another pod of the same user.
 func (w wholePod) neighbour(name string, containers ...pod.Container) wholePod {
 	w.t.Helper()
-	plan := newPlan(nil, containers)
+	return w.neighbourOf(newPlan(nil, containers), name)
+}
+
+func (w wholePod) neighbourOf(plan *pod.Plan, name string) wholePod {
+	w.t.Helper()
 	plan.Name, plan.UID, plan.Hostname = name, name, name
 	n := wholePod{t: w.t, dirs: w.dirs, place: w.dirs.Pod(plan.Namespace, name)}
 	if err := n.start(plan); err != nil {
@@ -200,5 +204,42 @@ func TestTheWorld(t *testing.T) {
 			}
 		}
 		fetch("while the supervisor dozed")
+	}
+}
+
+// A pod whose keeper is killed comes back with its addresses, and is reached by others.
+func TestAddressesOutliveTheKeeper(t *testing.T) {
+	testenv.NoLeaks(t)
+	l := layer(t)
+	a := startWhole(t, newPlan(nil, []pod.Container{shell(l, "a", "exec sleep 1000")}))
+	serve := shell(l, "b", "echo word > /tmp/word; httpd -f -p 80 -h /tmp")
+	plan := newPlan(nil, []pod.Container{serve})
+	plan.RestartPolicy = pod.RestartAlways
+	b := a.neighbourOf(plan, "b")
+	a.until(running)
+	b.until(running)
+	st, err := b.place.Status()
+	if err != nil {
+		t.Fatal(err)
+	}
+	before := b.keeperNS("fd/5")
+	pid, _, _ := b.place.Keeper()
+	if err := unix.Kill(pid, unix.SIGKILL); err != nil {
+		t.Fatal(err)
+	}
+	for _, ip := range st.PodIPs {
+		var out string
+		for deadline := time.Now().Add(30 * time.Second); !strings.HasSuffix(out, "word\n") && time.Now().Before(deadline); time.Sleep(10 * time.Millisecond) {
+			out, err = a.get(netip.MustParseAddr(ip))
+		}
+		if !strings.HasSuffix(out, "word\n") {
+			t.Errorf("from %s: %q, %v", ip, out, err)
+		}
+	}
+	if after := b.keeperNS("fd/5"); after == before {
+		t.Error("it is in the same network")
+	}
+	if x, y := a.keeperNS("fd/8"), b.keeperNS("fd/8"); x != y {
+		t.Errorf("routers: %s and %s", x, y)
 	}
 }

@@ -6,6 +6,7 @@ import (
 	"io"
 	"net"
 	"net/netip"
+	"os"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -247,4 +248,24 @@ func TestSweep(t *testing.T) {
 		t.Fatal(err)
 	}
 	c.Close()
+}
+
+// What the machine's administrator has set for the host's network, which a new one begins
+// with, keeps no pod from its gateway.
+func TestHostsSettings(t *testing.T) {
+	w := newWorld(t)
+	err := w.router.Do(func() error {
+		for _, name := range []string{"arp_ignore", "arp_announce", "arp_filter", "route_localnet"} {
+			for _, of := range []string{"all", "default"} {
+				b, err := os.ReadFile("/proc/sys/net/ipv4/conf/" + of + "/" + name)
+				if err != nil || strings.TrimSpace(string(b)) != "0" {
+					t.Errorf("%s.%s is %q, %v", of, name, b, err)
+				}
+			}
+		}
+		return nil
+	})
+	if err != nil {
+		t.Error(err)
+	}
 }
