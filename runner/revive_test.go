@@ -90,9 +90,9 @@ func TestPodKilledBeforeItRuns(t *testing.T) {
 	plan := risingPlan(t, "exec sleep 1000")
 	plan.RestartPolicy = pod.RestartNever
 	w := startWhole(t, plan)
-	_, keeper := w.processes()
-	if stage.Guards(keeper, w.place) {
-		t.Error("the keeper is taken for a guard")
+	keeper, _, ok := w.place.Keeper()
+	if !ok || stage.Guards(keeper, w.place) {
+		t.Fatalf("the keeper is said to be %d: %t", keeper, ok)
 	}
 	unix.Kill(keeper, unix.SIGKILL)
 	w.untilAgainOrEnded()
