@@ -116,6 +116,7 @@ func (c *controller) lookAt(ctx context.Context, w store.Workload, r *round) (go
 	if err != nil {
 		return true, err
 	}
+	c.sweep(v)
 	d := v.decide(time.Now())
 	r.wakeAt(d.Wake)
 	if !reflect.DeepEqual(d.State, v.state) {
@@ -124,6 +125,13 @@ func (c *controller) lookAt(ctx context.Context, w store.Workload, r *round) (go
 			return true, err
 		}
 	}
+	d.Make = slices.DeleteFunc(d.Make, func(m workload.Make) bool {
+		if m.Name == "" || !c.leaving(c.dirs.Pod(w.Namespace, m.Name)) {
+			return false
+		}
+		r.wakeAt(time.Now().Add(leavingTime))
+		return true
+	})
 	if len(d.Make) > 0 {
 		r.acted = true
 		if err := c.makePods(ctx, v, &d); err != nil {

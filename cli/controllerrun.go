@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"os"
 	"time"
 
 	"golang.org/x/sys/unix"
@@ -125,4 +126,43 @@ func lockAll(places []store.Workload, boot string) (own []store.Workload, locks 
 		own, locks = append(own, w), append(locks, l)
 	}
 	return own, locks, nil
+}
+
+// leavingTime is when to look again whether a pod's name is free.
+const leavingTime = 50 * time.Millisecond
+
+// leaving says whether a pod of which there is no more than traces is being removed.
+func (c *controller) leaving(p store.Pod) bool {
+	c.mu.Lock()
+	ours := c.removing[p]
+	c.mu.Unlock()
+	if ours || !traces(p) {
+		return ours
+	}
+	st, err := os.Stat(p.DataDir())
+	return p.Alive() || err == nil && time.Since(st.ModTime()) < sweepTime
+}
+
+// sweepTime is how old what is left of a pod has to be: one that is being removed at this
+// moment is no longer whole either.
+const sweepTime = 10 * time.Second
+
+// sweep removes what is left of pods whose maker was killed before they were whole.
+// Whoever is making one holds its lock.
+func (c *controller) sweep(v *view) {
+	for _, p := range v.halves {
+		if st, err := os.Stat(p.DataDir()); err != nil || time.Since(st.ModTime()) < sweepTime {
+			continue
+		}
+		lock, err := p.Lock()
+		if err != nil {
+			continue
+		}
+		if !p.Exists() {
+			if err := c.keeper.remove(p); err != nil {
+				c.say(v.place, err)
+			}
+		}
+		lock.Close()
+	}
 }

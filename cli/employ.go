@@ -109,7 +109,7 @@ func (e *employer) run(ctx context.Context, signals <-chan os.Signal, started fu
 	go func() { done <- e.c.run(ctx, func(wakes ...int) error { return e.doze(ctx, wakes) }) }()
 	select {
 	case err := <-done:
-		if err == nil {
+		if err == nil && e.rule != exitNone {
 			err = e.front.verdicts(e.dirs, e.own)
 		}
 		if err == nil && !e.ready {

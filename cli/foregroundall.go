@@ -41,11 +41,11 @@ func (f *front) foregroundAll(ctx context.Context, l *launch, how showing, signa
 		}
 		podErr <- f.foreground(ctx, l.keeper, l.started(), how, theirs)
 	}()
-	return errors.Join(f.attendWorkloads(ctx, l, own, how.quiet, mine), <-podErr)
+	return errors.Join(f.attendWorkloads(ctx, l, own, how, mine), <-podErr)
 }
 
 // attendWorkloads looks after workloads until they are over or gone.
-func (f *front) attendWorkloads(ctx context.Context, l *launch, own []store.Workload, quiet bool, signals <-chan os.Signal) error {
+func (f *front) attendWorkloads(ctx context.Context, l *launch, own []store.Workload, how showing, signals <-chan os.Signal) error {
 	if len(own) == 0 {
 		return nil
 	}
@@ -54,7 +54,7 @@ func (f *front) attendWorkloads(ctx context.Context, l *launch, own []store.Work
 		return err
 	}
 	defer c.close()
-	shown := &shownPods{front: f, quiet: quiet, view: f.newLogView(false, false)}
+	shown := &shownPods{front: f, quiet: how.quiet, view: f.newLogView(false, false)}
 	c.fresh = func(p *upPod) { shown.follow(ctx, p) }
 	for _, w := range own {
 		shown.join(ctx, l.dirs, w)
@@ -66,6 +66,9 @@ func (f *front) attendWorkloads(ctx context.Context, l *launch, own []store.Work
 	select {
 	case err = <-done:
 		shown.all.Wait()
+		if how.rule == exitNone {
+			return err
+		}
 		return errors.Join(err, f.verdicts(l.dirs, own))
 	case sig := <-signals:
 		f.afterCtrlC()

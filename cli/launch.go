@@ -34,6 +34,7 @@ type launch struct {
 	stored        []manifest.Object // ConfigMaps and the like, for the pods to find
 	workloads     []manifest.Object // Deployments, Jobs and the like
 	samples       []*upPod          // pods that they would make: never started
+	logLimited    bool              // --log-max-size or --log-max-files
 }
 
 // prepare does everything that can fail before a pod exists: it looks at what runs
@@ -176,8 +177,7 @@ func (l *launch) build(p *upPod, found map[use]pod.Image) error {
 }
 
 // start creates and starts the pods that are not running, and changes those that are
-// and differ from their manifests. A pod that cannot be
-// started does not keep the others from it.
+// and differ from their manifests. One that cannot be started keeps no other from it.
 func (l *launch) start() error {
 	defer l.release()
 	changed, err := l.front.keep(l.dirs, l.stored, l.said)

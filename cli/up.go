@@ -143,6 +143,7 @@ func (f *front) newLaunch(c *cli.Context, files []string) (*launch, exitFrom, er
 		return nil, "", err
 	}
 	l := &launch{front: f, dirs: dirs, keeper: keeper, requireLimits: c.Bool("require-limits"), replace: c.Bool("replace"), pull: pullOptions(c), stored: docs.stored, said: f.err}
+	l.logLimited = c.IsSet("log-max-size") || c.IsSet("log-max-files")
 	if err := l.employ(docs.workloads); err != nil {
 		return nil, "", err
 	}

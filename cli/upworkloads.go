@@ -38,6 +38,9 @@ func (l *launch) employ(objects []manifest.Object) error {
 		l.samples = append(l.samples, &upPod{object: o.Sample()})
 	}
 	l.workloads = objects
+	if len(objects) > 0 && l.logLimited {
+		errs = append(errs, report.New(report.Usage, "set podrun.dev/log-max-size and podrun.dev/log-max-files in the template's annotations", "--log-max-size and --log-max-files are for Pods: %s is a %s", where(&objects[0]), objects[0].Kind))
+	}
 	return errors.Join(errs...)
 }
 

@@ -3,6 +3,7 @@ package cli
 import (
 	"errors"
 	"io/fs"
+	"strings"
 	"time"
 
 	"github.com/podrun/podrun/internal/store"
@@ -20,7 +21,8 @@ type view struct {
 	pods   []workload.Pod
 	places map[string]store.Pod // of the pods, by name
 	status map[string]*pod.Status
-	jobs   []*view // of a CronJob
+	halves []store.Pod // that are not whole, and have names as its pods have
+	jobs   []*view     // of a CronJob
 }
 
 // viewOf looks at a workload. One that is not there gives fs.ErrNotExist.
@@ -63,7 +65,13 @@ func (v *view) lookAtPods(dirs store.Dirs) error {
 		return err
 	}
 	for _, p := range places {
-		if p.Namespace != v.object.Namespace || !p.Exists() {
+		if p.Namespace != v.object.Namespace {
+			continue
+		}
+		if !p.Exists() {
+			if strings.HasPrefix(p.Name, v.object.Name+"-") {
+				v.halves = append(v.halves, p)
+			}
 			continue
 		}
 		k, err := know(p)

@@ -14,6 +14,8 @@ const (
 	lastDelay  = 5 * time.Minute
 	// soon: a pod that lived for longer did not fail at once.
 	soon = 10 * time.Minute
+	// together: what fails within this time fails for one reason.
+	together = time.Second
 )
 
 // delay is how long to wait after so many failures in a row.
@@ -37,21 +39,27 @@ func (d *decider) ended() {
 	for i, p := range over {
 		if !slices.Contains(d.State.Counted, p.UID) {
 			d.State.Counted = append(d.State.Counted, p.UID)
-			at := p.Ended
-			if at.IsZero() {
-				at = d.now
-			}
-			if at.Sub(p.Created) >= soon {
-				d.State.Failures = 0
-			}
-			d.State.Failures++
-			d.State.FailedAt = at
+			d.failed(p)
 		}
-		keep := i == len(over)-1 && (d.spec.Kind == pod.KindDeployment || d.spec.Kind == pod.KindReplicaSet)
+		keep := i == len(over)-1 && !p.Ended.IsZero() && (d.spec.Kind == pod.KindDeployment || d.spec.Kind == pod.KindReplicaSet)
 		if !keep && !p.Alive {
 			d.remove(p)
 		}
 	}
+}
+
+// failed counts a pod that has failed. One whose end nobody saw went down with the
+// machine, and several that fail beside each other had one reason.
+func (d *decider) failed(p *Pod) {
+	s := &d.State
+	if p.Ended.IsZero() || p.Created.Before(s.FailedAt) && p.Ended.Sub(s.FailedAt) < together {
+		return
+	}
+	if p.Ended.Sub(p.Created) >= soon {
+		s.Failures = 0
+	}
+	s.Failures++
+	s.FailedAt = p.Ended
 }
 
 // held says whether no pod is to be made yet, and sees to it that it is made in time.

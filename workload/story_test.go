@@ -21,6 +21,7 @@ import (
 //	bad REVISION       pods of this revision never get ready
 //	+DURATION          time passes
 //	ends POD CODE      a pod ends by itself
+//	lost POD           a pod went down with the machine
 //	gone POD           somebody has removed a pod
 //	restarts POD N     containers of a pod have been restarted
 //	stops POD          a pod that was told to end has ended
@@ -96,6 +97,11 @@ func (w *world) step(line string) error {
 		if err := w.ended(words[1], code); err != nil {
 			return err
 		}
+	case "lost":
+		if err := w.ended(words[1], 137); err != nil {
+			return err
+		}
+		find().Ended = time.Time{}
 	case "gone":
 		find()
 		w.pods = slices.DeleteFunc(w.pods, func(p Pod) bool { return p.Name == words[1] })

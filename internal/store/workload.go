@@ -167,7 +167,9 @@ func (w Workload) Remove() error {
 	if errors.Is(err, fs.ErrNotExist) {
 		err = nil
 	}
-	for _, path := range []string{w.controller, w.data + ".json", w.data + ".lock"} {
+	paths := []string{w.controller, w.data + ".json", w.data + ".lock"}
+	halves, _ := filepath.Glob(filepath.Join(filepath.Dir(w.data), "."+w.Name+".json.*")) // of one who was killed; a name has no pattern
+	for _, path := range append(halves, paths...) {
 		if rerr := os.Remove(path); rerr != nil && !errors.Is(rerr, fs.ErrNotExist) {
 			err = errors.Join(err, rerr)
 		}
