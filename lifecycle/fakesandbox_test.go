@@ -18,8 +18,9 @@ func (f *fake) die() {
 	}
 	f.apply(Event{Kind: SandboxDied, Attempt: f.number, Message: "no luck"})
 	for name, p := range f.procs {
-		if f.seen.container(name).State == RunEnded && f.seen.container(name).Ended == f.now().Boot {
+		if c := f.seen.container(name); c.State == RunEnded && c.Ended == f.now().Boot {
 			p.seenEnd = f.boot
+			p.code, p.oom = c.End.ExitCode, c.End.Reason == reasonOOMKilled // how it really ended nobody can know
 		}
 	}
 	f.sandbox = SandboxRemoving
