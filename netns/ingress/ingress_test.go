@@ -1,6 +1,7 @@
 package ingress
 
 import (
+	"errors"
 	"fmt"
 	"net"
 	"net/netip"
@@ -42,7 +43,23 @@ func newWorld(t testing.TB) *world {
 		}))
 	}
 	link(t, w.host, w.remote, "10.77.0.1/24", "10.77.0.2/24", "fd77::1/64", "fd77::2/64")
+	// As netns.Router has it.
+	for _, ns := range []string{w.router, w.pod} {
+		must(t, in(ns, func() error {
+			return errors.Join(os.WriteFile("/proc/sys/net/ipv4/tcp_rmem", []byte("4096 131072 1048576"), 0),
+				os.WriteFile("/proc/sys/net/ipv4/tcp_wmem", []byte("4096 65536 1048576"), 0))
+		}))
+	}
 	link(t, w.router, w.pod, "10.88.0.1/24", "10.88.0.2/24", "fd88::1/64", "fd88::2/64")
+	for _, ns := range []string{w.router, w.pod} {
+		must(t, in(ns, func() error {
+			l, err := netlink.LinkByName("eth0")
+			if err == nil {
+				err = netlink.LinkSetMTU(l, netns.MTU)
+			}
+			return err
+		}))
+	}
 	must(t, in(w.pod, func() error {
 		for _, gw := range []string{"10.88.0.1", "fd88::1"} {
 			if err := netlink.RouteAdd(&netlink.Route{Gw: net.ParseIP(gw)}); err != nil {

@@ -89,10 +89,10 @@ func isTimeout(err error) bool {
 }
 
 // small is up to how much is read and written; more than that at once is spliced.
-// bulk is what a pipe holds.
+// bulk is what a pipe holds: with 1 MiB as much goes out, and half as much comes in.
 const (
 	small = 16 << 10
-	bulk  = 1 << 20
+	bulk  = 256 << 10
 )
 
 // move passes on what src says until its end, io.EOF, or an error. What comes in small
