@@ -121,29 +121,46 @@ func TestSilentClientsDoNotHoldThePod(t *testing.T) {
 	w.final()
 }
 
-// Without the first process of its shared PID namespace a pod has failed, asleep or
-// awake, and says why.
-func TestLostPauseEndsThePod(t *testing.T) {
+// Without the first process of its shared PID namespace a pod gets another sandbox, asleep
+// or awake, or has failed where its containers are never restarted, and says why.
+func TestLostPauseEndsTheSandbox(t *testing.T) {
 	for _, after := range []string{"20ms", "0"} {
-		t.Run(after, func(t *testing.T) {
-			testenv.NoLeaks(t)
-			plan := newPlan(nil, []pod.Container{shell(layer(t), "a", "exec sleep 1000")})
-			plan.ShareProcessNamespace, plan.RestartPolicy = true, pod.RestartAlways
-			t.Setenv("PODRUN_DOZE_AFTER", after)
-			w := startWhole(t, plan)
-			w.until(running)
-			supervisor, keeper := w.processes()
-			if after != "0" {
-				w.sound(keeper)
-			}
-			for _, pid := range append(childrenOf(supervisor), childrenOf(keeper)...) {
-				if b, _ := os.ReadFile(fmt.Sprintf("/proc/%d/comm", pid)); string(b) == "podrun-pause\n" {
-					unix.Kill(pid, unix.SIGKILL)
+		for _, policy := range []pod.RestartPolicy{pod.RestartAlways, pod.RestartNever} {
+			t.Run(after+" "+string(policy), func(t *testing.T) {
+				testenv.NoLeaks(t)
+				plan := newPlan(nil, []pod.Container{shell(layer(t), "a", "exec sleep 1000")})
+				plan.ShareProcessNamespace, plan.RestartPolicy = true, policy
+				t.Setenv("PODRUN_DOZE_AFTER", after)
+				w := startWhole(t, plan)
+				w.until(running)
+				w.killPause(after != "0")
+				if policy == pod.RestartNever {
+					if st := w.final(); st.Phase != pod.Failed || st.Reason != "PodSandboxLost" {
+						t.Errorf("final status %+v", st)
+					}
+					return
 				}
-			}
-			if st := w.final(); st.Phase != pod.Failed || st.Reason != "PodSandboxLost" {
-				t.Errorf("final status %+v", st)
-			}
-		})
+				w.untilAgain("running in another sandbox", func(st *pod.Status) bool {
+					return running(st) && st.Containers[0].RestartCount == 1
+				})
+			})
+		}
 	}
+}
+
+// killPause kills the first process of the pod's shared PID namespace, when the supervisor
+// sleeps, if it is one that does.
+func (w wholePod) killPause(dozes bool) {
+	w.t.Helper()
+	supervisor, keeper := w.processes()
+	if dozes {
+		w.sound(keeper)
+	}
+	for _, pid := range append(childrenOf(supervisor), childrenOf(keeper)...) {
+		if b, _ := os.ReadFile(fmt.Sprintf("/proc/%d/comm", pid)); string(b) == "podrun-pause\n" {
+			kill9(w.t, pid)
+			return
+		}
+	}
+	w.t.Fatal("the pod has no first process")
 }
