@@ -134,7 +134,7 @@ func refusal(p Port, err error) error {
 	case errors.Is(err, unix.EACCES):
 		first := unprivileged()
 		return report.New(report.Failure,
-			fmt.Sprintf("as root: sysctl -w net.ipv4.ip_unprivileged_port_start=%d, and in a file of /etc/sysctl.d to keep it; or setcap cap_net_bind_service=+ep on the podrun program; or a hostPort from %d on", p.Number, first),
+			fmt.Sprintf("as root: sysctl -w net.ipv4.ip_unprivileged_port_start=%d, and in a file of /etc/sysctl.d to keep it; or a hostPort from %d on", p.Number, first),
 			"port %s of the host is root's, as all below %d: %w", p, first, err)
 	case errors.Is(err, unix.EADDRNOTAVAIL):
 		return report.New(report.Failure, "ip address lists those that it has; without hostIP the port is open on all", "port %s of the host: this machine has no address %s: %w", p, p.Addr, err)
