@@ -7,6 +7,7 @@ import (
 	"strconv"
 	"sync/atomic"
 	"testing"
+	"time"
 
 	"golang.org/x/sys/unix"
 
@@ -102,7 +103,8 @@ func TestSubPathRaces(t *testing.T) {
 			stage := filepath.Join(t.TempDir(), "stage")
 			exchange(t, filepath.Join(path, "d"), filepath.Join(path, "evil"))
 			opened := 0
-			for range swapRounds(t) {
+			deadline := time.Now().Add(time.Minute)
+			for round := 0; round < swapRounds(t) || opened == 0 && time.Now().Before(deadline); round++ {
 				f, err := OpenSubPath(volume, sub)
 				if err != nil {
 					continue

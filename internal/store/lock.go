@@ -103,12 +103,12 @@ func take(f *os.File, cmd int) error {
 	}
 }
 
-// makeDirs makes a directory of a pod and those above it, of which the namespace's may
-// be removed at the same time, with the last pod in it.
+// makeDirs makes a directory of a pod and those above it, which may be removed at the same
+// time, with the last pod in it: then one above is missing, or was there a moment ago.
 func makeDirs(dir string) error {
 	var err error
 	for range 100 {
-		if err = os.MkdirAll(dir, 0o700); !errors.Is(err, os.ErrNotExist) {
+		if err = os.MkdirAll(dir, 0o700); !errors.Is(err, os.ErrNotExist) && !errors.Is(err, os.ErrExist) {
 			break
 		}
 	}

@@ -11,6 +11,8 @@ import (
 	"strconv"
 	"strings"
 
+	"golang.org/x/sys/unix"
+
 	"github.com/podrun/podrun/pod"
 )
 
@@ -230,11 +232,33 @@ func (p Pod) Remove() error {
 	if err := os.Remove(filepath.Join(p.data, planFile)); err != nil && !errors.Is(err, fs.ErrNotExist) {
 		return fmt.Errorf("remove pod %s: %w", p.Name, err)
 	}
+	if err := errors.Join(os.RemoveAll(p.data), p.removeRuntime()); err != nil {
+		return fmt.Errorf("remove pod %s: %w", p.Name, err)
+	}
 	for _, dir := range []string{p.data, p.runtime} {
-		if err := os.RemoveAll(dir); err != nil {
-			return fmt.Errorf("remove pod %s: %w", p.Name, err)
-		}
 		os.Remove(filepath.Dir(dir)) // the namespace's directory, if this was its last pod
+	}
+	return nil
+}
+
+// removeRuntime deletes the runtime directory, the lock last: then the pod's name is free,
+// and who has waited for it is in the directory before it could be deleted.
+func (p Pod) removeRuntime() error {
+	entries, err := os.ReadDir(p.runtime)
+	if err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return err
+	}
+	for _, e := range entries {
+		if path := filepath.Join(p.runtime, e.Name()); path != p.lockFile() {
+			if err := os.RemoveAll(path); err != nil {
+				return err
+			}
+		}
+	}
+	for _, path := range []string{p.lockFile(), p.runtime} {
+		if err := os.Remove(path); err != nil && !errors.Is(err, fs.ErrNotExist) && !errors.Is(err, unix.ENOTEMPTY) {
+			return err
+		}
 	}
 	return nil
 }
