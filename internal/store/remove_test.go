@@ -26,7 +26,7 @@ func TestRemovedPodsNameIsTakenAtOnce(t *testing.T) {
 	var all sync.WaitGroup
 	for range 8 {
 		all.Go(func() {
-			for range 200 {
+			for range 50 {
 				if err := turn(); err != nil {
 					t.Error(err)
 					return
