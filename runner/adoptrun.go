@@ -81,6 +81,7 @@ func (a *adoption) container(r savedRun) error {
 		plan: planned, attempt: r.Attempt, process: r.process, mntns: r.MountNS, end: r.End,
 		who: identity{uid: r.UID, gid: r.GID, groups: r.Groups},
 	}
+	x.findMountNamespace(e.sandbox, a.state.Runs)
 	x.cleanUpLater(e.sandbox)
 	x.adoptEnv(e.sandbox)
 	if planned.TerminationMessagePath != "" {

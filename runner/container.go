@@ -34,6 +34,7 @@ type container struct {
 	message string   // the file bound at terminationMessagePath
 	env     []string // of its process, and of commands in it
 	mntns   string   // identifies its processes in a shared PID namespace
+	mounts  *os.File // keeps that from being another's: see holdMountNamespace
 	cleanup undo.Stack
 	execs   sync.WaitGroup
 	end     *ended // known before it is adopted
@@ -146,11 +147,12 @@ func (x *container) create(s *sandbox) error {
 	if x.ct, err = libcontainer.Create(s.store.LibcontainerDir(), x.id(), config); err != nil {
 		return fmt.Errorf("create container: %w", err)
 	}
-	return x.run(s.estate, spec.Process)
+	return x.run(s, spec.Process)
 }
 
 // run starts the container's process with its output going to the log.
-func (x *container) run(left *estate, p *specs.Process) error {
+func (x *container) run(s *sandbox, p *specs.Process) error {
+	left := s.estate
 	stdout, err := x.output(left, "stdout")
 	if err != nil {
 		return err
@@ -170,6 +172,7 @@ func (x *container) run(left *estate, p *specs.Process) error {
 	// Between Start and Exec its process waits: a supervisor that takes it up from here
 	// on can tell whether it has run, and one that is asked to stop it is not too late.
 	if err = x.identify(init); err == nil {
+		x.holdMountNamespace(s)
 		left.run(x)
 		err = x.ct.Exec()
 	}
@@ -177,6 +180,7 @@ func (x *container) run(left *estate, p *specs.Process) error {
 		left.withdraw(x)
 		x.ct.Signal(unix.SIGKILL)
 		init.Wait()
+		x.killMountNamespace()
 		return startError{plain(err), exitCodeOf(err)}
 	}
 	return nil
@@ -237,9 +241,7 @@ func endOf(x stage.Exit, err error) *ended {
 // its output to the log, to the last line.
 func (x *container) finish(s *sandbox) {
 	x.life.end()
-	if s.pause.PID != 0 {
-		killMountNamespace(x.mntns)
-	}
+	x.killMountNamespace()
 	x.execs.Wait()
 	x.log.finish()
 	x.log.drain()

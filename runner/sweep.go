@@ -19,15 +19,19 @@ func sweep(known map[process]bool) {
 func killEach(kill func(pid int) (found bool)) {
 	for found := true; found; {
 		found = false
-		entries, err := filepath.Glob("/proc/[0-9]*")
-		if err != nil {
-			return
-		}
-		for _, e := range entries {
-			pid, err := strconv.Atoi(filepath.Base(e))
-			if err == nil && pid != os.Getpid() && kill(pid) {
-				found = true
-			}
+		eachProcess(func(pid int) { found = kill(pid) || found })
+	}
+}
+
+// eachProcess calls do for every other process that there is.
+func eachProcess(do func(pid int)) {
+	entries, err := filepath.Glob("/proc/[0-9]*")
+	if err != nil {
+		return
+	}
+	for _, e := range entries {
+		if pid, err := strconv.Atoi(filepath.Base(e)); err == nil && pid != os.Getpid() {
+			do(pid)
 		}
 	}
 }
