@@ -11,6 +11,10 @@ import (
 	"os"
 	"sync"
 	"time"
+
+	"golang.org/x/sys/unix"
+
+	"github.com/podrun/podrun/netns/relay"
 )
 
 // Dialer makes the second half of the way. Each call is for a port of the pod and for a
@@ -30,6 +34,7 @@ type Server struct {
 
 	mu     sync.Mutex
 	active int          // connections, and flows of datagrams
+	max    int          // of those
 	conns  map[end]bool // what Close ends
 	closed bool
 	failed time.Time // when the log was told last that there is no descriptor
@@ -46,7 +51,24 @@ type port interface {
 }
 
 // New makes a server without ports.
-func New(dial Dialer) *Server { return &Server{dial: dial, conns: map[end]bool{}} }
+func New(dial Dialer) *Server { return &Server{dial: dial, conns: map[end]bool{}, max: bound()} }
+
+// Bounds of one pod: clients are strangers, and must not cost the process its descriptors
+// or its memory.
+const (
+	maxActive = 8192
+	reserve   = 256 // descriptors that are left to the rest of the process
+	perActive = 4   // descriptors: two sockets and, while it streams, a pipe
+)
+
+// bound is how many connections and flows this process has descriptors for.
+func bound() int {
+	var limit unix.Rlimit
+	if err := unix.Getrlimit(unix.RLIMIT_NOFILE, &limit); err != nil {
+		return reserve / perActive
+	}
+	return max(16, min(maxActive, (int(min(limit.Cur, 1<<20))-reserve)/perActive))
+}
 
 // Add serves a socket that hostport.Bind has made, listened to if it is TCP: what comes
 // goes to a port of the pod. The socket stays the caller's, who may close it.
@@ -102,11 +124,15 @@ func (s *Server) Close() {
 	s.all.Wait()
 }
 
-// enter counts a connection; false if none is taken any more.
+// enter counts a connection; false if none is taken any more, or there are too many.
 func (s *Server) enter(ends ...end) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if s.closed {
+		return false
+	}
+	if s.active >= s.max {
+		s.say(fmt.Errorf("there are %d connections, as many as may be: others are refused", s.active))
 		return false
 	}
 	s.active++
@@ -129,6 +155,11 @@ func (s *Server) leave(ends ...end) {
 func (s *Server) tell(err error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
+	s.say(err)
+}
+
+// say is tell for who holds mu.
+func (s *Server) say(err error) {
 	if now := time.Now(); now.Sub(s.failed) > tellAfter {
 		s.failed = now
 		fmt.Fprintln(os.Stderr, "published port:", err)
@@ -186,7 +217,7 @@ func (s *Server) accept(p *tcpPort, to int) {
 			s.tell(err)
 			time.Sleep(retry)
 		case !s.enter(client):
-			client.Close()
+			relay.Reset(client)
 		default:
 			s.all.Go(func() {
 				defer s.leave(client)
