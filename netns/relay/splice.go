@@ -56,7 +56,7 @@ func (p pipe) close() {
 func (p pipe) fill(from syscall.RawConn) (n int64, err error) {
 	for {
 		rerr := from.Read(func(fd uintptr) bool {
-			n, err = unix.Splice(int(fd), nil, p.w, nil, bulk, unix.SPLICE_F_NONBLOCK|unix.SPLICE_F_MOVE)
+			n, err = splice(int(fd), p.w, bulk)
 			return true
 		})
 		if rerr != nil {
@@ -74,7 +74,7 @@ func (p pipe) drain(to syscall.RawConn, n int64) error {
 		var w int64
 		var err error
 		werr := to.Write(func(fd uintptr) bool {
-			w, err = unix.Splice(p.r, nil, int(fd), nil, int(n), unix.SPLICE_F_NONBLOCK|unix.SPLICE_F_MOVE)
+			w, err = splice(p.r, int(fd), n)
 			return err != unix.EAGAIN
 		})
 		switch {
@@ -87,4 +87,11 @@ func (p pipe) drain(to syscall.RawConn, n int64) error {
 		}
 	}
 	return nil
+}
+
+// splice moves at most n bytes, without waiting. How the system call tells their number
+// depends on the processor.
+func splice(from, to int, n int64) (int64, error) {
+	moved, err := unix.Splice(from, nil, to, nil, int(n), unix.SPLICE_F_NONBLOCK|unix.SPLICE_F_MOVE)
+	return int64(moved), err
 }
