@@ -63,7 +63,7 @@ func (f *front) install(c *cli.Context) error {
 
 // managerTime is how long the service manager may take for what is not the start or the
 // end of a pod.
-const managerTime = 30 * time.Second
+const managerTime = 3 * time.Minute
 
 func connect(ctx context.Context) (*systemd.Manager, error) {
 	where, ok := delegation.FindManager()

@@ -39,15 +39,16 @@ func (m *Manager) call(ctx context.Context, method string, args ...any) *dbus.Ca
 	return call
 }
 
-// reloadTime is how long the answer to a reload is waited for.
+// reloadTime is how long the answer to a reload is waited for at first.
 const reloadTime = 8 * time.Second
 
 // Reload makes the manager read all unit files again. An answer that is lost in the
-// reload (seen once with systemd 252, after another a moment before) is asked for again:
-// reading twice does no harm.
+// reload (seen with systemd 252, after another a moment before) is asked for again: reading
+// twice does no harm. Each time it is waited for longer, as a busy machine takes long, and
+// systemd answers only the last who has asked. (systemctl waits for 270 s.)
 func (m *Manager) Reload(ctx context.Context) error {
-	for {
-		within, cancel := context.WithTimeout(ctx, reloadTime)
+	for patience := reloadTime; ; patience *= 4 {
+		within, cancel := context.WithTimeout(ctx, patience)
 		err := m.call(within, "Reload").Err
 		lost := within.Err() != nil
 		cancel()
