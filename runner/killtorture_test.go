@@ -155,8 +155,8 @@ func (k *killing) end() {
 	if end := steady.State.Terminated; !st.Deleting || steady.RestartCount != 0 || end == nil || end.ExitCode != 3 {
 		k.t.Errorf("the app that stays has ended as %+v: %+v, deleting: %v", steady, end, st.Deleting)
 	}
-	if init := st.InitContainers[0].State.Terminated; init == nil || init.ExitCode != 0 {
-		k.t.Errorf("the init container is %+v", st.InitContainers[0])
+	if init := st.InitContainers[0]; init.RestartCount != 0 || init.State.Terminated == nil || init.State.Terminated.ExitCode != 0 {
+		k.t.Errorf("the init container is %+v, was %+v", init, init.LastState.Terminated)
 	}
 	last := st.Containers[1].State.Terminated
 	if last == nil || last.ExitCode != 7 || st.Containers[1].RestartCount != 1 {

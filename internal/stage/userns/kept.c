@@ -108,7 +108,9 @@ int podrun_receive(int channel, char words[PODRUN_WORDS_MAX]) {
 		struct iovec text = {words, PODRUN_WORDS_MAX - 1};
 		struct msghdr m = {.msg_iov = &text, .msg_iovlen = 1, .msg_control = &control, .msg_controllen = sizeof control};
 		ssize_t n = recvmsg(channel, &m, MSG_DONTWAIT | MSG_CMSG_CLOEXEC);
-		if (n < 0 && errno == EINTR)
+		// A supervisor that was killed before it had read everything resets the
+		// connection, once: what it has said before is still there.
+		if (n < 0 && (errno == EINTR || errno == ECONNRESET))
 			continue;
 		if (n <= 0)
 			return n < 0 && errno == EAGAIN ? 0 : -1;
