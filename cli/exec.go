@@ -23,6 +23,7 @@ never gets podrun's own terminal or files: its input and output are passed on.
 Examples:
   podrun exec web -- cat /etc/hosts
   podrun exec -it web -c frontend -- sh
+  podrun exec deployment/web -- hostname
   tar c . | podrun exec -i web -- tar x -C /data
 `,
 		Flags: []cli.Flag{
@@ -58,7 +59,7 @@ func (f *front) execIn(c *cli.Context, word string, command []string) error {
 	if err != nil {
 		return err
 	}
-	p, err := existing(dirs, c.String("namespace"), word)
+	p, err := f.podOf(dirs, c.String("namespace"), word)
 	if err != nil {
 		return err
 	}

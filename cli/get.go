@@ -48,6 +48,9 @@ Examples:
 			if len(words) == 0 {
 				return usageErrorf("get", "get takes `pods`, or the names of pods")
 			}
+			if err := noKind(words); err != nil {
+				return err
+			}
 			if slices.Contains([]string{"pods", "pod", "po"}, words[0]) {
 				words = words[1:]
 			}

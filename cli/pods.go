@@ -31,6 +31,9 @@ func place(dirs store.Dirs, namespace, word string) (store.Pod, error) {
 			break
 		}
 	}
+	if kind, _, known := objectWords([]string{name}); known && strings.Contains(name, "/") {
+		return store.Pod{}, report.New(report.Failure, "podrun get "+kindWord(kind)+" shows those there are, podrun ps the pods", "%q does not name a pod", word)
+	}
 	if len(validation.IsDNS1123Label(namespace)) > 0 || len(validation.IsDNS1123Subdomain(name)) > 0 {
 		return store.Pod{}, notFound(namespace, name)
 	}

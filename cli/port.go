@@ -32,7 +32,7 @@ func (f *front) port(c *cli.Context) error {
 	if err != nil {
 		return err
 	}
-	p, err := existing(dirs, c.String("namespace"), c.Args().First())
+	p, err := f.podOf(dirs, c.String("namespace"), c.Args().First())
 	if err != nil {
 		return err
 	}

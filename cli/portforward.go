@@ -31,6 +31,7 @@ Examples:
   podrun port-forward web 8080:80
   podrun port-forward web 5000 6000
   podrun port-forward web :80
+  podrun port-forward deployment/web 8080:80
   podrun port-forward pod/web 8443:https --address 0.0.0.0
 `,
 		Flags: []cli.Flag{
@@ -54,7 +55,7 @@ func (f *front) portForward(c *cli.Context) error {
 	if err != nil {
 		return err
 	}
-	p, err := existing(dirs, c.String("namespace"), words[0])
+	p, err := f.podOf(dirs, c.String("namespace"), words[0])
 	if err != nil {
 		return err
 	}

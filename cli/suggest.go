@@ -16,6 +16,8 @@ func unknownCommand(cmds []*cli.Command, parent, word string) error {
 	hint := parent + " --help lists the commands"
 	if elsewhere := fromElsewhere(word); parent == "podrun" && elsewhere != "" {
 		hint = elsewhere
+	} else if parent == "podrun create secret" {
+		hint = "podrun create secret generic NAME makes one of files and words"
 	} else {
 		var names []string
 		for _, c := range cmds {
@@ -36,6 +38,8 @@ func fromElsewhere(word string) string {
 		return "podrun up FILE runs the pods of a manifest"
 	case "rm", "remove", "stop", "kill":
 		return "podrun down POD stops and removes a pod"
+	case "scale", "edit", "set", "patch", "rollout", "label", "annotate":
+		return "change the manifest; podrun up FILE or podrun apply -f FILE makes it so, podrun wait waits for it"
 	case "restart", "replace":
 		return "podrun up --replace FILE stops a pod and runs it anew"
 	case "describe", "inspect":
@@ -109,6 +113,9 @@ func usageError(own string, cmd *cli.Command) cli.OnUsageErrorFunc {
 			text = "unknown option " + dashed(name)
 			if meant := nearestOption(cmd, name); meant != "" {
 				hint = "did you mean " + meant + "? " + hint + " lists the options"
+			}
+			if there := otherOption(own, name); there != "" {
+				hint = there
 			}
 		}
 		if name, ok := strings.CutPrefix(text, "flag needs an argument: -"); ok {

@@ -73,6 +73,16 @@ func (f *front) podsOf(dirs store.Dirs, namespace string, words []string, one bo
 	return rest, nil
 }
 
+// podOf is the pod that a word names: its name, or a workload of which the newest pod
+// that runs is meant.
+func (f *front) podOf(dirs store.Dirs, namespace, word string) (store.Pod, error) {
+	words, err := f.podsOf(dirs, namespace, []string{word}, true)
+	if err != nil {
+		return store.Pod{}, err
+	}
+	return existing(dirs, namespace, words[0])
+}
+
 func btoi(b bool) int {
 	if b {
 		return 1

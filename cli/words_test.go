@@ -1,0 +1,24 @@
+package cli
+
+import (
+	"strings"
+	"testing"
+)
+
+// A word for another kind of object is not taken for the name of a pod, and one for a
+// workload stands for a pod of it.
+func TestWordsThatNameNoPods(t *testing.T) {
+	w := newWorld(t)
+	for _, args := range []string{"logs svc/web", "exec svc/web -- ls", "port-forward svc/web 80", "port svc/web"} {
+		got := w.run(strings.Fields(args)...)
+		if want := "podrun: \"svc/web\" does not name a pod\nhint: podrun get service shows those there are, podrun ps the pods\n"; got.err != want {
+			t.Errorf("%s: %+v", args, got)
+		}
+	}
+	for _, args := range []string{"exec deploy/web -- ls", "port-forward deploy/web 80", "port deploy/web"} {
+		got := w.run(strings.Fields(args)...)
+		if want := "podrun: deployment.apps \"web\" not found\nhint: podrun get deployment.apps lists those of a namespace\n"; got.err != want {
+			t.Errorf("%s: %+v", args, got)
+		}
+	}
+}
