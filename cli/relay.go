@@ -7,6 +7,8 @@ import (
 	"sync"
 	"syscall"
 	"time"
+
+	"golang.org/x/sys/unix"
 )
 
 // relay copies what supervisors write of their containers' output to the unit's. The
@@ -50,14 +52,20 @@ func (r *relay) copy() *relay {
 	return r
 }
 
-// handOver stops copying and gives the descriptor of the read end to who goes on with it.
+// handOver stops copying and gives a descriptor of the read end, which nothing here closes,
+// to who goes on with it.
 func (r *relay) handOver() (int, error) {
 	if err := r.from.SetReadDeadline(time.Now()); err != nil {
 		return -1, fmt.Errorf("hand the containers' output over: %w", err)
 	}
 	r.copying.Wait()
 	r.end.Close()
-	return int(r.from.Fd()), nil
+	defer r.from.Close()
+	fd, err := unix.FcntlInt(r.from.Fd(), unix.F_DUPFD_CLOEXEC, 3)
+	if err != nil {
+		return -1, fmt.Errorf("hand the containers' output over: %w", err)
+	}
+	return fd, nil
 }
 
 // finish copies what the pods, which have ended, have left.
