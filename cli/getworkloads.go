@@ -76,29 +76,10 @@ func (f *front) getWorkloads(c *cli.Context, dirs store.Dirs, kind pod.ObjectKin
 }
 
 func (f *front) printWorkloads(c *cli.Context, kind pod.ObjectKind, list []*manifest.WorkloadNow, single bool) error {
-	switch format := c.String("output"); format {
-	case "json", "yaml":
-		var items []any
-		for _, w := range list {
-			item, err := w.Render()
-			if err != nil {
-				return err
-			}
-			items = append(items, item)
-		}
-		text, err := manifest.PrintAll(items, single, manifest.Format(format))
-		if err != nil {
-			return err
-		}
-		_, err = f.out.Write(text)
+	render := func(w *manifest.WorkloadNow) (any, error) { return w.Render() }
+	object := func(w *manifest.WorkloadNow) *pod.Object { return w.Object }
+	if printed, err := printAs(f, c.String("output"), list, single, render, object); printed {
 		return err
-	case "name":
-		for _, w := range list {
-			if _, err := fmt.Fprintln(f.out, nameOf(w.Object)); err != nil {
-				return err
-			}
-		}
-		return nil
 	}
 	all := c.Bool("all-namespaces")
 	if len(list) == 0 {

@@ -92,27 +92,10 @@ func object(dirs store.Dirs, kind pod.ObjectKind, namespace, name string) (*pod.
 }
 
 func (f *front) printKept(c *cli.Context, kind pod.ObjectKind, list []*pod.Object, single bool) error {
-	switch format := c.String("output"); format {
-	case "json", "yaml":
-		var items []any
-		for _, o := range list {
-			item, err := manifest.Kubernetes(o, c.Bool("show-secrets"))
-			if err != nil {
-				return err
-			}
-			items = append(items, item)
-		}
-		text, err := manifest.PrintAll(items, single, manifest.Format(format))
-		if err != nil {
-			return err
-		}
-		_, err = f.out.Write(text)
+	render := func(o *pod.Object) (any, error) { return manifest.Kubernetes(o, c.Bool("show-secrets")) }
+	object := func(o *pod.Object) *pod.Object { return o }
+	if printed, err := printAs(f, c.String("output"), list, single, render, object); printed {
 		return err
-	case "name":
-		for _, o := range list {
-			fmt.Fprintln(f.out, nameOf(o))
-		}
-		return nil
 	}
 	all := c.Bool("all-namespaces") && kind != pod.KindNamespace
 	if len(list) == 0 {
