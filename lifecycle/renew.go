@@ -50,7 +50,7 @@ func (o *Observed) sandboxEvent(plan *pod.Plan, e Event) {
 // sandboxLost folds that the sandbox could not be made, or is of no use any more.
 func (o *Observed) sandboxLost(plan *pod.Plan, e Event) {
 	switch {
-	case o.Ending != nil && (o.Sandbox == SandboxCreating || o.Sandbox == SandboxRemoving):
+	case o.Ending != nil && o.Sandbox == SandboxCreating:
 		o.Sandbox = SandboxDown
 	case o.Sandbox == SandboxCreating && o.Attempt > 0:
 		o.Sandbox, o.Retry = SandboxNone, e.At.Boot+sandboxRetry

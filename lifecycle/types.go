@@ -101,7 +101,7 @@ const (
 	StartContainer ActionKind = "startContainer" // → Started, later Exited | StartFailed
 	StopContainer  ActionKind = "stopContainer"  // send the container's stop signal → Exited, in time
 	KillContainer  ActionKind = "killContainer"  // SIGKILL → Exited
-	RemoveSandbox  ActionKind = "removeSandbox"  // → SandboxGone | SandboxLost
+	RemoveSandbox  ActionKind = "removeSandbox"  // → SandboxGone
 	MeasureStorage ActionKind = "measureStorage" // hold what is on disk against Plan.Storage → StorageMeasured
 	RunProbe       ActionKind = "runProbe"       // → Probed, within the probe's time-out
 	RunHook        ActionKind = "runHook"        // → Hooked, if the container does not end first
