@@ -2,30 +2,18 @@ package lifecycle
 
 import (
 	"encoding/json"
-	"flag"
-	"os"
 	"testing"
 	"time"
 
 	"github.com/google/go-cmp/cmp"
 	"pgregory.net/rapid"
 
+	"github.com/podrun/podrun/internal/properties"
 	"github.com/podrun/podrun/pod"
 )
 
-// TestMain makes the properties hold over 10,000 runs, which take seconds;
-// -rapid.checks asks for more or less.
-func TestMain(m *testing.M) {
-	flag.Parse()
-	asked := false
-	flag.Visit(func(f *flag.Flag) { asked = asked || f.Name == "rapid.checks" })
-	if !asked {
-		if err := flag.Set("rapid.checks", "10000"); err != nil {
-			panic(err)
-		}
-	}
-	os.Exit(m.Run())
-}
+// TestMain makes the properties hold over 10,000 runs, which take seconds.
+func TestMain(m *testing.M) { properties.Main(m, "10000") }
 
 // TestProperties lives random pods through random events, late, repeated and out
 // of order, then stops them. Every action is judged as it is issued (judge_test.go).

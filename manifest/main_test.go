@@ -6,6 +6,8 @@ import (
 	"testing"
 
 	corev1 "k8s.io/api/core/v1"
+
+	"github.com/podrun/podrun/internal/properties"
 )
 
 func TestMain(m *testing.M) {
@@ -13,7 +15,7 @@ func TestMain(m *testing.M) {
 		takeHostile(name)
 		return
 	}
-	os.Exit(m.Run())
+	properties.Main(m, "200")
 }
 
 // podYAML is a Pod whose spec is given, as a document.

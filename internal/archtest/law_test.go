@@ -63,6 +63,7 @@ var rooms = []room{
 	{dir: "internal/testenv", may: with("internal/stage", "internal/stage/userns"), why: "only tests import it"},
 	{dir: "internal/golden", why: "only tests import it"},
 	{dir: "internal/testwords", why: "only tests import it: words that scripts here and in machines have in common"},
+	{dir: "internal/properties", why: "only tests import it"},
 	{dir: "internal/archtest", why: "the law reads the other rooms, it does not link them"},
 	{dir: "test/examples", why: testRoom},
 	{dir: "test/script", why: testRoom},
@@ -79,7 +80,7 @@ const (
 func with(more ...string) []string { return append(more, base...) }
 
 // inTests may be imported by any room's tests.
-var inTests = []string{"internal/testenv", "internal/golden", "internal/testwords"}
+var inTests = []string{"internal/testenv", "internal/golden", "internal/properties", "internal/testwords"}
 
 // A library is a third-party module or package and the rooms it lives in.
 type library struct {

@@ -1,21 +1,10 @@
 package oracle
 
 import (
-	"flag"
-	"os"
 	"testing"
+
+	"github.com/podrun/podrun/internal/properties"
 )
 
-// TestMain makes 3,000 random pods for each test, of which a few are right;
-// -rapid.checks asks for more.
-func TestMain(m *testing.M) {
-	flag.Parse()
-	asked := false
-	flag.Visit(func(f *flag.Flag) { asked = asked || f.Name == "rapid.checks" })
-	if !asked {
-		if err := flag.Set("rapid.checks", "3000"); err != nil {
-			panic(err)
-		}
-	}
-	os.Exit(m.Run())
-}
+// TestMain makes 3,000 random pods for each test, of which a few are right.
+func TestMain(m *testing.M) { properties.Main(m, "3000") }
