@@ -10,6 +10,7 @@ import (
 	"io"
 	"os"
 	"os/exec"
+	"path/filepath"
 	"strings"
 
 	"github.com/opencontainers/go-digest"
@@ -63,7 +64,12 @@ func (a *adder) unpack(ctx context.Context, root string, b layerBlob, told func(
 	blob := newBlobReader(src, b.Digest, b.Size)
 	blob.told = everyMiB(told)
 
-	child, err := a.startUnpacker(ctx, unpackOrder{root, limits})
+	recipe, err := os.OpenFile(filepath.Join(filepath.Dir(root), recipeFile), os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o600)
+	if err != nil {
+		return nil, err
+	}
+	defer recipe.Close()
+	child, err := a.startUnpacker(ctx, unpackOrder{root, limits}, recipe)
 	if err != nil {
 		return nil, err
 	}
@@ -115,7 +121,7 @@ type unpacker struct {
 	ctx    context.Context
 }
 
-func (a *adder) startUnpacker(ctx context.Context, order unpackOrder) (*unpacker, error) {
+func (a *adder) startUnpacker(ctx context.Context, order unpackOrder, recipe *os.File) (*unpacker, error) {
 	arg, err := json.Marshal(order)
 	if err != nil {
 		return nil, err
@@ -129,7 +135,7 @@ func (a *adder) startUnpacker(ctx context.Context, order unpackOrder) (*unpacker
 	u := &unpacker{stdin: w, ctx: ctx}
 	u.cmd = stage.Command(stage.Spec{
 		Name: unpackStage, Args: []string{string(arg)}, Userns: true, Net: true,
-		ExtraFiles: []*os.File{a.lock.File()}, // its staging directory is nobody's while it lives
+		ExtraFiles: []*os.File{a.lock.File(), recipe}, // while it lives its staging directory is nobody's
 	})
 	bare(u.cmd)
 	u.cmd.Dir = "/"

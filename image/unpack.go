@@ -1,6 +1,7 @@
 package image
 
 import (
+	"archive/tar"
 	"bufio"
 	"context"
 	"encoding/json"
@@ -31,6 +32,10 @@ type unpackOrder struct {
 	Dir    string // absolute; filled with the layer
 	Limits limits
 }
+
+// recipeFD is where the child writes the layer's recipe; the descriptor before it is the
+// store's lock.
+const recipeFD = 4
 
 // unpackResult is what the child answers on standard output. Errors go to standard
 // error as one line.
@@ -72,7 +77,11 @@ func unpack(args []string) (*unpackResult, error) {
 	if err := confine(order.Dir, order.Limits.Bytes); err != nil {
 		return nil, err
 	}
-	result, err := apply(bufio.NewReaderSize(os.Stdin, 256<<10), f)
+	rec := newRecorder(bufio.NewReaderSize(os.Stdin, 256<<10), os.NewFile(recipeFD, recipeFile))
+	result, err := apply(rec, f)
+	if err == nil {
+		err = rec.close()
+	}
 	if err != nil {
 		return nil, tarError(err, f.count.Entries)
 	}
@@ -81,9 +90,13 @@ func unpack(args []string) (*unpackResult, error) {
 
 // apply fills the root directory. The rest of the stream is read too: its writer
 // hashes it to the end.
-func apply(r io.Reader, f *filter) (*unpackResult, error) {
+func apply(r *recorder, f *filter) (*unpackResult, error) {
 	w := whiteouts{deleted: map[string]bool{}, opaque: map[string]bool{}}
-	_, err := archive.Apply(context.Background(), "/", r, archive.WithFilter(f.entry), archive.WithConvertWhiteout(w.convert))
+	entry := func(hdr *tar.Header) (bool, error) {
+		r.entry(hdr)
+		return f.entry(hdr)
+	}
+	_, err := archive.Apply(context.Background(), "/", r, archive.WithFilter(entry), archive.WithConvertWhiteout(w.convert))
 	if err != nil {
 		return nil, err
 	}
