@@ -30,6 +30,7 @@ func arrivalOf(wait bool) arrival {
 // await waits for `up -d` until the pod has come so far or has succeeded, and says so.
 func (f *front) await(ctx context.Context, p *upPod, to arrival, timeout time.Duration) error {
 	tell := narrator{out: f.err, pod: p.place.Name}
+	defer tell.mounts(p)()
 	var last *pod.Status
 	err := watch(ctx, p.place, func(st *pod.Status) bool {
 		tell.status(st)
@@ -41,7 +42,7 @@ func (f *front) await(ctx context.Context, p *upPod, to arrival, timeout time.Du
 	}
 	switch {
 	case errors.Is(err, context.DeadlineExceeded):
-		return report.New(report.Failure, fmt.Sprintf("podrun ps and podrun logs %s show why; podrun down %s removes it", p.place.Name, p.place.Name),
+		return report.New(report.Failure, fmt.Sprintf("podrun events %[1]s and podrun logs %[1]s show why; podrun down %[1]s removes it", p.place.Name),
 			"pod %s is not %s after %v: it is left as it is", p.place.Name, to.word, timeout)
 	case err != nil && !errors.Is(err, errNotRunning):
 		return err

@@ -73,7 +73,7 @@ func TestUpDetachedWaitsOutBackOff(t *testing.T) {
 	got := p.wait()
 	want := `podrun: pod web: container prepare waits: CrashLoopBackOff: back-off 10s
 podrun: pod web is not running after 300ms: it is left as it is
-hint: podrun ps and podrun logs web show why; podrun down web removes it
+hint: podrun events web and podrun logs web show why; podrun down web removes it
 `
 	check(t, got, 1, "", want)
 	if !w.dirs.Pod("default", "web").Alive() {

@@ -149,6 +149,7 @@ func (f *front) clear(keeper pods, p store.Pod) error {
 func (f *front) attend(ctx context.Context, p *upPod, streams []*stream) error {
 	ended := make(chan struct{})
 	tell := narrator{out: f.err, pod: p.place.Name}
+	defer tell.mounts(p)()
 	var last *pod.Status
 	var watchErr error
 	go func() {

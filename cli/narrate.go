@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"io"
 	"strings"
+	"sync"
 
 	"github.com/podrun/podrun/internal/report"
 	"github.com/podrun/podrun/internal/store"
@@ -13,8 +14,10 @@ import (
 // narrator says on stderr what happens to a pod: its warnings, and containers that
 // fail or wait for another attempt. Everything is said once.
 type narrator struct {
-	out  io.Writer
-	pod  string
+	out io.Writer
+	pod string
+
+	mu   sync.Mutex // of what it has said
 	said map[string]bool
 }
 
@@ -35,6 +38,8 @@ func (n *narrator) status(st *pod.Status) {
 }
 
 func (n *narrator) say(text string) {
+	n.mu.Lock()
+	defer n.mu.Unlock()
 	if n.said[text] {
 		return
 	}
@@ -43,6 +48,12 @@ func (n *narrator) say(text string) {
 	}
 	n.said[text] = true
 	fmt.Fprintf(n.out, "podrun: pod %s: %s\n", n.pod, report.Escape(text))
+}
+
+func (n *narrator) hasSaid(text string) bool {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	return n.said[text]
 }
 
 // trouble is what there is to say about a container, or "". The restart count is
@@ -112,7 +123,7 @@ func (n *narrator) failure(p store.Pod, st *pod.Status) error {
 	why := because(st.Reason, st.Message)
 	if c := culprit(st); c != nil && why == "" {
 		how := outcome
-		if n.said[trouble(c)] {
+		if n.hasSaid(trouble(c)) {
 			how = ended
 		}
 		why = fmt.Sprintf("container %s %s", c.Name, how(c.State.Terminated))
