@@ -69,6 +69,21 @@ var expectations = map[string]expectation{
 		says:  map[string]string{"printer": "printed: page one\n(.*\n)*printer stopped", "app": "app is done"},
 		shows: []string{`^sidecar +0/2 +Completed +0 `},
 	},
+	"volumes.yaml": {
+		ends: true,
+		says: map[string]string{"app": `^visit 0
+<h1>Hello</h1>
+<h1>Hello</h1>
+app="shop"
+tier="web"
+
+a password of 13 letters
+scratch is read-only here
+the claim takes more than the scratch
+/tools/bin/busybox
+$`},
+		shows: []string{`^volumes +0/1 +Completed +0 `},
+	},
 	"web.yaml": {
 		says: map[string]string{
 			"content": "content is ready",
