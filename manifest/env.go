@@ -13,9 +13,13 @@ import (
 const defaultPath = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
 
 // ownEnv is the part of a container's environment that no manifest declares: PATH,
-// HOSTNAME, and the image's, which win.
+// HOSTNAME, with a terminal TERM (containerd: internal/cri/server), and the image's, which
+// win.
 func (b *builder) ownEnv() []string {
 	env := []string{"PATH=" + defaultPath, "HOSTNAME=" + b.hostname}
+	if b.c.TTY {
+		env = append(env, "TERM=xterm")
+	}
 	for _, kv := range b.image.Env {
 		env = setEnv(env, kv)
 	}

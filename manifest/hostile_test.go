@@ -71,8 +71,8 @@ var hostile = map[string]struct {
 		return strings.Replace(podYAML(one("")), "name: p", "name: "+strings.Repeat("p", mib/2), 1)
 	}, "no more than 253"},
 	"references to nowhere": {func() string {
-		return podYAML(one("env: [" + strings.Repeat("{name: a, value: $(a)$(a)$(a)$(a)},", 10_000) + "], tty: true"))
-	}, "tty"},
+		return podYAML(one("env: [" + strings.Repeat("{name: a, value: $(a)$(a)$(a)$(a)},", 10_000) + "], volumeDevices: [{name: a, devicePath: /dev/a}]"))
+	}, "volumeDevices"},
 }
 
 func keys(prefix string, n int) string {

@@ -93,9 +93,9 @@ var containerRows = []Field{
 	{Path: "spec.containers[].restartPolicyRules[].exitCodes", Support: Done},
 	{Path: "spec.containers[].restartPolicyRules[].exitCodes.operator", Support: Done},
 	{Path: "spec.containers[].restartPolicyRules[].exitCodes.values", Support: Done},
-	{Path: "spec.containers[].stdin", Support: Refused, Note: "attaching to a container"},
-	{Path: "spec.containers[].stdinOnce", Support: Refused, Note: "attaching to a container"},
-	{Path: "spec.containers[].tty", Support: Refused, Note: "attaching to a container"},
+	{Path: "spec.containers[].stdin", Support: Done, Note: "podrun attach -i writes to it; open until the container ends"},
+	{Path: "spec.containers[].stdinOnce", Support: Done, Note: "the first podrun attach -i takes the end of stdin with it; of a terminal it means nothing"},
+	{Path: "spec.containers[].tty", Support: Done, Note: "a new terminal of the container's own; TERM is xterm if nobody says otherwise; logs are one stream"},
 }
 
 // initRows are the fields in which an init container differs from others.

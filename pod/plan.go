@@ -113,6 +113,13 @@ type Container struct {
 	Cwd     string    `json:"cwd"`
 
 	// User is the image's spelling ("", "nginx", "1000:1000") or the manifest's
+	// Stdin keeps the container's standard input open for who attaches; with StdinOnce it
+	// is closed when the first of them has gone. TTY gives it a terminal, which is its
+	// input too.
+	Stdin     bool `json:"stdin,omitempty"`
+	StdinOnce bool `json:"stdinOnce,omitempty"`
+	TTY       bool `json:"tty,omitempty"`
+
 	// numbers ("1000", "1000:1000"). Names are resolved in the container's own
 	// passwd and group files when it is created.
 	User               string   `json:"user,omitempty"`

@@ -78,7 +78,7 @@ func (a *adoption) container(r savedRun) error {
 		return hopeless{fmt.Errorf("take up container %s: the plan has none", r.Name)}
 	}
 	x := &container{
-		plan: planned, attempt: r.Attempt, process: r.process, mntns: r.MountNS, end: r.End,
+		plan: planned, attempt: r.Attempt, audience: newAudience(), process: r.process, mntns: r.MountNS, end: r.End,
 		who: identity{uid: r.UID, gid: r.GID, groups: r.Groups},
 	}
 	x.findMountNamespace(e.sandbox, a.state.Runs)

@@ -25,20 +25,24 @@ import (
 
 // container is one running instance of a container of the Plan.
 type container struct {
-	plan    *pod.Container
-	attempt int
-	who     identity
-	ct      *libcontainer.Container
-	process // of its init; nobody's before it runs
-	log     *logFile
-	message string   // the file bound at terminationMessagePath
-	env     []string // of its process, and of commands in it
-	mntns   string   // identifies its processes in a shared PID namespace
-	mounts  *os.File // keeps that from being another's: see holdMountNamespace
-	cleanup undo.Stack
-	execs   sync.WaitGroup
-	end     *ended // known before it is adopted
-	life    lifetime
+	plan     *pod.Container
+	attempt  int
+	who      identity
+	ct       *libcontainer.Container
+	process  // of its init; nobody's before it runs
+	log      *logFile
+	terminal *terminal // nil without tty: true
+	stdin    *os.File  // the write end of its input, where it has one and nobody has ended it
+	audience *audience
+	inputs   sync.Mutex // held while stdin is looked at
+	message  string     // the file bound at terminationMessagePath
+	env      []string   // of its process, and of commands in it
+	mntns    string     // identifies its processes in a shared PID namespace
+	mounts   *os.File   // keeps that from being another's: see holdMountNamespace
+	cleanup  undo.Stack
+	execs    sync.WaitGroup
+	end      *ended // known before it is adopted
+	life     lifetime
 }
 
 // configError is a container that cannot be made from its configuration; trying
@@ -56,12 +60,9 @@ type startError struct {
 // startContainer makes and starts one instance. The error is a configError, a
 // startError, or a failure to create.
 func startContainer(s *sandbox, c *pod.Container, attempt int) (*container, error) {
-	x := &container{plan: c, attempt: attempt}
+	x := &container{plan: c, attempt: attempt, audience: newAudience()}
 	if err := x.create(s); err != nil {
-		if x.log != nil {
-			x.log.drain()
-			x.dropOutputs(s.estate)
-		}
+		x.closeStreams(s.estate)
 		if uerr := x.cleanup.Undo(); uerr != nil {
 			fmt.Fprintf(os.Stderr, "undo start of %s: %v\n", c.Name, uerr)
 		}
@@ -141,7 +142,7 @@ func (x *container) create(s *sandbox) error {
 	if s.cgroup == nil {
 		config.Rlimits = processLimit()
 	}
-	if x.log, err = openLog(s.logPlace(x.plan.Name, x.attempt), s.shower(x.plan.Name)); err != nil {
+	if err = x.openLog(s); err != nil {
 		return err
 	}
 	if x.ct, err = libcontainer.Create(s.store.LibcontainerDir(), x.id(), config); err != nil {
@@ -150,15 +151,14 @@ func (x *container) create(s *sandbox) error {
 	return x.run(s, spec.Process)
 }
 
-// run starts the container's process with its output going to the log.
+// run starts the container's process with its output going to the log, and its input and
+// terminal, where it has them, to who attaches.
 func (x *container) run(s *sandbox, p *specs.Process) error {
 	left := s.estate
-	stdout, err := x.output(left, "stdout")
-	if err != nil {
-		return err
-	}
-	defer stdout.Close()
-	stderr, err := x.output(left, "stderr")
+	init := x.newProcess(p.Args, p.Env, p.Cwd)
+	init.Init = true
+	ends, err := x.streams(left, init)
+	defer ends.close()
 	if err != nil {
 		return err
 	}
@@ -171,6 +171,9 @@ func (x *container) run(s *sandbox, p *specs.Process) error {
 	}
 	// Between Start and Exec its process waits: a supervisor that takes it up from here
 	// on can tell whether it has run, and one that is asked to stop it is not too late.
+		err = x.takeTerminal(left, ends)
+	}
+	if err == nil {
 	if err = x.identify(init); err == nil {
 		x.holdMountNamespace(s)
 		left.run(x)
@@ -243,9 +246,7 @@ func (x *container) finish(s *sandbox) {
 	x.life.end()
 	x.killMountNamespace()
 	x.execs.Wait()
-	x.log.finish()
-	x.log.drain()
-	x.dropOutputs(s.estate)
+	x.closeStreams(s.estate)
 }
 
 // signal sends a signal to the container's process, and SIGKILL to all of a container

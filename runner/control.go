@@ -183,6 +183,8 @@ func (c *control) answer(conn *net.UnixConn) error {
 		return wire.WriteFrame(conn, wire.Frame{Applied: true})
 	case req.Verb == wire.Connect && req.Connect != nil:
 		return c.connect(conn, req.Connect)
+	case req.Verb == wire.Join && req.Join != nil:
+		return c.join(conn, req.Join, files)
 	case req.Verb == wire.Exec && req.Exec != nil:
 		return c.exec(conn, req.Exec, files)
 	}

@@ -76,8 +76,8 @@ func (s *supervisor) doze(_ *lifecycle.Observed, wake time.Duration) {
 	}
 	defer e.sandbox.resume()
 	for _, r := range e.runs {
-		r.container.log.pause()
-		defer r.container.log.resume()
+		r.container.pause()
+		defer r.container.resume(e.estate)
 	}
 	said, ping := e.herald.asleep()
 	e.estate.record(func(left *state) {

@@ -2,6 +2,7 @@ package runner
 
 import (
 	"fmt"
+	"io"
 	"net"
 	"os"
 	"slices"
@@ -43,7 +44,8 @@ func (c *control) exec(conn *net.UnixConn, req *wire.ExecRequest, files []*os.Fi
 	if err := attached.started(conn); err != nil {
 		p.Signal(unix.SIGKILL)
 	}
-	go follow(conn, p)
+	defer attached.leave()
+	go attached.follow(conn, p)
 	code := execCode(p)
 	return wire.WriteFrame(conn, wire.Frame{Exit: &code})
 }
@@ -61,12 +63,17 @@ func (e *engine) enter(name string) *container {
 	return r.container
 }
 
-// follow obeys the client while its process runs, and ends the process with it.
-func follow(conn *net.UnixConn, p *libcontainer.Process) {
+// follow obeys the client while its process runs, and ends the process with it, unless the
+// client wants it to go on.
+func (a *attachment) follow(conn *net.UnixConn, p *libcontainer.Process) {
 	for {
 		msg, err := wire.ReadControl(conn)
 		if err != nil {
 			p.Signal(unix.SIGKILL) // the client has gone; a process that has ended is fine
+			return
+		}
+		if msg.Detach && a.master != nil {
+			io.Copy(io.Discard, a.master) // somebody has to read what it says
 			return
 		}
 		if msg.Signal > 0 {

@@ -50,6 +50,7 @@ func (e *engine) follow(s *sandbox, x *container) {
 	defer e.work(-1)
 	e.forget(x.plan.Name)
 	x.finish(s)
+	x.audience.end(end.Code)
 	e.warn(x.log.warning(x.plan.Name))
 	if x.end == nil {
 		if s.cgroup != nil {

@@ -20,6 +20,9 @@ const maxPeek = 64 << 10
 // pieces should be one.
 const lineWait = 50 * time.Millisecond
 
+// typingWait is lineWait of a terminal: what a person types comes slowly, and is one line.
+const typingWait = time.Second
+
 // copy brings a stream to the file until it ends or the copying is paused.
 func (l *logFile) copy(s *stream) {
 	raw, err := s.pipe.SyscallConn()
@@ -82,6 +85,10 @@ func (l *logFile) step(s *stream, fd uintptr) (more bool, err error) {
 	if l.gone && len(b) > s.last {
 		b = b[:s.last]
 	}
+	if l.hear != nil && s.heard < len(b) {
+		l.hear(s.name, b[s.heard:])
+	}
+	s.heard = len(b)
 	n := whole(b)
 	if n == 0 {
 		if n = l.overdue(s, fd, b); n == 0 {
@@ -98,6 +105,7 @@ func (l *logFile) step(s *stream, fd uintptr) (more bool, err error) {
 	l.write(l.out)
 	s.rest = append(s.rest, b[:n]...)
 	s.last -= n
+	s.heard -= n
 	err = l.discard(fd, n)
 	l.flight.end()
 	return true, err
@@ -107,7 +115,7 @@ func (l *logFile) step(s *stream, fd uintptr) (more bool, err error) {
 func (l *logFile) overdue(s *stream, fd uintptr, b []byte) int {
 	now := time.Now()
 	if s.waiting.IsZero() {
-		s.waiting = now.Add(lineWait)
+		s.waiting = now.Add(l.patience)
 	}
 	if all, err := available(fd); err != nil || l.gone || all > len(b) || !now.Before(s.waiting) {
 		return len(b) // more was there than could be looked at, or it is time

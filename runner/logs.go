@@ -51,6 +51,9 @@ type logFile struct {
 	show   func(lines []byte) // copies whole lines elsewhere too
 	onLoss func()             // is called when lost is set; nil: nobody
 
+	hear     func(stream string, b []byte) // is called with what is written, as it comes; nil: nobody
+	patience time.Duration                 // how long the rest of a line may take to come
+
 	pausing bool // streams are to be left alone
 	gone    bool // whoever wrote is gone
 	streams []*stream
@@ -63,13 +66,14 @@ type stream struct {
 	pipe *os.File // the end we read
 	rest []byte   // what is in the file and is still to be shown, once its line is whole
 
+	heard   int       // how much of what is in the pipe was passed to hear
 	waiting time.Time // until then the rest of a line may come; zero: no line has begun
 	ended   bool      // there is nothing more to read; known when nobody copies
 	last    int       // how much is still to be read, once its writers are gone: see finish
 }
 
 func openLog(at logPlace, show func(lines []byte)) (*logFile, error) {
-	l := &logFile{show: show, buf: make([]byte, maxPeek)}
+	l := &logFile{show: show, patience: lineWait, buf: make([]byte, maxPeek)}
 	var err error
 	if l.file, err = crilog.OpenWriter(at.dir, at.attempt, at.limits); err != nil {
 		return nil, err

@@ -1,13 +1,68 @@
 package runner
 
 import (
+	"fmt"
 	"os"
 	"slices"
+
+	"github.com/opencontainers/runc/libcontainer"
 )
 
+// openLog opens the log of the instance.
+func (x *container) openLog(s *sandbox) (err error) {
+	if x.log, err = openLog(s.logPlace(x.plan.Name, x.attempt), s.shower(x.plan.Name)); err != nil {
+		return err
+	}
+	x.log.hear = x.audience.hear
+	if x.plan.TTY {
+		x.log.patience = typingWait
+	}
+	return nil
+}
+
+// streamEnds are the container's ends of its standard streams, which are ours until its process runs.
+type streamEnds struct {
+	files   []*os.File
+	console attachment
+}
+
+func (e *streamEnds) close() {
+	closeFiles(e.files...)
+	e.console.close()
+}
+
+// streams gives the process that is to be started its standard streams. The keeper has our
+// ends before anything is written: a supervisor that is killed leaves nobody with a broken
+// pipe, and its successor goes on.
+func (x *container) streams(left *estate, init *libcontainer.Process) (e streamEnds, err error) {
+	if x.plan.TTY {
+		e.console, err = console(init)
+		return e, err
+	}
+	if x.plan.Stdin {
+		in, err := x.input(left)
+		if err != nil {
+			return e, err
+		}
+		e.files = append(e.files, in)
+		init.Stdin = in
+	}
+	stdout, err := x.output(left, "stdout")
+	if err != nil {
+		return e, err
+	}
+	e.files = append(e.files, stdout)
+	stderr, err := x.output(left, "stderr")
+	if err != nil {
+		return e, err
+	}
+	e.files = append(e.files, stderr)
+	init.Stdout, init.Stderr = stdout, stderr
+	return e, nil
+}
+
 // output makes one of the container's outputs, on its way to the log, and returns the
-// container's end. The keeper has the other before anything is written: a supervisor
-// that is killed leaves nobody with a broken pipe, and its successor goes on.
+// container's end.
 func (x *container) output(left *estate, name string) (*os.File, error) {
 	w, err := x.log.pipe(name)
 	if err != nil {
@@ -21,13 +76,121 @@ func (x *container) output(left *estate, name string) (*os.File, error) {
 	return w, nil
 }
 
-// pipeName is what the keeper calls an output.
-func (x *container) pipeName(stream string) string { return x.id() + "." + stream }
+// input makes the container's standard input, which is open until somebody ends it, and
+// returns the container's end.
+func (x *container) input(left *estate) (*os.File, error) {
+	r, w, err := os.Pipe()
+	if err != nil {
+		return nil, fmt.Errorf("make stdin pipe: %w", err)
+	}
+	x.stdin = w
+	if err := left.keeper.Keep(x.pipeName(stdinName), w); err != nil {
+		r.Close()
+		return nil, err
+	}
+	return r, nil
+}
 
-// dropOutputs lets the keeper close the outputs of a container that has ended.
-func (x *container) dropOutputs(left *estate) {
+// endInput closes the container's standard input for good.
+func (x *container) endInput(left *estate) {
+	x.inputs.Lock()
+	defer x.inputs.Unlock()
+	if x.stdin != nil {
+		x.stdin.Close()
+		x.stdin = nil
+		left.keeper.Drop(x.pipeName(stdinName))
+	}
+}
+
+// What the keeper has of a container beside its outputs: see pipeName.
+const (
+	stdinName  = "stdin"
+	masterName = "tty"
+	peerName   = "peer"
+	intoName   = "into"
+)
+
+// takeTerminal takes the terminal that the container's process has got.
+func (x *container) takeTerminal(left *estate, e streamEnds) error {
+	if !x.plan.TTY {
+		return nil
+	}
+	master, err := receiveMaster(e.console.ours)
+	if err != nil {
+		return err
+	}
+	into, err := x.log.pipe("stdout")
+	if err != nil {
+		master.Close()
+		return err
+	}
+	if x.terminal, err = openTerminal(master, into); err != nil {
+		closeFiles(master, into)
+		return err
+	}
+	for _, keep := range []struct {
+		name string
+		file *os.File
+	}{{"stdout", x.log.streams[0].pipe}, {intoName, into}, {peerName, x.terminal.peer}} {
+		if err := left.keeper.Keep(x.pipeName(keep.name), keep.file); err != nil {
+			return err
+		}
+	}
+	if err := left.keeper.Watch(x.pipeName(masterName), x.terminal.master); err != nil {
+		return err
+	}
+	x.beginTerminal(left)
+	return nil
+}
+
+// beginTerminal has what the terminal says carried to the log. One that says nothing any
+// more must not wake a supervisor.
+func (x *container) beginTerminal(left *estate) {
+	x.terminal.onEnd = func() {
+		if err := left.keeper.Keep(x.pipeName(masterName), x.terminal.master); err != nil {
+			fmt.Fprintln(os.Stderr, err)
+		}
+	}
+	x.terminal.begin()
+}
+
+// closeStreams brings what the container's processes, which are gone, have written to the
+// log, and lets the keeper close what it has of them.
+func (x *container) closeStreams(left *estate) {
+	if x.log == nil {
+		return
+	}
+	if x.terminal != nil {
+		for _, name := range []string{peerName, intoName} {
+			left.keeper.Drop(x.pipeName(name))
+		}
+		x.terminal.finish()
+		left.keeper.Drop(x.pipeName(masterName))
+	}
+	x.endInput(left)
+	x.log.finish()
+	x.log.drain()
 	for _, s := range x.log.streams {
 		left.keeper.Drop(x.pipeName(s.name))
+	}
+}
+
+// pipeName is what the keeper calls one of the container's streams.
+func (x *container) pipeName(stream string) string { return x.id() + "." + stream }
+
+// pause leaves what the container writes where it is.
+func (x *container) pause() {
+	if x.terminal != nil {
+		x.terminal.pause()
+	}
+	x.log.pause()
+}
+
+// resume goes on where pause has stopped.
+func (x *container) resume(left *estate) {
+	x.log.resume()
+	if x.terminal != nil {
+		x.beginTerminal(left)
 	}
 }
 
@@ -58,12 +221,12 @@ func (a *adoption) rests(r savedRun) []savedStream {
 	return r.Streams
 }
 
-// takeOutputs takes up a container's output where it was left.
+// takeOutputs takes up a container's standard streams where they were left.
 func (a *adoption) takeOutputs(x *container, saved []savedStream) (err error) {
-	s := a.engine.sandbox
-	if x.log, err = openLog(s.logPlace(x.plan.Name, x.attempt), s.shower(x.plan.Name)); err != nil {
+	if err := x.openLog(a.engine.sandbox); err != nil {
 		return err
 	}
+	x.stdin, _ = a.take(x.pipeName(stdinName))
 	var streams []*stream
 	for _, name := range []string{"stdout", "stderr"} {
 		pipe, ok := a.take(x.pipeName(name))
@@ -76,5 +239,26 @@ func (a *adoption) takeOutputs(x *container, saved []savedStream) (err error) {
 		}
 		streams = append(streams, st)
 	}
-	return x.log.takeUp(streams...)
+	if err := x.log.takeUp(streams...); err != nil {
+		return err
+	}
+	return a.takeTerminal(x)
+}
+
+// takeTerminal takes a container's terminal up.
+func (a *adoption) takeTerminal(x *container) error {
+	t := &terminal{}
+	missing := false
+	for name, file := range map[string]**os.File{masterName: &t.master, peerName: &t.peer, intoName: &t.into} {
+		var ok bool
+		*file, ok = a.take(x.pipeName(name))
+		missing = missing || !ok
+	}
+	if missing { // it has none, or has ended
+		closeFiles(t.master, t.peer, t.into)
+		return nil
+	}
+	x.terminal = t
+	x.beginTerminal(a.engine.estate)
+	return nil
 }

@@ -23,6 +23,10 @@ const (
 	// descriptors: a SOCK_SEQPACKET socket for messages (AliveMessage, StatusMessage), and
 	// one for the containers' output, if it is wanted. One Frame with Status answers.
 	Attach Verb = "attach"
+	// Join attaches the client to a container's streams; descriptors: what its output is to
+	// be copied to, one pipe or, for one without a terminal, two. A Frame with Started brings
+	// the write end of its input, or its terminal's master; Exit tells its end.
+	Join Verb = "join"
 	// Apply gives the pod another Plan, which differs in resources or in containers with
 	// another revision. One Frame, Applied or Error, answers.
 	Apply Verb = "apply"
@@ -46,6 +50,7 @@ type Request struct {
 	Stop   *StopRequest   `json:"stop,omitempty"`
 	Exec   *ExecRequest   `json:"exec,omitempty"`
 	Attach *AttachRequest `json:"attach,omitempty"`
+	Join   *JoinRequest   `json:"join,omitempty"`
 	Apply  *ApplyRequest  `json:"apply,omitempty"`
 
 	Condition *ConditionRequest `json:"condition,omitempty"`
@@ -110,21 +115,26 @@ type ExecRequest struct {
 	Cols      uint16   `json:"cols,omitempty"`
 }
 
+// JoinRequest names a container that runs. Stdin asks for its input.
+type JoinRequest struct {
+	Container string `json:"container"`
+	Stdin     bool   `json:"stdin,omitempty"`
+}
+
 // Frame is one message from the supervisor; exactly one field is set.
 type Frame struct {
 	Status  *pod.Status `json:"status,omitempty"`
-	Started bool        `json:"started,omitempty"` // exec: the process runs; with TTY the master is attached; connect: the socket is
-	Exit    *int        `json:"exit,omitempty"`    // exec: its exit code, 128+n for a signal
+	Started bool        `json:"started,omitempty"` // exec: the process runs; with TTY the master is attached; connect: the socket is; join: the client hears, its input is attached
+	Exit    *int        `json:"exit,omitempty"`    // exec, join: its exit code, 128+n for a signal
 	Applied bool        `json:"applied,omitempty"` // setCondition, changed: it is done; apply: it is done, and recorded; restarts may be under way
 	Error   *Error      `json:"error,omitempty"`   // the request failed; nothing follows
 }
 
-// Control is one message from the client while an exec runs. A client that goes
-// away kills what it started.
+// Control is one message from the client while an exec runs, or it is attached. A client
+// that goes away kills what it started.
 type Control struct {
-	Rows   uint16 `json:"rows,omitempty"` // with Cols: the terminal's new size
-	Cols   uint16 `json:"cols,omitempty"`
-	Signal int    `json:"signal,omitempty"`
+	Signal int  `json:"signal,omitempty"`
+	Detach bool `json:"detach,omitempty"` // exec with TTY: what was started goes on without the client, which leaves
 }
 
 // Error is a failed request. Code is the exit code the client ends with:
