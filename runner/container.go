@@ -162,10 +162,6 @@ func (x *container) run(s *sandbox, p *specs.Process) error {
 	if err != nil {
 		return err
 	}
-	defer stderr.Close()
-	init := x.newProcess(p.Args, p.Env, p.Cwd)
-	init.Init = true
-	init.Stdout, init.Stderr = stdout, stderr
 	if err := x.ct.Start(init); err != nil {
 		return startError{plain(err), exitCodeOf(err)}
 	}
