@@ -167,10 +167,10 @@ func (x *container) run(s *sandbox, p *specs.Process) error {
 	}
 	// Between Start and Exec its process waits: a supervisor that takes it up from here
 	// on can tell whether it has run, and one that is asked to stop it is not too late.
+	if err = x.identify(init); err == nil {
 		err = x.takeTerminal(left, ends)
 	}
 	if err == nil {
-	if err = x.identify(init); err == nil {
 		x.holdMountNamespace(s)
 		left.run(x)
 		err = x.ct.Exec()
