@@ -42,7 +42,7 @@ func (a *adder) add(ctx context.Context, c *candidate, asked string, names []str
 	for _, l := range c.layers {
 		rec.DiffIDs = append(rec.DiffIDs, l.DiffID)
 	}
-	if err := a.s.record(rec, c.top, names); err != nil {
+	if err := a.s.record(rec, c, names); err != nil {
 		return pod.Image{}, err
 	}
 	if len(names) == 0 {
@@ -103,7 +103,7 @@ func (c *candidate) makeManifest(records map[digest.Digest]*layerRecord) error {
 
 // record writes an image's record and its names. Both are short; nobody removes
 // records meanwhile.
-func (s *Store) record(rec *imageRecord, top digest.Digest, names []string) error {
+func (s *Store) record(rec *imageRecord, c *candidate, names []string) error {
 	lock, err := s.lockRecords()
 	if err != nil {
 		return err
@@ -115,7 +115,7 @@ func (s *Store) record(rec *imageRecord, top digest.Digest, names []string) erro
 		}
 	}
 	for _, name := range names {
-		want := nameRecord{header{recordVersion}, name, rec.ID, rec.Digest, top}
+		want := nameRecord{header{recordVersion}, name, rec.ID, rec.Digest, c.top, string(c.index)}
 		if old, err := s.readName(name); err == nil && *old == want {
 			continue
 		}

@@ -94,7 +94,8 @@ func (s *Store) rubbish() ([]string, error) {
 			return nil, fmt.Errorf("clean image store: %w", err)
 		}
 	}
-	return dirs, nil
+	retired, err := s.retired(func(string) bool { return true })
+	return append(dirs, retired...), err
 }
 
 // removeTrees removes directories with files of the user's subordinate ids.

@@ -87,7 +87,7 @@ func (a *adder) unpack(ctx context.Context, root string, b layerBlob, told func(
 	}
 	return &layerRecord{
 		header: header{recordVersion}, DiffID: sum.diffID, Size: sum.size,
-		OpaqueRoot: result.OpaqueRoot, Unpacked: result.Unpacked,
+		OpaqueRoot: result.OpaqueRoot, Boot: a.s.boot, Unpacked: result.Unpacked,
 	}, nil
 }
 

@@ -12,8 +12,10 @@ import (
 // read or to call. The process has mount and network namespaces of its own, and a
 // user namespace unless it was started by root: stage.Spec.
 //
+// flags are more mount flags of dir: MS_RDONLY for who has nothing to write.
+//
 // The goroutine stays locked to its thread, since capabilities belong to threads.
-func confine(dir string, maxFile int64) error {
+func confine(dir string, maxFile int64, flags uintptr) error {
 	runtime.LockOSThread()
 	steps := []struct {
 		what string
@@ -22,7 +24,7 @@ func confine(dir string, maxFile int64) error {
 		{"make mounts private", func() error { return unix.Mount("", "/", "", unix.MS_REC|unix.MS_PRIVATE, "") }},
 		{"bind " + dir, func() error { return unix.Mount(dir, dir, "", unix.MS_BIND, "") }},
 		{"make devices and programs inert", func() error {
-			return unix.Mount("", dir, "", unix.MS_REMOUNT|unix.MS_BIND|unix.MS_NODEV|unix.MS_NOSUID|unix.MS_NOEXEC, "")
+			return unix.Mount("", dir, "", unix.MS_REMOUNT|unix.MS_BIND|unix.MS_NODEV|unix.MS_NOSUID|unix.MS_NOEXEC|flags, "")
 		}},
 		{"enter " + dir, func() error { return unix.Chdir(dir) }},
 		{"make it the root", func() error { return unix.PivotRoot(".", ".") }},

@@ -24,7 +24,7 @@ func (s *Store) Ensure(ctx context.Context, ref string, policy string, o PullOpt
 	if Reason(err) == InvalidImageName {
 		return pod.Image{}, err
 	}
-	here := err == nil
+	here, broken := err == nil, err
 	if _, isID := parseID(ref); isID && here {
 		return img, nil // no registry knows it
 	}
@@ -45,6 +45,9 @@ func (s *Store) Ensure(ctx context.Context, ref string, policy string, o PullOpt
 	img, err = s.Pull(ctx, ref, o)
 	if err == nil {
 		return img, nil
+	}
+	if broken != nil && !errors.Is(broken, ErrNotFound) {
+		err = errors.Join(broken, err)
 	}
 	hint := "bring the image here with podrun image load FILE"
 	if here {

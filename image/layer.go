@@ -45,7 +45,7 @@ func (a *adder) layer(ctx context.Context, image string, b layerBlob) (rec *laye
 			err = ctx.Err()
 		}
 	}()
-	if rec, err := a.s.readLayer(b.DiffID); err == nil {
+	if rec, err := a.s.soundLayer(b.DiffID); err == nil {
 		told(Exists)
 		return rec, nil
 	}
@@ -55,7 +55,7 @@ func (a *adder) layer(ctx context.Context, image string, b layerBlob) (rec *laye
 		return nil, err
 	}
 	defer unlock()
-	if rec, err := a.s.readLayer(b.DiffID); err == nil {
+	if rec, err := a.s.soundLayer(b.DiffID); err == nil {
 		told(Exists)
 		return rec, nil
 	}
@@ -128,18 +128,25 @@ func (a *adder) commit(staged string, rec *layerRecord) error {
 	return errors.Join(fmt.Errorf("store: %w", err), a.s.removeTrees([]string{staged}))
 }
 
-// move puts a staged layer into its place. What is there already has a damaged
-// layer.json, or it would have been used.
+// move puts a staged layer into its place. What is there already is damaged, or it would
+// have been used; but pods may run from it, so it stays elsewhere until they have gone.
 func (a *adder) move(staged, place string) error {
 	err := os.Rename(staged, place)
 	if !errors.Is(err, fs.ErrExist) && !errors.Is(err, unix.ENOTEMPTY) {
 		return err
 	}
-	damaged, err := a.s.discard(place)
+	old, err := a.s.retire(filepath.Base(place))
 	if err != nil {
 		return err
 	}
-	return errors.Join(os.Rename(staged, place), a.s.removeTrees([]string{damaged}))
+	if err := os.Rename(staged, old); err != nil {
+		return err
+	}
+	err = unix.Renameat2(unix.AT_FDCWD, old, unix.AT_FDCWD, place, unix.RENAME_EXCHANGE)
+	if err != nil {
+		return fmt.Errorf("exchange the damaged layer: %w", err)
+	}
+	return nil
 }
 
 // discard moves a layer out of sight, to be removed from where it is then.

@@ -5,7 +5,9 @@ import (
 	"encoding/json"
 	"fmt"
 	"io"
+	"slices"
 
+	"github.com/containers/image/v5/manifest"
 	"github.com/opencontainers/go-digest"
 	"github.com/opencontainers/image-spec/specs-go"
 	v1 "github.com/opencontainers/image-spec/specs-go/v1"
@@ -38,7 +40,13 @@ func (s *Store) layoutImages(f files, raw []byte) ([]archived, error) {
 	var list []archived
 	for _, name := range order {
 		for _, src := range layoutSources(f, groups[name]) {
-			item := archived{fetch: func(ctx context.Context) (*candidate, error) { return fetch(ctx, src, s.knownConfig) }}
+			item := archived{fetch: func(ctx context.Context) (*candidate, error) {
+				c, err := fetch(ctx, src, s.knownConfig)
+				if err == nil {
+					c.original(f, src.top)
+				}
+				return c, err
+			}}
 			if name != "" {
 				item.names = []string{name}
 			}
@@ -49,6 +57,44 @@ func (s *Store) layoutImages(f files, raw []byte) ([]archived, error) {
 		return nil, fmt.Errorf("read index: there is no image in it")
 	}
 	return list, nil
+}
+
+// original makes an image that podrun saved what it was before: with the manifest and the
+// index by whose digests it is known. Both are believed only as far as their digests lead
+// to the image's config; else the image is what the archive says.
+func (c *candidate) original(f files, d v1.Descriptor) {
+	raw, ok := blobOf(f, d.Annotations[manifestAnnotation])
+	if !ok {
+		return
+	}
+	mediaType, err := checkManifest(raw, "")
+	if err != nil || manifest.MIMETypeIsMultiImage(mediaType) {
+		return
+	}
+	m, err := manifest.FromBlob(raw, mediaType)
+	if err != nil || m.ConfigInfo().Digest != digest.FromBytes(c.config) {
+		return
+	}
+	c.manifest, c.mediaType, c.top, c.index = raw, mediaType, digest.FromBytes(raw), nil
+	index, ok := blobOf(f, d.Annotations[indexAnnotation])
+	if !ok {
+		return
+	}
+	if mediaType, err = checkManifest(index, ""); err != nil || !manifest.MIMETypeIsMultiImage(mediaType) {
+		return
+	}
+	if list, err := manifest.ListFromBlob(index, mediaType); err == nil && slices.Contains(list.Instances(), c.top) {
+		c.top, c.index = digest.FromBytes(index), index
+	}
+}
+
+// blobOf reads a small blob, and says whether it is what its digest says.
+func blobOf(f files, d string) ([]byte, bool) {
+	if checkDigest(digest.Digest(d)) != nil {
+		return nil, false
+	}
+	raw, err := readSmall(f, blobName(digest.Digest(d)))
+	return raw, err == nil && digest.FromBytes(raw) == digest.Digest(d)
 }
 
 // layoutName is "" if there is no name or none that an image can have here: the

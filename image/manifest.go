@@ -37,6 +37,7 @@ type source interface {
 // candidate is an image about to be added: all of it but the layers' content.
 type candidate struct {
 	top       digest.Digest // what the name stands for: an index, or the manifest
+	index     []byte        // top's text, if it is not the manifest
 	manifest  []byte        // nil: to be made from config and layers
 	mediaType string
 	config    []byte
@@ -58,6 +59,9 @@ func fetch(ctx context.Context, src source, known func(id digest.Digest) []byte)
 		}
 		if !manifest.MIMETypeIsMultiImage(mediaType) {
 			break
+		}
+		if depth == 0 {
+			c.index = raw
 		}
 		if depth == 2 {
 			return nil, errors.New("read index: indexes of indexes of indexes are not supported")

@@ -181,7 +181,7 @@ func escapeStage(args []string) (tree, error) {
 		return nil, err
 	}
 	secret.Close()
-	if err := confine(args[0], 1<<20); err != nil {
+	if err := confine(args[0], 1<<20, 0); err != nil {
 		return nil, err
 	}
 	t := tree{}

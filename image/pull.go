@@ -33,6 +33,8 @@ type PullOptions struct {
 	// Logins are texts of auth files. What they have for an image is tried before those
 	// of AuthFile.
 	Logins [][]byte
+	// Unnamed leaves the names as they are: the image is had by its id.
+	Unnamed bool
 	// Progress, if not nil, is told about every layer.
 	Progress func(Progress)
 }
@@ -74,7 +76,11 @@ func (s *Store) pull(ctx context.Context, name reference.Named, asked string, o 
 	if d, ok := name.(reference.Digested); ok && d.Digest() != c.top {
 		return pod.Image{}, fmt.Errorf("read manifest: it is %s instead of %s", c.top, d.Digest())
 	}
-	return a.add(ctx, c, asked, []string{name.String()})
+	names := []string{name.String()}
+	if o.Unnamed {
+		names = nil
+	}
+	return a.add(ctx, c, asked, names)
 }
 
 // registry is the source of an image in a registry.

@@ -46,8 +46,9 @@ type nameRecord struct {
 	header
 	Name   string        `json:"name"`
 	ID     digest.Digest `json:"id"`
-	Digest digest.Digest `json:"digest"` // of the manifest
-	Top    digest.Digest `json:"top"`    // what the name stood for: an index's digest, or Digest
+	Digest digest.Digest `json:"digest"`          // of the manifest
+	Top    digest.Digest `json:"top"`             // what the name stood for: an index's digest, or Digest
+	Index  string        `json:"index,omitempty"` // that index, byte for byte
 }
 
 // layerRecord is layers/<diffid>/layer.json.
@@ -56,6 +57,7 @@ type layerRecord struct {
 	DiffID     digest.Digest `json:"diffID"`
 	Size       int64         `json:"size"` // bytes of the tar stream
 	OpaqueRoot bool          `json:"opaqueRoot,omitempty"`
+	Boot       string        `json:"boot,omitempty"` // of the machine, in which it was stored: see sound.go
 	Unpacked
 }
 
@@ -104,6 +106,9 @@ func (s *Store) readLayer(diffID digest.Digest) (*layerRecord, error) {
 	r, err := readRecord[layerRecord](filepath.Join(s.layerDir(diffID), layerFile))
 	if err != nil {
 		return nil, fmt.Errorf("read layer %s: %w", diffID, err)
+	}
+	if why, err := os.ReadFile(s.damageFile(diffID)); err == nil {
+		return nil, fmt.Errorf("layer %s is damaged: %s", diffID, why)
 	}
 	return r, nil
 }

@@ -76,6 +76,16 @@ func (s *Store) removeRecords(nameOrID string) error {
 	return errors.Join(store.SyncDir(filepath.Join(s.dir, namesDir)), store.SyncDir(filepath.Join(s.dir, imagesDir)))
 }
 
+// find is target for who has not read the names.
+func (s *Store) find(nameOrID string) (id digest.Digest, name string, err error) {
+	names, damage := s.names()
+	id, name, err = s.target(nameOrID, names)
+	if err != nil {
+		err = errors.Join(err, damage)
+	}
+	return id, name, err
+}
+
 // target finds what the user means: the image's id, and its name if it was named.
 func (s *Store) target(nameOrID string, names []*nameRecord) (id digest.Digest, name string, err error) {
 	ref, refErr := parseName(nameOrID)
@@ -136,6 +146,11 @@ func (s *Store) free(inUse func(string) bool) error {
 	if err != nil {
 		return err
 	}
+	retired, err := s.retired(inUse)
+	if err != nil {
+		return err
+	}
+	rubbish = append(rubbish, retired...)
 	for _, layer := range unused {
 		gone, err := s.discard(layer)
 		if err != nil {

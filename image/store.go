@@ -24,18 +24,20 @@ const (
 	namesDir   = "names"
 	layersDir  = "layers"
 	stagingDir = "staging"
+	retiredDir = "retired"
 )
 
 // Store is a directory of images. Any number of processes may use it at once.
 type Store struct {
 	dir  string
 	room func(dir string) (limits, error) // roomFor, or a test's
+	boot string                           // which run of the machine it is
 }
 
 // Open opens the store in dir, which is made if missing and kept 0700: layers
 // hold set-id files of the user's subordinate ids, which nobody else may run.
 func Open(dir string) (*Store, error) {
-	for _, d := range []string{"", imagesDir, namesDir, layersDir, stagingDir} {
+	for _, d := range []string{"", imagesDir, namesDir, layersDir, stagingDir, retiredDir} {
 		if err := os.MkdirAll(filepath.Join(dir, d), 0o700); err != nil {
 			return nil, fmt.Errorf("open image store: %w", err)
 		}
@@ -47,7 +49,7 @@ func Open(dir string) (*Store, error) {
 	if err != nil {
 		return nil, fmt.Errorf("open image store: %w", err)
 	}
-	return &Store{abs, roomFor}, nil
+	return &Store{abs, roomFor, store.BootID()}, nil
 }
 
 // Resolve finds an image by name or by id ("sha256:…", or its 64 hexadecimal
@@ -136,6 +138,9 @@ func (s *Store) image(id digest.Digest, name *nameRecord) (pod.Image, error) {
 func (s *Store) layerDirs(diffIDs []digest.Digest) ([]string, error) {
 	var dirs []string
 	seen := map[digest.Digest]bool{}
+	if err := s.settle(diffIDs); err != nil {
+		return nil, err
+	}
 	for _, id := range slices.Backward(diffIDs) {
 		if seen[id] {
 			continue

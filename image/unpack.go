@@ -23,7 +23,7 @@ const (
 
 // Stages are the hidden stages of this room, for main to register.
 func Stages() map[string]func(args []string) int {
-	return map[string]func(args []string) int{unpackStage: unpackMain, removeStage: removeMain}
+	return map[string]func(args []string) int{unpackStage: unpackMain, removeStage: removeMain, rebuildStage: rebuildMain}
 }
 
 // unpackOrder is what the parent asks for, as JSON in the one argument. The tar
@@ -74,7 +74,7 @@ func unpack(args []string) (*unpackResult, error) {
 		return nil, err
 	}
 	unix.Umask(0)
-	if err := confine(order.Dir, order.Limits.Bytes); err != nil {
+	if err := confine(order.Dir, order.Limits.Bytes, 0); err != nil {
 		return nil, err
 	}
 	rec := newRecorder(bufio.NewReaderSize(os.Stdin, 256<<10), os.NewFile(recipeFD, recipeFile))

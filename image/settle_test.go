@@ -1,0 +1,52 @@
+package image
+
+import (
+	"context"
+	"os"
+	"path/filepath"
+	"testing"
+
+	"github.com/podrun/podrun/internal/testenv"
+)
+
+// TestSettle: after the machine was restarted the sizes of a layer's files are looked at
+// once, before it is used; what has lost some is fetched again without a word.
+func TestSettle(t *testing.T) {
+	testenv.NoLeaks(t)
+	addr := startRegistry(t)
+	ref := addr + "/x:1"
+	layout := newLayout(t).add(img{Name: "x", Layers: [][]byte{layerTar(t, f{Name: "a", Content: "content"}), odd(t)}}).path()
+	skopeo(t, "copy", "--dest-tls-verify=false", "oci:"+layout+":x", "docker://"+ref)
+	s := newStore(t)
+	image, err := s.Pull(context.Background(), ref, PullOptions{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	later, err := Open(s.dir)
+	if err != nil {
+		t.Fatal(err)
+	}
+	later.boot = "another"
+	settled := func(n int) bool { return exists(filepath.Join(image.Layers[n], "..", settledFile)) }
+	if settled(0) {
+		t.Error("settled in the same run of the machine")
+	}
+	if _, err := later.Resolve(ref); err != nil || !settled(0) || !settled(1) {
+		t.Errorf("settled %v, %v: %v", settled(0), settled(1), err)
+	}
+	os.Remove(filepath.Join(image.Layers[0], "..", settledFile))
+	if err := os.Truncate(layerPath(image, 0, "a"), 0); err != nil {
+		t.Fatal(err)
+	}
+	_, err = later.Resolve(ref)
+	wantError(t, err, "a: it has 0 bytes instead of 7")
+	if _, err := later.Ensure(context.Background(), ref, Never, PullOptions{}); Reason(err) != ErrImageNeverPull {
+		t.Errorf("Ensure(Never): %v", err)
+	}
+	if _, err := later.Ensure(context.Background(), ref, IfNotPresent, PullOptions{}); err != nil {
+		t.Error(err)
+	}
+	if b, err := os.ReadFile(layerPath(image, 0, "a")); string(b) != "content" {
+		t.Errorf("a is %q, %v", b, err)
+	}
+}
