@@ -1,0 +1,153 @@
+// Package describe tells of one object everything that is known, for people: in the
+// form, the order and the words of kubectl describe (k8s.io/kubectl/pkg/describe), with
+// what only this machine knows after it.
+package describe
+
+import (
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+	"text/tabwriter"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/util/duration"
+
+	"github.com/podrun/podrun/internal/report"
+)
+
+const none = "<none>"
+
+// A Line is a name and a value of the page's own, such as the cgroup of a pod.
+type Line struct{ Name, Value string }
+
+// page is a text in columns. What is written into it is escaped.
+type page struct {
+	text  strings.Builder
+	tabs  *tabwriter.Writer
+	clock time.Time
+}
+
+func newPage(now time.Time) *page {
+	p := &page{clock: now}
+	p.tabs = tabwriter.NewWriter(&p.text, 0, 8, 2, ' ', 0)
+	return p
+}
+
+// row writes cells, by how many steps the first is moved in. An empty cell at the end
+// keeps the one before it in its column.
+func (p *page) row(level int, cells ...string) {
+	for i := range cells {
+		cells[i] = report.Escape(cells[i])
+	}
+	fmt.Fprintf(p.tabs, "%s%s\n", strings.Repeat("  ", level), strings.Join(cells, "\t"))
+}
+
+// section begins columns of their own.
+func (p *page) section() { p.tabs.Flush() }
+
+func (p *page) String() string {
+	p.tabs.Flush()
+	return p.text.String()
+}
+
+// list writes values under a title: one to a line, the first beside the title.
+func (p *page) list(title string, values []string) {
+	if len(values) == 0 {
+		values = []string{none}
+	}
+	for _, v := range values {
+		p.row(0, title, v)
+		title = ""
+	}
+}
+
+// lines writes each line of texts in a line of its own.
+func (p *page) lines(level int, title string, texts []string) {
+	if len(texts) == 0 {
+		return
+	}
+	p.row(level, title)
+	for _, text := range texts {
+		for _, line := range strings.Split(text, "\n") {
+			p.row(level+1, line)
+		}
+	}
+}
+
+// labels are label=value, in order.
+func labels(m map[string]string) (out []string) {
+	for _, key := range slices.Sorted(maps.Keys(m)) {
+		out = append(out, key+"="+m[key])
+	}
+	return out
+}
+
+// longest is the length in bytes from which an annotation is cut.
+const longest = 140
+
+func (p *page) annotations(m map[string]string) {
+	var out []string
+	for _, key := range slices.Sorted(maps.Keys(m)) {
+		if key == corev1.LastAppliedConfigAnnotation {
+			continue
+		}
+		value := strings.TrimSuffix(m[key], "\n")
+		if len(key)+len(value)+2 <= longest && !strings.Contains(value, "\n") {
+			out = append(out, key+": "+value)
+			continue
+		}
+		out = append(out, key+":")
+		for _, line := range strings.Split(value, "\n") {
+			if len(line) > longest-2 {
+				line = line[:longest-2] + "..."
+			}
+			out = append(out, "  "+line)
+		}
+	}
+	p.list("Annotations:", out)
+}
+
+// ago says how long ago a time was.
+func (p *page) ago(t time.Time) string {
+	if t.IsZero() {
+		return "<unknown>"
+	}
+	return duration.HumanDuration(p.clock.Sub(t))
+}
+
+// Events are the last part of a page.
+func (p *page) events(events []corev1.Event) {
+	if len(events) == 0 {
+		p.row(0, "Events:", none)
+		return
+	}
+	p.section()
+	events = slices.Clone(events)
+	slices.SortStableFunc(events, func(a, b corev1.Event) int { return a.LastTimestamp.Compare(b.LastTimestamp.Time) })
+	p.row(0, "Events:")
+	p.row(1, "Type", "Reason", "Age", "From", "Message")
+	p.row(1, "----", "------", "----", "----", "-------")
+	for i := range events {
+		e := &events[i]
+		age := p.ago(e.FirstTimestamp.Time)
+		if e.Count > 1 {
+			age = fmt.Sprintf("%s (x%d over %s)", p.ago(e.LastTimestamp.Time), e.Count, age)
+		}
+		message := strings.TrimSpace(e.Message)
+		if e.InvolvedObject.FieldPath != "" {
+			message = e.InvolvedObject.FieldPath + ": " + message
+		}
+		p.row(1, e.Type, e.Reason, age, e.Source.Component, message)
+	}
+}
+
+func yes(b bool) string {
+	if b {
+		return "True"
+	}
+	return "False"
+}
+
+func optional(b *bool) string { return fmt.Sprint(b != nil && *b) }
