@@ -30,7 +30,7 @@ func (b *volumeBuilder) volumes() ([]pod.Volume, error) {
 		var err error
 		switch {
 		case v.EmptyDir != nil:
-			b.emptyDir(v.EmptyDir, &one)
+			err = b.emptyDir(v.EmptyDir, &one)
 		case v.HostPath != nil:
 			one.Kind, one.Path = pod.HostPath, path.Clean(v.HostPath.Path)
 			if v.HostPath.Type != nil {
@@ -58,19 +58,25 @@ func (b *volumeBuilder) volumes() ([]pod.Volume, error) {
 }
 
 // emptyDir: one in memory is no larger than the pod's limit or the machine.
-func (b *volumeBuilder) emptyDir(e *corev1.EmptyDirVolumeSource, one *pod.Volume) {
+func (b *volumeBuilder) emptyDir(e *corev1.EmptyDirVolumeSource, one *pod.Volume) (err error) {
 	one.Kind = pod.EmptyDir
 	if e.Mode != nil {
 		one.Mode = uint32(*e.Mode)
 	}
-	if e.Medium != corev1.StorageMediumMemory {
-		return
+	switch {
+	case isHuge(e):
+		one.Kind = pod.EmptyDirHugePages
+		one.PageSize, err = mediumSize(&b.pod.Spec, e.Medium)
+		return err
+	case e.Medium != corev1.StorageMediumMemory:
+		return nil
 	}
 	one.Kind = pod.EmptyDirMemory
 	one.SizeLimit = least(b.limit, b.machine.Memory)
 	if e.SizeLimit != nil {
 		one.SizeLimit = least(e.SizeLimit.Value(), one.SizeLimit)
 	}
+	return nil
 }
 
 // nested lists the directories that other volumes are mounted on in a volume of files,

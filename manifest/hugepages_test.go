@@ -5,6 +5,8 @@ import (
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
+
+	"github.com/podrun/podrun/pod"
 )
 
 const hugeManifest = `apiVersion: v1
@@ -30,6 +32,38 @@ func TestHugePages(t *testing.T) {
 	for size, name := range map[int64]string{64 << 10: "64KB", 2 << 20: "2MB", 1 << 30: "1GB"} {
 		if got := pageName(size); got != name {
 			t.Errorf("%d is %s, want %s", size, got, name)
+		}
+	}
+}
+
+// A volume of huge pages has a size that a container has, or the only one that there is.
+func TestHugePagesVolumes(t *testing.T) {
+	for _, test := range []struct {
+		medium, limits, want string
+		size                 int64
+	}{
+		{"HugePages", "hugepages-2Mi: 2Mi", "", 2 << 20},
+		{"HugePages-2Mi", "hugepages-2Mi: 2Mi, hugepages-1Gi: 1Gi", "", 2 << 20},
+		{"HugePages-1Gi", "hugepages-2Mi: 2Mi, hugepages-1Gi: 1Gi", "", 1 << 30},
+		{"HugePages-1Gi", "hugepages-2Mi: 2Mi", `spec.volumes[0].emptyDir.medium: Invalid value: "HugePages-1Gi": no container has a limit of hugepages-1Gi`, 0},
+		{"HugePages", "cpu: 1", `spec.volumes[0].emptyDir.medium: Invalid value: "HugePages": no container has a limit of huge pages`, 0},
+		{"HugePages", "hugepages-2Mi: 2Mi, hugepages-1Gi: 1Gi", `spec.volumes[0].emptyDir.medium: Invalid value: "HugePages": containers have huge pages of several sizes: say which, as in HugePages-2Mi`, 0},
+		{"HugePages-3Mi", "hugepages-2Mi: 2Mi", `spec.volumes[0].emptyDir.medium: "HugePages-3Mi" is not supported yet, only Memory, HugePages, HugePages-2Mi, HugePages-1Gi, HugePages-64Ki, HugePages-32Mi`, 0},
+	} {
+		text := podYAML("{automountServiceAccountToken: false, containers: [{name: c, image: i, command: [x], resources: {limits: {memory: 64Mi, " + test.limits + "}}}], volumes: [{name: v, emptyDir: {medium: " + test.medium + "}}]}")
+		if test.want != "" {
+			if got := strings.Join(mistakes(text), "\n"); !strings.Contains(got, test.want) {
+				t.Errorf("%s, %s: %s", test.medium, test.limits, got)
+			}
+			continue
+		}
+		plan, err := Build(load(t, text), map[string]pod.Image{"c": {}}, Options{UID: "u"})
+		if err != nil {
+			t.Errorf("%s, %s: %v", test.medium, test.limits, err)
+			continue
+		}
+		if diff := cmp.Diff([]pod.Volume{{Name: "v", Kind: pod.EmptyDirHugePages, PageSize: test.size}}, plan.Volumes); diff != "" {
+			t.Errorf("%s, %s: %s", test.medium, test.limits, diff)
 		}
 	}
 }

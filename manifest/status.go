@@ -23,8 +23,8 @@ func Render(p *corev1.Pod, st *pod.Status) *corev1.Pod {
 		Message:               st.Message,
 		StartTime:             timeOrNil(st.StartTime),
 		QOSClass:              qosClass(p),
-		InitContainerStatuses: containerStatuses(p, p.Spec.InitContainers, st.InitContainers),
-		ContainerStatuses:     containerStatuses(p, p.Spec.Containers, st.Containers),
+		InitContainerStatuses: containerStatuses(p, p.Spec.InitContainers, st, st.InitContainers),
+		ContainerStatuses:     containerStatuses(p, p.Spec.Containers, st, st.Containers),
 	}
 	for i, ip := range st.PodIPs {
 		if i == 0 {
@@ -54,7 +54,7 @@ func Render(p *corev1.Pod, st *pod.Status) *corev1.Pod {
 }
 
 // containerStatuses gives one status per container of the manifest, in its order.
-func containerStatuses(p *corev1.Pod, containers []corev1.Container, known []pod.ContainerStatus) []corev1.ContainerStatus {
+func containerStatuses(p *corev1.Pod, containers []corev1.Container, st *pod.Status, known []pod.ContainerStatus) []corev1.ContainerStatus {
 	byName := map[string]pod.ContainerStatus{}
 	for _, s := range known {
 		byName[s.Name] = s
@@ -72,6 +72,7 @@ func containerStatuses(p *corev1.Pod, containers []corev1.Container, known []pod
 			ImageID:              s.ImageID,
 			ContainerID:          s.ContainerID,
 			Started:              new(s.Started),
+			VolumeMounts:         mountStatuses(c.VolumeMounts, !st.ShallowReadOnly),
 		}
 		allocate(&status, &c.Resources)
 		if status.Image == "" {
@@ -81,6 +82,23 @@ func containerStatuses(p *corev1.Pod, containers []corev1.Container, known []pod
 			status.State.Waiting = &corev1.ContainerStateWaiting{Reason: firstReason(p)}
 		}
 		out = append(out, status)
+	}
+	return out
+}
+
+// mountStatuses says of a container's mounts whether they are read-only with all that is
+// mounted below (kubelet: convertToAPIContainerStatuses in pkg/kubelet/kubelet_pods.go).
+func mountStatuses(mounts []corev1.VolumeMount, recursive bool) []corev1.VolumeMountStatus {
+	var out []corev1.VolumeMountStatus
+	for _, m := range mounts {
+		one := corev1.VolumeMountStatus{Name: m.Name, MountPath: m.MountPath, ReadOnly: m.ReadOnly}
+		if m.ReadOnly {
+			one.RecursiveReadOnly = new(corev1.RecursiveReadOnlyDisabled)
+			if r := m.RecursiveReadOnly; r != nil && *r != corev1.RecursiveReadOnlyDisabled && recursive {
+				*one.RecursiveReadOnly = corev1.RecursiveReadOnlyEnabled
+			}
+		}
+		out = append(out, one)
 	}
 	return out
 }

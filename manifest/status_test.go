@@ -1,6 +1,8 @@
 package manifest
 
 import (
+	"fmt"
+	"strings"
 	"testing"
 	"time"
 
@@ -62,5 +64,27 @@ func TestRenderWithoutStatus(t *testing.T) {
 	p.Spec.InitContainers = nil
 	if w := Render(p, nil).Status.ContainerStatuses[0].State.Waiting; w == nil || w.Reason != "ContainerCreating" {
 		t.Errorf("waiting, without init containers: %+v", w)
+	}
+}
+
+// A status says of each mount whether all that is mounted below it is read-only too.
+func TestRenderMounts(t *testing.T) {
+	p := load(t, podYAML(`{volumes: [{name: v}], containers: [{name: c, image: i, volumeMounts: [{name: v, mountPath: /rw}, {name: v, mountPath: /ro, readOnly: true},
+ {name: v, mountPath: /all, readOnly: true, recursiveReadOnly: Enabled}, {name: v, mountPath: /maybe, readOnly: true, recursiveReadOnly: IfPossible}]}]}`)).Pod
+	for shallow, want := range map[bool]string{
+		false: "/rw false <nil>, /ro true Disabled, /all true Enabled, /maybe true Enabled",
+		true:  "/rw false <nil>, /ro true Disabled, /all true Disabled, /maybe true Disabled",
+	} {
+		var list []string
+		for _, m := range Render(p, &pod.Status{ShallowReadOnly: shallow}).Status.ContainerStatuses[0].VolumeMounts {
+			mode := "<nil>"
+			if m.RecursiveReadOnly != nil {
+				mode = string(*m.RecursiveReadOnly)
+			}
+			list = append(list, fmt.Sprint(m.MountPath, " ", m.ReadOnly, " ", mode))
+		}
+		if got := strings.Join(list, ", "); got != want {
+			t.Errorf("got %s, want %s", got, want)
+		}
 	}
 }

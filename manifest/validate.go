@@ -32,6 +32,7 @@ func Validate(p *corev1.Pod) field.ErrorList {
 	errs = append(errs, bad...)
 	errs = append(errs, validateContainers(&p.Spec, volumes, spec)...)
 	errs = append(errs, validateFileVolumes(&p.Spec, spec)...)
+	errs = append(errs, validateHugeVolumes(&p.Spec, spec.Child("volumes"))...)
 	errs = append(errs, validatePodResources(p, spec.Child("resources"))...)
 	errs = append(errs, validateResizePolicies(&p.Spec, spec)...)
 	errs = append(errs, validateNodeName(p, spec)...)

@@ -20,7 +20,7 @@ func TestValidateVolumes(t *testing.T) {
 		{"secret: {secretName: s}, configMap: {name: c}", "configMap: Forbidden: may not specify more than 1 volume type"},
 		{"emptyDir: {sizeLimit: -1}", "emptyDir.sizeLimit: Forbidden: SizeLimit field must be a valid resource quantity"},
 		{"emptyDir: {mode: 1024}", "emptyDir.mode: Invalid value: 1024: must be a number between 0 and 01777 (octal), both inclusive"},
-		{"emptyDir: {medium: HugePages}", `emptyDir.medium: "HugePages" is not supported yet, only Memory (Memory: one tmpfs for the pod; default: disk)`},
+		{"emptyDir: {medium: Tape}", `emptyDir.medium: "Tape" is not supported yet, only Memory, HugePages, HugePages-2Mi, HugePages-1Gi, HugePages-64Ki, HugePages-32Mi (Memory: one tmpfs for the pod; HugePages: one hugetlbfs, for root's pods alone, of a size that a container has a limit of; default: disk)`},
 		{"hostPath: {}", "hostPath.path: Required value"},
 		{"hostPath: {path: /a/../b}", `hostPath.path: Invalid value: "/a/../b": must not contain '..'`},
 		{"hostPath: {path: a}", `hostPath.path: Invalid value: "a": must be an absolute path`},

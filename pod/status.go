@@ -22,6 +22,9 @@ type Status struct {
 	Warnings   []string    `json:"warnings,omitempty"` // each is said once by the command that started the pod
 	Conditions []Condition `json:"conditions,omitempty"`
 
+	// ShallowReadOnly says that the kernel cannot make a mount read-only with all below it.
+	ShallowReadOnly bool `json:"shallowReadOnly,omitempty"`
+
 	InitContainers []ContainerStatus `json:"initContainers,omitempty"` // in the Plan's order
 	Containers     []ContainerStatus `json:"containers"`
 }

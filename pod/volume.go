@@ -7,7 +7,8 @@ type Volume struct {
 
 	// SizeLimit, in bytes, is that of a tmpfs; for others see Plan.Storage.
 	SizeLimit int64  `json:"sizeLimit,omitempty"`
-	Mode      uint32 `json:"mode,omitempty"` // of an emptyDir; 0: 0777
+	Mode      uint32 `json:"mode,omitempty"`     // of an emptyDir; 0: 0777
+	PageSize  int64  `json:"pageSize,omitempty"` // of huge pages, in bytes
 
 	Path     string `json:"path,omitempty"`     // hostPath: absolute, on the host
 	PathType string `json:"pathType,omitempty"` // hostPath: Kubernetes' word, "" for anything
@@ -30,11 +31,14 @@ type VolumeKind string
 const (
 	EmptyDir       VolumeKind = "emptyDir"       // a directory on disk, gone with the pod
 	EmptyDirMemory VolumeKind = "emptyDirMemory" // one tmpfs shared by the pod
-	HostPath       VolumeKind = "hostPath"       // a file or directory of the host
-	ClaimVolume    VolumeKind = "claim"          // a directory that stays when the pod goes
-	Ephemeral      VolumeKind = "ephemeral"      // a claim of the pod's own: a directory on disk, gone with the pod
-	ImageVolume    VolumeKind = "image"          // the files of an image, read-only
-	Files          VolumeKind = "files"          // configMap, secret, downwardAPI, projected: files in memory, read-only
+	// EmptyDirHugePages is one hugetlbfs shared by the pod, which root alone can mount.
+	EmptyDirHugePages VolumeKind = "emptyDirHugePages"
+
+	HostPath    VolumeKind = "hostPath"  // a file or directory of the host
+	ClaimVolume VolumeKind = "claim"     // a directory that stays when the pod goes
+	Ephemeral   VolumeKind = "ephemeral" // a claim of the pod's own: a directory on disk, gone with the pod
+	ImageVolume VolumeKind = "image"     // the files of an image, read-only
+	Files       VolumeKind = "files"     // configMap, secret, downwardAPI, projected: files in memory, read-only
 )
 
 // FileSource is one source of a volume of files. A reference is resolved whenever the

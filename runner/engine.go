@@ -13,6 +13,7 @@ import (
 	"github.com/podrun/podrun/lifecycle"
 	"github.com/podrun/podrun/pod"
 	"github.com/podrun/podrun/runner/probe"
+	"github.com/podrun/podrun/volumes"
 )
 
 // engine is the real kernel of the loop. Every action runs beside the loop and
@@ -201,6 +202,7 @@ func (e *engine) annotate(st pod.Status) pod.Status {
 		e.cgroup = s.cgroup.Path()
 	}
 	st.Cgroup = e.cgroup
+	st.ShallowReadOnly = !volumes.RecursiveReadOnly()
 	if s := e.sandbox; s != nil {
 		st.PodIPs, st.HostIPs = texts(s.addresses()), hostIPs()
 	}

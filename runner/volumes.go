@@ -66,6 +66,11 @@ func (s *sandbox) makeVolume(v *pod.Volume) error {
 			return err
 		}
 		return s.giveToGroup(path, false)
+	case pod.EmptyDirHugePages:
+		if err := volumes.MountHugePages(path, v.PageSize, emptyDirMode(v)); err != nil {
+			return err
+		}
+		return s.giveToGroup(path, false)
 	case pod.HostPath:
 		f, err := volumes.OpenHostPath(v.Path, volumes.HostPathType(v.PathType))
 		if err != nil {
@@ -176,7 +181,7 @@ func (s *sandbox) volumeNamed(name string) (v *pod.Volume) {
 // volumePath is where a volume is, in the supervisor's mount namespace.
 func (s *sandbox) volumePath(v *pod.Volume) string {
 	switch v.Kind {
-	case pod.EmptyDirMemory:
+	case pod.EmptyDirMemory, pod.EmptyDirHugePages:
 		return s.memoryPath(v)
 	case pod.HostPath:
 		return v.Path
@@ -204,7 +209,7 @@ func (s *sandbox) unmountVolumes() error {
 			}
 		}
 		switch v.Kind {
-		case pod.EmptyDirMemory:
+		case pod.EmptyDirMemory, pod.EmptyDirHugePages:
 			errs = append(errs, volumes.Unmount(s.volumePath(v)))
 		case pod.ImageVolume:
 			errs = append(errs, volumes.UnmountRootfs(s.imageDir(v)))

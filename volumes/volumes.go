@@ -51,6 +51,20 @@ func MountTmpfs(path string, size int64, mode uint32) error {
 	return nil
 }
 
+// MountHugePages mounts a hugetlbfs of pages of so many bytes on path, which is made if
+// missing. mode is that of its root. How much of it there is the cgroups' limits of huge
+// pages say. The kernel lets nobody but root of the machine.
+func MountHugePages(path string, pageSize int64, mode uint32) error {
+	if err := os.MkdirAll(path, 0o700); err != nil {
+		return fmt.Errorf("make hugetlbfs: %w", err)
+	}
+	options := fmt.Sprintf("pagesize=%d,mode=%04o", pageSize, mode)
+	if err := unix.Mount("nodev", path, "hugetlbfs", unix.MS_NOSUID|unix.MS_NODEV, options); err != nil {
+		return fmt.Errorf("mount hugetlbfs on %s: %w", path, err)
+	}
+	return nil
+}
+
 // minInodes is how many files the smallest tmpfs may have.
 const minInodes = 1024
 

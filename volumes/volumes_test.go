@@ -128,3 +128,13 @@ func TestUnmount(t *testing.T) {
 		wantFile(t, filepath.Join(path, "f"), "still mounted")
 	})
 }
+
+// Nobody but root of the machine may mount huge pages: who tries is told, and leaves
+// no mount.
+func TestHugePagesAreRootsOfTheMachine(t *testing.T) {
+	testenv.NoLeaks(t)
+	path := filepath.Join(t.TempDir(), "huge")
+	if err := MountHugePages(path, 2<<20, 0o777); !errors.Is(err, unix.EPERM) {
+		t.Errorf("error %v, want EPERM", err)
+	}
+}
