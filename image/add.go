@@ -17,9 +17,9 @@ import (
 	"github.com/podrun/podrun/pod"
 )
 
-// parallelLayers is how many layers of one image are fetched and unpacked at once:
-// each has a connection and a child process.
-const parallelLayers = 3
+// parallelLayers is how many layers of one image are on their way at once: each has a
+// connection. How many are unpacked is another matter: see means.
+const parallelLayers = 6
 
 // add brings an image's layers into the store, then records the image, then gives
 // it its names (normalised references; there may be none).

@@ -247,6 +247,7 @@ func newStore(t testing.TB) *Store {
 	if err != nil {
 		t.Fatal(err)
 	}
+	s.patience = shortPatience()
 	return s
 }
 

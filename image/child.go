@@ -14,6 +14,7 @@ import (
 	"strings"
 
 	"github.com/opencontainers/go-digest"
+	"golang.org/x/sync/semaphore"
 	"golang.org/x/sys/unix"
 
 	"github.com/podrun/podrun/internal/report"
@@ -74,7 +75,7 @@ func (a *adder) unpack(ctx context.Context, root string, b layerBlob, told func(
 		return nil, err
 	}
 	defer child.kill()
-	sum, err := child.feed(blob, limits)
+	sum, err := child.feed(blob, limits, a.s.windows)
 	if err != nil {
 		return nil, err
 	}
@@ -154,8 +155,17 @@ type streamSum struct {
 }
 
 // feed sends a blob's tar stream to the child and reads the blob to its end.
-func (u *unpacker) feed(blob *blobReader, l limits) (streamSum, error) {
-	tarStream, err := decompress(blob)
+// The memory it takes comes from windows.
+func (u *unpacker) feed(blob *blobReader, l limits, windows *semaphore.Weighted) (streamSum, error) {
+	packed, err := look(blob)
+	if err != nil {
+		return streamSum{}, firstCause(blob, err)
+	}
+	if err := windows.Acquire(u.ctx, packed.window); err != nil {
+		return streamSum{}, err
+	}
+	defer windows.Release(packed.window)
+	tarStream, err := packed.decompress()
 	if err != nil {
 		return streamSum{}, firstCause(blob, err)
 	}

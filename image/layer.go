@@ -22,6 +22,8 @@ type layerBlob struct {
 	Digest digest.Digest // of the blob; "" if only DiffID is known
 	Size   int64         // of the blob; -1 if unknown
 	Open   func(ctx context.Context) (io.ReadCloser, error)
+	// From opens it in a registry, from an offset on; nil if its source is on this machine.
+	From func(ctx context.Context, offset int64) (io.ReadCloser, error)
 }
 
 // name is what progress and errors call the layer.
@@ -59,13 +61,9 @@ func (a *adder) layer(ctx context.Context, image string, b layerBlob) (rec *laye
 		told(Exists)
 		return rec, nil
 	}
-	staged, rec, err := a.stage(ctx, b, func(n int64) { p.Done = n; told(Fetching) })
+	rec, err = a.bring(ctx, b, func(now Status, n int64) { p.Done = n; told(now) })
 	if err != nil {
-		return nil, fmt.Errorf("layer %s: %w", b.name(), err)
-	}
-	told(Storing)
-	if err := a.commit(staged, rec); err != nil {
-		return nil, fmt.Errorf("layer %s: %w", b.name(), err)
+		return nil, err
 	}
 	told(Done)
 	return rec, nil

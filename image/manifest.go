@@ -34,6 +34,12 @@ type source interface {
 	blob(ctx context.Context, d digest.Digest, size int64) (io.ReadCloser, error)
 }
 
+// remote is a source that is somewhere else, and may break off.
+type remote interface {
+	// blobFrom opens a blob of the given size from an offset on.
+	blobFrom(ctx context.Context, d digest.Digest, size, offset int64) (io.ReadCloser, error)
+}
+
 // candidate is an image about to be added: all of it but the layers' content.
 type candidate struct {
 	top       digest.Digest // what the name stands for: an index, or the manifest
@@ -199,10 +205,16 @@ func (c *candidate) readLayers(src source, m manifest.Manifest) error {
 		if info.Size < 0 {
 			return fmt.Errorf("read manifest: layer %s has no size", info.Digest)
 		}
-		c.layers = append(c.layers, layerBlob{
+		b := layerBlob{
 			DiffID: diffIDs[i], Digest: info.Digest, Size: info.Size,
 			Open: func(ctx context.Context) (io.ReadCloser, error) { return src.blob(ctx, info.Digest, info.Size) },
-		})
+		}
+		if far, ok := src.(remote); ok {
+			b.From = func(ctx context.Context, offset int64) (io.ReadCloser, error) {
+				return far.blobFrom(ctx, info.Digest, info.Size, offset)
+			}
+		}
+		c.layers = append(c.layers, b)
 	}
 	return nil
 }

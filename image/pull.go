@@ -140,6 +140,14 @@ func (r *registry) blob(ctx context.Context, d digest.Digest, size int64) (io.Re
 	return rc, err
 }
 
+func (r *registry) blobFrom(ctx context.Context, d digest.Digest, size, offset int64) (io.ReadCloser, error) {
+	rc, err := blobFrom(ctx, r.image, d, size, offset)
+	if err != nil && offset == 0 && ctx.Err() == nil && !passing(err) { // it does not like ranges, or has no such blob
+		return r.blob(ctx, d, size)
+	}
+	return rc, err
+}
+
 // explain adds the cure to errors that have a usual one.
 func explain(err error) error {
 	var certificate *tls.CertificateVerificationError

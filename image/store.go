@@ -31,7 +31,8 @@ const (
 type Store struct {
 	dir  string
 	room func(dir string) (limits, error) // roomFor, or a test's
-	boot string                           // which run of the machine it is
+	means
+	boot string // which run of the machine it is
 }
 
 // Open opens the store in dir, which is made if missing and kept 0700: layers
@@ -49,7 +50,7 @@ func Open(dir string) (*Store, error) {
 	if err != nil {
 		return nil, fmt.Errorf("open image store: %w", err)
 	}
-	return &Store{abs, roomFor, store.BootID()}, nil
+	return &Store{dir: abs, room: roomFor, means: newMeans(), boot: store.BootID()}, nil
 }
 
 // Resolve finds an image by name or by id ("sha256:…", or its 64 hexadecimal
@@ -136,11 +137,11 @@ func (s *Store) image(id digest.Digest, name *nameRecord) (pod.Image, error) {
 // Overlayfs refuses a directory that is there twice: only its uppermost place has
 // an effect. Nor does it honour an opaque root: what lies below one is left out.
 func (s *Store) layerDirs(diffIDs []digest.Digest) ([]string, error) {
-	var dirs []string
-	seen := map[digest.Digest]bool{}
 	if err := s.settle(diffIDs); err != nil {
 		return nil, err
 	}
+	var dirs []string
+	seen := map[digest.Digest]bool{}
 	for _, id := range slices.Backward(diffIDs) {
 		if seen[id] {
 			continue

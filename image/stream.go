@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"hash"
 	"io"
+	"math"
 
 	"github.com/klauspost/compress/gzip"
 	"github.com/klauspost/compress/zstd"
@@ -42,7 +43,7 @@ func (b *blobReader) Read(p []byte) (int, error) {
 	}
 	switch {
 	case b.size >= 0 && b.n > b.size:
-		return 0, fmt.Errorf("blob is longer than its %d bytes", b.size)
+		return 0, &wrongBlob{size: b.size}
 	case err == io.EOF:
 		if verr := b.verify(); verr != nil {
 			return 0, verr
@@ -60,38 +61,86 @@ func (b *blobReader) verify() error {
 		return nil
 	}
 	if got := digest.NewDigest(digest.SHA256, b.hash); got != b.digest {
-		return report.New(report.Failure, "the data was changed on its way or in its archive: fetch or save it again", "blob is %s instead of %s", got, b.digest)
+		return report.New(report.Failure, "the data was changed on its way or in its archive: fetch or save it again", "%w", &wrongBlob{want: b.digest, got: got})
 	}
 	return nil
 }
 
-// maxWindow bounds the memory a zstd stream may ask for. The format recommends
-// 8 MiB as the most to rely on; zstd --ultra goes beyond.
-const maxWindow = 32 << 20
+// A zstd stream says how much of what it has brought it may refer back to, its window:
+// that much memory it takes. Everybody has to know 8 MiB (RFC 8878); zstd --ultra goes
+// beyond.
+const (
+	usualWindow = 8 << 20
+	maxWindow   = 24 << 20
+)
 
-// decompress looks at the beginning of a stream and undoes gzip or zstd. What is
-// neither goes through as it is. The caller closes it.
-func decompress(r io.Reader) (io.ReadCloser, error) {
-	buf := bufio.NewReaderSize(r, 64<<10)
-	magic, err := buf.Peek(6)
+// stream is what a blob is made of.
+type stream struct {
+	r      *bufio.Reader
+	format string // "gzip", "zstd", or "" for neither
+	window int64  // of zstd: bytes of memory
+}
+
+// look tells what a stream is from its beginning.
+func look(r io.Reader) (*stream, error) {
+	s := &stream{r: bufio.NewReaderSize(r, 64<<10)}
+	magic, err := s.r.Peek(zstd.HeaderMaxSize)
 	if err != nil && err != io.EOF {
 		return nil, err
 	}
 	switch {
 	case bytes.HasPrefix(magic, []byte{0x1f, 0x8b}):
-		return gzip.NewReader(buf)
+		s.format = "gzip"
 	case bytes.HasPrefix(magic, []byte{0x28, 0xb5, 0x2f, 0xfd}):
-		d, err := zstd.NewReader(buf, zstd.WithDecoderConcurrency(1), zstd.WithDecoderLowmem(true), zstd.WithDecoderMaxWindow(maxWindow))
-		if err != nil {
-			return nil, err
+		s.format, s.window = "zstd", usualWindow
+		var h zstd.Header
+		if h.Decode(magic) == nil { // else the decoder says what is wrong
+			s.window = max(s.window, needed(h))
 		}
-		return d.IOReadCloser(), nil
+		if s.window > maxWindow {
+			return nil, report.New(report.Failure, "compress it again, with zstd -19 or less and --long=24 or less",
+				"its zstd window size of %d bytes is more than the %d that may be used here", s.window, maxWindow)
+		}
 	case bytes.HasPrefix(magic, []byte("\xfd7zXZ\x00")):
 		return nil, report.New(report.Usage, "xz -d FILE", "xz compression is not supported")
 	case bytes.HasPrefix(magic, []byte("BZh")):
 		return nil, report.New(report.Usage, "bzip2 -d FILE", "bzip2 compression is not supported")
 	}
-	return plainReader{buf}, nil
+	return s, nil
+}
+
+// needed is the window of a frame. One in a single segment has all of itself in it.
+func needed(h zstd.Header) int64 {
+	n := h.WindowSize
+	if h.SingleSegment {
+		n = h.FrameContentSize
+	}
+	return int64(min(n, math.MaxInt64))
+}
+
+// decompress undoes what look has found. The caller closes it.
+func (s *stream) decompress() (io.ReadCloser, error) {
+	switch s.format {
+	case "gzip":
+		return gzip.NewReader(s.r)
+	case "zstd":
+		d, err := zstd.NewReader(s.r, zstd.WithDecoderConcurrency(1), zstd.WithDecoderLowmem(true), zstd.WithDecoderMaxWindow(uint64(s.window)))
+		if err != nil {
+			return nil, err
+		}
+		return d.IOReadCloser(), nil
+	}
+	return plainReader{s.r}, nil
+}
+
+// decompress undoes gzip or zstd. What is neither goes through as it is. The caller
+// closes it.
+func decompress(r io.Reader) (io.ReadCloser, error) {
+	s, err := look(r)
+	if err != nil {
+		return nil, err
+	}
+	return s.decompress()
 }
 
 // plainReader is a stream that was not compressed.

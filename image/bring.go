@@ -1,0 +1,64 @@
+package image
+
+import (
+	"context"
+	"errors"
+	"fmt"
+
+	"golang.org/x/sync/semaphore"
+)
+
+// What one process does at once, whatever images it adds: memory is what bounds it.
+const (
+	parallelUnpacks = 3        // each has a child process
+	windowsMemory   = 24 << 20 // bytes of zstd's windows
+)
+
+// means are what all images that a process adds share.
+type means struct {
+	unpacks  *semaphore.Weighted
+	windows  *semaphore.Weighted
+	patience patience
+
+	partialRoom int64 // bytes that a partial file may have at the most; 0: as many as there is room for
+}
+
+func newMeans() means {
+	return means{unpacks: semaphore.NewWeighted(parallelUnpacks), windows: semaphore.NewWeighted(windowsMemory), patience: usualPatience()}
+}
+
+// bring unpacks a layer and makes it durable. From a registry it is fetched at the same
+// time; if what an earlier pull has left of it turns out to be wrong, anew.
+func (a *adder) bring(ctx context.Context, b layerBlob, told func(Status, int64)) (*layerRecord, error) {
+	if b.From == nil {
+		return a.unpackAndCommit(ctx, b, told)
+	}
+	for {
+		d := a.s.startDownload(ctx, b)
+		b.Open = d.open
+		rec, err := a.unpackAndCommit(ctx, b, told)
+		d.Close()
+		ferr := d.finish(err)
+		if err != nil && d.resumedWrong(err) && ctx.Err() == nil {
+			continue // its partial file is gone: it will not happen twice
+		}
+		return rec, errors.Join(err, ferr)
+	}
+}
+
+func (a *adder) unpackAndCommit(ctx context.Context, b layerBlob, told func(Status, int64)) (*layerRecord, error) {
+	if err := a.s.unpacks.Acquire(ctx, 1); err != nil {
+		return nil, err
+	}
+	last := int64(0)
+	staged, rec, err := a.stage(ctx, b, func(n int64) { last = n; told(Fetching, n) })
+	a.s.unpacks.Release(1)
+	if err != nil {
+		return nil, fmt.Errorf("layer %s: %w", b.name(), err)
+	}
+	told(Storing, last)
+	if err := a.commit(staged, rec); err != nil {
+		return nil, fmt.Errorf("layer %s: %w", b.name(), err)
+	}
+	return rec, nil
+}
