@@ -168,7 +168,7 @@ func (l *launch) build(p *upPod, found map[use]pod.Image) error {
 		plan, err = manifest.Update(p.plan, p.change.old, p.object, p.change.Difference, images, opt)
 	}
 	if err == nil {
-		err = errors.Join(refuseIDs(plan, l.front.rooms.ids()), refuseHugePages(plan, l.front.rooms.hugePages))
+		err = l.front.suit(plan, p.object.Pod)
 	}
 	if err == nil {
 		p.plan = plan

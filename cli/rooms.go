@@ -22,6 +22,7 @@ type rooms interface {
 	try(context.Context, store.Dirs) error              // refuses where no pod could be made
 	ids() host.IDs                                      // of pods
 	hugePages(need map[string]int64) error              // why a pod cannot have so many bytes of each size
+	modules() (apparmor host.AppArmor, selinux bool)    // security modules of the kernel
 	images(store.Dirs) (images, error)
 	pods(store.Dirs) (pods, error)
 }
@@ -50,6 +51,8 @@ type house struct{}
 func (house) ids() host.IDs { return host.PodIDs() }
 
 func (house) hugePages(need map[string]int64) error { return host.HugePages(need) }
+
+func (house) modules() (host.AppArmor, bool) { return host.FindAppArmor(), host.HasSELinux() }
 
 func (house) images(dirs store.Dirs) (images, error) { return image.Open(dirs.Images()) }
 

@@ -73,6 +73,7 @@ func (b *builder) build(images map[string]pod.Image) (*pod.Container, error) {
 		Capabilities:       capabilities(sc),
 		SeccompUnconfined:  b.unconfined(),
 		Seccomp:            b.ownSeccomp(),
+		AppArmor:           b.appArmor(),
 		Privileged:         is(sc.Privileged),
 		ProcUnmasked:       sc.ProcMount != nil && *sc.ProcMount == corev1.UnmaskedProcMount,
 		Mounts:             b.mounts(),

@@ -46,6 +46,14 @@ func TestConfinement(t *testing.T) {
 			func(_ *pod.Plan, c *pod.Container) bool {
 				return string(c.Seccomp) == `"b.json"` && !c.SeccompUnconfined
 			}},
+		{"the pod's AppArmor profile", "  securityContext: {appArmorProfile: {type: Localhost, localhostProfile: tight}}\n", "",
+			func(_ *pod.Plan, c *pod.Container) bool { return c.AppArmor == "tight" }},
+		{"the container's AppArmor profile wins", "  securityContext: {appArmorProfile: {type: Localhost, localhostProfile: tight}}\n", ", securityContext: {appArmorProfile: {type: RuntimeDefault}}",
+			func(_ *pod.Plan, c *pod.Container) bool { return c.AppArmor == pod.AppArmorDefault }},
+		{"no AppArmor profile", "  securityContext: {appArmorProfile: {type: Localhost, localhostProfile: tight}}\n", ", securityContext: {appArmorProfile: {type: Unconfined}}",
+			func(_ *pod.Plan, c *pod.Container) bool { return c.AppArmor == "" }},
+		{"SELinux labels are taken", "  securityContext: {seLinuxChangePolicy: Recursive}\n", ", securityContext: {seLinuxOptions: {level: 's0:c1,c2'}}",
+			func(*pod.Plan, *pod.Container) bool { return true }},
 	} {
 		plan, err := confined(t, c.spec, c.container, "")
 		if err != nil || !c.ok(plan, &plan.Containers[0]) {
@@ -61,6 +69,11 @@ func TestConfinementMistakes(t *testing.T) {
 		{"", ", securityContext: {seccompProfile: {type: Localhost, localhostProfile: /etc/a}}", "must be a relative path"},
 		{"", ", securityContext: {seccompProfile: {type: Localhost, localhostProfile: a/../../b}}", "must not contain '..'"},
 		{"  hostPID: true\n", "", "a pod ends whole because"},
+		{"", ", securityContext: {appArmorProfile: {type: Localhost}}", "must be set when AppArmor type is Localhost"},
+		{"", ", securityContext: {appArmorProfile: {type: Localhost, localhostProfile: ' a'}}", "must not be padded with whitespace"},
+		{"", ", securityContext: {appArmorProfile: {type: Unconfined, localhostProfile: a}}", "can only be set when AppArmor type is Localhost"},
+		{"", ", securityContext: {appArmorProfile: {localhostProfile: a}}", "type is required when appArmorProfile is set"},
+		{"  securityContext: {seLinuxChangePolicy: Often}\n", "", "seLinuxChangePolicy"},
 		{"  hostIPC: true\n  securityContext: {sysctls: [{name: kernel.shm_rmid_forced, value: '1'}]}\n", "", "is not allowed with the host's IPC"},
 	} {
 		said := strings.Join(mistakes("apiVersion: v1\nkind: Pod\nmetadata: {name: p}\nspec:\n  containers: [{name: c, image: i, command: [x]"+c.container+"}]\n"+c.spec), "\n")
@@ -81,6 +94,56 @@ func TestNonRootUsersOfImages(t *testing.T) {
 		_, err := confined(t, "", nonRoot, user)
 		if want == "" && err != nil || want != "" && (err == nil || !strings.Contains(err.Error(), want)) {
 			t.Errorf("USER %q: %v, want %q", user, err, want)
+		}
+	}
+}
+
+// The old annotation of AppArmor counts before the pod's profile, and not beside another of
+// the container's own.
+func TestAppArmorAnnotations(t *testing.T) {
+	const head = "apiVersion: v1\nkind: Pod\nmetadata:\n  name: p\n  annotations: {container.apparmor.security.beta.kubernetes.io/"
+	const rest = "}\nspec:\n  containers: [{name: c, image: i, command: [x]"
+	for _, c := range []struct{ annotation, container, spec, want, wrong string }{
+		{"c: runtime/default", "", "", pod.AppArmorDefault, ""},
+		{"c: localhost/tight", "", "  securityContext: {appArmorProfile: {type: Unconfined}}\n", "", "must match"},
+		{"c: localhost/tight", "", "", "tight", ""},
+		{"c: unconfined", "", "", "", ""},
+		{"c: ''", "", "", "", ""},
+		{"c: tight", "", "", "", "invalid AppArmor profile name"},
+		{"c: localhost/", "", "", "", "invalid AppArmor profile name"},
+		{"d: unconfined", "", "", "", "container not found"},
+		{"c: localhost/tight", ", securityContext: {appArmorProfile: {type: Localhost, localhostProfile: loose}}", "", "", "must match"},
+		{"c: localhost/tight", ", securityContext: {appArmorProfile: {type: Localhost, localhostProfile: tight}}", "", "tight", ""},
+	} {
+		text := head + c.annotation + rest + c.container + "}]\n" + c.spec
+		if c.wrong != "" {
+			if said := strings.Join(mistakes(text), "\n"); !strings.Contains(said, c.wrong) {
+				t.Errorf("%s%s: %q, want %q", c.annotation, c.container, said, c.wrong)
+			}
+			continue
+		}
+		plan, err := Build(load(t, text), map[string]pod.Image{"c": {ID: "sha256:0"}}, Options{UID: "u"})
+		if err != nil || plan.Containers[0].AppArmor != c.want {
+			t.Errorf("%s: %v, %+v", c.annotation, err, plan)
+		}
+	}
+}
+
+// Devices are asked for by name, each once; what is no name, or no 1, is refused.
+func TestDevicesByName(t *testing.T) {
+	const head = "apiVersion: v1\nkind: Pod\nmetadata: {name: p, annotations: {cdi.k8s.io/x: 'v.example/c=b,v.example/c=a'}}\nspec:\n  containers: [{name: c, image: i, command: [x], resources: {limits: {"
+	o := load(t, head+"v.example/c=own: 1, v.example/c=a: 1, cpu: 1}}}]\n")
+	if got := strings.Join(Devices(o.Pod, &o.Pod.Spec.Containers[0]), " "); got != "v.example/c=b v.example/c=a v.example/c=own" {
+		t.Errorf("devices: %s", got)
+	}
+	for _, c := range []struct{ text, want string }{
+		{strings.Replace(head, "c=a'", "c'", 1) + "}}}]\n", "a device's name is vendor.com/class=name"},
+		{head + "v.example/c=own: 2}}}]\n", "must be 1"},
+		{head + "=own: 1}}}]\n", "a device's name is vendor.com/class=name"},
+		{head + "v.example/c: 1}}}]\n", "only cpu, memory"},
+	} {
+		if said := strings.Join(mistakes(c.text), "\n"); !strings.Contains(said, c.want) {
+			t.Errorf("%s: %q, want %q", c.text, said, c.want)
 		}
 	}
 }

@@ -18,7 +18,8 @@ const (
 //
 // Path is the field's path in a Pod, with [] for the items of a list. An entry of a
 // map has its key in brackets; [x/*] stands for every key that begins with "x/",
-// [*] for every key without a row. A row that is accepted or refused speaks for
+// [*=*] for every key with
+// a = in it, [*] for every key without a row. A row that is accepted or refused speaks for
 // everything below it; one that is done has a row for every field below.
 //
 // A row of spec.containers[] also speaks for spec.initContainers[], which has rows
@@ -48,6 +49,9 @@ func newTable(rows []Field) table {
 	return t
 }
 
+// anyDevice stands for every name of a device among resources.
+const anyDevice = "*=*"
+
 const (
 	initPrefix      = "spec.initContainers[]"
 	containerPrefix = "spec.containers[]"
@@ -72,11 +76,15 @@ func (t table) find(path string) (Field, bool) {
 	return Field{}, false
 }
 
-// entry finds the row of a map's key: its own, its domain's, that of any key, or
-// the map's.
+// entry finds the row of a map's key: its own, that of names of devices, its domain's,
+// that of any key, or the map's.
 func (t table) entry(path, key string) Field {
 	domain, _, _ := strings.Cut(key, "/")
-	for _, k := range []string{key, domain + "/*", "*"} {
+	kinds := []string{key, domain + "/*", "*"}
+	if strings.Contains(key, "=") {
+		kinds = []string{anyDevice, "*"}
+	}
+	for _, k := range kinds {
 		if r, ok := t.find(path + "[" + k + "]"); ok {
 			return r
 		}

@@ -1,8 +1,12 @@
 package manifest
 
 const (
-	scheduling = "scheduling: there is one machine"
-	noToken    = "there is no API server, so no account and no token"
+	scheduling          = "scheduling: there is one machine"
+	appArmorNote        = "default: none; where the host has no AppArmor only Unconfined can be had, as with the kubelet"
+	appArmorDefaultNote = "RuntimeDefault is the first of podrun-default, containers-default, cri-containerd.apparmor.d and docker-default that is loaded: only root can load profiles"
+	seLinuxNote         = "without SELinux a host has no labels, and containers none; where there is SELinux, up refuses it"
+
+	noToken = "there is no API server, so no account and no token"
 )
 
 // podRows are the fields of spec itself.
@@ -87,8 +91,10 @@ var podSecurityRows = []Field{
 	{Path: "spec.securityContext.seccompProfile.localhostProfile", Support: Done, Note: "a file below ~/.local/share/podrun/seccomp, of root: /var/lib/podrun/seccomp"},
 	{Path: "spec.securityContext.fsGroup", Support: Done, Note: "of every volume but hostPath and image"},
 	{Path: "spec.securityContext.fsGroupChangePolicy", Support: Done, Note: "of claims"},
-	{Path: "spec.securityContext.appArmorProfile", Support: Refused, Note: "AppArmor profiles"},
-	{Path: "spec.securityContext.seLinuxOptions", Support: Refused, Note: "SELinux labels"},
-	{Path: "spec.securityContext.seLinuxChangePolicy", Support: Refused, Note: "SELinux labels"},
+	{Path: "spec.securityContext.appArmorProfile", Support: Done, Note: appArmorNote},
+	{Path: "spec.securityContext.appArmorProfile.type", Support: Done, Note: appArmorDefaultNote},
+	{Path: "spec.securityContext.appArmorProfile.localhostProfile", Support: Done, Note: "a profile that is loaded"},
+	{Path: "spec.securityContext.seLinuxOptions", Support: Accepted, Note: seLinuxNote},
+	{Path: "spec.securityContext.seLinuxChangePolicy", Support: Accepted, Note: seLinuxNote},
 	{Path: "spec.securityContext.windowsOptions", Support: Refused, Note: "Windows"},
 }

@@ -37,6 +37,7 @@ func Validate(p *corev1.Pod) field.ErrorList {
 	errs = append(errs, validateResizePolicies(&p.Spec, spec)...)
 	errs = append(errs, validateNodeName(p, spec)...)
 	errs = append(errs, validatePodSecurity(p.Spec.SecurityContext, p.Spec.HostIPC, spec.Child("securityContext"))...)
+	errs = append(errs, validateAppArmorAnnotations(p)...)
 	errs = append(errs, validateNetwork(p, meta, spec)...)
 	errs = append(errs, validateHostname(&p.Spec, spec)...)
 	return append(errs, validatePodFields(&p.Spec, spec)...)
@@ -54,6 +55,7 @@ func validateAnnotations(annotations map[string]string, path *field.Path) field.
 			errs = append(errs, oneOf(value, path.Key(key), values...)...)
 		}
 	}
+	errs = append(errs, validateDeviceAnnotations(annotations, path)...)
 	return append(errs, validateLogs(annotations, path)...)
 }
 

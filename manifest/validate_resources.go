@@ -33,6 +33,10 @@ func validateQuantities(list corev1.ResourceList, path *field.Path) field.ErrorL
 	var errs field.ErrorList
 	for _, name := range sorted(list) {
 		q, at := list[name], path.Key(string(name))
+		if isDevice(name) {
+			errs = append(errs, validateDevice(name, list, at)...)
+			continue
+		}
 		errs = append(errs, named(string(name), at, validation.IsQualifiedName)...)
 		if q.Sign() < 0 {
 			errs = append(errs, field.Invalid(at, q.String(), apivalidation.IsNegativeErrorMsg))

@@ -28,7 +28,11 @@ func validatePodSecurity(sc *corev1.PodSecurityContext, hostIPC bool, path *fiel
 	if sc.SupplementalGroupsPolicy != nil {
 		errs = append(errs, oneOf(*sc.SupplementalGroupsPolicy, path.Child("supplementalGroupsPolicy"), corev1.SupplementalGroupsPolicyMerge, corev1.SupplementalGroupsPolicyStrict)...)
 	}
+	if sc.SELinuxChangePolicy != nil {
+		errs = append(errs, oneOf(*sc.SELinuxChangePolicy, path.Child("seLinuxChangePolicy"), corev1.SELinuxChangePolicyRecursive, corev1.SELinuxChangePolicyMountOption)...)
+	}
 	errs = append(errs, validateSysctls(sc.Sysctls, hostIPC, path.Child("sysctls"))...)
+	errs = append(errs, validateAppArmor(sc.AppArmorProfile, path.Child("appArmorProfile"))...)
 	return append(errs, validateSeccomp(sc.SeccompProfile, path.Child("seccompProfile"))...)
 }
 
@@ -47,6 +51,7 @@ func validateSecurity(sc *corev1.SecurityContext, path *field.Path) field.ErrorL
 		errs = append(errs, validateCapabilities(caps.Add, path.Child("capabilities", "add"))...)
 		errs = append(errs, validateCapabilities(caps.Drop, path.Child("capabilities", "drop"))...)
 	}
+	errs = append(errs, validateAppArmor(sc.AppArmorProfile, path.Child("appArmorProfile"))...)
 	return append(errs, validateSeccomp(sc.SeccompProfile, path.Child("seccompProfile"))...)
 }
 

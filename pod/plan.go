@@ -151,6 +151,10 @@ type Container struct {
 	// specification.
 	Seccomp json.RawMessage `json:"seccomp,omitempty"`
 
+	// AppArmor is the profile that its processes change to: AppArmorDefault until it is
+	// known what this is here; "" for none.
+	AppArmor string `json:"appArmor,omitempty"`
+
 	// Privileged: the devices of the host that the user may open, and /proc and /sys as
 	// the kernel has them; what else it means is in the fields above. ProcUnmasked is for
 	// /proc alone.
@@ -158,12 +162,26 @@ type Container struct {
 	ProcUnmasked bool `json:"procUnmasked,omitempty"`
 
 	Mounts      []Mount   `json:"mounts,omitempty"` // parents before children
+	Hooks       []Hook    `json:"hooks,omitempty"`  // that come with its devices
 	Resources   Resources `json:"resources"`
 	OOMScoreAdj int       `json:"oomScoreAdj"`
 
 	TerminationMessagePath string                   `json:"terminationMessagePath"`
 	TerminationMessageFrom TerminationMessagePolicy `json:"terminationMessageFrom"`
 }
+
+// Hook is a program of the host's that is run at a moment of the container's life, which
+// has the name that the OCI runtime specification gives it: createContainer and the like.
+type Hook struct {
+	Name    string   `json:"name"`
+	Path    string   `json:"path"`
+	Args    []string `json:"args,omitempty"` // the whole argv
+	Env     []string `json:"env,omitempty"`
+	Timeout int      `json:"timeout,omitempty"` // seconds; 0: none
+}
+
+// AppArmorDefault stands for the default profile of the host's container runtimes.
+const AppArmorDefault = "runtime/default"
 
 // TerminationMessagePolicy is the kubelet's: File or FallbackToLogsOnError.
 type TerminationMessagePolicy string

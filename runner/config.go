@@ -65,6 +65,7 @@ func runtimeSpec(plan *pod.Plan, c *pod.Container, at place, who identity) *spec
 			RootfsPropagation: rootPropagation(c),
 		},
 	}
+	s.Hooks = hooks(c.Hooks)
 	if c.Privileged || c.ProcUnmasked {
 		s.Linux.MaskedPaths, s.Linux.ReadonlyPaths = nil, nil
 	}

@@ -1,0 +1,82 @@
+package cli
+
+import (
+	"errors"
+	"slices"
+
+	corev1 "k8s.io/api/core/v1"
+
+	"github.com/podrun/podrun/internal/cdi"
+	"github.com/podrun/podrun/internal/host"
+	"github.com/podrun/podrun/internal/report"
+	"github.com/podrun/podrun/pod"
+)
+
+// suit makes a plan what it has to be on this host, or says why it cannot be here.
+func (f *front) suit(plan *pod.Plan, p *corev1.Pod) error {
+	apparmor, selinux := f.rooms.modules()
+	return errors.Join(giveDevices(p, plan, f.deviceDirs(), cdi.Find), refuseIDs(plan, f.rooms.ids()), refuseHugePages(plan, f.rooms.hugePages),
+		confineByAppArmor(plan, apparmor), refuseLabels(p, selinux))
+}
+
+// defaultProfiles are AppArmor profiles of container runtimes, podrun's own first. An
+// ordinary user can load none, but change to one that is loaded.
+var defaultProfiles = []string{"podrun-default", "containers-default", "cri-containerd.apparmor.d", "docker-default"}
+
+// confineByAppArmor finds what the plan's default profile is here, and refuses profiles
+// that containers could not change to, as the kubelet does at admission.
+func confineByAppArmor(plan *pod.Plan, has host.AppArmor) error {
+	var errs []error
+	for _, list := range [][]pod.Container{plan.InitContainers, plan.Containers} {
+		for i := range list {
+			errs = append(errs, confineContainer(plan, &list[i], has))
+		}
+	}
+	return errors.Join(errs...)
+}
+
+func confineContainer(plan *pod.Plan, c *pod.Container, has host.AppArmor) error {
+	refuse := func(hint, format string, args ...any) error {
+		return report.New(report.Internal, hint, "container %s of pod %s cannot have its AppArmor profile: "+format, append([]any{c.Name, plan.Name}, args...)...)
+	}
+	switch {
+	case c.AppArmor == "":
+		return nil
+	case !has.Enabled:
+		return refuse("leave appArmorProfile out, or set type: Unconfined; or boot with lsm=…,apparmor", "AppArmor is not enabled on the host")
+	case c.AppArmor != pod.AppArmorDefault:
+		if err := has.Try(c.AppArmor); err != nil {
+			return refuse("as root: apparmor_parser -r the file below /etc/apparmor.d that has it; aa-status lists what is loaded", "%s: %w", c.AppArmor, err)
+		}
+		return nil
+	}
+	i := slices.IndexFunc(defaultProfiles, func(name string) bool { return has.Try(name) == nil })
+	if i < 0 {
+		return refuse("as root: load a profile named podrun-default, as docs/how-to/when-something-is-missing.md has it, or leave appArmorProfile out",
+			"no default profile is loaded, and only root can load one")
+	}
+	c.AppArmor = defaultProfiles[i]
+	return nil
+}
+
+// refuseLabels refuses SELinux labels where they mean something: podrun gives none. On
+// other hosts runtimes take no notice of them.
+func refuseLabels(p *corev1.Pod, selinux bool) error {
+	if !selinux {
+		return nil
+	}
+	var errs []error
+	refuse := func(path string) {
+		errs = append(errs, report.New(report.Internal, "leave it out: processes and files of the pod have the labels that the host's policy gives to the user's",
+			"pod %s: %s: podrun sets no SELinux labels", p.Name, path))
+	}
+	if sc := p.Spec.SecurityContext; sc != nil && sc.SELinuxOptions != nil {
+		refuse("spec.securityContext.seLinuxOptions")
+	}
+	for _, c := range slices.Concat(p.Spec.InitContainers, p.Spec.Containers) {
+		if c.SecurityContext != nil && c.SecurityContext.SELinuxOptions != nil {
+			refuse("container " + c.Name + ": securityContext.seLinuxOptions")
+		}
+	}
+	return errors.Join(errs...)
+}

@@ -1,0 +1,68 @@
+package cli
+
+import (
+	"errors"
+	"strings"
+	"testing"
+
+	corev1 "k8s.io/api/core/v1"
+
+	"github.com/podrun/podrun/internal/host"
+	"github.com/podrun/podrun/pod"
+)
+
+// What a host cannot do about AppArmor is said before anything is made; the default profile
+// is one that some runtime has loaded.
+func TestAppArmorOfTheHost(t *testing.T) {
+	loaded := func(names ...string) host.AppArmor {
+		return host.AppArmor{Enabled: true, Try: func(profile string) error {
+			for _, n := range names {
+				if n == profile {
+					return nil
+				}
+			}
+			return errors.New("it is not loaded")
+		}}
+	}
+	for _, c := range []struct {
+		wants string
+		has   host.AppArmor
+		gets  string
+		wrong string
+	}{
+		{"", host.AppArmor{}, "", ""},
+		{"tight", host.AppArmor{}, "", "AppArmor is not enabled on the host"},
+		{pod.AppArmorDefault, host.AppArmor{}, "", "AppArmor is not enabled on the host"},
+		{"tight", loaded("tight"), "tight", ""},
+		{"tight", loaded("loose"), "", "tight: it is not loaded"},
+		{pod.AppArmorDefault, loaded("docker-default", "cri-containerd.apparmor.d"), "cri-containerd.apparmor.d", ""},
+		{pod.AppArmorDefault, loaded("docker-default", "podrun-default"), "podrun-default", ""},
+		{pod.AppArmorDefault, loaded(), "", "only root can load one"},
+	} {
+		plan := &pod.Plan{Name: "web", Containers: []pod.Container{{Name: "app", AppArmor: c.wants}}}
+		err := confineByAppArmor(plan, c.has)
+		if c.wrong == "" && (err != nil || plan.Containers[0].AppArmor != c.gets) {
+			t.Errorf("%+v: %v, %q", c, err, plan.Containers[0].AppArmor)
+		}
+		if c.wrong != "" && (err == nil || !strings.Contains(err.Error(), c.wrong) || !strings.Contains(err.Error(), "container app of pod web")) {
+			t.Errorf("%+v: %v", c, err)
+		}
+	}
+}
+
+// Labels are refused where there are labels, and have no meaning elsewhere.
+func TestSELinuxLabels(t *testing.T) {
+	p := &corev1.Pod{}
+	p.Spec.SecurityContext = &corev1.PodSecurityContext{SELinuxOptions: &corev1.SELinuxOptions{Level: "s0"}}
+	p.Spec.Containers = []corev1.Container{{Name: "app", SecurityContext: &corev1.SecurityContext{SELinuxOptions: &corev1.SELinuxOptions{}}}}
+	if err := refuseLabels(p, false); err != nil {
+		t.Error(err)
+	}
+	err := refuseLabels(p, true)
+	if err == nil || !strings.Contains(err.Error(), "spec.securityContext.seLinuxOptions") || !strings.Contains(err.Error(), "container app: securityContext.seLinuxOptions") {
+		t.Error(err)
+	}
+	if err := refuseLabels(&corev1.Pod{}, true); err != nil {
+		t.Error(err)
+	}
+}

@@ -1,0 +1,131 @@
+// Package cdi reads what devices of the host mean for a container, as the Container Device
+// Interface describes them: files that tell of device nodes, mounts, variables and hooks by
+// a device's name, vendor.com/class=name.
+package cdi
+
+import (
+	"errors"
+	"fmt"
+	"maps"
+	"os"
+	"slices"
+
+	"tags.cncf.io/container-device-interface/pkg/cdi"
+	"tags.cncf.io/container-device-interface/specs-go"
+)
+
+// Edits are what a container gets for its devices.
+type Edits struct {
+	Env     []string // KEY=value; a later one wins
+	Devices []Device
+	Mounts  []Mount
+	Hooks   []Hook
+	Groups  []uint32 // that its process is in, too
+}
+
+// Device is a device node.
+type Device struct {
+	Host, Path string // on the host and in the container
+	Block      bool   // else a character device
+}
+
+// Mount is a file or directory of the host's. Options are mount(8)'s.
+type Mount struct {
+	Host, Path string
+	Options    []string
+}
+
+// Hook is a program of the host's that is run at a moment of the container's life, which
+// has the name that the OCI runtime specification gives it.
+type Hook struct {
+	Name, Path string
+	Args, Env  []string
+	Timeout    int // in seconds; 0: none
+}
+
+// HostDirs are where descriptions are that count for all users: /etc/cdi and /var/run/cdi.
+func HostDirs() []string { return slices.Clone(cdi.DefaultSpecDirs) }
+
+// Find gives the edits of devices by their names, in their order, from the descriptions in
+// dirs; those in later ones win. The error names each
+// device that is not described, with what is wrong about the descriptions, and what of a
+// description cannot be done.
+func Find(dirs, names []string) (*Edits, error) {
+	cache, err := cdi.NewCache(cdi.WithSpecDirs(dirs...), cdi.WithAutoRefresh(false))
+	if err != nil {
+		return nil, fmt.Errorf("read descriptions of devices: %w", err)
+	}
+	var errs []error
+	e := &Edits{}
+	common := map[*cdi.Spec]bool{}
+	for _, name := range names {
+		d := cache.GetDevice(name)
+		if d == nil {
+			errs = append(errs, unknown(cache, name))
+			continue
+		}
+		var parts []*specs.ContainerEdits
+		if s := d.GetSpec(); !common[s] {
+			common[s] = true
+			parts = append(parts, &s.ContainerEdits)
+		}
+		for _, part := range append(parts, &d.ContainerEdits) {
+			if err := e.add(part); err != nil {
+				errs = append(errs, fmt.Errorf("device %s: %w", name, err))
+			}
+		}
+	}
+	return e, errors.Join(errs...)
+}
+
+// unknown says why there is no such device.
+func unknown(cache *cdi.Cache, name string) error {
+	errs := []error{fmt.Errorf("no file describes the device %s", name)}
+	files := cache.GetErrors()
+	for _, path := range slices.Sorted(maps.Keys(files)) {
+		for _, err := range files[path] {
+			errs = append(errs, fmt.Errorf("%s: %w", path, err))
+		}
+	}
+	return errors.Join(errs...)
+}
+
+func (e *Edits) add(from *specs.ContainerEdits) error {
+	if len(from.NetDevices) > 0 || from.IntelRdt != nil {
+		return errors.New("its description has netDevices or intelRdt, which take root")
+	}
+	e.Env = append(e.Env, from.Env...)
+	e.Groups = append(e.Groups, from.AdditionalGIDs...)
+	for _, n := range from.DeviceNodes {
+		d := Device{Host: n.HostPath, Path: n.Path}
+		if d.Host == "" {
+			d.Host = n.Path
+		}
+		st, err := os.Stat(d.Host)
+		if err != nil {
+			return err
+		}
+		if st.Mode()&os.ModeDevice == 0 {
+			return fmt.Errorf("%s is no device", d.Host)
+		}
+		d.Block = st.Mode()&os.ModeCharDevice == 0
+		e.Devices = append(e.Devices, d)
+	}
+	for _, m := range from.Mounts {
+		if m.Type != "" && m.Type != "bind" {
+			return fmt.Errorf("its description has a mount of type %s: only bind can be done", m.Type)
+		}
+		if _, err := os.Stat(m.HostPath); err != nil {
+			return err
+		}
+		e.Mounts = append(e.Mounts, Mount{Host: m.HostPath, Path: m.ContainerPath, Options: m.Options})
+	}
+	for _, h := range from.Hooks {
+		one := Hook{Name: h.HookName, Path: h.Path, Args: h.Args, Env: h.Env}
+		if h.Timeout != nil {
+			one.Timeout = *h.Timeout
+		}
+		e.Hooks = append(e.Hooks, one)
+	}
+	return nil
+}

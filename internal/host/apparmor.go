@@ -1,0 +1,61 @@
+package host
+
+import (
+	"errors"
+	"fmt"
+	"os"
+	"runtime"
+
+	"golang.org/x/sys/unix"
+)
+
+// AppArmor is the security module as containers of this user meet it.
+type AppArmor struct {
+	Enabled bool
+	Try     func(profile string) error // why a container could not change to a profile; nil if it can
+}
+
+// FindAppArmor asks whether the kernel has it, as the kubelet does (IsEnabled in
+// opencontainers/runc/libcontainer/apparmor).
+func FindAppArmor() AppArmor {
+	v := host(Setup{})
+	on, _ := v.read("/sys/module/apparmor/parameters/enabled")
+	return AppArmor{Enabled: on == "Y" && v.exists("/sys/kernel/security/apparmor"), Try: tryAppArmor}
+}
+
+// HasSELinux asks whether the kernel enforces labels, or says it does.
+func HasSELinux() bool { return host(Setup{}).exists("/sys/fs/selinux/enforce") }
+
+// tryAppArmor asks for a profile as a container's first process does, on a thread that
+// ends without executing anything.
+func tryAppArmor(profile string) error {
+	said := make(chan error)
+	go func() {
+		runtime.LockOSThread() // never unlocked: the thread ends with this function
+		said <- askAppArmor(profile)
+	}()
+	switch err := <-said; {
+	case errors.Is(err, unix.ENOENT):
+		return errors.New("it is not loaded")
+	case errors.Is(err, unix.EACCES) || errors.Is(err, unix.EPERM):
+		return errors.New("this user's programs may not change to it")
+	default:
+		return err
+	}
+}
+
+func askAppArmor(profile string) error {
+	for _, file := range []string{"attr/apparmor/exec", "attr/exec"} {
+		f, err := os.OpenFile("/proc/thread-self/"+file, os.O_WRONLY, 0)
+		if errors.Is(err, os.ErrNotExist) {
+			continue
+		}
+		if err != nil {
+			return err
+		}
+		defer f.Close()
+		_, err = f.WriteString("exec " + profile)
+		return err
+	}
+	return fmt.Errorf("ask for it: %w", unix.ENOTSUP)
+}
