@@ -57,27 +57,27 @@ func (house) modules() (host.AppArmor, bool) { return host.FindAppArmor(), host.
 func (house) images(dirs store.Dirs) (images, error) { return image.Open(dirs.Images()) }
 
 func (house) pods(dirs store.Dirs) (pods, error) {
-	program, err := embed.Program(dirs)
-	return &keeper{dirs, program}, err
+	programs, err := embed.Programs(dirs)
+	return &keeper{dirs, programs}, err
 }
 
 // keeper runs the stages of pods in the supervisor's program.
 type keeper struct {
-	dirs    store.Dirs
-	program string
+	dirs     store.Dirs
+	programs stage.Programs
 }
 
 func (k *keeper) start(p store.Pod, plan *pod.Plan, lock *os.File, ports map[string]*os.File, at *stage.Front) (string, error) {
-	s := stage.PodStart{Program: k.program, Dirs: k.dirs, Pod: p, Hostname: plan.NodeName(), Lock: lock, Ports: ports, Attach: at}
+	s := stage.PodStart{Programs: k.programs, Dirs: k.dirs, Pod: p, Hostname: plan.NodeName(), Lock: lock, Ports: ports, Attach: at}
 	warning := settle(&s, plan)
 	err := stage.StartPod(s)
 	return warning(), err
 }
 
-func (k *keeper) remove(p store.Pod) error { return stage.RemovePod(k.program, k.dirs, p) }
+func (k *keeper) remove(p store.Pod) error { return stage.RemovePod(k.programs.Supervisor, k.dirs, p) }
 
 func (k *keeper) removeClaim(namespace, name string) error {
-	return stage.RemoveClaim(k.program, k.dirs, namespace, name)
+	return stage.RemoveClaim(k.programs.Supervisor, k.dirs, namespace, name)
 }
 
 // Stages are the hidden stages of the rooms that only the command line links.

@@ -2,6 +2,7 @@ package runner
 
 import (
 	"fmt"
+	"maps"
 	"os"
 	"runtime"
 	"testing"
@@ -11,6 +12,7 @@ import (
 
 	"github.com/podrun/podrun/internal/stage"
 	"github.com/podrun/podrun/internal/testenv"
+	"github.com/podrun/podrun/netns/netstack"
 	"github.com/podrun/podrun/volumes"
 )
 
@@ -24,7 +26,9 @@ func TestMain(m *testing.M) {
 		fmt.Fprintln(os.Stderr, "runner: this was built without podrun's build tags, with which containers have their system call filter: use make test, or in bash: . scripts/env.sh; go_env; go test ./runner")
 		os.Exit(1)
 	}
-	stage.Main(Stages())
+	stages := Stages()
+	maps.Copy(stages, netstack.Stages())
+	stage.Main(stages)
 	testenv.Main(m, func() error {
 		// The cgroup and the path library keep a handle from their first use on.
 		if f, err := cgroups.OpenFile("/sys/fs/cgroup", "cgroup.procs", os.O_RDONLY); err == nil {

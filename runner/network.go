@@ -10,9 +10,9 @@ import (
 	"github.com/podrun/podrun/internal/stage"
 	"github.com/podrun/podrun/internal/store"
 	"github.com/podrun/podrun/netns"
+	"github.com/podrun/podrun/netns/apart"
 	"github.com/podrun/podrun/netns/egress"
 	"github.com/podrun/podrun/netns/names"
-	"github.com/podrun/podrun/netns/netstack"
 	"github.com/podrun/podrun/pod"
 )
 
@@ -23,7 +23,7 @@ type network struct {
 	slot   netns.Slot
 	egress carrier // nil where nothing leads out
 
-	stack *netstack.Stack // egress, if it is one
+	stack *apart.Stack // egress, if it is one
 
 	host bool // it is the host's own
 
@@ -196,7 +196,7 @@ func (s *sandbox) carry(wires netns.Wires) (err error) {
 	s.names = names.New(s.view, names.HostFile)
 	c := egress.Config{RouterNS: s.router(), Pool: s.pool, Slot: s.slot, HostLoopback: s.plan.HostLoopback, Names: s.names}
 	if wires[netns.WirePackets] != nil {
-		stack, err := netstack.Serve(c, wires)
+		stack, err := apart.Serve(stage.NetstackProgram(), c, wires)
 		if err == nil {
 			s.egress, s.stack = stack, stack
 		}
@@ -212,7 +212,7 @@ func (s *sandbox) carry(wires netns.Wires) (err error) {
 // resolver is where the pod asks for names.
 func (n *network) resolver() string {
 	if n.stack != nil {
-		return netstack.Names.String()
+		return apart.Names.String()
 	}
 	return n.pool.Gateway().V4.String()
 }

@@ -123,7 +123,7 @@ var libraries = []library{
 	{"github.com/google/nftables", []string{"netns"}, "rules of the kernel, without a program"},
 	{"github.com/containers/image/v5", []string{"image"}, "registries and archives"},
 	{"github.com/containerd/containerd/v2/pkg/archive", []string{"image"}, "layers are unpacked by it, in a confined child"},
-	{"github.com/klauspost/compress", []string{"image"}, "compressed layers"},
+	{"github.com/klauspost/compress", []string{"image", "internal/stage/embed"}, "compressed layers; the programs that the release carries"},
 	{"github.com/opencontainers/go-digest", []string{"image"}, "digests"},
 	{"github.com/opencontainers/image-spec", []string{"image"}, "manifests and configs of images"},
 	{"github.com/google/go-cmp", []string{"internal/golden"}, "differences, for the tests that import it"},

@@ -8,6 +8,7 @@ import (
 	"os"
 	"path"
 	"path/filepath"
+	"slices"
 	"strconv"
 	"strings"
 	"sync"
@@ -38,13 +39,18 @@ var paths = sync.OnceValues(func() ([]string, error) {
 		switch {
 		case d.IsDir() && (rel == ".git" || rel == "bin"):
 			return fs.SkipDir
-		case d.Type().IsRegular() && !strings.HasPrefix(rel, "internal/stage/embed/back."):
+		case d.Type().IsRegular() && !built(rel):
 			list = append(list, rel)
 		}
 		return nil
 	})
 	return list, err
 })
+
+// built says whether a file is what scripts/build embeds.
+func built(rel string) bool {
+	return path.Dir(rel) == "internal/stage/embed" && slices.Contains([]string{".bin", ".zst", ".sum"}, path.Ext(rel))
+}
 
 var parsed = sync.OnceValues(func() ([]*goFile, error) {
 	var files []*goFile

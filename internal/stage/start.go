@@ -15,10 +15,22 @@ import (
 	"github.com/podrun/podrun/internal/store"
 )
 
+// Programs are the paths of those that a pod's processes execute.
+type Programs struct {
+	Supervisor string
+	Netstack   string // has apart.Stage
+}
+
+// netstackEnv names Programs.Netstack to supervisors.
+const netstackEnv = "_PODRUN_NETSTACK"
+
+// NetstackProgram is Programs.Netstack in a supervisor.
+func NetstackProgram() string { return os.Getenv(netstackEnv) }
+
 // PodStart is what a pod's first process needs. The order of the descriptors is
 // that of enter.h.
 type PodStart struct {
-	Program  string // the supervisor's program: embed.Program
+	Programs
 	Dirs     store.Dirs
 	Pod      store.Pod
 	Hostname string
@@ -51,11 +63,11 @@ func StartPod(s PodStart) error {
 		return fmt.Errorf("make report pipe: %w", err)
 	}
 	defer r.Close()
-	cmd := exec.Command(s.Program, append([]string{Supervisor}, podArgs(s.Dirs, s.Pod)...)...)
+	cmd := exec.Command(s.Supervisor, append([]string{Supervisor}, podArgs(s.Dirs, s.Pod)...)...)
 	cmd.Args[0] = "podrun"
 	// One thread of Go at a time is enough for the supervisor, and for every init of
 	// libcontainer's, which has the supervisor's environment.
-	cmd.Env = append(environ(), append(enterEnv("pod"), "_PODRUN_HOSTNAME="+s.Hostname, "_PODRUN_AFTER="+nothing, "GOMAXPROCS=1")...)
+	cmd.Env = append(environ(), append(enterEnv("pod"), "_PODRUN_HOSTNAME="+s.Hostname, "_PODRUN_AFTER="+nothing, netstackEnv+"="+s.Netstack, "GOMAXPROCS=1")...)
 	cmd.Dir = "/"
 	cmd.Stderr = log
 	cmd.ExtraFiles = []*os.File{s.Lock, w}

@@ -1,6 +1,7 @@
 package ingress
 
 import (
+	"context"
 	"errors"
 	"io"
 	"net"
@@ -16,7 +17,7 @@ import (
 // greeter holds a connection until its client ends it.
 type greeter struct{}
 
-func (greeter) Carry(client *net.TCPConn, _ netip.AddrPort, _ int) {
+func (greeter) Carry(_ context.Context, client *net.TCPConn, _ netip.AddrPort, _ int) {
 	client.Write([]byte("x"))
 	io.Copy(io.Discard, client)
 	client.Close()

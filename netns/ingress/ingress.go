@@ -4,6 +4,7 @@
 package ingress
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"net"
@@ -21,16 +22,19 @@ import (
 // client, whose address is to be seen there if it can be.
 type Dialer interface {
 	// Carry connects, passes on what both sides say until both have ended, and closes the
-	// client's. A connection that is refused resets it.
-	Carry(client *net.TCPConn, from netip.AddrPort, port int)
+	// client's. A connection that is refused resets it. When ctx ends, or the client's is
+	// closed meanwhile, so does the connection.
+	Carry(ctx context.Context, client *net.TCPConn, from netip.AddrPort, port int)
 	DialUDP(client netip.AddrPort, port int) (net.Conn, error)
 }
 
 // Server passes on what comes to the ports of one pod.
 type Server struct {
-	dial  Dialer
-	ports []port
-	all   sync.WaitGroup
+	dial   Dialer
+	ports  []port
+	all    sync.WaitGroup
+	ctx    context.Context // ends with Close
+	cancel func()
 
 	mu     sync.Mutex
 	active int          // connections, and flows of datagrams
@@ -51,7 +55,11 @@ type port interface {
 }
 
 // New makes a server without ports.
-func New(dial Dialer) *Server { return &Server{dial: dial, conns: map[end]bool{}, max: bound()} }
+func New(dial Dialer) *Server {
+	s := &Server{dial: dial, conns: map[end]bool{}, max: bound()}
+	s.ctx, s.cancel = context.WithCancel(context.Background())
+	return s
+}
 
 // Bounds of one pod: clients are strangers, and must not cost the process its descriptors
 // or its memory.
@@ -121,6 +129,7 @@ func (s *Server) Close() {
 		c.Close()
 	}
 	s.mu.Unlock()
+	s.cancel()
 	s.all.Wait()
 }
 
@@ -238,7 +247,7 @@ func (s *Server) pass(client *net.TCPConn, to int) {
 		return
 	}
 	_ = client.SetKeepAliveConfig(aliveness)
-	s.dial.Carry(client, unmapped(addr.AddrPort()), to)
+	s.dial.Carry(s.ctx, client, unmapped(addr.AddrPort()), to)
 }
 
 func unmapped(a netip.AddrPort) netip.AddrPort {

@@ -1,6 +1,7 @@
 package ingress
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"net"
@@ -55,7 +56,7 @@ func (d *Inside) target(client netip.Addr) (to netip.Addr, shown bool) {
 
 // Carry connects to a port of the pod for a client. Where the client's own port is in use
 // there, it is shown with another.
-func (d *Inside) Carry(client *net.TCPConn, from netip.AddrPort, port int) {
+func (d *Inside) Carry(_ context.Context, client *net.TCPConn, from netip.AddrPort, port int) {
 	conn, err := d.dial(unix.SOCK_STREAM, from, port)
 	if err != nil {
 		relay.Reset(client)

@@ -1,7 +1,7 @@
 // Package netstack carries what a pod says to others where the kernel lacks what package
 // egress needs of it, nftables with TPROXY: by a network stack in this process (gVisor's),
 // which speaks TCP and UDP with the pod over a TUN device. It takes two to three times the
-// processor's time.
+// processor's time. The process is one of its own, which package apart begins.
 package netstack
 
 import (
@@ -22,10 +22,6 @@ import (
 	"github.com/podrun/podrun/netns"
 	"github.com/podrun/podrun/netns/egress"
 )
-
-// Names is where the pod's resolver is asked: what is for the router's own addresses does
-// not come here.
-var Names = netip.AddrFrom4([4]byte{169, 254, 1, 1})
 
 // device is the number of the stack's only interface.
 const device = 1

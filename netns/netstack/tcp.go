@@ -14,6 +14,7 @@ import (
 	"gvisor.dev/gvisor/pkg/tcpip/transport/tcp"
 	"gvisor.dev/gvisor/pkg/waiter"
 
+	"github.com/podrun/podrun/netns/apart"
 	"github.com/podrun/podrun/netns/relay"
 )
 
@@ -41,7 +42,7 @@ func (c inside) reset() {
 func (s *Stack) connection(r *tcp.ForwarderRequest) {
 	id := r.ID()
 	dst := addrPort(id.LocalAddress, id.LocalPort)
-	if dst == netip.AddrPortFrom(Names, namesPort) && s.config.Names != nil {
+	if dst == netip.AddrPortFrom(apart.Names, namesPort) && s.config.Names != nil {
 		if in, ok := s.accept(r); ok {
 			s.over.Add(1)
 			defer s.over.Done()
@@ -90,10 +91,10 @@ func (s *Stack) accept(r *tcp.ForwarderRequest) (inside, bool) {
 	return in, true
 }
 
-// Carry connects to a port of the pod in the name of a client, and passes on what both
-// say. It is ingress.Dialer's.
-func (s *Stack) Carry(client *net.TCPConn, from netip.AddrPort, port int) {
-	in, err := s.dialTCP(from, port)
+// Carry connects to a port of the pod in the name of a client, and passes on what both say,
+// until both have ended or ctx has.
+func (s *Stack) Carry(ctx context.Context, client *net.TCPConn, from netip.AddrPort, port int) {
+	in, err := s.dialTCP(ctx, from, port)
 	if err != nil || !s.begin(in) {
 		relay.Reset(client)
 		return
@@ -101,11 +102,16 @@ func (s *Stack) Carry(client *net.TCPConn, from netip.AddrPort, port int) {
 	s.over.Add(1)
 	defer s.over.Done()
 	defer s.end(in)
+	stop := context.AfterFunc(ctx, func() {
+		in.reset()
+		relay.Reset(client)
+	})
+	defer stop()
 	join(in, client)
 }
 
-func (s *Stack) dialTCP(from netip.AddrPort, port int) (inside, error) {
-	ctx, cancel := context.WithTimeout(context.Background(), connectTime)
+func (s *Stack) dialTCP(ctx context.Context, from netip.AddrPort, port int) (inside, error) {
+	ctx, cancel := context.WithTimeout(ctx, connectTime)
 	defer cancel()
 	to, sources := s.way(from, port)
 	var errs []error
@@ -120,13 +126,14 @@ func (s *Stack) dialTCP(from netip.AddrPort, port int) (inside, error) {
 }
 
 // way is where a client's connection goes in the pod, and in whose name: its own, with its
-// own port if that is free, or, where its address means something else to the pod, Names.
+// own port if that is free, or, where its address means something else to the pod,
+// apart.Names.
 // What is for the router's addresses does not come here.
 func (s *Stack) way(from netip.AddrPort, port int) (to netip.AddrPort, sources []netip.AddrPort) {
 	own, a := s.config.Pool.Of(s.config.Slot), from.Addr()
 	to = netip.AddrPortFrom(own.V4, uint16(port))
 	if !a.IsGlobalUnicast() || a.Zone() != "" || s.config.Pool.V4.Contains(a) || s.config.Pool.V6.Contains(a) {
-		return to, []netip.AddrPort{netip.AddrPortFrom(Names, 0)}
+		return to, []netip.AddrPort{netip.AddrPortFrom(apart.Names, 0)}
 	}
 	if a.Is6() {
 		to = netip.AddrPortFrom(own.V6, uint16(port))

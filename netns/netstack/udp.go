@@ -12,6 +12,8 @@ import (
 	"gvisor.dev/gvisor/pkg/tcpip/adapters/gonet"
 	"gvisor.dev/gvisor/pkg/tcpip/transport/udp"
 	"gvisor.dev/gvisor/pkg/waiter"
+
+	"github.com/podrun/podrun/netns/apart"
 )
 
 const (
@@ -35,7 +37,7 @@ func refused(err error) bool { return errors.Is(err, syscall.ECONNREFUSED) }
 func (s *Stack) conversation(r *udp.ForwarderRequest) bool {
 	id := r.ID()
 	dst := addrPort(id.LocalAddress, id.LocalPort)
-	names := dst == netip.AddrPortFrom(Names, namesPort) && s.config.Names != nil
+	names := dst == netip.AddrPortFrom(apart.Names, namesPort) && s.config.Names != nil
 	var out net.Conn
 	if !names {
 		to, ok := s.rules.Target(dst)
@@ -129,8 +131,7 @@ func oneWay(dst, src net.Conn, last *atomic.Int64) {
 	}
 }
 
-// DialUDP begins a conversation with a port of the pod in the name of a client. It is
-// ingress.Dialer's.
+// DialUDP begins a conversation with a port of the pod in the name of a client.
 func (s *Stack) DialUDP(from netip.AddrPort, port int) (net.Conn, error) {
 	to, sources := s.way(from, port)
 	var c *gonet.UDPConn

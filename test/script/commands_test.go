@@ -30,6 +30,7 @@ func commands() map[string]testwords.Word {
 		"killkeeper":     killKeeper,
 		"killpod":        killPod,
 		"killsupervisor": killSupervisor,
+		"killnetstack":   killNetstack,
 		"terminate":      terminate,
 		"archive":        archive,
 		"registry":       registry,
@@ -100,21 +101,40 @@ func killSupervisor(ts *testscript.TestScript, neg bool, args []string) {
 	testwords.Need(ts, neg, args, 1, "killsupervisor NAME")
 	keeper := keeperOf(ts, args[0])
 	killed := testwords.Within(func() bool {
-		all, _ := filepath.Glob("/proc/[0-9]*/stat")
-		for _, path := range all {
-			var pid, parent int
-			var name, state string
-			b, _ := os.ReadFile(path)
-			n, _ := fmt.Sscan(string(b), &pid, &name, &state, &parent)
-			if n == 4 && parent == keeper && name == "(podrun-superv)" {
-				return syscall.Kill(pid, syscall.SIGKILL) == nil
-			}
-		}
-		return false
+		pid := childOf(keeper, "podrun-superv")
+		return pid != 0 && syscall.Kill(pid, syscall.SIGKILL) == nil
 	})
 	if !killed {
 		ts.Fatalf("pod %s has no supervisor", args[0])
 	}
+}
+
+// killnetstack NAME kills the process that carries a pod's traffic in user space.
+func killNetstack(ts *testscript.TestScript, neg bool, args []string) {
+	testwords.Need(ts, neg, args, 1, "killnetstack NAME")
+	keeper := keeperOf(ts, args[0])
+	killed := testwords.Within(func() bool {
+		pid := childOf(childOf(keeper, "podrun-superv"), "podrun-netstack")
+		return pid != 0 && syscall.Kill(pid, syscall.SIGKILL) == nil
+	})
+	if !killed {
+		ts.Fatalf("pod %s has no network stack of its own", args[0])
+	}
+}
+
+// childOf is a process's child of a name, or 0.
+func childOf(parent int, name string) int {
+	all, _ := filepath.Glob("/proc/[0-9]*/stat")
+	for _, path := range all {
+		var pid, of int
+		var comm, state string
+		b, _ := os.ReadFile(path)
+		n, _ := fmt.Sscan(string(b), &pid, &comm, &state, &of)
+		if n == 4 && of == parent && comm == "("+name+")" {
+			return pid
+		}
+	}
+	return 0
 }
 
 // keeperOf finds the process that listens to a pod's control socket. To look wakes a

@@ -3,54 +3,67 @@
 package embed
 
 import (
-	"bytes"
-	"compress/gzip"
 	_ "embed"
-	"encoding/binary"
 	"fmt"
-	"io"
 	"os"
 	"path/filepath"
-	"strings"
 
+	"github.com/klauspost/compress/zstd"
+
+	"github.com/podrun/podrun/internal/stage"
 	"github.com/podrun/podrun/internal/store"
 )
 
-//go:embed back.gz
-var packed []byte
+// The programs, and of each the SHA-256 and the size, so that no start has to find out.
+var (
+	//go:embed back.zst
+	back []byte
+	//go:embed back.sum
+	backSum string
 
-//go:embed back.sum
-var backSum string // SHA-256 of the program, so that no start has to compute it
+	//go:embed netstack.zst
+	netstack []byte
+	//go:embed netstack.sum
+	netstackSum string
+)
 
-// Stages: the supervisor's are in its own program.
+// Stages: they are in programs of their own.
 func Stages() map[string]func([]string) int { return nil }
 
-// Program unpacks the supervisor's program once per version and returns its path.
-// It lives on disk, not in a memfd, so that all pods of a user share its pages and
-// an idle pod's can be reclaimed.
-func Program(dirs store.Dirs) (string, error) {
-	path := filepath.Join(dirs.Libexec(), "podrun-back-"+strings.TrimSpace(backSum)[:16])
-	size := binary.LittleEndian.Uint32(packed[len(packed)-4:]) // RFC 1952: ISIZE
-	if st, err := os.Stat(path); err == nil && st.Size() == int64(size) {
-		return path, nil
+// Programs unpacks the programs once per version. They live on disk, not in a memfd, so
+// that all pods of a user share their pages and those of an idle pod can be reclaimed.
+func Programs(dirs store.Dirs) (p stage.Programs, err error) {
+	if p.Supervisor, err = unpacked(dirs, "podrun-back-", back, backSum); err != nil {
+		return p, fmt.Errorf("unpack the supervisor: %w", err)
 	}
-	back, err := unpack()
-	if err != nil {
-		return "", fmt.Errorf("unpack the supervisor: %w", err)
+	if p.Netstack, err = unpacked(dirs, "podrun-netstack-", netstack, netstackSum); err != nil {
+		return p, fmt.Errorf("unpack the network stack: %w", err)
 	}
-	if err := os.MkdirAll(dirs.Libexec(), 0o700); err != nil {
-		return "", fmt.Errorf("unpack the supervisor: %w", err)
-	}
-	if err := store.WriteExecutable(path, back); err != nil {
-		return "", fmt.Errorf("unpack the supervisor: %w", err)
-	}
-	return path, nil
+	return p, nil
 }
 
-func unpack() ([]byte, error) {
-	r, err := gzip.NewReader(bytes.NewReader(packed))
-	if err != nil {
-		return nil, err
+// unpacked is the path of a program, made if it is not there.
+func unpacked(dirs store.Dirs, prefix string, packed []byte, what string) (string, error) {
+	var sum string
+	var size int64
+	if _, err := fmt.Sscan(what, &sum, &size); err != nil {
+		return "", err
 	}
-	return io.ReadAll(r)
+	path := filepath.Join(dirs.Libexec(), prefix+sum[:16])
+	if st, err := os.Stat(path); err == nil && st.Size() == size {
+		return path, nil
+	}
+	d, err := zstd.NewReader(nil, zstd.WithDecoderConcurrency(1))
+	if err != nil {
+		return "", err
+	}
+	defer d.Close()
+	program, err := d.DecodeAll(packed, make([]byte, 0, size))
+	if err != nil {
+		return "", err
+	}
+	if err := os.MkdirAll(dirs.Libexec(), 0o700); err != nil {
+		return "", err
+	}
+	return path, store.WriteExecutable(path, program)
 }

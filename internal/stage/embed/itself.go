@@ -4,20 +4,27 @@ package embed
 
 import (
 	"fmt"
+	"maps"
 	"os"
 
+	"github.com/podrun/podrun/internal/stage"
 	"github.com/podrun/podrun/internal/store"
+	"github.com/podrun/podrun/netns/netstack"
 	"github.com/podrun/podrun/runner"
 )
 
-// Stages are the supervisor's: this program is its own supervisor.
-func Stages() map[string]func([]string) int { return runner.Stages() }
+// Stages are the supervisor's and the network stack's: this program is its own.
+func Stages() map[string]func([]string) int {
+	stages := runner.Stages()
+	maps.Copy(stages, netstack.Stages())
+	return stages
+}
 
-// Program is the path of this program.
-func Program(store.Dirs) (string, error) {
+// Programs are this program.
+func Programs(store.Dirs) (stage.Programs, error) {
 	path, err := os.Executable()
 	if err != nil {
-		return "", fmt.Errorf("find podrun's own program: %w", err)
+		return stage.Programs{}, fmt.Errorf("find podrun's own program: %w", err)
 	}
-	return path, nil
+	return stage.Programs{Supervisor: path, Netstack: path}, nil
 }
