@@ -68,7 +68,7 @@ type keeper struct {
 }
 
 func (k *keeper) start(p store.Pod, plan *pod.Plan, lock *os.File, ports map[string]*os.File, at *stage.Front) (string, error) {
-	s := stage.PodStart{Programs: k.programs, Dirs: k.dirs, Pod: p, Hostname: plan.NodeName(), Lock: lock, Ports: ports, Attach: at}
+	s := stage.PodStart{Programs: k.programs, Dirs: k.dirs, Pod: p, Hostname: plan.NodeName(), Lock: lock, Ports: ports, Attach: at, Apart: plan.Apart && os.Geteuid() != 0}
 	warning := settle(&s, plan)
 	err := stage.StartPod(s)
 	return warning(), err

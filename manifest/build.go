@@ -95,6 +95,7 @@ func Build(o *Object, images map[string]pod.Image, opt Options) (*pod.Plan, erro
 	if err := errs.result(); err != nil {
 		return nil, err
 	}
+	plan.Apart = slices.ContainsFunc(slices.Concat(plan.InitContainers, plan.Containers), reachesFar)
 	memoryQoS(p, plan, opt.NodeMemory)
 	return plan, nil
 }

@@ -6,6 +6,8 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/util/sets"
+
+	"github.com/podrun/podrun/pod"
 )
 
 // defaultCapabilities are the 14 that Docker and containerd leave a container.
@@ -45,6 +47,14 @@ func capabilities(sc *corev1.SecurityContext) []string {
 		list[i] = "CAP_" + list[i]
 	}
 	return list
+}
+
+// reachesFar says whether a container may try more than others of what the kernel lets a
+// user namespace do: it must not be that of the user's other pods.
+func reachesFar(c pod.Container) bool {
+	return c.SeccompUnconfined || slices.ContainsFunc(c.Capabilities, func(name string) bool {
+		return !slices.Contains(defaultCapabilities, strings.TrimPrefix(name, "CAP_"))
+	})
 }
 
 func upper(list []corev1.Capability) sets.Set[string] {

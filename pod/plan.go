@@ -35,6 +35,7 @@ type Plan struct {
 	ActiveDeadlineSeconds int64         `json:"activeDeadlineSeconds,omitempty"` // 0: none
 	ShareProcessNamespace bool          `json:"shareProcessNamespace,omitempty"`
 	HostIPC               bool          `json:"hostIPC,omitempty"`      // the host's shared memory, semaphores and queues
+	Apart                 bool          `json:"apart,omitempty"`        // its containers have a user namespace of their own
 	ServiceLinks          bool          `json:"serviceLinks,omitempty"` // variables tell of the namespace's Services
 	QOSClass              string        `json:"qosClass"`
 

@@ -139,6 +139,7 @@ func (x *container) create(s *sandbox) error {
 	if err != nil {
 		return configError{fmt.Errorf("make container configuration: %w", err)}
 	}
+	s.joinUser(config)
 	x.harden(s, config)
 	if err = x.openLog(s); err != nil {
 		return err

@@ -53,7 +53,7 @@ func (w wholePod) start(plan *pod.Plan) error {
 	if err := w.place.Create(plan, []byte("{}")); err != nil {
 		return err
 	}
-	return stage.StartPod(stage.PodStart{Programs: stage.Programs{Supervisor: "/proc/self/exe", Netstack: "/proc/self/exe"}, Dirs: w.dirs, Pod: w.place, Hostname: plan.Hostname, Lock: lock})
+	return stage.StartPod(stage.PodStart{Programs: stage.Programs{Supervisor: "/proc/self/exe", Netstack: "/proc/self/exe"}, Dirs: w.dirs, Pod: w.place, Hostname: plan.Hostname, Lock: lock, Apart: plan.Apart})
 }
 
 // remove is what `podrun down` does with a dead pod. It must always work.

@@ -28,6 +28,7 @@ func TestMain(m *testing.M) {
 	}
 	stages := Stages()
 	maps.Copy(stages, netstack.Stages())
+	stages[intruder] = intrude
 	stage.Main(stages)
 	testenv.Main(m, func() error {
 		// The cgroup and the path library keep a handle from their first use on.

@@ -1,17 +1,22 @@
 package runner
 
 import (
+	"math"
+
+	"github.com/opencontainers/runc/libcontainer/configs"
+
 	"github.com/podrun/podrun/internal/stage"
 	"github.com/podrun/podrun/pod"
 )
 
-// shared are the paths of the namespaces that the pod's containers share.
-type shared struct{ net, ipc, uts string }
+// shared are the paths of the namespaces that the pod's containers share; user is "" where
+// it is the supervisor's.
+type shared struct{ net, ipc, uts, user string }
 
 // ofKeeper are those that the keeper has made, or, in place of the network's, "" for the
 // host's, in which the supervisor is.
 func ofKeeper(plan *pod.Plan) shared {
-	ns := shared{stage.PodNet, stage.PodIPC, stage.PodUTS}
+	ns := shared{stage.PodNet, stage.PodIPC, stage.PodUTS, stage.PodUser()}
 	if plan.Network == pod.NetworkHost {
 		ns.net = ""
 	}
@@ -25,4 +30,15 @@ func (s shared) netFiles() []string {
 		return nil
 	}
 	return []string{s.net}
+}
+
+// joinUser puts a container into the pod's own user namespace, if there is one, whose ids
+// are the supervisor's. libcontainer would start a process to find that out.
+func (s shared) joinUser(config *configs.Config) {
+	if s.user == "" {
+		return
+	}
+	same := []configs.IDMap{{Size: math.MaxUint32}}
+	config.Namespaces.Add(configs.NEWUSER, s.user)
+	config.UIDMappings, config.GIDMappings = same, same
 }

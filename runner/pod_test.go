@@ -63,7 +63,7 @@ func newPlan(inits, apps []pod.Container) *pod.Plan {
 
 // testEngine is an engine without a keeper: this process, PID 1, has the namespaces.
 func testEngine(plan *pod.Plan, place store.Pod) *engine {
-	return newEngine(plan, place, newEstate(nil, place), shared{"/proc/1/ns/net", "/proc/1/ns/ipc", "/proc/1/ns/uts"})
+	return newEngine(plan, place, newEstate(nil, place), shared{net: "/proc/1/ns/net", ipc: "/proc/1/ns/ipc", uts: "/proc/1/ns/uts"})
 }
 
 // start runs a plan. The pod is stopped when the test ends.

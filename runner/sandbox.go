@@ -174,11 +174,11 @@ func (s *sandbox) sharePIDs() error {
 	if !s.plan.ShareProcessNamespace {
 		return nil
 	}
-	pause := stage.Pause()
-	if err := pause.Start(); err != nil {
+	pid, err := stage.StartPause(s.user)
+	if err != nil {
 		return fmt.Errorf("start the shared PID namespace: %w", err)
 	}
-	st, ok := stat(pause.Process.Pid)
+	st, ok := stat(pid)
 	if !ok {
 		return errors.New("start the shared PID namespace: its first process has gone")
 	}

@@ -43,6 +43,9 @@ type PodStart struct {
 	// Attach, if any, is the front that serves systemd for the pod.
 	Attach *Front
 
+	// Apart gives the pod's containers a user namespace of their own: PodUser.
+	Apart bool
+
 	// Settle, if any, is told the pid of the pod's first process, of which all others
 	// come, before there are others: it moves the process to the pod's own cgroup.
 	// Without it the pod lives where the caller does.
@@ -71,6 +74,9 @@ func StartPod(s PodStart) error {
 	cmd.Dir = "/"
 	cmd.Stderr = log
 	cmd.ExtraFiles = []*os.File{s.Lock, w}
+	if s.Apart {
+		cmd.Env = append(cmd.Env, "_PODRUN_APART=1")
+	}
 	s.Attach.hand(cmd)
 	handPorts(cmd, s.Ports)
 	done, err := share(cmd, s.Dirs)
@@ -182,16 +188,6 @@ func Tell(err error) {
 
 // reportFD is PODRUN_REPORT_FD of userns/enter.h.
 const reportFD = 4
-
-// Pause prepares the process that is PID 1 of the PID namespace which a pod's
-// containers share. It ends with the keeper.
-func Pause() *exec.Cmd {
-	cmd := exec.Command("/proc/self/exe", "pause")
-	cmd.Args[0] = "podrun"
-	cmd.Env = []string{"_PODRUN_ENTER=pause"}
-	cmd.SysProcAttr = &syscall.SysProcAttr{Cloneflags: syscall.CLONE_NEWPID}
-	return cmd
-}
 
 // Guards says whether a process is the guard of a pod.
 func Guards(pid int, p store.Pod) bool {

@@ -52,32 +52,93 @@ static void hold_namespace(pid_t pid, const char *name, int where) {
 	podrun_hold(open(path, O_RDONLY | O_CLOEXEC), where);
 }
 
-// make_namespaces has a child make the pod's namespaces and holds them.
-static void make_namespaces(const char *hostname) {
-	int pair[2];
+// maker is a child that makes the pod's namespaces and lives until they are held.
+struct maker {
+	pid_t pid;
+	int channel;
+};
+
+// await waits until the maker has done something.
+static void await(struct maker m) {
 	char c;
+	if (read(m.channel, &c, 1) != 1)
+		_exit(125); // it has told why
+}
+
+// make_namespaces is the maker's life.
+static void make_namespaces(const struct podrun_birth *birth, int channel) {
+	char c;
+	int also = birth->apart ? CLONE_NEWNS : 0;
+	if (birth->apart && (unshare(CLONE_NEWUSER) < 0 || write(channel, "u", 1) != 1 || read(channel, &c, 1) != 1))
+		podrun_die("make the pod's own user namespace");
+	if (unshare(CLONE_NEWNET | CLONE_NEWIPC | CLONE_NEWUTS | also) < 0)
+		podrun_die("make the pod's network, IPC and UTS namespaces");
+	if (sethostname(birth->hostname, strlen(birth->hostname)) < 0)
+		podrun_die("set the pod's hostname");
+	_exit(write(channel, "x", 1) != 1 || read(channel, &c, 1) != 0);
+}
+
+// map_same maps in a process's new user namespace every id of this one to itself.
+static void map_same(pid_t pid, const char *name) {
+	char path[64], text[4096];
+	unsigned first, outside, count;
+	int n = 0, fd;
+	snprintf(path, sizeof path, "/proc/self/%s", name);
+	FILE *own = fopen(path, "re");
+	while (own && n < (int)sizeof text - 64 && fscanf(own, "%u %u %u", &first, &outside, &count) == 3)
+		n += snprintf(text + n, sizeof text - n, "%u %u %u\n", first, first, count);
+	if (own)
+		fclose(own);
+	snprintf(path, sizeof path, "/proc/%d/%s", pid, name);
+	if ((fd = open(path, O_WRONLY | O_CLOEXEC)) < 0 || write(fd, text, n) != n)
+		podrun_die("map the ids of the pod's own user namespace");
+	close(fd);
+}
+
+// start_maker begins a maker. With a user namespace of the containers' own this process,
+// and so the supervisors, enters the mount namespace that belongs to it, but not itself.
+static struct maker start_maker(const struct podrun_birth *birth) {
+	int pair[2], mounts;
+	char path[64];
 	if (socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, pair) < 0)
 		podrun_die("make a socket");
-	pid_t maker = fork();
-	if (maker < 0)
+	struct maker m = {fork(), pair[0]};
+	if (m.pid < 0)
 		podrun_die("fork");
-	if (maker == 0) {
+	if (m.pid == 0) {
 		close(pair[0]);
-		if (unshare(CLONE_NEWNET | CLONE_NEWIPC | CLONE_NEWUTS) < 0)
-			podrun_die("make the pod's network, IPC and UTS namespaces");
-		if (sethostname(hostname, strlen(hostname)) < 0)
-			podrun_die("set the pod's hostname");
-		_exit(write(pair[1], "x", 1) != 1 || read(pair[1], &c, 1) != 0);
+		make_namespaces(birth, pair[1]);
 	}
 	close(pair[1]);
-	pair[0] = podrun_out_of_the_way(pair[0]);
-	if (read(pair[0], &c, 1) != 1)
-		_exit(125); // it has told why
-	hold_namespace(maker, "net", PODRUN_NET_FD);
-	hold_namespace(maker, "ipc", PODRUN_IPC_FD);
-	hold_namespace(maker, "uts", PODRUN_UTS_FD);
-	close(pair[0]);
-	waitpid(maker, NULL, 0);
+	m.channel = podrun_out_of_the_way(pair[0]);
+	if (birth->apart) {
+		await(m);
+		map_same(m.pid, "uid_map");
+		map_same(m.pid, "gid_map");
+		if (write(m.channel, "m", 1) != 1)
+			podrun_die("make the pod's own user namespace");
+	}
+	await(m);
+	if (birth->apart) {
+		snprintf(path, sizeof path, "/proc/%d/ns/mnt", m.pid);
+		if ((mounts = open(path, O_RDONLY | O_CLOEXEC)) < 0 || setns(mounts, CLONE_NEWNS) < 0)
+			podrun_die("enter the pod's mount namespace");
+		close(mounts);
+	}
+	return m;
+}
+
+// hold_namespaces holds what a maker has made.
+static void hold_namespaces(struct maker m, int apart) {
+	hold_namespace(m.pid, "net", PODRUN_NET_FD);
+	hold_namespace(m.pid, "ipc", PODRUN_IPC_FD);
+	hold_namespace(m.pid, "uts", PODRUN_UTS_FD);
+	if (apart)
+		hold_namespace(m.pid, "user", PODRUN_USER_FD);
+	else
+		close(PODRUN_USER_FD);
+	close(m.channel);
+	waitpid(m.pid, NULL, 0);
 }
 
 // sign writes into the pod's lock, which says that this process lives, who it is to
@@ -107,6 +168,7 @@ void podrun_keeper(const struct podrun_birth *birth) {
 		podrun_die("detach the mount namespace");
 	if (mount("proc", "/proc", "proc", MS_NOSUID | MS_NODEV | MS_NOEXEC, NULL) < 0)
 		podrun_die("mount /proc for the pod");
+	struct maker maker = start_maker(birth);
 	int pair[2];
 	if (socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, pair) < 0)
 		podrun_die("make a socket");
@@ -118,6 +180,7 @@ void podrun_keeper(const struct podrun_birth *birth) {
 		close(pair[0]);
 		close(birth->router);
 		close(birth->served);
+		close(maker.channel);
 		if (recv(pair[1], &c, 1, 0) != 1)
 			_exit(125); // the keeper has told why
 		podrun_become_supervisor(pair[1], &birth->before);
@@ -128,7 +191,7 @@ void podrun_keeper(const struct podrun_birth *birth) {
 	prctl(PR_SET_NAME, "podrun-keeper", 0, 0, 0);
 	close(pair[1]);
 	int channel = podrun_out_of_the_way(pair[0]);
-	make_namespaces(birth->hostname);
+	hold_namespaces(maker, birth->apart);
 	podrun_hold(birth->router, PODRUN_ROUTER_FD);
 	podrun_hold(birth->served, PODRUN_SERVED_FD);
 	podrun_hold(signalfd(-1, &birth->set, SFD_CLOEXEC | SFD_NONBLOCK), PODRUN_SIGNALS_FD);

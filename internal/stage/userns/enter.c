@@ -7,9 +7,11 @@
 //   _PODRUN_UIDMAP   "0 1000 1 1 100000 65536", for newuidmap and uid_map
 //   _PODRUN_GIDMAP   the same for groups
 //   _PODRUN_IDTOOLS  directory of newuidmap and newgidmap; empty: the map has one id
-//   _PODRUN_USERNS   pod only, optional: a descriptor of the user namespace to join instead
+//   _PODRUN_USERNS   pod only, optional: a descriptor of the user namespace to join instead;
+//                    pause, optional: of that in which it is to be
 //   _PODRUN_ROUTER   pod only, optional: a descriptor of the router's network namespace
 //   _PODRUN_HOSTNAME pod only: the pod's hostname
+//   _PODRUN_APART    pod only, optional: 1: its containers have a user namespace of their own
 //   _PODRUN_GATE     pod only, optional: a descriptor; a byte from it lets the pod begin
 //   _PODRUN_WAIT     wait only: see podrun_wait
 #define _GNU_SOURCE
@@ -156,7 +158,7 @@ static void become_root(int pod) {
 }
 
 void podrun_forget_environment(void) {
-	static const char *names[] = {"_PODRUN_ENTER", "_PODRUN_UIDMAP", "_PODRUN_GIDMAP", "_PODRUN_IDTOOLS", "_PODRUN_HOSTNAME", "_PODRUN_GATE", "_PODRUN_USERNS", "_PODRUN_ROUTER"};
+	static const char *names[] = {"_PODRUN_ENTER", "_PODRUN_UIDMAP", "_PODRUN_GIDMAP", "_PODRUN_IDTOOLS", "_PODRUN_HOSTNAME", "_PODRUN_GATE", "_PODRUN_USERNS", "_PODRUN_ROUTER", "_PODRUN_APART"};
 	for (size_t i = 0; i < sizeof names / sizeof *names; i++)
 		unsetenv(names[i]);
 }
@@ -202,6 +204,8 @@ __attribute__((constructor(101))) static void podrun_enter(int argc, char **argv
 	}
 	if (!*what)
 		return;
+	if (!strcmp(what, "pause") && env_fd("_PODRUN_USERNS") >= 0)
+		podrun_pause_apart(env_fd("_PODRUN_USERNS"));
 	if (!strcmp(what, "pause"))
 		podrun_pause();
 	if (!strcmp(what, "wait"))
@@ -220,7 +224,7 @@ __attribute__((constructor(101))) static void podrun_enter(int argc, char **argv
 		if (syscall(SYS_keyctl, KEYCTL_JOIN_SESSION_KEYRING, NULL) < 0 && errno != ENOSYS)
 			podrun_die("make the pod's keyring");
 		pass_gate(env("_PODRUN_GATE"));
-		podrun_guard(argv, env("_PODRUN_HOSTNAME"), env_fd("_PODRUN_ROUTER")); // returns in supervisors only
+		podrun_guard(argv, env("_PODRUN_HOSTNAME"), env_fd("_PODRUN_ROUTER"), *env("_PODRUN_APART") == '1'); // returns in supervisors only
 	}
 	podrun_forget_environment();
 }

@@ -12,6 +12,7 @@
 #define PODRUN_IPC_FD 6
 #define PODRUN_UTS_FD 7
 #define PODRUN_ROUTER_FD 8 // the network namespace that the pods of a user share
+#define PODRUN_USER_FD 9   // the user namespace of the pod's containers, if it has one of its own
 
 // Of a supervisor: its socket to the keeper, and the exit code with which it says that
 // no other could take the pod up either. keeper.go has both.
@@ -33,12 +34,17 @@ void podrun_forget_environment(void);
 // podrun_guard leaves a guard behind, in the host's PID and mount namespaces, which has
 // keepers: PID 1 of a new PID namespace, one after the other should they be killed. Below
 // each is a supervisor, and only supervisors return; keepers execute later ones with argv.
-// router is a descriptor of the router namespace, or -1: then one is made.
-void podrun_guard(char **argv, const char *hostname, int router);
+// router is a descriptor of the router namespace, or -1: then one is made. apart says that
+// the pod's containers have a user namespace of their own, below that of the user's pods.
+void podrun_guard(char **argv, const char *hostname, int router, int apart);
 
 // podrun_pause is PID 1 of a PID namespace shared by a pod's containers: it
 // reaps orphans until it is killed.
 void podrun_pause(void) __attribute__((noreturn));
+
+// podrun_pause_apart begins one in a user namespace as a child of the caller's parent, and
+// writes its pid to standard output.
+void podrun_pause_apart(int userns) __attribute__((noreturn));
 
 // podrun_wait stays in the place of a front that serves systemd until it is needed, and
 // executes it with argv. spec lists numbers: the pipe with the containers' output, or -1,

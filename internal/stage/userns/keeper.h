@@ -69,6 +69,7 @@ struct podrun_birth {
 	char **argv;          // of supervisors
 	const char *hostname; // the pod's
 	int router;           // the namespace
+	int apart;            // the containers have a user namespace of their own
 	int served;           // an eventfd by which it tells that the pod runs
 	sigset_t set, before; // what it waits for, blocked already; the mask of supervisors
 	int again;            // an earlier keeper was killed
@@ -85,7 +86,7 @@ int podrun_out_of_the_way(int fd);
 
 // podrun_keep is the keeper's life, with its first supervisor and the socket to it.
 // SIGNALS, ALARM and SERVED are open.
-enum { PODRUN_SIGNALS_FD = PODRUN_ROUTER_FD + 1, PODRUN_ALARM_FD, PODRUN_SERVED_FD, PODRUN_FREE_FD };
+enum { PODRUN_SIGNALS_FD = PODRUN_USER_FD + 1, PODRUN_ALARM_FD, PODRUN_SERVED_FD, PODRUN_FREE_FD };
 void podrun_keep(const struct podrun_birth *birth, pid_t pid, int channel) __attribute__((noreturn));
 
 // podrun_become_supervisor is for the child that is to be one.

@@ -1,0 +1,56 @@
+package stage
+
+import (
+	"fmt"
+	"os"
+	"os/exec"
+	"strconv"
+	"strings"
+	"syscall"
+)
+
+// podUser is where the keeper has the user namespace of the pod's containers, if they have
+// one of their own: PODRUN_USER_FD of userns/enter.h.
+const podUser = "/proc/1/fd/9"
+
+// PodUser is the path of the user namespace of the pod's containers, "" where that is the
+// supervisor's. In one of their own they have no rights over what the user's pods share,
+// whatever their capabilities; the ids are the same.
+func PodUser() string {
+	if to, err := os.Readlink(podUser); err != nil || !strings.HasPrefix(to, "user:") {
+		return ""
+	}
+	return podUser
+}
+
+// StartPause starts the process that is PID 1 of the PID namespace which a pod's containers
+// share, in their user namespace (PodUser). It is a child of this process, and ends with the
+// keeper.
+func StartPause(user string) (pid int, err error) {
+	cmd := exec.Command("/proc/self/exe", "pause")
+	cmd.Args[0] = "podrun"
+	cmd.Env = []string{"_PODRUN_ENTER=pause"}
+	if user == "" {
+		cmd.SysProcAttr = &syscall.SysProcAttr{Cloneflags: syscall.CLONE_NEWPID}
+		if err := cmd.Start(); err != nil {
+			return 0, err
+		}
+		return cmd.Process.Pid, nil
+	}
+	ns, err := os.Open(user)
+	if err != nil {
+		return 0, err
+	}
+	defer ns.Close()
+	cmd.Env = append(cmd.Env, "_PODRUN_USERNS=3")
+	cmd.ExtraFiles = []*os.File{ns}
+	cmd.Stderr = os.Stderr
+	text, err := cmd.Output()
+	if err != nil {
+		return 0, err
+	}
+	if pid, err = strconv.Atoi(string(text)); err != nil {
+		return 0, fmt.Errorf("read its pid: %w", err)
+	}
+	return pid, nil
+}

@@ -1,0 +1,35 @@
+package manifest
+
+import (
+	"testing"
+
+	"github.com/podrun/podrun/pod"
+)
+
+// A pod has a user namespace of its own when a container of it has rights that reach what
+// the user's pods share.
+func TestApart(t *testing.T) {
+	for context, want := range map[string]bool{
+		"{}":                            false,
+		"{capabilities: {drop: [ALL]}}": false,
+		"{capabilities: {add: [NET_RAW, CHOWN]}}":      false,
+		"{capabilities: {add: [NET_ADMIN]}}":           true,
+		"{capabilities: {add: [sys_admin]}}":           true,
+		"{capabilities: {add: [ALL], drop: [KILL]}}":   true,
+		"{privileged: true}":                           true,
+		"{seccompProfile: {type: Unconfined}}":         true,
+		"{seccompProfile: {type: RuntimeDefault}}":     false,
+		"{capabilities: {add: [ALL], drop: [ALL]}}":    false,
+		"{readOnlyRootFilesystem: true, runAsUser: 1}": false,
+	} {
+		for _, list := range []string{"containers", "initContainers"} {
+			text := podYAML(one("securityContext: " + context))
+			if list == "initContainers" {
+				text = podYAML("{initContainers: [{name: i, image: busybox:1.36, securityContext: " + context + "}], " + one("")[1:])
+			}
+			if got := build(t, text, pod.Image{Cmd: []string{"run"}}).Apart; got != want {
+				t.Errorf("%s of %s: apart %v, want %v", context, list, got, want)
+			}
+		}
+	}
+}
