@@ -4,7 +4,9 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"os"
 
+	"github.com/containers/image/v5/types"
 	"golang.org/x/sync/semaphore"
 )
 
@@ -19,12 +21,17 @@ type means struct {
 	unpacks  *semaphore.Weighted
 	windows  *semaphore.Weighted
 	patience patience
+	conf     types.SystemContext    // where registries.conf and the like are; zero: in their usual places
+	policy   func() (string, error) // where policy.json is; "": there is none
 
 	partialRoom int64 // bytes that a partial file may have at the most; 0: as many as there is room for
 }
 
 func newMeans() means {
-	return means{unpacks: semaphore.NewWeighted(parallelUnpacks), windows: semaphore.NewWeighted(windowsMemory), patience: usualPatience()}
+	return means{
+		unpacks: semaphore.NewWeighted(parallelUnpacks), windows: semaphore.NewWeighted(windowsMemory), patience: usualPatience(),
+		policy: func() (string, error) { return policyFile(os.Getenv("HOME"), systemPolicy) },
+	}
 }
 
 // bring unpacks a layer and makes it durable. From a registry it is fetched at the same

@@ -14,6 +14,8 @@ const (
 	ErrImagePull      = "ErrImagePull"
 	ErrImageNeverPull = "ErrImageNeverPull"
 	InvalidImageName  = "InvalidImageName"
+	// SignatureValidationFailed: policy.json does not allow it (cri-api pkg/errors).
+	SignatureValidationFailed = "SignatureValidationFailed"
 )
 
 // Error says why an image cannot be had. Reason is the kubelet's.

@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"io/fs"
 
 	"github.com/podrun/podrun/internal/report"
 	"github.com/podrun/podrun/pod"
@@ -20,16 +19,7 @@ func (s *Store) Load(ctx context.Context, path string) ([]pod.Image, error) {
 
 // LoadWith is Load with a report of the progress.
 func (s *Store) LoadWith(ctx context.Context, path string, tell func(Progress)) ([]pod.Image, error) {
-	a, err := s.begin(ctx, tell)
-	if err != nil {
-		return nil, err
-	}
-	defer a.end()
-	images, err := a.load(ctx, path)
-	if err != nil {
-		return images, fmt.Errorf("load %s: %w", shown(path), err)
-	}
-	return images, nil
+	return s.loadPlace(ctx, Place{Path: path}, tell)
 }
 
 // shown is a path as messages have it.
@@ -46,13 +36,26 @@ type archived struct {
 	fetch func(ctx context.Context) (*candidate, error)
 }
 
-func (a *adder) load(ctx context.Context, path string) ([]pod.Image, error) {
-	f, err := a.openFiles(ctx, path)
+func (a *adder) load(ctx context.Context, p Place) ([]pod.Image, error) {
+	f, err := a.openFiles(ctx, p.Path)
 	if err != nil {
 		return nil, err
 	}
 	defer f.Close()
-	list, err := a.s.archivedImages(f)
+	transport, raw, err := transportOf(f)
+	if err != nil {
+		return nil, err
+	}
+	if p.Transport != "" && p.Transport != transport {
+		return nil, report.New(report.Usage, fmt.Sprintf("podrun image pull %s:%s", transport, p.Path), "it is no %s, but %s", p.Transport, transport)
+	}
+	if err := a.s.allowedFile(ctx, transport, p.Path); err != nil {
+		return nil, err
+	}
+	list, err := a.s.archivedImages(f, transport, raw)
+	if err == nil {
+		list, err = p.picked(list)
+	}
 	if err != nil {
 		return nil, err
 	}
@@ -69,25 +72,16 @@ func (a *adder) load(ctx context.Context, path string) ([]pod.Image, error) {
 	return images, errors.Join(errs...)
 }
 
-// archivedImages tells the formats apart. Current versions of docker save write
+// archivedImages lists what is in files of a kind. Current versions of docker save write
 // both: the OCI layout says more.
-func (s *Store) archivedImages(f files) ([]archived, error) {
-	index, err := readSmall(f, "index.json")
-	if err == nil {
-		return s.layoutImages(f, index)
+func (s *Store) archivedImages(f files, transport string, raw []byte) ([]archived, error) {
+	switch transport {
+	case ociLayout, ociArchive:
+		return s.layoutImages(f, raw)
+	case plainDir:
+		return s.dirImages(f, raw)
 	}
-	if !errors.Is(err, fs.ErrNotExist) {
-		return nil, err
-	}
-	list, err := readSmall(f, "manifest.json")
-	if err == nil {
-		return s.dockerImages(f, list)
-	}
-	if !errors.Is(err, fs.ErrNotExist) {
-		return nil, err
-	}
-	return nil, report.New(report.Usage, "podrun image import FILE NAME makes an image from a root file system",
-		"it is not an image: neither index.json (OCI) nor manifest.json (docker) is in it")
+	return s.dockerImages(f, raw)
 }
 
 func (a *adder) addArchived(ctx context.Context, item archived) (pod.Image, error) {

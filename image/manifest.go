@@ -38,6 +38,9 @@ type source interface {
 type remote interface {
 	// blobFrom opens a blob of the given size from an offset on.
 	blobFrom(ctx context.Context, d digest.Digest, size, offset int64) (io.ReadCloser, error)
+	// allowed says whether the image whose manifest has this digest may be used; "" is the
+	// manifest that the source stands for.
+	allowed(ctx context.Context, d digest.Digest) error
 }
 
 // candidate is an image about to be added: all of it but the layers' content.
@@ -78,6 +81,15 @@ func fetch(ctx context.Context, src source, known func(id digest.Digest) []byte)
 	}
 	c.manifest, c.mediaType = raw, mediaType
 	m, err := manifest.FromBlob(raw, mediaType)
+	if far, ok := src.(remote); ok {
+		d := digest.FromBytes(raw)
+		if d == c.top {
+			d = ""
+		}
+		if err := far.allowed(ctx, d); err != nil {
+			return nil, err
+		}
+	}
 	if err != nil {
 		return nil, fmt.Errorf("read manifest: %w", err)
 	}
@@ -87,18 +99,10 @@ func fetch(ctx context.Context, src source, known func(id digest.Digest) []byte)
 	return c, c.readLayers(src, m)
 }
 
-// choose picks the manifest of this machine's platform from an index.
+// choose reads the manifest of this machine's platform, of those in an index.
 func choose(ctx context.Context, src source, raw []byte, mediaType string) ([]byte, string, error) {
-	list, err := manifest.ListFromBlob(raw, mediaType)
+	d, err := choosePlatform(nil, raw, mediaType)
 	if err != nil {
-		return nil, "", fmt.Errorf("read index: %w", err)
-	}
-	d, err := list.ChooseInstance(nil)
-	if err != nil {
-		return nil, "", report.New(report.Failure, "the image has to be built for this platform",
-			"there is no image for linux/%s among its platforms: %w", runtime.GOARCH, err)
-	}
-	if err := checkDigest(d); err != nil {
 		return nil, "", err
 	}
 	chosen, chosenType, err := src.manifest(ctx, d)

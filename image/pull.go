@@ -1,21 +1,16 @@
 package image
 
 import (
+	"cmp"
 	"context"
 	"crypto/tls"
 	"errors"
 	"fmt"
-	"io"
 	"net/http"
-	"os"
 	"slices"
 	"strings"
 
-	"github.com/containers/image/v5/docker"
 	"github.com/containers/image/v5/docker/reference"
-	"github.com/containers/image/v5/pkg/blobinfocache/none"
-	"github.com/containers/image/v5/types"
-	"github.com/opencontainers/go-digest"
 
 	"github.com/podrun/podrun/internal/report"
 	"github.com/podrun/podrun/pod"
@@ -41,21 +36,34 @@ type PullOptions struct {
 
 // Pull fetches an image from its registry and returns it. Layers that are in the
 // store are not fetched; an image that is there whole costs its manifest only.
-// Mirrors and blocked registries are those of registries.conf(5). Errors have
-// reason ErrImagePull or InvalidImageName.
+// Mirrors, blocked registries and short names are those of registries.conf(5), and
+// policy.json(5) says which images may be had. What was fetched of a layer before the
+// pull was cut off is kept, and the next one goes on from there. Errors have reason
+// ErrImagePull, InvalidImageName or SignatureValidationFailed.
 func (s *Store) Pull(ctx context.Context, ref string, o PullOptions) (pod.Image, error) {
 	if _, isID := parseID(ref); isID {
 		return pod.Image{}, &Error{InvalidImageName, ref, report.New(report.Usage, "pull it by name", "pull %s: an image id cannot be pulled", ref)}
 	}
-	name, err := parseName(ref)
+	names, err := s.chosen(ref)
 	if err != nil {
 		return pod.Image{}, err
 	}
-	img, err := s.pull(ctx, name, ref, o)
-	if err != nil {
-		return pod.Image{}, &Error{ErrImagePull, ref, explain(fmt.Errorf("pull %s: %w", reference.FamiliarString(name), err))}
+	var errs []error
+	for _, name := range names {
+		img, err := s.pull(ctx, name, ref, o)
+		if err == nil {
+			return img, nil
+		}
+		reason := cmp.Or(Reason(err), ErrImagePull)
+		errs = append(errs, &Error{reason, ref, explain(fmt.Errorf("pull %s: %w", reference.FamiliarString(name), err))})
+		if ctx.Err() != nil {
+			break
+		}
 	}
-	return img, nil
+	if len(errs) == 1 {
+		return pod.Image{}, errs[0]
+	}
+	return pod.Image{}, &Error{ErrImagePull, ref, errors.Join(errs...)}
 }
 
 func (s *Store) pull(ctx context.Context, name reference.Named, asked string, o PullOptions) (pod.Image, error) {
@@ -64,15 +72,14 @@ func (s *Store) pull(ctx context.Context, name reference.Named, asked string, o 
 		return pod.Image{}, err
 	}
 	defer a.end()
-	src, err := logIn(ctx, name, o)
+	if err := s.dropPartials(partialAge); err != nil {
+		return pod.Image{}, err
+	}
+	src, c, err := s.inquire(ctx, name, o)
 	if err != nil {
 		return pod.Image{}, err
 	}
 	defer src.image.Close()
-	c, err := fetch(ctx, src, s.knownConfig)
-	if err != nil {
-		return pod.Image{}, err
-	}
 	if d, ok := name.(reference.Digested); ok && d.Digest() != c.top {
 		return pod.Image{}, fmt.Errorf("read manifest: it is %s instead of %s", c.top, d.Digest())
 	}
@@ -81,71 +88,6 @@ func (s *Store) pull(ctx context.Context, name reference.Named, asked string, o 
 		names = nil
 	}
 	return a.add(ctx, c, asked, names)
-}
-
-// registry is the source of an image in a registry.
-type registry struct{ image types.ImageSource }
-
-// logIn opens the registry with the first of the logins for the image that it takes, else
-// with those of the auth file, else with none.
-func logIn(ctx context.Context, name reference.Named, o PullOptions) (*registry, error) {
-	for _, as := range loginsFor(name, o.Logins) {
-		src, err := openRegistry(ctx, name, o, &as)
-		if err == nil || !denied(err) {
-			return src, err
-		}
-	}
-	return openRegistry(ctx, name, o, nil)
-}
-
-// openRegistry opens it as somebody, or, if that is nil, with what the auth file has.
-func openRegistry(ctx context.Context, name reference.Named, o PullOptions, as *types.DockerAuthConfig) (*registry, error) {
-	sys := &types.SystemContext{
-		OSChoice: "linux", AuthFilePath: o.AuthFile, DockerRegistryUserAgent: "podrun", DockerAuthConfig: as,
-	}
-	if o.AuthFile == "" {
-		sys.AuthFilePath = authFile(os.Geteuid(), os.Getenv("HOME"), os.Getenv("XDG_RUNTIME_DIR"), func(path string) error {
-			_, err := os.Stat(path)
-			return err
-		})
-	}
-	switch {
-	case o.TLSVerify != nil:
-		sys.DockerInsecureSkipTLSVerify = types.NewOptionalBool(!*o.TLSVerify)
-	case loopback(name):
-		sys.DockerInsecureSkipTLSVerify = types.OptionalBoolTrue
-	}
-	ref, err := docker.NewReference(name)
-	if err != nil {
-		return nil, err
-	}
-	src, err := ref.NewImageSource(ctx, sys)
-	if err != nil {
-		return nil, err
-	}
-	return &registry{src}, nil
-}
-
-func (r *registry) manifest(ctx context.Context, d digest.Digest) ([]byte, string, error) {
-	if d == "" {
-		return r.image.GetManifest(ctx, nil)
-	}
-	return r.image.GetManifest(ctx, &d)
-}
-
-// blob asks the registry alone: the URLs that a manifest may give for a layer are
-// not followed.
-func (r *registry) blob(ctx context.Context, d digest.Digest, size int64) (io.ReadCloser, error) {
-	rc, _, err := r.image.GetBlob(ctx, types.BlobInfo{Digest: d, Size: size}, none.NoCache)
-	return rc, err
-}
-
-func (r *registry) blobFrom(ctx context.Context, d digest.Digest, size, offset int64) (io.ReadCloser, error) {
-	rc, err := blobFrom(ctx, r.image, d, size, offset)
-	if err != nil && offset == 0 && ctx.Err() == nil && !passing(err) { // it does not like ranges, or has no such blob
-		return r.blob(ctx, d, size)
-	}
-	return rc, err
 }
 
 // explain adds the cure to errors that have a usual one.

@@ -59,11 +59,7 @@ func (s *Store) Resolve(ref string) (pod.Image, error) {
 	if id, ok := parseID(ref); ok {
 		return s.imageByID(id)
 	}
-	name, err := parseName(ref)
-	if err != nil {
-		return pod.Image{}, err
-	}
-	rec, err := s.lookup(name)
+	rec, err := s.recorded(ref)
 	if err != nil {
 		return pod.Image{}, err
 	}
