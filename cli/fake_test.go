@@ -75,8 +75,11 @@ func (w *world) examine(ctx context.Context, _ host.Setup) []host.Finding {
 func (w *world) try(context.Context, store.Dirs) error { return w.tryErr }
 func (w *world) images(store.Dirs) (images, error)     { return w, nil }
 func (w *world) pods(store.Dirs) (pods, error)         { return w, nil }
-func (w *world) Hold() (io.Closer, error)              { return io.NopCloser(strings.NewReader("")), nil }
-func (w *world) remove(p store.Pod) error              { return p.Remove() }
+func (w *world) Collect(func() (image.Uses, error)) (image.Pruned, error) {
+	return image.Pruned{}, nil
+}
+func (w *world) Hold() (io.Closer, error) { return io.NopCloser(strings.NewReader("")), nil }
+func (w *world) remove(p store.Pod) error { return p.Remove() }
 func (w *world) removeClaim(namespace, name string) error {
 	dir, err := w.dirs.ClaimDir(namespace, name)
 	if err == nil {

@@ -12,7 +12,9 @@ func (f *front) imageCommand() *cli.Command {
 		Usage: "bring images onto this machine, list and remove them",
 		Description: `Pods run from images that are on this machine. They come from a registry (pull),
 an archive (load) or the root file system of a machine or container (import).
-podrun up pulls what is missing by itself, unless imagePullPolicy is Never.
+podrun up pulls what is missing by itself, unless imagePullPolicy is Never. When
+the disk is 85 % full, images that were pulled and that nothing uses are removed,
+the ones not used for longest first, until it is 80 %.
 
 Examples:
   podrun image load busybox.tar
@@ -20,13 +22,14 @@ Examples:
   podrun image ls
 `,
 		Subcommands: []*cli.Command{
-			f.imageLoadCommand(), f.imagePullCommand(), f.imageImportCommand(), f.imageLsCommand(), f.imageRmCommand(),
+			f.imageLoadCommand(), f.imagePullCommand(), f.imageImportCommand(), f.imageSaveCommand(), f.imageLsCommand(), f.imageInspectCommand(),
+			f.imageHistoryCommand(), f.imageTagCommand(), f.imageRmCommand(), f.imagePruneCommand(), f.imageVerifyCommand(),
 		},
 		Action: func(c *cli.Context) error {
 			if c.Args().Present() {
 				return unknownCommand(c.Command.Subcommands, "podrun image", c.Args().First())
 			}
-			return usageErrorf("image", "image takes one of load, pull, import, ls and rm")
+			return usageErrorf("image", "image takes one of load, pull, import, save, ls, inspect, history, tag, rm, prune and verify")
 		},
 	}
 }

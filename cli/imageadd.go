@@ -16,15 +16,17 @@ func (f *front) imageLoadCommand() *cli.Command {
 	return &cli.Command{
 		Name:      "load",
 		Usage:     "add the images of an archive",
-		ArgsUsage: "FILE...",
+		ArgsUsage: "FILE... | DIR",
 		Description: `Adds every image of an OCI archive, a docker archive (docker save, podman save,
 skopeo copy) or an OCI layout directory, under the names they were saved with.
-Archives may be compressed with gzip or zstd; - is standard input.
+Archives may be compressed with gzip or zstd; - is standard input. Of another
+directory, such as a USB stick, it loads all archives and layouts in it.
 
 Examples:
   podrun image load web.tar
   podman save busybox | podrun image load -
   podrun image load ./oci-layout
+  podrun image load /media/stick
 `,
 		Action: func(c *cli.Context) error {
 			if !c.Args().Present() {
@@ -34,7 +36,7 @@ Examples:
 				var all []pod.Image
 				var errs []error
 				for _, word := range c.Args().Slice() {
-					images, err := s.LoadWith(ctx, input(word), tell)
+					images, err := s.LoadAll(ctx, input(word), tell)
 					all, errs = append(all, images...), append(errs, err)
 				}
 				return all, errors.Join(errs...)
@@ -122,7 +124,14 @@ func pullOptions(c *cli.Context) image.PullOptions {
 // done, and prints the name of each, or its id where it has none. Ctrl-C ends it;
 // what is complete by then stays.
 func (f *front) adding(ctx context.Context, verb string, add func(context.Context, *image.Store, func(image.Progress)) ([]pod.Image, error)) error {
+	dirs, err := f.dirs()
+	if err != nil {
+		return err
+	}
 	s, err := f.store()
+	if err == nil {
+		err = f.makeRoom(dirs, s)
+	}
 	if err != nil {
 		return err
 	}

@@ -9,8 +9,6 @@ import (
 	"k8s.io/apimachinery/pkg/util/duration"
 
 	"github.com/podrun/podrun/image"
-	"github.com/podrun/podrun/internal/store"
-	"github.com/podrun/podrun/pod"
 )
 
 func (f *front) imageLsCommand() *cli.Command {
@@ -79,56 +77,10 @@ Examples:
 			}
 			var errs []error
 			for _, word := range c.Args().Slice() {
-				u := &layerUse{dirs: dirs}
-				errs = append(errs, s.Remove(word, image.RemoveOptions{InUse: u.has}), u.err)
+				u := f.imageUse(dirs)
+				errs = append(errs, s.Remove(word, image.RemoveOptions{InUse: u.layer}), u.err)
 			}
 			return errors.Join(errs...)
 		},
 	}
-}
-
-// layerUse knows the layers of all pods. It looks at the pods when it is first
-// asked, which is while no pod can be made: earlier one might be missed.
-type layerUse struct {
-	dirs store.Dirs
-	used map[string]bool
-	err  error
-}
-
-// has says whether a pod uses a layer. In doubt every layer is in use.
-func (u *layerUse) has(dir string) bool {
-	if u.used == nil {
-		u.used = map[string]bool{}
-		u.err = u.look()
-	}
-	return u.err != nil || u.used[dir]
-}
-
-func (u *layerUse) look() error {
-	places, err := u.dirs.Pods()
-	if err != nil {
-		return err
-	}
-	for _, p := range places {
-		if !p.Exists() {
-			continue
-		}
-		plan, err := p.Plan()
-		if err != nil {
-			return err
-		}
-		for _, v := range plan.Volumes {
-			for _, layer := range v.Layers {
-				u.used[layer] = true
-			}
-		}
-		for _, list := range [][]pod.Container{plan.InitContainers, plan.Containers} {
-			for _, c := range list {
-				for _, layer := range c.Layers {
-					u.used[layer] = true
-				}
-			}
-		}
-	}
-	return nil
 }

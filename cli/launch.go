@@ -11,7 +11,6 @@ import (
 	"time"
 
 	"github.com/podrun/podrun/image"
-	"github.com/podrun/podrun/internal/report"
 	"github.com/podrun/podrun/internal/store"
 	"github.com/podrun/podrun/internal/undo"
 	"github.com/podrun/podrun/manifest"
@@ -89,15 +88,13 @@ func (l *launch) release() {
 	}
 }
 
-// busy is the error of a pod that another command is making or removing.
-func busy(p store.Pod) error {
-	return report.New(report.Failure, "try again when that is done; podrun ps lists the pods", "pod %s is being started or removed by another podrun", p.Name)
-}
-
 // ensure has every image on the machine, all at once.
 func (l *launch) ensure(ctx context.Context) (map[use]pod.Image, error) {
 	images, err := l.front.rooms.images(l.dirs)
 	if err != nil {
+		return nil, err
+	}
+	if err := l.front.makeRoom(l.dirs, images); err != nil {
 		return nil, err
 	}
 	if l.hold, err = images.Hold(); err != nil {

@@ -6,6 +6,7 @@ import (
 	"os"
 	"time"
 
+	"github.com/podrun/podrun/internal/report"
 	"github.com/podrun/podrun/internal/store"
 )
 
@@ -21,4 +22,9 @@ func lockWithin(ctx context.Context, p store.Pod, limit time.Duration) (*os.File
 			return nil, err
 		}
 	}
+}
+
+// busy is the error of a pod that another command is making or removing.
+func busy(p store.Pod) error {
+	return report.New(report.Failure, "try again when that is done; podrun ps lists the pods", "pod %s is being started or removed by another podrun", p.Name)
 }

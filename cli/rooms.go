@@ -31,6 +31,8 @@ type rooms interface {
 type images interface {
 	// Ensure has the image on the machine, by a PullPolicy of Kubernetes.
 	Ensure(ctx context.Context, ref, policy string, o image.PullOptions) (pod.Image, error)
+	// Collect frees unused images if the disk is too full.
+	Collect(uses func() (image.Uses, error)) (image.Pruned, error)
 	// Hold keeps every layer there until the result is closed.
 	Hold() (io.Closer, error)
 }

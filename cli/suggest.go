@@ -50,11 +50,7 @@ func fromElsewhere(word string) string {
 		return "podrun top shows what pods use"
 	case "list", "ls", "pods", "status":
 		return "podrun ps lists the pods"
-	case "images":
-		return "podrun image ls lists the images"
-	case "rmi":
-		return "podrun image rm removes images"
-	case "pull", "load", "import":
+	case "load", "import", "save", "tag", "history", "prune":
 		return "podrun image " + word + " does that"
 	case "install", "uninstall", "enable", "disable":
 		return "podrun systemd install FILE and podrun systemd uninstall NAME do that"

@@ -54,7 +54,13 @@ func (f *front) unitDirs(c *cli.Context) (unitDirs, error) {
 			"units of the system are root's")
 	case c.Bool("user") && root:
 		return unitDirs{}, report.New(report.Usage, "leave --user out, or do it as the user whose pods they are", "root's pods are units of the system")
-	case root:
+	}
+	return f.ownUnits()
+}
+
+// ownUnits are the units of who is calling.
+func (f *front) ownUnits() (unitDirs, error) {
+	if os.Geteuid() == 0 {
 		return unitDirs{true, "/etc/systemd/system", "/etc/podrun/pods"}, nil
 	}
 	config := f.getenv("XDG_CONFIG_HOME")

@@ -37,7 +37,7 @@ func (a *adder) add(ctx context.Context, c *candidate, asked string, names []str
 		header: header{recordVersion},
 		ID:     digest.FromBytes(c.config), Config: string(c.config),
 		Digest: digest.FromBytes(c.manifest), Manifest: string(c.manifest), MediaType: c.mediaType,
-		Added: time.Now().UTC(),
+		Added: time.Now().UTC(), Pulled: c.pulled,
 	}
 	for _, l := range c.layers {
 		rec.DiffIDs = append(rec.DiffIDs, l.DiffID)
@@ -109,7 +109,7 @@ func (s *Store) record(rec *imageRecord, c *candidate, names []string) error {
 		return err
 	}
 	defer lock.Close()
-	if old, err := s.readImage(rec.ID); err != nil || old.Digest != rec.Digest {
+	if old, err := s.readImage(rec.ID); err != nil || old.Digest != rec.Digest || old.Pulled != rec.Pulled {
 		if err := writeRecord(s.imageFile(rec.ID), rec); err != nil {
 			return fmt.Errorf("record image %s: %w", rec.ID, err)
 		}

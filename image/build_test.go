@@ -290,3 +290,6 @@ func newFastGzip(w io.Writer) *gzip.Writer {
 	}
 	return z
 }
+
+// here is this machine's architecture.
+func here() string { return runtime.GOARCH }

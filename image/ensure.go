@@ -25,6 +25,9 @@ func (s *Store) Ensure(ctx context.Context, ref string, policy string, o PullOpt
 		return pod.Image{}, err
 	}
 	here, broken := err == nil, err
+	if here {
+		s.note(img.ID)
+	}
 	if _, isID := parseID(ref); isID && here {
 		return img, nil // no registry knows it
 	}

@@ -2,6 +2,7 @@ package image
 
 import (
 	"context"
+	"crypto/rand"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -147,13 +148,11 @@ func (a *adder) move(staged, place string) error {
 	return nil
 }
 
-// discard moves a layer out of sight, to be removed from where it is then.
+// discard moves a layer out of sight, to be removed from where it is then. That takes no
+// room: a full disk must not keep anybody from freeing some.
 func (s *Store) discard(layer string) (string, error) {
-	dir, err := os.MkdirTemp(filepath.Join(s.dir, stagingDir), "old-")
-	if err != nil {
-		return "", err
-	}
-	return dir, os.Rename(layer, filepath.Join(dir, "layer"))
+	gone := filepath.Join(s.dir, stagingDir, "old-"+rand.Text())
+	return gone, os.Rename(layer, gone)
 }
 
 // syncFS makes everything in dir's file system durable.

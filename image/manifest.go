@@ -47,6 +47,7 @@ type remote interface {
 type candidate struct {
 	top       digest.Digest // what the name stands for: an index, or the manifest
 	index     []byte        // top's text, if it is not the manifest
+	pulled    bool          // from a registry
 	manifest  []byte        // nil: to be made from config and layers
 	mediaType string
 	config    []byte

@@ -83,6 +83,7 @@ func (s *Store) pull(ctx context.Context, name reference.Named, asked string, o 
 	if d, ok := name.(reference.Digested); ok && d.Digest() != c.top {
 		return pod.Image{}, fmt.Errorf("read manifest: it is %s instead of %s", c.top, d.Digest())
 	}
+	c.pulled = true
 	names := []string{name.String()}
 	if o.Unnamed {
 		names = nil

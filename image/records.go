@@ -37,6 +37,7 @@ type imageRecord struct {
 	MediaType string          `json:"mediaType"`
 	DiffIDs   []digest.Digest `json:"diffIDs"` // lowest first, as in Config
 	Added     time.Time       `json:"added"`
+	Pulled    bool            `json:"pulled,omitempty"` // from a registry, where it can be had again
 	Manifest  string          `json:"manifest"`
 	Config    string          `json:"config"`
 }

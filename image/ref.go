@@ -27,6 +27,15 @@ func parseName(s string) (reference.Named, error) {
 	return reference.TagNameOnly(ref), nil
 }
 
+// FullName is a reference with everything that it leaves out; what is no reference stays
+// as it is.
+func FullName(ref string) string {
+	if name, err := parseName(ref); err == nil {
+		return name.String()
+	}
+	return ref
+}
+
 // idPattern is an image id or the beginning of one.
 var idPattern = regexp.MustCompile(`^(?:sha256:)?([0-9a-f]{4,64})$`)
 

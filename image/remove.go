@@ -32,7 +32,7 @@ func (s *Store) Remove(nameOrID string, o RemoveOptions) error {
 	if err != nil {
 		return fmt.Errorf("remove image %s: %w", nameOrID, err)
 	}
-	if err := s.free(o.InUse); err != nil {
+	if _, err := s.free(o.InUse); err != nil {
 		return fmt.Errorf("free layers of image %s: %w", nameOrID, err)
 	}
 	return nil
@@ -128,40 +128,45 @@ func (s *Store) target(nameOrID string, names []*nameRecord) (id digest.Digest, 
 	return "", "", report.New(report.Usage, "podrun image ls shows names and ids in full", "%q is ambiguous: %d images match", nameOrID, found)
 }
 
-// free removes the layers that nobody needs, if nobody is adding or using images.
-func (s *Store) free(inUse func(string) bool) error {
+// free removes the layers that nobody needs, if nobody is adding or using images, and says
+// how many bytes their files have had.
+func (s *Store) free(inUse func(string) bool) (int64, error) {
 	lock, err := s.lock()
 	if err != nil {
-		return err
+		return 0, err
 	}
 	defer lock.Close()
 	if alone, err := lock.TryExclusive(); err != nil || !alone {
-		return err
+		return 0, err
 	}
 	rubbish, err := s.rubbish()
 	if err != nil {
-		return err
+		return 0, err
 	}
 	unused, err := s.unusedLayers(inUse)
 	if err != nil {
-		return err
+		return 0, err
 	}
 	retired, err := s.retired(inUse)
 	if err != nil {
-		return err
+		return 0, err
 	}
 	rubbish = append(rubbish, retired...)
+	var freed int64
 	for _, layer := range unused {
+		if rec, err := readRecord[layerRecord](filepath.Join(layer, layerFile)); err == nil {
+			freed += rec.Bytes
+		}
 		gone, err := s.discard(layer)
 		if err != nil {
-			return err
+			return 0, err
 		}
 		rubbish = append(rubbish, gone)
 	}
 	if err := lock.Shared(); err != nil {
-		return err
+		return 0, err
 	}
-	return s.removeTrees(rubbish)
+	return freed, s.removeTrees(rubbish)
 }
 
 // unusedLayers lists layers' directories that no image and no pod needs. If any

@@ -33,6 +33,7 @@ type Store struct {
 	room func(dir string) (limits, error) // roomFor, or a test's
 	means
 	boot string // which run of the machine it is
+	disk func(dir string) (capacity, available int64, err error)
 }
 
 // Open opens the store in dir, which is made if missing and kept 0700: layers
@@ -50,7 +51,7 @@ func Open(dir string) (*Store, error) {
 	if err != nil {
 		return nil, fmt.Errorf("open image store: %w", err)
 	}
-	return &Store{dir: abs, room: roomFor, means: newMeans(), boot: store.BootID()}, nil
+	return &Store{dir: abs, room: roomFor, means: newMeans(), boot: store.BootID(), disk: diskOf}, nil
 }
 
 // Resolve finds an image by name or by id ("sha256:…", or its 64 hexadecimal
@@ -163,6 +164,8 @@ type Info struct {
 	Names        []string // normalised, sorted; none if every name has moved on
 	Created      time.Time
 	Added        time.Time
+	Used         time.Time // by a pod, about; when it was added, if none has used it
+	Pulled       bool      // from a registry, where it can be had again
 	OS, Arch     string
 	Variant      string
 	Size         int64 // bytes of its layers' files; layers are shared between images
@@ -211,10 +214,13 @@ func (s *Store) info(rec *imageRecord, users map[digest.Digest]int) (Info, error
 	}
 	info := Info{
 		ID: rec.ID.String(), Digest: rec.Digest.String(), Added: rec.Added,
-		OS: config.OS, Arch: config.Architecture, Variant: config.Variant,
+		OS: config.OS, Arch: config.Architecture, Variant: config.Variant, Pulled: rec.Pulled,
 	}
 	if config.Created != nil {
 		info.Created = *config.Created
+	}
+	if st, err := os.Stat(s.imageFile(rec.ID)); err == nil {
+		info.Used = st.ModTime()
 	}
 	for _, id := range unique(rec.DiffIDs) {
 		layer, err := s.readLayer(id)

@@ -30,15 +30,24 @@ type Target interface {
 }
 
 // ToTar writes a tar archive to w. scratch is a directory with room for a layer.
-func ToTar(w io.Writer, scratch string) Target { return &tarTarget{tar.NewWriter(w), scratch} }
+func ToTar(w io.Writer, scratch string) Target { return &tarTarget{w: tar.NewWriter(w), dir: scratch} }
 
 type tarTarget struct {
-	w   *tar.Writer
-	dir string
+	w    *tar.Writer
+	dir  string
+	made bool // the directories of blobs
 }
 
 // file writes a header that says nothing of now and here: the same images give the same bytes.
 func (t *tarTarget) file(name string, size int64, r io.Reader) error {
+	if !t.made { // a directory without an entry is one that skopeo cannot make but as root
+		for _, dir := range []string{"blobs/", "blobs/sha256/"} {
+			if err := t.w.WriteHeader(&tar.Header{Typeflag: tar.TypeDir, Name: dir, Mode: 0o755, Format: tar.FormatUSTAR}); err != nil {
+				return err
+			}
+		}
+		t.made = true
+	}
 	hdr := &tar.Header{Typeflag: tar.TypeReg, Name: name, Size: size, Mode: 0o644, Format: tar.FormatUSTAR}
 	if size >= 8<<30 {
 		hdr.Format = tar.FormatGNU

@@ -163,7 +163,7 @@ func TestVerify(t *testing.T) {
 				}
 			}
 			load(t, s, path) // what is damaged alone is unpacked again
-			if err := s.free(nil); err != nil {
+			if _, err := s.free(nil); err != nil {
 				t.Fatal(err)
 			}
 		})
@@ -233,10 +233,10 @@ func TestRepair(t *testing.T) {
 	if err != nil || len(kept) != 1 {
 		t.Errorf("what the pod runs from is kept in %v, %v", kept, err)
 	}
-	if err := s.free(func(string) bool { return true }); err != nil || !exists(kept[0]) {
+	if _, err := s.free(func(string) bool { return true }); err != nil || !exists(kept[0]) {
 		t.Errorf("a layer in use is freed: %v", err)
 	}
-	if err := s.free(func(string) bool { return false }); err != nil || exists(kept[0]) {
+	if _, err := s.free(func(string) bool { return false }); err != nil || exists(kept[0]) {
 		t.Errorf("a replaced layer stays: %v", err)
 	}
 }

@@ -112,6 +112,48 @@ func ManifestOf(text []byte) string {
 	return ""
 }
 
+// FilesOf are the manifests that a unit file of podrun's runs.
+func FilesOf(text []byte) []string {
+	for line := range strings.Lines(string(text)) {
+		rest, ok := strings.CutPrefix(strings.TrimSuffix(line, "\n"), "ExecReload=")
+		if _, files, found := strings.Cut(rest, " up --detach --timeout 60s"); ok && found {
+			return wordsOf(files)
+		}
+	}
+	return nil
+}
+
+// wordsOf are the words that words has written.
+func wordsOf(line string) []string {
+	var list []string
+	var word strings.Builder
+	inWord, inQuotes := false, false
+	for i := 0; i < len(line); i++ {
+		c := line[i]
+		switch {
+		case c == ' ' && !inQuotes:
+			if inWord {
+				list = append(list, word.String())
+			}
+			word.Reset()
+			inWord = false
+			continue
+		case c == '"':
+			inQuotes, inWord = !inQuotes, true
+			continue
+		case strings.IndexByte(`\%$`, c) >= 0 && i+1 < len(line):
+			i++
+			c = line[i]
+		}
+		inWord = true
+		word.WriteByte(c)
+	}
+	if inWord {
+		list = append(list, word.String())
+	}
+	return list
+}
+
 // literal escapes what systemd would take for a specifier.
 func literal(text string) string { return strings.ReplaceAll(text, "%", "%%") }
 

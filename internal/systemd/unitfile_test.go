@@ -4,6 +4,8 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"github.com/google/go-cmp/cmp"
 )
 
 func TestUnitFile(t *testing.T) {
@@ -88,5 +90,16 @@ func TestUnitOfACgroup(t *testing.T) {
 func TestUnitPath(t *testing.T) {
 	if got := unitPath("podrun@web-1.service"); got != "/org/freedesktop/systemd1/unit/podrun_40web_2d1_2eservice" {
 		t.Error(got)
+	}
+}
+
+func TestFilesOf(t *testing.T) {
+	files := []string{"/a b/c.yaml", `/q"u\o$te%s.yaml`, "/plain.yaml"}
+	s := Service{Name: "x", Program: "/usr/bin/podrun", Args: []string{"--quiet"}, Files: files}
+	if diff := cmp.Diff(files, FilesOf(s.File("podrun@x.service"))); diff != "" {
+		t.Error(diff)
+	}
+	if got := FilesOf([]byte("[Service]\nExecStart=/bin/true\n")); got != nil {
+		t.Errorf("of another's unit: %q", got)
 	}
 }

@@ -1,0 +1,170 @@
+package cli
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"strings"
+	"text/template"
+	"time"
+
+	"github.com/urfave/cli/v2"
+	"k8s.io/apimachinery/pkg/util/duration"
+
+	"github.com/podrun/podrun/image"
+)
+
+func (f *front) imageInspectCommand() *cli.Command {
+	return &cli.Command{
+		Name:      "inspect",
+		Usage:     "show all that is known of images",
+		ArgsUsage: "IMAGE...",
+		Description: `Shows images as JSON, with the names that docker and podman have for their parts:
+Id, RepoTags, RepoDigests, Config, RootFS, History. Layers says where each layer is
+unpacked. --format takes a template of Go.
+
+Examples:
+  podrun image inspect busybox
+  podrun image inspect --format '{{.Config.Entrypoint}}' web:1.4
+  podrun image inspect -f '{{index .RepoDigests 0}}' web:1.4
+`,
+		Flags: []cli.Flag{&cli.StringFlag{Name: "format", Aliases: []string{"f"}, Usage: "print each image by this `TEMPLATE`"}},
+		Action: func(c *cli.Context) error {
+			if !c.Args().Present() {
+				return usageErrorf("image inspect", "image inspect takes the names of images")
+			}
+			form, err := template.New("format").Funcs(template.FuncMap{"json": asJSON}).Parse(c.String("format"))
+			if err != nil {
+				return usageErrorf("image inspect", "--format: %v", err)
+			}
+			list := []*image.Description{}
+			errs := f.described(c.Args().Slice(), func(d *image.Description) error {
+				if !c.IsSet("format") {
+					list = append(list, d)
+					return nil
+				}
+				if err := form.Execute(f.out, d); err != nil {
+					return usageErrorf("image inspect", "--format: %v", err)
+				}
+				_, err := fmt.Fprintln(f.out)
+				return err
+			})
+			if !c.IsSet("format") {
+				text, err := json.MarshalIndent(list, "", "    ")
+				if err == nil {
+					_, err = fmt.Fprintf(f.out, "%s\n", text)
+				}
+				errs = append(errs, err)
+			}
+			return errors.Join(errs...)
+		},
+	}
+}
+
+func asJSON(v any) (string, error) {
+	b, err := json.Marshal(v)
+	return string(b), err
+}
+
+// described does something for each image, and goes on with the next if one fails.
+func (f *front) described(words []string, do func(*image.Description) error) (errs []error) {
+	s, err := f.store()
+	if err != nil {
+		return []error{err}
+	}
+	for _, word := range words {
+		d, err := s.Describe(word)
+		if err == nil {
+			err = do(d)
+		}
+		if err != nil {
+			errs = append(errs, err)
+		}
+	}
+	return errs
+}
+
+func (f *front) imageHistoryCommand() *cli.Command {
+	return &cli.Command{
+		Name:      "history",
+		Usage:     "show how an image was built",
+		ArgsUsage: "IMAGE",
+		Description: `Shows the steps that made an image, the last one first, with the size of the layer
+that each has added.
+
+Examples:
+  podrun image history busybox
+  podrun image history --no-trunc web:1.4
+`,
+		Flags: []cli.Flag{&cli.BoolFlag{Name: "no-trunc", Usage: "show the commands in full"}},
+		Action: func(c *cli.Context) error {
+			if c.NArg() != 1 {
+				return usageErrorf("image history", "image history takes the name of one image")
+			}
+			return errors.Join(f.described(c.Args().Slice(), func(d *image.Description) error {
+				return f.printHistory(d, c.Bool("no-trunc"), time.Now())
+			})...)
+		},
+	}
+}
+
+func (f *front) printHistory(d *image.Description, full bool, now time.Time) error {
+	var rows [][]string
+	layer := 0
+	for _, h := range d.History {
+		age, bytes := "", ""
+		if h.Created != nil {
+			age = duration.HumanDuration(max(now.Sub(*h.Created), 0)) + " ago"
+		}
+		if !h.EmptyLayer && layer < len(d.Layers) {
+			bytes = size(d.Layers[layer].Size)
+			layer++
+		}
+		by := strings.Join(strings.Fields(h.CreatedBy), " ")
+		if r := []rune(by); !full && len(r) > 60 {
+			by = string(r[:59]) + "…"
+		}
+		rows = append([][]string{{age, by, bytes, h.Comment}}, rows...)
+	}
+	for ; layer < len(d.Layers); layer++ {
+		rows = append([][]string{{"", "", size(d.Layers[layer].Size), ""}}, rows...)
+	}
+	return f.table(append([][]string{{"CREATED", "CREATED BY", "SIZE", "COMMENT"}}, rows...))
+}
+
+func (f *front) imageTagCommand() *cli.Command {
+	return &cli.Command{
+		Name:      "tag",
+		Usage:     "give an image more names",
+		ArgsUsage: "IMAGE NAME...",
+		Description: `Gives an image more names. A name that another image has moves to this one.
+podrun image rm NAME takes a name away again.
+
+Examples:
+  podrun image tag web:1.4 registry.example.org/team/web:1.4
+  podrun image tag 4a1b6c localhost/web:old
+`,
+		Action: func(c *cli.Context) error {
+			if c.NArg() < 2 {
+				return usageErrorf("image tag", "image tag takes an image and its new names")
+			}
+			s, err := f.store()
+			if err != nil {
+				return err
+			}
+			var errs []error
+			for _, name := range c.Args().Tail() {
+				errs = append(errs, s.Tag(c.Args().First(), name))
+			}
+			return errors.Join(errs...)
+		},
+	}
+}
+
+// alias is a command by the name that docker and podman have for it.
+func alias(name string, c *cli.Command) *cli.Command {
+	c.Description = strings.ReplaceAll(c.Description, "podrun image "+c.Name, "podrun "+name)
+	c.Usage += ", as podrun image " + c.Name
+	c.Name = name
+	return c
+}

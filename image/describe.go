@@ -1,0 +1,115 @@
+package image
+
+import (
+	"errors"
+	"fmt"
+	"slices"
+	"time"
+
+	"github.com/containers/image/v5/docker/reference"
+	"github.com/opencontainers/go-digest"
+	v1 "github.com/opencontainers/image-spec/specs-go/v1"
+)
+
+// Description is all that is known of an image. Its JSON has the names of docker's and
+// podman's inspect.
+type Description struct {
+	ID           string         `json:"Id"` // sha256:<hex>
+	Digest       string         // of the manifest
+	RepoTags     []string       // its names with a tag
+	RepoDigests  []string       // its names by digest
+	Created      *time.Time     `json:",omitempty"`
+	Added        time.Time      // to this machine
+	Author       string         `json:",omitempty"`
+	Architecture string         // as Go spells it: amd64
+	Variant      string         `json:",omitempty"`
+	Os           string         //
+	Size         int64          // bytes of its files
+	Pulled       bool           // from a registry, where it can be had again
+	Config       v1.ImageConfig // what a container gets unless its manifest says otherwise
+	RootFS       v1.RootFS
+	History      []v1.History
+	Layers       []Layer // lowest first, one for each of RootFS
+}
+
+// Layer is one layer of an image, as it lies here.
+type Layer struct {
+	DiffID  string // sha256:<hex> of its tar stream
+	Dir     string // where it is unpacked
+	Size    int64  // bytes of its files
+	Entries int    // of its tar stream
+	Shared  bool   // with other images
+}
+
+// Describe says what is known of an image. errors.Is(err, ErrNotFound) if it is not there.
+func (s *Store) Describe(ref string) (*Description, error) {
+	id, _, err := s.find(ref)
+	if err != nil {
+		return nil, fmt.Errorf("inspect %s: %w", ref, err)
+	}
+	rec, err := s.readImage(id)
+	if err != nil {
+		return nil, fmt.Errorf("inspect %s: %w", ref, err)
+	}
+	config, err := rec.config()
+	if err != nil {
+		return nil, fmt.Errorf("inspect %s: %w", ref, err)
+	}
+	d := &Description{
+		ID: id.String(), Digest: rec.Digest.String(), RepoTags: []string{}, RepoDigests: []string{},
+		Created: config.Created, Added: rec.Added, Author: config.Author,
+		Architecture: config.Architecture, Variant: config.Variant, Os: config.OS, Pulled: rec.Pulled,
+		Config: config.Config, RootFS: config.RootFS, History: config.History, Layers: []Layer{},
+	}
+	names, err1 := s.names()
+	for _, n := range names {
+		if n.ID == id {
+			d.name(n)
+		}
+	}
+	slices.Sort(d.RepoTags)
+	slices.Sort(d.RepoDigests)
+	d.RepoDigests = slices.Compact(d.RepoDigests)
+	return d, errors.Join(err1, s.describeLayers(d, rec))
+}
+
+func (d *Description) name(n *nameRecord) {
+	named, err := reference.ParseNamed(n.Name)
+	if err != nil {
+		return
+	}
+	if _, ok := named.(reference.Tagged); ok {
+		d.RepoTags = append(d.RepoTags, n.Name)
+	}
+	for _, digest := range []digest.Digest{n.Top, n.Digest} {
+		d.RepoDigests = append(d.RepoDigests, named.Name()+"@"+digest.String())
+	}
+}
+
+func (s *Store) describeLayers(d *Description, rec *imageRecord) error {
+	images, err := s.images()
+	if err != nil {
+		return err
+	}
+	users := map[digest.Digest]int{}
+	for _, i := range images {
+		for _, id := range unique(i.DiffIDs) {
+			users[id]++
+		}
+	}
+	counted := map[digest.Digest]bool{}
+	for _, id := range rec.DiffIDs {
+		l := Layer{DiffID: id.String(), Dir: s.layerDir(id) + "/" + layerFS, Shared: users[id] > 1}
+		layer, err := s.readLayer(id)
+		if err != nil {
+			return fmt.Errorf("image %s is not whole: %w", rec.ID, err)
+		}
+		l.Size, l.Entries = layer.Bytes, layer.Entries
+		if !counted[id] {
+			d.Size += l.Size
+		}
+		counted[id] = true
+		d.Layers = append(d.Layers, l)
+	}
+	return nil
+}

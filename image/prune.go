@@ -1,0 +1,179 @@
+package image
+
+import (
+	"cmp"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"slices"
+	"time"
+
+	"github.com/opencontainers/go-digest"
+	"golang.org/x/sys/unix"
+
+	"github.com/podrun/podrun/internal/store"
+)
+
+// Uses say what needs images. In doubt they say yes.
+type Uses struct {
+	// Layer says whether a pod uses a layer (one of pod.Image.Layers); nil: none does.
+	Layer func(layerDir string) bool
+	// Image says whether a pod has an image or may be made of one; nil: none.
+	Image func(id string, names []string) bool
+}
+
+// PruneOptions say which images go.
+type PruneOptions struct {
+	Uses
+	All    bool      // those with names too, if nothing uses them
+	Before time.Time // only those added before; zero: all
+}
+
+// Pruned is what has gone.
+type Pruned struct {
+	Images []Info
+	Bytes  int64 // of the files of layers
+}
+
+// Prune removes images that have no name any more, or with All that nothing uses, and
+// every layer that nobody needs. Layers stay, until the next time, if somebody is adding or
+// using images at this moment.
+func (s *Store) Prune(o PruneOptions) (Pruned, error) {
+	list, err := s.List()
+	if err != nil {
+		return Pruned{}, fmt.Errorf("prune images: %w", err)
+	}
+	var p Pruned
+	for _, i := range list {
+		named := len(i.Names) > 0 && !o.All
+		if named || !o.Before.IsZero() && !i.Added.Before(o.Before) || o.uses(i) {
+			continue
+		}
+		if err := s.drop(i); err != nil {
+			return p, fmt.Errorf("prune images: %w", err)
+		}
+		p.Images = append(p.Images, i)
+	}
+	p.Bytes, err = s.free(o.Layer)
+	if err != nil {
+		err = fmt.Errorf("prune images: %w", err)
+	}
+	return p, err
+}
+
+func (u Uses) uses(i Info) bool { return u.Image != nil && u.Image(i.ID, i.Names) }
+
+// drop removes an image's record and its names, unless it got another name meanwhile.
+func (s *Store) drop(i Info) error {
+	lock, err := s.lockRecords()
+	if err != nil {
+		return err
+	}
+	defer lock.Close()
+	names, err := s.names()
+	if err != nil {
+		return err
+	}
+	var files []string
+	for _, n := range names {
+		if n.ID.String() != i.ID {
+			continue
+		}
+		if !slices.Contains(i.Names, n.Name) {
+			return nil
+		}
+		files = append(files, s.nameFile(n.Name))
+	}
+	for _, file := range append(files, s.imageFile(digest.Digest(i.ID))) {
+		if err := os.Remove(file); err != nil && !errors.Is(err, fs.ErrNotExist) {
+			return err
+		}
+	}
+	return errors.Join(store.SyncDir(filepath.Join(s.dir, namesDir)), store.SyncDir(filepath.Join(s.dir, imagesDir)))
+}
+
+// The kubelet's defaults of when a disk is too full, in percent, and for how long an image
+// is left alone (kubelet: pkg/kubelet/apis/config/v1beta1/defaults.go,
+// imageGCHighThresholdPercent and so on).
+const (
+	highThreshold = 85
+	lowThreshold  = 80
+	minimumAge    = 2 * time.Minute
+)
+
+// Collect makes room as the kubelet's image garbage collection does: if more than 85 % of
+// the store's disk is in use, the images that were not used for longest go until it is
+// 80 % (kubelet: pkg/kubelet/images/image_gc_manager.go). Left alone are images in use,
+// those younger than two minutes, and, other than with the kubelet, those that were not
+// pulled: what came from an archive cannot be had again. uses is asked for what needs
+// images if something is to go. With room enough nothing is read but the disk's figures.
+func (s *Store) Collect(uses func() (Uses, error)) (Pruned, error) {
+	capacity, available, err := s.disk(s.dir)
+	if err != nil || capacity == 0 || 100-available*100/capacity < highThreshold {
+		return Pruned{}, err
+	}
+	p, err := s.collect(uses)
+	if err != nil {
+		return p, fmt.Errorf("make room on the disk: %w", err)
+	}
+	return p, nil
+}
+
+func (s *Store) collect(uses func() (Uses, error)) (Pruned, error) {
+	u, err := uses()
+	if err != nil {
+		return Pruned{}, err
+	}
+	var p Pruned
+	if p.Bytes, err = s.free(u.Layer); err != nil { // what earlier removals had to leave
+		return p, err
+	}
+	list, err := s.List()
+	if err != nil {
+		return p, err
+	}
+	slices.SortStableFunc(list, func(a, b Info) int {
+		return cmp.Or(a.Used.Compare(b.Used), a.Added.Compare(b.Added))
+	})
+	for _, i := range list {
+		capacity, available, err := s.disk(s.dir)
+		if err != nil || available >= capacity*(100-lowThreshold)/100 {
+			return p, err
+		}
+		if !i.Pulled || time.Since(i.Used) < minimumAge || time.Since(i.Added) < minimumAge || u.uses(i) {
+			continue
+		}
+		if err := s.drop(i); err != nil {
+			return p, err
+		}
+		freed, err := s.free(u.Layer)
+		if err != nil {
+			return p, err
+		}
+		p.Images, p.Bytes = append(p.Images, i), p.Bytes+freed
+	}
+	return p, nil
+}
+
+// diskOf is the size of a directory's file system and what of it is left, in bytes.
+func diskOf(dir string) (capacity, available int64, err error) {
+	var st unix.Statfs_t
+	if err := unix.Statfs(dir, &st); err != nil {
+		return 0, 0, fmt.Errorf("look at free space: %w", err)
+	}
+	return int64(st.Blocks) * int64(st.Bsize), int64(st.Bavail) * int64(st.Bsize), nil
+}
+
+// usedAgain is how precisely it is known when an image was used: a note of it is a write.
+const usedAgain = time.Hour
+
+// note remembers that an image is used, in the time of its record, which is not synced.
+func (s *Store) note(id string) {
+	file := s.imageFile(digest.Digest(id))
+	if st, err := os.Stat(file); err == nil && time.Since(st.ModTime()) > usedAgain {
+		now := time.Now()
+		os.Chtimes(file, now, now) // or it counts as unused: no reason to fail
+	}
+}

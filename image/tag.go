@@ -1,0 +1,66 @@
+package image
+
+import (
+	"errors"
+	"fmt"
+	"io/fs"
+
+	"github.com/opencontainers/go-digest"
+
+	"github.com/podrun/podrun/internal/report"
+)
+
+// Tag gives an image one more name, which is taken from the image that had it.
+func (s *Store) Tag(ref, name string) error {
+	to, err := parseName(name)
+	if err == nil {
+		if _, ok := to.(interface{ Digest() digest.Digest }); ok {
+			err = report.New(report.Usage, "give it a tag: NAME:TAG", "a name with a digest says what the image is: it cannot be given")
+		}
+	}
+	if err == nil {
+		err = s.tag(ref, to.String())
+	}
+	if err != nil {
+		return fmt.Errorf("tag %s as %s: %w", ref, name, err)
+	}
+	return nil
+}
+
+func (s *Store) tag(ref, name string) error {
+	lock, err := s.lockRecords()
+	if err != nil {
+		return err
+	}
+	defer lock.Close()
+	names, damage := s.names()
+	id, old, err := s.target(ref, names)
+	if err != nil {
+		return errors.Join(err, damage)
+	}
+	want, err := s.nameRecordOf(id, old)
+	if err != nil {
+		return err
+	}
+	want.Name = name
+	if have, err := s.readName(name); err == nil && *have == *want {
+		return nil
+	}
+	return writeRecord(s.nameFile(name), want)
+}
+
+// nameRecordOf is what a new name of an image says: the same as an old one, or what the
+// image itself knows.
+func (s *Store) nameRecordOf(id digest.Digest, old string) (*nameRecord, error) {
+	rec, err := s.readImage(id)
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil, ErrNotFound
+	}
+	if err != nil {
+		return nil, err
+	}
+	if old != "" {
+		return s.readName(old)
+	}
+	return &nameRecord{header: header{recordVersion}, ID: id, Digest: rec.Digest, Top: rec.Digest}, nil
+}
