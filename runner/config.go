@@ -21,6 +21,7 @@ type place struct {
 	resolv         string // bound over /etc/resolv.conf
 	terminationLog string
 	sources        []string // what the container's mounts of volumes bind
+	placed         int      // so many of the container's mounts are in rootfs
 	recursive      bool     // the kernel makes mounts recursively read-only
 	cgroup         string   // as libcontainer wants it; "" where there is none
 	ttyGroup       bool     // group 5 is mapped, so a terminal can belong to it

@@ -19,7 +19,7 @@ import (
 func raceRounds() int {
 	n, err := strconv.Atoi(os.Getenv("PODRUN_RACES"))
 	if err != nil {
-		n = 50
+		n = 200
 	}
 	return n
 }

@@ -23,9 +23,33 @@ func (x *container) bindVolumes(s *sandbox, at *place, vars map[string]string) (
 	if err := mountable(x.plan, at.recursive); err != nil {
 		return err
 	}
-	at.sources, err = x.stage(s, vars)
+	if at.sources, err = x.stage(s, vars); err == nil {
+		at.placed = volumes.Place(at.rootfs, placements(s.plan, x.plan, at))
+	}
 	return err
 }
+
+// placements are those of a container's mounts that are placed before libcontainer mounts
+// anything: from the first to the last that nothing of what it mounts could hide, and
+// that exchanges no mounts with others.
+func placements(plan *pod.Plan, c *pod.Container, at *place) []volumes.Placement {
+	own := mounts(plan, &pod.Container{Privileged: c.Privileged, TerminationMessagePath: c.TerminationMessagePath}, *at)
+	var list []volumes.Placement
+	for i, m := range c.Mounts {
+		if m.Propagation != "" || m.Path == "/" || slices.ContainsFunc(own, func(o specs.Mount) bool {
+			return within(o.Destination, m.Path) || within(m.Path, o.Destination)
+		}) {
+			break
+		}
+		options := mountOptions(plan, m, at.recursive)
+		list = append(list, volumes.Placement{Source: at.sources[i], Target: m.Path, Options: options,
+			ReadOnly: slices.Contains(options, "ro"), Recursive: slices.Contains(options, "rro")})
+	}
+	return list
+}
+
+// within says whether a path is, or is in, another.
+func within(path, other string) bool { return path == other || strings.HasPrefix(path, other+"/") }
 
 // stage finds what each of a container's mounts binds, in the order of the plan. Parts of
 // volumes and paths of the host are bound aside from what was opened and checked, so that
@@ -108,10 +132,13 @@ func (s *sandbox) openVolume(v *pod.Volume) (*os.File, error) {
 	return volumes.OpenHostPath(v.Path, volumes.HostPathType(v.PathType))
 }
 
-// volumeMounts are the mounts of volumes in a container.
+// volumeMounts are the mounts of volumes in a container that are not placed yet.
 func volumeMounts(plan *pod.Plan, c *pod.Container, at place) []specs.Mount {
 	var list []specs.Mount
 	for i, m := range c.Mounts {
+		if i < at.placed {
+			continue
+		}
 		one := specs.Mount{Destination: m.Path, Type: "bind", Source: at.sources[i], Options: append([]string{"rbind", propagation(m)}, mountOptions(plan, m, at.recursive)...)}
 		list = append(list, one)
 	}

@@ -39,6 +39,8 @@ type sandbox struct {
 	undo     undo.Stack
 	warn     func(text string) // tells the user
 
+	making sync.Mutex // of warnings, while volumes are made
+
 	carrying     sync.Mutex // of what carries the pod's traffic
 	disconnected bool
 	herald       *herald

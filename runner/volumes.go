@@ -8,6 +8,7 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
+	"sync"
 
 	"github.com/podrun/podrun/pod"
 	"github.com/podrun/podrun/volumes"
@@ -33,10 +34,22 @@ func (s *sandbox) makeVolumes() error {
 			return err
 		}
 	}
+	errs := make([]error, len(s.plan.Volumes))
+	makeAll := func(disk bool) {
+		for i := range s.plan.Volumes {
+			if v := &s.plan.Volumes[i]; onDisk(v) == disk {
+				errs[i] = s.makeVolume(v)
+			}
+		}
+	}
+	// Directories of a disk and file systems in memory do not wait for each other.
+	var mounted sync.WaitGroup
+	mounted.Go(func() { makeAll(false) })
+	makeAll(true)
+	mounted.Wait()
 	var bad unmounted
-	for i := range s.plan.Volumes {
+	for i, err := range errs {
 		v := &s.plan.Volumes[i]
-		err := s.makeVolume(v)
 		if err == nil && s.bidirectional(v.Name) {
 			err = s.share(v)
 		}
@@ -48,6 +61,11 @@ func (s *sandbox) makeVolumes() error {
 		return bad
 	}
 	return nil
+}
+
+// onDisk says whether a volume is in a directory that somebody's disk has.
+func onDisk(v *pod.Volume) bool {
+	return slices.Contains([]pod.VolumeKind{pod.EmptyDir, pod.Ephemeral, pod.ClaimVolume, pod.HostPath}, v.Kind)
 }
 
 func (s *sandbox) makeVolume(v *pod.Volume) error {
@@ -103,6 +121,8 @@ func (s *sandbox) giveToGroup(path string, mayMatch bool) error {
 	}
 	left, err := volumes.Group{ID: g.ID, OnRootMismatch: g.OnRootMismatch && mayMatch}.Apply(path)
 	if left > 0 {
+		s.making.Lock()
+		defer s.making.Unlock()
 		s.warnings = append(s.warnings, fmt.Sprintf("%d files of %s keep their group: they belong to users that the pod does not have", left, filepath.Base(path)))
 	}
 	return err

@@ -94,7 +94,11 @@ const maxTries = 1000
 
 // openBeneath opens a path below dir that never leaves it.
 func openBeneath(dir *os.File, name string, flags uint64) (*os.File, error) {
-	how := unix.OpenHow{Flags: flags | unix.O_CLOEXEC, Resolve: unix.RESOLVE_BENEATH | unix.RESOLVE_NO_MAGICLINKS}
+	return openResolved(dir, name, flags, unix.RESOLVE_BENEATH|unix.RESOLVE_NO_MAGICLINKS)
+}
+
+func openResolved(dir *os.File, name string, flags, resolve uint64) (*os.File, error) {
+	how := unix.OpenHow{Flags: flags | unix.O_CLOEXEC, Resolve: resolve}
 	for range maxTries {
 		fd, err := unix.Openat2(int(dir.Fd()), name, &how)
 		switch {
