@@ -3,7 +3,9 @@ package cli
 import (
 	"errors"
 	"fmt"
+	"path"
 	"slices"
+	"strings"
 
 	"github.com/urfave/cli/v2"
 
@@ -18,12 +20,15 @@ func (f *front) execCommand() *cli.Command {
 		Usage:     "run a command in a container",
 		ArgsUsage: "POD -- COMMAND [ARG...]",
 		Description: `Runs a command in a running container and ends with its exit code. The command
-never gets podrun's own terminal or files: its input and output are passed on.
+never gets podrun's own terminal or files: its input and output are passed on. At a
+terminal ctrl-p ctrl-q leaves the command behind, which goes on. A signal that podrun
+gets is the command's; the second ends both.
 
 Examples:
   podrun exec web -- cat /etc/hosts
   podrun exec -it web -c frontend -- sh
   podrun exec deployment/web -- hostname
+  podrun exec -u 1000 -w /srv -e LANG=C web -- ls
   tar c . | podrun exec -i web -- tar x -C /data
 `,
 		Flags: []cli.Flag{
@@ -31,6 +36,10 @@ Examples:
 			&cli.StringFlag{Name: "container", Aliases: []string{"c"}, Usage: "run it in this `CONTAINER` instead of the first"},
 			&cli.BoolFlag{Name: "stdin", Aliases: []string{"i"}, Usage: "pass standard input on"},
 			&cli.BoolFlag{Name: "tty", Aliases: []string{"t"}, Usage: "give the command a terminal"},
+			&cli.StringSliceFlag{Name: "env", Aliases: []string{"e"}, Usage: "set a variable, `NAME=VALUE`; NAME alone takes podrun's own"},
+			&cli.StringFlag{Name: "workdir", Aliases: []string{"w"}, Usage: "run it in this `DIRECTORY` instead of the container's"},
+			&cli.StringFlag{Name: "user", Aliases: []string{"u"}, Usage: "run it as this `USER[:GROUP]`, names of the image or numbers, instead of the container's"},
+			detachFlag(),
 		},
 		Action: f.exec,
 	}
@@ -71,8 +80,17 @@ func (f *front) execIn(c *cli.Context, word string, command []string) error {
 	if err != nil {
 		return err
 	}
-	req := wire.ExecRequest{Container: ct.Name, Args: command}
-	x := &execution{front: f, pod: p, stdin: c.Bool("stdin")}
+	req := wire.ExecRequest{Container: ct.Name, Args: command, User: c.String("user"), Cwd: c.String("workdir")}
+	if req.Env, err = f.variables(c.StringSlice("env")); err != nil {
+		return err
+	}
+	if req.Cwd != "" && !path.IsAbs(req.Cwd) {
+		return usageErrorf("exec", "--workdir: %q is not an absolute path", req.Cwd)
+	}
+	x := &execution{front: f, pod: p, container: ct.Name, stdin: c.Bool("stdin")}
+	if x.keys, err = detachKeys(c); err != nil {
+		return err
+	}
 	if c.Bool("tty") {
 		if terminal, ok := tty.File(f.in); ok {
 			x.terminal = terminal
@@ -94,4 +112,20 @@ func (f *front) execIn(c *cli.Context, word string, command []string) error {
 		return &exitError{code: code}
 	}
 	return nil
+}
+
+// variables are NAME=VALUE, the values of mere NAMEs being our own.
+func (f *front) variables(words []string) ([]string, error) {
+	var env []string
+	for _, word := range words {
+		name, _, whole := strings.Cut(word, "=")
+		if name == "" {
+			return nil, usageErrorf("exec", "--env: %q has no name", word)
+		}
+		if !whole {
+			word += "=" + f.getenv(name)
+		}
+		env = append(env, word)
+	}
+	return env, nil
 }

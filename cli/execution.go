@@ -8,9 +8,11 @@ import (
 	"net"
 	"os"
 	"sync"
+	"sync/atomic"
 	"syscall"
 
 	"github.com/podrun/podrun/cli/internal/tty"
+	"github.com/podrun/podrun/internal/report"
 	"github.com/podrun/podrun/internal/store"
 	"github.com/podrun/podrun/internal/wire"
 )
@@ -22,6 +24,10 @@ type execution struct {
 	pod      store.Pod
 	stdin    bool     // pass our standard input on
 	terminal *os.File // ours, if the command gets one
+
+	container string
+	keys      []byte // leave the command behind
+	detached  atomic.Bool
 
 	conn *net.UnixConn
 }
@@ -63,7 +69,11 @@ func (x *execution) run(ctx context.Context, req wire.ExecRequest) (int, error) 
 	if x.stdin {
 		go x.feed(stdin)
 	}
-	return x.attend(outlets)
+	code, err := x.attend(outlets)
+	if x.detached.Load() {
+		fmt.Fprintf(x.front.err, "\r\npodrun: detached; the command goes on in container %s of pod %s\r\n", x.container, x.pod.Name)
+	}
+	return code, err
 }
 
 // pipes makes the command's standard streams, unless it gets a terminal. theirs go
@@ -112,7 +122,8 @@ func (x *execution) started() (*os.File, error) {
 }
 
 func (x *execution) lost(err error) error {
-	return fmt.Errorf("lost the supervisor of pod %s before the command ended: %w", x.pod.Name, err)
+	return report.New(report.Internal, "the command was ended with it; the containers run on, and another supervisor takes over",
+		"lost the supervisor of pod %s before the command ended: %w", x.pod.Name, err)
 }
 
 // takeTerminal lets the user's terminal speak to master and nobody else, until
@@ -137,9 +148,15 @@ func (x *execution) takeTerminal(master *os.File) (restore func(), err error) {
 
 // feed passes our standard input on. It is left behind when the command ends.
 func (x *execution) feed(stdin *os.File) {
-	io.Copy(stdin, x.front.in)
 	if x.terminal == nil {
+		io.Copy(stdin, x.front.in)
 		stdin.Close()
+		return
+	}
+	_, err := io.Copy(stdin, tty.NewDetachable(x.front.in, x.keys))
+	if errors.Is(err, tty.ErrDetached) && wire.WriteControl(x.conn, wire.Control{Detach: true}) == nil {
+		x.detached.Store(true)
+		x.conn.Close()
 	}
 }
 
@@ -162,6 +179,9 @@ func (x *execution) attend(outlets []*outlet) (int, error) {
 	case sig := <-killed:
 		return 0, interrupted(sig)
 	default:
+		if x.detached.Load() {
+			return 0, nil
+		}
 		return code, errors.Join(append(errs, err)...)
 	}
 }

@@ -27,6 +27,9 @@ func (c *control) exec(conn *net.UnixConn, req *wire.ExecRequest, files []*os.Fi
 	defer x.execs.Done()
 	p := x.newProcess(req.Args, execEnv(x.env, req), x.plan.Cwd)
 	if req.Cwd != "" {
+	if err := c.engine.become(p, x, req.User); err != nil {
+		return wire.WriteFrame(conn, wire.Frame{Error: &wire.Error{Message: err.Error(), Code: 125}})
+	}
 		p.Cwd = req.Cwd
 	}
 	attached, err := attach(p, req, files)
@@ -51,6 +54,21 @@ func (c *control) exec(conn *net.UnixConn, req *wire.ExecRequest, files []*os.Fi
 }
 
 // enter finds a running container and keeps it from being removed until
+// become makes a process in a container another user's, if that is asked for.
+func (e *engine) become(p *libcontainer.Process, x *container, user string) error {
+	if user == "" {
+		return nil
+	}
+	e.mu.Lock()
+	s := e.sandbox
+	e.mu.Unlock()
+	as := *x.plan
+	as.User, as.NonRoot = user, false // who asks is whose pod it is
+	who, err := resolveUser(x.rootfs(s), &as)
+	p.UID, p.GID, p.AdditionalGroups = who.uid, who.gid, who.groups
+	return err
+}
+
 // execs.Done. It returns nil if there is none.
 func (e *engine) enter(name string) *container {
 	e.mu.Lock()

@@ -45,7 +45,15 @@ func (c *control) join(conn *net.UnixConn, req *wire.JoinRequest, files []*os.Fi
 	gone := make(chan struct{})
 	go func() {
 		defer close(gone)
-		wire.ReadControl(conn) // there is none: it is the client's end
+		for {
+			msg, err := wire.ReadControl(conn)
+			if err != nil {
+				return // the client's end
+			}
+			if msg.EOF {
+				x.leaveInput(c.engine.estate, req)
+			}
+		}
 	}()
 	select {
 	case <-gone:

@@ -186,7 +186,9 @@ func TestTerminalOfAContainer(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	raw.Control(func(fd uintptr) { err = unix.IoctlSetWinsize(int(fd), unix.TIOCSWINSZ, &unix.Winsize{Row: 11, Col: 77}) })
+	raw.Control(func(fd uintptr) {
+		err = unix.IoctlSetWinsize(int(fd), unix.TIOCSWINSZ, &unix.Winsize{Row: 11, Col: 77})
+	})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -109,6 +109,7 @@ type ExecRequest struct {
 	Args      []string `json:"args"`
 	Env       []string `json:"env,omitempty"` // added to the container's
 	Cwd       string   `json:"cwd,omitempty"`
+	User      string   `json:"user,omitempty"` // as a Plan's container has it; "" is the container's
 	TTY       bool     `json:"tty,omitempty"`
 	Term      string   `json:"term,omitempty"` // the client's TERM, with TTY
 	Rows      uint16   `json:"rows,omitempty"`
@@ -135,6 +136,7 @@ type Frame struct {
 type Control struct {
 	Signal int  `json:"signal,omitempty"`
 	Detach bool `json:"detach,omitempty"` // exec with TTY: what was started goes on without the client, which leaves
+	EOF    bool `json:"eof,omitempty"`    // join: the client's input has ended; it goes on listening
 }
 
 // Error is a failed request. Code is the exit code the client ends with:

@@ -37,6 +37,7 @@ func commands() map[string]testwords.Word {
 		"notify":         notify,
 		"killcontroller": killController,
 		"firstpod":       firstPod,
+		"terminal":       terminal,
 	}
 }
 

@@ -60,11 +60,15 @@ var palette = [...]string{"\x1b[36m", "\x1b[33m", "\x1b[32m", "\x1b[35m", "\x1b[
 func Nth(n int) string { return palette[n%len(palette)] }
 
 // Resize gives a pseudo-terminal the size of another terminal.
-func Resize(master, like *os.File) error {
+func Resize(master, like *os.File) error { return ResizeBy(master, like, 0) }
+
+// ResizeBy makes it larger by some lines and columns.
+func ResizeBy(master, like *os.File, more uint16) error {
 	size, err := unix.IoctlGetWinsize(int(like.Fd()), unix.TIOCGWINSZ)
 	if err != nil {
 		return err
 	}
+	size.Row, size.Col = size.Row+more, size.Col+more
 	raw, err := master.SyscallConn() // not Fd, which would end its non-blocking mode
 	if err != nil {
 		return err

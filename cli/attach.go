@@ -1,0 +1,135 @@
+package cli
+
+import (
+	"errors"
+	"fmt"
+	"os"
+
+	"github.com/urfave/cli/v2"
+
+	"github.com/podrun/podrun/cli/internal/tty"
+	"github.com/podrun/podrun/internal/report"
+	"github.com/podrun/podrun/internal/store"
+	"github.com/podrun/podrun/pod"
+)
+
+func (f *front) attachCommand() *cli.Command {
+	return &cli.Command{
+		Name:      "attach",
+		Usage:     "show what a container writes, and write to it",
+		ArgsUsage: "POD",
+		Description: `Shows what a running container writes from now on and, with -i, passes standard
+input on to it, if its manifest has stdin: true. With tty: true in the manifest it
+is at its terminal; ctrl-p ctrl-q leaves it. It ends with the container, and with
+its exit code. Several may be attached, and whoever is slow misses something: he
+holds nobody up. The container does not end when they leave; Ctrl-C ends attach
+alone, unless a terminal passes it on.
+
+Examples:
+  podrun attach web
+  podrun attach -it shell
+  podrun attach web -c worker
+  date | podrun attach -i reader
+`,
+		Flags: []cli.Flag{
+			namespaceFlag(),
+			&cli.StringFlag{Name: "container", Aliases: []string{"c"}, Usage: "attach to this `CONTAINER` instead of the first"},
+			&cli.BoolFlag{Name: "stdin", Aliases: []string{"i"}, Usage: "pass standard input on"},
+			&cli.BoolFlag{Name: "tty", Aliases: []string{"t"}, Usage: "standard input is a terminal; so is the container's"},
+			detachFlag(),
+			&cli.BoolFlag{Name: "quiet", Aliases: []string{"q"}, Usage: "say nothing but what the container says"},
+		},
+		Action: f.attach,
+	}
+}
+
+func detachFlag() cli.Flag {
+	return &cli.StringFlag{Name: "detach-keys", Value: tty.DefaultDetachKeys, Usage: "leave a terminal by these `KEYS`: letters or ctrl-LETTER, with commas; \"\" for none"}
+}
+
+// detachKeys are those that the user wants.
+func detachKeys(c *cli.Context) ([]byte, error) {
+	keys, err := tty.ParseKeys(c.String("detach-keys"))
+	if err != nil {
+		return nil, usageErrorf(c.Command.Name, "--detach-keys: %v", err)
+	}
+	return keys, nil
+}
+
+func (f *front) attach(c *cli.Context) error {
+	if c.NArg() != 1 {
+		return usageErrorf("attach", "attach takes the name of one pod")
+	}
+	keys, err := detachKeys(c)
+	if err != nil {
+		return err
+	}
+	err = f.attachTo(c, keys)
+	if asExit(err) == nil && err != nil && report.ClassOf(err) == report.Failure {
+		err = &exitError{code: exitInternal, err: err} // code 1 would look like the container's own
+	}
+	return err
+}
+
+func (f *front) attachTo(c *cli.Context, keys []byte) error {
+	dirs, err := f.dirs()
+	if err != nil {
+		return err
+	}
+	p, err := f.podOf(dirs, c.String("namespace"), c.Args().First())
+	if err != nil {
+		return err
+	}
+	plan, err := p.Plan()
+	if err != nil {
+		return err
+	}
+	ct, err := f.choose(p, plan, c.String("container"))
+	if err != nil {
+		return err
+	}
+	if err := attachable(p, ct, c.Bool("stdin")); err != nil {
+		return err
+	}
+	a := &attachment{front: f, pod: p, container: ct, stdin: c.Bool("stdin"), keys: keys, quiet: c.Bool("quiet")}
+	if a.terminal = f.terminalFor(ct, a.stdin); a.terminal == nil && c.Bool("tty") {
+		why := "input is not a terminal or the right kind of file"
+		if !ct.TTY {
+			why = "container " + ct.Name + " did not allocate one"
+		}
+		fmt.Fprintln(f.err, "Unable to use a TTY - "+why) // kubectl's words, and its way: go on without
+	}
+	code, err := a.run(c.Context)
+	switch {
+	case errors.Is(err, errNotRunning):
+		return report.New(report.Internal, "podrun ps shows its state", "cannot attach to pod %q: it is not running", p.Name)
+	case err != nil:
+		return err
+	case code != 0:
+		return &exitError{code: code}
+	}
+	return nil
+}
+
+// attachable refuses what the manifest does not allow, and what cannot come any more.
+func attachable(p store.Pod, c *pod.Container, stdin bool) error {
+	st, err := statusOf(p)
+	switch {
+	case err != nil:
+		return err
+	case st.Phase.Terminal():
+		return report.New(report.Failure, "podrun logs "+p.Name+" shows what it has written", "cannot attach a container in a completed pod; current phase is %s", st.Phase)
+	case stdin && !c.Stdin && !c.TTY:
+		return report.New(report.Failure, "attach without -i, or give the container stdin: true in the manifest", "container %s takes no input: its stdin is false", c.Name)
+	}
+	return nil
+}
+
+// terminalFor is our terminal, if a container has one to be at.
+func (f *front) terminalFor(c *pod.Container, stdin bool) *os.File {
+	terminal, ok := tty.File(f.in)
+	if !ok || !c.TTY || !stdin {
+		return nil
+	}
+	return terminal
+}

@@ -1,0 +1,265 @@
+package cli
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"os"
+	"sync"
+	"sync/atomic"
+	"syscall"
+
+	"golang.org/x/sys/unix"
+
+	"github.com/podrun/podrun/cli/internal/tty"
+	"github.com/podrun/podrun/internal/store"
+	"github.com/podrun/podrun/internal/wire"
+	"github.com/podrun/podrun/pod"
+)
+
+// attachment is being attached to a running container, over the deaths of supervisors.
+type attachment struct {
+	front     *front
+	pod       store.Pod
+	container *pod.Container
+	stdin     bool
+	terminal  *os.File // ours, if the container has one and gets our input
+	keys      []byte
+	quiet     bool
+
+	killed <-chan os.Signal
+	input  atomic.Pointer[os.File] // the container's, or nil
+	left   chan error              // our input has ended, and so have we: nil, or tty.ErrDetached
+}
+
+// roomFor is how much of a container's output waits for us before we miss some.
+const roomFor = 1 << 20
+
+// run is attached until the container ends, whose exit code it returns, or we leave.
+func (a *attachment) run(ctx context.Context) (code int, err error) {
+	a.left = make(chan error, 1)
+	var ignore func()
+	a.killed, ignore = a.front.signals(syscall.SIGINT, syscall.SIGTERM, syscall.SIGHUP)
+	defer ignore()
+	restore := func() {}
+	defer func() { restore() }()
+	for again := false; ; again = true {
+		conn, err := a.join(ctx)
+		if err != nil {
+			return 0, err
+		}
+		if !again {
+			if restore, err = a.begin(); err != nil {
+				conn.Close()
+				return 0, err
+			}
+		} else if !a.quiet {
+			fmt.Fprintf(a.front.err, "podrun: the supervisor of pod %s was lost, another has taken over; podrun logs %[1]s has what may be missing here%s\n", a.pod.Name, a.eol())
+		}
+		code, err := a.attend(conn)
+		switch {
+		case errors.Is(err, tty.ErrDetached):
+			restore()
+			if !a.quiet {
+				fmt.Fprintf(a.front.err, "\npodrun: detached; container %s of pod %s goes on\n", a.container.Name, a.pod.Name)
+			}
+			return 0, nil
+		case !hungUp(err) || !a.pod.Alive():
+			return code, err
+		}
+	}
+}
+
+// eol ends a line of ours as the terminal is.
+func (a *attachment) eol() string {
+	if a.terminal != nil {
+		return "\r"
+	}
+	return ""
+}
+
+// joined is a connection and what came with it.
+type joined struct {
+	*net.UnixConn
+	outlets []*outlet
+}
+
+// join asks to be attached, again as long as nobody answers.
+func (a *attachment) join(ctx context.Context) (j *joined, err error) {
+	err = persist(ctx, a.pod, func() error {
+		j, err = a.joinOnce(ctx)
+		return err
+	})
+	return j, err
+}
+
+func (a *attachment) joinOnce(ctx context.Context) (j *joined, err error) {
+	j = &joined{}
+	var theirs []*os.File
+	defer func() {
+		closeAll(theirs)
+		if err != nil {
+			j.Close()
+		}
+	}()
+	for _, dst := range []io.Writer{a.front.out, a.front.err}[:1+btoi(!a.container.TTY)] {
+		r, w, err := os.Pipe()
+		if err != nil {
+			return j, fmt.Errorf("make pipe: %w", err)
+		}
+		unix.FcntlInt(w.Fd(), unix.F_SETPIPE_SZ, roomFor) // less will do
+		theirs = append(theirs, w)
+		j.outlets = append(j.outlets, &outlet{src: r, dst: dst})
+	}
+	req := wire.JoinRequest{Container: a.container.Name, Stdin: a.stdin}
+	if j.UnixConn, err = ask(ctx, a.pod, wire.Request{Verb: wire.Join, Join: &req}, theirs...); err != nil {
+		return j, err
+	}
+	frame, files, err := wire.ReadFrame(j.UnixConn)
+	switch {
+	case err == nil && frame.Error != nil:
+		err = wireError(frame.Error)
+	case err == nil && (!frame.Started || len(files) > 1):
+		err = errors.New("the supervisor's answer is not one to attach")
+	}
+	if err != nil {
+		closeAll(files)
+		return j, err
+	}
+	if len(files) == 1 { // not closed before there is another: somebody may be writing
+		a.input.Store(files[0])
+	}
+	return j, nil
+}
+
+func (j *joined) Close() {
+	if j.UnixConn != nil {
+		j.UnixConn.Close()
+	}
+	for _, o := range j.outlets {
+		o.src.Close()
+	}
+}
+
+// begin passes our input on from now on, until restore.
+func (a *attachment) begin() (restore func(), err error) {
+	restore = func() {}
+	if a.terminal != nil {
+		if restore, err = a.takeTerminal(); err != nil {
+			return nil, err
+		}
+		if !a.quiet {
+			fmt.Fprint(a.front.err, "If you don't see a command prompt, try pressing enter.\r\n") // kubectl's words
+		}
+	}
+	if a.stdin {
+		go a.feed()
+	}
+	return restore, nil
+}
+
+// takeTerminal gives the container's terminal our terminal's keys and size. Its size is
+// another for a moment: so the program draws its screen anew, for us (kubectl does it).
+func (a *attachment) takeTerminal() (restore func(), err error) {
+	back, err := tty.Raw(a.terminal)
+	if err != nil {
+		return nil, fmt.Errorf("take the terminal: %w", err)
+	}
+	resized, quiet := a.front.signals(syscall.SIGWINCH)
+	tty.ResizeBy(a.input.Load(), a.terminal, 1)
+	tty.Resize(a.input.Load(), a.terminal)
+	go func() {
+		for range resized {
+			tty.Resize(a.input.Load(), a.terminal)
+		}
+	}()
+	return sync.OnceFunc(func() { quiet(); back() }), nil
+}
+
+// feed passes our input on to its end. It is left behind when the container ends.
+func (a *attachment) feed() {
+	in := io.Reader(a.front.in)
+	if a.terminal != nil {
+		in = tty.NewDetachable(in, a.keys)
+	}
+	buf := make([]byte, 32<<10)
+	for {
+		n, err := in.Read(buf)
+		if n > 0 {
+			if _, werr := a.input.Load().Write(buf[:n]); werr != nil {
+				return // nobody reads it any more: the container's end is on the way, if it is one
+			}
+		}
+		switch {
+		case errors.Is(err, tty.ErrDetached):
+			a.left <- err
+			return
+		case err != nil:
+			a.left <- nil
+			return
+		}
+	}
+}
+
+// attend shows what the container writes, until it ends or we leave.
+func (a *attachment) attend(j *joined) (code int, err error) {
+	defer j.Close()
+	var all sync.WaitGroup
+	errs := make([]error, len(j.outlets))
+	for i, o := range j.outlets {
+		all.Go(func() { errs[i] = o.copy() })
+	}
+	answered := make(chan struct{})
+	var end error
+	go func() {
+		defer close(answered)
+		code, end = j.end()
+	}()
+	for done := false; !done; {
+		select {
+		case <-answered:
+			err, done = end, true
+		case sig := <-a.killed:
+			err, done = interrupted(sig), true
+		case err = <-a.left:
+			// The end of our input is the container's, if the manifest says so, and else ours
+			// alone (containerd: internal/cri/io).
+			if once := a.container.StdinOnce && !a.container.TTY; err == nil && once {
+				a.input.Load().Close()
+				done = wire.WriteControl(j.UnixConn, wire.Control{EOF: true}) != nil
+				continue
+			}
+			done = true
+		}
+	}
+	j.hangUp()
+	<-answered
+	all.Wait()
+	if err == nil {
+		err = errors.Join(errs...)
+	}
+	return code, err
+}
+
+// end waits for the container's.
+func (j *joined) end() (code int, err error) {
+	frame, files, err := wire.ReadFrame(j.UnixConn)
+	closeAll(files)
+	switch {
+	case err == nil && frame.Exit != nil:
+		return *frame.Exit, nil
+	case err == nil:
+		err = errors.New("the supervisor's answer is not one to attach")
+	}
+	return 0, err
+}
+
+// hangUp ends the connection; what was written before is still shown.
+func (j *joined) hangUp() {
+	j.UnixConn.Close()
+	for _, o := range j.outlets {
+		o.last()
+	}
+}

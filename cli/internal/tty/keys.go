@@ -1,0 +1,100 @@
+package tty
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+	"io"
+	"strings"
+)
+
+// DefaultDetachKeys are podman's and docker's.
+const DefaultDetachKeys = "ctrl-p,ctrl-q"
+
+// ErrDetached is how a Detachable ends when the user has typed its keys.
+var ErrDetached = errors.New("detached by its keys")
+
+// ParseKeys reads a sequence of keys as podman and docker have it: letters, or ctrl- and a
+// letter or one of @ [ \ ] ^ _, with commas between them. The empty text is no sequence.
+func ParseKeys(text string) ([]byte, error) {
+	if text == "" {
+		return nil, nil
+	}
+	var keys []byte
+	for word := range strings.SplitSeq(text, ",") {
+		key := strings.TrimPrefix(word, "ctrl-")
+		if len(key) != 1 {
+			return nil, fmt.Errorf("%q is no key: a letter, or ctrl- and a letter or one of @ [ \\ ] ^ _", word)
+		}
+		c := key[0]
+		if key != word {
+			if 'a' <= c && c <= 'z' {
+				c -= 'a' - 'A'
+			}
+			if c < '@' || c > '_' {
+				return nil, fmt.Errorf("%q is no key: ctrl- takes a letter or one of @ [ \\ ] ^ _", word)
+			}
+			c -= '@'
+		}
+		keys = append(keys, c)
+	}
+	return keys, nil
+}
+
+// Detachable is what is typed at a terminal, up to a sequence of keys, where it ends with
+// ErrDetached. What may be the beginning of the sequence is held back until it is known.
+type Detachable struct {
+	in   io.Reader
+	keys []byte
+	held int    // how many of keys were typed
+	out  []byte // what is to be returned next
+	err  error
+}
+
+// NewDetachable reads from in; without keys it never ends before in does.
+func NewDetachable(in io.Reader, keys []byte) *Detachable { return &Detachable{in: in, keys: keys} }
+
+func (d *Detachable) Read(b []byte) (int, error) {
+	buf := make([]byte, len(b))
+	for len(d.out) == 0 && d.err == nil {
+		n, err := d.in.Read(buf)
+		d.err = err
+		d.take(buf[:n])
+		if err != nil && !errors.Is(d.err, ErrDetached) {
+			d.out = append(d.out, d.keys[:d.held]...)
+		}
+	}
+	n := copy(b, d.out)
+	d.out = d.out[n:]
+	if len(d.out) > 0 {
+		return n, nil
+	}
+	return n, d.err
+}
+
+// take takes what was typed, up to the end of the keys.
+func (d *Detachable) take(typed []byte) {
+	if len(d.keys) == 0 {
+		d.out = append(d.out, typed...)
+		return
+	}
+	for _, c := range typed {
+		for d.held > 0 && c != d.keys[d.held] {
+			// The longest end of what is held that is a beginning goes on.
+			next := d.held - 1
+			for next > 0 && !bytes.Equal(d.keys[d.held-next:d.held], d.keys[:next]) {
+				next--
+			}
+			d.out = append(d.out, d.keys[:d.held-next]...)
+			d.held = next
+		}
+		if c != d.keys[d.held] {
+			d.out = append(d.out, c)
+			continue
+		}
+		if d.held++; d.held == len(d.keys) {
+			d.err, d.held = ErrDetached, 0
+			return
+		}
+	}
+}

@@ -1,0 +1,179 @@
+package script
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"os/exec"
+	"strconv"
+	"strings"
+	"sync"
+	"syscall"
+	"time"
+
+	"github.com/creack/pty"
+	"github.com/rogpeppe/go-internal/testscript"
+	"golang.org/x/sys/unix"
+
+	"github.com/podrun/podrun/internal/testwords"
+)
+
+// terminal COLSxROWS SCENE podrun ARG...: runs podrun at a terminal that is its controlling
+// one, while a user does what the file SCENE says, line by line:
+//
+//	expect TEXT    waits until TEXT has been shown, after what was expected before
+//	type TEXT      types TEXT, in which Go's escapes stand for other keys: \r, \x03
+//	size COLSxROWS makes the terminal another size
+//	kill SIGNAL    sends podrun a signal
+//	code N         waits for podrun's end, with this exit code
+//	eventually TEXT podrun ARG...  runs another podrun until it says TEXT
+//	killsupervisor POD             as outside of a scene
+//
+// Then podrun must have ended, and left the terminal as it was.
+func terminal(ts *testscript.TestScript, neg bool, args []string) {
+	if neg || len(args) < 3 || args[2] != "podrun" {
+		ts.Fatalf("usage: terminal COLSxROWS SCENE podrun ARG...")
+	}
+	master, slave, err := pty.Open()
+	ts.Check(err)
+	defer master.Close()
+	defer slave.Close()
+	s := &scene{ts: ts, master: master}
+	s.size(args[0])
+	before, err := unix.IoctlGetTermios(int(slave.Fd()), unix.TCGETS)
+	ts.Check(err)
+	s.cmd = hostOf(ts).podrun(args[3:]...)
+	s.cmd.Dir = ts.MkAbs(".")
+	s.cmd.Stdin, s.cmd.Stdout, s.cmd.Stderr = slave, slave, slave
+	s.cmd.SysProcAttr = &unix.SysProcAttr{Setsid: true, Setctty: true}
+	ts.Check(s.cmd.Start())
+	go s.watch()
+	s.ended = make(chan error, 1)
+	go func() { s.ended <- s.cmd.Wait() }()
+	defer s.cmd.Process.Kill()
+	for line := range strings.Lines(ts.ReadFile(args[1])) {
+		if line = strings.TrimSpace(line); line != "" && line[0] != '#' {
+			s.do(line)
+		}
+	}
+	if s.ended != nil {
+		s.code("0")
+	}
+	after, err := unix.IoctlGetTermios(int(slave.Fd()), unix.TCGETS)
+	ts.Check(err)
+	if *before != *after {
+		ts.Fatalf("the terminal was left in another mode")
+	}
+	ts.Logf("the terminal shows:\n%q", s.shown())
+}
+
+type scene struct {
+	ts     *testscript.TestScript
+	master *os.File
+	cmd    *exec.Cmd
+	ended  chan error // nil when its end was seen
+
+	mu   sync.Mutex
+	text []byte
+	seen int // of text
+}
+
+// watch collects what is shown.
+func (s *scene) watch() {
+	buf := make([]byte, 4096)
+	for {
+		n, err := s.master.Read(buf)
+		s.mu.Lock()
+		s.text = append(s.text, buf[:n]...)
+		s.mu.Unlock()
+		if err != nil && !errors.Is(err, unix.EIO) || errors.Is(err, io.EOF) {
+			return
+		}
+	}
+}
+
+// shown is the last of what is shown.
+func (s *scene) shown() []byte {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return bytes.Clone(s.text[max(0, len(s.text)-2000):])
+}
+
+func (s *scene) do(line string) {
+	word, rest, _ := strings.Cut(line, " ")
+	switch word {
+	case "expect":
+		s.expect(s.unquote(rest))
+	case "type":
+		_, err := s.master.WriteString(s.unquote(rest))
+		s.ts.Check(err)
+	case "size":
+		s.size(rest)
+	case "kill":
+		s.ts.Check(s.cmd.Process.Signal(unix.SignalNum("SIG" + rest)))
+	case "code":
+		s.code(rest)
+	case "eventually": // TEXT podrun ARG...
+		text, command, _ := strings.Cut(rest, " podrun ")
+		if !testwords.Within(func() bool {
+			out, _ := hostOf(s.ts).podrun(strings.Fields(command)...).Output()
+			return bytes.Contains(out, []byte(text))
+		}) {
+			s.ts.Fatalf("%s: it does not", line)
+		}
+	case "killsupervisor":
+		killSupervisor(s.ts, false, []string{rest})
+	default:
+		s.ts.Fatalf("%q is nothing a user does", line)
+	}
+}
+
+func (s *scene) unquote(text string) string {
+	out, err := strconv.Unquote(`"` + strings.ReplaceAll(text, `"`, `\"`) + `"`)
+	s.ts.Check(err)
+	return out
+}
+
+func (s *scene) expect(want string) {
+	found := testwords.Within(func() bool {
+		s.mu.Lock()
+		defer s.mu.Unlock()
+		i := bytes.Index(s.text[s.seen:], []byte(want))
+		if i >= 0 {
+			s.seen += i + len(want)
+		}
+		return i >= 0
+	})
+	if !found {
+		s.ts.Fatalf("the terminal does not show %q, but:\n%q", want, s.shown())
+	}
+}
+
+func (s *scene) size(text string) {
+	var size pty.Winsize
+	if n, _ := fmt.Sscanf(text, "%dx%d", &size.Cols, &size.Rows); n != 2 {
+		s.ts.Fatalf("%q is no size: COLSxROWS", text)
+	}
+	s.ts.Check(pty.Setsize(s.master, &size))
+}
+
+func (s *scene) code(text string) {
+	if s.ended == nil {
+		s.ts.Fatalf("it has ended already")
+	}
+	select {
+	case <-s.ended:
+	case <-time.After(time.Minute):
+		s.ts.Fatalf("podrun does not end; the terminal shows:\n%q", s.shown())
+	}
+	s.ended = nil
+	got := s.cmd.ProcessState.ExitCode()
+	if st := s.cmd.ProcessState.Sys().(syscall.WaitStatus); st.Signaled() {
+		got = 128 + int(st.Signal())
+	}
+	if strconv.Itoa(got) != text {
+		s.ts.Fatalf("exit code %d instead of %s; the terminal shows:\n%q", got, text, s.shown())
+	}
+}
