@@ -33,7 +33,7 @@ func (f *fetches) begin(u use) {
 	if f.byUse == nil {
 		f.byUse = map[use]*fetch{}
 	}
-	f.byUse[u] = &fetch{began: time.Now(), pulled: u.policy == image.Always, size: map[string]int64{}}
+	f.byUse[u] = &fetch{began: time.Now(), pulled: u.policy == image.Always || u.policy == image.Newer, size: map[string]int64{}}
 }
 
 func (f *fetches) end(u use, err error) {

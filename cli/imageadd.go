@@ -50,32 +50,40 @@ func (f *front) imagePullCommand() *cli.Command {
 		Name:      "pull",
 		Usage:     "fetch images from a registry",
 		ArgsUsage: "IMAGE...",
-		Description: `Fetches images, of each only the layers that are missing here. Mirrors and
-insecure registries are those of registries.conf, credentials those of
-auth.json.
+		Description: `Fetches images, of each only the layers that are missing here. What was fetched
+of a layer when a pull is cut off is not fetched again by the next one. Mirrors,
+blocked and insecure registries and short names are those of registries.conf(5),
+logins those of podrun login, podman or docker; policy.json(5) says which images
+may be had. Images are had from files too, by the names that skopeo and podman
+have for them: docker-archive:FILE, oci-archive:FILE, oci:DIR and dir:DIR.
 
 Examples:
   podrun image pull busybox
   podrun image pull registry.example.org/team/web:1.4
   podrun image pull --tls-verify=false 192.168.1.5:5000/web
+  podrun image pull oci:./layout:web
 `,
-		Flags: []cli.Flag{tlsVerifyFlag()},
+		Flags: []cli.Flag{authfileFlag(), tlsVerifyFlag()},
 		Action: func(c *cli.Context) error {
 			if !c.Args().Present() {
 				return usageErrorf("image pull", "image pull takes the names of images")
 			}
-			options := pullOptions(c)
+			options, err := f.pullOptions(c)
+			if err != nil {
+				return err
+			}
 			return f.adding(c.Context, "fetching", func(ctx context.Context, s *image.Store, tell func(image.Progress)) ([]pod.Image, error) {
 				var all []pod.Image
 				var errs []error
 				for _, ref := range c.Args().Slice() {
 					options.Progress = tell
-					img, err := s.Pull(ctx, ref, options)
-					if err != nil {
-						errs = append(errs, err)
-						continue
+					place, err := image.ParsePlace(ref)
+					if err == nil {
+						var images []pod.Image
+						images, err = s.Fetch(ctx, place, options)
+						all = append(all, images...)
 					}
-					all = append(all, img)
+					errs = append(errs, err)
 				}
 				return all, errors.Join(errs...)
 			})
@@ -109,15 +117,6 @@ Examples:
 			})
 		},
 	}
-}
-
-func pullOptions(c *cli.Context) image.PullOptions {
-	var o image.PullOptions
-	if c.IsSet("tls-verify") {
-		verify := c.Bool("tls-verify")
-		o.TLSVerify = &verify
-	}
-	return o
 }
 
 // adding adds images with a view of the progress, in which verb says what is being

@@ -81,7 +81,10 @@ func (f *front) imageVerify(c *cli.Context) error {
 func (f *front) repair(ctx context.Context, c *cli.Context, s *image.Store, v image.Verified) error {
 	shown := f.newProgress("fetching")
 	defer shown.end()
-	o := pullOptions(c)
+	o, err := f.pullOptions(c)
+	if err != nil {
+		return err
+	}
 	o.Progress = shown.tell
 	return s.Repair(ctx, v, o)
 }

@@ -1,6 +1,7 @@
 package cli
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"io/fs"
@@ -18,11 +19,12 @@ import (
 type use struct {
 	ref, policy string
 	secrets     string // of its pod, for registries; see pullSecrets
+	id          string // of the image, if its name does not decide which it is
 }
 
 // use is how one of the pod's containers uses its image.
 func (p *upPod) use(i manifest.ImageUse) use {
-	return use{i.Reference, i.PullPolicy, pullSecrets(p.object.Pod)}
+	return use{i.Reference, cmp.Or(p.pull, i.PullPolicy), pullSecrets(p.object.Pod)}
 }
 
 // pullSecrets is a pod's namespace and the names of its imagePullSecrets, "" if it has

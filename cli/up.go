@@ -56,6 +56,7 @@ Examples:
 			&cli.BoolFlag{Name: "quiet", Aliases: []string{"q"}, Usage: "in the foreground: do not show what the containers write (podrun logs does)"},
 			exitCodeFromFlag(),
 			strictFlag(),
+			pullFlag(),
 			tlsVerifyFlag(),
 		}, logLimitFlags()...),
 		Action: f.up,
@@ -80,7 +81,7 @@ func (f *front) up(c *cli.Context) error {
 	case c.IsSet("exit-code-from") && c.Bool("detach"):
 		return usageErrorf("up", "--exit-code-from is for the foreground: -d does not wait for the end")
 	}
-	if err := errors.Join(checkLogLimits(c), checkNetwork(c)); err != nil {
+	if err := errors.Join(checkLogLimits(c), checkNetwork(c), checkPull(c)); err != nil {
 		return err
 	}
 	for _, file := range files {
@@ -142,7 +143,11 @@ func (f *front) newLaunch(c *cli.Context, files []string) (*launch, exitFrom, er
 	if err != nil {
 		return nil, "", err
 	}
-	l := &launch{front: f, dirs: dirs, keeper: keeper, requireLimits: c.Bool("require-limits"), replace: c.Bool("replace"), pull: pullOptions(c), stored: docs.stored, said: f.err}
+	pull, err := f.pullOptions(c)
+	if err != nil {
+		return nil, "", err
+	}
+	l := &launch{front: f, dirs: dirs, keeper: keeper, requireLimits: c.Bool("require-limits"), replace: c.Bool("replace"), pull: pull, stored: docs.stored, said: f.err}
 	l.logLimited = c.IsSet("log-max-size") || c.IsSet("log-max-files")
 	if err := l.employ(docs.workloads); err != nil {
 		return nil, "", err
@@ -156,6 +161,7 @@ func (f *front) newLaunch(c *cli.Context, files []string) (*launch, exitFrom, er
 		o := &pods[i]
 		l.pods = append(l.pods, &upPod{object: o, place: dirs.Pod(o.Pod.Namespace, o.Pod.Name)})
 	}
+	l.pullAs(c.String("pull"))
 	rule, err := exitRule(c.String("exit-code-from"), l.pods)
 	return l, rule, err
 }

@@ -3,6 +3,7 @@ package image
 import (
 	"context"
 	"errors"
+	"fmt"
 
 	"github.com/podrun/podrun/internal/report"
 	"github.com/podrun/podrun/pod"
@@ -13,6 +14,9 @@ const (
 	Always       = "Always"
 	IfNotPresent = "IfNotPresent"
 	Never        = "Never"
+	// Newer is none of Kubernetes': Always, but a copy at hand does if the registry cannot
+	// be asked.
+	Newer = "Newer"
 )
 
 // Ensure finds or pulls an image as the kubelet would under a pull policy:
@@ -41,13 +45,20 @@ func (s *Store) Ensure(ctx context.Context, ref string, policy string, o PullOpt
 			return img, nil
 		}
 		return pod.Image{}, neverPull(ref, err)
-	case Always:
+	case Always, Newer:
 	default:
 		return pod.Image{}, report.New(report.Internal, "", "pull policy %q is unknown", policy)
 	}
+	ours := img
 	img, err = s.Pull(ctx, ref, o)
 	if err == nil {
 		return img, nil
+	}
+	if policy == Newer && here && ctx.Err() == nil && Reason(err) == ErrImagePull {
+		if o.Warn != nil {
+			o.Warn(fmt.Errorf("the copy on this machine is used: %w", err))
+		}
+		return ours, nil
 	}
 	if broken != nil && !errors.Is(broken, ErrNotFound) {
 		err = errors.Join(broken, err)

@@ -81,7 +81,6 @@ func fetch(ctx context.Context, src source, known func(id digest.Digest) []byte)
 		}
 	}
 	c.manifest, c.mediaType = raw, mediaType
-	m, err := manifest.FromBlob(raw, mediaType)
 	if far, ok := src.(remote); ok {
 		d := digest.FromBytes(raw)
 		if d == c.top {
@@ -91,6 +90,7 @@ func fetch(ctx context.Context, src source, known func(id digest.Digest) []byte)
 			return nil, err
 		}
 	}
+	m, err := manifest.FromBlob(raw, mediaType)
 	if err != nil {
 		return nil, fmt.Errorf("read manifest: %w", err)
 	}

@@ -30,6 +30,9 @@ type PullOptions struct {
 	Logins [][]byte
 	// Unnamed leaves the names as they are: the image is had by its id.
 	Unnamed bool
+	// Warn, if not nil, is told why a copy at hand is used though the registry was to be
+	// asked.
+	Warn func(error)
 	// Progress, if not nil, is told about every layer.
 	Progress func(Progress)
 }
@@ -99,7 +102,7 @@ func explain(err error) error {
 	case report.Hint(err) != "":
 		return err
 	case denied(err):
-		hint = "there is no such image, or it needs credentials: put them into ${XDG_RUNTIME_DIR}/containers/auth.json or ~/.docker/config.json"
+		hint = "there is no such image, or it needs credentials: podrun login HOST, which keeps them in auth.json"
 	case errors.Is(err, http.ErrSchemeMismatch):
 		hint = "the registry speaks plain HTTP: --tls-verify=false, or insecure = true in registries.conf"
 	case errors.As(err, &certificate):

@@ -27,8 +27,7 @@ func (s *Store) inquire(ctx context.Context, name reference.Named, o PullOptions
 }
 
 // system is what the library has to know to speak to a registry.
-func (s *Store) system(o PullOptions) *types.SystemContext {
-	sys := s.conf
+func system(sys types.SystemContext, o PullOptions) *types.SystemContext {
 	sys.OSChoice, sys.AuthFilePath, sys.DockerRegistryUserAgent = "linux", o.AuthFile, "podrun"
 	if o.AuthFile == "" {
 		sys.AuthFilePath = authFile(os.Geteuid(), os.Getenv("HOME"), os.Getenv("XDG_RUNTIME_DIR"), func(path string) error {
@@ -77,7 +76,7 @@ func (s *Store) logIn(ctx context.Context, name reference.Named, o PullOptions) 
 
 // openRegistry opens it as somebody, or, if that is nil, with what the auth file has.
 func (s *Store) openRegistry(ctx context.Context, name reference.Named, o PullOptions, as *types.DockerAuthConfig) (*registry, error) {
-	sys := s.system(o)
+	sys := system(s.conf, o)
 	sys.DockerAuthConfig = as
 	if o.TLSVerify == nil && loopback(name) {
 		sys.DockerInsecureSkipTLSVerify = types.OptionalBoolTrue

@@ -1,0 +1,112 @@
+package image
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net/http"
+	"strings"
+
+	"github.com/containers/image/v5/docker"
+	"github.com/containers/image/v5/docker/reference"
+	"github.com/containers/image/v5/pkg/docker/config"
+	"github.com/containers/image/v5/types"
+
+	"github.com/podrun/podrun/internal/report"
+)
+
+// Account is who one is for a registry, or for the repositories of one that begin with a
+// path.
+type Account struct {
+	Registry       string // HOST[:PORT][/PATH]
+	User, Password string
+}
+
+// AccountKey checks the name of a registry as the user wrote it, and gives it the form in
+// which auth files have it.
+func AccountKey(registry string) (string, error) {
+	host, path := registryOf(registry)
+	key := strings.TrimSuffix(host+"/"+path, "/")
+	if _, err := reference.ParseNormalizedNamed(host + "/x"); err != nil || host == "" {
+		return "", report.New(report.Usage, "a registry is named HOST, HOST:PORT or HOST/PATH", "%q is no registry", registry)
+	}
+	if path != "" {
+		if _, err := reference.ParseNormalizedNamed(key); err != nil {
+			return "", report.New(report.Usage, "a registry is named HOST, HOST:PORT or HOST/PATH", "%q is no registry: %w", registry, err)
+		}
+	}
+	return key, nil
+}
+
+// Login asks the registry whether it knows the account, and keeps it where pulls look: in
+// the auth file, or with the credential helper that registries.conf or the auth file
+// names. It returns where.
+func Login(ctx context.Context, a Account, o PullOptions) (string, error) {
+	sys := accountSystem(a.Registry, o)
+	host, _, _ := strings.Cut(a.Registry, "/")
+	err := docker.CheckAuth(ctx, sys, a.User, a.Password, host)
+	if refused := new(docker.ErrUnauthorizedForCredentials); errors.As(err, refused) {
+		return "", report.New(report.Failure, "check the user name and the password", "%s does not know this user and password", a.Registry)
+	}
+	if err != nil {
+		return "", explain(fmt.Errorf("log in to %s: %w", a.Registry, err))
+	}
+	where, err := config.SetCredentials(sys, a.Registry, a.User, a.Password)
+	if err != nil {
+		return "", fmt.Errorf("keep the login to %s: %w", a.Registry, err)
+	}
+	return where, nil
+}
+
+// Logout forgets an account, or with "" all of them.
+func Logout(registry string, o PullOptions) error {
+	sys := accountSystem(registry, o)
+	if registry == "" {
+		return wrapped("forget the logins", config.RemoveAllAuthentication(sys))
+	}
+	err := config.RemoveAuthentication(sys, registry)
+	if errors.Is(err, config.ErrNotLoggedIn) {
+		if as, err := config.GetCredentials(sys, registry); err == nil && as.Username != "" {
+			return report.New(report.Failure, "docker logout "+registry+", or remove it from ~/.docker/config.json", "the login to %s is docker's", registry)
+		}
+		return report.New(report.Failure, "", "not logged in to %s", registry)
+	}
+	return wrapped("forget the login to "+registry, err)
+}
+
+// LoggedIn is as whom pulls from a registry are made; an error says that there is nobody.
+func LoggedIn(registry string, o PullOptions) (string, error) {
+	as, err := config.GetCredentials(accountSystem(registry, o), registry)
+	if err != nil {
+		return "", fmt.Errorf("look for the login to %s: %w", registry, err)
+	}
+	if as.Username == "" {
+		return "", report.New(report.Failure, "podrun login "+registry, "not logged in to %s", registry)
+	}
+	return as.Username, nil
+}
+
+func accountSystem(registry string, o PullOptions) *types.SystemContext {
+	sys := system(types.SystemContext{}, o)
+	host, _, _ := strings.Cut(registry, "/")
+	if name, err := reference.ParseNormalizedNamed(host + "/x"); err == nil && o.TLSVerify == nil && loopback(name) {
+		sys.DockerInsecureSkipTLSVerify = types.OptionalBoolTrue
+	}
+	return sys
+}
+
+func wrapped(what string, err error) error {
+	if err == nil {
+		return nil
+	}
+	return fmt.Errorf("%s: %w", what, err)
+}
+
+// MayPass says whether an image could not be had for a reason that may be gone by itself:
+// a network or a registry that does not answer.
+func MayPass(err error) bool {
+	if reason := Reason(err); reason != "" && reason != ErrImagePull {
+		return false
+	}
+	return passing(err) || unreachable(err) && !errors.Is(err, http.ErrSchemeMismatch)
+}
