@@ -26,10 +26,10 @@ func (c *control) exec(conn *net.UnixConn, req *wire.ExecRequest, files []*os.Fi
 	}
 	defer x.execs.Done()
 	p := x.newProcess(req.Args, execEnv(x.env, req), x.plan.Cwd)
-	if req.Cwd != "" {
 	if err := c.engine.become(p, x, req.User); err != nil {
 		return wire.WriteFrame(conn, wire.Frame{Error: &wire.Error{Message: err.Error(), Code: 125}})
 	}
+	if req.Cwd != "" {
 		p.Cwd = req.Cwd
 	}
 	attached, err := attach(p, req, files)
@@ -53,7 +53,6 @@ func (c *control) exec(conn *net.UnixConn, req *wire.ExecRequest, files []*os.Fi
 	return wire.WriteFrame(conn, wire.Frame{Exit: &code})
 }
 
-// enter finds a running container and keeps it from being removed until
 // become makes a process in a container another user's, if that is asked for.
 func (e *engine) become(p *libcontainer.Process, x *container, user string) error {
 	if user == "" {
@@ -69,6 +68,7 @@ func (e *engine) become(p *libcontainer.Process, x *container, user string) erro
 	return err
 }
 
+// enter finds a running container and keeps it from being removed until
 // execs.Done. It returns nil if there is none.
 func (e *engine) enter(name string) *container {
 	e.mu.Lock()
