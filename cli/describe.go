@@ -2,6 +2,7 @@ package cli
 
 import (
 	"errors"
+	"fmt"
 	"io"
 	"slices"
 	"time"
@@ -19,10 +20,10 @@ func (f *front) describeCommand() *cli.Command {
 		Name:      "describe",
 		Usage:     "tell all that is known of pods, for people",
 		ArgsUsage: "[pod] POD... | pods",
-		Description: `Tells of pods what kubectl describe tells: what each container is and was told to
-do, how its runs ended, what it waits for, the pod's conditions, volumes and
-events. What only this machine knows comes before the events: how the pod reaches
-the network, its cgroup, what was warned of.
+		Description: `Tells of pods what kubectl describe tells: what each container is and was told
+to do, how its runs ended, what it waits for, the pod's conditions, volumes and
+events. What only this machine knows comes before the events: how the pod
+reaches the network, its cgroup, what was warned of.
 
 Of a workload, such as deployment/web, it tells of its pods.
 
@@ -63,7 +64,8 @@ func (f *front) describe(c *cli.Context) error {
 		return err
 	}
 	if len(places) == 0 {
-		return f.printTable(nil, c, false)
+		fmt.Fprintln(f.err, emptyWords(v.namespace, v.allNamespaces))
+		return nil
 	}
 	var errs []error
 	for i, p := range places {

@@ -1,10 +1,10 @@
 package cli
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"slices"
-	"time"
 
 	"github.com/urfave/cli/v2"
 	corev1 "k8s.io/api/core/v1"
@@ -17,8 +17,15 @@ import (
 func getFlags() []cli.Flag {
 	return []cli.Flag{
 		namespaceFlag(),
-		&cli.BoolFlag{Name: "all-namespaces", Aliases: []string{"A"}, Usage: "list the pods of all namespaces"},
-		&cli.StringFlag{Name: "output", Aliases: []string{"o"}, Usage: "print in this `FORMAT`: wide, json, yaml or name"},
+		&cli.BoolFlag{Name: "all-namespaces", Aliases: []string{"A"}, Usage: "list what is in all namespaces"},
+		&cli.StringFlag{Name: "output", Aliases: []string{"o"}, Usage: "print in this `FORMAT`: wide, json, yaml, name, jsonpath=TEMPLATE, jsonpath-as-json=TEMPLATE or custom-columns=NAME:PATH,..."},
+		&cli.BoolFlag{Name: "watch", Aliases: []string{"w"}, Usage: "go on showing pods that change"},
+		&cli.BoolFlag{Name: "watch-only", Usage: "show only what changes from now on"},
+		&cli.StringFlag{Name: "selector", Aliases: []string{"l"}, Usage: "show only what has the labels of this `SELECTOR`: app=web,tier!=db"},
+		&cli.StringFlag{Name: "field-selector", Usage: "show only what has fields of this `SELECTOR`: status.phase=Running"},
+		&cli.StringFlag{Name: "sort-by", Usage: "sort by the field at this `PATH`, such as .metadata.creationTimestamp"},
+		&cli.BoolFlag{Name: "no-headers", Usage: "leave the head of tables out"},
+		&cli.BoolFlag{Name: "show-labels", Usage: "show the labels in a column of their own"},
 	}
 }
 
@@ -26,12 +33,13 @@ func (f *front) getCommand() *cli.Command {
 	return &cli.Command{
 		Name:      "get",
 		Usage:     "show pods with their status, and the objects that are kept for them",
-		ArgsUsage: "pods | POD... | KIND [NAME...]",
+		ArgsUsage: "pods | POD... | KIND[,KIND...] [NAME...] | KIND/NAME...",
 		Description: `Shows pods in kubectl's columns, or as Kubernetes objects with their PodStatus.
-KIND is configmap (cm), secret, persistentvolumeclaim (pvc), service (svc),
-namespace (ns), deployment (deploy), replicaset (rs), statefulset (sts),
-daemonset (ds), job or cronjob (cj). The values of a secret are shown only with
---show-secrets: else their sizes stand in their place.
+KIND is pod (po), configmap (cm), secret, persistentvolumeclaim (pvc), service
+(svc), namespace (ns), deployment (deploy), replicaset (rs), statefulset (sts),
+daemonset (ds), job or cronjob (cj); all are the pods, the services and what
+makes pods. The values of a secret are shown only with --show-secrets: else their
+sizes stand in their place.
 
 Examples:
   podrun get pods -A -o wide
@@ -41,6 +49,10 @@ Examples:
   podrun get cm settings -o yaml
   podrun get deployments
   podrun get job/hello -o yaml
+  podrun get pods -w
+  podrun get pods -l app=web -o jsonpath='{.items[*].status.podIP}'
+  podrun get deployments,services --sort-by .metadata.creationTimestamp
+  podrun get pods -o custom-columns=POD:.metadata.name,NODE:.spec.nodeName
 `,
 		Flags: append(getFlags(), &cli.BoolFlag{Name: "show-secrets", Usage: "with -o json or yaml: show the values of secrets"}),
 		Action: func(c *cli.Context) error {
@@ -48,23 +60,11 @@ Examples:
 			if len(words) == 0 {
 				return usageErrorf("get", "get takes `pods`, or the names of pods")
 			}
-			if err := noKind(words); err != nil {
+			what, err := askedBy(words)
+			if err != nil {
 				return err
 			}
-			if slices.Contains([]string{"pods", "pod", "po"}, words[0]) {
-				words = words[1:]
-			}
-			kind, names, kept := objectWords(words)
-			if !kept {
-				names = words
-			}
-			if err := checkGet(c, names); err != nil {
-				return err
-			}
-			if kept {
-				return f.getObjects(c, kind, names)
-			}
-			return f.get(c, words)
+			return f.get(c, what)
 		},
 	}
 }
@@ -82,10 +82,7 @@ Examples:
 `,
 		Flags: getFlags(),
 		Action: func(c *cli.Context) error {
-			if err := checkGet(c, c.Args().Slice()); err != nil {
-				return err
-			}
-			return f.get(c, c.Args().Slice())
+			return f.get(c, []asked{{names: c.Args().Slice()}})
 		},
 	}
 }
@@ -96,52 +93,85 @@ type known struct {
 	status   *pod.Status
 }
 
-// checkGet looks at the options, given the names of pods or objects.
-func checkGet(c *cli.Context, names []string) error {
-	format := c.String("output")
-	switch {
-	case !slices.Contains([]string{"", "wide", "json", "yaml", "name"}, format):
-		return usageErrorf(c.Command.Name, "unknown output format %q: it is wide, json, yaml or name", format)
-	case c.Bool("all-namespaces") && len(names) > 0:
-		return usageErrorf(c.Command.Name, "a pod cannot be named across all namespaces")
+// wishesOf reads the options of get and ps.
+func wishesOf(c *cli.Context, what []asked) (*getWishes, error) {
+	named := slices.ContainsFunc(what, func(a asked) bool { return len(a.names) > 0 })
+	w := &getWishes{
+		namespace: c.String("namespace"), all: c.Bool("all-namespaces"), format: c.String("output"),
+		noHeaders: c.Bool("no-headers"), showLabels: c.Bool("show-labels"), showSecrets: c.Bool("show-secrets"),
 	}
-	return nil
+	bad := func(format string, args ...any) (*getWishes, error) {
+		return nil, usageErrorf(c.Command.Name, format, args...)
+	}
+	if w.all && named {
+		return bad("a pod cannot be named across all namespaces")
+	}
+	var ok bool
+	var err error
+	if w.program, ok, err = manifest.ParsePrinter(w.format, w.noHeaders); err != nil {
+		return bad("output format %s", err)
+	}
+	if !ok && !slices.Contains([]string{"", "wide", "name"}, w.format) {
+		return bad("unknown output format %q: it is wide, json, yaml, name, jsonpath=TEMPLATE or custom-columns=NAME:PATH", w.format)
+	}
+	if named && (c.IsSet("selector") || c.IsSet("field-selector")) {
+		return bad("a selector and names do not go together")
+	}
+	if w.labels, err = manifest.ParseSelector(c.String("selector")); err != nil {
+		return bad("selector %q: %s", c.String("selector"), err)
+	}
+	if c.IsSet("field-selector") {
+		if w.fields, err = manifest.ParseFieldSelector(c.String("field-selector")); err != nil {
+			return bad("field selector %q: %s", c.String("field-selector"), err)
+		}
+	}
+	if c.IsSet("sort-by") {
+		if w.sortBy, err = manifest.ParseSorter(c.String("sort-by")); err != nil {
+			return bad("sort by %s", err)
+		}
+	}
+	return w, nil
 }
 
-func (f *front) get(c *cli.Context, words []string) error {
-	all := c.Bool("all-namespaces")
+// get shows what is asked for, and with -w what becomes of it.
+func (f *front) get(c *cli.Context, what []asked) error {
+	w, err := wishesOf(c, what)
+	if err != nil {
+		return err
+	}
+	watch := c.Bool("watch") || c.Bool("watch-only")
+	if watch && (len(what) > 1 || what[0].kind != "") {
+		return usageErrorf(c.Command.Name, "only pods can be watched")
+	}
 	dirs, err := f.dirs()
 	if err != nil {
 		return err
 	}
 	f.revive(dirs)
-	var places []store.Pod
-	var errs []error
-	if len(words) > 0 {
-		for _, word := range words {
-			p, err := existing(dirs, c.String("namespace"), word)
-			if err != nil {
-				errs = append(errs, err)
-				continue
-			}
-			places = append(places, p)
-		}
-	} else if places, err = listed(dirs, c.String("namespace"), all); err != nil {
-		return err
+	if watch {
+		return f.untilInterrupted(c.Context, func(ctx context.Context) error {
+			return (&podWatch{front: f, dirs: dirs, names: what[0].names, wishes: w, silent: c.Bool("watch-only")}).run(ctx)
+		})
 	}
-	var pods []known
-	for _, p := range places {
-		k, err := know(p)
-		if err != nil {
-			errs = append(errs, err)
+	var lists []*listing
+	var errs []error
+	found, single := 0, len(what) == 1 && len(what[0].names) == 1
+	for _, a := range what {
+		l, err := f.list(dirs, a, w)
+		errs = append(errs, err)
+		if l == nil {
 			continue
 		}
-		pods = append(pods, k)
+		if err := w.choose(l); err != nil {
+			return err
+		}
+		found += len(l.entries)
+		lists = append(lists, l)
 	}
-	if len(pods) == 0 && len(errs) > 0 {
-		return errors.Join(errs...) // they say it all
+	if failed := errors.Join(errs...); found == 0 && failed != nil {
+		return failed // it says it all
 	}
-	return errors.Join(append(errs, f.printPods(pods, c, len(words) == 1))...)
+	return errors.Join(append(errs, f.print(lists, w, single))...)
 }
 
 // listed are the pods of a namespace, or of all.
@@ -168,56 +198,6 @@ func know(p store.Pod) (known, error) {
 	return k, err
 }
 
-func (f *front) printPods(pods []known, c *cli.Context, single bool) error {
-	switch format := c.String("output"); format {
-	case "json", "yaml":
-		return f.printObjects(pods, manifest.Format(format), single)
-	case "name":
-		for _, k := range pods {
-			fmt.Fprintf(f.out, "pod/%s\n", k.manifest.Name)
-		}
-		return nil
-	default:
-		return f.printTable(pods, c, format == "wide")
-	}
-}
-
-func (f *front) printTable(pods []known, c *cli.Context, wide bool) error {
-	if len(pods) == 0 {
-		if c.Bool("all-namespaces") {
-			fmt.Fprintln(f.err, "No resources found")
-		} else {
-			fmt.Fprintf(f.err, "No resources found in %s namespace.\n", c.String("namespace"))
-		}
-		return nil
-	}
-	now := time.Now()
-	head := []string{"NAME", "READY", "STATUS", "RESTARTS", "AGE"}
-	if wide {
-		head = append(head, "IP", "NODE", "NOMINATED NODE", "READINESS GATES")
-	}
-	rows := [][]string{head}
-	for _, k := range pods {
-		r := manifest.Row(k.manifest, k.status, now)
-		row := []string{r.Name, r.Ready, r.Status, r.Restarts, r.Age}
-		if wide {
-			rendered := manifest.Render(k.manifest, k.status)
-			row = append(row, rendered.Status.PodIP, rendered.Spec.NodeName, "", openGates(rendered))
-		}
-		rows = append(rows, row)
-	}
-	if c.Bool("all-namespaces") {
-		for i := range rows {
-			namespace := "NAMESPACE"
-			if i > 0 {
-				namespace = pods[i-1].manifest.Namespace
-			}
-			rows[i] = append([]string{namespace}, rows[i]...)
-		}
-	}
-	return f.table(rows)
-}
-
 // openGates counts a pod's readiness gates that are open, as kubectl does.
 func openGates(p *corev1.Pod) string {
 	if len(p.Spec.ReadinessGates) == 0 {
@@ -232,23 +212,4 @@ func openGates(p *corev1.Pod) string {
 		}
 	}
 	return fmt.Sprintf("%d/%d", open, len(p.Spec.ReadinessGates))
-}
-
-func (f *front) printObjects(pods []known, format manifest.Format, single bool) error {
-	items := make([]*corev1.Pod, 0, len(pods))
-	for _, k := range pods {
-		items = append(items, manifest.Render(k.manifest, k.status))
-	}
-	var text []byte
-	var err error
-	if single {
-		text, err = manifest.Print(items[0], format)
-	} else {
-		text, err = manifest.PrintList(items, format)
-	}
-	if err != nil {
-		return err
-	}
-	_, err = f.out.Write(text)
-	return err
 }

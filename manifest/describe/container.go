@@ -3,7 +3,6 @@ package describe
 import (
 	"fmt"
 	"maps"
-	"net"
 	"net/url"
 	"slices"
 	"strings"
@@ -144,7 +143,10 @@ func asks(h *corev1.ProbeHandler) string {
 	case h.HTTPGet != nil:
 		u := url.URL{Scheme: strings.ToLower(string(h.HTTPGet.Scheme)), Host: h.HTTPGet.Host, Path: h.HTTPGet.Path}
 		if port := h.HTTPGet.Port.String(); port != "" {
-			u.Host = net.JoinHostPort(h.HTTPGet.Host, port)
+			if strings.Contains(u.Host, ":") {
+				u.Host = "[" + u.Host + "]"
+			}
+			u.Host += ":" + port
 		}
 		return "http-get " + u.String()
 	case h.TCPSocket != nil:

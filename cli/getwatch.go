@@ -1,0 +1,142 @@
+package cli
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/podrun/podrun/cli/internal/dirwatch"
+	"github.com/podrun/podrun/internal/store"
+)
+
+// podWatch shows pods, and each again when it changes.
+type podWatch struct {
+	front  *front
+	dirs   store.Dirs
+	names  []string // none are all
+	wishes *getWishes
+	silent bool // only what changes
+
+	sheet  sheet
+	headed bool
+	shown  map[string]string // what was shown of each pod
+}
+
+func (v *podWatch) run(ctx context.Context) error {
+	v.shown = map[string]string{}
+	first := true
+	for {
+		dirs, err := v.watched()
+		if err != nil {
+			return err
+		}
+		watcher := dirwatch.Watch(dirs...)
+		for changed := false; !changed; {
+			// Everything is looked at once more after the watching has begun: nothing that
+			// happened in between is missed.
+			left, err := v.look(first)
+			first = false
+			if err != nil || left == 0 && len(v.names) > 0 {
+				watcher.Close()
+				return err
+			}
+			now, err := v.watched()
+			if err != nil {
+				watcher.Close()
+				return err
+			}
+			if changed = !slices.Equal(now, dirs); changed {
+				break
+			}
+			select {
+			case <-watcher.Any():
+			case <-ctx.Done():
+				watcher.Close()
+				return nil
+			}
+		}
+		watcher.Close()
+	}
+}
+
+// watched are the directories in which something changes when there is news.
+func (v *podWatch) watched() ([]string, error) {
+	dirs, err := v.dirs.WatchDirs()
+	if err != nil {
+		return nil, err
+	}
+	places, err := listed(v.dirs, v.wishes.namespace, v.wishes.all)
+	if err != nil {
+		return nil, err
+	}
+	for _, p := range places {
+		if len(v.names) == 0 || slices.Contains(v.names, p.Name) {
+			dirs = append(dirs, p.RuntimeDir())
+		}
+	}
+	return dirs, nil
+}
+
+// look shows what is new, and says how many pods there are. Pods that were named have to
+// be there the first time.
+func (v *podWatch) look(first bool) (left int, err error) {
+	l, err := listPods(v.dirs, v.names, v.wishes)
+	if l == nil || err != nil && first {
+		return 0, err
+	}
+	if err := v.wishes.choose(l); err != nil {
+		return 0, err
+	}
+	left = len(l.entries)
+	rows, err := v.wishes.rows(l, false)
+	if err != nil {
+		return 0, err
+	}
+	fresh := &listing{kind: l.kind, head: l.head}
+	lines := [][]string{}
+	if !v.headed && !v.wishes.noHeaders {
+		lines = append(lines, rows[0])
+	}
+	current := map[string]string{}
+	for i := range l.entries {
+		e := &l.entries[i]
+		key := e.key()
+		if current[key], err = v.state(e); err != nil {
+			return 0, err
+		}
+		if v.shown[key] != current[key] {
+			fresh.entries, lines = append(fresh.entries, *e), append(lines, rows[i+1])
+		}
+	}
+	v.shown = current
+	if len(fresh.entries) == 0 || first && v.silent {
+		return left, nil
+	}
+	if v.wishes.program != nil || v.wishes.format == "name" {
+		for _, e := range fresh.entries {
+			if err := v.front.print([]*listing{{kind: fresh.kind, entries: []entry{e}}}, v.wishes, true); err != nil {
+				return 0, err
+			}
+		}
+		return left, nil
+	}
+	v.headed = true
+	return left, v.sheet.print(v.front.out, lines)
+}
+
+// state is what of a pod's row changes when the pod does: all but its age, and how long
+// ago it was restarted.
+func (v *podWatch) state(e *entry) (string, error) {
+	const age = 4
+	row, err := e.row(true, time.Now())
+	if err != nil {
+		return "", err
+	}
+	row[age] = ""
+	for i, cell := range row {
+		row[i], _, _ = strings.Cut(cell, " (")
+	}
+	return fmt.Sprint(row), nil
+}

@@ -1,0 +1,225 @@
+package cli
+
+import (
+	"errors"
+	"fmt"
+	"io/fs"
+	"strings"
+	"time"
+
+	"github.com/podrun/podrun/internal/store"
+	"github.com/podrun/podrun/manifest"
+	"github.com/podrun/podrun/pod"
+)
+
+// listing is what get shows of one kind.
+type listing struct {
+	kind    string // as names say it: pod, deployment.apps
+	nowhere bool   // things of this kind are in no namespace
+	head    func(wide bool) []string
+	entries []entry
+}
+
+// entry is one thing of a listing.
+type entry struct {
+	namespace, name string
+	labels          map[string]string
+	row             func(wide bool, now time.Time) ([]string, error)
+	object          func() (any, error) // as Kubernetes writes it
+}
+
+func (e *entry) key() string { return e.namespace + "/" + e.name }
+
+// asked is what the words of get ask for, of one kind.
+type asked struct {
+	kind  pod.ObjectKind // "" are pods
+	names []string       // none are all
+}
+
+// list looks up what is asked for. What cannot be found is in the error, beside the rest.
+func (f *front) list(dirs store.Dirs, a asked, w *getWishes) (*listing, error) {
+	switch {
+	case a.kind == "":
+		return listPods(dirs, a.names, w)
+	case makesPods(a.kind):
+		return listWorkloads(dirs, a, w)
+	}
+	return listKept(dirs, a, w)
+}
+
+func podHead(wide bool) []string {
+	head := []string{"NAME", "READY", "STATUS", "RESTARTS", "AGE"}
+	if wide {
+		head = append(head, "IP", "NODE", "NOMINATED NODE", "READINESS GATES")
+	}
+	return head
+}
+
+func listPods(dirs store.Dirs, names []string, w *getWishes) (*listing, error) {
+	l := &listing{kind: "pod", head: podHead}
+	var places []store.Pod
+	var errs []error
+	if len(names) == 0 {
+		var err error
+		if places, err = listed(dirs, w.namespace, w.all); err != nil {
+			return nil, err
+		}
+	}
+	for _, name := range names {
+		p, err := existing(dirs, w.namespace, name)
+		if err != nil {
+			errs = append(errs, err)
+			continue
+		}
+		places = append(places, p)
+	}
+	for _, p := range places {
+		k, err := know(p)
+		switch {
+		case err == nil:
+			l.entries = append(l.entries, k.entry())
+		case p.Exists() || len(names) > 0: // else it has gone meanwhile
+			errs = append(errs, err)
+		}
+	}
+	return l, errors.Join(errs...)
+}
+
+// entry is a pod in a list.
+func (k known) entry() entry {
+	return entry{
+		namespace: k.manifest.Namespace, name: k.manifest.Name, labels: k.manifest.Labels,
+		row: func(wide bool, now time.Time) ([]string, error) {
+			r := manifest.Row(k.manifest, k.status, now)
+			row := []string{r.Name, r.Ready, r.Status, r.Restarts, r.Age}
+			if wide {
+				rendered := manifest.Render(k.manifest, k.status)
+				row = append(row, rendered.Status.PodIP, rendered.Spec.NodeName, "", openGates(rendered))
+			}
+			return row, nil
+		},
+		object: func() (any, error) { return manifest.Render(k.manifest, k.status), nil },
+	}
+}
+
+func listWorkloads(dirs store.Dirs, a asked, w *getWishes) (*listing, error) {
+	l := &listing{kind: kindWord(a.kind), head: func(wide bool) []string { return manifest.WorkloadHead(a.kind, wide) }}
+	var errs []error
+	add := func(v *view, err error) {
+		if err != nil {
+			errs = append(errs, err)
+			return
+		}
+		now := v.now()
+		l.entries = append(l.entries, entry{
+			namespace: v.object.Namespace, name: v.object.Name, labels: v.object.Labels,
+			row: now.Row, object: func() (any, error) { return now.Render() },
+		})
+	}
+	if len(a.names) == 0 {
+		places, err := dirs.Workloads(w.in(a.kind), a.kind)
+		if err != nil {
+			return nil, err
+		}
+		for _, place := range places {
+			if v, err := viewOf(dirs, place); !errors.Is(err, fs.ErrNotExist) {
+				add(v, err)
+			}
+		}
+	}
+	for _, name := range a.names {
+		add(workloadNamed(dirs, a.kind, w.namespace, name))
+	}
+	return l, errors.Join(errs...)
+}
+
+func listKept(dirs store.Dirs, a asked, w *getWishes) (*listing, error) {
+	l := &listing{kind: kindWord(a.kind), nowhere: a.kind == pod.KindNamespace, head: func(wide bool) []string { return manifest.ObjectHead(a.kind, wide) }}
+	var list []*pod.Object
+	var errs []error
+	if len(a.names) == 0 {
+		var err error
+		list, err = dirs.Objects(a.kind, w.in(a.kind))
+		errs = append(errs, err)
+	}
+	for _, name := range a.names {
+		o, err := object(dirs, a.kind, w.namespace, name)
+		if err != nil {
+			errs = append(errs, err)
+			continue
+		}
+		list = append(list, o)
+	}
+	for _, o := range list {
+		l.entries = append(l.entries, entry{
+			namespace: o.Namespace, name: o.Name, labels: o.Labels,
+			row:    func(wide bool, now time.Time) ([]string, error) { return manifest.ObjectRow(o, wide, now), nil },
+			object: func() (any, error) { return manifest.Kubernetes(o, w.showSecrets) },
+		})
+	}
+	return l, errors.Join(errs...)
+}
+
+// askedBy takes apart the words of get: kinds ("pods", "cm,secrets", "all") and names of
+// them, names of one kind each (cm/a svc/b), or names of pods.
+func askedBy(words []string) ([]asked, error) {
+	var all []asked
+	if strings.Contains(strings.Join(words, ""), "/") {
+		for _, word := range words {
+			kind, name, slashed := strings.Cut(word, "/")
+			if !slashed {
+				return nil, usageErrorf("get", "either every word is a KIND/NAME or none: %q is none", word)
+			}
+			kinds := kindsNamed(kind)
+			if len(kinds) != 1 {
+				return nil, noKind(kind)
+			}
+			k := kinds[0]
+			if n := len(all) - 1; n >= 0 && all[n].kind == k {
+				all[n].names = append(all[n].names, name)
+				continue
+			}
+			all = append(all, asked{k, []string{name}})
+		}
+		return all, nil
+	}
+	parts := strings.Split(words[0], ",")
+	if kindsNamed(parts[0]) == nil && len(parts) == 1 && (len(words) > 1 || foreign(parts[0]) == "") {
+		return []asked{{names: words}}, nil
+	}
+	for _, part := range parts {
+		kinds := kindsNamed(part)
+		if kinds == nil {
+			return nil, noKind(part)
+		}
+		for _, k := range kinds {
+			all = append(all, asked{k, words[1:]})
+		}
+	}
+	if len(all) > 1 && len(words) > 1 {
+		return nil, usageErrorf("get", "names go with one kind: say KIND/NAME for things of several")
+	}
+	return all, nil
+}
+
+// kindsNamed are the kinds that a word names, of which "" are pods; nil if it names none.
+func kindsNamed(word string) []pod.ObjectKind {
+	switch strings.ToLower(word) {
+	case "pods", "pod", "po":
+		return []pod.ObjectKind{""}
+	case "all":
+		return append([]pod.ObjectKind{"", pod.KindService}, pod.Workloads()...)
+	}
+	if kind, _, ok := objectWords([]string{word}); ok {
+		return []pod.ObjectKind{kind}
+	}
+	return nil
+}
+
+// emptyWords says that there is nothing to show.
+func emptyWords(namespace string, everywhere bool) string {
+	if everywhere {
+		return "No resources found"
+	}
+	return fmt.Sprintf("No resources found in %s namespace.", namespace)
+}

@@ -1,0 +1,188 @@
+package manifest
+
+import (
+	"bytes"
+	"fmt"
+	"regexp"
+	"strings"
+	"text/tabwriter"
+
+	"k8s.io/apimachinery/pkg/fields"
+	"k8s.io/apimachinery/pkg/labels"
+	"k8s.io/apimachinery/pkg/util/json"
+	"k8s.io/client-go/util/jsonpath"
+
+	"github.com/podrun/podrun/internal/report"
+)
+
+// Printer writes objects for programs. single: one was asked for by its name, so it is
+// not in a List.
+type Printer func(items []any, single bool) ([]byte, error)
+
+// ParsePrinter is the Printer of a format of kubectl's: json, yaml, jsonpath=TEMPLATE,
+// jsonpath-as-json=TEMPLATE or custom-columns=NAME:PATH,…; ok is false for others.
+func ParsePrinter(format string, noHeaders bool) (p Printer, ok bool, err error) {
+	name, template, given := strings.Cut(format, "=")
+	switch name {
+	case "json", "yaml":
+		return func(items []any, single bool) ([]byte, error) { return PrintAll(items, single, Format(name)) }, !given, nil
+	case "jsonpath", "jsonpath-as-json":
+		p, err = jsonpathPrinter(template, name == "jsonpath-as-json")
+		return p, true, err
+	case "custom-columns":
+		p, err = columnsPrinter(template, noHeaders)
+		return p, true, err
+	}
+	return nil, false, nil
+}
+
+func jsonpathPrinter(template string, asJSON bool) (Printer, error) {
+	if template == "" {
+		return nil, fmt.Errorf("a template is missing: jsonpath='{.status.phase}'")
+	}
+	path := jsonpath.New("out").AllowMissingKeys(true)
+	path.EnableJSONOutput(asJSON)
+	if err := path.Parse(template); err != nil {
+		return nil, fmt.Errorf("template %q: %w", template, err)
+	}
+	return func(items []any, single bool) ([]byte, error) {
+		text, err := PrintAll(items, single, JSON)
+		if err != nil {
+			return nil, err
+		}
+		var object any
+		if err := json.Unmarshal(text, &object); err != nil {
+			return nil, fmt.Errorf("read objects: %w", err)
+		}
+		var out bytes.Buffer
+		if err := path.Execute(&out, object); err != nil {
+			return nil, fmt.Errorf("template %q: %w", template, err)
+		}
+		return out.Bytes(), nil
+	}, nil
+}
+
+// relaxed is a path that may lack its braces and its first dot
+// (RelaxedJSONPathExpression in k8s.io/kubectl/pkg/cmd/get).
+var relaxed = regexp.MustCompile(`^\{?\.?([^{}]+)\}?$`)
+
+func parsePath(text string) (*jsonpath.JSONPath, error) {
+	m := relaxed.FindStringSubmatch(text)
+	if m == nil {
+		return nil, fmt.Errorf("%q is not a path such as .metadata.name", text)
+	}
+	path := jsonpath.New("path").AllowMissingKeys(true)
+	if err := path.Parse("{." + m[1] + "}"); err != nil {
+		return nil, fmt.Errorf("path %q: %w", text, err)
+	}
+	return path, nil
+}
+
+func columnsPrinter(spec string, noHeaders bool) (Printer, error) {
+	var heads []string
+	var paths []*jsonpath.JSONPath
+	for _, column := range strings.Split(spec, ",") {
+		head, text, ok := strings.Cut(column, ":")
+		if !ok || head == "" {
+			return nil, fmt.Errorf("%q is not a column: it is NAME:PATH, such as NAME:.metadata.name", column)
+		}
+		path, err := parsePath(text)
+		if err != nil {
+			return nil, err
+		}
+		heads, paths = append(heads, head), append(paths, path)
+	}
+	return func(items []any, single bool) ([]byte, error) {
+		var out bytes.Buffer
+		w := tabwriter.NewWriter(&out, 6, 4, 3, ' ', 0)
+		if !noHeaders {
+			fmt.Fprintln(w, strings.Join(heads, "\t"))
+		}
+		for _, item := range items {
+			object, err := generic(item)
+			if err != nil {
+				return nil, err
+			}
+			cells, err := columns(paths, object)
+			if err != nil {
+				return nil, err
+			}
+			fmt.Fprintln(w, strings.Join(cells, "\t"))
+		}
+		err := w.Flush()
+		return out.Bytes(), err
+	}, nil
+}
+
+// columns are an object's cells: the values at each path, escaped.
+func columns(paths []*jsonpath.JSONPath, object any) (cells []string, err error) {
+	for _, path := range paths {
+		found, err := path.FindResults(object)
+		if err != nil {
+			return nil, err
+		}
+		var values []string
+		for _, list := range found {
+			for _, v := range list {
+				values = append(values, fmt.Sprint(v.Interface()))
+			}
+		}
+		cell := "<none>"
+		if len(values) > 0 {
+			cell = report.Escape(strings.Join(values, ","))
+		}
+		cells = append(cells, cell)
+	}
+	return cells, nil
+}
+
+// generic is an object as maps and lists.
+func generic(item any) (any, error) {
+	text, err := json.Marshal(item)
+	if err != nil {
+		return nil, fmt.Errorf("encode object: %w", err)
+	}
+	var out any
+	if err := json.Unmarshal(text, &out); err != nil {
+		return nil, fmt.Errorf("read object: %w", err)
+	}
+	return out, nil
+}
+
+// FormatLabels writes labels in order, or <none>.
+func FormatLabels(m map[string]string) string { return labels.FormatLabels(m) }
+
+// FieldSelector says whether an object's fields are as asked for.
+type FieldSelector func(item any) (bool, error)
+
+// ParseFieldSelector reads a selector in kubectl's words: "status.phase!=Running,
+// metadata.name=web". Other than a server, which has an index of a few, it takes any field.
+func ParseFieldSelector(text string) (FieldSelector, error) {
+	s, err := fields.ParseSelector(text)
+	if err != nil {
+		return nil, err
+	}
+	paths := map[string]*jsonpath.JSONPath{}
+	for _, r := range s.Requirements() {
+		if paths[r.Field], err = parsePath(r.Field); err != nil {
+			return nil, err
+		}
+	}
+	return func(item any) (bool, error) {
+		object, err := generic(item)
+		if err != nil {
+			return false, err
+		}
+		set := fields.Set{}
+		for field, path := range paths {
+			cells, err := columns([]*jsonpath.JSONPath{path}, object)
+			if err != nil {
+				return false, err
+			}
+			if set[field] = cells[0]; cells[0] == "<none>" {
+				set[field] = ""
+			}
+		}
+		return s.Matches(set), nil
+	}, nil
+}
