@@ -90,6 +90,9 @@ func (a *adoption) container(r savedRun) error {
 	if err := a.load(x); err != nil {
 		return err
 	}
+	if err := a.confinement(x, r.Filter); err != nil {
+		return err
+	}
 	if err := a.takeOutputs(x, a.rests(r)); err != nil {
 		return err
 	}
@@ -118,6 +121,17 @@ func (a *adoption) load(x *container) error {
 	_ = x.kill(unix.SIGKILL) // it may have ended: then its end is told
 	x.end = endOf(ends.wait(x.process))
 	x.end.Message = "it was killed, as its record was damaged: " + err.Error()
+	return nil
+}
+
+// confinement finds the filter of a container that runs, for commands in it.
+func (a *adoption) confinement(x *container, key string) (err error) {
+	if x.end != nil {
+		return nil
+	}
+	if x.confinement, err = a.engine.sandbox.confined(x.plan, x.ct, key); err != nil {
+		return fmt.Errorf("take up container %s: %w", x.plan.Name, err)
+	}
 	return nil
 }
 

@@ -59,7 +59,7 @@ func (x *container) command(ctx context.Context, args []string) (code int, outpu
 	defer r.Close()
 	p := x.newProcess(args, x.env, x.plan.Cwd)
 	p.Stdout, p.Stderr = w, w
-	err = x.ct.Run(p)
+	run, err := x.launch(ctx, p)
 	w.Close()
 	if err != nil {
 		return 0, "", plain(err)
@@ -71,11 +71,11 @@ func (x *container) command(ctx context.Context, args []string) (code int, outpu
 		read <- string(kept)
 	}()
 	stop := context.AfterFunc(ctx, func() {
-		if pid, err := p.Pid(); err == nil { // libcontainer makes it the leader of its group
+		if pid, err := run.Pid(); err == nil { // it is made the leader of its group
 			unix.Kill(-pid, unix.SIGKILL)
 		}
 	})
-	code = execCode(p)
+	code = execCode(run)
 	stop()
 	r.SetReadDeadline(time.Now().Add(outputTime))
 	return code, <-read, nil

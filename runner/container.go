@@ -6,7 +6,6 @@ import (
 	"os"
 	"path/filepath"
 	"strconv"
-	"strings"
 	"sync"
 
 	"github.com/moby/sys/signal"
@@ -43,6 +42,8 @@ type container struct {
 	execs    sync.WaitGroup
 	end      *ended // known before it is adopted
 	life     lifetime
+
+	confinement confinement
 }
 
 // configError is a container that cannot be made from its configuration; trying
@@ -141,6 +142,9 @@ func (x *container) create(s *sandbox) error {
 	}
 	s.joinUser(config)
 	x.harden(s, config)
+	if x.confinement, err = s.confine(x.plan, config); err != nil {
+		return configError{err}
+	}
 	if err = x.openLog(s); err != nil {
 		return err
 	}
@@ -161,6 +165,11 @@ func (x *container) run(s *sandbox, p *specs.Process) error {
 	if err != nil {
 		return err
 	}
+	bounce, err := x.confinement.bounce(init)
+	if err != nil {
+		return err
+	}
+	defer bounce.Close()
 	if err := x.ct.Start(init); err != nil {
 		return startError{plain(err), exitCodeOf(err)}
 	}
@@ -173,6 +182,9 @@ func (x *container) run(s *sandbox, p *specs.Process) error {
 		x.holdMountNamespace(s)
 		left.run(x)
 		err = x.ct.Exec()
+	}
+	if err == nil {
+		err = bounce.Started()
 	}
 	if err != nil {
 		left.withdraw(x)
@@ -273,23 +285,4 @@ func (x *container) stopSignal() unix.Signal {
 		return unix.SIGTERM
 	}
 	return sig
-}
-
-// plain leaves out of libcontainer's error what whoever shows it says in other
-// words: that a process could not be started.
-func plain(err error) error {
-	return errors.New(strings.NewReplacer("unable to start container process: ", "", "error during container init: ", "").Replace(err.Error()))
-}
-
-// exitCodeOf tells "no such program" and "cannot be executed" from libcontainer's
-// error, which reaches us as text.
-func exitCodeOf(err error) int {
-	text := err.Error()
-	switch {
-	case strings.Contains(text, "executable file not found") || strings.Contains(text, "no such file or directory"):
-		return 127
-	case strings.Contains(text, "permission denied") || strings.Contains(text, "is a directory") || strings.Contains(text, "exec format error"):
-		return 126
-	}
-	return 128
 }

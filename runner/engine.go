@@ -9,6 +9,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	"github.com/podrun/podrun/internal/stage/trampoline"
 	"github.com/podrun/podrun/internal/store"
 	"github.com/podrun/podrun/lifecycle"
 	"github.com/podrun/podrun/pod"
@@ -26,6 +27,8 @@ type engine struct {
 	shared
 	herald    *herald
 	published *publisher
+
+	trampoline *trampoline.Program // nil: there is none
 
 	remembered int // how many containers are on disk as having done their work: see remember
 
@@ -56,7 +59,8 @@ type run struct {
 func newEngine(plan *pod.Plan, place store.Pod, left *estate, ns shared) *engine {
 	return &engine{
 		plan: plan, store: place, estate: left, shared: ns, herald: newHerald(plan, left), published: newPublisher(left.keeper),
-		events: make(chan lifecycle.Event, 64), warned: make(chan struct{}, 1), runs: map[string]*run{},
+		trampoline: carriedTrampoline(),
+		events:     make(chan lifecycle.Event, 64), warned: make(chan struct{}, 1), runs: map[string]*run{},
 	}
 }
 

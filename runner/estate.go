@@ -54,6 +54,7 @@ type savedRun struct {
 	Attempt int
 	process
 	MountNS string
+	Filter  string `json:",omitempty"` // names that of its system calls: filter.Key
 	UID     int
 	GID     int
 	Groups  []int
@@ -137,7 +138,7 @@ func (e *estate) run(x *container) {
 	e.record(func(s *state) {
 		s.Runs = append(s.Runs, savedRun{
 			Name: x.plan.Name, Attempt: x.attempt, process: x.process, MountNS: x.mntns,
-			UID: x.who.uid, GID: x.who.gid, Groups: x.who.groups,
+			UID: x.who.uid, GID: x.who.gid, Groups: x.who.groups, Filter: x.confinement.key,
 		})
 	})
 }

@@ -1,6 +1,7 @@
 package runner
 
 import (
+	"context"
 	"fmt"
 	"io"
 	"net"
@@ -36,7 +37,7 @@ func (c *control) exec(conn *net.UnixConn, req *wire.ExecRequest, files []*os.Fi
 	if err != nil {
 		return wire.WriteFrame(conn, wire.Frame{Error: &wire.Error{Message: err.Error(), Code: 125}})
 	}
-	err = x.ct.Run(p)
+	run, err := x.launch(context.Background(), p)
 	for _, f := range files {
 		f.Close() // the process has its own; an end of ours would keep the client's pipe open
 	}
@@ -45,11 +46,11 @@ func (c *control) exec(conn *net.UnixConn, req *wire.ExecRequest, files []*os.Fi
 		return wire.WriteFrame(conn, wire.Frame{Error: execError(req, err)})
 	}
 	if err := attached.started(conn); err != nil {
-		p.Signal(unix.SIGKILL)
+		run.Signal(unix.SIGKILL)
 	}
 	defer attached.leave()
-	go attached.follow(conn, p)
-	code := execCode(p)
+	go attached.follow(conn, run)
+	code := execCode(run)
 	return wire.WriteFrame(conn, wire.Frame{Exit: &code})
 }
 
@@ -83,7 +84,7 @@ func (e *engine) enter(name string) *container {
 
 // follow obeys the client while its process runs, and ends the process with it, unless the
 // client wants it to go on.
-func (a *attachment) follow(conn *net.UnixConn, p *libcontainer.Process) {
+func (a *attachment) follow(conn *net.UnixConn, p launched) {
 	for {
 		msg, err := wire.ReadControl(conn)
 		if err != nil {
@@ -100,7 +101,7 @@ func (a *attachment) follow(conn *net.UnixConn, p *libcontainer.Process) {
 	}
 }
 
-func execCode(p *libcontainer.Process) int {
+func execCode(p launched) int {
 	st, _ := p.Wait() // the error repeats the state
 	if st == nil {
 		return 255

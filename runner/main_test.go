@@ -31,6 +31,7 @@ func TestMain(m *testing.M) {
 	stages[intruder] = intrude
 	stage.Main(stages)
 	testenv.Main(m, func() error {
+		testTrampoline()
 		// The cgroup and the path library keep a handle from their first use on.
 		if f, err := cgroups.OpenFile("/sys/fs/cgroup", "cgroup.procs", os.O_RDONLY); err == nil {
 			f.Close()

@@ -31,6 +31,7 @@ type testPod struct {
 	listener *net.UnixListener
 	changes  chan pod.Status
 	final    chan *pod.Status
+	alone    bool // without the trampoline: libcontainer makes all processes
 }
 
 // layer is a busybox root file system that all tests of the package share.
@@ -63,7 +64,9 @@ func newPlan(inits, apps []pod.Container) *pod.Plan {
 
 // testEngine is an engine without a keeper: this process, PID 1, has the namespaces.
 func testEngine(plan *pod.Plan, place store.Pod) *engine {
-	return newEngine(plan, place, newEstate(nil, place), shared{net: "/proc/1/ns/net", ipc: "/proc/1/ns/ipc", uts: "/proc/1/ns/uts"})
+	e := newEngine(plan, place, newEstate(nil, place), shared{net: "/proc/1/ns/net", ipc: "/proc/1/ns/ipc", uts: "/proc/1/ns/uts"})
+	e.trampoline = testTrampoline()
+	return e
 }
 
 // start runs a plan. The pod is stopped when the test ends.
@@ -105,6 +108,9 @@ func (p *testPod) begin() {
 		t.Fatal(err)
 	}
 	e := testEngine(plan, place)
+	if p.alone {
+		e.trampoline = nil
+	}
 	p.engine, p.control, p.listener = e, newControl(e), listener
 	p.changes, p.final = make(chan pod.Status, 256), make(chan *pod.Status, 1)
 	go p.control.serve(listener)

@@ -11,6 +11,7 @@ import (
 
 	"github.com/podrun/podrun/cgroups"
 	"github.com/podrun/podrun/internal/stage"
+	"github.com/podrun/podrun/internal/stage/trampoline"
 	"github.com/podrun/podrun/internal/store"
 	"github.com/podrun/podrun/internal/undo"
 	"github.com/podrun/podrun/netns/resolvconf"
@@ -43,6 +44,7 @@ type sandbox struct {
 
 	carrying     sync.Mutex // of what carries the pod's traffic
 	disconnected bool
+	trampoline   *trampoline.Program
 	herald       *herald
 	ports        *publisher
 }
@@ -68,6 +70,7 @@ func (e *engine) newSandbox(plan *pod.Plan, attempt int) *sandbox {
 	return &sandbox{
 		plan: plan, attempt: attempt, store: e.store, dir: filepath.Join(e.store.RuntimeDir(), "sandbox"),
 		shared: e.shared, network: network{host: plan.Network == pod.NetworkHost}, estate: e.estate, herald: e.herald, warn: e.warn, ports: e.published,
+		trampoline: e.trampoline,
 	}
 }
 

@@ -19,6 +19,7 @@ import (
 	"github.com/podrun/podrun/internal/store"
 	"github.com/podrun/podrun/lifecycle"
 	"github.com/podrun/podrun/pod"
+	"github.com/podrun/podrun/runner/filter"
 )
 
 // Stages are the hidden stages that this room is: the supervisor, libcontainer's
@@ -29,6 +30,7 @@ func Stages() map[string]func([]string) int {
 		stage.Remove:     removeFiles,
 
 		stage.RemoveVolume: removeVolume,
+		filter.Stage:       filter.Main,
 		"init": func([]string) int {
 			libcontainer.Init() // does not return
 			return 255

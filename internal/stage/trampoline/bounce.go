@@ -1,0 +1,77 @@
+package trampoline
+
+import (
+	"errors"
+	"fmt"
+	"os"
+	"syscall"
+)
+
+// Bounce is a process that libcontainer makes and that executes the trampoline: it loads
+// the filter, drops what rights that took, and executes the process's own program.
+// The nil Bounce is a process that does without.
+type Bounce struct {
+	program      string
+	ours, theirs *os.File
+	file         *os.File
+}
+
+// Needs are the capabilities that a process must have in addition when it executes the
+// trampoline: CAP_SETPCAP and CAP_SYS_ADMIN. They also keep everybody in the container who
+// has less, CAP_SYS_PTRACE apart, from tracing it before it has its filter.
+const Needs = 1<<8 | 1<<21
+
+// Bounce prepares such a process for args. Close is to be called in the end.
+func (p *Program) Bounce(o *Order, args []string) (*Bounce, error) {
+	order, err := o.encode(false)
+	if err != nil {
+		return nil, err
+	}
+	if len(args) == 0 {
+		return nil, errors.New("no command to run")
+	}
+	b := &Bounce{program: args[0], file: p.file}
+	if b.ours, b.theirs, err = newChannel(); err != nil {
+		return nil, err
+	}
+	if _, err := b.ours.Write(order); err != nil { // it has room for the largest
+		b.Close()
+		return nil, fmt.Errorf("give the trampoline its order: %w", err)
+	}
+	return b, nil
+}
+
+// Args are what libcontainer is to execute, for the arguments args of the program.
+func (b *Bounce) Args(args []string) []string { return append([]string{"/proc/self/fd/3"}, args...) }
+
+// Files are the descriptors that the process is to have, from 3 on.
+func (b *Bounce) Files() []*os.File { return []*os.File{b.file, b.theirs} }
+
+// Started waits until the process has executed its program. The process must have been
+// made: after that nobody but it has the other end. The error may be a *StartError.
+func (b *Bounce) Started() error {
+	if b == nil {
+		return nil
+	}
+	b.theirs.Close()
+	var h heard
+	err := h.hear(b.ours, b.program)
+	switch {
+	case errors.Is(err, syscall.ECONNRESET): // it has not read its order
+		return errors.New("the process ended before its program was executed")
+	case err != nil:
+		return err
+	case h.failed != nil:
+		return h.failed
+	}
+	return nil
+}
+
+// Close lets go of the channel.
+func (b *Bounce) Close() {
+	if b == nil {
+		return
+	}
+	b.ours.Close()
+	b.theirs.Close()
+}

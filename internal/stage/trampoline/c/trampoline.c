@@ -1,0 +1,294 @@
+// The trampoline is the last program of podrun's that a process of a container runs before
+// its own. It loads a compiled filter for system calls and executes. Either libcontainer
+// has made the process before, as a container's first one; or the trampoline does (JOIN):
+// then it does what libcontainer's init does for a process that joins a container
+// (setns_init_linux.go, nsexec.c), in the same order where it matters, and everything
+// before the process can be seen from the container.
+//
+// It fails as a whole: no step is left out, and what fails is told with its errno.
+#include <linux/capability.h>
+#include <linux/fcntl.h>
+#include <linux/filter.h>
+#include <linux/prctl.h>
+#include <linux/sched.h>
+#include <linux/seccomp.h>
+#include <linux/stat.h>
+
+#include "kernel.h"
+#include "order.h"
+
+#define EPERM 1
+#define ENOENT 2
+#define EINTR 4
+#define EACCES 13
+#define ENOTDIR 20
+#define EINVAL 22
+#define EROFS 30
+#define SIGCHLD 17
+#define MSG_NOSIGNAL 0x4000
+
+// What is read is as large as the largest order.
+static char input[sizeof(struct order) + MAX_LIMITS * sizeof(struct limit) + MAX_GROUPS * 4 + MAX_FILTER * sizeof(struct sock_filter) + MAX_PATH];
+static struct order o;
+static struct limit *limits;
+static __u32 *groups;
+static struct sock_filter *filter;
+static char *cwd;
+
+static void say(__u32 what, long number) {
+	struct word w = {what, number};
+	ask(__NR_sendto, CHANNEL, (long)&w, sizeof w, MSG_NOSIGNAL, 0);
+}
+
+static __attribute__((noreturn)) void end(int code) {
+	for (;;)
+		kernel(__NR_exit_group, code);
+}
+
+static __attribute__((noreturn)) void fail(__u32 what, long err) {
+	say(what, -err);
+	end(what >= EXECUTE && -err == ENOENT ? 127 : 126);
+}
+
+static void must(__u32 what, long result) {
+	if (result < 0)
+		fail(what, result);
+}
+
+static unsigned long take(unsigned long size) { // bytes of the input, all of them or the end
+	static unsigned long have;
+	unsigned long from = have;
+	if (size > sizeof input - have)
+		fail(BAD_ORDER, -EINVAL);
+	while (have < from + size) {
+		long n = kernel(__NR_read, CHANNEL, input + have, from + size - have);
+		if (n == -EINTR)
+			continue;
+		if (n <= 0)
+			fail(BAD_ORDER, n < 0 ? n : -EINVAL);
+		have += n;
+	}
+	return from;
+}
+
+static void read_order(void) {
+	memcpy(&o, input + take(sizeof o), sizeof o);
+	if (o.magic != MAGIC || o.limits > MAX_LIMITS || o.groups > MAX_GROUPS || o.filter > MAX_FILTER || o.cwd < 1 || o.cwd > MAX_PATH || o.oom_length > sizeof o.oom_score)
+		fail(BAD_ORDER, -EINVAL);
+	limits = (void *)(input + take(o.limits * sizeof *limits));
+	groups = (void *)(input + take(o.groups * sizeof *groups));
+	filter = (void *)(input + take(o.filter * sizeof *filter));
+	cwd = input + take(o.cwd);
+	if (cwd[o.cwd - 1])
+		fail(BAD_ORDER, -EINVAL);
+}
+
+// clean_signals: a container's process blocks and ignores none, whatever the supervisor
+// and the one who started the pod do.
+static void clean_signals(void) {
+	__u64 none = 0;
+	for (int sig = 1; sig <= 64; sig++) {
+		unsigned long act[8] = {0}; // the kernel's struct; the handler comes first
+		if (kernel(__NR_rt_sigaction, sig, 0, act, 8) == 0 && act[0] == 1) {
+			act[0] = 0;
+			kernel(__NR_rt_sigaction, sig, act, 0, 8);
+		}
+	}
+	kernel(__NR_rt_sigprocmask, 2, &none, 0, 8);
+}
+
+static void set_oom_score(void) {
+	must(OOM, kernel(__NR_prctl, PR_SET_DUMPABLE, 1)); // or the file would be of the host's root
+	long fd = kernel(__NR_openat, AT_FDCWD, "/proc/self/oom_score_adj", O_WRONLY | O_CLOEXEC);
+	must(OOM, fd);
+	must(OOM, kernel(__NR_write, fd, o.oom_score, o.oom_length));
+	kernel(__NR_close, fd);
+	must(OOM, kernel(__NR_prctl, PR_SET_DUMPABLE, 0));
+}
+
+static void enter(void) {
+	static unsigned char every[8192]; // processors: the supervisor's affinity is not the container's
+	for (__u32 i = 0; i < o.limits; i++) {
+		__u64 l[2] = {limits[i].soft, limits[i].hard};
+		must(LIMITS, kernel(__NR_prlimit64, 0, limits[i].type, l, 0));
+	}
+	memset(every, 0xff, sizeof every);
+	kernel(__NR_sched_setaffinity, 0, sizeof every, every); // as libcontainer: if it can be
+	must(ENTER, kernel(__NR_setns, TARGET, o.namespaces));
+	kernel(__NR_close, TARGET);
+	if (o.flags & NO_NEW_PRIVS)
+		must(PRIVILEGES, kernel(__NR_prctl, PR_SET_NO_NEW_PRIVS, 1));
+}
+
+static void drop_bounding(void) {
+	for (int c = 0; c < 64; c++) {
+		long have = kernel(__NR_prctl, PR_CAPBSET_READ, c);
+		if (have < 0)
+			break; // the kernel has no more
+		if (have && !(o.bounding >> c & 1))
+			must(BOUNDING, kernel(__NR_prctl, PR_CAPBSET_DROP, c));
+	}
+}
+
+// give_stdio makes the process's user the owner of its input and output, as libcontainer
+// does, or leaves what is of nobody in here.
+static void give_stdio(void) {
+	for (int fd = 0; fd < 3; fd++) {
+		struct statx st;
+		must(STDIO, kernel(__NR_statx, fd, "", AT_EMPTY_PATH, STATX_BASIC_STATS, &st));
+		int null = (st.stx_mode & S_IFMT) == S_IFCHR && st.stx_rdev_major == 1 && st.stx_rdev_minor == 3;
+		if (st.stx_uid == o.uid || null)
+			continue;
+		long err = kernel(NR_fchown, fd, o.uid, -1);
+		if (err != -EPERM && err != -EROFS)
+			must(STDIO, err);
+	}
+}
+
+static void become(void) {
+	static char where[MAX_PATH];
+	long err = kernel(__NR_chdir, cwd);
+	int later = err == -EPERM || err == -EACCES; // the user may, if root of the namespace may not
+	if (!later)
+		must(DIRECTORY, err);
+	drop_bounding();
+	must(USER, kernel(__NR_prctl, PR_SET_KEEPCAPS, 1));
+	give_stdio();
+	if (o.flags & SET_GROUPS)
+		must(GROUPS, kernel(NR_setgroups, o.groups, groups));
+	must(GROUP, kernel(NR_setgid, o.gid));
+	must(USER, kernel(NR_setuid, o.uid));
+	if (later)
+		must(DIRECTORY, kernel(__NR_chdir, cwd));
+	must(DIRECTORY, kernel(__NR_getcwd, where, sizeof where));
+	if (where[0] != '/') // CVE-2024-21626
+		fail(OUTSIDE, -ENOENT);
+	must(USER, kernel(__NR_prctl, PR_SET_KEEPCAPS, 0));
+}
+
+static void set_capabilities(__u64 caps) {
+	struct __user_cap_header_struct h = {_LINUX_CAPABILITY_VERSION_3, 0};
+	struct __user_cap_data_struct d[2] = {{caps, caps, 0}, {caps >> 32, caps >> 32, 0}};
+	must(CAPABILITIES, kernel(__NR_capset, &h, d));
+}
+
+// confine loads the filter and leaves the process what it is to have. Without
+// no_new_privs loading takes CAP_SYS_ADMIN; with it the filter comes last, so that it need
+// not let pass what comes before.
+static void confine(void) {
+	struct sock_fprog p = {o.filter, filter};
+	long loaded = 0;
+	if (o.flags & NO_NEW_PRIVS)
+		set_capabilities(o.permitted);
+	if (o.filter && o.filter_flags)
+		loaded = kernel(__NR_seccomp, SECCOMP_SET_MODE_FILTER, o.filter_flags, &p);
+	else if (o.filter)
+		loaded = kernel(__NR_prctl, PR_SET_SECCOMP, SECCOMP_MODE_FILTER, &p);
+	must(FILTER, loaded);
+	if (!(o.flags & NO_NEW_PRIVS))
+		set_capabilities(o.permitted);
+}
+
+static const char *path_of(char **env) {
+	for (; *env; env++) {
+		const char *p = "PATH=", *q = *env;
+		while (*p && *p == *q)
+			p++, q++;
+		if (!*p)
+			return q;
+	}
+	return "";
+}
+
+// execute runs the program, looked for along an absolute PATH if its name has no slash.
+static __attribute__((noreturn)) void execute(char **argv, char **env) {
+	static char file[2 * MAX_PATH];
+	long err = -ENOENT, denied = 0;
+	const char *name = argv[0], *dir, *s;
+	for (s = name; *s && *s != '/'; s++)
+		;
+	if (*s || !*name) {
+		err = kernel(__NR_execve, name, argv, env);
+		if (err == -ENOENT && *name && kernel(__NR_faccessat, AT_FDCWD, name, 0) == 0)
+			fail(INTERPRETER, err);
+		fail(EXECUTE, err);
+	}
+	for (dir = path_of(env); *dir; dir += *dir == ':') {
+		unsigned long n = 0, absolute = *dir == '/';
+		while (*dir && *dir != ':')
+			if (n < MAX_PATH)
+				file[n++] = *dir++;
+			else
+				dir++;
+		file[n++] = '/';
+		for (s = name; *s && n < sizeof file - 1;)
+			file[n++] = *s++;
+		file[n] = 0;
+		if (!absolute || *s)
+			continue;
+		err = kernel(__NR_execve, file, argv, env);
+		if (err == -ENOENT && kernel(__NR_faccessat, AT_FDCWD, file, 0) == 0)
+			fail(INTERPRETER, err);
+		if (err == -EACCES)
+			denied = err;
+		else if (err != -ENOENT && err != -ENOTDIR)
+			fail(EXECUTE, err);
+	}
+	fail(EXECUTE, denied ? denied : -ENOENT);
+}
+
+// run makes the process that is to be the program, the supervisor's child, and ends. It
+// waits until the supervisor can know of it: nothing runs that is nobody's.
+static void run(void) {
+	int gate[2];
+	char c;
+	must(FORK, kernel(__NR_pipe2, gate, O_CLOEXEC));
+	long pid = ask(__NR_clone, CLONE_PARENT | SIGCHLD, 0, 0, 0, 0);
+	must(FORK, pid);
+	if (pid > 0) {
+		say(BEGUN, pid);
+		kernel(__NR_write, gate[1], "x", 1);
+		end(0);
+	}
+	kernel(__NR_close, gate[1]);
+	if (kernel(__NR_read, gate[0], &c, 1) != 1)
+		end(126);
+	must(SESSION, kernel(__NR_setsid));
+}
+
+// join enters the container. The process is in there, and can be seen, when it has nothing
+// any more that is not the container's; with EARLY it is confined by then, too.
+static void join(void) {
+	if (o.oom_length)
+		set_oom_score();
+	enter();
+	become();
+	int loads = o.filter && !(o.flags & NO_NEW_PRIVS); // that takes a right
+	must(CAPABILITIES, kernel(__NR_prctl, PR_CAP_AMBIENT, PR_CAP_AMBIENT_CLEAR_ALL, 0, 0));
+	set_capabilities(loads ? o.permitted | 1ULL << CAP_SYS_ADMIN : o.permitted);
+	if (o.flags & EARLY)
+		confine();
+	run();
+	if (!(o.flags & EARLY))
+		confine();
+}
+
+__attribute__((noreturn, used)) void begin(long *stack) {
+	char **argv = (char **)(stack + 1), **env = argv + *stack + 1;
+	must(PRIVILEGES, kernel(__NR_prctl, PR_SET_DUMPABLE, 0)); // nobody traces it, or looks at its descriptors
+	must(PRIVILEGES, kernel(__NR_fcntl, CHANNEL, F_SETFD, FD_CLOEXEC));
+	if (*stack < 2)
+		fail(BAD_ORDER, -EINVAL);
+	read_order();
+	clean_signals();
+	if (o.flags & JOIN) {
+		must(BAD_ORDER, kernel(__NR_close_range, CHANNEL + 1, ~0U, 0));
+		join();
+	} else {
+		must(BAD_ORDER, kernel(__NR_close, TARGET));
+		must(CAPABILITIES, kernel(__NR_prctl, PR_CAP_AMBIENT, PR_CAP_AMBIENT_CLEAR_ALL, 0, 0));
+		drop_bounding();
+		confine();
+	}
+	execute(argv + 1, env);
+}

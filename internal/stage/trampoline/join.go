@@ -1,0 +1,115 @@
+package trampoline
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"syscall"
+	"time"
+)
+
+// Joining is a process that is to be made in a container that runs.
+type Joining struct {
+	Order
+	Args, Env []string
+	Target    *os.File // a pidfd of a process of the container
+	Cgroup    *os.File // the container's directory, or nil: the caller's
+	Stdio     [3]*os.File
+}
+
+// ErrCgroup is a cgroup that the process could not be made in.
+var ErrCgroup = errors.New("no process can be made in the cgroup")
+
+// Process is one made by Join, a child of the caller's. It leads a session and a group.
+type Process struct {
+	*os.Process
+}
+
+// Pid is its number in the caller's PID namespace.
+func (p Process) Pid() (int, error) { return p.Process.Pid, nil }
+
+// Join makes a process in a container and returns when it has executed its program. The
+// error may be a *StartError. When ctx ends before, nothing of the process is left.
+//
+// Nothing of the caller's is reachable from the container at any time: the trampoline runs
+// in the caller's PID namespace while it has the caller's rights, and the process that it
+// makes in the container has from its birth no descriptors, no memory, no user, no
+// capabilities and no namespaces but those it is to have (without Early: CAP_SYS_ADMIN of
+// the user namespace until the filter is loaded, in a process that cannot be traced without
+// CAP_SYS_PTRACE).
+func (p *Program) Join(ctx context.Context, j *Joining) (*Process, error) {
+	order, err := j.encode(true)
+	if err != nil {
+		return nil, err
+	}
+	if len(j.Args) == 0 {
+		return nil, errors.New("no command to run")
+	}
+	ours, theirs, err := newChannel()
+	if err != nil {
+		return nil, err
+	}
+	defer ours.Close()
+	defer theirs.Close()
+	attr := &os.ProcAttr{
+		Env: j.Env, Files: []*os.File{j.Stdio[0], j.Stdio[1], j.Stdio[2], j.Target, theirs}, Sys: &syscall.SysProcAttr{},
+	}
+	if j.Cgroup != nil {
+		attr.Sys.UseCgroupFD, attr.Sys.CgroupFD = true, int(j.Cgroup.Fd())
+	}
+	path := fmt.Sprintf("/proc/self/fd/%d", p.file.Fd())
+	maker, err := os.StartProcess(path, append([]string{"podrun"}, j.Args...), attr)
+	if err != nil && j.Cgroup != nil {
+		err = errors.Join(ErrCgroup, err)
+	}
+	if err != nil {
+		return nil, fmt.Errorf("start the trampoline: %w", err)
+	}
+	theirs.Close()
+	return j.await(ctx, ours, maker, order)
+}
+
+// await gives the order and follows what comes of it.
+func (j *Joining) await(ctx context.Context, channel *os.File, maker *os.Process, order []byte) (*Process, error) {
+	stop := context.AfterFunc(ctx, func() { _ = channel.SetDeadline(time.Now()) })
+	defer stop()
+	var h heard
+	_, err := channel.Write(order)
+	if err == nil || errors.Is(err, syscall.EPIPE) { // then it has said why
+		err = h.hear(channel, j.Args[0])
+	}
+	if err != nil {
+		_ = maker.Kill()
+	}
+	state, werr := maker.Wait()
+	if err != nil {
+		// What it had made may be told only now that nobody can make any more.
+		_ = channel.SetDeadline(time.Now().Add(lastWords))
+		_ = h.hear(channel, j.Args[0])
+		if cause := context.Cause(ctx); cause != nil {
+			err = cause
+		}
+	}
+	if err == nil && h.failed != nil {
+		err = h.failed
+	}
+	var made *os.Process
+	if h.pid != 0 {
+		made, _ = os.FindProcess(h.pid) // it is our child: it is there until we have waited for it
+	}
+	switch {
+	case err != nil && made != nil:
+		_ = made.Kill()
+		_, _ = made.Wait()
+		return nil, err
+	case err != nil:
+		return nil, err
+	case made == nil:
+		return nil, errors.Join(fmt.Errorf("the trampoline ended: %v", state), werr)
+	}
+	return &Process{made}, nil
+}
+
+// lastWords is how long is waited for what a trampoline that was killed has said before.
+const lastWords = 10 * time.Millisecond

@@ -1,0 +1,151 @@
+package runner
+
+import (
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+	"sync"
+
+	"github.com/moby/sys/capability"
+	"github.com/opencontainers/runc/libcontainer"
+	"github.com/opencontainers/runc/libcontainer/configs"
+	"github.com/opencontainers/runc/libcontainer/specconv"
+	"github.com/opencontainers/runtime-spec/specs-go"
+
+	"github.com/podrun/podrun/internal/stage/trampoline"
+	"github.com/podrun/podrun/pod"
+	"github.com/podrun/podrun/runner/filter"
+)
+
+// confinement is how a container's processes get their filter for system calls: by
+// libcontainer, which compiles it in each of them, or compiled, by the trampoline.
+type confinement struct {
+	by     *trampoline.Program // nil: libcontainer
+	filter trampoline.Filter
+	own    bool   // the filter is of a profile of the user's own, who may have forbidden anything
+	key    string // of what is kept of it
+}
+
+// carriedTrampoline is this program's own, or nil if it has none, or the host executes no
+// files in memory.
+var carriedTrampoline = sync.OnceValue(func() *trampoline.Program {
+	if trampoline.Carried() == nil {
+		return nil
+	}
+	p, err := trampoline.Seal(trampoline.Carried())
+	if err != nil {
+		fmt.Fprintln(os.Stderr, "containers are started without the trampoline:", err)
+		return nil
+	}
+	return p
+})
+
+// confine takes the filter out of a container's configuration, if the trampoline loads it.
+func (s *sandbox) confine(c *pod.Container, config *configs.Config) (confinement, error) {
+	if s.trampoline == nil || config.Seccomp != nil && !filter.Compilable(config.Seccomp) {
+		return confinement{}, nil
+	}
+	f := confinement{by: s.trampoline, own: c.Seccomp != nil}
+	if config.Seccomp == nil {
+		return f, nil
+	}
+	err := f.compile(s.store.Filters(), config.Seccomp)
+	if err == nil {
+		config.Seccomp = nil
+	}
+	return f, err
+}
+
+// compile finds the filter of a profile, or makes it.
+func (f *confinement) compile(dir string, profile *configs.Seccomp) (err error) {
+	if f.key, err = filter.Key(profile); err != nil {
+		return err
+	}
+	if f.filter, err = filter.Kept(dir, f.key); errors.Is(err, os.ErrNotExist) {
+		f.filter, err = filter.Make(dir, f.key, profile)
+	}
+	return err
+}
+
+// confined is confine for a container that runs: key is of the filter that it was started
+// with. A filter that is not kept any more is made again.
+func (s *sandbox) confined(c *pod.Container, ct *libcontainer.Container, key string) (confinement, error) {
+	config := ct.Config()
+	if config.Seccomp != nil {
+		return confinement{}, nil
+	}
+	f := confinement{by: s.trampoline, own: c.Seccomp != nil, key: key}
+	if key == "" {
+		return f, nil
+	}
+	if s.trampoline == nil {
+		return f, errors.New("the trampoline that loads its filter for system calls is gone")
+	}
+	var err error
+	if f.filter, err = filter.Kept(s.store.Filters(), filepath.Base(key)); !errors.Is(err, os.ErrNotExist) {
+		return f, err
+	}
+	caps := &specs.LinuxCapabilities{Bounding: c.Capabilities}
+	profile, err := seccompFilter(c, &specs.Spec{Process: &specs.Process{Capabilities: caps}, Linux: &specs.Linux{}})
+	if err != nil {
+		return f, err
+	}
+	compilable, err := specconv.SetupSeccomp(profile)
+	if err != nil {
+		return f, err
+	}
+	return f, f.compile(s.store.Filters(), compilable)
+}
+
+// order says what a process of the container is to be.
+func (f *confinement) order(p *libcontainer.Process) *trampoline.Order {
+	return &trampoline.Order{
+		UID: p.UID, GID: p.GID, Groups: p.AdditionalGroups,
+		Bounding: capabilityBits(p.Capabilities.Bounding), Permitted: capabilityBits(p.Capabilities.Permitted),
+		NoNewPrivileges: *p.NoNewPrivileges, Filter: f.filter, Early: !f.own, Cwd: p.Cwd,
+	}
+}
+
+// bounce has libcontainer execute the trampoline in place of the process's program, with
+// the rights that takes. It returns nil if libcontainer does all.
+func (f *confinement) bounce(p *libcontainer.Process) (*trampoline.Bounce, error) {
+	if f.by == nil {
+		return nil, nil
+	}
+	b, err := f.by.Bounce(f.order(p), p.Args)
+	if err != nil {
+		return nil, err
+	}
+	p.Args = b.Args(p.Args)
+	p.ExtraFiles = b.Files()
+	// Ambient ones survive an execve of who is not root.
+	caps := append(capabilityNames(trampoline.Needs), p.Capabilities.Permitted...)
+	bounding := append(capabilityNames(trampoline.Needs), p.Capabilities.Bounding...)
+	p.Capabilities = &configs.Capabilities{Bounding: bounding, Effective: caps, Permitted: caps, Inheritable: caps, Ambient: caps}
+	return b, nil
+}
+
+// capabilityBits are the kernel's, of names as in the manifest with CAP_.
+func capabilityBits(names []string) (bits uint64) {
+	for _, c := range capability.ListKnown() {
+		for _, name := range names {
+			if name == capabilityName(c) {
+				bits |= 1 << c
+			}
+		}
+	}
+	return bits
+}
+
+func capabilityNames(bits uint64) (names []string) {
+	for _, c := range capability.ListKnown() {
+		if bits>>c&1 != 0 {
+			names = append(names, capabilityName(c))
+		}
+	}
+	return names
+}
+
+func capabilityName(c capability.Cap) string { return "CAP_" + strings.ToUpper(c.String()) }

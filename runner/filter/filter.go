@@ -1,0 +1,149 @@
+// Package filter compiles profiles for system calls, each once: libcontainer would compile
+// it in every process that it makes, which takes longer than all else of a start. What is
+// compiled is libcontainer's, to the byte, and kept in memory-backed storage.
+package filter
+
+import (
+	"bytes"
+	"crypto/sha256"
+	"encoding/binary"
+	"encoding/hex"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"path/filepath"
+	"runtime"
+	"runtime/debug"
+	"slices"
+	"strings"
+
+	"github.com/opencontainers/runc/libcontainer/configs"
+	"github.com/opencontainers/runc/libcontainer/seccomp"
+
+	"github.com/podrun/podrun/internal/stage"
+	"github.com/podrun/podrun/internal/stage/trampoline"
+	"github.com/podrun/podrun/internal/store"
+)
+
+// Compilable says whether a profile is only a filter: one that notifies somebody of calls
+// must be loaded by libcontainer, which hands a descriptor over.
+func Compilable(c *configs.Seccomp) bool {
+	return c.DefaultAction != configs.Notify && !slices.ContainsFunc(c.Syscalls, func(s *configs.Syscall) bool { return s != nil && s.Action == configs.Notify })
+}
+
+// Key names what becomes of a profile: it depends on the profile, on what compiles it, and
+// on the machine.
+func Key(c *configs.Seccomp) (string, error) {
+	profile, err := json.Marshal(c)
+	if err != nil {
+		return "", fmt.Errorf("encode seccomp profile: %w", err)
+	}
+	major, minor, micro := seccomp.Version()
+	h := sha256.New()
+	fmt.Fprintf(h, "%s %d.%d.%d %s\n", runtime.GOARCH, major, minor, micro, runcVersion())
+	h.Write(profile)
+	return hex.EncodeToString(h.Sum(nil)), nil
+}
+
+// runcVersion is libcontainer's.
+func runcVersion() string {
+	info, ok := debug.ReadBuildInfo()
+	if !ok {
+		return ""
+	}
+	for _, d := range info.Deps {
+		if d.Path == "github.com/opencontainers/runc" {
+			return d.Version
+		}
+	}
+	return ""
+}
+
+// Kept is the compiled filter that is kept in a directory by its Key. The error is
+// fs.ErrNotExist if there is none, or none that is whole.
+func Kept(dir, key string) (trampoline.Filter, error) {
+	b, err := os.ReadFile(filepath.Join(dir, key))
+	if err != nil {
+		return trampoline.Filter{}, err
+	}
+	if len(b) < sha256.Size || sha256.Sum256(b[sha256.Size:]) != [sha256.Size]byte(b) {
+		return trampoline.Filter{}, fmt.Errorf("%s is damaged: %w", filepath.Join(dir, key), os.ErrNotExist)
+	}
+	return decode(b[sha256.Size:])
+}
+
+// Make compiles a profile and keeps the result. A directory that has no room for it is
+// nobody's loss but time's.
+func Make(dir, key string, c *configs.Seccomp) (trampoline.Filter, error) {
+	b, err := compile(c)
+	if err != nil {
+		return trampoline.Filter{}, fmt.Errorf("compile seccomp profile: %w", err)
+	}
+	f, err := decode(b)
+	if err != nil {
+		return f, fmt.Errorf("compile seccomp profile: %w", err)
+	}
+	sum := sha256.Sum256(b)
+	if err = os.MkdirAll(dir, 0o700); err == nil {
+		err = store.WriteVolatile(filepath.Join(dir, key), append(sum[:], b...))
+	}
+	if err != nil {
+		fmt.Fprintln(os.Stderr, "keep a compiled seccomp profile:", err)
+	}
+	return f, nil
+}
+
+const headSize = 8 // flags, and how many steps follow
+
+func decode(b []byte) (f trampoline.Filter, err error) {
+	if len(b) < headSize {
+		return f, errors.New("nothing was compiled")
+	}
+	f.Flags, f.Program = binary.NativeEndian.Uint32(b), b[headSize:]
+	n := int(binary.NativeEndian.Uint32(b[4:]))
+	if n < 1 || n > trampoline.MaxFilter || len(f.Program) != n*trampoline.FilterStep {
+		return trampoline.Filter{}, fmt.Errorf("a filter of %d steps has %d bytes", n, len(f.Program))
+	}
+	return f, nil
+}
+
+// Stage is the one that compiles: a process that loads what it compiles, or would.
+const Stage = "_filter"
+
+// compile has Stage do it.
+func compile(c *configs.Seccomp) ([]byte, error) {
+	profile, err := json.Marshal(c)
+	if err != nil {
+		return nil, err
+	}
+	cmd := stage.Command(stage.Spec{Name: Stage})
+	var said strings.Builder
+	cmd.Stdin, cmd.Stderr = bytes.NewReader(profile), &said
+	b, err := cmd.Output()
+	if err != nil {
+		return nil, fmt.Errorf("%w: %s", err, strings.TrimSpace(said.String()))
+	}
+	return b, nil
+}
+
+// Main is Stage: it reads a profile and writes what libcontainer makes of it.
+func Main([]string) int {
+	var c configs.Seccomp
+	b, err := io.ReadAll(os.Stdin)
+	if err == nil {
+		err = json.Unmarshal(b, &c)
+	}
+	if err == nil {
+		err = capture()
+	}
+	if err == nil {
+		_, err = seccomp.InitSeccomp(&c) // ends this process where it would load
+	}
+	if err == nil {
+		err = errors.New("it was not caught")
+	}
+	fmt.Fprintln(os.Stderr, err)
+	return 1
+}
