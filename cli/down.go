@@ -112,6 +112,9 @@ func (f *front) down(c *cli.Context) error {
 	}
 	for i, p := range places {
 		if errs[i] == nil {
+			errs[i] = dirs.DropUpdate(p)
+		}
+		if errs[i] == nil {
 			fmt.Fprintf(f.out, "pod/%s deleted\n", p.Name)
 		}
 	}

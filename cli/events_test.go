@@ -127,7 +127,7 @@ func (w pulling) Ensure(ctx context.Context, ref, policy string, o image.PullOpt
 
 func TestEventsOfAPull(t *testing.T) {
 	var f fetches
-	u := use{"busybox:1", image.IfNotPresent, ""}
+	u := use{ref: "busybox:1", policy: image.IfNotPresent}
 	f.begin(u)
 	if _, err := (pulling{newWorld(t)}).Ensure(t.Context(), u.ref, u.policy, image.PullOptions{Progress: f.tell}); err != nil {
 		t.Fatal(err)

@@ -60,7 +60,7 @@ func (u *imageUse) look() {
 		return
 	}
 	u.looked = true
-	u.err = errors.Join(u.lookAtPods(), u.lookAtWorkloads(), u.lookAtUnits())
+	u.err = errors.Join(u.lookAtPods(), u.lookAtWorkloads(), u.lookAtUnits(), u.lookAtUpdates())
 }
 
 func (u *imageUse) lookAtPods() error {
@@ -164,6 +164,18 @@ func (u *imageUse) lookAtUnits() error {
 		}
 	}
 	return nil
+}
+
+// lookAtUpdates finds the images that pods have had before, and may have again.
+func (u *imageUse) lookAtUpdates() error {
+	list, err := u.dirs.Updates()
+	for _, last := range list {
+		for _, i := range last.Images {
+			u.mark(i.Old, i.Ref, nil)
+			u.mark(i.New, i.Ref, nil)
+		}
+	}
+	return err
 }
 
 // makeRoom frees unused images when the disk is too full, before something is added.

@@ -41,7 +41,12 @@ type launch struct {
 func (l *launch) prepare(ctx context.Context) error {
 	var errs []error
 	for _, p := range l.pods {
+		if err := l.fix(p); err != nil {
+			return err
+		}
 		switch {
+		case p.anew:
+			p.replaces = p.place.Alive()
 		case !p.place.Alive():
 			errs = append(errs, l.recall(p))
 		case l.service != nil:
@@ -125,7 +130,11 @@ func (l *launch) ensure(ctx context.Context) (map[use]pod.Image, error) {
 			l.fetches.begin(u)
 			options := options
 			options.Logins = l.logins(u)
-			found[i], errs[i] = images.Ensure(ctx, u.ref, u.policy, options)
+			ref, policy := u.ref, u.policy
+			if u.id != "" {
+				ref, policy = u.id, image.Never
+			}
+			found[i], errs[i] = images.Ensure(ctx, ref, policy, options)
 			l.fetches.end(u, errs[i])
 			if errs[i] != nil {
 				errs[i] = fmt.Errorf("cannot use image %s: %w", u.ref, errs[i])
@@ -278,20 +287,4 @@ func (l *launch) lock(p *upPod) (*os.File, error) {
 	lock.Close() // it was removed meanwhile
 	p.past = nil
 	return l.vacate(p.place)
-}
-
-// vacate locks a pod's place and removes what an earlier pod of the name, which
-// has ended or was killed, has left there.
-func (l *launch) vacate(p store.Pod) (*os.File, error) {
-	old := traces(p)
-	lock, err := p.Lock()
-	if err != nil || !old {
-		return lock, err
-	}
-	err = l.keeper.remove(p) // and with it the lock's file
-	lock.Close()
-	if err != nil {
-		return nil, err
-	}
-	return p.Lock()
 }

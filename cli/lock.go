@@ -28,3 +28,19 @@ func lockWithin(ctx context.Context, p store.Pod, limit time.Duration) (*os.File
 func busy(p store.Pod) error {
 	return report.New(report.Failure, "try again when that is done; podrun ps lists the pods", "pod %s is being started or removed by another podrun", p.Name)
 }
+
+// vacate locks a pod's place and removes what an earlier pod of the name, which
+// has ended or was killed, has left there.
+func (l *launch) vacate(p store.Pod) (*os.File, error) {
+	old := traces(p)
+	lock, err := p.Lock()
+	if err != nil || !old {
+		return lock, err
+	}
+	err = l.keeper.remove(p) // and with it the lock's file
+	lock.Close()
+	if err != nil {
+		return nil, err
+	}
+	return p.Lock()
+}

@@ -80,3 +80,14 @@ func loopback(ref reference.Named) bool {
 	ip := net.ParseIP(host)
 	return host == "localhost" || ip != nil && ip.IsLoopback()
 }
+
+// Fixed says whether a reference stands for the same image for ever: it has a digest, or is
+// an id.
+func Fixed(ref string) bool {
+	if _, ok := parseID(ref); ok {
+		return true
+	}
+	name, err := parseName(ref)
+	_, digested := name.(reference.Digested)
+	return err == nil && digested
+}

@@ -15,3 +15,6 @@ func Stamp(p *corev1.Pod, uid string, now time.Time) {
 	p.CreationTimestamp = metav1.NewTime(now)
 	p.Generation = 1
 }
+
+// Unstamp takes away what Stamp gives.
+func Unstamp(p *corev1.Pod) { p.UID, p.CreationTimestamp, p.Generation = "", metav1.Time{}, 0 }

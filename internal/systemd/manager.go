@@ -95,6 +95,11 @@ func (m *Manager) Renew(ctx context.Context, unit string) error {
 	if err := m.job(ctx, "ReloadUnit", unit); err == nil || ctx.Err() != nil {
 		return err
 	}
+	return m.Restart(ctx, unit)
+}
+
+// Restart stops a unit and starts it.
+func (m *Manager) Restart(ctx context.Context, unit string) error {
 	return m.job(ctx, "RestartUnit", unit)
 }
 

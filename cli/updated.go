@@ -1,0 +1,41 @@
+package cli
+
+import (
+	"fmt"
+
+	"github.com/podrun/podrun/image"
+	"github.com/podrun/podrun/internal/report"
+	"github.com/podrun/podrun/internal/store"
+	"github.com/podrun/podrun/manifest"
+)
+
+// fix says which images a pod is made of, where a name does not decide that: while an
+// update tries newer ones, these; after it was undone, and a registry would be asked each
+// time, those that the pod had before. An update that a power cut has ended counts for
+// nothing until the new images have proved themselves, and for all of them then.
+func (l *launch) fix(p *upPod) error {
+	if p.fixed != nil {
+		return nil
+	}
+	u, err := l.dirs.Update(p.place)
+	if err != nil || u == nil {
+		return err
+	}
+	trying := l.dirs.Trying(p.place, u)
+	p.fixed = map[string]string{}
+	for _, i := range manifest.Images(p.object.Pod) {
+		for _, up := range u.Images {
+			switch {
+			case up.Ref != i.Reference:
+			case trying, u.State == store.UpdateTagging:
+				p.fixed[up.Ref] = up.New
+			case u.State == store.UpdateUntagging:
+				p.fixed[up.Ref] = up.Old
+			case u.State == store.UpdateUndone && i.PullPolicy == image.Always:
+				p.fixed[up.Ref] = up.Old
+				fmt.Fprintln(l.front.err, report.Escape(fmt.Sprintf("podrun: pod %s keeps the image %s that it was rolled back to; podrun update %s takes the newest", p.place.Name, up.Ref, p.place.Name)))
+			}
+		}
+	}
+	return nil
+}
