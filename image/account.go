@@ -87,7 +87,7 @@ func LoggedIn(registry string, o PullOptions) (string, error) {
 }
 
 func accountSystem(registry string, o PullOptions) *types.SystemContext {
-	sys := system(types.SystemContext{}, o)
+	sys := system(usualConf(), o)
 	host, _, _ := strings.Cut(registry, "/")
 	if name, err := reference.ParseNormalizedNamed(host + "/x"); err == nil && o.TLSVerify == nil && loopback(name) {
 		sys.DockerInsecureSkipTLSVerify = types.OptionalBoolTrue

@@ -29,7 +29,7 @@ type means struct {
 
 func newMeans() means {
 	return means{
-		unpacks: semaphore.NewWeighted(parallelUnpacks), windows: semaphore.NewWeighted(windowsMemory), patience: usualPatience(),
+		unpacks: semaphore.NewWeighted(parallelUnpacks), windows: semaphore.NewWeighted(windowsMemory), patience: usualPatience(), conf: usualConf(),
 		policy: func() (string, error) { return policyFile(os.Getenv("HOME"), systemPolicy) },
 	}
 }

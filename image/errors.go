@@ -12,6 +12,7 @@ var ErrNotFound = errors.New("image is not on this machine")
 // (kubernetes pkg/kubelet/images/types.go).
 const (
 	ErrImagePull      = "ErrImagePull"
+	ImagePullBackOff  = "ImagePullBackOff"
 	ErrImageNeverPull = "ErrImageNeverPull"
 	InvalidImageName  = "InvalidImageName"
 	// SignatureValidationFailed: policy.json does not allow it (cri-api pkg/errors).

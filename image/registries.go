@@ -16,7 +16,16 @@ import (
 // Registries says in a sentence what registries.conf(5) makes of the names of
 // images. The error, with its cure, is that of a file which every pull would fail
 // for. Nobody is asked.
-func Registries() (string, error) { return registriesOf(&types.SystemContext{}) }
+func Registries() (string, error) {
+	sys := usualConf()
+	return registriesOf(&sys)
+}
+
+// usualConf is where the files of containers/image are: in their usual places, but for
+// registries.conf where a variable names another, as podman and skopeo know it.
+func usualConf() types.SystemContext {
+	return types.SystemContext{SystemRegistriesConfPath: os.Getenv("CONTAINERS_REGISTRIES_CONF")}
+}
 
 func registriesOf(sys *types.SystemContext) (string, error) {
 	path := sysregistriesv2.ConfigPath(sys)

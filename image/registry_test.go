@@ -24,7 +24,10 @@ import (
 
 // startRegistry runs Debian's docker-registry on a free port of the loopback and
 // returns "127.0.0.1:port".
-func startRegistry(t testing.TB) string {
+func startRegistry(t testing.TB) string { t.Helper(); return startRegistryWith(t, "") }
+
+// startRegistryWith adds lines to its configuration, the first of them below "http".
+func startRegistryWith(t testing.TB, more string) string {
 	t.Helper()
 	testenv.Need(t, func() error { _, err := exec.LookPath("docker-registry"); return err })
 	l, err := net.Listen("tcp", "127.0.0.1:0")
@@ -34,7 +37,7 @@ func startRegistry(t testing.TB) string {
 	addr := l.Addr().String()
 	l.Close()
 	dir := t.TempDir()
-	config := fmt.Sprintf("version: 0.1\nlog: {level: error, accesslog: {disabled: true}}\nstorage: {filesystem: {rootdirectory: %s}}\nhttp: {addr: %s}\n", dir, addr)
+	config := fmt.Sprintf("version: 0.1\nlog: {level: error, accesslog: {disabled: true}}\nstorage: {filesystem: {rootdirectory: %s}}\nhttp:\n  addr: %s\n", dir, addr) + more
 	file := filepath.Join(dir, "config.yml")
 	if err := os.WriteFile(file, []byte(config), 0o644); err != nil {
 		t.Fatal(err)
