@@ -37,6 +37,7 @@ func testStages() map[string]func([]string) int {
 		"_overlay": func(args []string) int { return show(overlayTree(args[0], args[1:])) },
 		"_escape":  func(args []string) int { return show(escapeStage(args)) },
 		"_load":    loadStage,
+		"_pull":    pullStage,
 		"_import":  importStage,
 	}
 }

@@ -1,0 +1,308 @@
+package image
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"math/rand/v2"
+	"net"
+	"net/http"
+	"net/http/httptest"
+	"os"
+	"path/filepath"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	v1 "github.com/opencontainers/image-spec/specs-go/v1"
+
+	"github.com/podrun/podrun/internal/stage"
+	"github.com/podrun/podrun/internal/testenv"
+)
+
+// pullStage is another podrun: "_pull DIR IMAGE [memory]".
+func pullStage(args []string) int {
+	s, err := Open(args[0])
+	if err == nil {
+		_, err = s.Pull(context.Background(), args[1], PullOptions{})
+	}
+	if err == nil && len(args) > 2 {
+		err = printMemory()
+	}
+	if err != nil {
+		fmt.Fprintln(os.Stderr, err)
+		return 1
+	}
+	return 0
+}
+
+// proxy hands connections on to a registry, counts the bytes that come back, and cuts
+// connections after as many as cut says.
+type proxy struct {
+	addr string
+	came atomic.Int64
+}
+
+func startProxy(t *testing.T, to string, cut func() int64) *proxy {
+	t.Helper()
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	p := &proxy{addr: l.Addr().String()}
+	var all sync.WaitGroup
+	t.Cleanup(func() { l.Close(); all.Wait() })
+	all.Go(func() {
+		for {
+			c, err := l.Accept()
+			if err != nil {
+				return
+			}
+			all.Go(func() { p.hand(c, to, cut()) })
+		}
+	})
+	return p
+}
+
+func (p *proxy) hand(c net.Conn, to string, most int64) {
+	defer c.Close()
+	up, err := net.Dial("tcp", to)
+	if err != nil {
+		return
+	}
+	defer up.Close()
+	go func() {
+		io.Copy(up, c)
+		up.(*net.TCPConn).CloseWrite()
+	}()
+	c.(*net.TCPConn).SetWriteBuffer(16 << 10) // what waits in there has not arrived
+	n, _ := io.Copy(counting{c, &p.came}, io.LimitReader(up, most))
+	if n == most {
+		c.(*net.TCPConn).SetLinger(0) // a reset, not an end
+	}
+}
+
+// counting counts what is written.
+type counting struct {
+	io.Writer
+	n *atomic.Int64
+}
+
+func (c counting) Write(p []byte) (int, error) {
+	n, err := c.Writer.Write(p)
+	c.n.Add(int64(n))
+	return n, err
+}
+
+// bigImage is pushed to a registry by skopeo: layers of random bytes in some files.
+func bigImage(t testing.TB, addr string, layers, size int, compress func(testing.TB, []byte) []byte) (ref string, bytes int64) {
+	t.Helper()
+	rnd := rand.New(rand.NewPCG(3, 4))
+	var tars [][]byte
+	for l := range layers {
+		var entries []f
+		for i := range 8 {
+			content := make([]byte, size/8)
+			for j := range content {
+				content[j] = byte(rnd.Uint32())
+			}
+			entries = append(entries, f{Name: fmt.Sprintf("l%d/f%d", l, i), Content: string(content)})
+		}
+		tars = append(tars, layerTar(t, entries...))
+	}
+	layout := newLayout(t).add(img{Name: "big", Layers: tars, Compress: compress})
+	blobs, err := filepath.Glob(filepath.Join(layout.path(), "blobs/sha256/*"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, b := range blobs {
+		st, err := os.Stat(b)
+		if err != nil {
+			t.Fatal(err)
+		}
+		bytes += st.Size()
+	}
+	skopeo(t, "copy", "--dest-tls-verify=false", "oci:"+layout.dir+":big", "docker://"+addr+"/big")
+	return addr + "/big", bytes
+}
+
+// TestPullThroughACuttingProxy pulls from a real registry through a proxy that resets
+// connections at random offsets: at least 90 % of what came is not fetched again.
+func TestPullThroughACuttingProxy(t *testing.T) {
+	addr := startRegistry(t)
+	_, size := bigImage(t, addr, 4, 4<<20, gzipped)
+	rnd := rand.New(rand.NewPCG(5, 6))
+	var mu sync.Mutex
+	p := startProxy(t, addr, func() int64 {
+		mu.Lock()
+		defer mu.Unlock()
+		return 100<<10 + rnd.Int64N(2<<20)
+	})
+	s := newStore(t)
+	if _, err := s.Pull(context.Background(), p.addr+"/big", PullOptions{}); err != nil {
+		t.Fatal(err)
+	}
+	if came := p.came.Load(); came > size*11/10 {
+		t.Errorf("%d bytes came for an image of %d", came, size)
+	}
+	sameAsStraight(t, s, p.addr+"/big", addr+"/big")
+	http.DefaultClient.CloseIdleConnections()
+}
+
+// sameAsStraight compares an image with one that was pulled without a mishap.
+func sameAsStraight(t *testing.T, s *Store, ref, straight string) {
+	t.Helper()
+	got, err := s.Resolve(ref)
+	if err != nil {
+		t.Fatal(err)
+	}
+	want, err := newStore(t).Pull(context.Background(), straight, PullOptions{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if diff := cmp.Diff(merged(t, want.Layers), merged(t, got.Layers)); diff != "" {
+		t.Errorf("root file system (-straight +got):\n%s", diff)
+	}
+}
+
+// TestPullIsKilled kills pulls with SIGKILL at random moments: nothing is visible, and the
+// next one goes on where they were.
+func TestPullIsKilled(t *testing.T) {
+	testenv.NoLeaks(t)
+	addr := startRegistry(t)
+	_, size := bigImage(t, addr, 3, 4<<20, zstandard)
+	p := startProxy(t, addr, func() int64 { return 1 << 40 })
+	s := newStore(t)
+	rnd := rand.New(rand.NewPCG(7, 8))
+	const kills = 4
+	for i := range kills {
+		cmd := stage.Command(stage.Spec{Name: "_pull", Args: []string{s.dir, p.addr + "/big"}})
+		before, wait := p.came.Load(), rnd.Int64N(size/kills)
+		if err := cmd.Start(); err != nil {
+			t.Fatal(err)
+		}
+		ended := make(chan error, 1)
+		go func() { ended <- cmd.Wait() }()
+		await(t, "some bytes to come", func() bool {
+			return len(ended) > 0 || partialBytes(t, s) >= wait+int64(i)*size/kills || p.came.Load()-before > size
+		})
+		cmd.Process.Signal(syscall.SIGKILL)
+		<-ended
+	}
+	if list, err := s.List(); err != nil || len(list) > 1 {
+		t.Errorf("List: %v, %v", list, err)
+	}
+	if _, err := s.Pull(context.Background(), p.addr+"/big", PullOptions{}); err != nil {
+		t.Fatal(err)
+	}
+	// What was on its way in the sockets when a pull was killed is lost, four times.
+	if came := p.came.Load(); came > size*12/10 {
+		t.Errorf("%d bytes came for an image of %d, in spite of %d kills", came, size, kills)
+	}
+	sameAsStraight(t, s, p.addr+"/big", addr+"/big")
+	noPartials(t, s)
+	http.DefaultClient.CloseIdleConnections()
+}
+
+// partialBytes is how much of an image has come: partial files and whole layers.
+func partialBytes(t *testing.T, s *Store) (n int64) {
+	t.Helper()
+	entries, _ := os.ReadDir(filepath.Join(s.dir, partialDir))
+	for _, e := range entries {
+		if st, err := e.Info(); err == nil {
+			n += st.Size()
+		}
+	}
+	layers, _ := os.ReadDir(filepath.Join(s.dir, layersDir))
+	return n + int64(len(layers))*(4<<20)
+}
+
+// TestRedirects: S12. A registry that sends us elsewhere for its blobs gives no password
+// away, and neither does a token's server.
+func TestRedirects(t *testing.T) {
+	l := newLayout(t).add(img{Layers: [][]byte{layerTar(t, f{Name: "x"})}})
+	fk, repo := newFake(t, l)
+	var told []string
+	other := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		for name, values := range r.Header {
+			if strings.Contains(strings.Join(values, " "), "bWU6c2VjcmV0") || name == "Authorization" || name == "Cookie" {
+				told = append(told, name)
+			}
+		}
+		if b, ok := fk.blobs["blobs/"+r.URL.Query().Get("blob")]; ok {
+			w.Write(b)
+			return
+		}
+		http.NotFound(w, r)
+	}))
+	defer other.Close()
+	elsewhere := strings.Replace(other.URL, "127.0.0.1", "localhost", 1)
+	fk.edit = func(w http.ResponseWriter, r *http.Request) bool {
+		if user, password, ok := r.BasicAuth(); !ok || user != "me" || password != "secret" {
+			w.Header().Set("WWW-Authenticate", `Basic realm="x"`)
+			w.WriteHeader(http.StatusUnauthorized)
+			return true
+		}
+		if blob, ok := strings.CutPrefix(r.URL.Path, "/v2/x/blobs/"); ok {
+			w.Header().Set("Set-Cookie", "session=secret")
+			http.Redirect(w, r, elsewhere+"/?blob="+blob, http.StatusTemporaryRedirect)
+			return true
+		}
+		return false
+	}
+	host, _, _ := strings.Cut(repo, "/")
+	login := fmt.Appendf(nil, `{"auths":{%q:{"auth":"bWU6c2VjcmV0"}}}`, host)
+	if _, err := newStore(t).Pull(context.Background(), repo, PullOptions{Logins: [][]byte{login}}); err != nil {
+		t.Fatal(err)
+	}
+	if len(told) > 0 {
+		t.Errorf("the other host was told %v", told)
+	}
+	http.DefaultClient.CloseIdleConnections()
+}
+
+// TestEndlessRegistry sends manifests, configs and errors that do not end.
+func TestEndlessRegistry(t *testing.T) {
+	l := newLayout(t).add(img{Layers: [][]byte{layerTar(t, f{Name: "x"})}})
+	for name, tt := range map[string]struct{ path, want string }{
+		"manifest": {"/manifests/", "4194304"}, "config": {"/blobs/", "longer than its"}, "ping": {"/v2/", ""},
+	} {
+		t.Run(name, func(t *testing.T) {
+			fk, repo := newFake(t, l)
+			fk.edit = func(w http.ResponseWriter, r *http.Request) bool {
+				if !strings.Contains(r.URL.Path, tt.path) {
+					return false
+				}
+				if name == "ping" {
+					w.WriteHeader(http.StatusInternalServerError)
+				}
+				io.Copy(w, io.MultiReader(strings.NewReader(`{"schemaVersion":2,"mediaType":"`+v1.MediaTypeImageManifest+`","x":"`), endlessSpace{}))
+				return true
+			}
+			s := newStore(t)
+			s.patience.answer = 5 * time.Second
+			start := time.Now()
+			_, err := s.Pull(context.Background(), repo, PullOptions{})
+			if err == nil || !strings.Contains(err.Error(), tt.want) {
+				t.Errorf("%v, want %q", err, tt.want)
+			}
+			if took := time.Since(start); took > 25*time.Second {
+				t.Errorf("refused after %v", took)
+			}
+		})
+	}
+	http.DefaultClient.CloseIdleConnections()
+}
+
+type endlessSpace struct{}
+
+func (endlessSpace) Read(p []byte) (int, error) {
+	for i := range p {
+		p[i] = ' '
+	}
+	return len(p), nil
+}
