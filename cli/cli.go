@@ -69,7 +69,7 @@ func (f *front) app() *cli.App {
 		Flags:                     []cli.Flag{&cli.BoolFlag{Name: "version", Aliases: []string{"v"}, Usage: "print the version"}},
 		Commands: []*cli.Command{
 			f.upCommand(), f.applyCommand(), f.downCommand(), f.updateCommand(), f.createCommand(), f.deleteCommand(), f.psCommand(), f.getCommand(), f.describeCommand(), f.logsCommand(),
-			f.eventsCommand(), f.topCommand(), f.execCommand(), f.attachCommand(), f.portForwardCommand(), f.portCommand(), f.waitCommand(), f.conditionCommand(), f.validateCommand(), f.imageCommand(), f.loginCommand(), f.logoutCommand(), alias("pull", f.imagePullCommand()), alias("images", f.imageLsCommand()), alias("rmi", f.imageRmCommand()), f.volumeCommand(), f.systemdCommand(), f.doctorCommand(), f.versionCommand(), f.helpCommand(),
+			f.eventsCommand(), f.topCommand(), f.execCommand(), f.attachCommand(), f.cpCommand(), f.portForwardCommand(), f.portCommand(), f.waitCommand(), f.conditionCommand(), f.validateCommand(), f.imageCommand(), f.loginCommand(), f.logoutCommand(), alias("pull", f.imagePullCommand()), alias("images", f.imageLsCommand()), alias("rmi", f.imageRmCommand()), f.volumeCommand(), f.systemdCommand(), f.doctorCommand(), f.versionCommand(), f.helpCommand(),
 		},
 	}
 	app.OnUsageError = usageError("podrun", &cli.Command{Flags: app.Flags})

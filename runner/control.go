@@ -185,6 +185,8 @@ func (c *control) answer(conn *net.UnixConn) error {
 		return c.connect(conn, req.Connect)
 	case req.Verb == wire.Join && req.Join != nil:
 		return c.join(conn, req.Join, files)
+	case req.Verb == wire.Copy && req.Copy != nil:
+		return c.copy(conn, req.Copy, files)
 	case req.Verb == wire.Exec && req.Exec != nil:
 		return c.exec(conn, req.Exec, files)
 	}

@@ -37,6 +37,9 @@ const (
 	// deleted. One Frame, Applied, answers when it has been looked at.
 	Changed Verb = "changed"
 
+	// Copy carries files into a container or out of it as a stream of tar; descriptor: the
+	// pipe that it comes from or goes to. One Frame, Copied or Error, answers at its end.
+	Copy Verb = "copy"
 	// Connect asks for a connection to the pod's localhost. One Frame answers: Started with
 	// the connected socket, or Error.
 	Connect Verb = "connect"
@@ -51,6 +54,7 @@ type Request struct {
 	Exec   *ExecRequest   `json:"exec,omitempty"`
 	Attach *AttachRequest `json:"attach,omitempty"`
 	Join   *JoinRequest   `json:"join,omitempty"`
+	Copy   *CopyRequest   `json:"copy,omitempty"`
 	Apply  *ApplyRequest  `json:"apply,omitempty"`
 
 	Condition *ConditionRequest `json:"condition,omitempty"`
@@ -122,13 +126,33 @@ type JoinRequest struct {
 	Stdin     bool   `json:"stdin,omitempty"`
 }
 
+// CopyRequest says what is to be copied. Path is the container's; a relative one begins at
+// its working directory.
+type CopyRequest struct {
+	Container string `json:"container"`
+	Path      string `json:"path"`
+
+	In     bool `json:"in,omitempty"`     // into the container, else out of it
+	Whole  bool `json:"whole,omitempty"`  // in: the stream is a user's own, with any number of things
+	Owners bool `json:"owners,omitempty"` // in: files belong to whom the stream says, else to the container's user
+	Plain  bool `json:"plain,omitempty"`  // in: ordinary permissions instead of the stream's
+
+	As string `json:"as,omitempty"` // out: its name in the stream; "." for what is in a directory
+}
+
+// Copied tells of a copy that is done. Skipped is what was left out, and why.
+type Copied struct {
+	Skipped []string `json:"skipped,omitempty"`
+}
+
 // Frame is one message from the supervisor; exactly one field is set.
 type Frame struct {
 	Status  *pod.Status `json:"status,omitempty"`
 	Started bool        `json:"started,omitempty"` // exec: the process runs; with TTY the master is attached; connect: the socket is; join: the client hears, its input is attached
 	Exit    *int        `json:"exit,omitempty"`    // exec, join: its exit code, 128+n for a signal
 	Applied bool        `json:"applied,omitempty"` // setCondition, changed: it is done; apply: it is done, and recorded; restarts may be under way
-	Error   *Error      `json:"error,omitempty"`   // the request failed; nothing follows
+	Copied  *Copied     `json:"copied,omitempty"`
+	Error   *Error      `json:"error,omitempty"` // the request failed; nothing follows
 }
 
 // Control is one message from the client while an exec runs, or it is attached. A client

@@ -1,0 +1,165 @@
+package treetar
+
+import (
+	"archive/tar"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"path"
+	"slices"
+	"strconv"
+	"time"
+
+	"golang.org/x/sys/unix"
+)
+
+// maxDepth bounds how deep directories may be in each other: each takes a descriptor.
+const maxDepth = 200
+
+// Pack writes what is at a path, with all that is below it, to out, under the name as. A
+// link at the path itself is followed; those below are links in the stream. What is no
+// file, directory or link is told to skipped and left out.
+func (r *Root) Pack(ctx context.Context, out io.Writer, name, as string, skipped func(string)) error {
+	fd, err := r.at(name, 0)
+	if err != nil {
+		return err
+	}
+	defer unix.Close(fd)
+	p := &packing{ctx: ctx, out: tar.NewWriter(out), skipped: skipped}
+	if err := p.add(fd, as, 0); err != nil {
+		return err
+	}
+	return p.out.Close()
+}
+
+type packing struct {
+	ctx     context.Context
+	out     *tar.Writer
+	skipped func(string)
+}
+
+// add writes what a descriptor is of.
+func (p *packing) add(fd int, as string, depth int) error {
+	if err := p.ctx.Err(); err != nil {
+		return err
+	}
+	var st unix.Stat_t
+	if err := unix.Fstat(fd, &st); err != nil {
+		return &os.PathError{Op: "stat", Path: as, Err: err}
+	}
+	h := &tar.Header{
+		Name: as, Mode: int64(st.Mode & 0o7777), Uid: int(st.Uid), Gid: int(st.Gid),
+		ModTime: time.Unix(int64(st.Mtim.Sec), int64(st.Mtim.Nsec)).Round(time.Second),
+	}
+	switch st.Mode & unix.S_IFMT {
+	case unix.S_IFDIR:
+		h.Typeflag, h.Name = tar.TypeDir, as+"/"
+		if err := p.header(h); err != nil {
+			return err
+		}
+		return p.directory(fd, as, depth)
+	case unix.S_IFLNK:
+		buf := make([]byte, unix.PathMax)
+		n, err := unix.Readlinkat(fd, "", buf)
+		if err != nil {
+			return &os.PathError{Op: "read link", Path: as, Err: err}
+		}
+		h.Typeflag, h.Linkname = tar.TypeSymlink, string(buf[:n])
+		return p.header(h)
+	case unix.S_IFREG:
+		h.Typeflag, h.Size = tar.TypeReg, st.Size
+		return p.file(fd, h)
+	}
+	p.skipped(as + ": neither a file nor a directory nor a link")
+	return nil
+}
+
+func (p *packing) header(h *tar.Header) error {
+	if err := p.out.WriteHeader(h); err != nil {
+		return fmt.Errorf("write %s: %w", h.Name, err)
+	}
+	return nil
+}
+
+// file writes a file, as long as it was when its header was made.
+func (p *packing) file(fd int, h *tar.Header) error {
+	f, err := reopen(fd, unix.O_RDONLY|unix.O_NONBLOCK)
+	if err != nil {
+		return &os.PathError{Op: "open", Path: h.Name, Err: err}
+	}
+	defer f.Close()
+	if err := p.header(h); err != nil {
+		return err
+	}
+	n, err := io.Copy(p.out, &until{p.ctx, io.LimitReader(f, h.Size)})
+	if err != nil {
+		return fmt.Errorf("copy %s: %w", h.Name, err)
+	}
+	if n < h.Size {
+		p.skipped(fmt.Sprintf("%s: it has become shorter meanwhile: the end is zeros", h.Name))
+		_, err = io.CopyN(p.out, zeros{}, h.Size-n)
+	}
+	return err
+}
+
+func (p *packing) directory(fd int, as string, depth int) error {
+	if depth == maxDepth {
+		return fmt.Errorf("%s: directories are more than %d deep", as, maxDepth)
+	}
+	dir, err := reopen(fd, unix.O_RDONLY|unix.O_DIRECTORY)
+	if err != nil {
+		return &os.PathError{Op: "open", Path: as, Err: err}
+	}
+	defer dir.Close()
+	names, err := dir.Readdirnames(-1)
+	if err != nil {
+		return fmt.Errorf("list %s: %w", as, err)
+	}
+	slices.Sort(names)
+	for _, name := range names {
+		child, err := unix.Openat(fd, name, unix.O_PATH|unix.O_NOFOLLOW|unix.O_CLOEXEC, 0)
+		if errors.Is(err, unix.ENOENT) {
+			continue // it has gone meanwhile
+		}
+		if err != nil {
+			return &os.PathError{Op: "open", Path: path.Join(as, name), Err: err}
+		}
+		err = p.add(child, as+"/"+name, depth+1)
+		unix.Close(child)
+		if err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// reopen opens what a descriptor of a path is of, whatever the path leads to by now.
+func reopen(fd, flags int) (*os.File, error) {
+	n, err := unix.Open("/proc/self/fd/"+strconv.Itoa(fd), flags|unix.O_CLOEXEC, 0)
+	if err != nil {
+		return nil, err
+	}
+	return os.NewFile(uintptr(n), "file"), nil
+}
+
+// until reads until it is to end.
+type until struct {
+	ctx context.Context
+	in  io.Reader
+}
+
+func (u *until) Read(b []byte) (int, error) {
+	if err := u.ctx.Err(); err != nil {
+		return 0, err
+	}
+	return u.in.Read(b)
+}
+
+type zeros struct{}
+
+func (zeros) Read(b []byte) (int, error) {
+	clear(b)
+	return len(b), nil
+}
