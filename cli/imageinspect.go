@@ -3,15 +3,14 @@ package cli
 import (
 	"encoding/json"
 	"errors"
-	"fmt"
 	"strings"
-	"text/template"
 	"time"
 
 	"github.com/urfave/cli/v2"
 	"k8s.io/apimachinery/pkg/util/duration"
 
 	"github.com/podrun/podrun/image"
+	"github.com/podrun/podrun/manifest"
 )
 
 func (f *front) imageInspectCommand() *cli.Command {
@@ -21,49 +20,41 @@ func (f *front) imageInspectCommand() *cli.Command {
 		ArgsUsage: "IMAGE...",
 		Description: `Shows images as JSON, with the names that docker and podman have for their parts:
 Id, RepoTags, RepoDigests, Config, RootFS, History. Layers says where each layer is
-unpacked. --format takes a template of Go.
+unpacked.
 
 Examples:
   podrun image inspect busybox
-  podrun image inspect --format '{{.Config.Entrypoint}}' web:1.4
-  podrun image inspect -f '{{index .RepoDigests 0}}' web:1.4
+  podrun image inspect -o yaml web:1.4
+  podrun image inspect -o jsonpath='{.Config.Entrypoint}' web:1.4
 `,
-		Flags: []cli.Flag{&cli.StringFlag{Name: "format", Aliases: []string{"f"}, Usage: "print each image by this `TEMPLATE`"}},
+		Flags: []cli.Flag{&cli.StringFlag{Name: "output", Aliases: []string{"o"}, Value: "json", Usage: "print in this `FORMAT`: json, yaml, jsonpath=TEMPLATE, jsonpath-as-json=TEMPLATE or custom-columns=NAME:PATH,..."}},
 		Action: func(c *cli.Context) error {
 			if !c.Args().Present() {
 				return usageErrorf("image inspect", "image inspect takes the names of images")
 			}
-			form, err := template.New("format").Funcs(template.FuncMap{"json": asJSON}).Parse(c.String("format"))
-			if err != nil {
-				return usageErrorf("image inspect", "--format: %v", err)
+			format := c.String("output")
+			print, ok, err := manifest.ParsePrinter(format, false)
+			if err != nil || !ok {
+				return usageErrorf("image inspect", "-o takes json, yaml, jsonpath=TEMPLATE, jsonpath-as-json=TEMPLATE or custom-columns=NAME:PATH, not %q", format)
 			}
-			list := []*image.Description{}
+			list := []any{}
 			errs := f.described(c.Args().Slice(), func(d *image.Description) error {
-				if !c.IsSet("format") {
-					list = append(list, d)
-					return nil
-				}
-				if err := form.Execute(f.out, d); err != nil {
-					return usageErrorf("image inspect", "--format: %v", err)
-				}
-				_, err := fmt.Fprintln(f.out)
-				return err
+				list = append(list, d)
+				return nil
 			})
-			if !c.IsSet("format") {
-				text, err := json.MarshalIndent(list, "", "    ")
-				if err == nil {
-					_, err = fmt.Fprintf(f.out, "%s\n", text)
+			if format == "json" { // a list of any length, as docker and podman print it
+				print = func([]any, bool) ([]byte, error) {
+					text, err := json.MarshalIndent(list, "", "    ")
+					return append(text, '\n'), err
 				}
-				errs = append(errs, err)
 			}
-			return errors.Join(errs...)
+			text, err := print(list, len(list) == 1)
+			if err == nil {
+				_, err = f.out.Write(text)
+			}
+			return errors.Join(append(errs, err)...)
 		},
 	}
-}
-
-func asJSON(v any) (string, error) {
-	b, err := json.Marshal(v)
-	return string(b), err
 }
 
 // described does something for each image, and goes on with the next if one fails.
