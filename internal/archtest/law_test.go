@@ -18,7 +18,7 @@ var base = []string{"internal/wire", "internal/store", "internal/crilog", "inter
 var rooms = []room{
 	{dir: ".", may: []string{"cli", "internal/stage", "internal/stage/embed"},
 		why: "main is a doorbell: hidden stages first, then the command line"},
-	{dir: "cli", may: with("manifest", "manifest/describe", "pod", "workload", "image", "cgroups/stats", "netns/hostport", "netns/relay", "internal/trial", "internal/stage", "internal/stage/embed", "internal/systemd", "internal/cdi"),
+	{dir: "cli", may: with("manifest", "manifest/describe", "pod", "workload", "image", "cgroups/stats", "netns/hostport", "netns/relay", "internal/trial", "internal/stage", "internal/stage/embed", "internal/systemd", "internal/treetar", "internal/cdi"),
 		why: "commands turn words into a Plan and talk to a supervisor; they never run a pod themselves"},
 	{dir: "environ", may: []string{"pod"}, pure: true,
 		why: "both halves must agree on what a variable means; what is referred to is handed in"},
