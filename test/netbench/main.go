@@ -1,0 +1,76 @@
+// Command netbench compares a pod's network with pasta's and slirp4netns', and with a plain
+// pair of devices, in one run: real clients (iperf3, curl) and small ones of its own speak
+// to a second "host", a network namespace behind a pair of devices. It prints a table of
+// medians and the bars that the project has set itself, met or missed.
+//
+// It is started by scripts/bench as root of a user, mount, PID and network namespace of an
+// ordinary user: nothing real is touched.
+package main
+
+import (
+	"encoding/json"
+	"flag"
+	"fmt"
+	"os"
+	"os/exec"
+	"strings"
+)
+
+func main() {
+	if len(os.Args) > 1 && strings.HasPrefix(os.Args[1], "_") {
+		if err := stage(os.Args[1], os.Args[2:]); err != nil {
+			fmt.Fprintln(os.Stderr, "netbench:", err)
+			os.Exit(1)
+		}
+		return
+	}
+	if err := run(); err != nil {
+		fmt.Fprintln(os.Stderr, "netbench:", err)
+		os.Exit(1)
+	}
+}
+
+func run() error {
+	podrun := flag.String("podrun", "", "the podrun binary")
+	rootfs := flag.String("rootfs", "", "the example image's root file system, a tar")
+	rounds := flag.Int("rounds", 3, "how often everything is measured")
+	seconds := flag.Int("seconds", 2, "how long each stream lasts")
+	out := flag.String("json", "", "where all figures go")
+	flag.Parse()
+	for _, tool := range []string{"ip", "nsenter", "iperf3", "curl", "pasta", "slirp4netns"} {
+		if _, err := exec.LookPath(tool); err != nil {
+			return fmt.Errorf("%w: scripts/deps bench", err)
+		}
+	}
+	w, err := newWorld()
+	if err != nil {
+		return err
+	}
+	defer w.close()
+	ways, err := w.ways(*podrun, *rootfs)
+	if err != nil {
+		return err
+	}
+	f := figures{}
+	if err := w.starts(f, *rounds*5); err != nil {
+		return err
+	}
+	for round := range *rounds {
+		for _, way := range ways {
+			if err := w.measure(f, way, *seconds); err != nil {
+				return fmt.Errorf("%s: %w", way.name, err)
+			}
+		}
+		fmt.Fprintf(os.Stderr, "netbench: round %d of %d\n", round+1, *rounds)
+	}
+	w.memory(f, ways)
+	f.print(os.Stdout)
+	if *out == "" {
+		return nil
+	}
+	b, err := json.MarshalIndent(f, "", "  ")
+	if err != nil {
+		return err
+	}
+	return os.WriteFile(*out, append(b, '\n'), 0o644)
+}

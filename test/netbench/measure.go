@@ -1,0 +1,228 @@
+package main
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+)
+
+// figures are all measurements, by what is measured and by way.
+type figures map[string]map[string][]float64
+
+func (f figures) add(what, way string, value float64) {
+	if f[what] == nil {
+		f[what] = map[string][]float64{}
+	}
+	f[what][way] = append(f[what][way], value)
+}
+
+// measure does everything once. What breaks is an error for podrun; others are told of.
+func (w *world) measure(f figures, x way, seconds int) error {
+	steps := w.side(f, x, "out", x.ns, x.out, 0, seconds)
+	if !strings.Contains(x.out, ":") {
+		steps = append(steps, func() error { return download(f, x, seconds) })
+	}
+	if x.in {
+		steps = append(steps, w.side(f, x, "in", w.remote, hostAddr, x.above, seconds)...)
+	}
+	for _, step := range steps {
+		err := step()
+		if err != nil && strings.HasPrefix(x.name, "p") && x.name != "pasta" {
+			return err
+		}
+		if err != nil {
+			fmt.Fprintf(os.Stderr, "netbench: %s broke: %v\n", x.name, err)
+		}
+	}
+	return nil
+}
+
+// download fetches 1 GiB by TLS, or as much as there is time for.
+func download(f figures, x way, seconds int) error {
+	const outOfTime = 28 // of curl(1)
+	out, err := command(in(x.ns, fmt.Sprintf("curl -sk -m %d -o /dev/null -w %%{speed_download} https://%s:%d/", 10+5*seconds, x.out, tlsPort))).Output()
+	if exit := (*exec.ExitError)(nil); err != nil && (!errors.As(err, &exit) || exit.ExitCode() != outOfTime) {
+		return fmt.Errorf("curl: %w", err)
+	}
+	speed, err := strconv.ParseFloat(string(out), 64)
+	if err != nil {
+		return err
+	}
+	f.add(tlsOut, x.name, speed*8/1e9)
+	return nil
+}
+
+// What is measured. The words of side go before.
+const (
+	tlsOut                           = "TLS download of 1 GiB, Gb/s"
+	there, back, cpuThere, cpuBack   = ": stream, Gb/s", ": stream back, Gb/s", ": CPU s/GB", ": back, CPU s/GB"
+	median, slowest, rate, busyBytes = ": turn p50, µs", ": turn p99, µs", ": connections/s", ": memory in use, MB"
+	idleBytes, startTime             = "memory, idle, MB", "added to a start, ms"
+)
+
+// side is all that is measured from one side, step by step.
+func (w *world) side(f figures, x way, side, ns, to string, above, seconds int) []func() error {
+	host := to
+	if strings.Contains(to, ":") {
+		host = "[" + to + "]"
+	}
+	iperf := in(ns, fmt.Sprintf("iperf3 --client %s --port %d --json --time %d", to, iperfPort+above, seconds))
+	oneWay := func(flag, speed, cost string) func() error {
+		return func() error {
+			gb, used, err := stream(iperf+flag, func() { f.add(side+busyBytes, x.name, pss(x.pids())) })
+			if err == nil {
+				f.add(side+speed, x.name, gb)
+				f.add(side+cost, x.name, used)
+			}
+			return err
+		}
+	}
+	client := func(what, first, second string, port, n int) func() error {
+		return func() error {
+			var a, b float64
+			out, err := command(in(ns, fmt.Sprintf("timeout %d %s _client %s %s:%d %d", 10+5*seconds, self(), what, host, port+above, n))).Output()
+			if _, serr := fmt.Sscan(string(out), &a, &b); err != nil || serr != nil {
+				return fmt.Errorf("%s: %w", what, errors.Join(err, serr))
+			}
+			f.add(side+first, x.name, a)
+			if second != "" {
+				f.add(side+second, x.name, b)
+			}
+			return nil
+		}
+	}
+	return []func() error{
+		oneWay("", there, cpuThere), oneWay(" --reverse", back, cpuBack),
+		client("turn", median, slowest, turnPort, 5000), client("short", rate, "", shortPort, seconds),
+	}
+}
+
+// stream runs iperf3 and gives Gb/s and the whole machine's seconds of processor time for
+// each GB. busy is called while it runs.
+func stream(words string, busy func()) (speed, cost float64, err error) {
+	before := jiffies()
+	timer := time.AfterFunc(time.Second, busy)
+	out, err := command(words).Output()
+	timer.Stop()
+	used := float64(jiffies()-before) / 100
+	var said struct {
+		Error string
+		End   struct {
+			Received struct {
+				Bytes float64
+				Speed float64 `json:"bits_per_second"`
+			} `json:"sum_received"`
+		}
+	}
+	if jerr := json.Unmarshal(out, &said); jerr != nil || err != nil || said.Error != "" {
+		return 0, 0, fmt.Errorf("%s: %w: %s", words, errors.Join(err, jerr), said.Error)
+	}
+	r := said.End.Received
+	return r.Speed / 1e9, used / max(r.Bytes/1e9, 1e-9), nil
+}
+
+// jiffies are hundredths of a second that all processors were busy, since the start.
+func jiffies() int64 {
+	b, _ := os.ReadFile("/proc/stat")
+	var sum int64
+	for i, text := range strings.Fields(strings.SplitN(string(b), "\n", 2)[0]) {
+		if i > 0 && i != 4 && i != 5 && i < 9 { // neither idle nor waiting; guests count twice
+			n, _ := strconv.ParseInt(text, 10, 64)
+			sum += n
+		}
+	}
+	return sum
+}
+
+// processes are those of a program, whose last argument, if any, is given.
+func processes(program, last string) []int {
+	var list []int
+	dirs, _ := filepath.Glob("/proc/[0-9]*")
+	for _, dir := range dirs {
+		b, _ := os.ReadFile(dir + "/cmdline")
+		words := strings.Split(strings.TrimSuffix(string(b), "\x00"), "\x00")
+		if filepath.Base(words[0]) == program && (last == "" || words[len(words)-1] == last) {
+			pid, _ := strconv.Atoi(filepath.Base(dir))
+			list = append(list, pid)
+		}
+	}
+	slices.Sort(list)
+	return list
+}
+
+// pss is the proportional share of memory of processes, in MB.
+func pss(pids []int) float64 {
+	sum := 0.0
+	for _, pid := range pids {
+		b, _ := os.ReadFile(fmt.Sprintf("/proc/%d/smaps_rollup", pid))
+		for line := range strings.Lines(string(b)) {
+			if f := strings.Fields(line); len(f) > 1 && f[0] == "Pss:" {
+				kib, _ := strconv.ParseFloat(f[1], 64)
+				sum += kib / 1000
+			}
+		}
+	}
+	return sum
+}
+
+// memory measures when nothing has been under way for a while; of a pod, what it has more
+// than one without a network.
+func (w *world) memory(f figures, ways []way) {
+	bare := "bare"
+	if w.up(bare, "", "--network", "none") != nil {
+		return
+	}
+	w.names = append(w.names, bare)
+	time.Sleep(5 * time.Second)
+	for _, x := range ways {
+		switch {
+		case x.name == "podrun":
+			f.add(idleBytes, x.name, pss(x.pids())-pss(processes("podrun", bare)))
+		case len(x.pids()) > 0 && x.in:
+			f.add(idleBytes, x.name, pss(x.pids()))
+		}
+	}
+}
+
+// starts measures how much longer a pod with a network takes to start than one without.
+func (w *world) starts(f figures, n int) error {
+	once := func(network string) (float64, error) {
+		start := time.Now()
+		err := w.up("s", "", "--network", network)
+		took := float64(time.Since(start).Microseconds()) / 1000
+		if derr := w.podrun("down", "s").Run(); err == nil {
+			err = derr
+		}
+		return took, err
+	}
+	var with, without []float64
+	for i := range n + 1 {
+		a, err := once("none")
+		if err != nil {
+			return err
+		}
+		b, err := once("auto")
+		if err != nil {
+			return err
+		}
+		if i > 0 { // the first ones warm up
+			without, with = append(without, a), append(with, b)
+		}
+	}
+	f.add(startTime, "podrun", middle(with)-middle(without))
+	return nil
+}
+
+func middle(list []float64) float64 {
+	if len(list) == 0 {
+		return 0
+	}
+	return slices.Sorted(slices.Values(list))[len(list)/2]
+}

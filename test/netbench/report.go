@@ -1,0 +1,78 @@
+package main
+
+import (
+	"fmt"
+	"io"
+	"maps"
+	"slices"
+	"text/tabwriter"
+)
+
+// columns in their order.
+var columns = []string{"veth", "podrun", "pasta", "slirp4netns", "pod to pod", "pod to pod, IPv6"}
+
+// bars are what the project wants of itself: podrun's median is at least, or with at most
+// at most, so many times another's, or so much.
+var bars = []struct {
+	what, way, than string
+	factor          float64
+	most            bool
+}{
+	{"out" + there, "podrun", "pasta", 1, false},
+	{"out" + back, "podrun", "pasta", 1, false},
+	{"in" + there, "podrun", "pasta", 1, false},
+	{"in" + back, "podrun", "pasta", 1, false},
+	{"out" + there, "podrun", "veth", 0.5, false},
+	{"out" + back, "podrun", "veth", 0.5, false},
+	{"in" + there, "podrun", "veth", 0.5, false},
+	{"in" + back, "podrun", "veth", 0.5, false},
+	{"out" + cpuThere, "podrun", "pasta", 0.8, true},
+	{"out" + cpuBack, "podrun", "pasta", 0.8, true},
+	{"in" + cpuThere, "podrun", "pasta", 0.8, true},
+	{"in" + cpuBack, "podrun", "pasta", 0.8, true},
+	{"out" + median, "podrun", "pasta", 1, true},
+	{"in" + median, "podrun", "pasta", 1, true},
+	{"out" + rate, "podrun", "pasta", 1, false},
+	{"in" + rate, "podrun", "pasta", 1, false},
+	{"out" + there, "pod to pod", "veth", 0.9, false},
+	{"out" + back, "pod to pod", "veth", 0.9, false},
+	{"out" + there, "pod to pod, IPv6", "veth", 0.9, false},
+	{idleBytes, "podrun", "", 6, true},
+	{startTime, "podrun", "", 5, true},
+}
+
+func (f figures) print(out io.Writer) {
+	w := tabwriter.NewWriter(out, 0, 0, 3, ' ', tabwriter.AlignRight)
+	fmt.Fprint(w, "\nnetwork, medians\t")
+	for _, c := range columns {
+		fmt.Fprintf(w, "%s\t", c)
+	}
+	fmt.Fprintln(w)
+	for _, what := range slices.Sorted(maps.Keys(f)) {
+		fmt.Fprintf(w, "%s\t", what)
+		for _, c := range columns {
+			if list := f[what][c]; len(list) > 0 {
+				fmt.Fprintf(w, "%.4g\t", middle(list))
+			} else {
+				fmt.Fprint(w, "\t")
+			}
+		}
+		fmt.Fprintln(w)
+	}
+	fmt.Fprintln(w)
+	for _, b := range bars {
+		value, bound, of := middle(f[b.what][b.way]), b.factor, ""
+		if b.than != "" {
+			bound, of = b.factor*middle(f[b.what][b.than]), fmt.Sprintf(" (%.2g of %s)", b.factor, b.than)
+		}
+		word, met := "at least", value >= bound
+		if b.most {
+			word, met = "at most", value <= bound
+		}
+		if b.than != "" && len(f[b.what][b.than]) == 0 {
+			met, of = true, fmt.Sprintf(" (%s broke)", b.than)
+		}
+		fmt.Fprintf(w, "%s, %s: %.4g, %s %.4g%s\t%s\t\n", b.way, b.what, value, word, bound, of, map[bool]string{true: "met", false: "missed"}[met])
+	}
+	w.Flush()
+}

@@ -1,0 +1,140 @@
+package main
+
+import (
+	"crypto/ecdsa"
+	"crypto/elliptic"
+	"crypto/rand"
+	"crypto/tls"
+	"crypto/x509"
+	"errors"
+	"fmt"
+	"io"
+	"math/big"
+	"net"
+	"net/http"
+	"slices"
+	"strconv"
+	"time"
+
+	"golang.org/x/sys/unix"
+)
+
+// stage is what this program does in another namespace.
+func stage(name string, args []string) error {
+	switch {
+	case name == "_hold":
+		fmt.Println("ready")
+		return unix.Pause()
+	case name == "_serve":
+		return serveAll()
+	case name == "_client" && len(args) == 3:
+		n, err := strconv.Atoi(args[2])
+		if err != nil {
+			return err
+		}
+		if args[0] == "short" {
+			return short(args[1], time.Duration(n)*time.Second)
+		}
+		return turns(args[1], n)
+	}
+	return errors.New("no such stage")
+}
+
+// serveAll echoes, says one byte, and gives 1 GiB by TLS.
+func serveAll() error {
+	certificate, err := selfSigned()
+	if err != nil {
+		return err
+	}
+	for port, f := range map[int]func(net.Conn){
+		turnPort:  func(c net.Conn) { io.Copy(struct{ io.Writer }{c}, struct{ io.Reader }{c}) },
+		shortPort: func(c net.Conn) { c.Write([]byte("x")) },
+	} {
+		l, err := net.Listen("tcp", fmt.Sprintf(":%d", port))
+		if err != nil {
+			return err
+		}
+		go func() {
+			for {
+				c, err := l.Accept()
+				if err != nil {
+					return
+				}
+				go func() { defer c.Close(); f(c) }()
+			}
+		}()
+	}
+	l, err := tls.Listen("tcp", fmt.Sprintf(":%d", tlsPort), &tls.Config{Certificates: []tls.Certificate{certificate}})
+	if err != nil {
+		return err
+	}
+	fmt.Println("ready")
+	return http.Serve(l, http.HandlerFunc(func(out http.ResponseWriter, _ *http.Request) {
+		out.Header().Set("Content-Length", strconv.Itoa(gibibyte))
+		chunk := make([]byte, 1<<20)
+		for range gibibyte / len(chunk) {
+			if _, err := out.Write(chunk); err != nil {
+				return
+			}
+		}
+	}))
+}
+
+const gibibyte = 1 << 30
+
+func selfSigned() (tls.Certificate, error) {
+	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
+	if err != nil {
+		return tls.Certificate{}, err
+	}
+	template := &x509.Certificate{SerialNumber: big.NewInt(1), NotAfter: time.Now().Add(time.Hour)}
+	der, err := x509.CreateCertificate(rand.Reader, template, template, &key.PublicKey, key)
+	return tls.Certificate{Certificate: [][]byte{der}, PrivateKey: key}, err
+}
+
+// turns prints the median and the 99th percentile of one byte there and back, in
+// microseconds.
+func turns(to string, n int) error {
+	c, err := net.Dial("tcp", to)
+	if err != nil {
+		return err
+	}
+	defer c.Close()
+	took := make([]float64, n)
+	one := make([]byte, 1)
+	for i := range took {
+		start := time.Now()
+		if _, err := c.Write(one); err != nil {
+			return err
+		}
+		if _, err := io.ReadFull(c, one); err != nil {
+			return err
+		}
+		took[i] = float64(time.Since(start).Nanoseconds()) / 1000
+	}
+	slices.Sort(took)
+	fmt.Println(took[n/2], took[n*99/100])
+	return nil
+}
+
+// short prints how many connections a second there are, one after the other; one at least.
+func short(to string, lasting time.Duration) error {
+	start, n := time.Now(), 0
+	for {
+		c, err := net.DialTimeout("tcp", to, 5*time.Second)
+		if err != nil {
+			return err
+		}
+		c.SetDeadline(time.Now().Add(5 * time.Second))
+		_, err = io.ReadFull(c, make([]byte, 1))
+		c.Close()
+		if err != nil {
+			return err
+		}
+		if n++; time.Since(start) >= lasting {
+			break
+		}
+	}
+	fmt.Println(float64(n)/time.Since(start).Seconds(), n)
+	return nil
+}

@@ -1,0 +1,126 @@
+package main
+
+import (
+	"bufio"
+	"fmt"
+	"io"
+	"os"
+	"os/exec"
+	"strings"
+	"syscall"
+)
+
+// Addresses of the two hosts, and where the servers of each side listen. A published port
+// is one more than a hundred above.
+const (
+	hostAddr, remoteAddr   = "10.77.0.1", "10.77.0.2"
+	hostAddr6, remoteAddr6 = "fd77::1", "fd77::2"
+
+	iperfPort, turnPort, shortPort, tlsPort = 5201, 7000, 7001, 7443
+	published                               = 100
+)
+
+// world is this process's network, the host's, and the remote one.
+type world struct {
+	remote string // path of the namespace
+	dir    string // for files
+	kids   []*exec.Cmd
+	undo   []func()
+	podrun func(args ...string) *exec.Cmd
+	names  []string // of pods
+}
+
+func newWorld() (*world, error) {
+	dir, err := os.MkdirTemp("", "netbench-")
+	if err != nil {
+		return nil, err
+	}
+	w := &world{dir: dir, undo: []func(){func() { os.RemoveAll(dir) }}}
+	if w.remote, err = w.namespace(); err != nil {
+		return nil, err
+	}
+	pid := strings.Split(w.remote, "/")[2]
+	for _, words := range []string{
+		"ip link set lo up", "ip link add out type veth peer name in netns " + pid,
+		"ip addr add " + hostAddr + "/24 dev out", "ip addr add " + hostAddr6 + "/64 dev out nodad", "ip link set out up",
+		in(w.remote, "ip link set lo up"), in(w.remote, "ip addr add "+remoteAddr+"/24 dev in"),
+		in(w.remote, "ip addr add "+remoteAddr6+"/64 dev in nodad"), in(w.remote, "ip link set in up"),
+		"ip route add default via " + remoteAddr, "ip -6 route add default via " + remoteAddr6,
+	} {
+		if err := run1(words); err != nil {
+			return nil, err
+		}
+	}
+	return w, w.serve(w.remote)
+}
+
+// in prefixes words so that they run in a network namespace.
+func in(ns, words string) string { return "nsenter --net=" + ns + " " + words }
+
+// run1 runs one command, of words without spaces in them.
+func run1(words string) error {
+	if out, err := command(words).CombinedOutput(); err != nil {
+		return fmt.Errorf("%s: %w: %s", words, err, out)
+	}
+	return nil
+}
+
+func command(words string) *exec.Cmd {
+	f := strings.Fields(words)
+	return exec.Command(f[0], f[1:]...)
+}
+
+// namespace makes a network namespace and gives its path.
+func (w *world) namespace() (string, error) {
+	cmd := exec.Command("/proc/self/exe", "_hold")
+	cmd.SysProcAttr = &syscall.SysProcAttr{Cloneflags: syscall.CLONE_NEWNET, Pdeathsig: syscall.SIGKILL}
+	if err := w.begin(cmd); err != nil {
+		return "", err
+	}
+	ns := fmt.Sprintf("/proc/%d/ns/net", cmd.Process.Pid)
+	return ns, run1(in(ns, "ip link set lo up"))
+}
+
+// begin starts what goes on until the end. A stage of this program says when it is ready.
+func (w *world) begin(cmd *exec.Cmd) error {
+	ready, err := cmd.StdoutPipe()
+	if err != nil {
+		return err
+	}
+	cmd.Stderr = os.Stderr
+	if err := cmd.Start(); err != nil {
+		return err
+	}
+	w.kids = append(w.kids, cmd)
+	words := bufio.NewReader(ready)
+	if line, err := words.ReadString('\n'); err != nil {
+		return fmt.Errorf("%s: %w: %s", strings.Join(cmd.Args, " "), err, line)
+	}
+	go io.Copy(io.Discard, words)
+	return nil
+}
+
+// serve begins all servers in a namespace.
+func (w *world) serve(ns string) error {
+	if err := w.begin(command(in(ns, self()+" _serve"))); err != nil {
+		return err
+	}
+	iperf := command(in(ns, fmt.Sprintf("iperf3 --server --forceflush --port %d", iperfPort)))
+	return w.begin(iperf)
+}
+
+// self is this program, for one that enters a namespace first.
+func self() string { return fmt.Sprintf("/proc/%d/exe", os.Getpid()) }
+
+func (w *world) close() {
+	for _, name := range w.names {
+		w.podrun("down", "--now", name).Run()
+	}
+	for i := len(w.undo) - 1; i >= 0; i-- {
+		w.undo[i]()
+	}
+	for _, k := range w.kids {
+		k.Process.Kill()
+		k.Wait()
+	}
+}
