@@ -259,7 +259,7 @@ func (l *launch) startPod(p *upPod) (err error) {
 		return err
 	}
 	defer p.closePorts()
-	if err := p.place.Create(p.plan, text); err != nil {
+	if err := l.create(p, text); err != nil {
 		return err
 	}
 	if err := p.place.AddEvents(l.fetched(p)...); err != nil {

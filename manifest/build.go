@@ -96,6 +96,9 @@ func Build(o *Object, images map[string]pod.Image, opt Options) (*pod.Plan, erro
 		return nil, err
 	}
 	plan.Apart = slices.ContainsFunc(slices.Concat(plan.InitContainers, plan.Containers), reachesFar)
+	if p.Spec.HostUsers != nil && !*p.Spec.HostUsers {
+		plan.Apart, plan.Users = true, &pod.IDRange{}
+	}
 	memoryQoS(p, plan, opt.NodeMemory)
 	return plan, nil
 }

@@ -147,3 +147,27 @@ func TestDevicesByName(t *testing.T) {
 		}
 	}
 }
+
+// hostUsers: false asks for users of the pod's own; what they could not have is refused.
+func TestHostUsers(t *testing.T) {
+	plan, err := confined(t, "  hostUsers: false\n", "", "")
+	if err != nil || plan.Users == nil || !plan.Apart {
+		t.Errorf("%v, %+v", err, plan)
+	}
+	if plan, err := confined(t, "  hostUsers: true\n", "", ""); err != nil || plan.Users != nil || plan.Apart {
+		t.Errorf("%v, %+v", err, plan)
+	}
+	for more, want := range map[string]string{
+		"  hostNetwork: true\n":                          "spec.hostNetwork: Forbidden: when `hostUsers` is false",
+		"  hostIPC: true\n":                              "spec.hostIPC: Forbidden: when `hostUsers` is false",
+		"  hostPID: true\n":                              "spec.hostPID",
+		"  volumes: [{name: v, hostPath: {path: /x}}]\n": "spec.volumes[0].hostPath: Forbidden: when `hostUsers` is false",
+		"  volumes: [{name: v, persistentVolumeClaim: {claimName: c}}]\n":         "spec.volumes[0].persistentVolumeClaim: Forbidden: when `hostUsers` is false",
+		"  volumes: [{name: v, emptyDir: {}}, {name: w, hostPath: {path: /x}}]\n": "spec.volumes[1].hostPath",
+	} {
+		said := strings.Join(mistakes("apiVersion: v1\nkind: Pod\nmetadata: {name: p}\nspec:\n  containers: [{name: c, image: i, command: [x]}]\n  hostUsers: false\n"+more), "\n")
+		if !strings.Contains(said, want) {
+			t.Errorf("%s: %q, want %q", more, said, want)
+		}
+	}
+}

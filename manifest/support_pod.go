@@ -17,7 +17,7 @@ var podRows = []Field{
 	{Path: "spec.activeDeadlineSeconds", Support: Done, Note: "counts initialisation"},
 	{Path: "spec.hostname", Support: Done, Note: "default: the pod's name, cut to 63 characters"},
 	{Path: "spec.shareProcessNamespace", Support: Done},
-	{Path: "spec.hostUsers", Support: Done, Only: []string{"true"}, Note: "all pods of a user share one user namespace"},
+	{Path: "spec.hostUsers", Support: Done, Note: "false: the pod has ids of its own among the user's, 65536 where /etc/subuid gives so many, else 4096; the image is copied for it; without hostPath and persistentVolumeClaim, whose owners only root could map"},
 	{Path: "spec.os", Support: Done},
 	{Path: "spec.os.name", Support: Done, Only: []string{"linux"}},
 

@@ -36,6 +36,7 @@ type Plan struct {
 	ShareProcessNamespace bool          `json:"shareProcessNamespace,omitempty"`
 	HostIPC               bool          `json:"hostIPC,omitempty"`      // the host's shared memory, semaphores and queues
 	Apart                 bool          `json:"apart,omitempty"`        // its containers have a user namespace of their own
+	Users                 *IDRange      `json:"users,omitempty"`        // ids of its own; nil: those of all pods of the user
 	ServiceLinks          bool          `json:"serviceLinks,omitempty"` // variables tell of the namespace's Services
 	QOSClass              string        `json:"qosClass"`
 
@@ -66,6 +67,18 @@ type Plan struct {
 	Storage        []Limit     `json:"storage,omitempty"`        // what it may keep on disk; the first that is exceeded counts
 	InitContainers []Container `json:"initContainers,omitempty"` // in start order
 	Containers     []Container `json:"containers"`
+}
+
+// IDRange are Count users and groups, from First on as the user's pods number them. The pod
+// that has them numbers them from 0 on.
+type IDRange struct {
+	First int `json:"first"`
+	Count int `json:"count"`
+}
+
+// Overlaps says whether an id is in both.
+func (r IDRange) Overlaps(o IDRange) bool {
+	return r.First < o.First+o.Count && o.First < r.First+r.Count
 }
 
 // The kubelet's defaults of containerLogMaxSize and containerLogMaxFiles.
@@ -113,7 +126,6 @@ type Container struct {
 	Vars    []EnvVar  `json:"vars,omitempty"`
 	Cwd     string    `json:"cwd"`
 
-	// User is the image's spelling ("", "nginx", "1000:1000") or the manifest's
 	// Stdin keeps the container's standard input open for who attaches; with StdinOnce it
 	// is closed when the first of them has gone. TTY gives it a terminal, which is its
 	// input too.
@@ -121,6 +133,7 @@ type Container struct {
 	StdinOnce bool `json:"stdinOnce,omitempty"`
 	TTY       bool `json:"tty,omitempty"`
 
+	// User is the image's spelling ("", "nginx", "1000:1000") or the manifest's
 	// numbers ("1000", "1000:1000"). Names are resolved in the container's own
 	// passwd and group files when it is created.
 	User               string   `json:"user,omitempty"`

@@ -77,6 +77,7 @@ func (x *container) id() string { return x.plan.Name + "-" + strconv.Itoa(x.atte
 
 // cleanUpLater makes cleanup what it must be for an instance, however far it came.
 func (x *container) cleanUpLater(s *sandbox) {
+	x.cleanup.Push("unmount root file system", func() error { return x.hide(s) })
 	x.cleanup.Push("unmount root file system", func() error { return volumes.UnmountRootfs(x.rootfs(s)) })
 	x.cleanup.Push("remove environment", func() error { return x.dropEnv(s) })
 	x.cleanup.Push("remove termination log", func() error { return volumes.RemoveTree(x.messageFile(s)) })
@@ -102,11 +103,15 @@ func (x *container) create(s *sandbox) error {
 	if err != nil {
 		return err
 	}
-	root, err := volumes.MountRootfs(x.rootfs(s), x.plan.Layers, false) // libcontainer makes it read-only, once every mount target is there
+	layers, err := s.ownLayers(x.plan.Layers)
+	if err != nil {
+		return err
+	}
+	root, err := volumes.MountRootfs(x.rootfs(s), layers, false) // libcontainer makes it read-only, once every mount target is there
 	if err != nil {
 		return fmt.Errorf("mount root file system: %w", err)
 	}
-	if x.who, err = resolveUser(root, x.plan); err != nil {
+	if x.who, err = resolveUser(root, x.plan, s.idMapped); err != nil {
 		return configError{err}
 	}
 	if err := x.makeMessageFile(s); err != nil {
@@ -123,6 +128,9 @@ func (x *container) create(s *sandbox) error {
 		}
 	}
 	if err := x.bindVolumes(s, &at, env.Vars); err != nil {
+		return err
+	}
+	if at.rootfs, err = x.expose(s, root); err != nil {
 		return err
 	}
 	spec := runtimeSpec(s.plan, x.plan, at, x.who)

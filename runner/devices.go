@@ -16,6 +16,9 @@ func (x *container) mountDev(s *sandbox) error {
 	if err := t.MountDev(x.dev(s)); err != nil {
 		return err
 	}
+	if err := s.own(x.dev(s)); err != nil {
+		return err
+	}
 	if !x.plan.Privileged {
 		return nil
 	}

@@ -64,7 +64,7 @@ func (e *engine) become(p *libcontainer.Process, x *container, user string) erro
 	e.mu.Unlock()
 	as := *x.plan
 	as.User, as.NonRoot = user, false // who asks is whose pod it is
-	who, err := resolveUser(x.rootfs(s), &as)
+	who, err := resolveUser(x.rootfs(s), &as, s.idMapped)
 	p.UID, p.GID, p.AdditionalGroups = who.uid, who.gid, who.groups
 	return err
 }

@@ -24,9 +24,12 @@ func (s *sandbox) writeFiles(v *pod.Volume) error {
 	if err := volumes.MakeEmptyDir(dir, 0o777); err != nil {
 		return err
 	}
+	if err := s.own(dir); err != nil {
+		return err
+	}
 	var group *volumes.Group
 	if g := s.plan.Group; g != nil {
-		group = &volumes.Group{ID: g.ID, ReadOnly: true}
+		group = &volumes.Group{ID: s.id(g.ID), ReadOnly: true}
 	}
 	return volumes.WriteFiles(dir, files, v.Dirs, group)
 }
@@ -45,7 +48,7 @@ func (s *sandbox) payload(v *pod.Volume) (map[string]volumes.File, error) {
 func (s *sandbox) addSource(files map[string]volumes.File, src *pod.FileSource) error {
 	if src.Kind == pod.FromPod {
 		for _, i := range src.Items {
-			files[i.Path] = volumes.File{Data: []byte(i.Text), Mode: i.Mode, UID: i.User}
+			files[i.Path] = volumes.File{Data: []byte(i.Text), Mode: i.Mode, UID: s.id(i.User)}
 		}
 		return nil
 	}
@@ -55,7 +58,7 @@ func (s *sandbox) addSource(files map[string]volumes.File, src *pod.FileSource) 
 	}
 	if len(src.Items) == 0 {
 		for key, value := range data {
-			files[path.Clean(key)] = volumes.File{Data: value, Mode: src.Mode, UID: src.User}
+			files[path.Clean(key)] = volumes.File{Data: value, Mode: src.Mode, UID: s.id(src.User)}
 		}
 		return nil
 	}
@@ -63,7 +66,7 @@ func (s *sandbox) addSource(files map[string]volumes.File, src *pod.FileSource) 
 		value, ok := data[i.Key]
 		switch {
 		case ok:
-			files[i.Path] = volumes.File{Data: value, Mode: i.Mode, UID: i.User}
+			files[i.Path] = volumes.File{Data: value, Mode: i.Mode, UID: s.id(i.User)}
 		case src.Optional:
 		case src.Kind == pod.FromSecret:
 			return fmt.Errorf("references non-existent secret key: %s", i.Key)

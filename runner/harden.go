@@ -10,6 +10,10 @@ import (
 
 // harden adds what the specification of a container has no words for.
 func (x *container) harden(s *sandbox, config *configs.Config) {
+	if u := s.plan.Users; u != nil {
+		own := []configs.IDMap{{HostID: int64(u.First), Size: int64(u.Count)}}
+		config.UIDMappings, config.GIDMappings = own, own
+	}
 	config.AppArmorProfile = x.plan.AppArmor
 	config.Rlimits = coreLimit()
 	if s.cgroup == nil {

@@ -12,6 +12,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	"github.com/podrun/podrun/internal/host"
 	"github.com/podrun/podrun/internal/stage"
 	"github.com/podrun/podrun/internal/store"
 	"github.com/podrun/podrun/internal/testenv"
@@ -53,7 +54,11 @@ func (w wholePod) start(plan *pod.Plan) error {
 	if err := w.place.Create(plan, []byte("{}")); err != nil {
 		return err
 	}
-	return stage.StartPod(stage.PodStart{Programs: stage.Programs{Supervisor: "/proc/self/exe", Netstack: "/proc/self/exe"}, Dirs: w.dirs, Pod: w.place, Hostname: plan.Hostname, Lock: lock, Apart: plan.Apart})
+	var users *host.Range
+	if u := plan.Users; u != nil {
+		users = &host.Range{First: uint64(u.First), Count: uint64(u.Count)}
+	}
+	return stage.StartPod(stage.PodStart{Users: users, Programs: stage.Programs{Supervisor: "/proc/self/exe", Netstack: "/proc/self/exe"}, Dirs: w.dirs, Pod: w.place, Hostname: plan.Hostname, Lock: lock, Apart: plan.Apart})
 }
 
 // remove is what `podrun down` does with a dead pod. It must always work.

@@ -27,7 +27,7 @@ func (x *container) makeMessageFile(s *sandbox) error {
 		return fmt.Errorf("make termination log: %w", err)
 	}
 	x.message = path
-	return nil
+	return s.own(path)
 }
 
 // terminationMessage is what the container left at its terminationMessagePath,

@@ -129,7 +129,7 @@ func TestStrictGroups(t *testing.T) {
 		}
 	}
 	for strict, want := range map[bool]int{false: 2, true: 1} {
-		who, err := resolveUser(root, &pod.Container{User: "u", SupplementalGroups: []uint32{60}, GroupsStrict: strict})
+		who, err := resolveUser(root, &pod.Container{User: "u", SupplementalGroups: []uint32{60}, GroupsStrict: strict}, idMapped)
 		if err != nil || who.gid != 1000 || len(who.groups) != want {
 			t.Errorf("strict %v: %+v, %v", strict, who, err)
 		}

@@ -87,6 +87,7 @@ func (s *sandbox) steps() []step {
 		{"published ports", s.publish, s.ports.close},
 		{"directory", s.files, s.removeFiles},
 		{"shared mounts", s.mountShared, func() error { return s.templates().Unmount() }},
+		{"users of its own", s.makeUsers, s.removeUsers},
 		{"volumes", s.makeVolumes, s.unmountVolumes},
 		{"pod cgroup", s.limit, s.removeCgroup},
 		{"OOM scores", s.checkOOMScores, func() error { return nil }},
@@ -214,7 +215,7 @@ func (s *sandbox) place(c *pod.Container, rootfs, dev string) place {
 		hosts:         filepath.Join(s.writtenDir(), "hosts"),
 		hostname:      filepath.Join(s.writtenDir(), "hostname"),
 		resolv:        filepath.Join(s.writtenDir(), "resolv.conf"),
-		ttyGroup:      idMapped("gid_map", 5),
+		ttyGroup:      s.idMapped("gid_map", 5),
 		oomScoreFloor: oomScoreFloor(),
 	}
 	if s.plan.HostIPC {

@@ -20,8 +20,8 @@ import (
 const maxUserFile = 1 << 20
 
 // resolveUser finds out who c's process is to be, by the passwd and group files
-// of its own root file system.
-func resolveUser(root string, c *pod.Container) (identity, error) {
+// of its own root file system. mapped says which ids the pod has.
+func resolveUser(root string, c *pod.Container, mapped func(file string, id int) bool) (identity, error) {
 	passwd, err := readUserFile(root, "/etc/passwd")
 	if err != nil {
 		return identity{}, err
@@ -46,7 +46,7 @@ func resolveUser(root string, c *pod.Container) (identity, error) {
 			who.groups = append(who.groups, int(g))
 		}
 	}
-	return who, who.check(idMapped)
+	return who, who.check(mapped)
 }
 
 // check refuses ids that the pod's user namespace does not have.

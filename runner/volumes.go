@@ -98,7 +98,10 @@ func (s *sandbox) makeVolume(v *pod.Volume) error {
 	case pod.ClaimVolume:
 		return s.takeClaim(v)
 	case pod.ImageVolume:
-		_, err := volumes.MountRootfs(s.imageDir(v), v.Layers, true)
+		layers, err := s.ownLayers(v.Layers)
+		if err == nil {
+			_, err = volumes.MountRootfs(s.imageDir(v), layers, true)
+		}
 		return err
 	case pod.Files:
 		return s.writeFiles(v)
@@ -113,13 +116,17 @@ func emptyDirMode(v *pod.Volume) uint32 {
 	return 0o777
 }
 
-// giveToGroup gives what is in a volume to the pod's fsGroup.
+// giveToGroup gives a volume to the pod's own root, if it has one, and what is in it to its
+// fsGroup.
 func (s *sandbox) giveToGroup(path string, mayMatch bool) error {
+	if err := s.own(path); err != nil {
+		return err
+	}
 	g := s.plan.Group
 	if g == nil {
 		return nil
 	}
-	left, err := volumes.Group{ID: g.ID, OnRootMismatch: g.OnRootMismatch && mayMatch}.Apply(path)
+	left, err := volumes.Group{ID: s.id(g.ID), OnRootMismatch: g.OnRootMismatch && mayMatch}.Apply(path)
 	if left > 0 {
 		s.making.Lock()
 		defer s.making.Unlock()

@@ -11,6 +11,7 @@ import (
 	"syscall"
 
 	"github.com/podrun/podrun/internal/delegation"
+	"github.com/podrun/podrun/internal/host"
 	"github.com/podrun/podrun/internal/report"
 	"github.com/podrun/podrun/internal/store"
 )
@@ -43,8 +44,10 @@ type PodStart struct {
 	// Attach, if any, is the front that serves systemd for the pod.
 	Attach *Front
 
-	// Apart gives the pod's containers a user namespace of their own: PodUser.
+	// Apart gives the pod's containers a user namespace of their own: PodUser. Its ids are
+	// those of all pods of the user, or, with Users, these of them, from 0 on.
 	Apart bool
+	Users *host.Range
 
 	// Settle, if any, is told the pid of the pod's first process, of which all others
 	// come, before there are others: it moves the process to the pod's own cgroup.
@@ -75,7 +78,11 @@ func StartPod(s PodStart) error {
 	cmd.Stderr = log
 	cmd.ExtraFiles = []*os.File{s.Lock, w}
 	if s.Apart {
-		cmd.Env = append(cmd.Env, "_PODRUN_APART=1")
+		ids := "1"
+		if u := s.Users; u != nil {
+			ids = fmt.Sprintf("0 %d %d", u.First, u.Count)
+		}
+		cmd.Env = append(cmd.Env, "_PODRUN_APART="+ids)
 	}
 	s.Attach.hand(cmd)
 	handPorts(cmd, s.Ports)

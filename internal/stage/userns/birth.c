@@ -95,6 +95,23 @@ static void map_same(pid_t pid, const char *name) {
 	close(fd);
 }
 
+// map_ids gives a process's new user namespace its users and groups.
+static void map_ids(pid_t pid, const char *ids) {
+	static const char *const names[] = {"uid_map", "gid_map"};
+	char path[64];
+	for (int i = 0; i < 2; i++) {
+		if (!ids) {
+			map_same(pid, names[i]);
+			continue;
+		}
+		snprintf(path, sizeof path, "/proc/%d/%s", pid, names[i]);
+		int fd = open(path, O_WRONLY | O_CLOEXEC);
+		if (fd < 0 || write(fd, ids, strlen(ids)) != (ssize_t)strlen(ids))
+			podrun_die("map the ids of the pod's own user namespace");
+		close(fd);
+	}
+}
+
 // start_maker begins a maker. With a user namespace of the containers' own this process,
 // and so the supervisors, enters the mount namespace that belongs to it, but not itself.
 static struct maker start_maker(const struct podrun_birth *birth) {
@@ -113,8 +130,7 @@ static struct maker start_maker(const struct podrun_birth *birth) {
 	m.channel = podrun_out_of_the_way(pair[0]);
 	if (birth->apart) {
 		await(m);
-		map_same(m.pid, "uid_map");
-		map_same(m.pid, "gid_map");
+		map_ids(m.pid, birth->ids);
 		if (write(m.channel, "m", 1) != 1)
 			podrun_die("make the pod's own user namespace");
 	}

@@ -11,7 +11,8 @@
 //                    pause, optional: of that in which it is to be
 //   _PODRUN_ROUTER   pod only, optional: a descriptor of the router's network namespace
 //   _PODRUN_HOSTNAME pod only: the pod's hostname
-//   _PODRUN_APART    pod only, optional: 1: its containers have a user namespace of their own
+//   _PODRUN_APART    pod only, optional: its containers have a user namespace of their own; 1: with
+//                    the same ids, else the map of its users and groups
 //   _PODRUN_GATE     pod only, optional: a descriptor; a byte from it lets the pod begin
 //   _PODRUN_WAIT     wait only: see podrun_wait
 #define _GNU_SOURCE
@@ -224,7 +225,7 @@ __attribute__((constructor(101))) static void podrun_enter(int argc, char **argv
 		if (syscall(SYS_keyctl, KEYCTL_JOIN_SESSION_KEYRING, NULL) < 0 && errno != ENOSYS)
 			podrun_die("make the pod's keyring");
 		pass_gate(env("_PODRUN_GATE"));
-		podrun_guard(argv, env("_PODRUN_HOSTNAME"), env_fd("_PODRUN_ROUTER"), *env("_PODRUN_APART") == '1'); // returns in supervisors only
+		podrun_guard(argv, env("_PODRUN_HOSTNAME"), env_fd("_PODRUN_ROUTER"), env("_PODRUN_APART")); // returns in supervisors only
 	}
 	podrun_forget_environment();
 }

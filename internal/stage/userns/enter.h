@@ -34,9 +34,10 @@ void podrun_forget_environment(void);
 // podrun_guard leaves a guard behind, in the host's PID and mount namespaces, which has
 // keepers: PID 1 of a new PID namespace, one after the other should they be killed. Below
 // each is a supervisor, and only supervisors return; keepers execute later ones with argv.
-// router is a descriptor of the router namespace, or -1: then one is made. apart says that
-// the pod's containers have a user namespace of their own, below that of the user's pods.
-void podrun_guard(char **argv, const char *hostname, int router, int apart);
+// router is a descriptor of the router namespace, or -1: then one is made. apart, if not
+// empty, says that the pod's containers have a user namespace of their own, below that of the
+// user's pods: "1" with the same ids, else the map of its users and groups.
+void podrun_guard(char **argv, const char *hostname, int router, const char *apart);
 
 // podrun_pause is PID 1 of a PID namespace shared by a pod's containers: it
 // reaps orphans until it is killed.

@@ -121,14 +121,14 @@ static void bring_back(struct podrun_birth *birth, int st, long long wait) {
 	}
 }
 
-void podrun_guard(char **argv, const char *hostname, int router, int apart) {
+void podrun_guard(char **argv, const char *hostname, int router, const char *apart) {
 	pid_t guard = fork();
 	if (guard < 0)
 		podrun_die("fork the guard");
 	if (guard > 0)
 		_exit(0);
 
-	struct podrun_birth birth = {.argv = argv, .hostname = hostname, .apart = apart};
+	struct podrun_birth birth = {.argv = argv, .hostname = hostname, .apart = *apart != 0, .ids = strcmp(apart, "1") ? apart : NULL};
 	podrun_wait_signals(&birth.set, &birth.before);
 	birth.router = podrun_out_of_the_way(router >= 0 ? router : make_router()); // of what a supervisor was given
 	birth.served = podrun_out_of_the_way(eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK));

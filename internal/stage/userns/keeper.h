@@ -70,6 +70,7 @@ struct podrun_birth {
 	const char *hostname; // the pod's
 	int router;           // the namespace
 	int apart;            // the containers have a user namespace of their own
+	const char *ids;      // the map of its users and groups; NULL: they are the same
 	int served;           // an eventfd by which it tells that the pod runs
 	sigset_t set, before; // what it waits for, blocked already; the mask of supervisors
 	int again;            // an earlier keeper was killed
