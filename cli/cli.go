@@ -11,6 +11,7 @@ import (
 	"fmt"
 	"io"
 	"os"
+	"time"
 
 	"github.com/urfave/cli/v2"
 
@@ -21,7 +22,7 @@ import (
 // Main runs one command line, of which args[0] is the program, and returns its
 // exit code. getenv is os.Getenv.
 func Main(args []string, getenv func(string) string, stdin io.Reader, stdout, stderr io.Writer) int {
-	f := &front{getenv: getenv, in: stdin, out: stdout, err: stderr, rooms: house{}, signals: notify}
+	f := &front{getenv: getenv, in: stdin, out: stdout, err: stderr, rooms: house{}, signals: notify, pullBackOff: pullBackOff}
 	return f.run(args)
 }
 
@@ -33,6 +34,8 @@ type front struct {
 	out, err io.Writer
 	rooms    rooms
 	signals  func(...os.Signal) (arrived <-chan os.Signal, stop func())
+
+	pullBackOff func(attempt int) time.Duration
 }
 
 // run finds the command, answers --help, runs it and says its error.

@@ -24,16 +24,20 @@ const bound = 20 * time.Second
 // world is a machine on which commands run: real directories, a fake image store
 // and fake supervisors that serve real sockets.
 type world struct {
-	t        *testing.T
-	env      map[string]string
-	dirs     store.Dirs
-	findings []host.Finding
-	tryErr   error
-	hangs    chan struct{} // if not nil, examine closes it and waits to be ended
-	imageErr error
-	script   func(*supervisor) // what a started pod does
-	startErr error
-	logins   map[string][]string // with which images were asked for
+	t         *testing.T
+	env       map[string]string
+	dirs      store.Dirs
+	findings  []host.Finding
+	tryErr    error
+	hangs     chan struct{} // if not nil, examine closes it and waits to be ended
+	imageErr  error
+	imageErrs []error           // of the first images that are asked for, instead
+	ensured   int               // how often an image was asked for
+	policies  map[string]string // by which an image was asked for last
+	pullWait  time.Duration     // between attempts; 0: milliseconds
+	script    func(*supervisor) // what a started pod does
+	startErr  error
+	logins    map[string][]string // with which images were asked for
 
 	mu      sync.Mutex
 	running map[string]*supervisor
@@ -93,9 +97,19 @@ func (w *world) supervisor(namespace, name string) *supervisor {
 	return w.running[namespace+"/"+name]
 }
 
-func (w *world) Ensure(_ context.Context, ref, _ string, o image.PullOptions) (pod.Image, error) {
+func (w *world) Ensure(_ context.Context, ref, policy string, o image.PullOptions) (pod.Image, error) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
+	w.ensured++
+	if w.policies == nil {
+		w.policies = map[string]string{}
+	}
+	w.policies[ref] = policy
+	if len(w.imageErrs) > 0 {
+		err := w.imageErrs[0]
+		w.imageErrs = w.imageErrs[1:]
+		return pod.Image{}, err
+	}
 	for _, text := range o.Logins {
 		w.logins[ref] = append(w.logins[ref], string(text))
 	}

@@ -24,6 +24,7 @@ type fetch struct {
 	pulled       bool             // the registry was asked
 	size         map[string]int64 // of each layer, in bytes
 	err          error            // why it could not be had
+	past         []pod.Event      // of attempts that failed before
 	told         bool             // of the pull: later containers find the image there
 }
 
@@ -33,7 +34,11 @@ func (f *fetches) begin(u use) {
 	if f.byUse == nil {
 		f.byUse = map[use]*fetch{}
 	}
-	f.byUse[u] = &fetch{began: time.Now(), pulled: u.policy == image.Always || u.policy == image.Newer, size: map[string]int64{}}
+	var past []pod.Event
+	if before := f.byUse[u]; before != nil {
+		past = before.past
+	}
+	f.byUse[u] = &fetch{past: past, began: time.Now(), pulled: u.policy == image.Always || u.policy == image.Newer, size: map[string]int64{}}
 }
 
 func (f *fetches) end(u use, err error) {
@@ -57,16 +62,20 @@ func (f *fetches) tell(e image.Progress) {
 // events are those of a container whose image was got, in the kubelet's words
 // (pkg/kubelet/images/image_manager.go). Of containers with the same image the first
 // pulls it.
-func (f *fetches) events(container string, u use) []pod.Event {
+func (f *fetches) events(container string, u use) (events []pod.Event) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	got := f.byUse[u]
 	if got == nil {
 		return nil
 	}
+	for _, e := range got.past {
+		e.Container = container
+		events = append(events, e)
+	}
 	if !got.pulled || got.told {
-		return []pod.Event{{Type: pod.Normal, Reason: "Pulled", Container: container, Last: got.ended,
-			Message: fmt.Sprintf("Container image %q already present on machine", u.ref)}}
+		return append(events, []pod.Event{{Type: pod.Normal, Reason: "Pulled", Container: container, Last: got.ended,
+			Message: fmt.Sprintf("Container image %q already present on machine", u.ref)}}...)
 	}
 	got.told = true
 	took := got.ended.Sub(got.began).Truncate(time.Millisecond)
@@ -78,10 +87,9 @@ func (f *fetches) events(container string, u use) []pod.Event {
 	if size > 0 {
 		text += fmt.Sprintf(" Image size: %v bytes.", size)
 	}
-	return []pod.Event{
-		{Type: pod.Normal, Reason: "Pulling", Container: container, Last: got.began, Message: fmt.Sprintf("Pulling image %q", u.ref)},
-		{Type: pod.Normal, Reason: "Pulled", Container: container, Last: got.ended, Message: text},
-	}
+	return append(events,
+		pod.Event{Type: pod.Normal, Reason: "Pulling", Container: container, Last: got.began, Message: fmt.Sprintf("Pulling image %q", u.ref)},
+		pod.Event{Type: pod.Normal, Reason: "Pulled", Container: container, Last: got.ended, Message: text})
 }
 
 // fetched are the events of the images that a pod needs now: of one that runs, those

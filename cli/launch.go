@@ -29,6 +29,7 @@ type launch struct {
 	hold          io.Closer         // keeps the images' layers until the pods are recorded
 	service       *service          // nil unless systemd runs the pods
 	replace       bool              // --replace
+	waits         bool              // for a network or a registry that does not answer
 	said          io.Writer         // hears what becomes of them
 	stored        []manifest.Object // ConfigMaps and the like, for the pods to find
 	workloads     []manifest.Object // Deployments, Jobs and the like
@@ -61,13 +62,7 @@ func (l *launch) prepare(ctx context.Context) error {
 	if err := l.openPorts(); err != nil {
 		return err
 	}
-	found, err := l.ensure(ctx)
-	for attempt := 0; err != nil && l.service != nil; attempt++ {
-		if err = l.service.again(ctx, l, attempt, err); err != nil {
-			return err
-		}
-		found, err = l.ensure(ctx)
-	}
+	found, err := l.haveImages(ctx)
 	if err != nil {
 		return err
 	}

@@ -34,6 +34,12 @@ func (w *world) beginWith(stdin io.Reader, stdout io.Writer, args ...string) *pr
 			}
 			return p.signals, func() {}
 		},
+		pullBackOff: func(attempt int) time.Duration {
+			if w.pullWait > 0 {
+				return w.pullWait
+			}
+			return time.Millisecond << attempt
+		},
 	}
 	go func() { p.code <- f.run(append([]string{"podrun"}, args...)) }()
 	return p

@@ -266,20 +266,15 @@ func (s *service) attachOnce(ctx context.Context, p *upPod) error {
 	return nil
 }
 
-// The kubelet's back-off of image pulls (pkg/kubelet: MaxContainerBackOff, imageBackOff).
-const (
-	firstPullBackOff = 10 * time.Second
-	lastPullBackOff  = 5 * time.Minute
-)
-
 // again waits until the images are to be tried again. A machine that has just started
 // may have no network yet: that is no reason for a unit to fail.
 func (s *service) again(ctx context.Context, l *launch, attempt int, err error) error {
 	if image.Reason(err) == image.InvalidImageName || ctx.Err() != nil {
 		return err
 	}
-	wait := min(firstPullBackOff<<min(attempt, 10), lastPullBackOff)
+	wait := s.front.pullBackOff(attempt)
 	l.release()
+	l.fetches.backOff()
 	report.Print(s.front.err, fmt.Errorf("%w; next try in %v", err, wait))
 	s.tell(systemd.Status(fmt.Sprintf("ImagePullBackOff, next try in %v: %v", wait, err)))
 	s.giveTurn()

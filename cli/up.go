@@ -102,8 +102,13 @@ func (f *front) up(c *cli.Context) error {
 		return err
 	}
 	defer l.release()
-	if err := interruptible(c.Context, signals, l.prepare); err != nil {
+	l.waits = true
+	began, timeout := time.Now(), c.Duration("timeout")
+	if err := interruptible(c.Context, signals, within(timeout, l.prepare)); err != nil {
 		return err
+	}
+	if time.Since(began) > time.Second && timeout > 0 {
+		timeout = max(timeout-time.Since(began).Truncate(time.Second), time.Second)
 	}
 	startErr := l.start()
 	if len(l.workloads) > 0 {
@@ -113,7 +118,7 @@ func (f *front) up(c *cli.Context) error {
 		return startErr
 	}
 	if c.Bool("detach") {
-		err = f.detach(c.Context, l.started(), arrivalOf(c.Bool("wait")), c.Duration("timeout"), signals)
+		err = f.detach(c.Context, l.started(), arrivalOf(c.Bool("wait")), timeout, signals)
 	} else {
 		err = f.foreground(c.Context, l.keeper, l.started(), showing{c.Bool("quiet"), rule}, signals)
 	}

@@ -1,0 +1,112 @@
+package cli
+
+import (
+	"errors"
+	"net"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/podrun/podrun/image"
+	"github.com/podrun/podrun/internal/report"
+	"github.com/podrun/podrun/pod"
+)
+
+// noNetwork is what a pull says on a machine that has none yet.
+func noNetwork() error {
+	return &image.Error{Reason: image.ErrImagePull, Err: report.New(report.Failure, "", "%w", &net.OpError{Op: "dial", Err: syscall.ENETUNREACH})}
+}
+
+// A registry that does not answer is waited for, which is said; the pod has it among its
+// events.
+func TestUpWaitsForARegistry(t *testing.T) {
+	for _, words := range [][]string{{"up", "-d"}, {"up"}} {
+		w := newWorld(t)
+		w.imageErrs = []error{noNetwork(), noNetwork()}
+		w.script = func(s *supervisor) { s.end(status(pod.Succeeded, terminated("app", 0, "Completed", ""))) }
+		got := w.run(append(words, w.file(oneContainer))...)
+		if got.code != 0 || w.ensured != 3 {
+			t.Fatalf("%+v, asked %d times", got, w.ensured)
+		}
+		for _, want := range []string{
+			"cannot use image busybox:1: dial: network is unreachable",
+			"podrun: pod web: container app waits: ImagePullBackOff: back-off pulling image busybox:1; next try in 1ms",
+			"next try in 2ms",
+		} {
+			if !strings.Contains(got.err, want) {
+				t.Errorf("%q is not said in\n%s", want, got.err)
+			}
+		}
+		events := w.run("events", "web")
+		for _, want := range []string{"Pulling image", "Failed to pull image", "Error: ErrImagePull", "Back-off pulling image", "Error: ImagePullBackOff"} {
+			if !strings.Contains(events.out, want) {
+				t.Errorf("no event %q in\n%s", want, events.out)
+			}
+		}
+	}
+}
+
+// What will not be better by itself is an error at once: several images, of which one
+// does not exist, too.
+func TestUpDoesNotWaitForWhatIsWrong(t *testing.T) {
+	w := newWorld(t)
+	w.imageErrs = []error{&image.Error{Reason: image.ErrImagePull, Err: errors.New("manifest unknown")}}
+	if got := w.run("up", "-d", w.file(oneContainer)); got.code != 1 || w.ensured != 1 || strings.Contains(got.err, "BackOff") {
+		t.Errorf("%+v, asked %d times", got, w.ensured)
+	}
+	w = newWorld(t)
+	w.imageErrs = []error{noNetwork(), &image.Error{Reason: image.SignatureValidationFailed, Err: errors.New("refused")}}
+	two := strings.Replace(oneContainer, "  - {name: app,", "  - {name: other, image: other}\n  - {name: app,", 1)
+	if got := w.run("up", "-d", w.file(two)); got.code != 1 || w.ensured != 2 || strings.Contains(got.err, "BackOff") {
+		t.Errorf("%+v, asked %d times", got, w.ensured)
+	}
+}
+
+// --timeout and Ctrl-C end the waiting; nothing has been made.
+func TestUpGivesUpWaitingForARegistry(t *testing.T) {
+	w := newWorld(t)
+	w.imageErr = noNetwork()
+	w.pullWait = time.Hour
+	got := w.run("up", "-d", "--timeout", "200ms", w.file(oneContainer))
+	if got.code != 1 || !strings.Contains(got.err, "not all images came within the --timeout") {
+		t.Errorf("%+v", got)
+	}
+	p := w.begin("", "up", w.file(oneContainer))
+	p.says("ImagePullBackOff")
+	p.signals <- syscall.SIGINT
+	if got := p.wait(); got.code != 130 {
+		t.Errorf("%+v", got)
+	}
+	if traces(w.dirs.Pod("default", "web")) {
+		t.Error("something of the pod was made")
+	}
+}
+
+func TestPullBackOff(t *testing.T) {
+	for attempt, want := range []time.Duration{10, 20, 40, 80, 160, 300, 300} {
+		if got := pullBackOff(attempt); got != want*time.Second {
+			t.Errorf("after attempt %d: %v, want %v", attempt, got, want*time.Second)
+		}
+	}
+	if got := pullBackOff(1000); got != lastPullBackOff {
+		t.Errorf("%v", got)
+	}
+}
+
+// --pull goes before what the manifest says, this time only.
+func TestUpPull(t *testing.T) {
+	for word, want := range map[string]string{"": image.IfNotPresent, "always": image.Always, "missing": image.IfNotPresent, "never": image.Never, "newer": image.Newer} {
+		w := newWorld(t)
+		w.script = func(s *supervisor) { s.end(status(pod.Succeeded, terminated("app", 0, "Completed", ""))) }
+		words := []string{"up"}
+		if word != "" {
+			words = append(words, "--pull="+word)
+		}
+		if got := w.run(append(words, w.file(oneContainer))...); got.code != 0 || w.policies["busybox:1"] != want {
+			t.Errorf("%s: %+v, policy %q", word, got, w.policies["busybox:1"])
+		}
+	}
+	w := newWorld(t)
+	check(t, w.run("up", "--pull=sometimes", w.file(oneContainer)), 2, "", "podrun: --pull takes always, missing, never or newer, not \"sometimes\"\nhint: podrun up --help\n")
+}
