@@ -35,13 +35,11 @@ Examples:
   podrun down web --force
   podrun down deployment/web job/hello
 `,
-		Flags: []cli.Flag{
+		Flags: append([]cli.Flag{
 			namespaceFlag(),
 			&cli.StringSliceFlag{Name: "filename", Aliases: []string{"f"}, Usage: "remove the pods of this `FILE` (- is standard input)"},
-			&cli.Int64Flag{Name: "grace-period", Value: -1, Usage: "wait this many `SECONDS` before SIGKILL, instead of the pod's own grace period"},
 			&cli.BoolFlag{Name: "volumes", Usage: "delete the claims of the pods, too, with what is in them"},
-			&cli.BoolFlag{Name: "force", Usage: "end the pod at once, even if its supervisor does not answer"},
-		},
+		}, endingFlags()...),
 		Action: f.down,
 	}
 }
@@ -52,20 +50,35 @@ type ending struct {
 	force bool
 }
 
-func (f *front) down(c *cli.Context) error {
+func endingFlags() []cli.Flag {
+	return []cli.Flag{
+		&cli.Int64Flag{Name: "grace-period", Value: -1, Usage: "wait this many `SECONDS` before SIGKILL, instead of the pod's own grace period"},
+		&cli.BoolFlag{Name: "force", Usage: "end the pod at once, even if its supervisor does not answer"},
+	}
+}
+
+func endingOf(c *cli.Context) (ending, error) {
 	how := ending{force: c.Bool("force")}
 	if c.IsSet("grace-period") {
 		g := c.Int64("grace-period")
 		if g < 0 {
-			return usageErrorf("down", "--grace-period must not be negative")
+			return how, usageErrorf(c.Command.Name, "--grace-period must not be negative")
 		}
 		how.grace = &g
 	}
 	if how.force {
 		if how.grace != nil && *how.grace != 0 {
-			return usageErrorf("down", "--force ends the pod at once: it allows no --grace-period but 0")
+			return how, usageErrorf(c.Command.Name, "--force ends the pod at once: it allows no --grace-period but 0")
 		}
 		how.grace = new(int64)
+	}
+	return how, nil
+}
+
+func (f *front) down(c *cli.Context) error {
+	how, err := endingOf(c)
+	if err != nil {
+		return err
 	}
 	dirs, err := f.dirs()
 	if err != nil {

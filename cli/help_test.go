@@ -96,7 +96,6 @@ func TestUnknownWords(t *testing.T) {
 		"get nodes":       "podrun: get does not know the kind \"nodes\"\nhint: there is one node, this machine: podrun doctor says how it is\n",
 		"scale web":       "podrun: \"scale\" is not a command of podrun\nhint: change the manifest; podrun up FILE or podrun apply -f FILE makes it so, podrun wait waits for it\n",
 		"create secret x": "podrun: \"x\" is not a command of podrun create secret\nhint: podrun create secret generic NAME makes one of files and words\n",
-		"stop web":        "podrun: \"stop\" is not a command of podrun\nhint: podrun down POD stops and removes a pod\n",
 		"play -f x":       "podrun: \"play\" is not a command of podrun\nhint: podrun up FILE runs the pods of a manifest\n",
 		"image list -q":   "podrun: \"list\" is not a command of podrun image\nhint: podrun image --help lists the commands\n",
 		"nope":            "podrun: \"nope\" is not a command of podrun\nhint: podrun --help lists the commands\n",

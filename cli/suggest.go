@@ -34,16 +34,16 @@ func unknownCommand(cmds []*cli.Command, parent, word string) error {
 // that have another name here, or "".
 func fromElsewhere(word string) string {
 	switch word {
-	case "run", "start", "play", "kube":
+	case "run", "play", "kube":
 		return "podrun up FILE runs the pods of a manifest"
-	case "rm", "remove", "stop", "kill":
+	case "rm", "remove":
 		return "podrun down POD stops and removes a pod"
 	case "scale", "edit", "set", "patch", "rollout", "label", "annotate":
 		return "change the manifest; podrun up FILE or podrun apply -f FILE makes it so, podrun wait waits for it"
-	case "restart", "replace":
+	case "replace":
 		return "podrun up --replace FILE stops a pod and runs it anew"
-	case "describe", "inspect":
-		return "podrun get POD -o yaml shows a pod, podrun events POD what has happened to it"
+	case "inspect":
+		return "podrun describe POD tells all that is known of a pod, podrun get POD -o json too"
 	case "attach":
 		return "podrun logs -f POD follows the output, podrun exec -it POD -- sh runs a shell"
 	case "stats":

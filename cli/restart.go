@@ -1,0 +1,159 @@
+package cli
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"sync"
+	"syscall"
+
+	"github.com/urfave/cli/v2"
+
+	"github.com/podrun/podrun/internal/report"
+	"github.com/podrun/podrun/internal/store"
+	"github.com/podrun/podrun/pod"
+)
+
+func (f *front) restartCommand() *cli.Command {
+	return &cli.Command{
+		Name:      "restart",
+		Usage:     "restart the containers of pods",
+		ArgsUsage: "POD... [-c CONTAINER]",
+		Description: `Stops the app containers and sidecars of pods gracefully, all at once, and starts
+each anew, whatever the restart policy and without back-off. The pod stays: its
+volumes, its address, its init containers are not touched. Of a pod that has
+ended it is podrun start.
+
+Examples:
+  podrun restart web
+  podrun restart web -c app
+  podrun restart web --wait --timeout 2m
+`,
+		Flags: append([]cli.Flag{
+			namespaceFlag(),
+			&cli.StringSliceFlag{Name: "container", Aliases: []string{"c"}, Usage: "restart only this `CONTAINER`"},
+		}, arrivalFlags()...),
+		Action: f.restart,
+	}
+}
+
+func (f *front) restart(c *cli.Context) error {
+	only := c.StringSlice("container")
+	switch {
+	case !c.Args().Present():
+		return usageErrorf("restart", "restart takes the names of pods")
+	case len(only) > 0 && c.NArg() > 1:
+		return usageErrorf("restart", "--container goes with one pod")
+	case c.Duration("timeout") < 0:
+		return usageErrorf("restart", "--timeout must not be negative")
+	}
+	dirs, err := f.able(c.Context, false)
+	if err != nil {
+		return err
+	}
+	words, err := f.podsOf(dirs, c.String("namespace"), c.Args().Slice(), false)
+	if err != nil {
+		return err
+	}
+	var living, ended []store.Pod
+	var errs []error
+	for _, word := range words {
+		p, err := existing(dirs, c.String("namespace"), word)
+		switch {
+		case err != nil:
+			errs = append(errs, err)
+		case p.Alive():
+			living = append(living, p)
+		default:
+			ended = append(ended, p)
+		}
+	}
+	if len(ended) > 0 && len(only) > 0 {
+		return report.New(report.Failure, "podrun start "+ended[0].Name+" runs it anew", "pod %s has ended: there is no container to restart", ended[0].Name)
+	}
+	signals, quiet := f.signals(syscall.SIGINT, syscall.SIGTERM, syscall.SIGHUP)
+	defer quiet()
+	to, timeout := arrivalOf(c.Bool("wait")), c.Duration("timeout")
+	if len(ended) > 0 {
+		errs = append(errs, f.startAgain(c.Context, dirs, ended, to, timeout, signals))
+	}
+	errs = append(errs, interruptible(c.Context, signals, func(ctx context.Context) error {
+		if timeout > 0 {
+			var cancel context.CancelFunc
+			ctx, cancel = context.WithTimeout(ctx, timeout)
+			defer cancel()
+		}
+		failed := make([]error, len(living))
+		var all sync.WaitGroup
+		for i, p := range living {
+			all.Go(func() { failed[i] = f.restartPod(ctx, p, only, to) })
+		}
+		all.Wait()
+		return errors.Join(failed...)
+	}))
+	return errors.Join(errs...)
+}
+
+// restartPod gives containers of a pod that runs another revision, which is the same, and
+// waits until they have come as far as is asked.
+func (f *front) restartPod(ctx context.Context, place store.Pod, only []string, to arrival) error {
+	plan, err := place.Plan()
+	if err != nil {
+		return err
+	}
+	text, err := place.Manifest()
+	if err != nil {
+		return err
+	}
+	p := &upPod{place: place, plan: plan}
+	if err := renewPlan(plan, only); err != nil {
+		return err
+	}
+	p.renewed = p.restarting()
+	if err := persist(ctx, place, func() error { return p.applyOnce(ctx, text) }); err != nil {
+		return fmt.Errorf("cannot restart pod %s: %w", place.Name, err)
+	}
+	var last *pod.Status
+	err = watch(ctx, place, func(st *pod.Status) bool {
+		last = st
+		return to.at(st) && p.follows(st) || st.Phase.Terminal()
+	})
+	switch {
+	case errors.Is(err, context.DeadlineExceeded):
+		return report.New(report.Failure, fmt.Sprintf("podrun events %[1]s and podrun logs %[1]s show why", place.Name), "pod %s is not %s again in time: it is left as it is", place.Name, to.word)
+	case err != nil:
+		return err
+	case last != nil && last.Phase == pod.Failed:
+		return report.New(report.Failure, "podrun describe "+place.Name+" shows why", "pod %s failed", place.Name)
+	}
+	fmt.Fprintf(f.out, "pod/%s restarted\n", place.Name)
+	return nil
+}
+
+// renewPlan counts the revision of containers that are to be restarted: those that are
+// named, or all that are to run as long as the pod does.
+func renewPlan(plan *pod.Plan, only []string) error {
+	known := map[string]bool{}
+	for _, list := range []struct {
+		containers []pod.Container
+		inits      bool
+	}{{plan.InitContainers, true}, {plan.Containers, false}} {
+		for i := range list.containers {
+			c := &list.containers[i]
+			if list.inits && !c.Sidecar {
+				continue
+			}
+			known[c.Name] = true
+			if len(only) == 0 || slices.Contains(only, c.Name) {
+				c.Revision++
+			}
+		}
+	}
+	for _, name := range only {
+		if !known[name] {
+			return report.New(report.Usage, "podrun describe "+plan.Name+" shows its containers", "pod %s has no app container or sidecar %q", plan.Name, name)
+		}
+	}
+	return nil
+}

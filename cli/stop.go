@@ -1,0 +1,99 @@
+package cli
+
+import (
+	"errors"
+	"fmt"
+	"sync"
+
+	"github.com/urfave/cli/v2"
+
+	"github.com/podrun/podrun/internal/report"
+	"github.com/podrun/podrun/internal/store"
+	"github.com/podrun/podrun/manifest"
+)
+
+func (f *front) stopCommand() *cli.Command {
+	return &cli.Command{
+		Name:      "stop",
+		Usage:     "stop pods and keep what they leave",
+		ArgsUsage: "POD...",
+		Description: `Stops pods gracefully (stop signal, grace period, SIGKILL). What they leave stays
+to be looked at: status, events, logs. podrun start runs them anew, podrun down
+removes them.
+
+Examples:
+  podrun stop web
+  podrun stop web --grace-period 5
+  podrun stop web --force
+`,
+		Flags:  append([]cli.Flag{namespaceFlag()}, endingFlags()...),
+		Action: f.stopPods,
+	}
+}
+
+func (f *front) stopPods(c *cli.Context) error {
+	how, err := endingOf(c)
+	if err != nil {
+		return err
+	}
+	if !c.Args().Present() {
+		return usageErrorf("stop", "stop takes the names of pods")
+	}
+	dirs, err := f.dirs()
+	if err != nil {
+		return err
+	}
+	places, missing := f.ownPlaces(dirs, c.String("namespace"), c.Args().Slice(), "stop")
+	f.warnOfUnits(dirs, places)
+	errs := make([]error, len(places))
+	var all sync.WaitGroup
+	for i, p := range places {
+		all.Go(func() {
+			if errs[i] = f.stopPod(c.Context, p, how); errs[i] == nil {
+				errs[i] = waitGone(c.Context, p)
+			}
+		})
+	}
+	all.Wait()
+	for i, p := range places {
+		if errs[i] == nil {
+			fmt.Fprintf(f.out, "pod/%s stopped\n", p.Name)
+		}
+	}
+	return errors.Join(append(errs, missing)...)
+}
+
+// ownPlaces are the pods that words name and that nothing makes: of a workload's pod
+// another would take the place.
+func (f *front) ownPlaces(dirs store.Dirs, namespace string, words []string, verb string) ([]store.Pod, error) {
+	var places []store.Pod
+	var errs []error
+	for _, word := range words {
+		p, err := existing(dirs, namespace, word)
+		if err == nil {
+			err = refuseOwned(p, verb)
+		}
+		if err != nil {
+			errs = append(errs, err)
+			continue
+		}
+		places = append(places, p)
+	}
+	return unique(places), errors.Join(errs...)
+}
+
+func refuseOwned(p store.Pod, verb string) error {
+	text, err := p.Manifest()
+	if err != nil {
+		return err
+	}
+	m, err := manifest.Unmarshal(text)
+	if err != nil {
+		return fmt.Errorf("read manifest of pod %s: %w", p.Name, err)
+	}
+	if by := manifest.OwnedBy(m); by != nil {
+		owner := kindWord(by.Owner.Kind) + "/" + by.Owner.Name
+		return report.New(report.Failure, "podrun down "+owner+" ends it with its pods; podrun down "+p.Name+" has another pod made", "cannot %s pod %s: %s makes it", verb, p.Name, owner)
+	}
+	return nil
+}
