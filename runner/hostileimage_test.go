@@ -128,7 +128,7 @@ func TestImagesWithDeceivingUsers(t *testing.T) {
 		{"10:99", nil, "10:99 "},
 		{"12345", []uint32{7}, "12345:0 7"},
 	} {
-		who, err := resolveUser(root, &pod.Container{User: test.user, NonRoot: true, SupplementalGroups: test.groups})
+		who, err := resolveUser(root, &pod.Container{User: test.user, NonRoot: true, SupplementalGroups: test.groups}, idMapped)
 		got := ""
 		if err == nil {
 			var groups []string
