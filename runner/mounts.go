@@ -129,7 +129,7 @@ func (s *sandbox) openVolume(v *pod.Volume) (*os.File, error) {
 	case s.bidirectional(v.Name):
 		return volumes.OpenVolume(s.sharedPath(v))
 	}
-	return volumes.OpenHostPath(v.Path, volumes.HostPathType(v.PathType))
+	return volumes.OpenHostPath(s.hostDir(), v.Path, volumes.HostPathType(v.PathType))
 }
 
 // volumeMounts are the mounts of volumes in a container that are not placed yet.

@@ -34,6 +34,11 @@ func (s *sandbox) makeVolumes() error {
 			return err
 		}
 	}
+	if slices.ContainsFunc(s.plan.Volumes, func(v pod.Volume) bool { return v.Kind == pod.HostPath }) {
+		if err := volumes.MountHost(s.hostDir(), []string{s.dir, s.store.RootfsDir()}); err != nil {
+			return err
+		}
+	}
 	errs := make([]error, len(s.plan.Volumes))
 	makeAll := func(disk bool) {
 		for i := range s.plan.Volumes {
@@ -90,7 +95,7 @@ func (s *sandbox) makeVolume(v *pod.Volume) error {
 		}
 		return s.giveToGroup(path, false)
 	case pod.HostPath:
-		f, err := volumes.OpenHostPath(v.Path, volumes.HostPathType(v.PathType))
+		f, err := volumes.OpenHostPath(s.hostDir(), v.Path, volumes.HostPathType(v.PathType))
 		if err != nil {
 			return err
 		}
@@ -164,7 +169,7 @@ func (s *sandbox) takeClaim(v *pod.Volume) error {
 func (s *sandbox) share(v *pod.Volume) error {
 	path := s.volumePath(v)
 	if v.Kind == pod.HostPath {
-		f, err := volumes.OpenHostPath(v.Path, volumes.HostPathType(v.PathType))
+		f, err := volumes.OpenHostPath(s.hostDir(), v.Path, volumes.HostPathType(v.PathType))
 		if err != nil {
 			return err
 		}
@@ -192,6 +197,7 @@ func (s *sandbox) bidirectional(volume string) bool {
 }
 
 func (s *sandbox) filesDir() string                { return filepath.Join(s.dir, "files") }
+func (s *sandbox) hostDir() string                 { return filepath.Join(s.dir, "host") }
 func (s *sandbox) imageDir(v *pod.Volume) string   { return filepath.Join(s.dir, "images", v.Name) }
 func (s *sandbox) sharedPath(v *pod.Volume) string { return filepath.Join(s.dir, "hostpaths", v.Name) }
 func (s *sandbox) memoryPath(v *pod.Volume) string { return filepath.Join(s.dir, "volumes", v.Name) }
@@ -244,5 +250,5 @@ func (s *sandbox) unmountVolumes() error {
 			errs = append(errs, s.store.DropClaim(v.Claim, s.plan.UID))
 		}
 	}
-	return errors.Join(append(errs, volumes.UnmountTree(s.filesDir()))...)
+	return errors.Join(append(errs, volumes.UnmountTree(s.filesDir()), volumes.UnmountTree(s.hostDir()))...)
 }

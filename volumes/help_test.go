@@ -45,14 +45,14 @@ func wantMissing(t testing.TB, path string) {
 
 // mountsBelow lists the mount points in dir, the last made first.
 func mountsBelow(dir string) ([]string, error) {
-	b, err := os.ReadFile("/proc/self/mountinfo")
+	all, err := mountPoints()
 	if err != nil {
 		return nil, err
 	}
 	var points []string
-	for line := range strings.Lines(string(b)) {
-		if f := strings.Fields(line); len(f) > 4 && strings.HasPrefix(f[4], dir+"/") {
-			points = append(points, f[4])
+	for _, p := range all {
+		if strings.HasPrefix(p, dir+"/") {
+			points = append(points, p)
 		}
 	}
 	slices.Reverse(points)

@@ -39,19 +39,20 @@ var hostPathWants = map[HostPathType]struct {
 }
 
 // OpenHostPath opens a path of the host, by O_PATH, and makes it first where its type
-// says so. Symbolic links are followed. What was checked is what is open: it can be
+// says so. host is where MountHost has mounted the host's files, "/" without that. Symbolic
+// links are followed. What was checked is what is open: it can be
 // bound whatever becomes of the path. Without a type a missing path becomes a
 // directory, as containerd and CRI-O have it. What is not of its type gives the
 // kubelet's message.
-func OpenHostPath(path string, kind HostPathType) (*os.File, error) {
+func OpenHostPath(host, path string, kind HostPathType) (*os.File, error) {
 	want, checked := hostPathWants[kind]
 	if !checked && kind != HostPathAny {
 		return nil, fmt.Errorf("%s is an invalid volume type", kind)
 	}
-	f, err := openPath(path)
+	f, err := openOfHost(host, path)
 	if errors.Is(err, fs.ErrNotExist) {
 		if err = makeHostPath(path, kind); err == nil {
-			f, err = openPath(path)
+			f, err = openOfHost(host, path)
 		}
 	}
 	if checked && errors.Is(err, fs.ErrNotExist) {
@@ -70,6 +71,19 @@ func OpenHostPath(path string, kind HostPathType) (*os.File, error) {
 			f.Close()
 			return nil, fmt.Errorf("hostPath type check failed: %s is not %s", path, want.name)
 		}
+	}
+	return f, nil
+}
+
+func openOfHost(host, path string) (*os.File, error) {
+	top, err := openPath(host)
+	if err != nil {
+		return nil, err
+	}
+	defer top.Close()
+	f, err := openResolved(top, path, unix.O_PATH, unix.RESOLVE_IN_ROOT)
+	if err != nil {
+		return nil, &fs.PathError{Op: "open", Path: path, Err: err}
 	}
 	return f, nil
 }

@@ -43,7 +43,7 @@ func TestHostPathTypes(t *testing.T) {
 	}
 	for path, types := range fits {
 		for _, kind := range hostPathTypes {
-			f, err := OpenHostPath(path, kind)
+			f, err := OpenHostPath("/", path, kind)
 			ok := kind == HostPathAny
 			for _, fit := range types {
 				ok = ok || fit == kind
@@ -58,7 +58,7 @@ func TestHostPathTypes(t *testing.T) {
 			}
 		}
 	}
-	if _, err := OpenHostPath(dir, "Pipe"); err == nil || err.Error() != "Pipe is an invalid volume type" {
+	if _, err := OpenHostPath("/", dir, "Pipe"); err == nil || err.Error() != "Pipe is an invalid volume type" {
 		t.Errorf("unknown type: %v", err)
 	}
 }
@@ -83,7 +83,7 @@ func TestMissingHostPaths(t *testing.T) {
 		HostPathDirectory: 0, HostPathFile: 0, HostPathSocket: 0, HostPathCharDevice: 0, HostPathBlockDevice: 0,
 	} {
 		path := filepath.Join(t.TempDir(), "new")
-		f, err := OpenHostPath(path, kind)
+		f, err := OpenHostPath("/", path, kind)
 		if want == 0 {
 			if err == nil || !strings.HasPrefix(err.Error(), "hostPath type check failed: ") {
 				t.Errorf("%q: %v", kind, err)
@@ -98,10 +98,10 @@ func TestMissingHostPaths(t *testing.T) {
 		}
 	}
 	deep := filepath.Join(t.TempDir(), "a", "b")
-	if _, err := OpenHostPath(deep, HostPathFileOrCreate); err == nil || !strings.Contains(err.Error(), "its directory does not exist") {
+	if _, err := OpenHostPath("/", deep, HostPathFileOrCreate); err == nil || !strings.Contains(err.Error(), "its directory does not exist") {
 		t.Errorf("a file whose parent is missing: %v", err)
 	}
-	f, err := OpenHostPath(deep, HostPathDirectoryOrCreate)
+	f, err := OpenHostPath("/", deep, HostPathDirectoryOrCreate)
 	must(t, err)
 	f.Close()
 }
@@ -113,7 +113,7 @@ func TestHostPathIsBoundAsItWasChecked(t *testing.T) {
 	mkdir(t, filepath.Join(dir, "secret"))
 	write(t, filepath.Join(dir, "secret", "canary"), "x")
 	mkdir(t, filepath.Join(dir, "good"))
-	f, err := OpenHostPath(filepath.Join(dir, "good"), HostPathDirectory)
+	f, err := OpenHostPath("/", filepath.Join(dir, "good"), HostPathDirectory)
 	must(t, err)
 	defer f.Close()
 	must(t, os.Rename(filepath.Join(dir, "good"), filepath.Join(dir, "moved")))
