@@ -56,7 +56,11 @@ func OpenHostPath(host, path string, kind HostPathType) (*os.File, error) {
 		}
 	}
 	if checked && errors.Is(err, fs.ErrNotExist) {
-		return nil, fmt.Errorf("hostPath type check failed: %s is not %s", path, want.name)
+		hint := "" // ours
+		if kind == HostPathDirectory || kind == HostPathFile {
+			hint = fmt.Sprintf(" (there is nothing: type %sOrCreate makes it)", kind)
+		}
+		return nil, fmt.Errorf("hostPath type check failed: %s is not %s%s", path, want.name, hint)
 	}
 	if err != nil {
 		return nil, fmt.Errorf("open hostPath: %w", err)
