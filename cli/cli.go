@@ -40,6 +40,10 @@ type front struct {
 
 // run finds the command, answers --help, runs it and says its error.
 func (f *front) run(args []string) int {
+	if len(args) > 1 && args[1] == completeWord {
+		completer{f}.complete(args[2:])
+		return 0
+	}
 	app := f.app()
 	path, cmd, rest := find(app, args[1:])
 	if wantsHelp(cmd, rest) {
@@ -103,6 +107,7 @@ func (f *front) app() *cli.App {
 			f.volumeCommand(),
 			f.systemdCommand(),
 			f.doctorCommand(),
+			f.completionCommand(),
 			f.versionCommand(),
 			f.helpCommand(),
 		},
