@@ -26,6 +26,7 @@ type confinement struct {
 	filter trampoline.Filter
 	own    bool   // the filter is of a profile of the user's own, who may have forbidden anything
 	key    string // of what is kept of it
+	homes  homes
 }
 
 // carriedTrampoline is this program's own, or nil if it has none, or the host executes no
@@ -47,7 +48,7 @@ func (s *sandbox) confine(c *pod.Container, config *configs.Config) (confinement
 	if s.trampoline == nil || config.Seccomp != nil && !filter.Compilable(config.Seccomp) {
 		return confinement{}, nil
 	}
-	f := confinement{by: s.trampoline, own: c.Seccomp != nil}
+	f := confinement{by: s.trampoline, own: c.Seccomp != nil, homes: homes{&sync.Map{}}}
 	if config.Seccomp == nil {
 		return f, nil
 	}
@@ -76,7 +77,7 @@ func (s *sandbox) confined(c *pod.Container, ct *libcontainer.Container, key str
 	if config.Seccomp != nil {
 		return confinement{}, nil
 	}
-	f := confinement{by: s.trampoline, own: c.Seccomp != nil, key: key}
+	f := confinement{by: s.trampoline, own: c.Seccomp != nil, key: key, homes: homes{&sync.Map{}}}
 	if key == "" {
 		return f, nil
 	}
@@ -127,25 +128,30 @@ func (f *confinement) bounce(p *libcontainer.Process) (*trampoline.Bounce, error
 	return b, nil
 }
 
-// capabilityBits are the kernel's, of names as in the manifest with CAP_.
-func capabilityBits(names []string) (bits uint64) {
+// capabilityBit is the kernel's number of each capability, by its name with CAP_.
+var capabilityBit = sync.OnceValue(func() map[string]int {
+	bits := map[string]int{}
 	for _, c := range capability.ListKnown() {
-		for _, name := range names {
-			if name == capabilityName(c) {
-				bits |= 1 << c
-			}
+		bits["CAP_"+strings.ToUpper(c.String())] = int(c)
+	}
+	return bits
+})
+
+// capabilityBits are the kernel's. Names that it does not know are none, as with libcontainer.
+func capabilityBits(names []string) (bits uint64) {
+	for _, name := range names {
+		if n, ok := capabilityBit()[name]; ok {
+			bits |= 1 << n
 		}
 	}
 	return bits
 }
 
 func capabilityNames(bits uint64) (names []string) {
-	for _, c := range capability.ListKnown() {
-		if bits>>c&1 != 0 {
-			names = append(names, capabilityName(c))
+	for name, n := range capabilityBit() {
+		if bits>>n&1 != 0 {
+			names = append(names, name)
 		}
 	}
 	return names
 }
-
-func capabilityName(c capability.Cap) string { return "CAP_" + strings.ToUpper(c.String()) }

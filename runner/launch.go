@@ -10,7 +10,6 @@ import (
 	"strings"
 	"sync"
 
-	"github.com/moby/sys/user"
 	"github.com/opencontainers/runc/libcontainer"
 	"github.com/opencontainers/runc/libcontainer/configs"
 	"golang.org/x/sys/unix"
@@ -150,20 +149,7 @@ func (x *container) environment(p *libcontainer.Process) ([]string, error) {
 	}
 	slices.Reverse(out)
 	if !seen["HOME"] {
-		out = append(out, "HOME="+x.home(p.UID))
+		out = append(out, "HOME="+x.confinement.homes.of(x.PID, p.UID))
 	}
 	return out, nil
-}
-
-// home is the home directory of a user of the container.
-func (x *container) home(uid int) string {
-	text, err := readUserFile(fmt.Sprintf("/proc/%d/root", x.PID), "/etc/passwd")
-	if err != nil {
-		return "/"
-	}
-	users, err := user.ParsePasswdFilter(strings.NewReader(string(text)), func(u user.User) bool { return u.Uid == uid })
-	if err != nil || len(users) == 0 {
-		return "/"
-	}
-	return users[0].Home
 }

@@ -26,6 +26,9 @@ type loop struct {
 	last    *pod.Status
 	events  int64 // of the log that was recorded last
 
+	recorded      time.Duration // when what is known was put on record last: CLOCK_BOOTTIME
+	probed, other bool          // since then probes were asked or have answered; anything else has happened
+
 	// idle, if there is one, is called when nothing has happened for quiet(), with
 	// the time of the next decision (CLOCK_BOOTTIME; 0: none).
 	idle  func(observed *lifecycle.Observed, wake time.Duration)
@@ -52,11 +55,13 @@ func (l *loop) run() *pod.Status {
 			// decide the same start again.
 			l.observe.Apply(l.plan, lifecycle.Event{At: now, Kind: lifecycle.Issued, Action: &a})
 		}
-		l.kernel.Record(&l.observe)
+		st := lifecycle.Status(l.plan, &l.observe, now)
+		if !l.routine(d.Actions, &st, now.Boot) {
+			l.remember(now.Boot)
+		}
 		for _, a := range d.Actions {
 			l.kernel.Do(a)
 		}
-		st := lifecycle.Status(l.plan, &l.observe, now)
 		// Who sees the status finds what led to it.
 		if n := l.observe.Events.Seq; l.record != nil && n != l.events {
 			l.events = n
@@ -100,6 +105,9 @@ func (l *loop) wait(wake, now time.Duration) {
 		case <-timer:
 			return
 		case <-quiet:
+			if l.probed {
+				l.remember(now)
+			}
 			l.idle(&l.observe, wake)
 			return
 		}
@@ -119,5 +127,27 @@ func (l *loop) fold(e lifecycle.Event) {
 	if e.Kind == lifecycle.Replanned && l.replan != nil {
 		l.plan = l.replan()
 	}
+	l.probed = l.probed || e.Kind == lifecycle.Probed
+	l.other = l.other || e.Kind != lifecycle.Probed
 	l.observe.Apply(l.plan, e)
+}
+
+// forgettable is how old what is on record of probes may be. A supervisor that follows one
+// that was killed asks again.
+const forgettable = time.Second
+
+// routine says whether nothing is to be put on record: probes have told what was known, or
+// are to be asked again.
+func (l *loop) routine(actions []lifecycle.Action, st *pod.Status, now time.Duration) bool {
+	for _, a := range actions {
+		l.probed = l.probed || a.Kind == lifecycle.RunProbe
+		l.other = l.other || a.Kind != lifecycle.RunProbe
+	}
+	return l.probed && !l.other && now-l.recorded < forgettable && l.observe.Events.Seq == l.events && l.last != nil && reflect.DeepEqual(*l.last, *st)
+}
+
+// remember has what is known put on record.
+func (l *loop) remember(now time.Duration) {
+	l.kernel.Record(&l.observe)
+	l.recorded, l.probed, l.other = now, false, false
 }

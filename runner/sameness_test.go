@@ -5,7 +5,6 @@ import (
 	"io"
 	"maps"
 	"os"
-	"os/exec"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -17,13 +16,23 @@ import (
 	"github.com/podrun/podrun/pod"
 )
 
+// install puts a program of testdata into a layer.
+func install(t *testing.T, layer, name string) {
+	t.Helper()
+	b, err := testProgram(name, "gcc", "-static", "-O1", "testdata/"+name+".c", "-o")
+	if err == nil {
+		err = os.WriteFile(filepath.Join(layer, "bin", name), b, 0o755)
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+}
+
 // seenLayer is a layer with /bin/seen, which tells what a process is: testdata/seen.c.
 func seenLayer(t *testing.T) string {
 	t.Helper()
 	l := layer(t)
-	if said, err := exec.Command("gcc", "-static", "-O1", "-o", filepath.Join(l, "bin/seen"), "testdata/seen.c").CombinedOutput(); err != nil {
-		t.Fatalf("compile: %v: %s", err, said)
-	}
+	install(t, l, "seen")
 	passwd := "root:x:0:0::/root:/bin/sh\nuser:x:1000:1000::/home/user:/bin/sh\n"
 	if err := os.WriteFile(filepath.Join(l, "etc/passwd"), []byte(passwd), 0o644); err != nil {
 		t.Fatal(err)

@@ -10,28 +10,33 @@ import (
 	"github.com/podrun/podrun/internal/stage/trampoline"
 )
 
-// testTrampoline is the program that a release carries, compiled for this test.
+// testTrampoline is the program that a release carries.
 var testTrampoline = sync.OnceValue(func() *trampoline.Program {
-	program, err := compileTrampoline()
+	b, err := testProgram("trampoline", "../scripts/trampoline")
 	if err != nil {
 		panic(err)
 	}
-	return program
+	p, err := trampoline.Seal(b)
+	if err != nil {
+		panic(err)
+	}
+	return p
 })
 
-func compileTrampoline() (*trampoline.Program, error) {
-	dir, err := os.MkdirTemp("", "trampoline")
+// testProgram is a program that tests run: one that was built for a machine without a
+// compiler, in testdata, or what a command makes that is given a file's name.
+func testProgram(name string, build ...string) ([]byte, error) {
+	if b, err := os.ReadFile(filepath.Join("testdata", name)); err == nil {
+		return b, nil
+	}
+	dir, err := os.MkdirTemp("", "podrun")
 	if err != nil {
 		return nil, err
 	}
 	defer os.RemoveAll(dir)
-	out := filepath.Join(dir, "trampoline")
-	if said, err := exec.Command("../scripts/trampoline", out).CombinedOutput(); err != nil {
-		return nil, fmt.Errorf("compile the trampoline: %w: %s", err, said)
+	out := filepath.Join(dir, name)
+	if said, err := exec.Command(build[0], append(build[1:], out)...).CombinedOutput(); err != nil {
+		return nil, fmt.Errorf("compile %s: %w: %s", name, err, said)
 	}
-	b, err := os.ReadFile(out)
-	if err != nil {
-		return nil, err
-	}
-	return trampoline.Seal(b)
+	return os.ReadFile(out)
 }

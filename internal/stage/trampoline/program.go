@@ -52,3 +52,6 @@ func Seal(program []byte) (*Program, error) {
 
 // Close ends the use of a program.
 func (p *Program) Close() error { return p.file.Close() }
+
+// File is the file of a program.
+func (p *Program) File() *os.File { return p.file }

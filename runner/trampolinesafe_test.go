@@ -1,0 +1,142 @@
+package runner
+
+import (
+	"fmt"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+
+	"golang.org/x/sys/unix"
+
+	"github.com/podrun/podrun/internal/testenv"
+	"github.com/podrun/podrun/internal/wire"
+	"github.com/podrun/podrun/pod"
+)
+
+// CVE-2016-9962, CVE-2019-5736, CVE-2024-21626: whoever watches from within a container
+// gets nothing of podrun's when a command is run in it: not its program, its descriptors,
+// its directories, nor the right to trace it. One with CAP_SYS_PTRACE may look at what is
+// already confined as the container is, and finds nothing there that is of the host.
+func TestNothingIsSeenOfACommandBeforeItRuns(t *testing.T) {
+	testenv.NoLeaks(t)
+	l := layer(t)
+	install(t, l, "spy")
+	watcher := shell(l, "watched", "mkfifo /tmp/go /tmp/end; spy look </tmp/go >/tmp/seen & spy trace </tmp/go >/tmp/traced & exec 3>/tmp/go; read x </tmp/end; exec 3>&-; wait; cat /tmp/seen /tmp/traced")
+	strong := watcher
+	strong.Name = "strong"
+	strong.Capabilities = append([]string{"CAP_SYS_PTRACE"}, testCaps...)
+	user := watcher
+	user.Name, user.User = "user", "1000"
+	p := start(t, newPlan(nil, []pod.Container{watcher, strong, user}))
+	p.running()
+	for _, name := range []string{"watched", "strong", "user"} {
+		for code := 1; code != 0; {
+			code, _ = p.exec(name, "grep", "-q", "looking", "/tmp/seen")
+		}
+		for range 150 {
+			if code, out := p.exec(name, "true"); code != 0 {
+				t.Fatalf("%s: exit code %d: %s", name, code, out)
+			}
+		}
+		p.exec(name, "sh", "-c", "echo >/tmp/end")
+	}
+	p.ended()
+	for _, name := range []string{"watched", "strong", "user"} {
+		said := p.log(name)
+		if strings.Count(said, "looked 1\n") != 2 {
+			t.Errorf("%s: nobody looked: %s", name, said)
+		}
+		for line := range strings.Lines(said) {
+			harmless := slices.Contains([]string{"exe /memfd:podrun-trampoline (deleted)", "cwd /", "root /", "fd pipe", "fd socket", "fd /dev/null"}, strings.TrimSpace(line))
+			if line != "looking\n" && line != "looked 1\n" && (name != "strong" || !harmless) {
+				t.Errorf("from %s there is in sight: %s", name, line)
+			}
+		}
+	}
+}
+
+// A container's program that has the kernel execute /proc/self/exe gets the trampoline,
+// which does nothing without an order, and which nobody can write to.
+func TestTheTrampolineIsNobodysTool(t *testing.T) {
+	testenv.NoLeaks(t)
+	l := layer(t)
+	if err := os.WriteFile(l+"/bin/evil", []byte("#!/proc/self/exe\n"), 0o755); err != nil {
+		t.Fatal(err)
+	}
+	p := start(t, newPlan(nil, []pod.Container{shell(l, "a", "exec sleep 1000")}))
+	p.running()
+	for range 20 {
+		if code, out := p.exec("a", "evil"); code != 126 || out != "" {
+			t.Errorf("exit code %d and %q", code, out)
+		}
+	}
+	q := start(t, withName(newPlan(nil, []pod.Container{func() pod.Container { c := shell(l, "b", ""); c.Args = []string{"evil"}; return c }()}), "q"))
+	if end := q.ended().Containers[0].State.Terminated; end == nil || end.ExitCode != 126 {
+		t.Errorf("a container of it: %+v", end)
+	}
+	file := testTrampoline().File()
+	if _, err := unix.Pwrite(int(file.Fd()), []byte("x"), 0); err == nil {
+		t.Error("the trampoline's program can be written to")
+	}
+	if f, err := os.OpenFile(fmt.Sprintf("/proc/self/fd/%d", file.Fd()), os.O_RDWR, 0); err == nil {
+		if _, err := f.WriteAt([]byte("x"), 0); err == nil {
+			t.Error("the trampoline's program, opened anew, can be written to")
+		}
+		f.Close()
+	}
+}
+
+// What fails before a program runs is told, with its errno; nothing half-confined is left.
+func TestStartErrorsAreExact(t *testing.T) {
+	testenv.NoLeaks(t)
+	l := layer(t)
+	for name, text := range map[string]string{"noexec": "#!/bin/sh\n", "garbage": "\x01\x02", "orphan": "#!/bin/nothing\n"} {
+		if err := os.WriteFile(filepath.Join(l, "bin", name), []byte(text), 0o755); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if err := os.Chmod(l+"/bin/noexec", 0o644); err != nil {
+		t.Fatal(err)
+	}
+	tests := []struct {
+		args []string
+		cwd  string
+		code int
+		says string
+	}{
+		{[]string{"nothing"}, "", 127, `exec "nothing": executable file not found in $PATH`},
+		{[]string{"/bin/nothing"}, "", 127, `exec "/bin/nothing": no such file or directory`},
+		{[]string{"/etc/passwd/x"}, "", 127, `exec "/etc/passwd/x": not a directory`},
+		{[]string{"/bin/noexec"}, "", 126, `exec "/bin/noexec": permission denied`},
+		{[]string{"noexec"}, "", 126, `exec "noexec": permission denied`},
+		{[]string{"/bin"}, "", 126, `exec "/bin": permission denied`},
+		{[]string{"garbage"}, "", 126, `exec "garbage": exec format error`},
+		{[]string{"orphan"}, "", 127, `exec "orphan": what interprets it is not there: no such file or directory`},
+		{[]string{"true"}, "/nothing", 127, `change to the working directory: no such file or directory`},
+		{[]string{"true"}, "/etc/passwd", 127, `change to the working directory: not a directory`},
+		{[]string{"true"}, "/" + strings.Repeat("x/", 3000), 125, `file name too long`},
+		{[]string{""}, "", 127, `exec "": executable file not found in $PATH`},
+	}
+	p := start(t, newPlan(nil, []pod.Container{shell(l, "a", "exec sleep 1000")}))
+	p.running()
+	for _, test := range tests {
+		code, out := p.request(&wire.ExecRequest{Container: "a", Args: test.args, Cwd: test.cwd})
+		if code != test.code || !strings.Contains(out, test.says) {
+			t.Errorf("command %.30q in %.10q: %d %q, want %d %q", test.args, test.cwd, code, out, test.code, test.says)
+		}
+		if test.cwd != "" || test.args[0] == "" {
+			continue // that is found out before
+		}
+		c := shell(l, "b", "")
+		c.Args = test.args
+		st := start(t, withName(newPlan(nil, []pod.Container{c}), "q")).ended()
+		if end := st.Containers[0].State.Terminated; end == nil || end.ExitCode != test.code || end.Reason != "StartError" || !strings.Contains(end.Message, test.says) {
+			t.Errorf("container of %.30q: %+v, want %d %q", test.args, end, test.code, test.says)
+		}
+	}
+	if code, out := p.exec("a", "sh", "-c", "ps | grep -c ."); code != 0 || out != "5\n" { // sleep, sh, ps, grep, and a heading
+		t.Errorf("processes of commands that did not start are left: %s", out)
+	}
+}
