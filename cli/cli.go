@@ -77,6 +77,7 @@ func (f *front) app() *cli.App {
 		Commands: []*cli.Command{
 			f.upCommand(),
 			f.applyCommand(),
+			f.diffCommand(),
 			f.downCommand(),
 			f.stopCommand(),
 			f.startCommand(),

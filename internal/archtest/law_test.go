@@ -132,7 +132,7 @@ var libraries = []library{
 	{"github.com/opencontainers/go-digest", []string{"image"}, "digests"},
 	{"github.com/opencontainers/image-spec", []string{"image"}, "manifests and configs of images"},
 	{"github.com/google/go-cmp", []string{"internal/golden"}, "differences, for the tests that import it"},
-	{"github.com/rogpeppe/go-internal", []string{"internal/testwords"}, "scripts as tests"},
+	{"github.com/rogpeppe/go-internal", []string{"internal/testwords", "cli"}, "scripts as tests; and what differs between texts"},
 	{"github.com/godbus/dbus/v5", []string{"internal/systemd"}, "the service manager's protocol"},
 	{"tags.cncf.io/container-device-interface", []string{"internal/cdi"}, "descriptions of devices"},
 	{"github.com/sirupsen/logrus", []string{"runner"}, "libcontainer logs through it"},

@@ -1,0 +1,179 @@
+package cli
+
+import (
+	"errors"
+	"fmt"
+	"io/fs"
+	"slices"
+	"time"
+
+	"github.com/rogpeppe/go-internal/diff"
+	"github.com/urfave/cli/v2"
+
+	"github.com/podrun/podrun/internal/store"
+	"github.com/podrun/podrun/manifest"
+	"github.com/podrun/podrun/pod"
+)
+
+// differCode is diff's exit code if there are differences, as kubectl's and diff(1)'s.
+// Errors have greater ones.
+const (
+	differCode   = 1
+	troubledCode = 2
+)
+
+func (f *front) diffCommand() *cli.Command {
+	return &cli.Command{
+		Name:      "diff",
+		Usage:     "show what apply would change",
+		ArgsUsage: "FILE... | -f FILE | -",
+		Description: `Compares manifests with what is there: what podrun apply, or up, would make or
+change, as a unified diff of YAML with defaults filled in. The values of secrets
+are not shown, only which of them change. Nothing is done.
+
+The exit code is 0 if nothing would change, 1 if something would, and greater if
+that could not be found out.
+
+Examples:
+  podrun diff -f web.yaml
+  podrun diff web.yaml && echo as it should be
+`,
+		Flags: []cli.Flag{
+			&cli.StringSliceFlag{Name: "filename", Aliases: []string{"f"}, Usage: "compare what is in this `FILE` (- is standard input)"},
+		},
+		Action: func(c *cli.Context) error {
+			differs, err := f.diff(c)
+			switch {
+			case err != nil && exitCode(err) == differCode:
+				return &exitError{code: troubledCode, err: err}
+			case err == nil && differs:
+				return &exitError{code: differCode}
+			}
+			return err
+		},
+	}
+}
+
+func (f *front) diff(c *cli.Context) (differs bool, err error) {
+	files := append(c.StringSlice("filename"), c.Args().Slice()...)
+	if len(files) == 0 {
+		return false, usageErrorf("diff", "diff takes files")
+	}
+	sources, readErr := f.readAll(files)
+	docs, err := load(sources)
+	if err := errors.Join(readErr, err); err != nil {
+		return false, err
+	}
+	dirs, err := f.dirs()
+	if err != nil {
+		return false, err
+	}
+	var errs []error
+	show := func(name string, old, next []byte, err error) {
+		if err != nil {
+			errs = append(errs, err)
+			return
+		}
+		text := diff.Diff("there/"+name, old, "applied/"+name, next)
+		differs = differs || len(text) > 0
+		if _, err := f.out.Write(text); err != nil {
+			errs = append(errs, err)
+		}
+	}
+	for _, o := range slices.Concat(docs.stored, docs.workloads) {
+		old, next, err := f.storedBeside(dirs, &o)
+		show(nameOf(o.Stored), old, next, err)
+	}
+	for i := range docs.pods {
+		old, next, err := podBeside(dirs, &docs.pods[i])
+		show("pod/"+docs.pods[i].Pod.Name, old, next, err)
+	}
+	return differs, errors.Join(errs...)
+}
+
+// podBeside is a pod that is there, and what it is to be, as YAML.
+func podBeside(dirs store.Dirs, o *manifest.Object) (old, next []byte, err error) {
+	planned := o.Pod.DeepCopy()
+	p := dirs.Pod(o.Pod.Namespace, o.Pod.Name)
+	if text, err := p.Manifest(); err == nil {
+		there, err := manifest.Unmarshal(text)
+		if err != nil {
+			return nil, nil, fmt.Errorf("read manifest of pod %s: %w", p.Name, err)
+		}
+		manifest.Stamp(planned, string(there.UID), there.CreationTimestamp.Time)
+		planned.Generation = there.Generation
+		if old, err = manifest.Print(there, manifest.YAML); err != nil {
+			return nil, nil, err
+		}
+	} else if !errors.Is(err, fs.ErrNotExist) {
+		return nil, nil, err
+	}
+	next, err = manifest.Print(planned, manifest.YAML)
+	return old, next, err
+}
+
+// storedBeside is the same for what is kept.
+func (f *front) storedBeside(dirs store.Dirs, o *manifest.Object) (old, next []byte, err error) {
+	k, err := f.compared(dirs, o)
+	if err != nil {
+		return nil, nil, err
+	}
+	there, err := dirs.Object(k.object.Kind, k.object.Namespace, k.object.Name)
+	if errors.Is(err, fs.ErrNotExist) {
+		there, err = nil, nil
+	}
+	if err != nil {
+		return nil, nil, err
+	}
+	a, b := disguised(there, k.object)
+	if old, err = asYAML(a); err != nil {
+		return nil, nil, err
+	}
+	next, err = asYAML(b)
+	return old, next, err
+}
+
+func asYAML(o *pod.Object) ([]byte, error) {
+	if o == nil {
+		return nil, nil
+	}
+	var item any
+	var err error
+	if makesPods(o.Kind) {
+		item, err = manifest.Workload(o)
+	} else {
+		item, err = manifest.Kubernetes(o, true)
+	}
+	if err != nil {
+		return nil, err
+	}
+	return manifest.PrintAll([]any{item}, true, manifest.YAML)
+}
+
+// disguised are two states of an object without what no diff is to show: the values of a
+// Secret, and what changes whenever anything does.
+func disguised(old, next *pod.Object) (a, b *pod.Object) {
+	hide := func(o, other *pod.Object, word string) *pod.Object {
+		if o == nil {
+			return nil
+		}
+		plain := *o
+		plain.Revision = 0
+		if old == nil {
+			plain.UID, plain.CreatedAt = "", time.Time{}
+		}
+		if o.Secret != nil {
+			s := *o.Secret
+			s.Data = map[string][]byte{}
+			for key, value := range o.Secret.Data {
+				s.Data[key] = []byte("***")
+				if other != nil && other.Secret != nil && string(other.Secret.Data[key]) != string(value) {
+					s.Data[key] = []byte("*** (" + word + ")")
+				}
+			}
+			plain.Secret = &s
+		}
+		return &plain
+	}
+	return hide(old, next, "before"), hide(next, old, "after")
+}
