@@ -1,9 +1,12 @@
 package cli
 
 import (
+	"runtime/debug"
+
 	"github.com/urfave/cli/v2"
 
 	"github.com/podrun/podrun/image"
+	"github.com/podrun/podrun/internal/store"
 )
 
 func (f *front) imageCommand() *cli.Command {
@@ -40,6 +43,13 @@ func (f *front) store() (*image.Store, error) {
 	if err != nil {
 		return nil, err
 	}
+	return openImages(dirs)
+}
+
+// openImages opens the store of a process that brings images onto this machine, which is
+// to be small.
+func openImages(dirs store.Dirs) (*image.Store, error) {
+	debug.SetMemoryLimit(image.Memory)
 	return image.Open(dirs.Images())
 }
 

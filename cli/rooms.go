@@ -56,7 +56,7 @@ func (house) hugePages(need map[string]int64) error { return host.HugePages(need
 
 func (house) modules() (host.AppArmor, bool) { return host.FindAppArmor(), host.HasSELinux() }
 
-func (house) images(dirs store.Dirs) (images, error) { return image.Open(dirs.Images()) }
+func (house) images(dirs store.Dirs) (images, error) { return openImages(dirs) }
 
 func (house) pods(dirs store.Dirs) (pods, error) {
 	programs, err := embed.Programs(dirs)

@@ -10,11 +10,16 @@ import (
 	"golang.org/x/sync/semaphore"
 )
 
-// What one process does at once, whatever images it adds: memory is what bounds it.
+// What one process does at once, whatever images it adds: memory is what bounds it. A pull
+// is to get by with 64 MiB, of which each unpacker takes 14 and the program itself 15.
 const (
-	parallelUnpacks = 3        // each has a child process
-	windowsMemory   = 24 << 20 // bytes of zstd's windows
+	parallelUnpacks = 2
+	windowsMemory   = 16 << 20 // bytes of zstd's windows; one that is larger is alone
 )
+
+// Memory is what Go may have in a process that adds images, in bytes: for
+// debug.SetMemoryLimit. Without a limit the collector would let twice as much pile up.
+const Memory = 24 << 20
 
 // means are what all images that a process adds share.
 type means struct {

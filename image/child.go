@@ -14,7 +14,6 @@ import (
 	"strings"
 
 	"github.com/opencontainers/go-digest"
-	"golang.org/x/sync/semaphore"
 	"golang.org/x/sys/unix"
 
 	"github.com/podrun/podrun/internal/report"
@@ -64,6 +63,15 @@ func (a *adder) unpack(ctx context.Context, root string, b layerBlob, told func(
 	defer src.Close()
 	blob := newBlobReader(src, b.Digest, b.Size)
 	blob.told = everyMiB(told)
+	packed, err := look(blob)
+	if err != nil {
+		return nil, firstCause(blob, err)
+	}
+	window := min(packed.window, windowsMemory)
+	if err := a.s.windows.Acquire(ctx, window); err != nil {
+		return nil, err
+	}
+	defer a.s.windows.Release(window)
 
 	recipe, err := os.OpenFile(filepath.Join(filepath.Dir(root), recipeFile), os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o600)
 	if err != nil {
@@ -75,7 +83,7 @@ func (a *adder) unpack(ctx context.Context, root string, b layerBlob, told func(
 		return nil, err
 	}
 	defer child.kill()
-	sum, err := child.feed(blob, limits, a.s.windows)
+	sum, err := child.feed(blob, packed, limits)
 	if err != nil {
 		return nil, err
 	}
@@ -155,16 +163,8 @@ type streamSum struct {
 }
 
 // feed sends a blob's tar stream to the child and reads the blob to its end.
-// The memory it takes comes from windows.
-func (u *unpacker) feed(blob *blobReader, l limits, windows *semaphore.Weighted) (streamSum, error) {
-	packed, err := look(blob)
-	if err != nil {
-		return streamSum{}, firstCause(blob, err)
-	}
-	if err := windows.Acquire(u.ctx, packed.window); err != nil {
-		return streamSum{}, err
-	}
-	defer windows.Release(packed.window)
+// packed has looked at its beginning.
+func (u *unpacker) feed(blob *blobReader, packed *stream, l limits) (streamSum, error) {
 	tarStream, err := packed.decompress()
 	if err != nil {
 		return streamSum{}, firstCause(blob, err)
