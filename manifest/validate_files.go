@@ -29,15 +29,23 @@ func fileUser(user *int64, at *field.Path) field.ErrorList {
 	return errs
 }
 
+// sourceName checks the name of an object of which files are made.
+func sourceName(name string, at *field.Path) field.ErrorList {
+	if name == "" {
+		return field.ErrorList{field.Required(at, "")}
+	}
+	return objectName(name, at)
+}
+
 func validateSecretSource(s *corev1.SecretVolumeSource, at *field.Path) field.ErrorList {
-	errs := objectName(s.SecretName, at.Child("secretName"))
+	errs := sourceName(s.SecretName, at.Child("secretName"))
 	errs = append(errs, fileMode(s.DefaultMode, at.Child("defaultMode"))...)
 	errs = append(errs, fileUser(s.DefaultUser, at.Child("defaultUser"))...)
 	return append(errs, validateItems(s.Items, sets.New[string](), at.Child("items"))...)
 }
 
 func validateConfigMapSource(c *corev1.ConfigMapVolumeSource, at *field.Path) field.ErrorList {
-	errs := objectName(c.Name, at.Child("name"))
+	errs := sourceName(c.Name, at.Child("name"))
 	errs = append(errs, fileMode(c.DefaultMode, at.Child("defaultMode"))...)
 	errs = append(errs, fileUser(c.DefaultUser, at.Child("defaultUser"))...)
 	return append(errs, validateItems(c.Items, sets.New[string](), at.Child("items"))...)
@@ -99,10 +107,11 @@ func validateDownwardItems(items []corev1.DownwardAPIVolumeFile, taken sets.Set[
 		one := at.Index(i)
 		errs = append(errs, filePath(f.Path, taken, one.Child("path"))...)
 		switch {
-		case f.FieldRef != nil && f.ResourceFieldRef != nil:
-			errs = append(errs, field.Invalid(one, "resource", "fieldRef and resourceFieldRef can not be specified simultaneously"))
 		case f.FieldRef != nil:
 			errs = append(errs, validateFieldRefOf(f.FieldRef, volumeFieldPaths, one.Child("fieldRef"))...)
+			if f.ResourceFieldRef != nil {
+				errs = append(errs, field.Invalid(one, "resource", "fieldRef and resourceFieldRef can not be specified simultaneously"))
+			}
 		case f.ResourceFieldRef != nil:
 			errs = append(errs, validateResourceRef(f.ResourceFieldRef, one.Child("resourceFieldRef"))...)
 			if f.ResourceFieldRef.ContainerName == "" {
@@ -128,12 +137,12 @@ func validateProjected(p *corev1.ProjectedVolumeSource, at *field.Path) field.Er
 		one, n := at.Child("sources").Index(i), 0
 		if s.Secret != nil {
 			n++
-			errs = append(errs, objectName(s.Secret.Name, one.Child("secret", "name"))...)
+			errs = append(errs, sourceName(s.Secret.Name, one.Child("secret", "name"))...)
 			errs = append(errs, validateItems(s.Secret.Items, taken, one.Child("secret", "items"))...)
 		}
 		if s.ConfigMap != nil {
 			n++
-			errs = append(errs, objectName(s.ConfigMap.Name, one.Child("configMap", "name"))...)
+			errs = append(errs, sourceName(s.ConfigMap.Name, one.Child("configMap", "name"))...)
 			errs = append(errs, validateItems(s.ConfigMap.Items, taken, one.Child("configMap", "items"))...)
 		}
 		if s.DownwardAPI != nil {
@@ -141,7 +150,7 @@ func validateProjected(p *corev1.ProjectedVolumeSource, at *field.Path) field.Er
 			errs = append(errs, validateDownwardItems(s.DownwardAPI.Items, taken, one.Child("downwardAPI", "items"))...)
 		}
 		if n > 1 {
-			errs = append(errs, field.Forbidden(one, "may not specify more than 1 volume type"))
+			errs = append(errs, field.Forbidden(one, "may not specify more than 1 volume type per source"))
 		}
 	}
 	return errs

@@ -56,7 +56,9 @@ func validatePropagation(m *corev1.VolumeMount, c *corev1.Container, at *field.P
 	var errs field.ErrorList
 	if p := m.MountPropagation; p != nil {
 		path := at.Child("mountPropagation")
-		errs = append(errs, oneOf(*p, path, propagations...)...)
+		if !slices.Contains(propagations, *p) {
+			errs = append(errs, field.NotSupported(path, *p, propagations))
+		}
 		if *p == corev1.MountPropagationBidirectional && (c.SecurityContext == nil || !is(c.SecurityContext.Privileged)) {
 			errs = append(errs, field.Forbidden(path, "Bidirectional mount propagation is available only to privileged containers"))
 		}
