@@ -73,6 +73,9 @@ func keyed(text, key string) (uint64, error) {
 	return 0, nil
 }
 
+// KillContainer sends SIGKILL to every process of a container, and does not wait.
+func (p *Pod) KillContainer(name string) error { return kill(filepath.Join(p.Path(), name)) }
+
 // Kill sends SIGKILL to every process of the pod, and does not wait.
 func (p *Pod) Kill() error { return kill(p.Path()) }
 

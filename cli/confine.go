@@ -15,8 +15,21 @@ import (
 // suit makes a plan what it has to be on this host, or says why it cannot be here.
 func (f *front) suit(plan *pod.Plan, p *corev1.Pod) error {
 	apparmor, selinux := f.rooms.modules()
-	return errors.Join(giveDevices(p, plan, f.deviceDirs(), cdi.Find), refuseIDs(plan, f.rooms.ids()), refuseUsers(plan, f.rooms.ids()), refuseHugePages(plan, f.rooms.hugePages),
+	return errors.Join(giveDevices(p, plan, f.deviceDirs(), cdi.Find), refuseIDs(plan, f.rooms.ids()), refuseUsers(plan, f.rooms.ids()), f.refuseHostPID(plan), refuseHugePages(plan, f.rooms.hugePages),
 		confineByAppArmor(plan, apparmor), refuseLabels(p, selinux))
+}
+
+// refuseHostPID refuses a pod in the host's PID namespace where it would have no cgroup: the
+// kernel does not end such a pod with its first process, so nothing would be sure to find
+// what it has left when guard and keeper are killed.
+func (f *front) refuseHostPID(plan *pod.Plan) error {
+	if !plan.HostPID {
+		return nil
+	}
+	if found, ok := host.Named(f.rooms.check(f.setup()), host.Limits); ok && found.Level != host.OK {
+		return report.New(report.Internal, found.Cure, "pod %s: hostPID takes a cgroup of the pod's own, by which all of its processes are ended: %s", plan.Name, found.Detail)
+	}
+	return nil
 }
 
 // defaultProfiles are AppArmor profiles of container runtimes, podrun's own first. An

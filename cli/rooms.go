@@ -71,6 +71,7 @@ type keeper struct {
 
 func (k *keeper) start(p store.Pod, plan *pod.Plan, lock *os.File, ports map[string]*os.File, at *stage.Front) (string, error) {
 	s := stage.PodStart{Programs: k.programs, Dirs: k.dirs, Pod: p, Hostname: plan.NodeName(), Lock: lock, Ports: ports, Attach: at, Apart: plan.Apart && os.Geteuid() != 0}
+	s.HostPID = plan.HostPID
 	if u := plan.Users; u != nil {
 		s.Users = &host.Range{First: uint64(u.First), Count: uint64(u.Count)}
 	}

@@ -45,6 +45,7 @@ func Build(o *Object, images map[string]pod.Image, opt Options) (*pod.Plan, erro
 		GraceSeconds:          *p.Spec.TerminationGracePeriodSeconds,
 		ShareProcessNamespace: is(p.Spec.ShareProcessNamespace),
 		HostIPC:               p.Spec.HostIPC,
+		HostPID:               p.Spec.HostPID,
 		QOSClass:              o.Effective.QOSClass,
 		Resources:             o.Effective.Pod,
 		RequireLimits:         opt.RequireLimits,

@@ -35,6 +35,7 @@ func TestConfinement(t *testing.T) {
 		{"privileged, with a profile that does not count", "", ", securityContext: {privileged: true, seccompProfile: {type: Localhost, localhostProfile: a.json}}",
 			func(_ *pod.Plan, c *pod.Container) bool { return c.SeccompUnconfined && c.Seccomp == nil }},
 		{"an unmasked /proc", "", ", securityContext: {procMount: Unmasked}", func(_ *pod.Plan, c *pod.Container) bool { return c.ProcUnmasked && !c.Privileged }},
+		{"the host's processes", "  hostPID: true\n", "", func(p *pod.Plan, _ *pod.Container) bool { return p.HostPID && !p.HostIPC }},
 		{"the host's IPC", "  hostIPC: true\n", "", func(p *pod.Plan, _ *pod.Container) bool { return p.HostIPC }},
 		{"strict groups", "  securityContext: {supplementalGroups: [5], supplementalGroupsPolicy: Strict}\n", "",
 			func(_ *pod.Plan, c *pod.Container) bool {
@@ -68,7 +69,7 @@ func TestConfinementMistakes(t *testing.T) {
 		{"", ", securityContext: {seccompProfile: {type: RuntimeDefault, localhostProfile: a}}", "can only be set when seccomp type is Localhost"},
 		{"", ", securityContext: {seccompProfile: {type: Localhost, localhostProfile: /etc/a}}", "must be a relative path"},
 		{"", ", securityContext: {seccompProfile: {type: Localhost, localhostProfile: a/../../b}}", "must not contain '..'"},
-		{"  hostPID: true\n", "", "a pod ends whole because"},
+		{"  hostPID: true\n  shareProcessNamespace: true\n", "", "ShareProcessNamespace and HostPID cannot both be enabled"},
 		{"", ", securityContext: {appArmorProfile: {type: Localhost}}", "must be set when AppArmor type is Localhost"},
 		{"", ", securityContext: {appArmorProfile: {type: Localhost, localhostProfile: ' a'}}", "must not be padded with whitespace"},
 		{"", ", securityContext: {appArmorProfile: {type: Unconfined, localhostProfile: a}}", "can only be set when AppArmor type is Localhost"},

@@ -5,6 +5,14 @@ import (
 	"k8s.io/apimachinery/pkg/util/validation/field"
 )
 
+// validateHostPID is what ValidatePodSpec of pkg/apis/core/validation says of it.
+func validateHostPID(s *corev1.PodSpec, path *field.Path) field.ErrorList {
+	if s.HostPID && s.ShareProcessNamespace != nil && *s.ShareProcessNamespace {
+		return field.ErrorList{field.Invalid(path.Child("shareProcessNamespace"), true, "ShareProcessNamespace and HostPID cannot both be enabled")}
+	}
+	return nil
+}
+
 // validateHostUsers is its namesake in pkg/apis/core/validation for a pod with users of its
 // own, with what is podrun's: an ordinary user cannot map the owners of files of a disk, so
 // such a pod has none but those that are made for it.

@@ -62,7 +62,7 @@ var podRows = []Field{
 	{Path: "spec.schedulingGates", Support: Refused, Note: "nobody would lift them"},
 	{Path: "spec.ephemeralContainers", Support: Refused, Note: "debug containers"},
 	{Path: "spec.hostNetwork", Support: Done, Note: "/sys is then the host's, to be read only; ports below net.ipv4.ip_unprivileged_port_start are root's"},
-	{Path: "spec.hostPID", Support: Done, Only: []string{"false"}, Note: "a pod ends whole because it lives in a PID namespace of its own, which the kernel lets nobody leave"},
+	{Path: "spec.hostPID", Support: Done, Note: "the host's processes, by the rights of the user; takes a cgroup of the pod's own, by which all that it leaves is ended"},
 	{Path: "spec.hostIPC", Support: Done, Note: "System V and POSIX shared memory, semaphores and queues of the host, by the rights of the user"},
 	{Path: "spec.hostnameOverride", Support: Done, Note: "cut to 63 characters"},
 	{Path: "spec.imagePullSecrets", Support: Done, Note: "tried before the user's own auth file"},

@@ -39,6 +39,7 @@ func Validate(p *corev1.Pod) field.ErrorList {
 	errs = append(errs, validatePodSecurity(p.Spec.SecurityContext, p.Spec.HostIPC, spec.Child("securityContext"))...)
 	errs = append(errs, validateAppArmorAnnotations(p)...)
 	errs = append(errs, validateHostUsers(&p.Spec, spec)...)
+	errs = append(errs, validateHostPID(&p.Spec, spec)...)
 	errs = append(errs, validateNetwork(p, meta, spec)...)
 	errs = append(errs, validateHostname(&p.Spec, spec)...)
 	return append(errs, validatePodFields(&p.Spec, spec)...)

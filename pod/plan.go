@@ -35,6 +35,7 @@ type Plan struct {
 	ActiveDeadlineSeconds int64         `json:"activeDeadlineSeconds,omitempty"` // 0: none
 	ShareProcessNamespace bool          `json:"shareProcessNamespace,omitempty"`
 	HostIPC               bool          `json:"hostIPC,omitempty"`      // the host's shared memory, semaphores and queues
+	HostPID               bool          `json:"hostPID,omitempty"`      // the host's processes
 	Apart                 bool          `json:"apart,omitempty"`        // its containers have a user namespace of their own
 	Users                 *IDRange      `json:"users,omitempty"`        // ids of its own; nil: those of all pods of the user
 	ServiceLinks          bool          `json:"serviceLinks,omitempty"` // variables tell of the namespace's Services

@@ -192,10 +192,14 @@ func (a *adoption) sweep() {
 		return
 	}
 	known := map[process]bool{a.state.Pause: true, a.state.Pasta: true}
+	spared := map[string]bool{}
 	for _, r := range a.state.Runs {
 		known[r.process] = true
+		if a.engine.plan.HostPID {
+			spared[r.MountNS] = true
+		}
 	}
-	sweep(known)
+	sweep(known, spared)
 }
 
 // hopeless is an error after which no other supervisor could take the pod up either.

@@ -15,7 +15,6 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/podrun/podrun/internal/nsthread"
-	"github.com/podrun/podrun/internal/stage"
 	"github.com/podrun/podrun/internal/testenv"
 	"github.com/podrun/podrun/pod"
 )
@@ -98,7 +97,7 @@ func (w wholePod) echoOrigin(port int) {
 	err := nsthread.Do(func() (err error) {
 		c, err = net.ListenUDP("udp", &net.UDPAddr{Port: port})
 		return err
-	}, strings.Replace(stage.PodNet, "/1/", fmt.Sprintf("/%d/", keeper), 1))
+	}, fmt.Sprintf("/proc/%d/fd/5", keeper))
 	if err != nil {
 		w.t.Fatal(err)
 	}

@@ -12,6 +12,7 @@ type place struct {
 	rootfs         string
 	netns          string
 	ipcns          string // "" for the host's
+	hostPID        bool   // it is in the supervisor's PID namespace, which is the host's
 	utsns          string
 	pidns          string // "" for a PID namespace of its own
 	dev            string // bound over /dev; the pod's shared memory and message queues are in it
@@ -79,8 +80,10 @@ func runtimeSpec(plan *pod.Plan, c *pod.Container, at place, who identity) *spec
 func namespaces(at place) []specs.LinuxNamespace {
 	n := []specs.LinuxNamespace{
 		{Type: specs.MountNamespace},
-		{Type: specs.PIDNamespace, Path: at.pidns},
 		{Type: specs.UTSNamespace, Path: at.utsns},
+	}
+	if !at.hostPID {
+		n = append(n, specs.LinuxNamespace{Type: specs.PIDNamespace, Path: at.pidns})
 	}
 	if at.ipcns != "" { // else the supervisor's, which is the host's
 		n = append(n, specs.LinuxNamespace{Type: specs.IPCNamespace, Path: at.ipcns})
@@ -100,7 +103,7 @@ func mounts(plan *pod.Plan, c *pod.Container, at place) []specs.Mount {
 		pts = append(pts, "gid=5")
 	}
 	m := []specs.Mount{
-		{Destination: "/proc", Type: "proc", Source: "proc", Options: []string{"nosuid", "noexec", "nodev"}},
+		proc(at.hostPID),
 		bind(at.dev, "/dev", "nosuid", "noexec"),
 		{Destination: "/dev/pts", Type: "devpts", Source: "devpts", Options: pts},
 	}
@@ -127,6 +130,14 @@ func mounts(plan *pod.Plan, c *pod.Container, at place) []specs.Mount {
 		}
 	}
 	return append(m, volumeMounts(plan, c, at)...)
+}
+
+// proc is a /proc of the container's PID namespace. Of the host's only root could mount one.
+func proc(host bool) specs.Mount {
+	if host {
+		return bind("/proc", "/proc", "nosuid", "noexec", "nodev")
+	}
+	return specs.Mount{Destination: "/proc", Type: "proc", Source: "proc", Options: []string{"nosuid", "noexec", "nodev"}}
 }
 
 func bind(source, target string, options ...string) specs.Mount {

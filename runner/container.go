@@ -260,6 +260,7 @@ func endOf(x stage.Exit, err error) *ended {
 func (x *container) finish(s *sandbox) {
 	x.life.end()
 	x.killMountNamespace()
+	x.killCgroup(s)
 	x.execs.Wait()
 	x.closeStreams(s.estate)
 }

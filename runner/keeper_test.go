@@ -58,7 +58,7 @@ func (w wholePod) start(plan *pod.Plan) error {
 	if u := plan.Users; u != nil {
 		users = &host.Range{First: uint64(u.First), Count: uint64(u.Count)}
 	}
-	return stage.StartPod(stage.PodStart{Users: users, Programs: stage.Programs{Supervisor: "/proc/self/exe", Netstack: "/proc/self/exe"}, Dirs: w.dirs, Pod: w.place, Hostname: plan.Hostname, Lock: lock, Apart: plan.Apart})
+	return stage.StartPod(stage.PodStart{Users: users, HostPID: plan.HostPID, Programs: stage.Programs{Supervisor: "/proc/self/exe", Netstack: "/proc/self/exe"}, Dirs: w.dirs, Pod: w.place, Hostname: plan.Hostname, Lock: lock, Apart: plan.Apart})
 }
 
 // remove is what `podrun down` does with a dead pod. It must always work.
@@ -203,7 +203,7 @@ func TestKeeperHoldsTheSandbox(t *testing.T) {
 			t.Errorf("process %d is %q, want %q: %v", pid, b, want, err)
 		}
 	}
-	held := map[string]string{"net": stage.PodNet, "ipc": stage.PodIPC, "uts": stage.PodUTS}
+	held := map[string]string{"net": "/proc/1/fd/5", "ipc": "/proc/1/fd/6", "uts": "/proc/1/fd/7"}
 	for _, ns := range []string{"net", "ipc", "uts"} {
 		inside, err1 := os.Readlink(strings.Replace(held[ns], "/proc/1/", "/proc/"+strconv.Itoa(keeper)+"/", 1))
 		ours, err2 := os.Readlink("/proc/self/ns/" + ns)

@@ -16,7 +16,7 @@ type shared struct{ net, ipc, uts, user string }
 // ofKeeper are those that the keeper has made, or, in place of the network's, "" for the
 // host's, in which the supervisor is.
 func ofKeeper(plan *pod.Plan) shared {
-	ns := shared{stage.PodNet, stage.PodIPC, stage.PodUTS, stage.PodUser()}
+	ns := shared{stage.PodNet(), stage.PodIPC(), stage.PodUTS(), stage.PodUser()}
 	if plan.Network == pod.NetworkHost {
 		ns.net = ""
 	}

@@ -93,7 +93,7 @@ func (s *sandbox) router() string {
 	if s.estate.keeper == nil {
 		return ""
 	}
-	return stage.Router
+	return stage.Router()
 }
 
 // attach connects the pod to the router and begins to carry its traffic. The keeper has

@@ -19,10 +19,6 @@ import (
 	"github.com/podrun/podrun/volumes"
 )
 
-// keeperPID: the keeper is PID 1 of the pod's PID namespace, in which the supervisor
-// lives.
-const keeperPID = 1
-
 // sandbox is what a pod's containers share.
 type sandbox struct {
 	plan    *pod.Plan
@@ -144,9 +140,9 @@ func (s *sandbox) mountShared() error {
 // that asks for limits runs without them, and says so.
 func (s *sandbox) limit() error {
 	want := limits(s.plan.Resources)
-	subtree, err := cgroups.Delegated(keeperPID)
+	subtree, err := cgroups.Delegated(stage.KeeperPID())
 	if err == nil {
-		s.cgroup, err = subtree.CreatePod("podrun-"+s.plan.UID, want, []int{keeperPID})
+		s.cgroup, err = subtree.CreatePod("podrun-"+s.plan.UID, want, []int{stage.KeeperPID()})
 	}
 	if err == nil {
 		err = subtree.Lacks(want)
@@ -211,6 +207,7 @@ func (s *sandbox) place(c *pod.Container, rootfs, dev string) place {
 	at := place{
 		rootfs: rootfs, dev: dev,
 		netns: s.net, ipcns: s.ipc, utsns: s.uts,
+		hostPID:       s.plan.HostPID,
 		sys:           s.templates().Templates().Sys,
 		hosts:         filepath.Join(s.writtenDir(), "hosts"),
 		hostname:      filepath.Join(s.writtenDir(), "hostname"),

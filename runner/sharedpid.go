@@ -14,7 +14,12 @@ import (
 // shared, for as long as others are compared with it: the kernel gives the number of one
 // that has gone to the next, which may be of a container that is being made.
 func (x *container) holdMountNamespace(s *sandbox) bool {
-	return s.pause.PID != 0 && x.hold(x.PID)
+	return x.sharesProcesses(s) && x.hold(x.PID)
+}
+
+// sharesProcesses says whether a container is in a PID namespace that is not its own.
+func (x *container) sharesProcesses(s *sandbox) bool {
+	return s.pause.PID != 0 || s.plan.HostPID
 }
 
 // findMountNamespace is holdMountNamespace of a run of an earlier supervisor. Where its
@@ -25,7 +30,7 @@ func (x *container) findMountNamespace(s *sandbox, others []savedRun) {
 		return
 	}
 	own, err := os.Readlink("/proc/self/ns/mnt")
-	if s.pause.PID == 0 || err != nil || own == x.mntns || numberedAgain(x, others) {
+	if !x.sharesProcesses(s) || err != nil || own == x.mntns || numberedAgain(x, others) {
 		return
 	}
 	eachProcess(func(pid int) {
@@ -54,7 +59,7 @@ func (x *container) hold(pid int) bool {
 	return true
 }
 
-// killMountNamespace kills what is left of a container in a shared PID namespace:
+// killMountNamespace kills what is left of a container in a shared PID namespace, or the host's:
 // every process with its mount namespace, until there is none. In a PID namespace
 // of its own the kernel does that.
 func (x *container) killMountNamespace() {
@@ -111,5 +116,16 @@ func (e *engine) checkGuard(s *sandbox) {
 	}
 	if st, ok := stat(s.pause.PID); !ok || st.process != s.pause || st.ending {
 		e.tellLost(s)
+	}
+}
+
+// killCgroup kills what is left of a container in the host's PID namespace that has left its
+// mount namespace, too: what it may with CAP_SYS_ADMIN.
+func (x *container) killCgroup(s *sandbox) {
+	if !s.plan.HostPID || s.cgroup == nil {
+		return
+	}
+	if err := s.cgroup.KillContainer(x.plan.Name); err != nil {
+		fmt.Fprintln(os.Stderr, err)
 	}
 }

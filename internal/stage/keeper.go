@@ -13,16 +13,25 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// The pod's namespaces, which the keeper holds, as every process of the pod's PID
-// namespace can open them. The numbers are those of userns/enter.h.
-const (
-	PodNet = "/proc/1/fd/5"
-	PodIPC = "/proc/1/fd/6"
-	PodUTS = "/proc/1/fd/7"
+// KeeperPID is the keeper's, as this process knows it, which must be a supervisor: 1, unless
+// the pod lives in the host's PID namespace.
+func KeeperPID() int { return max(1, os.Getppid()) }
 
-	// Router is the network namespace that the pods of a user share: Share.
-	Router = "/proc/1/fd/8"
-)
+// held is the path of a namespace that the keeper holds, as every process of its PID
+// namespace can open it. The numbers are those of userns/enter.h.
+func held(fd int) string { return fmt.Sprintf("/proc/%d/fd/%d", KeeperPID(), fd) }
+
+// PodNet is the path of the pod's network namespace.
+func PodNet() string { return held(5) }
+
+// PodIPC is the path of the pod's IPC namespace.
+func PodIPC() string { return held(6) }
+
+// PodUTS is the path of the pod's UTS namespace.
+func PodUTS() string { return held(7) }
+
+// Router is the path of the network namespace that the pods of a user share: Share.
+func Router() string { return held(8) }
 
 // channelFD is PODRUN_CHANNEL_FD of userns/enter.h.
 const channelFD = 3

@@ -9,18 +9,15 @@ import (
 	"syscall"
 )
 
-// podUser is where the keeper has the user namespace of the pod's containers, if they have
-// one of their own: PODRUN_USER_FD of userns/enter.h.
-const podUser = "/proc/1/fd/9"
-
 // PodUser is the path of the user namespace of the pod's containers, "" where that is the
 // supervisor's. In one of their own they have no rights over what the user's pods share,
 // whatever their capabilities; the ids are the same.
 func PodUser() string {
-	if to, err := os.Readlink(podUser); err != nil || !strings.HasPrefix(to, "user:") {
+	path := held(9)
+	if to, err := os.Readlink(path); err != nil || !strings.HasPrefix(to, "user:") {
 		return ""
 	}
-	return podUser
+	return path
 }
 
 // StartPause starts the process that is PID 1 of the PID namespace which a pod's containers

@@ -49,6 +49,9 @@ type PodStart struct {
 	Apart bool
 	Users *host.Range
 
+	// HostPID leaves the pod in the host's PID namespace.
+	HostPID bool
+
 	// Settle, if any, is told the pid of the pod's first process, of which all others
 	// come, before there are others: it moves the process to the pod's own cgroup.
 	// Without it the pod lives where the caller does.
@@ -83,6 +86,9 @@ func StartPod(s PodStart) error {
 			ids = fmt.Sprintf("0 %d %d", u.First, u.Count)
 		}
 		cmd.Env = append(cmd.Env, "_PODRUN_APART="+ids)
+	}
+	if s.HostPID {
+		cmd.Env = append(cmd.Env, "_PODRUN_HOSTPID=1")
 	}
 	s.Attach.hand(cmd)
 	handPorts(cmd, s.Ports)

@@ -182,7 +182,10 @@ void podrun_keeper(const struct podrun_birth *birth) {
 		podrun_die("make a mount namespace");
 	if (mount(NULL, "/", NULL, MS_SLAVE | MS_REC, NULL) < 0)
 		podrun_die("detach the mount namespace");
-	if (mount("proc", "/proc", "proc", MS_NOSUID | MS_NODEV | MS_NOEXEC, NULL) < 0)
+	if (birth->hostpid) { // whose /proc is there already
+		podrun_adopt_orphans();
+		prctl(PR_SET_PDEATHSIG, SIGTERM); // nobody else would end the pod, should this process be killed
+	} else if (mount("proc", "/proc", "proc", MS_NOSUID | MS_NODEV | MS_NOEXEC, NULL) < 0)
 		podrun_die("mount /proc for the pod");
 	struct maker maker = start_maker(birth);
 	int pair[2];

@@ -13,6 +13,7 @@
 //   _PODRUN_HOSTNAME pod only: the pod's hostname
 //   _PODRUN_APART    pod only, optional: its containers have a user namespace of their own; 1: with
 //                    the same ids, else the map of its users and groups
+//   _PODRUN_HOSTPID  pod only, optional: 1: the pod lives in the host's PID namespace
 //   _PODRUN_GATE     pod only, optional: a descriptor; a byte from it lets the pod begin
 //   _PODRUN_WAIT     wait only: see podrun_wait
 #define _GNU_SOURCE
@@ -159,7 +160,7 @@ static void become_root(int pod) {
 }
 
 void podrun_forget_environment(void) {
-	static const char *names[] = {"_PODRUN_ENTER", "_PODRUN_UIDMAP", "_PODRUN_GIDMAP", "_PODRUN_IDTOOLS", "_PODRUN_HOSTNAME", "_PODRUN_GATE", "_PODRUN_USERNS", "_PODRUN_ROUTER", "_PODRUN_APART"};
+	static const char *names[] = {"_PODRUN_ENTER", "_PODRUN_UIDMAP", "_PODRUN_GIDMAP", "_PODRUN_IDTOOLS", "_PODRUN_HOSTNAME", "_PODRUN_GATE", "_PODRUN_USERNS", "_PODRUN_ROUTER", "_PODRUN_APART", "_PODRUN_HOSTPID"};
 	for (size_t i = 0; i < sizeof names / sizeof *names; i++)
 		unsetenv(names[i]);
 }

@@ -5,6 +5,9 @@
 // would, or ends the pod (runner/rise.go). A keeper that ends by itself ends the pod.
 //
 // A guard that is killed is missed only when its keeper is, too: then the pod has ended.
+//
+// A pod in the host's PID namespace (hostPID) is not ended by the kernel. There guard and
+// keeper adopt what descends from them, and who outlives the other ends it.
 #define _GNU_SOURCE
 #include <errno.h>
 #include <fcntl.h>
@@ -129,6 +132,8 @@ void podrun_guard(char **argv, const char *hostname, int router, const char *apa
 		_exit(0);
 
 	struct podrun_birth birth = {.argv = argv, .hostname = hostname, .apart = *apart != 0, .ids = strcmp(apart, "1") ? apart : NULL};
+	if ((birth.hostpid = getenv("_PODRUN_HOSTPID") != NULL))
+		podrun_adopt_orphans();
 	podrun_wait_signals(&birth.set, &birth.before);
 	birth.router = podrun_out_of_the_way(router >= 0 ? router : make_router()); // of what a supervisor was given
 	birth.served = podrun_out_of_the_way(eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK));
@@ -136,7 +141,7 @@ void podrun_guard(char **argv, const char *hostname, int router, const char *apa
 		long long born = podrun_now();
 		eventfd_t served;
 		int st = 0;
-		pid_t keeper = syscall(SYS_clone, CLONE_NEWPID | SIGCHLD, 0, 0, 0, 0);
+		pid_t keeper = syscall(SYS_clone, (birth.hostpid ? 0 : CLONE_NEWPID) | SIGCHLD, 0, 0, 0, 0);
 		if (keeper == 0) {
 			podrun_keeper(&birth);
 			return;
@@ -146,6 +151,8 @@ void podrun_guard(char **argv, const char *hostname, int router, const char *apa
 		if (keeper > 0) {
 			settle_down(&birth);
 			st = attend(&birth, keeper);
+			if (birth.hostpid)
+				podrun_end_descendants();
 			int in_order = WIFEXITED(st) && (!birth.again || WEXITSTATUS(st) == 0 || WEXITSTATUS(st) == PODRUN_HOPELESS);
 			if (in_order)
 				_exit(WEXITSTATUS(st));

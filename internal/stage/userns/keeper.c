@@ -48,6 +48,15 @@ static struct {
 	long long born;
 } supervisor = {.channel = -1};
 
+static int hostpid; // the kernel does not end the pod with this process
+
+// leave ends the pod.
+static void leave(int code) {
+	if (hostpid)
+		podrun_end_descendants();
+	_exit(code);
+}
+
 static int exit_code(int st) { return WIFEXITED(st) ? WEXITSTATUS(st) : 128 + WTERMSIG(st); }
 
 static int is_stop(int sig) { return sig == SIGTERM || sig == SIGINT || sig == SIGHUP; }
@@ -116,9 +125,9 @@ static void bury(int st) {
 	supervisor.channel = -1;
 	supervisor.pid = 0;
 	if (supervisor.over)
-		_exit(supervisor.code);
+		leave(supervisor.code);
 	if (!supervisor.serving || (WIFEXITED(st) && WEXITSTATUS(st) == PODRUN_HOPELESS))
-		_exit(exit_code(st));
+		leave(exit_code(st));
 	if (WIFSIGNALED(st) && is_stop(WTERMSIG(st)))
 		supervisor.stopping = 1; // it was meant for one that listens
 	podrun_tell_again();
@@ -213,6 +222,7 @@ static int watch(void) {
 void podrun_keep(const struct podrun_birth *birth, pid_t pid, int channel) {
 	arguments = birth->argv;
 	mask = birth->before;
+	hostpid = birth->hostpid;
 	supervisor.pid = pid;
 	supervisor.channel = channel;
 	supervisor.born = podrun_now();

@@ -73,13 +73,20 @@ struct podrun_birth {
 	const char *ids;      // the map of its users and groups; NULL: they are the same
 	int served;           // an eventfd by which it tells that the pod runs
 	sigset_t set, before; // what it waits for, blocked already; the mask of supervisors
+	int hostpid;          // it is in the host's PID namespace
 	int again;            // an earlier keeper was killed
 	int asked;            // a stop was asked for that nobody has on record
 };
 
-// podrun_keeper makes this process, PID 1 of a new PID namespace, a keeper and forks its
+// podrun_keeper makes this process, PID 1 of a new PID namespace but for hostpid, a keeper and forks its
 // first supervisor, which alone returns.
 void podrun_keeper(const struct podrun_birth *birth);
+
+// podrun_adopt_orphans makes this process the parent of all its descendants whose parent has
+// ended; podrun_end_descendants kills them all, and returns when there are none. They are for
+// a pod in the host's PID namespace, which the kernel does not end with its first process.
+void podrun_adopt_orphans(void);
+void podrun_end_descendants(void);
 
 // podrun_hold puts a descriptor where it is to stay; podrun_out_of_the_way, where none is.
 void podrun_hold(int fd, int where);

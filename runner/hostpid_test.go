@@ -1,0 +1,116 @@
+package runner
+
+import (
+	"fmt"
+	"os"
+	"strconv"
+	"strings"
+	"testing"
+	"time"
+
+	"golang.org/x/sys/unix"
+
+	"github.com/podrun/podrun/internal/testenv"
+	"github.com/podrun/podrun/pod"
+)
+
+// hostPIDPod is a pod in the PID namespace of this test's, whose container leaves a daemon
+// behind that has another parent by then.
+func hostPIDPod(t *testing.T) wholePod {
+	t.Helper()
+	l := layer(t)
+	plan := newPlan(nil, []pod.Container{shell(l, "a", "echo $$ >/pid; (sh -c 'echo $$ >/daemon; exec sleep 4321' & ); until test -s /daemon; do usleep 1000; done; cat /daemon; exec sleep 1000"), shell(l, "b", "exec sleep 1000")})
+	plan.HostPID, plan.RestartPolicy = true, pod.RestartAlways
+	w := startWhole(t, plan)
+	w.until(running)
+	return w
+}
+
+// daemon waits for that of the nth instance of the container to be there.
+func (w wholePod) daemon(n int) (pid int) {
+	w.t.Helper()
+	for deadline := time.Now().Add(patient); ; {
+		text := logText(w.t, w.place, "a", n)
+		if pid, err := strconv.Atoi(strings.TrimSpace(text)); err == nil {
+			return pid
+		}
+		if time.Now().After(deadline) {
+			w.t.Fatalf("no daemon: %q", text)
+		}
+	}
+}
+
+// lives says whether a process is there that was not killed.
+func lives(pid int) bool {
+	st, ok := stat(pid)
+	return ok && st.state != 'Z'
+}
+
+// With hostPID a container sees the processes of whoever started the pod, and has nothing of
+// podrun's among its files; what it leaves behind goes with it, with the pod, and nowhere
+// when only a supervisor has gone.
+func TestHostPID(t *testing.T) {
+	testenv.NoLeaks(t)
+	w := hostPIDPod(t)
+	_, out := w.ask("b", "/bin/sh", "-c", "readlink /proc/self/ns/pid; cat /proc/"+strconv.Itoa(os.Getpid())+"/comm; kill -0 "+strconv.Itoa(os.Getpid())+" && echo seen; ls /proc/1/root 2>&1; echo x 2>/dev/null >/proc/sys/kernel/core_pattern || echo read-only")
+	own, err := os.Readlink("/proc/self/ns/pid")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if !strings.HasPrefix(out, own+"\n") || !strings.Contains(out, "seen\n") || !strings.Contains(out, "read-only\n") {
+		t.Errorf("in %s: %s", own, out)
+	}
+	if _, out := w.ask("b", "/bin/sh", "-c", fmt.Sprintf("ls /proc/%d/root/ 2>&1", os.Getpid())); !strings.Contains(out, "ermission denied") {
+		t.Errorf("files of another's: %s", out)
+	}
+	daemon := w.daemon(0)
+	supervisor, _ := w.processes()
+	if err := unix.Kill(supervisor, unix.SIGKILL); err != nil {
+		t.Fatal(err)
+	}
+	if code, out := w.ask("b", "/bin/true"); code != 0 {
+		t.Fatalf("after its supervisor: %s", out)
+	}
+	if !lives(daemon) {
+		t.Error("what a container had left ended with a supervisor")
+	}
+	w.ask("a", "/bin/sh", "-c", "kill -9 $(cat /pid)")
+	w.until(func(st *pod.Status) bool { return st.Containers[0].RestartCount > 0 && running(st) })
+	if lives(daemon) {
+		t.Error("what a container had left outlived it")
+	}
+	if next := w.daemon(1); !lives(next) {
+		t.Error("the next one's ended with it")
+	}
+}
+
+// When the keeper is killed, or the guard, nothing of the pod in the host's PID namespace is
+// left of that sandbox.
+func TestHostPIDKilled(t *testing.T) {
+	testenv.NoLeaks(t)
+	w := hostPIDPod(t)
+	daemon := w.daemon(0)
+	_, keeper := w.processes()
+	if err := unix.Kill(keeper, unix.SIGKILL); err != nil {
+		t.Fatal(err)
+	}
+	w.untilAgain("it goes on", func(st *pod.Status) bool { return running(st) && st.Containers[0].RestartCount > 0 })
+	if lives(daemon) {
+		t.Error("what a container had left outlived the keeper")
+	}
+	// The guard's death ends the pod: nobody else would, should the keeper be killed, too.
+	_, keeper = w.processes()
+	st, ok := stat(keeper)
+	if !ok {
+		t.Fatal("no keeper")
+	}
+	daemon = w.daemon(1)
+	if err := unix.Kill(st.parent, unix.SIGKILL); err != nil {
+		t.Fatal(err)
+	}
+	for deadline := time.Now().Add(patient); lives(daemon) || w.place.Alive(); {
+		if time.Now().After(deadline) {
+			t.Fatalf("after the guard's death: the daemon lives %v, the pod %v", lives(daemon), w.place.Alive())
+		}
+	}
+}
