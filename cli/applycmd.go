@@ -12,7 +12,7 @@ func (f *front) applyCommand() *cli.Command {
 	return &cli.Command{
 		Name:      "apply",
 		Usage:     "bring what manifests say into being, and return",
-		ArgsUsage: "FILE... | -f FILE | -",
+		ArgsUsage: "FILE... | -f FILE|DIRECTORY|URL | -",
 		Description: `Keeps the ConfigMaps, Secrets, PersistentVolumeClaims, Services and Namespaces
 of manifests for pods to refer to, and starts or changes their pods, as up does;
 it does not wait for them to run. Nothing is done unless all of it is right.

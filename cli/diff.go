@@ -26,7 +26,7 @@ func (f *front) diffCommand() *cli.Command {
 	return &cli.Command{
 		Name:      "diff",
 		Usage:     "show what apply would change",
-		ArgsUsage: "FILE... | -f FILE | -",
+		ArgsUsage: "FILE... | -f FILE|DIRECTORY|URL | -",
 		Description: `Compares manifests with what is there: what podrun apply, or up, would make or
 change, as a unified diff of YAML with defaults filled in. The values of secrets
 are not shown, only which of them change. Nothing is done.

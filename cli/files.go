@@ -5,9 +5,7 @@ import (
 	"fmt"
 	"io"
 	"os"
-	"path/filepath"
 	"strings"
-	"syscall"
 
 	"github.com/podrun/podrun/internal/report"
 	"github.com/podrun/podrun/internal/store"
@@ -20,7 +18,15 @@ const maxManifest = 32 << 20
 // read reads a manifest; "-" is standard input.
 func (f *front) read(file string) ([]byte, error) {
 	in := f.in
-	if file != "-" {
+	switch {
+	case isAddress(file):
+		body, err := download(file)
+		if err != nil {
+			return nil, err
+		}
+		defer body.Close()
+		in = body
+	case file != "-":
 		opened, err := os.Open(file)
 		if err != nil {
 			return nil, unreadable(file, err)
@@ -43,10 +49,6 @@ func unreadable(file string, err error) error {
 	switch {
 	case file == "":
 		return report.New(report.Usage, "", "cannot read the manifest: the file's name is empty")
-	case strings.HasPrefix(file, "http://") || strings.HasPrefix(file, "https://"):
-		return report.New(report.Usage, "fetch it and pass it on, as in: curl -fsSL URL | podrun up -", "cannot read the manifest: podrun takes files, not addresses: %s", file)
-	case errors.Is(err, syscall.EISDIR):
-		return report.New(report.Usage, "name the files, as in: podrun up "+filepath.Join(file, "*.yaml"), "cannot read the manifest: %s is a directory", file)
 	}
 	return report.New(report.Usage, "", "cannot read the manifest: %w", err)
 }
@@ -65,10 +67,13 @@ type source struct {
 	data []byte
 }
 
-// readAll reads files. What can be read is returned with an error too.
+// readAll reads files, all those of directories, and what is at addresses. What can be
+// read is returned with an error too.
 func (f *front) readAll(files []string) ([]source, error) {
 	var sources []source
 	var errs []error
+	files, err := inDirectories(files)
+	errs = append(errs, err)
 	for _, file := range files {
 		data, err := f.read(file)
 		if err != nil {

@@ -28,8 +28,7 @@ func TestUpRefusals(t *testing.T) {
 		"no file":      {args: []string{"up"}, code: 2, err: "podrun: up takes the files of pods\nhint: podrun up --help\n"},
 		"missing file": {args: []string{"up", "nosuch.yaml"}, code: 2, err: "podrun: cannot read the manifest: open nosuch.yaml: no such file or directory\n"},
 		"empty name":   {args: []string{"up", ""}, code: 2, err: "podrun: cannot read the manifest: the file's name is empty\n"},
-		"address":      {args: []string{"up", "https://example.org/p.yaml"}, code: 2, err: "podrun: cannot read the manifest: podrun takes files, not addresses: https://example.org/p.yaml\nhint: fetch it and pass it on, as in: curl -fsSL URL | podrun up -\n"},
-		"directory":    {args: []string{"up", "/proc"}, code: 2, err: "podrun: cannot read the manifest: /proc is a directory\nhint: name the files, as in: podrun up /proc/*.yaml\n"},
+		"directory":    {args: []string{"up", "/proc/tty"}, code: 2, err: "podrun: there are no manifests in the directory /proc/tty: no file ends in .yaml, .yml or .json\n"},
 		"started by another": {
 			args: []string{"up", "-"}, stdin: oneContainer, code: 1,
 			err:  "podrun: pod web is being started or removed by another podrun\nhint: try again when that is done; podrun ps lists the pods\n",

@@ -21,7 +21,7 @@ func (f *front) upCommand() *cli.Command {
 	return &cli.Command{
 		Name:      "up",
 		Usage:     "run pods from their manifests",
-		ArgsUsage: "FILE... | -f FILE | -",
+		ArgsUsage: "FILE... | -f FILE|DIRECTORY|URL | -",
 		Description: `Checks the manifests, brings the images onto this machine and runs the pods. In
 the foreground it shows what all containers write and ends when the pods have;
 Ctrl-C stops them gracefully and removes them, a second Ctrl-C stops them at

@@ -17,7 +17,7 @@ func (f *front) validateCommand() *cli.Command {
 	return &cli.Command{
 		Name:      "validate",
 		Usage:     "check manifests and show what podrun makes of each field",
-		ArgsUsage: "FILE... | -f FILE | -",
+		ArgsUsage: "FILE... | -f FILE|DIRECTORY|URL | -",
 		Description: `Checks manifests as up does, without starting anything. For every field it says
 whether podrun does it (ok), reads it and has no use for it on one machine
 (accepted), or does not do it yet (refused), and what the pod may use in all.
