@@ -23,7 +23,7 @@ func TestPackages(t *testing.T) {
 	}
 	// Whole pods and the built binary: what limits, cgroups and systemd make different here.
 	t.Run("scope/runner", func(t *testing.T) {
-		m.packageTest(t, "scope", "runner", "-test.run", "Limits|ForkBomb|TestPodOf|KilledPod")
+		m.packageTest(t, "scope", "runner", "-test.run", "Limits|ForkBomb|TestPodOf|KilledPod|TheTrampolineMakes|StartErrors")
 	})
 	t.Run("scope/test/examples", func(t *testing.T) { m.packageTest(t, "scope", "test/examples") })
 	t.Run("scope/test/script", func(t *testing.T) {
