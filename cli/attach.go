@@ -1,6 +1,7 @@
 package cli
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"os"
@@ -91,15 +92,26 @@ func (f *front) attachTo(c *cli.Context, keys []byte) error {
 	if err := attachable(p, ct, c.Bool("stdin")); err != nil {
 		return err
 	}
-	a := &attachment{front: f, pod: p, container: ct, stdin: c.Bool("stdin"), keys: keys, quiet: c.Bool("quiet")}
-	if a.terminal = f.terminalFor(ct, a.stdin); a.terminal == nil && c.Bool("tty") {
+	return f.attachAt(c.Context, p, ct, attachWishes{stdin: c.Bool("stdin"), tty: c.Bool("tty"), keys: keys, quiet: c.Bool("quiet")})
+}
+
+// attachWishes are how somebody wants to be attached.
+type attachWishes struct {
+	stdin, tty, quiet bool
+	keys              []byte
+}
+
+// attachAt is attached to a container that runs, and ends with its exit code.
+func (f *front) attachAt(ctx context.Context, p store.Pod, ct *pod.Container, w attachWishes) error {
+	a := &attachment{front: f, pod: p, container: ct, stdin: w.stdin, keys: w.keys, quiet: w.quiet}
+	if a.terminal = f.terminalFor(ct, a.stdin); a.terminal == nil && w.tty {
 		why := "input is not a terminal or the right kind of file"
 		if !ct.TTY {
 			why = "container " + ct.Name + " did not allocate one"
 		}
 		fmt.Fprintln(f.err, "Unable to use a TTY - "+why) // kubectl's words, and its way: go on without
 	}
-	code, err := a.run(c.Context)
+	code, err := a.run(ctx)
 	switch {
 	case errors.Is(err, errNotRunning):
 		return report.New(report.Internal, "podrun ps shows its state", "cannot attach to pod %q: it is not running", p.Name)

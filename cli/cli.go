@@ -94,6 +94,7 @@ func (f *front) app() *cli.App {
 			f.execCommand(),
 			f.attachCommand(),
 			f.cpCommand(),
+			f.debugCommand(),
 			f.portForwardCommand(),
 			f.portCommand(),
 			f.waitCommand(),

@@ -40,7 +40,7 @@ var defaultProfiles = []string{"podrun-default", "containers-default", "cri-cont
 // that containers could not change to, as the kubelet does at admission.
 func confineByAppArmor(plan *pod.Plan, has host.AppArmor) error {
 	var errs []error
-	for _, list := range [][]pod.Container{plan.InitContainers, plan.Containers} {
+	for _, list := range plan.All() {
 		for i := range list {
 			errs = append(errs, confineContainer(plan, &list[i], has))
 		}

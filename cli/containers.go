@@ -51,6 +51,9 @@ func containerNames(plan *pod.Plan) string {
 	for _, c := range plan.InitContainers {
 		names = append(names, c.Name+" (init)")
 	}
+	for _, c := range plan.Ephemeral {
+		names = append(names, c.Name+" (ephem)")
+	}
 	return strings.Join(names, ", ")
 }
 

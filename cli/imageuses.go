@@ -79,7 +79,7 @@ func (u *imageUse) lookAtPods() error {
 		for _, v := range plan.Volumes {
 			u.mark("", "", v.Layers)
 		}
-		for _, list := range [][]pod.Container{plan.InitContainers, plan.Containers} {
+		for _, list := range plan.All() {
 			for _, c := range list {
 				u.mark(c.ImageID, c.Image, c.Layers)
 			}

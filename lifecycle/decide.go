@@ -26,6 +26,7 @@ func Decide(plan *pod.Plan, o *Observed, now Now) Decision {
 	case o.Sandbox == SandboxBroken, o.Restarting:
 		d.kills()
 	case o.Sandbox == SandboxUp:
+		d.startEphemeral()
 		if d.startInits() {
 			d.startApps()
 		}

@@ -66,7 +66,7 @@ func (o *Observed) noteEvents(plan *pod.Plan, was moment, e Event) {
 	case EndEvicted:
 		o.note(e.At, pod.Warning, pod.ReasonEvicted, "", o.Ending.Message)
 	}
-	for _, list := range [][]pod.Container{plan.InitContainers, plan.Containers} {
+	for _, list := range plan.All() {
 		for i := range list {
 			if o.container(list[i].Name).State == RunRunning {
 				o.noteKilling(e.At, list[i].Name)

@@ -1,10 +1,6 @@
 package lifecycle
 
-import (
-	"time"
-
-	"github.com/podrun/podrun/pod"
-)
+import "time"
 
 // KillReason says why one run of a container is ended while the pod goes on.
 type KillReason string
@@ -29,7 +25,7 @@ type Kill struct {
 
 // kills ends the runs that are to end while the pod goes on.
 func (d *decision) kills() {
-	for _, list := range [][]pod.Container{d.plan.InitContainers, d.plan.Containers} {
+	for _, list := range d.plan.All() {
 		for i := range list {
 			if seen := d.seen.container(list[i].Name); seen.Kill != nil {
 				d.bringDown(&list[i], seen, true)

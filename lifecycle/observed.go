@@ -1,6 +1,7 @@
 package lifecycle
 
 import (
+	"slices"
 	"time"
 
 	"github.com/podrun/podrun/pod"
@@ -108,7 +109,7 @@ func (o *Observed) anyLive(list []pod.Container) bool {
 
 // idle says whether no process of any container exists.
 func (o *Observed) idle(plan *pod.Plan) bool {
-	return !o.anyLive(plan.InitContainers) && !o.anyLive(plan.Containers)
+	return !slices.ContainsFunc(plan.All(), o.anyLive)
 }
 
 // over says whether the pod is to end and nothing of it is left.

@@ -77,7 +77,7 @@ func (o *Observed) sandboxDied(plan *pod.Plan, e Event) {
 	if o.Ending == nil && !another {
 		o.Ending = o.lost(e)
 	}
-	for _, list := range [][]pod.Container{plan.InitContainers, plan.Containers} {
+	for _, list := range plan.All() {
 		for i := range list {
 			if c := o.container(list[i].Name); c.live() {
 				c.fold(Event{At: e.At, Kind: Exited, ExitCode: 137, Reason: reasonUnknown, Message: "the pod's sandbox is gone"})
@@ -156,7 +156,7 @@ func restartsAll(planned *pod.Container, c *Container) bool {
 
 // killAll has every run end at once.
 func (o *Observed) killAll(plan *pod.Plan, at Now, why KillReason) {
-	for _, list := range [][]pod.Container{plan.Containers, plan.InitContainers} {
+	for _, list := range [][]pod.Container{plan.Containers, plan.InitContainers, plan.Ephemeral} {
 		for i := range list {
 			if c := o.container(list[i].Name); c.live() {
 				c.Kill = &Kill{Why: why, Since: at, GraceEnd: at.Boot, AtOnce: true}

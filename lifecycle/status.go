@@ -15,6 +15,7 @@ func Status(plan *pod.Plan, o *Observed, now Now) pod.Status {
 		Conditions:     o.timed(plan, now),
 		InitContainers: containerStatuses(plan, o, ending, plan.InitContainers, false),
 		Containers:     containerStatuses(plan, o, ending, plan.Containers, true),
+		Ephemeral:      ephemeralStatuses(plan, o, ending),
 	}
 	if o.Accepted != nil {
 		s.StartTime = o.Accepted.Wall

@@ -6,7 +6,7 @@ import (
 	"github.com/podrun/podrun/pod"
 )
 
-// stop brings the pod to its end: app and init containers get their stop signal
+// stop brings the pod to its end: app, init and ephemeral containers get their stop signal
 // at once, sidecars when their turn comes or the grace is used up; KILL follows
 // when grace and minimum are over. The sandbox goes when no container is left.
 func (d *decision) stop() {
@@ -16,6 +16,9 @@ func (d *decision) stop() {
 	}
 	for i := range d.plan.Containers {
 		d.stopContainer(&d.plan.Containers[i], true)
+	}
+	for i := range d.plan.Ephemeral {
+		d.stopContainer(&d.plan.Ephemeral[i], true)
 	}
 	inits := d.plan.InitContainers
 	turn := !d.seen.anyLive(d.plan.Containers)

@@ -25,6 +25,8 @@ func Render(p *corev1.Pod, st *pod.Status) *corev1.Pod {
 		QOSClass:              qosClass(p),
 		InitContainerStatuses: containerStatuses(p, p.Spec.InitContainers, st, st.InitContainers),
 		ContainerStatuses:     containerStatuses(p, p.Spec.Containers, st, st.Containers),
+
+		EphemeralContainerStatuses: ephemeralStatuses(p, st),
 	}
 	for i, ip := range st.PodIPs {
 		if i == 0 {

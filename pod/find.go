@@ -1,8 +1,11 @@
 package pod
 
-// Container finds a container, init or app, by name.
+// All are the lists of the plan's containers.
+func (p *Plan) All() [][]Container { return [][]Container{p.InitContainers, p.Containers, p.Ephemeral} }
+
+// Container finds a container of any kind by name.
 func (p *Plan) Container(name string) (*Container, bool) {
-	for _, list := range [][]Container{p.InitContainers, p.Containers} {
+	for _, list := range p.All() {
 		for i := range list {
 			if list[i].Name == name {
 				return &list[i], true
@@ -12,9 +15,9 @@ func (p *Plan) Container(name string) (*Container, bool) {
 	return nil, false
 }
 
-// Container finds a container's status, init or app, by name.
+// Container finds the status of a container of any kind by name.
 func (s *Status) Container(name string) (*ContainerStatus, bool) {
-	for _, list := range [][]ContainerStatus{s.InitContainers, s.Containers} {
+	for _, list := range [][]ContainerStatus{s.InitContainers, s.Containers, s.Ephemeral} {
 		for i := range list {
 			if list[i].Name == name {
 				return &list[i], true

@@ -68,6 +68,7 @@ type Plan struct {
 	Storage        []Limit     `json:"storage,omitempty"`        // what it may keep on disk; the first that is exceeded counts
 	InitContainers []Container `json:"initContainers,omitempty"` // in start order
 	Containers     []Container `json:"containers"`
+	Ephemeral      []Container `json:"ephemeral,omitempty"` // added while it runs, to look into it: begun at once and once
 }
 
 // IDRange are Count users and groups, from First on as the user's pods number them. The pod
@@ -151,6 +152,9 @@ type Container struct {
 	Startup   *Probe   `json:"startup,omitempty"`
 	PostStart *Handler `json:"postStart,omitempty"`
 	PreStop   *Handler `json:"preStop,omitempty"`
+
+	// Target names a container of the pod whose PID namespace an ephemeral one shares.
+	Target string `json:"target,omitempty"`
 
 	// Priority orders the first start of app containers: one starts when all those
 	// with a higher priority are ready.

@@ -27,6 +27,7 @@ type Status struct {
 
 	InitContainers []ContainerStatus `json:"initContainers,omitempty"` // in the Plan's order
 	Containers     []ContainerStatus `json:"containers"`
+	Ephemeral      []ContainerStatus `json:"ephemeral,omitempty"`
 }
 
 // Phase is the PodPhase of Kubernetes.

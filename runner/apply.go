@@ -54,6 +54,8 @@ func fits(plan, next *pod.Plan) error {
 	switch {
 	case next.Version > pod.PlanVersion:
 		return fmt.Errorf("apply the plan: version %d was written by a newer podrun", next.Version)
+	case len(next.Ephemeral) < len(plan.Ephemeral) || !same(plan.Ephemeral, next.Ephemeral[:len(plan.Ephemeral)]):
+		return errors.New("apply the plan: it lacks an ephemeral container that was added meanwhile: try again")
 	case next.UID != plan.UID, !same(plan.InitContainers, next.InitContainers), !same(plan.Containers, next.Containers):
 		return errors.New("apply the plan: it is one of another pod")
 	}

@@ -33,6 +33,7 @@ type container struct {
 	terminal *terminal // nil without tty: true
 	stdin    *os.File  // the write end of its input, where it has one and nobody has ended it
 	audience *audience
+	beside   *container // while it is made: whose PID namespace it is to share
 	inputs   sync.Mutex // held while stdin is looked at
 	message  string     // the file bound at terminationMessagePath
 	env      []string   // of its process, and of commands in it
@@ -60,8 +61,9 @@ type startError struct {
 
 // startContainer makes and starts one instance. The error is a configError, a
 // startError, or a failure to create.
-func startContainer(s *sandbox, c *pod.Container, attempt int) (*container, error) {
-	x := &container{plan: c, attempt: attempt, audience: newAudience()}
+// It shares the PID namespace of beside, if that is not nil.
+func startContainer(s *sandbox, c *pod.Container, attempt int, beside *container) (*container, error) {
+	x := &container{plan: c, attempt: attempt, audience: newAudience(), beside: beside}
 	if err := x.create(s); err != nil {
 		x.closeStreams(s.estate)
 		if uerr := x.cleanup.Undo(); uerr != nil {
@@ -122,6 +124,9 @@ func (x *container) create(s *sandbox) error {
 	}
 	at := s.place(x.plan, root, x.dev(s))
 	at.terminationLog = x.message
+	if x.beside != nil && at.pidns == "" {
+		at.pidns = fmt.Sprintf("/proc/%d/ns/pid", x.beside.PID)
+	}
 	if x.attempt > 0 {
 		if err := s.writeHosts(); err != nil {
 			return err

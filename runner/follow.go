@@ -5,6 +5,7 @@ import (
 	"os"
 
 	"github.com/podrun/podrun/lifecycle"
+	"github.com/podrun/podrun/pod"
 )
 
 // runContainer runs one instance from its creation to its end.
@@ -17,7 +18,11 @@ func (e *engine) runContainer(a lifecycle.Action) {
 	e.mu.Lock()
 	s := e.sandbox
 	e.mu.Unlock()
-	x, err := startContainer(s, c, a.Attempt)
+	beside, err := e.beside(c)
+	var x *container
+	if err == nil {
+		x, err = startContainer(s, c, a.Attempt, beside)
+	}
 	if err != nil {
 		e.forget(c.Name)
 		e.checkGuard(s)
@@ -36,6 +41,20 @@ func (e *engine) runContainer(a lifecycle.Action) {
 	e.emit(lifecycle.Event{Kind: lifecycle.Started, Container: c.Name, Attempt: a.Attempt, ContainerID: containerID(plan, x)})
 	e.work(-1)
 	e.follow(s, x)
+}
+
+// beside is the container whose PID namespace another one is to share, or nil.
+func (e *engine) beside(c *pod.Container) (*container, error) {
+	if c.Target == "" {
+		return nil, nil
+	}
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	r := e.runs[c.Target]
+	if r == nil || r.container == nil || r.container.end != nil {
+		return nil, configError{fmt.Errorf("its target, container %s, is not running", c.Target)}
+	}
+	return r.container, nil
 }
 
 // follow waits for the end of a running container, frees what it held and tells. A

@@ -65,7 +65,7 @@ func TestMountPathRaces(t *testing.T) {
 	p.engine.mu.Unlock()
 	made := 0
 	for i := range raceRounds() {
-		x, err := startContainer(box, &victim, i+1)
+		x, err := startContainer(box, &victim, i+1, nil)
 		if err != nil {
 			continue
 		}

@@ -122,7 +122,7 @@ func remembered(e *engine) (lifecycle.Observed, error) {
 	if err != nil {
 		fmt.Fprintln(os.Stderr, err) // they are run again
 	}
-	for _, list := range [][]pod.Container{e.plan.InitContainers, e.plan.Containers} {
+	for _, list := range e.plan.All() {
 		for i := range list {
 			name := list[i].Name
 			runs, err := crilog.Instances(e.store.LogDir(name))

@@ -19,7 +19,7 @@ func (x *container) holdMountNamespace(s *sandbox) bool {
 
 // sharesProcesses says whether a container is in a PID namespace that is not its own.
 func (x *container) sharesProcesses(s *sandbox) bool {
-	return s.pause.PID != 0 || s.plan.HostPID
+	return s.pause.PID != 0 || x.plan.Target != "" || s.plan.HostPID
 }
 
 // findMountNamespace is holdMountNamespace of a run of an earlier supervisor. Where its

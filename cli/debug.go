@@ -1,0 +1,269 @@
+package cli
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"math/rand/v2"
+	"strings"
+
+	"github.com/urfave/cli/v2"
+	corev1 "k8s.io/api/core/v1"
+
+	"github.com/podrun/podrun/internal/report"
+	"github.com/podrun/podrun/internal/store"
+	"github.com/podrun/podrun/manifest"
+	"github.com/podrun/podrun/pod"
+)
+
+func (f *front) debugCommand() *cli.Command {
+	return &cli.Command{
+		Name:      "debug",
+		Usage:     "add a container to a pod that runs, to look into it",
+		ArgsUsage: "POD [-- COMMAND [ARG...]]",
+		Description: `Adds an ephemeral container to a running pod: with an image of its own, in the
+pod's network, and with --target in the processes of one of its containers. It is
+begun at once and never restarted; nothing waits for it, and it ends with the pod.
+With -i it is attached to, as podrun attach -i does. Without --image it has the
+image of the target, or of the first container.
+
+Examples:
+  podrun debug -it web --image busybox
+  podrun debug -it web --image busybox --target server -- sh
+  podrun debug web --image tools -- tcpdump -i eth0
+`,
+		Flags: []cli.Flag{
+			namespaceFlag(),
+			&cli.StringFlag{Name: "image", Usage: "its `IMAGE`"},
+			&cli.StringFlag{Name: "image-pull-policy", Usage: "`POLICY`: Always, IfNotPresent or Never"},
+			&cli.StringFlag{Name: "container", Aliases: []string{"c"}, Usage: "its `NAME`; debugger-XXXXX if not given"},
+			&cli.StringFlag{Name: "target", Usage: "share the processes of this `CONTAINER`"},
+			&cli.StringSliceFlag{Name: "env", Usage: "set a variable, `NAME=VALUE`"},
+			&cli.BoolFlag{Name: "stdin", Aliases: []string{"i"}, Usage: "keep its standard input open, and attach to it"},
+			&cli.BoolFlag{Name: "tty", Aliases: []string{"t"}, Usage: "give it a terminal"},
+			&cli.BoolFlag{Name: "attach", Usage: "attach to it; what -i does, unless --attach=false"},
+			&cli.BoolFlag{Name: "arguments-only", Usage: "what follows -- is for the image's own command"},
+			&cli.StringFlag{Name: "profile", Value: "general", Usage: "what it may do, by kubectl's `PROFILES`: general, baseline, restricted, netadmin or sysadmin"},
+			&cli.StringFlag{Name: "copy-to", Usage: "refused: podrun makes no copies of pods"},
+			detachFlag(),
+			&cli.BoolFlag{Name: "quiet", Aliases: []string{"q"}, Usage: "say nothing but what the container says"},
+		},
+		Action: f.debug,
+	}
+}
+
+func (f *front) debug(c *cli.Context) error {
+	words := c.Args().Slice()
+	switch {
+	case c.IsSet("copy-to"):
+		return usageErrorf("debug", "--copy-to: podrun makes no copies of pods; podrun get pod NAME -o yaml has what another one can be made of")
+	case len(words) == 0 || words[0] == "--" || len(words) > 1 && words[1] != "--":
+		return usageErrorf("debug", "debug takes the name of one pod, and after -- a command")
+	}
+	keys, err := detachKeys(c)
+	if err != nil {
+		return err
+	}
+	d := &debugging{front: f, quiet: c.Bool("quiet")}
+	if d.dirs, err = f.dirs(); err != nil {
+		return err
+	}
+	if d.pod, err = f.podOf(d.dirs, c.String("namespace"), words[0]); err != nil {
+		return err
+	}
+	var command []string
+	if len(words) > 2 {
+		command = words[2:]
+	}
+	if err := d.make(c, command); err != nil {
+		return err
+	}
+	if err := d.add(c.Context); err != nil {
+		return err
+	}
+	if !c.Bool("attach") && (c.IsSet("attach") || !c.Bool("stdin")) {
+		fmt.Fprintf(f.out, "pod/%s: container %s added\n", d.pod.Name, d.container.Name)
+		return nil
+	}
+	return d.attach(c.Context, keys)
+}
+
+// debugging adds one ephemeral container to a pod.
+type debugging struct {
+	front     *front
+	dirs      store.Dirs
+	pod       store.Pod
+	quiet     bool
+	stored    *corev1.Pod
+	container *corev1.EphemeralContainer
+}
+
+// make puts the container together, as kubectl debug does.
+func (d *debugging) make(c *cli.Context, command []string) error {
+	text, err := d.pod.Manifest()
+	if err != nil {
+		return err
+	}
+	if d.stored, err = manifest.Unmarshal(text); err != nil {
+		return fmt.Errorf("read manifest of pod %s: %w", d.pod.Name, err)
+	}
+	name := c.String("container")
+	if name == "" {
+		name = "debugger-" + suffix()
+		if !d.quiet {
+			fmt.Fprintf(d.front.err, "Defaulting debug container name to %s.\n", name)
+		}
+	}
+	image, pull := c.String("image"), corev1.PullPolicy(c.String("image-pull-policy"))
+	if image == "" {
+		pull = cmp.Or(pull, corev1.PullIfNotPresent) // it is there
+		image = d.stored.Spec.Containers[0].Image
+		for _, o := range d.stored.Spec.Containers {
+			if o.Name == c.String("target") {
+				image = o.Image
+			}
+		}
+	}
+	security, err := profile(c.String("profile"))
+	if err != nil {
+		return err
+	}
+	d.container = &corev1.EphemeralContainer{
+		TargetContainerName: c.String("target"),
+		EphemeralContainerCommon: corev1.EphemeralContainerCommon{
+			Name: name, Image: image, ImagePullPolicy: pull, Command: command,
+			// The end of our input is the container's, as with kubectl run -i.
+			Stdin: c.Bool("stdin"), StdinOnce: c.Bool("stdin"), TTY: c.Bool("tty"), SecurityContext: security,
+			TerminationMessagePolicy: corev1.TerminationMessageReadFile,
+		},
+	}
+	if c.Bool("arguments-only") {
+		d.container.Args, d.container.Command = command, nil
+	}
+	for _, word := range c.StringSlice("env") {
+		name, value, is := strings.Cut(word, "=")
+		if !is || name == "" {
+			return usageErrorf("debug", "--env: %q is not NAME=VALUE", word)
+		}
+		d.container.Env = append(d.container.Env, corev1.EnvVar{Name: name, Value: value})
+	}
+	return nil
+}
+
+// suffix makes names unlikely to be taken, of kubectl's letters.
+func suffix() string {
+	const letters = "bcdfghjklmnpqrstvwxz2456789"
+	var b [5]byte
+	for i := range b {
+		b[i] = letters[rand.IntN(len(letters))]
+	}
+	return string(b[:])
+}
+
+// profile is what kubectl debug lets such a container do (pkg/cmd/debug/profiles.go).
+func profile(name string) (*corev1.SecurityContext, error) {
+	add := func(list ...corev1.Capability) *corev1.SecurityContext {
+		return &corev1.SecurityContext{Capabilities: &corev1.Capabilities{Add: list}}
+	}
+	switch name {
+	case "general":
+		return add("SYS_PTRACE"), nil
+	case "netadmin":
+		return add("NET_ADMIN", "NET_RAW"), nil
+	case "baseline":
+		return nil, nil
+	case "sysadmin":
+		return &corev1.SecurityContext{Privileged: new(true)}, nil
+	case "restricted":
+		return &corev1.SecurityContext{
+			RunAsNonRoot: new(true), AllowPrivilegeEscalation: new(false),
+			Capabilities:   &corev1.Capabilities{Drop: []corev1.Capability{"ALL"}},
+			SeccompProfile: &corev1.SeccompProfile{Type: corev1.SeccompProfileTypeRuntimeDefault},
+		}, nil
+	}
+	return nil, usageErrorf("debug", "--profile takes general, baseline, restricted, netadmin or sysadmin, not %q", name)
+}
+
+// add has the pod's supervisor begin the container.
+func (d *debugging) add(ctx context.Context) error {
+	if !d.pod.Alive() {
+		return report.New(report.Failure, "podrun ps shows its state", "cannot debug pod %q: it is not running", d.pod.Name)
+	}
+	object, err := manifest.Ephemeral(d.stored, d.container)
+	if err != nil {
+		return err
+	}
+	normal := object.Pod.Spec.Containers[0]
+	d.container.EphemeralContainerCommon = corev1.EphemeralContainerCommon(normal)
+	alone := &upPod{object: object, place: d.pod}
+	l := &launch{front: d.front, dirs: d.dirs, samples: []*upPod{alone}}
+	defer l.release()
+	found, err := l.ensure(ctx)
+	if err != nil {
+		return err
+	}
+	if err := l.build(alone, found); err != nil {
+		return err
+	}
+	plan, err := d.pod.Plan()
+	if err != nil {
+		return err
+	}
+	next, grown := manifest.AddEphemeral(d.stored, plan, d.container, alone.plan)
+	text, err := manifest.Marshal(next)
+	if err != nil {
+		return err
+	}
+	within, cancel := context.WithTimeout(ctx, applyTime)
+	defer cancel()
+	p := &upPod{place: d.pod, plan: grown}
+	if err := persist(within, d.pod, func() error { return p.applyOnce(within, text) }); err != nil {
+		return fmt.Errorf("cannot debug pod %s: %w", d.pod.Name, err)
+	}
+	return nil
+}
+
+// attach waits until the container runs and attaches to it; of one that has ended already
+// it shows what it has written.
+func (d *debugging) attach(ctx context.Context, keys []byte) error {
+	name := d.container.Name
+	var last pod.State
+	err := watch(ctx, d.pod, func(st *pod.Status) bool {
+		if c, ok := st.Container(name); ok {
+			last = c.State
+		}
+		w := last.Waiting
+		return last.Running != nil || last.Terminated != nil || st.Phase.Terminal() || w != nil && strings.HasPrefix(w.Reason, "Create")
+	})
+	switch {
+	case err != nil && !errors.Is(err, errNotRunning):
+		return err
+	case last.Terminated != nil:
+		return d.ended(ctx, last.Terminated)
+	case last.Running == nil:
+		why := cmp.Or(last.Waiting, &pod.Waiting{Reason: "the pod ends"})
+		return report.New(report.Failure, "podrun describe pod "+d.pod.Name+" shows more", "container %s does not start: %s %s", name, why.Reason, why.Message)
+	}
+	plan, err := d.pod.Plan()
+	if err != nil {
+		return err
+	}
+	ct, err := named(plan, name)
+	if err != nil {
+		return err
+	}
+	return d.front.attachAt(ctx, d.pod, ct, attachWishes{stdin: d.container.Stdin, tty: d.container.TTY, keys: keys, quiet: d.quiet})
+}
+
+// ended shows what a container that has ended has written, and ends with its code.
+func (d *debugging) ended(ctx context.Context, end *pod.Terminated) error {
+	err := d.front.run([]string{"podrun", "logs", "--namespace", d.pod.Namespace, "--container", d.container.Name, d.pod.Name})
+	switch {
+	case err != 0:
+		return &exitError{code: err}
+	case end.ExitCode != 0:
+		return &exitError{code: end.ExitCode}
+	}
+	return ctx.Err()
+}

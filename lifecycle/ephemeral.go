@@ -1,0 +1,21 @@
+package lifecycle
+
+import "github.com/podrun/podrun/pod"
+
+// startEphemeral begins ephemeral containers as soon as there is a sandbox, whatever the
+// others do: each once, for its policy is Never (kubelet: computePodActions in
+// pkg/kubelet/kuberuntime). Nothing waits for them; they end with the pod.
+func (d *decision) startEphemeral() {
+	for i := range d.plan.Ephemeral {
+		d.start(&d.plan.Ephemeral[i], roleApp)
+	}
+}
+
+// ephemeralStatuses are never ready: nobody is to wait for that.
+func ephemeralStatuses(plan *pod.Plan, o *Observed, ending *Ending) []pod.ContainerStatus {
+	list := containerStatuses(plan, o, ending, plan.Ephemeral, true)
+	for i := range list {
+		list[i].Ready, list[i].Started = false, false
+	}
+	return list
+}
