@@ -33,11 +33,13 @@ type progress struct {
 type incoming struct {
 	layers  map[string]int64 // bytes by layer
 	started bool
+	said    time.Time // when a line last told how far it is
 }
 
 type layerBar struct {
 	image string
 	image.Progress
+	speed speed
 }
 
 // redraw is how often bars are drawn at the most.
@@ -62,8 +64,8 @@ func (p *progress) tell(e image.Progress) {
 	}
 	if e.Status == image.Fetching || e.Status == image.Done {
 		in.layers[e.Layer] = e.Done
-		if !in.started && p.width == 0 {
-			fmt.Fprintf(p.out, "podrun: %s %s\n", p.verb, report.Escape(e.Image))
+		if p.width == 0 {
+			p.sayLine(in, e.Image)
 		}
 		in.started = true
 	}
@@ -82,9 +84,31 @@ func (p *progress) tell(e image.Progress) {
 	}
 	changed := bar.Status != e.Status
 	bar.Progress = e
-	if changed || p.now().Sub(p.last) >= redraw {
+	now := p.now()
+	bar.speed.add(now, e.Done)
+	if changed || now.Sub(p.last) >= redraw {
 		p.draw()
 	}
+}
+
+// sayEvery is how often a line tells how far an image is, where there are no bars.
+const sayEvery = time.Minute
+
+func (p *progress) sayLine(in *incoming, name string) {
+	now := p.now()
+	switch {
+	case !in.started:
+		fmt.Fprintf(p.out, "podrun: %s %s\n", p.verb, report.Escape(name))
+	case now.Sub(in.said) < sayEvery:
+		return
+	default:
+		var bytes int64
+		for _, n := range in.layers {
+			bytes += n
+		}
+		fmt.Fprintf(p.out, "podrun: %s %s: %s so far\n", p.verb, report.Escape(name), size(bytes))
+	}
+	in.said = now
 }
 
 // done says that an image is there.
@@ -139,26 +163,31 @@ func (p *progress) draw() {
 	p.drawn, p.last = len(p.layers), p.now()
 }
 
-// line is "busybox:1.36 sha256:4a1b…  [=====>    ]  12.3 MB/45 MB", cut to width.
+// line is "busybox:1.36 4a1b… [=====>    ] 12.3 MB/45 MB 3.1 MB/s 11s", cut to width: the
+// name's beginning goes first, but for a part of it then the speed.
 func (l *layerBar) line(width int) string {
-	const bar = 20
-	id := strings.TrimPrefix(l.Layer, "sha256:")
-	left := fmt.Sprintf("%s %.12s", report.Escape(l.image), id)
-	var right string
+	const bar, leastName = 20, 12
+	var right, quick string
 	switch {
 	case l.Status == image.Fetching && l.Total > 0:
 		n := int(min(l.Done, l.Total) * bar / l.Total)
 		right = fmt.Sprintf("[%-*s] %s/%s", bar, strings.Repeat("=", n), size(l.Done), size(l.Total))
+		quick = l.speed.text(l.Total - l.Done)
 	case l.Status == image.Fetching:
-		right = size(l.Done)
+		right, quick = size(l.Done), l.speed.text(-1)
 	default:
 		right = string(l.Status)
 	}
-	line := []rune(left + " " + right)
-	if len(line) >= width {
-		line = line[:max(width-1, 0)]
+	right = fmt.Sprintf(" %.12s ", strings.TrimPrefix(l.Layer, "sha256:")) + right
+	name := []rune(report.Escape(l.image))
+	if width-1-len(right+quick) >= min(len(name), leastName) {
+		right += quick
 	}
-	return string(line)
+	if room := width - 1 - len(right); len(name) > room {
+		name = append([]rune("…"), name[len(name)-max(room-1, 0):]...)
+	}
+	line := []rune(string(name) + right)
+	return string(line[:min(len(line), max(width-1, 0))])
 }
 
 // size writes bytes as people read them: 512 B, 3.4 kB, 12 MB.

@@ -35,6 +35,17 @@ func TestProgressInAPipe(t *testing.T) {
 	}
 }
 
+// A long pull is heard of once a minute.
+func TestLongProgressInAPipe(t *testing.T) {
+	p, out := newTestProgress(0)
+	for n := range 150 { // seconds
+		p.tell(image.Progress{Image: "b", Layer: layer, Status: image.Fetching, Done: int64(n) * 1e6, Total: 200e6})
+	}
+	if want := "podrun: fetching b\npodrun: fetching b: 60 MB so far\npodrun: fetching b: 120 MB so far\n"; out.String() != want {
+		t.Errorf("%q, want %q", out.String(), want)
+	}
+}
+
 func TestProgressOnATerminal(t *testing.T) {
 	p, out := newTestProgress(60)
 	p.tell(image.Progress{Image: "b", Layer: layer, Status: image.Waiting, Total: -1})
@@ -53,8 +64,47 @@ func TestProgressOnATerminal(t *testing.T) {
 
 func TestProgressFitsTheTerminal(t *testing.T) {
 	l := layerBar{image: strings.Repeat("x", 100), Progress: image.Progress{Layer: layer, Status: image.Waiting}}
-	if got := l.line(30); len(got) != 29 {
-		t.Errorf("%d columns: %q", len(got), got)
+	for _, width := range []int{1, 10, 30, 60} {
+		if got := []rune(l.line(width)); len(got) != width-1 {
+			t.Errorf("%d columns: %q", len(got), string(got))
+		}
+	}
+	if got := l.line(40); !strings.HasPrefix(got, "…xxx") || !strings.HasSuffix(got, "x 4a1b6c012345 waiting") {
+		t.Errorf("%q", got)
+	}
+}
+
+func TestProgressHasSpeedAndTimeLeft(t *testing.T) {
+	p, out := newTestProgress(100)
+	for _, n := range []int64{0, 2e6, 4e6, 6e6} {
+		p.tell(image.Progress{Image: "b", Layer: layer, Status: image.Fetching, Done: n, Total: 200e6})
+	}
+	if want := "b 4a1b6c012345 [                    ] 6.0 MB/200 MB 1.0 MB/s 3m14s\n"; !strings.HasSuffix(out.String(), want) {
+		t.Errorf("%q, want it to end with %q", out.String(), want)
+	}
+}
+
+func TestSpeed(t *testing.T) {
+	var s speed
+	now := time.Unix(0, 0)
+	if got := s.text(5); got != "" {
+		t.Errorf("before anything came: %q", got)
+	}
+	for i := range 1000 { // 1 MB/s, then 3 MB/s
+		now = now.Add(100 * time.Millisecond)
+		s.add(now, int64(i)*100_000+max(0, int64(i)-500)*200_000)
+	}
+	if got := s.text(30e6); got != " 3.0 MB/s 10s" {
+		t.Errorf("%q", got)
+	}
+	s.add(now, 0)
+	if got := s.text(5); got != "" {
+		t.Errorf("begun anew: %q", got)
+	}
+	for d, want := range map[time.Duration]string{0: "1s", 59 * time.Second: "59s", 61 * time.Second: "1m01s", 3*time.Hour + 10*time.Minute: "3h10m", 1000 * time.Hour: "days"} {
+		if got := eta(d); got != want {
+			t.Errorf("%v: %s, want %s", d, got, want)
+		}
 	}
 }
 
