@@ -29,6 +29,7 @@ func TestMain(m *testing.M) {
 	stages := Stages()
 	maps.Copy(stages, netstack.Stages())
 	stages[intruder] = intrude
+	stages[caller] = calls
 	stage.Main(stages)
 	testenv.Main(m, func() error {
 		testTrampoline()
