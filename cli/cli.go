@@ -110,6 +110,7 @@ func (f *front) app() *cli.App {
 			f.systemdCommand(),
 			f.doctorCommand(),
 			f.completionCommand(),
+			f.manCommand(),
 			f.versionCommand(),
 			f.helpCommand(),
 		},
