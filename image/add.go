@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
+	"os"
 	"path/filepath"
 	"slices"
 	"time"
@@ -109,17 +110,22 @@ func (s *Store) record(rec *imageRecord, c *candidate, names []string) error {
 		return err
 	}
 	defer lock.Close()
-	if old, err := s.readImage(rec.ID); err != nil || old.Digest != rec.Digest || old.Pulled != rec.Pulled {
+	old, err := s.readImage(rec.ID)
+	isNew := err != nil
+	if isNew || old.Digest != rec.Digest || old.Pulled != rec.Pulled {
 		if err := writeRecord(s.imageFile(rec.ID), rec); err != nil {
 			return fmt.Errorf("record image %s: %w", rec.ID, err)
 		}
 	}
-	for _, name := range names {
+	for i, name := range names {
 		want := nameRecord{header{recordVersion}, name, rec.ID, rec.Digest, c.top, string(c.index)}
 		if old, err := s.readName(name); err == nil && *old == want {
 			continue
 		}
 		if err := writeRecord(s.nameFile(name), want); err != nil {
+			if isNew && i == 0 { // a full disk: nobody is to wonder what it is
+				os.Remove(s.imageFile(rec.ID))
+			}
 			return fmt.Errorf("record name %s: %w", name, err)
 		}
 	}

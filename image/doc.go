@@ -7,6 +7,10 @@
 //	names/<sha256>.json    one name (sha256 of the normalised reference) and the image it points to
 //	layers/<diffid>/fs     one unpacked layer, shared by every image and pod that uses it
 //	layers/<diffid>/layer.json
+//	layers/<diffid>/recipe.gz   with it the files make the layer's tar stream again
+//	layers/<diffid>/settled     its sizes were looked at after a restart of the machine
+//	layers/<diffid>/damaged     it is not used for another pod until it is replaced
+//	retired/<diffid>…/     a replaced layer, until the pods that run from it have gone
 //	staging/<random>/      what is being unpacked or removed
 //	staging/<diffid>.lock  held while that layer is being unpacked
 //	lock                   shared while an image is added or used, alone while layers are freed
@@ -20,9 +24,9 @@
 // the next one to add an image removes.
 //
 // Layer blobs are not kept: unpacked layers are what pods run from, and blobs
-// beside them would double the disk an image takes. A layer has its diffID, sizes
-// and counts in layer.json, and its image the manifest that says where it can be
-// had again.
+// beside them would double the disk an image takes. A layer's recipe has what its tar
+// stream had besides the files' content, and a checksum of each file: see recipe.go. So
+// Verify compares files with the layer's diffID, and Save writes the stream again.
 //
 // # Unpacking
 //

@@ -39,6 +39,7 @@ func testStages() map[string]func([]string) int {
 		"_load":    loadStage,
 		"_pull":    pullStage,
 		"_import":  importStage,
+		"_full":    fullStage,
 	}
 }
 

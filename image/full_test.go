@@ -1,0 +1,122 @@
+package image
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"golang.org/x/sys/unix"
+
+	"github.com/podrun/podrun/internal/report"
+	"github.com/podrun/podrun/internal/stage"
+	"github.com/podrun/podrun/internal/testenv"
+)
+
+// TestDiskOfEverySize loads an image onto disks of every size from too small to large enough: at
+// whichever write the disk is full, nothing of the image is listed and nothing stays of it,
+// the error says what to do, and what was there before can be listed, verified and removed.
+func TestDiskOfEverySize(t *testing.T) {
+	testenv.NoLeaks(t)
+	var entries []f
+	for i := range 30 {
+		entries = append(entries, f{Name: fmt.Sprintf("d%d/f", i), Content: strings.Repeat("x", 5000)})
+	}
+	l := newLayout(t).add(img{Name: "big:1", Layers: [][]byte{layerTar(t, entries...), layerTar(t, f{Name: "top", Content: "t"})}})
+	small := newLayout(t).add(img{Name: "small:1", Layers: [][]byte{layerTar(t, f{Name: "s", Content: "s"})}}).path()
+	cmd := stage.Command(stage.Spec{Name: "_full", Args: []string{tempDir(t), small, l.path()}, Userns: true})
+	out, err := cmd.CombinedOutput()
+	if err != nil {
+		t.Fatalf("%v\n%s", err, out)
+	}
+	t.Logf("%s", out)
+}
+
+// fullStage is TestDiskOfEverySize in namespaces of its own.
+func fullStage(args []string) int {
+	failed, done := 0, false
+	for size := 64; !done; size += 8 {
+		var err error
+		if done, err = fill(args[0], size, args[1], args[2]); err != nil {
+			fmt.Printf("with %d kB: %v\n", size, err)
+			return 1
+		}
+		if !done {
+			failed++
+		}
+	}
+	fmt.Printf("%d times the disk was full\n", failed)
+	if failed < 15 {
+		return 1
+	}
+	return 0
+}
+
+// fill says whether the image has found room on a disk of so many kB.
+func fill(dir string, size int, small, big string) (bool, error) {
+	if err := unix.Mount("tmpfs", dir, "tmpfs", 0, fmt.Sprintf("size=%dk", size)); err != nil {
+		return false, fmt.Errorf("mount a small disk: %w", err)
+	}
+	defer unix.Unmount(dir, unix.MNT_DETACH)
+	s, err := Open(filepath.Join(dir, "images"))
+	if err != nil {
+		return false, err
+	}
+	s.room = func(string) (limits, error) { return limits{Bytes: 1 << 30, Entries: 1 << 20}, nil }
+	ctx := context.Background()
+	before, err := s.Load(ctx, small)
+	if err != nil {
+		return false, fullSays(err)
+	}
+	_, err = s.Load(ctx, big)
+	if err != nil {
+		if bad := fullSays(err); bad != nil {
+			return false, bad
+		}
+	}
+	loaded := err == nil
+	junk, err := os.Create(filepath.Join(dir, "junk")) // not a byte is left
+	if err != nil {
+		return false, fullSays(err)
+	}
+	defer junk.Close()
+	for b := make([]byte, 4096); err == nil; {
+		_, err = junk.Write(b)
+	}
+	list, err := s.List()
+	if want := map[bool]int{true: 2, false: 1}[loaded]; err != nil || len(list) != want {
+		return false, fmt.Errorf("%d images are listed, want %d: %w", len(list), want, err)
+	}
+	found, err := s.Verify(ctx, nil, nil)
+	for _, v := range found {
+		if len(v.Damage) > 0 {
+			return false, fmt.Errorf("%s is not whole: %v", v.Name(), v.Damage)
+		}
+	}
+	if err != nil {
+		return false, err
+	}
+	if err := s.Remove(before[0].Name, RemoveOptions{}); err != nil {
+		return false, err
+	}
+	if _, err := s.Prune(PruneOptions{All: true}); err != nil {
+		return false, err
+	}
+	for _, d := range []string{layersDir, imagesDir, namesDir, retiredDir} {
+		if left, err := os.ReadDir(filepath.Join(s.dir, d)); err != nil || len(left) > 0 {
+			return false, fmt.Errorf("left in %s: %v, %w", d, left, err)
+		}
+	}
+	return loaded, nil
+}
+
+// fullSays is what is wrong with the error of a full disk, if anything.
+func fullSays(err error) error {
+	if !errors.Is(err, unix.ENOSPC) && !strings.Contains(err.Error(), unix.ENOSPC.Error()) || report.Hint(err) == "" {
+		return fmt.Errorf("an error without a cause or a cure: %w", err)
+	}
+	return nil
+}
