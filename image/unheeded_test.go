@@ -1,0 +1,35 @@
+package image
+
+import (
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	v1 "github.com/opencontainers/image-spec/specs-go/v1"
+
+	"github.com/podrun/podrun/pod"
+)
+
+// Of what an image says of itself only the process counts: its volumes, whose content
+// others copy, and labels, which others obey, mean nothing (CVE-2022-23648,
+// CVE-2026-53488); what is meant for the loader of programs stays text.
+func TestWhatAnImageSaysBesidesItsProcess(t *testing.T) {
+	layer := layerTar(t, f{Name: "file", Content: "x"})
+	plain := v1.ImageConfig{User: "7", Env: []string{"PATH=/bin", "LD_PRELOAD=/evil.so", "GODEBUG=madvdontneed=1", "HOME=/x\nroot2:x:0:0"}, Cmd: []string{"run"}, WorkingDir: "/w", StopSignal: "SIGINT"}
+	loud := plain
+	loud.Volumes = map[string]struct{}{"/../../etc": {}, "/etc": {}, "../../..": {}}
+	loud.Labels = map[string]string{"run": "podman run --privileged", "io.podman.annotations.autoupdate": "registry", "io.kubernetes.cri-o.userns-mode": "x", "podrun.dev/network": "host"}
+	loud.ExposedPorts = map[string]struct{}{"22/tcp": {}}
+	s := newStore(t)
+	images := map[string]pod.Image{}
+	for name, config := range map[string]v1.ImageConfig{"plain": plain, "loud": loud} {
+		got := load(t, s, newLayout(t).add(img{Name: name, Layers: [][]byte{layer}, Config: config}).path())
+		got.Name, got.ID, got.Digest = "", "", ""
+		images[name] = got
+	}
+	if diff := cmp.Diff(images["plain"], images["loud"]); diff != "" {
+		t.Error(diff)
+	}
+	if diff := cmp.Diff(plain.Env, images["loud"].Env); diff != "" {
+		t.Error(diff)
+	}
+}
