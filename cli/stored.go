@@ -73,6 +73,9 @@ func giveAddresses(dirs store.Dirs, changes []kept) error {
 		if err := networks.GiveAddresses(k.object, all); err != nil {
 			errs = append(errs, report.New(report.Usage, "leave spec.clusterIP out, and podrun chooses an address", "cannot keep %s: %w", nameOf(k.object), err))
 		}
+		if err := givePorts(k, all); err != nil {
+			errs = append(errs, err)
+		}
 		all = append(all, k.object)
 	}
 	return errors.Join(errs...)

@@ -18,9 +18,28 @@ func Carry(old, next *pod.Object) {
 	if s == nil || s.Type == pod.ServiceExternalName || s.Headless() || old.Service.Headless() {
 		return
 	}
+	if s.Type == pod.ServiceNodePort {
+		carryPorts(old.Service, s)
+	}
 	// One address that is named has brought the other family's with it.
 	if had := old.Service.ClusterIPs; len(s.ClusterIPs) == 0 || len(had) > 0 && len(s.ClusterIPs) == 1 && s.ClusterIPs[0] == had[0] {
 		s.ClusterIPs = had
+	}
+}
+
+// carryPorts keeps the ports of the machine that nobody has named.
+func carryPorts(old, next *pod.Service) {
+	named := map[int32]bool{}
+	for _, p := range next.Ports {
+		named[p.NodePort] = true
+	}
+	for i := range next.Ports {
+		p := &next.Ports[i]
+		for _, had := range old.Ports {
+			if p.NodePort == 0 && had.Port == p.Port && had.Protocol == p.Protocol && !named[had.NodePort] {
+				p.NodePort = had.NodePort
+			}
+		}
 	}
 }
 

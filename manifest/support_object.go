@@ -67,7 +67,7 @@ const oneNode = "there is one machine"
 var serviceRows = []Field{
 	{Path: "status", Support: Accepted, Note: "podrun writes its own; what is given is dropped"},
 	{Path: "spec", Support: Done},
-	{Path: "spec.type", Support: Done, Only: []string{"ClusterIP", "ExternalName"}, Note: "default: ClusterIP; a container's hostPort opens a port of the machine"},
+	{Path: "spec.type", Support: Done, Only: []string{"ClusterIP", "ExternalName", "NodePort"}, Note: "default: ClusterIP; there is no load balancer: NodePort, or a container's hostPort, opens a port of the machine"},
 	{Path: "spec.selector", Support: Done, Note: "without one the Service has its name and address, and refuses connections"},
 	{Path: "spec.clusterIP", Support: Done, Note: "None makes it headless; an address is chosen by podrun, for each family, and stays"},
 	{Path: "spec.clusterIPs", Support: Done},
@@ -83,7 +83,7 @@ var serviceRows = []Field{
 	{Path: "spec.ports[].appProtocol", Support: Accepted, Note: "a hint for balancers of other layers"},
 	{Path: "spec.ports[].port", Support: Done},
 	{Path: "spec.ports[].targetPort", Support: Done, Note: "default: port"},
-	{Path: "spec.ports[].nodePort", Support: Refused, Note: "a container's hostPort opens a port of the machine"},
+	{Path: "spec.ports[].nodePort", Support: Done, Note: "default: a free one of 30000 to 32767, which stays; open as long as a pod is ready, each of which takes some of the connections and sees the client's address"},
 	{Path: "spec.ipFamilies", Support: Accepted, Note: "a Service has an address of each family that pods have"},
 	{Path: "spec.ipFamilyPolicy", Support: Accepted, Note: "a Service has an address of each family that pods have"},
 	{Path: "spec.internalTrafficPolicy", Support: Accepted, Note: oneNode},

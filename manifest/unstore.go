@@ -46,6 +46,9 @@ func Kubernetes(o *pod.Object, secrets bool) (any, error) {
 		if s.Spec.ClusterIPs = o.Service.ClusterIPs; len(s.Spec.ClusterIPs) > 0 {
 			s.Spec.ClusterIP = s.Spec.ClusterIPs[0]
 		}
+		for i, p := range o.Service.Ports {
+			s.Spec.Ports[i].NodePort = p.NodePort // podrun may have chosen it
+		}
 		return s, nil
 	case pod.KindNamespace:
 		n := &corev1.Namespace{TypeMeta: about, ObjectMeta: meta}

@@ -1,6 +1,7 @@
 package manifest
 
 import (
+	"fmt"
 	"net/netip"
 
 	corev1 "k8s.io/api/core/v1"
@@ -9,6 +10,8 @@ import (
 	"k8s.io/apimachinery/pkg/util/intstr"
 	"k8s.io/apimachinery/pkg/util/validation"
 	"k8s.io/apimachinery/pkg/util/validation/field"
+
+	"github.com/podrun/podrun/pod"
 )
 
 // validateService checks a Service with its defaults (ValidateService in
@@ -37,6 +40,9 @@ func validateService(s *corev1.Service) field.ErrorList {
 	errs = append(errs, validateClusterIPs(&s.Spec, spec)...)
 	errs = append(errs, metavalidation.ValidateLabels(s.Spec.Selector, spec.Child("selector"))...)
 	errs = append(errs, oneOf(s.Spec.SessionAffinity, spec.Child("sessionAffinity"), corev1.ServiceAffinityClientIP, corev1.ServiceAffinityNone)...)
+	if s.Spec.Type == corev1.ServiceTypeNodePort && s.Spec.SessionAffinity == corev1.ServiceAffinityClientIP {
+		errs = append(errs, field.Forbidden(spec.Child("sessionAffinity"), "podrun does not keep clients of a NodePort with their pod; let another Service of type ClusterIP have it"))
+	}
 	errs = append(errs, validateAffinity(&s.Spec, spec.Child("sessionAffinityConfig"))...)
 	return append(errs, validateServicePorts(&s.Spec, spec.Child("ports"))...)
 }
@@ -125,6 +131,9 @@ func validateServicePorts(s *corev1.ServiceSpec, path *field.Path) field.ErrorLi
 		}
 		if p.NodePort == 0 {
 			continue
+		}
+		if s.Type == corev1.ServiceTypeNodePort && (p.NodePort < pod.FirstNodePort || p.NodePort > pod.LastNodePort) {
+			errs = append(errs, field.Invalid(at.Child("nodePort"), p.NodePort, fmt.Sprintf("provided port is not in the valid range. The range of valid ports is %d-%d", pod.FirstNodePort, pod.LastNodePort)))
 		}
 		if s.Type == corev1.ServiceTypeClusterIP {
 			errs = append(errs, field.Forbidden(at.Child("nodePort"), "may not be used when `type` is '"+string(s.Type)+"'"))

@@ -6,6 +6,7 @@ import (
 	"math/rand/v2"
 	"net"
 	"os"
+	"strings"
 
 	"golang.org/x/sys/unix"
 
@@ -143,6 +144,12 @@ func (a *adoption) ports() error {
 			return err
 		}
 	}
+	for name := range a.was.Files {
+		if port, ok := strings.CutPrefix(name, nodePrefix); ok {
+			file, _ := a.take(name)
+			a.engine.published.inherit(port, file)
+		}
+	}
 	return nil
 }
 
@@ -181,6 +188,11 @@ func (a *adoption) sandbox() error {
 	if a.known.Sandbox != lifecycle.SandboxRemoving {
 		if err := box.publish(); err != nil {
 			a.engine.warn(err.Error())
+		}
+		if a.was.Died || len(a.engine.published.nodes) > 0 {
+			if err := box.leadNodes(); err != nil {
+				a.engine.warn(err.Error())
+			}
 		}
 	}
 	return box.adopt(a.state.Pause, a.state.Cgroup)

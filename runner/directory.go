@@ -96,7 +96,7 @@ func service(o *pod.Object) services.Service {
 	}
 	for _, p := range o.Service.Ports {
 		s.Ports = append(s.Ports, services.Port{
-			Name: p.Name, Protocol: p.Protocol, Port: uint16(p.Port), Target: uint16(p.TargetPort), TargetName: p.TargetName,
+			Name: p.Name, Protocol: p.Protocol, Port: uint16(p.Port), Target: uint16(p.TargetPort), TargetName: p.TargetName, Node: uint16(p.NodePort),
 		})
 	}
 	return s

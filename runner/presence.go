@@ -129,6 +129,9 @@ func (s *sandbox) lead() error {
 	if err != nil {
 		return err
 	}
+	if err := s.ports.lead(s, d.Nodes(s.store.Namespace, s.store.Name)); err != nil {
+		s.warn("a Service's port of the machine does not lead to the pod: " + err.Error())
+	}
 	_, err = services.Apply(s.router(), s.pool.ServiceRanges(), d)
 	return err
 }

@@ -22,6 +22,8 @@ type publisher struct {
 
 	mu     sync.Mutex
 	open   map[string]*os.File // by the names of hostport
+	nodes  map[string]node     // those that Services open, too
+	live   bool                // there is a sandbox
 	server *ingress.Server     // nil while there is no sandbox
 	thread *nsthread.Thread    // of server
 }
@@ -30,7 +32,7 @@ type publisher struct {
 func keptPort(name string) string { return "port:" + name }
 
 func newPublisher(keeper *stage.Keeper) *publisher {
-	return &publisher{keeper: keeper, open: map[string]*os.File{}}
+	return &publisher{keeper: keeper, open: map[string]*os.File{}, nodes: map[string]node{}}
 }
 
 func hostPort(p pod.Port) hostport.Port {
@@ -101,22 +103,17 @@ func (p *publisher) takeHanded(plan *pod.Plan) error {
 // serve lets the ports reach the pod.
 func (p *publisher) serve(plan *pod.Plan, s *sandbox) error {
 	ports := plan.Published()
-	if len(ports) == 0 {
-		return nil
-	}
 	if err := p.require(plan); err != nil {
 		return err
 	}
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	if s.stack != nil {
-		p.server = ingress.New(s.stack)
-	} else {
-		way, err := s.wayIn()
-		if err != nil {
-			return fmt.Errorf("reach the pod's ports: %w", err)
-		}
-		p.thread, p.server = way.Thread, ingress.New(way)
+	p.live = true
+	if len(ports) == 0 {
+		return nil
+	}
+	if err := p.begin(s); err != nil {
+		return err
 	}
 	for _, port := range ports {
 		h := hostPort(port)
@@ -124,6 +121,23 @@ func (p *publisher) serve(plan *pod.Plan, s *sandbox) error {
 			return err
 		}
 	}
+	return nil
+}
+
+// begin makes the server, if there is none. The caller holds mu.
+func (p *publisher) begin(s *sandbox) error {
+	if p.server != nil {
+		return nil
+	}
+	if s.stack != nil {
+		p.server = ingress.New(s.stack)
+		return nil
+	}
+	way, err := s.wayIn()
+	if err != nil {
+		return fmt.Errorf("reach the pod's ports: %w", err)
+	}
+	p.thread, p.server = way.Thread, ingress.New(way)
 	return nil
 }
 
@@ -173,5 +187,9 @@ func (p *publisher) close() error {
 		p.keeper.Drop(keptPort(name))
 	}
 	clear(p.open)
+	p.live = false
+	for name := range p.nodes {
+		p.shut(name)
+	}
 	return nil
 }

@@ -19,6 +19,7 @@ type Port struct {
 	Protocol string     // tcp or udp
 	Addr     netip.Addr // one of the machine's; the zero Addr for all, of both families
 	Number   int
+	Shared   bool // with others of the same user: each gets some of the connections
 }
 
 // String is as 8080/tcp, 127.0.0.1:8080/tcp or [::1]:53/udp.
@@ -93,6 +94,9 @@ func bindTo(p Port, a netip.Addr, only6 bool) (fd int, err error) {
 	}
 	if a.Is6() {
 		set(unix.SOL_IPV6, unix.IPV6_V6ONLY, number(only6))
+	}
+	if p.Shared {
+		set(unix.SOL_SOCKET, unix.SO_REUSEPORT, 1)
 	}
 	if kind == unix.SOCK_STREAM { // with UDP it would let others have the port too
 		set(unix.SOL_SOCKET, unix.SO_REUSEADDR, 1)

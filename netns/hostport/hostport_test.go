@@ -1,6 +1,7 @@
 package hostport
 
 import (
+	"errors"
 	"net"
 	"net/netip"
 	"os"
@@ -17,9 +18,9 @@ func TestMain(m *testing.M) { testenv.Main(m) }
 
 func TestNames(t *testing.T) {
 	for want, p := range map[string]Port{
-		"8080/tcp":           {"tcp", netip.Addr{}, 8080},
-		"127.0.0.1:8080/tcp": {"tcp", netip.MustParseAddr("127.0.0.1"), 8080},
-		"[::1]:53/udp":       {"udp", netip.MustParseAddr("::1"), 53},
+		"8080/tcp":           {Protocol: "tcp", Number: 8080},
+		"127.0.0.1:8080/tcp": {Protocol: "tcp", Addr: netip.MustParseAddr("127.0.0.1"), Number: 8080},
+		"[::1]:53/udp":       {Protocol: "udp", Addr: netip.MustParseAddr("::1"), Number: 53},
 	} {
 		if p.String() != want {
 			t.Errorf("%s, want %s", p, want)
@@ -42,7 +43,7 @@ func open(t *testing.T, p Port) (*os.File, error) {
 func TestAddresses(t *testing.T) {
 	testenv.NoLeaks(t)
 	testenv.LoopbackUp(t)
-	if _, err := open(t, Port{"tcp", netip.Addr{}, 2000}); err != nil {
+	if _, err := open(t, Port{Protocol: "tcp", Number: 2000}); err != nil {
 		t.Fatal(err)
 	}
 	for _, to := range []string{"127.0.0.1:2000", "[::1]:2000"} {
@@ -54,10 +55,10 @@ func TestAddresses(t *testing.T) {
 		c.Close()
 	}
 	taken := []Port{
-		{"tcp", netip.Addr{}, 2000},
-		{"tcp", netip.MustParseAddr("127.0.0.1"), 2000},
-		{"tcp", netip.MustParseAddr("0.0.0.0"), 2000},
-		{"tcp", netip.MustParseAddr("::"), 2000},
+		{Protocol: "tcp", Number: 2000},
+		{Protocol: "tcp", Addr: netip.MustParseAddr("127.0.0.1"), Number: 2000},
+		{Protocol: "tcp", Addr: netip.MustParseAddr("0.0.0.0"), Number: 2000},
+		{Protocol: "tcp", Addr: netip.MustParseAddr("::"), Number: 2000},
 	}
 	for _, p := range taken {
 		if _, err := open(t, p); err == nil || !strings.Contains(err.Error(), p.String()) || report.Hint(err) == "" {
@@ -65,20 +66,20 @@ func TestAddresses(t *testing.T) {
 		}
 	}
 	free := []Port{
-		{"udp", netip.Addr{}, 2000},
-		{"tcp", netip.MustParseAddr("0.0.0.0"), 2001},
-		{"tcp", netip.MustParseAddr("::"), 2001},
-		{"tcp", netip.MustParseAddr("127.0.0.1"), 2002},
-		{"tcp", netip.MustParseAddr("127.0.0.2"), 2002},
-		{"udp", netip.MustParseAddr("127.0.0.1"), 2001},
-		{"udp", netip.MustParseAddr("::1"), 2001},
+		{Protocol: "udp", Number: 2000},
+		{Protocol: "tcp", Addr: netip.MustParseAddr("0.0.0.0"), Number: 2001},
+		{Protocol: "tcp", Addr: netip.MustParseAddr("::"), Number: 2001},
+		{Protocol: "tcp", Addr: netip.MustParseAddr("127.0.0.1"), Number: 2002},
+		{Protocol: "tcp", Addr: netip.MustParseAddr("127.0.0.2"), Number: 2002},
+		{Protocol: "udp", Addr: netip.MustParseAddr("127.0.0.1"), Number: 2001},
+		{Protocol: "udp", Addr: netip.MustParseAddr("::1"), Number: 2001},
 	}
 	for _, p := range free {
 		if _, err := open(t, p); err != nil {
 			t.Error(err)
 		}
 	}
-	if _, err := open(t, Port{"udp", netip.Addr{}, 2000}); err == nil {
+	if _, err := open(t, Port{Protocol: "udp", Number: 2000}); err == nil {
 		t.Error("a port of UDP is shared")
 	}
 }
@@ -87,7 +88,7 @@ func TestAddresses(t *testing.T) {
 func TestBoundOnly(t *testing.T) {
 	testenv.NoLeaks(t)
 	testenv.LoopbackUp(t)
-	p := Port{"tcp", netip.Addr{}, 2000}
+	p := Port{Protocol: "tcp", Number: 2000}
 	f, err := Bind(p)
 	if err != nil {
 		t.Fatal(err)
@@ -107,13 +108,30 @@ func TestBoundOnly(t *testing.T) {
 // The errors name the port and the cure.
 func TestRefusals(t *testing.T) {
 	testenv.NoLeaks(t)
-	none := Port{"tcp", netip.MustParseAddr("192.0.2.1"), 2000}
+	none := Port{Protocol: "tcp", Addr: netip.MustParseAddr("192.0.2.1"), Number: 2000}
 	if _, err := open(t, none); err == nil || !strings.Contains(err.Error(), "no address 192.0.2.1") {
 		t.Errorf("%v", err)
 	}
 	// The test is root of its network, and may open all ports.
-	low := refusal(Port{"tcp", netip.Addr{}, 80}, unix.EACCES)
+	low := refusal(Port{Protocol: "tcp", Number: 80}, unix.EACCES)
 	if !strings.Contains(low.Error(), "80/tcp") || !strings.Contains(report.Hint(low), "ip_unprivileged_port_start=80") {
 		t.Errorf("%v; %s", low, report.Hint(low))
+	}
+}
+
+// A port may be shared by those who say so, and by nobody else.
+func TestShared(t *testing.T) {
+	for _, protocol := range []string{"tcp", "udp"} {
+		shared := Port{Protocol: protocol, Number: 30001, Shared: true}
+		for range 2 {
+			if _, err := open(t, shared); err != nil {
+				t.Errorf("%s: %v", protocol, err)
+			}
+		}
+		alone := shared
+		alone.Shared = false
+		if _, err := open(t, alone); !errors.Is(err, unix.EADDRINUSE) {
+			t.Errorf("%s: one that does not share it: %v", protocol, err)
+		}
 	}
 }

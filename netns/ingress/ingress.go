@@ -31,7 +31,7 @@ type Dialer interface {
 // Server passes on what comes to the ports of one pod.
 type Server struct {
 	dial   Dialer
-	ports  []port
+	ports  map[string]port // by the names of their sockets
 	all    sync.WaitGroup
 	ctx    context.Context // ends with Close
 	cancel func()
@@ -56,7 +56,7 @@ type port interface {
 
 // New makes a server without ports.
 func New(dial Dialer) *Server {
-	s := &Server{dial: dial, conns: map[end]bool{}, max: bound()}
+	s := &Server{dial: dial, ports: map[string]port{}, conns: map[end]bool{}, max: bound()}
 	s.ctx, s.cancel = context.WithCancel(context.Background())
 	return s
 }
@@ -79,7 +79,8 @@ func bound() int {
 }
 
 // Add serves a socket that hostport.Bind has made, listened to if it is TCP: what comes
-// goes to a port of the pod. The socket stays the caller's, who may close it.
+// goes to a port of the pod. The server knows it by the file's name. The socket stays the
+// caller's, who may close it.
 func (s *Server) Add(file *os.File, protocol string, to int) error {
 	var p port
 	var err error
@@ -91,8 +92,17 @@ func (s *Server) Add(file *os.File, protocol string, to int) error {
 	if err != nil {
 		return fmt.Errorf("serve port %s: %w", file.Name(), err)
 	}
-	s.ports = append(s.ports, p)
+	s.ports[file.Name()] = p
 	return nil
+}
+
+// Remove ends an Add. Connections that have come by it go on. It must not be called in a
+// pause.
+func (s *Server) Remove(file *os.File) {
+	if p := s.ports[file.Name()]; p != nil {
+		p.close()
+		delete(s.ports, file.Name())
+	}
 }
 
 // Pause stops taking what comes: it waits in the sockets. It fails, without any effect,

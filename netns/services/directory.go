@@ -34,6 +34,7 @@ type Port struct {
 	Port       uint16
 	Target     uint16
 	TargetName string
+	Node       uint16 // of the machine; 0: none
 }
 
 // Pod is one living pod.
@@ -89,6 +90,32 @@ func (d *Directory) Backing(s *Service) []*Pod {
 	}
 	slices.SortFunc(pods, func(a, b *Pod) int { return cmp.Compare(a.Name, b.Name) })
 	return pods
+}
+
+// Node is a port of the machine that leads to one of a pod.
+type Node struct {
+	Protocol string
+	Port, To uint16
+}
+
+// Nodes are the ports of the machine that lead to a pod now, in an order of their own:
+// those of the Services behind which it stands.
+func (d *Directory) Nodes(namespace, name string) []Node {
+	var list []Node
+	i := slices.IndexFunc(d.Pods, func(p Pod) bool { return p.Namespace == namespace && p.Name == name })
+	for j := range d.Services {
+		s := &d.Services[j]
+		if i < 0 || !s.Backs(&d.Pods[i]) {
+			continue
+		}
+		for _, p := range s.Ports {
+			if to := p.On(&d.Pods[i]); p.Node != 0 && to != 0 {
+				list = append(list, Node{p.Protocol, p.Node, to})
+			}
+		}
+	}
+	slices.SortFunc(list, func(a, b Node) int { return cmp.Or(cmp.Compare(a.Port, b.Port), cmp.Compare(a.Protocol, b.Protocol)) })
+	return list
 }
 
 // route is where a Service's address and port lead to.

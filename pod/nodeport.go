@@ -1,0 +1,64 @@
+package pod
+
+import (
+	"fmt"
+	"hash/fnv"
+)
+
+// Ports of the machine that Services may open (kube-apiserver: --service-node-port-range).
+const (
+	FirstNodePort = 30000
+	LastNodePort  = 32767
+)
+
+// GivePorts gives the ports of a NodePort Service that name none their ports of the machine,
+// and checks the others. others are all Services; free says whether no program has a port
+// that no Service has.
+func (o *Object) GivePorts(others []*Object, free func(protocol string, port int) error) error {
+	if o.Service == nil || o.Service.Type != ServiceNodePort {
+		return nil
+	}
+	type key struct {
+		protocol string
+		port     int32
+	}
+	taken := map[key]string{}
+	note := func(of *Object, name string) {
+		for _, p := range of.Service.Ports {
+			if p.NodePort != 0 {
+				taken[key{p.Protocol, p.NodePort}] = name
+			}
+		}
+	}
+	for _, other := range others {
+		if other.Service != nil && (other.Namespace != o.Namespace || other.Name != o.Name) {
+			note(other, fmt.Sprintf("Service %s in namespace %s", other.Name, other.Namespace))
+		}
+	}
+	for i, p := range o.Service.Ports {
+		if other := taken[key{p.Protocol, p.NodePort}]; p.NodePort != 0 && other != "" {
+			return fmt.Errorf("spec.ports[%d].nodePort: Invalid value: %d: provided port is already allocated: %s has it", i, p.NodePort, other)
+		}
+	}
+	note(o, "it has it itself")
+	for i := range o.Service.Ports {
+		p := &o.Service.Ports[i]
+		if p.NodePort != 0 {
+			continue
+		}
+		h := fnv.New32a()
+		fmt.Fprintf(h, "%s/%s/%d/%s", o.Namespace, o.Name, p.Port, p.Protocol)
+		const all = LastNodePort - FirstNodePort + 1
+		for n := range uint32(all) {
+			at := key{p.Protocol, FirstNodePort + int32((h.Sum32()+n)%all)}
+			if taken[at] == "" && free(p.Protocol, int(at.port)) == nil {
+				p.NodePort, taken[at] = at.port, o.Name
+				break
+			}
+		}
+		if p.NodePort == 0 {
+			return fmt.Errorf("spec.ports[%d].nodePort: all of %d to %d are taken", i, FirstNodePort, LastNodePort)
+		}
+	}
+	return nil
+}
