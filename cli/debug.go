@@ -45,7 +45,7 @@ Examples:
 			&cli.BoolFlag{Name: "attach", Usage: "attach to it; what -i does, unless --attach=false"},
 			&cli.BoolFlag{Name: "arguments-only", Usage: "what follows -- is for the image's own command"},
 			&cli.StringFlag{Name: "profile", Value: "general", Usage: "what it may do, by kubectl's `PROFILES`: general, baseline, restricted, netadmin or sysadmin"},
-			&cli.StringFlag{Name: "copy-to", Usage: "refused: podrun makes no copies of pods"},
+			&cli.StringFlag{Name: "copy-to", Usage: "refused: podrun makes no copy of a pod as `POD`"},
 			detachFlag(),
 			&cli.BoolFlag{Name: "quiet", Aliases: []string{"q"}, Usage: "say nothing but what the container says"},
 		},

@@ -15,9 +15,7 @@ import (
 	"github.com/opencontainers/runtime-spec/specs-go"
 	"golang.org/x/sys/unix"
 
-	"github.com/podrun/podrun/internal/stage"
 	"github.com/podrun/podrun/internal/undo"
-	"github.com/podrun/podrun/lifecycle"
 	"github.com/podrun/podrun/pod"
 	"github.com/podrun/podrun/volumes"
 )
@@ -233,31 +231,6 @@ func (x *container) newProcess(args, env []string, cwd string) *libcontainer.Pro
 		Capabilities:    &configs.Capabilities{Bounding: caps, Effective: caps, Permitted: caps},
 		NoNewPrivileges: &x.plan.NoNewPrivileges,
 	}
-}
-
-// ended is how an instance's process ended.
-type ended struct {
-	Code, Signal int
-	OOM          bool
-	OOMLimit     lifecycle.OOMLimit
-	Message      string
-	At           lifecycle.Now
-}
-
-// endOf says how a process has ended.
-func endOf(x stage.Exit, err error) *ended {
-	e := &ended{At: readClocks()}
-	ago := e.At.Boot - x.At
-	e.At.Boot, e.At.Wall = x.At, e.At.Wall.Add(-ago)
-	switch {
-	case err != nil:
-		e.Code, e.Message = 255, err.Error()
-	case x.Status.Signaled():
-		e.Code, e.Signal = 128+int(x.Status.Signal()), int(x.Status.Signal())
-	default:
-		e.Code = x.Status.ExitStatus()
-	}
-	return e
 }
 
 // finish ends what else runs in an instance whose process has ended, and brings
