@@ -97,6 +97,7 @@ func Build(o *Object, images map[string]pod.Image, opt Options) (*pod.Plan, erro
 		return nil, err
 	}
 	plan.Apart = slices.ContainsFunc(slices.Concat(plan.InitContainers, plan.Containers), reachesFar)
+	plan.Apart = plan.Apart || plan.HostPID // who sees processes of other pods must not trace them
 	if p.Spec.HostUsers != nil && !*p.Spec.HostUsers {
 		plan.Apart, plan.Users = true, &pod.IDRange{}
 	}

@@ -2,6 +2,7 @@ package runner
 
 import (
 	"os"
+	"os/exec"
 	"strings"
 	"testing"
 
@@ -26,5 +27,25 @@ func TestCrashesLeaveNothing(t *testing.T) {
 	}
 	if strings.Contains(limits, "/core") {
 		t.Errorf("a crash left a file: %s", limits)
+	}
+}
+
+// Other limits of processes are those of who started the pod, as with containerd, though
+// podrun's own programs raise theirs.
+func TestLimitsOfWhoStartsThePod(t *testing.T) {
+	testenv.NoLeaks(t)
+	const look = "ulimit -Sn; ulimit -Hn; ulimit -Ss; ulimit -Hs; ulimit -Sf"
+	want, err := exec.Command("/bin/sh", "-c", look).Output()
+	if err != nil {
+		t.Fatal(err)
+	}
+	l := layer(t)
+	w := startWhole(t, newPlan(nil, []pod.Container{shell(l, "a", "exec sleep 1000")}))
+	w.until(running)
+	if _, got := w.ask("a", "/bin/sh", "-c", look); got != string(want) {
+		t.Errorf("%q instead of %q", got, want)
+	}
+	if _, got := w.ask("a", "/bin/sh", "-c", "grep 'open files' /proc/1/limits"); !strings.Contains(strings.Join(strings.Fields(got), " "), strings.Join(strings.Fields(string(want))[:2], " ")) {
+		t.Errorf("its first process: %q, want %q", got, want)
 	}
 }

@@ -16,11 +16,11 @@ import (
 
 // hostPIDPod is a pod in the PID namespace of this test's, whose container leaves a daemon
 // behind that has another parent by then.
-func hostPIDPod(t *testing.T) wholePod {
+func hostPIDPod(t *testing.T, apart bool) wholePod {
 	t.Helper()
 	l := layer(t)
 	plan := newPlan(nil, []pod.Container{shell(l, "a", "echo $$ >/pid; (sh -c 'echo $$ >/daemon; exec sleep 4321' & ); until test -s /daemon; do usleep 1000; done; cat /daemon; exec sleep 1000"), shell(l, "b", "exec sleep 1000")})
-	plan.HostPID, plan.RestartPolicy = true, pod.RestartAlways
+	plan.HostPID, plan.Apart, plan.RestartPolicy = true, apart, pod.RestartAlways
 	w := startWhole(t, plan)
 	w.until(running)
 	return w
@@ -51,7 +51,7 @@ func lives(pid int) bool {
 // when only a supervisor has gone.
 func TestHostPID(t *testing.T) {
 	testenv.NoLeaks(t)
-	w := hostPIDPod(t)
+	w := hostPIDPod(t, true)
 	_, out := w.ask("b", "/bin/sh", "-c", "readlink /proc/self/ns/pid; cat /proc/"+strconv.Itoa(os.Getpid())+"/comm; kill -0 "+strconv.Itoa(os.Getpid())+" && echo seen; ls /proc/1/root 2>&1; echo x 2>/dev/null >/proc/sys/kernel/core_pattern || echo read-only")
 	own, err := os.Readlink("/proc/self/ns/pid")
 	if err != nil {
@@ -64,6 +64,13 @@ func TestHostPID(t *testing.T) {
 		t.Errorf("files of another's: %s", out)
 	}
 	daemon := w.daemon(0)
+	b := withName(newPlan(nil, []pod.Container{shell(layer(t), "c", "exec sleep 1000")}), "other")
+	other := w.neighbourOf(b, "other")
+	other.until(running)
+	parent, _ := other.processes()
+	if _, out := w.ask("b", "/bin/sh", "-c", fmt.Sprintf("for p in /proc/[0-9]*; do grep -q '^PPid:.%d$' $p/status && ls $p/root/ $p/fd; done 2>&1", parent)); strings.Contains(out, "bin") || !strings.Contains(out, "ermission denied") {
+		t.Errorf("files of another pod's: %s", out)
+	}
 	supervisor, _ := w.processes()
 	if err := unix.Kill(supervisor, unix.SIGKILL); err != nil {
 		t.Fatal(err)
@@ -88,7 +95,7 @@ func TestHostPID(t *testing.T) {
 // left of that sandbox.
 func TestHostPIDKilled(t *testing.T) {
 	testenv.NoLeaks(t)
-	w := hostPIDPod(t)
+	w := hostPIDPod(t, false)
 	daemon := w.daemon(0)
 	_, keeper := w.processes()
 	if err := unix.Kill(keeper, unix.SIGKILL); err != nil {
