@@ -83,6 +83,7 @@ func (e *engine) ask(a lifecycle.Action) {
 // runProbe asks once, and again if that could not be done.
 func (e *engine) runProbe(x *container, p *pod.Probe) (outcome lifecycle.Outcome, message string) {
 	timeout := time.Duration(p.TimeoutSeconds) * time.Second
+	defer e.probes.pass()()
 	for range probeTries {
 		if p.Exec != nil {
 			outcome, message = x.probeExec(p.Exec, timeout)

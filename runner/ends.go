@@ -155,6 +155,7 @@ func (e *ends) forget(p process) {
 
 // childEnd waits for the end of a child and does not reap it.
 func childEnd(pid int) (syscall.WaitStatus, error) {
+	awaitEnd(pid)
 	var info unix.Siginfo
 	for {
 		err := unix.Waitid(unix.P_PID, pid, &info, unix.WEXITED|unix.WNOWAIT, nil)
@@ -173,6 +174,25 @@ func childEnd(pid int) (syscall.WaitStatus, error) {
 		return syscall.WaitStatus(status << 8), nil
 	}
 	return syscall.WaitStatus(status), nil
+}
+
+// awaitEnd waits for the end of a process without a thread for it, if there is a
+// descriptor to be had: who waits in a system call has a thread and its memory.
+func awaitEnd(pid int) {
+	fd, err := unix.PidfdOpen(pid, unix.PIDFD_NONBLOCK) // Linux 5.10
+	if err != nil {
+		return
+	}
+	f := os.NewFile(uintptr(fd), "process")
+	defer f.Close()
+	raw, err := f.SyscallConn()
+	if err != nil {
+		return
+	}
+	_ = raw.Read(func(fd uintptr) bool {
+		n, err := unix.Poll([]unix.PollFd{{Fd: int32(fd), Events: unix.POLLIN}}, 0)
+		return n > 0 || err != nil && err != unix.EINTR
+	})
 }
 
 // cldExited is CLD_EXITED: the status is an exit code, not a signal.

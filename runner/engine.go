@@ -34,6 +34,7 @@ type engine struct {
 
 	asking sync.Once
 	prober *probe.Prober // see asker
+	probes gate
 
 	applying   sync.Mutex // held while another plan is applied
 	refreshing sync.Mutex // held while the files of volumes are written anew
@@ -60,7 +61,7 @@ func newEngine(plan *pod.Plan, place store.Pod, left *estate, ns shared) *engine
 	return &engine{
 		plan: plan, store: place, estate: left, shared: ns, herald: newHerald(plan, left), published: newPublisher(left.keeper),
 		trampoline: carriedTrampoline(),
-		events:     make(chan lifecycle.Event, 64), warned: make(chan struct{}, 1), runs: map[string]*run{},
+		events:     make(chan lifecycle.Event, 64), warned: make(chan struct{}, 1), runs: map[string]*run{}, probes: newGate(),
 	}
 }
 

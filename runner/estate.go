@@ -28,14 +28,16 @@ type estate struct {
 	mu    sync.Mutex
 	state state
 	last  []byte // what the file says
+	spare []byte // for what it says next
+	text  []byte // for what is known next: observe's
 	err   error  // the first failure to write it
 }
 
 // state is the written part.
 type state struct {
 	Version  int
-	Boot     string          // the machine's run: times and processes are of no other
-	Observed json.RawMessage // lifecycle.Observed
+	Boot     string // the machine's run: times and processes are of no other
+	Observed []byte `json:"-"` // lifecycle.Observed, which follows the rest in the file
 	Pause    process
 	Pasta    process // carries the pod's traffic, where that is asked for
 	Cgroup   string
@@ -78,16 +80,44 @@ func (e *estate) record(change func(*state)) {
 	if e.keeper == nil {
 		return
 	}
-	b, err := json.Marshal(&e.state)
-	if err == nil && !bytes.Equal(b, e.last) {
+	b, err := e.state.appendTo(e.spare[:0])
+	if e.spare = b; err == nil && !bytes.Equal(b, e.last) {
 		if err = store.WriteVolatile(e.path, b); err == nil {
-			e.last = b
+			e.last, e.spare = b, e.last
 		}
 	}
 	if err != nil && e.err == nil {
 		e.err = err
 		fmt.Fprintln(os.Stderr, "record the pod's state:", err)
 	}
+}
+
+// appendTo adds a state to b as it is in the file.
+func (s *state) appendTo(b []byte) ([]byte, error) {
+	buf := bytes.NewBuffer(b)
+	err := json.NewEncoder(buf).Encode(s)
+	buf.Write(s.Observed)
+	return buf.Bytes(), err
+}
+
+// read is the other way.
+func (s *state) read(b []byte) (o lifecycle.Observed, err error) {
+	d := json.NewDecoder(bytes.NewReader(b))
+	if err = d.Decode(s); err == nil && s.Version != stateVersion {
+		err = errForeign
+	}
+	if err == nil && s.Boot != store.BootID() {
+		err = errOtherBoot
+	}
+	var text json.RawMessage
+	if err == nil {
+		err = d.Decode(&text)
+	}
+	if err == nil {
+		s.Observed = text
+		err = json.Unmarshal(text, &o)
+	}
+	return o, err
 }
 
 // boot is the machine's run.
@@ -114,14 +144,15 @@ func (e *estate) warning() string {
 	return fmt.Sprintf("the pod's state cannot be recorded, its containers may be started again if its supervisor dies: %v", e.err)
 }
 
-// observe records what is known of the pod. Ended runs that it tells of are over.
+// observe records what is known of the pod. Ended runs that it tells of are over. The loop
+// alone calls it.
 func (e *estate) observe(o *lifecycle.Observed) error {
-	b, err := json.Marshal(o)
-	if err != nil {
+	buf := bytes.NewBuffer(e.text[:0])
+	if err := json.NewEncoder(buf).Encode(o); err != nil {
 		return fmt.Errorf("encode what is known of the pod: %w", err)
 	}
 	e.record(func(s *state) {
-		s.Observed = b
+		s.Observed, e.text = buf.Bytes(), s.Observed
 		s.Runs = slices.DeleteFunc(s.Runs, func(r savedRun) bool { return !live(o, r.Name, r.Attempt) })
 	})
 	return nil
@@ -181,16 +212,7 @@ func (e *estate) inherit() (state, lifecycle.Observed, error) {
 	var o lifecycle.Observed
 	b, err := os.ReadFile(e.path)
 	if err == nil {
-		err = json.Unmarshal(b, &e.state)
-	}
-	if err == nil && e.state.Version != stateVersion {
-		err = errForeign
-	}
-	if err == nil && e.state.Boot != store.BootID() {
-		err = errOtherBoot
-	}
-	if err == nil {
-		err = json.Unmarshal(e.state.Observed, &o)
+		o, err = e.state.read(b)
 	}
 	if err != nil {
 		return state{}, o, fmt.Errorf("read what the supervisor has left: %w", err)

@@ -40,7 +40,7 @@ func (e *engine) runContainer(a lifecycle.Action) {
 	e.resizeLate(plan)
 	e.emit(lifecycle.Event{Kind: lifecycle.Started, Container: c.Name, Attempt: a.Attempt, ContainerID: containerID(plan, x)})
 	e.work(-1)
-	e.follow(s, x)
+	go e.follow(s, x) // for as long as it runs: by a goroutine whose stack has not had to grow
 }
 
 // beside is the container whose PID namespace another one is to share, or nil.

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"os"
+	"sync"
 	"time"
 
 	"golang.org/x/sys/unix"
@@ -14,6 +15,22 @@ import (
 
 // maxPeek is as much as is taken from a pipe at once: what one holds.
 const maxPeek = 64 << 10
+
+// passing is what passes through a log at a time. Logs borrow it: most are silent mostly.
+type passing struct {
+	in  [maxPeek]byte // what was looked at
+	out []byte        // and what is made of it
+}
+
+var passings = sync.Pool{New: func() any { return new(passing) }}
+
+// giveBack ends the use of what was looked at.
+func (l *logFile) giveBack() {
+	if l.held != nil {
+		passings.Put(l.held)
+		l.held = nil
+	}
+}
 
 // lineWait is how long the rest of a line may take to come, before what there is of
 // it becomes an entry: a prompt must be seen, and a line that a program writes in two
@@ -71,10 +88,14 @@ func (l *logFile) step(s *stream, fd uintptr) (more bool, err error) {
 		s.ended = true
 		return false, nil
 	}
+	defer l.giveBack()
 	b, err := l.look(fd)
 	switch {
 	case errors.Is(err, unix.EAGAIN):
 		s.ended = l.gone
+		if len(s.rest) == 0 {
+			s.rest = nil // it may be silent for long
+		}
 		return false, nil
 	case err != nil:
 		return false, err
@@ -101,8 +122,8 @@ func (l *logFile) step(s *stream, fd uintptr) (more bool, err error) {
 	}
 	l.last = max(time.Now().UnixNano(), l.last+1)
 	l.flight.begin(l.file, s.name, l.last, n)
-	l.out = entries(l.out[:0], s.name, l.last, b[:n])
-	l.write(l.out)
+	l.held.out = entries(l.held.out[:0], s.name, l.last, b[:n])
+	l.write(l.held.out)
 	s.rest = append(s.rest, b[:n]...)
 	s.last -= n
 	s.heard -= n
@@ -124,17 +145,20 @@ func (l *logFile) overdue(s *stream, fd uintptr, b []byte) int {
 	return 0
 }
 
-// look reads what is in a pipe and leaves it there.
+// look reads what is in a pipe and leaves it there. What it returns is there until giveBack.
 func (l *logFile) look(fd uintptr) ([]byte, error) {
 	n, err := restarted(func() (int64, error) {
-		return unix.Tee(int(fd), l.peek[1], len(l.buf), unix.SPLICE_F_NONBLOCK)
+		return unix.Tee(int(fd), l.peek[1], maxPeek, unix.SPLICE_F_NONBLOCK)
 	})
 	if err != nil || n == 0 {
 		return nil, err
 	}
+	if l.held == nil {
+		l.held = passings.Get().(*passing)
+	}
 	for got := 0; got < int(n); {
 		m, err := restarted(func() (int64, error) {
-			m, err := unix.Read(l.peek[0], l.buf[got:n])
+			m, err := unix.Read(l.peek[0], l.held.in[got:n])
 			return int64(m), err
 		})
 		if err != nil {
@@ -142,14 +166,14 @@ func (l *logFile) look(fd uintptr) ([]byte, error) {
 		}
 		got += int(m)
 	}
-	return l.buf[:n], nil
+	return l.held.in[:n], nil
 }
 
 // discard takes n bytes, which have been looked at, from a pipe.
 func (l *logFile) discard(fd uintptr, n int) error {
 	for n > 0 {
 		m, err := restarted(func() (int64, error) {
-			m, err := unix.Read(int(fd), l.buf[:n])
+			m, err := unix.Read(int(fd), l.held.in[:n])
 			return int64(m), err
 		})
 		if errors.Is(err, unix.EAGAIN) { // the container has read it itself

@@ -112,6 +112,7 @@ func (l *logFile) land(s *stream, n int) error {
 		return err
 	}
 	var failed error
+	defer l.giveBack()
 	err = raw.Control(func(fd uintptr) {
 		b, err := l.look(fd)
 		if err != nil || len(b) < n {

@@ -43,9 +43,8 @@ type logFile struct {
 	file   *crilog.Writer
 	flight *flight
 	peek   [2]int // a pipe that takes a copy of what is in a stream's
-	buf    []byte // what was looked at
-	out    []byte // and what is made of it
-	lost   error  // why lines are missing: the first write that failed
+	held   *passing
+	lost   error // why lines are missing: the first write that failed
 	wrote  time.Time
 	last   int64              // the time of the last entry in ns: no two batches have the same
 	show   func(lines []byte) // copies whole lines elsewhere too
@@ -73,7 +72,7 @@ type stream struct {
 }
 
 func openLog(at logPlace, show func(lines []byte)) (*logFile, error) {
-	l := &logFile{show: show, patience: lineWait, buf: make([]byte, maxPeek)}
+	l := &logFile{show: show, patience: lineWait}
 	var err error
 	if l.file, err = crilog.OpenWriter(at.dir, at.attempt, at.limits); err != nil {
 		return nil, err

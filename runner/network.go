@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"net/netip"
 	"os"
+	"time"
 
 	"github.com/podrun/podrun/internal/report"
 	"github.com/podrun/podrun/internal/stage"
@@ -119,15 +120,19 @@ func (s *sandbox) attach(mode pod.NetworkMode) error {
 		if err := s.tell(); err != nil {
 			fmt.Fprintln(os.Stderr, err)
 		}
-		s.sweep()
 	}()
+	own := s.slot
+	time.AfterFunc(tidyAfter, func() { s.sweep(own) })
 	return nil
 }
 
+// tidyAfter is when the router is swept: by then most pods run, whose start it would slow
+// down. A supervisor that has ended before leaves it to another.
+const tidyAfter = time.Second
+
 // sweep removes what pods that have gone have left in the router. It takes its time, for
 // which nobody waits: neither the end of a pod nor the start of another.
-func (s *sandbox) sweep() {
-	own := s.slot
+func (s *sandbox) sweep(own netns.Slot) {
 	if err := s.underLock(func(taken map[netns.Slot]bool) error {
 		taken[own] = true
 		return netns.OpenRouter(s.router()).Sweep(taken)

@@ -5,14 +5,47 @@ import (
 	"runtime/debug"
 	"strconv"
 	"strings"
+	"sync"
 	"time"
 
 	"golang.org/x/sys/unix"
 )
 
+// procs is how many threads run Go in a supervisor. It has little to compute, but with one
+// alone whatever waits in a system call, as containers are made and networks connected,
+// keeps all the rest waiting until the runtime notices, which takes up to 10 ms.
+// libcontainer's processes do with the one of their environment.
+const procs = 4
+
+// garbage is how much of what is in use may be free, in percent, before it is collected:
+// little is in use.
+const garbage = 50
+
 // idleAfter is how long nothing must have changed in the pod for the supervisor to
-// shrink.
-const idleAfter = time.Second
+// shrink, unless it has not for the longest time: there is always something that changes in
+// some pods.
+const (
+	idleAfter = time.Second
+	idleLate  = 30 * time.Second
+)
+
+// shrinkWhenIdle shrinks when a time has passed in which touched has not been called, and
+// now and then while it is called.
+func shrinkWhenIdle() (touched func()) {
+	var mu sync.Mutex
+	last := time.Now()
+	timer := time.AfterFunc(idleAfter, func() {
+		mu.Lock()
+		last = time.Now()
+		mu.Unlock()
+		shrink()
+	})
+	return func() {
+		mu.Lock()
+		defer mu.Unlock()
+		timer.Reset(max(0, min(idleAfter, time.Until(last.Add(idleLate)))))
+	}
+}
 
 // shrink gives back what the start of a pod has used and a steady pod does not:
 // free heap, and the supervisor's own program, which stays in the page cache, where

@@ -6,6 +6,8 @@ import (
 	"net"
 	"os"
 	"os/signal"
+	"runtime"
+	"runtime/debug"
 	"time"
 	"unsafe"
 
@@ -66,6 +68,8 @@ var stopSignals = []os.Signal{unix.SIGTERM, unix.SIGINT, unix.SIGHUP}
 // this process is let live.
 func supervise(args []string) int {
 	unix.Prctl(unix.PR_SET_NAME, uintptr(unsafe.Pointer(unsafe.StringData("podrun-superv\x00"))), 0, 0, 0)
+	runtime.GOMAXPROCS(procs)
+	debug.SetGCPercent(garbage)
 	logrus.SetLevel(logrus.ErrorLevel) // libcontainer warns of what we know: a host without cgroups
 	s, l, err := takeUp(args)
 	if err != nil {
@@ -78,7 +82,7 @@ func supervise(args []string) int {
 	go s.control.serve(s.listener)
 	signal.Notify(s.stops, stopSignals...)
 	go s.stopOnSignal()
-	idle := time.AfterFunc(idleAfter, shrink)
+	idle := shrinkWhenIdle()
 	l.publish = func(st *pod.Status) {
 		out := s.engine.annotate(*st)
 		if err := s.place.WriteStatus(&out); err != nil {
@@ -87,7 +91,7 @@ func supervise(args []string) int {
 		s.engine.announce(&out)
 		s.control.publish(&out)
 		s.engine.herald.status(&out)
-		idle.Reset(idleAfter)
+		idle()
 	}
 	l.record = func(log *pod.EventLog) {
 		if err := s.place.WriteEvents(log); err != nil {

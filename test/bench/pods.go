@@ -14,12 +14,20 @@ const image = "localhost/podrun-example:1"
 // shapes are the pods that are measured; the file NAME.yaml makes the pod NAME.
 var shapes = []struct{ name, title, text string }{
 	{"bench-1", "1 container", header + containers("main")},
-	{"bench-3", "1 init + 2 apps", header + `  initContainers:
-  - name: init
+	{"bench-3", "1 init + 2 apps", header + inits("init") + containers("main", "other")},
+	{"bench-10", "2 init + 8 apps", header + inits("first", "second") + containers("a", "b", "c", "d", "e", "f", "g", "h")},
+}
+
+func inits(names ...string) string {
+	text := "  initContainers:\n"
+	for _, n := range names {
+		text += `  - name: ` + n + `
     image: ` + image + `
     imagePullPolicy: Never
     command: [/bin/true]
-` + containers("main", "other")},
+`
+	}
+	return text
 }
 
 // restartPolicy is Never because podman 4.3.1 restarts a finished init container of

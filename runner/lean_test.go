@@ -1,0 +1,55 @@
+package runner
+
+import (
+	"fmt"
+	"os"
+	"strconv"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/podrun/podrun/internal/testenv"
+	"github.com/podrun/podrun/pod"
+)
+
+// A supervisor has no thread for each container that it waits for, nor a buffer of its own
+// for each: fifty do not cost it much more than one.
+func TestManyContainersCostLittle(t *testing.T) {
+	testenv.NoLeaks(t)
+	t.Setenv("PODRUN_DOZE_AFTER", "0")
+	l := layer(t)
+	const many, threads, memory = 50, 45, 12 << 10 // kB
+	var list []pod.Container
+	for i := range many {
+		list = append(list, shell(l, fmt.Sprintf("c%d", i), "exec sleep 1000"))
+	}
+	w := startWhole(t, newPlan(nil, list))
+	w.until(running)
+	supervisor, _ := w.processes()
+	var found map[string]int
+	tick := time.NewTicker(10 * time.Millisecond)
+	defer tick.Stop()
+	for deadline := time.Now().Add(time.Minute); time.Now().Before(deadline); <-tick.C {
+		if found = statusOfProcess(t, supervisor); found["Threads"] < threads && found["RssAnon"] < memory {
+			t.Logf("%d containers cost %d kB and %d threads", many, found["RssAnon"], found["Threads"])
+			return
+		}
+	}
+	t.Errorf("%d containers cost %d kB and %d threads", many, found["RssAnon"], found["Threads"])
+}
+
+// statusOfProcess are the numbers of /proc/PID/status.
+func statusOfProcess(t *testing.T, pid int) map[string]int {
+	t.Helper()
+	b, err := os.ReadFile(fmt.Sprintf("/proc/%d/status", pid))
+	if err != nil {
+		t.Fatal(err)
+	}
+	found := map[string]int{}
+	for line := range strings.Lines(string(b)) {
+		if f := strings.Fields(line); len(f) >= 2 {
+			found[strings.TrimSuffix(f[0], ":")], _ = strconv.Atoi(f[1])
+		}
+	}
+	return found
+}
