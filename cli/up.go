@@ -43,6 +43,7 @@ Examples:
   podrun up -d web.yaml worker.yaml
   podrun up -d --wait --timeout 2m web.yaml
   podrun up --exit-code-from test suite.yaml
+  podrun up --watch web.yaml settings.yaml
   generate-pod | podrun up -
 `,
 		Flags: append([]cli.Flag{
@@ -50,6 +51,7 @@ Examples:
 			&cli.BoolFlag{Name: "detach", Aliases: []string{"d"}, Usage: "return when the pods are running, and leave them running"},
 			&cli.BoolFlag{Name: "wait", Usage: "with -d: return when the pods are ready, not as soon as they run"},
 			&cli.DurationFlag{Name: "timeout", Usage: "with -d: give up waiting after this `DURATION` (90s, 5m); the pods are left as they are"},
+			&cli.BoolFlag{Name: "watch", Usage: "in the foreground: apply the files again whenever they change"},
 			&cli.BoolFlag{Name: "replace", Usage: "stop and remove a running pod that cannot become what its manifest says, and run it anew"},
 			&cli.StringFlag{Name: "network", Usage: "connect pods that do not say themselves by this `MODE`: auto, tproxy, netstack, pasta, host or none"},
 			&cli.BoolFlag{Name: "require-limits", Usage: "refuse to run where CPU and memory limits cannot be enforced"},
@@ -81,7 +83,7 @@ func (f *front) up(c *cli.Context) error {
 	case c.IsSet("exit-code-from") && c.Bool("detach"):
 		return usageErrorf("up", "--exit-code-from is for the foreground: -d does not wait for the end")
 	}
-	if err := errors.Join(checkLogLimits(c), checkNetwork(c), checkPull(c)); err != nil {
+	if err := errors.Join(checkLogLimits(c), checkNetwork(c), checkPull(c), checkWatch(c, files)); err != nil {
 		return err
 	}
 	for _, file := range files {
@@ -102,6 +104,9 @@ func (f *front) up(c *cli.Context) error {
 		return err
 	}
 	defer l.release()
+	if c.Bool("watch") && len(l.workloads) > 0 {
+		return errWatchesPods()
+	}
 	l.waits = true
 	began, timeout := time.Now(), c.Duration("timeout")
 	if err := interruptible(c.Context, signals, within(timeout, l.prepare)); err != nil {
@@ -120,6 +125,13 @@ func (f *front) up(c *cli.Context) error {
 	if c.Bool("detach") {
 		err = f.detach(c.Context, l.started(), arrivalOf(c.Bool("wait")), timeout, signals)
 	} else {
+		if c.Bool("watch") {
+			end, werr := (&fileWatch{front: f, c: c, files: files, shown: l.started()}).begin()
+			if werr != nil {
+				return errors.Join(startErr, werr)
+			}
+			defer end()
+		}
 		err = f.foreground(c.Context, l.keeper, l.started(), showing{c.Bool("quiet"), rule}, signals)
 	}
 	return errors.Join(startErr, err)
