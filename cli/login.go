@@ -22,8 +22,8 @@ func (f *front) loginCommand() *cli.Command {
 		Description: `Asks the registry whether it knows the user and the password, and keeps them for
 pulls: in ${XDG_RUNTIME_DIR}/containers/auth.json, as podman does, which is gone
 after a restart of the machine, or in the file that --authfile or the variable
-REGISTRY_AUTH_FILE names. Where registries.conf or the auth file names a credential
-helper, that keeps them. Logins of docker and podman are known without this.
+REGISTRY_AUTH_FILE names. Where registries.conf or that file names a credential
+helper, it keeps them. Logins of docker and podman are known without this.
 Without a registry it is docker.io; REGISTRY may have a path, for some
 repositories only.
 
