@@ -246,7 +246,7 @@ func (f *front) create(c *cli.Context, kind string, object metav1.Object) error 
 		}
 	}
 	if text != nil {
-		_, err = f.out.Write(text)
+		err = f.show(text)
 		return err
 	}
 	word := " created"

@@ -76,7 +76,7 @@ func (f *front) diff(c *cli.Context) (differs bool, err error) {
 		}
 		text := diff.Diff("there/"+name, old, "applied/"+name, next)
 		differs = differs || len(text) > 0
-		if _, err := f.out.Write(text); err != nil {
+		if err := f.show(text); err != nil {
 			errs = append(errs, err)
 		}
 	}

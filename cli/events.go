@@ -148,7 +148,7 @@ func (v *eventView) printAll(all []corev1.Event) error {
 		if err != nil {
 			return err
 		}
-		_, err = v.front.out.Write(text)
+		err = v.front.show(text)
 		return err
 	}
 	if len(all) == 0 {

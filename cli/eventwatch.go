@@ -108,7 +108,7 @@ func (v *eventView) printNews(all []corev1.Event, seen map[string]int32) error {
 		if v.format == "yaml" {
 			fmt.Fprintln(v.front.out, "---")
 		}
-		if _, err := v.front.out.Write(text); err != nil {
+		if err := v.front.show(text); err != nil {
 			return err
 		}
 	}

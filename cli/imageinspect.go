@@ -50,7 +50,7 @@ Examples:
 			}
 			text, err := print(list, len(list) == 1)
 			if err == nil {
-				_, err = f.out.Write(text)
+				err = f.show(text)
 			}
 			return errors.Join(append(errs, err)...)
 		},

@@ -94,7 +94,7 @@ func (f *front) print(lists []*listing, w *getWishes, single bool) error {
 		if err != nil {
 			return err
 		}
-		_, err = f.out.Write(text)
+		err = f.show(text)
 		return err
 	}
 	return f.printTables(lists, w)

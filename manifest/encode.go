@@ -69,7 +69,10 @@ func printObject(v any, f Format) ([]byte, error) {
 		}
 		return []byte(b.String()), nil
 	case YAML:
-		data, err := kyaml.Marshal(v)
+		data, err := json.Marshal(v)
+		if err == nil { // the library takes some characters only if they are spelled out
+			data, err = kyaml.JSONToYAML([]byte(report.Escape(string(data))))
+		}
 		if err != nil {
 			return nil, fmt.Errorf("print as yaml: %w", err)
 		}

@@ -2,9 +2,7 @@ package script
 
 import (
 	"bytes"
-	"errors"
 	"fmt"
-	"io"
 	"os"
 	"os/exec"
 	"strconv"
@@ -88,7 +86,7 @@ func (s *scene) watch() {
 		s.mu.Lock()
 		s.text = append(s.text, buf[:n]...)
 		s.mu.Unlock()
-		if err != nil && !errors.Is(err, unix.EIO) || errors.Is(err, io.EOF) {
+		if err != nil { // EIO: nobody has the other side any more
 			return
 		}
 	}
