@@ -25,6 +25,7 @@ func run() error {
 	podrun := flag.String("podrun", "", "the podrun binary")
 	rootfs := flag.String("rootfs", "", "the example image's root file system, a tar")
 	user := flag.String("user", "", "as root: the ordinary user to run both sides as")
+	onlyPulls := flag.Bool("pulls", false, "measure pulls and loads of images, and nothing else")
 	rounds := flag.Int("rounds", 10, "how often everything is measured")
 	out := flag.String("json", "", "where all figures go")
 	flag.Parse()
@@ -55,6 +56,13 @@ func run() error {
 		if err := e.prepare(*rootfs); err != nil {
 			return fmt.Errorf("prepare %s: %w", e.name(), err)
 		}
+	}
+	if *onlyPulls {
+		pulls, err := measurePulls(who, ours, peer, work, *rounds)
+		for _, line := range pullLines(pulls) {
+			fmt.Println(line)
+		}
+		return err
 	}
 	start := time.Now()
 	m, err := measure(who, sides, filepath.Join(work, "pods"), *rounds)

@@ -1,0 +1,220 @@
+package main
+
+import (
+	"bufio"
+	"bytes"
+	"fmt"
+	"io"
+	"maps"
+	"net"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"slices"
+	"strings"
+	"syscall"
+	"time"
+)
+
+// pullCost is what it costs to bring the image of 150 MB and 8 layers in, at the median.
+// Memory is the peak of all processes together, what is written as the kernel counts it.
+type pullCost struct {
+	Milliseconds float64 `json:"ms"`
+	PSS          int64   `json:"peakPSSKiB"`
+	Written      int64   `json:"writtenBytes"`
+	Syncs        int     `json:"syncs"` // calls of fsync and the like; -1 if they could not be counted
+}
+
+// puller is a way to bring the image in, and to be rid of it.
+type puller struct {
+	task, engine string
+	bring        func() *exec.Cmd
+	forget       func() *exec.Cmd
+}
+
+// measurePulls runs a registry and has the engines pull and load in turns.
+func measurePulls(who *person, ours *podrun, peer *podman, work string, rounds int) (map[string]map[string]pullCost, error) {
+	dir := filepath.Join(work, "pulls")
+	if err := os.MkdirAll(dir, 0o755); err != nil {
+		return nil, err
+	}
+	addr, stop, err := startRegistry(dir)
+	if err != nil {
+		return nil, err
+	}
+	defer stop()
+	layout, archive, ref := filepath.Join(dir, "layout"), filepath.Join(dir, "image.tar"), addr+"/bench:1"
+	if err := writeImage(layout); err != nil {
+		return nil, err
+	}
+	for _, to := range []string{"docker://" + ref, "oci-archive:" + archive + ":" + ref} {
+		if _, err := timed(exec.Command("skopeo", "--insecure-policy", "copy", "-q", "--dest-tls-verify=false", "oci:"+layout+":bench", to)); err != nil {
+			return nil, err
+		}
+	}
+	copied := filepath.Join(dir, "copied")
+	if err := os.MkdirAll(copied, 0o755); err != nil {
+		return nil, err
+	}
+	if err := os.Chown(copied, int(who.uid), int(who.gid)); err != nil {
+		return nil, err
+	}
+	copied = filepath.Join(copied, "image")
+	oursOff := func() *exec.Cmd { return ours.run("image", "rm", ref) }
+	peersOff := func() *exec.Cmd { return peer.run("rmi", "-f", ref) }
+	all := []puller{
+		{"pull", ours.name(), func() *exec.Cmd { return ours.run("image", "pull", ref) }, oursOff},
+		{"pull", peer.name(), func() *exec.Cmd { return peer.run("pull", "-q", "--tls-verify=false", ref) }, peersOff},
+		{"pull", "skopeo", func() *exec.Cmd {
+			return who.command(peer.env, "skopeo", "--insecure-policy", "copy", "-q", "--src-tls-verify=false", "docker://"+ref, "dir:"+copied)
+		}, func() *exec.Cmd { return who.command(nil, "rm", "-r", copied) }},
+		{"load", ours.name(), func() *exec.Cmd { return ours.run("image", "load", archive) }, oursOff},
+		{"load", peer.name(), func() *exec.Cmd { return peer.run("load", "-q", "-i", archive) }, peersOff},
+	}
+	runs := map[string]map[string][]pullCost{}
+	for range rounds {
+		for _, p := range all {
+			c, err := p.once(who)
+			if err != nil {
+				return nil, err
+			}
+			put(runs, p.task, p.engine, append(runs[p.task][p.engine], c))
+		}
+	}
+	costs := map[string]map[string]pullCost{}
+	for _, p := range all {
+		c := medianOf(runs[p.task][p.engine])
+		if c.Syncs, err = p.syncs(who, dir); err != nil {
+			return nil, err
+		}
+		put(costs, p.task, p.engine, c)
+	}
+	return costs, nil
+}
+
+// once brings the image in and removes it again.
+func (p *puller) once(who *person) (pullCost, error) {
+	before := who.processes()
+	done := make(chan struct{})
+	peak := make(chan int64)
+	go func() {
+		var most int64
+		for {
+			most = max(most, who.footprint(before).PSS)
+			select {
+			case <-done:
+				peak <- most
+				return
+			case <-time.After(20 * time.Millisecond):
+			}
+		}
+	}()
+	cmd := p.bring()
+	took, err := timed(cmd)
+	close(done)
+	c := pullCost{Milliseconds: float64(took.Microseconds()) / 1000, PSS: <-peak}
+	if err != nil {
+		return c, err
+	}
+	if u, ok := cmd.ProcessState.SysUsage().(*syscall.Rusage); ok {
+		c.Written = u.Oublock * 512 // with that of the processes that it has waited for
+	}
+	_, err = timed(p.forget())
+	return c, err
+}
+
+// medianOf takes the median of each figure by itself.
+func medianOf(runs []pullCost) pullCost {
+	middle := func(of func(pullCost) float64) float64 {
+		var list []float64
+		for _, r := range runs {
+			list = append(list, of(r))
+		}
+		slices.Sort(list)
+		return list[len(list)/2]
+	}
+	return pullCost{
+		Milliseconds: middle(func(c pullCost) float64 { return c.Milliseconds }),
+		PSS:          int64(middle(func(c pullCost) float64 { return float64(c.PSS) })),
+		Written:      int64(middle(func(c pullCost) float64 { return float64(c.Written) })),
+	}
+}
+
+// syncs counts the calls that wait for the disk. Only root may trace an engine that calls
+// newuidmap.
+func (p *puller) syncs(who *person, dir string) (int, error) {
+	strace, err := exec.LookPath("strace")
+	if err != nil || !who.switchTo {
+		return -1, nil
+	}
+	trace := filepath.Join(dir, "trace")
+	cmd := p.bring()
+	words := append([]string{"-f", "-qq", "-u", who.name, "-e", "trace=fsync,fdatasync,sync,syncfs,msync,sync_file_range", "-e", "signal=none", "-o", trace, cmd.Path}, cmd.Args[1:]...)
+	traced := exec.Command(strace, words...)
+	traced.Dir, traced.Env = cmd.Dir, cmd.Env
+	if _, err := timed(traced); err != nil {
+		return 0, err
+	}
+	if _, err := timed(p.forget()); err != nil {
+		return 0, err
+	}
+	f, err := os.Open(trace)
+	if err != nil {
+		return 0, err
+	}
+	defer f.Close()
+	n := 0
+	for lines := bufio.NewScanner(f); lines.Scan(); {
+		if strings.Contains(lines.Text(), "(") && !strings.Contains(lines.Text(), "resumed>") {
+			n++
+		}
+	}
+	return n, nil
+}
+
+// startRegistry runs Debian's docker-registry on the loopback until stop is called.
+func startRegistry(dir string) (addr string, stop func(), err error) {
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		return "", nil, err
+	}
+	addr = l.Addr().String()
+	l.Close()
+	file := filepath.Join(dir, "registry.yml")
+	text := fmt.Sprintf("version: 0.1\nlog: {level: error, accesslog: {disabled: true}}\nstorage: {filesystem: {rootdirectory: %s/registry}}\nhttp: {addr: %s}\n", dir, addr)
+	if err := os.WriteFile(file, []byte(text), 0o644); err != nil {
+		return "", nil, err
+	}
+	cmd := exec.Command("docker-registry", "serve", file)
+	var said bytes.Buffer
+	cmd.Stdout, cmd.Stderr = io.Discard, &said
+	if err := cmd.Start(); err != nil {
+		return "", nil, err
+	}
+	stop = func() { cmd.Process.Kill(); cmd.Wait() }
+	for deadline := time.Now().Add(10 * time.Second); ; time.Sleep(20 * time.Millisecond) {
+		c, err := net.Dial("tcp", addr)
+		if err == nil {
+			c.Close()
+			return addr, stop, nil
+		}
+		if time.Now().After(deadline) {
+			stop()
+			return "", nil, fmt.Errorf("docker-registry does not answer: %w: %s", err, said.String())
+		}
+	}
+}
+
+// pullLines are the table's.
+func pullLines(costs map[string]map[string]pullCost) (lines []string) {
+	for _, task := range slices.Sorted(maps.Keys(costs)) {
+		c := costs[task]
+		a, b := c["podrun"], c["podman"]
+		lines = append(lines, "\t\t\t\t", fmt.Sprintf("%s 150 MB in 8 layers\tpodrun\tpodman\tratio\tskopeo", task),
+			fmt.Sprintf("ms\t%.0f\t%.0f\t%.2f\t%.0f", a.Milliseconds, b.Milliseconds, a.Milliseconds/b.Milliseconds, c["skopeo"].Milliseconds),
+			fmt.Sprintf("peak PSS in KiB\t%d\t%d\t%.2f\t%d", a.PSS, b.PSS, float64(a.PSS)/float64(b.PSS), c["skopeo"].PSS),
+			fmt.Sprintf("bytes written\t%d\t%d\t%.2f\t%d", a.Written, b.Written, float64(a.Written)/float64(max(b.Written, 1)), c["skopeo"].Written),
+			fmt.Sprintf("syncs\t%d\t%d\t\t%d", a.Syncs, b.Syncs, c["skopeo"].Syncs))
+	}
+	return lines
+}
