@@ -13,6 +13,7 @@ import (
 
 	"github.com/podrun/podrun/internal/treetar"
 	"github.com/podrun/podrun/internal/wire"
+	"github.com/podrun/podrun/pod"
 )
 
 // maxSkipped bounds what a client is told of files that were left out.
@@ -39,7 +40,7 @@ func (c *control) copy(conn *net.UnixConn, req *wire.CopyRequest, files []*os.Fi
 			done.Skipped = append(done.Skipped, text)
 		}
 	}
-	err := x.carry(ctx, req, files, skipped)
+	err := x.carry(ctx, c.engine.latest().Users, req, files, skipped)
 	for _, f := range files {
 		f.Close() // the end of the stream
 	}
@@ -52,7 +53,7 @@ func (c *control) copy(conn *net.UnixConn, req *wire.CopyRequest, files []*os.Fi
 	return wire.WriteFrame(conn, wire.Frame{Copied: done})
 }
 
-func (x *container) carry(ctx context.Context, req *wire.CopyRequest, files []*os.File, skipped func(string)) error {
+func (x *container) carry(ctx context.Context, users *pod.IDRange, req *wire.CopyRequest, files []*os.File, skipped func(string)) error {
 	if len(files) != 1 {
 		return fmt.Errorf("a copy needs 1 descriptor, %d came", len(files))
 	}
@@ -67,6 +68,9 @@ func (x *container) carry(ctx context.Context, req *wire.CopyRequest, files []*o
 		return err
 	}
 	defer root.Close()
+	if users != nil {
+		root.OwnIDs(users.First, users.Count)
+	}
 	at := req.Path
 	if !strings.HasPrefix(at, "/") {
 		at = strings.TrimSuffix(x.plan.Cwd, "/") + "/" + at

@@ -78,3 +78,19 @@ func lastLine(text string) string {
 	lines := strings.Split(strings.TrimSpace(text), "\n")
 	return lines[len(lines)-1]
 }
+
+// A user of the image's whom no pod of the user has is refused with the cure.
+func TestUserOutsideOfTheMap(t *testing.T) {
+	testenv.NoLeaks(t)
+	l := layer(t)
+	if err := os.WriteFile(l+"/etc/passwd", []byte("far:x:1000000:0::/:/bin/sh\n"), 0o644); err != nil {
+		t.Fatal(err)
+	}
+	c := shell(l, "a", "exec sleep 1000")
+	c.User = "far"
+	w := startWhole(t, newPlan(nil, []pod.Container{c}))
+	w.until(func(st *pod.Status) bool {
+		waiting := st.Containers[0].State.Waiting
+		return waiting != nil && waiting.Reason == "CreateContainerConfigError" && strings.Contains(waiting.Message, "user 1000000 is not among the ids of this pod: give its user more of them in /etc/subuid")
+	})
+}

@@ -121,7 +121,10 @@ func (u *unpacking) give(h *tar.Header, to func(uid, gid int) error) error {
 	if u.how.Owners {
 		uid, gid = h.Uid, h.Gid
 	}
-	err := to(uid, gid)
+	err := error(unix.EINVAL)
+	if owner, group := u.root.outside(uid), u.root.outside(gid); owner >= 0 && group >= 0 {
+		err = to(owner, group)
+	}
 	if err == unix.EINVAL {
 		u.how.Skipped(fmt.Sprintf("%s: the owner %d:%d is not among the ids of this pod", h.Name, uid, gid))
 		return nil

@@ -27,7 +27,7 @@ func (r *Root) Pack(ctx context.Context, out io.Writer, name, as string, skipped
 		return err
 	}
 	defer unix.Close(fd)
-	p := &packing{ctx: ctx, out: tar.NewWriter(out), skipped: skipped}
+	p := &packing{root: r, ctx: ctx, out: tar.NewWriter(out), skipped: skipped}
 	if err := p.add(fd, as, 0); err != nil {
 		return err
 	}
@@ -35,6 +35,7 @@ func (r *Root) Pack(ctx context.Context, out io.Writer, name, as string, skipped
 }
 
 type packing struct {
+	root    *Root
 	ctx     context.Context
 	out     *tar.Writer
 	skipped func(string)
@@ -50,7 +51,7 @@ func (p *packing) add(fd int, as string, depth int) error {
 		return &os.PathError{Op: "stat", Path: as, Err: err}
 	}
 	h := &tar.Header{
-		Name: as, Mode: int64(st.Mode & 0o7777), Uid: int(st.Uid), Gid: int(st.Gid),
+		Name: as, Mode: int64(st.Mode & 0o7777), Uid: p.root.inside(st.Uid), Gid: p.root.inside(st.Gid),
 		ModTime: time.Unix(int64(st.Mtim.Sec), int64(st.Mtim.Nsec)).Round(time.Second),
 	}
 	switch st.Mode & unix.S_IFMT {

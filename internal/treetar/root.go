@@ -20,6 +20,39 @@ import (
 type Root struct {
 	dir     int
 	resolve uint64
+
+	first, count int // of its owners, if there are more than its own
+}
+
+// nobody is who owns what belongs to none of a tree's owners, as the kernel has it.
+const nobody = 65534
+
+// OwnIDs says that the users and groups of the tree are count ids from first on, which a
+// stream numbers from 0 on.
+func (r *Root) OwnIDs(first, count int) { r.first, r.count = first, count }
+
+// inside is what a stream calls an owner of a file.
+func (r *Root) inside(id uint32) int {
+	switch n := int(id) - r.first; {
+	case r.count == 0:
+		return int(id)
+	case n < 0 || n >= r.count:
+		return nobody
+	default:
+		return n
+	}
+}
+
+// outside is who that is to this process; -1 for one whom the tree does not have.
+func (r *Root) outside(id int) int {
+	switch {
+	case r.count == 0:
+		return id
+	case id < 0 || id >= r.count:
+		return -1
+	default:
+		return r.first + id
+	}
 }
 
 // Inside is the root of a tree that is somebody else's, as a container's: links are
