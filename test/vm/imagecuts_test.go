@@ -35,7 +35,7 @@ export PATH=$PATH:$HOME/podrun/bin
 bash podrun/scripts/example-rootfs base.tar
 for i in a b c d; do
 	mkdir -p tree/many
-	for n in $(seq 150); do head -c $((n * 150)) /dev/urandom >tree/many/$n; done
+	for n in $(seq 80); do head -c $((n * 300)) /dev/urandom >tree/many/$n; done
 	(cd tree && sha256sum many/* >sums)
 	cp base.tar $i.tar
 	tar --append -f $i.tar --owner=0 --group=0 -C tree many sums
@@ -66,7 +66,7 @@ const (
 export PATH=$PATH:$HOME/podrun/bin
 podrun image ls
 podrun image verify
-until curl -s -o /dev/null 127.0.0.1:5100/v2/; do sleep 0.2; done
+until bash -c ': </dev/tcp/127.0.0.1/5100' 2>/dev/null; do sleep 0.2; done
 podrun image pull 127.0.0.1:5100/a:1 127.0.0.1:5100/b:1 127.0.0.1:5100/c:1
 podrun image load d.oci
 podrun up -d --timeout 150s cuts.yaml
