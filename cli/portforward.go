@@ -32,6 +32,7 @@ Examples:
   podrun port-forward web 5000 6000
   podrun port-forward web :80
   podrun port-forward deployment/web 8080:80
+  podrun port-forward service/web 8080:80
   podrun port-forward pod/web 8443:https --address 0.0.0.0
 `,
 		Flags: []cli.Flag{
@@ -55,15 +56,7 @@ func (f *front) portForward(c *cli.Context) error {
 	if err != nil {
 		return err
 	}
-	p, err := f.podOf(dirs, c.String("namespace"), words[0])
-	if err != nil {
-		return err
-	}
-	plan, err := p.Plan()
-	if err != nil {
-		return err
-	}
-	ports, err := forwardedPorts(plan, words[1:])
+	p, ports, err := f.forwardTarget(dirs, c.String("namespace"), words)
 	if err != nil {
 		return err
 	}
