@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"math/rand/v2"
+	"os"
 	"strings"
 
 	"github.com/urfave/cli/v2"
@@ -209,6 +210,10 @@ func (d *debugging) add(ctx context.Context) error {
 	plan, err := d.pod.Plan()
 	if err != nil {
 		return err
+	}
+	if manifest.Outreaches(plan, alone.plan) && os.Geteuid() != 0 {
+		return report.New(report.Failure, "use --profile=general, or give a container of the manifest such a capability: its pod has a user namespace of its own then",
+			"cannot debug pod %q with this profile: it shares its user namespace with other pods, which the container could reach", d.pod.Name)
 	}
 	next, grown := manifest.AddEphemeral(d.stored, plan, d.container, alone.plan)
 	text, err := manifest.Marshal(next)

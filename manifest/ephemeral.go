@@ -3,6 +3,7 @@ package manifest
 import (
 	"fmt"
 	"slices"
+	"strings"
 
 	corev1 "k8s.io/api/core/v1"
 
@@ -44,6 +45,18 @@ func AddEphemeral(p *corev1.Pod, plan *pod.Plan, c *corev1.EphemeralContainer, a
 	next.Spec.EphemeralContainers = append(next.Spec.EphemeralContainers, *c)
 	grown.Ephemeral = append(slices.Clone(plan.Ephemeral), added)
 	return next, &grown
+}
+
+// Outreaches says whether a debug container, the one of alone, may try more of what the
+// kernel lets a user namespace do than the pod is kept apart for (Plan.Apart): it would
+// reach the network of the user's other pods. SYS_PTRACE is of no use against processes
+// that it cannot see.
+func Outreaches(plan, alone *pod.Plan) bool {
+	c := alone.Containers[0]
+	c.Capabilities = slices.DeleteFunc(slices.Clone(c.Capabilities), func(name string) bool {
+		return strings.TrimPrefix(name, "CAP_") == "SYS_PTRACE"
+	})
+	return !plan.Apart && reachesFar(c)
 }
 
 func containerNames(p *corev1.Pod) (names []string) {
