@@ -60,7 +60,8 @@ func (t *terminal) begin() {
 // A full pipe holds it up: whoever reads that one must go on.
 func (t *terminal) carry(master uintptr) bool {
 	_, err := restarted(func() (int64, error) {
-		return unix.Splice(int(master), nil, int(t.into.Fd()), nil, maxPeek, 0)
+		n, err := unix.Splice(int(master), nil, int(t.into.Fd()), nil, maxPeek, 0)
+		return int64(n), err // an int where processors have 32 bits
 	})
 	// EIO: everybody was made to let go of it, as at the end of a session.
 	t.ended = err != nil && !errors.Is(err, unix.EAGAIN)
