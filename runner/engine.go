@@ -209,7 +209,7 @@ func (e *engine) annotate(st pod.Status) pod.Status {
 	st.Cgroup = e.cgroup
 	st.ShallowReadOnly = !volumes.RecursiveReadOnly()
 	if s := e.sandbox; s != nil {
-		st.PodIPs, st.HostIPs = texts(s.addresses()), hostIPs()
+		st.PodIPs, st.HostIPs, st.Network = texts(s.addresses()), hostIPs(), s.mode()
 	}
 	return st
 }

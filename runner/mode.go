@@ -1,0 +1,18 @@
+package runner
+
+import "github.com/podrun/podrun/pod"
+
+// mode is how the pod reaches the world, now that it does.
+func (s *sandbox) mode() pod.NetworkMode {
+	switch {
+	case s.host:
+		return pod.NetworkHost
+	case s.stack != nil:
+		return pod.NetworkNetstack
+	case s.egress != nil:
+		return pod.NetworkTProxy
+	case s.estate.pasta().PID != 0:
+		return pod.NetworkPasta
+	}
+	return pod.NetworkNone
+}
