@@ -228,7 +228,8 @@ func (a *attachment) attend(j *joined) (code int, err error) {
 			// alone (containerd: internal/cri/io).
 			if once := a.container.StdinOnce && !a.container.TTY; err == nil && once {
 				a.input.Load().Close()
-				done = wire.WriteControl(j.UnixConn, wire.Control{EOF: true}) != nil
+				// Whatever keeps them from being told is an end, and that is on the way.
+				wire.WriteControl(j.UnixConn, wire.Control{EOF: true})
 				continue
 			}
 			done = true
