@@ -90,7 +90,7 @@ func (p *partial) close() error { return p.f.Close() }
 func (s *Store) dropPartials(age time.Duration) error {
 	dir := filepath.Join(s.dir, partialDir)
 	entries, err := os.ReadDir(dir)
-	if errors.Is(err, fs.ErrNotExist) {
+	if errors.Is(err, fs.ErrNotExist) || errors.Is(err, unix.ENOTDIR) {
 		return nil
 	}
 	errs := []error{err}
