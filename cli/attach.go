@@ -20,11 +20,11 @@ func (f *front) attachCommand() *cli.Command {
 		Usage:     "show what a container writes, and write to it",
 		ArgsUsage: "POD",
 		Description: `Shows what a running container writes from now on and, with -i, passes standard
-input on to it, if its manifest has stdin: true. With tty: true in the manifest it
-is at its terminal; ctrl-p ctrl-q leaves it. It ends with the container, and with
-its exit code. Several may be attached, and whoever is slow misses something: he
-holds nobody up. The container does not end when they leave; Ctrl-C ends attach
-alone, unless a terminal passes it on.
+input on to it, if its manifest has stdin: true. With tty: true in the manifest
+it is at its terminal; ctrl-p ctrl-q leaves it. It ends with the container, and
+with its exit code. Several may be attached, and whoever is slow misses
+something: he holds nobody up. The container does not end when they leave;
+Ctrl-C ends attach alone, unless a terminal passes it on.
 
 Examples:
   podrun attach web

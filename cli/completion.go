@@ -19,12 +19,12 @@ func (f *front) completionCommand() *cli.Command {
 		Name:      "completion",
 		Usage:     "print the completion of words for a shell",
 		ArgsUsage: "bash | zsh | fish",
-		Description: `Prints what has a shell complete the commands, the options and the names of pods,
-containers, objects and images.
+		Description: `Prints what has a shell complete the commands, the options and the names of
+pods, containers, objects and images.
 
 Examples:
-  source <(podrun completion bash)
   podrun completion bash > ~/.local/share/bash-completion/completions/podrun
+  source <(podrun completion bash)
   podrun completion zsh > "${fpath[1]}/_podrun"
   podrun completion fish > ~/.config/fish/completions/podrun.fish
 `,

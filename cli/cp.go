@@ -33,8 +33,9 @@ working directory, and leads nowhere else than in the container, whatever links
 there are.
 
 Permissions and times are kept. What comes into a container belongs to its user;
-the files of a stream to whom the stream says. What comes out is yours: links that
-lead elsewhere than to what is copied are left out, and so are devices and pipes.
+the files of a stream to whom the stream says. What comes out is yours: links
+that lead elsewhere than to what is copied are left out, and so are devices and
+pipes.
 
 Examples:
   podrun cp page.html web:/srv/www/

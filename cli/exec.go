@@ -20,9 +20,9 @@ func (f *front) execCommand() *cli.Command {
 		Usage:     "run a command in a container",
 		ArgsUsage: "POD -- COMMAND [ARG...]",
 		Description: `Runs a command in a running container and ends with its exit code. The command
-never gets podrun's own terminal or files: its input and output are passed on. At a
-terminal ctrl-p ctrl-q leaves the command behind, which goes on. A signal that podrun
-gets is the command's; the second ends both.
+never gets podrun's own terminal or files: its input and output are passed on.
+At a terminal ctrl-p ctrl-q leaves the command behind, which goes on. A signal
+that podrun gets is the command's; the second ends both.
 
 Examples:
   podrun exec web -- cat /etc/hosts

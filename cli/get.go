@@ -38,8 +38,8 @@ func (f *front) getCommand() *cli.Command {
 KIND is pod (po), configmap (cm), secret, persistentvolumeclaim (pvc), service
 (svc), namespace (ns), deployment (deploy), replicaset (rs), statefulset (sts),
 daemonset (ds), job or cronjob (cj); all are the pods, the services and what
-makes pods. The values of a secret are shown only with --show-secrets: else their
-sizes stand in their place.
+makes pods. The values of a secret are shown only with --show-secrets: else
+their sizes stand in their place.
 
 Examples:
   podrun get pods -A -o wide

@@ -16,8 +16,8 @@ func (f *front) imageCommand() *cli.Command {
 		Description: `Pods run from images that are on this machine. They come from a registry (pull),
 an archive (load) or the root file system of a machine or container (import).
 podrun up pulls what is missing by itself, unless imagePullPolicy is Never. When
-the disk is 85 % full, images that were pulled and that nothing uses are removed,
-the ones not used for longest first, until it is 80 %.
+the disk is 85 % full, images that were pulled and that nothing uses are
+removed, the ones not used for longest first, until it is 80 %.
 
 Examples:
   podrun image load busybox.tar

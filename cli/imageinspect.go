@@ -18,9 +18,9 @@ func (f *front) imageInspectCommand() *cli.Command {
 		Name:      "inspect",
 		Usage:     "show all that is known of images",
 		ArgsUsage: "IMAGE...",
-		Description: `Shows images as JSON, with the names that docker and podman have for their parts:
-Id, RepoTags, RepoDigests, Config, RootFS, History. Layers says where each layer is
-unpacked.
+		Description: `Shows images as JSON, with the names that docker and podman have for their
+parts: Id, RepoTags, RepoDigests, Config, RootFS, History. Layers says where
+each layer is unpacked.
 
 Examples:
   podrun image inspect busybox
@@ -80,8 +80,8 @@ func (f *front) imageHistoryCommand() *cli.Command {
 		Name:      "history",
 		Usage:     "show how an image was built",
 		ArgsUsage: "IMAGE",
-		Description: `Shows the steps that made an image, the last one first, with the size of the layer
-that each has added.
+		Description: `Shows the steps that made an image, the last one first, with the size of the
+layer that each has added.
 
 Examples:
   podrun image history busybox

@@ -17,13 +17,13 @@ func (f *front) imageVerifyCommand() *cli.Command {
 		Name:      "verify",
 		Usage:     "read images and compare every file with what it should be",
 		ArgsUsage: "[IMAGE...]",
-		Description: `Reads every file of the images, of all without a name, and compares content, owner,
-mode and links with the digests. It needs no network. A damaged image is not used for
-another pod; pods that run from it go on.
+		Description: `Reads every file of the images, of all without a name, and compares content,
+owner, mode and links with the digests. It needs no network. A damaged image is
+not used for another pod; pods that run from it go on.
 
-With --repair the damaged layers are fetched from the registry again. Pods that run
-keep the files they have until a container of theirs is started anew. An image that
-came from an archive is put back by podrun image load.
+With --repair the damaged layers are fetched from the registry again. Pods that
+run keep the files they have until a container of theirs is started anew. An
+image that came from an archive is put back by podrun image load.
 
 Examples:
   podrun image verify

@@ -20,10 +20,10 @@ func (f *front) restartCommand() *cli.Command {
 		Name:      "restart",
 		Usage:     "restart the containers of pods",
 		ArgsUsage: "POD... [-c CONTAINER]",
-		Description: `Stops the app containers and sidecars of pods gracefully, all at once, and starts
-each anew, whatever the restart policy and without back-off. The pod stays: its
-volumes, its address, its init containers are not touched. Of a pod that has
-ended it is podrun start.
+		Description: `Stops the app containers and sidecars of pods gracefully, all at once, and
+starts each anew, whatever the restart policy and without back-off. The pod
+stays: its volumes, its address, its init containers are not touched. Of a pod
+that has ended it is podrun start.
 
 Examples:
   podrun restart web

@@ -20,9 +20,9 @@ func (f *front) startCommand() *cli.Command {
 		Usage:     "run pods anew that have ended",
 		ArgsUsage: "POD...",
 		Description: `Runs pods that have ended, or that were stopped, as podrun up -d with the
-manifests that they were made from would: anew, with empty volumes but for claims.
-A pod that was lost, with the machine or without, goes on. One that runs is left
-as it is.
+manifests that they were made from would: anew, with empty volumes but for
+claims. A pod that was lost, with the machine or without, goes on. One that runs
+is left as it is.
 
 Examples:
   podrun start web

@@ -17,9 +17,9 @@ func (f *front) stopCommand() *cli.Command {
 		Name:      "stop",
 		Usage:     "stop pods and keep what they leave",
 		ArgsUsage: "POD...",
-		Description: `Stops pods gracefully (stop signal, grace period, SIGKILL). What they leave stays
-to be looked at: status, events, logs. podrun start runs them anew, podrun down
-removes them.
+		Description: `Stops pods gracefully (stop signal, grace period, SIGKILL). What they leave
+stays to be looked at: status, events, logs. podrun start runs them anew, podrun
+down removes them.
 
 Examples:
   podrun stop web

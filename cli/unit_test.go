@@ -87,7 +87,7 @@ func TestKubeDropIns(t *testing.T) {
 func TestUnitRefusals(t *testing.T) {
 	w := newWorld(t)
 	w.env["XDG_CONFIG_HOME"] = t.TempDir()
-	bad := w.file("apiVersion: v1\nkind: Pod\nmetadata: {name: web}\nspec: {hostPID: true}\n")
+	bad := w.file("apiVersion: v1\nkind: Pod\nmetadata: {name: web}\nspec: {}\n")
 	for name, tc := range map[string]struct {
 		args []string
 		code int
@@ -96,7 +96,7 @@ func TestUnitRefusals(t *testing.T) {
 		"nothing":              {[]string{"install"}, 2, "systemd install takes one file"},
 		"both":                 {[]string{"install", "--user", "--system", "x"}, 2, "either --user or --system"},
 		"the system's":         {[]string{"install", "--system", "x"}, 2, "units of the system are root's"},
-		"a bad manifest":       {[]string{"install", bad}, 2, "hostPID"},
+		"a bad manifest":       {[]string{"install", bad}, 2, "spec.containers: Required value"},
 		"a bad name":           {[]string{"install", "--name", "A B", w.file(oneContainer)}, 2, `"A B" cannot be the unit's name`},
 		"standard input":       {[]string{"install", "-"}, 2, "needs a name"},
 		"no unit":              {[]string{"show", "web"}, 1, `there is no unit "web" of podrun's`},

@@ -20,20 +20,20 @@ import (
 func (f *front) updateCommand() *cli.Command {
 	return &cli.Command{
 		Name:      "update",
-		Usage:     "take newer images of pods, and go back if they do not become ready",
+		Usage:     "take newer images of pods, and go back if they fail",
 		ArgsUsage: "[POD...]",
-		Description: `Asks the registries whether the names of the pods' images stand for newer ones. Where
-they do, it fetches them, stops the pod, makes it anew and watches it: if it is not
-ready in time, or does not stay so, the pod is made of the images that it had before.
-Only when it is ready the names stand for the new images, so after a power cut in
-the middle the pod comes back with the old ones. Without names it does so for all
-pods of the namespace, one after the other. A pod of a systemd unit is updated by
-a restart of the unit, with the other pods of it.
+		Description: `Asks the registries whether the names of the pods' images stand for newer ones.
+Where they do, it fetches them, stops the pod, makes it anew and watches it: if
+it is not ready in time, or does not stay so, the pod is made of the images that
+it had before. Only when it is ready the names stand for the new images, so
+after a power cut in the middle the pod comes back with the old ones. Without
+names it does so for all pods of the namespace, one after the other. A pod of a
+systemd unit is updated by a restart of the unit, with the other pods of it.
 
-Of a name that no registry has, as of images that were loaded from an archive, it
-takes what the name stands for on this machine: load the new archive, then update.
-Images by digest stay. --rollback goes back to what the pod had before its last
-update.
+Of a name that no registry has, as of images that were loaded from an archive,
+it takes what the name stands for on this machine: load the new archive, then
+update. Images by digest stay. --rollback goes back to what the pod had before
+its last update.
 
 Examples:
   podrun update

@@ -61,10 +61,10 @@ spec:
 // What can be decoded is shown field by field, though it cannot be run.
 func TestValidateShowsWhatIsRefused(t *testing.T) {
 	w := newWorld(t)
-	file := w.file(strings.Replace(oneContainer, "command: [sh]", `stdin: true`, 1))
+	file := w.file(strings.Replace(oneContainer, "command: [sh]", `volumeDevices: [{name: disk, devicePath: /dev/xvda}]`, 1))
 	got := w.run("validate", file)
-	if got.code != 2 || !strings.Contains(got.out, "  refused   spec.containers[0].stdin: ") ||
-		!strings.Contains(got.err, "line 9: spec.containers[0].stdin") {
+	if got.code != 2 || !strings.Contains(got.out, "  refused   spec.containers[0].volumeDevices") ||
+		!strings.Contains(got.err, "line 9: spec.containers[0].volumeDevices") {
 		t.Errorf("%+v", got)
 	}
 }

@@ -9,7 +9,7 @@ import (
 // workload stands for a pod of it.
 func TestWordsThatNameNoPods(t *testing.T) {
 	w := newWorld(t)
-	for _, args := range []string{"logs svc/web", "exec svc/web -- ls", "port-forward svc/web 80", "port svc/web"} {
+	for _, args := range []string{"logs svc/web", "exec svc/web -- ls", "port svc/web"} {
 		got := w.run(strings.Fields(args)...)
 		if want := "podrun: \"svc/web\" does not name a pod\nhint: podrun get service shows those there are, podrun ps the pods\n"; got.err != want {
 			t.Errorf("%s: %+v", args, got)
