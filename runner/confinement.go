@@ -19,14 +19,17 @@ import (
 	"github.com/podrun/podrun/runner/filter"
 )
 
-// confinement is how a container's processes get their filter for system calls: by
-// libcontainer, which compiles it in each of them, or compiled, by the trampoline.
+// confinement is how a container's processes get their filter for system calls and their
+// AppArmor profile: by libcontainer, which compiles the filter in each of them, or compiled,
+// by the trampoline.
 type confinement struct {
 	by     *trampoline.Program // nil: libcontainer
 	filter trampoline.Filter
 	own    bool   // the filter is of a profile of the user's own, who may have forbidden anything
 	key    string // of what is kept of it
 	homes  homes
+
+	profile string // of AppArmor, that the trampoline asks for
 }
 
 // carriedTrampoline is this program's own, or nil if it has none, or the host executes no
@@ -43,12 +46,15 @@ var carriedTrampoline = sync.OnceValue(func() *trampoline.Program {
 	return p
 })
 
-// confine takes the filter out of a container's configuration, if the trampoline loads it.
+// confine takes filter and profile out of a container's configuration, if the trampoline
+// sees to them.
 func (s *sandbox) confine(c *pod.Container, config *configs.Config) (confinement, error) {
 	if s.trampoline == nil || config.Seccomp != nil && !filter.Compilable(config.Seccomp) {
 		return confinement{}, nil
 	}
 	f := confinement{by: s.trampoline, own: c.Seccomp != nil, homes: homes{&sync.Map{}}}
+	// A profile is for the container's program: libcontainer would have it begin with the trampoline.
+	f.profile, config.AppArmorProfile = config.AppArmorProfile, ""
 	if config.Seccomp == nil {
 		return f, nil
 	}
@@ -78,6 +84,9 @@ func (s *sandbox) confined(c *pod.Container, ct *libcontainer.Container, key str
 		return confinement{}, nil
 	}
 	f := confinement{by: s.trampoline, own: c.Seccomp != nil, key: key, homes: homes{&sync.Map{}}}
+	if config.AppArmorProfile == "" {
+		f.profile = c.AppArmor
+	}
 	if key == "" {
 		return f, nil
 	}
@@ -105,7 +114,7 @@ func (f *confinement) order(p *libcontainer.Process) *trampoline.Order {
 	return &trampoline.Order{
 		UID: p.UID, GID: p.GID, Groups: p.AdditionalGroups,
 		Bounding: capabilityBits(p.Capabilities.Bounding), Permitted: capabilityBits(p.Capabilities.Permitted),
-		NoNewPrivileges: *p.NoNewPrivileges, Filter: f.filter, Early: !f.own, Cwd: p.Cwd,
+		NoNewPrivileges: *p.NoNewPrivileges, Filter: f.filter, Early: !f.own, Cwd: p.Cwd, AppArmor: f.profile,
 	}
 }
 

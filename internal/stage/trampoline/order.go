@@ -21,6 +21,7 @@ type Order struct {
 	Permitted       uint64 // and effective ones; none are inheritable or ambient
 	NoNewPrivileges bool
 	Filter          Filter
+	AppArmor        string // the profile that it changes to then, or ""
 
 	// Early has Join load the filter before the process is in the container. The filter
 	// must let pass what makes a process (clone, setsid, pipe2, capset); any other is
@@ -74,7 +75,7 @@ type head struct {
 	FilterFlags, Limits, Groups, Filter, Cwd uint32
 	OOMLength                                uint32
 	OOMScore                                 [8]byte
-	_                                        uint32
+	AppArmor                                 uint32
 	Bounding, Permitted                      uint64
 }
 
@@ -90,11 +91,17 @@ func (o *Order) encode(join bool) ([]byte, error) {
 		return nil, fmt.Errorf("%d limits of a process", len(o.Limits))
 	case len(o.Cwd) >= maxPath:
 		return nil, fmt.Errorf("change to the working directory: %w", unix.ENAMETOOLONG)
+	case len(o.AppArmor) > maxPath/2:
+		return nil, fmt.Errorf("change to the AppArmor profile: %w", unix.ENAMETOOLONG)
+	}
+	var profile string
+	if o.AppArmor != "" {
+		profile = "exec " + o.AppArmor
 	}
 	h := head{
 		Magic: magic, UID: uint32(o.UID), GID: uint32(o.GID), Namespaces: uint32(o.Namespaces), FilterFlags: o.Filter.Flags,
 		Limits: uint32(len(o.Limits)), Groups: uint32(len(o.Groups)), Filter: uint32(steps), Cwd: uint32(len(o.Cwd) + 1),
-		Bounding: o.Bounding, Permitted: o.Permitted,
+		AppArmor: uint32(len(profile)), Bounding: o.Bounding, Permitted: o.Permitted,
 	}
 	for flag, set := range map[uint32]bool{flagJoin: join, flagNoNewPrivs: o.NoNewPrivileges, flagEarly: o.Early, flagSetGroups: o.SetGroups} {
 		if set {
@@ -116,5 +123,6 @@ func (o *Order) encode(join bool) ([]byte, error) {
 	b.Write(o.Filter.Program)
 	b.WriteString(o.Cwd)
 	b.WriteByte(0)
+	b.WriteString(profile)
 	return b.Bytes(), nil
 }

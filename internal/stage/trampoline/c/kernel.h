@@ -5,6 +5,16 @@
 #include <asm/unistd.h>
 #include <linux/types.h>
 
+#define EPERM 1
+#define ENOENT 2
+#define EINTR 4
+#define EACCES 13
+#define ENOTDIR 20
+#define EINVAL 22
+#define EROFS 30
+#define SIGCHLD 17
+#define MSG_NOSIGNAL 0x4000
+
 #if defined(__x86_64__)
 static inline long ask(long n, long a, long b, long c, long d, long e) {
 	register long r10 __asm__("r10") = d;

@@ -23,8 +23,8 @@ struct limit {
 	__u64 type, soft, hard;
 };
 
-// An order is followed by limits, groups, the filter's instructions, and the working
-// directory with its NUL.
+// An order is followed by limits, groups, the filter's instructions, the working directory
+// with its NUL, and what is written to /proc/self/attr/exec.
 struct order {
 	__u32 magic, flags;
 	__u32 uid, gid;
@@ -32,7 +32,7 @@ struct order {
 	__u32 filter_flags, limits, groups, filter, cwd; // how many; of cwd the bytes
 	__u32 oom_length;
 	char oom_score[8]; // as it is written to /proc/self/oom_score_adj
-	__u32 unused;
+	__u32 profile; // bytes of what AppArmor is told, or 0
 	__u64 bounding, permitted; // effective is as permitted; nothing is inheritable or ambient
 };
 
@@ -60,6 +60,7 @@ enum {
 	USER,
 	CAPABILITIES,
 	FILTER,
+	PROFILE,
 	FORK,
 	SESSION,
 	EXECUTE,

@@ -9,6 +9,7 @@
 #include <linux/capability.h>
 #include <linux/fcntl.h>
 #include <linux/filter.h>
+#include <linux/magic.h>
 #include <linux/prctl.h>
 #include <linux/sched.h>
 #include <linux/seccomp.h>
@@ -16,44 +17,15 @@
 
 #include "kernel.h"
 #include "order.h"
-
-#define EPERM 1
-#define ENOENT 2
-#define EINTR 4
-#define EACCES 13
-#define ENOTDIR 20
-#define EINVAL 22
-#define EROFS 30
-#define SIGCHLD 17
-#define MSG_NOSIGNAL 0x4000
+#include "say.h"
 
 // What is read is as large as the largest order.
-static char input[sizeof(struct order) + MAX_LIMITS * sizeof(struct limit) + MAX_GROUPS * 4 + MAX_FILTER * sizeof(struct sock_filter) + MAX_PATH];
+static char input[sizeof(struct order) + MAX_LIMITS * sizeof(struct limit) + MAX_GROUPS * 4 + MAX_FILTER * sizeof(struct sock_filter) + 2 * MAX_PATH];
 static struct order o;
 static struct limit *limits;
 static __u32 *groups;
 static struct sock_filter *filter;
-static char *cwd;
-
-static void say(__u32 what, long number) {
-	struct word w = {what, number};
-	ask(__NR_sendto, CHANNEL, (long)&w, sizeof w, MSG_NOSIGNAL, 0);
-}
-
-static __attribute__((noreturn)) void end(int code) {
-	for (;;)
-		kernel(__NR_exit_group, code);
-}
-
-static __attribute__((noreturn)) void fail(__u32 what, long err) {
-	say(what, -err);
-	end(what >= EXECUTE && -err == ENOENT ? 127 : 126);
-}
-
-static void must(__u32 what, long result) {
-	if (result < 0)
-		fail(what, result);
-}
+static char *cwd, *profile;
 
 static unsigned long take(unsigned long size) { // bytes of the input, all of them or the end
 	static unsigned long have;
@@ -73,7 +45,7 @@ static unsigned long take(unsigned long size) { // bytes of the input, all of th
 
 static void read_order(void) {
 	memcpy(&o, input + take(sizeof o), sizeof o);
-	if (o.magic != MAGIC || o.limits > MAX_LIMITS || o.groups > MAX_GROUPS || o.filter > MAX_FILTER || o.cwd < 1 || o.cwd > MAX_PATH || o.oom_length > sizeof o.oom_score)
+	if (o.magic != MAGIC || o.limits > MAX_LIMITS || o.groups > MAX_GROUPS || o.filter > MAX_FILTER || o.cwd < 1 || o.cwd > MAX_PATH || o.profile > MAX_PATH || o.oom_length > sizeof o.oom_score)
 		fail(BAD_ORDER, -EINVAL);
 	limits = (void *)(input + take(o.limits * sizeof *limits));
 	groups = (void *)(input + take(o.groups * sizeof *groups));
@@ -81,6 +53,7 @@ static void read_order(void) {
 	cwd = input + take(o.cwd);
 	if (cwd[o.cwd - 1])
 		fail(BAD_ORDER, -EINVAL);
+	profile = input + take(o.profile);
 }
 
 // clean_signals: a container's process blocks and ignores none, whatever the supervisor
@@ -189,6 +162,24 @@ static void confine(void) {
 		set_capabilities(o.permitted);
 }
 
+// take_profile has AppArmor change to the profile when the program is executed, not before:
+// it may forbid what the trampoline does, its channel too. Nobody but the process itself can
+// ask for that, in the container's own /proc.
+static void take_profile(void) {
+	__u32 fs[64] __attribute__((aligned(8))); // the kernel's struct; the type comes first
+	if (!o.profile)
+		return;
+	long fd = kernel(__NR_openat, AT_FDCWD, "/proc/self/attr/apparmor/exec", O_WRONLY | O_CLOEXEC);
+	if (fd == -ENOENT) // before Linux 5.8
+		fd = kernel(__NR_openat, AT_FDCWD, "/proc/self/attr/exec", O_WRONLY | O_CLOEXEC);
+	must(PROFILE, fd);
+	must(PROFILE, kernel(__NR_fstatfs, fd, fs));
+	if (fs[0] != PROC_SUPER_MAGIC) // a volume's
+		fail(PROFILE, -EINVAL);
+	must(PROFILE, kernel(__NR_write, fd, profile, o.profile));
+	kernel(__NR_close, fd);
+}
+
 static const char *path_of(char **env) {
 	for (; *env; env++) {
 		const char *p = "PATH=", *q = *env;
@@ -269,6 +260,7 @@ static void join(void) {
 	if (o.flags & EARLY)
 		confine();
 	run();
+	take_profile();
 	if (!(o.flags & EARLY))
 		confine();
 }
@@ -288,6 +280,7 @@ __attribute__((noreturn, used)) void begin(long *stack) {
 		must(BAD_ORDER, kernel(__NR_close, TARGET));
 		must(CAPABILITIES, kernel(__NR_prctl, PR_CAP_AMBIENT, PR_CAP_AMBIENT_CLEAR_ALL, 0, 0));
 		drop_bounding();
+		take_profile();
 		confine();
 	}
 	execute(argv + 1, env);
