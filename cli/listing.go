@@ -164,7 +164,7 @@ func listKept(dirs store.Dirs, a asked, w *getWishes) (*listing, error) {
 // them, names of one kind each (cm/a svc/b), or names of pods.
 func askedBy(words []string) ([]asked, error) {
 	var all []asked
-	if strings.Contains(strings.Join(words, ""), "/") {
+	if strings.Contains(words[0], "/") {
 		for _, word := range words {
 			kind, name, slashed := strings.Cut(word, "/")
 			if !slashed {
