@@ -95,7 +95,7 @@ func TestImagePowerCuts(t *testing.T) {
 	sh(cutsCheck)
 	sh(cutsClear)
 	m.must(t, "root", "sync")
-	for i := range rounds(t, 20) {
+	for i := range rounds(t, 5) {
 		work := m.command("session", "sh", "-c", cutsWork)
 		if err := work.Start(); err != nil {
 			t.Fatal(err)
