@@ -65,10 +65,10 @@ func TestKilledKeepers(t *testing.T) {
 			t.Errorf("the pod has ended as %+v", st)
 		}
 		w.inOrder("steady", restarts+1)
-		w.remove()
 		if t.Failed() {
 			t.Fatalf("pod %d", round)
 		}
+		w.remove()
 	}
 	t.Logf("%d kills of keepers; the slowest took %v to be served again", killPods*keeperKills**torture, slowest)
 }

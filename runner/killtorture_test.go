@@ -39,10 +39,10 @@ func TestKilledSupervisors(t *testing.T) {
 		k.until(func(st *pod.Status) bool { return st.Containers[0].State.Running != nil && ended7(st.Containers[1]) })
 		k.counts()
 		k.end()
-		k.remove()
 		if t.Failed() {
 			t.Fatalf("pod %d, dozing after %s", round, after)
 		}
+		k.remove()
 	}
 	t.Logf("%d kills; the slowest took %v to be served again", killPods*killsPerPod**torture, slowest)
 }
