@@ -41,6 +41,9 @@ func (s *Store) Import(ctx context.Context, path, name string) (pod.Image, error
 }
 
 func (a *adder) importTar(ctx context.Context, path, name string) (pod.Image, error) {
+	if err := a.s.allowedFile(ctx, rootTar, path); err != nil {
+		return pod.Image{}, err
+	}
 	b := layerBlob{Size: -1, Open: func(context.Context) (io.ReadCloser, error) { return os.Open(path) }}
 	staged, rec, err := a.stage(ctx, b, func(int64) {})
 	if err != nil {

@@ -25,6 +25,7 @@ const (
 	ociArchive    = "oci-archive"
 	dockerArchive = "docker-archive"
 	plainDir      = "dir"
+	rootTar       = "tarball" // a root file system: only Import takes it
 )
 
 // Place is where an image is: in a registry under a name, or in a file or directory.
