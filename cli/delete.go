@@ -49,7 +49,7 @@ func (f *front) delete(c *cli.Context) error {
 	case len(files) > 0 && len(words) > 0:
 		return usageErrorf("delete", "delete takes either names or -f, not both")
 	case len(files) == 0 && !ok && !about:
-		return usageErrorf("delete", "delete takes a kind and names: configmap, secret, pvc, service, namespace or pod")
+		return usageErrorf("delete", "delete takes a kind and names, such as configmap NAME or deployment/NAME, or -f and a file")
 	case len(files) == 0 && len(names)+len(podNames) == 0:
 		return usageErrorf("delete", "delete takes the names of what is to be deleted")
 	}
@@ -168,7 +168,7 @@ func (f *front) deletePods(ctx context.Context, dirs store.Dirs, places []store.
 	for i, p := range places {
 		if !traces(p) {
 			if !lenient {
-				errs[i] = notFound(p.Namespace, p.Name)
+				errs[i] = noPod(dirs, p)
 			}
 			continue
 		}

@@ -25,7 +25,8 @@ to do, how its runs ended, what it waits for, the pod's conditions, volumes and
 events. What only this machine knows comes before the events: how the pod
 reaches the network, its cgroup, what was warned of.
 
-Of a workload, such as deployment/web, it tells of its pods.
+Of a workload, such as deployment/web, it tells of its pods; of itself tells
+podrun get deployment/web -o yaml.
 
 Examples:
   podrun describe web

@@ -132,7 +132,7 @@ func (f *front) downPlaces(c *cli.Context, dirs store.Dirs, words []string) ([]s
 	var errs []error
 	add := func(p store.Pod, err error) {
 		if err == nil && !traces(p) {
-			err = notFound(p.Namespace, p.Name)
+			err = noPod(dirs, p)
 		}
 		if err != nil {
 			errs = append(errs, err)

@@ -58,7 +58,7 @@ Examples:
 		Action: func(c *cli.Context) error {
 			words := c.Args().Slice()
 			if len(words) == 0 {
-				return usageErrorf("get", "get takes `pods`, or the names of pods")
+				return usageErrorf("get", "get takes a kind, such as pods, services or deployments, or the names of pods")
 			}
 			what, err := askedBy(words)
 			if err != nil {

@@ -45,7 +45,7 @@ func TestPs(t *testing.T) {
 	if got := w.run("ps", "-A", "-o", "wide"); !strings.HasPrefix(got.out, "NAMESPACE   NAME   READY   STATUS    RESTARTS   AGE   IP       NODE     NOMINATED NODE   READINESS GATES\ndefault     web    2/2     Running   0          ") {
 		t.Errorf("%+v", got)
 	}
-	check(t, w.run("get"), 2, "", "podrun: get takes `pods`, or the names of pods\nhint: podrun get --help\n")
+	check(t, w.run("get"), 2, "", "podrun: get takes a kind, such as pods, services or deployments, or the names of pods\nhint: podrun get --help\n")
 	check(t, w.run("get", "web", "-A"), 2, "", "podrun: a pod cannot be named across all namespaces\nhint: podrun get --help\n")
 	check(t, w.run("ps", "nosuch"), 1, "", "podrun: pod \"nosuch\" not found\nhint: podrun ps lists the pods\n")
 	check(t, w.run("get", "nosuch", "-o", "yaml"), 1, "", "podrun: pod \"nosuch\" not found\nhint: podrun ps lists the pods\n")

@@ -44,7 +44,7 @@ func place(dirs store.Dirs, namespace, word string) (store.Pod, error) {
 func existing(dirs store.Dirs, namespace, word string) (store.Pod, error) {
 	p, err := place(dirs, namespace, word)
 	if err == nil && !p.Exists() {
-		err = notFound(p.Namespace, p.Name)
+		err = noPod(dirs, p)
 	}
 	return p, err
 }
@@ -57,6 +57,19 @@ func traces(p store.Pod) bool {
 		}
 	}
 	return false
+}
+
+// noPod is the error for a pod that is not there, of whose name something may be that
+// makes pods.
+func noPod(dirs store.Dirs, p store.Pod) error {
+	for _, kind := range pod.Workloads() {
+		if w, err := dirs.Workload(kind, p.Namespace, p.Name); err == nil {
+			if _, err := w.Object(); err == nil {
+				return report.New(report.Failure, "did you mean "+kindWord(kind)+"/"+p.Name+"?", "pod %q not found", p.Name)
+			}
+		}
+	}
+	return notFound(p.Namespace, p.Name)
 }
 
 func notFound(namespace, name string) error {

@@ -14,7 +14,8 @@ func (f *front) portCommand() *cli.Command {
 		ArgsUsage: "POD",
 		Description: `Prints one line for each port that the pod publishes by hostPort: the pod's port
 and where it is open. A pod in the host's network publishes none: its ports are
-the machine's own.
+the machine's own. Of Services of type NodePort podrun get services shows the
+ports, which lead to all of their pods.
 
 Examples:
   podrun port web

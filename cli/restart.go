@@ -146,7 +146,7 @@ func renewPlan(plan *pod.Plan, only []string) error {
 			}
 			known[c.Name] = true
 			if len(only) == 0 || slices.Contains(only, c.Name) {
-				c.Revision++
+				c.Revision, c.Asked = c.Revision+1, true
 			}
 		}
 	}

@@ -3,6 +3,7 @@ package cli
 import (
 	"errors"
 	"fmt"
+	"strings"
 	"sync"
 
 	"github.com/urfave/cli/v2"
@@ -69,6 +70,10 @@ func (f *front) ownPlaces(dirs store.Dirs, namespace string, words []string, ver
 	var places []store.Pod
 	var errs []error
 	for _, word := range words {
+		if kind, _, known := objectWords([]string{word}); known && makesPods(kind) && strings.Contains(word, "/") {
+			errs = append(errs, report.New(report.Failure, "podrun down "+word+" removes it with its pods; to keep it without them apply it with replicas: 0 or suspend: true", "cannot %s %s: it makes its pods by itself", verb, word))
+			continue
+		}
 		p, err := existing(dirs, namespace, word)
 		if err == nil {
 			err = refuseOwned(p, verb)

@@ -44,8 +44,12 @@ func fromElsewhere(word string) string {
 		return "podrun up --replace FILE stops a pod and runs it anew"
 	case "inspect":
 		return "podrun describe POD tells all that is known of a pod, podrun get POD -o json too"
-	case "attach":
-		return "podrun logs -f POD follows the output, podrun exec -it POD -- sh runs a shell"
+	case "explain":
+		return "podrun validate FILE says what podrun makes of every field of a manifest"
+	case "expose":
+		return "a Service, or a hostPort of the pod, opens ports: podrun apply -f FILE"
+	case "kill":
+		return "podrun down --force POD ends a pod at once"
 	case "stats":
 		return "podrun top shows what pods use"
 	case "list", "ls", "pods", "status":

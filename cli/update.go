@@ -138,7 +138,7 @@ func (u *updating) groups(c *cli.Context) ([]*updateGroup, error) {
 			continue
 		}
 		if last, err := u.dirs.Update(p); !p.Exists() && (err != nil || last == nil || last.Manifest == nil) {
-			errs = append(errs, notFound(p.Namespace, p.Name))
+			errs = append(errs, noPod(u.dirs, p))
 			continue
 		}
 		places = append(places, p)

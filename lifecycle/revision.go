@@ -26,7 +26,11 @@ func (o *Observed) replace(plan *pod.Plan, at Now) {
 				continue
 			}
 			c.Kill = &Kill{Why: KillReplaced, Since: at, GraceEnd: at.Boot + grace(plan.GraceSeconds)}
-			o.note(at, pod.Normal, eventKilling, planned.Name, fmt.Sprintf("Container %s definition changed, will be restarted", planned.Name))
+			why := "definition changed" // the kubelet's words
+			if planned.Asked {
+				why = "restart requested"
+			}
+			o.note(at, pod.Normal, eventKilling, planned.Name, fmt.Sprintf("Container %s %s, will be restarted", planned.Name, why))
 		}
 	}
 }

@@ -36,6 +36,7 @@ import (
 //	condition TYPE STATUS      a user sets a condition
 //	adopted                    another supervisor takes the pod up
 //	changed NAME…              the plan has another revision of these containers
+//	asked NAME…                the same, because a user wants a restart
 //	manual | auto              whether actions are answered by themselves
 //	hang NAME                  starts of this container are not answered
 //	dies NAME CODE AFTER       runs of this container end by themselves

@@ -185,8 +185,8 @@ func (w *world) step(words []string) (err error) {
 		return w.fold(Event{Kind: kind, Attempt: w.seen.Attempt, Message: strings.ReplaceAll(strings.TrimSpace(strings.Join(plain[1:], " ")), " / ", "\n")}, nil)
 	case "stop":
 		return w.stop(args)
-	case "changed":
-		w.changed(plain)
+	case "changed", "asked":
+		w.changed(plain, verb == "asked")
 	case "manual", "auto":
 		w.manual = verb == "manual"
 	case "hang":
@@ -229,11 +229,11 @@ func (w *world) stop(args map[string]string) error {
 }
 
 // changed gives containers another revision.
-func (w *world) changed(names []string) {
+func (w *world) changed(names []string, asked bool) {
 	for _, list := range [][]pod.Container{w.plan.InitContainers, w.plan.Containers} {
 		for i := range list {
 			if slices.Contains(names, list[i].Name) {
-				list[i].Revision++
+				list[i].Revision, list[i].Asked = list[i].Revision+1, asked
 			}
 		}
 	}

@@ -165,7 +165,7 @@ func updated(plan, built []pod.Container, old, new []corev1.Container, d *Differ
 		c.Resources, c.OOMScoreAdj, c.Revision = built[i].Resources, built[i].OOMScoreAdj, plan[i].Revision
 		c.Vars = built[i].Vars // they tell of labels and limits, from the next start on
 		if restart {
-			c.Revision++
+			c.Revision, c.Asked = c.Revision+1, false
 		}
 		list = append(list, c)
 	}

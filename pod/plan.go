@@ -118,6 +118,9 @@ type Container struct {
 	// a run of another revision is ended, and followed by one of this.
 	Revision int `json:"revision,omitempty"`
 
+	// Asked says that the latest change was a wish to restart it, which changes nothing else.
+	Asked bool `json:"asked,omitempty"`
+
 	// Args are the whole argv; $(VAR) in them is expanded when the container is created,
 	// and Args[0] looked up in its PATH. Env, KEY=value, is what the container has of
 	// itself and its image; what EnvFrom and Vars say wins. The room environ puts them
