@@ -31,8 +31,8 @@ func TestPostStart(t *testing.T) {
 // TestPostStartFails: the container is ended, and what its hook has said is not told.
 func TestPostStartFails(t *testing.T) {
 	testenv.NoLeaks(t)
-	c := shell(layer(t), "a", "trap 'exit 7' TERM; while true; do sleep 0.1; done")
-	c.PostStart = new(execHandler("echo secret; exit 5"))
+	c := shell(layer(t), "a", "trap 'exit 7' TERM; >/ready; while true; do sleep 0.1; done")
+	c.PostStart = new(execHandler("until test -e /ready; do usleep 1000; done; echo secret; exit 5"))
 	p := start(t, newPlan(nil, []pod.Container{c}))
 	st := p.ended()
 	if end := st.Containers[0].State.Terminated; st.Phase != pod.Failed || end == nil || end.ExitCode != 7 {

@@ -95,11 +95,16 @@ func TestOwnSeccompProfile(t *testing.T) {
 func TestHostIPC(t *testing.T) {
 	testenv.NoLeaks(t)
 	l := layer(t)
-	file := filepath.Join("/dev/shm", "podrun-test-"+filepath.Base(t.TempDir()))
-	if err := os.WriteFile(file, []byte("shared\n"), 0o644); err != nil {
+	f, err := os.CreateTemp("/dev/shm", "podrun-test-") // other tests of this machine have theirs there
+	if err != nil {
 		t.Fatal(err)
 	}
+	file := f.Name()
 	t.Cleanup(func() { os.Remove(file) })
+	if _, err := f.WriteString("shared\n"); err != nil {
+		t.Fatal(err)
+	}
+	f.Close()
 	ours, err := os.Readlink("/proc/self/ns/ipc")
 	if err != nil {
 		t.Fatal(err)
