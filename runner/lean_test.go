@@ -18,7 +18,7 @@ func TestManyContainersCostLittle(t *testing.T) {
 	testenv.NoLeaks(t)
 	t.Setenv("PODRUN_DOZE_AFTER", "0")
 	l := layer(t)
-	const many, threads, memory = 50, 45, 16 << 10 // kB: 11.7 to 12.7 MB were measured
+	const many, threads, memory = 50, 45, 16 << 10 // kB: about 12 MB were measured at rest
 	var list []pod.Container
 	for i := range many {
 		list = append(list, shell(l, fmt.Sprintf("c%d", i), "exec sleep 1000"))
