@@ -218,7 +218,6 @@ void podrun_keeper(const struct podrun_birth *birth) {
 	if (send(channel, "x", 1, MSG_NOSIGNAL) != 1)
 		podrun_die("start the supervisor");
 	podrun_hold(channel, PODRUN_FREE_FD);
-	close(PODRUN_REPORT_FD);
 	podrun_report_to(2); // to the supervisor's log from now on
 	podrun_close_from(PODRUN_FREE_FD + 1);
 	podrun_forget_program();

@@ -5,7 +5,7 @@
 
 // Descriptors that package stage hands to a pod's first process: start.go.
 #define PODRUN_LOCK_FD 3   // the pod's lock: kept by the guard and the keeper
-#define PODRUN_REPORT_FD 4 // errors of the start; closed when the supervisor serves
+#define PODRUN_REPORT_FD 4 // errors of the start; closed when the supervisor serves and the keeper knows
 
 // Descriptors of the keeper at which others look: start.go.
 #define PODRUN_NET_FD 5

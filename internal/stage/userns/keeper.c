@@ -72,8 +72,10 @@ static void still_here(void) { send(podrun_find_kept("front"), "WATCHDOG=1", 10,
 
 static void hear(const char *words) {
 	if (!strcmp(words, "serving")) {
-		supervisor.serving = 1;
 		eventfd_write(PODRUN_SERVED_FD, 1);
+		if (!supervisor.serving)
+			close(PODRUN_REPORT_FD); // whoever starts the pod is told when the guard knows, not before
+		supervisor.serving = 1;
 	} else if (!strcmp(words, "stopping"))
 		supervisor.stopping = 0;
 	else if (sscanf(words, "over %d", &supervisor.code) == 1)
