@@ -22,6 +22,7 @@ import (
 // one, while a user does what the file SCENE says, line by line:
 //
 //	expect TEXT    waits until TEXT has been shown, after what was expected before
+//	insist TEXT WORDS  types TEXT, and again each second, until WORDS are shown
 //	type TEXT      types TEXT, in which Go's escapes stand for other keys: \r, \x03
 //	size COLSxROWS makes the terminal another size
 //	kill SIGNAL    sends podrun a signal
@@ -104,6 +105,9 @@ func (s *scene) do(line string) {
 	switch word {
 	case "expect":
 		s.expect(s.unquote(rest))
+	case "insist": // what is said while nobody is attached is not shown
+		keys, want, _ := strings.Cut(rest, " ")
+		s.insist(s.unquote(keys), s.unquote(want))
 	case "type":
 		_, err := s.master.WriteString(s.unquote(rest))
 		s.ts.Check(err)
@@ -135,18 +139,34 @@ func (s *scene) unquote(text string) string {
 }
 
 func (s *scene) expect(want string) {
-	found := testwords.Within(func() bool {
-		s.mu.Lock()
-		defer s.mu.Unlock()
-		i := bytes.Index(s.text[s.seen:], []byte(want))
-		if i >= 0 {
-			s.seen += i + len(want)
-		}
-		return i >= 0
-	})
-	if !found {
+	if !testwords.Within(func() bool { return s.shows(want) }) {
 		s.ts.Fatalf("the terminal does not show %q, but:\n%q", want, s.shown())
 	}
+}
+
+func (s *scene) insist(keys, want string) {
+	var typed time.Time
+	if !testwords.Within(func() bool {
+		if time.Since(typed) > time.Second {
+			_, err := s.master.WriteString(keys)
+			s.ts.Check(err)
+			typed = time.Now()
+		}
+		return s.shows(want)
+	}) {
+		s.ts.Fatalf("the terminal does not show %q, but:\n%q", want, s.shown())
+	}
+}
+
+// shows says whether words have been shown after what was expected before.
+func (s *scene) shows(want string) bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	i := bytes.Index(s.text[s.seen:], []byte(want))
+	if i >= 0 {
+		s.seen += i + len(want)
+	}
+	return i >= 0
 }
 
 func (s *scene) size(text string) {
