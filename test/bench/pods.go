@@ -15,7 +15,7 @@ const image = "localhost/podrun-example:1"
 var shapes = []struct{ name, title, text string }{
 	{"bench-1", "1 container", header + containers("main")},
 	{"bench-3", "1 init + 2 apps", header + inits("init") + containers("main", "other")},
-	{"bench-10", "2 init + 8 apps", header + inits("first", "second") + containers("a", "b", "c", "d", "e", "f", "g", "h")},
+	{"bench-10", "2 init + 8 apps", header + inits("first", "second") + containers("main", "b", "c", "d", "e", "f", "g", "h")},
 }
 
 func inits(names ...string) string {
