@@ -27,7 +27,7 @@ func TestPackages(t *testing.T) {
 	})
 	t.Run("scope/test/examples", func(t *testing.T) { m.packageTest(t, "scope", "test/examples") })
 	t.Run("scope/test/script", func(t *testing.T) {
-		m.packageTest(t, "scope", "test/script", "-test.run", "TestScripts/(down|evicted|exhaustion|hostile|killed|sandbox|top|up_one)$")
+		m.packageTest(t, "scope", "test/script", "-test.run", "TestScripts/^(down|evicted|exhaustion|hostile|killed|sandbox|top|up_one)$")
 	})
 	// Beside a shell the pod's cgroup goes below the nearest ancestor without processes.
 	t.Run("shell/cgroups", func(t *testing.T) {
