@@ -73,15 +73,7 @@ func (f *front) attach(c *cli.Context) error {
 }
 
 func (f *front) attachTo(c *cli.Context, keys []byte) error {
-	dirs, err := f.dirs()
-	if err != nil {
-		return err
-	}
-	p, err := f.podOf(dirs, c.String("namespace"), c.Args().First())
-	if err != nil {
-		return err
-	}
-	plan, err := p.Plan()
+	p, plan, err := f.planned(c, c.Args().First())
 	if err != nil {
 		return err
 	}

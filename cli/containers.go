@@ -5,6 +5,8 @@ import (
 	"fmt"
 	"strings"
 
+	"github.com/urfave/cli/v2"
+
 	"github.com/podrun/podrun/internal/report"
 	"github.com/podrun/podrun/internal/store"
 	"github.com/podrun/podrun/pod"
@@ -13,6 +15,20 @@ import (
 // defaultContainer is the annotation that names the container which logs and exec
 // mean when none is given, as kubectl has it.
 const defaultContainer = "kubectl.kubernetes.io/default-container"
+
+// planned is the pod that a word means (podOf), with its Plan.
+func (f *front) planned(c *cli.Context, word string) (store.Pod, *pod.Plan, error) {
+	dirs, err := f.dirs()
+	if err != nil {
+		return store.Pod{}, nil, err
+	}
+	p, err := f.podOf(dirs, c.String("namespace"), word)
+	if err != nil {
+		return p, nil, err
+	}
+	plan, err := p.Plan()
+	return p, plan, err
+}
 
 // choose finds the container a command is about: the named one, else the one the
 // pod's annotation names, else the first. Of a choice that was made for the user

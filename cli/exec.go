@@ -64,15 +64,7 @@ func (f *front) exec(c *cli.Context) error {
 }
 
 func (f *front) execIn(c *cli.Context, word string, command []string) error {
-	dirs, err := f.dirs()
-	if err != nil {
-		return err
-	}
-	p, err := f.podOf(dirs, c.String("namespace"), word)
-	if err != nil {
-		return err
-	}
-	plan, err := p.Plan()
+	p, plan, err := f.planned(c, word)
 	if err != nil {
 		return err
 	}

@@ -29,15 +29,7 @@ func (f *front) port(c *cli.Context) error {
 	if c.NArg() != 1 {
 		return usageErrorf("port", "port takes the name of one pod")
 	}
-	dirs, err := f.dirs()
-	if err != nil {
-		return err
-	}
-	p, err := f.podOf(dirs, c.String("namespace"), c.Args().First())
-	if err != nil {
-		return err
-	}
-	plan, err := p.Plan()
+	_, plan, err := f.planned(c, c.Args().First())
 	if err != nil {
 		return err
 	}
