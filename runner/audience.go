@@ -80,6 +80,9 @@ func (a *audience) end(code int) {
 	defer a.mu.Unlock()
 	a.code = code
 	for _, s := range a.seats {
+		for stream := range s.out {
+			s.admit(stream)
+		}
 		s.close()
 	}
 	a.seats = nil
@@ -92,13 +95,9 @@ func (s *seat) hear(stream string, b []byte) {
 	if !ok || len(b) == 0 {
 		return
 	}
-	if s.lost[stream] > 0 {
-		note := fmt.Sprintf("\r\npodrun: %d bytes are missing here; podrun logs %s has them\r\n", s.lost[stream], s.pod)
-		if n, _ := unix.Write(fd, []byte(note)); n < len(note) {
-			s.lost[stream] += len(b)
-			return
-		}
-		s.lost[stream] = 0
+	if !s.admit(stream) {
+		s.lost[stream] += len(b)
+		return
 	}
 	n, err := unix.Write(fd, b)
 	for err == unix.EINTR {
@@ -107,6 +106,19 @@ func (s *seat) hear(stream string, b []byte) {
 	if n = max(n, 0); n < len(b) {
 		s.lost[stream] = len(b) - n
 	}
+}
+
+// admit tells a client what it has missed, or reports that it does not take even that.
+func (s *seat) admit(stream string) bool {
+	if s.lost[stream] == 0 {
+		return true
+	}
+	note := fmt.Sprintf("\r\npodrun: %d bytes are missing here; podrun logs %s has them\r\n", s.lost[stream], s.pod)
+	if n, _ := unix.Write(s.out[stream], []byte(note)); n < len(note) {
+		return false
+	}
+	s.lost[stream] = 0
+	return true
 }
 
 func (s *seat) close() {

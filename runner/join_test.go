@@ -60,6 +60,19 @@ func (a *attached) leave() {
 	}
 }
 
+// hold makes room for output that is not read at once.
+func (a *attached) hold(bytes int) {
+	a.t.Helper()
+	raw, err := a.pipe.SyscallConn()
+	if err != nil {
+		a.t.Fatal(err)
+	}
+	raw.Control(func(fd uintptr) { _, err = unix.FcntlInt(fd, unix.F_SETPIPE_SZ, bytes) })
+	if err != nil {
+		a.t.Fatal(err)
+	}
+}
+
 func (a *attached) say(text string) {
 	a.t.Helper()
 	if _, err := a.input.WriteString(text); err != nil {
@@ -143,6 +156,7 @@ func TestSlowReaderHoldsUpNothing(t *testing.T) {
 	p.running()
 	slow, _ := p.join("a", false)
 	quick, _ := p.join("a", true)
+	quick.hold(1 << 20) // all that is written, whenever the test gets to read it
 	quick.say("\n")
 	quick.hear("written")
 	io.CopyN(io.Discard, slow.out, 32<<10)
@@ -152,6 +166,25 @@ func TestSlowReaderHoldsUpNothing(t *testing.T) {
 	slow.hear("more")
 	quick.say("\n")
 	quick.ends(0)
+}
+
+// Who has missed the last of it is told at the end.
+func TestSlowReaderIsToldAtTheEnd(t *testing.T) {
+	testenv.NoLeaks(t)
+	c := shell(layer(t), "a", `read x; echo first; head -c 200000 /dev/zero; read x`)
+	c.Stdin = true
+	p := start(t, newPlan(nil, []pod.Container{c}))
+	p.running()
+	slow, _ := p.join("a", true)
+	slow.say("\n")
+	p.eventually("written", func([]pod.Event) bool { return len(p.log("a")) >= 200_000 })
+	slow.hear("first")
+	if n, err := io.CopyN(io.Discard, slow.out, 16<<10); err != nil {
+		t.Fatal(n, err)
+	}
+	slow.say("\n")
+	slow.hear("bytes are missing here; podrun logs p has them")
+	slow.ends(0)
 }
 
 // stdinOnce: the first who is attached with its input takes the input's end with him.
