@@ -6,7 +6,10 @@ import (
 
 // Apply folds one event. An event that does not fit what is known (late,
 // repeated, of another attempt, of no container of the plan) changes nothing.
-func (o *Observed) Apply(plan *pod.Plan, e Event) {
+//
+// News is false of a probe that is asked, or has answered as before: Status is the same,
+// and who takes the pod up after a death needs to know nothing of it.
+func (o *Observed) Apply(plan *pod.Plan, e Event) (news bool) {
 	if o.Accepted == nil {
 		at := e.At
 		o.Accepted = &at
@@ -53,7 +56,11 @@ func (o *Observed) Apply(plan *pod.Plan, e Event) {
 	o.restarted(plan)
 	o.replace(plan, e.At)
 	o.noteEvents(plan, was, e)
+	if was.goesOn(o, e) {
+		return false
+	}
 	o.noteConditions(plan, e.At)
+	return true
 }
 
 // containerEvent folds what became of a container's latest run.
@@ -75,6 +82,9 @@ func (o *Observed) containerEvent(plan *pod.Plan, c *Container, e Event) {
 // adopt gives up what was under way when the supervisor died: probes are asked again,
 // and so are preStop hooks; a postStart hook is not run twice (kubelet: after its own
 // restart it starts no container that runs).
+//
+// What a probe's thresholds have made of the container stays; what was counted towards
+// them begins anew (kubelet: the workers of a new one know no results).
 //
 // Probes of several pods, or containers, are not to come all at once when supervisors
 // begin: Seed gives each a delay of its own, of up to its period (kubelet: worker.run in

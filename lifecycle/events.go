@@ -27,11 +27,25 @@ type moment struct {
 	sandbox SandboxState
 	attempt int
 	ending  bool
+	events  int64
 	c       Container
 }
 
 func (o *Observed) moment(container string) moment {
-	return moment{sandbox: o.Sandbox, attempt: o.Attempt, ending: o.Ending != nil, c: *o.container(container)}
+	return moment{sandbox: o.Sandbox, attempt: o.Attempt, ending: o.Ending != nil, events: o.Events.Seq, c: *o.container(container)}
+}
+
+// goesOn says whether an event that has been folded was no more than the routine of a
+// probe: it is asked, or its answer has changed nothing that was made of those before.
+func (was moment) goesOn(o *Observed, e Event) bool {
+	if was.events != o.Events.Seq || was.ending != (o.Ending != nil) {
+		return false
+	}
+	if e.Kind == Issued {
+		return e.Action != nil && e.Action.Kind == RunProbe
+	}
+	c := o.container(e.Container)
+	return e.Kind == Probed && was.c.Kill == c.Kill && was.c.probe(e.Probe).Result == c.probe(e.Probe).Result
 }
 
 // note adds to the pod's events; container is "" for the pod as a whole.

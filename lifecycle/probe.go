@@ -101,10 +101,10 @@ func (d *decision) probe(c *pod.Container, seen *Container, kind ProbeKind) {
 	d.act(Action{Kind: RunProbe, Container: c.Name, Attempt: seen.Attempt, Probe: kind})
 }
 
-// adopt forgets a probe that was under way with an earlier supervisor, of a run that is up
-// since then; planned is nil where the plan has no such container.
+// adopt forgets a probe that was under way with an earlier supervisor, and what it has
+// counted, of a run that is up since then; planned is nil where the plan has no such container.
 func (r *ProbeRun) adopt(up time.Duration, planned *pod.Container, kind ProbeKind, e Event) {
-	r.UnderWay = false
+	r.UnderWay, r.Last, r.InARow = false, "", 0
 	if planned == nil || e.Seed == 0 || PlannedProbe(planned, kind) == nil {
 		return
 	}

@@ -26,8 +26,9 @@ type loop struct {
 	last    *pod.Status
 	events  int64 // of the log that was recorded last
 
-	recorded      time.Duration // when what is known was put on record last: CLOCK_BOOTTIME
-	probed, other bool          // since then probes were asked or have answered; anything else has happened
+	news  bool // something has happened since what is known was put on record
+	asked bool // probes have been asked since, or have answered as before: that alone is not worth it
+	dull  bool // in this round that was all
 
 	// idle, if there is one, is called when nothing has happened for quiet(), with
 	// the time of the next decision (CLOCK_BOOTTIME; 0: none).
@@ -53,11 +54,11 @@ func (l *loop) run() *pod.Status {
 		for _, a := range d.Actions {
 			// The intent is folded before the act: otherwise the next round would
 			// decide the same start again.
-			l.observe.Apply(l.plan, lifecycle.Event{At: now, Kind: lifecycle.Issued, Action: &a})
+			l.apply(lifecycle.Event{At: now, Kind: lifecycle.Issued, Action: &a})
 		}
-		st := lifecycle.Status(l.plan, &l.observe, now)
-		if !l.routine(d.Actions, &st, now.Boot) {
-			l.remember(now.Boot)
+		news := l.news || !l.dull || d.Done
+		if news {
+			l.remember()
 		}
 		for _, a := range d.Actions {
 			l.kernel.Do(a)
@@ -67,13 +68,13 @@ func (l *loop) run() *pod.Status {
 			l.events = n
 			l.record(&l.observe.Events)
 		}
-		if l.last == nil || !reflect.DeepEqual(*l.last, st) {
-			l.last = &st
-			l.publish(&st)
+		if news {
+			l.show(now)
 		}
 		if d.Done {
 			return l.last
 		}
+		l.dull = false
 		l.wait(d.Wake, now.Boot)
 	}
 }
@@ -105,8 +106,8 @@ func (l *loop) wait(wake, now time.Duration) {
 		case <-timer:
 			return
 		case <-quiet:
-			if l.probed {
-				l.remember(now)
+			if l.asked {
+				l.remember() // its successor goes on to count
 			}
 			l.idle(&l.observe, wake)
 			return
@@ -127,27 +128,27 @@ func (l *loop) fold(e lifecycle.Event) {
 	if e.Kind == lifecycle.Replanned && l.replan != nil {
 		l.plan = l.replan()
 	}
-	l.probed = l.probed || e.Kind == lifecycle.Probed
-	l.other = l.other || e.Kind != lifecycle.Probed
-	l.observe.Apply(l.plan, e)
+	l.apply(e)
 }
 
-// forgettable is how old what is on record of probes may be. A supervisor that follows one
-// that was killed asks again.
-const forgettable = time.Second
-
-// routine says whether nothing is to be put on record: probes have told what was known, or
-// are to be asked again.
-func (l *loop) routine(actions []lifecycle.Action, st *pod.Status, now time.Duration) bool {
-	for _, a := range actions {
-		l.probed = l.probed || a.Kind == lifecycle.RunProbe
-		l.other = l.other || a.Kind != lifecycle.RunProbe
+func (l *loop) apply(e lifecycle.Event) {
+	if l.observe.Apply(l.plan, e) {
+		l.news = true
+	} else {
+		l.asked, l.dull = true, true
 	}
-	return l.probed && !l.other && now-l.recorded < forgettable && l.observe.Events.Seq == l.events && l.last != nil && reflect.DeepEqual(*l.last, *st)
 }
 
 // remember has what is known put on record.
-func (l *loop) remember(now time.Duration) {
+func (l *loop) remember() {
 	l.kernel.Record(&l.observe)
-	l.recorded, l.probed, l.other = now, false, false
+	l.news, l.asked = false, false
+}
+
+// show publishes the status if it is another.
+func (l *loop) show(now lifecycle.Now) {
+	if st := lifecycle.Status(l.plan, &l.observe, now); l.last == nil || !reflect.DeepEqual(*l.last, st) {
+		l.last = &st
+		l.publish(&st)
+	}
 }
