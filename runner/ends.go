@@ -1,7 +1,9 @@
 package runner
 
 import (
+	"errors"
 	"fmt"
+	"io/fs"
 	"os"
 	"strconv"
 	"strings"
@@ -32,6 +34,26 @@ func (p process) kill(sig unix.Signal) error {
 		return unix.ESRCH
 	}
 	return unix.PidfdSendSignal(fd, sig, nil, 0)
+}
+
+// ending says whether the process has ended, or the kernel is ending it. The kernel says so
+// before it takes anything from the process.
+func (p process) ending() bool {
+	st, err := look(p.PID)
+	if err != nil {
+		return errors.Is(err, fs.ErrNotExist) || errors.Is(err, unix.ESRCH)
+	}
+	return st.process != p || st.ending
+}
+
+// keeperOf is this supervisor's keeper: nobody, if that has ended already and another is
+// the parent.
+func keeperOf() process {
+	st, ok := stat(stage.KeeperPID())
+	if !ok || st.name != "podrun-keeper" {
+		return process{}
+	}
+	return st.process
 }
 
 // signalUnreaped sends a signal to a process whose number cannot be another's, as its end
@@ -214,23 +236,30 @@ const exiting = 0x4
 
 // stat looks at a process; ok is false if there is none.
 func stat(pid int) (s procStat, ok bool) {
+	s, err := look(pid)
+	return s, err == nil
+}
+
+func look(pid int) (s procStat, err error) {
 	b, err := os.ReadFile("/proc/" + strconv.Itoa(pid) + "/stat")
 	if err != nil {
-		return s, false
+		return s, err
 	}
 	_, rest, _ := strings.Cut(string(b), "(")
 	i := strings.LastIndexByte(rest, ')')
 	if i < 0 {
-		return s, false
+		return s, errNoStat
 	}
 	f := strings.Fields(rest[i+1:]) // from the third field on
 	if len(f) < 20 {
-		return s, false
+		return s, errNoStat
 	}
 	s.PID, s.name, s.state = pid, rest[:i], f[0][0]
 	s.parent, _ = strconv.Atoi(f[1])
 	flags, _ := strconv.ParseUint(f[6], 10, 64)
 	s.ending = flags&exiting != 0 || s.state == 'Z'
 	s.Start, err = strconv.ParseUint(f[19], 10, 64)
-	return s, err == nil
+	return s, err
 }
+
+var errNoStat = errors.New("what /proc tells of a process cannot be read")

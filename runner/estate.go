@@ -22,6 +22,7 @@ import (
 // same program: the keeper executes its own.
 type estate struct {
 	keeper *stage.Keeper // nil in a test: then nothing is left
+	kept   process       // the keeper's
 	ends   *ends
 	path   string
 
@@ -68,17 +69,26 @@ type savedRun struct {
 func stateFile(p store.Pod) string { return filepath.Join(p.RuntimeDir(), "state.json") }
 
 func newEstate(keeper *stage.Keeper, place store.Pod) *estate {
-	return &estate{keeper: keeper, ends: newEnds(keeper), path: stateFile(place), state: state{Version: stateVersion, Boot: store.BootID()}}
+	e := &estate{keeper: keeper, ends: newEnds(keeper), path: stateFile(place), state: state{Version: stateVersion, Boot: store.BootID()}}
+	if keeper != nil {
+		e.kept = keeperOf()
+	}
+	return e
 }
 
 // record notes a change, durably against the death of this process. Without room for it
 // the pod goes on, and a supervisor that follows may have to start containers again.
+// Without a keeper it does not return: what is seen then is the sandbox's end, which the
+// next keeper's supervisor tells, and not the failures that come of it.
 func (e *estate) record(change func(*state)) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	change(&e.state)
 	if e.keeper == nil {
 		return
+	}
+	if e.kept.ending() {
+		os.Exit(1)
 	}
 	b, err := e.state.appendTo(e.spare[:0])
 	if e.spare = b; err == nil && !bytes.Equal(b, e.last) {

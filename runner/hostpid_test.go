@@ -121,3 +121,51 @@ func TestHostPIDKilled(t *testing.T) {
 		}
 	}
 }
+
+// A supervisor may outlive its keeper for a moment; here its guard is held up, so that it is a
+// long one. What it sees then is not put on record: neither what ends with the sandbox nor
+// what fails for want of a keeper, of which a pod would never recover.
+func TestSupervisorWithoutItsKeeper(t *testing.T) {
+	testenv.NoLeaks(t)
+	w := hostPIDPod(t, false)
+	supervisor, keeper := w.processes()
+	guard := w.guardOf(keeper)
+	record := func() string {
+		b, err := os.ReadFile(stateFile(w.place))
+		if err != nil {
+			t.Fatal(err)
+		}
+		return string(b)
+	}
+	conn := w.dial() // so that it does not doze
+	defer conn.Close()
+	if err := unix.Kill(guard, unix.SIGSTOP); err != nil {
+		t.Fatal(err)
+	}
+	defer unix.Kill(guard, unix.SIGCONT)
+	was := record()
+	kill9(t, keeper)
+	for deadline := time.Now().Add(patient); lives(keeper); idle(time.Millisecond) {
+		if time.Now().After(deadline) {
+			t.Fatal("the keeper does not end")
+		}
+	}
+	// The first process of container a is the supervisor's child.
+	for _, pid := range childrenOf(supervisor) {
+		if b, _ := os.ReadFile("/proc/" + strconv.Itoa(pid) + "/cmdline"); string(b) == "sleep\x001000\x00" {
+			kill9(t, pid)
+		}
+	}
+	for deadline := time.Now().Add(patient); lives(supervisor); idle(time.Millisecond) {
+		if time.Now().After(deadline) {
+			t.Fatal("the supervisor does not end")
+		}
+	}
+	if now := record(); now != was {
+		t.Errorf("it has put on record\n%s\nafter\n%s", now, was)
+	}
+	if err := unix.Kill(guard, unix.SIGCONT); err != nil {
+		t.Fatal(err)
+	}
+	w.untilAgain("it goes on", func(st *pod.Status) bool { return running(st) && st.Containers[0].RestartCount == 1 })
+}

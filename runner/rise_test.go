@@ -26,6 +26,7 @@ func (w wholePod) untilAgain(what string, ok func(*pod.Status) bool) *pod.Status
 	for deadline := time.Now().Add(patient); time.Now().Before(deadline); {
 		conn, err := w.place.Dial()
 		if err != nil {
+			idle(time.Millisecond)
 			continue
 		}
 		conn.SetDeadline(deadline)
