@@ -121,7 +121,7 @@ func (l *logFile) step(s *stream, fd uintptr) (more bool, err error) {
 		s.pipe.SetReadDeadline(time.Time{})
 	}
 	l.last = max(time.Now().UnixNano(), l.last+1)
-	l.flight.begin(l.file, s.name, l.last, n)
+	l.flight.begin(l.file, s.name, l.last, b[:n])
 	l.held.out = entries(l.held.out[:0], s.name, l.last, b[:n])
 	l.write(l.held.out)
 	s.rest = append(s.rest, b[:n]...)
@@ -169,11 +169,11 @@ func (l *logFile) look(fd uintptr) ([]byte, error) {
 	return l.held.in[:n], nil
 }
 
-// discard takes n bytes, which have been looked at, from a pipe.
+// discard takes n bytes, which have been looked at, from a pipe: see flight.
 func (l *logFile) discard(fd uintptr, n int) error {
-	for n > 0 {
+	for first := l.flight.page[flightTaken:][:1]; n > 0; first = nil {
 		m, err := restarted(func() (int64, error) {
-			m, err := unix.Read(int(fd), l.held.in[:n])
+			m, err := unix.Readv(int(fd), [][]byte{first, l.held.in[:n-len(first)]})
 			return int64(m), err
 		})
 		if errors.Is(err, unix.EAGAIN) { // the container has read it itself

@@ -16,7 +16,8 @@ import (
 // until the entries are in the file, so that after a kill each of them is in one of
 // three states: only in the pipe, in both, or only in the file. The note and the two
 // tell which: the successor can make the same entries again, sees how much of them is
-// in the file, and completes them.
+// in the file, and completes them. That they were taken from the pipe the kernel notes, in
+// the call that takes them: the pipe may hold the same text again by then.
 type flight struct {
 	attempt int
 	page    []byte // mapped
@@ -31,6 +32,8 @@ const (
 	flightOffset  = 24
 	flightAttempt = 32
 	flightStream  = 40 // 1: stdout, 2: stderr
+	flightFirst   = 48 // the first byte
+	flightTaken   = 49 // the same once the bytes were taken from the pipe: it is read to here
 	flightSize    = 64
 )
 
@@ -62,15 +65,19 @@ func (f *flight) close() {
 func (f *flight) set(field int, v int64) { binary.NativeEndian.PutUint64(f.page[field:], uint64(v)) }
 func (f *flight) get(field int) int64    { return int64(binary.NativeEndian.Uint64(f.page[field:])) }
 
-func (f *flight) begin(w *crilog.Writer, stream string, at int64, n int) {
+func (f *flight) begin(w *crilog.Writer, stream string, at int64, b []byte) {
 	segment, offset := w.Position()
 	f.set(flightTime, at)
 	f.set(flightSegment, int64(segment))
 	f.set(flightOffset, offset)
 	f.set(flightAttempt, int64(f.attempt))
 	f.set(flightStream, streamNumber(stream))
-	f.set(flightLength, int64(n))
+	f.page[flightFirst], f.page[flightTaken] = b[0], ^b[0]
+	f.set(flightLength, int64(len(b)))
 }
+
+// taken says whether the bytes were taken from the pipe: then all is in the file.
+func (f *flight) taken() bool { return f.page[flightTaken] == f.page[flightFirst] }
 
 func (f *flight) end() { f.set(flightLength, 0) }
 
@@ -103,6 +110,9 @@ func (l *logFile) settle(streams []*stream) error {
 
 // land brings n bytes of a stream to the file that may be there, in part or whole.
 func (l *logFile) land(s *stream, n int) error {
+	if l.flight.taken() {
+		return nil
+	}
 	raw, err := s.pipe.SyscallConn()
 	if err != nil {
 		return fmt.Errorf("take up %s: %w", s.name, err)
@@ -116,7 +126,7 @@ func (l *logFile) land(s *stream, n int) error {
 	err = raw.Control(func(fd uintptr) {
 		b, err := l.look(fd)
 		if err != nil || len(b) < n {
-			return // they were taken from the pipe: all is in the file
+			return // the container has read them itself
 		}
 		if out := entries(nil, s.name, l.flight.get(flightTime), b[:n]); bytes.HasPrefix(out, there) {
 			l.write(out[len(there):])

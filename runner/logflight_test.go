@@ -63,8 +63,11 @@ func TestLogSurvivesKills(t *testing.T) {
 		w := os.NewFile(uintptr(ends[1]), "w")
 		defer w.Close()
 		var wrote bytes.Buffer
+		var b []byte
 		write := func() {
-			b := chunk.Draw(t, "text")
+			if len(b) == 0 || !rapid.Bool().Draw(t, "the same again") {
+				b = chunk.Draw(t, "text")
+			}
 			wrote.Write(b)
 			if _, err := w.Write(b); err != nil {
 				t.Fatal(err)
@@ -101,6 +104,52 @@ func TestLogSurvivesKills(t *testing.T) {
 	})
 }
 
+// A container that writes the same text again and again loses none of it with a supervisor
+// that is killed between the pipe and its note that nothing is under way.
+func TestLogOfTheSameTextAgain(t *testing.T) {
+	for _, taken := range []bool{false, true} {
+		t.Run(fmt.Sprint("taken ", taken), func(t *testing.T) {
+			dir := t.TempDir()
+			at := logPlace{dir: dir, flight: filepath.Join(dir, "flight"), limits: crilog.Limits{MaxBytes: 1 << 20, MaxFiles: 2}}
+			var ends [2]int
+			if err := unix.Pipe2(ends[:], unix.O_CLOEXEC|unix.O_NONBLOCK); err != nil {
+				t.Fatal(err)
+			}
+			r, w := os.NewFile(uintptr(ends[0]), "r"), os.NewFile(uintptr(ends[1]), "w")
+			defer w.Close()
+			l, err := openLog(at, func([]byte) {})
+			if err != nil {
+				t.Fatal(err)
+			}
+			fmt.Fprint(w, "tick\n")
+			b, err := l.look(uintptr(ends[0]))
+			if err != nil {
+				t.Fatal(err)
+			}
+			l.flight.begin(l.file, "stdout", 1, b)
+			l.write(entries(nil, "stdout", 1, b))
+			if taken {
+				if err := l.discard(uintptr(ends[0]), len(b)); err != nil {
+					t.Fatal(err)
+				}
+			}
+			abandon(l)
+			fmt.Fprint(w, "tick\n")
+			if l, err = openLog(at, func([]byte) {}); err != nil {
+				t.Fatal(err)
+			}
+			if err := l.takeUp(&stream{name: "stdout", pipe: r}); err != nil {
+				t.Fatal(err)
+			}
+			w.Close()
+			l.drain()
+			if got := read(t, dir, "stdout"); got != "tick\ntick\n" {
+				t.Errorf("the log has %q", got)
+			}
+		})
+	}
+}
+
 var chunk = rapid.Custom(func(t *rapid.T) []byte {
 	var b []byte
 	for range rapid.IntRange(0, 8).Draw(t, "lines") {
@@ -118,7 +167,7 @@ func killed(t *rapid.T, l *logFile, fd int) {
 		return
 	}
 	l.last++
-	l.flight.begin(l.file, "stdout", l.last, n)
+	l.flight.begin(l.file, "stdout", l.last, b[:n])
 	out := entries(nil, "stdout", l.last, b[:n])
 	cut := rapid.IntRange(0, len(out)).Draw(t, "cut")
 	if _, err := l.file.Write(out[:cut]); err != nil {
