@@ -27,37 +27,51 @@ type podWatch struct {
 func (v *podWatch) run(ctx context.Context) error {
 	v.shown = map[string]string{}
 	first := true
+	return whileWatching(ctx, v.watched, nil, func() (bool, error) {
+		left, err := v.look(first)
+		first = false
+		return left > 0 || len(v.names) == 0, err
+	})
+}
+
+// whileWatching calls look, and again whenever something changes in the directories that
+// watched gives, or poked says so, until look wants no more or ctx ends.
+func whileWatching(ctx context.Context, watched func() ([]string, error), poked <-chan struct{}, look func() (more bool, err error)) error {
 	for {
-		dirs, err := v.watched()
+		dirs, err := watched()
 		if err != nil {
 			return err
 		}
 		watcher := dirwatch.Watch(dirs...)
-		for changed := false; !changed; {
-			// Everything is looked at once more after the watching has begun: nothing that
-			// happened in between is missed.
-			left, err := v.look(first)
-			first = false
-			if err != nil || left == 0 && len(v.names) > 0 {
-				watcher.Close()
-				return err
-			}
-			now, err := v.watched()
-			if err != nil {
-				watcher.Close()
-				return err
-			}
-			if changed = !slices.Equal(now, dirs); changed {
-				break
-			}
-			select {
-			case <-watcher.Any():
-			case <-ctx.Done():
-				watcher.Close()
-				return nil
-			}
-		}
+		more, err := lookWhile(ctx, watcher, dirs, watched, poked, look)
 		watcher.Close()
+		if err != nil || !more {
+			return err
+		}
+	}
+}
+
+// lookWhile looks until other directories are to be watched.
+func lookWhile(ctx context.Context, watcher *dirwatch.Watcher, dirs []string, watched func() ([]string, error), poked <-chan struct{}, look func() (bool, error)) (more bool, err error) {
+	for {
+		// Everything is looked at once more after the watching has begun: nothing that
+		// happened in between is missed.
+		if more, err := look(); err != nil || !more {
+			return false, err
+		}
+		now, err := watched()
+		if err != nil {
+			return false, err
+		}
+		if !slices.Equal(now, dirs) {
+			return true, nil
+		}
+		select {
+		case <-watcher.Any():
+		case <-poked:
+		case <-ctx.Done():
+			return false, nil
+		}
 	}
 }
 

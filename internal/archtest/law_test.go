@@ -18,7 +18,7 @@ var base = []string{"internal/wire", "internal/store", "internal/crilog", "inter
 var rooms = []room{
 	{dir: ".", may: []string{"cli", "internal/stage", "internal/stage/embed"},
 		why: "main is a doorbell: hidden stages first, then the command line"},
-	{dir: "cli", may: with("manifest", "manifest/describe", "pod", "workload", "image", "cgroups/stats", "netns/hostport", "netns/relay", "internal/trial", "internal/stage", "internal/stage/embed", "internal/systemd", "internal/treetar", "internal/cdi"),
+	{dir: "cli", may: with("manifest", "manifest/describe", "pod", "workload", "image", "cgroups/stats", "netns/hostport", "netns/relay", "internal/trial", "internal/stage", "internal/stage/embed", "internal/systemd", "internal/treetar", "internal/cdi", "internal/page"),
 		why: "commands turn words into a Plan and talk to a supervisor; they never run a pod themselves"},
 	{dir: "environ", may: []string{"pod"}, pure: true,
 		why: "both halves must agree on what a variable means; what is referred to is handed in"},
@@ -63,6 +63,7 @@ var rooms = []room{
 	{dir: "internal/delegation", may: []string{"internal/report"}, why: smallRoom},
 	{dir: "internal/nsthread", why: smallRoom},
 	{dir: "internal/cdi", why: "what a device's name means is found out before there is a pod; a supervisor mounts files"},
+	{dir: "internal/page", why: "what a browser is sent, and who may ask for it, can be looked through in one place: it knows no pods and no files"},
 	{dir: "internal/systemd", may: base, why: "the service manager is asked by commands; a supervisor does without it"},
 	{dir: "internal/crilog", why: "who writes logs and who reads them agree on names and form; " + smallRoom},
 	{dir: "internal/treetar", why: "files go into and out of a container by the same code on both sides; " + smallRoom},

@@ -11,15 +11,31 @@ import (
 // container can neither write over what is on the screen nor talk to the
 // terminal. A line that sets a colour ends with Reset.
 func Safe(line []byte) []byte {
+	out, coloured := spell(line, true)
+	if coloured {
+		out = append(out, Reset...)
+	}
+	return out
+}
+
+// Plain is Safe without colours, for what shows none.
+func Plain(line []byte) []byte {
+	out, _ := spell(line, false)
+	return out
+}
+
+// spell spells out what a terminal would obey. Colours stay, or are dropped.
+func spell(line []byte, colours bool) (out []byte, coloured bool) {
 	line = bytes.TrimSuffix(line, []byte("\r")) // a program that writes CR LF
 	if !bytes.ContainsFunc(line, suspicious) {
-		return line
+		return line, false
 	}
-	var out []byte
-	coloured := false
 	for len(line) > 0 {
 		if n := sgr(line); n > 0 {
-			out, line, coloured = append(out, line[:n]...), line[n:], true
+			if colours {
+				out, coloured = append(out, line[:n]...), true
+			}
+			line = line[n:]
 			continue
 		}
 		if line[0] == '\t' {
@@ -32,10 +48,7 @@ func Safe(line []byte) []byte {
 		}
 		out, line = append(out, report.Escape(string(line[:n]))...), line[n:]
 	}
-	if coloured {
-		out = append(out, Reset...)
-	}
-	return out
+	return out, coloured
 }
 
 func suspicious(r rune) bool { return r < 0x20 || r >= 0x7f }

@@ -62,3 +62,17 @@ func TestNthIsStable(t *testing.T) {
 		t.Error("colours do not repeat after the palette, or neighbours share one")
 	}
 }
+
+func TestPlain(t *testing.T) {
+	for in, want := range map[string]string{
+		"plain\ttext, café":       "plain\ttext, café",
+		"dos\r":                   "dos",
+		"\x1b[1;31mred\x1b[0m ok": "red ok",
+		"\x1b[\x1b[0m31mnested":   `\u001b[31mnested`,
+		"\x1b[2Jclear":            `\u001b[2Jclear`,
+	} {
+		if got := string(Plain([]byte(in))); got != want {
+			t.Errorf("Plain(%q) = %q, want %q", in, got, want)
+		}
+	}
+}

@@ -1,0 +1,81 @@
+package page
+
+import (
+	"context"
+	"errors"
+	"io"
+	"log"
+	"net"
+	"net/http"
+	"sync"
+	"time"
+)
+
+const (
+	maxConns  = 64 // a browser makes six
+	maxHeader = 16 << 10
+	headTime  = 10 * time.Second // for a request's head
+	idleTime  = time.Minute      // without a request
+	endTime   = 2 * time.Second  // for what is under way when the command ends
+)
+
+// Serve answers on a listener until ctx ends, and closes it.
+func (s *Server) Serve(ctx context.Context, l net.Listener) error {
+	server := &http.Server{
+		Handler:           s.Handler(),
+		ReadHeaderTimeout: headTime,
+		IdleTimeout:       idleTime,
+		MaxHeaderBytes:    maxHeader,
+		BaseContext:       func(net.Listener) context.Context { return ctx },
+		ErrorLog:          log.New(io.Discard, "", 0), // what clients do wrong is their affair
+	}
+	ended := make(chan error, 1)
+	go func() { ended <- server.Serve(&limited{Listener: l, room: make(chan struct{}, maxConns)}) }()
+	select {
+	case err := <-ended:
+		return err
+	case <-ctx.Done():
+		// Streams end with ctx; who only keeps a connection is not waited for.
+		late, cancel := context.WithTimeout(context.Background(), endTime)
+		defer cancel()
+		if server.Shutdown(late) != nil {
+			server.Close()
+		}
+		if err := <-ended; !errors.Is(err, http.ErrServerClosed) {
+			return err
+		}
+		return nil
+	}
+}
+
+// limited has so many connections at once; who comes after that is turned away.
+type limited struct {
+	net.Listener
+	room chan struct{}
+}
+
+// Accept gives the next connection for which there is room.
+func (l *limited) Accept() (net.Conn, error) {
+	for {
+		c, err := l.Listener.Accept()
+		if err != nil {
+			return nil, err
+		}
+		select {
+		case l.room <- struct{}{}:
+			return &counted{Conn: c, leave: sync.OnceFunc(func() { <-l.room })}, nil
+		default:
+			c.Close()
+		}
+	}
+}
+
+type counted struct {
+	net.Conn
+	leave func()
+}
+
+func (c *counted) Close() error {
+	defer c.leave()
+	return c.Conn.Close()
+}

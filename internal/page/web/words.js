@@ -1,0 +1,70 @@
+// How things are said: elements, texts, ages, amounts.
+
+// el makes an element. Children are elements or texts; what is a text stays one.
+export function el(name, attributes = {}, ...children) {
+  const e = document.createElement(name)
+  for (const [key, value] of Object.entries(attributes)) {
+    if (key.startsWith('on')) e.addEventListener(key.slice(2), value)
+    else if (value === true) e.setAttribute(key, '')
+    else if (value !== false && value != null) e.setAttribute(key, value)
+  }
+  e.append(...children)
+  return e
+}
+
+// say changes an element's text, if it is another one: what has not changed stays selected,
+// and is not read out again.
+export function say(element, text) {
+  if (element.textContent !== text) element.textContent = text
+}
+
+// mark changes an attribute, if it has another value; null takes it away.
+export function mark(element, name, value) {
+  if (element.getAttribute(name) === value) return
+  if (value === null) element.removeAttribute(name)
+  else element.setAttribute(name, value)
+}
+
+// What is not seen, or turns the direction of writing, is spelled out: podrun's own
+// tables do the same (internal/report).
+const active = /[\u0000-\u001f\u007f-\u009f\u061c\u200e\u200f\u2028\u2029\u202a-\u202e\u2066-\u2069]/g
+
+export function plain(text) {
+  return String(text).replace(active, c => '\\u' + c.charCodeAt(0).toString(16).padStart(4, '0'))
+}
+
+// age says how long seconds are, as kubectl does.
+export function age(seconds) {
+  const s = Math.max(Math.floor(seconds), 0)
+  const m = Math.floor(s / 60), h = Math.floor(m / 60), d = Math.floor(h / 24), y = Math.floor(d / 365)
+  const pair = (a, unit, b, small) => b ? `${a}${unit}${b}${small}` : `${a}${unit}`
+  if (s < 120) return `${s}s`
+  if (m < 10) return pair(m, 'm', s % 60, 's')
+  if (h < 3) return `${m}m`
+  if (h < 8) return pair(h, 'h', m % 60, 'm')
+  if (h < 48) return `${h}h`
+  if (d < 8) return pair(d, 'd', h % 24, 'h')
+  if (y < 2) return `${d}d`
+  return y < 8 ? pair(y, 'y', d % 365, 'd') : `${y}y`
+}
+
+// unknown stands for what the kernel does not tell.
+export const unknown = '–'
+
+// cores says thousandths of a processor as podrun top does.
+export function cores(n) { return n == null ? unknown : `${n}m` }
+
+// bytes says an amount of memory as podrun top does.
+export function bytes(n) {
+  if (n == null) return unknown
+  if (n === 0) return '0'
+  return n < 1 << 20 ? `${Math.max(n >> 10, 1)}Ki` : `${Math.floor(n / (1 << 20))}Mi`
+}
+
+// mood says how a pod's status looks: good, busy, bad or done.
+export function mood(pod) {
+  const [ready, all] = pod.ready.split('/')
+  if (pod.status === 'Running') return ready === all ? 'good' : 'busy'
+  if (pod.status === 'Completed' || pod.status === 'Succeeded') return 'done'
+  return /^(Init:\d|Pending|PodInitializing|ContainerCreating|Terminating)/.test(pod.status) ? 'busy' : 'bad'
+}
