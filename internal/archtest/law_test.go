@@ -16,10 +16,14 @@ type room struct {
 var base = []string{"internal/wire", "internal/store", "internal/crilog", "internal/host", "internal/undo", "internal/report", "internal/delegation", "internal/nsthread"}
 
 var rooms = []room{
-	{dir: ".", may: []string{"cli", "internal/stage", "internal/stage/embed"},
+	{dir: ".", may: []string{"cli", "internal/stage", "internal/stage/embed", "internal/stage/hasten"},
 		why: "main is a doorbell: hidden stages first, then the command line"},
-	{dir: "cli", may: with("manifest", "manifest/describe", "pod", "workload", "image", "cgroups/stats", "netns/hostport", "netns/relay", "internal/trial", "internal/stage", "internal/stage/embed", "internal/systemd", "internal/treetar", "internal/cdi", "internal/page"),
+	{dir: "cli", may: with("manifest", "manifest/describe", "pod", "workload", "image", "cgroups/stats", "netns/hostport", "netns/relay", "internal/trial", "internal/stage", "internal/stage/embed", "internal/systemd", "internal/treetar", "internal/cdi", "internal/page", "cli/internal/remote"),
 		why: "commands turn words into a Plan and talk to a supervisor; they never run a pod themselves"},
+	{dir: "cli/internal/remote", may: with("pod", "cli"),
+		why: "how a supervisor is spoken to, for both fronts: no flags, no manifests"},
+	{dir: "cli/quick", may: with("cli/internal/remote"),
+		why: "the front that has to be quick: TestQuickStaysLean says what it does without"},
 	{dir: "environ", may: []string{"pod"}, pure: true,
 		why: "both halves must agree on what a variable means; what is referred to is handed in"},
 	{dir: "manifest", may: []string{"pod", "environ", "workload", "internal/report"}, pure: true,
@@ -55,6 +59,7 @@ var rooms = []room{
 		why: "where the supervisor's program and the network stack's come from: embedded, or this very program"},
 	{dir: "internal/stage/back", may: []string{"runner", "internal/stage"},
 		why: "the lean half's main: one blank line more here costs every container start"},
+	{dir: "internal/stage/hasten", why: "a C constructor: it runs before Go and knows nothing of it"},
 	{dir: "internal/stage/netstack", may: []string{"netns", "internal/stage"},
 		why: "the main of the network stack in user space, which most pods never need"},
 	{dir: "internal/wire", may: []string{"pod"}, why: smallRoom},
@@ -75,6 +80,7 @@ var rooms = []room{
 	{dir: "internal/properties", why: "only tests import it"},
 	{dir: "internal/archtest", why: "the law reads the other rooms, it does not link them"},
 	{dir: "test/examples", why: testRoom},
+	{dir: "test/page", why: testRoom},
 	{dir: "test/script", why: testRoom},
 	{dir: "test/vm", why: testRoom},
 	{dir: "test/bench", why: "it measures the built binary from outside, as it does the peer"},
@@ -186,6 +192,18 @@ var notInBack = []library{
 	{"gvisor.dev", nil, "a network stack in user space is a program of its own: a quarter more of BACK for what most pods never need"},
 	{"tags.cncf.io", nil, "devices are mounts by then"},
 	{"text/template", nil, "it keeps every exported method in the binary"},
+}
+
+// notInQuick may not be reached by the quick front, however deep.
+var notInQuick = []library{
+	{module + "/cli", nil, "the package of all commands reaches everything"},
+	{module + "/internal/stage", nil, "its constructors are C"},
+	{module + "/manifest", nil, "Kubernetes' types take longer to initialise than the command to run"},
+	{module + "/image", nil, "a registry client takes longer to initialise than the command to run"},
+	{"k8s.io", nil, "Kubernetes' types take longer to initialise than the command to run"},
+	{"github.com", nil, "what it knows of libraries is golang.org/x"},
+	{"text/template", nil, "it keeps every exported method in the binary"},
+	{"net/http", nil, "it is larger than all the rest"},
 }
 
 // topLevel are the directories of the root that hold no room.

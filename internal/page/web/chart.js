@@ -38,7 +38,8 @@ export class Chart {
     const y = v => (height - 2 - (height - 4) * (top ? v / top : 0)).toFixed(1)
     let path = '', last = -Infinity
     for (const [at, value] of known) {
-      path += `${at - last > gap ? 'M' : 'L'}${(width * (1 - (now - at) / span)).toFixed(1)} ${y(value)}`
+      const to = `${(width * (1 - (now - at) / span)).toFixed(1)} ${y(value)}`
+      path += at - last > gap ? `M${to}h0` : `L${to}` // h0 makes a dot of a point that stands alone
       last = at
     }
     mark(this.#line, 'd', path)

@@ -15,11 +15,11 @@ export class Model {
   apply(u) {
     this.at = u.at
     this.ahead = Date.parse(u.now) - Date.now()
-    if (u.history) { // a first message: what was known is of another time
+    if (u.every) { // a first message: what was known is of another time
       for (const map of [this.pods, this.events, this.use]) map.clear()
       this.host = u.host
       this.every = u.every
-      this.history = new Map(Object.entries(u.history))
+      this.history = new Map(Object.entries(u.history ?? {}))
     }
     this.problem = u.problem ?? this.problem
     take(this.pods, u.pods)
@@ -29,7 +29,7 @@ export class Model {
 
   #used(u) {
     this.use = new Map(u.use.map(one => [`${one.namespace}/${one.name}`, one]))
-    if (u.history) return // it is part of that
+    if (u.every) return // it is part of the history that has just come
     for (const [key, one] of this.use) {
       if (!this.history.has(key)) this.history.set(key, [])
       const points = this.history.get(key)
