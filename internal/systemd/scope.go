@@ -80,6 +80,10 @@ func dial(ctx context.Context, socket string) (*dbus.Conn, error) {
 		conn.Close()
 		return nil, fmt.Errorf("log in at %s: %w", socket, err)
 	}
+	if err := greet(ctx, conn); err != nil {
+		conn.Close()
+		return nil, err
+	}
 	return conn, nil
 }
 
