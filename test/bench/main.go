@@ -25,7 +25,7 @@ func run() error {
 	podrun := flag.String("podrun", "", "the podrun binary")
 	rootfs := flag.String("rootfs", "", "the example image's root file system, a tar")
 	user := flag.String("user", "", "as root: the ordinary user to run both sides as")
-	onlyPulls := flag.Bool("pulls", false, "measure pulls and loads of images, and nothing else")
+	part := flag.String("part", "", "pods or images: measure that alone")
 	rounds := flag.Int("rounds", 10, "how often everything is measured")
 	out := flag.String("json", "", "where all figures go")
 	flag.Parse()
@@ -57,24 +57,25 @@ func run() error {
 			return fmt.Errorf("prepare %s: %w", e.name(), err)
 		}
 	}
-	if *onlyPulls {
-		pulls, err := measurePulls(who, ours, peer, work, *rounds)
-		for _, line := range pullLines(pulls) {
-			fmt.Println(line)
-		}
-		return err
-	}
 	start := time.Now()
-	m, err := measure(who, sides, filepath.Join(work, "pods"), *rounds)
-	if err != nil {
-		return err
+	m := measured{}
+	var costs *cost
+	if *part != "images" {
+		if m, err = measure(who, sides, filepath.Join(work, "pods"), *rounds); err != nil {
+			return err
+		}
+		if costs, err = measureCosts(who, ours, peer, filepath.Join(work, "pods")); err != nil {
+			return err
+		}
 	}
-	costs, err := measureCosts(who, ours, peer, filepath.Join(work, "pods"))
-	if err != nil {
-		return err
+	var images *imageCost
+	if *part != "pods" {
+		if images, err = measureImages(who, ours, peer, work, *rounds); err != nil {
+			return err
+		}
 	}
 	r := m.report(sides, *rounds, time.Since(start))
-	r.Costs = costs
+	r.Costs, r.Images = costs, images
 	r.print(os.Stdout)
 	return r.save(*out)
 }

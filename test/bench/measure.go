@@ -92,7 +92,7 @@ func (f *figures) once(who *person, e engine, pod, title, file string, round, la
 // they cannot stop at once), and what the engine starts in passing has ended.
 func (p *person) atRest(before map[int]string) error {
 	var last []int
-	for deadline := time.Now().Add(20 * time.Second); ; time.Sleep(200 * time.Millisecond) {
+	for deadline := time.Now().Add(time.Minute); ; time.Sleep(200 * time.Millisecond) {
 		var now []int
 		shells, sleepers := 0, 0
 		for pid, words := range p.processes() {
@@ -112,7 +112,7 @@ func (p *person) atRest(before map[int]string) error {
 			return nil
 		}
 		if time.Now().After(deadline) {
-			return fmt.Errorf("20 s after the pod was started %d of its %d containers are ready", sleepers, shells)
+			return fmt.Errorf("a minute after the pod was started %d of its %d containers are ready", sleepers, shells)
 		}
 		last = now
 	}
@@ -121,7 +121,7 @@ func (p *person) atRest(before map[int]string) error {
 // settled waits until nothing is left of what came after before: what one engine
 // ends in the background must not slow the other.
 func (p *person) settled(before map[int]string) error {
-	for deadline := time.Now().Add(20 * time.Second); ; time.Sleep(10 * time.Millisecond) {
+	for deadline := time.Now().Add(time.Minute); ; time.Sleep(10 * time.Millisecond) {
 		var left []string
 		for pid, words := range p.processes() {
 			if _, old := before[pid]; !old {
@@ -132,7 +132,7 @@ func (p *person) settled(before map[int]string) error {
 			return nil
 		}
 		if time.Now().After(deadline) {
-			return fmt.Errorf("20 s after the pod was removed these are left: %q", left)
+			return fmt.Errorf("a minute after the pod was removed these are left: %q", left)
 		}
 	}
 }

@@ -10,6 +10,8 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+
+	"golang.org/x/sys/unix"
 )
 
 // footprint is what an engine keeps for one running pod, without the pod's own
@@ -86,4 +88,44 @@ func pss(pid int) (int64, error) {
 		}
 	}
 	return 0, fmt.Errorf("process %d has no Pss", pid)
+}
+
+// family is the memory, as PSS in KiB, of all that descends from this program: others of
+// the person are somebody else's. One that has not yet become another program has its
+// parent's memory, which counts once.
+func (p *person) family() (sum int64) {
+	for pid := range p.processes() {
+		parent := parentOf(pid)
+		if sharesMemory(pid, parent) {
+			continue
+		}
+		for parent > 1 && parent != os.Getpid() {
+			parent = parentOf(parent)
+		}
+		if parent <= 1 {
+			continue
+		}
+		if n, err := pss(pid); err == nil { // else it has ended
+			sum += n
+		}
+	}
+	return sum
+}
+
+// parentOf is 0 for a process that has ended.
+func parentOf(pid int) int {
+	b, _ := os.ReadFile(fmt.Sprintf("/proc/%d/stat", pid))
+	_, rest, _ := strings.Cut(string(b), ") ")
+	if f := strings.Fields(rest); len(f) > 1 {
+		ppid, _ := strconv.Atoi(f[1])
+		return ppid
+	}
+	return 0
+}
+
+// sharesMemory is for the moment between clone(CLONE_VM) and execve.
+func sharesMemory(a, b int) bool {
+	const kcmpVM = 1
+	differs, _, err := unix.Syscall6(unix.SYS_KCMP, uintptr(a), uintptr(b), kcmpVM, 0, 0, 0)
+	return err == 0 && differs == 0
 }

@@ -1,19 +1,18 @@
 package main
 
 import (
-	"bufio"
 	"bytes"
 	"fmt"
 	"io"
-	"maps"
 	"net"
 	"os"
 	"os/exec"
 	"path/filepath"
 	"slices"
-	"strings"
 	"syscall"
 	"time"
+
+	"golang.org/x/sys/unix"
 )
 
 // pullCost is what it costs to bring the image of 150 MB and 8 layers in, at the median.
@@ -34,6 +33,10 @@ type puller struct {
 
 // measurePulls runs a registry and has the engines pull and load in turns.
 func measurePulls(who *person, ours *podrun, peer *podman, work string, rounds int) (map[string]map[string]pullCost, error) {
+	// What the engines start in the background falls to this process, and counts.
+	if err := unix.Prctl(unix.PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0); err != nil {
+		return nil, fmt.Errorf("become a reaper: %w", err)
+	}
 	dir := filepath.Join(work, "pulls")
 	if err := os.MkdirAll(dir, 0o755); err != nil {
 		return nil, err
@@ -72,7 +75,7 @@ func measurePulls(who *person, ours *podrun, peer *podman, work string, rounds i
 		{"load", peer.name(), func() *exec.Cmd { return peer.run("load", "-q", "-i", archive) }, peersOff},
 	}
 	runs := map[string]map[string][]pullCost{}
-	for range rounds {
+	for round := range rounds {
 		for _, p := range all {
 			c, err := p.once(who)
 			if err != nil {
@@ -80,6 +83,7 @@ func measurePulls(who *person, ours *podrun, peer *podman, work string, rounds i
 			}
 			put(runs, p.task, p.engine, append(runs[p.task][p.engine], c))
 		}
+		fmt.Fprintf(os.Stderr, "bench: images, round %d of %d\n", round+1, rounds)
 	}
 	costs := map[string]map[string]pullCost{}
 	for _, p := range all {
@@ -94,13 +98,12 @@ func measurePulls(who *person, ours *podrun, peer *podman, work string, rounds i
 
 // once brings the image in and removes it again.
 func (p *puller) once(who *person) (pullCost, error) {
-	before := who.processes()
 	done := make(chan struct{})
 	peak := make(chan int64)
 	go func() {
 		var most int64
 		for {
-			most = max(most, who.footprint(before).PSS)
+			most = max(most, who.family())
 			select {
 			case <-done:
 				peak <- most
@@ -140,36 +143,20 @@ func medianOf(runs []pullCost) pullCost {
 	}
 }
 
-// syncs counts the calls that wait for the disk. Only root may trace an engine that calls
-// newuidmap.
+// syncs counts the calls that wait for the disk, -1 if that cannot be done.
 func (p *puller) syncs(who *person, dir string) (int, error) {
-	strace, err := exec.LookPath("strace")
-	if err != nil || !who.switchTo {
-		return -1, nil
-	}
 	trace := filepath.Join(dir, "trace")
-	cmd := p.bring()
-	words := append([]string{"-f", "-qq", "-u", who.name, "-e", "trace=fsync,fdatasync,sync,syncfs,msync,sync_file_range", "-e", "signal=none", "-o", trace, cmd.Path}, cmd.Args[1:]...)
-	traced := exec.Command(strace, words...)
-	traced.Dir, traced.Env = cmd.Dir, cmd.Env
+	traced, err := who.traced(p.bring(), trace)
+	if traced == nil || err != nil {
+		return -1, err
+	}
 	if _, err := timed(traced); err != nil {
 		return 0, err
 	}
 	if _, err := timed(p.forget()); err != nil {
 		return 0, err
 	}
-	f, err := os.Open(trace)
-	if err != nil {
-		return 0, err
-	}
-	defer f.Close()
-	n := 0
-	for lines := bufio.NewScanner(f); lines.Scan(); {
-		if strings.Contains(lines.Text(), "(") && !strings.Contains(lines.Text(), "resumed>") {
-			n++
-		}
-	}
-	return n, nil
+	return countSyncs(trace)
 }
 
 // startRegistry runs Debian's docker-registry on the loopback until stop is called.
@@ -203,18 +190,4 @@ func startRegistry(dir string) (addr string, stop func(), err error) {
 			return "", nil, fmt.Errorf("docker-registry does not answer: %w: %s", err, said.String())
 		}
 	}
-}
-
-// pullLines are the table's.
-func pullLines(costs map[string]map[string]pullCost) (lines []string) {
-	for _, task := range slices.Sorted(maps.Keys(costs)) {
-		c := costs[task]
-		a, b := c["podrun"], c["podman"]
-		lines = append(lines, "\t\t\t\t", fmt.Sprintf("%s 150 MB in 8 layers\tpodrun\tpodman\tratio\tskopeo", task),
-			fmt.Sprintf("ms\t%.0f\t%.0f\t%.2f\t%.0f", a.Milliseconds, b.Milliseconds, a.Milliseconds/b.Milliseconds, c["skopeo"].Milliseconds),
-			fmt.Sprintf("peak PSS in KiB\t%d\t%d\t%.2f\t%d", a.PSS, b.PSS, float64(a.PSS)/float64(b.PSS), c["skopeo"].PSS),
-			fmt.Sprintf("bytes written\t%d\t%d\t%.2f\t%d", a.Written, b.Written, float64(a.Written)/float64(max(b.Written, 1)), c["skopeo"].Written),
-			fmt.Sprintf("syncs\t%d\t%d\t\t%d", a.Syncs, b.Syncs, c["skopeo"].Syncs))
-	}
-	return lines
 }

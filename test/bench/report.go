@@ -24,6 +24,7 @@ type report struct {
 	Times  map[string]map[string]summary   `json:"times"`  // by task, then engine
 	Memory map[string]map[string]footprint `json:"memory"` // by pod, then engine
 	Costs  *cost                           `json:"costs"`
+	Images *imageCost                      `json:"images"`
 }
 
 type summary struct {
@@ -58,6 +59,9 @@ func (m measured) report(sides []engine, rounds int, took time.Duration) report 
 			r.Podman = strings.Join(p.flags, " ")
 		}
 		f := m[e.name()]
+		if f == nil { // pods were not measured
+			continue
+		}
 		for task, times := range f.times {
 			put(r.Times, task, e.name(), summarise(times))
 		}
@@ -78,20 +82,31 @@ func put[V any](m map[string]map[string]V, row, column string, v V) {
 func (r report) print(out io.Writer) {
 	fmt.Fprintf(out, "\n%d rounds in %s, %d CPUs, kernel %s; podman %s\n\n", r.Rounds, r.Took, r.CPUs, r.Kernel, r.Podman)
 	w := tabwriter.NewWriter(out, 0, 0, 3, ' ', tabwriter.AlignRight)
-	fmt.Fprintln(w, "ms: min / median / max\tpodrun\tpodman\tratio\t")
+	if len(r.Times) > 0 {
+		fmt.Fprintln(w, "ms: min / median / max\tpodrun\tpodman\tratio\t")
+	}
 	for _, task := range slices.Sorted(maps.Keys(r.Times)) {
 		a, b := r.Times[task]["podrun"], r.Times[task]["podman"]
 		fmt.Fprintf(w, "%s\t%s\t%s\t%.2f (1/%.1f)\t\n", task, a, b, a.Median/b.Median, b.Median/a.Median)
 	}
-	fmt.Fprintln(w, "\t\t\t\t")
-	fmt.Fprintln(w, "the engine's own, per pod\tpodrun\tpodman\tratio\t")
+	if len(r.Memory) > 0 {
+		fmt.Fprintln(w, "\t\t\t\t")
+		fmt.Fprintln(w, "the engine's own, per pod\tpodrun\tpodman\tratio\t")
+	}
 	for _, pod := range slices.Sorted(maps.Keys(r.Memory)) {
 		a, b := r.Memory[pod]["podrun"], r.Memory[pod]["podman"]
 		fmt.Fprintf(w, "processes, %s\t%d\t%d\t%.2f\t\n", pod, a.Processes, b.Processes, float64(a.Processes)/float64(b.Processes))
 		fmt.Fprintf(w, "PSS in KiB, %s\t%s\t%s\t%.2f\t\n", pod, a.memory(), b.memory(), float64(a.PSS)/float64(b.PSS))
 	}
-	for _, line := range r.Costs.lines() {
-		fmt.Fprintln(w, line)
+	if r.Costs != nil {
+		for _, line := range r.Costs.lines() {
+			fmt.Fprintln(w, line)
+		}
+	}
+	if r.Images != nil {
+		for _, line := range r.Images.lines() {
+			fmt.Fprintln(w, line)
+		}
 	}
 	w.Flush()
 	for _, pod := range slices.Sorted(maps.Keys(r.Memory)) {
