@@ -125,7 +125,7 @@ func (f completer) operands(path string, cmd *cli.Command, before []string, last
 		return f.kinds(words, last, namespace, path != "delete")
 	case path == "cp":
 		return append(f.pods(namespace, ":"), choice{word: theFiles})
-	case slices.Contains([]string{"down", "stop", "start", "restart", "events", "top", "wait", "update", "ps"}, path):
+	case slices.Contains([]string{"down", "stop", "start", "restart", "kill", "pause", "unpause", "events", "top", "wait", "update", "ps"}, path):
 		return f.pods(namespace, "")
 	case slices.Contains([]string{"logs", "exec", "attach", "debug", "port", "port-forward", "condition set"}, path) && len(words) == 0:
 		return f.pods(namespace, "")

@@ -193,7 +193,7 @@ func (d *debugging) add(ctx context.Context) error {
 	}
 	object, err := manifest.Ephemeral(d.stored, d.container)
 	if err != nil {
-		return err
+		return d.wrong(err)
 	}
 	normal := object.Pod.Spec.Containers[0]
 	d.container.EphemeralContainerCommon = corev1.EphemeralContainerCommon(normal)
@@ -205,7 +205,7 @@ func (d *debugging) add(ctx context.Context) error {
 		return err
 	}
 	if err := l.build(alone, found); err != nil {
-		return err
+		return d.wrong(err)
 	}
 	plan, err := d.pod.Plan()
 	if err != nil {
@@ -227,6 +227,27 @@ func (d *debugging) add(ctx context.Context) error {
 		return fmt.Errorf("cannot debug pod %s: %w", d.pod.Name, err)
 	}
 	return nil
+}
+
+// wrong tells of a container that cannot be: nobody has written a document that it is in.
+func (d *debugging) wrong(err error) error {
+	var in *manifest.Errors
+	if !errors.As(err, &in) {
+		return report.New(report.Usage, "", "cannot debug pod %s: %w", d.pod.Name, err)
+	}
+	var list []string
+	hint := ""
+	for _, e := range in.List {
+		text := e.Message
+		if field := strings.TrimPrefix(e.Field, "spec.containers[0]"); field != "" {
+			text = strings.TrimPrefix(field, ".") + ": " + text
+		}
+		list = append(list, text)
+	}
+	if len(d.container.Command)+len(d.container.Args) == 0 && strings.Contains(list[0], "nothing to run") {
+		hint = fmt.Sprintf("podrun debug %s --image %s -- COMMAND", d.pod.Name, d.container.Image)
+	}
+	return report.New(report.Usage, hint, "cannot debug pod %s: %s", d.pod.Name, strings.Join(list, "; "))
 }
 
 // attach waits until the container runs and attaches to it; of one that has ended already

@@ -4,7 +4,6 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"slices"
 	"time"
 
 	"github.com/urfave/cli/v2"
@@ -18,24 +17,26 @@ import (
 func (f *front) describeCommand() *cli.Command {
 	return &cli.Command{
 		Name:      "describe",
-		Usage:     "tell all that is known of pods, for people",
-		ArgsUsage: "[pod] POD... | pods",
-		Description: `Tells of pods what kubectl describe tells: what each container is and was told
-to do, how its runs ended, what it waits for, the pod's conditions, volumes and
-events. What only this machine knows comes before the events: how the pod
-reaches the network, its cgroup, what was warned of.
+		Usage:     "tell all that is known of things, for people",
+		ArgsUsage: "POD... | KIND [NAME...] | KIND/NAME...",
+		Description: `Tells of pods and other things what kubectl describe tells. Of a pod: what each
+container is and was told to do, how its runs ended, what it waits for, its
+conditions, volumes and events. What only this machine knows comes before the
+events: how the pod reaches the network, its cgroup, what was warned of.
 
-Of a workload, such as deployment/web, it tells of its pods; of itself tells
-podrun get deployment/web -o yaml.
+Of secrets it shows the sizes of values, never the values.
 
 Examples:
   podrun describe web
   podrun describe pods -n shop
   podrun describe deployment/web
+  podrun describe services
+  podrun describe cm settings
 `,
 		Flags: []cli.Flag{
 			namespaceFlag(),
-			&cli.BoolFlag{Name: "all-namespaces", Aliases: []string{"A"}, Usage: "tell of the pods of all namespaces"},
+			&cli.BoolFlag{Name: "all-namespaces", Aliases: []string{"A"}, Usage: "tell of what is in all namespaces"},
+			&cli.StringFlag{Name: "selector", Aliases: []string{"l"}, Usage: "tell only of what has the labels of this `SELECTOR`: app=web,tier!=db"},
 			&cli.BoolFlag{Name: "show-events", Value: true, Usage: "tell the events of each pod too"},
 		},
 		Action: f.describe,
@@ -44,67 +45,103 @@ Examples:
 
 func (f *front) describe(c *cli.Context) error {
 	words := c.Args().Slice()
-	plain := len(words) > 0 && slices.Contains([]string{"pods", "pod", "po"}, words[0])
-	if plain {
-		words = words[1:]
+	if len(words) == 0 {
+		return usageErrorf("describe", "describe takes a kind, such as pods or deployments, or the names of pods")
 	}
-	switch {
-	case !plain && len(words) == 0:
-		return usageErrorf("describe", "describe takes `pods`, or the names of pods")
-	case c.Bool("all-namespaces") && len(words) > 0:
-		return usageErrorf("describe", "a pod cannot be named across all namespaces")
-	}
-	dirs, err := f.dirs()
+	what, err := askedBy(words)
 	if err != nil {
 		return err
 	}
-	f.revive(dirs)
-	v := &eventView{front: f, dirs: dirs, words: words, namespace: c.String("namespace"), allNamespaces: c.Bool("all-namespaces")}
+	named := false
+	for _, a := range what {
+		named = named || len(a.names) > 0
+	}
+	switch {
+	case c.Bool("all-namespaces") && named:
+		return usageErrorf("describe", "nothing can be named across all namespaces")
+	case c.IsSet("selector") && named:
+		return usageErrorf("describe", "--selector chooses what is told of: it does not go with names")
+	}
+	d := &describing{front: f, namespace: c.String("namespace"), all: c.Bool("all-namespaces"), events: c.Bool("show-events")}
+	if d.labels, err = manifest.ParseSelector(c.String("selector")); err != nil {
+		return usageErrorf("describe", "--selector cannot be %q: %v", c.String("selector"), err)
+	}
+	if d.dirs, err = f.dirs(); err != nil {
+		return err
+	}
+	f.revive(d.dirs)
+	var errs []error
+	for _, a := range what {
+		if a.kind == "" {
+			errs = append(errs, d.pods(a.names))
+		} else {
+			errs = append(errs, d.objects(a))
+		}
+	}
+	if d.told == 0 && errors.Join(errs...) == nil {
+		fmt.Fprintln(f.err, emptyWords(d.namespace, d.all))
+	}
+	return errors.Join(errs...)
+}
+
+// describing writes pages, one below the other.
+type describing struct {
+	front     *front
+	dirs      store.Dirs
+	namespace string
+	all       bool
+	events    bool
+	labels    manifest.Selector
+	told      int
+}
+
+func (d *describing) tell(text string) error {
+	if d.told++; d.told > 1 {
+		text = "\n\n" + text
+	}
+	_, err := io.WriteString(d.front.out, text)
+	return err
+}
+
+func (d *describing) pods(words []string) error {
+	v := &eventView{front: d.front, dirs: d.dirs, words: words, namespace: d.namespace, allNamespaces: d.all}
 	places, err := v.places()
 	if err != nil {
 		return err
 	}
-	if len(places) == 0 {
-		fmt.Fprintln(f.err, emptyWords(v.namespace, v.allNamespaces))
-		return nil
-	}
 	var errs []error
-	for i, p := range places {
-		text, err := v.page(p, c.Bool("show-events"))
-		if err != nil {
+	for _, p := range places {
+		text, labels, err := v.page(p, d.events)
+		switch {
+		case err != nil && (len(words) > 0 || p.Exists()): // else it has gone meanwhile
 			errs = append(errs, err)
-			continue
-		}
-		if i > 0 {
-			text = "\n\n" + text
-		}
-		if _, err := io.WriteString(f.out, text); err != nil {
-			return err
+		case err == nil && d.labels.Matches(labels):
+			errs = append(errs, d.tell(text))
 		}
 	}
 	return errors.Join(errs...)
 }
 
-// page is what is told of one pod.
-func (v *eventView) page(p store.Pod, events bool) (string, error) {
+// page is what is told of one pod, and its labels.
+func (v *eventView) page(p store.Pod, events bool) (string, map[string]string, error) {
 	k, err := know(p)
 	if err != nil {
-		return "", err
+		return "", nil, err
 	}
 	plan, err := p.Plan()
 	if err != nil {
-		return "", err
+		return "", nil, err
 	}
 	happened, err := v.read([]store.Pod{p})
 	if err != nil {
-		return "", err
+		return "", nil, err
 	}
 	rendered := manifest.Render(k.manifest, k.status)
 	now := time.Now()
 	if events {
-		return describe.Pod(rendered, happened, ofMachine(p, plan, k.status), now), nil
+		return describe.Pod(rendered, happened, ofMachine(p, plan, k.status), now), rendered.Labels, nil
 	}
-	return describe.PodAlone(rendered, ofMachine(p, plan, k.status), now), nil
+	return describe.PodAlone(rendered, ofMachine(p, plan, k.status), now), rendered.Labels, nil
 }
 
 // ofMachine is what no cluster would know of a pod.

@@ -18,7 +18,7 @@ func (f *front) execCommand() *cli.Command {
 	return &cli.Command{
 		Name:      "exec",
 		Usage:     "run a command in a container",
-		ArgsUsage: "POD -- COMMAND [ARG...]",
+		ArgsUsage: "POD | -f FILE -- COMMAND [ARG...]",
 		Description: `Runs a command in a running container and ends with its exit code. The command
 never gets podrun's own terminal or files: its input and output are passed on.
 At a terminal ctrl-p ctrl-q leaves the command behind, which goes on. A signal
@@ -28,11 +28,13 @@ Examples:
   podrun exec web -- cat /etc/hosts
   podrun exec -it web -c frontend -- sh
   podrun exec deployment/web -- hostname
+  podrun exec -f web.yaml -- date
   podrun exec -u 1000 -w /srv -e LANG=C web -- ls
   tar c . | podrun exec -i web -- tar x -C /data
 `,
 		Flags: []cli.Flag{
 			namespaceFlag(),
+			&cli.StringFlag{Name: "filename", Aliases: []string{"f"}, Usage: "run it in the pod, or the workload, of this `FILE`"},
 			&cli.StringFlag{Name: "container", Aliases: []string{"c"}, Usage: "run it in this `CONTAINER` instead of the first"},
 			&cli.BoolFlag{Name: "stdin", Aliases: []string{"i"}, Usage: "pass standard input on"},
 			&cli.BoolFlag{Name: "tty", Aliases: []string{"t"}, Usage: "give the command a terminal"},
@@ -47,6 +49,16 @@ Examples:
 
 func (f *front) exec(c *cli.Context) error {
 	words := c.Args().Slice()
+	if c.IsSet("filename") {
+		if len(words) == 0 || words[0] != "--" {
+			return usageErrorf("exec", "exec takes either the name of a pod or -f, not both, and after -- a command")
+		}
+		word, err := f.podIn(c)
+		if err != nil {
+			return err
+		}
+		words = append([]string{word}, words...)
+	}
 	cut := slices.Index(words, "--")
 	switch {
 	case cut < 0 && len(words) > 1:
@@ -61,6 +73,29 @@ func (f *front) exec(c *cli.Context) error {
 		err = &exitError{code: exitInternal, err: err} // code 1 would look like the command's own
 	}
 	return err
+}
+
+// podIn is the word for the one pod, or the one workload, of a file, in whose namespace it
+// is looked for.
+func (f *front) podIn(c *cli.Context) (string, error) {
+	sources, err := f.readAll([]string{c.String("filename")})
+	if err != nil {
+		return "", err
+	}
+	docs, err := load(sources)
+	if err != nil {
+		return "", err
+	}
+	found := append(docs.pods, docs.workloads...)
+	if len(found) != 1 {
+		return "", usageErrorf("exec", "%s has %d pods and workloads: name one of them", shown(c.String("filename")), len(found))
+	}
+	o := &found[0]
+	word := o.Value.GetName()
+	if o.Pod == nil {
+		word = nameOf(o.Stored)
+	}
+	return word, c.Set("namespace", o.Value.GetNamespace())
 }
 
 func (f *front) execIn(c *cli.Context, word string, command []string) error {

@@ -43,14 +43,36 @@ func (f *front) forwardTarget(dirs store.Dirs, namespace string, words []string)
 
 // readyPod is the first pod behind a Service.
 func readyPod(dirs store.Dirs, o *pod.Object) (store.Pod, error) {
+	if o.Service == nil || len(o.Service.Selector) == 0 {
+		return store.Pod{}, report.New(report.Failure, "name a pod", "service %q is defined without a selector", o.Name)
+	}
+	all, err := behind(dirs, o)
+	switch {
+	case err != nil:
+		return store.Pod{}, err
+	case len(all) == 0:
+		return store.Pod{}, report.New(report.Failure, "podrun get pods -o wide shows which pods are ready", "no ready pod is behind service %q", o.Name)
+	}
+	return all[0].place, nil
+}
+
+// backend is a pod behind a Service, and what others are told of it.
+type backend struct {
+	place store.Pod
+	is    *pod.Presence
+}
+
+// behind are the pods to which a Service leads.
+func behind(dirs store.Dirs, o *pod.Object) ([]backend, error) {
 	s := o.Service
 	if s == nil || len(s.Selector) == 0 {
-		return store.Pod{}, report.New(report.Failure, "name a pod", "service %q is defined without a selector", o.Name)
+		return nil, nil
 	}
 	places, err := dirs.Pods()
 	if err != nil {
-		return store.Pod{}, err
+		return nil, err
 	}
+	var all []backend
 	for _, p := range places {
 		is, err := p.Presence()
 		if err != nil || p.Namespace != o.Namespace || !p.Alive() || !is.Ready && !s.PublishNotReady {
@@ -62,10 +84,10 @@ func readyPod(dirs store.Dirs, o *pod.Object) (store.Pod, error) {
 			chosen = chosen && ok && had == v
 		}
 		if chosen {
-			return p, nil
+			all = append(all, backend{p, is})
 		}
 	}
-	return store.Pod{}, report.New(report.Failure, "podrun get pods -o wide shows which pods are ready", "no ready pod is behind service %q", o.Name)
+	return all, nil
 }
 
 // servicePortWords puts ports of pods for those of a Service in LOCAL:REMOTE.

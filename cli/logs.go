@@ -3,10 +3,12 @@ package cli
 import (
 	"context"
 	"fmt"
+	"time"
 
 	"github.com/urfave/cli/v2"
 
 	"github.com/podrun/podrun/internal/crilog"
+	"github.com/podrun/podrun/internal/report"
 	"github.com/podrun/podrun/internal/store"
 	"github.com/podrun/podrun/pod"
 )
@@ -29,6 +31,7 @@ Examples:
   podrun logs web --all-containers --prefix
   podrun logs web --since 5m --timestamps
   podrun logs -f -l app=web --prefix
+  podrun logs deployment/web --all-pods --ignore-errors
   podrun logs web -c init-db --previous --tail 20
 `,
 		Flags: []cli.Flag{
@@ -44,6 +47,10 @@ Examples:
 			&cli.BoolFlag{Name: "timestamps", Usage: "put the time before every line"},
 			&cli.BoolFlag{Name: "previous", Aliases: []string{"p"}, Usage: "show the instance before the current one"},
 			&cli.BoolFlag{Name: "prefix", Usage: "put the pod's and the container's name before every line"},
+			&cli.BoolFlag{Name: "all-pods", Usage: "of a workload, such as deployment/web, show every pod instead of the newest; with --prefix"},
+			&cli.BoolFlag{Name: "ignore-errors", Usage: "say what cannot be shown, and go on with the rest"},
+			&cli.IntFlag{Name: "max-log-requests", Usage: "with -f: refuse to follow more than this `NUMBER` of containers at once (0: any number)"},
+			&cli.DurationFlag{Name: "pod-running-timeout", Value: 20 * time.Second, Usage: "wait for this `DURATION` for the first pod of a workload"},
 			&cli.BoolFlag{Name: "raw", Usage: "on a terminal: let containers send it what they like"},
 		},
 		Action: f.logs,
@@ -67,15 +74,36 @@ func (f *front) logs(c *cli.Context) error {
 	var all []*podLogs
 	for _, p := range pods {
 		l, err := f.logsOf(p, want, view)
-		if err != nil {
+		if err = f.pass(want, err); err != nil {
 			return err
 		}
-		all = append(all, l)
+		if l != nil {
+			all = append(all, l)
+		}
 	}
-	if c.Bool("follow") {
-		return whileRead(c.Context, f.out, func(ctx context.Context) error { return f.followAll(ctx, all) })
+	if !c.Bool("follow") {
+		return f.pass(want, f.printLogs(all, want.previous))
 	}
-	return f.printLogs(all, want.previous)
+	if n := streamsOf(all); want.most > 0 && n > want.most {
+		return usageErrorf("logs", "you are attempting to follow %d log streams, but maximum allowed concurrency is %d, use --max-log-requests to increase the limit", n, want.most)
+	}
+	return f.pass(want, whileRead(c.Context, f.out, func(ctx context.Context) error { return f.followAll(ctx, all) }))
+}
+
+// pass says an error that the user wants to be ignored.
+func (f *front) pass(want wishes, err error) error {
+	if err == nil || !want.ignore || asExit(err) != nil {
+		return err
+	}
+	report.Print(f.err, err)
+	return nil
+}
+
+func streamsOf(all []*podLogs) (n int) {
+	for _, l := range all {
+		n += len(l.streams)
+	}
+	return n
 }
 
 // podLogs are the containers of one pod that the user asked for.
@@ -93,7 +121,7 @@ func (f *front) logsOf(p store.Pod, want wishes, view *logView) (*podLogs, error
 	sink := func(ct *pod.Container) crilog.Sink {
 		s := view.plain()
 		if want.prefix {
-			s = view.prefixed(fmt.Sprintf("[pod/%s/%s] ", p.Name, ct.Name))
+			s = view.prefixed(view.paint(fmt.Sprintf("[pod/%s/%s]", p.Name, ct.Name)) + " ")
 		}
 		if want.limit > 0 {
 			s = &limitSink{Sink: s, left: want.limit, timestamps: want.timestamps, begun: map[string]bool{}}

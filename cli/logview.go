@@ -19,14 +19,16 @@ type logView struct {
 	mu         sync.Mutex
 	out        *bufio.Writer
 	timestamps bool
-	terminal   bool      // out is one
+	terminal   bool // out is one
+	colour     bool
+	painted    int       // prefixes so far
 	raw        bool      // what containers write may reach a terminal as it is
 	open       *openLine // the one that was begun and has not ended, if any
 }
 
 func (f *front) newLogView(timestamps, raw bool) *logView {
 	_, terminal := tty.File(f.out)
-	return &logView{out: bufio.NewWriterSize(f.out, 64<<10), timestamps: timestamps, terminal: terminal, raw: raw}
+	return &logView{out: bufio.NewWriterSize(f.out, 64<<10), timestamps: timestamps, terminal: terminal, raw: raw, colour: tty.Colour(f.out, f.getenv)}
 }
 
 // plain shows lines byte for byte.
@@ -35,6 +37,15 @@ func (v *logView) plain() crilog.Sink { return v.prefixed("") }
 // prefixed shows whole lines, each after prefix.
 func (v *logView) prefixed(prefix string) crilog.Sink {
 	return &lineSink{view: v, prefix: prefix, lines: map[string]*openLine{"stdout": {}, "stderr": {}}}
+}
+
+// paint gives each prefix a colour, where colours are wanted.
+func (v *logView) paint(prefix string) string {
+	if !v.colour {
+		return prefix
+	}
+	v.painted++
+	return tty.Nth(v.painted-1) + prefix + tty.Reset
 }
 
 // text is a piece of output as the user may see it: nothing but colours may reach a

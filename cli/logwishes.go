@@ -1,6 +1,7 @@
 package cli
 
 import (
+	"errors"
 	"fmt"
 	"time"
 
@@ -21,6 +22,8 @@ type wishes struct {
 	timestamps bool
 	prefix     bool
 	previous   bool
+	ignore     bool // what cannot be shown is no error
+	most       int  // containers to be followed at once; 0: any number
 }
 
 // selectedTail is how much is shown of each of many pods unless the user says more,
@@ -44,12 +47,17 @@ func logWishes(c *cli.Context) (wishes, error) {
 		return wishes{}, usageErrorf("logs", "--since and --since-time exclude each other")
 	case c.IsSet("since") && c.Duration("since") <= 0:
 		return wishes{}, usageErrorf("logs", "--since must be more than 0")
+	case c.Int("max-log-requests") < 0:
+		return wishes{}, usageErrorf("logs", "--max-log-requests must not be negative")
+	case c.Duration("pod-running-timeout") < 0:
+		return wishes{}, usageErrorf("logs", "--pod-running-timeout must not be negative")
 	case c.IsSet("limit-bytes") && c.Int64("limit-bytes") <= 0:
 		return wishes{}, usageErrorf("logs", "--limit-bytes must be more than 0")
 	}
 	w := wishes{
 		container: c.String("container"), all: c.Bool("all-containers"), tail: c.Int("tail"), limit: c.Int64("limit-bytes"),
-		timestamps: c.Bool("timestamps"), prefix: c.Bool("prefix"), previous: c.Bool("previous"),
+		timestamps: c.Bool("timestamps"), prefix: c.Bool("prefix") || c.Bool("all-pods"), previous: c.Bool("previous"),
+		ignore: c.Bool("ignore-errors"), most: c.Int("max-log-requests"),
 	}
 	if selected && !c.IsSet("tail") {
 		w.tail = selectedTail
@@ -71,12 +79,15 @@ func logWishes(c *cli.Context) (wishes, error) {
 func (f *front) logPods(c *cli.Context, dirs store.Dirs) ([]store.Pod, error) {
 	if !c.IsSet("selector") {
 		var pods []store.Pod
-		words, err := f.podsOf(dirs, c.String("namespace"), c.Args().Slice(), true)
+		words, err := f.podsSoon(c, dirs, !c.Bool("all-pods"))
 		if err != nil {
 			return nil, err
 		}
-		for _, word := range words {
+		for i, word := range words {
 			p, err := existing(dirs, c.String("namespace"), word)
+			if err != nil && i == 1 && isContainer(pods[0], word) {
+				err = usageErrorf("logs", "there is no pod %s: a container is named by -c %s", word, word)
+			}
 			if err != nil {
 				return nil, err
 			}
@@ -102,6 +113,32 @@ func (f *front) logPods(c *cli.Context, dirs store.Dirs) ([]store.Pod, error) {
 		fmt.Fprintf(f.err, "No resources found in %s namespace.\n", report.Escape(c.String("namespace")))
 	}
 	return pods, nil
+}
+
+// podsSoon are the pods that the words name; those of a workload are waited for.
+func (f *front) podsSoon(c *cli.Context, dirs store.Dirs, one bool) ([]string, error) {
+	for end := time.Now().Add(c.Duration("pod-running-timeout")); ; {
+		words, err := f.podsOf(dirs, c.String("namespace"), c.Args().Slice(), one)
+		if !errors.Is(err, errNoPods) || !time.Now().Before(end) {
+			return words, err
+		}
+		if err := pause(c.Context, podsTime); err != nil {
+			return nil, err
+		}
+	}
+}
+
+// podsTime is between two looks whether a workload has pods.
+const podsTime = 50 * time.Millisecond
+
+// isContainer says whether a word that names no pod is a container of one.
+func isContainer(p store.Pod, word string) bool {
+	plan, err := p.Plan()
+	if err != nil {
+		return false
+	}
+	_, err = named(plan, word)
+	return err == nil
 }
 
 // missed tells of lines that were rotated away before they could be shown.

@@ -35,6 +35,8 @@ func workloadWords(dirs store.Dirs, namespace string, words []string) (found []s
 	return found, rest, errors.Join(errs...)
 }
 
+var errNoPods = errors.New("has no pods")
+
 // podsOf replaces workloads among words by the names of their pods, the newest first;
 // with one, by the newest that runs.
 func (f *front) podsOf(dirs store.Dirs, namespace string, words []string, one bool) ([]string, error) {
@@ -52,7 +54,7 @@ func (f *front) podsOf(dirs store.Dirs, namespace string, words []string, one bo
 			pods = append(pods, j.pods...)
 		}
 		if len(pods) == 0 {
-			return nil, report.New(report.Failure, "podrun get "+v.name()+" shows why", "%s has no pods", v.name())
+			return nil, report.New(report.Failure, "podrun get "+v.name()+" shows why", "%s %w", v.name(), errNoPods)
 		}
 		slices.SortFunc(pods, func(a, b workload.Pod) int {
 			if a.Alive != b.Alive {

@@ -35,10 +35,15 @@ func (o *Observed) Apply(plan *pod.Plan, e Event) (news bool) {
 		o.remember(plan, e)
 	case Started, StartFailed, Exited, Probed, Hooked:
 		if c, ok := o.Containers[e.Container]; ok && c.Attempt == e.Attempt {
+			if e.Kind == Probed && o.disturbed(plan, c, e) {
+				e.Outcome, e.Message = Unknown, "the pod was paused meanwhile"
+			}
 			o.containerEvent(plan, c, e)
 		}
 	case ObjectChanged:
 		o.tryAgain(e.At)
+	case PauseWanted, ResumeWanted, Frozen, Thawed:
+		o.pauseEvent(e)
 	case ConditionSet:
 		o.setCondition(e)
 	case Adopted:
@@ -91,6 +96,7 @@ func (o *Observed) containerEvent(plan *pod.Plan, c *Container, e Event) {
 // pkg/kubelet/prober).
 func (o *Observed) adopt(plan *pod.Plan, e Event) {
 	o.Storage.Asked = false
+	o.Pause.adopt()
 	for name, c := range o.Containers {
 		if c.State != RunRunning {
 			continue
@@ -119,6 +125,8 @@ func (o *Observed) issued(plan *pod.Plan, at Now, a Action) {
 		if o.Sandbox == SandboxUp || o.Sandbox == SandboxBroken {
 			o.Sandbox = SandboxRemoving
 		}
+	case FreezeSandbox, ThawSandbox:
+		o.Pause.issued(a.Kind)
 	case MeasureStorage:
 		o.Storage.Asked = true
 	case StartContainer:

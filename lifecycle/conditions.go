@@ -121,6 +121,9 @@ func readiness(plan *pod.Plan, o *Observed, p pod.Phase) pod.Condition {
 	case pod.Failed:
 		return pod.Condition{Status: isFalse, Reason: "PodFailed"}
 	}
+	if o.Pause.holds() {
+		return pod.Condition{Status: isFalse, Reason: pod.ReasonPaused, Message: "the pod is paused"}
+	}
 	var unready []string
 	for i := range plan.InitContainers {
 		if c := &plan.InitContainers[i]; c.Sidecar && !ready(c, roleSidecar, o.container(c.Name)) {

@@ -14,7 +14,9 @@ import (
 // out at the same time. Wake already counts on them.
 func Decide(plan *pod.Plan, o *Observed, now Now) Decision {
 	d := &decision{plan: plan, seen: o, now: now, ending: o.ending(plan, now)}
+	held := d.hold()
 	switch {
+	case held:
 	case d.ending != nil:
 		d.stop()
 	case o.Sandbox == SandboxNone && now.Boot < o.Retry:
@@ -33,7 +35,9 @@ func Decide(plan *pod.Plan, o *Observed, now Now) Decision {
 		d.measure()
 		d.kills()
 	}
-	d.askAll()
+	if !held {
+		d.askAll()
+	}
 	if d.ending == nil {
 		if at, ok := o.deadline(plan, now); ok {
 			d.wakeAt(at)

@@ -17,6 +17,7 @@ const (
 	eventNoSandbox    = "FailedCreatePodSandBox"
 	eventLostSandbox  = "PodSandboxLost" // ours
 	eventChanged      = "SandboxChanged"
+	eventUnpaused     = "Unpaused"            // ours, as pod.ReasonPaused
 	eventOutOfMemory  = reasonOOMKilled       // ours: the kubelet tells only of the whole machine's
 	reasonDeadline    = "DeadlineExceeded"    // of the pod, too
 	stoppingContainer = "Stopping container " // the kubelet's killContainer
@@ -27,12 +28,13 @@ type moment struct {
 	sandbox SandboxState
 	attempt int
 	ending  bool
+	paused  bool
 	events  int64
 	c       Container
 }
 
 func (o *Observed) moment(container string) moment {
-	return moment{sandbox: o.Sandbox, attempt: o.Attempt, ending: o.Ending != nil, events: o.Events.Seq, c: *o.container(container)}
+	return moment{sandbox: o.Sandbox, attempt: o.Attempt, ending: o.Ending != nil, paused: o.Pause.paused(), events: o.Events.Seq, c: *o.container(container)}
 }
 
 // goesOn says whether an event that has been folded was no more than the routine of a
@@ -60,6 +62,12 @@ func (o *Observed) noteEvents(plan *pod.Plan, was moment, e Event) {
 	}
 	if e.Kind == Warned {
 		o.note(e.At, pod.Warning, e.Reason, "", e.Message)
+	}
+	switch paused := o.Pause.paused(); {
+	case paused && !was.paused:
+		o.note(e.At, pod.Normal, pod.ReasonPaused, "", "Pod paused")
+	case was.paused && !paused:
+		o.note(e.At, pod.Normal, eventUnpaused, "", "Pod unpaused")
 	}
 	if e.Kind == VolumesFailed {
 		o.noteMounts(e)

@@ -26,7 +26,8 @@ type Observed struct {
 	Conditions []Transition          `json:"conditions,omitempty"`
 	Events     pod.EventLog          `json:"events,omitzero"`  // what the pod's user is told
 	Storage    Storage               `json:"storage,omitzero"` // what is known of the disk the pod uses
-	Gates      []pod.Condition       `json:"gates,omitempty"`  // conditions that users have set, each type once
+	Pause      Pause                 `json:"pause,omitzero"`
+	Gates      []pod.Condition       `json:"gates,omitempty"` // conditions that users have set, each type once
 }
 
 // SandboxState is where the sandbox stands.

@@ -86,8 +86,8 @@ func (f *fake) replay() {
 }
 
 func TestApplyToleratesAnything(t *testing.T) {
-	kinds := []EventKind{Issued, SandboxReady, SandboxLost, SandboxDied, SandboxGone, VolumesFailed, ObjectChanged, Remembered, Started, StartFailed, Exited, StopAsked, Probed, Hooked, Adopted, ConditionSet, "", "unheard"}
-	actions := []ActionKind{CreateSandbox, StartContainer, StopContainer, KillContainer, RemoveSandbox, RunProbe, RunHook, "", "unheard"}
+	kinds := []EventKind{Issued, SandboxReady, SandboxLost, SandboxDied, SandboxGone, VolumesFailed, ObjectChanged, Remembered, Started, StartFailed, Exited, StopAsked, Probed, Hooked, Adopted, ConditionSet, PauseWanted, ResumeWanted, Frozen, Thawed, "", "unheard"}
+	actions := []ActionKind{CreateSandbox, StartContainer, StopContainer, KillContainer, RemoveSandbox, RunProbe, RunHook, FreezeSandbox, ThawSandbox, "", "unheard"}
 	rapid.Check(t, func(t *rapid.T) {
 		plan := drawPlan(t)
 		var o Observed

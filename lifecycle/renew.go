@@ -93,6 +93,7 @@ func (o *Observed) sandboxGone(plan *pod.Plan) {
 		return
 	}
 	o.Sandbox, o.Restarting = SandboxDown, false
+	o.Pause = Pause{}
 	if o.Ending != nil {
 		return
 	}

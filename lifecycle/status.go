@@ -20,8 +20,11 @@ func Status(plan *pod.Plan, o *Observed, now Now) pod.Status {
 	if o.Accepted != nil {
 		s.StartTime = o.Accepted.Wall
 	}
-	if ending != nil {
+	switch {
+	case ending != nil:
 		s.Reason, s.Message = ending.Reason, ending.Message
+	case o.Pause.paused():
+		s.Reason, s.Message = pod.ReasonPaused, "podrun unpause "+plan.Name+" lets it go on"
 	}
 	return s
 }

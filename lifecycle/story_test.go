@@ -35,7 +35,8 @@ import (
 //	probed NAME KIND OUTCOME | hooked NAME KIND OUTCOME
 //	condition TYPE STATUS      a user sets a condition
 //	adopted                    another supervisor takes the pod up
-//	changed NAME…              the plan has another revision of these containers
+//	pause | unpause            a user wishes so
+//	changed NAME… the plan has another revision of these containers
 //	asked NAME…                the same, because a user wants a restart
 //	manual | auto              whether actions are answered by themselves
 //	hang NAME                  starts of this container are not answered

@@ -103,6 +103,10 @@ func (w *world) answer(a Action) {
 	switch {
 	case a.Kind == CreateSandbox:
 		e.Kind = SandboxReady
+	case a.Kind == FreezeSandbox:
+		e.Kind = Frozen
+	case a.Kind == ThawSandbox:
+		e.Kind = Thawed
 	case a.Kind == RemoveSandbox:
 		e.Kind = SandboxGone
 	case a.Kind == StartContainer && !w.hangs[a.Container]:
@@ -187,6 +191,8 @@ func (w *world) step(words []string) (err error) {
 		return w.stop(args)
 	case "changed", "asked":
 		w.changed(plain, verb == "asked")
+	case "pause", "unpause":
+		w.seen.Apply(&w.plan, Event{At: w.now(), Kind: map[string]EventKind{"pause": PauseWanted, "unpause": ResumeWanted}[verb]})
 	case "manual", "auto":
 		w.manual = verb == "manual"
 	case "hang":

@@ -43,6 +43,10 @@ const (
 	Remembered      EventKind = "remembered"    // of a pod of which nothing else is known, Container's latest run was Attempt: ExitCode, Reason, Message
 	ObjectChanged   EventKind = "objectChanged" // what the plan refers to is there, or another: volumes and containers that could not be made are tried again
 	Warned          EventKind = "warned"        // the pod's events are to tell of something: Reason, Message
+	PauseWanted     EventKind = "pauseWanted"   // the user wants the containers to do nothing for a while
+	ResumeWanted    EventKind = "resumeWanted"  // and to go on
+	Frozen          EventKind = "frozen"        // no process of a container runs any more
+	Thawed          EventKind = "thawed"        // they all run again
 	ConditionSet    EventKind = "conditionSet"  // the user has set Condition to Status, with Reason and Message
 )
 
@@ -102,6 +106,8 @@ const (
 	StopContainer  ActionKind = "stopContainer"  // send the container's stop signal → Exited, in time
 	KillContainer  ActionKind = "killContainer"  // SIGKILL → Exited
 	RemoveSandbox  ActionKind = "removeSandbox"  // → SandboxGone
+	FreezeSandbox  ActionKind = "freezeSandbox"  // → Frozen, or ResumeWanted if that cannot be
+	ThawSandbox    ActionKind = "thawSandbox"    // → Thawed
 	MeasureStorage ActionKind = "measureStorage" // hold what is on disk against Plan.Storage → StorageMeasured
 	RunProbe       ActionKind = "runProbe"       // → Probed, within the probe's time-out
 	RunHook        ActionKind = "runHook"        // → Hooked, if the container does not end first

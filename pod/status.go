@@ -48,6 +48,9 @@ const ReasonEvicted = "Evicted"
 // it is started again (kubelet: pkg/kubelet/nodeshutdown).
 const ReasonTerminated = "Terminated"
 
+// ReasonPaused is the reason of a pod whose containers a user has paused.
+const ReasonPaused = "Paused"
+
 // Terminal says whether a pod in this phase never changes again.
 func (p Phase) Terminal() bool { return p == Succeeded || p == Failed }
 

@@ -14,6 +14,9 @@ import (
 
 // apply answers the request for another Plan.
 func (c *control) apply(conn *net.UnixConn, req *wire.ApplyRequest) error {
+	if err := c.held(); err != nil {
+		return wire.WriteFrame(conn, wire.Frame{Error: err})
+	}
 	frame := wire.Frame{Applied: true}
 	if err := c.engine.apply(&req.Plan, req.Manifest); err != nil {
 		frame = wire.Frame{Error: &wire.Error{Message: err.Error(), Code: 1}}

@@ -176,6 +176,10 @@ func (c *control) answer(conn *net.UnixConn) error {
 		return c.attach(conn, req.Attach, files)
 	case req.Verb == wire.Apply && req.Apply != nil:
 		return c.apply(conn, req.Apply)
+	case req.Verb == wire.Kill && req.Kill != nil:
+		return c.kill(conn, req.Kill)
+	case req.Verb == wire.Pause && req.Pause != nil:
+		return c.hold(conn, req.Pause)
 	case req.Verb == wire.SetCondition && req.Condition != nil:
 		return c.setCondition(conn, req.Condition)
 	case req.Verb == wire.Changed && req.Changed != nil:

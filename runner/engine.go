@@ -94,6 +94,10 @@ func (e *engine) Do(a lifecycle.Action) {
 	case lifecycle.RunProbe, lifecycle.RunHook:
 		e.work(1)
 		go e.ask(a)
+	case lifecycle.FreezeSandbox:
+		e.freeze(true)
+	case lifecycle.ThawSandbox:
+		e.freeze(false)
 	case lifecycle.MeasureStorage:
 		e.work(1)
 		go e.measureStorage()

@@ -18,6 +18,9 @@ import (
 
 // exec runs a process in a container for a client, to its end or the client's.
 func (c *control) exec(conn *net.UnixConn, req *wire.ExecRequest, files []*os.File) error {
+	if err := c.held(); err != nil {
+		return wire.WriteFrame(conn, wire.Frame{Error: err})
+	}
 	x := c.engine.enter(req.Container)
 	if x == nil {
 		return wire.WriteFrame(conn, wire.Frame{Error: &wire.Error{

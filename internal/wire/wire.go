@@ -30,6 +30,11 @@ const (
 	// Apply gives the pod another Plan, which differs in resources or in containers with
 	// another revision. One Frame, Applied or Error, answers.
 	Apply Verb = "apply"
+	// Kill sends a signal to containers' processes. One Frame, Applied or Error, answers.
+	Kill Verb = "kill"
+	// Pause has the containers' processes do nothing, or go on. One Frame, Applied or Error,
+	// answers when that is so.
+	Pause Verb = "pause"
 	// SetCondition sets a condition of the pod that is not podrun's own. One Frame,
 	// Applied or Error, answers.
 	SetCondition Verb = "setCondition"
@@ -57,6 +62,8 @@ type Request struct {
 	Copy   *CopyRequest   `json:"copy,omitempty"`
 	Apply  *ApplyRequest  `json:"apply,omitempty"`
 
+	Kill      *KillRequest      `json:"kill,omitempty"`
+	Pause     *PauseRequest     `json:"pause,omitempty"`
 	Condition *ConditionRequest `json:"condition,omitempty"`
 	Connect   *ConnectRequest   `json:"connect,omitempty"`
 	Changed   *ChangedRequest   `json:"changed,omitempty"`
@@ -65,6 +72,17 @@ type Request struct {
 // ConnectRequest names a port of TCP inside the pod.
 type ConnectRequest struct {
 	Port int `json:"port"`
+}
+
+// KillRequest names containers that run; none means all of them.
+type KillRequest struct {
+	Containers []string `json:"containers,omitempty"`
+	Signal     int      `json:"signal"` // by number
+}
+
+// PauseRequest says whether the containers are to do nothing, or to go on.
+type PauseRequest struct {
+	Paused bool `json:"paused"`
 }
 
 // ConditionRequest is a condition to be set. Status is True, False or Unknown.
@@ -150,7 +168,7 @@ type Frame struct {
 	Status  *pod.Status `json:"status,omitempty"`
 	Started bool        `json:"started,omitempty"` // exec: the process runs; with TTY the master is attached; connect: the socket is; join: the client hears, its input is attached
 	Exit    *int        `json:"exit,omitempty"`    // exec, join: its exit code, 128+n for a signal
-	Applied bool        `json:"applied,omitempty"` // setCondition, changed: it is done; apply: it is done, and recorded; restarts may be under way
+	Applied bool        `json:"applied,omitempty"` // kill, pause, setCondition, changed: it is done; apply: it is done, and recorded; restarts may be under way
 	Copied  *Copied     `json:"copied,omitempty"`
 	Error   *Error      `json:"error,omitempty"` // the request failed; nothing follows
 }

@@ -27,6 +27,7 @@ type page struct {
 	text  strings.Builder
 	tabs  *tabwriter.Writer
 	clock time.Time
+	inner bool // what is written is a pod's, inside of what makes it
 }
 
 func newPage(now time.Time) *page {
@@ -41,7 +42,11 @@ func (p *page) row(level int, cells ...string) {
 	for i := range cells {
 		cells[i] = report.Escape(cells[i])
 	}
-	fmt.Fprintf(p.tabs, "%s%s\n", strings.Repeat("  ", level), strings.Join(cells, "\t"))
+	indent := strings.Repeat("  ", level)
+	if p.inner && level < 2 { // kubectl's: its containers' fields are where they are in a pod
+		indent = strings.Repeat(" ", 2+level)
+	}
+	fmt.Fprintf(p.tabs, "%s%s\n", indent, strings.Join(cells, "\t"))
 }
 
 // section begins columns of their own.

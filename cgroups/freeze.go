@@ -1,0 +1,51 @@
+package cgroups
+
+import (
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"time"
+
+	"golang.org/x/sys/unix"
+
+	"github.com/podrun/podrun/internal/delegation"
+)
+
+// Freeze has the kernel stop every process of the pod, or let them go on. It does not wait:
+// see AwaitFrozen. What is frozen can still be killed.
+func (p *Pod) Freeze(frozen bool) error {
+	value := "0"
+	if frozen {
+		value = "1"
+	}
+	return wrap(delegation.Write(p.Path(), "cgroup.freeze", value), "freeze cgroup %s", p.Path())
+}
+
+// AwaitFrozen returns when no process of the pod runs any more, or after a time with an
+// error: one that waits for a disk or a file server cannot be frozen.
+func (p *Pod) AwaitFrozen(limit time.Duration) error {
+	f, err := os.Open(filepath.Join(p.Path(), "cgroup.events"))
+	if err != nil {
+		return fmt.Errorf("watch cgroup %s: %w", p.Path(), err)
+	}
+	defer f.Close()
+	for end := time.Now().Add(limit); ; {
+		var b [256]byte
+		n, err := f.ReadAt(b[:], 0)
+		if n == 0 && err != nil {
+			return fmt.Errorf("watch cgroup %s: %w", p.Path(), err)
+		}
+		if n, err := keyed(string(b[:n]), "frozen"); err != nil || n == 1 {
+			return wrap(err, "watch cgroup %s", p.Path())
+		}
+		left := time.Until(end)
+		if left <= 0 {
+			return fmt.Errorf("freeze cgroup %s: its processes do not stop", p.Path())
+		}
+		fds := []unix.PollFd{{Fd: int32(f.Fd()), Events: unix.POLLPRI}}
+		if _, err := unix.Poll(fds, int(left.Milliseconds())+1); err != nil && !errors.Is(err, unix.EINTR) {
+			return fmt.Errorf("watch cgroup %s: %w", p.Path(), err)
+		}
+	}
+}

@@ -1,0 +1,150 @@
+package cli
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strconv"
+	"strings"
+	"sync"
+
+	"github.com/urfave/cli/v2"
+	"golang.org/x/sys/unix"
+
+	"github.com/podrun/podrun/internal/report"
+	"github.com/podrun/podrun/internal/store"
+	"github.com/podrun/podrun/internal/wire"
+)
+
+func (f *front) killCommand() *cli.Command {
+	return &cli.Command{
+		Name:      "kill",
+		Usage:     "send a signal to the containers of pods",
+		ArgsUsage: "POD... [-c CONTAINER]",
+		Description: `Sends a signal to the first process of every container that runs, or of those
+that are named; KILL if no other is asked for. The pod stays: what becomes of a
+container that ends is its restart policy's business. podrun stop and podrun
+down end pods.
+
+A container's first process that does not handle a signal ignores it, but for
+KILL and STOP: so the kernel has it of every first process.
+
+Examples:
+  podrun kill web
+  podrun kill -s HUP web -c server
+  podrun kill --signal USR1 deployment/web
+`,
+		Flags: []cli.Flag{
+			namespaceFlag(),
+			&cli.StringFlag{Name: "signal", Aliases: []string{"s"}, Value: "KILL", Usage: "this `SIGNAL`, by its name or number"},
+			&cli.StringSliceFlag{Name: "container", Aliases: []string{"c"}, Usage: "only to this `CONTAINER`"},
+		},
+		Action: f.kill,
+	}
+}
+
+func (f *front) kill(c *cli.Context) error {
+	only := c.StringSlice("container")
+	switch {
+	case !c.Args().Present():
+		return usageErrorf("kill", "kill takes the names of pods")
+	case len(only) > 0 && c.NArg() > 1:
+		return usageErrorf("kill", "--container goes with one pod")
+	}
+	number, name, err := signalOf(c.String("signal"))
+	if err != nil {
+		return err
+	}
+	return f.eachRunning(c, "signal", func(ctx context.Context, p store.Pod) (string, error) {
+		req := wire.Request{Verb: wire.Kill, Kill: &wire.KillRequest{Containers: only, Signal: number}}
+		return "sent " + name, applied(ctx, p, req)
+	})
+}
+
+// signalOf reads a signal as kill and podman do: HUP, sighup or 1.
+func signalOf(word string) (number int, name string, err error) {
+	name = "SIG" + strings.TrimPrefix(strings.ToUpper(word), "SIG")
+	if number = int(unix.SignalNum(name)); number != 0 {
+		return number, name, nil
+	}
+	if number, err = strconv.Atoi(word); err != nil || number < 1 || number > 64 {
+		return 0, "", usageErrorf("kill", "--signal cannot be %q: it takes a signal's name, such as HUP, or its number, 1 to 64", word)
+	}
+	if name = unix.SignalName(unix.Signal(number)); name == "" {
+		name = "signal " + word
+	}
+	return number, name, nil
+}
+
+// eachRunning has something done to every pod that words name, and says of each what was.
+func (f *front) eachRunning(c *cli.Context, verb string, do func(context.Context, store.Pod) (said string, err error)) error {
+	dirs, err := f.dirs()
+	if err != nil {
+		return err
+	}
+	words, err := f.podsOf(dirs, c.String("namespace"), c.Args().Slice(), false)
+	if err != nil {
+		return err
+	}
+	var places []store.Pod
+	var errs []error
+	for _, word := range words {
+		p, err := existing(dirs, c.String("namespace"), word)
+		if err != nil {
+			errs = append(errs, err)
+			continue
+		}
+		places = append(places, p)
+	}
+	places = unique(places)
+	said, failed := make([]string, len(places)), make([]error, len(places))
+	var all sync.WaitGroup
+	for i, p := range places {
+		all.Go(func() { said[i], failed[i] = do(c.Context, p) })
+	}
+	all.Wait()
+	for i, p := range places {
+		switch {
+		case failed[i] == nil:
+			fmt.Fprintf(f.out, "pod/%s %s\n", p.Name, said[i])
+		case errors.Is(failed[i], errNotRunning):
+			errs = append(errs, report.New(report.Failure, "podrun start "+p.Name+" runs it anew", "cannot %s pod %s: it is not running", verb, p.Name))
+		default:
+			errs = append(errs, cannot(verb, p, failed[i]))
+		}
+	}
+	return errors.Join(errs...)
+}
+
+// cannot puts what was to be done before what a supervisor has said.
+func cannot(verb string, p store.Pod, err error) error {
+	var said *refusedRequest
+	if !errors.As(err, &said) {
+		return fmt.Errorf("%s pod %s: %w", verb, p.Name, err)
+	}
+	return &exitError{code: said.answer.Code, err: report.New(report.Failure, said.answer.Hint, "cannot %s pod %s: %s", verb, p.Name, said.answer.Message)}
+}
+
+// refusedRequest is a supervisor's answer to what it does not do.
+type refusedRequest struct{ answer *wire.Error }
+
+func (r *refusedRequest) Error() string { return r.answer.Message }
+
+// applied asks a pod's supervisor, or the next one, for what is done when it answers.
+func applied(ctx context.Context, p store.Pod, req wire.Request) error {
+	return persist(ctx, p, func() error {
+		conn, err := ask(ctx, p, req)
+		if err != nil {
+			return err
+		}
+		defer conn.Close()
+		frame, _, err := wire.ReadFrame(conn)
+		switch {
+		case ctx.Err() != nil:
+			return ctx.Err()
+		case err == nil && frame.Error != nil:
+			return &refusedRequest{frame.Error}
+		}
+		return err
+	})
+}

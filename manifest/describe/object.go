@@ -1,0 +1,56 @@
+package describe
+
+import (
+	"time"
+
+	appsv1 "k8s.io/api/apps/v1"
+	batchv1 "k8s.io/api/batch/v1"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+)
+
+// Related is what is known of others that an object's page tells of.
+type Related struct {
+	Pods      []corev1.Pod        // that it makes, or that use it, with their status
+	Endpoints map[string][]string // of a Service, by the names of its ports: address:port
+	Machine   []Line              // what only this machine knows
+}
+
+// Object tells of an object with its status; of a kind of which it knows nothing else its
+// name and its labels.
+func Object(object metav1.Object, of Related, now time.Time) string {
+	p := newPage(now)
+	switch o := object.(type) {
+	case *appsv1.Deployment:
+		p.deployment(o)
+	case *appsv1.ReplicaSet:
+		p.replicaSet(o, of.Pods)
+	case *appsv1.StatefulSet:
+		p.statefulSet(o, of.Pods)
+	case *appsv1.DaemonSet:
+		p.daemonSet(o, of.Pods)
+	case *batchv1.Job:
+		p.job(o)
+	case *batchv1.CronJob:
+		p.cronJob(o)
+	case *corev1.Service:
+		p.service(o, of.Endpoints)
+	case *corev1.ConfigMap:
+		p.configMap(o)
+	case *corev1.Secret:
+		p.secret(o)
+	case *corev1.PersistentVolumeClaim:
+		p.claim(o, of.Pods)
+	case *corev1.Namespace:
+		p.row(0, "Name:", o.Name)
+		p.labelled(o)
+		p.row(0, "Status:", string(o.Status.Phase))
+	default:
+		p.named(o)
+		p.labelled(o)
+	}
+	for _, line := range of.Machine {
+		p.row(0, line.Name+":", line.Value)
+	}
+	return p.String()
+}
