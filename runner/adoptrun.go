@@ -8,6 +8,7 @@ import (
 	"github.com/opencontainers/runc/libcontainer"
 	"golang.org/x/sys/unix"
 
+	"github.com/podrun/podrun/internal/stage/trampoline"
 	"github.com/podrun/podrun/lifecycle"
 )
 
@@ -53,22 +54,26 @@ func (a *adoption) hasRun(r *savedRun) bool {
 		st, ok = stat(r.PID)
 	}
 	if ok && st.process == r.process && st.state != 'Z' {
-		if st.name != initName {
+		if !unstarted(st.name) {
 			unix.Kill(r.PID, unix.SIGCONT)
 		}
-		return st.name != initName
+		return !unstarted(st.name)
 	}
 	ends := a.engine.estate.ends
 	ends.adopt(r.process)
 	x, _ := ends.wait(r.process) // of the keeper's there is no error
-	if x.Name == initName {
+	if unstarted(x.Name) {
 		ends.forget(r.process)
 	}
-	return x.Name != initName
+	return !unstarted(x.Name)
 }
 
-// initName is how libcontainer calls a process before it executes a container's program.
+// initName is how libcontainer calls a process that it makes.
 const initName = "runc:[2:INIT]"
+
+// unstarted says whether a process of this name has yet to execute its container's program,
+// or has failed to: then it is made to once more, and tells how.
+func unstarted(name string) bool { return name == initName || name == trampoline.Name }
 
 // container makes a running container's value again.
 func (a *adoption) container(r savedRun) error {

@@ -1,12 +1,14 @@
 package runner
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"os"
 	"path/filepath"
 	"strconv"
 	"sync"
+	"time"
 
 	"github.com/moby/sys/signal"
 	"github.com/opencontainers/runc/libcontainer"
@@ -15,6 +17,7 @@ import (
 	"github.com/opencontainers/runtime-spec/specs-go"
 	"golang.org/x/sys/unix"
 
+	"github.com/podrun/podrun/internal/stage/trampoline"
 	"github.com/podrun/podrun/internal/undo"
 	"github.com/podrun/podrun/pod"
 	"github.com/podrun/podrun/volumes"
@@ -195,7 +198,7 @@ func (x *container) run(s *sandbox, p *specs.Process) error {
 		err = x.ct.Exec()
 	}
 	if err == nil {
-		err = bounce.Started()
+		err = started(bounce)
 	}
 	if err != nil {
 		left.withdraw(x)
@@ -203,6 +206,21 @@ func (x *container) run(s *sandbox, p *specs.Process) error {
 		init.Wait()
 		x.killMountNamespace()
 		return startError{plain(err), exitCodeOf(err)}
+	}
+	return nil
+}
+
+// executing is how long a program may take to be executed before its container counts as one
+// that runs, which it does for runc as soon as the kernel executes: where its file system does
+// not answer the pod can still be stopped.
+const executing = 10 * time.Second
+
+// started waits until a container's program is executed.
+func started(b *trampoline.Bounce) error {
+	ctx, done := context.WithTimeout(context.Background(), executing)
+	defer done()
+	if err := b.Started(ctx); !errors.Is(err, context.DeadlineExceeded) {
+		return err
 	}
 	return nil
 }

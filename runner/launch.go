@@ -46,7 +46,7 @@ func (x *container) launch(ctx context.Context, p *libcontainer.Process) (launch
 	if err := x.ct.Run(p); err != nil {
 		return nil, err
 	}
-	if err := b.Started(); err != nil {
+	if err := b.Started(ctx); err != nil {
 		p.Signal(unix.SIGKILL)
 		p.Wait()
 		return nil, err

@@ -1,10 +1,12 @@
 package trampoline
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"os"
 	"syscall"
+	"time"
 )
 
 // Bounce is a process that libcontainer makes and that executes the trampoline: it loads
@@ -48,15 +50,20 @@ func (b *Bounce) Args(args []string) []string { return append([]string{"/proc/se
 func (b *Bounce) Files() []*os.File { return []*os.File{b.file, b.theirs} }
 
 // Started waits until the process has executed its program. The process must have been
-// made: after that nobody but it has the other end. The error may be a *StartError.
-func (b *Bounce) Started() error {
+// made: after that nobody but it has the other end. The error may be a *StartError, or why
+// ctx has ended: then the kernel still executes, from a file system that does not answer.
+func (b *Bounce) Started(ctx context.Context) error {
 	if b == nil {
 		return nil
 	}
 	b.theirs.Close()
+	stop := context.AfterFunc(ctx, func() { _ = b.ours.SetDeadline(time.Now()) })
+	defer stop()
 	var h heard
 	err := h.hear(b.ours, b.program)
 	switch {
+	case errors.Is(err, os.ErrDeadlineExceeded):
+		return context.Cause(ctx)
 	case errors.Is(err, syscall.ECONNRESET): // it has not read its order
 		return errors.New("the process ended before its program was executed")
 	case err != nil:

@@ -57,6 +57,10 @@ type Limit struct {
 	Soft, Hard uint64
 }
 
+// Name is that of a process until it executes its program, as the kernel tells it
+// (/proc/PID/stat). order.h has it.
+const Name = "podrun-start"
+
 // order.h has these.
 const (
 	magic = 0x70727431

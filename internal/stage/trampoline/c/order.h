@@ -4,6 +4,7 @@
 #include <linux/types.h>
 
 #define CHANNEL 4 // a stream socket: an order comes, words go
+#define NAME "podrun-start" // of the process until it executes its program
 #define TARGET 3  // to join: a pidfd of the container's first process; else the trampoline's own program
 
 enum {

@@ -267,6 +267,7 @@ static void join(void) {
 
 __attribute__((noreturn, used)) void begin(long *stack) {
 	char **argv = (char **)(stack + 1), **env = argv + *stack + 1;
+	kernel(__NR_prctl, PR_SET_NAME, NAME);
 	must(PRIVILEGES, kernel(__NR_prctl, PR_SET_DUMPABLE, 0)); // nobody traces it, or looks at its descriptors
 	must(PRIVILEGES, kernel(__NR_fcntl, CHANNEL, F_SETFD, FD_CLOEXEC));
 	if (*stack < 2)
