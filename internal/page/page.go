@@ -67,7 +67,7 @@ type Server struct {
 	Token  string        // what requests of the API have to show
 	Host   string        // the machine's name
 	Every  time.Duration // how often it is looked what is used
-	// Stall is how long a client may take to read what it was sent.
+	// Stall is how long a client may take to say what it wants, and to read what it was sent.
 	Stall time.Duration
 
 	hub     *hub

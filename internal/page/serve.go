@@ -14,16 +14,15 @@ import (
 const (
 	maxConns  = 64 // a browser makes six
 	maxHeader = 16 << 10
-	headTime  = 10 * time.Second // for a request's head
-	idleTime  = time.Minute      // without a request
-	endTime   = 2 * time.Second  // for what is under way when the command ends
+	idleTime  = time.Minute     // without a request
+	endTime   = 2 * time.Second // for what is under way when the command ends
 )
 
 // Serve answers on a listener until ctx ends, and closes it.
 func (s *Server) Serve(ctx context.Context, l net.Listener) error {
 	server := &http.Server{
 		Handler:           s.Handler(),
-		ReadHeaderTimeout: headTime,
+		ReadHeaderTimeout: s.Stall,
 		IdleTimeout:       idleTime,
 		MaxHeaderBytes:    maxHeader,
 		BaseContext:       func(net.Listener) context.Context { return ctx },
