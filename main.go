@@ -9,6 +9,7 @@ import (
 	"github.com/podrun/podrun/cli"
 	"github.com/podrun/podrun/internal/stage"
 	"github.com/podrun/podrun/internal/stage/embed"
+	_ "github.com/podrun/podrun/internal/stage/hasten" // its constructor
 )
 
 func main() {

@@ -13,6 +13,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	"github.com/podrun/podrun/cli/internal/remote"
 	"github.com/podrun/podrun/cli/internal/tty"
 	"github.com/podrun/podrun/internal/store"
 	"github.com/podrun/podrun/internal/wire"
@@ -83,7 +84,7 @@ func (a *attachment) eol() string {
 // joined is a connection and what came with it.
 type joined struct {
 	*net.UnixConn
-	outlets []*outlet
+	outlets []*remote.Outlet
 }
 
 // join asks to be attached, again as long as nobody answers.
@@ -111,7 +112,7 @@ func (a *attachment) joinOnce(ctx context.Context) (j *joined, err error) {
 		}
 		unix.FcntlInt(w.Fd(), unix.F_SETPIPE_SZ, roomFor) // less will do
 		theirs = append(theirs, w)
-		j.outlets = append(j.outlets, &outlet{src: r, dst: dst})
+		j.outlets = append(j.outlets, &remote.Outlet{Src: r, Dst: dst})
 	}
 	req := wire.JoinRequest{Container: a.container.Name, Stdin: a.stdin}
 	if j.UnixConn, err = ask(ctx, a.pod, wire.Request{Verb: wire.Join, Join: &req}, theirs...); err != nil {
@@ -139,7 +140,7 @@ func (j *joined) Close() {
 		j.UnixConn.Close()
 	}
 	for _, o := range j.outlets {
-		o.src.Close()
+		o.Src.Close()
 	}
 }
 
@@ -209,7 +210,7 @@ func (a *attachment) attend(j *joined) (code int, err error) {
 	var all sync.WaitGroup
 	errs := make([]error, len(j.outlets))
 	for i, o := range j.outlets {
-		all.Go(func() { errs[i] = o.copy() })
+		all.Go(func() { errs[i] = o.Copy() })
 	}
 	answered := make(chan struct{})
 	var end error
@@ -261,6 +262,6 @@ func (j *joined) end() (code int, err error) {
 func (j *joined) hangUp() {
 	j.UnixConn.Close()
 	for _, o := range j.outlets {
-		o.last()
+		o.Last()
 	}
 }

@@ -2,19 +2,11 @@ package cli
 
 import (
 	"os"
-	"os/signal"
-	"sync"
+
+	"github.com/podrun/podrun/cli/internal/remote"
 )
 
 // notify delivers signals until stop, which closes the channel.
 func notify(sigs ...os.Signal) (arrived <-chan os.Signal, stop func()) {
-	c := make(chan os.Signal, 4)
-	signal.Notify(c, sigs...)
-	var once sync.Once
-	return c, func() {
-		once.Do(func() {
-			signal.Stop(c)
-			close(c)
-		})
-	}
+	return remote.Signals(sigs...)
 }

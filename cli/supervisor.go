@@ -4,13 +4,11 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"io"
 	"net"
 	"os"
 	"time"
 
-	"golang.org/x/sys/unix"
-
+	"github.com/podrun/podrun/cli/internal/remote"
 	"github.com/podrun/podrun/internal/report"
 	"github.com/podrun/podrun/internal/store"
 	"github.com/podrun/podrun/internal/wire"
@@ -18,62 +16,22 @@ import (
 )
 
 const (
-	// answerTime is how long a living pod's supervisor may take to open its socket.
-	answerTime = 10 * time.Second
 	// goneTime is how long a pod's processes may take to be gone after its end.
-	goneTime = 10 * time.Second
-	pollTime = 5 * time.Millisecond
+	goneTime   = 10 * time.Second
+	answerTime = remote.AnswerTime
+	pollTime   = remote.PollTime
 )
 
 // errNotRunning says that the pod has no processes.
-var errNotRunning = errors.New("the pod is not running")
+var errNotRunning = remote.ErrNotRunning
 
-// ask sends a request to the pod's supervisor. A pod that was started this moment
-// is waited for. The connection ends with ctx.
 func ask(ctx context.Context, p store.Pod, req wire.Request, files ...*os.File) (*net.UnixConn, error) {
-	for {
-		conn, err := dial(ctx, p)
-		if err != nil {
-			return nil, err
-		}
-		err = wire.WriteRequest(conn, req, files...)
-		if err == nil {
-			return conn, nil
-		}
-		conn.Close()
-		if !hungUp(err) { // it is ending: dial sees when it has
-			return nil, fmt.Errorf("ask the supervisor of pod %s: %w", p.Name, err)
-		}
-		if err := pause(ctx, pollTime); err != nil {
-			return nil, err
-		}
-	}
+	return remote.Ask(ctx, p, req, files...)
 }
 
-// hungUp says whether an error is the other side's end.
-func hungUp(err error) bool {
-	return errors.Is(err, io.EOF) || errors.Is(err, unix.ECONNRESET) || errors.Is(err, unix.EPIPE)
-}
+func hungUp(err error) bool { return remote.HungUp(err) }
 
-func dial(ctx context.Context, p store.Pod) (*net.UnixConn, error) {
-	deadline := time.Now().Add(answerTime)
-	for {
-		conn, err := p.Dial()
-		if err == nil {
-			context.AfterFunc(ctx, func() { conn.Close() })
-			return conn, nil
-		}
-		if !p.Alive() {
-			return nil, errNotRunning
-		}
-		if time.Now().After(deadline) {
-			return nil, err
-		}
-		if err := pause(ctx, pollTime); err != nil {
-			return nil, err
-		}
-	}
-}
+func pause(ctx context.Context, d time.Duration) error { return remote.Pause(ctx, d) }
 
 // persist asks again as long as the supervisor hangs up and the pod lives: another one
 // will answer. Then the answer is errNotRunning.
@@ -178,15 +136,4 @@ func waitGone(ctx context.Context, p store.Pod) error {
 // wireError is what the supervisor said, with its exit code.
 func wireError(e *wire.Error) error {
 	return &exitError{code: e.Code, err: report.New(report.Internal, e.Hint, "%s", e.Message)}
-}
-
-func pause(ctx context.Context, d time.Duration) error {
-	t := time.NewTimer(d)
-	defer t.Stop()
-	select {
-	case <-ctx.Done():
-		return ctx.Err()
-	case <-t.C:
-		return nil
-	}
 }

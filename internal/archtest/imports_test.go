@@ -126,26 +126,35 @@ func TestPureRoomsTouchNothing(t *testing.T) {
 }
 
 func TestBackStaysLean(t *testing.T) {
-	cmd := exec.Command("go", "list", "-deps", "-tags", buildTags(t), "./internal/stage/back")
+	staysLean(t, "the supervisor's program", "internal/stage/back", module+"/runner", notInBack)
+}
+
+func TestQuickStaysLean(t *testing.T) {
+	staysLean(t, "the quick front", "cli/quick", module+"/internal/wire", notInQuick)
+}
+
+// staysLean says what a program reaches of what is not in it. It does reach known.
+func staysLean(t *testing.T, what, dir, known string, notIn []library) {
+	cmd := exec.Command("go", "list", "-deps", "-tags", buildTags(t), "./"+dir)
 	cmd.Dir = root
 	cmd.Stderr = os.Stderr
 	out, err := cmd.Output()
 	if err != nil {
-		t.Fatalf("list what the supervisor's program is made of: %v", err)
+		t.Fatalf("list what %s is made of: %v", what, err)
 	}
 	deps := strings.Fields(string(out))
-	if !slices.Contains(deps, module+"/runner") {
-		t.Fatalf("the supervisor's program does not reach the runner: looked at the wrong thing (%d packages)", len(deps))
+	if !slices.Contains(deps, known) {
+		t.Fatalf("%s does not reach %s: looked at the wrong thing (%d packages)", what, known, len(deps))
 	}
-	for _, l := range notInBack {
+	for _, l := range notIn {
 		var found []string
 		for _, d := range deps {
-			if within(d, l.prefix) {
+			if within(d, l.prefix) && !within(d, module+"/"+dir) && !within(d, module+"/cli/internal") && (!within(d, module) || within(l.prefix, module)) {
 				found = append(found, d)
 			}
 		}
 		if len(found) > 0 {
-			t.Errorf("the supervisor's program reaches %s (%d packages of %s).\n\tWhy not: %s.\n\tDo: `go mod why` names the way; cut it.", found[0], len(found), l.prefix, l.why)
+			t.Errorf("%s reaches %s (%d packages of %s).\n\tWhy not: %s.\n\tDo: `go mod why` names the way; cut it.", what, found[0], len(found), l.prefix, l.why)
 		}
 	}
 }

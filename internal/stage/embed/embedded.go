@@ -25,6 +25,11 @@ var (
 	netstack []byte
 	//go:embed netstack.sum
 	netstackSum string
+
+	//go:embed quick.zst
+	quick []byte
+	//go:embed quick.sum
+	quickSum string
 )
 
 // Stages: they are in programs of their own.
@@ -38,6 +43,10 @@ func Programs(dirs store.Dirs) (p stage.Programs, err error) {
 	}
 	if p.Netstack, err = unpacked(dirs, "podrun-netstack-", netstack, netstackSum); err != nil {
 		return p, fmt.Errorf("unpack the network stack: %w", err)
+	}
+	// Found there by internal/stage/hasten, by this name.
+	if _, err = unpacked(dirs, "podrun-quick-", quick, quickSum); err != nil {
+		return p, fmt.Errorf("unpack the quick front: %w", err)
 	}
 	return p, nil
 }

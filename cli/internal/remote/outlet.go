@@ -1,4 +1,4 @@
-package cli
+package remote
 
 import (
 	"errors"
@@ -10,22 +10,22 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// outlet carries what a command writes to one of our streams. The command's
+// Outlet carries what a command writes to one of our streams. The command's
 // children may hold the other end longer than it lives: what the command itself
 // wrote is shown to the last byte, but nobody is waited for.
-type outlet struct {
-	src *os.File // a pipe or a terminal's master, in non-blocking mode
-	dst io.Writer
+type Outlet struct {
+	Src *os.File // a pipe or a terminal's master, in non-blocking mode
+	Dst io.Writer
 }
 
-// copy returns at the end of src, or when all that was there at the time of last
+// Copy returns at the end of src, or when all that was there at the time of Last
 // has been copied.
-func (o *outlet) copy() error {
+func (o *Outlet) Copy() error {
 	buf := make([]byte, 32<<10)
 	for {
-		n, err := o.src.Read(buf)
+		n, err := o.Src.Read(buf)
 		if n > 0 {
-			if _, err := o.dst.Write(buf[:n]); err != nil {
+			if _, err := o.Dst.Write(buf[:n]); err != nil {
 				return fmt.Errorf("write the command's output: %w", err)
 			}
 		}
@@ -41,18 +41,18 @@ func (o *outlet) copy() error {
 	}
 }
 
-// last says that the command has ended.
-func (o *outlet) last() { o.src.SetReadDeadline(time.Now()) }
+// Last says that the command has ended.
+func (o *Outlet) Last() { o.Src.SetReadDeadline(time.Now()) }
 
 // maxRest is the most a pipe can hold (/proc/sys/fs/pipe-max-size).
 const maxRest = 1 << 20
 
 // rest copies what is in the pipe without waiting for more.
-func (o *outlet) rest(buf []byte) error {
-	if err := o.src.SetReadDeadline(time.Time{}); err != nil {
+func (o *Outlet) rest(buf []byte) error {
+	if err := o.Src.SetReadDeadline(time.Time{}); err != nil {
 		return err
 	}
-	raw, err := o.src.SyscallConn()
+	raw, err := o.Src.SyscallConn()
 	if err != nil {
 		return err
 	}
@@ -67,7 +67,7 @@ func (o *outlet) rest(buf []byte) error {
 				break
 			}
 			copied += n
-			_, werr = o.dst.Write(buf[:n])
+			_, werr = o.Dst.Write(buf[:n])
 		}
 		return true
 	})
