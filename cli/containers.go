@@ -1,7 +1,6 @@
 package cli
 
 import (
-
 	"github.com/urfave/cli/v2"
 
 	"github.com/podrun/podrun/cli/internal/remote"
