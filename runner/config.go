@@ -23,6 +23,7 @@ type place struct {
 	terminationLog string
 	sources        []string // what the container's mounts of volumes bind
 	placed         int      // so many of the container's mounts are in rootfs
+	homeless       []string // files for which there is no place in the volume that they would be in
 	recursive      bool     // the kernel makes mounts recursively read-only
 	cgroup         string   // as libcontainer wants it; "" where there is none
 	ttyGroup       bool     // group 5 is mapped, so a terminal can belong to it
@@ -117,19 +118,9 @@ func mounts(plan *pod.Plan, c *pod.Container, at place) []specs.Mount {
 	if at.cgroup != "" {
 		m = append(m, specs.Mount{Destination: "/sys/fs/cgroup", Type: "cgroup", Source: "cgroup", Options: []string{"nosuid", "noexec", "nodev", "relatime", writable}})
 	}
-	taken := map[string]bool{}
-	for _, v := range c.Mounts {
-		taken[v.Path] = true
-	}
-	for _, f := range []struct{ source, target string }{
-		{at.hosts, "/etc/hosts"}, {at.hostname, "/etc/hostname"}, {at.resolv, "/etc/resolv.conf"}, {at.terminationLog, c.TerminationMessagePath},
-	} {
-		// A volume mounted at such a path wins, as with the kubelet.
-		if f.source != "" && f.target != "" && !taken[f.target] {
-			m = append(m, bind(f.source, f.target, "nosuid", "nodev"))
-		}
-	}
-	return append(m, volumeMounts(plan, c, at)...)
+	files, over := fileMounts(c, at)
+	m = append(append(m, files...), volumeMounts(plan, c, at)...)
+	return append(m, over...)
 }
 
 // proc is a /proc of the container's PID namespace. Of the host's only root could mount one.

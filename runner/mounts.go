@@ -23,10 +23,12 @@ func (x *container) bindVolumes(s *sandbox, at *place, vars map[string]string) (
 	if err := mountable(x.plan, at.recursive); err != nil {
 		return err
 	}
-	if at.sources, err = x.stage(s, vars); err == nil {
-		at.placed = volumes.Place(at.rootfs, placements(s.plan, x.plan, at))
+	if at.sources, err = x.stage(s, vars); err != nil {
+		return err
 	}
-	return err
+	at.homeless = homeless(s.plan, x.plan, at)
+	at.placed = volumes.Place(at.rootfs, placements(s.plan, x.plan, at))
+	return nil
 }
 
 // placements are those of a container's mounts that are placed before libcontainer mounts

@@ -128,3 +128,24 @@ func parentFor(root *os.File, name string) (*os.File, error) {
 	}
 	return placeFor(root, name, true, 0o755)
 }
+
+// HasPlace says whether a volume has a file of that name (a slash, and a path) to mount
+// another on, or one could be made. A name that links have a say in counts as one: who
+// mounts follows them with care.
+func HasPlace(volume, name string, mayMake bool) bool {
+	top, err := openPath(volume)
+	if err != nil {
+		return false
+	}
+	defer top.Close()
+	var f *os.File
+	if mayMake {
+		f, err = placeFor(top, name, false, 0)
+	} else {
+		f, err = openResolved(top, name, unix.O_PATH, inRoot)
+	}
+	if err == nil {
+		_ = f.Close() // nothing was written to it
+	}
+	return err == nil || errors.Is(err, unix.ELOOP)
+}

@@ -163,3 +163,30 @@ func TestPlaceRaces(t *testing.T) {
 		t.Errorf("%d placed, %d refused: the race was not run", placed, refused)
 	}
 }
+
+func TestHasPlace(t *testing.T) {
+	testenv.NoLeaks(t)
+	root, _ := aRoot(t)
+	for _, test := range []struct {
+		name string
+		make bool
+		want bool
+	}{
+		{"/etc/conf", false, true},
+		{"/etc/none", false, false},
+		{"/etc/none", true, true},
+		{"/new/deep/file", false, false},
+		{"/new/deep/file", true, true},
+		{"/conf", false, true}, // a link: who mounts follows it
+		{"/dangling", true, true},
+		{"/etc/conf/below", true, false},
+		{"/../canary", false, false},
+	} {
+		if got := HasPlace(root, test.name, test.make); got != test.want {
+			t.Errorf("%s, making it %v: %v, want %v", test.name, test.make, got, test.want)
+		}
+	}
+	if entries, err := os.ReadDir(filepath.Dir(root)); err != nil || len(entries) != 2 {
+		t.Errorf("beside the root there are %v, %v", entries, err)
+	}
+}
