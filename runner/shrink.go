@@ -34,11 +34,12 @@ const (
 func shrinkWhenIdle() (touched func()) {
 	var mu sync.Mutex
 	last := time.Now()
+	var own program
 	timer := time.AfterFunc(idleAfter, func() {
 		mu.Lock()
 		last = time.Now()
 		mu.Unlock()
-		shrink()
+		own.shrink()
 	})
 	return func() {
 		mu.Lock()
@@ -47,11 +48,32 @@ func shrinkWhenIdle() (touched func()) {
 	}
 }
 
+// program is what is mapped of the supervisor's own.
+type program struct {
+	once  sync.Once
+	clean []mapping
+}
+
 // shrink gives back what the start of a pod has used and a steady pod does not:
 // free heap, and the supervisor's own program, which stays in the page cache, where
-// the kernel may drop it, and is mapped again page by page as it is needed.
-func shrink() {
+// the kernel may drop it, and is mapped again piece by piece as it is needed.
+func (p *program) shrink() {
 	debug.FreeOSMemory()
+	p.once.Do(p.find)
+	for _, m := range p.clean {
+		// An error means that the pages stay: nothing is lost.
+		unix.Syscall(unix.SYS_MADVISE, m.start, m.end-m.start, unix.MADV_DONTNEED)
+	}
+}
+
+// grain is how much of the program is mapped at least when a page of it is needed.
+const grain = 32 << 10
+
+// find finds the program's mappings and cuts them into grains. The kernel maps the
+// surroundings of a page that is needed, up to 64 KiB or the whole of what it has read at
+// once, but never beyond a mapping; neighbours that differ in nothing become one again, so
+// every other is left out of core dumps, where programs are not anyhow.
+func (p *program) find() {
 	exe, err := os.Readlink("/proc/self/exe")
 	if err != nil {
 		return
@@ -60,9 +82,14 @@ func shrink() {
 	if err != nil {
 		return
 	}
-	for _, m := range cleanMappings(string(smaps), exe) {
-		// An error means that the pages stay: nothing is lost.
-		unix.Syscall(unix.SYS_MADVISE, m.start, m.end-m.start, unix.MADV_DONTNEED)
+	p.clean = cleanMappings(string(smaps), exe)
+	for _, m := range p.clean {
+		for at := m.start - m.start%(2*grain); at < m.end; at += 2 * grain {
+			from, to := max(at, m.start), min(at+grain, m.end)
+			if from < to {
+				unix.Syscall(unix.SYS_MADVISE, from, to-from, unix.MADV_DONTDUMP)
+			}
+		}
 	}
 }
 

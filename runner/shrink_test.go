@@ -1,6 +1,7 @@
 package runner
 
 import (
+	"os"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
@@ -31,8 +32,28 @@ func TestCleanMappings(t *testing.T) {
 	}
 }
 
-// The program goes on after its pages have been given back.
+// The program goes on after its pages have been given back, and no piece of it is mapped
+// of more than a grain.
 func TestShrink(t *testing.T) {
-	shrink()
+	var own program
+	own.shrink()
+	own.shrink()
+	exe, err := os.Readlink("/proc/self/exe")
+	if err != nil {
+		t.Fatal(err)
+	}
+	smaps, err := os.ReadFile("/proc/self/smaps")
+	if err != nil {
+		t.Fatal(err)
+	}
+	pieces := cleanMappings(string(smaps), exe)
+	for _, m := range pieces {
+		if m.end-m.start > grain {
+			t.Errorf("%x to %x is one piece", m.start, m.end)
+		}
+	}
+	if len(pieces) < 100 {
+		t.Errorf("%d pieces of the program", len(pieces))
+	}
 	TestCleanMappings(t)
 }

@@ -41,11 +41,17 @@ func New(host string, dial Dial) *Prober {
 }
 
 // maxHeader is how much of a header is read: nobody who is asked may fill the memory of
-// who asks.
-const maxHeader = 64 << 10
+// who asks. buffer is what a connection takes at a time: requests and most answers are short.
+const (
+	maxHeader = 64 << 10
+	buffer    = 1 << 10
+)
 
 func transport(dial Dial) *http.Transport {
-	return &http.Transport{DialContext: untilAnswered(dial), DisableKeepAlives: true, DisableCompression: true, MaxResponseHeaderBytes: maxHeader}
+	return &http.Transport{
+		DialContext: untilAnswered(dial), DisableKeepAlives: true, DisableCompression: true,
+		MaxResponseHeaderBytes: maxHeader, ReadBufferSize: buffer, WriteBufferSize: buffer,
+	}
 }
 
 // questionKey is the key of a question's context, in which it is.
