@@ -86,7 +86,7 @@ func (f *front) update(c *cli.Context) error {
 	if u.keeper, err = f.rooms.pods(u.dirs); err != nil {
 		return err
 	}
-	if u.store, err = image.Open(u.dirs.Images()); err != nil {
+	if u.store, err = openImages(u.dirs); err != nil {
 		return err
 	}
 	groups, err := u.groups(c)

@@ -2,6 +2,7 @@ package image
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"io"
 	"math/rand/v2"
@@ -22,12 +23,13 @@ import (
 
 // pullStage is another podrun: "_pull DIR IMAGE [memory]".
 func pullStage(args []string) int {
+	limitMemory()
 	s, err := Open(args[0])
 	if err == nil {
 		_, err = s.Pull(context.Background(), args[1], PullOptions{})
 	}
 	if err == nil && len(args) > 2 {
-		err = printMemory()
+		err = errors.Join(printMemory(), printChildren())
 	}
 	if err != nil {
 		fmt.Fprintln(os.Stderr, err)

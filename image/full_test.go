@@ -16,9 +16,9 @@ import (
 	"github.com/podrun/podrun/internal/testenv"
 )
 
-// TestDiskOfEverySize loads an image onto disks of every size from too small to large enough: at
-// whichever write the disk is full, nothing of the image is listed and nothing stays of it,
-// the error says what to do, and what was there before can be listed, verified and removed.
+// TestDiskOfEverySize loads and pulls an image onto disks of every size from too small to large
+// enough: at whichever write the disk is full, nothing of the image is listed and nothing stays
+// of it, the error says what to do, and what was there before can be listed, verified and removed.
 func TestDiskOfEverySize(t *testing.T) {
 	testenv.NoLeaks(t)
 	var entries []f
@@ -27,12 +27,17 @@ func TestDiskOfEverySize(t *testing.T) {
 	}
 	l := newLayout(t).add(img{Name: "big:1", Layers: [][]byte{layerTar(t, entries...), layerTar(t, f{Name: "top", Content: "t"})}})
 	small := newLayout(t).add(img{Name: "small:1", Layers: [][]byte{layerTar(t, f{Name: "s", Content: "s"})}}).path()
-	cmd := stage.Command(stage.Spec{Name: "_full", Args: []string{tempDir(t), small, l.path()}, Userns: true})
-	out, err := cmd.CombinedOutput()
-	if err != nil {
-		t.Fatalf("%v\n%s", err, out)
+	_, repo := newFake(t, l)
+	for name, from := range map[string]string{"load": l.path(), "pull": repo} {
+		t.Run(name, func(t *testing.T) {
+			cmd := stage.Command(stage.Spec{Name: "_full", Args: []string{tempDir(t), small, from}, Userns: true})
+			out, err := cmd.CombinedOutput()
+			if err != nil {
+				t.Fatalf("%v\n%s", err, out)
+			}
+			t.Logf("%s", out)
+		})
 	}
-	t.Logf("%s", out)
 }
 
 // fullStage is TestDiskOfEverySize in namespaces of its own.
@@ -66,12 +71,17 @@ func fill(dir string, size int, small, big string) (bool, error) {
 		return false, err
 	}
 	s.room = func(string) (limits, error) { return limits{Bytes: 1 << 30, Entries: 1 << 20}, nil }
+	s.patience = shortPatience()
 	ctx := context.Background()
 	before, err := s.Load(ctx, small)
 	if err != nil {
 		return false, fullSays(err)
 	}
-	_, err = s.Load(ctx, big)
+	if filepath.IsAbs(big) {
+		_, err = s.Load(ctx, big)
+	} else {
+		_, err = s.Pull(ctx, big, PullOptions{})
+	}
 	if err != nil {
 		if bad := fullSays(err); bad != nil {
 			return false, bad

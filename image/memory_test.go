@@ -1,0 +1,74 @@
+package image
+
+import (
+	"bytes"
+	"fmt"
+	"math/rand/v2"
+	"runtime/debug"
+	"strings"
+	"syscall"
+	"testing"
+
+	"github.com/podrun/podrun/internal/stage"
+)
+
+// mostMemory is what no process of a pull may ever have, in kB: "whatever the image". It is
+// about twice what they have.
+const mostMemory = 64 << 10
+
+// TestMemoryOfAPull pulls what tempts to keep it in memory: layers that are larger than all
+// the memory there may be, as they come and unpacked; many files; a zstd window of 8 MiB each.
+// The peak is the kernel's, and that of the unpackers as their parent has it.
+func TestMemoryOfAPull(t *testing.T) {
+	random := make([]byte, 1<<20)
+	rnd := rand.New(rand.NewPCG(1, 2))
+	for i := range random {
+		random[i] = byte(rnd.Uint32())
+	}
+	large := func(n int, fill string) []byte {
+		return layerTar(t, f{Name: fmt.Sprint("large", n), Content: strings.Repeat(fill, 100)})
+	}
+	var many []f
+	for i := range 5000 {
+		many = append(many, f{Name: fmt.Sprintf("d%d/a-name-that-takes-some-room-%d", i/1000, i)})
+	}
+	for name, tt := range map[string]struct {
+		layers   [][]byte
+		compress func(testing.TB, []byte) []byte
+	}{
+		"large blobs": {[][]byte{large(1, string(random)), layerTar(t, many...)}, nil},
+		"zstd":        {[][]byte{large(1, string(random[:512<<10])), large(2, strings.Repeat("x", 512<<10)), large(3, strings.Repeat("y", 512<<10))}, zstandard},
+	} {
+		t.Run(name, func(t *testing.T) {
+			_, repo := newFake(t, newLayout(t).add(img{Layers: tt.layers, Compress: tt.compress}))
+			cmd := stage.Command(stage.Spec{Name: "_pull", Args: []string{newStore(t).dir, repo, "memory"}})
+			var said bytes.Buffer
+			cmd.Stdout, cmd.Stderr = &said, &said
+			if err := cmd.Run(); err != nil {
+				t.Fatalf("%v\n%s", err, said.String())
+			}
+			var peak, unpackers int64
+			if _, err := fmt.Sscanf(said.String(), "memory %d\nunpackers %d", &peak, &unpackers); err != nil {
+				t.Fatalf("%v: %s", err, said.String())
+			}
+			t.Logf("%d kB, unpackers %d kB", peak, unpackers)
+			if peak > mostMemory || unpackers > mostMemory {
+				t.Errorf("the pull has had %d kB, its unpackers up to %d kB each; at most %d", peak, unpackers, mostMemory)
+			}
+		})
+	}
+}
+
+// limitMemory is what the command line does before it adds images.
+func limitMemory() { debug.SetMemoryLimit(Memory) }
+
+// printChildren tells the peak memory of the largest child of this process in kB. It is at
+// least what this process had when it started that.
+func printChildren() error {
+	var use syscall.Rusage
+	if err := syscall.Getrusage(syscall.RUSAGE_CHILDREN, &use); err != nil {
+		return err
+	}
+	fmt.Println("unpackers", use.Maxrss)
+	return nil
+}
