@@ -18,7 +18,7 @@ func lockWithin(ctx context.Context, p store.Pod, limit time.Duration) (*os.File
 		if err == nil || !errors.Is(err, store.ErrLocked) || time.Now().After(deadline) {
 			return lock, err
 		}
-		if err := pause(ctx, pollTime); err != nil {
+		if err := untilGone(ctx, p, pollTime); err != nil {
 			return nil, err
 		}
 	}

@@ -8,6 +8,8 @@ import (
 	"os"
 	"time"
 
+	"golang.org/x/sys/unix"
+
 	"github.com/podrun/podrun/cli/internal/remote"
 	"github.com/podrun/podrun/internal/report"
 	"github.com/podrun/podrun/internal/store"
@@ -33,6 +35,26 @@ func hungUp(err error) bool { return remote.HungUp(err) }
 
 func pause(ctx context.Context, d time.Duration) error { return remote.Pause(ctx, d) }
 
+// untilGone waits until the last of the pod's processes, its guard, ends, but no longer than
+// d. Of one that has ended before it only lets the time pass.
+func untilGone(ctx context.Context, p store.Pod, d time.Duration) error {
+	pid, ok := p.Guard()
+	if !ok {
+		return pause(ctx, d)
+	}
+	fd, err := unix.PidfdOpen(pid, 0)
+	if err != nil {
+		return pause(ctx, d)
+	}
+	defer unix.Close(fd)
+	guard := []unix.PollFd{{Fd: int32(fd), Events: unix.POLLIN}}
+	if n, err := unix.Poll(guard, 0); n != 0 || err != nil {
+		return pause(ctx, d)
+	}
+	_, _ = unix.Poll(guard, int(d.Milliseconds())) // cut short it is tried again
+	return ctx.Err()
+}
+
 // persist asks again as long as the supervisor hangs up and the pod lives: another one
 // will answer. Then the answer is errNotRunning.
 func persist(ctx context.Context, p store.Pod, ask func() error) error {
@@ -44,7 +66,7 @@ func persist(ctx context.Context, p store.Pod, ask func() error) error {
 		case !p.Alive():
 			return errNotRunning
 		}
-		if err := pause(ctx, pollTime); err != nil {
+		if err := untilGone(ctx, p, pollTime); err != nil {
 			return err
 		}
 	}
@@ -126,7 +148,7 @@ func waitGone(ctx context.Context, p store.Pod) error {
 		if time.Now().After(deadline) {
 			return fmt.Errorf("processes of pod %s are still there", p.Name)
 		}
-		if err := pause(ctx, pollTime); err != nil {
+		if err := untilGone(ctx, p, pollTime); err != nil {
 			return err
 		}
 	}

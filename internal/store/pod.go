@@ -142,7 +142,8 @@ func (p Pod) Create(plan *pod.Plan, manifest []byte) error {
 	if err := os.Symlink(p.runtime, link); err != nil {
 		return fmt.Errorf("create pod directory: %w", err)
 	}
-	if err := WriteFile(filepath.Join(p.data, manifestFile), manifest); err != nil {
+	// The sync of the directory for the plan, which comes after it, is the manifest's, too.
+	if err := replace(filepath.Join(p.data, manifestFile), manifest, 0o600, true); err != nil {
 		return fmt.Errorf("save manifest: %w", err)
 	}
 	return p.writePlan(plan)
