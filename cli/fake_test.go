@@ -19,7 +19,7 @@ import (
 )
 
 // bound is how long anything may take in these tests.
-const bound = 20 * time.Second
+const bound = time.Minute
 
 // world is a machine on which commands run: real directories, a fake image store
 // and fake supervisors that serve real sockets.

@@ -126,7 +126,7 @@ func TestBombs(t *testing.T) {
 			if err == nil || !strings.Contains(err.Error(), tt.want) {
 				t.Errorf("import: %v; want an error about %q", err, tt.want)
 			}
-			if took := time.Since(start); took > 20*time.Second {
+			if took := time.Since(start); took > time.Minute {
 				t.Errorf("refused after %v", took)
 			}
 			if left := content(t, s); len(left) > 0 {

@@ -23,7 +23,7 @@ import (
 // shortPatience is a test's.
 func shortPatience() patience {
 	quick := []time.Duration{time.Millisecond, time.Millisecond, time.Millisecond}
-	return patience{answer: 10 * time.Second, window: 20 * time.Second, least: 1 << 10, again: quick, ask: quick}
+	return patience{answer: time.Minute, window: time.Minute, least: 1 << 10, again: quick, ask: quick}
 }
 
 // random is a layer that no compression makes smaller.

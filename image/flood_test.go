@@ -82,7 +82,7 @@ func TestEndlessRegistry(t *testing.T) {
 			if err == nil || !strings.Contains(err.Error(), tt.want) {
 				t.Errorf("%v, want %q", err, tt.want)
 			}
-			if took := time.Since(start); took > 25*time.Second {
+			if took := time.Since(start); took > 2*time.Minute {
 				t.Errorf("refused after %v", took)
 			}
 		})

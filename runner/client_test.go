@@ -72,7 +72,7 @@ func TestThePodSeesTheClient(t *testing.T) {
 	for to, want := range map[string]string{"10.77.0.1": "02004D0A|0A4D0002", "fd77::1": "000077FD000000000000000002000000|FD770000000000000000000000000002"} {
 		var said []byte
 		var err error
-		for deadline := time.Now().Add(30 * time.Second); time.Now().Before(deadline); {
+		for deadline := time.Now().Add(time.Minute); time.Now().Before(deadline); {
 			if said, err = askFrom(ns, "tcp", net.JoinHostPort(to, "8080")); err == nil && len(said) > 0 {
 				break
 			}
@@ -129,7 +129,7 @@ func askFrom(ns, network, to string) (said []byte, err error) {
 		return nil, err
 	}
 	defer c.Close()
-	c.SetDeadline(time.Now().Add(10 * time.Second))
+	c.SetDeadline(time.Now().Add(time.Minute))
 	if _, err := fmt.Fprintln(c, "?"); err != nil {
 		return nil, err
 	}
@@ -158,7 +158,7 @@ func TestTheGatewayIsTheClient(t *testing.T) {
 	own := netip.MustParseAddr(st.PodIPs[0]).As4()
 	gateway := netip.AddrFrom4([4]byte{own[0], own[1], 0, 1}).String()
 	var said string
-	for deadline := time.Now().Add(30 * time.Second); time.Now().Before(deadline); {
+	for deadline := time.Now().Add(time.Minute); time.Now().Before(deadline); {
 		if said, err = get("/cgi-bin/who"); err == nil {
 			break
 		}

@@ -31,12 +31,12 @@ func (w wholePod) asleep(keeper int) {
 // awake waits until the pod has a supervisor, and returns it.
 func (w wholePod) awake(keeper int) int {
 	w.t.Helper()
-	for deadline := time.Now().Add(30 * time.Second); time.Now().Before(deadline); {
+	for deadline := time.Now().Add(time.Minute); time.Now().Before(deadline); {
 		if pid := supervisorOf(keeper); pid != 0 {
 			return pid
 		}
 	}
-	w.t.Fatalf("keeper %d has no supervisor within 30 s", keeper)
+	w.t.Fatalf("keeper %d has no supervisor within a minute", keeper)
 	return 0
 }
 
@@ -85,7 +85,7 @@ func TestDozingSupervisorAnswers(t *testing.T) {
 		t.Fatal(out)
 	}
 	var log string
-	for deadline := time.Now().Add(30 * time.Second); !strings.Contains(log, "line") && time.Now().Before(deadline); {
+	for deadline := time.Now().Add(time.Minute); !strings.Contains(log, "line") && time.Now().Before(deadline); {
 		log = read(t, w.place.LogDir("a"), "stdout")
 	}
 	if log != "half a line\n" {

@@ -75,9 +75,9 @@ func (w wholePod) sound(keeper int) {
 // final waits for the end of the pod's processes and gives its last status.
 func (w wholePod) final() *pod.Status {
 	w.t.Helper()
-	for deadline := time.Now().Add(30 * time.Second); w.place.Alive(); time.Sleep(time.Millisecond) {
+	for deadline := time.Now().Add(time.Minute); w.place.Alive(); time.Sleep(time.Millisecond) {
 		if time.Now().After(deadline) {
-			w.t.Fatal("the pod has not ended within 30 s")
+			w.t.Fatal("the pod has not ended within a minute")
 		}
 	}
 	st, err := w.place.Status()

@@ -28,7 +28,7 @@ func TestExec(t *testing.T) {
 		{"environment and directory", wire.ExecRequest{Args: []string{"sh", "-c", "echo $WHO; pwd"}}, 0, "image\n/tmp\n"},
 		{"own environment and directory", wire.ExecRequest{Args: []string{"sh", "-c", "echo $WHO; pwd"}, Env: []string{"WHO=me"}, Cwd: "/etc"}, 0, "me\n/etc\n"},
 		{"killed", wire.ExecRequest{Args: []string{"sh", "-c", "kill -9 $$"}}, 137, ""},
-		{"in the container's processes", wire.ExecRequest{Args: []string{"cat", "/proc/1/cmdline"}}, 0, "sleep\x001000\x00"},
+		{"in the container's processes", wire.ExecRequest{Args: []string{"sh", "-c", "until grep -q ^sleep /proc/1/cmdline; do usleep 1000; done; cat /proc/1/cmdline"}}, 0, "sleep\x001000\x00"},
 		{"no such program", wire.ExecRequest{Args: []string{"/bin/nope"}}, 127, "no such file"},
 		{"not on the PATH", wire.ExecRequest{Args: []string{"nope"}}, 127, "not found in $PATH"},
 		{"not executable", wire.ExecRequest{Args: []string{"/etc/passwd"}}, 126, "permission denied"},

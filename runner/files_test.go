@@ -18,7 +18,7 @@ import (
 func (p *testPod) eventually(what string, ok func([]pod.Event) bool) {
 	p.t.Helper()
 	var last []pod.Event
-	for deadline := time.Now().Add(30 * time.Second); time.Now().Before(deadline); time.Sleep(time.Millisecond) {
+	for deadline := time.Now().Add(time.Minute); time.Now().Before(deadline); time.Sleep(time.Millisecond) {
 		last, _ = p.place.Events() // there may be none yet
 		if ok(last) {
 			return

@@ -92,7 +92,7 @@ func describe(events []pod.Event) string {
 func TestPreStopOverruns(t *testing.T) {
 	testenv.NoLeaks(t)
 	l := layer(t)
-	slow := shell(l, "slow", "trap 'echo asked; exit 0' TERM; while true; do sleep 0.1; done")
+	slow := shell(l, "slow", "trap 'echo asked; exit 0' TERM; sleep 1000 & wait")
 	slow.PreStop = new(execHandler("exec sleep 1000"))
 	gone := shell(l, "gone", "while ! test -f /tmp/end; do sleep 0.1; done")
 	gone.PreStop = &pod.Handler{Exec: []string{"/bin/sh", "-c", "touch /tmp/end; exec sleep 1000"}}
@@ -103,7 +103,7 @@ func TestPreStopOverruns(t *testing.T) {
 	began := time.Now()
 	st := p.stop(2)
 	took := time.Since(began)
-	if took < 2*time.Second || took > 30*time.Second {
+	if took < 2*time.Second || took > time.Minute {
 		t.Errorf("it took %v", took)
 	}
 	if out := p.log("slow"); out != "asked\n" || st.Phase != pod.Succeeded {

@@ -135,9 +135,9 @@ func (w wholePod) processes() (supervisor, keeper int) {
 	conn := w.dial()
 	defer conn.Close()
 	keeper = peer(w.t, conn)
-	for deadline := time.Now().Add(30 * time.Second); supervisor == 0; {
+	for deadline := time.Now().Add(time.Minute); supervisor == 0; {
 		if time.Now().After(deadline) {
-			w.t.Fatal("there is no supervisor within 30 s")
+			w.t.Fatal("there is no supervisor within a minute")
 		}
 		supervisor = supervisorOf(keeper)
 	}

@@ -15,9 +15,9 @@ import (
 )
 
 const (
-	killPods     = 5                // times -torture: so many pods are sought for races
-	killsPerPod  = 10               // of its supervisors, from its start to its end
-	managedAgain = 20 * time.Second // within two where nothing else runs: the slowest is logged
+	killPods     = 5           // times -torture: so many pods are sought for races
+	killsPerPod  = 10          // of its supervisors, from its start to its end
+	managedAgain = time.Minute // within two where nothing else runs: the slowest is logged
 )
 
 // A supervisor that is killed at any moment of its pod's life, while containers are

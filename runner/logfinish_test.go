@@ -55,7 +55,7 @@ func TestLogOfPipesThatStayOpen(t *testing.T) {
 			}()
 			select {
 			case <-done:
-			case <-time.After(20 * time.Second):
+			case <-time.After(time.Minute):
 				t.Fatal("it waits for a writer who is none of the container's")
 			}
 			var got strings.Builder

@@ -107,10 +107,10 @@ func TestNetstack(t *testing.T) {
 				t.Errorf("round %d, %s: no connection from the client: %v\n%s", round, to, err, said)
 			}
 		}
-		if c, err := net.DialTimeout("tcp", "127.0.0.1:8080", 5*time.Second); err != nil {
+		if c, err := net.DialTimeout("tcp", "127.0.0.1:8080", time.Minute); err != nil {
 			t.Error(err)
 		} else {
-			c.SetDeadline(time.Now().Add(5 * time.Second))
+			c.SetDeadline(time.Now().Add(time.Minute))
 			fmt.Fprintln(c)
 			if b, err := io.ReadAll(c); err != nil || len(b) == 0 {
 				t.Errorf("round %d, from the loopback: %d bytes: %v", round, len(b), err)

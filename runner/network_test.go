@@ -79,7 +79,7 @@ func (w wholePod) get(server netip.Addr) (out string, err error) {
 	if !ok {
 		return "", errors.New("the pod has no keeper")
 	}
-	for deadline := time.Now().Add(20 * time.Second); ; time.Sleep(10 * time.Millisecond) {
+	for deadline := time.Now().Add(time.Minute); ; time.Sleep(10 * time.Millisecond) {
 		var c net.Conn
 		err = netns.Do(fmt.Sprintf("/proc/%d/fd/5", pid), func() (err error) {
 			c, err = dialHere(netip.AddrPortFrom(server, 80))
@@ -198,7 +198,7 @@ func TestTheWorld(t *testing.T) {
 	}
 	_, keeper := w.processes()
 	for range 3 {
-		for deadline := time.Now().Add(20 * time.Second); supervisorOf(keeper) != 0; time.Sleep(5 * time.Millisecond) {
+		for deadline := time.Now().Add(time.Minute); supervisorOf(keeper) != 0; time.Sleep(5 * time.Millisecond) {
 			if time.Now().After(deadline) {
 				t.Fatal("the supervisor does not doze within 20 s")
 			}
@@ -229,7 +229,7 @@ func TestAddressesOutliveTheKeeper(t *testing.T) {
 	}
 	for _, ip := range st.PodIPs {
 		var out string
-		for deadline := time.Now().Add(30 * time.Second); !strings.HasSuffix(out, "word\n") && time.Now().Before(deadline); time.Sleep(10 * time.Millisecond) {
+		for deadline := time.Now().Add(time.Minute); !strings.HasSuffix(out, "word\n") && time.Now().Before(deadline); time.Sleep(10 * time.Millisecond) {
 			out, err = a.get(netip.MustParseAddr(ip))
 		}
 		if !strings.HasSuffix(out, "word\n") {

@@ -28,7 +28,7 @@ func TestPasta(t *testing.T) {
 		if _, out := w.ask("a", "/bin/sh", "-c", "ip addr"); !regexp.MustCompile("inet 10.77.0.1/").MatchString(out) {
 			t.Errorf("round %d: %q", round, out)
 		}
-		served(t, 10*time.Second)
+		served(t, time.Minute)
 		supervisor, keeper := w.processes()
 		w.murder(supervisor, keeper)
 	}

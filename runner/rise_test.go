@@ -17,7 +17,7 @@ import (
 )
 
 // patient is how long a pod may take on a loaded machine to be served again.
-const patient = 30 * time.Second
+const patient = time.Minute
 
 // untilAgain watches the pod, by whatever supervisor there is, until ok.
 func (w wholePod) untilAgain(what string, ok func(*pod.Status) bool) *pod.Status {

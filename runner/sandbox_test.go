@@ -54,7 +54,7 @@ func TestPodSharesSystemVMemory(t *testing.T) {
 // processOf waits for the process with a command line, its arguments each ended by NUL.
 func processOf(t *testing.T, cmdline string) int {
 	t.Helper()
-	for deadline := time.Now().Add(30 * time.Second); time.Now().Before(deadline); time.Sleep(time.Millisecond) {
+	for deadline := time.Now().Add(time.Minute); time.Now().Before(deadline); time.Sleep(time.Millisecond) {
 		all, err := filepath.Glob("/proc/[0-9]*/cmdline")
 		if err != nil {
 			t.Fatal(err)
@@ -84,7 +84,7 @@ func TestKeeperReapsOrphans(t *testing.T) {
 		t.Fatalf("make orphans: %v: %s", err, out)
 	}
 	var left []string
-	for deadline := time.Now().Add(30 * time.Second); time.Now().Before(deadline); time.Sleep(10 * time.Millisecond) {
+	for deadline := time.Now().Add(time.Minute); time.Now().Before(deadline); time.Sleep(10 * time.Millisecond) {
 		if left = children(t, keeper, supervisor); len(left) == 0 {
 			return
 		}

@@ -32,7 +32,7 @@ func TestProcesses(t *testing.T) {
 		cmd.Wait()
 	}()
 	var before, after Sample
-	for deadline := time.Now().Add(20 * time.Second); time.Now().Before(deadline); {
+	for deadline := time.Now().Add(time.Minute); time.Now().Before(deadline); {
 		all, err := ReadProcesses()
 		if err != nil {
 			t.Fatal(err)

@@ -223,7 +223,7 @@ func entries(lines []string) []byte {
 
 func until(t *testing.T, flushed <-chan int, n int) {
 	t.Helper()
-	limit := time.After(10 * time.Second)
+	limit := time.After(time.Minute)
 	for {
 		select {
 		case got := <-flushed:
@@ -243,7 +243,7 @@ func wait(t *testing.T, ended <-chan error) {
 		if err != nil {
 			t.Fatal(err)
 		}
-	case <-time.After(30 * time.Second):
+	case <-time.After(time.Minute):
 		t.Fatal("the follower did not end")
 	}
 }

@@ -17,7 +17,7 @@ import (
 
 // settle is how long what has been told to end may take to be gone: a thread
 // after its goroutine, a killed process.
-const settle = 2 * time.Second
+const settle = 30 * time.Second
 
 // NoLeaks fails t if, once it and its cleanups have run, this process has mounts,
 // descriptors, child processes, goroutines or threads in foreign namespaces that

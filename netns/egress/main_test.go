@@ -154,7 +154,7 @@ func dialHere(network string, to netip.AddrPort) (net.Conn, error) {
 	}
 	f := os.NewFile(uintptr(fd), "socket")
 	defer f.Close()
-	if err := unix.SetsockoptTimeval(fd, unix.SOL_SOCKET, unix.SO_SNDTIMEO, &unix.Timeval{Sec: 8}); err != nil {
+	if err := unix.SetsockoptTimeval(fd, unix.SOL_SOCKET, unix.SO_SNDTIMEO, &unix.Timeval{Sec: 60}); err != nil {
 		return nil, err
 	}
 	if err := unix.Connect(fd, netns.SockAddr(to)); err != nil {
@@ -162,7 +162,7 @@ func dialHere(network string, to netip.AddrPort) (net.Conn, error) {
 	}
 	c, err := net.FileConn(f)
 	if err == nil {
-		c.SetDeadline(time.Now().Add(20 * time.Second))
+		c.SetDeadline(time.Now().Add(time.Minute))
 	}
 	return c, err
 }
@@ -217,7 +217,7 @@ func exchange(c net.Conn, text []byte) error {
 // idle waits until nothing of the pod is under way.
 func (p *testPod) idle() {
 	p.t.Helper()
-	for deadline := time.Now().Add(10 * time.Second); ; time.Sleep(5 * time.Millisecond) {
+	for deadline := time.Now().Add(time.Minute); ; time.Sleep(5 * time.Millisecond) {
 		if p.egress.Pause() {
 			p.egress.Resume()
 			return
@@ -252,7 +252,7 @@ func dialWithin(ns string, to netip.AddrPort, within time.Duration) (c net.Conn,
 		return nil, err
 	}
 	if c, err = net.FileConn(f); err == nil {
-		c.SetDeadline(time.Now().Add(time.Second))
+		c.SetDeadline(time.Now().Add(max(within, time.Second)))
 	}
 	return c, err
 }

@@ -23,7 +23,7 @@ func connected(t *testing.T) (near, far *net.TCPConn) {
 	t.Helper()
 	near, far = pair(t)
 	for _, conn := range []net.Conn{near, far} {
-		conn.SetDeadline(time.Now().Add(20 * time.Second))
+		conn.SetDeadline(time.Now().Add(time.Minute))
 	}
 	return near, far
 }
@@ -69,7 +69,7 @@ func await(t *testing.T, over chan struct{}) {
 	t.Helper()
 	select {
 	case <-over:
-	case <-time.After(10 * time.Second):
+	case <-time.After(time.Minute):
 		t.Fatal("the relay goes on")
 	}
 }

@@ -121,12 +121,12 @@ func (n *network) serve(pod, protocol string, port int) {
 func (n *network) ask(pod, protocol, address string) (answer string, err error) {
 	kind := map[string]string{"TCP": "tcp", "UDP": "udp"}[protocol]
 	derr := nsthread.Do(func() error {
-		c, err := (&net.Dialer{Timeout: 5 * time.Second}).Dial(kind, address)
+		c, err := (&net.Dialer{Timeout: time.Minute}).Dial(kind, address)
 		if err != nil {
 			return err
 		}
 		defer c.Close()
-		c.SetDeadline(time.Now().Add(5 * time.Second))
+		c.SetDeadline(time.Now().Add(time.Minute))
 		if _, err := c.Write([]byte("who?")); err != nil {
 			return err
 		}

@@ -187,10 +187,10 @@ func TestTimeouts(t *testing.T) {
 		want   string
 	}{
 		{"http", local(), pod.Handler{HTTP: &pod.HTTPGet{Port: port, Path: "/"}}, "Client.Timeout exceeded"},
-		{"grpc", local(), pod.Handler{GRPC: &pod.GRPC{Port: port}}, "timeout: health rpc did not complete within 50ms"},
-		{"tcp", New("192.0.2.1", stuck), pod.Handler{TCP: &pod.TCPSocket{Port: port}}, "timeout after 50ms"},
+		{"grpc", local(), pod.Handler{GRPC: &pod.GRPC{Port: port}}, "timeout: health rpc did not complete within 1s"},
+		{"tcp", New("192.0.2.1", stuck), pod.Handler{TCP: &pod.TCPSocket{Port: port}}, "timeout after 1s"},
 	} {
-		if outcome, message := test.prober.Ask(t.Context(), &test.h, 50*time.Millisecond); outcome != lifecycle.Failure || !strings.Contains(message, test.want) {
+		if outcome, message := test.prober.Ask(t.Context(), &test.h, time.Second); outcome != lifecycle.Failure || !strings.Contains(message, test.want) {
 			t.Errorf("%s: %s %q", test.name, outcome, message)
 		}
 	}
