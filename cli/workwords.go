@@ -8,6 +8,7 @@ import (
 	"io/fs"
 	"slices"
 	"strings"
+	"sync"
 	"time"
 
 	"github.com/podrun/podrun/internal/report"
@@ -131,8 +132,10 @@ func (f *front) downWorkload(ctx context.Context, dirs store.Dirs, keeper pods, 
 	if how.force || how.grace != nil {
 		v, err := viewOf(dirs, w)
 		if err == nil {
+			var pods sync.WaitGroup
+			defer pods.Wait() // a pod that is half removed is no pod of the workload's any more
 			for _, p := range v.places {
-				go func() { _ = f.downPod(ctx, keeper, p, how) }() // whoever waits sees what becomes of it
+				pods.Go(func() { _ = f.downPod(ctx, keeper, p, how) }) // whoever waits sees what becomes of it
 			}
 		}
 	}

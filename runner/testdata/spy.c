@@ -59,7 +59,7 @@ int main(int argc, char **argv) {
 	int trace = argc > 1 && !strcmp(argv[1], "trace"), looks = 0;
 	printf("looking\n");
 	fflush(stdout);
-	while (poll(&in, 1, 0) == 0) {
+	do {
 		DIR *d = opendir("/proc");
 		for (struct dirent *e; d && (e = readdir(d));) {
 			int pid = atoi(e->d_name);
@@ -78,7 +78,7 @@ int main(int argc, char **argv) {
 		}
 		closedir(d);
 		looks++;
-	}
-	printf("looked %d\n", looks > 100);
+	} while (poll(&in, 1, 0) == 0);
+	printf("looked %d\n", looks > 0); // how often depends on who else uses the processors
 	return 0;
 }
