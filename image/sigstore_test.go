@@ -1,0 +1,114 @@
+package image
+
+import (
+	"context"
+	"crypto/ecdsa"
+	"crypto/elliptic"
+	"crypto/rand"
+	"crypto/sha256"
+	"crypto/x509"
+	"encoding/base64"
+	"encoding/json"
+	"encoding/pem"
+	"fmt"
+	"os"
+	"path/filepath"
+	"testing"
+
+	"github.com/opencontainers/go-digest"
+	"github.com/opencontainers/image-spec/specs-go"
+	v1 "github.com/opencontainers/image-spec/specs-go/v1"
+)
+
+// sign puts a signature of an image into its registry, as cosign does: an image of its own,
+// whose layer says what is signed, and as whose.
+func sign(t *testing.T, fk *fake, image digest.Digest, as string, key *ecdsa.PrivateKey) {
+	t.Helper()
+	payload := fmt.Appendf(nil, `{"critical":{"type":"cosign container image signature","image":{"docker-manifest-digest":%q},"identity":{"docker-reference":%q}},"optional":{"creator":"test","timestamp":1}}`, image, as)
+	sum := sha256.Sum256(payload)
+	signature, err := ecdsa.SignASN1(rand.Reader, key, sum[:])
+	if err != nil {
+		t.Fatal(err)
+	}
+	blob := func(mediaType string, b []byte) v1.Descriptor {
+		d := digest.FromBytes(b)
+		fk.blobs["blobs/"+d.String()] = b
+		return v1.Descriptor{MediaType: mediaType, Digest: d, Size: int64(len(b))}
+	}
+	layer := blob("application/vnd.dev.cosign.simplesigning.v1+json", payload)
+	layer.Annotations = map[string]string{"dev.cosignproject.cosign/signature": base64.StdEncoding.EncodeToString(signature)}
+	m, err := json.Marshal(v1.Manifest{
+		Versioned: specs.Versioned{SchemaVersion: 2}, MediaType: v1.MediaTypeImageManifest,
+		Config: blob(v1.MediaTypeImageConfig, []byte(`{}`)), Layers: []v1.Descriptor{layer},
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	tag := "manifests/sha256-" + image.Encoded() + ".sig"
+	fk.blobs[tag], fk.types[tag] = m, v1.MediaTypeImageManifest
+}
+
+// TestPolicySigstore pulls what is signed in the way of cosign: with the right key, another one,
+// for another name, of another image, and not at all.
+func TestPolicySigstore(t *testing.T) {
+	var keys []*ecdsa.PrivateKey
+	for range 2 {
+		key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
+		if err != nil {
+			t.Fatal(err)
+		}
+		keys = append(keys, key)
+	}
+	public, err := x509.MarshalPKIXPublicKey(&keys[0].PublicKey)
+	if err != nil {
+		t.Fatal(err)
+	}
+	trusted := filepath.Join(t.TempDir(), "cosign.pub")
+	if err := os.WriteFile(trusted, pem.EncodeToMemory(&pem.Block{Type: "PUBLIC KEY", Bytes: public}), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	registriesd := t.TempDir()
+	if err := os.WriteFile(filepath.Join(registriesd, "x.yaml"), []byte("default-docker:\n  use-sigstore-attachments: true\n"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	l := newLayout(t).add(img{Layers: [][]byte{layerTar(t, f{Name: "x"})}})
+	image := l.index.Manifests[0].Digest
+	for name, tt := range map[string]struct {
+		sign func(fk *fake, repo string)
+		want string
+	}{
+		"signed":      {func(fk *fake, repo string) { sign(t, fk, image, repo+":latest", keys[0]) }, ""},
+		"other key":   {func(fk *fake, repo string) { sign(t, fk, image, repo+":latest", keys[1]) }, "ignature"},
+		"other name":  {func(fk *fake, _ string) { sign(t, fk, image, "example.com/x:latest", keys[0]) }, "example.com/x:latest"},
+		"other image": {func(fk *fake, repo string) { sign(t, fk, digest.FromString("y"), repo+":latest", keys[0]) }, "ignature"},
+		"not signed":  {func(*fake, string) {}, "ignature"},
+		"moved": {func(fk *fake, repo string) { // a good signature of something else
+			sign(t, fk, digest.FromString("y"), repo+":latest", keys[0])
+			other := "manifests/sha256-" + digest.FromString("y").Encoded() + ".sig"
+			mine := "manifests/sha256-" + image.Encoded() + ".sig"
+			fk.blobs[mine], fk.types[mine] = fk.blobs[other], fk.types[other]
+		}, "digest"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			fk, repo := newFake(t, l)
+			tt.sign(fk, repo)
+			s := newStore(t)
+			s.conf.RegistriesDirPath = registriesd
+			policied(t, s, fmt.Sprintf(`{"default":%s,"transports":{"docker":{"":[{"type":"sigstoreSigned","keyPath":%q}]}}}`, reject, trusted))
+			_, err := s.Pull(context.Background(), repo, PullOptions{})
+			if tt.want == "" {
+				if err != nil {
+					t.Error(err)
+				}
+				return
+			}
+			wantError(t, err, tt.want)
+			if Reason(err) != SignatureValidationFailed {
+				t.Errorf("reason %q", Reason(err))
+			}
+			if left := content(t, s); len(left) > 0 {
+				t.Errorf("left in the store: %v", left)
+			}
+		})
+	}
+}
