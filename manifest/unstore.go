@@ -36,8 +36,11 @@ func Kubernetes(o *pod.Object, secrets bool) (any, error) {
 		return withheld(s, o.Secret)
 	case pod.KindClaim:
 		c := &corev1.PersistentVolumeClaim{TypeMeta: about, ObjectMeta: meta}
-		c.Status.Phase = corev1.ClaimBound
-		return c, keptSpec(o, &c.Spec)
+		if err := keptSpec(o, &c.Spec); err != nil {
+			return nil, err
+		}
+		c.Status = corev1.PersistentVolumeClaimStatus{Phase: corev1.ClaimBound, AccessModes: c.Spec.AccessModes, Capacity: c.Spec.Resources.Requests}
+		return c, nil
 	case pod.KindService:
 		s := &corev1.Service{TypeMeta: about, ObjectMeta: meta}
 		if err := keptSpec(o, &s.Spec); err != nil {

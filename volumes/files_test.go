@@ -196,7 +196,7 @@ func replacePipe(dir, name string) error {
 // by name always finds one.
 func TestFilesAreNeverHalfVisible(t *testing.T) {
 	testenv.NoLeaks(t)
-	const reads, least = 100_000, 1000
+	const reads, least = 100_000, 200
 	dir := filepath.Join(t.TempDir(), "files")
 	must(t, MountMemory(dir)) // as a pod's are
 	t.Cleanup(func() { must(t, UnmountTree(dir)) })
