@@ -28,6 +28,7 @@ Examples:
 		Flags: []cli.Flag{
 			&cli.StringSliceFlag{Name: "filename", Aliases: []string{"f"}, Usage: "apply what is in this `FILE` (- is standard input)"},
 			&cli.BoolFlag{Name: "replace", Usage: "stop and remove a running pod that cannot become what its manifest says, and run it anew"},
+			dryRunFlag(dryRunUsage),
 			strictFlag(),
 			tlsVerifyFlag(),
 		},
@@ -44,6 +45,9 @@ func (f *front) apply(c *cli.Context) error {
 	if len(files) == 0 {
 		return usageErrorf("apply", "apply takes files")
 	}
+	if how := dryRunOf(c); how != dryNone {
+		return f.rehearse(c, files, how)
+	}
 	signals, quiet := f.signals(syscall.SIGINT, syscall.SIGTERM, syscall.SIGHUP)
 	defer quiet()
 	l, _, err := f.newLaunch(c, files)
@@ -57,14 +61,7 @@ func (f *front) apply(c *cli.Context) error {
 	}
 	was := map[*upPod]string{}
 	for _, p := range l.pods {
-		switch {
-		case p.change != nil:
-			was[p] = "configured"
-		case p.running:
-			was[p] = "unchanged"
-		default:
-			was[p] = "created"
-		}
+		was[p] = p.becomes()
 	}
 	err = l.start()
 	for _, p := range l.started() {

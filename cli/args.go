@@ -51,9 +51,6 @@ func split(cmd *cli.Command, args []string) (flags, words, tail []string, whole 
 	for len(args) > 0 {
 		word := args[0]
 		args = args[1:]
-		if word == "--dry-run=client" { // kubectl's
-			word = "--dry-run"
-		}
 		switch {
 		case word == "--":
 			return flags, words, append([]string{"--"}, args...), true
@@ -120,6 +117,11 @@ func findFlag(cmd *cli.Command, name string) cli.Flag {
 }
 
 func valued(f cli.Flag) bool {
+	if g, ok := f.(*cli.GenericFlag); ok {
+		if alone, ok := g.Value.(interface{ IsBoolFlag() bool }); ok && alone.IsBoolFlag() {
+			return false
+		}
+	}
 	doc, ok := f.(cli.DocGenerationFlag)
 	return ok && doc.TakesValue()
 }

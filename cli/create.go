@@ -63,7 +63,7 @@ Examples:
 func createFlags(more ...cli.Flag) []cli.Flag {
 	return append([]cli.Flag{
 		namespaceFlag(),
-		&cli.BoolFlag{Name: "dry-run", Usage: "make nothing; -o yaml prints what would be made"},
+		dryRunFlag("make nothing; -o yaml prints what would be made (=none, =client or =server)"),
 		&cli.StringFlag{Name: "output", Aliases: []string{"o"}, Usage: "print the object in this `FORMAT`: json, yaml or name"},
 	}, more...)
 }
@@ -240,7 +240,7 @@ func (f *front) create(c *cli.Context, kind string, object metav1.Object) error 
 	if err != nil {
 		return report.New(report.Usage, "", "cannot make it\n%w", err)
 	}
-	if !c.Bool("dry-run") {
+	if dryRunOf(c) == dryNone {
 		if err := f.createOnce(c.Context, made); err != nil {
 			return err
 		}
@@ -252,7 +252,7 @@ func (f *front) create(c *cli.Context, kind string, object metav1.Object) error 
 	word := " created"
 	if format == "name" {
 		word = ""
-	} else if c.Bool("dry-run") {
+	} else if dryRunOf(c) != dryNone {
 		word += " (dry run)"
 	}
 	fmt.Fprintf(f.out, "%s%s\n", nameOf(made.Stored), word)

@@ -233,7 +233,7 @@ func (d *debugging) add(ctx context.Context) error {
 func (d *debugging) wrong(err error) error {
 	var in *manifest.Errors
 	if !errors.As(err, &in) {
-		return report.New(report.Usage, "", "cannot debug pod %s: %w", d.pod.Name, err)
+		return err
 	}
 	var list []string
 	hint := ""

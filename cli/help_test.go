@@ -46,7 +46,7 @@ func TestHelp(t *testing.T) {
 			t.Errorf("%v has no examples", path)
 		}
 		for _, f := range cmd.Flags {
-			if doc := f.(cli.DocGenerationFlag); doc.TakesValue() && strings.Count(doc.GetUsage(), "`") != 2 {
+			if doc := f.(cli.DocGenerationFlag); valued(f) && strings.Count(doc.GetUsage(), "`") != 2 {
 				t.Errorf("%v: the usage of --%s does not name its value", path, f.Names()[0])
 			}
 		}

@@ -40,6 +40,27 @@ type launch struct {
 // prepare does everything that can fail before a pod exists: it looks at what runs
 // already, has the images ready and makes the plans.
 func (l *launch) prepare(ctx context.Context) error {
+	if err := l.look(ctx); err != nil {
+		return err
+	}
+	found, err := l.haveImages(ctx)
+	if err != nil {
+		return err
+	}
+	var errs []error
+	for _, p := range l.pods {
+		if !p.running || p.change != nil {
+			errs = append(errs, l.build(p, found))
+		}
+	}
+	for _, p := range l.samples {
+		errs = append(errs, l.build(p, found))
+	}
+	return errors.Join(errs...)
+}
+
+// look looks at what runs already, and opens the ports of what does not.
+func (l *launch) look(ctx context.Context) error {
 	var errs []error
 	for _, p := range l.pods {
 		if err := l.fix(p); err != nil {
@@ -59,22 +80,7 @@ func (l *launch) prepare(ctx context.Context) error {
 	if err := errors.Join(errs...); err != nil {
 		return err
 	}
-	if err := l.openPorts(); err != nil {
-		return err
-	}
-	found, err := l.haveImages(ctx)
-	if err != nil {
-		return err
-	}
-	for _, p := range l.pods {
-		if !p.running || p.change != nil {
-			errs = append(errs, l.build(p, found))
-		}
-	}
-	for _, p := range l.samples {
-		errs = append(errs, l.build(p, found))
-	}
-	return errors.Join(errs...)
+	return l.openPorts()
 }
 
 // release lets go of the images' layers, and of ports.
@@ -100,17 +106,7 @@ func (l *launch) ensure(ctx context.Context) (map[use]pod.Image, error) {
 	if l.hold, err = images.Hold(); err != nil {
 		return nil, err
 	}
-	var uses []use
-	for _, p := range slices.Concat(l.pods, l.samples) {
-		for _, i := range manifest.Images(p.object.Pod) {
-			if p.running && !p.changes(i.Container) {
-				continue
-			}
-			if u := p.use(i); !slices.Contains(uses, u) {
-				uses = append(uses, u)
-			}
-		}
-	}
+	uses := l.uses()
 	shown := l.front.newProgress("fetching")
 	defer shown.end()
 	options := l.pull
@@ -144,6 +140,21 @@ func (l *launch) ensure(ctx context.Context) (map[use]pod.Image, error) {
 		byUse[u] = found[i]
 	}
 	return byUse, errors.Join(append(errs, l.tellFailed())...)
+}
+
+// uses are the images that the pods need, and how.
+func (l *launch) uses() (uses []use) {
+	for _, p := range slices.Concat(l.pods, l.samples) {
+		for _, i := range manifest.Images(p.object.Pod) {
+			if p.running && !p.changes(i.Container) {
+				continue
+			}
+			if u := p.use(i); !slices.Contains(uses, u) {
+				uses = append(uses, u)
+			}
+		}
+	}
+	return uses
 }
 
 // build makes the pod's plan.

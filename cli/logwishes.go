@@ -3,6 +3,7 @@ package cli
 import (
 	"errors"
 	"fmt"
+	"slices"
 	"time"
 
 	"github.com/urfave/cli/v2"
@@ -10,6 +11,7 @@ import (
 	"github.com/podrun/podrun/internal/report"
 	"github.com/podrun/podrun/internal/store"
 	"github.com/podrun/podrun/manifest"
+	"github.com/podrun/podrun/pod"
 )
 
 // wishes are what the flags of logs ask for.
@@ -119,13 +121,34 @@ func (f *front) logPods(c *cli.Context, dirs store.Dirs) ([]store.Pod, error) {
 func (f *front) podsSoon(c *cli.Context, dirs store.Dirs, one bool) ([]string, error) {
 	for end := time.Now().Add(c.Duration("pod-running-timeout")); ; {
 		words, err := f.podsOf(dirs, c.String("namespace"), c.Args().Slice(), one)
-		if !errors.Is(err, errNoPods) || !time.Now().Before(end) {
+		soon := errors.Is(err, errNoPods) || err == nil && !c.Bool("follow") && f.pending(dirs, c, words)
+		if !soon || !time.Now().Before(end) {
 			return words, err
 		}
 		if err := pause(c.Context, podsTime); err != nil {
 			return nil, err
 		}
 	}
+}
+
+// pending says whether of pods that workloads have none has begun to run.
+func (f *front) pending(dirs store.Dirs, c *cli.Context, words []string) bool {
+	none := false
+	for _, word := range words {
+		if slices.Contains(c.Args().Slice(), word) {
+			continue // the user's own word
+		}
+		p, err := existing(dirs, c.String("namespace"), word)
+		if err != nil {
+			continue
+		}
+		st, err := statusOf(p)
+		if err == nil && st.Phase != pod.Pending {
+			return false
+		}
+		none = true
+	}
+	return none
 }
 
 // podsTime is between two looks whether a workload has pods.
@@ -142,8 +165,8 @@ func isContainer(p store.Pod, word string) bool {
 }
 
 // missed tells of lines that were rotated away before they could be shown.
-func (f *front) missed(pod, container string) func() {
+func (f *front) missed(name, container string) func() {
 	return func() {
-		fmt.Fprintf(f.err, "podrun: lines of pod/%s/%s are missing here: it wrote them faster than they could be shown, and its log was rotated\n", pod, container)
+		fmt.Fprintf(f.err, "podrun: lines of pod/%s/%s are missing here: it wrote them faster than they could be shown, and its log was rotated\n", name, container)
 	}
 }

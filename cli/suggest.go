@@ -157,6 +157,8 @@ func takes(f cli.Flag) string {
 		return ": it takes a whole number"
 	case *cli.BoolFlag:
 		return ": it takes true or false"
+	case *cli.GenericFlag: // --dry-run
+		return ": it is none, client or server"
 	}
 	return ""
 }

@@ -56,6 +56,7 @@ Examples:
 			&cli.StringFlag{Name: "network", Usage: "connect pods that do not say themselves by this `MODE`: auto, tproxy, netstack, pasta, host or none"},
 			&cli.BoolFlag{Name: "require-limits", Usage: "refuse to run where CPU and memory limits cannot be enforced"},
 			&cli.BoolFlag{Name: "quiet", Aliases: []string{"q"}, Usage: "in the foreground: do not show what the containers write (podrun logs does)"},
+			dryRunFlag(dryRunUsage),
 			exitCodeFromFlag(),
 			strictFlag(),
 			pullFlag(),
@@ -90,6 +91,9 @@ func (f *front) up(c *cli.Context) error {
 		if filepath.Ext(file) == ".kube" {
 			return report.New(report.Usage, "podrun systemd install "+file+" makes its unit; podrun up runs the manifest that its Yaml= names", "%s is a unit of Quadlet, no manifest", file)
 		}
+	}
+	if how := dryRunOf(c); how != dryNone {
+		return f.rehearse(c, files, how)
 	}
 	if f.getenv(stage.WokenEnv) != "" {
 		return f.woken(c)
