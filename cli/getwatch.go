@@ -27,7 +27,7 @@ type podWatch struct {
 func (v *podWatch) run(ctx context.Context) error {
 	v.shown = map[string]string{}
 	first := true
-	return whileWatching(ctx, v.watched, nil, func() (bool, error) {
+	return whileWatching(ctx, v.watched, never, func() (bool, error) {
 		left, err := v.look(first)
 		first = false
 		return left > 0 || len(v.names) == 0, err
@@ -35,8 +35,8 @@ func (v *podWatch) run(ctx context.Context) error {
 }
 
 // whileWatching calls look, and again whenever something changes in the directories that
-// watched gives, or poked says so, until look wants no more or ctx ends.
-func whileWatching(ctx context.Context, watched func() ([]string, error), poked <-chan struct{}, look func() (more bool, err error)) error {
+// watched gives, or what poked gives is closed, until look wants no more or ctx ends.
+func whileWatching(ctx context.Context, watched func() ([]string, error), poked func() <-chan struct{}, look func() (more bool, err error)) error {
 	for {
 		dirs, err := watched()
 		if err != nil {
@@ -51,9 +51,13 @@ func whileWatching(ctx context.Context, watched func() ([]string, error), poked 
 	}
 }
 
+// never pokes nobody.
+func never() <-chan struct{} { return nil }
+
 // lookWhile looks until other directories are to be watched.
-func lookWhile(ctx context.Context, watcher *dirwatch.Watcher, dirs []string, watched func() ([]string, error), poked <-chan struct{}, look func() (bool, error)) (more bool, err error) {
+func lookWhile(ctx context.Context, watcher *dirwatch.Watcher, dirs []string, watched func() ([]string, error), poked func() <-chan struct{}, look func() (bool, error)) (more bool, err error) {
 	for {
+		news := poked()
 		// Everything is looked at once more after the watching has begun: nothing that
 		// happened in between is missed.
 		if more, err := look(); err != nil || !more {
@@ -68,7 +72,7 @@ func lookWhile(ctx context.Context, watcher *dirwatch.Watcher, dirs []string, wa
 		}
 		select {
 		case <-watcher.Any():
-		case <-poked:
+		case <-news:
 		case <-ctx.Done():
 			return false, nil
 		}

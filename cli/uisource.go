@@ -24,13 +24,13 @@ type pageSource struct {
 	quiet *front // says nothing: what it has to say is for one who reads the output of a command
 
 	mu    sync.Mutex
-	use   []podUse // of the last look
-	alive string   // the pods of that look
-	poke  chan struct{}
+	use   []podUse      // of the last look
+	alive string        // the pods that lived when Watch looked
+	ended chan struct{} // closed when others live now: of a pod that is killed no file tells
 }
 
 func newPageSource(dirs store.Dirs) *pageSource {
-	return &pageSource{dirs: dirs, quiet: &front{out: io.Discard, err: io.Discard}, poke: make(chan struct{}, 1)}
+	return &pageSource{dirs: dirs, quiet: &front{out: io.Discard, err: io.Discard}, ended: make(chan struct{})}
 }
 
 // shownPod is a pod as the page has it: the line that ps shows, and the object of
@@ -51,7 +51,7 @@ func (s *pageSource) Watch(ctx context.Context, seen func(all []page.Thing, prob
 		return true, pause(ctx, lookPause)
 	}
 	for ctx.Err() == nil {
-		if err := whileWatching(ctx, watched, s.poke, look); err != nil && ctx.Err() == nil {
+		if err := whileWatching(ctx, watched, s.poked, look); err != nil && ctx.Err() == nil {
 			seen(nil, err.Error())
 			pause(ctx, topInterval)
 		}
@@ -68,6 +68,12 @@ func (s *pageSource) look(wishes *getWishes) (all []page.Thing, problem string) 
 			return
 		}
 		all = append(all, page.Thing{Kind: kind, Key: key, JSON: text})
+	}
+	alive, err := s.living() // first: who dies after that is missed, which Use sees
+	if err == nil {
+		s.mu.Lock()
+		s.alive = alive
+		s.mu.Unlock()
 	}
 	l, err := listPods(s.dirs, nil, wishes)
 	if err != nil {
@@ -119,21 +125,32 @@ func (s *pageSource) Use() ([]page.Use, error) {
 	uses := v.rates(s.use, now)
 	s.use = slices.Clone(now)
 	var out []page.Use
-	var names []string
 	for i := range uses {
 		u := &uses[i]
-		key := u.place.Namespace + "/" + u.place.Name
-		names = append(names, key)
-		out = append(out, page.Use{Key: key, CPU: u.cpu, Memory: u.sample.Memory, Detail: u.json()})
+		out = append(out, page.Use{Key: u.place.Namespace + "/" + u.place.Name, CPU: u.cpu, Memory: u.sample.Memory, Detail: u.json()})
 	}
-	if alive := strings.Join(names, " "); alive != s.alive {
-		s.alive = alive
-		select {
-		case s.poke <- struct{}{}:
-		default:
-		}
+	if alive, err := s.living(); err == nil && alive != s.alive {
+		close(s.ended)
+		s.ended = make(chan struct{})
 	}
 	return out, nil
+}
+
+// living names the pods that live.
+func (s *pageSource) living() (string, error) {
+	places, err := (&topView{dirs: s.dirs, allNamespaces: true}).places()
+	var names []string
+	for _, p := range places {
+		names = append(names, p.Namespace+"/"+p.Name)
+	}
+	return strings.Join(names, " "), err
+}
+
+// poked is closed when other pods live than before.
+func (s *pageSource) poked() <-chan struct{} {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.ended
 }
 
 // place finds the pod and the containers of which logs are asked.

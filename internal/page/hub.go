@@ -167,7 +167,7 @@ type update struct {
 	Problem *string            `json:"problem,omitempty"` // with keys
 	Pods    *things            `json:"pods,omitempty"`
 	Events  *things            `json:"events,omitempty"`
-	Use     []any              `json:"use,omitempty"`
+	Use     *[]any             `json:"use,omitempty"` // may be empty
 	UsedAt  float64            `json:"usedAt,omitempty"`
 	History map[string][]point `json:"history,omitempty"` // of all pods, to a page that has just been opened
 }
@@ -197,10 +197,11 @@ func (h *hub) since(last int) (u *update, version int, more <-chan struct{}) {
 			u.History[key] = r.points()
 		}
 	}
-	if h.use.version > last {
-		u.Use, u.UsedAt = h.use.pods, h.use.at
+	used, problem := h.use, h.problem // they are read when h.mu is not held any more
+	if used.version > last {
+		u.Use, u.UsedAt = &used.pods, used.at
 	}
-	u.Problem, u.Pods, u.Events = &h.problem, h.thingsSince("pods", last), h.thingsSince("events", last)
+	u.Problem, u.Pods, u.Events = &problem, h.thingsSince("pods", last), h.thingsSince("events", last)
 	return u, h.version, h.news
 }
 

@@ -61,10 +61,12 @@ export function bytes(n) {
   return n < 1 << 20 ? `${Math.max(n >> 10, 1)}Ki` : `${Math.floor(n / (1 << 20))}Mi`
 }
 
+const failed = /Err|BackOff|Fail|OOM|Evicted|Unknown|Signal|ExitCode|Deadline|Invalid|CannotRun/
+
 // mood says how a pod's status looks: good, busy, bad or done.
 export function mood(pod) {
   const [ready, all] = pod.ready.split('/')
-  if (pod.status === 'Running') return ready === all ? 'good' : 'busy'
+  if (failed.test(pod.status)) return 'bad'
   if (pod.status === 'Completed' || pod.status === 'Succeeded') return 'done'
-  return /^(Init:\d|Pending|PodInitializing|ContainerCreating|Terminating)/.test(pod.status) ? 'busy' : 'bad'
+  return pod.status === 'Running' && ready === all ? 'good' : 'busy'
 }
