@@ -17,6 +17,10 @@ import (
 	"github.com/podrun/podrun/manifest"
 )
 
+// updateTime is how long a pod may take to be ready, unless the user says so; back at its old
+// images it has as long, whatever the user says.
+const updateTime = 5 * time.Minute
+
 func (f *front) updateCommand() *cli.Command {
 	return &cli.Command{
 		Name:      "update",
@@ -44,7 +48,7 @@ Examples:
 		Flags: []cli.Flag{
 			namespaceFlag(),
 			&cli.BoolFlag{Name: "rollback", Usage: "go back to the images before the last update"},
-			&cli.DurationFlag{Name: "timeout", Value: 5 * time.Minute, Usage: "how long a pod may take to be ready, as a `DURATION` (90s, 5m)"},
+			&cli.DurationFlag{Name: "timeout", Value: updateTime, Usage: "how long a pod may take to be ready, as a `DURATION` (90s, 5m)"},
 			&cli.DurationFlag{Name: "stable", Value: 10 * time.Second, Usage: "how long it has to stay ready without a restart, as a `DURATION`"},
 			&cli.StringFlag{Name: "pull", Value: "newer", Usage: "`WHEN` registries are asked: newer or never"},
 			tlsVerifyFlag(),

@@ -78,7 +78,7 @@ func (u *updating) chooseOld(p *updatedPod) error {
 			continue
 		}
 		if _, err := u.store.Resolve(i.Old); err != nil {
-			return fmt.Errorf("the image %s had before: %w", i.Ref, err)
+			return report.New(report.Failure, "load or pull it again; podrun image ls shows what is here", "the image %s had before: %w", i.Ref, err)
 		}
 		p.images = append(p.images, store.UpdatedImage{Ref: i.Ref, Old: i.New, New: i.Old})
 	}
@@ -231,7 +231,11 @@ func (u *updating) replace(ctx context.Context, g *updateGroup, forward bool) er
 		}
 		defer manager.Close()
 		fmt.Fprintf(u.front.err, "podrun: restarting %s\n", g.unit)
-		return errors.Join(manager.Forget(within, g.unit), manager.Restart(within, g.unit))
+		err = errors.Join(manager.Forget(within, g.unit), manager.Restart(within, g.unit))
+		if err != nil && within.Err() != nil && ctx.Err() == nil {
+			return fmt.Errorf("%s is not ready after %v", g.unit, u.timeout)
+		}
+		return err
 	}
 	l := &launch{front: u.front, dirs: u.dirs, keeper: u.keeper, pull: u.pull, said: u.front.err}
 	for _, p := range g.pods {

@@ -76,6 +76,7 @@ func restartsOf(st *pod.Status) int {
 // undo goes back to the images before, because of cause.
 func (u *updating) undo(ctx context.Context, g *updateGroup, cause error) error {
 	fmt.Fprintf(u.front.err, "podrun: %s: going back\n", report.Escape(cause.Error()))
+	u.timeout = max(u.timeout, updateTime) // the new images' hurry is not the old ones'
 	var errs []error
 	untouched := g.unit == ""
 	for _, p := range g.pods {
@@ -107,7 +108,11 @@ func (u *updating) undo(ctx context.Context, g *updateGroup, cause error) error 
 			return errors.Join(cause, err)
 		}
 	}
-	return report.New(report.Failure, "podrun events "+names+" may say why; podrun update "+names+" tries again", "%w: the pod has the images again that it had before", cause)
+	again := "podrun update " + names
+	if u.rollback {
+		again += " --rollback"
+	}
+	return report.New(report.Failure, "podrun events "+names+" may say why; "+again+" tries again", "%w: the pod has the images again that it had before", cause)
 }
 
 // forget takes the manifest out of a pod's record: the pod is there.

@@ -38,7 +38,7 @@ func (a *adder) add(ctx context.Context, c *candidate, asked string, names []str
 		header: header{recordVersion},
 		ID:     digest.FromBytes(c.config), Config: string(c.config),
 		Digest: digest.FromBytes(c.manifest), Manifest: string(c.manifest), MediaType: c.mediaType,
-		Added: time.Now().UTC(), Pulled: c.pulled,
+		Added: time.Now().UTC(), Pulled: c.pulled, Index: string(c.index),
 	}
 	for _, l := range c.layers {
 		rec.DiffIDs = append(rec.DiffIDs, l.DiffID)
@@ -112,7 +112,7 @@ func (s *Store) record(rec *imageRecord, c *candidate, names []string) error {
 	defer lock.Close()
 	old, err := s.readImage(rec.ID)
 	isNew := err != nil
-	if isNew || old.Digest != rec.Digest || old.Pulled != rec.Pulled {
+	if isNew || old.Digest != rec.Digest || old.Pulled != rec.Pulled || rec.Index != "" && old.Index != rec.Index {
 		if err := writeRecord(s.imageFile(rec.ID), rec); err != nil {
 			return fmt.Errorf("record image %s: %w", rec.ID, err)
 		}

@@ -3,6 +3,8 @@ package image
 import (
 	"errors"
 	"fmt"
+
+	"github.com/podrun/podrun/internal/report"
 )
 
 // ErrNotFound says that an image is not in the store.
@@ -40,3 +42,8 @@ func Reason(err error) string {
 
 // notFound wraps ErrNotFound so that the sentence names the image.
 func notFound(name string) error { return fmt.Errorf("find %s: %w", name, ErrNotFound) }
+
+// unknown wraps ErrNotFound for who has asked for an image of this machine.
+func unknown() error {
+	return report.New(report.Failure, "podrun image ls shows those that are", "%w", ErrNotFound)
+}

@@ -40,6 +40,7 @@ type imageRecord struct {
 	Pulled    bool            `json:"pulled,omitempty"` // from a registry, where it can be had again
 	Manifest  string          `json:"manifest"`
 	Config    string          `json:"config"`
+	Index     string          `json:"index,omitempty"` // by which it was had last, for names that it is given
 }
 
 // nameRecord is names/<sha256 of Name>.json.

@@ -101,7 +101,7 @@ func (s *Store) target(nameOrID string, names []*nameRecord) (id digest.Digest, 
 		case refErr != nil:
 			return "", "", refErr
 		case name == "":
-			return "", "", ErrNotFound
+			return "", "", unknown()
 		}
 		return id, name, nil
 	}
@@ -121,7 +121,7 @@ func (s *Store) target(nameOrID string, names []*nameRecord) (id digest.Digest, 
 	}
 	switch found {
 	case 0:
-		return "", "", ErrNotFound
+		return "", "", unknown()
 	case 1:
 		return id, name, nil
 	}

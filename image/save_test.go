@@ -3,6 +3,7 @@ package image
 import (
 	"bytes"
 	"context"
+	"errors"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -13,6 +14,7 @@ import (
 	"github.com/opencontainers/image-spec/specs-go"
 	v1 "github.com/opencontainers/image-spec/specs-go/v1"
 
+	"github.com/podrun/podrun/internal/report"
 	"github.com/podrun/podrun/internal/testenv"
 )
 
@@ -188,5 +190,48 @@ func TestTag(t *testing.T) {
 	}
 	if diff := cmp.Diff([]string{"a:1", "b:1", "mine:2", "mine:3"}, familiar(d.RepoTags)); diff != "" || len(d.RepoDigests) != 3 || d.Size != 0 || len(d.Layers) != 2 || !d.Layers[0].Shared || d.Layers[1].Shared {
 		t.Errorf("%s\n%+v", diff, d)
+	}
+}
+
+// An image that was pulled without a name, as an update does, and is given one later is still
+// known by the index that the registry has under that name; and so is the one before, when the
+// update is undone.
+func TestTagKeepsTheIndex(t *testing.T) {
+	l := newLayout(t)
+	var tops []string
+	s := newStore(t)
+	var ids []string
+	for _, name := range []string{"1", "2"} {
+		m := l.image(img{Layers: [][]byte{layerTar(t, f{Name: name})}})
+		m.Platform = &v1.Platform{OS: "linux", Architecture: here()}
+		top := l.json(v1.MediaTypeImageIndex, v1.Index{Versioned: specs.Versioned{SchemaVersion: 2}, MediaType: v1.MediaTypeImageIndex, Manifests: []v1.Descriptor{m}})
+		l.index.Manifests = []v1.Descriptor{top}
+		_, repo := newFake(t, l)
+		tops = append(tops, top.Digest.String())
+		got, err := s.Pull(context.Background(), repo, PullOptions{Unnamed: name == "2"})
+		if err != nil {
+			t.Fatal(err)
+		}
+		ids = append(ids, got.ID)
+	}
+	for _, i := range []int{1, 0, 1} {
+		if err := s.Tag(ids[i], "example.com/x:1"); err != nil {
+			t.Fatal(err)
+		}
+		if got, err := s.Resolve("example.com/x@" + tops[i]); err != nil || got.ID != ids[i] {
+			t.Errorf("by the digest of its index: %+v, %v", got, err)
+		}
+	}
+	wantHint(t, s.Tag("none:1", "x:1"))
+	_, err := s.Describe("none:1")
+	wantHint(t, err)
+	wantHint(t, s.Remove("none:1", RemoveOptions{}))
+}
+
+// wantHint: whoever names an image that is not here is told where to look.
+func wantHint(t *testing.T, err error) {
+	t.Helper()
+	if !errors.Is(err, ErrNotFound) || !strings.Contains(report.Hint(err), "podrun image ls") {
+		t.Errorf("%v, hint %q", err, report.Hint(err))
 	}
 }

@@ -54,7 +54,7 @@ func (s *Store) tag(ref, name string) error {
 func (s *Store) nameRecordOf(id digest.Digest, old string) (*nameRecord, error) {
 	rec, err := s.readImage(id)
 	if errors.Is(err, fs.ErrNotExist) {
-		return nil, ErrNotFound
+		return nil, unknown()
 	}
 	if err != nil {
 		return nil, err
@@ -62,5 +62,9 @@ func (s *Store) nameRecordOf(id digest.Digest, old string) (*nameRecord, error) 
 	if old != "" {
 		return s.readName(old)
 	}
-	return &nameRecord{header: header{recordVersion}, ID: id, Digest: rec.Digest, Top: rec.Digest}, nil
+	r := &nameRecord{header: header{recordVersion}, ID: id, Digest: rec.Digest, Top: rec.Digest}
+	if rec.Index != "" {
+		r.Top, r.Index = digest.FromString(rec.Index), rec.Index
+	}
+	return r, nil
 }
