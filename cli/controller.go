@@ -144,6 +144,9 @@ func (c *controller) lookAt(ctx context.Context, w store.Workload, r *round) (go
 	if err := c.jobs(ctx, v, &d, r); err != nil {
 		return true, err
 	}
+	if err := c.dropClaims(v, d.Delete); err != nil {
+		return true, err
+	}
 	if d.Delete {
 		return false, c.forget(w, v)
 	}
@@ -193,6 +196,9 @@ func (c *controller) makePods(ctx context.Context, v *view, d *workload.Decision
 			name = manifest.PodBase(v.object, m) + rand.String(5)
 		}
 		o, err := manifest.PodOf(v.object, m, d.State.Revisions[i].Template, name)
+		if err == nil {
+			err = c.makeClaims(v, m)
+		}
 		if err != nil {
 			return err
 		}

@@ -77,6 +77,7 @@ func defaultStatefulSet(s *appsv1.StatefulSetSpec) {
 	}
 	orDefault(&s.Replicas, 1)
 	orDefault(&s.RevisionHistoryLimit, 10)
+	defaultClaims(s)
 }
 
 func defaultDaemonSet(s *appsv1.DaemonSetSpec) {

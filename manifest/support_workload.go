@@ -126,9 +126,7 @@ var statefulSetRows = slices.Concat([]Field{
 	{Path: "spec.updateStrategy.rollingUpdate", Support: Done},
 	{Path: "spec.updateStrategy.rollingUpdate.partition", Support: Done},
 	{Path: "spec.updateStrategy.rollingUpdate.maxUnavailable", Support: Refused, Note: "one pod at a time"},
-	{Path: "spec.volumeClaimTemplates", Support: Refused, Note: "make the PersistentVolumeClaims yourself and name them in the template's volumes"},
-	{Path: "spec.persistentVolumeClaimRetentionPolicy", Support: Accepted, Note: "there are no claims of the StatefulSet's own"},
-}, selectorRows())
+}, claimTemplateRows(), selectorRows())
 
 var daemonSetRows = slices.Concat([]Field{
 	{Path: "spec.minReadySeconds", Support: Done},

@@ -35,7 +35,7 @@ func validateWorkload(object metav1.Object) field.ErrorList {
 		errs = append(errs, validateSelected(o.Spec.Selector, &o.Spec.Template, spec)...)
 	case *appsv1.StatefulSet:
 		rule = apivalidation.NameIsDNSLabel // a pod's name is a host's
-		errs = validateStatefulSet(&o.Spec, spec)
+		errs = append(validateStatefulSet(&o.Spec, spec), validateClaims(&o.Spec, o.Name, spec)...)
 	case *appsv1.DaemonSet:
 		errs = validateDaemonSet(&o.Spec, spec)
 	case *batchv1.Job:

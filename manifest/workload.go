@@ -43,6 +43,8 @@ func (o *Object) completeWorkload(errs *Errors) {
 	o.Effective = EffectiveResources(sample)
 	defaultWorkload(o.Value)
 	invalid := validateWorkload(o.Value)
+	sample.Spec = *sample.Spec.DeepCopy()
+	mountClaims(&sample.Spec, o.Value, 0)
 	for _, bad := range Validate(sample) {
 		if bad.Field == "metadata.name" {
 			continue
@@ -71,6 +73,7 @@ func (o *Object) Sample() *Object {
 	sample.Pod.Name = o.Name()
 	sample.Pod.Namespace = o.Value.GetNamespace()
 	sample.Value = sample.Pod
+	mountClaims(&sample.Pod.Spec, o.Value, 0)
 	Default(sample.Pod)
 	return sample
 }

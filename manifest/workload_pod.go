@@ -76,6 +76,7 @@ func PodOf(owner *pod.Object, m workload.Make, template []byte, name string) (*O
 		p.Spec.Hostname = name
 		if object, err := Workload(owner); err == nil {
 			p.Spec.Subdomain = serviceName(object)
+			mountClaims(&p.Spec, object, m.Index)
 		}
 	case pod.KindJob:
 		ofJob(p, owner, m.Index)
