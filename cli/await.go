@@ -31,12 +31,15 @@ func arrivalOf(wait bool) arrival {
 func (f *front) await(ctx context.Context, p *upPod, to arrival, timeout time.Duration) error {
 	tell := narrator{out: f.err, pod: p.place.Name}
 	defer tell.mounts(p)()
+	see, end := tell.still(p, to, f.stillAfter, timeout > 0)
 	var last *pod.Status
 	err := watch(ctx, p.place, func(st *pod.Status) bool {
 		tell.status(st)
+		see(st)
 		last = st
 		return to.at(st) && p.follows(st) || st.Phase.Terminal()
 	})
+	end()
 	if last == nil || !(to.at(last) && p.follows(last)) && !last.Phase.Terminal() {
 		err = errors.Join(err, ctx.Err())
 	}

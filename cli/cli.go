@@ -22,7 +22,7 @@ import (
 // Main runs one command line, of which args[0] is the program, and returns its
 // exit code. getenv is os.Getenv.
 func Main(args []string, getenv func(string) string, stdin io.Reader, stdout, stderr io.Writer) int {
-	f := &front{getenv: getenv, in: stdin, out: stdout, err: stderr, rooms: house{}, signals: notify, pullBackOff: pullBackOff}
+	f := &front{getenv: getenv, in: stdin, out: stdout, err: stderr, rooms: house{}, signals: notify, pullBackOff: pullBackOff, stillAfter: stillAfter}
 	return f.run(args)
 }
 
@@ -36,6 +36,7 @@ type front struct {
 	signals  func(...os.Signal) (arrived <-chan os.Signal, stop func())
 
 	pullBackOff func(attempt int) time.Duration
+	stillAfter  time.Duration
 }
 
 // run finds the command, answers --help, runs it and says its error.

@@ -35,6 +35,7 @@ type world struct {
 	ensured   int               // how often an image was asked for
 	policies  map[string]string // by which an image was asked for last
 	pullWait  time.Duration     // between attempts; 0: milliseconds
+	still     time.Duration     // after which is told what is waited for; 0: it is not
 	script    func(*supervisor) // what a started pod does
 	startErr  error
 	logins    map[string][]string // with which images were asked for

@@ -2,6 +2,7 @@ package cli
 
 import (
 	"bytes"
+	"cmp"
 	"io"
 	"os"
 	"strings"
@@ -34,6 +35,7 @@ func (w *world) beginWith(stdin io.Reader, stdout io.Writer, args ...string) *pr
 			}
 			return p.signals, func() {}
 		},
+		stillAfter: cmp.Or(w.still, time.Hour),
 		pullBackOff: func(attempt int) time.Duration {
 			if w.pullWait > 0 {
 				return w.pullWait
