@@ -1,14 +1,12 @@
 package stage_test
 
 import (
-	"encoding/json"
 	"os"
 	"path/filepath"
 	"testing"
 
 	"github.com/podrun/podrun/internal/stage"
 	"github.com/podrun/podrun/internal/store"
-	"github.com/podrun/podrun/pod"
 )
 
 // What takes the pod's user namespace to be removed is the supervisor's, which leaves nothing of
@@ -27,10 +25,7 @@ func TestRemovePod(t *testing.T) {
 		t.Run(c.name, func(t *testing.T) {
 			d := store.Dirs{Data: t.TempDir(), Runtime: t.TempDir()}
 			p := d.Pod("default", "web")
-			text, err := json.Marshal(pod.Status{Version: pod.StatusVersion, Phase: pod.Succeeded})
-			if err != nil {
-				t.Fatal(err)
-			}
+			text := []byte(`{"version": 1, "phase": "Succeeded"}`)
 			for _, dir := range []string{p.DataDir(), p.RuntimeDir()} {
 				if err := os.MkdirAll(dir, 0o700); err != nil {
 					t.Fatal(err)
@@ -44,7 +39,7 @@ func TestRemovePod(t *testing.T) {
 					t.Fatal(err)
 				}
 			}
-			err = stage.RemovePod("/nonexistent/program", d, p)
+			err := stage.RemovePod("/nonexistent/program", d, p)
 			if (err != nil) != c.stages {
 				t.Errorf("RemovePod = %v", err)
 			}

@@ -1,6 +1,9 @@
 package main
 
 import (
+	"encoding/xml"
+	"slices"
+	"strings"
 	"testing"
 	"time"
 )
@@ -28,5 +31,67 @@ func TestOwns(t *testing.T) {
 		if p.owns(uid) != want {
 			t.Errorf("owns(%d) = %v", uid, !want)
 		}
+	}
+}
+
+// A ratio that has grown by more than a fifth is told, before all others.
+func TestCompare(t *testing.T) {
+	then := report{Times: map[string]map[string]summary{
+		"exec true": {"podrun": {Median: 10}, "podman": {Median: 100}},
+		"logs":      {"podrun": {Median: 10}, "podman": {Median: 40}},
+		"gone":      {"podrun": {Median: 1}, "podman": {Median: 1}},
+	}}
+	now := report{Times: map[string]map[string]summary{
+		"exec true": {"podrun": {Median: 26}, "podman": {Median: 200}}, // everything was slower, podrun more so
+		"logs":      {"podrun": {Median: 11}, "podman": {Median: 40}},
+		"new":       {"podrun": {Median: 1}, "podman": {Median: 1}},
+	}, Starts: map[string]summary{"podrun": {Median: 9}, "floor": {Median: 3}}}
+	lines, regressions := compare(then.ratios(), now.ratios())
+	want := []string{"exec true\t1/10\t1/7.7\t+30 %\tWORSE\t", "logs\t1/4\t1/3.6\t+10 %\t\t"}
+	if regressions != 1 || !slices.Equal(lines, want) {
+		t.Errorf("compare = %d, %q, want 1, %q", regressions, lines, want)
+	}
+	for _, r := range now.ratios() {
+		if r.Name == "start to exec, of the floor's" && (r.Value != 3 || r.Bar != 7) {
+			t.Errorf("%+v", r)
+		}
+	}
+}
+
+// Every bar belongs to a ratio that is measured, and every ratio has its row in the plot.
+func TestPlot(t *testing.T) {
+	both := map[string]summary{"podrun": {Median: 1}, "podman": {Median: 2}}
+	feet := map[string]footprint{"podrun": {PSS: 1}, "podman": {PSS: 9}}
+	r := report{
+		Times: map[string]map[string]summary{"exec true": both, "logs": both, "ps, 50 pods": both},
+		Memory: map[string]map[string]footprint{
+			shapes[1].title + ", just started": feet, shapes[1].title + ", idle": feet,
+		},
+		Costs:  &cost{Probe: map[string]map[string]float64{"exec true": {"podrun": 1, "podman": 60}, "httpGet": {"podrun": 1, "podman": 40}}},
+		Starts: map[string]summary{"podrun": {Median: 9}, "floor": {Median: 3}},
+		Scale:  &scale{Pods: 100, First: 1, Last: 1},
+	}
+	for _, s := range shapes {
+		r.Times["up, "+s.title], r.Times["down, "+s.title] = both, both
+	}
+	reached := 0
+	list := r.ratios()
+	for _, x := range list {
+		if x.Bar > 0 {
+			reached++
+		}
+	}
+	if reached != len(bars) {
+		t.Errorf("%d of %d bars belong to a ratio", reached, len(bars))
+	}
+	svg := plot("<a title>", list)
+	if n := strings.Count(svg, `text-anchor="end"`); n != len(list) {
+		t.Errorf("%d rows for %d ratios", n, len(list))
+	}
+	if err := xml.Unmarshal([]byte(svg), new(any)); err != nil {
+		t.Errorf("the plot is no XML: %v", err)
+	}
+	if strings.Contains(r.page(list), "NaN") {
+		t.Error("the page has figures that are none")
 	}
 }

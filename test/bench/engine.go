@@ -20,6 +20,9 @@ type engine interface {
 	up(pod, file string) *exec.Cmd
 	down(pod, file string) *exec.Cmd
 	exec(pod string, args ...string) *exec.Cmd
+	logs(pod string) *exec.Cmd
+	ps() *exec.Cmd
+	help() *exec.Cmd
 	version() *exec.Cmd // the quickest thing it can do
 	close()             // leave nothing running
 }
@@ -76,7 +79,10 @@ func (e *podrun) exec(pod string, args ...string) *exec.Cmd {
 	return e.run(append([]string{"exec", pod, "-c", "main", "--"}, args...)...)
 }
 
-func (e *podrun) version() *exec.Cmd { return e.run("--version") }
+func (e *podrun) logs(pod string) *exec.Cmd { return e.run("logs", pod, "-c", "main") }
+func (e *podrun) ps() *exec.Cmd             { return e.run("ps") }
+func (e *podrun) help() *exec.Cmd           { return e.run("--help") }
+func (e *podrun) version() *exec.Cmd        { return e.run("--version") }
 
 func (e *podrun) close() {
 	for _, s := range shapes {
@@ -142,7 +148,10 @@ func (e *podman) exec(pod string, args ...string) *exec.Cmd {
 	return e.run(append([]string{"exec", pod + "-main"}, args...)...)
 }
 
-func (e *podman) version() *exec.Cmd { return e.run("--version") }
+func (e *podman) logs(pod string) *exec.Cmd { return e.run("logs", pod+"-main") }
+func (e *podman) ps() *exec.Cmd             { return e.run("pod", "ps") }
+func (e *podman) help() *exec.Cmd           { return e.run("--help") }
+func (e *podman) version() *exec.Cmd        { return e.run("--version") }
 
 func (e *podman) close() {
 	e.run("pod", "rm", "--force", "--all").Run()

@@ -11,6 +11,8 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"strings"
+	"text/tabwriter"
 	"time"
 )
 
@@ -25,11 +27,22 @@ func run() error {
 	podrun := flag.String("podrun", "", "the podrun binary")
 	rootfs := flag.String("rootfs", "", "the example image's root file system, a tar")
 	user := flag.String("user", "", "as root: the ordinary user to run both sides as")
-	part := flag.String("part", "", "pods or images: measure that alone")
+	part := flag.String("part", "", "pods, images, starts or scale: measure that alone")
 	rounds := flag.Int("rounds", 10, "how often everything is measured")
 	out := flag.String("json", "", "where all figures go")
+	tools := flag.String("tools", "", "where the programs of test/bench/c are")
+	pods := flag.Int("scale", 100, "how many pods at once; 0: none")
+	against := flag.String("against", "", "figures of before, a file of -json: what has become worse is told")
+	docs := flag.String("docs", "", "write the table and the plot into this directory")
+	only := flag.String("only", "", "measure no more: read the figures of this file")
 	flag.Parse()
-
+	if *only != "" {
+		r, err := load(*only)
+		if err != nil {
+			return err
+		}
+		return tell(r, *against, *docs)
+	}
 	who, err := account(*user)
 	if err != nil {
 		return err
@@ -57,25 +70,91 @@ func run() error {
 			return fmt.Errorf("prepare %s: %w", e.name(), err)
 		}
 	}
+	r, err := everything(who, sides, ours, peer, work, *rootfs, *tools, *part, *rounds, *pods)
+	if err != nil {
+		return err
+	}
+	if err := r.save(*out); err != nil {
+		return err
+	}
+	return tell(r, *against, *docs)
+}
+
+// everything measures: all, or one part.
+func everything(who *person, sides []engine, ours *podrun, peer *podman, work, rootfs, tools, part string, rounds, pods int) (r report, err error) {
 	start := time.Now()
+	dir := filepath.Join(work, "pods")
 	m := measured{}
 	var costs *cost
-	if *part != "images" {
-		if m, err = measure(who, sides, filepath.Join(work, "pods"), *rounds); err != nil {
-			return err
+	if part == "" || part == "pods" {
+		if m, err = measure(who, sides, dir, rounds); err != nil {
+			return r, err
 		}
-		if costs, err = measureCosts(who, ours, peer, filepath.Join(work, "pods")); err != nil {
-			return err
+		if costs, err = measureCosts(who, ours, peer, dir); err != nil {
+			return r, err
 		}
 	}
 	var images *imageCost
-	if *part != "pods" {
-		if images, err = measureImages(who, ours, peer, work, *rounds); err != nil {
+	if part == "" || part == "images" {
+		if images, err = measureImages(who, ours, peer, work, rounds); err != nil {
+			return r, err
+		}
+	}
+	r = m.report(sides, rounds, 0)
+	r.Costs, r.Images = costs, images
+	if said, err := output(peer.version()); err == nil {
+		r.PodmanVersion = strings.TrimSpace(said)
+	}
+	if tools != "" && (part == "" || part == "starts") {
+		s, err := newStarters(who, ours, tools, rootfs, work)
+		if err != nil {
+			return r, err
+		}
+		if r.Starts, err = s.measureStarts(rounds); err != nil {
+			return r, err
+		}
+	}
+	if pods > 0 && (part == "" || part == "scale") {
+		err = r.addScale(who, ours, peer, dir, pods)
+	}
+	r.Took = time.Since(start).Round(time.Second).String()
+	return r, err
+}
+
+func (r *report) addScale(who *person, ours *podrun, peer *podman, dir string, pods int) error {
+	scale, theirs, err := measureScale(who, ours, peer, dir, pods)
+	if err != nil {
+		return err
+	}
+	r.Scale = scale
+	for n, s := range scale.Ps {
+		put(r.Times, fmt.Sprintf("ps, %d pods", n), ours.name(), s)
+		if their, ok := theirs[n]; ok {
+			put(r.Times, fmt.Sprintf("ps, %d pods", n), peer.name(), their)
+		}
+	}
+	return nil
+}
+
+// tell prints figures, and what has become of former ones; with docs it writes the page.
+func tell(r report, against, docs string) error {
+	r.print(os.Stdout)
+	if docs != "" {
+		if err := r.write(docs); err != nil {
 			return err
 		}
 	}
-	r := m.report(sides, *rounds, time.Since(start))
-	r.Costs, r.Images = costs, images
-	r.print(os.Stdout)
-	return r.save(*out)
+	if against == "" {
+		return nil
+	}
+	then, err := load(against)
+	if err != nil {
+		return err
+	}
+	lines, regressions := compare(then.ratios(), r.ratios())
+	w := tabwriter.NewWriter(os.Stdout, 0, 0, 3, ' ', tabwriter.AlignRight)
+	fmt.Fprintf(w, "\nratios since %s\tthen\tnow\t\t\t\n%s\n", then.When.Format(time.DateTime), strings.Join(lines, "\n"))
+	w.Flush()
+	fmt.Printf("%d of %d ratios are worse by more than %.0f %%\n", regressions, len(lines), 100*(worse-1))
+	return nil
 }

@@ -3,6 +3,7 @@ package main
 import (
 	"fmt"
 	"os"
+	osexec "os/exec"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -61,9 +62,20 @@ func (f *figures) once(who *person, e engine, pod, title, file string, round, la
 		time.Sleep(idle)
 		f.feet[title+", idle"] = who.footprint(before)
 	}
-	exec, err := timed(e.exec(pod, "/bin/true"))
+	command := e.exec(pod, "/bin/true")
+	exec, err := timed(command)
 	if err != nil {
 		return err
+	}
+	execCPU := command.ProcessState.UserTime() + command.ProcessState.SystemTime()
+	var logs, ps, help time.Duration
+	for _, quick := range []struct {
+		took *time.Duration
+		cmd  *osexec.Cmd
+	}{{&logs, e.logs(pod)}, {&ps, e.ps()}, {&help, e.help()}} {
+		if *quick.took, err = timed(quick.cmd); err != nil {
+			return err
+		}
 	}
 	output, err := timed(e.exec(pod, "/bin/sh", "-c", flood))
 	if err != nil {
@@ -83,6 +95,10 @@ func (f *figures) once(who *person, e engine, pod, title, file string, round, la
 	f.add("up, "+title, up)
 	f.add("down, "+title, down)
 	f.add("exec true", exec)
+	f.add("exec true, processor of the command", execCPU)
+	f.add("logs", logs)
+	f.add("ps, 1 pod", ps)
+	f.add("--help", help)
 	f.add("100 MB of output", output)
 	f.add("--version", version)
 	return nil

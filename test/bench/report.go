@@ -15,15 +15,20 @@ import (
 
 // report is what bin/bench.json holds. Times are in milliseconds.
 type report struct {
-	When   time.Time                       `json:"when"`
-	Took   string                          `json:"took"`
-	CPUs   int                             `json:"cpus"`
-	Kernel string                          `json:"kernel"`
-	Rounds int                             `json:"rounds"`
-	Podman string                          `json:"podmanFlags"`
+	When   time.Time `json:"when"`
+	Took   string    `json:"took"`
+	CPUs   int       `json:"cpus"`
+	Kernel string    `json:"kernel"`
+	Rounds int       `json:"rounds"`
+	Podman string    `json:"podmanFlags"`
+
+	PodmanVersion string `json:"podmanVersion"`
+
 	Times  map[string]map[string]summary   `json:"times"`  // by task, then engine
 	Memory map[string]map[string]footprint `json:"memory"` // by pod, then engine
 	Costs  *cost                           `json:"costs"`
+	Starts map[string]summary              `json:"starts,omitempty"` // startTask, by who starts
+	Scale  *scale                          `json:"scale,omitempty"`
 	Images *imageCost                      `json:"images"`
 }
 
@@ -102,6 +107,9 @@ func (r report) print(out io.Writer) {
 		for _, line := range r.Costs.lines() {
 			fmt.Fprintln(w, line)
 		}
+	}
+	for _, line := range slices.Concat(r.startLines(), r.Scale.lines()) {
+		fmt.Fprintln(w, line)
 	}
 	if r.Images != nil {
 		for _, line := range r.Images.lines() {
