@@ -232,7 +232,7 @@ func (u *updating) replace(ctx context.Context, g *updateGroup, forward bool) er
 		defer manager.Close()
 		fmt.Fprintf(u.front.err, "podrun: restarting %s\n", g.unit)
 		err = errors.Join(manager.Forget(within, g.unit), manager.Restart(within, g.unit))
-		if err != nil && within.Err() != nil && ctx.Err() == nil {
+		if end, _ := within.Deadline(); err != nil && !time.Now().Before(end) && ctx.Err() == nil {
 			return fmt.Errorf("%s is not ready after %v", g.unit, u.timeout)
 		}
 		return err
