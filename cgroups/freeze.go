@@ -49,3 +49,9 @@ func (p *Pod) AwaitFrozen(limit time.Duration) error {
 		}
 	}
 }
+
+// ToFreeze says whether the kernel was told last to stop the pod's processes.
+func (p *Pod) ToFreeze() bool {
+	b, err := os.ReadFile(filepath.Join(p.Path(), "cgroup.freeze"))
+	return err == nil && len(b) > 0 && b[0] == '1'
+}

@@ -86,6 +86,9 @@ func (a *adoption) container(r savedRun) error {
 		plan: planned, attempt: r.Attempt, audience: newAudience(), process: r.process, mntns: r.MountNS, end: r.End,
 		who: identity{uid: r.UID, gid: r.GID, groups: r.Groups},
 	}
+	if e.sandbox != nil {
+		x.freezer = e.sandbox.freezer
+	}
 	x.findMountNamespace(e.sandbox, a.state.Runs)
 	x.cleanUpLater(e.sandbox)
 	x.adoptEnv(e.sandbox)

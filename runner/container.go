@@ -46,6 +46,7 @@ type container struct {
 	life     lifetime
 
 	confinement confinement
+	freezer     *freezer // of the pod
 }
 
 // configError is a container that cannot be made from its configuration; trying
@@ -64,7 +65,11 @@ type startError struct {
 // startError, or a failure to create.
 // It shares the PID namespace of beside, if that is not nil.
 func startContainer(s *sandbox, c *pod.Container, attempt int, beside *container) (*container, error) {
-	x := &container{plan: c, attempt: attempt, audience: newAudience(), beside: beside}
+	x := &container{plan: c, attempt: attempt, audience: newAudience(), beside: beside, freezer: s.freezer}
+	if err := x.freezer.enter(context.Background()); err != nil {
+		return nil, err
+	}
+	defer x.freezer.leave()
 	if err := x.create(s); err != nil {
 		x.closeStreams(s.estate)
 		if uerr := x.cleanup.Undo(); uerr != nil {

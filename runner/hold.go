@@ -2,9 +2,7 @@ package runner
 
 import (
 	"bufio"
-	"fmt"
 	"net"
-	"os"
 	"time"
 
 	"github.com/podrun/podrun/internal/wire"
@@ -12,45 +10,11 @@ import (
 	"github.com/podrun/podrun/pod"
 )
 
-const (
-	// freezeTime is how long processes may take to stop: one that waits for a disk cannot.
-	freezeTime = 30 * time.Second
-	// holdTime is how long a pod may take to pause, with what is being started meanwhile.
-	holdTime = 2 * freezeTime
-)
+// holdTime is how long a pod may take to pause, with what is being started meanwhile.
+const holdTime = 2 * freezeTime
 
-// freeze has the kernel hold the containers' processes, or let them go on, and tells the
-// loop when that is so. In the order of the actions: what follows finds the cgroup so.
-func (e *engine) freeze(frozen bool) {
-	e.mu.Lock()
-	e.busy++
-	s := e.sandbox
-	e.mu.Unlock()
-	var err error
-	if s != nil && s.cgroup != nil {
-		err = s.cgroup.Freeze(frozen)
-	}
-	go func() {
-		defer e.work(-1)
-		kind := lifecycle.Thawed
-		if frozen {
-			kind = lifecycle.Frozen
-			if err == nil && s != nil && s.cgroup != nil {
-				err = s.cgroup.AwaitFrozen(freezeTime)
-			}
-		}
-		if err != nil {
-			fmt.Fprintln(os.Stderr, err)
-			if frozen {
-				kind = lifecycle.ResumeWanted
-			}
-		}
-		e.emit(lifecycle.Event{Kind: kind})
-	}()
-}
-
-// freezable says why a pod cannot be paused, or nothing.
-func (e *engine) freezable() *wire.Error {
+// unfreezable says why a pod cannot be paused, or nothing.
+func (e *engine) unfreezable() *wire.Error {
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	switch {
@@ -68,7 +32,7 @@ func (c *control) hold(conn *net.UnixConn, req *wire.PauseRequest) error {
 	kind := lifecycle.ResumeWanted
 	if req.Paused {
 		kind = lifecycle.PauseWanted
-		if err := c.engine.freezable(); err != nil {
+		if err := c.engine.unfreezable(); err != nil {
 			return wire.WriteFrame(conn, wire.Frame{Error: err})
 		}
 	}
@@ -113,12 +77,24 @@ func (c *control) await(conn *net.UnixConn, wanted func(*pod.Status) bool) bool 
 	}
 }
 
-// held refuses what would begin in a pod that is paused.
+// held refuses what would begin in a pod that is paused. A supervisor that has only just
+// begun has said nothing yet.
 func (c *control) held() *wire.Error {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	if c.status == nil || c.status.Reason != pod.ReasonPaused {
-		return nil
+	for {
+		c.mu.Lock()
+		st, changed := c.status, c.changed
+		c.mu.Unlock()
+		if st != nil {
+			if st.Reason != pod.ReasonPaused {
+				return nil
+			}
+			break
+		}
+		select {
+		case <-changed:
+		case <-c.ended:
+			return nil
+		}
 	}
 	name := c.engine.current().Name
 	return &wire.Error{Message: "pod " + name + " is paused", Code: 125, Hint: "podrun unpause " + name}

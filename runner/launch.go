@@ -28,6 +28,10 @@ type launched interface {
 // program: by the trampoline where that is provably the same as by libcontainer, which
 // takes ten times as long.
 func (x *container) launch(ctx context.Context, p *libcontainer.Process) (launched, error) {
+	if err := x.freezer.enter(ctx); err != nil {
+		return nil, err
+	}
+	defer x.freezer.leave()
 	config := x.ct.Config()
 	if x.confinement.by != nil && joinable(&config, p) {
 		made, err := x.join(ctx, &config, p)

@@ -31,6 +31,7 @@ type sandbox struct {
 	estate   *estate
 	pause    process // PID 1 of the shared PID namespace; nobody without one
 	cgroup   *cgroups.Pod
+	freezer  *freezer
 	warnings []string
 	events   []resolvconf.Event // that the pod's are to tell
 	undo     undo.Stack
@@ -66,7 +67,7 @@ func (e *engine) newSandbox(plan *pod.Plan, attempt int) *sandbox {
 	return &sandbox{
 		plan: plan, attempt: attempt, store: e.store, dir: filepath.Join(e.store.RuntimeDir(), "sandbox"),
 		shared: e.shared, network: network{host: plan.Network == pod.NetworkHost}, estate: e.estate, herald: e.herald, warn: e.warn, ports: e.published,
-		trampoline: e.trampoline,
+		trampoline: e.trampoline, freezer: newFreezer(false),
 	}
 }
 
@@ -114,6 +115,7 @@ func (s *sandbox) adopt(pause process, cgroup string) (err error) {
 		if s.cgroup, err = cgroups.Reopen(cgroup); err != nil {
 			return err
 		}
+		s.freezer = newFreezer(s.cgroup.ToFreeze())
 	}
 	for _, step := range s.steps() {
 		s.undo.Push("remove "+step.name, step.undo)

@@ -1,0 +1,92 @@
+package runner
+
+import (
+	"context"
+	"errors"
+	"testing"
+	"testing/synctest"
+	"time"
+)
+
+type fakeCgroup struct{ frozen []bool }
+
+func (c *fakeCgroup) Freeze(frozen bool) error { c.frozen = append(c.frozen, frozen); return nil }
+
+func (c *fakeCgroup) AwaitFrozen(time.Duration) error { return nil }
+
+// Nothing is begun in a cgroup that is frozen, nor is one frozen in which something is being
+// begun.
+func TestFreezerAndWhatIsBegun(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		f, c := newFreezer(false), &fakeCgroup{}
+		if err := f.enter(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+		f.want(true)
+		done := make(chan bool)
+		go func() {
+			is, err := f.follow(c)
+			done <- is && err == nil
+		}()
+		synctest.Wait()
+		if c.frozen != nil {
+			t.Error("it was frozen while a process was being begun")
+		}
+		late, cancel := context.WithTimeout(t.Context(), time.Second)
+		defer cancel()
+		if err := f.enter(late); !errors.Is(err, context.DeadlineExceeded) {
+			t.Errorf("a process was begun although a pause is wanted: %v", err)
+		}
+		f.leave()
+		if !<-done || len(c.frozen) != 1 || !c.frozen[0] {
+			t.Errorf("it was not frozen: %v", c.frozen)
+		}
+		entered := make(chan error)
+		go func() { entered <- f.enter(t.Context()) }()
+		synctest.Wait()
+		select {
+		case <-entered:
+			t.Error("a process was begun in a frozen cgroup")
+		default:
+		}
+		f.want(false)
+		if is, err := f.follow(c); is || err != nil {
+			t.Errorf("it is still frozen: %v", err)
+		}
+		if err := <-entered; err != nil {
+			t.Error(err)
+		}
+	})
+}
+
+// A pause that is taken back before it began freezes nothing.
+func TestFreezerTakenBack(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		f, c := newFreezer(false), &fakeCgroup{}
+		if err := f.enter(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+		f.want(true)
+		done := make(chan bool)
+		go func() {
+			is, _ := f.follow(c)
+			done <- is
+		}()
+		synctest.Wait()
+		f.want(false)
+		if <-done {
+			t.Error("it is frozen")
+		}
+		f.leave()
+	})
+}
+
+// What another supervisor has frozen stays so.
+func TestFreezerTakenUp(t *testing.T) {
+	f := newFreezer(true)
+	done, cancel := context.WithCancel(t.Context())
+	cancel()
+	if err := f.enter(done); !errors.Is(err, context.Canceled) {
+		t.Errorf("a process was begun in a frozen cgroup: %v", err)
+	}
+}
