@@ -2,6 +2,7 @@ package main
 
 import (
 	"fmt"
+	"maps"
 	"os"
 	"path/filepath"
 	"strings"
@@ -10,6 +11,7 @@ import (
 
 const (
 	scaleLooks = 5                // ps, and starts that are compared
+	scaleRest  = time.Minute      // until supervisors have found out that dozing between probes does not pay
 	scaleIdle  = 30 * time.Second // while processors' time is counted
 )
 
@@ -58,7 +60,7 @@ func measureScale(who *person, ours *podrun, peer *podman, pods string, n int) (
 			if i != at {
 				continue
 			}
-			s.PSS[i] = who.footprintOf(before, "podrun").PSS
+			s.PSS[i] = who.footprint(who.others(before, "podrun")).PSS
 			if s.Ps[i], err = looks(ours); err == nil && i <= peerMost {
 				theirs[i], err = looks(peer)
 			}
@@ -95,10 +97,10 @@ func looks(e engine) (summary, error) {
 
 // idle counts the processors' time of what is there, containers' own processes aside.
 func (s *scale) idle(who *person, before map[int]string) error {
-	time.Sleep(idle)
-	was := who.used(before)
+	time.Sleep(scaleRest)
+	was := who.used(who.others(before, "podrun"))
 	time.Sleep(scaleIdle)
-	s.IdleCPU = 100 * (who.used(before) - was).Seconds() / scaleIdle.Seconds()
+	s.IdleCPU = 100 * (who.used(who.others(before, "podrun")) - was).Seconds() / scaleIdle.Seconds()
 	return nil
 }
 
@@ -134,18 +136,15 @@ func downAll(e *podrun, n int) {
 	e.run(words...).Run() // fails for those that were never there
 }
 
-// footprintOf is footprint of the processes whose programs' arguments begin with a word.
-func (p *person) footprintOf(before map[int]string, word string) footprint {
-	others := map[int]string{}
+// others are those that were there before, and those whose arguments do not begin with a word.
+func (p *person) others(before map[int]string, word string) map[int]string {
+	all := maps.Clone(before)
 	for pid, words := range p.processes() {
 		if !strings.HasPrefix(words, word) {
-			others[pid] = words
+			all[pid] = words
 		}
 	}
-	for pid, words := range before {
-		others[pid] = words
-	}
-	return p.footprint(others)
+	return all
 }
 
 // lines are the scale as rows of the table.
