@@ -65,7 +65,11 @@ func (f *front) portForward(c *cli.Context) error {
 	}
 	signals, quiet := f.signals(syscall.SIGINT, syscall.SIGTERM, syscall.SIGHUP)
 	defer quiet()
-	w := &forwarding{front: f, pod: p}
+	loop, err := tcp.NewLoop()
+	if err != nil {
+		return err
+	}
+	w := &forwarding{front: f, pod: p, loop: loop}
 	defer w.close()
 	for _, one := range ports {
 		if err := w.listen(addresses, one); err != nil {
@@ -91,6 +95,7 @@ func (f *front) portForward(c *cli.Context) error {
 type forwarding struct {
 	front *front
 	pod   store.Pod
+	loop  *tcp.Loop // carries connections
 
 	mu        sync.Mutex // output, and what follows
 	listeners []net.Listener
@@ -180,7 +185,7 @@ func (w *forwarding) carry(c *net.TCPConn, port int) error {
 	if err != nil {
 		return err
 	}
-	tcp.Join(c, inside)
+	w.loop.Join(c, inside)
 	return nil
 }
 
@@ -234,6 +239,7 @@ func (w *forwarding) close() {
 		c.Close()
 	}
 	w.mu.Unlock()
+	w.loop.Close()
 	w.all.Wait()
 }
 

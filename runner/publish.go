@@ -8,7 +8,6 @@ import (
 	"strings"
 	"sync"
 
-	"github.com/podrun/podrun/internal/nsthread"
 	"github.com/podrun/podrun/internal/stage"
 	"github.com/podrun/podrun/netns/hostport"
 	"github.com/podrun/podrun/netns/ingress"
@@ -25,7 +24,7 @@ type publisher struct {
 	nodes  map[string]node     // those that Services open, too
 	live   bool                // there is a sandbox
 	server *ingress.Server     // nil while there is no sandbox
-	thread *nsthread.Thread    // of server
+	way    *ingress.Inside     // of server, if that is how it reaches the pod
 }
 
 // keptPort is a port's name among the descriptors that the keeper holds.
@@ -137,21 +136,19 @@ func (p *publisher) begin(s *sandbox) error {
 	if err != nil {
 		return fmt.Errorf("reach the pod's ports: %w", err)
 	}
-	p.thread, p.server = way.Thread, ingress.New(way)
+	p.way, p.server = way, ingress.New(way)
 	return nil
 }
 
 // wayIn is how a connection comes to the pod: from the router, to which the pod's answers
 // to anybody return; or, without one, inside the pod.
-func (s *sandbox) wayIn() (way *ingress.Inside, err error) {
+func (s *sandbox) wayIn() (*ingress.Inside, error) {
 	if s.slot == 0 {
-		way = &ingress.Inside{Addrs: []netip.Addr{netip.MustParseAddr(podAddress)}}
-		way.Thread, err = nsthread.Stay(s.net)
-		return way, err
+		way := &ingress.Inside{Addrs: []netip.Addr{netip.MustParseAddr(podAddress)}}
+		return way, way.Enter(s.net)
 	}
-	way = &ingress.Inside{Addrs: s.addresses(), Transparent: true, Ours: []netip.Prefix{s.pool.V4, s.pool.V6}}
-	way.Thread, err = nsthread.Stay(s.router())
-	return way, err
+	way := &ingress.Inside{Addrs: s.addresses(), Transparent: true, Ours: []netip.Prefix{s.pool.V4, s.pool.V6}}
+	return way, way.Enter(s.router())
 }
 
 // pause stops taking connections, unless some are open; then resume must follow.
@@ -177,10 +174,10 @@ func (p *publisher) close() error {
 	defer p.mu.Unlock()
 	if p.server != nil {
 		p.server.Close()
-		if p.thread != nil {
-			p.thread.Close()
+		if p.way != nil {
+			p.way.Close()
 		}
-		p.server, p.thread = nil, nil
+		p.server, p.way = nil, nil
 	}
 	for name, file := range p.open {
 		file.Close()

@@ -41,7 +41,7 @@ var rooms = []room{
 	{dir: "runner", may: with("pod", "environ", "lifecycle", "cgroups", "netns", "netns/hostport", "volumes", "internal/stage", "internal/treetar"),
 		why: "the loop of one pod: it knows the Plan and the kernel, no manifest, image or flag"},
 	{dir: "netns", may: with("netns/hostport", "netns/relay"), why: kernelRoom},
-	{dir: "netns/relay", why: "what is between two connections is the same in a command and in a supervisor"},
+	{dir: "netns/relay", may: []string{"internal/nsthread"}, why: "what is between two connections is the same in a command and in a supervisor"},
 	{dir: "netns/hostport", may: []string{"internal/report"},
 		why: "commands open a pod's ports of the host before there is a pod, without the libraries of networks"},
 	{dir: "volumes", may: base, why: kernelRoom},

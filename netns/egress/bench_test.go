@@ -10,6 +10,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/podrun/podrun/internal/testenv"
+	"github.com/podrun/podrun/netns"
 )
 
 // BenchmarkConnect is what a pod's network adds to its start, and to its end.
@@ -91,4 +92,32 @@ func BenchmarkTurn(b *testing.B) {
 	b.Run("veth", func(b *testing.B) { turns(b, "/proc/self/ns/net", w.remote, remote) })
 	b.Run("pod", func(b *testing.B) { turns(b, one.ns, other.ns, netip.AddrPortFrom(other.own.V4, 80)) })
 	b.Run("out", func(b *testing.B) { turns(b, one.ns, w.remote, remote) })
+}
+
+// BenchmarkConnection is a whole connection, one after the other.
+func BenchmarkConnection(b *testing.B) {
+	w := newWorld(b)
+	pod := w.pod(1)
+	serve(b, listen(b, w.remote, remoteAddr+":80"), func(c *net.TCPConn) { c.Write([]byte("x")) })
+	for name, ns := range map[string]string{"veth": "/proc/self/ns/net", "out": pod.ns} {
+		b.Run(name, func(b *testing.B) {
+			err := netns.Do(ns, func() error {
+				for b.Loop() {
+					c, err := dialHere("tcp", netip.MustParseAddrPort(remoteAddr+":80"))
+					if err != nil {
+						return err
+					}
+					_, err = io.ReadAll(c)
+					c.Close()
+					if err != nil {
+						return err
+					}
+				}
+				return nil
+			})
+			if err != nil {
+				b.Fatal(err)
+			}
+		})
+	}
 }

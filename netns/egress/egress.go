@@ -8,6 +8,7 @@
 package egress
 
 import (
+	"errors"
 	"fmt"
 	"net"
 	"net/netip"
@@ -19,6 +20,7 @@ import (
 
 	"github.com/podrun/podrun/internal/nsthread"
 	"github.com/podrun/podrun/netns"
+	"github.com/podrun/podrun/netns/relay"
 )
 
 // Config says for whom.
@@ -54,7 +56,9 @@ type Egress struct {
 	tun    *os.File
 	put    func(packet []byte) // in place of the TUN device, if there is one
 	router *nsthread.Thread
-	max    int64 // flows
+	loop   *relay.Loop // carries connections, and whose thread begins them
+	max    int64       // flows
+	given  uint16      // first port that the host gives to sockets
 
 	// reading is held by who takes something from a wire, until it counts as a flow.
 	reading sync.RWMutex
@@ -72,7 +76,7 @@ func Serve(c Config, wires netns.Wires) (*Egress, error) {
 	if err != nil {
 		return nil, fmt.Errorf("serve the pod's network: %w", err)
 	}
-	e := &Egress{config: c, wires: wires, tun: wires[netns.WireTUN], router: thread, max: bound()}
+	e := &Egress{config: c, wires: wires, router: thread, max: bound(), given: firstGiven()}
 	e.tcp.all = map[flow]*connection{}
 	e.udp.all = map[flow]*conversation{}
 	if err := e.start(); err != nil {
@@ -91,24 +95,56 @@ func bound() int64 {
 	return max(16, min(maxFlows, (int64(min(limit.Cur, 1<<20))-reserve)/perFlow))
 }
 
-func (e *Egress) start() error {
-	for _, name := range []string{netns.WireTCP4, netns.WireTCP6} {
-		if file := e.wires[name]; file != nil {
-			l, err := net.FileListener(file)
-			if err != nil {
-				return err
-			}
-			e.tcp.listeners = append(e.tcp.listeners, l.(*net.TCPListener))
-			e.readers.Go(func() { e.accept(l.(*net.TCPListener)) })
-		}
-	}
+func (e *Egress) start() (err error) {
 	for _, name := range []string{netns.WireUDP4, netns.WireUDP6} {
 		if file := e.wires[name]; file != nil {
 			e.readers.Go(func() { e.readDatagrams(file) })
 		}
 	}
-	e.readers.Go(e.readTUN)
-	return nil
+	var fds [3]int
+	for i, name := range []string{netns.WireTUN, netns.WireTCP4, netns.WireTCP6} {
+		fds[i] = -1
+		if e.wires[name] != nil {
+			if fds[i], err = e.setAside(name); err != nil {
+				return err
+			}
+		}
+	}
+	e.tun = e.wires[netns.WireTUN]
+	if e.loop, err = relay.NewLoop(); err != nil {
+		return err
+	}
+	ready := make(chan error, 1)
+	e.loop.Post(func() {
+		err := e.readTUN(fds[0])
+		for _, fd := range fds[1:] {
+			if err == nil && fd >= 0 {
+				err = e.listen(fd)
+			}
+		}
+		ready <- err
+	})
+	return <-ready
+}
+
+// setAside takes a wire away from Go's own waiting, which would wake threads whenever the
+// loop's is: it is a file for which Go does not wait, and which does not block.
+func (e *Egress) setAside(name string) (fd int, err error) {
+	old := e.wires[name]
+	raw, err := old.SyscallConn()
+	if err != nil {
+		return -1, err
+	}
+	cerr := raw.Control(func(of uintptr) {
+		if fd, err = unix.FcntlInt(of, unix.F_DUPFD_CLOEXEC, 3); err == nil {
+			err = unix.SetNonblock(fd, false) // so that it is not waited for
+		}
+	})
+	if err = errors.Join(cerr, err); err != nil {
+		return -1, err
+	}
+	e.wires[name] = os.NewFile(uintptr(fd), old.Name())
+	return fd, errors.Join(old.Close(), unix.SetNonblock(fd, true))
 }
 
 // Wires are what has to be kept for a successor, and watched while there is none.
@@ -132,8 +168,8 @@ func (e *Egress) Resume() { e.reading.Unlock() }
 func (e *Egress) Close() { e.closing.Do(e.close) }
 
 func (e *Egress) close() {
-	for _, l := range e.tcp.listeners {
-		l.Close()
+	if e.loop != nil {
+		e.loop.Close()
 	}
 	e.wires.Close()
 	e.readers.Wait()

@@ -3,6 +3,7 @@ package egress
 import (
 	"net"
 	"net/netip"
+	"os"
 
 	"golang.org/x/sys/unix"
 
@@ -19,8 +20,14 @@ func (e *Egress) asksNames(to netip.AddrPort) bool {
 	return to.Port() == namesPort && (to.Addr() == gateway.V4 || to.Addr() == gateway.V6)
 }
 
-// nameConnection has the resolver serve a connection. The caller holds tcp.mu.
-func (e *Egress) nameConnection(c *net.TCPConn) {
+// nameConnection has the resolver serve a connection.
+func (e *Egress) nameConnection(fd int) {
+	c, err := connOf(fd)
+	if err != nil {
+		return
+	}
+	e.tcp.mu.Lock()
+	defer e.tcp.mu.Unlock()
 	if e.config.Names == nil || e.tcp.closed || !e.begin() {
 		relay.Reset(c)
 		return
@@ -36,6 +43,17 @@ func (e *Egress) nameConnection(c *net.TCPConn) {
 		delete(e.tcp.names, c)
 		e.end()
 	})
+}
+
+// connOf makes a connection of a descriptor, which it closes.
+func connOf(fd int) (*net.TCPConn, error) {
+	file := os.NewFile(uintptr(fd), "connection")
+	defer file.Close()
+	c, err := net.FileConn(file)
+	if err != nil {
+		return nil, err
+	}
+	return c.(*net.TCPConn), nil
 }
 
 // nameDatagram has the resolver answer a datagram.

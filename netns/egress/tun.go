@@ -8,33 +8,20 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/podrun/podrun/netns"
+	"github.com/podrun/podrun/netns/relay"
 )
 
 // readTUN answers what the kernel could not finish itself: first packets of connections
 // and echoes. Other packets are nobody's.
-func (e *Egress) readTUN() {
-	raw, err := e.tun.SyscallConn()
-	if err != nil {
-		return
-	}
+func (e *Egress) readTUN(fd int) error {
 	b := make([]byte, 1<<16)
-	for {
-		err := raw.Read(func(fd uintptr) bool {
-			e.reading.RLock()
-			defer e.reading.RUnlock()
-			n, err := unix.Read(int(fd), b)
-			if err == unix.EAGAIN {
-				return false
-			}
-			if err == nil {
-				e.answer(b[:n])
-			}
-			return true
-		})
-		if err != nil {
-			return // it is closed
+	return e.loop.Watch(fd, relay.Readable, func(uint32) {
+		e.reading.RLock()
+		defer e.reading.RUnlock()
+		if n, err := unix.Read(fd, b); err == nil {
+			e.answer(b[:n])
 		}
-	}
+	})
 }
 
 func (e *Egress) answer(b []byte) {

@@ -141,10 +141,8 @@ func (w *world) dialer(t testing.TB, plain bool) Dialer {
 	if plain {
 		ns = w.pod
 	}
-	thread, err := nsthread.Stay(ns)
-	must(t, err)
-	t.Cleanup(thread.Close)
-	d.Thread = thread
+	must(t, d.Enter(ns))
+	t.Cleanup(d.Close)
 	return d
 }
 

@@ -7,18 +7,17 @@ import (
 	"net"
 	"net/netip"
 	"os"
-	"syscall"
 	"time"
 
 	"golang.org/x/sys/unix"
 
-	"github.com/podrun/podrun/internal/nsthread"
 	"github.com/podrun/podrun/netns/relay"
 )
 
-// Inside is a Dialer that connects on a thread inside a network that knows the pod.
+// Inside is a Dialer that connects inside a network that knows the pod, once it has been
+// entered.
 type Inside struct {
-	Thread *nsthread.Thread
+	loop *relay.Loop // whose thread is in there
 
 	// Addrs are the pod's, of which a client's connection goes to that of its own
 	// family, or to the first.
@@ -31,6 +30,15 @@ type Inside struct {
 	// Ours are the networks whose addresses mean something else here: those of pods.
 	Ours []netip.Prefix
 }
+
+// Enter begins to connect in a network namespace, until Close.
+func (d *Inside) Enter(ns string) (err error) {
+	d.loop, err = relay.NewLoop(ns)
+	return err
+}
+
+// Close ends what is under way, and all.
+func (d *Inside) Close() { d.loop.Close() }
 
 // connectTime is how long the pod may take to answer: it is on this machine.
 const connectTime = 10 * time.Second
@@ -56,45 +64,67 @@ func (d *Inside) target(client netip.Addr) (to netip.Addr, shown bool) {
 
 // Carry connects to a port of the pod for a client. Where the client's own port is in use
 // there, it is shown with another.
-func (d *Inside) Carry(_ context.Context, client *net.TCPConn, from netip.AddrPort, port int) {
-	conn, err := d.dial(unix.SOCK_STREAM, from, port)
+func (d *Inside) Carry(ctx context.Context, client *net.TCPConn, from netip.AddrPort, port int) {
+	near, err := relay.Take(client)
 	if err != nil {
-		relay.Reset(client)
 		return
 	}
-	relay.Join(client, conn.(*net.TCPConn))
+	over := make(chan struct{})
+	end := func() {} // the loop's
+	posted := d.loop.Post(func() {
+		fd, _, err := d.connect(unix.SOCK_STREAM, from, port)
+		if err != nil {
+			relay.ResetFD(near)
+			close(over)
+			return
+		}
+		end = d.loop.Meet(near, fd, connectTime, func() { close(over) })
+	})
+	if !posted {
+		relay.ResetFD(near)
+		return
+	}
+	defer context.AfterFunc(ctx, func() { d.loop.Post(func() { end() }) })()
+	<-over
 }
 
 // DialUDP is the same for datagrams.
 func (d *Inside) DialUDP(client netip.AddrPort, port int) (net.Conn, error) {
-	return d.dial(unix.SOCK_DGRAM, client, port)
+	var fd int
+	var to netip.AddrPort
+	err := d.loop.Do(func() (err error) {
+		fd, to, err = d.connect(unix.SOCK_DGRAM, client, port)
+		return err
+	})
+	if err != nil {
+		return nil, err
+	}
+	f := os.NewFile(uintptr(fd), to.String())
+	defer f.Close()
+	return net.FileConn(f)
 }
 
-func (d *Inside) dial(kind int, client netip.AddrPort, port int) (net.Conn, error) {
+// connect begins to connect. The calling thread is in there.
+func (d *Inside) connect(kind int, client netip.AddrPort, port int) (fd int, to netip.AddrPort, err error) {
 	addr, shown := d.target(client.Addr())
 	if !addr.IsValid() {
-		return nil, errors.New("connect to the pod: it has no address")
+		return -1, to, errors.New("connect to the pod: it has no address")
 	}
-	to := netip.AddrPortFrom(addr, uint16(port))
+	to = netip.AddrPortFrom(addr, uint16(port))
 	sources := []netip.AddrPort{{}}
 	if shown {
 		sources = []netip.AddrPort{client, netip.AddrPortFrom(client.Addr(), 0)}
 	}
-	var fd int
-	var err error
 	for _, from := range sources {
-		err = d.Thread.Do(func() (err error) {
-			fd, err = socket(kind, d.Transparent, from, to)
-			return err
-		})
+		fd, err = socket(kind, d.Transparent, from, to)
 		if err != unix.EADDRINUSE && err != unix.EADDRNOTAVAIL {
 			break
 		}
 	}
 	if err != nil {
-		return nil, fmt.Errorf("connect to %s: %w", to, err)
+		return -1, to, fmt.Errorf("connect to %s: %w", to, err)
 	}
-	return finish(fd, to)
+	return fd, to, nil
 }
 
 // socket begins to connect.
@@ -131,38 +161,4 @@ func socket(kind int, transparent bool, from, to netip.AddrPort) (fd int, err er
 		return -1, err
 	}
 	return fd, nil
-}
-
-// finish waits until a socket is connected.
-func finish(fd int, to netip.AddrPort) (net.Conn, error) {
-	f := os.NewFile(uintptr(fd), to.String())
-	defer f.Close()
-	raw, err := f.SyscallConn()
-	if err != nil {
-		return nil, err
-	}
-	if err := f.SetWriteDeadline(time.Now().Add(connectTime)); err != nil {
-		return nil, err
-	}
-	werr := raw.Write(func(fd uintptr) bool {
-		var done bool
-		done, err = connected(int(fd))
-		return done
-	})
-	if err = errors.Join(werr, err); err != nil {
-		return nil, fmt.Errorf("connect to %s: %w", to, err)
-	}
-	return net.FileConn(f)
-}
-
-func connected(fd int) (bool, error) {
-	n, err := unix.GetsockoptInt(fd, unix.SOL_SOCKET, unix.SO_ERROR)
-	if err == nil && n != 0 {
-		err = syscall.Errno(n)
-	}
-	if err != nil {
-		return true, err
-	}
-	_, err = unix.Getpeername(fd)
-	return err == nil, nil
 }

@@ -55,14 +55,28 @@ func joined(t *testing.T) (client, server *net.TCPConn, over chan struct{}) {
 	testenv.LoopbackUp(t)
 	client, a := connected(t)
 	b, server := connected(t)
+	l := newLoop(t)
+	var fds [2]int
+	for i, c := range []*net.TCPConn{a, b} {
+		fd, err := Take(c)
+		if err != nil {
+			t.Fatal(err)
+		}
+		fds[i] = fd
+	}
 	over = make(chan struct{})
-	a.SetDeadline(time.Time{})
-	b.SetDeadline(time.Time{})
-	go func() {
-		defer close(over)
-		Join(a, b)
-	}()
+	l.Post(func() { l.Carry(fds[0], fds[1], func() { close(over) }) })
 	return client, server, over
+}
+
+func newLoop(t testing.TB) *Loop {
+	t.Helper()
+	l, err := NewLoop()
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(l.Close)
+	return l
 }
 
 func await(t *testing.T, over chan struct{}) {

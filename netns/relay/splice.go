@@ -1,38 +1,16 @@
 package relay
 
-import (
-	"io"
-	"sync"
-	"syscall"
+import "golang.org/x/sys/unix"
 
-	"golang.org/x/sys/unix"
+// small is up to how much is read and written; more than that at once is spliced.
+// bulk is what a pipe holds: with 1 MiB as much goes out, and half as much comes in.
+const (
+	small = 16 << 10
+	bulk  = 256 << 10
 )
 
-var buffers = sync.Pool{New: func() any { return new([small]byte) }}
-
-// stream splices until src has nothing to read. Without a pipe (the user's share of
-// them, or descriptors, are used up) it does nothing, and all is read and written.
-func stream(to, from syscall.RawConn) error {
-	p, err := newPipe()
-	if err != nil {
-		return nil
-	}
-	defer p.close()
-	for {
-		n, err := p.fill(from)
-		switch {
-		case err == unix.EAGAIN:
-			return nil
-		case err != nil:
-			return err
-		case n == 0:
-			return io.EOF
-		}
-		if err := p.drain(to, n); err != nil {
-			return err
-		}
-	}
-}
+// spares is how many empty pipes a loop keeps: to make one takes as long as to fill it.
+const spares = 2
 
 // pipe is what a stream goes through.
 type pipe struct{ r, w int }
@@ -52,46 +30,41 @@ func (p pipe) close() {
 	unix.Close(p.w)
 }
 
-// fill takes what there is.
-func (p pipe) fill(from syscall.RawConn) (n int64, err error) {
-	for {
-		rerr := from.Read(func(fd uintptr) bool {
-			n, err = splice(int(fd), p.w, bulk)
-			return true
-		})
-		if rerr != nil {
-			return 0, rerr
-		}
-		if err != unix.EINTR {
-			return n, err
-		}
+// lend gives a direction a pipe. Without one (the user's share of them, or descriptors, are
+// used up) all is read and written.
+func (l *Loop) lend(w *direction) bool {
+	if w.pipe != nil {
+		return true
 	}
+	if n := len(l.spare); n > 0 {
+		p := l.spare[n-1]
+		w.pipe, l.spare = &p, l.spare[:n-1]
+		return true
+	}
+	p, err := newPipe()
+	if err != nil {
+		return false
+	}
+	w.pipe = &p
+	return true
 }
 
-// drain passes n bytes on.
-func (p pipe) drain(to syscall.RawConn, n int64) error {
-	for n > 0 {
-		var w int64
-		var err error
-		werr := to.Write(func(fd uintptr) bool {
-			w, err = splice(p.r, int(fd), n)
-			return err != unix.EAGAIN
-		})
-		switch {
-		case werr != nil:
-			return werr
-		case err == nil:
-			n -= w
-		case err != unix.EINTR:
-			return err
-		}
+// giveBack takes a direction's pipe, and what is in it is lost.
+func (l *Loop) giveBack(w *direction) {
+	if w.pipe == nil {
+		return
 	}
-	return nil
+	if p := *w.pipe; w.piped == 0 && len(l.spare) < spares {
+		l.spare = append(l.spare, p)
+	} else {
+		p.close()
+	}
+	w.pipe, w.piped = nil, 0
 }
 
 // splice moves at most n bytes, without waiting. How the system call tells their number
 // depends on the processor.
-func splice(from, to int, n int64) (int64, error) {
-	moved, err := unix.Splice(from, nil, to, nil, int(n), unix.SPLICE_F_NONBLOCK|unix.SPLICE_F_MOVE)
-	return int64(moved), err
+func splice(from, to, n int) (int, error) {
+	moved, err := unix.Splice(from, nil, to, nil, n, unix.SPLICE_F_NONBLOCK|unix.SPLICE_F_MOVE)
+	return int(moved), err
 }

@@ -1,0 +1,257 @@
+package relay
+
+import (
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"net"
+	"runtime"
+	"sync"
+	"time"
+
+	"golang.org/x/sys/unix"
+
+	"github.com/podrun/podrun/internal/nsthread"
+)
+
+// Loop waits for many descriptors on one thread, and does there what follows: who is woken
+// is who reads and writes. With a goroutine for each direction Go's scheduler is between
+// the two, which took longer than both, and wakes more threads than have something to do.
+//
+// What is given to it to be called is called on its thread, one after the other, and must
+// not wait for anything.
+type Loop struct {
+	epoll, wake int
+	done        chan struct{} // closed when the thread has ended
+
+	mu     sync.Mutex
+	posted []func()
+	closed bool
+
+	// What follows is the thread's.
+	watched map[int32]watched
+	turn    int32 // tells a descriptor from one of the same number before it
+	joints  map[*joint]bool
+	again   []*joint // that have not come to an end in their turn
+	ticks   []func() bool
+	next    time.Time // when to tick
+	spare   []pipe
+	buffer  [small]byte
+}
+
+// watched is who is told of a descriptor.
+type watched struct {
+	turn int32
+	tell func(events uint32)
+}
+
+// What a loop is told of a descriptor: always errors and hang-ups (epoll_ctl(2)), and
+const (
+	Readable = unix.EPOLLIN
+	Writable = unix.EPOLLOUT
+	Once     = unix.EPOLLONESHOT
+)
+
+// tick is how often a loop looks after what waits for nothing but time.
+const tick = time.Second
+
+// batch is how many descriptors one look tells of.
+const batch = 64
+
+// yield is how many times a loop looks before it lets others have its place. Go's scheduler
+// takes it, at a worse moment and with two more threads, from who has had it for 10 ms.
+const yield = 64
+
+// NewLoop starts a loop, whose thread joins the namespaces of the given files if there are
+// any.
+func NewLoop(nsFiles ...string) (*Loop, error) {
+	epoll, err := unix.EpollCreate1(unix.EPOLL_CLOEXEC)
+	if err != nil {
+		return nil, fmt.Errorf("wait for connections: %w", err)
+	}
+	wake, err := unix.Eventfd(0, unix.EFD_CLOEXEC|unix.EFD_NONBLOCK)
+	if err == nil {
+		err = unix.EpollCtl(epoll, unix.EPOLL_CTL_ADD, wake, &unix.EpollEvent{Events: unix.EPOLLIN, Fd: int32(wake)})
+	}
+	if err != nil {
+		unix.Close(epoll)
+		unix.Close(wake)
+		return nil, fmt.Errorf("wait for connections: %w", err)
+	}
+	l := &Loop{epoll: epoll, wake: wake, done: make(chan struct{}), watched: map[int32]watched{}, joints: map[*joint]bool{}}
+	if len(nsFiles) == 0 {
+		go l.run()
+		return l, nil
+	}
+	thread, err := nsthread.Stay(nsFiles...)
+	if err != nil {
+		unix.Close(epoll)
+		unix.Close(wake)
+		return nil, err
+	}
+	go func() {
+		defer thread.Close()
+		_ = thread.Do(func() error { l.run(); return nil })
+	}()
+	return l, nil
+}
+
+// Do has f called, and waits for it.
+func (l *Loop) Do(f func() error) error {
+	done := make(chan error, 1)
+	if !l.Post(func() { done <- f() }) {
+		return net.ErrClosed
+	}
+	return <-done
+}
+
+// Post has f called; false if the loop has been closed.
+func (l *Loop) Post(f func()) bool {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if l.closed {
+		return false
+	}
+	l.posted = append(l.posted, f)
+	if len(l.posted) == 1 {
+		l.rouse()
+	}
+	return true
+}
+
+func (l *Loop) rouse() { _, _ = unix.Write(l.wake, binary.NativeEndian.AppendUint64(nil, 1)) }
+
+// Close resets what the loop carries, and returns when nothing is called any more. It may
+// be called again, but not on the loop's thread.
+func (l *Loop) Close() {
+	l.mu.Lock()
+	if !l.closed {
+		l.closed = true
+		l.rouse()
+	}
+	l.mu.Unlock()
+	<-l.done
+}
+
+// Watch has f called when fd, of which nobody else waits, is ready. On the loop's thread
+// only, as are Change and Forget.
+func (l *Loop) Watch(fd int, events uint32, f func(events uint32)) error {
+	l.turn++
+	if err := unix.EpollCtl(l.epoll, unix.EPOLL_CTL_ADD, fd, &unix.EpollEvent{Events: events, Fd: int32(fd), Pad: l.turn}); err != nil {
+		return fmt.Errorf("wait for a descriptor: %w", err)
+	}
+	l.watched[int32(fd)] = watched{l.turn, f}
+	return nil
+}
+
+// Change changes of what is told, and who is.
+func (l *Loop) Change(fd int, events uint32, f func(events uint32)) error {
+	l.turn++
+	if err := unix.EpollCtl(l.epoll, unix.EPOLL_CTL_MOD, fd, &unix.EpollEvent{Events: events, Fd: int32(fd), Pad: l.turn}); err != nil {
+		return fmt.Errorf("wait for a descriptor: %w", err)
+	}
+	l.watched[int32(fd)] = watched{l.turn, f}
+	return nil
+}
+
+// Forget is for a descriptor that is closed next, or stays with others.
+func (l *Loop) Forget(fd int, closing bool) {
+	delete(l.watched, int32(fd))
+	if !closing {
+		_ = unix.EpollCtl(l.epoll, unix.EPOLL_CTL_DEL, fd, nil)
+	}
+}
+
+// Tick has f called every second or so until it returns false.
+func (l *Loop) Tick(f func() bool) {
+	if len(l.ticks) == 0 {
+		l.next = time.Now().Add(tick)
+	}
+	l.ticks = append(l.ticks, f)
+}
+
+// run is the thread's life.
+func (l *Loop) run() {
+	defer close(l.done)
+	defer l.end()
+	events := make([]unix.EpollEvent, batch)
+	for looks := 0; ; looks++ {
+		if looks%yield == 0 {
+			runtime.Gosched()
+		}
+		n, err := unix.EpollWait(l.epoll, events, l.patience())
+		if err != nil && !errors.Is(err, unix.EINTR) {
+			return // it cannot be
+		}
+		for _, e := range events[:max(n, 0)] {
+			if e.Fd == int32(l.wake) {
+				if !l.takePosted() {
+					return
+				}
+			} else if w := l.watched[e.Fd]; w.turn == e.Pad && w.tell != nil {
+				w.tell(e.Events)
+			}
+		}
+		late := l.again
+		l.again = nil
+		for _, j := range late {
+			j.goOn()
+		}
+		l.tock()
+	}
+}
+
+// patience is for how many milliseconds to wait.
+func (l *Loop) patience() int {
+	switch {
+	case len(l.again) > 0:
+		return 0
+	case len(l.ticks) > 0:
+		return int(tick / time.Millisecond)
+	}
+	return -1
+}
+
+func (l *Loop) tock() {
+	if len(l.ticks) == 0 {
+		return
+	}
+	now := time.Now()
+	if now.Before(l.next) {
+		return
+	}
+	l.next = now.Add(tick)
+	all := l.ticks
+	l.ticks = nil
+	for _, f := range all {
+		if f() {
+			l.ticks = append(l.ticks, f)
+		}
+	}
+}
+
+// takePosted does what others want; false ends the loop.
+func (l *Loop) takePosted() bool {
+	var count [8]byte
+	_, _ = unix.Read(l.wake, count[:])
+	l.mu.Lock()
+	all, closed := l.posted, l.closed
+	l.posted = nil
+	l.mu.Unlock()
+	for _, f := range all {
+		f()
+	}
+	return !closed
+}
+
+// end resets and gives back all.
+func (l *Loop) end() {
+	for j := range l.joints {
+		j.broken()
+	}
+	for _, p := range l.spare {
+		p.close()
+	}
+	unix.Close(l.epoll)
+	unix.Close(l.wake)
+}
