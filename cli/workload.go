@@ -102,6 +102,19 @@ func observed(p store.Pod, k known, by *manifest.Owned) workload.Pod {
 			o.ReadyAt = c.LastTransition
 		}
 	}
+	if r := k.status.Reason; r == pod.ReasonEvicted || r == pod.ReasonTerminated { // as the kubelet says it
+		o.Conditions = append(o.Conditions, workload.FailureCondition{Type: "DisruptionTarget", Status: "True"})
+	}
+	for _, c := range k.status.Conditions {
+		o.Conditions = append(o.Conditions, workload.FailureCondition{Type: c.Type, Status: c.Status})
+	}
+	for _, list := range [][]pod.ContainerStatus{k.status.Containers, k.status.InitContainers} {
+		for i := range list {
+			if t := list[i].State.Terminated; t != nil {
+				o.Ends = append(o.Ends, workload.End{Container: list[i].Name, Code: t.ExitCode})
+			}
+		}
+	}
 	for _, list := range [][]pod.ContainerStatus{k.status.InitContainers, k.status.Containers} {
 		for i := range list {
 			c := &list[i]

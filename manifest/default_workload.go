@@ -1,6 +1,8 @@
 package manifest
 
 import (
+	"math"
+
 	appsv1 "k8s.io/api/apps/v1"
 	batchv1 "k8s.io/api/batch/v1"
 	corev1 "k8s.io/api/core/v1"
@@ -97,8 +99,21 @@ func defaultJob(s *batchv1.JobSpec) {
 		s.Completions = new(int32(1))
 	}
 	orDefault(&s.Parallelism, 1)
+	if s.BackoffLimitPerIndex != nil {
+		orDefault(&s.BackoffLimit, math.MaxInt32)
+	}
 	orDefault(&s.BackoffLimit, 6)
 	orDefault(&s.CompletionMode, batchv1.NonIndexedCompletion)
 	orDefault(&s.Suspend, false)
+	if p := s.PodFailurePolicy; p != nil {
+		orDefault(&s.PodReplacementPolicy, batchv1.Failed)
+		for _, r := range p.Rules {
+			for i := range r.OnPodConditions {
+				if c := &r.OnPodConditions[i]; c.Status == "" {
+					c.Status = corev1.ConditionTrue
+				}
+			}
+		}
+	}
 	orDefault(&s.PodReplacementPolicy, batchv1.TerminatingOrFailed)
 }

@@ -138,24 +138,20 @@ var daemonSetRows = slices.Concat([]Field{
 	{Path: "spec.updateStrategy.rollingUpdate.maxUnavailable", Support: Done, Note: "default: 1; " + oneMachine + ", and one pod"},
 }, selectorRows())
 
-var jobRows = []Field{
+var jobRows = slices.Concat([]Field{
 	{Path: "spec.parallelism", Support: Done, Note: "default: 1"},
 	{Path: "spec.completions", Support: Done, Note: "default: 1 without parallelism, else one success is enough"},
 	{Path: "spec.completionMode", Support: Done, Note: "NonIndexed (default) or Indexed"},
-	{Path: "spec.backoffLimit", Support: Done, Note: "default: 6"},
+	{Path: "spec.backoffLimit", Support: Done, Note: "default: 6; without bounds with backoffLimitPerIndex"},
 	{Path: "spec.activeDeadlineSeconds", Support: Done},
 	{Path: "spec.ttlSecondsAfterFinished", Support: Done, Note: "the Job and its pods are removed then"},
 	{Path: "spec.suspend", Support: Done},
 	{Path: "spec.podReplacementPolicy", Support: Done, Note: "TerminatingOrFailed (default) or Failed"},
-	{Path: "spec.podFailurePolicy", Support: Refused, Note: "every failure counts towards backoffLimit"},
-	{Path: "spec.successPolicy", Support: Refused, Note: "all completions are needed"},
-	{Path: "spec.backoffLimitPerIndex", Support: Refused, Note: "backoffLimit counts the failures of all indexes"},
-	{Path: "spec.maxFailedIndexes", Support: Refused, Note: "backoffLimit counts the failures of all indexes"},
 	{Path: "spec.selector", Support: Refused, Note: ownedByUID},
 	{Path: "spec.manualSelector", Support: Refused, Note: ownedByUID},
 	{Path: "spec.managedBy", Support: Refused, Note: "nobody else is there to manage it"},
 	{Path: "spec.scheduling", Support: Refused, Note: notOneMachine},
-}
+}, jobPolicyRows)
 
 var cronJobRows = []Field{
 	{Path: "spec.schedule", Support: Done, Note: "five fields, or @hourly, @daily, @weekly, @monthly, @yearly, or @every DURATION"},

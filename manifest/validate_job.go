@@ -31,6 +31,7 @@ func validateJob(s *batchv1.JobSpec, spec *field.Path) field.ErrorList {
 			errs = append(errs, few(s.Completions, spec.Child("completions"))...)
 		}
 	}
+	errs = append(errs, validatePolicies(s, spec)...)
 	path := spec.Child("template", "spec", "restartPolicy")
 	policies := []corev1.RestartPolicy{corev1.RestartPolicyOnFailure, corev1.RestartPolicyNever}
 	if p := s.Template.Spec.RestartPolicy; p == corev1.RestartPolicyAlways {

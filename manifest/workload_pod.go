@@ -79,27 +79,30 @@ func PodOf(owner *pod.Object, m workload.Make, template []byte, name string) (*O
 			mountClaims(&p.Spec, object, m.Index)
 		}
 	case pod.KindJob:
-		ofJob(p, owner, m.Index)
+		ofJob(p, owner, m)
 	}
 	Default(p)
 	return &Object{File: string(owner.Kind) + " " + owner.Name, Kind: "Pod", Value: p, Pod: p, Effective: EffectiveResources(p)}, nil
 }
 
 // ofJob gives a pod what those of a Job have.
-func ofJob(p *corev1.Pod, owner *pod.Object, index int) {
+func ofJob(p *corev1.Pod, owner *pod.Object, m workload.Make) {
 	for _, prefix := range []string{"", "batch.kubernetes.io/"} {
 		p.Labels[prefix+"job-name"] = owner.Name
 		p.Labels[prefix+"controller-uid"] = owner.UID
 	}
-	if index < 0 {
+	if m.Index < 0 {
 		return
 	}
-	number := strconv.Itoa(index)
+	number := strconv.Itoa(m.Index)
 	p.Labels[labelIndex] = number
 	if p.Annotations == nil {
 		p.Annotations = map[string]string{}
 	}
 	p.Annotations[labelIndex] = number
+	if object, err := Workload(owner); err == nil && object.(*batchv1.Job).Spec.BackoffLimitPerIndex != nil {
+		p.Annotations[batchv1.JobIndexFailureCountAnnotation] = strconv.Itoa(m.Failures)
+	}
 	p.Spec.Hostname = owner.Name + "-" + number
 	for _, list := range [][]corev1.Container{p.Spec.InitContainers, p.Spec.Containers} {
 		for i := range list {

@@ -26,7 +26,7 @@ func WorkloadSpec(stored *pod.Object) (*workload.Spec, error) {
 		return nil, err
 	}
 	s := &workload.Spec{
-		Kind: stored.Kind, Name: stored.Name, Generation: stored.Revision, Deleting: stored.Deleting,
+		Kind: stored.Kind, Namespace: stored.Namespace, Name: stored.Name, Generation: stored.Revision, Deleting: stored.Deleting,
 		Strategy: workload.Rolling,
 	}
 	if s.Template, err = json.Marshal(templateOf(object)); err != nil {
@@ -116,6 +116,7 @@ func specJob(s *batchv1.JobSpec) workload.JobSpec {
 	if s.TTLSecondsAfterFinished != nil {
 		j.TTL = seconds(*s.TTLSecondsAfterFinished)
 	}
+	specPolicies(&j, s)
 	return j
 }
 

@@ -78,6 +78,9 @@ func (w *WorkloadNow) jobStatus() batchv1.JobStatus {
 	if w.Spec.Job.Indexed {
 		st.CompletedIndexes = ranges(j.Indexes)
 	}
+	if w.Spec.Job.BackoffPerIndex >= 0 {
+		st.FailedIndexes = new(ranges(j.FailedIndexes))
+	}
 	return st
 }
 

@@ -3,6 +3,7 @@ package workload
 import (
 	"cmp"
 	"fmt"
+	"maps"
 	"slices"
 	"time"
 
@@ -45,7 +46,8 @@ func clone(s State) State {
 	s.Conditions = slices.Clone(s.Conditions)
 	s.Revisions = slices.Clone(s.Revisions)
 	s.Counted = slices.Clone(s.Counted)
-	s.Job.Indexes = slices.Clone(s.Job.Indexes)
+	s.Job.Indexes, s.Job.FailedIndexes = slices.Clone(s.Job.Indexes), slices.Clone(s.Job.FailedIndexes)
+	s.Job.Tries = maps.Clone(s.Job.Tries)
 	return s
 }
 

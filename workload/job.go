@@ -35,8 +35,17 @@ func (d *decider) job() {
 			d.Counts.Ready++
 		}
 	}
-	d.judge(active)
+	why, text, well := d.State.succeeded()
+	if !well {
+		d.judge(active)
+		why, text, well = d.State.succeeded()
+	}
 	switch {
+	case well:
+		d.removeAll(active)
+		if len(active)+leaving == 0 {
+			d.finish(true, why, text)
+		}
 	case j.Reason != "":
 		d.removeAll(active)
 		if len(active)+leaving == 0 {
@@ -86,17 +95,11 @@ func (d *decider) tallyOne(p *Pod) {
 	j := &d.State.Job
 	switch {
 	case p.Phase != pod.Succeeded:
-		j.Failed++
-		j.InARow++
-		j.ExitCode = p.ExitCode
-		d.State.FailedAt = d.now
-		if !p.Ended.IsZero() {
-			d.State.FailedAt = p.Ended
-		}
+		d.tallyFailure(p)
 	case !d.spec.Job.Indexed:
 		j.Succeeded++
 		j.InARow = 0
-	case p.Index >= 0 && p.Index < d.spec.Job.Completions && !slices.Contains(j.Indexes, p.Index):
+	case p.Index >= 0 && p.Index < d.spec.Job.Completions && !slices.Contains(j.Indexes, p.Index) && !slices.Contains(j.FailedIndexes, p.Index):
 		j.Indexes = append(j.Indexes, p.Index)
 		slices.Sort(j.Indexes)
 		j.Succeeded = len(j.Indexes)
@@ -120,7 +123,8 @@ func (d *decider) jobPods() (active []*Pod, leaving int) {
 // judge says whether the Job has failed.
 func (d *decider) judge(active []*Pod) {
 	j, s := &d.State.Job, &d.spec.Job
-	if j.Reason != "" {
+	if j.Reason != "" { // a pod's failure has decided it
+		d.condition("FailureTarget", true, j.Reason, j.Message)
 		return
 	}
 	restarts := 0
@@ -132,15 +136,17 @@ func (d *decider) judge(active []*Pod) {
 	}
 	deadline := j.Started.Add(s.ActiveDeadline)
 	switch {
-	case s.ActiveDeadline > 0 && !s.Suspend && !d.now.Before(deadline):
-		j.Reason, j.Message = "DeadlineExceeded", "Job was active longer than specified deadline"
 	case j.Failed > s.BackoffLimit,
 		s.OnFailure && s.BackoffLimit == 0 && restarts > 0,
 		s.OnFailure && s.BackoffLimit > 0 && restarts >= s.BackoffLimit && restarts > 0:
 		j.Reason, j.Message = "BackoffLimitExceeded", "Job has reached the specified backoff limit"
+	case s.ActiveDeadline > 0 && !s.Suspend && !d.now.Before(deadline):
+		j.Reason, j.Message = "DeadlineExceeded", "Job was active longer than specified deadline"
 	case s.ActiveDeadline > 0 && !s.Suspend:
 		d.wakeAt(deadline)
 	}
+	d.judgeIndexes()
+	d.judgeSuccess()
 	if j.Reason != "" {
 		d.condition("FailureTarget", true, j.Reason, j.Message)
 	}
@@ -160,7 +166,7 @@ func (d *decider) employ(active []*Pod, leaving int) {
 	j, s := &d.State.Job, &d.spec.Job
 	want := s.Parallelism
 	if s.Completions >= 0 {
-		want = min(want, s.Completions-j.Succeeded)
+		want = min(want, s.Completions-j.Succeeded-len(j.FailedIndexes))
 	}
 	if len(active) > want {
 		slices.SortStableFunc(active, worse)
@@ -174,8 +180,12 @@ func (d *decider) employ(active []*Pod, leaving int) {
 	if missing <= 0 {
 		return
 	}
+	failed := after(d.State.FailedAt, jobDelay(j.InARow))
+	if s.perIndex() {
+		failed = time.Time{} // each has a delay of its own
+	}
 	for _, until := range []time.Time{
-		after(d.State.FailedAt, jobDelay(j.InARow)),
+		failed,
 		after(d.State.RefusedAt, delay(d.State.Refusals+1)),
 	} {
 		if d.now.Before(until) {
@@ -184,7 +194,7 @@ func (d *decider) employ(active []*Pod, leaving int) {
 		}
 	}
 	for _, index := range d.vacant(missing) {
-		d.Make = append(d.Make, Make{Revision: d.State.Revisions[0].Name, Index: index})
+		d.Make = append(d.Make, Make{Revision: d.State.Revisions[0].Name, Index: index, Failures: j.Tries[index].Failures})
 	}
 }
 
@@ -205,7 +215,8 @@ func (d *decider) vacant(n int) []int {
 		taken := slices.ContainsFunc(d.pods, func(p Pod) bool {
 			return p.Index == i && (p.active() || d.spec.Job.ReplaceFailed && p.Alive)
 		})
-		if !taken && !slices.Contains(d.State.Job.Indexes, i) {
+		over := slices.Contains(d.State.Job.Indexes, i) || slices.Contains(d.State.Job.FailedIndexes, i)
+		if !taken && !over && !d.waits(i) {
 			list = append(list, i)
 		}
 	}

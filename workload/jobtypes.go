@@ -13,6 +13,11 @@ type JobSpec struct {
 	ActiveDeadline time.Duration // 0: none
 	TTL            time.Duration // how long it stays after its end; -1: until it is removed
 	ReplaceFailed  bool          // a pod that is being stopped is replaced only when it has ended
+
+	BackoffPerIndex  int // pods of each index that may fail; -1: all count together
+	MaxFailedIndexes int // indexes that may fail; -1: any
+	FailureRules     []FailureRule
+	SuccessRules     []SuccessRule
 }
 
 // JobState is what is remembered of a Job.
@@ -24,6 +29,9 @@ type JobState struct {
 	Indexes   []int     `json:"indexes,omitempty"` // that are completed, ascending
 	InARow    int       `json:"inARow,omitempty"`  // failures since the last success
 	ExitCode  int       `json:"exitCode,omitempty"`
+
+	FailedIndexes []int              `json:"failedIndexes,omitempty"` // that are given up, ascending
+	Tries         map[int]IndexState `json:"tries,omitempty"`         // of the indexes that have failed
 
 	// Reason and Message say why the Job is being failed, as long as pods are left.
 	Reason  string `json:"reason,omitempty"`

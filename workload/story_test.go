@@ -2,6 +2,7 @@ package workload
 
 import (
 	"fmt"
+	"math"
 	"os"
 	"path/filepath"
 	"slices"
@@ -105,6 +106,9 @@ func (w *world) step(line string) error {
 	case "gone":
 		find()
 		w.pods = slices.DeleteFunc(w.pods, func(p Pod) bool { return p.Name == words[1] })
+	case "condition":
+		p := find()
+		p.Conditions = append(p.Conditions, FailureCondition{words[2], "True"})
 	case "restarts":
 		find().Restarts, _ = strconv.Atoi(words[2])
 		find().ExitCode = 1
@@ -150,7 +154,7 @@ func (w *world) set(key, value string) error {
 	switch key {
 	case "kind":
 		*s = Spec{Kind: pod.ObjectKind(value), Name: "w", Revision: "a", Replicas: 1, Strategy: Rolling, History: 10}
-		s.Job = JobSpec{Parallelism: 1, Completions: 1, BackoffLimit: 6, TTL: -1}
+		s.Job = JobSpec{Parallelism: 1, Completions: 1, BackoffLimit: 6, TTL: -1, BackoffPerIndex: -1, MaxFailedIndexes: -1}
 		s.Cron = CronSpec{StartingDeadline: -1, Concurrency: Allow, KeepSucceeded: 3, KeepFailed: 1, Created: start}
 	case "rev":
 		s.Revision = value
@@ -186,6 +190,14 @@ func (w *world) set(key, value string) error {
 		s.Job.BackoffLimit = n
 	case "indexed":
 		s.Job.Indexed = yes
+	case "perIndex":
+		s.Job.BackoffPerIndex, s.Job.BackoffLimit = n, math.MaxInt32
+	case "maxFailed":
+		s.Job.MaxFailedIndexes = n
+	case "rule":
+		s.Job.FailureRules = append(s.Job.FailureRules, failureRule(value))
+	case "enough":
+		s.Job.SuccessRules = append(s.Job.SuccessRules, successRule(value))
 	case "suspend":
 		s.Job.Suspend, s.Cron.Suspend = yes, yes
 	case "onFailure":

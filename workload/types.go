@@ -11,6 +11,7 @@ import (
 // counted out. The kind decides which fields are read.
 type Spec struct {
 	Kind       pod.ObjectKind
+	Namespace  string // for what is told
 	Name       string
 	Generation int64
 	Deleting   bool // all its pods are to go
@@ -60,6 +61,9 @@ type Pod struct {
 	Ended    time.Time // when its last container ended; zero: not known
 	Restarts int       // of all its containers
 	ExitCode int       // of the container that failed, once the phase is Failed
+
+	Ends       []End              // of its containers, then of its init containers, in order
+	Conditions []FailureCondition // that a Job's rules may ask for
 }
 
 // active says whether the pod counts as one of those that are wanted.
@@ -120,6 +124,7 @@ type Make struct {
 	Name     string // "" for one that begins with the workload's name
 	Revision string
 	Index    int // -1: none
+	Failures int // of the index before, where they are counted
 }
 
 // Decision is what is to be done. State is to be kept before anything is done.

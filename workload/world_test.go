@@ -126,6 +126,7 @@ func (w *world) ended(name string, code int) error {
 	if code != 0 {
 		p.Phase = pod.Failed
 	}
+	p.Ends = []End{{"c", code}}
 	return nil
 }
 
@@ -143,6 +144,9 @@ func (w *world) status() string {
 	}
 	if j := w.state.Job; !j.Started.IsZero() {
 		fmt.Fprintf(&b, "; succeeded %d, failed %d, indexes %v", j.Succeeded, j.Failed, j.Indexes)
+	}
+	if j := w.state.Job; len(j.FailedIndexes) > 0 {
+		fmt.Fprintf(&b, ", failed indexes %v", j.FailedIndexes)
 	}
 	for _, c := range w.state.Conditions {
 		fmt.Fprintf(&b, "; %s=%s %s", c.Type, c.Status, c.Reason)
