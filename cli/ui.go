@@ -73,7 +73,18 @@ func (f *front) ui(c *cli.Context) error {
 	defer l.Close()
 	s := &page.Server{Source: newPageSource(dirs), Token: page.NewToken(), Host: host, Every: topInterval, Stall: uiStall}
 	f.revive(dirs)
-	return f.untilInterrupted(c.Context, func(ctx context.Context) error {
+	signals, quiet := f.signals(syscall.SIGINT, syscall.SIGTERM, syscall.SIGHUP)
+	defer quiet()
+	ctx, cancel := context.WithCancel(c.Context)
+	defer cancel()
+	go func() {
+		select {
+		case <-signals: // as with port-forward: that is how it is meant to end
+			cancel()
+		case <-ctx.Done():
+		}
+	}()
+	return whileRead(ctx, f.out, func(ctx context.Context) error {
 		if err := f.sayPage(l.Addr(), s.Token); err != nil {
 			return err
 		}
