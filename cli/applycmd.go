@@ -30,6 +30,7 @@ Examples:
 			&cli.BoolFlag{Name: "replace", Usage: "stop and remove a running pod that cannot become what its manifest says, and run it anew"},
 			dryRunFlag(dryRunUsage),
 			strictFlag(),
+			policyFlag(),
 			tlsVerifyFlag(),
 		},
 		Action: f.apply,

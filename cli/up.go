@@ -59,6 +59,7 @@ Examples:
 			dryRunFlag(dryRunUsage),
 			exitCodeFromFlag(),
 			strictFlag(),
+			policyFlag(),
 			pullFlag(),
 			tlsVerifyFlag(),
 		}, logLimitFlags()...),
@@ -149,6 +150,9 @@ func (f *front) newLaunch(c *cli.Context, files []string) (*launch, exitFrom, er
 		return nil, "", err
 	}
 	if err := f.judgeIdle(docs.idle, c.Bool("strict")); err != nil {
+		return nil, "", err
+	}
+	if err := f.judgePolicy(docs, c.String("policy")); err != nil {
 		return nil, "", err
 	}
 	pods := docs.pods

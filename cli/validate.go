@@ -29,6 +29,7 @@ Examples:
 		Flags: []cli.Flag{
 			&cli.StringSliceFlag{Name: "filename", Aliases: []string{"f"}, Usage: "check this `FILE` (- is standard input)"},
 			strictFlag(),
+			policyFlag(),
 		},
 		Action: f.validate,
 	}
@@ -48,7 +49,7 @@ func (f *front) validate(c *cli.Context) error {
 	for i := range docs.stored {
 		f.printFindings(&docs.stored[i], docs.stored[i].Findings)
 	}
-	err = errors.Join(err, f.judgeIdle(docs.idle, c.Bool("strict")))
+	err = errors.Join(err, f.judgeIdle(docs.idle, c.Bool("strict")), f.judgePolicy(docs, c.String("policy")))
 	if err != nil && len(docs.pods)+len(docs.stored) == 0 {
 		f.printUnfit(sources)
 	}

@@ -1,0 +1,77 @@
+package cli
+
+import (
+	"errors"
+	"fmt"
+	"io/fs"
+	"slices"
+
+	"github.com/urfave/cli/v2"
+
+	"github.com/podrun/podrun/internal/report"
+	"github.com/podrun/podrun/internal/store"
+	"github.com/podrun/podrun/manifest"
+	"github.com/podrun/podrun/pod"
+)
+
+func policyFlag() cli.Flag {
+	return &cli.StringFlag{Name: "policy", Usage: "refuse pods that this `LEVEL` of the Pod Security Standards does not allow: baseline or restricted"}
+}
+
+// judgePolicy refuses pods that --policy or the labels of their namespaces forbid, and
+// warns as these say. Of workloads the template is judged.
+func (f *front) judgePolicy(docs documents, level string) error {
+	asked := manifest.Policy{}
+	if level != "" {
+		var err error
+		if asked, err = manifest.PolicyNamed(level); err != nil {
+			return report.New(report.Usage, "", "--policy is privileged, baseline or restricted, not %q", level)
+		}
+	}
+	dirs, err := f.dirs()
+	if err != nil {
+		return err
+	}
+	policies := map[string]manifest.Policy{}
+	var errs []error
+	for i := range docs.stored {
+		if o := &docs.stored[i]; o.Kind == string(pod.KindNamespace) {
+			p, err := manifest.PolicyOf(o.Value.GetLabels())
+			if err != nil {
+				errs = append(errs, report.New(report.Usage, "", "%s: Namespace %s: %w", where(o), o.Name(), err))
+			}
+			policies[o.Name()] = p
+		}
+	}
+	for _, o := range slices.Concat(docs.pods, samples(docs.workloads)) {
+		its, known := policies[o.Pod.Namespace]
+		if !known {
+			if its, err = policyOf(dirs, o.Pod.Namespace); err != nil {
+				return err
+			}
+		}
+		for _, p := range []manifest.Policy{asked, its} {
+			forbidden, warning := p.Judge(o.Pod)
+			if forbidden != "" {
+				errs = append(errs, report.New(report.Usage, "", "%s: pod %s is forbidden: %s", where(&o), o.Pod.Name, forbidden))
+				break
+			}
+			if warning != "" {
+				fmt.Fprintln(f.err, report.Escape(fmt.Sprintf("podrun: warning: %s: pod %s would be forbidden: %s", where(&o), o.Pod.Name, warning)))
+			}
+		}
+	}
+	return errors.Join(errs...)
+}
+
+// policyOf is the policy of a namespace that is kept; none, if there is no such.
+func policyOf(dirs store.Dirs, namespace string) (manifest.Policy, error) {
+	o, err := dirs.Object(pod.KindNamespace, "", namespace)
+	if errors.Is(err, fs.ErrNotExist) {
+		return manifest.PolicyOf(nil)
+	}
+	if err != nil {
+		return manifest.Policy{}, err
+	}
+	return manifest.PolicyOf(o.Labels)
+}

@@ -1,0 +1,59 @@
+package manifest
+
+import (
+	"fmt"
+	"sync"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/util/validation/field"
+	"k8s.io/pod-security-admission/api"
+	"k8s.io/pod-security-admission/policy"
+)
+
+// Policy is what the Pod Security Standards say of the pods of a namespace: what is
+// refused, and what is warned of.
+type Policy struct{ enforce, warn api.LevelVersion }
+
+// PolicyOf is the policy that a namespace's labels pod-security.kubernetes.io/… name.
+func PolicyOf(labels map[string]string) (Policy, error) {
+	all := api.LevelVersion{Level: api.LevelPrivileged, Version: api.LatestVersion()}
+	p, errs := api.PolicyToEvaluate(labels, api.Policy{Enforce: all, Warn: all, Audit: all})
+	return Policy{p.Enforce, p.Warn}, errs.ToAggregate()
+}
+
+// PolicyNamed is the policy that refuses what a level does not allow: privileged, baseline
+// or restricted.
+func PolicyNamed(level string) (Policy, error) {
+	if _, err := api.ParseLevel(level); err != nil {
+		return Policy{}, field.NotSupported(field.NewPath("policy"), level, []api.Level{api.LevelPrivileged, api.LevelBaseline, api.LevelRestricted})
+	}
+	return PolicyOf(map[string]string{api.EnforceLevelLabel: level})
+}
+
+// Judge says what of a pod is forbidden, or else to be warned of, in the words of
+// Kubernetes' admission; "" if nothing is.
+func (p Policy) Judge(object *corev1.Pod) (forbidden, warning string) {
+	if forbidden = violations(object, p.enforce); forbidden == "" {
+		warning = violations(object, p.warn)
+	}
+	return forbidden, warning
+}
+
+var evaluator = sync.OnceValues(func() (policy.Evaluator, error) {
+	return policy.NewEvaluator(policy.DefaultChecks(), nil)
+})
+
+func violations(object *corev1.Pod, level api.LevelVersion) string {
+	if level.Level == "" || level.Level == api.LevelPrivileged {
+		return ""
+	}
+	judge, err := evaluator()
+	if err != nil { // Kubernetes' own checks contradict each other
+		return err.Error()
+	}
+	result := policy.AggregateCheckResults(judge.EvaluatePod(level, &object.ObjectMeta, &object.Spec))
+	if result.Allowed {
+		return ""
+	}
+	return fmt.Sprintf("violates PodSecurity %q: %s", level.String(), result.ForbiddenDetail())
+}
