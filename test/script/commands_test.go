@@ -38,6 +38,7 @@ func commands() map[string]testwords.Word {
 		"killcontroller": killController,
 		"firstpod":       firstPod,
 		"terminal":       terminal,
+		"screen":         screen,
 		"tame":           tame,
 	}
 }
