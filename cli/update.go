@@ -32,7 +32,9 @@ it is not ready in time, or does not stay so, the pod is made of the images that
 it had before. Only when it is ready the names stand for the new images, so
 after a power cut in the middle the pod comes back with the old ones. Without
 names it does so for all pods of the namespace, one after the other. A pod of a
-systemd unit is updated by a restart of the unit, with the other pods of it.
+systemd unit is updated by a restart of the unit, with the other pods of it. Pods
+of a Deployment or another workload are left to it: a changed template makes
+them anew, of the newest images.
 
 Of a name that no registry has, as of images that were loaded from an archive,
 it takes what the name stands for on this machine: load the new archive, then
@@ -189,10 +191,22 @@ func (u *updating) all(namespace string) ([]store.Pod, error) {
 	if err != nil {
 		return nil, err
 	}
+	var makers []string
 	places = slices.DeleteFunc(places, func(p store.Pod) bool {
 		k, err := know(p)
-		return err == nil && (manifest.OwnedBy(k.manifest) != nil || !p.Alive())
+		if err != nil {
+			return false
+		}
+		by := manifest.OwnedBy(k.manifest)
+		if by != nil {
+			makers = append(makers, strings.ToLower(string(by.Owner.Kind))+" "+by.Owner.Name)
+		}
+		return by != nil || !p.Alive()
 	})
+	slices.Sort(makers)
+	for _, maker := range slices.Compact(makers) {
+		fmt.Fprintf(u.front.err, "podrun: the pods of %s are left to it: a changed template makes them anew, of the newest images\n", maker)
+	}
 	last, err := u.dirs.Updates()
 	if err != nil {
 		return nil, err
