@@ -76,7 +76,7 @@ var serviceRows = []Field{
 	{Path: "spec.sessionAffinity", Support: Done, Note: "with ClientIP a client stays with its pod as long as that is ready"},
 	{Path: "spec.sessionAffinityConfig", Support: Done},
 	{Path: "spec.sessionAffinityConfig.clientIP", Support: Done},
-	{Path: "spec.sessionAffinityConfig.clientIP.timeoutSeconds", Support: Done, Note: "default: 10800"},
+	{Path: "spec.sessionAffinityConfig.clientIP.timeoutSeconds", Support: Accepted, Note: "a client stays for longer: as long as its pod is ready"},
 	{Path: "spec.ports", Support: Done},
 	{Path: "spec.ports[].name", Support: Done},
 	{Path: "spec.ports[].protocol", Support: Done, Only: []string{"TCP", "UDP"}, Note: "default: TCP"},

@@ -11,9 +11,9 @@ import (
 	"github.com/podrun/podrun/internal/stage"
 	"github.com/podrun/podrun/internal/store"
 	"github.com/podrun/podrun/netns"
-	"github.com/podrun/podrun/netns/apart"
 	"github.com/podrun/podrun/netns/egress"
 	"github.com/podrun/podrun/netns/names"
+	"github.com/podrun/podrun/netns/stackproc"
 	"github.com/podrun/podrun/pod"
 )
 
@@ -24,7 +24,7 @@ type network struct {
 	slot   netns.Slot
 	egress carrier // nil where nothing leads out
 
-	stack *apart.Stack // egress, if it is one
+	stack *stackproc.Stack // egress, if it is one
 
 	host bool // it is the host's own
 
@@ -201,7 +201,7 @@ func (s *sandbox) carry(wires netns.Wires) (err error) {
 	s.names = names.New(s.view, names.HostFile)
 	c := egress.Config{RouterNS: s.router(), Pool: s.pool, Slot: s.slot, HostLoopback: s.plan.HostLoopback, Names: s.names}
 	if wires[netns.WirePackets] != nil {
-		stack, err := apart.Serve(stage.NetstackProgram(), c, wires)
+		stack, err := stackproc.Serve(stage.NetstackProgram(), c, wires)
 		if err == nil {
 			s.egress, s.stack = stack, stack
 		}
@@ -217,7 +217,7 @@ func (s *sandbox) carry(wires netns.Wires) (err error) {
 // resolver is where the pod asks for names.
 func (n *network) resolver() string {
 	if n.stack != nil {
-		return apart.Names.String()
+		return stackproc.Names.String()
 	}
 	return n.pool.Gateway().V4.String()
 }

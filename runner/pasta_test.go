@@ -1,10 +1,17 @@
 package runner
 
 import (
+	"os"
 	"os/exec"
+	"path/filepath"
 	"regexp"
+	"slices"
+	"strconv"
+	"strings"
 	"testing"
 	"time"
+
+	"golang.org/x/sys/unix"
 
 	"github.com/podrun/podrun/internal/testenv"
 	"github.com/podrun/podrun/pod"
@@ -36,6 +43,30 @@ func TestPasta(t *testing.T) {
 	if err != nil || len(st.Warnings) > 0 {
 		t.Errorf("warnings %q: %v", st.Warnings, err)
 	}
+	// Its end is not passed over in silence, whoever began it.
+	w.until(running)
+	netFile, _ := (&sandbox{store: w.place}).pastaFiles()
+	if err := unix.Kill(processWith(t, netFile), unix.SIGKILL); err != nil {
+		t.Fatal(err)
+	}
+	w.until(func(st *pod.Status) bool {
+		return slices.ContainsFunc(st.Warnings, func(said string) bool { return strings.HasPrefix(said, "pasta has ended") })
+	})
+}
+
+// processWith is the one that has an argument.
+func processWith(t *testing.T, argument string) (pid int) {
+	t.Helper()
+	dirs, _ := filepath.Glob("/proc/[0-9]*")
+	for _, dir := range dirs {
+		b, _ := os.ReadFile(dir + "/cmdline")
+		if slices.Contains(strings.Split(string(b), "\x00"), argument) {
+			pid, _ = strconv.Atoi(filepath.Base(dir))
+			return pid
+		}
+	}
+	t.Fatalf("no process has the argument %s", argument)
+	return 0
 }
 
 // Without the program the pod does not start, and the cure is told.

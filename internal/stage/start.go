@@ -19,7 +19,7 @@ import (
 // Programs are the paths of those that a pod's processes execute.
 type Programs struct {
 	Supervisor string
-	Netstack   string // has apart.Stage
+	Netstack   string // has stackproc.Stage
 }
 
 // netstackEnv names Programs.Netstack to supervisors.

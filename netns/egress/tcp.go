@@ -85,7 +85,7 @@ func (e *Egress) open(f flow, p packet) {
 	}
 	if !e.tcp.waiting {
 		e.tcp.waiting = true
-		e.loop.Tick(e.tick)
+		e.loop.Tick(e.lookAfter)
 	}
 }
 
@@ -206,13 +206,15 @@ func (e *Egress) drop(f flow, c *connection) {
 	e.forget(f, c)
 }
 
-// tick looks after connections that are not joined, and says whether there are any.
-func (e *Egress) tick() bool {
+// lookAfter looks after connections that are not joined, and says whether there are any.
+func (e *Egress) lookAfter() bool { return e.giveUp(time.Now()) }
+
+// giveUp ends those that have not been joined in time.
+func (e *Egress) giveUp(now time.Time) (waiting bool) {
 	for _, fd := range e.tcp.starved {
 		_ = e.listen(fd)
 	}
 	e.tcp.starved = nil
-	now, waiting := time.Now(), false
 	for f, c := range e.tcp.all {
 		switch {
 		case c.state == joined:
@@ -246,7 +248,7 @@ func (e *Egress) accept(listener int) {
 		e.tcp.starved = append(e.tcp.starved, listener)
 		if !e.tcp.waiting {
 			e.tcp.waiting = true
-			e.loop.Tick(e.tick)
+			e.loop.Tick(e.lookAfter)
 		}
 	}
 }

@@ -1,7 +1,7 @@
 // Package netstack carries what a pod says to others where the kernel lacks what package
 // egress needs of it, nftables with TPROXY: by a network stack in this process (gVisor's),
 // which speaks TCP and UDP with the pod over a TUN device. It takes two to three times the
-// processor's time. The process is one of its own, which package apart begins.
+// processor's time. The process is one of its own, which package stackproc begins.
 package netstack
 
 import (

@@ -13,25 +13,25 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/podrun/podrun/netns"
-	"github.com/podrun/podrun/netns/apart"
 	"github.com/podrun/podrun/netns/egress"
+	"github.com/podrun/podrun/netns/stackproc"
 )
 
-// Stages are apart.Stage: the stack as a process of its own, which ends with the channel
+// Stages are stackproc.Stage: the stack as a process of its own, which ends with the channel
 // to who has begun it.
 func Stages() map[string]func([]string) int {
-	return map[string]func([]string) int{apart.Stage: serve}
+	return map[string]func([]string) int{stackproc.Stage: serve}
 }
 
 func serve([]string) int {
 	unix.Prctl(unix.PR_SET_NAME, uintptr(unsafe.Pointer(unsafe.StringData("podrun-netstack\x00"))), 0, 0, 0)
-	channel, err := apart.Inherited()
+	channel, err := stackproc.Inherited()
 	if err != nil {
 		fmt.Fprintln(os.Stderr, "podrun:", err)
 		return 1
 	}
 	s, err := begin(channel)
-	answer := apart.Message{Verb: apart.Begun}
+	answer := stackproc.Message{Verb: stackproc.Begun}
 	if err != nil {
 		answer.Error = err.Error()
 	}
@@ -44,20 +44,20 @@ func serve([]string) int {
 			return 0
 		}
 		switch m.Verb {
-		case apart.Connection:
+		case stackproc.Connection:
 			err = s.carryFor(m, files)
-		case apart.Datagrams:
+		case stackproc.Datagrams:
 			err = s.converseFor(m, files)
-		case apart.Pause:
+		case stackproc.Pause:
 			paused = paused || s.Pause()
-			err = channel.Send(apart.Message{Verb: apart.Paused, Done: paused})
-		case apart.Resume:
+			err = channel.Send(stackproc.Message{Verb: stackproc.Paused, Done: paused})
+		case stackproc.Resume:
 			if paused {
 				s.Resume()
 			}
 			paused = false
 		}
-		apart.CloseAll(files)
+		stackproc.CloseAll(files)
 		if err != nil {
 			fmt.Fprintln(os.Stderr, "the pod's network in user space:", err)
 		}
@@ -65,13 +65,13 @@ func serve([]string) int {
 }
 
 // begin waits for the first message.
-func begin(channel *apart.Channel) (*Stack, error) {
+func begin(channel *stackproc.Channel) (*Stack, error) {
 	m, files, err := channel.Receive()
 	if err != nil {
 		return nil, err
 	}
-	if m.Verb != apart.Begin || len(files) != 1 {
-		apart.CloseAll(files)
+	if m.Verb != stackproc.Begin || len(files) != 1 {
+		stackproc.CloseAll(files)
 		return nil, fmt.Errorf("begin with %q and %d files", m.Verb, len(files))
 	}
 	c := egress.Config{Pool: m.Config.Pool, Slot: m.Config.Slot, HostLoopback: m.Config.HostLoopback}
@@ -84,7 +84,7 @@ func begin(channel *apart.Channel) (*Stack, error) {
 var errFiles = errors.New("a message without its files")
 
 // carryFor carries a client's connection for another process, as long as that wants it.
-func (s *Stack) carryFor(m apart.Message, files []*os.File) error {
+func (s *Stack) carryFor(m stackproc.Message, files []*os.File) error {
 	if len(files) != 2 {
 		return errFiles
 	}
@@ -97,7 +97,7 @@ func (s *Stack) carryFor(m apart.Message, files []*os.File) error {
 		conn.Close()
 		return fmt.Errorf("a client's connection is a %T", conn)
 	}
-	life, err := apart.SocketOf(files[1])
+	life, err := stackproc.SocketOf(files[1])
 	if err != nil {
 		client.Close()
 		return err
@@ -115,15 +115,15 @@ func (s *Stack) carryFor(m apart.Message, files []*os.File) error {
 }
 
 // converseFor passes on a client's datagrams for another process.
-func (s *Stack) converseFor(m apart.Message, files []*os.File) error {
+func (s *Stack) converseFor(m stackproc.Message, files []*os.File) error {
 	if len(files) != 1 {
 		return errFiles
 	}
-	socket, err := apart.SocketOf(files[0])
+	socket, err := stackproc.SocketOf(files[0])
 	if err != nil {
 		return err
 	}
-	out := apart.Conversation{Conn: socket}
+	out := stackproc.Conversation{Conn: socket}
 	in, err := s.DialUDP(m.From, m.Port)
 	if err == nil && !s.begin(in, out) {
 		in.Close()
@@ -141,18 +141,18 @@ func (s *Stack) converseFor(m apart.Message, files []*os.File) error {
 }
 
 // resolver asks the other process.
-type resolver struct{ channel *apart.Channel }
+type resolver struct{ channel *stackproc.Channel }
 
 // answerTime is longer than a resolver takes.
 const answerTime = 30 * time.Second
 
 func (r resolver) ask(verb string, kind int) (*net.UnixConn, error) {
-	here, away, err := apart.Pair(kind)
+	here, away, err := stackproc.Pair(kind)
 	if err != nil {
 		return nil, err
 	}
 	defer unix.Close(away)
-	if err := r.channel.Send(apart.Message{Verb: verb}, away); err != nil {
+	if err := r.channel.Send(stackproc.Message{Verb: verb}, away); err != nil {
 		here.Close()
 		return nil, err
 	}
@@ -160,13 +160,13 @@ func (r resolver) ask(verb string, kind int) (*net.UnixConn, error) {
 }
 
 func (r resolver) Answer(query []byte) []byte {
-	conn, err := r.ask(apart.Query, unix.SOCK_SEQPACKET)
+	conn, err := r.ask(stackproc.Query, unix.SOCK_SEQPACKET)
 	if err != nil {
 		return nil
 	}
 	defer conn.Close()
 	conn.SetDeadline(time.Now().Add(answerTime))
-	c := apart.Conversation{Conn: conn}
+	c := stackproc.Conversation{Conn: conn}
 	if _, err := c.Write(query); err != nil {
 		return nil
 	}
@@ -181,7 +181,7 @@ func (r resolver) Answer(query []byte) []byte {
 
 func (r resolver) Converse(c net.Conn) {
 	defer c.Close()
-	conn, err := r.ask(apart.Queries, unix.SOCK_STREAM)
+	conn, err := r.ask(stackproc.Queries, unix.SOCK_STREAM)
 	if err != nil {
 		return
 	}

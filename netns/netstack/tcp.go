@@ -14,8 +14,8 @@ import (
 	"gvisor.dev/gvisor/pkg/tcpip/transport/tcp"
 	"gvisor.dev/gvisor/pkg/waiter"
 
-	"github.com/podrun/podrun/netns/apart"
 	"github.com/podrun/podrun/netns/relay"
+	"github.com/podrun/podrun/netns/stackproc"
 )
 
 const (
@@ -42,7 +42,7 @@ func (c inside) reset() {
 func (s *Stack) connection(r *tcp.ForwarderRequest) {
 	id := r.ID()
 	dst := addrPort(id.LocalAddress, id.LocalPort)
-	if dst == netip.AddrPortFrom(apart.Names, namesPort) && s.config.Names != nil {
+	if dst == netip.AddrPortFrom(stackproc.Names, namesPort) && s.config.Names != nil {
 		if in, ok := s.accept(r); ok {
 			s.over.Add(1)
 			defer s.over.Done()
@@ -127,13 +127,13 @@ func (s *Stack) dialTCP(ctx context.Context, from netip.AddrPort, port int) (ins
 
 // way is where a client's connection goes in the pod, and in whose name: its own, with its
 // own port if that is free, or, where its address means something else to the pod,
-// apart.Names.
+// stackproc.Names.
 // What is for the router's addresses does not come here.
 func (s *Stack) way(from netip.AddrPort, port int) (to netip.AddrPort, sources []netip.AddrPort) {
 	own, a := s.config.Pool.Of(s.config.Slot), from.Addr()
 	to = netip.AddrPortFrom(own.V4, uint16(port))
 	if !a.IsGlobalUnicast() || a.Zone() != "" || s.config.Pool.V4.Contains(a) || s.config.Pool.V6.Contains(a) {
-		return to, []netip.AddrPort{netip.AddrPortFrom(apart.Names, 0)}
+		return to, []netip.AddrPort{netip.AddrPortFrom(stackproc.Names, 0)}
 	}
 	if a.Is6() {
 		to = netip.AddrPortFrom(own.V6, uint16(port))

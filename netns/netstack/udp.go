@@ -13,7 +13,7 @@ import (
 	"gvisor.dev/gvisor/pkg/tcpip/transport/udp"
 	"gvisor.dev/gvisor/pkg/waiter"
 
-	"github.com/podrun/podrun/netns/apart"
+	"github.com/podrun/podrun/netns/stackproc"
 )
 
 const (
@@ -37,7 +37,7 @@ func refused(err error) bool { return errors.Is(err, syscall.ECONNREFUSED) }
 func (s *Stack) conversation(r *udp.ForwarderRequest) bool {
 	id := r.ID()
 	dst := addrPort(id.LocalAddress, id.LocalPort)
-	names := dst == netip.AddrPortFrom(apart.Names, namesPort) && s.config.Names != nil
+	names := dst == netip.AddrPortFrom(stackproc.Names, namesPort) && s.config.Names != nil
 	var out net.Conn
 	if !names {
 		to, ok := s.rules.Target(dst)

@@ -9,6 +9,7 @@ import (
 	"os/exec"
 	"path/filepath"
 	"strings"
+	"syscall"
 	"time"
 
 	"golang.org/x/sys/unix"
@@ -186,8 +187,14 @@ func ask(socket, words string) error {
 	return err
 }
 
-// attend starts a program that connects a namespace, and waits until it has.
+// attend starts a program that connects a namespace, and waits until it has. It gets a
+// session of its own, as a supervisor has and as podman starts it: the kernel shares the
+// processors among sessions (sched_autogroup), and who is in its client's is favoured.
 func (w *world) attend(ns string, cmd *exec.Cmd) error {
+	if cmd.SysProcAttr == nil {
+		cmd.SysProcAttr = &syscall.SysProcAttr{}
+	}
+	cmd.SysProcAttr.Setsid = true
 	if err := cmd.Start(); err != nil {
 		return err
 	}

@@ -16,13 +16,13 @@ import (
 
 	"github.com/podrun/podrun/internal/testenv"
 	"github.com/podrun/podrun/netns"
-	"github.com/podrun/podrun/netns/apart"
 	"github.com/podrun/podrun/netns/egress"
+	"github.com/podrun/podrun/netns/stackproc"
 )
 
 // The test binary is the program of the stack.
 func TestMain(m *testing.M) {
-	if len(os.Args) > 1 && os.Args[1] == apart.Stage {
+	if len(os.Args) > 1 && os.Args[1] == stackproc.Stage {
 		os.Exit(serve(nil))
 	}
 	testenv.Main(m)
@@ -32,7 +32,7 @@ func TestMain(m *testing.M) {
 const hostAddr = "10.77.0.1"
 
 // newPod makes a pod whose traffic is carried by a stack in a process of its own.
-func newPod(t *testing.T, names egress.Resolver) (podNS string, own netns.Addresses, s *apart.Stack) {
+func newPod(t *testing.T, names egress.Resolver) (podNS string, own netns.Addresses, s *stackproc.Stack) {
 	t.Helper()
 	testenv.NoLeaks(t)
 	link := &netlink.Veth{LinkAttrs: netlink.LinkAttrs{Name: "host"}, PeerName: "other"}
@@ -61,7 +61,7 @@ func newPod(t *testing.T, names egress.Resolver) (podNS string, own netns.Addres
 	if err != nil {
 		t.Fatal(err)
 	}
-	s, err = apart.Serve("/proc/self/exe", egress.Config{RouterNS: path, Pool: pool, Slot: 1, Names: names}, wires)
+	s, err = stackproc.Serve("/proc/self/exe", egress.Config{RouterNS: path, Pool: pool, Slot: 1, Names: names}, wires)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -126,7 +126,7 @@ func returns(t *testing.T, c net.Conn) {
 }
 
 // pauses waits until nothing is under way.
-func pauses(t *testing.T, s *apart.Stack) {
+func pauses(t *testing.T, s *stackproc.Stack) {
 	t.Helper()
 	for begun := time.Now(); !s.Pause(); {
 		if time.Since(begun) > time.Minute {
@@ -252,7 +252,7 @@ func (shouting) Converse(c net.Conn) {
 // Questions for names come to the resolver of the other process.
 func TestNames(t *testing.T) {
 	ns, _, _ := newPod(t, shouting{})
-	at := apart.Names.String() + ":53"
+	at := stackproc.Names.String() + ":53"
 	c := dial(t, ns, unix.SOCK_DGRAM, at)
 	b := make([]byte, 100)
 	for _, q := range []string{"a", "bc"} {

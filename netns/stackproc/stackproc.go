@@ -1,8 +1,8 @@
-// Package apart has a pod's traffic carried by a network stack in user space (package
+// Package stackproc has a pod's traffic carried by a network stack in user space (package
 // netstack) in a process of its own: it links much that most pods never need. The process
 // lives as long as the channel to it is open, so it ends with who began it, however that
 // ends.
-package apart
+package stackproc
 
 import (
 	"errors"
