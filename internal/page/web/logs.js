@@ -18,7 +18,8 @@ export class Logs {
     el('p', { class: 'tools' }, this.#choice, el('label', {}, this.#previous, ' the instance before'), el('label', {}, this.#times, ' times')),
     this.#box, this.#note)
   #stop
-  #seen // which life of the pod the stream is of
+  #life // of the pod: another one has more to say
+  #seen // which of them the stream is of
   #ended = true
 
   constructor(namespace, pod) {
@@ -37,8 +38,6 @@ export class Logs {
     this.#life = life
     if (this.#ended && life !== this.#seen && !document.hidden) this.#open()
   }
-
-  #life
 
   close() {
     this.#stop?.abort()
