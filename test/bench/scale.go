@@ -38,11 +38,12 @@ func measureScale(who *person, ours *podrun, peer *podman, pods string, n int) (
 	s := &scale{Pods: n, Containers: 3 * n, PSS: map[int]int64{}, Ps: map[int]summary{}}
 	theirs := map[int]summary{}
 	before := who.processes()
+	place := filepath.Dir(pods) // in the arguments of every process of podrun's
 	defer downAll(ours, n+scaleLooks)
 	defer peer.close()
 	for i := 1; i <= n+scaleLooks; i++ {
 		if i == n+1 {
-			if err := s.idle(who, before); err != nil {
+			if err := s.idle(who, before, place); err != nil {
 				return nil, nil, err
 			}
 		}
@@ -60,7 +61,7 @@ func measureScale(who *person, ours *podrun, peer *podman, pods string, n int) (
 			if i != at {
 				continue
 			}
-			s.PSS[i] = who.footprint(who.others(before, "podrun")).PSS
+			s.PSS[i] = who.footprint(who.others(before, place)).PSS
 			if s.Ps[i], err = looks(ours); err == nil && i <= peerMost {
 				theirs[i], err = looks(peer)
 			}
@@ -96,11 +97,11 @@ func looks(e engine) (summary, error) {
 }
 
 // idle counts the processors' time of what is there, containers' own processes aside.
-func (s *scale) idle(who *person, before map[int]string) error {
+func (s *scale) idle(who *person, before map[int]string, place string) error {
 	time.Sleep(scaleRest)
-	was := who.used(who.others(before, "podrun"))
+	was := who.used(who.others(before, place))
 	time.Sleep(scaleIdle)
-	s.IdleCPU = 100 * (who.used(who.others(before, "podrun")) - was).Seconds() / scaleIdle.Seconds()
+	s.IdleCPU = 100 * (who.used(who.others(before, place)) - was).Seconds() / scaleIdle.Seconds()
 	return nil
 }
 
@@ -136,11 +137,11 @@ func downAll(e *podrun, n int) {
 	e.run(words...).Run() // fails for those that were never there
 }
 
-// others are those that were there before, and those whose arguments do not begin with a word.
+// others are those that were there before, and those in whose arguments a word is not.
 func (p *person) others(before map[int]string, word string) map[int]string {
 	all := maps.Clone(before)
 	for pid, words := range p.processes() {
-		if !strings.HasPrefix(words, word) {
+		if !strings.Contains(words, word) {
 			all[pid] = words
 		}
 	}
