@@ -127,6 +127,7 @@ func (f *front) awaitWorkloads(ctx context.Context, dirs store.Dirs, places []st
 
 func (f *front) awaitWorkload(ctx context.Context, dirs store.Dirs, w store.Workload, wait bool) error {
 	tell := map[string]*narrator{}
+	last := ""
 	for {
 		v, err := viewOf(dirs, w)
 		if errors.Is(err, fs.ErrNotExist) {
@@ -144,6 +145,9 @@ func (f *front) awaitWorkload(ctx context.Context, dirs store.Dirs, w store.Work
 		word, err := v.arrived(wait)
 		if err != nil {
 			return f.explain(v, err)
+		}
+		if wait || word != "" {
+			last = f.waitsFor(v, last)
 		}
 		if word != "" {
 			fmt.Fprintf(f.out, "%s %s\n", v.name(), word)

@@ -234,7 +234,9 @@ func validateSuccessPolicy(s *batchv1.JobSpec, rules *field.Path) field.ErrorLis
 			errs = append(errs, field.Required(at, "at least one of succeededCount or succeededIndexes must be specified"))
 		}
 		total := int(*s.Completions)
-		limit := "the number of specified completions"
+		if n := r.SucceededCount; n != nil && int(*n) > total {
+			errs = append(errs, field.Invalid(at.Child("succeededCount"), *n, fmt.Sprintf("must be less than or equal to %d (the number of specified completions)", total)))
+		}
 		if text := r.SucceededIndexes; text != nil {
 			list, err := indexList(*text, total)
 			switch {
@@ -243,12 +245,11 @@ func validateSuccessPolicy(s *batchv1.JobSpec, rules *field.Path) field.ErrorLis
 			case err != nil:
 				errs = append(errs, field.Invalid(at.Child("succeededIndexes"), *text, "error parsing succeededIndexes: "+err.Error()))
 			}
-			total, limit = len(list), "the number of indexes in the specified succeededIndexes field"
+			if n := r.SucceededCount; n != nil && int(*n) > len(list) {
+				errs = append(errs, field.Invalid(at.Child("succeededCount"), *n, fmt.Sprintf("must be less than or equal to %d (the number of indexes in the specified succeededIndexes field)", len(list))))
+			}
 		}
 		errs = append(errs, counted(r.SucceededCount, at.Child("succeededCount"))...)
-		if n := r.SucceededCount; n != nil && int(*n) > total {
-			errs = append(errs, field.Invalid(at.Child("succeededCount"), *n, fmt.Sprintf("must be less than or equal to %d (%s)", total, limit)))
-		}
 	}
 	return errs
 }
