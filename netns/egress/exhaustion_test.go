@@ -1,0 +1,36 @@
+package egress
+
+import (
+	"testing"
+	"time"
+)
+
+// A pod that begins conversations without end has as many as there is room for: the one that
+// has been silent for longest makes room for the next.
+func TestConversationsWithoutEnd(t *testing.T) {
+	w := newWorld(t)
+	p := w.pod(1)
+	p.egress.max = 2
+	w.echoDatagrams(remoteAddr + ":53")
+	for i := range 8 {
+		c, err := dial(p.ns, "udp", remoteAddr+":53")
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer c.Close()
+		got := make([]byte, 1)
+		for deadline := time.Now().Add(time.Minute); ; {
+			c.Write([]byte{byte(i)}) // those that made room are lost, as any may be
+			c.SetReadDeadline(time.Now().Add(time.Second / 4))
+			if _, err = c.Read(got); err == nil || time.Now().After(deadline) {
+				break
+			}
+		}
+		if err != nil || got[0] != byte(i) {
+			t.Fatalf("conversation %d: %v, %v", i, got, err)
+		}
+		if n := p.egress.flows.Load(); n > 3 { // one more while it is looked at
+			t.Errorf("%d at once", n)
+		}
+	}
+}
