@@ -1,7 +1,9 @@
 package cli
 
 import (
+	"errors"
 	"fmt"
+	"strings"
 
 	"github.com/podrun/podrun/image"
 	"github.com/podrun/podrun/internal/report"
@@ -38,4 +40,27 @@ func (l *launch) fix(p *upPod) error {
 		}
 	}
 	return nil
+}
+
+// restored is a pod's manifest without what podrun has stamped on it.
+func restored(text []byte) (*manifest.Object, error) {
+	pod, err := manifest.Unmarshal(text)
+	if err != nil {
+		return nil, err
+	}
+	if by := manifest.OwnedBy(pod); by != nil {
+		return nil, report.New(report.Failure, "change the template, as with an annotation of today: its pods are made anew, of the newest images", "%s %s has made it", strings.ToLower(string(by.Owner.Kind)), by.Owner.Name)
+	}
+	manifest.Unstamp(pod)
+	if text, err = manifest.Marshal(pod); err != nil {
+		return nil, err
+	}
+	docs, err := load([]source{{"the manifest that is kept", text}})
+	if err != nil {
+		return nil, err
+	}
+	if len(docs.pods) != 1 {
+		return nil, errors.New("there is no pod in it")
+	}
+	return &docs.pods[0], nil
 }
