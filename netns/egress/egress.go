@@ -96,11 +96,6 @@ func bound() int64 {
 }
 
 func (e *Egress) start() (err error) {
-	for _, name := range []string{netns.WireUDP4, netns.WireUDP6} {
-		if file := e.wires[name]; file != nil {
-			e.readers.Go(func() { e.readDatagrams(file) })
-		}
-	}
 	var fds [3]int
 	for i, name := range []string{netns.WireTUN, netns.WireTCP4, netns.WireTCP6} {
 		fds[i] = -1
@@ -124,7 +119,15 @@ func (e *Egress) start() (err error) {
 		}
 		ready <- err
 	})
-	return <-ready
+	if err = <-ready; err != nil {
+		return err
+	}
+	for _, name := range []string{netns.WireUDP4, netns.WireUDP6} {
+		if file := e.wires[name]; file != nil {
+			e.readers.Go(func() { e.readDatagrams(file) })
+		}
+	}
+	return nil
 }
 
 // setAside takes a wire away from Go's own waiting, which would wake threads whenever the

@@ -6,6 +6,7 @@ import (
 	"net"
 	"net/netip"
 	"os"
+	"slices"
 	"sync"
 	"time"
 
@@ -56,11 +57,15 @@ const (
 
 // open answers the first packet of a connection.
 func (e *Egress) open(f flow, p packet) {
-	if c := e.tcp.all[f]; c != nil && c.number == p.sequence() {
-		if c.state == accepting {
+	old := e.tcp.all[f]
+	if old != nil && old.number == p.sequence() {
+		if old.state == accepting {
 			e.inject(p.raw) // it got lost on the way back
 		}
 		return
+	}
+	if old != nil && old.state != joined {
+		e.drop(f, old) // which the pod has given up
 	}
 	to, ok := e.target(f.dst)
 	if !ok {
@@ -211,10 +216,8 @@ func (e *Egress) lookAfter() bool { return e.giveUp(time.Now()) }
 
 // giveUp ends those that have not been joined in time.
 func (e *Egress) giveUp(now time.Time) (waiting bool) {
-	for _, fd := range e.tcp.starved {
-		_ = e.listen(fd)
-	}
-	e.tcp.starved = nil
+	e.tcp.starved = slices.DeleteFunc(e.tcp.starved, func(fd int) bool { return e.listen(fd) == nil })
+	waiting = len(e.tcp.starved) > 0
 	for f, c := range e.tcp.all {
 		switch {
 		case c.state == joined:
@@ -243,7 +246,8 @@ func (e *Egress) accept(listener int) {
 	switch err {
 	case nil:
 		e.join(near, from)
-	case unix.EMFILE, unix.ENFILE, unix.ENOBUFS, unix.ENOMEM: // others end
+	case unix.EAGAIN, unix.EINTR, unix.ECONNABORTED:
+	default: // there is no descriptor until others end
 		e.loop.Forget(listener, false)
 		e.tcp.starved = append(e.tcp.starved, listener)
 		if !e.tcp.waiting {

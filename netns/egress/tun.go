@@ -18,8 +18,12 @@ func (e *Egress) readTUN(fd int) error {
 	return e.loop.Watch(fd, relay.Readable, func(uint32) {
 		e.reading.RLock()
 		defer e.reading.RUnlock()
-		if n, err := unix.Read(fd, b); err == nil {
+		switch n, err := unix.Read(fd, b); err {
+		case nil:
 			e.answer(b[:n])
+		case unix.EAGAIN, unix.EINTR:
+		default: // the device has gone, and would be told of for ever
+			e.loop.Forget(fd, false)
 		}
 	})
 }

@@ -120,7 +120,9 @@ func (j *joint) hear(e *end, events uint32) {
 		e.open = true
 	}
 	e.failed = e.failed || events&unix.EPOLLERR != 0
-	j.goOn()
+	if !j.queued { // else it has its turn next
+		j.goOn()
+	}
 }
 
 // goOn does what can be done without waiting, for as long as it is this joint's turn.
@@ -128,7 +130,6 @@ func (j *joint) goOn() {
 	if j.ended {
 		return
 	}
-	j.queued = false
 	for i := range j.ways {
 		w := &j.ways[i]
 		if w.over && w.src.failed {
@@ -195,6 +196,8 @@ func (l *Loop) move(w *direction) (more bool, err error) {
 		}
 		n, err := l.read(w)
 		switch {
+		case err == unix.EAGAIN && w.bulk && w.src.whole:
+			w.bulk = false // to splice stops at what is urgent
 		case err == unix.EAGAIN:
 			w.src.ready, w.src.whole, w.bulk = false, false, false
 		case err == unix.EINTR:

@@ -195,6 +195,7 @@ func (l *Loop) run() {
 		late := l.again
 		l.again = nil
 		for _, j := range late {
+			j.queued = false
 			j.goOn()
 		}
 		l.tock()

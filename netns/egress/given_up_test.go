@@ -1,0 +1,94 @@
+package egress
+
+import (
+	"encoding/binary"
+	"fmt"
+	"net/netip"
+	"os"
+	"strings"
+	"testing"
+	"time"
+)
+
+// A pod that begins anew, from the same port, has given up what it began there before: of
+// that nothing is kept, however often it does so.
+func TestBegunAnew(t *testing.T) {
+	w := newWorld(t)
+	p := w.pod(1)
+	serve(t, listen(t, w.remote, remoteAddr+":80"), echoAll)
+	from, to := netip.AddrPortFrom(p.own.V4, 4000), netip.MustParseAddrPort(remoteAddr+":80")
+	number := uint32(0)
+	for range 5 {
+		err := p.egress.loop.Do(func() error {
+			for range 3 { // before the far side has answered
+				number++
+				p.egress.open(flow{from, to}, firstPacket(from, to, number))
+			}
+			if n := p.egress.flows.Load(); n != 1 {
+				t.Errorf("%d are under way, want 1", n)
+			}
+			return nil
+		})
+		if err != nil {
+			t.Fatal(err)
+		}
+		await(t, "the far side has answered", func() (is bool) {
+			p.egress.loop.Do(func() error {
+				c := p.egress.tcp.all[flow{from, to}]
+				is = c != nil && c.state == accepting
+				return nil
+			})
+			return is
+		})
+	}
+	p.egress.loop.Do(func() error { p.egress.giveUp(time.Now().Add(time.Hour)); return nil })
+	p.idle()
+}
+
+// firstPacket is a SYN.
+func firstPacket(from, to netip.AddrPort, number uint32) packet {
+	s := make([]byte, 20)
+	binary.BigEndian.PutUint16(s, from.Port())
+	binary.BigEndian.PutUint16(s[2:], to.Port())
+	binary.BigEndian.PutUint32(s[4:], number)
+	s[12], s[13] = 5<<4, flagSYN
+	p, _ := parse(ip(from.Addr(), to.Addr(), protoTCP, s))
+	return p
+}
+
+func await(t *testing.T, what string, is func() bool) {
+	t.Helper()
+	for deadline := time.Now().Add(time.Minute); !is(); time.Sleep(5 * time.Millisecond) {
+		if time.Now().After(deadline) {
+			t.Fatal("it is waited in vain until " + what)
+		}
+	}
+}
+
+// A device that has gone, with the router or by another's hand, is waited for no more: it
+// would be told of without end, at the cost of a processor.
+func TestTheDeviceGoes(t *testing.T) {
+	w := newWorld(t)
+	p := w.pod(1)
+	tun := fmt.Sprintf("tfd: %8d ", p.egress.tun.Fd())
+	watched := func() bool {
+		files, err := os.ReadDir("/proc/self/fdinfo")
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, f := range files {
+			if b, err := os.ReadFile("/proc/self/fdinfo/" + f.Name()); err == nil && strings.Contains(string(b), tun) {
+				return true
+			}
+		}
+		return false
+	}
+	if !watched() {
+		t.Fatalf("nobody waits for %q", tun)
+	}
+	if err := w.router.Detach(1); err != nil {
+		t.Fatal(err)
+	}
+	await(t, "nobody waits for the device", func() bool { return !watched() })
+	p.idle()
+}
