@@ -4,6 +4,9 @@
 // initialising the packages of the whole front takes longer than such a command. It lies where
 // the supervisor's program does, of this very version, or it does not and nothing happens.
 //
+// Nothing is executed that another user could have put there: after su or sudo, HOME and
+// XDG_DATA_HOME may be somebody else's.
+//
 // _PODRUN_FRONT is the descriptor of this program, for what the quick front leaves to it; where
 // it is set the quick front has been asked already.
 #define _GNU_SOURCE
@@ -11,42 +14,67 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/auxv.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
-#include "quick.h" // PODRUN_QUICK, its name in libexec; made by scripts/build
+#include "quick.h" // PODRUN_QUICK and PODRUN_QUICK_BYTES, its name in libexec and its size; made by scripts/build
 
 static const char *quick_words[] = {"exec"};
 
-// quick_program finds the program as internal/store finds libexec. Without it, 0.
-static int quick_program(char *path, size_t room) {
+// quick_place finds libexec as internal/store does. Without it, 0.
+static int quick_place(char *path, size_t room) {
 	const char *home = getenv("HOME"), *data = getenv("XDG_DATA_HOME");
 	int n;
 	if (getuid() == 0)
-		n = snprintf(path, room, "/var/lib/podrun/libexec/%s", PODRUN_QUICK);
+		n = snprintf(path, room, "/var/lib/podrun/libexec");
 	else if (data && *data)
-		n = snprintf(path, room, "%s/podrun/libexec/%s", data, PODRUN_QUICK);
+		n = snprintf(path, room, "%s/podrun/libexec", data);
 	else if (home && *home)
-		n = snprintf(path, room, "%s/.local/share/podrun/libexec/%s", home, PODRUN_QUICK);
+		n = snprintf(path, room, "%s/.local/share/podrun/libexec", home);
 	else
 		return 0;
-	return n > 0 && (size_t)n < room && path[0] == '/' && access(path, X_OK) == 0;
+	return n > 0 && (size_t)n < room && path[0] == '/';
+}
+
+// ours says whether nobody but the user and root could have made or changed something.
+static int ours(const struct stat *st) {
+	return st->st_uid == getuid() && (st->st_mode & (S_IWGRP | S_IWOTH)) == 0;
+}
+
+// quick_libexec opens the directory that has the program, whole. Without it, -1.
+static int quick_libexec(const char *path) {
+	struct stat st;
+	int dir = open(path, O_PATH | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+	if (dir < 0)
+		return -1;
+	if (fstat(dir, &st) == 0 && ours(&st) && fstatat(dir, PODRUN_QUICK, &st, AT_SYMLINK_NOFOLLOW) == 0 &&
+	    ours(&st) && S_ISREG(st.st_mode) && st.st_size == PODRUN_QUICK_BYTES)
+		return dir;
+	close(dir);
+	return -1;
 }
 
 __attribute__((constructor(101))) static void podrun_hasten(int argc, char **argv) {
 	char path[4096], number[16];
 	size_t i, known = sizeof quick_words / sizeof *quick_words;
-	if (argc < 2 || getenv("_PODRUN_FRONT") || getenv("_PODRUN_ENTER") || getuid() != geteuid())
+	int exe, dir, self = -1;
+	if (argc < 2 || getenv("_PODRUN_FRONT") || getenv("_PODRUN_ENTER") || getauxval(AT_SECURE))
 		return;
 	for (i = 0; i < known && strcmp(argv[1], quick_words[i]); i++)
 		;
-	if (i == known || !quick_program(path, sizeof path))
+	if (i == known || !quick_place(path, sizeof path) || (dir = quick_libexec(path)) < 0)
 		return;
-	int self = open("/proc/self/exe", O_PATH);
-	if (self < 0)
-		return;
+	if ((exe = open("/proc/self/exe", O_PATH | O_CLOEXEC)) >= 0) {
+		self = fcntl(exe, F_DUPFD, 3); // never where a closed standard stream was
+		close(exe);
+	}
 	snprintf(number, sizeof number, "%d", self);
-	if (setenv("_PODRUN_FRONT", number, 1) == 0)
-		execv(path, argv);
-	unsetenv("_PODRUN_FRONT");
-	close(self);
+	if (self >= 0 && setenv("_PODRUN_FRONT", number, 1) == 0) {
+		execveat(dir, PODRUN_QUICK, argv, environ, AT_SYMLINK_NOFOLLOW);
+		unsetenv("_PODRUN_FRONT");
+	}
+	if (self >= 0)
+		close(self);
+	close(dir);
 }
