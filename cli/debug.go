@@ -15,7 +15,6 @@ import (
 	"github.com/podrun/podrun/internal/report"
 	"github.com/podrun/podrun/internal/store"
 	"github.com/podrun/podrun/manifest"
-	"github.com/podrun/podrun/pod"
 )
 
 func (f *front) debugCommand() *cli.Command {
@@ -216,6 +215,9 @@ func (d *debugging) add(ctx context.Context) error {
 			"cannot debug pod %q with this profile: it shares its user namespace with other pods, which the container could reach", d.pod.Name)
 	}
 	next, grown := manifest.AddEphemeral(d.stored, plan, d.container, alone.plan)
+	if err := allowed(d.dirs, next); err != nil {
+		return fmt.Errorf("cannot debug pod %q: %w", d.pod.Name, err)
+	}
 	text, err := manifest.Marshal(next)
 	if err != nil {
 		return err
@@ -248,48 +250,4 @@ func (d *debugging) wrong(err error) error {
 		hint = fmt.Sprintf("podrun debug %s --image %s -- COMMAND", d.pod.Name, d.container.Image)
 	}
 	return report.New(report.Usage, hint, "cannot debug pod %s: %s", d.pod.Name, strings.Join(list, "; "))
-}
-
-// attach waits until the container runs and attaches to it; of one that has ended already
-// it shows what it has written.
-func (d *debugging) attach(ctx context.Context, keys []byte) error {
-	name := d.container.Name
-	var last pod.State
-	err := watch(ctx, d.pod, func(st *pod.Status) bool {
-		if c, ok := st.Container(name); ok {
-			last = c.State
-		}
-		w := last.Waiting
-		return last.Running != nil || last.Terminated != nil || st.Phase.Terminal() || w != nil && strings.HasPrefix(w.Reason, "Create")
-	})
-	switch {
-	case err != nil && !errors.Is(err, errNotRunning):
-		return err
-	case last.Terminated != nil:
-		return d.ended(ctx, last.Terminated)
-	case last.Running == nil:
-		why := cmp.Or(last.Waiting, &pod.Waiting{Reason: "the pod ends"})
-		return report.New(report.Failure, "podrun describe pod "+d.pod.Name+" shows more", "container %s does not start: %s %s", name, why.Reason, why.Message)
-	}
-	plan, err := d.pod.Plan()
-	if err != nil {
-		return err
-	}
-	ct, err := named(plan, name)
-	if err != nil {
-		return err
-	}
-	return d.front.attachAt(ctx, d.pod, ct, attachWishes{stdin: d.container.Stdin, tty: d.container.TTY, keys: keys, quiet: d.quiet})
-}
-
-// ended shows what a container that has ended has written, and ends with its code.
-func (d *debugging) ended(ctx context.Context, end *pod.Terminated) error {
-	err := d.front.run([]string{"podrun", "logs", "--namespace", d.pod.Namespace, "--container", d.container.Name, d.pod.Name})
-	switch {
-	case err != 0:
-		return &exitError{code: err}
-	case end.ExitCode != 0:
-		return &exitError{code: end.ExitCode}
-	}
-	return ctx.Err()
 }

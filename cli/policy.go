@@ -7,6 +7,7 @@ import (
 	"slices"
 
 	"github.com/urfave/cli/v2"
+	corev1 "k8s.io/api/core/v1"
 
 	"github.com/podrun/podrun/internal/report"
 	"github.com/podrun/podrun/internal/store"
@@ -62,6 +63,18 @@ func (f *front) judgePolicy(docs documents, level string) error {
 		}
 	}
 	return errors.Join(errs...)
+}
+
+// allowed refuses a pod as the labels of its namespace do.
+func allowed(dirs store.Dirs, object *corev1.Pod) error {
+	p, err := policyOf(dirs, object.Namespace)
+	if err != nil {
+		return err
+	}
+	if forbidden, _ := p.Judge(object); forbidden != "" {
+		return report.New(report.Failure, "podrun debug has --profile=baseline and restricted; podrun get ns "+object.Namespace+" -o yaml shows what the namespace enforces", "it would be forbidden: %s", forbidden)
+	}
+	return nil
 }
 
 // policyOf is the policy of a namespace that is kept; none, if there is no such.

@@ -152,12 +152,12 @@ func (f *front) newLaunch(c *cli.Context, files []string) (*launch, exitFrom, er
 	if err := f.judgeIdle(docs.idle, c.Bool("strict")); err != nil {
 		return nil, "", err
 	}
-	if err := f.judgePolicy(docs, c.String("policy")); err != nil {
-		return nil, "", err
-	}
 	pods := docs.pods
 	limitLogs(c, pods)
 	if err := askNetwork(c, pods); err != nil {
+		return nil, "", err
+	}
+	if err := f.judgePolicy(docs, c.String("policy")); err != nil {
 		return nil, "", err
 	}
 	dirs, err := f.able(c.Context, c.Bool("require-limits"))

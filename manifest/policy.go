@@ -2,6 +2,7 @@ package manifest
 
 import (
 	"fmt"
+	"strings"
 	"sync"
 
 	corev1 "k8s.io/api/core/v1"
@@ -51,9 +52,18 @@ func violations(object *corev1.Pod, level api.LevelVersion) string {
 	if err != nil { // Kubernetes' own checks contradict each other
 		return err.Error()
 	}
-	result := policy.AggregateCheckResults(judge.EvaluatePod(level, &object.ObjectMeta, &object.Spec))
-	if result.Allowed {
+	asks := object.DeepCopy()
+	asks.Spec.HostNetwork = inHostNetwork(object) // be it by the annotation
+	result := policy.AggregateCheckResults(judge.EvaluatePod(level, &asks.ObjectMeta, &asks.Spec))
+	var detail []string
+	if !result.Allowed {
+		detail = append(detail, result.ForbiddenDetail())
+	}
+	if object.Annotations[AnnotationHostLoopback] == "true" { // Kubernetes has no such thing
+		detail = append(detail, fmt.Sprintf("the host's loopback (annotation %s)", AnnotationHostLoopback))
+	}
+	if detail == nil {
 		return ""
 	}
-	return fmt.Sprintf("violates PodSecurity %q: %s", level.String(), result.ForbiddenDetail())
+	return fmt.Sprintf("violates PodSecurity %q: %s", level.String(), strings.Join(detail, ", "))
 }

@@ -12,6 +12,11 @@ func TestPolicies(t *testing.T) {
 	host := plain.DeepCopy()
 	host.Spec.HostPID = true
 	host.Spec.Volumes = []corev1.Volume{{Name: "root", VolumeSource: corev1.VolumeSource{HostPath: &corev1.HostPathVolumeSource{Path: "/"}}}}
+	annotated := func(name, value string) *corev1.Pod {
+		p := plain.DeepCopy()
+		p.Annotations = map[string]string{name: value}
+		return p
+	}
 	const prefix = "pod-security.kubernetes.io/"
 	for _, tt := range []struct {
 		labels          map[string]string
@@ -26,6 +31,11 @@ func TestPolicies(t *testing.T) {
 		{map[string]string{prefix + "enforce": "restricted", prefix + "enforce-version": "v1.30"}, plain, `violates PodSecurity "restricted:v1.30"`, ""},
 		{map[string]string{prefix + "enforce": "baseline", prefix + "warn": "restricted"}, plain, "", `violates PodSecurity "restricted:latest"`},
 		{map[string]string{prefix + "warn": "baseline"}, host, "", "hostPID=true"},
+		{map[string]string{prefix + "enforce": "baseline"}, annotated(AnnotationNetwork, "host"), "host namespaces (hostNetwork=true)", ""},
+		{map[string]string{prefix + "enforce": "baseline"}, annotated(AnnotationNetwork, "none"), "", ""},
+		{map[string]string{prefix + "enforce": "baseline"}, annotated(AnnotationHostLoopback, "true"), "the host's loopback (annotation podrun.dev/host-loopback)", ""},
+		{map[string]string{prefix + "enforce": "baseline"}, annotated(AnnotationHostLoopback, "false"), "", ""},
+		{map[string]string{prefix + "enforce": "privileged"}, annotated(AnnotationNetwork, "host"), "", ""},
 	} {
 		p, err := PolicyOf(tt.labels)
 		if err != nil {
