@@ -32,9 +32,9 @@ it is not ready in time, or does not stay so, the pod is made of the images that
 it had before. Only when it is ready the names stand for the new images, so
 after a power cut in the middle the pod comes back with the old ones. Without
 names it does so for all pods of the namespace, one after the other. A pod of a
-systemd unit is updated by a restart of the unit, with the other pods of it. Pods
-of a Deployment or another workload are left to it: a changed template makes
-them anew, of the newest images.
+systemd unit is updated by a restart of the unit, with the other pods of it.
+Those of a Deployment or another workload are left to it: a changed template
+makes them anew, of the newest images.
 
 Of a name that no registry has, as of images that were loaded from an archive,
 it takes what the name stands for on this machine: load the new archive, then
