@@ -195,7 +195,10 @@ func (a *adoption) sandbox() error {
 			}
 		}
 	}
-	return box.adopt(a.state.Pause, a.state.Cgroup)
+	if err := box.adopt(a.state.Pause, a.state.Cgroup); err != nil || box.cgroup == nil {
+		return err
+	}
+	return box.freezer.takeUp(box.cgroup, a.known.Pause.State)
 }
 
 // sweep ends what no successor knows of a supervisor that has died.

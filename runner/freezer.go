@@ -99,6 +99,22 @@ func (f *freezer) follow(cgroup freezable) (frozen bool, err error) {
 	return f.frozen, nil
 }
 
+// takeUp lets a cgroup go on that was being frozen when a supervisor died: its follower is to
+// pause the pod anew, unless the pod is to end or the wish is taken back before that. Then
+// nobody would thaw it.
+func (f *freezer) takeUp(cgroup freezable, pause lifecycle.PauseState) error {
+	f.mu.Lock()
+	unfinished := pause == lifecycle.PauseNone || pause == lifecycle.PauseAsked || pause == lifecycle.PauseFreezing
+	frozen := f.frozen
+	f.mu.Unlock()
+	if !frozen || !unfinished {
+		return nil
+	}
+	f.want(false)
+	_, err := f.follow(cgroup)
+	return err
+}
+
 // freeze has the kernel hold the containers' processes, or let them go on, and tells the
 // loop when that is so.
 func (e *engine) freeze(frozen bool) {

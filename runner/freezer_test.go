@@ -6,6 +6,8 @@ import (
 	"testing"
 	"testing/synctest"
 	"time"
+
+	"github.com/podrun/podrun/lifecycle"
 )
 
 type fakeCgroup struct{ frozen []bool }
@@ -88,5 +90,28 @@ func TestFreezerTakenUp(t *testing.T) {
 	cancel()
 	if err := f.enter(done); !errors.Is(err, context.Canceled) {
 		t.Errorf("a process was begun in a frozen cgroup: %v", err)
+	}
+}
+
+// A pause that was only being begun when a supervisor died is not left to nobody; one that
+// was told as such stays.
+func TestFreezerOfAPauseThatWasBegun(t *testing.T) {
+	for state, thawed := range map[lifecycle.PauseState]bool{
+		lifecycle.PauseNone: true, lifecycle.PauseAsked: true, lifecycle.PauseFreezing: true,
+		lifecycle.PauseOn: false, lifecycle.PauseEnding: false, lifecycle.PauseThawing: false,
+	} {
+		f, c := newFreezer(true), &fakeCgroup{}
+		if err := f.takeUp(c, state); err != nil {
+			t.Fatal(err)
+		}
+		done, cancel := context.WithCancel(t.Context())
+		cancel()
+		if err := f.enter(done); (err == nil) != thawed || (len(c.frozen) == 1) != thawed {
+			t.Errorf("%q: %v, the kernel was told %v", state, err, c.frozen)
+		}
+	}
+	f, c := newFreezer(false), &fakeCgroup{}
+	if err := f.takeUp(c, lifecycle.PauseNone); err != nil || c.frozen != nil {
+		t.Errorf("a cgroup that is not frozen: %v, the kernel was told %v", err, c.frozen)
 	}
 }

@@ -176,7 +176,7 @@ func (l *logFile) discard(fd uintptr, n int) error {
 			m, err := unix.Readv(int(fd), [][]byte{first, l.held.in[:n-len(first)]})
 			return int64(m), err
 		})
-		if errors.Is(err, unix.EAGAIN) { // the container has read it itself
+		if errors.Is(err, unix.EAGAIN) || err == nil && m == 0 { // the container has read it itself
 			return nil
 		}
 		if err != nil {

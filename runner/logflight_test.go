@@ -199,3 +199,24 @@ func dup(t *rapid.T, fd int) *os.File {
 	}
 	return os.NewFile(uintptr(n), "r")
 }
+
+// A container may read its own output before it is taken, and end: then there is nothing to
+// wait for.
+func TestOutputThatTheContainerHasRead(t *testing.T) {
+	r, w, err := os.Pipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer r.Close()
+	if _, err := w.WriteString("tex"); err != nil {
+		t.Fatal(err)
+	}
+	w.Close()
+	l := &logFile{flight: &flight{page: make([]byte, flightSize)}, held: new(passing)}
+	if err := l.discard(r.Fd(), len("text")); err != nil {
+		t.Error(err)
+	}
+	if l.flight.page[flightTaken] != 't' {
+		t.Error("what was taken is not marked")
+	}
+}
