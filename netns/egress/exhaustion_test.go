@@ -10,7 +10,9 @@ import (
 func TestConversationsWithoutEnd(t *testing.T) {
 	w := newWorld(t)
 	p := w.pod(1)
+	p.egress.reading.Lock()
 	p.egress.max = 2
+	p.egress.reading.Unlock()
 	w.echoDatagrams(remoteAddr + ":53")
 	for i := range 8 {
 		c, err := dial(p.ns, "udp", remoteAddr+":53")

@@ -99,7 +99,9 @@ func TestBound(t *testing.T) {
 func TestTooMany(t *testing.T) {
 	w := newWorld(t)
 	p := w.pod(1)
+	p.egress.reading.Lock()
 	p.egress.max = 2
+	p.egress.reading.Unlock()
 	l := listen(t, w.remote, remoteAddr+":80")
 	serve(t, l, echoAll)
 	for i, within := range []time.Duration{time.Minute, time.Minute, time.Second / 2} {

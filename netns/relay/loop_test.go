@@ -110,6 +110,31 @@ func TestUrgentData(t *testing.T) {
 	await(t, over)
 }
 
+// So does what ends a stream's splicing, and no other event tells of the rest.
+func TestUrgentDataInAStream(t *testing.T) {
+	testenv.NoLeaks(t)
+	testenv.LoopbackUp(t)
+	l := newLoop(t)
+	client, server := carried(t, l)
+	raw, err := client.SyscallConn()
+	if err != nil {
+		t.Fatal(err)
+	}
+	goOn := make(chan struct{})
+	l.Post(func() { <-goOn })
+	client.Write(make([]byte, 2*small))
+	cerr := raw.Control(func(fd uintptr) { err = unix.Sendto(int(fd), []byte("!"), unix.MSG_OOB, nil) })
+	if err = errors.Join(err, cerr); err != nil {
+		t.Fatal(err)
+	}
+	client.Write([]byte("rest"))
+	close(goOn)
+	got := make([]byte, 2*small+4)
+	if n, err := io.ReadFull(server, got); err != nil || string(got[2*small:]) != "rest" {
+		t.Errorf("%d bytes, %v", n, err)
+	}
+}
+
 // A connection that is refused resets the one that waited for it; one that is not answered
 // does so in time, and one that is given up at once.
 func TestMeet(t *testing.T) {
