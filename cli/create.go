@@ -253,7 +253,7 @@ func (f *front) create(c *cli.Context, kind string, object metav1.Object) error 
 	if format == "name" {
 		word = ""
 	} else if dryRunOf(c) != dryNone {
-		word += " (dry run)"
+		word += dryRunOf(c).said()
 	}
 	fmt.Fprintf(f.out, "%s%s\n", nameOf(made.Stored), word)
 	return nil
@@ -275,7 +275,7 @@ func (f *front) createOnce(ctx context.Context, o *manifest.Object) error {
 		return err
 	}
 	if k.word != "created" {
-		return report.New(report.Failure, "podrun create … --dry-run -o yaml | podrun apply -f - changes it", "%s is there already", nameOf(o.Stored))
+		return report.New(report.Failure, "podrun create … --dry-run -o yaml | podrun apply -f - changes it", "%s %q already exists", kindWord(o.Stored.Kind), o.Stored.Name)
 	}
 	f.warnOfDisk(dirs, []*pod.Object{k.object})
 	if err := dirs.PutObject(k.object); err != nil {

@@ -44,6 +44,14 @@ func (d *dryRun) Set(text string) error {
 	return nil
 }
 
+// said is what is added to what would be done, in kubectl's words.
+func (d dryRun) said() string {
+	if d == dryServer {
+		return " (server dry run)"
+	}
+	return " (dry run)"
+}
+
 func dryRunFlag(usage string) cli.Flag {
 	value := dryNone
 	return &cli.GenericFlag{Name: "dry-run", Value: &value, Usage: usage}

@@ -56,9 +56,23 @@ func (f *front) kill(c *cli.Context) error {
 		return err
 	}
 	return f.eachRunning(c, "signal", func(ctx context.Context, p store.Pod) (string, error) {
+		for _, container := range only {
+			if err := has(p, container); err != nil {
+				return "", err
+			}
+		}
 		req := wire.Request{Verb: wire.Kill, Kill: &wire.KillRequest{Containers: only, Signal: number}}
 		return "sent " + name, applied(ctx, p, req)
 	})
+}
+
+// has says whether a pod has a container, or names those it has.
+func has(p store.Pod, container string) error {
+	plan, err := p.Plan()
+	if err == nil {
+		_, err = named(plan, container)
+	}
+	return err
 }
 
 // signalOf reads a signal as kill and podman do: HUP, sighup or 1.

@@ -1,6 +1,7 @@
 package cli
 
 import (
+	"cmp"
 	"errors"
 	"io/fs"
 	"os"
@@ -73,8 +74,9 @@ func noPod(dirs store.Dirs, p store.Pod) error {
 }
 
 func notFound(namespace, name string) error {
+	kind, _, _ := strings.Cut(name, "/")
 	if namespace == defaultNamespace {
-		return report.New(report.Failure, "podrun ps lists the pods", "pod %q not found", name)
+		return report.New(report.Failure, cmp.Or(foreign(kind), "podrun ps lists the pods"), "pod %q not found", name)
 	}
 	return report.New(report.Failure, "podrun ps -A lists the pods of all namespaces", "pod %q not found in namespace %q", name, namespace)
 }

@@ -74,7 +74,10 @@ func (f *front) startAgain(ctx context.Context, dirs store.Dirs, places []store.
 		if err != nil {
 			return err
 		}
-		objects, err := manifest.Load("pod "+p.Name, text)
+		var objects []manifest.Object
+		if text, err = manifest.DropEphemeral(text); err == nil {
+			objects, err = manifest.Load("pod "+p.Name, text)
+		}
 		if err != nil {
 			return fmt.Errorf("read manifest of pod %s: %w", p.Name, err)
 		}

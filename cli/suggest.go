@@ -38,7 +38,11 @@ func fromElsewhere(word string) string {
 		return "podrun up FILE runs the pods of a manifest"
 	case "rm", "remove":
 		return "podrun down POD stops and removes a pod"
-	case "scale", "edit", "set", "patch", "rollout", "label", "annotate":
+	case "rollout":
+		return "podrun up -d --wait FILE rolls a Deployment out and waits; podrun get deploy shows how far it is; to go back, apply the manifest of before"
+	case "scale":
+		return "change replicas in the manifest; podrun apply -f FILE makes it so"
+	case "edit", "set", "patch", "label", "annotate":
 		return "change the manifest; podrun up FILE or podrun apply -f FILE makes it so, podrun wait waits for it"
 	case "replace":
 		return "podrun up --replace FILE stops a pod and runs it anew"
@@ -48,8 +52,6 @@ func fromElsewhere(word string) string {
 		return "podrun validate FILE says what podrun makes of every field of a manifest"
 	case "expose":
 		return "a Service, or a hostPort of the pod, opens ports: podrun apply -f FILE"
-	case "kill":
-		return "podrun down --force POD ends a pod at once"
 	case "stats":
 		return "podrun top shows what pods use"
 	case "list", "ls", "pods", "status":

@@ -72,6 +72,9 @@ func (f *front) top(c *cli.Context) error {
 		front: f, words: c.Args().Slice(), namespace: c.String("namespace"), allNamespaces: c.Bool("all-namespaces"),
 		containers: c.Bool("containers"), by: c.String("sort-by"), format: c.String("output"), said: map[string]bool{},
 	}
+	if about, names := podWords(v.words); about {
+		v.words = names // kubectl's: top pods, top pod NAME
+	}
 	interval := c.Duration("interval")
 	switch {
 	case !slices.Contains([]string{"", "json"}, v.format):

@@ -42,8 +42,12 @@ func (l *launch) fix(p *upPod) error {
 	return nil
 }
 
-// restored is a pod's manifest without what podrun has stamped on it.
+// restored is a pod's manifest without what podrun has stamped on it and added to it.
 func restored(text []byte) (*manifest.Object, error) {
+	text, err := manifest.DropEphemeral(text)
+	if err != nil {
+		return nil, err
+	}
 	pod, err := manifest.Unmarshal(text)
 	if err != nil {
 		return nil, err

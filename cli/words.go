@@ -36,8 +36,10 @@ func otherOption(command, option string) string {
 	switch {
 	case listing && slices.Contains([]string{"a", "all"}, option):
 		return command + " lists pods that have ended too; -A lists those of all namespaces"
-	case command == "podrun down" && slices.Contains([]string{"a", "all"}, option):
-		return "name the pods: podrun down $(podrun ps -o name)"
+	case slices.Contains([]string{"podrun down", "podrun delete"}, command) && slices.Contains([]string{"l", "selector"}, option):
+		return "name the pods: " + command + " $(podrun ps -l SELECTOR -o name)"
+	case slices.Contains([]string{"podrun down", "podrun delete"}, command) && slices.Contains([]string{"a", "all"}, option):
+		return "name the pods: " + command + " $(podrun ps -o name)"
 	}
 	return ""
 }

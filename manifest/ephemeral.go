@@ -1,6 +1,7 @@
 package manifest
 
 import (
+	"encoding/json"
 	"fmt"
 	"slices"
 	"strings"
@@ -45,6 +46,28 @@ func AddEphemeral(p *corev1.Pod, plan *pod.Plan, c *corev1.EphemeralContainer, a
 	next.Spec.EphemeralContainers = append(next.Spec.EphemeralContainers, *c)
 	grown.Ephemeral = append(slices.Clone(plan.Ephemeral), added)
 	return next, &grown
+}
+
+// DropEphemeral takes the ephemeral containers out of a stored Pod, and nothing else: one
+// that is made anew has none, as with a kubelet, and a manifest cannot ask for any.
+func DropEphemeral(data []byte) ([]byte, error) {
+	var doc, spec map[string]json.RawMessage
+	if err := json.Unmarshal(data, &doc); err != nil {
+		return nil, fmt.Errorf("decode pod: %w", err)
+	}
+	if err := json.Unmarshal(doc["spec"], &spec); err != nil {
+		return nil, fmt.Errorf("decode spec of pod: %w", err)
+	}
+	if _, there := spec["ephemeralContainers"]; !there {
+		return data, nil
+	}
+	delete(spec, "ephemeralContainers")
+	text, err := json.Marshal(spec)
+	if err != nil {
+		return nil, fmt.Errorf("encode spec of pod: %w", err)
+	}
+	doc["spec"] = text
+	return json.Marshal(doc)
 }
 
 // Outreaches says whether a debug container, the one of alone, may try more of what the
