@@ -175,7 +175,9 @@ func (j *joint) close(how func(fd int)) {
 		j.loop.Forget(e.fd, true)
 		how(e.fd)
 	}
-	delete(j.loop.joints, j)
+	if delete(j.loop.joints, j); len(j.loop.joints) == 0 {
+		j.loop.spareNothing()
+	}
 	j.over()
 }
 

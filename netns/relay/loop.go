@@ -250,9 +250,7 @@ func (l *Loop) end() {
 	for j := range l.joints {
 		j.broken()
 	}
-	for _, p := range l.spare {
-		p.close()
-	}
+	l.spareNothing()
 	unix.Close(l.epoll)
 	unix.Close(l.wake)
 }

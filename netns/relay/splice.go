@@ -62,6 +62,15 @@ func (l *Loop) giveBack(w *direction) {
 	w.pipe, w.piped = nil, 0
 }
 
+// spareNothing is for a loop that carries nothing: what its pipes may hold counts for their
+// user, whose share is 64 MiB (pipe-user-pages-soft).
+func (l *Loop) spareNothing() {
+	for _, p := range l.spare {
+		p.close()
+	}
+	l.spare = nil
+}
+
 // splice moves at most n bytes, without waiting. How the system call tells their number
 // depends on the processor.
 func splice(from, to, n int) (int, error) {

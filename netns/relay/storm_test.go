@@ -160,8 +160,8 @@ func storm(t *testing.T, seed int64) {
 	slow.Wait()
 	quiet(t, l)
 	err := l.Do(func() error {
-		if len(l.joints)+len(l.watched)+len(l.ticks) > 0 {
-			return fmt.Errorf("%d joints, %d descriptors and %d ticks stay", len(l.joints), len(l.watched), len(l.ticks))
+		if len(l.joints)+len(l.watched)+len(l.ticks)+len(l.spare) > 0 {
+			return fmt.Errorf("%d joints, %d descriptors, %d ticks and %d pipes stay", len(l.joints), len(l.watched), len(l.ticks), len(l.spare))
 		}
 		return nil
 	})
