@@ -10,6 +10,7 @@
 // _PODRUN_FRONT is the descriptor of this program, for what the quick front leaves to it; where
 // it is set the quick front has been asked already.
 #define _GNU_SOURCE
+#define _FILE_OFFSET_BITS 64 // on 32 bits stat would fail for large inode numbers
 #include <fcntl.h>
 #include <stdio.h>
 #include <stdlib.h>
