@@ -157,11 +157,11 @@ func (f *front) newLaunch(c *cli.Context, files []string) (*launch, exitFrom, er
 	if err := askNetwork(c, pods); err != nil {
 		return nil, "", err
 	}
-	if err := f.judgePolicy(docs, c.String("policy")); err != nil {
-		return nil, "", err
-	}
 	dirs, err := f.able(c.Context, c.Bool("require-limits"))
 	if err != nil {
+		return nil, "", err
+	}
+	if err := f.judgePolicy(docs, c.String("policy")); err != nil {
 		return nil, "", err
 	}
 	keeper, err := f.rooms.pods(dirs)
