@@ -102,12 +102,13 @@ func resourceOf(c *corev1.Container, ref *corev1.ResourceFieldSelector) string {
 	if !slices.Contains([]string{"cpu", "memory", "ephemeral-storage"}, of) && !strings.HasPrefix(of, corev1.ResourceHugePagesPrefix) {
 		return ""
 	}
-	if q.IsZero() && (ref.Resource == "limits.cpu" || ref.Resource == "limits.memory") {
-		return "node allocatable"
-	}
 	n, d := q.Value(), by.Value()
 	if of == "cpu" {
 		n, d = q.MilliValue(), by.MilliValue()
 	}
-	return strconv.FormatInt(int64(math.Ceil(float64(n)/float64(d))), 10)
+	n = int64(math.Ceil(float64(n) / float64(d)))
+	if n == 0 && (ref.Resource == "limits.cpu" || ref.Resource == "limits.memory") {
+		return "node allocatable"
+	}
+	return strconv.FormatInt(n, 10)
 }
