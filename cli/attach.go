@@ -104,9 +104,14 @@ func (f *front) attachAt(ctx context.Context, p store.Pod, ct *pod.Container, w 
 		fmt.Fprintln(f.err, "Unable to use a TTY - "+why) // kubectl's words, and its way: go on without
 	}
 	code, err := a.run(ctx)
+	return exitAs("attach to", p, code, err)
+}
+
+// exitAs is the end of a verb that ends as a program in a container has.
+func exitAs(verb string, p store.Pod, code int, err error) error {
 	switch {
 	case errors.Is(err, errNotRunning):
-		return report.New(report.Internal, "podrun ps shows its state", "cannot attach to pod %q: it is not running", p.Name)
+		return report.New(report.Internal, "podrun ps shows its state", "cannot %s pod %q: it is not running", verb, p.Name)
 	case err != nil:
 		return err
 	case code != 0:

@@ -1,7 +1,6 @@
 package cli
 
 import (
-	"errors"
 	"fmt"
 	"path"
 	"slices"
@@ -130,15 +129,7 @@ func (f *front) execIn(c *cli.Context, word string, command []string) error {
 		}
 	}
 	code, err := x.run(c.Context, req)
-	switch {
-	case errors.Is(err, errNotRunning):
-		return report.New(report.Internal, "podrun ps shows its state", "cannot exec in pod %q: it is not running", p.Name)
-	case err != nil:
-		return err
-	case code != 0:
-		return &exitError{code: code}
-	}
-	return nil
+	return exitAs("exec in", p, code, err)
 }
 
 // variables are NAME=VALUE, the values of mere NAMEs being our own.

@@ -147,17 +147,9 @@ func (r *refusedRequest) Error() string { return r.answer.Message }
 // applied asks a pod's supervisor, or the next one, for what is done when it answers.
 func applied(ctx context.Context, p store.Pod, req wire.Request) error {
 	return persist(ctx, p, func() error {
-		conn, err := ask(ctx, p, req)
-		if err != nil {
-			return err
-		}
-		defer conn.Close()
-		frame, _, err := wire.ReadFrame(conn)
-		switch {
-		case ctx.Err() != nil:
-			return ctx.Err()
-		case err == nil && frame.Error != nil:
-			return &refusedRequest{frame.Error}
+		refusal, err := answerTo(ctx, p, req)
+		if err == nil && refusal != nil {
+			return &refusedRequest{refusal}
 		}
 		return err
 	})

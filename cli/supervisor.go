@@ -126,19 +126,26 @@ func stop(ctx context.Context, p store.Pod, grace *int64) error {
 
 // stopOnce is stop of one supervisor. A later request gives the pod no more time.
 func stopOnce(ctx context.Context, p store.Pod, how wire.StopRequest) error {
-	conn, err := ask(ctx, p, wire.Request{Verb: wire.Stop, Stop: &how})
+	refusal, err := answerTo(ctx, p, wire.Request{Verb: wire.Stop, Stop: &how})
+	if err == nil && refusal != nil {
+		return wireError(refusal)
+	}
+	return err
+}
+
+// answerTo is what a supervisor says when it has done what it was asked for: nothing, or
+// why it does not.
+func answerTo(ctx context.Context, p store.Pod, req wire.Request) (*wire.Error, error) {
+	conn, err := ask(ctx, p, req)
 	if err != nil {
-		return err
+		return nil, err
 	}
 	defer conn.Close()
 	frame, _, err := wire.ReadFrame(conn)
-	switch {
-	case ctx.Err() != nil:
-		return ctx.Err()
-	case err == nil && frame.Error != nil:
-		return wireError(frame.Error)
+	if ctx.Err() != nil {
+		return nil, ctx.Err()
 	}
-	return err
+	return frame.Error, err
 }
 
 // waitGone returns when no process of the pod is left.
