@@ -2,6 +2,7 @@ package script
 
 import (
 	"context"
+	"fmt"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -25,9 +26,12 @@ spec:
   - {name: app, image: busybox, imagePullPolicy: Never, command: [sleep, "1000"], volumeMounts: [{name: v, mountPath: /v}]}
 `
 
+// enoughKills is how many moments of `podrun up` are tried at least.
+const enoughKills = 10
+
 // TestKilledInEveryPhase kills `podrun up` a little later each time, until it is
-// done before that. Whatever there is of the pod by then, one `podrun down` leaves
-// nothing of it.
+// done before that; then once more with smaller steps, if these were too few.
+// Whatever there is of the pod by then, one `podrun down` leaves nothing of it.
 func TestKilledInEveryPhase(t *testing.T) {
 	bin, rootfs := prepare(t)
 	h, err := newHost(t.TempDir(), bin, rootfs)
@@ -40,33 +44,40 @@ func TestKilledInEveryPhase(t *testing.T) {
 		t.Fatal(err)
 	}
 	begun := time.Now()
-	for _, args := range [][]string{{"up", "-d", manifest}, {"down", "phases"}} {
-		if out, err := h.podrun(args...).CombinedOutput(); err != nil {
-			t.Fatalf("%v: %v\n%s", args, err, out)
+	if out, err := h.podrun("up", "-d", manifest).CombinedOutput(); err != nil {
+		t.Fatalf("up: %v\n%s", err, out)
+	}
+	step := time.Since(begun) / enoughKills
+	h.downLeavesNothing(t, "an undisturbed up")
+	for kills := 0; kills < enoughKills; step /= 2 {
+		for after := step; h.killedUp(t, manifest, after); after += step {
+			kills++
 		}
 	}
-	// A busy machine takes longer, but not many times as many kills.
-	step := max(3*time.Millisecond, time.Since(begun)/100)
-	kills := 0
-	for after := step; ; after += step {
-		ctx, cancel := context.WithTimeout(t.Context(), after)
-		up := h.podrun("up", "-d", manifest)
-		done := up.Start() == nil && endsWithin(ctx, up)
-		cancel()
-		if out, err := h.podrun("down", "phases").CombinedOutput(); err != nil && !strings.Contains(string(out), "not found") {
-			t.Fatalf("down after a kill at %v: %v\n%s", after, err, out)
-		}
-		var found []string
-		if !testwords.Within(func() bool { found = h.left(); return len(found) == 0 }) {
-			t.Fatalf("left behind by a kill at %v:\n%s", after, strings.Join(found, "\n"))
-		}
-		if done {
-			break
-		}
-		kills++
+}
+
+// killedUp brings the pod of the manifest up, kills that after a time, takes the
+// pod down and says whether the kill came before the end of `up`.
+func (h *host) killedUp(t *testing.T, manifest string, after time.Duration) bool {
+	ctx, cancel := context.WithTimeout(t.Context(), after)
+	defer cancel()
+	up := h.podrun("up", "-d", manifest)
+	if err := up.Start(); err != nil {
+		t.Fatal(err)
 	}
-	if kills < 5 {
-		t.Errorf("only %d kills before `up` was done: too few to meet every phase", kills)
+	ended := endsWithin(ctx, up)
+	h.downLeavesNothing(t, fmt.Sprintf("a kill after %v", after))
+	return !ended
+}
+
+func (h *host) downLeavesNothing(t *testing.T, what string) {
+	t.Helper()
+	if out, err := h.podrun("down", "phases").CombinedOutput(); err != nil && !strings.Contains(string(out), "not found") {
+		t.Fatalf("down after %s: %v\n%s", what, err, out)
+	}
+	var found []string
+	if !testwords.Within(func() bool { found = h.left(); return len(found) == 0 }) {
+		t.Fatalf("left behind by %s:\n%s", what, strings.Join(found, "\n"))
 	}
 }
 
