@@ -12,6 +12,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/podrun/podrun/pod"
+	"github.com/podrun/podrun/pod/glance"
 )
 
 // eventSource is who tells of a pod, as the kubelet does on a node.
@@ -72,9 +73,9 @@ type EventColumns struct {
 
 // EventRow is an event in one line (EventPrinter in k8s.io/kubectl/pkg/cmd/events).
 func EventRow(e *corev1.Event, now time.Time) EventColumns {
-	seen := age(e.FirstTimestamp.Time, now)
+	seen := glance.Age(e.FirstTimestamp.Time, now)
 	if e.Count > 1 {
-		seen = fmt.Sprintf("%s (x%d over %s)", age(e.LastTimestamp.Time, now), e.Count, seen)
+		seen = fmt.Sprintf("%s (x%d over %s)", glance.Age(e.LastTimestamp.Time, now), e.Count, seen)
 	}
 	object := e.InvolvedObject.Kind + "/" + e.InvolvedObject.Name
 	if i := strings.IndexByte(e.InvolvedObject.FieldPath, '{'); i >= 0 {
@@ -83,7 +84,7 @@ func EventRow(e *corev1.Event, now time.Time) EventColumns {
 	return EventColumns{
 		LastSeen: seen, Type: e.Type, Reason: e.Reason, Object: object, Message: strings.TrimSpace(e.Message),
 		Subobject: e.InvolvedObject.FieldPath, Source: cmp.Or(e.Source.Component, eventSource),
-		FirstSeen: age(e.FirstTimestamp.Time, now), Count: strconv.Itoa(int(e.Count)), Name: e.Name,
+		FirstSeen: glance.Age(e.FirstTimestamp.Time, now), Count: strconv.Itoa(int(e.Count)), Name: e.Name,
 	}
 }
 

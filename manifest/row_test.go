@@ -96,9 +96,9 @@ func TestRow(t *testing.T) {
 		if diff := cmp.Diff(test.want, [3]string{r.Ready, r.Status, r.Restarts}); diff != "" {
 			t.Errorf("%s:\n%s", test.name, diff)
 		}
-		if len(test.inits) == 2 && len(test.app) == 2 { // the supervisor, which has no Kubernetes types, says the same
+		{ // the supervisor, which has no Kubernetes types, says the same
 			restarts, _, _ := strings.Cut(test.want[2], " ")
-			sum := pod.Summarize(&pod.Plan{InitContainers: []pod.Container{{Name: "init"}, {Name: "side", Sidecar: true}}, Containers: make([]pod.Container, 2)}, &st)
+			sum := pod.Summarize(&pod.Plan{InitContainers: []pod.Container{{Name: "init"}, {Name: "side", Sidecar: true}}, Containers: []pod.Container{{Name: "a"}, {Name: "b"}}}, &st)
 			if got := [3]string{fmt.Sprintf("%d/%d", sum.Ready, sum.Total), sum.Status, fmt.Sprint(sum.Restarts)}; got != [3]string{test.want[0], test.want[1], restarts} {
 				t.Errorf("%s: the supervisor sums up %v", test.name, got)
 			}

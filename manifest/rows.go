@@ -12,6 +12,7 @@ import (
 	"k8s.io/apimachinery/pkg/api/resource"
 
 	"github.com/podrun/podrun/pod"
+	"github.com/podrun/podrun/pod/glance"
 )
 
 // ObjectHead are kubectl's columns of a kind of object that is kept (printers of
@@ -36,7 +37,7 @@ func ObjectHead(kind pod.ObjectKind, wide bool) []string {
 
 // ObjectRow is an object's line under ObjectHead.
 func ObjectRow(o *pod.Object, wide bool, now time.Time) []string {
-	old := age(o.CreatedAt, now)
+	old := glance.Age(o.CreatedAt, now)
 	switch {
 	case o.ConfigMap != nil:
 		return []string{o.Name, strconv.Itoa(len(o.ConfigMap.Data) + len(o.ConfigMap.BinaryData)), old}

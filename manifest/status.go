@@ -81,7 +81,7 @@ func containerStatuses(p *corev1.Pod, containers []corev1.Container, st *pod.Sta
 			status.Image = c.Image
 		}
 		if status.State == (corev1.ContainerState{}) {
-			status.State.Waiting = &corev1.ContainerStateWaiting{Reason: firstReason(p)}
+			status.State.Waiting = &corev1.ContainerStateWaiting{Reason: pod.FirstReason(len(p.Spec.InitContainers))}
 		}
 		out = append(out, status)
 	}
@@ -112,15 +112,6 @@ func allocate(s *corev1.ContainerStatus, r *corev1.ResourceRequirements) {
 		s.AllocatedResources = r.Requests
 		s.Resources = &corev1.ResourceRequirements{Requests: r.Requests, Limits: r.Limits}
 	}
-}
-
-// firstReason is why a container waits of which nothing is known yet. The kubelet
-// says the first of these for every container of a pod with init containers.
-func firstReason(p *corev1.Pod) string {
-	if len(p.Spec.InitContainers) > 0 {
-		return "PodInitializing"
-	}
-	return "ContainerCreating"
 }
 
 func containerState(s pod.State) corev1.ContainerState {

@@ -12,6 +12,7 @@ import (
 	"k8s.io/apimachinery/pkg/util/duration"
 
 	"github.com/podrun/podrun/pod"
+	"github.com/podrun/podrun/pod/glance"
 	"github.com/podrun/podrun/workload"
 )
 
@@ -130,7 +131,7 @@ func (w *WorkloadNow) Row(wide bool, now time.Time) ([]string, error) {
 	c := w.Counts
 	n := func(i int) string { return fmt.Sprint(i) }
 	want := w.Spec.Replicas
-	old := age(w.Object.CreatedAt, now)
+	old := glance.Age(w.Object.CreatedAt, now)
 	var row []string
 	switch o := object.(type) {
 	case *appsv1.Deployment:
@@ -146,7 +147,7 @@ func (w *WorkloadNow) Row(wide bool, now time.Time) ([]string, error) {
 	case *batchv1.CronJob:
 		last := ""
 		if t := w.State.Cron.Scheduled; !t.IsZero() {
-			last = age(t, now)
+			last = glance.Age(t, now)
 		}
 		zone := ""
 		if z := o.Spec.TimeZone; z != nil {

@@ -1,12 +1,16 @@
 package pod
 
-import "fmt"
+import (
+	"fmt"
+	"time"
+)
 
 // Summary is a pod in a few words, in kubectl's terms.
 type Summary struct {
 	Ready, Total int
 	Status       string // Running, Init:0/2, CrashLoopBackOff, …
 	Restarts     int
+	Restarted    time.Time // the end of the instance before the newest; zero if there was none
 }
 
 // String is "1/2 CrashLoopBackOff, 3 restarts".
@@ -22,29 +26,26 @@ func (s Summary) String() string {
 }
 
 // Summarize sums a pod up as kubectl get does (printPod in
-// pkg/printers/internalversion of Kubernetes). The supervisor has no Kubernetes types;
-// where there are some, manifest.Row says the same and more.
+// pkg/printers/internalversion of Kubernetes). Of the plan it asks for the containers' names,
+// and which of them are sidecars; of a container that the status does not have nothing is known.
 func Summarize(plan *Plan, st *Status) Summary {
 	s := Summary{Total: len(plan.Containers), Status: string(st.Phase)}
 	if st.Reason != "" {
 		s.Status = st.Reason
 	}
-	sidecars := 0 // their restarts
+	var sidecars Summary // their restarts
 	initializing := false
 	for i, c := range plan.InitContainers {
 		if c.Sidecar {
 			s.Total++
 		}
-		if i >= len(st.InitContainers) {
-			continue
-		}
-		cs := &st.InitContainers[i]
 		if initializing {
 			continue
 		}
-		s.Restarts += cs.RestartCount
+		cs := named(st.InitContainers, i, c.Name)
+		s.restarted(cs)
 		if c.Sidecar {
-			sidecars += cs.RestartCount
+			sidecars.restarted(cs)
 		}
 		switch {
 		case cs.State.Terminated != nil && cs.State.Terminated.ExitCode == 0:
@@ -58,16 +59,46 @@ func Summarize(plan *Plan, st *Status) Summary {
 		}
 	}
 	if !initializing || st.condition("Initialized") {
-		s.Restarts = sidecars
-		s.apps(st)
+		s.Restarts, s.Restarted = sidecars.Restarts, sidecars.Restarted // of those that are done no longer count
+		s.apps(plan, st)
 	}
 	if st.Phase == Failed && st.Reason == ReasonEvicted {
-		s.Status = st.Reason // the containers' ends were not their own doing
+		s.Status = st.Reason // kubectl shows the end of a container, which was not its own doing
 	}
 	if st.Deleting && !st.Phase.Terminal() {
 		s.Status = "Terminating"
 	}
 	return s
+}
+
+// named is a container's status, which is most often the i-th.
+func named(known []ContainerStatus, i int, name string) *ContainerStatus {
+	if i < len(known) && known[i].Name == name {
+		return &known[i]
+	}
+	for i := range known {
+		if known[i].Name == name {
+			return &known[i]
+		}
+	}
+	return &ContainerStatus{Name: name}
+}
+
+// restarted counts a container's restarts, and remembers the last.
+func (s *Summary) restarted(c *ContainerStatus) {
+	s.Restarts += c.RestartCount
+	if t := c.LastState.Terminated; t != nil && t.FinishedAt.After(s.Restarted) {
+		s.Restarted = t.FinishedAt
+	}
+}
+
+// FirstReason is why a container waits of which nothing is known yet. The kubelet says the
+// first of these for every container of a pod with init containers.
+func FirstReason(initContainers int) string {
+	if initContainers > 0 {
+		return "PodInitializing"
+	}
+	return "ContainerCreating"
 }
 
 // initState is what keeps the pod from being initialized.
@@ -81,15 +112,18 @@ func initState(c *ContainerStatus, i, n int) string {
 	return fmt.Sprintf("%d/%d", i, n)
 }
 
-// apps looks at the app containers; the first one with something to say wins.
-func (s *Summary) apps(st *Status) {
+// apps looks at the app containers, from the last to the first: the first with something
+// to say wins.
+func (s *Summary) apps(plan *Plan, st *Status) {
 	running, failed := false, ""
-	for i := len(st.Containers) - 1; i >= 0; i-- {
-		c := &st.Containers[i]
-		s.Restarts += c.RestartCount
+	for i := len(plan.Containers) - 1; i >= 0; i-- {
+		c := named(st.Containers, i, plan.Containers[i].Name)
+		s.restarted(c)
 		switch {
 		case c.State.Waiting != nil && c.State.Waiting.Reason != "":
 			s.Status = c.State.Waiting.Reason
+		case c.State == (State{}):
+			s.Status = FirstReason(len(plan.InitContainers))
 		case c.State.Terminated != nil:
 			s.Status = ending(c.State.Terminated)
 			if c.State.Terminated.ExitCode != 0 {
