@@ -76,6 +76,7 @@ func defaultStatefulSet(s *appsv1.StatefulSetSpec) {
 	if s.UpdateStrategy.Type == appsv1.RollingUpdateStatefulSetStrategyType {
 		orDefault(&s.UpdateStrategy.RollingUpdate, appsv1.RollingUpdateStatefulSetStrategy{})
 		orDefault(&s.UpdateStrategy.RollingUpdate.Partition, 0)
+		orDefault(&s.UpdateStrategy.RollingUpdate.MaxUnavailable, intstr.FromInt32(1))
 	}
 	orDefault(&s.Replicas, 1)
 	orDefault(&s.RevisionHistoryLimit, 10)

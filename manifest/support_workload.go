@@ -125,7 +125,7 @@ var statefulSetRows = slices.Concat([]Field{
 	{Path: "spec.updateStrategy.type", Support: Done, Note: "RollingUpdate (default) or OnDelete"},
 	{Path: "spec.updateStrategy.rollingUpdate", Support: Done},
 	{Path: "spec.updateStrategy.rollingUpdate.partition", Support: Done},
-	{Path: "spec.updateStrategy.rollingUpdate.maxUnavailable", Support: Refused, Note: "one pod at a time"},
+	{Path: "spec.updateStrategy.rollingUpdate.maxUnavailable", Support: Done, Note: "default: 1; a part of all is rounded down"},
 }, claimTemplateRows(), selectorRows())
 
 var daemonSetRows = slices.Concat([]Field{

@@ -120,16 +120,8 @@ func validateBounds(unavailable, surge *intstr.IntOrString, path *field.Path) fi
 	var errs field.ErrorList
 	zero := 0
 	for name, v := range map[string]*intstr.IntOrString{"maxUnavailable": unavailable, "maxSurge": surge} {
-		at := path.Child(name)
-		n, err := intstr.GetScaledValueFromIntOrPercent(v, 100, true)
-		switch {
-		case err != nil:
-			errs = append(errs, field.Invalid(at, v, "must be an integer or percentage (e.g '5%')"))
-		case n < 0:
-			errs = append(errs, field.Invalid(at, v, apivalidation.IsNegativeErrorMsg))
-		case name == "maxUnavailable" && v.Type == intstr.String && n > 100:
-			errs = append(errs, field.Invalid(at, v, "must not be greater than 100%"))
-		case n == 0:
+		n, wrong := validateShare(v, name == "maxUnavailable", path.Child(name))
+		if errs = append(errs, wrong...); len(wrong) == 0 && n == 0 {
 			zero++
 		}
 	}
@@ -137,6 +129,21 @@ func validateBounds(unavailable, surge *intstr.IntOrString, path *field.Path) fi
 		errs = append(errs, field.Invalid(path.Child("maxUnavailable"), unavailable, "may not be 0 when `maxSurge` is 0"))
 	}
 	return errs
+}
+
+// validateShare checks a number of pods or a part of all, which may be more than all or not,
+// and gives what it is of a hundred.
+func validateShare(v *intstr.IntOrString, bounded bool, at *field.Path) (int, field.ErrorList) {
+	n, err := intstr.GetScaledValueFromIntOrPercent(v, 100, true)
+	switch {
+	case err != nil:
+		return 0, field.ErrorList{field.Invalid(at, v, "must be an integer or percentage (e.g '5%')")}
+	case n < 0:
+		return 0, field.ErrorList{field.Invalid(at, v, apivalidation.IsNegativeErrorMsg)}
+	case bounded && v.Type == intstr.String && n > 100:
+		return 0, field.ErrorList{field.Invalid(at, v, "must not be greater than 100%")}
+	}
+	return n, nil
 }
 
 func validateStatefulSet(s *appsv1.StatefulSetSpec, spec *field.Path) field.ErrorList {
@@ -157,6 +164,13 @@ func validateStatefulSet(s *appsv1.StatefulSetSpec, spec *field.Path) field.Erro
 			errs = append(errs, field.Invalid(path.Child("rollingUpdate"), roll, "only allowed for updateStrategy 'RollingUpdate'"))
 		}
 		errs = append(errs, counted(roll.Partition, path.Child("rollingUpdate", "partition"))...)
+		if v := roll.MaxUnavailable; v != nil {
+			at := path.Child("rollingUpdate", "maxUnavailable")
+			n, wrong := validateShare(v, true, at)
+			if errs = append(errs, wrong...); len(wrong) == 0 && n == 0 {
+				errs = append(errs, field.Invalid(at, v, "cannot be 0"))
+			}
+		}
 	}
 	return append(errs, validateSelected(s.Selector, &s.Template, spec)...)
 }

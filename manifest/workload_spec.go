@@ -95,8 +95,11 @@ func specStatefulSet(s *workload.Spec, d *appsv1.StatefulSetSpec) {
 	if d.Ordinals != nil {
 		s.FirstOrdinal = int(d.Ordinals.Start)
 	}
-	if roll := d.UpdateStrategy.RollingUpdate; roll != nil && roll.Partition != nil {
-		s.Partition = int(*roll.Partition)
+	if roll := d.UpdateStrategy.RollingUpdate; roll != nil {
+		if roll.Partition != nil {
+			s.Partition = int(*roll.Partition)
+		}
+		s.MaxUnavailable = max(scaled(roll.MaxUnavailable, s.Replicas, false), 1) // getStatefulSetMaxUnavailable
 	}
 }
 

@@ -3,6 +3,7 @@ package workload
 import (
 	"fmt"
 	"reflect"
+	"slices"
 	"strconv"
 	"testing"
 	"time"
@@ -75,6 +76,7 @@ func fields(rt *rapid.T, w *world) {
 		draw("partition", "0", "0", "1", "9")
 		draw("parallel", "true", "false")
 		draw("first", "0", "2")
+		draw("unavailable", "0", "1", "2", "9")
 	case pod.KindDaemonSet:
 		draw("surge", "0", "1")
 	case pod.KindJob:
@@ -82,8 +84,28 @@ func fields(rt *rapid.T, w *world) {
 		draw("completions", "1", "2", "5")
 		draw("indexed", "true", "false")
 		draw("replaceFailed", "true", "false")
+		draw("backoffLimit", "0", "1", "6")
+		jobRules(rt, w, draw)
 	}
 	draw("minReady", "0s", "0s", "7s")
+}
+
+// jobRules draws what a Job's ends are judged by.
+func jobRules(rt *rapid.T, w *world, draw func(key string, values ...string)) {
+	rules := []string{"Ignore:1", "Count:2", "FailJob:3", "FailJob:c=2", "Ignore:DisruptionTarget"}
+	if w.spec.Job.Indexed {
+		if rapid.Bool().Draw(rt, "each index for itself") {
+			draw("perIndex", "0", "1", "2")
+			draw("maxFailed", "-1", "0", "1", "2")
+			rules = append(rules, "FailIndex:2", "FailIndex:c=1")
+		}
+		for range rapid.IntRange(0, 2).Draw(rt, "rules of success") {
+			draw("enough", "0:", "0:1", ":1", ":2")
+		}
+	}
+	for range rapid.IntRange(0, 3).Draw(rt, "rules of failure") {
+		draw("rule", rules...)
+	}
 }
 
 // happen is one event.
@@ -99,7 +121,10 @@ func happen(rt *rapid.T, w *world) {
 		}
 	case 3:
 		if victim != nil && !victim.Stopping && victim.Alive {
-			_ = w.ended(victim.Name, rapid.IntRange(0, 1).Draw(rt, "code"))
+			if rapid.IntRange(0, 3).Draw(rt, "disrupted") == 0 {
+				victim.Conditions = []FailureCondition{{"DisruptionTarget", "True"}}
+			}
+			_ = w.ended(victim.Name, rapid.IntRange(0, 3).Draw(rt, "code"))
 		}
 	case 4:
 		if victim != nil {
@@ -203,11 +228,7 @@ func (w *world) bounds(rt *rapid.T, d Decision, removed map[string]bool) {
 		if made > 0 && active+made > s.Job.Parallelism {
 			rt.Fatalf("%d pods and %d more, though only %d may run", active, made, s.Job.Parallelism)
 		}
-		for _, m := range d.Make {
-			if s.Job.Indexed && s.Job.ReplaceFailed && ordinals[m.Index] {
-				rt.Fatalf("index %d twice", m.Index)
-			}
-		}
+		w.jobHolds(rt, d, ordinals)
 	case pod.KindStatefulSet:
 		living := 0 // the dead are taken away whenever there are some
 		for i := range w.pods {
@@ -215,8 +236,10 @@ func (w *world) bounds(rt *rapid.T, d Decision, removed map[string]bool) {
 				living++
 			}
 		}
-		if !s.Parallel && made+living > 1 {
+		if most := max(s.MaxUnavailable, 1); !s.Parallel && (made > 1 || made > 0 && living > 0 || living > most) {
 			rt.Fatalf("in order, yet at once %v and %v", d.Make, d.Remove)
+		} else if lost, left := w.taken(removed); lost > 0 && left < s.Replicas-most {
+			rt.Fatalf("%d available pods are taken away, %d of %d are left", lost, left, s.Replicas)
 		}
 		for _, m := range d.Make {
 			if ordinals[m.Index] {
@@ -226,5 +249,48 @@ func (w *world) bounds(rt *rapid.T, d Decision, removed map[string]bool) {
 				rt.Fatal(fmt.Sprint("name ", m.Name))
 			}
 		}
+	}
+}
+
+// taken counts the available pods with ordinals that are wanted: those that are removed, and
+// those that are not.
+func (w *world) taken(removed map[string]bool) (lost, left int) {
+	for i := range w.pods {
+		p := &w.pods[i]
+		if ok, _ := p.available(w.spec.MinReady, w.now); !ok || p.Index < w.spec.FirstOrdinal || p.Index >= w.spec.FirstOrdinal+w.spec.Replicas {
+			continue
+		}
+		if removed[p.Name] {
+			lost++
+		} else {
+			left++
+		}
+	}
+	return lost, left
+}
+
+// jobHolds: an index ends once, well or badly, and a Job whose end is decided makes no more pods.
+func (w *world) jobHolds(rt *rapid.T, d Decision, living map[int]bool) {
+	s, j := &w.spec.Job, &d.State.Job
+	for _, i := range j.FailedIndexes {
+		if slices.Contains(j.Indexes, i) {
+			rt.Fatalf("index %d has completed and failed", i)
+		}
+	}
+	for _, m := range d.Make {
+		if s.Indexed && s.ReplaceFailed && living[m.Index] {
+			rt.Fatalf("index %d twice", m.Index)
+		}
+		if slices.Contains(j.Indexes, m.Index) || slices.Contains(j.FailedIndexes, m.Index) {
+			rt.Fatalf("index %d is over, and begins again", m.Index)
+		}
+		if s.BackoffPerIndex >= 0 && m.Failures > s.BackoffPerIndex {
+			rt.Fatalf("index %d begins after %d failures", m.Index, m.Failures)
+		}
+	}
+	over, _ := d.State.Ended()
+	tooMany := s.MaxFailedIndexes >= 0 && len(j.FailedIndexes) > s.MaxFailedIndexes
+	if len(d.Make) > 0 && (over || j.Reason != "" || tooMany || s.BackoffPerIndex < 0 && j.Failed > s.BackoffLimit) {
+		rt.Fatalf("the end is decided, %q, and yet %v", j.Reason, d.Make)
 	}
 }

@@ -25,23 +25,43 @@ func (d *decider) statefulSet() {
 			beyond = append(beyond, p)
 		}
 	}
-	if !d.build(byOrdinal) || !d.shrink(beyond, byOrdinal) || s.Strategy == OnDelete {
-		return
+	whole := d.build(byOrdinal)
+	if whole || s.Parallel {
+		whole = d.shrink(beyond, byOrdinal) && whole
 	}
-	for i := s.FirstOrdinal + s.Replicas - 1; i >= s.FirstOrdinal+s.Partition; i-- {
-		switch p := byOrdinal[i]; {
-		case p == nil || !p.active():
-			return
-		case p.Revision != s.Revision:
-			d.remove(p)
-			return
-		case !d.healthy(p):
-			return
-		}
-	}
-	if s.Partition == 0 {
+	if (whole || s.Parallel) && s.Strategy != OnDelete && d.replace(byOrdinal) && whole && s.Partition == 0 {
 		d.State.Current = s.Revision
 	}
+}
+
+// replace removes outdated pods, the highest ordinal first, as many as may be missing at once
+// beside those that are (updateStatefulSetAfterInvariantEstablished). When not in order, those
+// that are not available go all, and first: what is missing anyway is no loss. It says whether
+// all are up to date and available.
+func (d *decider) replace(have map[int]*Pod) bool {
+	s := d.spec
+	budget, done := max(s.MaxUnavailable, 1), true
+	var outdated []*Pod
+	for i := s.FirstOrdinal + s.Replicas - 1; i >= s.FirstOrdinal; i-- {
+		p := have[i]
+		missing := p == nil || !d.healthy(p)
+		if missing {
+			budget, done = budget-1, false
+		}
+		switch {
+		case p == nil || !p.active() || p.Revision == s.Revision || i < s.FirstOrdinal+s.Partition:
+			continue
+		case missing && s.Parallel:
+			d.remove(p)
+		default:
+			outdated = append(outdated, p)
+		}
+		done = false
+	}
+	for _, p := range outdated[:min(len(outdated), max(budget, 0))] {
+		d.remove(p)
+	}
+	return done
 }
 
 // healthy says whether a pod lets the next one have its turn.
