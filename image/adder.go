@@ -46,6 +46,7 @@ func (s *Store) begin(ctx context.Context, tell func(Progress)) (*adder, error) 
 	if err != nil {
 		return nil, err
 	}
+	spread(filepath.Join(s.dir, stagingDir))
 	a := &adder{s: s, lock: lock, tell: tell}
 	if err := a.clean(ctx); err != nil {
 		lock.Close()
