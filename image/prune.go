@@ -2,18 +2,13 @@ package image
 
 import (
 	"cmp"
-	"errors"
 	"fmt"
-	"io/fs"
 	"os"
-	"path/filepath"
 	"slices"
 	"time"
 
 	"github.com/opencontainers/go-digest"
 	"golang.org/x/sys/unix"
-
-	"github.com/podrun/podrun/internal/store"
 )
 
 // Uses say what needs images. In doubt they say yes.
@@ -86,12 +81,7 @@ func (s *Store) drop(i Info) error {
 		}
 		files = append(files, s.nameFile(n.Name))
 	}
-	for _, file := range append(files, s.imageFile(digest.Digest(i.ID))) {
-		if err := os.Remove(file); err != nil && !errors.Is(err, fs.ErrNotExist) {
-			return err
-		}
-	}
-	return errors.Join(store.SyncDir(filepath.Join(s.dir, namesDir)), store.SyncDir(filepath.Join(s.dir, imagesDir)))
+	return s.unrecord(append(files, s.imageFile(digest.Digest(i.ID)))...)
 }
 
 // The kubelet's defaults of when a disk is too full, in percent, and for how long an image

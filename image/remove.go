@@ -62,17 +62,24 @@ func (s *Store) removeRecords(nameOrID string) error {
 	case name == "" && len(others) == 1:
 		name, others = others[0], nil
 	}
+	var files []string
 	if name != "" {
-		if err := os.Remove(s.nameFile(name)); err != nil {
-			return err
-		}
+		files = append(files, s.nameFile(name))
 	}
 	if len(others) == 0 {
-		if err := os.Remove(s.imageFile(id)); err != nil && !errors.Is(err, fs.ErrNotExist) {
+		files = append(files, s.imageFile(id))
+	}
+	return s.unrecord(files...)
+}
+
+// unrecord removes files of names and images, which the caller has locked, in this order. They
+// have durably gone before layers go: what is listed after a power cut is whole.
+func (s *Store) unrecord(files ...string) error {
+	for _, file := range files {
+		if err := os.Remove(file); err != nil && !errors.Is(err, fs.ErrNotExist) {
 			return err
 		}
 	}
-	// Durable before layers go: what is listed after a power cut is whole.
 	return errors.Join(store.SyncDir(filepath.Join(s.dir, namesDir)), store.SyncDir(filepath.Join(s.dir, imagesDir)))
 }
 
