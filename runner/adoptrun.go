@@ -26,6 +26,7 @@ func (a *adoption) containers() error {
 	a.state.Runs = runs
 	a.sweep()
 	a.engine.estate.record(func(s *state) { s.Runs = runs })
+	a.remains()
 	for _, r := range runs {
 		if err := a.container(r); err != nil {
 			return err
@@ -44,7 +45,7 @@ func (a *adoption) containers() error {
 // hasRun says whether a process that was recorded has got so far as to execute the
 // container's program. One that has not is stopped: it must not, from here on.
 func (a *adoption) hasRun(r *savedRun) bool {
-	if !a.was.Died || r.End != nil || a.known.Containers[r.Name].State == lifecycle.RunRunning {
+	if !a.was.Died || a.known.Containers[r.Name].State == lifecycle.RunRunning {
 		return true
 	}
 	_ = r.kill(unix.SIGSTOP) // it may have gone
@@ -83,7 +84,7 @@ func (a *adoption) container(r savedRun) error {
 		return hopeless{fmt.Errorf("take up container %s: the plan has none", r.Name)}
 	}
 	x := &container{
-		plan: planned, attempt: r.Attempt, audience: newAudience(), process: r.process, mntns: r.MountNS, end: r.End,
+		plan: planned, attempt: r.Attempt, audience: newAudience(), process: r.process, mntns: r.MountNS,
 		who: identity{uid: r.UID, gid: r.GID, groups: r.Groups},
 	}
 	if e.sandbox != nil {
@@ -118,7 +119,7 @@ func (a *adoption) load(x *container) error {
 	ends.adopt(x.process)
 	var err error
 	x.ct, err = libcontainer.Load(a.engine.sandbox.store.LibcontainerDir(), x.id())
-	if err == nil || x.end != nil {
+	if err == nil {
 		return nil
 	}
 	err = fmt.Errorf("take up container %s: %w", x.plan.Name, err)
@@ -160,6 +161,22 @@ func (a *adoption) tellAgain(x *container, r savedRun) {
 	case c.StopIssued != nil && !r.Stopped:
 		order.Kind = lifecycle.StopContainer
 		a.again = append(a.again, order)
+	}
+}
+
+// remains removes what is left of instances that do not run. One that is to be started is
+// seen to by startAgain.
+func (a *adoption) remains() {
+	for _, in := range a.state.Remains {
+		c := a.known.Containers[in.Name]
+		planned, ok := a.engine.plan.Container(in.Name)
+		if !ok || c != nil && c.Attempt == in.Attempt && live(&a.known, in.Name, in.Attempt) {
+			continue
+		}
+		half := &container{plan: planned, attempt: in.Attempt}
+		half.cleanUpLater(a.engine.sandbox)
+		half.remove()
+		a.engine.estate.removed(in)
 	}
 }
 

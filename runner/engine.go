@@ -42,13 +42,14 @@ type engine struct {
 	mu       sync.Mutex
 	next     *pod.Plan // applied, and not taken up yet; or nil
 	sandbox  *sandbox
-	cgroup   string          // where the sandbox's cgroup is, or was
-	runs     map[string]*run // by container name, from the start's order to the end
-	ended    []*container    // their end was told, and may not have been recorded
-	busy     int             // actions under way and ends not yet told
-	warnings []string        // they outlive the sandbox
-	asked    bool            // by the keeper to stop, and has not answered
-	warned   chan struct{}   // has room for one: there is a new warning
+	cgroup   string                   // where the sandbox's cgroup is, or was
+	runs     map[string]*run          // by container name, from the start's order to the end
+	ended    []*container             // their end was told, and may not have been recorded
+	removing map[string]chan struct{} // by container name: see removeBeside
+	busy     int                      // actions under way and ends not yet told
+	warnings []string                 // they outlive the sandbox
+	asked    bool                     // by the keeper to stop, and has not answered
+	warned   chan struct{}            // has room for one: there is a new warning
 }
 
 // run is one order to start a container, until its end is told.
@@ -62,6 +63,7 @@ func newEngine(plan *pod.Plan, place store.Pod, left *estate, ns shared) *engine
 		plan: plan, store: place, estate: left, shared: ns, herald: newHerald(plan, left), published: newPublisher(left.keeper),
 		trampoline: carriedTrampoline(),
 		events:     make(chan lifecycle.Event, 64), warned: make(chan struct{}, 1), runs: map[string]*run{}, probes: newGate(),
+		removing: map[string]chan struct{}{},
 	}
 }
 
@@ -125,6 +127,7 @@ func (e *engine) Record(o *lifecycle.Observed) {
 			e.ended = append(e.ended, x)
 		} else {
 			e.estate.ends.forget(x.process)
+			e.removeBeside(x)
 		}
 	}
 	answer := e.asked && o.Deleting
@@ -194,6 +197,7 @@ func (e *engine) removeSandbox(attempt int) {
 	e.mu.Unlock()
 	var message string
 	if s != nil {
+		e.awaitRemovals()
 		if err := s.remove(); err != nil {
 			message = err.Error()
 			fmt.Fprintln(os.Stderr, "remove sandbox:", err)

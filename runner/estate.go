@@ -44,6 +44,7 @@ type state struct {
 	Cgroup   string
 	Warnings []string
 	Runs     []savedRun
+	Remains  []instance          `json:",omitempty"` // no processes, but mounts and files
 	Front    *wire.AttachRequest // of who serves systemd, if anybody
 	Sleep    sleep               // the latest
 }
@@ -63,7 +64,12 @@ type savedRun struct {
 	Groups  []int
 	Streams []savedStream // of a supervisor that dozed
 	Stopped bool          // its stop signal was sent
-	End     *ended        // how it ended, once known: then it may be half removed
+}
+
+// instance is one run of a container.
+type instance struct {
+	Name    string
+	Attempt int
 }
 
 func stateFile(p store.Pod) string { return filepath.Join(p.RuntimeDir(), "state.json") }
@@ -163,9 +169,22 @@ func (e *estate) observe(o *lifecycle.Observed) error {
 	}
 	e.record(func(s *state) {
 		s.Observed, e.text = buf.Bytes(), s.Observed
+		for _, r := range s.Runs {
+			if !live(o, r.Name, r.Attempt) {
+				s.Remains = append(s.Remains, instance{r.Name, r.Attempt})
+			}
+		}
 		s.Runs = slices.DeleteFunc(s.Runs, func(r savedRun) bool { return !live(o, r.Name, r.Attempt) })
 	})
 	return nil
+}
+
+// removed says that nothing is left of an instance. That is written with what is recorded
+// next: to remove one twice does no harm.
+func (e *estate) removed(in instance) {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	e.state.Remains = slices.DeleteFunc(slices.Clone(e.state.Remains), func(r instance) bool { return r == in })
 }
 
 // live says whether a run is one that may have a process.

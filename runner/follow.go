@@ -2,7 +2,6 @@ package runner
 
 import (
 	"fmt"
-	"os"
 
 	"github.com/podrun/podrun/lifecycle"
 	"github.com/podrun/podrun/pod"
@@ -21,6 +20,7 @@ func (e *engine) runContainer(a lifecycle.Action) {
 	beside, err := e.beside(c)
 	var x *container
 	if err == nil {
+		e.awaitRemoval(c.Name)
 		x, err = startContainer(s, c, a.Attempt, beside)
 	}
 	if err != nil {
@@ -57,8 +57,8 @@ func (e *engine) beside(c *pod.Container) (*container, error) {
 	return r.container, nil
 }
 
-// follow waits for the end of a running container, frees what it held and tells. A
-// supervisor that is killed meanwhile leaves the rest to the next one.
+// follow waits for the end of a running container and tells. It is removed once that is on
+// record: a supervisor that is killed before leaves the next one all that tells of the end.
 func (e *engine) follow(s *sandbox, x *container) {
 	x.log.tellLoss(func() { e.warn(x.log.warning(x.plan.Name)) })
 	end := x.end
@@ -78,10 +78,6 @@ func (e *engine) follow(s *sandbox, x *container) {
 		if end.Message == "" {
 			end.Message = x.terminationMessage(e.store.LogDir(x.plan.Name), end.Code)
 		}
-		e.estate.rerun(x, func(r *savedRun) { r.End = end })
-	}
-	if err := x.cleanup.Undo(); err != nil {
-		fmt.Fprintf(os.Stderr, "remove container %s: %v\n", x.plan.Name, err)
 	}
 	e.mu.Lock()
 	e.ended = append(e.ended, x)

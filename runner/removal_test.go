@@ -1,0 +1,66 @@
+package runner
+
+import (
+	"os"
+	"slices"
+	"sync"
+	"testing"
+
+	"github.com/podrun/podrun/internal/testenv"
+	"github.com/podrun/podrun/lifecycle"
+	"github.com/podrun/podrun/pod"
+)
+
+// The next container does not wait until what the ended one leaves is removed; the pod's
+// end does.
+func TestNextContainerDoesNotWaitForRemoval(t *testing.T) {
+	testenv.NoLeaks(t)
+	l := layer(t)
+	one, two := shell(l, "one", "cat /v/one"), shell(l, "two", "cat /v/two")
+	plan := withFifos(t, newPlan([]pod.Container{one, two}, []pod.Container{shell(l, "app", "exit 0")}), "one", "two")
+	p := start(t, plan)
+	w := wholePod{t: t, place: p.place}
+	p.until("at its first init container", func(st pod.Status) bool { return st.InitContainers[1].State.Running != nil })
+	removing, held := make(chan struct{}), make(chan struct{})
+	goOn := sync.OnceFunc(func() { close(held) })
+	defer goOn()
+	p.engine.mu.Lock()
+	first := p.engine.runs["one"].container
+	p.engine.mu.Unlock()
+	first.cleanup.Push("take long", func() error {
+		close(removing)
+		<-held
+		return nil
+	})
+	w.release("one")
+	<-removing
+	p.until("at its second init container", func(st pod.Status) bool { return st.InitContainers[2].State.Running != nil })
+	if _, err := os.Stat(first.rootfs(p.engine.sandbox)); err != nil {
+		t.Error("it is removed already:", err)
+	}
+	w.release("two")
+	p.until("at its app", func(st pod.Status) bool { return st.Containers[0].State.Terminated != nil })
+	goOn()
+	p.ended()
+	if left, err := os.ReadDir(p.place.RootfsDir()); err != nil || len(left) > 0 {
+		t.Errorf("%v %v is left", left, err)
+	}
+}
+
+// What becomes of a run whose end is on record is known to a supervisor that follows, until
+// nothing is left of it.
+func TestEndedRunsRemainUntilTheyAreRemoved(t *testing.T) {
+	e := &estate{state: state{Runs: []savedRun{{Name: "a", Attempt: 2}, {Name: "b"}}}}
+	known := lifecycle.Observed{Containers: map[string]*lifecycle.Container{
+		"a": {State: lifecycle.RunEnded, Attempt: 2}, "b": {State: lifecycle.RunRunning},
+	}}
+	if err := e.observe(&known); err != nil {
+		t.Fatal(err)
+	}
+	if got := e.state.Remains; !slices.Equal(got, []instance{{"a", 2}}) || len(e.state.Runs) != 1 {
+		t.Fatalf("remains %v, runs %v", got, e.state.Runs)
+	}
+	if e.removed(instance{"a", 2}); len(e.state.Remains) > 0 {
+		t.Errorf("%v remains", e.state.Remains)
+	}
+}
