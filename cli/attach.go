@@ -8,6 +8,7 @@ import (
 
 	"github.com/urfave/cli/v2"
 
+	"github.com/podrun/podrun/cli/internal/reading"
 	"github.com/podrun/podrun/cli/internal/tty"
 	"github.com/podrun/podrun/internal/report"
 	"github.com/podrun/podrun/internal/store"
@@ -122,7 +123,7 @@ func exitAs(verb string, p store.Pod, code int, err error) error {
 
 // attachable refuses what the manifest does not allow, and what cannot come any more.
 func attachable(p store.Pod, c *pod.Container, stdin bool) error {
-	st, err := statusOf(p)
+	st, err := reading.StatusOf(p)
 	switch {
 	case err != nil:
 		return err

@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"time"
 
+	"github.com/podrun/podrun/cli/internal/reading"
 	"github.com/podrun/podrun/internal/crilog"
 	"github.com/podrun/podrun/internal/report"
 	"github.com/podrun/podrun/internal/store"
@@ -92,7 +93,7 @@ func final(ctx context.Context, p store.Pod) (*pod.Status, error) {
 	if err := waitGone(ctx, p); err != nil {
 		return nil, err
 	}
-	return statusOf(p)
+	return reading.StatusOf(p)
 }
 
 // withLastLines adds to a pod's failure what the container to blame wrote last.

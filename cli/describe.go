@@ -8,6 +8,7 @@ import (
 
 	"github.com/urfave/cli/v2"
 
+	"github.com/podrun/podrun/cli/internal/reading"
 	"github.com/podrun/podrun/internal/store"
 	"github.com/podrun/podrun/manifest"
 	"github.com/podrun/podrun/manifest/describe"
@@ -79,7 +80,7 @@ func (f *front) describe(c *cli.Context) error {
 		}
 	}
 	if d.told == 0 && errors.Join(errs...) == nil {
-		fmt.Fprintln(f.err, emptyWords(d.namespace, d.all))
+		fmt.Fprintln(f.err, reading.Empty(d.namespace, d.all))
 	}
 	return errors.Join(errs...)
 }

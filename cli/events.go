@@ -10,6 +10,7 @@ import (
 	"github.com/urfave/cli/v2"
 	corev1 "k8s.io/api/core/v1"
 
+	"github.com/podrun/podrun/cli/internal/reading"
 	"github.com/podrun/podrun/internal/store"
 	"github.com/podrun/podrun/manifest"
 )
@@ -53,7 +54,7 @@ type eventView struct {
 	allNamespaces bool
 	types         []string
 	format        string
-	sheet         sheet
+	sheet         reading.Sheet
 	headed        bool
 }
 
@@ -191,5 +192,5 @@ func (v *eventView) printRows(events []corev1.Event) error {
 		}
 		rows = append(rows, row)
 	}
-	return v.sheet.print(v.front.out, rows)
+	return v.sheet.Print(v.front.out, rows)
 }

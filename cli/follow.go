@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/podrun/podrun/cli/internal/dirwatch"
+	"github.com/podrun/podrun/cli/internal/reading"
 	"github.com/podrun/podrun/internal/crilog"
 	"github.com/podrun/podrun/internal/store"
 	"github.com/podrun/podrun/pod"
@@ -77,7 +78,7 @@ func follow(ctx context.Context, p store.Pod, streams []*stream, ended <-chan st
 		all.Go(func() {
 			defer close(s.shown)
 			awaitInits(ctx, streams[:i])
-			errs[i] = errors.Join(f.Run(ctx), finish(s.sink))
+			errs[i] = errors.Join(f.Run(ctx), reading.Finish(s.sink))
 		})
 	}
 	all.Wait()

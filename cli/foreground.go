@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"os"
 
+	"github.com/podrun/podrun/cli/internal/reading"
 	"github.com/podrun/podrun/cli/internal/tty"
 	"github.com/podrun/podrun/internal/crilog"
 	"github.com/podrun/podrun/internal/report"
@@ -176,7 +177,7 @@ func (f *front) attend(ctx context.Context, p *upPod, streams []*stream) error {
 		return watchErr
 	}
 	if last == nil || !last.Phase.Terminal() { // it ended before we could see it, or was killed
-		st, err := statusOf(p.place)
+		st, err := reading.StatusOf(p.place)
 		if err != nil {
 			return err
 		}
@@ -190,7 +191,7 @@ func (f *front) attend(ctx context.Context, p *upPod, streams []*stream) error {
 // upStreams are the output of all containers of all pods, each with its prefix. In
 // a pipe a container that is alone needs none.
 func (f *front) upStreams(running []*upPod) [][]*stream {
-	view := f.newLogView(false, false)
+	view := reading.NewLogView(f.out, f.getenv, false, false)
 	colour := tty.Colour(f.out, f.getenv)
 	count, width := 0, 0
 	label := func(p *upPod, c *pod.Container) string {
@@ -214,13 +215,13 @@ func (f *front) upStreams(running []*upPod) [][]*stream {
 			defer func() { n++ }()
 			switch {
 			case colour:
-				return view.prefixed(fmt.Sprintf("%s%-*s |%s ", tty.Nth(n), width, label(p, c), tty.Reset))
-			case view.terminal:
-				return view.prefixed(fmt.Sprintf("%-*s | ", width, label(p, c)))
+				return view.Prefixed(fmt.Sprintf("%s%-*s |%s ", tty.Nth(n), width, label(p, c), tty.Reset))
+			case view.Terminal:
+				return view.Prefixed(fmt.Sprintf("%-*s | ", width, label(p, c)))
 			case count > 1:
-				return view.prefixed(label(p, c) + " | ")
+				return view.Prefixed(label(p, c) + " | ")
 			}
-			return view.plain()
+			return view.Plain()
 		})
 		for _, s := range all[i] {
 			s.missed = f.missed(p.place.Name, s.container.Name)

@@ -7,6 +7,7 @@ import (
 	"os"
 	"sync"
 
+	"github.com/podrun/podrun/cli/internal/reading"
 	"github.com/podrun/podrun/internal/crilog"
 	"github.com/podrun/podrun/internal/report"
 	"github.com/podrun/podrun/internal/store"
@@ -54,7 +55,7 @@ func (f *front) attendWorkloads(ctx context.Context, l *launch, own []store.Work
 		return err
 	}
 	defer c.close()
-	shown := &shownPods{front: f, quiet: how.quiet, view: f.newLogView(false, false)}
+	shown := &shownPods{front: f, quiet: how.quiet, view: reading.NewLogView(f.out, f.getenv, false, false)}
 	c.fresh = func(p *upPod) { shown.follow(ctx, p) }
 	for _, w := range own {
 		shown.join(ctx, l.dirs, w)
@@ -128,7 +129,7 @@ func (f *front) verdicts(dirs store.Dirs, list []store.Workload) error {
 type shownPods struct {
 	front *front
 	quiet bool
-	view  *logView
+	view  *reading.LogView
 	all   sync.WaitGroup
 }
 
@@ -137,7 +138,7 @@ func (s *shownPods) follow(ctx context.Context, p *upPod) {
 	var streams []*stream
 	if !s.quiet {
 		streams = allStreams(p.plan, func(c *pod.Container) crilog.Sink {
-			return s.view.prefixed(p.place.Name + "/" + c.Name + " | ")
+			return s.view.Prefixed(p.place.Name + "/" + c.Name + " | ")
 		})
 		for _, one := range streams {
 			one.missed = s.front.missed(p.place.Name, one.container.Name)

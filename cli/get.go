@@ -9,6 +9,7 @@ import (
 	"github.com/urfave/cli/v2"
 	corev1 "k8s.io/api/core/v1"
 
+	"github.com/podrun/podrun/cli/internal/reading"
 	"github.com/podrun/podrun/internal/store"
 	"github.com/podrun/podrun/manifest"
 	"github.com/podrun/podrun/pod"
@@ -194,7 +195,7 @@ func know(p store.Pod) (known, error) {
 	if k.manifest, err = manifest.Unmarshal(text); err != nil {
 		return known{}, fmt.Errorf("read manifest of pod %s: %w", p.Name, err)
 	}
-	k.status, err = statusOf(p)
+	k.status, err = reading.StatusOf(p)
 	return k, err
 }
 

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/podrun/podrun/cli/internal/dirwatch"
+	"github.com/podrun/podrun/cli/internal/reading"
 	"github.com/podrun/podrun/internal/store"
 )
 
@@ -19,7 +20,7 @@ type podWatch struct {
 	wishes *getWishes
 	silent bool // only what changes
 
-	sheet  sheet
+	sheet  reading.Sheet
 	headed bool
 	shown  map[string]string // what was shown of each pod
 }
@@ -141,7 +142,7 @@ func (v *podWatch) look(first bool) (left int, err error) {
 		return left, nil
 	}
 	v.headed = true
-	return left, v.sheet.print(v.front.out, lines)
+	return left, v.sheet.Print(v.front.out, lines)
 }
 
 // state is what of a pod's row changes when the pod does: all but its age, and how long

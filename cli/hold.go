@@ -5,6 +5,7 @@ import (
 
 	"github.com/urfave/cli/v2"
 
+	"github.com/podrun/podrun/cli/internal/reading"
 	"github.com/podrun/podrun/internal/store"
 	"github.com/podrun/podrun/internal/wire"
 	"github.com/podrun/podrun/pod"
@@ -61,7 +62,7 @@ func (f *front) hold(c *cli.Context, paused bool) error {
 		return usageErrorf(verb, "%s takes the names of pods", verb)
 	}
 	return f.eachRunning(c, verb, func(ctx context.Context, p store.Pod) (string, error) {
-		st, err := statusOf(p)
+		st, err := reading.StatusOf(p)
 		switch is := err == nil && st.Reason == pod.ReasonPaused; {
 		case err != nil:
 			return "", err

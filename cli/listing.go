@@ -2,7 +2,6 @@ package cli
 
 import (
 	"errors"
-	"fmt"
 	"io/fs"
 	"strings"
 	"time"
@@ -10,6 +9,7 @@ import (
 	"github.com/podrun/podrun/internal/store"
 	"github.com/podrun/podrun/manifest"
 	"github.com/podrun/podrun/pod"
+	"github.com/podrun/podrun/pod/glance"
 )
 
 // listing is what get shows of one kind.
@@ -48,7 +48,7 @@ func (f *front) list(dirs store.Dirs, a asked, w *getWishes) (*listing, error) {
 }
 
 func podHead(wide bool) []string {
-	head := []string{"NAME", "READY", "STATUS", "RESTARTS", "AGE"}
+	head := glance.Head()
 	if wide {
 		head = append(head, "IP", "NODE", "NOMINATED NODE", "READINESS GATES")
 	}
@@ -91,7 +91,7 @@ func (k known) entry() entry {
 		namespace: k.manifest.Namespace, name: k.manifest.Name, labels: k.manifest.Labels,
 		row: func(wide bool, now time.Time) ([]string, error) {
 			r := manifest.Row(k.manifest, k.status, now)
-			row := []string{r.Name, r.Ready, r.Status, r.Restarts, r.Age}
+			row := r.Cells()
 			if wide {
 				rendered := manifest.Render(k.manifest, k.status)
 				row = append(row, rendered.Status.PodIP, rendered.Spec.NodeName, "", openGates(rendered))
@@ -214,12 +214,4 @@ func kindsNamed(word string) []pod.ObjectKind {
 		return []pod.ObjectKind{kind}
 	}
 	return nil
-}
-
-// emptyWords says that there is nothing to show.
-func emptyWords(namespace string, everywhere bool) string {
-	if everywhere {
-		return "No resources found"
-	}
-	return fmt.Sprintf("No resources found in %s namespace.", namespace)
 }

@@ -5,6 +5,7 @@ import (
 	"slices"
 	"time"
 
+	"github.com/podrun/podrun/cli/internal/reading"
 	"github.com/podrun/podrun/manifest"
 	"github.com/podrun/podrun/pod"
 )
@@ -105,7 +106,7 @@ func (f *front) printTables(lists []*listing, w *getWishes) error {
 	several := len(lists) > 1
 	lists = slices.DeleteFunc(slices.Clone(lists), func(l *listing) bool { return several && len(l.entries) == 0 })
 	if len(lists) == 0 || len(lists[0].entries) == 0 {
-		fmt.Fprintln(f.err, emptyWords(w.namespace, w.all || len(lists) > 0 && lists[0].nowhere))
+		fmt.Fprintln(f.err, reading.Empty(w.namespace, w.all || len(lists) > 0 && lists[0].nowhere))
 		return nil
 	}
 	for i, l := range lists {

@@ -7,6 +7,7 @@ import (
 
 	"github.com/urfave/cli/v2"
 
+	"github.com/podrun/podrun/cli/internal/reading"
 	"github.com/podrun/podrun/internal/crilog"
 	"github.com/podrun/podrun/internal/report"
 	"github.com/podrun/podrun/internal/store"
@@ -70,7 +71,7 @@ func (f *front) logs(c *cli.Context) error {
 	if err != nil {
 		return err
 	}
-	view := f.newLogView(want.timestamps, c.Bool("raw"))
+	view := reading.NewLogView(f.out, f.getenv, want.timestamps, c.Bool("raw"))
 	var all []*podLogs
 	for _, p := range pods {
 		l, err := f.logsOf(p, want, view)
@@ -113,18 +114,18 @@ type podLogs struct {
 	streams []*stream
 }
 
-func (f *front) logsOf(p store.Pod, want wishes, view *logView) (*podLogs, error) {
+func (f *front) logsOf(p store.Pod, want wishes, view *reading.LogView) (*podLogs, error) {
 	plan, err := p.Plan()
 	if err != nil {
 		return nil, err
 	}
 	sink := func(ct *pod.Container) crilog.Sink {
-		s := view.plain()
+		s := view.Plain()
 		if want.prefix {
-			s = view.prefixed(view.paint(fmt.Sprintf("[pod/%s/%s]", p.Name, ct.Name)) + " ")
+			s = view.Prefixed(view.Paint(fmt.Sprintf("[pod/%s/%s]", p.Name, ct.Name)) + " ")
 		}
 		if want.limit > 0 {
-			s = &limitSink{Sink: s, left: want.limit, timestamps: want.timestamps, begun: map[string]bool{}}
+			s = reading.Limited(s, want.limit, want.timestamps)
 		}
 		return s
 	}

@@ -7,8 +7,8 @@ import (
 	"slices"
 	"sync"
 
+	"github.com/podrun/podrun/cli/internal/reading"
 	"github.com/podrun/podrun/internal/crilog"
-	"github.com/podrun/podrun/internal/report"
 	"github.com/podrun/podrun/internal/store"
 	"github.com/podrun/podrun/pod"
 )
@@ -18,15 +18,15 @@ import (
 func (f *front) printLogs(pods []*podLogs, previous bool) error {
 	var errs []error
 	for _, l := range pods {
-		st, err := statusOf(l.place)
+		st, err := reading.StatusOf(l.place)
 		if err != nil {
 			return err
 		}
 		for _, s := range l.streams {
-			attempt, err := instance(l.place, s.container.Name, st, previous)
+			attempt, err := reading.Instance(l.place, s.container.Name, st, previous)
 			if err == nil {
 				err = crilog.Read(l.place.LogDir(s.container.Name), attempt, s.selection(), s.sink)
-				err = errors.Join(err, finish(s.sink))
+				err = errors.Join(err, reading.Finish(s.sink))
 			}
 			if err == nil {
 				continue
@@ -34,7 +34,7 @@ func (f *front) printLogs(pods []*podLogs, previous bool) error {
 			if len(pods) == 1 && len(l.streams) == 1 {
 				return err
 			}
-			var waits *notWritten
+			var waits *reading.NotWritten
 			if !errors.As(err, &waits) {
 				errs = append(errs, err)
 				continue
@@ -43,42 +43,6 @@ func (f *front) printLogs(pods []*podLogs, previous bool) error {
 		}
 	}
 	return errors.Join(errs...)
-}
-
-// notWritten says that a container has no such log (yet).
-type notWritten struct{ what string }
-
-func (e *notWritten) Error() string { return e.what }
-
-// instance is the attempt whose log is meant.
-func instance(p store.Pod, container string, st *pod.Status, previous bool) (int, error) {
-	all, err := crilog.Instances(p.LogDir(container))
-	if err != nil {
-		return 0, err
-	}
-	c, _ := st.Container(container)
-	if !previous {
-		if len(all) > 0 {
-			return all[len(all)-1], nil
-		}
-		return 0, report.New(report.Failure, "podrun logs -f waits for it", "%w",
-			&notWritten{fmt.Sprintf("container %q in pod %q is waiting to start: %s", container, p.Name, waitingReason(c))})
-	}
-	// While it waits for its next start, the instance before that one is the newest.
-	if c != nil && c.State.Waiting == nil && len(all) > 0 {
-		all = all[:len(all)-1]
-	}
-	if len(all) == 0 || c == nil || c.RestartCount == 0 && c.LastState.Terminated == nil {
-		return 0, &notWritten{fmt.Sprintf("previous terminated container %q in pod %q not found", container, p.Name)}
-	}
-	return all[len(all)-1], nil
-}
-
-func waitingReason(c *pod.ContainerStatus) string {
-	if c != nil && c.State.Waiting != nil && c.State.Waiting.Reason != "" {
-		return c.State.Waiting.Reason
-	}
-	return "ContainerCreating"
 }
 
 // followAll shows what is there and what comes of several pods.

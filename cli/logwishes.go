@@ -8,6 +8,7 @@ import (
 
 	"github.com/urfave/cli/v2"
 
+	"github.com/podrun/podrun/cli/internal/reading"
 	"github.com/podrun/podrun/internal/report"
 	"github.com/podrun/podrun/internal/store"
 	"github.com/podrun/podrun/manifest"
@@ -142,7 +143,7 @@ func (f *front) pending(dirs store.Dirs, c *cli.Context, words []string) bool {
 		if err != nil {
 			continue
 		}
-		st, err := statusOf(p)
+		st, err := reading.StatusOf(p)
 		if err == nil && st.Phase != pod.Pending {
 			return false
 		}

@@ -2,8 +2,6 @@ package cli
 
 import (
 	"cmp"
-	"errors"
-	"io/fs"
 	"os"
 	"strings"
 
@@ -79,75 +77,4 @@ func notFound(namespace, name string) error {
 		return report.New(report.Failure, cmp.Or(foreign(kind), "podrun ps lists the pods"), "pod %q not found", name)
 	}
 	return report.New(report.Failure, "podrun ps -A lists the pods of all namespaces", "pod %q not found in namespace %q", name, namespace)
-}
-
-// statusOf is what is known of a pod now. A pod whose processes are gone without
-// its supervisor having said so has been killed: see lost.
-func statusOf(p store.Pod) (*pod.Status, error) {
-	alive := p.Alive() // first: the last status is written before the processes end
-	st, err := p.Status()
-	switch {
-	case errors.Is(err, fs.ErrNotExist):
-		st = &pod.Status{Version: pod.StatusVersion, Phase: pod.Pending}
-	case err != nil:
-		return nil, err
-	}
-	if !alive && !st.Phase.Terminal() {
-		plan, err := p.Plan()
-		if err != nil {
-			return nil, err
-		}
-		st = lost(p, plan, st)
-	}
-	return st, nil
-}
-
-const (
-	lostReason  = "ContainerStatusUnknown" // the kubelet's word for it
-	lostMessage = "The container could not be located when the pod's processes were found gone"
-	// lostCode is what the kubelet gives a container that it lost.
-	lostCode = 137
-)
-
-// lost is the status of a pod whose processes were killed from outside or went
-// down with the machine: it has failed, and nobody saw its containers end.
-func lost(p store.Pod, plan *pod.Plan, st *pod.Status) *pod.Status {
-	out := *st
-	out.Phase = pod.Failed
-	out.Message = whyLost(p)
-	if plan.RestartPolicy != pod.RestartNever || !hasRun(p, plan) {
-		out.Message += "; podrun up goes on with the pod"
-	}
-	end := func(have []pod.ContainerStatus, of []pod.Container) []pod.ContainerStatus {
-		list := make([]pod.ContainerStatus, len(of))
-		for i, c := range of {
-			list[i] = pod.ContainerStatus{Name: c.Name, Image: c.Image, ImageID: c.ImageID, RestartCount: max(latestRun(p, c.Name), 0)}
-			if i < len(have) {
-				list[i] = have[i]
-			}
-			gone(&list[i])
-		}
-		return list
-	}
-	out.InitContainers = end(st.InitContainers, plan.InitContainers)
-	out.Containers = end(st.Containers, plan.Containers)
-	out.Conditions = nil
-	for _, c := range st.Conditions {
-		if c.Type == "Ready" || c.Type == "ContainersReady" {
-			c.Status, c.Reason = "False", "PodFailed"
-		}
-		out.Conditions = append(out.Conditions, c)
-	}
-	return &out
-}
-
-func gone(c *pod.ContainerStatus) {
-	if c.State.Terminated != nil {
-		return
-	}
-	end := &pod.Terminated{ExitCode: lostCode, Reason: lostReason, Message: lostMessage, ContainerID: c.ContainerID}
-	if c.State.Running != nil {
-		end.StartedAt = c.State.Running.StartedAt
-	}
-	c.State, c.Ready, c.Started = pod.State{Terminated: end}, false, false
 }

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"os"
 
+	"github.com/podrun/podrun/cli/internal/reading"
 	"github.com/podrun/podrun/internal/report"
 	"github.com/podrun/podrun/internal/systemd"
 )
@@ -13,7 +14,7 @@ import (
 func (s *service) finish() error {
 	errs := make([]error, len(s.pods))
 	for i, p := range s.pods {
-		st, err := statusOf(p.place)
+		st, err := reading.StatusOf(p.place)
 		if err != nil {
 			errs[i] = err
 			continue

@@ -8,6 +8,7 @@ import (
 
 	"github.com/urfave/cli/v2"
 
+	"github.com/podrun/podrun/cli/internal/reading"
 	"github.com/podrun/podrun/cli/internal/tty"
 	"github.com/podrun/podrun/internal/report"
 	"github.com/podrun/podrun/internal/store"
@@ -63,7 +64,7 @@ type topView struct {
 	by            string
 	format        string
 	said          map[string]bool // remarks, each once
-	sheet         sheet
+	sheet         reading.Sheet
 	headed        bool
 }
 

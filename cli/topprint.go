@@ -6,6 +6,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/podrun/podrun/cli/internal/reading"
 	"github.com/podrun/podrun/internal/report"
 )
 
@@ -113,12 +114,12 @@ func (v *topView) printLines(uses []podUse, now time.Time) error {
 		rows[i] = append([]string{at}, rows[i]...)
 	}
 	v.headed = true
-	return v.sheet.print(v.front.out, rows)
+	return v.sheet.Print(v.front.out, rows)
 }
 
 // fitting is a table as it fits on a screen; 0 is any size.
 func fitting(rows [][]string, cols, lines int) string {
-	all := strings.Split(strings.TrimSuffix((&sheet{}).text(rows), "\n"), "\n")
+	all := strings.Split(strings.TrimSuffix((&reading.Sheet{}).Text(rows), "\n"), "\n")
 	if lines > 2 && len(all) > lines-1 {
 		hidden := len(all) - (lines - 2)
 		all = append(all[:lines-2], fmt.Sprintf("… and %d more", hidden))

@@ -7,6 +7,7 @@ import (
 	"strings"
 	"unicode/utf8"
 
+	"github.com/podrun/podrun/cli/internal/reading"
 	"github.com/podrun/podrun/cli/internal/tty"
 	"github.com/podrun/podrun/internal/crilog"
 	"github.com/podrun/podrun/internal/page"
@@ -52,21 +53,21 @@ func (s *pageSource) Logs(ctx context.Context, of page.Log, line func(page.Line)
 
 // readPrevious gives what the instances before the current ones have written.
 func readPrevious(p store.Pod, streams []*stream) error {
-	st, err := statusOf(p)
+	st, err := reading.StatusOf(p)
 	if err != nil {
 		return err
 	}
 	var missing []string
 	for _, one := range streams {
-		attempt, err := instance(p, one.container.Name, st, true)
-		var waits *notWritten
+		attempt, err := reading.Instance(p, one.container.Name, st, true)
+		var waits *reading.NotWritten
 		if errors.As(err, &waits) {
 			missing = append(missing, one.container.Name)
 			continue
 		}
 		if err == nil {
 			err = crilog.Read(p.LogDir(one.container.Name), attempt, one.selection(), one.sink)
-			err = errors.Join(err, finish(one.sink))
+			err = errors.Join(err, reading.Finish(one.sink))
 		}
 		if err != nil {
 			return err
@@ -86,7 +87,7 @@ func (s *pageSource) noteFrom(ctx context.Context, p store.Pod, policy pod.Resta
 		if !p.Exists() {
 			return false, nil
 		}
-		st, err := statusOf(p)
+		st, err := reading.StatusOf(p)
 		if err != nil {
 			if !p.Exists() {
 				err = nil

@@ -10,6 +10,7 @@ import (
 
 	"github.com/urfave/cli/v2"
 
+	"github.com/podrun/podrun/cli/internal/reading"
 	"github.com/podrun/podrun/internal/report"
 	"github.com/podrun/podrun/internal/store"
 	"github.com/podrun/podrun/pod"
@@ -192,7 +193,7 @@ func (g goal) await(ctx context.Context, p store.Pod, once bool) error {
 			return err
 		}
 	}
-	st, err := statusOf(p)
+	st, err := reading.StatusOf(p)
 	if err == nil && !g.met(st) && !once && !st.Phase.Terminal() {
 		err = watch(ctx, p, func(now *pod.Status) bool {
 			st = now

@@ -6,7 +6,7 @@ import (
 	"testing"
 )
 
-func TestParse(t *testing.T) {
+func TestParseExec(t *testing.T) {
 	for _, c := range []struct{ words, want string }{
 		{"exec web -- true", "default web  false [true]"},
 		{"exec -i web -c main -n shop -- cat -n", "shop web main true [cat -n]"},
@@ -14,9 +14,8 @@ func TestParse(t *testing.T) {
 		{"exec web -c exec -- exec", "default web exec false [exec]"},
 
 		// These are for the whole front.
-		{"", ""},
-		{"ps", ""},
 		{"exec", ""},
+		{"exec web -n a -n b -- true", ""},
 		{"exec web", ""},
 		{"exec web true", ""},
 		{"exec web --", ""},
@@ -38,11 +37,92 @@ func TestParse(t *testing.T) {
 		{"exec web -h -- true", ""},
 	} {
 		got := ""
-		if o, ok := parse(strings.Fields(c.words)); ok {
+		if o, ok := parseExec(strings.Fields(c.words)[1:]); ok {
 			got = fmt.Sprint(o.namespace, " ", o.pod, " ", o.container, " ", o.stdin, " ", o.command)
 		}
 		if got != c.want {
-			t.Errorf("parse(%q) = %q, want %q", c.words, got, c.want)
+			t.Errorf("parseExec(%q) = %q, want %q", c.words, got, c.want)
+		}
+	}
+}
+
+func TestParseLogs(t *testing.T) {
+	for _, c := range []struct{ words, want string }{
+		{"web", "{default web  -1 0 false false}"},
+		{"-n shop --tail 0 web -c main --timestamps -p", "{shop web main 0 0 true true}"},
+		{"web --previous --container main --namespace shop --since 90s --tail 12", "{shop web main 12 90000000000 false true}"},
+
+		// These are for the whole front.
+		{"", ""},
+		{"web db", ""},
+		{"pod/web", ""},
+		{"deployment/web", ""},
+		{"-f web", ""},
+		{"web -l app=web", ""},
+		{"web --tail", ""},
+		{"web --tail -1", ""},
+		{"web --tail=5", ""},
+		{"web --tail 010", ""},
+		{"web --tail 0x10", ""},
+		{"web --tail many", ""},
+		{"web --since 0s", ""},
+		{"web --since -5m", ""},
+		{"web --since 5", ""},
+		{"web -c", ""},
+		{"web -c -p", ""},
+		{"web --tail 1 --tail 2", ""},
+		{"web -n a --namespace b", ""},
+		{"web --all-containers", ""},
+		{"web --prefix", ""},
+		{"web --raw", ""},
+		{"web --", ""},
+		{"--help", ""},
+		{"../web", ""},
+	} {
+		got := ""
+		if o, ok := parseLogs(strings.Fields(c.words)); ok {
+			got = fmt.Sprintf("%v", o)
+		}
+		if got != c.want {
+			t.Errorf("parseLogs(%q) = %q, want %q", c.words, got, c.want)
+		}
+	}
+}
+
+func TestParseList(t *testing.T) {
+	for _, c := range []struct{ words, want string }{
+		{"ps", "{default false false}"},
+		{"ps -A", "{default true false}"},
+		{"get pods --all-namespaces --no-headers", "{default true true}"},
+		{"get -n shop po", "{shop false false}"},
+		{"get pod", "{default false false}"},
+
+		// These are for the whole front.
+		{"ps web", ""},
+		{"ps -a", ""},
+		{"ps -w", ""},
+		{"ps -o wide", ""},
+		{"ps -n", ""},
+		{"ps -n ..", ""},
+		{"ps -A -A", ""},
+		{"ps pods", ""},
+		{"ps -h", ""},
+		{"get", ""},
+		{"get web", ""},
+		{"get pods web", ""},
+		{"get pods,services", ""},
+		{"get services", ""},
+		{"get all", ""},
+		{"get pods -l app=web", ""},
+		{"get pods --show-labels", ""},
+	} {
+		got := ""
+		words := strings.Fields(c.words)
+		if o, ok := parseList(words[0], words[1:]); ok {
+			got = fmt.Sprintf("%v", o)
+		}
+		if got != c.want {
+			t.Errorf("parseList(%q) = %q, want %q", c.words, got, c.want)
 		}
 	}
 }

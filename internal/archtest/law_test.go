@@ -18,11 +18,13 @@ var base = []string{"internal/wire", "internal/store", "internal/crilog", "inter
 var rooms = []room{
 	{dir: ".", may: []string{"cli", "internal/stage", "internal/stage/embed", "internal/stage/hasten"},
 		why: "main is a doorbell: hidden stages first, then the command line"},
-	{dir: "cli", may: with("manifest", "manifest/describe", "pod", "workload", "image", "cgroups/stats", "netns/hostport", "netns/relay", "internal/trial", "internal/stage", "internal/stage/embed", "internal/systemd", "internal/treetar", "internal/cdi", "internal/page", "cli/internal/remote"),
+	{dir: "cli", may: with("manifest", "manifest/describe", "pod", "workload", "image", "cgroups/stats", "netns/hostport", "netns/relay", "internal/trial", "internal/stage", "internal/stage/embed", "internal/systemd", "internal/treetar", "internal/cdi", "internal/page", "cli/internal/remote", "cli/internal/reading", "pod/glance"),
 		why: "commands turn words into a Plan and talk to a supervisor; they never run a pod themselves"},
 	{dir: "cli/internal/remote", may: with("pod", "cli"),
 		why: "how a supervisor is spoken to, for both fronts: no flags, no manifests"},
-	{dir: "cli/quick", may: with("cli/internal/remote"),
+	{dir: "cli/internal/reading", may: with("pod", "cli"),
+		why: "what is made of a pod's files for both fronts: no flags, no manifests"},
+	{dir: "cli/quick", may: with("cli/internal/remote", "cli/internal/reading", "pod", "pod/glance"),
 		why: "the front that has to be quick: TestQuickStaysLean says what it does without"},
 	{dir: "environ", may: []string{"pod"}, pure: true,
 		why: "both halves must agree on what a variable means; what is referred to is handed in"},
@@ -196,6 +198,9 @@ var notInBack = []library{
 	{"tags.cncf.io", nil, "devices are mounts by then"},
 	{"text/template", nil, "it keeps every exported method in the binary"},
 }
+
+// leanEverywhere import nothing, whatever the names of their modules are.
+var leanEverywhere = []string{"k8s.io/apimachinery/pkg/util/duration"}
 
 // notInQuick may not be reached by the quick front, however deep.
 var notInQuick = []library{

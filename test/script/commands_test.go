@@ -40,6 +40,7 @@ func commands() map[string]testwords.Word {
 		"terminal":       terminal,
 		"screen":         screen,
 		"tame":           tame,
+		"fronts":         fronts,
 	}
 }
 

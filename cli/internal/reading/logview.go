@@ -1,4 +1,4 @@
-package cli
+package reading
 
 import (
 	"bufio"
@@ -13,35 +13,36 @@ import (
 // pieces: a program may never write a newline.
 const maxJoined = 256 << 10
 
-// logView is where the logs of several containers come together. Its sinks may be
+// LogView is where the logs of several containers come together. Its sinks may be
 // used at once; what one of them shows is never mixed into another's line.
-type logView struct {
+type LogView struct {
 	mu         sync.Mutex
 	out        *bufio.Writer
 	timestamps bool
-	terminal   bool // out is one
-	colour     bool
+	Terminal   bool      // out is one
+	Colour     bool      // prefixes are coloured
 	painted    int       // prefixes so far
 	raw        bool      // what containers write may reach a terminal as it is
 	open       *openLine // the one that was begun and has not ended, if any
 }
 
-func (f *front) newLogView(timestamps, raw bool) *logView {
-	_, terminal := tty.File(f.out)
-	return &logView{out: bufio.NewWriterSize(f.out, 64<<10), timestamps: timestamps, terminal: terminal, raw: raw, colour: tty.Colour(f.out, f.getenv)}
+// NewLogView shows logs on out. raw: what containers write may reach a terminal as it is.
+func NewLogView(out io.Writer, getenv func(string) string, timestamps, raw bool) *LogView {
+	_, terminal := tty.File(out)
+	return &LogView{out: bufio.NewWriterSize(out, 64<<10), timestamps: timestamps, Terminal: terminal, raw: raw, Colour: tty.Colour(out, getenv)}
 }
 
-// plain shows lines byte for byte.
-func (v *logView) plain() crilog.Sink { return v.prefixed("") }
+// Plain shows lines byte for byte.
+func (v *LogView) Plain() crilog.Sink { return v.Prefixed("") }
 
-// prefixed shows whole lines, each after prefix.
-func (v *logView) prefixed(prefix string) crilog.Sink {
+// Prefixed shows whole lines, each after prefix.
+func (v *LogView) Prefixed(prefix string) crilog.Sink {
 	return &lineSink{view: v, prefix: prefix, lines: map[string]*openLine{"stdout": {}, "stderr": {}}}
 }
 
-// paint gives each prefix a colour, where colours are wanted.
-func (v *logView) paint(prefix string) string {
-	if !v.colour {
+// Paint gives each prefix a colour, where colours are wanted.
+func (v *LogView) Paint(prefix string) string {
+	if !v.Colour {
 		return prefix
 	}
 	v.painted++
@@ -50,14 +51,14 @@ func (v *logView) paint(prefix string) string {
 
 // text is a piece of output as the user may see it: nothing but colours may reach a
 // terminal.
-func (v *logView) text(b []byte) []byte {
-	if v.terminal && !v.raw {
+func (v *LogView) text(b []byte) []byte {
+	if v.Terminal && !v.raw {
 		return tty.Safe(b)
 	}
 	return b
 }
 
-func (v *logView) flush() error {
+func (v *LogView) flush() error {
 	v.mu.Lock()
 	defer v.mu.Unlock()
 	return v.out.Flush()
@@ -71,11 +72,12 @@ type openLine struct {
 
 // lineSink joins the pieces of a line, which the two streams may have mixed.
 type lineSink struct {
-	view   *logView
+	view   *LogView
 	prefix string
 	lines  map[string]*openLine // by stream
 }
 
+// Entry takes a line, or a piece of one.
 func (s *lineSink) Entry(e crilog.Entry) error {
 	l := s.lines[e.Stream]
 	if !l.begun && s.view.timestamps {
@@ -113,7 +115,7 @@ func (s *lineSink) show(l *openLine, whole bool) error {
 // Flush shows the beginning of a line, which may be a prompt, to somebody who sits
 // at a terminal. Elsewhere lines stay whole.
 func (s *lineSink) Flush() error {
-	if s.view.terminal && s.prefix == "" {
+	if s.view.Terminal && s.prefix == "" {
 		if err := s.begun(); err != nil {
 			return err
 		}
@@ -140,6 +142,11 @@ func (s *lineSink) begun() error {
 	return nil
 }
 
+// Limited ends after left bytes, times included and prefixes not, as kubectl counts them.
+func Limited(s crilog.Sink, left int64, timestamps bool) crilog.Sink {
+	return &limitSink{Sink: s, left: left, timestamps: timestamps, begun: map[string]bool{}}
+}
+
 // limitSink ends after a number of bytes, times included and prefixes not, as
 // kubectl counts them.
 type limitSink struct {
@@ -149,6 +156,7 @@ type limitSink struct {
 	begun      map[string]bool // by stream
 }
 
+// Entry takes a line, or a piece of one.
 func (s *limitSink) Entry(e crilog.Entry) error {
 	if s.timestamps && !s.begun[e.Stream] {
 		s.left -= int64(len(e.Time) + 1)
@@ -173,10 +181,11 @@ func (s *limitSink) Entry(e crilog.Entry) error {
 	return crilog.Stop
 }
 
-func (s *limitSink) Close() error { return finish(s.Sink) }
+// Close ends the sink that is behind it.
+func (s *limitSink) Close() error { return Finish(s.Sink) }
 
-// finish ends a sink that has seen its last entry.
-func finish(s crilog.Sink) error {
+// Finish ends a sink that has seen its last entry.
+func Finish(s crilog.Sink) error {
 	if c, ok := s.(io.Closer); ok {
 		return c.Close()
 	}

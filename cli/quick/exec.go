@@ -1,0 +1,68 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"os"
+	"syscall"
+
+	"github.com/podrun/podrun/cli/internal/remote"
+	"github.com/podrun/podrun/internal/report"
+	"github.com/podrun/podrun/internal/store"
+	"github.com/podrun/podrun/internal/wire"
+)
+
+// execIn runs a command in a container.
+func execIn(words []string) (code int, ok bool) {
+	o, ok := parseExec(words)
+	if !ok {
+		return 0, false
+	}
+	dirs, err := store.UserDirs(os.Getenv)
+	if err != nil {
+		return 0, false
+	}
+	place := dirs.Pod(o.namespace, o.pod)
+	plan, err := place.Plan()
+	if err != nil || !place.Alive() {
+		return 0, false
+	}
+	if _, known := plan.Container(o.container); o.container != "" && !known {
+		return 0, false
+	}
+	container, err := remote.Choose(os.Stderr, place, plan, o.container)
+	if err != nil {
+		return codeOf(0, err), true
+	}
+	c := &remote.Command{
+		Pod: place, Container: container.Name, Stdin: o.stdin,
+		In: os.Stdin, Out: os.Stdout, Err: os.Stderr, Signals: remote.Signals,
+	}
+	code, err = c.Run(context.Background(), wire.ExecRequest{Container: container.Name, Args: o.command})
+	if errors.Is(err, remote.ErrNotRunning) {
+		err = report.New(report.Internal, "podrun ps shows its state", "cannot exec in pod %q: it is not running", place.Name)
+	}
+	return codeOf(code, err), true
+}
+
+// codeOf says an error, and is the code to exit with.
+func codeOf(code int, err error) int {
+	if err == nil {
+		return code
+	}
+	var sig *remote.Interrupted
+	if errors.As(err, &sig) {
+		if number, is := sig.Signal.(syscall.Signal); is {
+			return exitSignal + int(number)
+		}
+	}
+	report.Print(os.Stderr, err)
+	var refused *remote.Refused
+	switch {
+	case errors.As(err, &refused):
+		return refused.Code
+	case report.ClassOf(err) == report.Usage:
+		return exitUsage
+	}
+	return exitInternal
+}

@@ -1,0 +1,160 @@
+package main
+
+import (
+	"encoding/json"
+	"fmt"
+	"os"
+	"runtime"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/podrun/podrun/cli/internal/reading"
+	"github.com/podrun/podrun/internal/store"
+	"github.com/podrun/podrun/pod"
+	"github.com/podrun/podrun/pod/glance"
+)
+
+// list shows the table of pods.
+func list(command string, words []string) (code int, ok bool) {
+	o, ok := parseList(command, words)
+	if !ok {
+		return 0, false
+	}
+	dirs, err := store.UserDirs(os.Getenv)
+	if err != nil || missing(dirs) {
+		return 0, false
+	}
+	places, err := dirs.Pods()
+	if err != nil {
+		return 0, false
+	}
+	if !o.all {
+		var here []store.Pod
+		for _, p := range places {
+			if p.Namespace == o.namespace {
+				here = append(here, p)
+			}
+		}
+		places = here
+	}
+	pods, ok := lookAt(places)
+	if !ok {
+		return 0, false
+	}
+	if len(pods) == 0 {
+		fmt.Fprintln(os.Stderr, reading.Empty(o.namespace, o.all))
+		return 0, true
+	}
+	var rows [][]string
+	add := func(namespace string, row []string) {
+		if o.all {
+			row = append([]string{namespace}, row...)
+		}
+		rows = append(rows, row)
+	}
+	if !o.noHeaders {
+		add("NAMESPACE", glance.Head())
+	}
+	now := time.Now()
+	for i := range pods {
+		add(pods[i].Metadata.Namespace, pods[i].row(now))
+	}
+	return ended((&reading.Sheet{}).Print(os.Stdout, rows)), true
+}
+
+// missing says whether controllers were killed that the whole front begins anew, whoever
+// lists pods.
+func missing(dirs store.Dirs) bool {
+	workloads, err := dirs.Workloads("", pod.Workloads()...)
+	if err != nil {
+		return false // who asks for workloads hears of it
+	}
+	for _, w := range workloads {
+		if alive, boot, _ := w.Controlled(); !alive && boot == store.BootID() {
+			return true
+		}
+	}
+	return false
+}
+
+// known is one pod with what is known of it now: of its manifest what a line is made of.
+type known struct {
+	Metadata struct {
+		Name              string    `json:"name"`
+		Namespace         string    `json:"namespace"`
+		CreationTimestamp time.Time `json:"creationTimestamp"`
+	} `json:"metadata"`
+	Spec struct {
+		InitContainers []container `json:"initContainers"`
+		Containers     []container `json:"containers"`
+	} `json:"spec"`
+
+	status *pod.Status
+}
+
+type container struct {
+	Name          string `json:"name"`
+	RestartPolicy string `json:"restartPolicy"`
+}
+
+func (k *known) row(now time.Time) []string {
+	var plan pod.Plan
+	for _, c := range k.Spec.InitContainers {
+		plan.InitContainers = append(plan.InitContainers, pod.Container{Name: c.Name, Sidecar: c.RestartPolicy == string(pod.RestartAlways)})
+	}
+	for _, c := range k.Spec.Containers {
+		plan.Containers = append(plan.Containers, pod.Container{Name: c.Name})
+	}
+	line := glance.Of(k.Metadata.Name, k.Metadata.CreationTimestamp, &plan, k.status, now)
+	return line.Cells()
+}
+
+// lookAt reads what there is of pods, some at once. It is not ok if something is wrong with
+// one of them that the user has to be told of.
+func lookAt(places []store.Pod) (pods []known, ok bool) {
+	const few = 4 // are read sooner than others are begun to help
+	found := make([]*known, len(places))
+	var next atomic.Int64
+	var failed atomic.Bool
+	work := func() {
+		for i := int(next.Add(1)) - 1; i < len(places); i = int(next.Add(1)) - 1 {
+			k, err := know(places[i])
+			if err != nil && places[i].Exists() { // else it has gone meanwhile
+				failed.Store(true)
+			}
+			found[i] = k
+		}
+	}
+	var others sync.WaitGroup
+	for range min(runtime.GOMAXPROCS(0), len(places)/few) - 1 {
+		others.Go(work)
+	}
+	work()
+	others.Wait()
+	for _, k := range found {
+		if k != nil {
+			pods = append(pods, *k)
+		}
+	}
+	return pods, !failed.Load()
+}
+
+// know reads one pod; nil is one that does not exist.
+func know(p store.Pod) (*known, error) {
+	if !p.Exists() {
+		return nil, nil
+	}
+	text, err := p.Manifest()
+	if err != nil {
+		return nil, err
+	}
+	k := &known{}
+	if err := json.Unmarshal(text, k); err != nil {
+		return nil, fmt.Errorf("read manifest of pod %s: %w", p.Name, err)
+	}
+	if k.status, err = reading.StatusOf(p); err != nil {
+		return nil, err
+	}
+	return k, nil
+}
