@@ -2,17 +2,14 @@ package egress
 
 import (
 	"errors"
-	"fmt"
 	"net"
 	"net/netip"
-	"os"
 	"slices"
 	"sync"
 	"time"
 
 	"golang.org/x/sys/unix"
 
-	"github.com/podrun/podrun/netns"
 	"github.com/podrun/podrun/netns/relay"
 )
 
@@ -34,8 +31,10 @@ type connections struct {
 type connection struct {
 	number uint32 // that its first packet begins with
 	far    int    // descriptor of the socket in the host's network
+	told   uint32 // events of far until it is joined
 	state  state
-	until  time.Time // when to give up what has not been joined
+	until  time.Time // when to give up what has not been joined, or to make sure of what has
+	sure   bool      // a partner that is silently gone is found out
 }
 
 // state is how far a connection has come.
@@ -53,6 +52,8 @@ const (
 	connectTime = 3 * time.Minute
 	// acceptTime is how long the pod may take for its part of the handshake.
 	acceptTime = 30 * time.Second
+	// briefTime is how long most connections last, of which nothing has to be found out.
+	briefTime = time.Second
 )
 
 // open answers the first packet of a connection.
@@ -66,6 +67,8 @@ func (e *Egress) open(f flow, p packet) {
 	}
 	if old != nil && old.state != joined {
 		e.drop(f, old) // which the pod has given up
+	} else if old != nil {
+		old.makeSure() // nobody else knows of it
 	}
 	to, ok := e.target(f.dst)
 	if !ok {
@@ -84,91 +87,36 @@ func (e *Egress) open(f flow, p packet) {
 	c := &connection{number: p.sequence(), far: fd, until: time.Now().Add(connectTime)}
 	e.tcp.all[f] = c // in the place of one that has just ended, perhaps
 	first := p.clone()
-	if err := e.loop.Watch(fd, relay.Writable|relay.Once, func(uint32) { e.connected(f, c, first) }); err != nil {
+	err = e.loop.Watch(fd, relay.Edges, func(events uint32) {
+		if c.told |= events; c.state == connecting && relay.Answered(events) {
+			e.connected(f, c, to, first)
+		}
+	})
+	if err != nil {
 		e.drop(f, c)
 		return
 	}
+	e.wait()
+}
+
+// wait has connections looked after.
+func (e *Egress) wait() {
 	if !e.tcp.waiting {
 		e.tcp.waiting = true
 		e.loop.Tick(e.lookAfter)
 	}
 }
 
-// farSide begins to connect in the host's network. A partner that is silently gone is found
-// out.
-func farSide(to netip.AddrPort) (fd int, err error) {
-	family := unix.AF_INET
-	if to.Addr().Is6() {
-		family = unix.AF_INET6
-	}
-	if fd, err = unix.Socket(family, unix.SOCK_STREAM|unix.SOCK_CLOEXEC|unix.SOCK_NONBLOCK, 0); err != nil {
-		return -1, err
-	}
-	for _, o := range []struct{ level, name, value int }{
-		{unix.SOL_TCP, unix.TCP_NODELAY, 1}, {unix.SOL_SOCKET, unix.SO_KEEPALIVE, 1},
-		{unix.SOL_TCP, unix.TCP_KEEPIDLE, 300}, {unix.SOL_TCP, unix.TCP_KEEPINTVL, 30}, {unix.SOL_TCP, unix.TCP_KEEPCNT, 6},
-	} {
-		if err == nil {
-			err = unix.SetsockoptInt(fd, o.level, o.name, o.value)
-		}
-	}
-	if err == nil {
-		err = unix.Connect(fd, netns.SockAddr(to))
-	}
-	if err != nil && err != unix.EINPROGRESS {
-		unix.Close(fd)
-		return -1, err
-	}
-	return fd, nil
-}
-
 // connected is told that the far side has answered, or has not; only if it has the pod has a
 // partner.
-func (e *Egress) connected(f flow, c *connection, first packet) {
-	if err := e.answerOf(c.far, f.dst.Port()); err != nil {
+func (e *Egress) connected(f flow, c *connection, to netip.AddrPort, first packet) {
+	if err := e.answerOf(c, to); err != nil {
 		e.drop(f, c)
 		e.fail(first, err)
 		return
 	}
 	c.state, c.until = accepting, time.Now().Add(acceptTime)
 	e.inject(first.raw)
-}
-
-// answerOf is what has become of an attempt to connect. The kernel connects a socket with
-// itself where nobody listens to the port that it was given.
-func (e *Egress) answerOf(fd int, port uint16) error {
-	if err := relay.AnswerOf(fd); err != nil || port < e.given {
-		return err
-	}
-	own, err := unix.Getsockname(fd)
-	if err != nil {
-		return err
-	}
-	other, err := unix.Getpeername(fd)
-	if err == nil && addrPort(own) == addrPort(other) {
-		err = unix.ECONNREFUSED
-	}
-	return err
-}
-
-// firstGiven is the first port that the kernel gives to sockets which ask for none.
-func firstGiven() uint16 {
-	var first, last uint16
-	b, err := os.ReadFile("/proc/sys/net/ipv4/ip_local_port_range")
-	if _, serr := fmt.Sscan(string(b), &first, &last); err != nil || serr != nil {
-		return 0 // each may be
-	}
-	return first
-}
-
-func addrPort(a unix.Sockaddr) netip.AddrPort {
-	switch a := a.(type) {
-	case *unix.SockaddrInet4:
-		return netip.AddrPortFrom(netip.AddrFrom4(a.Addr), uint16(a.Port))
-	case *unix.SockaddrInet6:
-		return netip.AddrPortFrom(netip.AddrFrom16(a.Addr).Unmap(), uint16(a.Port))
-	}
-	return netip.AddrPort{}
 }
 
 // fail tells the pod why there is no connection.
@@ -220,7 +168,9 @@ func (e *Egress) giveUp(now time.Time) (waiting bool) {
 	waiting = len(e.tcp.starved) > 0
 	for f, c := range e.tcp.all {
 		switch {
-		case c.state == joined:
+		case c.state == joined && c.sure:
+		case c.state == joined && now.After(c.until):
+			c.makeSure()
 		case now.After(c.until):
 			e.drop(f, c)
 		default:
@@ -242,7 +192,7 @@ func (e *Egress) listen(fd int) error {
 
 // accept takes the pod's side of a connection.
 func (e *Egress) accept(listener int) {
-	near, from, err := unix.Accept4(listener, unix.SOCK_NONBLOCK|unix.SOCK_CLOEXEC)
+	near, from, err := relay.Accept(listener)
 	switch err {
 	case nil:
 		e.join(near, from)
@@ -250,24 +200,18 @@ func (e *Egress) accept(listener int) {
 	default: // there is no descriptor until others end
 		e.loop.Forget(listener, false)
 		e.tcp.starved = append(e.tcp.starved, listener)
-		if !e.tcp.waiting {
-			e.tcp.waiting = true
-			e.loop.Tick(e.lookAfter)
-		}
+		e.wait()
 	}
 }
 
 // join joins the pod's side to the other one.
-func (e *Egress) join(near int, from unix.Sockaddr) {
-	to, err := unix.Getsockname(near)
-	if err == nil {
-		err = unix.SetsockoptInt(near, unix.SOL_TCP, unix.TCP_NODELAY, 1)
-	}
+func (e *Egress) join(near int, from netip.AddrPort) {
+	to, err := relay.NameOf(near)
 	if err != nil {
 		relay.ResetFD(near)
 		return
 	}
-	f := flow{addrPort(from), addrPort(to)}
+	f := flow{from, to}
 	if e.asksNames(f.dst) {
 		e.nameConnection(near)
 		return
@@ -277,8 +221,9 @@ func (e *Egress) join(near int, from unix.Sockaddr) {
 		relay.ResetFD(near) // of a connection whose far side has ended with a supervisor
 		return
 	}
-	c.state = joined
-	e.loop.Carry(near, c.far, func() { e.forget(f, c) })
+	c.state, c.until = joined, time.Now().Add(briefTime)
+	e.loop.Carry(near, c.far, c.told, func() { e.forget(f, c) })
+	e.wait()
 }
 
 // close ends all connections. The loop has ended.

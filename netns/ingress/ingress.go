@@ -18,14 +18,20 @@ import (
 	"github.com/podrun/podrun/netns/relay"
 )
 
-// Dialer makes the second half of the way. Each call is for a port of the pod and for a
-// client, whose address is to be seen there if it can be.
+// Dialer makes the second half of the way: it is an Inside or a Carrier. Each call is for a
+// port of the pod and for a client, whose address is to be seen there if it can be.
 type Dialer interface {
+	DialUDP(client netip.AddrPort, port int) (net.Conn, error)
+}
+
+// Carrier is a Dialer that is given one connection after the other.
+type Carrier interface {
+	Dialer
+
 	// Carry connects, passes on what both sides say until both have ended, and closes the
 	// client's. A connection that is refused resets it. When ctx ends, or the client's is
 	// closed meanwhile, so does the connection.
 	Carry(ctx context.Context, client *net.TCPConn, from netip.AddrPort, port int)
-	DialUDP(client netip.AddrPort, port int) (net.Conn, error)
 }
 
 // Server passes on what comes to the ports of one pod.
@@ -42,6 +48,9 @@ type Server struct {
 	conns  map[end]bool // what Close ends
 	closed bool
 	failed time.Time // when the log was told last that there is no descriptor
+
+	// The loop's of an Inside: what ends each connection, by the client's descriptor.
+	carried map[int]func()
 }
 
 // end is what a connection or a flow holds.
@@ -56,7 +65,7 @@ type port interface {
 
 // New makes a server without ports.
 func New(dial Dialer) *Server {
-	s := &Server{dial: dial, ports: map[string]port{}, conns: map[end]bool{}, max: bound()}
+	s := &Server{dial: dial, ports: map[string]port{}, conns: map[end]bool{}, max: bound(), carried: map[int]func(){}}
 	s.ctx, s.cancel = context.WithCancel(context.Background())
 	return s
 }
@@ -86,8 +95,12 @@ func (s *Server) Add(file *os.File, protocol string, to int) error {
 	var err error
 	if protocol == "udp" {
 		p, err = s.addUDP(file, to)
+	} else if inside, ok := s.dial.(*Inside); ok {
+		p, err = s.addDirect(file, to, inside)
+	} else if by, ok := s.dial.(Carrier); ok {
+		p, err = s.addTCP(file, to, by)
 	} else {
-		p, err = s.addTCP(file, to)
+		err = fmt.Errorf("a %T takes no connections", s.dial)
 	}
 	if err != nil {
 		return fmt.Errorf("serve port %s: %w", file.Name(), err)
@@ -139,6 +152,14 @@ func (s *Server) Close() {
 		c.Close()
 	}
 	s.mu.Unlock()
+	if d, ok := s.dial.(*Inside); ok {
+		_ = d.loop.Do(func() error { // a loop that has ended carries nothing
+			for _, end := range s.carried {
+				end()
+			}
+			return nil
+		})
+	}
 	s.cancel()
 	s.all.Wait()
 }
@@ -196,7 +217,7 @@ type tcpPort struct {
 	paused, resumed chan struct{}
 }
 
-func (s *Server) addTCP(file *os.File, to int) (port, error) {
+func (s *Server) addTCP(file *os.File, to int, by Carrier) (port, error) {
 	l, err := net.FileListener(file)
 	if err != nil {
 		return nil, err
@@ -207,7 +228,7 @@ func (s *Server) addTCP(file *os.File, to int) (port, error) {
 		return nil, fmt.Errorf("it is a %T", l)
 	}
 	p := &tcpPort{t, make(chan struct{}), make(chan struct{})}
-	s.all.Go(func() { s.accept(p, to) })
+	s.all.Go(func() { s.accept(p, to, by) })
 	return p, nil
 }
 
@@ -223,7 +244,7 @@ func (p *tcpPort) proceed() {
 
 func (p *tcpPort) close() { p.listener.Close() }
 
-func (s *Server) accept(p *tcpPort, to int) {
+func (s *Server) accept(p *tcpPort, to int, by Carrier) {
 	for {
 		client, err := p.listener.AcceptTCP()
 		switch {
@@ -240,7 +261,7 @@ func (s *Server) accept(p *tcpPort, to int) {
 		default:
 			s.all.Go(func() {
 				defer s.leave(client)
-				s.pass(client, to)
+				s.pass(client, to, by)
 			})
 		}
 	}
@@ -250,14 +271,14 @@ func (s *Server) accept(p *tcpPort, to int) {
 var aliveness = net.KeepAliveConfig{Enable: true, Idle: time.Minute, Interval: 30 * time.Second, Count: 4}
 
 // pass is one connection's life.
-func (s *Server) pass(client *net.TCPConn, to int) {
+func (s *Server) pass(client *net.TCPConn, to int, by Carrier) {
 	addr, ok := client.RemoteAddr().(*net.TCPAddr)
 	if !ok {
 		client.Close()
 		return
 	}
 	_ = client.SetKeepAliveConfig(aliveness)
-	s.dial.Carry(s.ctx, client, unmapped(addr.AddrPort()), to)
+	by.Carry(s.ctx, client, unmapped(addr.AddrPort()), to)
 }
 
 func unmapped(a netip.AddrPort) netip.AddrPort {

@@ -1,7 +1,6 @@
 package ingress
 
 import (
-	"context"
 	"errors"
 	"fmt"
 	"net"
@@ -62,33 +61,8 @@ func (d *Inside) target(client netip.Addr) (to netip.Addr, shown bool) {
 	return to, shown
 }
 
-// Carry connects to a port of the pod for a client. Where the client's own port is in use
-// there, it is shown with another.
-func (d *Inside) Carry(ctx context.Context, client *net.TCPConn, from netip.AddrPort, port int) {
-	near, err := relay.Take(client)
-	if err != nil {
-		return
-	}
-	over := make(chan struct{})
-	end := func() {} // the loop's
-	posted := d.loop.Post(func() {
-		fd, _, err := d.connect(unix.SOCK_STREAM, from, port)
-		if err != nil {
-			relay.ResetFD(near)
-			close(over)
-			return
-		}
-		end = d.loop.Meet(near, fd, connectTime, func() { close(over) })
-	})
-	if !posted {
-		relay.ResetFD(near)
-		return
-	}
-	defer context.AfterFunc(ctx, func() { d.loop.Post(func() { end() }) })()
-	<-over
-}
-
-// DialUDP is the same for datagrams.
+// DialUDP begins a conversation with a port of the pod for a client. Where the client's own
+// port is in use there, it is shown with another.
 func (d *Inside) DialUDP(client netip.AddrPort, port int) (net.Conn, error) {
 	var fd int
 	var to netip.AddrPort
@@ -140,9 +114,6 @@ func socket(kind int, transparent bool, from, to netip.AddrPort) (fd int, err er
 		if err == nil {
 			err = unix.SetsockoptInt(fd, level, option, 1)
 		}
-	}
-	if kind == unix.SOCK_STREAM {
-		set(unix.SOL_TCP, unix.TCP_NODELAY)
 	}
 	if transparent { // the router's rules know such sockets
 		set(level, option)

@@ -3,7 +3,6 @@ package relay
 import (
 	"errors"
 	"io"
-	"slices"
 	"syscall"
 	"time"
 
@@ -12,23 +11,24 @@ import (
 
 // Carry passes on what two connections say until both have ended, closes both, and has
 // over called. A reset of one side resets the other, and so does the end of the loop. Both
-// must not block. On the loop's thread only; each of the two may be watched, and is then
-// no more.
-func (l *Loop) Carry(a, b int, over func()) { l.join(a, b, over).begin() }
+// must not block. On the loop's thread only. b may have been watched for Edges, and told is
+// what has been told of it; its watcher is told no more.
+func (l *Loop) Carry(a, b int, told uint32, over func()) {
+	j := l.join(a, b, over)
+	j.begun = true
+	j.ends[1].wide = told != 0
+	if j.watch() {
+		j.ends[1].hear(told)
+		j.goOn()
+	}
+}
 
 // Meet is Carry once b, which is connecting, is connected. If it is refused, or not answered
-// in time, a is reset. end resets both, at any time.
+// in time, or a is reset meanwhile, both are reset. end resets both, at any time.
 func (l *Loop) Meet(a, b int, patience time.Duration, over func()) (end func()) {
 	j := l.join(a, b, over)
-	err := l.Watch(b, Writable|Once, func(uint32) {
-		if AnswerOf(b) != nil {
-			j.broken()
-			return
-		}
-		j.begin()
-	})
-	if err != nil {
-		j.broken()
+	j.ends[1].wide = true
+	if !j.watch() {
 		return j.broken
 	}
 	until := time.Now().Add(patience)
@@ -41,8 +41,17 @@ func (l *Loop) Meet(a, b int, patience time.Duration, over func()) (end func()) 
 	return j.broken
 }
 
-// AnswerOf is what has become of an attempt to connect.
-func AnswerOf(fd int) error {
+// Answered says whether an attempt to connect has come to its end, and AnswerOf which.
+func Answered(events uint32) bool { return events&(unix.EPOLLOUT|failure) != 0 }
+
+// failure is told of every attempt that has failed.
+const failure = unix.EPOLLERR | unix.EPOLLHUP
+
+// AnswerOf is what has become of an attempt to connect of which these events were told.
+func AnswerOf(fd int, events uint32) error {
+	if events&failure == 0 {
+		return nil
+	}
 	n, err := unix.GetsockoptInt(fd, unix.SOL_SOCKET, unix.SO_ERROR)
 	if err == nil && n != 0 {
 		err = syscall.Errno(n)
@@ -58,23 +67,21 @@ func (l *Loop) join(a, b int, over func()) *joint {
 	return j
 }
 
-func (j *joint) begin() {
-	j.begun = true
+// watch has both ends heard; else the joint is broken.
+func (j *joint) watch() bool {
 	for i := range j.ends {
 		e := &j.ends[i]
-		set := j.loop.Watch
-		if j.loop.watched[int32(e.fd)].tell != nil {
-			set = j.loop.Change // tells anew of what has come already
+		events := uint32(said)
+		if e.wide {
+			events = Edges
 		}
-		if set(e.fd, edges, func(events uint32) { j.hear(e, events) }) != nil {
+		if j.loop.listen(e.fd, events, func(events uint32) { j.hear(e, events) }) != nil {
 			j.broken()
-			return
+			return false
 		}
 	}
+	return true
 }
-
-// edges: each change is told once (epoll(7)).
-const edges = unix.EPOLLIN | unix.EPOLLOUT | unix.EPOLLRDHUP | unix.EPOLLPRI | unix.EPOLLET
 
 // joint is two connections as one.
 type joint struct {
@@ -93,7 +100,11 @@ type end struct {
 	ready  bool // there may be something to read
 	whole  bool // what there is has to be read until nothing comes: no other event will tell
 	open   bool // it takes what is written, as far as known
+	wide   bool // the loop tells when that changes, which is not asked for before it has to be
 	failed bool // reading may say nothing of it, after an end
+	last   bool // nothing follows what there is
+	urgent bool // something in between ends a read too early
+	empty  bool // it has been read to its end
 }
 
 // direction is half a joint.
@@ -103,6 +114,8 @@ type direction struct {
 	bulk     bool   // it is a stream: what comes goes through pipe
 	pipe     *pipe  // nil, or where piped bytes are
 	piped    int
+	wrote    bool // something
+	prompt   bool // what is written does not wait for more (TCP_NODELAY)
 	over     bool
 }
 
@@ -111,6 +124,23 @@ func (j *joint) hear(e *end, events uint32) {
 	if j.ended {
 		return
 	}
+	e.hear(events)
+	if !j.begun {
+		switch {
+		case e.failed:
+			j.broken()
+			return
+		case e != &j.ends[1] || !Answered(events):
+			return
+		}
+		j.begun = true
+	}
+	if !j.queued { // else it has its turn next
+		j.goOn()
+	}
+}
+
+func (e *end) hear(events uint32) {
 	const last = unix.EPOLLRDHUP | unix.EPOLLHUP | unix.EPOLLERR
 	if events&(unix.EPOLLIN|unix.EPOLLPRI|last) != 0 {
 		e.ready = true
@@ -119,10 +149,9 @@ func (j *joint) hear(e *end, events uint32) {
 	if events&(unix.EPOLLOUT|last) != 0 {
 		e.open = true
 	}
+	e.last = e.last || events&unix.EPOLLRDHUP != 0
+	e.urgent = e.urgent || events&unix.EPOLLPRI != 0
 	e.failed = e.failed || events&unix.EPOLLERR != 0
-	if !j.queued { // else it has its turn next
-		j.goOn()
-	}
 }
 
 // goOn does what can be done without waiting, for as long as it is this joint's turn.
@@ -179,84 +208,4 @@ func (j *joint) close(how func(fd int)) {
 		j.loop.spareNothing()
 	}
 	j.over()
-}
-
-// turnLength is how many bytes of one direction are passed on before others have their turn.
-const turnLength = 4 * bulk
-
-// move passes on what there is. Small portions are read and written, which is quicker; a
-// stream goes through a pipe, within the kernel. Nothing is held while nothing is under way.
-// more says that there may be more to do at once; the end is io.EOF.
-func (l *Loop) move(w *direction) (more bool, err error) {
-	for moved := 0; moved < turnLength; {
-		if blocked, err := l.write(w); blocked || err != nil {
-			return false, err
-		}
-		if !w.src.ready {
-			l.giveBack(w)
-			return false, nil
-		}
-		n, err := l.read(w)
-		switch {
-		case err == unix.EAGAIN && w.bulk && w.src.whole:
-			w.bulk = false // to splice stops at what is urgent
-		case err == unix.EAGAIN:
-			w.src.ready, w.src.whole, w.bulk = false, false, false
-		case err == unix.EINTR:
-		case err != nil:
-			return false, err
-		case n == 0:
-			l.giveBack(w)
-			return false, io.EOF
-		}
-		moved += max(n, 0)
-	}
-	return true, nil
-}
-
-// read takes what there is; it is written at once if it can be.
-func (l *Loop) read(w *direction) (n int, err error) {
-	if w.bulk && l.lend(w) {
-		n, err = splice(w.src.fd, w.pipe.w, bulk)
-		w.piped = max(n, 0)
-		return n, err
-	}
-	n, err = unix.Read(w.src.fd, l.buffer[:])
-	if err != nil || n == 0 {
-		return n, err
-	}
-	if w.bulk = n == small; !w.bulk && !w.src.whole {
-		w.src.ready = false // the next that comes is told of
-	}
-	w.rest = l.buffer[:n]
-	blocked, err := l.write(w)
-	if blocked {
-		w.rest = slices.Clone(w.rest)
-	}
-	return n, err
-}
-
-// write passes on what has been read.
-func (l *Loop) write(w *direction) (blocked bool, err error) {
-	for w.piped > 0 || len(w.rest) > 0 {
-		if !w.dst.open {
-			return true, nil
-		}
-		var n int
-		if w.piped > 0 {
-			n, err = splice(w.pipe.r, w.dst.fd, w.piped)
-			w.piped -= max(n, 0)
-		} else {
-			n, err = unix.Write(w.dst.fd, w.rest)
-			w.rest = w.rest[max(n, 0):]
-		}
-		switch {
-		case err == unix.EAGAIN:
-			w.dst.open = false
-		case err != nil && err != unix.EINTR:
-			return false, err
-		}
-	}
-	w.rest = nil
-	return false, nil
 }

@@ -45,11 +45,13 @@ type watched struct {
 	tell func(events uint32)
 }
 
-// What a loop is told of a descriptor: always errors and hang-ups (epoll_ctl(2)), and
+// What a loop is told of a descriptor: always errors and hang-ups (epoll_ctl(2)), and that
+// there is something to read, for as long as there is; or, of connections, each change once
+// (epoll(7)): what can be read, and what can be written, too.
 const (
 	Readable = unix.EPOLLIN
-	Writable = unix.EPOLLOUT
-	Once     = unix.EPOLLONESHOT
+	said     = unix.EPOLLIN | unix.EPOLLRDHUP | unix.EPOLLPRI | unix.EPOLLET
+	Edges    = said | unix.EPOLLOUT
 )
 
 // tick is how often a loop looks after what waits for nothing but time.
@@ -134,7 +136,7 @@ func (l *Loop) Close() {
 }
 
 // Watch has f called when fd, of which nobody else waits, is ready. On the loop's thread
-// only, as are Change and Forget.
+// only, as is Forget.
 func (l *Loop) Watch(fd int, events uint32, f func(events uint32)) error {
 	l.turn++
 	if err := unix.EpollCtl(l.epoll, unix.EPOLL_CTL_ADD, fd, &unix.EpollEvent{Events: events, Fd: int32(fd), Pad: l.turn}); err != nil {
@@ -144,14 +146,19 @@ func (l *Loop) Watch(fd int, events uint32, f func(events uint32)) error {
 	return nil
 }
 
-// Change changes of what is told, and who is.
-func (l *Loop) Change(fd int, events uint32, f func(events uint32)) error {
-	l.turn++
-	if err := unix.EpollCtl(l.epoll, unix.EPOLL_CTL_MOD, fd, &unix.EpollEvent{Events: events, Fd: int32(fd), Pad: l.turn}); err != nil {
-		return fmt.Errorf("wait for a descriptor: %w", err)
+// listen has f told of fd, which may be watched for these events already.
+func (l *Loop) listen(fd int, events uint32, f func(events uint32)) error {
+	if w := l.watched[int32(fd)]; w.tell != nil {
+		l.watched[int32(fd)] = watched{w.turn, f}
+		return nil
 	}
-	l.watched[int32(fd)] = watched{l.turn, f}
-	return nil
+	return l.Watch(fd, events, f)
+}
+
+// widen has other events of a descriptor told, too: those that there are at once.
+func (l *Loop) widen(fd int, events uint32) error {
+	w := l.watched[int32(fd)]
+	return unix.EpollCtl(l.epoll, unix.EPOLL_CTL_MOD, fd, &unix.EpollEvent{Events: events, Fd: int32(fd), Pad: w.turn})
 }
 
 // Forget is for a descriptor that is closed next, or stays with others.

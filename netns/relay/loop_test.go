@@ -24,7 +24,7 @@ func carried(t *testing.T, l *Loop) (client, server *net.TCPConn) {
 	if err = errors.Join(err, berr); err != nil {
 		t.Fatal(err)
 	}
-	l.Post(func() { l.Carry(fda, fdb, func() {}) })
+	l.Post(func() { l.Carry(fda, fdb, 0, func() {}) })
 	return client, server
 }
 

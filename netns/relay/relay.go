@@ -15,7 +15,7 @@ func (l *Loop) Join(a, b *net.TCPConn) {
 	fda, err := Take(a)
 	fdb, berr := Take(b)
 	over := make(chan struct{})
-	if err == nil && berr == nil && l.Post(func() { l.Carry(fda, fdb, func() { close(over) }) }) {
+	if err == nil && berr == nil && l.Post(func() { l.Carry(fda, fdb, 0, func() { close(over) }) }) {
 		<-over
 		return
 	}

@@ -65,7 +65,7 @@ func joined(t *testing.T) (client, server *net.TCPConn, over chan struct{}) {
 		fds[i] = fd
 	}
 	over = make(chan struct{})
-	l.Post(func() { l.Carry(fds[0], fds[1], func() { close(over) }) })
+	l.Post(func() { l.Carry(fds[0], fds[1], 0, func() { close(over) }) })
 	return client, server, over
 }
 
