@@ -213,15 +213,18 @@ func tarOf(ts *testscript.TestScript, files ...file) []byte {
 }
 
 // registry starts a registry of its own on this machine and puts its address into
-// $REGISTRY.
+// $REGISTRY. With HTPASSWD it is for those only who are in this file.
 func registry(ts *testscript.TestScript, neg bool, args []string) {
-	testwords.Need(ts, neg, args, 0, "registry")
+	testwords.Need(ts, neg, args, 0, "registry [HTPASSWD]")
 	probe, err := net.Listen("tcp", "127.0.0.1:0")
 	ts.Check(err)
 	address := probe.Addr().String()
 	probe.Close()
 	config := fmt.Sprintf("version: 0.1\nlog: {level: error}\nstorage: {filesystem: {rootdirectory: %s}}\nhttp: {addr: %q}\n",
 		ts.MkAbs("registry"), address)
+	if len(args) > 0 {
+		config += fmt.Sprintf("auth: {htpasswd: {realm: test, path: %q}}\n", ts.MkAbs(args[0]))
+	}
 	ts.Check(os.WriteFile(ts.MkAbs("registry.yml"), []byte(config), 0o600))
 	cmd := exec.Command("docker-registry", "serve", ts.MkAbs("registry.yml"))
 	cmd.Env = slices.DeleteFunc(os.Environ(), func(kv string) bool { return strings.HasPrefix(kv, "OTEL_") })
