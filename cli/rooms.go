@@ -5,6 +5,7 @@ import (
 	"io"
 	"maps"
 	"os"
+	"runtime"
 
 	"github.com/podrun/podrun/image"
 	"github.com/podrun/podrun/internal/host"
@@ -22,7 +23,7 @@ type rooms interface {
 	try(context.Context, store.Dirs) error              // refuses where no pod could be made
 	ids() host.IDs                                      // of pods
 	hugePages(need map[string]int64) error              // why a pod cannot have so many bytes of each size
-	modules() (apparmor host.AppArmor, selinux bool)    // security modules of the kernel
+	modules() (host.AppArmor, host.SELinux)             // security modules of the kernel
 	images(store.Dirs) (images, error)
 	pods(store.Dirs) (pods, error)
 }
@@ -54,7 +55,9 @@ func (house) ids() host.IDs { return host.PodIDs() }
 
 func (house) hugePages(need map[string]int64) error { return host.HugePages(need) }
 
-func (house) modules() (host.AppArmor, bool) { return host.FindAppArmor(), host.HasSELinux() }
+func (house) modules() (host.AppArmor, host.SELinux) {
+	return host.FindAppArmor(), host.FindSELinux()
+}
 
 func (house) images(dirs store.Dirs) (images, error) { return openImages(dirs) }
 
@@ -80,9 +83,13 @@ func (k *keeper) start(p store.Pod, plan *pod.Plan, lock *os.File, ports map[str
 	return warning(), err
 }
 
-func (k *keeper) remove(p store.Pod) error { return stage.RemovePod(k.programs.Supervisor, k.dirs, p) }
+func (k *keeper) remove(p store.Pod) error {
+	defer runtime.KeepAlive(k.programs.InUse)
+	return stage.RemovePod(k.programs.Supervisor, k.dirs, p)
+}
 
 func (k *keeper) removeClaim(namespace, name string) error {
+	defer runtime.KeepAlive(k.programs.InUse)
 	return stage.RemoveClaim(k.programs.Supervisor, k.dirs, namespace, name)
 }
 

@@ -7,6 +7,7 @@ import (
 	"io/fs"
 	"os"
 	"os/exec"
+	"runtime"
 	"strings"
 	"syscall"
 
@@ -20,6 +21,10 @@ import (
 type Programs struct {
 	Supervisor string
 	Netstack   string // has stackproc.Stage
+
+	// InUse is shared by who may yet execute them: else another version may remove them. nil
+	// if they are no files of their own, or it cannot be had.
+	InUse *store.FileLock
 }
 
 // netstackEnv names Programs.Netstack to supervisors.
@@ -62,6 +67,7 @@ type PodStart struct {
 // serves the control socket. The processes are not children of the caller: they
 // live until the pod has ended.
 func StartPod(s PodStart) error {
+	defer runtime.KeepAlive(s.InUse)
 	log, err := os.OpenFile(s.Pod.SupervisorLog(), os.O_WRONLY|os.O_CREATE|os.O_APPEND, 0o600)
 	if err != nil {
 		return fmt.Errorf("open supervisor log: %w", err)

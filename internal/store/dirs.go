@@ -144,6 +144,9 @@ func (d Dirs) OverlayMark() (string, error) {
 // Libexec is where the unpacked supervisor program is kept.
 func (d Dirs) Libexec() string { return filepath.Join(d.Data, "libexec") }
 
+// LibexecLock is shared by who may execute what is in Libexec, and held alone to remove it.
+func (d Dirs) LibexecLock() string { return filepath.Join(d.Libexec(), ".lock") }
+
 // ShareLock is held alone by who makes what the pods of a user share, or changes it. It
 // is on disk, where all of the user's pods are to be found, and never written to.
 func (d Dirs) ShareLock() (*FileLock, error) {

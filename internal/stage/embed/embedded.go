@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"time"
 
 	"github.com/klauspost/compress/zstd"
 
@@ -38,6 +39,10 @@ func Stages() map[string]func([]string) int { return nil }
 // Programs unpacks the programs once per version. They live on disk, not in a memfd, so
 // that all pods of a user share their pages and those of an idle pod can be reclaimed.
 func Programs(dirs store.Dirs) (p stage.Programs, err error) {
+	if err := os.MkdirAll(dirs.Libexec(), 0o700); err != nil {
+		return p, fmt.Errorf("unpack podrun's programs: %w", err)
+	}
+	p.InUse = inUse(dirs.LibexecLock())
 	if p.Supervisor, err = unpacked(dirs, "podrun-back-", back, backSum); err != nil {
 		return p, fmt.Errorf("unpack the supervisor: %w", err)
 	}
@@ -45,8 +50,13 @@ func Programs(dirs store.Dirs) (p stage.Programs, err error) {
 		return p, fmt.Errorf("unpack the network stack: %w", err)
 	}
 	// Found there by internal/stage/hasten, by this name.
-	if _, err = unpacked(dirs, "podrun-quick-", quick, quickSum); err != nil {
+	front, err := unpacked(dirs, "podrun-quick-", quick, quickSum)
+	if err != nil {
 		return p, fmt.Errorf("unpack the quick front: %w", err)
+	}
+	if p.InUse != nil {
+		// What cannot be removed is no reason not to run a pod.
+		_ = removeOld(dirs.Libexec(), []string{p.Supervisor, p.Netstack, front}, p.InUse, time.Now())
 	}
 	return p, nil
 }
@@ -69,9 +79,6 @@ func unpacked(dirs store.Dirs, prefix string, packed []byte, what string) (strin
 	defer d.Close()
 	program, err := d.DecodeAll(packed, make([]byte, 0, size))
 	if err != nil {
-		return "", err
-	}
-	if err := os.MkdirAll(dirs.Libexec(), 0o700); err != nil {
 		return "", err
 	}
 	return path, store.WriteExecutable(path, program)
