@@ -28,7 +28,14 @@ type podWatch struct {
 func (v *podWatch) run(ctx context.Context) error {
 	v.shown = map[string]string{}
 	first := true
-	return whileWatching(ctx, v.watched, never, func() (bool, error) {
+	lives := newLives(v.dirs)
+	ctx, cancel := context.WithCancel(ctx)
+	defer cancel()
+	go lives.watch(ctx)
+	return whileWatching(ctx, v.watched, lives.poked, func() (bool, error) {
+		if err := lives.note(); err != nil {
+			return false, err
+		}
 		left, err := v.look(first)
 		first = false
 		return left > 0 || len(v.names) == 0, err
@@ -51,9 +58,6 @@ func whileWatching(ctx context.Context, watched func() ([]string, error), poked 
 		}
 	}
 }
-
-// never pokes nobody.
-func never() <-chan struct{} { return nil }
 
 // lookWhile looks until other directories are to be watched.
 func lookWhile(ctx context.Context, watcher *dirwatch.Watcher, dirs []string, watched func() ([]string, error), poked func() <-chan struct{}, look func() (bool, error)) (more bool, err error) {

@@ -83,7 +83,7 @@ func readPrevious(p store.Pod, streams []*stream) error {
 func (s *pageSource) noteFrom(ctx context.Context, p store.Pod, policy pod.RestartPolicy, streams []*stream, ended chan struct{}) error {
 	defer close(ended)
 	watched := func() ([]string, error) { return []string{p.RuntimeDir(), p.DataDir()}, nil }
-	return whileWatching(ctx, watched, s.poked, func() (bool, error) {
+	return whileWatching(ctx, watched, s.lives.poked, func() (bool, error) {
 		if !p.Exists() {
 			return false, nil
 		}

@@ -23,14 +23,14 @@ type pageSource struct {
 	dirs  store.Dirs
 	quiet *front // says nothing: what it has to say is for one who reads the output of a command
 
-	mu    sync.Mutex
-	use   []podUse      // of the last look
-	alive string        // the pods that lived when Watch looked
-	ended chan struct{} // closed when others live now: of a pod that is killed no file tells
+	lives *lives
+
+	mu  sync.Mutex
+	use []podUse // of the last look
 }
 
 func newPageSource(dirs store.Dirs) *pageSource {
-	return &pageSource{dirs: dirs, quiet: &front{out: io.Discard, err: io.Discard}, ended: make(chan struct{})}
+	return &pageSource{dirs: dirs, quiet: &front{out: io.Discard, err: io.Discard}, lives: newLives(dirs)}
 }
 
 // shownPod is a pod as the page has it: the line that ps shows, and the object of
@@ -51,7 +51,7 @@ func (s *pageSource) Watch(ctx context.Context, seen func(all []page.Thing, prob
 		return true, pause(ctx, lookPause)
 	}
 	for ctx.Err() == nil {
-		if err := whileWatching(ctx, watched, s.poked, look); err != nil && ctx.Err() == nil {
+		if err := whileWatching(ctx, watched, s.lives.poked, look); err != nil && ctx.Err() == nil {
 			seen(nil, err.Error())
 			pause(ctx, topInterval)
 		}
@@ -69,11 +69,8 @@ func (s *pageSource) look(wishes *getWishes) (all []page.Thing, problem string) 
 		}
 		all = append(all, page.Thing{Kind: kind, Key: key, JSON: text})
 	}
-	alive, err := s.living() // first: who dies after that is missed, which Use sees
-	if err == nil {
-		s.mu.Lock()
-		s.alive = alive
-		s.mu.Unlock()
+	if err := s.lives.note(); err != nil {
+		problems = append(problems, err.Error())
 	}
 	l, err := listPods(s.dirs, nil, wishes)
 	if err != nil {
@@ -129,28 +126,8 @@ func (s *pageSource) Use() ([]page.Use, error) {
 		u := &uses[i]
 		out = append(out, page.Use{Key: u.place.Namespace + "/" + u.place.Name, CPU: u.cpu, Memory: u.sample.Memory, Detail: u.json()})
 	}
-	if alive, err := s.living(); err == nil && alive != s.alive {
-		close(s.ended)
-		s.ended = make(chan struct{})
-	}
+	s.lives.check()
 	return out, nil
-}
-
-// living names the pods that live.
-func (s *pageSource) living() (string, error) {
-	places, err := (&topView{dirs: s.dirs, allNamespaces: true}).places()
-	var names []string
-	for _, p := range places {
-		names = append(names, p.Namespace+"/"+p.Name)
-	}
-	return strings.Join(names, " "), err
-}
-
-// poked is closed when other pods live than before.
-func (s *pageSource) poked() <-chan struct{} {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	return s.ended
 }
 
 // place finds the pod and the containers of which logs are asked.
