@@ -2,6 +2,8 @@ package main
 
 import (
 	"encoding/xml"
+	"os"
+	"path/filepath"
 	"slices"
 	"strings"
 	"testing"
@@ -52,7 +54,7 @@ func TestCompare(t *testing.T) {
 		t.Errorf("compare = %d, %q, want 1, %q", regressions, lines, want)
 	}
 	for _, r := range now.ratios() {
-		if r.Name == "start to exec, of the floor's" && (r.Value != 3 || r.Bar != 7) {
+		if r.Name == "start to exec, of floor's" && (r.Value != 3 || r.Bar != 7) {
 			t.Errorf("%+v", r)
 		}
 	}
@@ -93,5 +95,90 @@ func TestPlot(t *testing.T) {
 	}
 	if strings.Contains(r.page(list), "NaN") {
 		t.Error("the page has figures that are none")
+	}
+}
+
+// What was not measured, on one side or on both, is empty in the table: no quotient of it is told.
+func TestPrintWithoutPeer(t *testing.T) {
+	ours := map[string]summary{"podrun": {Min: 26, Median: 26, Max: 26}}
+	r := report{
+		Times:  map[string]map[string]summary{"ps, 100 pods": ours},
+		Calls:  map[string]map[string]int{"ps, 100 pods": {"podrun": 5}},
+		Memory: map[string]map[string]footprint{"1 container, idle": {"podrun": {Processes: 2, PSS: 9, Each: map[string]share{"keeper": {2, 9}}}}},
+		Starts: map[string]summary{"podrun": {Min: 9, Median: 9, Max: 9}},
+		Images: &imageCost{Pulls: map[string]map[string]pullCost{"load": {"podrun": {Milliseconds: 3}}}},
+	}
+	var b strings.Builder
+	r.print(&b)
+	for _, wrong := range []string{"Inf", "NaN", "0 / 0", "podrun's is", "1/0"} {
+		if strings.Contains(b.String(), wrong) {
+			t.Errorf("%q in\n%s", wrong, b.String())
+		}
+	}
+	// A table's columns end with a tab: one that does not runs into the next.
+	for _, line := range slices.Concat(r.Images.lines(), r.startLines()) {
+		if !strings.HasSuffix(line, "\t") {
+			t.Errorf("no tab at the end of %q", line)
+		}
+	}
+	if !strings.Contains(b.String(), "1 container, idle, podrun: 2 keeper 9 KiB\n") {
+		t.Errorf("no memory by process in\n%s", b.String())
+	}
+	if len(r.ratios()) > 0 {
+		t.Errorf("ratios to nothing: %v", r.ratios())
+	}
+}
+
+// Runs of another length, or beside other work, are compared, and it is said that they are not alike.
+func TestUnlike(t *testing.T) {
+	a := report{Rounds: 5, CPUs: 2, Kernel: "6.1", PodmanVersion: "podman version 4.3.1", Load: "0.30"}
+	if list := unlike(a, a); len(list) > 0 {
+		t.Errorf("a run is not like itself: %q", list)
+	}
+	b := a
+	b.Rounds, b.Load = 2, "2.10"
+	want := []string{"rounds 5 then, 2 now", "load 0.30 then, 2.10 now"}
+	if list := unlike(a, b); !slices.Equal(list, want) {
+		t.Errorf("unlike = %q, want %q", list, want)
+	}
+	b = a
+	b.Load = "" // of before it was kept
+	if list := unlike(b, a); !slices.Equal(list, []string{"load unknown then, 0.30 now"}) {
+		t.Errorf("unlike = %q", list)
+	}
+}
+
+// The words of README.md are replaced as a whole; a text without marks is not written.
+func TestBetween(t *testing.T) {
+	pod := shapes[1].title
+	r := report{CPUs: 2, Rounds: 5, PodmanVersion: "podman version 4.3.1", Podman: "--runtime runc",
+		Times: map[string]map[string]summary{"up, " + pod: {"podrun": {Median: 129}, "podman": {Median: 645}}}}
+	got, err := r.between("a\n" + markFrom + "old\n" + markTo + "b\n")
+	want := "a\n" + markFrom + "Here, on 2 processors, with podman 4.3.1 --runtime runc, medians of 5 rounds:\n\n| | podrun | podman | ratio |\n|---|---|---|---|\n" +
+		"| `up -d` of a pod with 1 init + 2 apps | 129 ms | 645 ms | 1/5 |\n" + markTo + "b\n"
+	if err != nil || got != want {
+		t.Errorf("between = %q, %v, want %q", got, err, want)
+	}
+	if _, err := r.between("nothing"); err == nil {
+		t.Error("a text without marks was taken")
+	}
+	b, err := os.ReadFile("../../README.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := r.between(string(b)); err != nil {
+		t.Errorf("README.md: %v", err)
+	}
+}
+
+// A trace's lines are calls where one begins: not where it goes on, and not where a process ends.
+func TestCountCalls(t *testing.T) {
+	file := filepath.Join(t.TempDir(), "trace")
+	text := "12 execve(\"\"..., 0x1, 0x2) = 0\n12 wait4(-1,  <unfinished ...>\n13 exit_group(0) = ?\n13 +++ exited with 0 +++\n12 <... wait4 resumed>) = 13\n"
+	if err := os.WriteFile(file, []byte(text), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if n, err := countCalls(file); n != 3 || err != nil {
+		t.Errorf("countCalls = %d, %v, want 3", n, err)
 	}
 }

@@ -75,7 +75,7 @@ func (c *imageCost) here(who *person, e engine, work string) error {
 func upSyncs(who *person, e engine, work, pod, file string) (int, error) {
 	trace := filepath.Join(work, "trace."+e.name())
 	before := who.processes()
-	traced, err := who.traced(e.up(pod, file), trace)
+	traced, err := who.traced(e.up(pod, file), syncCalls, trace)
 	if traced == nil || err != nil {
 		return -1, err
 	}
@@ -83,27 +83,37 @@ func upSyncs(who *person, e engine, work, pod, file string) (int, error) {
 		return 0, err
 	}
 	err = who.atRest(before)
-	n, err1 := countSyncs(trace)
+	n, err1 := countCalls(trace)
 	_, err2 := timed(e.down(pod, file))
-	time.AfterFunc(time.Minute, func() { traced.Process.Signal(syscall.SIGTERM) }) // it lets go of what it traces
-	traced.Wait()
+	ended(traced)
 	return n, errors.Join(err, err1, err2)
 }
 
-// traced is a command with its calls that wait for the disk written to a file. nil: only
-// root may trace an engine that calls newuidmap.
-func (p *person) traced(cmd *exec.Cmd, file string) (*exec.Cmd, error) {
+// ended waits for a tracer whose engine's processes end; one that stays lets go of them.
+func ended(traced *exec.Cmd) {
+	guard := time.AfterFunc(time.Minute, func() { traced.Process.Signal(syscall.SIGTERM) })
+	traced.Wait()
+	guard.Stop()
+}
+
+// syncCalls are those that wait for the disk.
+const syncCalls = "fsync,fdatasync,sync,syncfs,msync,sync_file_range"
+
+// traced is a command with the calls that are named, of all its processes, written to a
+// file. nil: only root may trace an engine that calls newuidmap.
+func (p *person) traced(cmd *exec.Cmd, calls, file string) (*exec.Cmd, error) {
 	strace, err := exec.LookPath("strace")
 	if errors.Is(err, exec.ErrNotFound) || !p.switchTo {
 		return nil, nil
 	}
-	words := append([]string{"-f", "-qq", "-u", p.name, "-e", "trace=fsync,fdatasync,sync,syncfs,msync,sync_file_range", "-e", "signal=none", "-o", file, cmd.Path}, cmd.Args[1:]...)
+	words := append([]string{"-f", "-qq", "-u", p.name, "-s", "0", "-e", "trace=" + calls, "-e", "signal=none", "-o", file, cmd.Path}, cmd.Args[1:]...)
 	traced := exec.Command(strace, words...)
 	traced.Dir, traced.Env = cmd.Dir, cmd.Env
 	return traced, err
 }
 
-func countSyncs(file string) (int, error) {
+// countCalls counts the lines of a trace that begin a call.
+func countCalls(file string) (int, error) {
 	f, err := os.Open(file)
 	if err != nil {
 		return 0, err
@@ -144,13 +154,13 @@ func diskOf(dir string) int64 {
 func (c *imageCost) lines() (lines []string) {
 	for _, task := range slices.Sorted(maps.Keys(c.Pulls)) {
 		a, b, s := c.Pulls[task]["podrun"], c.Pulls[task]["podman"], c.Pulls[task]["skopeo"]
-		lines = append(lines, "\t\t\t\t", fmt.Sprintf("%s of 150 MB in 8 layers\tpodrun\tpodman\tratio\tskopeo copy", task),
-			fmt.Sprintf("ms\t%.0f\t%.0f\t%.2f\t%.0f", a.Milliseconds, b.Milliseconds, a.Milliseconds/b.Milliseconds, s.Milliseconds),
-			fmt.Sprintf("peak PSS in KiB\t%d\t%d\t%.2f\t%d", a.PSS, b.PSS, float64(a.PSS)/float64(b.PSS), s.PSS),
-			fmt.Sprintf("bytes written\t%d\t%d\t%.2f\t%d", a.Written, b.Written, float64(a.Written)/float64(max(b.Written, 1)), s.Written),
-			fmt.Sprintf("syncs\t%d\t%d\t\t%d", a.Syncs, b.Syncs, s.Syncs))
+		lines = append(lines, "\t\t\t\t", fmt.Sprintf("%s of 150 MB in 8 layers\tpodrun\tpodman\tratio\tskopeo copy\t", task),
+			fmt.Sprintf("ms\t%.0f\t%.0f\t%s\t%s\t", a.Milliseconds, b.Milliseconds, quotient(a.Milliseconds, b.Milliseconds), figure(s.Milliseconds)),
+			fmt.Sprintf("peak PSS in KiB\t%d\t%d\t%s\t%s\t", a.PSS, b.PSS, quotient(float64(a.PSS), float64(b.PSS)), figure(float64(s.PSS))),
+			fmt.Sprintf("bytes written\t%d\t%d\t%s\t%s\t", a.Written, b.Written, quotient(float64(a.Written), float64(b.Written)), figure(float64(s.Written))),
+			fmt.Sprintf("syncs\t%d\t%d\t%s\t%s\t", a.Syncs, b.Syncs, quotient(float64(a.Syncs), float64(b.Syncs)), figure(float64(s.Syncs))))
 	}
 	return append(lines, "\t\t\t\t", "an image that is here\tpodrun\tpodman\tratio\t",
-		fmt.Sprintf("syncs of an up\t%d\t%d\t\t", c.UpSyncs["podrun"], c.UpSyncs["podman"]),
-		fmt.Sprintf("bytes of disk, second pod\t%d\t%d\t%.2f\t", c.SecondDisk["podrun"], c.SecondDisk["podman"], float64(c.SecondDisk["podrun"])/float64(max(c.SecondDisk["podman"], 1))))
+		fmt.Sprintf("syncs of an up\t%d\t%d\t%s\t", c.UpSyncs["podrun"], c.UpSyncs["podman"], quotient(float64(c.UpSyncs["podrun"]), float64(c.UpSyncs["podman"]))),
+		fmt.Sprintf("bytes of disk, second pod\t%d\t%d\t%s\t", c.SecondDisk["podrun"], c.SecondDisk["podman"], quotient(float64(c.SecondDisk["podrun"]), float64(c.SecondDisk["podman"]))))
 }

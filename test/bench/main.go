@@ -14,6 +14,8 @@ import (
 	"strings"
 	"text/tabwriter"
 	"time"
+
+	"golang.org/x/sys/unix"
 )
 
 func main() {
@@ -33,7 +35,9 @@ func run() error {
 	tools := flag.String("tools", "", "where the programs of test/bench/c are")
 	pods := flag.Int("scale", 100, "how many pods at once; 0: none")
 	against := flag.String("against", "", "figures of before, a file of -json: what has become worse is told")
-	docs := flag.String("docs", "", "write the table and the plot into this directory")
+	docs := flag.String("docs", "", "write the page, its plot and its figures into this directory")
+	network := flag.String("network", "", "the page's part about the network, a file that netbench has written")
+	readme := flag.String("readme", "", "write the figures that this file has between its marks, too")
 	only := flag.String("only", "", "measure no more: read the figures of this file")
 	flag.Parse()
 	if *only != "" {
@@ -41,7 +45,7 @@ func run() error {
 		if err != nil {
 			return err
 		}
-		return tell(r, *against, *docs)
+		return tell(r, *against, pages{*docs, *network, *readme})
 	}
 	who, err := account(*user)
 	if err != nil {
@@ -77,17 +81,24 @@ func run() error {
 	if err := r.save(*out); err != nil {
 		return err
 	}
-	return tell(r, *against, *docs)
+	return tell(r, *against, pages{*docs, *network, *readme})
 }
 
 // everything measures: all, or one part.
 func everything(who *person, sides []engine, ours *podrun, peer *podman, work, rootfs, tools, part string, rounds, pods int) (r report, err error) {
-	start := time.Now()
+	start, busy := time.Now(), loadNow()
 	dir := filepath.Join(work, "pods")
 	m := measured{}
 	var costs *cost
 	if part == "" || part == "pods" {
 		if m, err = measure(who, sides, dir, rounds); err != nil {
+			return r, err
+		}
+		// What the engines start in the background falls to this process, which counts it.
+		if err = unix.Prctl(unix.PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0); err != nil {
+			return r, fmt.Errorf("become a reaper: %w", err)
+		}
+		if err = m.counted(who, sides, work, dir, rounds); err != nil {
 			return r, err
 		}
 		if costs, err = measureCosts(who, ours, peer, dir); err != nil {
@@ -101,7 +112,7 @@ func everything(who *person, sides []engine, ours *podrun, peer *podman, work, r
 		}
 	}
 	r = m.report(sides, rounds, 0)
-	r.Costs, r.Images = costs, images
+	r.Costs, r.Images, r.Load = costs, images, busy
 	if said, err := output(peer.version()); err == nil {
 		r.PodmanVersion = strings.TrimSpace(said)
 	}
@@ -121,6 +132,13 @@ func everything(who *person, sides []engine, ours *podrun, peer *podman, work, r
 	return r, err
 }
 
+// loadNow is the load of the last minute.
+func loadNow() string {
+	b, _ := os.ReadFile("/proc/loadavg")
+	load, _, _ := strings.Cut(string(b), " ")
+	return load
+}
+
 func (r *report) addScale(who *person, ours *podrun, peer *podman, dir string, pods int) error {
 	scale, theirs, err := measureScale(who, ours, peer, dir, pods)
 	if err != nil {
@@ -137,12 +155,10 @@ func (r *report) addScale(who *person, ours *podrun, peer *podman, dir string, p
 }
 
 // tell prints figures, and what has become of former ones; with docs it writes the page.
-func tell(r report, against, docs string) error {
+func tell(r report, against string, to pages) error {
 	r.print(os.Stdout)
-	if docs != "" {
-		if err := r.write(docs); err != nil {
-			return err
-		}
+	if err := r.write(to); err != nil {
+		return err
 	}
 	if against == "" {
 		return nil
@@ -156,5 +172,8 @@ func tell(r report, against, docs string) error {
 	fmt.Fprintf(w, "\nratios since %s\tthen\tnow\t\t\t\n%s\n", then.When.Format(time.DateTime), strings.Join(lines, "\n"))
 	w.Flush()
 	fmt.Printf("%d of %d ratios are worse by more than %.0f %%\n", regressions, len(lines), 100*(worse-1))
+	if list := unlike(then, r); len(list) > 0 {
+		fmt.Printf("The two runs are not alike, which alone may be why: %s.\n", strings.Join(list, "; "))
+	}
 	return nil
 }

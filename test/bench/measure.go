@@ -17,11 +17,12 @@ const idle = 3 * time.Second
 // as the engine takes to log them.
 const flood = "yes 123456789012345678901234567890123456789012345678901234567890123456789012345678901234567890123456789 | head -c 100000000 >/proc/1/fd/1"
 
-// figures of one engine: a task's times in the order they were taken, and the
-// footprints of each shape.
+// figures of one engine: a task's times in the order they were taken, the
+// footprints of each shape, and the system calls of a task.
 type figures struct {
 	times map[string][]time.Duration
 	feet  map[string]footprint
+	calls map[string]int
 }
 
 type measured map[string]*figures // by engine
@@ -31,7 +32,7 @@ type measured map[string]*figures // by engine
 func measure(who *person, sides []engine, pods string, rounds int) (measured, error) {
 	m := measured{}
 	for _, e := range sides {
-		m[e.name()] = &figures{map[string][]time.Duration{}, map[string]footprint{}}
+		m[e.name()] = &figures{map[string][]time.Duration{}, map[string]footprint{}, map[string]int{}}
 	}
 	for round := range rounds + 1 {
 		for _, s := range shapes {
@@ -140,7 +141,7 @@ func (p *person) settled(before map[int]string) error {
 	for deadline := time.Now().Add(time.Minute); ; time.Sleep(10 * time.Millisecond) {
 		var left []string
 		for pid, words := range p.processes() {
-			if _, old := before[pid]; !old {
+			if _, old := before[pid]; !old && !hasEnded(pid) {
 				left = append(left, words)
 			}
 		}
@@ -151,6 +152,13 @@ func (p *person) settled(before map[int]string) error {
 			return fmt.Errorf("a minute after the pod was removed these are left: %q", left)
 		}
 	}
+}
+
+// hasEnded is for one that only waits to be reaped, perhaps by this program.
+func hasEnded(pid int) bool {
+	b, _ := os.ReadFile(fmt.Sprintf("/proc/%d/stat", pid))
+	_, rest, _ := strings.Cut(string(b), ") ")
+	return rest == "" || rest[0] == 'Z'
 }
 
 func (f *figures) add(task string, d time.Duration) { f.times[task] = append(f.times[task], d) }

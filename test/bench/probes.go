@@ -36,12 +36,8 @@ type cost struct {
 	IdleFor     string                        `json:"idleFor"`
 }
 
-// measureCosts runs after measure: its shapes are gone.
+// measureCosts runs after measure, whose shapes are gone, in a process that orphans fall to.
 func measureCosts(who *person, ours *podrun, peer *podman, pods string) (*cost, error) {
-	// What the engines start in the background falls to this process, which counts it.
-	if err := unix.Prctl(unix.PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0); err != nil {
-		return nil, fmt.Errorf("become a reaper: %w", err)
-	}
 	c := &cost{Probe: map[string]map[string]float64{}, ProbingPSS: map[string]int64{}, IdleFor: idleFor.String()}
 	for _, k := range probeKinds {
 		mine, pss, err := ours.probing(who, filepath.Join(pods, "probed.yaml"), k.probe)
@@ -184,7 +180,7 @@ func reaped() time.Duration {
 func (c *cost) lines() (lines []string) {
 	for _, k := range probeKinds {
 		a, b := c.Probe[k.name]["podrun"], c.Probe[k.name]["podman"]
-		lines = append(lines, fmt.Sprintf("CPU ms for each probe, %s\t%.2f\t%.1f\t1/%.0f\t", k.name, a, b, b/a),
+		lines = append(lines, fmt.Sprintf("CPU ms for each probe, %s\t%.2f\t%.1f\t%s\t", k.name, a, b, quotient(a, b)),
 			fmt.Sprintf("PSS in KiB, %d containers with %s every second\t%d\t\t\t", probed, k.name, c.ProbingPSS[k.name]))
 	}
 	return append(lines,

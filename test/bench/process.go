@@ -17,10 +17,16 @@ import (
 // footprint is what an engine keeps for one running pod, without the pod's own
 // processes.
 type footprint struct {
-	Processes  int      `json:"processes"`
-	PSS        int64    `json:"pssKiB"`
-	Names      []string `json:"names"`
-	Unreadable int      `json:"unreadable"` // processes whose memory this user may not read
+	Processes  int              `json:"processes"`
+	PSS        int64            `json:"pssKiB"`
+	Each       map[string]share `json:"each"`       // by the program's name
+	Unreadable int              `json:"unreadable"` // processes whose memory this user may not read
+}
+
+// share is what the processes of one program keep.
+type share struct {
+	Processes int   `json:"processes"`
+	PSS       int64 `json:"pssKiB"`
 }
 
 // processes lists the person's processes by pid.
@@ -54,7 +60,7 @@ func realUID(dir string) (uint64, bool) {
 
 // footprint measures what is there now and was not before.
 func (p *person) footprint(before map[int]string) footprint {
-	var f footprint
+	f := footprint{Each: map[string]share{}}
 	now := p.processes()
 	for _, pid := range slices.Sorted(maps.Keys(now)) {
 		if _, old := before[pid]; old || strings.Contains(now[pid], payload) || pid == os.Getpid() {
@@ -70,9 +76,9 @@ func (p *person) footprint(before map[int]string) footprint {
 		}
 		f.Processes++
 		f.PSS += pss
-		f.Names = append(f.Names, strings.TrimSpace(string(comm)))
+		name := strings.TrimSpace(string(comm))
+		f.Each[name] = share{f.Each[name].Processes + 1, f.Each[name].PSS + pss}
 	}
-	slices.Sort(f.Names)
 	return f
 }
 

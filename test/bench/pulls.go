@@ -146,7 +146,7 @@ func medianOf(runs []pullCost) pullCost {
 // syncs counts the calls that wait for the disk, -1 if that cannot be done.
 func (p *puller) syncs(who *person, dir string) (int, error) {
 	trace := filepath.Join(dir, "trace")
-	traced, err := who.traced(p.bring(), trace)
+	traced, err := who.traced(p.bring(), syncCalls, trace)
 	if traced == nil || err != nil {
 		return -1, err
 	}
@@ -156,7 +156,7 @@ func (p *puller) syncs(who *person, dir string) (int, error) {
 	if _, err := timed(p.forget()); err != nil {
 		return 0, err
 	}
-	return countSyncs(trace)
+	return countCalls(trace)
 }
 
 // startRegistry runs Debian's docker-registry on the loopback until stop is called.

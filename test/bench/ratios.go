@@ -5,8 +5,10 @@ import (
 	"encoding/json"
 	"fmt"
 	"maps"
+	"math"
 	"os"
 	"slices"
+	"strconv"
 	"strings"
 )
 
@@ -16,9 +18,10 @@ const worse = 1.20
 
 // ratio is what podrun takes of what it is held against, and what it is to reach.
 type ratio struct {
-	Name  string
-	Value float64
-	Bar   float64 // 0: none
+	Name         string
+	Value        float64
+	Bar          float64 // 0: none
+	Ours, Theirs string  // the figures
 }
 
 // bars are those that podrun sets itself, by the names of ratios.
@@ -28,46 +31,50 @@ var bars = map[string]float64{
 	"exec true": 1. / 12, "logs": 1. / 5, "ps, 50 pods": 1. / 5,
 	"CPU of a probe, exec true": 1. / 50, "CPU of a probe, httpGet": 1. / 50,
 	"PSS, 1 init + 2 apps, just started": 1. / 3, "PSS, 1 init + 2 apps, idle": 1. / 3,
-	"start to exec, of the floor's": 7, "pod 101, of pod 2's": 1.2,
+	"start to exec, of floor's": 7, "pod 101, of pod 2's": 1.2,
 }
+
+// callsOf begins the name of a ratio of system calls.
+const callsOf = "system calls, "
 
 // ratios are all there are, by name.
 func (r report) ratios() []ratio {
-	found := map[string]float64{}
-	add := func(name string, a, b float64) {
+	var list []ratio
+	add := func(name string, a, b float64, ours, theirs string) {
 		if a > 0 && b > 0 {
-			found[name] = a / b
+			list = append(list, ratio{name, a / b, bars[name], ours, theirs})
 		}
 	}
 	for task, by := range r.Times {
-		add(task, by["podrun"].Median, by["podman"].Median)
+		add(task, by["podrun"].Median, by["podman"].Median, by["podrun"].String()+" ms", by["podman"].String()+" ms")
+	}
+	for task, by := range r.Calls {
+		add(callsOf+task, float64(by["podrun"]), float64(by["podman"]), fmt.Sprint(by["podrun"]), fmt.Sprint(by["podman"]))
 	}
 	for pod, by := range r.Memory {
-		add("PSS, "+pod, float64(by["podrun"].PSS), float64(by["podman"].PSS))
+		add("PSS, "+pod, float64(by["podrun"].PSS), float64(by["podman"].PSS), by["podrun"].memory()+" KiB", by["podman"].memory()+" KiB")
 	}
 	if r.Costs != nil {
 		for kind, by := range r.Costs.Probe {
-			add("CPU of a probe, "+kind, by["podrun"], by["podman"])
+			add("CPU of a probe, "+kind, by["podrun"], by["podman"], fmt.Sprintf("%.2f ms", by["podrun"]), fmt.Sprintf("%.1f ms", by["podman"]))
 		}
 	}
 	if r.Images != nil {
 		for task, by := range r.Images.Pulls {
-			add(task+" of 150 MB, time", by["podrun"].Milliseconds, by["podman"].Milliseconds)
-			add(task+" of 150 MB, PSS", float64(by["podrun"].PSS), float64(by["podman"].PSS))
+			a, b := by["podrun"], by["podman"]
+			add(task+" of 150 MB, time", a.Milliseconds, b.Milliseconds, figure(a.Milliseconds)+" ms", figure(b.Milliseconds)+" ms")
+			add(task+" of 150 MB, PSS", float64(a.PSS), float64(b.PSS), fmt.Sprintf("%d KiB", a.PSS), fmt.Sprintf("%d KiB", b.PSS))
 		}
 	}
 	for name, s := range r.Starts {
-		if name != "podrun" {
-			add(startTask+", of the "+name+"'s", r.Starts["podrun"].Median, s.Median)
+		if ours := r.Starts["podrun"]; name != "podrun" {
+			add(startTask+", of "+name+"'s", ours.Median, s.Median, ours.fine()+" ms", name+": "+s.fine()+" ms")
 		}
 	}
-	if r.Scale != nil {
-		add(fmt.Sprintf("pod %d, of pod 2's", r.Scale.Pods+1), r.Scale.Last, r.Scale.First)
+	if s := r.Scale; s != nil {
+		add(fmt.Sprintf("pod %d, of pod 2's", s.Pods+1), s.Last, s.First, figure(s.Last)+" ms", "podrun: "+figure(s.First)+" ms")
 	}
-	var list []ratio
-	for _, name := range slices.Sorted(maps.Keys(found)) {
-		list = append(list, ratio{name, found[name], bars[name]})
-	}
+	slices.SortFunc(list, func(a, b ratio) int { return cmp.Compare(a.Name, b.Name) })
 	return list
 }
 
@@ -110,6 +117,30 @@ func fraction(v float64) string {
 	return fmt.Sprintf("%.2f", v)
 }
 
+// fine writes what takes few milliseconds.
+func (s summary) fine() string { return fmt.Sprintf("%.1f / %.1f / %.1f", s.Min, s.Median, s.Max) }
+
+// unlike tells in what two runs differ that changes ratios: what has become of them is then
+// told, but is no regression's proof.
+func unlike(then, now report) (list []string) {
+	for _, d := range []struct{ what, then, now string }{
+		{"rounds", fmt.Sprint(then.Rounds), fmt.Sprint(now.Rounds)},
+		{"CPUs", fmt.Sprint(then.CPUs), fmt.Sprint(now.CPUs)},
+		{"kernel", then.Kernel, now.Kernel},
+		{"podman", then.PodmanVersion + " " + then.Podman, now.PodmanVersion + " " + now.Podman},
+	} {
+		if d.then != d.now {
+			list = append(list, fmt.Sprintf("%s %s then, %s now", d.what, strings.TrimSpace(d.then), strings.TrimSpace(d.now)))
+		}
+	}
+	a, err1 := strconv.ParseFloat(then.Load, 64)
+	b, err2 := strconv.ParseFloat(now.Load, 64)
+	if err1 != nil || err2 != nil || math.Abs(a-b) > 0.5 {
+		list = append(list, fmt.Sprintf("load %s then, %s now", cmp.Or(then.Load, "unknown"), now.Load))
+	}
+	return list
+}
+
 func load(path string) (report, error) {
 	var r report
 	b, err := os.ReadFile(path)
@@ -127,8 +158,11 @@ func (r report) startLines() (lines []string) {
 		return nil
 	}
 	for _, name := range slices.Sorted(maps.Keys(r.Starts)) {
-		s := r.Starts[name]
-		lines = append(lines, fmt.Sprintf("%s in ms, %s\t%.1f / %.1f / %.1f\t\tpodrun's is %.1f times\t", startTask, name, s.Min, s.Median, s.Max, r.Starts["podrun"].Median/s.Median))
+		s, times := r.Starts[name], ""
+		if of := r.Starts["podrun"]; name != "podrun" && s.Median > 0 && of.Median > 0 {
+			times = fmt.Sprintf("podrun's is %.1f times", of.Median/s.Median)
+		}
+		lines = append(lines, fmt.Sprintf("%s in ms, %s\t%s\t\t%s\t", startTask, name, s.fine(), times))
 	}
 	return lines
 }

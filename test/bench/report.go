@@ -24,7 +24,10 @@ type report struct {
 
 	PodmanVersion string `json:"podmanVersion"`
 
+	Load string `json:"load"` // of the machine when it began: what else it did
+
 	Times  map[string]map[string]summary   `json:"times"`  // by task, then engine
+	Calls  map[string]map[string]int       `json:"calls"`  // the system calls of tasks, by task, then engine
 	Memory map[string]map[string]footprint `json:"memory"` // by pod, then engine
 	Costs  *cost                           `json:"costs"`
 	Starts map[string]summary              `json:"starts,omitempty"` // startTask, by who starts
@@ -57,7 +60,7 @@ func (m measured) report(sides []engine, rounds int, took time.Duration) report 
 	r := report{
 		When: time.Now().UTC().Truncate(time.Second), Took: took.Round(time.Second).String(),
 		CPUs: runtime.NumCPU(), Kernel: strings.TrimSpace(string(kernel)), Rounds: rounds,
-		Times: map[string]map[string]summary{}, Memory: map[string]map[string]footprint{},
+		Times: map[string]map[string]summary{}, Calls: map[string]map[string]int{}, Memory: map[string]map[string]footprint{},
 	}
 	for _, e := range sides {
 		if p, ok := e.(*podman); ok {
@@ -69,6 +72,9 @@ func (m measured) report(sides []engine, rounds int, took time.Duration) report 
 		}
 		for task, times := range f.times {
 			put(r.Times, task, e.name(), summarise(times))
+		}
+		for task, n := range f.calls {
+			put(r.Calls, task, e.name(), n)
 		}
 		for pod, foot := range f.feet {
 			put(r.Memory, pod, e.name(), foot)
@@ -85,14 +91,14 @@ func put[V any](m map[string]map[string]V, row, column string, v V) {
 }
 
 func (r report) print(out io.Writer) {
-	fmt.Fprintf(out, "\n%d rounds in %s, %d CPUs, kernel %s; podman %s\n\n", r.Rounds, r.Took, r.CPUs, r.Kernel, r.Podman)
+	fmt.Fprintf(out, "\n%d rounds in %s, %d CPUs, kernel %s, load %s; podman %s\n\n", r.Rounds, r.Took, r.CPUs, r.Kernel, r.Load, r.Podman)
 	w := tabwriter.NewWriter(out, 0, 0, 3, ' ', tabwriter.AlignRight)
 	if len(r.Times) > 0 {
-		fmt.Fprintln(w, "ms: min / median / max\tpodrun\tpodman\tratio\t")
+		fmt.Fprintln(w, "ms: min / median / max\tpodrun\tpodman\tratio\tsystem calls\t")
 	}
 	for _, task := range slices.Sorted(maps.Keys(r.Times)) {
 		a, b := r.Times[task]["podrun"], r.Times[task]["podman"]
-		fmt.Fprintf(w, "%s\t%s\t%s\t%.2f (1/%.1f)\t\n", task, a, b, a.Median/b.Median, b.Median/a.Median)
+		fmt.Fprintf(w, "%s\t%s\t%s\t%s\t%s\t\n", task, a, b, quotient(a.Median, b.Median), r.calls(task))
 	}
 	if len(r.Memory) > 0 {
 		fmt.Fprintln(w, "\t\t\t\t")
@@ -100,8 +106,8 @@ func (r report) print(out io.Writer) {
 	}
 	for _, pod := range slices.Sorted(maps.Keys(r.Memory)) {
 		a, b := r.Memory[pod]["podrun"], r.Memory[pod]["podman"]
-		fmt.Fprintf(w, "processes, %s\t%d\t%d\t%.2f\t\n", pod, a.Processes, b.Processes, float64(a.Processes)/float64(b.Processes))
-		fmt.Fprintf(w, "PSS in KiB, %s\t%s\t%s\t%.2f\t\n", pod, a.memory(), b.memory(), float64(a.PSS)/float64(b.PSS))
+		fmt.Fprintf(w, "processes, %s\t%d\t%d\t%s\t\n", pod, a.Processes, b.Processes, quotient(float64(a.Processes), float64(b.Processes)))
+		fmt.Fprintf(w, "PSS in KiB, %s\t%s\t%s\t%s\t\n", pod, a.memory(), b.memory(), quotient(float64(a.PSS), float64(b.PSS)))
 	}
 	if r.Costs != nil {
 		for _, line := range r.Costs.lines() {
@@ -119,18 +125,61 @@ func (r report) print(out io.Writer) {
 	w.Flush()
 	for _, pod := range slices.Sorted(maps.Keys(r.Memory)) {
 		for _, engine := range slices.Sorted(maps.Keys(r.Memory[pod])) {
-			fmt.Fprintf(out, "%s, %s: %s\n", pod, engine, strings.Join(r.Memory[pod][engine].Names, " "))
+			fmt.Fprintf(out, "%s, %s: %s\n", pod, engine, r.Memory[pod][engine])
 		}
 	}
 }
 
-func (s summary) String() string { return fmt.Sprintf("%.0f / %.0f / %.0f", s.Min, s.Median, s.Max) }
+// String is empty where nothing was measured.
+func (s summary) String() string {
+	if s.Median == 0 {
+		return ""
+	}
+	return fmt.Sprintf("%.0f / %.0f / %.0f", s.Min, s.Median, s.Max)
+}
+
+// String is every program with how often it runs and what all of it keeps.
+func (f footprint) String() string {
+	var list []string
+	for _, name := range slices.Sorted(maps.Keys(f.Each)) {
+		list = append(list, fmt.Sprintf("%d %s %d KiB", f.Each[name].Processes, name, f.Each[name].PSS))
+	}
+	return strings.Join(list, ", ")
+}
 
 func (f footprint) memory() string {
 	if f.Unreadable > 0 {
 		return fmt.Sprintf("%d + %d unreadable", f.PSS, f.Unreadable)
 	}
 	return fmt.Sprint(f.PSS)
+}
+
+// calls are a task's system calls, "podrun's / podman's", or empty if they were not counted.
+func (r report) calls(task string) string {
+	by := r.Calls[task]
+	if by["podrun"] == 0 || by["podman"] == 0 {
+		return ""
+	}
+	return fmt.Sprintf("%d / %d", by["podrun"], by["podman"])
+}
+
+// quotient is a ratio as the tables have it, or empty where one side was not measured.
+func quotient(a, b float64) string {
+	if a <= 0 || b <= 0 {
+		return ""
+	}
+	if a > b {
+		return fmt.Sprintf("%.2f", a/b)
+	}
+	return fmt.Sprintf("%.2f (1/%.1f)", a/b, b/a)
+}
+
+// figure is empty where nothing was measured.
+func figure(v float64) string {
+	if v <= 0 {
+		return ""
+	}
+	return fmt.Sprintf("%.0f", v)
 }
 
 func (r report) save(path string) error {

@@ -154,7 +154,7 @@ func (s *scale) lines() []string {
 		return nil
 	}
 	lines := []string{
-		fmt.Sprintf("up of pod %d / of pod 2, ms\t%.0f\t%.0f\t%.2f\t", s.Pods+1, s.Last, s.First, s.Last/s.First),
+		fmt.Sprintf("up of pod %d / of pod 2, ms\t%.0f\t%.0f\t%s\t", s.Pods+1, s.Last, s.First, quotient(s.Last, s.First)),
 		fmt.Sprintf("CPU of %d pods, each probed every 10 s, %% of one\t%.2f\t\t\t", s.Pods, s.IdleCPU),
 	}
 	for _, at := range psAt {

@@ -36,6 +36,7 @@ func run() error {
 	rounds := flag.Int("rounds", 3, "how often everything is measured")
 	seconds := flag.Int("seconds", 2, "how long each stream lasts")
 	out := flag.String("json", "", "where all figures go")
+	page := flag.String("page", "", "write the tables, as Markdown, into this file")
 	flag.Parse()
 	for _, tool := range []string{"ip", "nsenter", "iperf3", "curl", "pasta", "slirp4netns"} {
 		if _, err := exec.LookPath(tool); err != nil {
@@ -65,6 +66,11 @@ func run() error {
 	}
 	w.memory(f, ways)
 	f.print(os.Stdout)
+	if *page != "" {
+		if err := os.WriteFile(*page, []byte(f.page()), 0o644); err != nil {
+			return err
+		}
+	}
 	if *out == "" {
 		return nil
 	}

@@ -121,8 +121,12 @@ func stream(words string, busy func()) (speed, cost float64, err error) {
 			} `json:"sum_received"`
 		}
 	}
-	if jerr := json.Unmarshal(out, &said); jerr != nil || err != nil || said.Error != "" {
-		return 0, 0, fmt.Errorf("%s: %w: %s", words, errors.Join(err, jerr), said.Error)
+	err = errors.Join(err, json.Unmarshal(out, &said))
+	if said.Error != "" {
+		err = errors.Join(err, errors.New(said.Error))
+	}
+	if err != nil {
+		return 0, 0, fmt.Errorf("%s: %w", words, err)
 	}
 	r := said.End.Received
 	return r.Speed / 1e9, used / max(r.Bytes/1e9, 1e-9), nil

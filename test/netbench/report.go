@@ -5,6 +5,7 @@ import (
 	"io"
 	"maps"
 	"slices"
+	"strings"
 	"text/tabwriter"
 )
 
@@ -60,6 +61,16 @@ func (f figures) print(out io.Writer) {
 		fmt.Fprintln(w)
 	}
 	fmt.Fprintln(w)
+	for _, v := range f.verdicts() {
+		fmt.Fprintf(w, "%s\t%s\t\n", v.bar, v.said)
+	}
+	w.Flush()
+}
+
+// verdict is what has become of a bar.
+type verdict struct{ bar, said string }
+
+func (f figures) verdicts() (list []verdict) {
 	for _, b := range bars {
 		value, bound, of := middle(f[b.what][b.way]), b.factor, ""
 		if b.than != "" {
@@ -69,10 +80,35 @@ func (f figures) print(out io.Writer) {
 		if b.most {
 			word, met = "at most", value <= bound
 		}
-		if b.than != "" && len(f[b.what][b.than]) == 0 {
-			met, of = true, fmt.Sprintf(" (%s broke)", b.than)
+		said := map[bool]string{true: "met", false: "missed"}[met]
+		switch {
+		case len(f[b.what][b.way]) == 0:
+			said = "not measured"
+		case b.than != "" && len(f[b.what][b.than]) == 0:
+			said = b.than + " broke"
 		}
-		fmt.Fprintf(w, "%s, %s: %.4g, %s %.4g%s\t%s\t\n", b.way, b.what, value, word, bound, of, map[bool]string{true: "met", false: "missed"}[met])
+		list = append(list, verdict{fmt.Sprintf("%s, %s: %.4g, %s %.4g%s", b.way, b.what, value, word, bound, of), said})
 	}
-	w.Flush()
+	return list
+}
+
+// page is the same as Markdown.
+func (f figures) page() string {
+	var b strings.Builder
+	b.WriteString("Between a pod and a second host on a pair of devices; *veth* is such a pair alone, what the kernel\ncan do. Medians.\n\n| | " + strings.Join(columns, " | ") + " |\n|---" + strings.Repeat("|---", len(columns)) + "|\n")
+	for _, what := range slices.Sorted(maps.Keys(f)) {
+		b.WriteString("| " + what + " |")
+		for _, c := range columns {
+			if list := f[what][c]; len(list) > 0 {
+				fmt.Fprintf(&b, " %.4g", middle(list))
+			}
+			b.WriteString(" |")
+		}
+		b.WriteString("\n")
+	}
+	b.WriteString("\n| to be reached | |\n|---|---|\n")
+	for _, v := range f.verdicts() {
+		fmt.Fprintf(&b, "| %s | %s |\n", v.bar, v.said)
+	}
+	return b.String()
 }
