@@ -11,7 +11,7 @@ import (
 // givePorts gives a Service its ports of the machine. One that it names must be free, or
 // another's pods have it, which is found out among the Services.
 func givePorts(k kept, all []*pod.Object) error {
-	if k.object.Service == nil || k.object.Service.Type != pod.ServiceNodePort {
+	if k.object.Service == nil || !k.object.Service.Type.OpensPorts() {
 		return nil
 	}
 	for _, p := range k.object.Service.Ports {

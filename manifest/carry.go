@@ -18,7 +18,7 @@ func Carry(old, next *pod.Object) {
 	if s == nil || s.Type == pod.ServiceExternalName || s.Headless() || old.Service.Headless() {
 		return
 	}
-	if s.Type == pod.ServiceNodePort {
+	if s.Type.OpensPorts() {
 		carryPorts(old.Service, s)
 	}
 	// One address that is named has brought the other family's with it.

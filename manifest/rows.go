@@ -46,7 +46,7 @@ func ObjectRow(o *pod.Object, wide bool, now time.Time) []string {
 	case o.Claim != nil:
 		return []string{o.Name, "Bound", resource.NewQuantity(o.Claim.Request, resource.BinarySI).String(), accessModes(o.Claim.AccessModes), old}
 	case o.Service != nil:
-		row := []string{o.Name, string(o.Service.Type), clusterIP(o.Service), o.Service.ExternalName, servicePorts(o.Service), old}
+		row := []string{o.Name, string(o.Service.Type), clusterIP(o.Service), externalIP(o.Service), servicePorts(o.Service), old}
 		if wide {
 			row = append(row, selector(o.Service.Selector))
 		}
@@ -69,6 +69,15 @@ func clusterIP(s *pod.Service) string {
 		return ""
 	}
 	return s.ClusterIPs[0]
+}
+
+// externalIP is the name that a Service stands for. Of a LoadBalancer the address is always
+// waited for: nobody is there to give one.
+func externalIP(s *pod.Service) string {
+	if s.Type == pod.ServiceLoadBalancer {
+		return "<pending>"
+	}
+	return s.ExternalName
 }
 
 func servicePorts(s *pod.Service) string {

@@ -67,13 +67,13 @@ const oneNode = "there is one machine"
 var serviceRows = []Field{
 	{Path: "status", Support: Accepted, Note: "podrun writes its own; what is given is dropped"},
 	{Path: "spec", Support: Done},
-	{Path: "spec.type", Support: Done, Only: []string{"ClusterIP", "ExternalName", "NodePort"}, Note: "default: ClusterIP; there is no load balancer: NodePort, or a container's hostPort, opens a port of the machine"},
+	{Path: "spec.type", Support: Done, Note: "default: ClusterIP; LoadBalancer is as NodePort: there is nobody to give it an address of its own, which stays <pending>"},
 	{Path: "spec.selector", Support: Done, Note: "without one the Service has its name and address, and refuses connections"},
 	{Path: "spec.clusterIP", Support: Done, Note: "None makes it headless; an address is chosen by podrun, for each family, and stays"},
 	{Path: "spec.clusterIPs", Support: Done},
 	{Path: "spec.externalName", Support: Done},
 	{Path: "spec.publishNotReadyAddresses", Support: Done},
-	{Path: "spec.sessionAffinity", Support: Done, Note: "with ClientIP a client stays with its pod as long as that is ready"},
+	{Path: "spec.sessionAffinity", Support: Done, Note: "with ClientIP a client stays with its pod as long as that is ready; not with NodePort and LoadBalancer"},
 	{Path: "spec.sessionAffinityConfig", Support: Done},
 	{Path: "spec.sessionAffinityConfig.clientIP", Support: Done},
 	{Path: "spec.sessionAffinityConfig.clientIP.timeoutSeconds", Support: Accepted, Note: "a client stays for longer: as long as its pod is ready"},
@@ -94,7 +94,7 @@ var serviceRows = []Field{
 	{Path: "spec.loadBalancerIP", Support: Accepted, Note: "there is no load balancer outside the machine"},
 	{Path: "spec.loadBalancerSourceRanges", Support: Refused, Note: "podrun does not filter by source"},
 	{Path: "spec.loadBalancerClass", Support: Accepted, Note: "there is no load balancer outside the machine"},
-	{Path: "spec.allocateLoadBalancerNodePorts", Support: Accepted, Note: "there is no load balancer outside the machine"},
+	{Path: "spec.allocateLoadBalancerNodePorts", Support: Done, Note: "without its ports nothing would lead to the Service from outside: only true"},
 }
 
 var namespaceRows = []Field{

@@ -40,8 +40,11 @@ func validateService(s *corev1.Service) field.ErrorList {
 	errs = append(errs, validateClusterIPs(&s.Spec, spec)...)
 	errs = append(errs, metavalidation.ValidateLabels(s.Spec.Selector, spec.Child("selector"))...)
 	errs = append(errs, oneOf(s.Spec.SessionAffinity, spec.Child("sessionAffinity"), corev1.ServiceAffinityClientIP, corev1.ServiceAffinityNone)...)
-	if s.Spec.Type == corev1.ServiceTypeNodePort && s.Spec.SessionAffinity == corev1.ServiceAffinityClientIP {
-		errs = append(errs, field.Forbidden(spec.Child("sessionAffinity"), "podrun does not keep clients of a NodePort with their pod; let another Service of type ClusterIP have it"))
+	if pod.ServiceType(s.Spec.Type).OpensPorts() && s.Spec.SessionAffinity == corev1.ServiceAffinityClientIP {
+		errs = append(errs, field.Forbidden(spec.Child("sessionAffinity"), "podrun does not keep clients of a port of the machine with their pod; let another Service of type ClusterIP have it"))
+	}
+	if a := s.Spec.AllocateLoadBalancerNodePorts; a != nil && !*a {
+		errs = append(errs, field.Invalid(spec.Child("allocateLoadBalancerNodePorts"), *a, "podrun has no other way to a LoadBalancer than its ports of the machine; without any its type is ClusterIP"))
 	}
 	errs = append(errs, validateAffinity(&s.Spec, spec.Child("sessionAffinityConfig"))...)
 	return append(errs, validateServicePorts(&s.Spec, spec.Child("ports"))...)
@@ -132,7 +135,7 @@ func validateServicePorts(s *corev1.ServiceSpec, path *field.Path) field.ErrorLi
 		if p.NodePort == 0 {
 			continue
 		}
-		if s.Type == corev1.ServiceTypeNodePort && (p.NodePort < pod.FirstNodePort || p.NodePort > pod.LastNodePort) {
+		if pod.ServiceType(s.Type).OpensPorts() && (p.NodePort < pod.FirstNodePort || p.NodePort > pod.LastNodePort) {
 			errs = append(errs, field.Invalid(at.Child("nodePort"), p.NodePort, fmt.Sprintf("provided port is not in the valid range. The range of valid ports is %d-%d", pod.FirstNodePort, pod.LastNodePort)))
 		}
 		if s.Type == corev1.ServiceTypeClusterIP {

@@ -11,11 +11,11 @@ const (
 	LastNodePort  = 32767
 )
 
-// GivePorts gives the ports of a NodePort Service that name none their ports of the machine,
+// GivePorts gives the ports of a Service that opens some and names none their ports of the machine,
 // and checks the others. others are all Services; free says whether no program has a port
 // that no Service has.
 func (o *Object) GivePorts(others []*Object, free func(protocol string, port int) error) error {
-	if o.Service == nil || o.Service.Type != ServiceNodePort {
+	if o.Service == nil || !o.Service.Type.OpensPorts() {
 		return nil
 	}
 	type key struct {

@@ -101,6 +101,9 @@ const (
 	ServiceExternalName ServiceType = "ExternalName"
 )
 
+// OpensPorts says whether a Service has ports of the machine.
+func (t ServiceType) OpensPorts() bool { return t == ServiceNodePort || t == ServiceLoadBalancer }
+
 // ServicePort leads from a port of the Service to one of its pods: TargetName, a port
 // of a container, if it is set, else TargetPort.
 type ServicePort struct {
