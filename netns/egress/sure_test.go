@@ -1,0 +1,49 @@
+package egress
+
+import (
+	"testing"
+	"time"
+
+	"golang.org/x/sys/unix"
+)
+
+// A partner that is silently gone is found out of every connection that is not brief, and of
+// one whose place another has taken.
+func TestPartnersAreMadeSureOf(t *testing.T) {
+	w := newWorld(t)
+	p := w.pod(1)
+	serve(t, listen(t, w.remote, remoteAddr+":80"), echoAll)
+	c, err := dial(p.ns, "tcp", remoteAddr+":80")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer c.Close()
+	c.SetDeadline(time.Now().Add(time.Minute))
+	if err := exchange(c, []byte("x")); err != nil {
+		t.Fatal(err)
+	}
+	err = p.egress.loop.Do(func() error {
+		for _, x := range p.egress.tcp.all {
+			if p.egress.giveUp(time.Now().Add(2 * briefTime)) {
+				t.Error("something is looked after for ever")
+			}
+			alive, err := unix.GetsockoptInt(x.far, unix.SOL_SOCKET, unix.SO_KEEPALIVE)
+			if err != nil || alive != 1 || !x.sure {
+				t.Errorf("nobody asks whether the partner is alive: %d, %v", alive, err)
+			}
+			idle, err := unix.GetsockoptInt(x.far, unix.SOL_TCP, unix.TCP_KEEPIDLE)
+			if err != nil || idle != 300 {
+				t.Errorf("it is asked after %d s: %v", idle, err)
+			}
+		}
+		if len(p.egress.tcp.all) != 1 {
+			t.Errorf("%d connections", len(p.egress.tcp.all))
+		}
+		return nil
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	c.Close()
+	p.idle()
+}
