@@ -79,11 +79,11 @@ func (f *front) rehearse(c *cli.Context, files []string, how dryRun) error {
 	if err := f.judgeIdle(docs.idle, c.Bool("strict")); err != nil {
 		return err
 	}
-	if err := f.judgePolicy(docs, c.String("policy")); err != nil {
-		return err
-	}
 	dirs, err := f.dirs()
 	if err != nil {
+		return err
+	}
+	if err := f.judgePolicy(dirs, docs, c.String("policy")); err != nil {
 		return err
 	}
 	var said []string

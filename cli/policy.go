@@ -21,17 +21,13 @@ func policyFlag() cli.Flag {
 
 // judgePolicy refuses pods that --policy or the labels of their namespaces forbid, and
 // warns as these say. Of workloads the template is judged.
-func (f *front) judgePolicy(docs documents, level string) error {
+func (f *front) judgePolicy(dirs store.Dirs, docs documents, level string) error {
 	asked := manifest.Policy{}
 	if level != "" {
 		var err error
 		if asked, err = manifest.PolicyNamed(level); err != nil {
 			return report.New(report.Usage, "", "--policy is privileged, baseline or restricted, not %q", level)
 		}
-	}
-	dirs, err := f.dirs()
-	if err != nil {
-		return err
 	}
 	policies := map[string]manifest.Policy{}
 	var errs []error
@@ -47,6 +43,7 @@ func (f *front) judgePolicy(docs documents, level string) error {
 	for _, o := range slices.Concat(docs.pods, samples(docs.workloads)) {
 		its, known := policies[o.Pod.Namespace]
 		if !known {
+			var err error
 			if its, err = policyOf(dirs, o.Pod.Namespace); err != nil {
 				return err
 			}

@@ -161,7 +161,7 @@ func (f *front) newLaunch(c *cli.Context, files []string) (*launch, exitFrom, er
 	if err != nil {
 		return nil, "", err
 	}
-	if err := f.judgePolicy(docs, c.String("policy")); err != nil {
+	if err := f.judgePolicy(dirs, docs, c.String("policy")); err != nil {
 		return nil, "", err
 	}
 	keeper, err := f.rooms.pods(dirs)

@@ -49,7 +49,11 @@ func (f *front) validate(c *cli.Context) error {
 	for i := range docs.stored {
 		f.printFindings(&docs.stored[i], docs.stored[i].Findings)
 	}
-	err = errors.Join(err, f.judgeIdle(docs.idle, c.Bool("strict")), f.judgePolicy(docs, c.String("policy")))
+	dirs, dirsErr := f.dirs()
+	if dirsErr != nil {
+		return dirsErr
+	}
+	err = errors.Join(err, f.judgeIdle(docs.idle, c.Bool("strict")), f.judgePolicy(dirs, docs, c.String("policy")))
 	if err != nil && len(docs.pods)+len(docs.stored) == 0 {
 		f.printUnfit(sources)
 	}
