@@ -2,6 +2,7 @@ package runner
 
 import (
 	"bytes"
+	"context"
 	"errors"
 	"fmt"
 	"os"
@@ -21,6 +22,9 @@ const pastaProgram = "pasta"
 
 // pastaSteady is how long a pasta must have run to be started again when it ends.
 const pastaSteady = 10 * time.Second
+
+// pastaPatience is for how long a pasta is waited for, which takes milliseconds.
+const pastaPatience = 30 * time.Second
 
 // pastaFiles are the pod's network as pasta may open it, which drops the privileges that
 // looking into another process takes, and the file in which it writes its number.
@@ -43,12 +47,10 @@ func (s *sandbox) startPasta() error {
 		return fmt.Errorf("start %s: show it the pod's network: %w", pastaProgram, err)
 	}
 	defer unix.Unmount(netFile, unix.MNT_DETACH)
-	cmd := exec.Command(program, "--config-net", "--netns-only", "--netns", netFile, "--no-netns-quit", "--quiet", "--runas", "0",
+	said, err := runPasta(program, pastaPatience, "--config-net", "--netns-only", "--netns", netFile, "--no-netns-quit", "--quiet", "--runas", "0",
 		"-t", "none", "-u", "none", "-T", "none", "-U", "none", "--no-map-gw", "-P", pidFile) // ports are podrun's own; the host's loopback is the host's
-	var said bytes.Buffer
-	cmd.Stdout, cmd.Stderr = &said, &said
-	if err := cmd.Run(); err != nil { // it goes on in the background
-		return fmt.Errorf("start %s: %w: %s", pastaProgram, err, inWords(said.String()))
+	if err != nil {
+		return err
 	}
 	b, err := os.ReadFile(pidFile)
 	if err != nil {
@@ -60,10 +62,28 @@ func (s *sandbox) startPasta() error {
 	}
 	st, ok := stat(pid)
 	if !ok {
-		return fmt.Errorf("start %s: it has ended at once: %s", pastaProgram, inWords(said.String()))
+		return fmt.Errorf("start %s: it has ended at once: %s", pastaProgram, inWords(said))
 	}
 	s.watchPasta(st.process)
 	return nil
+}
+
+// runPasta waits until the program goes on in the background, and gives what it has said.
+func runPasta(program string, patience time.Duration, args ...string) (string, error) {
+	ctx, cancel := context.WithTimeout(context.Background(), patience)
+	defer cancel()
+	cmd := exec.CommandContext(ctx, program, args...)
+	cmd.WaitDelay = patience // for who may have its output
+	var said bytes.Buffer
+	cmd.Stdout, cmd.Stderr = &said, &said
+	err := cmd.Run()
+	if ctx.Err() != nil {
+		return "", report.New(report.Failure, "another network: podrun up --network", "start %s: it has not connected the pod's network in %v: %s", pastaProgram, patience, inWords(said.String()))
+	}
+	if err != nil {
+		return "", fmt.Errorf("start %s: %w: %s", pastaProgram, err, inWords(said.String()))
+	}
+	return said.String(), nil
 }
 
 // inWords is what pasta says about the pod's network, in one line.

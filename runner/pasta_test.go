@@ -77,3 +77,24 @@ func TestPastaIsMissing(t *testing.T) {
 		t.Errorf("%v", err)
 	}
 }
+
+// One that hangs is not waited for without end, and what it has said is told.
+func TestPastaHangs(t *testing.T) {
+	testenv.NoLeaks(t)
+	program := filepath.Join(t.TempDir(), pastaProgram)
+	if err := os.WriteFile(program, []byte("#!/bin/sh\necho nobody answers\nexec sleep 1000\n"), 0o700); err != nil {
+		t.Fatal(err)
+	}
+	for patience := time.Second; ; patience *= 2 { // until it comes to say something
+		_, err := runPasta(program, patience)
+		if err == nil || !strings.Contains(err.Error(), "has not connected the pod's network") {
+			t.Fatalf("%v", err)
+		}
+		if strings.Contains(err.Error(), "nobody answers") {
+			return
+		}
+		if patience > time.Minute {
+			t.Fatalf("what it says is lost: %v", err)
+		}
+	}
+}

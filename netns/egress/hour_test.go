@@ -44,3 +44,38 @@ func TestAnHourOfSilence(t *testing.T) {
 	c.Close()
 	p.idle()
 }
+
+// A conversation in which nothing was said for an hour is none any more, as where the kernel
+// translates addresses; the next datagram begins another, at the same sockets of both sides.
+func TestAnHourWithoutADatagram(t *testing.T) {
+	w := newWorld(t)
+	p := w.pod(1)
+	w.echoDatagrams(remoteAddr + ":53")
+	c, err := dial(p.ns, "udp", remoteAddr+":53")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer c.Close()
+	c.SetDeadline(time.Now().Add(time.Minute))
+	for _, word := range []string{"before", "after"} {
+		if err := exchange(c, []byte(word)); err != nil {
+			t.Fatalf("%s: %v", word, err)
+		}
+		p.egress.udp.mu.Lock()
+		for _, x := range p.egress.udp.all {
+			x.last.Store(time.Now().Add(-time.Hour).Unix())
+			x.near.SetReadDeadline(time.Now()) // the hour is over
+		}
+		p.egress.udp.mu.Unlock()
+		p.idle()
+	}
+	x := &conversation{}
+	x.last.Store(time.Now().Add(-unanswered - time.Second).Unix())
+	if _, over := x.silent(); !over {
+		t.Error("a question that nobody answers is waited for")
+	}
+	x.answered.Store(true)
+	if _, over := x.silent(); over {
+		t.Error("what was answered ends as soon as what was not")
+	}
+}
