@@ -16,7 +16,7 @@ import (
 func (f *front) suit(plan *pod.Plan, p *corev1.Pod) error {
 	apparmor, selinux := f.rooms.modules()
 	return errors.Join(giveDevices(p, plan, f.deviceDirs(), cdi.Find), refuseIDs(plan, f.rooms.ids()), refuseUsers(plan, f.rooms.ids()), f.refuseHostPID(plan), refuseHugePages(plan, f.rooms.hugePages),
-		confineByAppArmor(plan, apparmor), refuseLabels(p, selinux))
+		confineByAppArmor(plan, apparmor), confineByLabels(plan, p, selinux))
 }
 
 // refuseHostPID refuses a pod in the host's PID namespace where it would have no cgroup: the
@@ -70,26 +70,4 @@ func confineContainer(plan *pod.Plan, c *pod.Container, has host.AppArmor) error
 	}
 	c.AppArmor = defaultProfiles[i]
 	return nil
-}
-
-// refuseLabels refuses SELinux labels where they mean something: podrun gives none. On
-// other hosts runtimes take no notice of them.
-func refuseLabels(p *corev1.Pod, selinux bool) error {
-	if !selinux {
-		return nil
-	}
-	var errs []error
-	refuse := func(path string) {
-		errs = append(errs, report.New(report.Internal, "leave it out: processes and files of the pod have the labels that the host's policy gives to the user's",
-			"pod %s: %s: podrun sets no SELinux labels", p.Name, path))
-	}
-	if sc := p.Spec.SecurityContext; sc != nil && sc.SELinuxOptions != nil {
-		refuse("spec.securityContext.seLinuxOptions")
-	}
-	for _, c := range slices.Concat(p.Spec.InitContainers, p.Spec.Containers) {
-		if c.SecurityContext != nil && c.SecurityContext.SELinuxOptions != nil {
-			refuse("container " + c.Name + ": securityContext.seLinuxOptions")
-		}
-	}
-	return errors.Join(errs...)
 }

@@ -5,8 +5,6 @@ import (
 	"strings"
 	"testing"
 
-	corev1 "k8s.io/api/core/v1"
-
 	"github.com/podrun/podrun/internal/host"
 	"github.com/podrun/podrun/pod"
 )
@@ -47,23 +45,6 @@ func TestAppArmorOfTheHost(t *testing.T) {
 		if c.wrong != "" && (err == nil || !strings.Contains(err.Error(), c.wrong) || !strings.Contains(err.Error(), "container app of pod web")) {
 			t.Errorf("%+v: %v", c, err)
 		}
-	}
-}
-
-// Labels are refused where there are labels, and have no meaning elsewhere.
-func TestSELinuxLabels(t *testing.T) {
-	p := &corev1.Pod{}
-	p.Spec.SecurityContext = &corev1.PodSecurityContext{SELinuxOptions: &corev1.SELinuxOptions{Level: "s0"}}
-	p.Spec.Containers = []corev1.Container{{Name: "app", SecurityContext: &corev1.SecurityContext{SELinuxOptions: &corev1.SELinuxOptions{}}}}
-	if err := refuseLabels(p, false); err != nil {
-		t.Error(err)
-	}
-	err := refuseLabels(p, true)
-	if err == nil || !strings.Contains(err.Error(), "spec.securityContext.seLinuxOptions") || !strings.Contains(err.Error(), "container app: securityContext.seLinuxOptions") {
-		t.Error(err)
-	}
-	if err := refuseLabels(&corev1.Pod{}, true); err != nil {
-		t.Error(err)
 	}
 }
 

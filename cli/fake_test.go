@@ -68,8 +68,10 @@ func (w *world) ids() host.IDs {
 	return host.IDs{Users: 65537, Groups: 65537, Cure: "ask for more ids"}
 }
 func (w *world) hugePages(map[string]int64) error { return nil }
-func (w *world) modules() (host.AppArmor, bool)   { return host.AppArmor{}, false }
-func (w *world) check(host.Setup) []host.Finding  { return w.findings }
+func (w *world) modules() (host.AppArmor, host.SELinux) {
+	return host.AppArmor{}, host.SELinux{}
+}
+func (w *world) check(host.Setup) []host.Finding { return w.findings }
 func (w *world) examine(ctx context.Context, _ host.Setup) []host.Finding {
 	if w.hangs != nil {
 		close(w.hangs)

@@ -63,6 +63,10 @@ type Plan struct {
 	// Ports are those of all containers, in their order.
 	Ports []Port `json:"ports,omitempty"`
 
+	// FileLabel is SELinux's, of the files that podrun makes for all of the pod; "" where
+	// there are no labels.
+	FileLabel string `json:"fileLabel,omitempty"`
+
 	Volumes        []Volume    `json:"volumes,omitempty"`
 	Group          *Group      `json:"group,omitempty"`          // volumes are given to it; nil: none
 	Storage        []Limit     `json:"storage,omitempty"`        // what it may keep on disk; the first that is exceeded counts
@@ -176,6 +180,11 @@ type Container struct {
 	// AppArmor is the profile that its processes change to: AppArmorDefault until it is
 	// known what this is here; "" for none.
 	AppArmor string `json:"appArmor,omitempty"`
+
+	// Label is SELinux's, of its processes, and FileLabel that of its root file system; ""
+	// where they keep the user's.
+	Label     string `json:"label,omitempty"`
+	FileLabel string `json:"fileLabel,omitempty"`
 
 	// Privileged: the devices of the host that the user may open, and /proc and /sys as
 	// the kernel has them; what else it means is in the fields above. ProcUnmasked is for

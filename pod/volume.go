@@ -13,6 +13,10 @@ type Volume struct {
 	Path     string `json:"path,omitempty"`     // hostPath: absolute, on the host
 	PathType string `json:"pathType,omitempty"` // hostPath: Kubernetes' word, "" for anything
 
+	// FileLabel is SELinux's, of all that is in it, a hostPath apart, which keeps its own; ""
+	// where there are no labels.
+	FileLabel string `json:"fileLabel,omitempty"`
+
 	Claim    string `json:"claim,omitempty"`    // name of a PersistentVolumeClaim of the pod's namespace
 	ReadOnly bool   `json:"readOnly,omitempty"` // of a claim: every mount of it is
 

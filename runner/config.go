@@ -54,6 +54,7 @@ func runtimeSpec(plan *pod.Plan, c *pod.Container, at place, who identity) *spec
 		Process: &specs.Process{
 			Cwd:             c.Cwd, // whose argv and environment follow from more than the Plan
 			NoNewPrivileges: c.NoNewPrivileges,
+			SelinuxLabel:    c.Label,
 			Capabilities:    &specs.LinuxCapabilities{Bounding: caps, Effective: caps, Permitted: caps},
 			OOMScoreAdj:     &score,
 		},
@@ -66,6 +67,7 @@ func runtimeSpec(plan *pod.Plan, c *pod.Container, at place, who identity) *spec
 			MaskedPaths:       maskedPaths,
 			ReadonlyPaths:     readonlyPaths,
 			RootfsPropagation: rootPropagation(c),
+			MountLabel:        c.FileLabel,
 		},
 	}
 	s.Hooks = hooks(c.Hooks)

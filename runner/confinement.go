@@ -19,8 +19,8 @@ import (
 	"github.com/podrun/podrun/runner/filter"
 )
 
-// confinement is how a container's processes get their filter for system calls and their
-// AppArmor profile: by libcontainer, which compiles the filter in each of them, or compiled,
+// confinement is how a container's processes get their filter for system calls, their
+// AppArmor profile and their SELinux label: by libcontainer, which compiles the filter in each of them, or compiled,
 // by the trampoline.
 type confinement struct {
 	by     *trampoline.Program // nil: libcontainer
@@ -30,6 +30,7 @@ type confinement struct {
 	homes  homes
 
 	profile string // of AppArmor, that the trampoline asks for
+	label   string // the same of SELinux
 }
 
 // carriedTrampoline is this program's own, or nil if it has none, or the host executes no
@@ -55,6 +56,7 @@ func (s *sandbox) confine(c *pod.Container, config *configs.Config) (confinement
 	f := confinement{by: s.trampoline, own: c.Seccomp != nil, homes: homes{&sync.Map{}}}
 	// A profile is for the container's program: libcontainer would have it begin with the trampoline.
 	f.profile, config.AppArmorProfile = config.AppArmorProfile, ""
+	f.label, config.ProcessLabel = config.ProcessLabel, ""
 	if config.Seccomp == nil {
 		return f, nil
 	}
@@ -87,6 +89,9 @@ func (s *sandbox) confined(c *pod.Container, ct *libcontainer.Container, key str
 	if config.AppArmorProfile == "" {
 		f.profile = c.AppArmor
 	}
+	if config.ProcessLabel == "" {
+		f.label = c.Label
+	}
 	if key == "" {
 		return f, nil
 	}
@@ -114,7 +119,7 @@ func (f *confinement) order(p *libcontainer.Process) *trampoline.Order {
 	return &trampoline.Order{
 		UID: p.UID, GID: p.GID, Groups: p.AdditionalGroups,
 		Bounding: capabilityBits(p.Capabilities.Bounding), Permitted: capabilityBits(p.Capabilities.Permitted),
-		NoNewPrivileges: *p.NoNewPrivileges, Filter: f.filter, Early: !f.own, Cwd: p.Cwd, AppArmor: f.profile,
+		NoNewPrivileges: *p.NoNewPrivileges, Filter: f.filter, Early: !f.own, Cwd: p.Cwd, AppArmor: f.profile, Label: f.label,
 	}
 }
 

@@ -115,7 +115,7 @@ func (x *container) create(s *sandbox) error {
 	if err != nil {
 		return err
 	}
-	root, err := volumes.MountRootfs(x.rootfs(s), layers, false) // libcontainer makes it read-only, once every mount target is there
+	root, err := volumes.MountRootfs(x.rootfs(s), layers, false, x.plan.FileLabel) // libcontainer makes it read-only, once every mount target is there
 	if err != nil {
 		return fmt.Errorf("mount root file system: %w", err)
 	}

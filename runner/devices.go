@@ -10,6 +10,7 @@ import (
 // pod has those, and with its devices if the container is privileged.
 func (x *container) mountDev(s *sandbox) error {
 	t := s.templates().Templates()
+	t.Label = x.plan.FileLabel
 	if s.plan.HostIPC {
 		t.Shm, t.Mqueue = hostDir("/dev/shm"), hostDir("/dev/mqueue")
 	}

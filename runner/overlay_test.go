@@ -19,7 +19,7 @@ func TestPodRefusesAFileSystemWithoutOverlay(t *testing.T) {
 	testenv.NoLeaks(t)
 	l := layer(t)
 	dir := t.TempDir()
-	root, err := volumes.MountRootfs(dir, []string{l}, false)
+	root, err := volumes.MountRootfs(dir, []string{l}, false, "")
 	if err != nil {
 		t.Fatal(err)
 	}

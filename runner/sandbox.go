@@ -130,7 +130,7 @@ func (s *sandbox) remove() error { return s.undo.Undo() }
 func (s *sandbox) publish() error { return s.ports.serve(s.plan, s) }
 
 func (s *sandbox) templates() volumes.Sandbox {
-	return volumes.Sandbox{Dir: filepath.Join(s.dir, "shared"), NetNS: s.net, IPCNS: s.ipc}
+	return volumes.Sandbox{Dir: filepath.Join(s.dir, "shared"), NetNS: s.net, IPCNS: s.ipc, Label: s.plan.FileLabel}
 }
 
 func (s *sandbox) mountShared() error {

@@ -30,7 +30,7 @@ func (u *unmounted) add(volume string, err error) {
 func (s *sandbox) makeVolumes() error {
 	if slices.ContainsFunc(s.plan.Volumes, func(v pod.Volume) bool { return v.Kind == pod.Files }) {
 		// Its own file system, which is never swapped out: the files may be secrets.
-		if err := volumes.MountMemory(s.filesDir()); err != nil {
+		if err := volumes.MountMemory(s.filesDir(), s.plan.FileLabel); err != nil {
 			return err
 		}
 	}
@@ -80,17 +80,20 @@ func (s *sandbox) makeVolume(v *pod.Volume) error {
 		if err := volumes.MakeEmptyDir(path, emptyDirMode(v)); err != nil {
 			return err
 		}
+		if err := s.relabel(v); err != nil {
+			return err
+		}
 		return s.giveToGroup(path, v.Kind == pod.Ephemeral)
 	case pod.EmptyDirMemory:
 		if err := os.MkdirAll(path, 0o755); err != nil {
 			return err
 		}
-		if err := volumes.MountTmpfs(path, v.SizeLimit, emptyDirMode(v)); err != nil {
+		if err := volumes.MountTmpfs(path, v.SizeLimit, emptyDirMode(v), v.FileLabel); err != nil {
 			return err
 		}
 		return s.giveToGroup(path, false)
 	case pod.EmptyDirHugePages:
-		if err := volumes.MountHugePages(path, v.PageSize, emptyDirMode(v)); err != nil {
+		if err := volumes.MountHugePages(path, v.PageSize, emptyDirMode(v), v.FileLabel); err != nil {
 			return err
 		}
 		return s.giveToGroup(path, false)
@@ -105,7 +108,7 @@ func (s *sandbox) makeVolume(v *pod.Volume) error {
 	case pod.ImageVolume:
 		layers, err := s.ownLayers(v.Layers)
 		if err == nil {
-			_, err = volumes.MountRootfs(s.imageDir(v), layers, true)
+			_, err = volumes.MountRootfs(s.imageDir(v), layers, true, v.FileLabel)
 		}
 		return err
 	case pod.Files:
@@ -133,9 +136,7 @@ func (s *sandbox) giveToGroup(path string, mayMatch bool) error {
 	}
 	left, err := volumes.Group{ID: s.id(g.ID), OnRootMismatch: g.OnRootMismatch && mayMatch}.Apply(path)
 	if left > 0 {
-		s.making.Lock()
-		defer s.making.Unlock()
-		s.warnings = append(s.warnings, fmt.Sprintf("%d files of %s keep their group: they belong to users that the pod does not have", left, filepath.Base(path)))
+		s.addWarning(fmt.Sprintf("%d files of %s keep their group: they belong to users that the pod does not have", left, filepath.Base(path)))
 	}
 	return err
 }
@@ -161,6 +162,9 @@ func (s *sandbox) takeClaim(v *pod.Volume) error {
 	}
 	if v.ReadOnly { // the kubelet changes nothing of it
 		return nil
+	}
+	if err := s.relabel(v); err != nil {
+		return err
 	}
 	return s.giveToGroup(path, true)
 }

@@ -22,7 +22,7 @@ func (s *sandbox) files() error {
 	if err := os.MkdirAll(s.dir, 0o711); err != nil {
 		return fmt.Errorf("make sandbox directory: %w", err)
 	}
-	if err := volumes.MountTmpfs(s.writtenDir(), writtenMax, 0o711); err != nil {
+	if err := volumes.MountTmpfs(s.writtenDir(), writtenMax, 0o711, s.plan.FileLabel); err != nil {
 		return err
 	}
 	resolv, events := s.resolvFile()

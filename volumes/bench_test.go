@@ -18,7 +18,7 @@ func BenchmarkMountRootfs(b *testing.B) {
 			}
 			fs := filepath.Join(dir, "fs")
 			for b.Loop() {
-				_, err := MountRootfs(fs, layers, false)
+				_, err := MountRootfs(fs, layers, false, "")
 				b.StopTimer()
 				must(b, err)
 				must(b, UnmountRootfs(fs))
@@ -34,7 +34,7 @@ func BenchmarkUnmountRootfs(b *testing.B) {
 	mkdir(b, layer)
 	for b.Loop() {
 		b.StopTimer()
-		_, err := MountRootfs(fs, []string{layer}, false)
+		_, err := MountRootfs(fs, []string{layer}, false, "")
 		must(b, err)
 		b.StartTimer()
 		must(b, UnmountRootfs(fs))

@@ -82,12 +82,13 @@ func UnmountBelow(dir string) error {
 
 // MountMemory mounts a file system in memory on path, which is made if missing, that the
 // kernel never swaps out: for secrets. tmpfs could be told the same only by root of the
-// machine. It has no limit of its own; only podrun writes to it.
-func MountMemory(path string) error {
+// machine. It has no limit of its own; only podrun writes to it. label is as of
+// MountTmpfs.
+func MountMemory(path, label string) error {
 	if err := os.MkdirAll(path, 0o700); err != nil {
 		return fmt.Errorf("make memory file system: %w", err)
 	}
-	if err := unix.Mount("ramfs", path, "ramfs", harmless, "mode=0711"); err != nil {
+	if err := unix.Mount("ramfs", path, "ramfs", harmless, labelled("mode=0711", label)); err != nil {
 		return fmt.Errorf("mount ramfs on %s: %w", path, err)
 	}
 	return nil

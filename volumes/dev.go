@@ -37,7 +37,7 @@ func (t Templates) MountDev(path string) (err error) {
 	if err := os.MkdirAll(path, 0o755); err != nil {
 		return fmt.Errorf("make /dev: %w", err)
 	}
-	if err := mountTmpfs(path, memorySize, 0o755, unix.MS_NOSUID|unix.MS_NOEXEC); err != nil {
+	if err := mountTmpfs(path, memorySize, 0o755, unix.MS_NOSUID|unix.MS_NOEXEC, t.Label); err != nil {
 		return fmt.Errorf("mount /dev: %w", err)
 	}
 	for _, name := range devNodes {

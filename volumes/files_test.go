@@ -198,7 +198,7 @@ func TestFilesAreNeverHalfVisible(t *testing.T) {
 	testenv.NoLeaks(t)
 	const reads, least = 100_000, 200
 	dir := filepath.Join(t.TempDir(), "files")
-	must(t, MountMemory(dir)) // as a pod's are
+	must(t, MountMemory(dir, "")) // as a pod's are
 	t.Cleanup(func() { must(t, UnmountTree(dir)) })
 	version := func(n int) map[string]File {
 		v := fmt.Sprint(n)
@@ -267,7 +267,7 @@ func readOnce(dir string, i int) error {
 func TestMountMemory(t *testing.T) {
 	testenv.NoLeaks(t)
 	dir := filepath.Join(t.TempDir(), "a", "secrets")
-	must(t, MountMemory(dir))
+	must(t, MountMemory(dir, ""))
 	t.Cleanup(func() { must(t, UnmountTree(dir)) })
 	var fs unix.Statfs_t
 	must(t, unix.Statfs(dir, &fs))

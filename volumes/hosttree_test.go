@@ -19,7 +19,7 @@ func TestMountHost(t *testing.T) {
 	dir := t.TempDir()
 	own, others := filepath.Join(dir, "own dir"), filepath.Join(dir, "own dir too")
 	for _, d := range []string{filepath.Join(own, "secrets"), filepath.Join(own, "secrets", "below"), others} {
-		must(t, MountTmpfs(d, 1<<20, 0o777))
+		must(t, MountTmpfs(d, 1<<20, 0o777, ""))
 	}
 	write(t, filepath.Join(others, "file"), "host")
 	t.Cleanup(func() { must(t, unmountBelow(dir)) })

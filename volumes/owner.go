@@ -3,9 +3,6 @@ package volumes
 import (
 	"errors"
 	"fmt"
-	"io"
-	"os"
-	"path"
 
 	"golang.org/x/sys/unix"
 )
@@ -60,108 +57,7 @@ func (g Group) apply(volume string) (left int, err error) {
 	if g.OnRootMismatch && g.owns(&st) {
 		return 0, nil
 	}
-	// Directories are found by their path below the root, never by a chain of
-	// descriptors: however deep they are.
-	dirs := []string{"."}
-	for i := 0; i < len(dirs); i++ {
-		below, n, err := g.giveFiles(root, dirs[i])
-		if err != nil {
-			return left, fmt.Errorf("%s: %w", dirs[i], err)
-		}
-		dirs = append(dirs, below...)
-		left += n
-	}
-	for i := len(dirs) - 1; i >= 0; i-- {
-		n, err := g.giveDir(root, dirs[i])
-		if err != nil {
-			return left, fmt.Errorf("%s: %w", dirs[i], err)
-		}
-		left += n
-	}
-	return left, nil
-}
-
-// openInside opens a directory of the volume that is reached without links and mounts;
-// nil if there is no such one any more.
-func openInside(root *os.File, name string) (*os.File, error) {
-	dir, err := openBelow(root, name)
-	if vanished(err) {
-		return nil, nil
-	}
-	return dir, err
-}
-
-// vanished says of an error that something has become something else meanwhile.
-func vanished(err error) bool {
-	return errors.Is(err, unix.ENOENT) || errors.Is(err, unix.ENOTDIR) || errors.Is(err, unix.ELOOP) || errors.Is(err, unix.EXDEV)
-}
-
-// giveFiles gives the files in a directory to the group, and lists its directories.
-func (g Group) giveFiles(root *os.File, name string) (dirs []string, left int, err error) {
-	dir, err := openInside(root, name)
-	if dir == nil || err != nil {
-		return nil, 0, err
-	}
-	defer dir.Close()
-	for {
-		names, err := dir.Readdirnames(batch)
-		if errors.Is(err, io.EOF) || errors.Is(err, unix.ENOENT) {
-			return dirs, left, nil
-		}
-		if err != nil {
-			return nil, left, err
-		}
-		for _, entry := range names {
-			isDir, ok, err := g.giveEntry(dir, entry)
-			switch {
-			case err != nil:
-				return nil, left, fmt.Errorf("%s: %w", entry, err)
-			case isDir:
-				dirs = append(dirs, path.Join(name, entry))
-			case !ok:
-				left++
-			}
-		}
-	}
-}
-
-// giveEntry gives anything but a directory to the group.
-func (g Group) giveEntry(dir *os.File, name string) (isDir, ok bool, err error) {
-	how := unix.OpenHow{Flags: unix.O_PATH | unix.O_NOFOLLOW | unix.O_CLOEXEC, Resolve: unix.RESOLVE_NO_XDEV | unix.RESOLVE_BENEATH}
-	fd, err := unix.Openat2(int(dir.Fd()), name, &how)
-	if vanished(err) || errors.Is(err, unix.EAGAIN) {
-		return false, true, nil
-	}
-	if err != nil {
-		return false, false, err
-	}
-	defer unix.Close(fd)
-	var st unix.Stat_t
-	if err := unix.Fstat(fd, &st); err != nil {
-		return false, false, err
-	}
-	if st.Mode&unix.S_IFMT == unix.S_IFDIR {
-		return true, true, nil
-	}
-	ok, err = g.give(fd, &st)
-	return false, ok, err
-}
-
-func (g Group) giveDir(root *os.File, name string) (left int, err error) {
-	dir, err := openInside(root, name)
-	if dir == nil || err != nil {
-		return 0, err
-	}
-	defer dir.Close()
-	var st unix.Stat_t
-	if err := unix.Fstat(int(dir.Fd()), &st); err != nil {
-		return 0, err
-	}
-	ok, err := g.give(int(dir.Fd()), &st)
-	if !ok {
-		left = 1
-	}
-	return left, err
+	return eachFile(root, g.give)
 }
 
 // give changes the group and the mode of an open file; of a symbolic link only the

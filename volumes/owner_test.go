@@ -43,7 +43,7 @@ func TestGroup(t *testing.T) {
 		must(t, os.Symlink("..", filepath.Join(path, "up")))
 		must(t, unix.Mkfifo(filepath.Join(path, "fifo"), 0o600))
 		mkdir(t, filepath.Join(path, "mount"))
-		must(t, MountTmpfs(filepath.Join(path, "mount"), 1<<20, 0o700))
+		must(t, MountTmpfs(filepath.Join(path, "mount"), 1<<20, 0o700, ""))
 
 		left, err := Group{ID: 2000, ReadOnly: readOnly}.Apply(path)
 		must(t, err)

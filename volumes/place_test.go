@@ -92,7 +92,7 @@ func TestPlaceOptions(t *testing.T) {
 	testenv.NoLeaks(t)
 	root, volume := aRoot(t)
 	below := filepath.Join(volume, "below")
-	must(t, MountTmpfs(below, 1<<20, 0o777))
+	must(t, MountTmpfs(below, 1<<20, 0o777, ""))
 	t.Cleanup(func() { must(t, Unmount(below)) })
 	for _, test := range []struct {
 		p          Placement

@@ -29,7 +29,7 @@ func ProbeOverlay(dir string) (err error) {
 			return fmt.Errorf("try overlayfs: %w", err)
 		}
 	}
-	root, err := MountRootfs(fs, []string{layer}, false)
+	root, err := MountRootfs(fs, []string{layer}, false, "")
 	if err != nil {
 		return err
 	}

@@ -29,8 +29,9 @@ const (
 //
 // Layers carry overlayfs' marks as user.overlay.* (userxattr), inside a user
 // namespace and outside alike, so a layer is unpacked in one way. Device files
-// are inert (nodev): a container's devices are bind mounts in its /dev.
-func MountRootfs(dir string, layers []string, readOnly bool) (root string, err error) {
+// are inert (nodev): a container's devices are bind mounts in its /dev. label is as of
+// MountTmpfs: layers keep theirs.
+func MountRootfs(dir string, layers []string, readOnly bool, label string) (root string, err error) {
 	if err := UnmountRootfs(dir); err != nil {
 		return "", fmt.Errorf("clear root file system %s: %w", dir, err)
 	}
@@ -55,7 +56,7 @@ func MountRootfs(dir string, layers []string, readOnly bool) (root string, err e
 			return "", fmt.Errorf("make root file system: %w", err)
 		}
 	}
-	if err := mountOverlay(dir, layers, readOnly); err != nil {
+	if err := mountOverlay(dir, layers, readOnly, label); err != nil {
 		return "", err
 	}
 	u.Release()
@@ -64,7 +65,7 @@ func MountRootfs(dir string, layers []string, readOnly bool) (root string, err e
 
 // mountOverlay names every directory by a descriptor, /proc/self/fd/N, since the
 // options of a mount share 4096 bytes and no path needs escaping that way.
-func mountOverlay(dir string, layers []string, readOnly bool) error {
+func mountOverlay(dir string, layers []string, readOnly bool, label string) error {
 	var fds fdList
 	defer fds.close()
 
@@ -98,7 +99,7 @@ func mountOverlay(dir string, layers []string, readOnly bool) error {
 		// volatile: the writable layer dies with the container, so nothing is synced.
 		options = append(options, "upperdir="+upper, "workdir="+work, "volatile")
 	}
-	if err := unix.Mount("overlay", filepath.Join(dir, MergedDir), "overlay", flags, strings.Join(options, ",")); err != nil {
+	if err := unix.Mount("overlay", filepath.Join(dir, MergedDir), "overlay", flags, labelled(strings.Join(options, ","), label)); err != nil {
 		return explainOverlay(dir, fmt.Errorf("mount overlay of %d layers on %s: %w", len(layers), filepath.Join(dir, MergedDir), err))
 	}
 	return nil

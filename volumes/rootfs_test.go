@@ -27,7 +27,7 @@ func room(t testing.TB) string {
 // mount mounts layers and takes the mount down after the test.
 func mount(t testing.TB, dir string, layers []string, readOnly bool) string {
 	t.Helper()
-	root, err := MountRootfs(dir, layers, readOnly)
+	root, err := MountRootfs(dir, layers, readOnly, "")
 	must(t, err)
 	t.Cleanup(func() { must(t, UnmountRootfs(dir)) })
 	return root
@@ -151,13 +151,13 @@ func TestMountRootfsNamesWhatIsWrong(t *testing.T) {
 	}
 	for _, tt := range tests {
 		fs := filepath.Join(dir, "fs")
-		_, err := MountRootfs(fs, []string{good, tt.bad}, false)
+		_, err := MountRootfs(fs, []string{good, tt.bad}, false, "")
 		if !errors.Is(err, tt.want) || !strings.Contains(err.Error(), tt.bad) {
 			t.Errorf("error %v, want %v that names %s", err, tt.want, tt.bad)
 		}
 		wantMissing(t, fs)
 	}
-	if _, err := MountRootfs(filepath.Join(dir, "fs"), nil, false); err == nil || !strings.Contains(err.Error(), "no layers") {
+	if _, err := MountRootfs(filepath.Join(dir, "fs"), nil, false, ""); err == nil || !strings.Contains(err.Error(), "no layers") {
 		t.Errorf("error %v, want one that says that there are no layers", err)
 	}
 }
@@ -189,25 +189,25 @@ func TestUnmountRootfs(t *testing.T) {
 			mkdir(t, filepath.Join(fs, MergedDir))
 		}},
 		{"mounted and written", func(t *testing.T, fs, layer string) {
-			root, err := MountRootfs(fs, []string{layer}, false)
+			root, err := MountRootfs(fs, []string{layer}, false, "")
 			must(t, err)
 			write(t, filepath.Join(root, "d", "f"), "x")
 			must(t, os.Remove(filepath.Join(root, "image")))
 		}},
 		{"busy", func(t *testing.T, fs, layer string) {
-			root, err := MountRootfs(fs, []string{layer}, false)
+			root, err := MountRootfs(fs, []string{layer}, false, "")
 			must(t, err)
 			f, err := os.Open(filepath.Join(root, "image"))
 			must(t, err)
 			t.Cleanup(func() { f.Close() })
 		}},
 		{"unmounted by somebody else", func(t *testing.T, fs, layer string) {
-			root, err := MountRootfs(fs, []string{layer}, false)
+			root, err := MountRootfs(fs, []string{layer}, false, "")
 			must(t, err)
 			must(t, unix.Unmount(root, 0))
 		}},
 		{"read-only", func(t *testing.T, fs, layer string) {
-			_, err := MountRootfs(fs, []string{layer}, true)
+			_, err := MountRootfs(fs, []string{layer}, true, "")
 			must(t, err)
 		}},
 	}

@@ -40,7 +40,7 @@ func ShiftLayers(dir string, layers []string, first, count int) (err error) {
 	var u undo.Stack
 	u.Push("remove "+making, func() error { return UnmountRootfs(making) })
 	defer func() { err = errors.Join(err, u.Undo()) }()
-	root, err := MountRootfs(making, layers, false)
+	root, err := MountRootfs(making, layers, false, "")
 	if err != nil {
 		return err
 	}
@@ -118,7 +118,7 @@ func MountOpen() (string, error) {
 		if err != nil || !st.IsDir() || unix.Access(dir, unix.X_OK) == nil {
 			continue
 		}
-		if err := mountTmpfs(dir, memorySize, 0o711, unix.MS_NOSUID|unix.MS_NODEV); err != nil {
+		if err := mountTmpfs(dir, memorySize, 0o711, unix.MS_NOSUID|unix.MS_NODEV, ""); err != nil {
 			return "", fmt.Errorf("mount on %s: %w", dir, err)
 		}
 		return dir, touch(filepath.Join(dir, openMark))

@@ -132,7 +132,7 @@ func TestBind(t *testing.T) {
 	_, path, _ := openVolume(t)
 	write(t, filepath.Join(path, "file"), "x")
 	mkdir(t, filepath.Join(path, "mount"))
-	must(t, MountTmpfs(filepath.Join(path, "mount"), 1<<20, 0o755))
+	must(t, MountTmpfs(filepath.Join(path, "mount"), 1<<20, 0o755, ""))
 	t.Cleanup(func() { must(t, Unmount(filepath.Join(path, "mount"))) })
 	write(t, filepath.Join(path, "mount", "f"), "deep")
 	stage := filepath.Join(t.TempDir(), "a", "stage")

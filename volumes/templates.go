@@ -17,6 +17,7 @@ import (
 type Sandbox struct {
 	Dir          string // a directory of the pod's own; made if missing
 	NetNS, IPCNS string // the pod's, as /proc/1/ns/net; NetNS is "" in the host's network
+	Label        string // SELinux's, of what containers may write to; "": the policy says which
 }
 
 // Templates are the pod's shared mounts, made once, which containers bind, /sys
@@ -26,6 +27,7 @@ type Templates struct {
 	Sys    string // for /sys: read-only, what is the host's business masked
 	Shm    string // for /dev/shm: shared memory of the pod
 	Mqueue string // for /dev/mqueue: POSIX message queues of the pod
+	Label  string // the Sandbox's
 }
 
 // 64 MiB, which is what Docker and containerd give /dev and /dev/shm.
@@ -39,7 +41,7 @@ var sysMasked = []string{"firmware", "devices/virtual/powercap", "fs/selinux", "
 
 // Templates is where MountTemplates makes them.
 func (s Sandbox) Templates() Templates {
-	return Templates{Sys: filepath.Join(s.Dir, "sys"), Shm: filepath.Join(s.Dir, "shm"), Mqueue: filepath.Join(s.Dir, "mqueue")}
+	return Templates{Sys: filepath.Join(s.Dir, "sys"), Shm: filepath.Join(s.Dir, "shm"), Mqueue: filepath.Join(s.Dir, "mqueue"), Label: s.Label}
 }
 
 func (t Templates) all() []string { return []string{t.Sys, t.Shm, t.Mqueue} }
@@ -60,7 +62,7 @@ func (s Sandbox) MountTemplates() (_ Templates, err error) {
 			return Templates{}, fmt.Errorf("make templates: %w", err)
 		}
 	}
-	if err := mountTmpfs(t.Shm, memorySize, 0o1777, harmless); err != nil {
+	if err := mountTmpfs(t.Shm, memorySize, 0o1777, harmless, t.Label); err != nil {
 		return Templates{}, fmt.Errorf("mount the pod's shared memory: %w", err)
 	}
 	err = nsthread.Do(func() error {
@@ -121,7 +123,7 @@ func bindHostSys(path string) error {
 
 func maskSys(sys string) error {
 	for _, name := range sysMasked {
-		err := mountTmpfs(filepath.Join(sys, name), 0, 0o755, harmless|unix.MS_RDONLY)
+		err := mountTmpfs(filepath.Join(sys, name), 0, 0o755, harmless|unix.MS_RDONLY, "")
 		if err != nil && !errors.Is(err, fs.ErrNotExist) {
 			return fmt.Errorf("mask /sys/%s: %w", name, err)
 		}

@@ -65,7 +65,7 @@ func TestUsageIsWhatDuSays(t *testing.T) {
 		}},
 		{"a mount", func(t *testing.T, path string) {
 			mkdir(t, filepath.Join(path, "m"))
-			must(t, MountTmpfs(filepath.Join(path, "m"), 1<<20, 0o777))
+			must(t, MountTmpfs(filepath.Join(path, "m"), 1<<20, 0o777, ""))
 			t.Cleanup(func() { must(t, Unmount(filepath.Join(path, "m"))) })
 			write(t, filepath.Join(path, "m", "f"), big)
 		}},

@@ -40,12 +40,13 @@ func MakeEmptyDir(path string, mode uint32) error {
 // MountTmpfs mounts a tmpfs of at most size bytes (0: the kernel's default, half
 // of the memory) on path, which is made if missing. The number of its files is
 // bounded too, by one for every 4 KiB, at least 1024. mode is that of its root, as
-// 0o1777. Set-user-id and device files on it are inert.
-func MountTmpfs(path string, size int64, mode uint32) error {
+// 0o1777. Set-user-id and device files on it are inert. label is SELinux's, of all that is
+// in it; "": the policy says which.
+func MountTmpfs(path string, size int64, mode uint32, label string) error {
 	if err := os.MkdirAll(path, 0o700); err != nil {
 		return fmt.Errorf("make tmpfs: %w", err)
 	}
-	if err := mountTmpfs(path, size, mode, unix.MS_NOSUID|unix.MS_NODEV); err != nil {
+	if err := mountTmpfs(path, size, mode, unix.MS_NOSUID|unix.MS_NODEV, label); err != nil {
 		return fmt.Errorf("mount tmpfs on %s: %w", path, err)
 	}
 	return nil
@@ -53,12 +54,13 @@ func MountTmpfs(path string, size int64, mode uint32) error {
 
 // MountHugePages mounts a hugetlbfs of pages of so many bytes on path, which is made if
 // missing. mode is that of its root. How much of it there is the cgroups' limits of huge
-// pages say. The kernel lets nobody but root of the machine.
-func MountHugePages(path string, pageSize int64, mode uint32) error {
+// pages say. The kernel lets nobody but root of the machine. label is as of
+// MountTmpfs.
+func MountHugePages(path string, pageSize int64, mode uint32, label string) error {
 	if err := os.MkdirAll(path, 0o700); err != nil {
 		return fmt.Errorf("make hugetlbfs: %w", err)
 	}
-	options := fmt.Sprintf("pagesize=%d,mode=%04o", pageSize, mode)
+	options := labelled(fmt.Sprintf("pagesize=%d,mode=%04o", pageSize, mode), label)
 	if err := unix.Mount("nodev", path, "hugetlbfs", unix.MS_NOSUID|unix.MS_NODEV, options); err != nil {
 		return fmt.Errorf("mount hugetlbfs on %s: %w", path, err)
 	}
@@ -68,14 +70,14 @@ func MountHugePages(path string, pageSize int64, mode uint32) error {
 // minInodes is how many files the smallest tmpfs may have.
 const minInodes = 1024
 
-func mountTmpfs(path string, size int64, mode uint32, flags uintptr) error {
+func mountTmpfs(path string, size int64, mode uint32, flags uintptr, label string) error {
 	options := fmt.Sprintf("mode=%04o", mode)
 	if size > 0 {
 		// An empty file takes no block but a kilobyte of the kernel's memory; the
 		// kernel's own limit is one for every page of a tmpfs of its default size.
 		options += fmt.Sprintf(",size=%d,nr_inodes=%d", size, max(size/4096, minInodes))
 	}
-	return unix.Mount("tmpfs", path, "tmpfs", flags, options)
+	return unix.Mount("tmpfs", path, "tmpfs", flags, labelled(options, label))
 }
 
 // Unmount unmounts path, lazily if it is busy. A path that is missing or no mount

@@ -55,7 +55,7 @@ func wantMode(t *testing.T, path string, want os.FileMode) {
 func TestMountTmpfs(t *testing.T) {
 	testenv.NoLeaks(t)
 	path := filepath.Join(t.TempDir(), "new", "tmpfs")
-	must(t, MountTmpfs(path, 1<<20, 0o1777))
+	must(t, MountTmpfs(path, 1<<20, 0o1777, ""))
 	t.Cleanup(func() { must(t, Unmount(path)) })
 	wantMode(t, path, 0o777|os.ModeSticky)
 
@@ -89,7 +89,7 @@ func TestMountTmpfs(t *testing.T) {
 func TestMountTmpfsOfTheKernelsSize(t *testing.T) {
 	testenv.NoLeaks(t)
 	path := filepath.Join(t.TempDir(), "tmpfs")
-	must(t, MountTmpfs(path, 0, 0o700))
+	must(t, MountTmpfs(path, 0, 0o700, ""))
 	t.Cleanup(func() { must(t, Unmount(path)) })
 	wantMode(t, path, 0o700)
 	var fs unix.Statfs_t
@@ -111,7 +111,7 @@ func TestUnmount(t *testing.T) {
 	mkdir(t, path)
 	must(t, Unmount(path))
 
-	must(t, MountTmpfs(path, 1<<20, 0o755))
+	must(t, MountTmpfs(path, 1<<20, 0o755, ""))
 	busy, err := os.Create(filepath.Join(path, "open"))
 	must(t, err)
 	must(t, Unmount(path))
@@ -119,7 +119,7 @@ func TestUnmount(t *testing.T) {
 	wantMissing(t, filepath.Join(path, "open"))
 
 	t.Run("does not follow a link", func(t *testing.T) {
-		must(t, MountTmpfs(path, 1<<20, 0o755))
+		must(t, MountTmpfs(path, 1<<20, 0o755, ""))
 		t.Cleanup(func() { must(t, Unmount(path)) })
 		write(t, filepath.Join(path, "f"), "still mounted")
 		link := filepath.Join(dir, "link")
@@ -134,7 +134,7 @@ func TestUnmount(t *testing.T) {
 func TestHugePagesAreRootsOfTheMachine(t *testing.T) {
 	testenv.NoLeaks(t)
 	path := filepath.Join(t.TempDir(), "huge")
-	if err := MountHugePages(path, 2<<20, 0o777); !errors.Is(err, unix.EPERM) {
+	if err := MountHugePages(path, 2<<20, 0o777, ""); !errors.Is(err, unix.EPERM) {
 		t.Errorf("error %v, want EPERM", err)
 	}
 }

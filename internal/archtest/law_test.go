@@ -124,6 +124,7 @@ var libraries = []library{
 	{"github.com/robfig/cron/v3", []string{"workload"}, "when a schedule is due"},
 	{"go.yaml.in/yaml/v3", []string{"manifest"}, "the line and column of every node, for errors"},
 	{"github.com/opencontainers/runc", []string{"runner"}, "libcontainer is no stable interface: one room is rewritten when it changes"},
+	{"github.com/opencontainers/selinux", []string{"internal/host"}, "which labels containers have by a host's policy; libcontainer sets them"},
 	{"github.com/opencontainers/cgroups", []string{"runner"}, "libcontainer's configuration speaks its types"},
 	{"github.com/opencontainers/runtime-spec", []string{"runner"}, "the configuration of a container"},
 	{"github.com/moby/profiles", []string{"runner"}, "the default seccomp profile"},

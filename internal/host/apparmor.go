@@ -23,9 +23,6 @@ func FindAppArmor() AppArmor {
 	return AppArmor{Enabled: on == "Y" && v.exists("/sys/kernel/security/apparmor"), Try: tryAppArmor}
 }
 
-// HasSELinux asks whether the kernel enforces labels, or says it does.
-func HasSELinux() bool { return host(Setup{}).exists("/sys/fs/selinux/enforce") }
-
 // tryAppArmor asks for a profile as a container's first process does, on a thread that
 // ends without executing anything.
 func tryAppArmor(profile string) error {

@@ -22,6 +22,7 @@ type Order struct {
 	NoNewPrivileges bool
 	Filter          Filter
 	AppArmor        string // the profile that it changes to then, or ""
+	Label           string // of SELinux, that it has then, or ""; where there is one there is no AppArmor
 
 	// Early has Join load the filter before the process is in the container. The filter
 	// must let pass what makes a process (clone, setsid, pipe2, capset); any other is
@@ -69,6 +70,7 @@ const (
 	flagNoNewPrivs = 2
 	flagEarly      = 4
 	flagSetGroups  = 8
+	flagLabel      = 16
 )
 
 // head is struct order.
@@ -95,11 +97,11 @@ func (o *Order) encode(join bool) ([]byte, error) {
 		return nil, fmt.Errorf("%d limits of a process", len(o.Limits))
 	case len(o.Cwd) >= maxPath:
 		return nil, fmt.Errorf("change to the working directory: %w", unix.ENAMETOOLONG)
-	case len(o.AppArmor) > maxPath/2:
-		return nil, fmt.Errorf("change to the AppArmor profile: %w", unix.ENAMETOOLONG)
+	case len(o.AppArmor) > maxPath/2 || len(o.Label) > maxPath/2:
+		return nil, fmt.Errorf("change to the AppArmor profile or the SELinux label: %w", unix.ENAMETOOLONG)
 	}
-	var profile string
-	if o.AppArmor != "" {
+	profile := o.Label
+	if o.AppArmor != "" && o.Label == "" {
 		profile = "exec " + o.AppArmor
 	}
 	h := head{
@@ -107,7 +109,7 @@ func (o *Order) encode(join bool) ([]byte, error) {
 		Limits: uint32(len(o.Limits)), Groups: uint32(len(o.Groups)), Filter: uint32(steps), Cwd: uint32(len(o.Cwd) + 1),
 		AppArmor: uint32(len(profile)), Bounding: o.Bounding, Permitted: o.Permitted,
 	}
-	for flag, set := range map[uint32]bool{flagJoin: join, flagNoNewPrivs: o.NoNewPrivileges, flagEarly: o.Early, flagSetGroups: o.SetGroups} {
+	for flag, set := range map[uint32]bool{flagJoin: join, flagNoNewPrivs: o.NoNewPrivileges, flagEarly: o.Early, flagSetGroups: o.SetGroups, flagLabel: o.Label != ""} {
 		if set {
 			h.Flags |= flag
 		}

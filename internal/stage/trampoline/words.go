@@ -50,7 +50,7 @@ var steps = [...]string{
 	"read the order", "set oom_score_adj", "set the limits of resources", "enter the container", "give up privileges",
 	stepDirectory, "keep the working directory in the container", "bound the capabilities", "hand over input and output",
 	"set the groups", "set the group", "set the user", "set the capabilities", "load the filter for system calls",
-	"change to the AppArmor profile", "fork", "begin a session", stepExecute, stepInterpret,
+	"change to the AppArmor profile or the SELinux label", "fork", "begin a session", stepExecute, stepInterpret,
 }
 
 const (

@@ -12,6 +12,7 @@ enum {
 	NO_NEW_PRIVS = 2,
 	EARLY = 4,      // to join: load the filter before the process is in the container
 	SET_GROUPS = 8, // the user namespace lets us
+	LABEL = 16,     // the profile is SELinux's label
 };
 
 // Most of what follows an order.
@@ -33,7 +34,7 @@ struct order {
 	__u32 filter_flags, limits, groups, filter, cwd; // how many; of cwd the bytes
 	__u32 oom_length;
 	char oom_score[8]; // as it is written to /proc/self/oom_score_adj
-	__u32 profile; // bytes of what AppArmor is told, or 0
+	__u32 profile; // bytes of what AppArmor or SELinux is told, or 0
 	__u64 bounding, permitted; // effective is as permitted; nothing is inheritable or ambient
 };
 

@@ -162,15 +162,17 @@ static void confine(void) {
 		set_capabilities(o.permitted);
 }
 
-// take_profile has AppArmor change to the profile when the program is executed, not before:
+// take_profile has AppArmor change to the profile, or SELinux to the label, when the program is executed, not before:
 // it may forbid what the trampoline does, its channel too. Nobody but the process itself can
 // ask for that, in the container's own /proc.
 static void take_profile(void) {
 	__u32 fs[64] __attribute__((aligned(8))); // the kernel's struct; the type comes first
 	if (!o.profile)
 		return;
-	long fd = kernel(__NR_openat, AT_FDCWD, "/proc/self/attr/apparmor/exec", O_WRONLY | O_CLOEXEC);
-	if (fd == -ENOENT) // before Linux 5.8
+	long fd = -ENOENT;
+	if (!(o.flags & LABEL))
+		fd = kernel(__NR_openat, AT_FDCWD, "/proc/self/attr/apparmor/exec", O_WRONLY | O_CLOEXEC);
+	if (fd == -ENOENT) // SELinux's, and AppArmor's before Linux 5.8
 		fd = kernel(__NR_openat, AT_FDCWD, "/proc/self/attr/exec", O_WRONLY | O_CLOEXEC);
 	must(PROFILE, fd);
 	must(PROFILE, kernel(__NR_fstatfs, fd, fs));

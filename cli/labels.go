@@ -1,0 +1,158 @@
+package cli
+
+import (
+	"cmp"
+	"crypto/sha256"
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"os"
+	"slices"
+	"strings"
+
+	corev1 "k8s.io/api/core/v1"
+
+	"github.com/podrun/podrun/internal/host"
+	"github.com/podrun/podrun/internal/report"
+	"github.com/podrun/podrun/pod"
+)
+
+// privilegedType is what container runtimes give privileged containers.
+const privilegedType = "spc_t"
+
+// labelling gives a plan the SELinux labels that it has on this host.
+type labelling struct {
+	plan  *pod.Plan
+	spec  *corev1.PodSpec
+	ofPod corev1.SELinuxOptions
+	has   host.SELinux
+	level bool // somebody asks for one
+}
+
+// confineByLabels gives containers and files their SELinux labels. Elsewhere than with
+// SELinux nothing has labels, and runtimes take no notice of what a manifest says of them.
+func confineByLabels(plan *pod.Plan, p *corev1.Pod, has host.SELinux) error {
+	if !has.Enabled {
+		return nil
+	}
+	l := &labelling{plan: plan, spec: &p.Spec, has: has}
+	if sc := p.Spec.SecurityContext; sc != nil && sc.SELinuxOptions != nil {
+		l.ofPod = *sc.SELinuxOptions
+	}
+	l.level = l.ofPod.Level != ""
+	var err error
+	if _, plan.FileLabel, err = l.labels(l.ofPod); err != nil {
+		return l.refuse("spec.securityContext.seLinuxOptions", err)
+	}
+	var errs []error
+	for _, list := range plan.All() {
+		for i := range list {
+			errs = append(errs, l.container(&list[i]))
+		}
+	}
+	for i := range plan.Volumes {
+		errs = append(errs, l.volume(&plan.Volumes[i]))
+	}
+	return errors.Join(errs...)
+}
+
+func (l *labelling) refuse(what string, err error) error {
+	return report.New(report.Internal, "leave it out, or ask for a label of the host's policy: processes and files of containers have one by default where it has any",
+		"pod %s cannot have its SELinux labels: %s: %w", l.plan.Name, what, err)
+}
+
+// container labels one of the plan's. What it does not say of itself it has of the pod, as
+// with CRI-O: the categories too, so that containers of a pod share their files.
+func (l *labelling) container(c *pod.Container) (err error) {
+	var o corev1.SELinuxOptions
+	for _, m := range slices.Concat(l.spec.InitContainers, l.spec.Containers) {
+		if m.Name == c.Name && m.SecurityContext != nil && m.SecurityContext.SELinuxOptions != nil {
+			o = *m.SecurityContext.SELinuxOptions
+		}
+	}
+	l.level = l.level || o.Level != ""
+	o = corev1.SELinuxOptions{
+		User: cmp.Or(o.User, l.ofPod.User), Role: cmp.Or(o.Role, l.ofPod.Role),
+		Type: cmp.Or(o.Type, l.ofPod.Type), Level: cmp.Or(o.Level, l.ofPod.Level),
+	}
+	if c.Privileged && o.Type == "" {
+		free := o
+		free.Type = privilegedType
+		if c.Label, c.FileLabel, err = l.labels(free); err == nil {
+			return nil
+		}
+		if o == (corev1.SELinuxOptions{}) { // it keeps the user's, whom no runtime holds to more
+			c.Label, c.FileLabel = "", l.plan.FileLabel
+			return nil
+		}
+	}
+	if c.Label, c.FileLabel, err = l.labels(o); err != nil {
+		return l.refuse("container "+c.Name+": securityContext.seLinuxOptions", err)
+	}
+	return nil
+}
+
+// labels are those that options make, or none: where nothing is asked for, and the policy
+// has none for containers, or none that this user's programs may change to.
+func (l *labelling) labels(o corev1.SELinuxOptions) (process, files string, err error) {
+	var options []string
+	for _, f := range [][2]string{{"user", o.User}, {"role", o.Role}, {"type", o.Type}, {"level", cmp.Or(o.Level, podLevel(l.plan))}} {
+		if f[1] != "" {
+			options = append(options, f[0]+":"+f[1])
+		}
+	}
+	process, files, err = l.has.Labels(options)
+	if err == nil && process == "" {
+		err = errors.New("the host's policy has no labels for containers (no contexts/lxc_contexts)")
+	}
+	if err == nil {
+		err = l.has.Try(process, files)
+	}
+	if err != nil {
+		process, files = "", ""
+	}
+	if o == (corev1.SELinuxOptions{}) {
+		err = nil
+	}
+	return process, files, err
+}
+
+// podLevel are categories of the pod's own. They follow from its name, so that it has them
+// again when it is made again, and what it has left in a volume is still its own.
+func podLevel(plan *pod.Plan) string {
+	const categories = 1024
+	sum := sha256.Sum256(fmt.Appendf(nil, "%d/%s/%s", os.Getuid(), plan.Namespace, plan.Name))
+	n := binary.BigEndian.Uint64(sum[:])
+	low, high := n%categories, n/categories%(categories-1)
+	if high >= low {
+		high++
+	}
+	return fmt.Sprintf("s0:c%d,c%d", min(low, high), max(low, high))
+}
+
+// volume labels a volume as those who mount it. A claim is for other pods too: as podman's
+// volumes it has no categories, unless somebody asks for them.
+func (l *labelling) volume(v *pod.Volume) error {
+	if v.Kind == pod.HostPath {
+		return nil
+	}
+	v.FileLabel = l.plan.FileLabel
+	by := ""
+	for _, list := range l.plan.All() {
+		for i := range list {
+			c := &list[i]
+			if c.FileLabel == "" || !slices.ContainsFunc(c.Mounts, func(m pod.Mount) bool { return m.Volume == v.Name }) {
+				continue
+			}
+			if by != "" && v.FileLabel != c.FileLabel {
+				return report.New(report.Internal, "give them the same level and user in seLinuxOptions",
+					"pod %s cannot have its SELinux labels: volume %s is mounted by the containers %s, whose files are %s, and %s, whose are %s", l.plan.Name, v.Name, by, v.FileLabel, c.Name, c.FileLabel)
+			}
+			by, v.FileLabel = c.Name, c.FileLabel
+		}
+	}
+	if parts := strings.SplitN(v.FileLabel, ":", 4); v.Kind == pod.ClaimVolume && !l.level && len(parts) == 4 {
+		v.FileLabel = strings.Join(append(parts[:3], "s0"), ":")
+	}
+	return nil
+}

@@ -1,0 +1,96 @@
+package host
+
+import (
+	"errors"
+	"fmt"
+	"os"
+	"strconv"
+	"strings"
+
+	"github.com/opencontainers/selinux/go-selinux"
+	"github.com/opencontainers/selinux/go-selinux/label"
+)
+
+// SELinux is the security module as containers of this user meet it.
+type SELinux struct {
+	Enabled bool
+
+	// Labels are those of a container's processes and files by the policy, changed by
+	// options as user:NAME, role:NAME, type:NAME and level:RANGE. Both are "" where the
+	// policy says nothing of containers.
+	Labels func(options []string) (process, files string, err error)
+	Try    func(process, files string) error // why containers could not have the two
+}
+
+// FindSELinux asks whether the kernel has it, as container runtimes do.
+func FindSELinux() SELinux {
+	return SELinux{Enabled: selinux.GetEnabled(), Labels: label.InitLabels, Try: tryLabels}
+}
+
+func tryLabels(process, files string) error {
+	for _, l := range []string{process, files} {
+		if selinux.SecurityCheckContext(l) != nil {
+			return fmt.Errorf("the policy has no label %s", l)
+		}
+	}
+	own, err := selinux.CurrentLabel()
+	if err != nil {
+		return fmt.Errorf("read this program's label: %w", err)
+	}
+	if selinux.EnforceMode() != selinux.Enforcing {
+		return nil
+	}
+	may, err := mayChange(own, process)
+	if err == nil && !may {
+		err = fmt.Errorf("the policy does not let processes change from %s to %s", own, process)
+	}
+	return err
+}
+
+const policyFiles = "/sys/fs/selinux/"
+
+// mayChange asks the policy whether processes may change from one label to another when
+// they execute a program, by what libselinux's security_compute_av asks.
+func mayChange(from, to string) (bool, error) {
+	class, err := policyNumber("class/process/index")
+	if err != nil {
+		return false, err
+	}
+	change, err := policyNumber("class/process/perms/transition")
+	if err != nil {
+		return false, err
+	}
+	f, err := os.OpenFile(policyFiles+"access", os.O_RDWR, 0)
+	if err != nil {
+		return false, err
+	}
+	defer f.Close()
+	if _, err := fmt.Fprintf(f, "%s %s %d ffffffff", from, to, class); err != nil {
+		return false, err
+	}
+	answer := make([]byte, 256)
+	n, err := f.Read(answer)
+	if err != nil {
+		return false, err
+	}
+	return allows(string(answer[:n]), change)
+}
+
+// allows reads the kernel's answer: what is allowed, decided, audited in two ways, a
+// sequence number, and flags, of which the first is of labels that are held to nothing.
+func allows(answer string, permission int) (bool, error) {
+	var allowed, decided, auditAllow, auditDeny, flags uint64
+	var seq int
+	if _, err := fmt.Sscanf(answer, "%x %x %x %x %d %x", &allowed, &decided, &auditAllow, &auditDeny, &seq, &flags); err != nil || permission < 1 {
+		return false, errors.Join(fmt.Errorf("the kernel's answer about labels is %q", answer), err)
+	}
+	return allowed>>(permission-1)&1 == 1 || flags&1 == 1, nil
+}
+
+func policyNumber(name string) (int, error) {
+	b, err := os.ReadFile(policyFiles + name)
+	if err != nil {
+		return 0, err
+	}
+	return strconv.Atoi(strings.TrimSpace(string(b)))
+}
