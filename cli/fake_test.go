@@ -119,7 +119,12 @@ func (w *world) Ensure(_ context.Context, ref, policy string, o image.PullOption
 	return pod.Image{Name: ref, ID: "sha256:" + strings.Repeat("0", 64), Layers: []string{"/layer"}, Cmd: []string{"sh"}}, w.imageErr
 }
 
-func (w *world) start(p store.Pod, plan *pod.Plan, lock *os.File, _ map[string]*os.File, _ *stage.Front) (string, error) {
+func (w *world) start(p store.Pod, plan *pod.Plan, lock *os.File, _ map[string]*os.File, _ *stage.Front, record func() error) (string, error) {
+	if record != nil {
+		if err := record(); err != nil {
+			return "", err
+		}
+	}
 	return "", w.startSupervisor(p, plan, lock)
 }
 

@@ -255,23 +255,18 @@ func (l *launch) startPod(p *upPod) (err error) {
 	} else {
 		back.Push("remove the pod", func() error { return l.keeper.remove(p.place) })
 	}
-	stamped := p.object.Pod.DeepCopy()
-	manifest.Stamp(stamped, p.plan.UID, created)
-	text, err := manifest.Marshal(stamped)
-	if err != nil {
-		return err
-	}
+	record := func() error { return l.record(p, created) }
 	if err := l.open(p); err != nil { // again, if another pod of the name had them before
 		return err
 	}
 	defer p.closePorts()
-	if err := l.create(p, text); err != nil {
-		return err
+	if p.plan.Users != nil { // which ids the pod begins with is found as it is put on record
+		if err := record(); err != nil {
+			return err
+		}
+		record = nil
 	}
-	if err := p.place.AddEvents(l.fetched(p)...); err != nil {
-		return err
-	}
-	warning, err := l.keeper.start(p.place, p.plan, lock, p.ports, p.front)
+	warning, err := l.keeper.start(p.place, p.plan, lock, p.ports, p.front, record)
 	if warning != "" {
 		fmt.Fprintf(l.front.err, "podrun: pod %s: warning: %s\n", p.place.Name, warning)
 	}

@@ -42,7 +42,8 @@ type images interface {
 type pods interface {
 	// start returns what the user is to be warned of, if anything. ports are those of the
 	// host, by their names. at is nil unless systemd runs the pod.
-	start(p store.Pod, plan *pod.Plan, lock *os.File, ports map[string]*os.File, at *stage.Front) (warning string, err error)
+	// record, if not nil, puts the pod on record meanwhile.
+	start(p store.Pod, plan *pod.Plan, lock *os.File, ports map[string]*os.File, at *stage.Front, record func() error) (warning string, err error)
 	remove(p store.Pod) error
 	// removeClaim removes the directory of a claim that no pod uses.
 	removeClaim(namespace, name string) error
@@ -72,8 +73,8 @@ type keeper struct {
 	programs stage.Programs
 }
 
-func (k *keeper) start(p store.Pod, plan *pod.Plan, lock *os.File, ports map[string]*os.File, at *stage.Front) (string, error) {
-	s := stage.PodStart{Programs: k.programs, Dirs: k.dirs, Pod: p, Hostname: plan.NodeName(), Lock: lock, Ports: ports, Attach: at, Apart: plan.Apart && os.Geteuid() != 0}
+func (k *keeper) start(p store.Pod, plan *pod.Plan, lock *os.File, ports map[string]*os.File, at *stage.Front, record func() error) (string, error) {
+	s := stage.PodStart{Record: record, Programs: k.programs, Dirs: k.dirs, Pod: p, Hostname: plan.NodeName(), Lock: lock, Ports: ports, Attach: at, Apart: plan.Apart && os.Geteuid() != 0}
 	s.HostPID = plan.HostPID
 	if u := plan.Users; u != nil {
 		s.Users = &host.Range{First: uint64(u.First), Count: uint64(u.Count)}

@@ -25,7 +25,7 @@ const garbage = 50
 // shrink, unless it has not for the longest time: there is always something that changes in
 // some pods.
 const (
-	idleAfter = time.Second
+	idleAfter = 250 * time.Millisecond
 	idleLate  = 30 * time.Second
 )
 

@@ -117,6 +117,11 @@ func takeUp(args []string) (*supervisor, *loop, error) {
 	if err != nil {
 		return nil, nil, tell(was, err)
 	}
+	if was == nil {
+		if err := stage.AwaitRecord(); err != nil {
+			return nil, nil, tell(was, err)
+		}
+	}
 	plan, err := place.Plan()
 	if err != nil && was != nil && damaged(err) {
 		err = hopeless{err}

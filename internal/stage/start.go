@@ -57,6 +57,10 @@ type PodStart struct {
 	// HostPID leaves the pod in the host's PID namespace.
 	HostPID bool
 
+	// Record, if any, puts the pod on record, that is its plan, while its first processes
+	// begin. The supervisor waits for it; if it fails there is no pod.
+	Record func() error
+
 	// Settle, if any, is told the pid of the pod's first process, of which all others
 	// come, before there are others: it moves the process to the pod's own cgroup.
 	// Without it the pod lives where the caller does.
@@ -66,7 +70,7 @@ type PodStart struct {
 // StartPod starts the pod's keeper and supervisor and returns when the supervisor
 // serves the control socket. The processes are not children of the caller: they
 // live until the pod has ended.
-func StartPod(s PodStart) error {
+func StartPod(s PodStart) (err error) {
 	defer runtime.KeepAlive(s.InUse)
 	log, err := os.OpenFile(s.Pod.SupervisorLog(), os.O_WRONLY|os.O_CREATE|os.O_APPEND, 0o600)
 	if err != nil {
@@ -98,6 +102,16 @@ func StartPod(s PodStart) error {
 	}
 	s.Attach.hand(cmd)
 	handPorts(cmd, s.Ports)
+	recorded, err := record(cmd, s.Record)
+	if err != nil {
+		w.Close()
+		return fmt.Errorf("start pod %s: %w", s.Pod.Name, err)
+	}
+	defer func() {
+		if rerr := recorded.wait(); rerr != nil { // all else follows from it
+			err = rerr
+		}
+	}()
 	done, err := share(cmd, s.Dirs)
 	if err != nil {
 		w.Close()

@@ -114,6 +114,7 @@ static void bring_back(struct podrun_birth *birth, int st, long long wait) {
 	podrun_die_with(1);
 	unsetenv("_PODRUN_ATTACH"); // descriptors of the first supervisor
 	unsetenv("_PODRUN_PORTS");
+	unsetenv("_PODRUN_RECORD");
 	char *after = getenv("_PODRUN_AFTER"); // where Go looks, too: there is room for a word
 	if (after && strlen(after) == strlen("sandbox"))
 		strcpy(after, "sandbox");
