@@ -145,7 +145,7 @@ func TestImagePowerCuts(t *testing.T) {
 		}
 		var apart []string
 		for range cutsPerBoot {
-			apart = append(apart, fmt.Sprintf("%.2f", took.Seconds()/2*rand.Float64()))
+			apart = append(apart, fmt.Sprintf("%.2f", took.Seconds()/4*rand.Float64()))
 		}
 		root(cutsCopies, apart...)
 		m.cut(t)
