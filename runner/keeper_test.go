@@ -30,12 +30,19 @@ type wholePod struct {
 
 func startWhole(t *testing.T, plan *pod.Plan) wholePod {
 	t.Helper()
-	root := t.TempDir()
-	w := wholePod{t: t, dirs: store.Dirs{Data: filepath.Join(root, "data"), Runtime: filepath.Join(root, "run")}}
-	w.place = w.dirs.Pod(plan.Namespace, plan.Name)
+	w := newWhole(t, plan)
 	if err := w.start(plan); err != nil {
 		t.Fatal(err)
 	}
+	return w
+}
+
+// newWhole is for a pod that is to be started.
+func newWhole(t *testing.T, plan *pod.Plan) wholePod {
+	t.Helper()
+	root := t.TempDir()
+	w := wholePod{t: t, dirs: store.Dirs{Data: filepath.Join(root, "data"), Runtime: filepath.Join(root, "run")}}
+	w.place = w.dirs.Pod(plan.Namespace, plan.Name)
 	t.Cleanup(func() {
 		if b, _ := os.ReadFile(w.place.SupervisorLog()); t.Failed() && len(b) > 0 {
 			t.Logf("the supervisors say:\n%s", b)
