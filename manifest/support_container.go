@@ -125,6 +125,10 @@ var containerSecurityRows = []Field{
 	{Path: "spec.containers[].securityContext.appArmorProfile", Support: Done, Note: "default: the pod's; " + appArmorNote},
 	{Path: "spec.containers[].securityContext.appArmorProfile.type", Support: Done, Note: appArmorDefaultNote},
 	{Path: "spec.containers[].securityContext.appArmorProfile.localhostProfile", Support: Done, Note: "a profile that is loaded"},
-	{Path: "spec.containers[].securityContext.seLinuxOptions", Support: Accepted, Note: seLinuxNote},
+	{Path: "spec.containers[].securityContext.seLinuxOptions", Support: Done, Note: seLinuxNote},
+	{Path: "spec.containers[].securityContext.seLinuxOptions.user", Support: Done},
+	{Path: "spec.containers[].securityContext.seLinuxOptions.role", Support: Done},
+	{Path: "spec.containers[].securityContext.seLinuxOptions.type", Support: Done},
+	{Path: "spec.containers[].securityContext.seLinuxOptions.level", Support: Done},
 	{Path: "spec.containers[].securityContext.windowsOptions", Support: Refused, Note: "Windows"},
 }

@@ -4,7 +4,8 @@ const (
 	scheduling          = "scheduling: there is one machine"
 	appArmorNote        = "default: none; where the host has no AppArmor only Unconfined can be had, as with the kubelet"
 	appArmorDefaultNote = "RuntimeDefault is the first of podrun-default, containers-default, cri-containerd.apparmor.d and docker-default that is loaded: only root can load profiles"
-	seLinuxNote         = "without SELinux a host has no labels, and containers none; where there is SELinux, up refuses it"
+	seLinuxNote         = "where the host has SELinux; elsewhere there are no labels, and it has no effect. Default: the policy's for containers, with categories of the pod's own; spc_t for privileged ones"
+	seLinuxChangeNote   = "files are always labelled one by one, as by Recursive, unless a mount of podrun's own has them"
 
 	noToken = "there is no API server, so no account and no token"
 )
@@ -94,7 +95,11 @@ var podSecurityRows = []Field{
 	{Path: "spec.securityContext.appArmorProfile", Support: Done, Note: appArmorNote},
 	{Path: "spec.securityContext.appArmorProfile.type", Support: Done, Note: appArmorDefaultNote},
 	{Path: "spec.securityContext.appArmorProfile.localhostProfile", Support: Done, Note: "a profile that is loaded"},
-	{Path: "spec.securityContext.seLinuxOptions", Support: Accepted, Note: seLinuxNote},
-	{Path: "spec.securityContext.seLinuxChangePolicy", Support: Accepted, Note: seLinuxNote},
+	{Path: "spec.securityContext.seLinuxOptions", Support: Done, Note: seLinuxNote},
+	{Path: "spec.securityContext.seLinuxOptions.user", Support: Done},
+	{Path: "spec.securityContext.seLinuxOptions.role", Support: Done},
+	{Path: "spec.securityContext.seLinuxOptions.type", Support: Done},
+	{Path: "spec.securityContext.seLinuxOptions.level", Support: Done},
+	{Path: "spec.securityContext.seLinuxChangePolicy", Support: Accepted, Note: seLinuxChangeNote},
 	{Path: "spec.securityContext.windowsOptions", Support: Refused, Note: "Windows"},
 }
