@@ -83,6 +83,9 @@ func (f *front) rehearse(c *cli.Context, files []string, how dryRun) error {
 	if err != nil {
 		return err
 	}
+	if err := askNetwork(c, docs.pods); err != nil {
+		return err
+	}
 	if err := f.judgePolicy(dirs, docs, c.String("policy")); err != nil {
 		return err
 	}
