@@ -45,6 +45,9 @@ func setLabel(fd int, label string) (ok bool, err error) {
 		return true, nil
 	}
 	err = unix.Setxattr(path, labelName, []byte(label), 0)
+	if errors.Is(err, unix.ENOTSUP) { // all of the file system have one label, by its mount or the policy
+		return true, nil
+	}
 	if errors.Is(err, unix.EPERM) || errors.Is(err, unix.EROFS) {
 		return false, nil
 	}
