@@ -83,7 +83,14 @@ func TestAcceptedWhereTheyAreCarried(t *testing.T) {
 	if !errors.Is(err, syscall.ECONNRESET) && !errors.Is(err, syscall.EPIPE) {
 		t.Errorf("one too many: %v", err)
 	}
+	listener := s.ports["8080/tcp"].(*directPort).listener
 	s.Close()
+	next, err := unix.FcntlInt(0, unix.F_DUPFD_CLOEXEC, listener) // gets the number that the listener had
+	must(t, err)
+	s.Close()
+	if err := unix.Close(next); err != nil {
+		t.Errorf("a second Close has closed what is not the server's: %v", err)
+	}
 	if err := said(one); !errors.Is(err, syscall.ECONNRESET) && !errors.Is(err, syscall.EPIPE) {
 		t.Errorf("after the end of the server: %v", err)
 	}

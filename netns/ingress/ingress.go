@@ -141,11 +141,12 @@ func (s *Server) Resume() {
 }
 
 // Close ends every connection, and returns when nothing of the server is left. It must
-// not be called in a pause.
+// not be called in a pause. It may be called again.
 func (s *Server) Close() {
 	for _, p := range s.ports {
 		p.close()
 	}
+	clear(s.ports) // whose descriptors may be others' from now on
 	s.mu.Lock()
 	s.closed = true
 	for c := range s.conns {
