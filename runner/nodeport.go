@@ -93,9 +93,10 @@ func (p *publisher) openNode(s *sandbox, h hostport.Port, to uint16) error {
 	if n.served {
 		p.server.Remove(n.file)
 	}
-	n.to, n.served = to, true
+	err := p.server.Add(n.file, h.Protocol, int(to))
+	n.to, n.served = to, err == nil // else the next attempt is another
 	p.nodes[name] = n
-	return p.server.Add(n.file, h.Protocol, int(to))
+	return err
 }
 
 // shut gives a port back. The caller holds mu.
