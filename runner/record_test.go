@@ -82,3 +82,34 @@ func TestNotRecorded(t *testing.T) {
 		t.Errorf("the supervisor says %q, %v", said, err)
 	}
 }
+
+// A pod stays in the runtime directory of an earlier login, which the supervisor finds by what
+// is on record, however late that is.
+func TestLateRecordOfAnotherRuntimeDirectory(t *testing.T) {
+	testenv.NoLeaks(t)
+	plan := newPlan(nil, []pod.Container{shell(layer(t), "a", "exec sleep 1000")})
+	w := wholeAt(t, plan)
+	earlier := store.Dirs{Data: w.dirs.Data, Runtime: filepath.Join(t.TempDir(), "earlier")}
+	w.place = earlier.Pod(plan.Namespace, plan.Name)
+	if err := os.Mkdir(w.dirs.Runtime, 0o700); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(w.remove)
+	err := w.beginWhole(plan, func() error {
+		supervisor, end := 0, time.Now().Add(time.Minute)
+		for rests := 0; rests < 1000 && time.Now().Before(end); rests++ { // looks in a row at which it sleeps: it waits
+			switch st, ok := stat(supervisor); {
+			case !ok || st.name != "podrun-superv": // another child of the keeper, if any
+				keeper, _, _ := w.place.Keeper()
+				supervisor, rests = supervisorOf(keeper), 0
+			case st.state != 'S':
+				rests = 0
+			}
+		}
+		return w.place.Create(plan, []byte("{}"))
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	w.until(running)
+}

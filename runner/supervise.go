@@ -113,14 +113,14 @@ func takeUp(args []string) (*supervisor, *loop, error) {
 	if err != nil {
 		return nil, nil, err
 	}
-	dirs, place, err := podOf(args)
-	if err != nil {
-		return nil, nil, tell(was, err)
-	}
-	if was == nil {
+	if was == nil { // before that nothing says where the pod's runtime directory is
 		if err := stage.AwaitRecord(); err != nil {
 			return nil, nil, tell(was, err)
 		}
+	}
+	dirs, place, err := podOf(args)
+	if err != nil {
+		return nil, nil, tell(was, err)
 	}
 	plan, err := place.Plan()
 	if err != nil && was != nil && damaged(err) {
