@@ -10,6 +10,7 @@ import (
 
 	"github.com/podrun/podrun/internal/stage/trampoline"
 	"github.com/podrun/podrun/lifecycle"
+	"github.com/podrun/podrun/pod"
 )
 
 // containers takes up those that run, or did when last seen.
@@ -173,11 +174,18 @@ func (a *adoption) remains() {
 		if !ok || c != nil && c.Attempt == in.Attempt && live(&a.known, in.Name, in.Attempt) {
 			continue
 		}
-		half := &container{plan: planned, attempt: in.Attempt}
-		half.cleanUpLater(a.engine.sandbox)
-		half.remove()
+		a.remnant(planned, in.Attempt).remove()
 		a.engine.estate.removed(in)
 	}
+}
+
+// remnant is an instance that has ended. What libcontainer knows of it, if it still does, leads
+// to its cgroup, whose counts must not be taken for the next instance's.
+func (a *adoption) remnant(planned *pod.Container, attempt int) *container {
+	x := &container{plan: planned, attempt: attempt}
+	x.cleanUpLater(a.engine.sandbox)
+	x.ct, _ = libcontainer.Load(a.engine.sandbox.store.LibcontainerDir(), x.id())
+	return x
 }
 
 // startAgain orders a start once more that did not come about, and undoes what there is

@@ -38,6 +38,10 @@ func TestNextContainerDoesNotWaitForRemoval(t *testing.T) {
 	if _, err := os.Stat(first.rootfs(p.engine.sandbox)); err != nil {
 		t.Error("it is removed already:", err)
 	}
+	// So would a supervisor find it that follows one which is killed now.
+	if x := (&adoption{engine: p.engine}).remnant(&one, 0); x.ct == nil {
+		t.Error("what libcontainer knows of it, its cgroup above all, would be left")
+	}
 	w.release("two")
 	p.until("at its app", func(st pod.Status) bool { return st.Containers[0].State.Terminated != nil })
 	goOn()
