@@ -68,10 +68,19 @@ const managerTime = 3 * time.Minute
 func connect(ctx context.Context) (*systemd.Manager, error) {
 	where, ok := delegation.FindManager()
 	if !ok {
-		hint := "log in again, or as root: loginctl enable-linger USER"
-		return nil, report.New(report.Failure, hint, "there is no systemd for this user")
+		_, err := os.Stat("/run/systemd/system")
+		return nil, noManager(err == nil)
 	}
 	return systemd.Connect(ctx, where)
+}
+
+// noManager says that there is nobody to run a unit; booted, whether systemd runs this
+// machine at all (sd_booted(3)).
+func noManager(booted bool) error {
+	if !booted {
+		return report.New(report.Failure, "podrun up -d FILE runs the pods without a unit", "systemd does not run on this machine")
+	}
+	return report.New(report.Failure, "log in again, or as root: loginctl enable-linger USER", "there is no systemd for this user")
 }
 
 func (f *front) installUnit(ctx context.Context, dirs unitDirs, u *unit, now bool) error {

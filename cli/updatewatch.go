@@ -54,13 +54,30 @@ func (u *updating) watchPod(ctx context.Context, p store.Pod, stable time.Durati
 			return err
 		}
 		if restartsOf(last) != restarts || !last.Ready() && last.Phase != pod.Succeeded {
-			return fmt.Errorf("pod %s was ready, and did not stay so for %v", p.Name, stable)
+			return fmt.Errorf("pod %s was ready, and did not stay so for %v%s", p.Name, stable, ailment(last))
 		}
 	}
 	if last.Phase == pod.Failed {
-		return fmt.Errorf("pod %s has failed", p.Name)
+		return fmt.Errorf("pod %s has failed%s", p.Name, ailment(last))
 	}
 	return nil
+}
+
+// ailment is what the first container that did not do has come to, after a colon, or "".
+// It is said because the pod goes, and with it everything else that could say it.
+func ailment(st *pod.Status) string {
+	for _, list := range [][]pod.ContainerStatus{st.InitContainers, st.Containers} {
+		for i := range list {
+			c := &list[i]
+			if text := trouble(c); text != "" {
+				return ": " + text
+			}
+			if t := c.LastState.Terminated; t != nil && c.RestartCount > 0 {
+				return ": container " + c.Name + " " + outcome(t)
+			}
+		}
+	}
+	return ""
 }
 
 func restartsOf(st *pod.Status) int {
@@ -112,7 +129,7 @@ func (u *updating) undo(ctx context.Context, g *updateGroup, cause error) error 
 	if u.rollback {
 		again += " --rollback"
 	}
-	return report.New(report.Failure, "podrun events "+names+" may say why; "+again+" tries again", "%w: the pod has the images again that it had before", cause)
+	return report.New(report.Failure, "podrun logs "+names+" shows what those images write only while they run; "+again+" tries again", "%w: the pod has the images again that it had before", cause)
 }
 
 // forget takes the manifest out of a pod's record: the pod is there.

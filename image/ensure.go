@@ -63,7 +63,7 @@ func (s *Store) Ensure(ctx context.Context, ref string, policy string, o PullOpt
 	if broken != nil && !errors.Is(broken, ErrNotFound) {
 		err = errors.Join(broken, err)
 	}
-	hint := "bring the image here with podrun image load FILE"
+	hint := "podrun image ls shows the images that are here; podrun image load FILE brings one from a file"
 	if here {
 		hint = "there is a copy on this machine: imagePullPolicy: IfNotPresent uses it"
 	}
