@@ -91,12 +91,13 @@ func (f *front) attachTo(c *cli.Context, keys []byte) error {
 // attachWishes are how somebody wants to be attached.
 type attachWishes struct {
 	stdin, tty, quiet bool
+	fromStart         bool // show what it has written before, too
 	keys              []byte
 }
 
 // attachAt is attached to a container that runs, and ends with its exit code.
 func (f *front) attachAt(ctx context.Context, p store.Pod, ct *pod.Container, w attachWishes) error {
-	a := &attachment{front: f, pod: p, container: ct, stdin: w.stdin, keys: w.keys, quiet: w.quiet}
+	a := &attachment{front: f, pod: p, container: ct, stdin: w.stdin, fromStart: w.fromStart, keys: w.keys, quiet: w.quiet}
 	if a.terminal = f.terminalFor(ct, a.stdin); a.terminal == nil && w.tty {
 		why := "input is not a terminal or the right kind of file"
 		if !ct.TTY {

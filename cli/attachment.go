@@ -26,6 +26,7 @@ type attachment struct {
 	pod       store.Pod
 	container *pod.Container
 	stdin     bool
+	fromStart bool     // the next supervisor is to show what was written before, too
 	terminal  *os.File // ours, if the container has one and gets our input
 	keys      []byte
 	quiet     bool
@@ -114,7 +115,7 @@ func (a *attachment) joinOnce(ctx context.Context) (j *joined, err error) {
 		theirs = append(theirs, w)
 		j.outlets = append(j.outlets, &remote.Outlet{Src: r, Dst: dst})
 	}
-	req := wire.JoinRequest{Container: a.container.Name, Stdin: a.stdin}
+	req := wire.JoinRequest{Container: a.container.Name, Stdin: a.stdin, FromStart: a.fromStart}
 	if j.UnixConn, err = ask(ctx, a.pod, wire.Request{Verb: wire.Join, Join: &req}, theirs...); err != nil {
 		return j, err
 	}
@@ -129,6 +130,7 @@ func (a *attachment) joinOnce(ctx context.Context) (j *joined, err error) {
 		closeAll(files)
 		return j, err
 	}
+	a.fromStart = false
 	if len(files) == 1 { // not closed before there is another: somebody may be writing
 		a.input.Store(files[0])
 	}

@@ -25,8 +25,9 @@ func (f *front) debugCommand() *cli.Command {
 		Description: `Adds an ephemeral container to a running pod: with an image of its own, in the
 pod's network, and with --target in the processes of one of its containers. It
 is begun at once and never restarted; nothing waits for it, and it ends with the
-pod. With -i it is attached to, as podrun attach -i does. Without --image it has
-the image of the target, or of the first container.
+pod. With -i it is attached to, as podrun attach -i does, and all that it writes
+is shown, from the first byte on. Without --image it has the image of the
+target, or of the first container.
 
 Examples:
   podrun debug -it web --image busybox

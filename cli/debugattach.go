@@ -10,8 +10,8 @@ import (
 	"github.com/podrun/podrun/pod"
 )
 
-// attach waits until the container runs and attaches to it; of one that has ended already
-// it shows what it has written.
+// attach waits until the container runs and attaches to it: all that it writes is shown, from
+// its first byte on; of one that has ended already, what is in its log.
 func (d *debugging) attach(ctx context.Context, keys []byte) error {
 	name := d.container.Name
 	last, err := d.until(ctx, func(s pod.State) bool {
@@ -35,7 +35,7 @@ func (d *debugging) attach(ctx context.Context, keys []byte) error {
 	if err != nil {
 		return err
 	}
-	err = d.front.attachAt(ctx, d.pod, ct, attachWishes{stdin: d.container.Stdin, tty: d.container.TTY, keys: keys, quiet: d.quiet})
+	err = d.front.attachAt(ctx, d.pod, ct, attachWishes{stdin: d.container.Stdin, tty: d.container.TTY, fromStart: true, keys: keys, quiet: d.quiet})
 	var refused *exitError
 	if errors.As(err, &refused) && refused.err != nil { // it may have ended in between
 		within, cancel := context.WithTimeout(ctx, applyTime)

@@ -27,9 +27,9 @@ type seat struct {
 
 func newAudience() *audience { return &audience{over: make(chan struct{})} }
 
-// enter lets a client hear what is written from now on: its files are stdout and, without
-// a terminal, stderr. They are its own from now on, until leave.
-func (a *audience) enter(pod string, files []*os.File) (*seat, error) {
+// newSeat is for a client whose files are stdout and, without a terminal, stderr. It has
+// descriptors of its own, until leave.
+func newSeat(pod string, files []*os.File) (*seat, error) {
 	s := &seat{pod: pod, out: map[string]int{}, lost: map[string]int{}}
 	for i, stream := range []string{"stdout", "stderr"} {
 		if i >= len(files) {
@@ -45,15 +45,28 @@ func (a *audience) enter(pod string, files []*os.File) (*seat, error) {
 			return nil, fmt.Errorf("attach: %w", err)
 		}
 	}
+	return s, nil
+}
+
+// enter lets a client hear what is written from now on.
+func (a *audience) enter(s *seat) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
-	select {
-	case <-a.over: // it is told at once
-		s.close()
-	default:
-		a.seats = append(a.seats, s)
+	if a.isOver() { // it is told at once
+		s.finish()
+		return
 	}
-	return s, nil
+	a.seats = append(a.seats, s)
+}
+
+// isOver says whether the instance has ended and all was copied.
+func (a *audience) isOver() bool {
+	select {
+	case <-a.over:
+		return true
+	default:
+		return false
+	}
 }
 
 func (a *audience) leave(s *seat) {
@@ -80,10 +93,7 @@ func (a *audience) end(code int) {
 	defer a.mu.Unlock()
 	a.code = code
 	for _, s := range a.seats {
-		for stream := range s.out {
-			s.admit(stream)
-		}
-		s.close()
+		s.finish()
 	}
 	a.seats = nil
 	close(a.over)
@@ -119,6 +129,14 @@ func (s *seat) admit(stream string) bool {
 	}
 	s.lost[stream] = 0
 	return true
+}
+
+// finish is for when nothing more comes.
+func (s *seat) finish() {
+	for stream := range s.out {
+		s.admit(stream)
+	}
+	s.close()
 }
 
 func (s *seat) close() {

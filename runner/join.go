@@ -1,6 +1,7 @@
 package runner
 
 import (
+	"errors"
 	"fmt"
 	"net"
 	"os"
@@ -26,9 +27,12 @@ func (c *control) join(conn *net.UnixConn, req *wire.JoinRequest, files []*os.Fi
 	if err != nil {
 		return refuse("", "%v", err)
 	}
-	s, err := x.audience.enter(c.engine.current().Name, files)
+	s, err := x.listen(c.engine.current().Name, files, req.FromStart)
 	for _, f := range files {
 		f.Close() // an end of ours would keep the client from the end of the output
+	}
+	if errors.Is(err, errEnded) {
+		return refuse("podrun logs shows what it has written", "container %s is not running", req.Container)
 	}
 	if err != nil {
 		return refuse("", "%v", err)

@@ -28,11 +28,16 @@ type attached struct {
 // joinAt attaches to a container at a socket, or tells why that cannot be.
 func joinAt(t *testing.T, conn *net.UnixConn, container string, stdin bool) (*attached, *wire.Error) {
 	t.Helper()
+	return joinBy(t, conn, wire.JoinRequest{Container: container, Stdin: stdin})
+}
+
+func joinBy(t *testing.T, conn *net.UnixConn, req wire.JoinRequest) (*attached, *wire.Error) {
+	t.Helper()
 	r, w, err := os.Pipe()
 	if err != nil {
 		t.Fatal(err)
 	}
-	err = wire.WriteRequest(conn, wire.Request{Verb: wire.Join, Join: &wire.JoinRequest{Container: container, Stdin: stdin}}, w, w)
+	err = wire.WriteRequest(conn, wire.Request{Verb: wire.Join, Join: &req}, w, w)
 	w.Close()
 	if err != nil {
 		t.Fatal(err)

@@ -61,7 +61,9 @@ func (l *logFile) copy(s *stream) {
 	}
 	if err != nil {
 		fmt.Fprintf(os.Stderr, "read %s of a container: %v\n", s.name, err)
+		l.mu.Lock()
 		s.ended = true
+		l.mu.Unlock()
 	}
 	l.showRest(s)
 }

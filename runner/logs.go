@@ -39,6 +39,7 @@ func logLimits(plan *pod.Plan) crilog.Limits {
 // that is killed loses nothing, and its successor, which gets the pipes, goes on
 // where it was: see flight.
 type logFile struct {
+	place  logPlace
 	mu     sync.Mutex
 	file   *crilog.Writer
 	flight *flight
@@ -72,7 +73,7 @@ type stream struct {
 }
 
 func openLog(at logPlace, show func(lines []byte)) (*logFile, error) {
-	l := &logFile{show: show, patience: lineWait}
+	l := &logFile{place: at, show: show, patience: lineWait}
 	var err error
 	if l.file, err = crilog.OpenWriter(at.dir, at.attempt, at.limits); err != nil {
 		return nil, err

@@ -138,10 +138,12 @@ type ExecRequest struct {
 	Cols      uint16   `json:"cols,omitempty"`
 }
 
-// JoinRequest names a container that runs. Stdin asks for its input.
+// JoinRequest names a container that runs. Stdin asks for its input, FromStart for what it
+// has written before, too.
 type JoinRequest struct {
 	Container string `json:"container"`
 	Stdin     bool   `json:"stdin,omitempty"`
+	FromStart bool   `json:"fromStart,omitempty"`
 }
 
 // CopyRequest says what is to be copied. Path is the container's; a relative one begins at
