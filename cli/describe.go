@@ -38,7 +38,7 @@ Examples:
 			namespaceFlag(),
 			&cli.BoolFlag{Name: "all-namespaces", Aliases: []string{"A"}, Usage: "tell of what is in all namespaces"},
 			&cli.StringFlag{Name: "selector", Aliases: []string{"l"}, Usage: "tell only of what has the labels of this `SELECTOR`: app=web,tier!=db"},
-			&cli.BoolFlag{Name: "show-events", Value: true, Usage: "tell the events of each pod too"},
+			&cli.BoolFlag{Name: "show-events", Value: true, Usage: "tell the events of each thing too; podrun keeps those of pods"},
 		},
 		Action: f.describe,
 	}

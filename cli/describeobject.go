@@ -61,6 +61,7 @@ func (d *describing) objectPage(kind pod.ObjectKind, e *entry) (string, error) {
 			of.Pods = append(of.Pods, corev1.Pod{ObjectMeta: metav1.ObjectMeta{Name: p.Name}})
 		}
 	}
+	of.Events = d.events
 	return describe.Object(object, of, time.Now()), err
 }
 

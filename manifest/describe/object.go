@@ -14,6 +14,7 @@ type Related struct {
 	Pods      []corev1.Pod        // that it makes, or that use it, with their status
 	Endpoints map[string][]string // of a Service, by the names of its ports: address:port
 	Machine   []Line              // what only this machine knows
+	Events    bool                // say that there are none: podrun has events of pods only
 }
 
 // Object tells of an object with its status; of a kind of which it knows nothing else its
@@ -52,5 +53,17 @@ func Object(object metav1.Object, of Related, now time.Time) string {
 	for _, line := range of.Machine {
 		p.row(0, line.Name+":", line.Value)
 	}
+	if of.Events && eventful(object) {
+		p.events(nil)
+	}
 	return p.String()
+}
+
+// eventful says whether kubectl tells of the events of an object's kind.
+func eventful(object metav1.Object) bool {
+	switch object.(type) {
+	case *corev1.Secret, *corev1.Namespace:
+		return false
+	}
+	return true
 }

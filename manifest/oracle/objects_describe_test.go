@@ -27,7 +27,7 @@ import (
 )
 
 // TestDescribeObjects: what podrun describe tells of what is no pod is what kubectl
-// describe tells, without events.
+// describe tells, with no events or without a word of them.
 func TestDescribeObjects(t *testing.T) {
 	for _, kind := range []string{"Deployment", "ReplicaSet", "StatefulSet", "DaemonSet", "Job", "CronJob", "Service", "ConfigMap", "Secret", "PersistentVolumeClaim"} {
 		t.Run(kind, func(t *testing.T) {
@@ -35,7 +35,8 @@ func TestDescribeObjects(t *testing.T) {
 				d := draw{t, false}
 				object := drawKind(d, kind)
 				others, of := drawRelated(d, object)
-				want := kubectlTells(t, kind, append(others, object.(runtime.Object)))
+				of.Events = d.maybe()
+				want := kubectlTells(t, kind, append(others, object.(runtime.Object)), of.Events)
 				if diff := cmp.Diff(want, describe.Object(object, of, time.Now())); diff != "" {
 					t.Fatalf("-kubectl +podrun:\n%s", diff)
 				}
@@ -44,7 +45,7 @@ func TestDescribeObjects(t *testing.T) {
 	}
 }
 
-func kubectlTells(t *rapid.T, kind string, objects []runtime.Object) string {
+func kubectlTells(t *rapid.T, kind string, objects []runtime.Object, events bool) string {
 	client := fake.NewClientset(objects...)
 	var d kubectl.ResourceDescriber
 	switch kind {
@@ -69,7 +70,7 @@ func kubectlTells(t *rapid.T, kind string, objects []runtime.Object) string {
 	case "PersistentVolumeClaim":
 		d = &kubectl.PersistentVolumeClaimDescriber{Interface: client}
 	}
-	text, err := d.Describe("shop", "thing", kubectl.DescriberSettings{ChunkSize: 500})
+	text, err := d.Describe("shop", "thing", kubectl.DescriberSettings{ChunkSize: 500, ShowEvents: events})
 	if err != nil {
 		t.Fatal(err)
 	}
