@@ -71,7 +71,7 @@ func (h *host) left() []string {
 	lines, _ := filepath.Glob("/proc/[0-9]*/cmdline")
 	for _, l := range lines {
 		// Pods' processes have the pod's directories among their arguments.
-		if words, err := os.ReadFile(l); err == nil && strings.Contains(string(words), h.dir) && strings.Contains(string(words), "\x00_") {
+		if words, err := os.ReadFile(l); err == nil && strings.Contains(string(words), h.dir+"/") && strings.Contains(string(words), "\x00_") {
 			found = append(found, fmt.Sprintf("process %s: %q", filepath.Base(filepath.Dir(l)), words))
 		}
 	}
@@ -85,7 +85,7 @@ func (h *host) left() []string {
 	}
 	mounts, _ := os.ReadFile("/proc/self/mounts")
 	for l := range strings.Lines(string(mounts)) {
-		if strings.Contains(l, h.dir) {
+		if strings.Contains(l, h.dir+"/") {
 			found = append(found, "mount "+l)
 		}
 	}
