@@ -1,7 +1,11 @@
 package cli
 
 import (
+	"errors"
+	"net"
+	"os"
 	"strings"
+	"syscall"
 	"testing"
 
 	"github.com/podrun/podrun/internal/report"
@@ -34,6 +38,19 @@ func TestAilment(t *testing.T) {
 	} {
 		if got := ailment(&pod.Status{Containers: []pod.ContainerStatus{c}}); got != want {
 			t.Errorf("%+v: %q, want %q", c, got, want)
+		}
+	}
+}
+
+// A port that is root's has not been taken by somebody, whom ss would show.
+func TestListenHint(t *testing.T) {
+	for err, want := range map[error]string{
+		syscall.EACCES:     "are root's",
+		syscall.EADDRINUSE: "taken",
+	} {
+		err = errors.Join(&net.OpError{Op: "listen", Net: "tcp", Err: os.NewSyscallError("bind", err)})
+		if got := listenHint(err, "taken"); !strings.HasSuffix(got, want) {
+			t.Errorf("%v: %q, want %q", err, got, want)
 		}
 	}
 }

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io/fs"
 	"net"
 	"os"
 	"strings"
@@ -127,7 +128,8 @@ func (w *forwarding) listen(addresses []listenAddress, port forwardedPort) error
 	}
 	for _, a := range addresses {
 		if !opened[a.word] {
-			return report.New(report.Failure, "ss -ltnp shows by whom a port is taken; LOCAL:REMOTE takes another, :REMOTE a free one", "%w", errors.Join(errs...))
+			err := errors.Join(errs...)
+			return report.New(report.Failure, listenHint(err, "ss -ltnp shows by whom a port is taken")+"; LOCAL:REMOTE takes another, :REMOTE a free one", "%w", err)
 		}
 	}
 	return nil
@@ -282,4 +284,12 @@ func listenAddresses(lists []string) ([]listenAddress, error) {
 		}
 	}
 	return all, nil
+}
+
+// listenHint is taken, or why a port that nobody has cannot be had either (ip(7), EACCES).
+func listenHint(err error, taken string) string {
+	if errors.Is(err, fs.ErrPermission) {
+		return "ports below the number in /proc/sys/net/ipv4/ip_unprivileged_port_start (1024, if nobody changed it) are root's"
+	}
+	return taken
 }

@@ -124,7 +124,7 @@ func uiListener(c *cli.Context) (net.Listener, error) {
 	}
 	l, err := net.Listen("tcp", netip.AddrPortFrom(ip, uint16(port)).String())
 	if err != nil {
-		return nil, report.New(report.Failure, "--port 0 takes a free port; ss -ltnp shows by whom this one is taken", "cannot show the page: %w", err)
+		return nil, report.New(report.Failure, "--port 0 takes a free port; "+listenHint(err, "ss -ltnp shows by whom this one is taken"), "cannot show the page: %w", err)
 	}
 	return l, nil
 }
