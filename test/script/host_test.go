@@ -51,6 +51,14 @@ func (h *host) podrun(args ...string) *exec.Cmd {
 // clear removes whatever a script has left, so that its directory can be removed:
 // files of subordinate ids are beyond an ordinary rm.
 func (h *host) clear() {
+	for _, kind := range []string{"deployment", "statefulset", "daemonset", "cronjob", "job"} { // they would make their pods again
+		all, _ := h.podrun("get", kind, "-A", "--no-headers").Output()
+		for l := range strings.Lines(string(all)) {
+			if f := strings.Fields(l); len(f) > 1 {
+				h.podrun("delete", kind, f[1], "-n", f[0]).Run()
+			}
+		}
+	}
 	for _, dir := range []string{"data/podrun/pods", "run/podrun/pods"} {
 		pods, _ := filepath.Glob(filepath.Join(h.dir, dir, "*", "*"))
 		for _, p := range pods {
