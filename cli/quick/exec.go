@@ -8,7 +8,6 @@ import (
 
 	"github.com/podrun/podrun/cli/internal/remote"
 	"github.com/podrun/podrun/internal/report"
-	"github.com/podrun/podrun/internal/store"
 	"github.com/podrun/podrun/internal/wire"
 )
 
@@ -18,12 +17,7 @@ func execIn(words []string) (code int, ok bool) {
 	if !ok {
 		return 0, false
 	}
-	dirs, err := store.UserDirs(os.Getenv)
-	if err != nil {
-		return 0, false
-	}
-	place := dirs.Pod(o.namespace, o.pod)
-	plan, err := place.Plan()
+	place, plan, err := recorded(o.namespace, o.pod)
 	if err != nil || !place.Alive() {
 		return 0, false
 	}

@@ -8,7 +8,6 @@ import (
 	"github.com/podrun/podrun/cli/internal/reading"
 	"github.com/podrun/podrun/cli/internal/remote"
 	"github.com/podrun/podrun/internal/crilog"
-	"github.com/podrun/podrun/internal/store"
 )
 
 // logs shows what there is of one container's output.
@@ -17,12 +16,7 @@ func logs(words []string) (code int, ok bool) {
 	if !ok {
 		return 0, false
 	}
-	dirs, err := store.UserDirs(os.Getenv)
-	if err != nil {
-		return 0, false
-	}
-	place := dirs.Pod(o.namespace, o.pod)
-	plan, err := place.Plan()
+	place, plan, err := recorded(o.namespace, o.pod)
 	if err != nil {
 		return 0, false
 	}

@@ -14,6 +14,8 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/podrun/podrun/internal/report"
+	"github.com/podrun/podrun/internal/store"
+	"github.com/podrun/podrun/pod"
 )
 
 // Exit codes, as in cli/exit.go.
@@ -51,6 +53,17 @@ func run(words []string) (code int, ok bool) {
 		return list(words[0], words[1:])
 	}
 	return 0, false
+}
+
+// recorded is the place of a pod that is on record, and its plan.
+func recorded(namespace, name string) (store.Pod, *pod.Plan, error) {
+	dirs, err := store.UserDirs(os.Getenv)
+	if err != nil {
+		return store.Pod{}, nil, err
+	}
+	place := dirs.Pod(namespace, name)
+	plan, err := place.Plan()
+	return place, plan, err
 }
 
 // ended is the code of a command that has come to an end, and says its error.
