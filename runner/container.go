@@ -8,16 +8,13 @@ import (
 	"path/filepath"
 	"strconv"
 	"sync"
-	"time"
 
 	"github.com/moby/sys/signal"
 	"github.com/opencontainers/runc/libcontainer"
 	"github.com/opencontainers/runc/libcontainer/configs"
 	"github.com/opencontainers/runc/libcontainer/specconv"
-	"github.com/opencontainers/runtime-spec/specs-go"
 	"golang.org/x/sys/unix"
 
-	"github.com/podrun/podrun/internal/stage/trampoline"
 	"github.com/podrun/podrun/internal/undo"
 	"github.com/podrun/podrun/pod"
 	"github.com/podrun/podrun/volumes"
@@ -38,6 +35,10 @@ type container struct {
 	inputs   sync.Mutex // held while stdin is looked at
 	message  string     // the file bound at terminationMessagePath
 	env      []string   // of its process, and of commands in it
+	args     []string   // of its process, once made
+	early    bool       // it is made before its time: see prepare
+	waiting  *waiting   // while its process has yet to execute its program
+	outputs  []*stream  // that nobody reads yet
 	mntns    string     // identifies its processes in a shared PID namespace
 	mounts   *os.File   // keeps that from being another's: see holdMountNamespace
 	cleanup  undo.Stack
@@ -61,23 +62,73 @@ type startError struct {
 	code int
 }
 
+// newContainer is one that is to be made.
+func newContainer(s *sandbox, c *pod.Container, attempt int) *container {
+	return &container{plan: c, attempt: attempt, audience: newAudience(), freezer: s.freezer}
+}
+
 // startContainer makes and starts one instance. The error is a configError, a
 // startError, or a failure to create.
 // It shares the PID namespace of beside, if that is not nil.
 func startContainer(s *sandbox, c *pod.Container, attempt int, beside *container) (*container, error) {
-	x := &container{plan: c, attempt: attempt, audience: newAudience(), beside: beside, freezer: s.freezer}
-	if err := x.freezer.enter(context.Background()); err != nil {
+	x := newContainer(s, c, attempt)
+	x.beside = beside
+	if err := x.make(context.Background(), s); err != nil {
 		return nil, err
 	}
-	defer x.freezer.leave()
-	if err := x.create(s); err != nil {
-		x.closeStreams(s.estate)
-		if uerr := x.cleanup.Undo(); uerr != nil {
-			fmt.Fprintf(os.Stderr, "undo start of %s: %v\n", c.Name, uerr)
-		}
+	if err := x.start(s); err != nil {
 		return nil, err
 	}
 	return x, nil
+}
+
+// make makes an instance up to the moment at which its process executes its program, or
+// nothing of it.
+func (x *container) make(ctx context.Context, s *sandbox) error {
+	if err := x.freezer.enter(ctx); err != nil {
+		return err
+	}
+	defer x.freezer.leave()
+	err := x.create(s)
+	if err != nil {
+		x.giveUp(s)
+	}
+	return err
+}
+
+// start has the process execute its program. If it does not, nothing is left.
+func (x *container) start(s *sandbox) error {
+	if err := x.freezer.enter(context.Background()); err != nil {
+		return err
+	}
+	defer x.freezer.leave()
+	err := x.catchUp(s)
+	if err == nil {
+		err = x.execute(s)
+	}
+	if err != nil {
+		x.giveUp(s)
+	}
+	return err
+}
+
+// catchUp does for a container that was made early what has to be done when it starts.
+func (x *container) catchUp(s *sandbox) error {
+	if !x.early {
+		return nil
+	}
+	if err := x.renewHosts(s); err != nil {
+		return err
+	}
+	return x.openLog(s)
+}
+
+// renewHosts is for each start but the first.
+func (x *container) renewHosts(s *sandbox) error {
+	if x.attempt == 0 {
+		return nil
+	}
+	return s.writeHosts()
 }
 
 // id names the instance within its pod; libcontainer keeps its state under it.
@@ -133,8 +184,8 @@ func (x *container) create(s *sandbox) error {
 	if x.beside != nil && at.pidns == "" {
 		at.pidns = fmt.Sprintf("/proc/%d/ns/pid", x.beside.PID)
 	}
-	if x.attempt > 0 {
-		if err := s.writeHosts(); err != nil {
+	if !x.early {
+		if err := x.renewHosts(s); err != nil {
 			return err
 		}
 	}
@@ -164,85 +215,18 @@ func (x *container) create(s *sandbox) error {
 	if x.confinement, err = s.confine(x.plan, config); err != nil {
 		return configError{err}
 	}
-	if err = x.openLog(s); err != nil {
-		return err
+	if x.early && x.confinement.by == nil {
+		return errLate
+	}
+	if !x.early {
+		if err = x.openLog(s); err != nil {
+			return err
+		}
 	}
 	if x.ct, err = libcontainer.Create(s.store.LibcontainerDir(), x.id(), config); err != nil {
 		return fmt.Errorf("create container: %w", err)
 	}
-	return x.run(s, spec.Process)
-}
-
-// run starts the container's process with its output going to the log, and its input and
-// terminal, where it has them, to who attaches.
-func (x *container) run(s *sandbox, p *specs.Process) error {
-	left := s.estate
-	init := x.newProcess(p.Args, p.Env, p.Cwd)
-	init.Init = true
-	ends, err := x.streams(left, init)
-	defer ends.close()
-	if err != nil {
-		return err
-	}
-	bounce, err := x.confinement.bounce(init)
-	if err != nil {
-		return err
-	}
-	defer bounce.Close()
-	if err := x.ct.Start(init); err != nil {
-		return startError{plain(err), exitCodeOf(err)}
-	}
-	// Between Start and Exec its process waits: a supervisor that takes it up from here
-	// on can tell whether it has run, and one that is asked to stop it is not too late.
-	if err = x.identify(init); err == nil {
-		err = x.takeTerminal(left, ends)
-	}
-	if err == nil {
-		x.holdMountNamespace(s)
-		left.run(x)
-		err = x.ct.Exec()
-	}
-	if err == nil {
-		err = started(bounce)
-	}
-	if err != nil {
-		left.withdraw(x)
-		x.ct.Signal(unix.SIGKILL)
-		init.Wait()
-		x.killMountNamespace()
-		return startError{plain(err), exitCodeOf(err)}
-	}
-	return nil
-}
-
-// executing is how long a program may take to be executed before its container counts as one
-// that runs, which it does for runc as soon as the kernel executes: where its file system does
-// not answer the pod can still be stopped.
-const executing = 10 * time.Second
-
-// started waits until a container's program is executed.
-func started(b *trampoline.Bounce) error {
-	ctx, done := context.WithTimeout(context.Background(), executing)
-	defer done()
-	if err := b.Started(ctx); !errors.Is(err, context.DeadlineExceeded) {
-		return err
-	}
-	return nil
-}
-
-// identify finds out what the container's process is known by.
-func (x *container) identify(init *libcontainer.Process) error {
-	pid, err := init.Pid()
-	if err != nil {
-		return err
-	}
-	st, ok := stat(pid)
-	if !ok {
-		return errors.New("its process has gone")
-	}
-	x.process = st.process
-	x.mntns, err = os.Readlink(fmt.Sprintf("/proc/%d/ns/mnt", pid))
-	return err
+	return x.begin(s, spec.Process)
 }
 
 // newProcess is a process of the container, with its identity and confinement.

@@ -65,6 +65,9 @@ func (s *supervisor) doze(_ *lifecycle.Observed, wake time.Duration) {
 	}
 	defer s.control.resume(s.listener)
 	e := s.engine
+	if !e.unprepared(s.quiet) {
+		return
+	}
 	if !e.published.pause() {
 		return
 	}
@@ -95,6 +98,18 @@ func (s *supervisor) doze(_ *lifecycle.Observed, wake time.Duration) {
 	}
 	e.estate.keeper.Doze(wake, ping)
 	os.Exit(0)
+}
+
+// unprepared says whether the engine is idle, and discards what is prepared then: the pod
+// keeps nothing of it while it dozes.
+func (e *engine) unprepared(quiet time.Duration) bool {
+	e.mu.Lock()
+	idle := e.idle(quiet)
+	e.mu.Unlock()
+	if idle {
+		e.discardPrepared()
+	}
+	return idle
 }
 
 // wroteSince says whether something was logged within a time.

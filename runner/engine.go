@@ -46,6 +46,7 @@ type engine struct {
 	runs     map[string]*run          // by container name, from the start's order to the end
 	ended    []*container             // their end was told, and may not have been recorded
 	removing map[string]chan struct{} // by container name: see removeBeside
+	prepared map[string]*prepared     // by container name
 	busy     int                      // actions under way and ends not yet told
 	warnings []string                 // they outlive the sandbox
 	asked    bool                     // by the keeper to stop, and has not answered
@@ -63,7 +64,7 @@ func newEngine(plan *pod.Plan, place store.Pod, left *estate, ns shared) *engine
 		plan: plan, store: place, estate: left, shared: ns, herald: newHerald(plan, left), published: newPublisher(left.keeper),
 		trampoline: carriedTrampoline(),
 		events:     make(chan lifecycle.Event, 64), warned: make(chan struct{}, 1), runs: map[string]*run{}, probes: newGate(),
-		removing: map[string]chan struct{}{},
+		removing: map[string]chan struct{}{}, prepared: map[string]*prepared{},
 	}
 }
 
@@ -87,8 +88,10 @@ func (e *engine) Do(a lifecycle.Action) {
 		e.mu.Lock()
 		e.runs[a.Container] = &run{}
 		e.busy++
+		early := e.prepared[a.Container]
+		delete(e.prepared, a.Container)
 		e.mu.Unlock()
-		go e.runContainer(a)
+		go e.runContainer(a, early)
 	case lifecycle.StopContainer:
 		e.signal(a.Container, false)
 	case lifecycle.KillContainer:
@@ -127,7 +130,7 @@ func (e *engine) Record(o *lifecycle.Observed) {
 			e.ended = append(e.ended, x)
 		} else {
 			e.estate.ends.forget(x.process)
-			e.removeBeside(x)
+			e.removeBeside(instance{x.plan.Name, x.attempt}, x.remove)
 		}
 	}
 	answer := e.asked && o.Deleting
@@ -197,7 +200,7 @@ func (e *engine) removeSandbox(attempt int) {
 	e.mu.Unlock()
 	var message string
 	if s != nil {
-		e.awaitRemovals()
+		e.discardPrepared()
 		if err := s.remove(); err != nil {
 			message = err.Error()
 			fmt.Fprintln(os.Stderr, "remove sandbox:", err)

@@ -95,7 +95,7 @@ func (x *container) resolve(s *sandbox) (*environ.Environment, error) {
 	if err != nil {
 		return nil, configError{err}
 	}
-	x.env = e.Env
+	x.env, x.args = e.Env, e.Args
 	if e.Fixed {
 		return e, nil
 	}

@@ -196,6 +196,7 @@ func live(o *lifecycle.Observed, name string, attempt int) bool {
 // run records a container's process.
 func (e *estate) run(x *container) {
 	e.record(func(s *state) {
+		s.Remains = slices.DeleteFunc(s.Remains, func(r instance) bool { return r == instance{x.plan.Name, x.attempt} })
 		s.Runs = append(s.Runs, savedRun{
 			Name: x.plan.Name, Attempt: x.attempt, process: x.process, MountNS: x.mntns,
 			UID: x.who.uid, GID: x.who.gid, Groups: x.who.groups, Filter: x.confinement.key,

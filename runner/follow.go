@@ -7,8 +7,9 @@ import (
 	"github.com/podrun/podrun/pod"
 )
 
-// runContainer runs one instance from its creation to its end.
-func (e *engine) runContainer(a lifecycle.Action) {
+// runContainer runs one instance from its creation to its end. early is what was prepared
+// for it, or nil.
+func (e *engine) runContainer(a lifecycle.Action, early *prepared) {
 	plan := e.current()
 	c, ok := plan.Container(a.Container)
 	if !ok {
@@ -18,8 +19,11 @@ func (e *engine) runContainer(a lifecycle.Action) {
 	s := e.sandbox
 	e.mu.Unlock()
 	beside, err := e.beside(c)
-	var x *container
-	if err == nil {
+	x := e.takePrepared(early, s, c, a.Attempt)
+	switch {
+	case x != nil:
+		err = x.start(s)
+	case err == nil:
 		e.awaitRemoval(c.Name)
 		x, err = startContainer(s, c, a.Attempt, beside)
 	}

@@ -35,6 +35,9 @@ type loop struct {
 	idle  func(observed *lifecycle.Observed, wake time.Duration)
 	quiet func() time.Duration
 
+	// prepare, if there is one, is called with what is likely to be started next.
+	prepare func([]lifecycle.Action)
+
 	// replan, if there is one, gives the plan that is another now.
 	replan func() *pod.Plan
 
@@ -75,8 +78,21 @@ func (l *loop) run() *pod.Status {
 			return l.last
 		}
 		l.dull = false
-		l.wait(d.Wake, now.Boot)
+		l.wait(l.lookAhead(d.Wake, now), now.Boot)
 	}
+}
+
+// lookAhead has prepared what follows, and says when to look again; wake is when to decide.
+func (l *loop) lookAhead(wake time.Duration, now lifecycle.Now) time.Duration {
+	if l.prepare == nil {
+		return wake
+	}
+	p := lifecycle.Prepare(l.plan, &l.observe, now)
+	l.prepare(p.Starts)
+	if wake == 0 || p.Wake > 0 && p.Wake < wake {
+		return p.Wake
+	}
+	return wake
 }
 
 // wait folds the events there are, or returns at the time wake.

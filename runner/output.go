@@ -31,9 +31,7 @@ func (e *streamEnds) close() {
 	e.console.close()
 }
 
-// streams gives the process that is to be started its standard streams. The keeper has our
-// ends before anything is written: a supervisor that is killed leaves nobody with a broken
-// pipe, and its successor goes on.
+// streams gives the process that is to be started its standard streams.
 func (x *container) streams(left *estate, init *libcontainer.Process) (e streamEnds, err error) {
 	if x.plan.TTY {
 		e.console, err = console(init)
@@ -47,12 +45,12 @@ func (x *container) streams(left *estate, init *libcontainer.Process) (e streamE
 		e.files = append(e.files, in)
 		init.Stdin = in
 	}
-	stdout, err := x.output(left, "stdout")
+	stdout, err := x.output("stdout")
 	if err != nil {
 		return e, err
 	}
 	e.files = append(e.files, stdout)
-	stderr, err := x.output(left, "stderr")
+	stderr, err := x.output("stderr")
 	if err != nil {
 		return e, err
 	}
@@ -61,19 +59,29 @@ func (x *container) streams(left *estate, init *libcontainer.Process) (e streamE
 	return e, nil
 }
 
-// output makes one of the container's outputs, on its way to the log, and returns the
-// container's end.
-func (x *container) output(left *estate, name string) (*os.File, error) {
-	w, err := x.log.pipe(name)
+// output makes one of the container's outputs, and returns the container's end.
+func (x *container) output(name string) (*os.File, error) {
+	r, w, err := os.Pipe()
 	if err != nil {
-		return nil, err
+		return nil, fmt.Errorf("make %s pipe: %w", name, err)
 	}
-	s := x.log.streams[len(x.log.streams)-1]
-	if err := left.keeper.Watch(x.pipeName(name), s.pipe); err != nil {
-		w.Close()
-		return nil, err
-	}
+	x.outputs = append(x.outputs, &stream{name: name, pipe: r})
 	return w, nil
+}
+
+// copyOutputs lets the container's outputs go to the log. The keeper has our ends before
+// anything is written: a supervisor that is killed leaves nobody with a broken pipe, and its
+// successor goes on.
+func (x *container) copyOutputs(left *estate) error {
+	for len(x.outputs) > 0 {
+		s := x.outputs[0]
+		x.outputs = x.outputs[1:]
+		x.log.take(s)
+		if err := left.keeper.Watch(x.pipeName(s.name), s.pipe); err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 // input makes the container's standard input, which is open until somebody ends it, and
@@ -157,6 +165,10 @@ func (x *container) beginTerminal(left *estate) {
 // closeStreams brings what the container's processes, which are gone, have written to the
 // log, and lets the keeper close what it has of them.
 func (x *container) closeStreams(left *estate) {
+	for _, s := range x.outputs {
+		s.pipe.Close()
+	}
+	x.outputs = nil
 	if x.log == nil {
 		return
 	}

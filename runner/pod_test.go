@@ -115,7 +115,7 @@ func (p *testPod) begin() {
 	p.changes, p.final = make(chan pod.Status, 256), make(chan *pod.Status, 1)
 	go p.control.serve(listener)
 	go func() {
-		l := loop{plan: plan, kernel: e, now: readClocks, publish: func(st *pod.Status) {
+		l := loop{plan: plan, kernel: e, now: readClocks, prepare: e.prepare, publish: func(st *pod.Status) {
 			p.control.publish(st)
 			p.changes <- *st
 		}, record: func(log *pod.EventLog) {

@@ -5,23 +5,23 @@ import (
 	"os"
 )
 
-// removeBeside removes an instance whose end is on record, beside what follows from it: the
-// next container need not wait for file systems to be taken down. The caller holds mu.
-func (e *engine) removeBeside(x *container) {
-	name, done, before := x.plan.Name, make(chan struct{}), e.removing[x.plan.Name]
-	e.removing[name] = done
+// removeBeside removes what is left of an instance, beside what happens next: a container
+// that follows another need not wait for file systems to be taken down. The caller holds mu.
+func (e *engine) removeBeside(in instance, remove func()) {
+	done, before := make(chan struct{}), e.removing[in.Name]
+	e.removing[in.Name] = done
 	e.busy++
 	go func() {
 		if before != nil {
 			<-before
 		}
-		x.remove()
-		e.estate.removed(instance{name, x.attempt})
+		remove()
+		e.estate.removed(in)
 		e.mu.Lock()
 		defer e.mu.Unlock()
 		e.busy--
-		if e.removing[name] == done {
-			delete(e.removing, name)
+		if e.removing[in.Name] == done {
+			delete(e.removing, in.Name)
 		}
 		close(done)
 	}()

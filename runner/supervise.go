@@ -131,7 +131,7 @@ func takeUp(args []string) (*supervisor, *loop, error) {
 	}
 	e := newEngine(plan, place, newEstate(keeper, place), ofKeeper(plan))
 	s := &supervisor{place: place, engine: e, control: newControl(e), stops: make(chan os.Signal, 1), passed: make(chan struct{}), quiet: dozeAfter()}
-	l := &loop{plan: plan, kernel: e, now: readClocks, beat: e.herald.beat, alive: e.herald.alive, replan: e.replan, again: e.warned}
+	l := &loop{plan: plan, kernel: e, now: readClocks, beat: e.herald.beat, alive: e.herald.alive, prepare: e.prepare, replan: e.replan, again: e.warned}
 	if s.quiet > 0 {
 		l.quiet = func() time.Duration { return s.quiet }
 		l.idle = s.doze

@@ -187,8 +187,11 @@ func (s *sandbox) share(v *pod.Volume) error {
 	return volumes.Share(path)
 }
 
-func (s *sandbox) bidirectional(volume string) bool {
-	for _, list := range [][]pod.Container{s.plan.InitContainers, s.plan.Containers} {
+func (s *sandbox) bidirectional(volume string) bool { return bidirectional(s.plan, volume) }
+
+// bidirectional says whether a container's mounts in a volume are seen by others.
+func bidirectional(plan *pod.Plan, volume string) bool {
+	for _, list := range [][]pod.Container{plan.InitContainers, plan.Containers} {
 		for i := range list {
 			if slices.ContainsFunc(list[i].Mounts, func(m pod.Mount) bool {
 				return m.Volume == volume && m.Propagation == pod.Bidirectional

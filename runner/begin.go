@@ -1,0 +1,124 @@
+package runner
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"time"
+
+	"github.com/opencontainers/runc/libcontainer"
+	"github.com/opencontainers/runtime-spec/specs-go"
+	"golang.org/x/sys/unix"
+
+	"github.com/podrun/podrun/internal/stage/trampoline"
+)
+
+// waiting is a container's first process that waits to execute its program.
+type waiting struct {
+	init   *libcontainer.Process
+	ends   streamEnds
+	bounce *trampoline.Bounce
+}
+
+func (w *waiting) close() {
+	w.ends.close()
+	w.bounce.Close()
+}
+
+// begin makes the container's process, with its output going to the log, and its input and
+// terminal, where it has them, to who attaches. It waits.
+func (x *container) begin(s *sandbox, p *specs.Process) (err error) {
+	w := &waiting{init: x.newProcess(p.Args, p.Env, p.Cwd)}
+	x.waiting = w
+	w.init.Init = true
+	if w.ends, err = x.streams(s.estate, w.init); err != nil {
+		return err
+	}
+	if w.bounce, err = x.confinement.bounce(w.init); err != nil {
+		return err
+	}
+	if err := x.ct.Start(w.init); err != nil {
+		w.init = nil // nothing is left of it
+		return startError{plain(err), exitCodeOf(err)}
+	}
+	closeFiles(w.ends.files...)
+	w.ends.files = nil
+	if err := x.identify(w.init); err != nil {
+		return x.failed(s, err)
+	}
+	return nil
+}
+
+// execute lets the container's process execute its program.
+func (x *container) execute(s *sandbox) error {
+	left, w := s.estate, x.waiting
+	// Between Start and Exec its process waits: a supervisor that takes it up from here
+	// on can tell whether it has run, and one that is asked to stop it is not too late.
+	err := x.copyOutputs(left)
+	if err == nil {
+		err = x.takeTerminal(left, w.ends)
+	}
+	if err == nil {
+		x.holdMountNamespace(s)
+		left.run(x)
+		err = x.ct.Exec()
+	}
+	if err == nil {
+		err = started(w.bounce)
+	}
+	if err != nil {
+		left.withdraw(x)
+		return x.failed(s, err)
+	}
+	w.close()
+	x.waiting = nil
+	return nil
+}
+
+// failed ends a process that does not come to execute its program.
+func (x *container) failed(s *sandbox, err error) error {
+	x.waiting.kill()
+	x.killMountNamespace()
+	return startError{plain(err), exitCodeOf(err)}
+}
+
+// kill ends the process.
+func (w *waiting) kill() {
+	if w.init == nil {
+		return
+	}
+	_ = w.init.Signal(unix.SIGKILL) // it may have ended
+	_, _ = w.init.Wait()
+	w.init = nil
+}
+
+// executing is how long a program may take to be executed before its container counts as one
+// that runs, which it does for runc as soon as the kernel executes: where its file system does
+// not answer the pod can still be stopped.
+const executing = 10 * time.Second
+
+// started waits until a container's program is executed.
+func started(b *trampoline.Bounce) error {
+	ctx, done := context.WithTimeout(context.Background(), executing)
+	defer done()
+	if err := b.Started(ctx); !errors.Is(err, context.DeadlineExceeded) {
+		return err
+	}
+	return nil
+}
+
+// identify finds out what the container's process is known by.
+func (x *container) identify(init *libcontainer.Process) error {
+	pid, err := init.Pid()
+	if err != nil {
+		return err
+	}
+	st, ok := stat(pid)
+	if !ok {
+		return errors.New("its process has gone")
+	}
+	x.process = st.process
+	x.mntns, err = os.Readlink(fmt.Sprintf("/proc/%d/ns/mnt", pid))
+	return err
+}

@@ -1,0 +1,127 @@
+package runner
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"slices"
+
+	"github.com/podrun/podrun/environ"
+	"github.com/podrun/podrun/lifecycle"
+	"github.com/podrun/podrun/pod"
+)
+
+// prepared is a container that is being made before its time, or has been.
+type prepared struct {
+	sandbox *sandbox
+	attempt int
+	cancel  context.CancelFunc
+	made    chan struct{} // closed when it is known what has become of it
+	x       *container    // nil: it could not be made; its own start tells why
+}
+
+// prepare has those containers made, and no others, that are likely to be started next: each
+// up to the moment at which it executes its program. Until then nobody is told of them. A
+// supervisor that is killed leaves them to the next one, which removes them.
+func (e *engine) prepare(starts []lifecycle.Action) {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	for name, p := range e.prepared {
+		if !slices.ContainsFunc(starts, func(a lifecycle.Action) bool {
+			return a.Container == name && a.Attempt == p.attempt && p.sandbox == e.sandbox
+		}) {
+			e.discard(name, p)
+		}
+	}
+	for _, a := range starts {
+		c, ok := e.plan.Container(a.Container)
+		s := e.sandbox
+		if e.prepared[a.Container] != nil || !ok || s == nil || s.trampoline == nil || !preparable(e.plan, c) {
+			continue
+		}
+		ctx, cancel := context.WithCancel(context.Background())
+		p := &prepared{sandbox: s, attempt: a.Attempt, cancel: cancel, made: make(chan struct{})}
+		e.prepared[a.Container] = p
+		e.busy++
+		go e.makeEarly(ctx, c, p, e.removing[a.Container])
+	}
+}
+
+// makeEarly makes a container that is to wait, once nothing is left of the one before.
+func (e *engine) makeEarly(ctx context.Context, c *pod.Container, p *prepared, before chan struct{}) {
+	defer e.work(-1)
+	defer close(p.made)
+	if before != nil {
+		<-before
+	}
+	in := instance{c.Name, p.attempt}
+	e.estate.record(func(s *state) { s.Remains = append(s.Remains, in) })
+	x := newContainer(p.sandbox, c, p.attempt)
+	x.early = true
+	if err := x.make(ctx, p.sandbox); err != nil {
+		e.estate.removed(in)
+		return
+	}
+	p.x = x
+}
+
+// discard removes what was prepared and is not needed. The caller holds mu.
+func (e *engine) discard(name string, p *prepared) {
+	delete(e.prepared, name)
+	p.cancel()
+	e.removeBeside(instance{name, p.attempt}, func() {
+		<-p.made
+		if p.x != nil {
+			p.x.giveUp(p.sandbox)
+		}
+	})
+}
+
+// takePrepared gives what was prepared for a start, if it is just what would be made now.
+// Anything else is discarded.
+func (e *engine) takePrepared(p *prepared, s *sandbox, c *pod.Container, attempt int) *container {
+	if p == nil {
+		return nil
+	}
+	<-p.made
+	if p.x != nil && p.sandbox == s && p.attempt == attempt && p.x.plan == c && p.x.upToDate(s) {
+		p.cancel()
+		return p.x
+	}
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	e.discard(c.Name, p)
+	return nil
+}
+
+// upToDate says whether a container that was made early is as it would be made now: its
+// process lives, and what its environment refers to is the same.
+func (x *container) upToDate(s *sandbox) bool {
+	if st, ok := stat(x.PID); !ok || st.process != x.process || st.ending {
+		return false
+	}
+	env, err := environ.Resolve(s.plan, x.plan, s.sources())
+	return err == nil && slices.Equal(env.Env, x.env) && slices.Equal(env.Args, x.args)
+}
+
+// giveUp removes a container whose process waits, or was never made.
+func (x *container) giveUp(s *sandbox) {
+	if x.waiting != nil {
+		x.waiting.kill()
+		x.waiting.close()
+	}
+	x.closeStreams(s.estate)
+	if err := x.cleanup.Undo(); err != nil {
+		fmt.Fprintf(os.Stderr, "undo start of %s: %v\n", x.plan.Name, err)
+	}
+}
+
+// errLate is a container that libcontainer would look into before its time.
+var errLate = errors.New("it cannot be made early: libcontainer loads its filter")
+
+// discardPrepared removes all that was prepared, and whatever else is being removed.
+func (e *engine) discardPrepared() {
+	e.prepare(nil)
+	e.awaitRemovals()
+}
