@@ -1,6 +1,7 @@
 package runner
 
 import (
+	"fmt"
 	"os"
 	"path/filepath"
 	"strconv"
@@ -22,6 +23,62 @@ func raceRounds() int {
 		n = 200
 	}
 	return n
+}
+
+// race makes containers in a pod that runs, one after the other, while somebody disturbs.
+type race struct {
+	p       *testPod
+	box     *sandbox
+	attempt int
+	made    map[string]int // by name, how often
+}
+
+func newRace(p *testPod) *race {
+	p.engine.mu.Lock()
+	defer p.engine.mu.Unlock()
+	return &race{p: p, box: p.engine.sandbox, made: map[string]int{}}
+}
+
+// run makes a container, waits for its end, removes it, and returns what it has written: ""
+// if it could not be made.
+func (r *race) run(c *pod.Container) string {
+	r.p.t.Helper()
+	r.attempt++
+	x, err := startContainer(r.box, c, r.attempt, nil)
+	if err != nil {
+		return ""
+	}
+	r.made[c.Name]++
+	_, _ = r.box.estate.ends.wait(x.process)
+	x.finish(r.box)
+	r.box.estate.ends.forget(x.process)
+	if err := x.cleanup.Undo(); err != nil {
+		r.p.t.Fatal(err)
+	}
+	var said strings.Builder
+	for _, line := range parse(r.p.t, r.p.place.LogFile(c.Name, r.attempt)) {
+		fmt.Fprintln(&said, strings.TrimSuffix(line[2], "\r"))
+	}
+	return said.String()
+}
+
+// exchange swaps pairs of names, as a sibling that shares the volume, until it is told to
+// stop: now as fast as it can, so that no moment is without, and now with pauses, in which
+// whoever looks a name up again and again comes to an end.
+func exchange(pairs [][2]string) (stop func()) {
+	var enough atomic.Bool
+	done := make(chan struct{})
+	go func() {
+		defer close(done)
+		for i := 0; !enough.Load(); i++ {
+			pair := pairs[i%len(pairs)]
+			unix.Renameat2(unix.AT_FDCWD, pair[0], unix.AT_FDCWD, pair[1], unix.RENAME_EXCHANGE)
+			if i&1024 != 0 {
+				_ = unix.Nanosleep(&unix.Timespec{Nsec: 10_000}, nil) // whether it was cut short is all the same
+			}
+		}
+	}()
+	return func() { enough.Store(true); <-done }
 }
 
 // A sibling swaps a directory of a shared volume for a link to the root while a container
@@ -47,35 +104,15 @@ func TestMountPathRaces(t *testing.T) {
 		_, err := os.Stat(filepath.Join(shared, "ready"))
 		return err == nil
 	})
-	var stop atomic.Bool
-	swapping := make(chan struct{})
-	go func() { // as a sibling that shares the volume
-		defer close(swapping)
-		for !stop.Load() {
-			unix.Renameat2(unix.AT_FDCWD, filepath.Join(shared, "d"), unix.AT_FDCWD, filepath.Join(shared, "evil"), unix.RENAME_EXCHANGE)
-		}
-	}()
-	defer func() { stop.Store(true); <-swapping }()
+	stop := exchange([][2]string{{filepath.Join(shared, "d"), filepath.Join(shared, "evil")}})
+	defer stop()
 	before, err := os.ReadFile("/proc/self/mountinfo")
 	if err != nil {
 		t.Fatal(err)
 	}
-	p.engine.mu.Lock()
-	box := p.engine.sandbox
-	p.engine.mu.Unlock()
-	made := 0
-	for i := range raceRounds() {
-		x, err := startContainer(box, &victim, i+1, nil)
-		if err != nil {
-			continue
-		}
-		made++
-		_, _ = box.estate.ends.wait(x.process)
-		x.finish(box)
-		box.estate.ends.forget(x.process)
-		if err := x.cleanup.Undo(); err != nil {
-			t.Fatal(err)
-		}
+	r := newRace(p)
+	for range raceRounds() {
+		r.run(&victim)
 	}
 	after, err := os.ReadFile("/proc/self/mountinfo")
 	if err != nil {
@@ -84,7 +121,7 @@ func TestMountPathRaces(t *testing.T) {
 	if strings.Count(string(after), "\n") != strings.Count(string(before), "\n") {
 		t.Errorf("mounts before:\n%s\nafter:\n%s", before, after)
 	}
-	if made == 0 {
+	if r.made[victim.Name] == 0 {
 		t.Error("no container was ever made: the race was not run")
 	}
 	if b, err := os.ReadFile(filepath.Join(dir, "canary")); err != nil || string(b) != "host" {
