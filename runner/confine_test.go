@@ -151,25 +151,35 @@ func TestForkBombIsBounded(t *testing.T) {
 	}
 }
 
-// S14: an image's passwd may be anything.
+// S14: an image's passwd and group may be anything.
 func TestHostilePasswd(t *testing.T) {
-	for name, make := range map[string]func(path string) error{
-		"fifo":              func(p string) error { return unix.Mkfifo(p, 0o644) },
-		"symlink to a fifo": func(p string) error { return os.Symlink("/fifo", p) },
-		"symlink out":       func(p string) error { return os.Symlink("../../../../../../dev/zero", p) },
-		"directory":         func(p string) error { return os.Mkdir(p, 0o755) },
-		"huge":              func(p string) error { return sparse(p, 1<<30) },
+	var groups strings.Builder
+	for i := range maxGroups + 1 {
+		fmt.Fprintf(&groups, "g:x:%d:user\n", i)
+	}
+	for name, tt := range map[string]struct {
+		file string
+		make func(path string) error
+	}{
+		"fifo":              {"passwd", func(p string) error { return unix.Mkfifo(p, 0o644) }},
+		"symlink to a fifo": {"passwd", func(p string) error { return os.Symlink("/fifo", p) }},
+		"symlink out":       {"passwd", func(p string) error { return os.Symlink("../../../../../../dev/zero", p) }},
+		"directory":         {"passwd", func(p string) error { return os.Mkdir(p, 0o755) }},
+		"huge":              {"passwd", func(p string) error { return sparse(p, 1<<30) }},
+		"group: fifo":       {"group", func(p string) error { return unix.Mkfifo(p, 0o644) }},
+		"group: huge":       {"group", func(p string) error { return sparse(p, 1<<30) }},
+		"group: too many":   {"group", func(p string) error { return os.WriteFile(p, []byte(groups.String()), 0o644) }},
 	} {
 		t.Run(name, func(t *testing.T) {
 			testenv.NoLeaks(t)
 			l := layer(t)
-			if err := os.Remove(l + "/etc/passwd"); err != nil {
+			if err := os.Remove(l + "/etc/" + tt.file); err != nil {
 				t.Fatal(err)
 			}
 			if err := unix.Mkfifo(l+"/fifo", 0o644); err != nil {
 				t.Fatal(err)
 			}
-			if err := make(l + "/etc/passwd"); err != nil {
+			if err := tt.make(l + "/etc/" + tt.file); err != nil {
 				t.Fatal(err)
 			}
 			c := shell(l, "a", "true")
@@ -180,6 +190,14 @@ func TestHostilePasswd(t *testing.T) {
 				return (w != nil && w.Message != "") || (e != nil && e.ExitCode != 0)
 			})
 		})
+	}
+	root := layer(t)
+	if err := os.WriteFile(root+"/etc/group", []byte(groups.String()), 0o644); err != nil {
+		t.Fatal(err)
+	}
+	_, err := resolveUser(root, &pod.Container{User: "user"}, func(string, int) bool { t.Error("each was looked for"); return false })
+	if err == nil || !strings.Contains(err.Error(), "a process has 65536 at the most") {
+		t.Errorf("too many groups: %v", err)
 	}
 }
 

@@ -42,11 +42,26 @@ func resolveUser(root string, c *pod.Container, mapped func(file string, id int)
 		who.groups = u.Sgids
 	}
 	for _, g := range c.SupplementalGroups {
-		if !slices.Contains(who.groups, int(g)) {
-			who.groups = append(who.groups, int(g))
-		}
+		who.groups = append(who.groups, int(g))
+	}
+	who.groups = distinct(who.groups)
+	if n := len(who.groups); n > maxGroups {
+		return identity{}, fmt.Errorf("user %q is in %d groups of the image: a process has %d at the most", c.User, n, maxGroups)
 	}
 	return who, who.check(mapped)
+}
+
+// maxGroups is the kernel's NGROUPS_MAX (include/uapi/linux/limits.h).
+const maxGroups = 1 << 16
+
+// distinct leaves the first of each.
+func distinct(ids []int) []int {
+	seen := map[int]bool{}
+	return slices.DeleteFunc(ids, func(id int) bool {
+		again := seen[id]
+		seen[id] = true
+		return again
+	})
 }
 
 // check refuses ids that the pod's user namespace does not have.
