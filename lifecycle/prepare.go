@@ -25,15 +25,30 @@ const (
 	prepareAhead   = 2 * time.Second
 )
 
-// Prepare says what to prepare now: while an init container runs, or a sidecar comes to run,
-// the next one or, after the last, the app containers; and containers whose back-off is about
-// to be over. Of a pod that ends, is paused, or begins anew nothing is prepared.
+// Prepare says what to prepare now, in the order of need: while the sandbox is made what is
+// started in it at once; while the program of an init container runs, or a sidecar comes to
+// run, the next one or, after the last, the app containers; and containers whose back-off is
+// about to be over. What is being started is not to share the processors with what comes
+// later. Of a pod that ends, is paused, or begins anew nothing is prepared.
 func Prepare(plan *pod.Plan, o *Observed, now Now) Preparation {
 	d := &decision{plan: plan, seen: o, now: now, ending: o.ending(plan, now)}
-	if d.ending != nil || o.Sandbox != SandboxUp || o.Restarting || o.Pause.State != PauseNone {
+	switch {
+	case d.ending != nil || o.Restarting || o.Pause.State != PauseNone:
 		return Preparation{}
+	case o.Sandbox == SandboxCreating:
+		if d.startInits() {
+			d.startApps()
+		}
+	case o.Sandbox == SandboxUp:
+		d.prepareNext()
 	}
-	front := d.front()
+	n := min(len(d.Actions), d.roomForPrepared())
+	return Preparation{Starts: d.Actions[:n:n], Wake: d.Wake}
+}
+
+// prepareNext is for a sandbox that containers run in.
+func (d *decision) prepareNext() {
+	plan, front := d.plan, d.front()
 	for i := 0; i <= front && i < len(plan.InitContainers); i++ {
 		d.prepareRestart(&plan.InitContainers[i], initRole(&plan.InitContainers[i]))
 	}
@@ -42,14 +57,12 @@ func Prepare(plan *pod.Plan, o *Observed, now Now) Preparation {
 		for i := range plan.Containers {
 			d.prepareRestart(&plan.Containers[i], roleApp)
 		}
-	case !d.seen.container(plan.InitContainers[front].Name).live():
+	case d.seen.container(plan.InitContainers[front].Name).State != RunRunning:
 	case front+1 < len(plan.InitContainers):
 		d.prepareFirst(&plan.InitContainers[front+1])
 	default:
 		d.prepareApps()
 	}
-	n := min(len(d.Actions), d.roomForPrepared())
-	return Preparation{Starts: d.Actions[:n:n], Wake: d.Wake}
 }
 
 // prepareFirst is for a container that has never run.

@@ -16,13 +16,22 @@ func TestPrepare(t *testing.T) {
 	backoff := func(left time.Duration) *Container {
 		return &Container{State: RunEnded, Attempt: 1, End: &pod.Terminated{ExitCode: 1}, Issued: Now{Boot: 99 * time.Second}, Ended: 100*time.Second + left - backoffBase, Backoff: backoffBase}
 	}
+	creating := func(_ *pod.Plan, o *Observed) { o.Sandbox = SandboxCreating }
 	cases := map[string]struct {
 		change func(*pod.Plan, *Observed)
 		seen   map[string]*Container
 		want   string
 	}{
-		"nothing runs yet":                      {want: ""},
-		"the first init container is started":   {seen: map[string]*Container{"i1": {State: RunStarting}}, want: "i2-0"},
+		"nothing runs yet":    {want: ""},
+		"the sandbox is made": {change: creating, want: "i1-0"},
+		"a sandbox without init containers is made": {
+			change: func(p *pod.Plan, o *Observed) { creating(p, o); p.InitContainers = nil }, want: "a-0 b-0",
+		},
+		"another sandbox is made": {
+			change: creating, seen: map[string]*Container{"i1": done(), "i2": done(), "a": backoff(0), "b": backoff(5 * time.Second)}, want: "a-2 wake 5s",
+		},
+		"a sandbox is made for a pod that ends": {change: func(p *pod.Plan, o *Observed) { creating(p, o); o.Ending = &Ending{} }},
+		"the first init container is started":   {seen: map[string]*Container{"i1": {State: RunStarting}}, want: ""},
 		"the first init container runs":         {seen: map[string]*Container{"i1": running()}, want: "i2-0"},
 		"the last init container runs":          {seen: map[string]*Container{"i1": done(), "i2": running()}, want: "a-0 b-0"},
 		"all run":                               {seen: map[string]*Container{"i1": done(), "i2": done(), "a": running(), "b": running()}},

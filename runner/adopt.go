@@ -172,6 +172,7 @@ func (a *adoption) sandbox() error {
 		if err := half.adopt(process{}, ""); err != nil {
 			return err
 		}
+		a.remains(half)
 		if err := half.remove(); err != nil {
 			return fmt.Errorf("undo half a sandbox: %w", err)
 		}

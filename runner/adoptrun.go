@@ -27,7 +27,7 @@ func (a *adoption) containers() error {
 	a.state.Runs = runs
 	a.sweep()
 	a.engine.estate.record(func(s *state) { s.Runs = runs })
-	a.remains()
+	a.remains(a.engine.sandbox)
 	for _, r := range runs {
 		if err := a.container(r); err != nil {
 			return err
@@ -167,24 +167,24 @@ func (a *adoption) tellAgain(x *container, r savedRun) {
 
 // remains removes what is left of instances that do not run. One that is to be started is
 // seen to by startAgain.
-func (a *adoption) remains() {
+func (a *adoption) remains(s *sandbox) {
 	for _, in := range a.state.Remains {
 		c := a.known.Containers[in.Name]
 		planned, ok := a.engine.plan.Container(in.Name)
 		if !ok || c != nil && c.Attempt == in.Attempt && live(&a.known, in.Name, in.Attempt) {
 			continue
 		}
-		a.remnant(planned, in.Attempt).remove()
+		a.remnant(s, planned, in.Attempt).remove()
 		a.engine.estate.removed(in)
 	}
 }
 
 // remnant is an instance that has ended. What libcontainer knows of it, if it still does, leads
 // to its cgroup, whose counts must not be taken for the next instance's.
-func (a *adoption) remnant(planned *pod.Container, attempt int) *container {
+func (a *adoption) remnant(s *sandbox, planned *pod.Container, attempt int) *container {
 	x := &container{plan: planned, attempt: attempt}
-	x.cleanUpLater(a.engine.sandbox)
-	x.ct, _ = libcontainer.Load(a.engine.sandbox.store.LibcontainerDir(), x.id())
+	x.cleanUpLater(s)
+	x.ct, _ = libcontainer.Load(s.store.LibcontainerDir(), x.id())
 	return x
 }
 

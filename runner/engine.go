@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"os"
+	"runtime"
 	"slices"
 	"sync"
 
@@ -42,11 +43,13 @@ type engine struct {
 	mu       sync.Mutex
 	next     *pod.Plan // applied, and not taken up yet; or nil
 	sandbox  *sandbox
+	rising   *sandbox                 // that is being made
 	cgroup   string                   // where the sandbox's cgroup is, or was
 	runs     map[string]*run          // by container name, from the start's order to the end
 	ended    []*container             // their end was told, and may not have been recorded
 	removing map[string]chan struct{} // by container name: see removeBeside
 	prepared map[string]*prepared     // by container name
+	turns    chan struct{}            // has room for as many as are prepared at a time
 	busy     int                      // actions under way and ends not yet told
 	warnings []string                 // they outlive the sandbox
 	asked    bool                     // by the keeper to stop, and has not answered
@@ -64,7 +67,7 @@ func newEngine(plan *pod.Plan, place store.Pod, left *estate, ns shared) *engine
 		plan: plan, store: place, estate: left, shared: ns, herald: newHerald(plan, left), published: newPublisher(left.keeper),
 		trampoline: carriedTrampoline(),
 		events:     make(chan lifecycle.Event, 64), warned: make(chan struct{}, 1), runs: map[string]*run{}, probes: newGate(),
-		removing: map[string]chan struct{}{}, prepared: map[string]*prepared{},
+		removing: map[string]chan struct{}{}, prepared: map[string]*prepared{}, turns: make(chan struct{}, runtime.NumCPU()),
 	}
 }
 
@@ -82,8 +85,7 @@ func (e *engine) Events() <-chan lifecycle.Event { return e.events }
 func (e *engine) Do(a lifecycle.Action) {
 	switch a.Kind {
 	case lifecycle.CreateSandbox:
-		e.work(1)
-		go e.createSandbox(a.Attempt)
+		go e.createSandbox(e.raise(a.Attempt))
 	case lifecycle.StartContainer:
 		e.mu.Lock()
 		e.runs[a.Container] = &run{}
@@ -163,50 +165,6 @@ func (e *engine) work(n int) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	e.busy += n
-}
-
-func (e *engine) createSandbox(attempt int) {
-	defer e.work(-1)
-	plan := e.current()
-	s := e.newSandbox(plan, attempt)
-	if err := s.create(); err != nil {
-		kind := lifecycle.SandboxLost
-		if errors.As(err, new(unmounted)) {
-			kind = lifecycle.VolumesFailed
-		}
-		e.emit(lifecycle.Event{Kind: kind, Attempt: attempt, Message: err.Error()})
-		return
-	}
-	e.mu.Lock()
-	e.sandbox, e.warnings = s, s.warnings
-	e.mu.Unlock()
-	e.estate.record(func(left *state) {
-		left.Pause, left.Warnings = s.pause, s.warnings
-		if s.cgroup != nil {
-			left.Cgroup = s.cgroup.Path()
-		}
-	})
-	e.resizeLate(plan)
-	e.noteNames(s.events)
-	e.emit(lifecycle.Event{Kind: lifecycle.SandboxReady, Attempt: attempt})
-	e.guard(s)
-}
-
-func (e *engine) removeSandbox(attempt int) {
-	defer e.work(-1)
-	e.mu.Lock()
-	s := e.sandbox
-	e.sandbox = nil
-	e.mu.Unlock()
-	var message string
-	if s != nil {
-		e.discardPrepared()
-		if err := s.remove(); err != nil {
-			message = err.Error()
-			fmt.Fprintln(os.Stderr, "remove sandbox:", err)
-		}
-	}
-	e.emit(lifecycle.Event{Kind: lifecycle.SandboxGone, Attempt: attempt, Message: message})
 }
 
 // annotate adds what only the engine knows.

@@ -28,6 +28,8 @@ type network struct {
 
 	host bool // it is the host's own
 
+	warnings []string // of making it
+
 	names     *names.Resolver // nil where nobody answers for names
 	directory directory
 	crier     crier
@@ -73,19 +75,22 @@ func (s *sandbox) connect() error {
 	case s.router() == "" || mode == pod.NetworkNone:
 		return nil
 	case mode == pod.NetworkPasta:
+		<-s.laid // a process of the network's would be in the way while the pod gets its cgroup
 		return s.startPasta()
-	case mode != pod.NetworkAuto:
+	case mode == pod.NetworkNetstack:
+		<-s.laid
 		return s.attach(mode)
 	}
 	err := s.attach(pod.NetworkTProxy)
-	if err == nil {
-		return nil
+	if err == nil || mode != pod.NetworkAuto {
+		return err
 	}
+	<-s.laid
 	if serr := errors.Join(s.disconnect(), s.attach(pod.NetworkNetstack)); serr == nil {
-		s.warnings = append(s.warnings, fmt.Sprintf("the pod's network is a stack in user space, which takes more of the processor: %v (%s)", err, report.Hint(netns.WithCure(err))))
+		s.network.warnings = append(s.network.warnings, fmt.Sprintf("the pod's network is a stack in user space, which takes more of the processor: %v (%s)", err, report.Hint(netns.WithCure(err))))
 		return nil
 	}
-	s.warnings = append(s.warnings, fmt.Sprintf("the pod has no network but its own loopback: %v (%s)", err, report.Hint(netns.WithCure(err))))
+	s.network.warnings = append(s.network.warnings, fmt.Sprintf("the pod has no network but its own loopback: %v (%s)", err, report.Hint(netns.WithCure(err))))
 	return s.disconnect()
 }
 

@@ -40,6 +40,7 @@ func (s *sandbox) startPasta() error {
 		return report.New(report.Failure, "as root: apt-get install passt; or another network: podrun up --network", "the program %s, which is to carry the pod's traffic, is not installed", pastaProgram)
 	}
 	netFile, pidFile := s.pastaFiles()
+	_ = unix.Unmount(netFile, unix.MNT_DETACH|unix.UMOUNT_NOFOLLOW) // a supervisor may have been killed just here
 	if err := os.WriteFile(netFile, nil, 0o600); err != nil {
 		return fmt.Errorf("start %s: %w", pastaProgram, err)
 	}

@@ -8,9 +8,10 @@ import (
 )
 
 // preparable says whether a container can be made before its time: nothing of it may depend
-// on what other containers do until then, or be seen by them. It is pure; what is unclear is
-// made when it is needed.
-func preparable(plan *pod.Plan, c *pod.Container) bool {
+// on what is not known yet, or on what other containers do until then, or be seen by them. It
+// is pure; what is unclear is made when it is needed. The first containers of a sandbox are
+// made while there are no others, and no network.
+func preparable(plan *pod.Plan, c *pod.Container, first bool) bool {
 	switch {
 	case plan.ShareProcessNamespace, plan.HostPID, plan.Apart, plan.Users != nil: // others reach its process, or its ids are its own
 		return false
@@ -18,9 +19,11 @@ func preparable(plan *pod.Plan, c *pod.Container) bool {
 		return false
 	case slices.ContainsFunc(c.Vars, func(v pod.EnvVar) bool { return v.From != nil && v.From.File != nil }):
 		return false
+	case first && (len(plan.Sysctls) > 0 || slices.ContainsFunc(c.Vars, func(v pod.EnvVar) bool { return v.From != nil && v.From.Field != "" })):
+		return false
 	}
 	for i, m := range c.Mounts {
-		if !mountedAlike(plan, m) || !apartFromMount(c, i) {
+		if m.Propagation != "" || !first && (!mountedAlike(plan, m) || !apartFromMount(c, i)) {
 			return false
 		}
 	}

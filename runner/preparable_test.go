@@ -56,7 +56,7 @@ func TestPreparable(t *testing.T) {
 		plan := &pod.Plan{Volumes: []pod.Volume{{Name: "dir", Kind: pod.EmptyDir}, {Name: "files", Kind: pod.Files}, {Name: "host", Kind: pod.HostPath}}}
 		one := &pod.Container{Name: "a", Cwd: "/", TerminationMessagePath: "/dev/termination-log"}
 		c.change(plan, one)
-		if got := preparable(plan, one); got != c.want {
+		if got := preparable(plan, one, false); got != c.want {
 			t.Errorf("%s: %v", name, got)
 		}
 	}

@@ -15,10 +15,13 @@ import (
 // prepared is a container that is being made before its time, or has been.
 type prepared struct {
 	sandbox *sandbox
+	of      *pod.Container
 	attempt int
+	context context.Context
 	cancel  context.CancelFunc
+	begun   bool          // its turn has come: who needs it waits until it is made. By the engine's mu
 	made    chan struct{} // closed when it is known what has become of it
-	x       *container    // nil: it could not be made; its own start tells why
+	x       *container    // nil: it was not made, or could not be; its own start tells why
 }
 
 // prepare has those containers made, and no others, that are likely to be started next: each
@@ -27,43 +30,72 @@ type prepared struct {
 func (e *engine) prepare(starts []lifecycle.Action) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
+	s := e.sandbox
+	if e.rising != nil {
+		s = e.rising
+	}
 	for name, p := range e.prepared {
-		if !slices.ContainsFunc(starts, func(a lifecycle.Action) bool {
-			return a.Container == name && a.Attempt == p.attempt && p.sandbox == e.sandbox
+		c, _ := e.plan.Container(name)
+		if p.sandbox != s || p.of != c || !slices.ContainsFunc(starts, func(a lifecycle.Action) bool {
+			return a.Container == name && a.Attempt == p.attempt
 		}) {
 			e.discard(name, p)
 		}
 	}
 	for _, a := range starts {
 		c, ok := e.plan.Container(a.Container)
-		s := e.sandbox
-		if e.prepared[a.Container] != nil || !ok || s == nil || s.trampoline == nil || !preparable(e.plan, c) {
+		if e.prepared[a.Container] != nil || !ok || s == nil || s.trampoline == nil || !preparable(e.plan, c, s == e.rising) {
 			continue
 		}
-		ctx, cancel := context.WithCancel(context.Background())
-		p := &prepared{sandbox: s, attempt: a.Attempt, cancel: cancel, made: make(chan struct{})}
+		p := &prepared{sandbox: s, of: c, attempt: a.Attempt, made: make(chan struct{})}
+		p.context, p.cancel = context.WithCancel(context.Background())
 		e.prepared[a.Container] = p
 		e.busy++
-		go e.makeEarly(ctx, c, p, e.removing[a.Container])
+		go e.makeEarly(p, e.removing[a.Container])
 	}
 }
 
-// makeEarly makes a container that is to wait, once nothing is left of the one before.
-func (e *engine) makeEarly(ctx context.Context, c *pod.Container, p *prepared, before chan struct{}) {
+// makeEarly makes a container that is to wait, when its turn comes.
+func (e *engine) makeEarly(p *prepared, before chan struct{}) {
 	defer e.work(-1)
 	defer close(p.made)
-	if before != nil {
-		<-before
+	if !e.awaitTurn(p, before) {
+		return
 	}
-	in := instance{c.Name, p.attempt}
+	defer func() { <-e.turns }()
+	in := instance{p.of.Name, p.attempt}
 	e.estate.record(func(s *state) { s.Remains = append(s.Remains, in) })
-	x := newContainer(p.sandbox, c, p.attempt)
+	x := newContainer(p.sandbox, p.of, p.attempt)
 	x.early = true
-	if err := x.make(ctx, p.sandbox); err != nil {
+	if err := x.make(p.context, p.sandbox); err != nil {
 		e.estate.removed(in)
 		return
 	}
 	p.x = x
+}
+
+// awaitTurn waits until a container can be made, nothing is left of the one before, and a
+// processor is to be had. It says whether it is still to be made.
+func (e *engine) awaitTurn(p *prepared, before chan struct{}) bool {
+	select {
+	case <-p.sandbox.laid:
+	case <-p.context.Done():
+		return false
+	}
+	if before != nil {
+		<-before
+	}
+	select {
+	case e.turns <- struct{}{}:
+	case <-p.context.Done():
+		return false
+	}
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	if p.begun = p.context.Err() == nil; !p.begun {
+		<-e.turns
+	}
+	return p.begun
 }
 
 // discard removes what was prepared and is not needed. The caller holds mu.
@@ -81,7 +113,7 @@ func (e *engine) discard(name string, p *prepared) {
 // takePrepared gives what was prepared for a start, if it is just what would be made now.
 // Anything else is discarded.
 func (e *engine) takePrepared(p *prepared, s *sandbox, c *pod.Container, attempt int) *container {
-	if p == nil {
+	if p == nil || !e.worthWaiting(p) {
 		return nil
 	}
 	<-p.made
@@ -93,6 +125,17 @@ func (e *engine) takePrepared(p *prepared, s *sandbox, c *pod.Container, attempt
 	defer e.mu.Unlock()
 	e.discard(c.Name, p)
 	return nil
+}
+
+// worthWaiting says whether a container is being made, or has been. One that still waits for
+// its turn is not: it is needed now, whatever else is being made.
+func (e *engine) worthWaiting(p *prepared) bool {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	if !p.begun {
+		p.cancel()
+	}
+	return p.begun
 }
 
 // upToDate says whether a container that was made early is as it would be made now: its

@@ -39,7 +39,7 @@ func TestNextContainerDoesNotWaitForRemoval(t *testing.T) {
 		t.Error("it is removed already:", err)
 	}
 	// So would a supervisor find it that follows one which is killed now.
-	if x := (&adoption{engine: p.engine}).remnant(&one, 0); x.ct == nil {
+	if x := (&adoption{engine: p.engine}).remnant(p.engine.sandbox, &one, 0); x.ct == nil {
 		t.Error("what libcontainer knows of it, its cgroup above all, would be left")
 	}
 	w.release("two")

@@ -39,6 +39,8 @@ type sandbox struct {
 
 	making sync.Mutex // of warnings, while volumes are made
 
+	laid chan struct{} // closed when all is there that a container is made of, or cannot be had
+
 	carrying     sync.Mutex // of what carries the pod's traffic
 	disconnected bool
 	trampoline   *trampoline.Program
@@ -67,7 +69,7 @@ func (e *engine) newSandbox(plan *pod.Plan, attempt int) *sandbox {
 	return &sandbox{
 		plan: plan, attempt: attempt, store: e.store, dir: filepath.Join(e.store.RuntimeDir(), "sandbox"),
 		shared: e.shared, network: network{host: plan.Network == pod.NetworkHost}, estate: e.estate, herald: e.herald, warn: e.warn, ports: e.published,
-		trampoline: e.trampoline, freezer: newFreezer(false),
+		trampoline: e.trampoline, freezer: newFreezer(false), laid: make(chan struct{}),
 	}
 }
 
@@ -78,10 +80,17 @@ type step struct {
 	undo func() error
 }
 
-func (s *sandbox) steps() []step {
+// connections are what no container needs before its program runs.
+func (s *sandbox) connections() []step {
 	return []step{
 		{"network", s.connect, s.disconnect},
 		{"published ports", s.publish, s.ports.close},
+	}
+}
+
+// foundations are what containers are made of.
+func (s *sandbox) foundations() []step {
+	return []step{
 		{"directory", s.files, s.removeFiles},
 		{"shared mounts", s.mountShared, func() error { return s.templates().Unmount() }},
 		{"users of its own", s.makeUsers, s.removeUsers},
@@ -92,14 +101,48 @@ func (s *sandbox) steps() []step {
 	}
 }
 
-// create makes everything the pod's containers share, or nothing.
-func (s *sandbox) create() error {
-	for _, step := range s.steps() {
+// undoLater makes undo what it must be for a sandbox, however far it came.
+func (s *sandbox) undoLater() {
+	for _, step := range append(s.connections(), s.foundations()...) {
 		s.undo.Push("remove "+step.name, step.undo)
+	}
+}
+
+// create makes everything the pod's containers share, or nothing. Its two halves are made
+// beside each other; once the foundations are laid containers can be made. abandon is called
+// when there are to be none, and returns when there are none.
+func (s *sandbox) create(abandon func()) error {
+	s.undoLater()
+	var connected error
+	var connecting sync.WaitGroup
+	connecting.Go(func() { connected = makeAll(s.connections()) })
+	err := makeAll(s.foundations())
+	if err != nil {
+		abandon()
+	}
+	close(s.laid)
+	connecting.Wait()
+	if connected != nil {
+		err = connected
+	}
+	if err == nil {
+		err = s.nameFiles()
+	}
+	s.warnings = append(s.network.warnings, s.warnings...)
+	if err == nil {
+		return nil
+	}
+	abandon()
+	if uerr := s.undo.Undo(); uerr != nil {
+		fmt.Fprintln(os.Stderr, "undo sandbox:", uerr)
+	}
+	return err
+}
+
+// makeAll makes one after another, up to the first that cannot be made.
+func makeAll(steps []step) error {
+	for _, step := range steps {
 		if err := step.make(); err != nil {
-			if uerr := s.undo.Undo(); uerr != nil {
-				fmt.Fprintln(os.Stderr, "undo sandbox:", uerr)
-			}
 			return err
 		}
 	}
@@ -117,9 +160,8 @@ func (s *sandbox) adopt(pause process, cgroup string) (err error) {
 		}
 		s.freezer = newFreezer(s.cgroup.ToFreeze())
 	}
-	for _, step := range s.steps() {
-		s.undo.Push("remove "+step.name, step.undo)
-	}
+	s.undoLater()
+	close(s.laid)
 	return nil
 }
 

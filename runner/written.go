@@ -17,7 +17,8 @@ const writtenMax = 16 << 20
 // writtenDir is a small file system in memory with those files.
 func (s *sandbox) writtenDir() string { return filepath.Join(s.dir, "written") }
 
-// files writes what is bound over /etc/hosts, /etc/hostname and /etc/resolv.conf.
+// files makes what is bound over /etc/hosts, /etc/hostname and /etc/resolv.conf. What the
+// network says is written later, into the same files: see nameFiles.
 func (s *sandbox) files() error {
 	if err := os.MkdirAll(s.dir, 0o711); err != nil {
 		return fmt.Errorf("make sandbox directory: %w", err)
@@ -25,12 +26,21 @@ func (s *sandbox) files() error {
 	if err := volumes.MountTmpfs(s.writtenDir(), writtenMax, 0o711, s.plan.FileLabel); err != nil {
 		return err
 	}
-	resolv, events := s.resolvFile()
-	s.events = events
-	for name, text := range map[string]string{"hostname": s.plan.NodeName() + "\n", "resolv.conf": resolv} {
+	for name, text := range map[string]string{"hostname": s.plan.NodeName() + "\n", "resolv.conf": "", "hosts": ""} {
 		if err := writeShared(filepath.Join(s.writtenDir(), name), text, 0o644); err != nil {
 			return fmt.Errorf("write the pod's /etc/%s: %w", name, err)
 		}
+	}
+	return nil
+}
+
+// nameFiles writes what containers find names by, once the network is known. Containers may
+// wait that have it bound, but none that runs.
+func (s *sandbox) nameFiles() error {
+	resolv, events := s.resolvFile()
+	s.events = events
+	if err := writeShared(filepath.Join(s.writtenDir(), "resolv.conf"), resolv, 0o644); err != nil {
+		return fmt.Errorf("write the pod's /etc/resolv.conf: %w", err)
 	}
 	return s.writeHosts()
 }
