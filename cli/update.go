@@ -216,6 +216,9 @@ func (u *updating) all(namespace string) ([]store.Pod, error) {
 			places = append(places, p)
 		}
 	}
+	if len(places) == 0 && len(makers) == 0 {
+		fmt.Fprintf(u.front.err, "podrun: no pod runs in namespace %s: there is nothing to update\n", report.Escape(namespace))
+	}
 	return places, nil
 }
 

@@ -89,14 +89,7 @@ func (u *updating) chooseOld(p *updatedPod) error {
 // archive, on this machine.
 func (u *updating) newest(ctx context.Context, p *updatedPod, i manifest.ImageUse, named pod.Image) (string, error) {
 	local := !u.ask || i.PullPolicy == image.Never
-	if named.ID != "" && !local {
-		d, err := u.store.Describe(named.ID)
-		if err != nil {
-			return "", err
-		}
-		local = !d.Pulled
-	}
-	if local {
+	if local || !u.store.FromRegistry(i.Reference) {
 		img, err := u.store.Resolve(i.Reference)
 		return img.ID, err
 	}
@@ -108,8 +101,11 @@ func (u *updating) newest(ctx context.Context, p *updatedPod, i manifest.ImageUs
 	defer shown.end()
 	o.Progress = shown.tell
 	img, err := u.store.Pull(ctx, i.Reference, o)
-	if err == nil {
+	switch {
+	case err == nil:
 		shown.done(i.Reference)
+	case report.Hint(err) == "" && image.MayPass(err):
+		err = report.New(report.Failure, "the pod goes on as it is; try again later, or take what is on this machine: podrun update --pull never "+p.place.Name, "%w", err)
 	}
 	return img.ID, err
 }
@@ -212,10 +208,14 @@ func (u *updating) tag(images []store.UpdatedImage, forward bool) error {
 		if forward {
 			id = i.New
 		}
-		if img, err := u.store.Resolve(i.Ref); err == nil && img.ID == id {
-			continue
+		name := i.Ref
+		if img, err := u.store.Resolve(i.Ref); err == nil {
+			if img.ID == id {
+				continue
+			}
+			name = img.Name // which a short one has meant
 		}
-		errs = append(errs, u.store.Tag(id, i.Ref))
+		errs = append(errs, u.store.Tag(id, name))
 	}
 	return errors.Join(errs...)
 }

@@ -118,7 +118,10 @@ func (s *Store) record(rec *imageRecord, c *candidate, names []string) error {
 		}
 	}
 	for i, name := range names {
-		want := nameRecord{header{recordVersion}, name, rec.ID, rec.Digest, c.top, string(c.index)}
+		want := nameRecord{header{recordVersion}, name, rec.ID, rec.Digest, c.top, string(c.index), fromMachine}
+		if c.pulled {
+			want.Origin = fromRegistry
+		}
 		if old, err := s.readName(name); err == nil && *old == want {
 			continue
 		}

@@ -58,10 +58,11 @@ func (s *Store) Describe(ref string) (*Description, error) {
 	d := &Description{
 		ID: id.String(), Digest: rec.Digest.String(), RepoTags: []string{}, RepoDigests: []string{},
 		Created: config.Created, Added: rec.Added, Author: config.Author,
-		Architecture: config.Architecture, Variant: config.Variant, Os: config.OS, Pulled: rec.Pulled,
+		Architecture: config.Architecture, Variant: config.Variant, Os: config.OS,
 		Config: config.Config, RootFS: config.RootFS, History: config.History, Layers: []Layer{},
 	}
 	names, err1 := s.names()
+	d.Pulled = rec.pulled(names)
 	for _, n := range names {
 		if n.ID == id {
 			d.name(n)

@@ -37,6 +37,20 @@ func TestEnsure(t *testing.T) {
 	if _, err := s.Ensure(ctx, repo, Always, PullOptions{}); Reason(err) != ErrImagePull || !strings.Contains(report.Hint(err), "IfNotPresent") {
 		t.Errorf("Always with a copy and a broken registry: %v, hint %q", err, report.Hint(err))
 	}
+	warned := ""
+	o := PullOptions{Warn: func(err error) { warned = err.Error() }}
+	old, err := s.Ensure(ctx, repo, Newer, o)
+	if err != nil || !strings.Contains(warned, "the copy on this machine is used") {
+		t.Errorf("Newer with a copy and a broken registry: %v, warned %q", err, warned)
+	}
+	if _, err := newStore(t).Ensure(ctx, repo, Newer, o); Reason(err) != ErrImagePull {
+		t.Errorf("Newer without a copy and with a broken registry: %v", err)
+	}
+	fk2, _ := newFake(t, newLayout(t).add(img{Layers: [][]byte{layerTar(t, f{Name: "y"})}}))
+	fk.edit, fk.blobs, warned = nil, fk2.blobs, ""
+	if got, err := s.Ensure(ctx, repo, Newer, o); err != nil || got.ID == old.ID || warned != "" {
+		t.Errorf("Newer of a name that has moved on: %v, %s, warned %q", err, got.ID, warned)
+	}
 	if _, err := s.Ensure(ctx, "localhost:1/y", IfNotPresent, PullOptions{}); Reason(err) != ErrImagePull || !strings.Contains(report.Hint(err), "podrun image load") {
 		t.Errorf("no registry: %v", err)
 	}

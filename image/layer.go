@@ -112,7 +112,7 @@ func (a *adder) fill(ctx context.Context, dir string, b layerBlob, told func(n i
 	if err != nil {
 		return nil, err
 	}
-	return rec, os.WriteFile(filepath.Join(dir, layerFile), text, 0o600)
+	return rec, os.WriteFile(filepath.Join(dir, layerFile), sealed(text), 0o600)
 }
 
 // commit makes a staged layer durable and then visible, by one rename.

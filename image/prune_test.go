@@ -83,6 +83,16 @@ func TestCollect(t *testing.T) {
 			t.Fatal(err)
 		}
 		rec.Pulled = name != "loaded:1"
+		if rec.Pulled {
+			n, err := s.readName("docker.io/library/" + name)
+			if err != nil {
+				t.Fatal(err)
+			}
+			n.Origin = fromRegistry
+			if err := writeRecord(s.nameFile(n.Name), n); err != nil {
+				t.Fatal(err)
+			}
+		}
 		if name != "young:1" {
 			rec.Added = old
 		}

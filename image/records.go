@@ -51,6 +51,44 @@ type nameRecord struct {
 	Digest digest.Digest `json:"digest"`          // of the manifest
 	Top    digest.Digest `json:"top"`             // what the name stood for: an index's digest, or Digest
 	Index  string        `json:"index,omitempty"` // that index, byte for byte
+	Origin string        `json:"origin,omitempty"`
+}
+
+// The origins of a name: who is to be asked what it stands for now. An image may have names of
+// both. "" is an earlier podrun's, or nobody's: there the image's own word counts.
+const (
+	fromRegistry = "registry"
+	fromMachine  = "machine" // an archive, or the user, has given it
+)
+
+// pulled says whether a name's image can be had again from a registry by it. image is the
+// image's own word.
+func (n *nameRecord) pulled(image bool) bool {
+	return n.Origin == fromRegistry || n.Origin == "" && image
+}
+
+// pulled says whether an image can be had again from a registry by all of its names.
+func (r *imageRecord) pulled(names []*nameRecord) bool {
+	any := false
+	for _, n := range names {
+		if n.ID == r.ID {
+			if any = true; !n.pulled(r.Pulled) {
+				return false
+			}
+		}
+	}
+	return any || r.Pulled
+}
+
+// FromRegistry says whether a registry is to be asked what a name stands for now: it was
+// pulled by this name, not loaded, imported or tagged here; or it is not here.
+func (s *Store) FromRegistry(ref string) bool {
+	n, err := s.recorded(ref)
+	if err != nil {
+		return true
+	}
+	rec, err := s.readImage(n.ID)
+	return err != nil || n.pulled(rec.Pulled)
 }
 
 // layerRecord is layers/<diffid>/layer.json.
@@ -153,7 +191,11 @@ func readRecord[T versioned](path string) (*T, error) {
 		return nil, err
 	}
 	r := new(T)
-	if err := json.Unmarshal(b, r); err != nil {
+	err = checkSeal(b)
+	if err == nil {
+		err = json.Unmarshal(b, r)
+	}
+	if err != nil {
 		return nil, report.New(report.Failure, "remove it, then pull or load its image again", "%s is damaged: %w", path, err)
 	}
 	if v := (*r).version(); v < 1 || v > recordVersion {
@@ -167,7 +209,7 @@ func writeRecord(path string, r any) error {
 	if err != nil {
 		return err
 	}
-	return store.WriteFile(path, b)
+	return store.WriteFile(path, sealed(b))
 }
 
 // config decodes the image's config.

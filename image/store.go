@@ -197,7 +197,7 @@ func (s *Store) List() ([]Info, error) {
 			errs = append(errs, err)
 			continue
 		}
-		info.Names = byID[rec.ID]
+		info.Names, info.Pulled = byID[rec.ID], rec.pulled(names)
 		slices.Sort(info.Names)
 		list = append(list, info)
 	}
@@ -214,7 +214,7 @@ func (s *Store) info(rec *imageRecord, users map[digest.Digest]int) (Info, error
 	}
 	info := Info{
 		ID: rec.ID.String(), Digest: rec.Digest.String(), Added: rec.Added,
-		OS: config.OS, Arch: config.Architecture, Variant: config.Variant, Pulled: rec.Pulled,
+		OS: config.OS, Arch: config.Architecture, Variant: config.Variant,
 	}
 	if config.Created != nil {
 		info.Created = *config.Created

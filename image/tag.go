@@ -43,7 +43,14 @@ func (s *Store) tag(ref, name string) error {
 		return err
 	}
 	want.Name = name
-	if have, err := s.readName(name); err == nil && *have == *want {
+	have, err := s.readName(name)
+	switch {
+	case err == nil: // it goes on to stand for what it did, there or here
+		want.Origin = have.Origin
+	case old != "":
+		want.Origin = fromMachine
+	}
+	if err == nil && *have == *want {
 		return nil
 	}
 	return writeRecord(s.nameFile(name), want)

@@ -134,7 +134,11 @@ func (s *Store) inventory() ([]Verified, error) {
 			err = fmt.Errorf("%s is damaged: it is not of the name %q", file, rec.Name)
 		}
 		if err != nil {
-			list = append(list, Verified{Damage: []Damage{{What: err.Error()}}, file: file})
+			v := Verified{Damage: []Damage{{What: err.Error()}}, file: file}
+			if rec := s.readable(file); rec != nil {
+				v.Names = []string{rec.Name}
+			}
+			list = append(list, v)
 			continue
 		}
 		i, ok := byID[rec.ID.String()]
@@ -225,10 +229,10 @@ func (s *Store) unmark(id digest.Digest) error {
 
 // Repair puts a damaged image back from its registry: the damaged layers alone are
 // fetched, and replaced. Pods that run keep the files they have until they are started
-// anew. A name's record that cannot be read is removed.
+// anew. A name's record is put back if it can be told what it was, or else removed.
 func (s *Store) Repair(ctx context.Context, v Verified, o PullOptions) error {
 	if v.ID == "" {
-		return os.Remove(v.file)
+		return s.mend(ctx, v.file, o)
 	}
 	if v.file != "" { // or the pull would think that it is there
 		if err := os.Remove(v.file); err != nil && !errors.Is(err, fs.ErrNotExist) {
