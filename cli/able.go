@@ -17,7 +17,7 @@ func (f *front) able(ctx context.Context, requireLimits bool) (store.Dirs, error
 	if setup.DirsErr != nil {
 		return store.Dirs{}, setup.DirsErr
 	}
-	if err := refusal(f.rooms.check(setup), requireLimits); err != nil {
+	if err := refusal(f.check(setup), requireLimits); err != nil {
 		return store.Dirs{}, err
 	}
 	dirs, err := f.dirs()

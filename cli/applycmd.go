@@ -51,6 +51,7 @@ func (f *front) apply(c *cli.Context) error {
 	}
 	signals, quiet := f.signals(syscall.SIGINT, syscall.SIGTERM, syscall.SIGHUP)
 	defer quiet()
+	defer f.foresee().end()
 	l, _, err := f.newLaunch(c, files)
 	if err != nil {
 		return err

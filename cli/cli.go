@@ -37,6 +37,8 @@ type front struct {
 
 	pullBackOff func(attempt int) time.Duration
 	stillAfter  time.Duration
+
+	foresight *foresight // nil unless the command may start a pod at once
 }
 
 // run finds the command, answers --help, runs it and says its error.

@@ -15,7 +15,7 @@ import (
 // suit makes a plan what it has to be on this host, or says why it cannot be here.
 func (f *front) suit(plan *pod.Plan, p *corev1.Pod) error {
 	apparmor, selinux := f.rooms.modules()
-	return errors.Join(giveDevices(p, plan, f.deviceDirs(), cdi.Find), refuseIDs(plan, f.rooms.ids()), refuseUsers(plan, f.rooms.ids()), f.refuseHostPID(plan), refuseHugePages(plan, f.rooms.hugePages),
+	return errors.Join(giveDevices(p, plan, f.deviceDirs(), cdi.Find), refuseIDs(plan, f.rooms.ids()), refuseUsers(plan, f.rooms.ids()), f.refuseHostPID(plan), refuseHugePages(plan, f.hugePages),
 		confineByAppArmor(plan, apparmor), confineByLabels(plan, p, selinux))
 }
 

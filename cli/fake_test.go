@@ -33,6 +33,7 @@ type world struct {
 	imageErr  error
 	imageErrs []error           // of the first images that are asked for, instead
 	ensured   int               // how often an image was asked for
+	pruned    image.Pruned      // what a disk that is nearly full has lost
 	policies  map[string]string // by which an image was asked for last
 	pullWait  time.Duration     // between attempts; 0: milliseconds
 	still     time.Duration     // after which is told what is waited for; 0: it is not
@@ -80,10 +81,11 @@ func (w *world) examine(ctx context.Context, _ host.Setup) []host.Finding {
 	return w.findings
 }
 func (w *world) try(context.Context, store.Dirs) error { return w.tryErr }
+func (w *world) ahead(store.Dirs) *stage.Ahead         { return nil }
 func (w *world) images(store.Dirs) (images, error)     { return w, nil }
 func (w *world) pods(store.Dirs) (pods, error)         { return w, nil }
 func (w *world) Collect(func() (image.Uses, error)) (image.Pruned, error) {
-	return image.Pruned{}, nil
+	return w.pruned, nil
 }
 func (w *world) Hold() (io.Closer, error) { return io.NopCloser(strings.NewReader("")), nil }
 func (w *world) remove(p store.Pod) error { return p.Remove() }
@@ -119,13 +121,13 @@ func (w *world) Ensure(_ context.Context, ref, policy string, o image.PullOption
 	return pod.Image{Name: ref, ID: "sha256:" + strings.Repeat("0", 64), Layers: []string{"/layer"}, Cmd: []string{"sh"}}, w.imageErr
 }
 
-func (w *world) start(p store.Pod, plan *pod.Plan, lock *os.File, _ map[string]*os.File, _ *stage.Front, record func() error) (string, error) {
-	if record != nil {
-		if err := record(); err != nil {
+func (w *world) start(p store.Pod, plan *pod.Plan, with beginning) (string, error) {
+	if with.record != nil {
+		if err := with.record(); err != nil {
 			return "", err
 		}
 	}
-	return "", w.startSupervisor(p, plan, lock)
+	return "", w.startSupervisor(p, plan, with.lock)
 }
 
 func (w *world) startSupervisor(p store.Pod, plan *pod.Plan, lock *os.File) error {

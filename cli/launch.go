@@ -192,6 +192,7 @@ func (l *launch) build(p *upPod, found map[use]pod.Image) error {
 // and differ from their manifests. One that cannot be started keeps no other from it.
 func (l *launch) start() error {
 	defer l.release()
+	defer l.front.foresight.end()
 	changed, err := l.front.keep(l.dirs, l.stored, l.said)
 	if l.front.tellPods(context.Background(), l.dirs, changed); err != nil {
 		return err
@@ -266,7 +267,7 @@ func (l *launch) startPod(p *upPod) (err error) {
 		}
 		record = nil
 	}
-	warning, err := l.keeper.start(p.place, p.plan, lock, p.ports, p.front, record)
+	warning, err := l.keeper.start(p.place, p.plan, beginning{lock, p.ports, p.front, l.front.foresight.process(), record})
 	if warning != "" {
 		fmt.Fprintf(l.front.err, "podrun: pod %s: warning: %s\n", p.place.Name, warning)
 	}

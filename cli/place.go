@@ -31,7 +31,7 @@ func settle(s *stage.PodStart, plan *pod.Plan) (warning func() string) {
 	none := func() string { return "" }
 	manager, ok := delegation.FindManager()
 	unit, err := apart(s, manager, ok)
-	if _, alone, oerr := delegation.Own(); alone && unit == nil || errors.Join(err, oerr) != nil || !ok {
+	if _, alone, oerr := delegation.Own(s.Ahead.Pids()...); alone && unit == nil || errors.Join(err, oerr) != nil || !ok {
 		return none
 	}
 	if unit == nil {

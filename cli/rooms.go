@@ -24,6 +24,7 @@ type rooms interface {
 	ids() host.IDs                                      // of pods
 	hugePages(need map[string]int64) error              // why a pod cannot have so many bytes of each size
 	modules() (host.AppArmor, host.SELinux)             // security modules of the kernel
+	ahead(store.Dirs) *stage.Ahead                      // nil if it cannot be begun
 	images(store.Dirs) (images, error)
 	pods(store.Dirs) (pods, error)
 }
@@ -40,13 +41,20 @@ type images interface {
 
 // pods starts and removes pods. The caller holds the pod's lock.
 type pods interface {
-	// start returns what the user is to be warned of, if anything. ports are those of the
-	// host, by their names. at is nil unless systemd runs the pod.
-	// record, if not nil, puts the pod on record meanwhile.
-	start(p store.Pod, plan *pod.Plan, lock *os.File, ports map[string]*os.File, at *stage.Front, record func() error) (warning string, err error)
+	// start returns what the user is to be warned of, if anything.
+	start(p store.Pod, plan *pod.Plan, with beginning) (warning string, err error)
 	remove(p store.Pod) error
 	// removeClaim removes the directory of a claim that no pod uses.
 	removeClaim(namespace, name string) error
+}
+
+// beginning is what a pod begins with.
+type beginning struct {
+	lock   *os.File
+	ports  map[string]*os.File // of the host, by their names
+	at     *stage.Front        // nil unless systemd runs the pod
+	ahead  *stage.Ahead        // nil: none was begun
+	record func() error        // if not nil, it puts the pod on record meanwhile
 }
 
 // house is the real one.
@@ -73,8 +81,8 @@ type keeper struct {
 	programs stage.Programs
 }
 
-func (k *keeper) start(p store.Pod, plan *pod.Plan, lock *os.File, ports map[string]*os.File, at *stage.Front, record func() error) (string, error) {
-	s := stage.PodStart{Record: record, Programs: k.programs, Dirs: k.dirs, Pod: p, Hostname: plan.NodeName(), Lock: lock, Ports: ports, Attach: at, Apart: plan.Apart && os.Geteuid() != 0}
+func (k *keeper) start(p store.Pod, plan *pod.Plan, with beginning) (string, error) {
+	s := stage.PodStart{Record: with.record, Programs: k.programs, Dirs: k.dirs, Pod: p, Hostname: plan.NodeName(), Lock: with.lock, Ports: with.ports, Attach: with.at, Ahead: with.ahead, Apart: plan.Apart && os.Geteuid() != 0}
 	s.HostPID = plan.HostPID
 	if u := plan.Users; u != nil {
 		s.Users = &host.Range{First: uint64(u.First), Count: uint64(u.Count)}

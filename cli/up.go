@@ -104,6 +104,7 @@ func (f *front) up(c *cli.Context) error {
 	if n := systemd.NewNotifier(f.getenv); n != nil && !c.Bool("detach") {
 		return f.upUnit(c, files, n, signals)
 	}
+	defer f.foresee().end()
 	l, rule, err := f.newLaunch(c, files)
 	if err != nil {
 		return err
@@ -153,6 +154,9 @@ func (f *front) newLaunch(c *cli.Context, files []string) (*launch, exitFrom, er
 		return nil, "", err
 	}
 	pods := docs.pods
+	if len(pods) != 1 || len(docs.workloads) > 0 {
+		f.foresight.end()
+	}
 	limitLogs(c, pods)
 	if err := askNetwork(c, pods); err != nil {
 		return nil, "", err

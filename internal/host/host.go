@@ -66,6 +66,9 @@ func Check(s Setup, more ...Probe) []Finding {
 	// this one may have to itself.
 	p, err := v.limit()
 	v.limit = func() (place, error) { return p, err }
+	if s.Counted != nil {
+		s.Counted()
+	}
 	within := s.Patience
 	if within == 0 {
 		within = Patience

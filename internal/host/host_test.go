@@ -194,3 +194,12 @@ func TestKernelAndCgroups(t *testing.T) {
 		t.Run(tt.name, tt.test)
 	}
 }
+
+// The caller may start processes once Check has seen what lives in its cgroup.
+func TestCounted(t *testing.T) {
+	times := 0
+	Check(Setup{Data: t.TempDir(), Runtime: t.TempDir(), Counted: func() { times++ }})
+	if times != 1 {
+		t.Errorf("the caller was told %d times", times)
+	}
+}

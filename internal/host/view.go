@@ -20,6 +20,7 @@ type Setup struct {
 	Patience       time.Duration          // how long all probes together may take; 0 is Patience
 	RuntimeDefault bool                   // XDG_RUNTIME_DIR is not set, so Runtime was chosen for want of it
 	Program        string                 // path of the podrun program, for what has to be said about it; may be empty
+	Counted        func()                 // called when Check has seen what lives in the caller's cgroup: it may start processes; may be nil
 	Built          time.Time              // when the program was built: no clock that is right shows an earlier time; may be zero
 }
 

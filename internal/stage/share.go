@@ -24,8 +24,8 @@ const routerFD = "8"
 
 // share hands to a pod's first process the namespaces that it is to join. While there are
 // none nobody else starts a pod: done, to be called when the keeper has been started, lets
-// go of all.
-func share(cmd *exec.Cmd, dirs store.Dirs) (done func(), err error) {
+// go of all. A process that was begun ahead and does not suit ends, and is nil from then on.
+func share(cmd *exec.Cmd, dirs store.Dirs, ahead **Ahead) (done func(), err error) {
 	lock, err := dirs.ShareLock()
 	if err != nil {
 		return nil, err
@@ -39,12 +39,17 @@ func share(cmd *exec.Cmd, dirs store.Dirs) (done func(), err error) {
 		lock.Close()
 		return nil, err
 	}
+	suits := (*ahead).suits(cmd, user)
+	if !suits {
+		(*ahead).End()
+		*ahead = nil
+	}
 	if router == nil {
 		return func() { lock.Close() }, nil
 	}
 	lock.Close()
 	for name, f := range map[string]*os.File{"_PODRUN_USERNS": user, "_PODRUN_ROUTER": router} {
-		if f != nil {
+		if f != nil && !(suits && f == user) { // which that process has joined
 			cmd.Env = append(cmd.Env, fmt.Sprintf("%s=%d", name, 3+len(cmd.ExtraFiles)))
 			cmd.ExtraFiles = append(cmd.ExtraFiles, f)
 		}

@@ -61,6 +61,9 @@ type PodStart struct {
 	// begin. The supervisor waits for it; if it fails there is no pod.
 	Record func() error
 
+	// Ahead, if any, becomes the pod's first process where it suits, else it ends.
+	Ahead *Ahead
+
 	// Settle, if any, is told the pid of the pod's first process, of which all others
 	// come, before there are others: it moves the process to the pod's own cgroup.
 	// Without it the pod lives where the caller does.
@@ -112,14 +115,14 @@ func StartPod(s PodStart) (err error) {
 			err = rerr
 		}
 	}()
-	done, err := share(cmd, s.Dirs)
+	done, err := share(cmd, s.Dirs, &s.Ahead)
 	if err != nil {
 		w.Close()
 		return fmt.Errorf("start pod %s: %w", s.Pod.Name, err)
 	}
 	defer done()
 	cmd.SysProcAttr = &syscall.SysProcAttr{Setsid: true} // the terminal's Ctrl-C is not for the pod
-	err = runSettled(cmd, s.Settle)
+	err = runSettled(cmd, s.Settle, s.Ahead)
 	w.Close()
 	said, rerr := io.ReadAll(io.LimitReader(r, 64<<10))
 	switch {
@@ -137,14 +140,26 @@ func StartPod(s PodStart) (err error) {
 }
 
 // runSettled runs the pod's first process, which ends once the keeper exists.
-func runSettled(cmd *exec.Cmd, settle func(pid int)) error {
-	if settle == nil {
+func runSettled(cmd *exec.Cmd, settle func(pid int), ahead *Ahead) error {
+	switch {
+	case settle == nil:
 		// The pod's cgroup needs this process out of the way, and from its own PID
 		// namespace the supervisor cannot move it. Where it fails, the supervisor finds
 		// the same and says why.
-		_, _ = delegation.Join()
-		return cmd.Run()
+		_, _ = delegation.Join(ahead.Pids()...)
+	case ahead != nil:
+		settle(ahead.cmd.Process.Pid)
+	default:
+		return runGated(cmd, settle)
 	}
+	if ahead != nil {
+		return ahead.become(cmd)
+	}
+	return cmd.Run()
+}
+
+// runGated runs the pod's first process, and lets it begin when it is settled.
+func runGated(cmd *exec.Cmd, settle func(pid int)) error {
 	r, gate, err := os.Pipe()
 	if err != nil {
 		return fmt.Errorf("make gate pipe: %w", err)

@@ -7,6 +7,8 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"strconv"
+	"strings"
 	"time"
 
 	"github.com/klauspost/compress/zstd"
@@ -43,7 +45,7 @@ func Programs(dirs store.Dirs) (p stage.Programs, err error) {
 		return p, fmt.Errorf("unpack podrun's programs: %w", err)
 	}
 	p.InUse = inUse(dirs.LibexecLock())
-	if p.Supervisor, err = unpacked(dirs, "podrun-back-", back, backSum); err != nil {
+	if p.Supervisor, err = unpacked(dirs, backPrefix, back, backSum); err != nil {
 		return p, fmt.Errorf("unpack the supervisor: %w", err)
 	}
 	if p.Netstack, err = unpacked(dirs, "podrun-netstack-", netstack, netstackSum); err != nil {
@@ -61,16 +63,28 @@ func Programs(dirs store.Dirs) (p stage.Programs, err error) {
 	return p, nil
 }
 
+// Unpacked is the supervisor's program, if it is there.
+func Unpacked(dirs store.Dirs) (path string, ok bool) {
+	path, _, ok, err := find(dirs, backPrefix, backSum)
+	return path, ok && err == nil
+}
+
+// find is where a program of this version belongs, its size, and whether it is there.
+func find(dirs store.Dirs, prefix, what string) (path string, size int64, ok bool, err error) {
+	sum, bytes, _ := strings.Cut(strings.TrimSpace(what), " ")
+	if size, err = strconv.ParseInt(bytes, 10, 64); err != nil || len(sum) < 16 {
+		return "", 0, false, fmt.Errorf("read the sum %q: %w", what, err)
+	}
+	path = filepath.Join(dirs.Libexec(), prefix+sum[:16])
+	st, err := os.Stat(path)
+	return path, size, err == nil && st.Size() == size, nil
+}
+
 // unpacked is the path of a program, made if it is not there.
 func unpacked(dirs store.Dirs, prefix string, packed []byte, what string) (string, error) {
-	var sum string
-	var size int64
-	if _, err := fmt.Sscan(what, &sum, &size); err != nil {
-		return "", err
-	}
-	path := filepath.Join(dirs.Libexec(), prefix+sum[:16])
-	if st, err := os.Stat(path); err == nil && st.Size() == size {
-		return path, nil
+	path, size, ok, err := find(dirs, prefix, what)
+	if ok || err != nil {
+		return path, err
 	}
 	d, err := zstd.NewReader(nil, zstd.WithDecoderConcurrency(1))
 	if err != nil {

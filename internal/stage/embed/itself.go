@@ -20,6 +20,12 @@ func Stages() map[string]func([]string) int {
 	return stages
 }
 
+// Unpacked is the supervisor's program, if it is there.
+func Unpacked(store.Dirs) (string, bool) {
+	path, err := os.Executable()
+	return path, err == nil
+}
+
 // Programs are this program.
 func Programs(store.Dirs) (stage.Programs, error) {
 	path, err := os.Executable()

@@ -16,8 +16,11 @@ import (
 // that are used in turn do not unpack theirs each time.
 const keptFor = 24 * time.Hour
 
+// backPrefix begins the name of the supervisor's program.
+const backPrefix = "podrun-back-"
+
 // prefixes begin the names of the programs.
-var prefixes = []string{"podrun-back-", "podrun-netstack-", "podrun-quick-"}
+var prefixes = []string{backPrefix, "podrun-netstack-", "podrun-quick-"}
 
 // inUse shares the lock of who may execute programs. nil: it cannot be had, on a full disk
 // perhaps, on which pods have to be stopped too; then nothing is removed.

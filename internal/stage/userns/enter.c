@@ -3,11 +3,12 @@
 // The caller (package stage) says what to do through the environment; nothing is
 // parsed here but numbers and paths that it has prepared.
 //
-//   _PODRUN_ENTER    userns | pod | pause | wait; after userns optional ",net"
+//   _PODRUN_ENTER    userns | pod | ahead | pause | wait; after userns optional ",net"; ahead is a
+//                    pod that is not known yet
 //   _PODRUN_UIDMAP   "0 1000 1 1 100000 65536", for newuidmap and uid_map
 //   _PODRUN_GIDMAP   the same for groups
 //   _PODRUN_IDTOOLS  directory of newuidmap and newgidmap; empty: the map has one id
-//   _PODRUN_USERNS   pod only, optional: a descriptor of the user namespace to join instead;
+//   _PODRUN_USERNS   pod and ahead only, optional: a descriptor of the user namespace to join instead;
 //                    pause, optional: of that in which it is to be
 //   _PODRUN_ROUTER   pod only, optional: a descriptor of the router's network namespace
 //   _PODRUN_HOSTNAME pod only: the pod's hostname
@@ -212,10 +213,12 @@ __attribute__((constructor(101))) static void podrun_enter(int argc, char **argv
 		podrun_pause();
 	if (!strcmp(what, "wait"))
 		podrun_wait(argv, env("_PODRUN_WAIT"));
-	int pod = !strncmp(what, "pod", 3);
+	int pod = !strcmp(what, "pod"), ahead = !strcmp(what, "ahead");
 	if (pod)
 		report_fd = PODRUN_REPORT_FD;
-	become_root(pod);
+	become_root(pod || ahead);
+	if (ahead)
+		podrun_ahead();
 	if (!pod && mount(NULL, "/", NULL, MS_SLAVE | MS_REC, NULL) < 0)
 		podrun_die("detach the mount namespace");
 	if (strstr(what, ",net") && unshare(CLONE_NEWNET) < 0)

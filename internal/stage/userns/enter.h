@@ -7,6 +7,9 @@
 #define PODRUN_LOCK_FD 3   // the pod's lock: kept by the guard and the keeper
 #define PODRUN_REPORT_FD 4 // errors of the start; closed when the supervisor serves and the keeper knows
 
+// Of one that was begun ahead: its socket to who has begun it. ahead.go has it, too.
+#define PODRUN_AHEAD_FD 3
+
 // Descriptors of the keeper at which others look: start.go.
 #define PODRUN_NET_FD 5
 #define PODRUN_IPC_FD 6
@@ -30,6 +33,10 @@ void podrun_die_with(int code);
 // podrun_forget_environment keeps what was said to this process from the programs that
 // it executes.
 void podrun_forget_environment(void);
+
+// podrun_ahead waits, at PODRUN_AHEAD_FD, to be told of which pod this process is the first,
+// and executes the program as that.
+void podrun_ahead(void) __attribute__((noreturn));
 
 // podrun_guard leaves a guard behind, in the host's PID and mount namespaces, which has
 // keepers: PID 1 of a new PID namespace, one after the other should they be killed. Below

@@ -1,0 +1,73 @@
+// A pod's first process that was begun before it was known which pod it is to be of: it has
+// entered the user namespace, says so, and waits to be told the rest in one message. Whoever
+// began it may end first or have found that there will be no pod: then it ends, too, and
+// leaves nothing.
+//
+// The rest, that is arguments, environment and descriptors, is that of a first process which
+// was begun with it: the program is executed again.
+#define _GNU_SOURCE
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#include "enter.h"
+
+// Limits of the message, of which ahead.go knows: nothing larger is sent.
+enum { TEXT_MAX = 32768, FILES_MAX = 128, ARGS_MAX = 16 };
+
+// place_files puts descriptors, which have come in this order, at standard error and those
+// that follow it. None is where another has to be: 0 to 3 were open when they came.
+static void place_files(const int *fds, size_t n) {
+	for (size_t i = 0; i < n; i++) {
+		int where = STDERR_FILENO + (int)i;
+		if (fds[i] <= where || dup2(fds[i], where) < 0)
+			_exit(125);
+		close(fds[i]);
+	}
+}
+
+// receive takes the message, and puts its descriptors into place. Without one it returns 0.
+static ssize_t receive(char *text) {
+	union {
+		struct cmsghdr head;
+		char room[CMSG_SPACE(FILES_MAX * sizeof(int))];
+	} control;
+	struct iovec io = {text, TEXT_MAX};
+	struct msghdr msg = {.msg_iov = &io, .msg_iovlen = 1, .msg_control = &control, .msg_controllen = sizeof control};
+	ssize_t n;
+	while ((n = recvmsg(PODRUN_AHEAD_FD, &msg, MSG_CMSG_CLOEXEC)) < 0 && errno == EINTR)
+		;
+	if (n <= 0)
+		return 0;
+	struct cmsghdr *c = CMSG_FIRSTHDR(&msg);
+	if (msg.msg_flags & (MSG_TRUNC | MSG_CTRUNC) || text[n - 1] != 0 || !c || c->cmsg_type != SCM_RIGHTS)
+		_exit(125);
+	int fds[FILES_MAX];
+	size_t count = (c->cmsg_len - CMSG_LEN(0)) / sizeof *fds;
+	memcpy(fds, CMSG_DATA(c), count * sizeof *fds);
+	place_files(fds, count);
+	return n;
+}
+
+void podrun_ahead(void) {
+	static char text[TEXT_MAX];
+	char *argv[ARGS_MAX + 1], *w = text, *end;
+	int args = 0;
+	podrun_forget_environment();
+	if (send(PODRUN_AHEAD_FD, "x", 1, MSG_NOSIGNAL) != 1)
+		_exit(0);
+	end = text + receive(text);
+	if (end == text)
+		_exit(0);
+	podrun_report_to(PODRUN_REPORT_FD);
+	const char *program = w;
+	for (w += strlen(w) + 1; w < end && *w && args < ARGS_MAX; w += strlen(w) + 1)
+		argv[args++] = w;
+	argv[args] = NULL;
+	for (w++; w < end; w += strlen(w) + 1)
+		putenv(w);
+	execv(program, argv);
+	podrun_die("execute the supervisor's program");
+}
