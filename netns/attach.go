@@ -4,10 +4,12 @@ import (
 	"errors"
 	"fmt"
 	"net/netip"
-	"os"
 
 	"github.com/vishvananda/netlink"
+	"github.com/vishvananda/netlink/nl"
 	"golang.org/x/sys/unix"
+
+	"github.com/podrun/podrun/internal/nsthread"
 )
 
 // Attach connects a pod, by the path of its network namespace, to the router: the pod's
@@ -15,56 +17,66 @@ import (
 // from now on. What an earlier try has left is replaced.
 func (r Router) Attach(podNS string, pool Pool, s Slot) error {
 	own := pool.Of(s)
-	err := within(r.path, func(h *netlink.Handle) error { return attachRouter(h, podNS, pool, s, own) })
-	if err == nil {
-		err = within(podNS, func(h *netlink.Handle) error { return attachPod(h, pool, own) })
-	}
+	err := r.Do(func() error {
+		err := attachRouter(podNS, pool, s, own)
+		if err == nil {
+			err = nsthread.VisitNetwork(podNS, func() error { return attachPod(pool, own) })
+		}
+		return err
+	})
 	if err != nil {
 		return errors.Join(fmt.Errorf("attach the pod to the network: %w", err), r.Detach(s))
 	}
 	return nil
 }
 
-func attachRouter(h *netlink.Handle, podNS string, pool Pool, s Slot, own Addresses) error {
-	ns, err := os.Open(podNS)
+func attachRouter(podNS string, pool Pool, s Slot, own Addresses) error {
+	ns, err := unix.Open(podNS, unix.O_RDONLY|unix.O_CLOEXEC, 0)
 	if err != nil {
-		return err
+		return fmt.Errorf("open namespace %s: %w", podNS, err)
 	}
-	defer ns.Close()
-	name := podLink(s)
-	veth := &netlink.Veth{LinkAttrs: netlink.LinkAttrs{Name: name, MTU: MTU}, PeerName: "eth0", PeerNamespace: netlink.NsFd(ns.Fd())}
-	err = h.LinkAdd(veth)
-	if errors.Is(err, unix.EEXIST) { // an earlier life's
-		if err = h.LinkDel(veth); err == nil {
-			err = h.LinkAdd(veth)
-		}
-	}
-	if err != nil {
-		return fmt.Errorf("make the pod's device: %w", err)
-	}
-	if err := sysctl("net/ipv4/conf/"+name+"/rp_filter", "1"); err != nil {
-		return err
-	}
-	link, err := h.LinkByName(name)
-	if err != nil {
-		return err
-	}
-	if err := h.LinkSetUp(link); err != nil {
-		return fmt.Errorf("bring up %s: %w", name, err)
-	}
+	defer unix.Close(ns)
+	var b batch
+	b.pair(firstPod+int(s), podLink(s), eth0, "eth0", ns)
 	if has(pool.V6) {
-		gateway := netip.MustParseAddr(linkGateway)
-		if err := h.AddrAdd(link, &netlink.Addr{IPNet: ipNet(netip.PrefixFrom(gateway, 64)), Flags: nodad(gateway)}); err != nil {
-			return fmt.Errorf("add address %s to %s: %w", gateway, name, err)
-		}
+		b.address(firstPod+int(s), podLink(s), netip.PrefixFrom(netip.MustParseAddr(linkGateway), 64))
 	}
 	for _, a := range own.of(pool) {
-		to := ipNet(netip.PrefixFrom(a, a.BitLen()))
-		if err := h.RouteReplace(&netlink.Route{LinkIndex: link.Attrs().Index, Dst: to, Scope: netlink.SCOPE_LINK}); err != nil {
-			return fmt.Errorf("add route to %s: %w", a, err)
+		b.route(fmt.Sprintf("add route to %s", a), way{to: host(a), link: firstPod + int(s), scope: unix.RT_SCOPE_LINK})
+	}
+	err = b.send()
+	if errors.Is(err, unix.EEXIST) { // an earlier life's
+		if err = remove(podLink(s)); err == nil {
+			err = b.send()
 		}
 	}
-	return nil
+	if err != nil {
+		return err
+	}
+	return sysctl("net/ipv4/conf/"+podLink(s)+"/rp_filter", "1")
+}
+
+// pair makes two devices that are each other's other end: one that is up, and one in the
+// network of a file.
+func (b *batch) pair(index int, name string, peerIndex int, peerName string, peerNS int) {
+	mtu, queue := attribute(unix.IFLA_MTU, nl.Uint32Attr(MTU)), attribute(unix.IFLA_TXQLEN, nl.Uint32Attr(0))
+	peer := attribute(nl.VETH_INFO_PEER, nil)
+	for _, d := range []nl.NetlinkRequestData{link(peerIndex, false), attribute(unix.IFLA_IFNAME, nl.ZeroTerminated(peerName)), mtu, queue,
+		attribute(unix.IFLA_NET_NS_FD, nl.Uint32Attr(uint32(peerNS)))} {
+		peer.AddChild(d)
+	}
+	info := attribute(unix.IFLA_LINKINFO, nil)
+	info.AddRtAttr(nl.IFLA_INFO_KIND, []byte("veth"))
+	info.AddRtAttr(nl.IFLA_INFO_DATA, nil).AddChild(peer)
+	b.add(part{what: "make the pod's device"}, unix.RTM_NEWLINK, unix.NLM_F_CREATE|unix.NLM_F_EXCL,
+		link(index, true), attribute(unix.IFLA_IFNAME, nl.ZeroTerminated(name)), mtu, queue, info)
+}
+
+// remove removes a device.
+func remove(name string) error {
+	var b batch
+	b.add(part{what: "remove " + name}, unix.RTM_DELLINK, 0, link(0, false), attribute(unix.IFLA_IFNAME, nl.ZeroTerminated(name)))
+	return b.send()
 }
 
 // Usable are the addresses of a pod that this kernel can use.
@@ -77,36 +89,23 @@ func (a Addresses) of(p Pool) []netip.Addr {
 	return []netip.Addr{a.V4}
 }
 
-func attachPod(h *netlink.Handle, pool Pool, own Addresses) error {
+func attachPod(pool Pool, own Addresses) error {
 	if err := sysctl("net/ipv6/conf/eth0/accept_dad", "0"); err != nil {
 		return err
 	}
-	eth, err := h.LinkByName("eth0")
-	if err != nil {
-		return err
-	}
+	var b batch
 	for _, a := range own.of(pool) {
-		if err := addAddress(h, eth, a); err != nil {
-			return err
-		}
+		b.address(eth0, "eth0", host(a))
 	}
-	if err := h.LinkSetUp(eth); err != nil {
-		return fmt.Errorf("bring up eth0: %w", err)
-	}
+	b.bringUp(eth0, "eth0")
 	for _, a := range own.of(pool) {
 		gateway := pool.Gateway().V4
 		if a.Is6() {
 			gateway = netip.MustParseAddr(linkGateway)
 		}
-		route := &netlink.Route{
-			LinkIndex: eth.Attrs().Index, Dst: ipNet(netip.PrefixFrom(unspecified(a), 0)),
-			Gw: gateway.AsSlice(), Flags: int(netlink.FLAG_ONLINK), Src: a.AsSlice(),
-		}
-		if err := h.RouteReplace(route); err != nil {
-			return fmt.Errorf("add the default route by %s: %w", gateway, err)
-		}
+		b.route(fmt.Sprintf("add the default route by %s", gateway), way{to: everything(a), link: eth0, by: gateway, from: a})
 	}
-	return nil
+	return b.send()
 }
 
 // Detach takes back what Attach and Wire have made of pods in the router; what is not

@@ -7,8 +7,6 @@ package netns
 import (
 	"fmt"
 
-	"github.com/vishvananda/netlink"
-
 	"github.com/podrun/podrun/internal/nsthread"
 )
 
@@ -23,11 +21,9 @@ func Do(nsPath string, f func() error) error {
 // gives it 127.0.0.1/8 and, unless IPv6 is off, ::1/128.
 func LoopbackUp(nsPath string) error {
 	err := Do(nsPath, func() error {
-		lo, err := netlink.LinkByName("lo")
-		if err != nil {
-			return err
-		}
-		return netlink.LinkSetUp(lo)
+		var b batch
+		b.bringUp(loopback, "lo")
+		return b.send()
 	})
 	if err != nil {
 		return fmt.Errorf("bring up loopback: %w", err)

@@ -4,7 +4,6 @@ import (
 	"errors"
 	"fmt"
 
-	"github.com/vishvananda/netlink"
 	"golang.org/x/sys/unix"
 )
 
@@ -16,8 +15,8 @@ const WirePackets = "packets"
 // device.
 func (r Router) WirePackets(pool Pool, s Slot) (Wires, error) {
 	w := Wires{}
-	err := within(r.path, func(h *netlink.Handle) error {
-		tun, err := openTUN(tunLink(s), unix.IFF_VNET_HDR)
+	err := r.Do(func() error {
+		tun, err := openTUN(s, unix.IFF_VNET_HDR)
 		if err != nil {
 			return err
 		}
@@ -32,7 +31,7 @@ func (r Router) WirePackets(pool Pool, s Slot) (Wires, error) {
 		if err != nil {
 			return fmt.Errorf("leave segmentation to the TUN device: %w", err)
 		}
-		return direct(h, pool, s)
+		return direct(pool, s)
 	})
 	if err != nil {
 		return nil, errors.Join(fmt.Errorf("carry the pod's traffic: %w", err), w.Close())

@@ -7,9 +7,14 @@ import (
 	"net/netip"
 	"os"
 	"strings"
+	"sync"
+	"syscall"
 
 	"github.com/vishvananda/netlink"
+	"github.com/vishvananda/netlink/nl"
 	"golang.org/x/sys/unix"
+
+	"github.com/podrun/podrun/internal/nsthread"
 )
 
 // Router is the network namespace that the pods of a user share. A pod hangs on it by a
@@ -21,13 +26,34 @@ import (
 // other past the rules for Services.
 //
 // What changes the router is done by one process at a time: the caller holds a lock.
-type Router struct{ path string }
+type Router struct {
+	path   string
+	thread *nsthread.Thread // that stays in it; nil: each use makes its own
+}
 
 // OpenRouter names a router by its namespace.
-func OpenRouter(nsPath string) Router { return Router{nsPath} }
+func OpenRouter(nsPath string) Router { return Router{path: nsPath} }
+
+// Stay is the router for who has much to do there, until Leave: on one thread.
+func (r Router) Stay() (Router, error) {
+	thread, err := nsthread.Stay(r.path)
+	if err != nil {
+		return Router{}, fmt.Errorf("enter the pods' router: %w", err)
+	}
+	r.thread = thread
+	return r, nil
+}
+
+// Leave ends a Stay.
+func (r Router) Leave() { r.thread.Close() }
 
 // Do is the package's Do, inside the router.
-func (r Router) Do(f func() error) error { return Do(r.path, f) }
+func (r Router) Do(f func() error) error {
+	if r.thread != nil {
+		return r.thread.Do(f)
+	}
+	return Do(r.path, f)
+}
 
 // Numbers inside the router.
 const (
@@ -47,6 +73,14 @@ const MTU = 65520
 // podLink and tunLink name a pod's devices in the router.
 func podLink(s Slot) string { return fmt.Sprintf("p%d", s) }
 func tunLink(s Slot) string { return fmt.Sprintf("t%d", s) }
+
+// Numbers of devices. The kernel would choose others and had to be asked for them.
+const (
+	loopback = 1       // of every network
+	eth0     = 100     // in the pod; small ones may be those of tunnels that every network has
+	firstPod = 1 << 16 // + slot
+	firstTUN = 2 << 16 // + slot
+)
 
 // sysctls of the router. Sockets there have partners that are microseconds away: a small
 // window keeps what is under way in the processor's cache.
@@ -93,7 +127,7 @@ func (r Router) Prepare() (Pool, error) {
 	if pool, err = ChoosePool(networks); err != nil {
 		return Pool{}, fmt.Errorf("prepare the pods' router: %w", err)
 	}
-	if err := within(r.path, func(h *netlink.Handle) error { return prepare(h, pool) }); err != nil {
+	if err := r.Do(func() error { return prepare(pool) }); err != nil {
 		return Pool{}, fmt.Errorf("prepare the pods' router: %w", err)
 	}
 	return pool, nil
@@ -102,15 +136,11 @@ func (r Router) Prepare() (Pool, error) {
 // Pool is the router's pool; not valid before it is prepared.
 func (r Router) Pool() (pool Pool, err error) {
 	err = r.Do(func() error {
-		lo, err := netlink.LinkByName("lo")
-		if err != nil {
-			return err
-		}
-		addrs, err := netlink.AddrList(lo, netlink.FAMILY_ALL)
+		addrs, err := (&net.Interface{Index: loopback}).Addrs()
 		for _, a := range addrs {
-			ip, _ := netip.AddrFromSlice(a.IP)
-			switch ip = ip.Unmap(); {
-			case ip.IsLoopback():
+			p, err := netip.ParsePrefix(a.String())
+			switch ip := p.Addr(); {
+			case err != nil || ip.IsLoopback():
 			case ip.Is4():
 				pool.V4, _ = ip.Prefix(16)
 			default:
@@ -125,20 +155,31 @@ func (r Router) Pool() (pool Pool, err error) {
 	return pool, nil
 }
 
+// hostNetworks are the destinations of all routes of the calling thread's network, in all
+// tables.
 func hostNetworks() ([]netip.Prefix, error) {
-	routes, err := netlink.RouteListFiltered(netlink.FAMILY_ALL, &netlink.Route{Table: unix.RT_TABLE_UNSPEC}, netlink.RT_FILTER_TABLE)
+	rib, err := syscall.NetlinkRIB(unix.RTM_GETROUTE, unix.AF_UNSPEC)
+	if err != nil {
+		return nil, fmt.Errorf("list the host's routes: %w", err)
+	}
+	messages, err := syscall.ParseNetlinkMessage(rib)
 	if err != nil {
 		return nil, fmt.Errorf("list the host's routes: %w", err)
 	}
 	var networks []netip.Prefix
-	for _, r := range routes {
-		if r.Dst == nil {
+	for _, m := range messages {
+		if m.Header.Type != unix.RTM_NEWROUTE {
 			continue
 		}
-		ip, ok := netip.AddrFromSlice(r.Dst.IP)
-		bits, _ := r.Dst.Mask.Size()
-		if ok {
-			networks = append(networks, netip.PrefixFrom(ip.Unmap(), bits))
+		attributes, err := syscall.ParseNetlinkRouteAttr(&m)
+		if err != nil {
+			return nil, fmt.Errorf("list the host's routes: %w", err)
+		}
+		bits := int(m.Data[1]) // rtm_dst_len of struct rtmsg
+		for _, a := range attributes {
+			if ip, ok := netip.AddrFromSlice(a.Value); ok && a.Attr.Type == unix.RTA_DST {
+				networks = append(networks, netip.PrefixFrom(ip.Unmap(), bits))
+			}
 		}
 	}
 	return networks, nil
@@ -146,98 +187,53 @@ func hostNetworks() ([]netip.Prefix, error) {
 
 // prepare may find what another has left half done. The gateway's IPv4 address comes last:
 // with it the router is ready.
-func prepare(h *netlink.Handle, pool Pool) error {
+func prepare(pool Pool) error {
 	for _, s := range sysctls {
 		if err := sysctl(s[0], s[1]); err != nil {
 			return err
 		}
 	}
 	// br_netfilter, once loaded, is for bridges, of which there is none here: nothing to set.
-	lo, err := h.LinkByName("lo")
-	if err != nil {
-		return err
-	}
-	if err := h.LinkSetUp(lo); err != nil {
-		return fmt.Errorf("bring up loopback: %w", err)
-	}
+	var b batch
+	b.bringUp(loopback, "loopback")
 	for _, p := range []netip.Prefix{pool.V6, pool.V4} {
 		if !has(p) {
 			continue
 		}
 		family := familyOf(p.Addr())
-		everything := ipNet(netip.PrefixFrom(unspecified(p.Addr()), 0))
-		if err := h.RouteReplace(&netlink.Route{Type: unix.RTN_LOCAL, Table: localTable, Dst: everything, LinkIndex: lo.Attrs().Index, Scope: netlink.SCOPE_HOST}); err != nil {
-			return fmt.Errorf("add route to local sockets: %w", err)
-		}
-		rule := netlink.NewRule()
-		rule.Family, rule.Mark, rule.Table, rule.Priority = family, localMark, localTable, localPref
-		if err := h.RuleAdd(rule); err != nil && !errors.Is(err, unix.EEXIST) {
-			return fmt.Errorf("add rule for local sockets: %w", err)
-		}
+		b.route("add route to local sockets", way{to: everything(p.Addr()), kind: unix.RTN_LOCAL, scope: unix.RT_SCOPE_HOST, link: loopback, table: localTable})
+		b.rule("add rule for local sockets", family, localTable, localPref, attribute(nl.FRA_FWMARK, nl.Uint32Attr(localMark)))
 		// Addresses that no pod has are nobody's.
-		if err := h.RouteReplace(&netlink.Route{Type: unix.RTN_UNREACHABLE, Dst: ipNet(p), Priority: 9999}); err != nil {
-			return fmt.Errorf("add route to nobody: %w", err)
-		}
+		b.route("add route to nobody", way{to: p, kind: unix.RTN_UNREACHABLE, priority: 9999})
 		gw := pool.Gateway().V4
 		if p.Addr().Is6() {
 			gw = pool.Gateway().V6
 		}
-		if err := addAddress(h, lo, gw); err != nil {
-			return err
-		}
+		b.address(loopback, "loopback", host(gw))
 	}
-	return nil
+	return b.send()
 }
 
 // has says whether the kernel speaks the family of a prefix.
-func has(p netip.Prefix) bool {
-	if p.Addr().Is4() {
-		return true
-	}
+func has(p netip.Prefix) bool { return p.Addr().Is4() || hasIPv6() }
+
+var hasIPv6 = sync.OnceValue(func() bool {
 	_, err := os.Stat("/proc/net/if_inet6")
 	return err == nil
-}
-
-// within runs f inside a network namespace, with a socket to the kernel's network there.
-func within(nsPath string, f func(*netlink.Handle) error) error {
-	return Do(nsPath, func() error {
-		h, err := netlink.NewHandle(unix.NETLINK_ROUTE)
-		if err != nil {
-			return fmt.Errorf("speak to the kernel's network: %w", err)
-		}
-		defer h.Close()
-		return f(h)
-	})
-}
+})
 
 // sysctl sets one of the calling thread's network. What this kernel has not got needs not
 // be set.
 func sysctl(name, value string) error {
-	err := os.WriteFile("/proc/sys/"+name, []byte(value), 0o644)
+	fd, err := unix.Open("/proc/sys/"+name, unix.O_WRONLY|unix.O_CLOEXEC, 0)
+	if err == nil {
+		_, err = unix.Write(fd, []byte(value))
+		unix.Close(fd)
+	}
 	if err != nil && !errors.Is(err, os.ErrNotExist) {
 		return fmt.Errorf("set %s: %w", strings.ReplaceAll(name, "/", "."), err)
 	}
 	return nil
-}
-
-func addAddress(h *netlink.Handle, l netlink.Link, a netip.Addr) error {
-	err := h.AddrAdd(l, &netlink.Addr{IPNet: ipNet(netip.PrefixFrom(a, a.BitLen())), Flags: nodad(a)})
-	if err != nil && !errors.Is(err, unix.EEXIST) {
-		return fmt.Errorf("add address %s to %s: %w", a, l.Attrs().Name, err)
-	}
-	return nil
-}
-
-// nodad: an address that is nobody else's is usable at once.
-func nodad(a netip.Addr) int {
-	if a.Is4() {
-		return 0
-	}
-	return unix.IFA_F_NODAD
-}
-
-func ipNet(p netip.Prefix) *net.IPNet {
-	return &net.IPNet{IP: p.Addr().AsSlice(), Mask: net.CIDRMask(p.Bits(), p.Addr().BitLen())}
 }
 
 func familyOf(a netip.Addr) int {
@@ -247,9 +243,10 @@ func familyOf(a netip.Addr) int {
 	return netlink.FAMILY_V6
 }
 
-func unspecified(a netip.Addr) netip.Addr {
+// everything is all of an address's family.
+func everything(a netip.Addr) netip.Prefix {
 	if a.Is4() {
-		return netip.IPv4Unspecified()
+		return netip.PrefixFrom(netip.IPv4Unspecified(), 0)
 	}
-	return netip.IPv6Unspecified()
+	return netip.PrefixFrom(netip.IPv6Unspecified(), 0)
 }

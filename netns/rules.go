@@ -33,20 +33,19 @@ func port(s Slot) uint16 { return firstPort + uint16(s) }
 // addTable makes a pod's table, if it is not there: to remove one takes the kernel longer
 // than all the rest.
 func addTable(s Slot, pool Pool, own Addresses) error {
-	c, err := nftables.New()
-	if err != nil {
-		return fmt.Errorf("speak to nftables: %w", err)
-	}
-	t := &nftables.Table{Family: nftables.TableFamilyINet, Name: tableName(s)}
-	c.CreateTable(t)
-	chain := c.AddChain(&nftables.Chain{
-		Name: "from", Table: t, Type: nftables.ChainTypeFilter,
-		Hooknum: nftables.ChainHookPrerouting, Priority: nftables.ChainPriorityMangle,
+	err := Transact(func(c *nftables.Conn) error {
+		t := &nftables.Table{Family: nftables.TableFamilyINet, Name: tableName(s)}
+		c.CreateTable(t)
+		chain := c.AddChain(&nftables.Chain{
+			Name: "from", Table: t, Type: nftables.ChainTypeFilter,
+			Hooknum: nftables.ChainHookPrerouting, Priority: nftables.ChainPriorityMangle,
+		})
+		for _, r := range rules(s, pool, own) {
+			c.AddRule(&nftables.Rule{Table: t, Chain: chain, Exprs: r})
+		}
+		return nil
 	})
-	for _, r := range rules(s, pool, own) {
-		c.AddRule(&nftables.Rule{Table: t, Chain: chain, Exprs: r})
-	}
-	if err := c.Flush(); err != nil && !errors.Is(err, unix.EEXIST) {
+	if err != nil && !errors.Is(err, unix.EEXIST) {
 		return fmt.Errorf("add nftables rules of the pod: %w", err)
 	}
 	return nil

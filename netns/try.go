@@ -6,7 +6,6 @@ import (
 	"io/fs"
 	"os"
 
-	"github.com/vishvananda/netlink"
 	"golang.org/x/sys/unix"
 
 	"github.com/podrun/podrun/internal/nsthread"
@@ -30,7 +29,7 @@ func Try(ns string) error {
 	router := OpenRouter(ns)
 	pool, err := ChoosePool(nil)
 	if err == nil {
-		err = within(ns, func(h *netlink.Handle) error { return prepare(h, pool) })
+		err = Do(ns, func() error { return prepare(pool) })
 	}
 	if err == nil {
 		err = router.Attach(fmt.Sprintf("/proc/self/fd/%d", file.Fd()), pool, 1)

@@ -6,7 +6,7 @@ import (
 	"net/netip"
 	"os"
 
-	"github.com/vishvananda/netlink"
+	"github.com/vishvananda/netlink/nl"
 	"golang.org/x/sys/unix"
 )
 
@@ -39,11 +39,11 @@ func (w Wires) Close() error {
 // no other pod. What an earlier try has left is replaced.
 func (r Router) Wire(pool Pool, s Slot) (Wires, error) {
 	w := Wires{}
-	err := within(r.path, func(h *netlink.Handle) error {
+	err := r.Do(func() error {
 		if err := w.make(s, has(pool.V6)); err != nil {
 			return err
 		}
-		if err := direct(h, pool, s); err != nil {
+		if err := direct(pool, s); err != nil {
 			return err
 		}
 		return addTable(s, pool, pool.Of(s))
@@ -55,7 +55,7 @@ func (r Router) Wire(pool Pool, s Slot) (Wires, error) {
 }
 
 func (w Wires) make(s Slot, six bool) error {
-	tun, err := openTUN(tunLink(s), 0)
+	tun, err := openTUN(s, 0)
 	if err != nil {
 		return err
 	}
@@ -81,8 +81,9 @@ func (w Wires) make(s Slot, six bool) error {
 	return nil
 }
 
-// openTUN makes a TUN device.
-func openTUN(name string, flags uint16) (*os.File, error) {
+// openTUN makes a pod's TUN device.
+func openTUN(s Slot, flags uint16) (*os.File, error) {
+	name := tunLink(s)
 	fd, err := unix.Open("/dev/net/tun", unix.O_RDWR|unix.O_CLOEXEC|unix.O_NONBLOCK, 0)
 	if err != nil {
 		return nil, fmt.Errorf("open /dev/net/tun: %w", err)
@@ -90,6 +91,9 @@ func openTUN(name string, flags uint16) (*os.File, error) {
 	request, err := unix.NewIfreq(name)
 	if err == nil {
 		request.SetUint16(unix.IFF_TUN | unix.IFF_NO_PI | flags)
+		err = unix.IoctlSetPointerInt(fd, unix.TUNSETIFINDEX, firstTUN+int(s))
+	}
+	if err == nil {
 		err = unix.IoctlIfreq(fd, unix.TUNSETIFF, request)
 	}
 	if err != nil {
@@ -145,32 +149,19 @@ func SockAddr(a netip.AddrPort) unix.Sockaddr {
 }
 
 // direct leads what a pod sends to its TUN device.
-func direct(h *netlink.Handle, pool Pool, s Slot) error {
-	tun, err := h.LinkByName(tunLink(s))
-	if err != nil {
-		return err
-	}
-	if err := h.LinkSetMTU(tun, MTU); err != nil {
-		return fmt.Errorf("set the MTU of %s: %w", tunLink(s), err)
-	}
+func direct(pool Pool, s Slot) error {
 	// The process there speaks for the router too.
 	if err := sysctl("net/ipv4/conf/"+tunLink(s)+"/accept_local", "1"); err != nil {
 		return err
 	}
-	if err := h.LinkSetUp(tun); err != nil {
-		return fmt.Errorf("bring up %s: %w", tunLink(s), err)
-	}
+	var b batch
+	b.bringUp(firstTUN+int(s), tunLink(s), attribute(unix.IFLA_MTU, nl.Uint32Attr(MTU)))
 	for _, p := range []netip.Prefix{pool.V4, pool.V6} {
 		if !has(p) {
 			continue
 		}
-		route := &netlink.Route{LinkIndex: tun.Attrs().Index, Table: firstTable + int(s), Dst: ipNet(netip.PrefixFrom(unspecified(p.Addr()), 0))}
-		if err := h.RouteReplace(route); err != nil {
-			return fmt.Errorf("add route to %s: %w", tunLink(s), err)
-		}
-		if err := h.RuleAdd(egressRule(s, familyOf(p.Addr()))); err != nil && !errors.Is(err, unix.EEXIST) {
-			return fmt.Errorf("add rule to %s: %w", tunLink(s), err)
-		}
+		b.route("add route to "+tunLink(s), way{to: everything(p.Addr()), link: firstTUN + int(s), table: firstTable + int(s)})
+		b.rule("add rule to "+tunLink(s), familyOf(p.Addr()), firstTable+int(s), egressPref, attribute(nl.FRA_IIFNAME, nl.ZeroTerminated(podLink(s))))
 	}
-	return nil
+	return b.send()
 }

@@ -171,7 +171,11 @@ func (s *sandbox) underLock(f func(taken map[netns.Slot]bool) error) error {
 // lease gets the pod its place in the router: the one that it had, or a free one.
 func (s *sandbox) lease(mode pod.NetworkMode) (wires netns.Wires, err error) {
 	err = s.underLock(func(taken map[netns.Slot]bool) error {
-		router := netns.OpenRouter(s.router())
+		router, err := netns.OpenRouter(s.router()).Stay()
+		if err != nil {
+			return err
+		}
+		defer router.Leave()
 		pool, err := router.Prepare()
 		if err != nil {
 			return err

@@ -9,6 +9,7 @@
 package nsthread
 
 import (
+	"errors"
 	"fmt"
 	"runtime"
 
@@ -39,6 +40,25 @@ func enter(file string) error {
 		return fmt.Errorf("join namespace %s: %w", file, err)
 	}
 	return nil
+}
+
+// VisitNetwork runs f in the network namespace of a file and goes back to where it was: within
+// a function that Do or a Thread runs, in namespaces of the same user.
+func VisitNetwork(file string, f func() error) error {
+	const own = "/proc/thread-self/ns/net"
+	back, err := unix.Open(own, unix.O_RDONLY|unix.O_CLOEXEC, 0)
+	if err != nil {
+		return fmt.Errorf("open namespace %s: %w", own, err)
+	}
+	defer unix.Close(back)
+	if err := enter(file); err != nil {
+		return err
+	}
+	err = f()
+	if berr := unix.Setns(back, unix.CLONE_NEWNET); berr != nil {
+		err = errors.Join(err, fmt.Errorf("go back to namespace %s: %w", own, berr))
+	}
+	return err
 }
 
 // discard runs f on a thread that is not the main one and ends with it. The main

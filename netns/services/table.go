@@ -10,9 +10,9 @@ import (
 
 	"github.com/google/nftables"
 	"github.com/google/nftables/expr"
-	"github.com/mdlayher/netlink"
 
 	"github.com/podrun/podrun/internal/nsthread"
+	"github.com/podrun/podrun/netns"
 )
 
 // tableName is the table's in the router's namespace.
@@ -25,35 +25,23 @@ const tableName = "services"
 // done, and changed is false.
 func Apply(router string, ranges []netip.Prefix, d Directory) (changed bool, err error) {
 	err = nsthread.Do(func() error {
-		c, err := nftables.New(nftables.WithSockOptions(roomy))
-		if err != nil {
-			return err
-		}
 		routes := d.routes()
 		mark := stamp(ranges, routes)
-		if bytes.Equal(mark, stampOf(c)) {
-			return nil
-		}
-		changed = true
-		t := &table{Conn: c, mark: mark}
-		if err := t.build(ranges, routes); err != nil {
+		old, err := stampOf()
+		if err != nil || bytes.Equal(mark, old) {
 			return err
 		}
-		return c.Flush()
+		changed = true
+		return netns.Transact(func(c *nftables.Conn) error {
+			t := &table{Conn: c, mark: mark}
+			return t.build(ranges, routes)
+		})
 	}, router)
 	if err != nil {
 		return false, fmt.Errorf("lead connections to Services: %w", err)
 	}
 	return changed, nil
 }
-
-// roomy has a socket take as much at once as it may: a transaction is one message, and
-// every part of it is answered.
-func roomy(c *netlink.Conn) error {
-	return errors.Join(c.SetWriteBuffer(socketBuffer), c.SetReadBuffer(socketBuffer))
-}
-
-const socketBuffer = 4 << 20
 
 // stamp tells whether two tables are the same.
 func stamp(ranges []netip.Prefix, routes []route) []byte {
@@ -63,13 +51,17 @@ func stamp(ranges []netip.Prefix, routes []route) []byte {
 }
 
 // stampOf is that of the table there is; nil if there is none.
-func stampOf(c *nftables.Conn) []byte {
+func stampOf() ([]byte, error) {
+	c, err := nftables.New()
+	if err != nil {
+		return nil, err
+	}
 	t := &nftables.Table{Name: tableName, Family: nftables.TableFamilyINet}
 	rules, err := c.GetRules(t, &nftables.Chain{Name: "stamp", Table: t})
 	if err != nil || len(rules) != 1 {
-		return nil
+		return nil, nil
 	}
-	return rules[0].UserData
+	return rules[0].UserData, nil
 }
 
 // table is one that is being made.
