@@ -110,3 +110,14 @@ func TestUpPull(t *testing.T) {
 	w := newWorld(t)
 	check(t, w.run("up", "--pull=sometimes", w.file(oneContainer)), 2, "", "podrun: --pull takes always, missing, never or newer, not \"sometimes\"\nhint: podrun up --help\n")
 }
+
+// Unused images go when the disk is nearly full, before anything is fetched, and that is said.
+func TestUpMakesRoom(t *testing.T) {
+	w := newWorld(t)
+	w.pruned = image.Pruned{Images: make([]image.Info, 2), Bytes: 3e6}
+	w.imageErrs = []error{errors.New("none")}
+	got := w.run("up", "-d", w.file(oneContainer))
+	if room, none := strings.Index(got.err, "podrun: the disk is nearly full: 2 unused images removed, 3.0 MB freed\n"), strings.Index(got.err, "none"); room < 0 || none < room {
+		t.Errorf("%+v", got)
+	}
+}

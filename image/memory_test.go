@@ -2,12 +2,17 @@ package image
 
 import (
 	"bytes"
+	"encoding/json"
 	"fmt"
 	"math/rand/v2"
 	"runtime/debug"
 	"strings"
 	"syscall"
 	"testing"
+
+	"github.com/opencontainers/go-digest"
+	"github.com/opencontainers/image-spec/specs-go"
+	v1 "github.com/opencontainers/image-spec/specs-go/v1"
 
 	"github.com/podrun/podrun/internal/stage"
 )
@@ -17,7 +22,8 @@ import (
 const mostMemory = 64 << 10
 
 // TestMemoryOfAPull pulls what tempts to keep it in memory: layers that are larger than all
-// the memory there may be, as they come and unpacked; many files; a zstd window of 8 MiB each.
+// the memory there may be, as they come and unpacked; many files; a zstd window of 8 MiB each;
+// an index of 10,000 images.
 // The peak is the kernel's, and that of the unpackers as their parent has it.
 func TestMemoryOfAPull(t *testing.T) {
 	random := make([]byte, 1<<20)
@@ -35,12 +41,17 @@ func TestMemoryOfAPull(t *testing.T) {
 	for name, tt := range map[string]struct {
 		layers   [][]byte
 		compress func(testing.TB, []byte) []byte
+		others   int // images in the index
 	}{
-		"large blobs": {[][]byte{large(1, string(random)), layerTar(t, many...)}, nil},
-		"zstd":        {[][]byte{large(1, string(random[:512<<10])), large(2, strings.Repeat("x", 512<<10)), large(3, strings.Repeat("y", 512<<10))}, zstandard},
+		"large blobs": {[][]byte{large(1, string(random)), layerTar(t, many...)}, nil, 0},
+		"zstd":        {[][]byte{large(1, string(random[:512<<10])), large(2, strings.Repeat("x", 512<<10)), large(3, strings.Repeat("y", 512<<10))}, zstandard, 0},
+		"large index": {[][]byte{layerTar(t, f{Name: "x"})}, nil, 9999},
 	} {
 		t.Run(name, func(t *testing.T) {
-			_, repo := newFake(t, newLayout(t).add(img{Layers: tt.layers, Compress: tt.compress}))
+			fk, repo := newFake(t, newLayout(t).add(img{Layers: tt.layers, Compress: tt.compress}))
+			if tt.others > 0 {
+				fk.index(tt.others)
+			}
 			cmd := stage.Command(stage.Spec{Name: "_pull", Args: []string{newStore(t).dir, repo, "memory"}})
 			var said bytes.Buffer
 			cmd.Stdout, cmd.Stderr = &said, &said
@@ -57,6 +68,24 @@ func TestMemoryOfAPull(t *testing.T) {
 			}
 		})
 	}
+}
+
+// index puts the image behind others, which are for other machines, in an index.
+func (fk *fake) index(others int) {
+	fk.t.Helper()
+	own := fk.blobs["manifests/latest"]
+	index := v1.Index{Versioned: specs.Versioned{SchemaVersion: 2}, MediaType: v1.MediaTypeImageIndex}
+	for i := range others {
+		index.Manifests = append(index.Manifests, v1.Descriptor{MediaType: v1.MediaTypeImageManifest, Digest: digest.FromString(fmt.Sprint(i)), Size: 1,
+			Platform: &v1.Platform{OS: "linux", Architecture: fmt.Sprint("a", i)}})
+	}
+	index.Manifests = append(index.Manifests, v1.Descriptor{MediaType: v1.MediaTypeImageManifest, Digest: digest.FromBytes(own), Size: int64(len(own)),
+		Platform: &v1.Platform{OS: "linux", Architecture: here()}})
+	text, err := json.Marshal(index)
+	if err != nil {
+		fk.t.Fatal(err)
+	}
+	fk.blobs["manifests/latest"], fk.types["manifests/latest"] = text, v1.MediaTypeImageIndex
 }
 
 // limitMemory is what the command line does before it adds images.

@@ -22,7 +22,11 @@ func TestWhatAnImageSaysBesidesItsProcess(t *testing.T) {
 	s := newStore(t)
 	images := map[string]pod.Image{}
 	for name, config := range map[string]v1.ImageConfig{"plain": plain, "loud": loud} {
-		got := load(t, s, newLayout(t).add(img{Name: name, Layers: [][]byte{layer}, Config: config}).path())
+		got := load(t, s, newLayout(t).add(img{Name: name, Layers: [][]byte{layer}, Config: config, Edit: func(_ *v1.Image, m *v1.Manifest) {
+			if name == "loud" {
+				m.Annotations = loud.Labels
+			}
+		}}).path())
 		got.Name, got.ID, got.Digest = "", "", ""
 		images[name] = got
 	}
