@@ -34,7 +34,8 @@ func (house) examine(ctx context.Context, s host.Setup) []host.Finding {
 	defer cancel()
 	more := trial.Probes(ctx, func() (string, error) { return lowestDir(s.Data), s.DirsErr })
 	more = append(more, host.Probe{Name: "service manager", Look: func() host.Finding { return manager(ctx) }},
-		host.Probe{Name: host.Registries, Look: registries})
+		host.Probe{Name: host.Registries, Look: registries},
+		host.Probe{Name: "SELinux", Look: func() host.Finding { return labelsOf(host.FindSELinux()) }})
 	return host.Check(s, more...)
 }
 

@@ -95,6 +95,18 @@ func (l *labelling) container(c *pod.Container) (err error) {
 // labels are those that options make, or none: where nothing is asked for, and the policy
 // has none for containers, or none that this user's programs may change to.
 func (l *labelling) labels(o corev1.SELinuxOptions) (process, files string, err error) {
+	process, files, err = l.find(o)
+	if err != nil {
+		process, files = "", ""
+	}
+	if o == (corev1.SELinuxOptions{}) {
+		err = nil
+	}
+	return process, files, err
+}
+
+// find says what labels options make, or why there are none.
+func (l *labelling) find(o corev1.SELinuxOptions) (process, files string, err error) {
 	var options []string
 	for _, f := range [][2]string{{"user", o.User}, {"role", o.Role}, {"type", o.Type}, {"level", cmp.Or(o.Level, podLevel(l.plan))}} {
 		if f[1] != "" {
@@ -107,12 +119,6 @@ func (l *labelling) labels(o corev1.SELinuxOptions) (process, files string, err 
 	}
 	if err == nil {
 		err = l.has.Try(process, files)
-	}
-	if err != nil {
-		process, files = "", ""
-	}
-	if o == (corev1.SELinuxOptions{}) {
-		err = nil
 	}
 	return process, files, err
 }

@@ -132,3 +132,28 @@ func TestPodLevel(t *testing.T) {
 		}
 	}
 }
+
+// Doctor says what containers' label is, or why they have none, and never that no pod runs.
+func TestLabelsOfTheHost(t *testing.T) {
+	enforcing, silent, none := policy("container_t"), policy("container_t"), policy()
+	enforcing.Enforcing = true
+	silent.Labels = func([]string) (string, string, error) { return "", "", nil }
+	for _, c := range []struct {
+		has  host.SELinux
+		want host.Finding
+	}{
+		{host.SELinux{}, host.Finding{Level: host.OK, Detail: "it is not in use here: nothing has labels"}},
+		{enforcing, host.Finding{Level: host.OK, Detail: "containers have the label system_u:system_r:container_t, with categories of their pod"}},
+		{policy("container_t"), host.Finding{Level: host.OK, Detail: "containers have the label system_u:system_r:container_t, with categories of their pod; the policy is permissive, so nothing is enforced"}},
+		{silent, host.Finding{Level: host.Note, Detail: "containers keep the label of the user's programs: the host's policy has no labels for containers (no contexts/lxc_contexts)"}},
+		{none, host.Finding{Level: host.Note, Detail: "containers keep the label of the user's programs: the policy has no label system_u:system_r:container_t:"}},
+	} {
+		got := labelsOf(c.has)
+		if got.Level != c.want.Level || !strings.HasPrefix(got.Detail, c.want.Detail) || (got.Cure == "") != (got.Level == host.OK) {
+			t.Errorf("%+v, want %+v", got, c.want)
+		}
+		if c.want.Level == host.OK && got.Detail != c.want.Detail {
+			t.Errorf("%q, want %q", got.Detail, c.want.Detail)
+		}
+	}
+}

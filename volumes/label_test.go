@@ -1,8 +1,12 @@
 package volumes
 
 import (
+	"os"
 	"path/filepath"
+	"strings"
 	"testing"
+
+	"golang.org/x/sys/unix"
 
 	"github.com/podrun/podrun/internal/testenv"
 )
@@ -31,5 +35,51 @@ func TestRelabelWhereThereAreNoLabels(t *testing.T) {
 	write(t, filepath.Join(dir, "f"), "x")
 	if left, err := Relabel(dir, "system_u:object_r:container_file_t:s0:c1,c2"); left != 0 || err != nil {
 		t.Error(left, err)
+	}
+	queues := filepath.Join(t.TempDir(), "mqueue")
+	must(t, os.Mkdir(queues, 0o755))
+	must(t, unix.Mount("mqueue", queues, "mqueue", harmless, ""))
+	t.Cleanup(func() { must(t, Unmount(queues)) })
+	must(t, labelQueues(queues, "system_u:object_r:container_file_t:s0:c1,c2"))
+}
+
+// Where files can have labels of their own, all that is in a volume gets one, the volume
+// itself too; what a link leads to and what is mounted in it keep theirs.
+func TestRelabel(t *testing.T) {
+	testenv.NoLeaks(t)
+	dir := t.TempDir()
+	volume, outside, below := filepath.Join(dir, "volume"), filepath.Join(dir, "outside"), filepath.Join(dir, "volume", "d", "below")
+	for _, m := range []string{volume, outside, below} {
+		must(t, MountTmpfs(m, 1<<20, 0o755, "")) // in a user namespace other file systems take no such attribute
+		t.Cleanup(func() { must(t, Unmount(m)) })
+	}
+	for _, f := range []string{filepath.Join(volume, "f"), filepath.Join(volume, "d", "f"), filepath.Join(outside, "f"), filepath.Join(below, "f")} {
+		write(t, f, "x")
+	}
+	must(t, os.Symlink(filepath.Join(outside, "f"), filepath.Join(volume, "link")))
+	must(t, unix.Mkfifo(filepath.Join(volume, "fifo"), 0o600))
+	labelOf := func(path string) string {
+		has := make([]byte, 256)
+		n, err := unix.Lgetxattr(path, labelName, has)
+		if err != nil {
+			return ""
+		}
+		return strings.TrimRight(string(has[:n]), "\x00")
+	}
+	other := labelOf(outside)
+	for _, label := range []string{"system_u:object_r:container_file_t:s0:c1,c2", "system_u:object_r:container_file_t:s0"} {
+		for range 2 {
+			if left, err := Relabel(volume, label); left != 0 || err != nil {
+				t.Fatal(left, err)
+			}
+		}
+		for path, want := range map[string]string{
+			volume: label, volume + "/f": label, volume + "/d": label, volume + "/d/f": label, volume + "/fifo": label, volume + "/link": label,
+			outside: other, outside + "/f": other, below: other, below + "/f": other,
+		} {
+			if got := labelOf(path); got != want {
+				t.Errorf("%s is %q, want %q", path, got, want)
+			}
+		}
 	}
 }

@@ -71,6 +71,9 @@ func (s Sandbox) MountTemplates() (_ Templates, err error) {
 		}
 		return nil
 	}, s.IPCNS)
+	if err == nil {
+		err = labelQueues(t.Mqueue, t.Label)
+	}
 	if err == nil && s.NetNS == "" {
 		err = bindHostSys(t.Sys)
 	} else if err == nil {

@@ -13,7 +13,8 @@ import (
 
 // SELinux is the security module as containers of this user meet it.
 type SELinux struct {
-	Enabled bool
+	Enabled   bool
+	Enforcing bool // else what the policy forbids is logged only
 
 	// Labels are those of a container's processes and files by the policy, changed by
 	// options as user:NAME, role:NAME, type:NAME and level:RANGE. Both are "" where the
@@ -24,7 +25,8 @@ type SELinux struct {
 
 // FindSELinux asks whether the kernel has it, as container runtimes do.
 func FindSELinux() SELinux {
-	return SELinux{Enabled: selinux.GetEnabled(), Labels: label.InitLabels, Try: tryLabels}
+	on := selinux.GetEnabled()
+	return SELinux{Enabled: on, Enforcing: on && selinux.EnforceMode() == selinux.Enforcing, Labels: label.InitLabels, Try: tryLabels}
 }
 
 func tryLabels(process, files string) error {
