@@ -1,6 +1,7 @@
 package runner
 
 import (
+	"fmt"
 	"os"
 	"path/filepath"
 	"slices"
@@ -111,16 +112,28 @@ func TestFilesChangeWhileThePodRuns(t *testing.T) {
 	putObjects(p)
 	p.begin()
 	p.running()
-	began := bootTime()
 	p.put(pod.Object{Kind: pod.KindConfigMap, Name: "web", ConfigMap: &pod.ConfigMap{Data: map[string]string{"a": "2", "c": "3"}}})
 	p.poke()
 	_, out := p.exec("a", "/bin/sh", "-c", "cat /v/a /v/c /file; ls /v")
 	if out != "231a\nc\n" {
 		t.Errorf("the container sees %q", out)
 	}
-	// On a quiet machine it is less than a second, with the command: who applies it waits
-	// for the container to have it, so nothing but the machine's speed is in this.
-	t.Logf("it took %v", bootTime()-began)
+	// Who applies it waits for the container to have it, so nothing but the machine's speed
+	// is in the time it takes, with the command that looks: on one that others leave alone,
+	// if only once, less than a second.
+	best := time.Hour
+	for i := 0; i < 30 && best >= time.Second; i++ {
+		began, want := bootTime(), fmt.Sprint("update ", i)
+		p.put(pod.Object{Kind: pod.KindConfigMap, Name: "web", ConfigMap: &pod.ConfigMap{Data: map[string]string{"a": want}}})
+		p.poke()
+		if _, out := p.exec("a", "/bin/cat", "/v/a"); out != want {
+			t.Errorf("the container sees %q, want %q", out, want)
+		}
+		best = min(best, bootTime()-began)
+	}
+	if t.Logf("it took %v", best); best >= time.Second {
+		t.Error("of 30 updates none reached the container within a second")
+	}
 	// What is deleted stays as it was, and is told.
 	if err := p.dirs().DeleteObject(pod.KindSecret, "default", "key"); err != nil {
 		t.Fatal(err)
