@@ -64,6 +64,7 @@ const (
 	tlsOut                           = "TLS download of 1 GiB, Gb/s"
 	there, back, cpuThere, cpuBack   = ": stream, Gb/s", ": stream back, Gb/s", ": CPU s/GB", ": back, CPU s/GB"
 	median, slowest, rate, busyBytes = ": turn p50, µs", ": turn p99, µs", ": connections/s", ": memory in use, MB"
+	broken                           = ": connections that broke"
 	idleBytes, startTime             = "memory, idle, MB", "added to a start, ms"
 )
 
@@ -92,15 +93,16 @@ func (w *world) side(f figures, x way, side, ns, to string, above, seconds int) 
 				return fmt.Errorf("%s: %w", what, errors.Join(err, serr))
 			}
 			f.add(side+first, x.name, a)
-			if second != "" {
-				f.add(side+second, x.name, b)
+			f.add(side+second, x.name, b)
+			if second == broken && b > 0 {
+				return fmt.Errorf("%s: %v connections broke", what, b)
 			}
 			return nil
 		}
 	}
 	return []func() error{
 		oneWay("", there, cpuThere), oneWay(" --reverse", back, cpuBack),
-		client("turn", median, slowest, turnPort, 5000), client("short", rate, "", shortPort, seconds),
+		client("turn", median, slowest, turnPort, 5000), client("short", rate, broken, shortPort, seconds),
 	}
 }
 

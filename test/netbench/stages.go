@@ -40,15 +40,20 @@ func stage(name string, args []string) error {
 	return errors.New("no such stage")
 }
 
-// serveAll echoes, says one byte, and gives 1 GiB by TLS.
+// serveAll echoes, echoes one byte, and gives 1 GiB by TLS.
 func serveAll() error {
 	certificate, err := selfSigned()
 	if err != nil {
 		return err
 	}
 	for port, f := range map[int]func(net.Conn){
-		turnPort:  func(c net.Conn) { io.Copy(struct{ io.Writer }{c}, struct{ io.Reader }{c}) },
-		shortPort: func(c net.Conn) { c.Write([]byte("x")) },
+		turnPort: func(c net.Conn) { io.Copy(struct{ io.Writer }{c}, struct{ io.Reader }{c}) },
+		shortPort: func(c net.Conn) {
+			one := make([]byte, 1)
+			if _, err := c.Read(one); err == nil {
+				c.Write(one)
+			}
+		},
 	} {
 		l, err := net.Listen("tcp", fmt.Sprintf(":%d", port))
 		if err != nil {
@@ -117,24 +122,36 @@ func turns(to string, n int) error {
 	return nil
 }
 
-// short prints how many connections a second there are, one after the other; one at least.
+// short prints how many connections a second there are, one after the other, and how many
+// broke; the first must not.
 func short(to string, lasting time.Duration) error {
-	start, n := time.Now(), 0
-	for {
-		c, err := net.DialTimeout("tcp", to, 5*time.Second)
-		if err != nil {
+	start, n, broken := time.Now(), 0, 0
+	for first := true; first || time.Since(start) < lasting; first = false {
+		switch err := oneByte(to); {
+		case err == nil:
+			n++
+		case first:
 			return err
-		}
-		c.SetDeadline(time.Now().Add(5 * time.Second))
-		_, err = io.ReadFull(c, make([]byte, 1))
-		c.Close()
-		if err != nil {
-			return err
-		}
-		if n++; time.Since(start) >= lasting {
-			break
+		default:
+			broken++
 		}
 	}
-	fmt.Println(float64(n)/time.Since(start).Seconds(), n)
+	fmt.Println(float64(n)/time.Since(start).Seconds(), broken)
 	return nil
+}
+
+// oneByte is a whole connection. The client speaks first: what a server says before, and ends
+// with, pasta loses.
+func oneByte(to string) error {
+	c, err := net.DialTimeout("tcp", to, 5*time.Second)
+	if err != nil {
+		return err
+	}
+	defer c.Close()
+	c.SetDeadline(time.Now().Add(5 * time.Second))
+	one := make([]byte, 1)
+	if _, err = c.Write(one); err == nil {
+		_, err = io.ReadFull(c, one)
+	}
+	return err
 }
