@@ -112,6 +112,8 @@ func TestForbiddenThings(t *testing.T) {
 		"echo x > /proc/sys/kernel/core_pattern", "echo c > /proc/sysrq-trigger", "echo x > /sys/kernel/uevent_helper",
 		"test -s /proc/kcore", "test -s /proc/keys", "mount -t tmpfs x /tmp", "unshare -U true", "chroot / unshare -m true",
 		"mknod /tmp/sda b 8 0", "touch /sys/x", "hostname other", "ls /sys/firmware | grep -q .",
+		"mkdir /sys/fs/cgroup/x", "echo 0 >/sys/fs/cgroup/cgroup.procs", "mount -t cgroup -o memory x /tmp", "mount -t cgroup2 x /tmp",
+		"find /sys/fs/cgroup -name release_agent | grep -q .", "mount -t bpf x /tmp", "ls /sys/fs/bpf | grep -q .", "mount -t debugfs x /tmp", "mount -o remount,rw /proc/sys",
 	} {
 		if code, out := p.exec("a", "/bin/sh", "-c", script); code == 0 {
 			t.Errorf("%s: was possible: %s", script, out)
