@@ -21,7 +21,7 @@ import (
 func (f *front) createCommand() *cli.Command {
 	return &cli.Command{
 		Name:  "create",
-		Usage: "make a configmap or a secret of files and words",
+		Usage: "make a configmap or a secret of files and words, or a namespace",
 		Description: `Makes objects for pods to refer to, as kubectl create does. One that is there
 already is left alone; with --dry-run -o yaml nothing is made, and what would be
 is printed, for podrun apply -f - to take.
@@ -29,13 +29,14 @@ is printed, for podrun apply -f - to take.
 Examples:
   podrun create configmap settings --from-file=app.ini --from-literal=color=blue
   podrun create secret generic login --from-file=password=pw.txt
+  podrun create namespace web
 `,
-		Subcommands: []*cli.Command{f.createConfigMapCommand(), f.createSecretCommand()},
+		Subcommands: []*cli.Command{f.createConfigMapCommand(), f.createNamespaceCommand(), f.createSecretCommand()},
 		Action: func(c *cli.Context) error {
 			if c.Args().Present() {
 				return unknownCommand(c.Command.Subcommands, "podrun create", c.Args().First())
 			}
-			return usageErrorf("create", "create takes one of configmap and secret")
+			return usageErrorf("create", "create takes one of configmap, namespace and secret")
 		},
 	}
 }
