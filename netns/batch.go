@@ -1,8 +1,8 @@
 package netns
 
 import (
+	"cmp"
 	"encoding/binary"
-	"errors"
 	"fmt"
 	"net/netip"
 
@@ -91,8 +91,11 @@ func converse(protocol int, message []byte, last uint32, complaint func(sequence
 		if err == unix.EINTR {
 			continue
 		}
-		if err != nil || n < unix.SizeofNlMsghdr+4 {
-			return errors.Join(first, fmt.Errorf("hear from the kernel's network: %w", err))
+		if err == nil && n < unix.SizeofNlMsghdr+4 {
+			err = unix.EBADMSG
+		}
+		if err != nil { // or it has refused the message as a whole
+			return cmp.Or(first, fmt.Errorf("hear from the kernel's network: %w", err))
 		}
 		if binary.NativeEndian.Uint16(answer[4:]) != unix.NLMSG_ERROR {
 			continue
