@@ -6,7 +6,9 @@ import (
 	"net"
 	"net/netip"
 	"os"
+	"strings"
 	"testing"
+	"time"
 
 	"github.com/vishvananda/netlink"
 	"golang.org/x/sys/unix"
@@ -122,12 +124,36 @@ func link(t testing.TB, a, b string, addrs ...string) {
 				if err != nil {
 					return err
 				}
+				addr.Flags = unix.IFA_F_NODAD
 				if err := netlink.AddrAdd(l, addr); err != nil {
 					return err
 				}
 			}
 			return nil
 		}))
+	}
+	for _, ns := range []string{a, b} {
+		must(t, in(ns, carries))
+	}
+}
+
+// carries waits until eth0 takes packets, which it does a while after its other end is up
+// (linkwatch), and hears who asks for its address (its group, of RFC 4291, 2.7.1). What comes
+// before is lost, and sent again after a second, if at all.
+func carries() error {
+	const groups = "ff0200000000000000000001ff0000"
+	for deadline := time.Now().Add(time.Minute); ; {
+		l, err := netlink.LinkByName("eth0")
+		if err != nil {
+			return err
+		}
+		heard, err := os.ReadFile("/proc/thread-self/net/igmp6")
+		if err != nil || l.Attrs().OperState == netlink.OperUp && strings.Contains(string(heard), groups) {
+			return err
+		}
+		if time.Now().After(deadline) {
+			return fmt.Errorf("eth0 is %s and hears\n%s", l.Attrs().OperState, heard)
+		}
 	}
 }
 
