@@ -29,12 +29,13 @@ type means struct {
 	conf     types.SystemContext    // where registries.conf and the like are; zero: in their usual places
 	policy   func() (string, error) // where policy.json is; "": there is none
 
+	part        int   // entries that an unpacker deals with at once
 	partialRoom int64 // bytes that a partial file may have at the most; 0: as many as there is room for
 }
 
 func newMeans() means {
 	return means{
-		unpacks: semaphore.NewWeighted(parallelUnpacks), windows: semaphore.NewWeighted(windowsMemory), patience: usualPatience(), conf: usualConf(),
+		unpacks: semaphore.NewWeighted(parallelUnpacks), windows: semaphore.NewWeighted(windowsMemory), patience: usualPatience(), conf: usualConf(), part: usualPart,
 		policy: func() (string, error) { return policyFile(os.Getenv("HOME"), systemPolicy) },
 	}
 }

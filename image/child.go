@@ -78,7 +78,7 @@ func (a *adder) unpack(ctx context.Context, root string, b layerBlob, told func(
 		return nil, err
 	}
 	defer recipe.Close()
-	child, err := a.startUnpacker(ctx, unpackOrder{root, limits}, recipe)
+	child, err := a.startUnpacker(ctx, unpackOrder{root, limits, a.s.part}, recipe)
 	if err != nil {
 		return nil, err
 	}

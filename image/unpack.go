@@ -31,6 +31,7 @@ func Stages() map[string]func(args []string) int {
 type unpackOrder struct {
 	Dir    string // absolute; filled with the layer
 	Limits limits
+	Part   int // entries that are given to Apply at once
 }
 
 // recipeFD is where the child writes the layer's recipe; the descriptor before it is the
@@ -64,7 +65,7 @@ func unpack(args []string) (*unpackResult, error) {
 	if err := json.Unmarshal([]byte(args[0]), &order); err != nil {
 		return nil, fmt.Errorf("%s: %w", unpackStage, err)
 	}
-	debug.SetGCPercent(50) // Apply remembers every path: 140 bytes a file, 400 a directory
+	debug.SetGCPercent(50) // of a part Apply remembers every path: 140 bytes a file, 400 a directory
 	f := &filter{limits: order.Limits}
 	var err error
 	if f.uids, err = readIDMap("/proc/self/uid_map"); err != nil {
@@ -78,7 +79,7 @@ func unpack(args []string) (*unpackResult, error) {
 		return nil, err
 	}
 	rec := newRecorder(bufio.NewReaderSize(os.Stdin, 256<<10), os.NewFile(recipeFD, recipeFile))
-	result, err := apply(rec, f)
+	result, err := apply(rec, f, order.Part)
 	if err == nil {
 		err = rec.close()
 	}
@@ -90,14 +91,20 @@ func unpack(args []string) (*unpackResult, error) {
 
 // apply fills the root directory. The rest of the stream is read too: its writer
 // hashes it to the end.
-func apply(r *recorder, f *filter) (*unpackResult, error) {
+func apply(r *recorder, f *filter, part int) (*unpackResult, error) {
 	w := whiteouts{deleted: map[string]bool{}, opaque: map[string]bool{}}
+	p := &parts{r: r, most: part}
 	entry := func(hdr *tar.Header) (bool, error) {
 		r.entry(hdr)
+		p.entry(hdr)
 		return f.entry(hdr)
 	}
-	_, err := archive.Apply(context.Background(), "/", r, archive.WithFilter(entry), archive.WithConvertWhiteout(w.convert))
-	if err != nil {
+	for p.next() {
+		if _, err := archive.Apply(context.Background(), "/", p, archive.WithFilter(entry), archive.WithConvertWhiteout(w.convert)); err != nil {
+			return nil, err
+		}
+	}
+	if err := p.times(); err != nil {
 		return nil, err
 	}
 	opaqueRoot, err := w.apply()
