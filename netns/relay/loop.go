@@ -37,6 +37,9 @@ type Loop struct {
 	next    time.Time // when to tick
 	spare   []pipe
 	buffer  [small]byte
+	spin    spin
+	// streamed: what has come since the last look is a stream's
+	streamed bool
 }
 
 // watched is who is told of a descriptor.
@@ -186,7 +189,7 @@ func (l *Loop) run() {
 		if looks%yield == 0 {
 			runtime.Gosched()
 		}
-		n, err := unix.EpollWait(l.epoll, events, l.patience())
+		n, err := l.wait(events)
 		if err != nil && !errors.Is(err, unix.EINTR) {
 			return // it cannot be
 		}

@@ -1,0 +1,76 @@
+package relay
+
+import (
+	"time"
+	"unsafe"
+
+	"golang.org/x/sys/unix"
+)
+
+// To wake the loop's thread on an idle processor takes longer than what it does then for a
+// small message or a new connection, and what follows on that often comes at once. So the
+// loop keeps looking for a moment before it sleeps, for as long as most looks are worth it.
+// They are not where nothing follows so soon, or where who should answer waits for the very
+// processor on which the loop looks: then it tries ever more seldom.
+const (
+	// moment is how long it looks. What takes longer is not of this machine.
+	moment = 50 * time.Microsecond
+	// Bounds of what it has learnt, so that it soon learns otherwise.
+	mostTrust, mostSkipped = 16, 1 << 10
+)
+
+// spin is what a loop has learnt of how soon something comes.
+type spin struct {
+	trust   int // grows with each moment that was worth it, shrinks twice as fast
+	skipped int // how often it has slept at once before the last try
+	skip    int // how often it still does before the next
+}
+
+// next says whether to look before sleeping.
+func (s *spin) next() bool {
+	if s.skip > 0 {
+		s.skip--
+		return false
+	}
+	return true
+}
+
+// learn takes what has become of a look.
+func (s *spin) learn(worth bool) {
+	switch {
+	case worth:
+		s.trust, s.skipped = min(s.trust+1, mostTrust), s.skipped/2
+	case s.trust >= 2:
+		s.trust -= 2
+	default:
+		s.trust, s.skipped = 0, min(2*s.skipped+1, mostSkipped)
+		s.skip = s.skipped
+	}
+}
+
+// wait waits for something.
+func (l *Loop) wait(events []unix.EpollEvent) (int, error) {
+	patience := l.patience()
+	streamed := l.streamed
+	l.streamed = false
+	if patience != 0 && !streamed && l.spin.next() {
+		for began := time.Now(); time.Since(began) < moment; {
+			if n := look(l.epoll, events); n > 0 {
+				l.spin.learn(true)
+				return n, nil
+			}
+		}
+		l.spin.learn(false)
+	}
+	return unix.EpollWait(l.epoll, events, patience)
+}
+
+// look tells of what there is now. Go's scheduler, which is told of system calls that may
+// wait, is not told of this one, as it does not.
+func look(epoll int, events []unix.EpollEvent) int {
+	n, _, err := unix.RawSyscall6(unix.SYS_EPOLL_PWAIT, uintptr(epoll), uintptr(unsafe.Pointer(&events[0])), uintptr(len(events)), 0, 0, 0)
+	if err != 0 {
+		return 0 // who waits next is told why
+	}
+	return int(n)
+}

@@ -1,0 +1,45 @@
+package relay
+
+import (
+	"testing"
+)
+
+// looks is how often a loop looks before it sleeps, of n times, if every one of so many
+// looks is in vain; 1 is every look, 0 none.
+func looks(s *spin, n, vain int) (looked int) {
+	for range n {
+		if s.next() {
+			looked++
+			s.learn(vain == 0 || looked%vain != 0)
+		}
+	}
+	return looked
+}
+
+// While looks are worth it a loop looks each time; where none is it hardly does, and finds
+// out when that changes.
+func TestLooksWhereItIsWorthIt(t *testing.T) {
+	const n = 100_000
+	for _, c := range []struct {
+		what            string
+		vain            int
+		atLeast, atMost int
+	}{
+		{"always worth it", 0, n, n},
+		{"in vain once per connection", 4, n * 9 / 10, n},
+		{"never worth it", 1, 1, 2 * (n/mostSkipped + 10)},
+	} {
+		t.Run(c.what, func(t *testing.T) {
+			var s spin
+			if got := looks(&s, n, c.vain); got < c.atLeast || got > c.atMost {
+				t.Errorf("looked %d times of %d, want %d to %d", got, n, c.atLeast, c.atMost)
+			}
+			if got := looks(&s, n, 0); got < n-mostSkipped {
+				t.Errorf("looked %d times of %d once it was worth it", got, n)
+			}
+			if got := looks(&s, n, 1); got > 2*(n/mostSkipped+10)+mostTrust {
+				t.Errorf("looked %d times of %d once it was not any more", got, n)
+			}
+		})
+	}
+}
