@@ -122,6 +122,9 @@ func (f *front) up(c *cli.Context) error {
 		timeout = max(timeout-time.Since(began).Truncate(time.Second), time.Second)
 	}
 	startErr := l.start()
+	if !c.Bool("detach") {
+		f.foresight.stay()
+	}
 	if len(l.workloads) > 0 {
 		return f.upWorkloads(c, l, rule, startErr, signals)
 	}
