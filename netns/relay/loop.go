@@ -38,8 +38,6 @@ type Loop struct {
 	spare   []pipe
 	buffer  [small]byte
 	spin    spin
-	// streamed: what has come since the last look is a stream's
-	streamed bool
 }
 
 // watched is who is told of a descriptor.

@@ -45,7 +45,7 @@ func (l *Loop) read(w *direction) (n int, err error) {
 	if w.bulk && l.lend(w) {
 		n, err = splice(w.src.fd, w.pipe.w, bulk)
 		w.piped = max(n, 0)
-		l.streamed = true
+		l.spin.streamed()
 		return n, err
 	}
 	if w.src.empty {

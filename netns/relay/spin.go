@@ -17,6 +17,9 @@ const (
 	moment = 50 * time.Microsecond
 	// Bounds of what it has learnt, so that it soon learns otherwise.
 	mostTrust, mostSkipped = 16, 1 << 10
+	// sleepy is how often a loop sleeps at once after it has carried something of a stream,
+	// which costs least in large portions.
+	sleepy = 64
 )
 
 // spin is what a loop has learnt of how soon something comes.
@@ -25,6 +28,9 @@ type spin struct {
 	skipped int // how often it has slept at once before the last try
 	skip    int // how often it still does before the next
 }
+
+// streamed has the loop sleep, so that more of a stream comes meanwhile.
+func (s *spin) streamed() { s.skip = max(s.skip, sleepy) }
 
 // next says whether to look before sleeping.
 func (s *spin) next() bool {
@@ -51,9 +57,7 @@ func (s *spin) learn(worth bool) {
 // wait waits for something.
 func (l *Loop) wait(events []unix.EpollEvent) (int, error) {
 	patience := l.patience()
-	streamed := l.streamed
-	l.streamed = false
-	if patience != 0 && !streamed && l.spin.next() {
+	if patience != 0 && l.spin.next() {
 		for began := time.Now(); time.Since(began) < moment; {
 			if n := look(l.epoll, events); n > 0 {
 				l.spin.learn(true)

@@ -43,3 +43,16 @@ func TestLooksWhereItIsWorthIt(t *testing.T) {
 		})
 	}
 }
+
+// Who carries a stream does not look at once.
+func TestSleepsBetweenPartsOfAStream(t *testing.T) {
+	var s spin
+	s.learn(true)
+	s.streamed()
+	if got := looks(&s, sleepy, 0); got != 0 {
+		t.Errorf("looked %d times", got)
+	}
+	if got := looks(&s, sleepy, 0); got != sleepy {
+		t.Errorf("looked %d times of %d after the stream", got, sleepy)
+	}
+}
