@@ -200,6 +200,13 @@ func TestFirstProcessThatDoesNotSuit(t *testing.T) {
 			if err := syscall.Kill(a.pid, syscall.SIGKILL); err != nil {
 				t.Fatal(err)
 			}
+			dead := func() bool { // and not yet waited for
+				stat, err := os.ReadFile(fmt.Sprintf("/proc/%d/stat", a.pid))
+				return err == nil && bytes.Contains(stat, []byte(") Z "))
+			}
+			if !testwords.Within(dead) {
+				t.Fatal("it does not end")
+			}
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
