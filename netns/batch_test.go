@@ -136,3 +136,21 @@ func TestAttachReplaces(t *testing.T) {
 		}
 	}
 }
+
+// A router of which something is missing is not taken for one that is ready.
+func TestHalfARouterIsNotReady(t *testing.T) {
+	router := OpenRouter(podNetwork(t))
+	err := router.Do(func() error { // no route to a network's address with bits of a host's
+		return prepare(Pool{V4: netip.MustParsePrefix("10.9.1.0/16"), V6: netip.MustParsePrefix("fd99::/64")})
+	})
+	if !errors.Is(err, unix.EINVAL) {
+		t.Fatalf("error %v, want that of a route: this test proves nothing", err)
+	}
+	pool, err := router.Pool()
+	if err != nil || pool.V4.IsValid() {
+		t.Errorf("the router's pool is %v (%v), want none of IPv4", pool, err)
+	}
+	if pool, err = router.Prepare(); err != nil || !pool.V4.IsValid() {
+		t.Errorf("prepared again it has %v (%v)", pool, err)
+	}
+}

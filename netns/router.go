@@ -205,13 +205,16 @@ func prepare(pool Pool) error {
 		b.rule("add rule for local sockets", family, localTable, localPref, attribute(nl.FRA_FWMARK, nl.Uint32Attr(localMark)))
 		// Addresses that no pod has are nobody's.
 		b.route("add route to nobody", way{to: p, kind: unix.RTN_UNREACHABLE, priority: 9999})
-		gw := pool.Gateway().V4
 		if p.Addr().Is6() {
-			gw = pool.Gateway().V6
+			b.address(loopback, "loopback", host(pool.Gateway().V6))
 		}
-		b.address(loopback, "loopback", host(gw))
 	}
-	return b.send()
+	if err := b.send(); err != nil {
+		return err
+	}
+	var ready batch // by itself: a batch goes on after what has failed
+	ready.address(loopback, "loopback", host(pool.Gateway().V4))
+	return ready.send()
 }
 
 // has says whether the kernel speaks the family of a prefix.
