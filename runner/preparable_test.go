@@ -61,3 +61,31 @@ func TestPreparable(t *testing.T) {
 		}
 	}
 }
+
+// A sandbox's first containers, before which nothing runs, are made while there is no network.
+func TestPreparableFirst(t *testing.T) {
+	for name, c := range map[string]struct {
+		change func(*pod.Plan, *pod.Container)
+		want   bool
+	}{
+		"nothing special": {func(*pod.Plan, *pod.Container) {}, true},
+		"a path of the host, and a part of a volume": {func(_ *pod.Plan, c *pod.Container) {
+			c.Mounts = []pod.Mount{{Volume: "host", Path: "/a"}, {Volume: "dir", Path: "/a/b", SubPath: "x"}}
+		}, true},
+		"propagation": {func(_ *pod.Plan, c *pod.Container) {
+			c.Mounts = []pod.Mount{{Volume: "host", Path: "/a", Propagation: pod.Bidirectional}}
+		}, false},
+		"the pod's address": {func(_ *pod.Plan, c *pod.Container) {
+			c.Vars = []pod.EnvVar{{Name: "V", From: &pod.EnvRef{Field: "status.podIP"}}}
+		}, false},
+		"sysctls":               {func(p *pod.Plan, _ *pod.Container) { p.Sysctls = map[string]string{"net.ipv4.ip_forward": "1"} }, false},
+		"processes seen by all": {func(p *pod.Plan, _ *pod.Container) { p.ShareProcessNamespace = true }, false},
+	} {
+		plan := &pod.Plan{Volumes: []pod.Volume{{Name: "dir", Kind: pod.EmptyDir}, {Name: "host", Kind: pod.HostPath}}}
+		one := &pod.Container{Name: "a", Cwd: "/"}
+		c.change(plan, one)
+		if got := preparable(plan, one, true); got != c.want {
+			t.Errorf("%s: %v", name, got)
+		}
+	}
+}
