@@ -29,10 +29,11 @@ type Ahead struct {
 	end   func()
 }
 
-// What a message of userns/ahead.c holds at the most.
+// What a message of userns/ahead.c holds at the most, less room for standard error and the router's
+// descriptor and its number.
 const (
-	aheadText  = 32768
-	aheadFiles = 128
+	aheadText  = 32768 - 64
+	aheadFiles = 128 - 2
 )
 
 // BeginAhead begins a pod's first process, of this program, or returns nil where it cannot be
@@ -111,7 +112,7 @@ func (a *Ahead) suits(cmd *exec.Cmd, user *os.File) bool {
 			return false
 		}
 	}
-	return len(words) <= aheadText && len(cmd.ExtraFiles) < aheadFiles
+	return len(words) <= aheadText && len(cmd.ExtraFiles) <= aheadFiles
 }
 
 // lives says whether the process, which was ready, still is: nobody has killed it.
