@@ -18,8 +18,12 @@ import (
 const procs = 4
 
 // garbage is how much of what is in use may be free, in percent, before it is collected:
-// little is in use.
-const garbage = 50
+// little is in use. Until a pod is started that would be at every megabyte, and a fifth of
+// the supervisor's processor time.
+const (
+	garbage        = 50
+	garbageAtStart = 400
+)
 
 // idleAfter is how long nothing must have changed in the pod for the supervisor to
 // shrink, unless it has not for the longest time: there is always something that changes in
@@ -55,9 +59,11 @@ type program struct {
 }
 
 // shrink gives back what the start of a pod has used and a steady pod does not:
-// free heap, and the supervisor's own program, which stays in the page cache, where
-// the kernel may drop it, and is mapped again piece by piece as it is needed.
+// free heap, and leave for more garbage; and the supervisor's own program, which stays in
+// the page cache, where the kernel may drop it, and is mapped again piece by piece as it is
+// needed.
 func (p *program) shrink() {
+	debug.SetGCPercent(garbage)
 	debug.FreeOSMemory()
 	p.once.Do(p.find)
 	for _, m := range p.clean {

@@ -69,7 +69,7 @@ var stopSignals = []os.Signal{unix.SIGTERM, unix.SIGINT, unix.SIGHUP}
 func supervise(args []string) int {
 	unix.Prctl(unix.PR_SET_NAME, uintptr(unsafe.Pointer(unsafe.StringData("podrun-superv\x00"))), 0, 0, 0)
 	runtime.GOMAXPROCS(procs)
-	debug.SetGCPercent(garbage)
+	debug.SetGCPercent(garbageAtStart)
 	logrus.SetLevel(logrus.ErrorLevel) // libcontainer warns of what we know: a host without cgroups
 	s, l, err := takeUp(args)
 	if err != nil {
