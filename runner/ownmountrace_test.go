@@ -136,7 +136,7 @@ func TestOwnMountPathRaces(t *testing.T) {
 	}
 	shared := filepath.Join(p.place.VolumesDir(), "shared")
 	links := hostileVolume(t, shared, dir)
-	rounds, round := raceRounds(), 0
+	rounds, round := raceRounds(len(links)*len(victims)), 0 // usually each link for each victim
 	for n, link := range links {
 		pairs := hostilePairs(t, shared, link)
 		stop := exchange(pairs)
