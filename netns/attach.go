@@ -45,8 +45,8 @@ func attachRouter(podNS string, pool Pool, s Slot, own Addresses) error {
 		b.route(fmt.Sprintf("add route to %s", a), way{to: host(a), link: firstPod + int(s), scope: unix.RT_SCOPE_LINK})
 	}
 	err = b.send()
-	if errors.Is(err, unix.EEXIST) { // an earlier life's
-		if err = remove(podLink(s)); err == nil {
+	if errors.Is(err, unix.EEXIST) { // an earlier life's, which may be going by itself
+		if err = remove(podLink(s)); err == nil || errors.Is(err, unix.ENODEV) {
 			err = b.send()
 		}
 	}
