@@ -62,3 +62,12 @@ func TestHostPIDTakesACgroup(t *testing.T) {
 		t.Error("the pod was made")
 	}
 }
+
+// A process that waits to become a pod's is no stranger in a cgroup that is looked at for hostPID.
+func TestHostPIDIsAloneInItsCgroup(t *testing.T) {
+	w := newWorld(t)
+	f := &front{getenv: func(string) string { return "" }, rooms: w, foresight: &foresight{}}
+	if err := f.refuseHostPID(&pod.Plan{Name: "web", HostPID: true}); err != nil || !f.foresight.over {
+		t.Errorf("%v, nothing is begun any more: %v", err, f.foresight.over)
+	}
+}
