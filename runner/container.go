@@ -37,6 +37,7 @@ type container struct {
 	env      []string   // of its process, and of commands in it
 	args     []string   // of its process, once made
 	early    bool       // it is made before its time: see prepare
+	first    bool       // there is no other that runs then
 	waiting  *waiting   // while its process has yet to execute its program
 	outputs  []*stream  // that nobody reads yet
 	mntns    string     // identifies its processes in a shared PID namespace
@@ -191,6 +192,9 @@ func (x *container) create(s *sandbox) error {
 	}
 	if err := x.bindVolumes(s, &at, env.Vars); err != nil {
 		return err
+	}
+	if x.early && !x.first && at.placed < len(x.plan.Mounts) {
+		return errLinked
 	}
 	if at.rootfs, err = x.expose(s, root); err != nil {
 		return err

@@ -17,6 +17,7 @@ type prepared struct {
 	sandbox *sandbox
 	of      *pod.Container
 	attempt int
+	first   bool // there is no other container in the sandbox that runs
 	context context.Context
 	cancel  context.CancelFunc
 	begun   bool          // its turn has come: who needs it waits until it is made. By the engine's mu
@@ -47,7 +48,7 @@ func (e *engine) prepare(starts []lifecycle.Action) {
 		if e.prepared[a.Container] != nil || !ok || s == nil || s.trampoline == nil || !preparable(e.plan, c, s == e.rising) {
 			continue
 		}
-		p := &prepared{sandbox: s, of: c, attempt: a.Attempt, made: make(chan struct{})}
+		p := &prepared{sandbox: s, of: c, attempt: a.Attempt, first: s == e.rising, made: make(chan struct{})}
 		p.context, p.cancel = context.WithCancel(context.Background())
 		e.prepared[a.Container] = p
 		e.busy++
@@ -66,7 +67,7 @@ func (e *engine) makeEarly(p *prepared, before chan struct{}) {
 	in := instance{p.of.Name, p.attempt}
 	e.estate.record(func(s *state) { s.Remains = append(s.Remains, in) })
 	x := newContainer(p.sandbox, p.of, p.attempt)
-	x.early = true
+	x.early, x.first = true, p.first
 	if err := x.make(p.context, p.sandbox); err != nil {
 		e.estate.removed(in)
 		return
@@ -162,6 +163,10 @@ func (x *container) giveUp(s *sandbox) {
 
 // errLate is a container that libcontainer would look into before its time.
 var errLate = errors.New("it cannot be made early: libcontainer loads its filter")
+
+// errLinked is a container that may have mounts in mounts: by links of its image, whose paths
+// do not tell, so that places would be made in a volume that others see.
+var errLinked = errors.New("it cannot be made early: its mounts lie behind links")
 
 // discardPrepared removes all that was prepared, and whatever else is being removed.
 func (e *engine) discardPrepared() {

@@ -1,6 +1,7 @@
 package runner
 
 import (
+	"errors"
 	"fmt"
 	"os"
 	"path/filepath"
@@ -114,6 +115,27 @@ func TestPreparedThatIsNotUpToDateIsMadeAgain(t *testing.T) {
 				t.Errorf("it wrote %q, want %q", out, c.want)
 			}
 		})
+	}
+}
+
+// Where an image's links lead a mount elsewhere, perhaps into another one, nothing is made there
+// before its time.
+func TestLinkedMountsAreNotPrepared(t *testing.T) {
+	testenv.NoLeaks(t)
+	l := layer(t)
+	if err := errors.Join(os.Mkdir(filepath.Join(l, "w"), 0o755), os.Symlink("w", filepath.Join(l, "v"))); err != nil {
+		t.Fatal(err)
+	}
+	p, got, release := early(t, shell(l, "app", "echo ran"), nil)
+	if got.x != nil {
+		t.Error("it is made")
+	}
+	release()
+	if st := p.ended(); st.Phase != pod.Succeeded {
+		t.Errorf("the pod is %+v", st.Containers[0])
+	}
+	if out := p.log("app"); out != "ran\n" {
+		t.Errorf("it wrote %q", out)
 	}
 }
 
