@@ -114,7 +114,7 @@ func (e *engine) discard(name string, p *prepared) {
 // takePrepared gives what was prepared for a start, if it is just what would be made now.
 // Anything else is discarded.
 func (e *engine) takePrepared(p *prepared, s *sandbox, c *pod.Container, attempt int) *container {
-	if p == nil || !e.worthWaiting(p) {
+	if p == nil || !e.claim(p) {
 		return nil
 	}
 	<-p.made
@@ -128,9 +128,9 @@ func (e *engine) takePrepared(p *prepared, s *sandbox, c *pod.Container, attempt
 	return nil
 }
 
-// worthWaiting says whether a container is being made, or has been. One that still waits for
-// its turn is not: it is needed now, whatever else is being made.
-func (e *engine) worthWaiting(p *prepared) bool {
+// claim says whether a container is being made, or has been. One that still waits for its turn
+// is kept from it: it is needed now, whatever else is being made.
+func (e *engine) claim(p *prepared) bool {
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	if !p.begun {
