@@ -55,13 +55,17 @@ func timed(cmd *exec.Cmd) (time.Duration, error) {
 
 type podrun struct {
 	who    *person
+	dir    string
 	binary string
 	env    []string
 }
 
 func newPodrun(who *person, work, binary string) *podrun {
-	return &podrun{who, binary, who.directories(filepath.Join(work, "podrun"))}
+	dir := filepath.Join(work, "podrun")
+	return &podrun{who, dir, binary, who.directories(dir)}
 }
+
+func (e *podrun) runtime() string { return e.who.runtime(e.dir) }
 
 func (e *podrun) name() string { return "podrun" }
 
@@ -117,7 +121,7 @@ func (e *podman) prepare(rootfs string) error {
 		f.Close()
 	}
 	dir := filepath.Join(e.work, "podman")
-	conf := fmt.Sprintf("[storage]\ndriver = \"overlay\"\nrunroot = %q\ngraphroot = %q\n", dir+"/run/storage", dir+"/data/storage")
+	conf := fmt.Sprintf("[storage]\ndriver = \"overlay\"\nrunroot = %q\ngraphroot = %q\n", e.who.runtime(dir)+"/storage", dir+"/data/storage")
 	if err := os.WriteFile(filepath.Join(dir, "storage.conf"), []byte(conf), 0o644); err != nil {
 		return err
 	}
@@ -156,7 +160,7 @@ func (e *podman) version() *exec.Cmd        { return e.run("--version") }
 func (e *podman) close() {
 	e.run("pod", "rm", "--force", "--all").Run()
 	// The process that keeps the user namespace between commands has no command to end it.
-	b, err := os.ReadFile(filepath.Join(e.work, "podman/run/libpod/tmp/pause.pid"))
+	b, err := os.ReadFile(filepath.Join(e.who.runtime(filepath.Join(e.work, "podman")), "libpod/tmp/pause.pid"))
 	if err != nil {
 		return // podman never came so far
 	}
@@ -165,17 +169,27 @@ func (e *podman) close() {
 	}
 }
 
-// directories are XDG directories of an engine's own, so that nothing of the
-// user's is read or written.
+// directories are XDG directories of an engine's own, so that nothing of the user's is read
+// or written. The runtime directory is in memory, where that can be had.
 func (p *person) directories(dir string) []string {
 	var env []string
-	for _, d := range []struct{ variable, name string }{{"XDG_DATA_HOME", "data"}, {"XDG_RUNTIME_DIR", "run"}, {"XDG_CONFIG_HOME", "config"}, {"XDG_CACHE_HOME", "cache"}} {
-		path := filepath.Join(dir, d.name)
-		if err := os.MkdirAll(path, 0o700); err == nil {
-			os.Chown(dir, int(p.uid), int(p.gid))
-			os.Chown(path, int(p.uid), int(p.gid))
+	for _, d := range []struct{ variable, path string }{
+		{"XDG_DATA_HOME", filepath.Join(dir, "data")}, {"XDG_RUNTIME_DIR", p.runtime(dir)},
+		{"XDG_CONFIG_HOME", filepath.Join(dir, "config")}, {"XDG_CACHE_HOME", filepath.Join(dir, "cache")},
+	} {
+		if err := os.MkdirAll(d.path, 0o700); err == nil {
+			os.Chown(filepath.Dir(d.path), int(p.uid), int(p.gid))
+			os.Chown(d.path, int(p.uid), int(p.gid))
 		}
-		env = append(env, d.variable+"="+path)
+		env = append(env, d.variable+"="+d.path)
 	}
 	return env
+}
+
+// runtime is the runtime directory of the engine whose other directories are in dir.
+func (p *person) runtime(dir string) string {
+	if p.memory != "" {
+		dir = filepath.Join(p.memory, filepath.Base(dir))
+	}
+	return filepath.Join(dir, "run")
 }

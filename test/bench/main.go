@@ -59,10 +59,15 @@ func run() error {
 		return err
 	}
 	defer func() {
-		if err := who.removeAll(work); err != nil {
-			fmt.Fprintln(os.Stderr, "bench: remove", work, ":", err)
+		for _, dir := range []string{work, who.memory} {
+			if err := who.removeAll(dir); err != nil {
+				fmt.Fprintln(os.Stderr, "bench: remove", dir, ":", err)
+			}
 		}
 	}()
+	if err := who.remember(); err != nil {
+		return err
+	}
 	if err := writePods(work); err != nil {
 		return err
 	}
@@ -112,7 +117,7 @@ func everything(who *person, sides []engine, ours *podrun, peer *podman, work, r
 		}
 	}
 	r = m.report(sides, rounds, 0)
-	r.Costs, r.Images, r.Load = costs, images, busy
+	r.Costs, r.Images, r.Load, r.InMemory = costs, images, busy, who.memory != ""
 	if said, err := output(peer.version()); err == nil {
 		r.PodmanVersion = strings.TrimSpace(said)
 	}

@@ -121,7 +121,7 @@ func (r report) page(list []ratio) string {
 		}
 	}
 	if len(r.Starts) > 0 {
-		b.WriteString("\n*start to exec* is from the order to start a container until its program runs. podrun: from the end\nof an init container to the next one's program, so that the end's noticing and recording is in it;\ncrun: its own start in it; floor: a C program that makes the same namespaces and mounts.\n")
+		b.WriteString(startNote)
 	}
 	if s := r.Scale; s != nil {
 		fmt.Fprintf(&b, "\n%d pods with %d containers: `up` of pod 2 took %.0f ms, of pod %d %.0f; at rest, each probed every 10 s, they took\n%.2f %% of a processor; podrun's own memory (PSS):", s.Pods, s.Containers, s.First, s.Pods+1, s.Last, s.IdleCPU)

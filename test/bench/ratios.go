@@ -4,7 +4,6 @@ import (
 	"cmp"
 	"encoding/json"
 	"fmt"
-	"maps"
 	"math"
 	"os"
 	"slices"
@@ -31,7 +30,7 @@ var bars = map[string]float64{
 	"exec true": 1. / 12, "logs": 1. / 5, "ps, 50 pods": 1. / 5,
 	"CPU of a probe, exec true": 1. / 50, "CPU of a probe, httpGet": 1. / 50,
 	"PSS, 1 init + 2 apps, just started": 1. / 3, "PSS, 1 init + 2 apps, idle": 1. / 3,
-	"start to exec, of floor's": 7, "pod 101, of pod 2's": 1.2,
+	"start to exec, cold, of floor's": 7, "start to exec, made early, of floor's": 1.5, "pod 101, of pod 2's": 1.2,
 }
 
 // callsOf begins the name of a ratio of system calls.
@@ -66,11 +65,7 @@ func (r report) ratios() []ratio {
 			add(task+" of 150 MB, PSS", float64(a.PSS), float64(b.PSS), fmt.Sprintf("%d KiB", a.PSS), fmt.Sprintf("%d KiB", b.PSS))
 		}
 	}
-	for name, s := range r.Starts {
-		if ours := r.Starts["podrun"]; name != "podrun" {
-			add(startTask+", of "+name+"'s", ours.Median, s.Median, ours.fine()+" ms", name+": "+s.fine()+" ms")
-		}
-	}
+	r.startRatios(add)
 	if s := r.Scale; s != nil {
 		add(fmt.Sprintf("pod %d, of pod 2's", s.Pods+1), s.Last, s.First, figure(s.Last)+" ms", "podrun: "+figure(s.First)+" ms")
 	}
@@ -127,6 +122,7 @@ func unlike(then, now report) (list []string) {
 		{"rounds", fmt.Sprint(then.Rounds), fmt.Sprint(now.Rounds)},
 		{"CPUs", fmt.Sprint(then.CPUs), fmt.Sprint(now.CPUs)},
 		{"kernel", then.Kernel, now.Kernel},
+		{"runtime directories in memory:", fmt.Sprint(then.InMemory), fmt.Sprint(now.InMemory)},
 		{"podman", then.PodmanVersion + " " + then.Podman, now.PodmanVersion + " " + now.Podman},
 	} {
 		if d.then != d.now {
@@ -151,18 +147,4 @@ func load(path string) (report, error) {
 		return r, fmt.Errorf("read figures: %w", err)
 	}
 	return r, nil
-}
-
-func (r report) startLines() (lines []string) {
-	if len(r.Starts) == 0 {
-		return nil
-	}
-	for _, name := range slices.Sorted(maps.Keys(r.Starts)) {
-		s, times := r.Starts[name], ""
-		if of := r.Starts["podrun"]; name != "podrun" && s.Median > 0 && of.Median > 0 {
-			times = fmt.Sprintf("podrun's is %.1f times", of.Median/s.Median)
-		}
-		lines = append(lines, fmt.Sprintf("%s in ms, %s\t%s\t\t%s\t", startTask, name, s.fine(), times))
-	}
-	return lines
 }

@@ -26,11 +26,13 @@ type report struct {
 
 	Load string `json:"load"` // of the machine when it began: what else it did
 
+	InMemory bool `json:"inMemory"` // the runtime directories were on a tmpfs, as a service manager has them
+
 	Times  map[string]map[string]summary   `json:"times"`  // by task, then engine
 	Calls  map[string]map[string]int       `json:"calls"`  // the system calls of tasks, by task, then engine
 	Memory map[string]map[string]footprint `json:"memory"` // by pod, then engine
 	Costs  *cost                           `json:"costs"`
-	Starts map[string]summary              `json:"starts,omitempty"` // startTask, by who starts
+	Starts map[string]summary              `json:"starts,omitempty"` // until a program runs, by who starts and, of podrun's, how
 	Scale  *scale                          `json:"scale,omitempty"`
 	Images *imageCost                      `json:"images"`
 }

@@ -4,22 +4,14 @@ import (
 	"encoding/json"
 	"fmt"
 	"os"
-	"os/exec"
 	"path/filepath"
-	"strconv"
 	"strings"
 	"time"
 )
 
-// startTask is from the order to start a container until a program in it says what time it is
-// (c/stamp.c): of podrun from the end of an init container to the next one's, so the noticing
-// and recording of an end are in it; of crun with its own start; of floor (c/floor.c) without.
-const startTask = "start to exec"
-
-// stamps is how many init containers a pod has.
-const stamps = 6
-
-// starters make one container and give how long it took. tools has stamp and floor.
+// starters make one container and give how long it took until a program in it says what time it
+// is (c/stamp.c): podrun in several ways (stamps.go), crun with its own start, floor (c/floor.c)
+// without. tools has stamp and floor.
 type starters struct {
 	who   *person
 	ours  *podrun
@@ -30,9 +22,9 @@ type starters struct {
 }
 
 func newStarters(who *person, ours *podrun, tools, rootfs, work string) (*starters, error) {
-	s := &starters{who: who, ours: ours, tools: tools, lower: filepath.Join(work, "lower"), work: filepath.Join(work, "start")}
+	s := &starters{who: who, ours: ours, tools: tools, lower: filepath.Join(work, "lower"), work: who.runtime(filepath.Join(work, "start"))}
 	for _, dir := range []string{s.lower, s.work} {
-		if err := os.Mkdir(dir, 0o755); err != nil {
+		if err := os.MkdirAll(dir, 0o755); err != nil {
 			return nil, err
 		}
 		if err := os.Chown(dir, int(who.uid), int(who.gid)); err != nil {
@@ -75,8 +67,10 @@ func (s *starters) measureStarts(rounds int) (map[string]summary, error) {
 				times["crun"] = append(times["crun"], crun)
 			}
 		}
-		if round > 0 {
-			times["podrun"] = append(times["podrun"], mine...)
+		for key, list := range mine {
+			if round > 0 {
+				times[key] = append(times[key], list...)
+			}
 		}
 	}
 	if s.crun != "" {
@@ -136,57 +130,4 @@ func (s *starters) span(name string, args ...string) (time.Duration, error) {
 		return 0, err
 	}
 	return list[1] - list[0], nil
-}
-
-func stampsIn(text string) (list []time.Duration, err error) {
-	for _, word := range strings.Fields(text) {
-		n, err := strconv.ParseInt(word, 10, 64)
-		if err != nil {
-			return nil, fmt.Errorf("not a time: %q", text)
-		}
-		list = append(list, time.Duration(n))
-	}
-	return list, nil
-}
-
-// podrun runs a pod of init containers that stamp, one after the other.
-func (s *starters) podrun() (times []time.Duration, err error) {
-	names := make([]string, stamps)
-	text := strings.Replace(header, "NAME", "stamps", 1) + "  initContainers:\n"
-	for i := range names {
-		names[i] = fmt.Sprintf("s%d", i)
-		text += fmt.Sprintf("  - name: %s\n    image: %s\n    imagePullPolicy: Never\n    command: [/bin/stamp]\n", names[i], image)
-	}
-	file := filepath.Join(s.work, "stamps.yaml")
-	if err := os.WriteFile(file, []byte(text+containers("main")), 0o644); err != nil {
-		return nil, err
-	}
-	if _, err := timed(s.ours.up("stamps", file)); err != nil {
-		return nil, err
-	}
-	defer timed(s.ours.down("stamps", file))
-	var last time.Duration
-	for _, name := range names {
-		said, err := output(s.ours.run("logs", "stamps", "-c", name))
-		if err != nil {
-			return nil, err
-		}
-		at, err := stampsIn(said)
-		if err != nil || len(at) != 1 {
-			return nil, fmt.Errorf("container %s stamped %q: %w", name, said, err)
-		}
-		if last > 0 {
-			times = append(times, at[0]-last)
-		}
-		last = at[0]
-	}
-	return times, nil
-}
-
-func output(cmd *exec.Cmd) (string, error) {
-	b, err := cmd.Output()
-	if err != nil {
-		return "", fmt.Errorf("%s: %w", strings.Join(cmd.Args, " "), err)
-	}
-	return string(b), nil
 }

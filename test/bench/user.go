@@ -10,6 +10,8 @@ import (
 	"strconv"
 	"strings"
 	"syscall"
+
+	"golang.org/x/sys/unix"
 )
 
 // person is the ordinary user that both sides run as.
@@ -18,6 +20,7 @@ type person struct {
 	uid, gid   uint32
 	ids        []span // the user's own id and the subordinate ranges
 	switchTo   bool   // this program is root
+	memory     string // a directory on a tmpfs, if there is one: see remember
 }
 
 type span struct{ first, count uint64 }
@@ -90,6 +93,22 @@ func (p *person) command(env []string, name string, args ...string) *exec.Cmd {
 	}
 	return cmd
 }
+
+// remember makes a directory on a tmpfs, where a service manager has users' runtime directories.
+func (p *person) remember() error {
+	var fs unix.Statfs_t
+	if err := unix.Statfs(shm, &fs); err != nil || fs.Type != unix.TMPFS_MAGIC {
+		return nil
+	}
+	dir, err := os.MkdirTemp(shm, "podrun-bench-")
+	if err == nil {
+		p.memory = dir
+		err = os.Chown(dir, int(p.uid), int(p.gid))
+	}
+	return err
+}
+
+const shm = "/dev/shm"
 
 // removeAll removes what the engines wrote, some of it with subordinate ids. For
 // that an ordinary user needs a user namespace, which podman unshare gives.
