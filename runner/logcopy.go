@@ -51,6 +51,7 @@ func (l *logFile) copy(s *stream) {
 			return failed != nil || s.ended || more
 		})
 		l.shown(s)
+		s.leave()
 		if errors.Is(err, os.ErrDeadlineExceeded) {
 			if l.paused(s) {
 				return
@@ -131,6 +132,7 @@ func (l *logFile) step(s *stream, fd uintptr) (more bool, err error) {
 	s.heard -= n
 	err = l.discard(fd, n)
 	l.flight.end()
+	l.gather(s, fd, n)
 	return true, err
 }
 
@@ -208,9 +210,16 @@ func whole(b []byte) int {
 // follow from the arguments alone: see flight.
 func entries(out []byte, stream string, at int64, b []byte) []byte {
 	when := crilog.Stamp(time.Unix(0, at))
+	head := crilog.Append(nil, when, stream, false, nil) // of every whole line
+	head = head[:len(head)-1]
 	for len(b) > 0 {
-		text, rest := b, []byte(nil)
 		end := bytes.IndexByte(b, '\n')
+		if 0 <= end && end <= maxLogLine {
+			out = append(append(out, head...), b[:end+1]...)
+			b = b[end+1:]
+			continue
+		}
+		text, rest := b, []byte(nil)
 		if end >= 0 {
 			text, rest = b[:end], b[end+1:]
 		}

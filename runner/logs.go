@@ -66,6 +66,9 @@ type stream struct {
 	pipe *os.File // the end we read
 	rest []byte   // what is in the file and is still to be shown, once its line is whole
 
+	gathering gathering
+	alone     time.Duration // for how long it is left alone now
+
 	heard   int       // how much of what is in the pipe was passed to hear
 	waiting time.Time // until then the rest of a line may come; zero: no line has begun
 	ended   bool      // there is nothing more to read; known when nobody copies
@@ -161,6 +164,11 @@ func (l *logFile) pause() {
 	}
 	l.mu.Unlock()
 	l.wg.Wait()
+	for _, s := range l.streams {
+		if raw, err := s.pipe.SyscallConn(); err == nil {
+			_ = raw.Control(func(fd uintptr) { s.hold(fd, s.gathering.narrow()) })
+		}
+	}
 }
 
 // resume goes on where pause has stopped.
