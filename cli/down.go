@@ -12,7 +12,7 @@ import (
 	"github.com/urfave/cli/v2"
 	"golang.org/x/sys/unix"
 
-	"github.com/podrun/podrun/internal/report"
+	"github.com/podrun/podrun/cli/internal/remote"
 	"github.com/podrun/podrun/internal/stage"
 	"github.com/podrun/podrun/internal/store"
 )
@@ -172,62 +172,25 @@ func (f *front) downPod(ctx context.Context, keeper pods, p store.Pod, how endin
 	if err := f.stopPod(ctx, p, how); err != nil {
 		return err
 	}
-	lock, err := lockWithin(ctx, p, goneTime)
-	if err != nil {
-		return report.New(report.Failure, forceHint(p), "cannot remove pod %s: %w", p.Name, err)
-	}
-	defer lock.Close()
-	if err := keeper.remove(p); err != nil {
-		return fmt.Errorf("cannot remove pod %s: %w", p.Name, err)
-	}
-	return nil
+	return remote.Remove(ctx, p, keeper.remove)
 }
 
-const (
-	// slack is what a stop may take beyond the grace period: SIGKILL, unmounting.
-	slack = 15 * time.Second
-	// forceTime is how long a supervisor may take when the user is out of patience.
-	forceTime = 3 * time.Second
-)
+// forceTime is how long a supervisor may take when the user is out of patience.
+const forceTime = 3 * time.Second
 
 // stopPod asks the supervisor and waits, but not for ever.
 func (f *front) stopPod(ctx context.Context, p store.Pod, how ending) error {
-	limit := patience(p, how)
-	within, cancel := context.WithTimeout(ctx, limit)
+	if !how.force {
+		return remote.End(ctx, p, how.grace)
+	}
+	within, cancel := context.WithTimeout(ctx, forceTime)
 	defer cancel()
-	err := stop(within, p, how.grace)
-	switch {
-	case err == nil || ctx.Err() != nil:
+	err := remote.Stop(within, p, how.grace)
+	if err == nil || ctx.Err() != nil {
 		return err
-	case how.force:
-		fmt.Fprintf(f.err, "podrun: the supervisor of pod %s does not answer: killing it\n", p.Name)
-		return killPod(p)
-	case errors.Is(err, context.DeadlineExceeded):
-		err = fmt.Errorf("it has not ended within %v", limit)
 	}
-	return report.New(report.Failure, forceHint(p), "cannot stop pod %s: %w", p.Name, err)
-}
-
-// patience is how long a stop may take at the most.
-func patience(p store.Pod, how ending) time.Duration {
-	switch {
-	case how.force:
-		return forceTime
-	case how.grace != nil:
-		return time.Duration(*how.grace)*time.Second + slack
-	}
-	plan, err := p.Plan()
-	if err != nil {
-		return slack // half made: it has no containers
-	}
-	return time.Duration(plan.GraceSeconds)*time.Second + slack
-}
-
-func forceHint(p store.Pod) string {
-	if p.Namespace == defaultNamespace {
-		return fmt.Sprintf("podrun down %s --force ends it at once", p.Name)
-	}
-	return fmt.Sprintf("podrun down %s -n %s --force ends it at once", p.Name, p.Namespace)
+	fmt.Fprintf(f.err, "podrun: the supervisor of pod %s does not answer: killing it\n", p.Name)
+	return killPod(p)
 }
 
 // replaceSupervisor has the keeper kill a supervisor that does not answer, and begin

@@ -12,6 +12,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	"github.com/podrun/podrun/cli/internal/remote"
 	"github.com/podrun/podrun/internal/stage"
 	"github.com/podrun/podrun/internal/store"
 	"github.com/podrun/podrun/internal/systemd"
@@ -129,7 +130,7 @@ func (e *employer) run(ctx context.Context, signals <-chan os.Signal, started fu
 // which is no failure.
 func (e *employer) finishAll(done <-chan error, signals <-chan os.Signal) error {
 	e.front.afterCtrlC()
-	e.tell(systemd.Stopping, systemd.Status("stopping"), systemd.Extend(e.grace()+slack+goneTime))
+	e.tell(systemd.Stopping, systemd.Status("stopping"), systemd.Extend(e.grace()+remote.Slack+goneTime))
 	if err := e.front.discard(e.dirs, e.own); err != nil {
 		return err
 	}

@@ -6,6 +6,7 @@ import (
 	"os"
 	"syscall"
 
+	"github.com/podrun/podrun/cli/internal/remote"
 	"github.com/podrun/podrun/internal/report"
 )
 
@@ -81,6 +82,9 @@ func unsaid(err error) error {
 func exitCode(err error) int {
 	if e := asExit(err); e != nil {
 		return e.code
+	}
+	if no := (*remote.Refused)(nil); errors.As(err, &no) {
+		return no.Code
 	}
 	switch report.ClassOf(err) {
 	case report.Usage:

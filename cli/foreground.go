@@ -7,6 +7,7 @@ import (
 	"os"
 
 	"github.com/podrun/podrun/cli/internal/reading"
+	"github.com/podrun/podrun/cli/internal/remote"
 	"github.com/podrun/podrun/cli/internal/tty"
 	"github.com/podrun/podrun/internal/crilog"
 	"github.com/podrun/podrun/internal/report"
@@ -118,7 +119,7 @@ func (f *front) afterCtrlC() {
 func (f *front) stopAll(ctx context.Context, pods []*upPod, grace *int64) {
 	for _, p := range pods {
 		go func() {
-			if err := stop(ctx, p.place, grace); err != nil && ctx.Err() == nil {
+			if err := remote.Stop(ctx, p.place, grace); err != nil && ctx.Err() == nil {
 				report.Print(f.err, fmt.Errorf("cannot stop pod %s: %w", p.place.Name, err))
 			}
 		}()
@@ -134,7 +135,7 @@ func waitAllGone(ctx context.Context, pods []*upPod) {
 
 // clear removes a pod that has ended.
 func (f *front) clear(keeper pods, p store.Pod) error {
-	lock, err := lockWithin(context.Background(), p, goneTime)
+	lock, err := remote.LockWithin(context.Background(), p, goneTime)
 	if err == nil {
 		defer lock.Close()
 		err = keeper.remove(p)

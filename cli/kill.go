@@ -11,6 +11,7 @@ import (
 	"github.com/urfave/cli/v2"
 	"golang.org/x/sys/unix"
 
+	"github.com/podrun/podrun/cli/internal/remote"
 	"github.com/podrun/podrun/internal/report"
 	"github.com/podrun/podrun/internal/store"
 	"github.com/podrun/podrun/internal/wire"
@@ -147,7 +148,7 @@ func (r *refusedRequest) Error() string { return r.answer.Message }
 // applied asks a pod's supervisor, or the next one, for what is done when it answers.
 func applied(ctx context.Context, p store.Pod, req wire.Request) error {
 	return persist(ctx, p, func() error {
-		refusal, err := answerTo(ctx, p, req)
+		refusal, err := remote.Answer(ctx, p, req)
 		if err == nil && refusal != nil {
 			return &refusedRequest{refusal}
 		}

@@ -9,12 +9,13 @@ import (
 
 	"github.com/urfave/cli/v2"
 
+	"github.com/podrun/podrun/cli/internal/remote"
 	"github.com/podrun/podrun/internal/report"
 	"github.com/podrun/podrun/internal/store"
 	"github.com/podrun/podrun/pod"
 )
 
-const defaultNamespace = "default"
+const defaultNamespace = remote.DefaultNamespace
 
 func namespaceFlag() cli.Flag {
 	return &cli.StringFlag{Name: "namespace", Aliases: []string{"n"}, Value: defaultNamespace, Usage: "the pod's `NAMESPACE` (\"default\" if not given)"}

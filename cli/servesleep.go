@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"time"
 
+	"github.com/podrun/podrun/cli/internal/remote"
 	"github.com/podrun/podrun/internal/delegation"
 	"github.com/podrun/podrun/internal/report"
 	"github.com/podrun/podrun/internal/systemd"
@@ -35,11 +36,11 @@ func (s *service) suspend(ctx context.Context, p *upPod, hurry <-chan struct{}) 
 	if !p.place.Alive() {
 		return nil
 	}
-	within, cancel := context.WithTimeout(ctx, patience(p.place, ending{}))
+	within, cancel := context.WithTimeout(ctx, remote.Patience(p.place, nil))
 	defer cancel()
 	ask := func(grace *int64) error {
 		return persist(within, p.place, func() error {
-			return stopOnce(within, p.place, wire.StopRequest{GraceSeconds: grace, Shutdown: true})
+			return remote.StopOnce(within, p.place, wire.StopRequest{GraceSeconds: grace, Shutdown: true})
 		})
 	}
 	go func() {
@@ -75,5 +76,5 @@ func stopTime(list []*upPod) time.Duration {
 	for _, p := range list {
 		grace = max(grace, p.plan.GraceSeconds)
 	}
-	return time.Duration(grace)*time.Second + slack + goneTime
+	return time.Duration(grace)*time.Second + remote.Slack + goneTime
 }

@@ -3,12 +3,9 @@ package cli
 import (
 	"context"
 	"errors"
-	"fmt"
 	"net"
 	"os"
 	"time"
-
-	"golang.org/x/sys/unix"
 
 	"github.com/podrun/podrun/cli/internal/remote"
 	"github.com/podrun/podrun/internal/report"
@@ -18,8 +15,7 @@ import (
 )
 
 const (
-	// goneTime is how long a pod's processes may take to be gone after its end.
-	goneTime   = 10 * time.Second
+	goneTime   = remote.GoneTime
 	answerTime = remote.AnswerTime
 	pollTime   = remote.PollTime
 )
@@ -35,41 +31,9 @@ func hungUp(err error) bool { return remote.HungUp(err) }
 
 func pause(ctx context.Context, d time.Duration) error { return remote.Pause(ctx, d) }
 
-// untilGone waits until the last of the pod's processes, its guard, ends, but no longer than
-// d. Of one that has ended before it only lets the time pass.
-func untilGone(ctx context.Context, p store.Pod, d time.Duration) error {
-	pid, ok := p.Guard()
-	if !ok {
-		return pause(ctx, d)
-	}
-	fd, err := unix.PidfdOpen(pid, 0)
-	if err != nil {
-		return pause(ctx, d)
-	}
-	defer unix.Close(fd)
-	guard := []unix.PollFd{{Fd: int32(fd), Events: unix.POLLIN}}
-	if n, err := unix.Poll(guard, 0); n != 0 || err != nil {
-		return pause(ctx, d)
-	}
-	_, _ = unix.Poll(guard, int(d.Milliseconds())) // cut short it is tried again
-	return ctx.Err()
-}
-
-// persist asks again as long as the supervisor hangs up and the pod lives: another one
-// will answer. Then the answer is errNotRunning.
+// persist asks again as long as the supervisor hangs up and the pod lives.
 func persist(ctx context.Context, p store.Pod, ask func() error) error {
-	for {
-		err := ask()
-		switch {
-		case !hungUp(err):
-			return err
-		case !p.Alive():
-			return errNotRunning
-		}
-		if err := untilGone(ctx, p, pollTime); err != nil {
-			return err
-		}
-	}
+	return remote.Persist(ctx, p, ask)
 }
 
 // watch hands every status of the pod to seen, until the pod has ended or seen
@@ -114,53 +78,10 @@ func watchOnce(ctx context.Context, p store.Pod, seen func(*pod.Status) (enough 
 	}
 }
 
-// stop asks for the end of the pod and returns when the supervisor says it has
-// ended. grace is nil for the pod's own.
-func stop(ctx context.Context, p store.Pod, grace *int64) error {
-	err := persist(ctx, p, func() error { return stopOnce(ctx, p, wire.StopRequest{GraceSeconds: grace}) })
-	if errors.Is(err, errNotRunning) {
-		return nil
-	}
-	return err
-}
-
-// stopOnce is stop of one supervisor. A later request gives the pod no more time.
-func stopOnce(ctx context.Context, p store.Pod, how wire.StopRequest) error {
-	refusal, err := answerTo(ctx, p, wire.Request{Verb: wire.Stop, Stop: &how})
-	if err == nil && refusal != nil {
-		return wireError(refusal)
-	}
-	return err
-}
-
-// answerTo is what a supervisor says when it has done what it was asked for: nothing, or
-// why it does not.
-func answerTo(ctx context.Context, p store.Pod, req wire.Request) (*wire.Error, error) {
-	conn, err := ask(ctx, p, req)
-	if err != nil {
-		return nil, err
-	}
-	defer conn.Close()
-	frame, _, err := wire.ReadFrame(conn)
-	if ctx.Err() != nil {
-		return nil, ctx.Err()
-	}
-	return frame.Error, err
-}
+func stop(ctx context.Context, p store.Pod, grace *int64) error { return remote.Stop(ctx, p, grace) }
 
 // waitGone returns when no process of the pod is left.
-func waitGone(ctx context.Context, p store.Pod) error {
-	deadline := time.Now().Add(goneTime)
-	for p.Alive() {
-		if time.Now().After(deadline) {
-			return fmt.Errorf("processes of pod %s are still there", p.Name)
-		}
-		if err := untilGone(ctx, p, pollTime); err != nil {
-			return err
-		}
-	}
-	return nil
-}
+func waitGone(ctx context.Context, p store.Pod) error { return remote.WaitGone(ctx, p) }
 
 // wireError is what the supervisor said, with its exit code.
 func wireError(e *wire.Error) error {

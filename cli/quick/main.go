@@ -1,5 +1,5 @@
-// Command quick is the front for what has to be quick: `podrun exec`, `logs` and `ps`, in a
-// program without Kubernetes' types, registries and flags, which starts in a quarter of the time.
+// Command quick is the front for what has to be quick: `podrun exec`, `logs`, `ps`, `down` and `stop`,
+// in a program without Kubernetes' types, registries and flags, which starts in a quarter of the time.
 // The podrun binary carries it and executes it before its own Go begins (internal/stage/hasten).
 //
 // It knows the plain form of a command only. Whatever else it meets, wrong words and pods that
@@ -8,11 +8,13 @@
 package main
 
 import (
+	"errors"
 	"os"
 	"strconv"
 
 	"golang.org/x/sys/unix"
 
+	"github.com/podrun/podrun/cli/internal/remote"
 	"github.com/podrun/podrun/internal/report"
 	"github.com/podrun/podrun/internal/store"
 	"github.com/podrun/podrun/pod"
@@ -51,6 +53,10 @@ func run(words []string) (code int, ok bool) {
 		return logs(words[1:])
 	case "ps", "get":
 		return list(words[0], words[1:])
+	case "down":
+		return down(words[1:])
+	case "stop":
+		return stop(words[1:])
 	}
 	return 0, false
 }
@@ -72,6 +78,9 @@ func ended(err error) int {
 		return 0
 	}
 	report.Print(os.Stderr, err)
+	if no := (*remote.Refused)(nil); errors.As(err, &no) {
+		return no.Code
+	}
 	switch report.ClassOf(err) {
 	case report.Usage:
 		return exitUsage

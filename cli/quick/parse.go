@@ -6,10 +6,11 @@ import (
 	"strings"
 	"time"
 
+	"github.com/podrun/podrun/cli/internal/remote"
 	"github.com/podrun/podrun/internal/crilog"
 )
 
-const defaultNamespace = "default"
+const defaultNamespace = remote.DefaultNamespace
 
 // order is a command to run in a container.
 type order struct {
@@ -80,6 +81,16 @@ func (o *logOrder) selection() crilog.Selection {
 		s.Since = time.Now().Add(-o.since)
 	}
 	return s
+}
+
+// parseEnding reads `POD [-n NAMESPACE]`.
+func parseEnding(words []string) (namespace, name string, ok bool) {
+	namespace = defaultNamespace
+	names, ok := options(words, map[string]any{"-n --namespace": &namespace})
+	if !ok || len(names) != 1 {
+		return "", "", false
+	}
+	return namespace, names[0], plain(namespace) && plain(names[0])
 }
 
 // listOrder is which pods to list.

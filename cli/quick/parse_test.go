@@ -89,6 +89,40 @@ func TestParseLogs(t *testing.T) {
 	}
 }
 
+func TestParseEnding(t *testing.T) {
+	for _, c := range []struct{ words, want string }{
+		{"web", "default web"},
+		{"-n shop web", "shop web"},
+		{"web.0 --namespace shop", "shop web.0"},
+
+		// These are for the whole front.
+		{"", ""},
+		{"web db", ""},
+		{"web -n", ""},
+		{"web -n a -n b", ""},
+		{"web -n ..", ""},
+		{"-f web.yaml", ""},
+		{"web --force", ""},
+		{"web --grace-period 5", ""},
+		{"web --volumes", ""},
+		{"pod/web", ""},
+		{"deployment/web", ""},
+		{"..", ""},
+		{"Web", ""},
+		{"-- web", ""},
+		{"--help", ""},
+		{"web -h", ""},
+	} {
+		got := ""
+		if namespace, name, ok := parseEnding(strings.Fields(c.words)); ok {
+			got = namespace + " " + name
+		}
+		if got != c.want {
+			t.Errorf("parseEnding(%q) = %q, want %q", c.words, got, c.want)
+		}
+	}
+}
+
 func TestParseList(t *testing.T) {
 	for _, c := range []struct{ words, want string }{
 		{"ps", "{default false false}"},

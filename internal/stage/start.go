@@ -185,7 +185,7 @@ func podArgs(d store.Dirs, p store.Pod) []string {
 // RemovePod removes what a dead pod has left: its files, those of subordinate ids
 // included, its cgroup and its directories. The caller holds the pod's lock.
 func RemovePod(program string, d store.Dirs, p store.Pod) error {
-	if cleared(p) {
+	if p.Cleared() {
 		return p.Remove()
 	}
 	cmd := Command(Spec{Program: program, Name: Remove, Args: podArgs(d, p), Userns: true})
@@ -193,24 +193,6 @@ func RemovePod(program string, d store.Dirs, p store.Pod) error {
 		return fmt.Errorf("remove files of pod %s: %w: %s", p.Name, err, strings.TrimSpace(string(said)))
 	}
 	return p.Remove()
-}
-
-// cleared says whether a pod's last supervisor has left nothing that takes its user namespace
-// to be removed, as it does unless it was killed.
-func cleared(p store.Pod) bool {
-	st, err := p.Status()
-	if err != nil {
-		return false
-	}
-	for _, dir := range []string{p.VolumesDir(), p.RootfsDir(), st.Cgroup} {
-		if dir == "" { // it had no cgroup
-			continue
-		}
-		if _, err := os.Lstat(dir); !errors.Is(err, fs.ErrNotExist) {
-			return false
-		}
-	}
-	return true
 }
 
 // RemoveClaim removes the directory of a claim, with files of subordinate ids. No pod may

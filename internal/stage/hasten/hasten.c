@@ -21,7 +21,7 @@
 
 #include "quick.h" // PODRUN_QUICK and PODRUN_QUICK_BYTES, its name in libexec and its size; made by scripts/build
 
-static const char *quick_words[] = {"exec", "logs", "ps", "get"};
+static const char *quick_words[] = {"exec", "logs", "ps", "get", "down", "stop"};
 
 // quick_place finds libexec as internal/store does. Without it, 0.
 static int quick_place(char *path, size_t room) {

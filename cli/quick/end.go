@@ -1,0 +1,86 @@
+package main
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"os"
+
+	"github.com/podrun/podrun/cli/internal/remote"
+	"github.com/podrun/podrun/internal/store"
+)
+
+// errRemains says that a pod has left what takes its user namespace to be removed.
+var errRemains = errors.New("something is left of the pod")
+
+// down stops a pod and removes it. Of one that has left something it stops no more than the
+// whole front, which then finds it stopped, would have.
+func down(words []string) (code int, ok bool) {
+	dirs, p, ok := ending(words)
+	if !ok {
+		return 0, false
+	}
+	err := remote.End(context.Background(), p, nil)
+	if err == nil {
+		err = remote.Remove(context.Background(), p, func(p store.Pod) error {
+			if !p.Cleared() {
+				return errRemains
+			}
+			return p.Remove()
+		})
+	}
+	if errors.Is(err, errRemains) {
+		return 0, false
+	}
+	if err == nil {
+		err = dirs.DropUpdate(p)
+	}
+	if err == nil {
+		fmt.Fprintf(os.Stdout, "pod/%s deleted\n", p.Name)
+	}
+	return ended(err), true
+}
+
+// stop stops a pod that nothing makes.
+func stop(words []string) (code int, ok bool) {
+	_, p, ok := ending(words)
+	if !ok || owned(p) {
+		return 0, false
+	}
+	err := remote.End(context.Background(), p, nil)
+	if err == nil {
+		err = remote.WaitGone(context.Background(), p)
+	}
+	if err == nil {
+		fmt.Fprintf(os.Stdout, "pod/%s stopped\n", p.Name)
+	}
+	return ended(err), true
+}
+
+// ending is the one pod that words name, if it is there and nobody has to be told that systemd
+// may start it again.
+func ending(words []string) (store.Dirs, store.Pod, bool) {
+	namespace, name, ok := parseEnding(words)
+	if !ok {
+		return store.Dirs{}, store.Pod{}, false
+	}
+	dirs, err := store.UserDirs(os.Getenv)
+	if err != nil {
+		return store.Dirs{}, store.Pod{}, false
+	}
+	p := dirs.Pod(namespace, name)
+	unit, err := dirs.UnitOf(p)
+	return dirs, p, p.Exists() && err == nil && unit == ""
+}
+
+// owned says whether something makes a pod, or nobody knows.
+func owned(p store.Pod) bool {
+	var m struct {
+		Metadata struct {
+			OwnerReferences []json.RawMessage `json:"ownerReferences"`
+		} `json:"metadata"`
+	}
+	text, err := p.Manifest()
+	return err != nil || json.Unmarshal(text, &m) != nil || len(m.Metadata.OwnerReferences) > 0
+}
