@@ -61,9 +61,9 @@ const tick = time.Second
 // batch is how many descriptors one look tells of.
 const batch = 64
 
-// yield is how many times a loop looks before it lets others have its place. Go's scheduler
-// takes it, at a worse moment and with two more threads, from who has had it for 10 ms.
-const yield = 64
+// yield is after how long a loop lets others have its place, which wakes a thread or two.
+// Go's scheduler takes it, at a worse moment, from who has had it for 10 ms.
+const yield = 8 * time.Millisecond
 
 // NewLoop starts a loop, whose thread joins the namespaces of the given files if there are
 // any.
@@ -183,9 +183,10 @@ func (l *Loop) run() {
 	defer close(l.done)
 	defer l.end()
 	events := make([]unix.EpollEvent, batch)
-	for looks := 0; ; looks++ {
-		if looks%yield == 0 {
+	for yielded := time.Now(); ; {
+		if time.Since(yielded) > yield {
 			runtime.Gosched()
+			yielded = time.Now()
 		}
 		n, err := l.wait(events)
 		if err != nil && !errors.Is(err, unix.EINTR) {

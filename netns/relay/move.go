@@ -77,6 +77,15 @@ func (w *direction) hurry() {
 	w.wrote = true
 }
 
+// say writes what has been read. What is the last goes with the end that is told next, in
+// one packet.
+func (w *direction) say(b []byte) (int, error) {
+	if w.src.empty {
+		return unix.SendmsgN(w.dst.fd, b, nil, nil, unix.MSG_MORE|unix.MSG_NOSIGNAL)
+	}
+	return unix.Write(w.dst.fd, b)
+}
+
 // write passes on what has been read.
 func (l *Loop) write(w *direction) (blocked bool, err error) {
 	for w.piped > 0 || len(w.rest) > 0 {
@@ -89,7 +98,7 @@ func (l *Loop) write(w *direction) (blocked bool, err error) {
 			n, err = splice(w.pipe.r, w.dst.fd, w.piped)
 			w.piped -= max(n, 0)
 		} else {
-			n, err = unix.Write(w.dst.fd, w.rest)
+			n, err = w.say(w.rest)
 			w.rest = w.rest[max(n, 0):]
 		}
 		switch {

@@ -13,8 +13,9 @@ import (
 // They are not where nothing follows so soon, or where who should answer waits for the very
 // processor on which the loop looks: then it tries ever more seldom.
 const (
-	// moment is how long it looks. What takes longer is not of this machine.
-	moment = 50 * time.Microsecond
+	// moment is how long it looks: longer than a processor that sleeps takes to answer. What
+	// takes longer is not of this machine.
+	moment = 100 * time.Microsecond
 	// Bounds of what it has learnt, so that it soon learns otherwise.
 	mostTrust, mostSkipped = 16, 1 << 10
 	// sleepy is how often a loop sleeps at once after it has carried something of a stream,
@@ -57,7 +58,10 @@ func (s *spin) learn(worth bool) {
 // wait waits for something.
 func (l *Loop) wait(events []unix.EpollEvent) (int, error) {
 	patience := l.patience()
-	if patience != 0 && l.spin.next() {
+	if n := look(l.epoll, events); n > 0 || patience == 0 {
+		return n, nil // which says nothing of what follows soon
+	}
+	if l.spin.next() {
 		for began := time.Now(); time.Since(began) < moment; {
 			if n := look(l.epoll, events); n > 0 {
 				l.spin.learn(true)

@@ -2,6 +2,8 @@ package relay
 
 import (
 	"testing"
+
+	"golang.org/x/sys/unix"
 )
 
 // looks is how often a loop looks before it sleeps, of n times, if every one of so many
@@ -54,5 +56,30 @@ func TestSleepsBetweenPartsOfAStream(t *testing.T) {
 	}
 	if got := looks(&s, sleepy, 0); got != sleepy {
 		t.Errorf("looked %d times of %d after the stream", got, sleepy)
+	}
+}
+
+// What is there already says nothing of how soon something comes.
+func TestLearnsNothingOfWhatIsThere(t *testing.T) {
+	epoll, err := unix.EpollCreate1(unix.EPOLL_CLOEXEC)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer unix.Close(epoll)
+	ready, err := unix.Eventfd(1, unix.EFD_CLOEXEC)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer unix.Close(ready)
+	if err := unix.EpollCtl(epoll, unix.EPOLL_CTL_ADD, ready, &unix.EpollEvent{Events: unix.EPOLLIN}); err != nil {
+		t.Fatal(err)
+	}
+	l := &Loop{epoll: epoll}
+	before := l.spin
+	if n, err := l.wait(make([]unix.EpollEvent, 1)); n != 1 || err != nil {
+		t.Fatal(n, err)
+	}
+	if l.spin != before {
+		t.Errorf("it has learnt %+v", l.spin)
 	}
 }
