@@ -43,17 +43,20 @@ type engine struct {
 	mu       sync.Mutex
 	next     *pod.Plan // applied, and not taken up yet; or nil
 	sandbox  *sandbox
-	rising   *sandbox                 // that is being made
-	cgroup   string                   // where the sandbox's cgroup is, or was
-	runs     map[string]*run          // by container name, from the start's order to the end
-	ended    []*container             // their end was told, and may not have been recorded
-	removing map[string]chan struct{} // by container name: see removeBeside
-	prepared map[string]*prepared     // by container name
-	turns    chan struct{}            // has room for as many as are prepared at a time
-	busy     int                      // actions under way and ends not yet told
-	warnings []string                 // they outlive the sandbox
-	asked    bool                     // by the keeper to stop, and has not answered
-	warned   chan struct{}            // has room for one: there is a new warning
+	rising   *sandbox             // that is being made
+	cgroup   string               // where the sandbox's cgroup is, or was
+	runs     map[string]*run      // by container name, from the start's order to the end
+	ended    []*container         // their end was told, and may not have been recorded
+	removing map[string]*removal  // by container name: see removeBeside
+	stirring int                  // see stir
+	calm     chan struct{}        // nil while nothing stirs
+	acting   bool                 // the loop has yet to do what it has decided
+	prepared map[string]*prepared // by container name
+	turns    chan struct{}        // has room for as many as are prepared at a time
+	busy     int                  // actions under way and ends not yet told
+	warnings []string             // they outlive the sandbox
+	asked    bool                 // by the keeper to stop, and has not answered
+	warned   chan struct{}        // has room for one: there is a new warning
 }
 
 // run is one order to start a container, until its end is told.
@@ -67,7 +70,7 @@ func newEngine(plan *pod.Plan, place store.Pod, left *estate, ns shared) *engine
 		plan: plan, store: place, estate: left, shared: ns, herald: newHerald(plan, left), published: newPublisher(left.keeper),
 		trampoline: carriedTrampoline(),
 		events:     make(chan lifecycle.Event, 64), warned: make(chan struct{}, 1), runs: map[string]*run{}, probes: newGate(),
-		removing: map[string]chan struct{}{}, prepared: map[string]*prepared{}, turns: make(chan struct{}, runtime.NumCPU()),
+		removing: map[string]*removal{}, prepared: map[string]*prepared{}, turns: make(chan struct{}, runtime.NumCPU()),
 	}
 }
 
@@ -90,6 +93,7 @@ func (e *engine) Do(a lifecycle.Action) {
 		e.mu.Lock()
 		e.runs[a.Container] = &run{}
 		e.busy++
+		e.stir(1)
 		early := e.prepared[a.Container]
 		delete(e.prepared, a.Container)
 		e.mu.Unlock()
@@ -127,6 +131,10 @@ func (e *engine) Record(o *lifecycle.Observed) {
 	e.mu.Lock()
 	ended := e.ended
 	e.ended = nil
+	if len(ended) > 0 && !e.acting {
+		e.acting = true
+		e.stir(1)
+	}
 	for _, x := range ended {
 		if live(o, x.plan.Name, x.attempt) {
 			e.ended = append(e.ended, x)

@@ -29,12 +29,16 @@ func (e *engine) runContainer(a lifecycle.Action, early *prepared) {
 	}
 	if err != nil {
 		e.forget(c.Name)
+		e.mu.Lock()
+		e.stir(-1)
+		e.mu.Unlock()
 		e.checkGuard(s)
 		e.emit(startFailed(a, err))
 		e.work(-1)
 		return
 	}
 	e.mu.Lock()
+	e.stir(-1)
 	e.runs[c.Name].container = x
 	doomed := e.runs[c.Name].doomed
 	e.mu.Unlock()

@@ -2,6 +2,7 @@ package runner
 
 import (
 	"reflect"
+	"runtime"
 	"time"
 
 	"github.com/podrun/podrun/lifecycle"
@@ -66,6 +67,11 @@ func (l *loop) run() *pod.Status {
 		for _, a := range d.Actions {
 			l.kernel.Do(a)
 		}
+		wake := d.Wake
+		if !d.Done {
+			wake = l.lookAhead(d.Wake, now)
+		}
+		runtime.Gosched() // what is to be done comes first, and its telling after
 		// Who sees the status finds what led to it.
 		if n := l.observe.Events.Seq; l.record != nil && n != l.events {
 			l.events = n
@@ -78,7 +84,7 @@ func (l *loop) run() *pod.Status {
 			return l.last
 		}
 		l.dull = false
-		l.wait(l.lookAhead(d.Wake, now), now.Boot)
+		l.wait(wake, now.Boot)
 	}
 }
 

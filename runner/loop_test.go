@@ -205,3 +205,35 @@ func (k lostSandbox) Do(a lifecycle.Action) {
 	}
 	k.emit(lifecycle.Event{Kind: lifecycle.SandboxLost, Message: "no overlay here"})
 }
+
+// What is known is on record before what follows is done; that is done, and what may come next
+// is prepared, before anybody is told.
+func TestLoopActsBeforeItTells(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		k := &orderedKernel{fakeKernel: newFakeKernel(map[string]behaviour{"a": {after: time.Second}})}
+		note := func(what string) { k.order = append(k.order, what) }
+		l := loop{plan: testPlan(pod.RestartNever, nil, []string{"a"}), kernel: k, now: k.now,
+			publish: func(*pod.Status) { note("tell") },
+			record:  func(*pod.EventLog) { note("events") },
+			prepare: func([]lifecycle.Action) { note("prepare") },
+		}
+		l.run()
+		i := slices.Index(k.order, "do StartContainer")
+		if want := []string{"record", "do StartContainer", "prepare", "events", "tell"}; i < 1 || !slices.Equal(k.order[i-1:i+4], want) {
+			t.Errorf("%v, want %v in it", k.order, want)
+		}
+	})
+}
+
+// orderedKernel notes in which order it is used.
+type orderedKernel struct {
+	*fakeKernel
+	order []string
+}
+
+func (k *orderedKernel) Record(*lifecycle.Observed) { k.order = append(k.order, "record") }
+
+func (k *orderedKernel) Do(a lifecycle.Action) {
+	k.order = append(k.order, "do "+string(a.Kind))
+	k.fakeKernel.Do(a)
+}

@@ -31,6 +31,10 @@ type prepared struct {
 func (e *engine) prepare(starts []lifecycle.Action) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
+	if e.acting { // it was done
+		e.acting = false
+		e.stir(-1)
+	}
 	s := e.sandbox
 	if e.rising != nil {
 		s = e.rising
@@ -57,13 +61,13 @@ func (e *engine) prepare(starts []lifecycle.Action) {
 }
 
 // makeEarly makes a container that is to wait, when its turn comes.
-func (e *engine) makeEarly(p *prepared, before chan struct{}) {
+func (e *engine) makeEarly(p *prepared, before *removal) {
 	defer e.work(-1)
 	defer close(p.made)
 	if !e.awaitTurn(p, before) {
 		return
 	}
-	defer func() { <-e.turns }()
+	defer e.endTurn()
 	in := instance{p.of.Name, p.attempt}
 	e.estate.record(func(s *state) { s.Remains = append(s.Remains, in) })
 	x := newContainer(p.sandbox, p.of, p.attempt)
@@ -77,14 +81,14 @@ func (e *engine) makeEarly(p *prepared, before chan struct{}) {
 
 // awaitTurn waits until a container can be made, nothing is left of the one before, and a
 // processor is to be had. It says whether it is still to be made.
-func (e *engine) awaitTurn(p *prepared, before chan struct{}) bool {
+func (e *engine) awaitTurn(p *prepared, before *removal) bool {
 	select {
 	case <-p.sandbox.laid:
 	case <-p.context.Done():
 		return false
 	}
 	if before != nil {
-		<-before
+		<-before.done
 	}
 	select {
 	case e.turns <- struct{}{}:
@@ -95,8 +99,18 @@ func (e *engine) awaitTurn(p *prepared, before chan struct{}) bool {
 	defer e.mu.Unlock()
 	if p.begun = p.context.Err() == nil; !p.begun {
 		<-e.turns
+		return false
 	}
-	return p.begun
+	e.stir(1)
+	return true
+}
+
+// endTurn lets another container be made.
+func (e *engine) endTurn() {
+	<-e.turns
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	e.stir(-1)
 }
 
 // discard removes what was prepared and is not needed. The caller holds mu.

@@ -30,13 +30,17 @@ func WriteVolatile(path string, data []byte) error {
 	return replace(path, data, 0o600, false)
 }
 
-func replace(path string, data []byte, mode os.FileMode, sync bool) error {
+func replace(path string, data []byte, mode os.FileMode, sync bool) (err error) {
 	base := filepath.Base(path)
 	f, err := os.CreateTemp(filepath.Dir(path), "."+base[:min(len(base), 200)]+".*") // a name has up to 255 bytes
 	if err != nil {
 		return err
 	}
-	defer os.Remove(f.Name()) // fails once renamed
+	defer func() {
+		if err != nil {
+			os.Remove(f.Name())
+		}
+	}()
 	if err = f.Chmod(mode); err == nil {
 		_, err = f.Write(data)
 	}

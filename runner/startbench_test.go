@@ -1,0 +1,87 @@
+package runner
+
+import (
+	"context"
+	"syscall"
+	"testing"
+	"time"
+
+	"golang.org/x/sys/unix"
+
+	"github.com/podrun/podrun/internal/store"
+	"github.com/podrun/podrun/internal/testenv"
+	"github.com/podrun/podrun/pod"
+)
+
+// BenchmarkStart is how long a container takes from the order to start it until its program runs: cold, and of one
+// that was made before. Processor time is all of it, from the order to the container's end.
+func BenchmarkStart(b *testing.B) {
+	dir := b.TempDir()
+	layer := b.TempDir()
+	if err := testenv.BusyboxRootfs(layer); err != nil {
+		b.Fatal(err)
+	}
+	c := shell(layer, "c", "")
+	c.Args = []string{"/bin/true"}
+	plan := newPlan(nil, []pod.Container{c})
+	place := store.Dirs{Data: dir + "/data", Runtime: dir + "/run"}.Pod("default", "p")
+	if err := place.Create(plan, []byte("{}")); err != nil {
+		b.Fatal(err)
+	}
+	e := testEngine(plan, place)
+	s := e.newSandbox(plan, 0)
+	if err := s.create(func() {}); err != nil {
+		b.Fatal(err)
+	}
+	defer s.remove()
+	attempt := 0
+	run := func(b *testing.B, early bool) {
+		least, all, cpu := time.Hour, time.Duration(0), time.Duration(0)
+		for b.Loop() {
+			attempt++
+			x := newContainer(s, &plan.Containers[0], attempt)
+			x.early = early
+			used := usage()
+			from := time.Now()
+			if err := x.make(context.Background(), s); err != nil {
+				b.Fatal(err)
+			}
+			if early {
+				from = time.Now()
+			}
+			if err := x.start(s); err != nil {
+				b.Fatal(err)
+			}
+			took := time.Since(from)
+			least, all = min(least, took), all+took
+			if _, err := childEnd(x.PID); err != nil {
+				b.Fatal(err)
+			}
+			for {
+				if _, err := unix.Wait4(x.PID, nil, 0, nil); err != unix.EINTR {
+					break
+				}
+			}
+			x.finish(s)
+			cpu += usage() - used
+			if err := x.cleanup.Undo(); err != nil {
+				b.Fatal(err)
+			}
+		}
+		b.ReportMetric(least.Seconds()*1000, "ms-least")
+		b.ReportMetric(all.Seconds()*1000/float64(b.N), "ms-mean")
+		b.ReportMetric(cpu.Seconds()*1000/float64(b.N), "ms-cpu")
+		b.ReportMetric(0, "ns/op")
+	}
+	b.Run("cold", func(b *testing.B) { run(b, false) })
+	b.Run("early", func(b *testing.B) { run(b, true) })
+}
+
+func usage() (all time.Duration) {
+	for _, who := range []int{syscall.RUSAGE_SELF, syscall.RUSAGE_CHILDREN} {
+		var u syscall.Rusage
+		_ = syscall.Getrusage(who, &u)
+		all += time.Duration(u.Utime.Nano() + u.Stime.Nano())
+	}
+	return all
+}
