@@ -111,27 +111,51 @@ func (w *world) side(f figures, x way, side, ns, to string, above, seconds int) 
 func stream(words string, busy func()) (speed, cost float64, err error) {
 	before := jiffies()
 	timer := time.AfterFunc(time.Second, busy)
-	out, err := command(words).Output()
-	timer.Stop()
+	defer timer.Stop()
+	said, err := iperf3(words)
+	for tries := 0; err != nil && notYet(said.Error) && tries < 50; tries++ {
+		time.Sleep(100 * time.Millisecond)
+		before = jiffies()
+		timer.Reset(time.Second)
+		said, err = iperf3(words)
+	}
 	used := float64(jiffies()-before) / 100
-	var said struct {
-		Error string
-		End   struct {
-			Received struct {
-				Bytes float64
-				Speed float64 `json:"bits_per_second"`
-			} `json:"sum_received"`
-		}
-	}
-	err = errors.Join(err, json.Unmarshal(out, &said))
-	if said.Error != "" {
-		err = errors.Join(err, errors.New(said.Error))
-	}
 	if err != nil {
 		return 0, 0, fmt.Errorf("%s: %w", words, err)
 	}
 	r := said.End.Received
 	return r.Speed / 1e9, used / max(r.Bytes/1e9, 1e-9), nil
+}
+
+// report is what iperf3 says in the end.
+type report struct {
+	Error string
+	End   struct {
+		Received struct {
+			Bytes float64
+			Speed float64 `json:"bits_per_second"`
+		} `json:"sum_received"`
+	}
+}
+
+func iperf3(words string) (said report, err error) {
+	out, err := command(words).Output()
+	err = errors.Join(err, json.Unmarshal(out, &said))
+	if said.Error != "" {
+		err = errors.Join(err, errors.New(said.Error))
+	}
+	return said, err
+}
+
+// notYet says whether a server has not come back from its last client: it listens anew for
+// each, and where somebody else connects meanwhile the client is reset.
+func notYet(trouble string) bool {
+	for _, words := range []string{"Connection refused", "Connection reset", "busy running a test"} {
+		if strings.Contains(trouble, words) {
+			return true
+		}
+	}
+	return false
 }
 
 // jiffies are hundredths of a second that all processors were busy, since the start.
