@@ -26,14 +26,12 @@ const (
 // inside is the pod's end of a connection.
 type inside struct {
 	*gonet.TCPConn
-	endpoint tcpip.Endpoint // nil where it was dialed
+	endpoint tcpip.Endpoint
 }
 
 // reset closes it as one that was broken.
 func (c inside) reset() {
-	if c.endpoint != nil {
-		c.endpoint.Abort()
-	}
+	c.endpoint.Abort()
 	c.TCPConn.Close()
 }
 
@@ -95,7 +93,12 @@ func (s *Stack) accept(r *tcp.ForwarderRequest) (inside, bool) {
 // until both have ended or ctx has.
 func (s *Stack) Carry(ctx context.Context, client *net.TCPConn, from netip.AddrPort, port int) {
 	in, err := s.dialTCP(ctx, from, port)
-	if err != nil || !s.begin(in) {
+	if err != nil {
+		relay.Reset(client)
+		return
+	}
+	if !s.begin(in) {
+		in.reset()
 		relay.Reset(client)
 		return
 	}
@@ -116,9 +119,9 @@ func (s *Stack) dialTCP(ctx context.Context, from netip.AddrPort, port int) (ins
 	to, sources := s.way(from, port)
 	var errs []error
 	for _, source := range sources {
-		c, err := gonet.DialTCPWithBind(ctx, s.stack, full(source), full(to), protocolOf(to.Addr()))
+		in, err := s.dial(ctx, source, to)
 		if err == nil {
-			return inside{TCPConn: c}, nil
+			return in, nil
 		}
 		errs = append(errs, err)
 	}
