@@ -152,7 +152,8 @@ func (l *logFile) overdue(s *stream, fd uintptr, b []byte) int {
 // look reads what is in a pipe and leaves it there. What it returns is there until giveBack.
 func (l *logFile) look(fd uintptr) ([]byte, error) {
 	n, err := restarted(func() (int64, error) {
-		return unix.Tee(int(fd), l.peek[1], maxPeek, unix.SPLICE_F_NONBLOCK)
+		n, err := unix.Tee(int(fd), l.peek[1], maxPeek, unix.SPLICE_F_NONBLOCK)
+		return int64(int(n)), err // on 32 bits x/sys puts a register that is not the answer into the upper half
 	})
 	if err != nil || n == 0 {
 		return nil, err
