@@ -33,7 +33,7 @@ func Apply(router string, ranges []netip.Prefix, d Directory) (changed bool, err
 		}
 		changed = true
 		return netns.Transact(func(c *nftables.Conn) error {
-			t := &table{Conn: c, mark: mark}
+			t := &table{Conn: c, mark: mark, bare: len(routes) == 0 && old == nil}
 			return t.build(ranges, routes)
 		})
 	}, router)
@@ -69,6 +69,7 @@ type table struct {
 	*nftables.Conn
 	*nftables.Table
 	mark []byte
+	bare bool // it leads nothing, and never has
 	errs []error
 }
 
@@ -76,14 +77,31 @@ type table struct {
 // waiting for the kernel to be done with them.
 func (t *table) build(ranges []netip.Prefix, routes []route) error {
 	t.Table = t.AddTable(&nftables.Table{Name: tableName, Family: nftables.TableFamilyINet})
-	pre := t.chain("lead", nftables.ChainTypeNAT, nftables.ChainHookPrerouting, nftables.ChainPriorityNATDest)
 	after := nftables.ChainPriority(int32(*nftables.ChainPriorityNATDest) + 1)
 	none := t.chain("refuse", nftables.ChainTypeFilter, nftables.ChainHookPrerouting, &after)
-	post := t.chain("answer", nftables.ChainTypeNAT, nftables.ChainHookPostrouting, nftables.ChainPriorityNATSource)
 	out := t.chain("keep", nftables.ChainTypeFilter, nftables.ChainHookOutput, nftables.ChainPriorityFilter)
 	for _, rule := range redirects() {
 		t.rule(out, rule)
 	}
+	for _, p := range ranges {
+		for _, rule := range refuse(familyOf(p.Addr()).toPrefix(p)) {
+			t.rule(none, rule)
+		}
+	}
+	if !t.bare {
+		t.lead(ranges, routes)
+	}
+	stamp := t.AddChain(&nftables.Chain{Name: "stamp", Table: t.Table})
+	t.FlushChain(stamp)
+	t.AddRule(&nftables.Rule{Table: t.Table, Chain: stamp, UserData: t.mark, Exprs: []expr.Any{&expr.Verdict{Kind: expr.VerdictReturn}}})
+	return errors.Join(t.errs...)
+}
+
+// lead makes what changes addresses: with it the kernel keeps track of every connection of
+// the router, each packet of which is looked up.
+func (t *table) lead(ranges []netip.Prefix, routes []route) {
+	pre := t.chain("lead", nftables.ChainTypeNAT, nftables.ChainHookPrerouting, nftables.ChainPriorityNATDest)
+	post := t.chain("answer", nftables.ChainTypeNAT, nftables.ChainHookPostrouting, nftables.ChainPriorityNATSource)
 	for _, f := range []family{v4, v6} {
 		set, elements := f.alone(t.Table, routes)
 		t.refill(set, elements)
@@ -99,21 +117,12 @@ func (t *table) build(ranges []netip.Prefix, routes []route) error {
 		t.rule(pre, r.toPort(), r.number(len(places)), r.leadTo(set))
 	}
 	for _, p := range ranges {
-		for _, rule := range refuse(familyOf(p.Addr()).toPrefix(p)) {
-			t.rule(none, rule)
-		}
-	}
-	for _, p := range ranges {
 		f := familyOf(p.Addr())
 		if set, elements := selves(t.Table, f, routes); len(elements) > 0 {
 			t.set(set, elements)
 			t.rule(post, f.toItself(set), f.inNameOf(p.Addr()))
 		}
 	}
-	stamp := t.AddChain(&nftables.Chain{Name: "stamp", Table: t.Table})
-	t.FlushChain(stamp)
-	t.AddRule(&nftables.Rule{Table: t.Table, Chain: stamp, UserData: t.mark, Exprs: []expr.Any{&expr.Verdict{Kind: expr.VerdictReturn}}})
-	return errors.Join(t.errs...)
 }
 
 func (t *table) chain(name string, kind nftables.ChainType, hook *nftables.ChainHook, priority *nftables.ChainPriority) *nftables.Chain {

@@ -1,0 +1,87 @@
+package services
+
+import (
+	"io"
+	"net"
+	"os"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/podrun/podrun/internal/testenv"
+)
+
+// Where there are no Services the kernel keeps track of nothing. When one comes, what was
+// connected before stays so.
+func TestNothingIsTrackedWithoutServices(t *testing.T) {
+	testenv.NoLeaks(t)
+	client, a := aPod("client", 9, func(p *Pod) { p.Labels = nil }), aPod("a", 2)
+	n := newNetwork(t, client, a)
+	n.serve("a", "TCP", 8080)
+	n.serve("a", "UDP", 5353)
+	var l net.Listener
+	in(t, n.pods["a"], func() (err error) { l, err = net.Listen("tcp", ":7"); return err })
+	defer l.Close()
+	var c net.Conn
+	in(t, n.pods["client"], func() (err error) {
+		c, err = (&net.Dialer{Timeout: time.Minute}).Dial("tcp", "10.88.0.2:7")
+		return err
+	})
+	defer c.Close()
+	other, err := l.Accept()
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer other.Close()
+	say := func(from, to net.Conn) {
+		t.Helper()
+		b := make([]byte, 4)
+		to.SetDeadline(time.Now().Add(time.Minute))
+		if _, err := from.Write([]byte("word")); err != nil {
+			t.Fatal(err)
+		}
+		if _, err := io.ReadFull(to, b); err != nil || string(b) != "word" {
+			t.Fatalf("%q, %v", b, err)
+		}
+	}
+	ask := func(address string) {
+		t.Helper()
+		if answer, err := n.ask("client", "TCP", address); err != nil || answer != "a 10.88.0.9" {
+			t.Errorf("%s: %q, %v", address, answer, err)
+		}
+		say(c, other)
+		say(other, c)
+	}
+	n.apply(Directory{Pods: []Pod{client, a}})
+	ask("10.88.0.2:8080")
+	if answer, err := n.ask("client", "TCP", "10.88.128.1:80"); err == nil {
+		t.Errorf("a Service that there is not: %q", answer)
+	}
+	if got := tracked(t, n.path); got != "0" && got != "" {
+		t.Errorf("%s connections are tracked", got)
+	}
+	n.apply(served(client, a))
+	ask("10.88.128.1:80")
+	if tracked(t, n.path) == "0" {
+		t.Error("nothing is tracked with a Service: this test proves nothing")
+	}
+	n.apply(Directory{Pods: []Pod{client, a}}) // the last one goes
+	ask("10.88.0.2:8080")
+	if answer, err := n.ask("client", "TCP", "10.88.128.1:80"); err == nil {
+		t.Errorf("a Service that has gone: %q", answer)
+	}
+}
+
+// tracked is how many connections the kernel keeps track of; empty if it does not say.
+func tracked(t *testing.T, router string) (n string) {
+	t.Helper()
+	in(t, router, func() error {
+		b, err := os.ReadFile("/proc/sys/net/netfilter/nf_conntrack_count")
+		n = strings.TrimSpace(string(b))
+		if os.IsNotExist(err) {
+			err = nil
+		}
+		return err
+	})
+	return n
+}
