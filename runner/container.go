@@ -1,6 +1,7 @@
 package runner
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -13,6 +14,7 @@ import (
 	"github.com/opencontainers/runc/libcontainer"
 	"github.com/opencontainers/runc/libcontainer/configs"
 	"github.com/opencontainers/runc/libcontainer/specconv"
+	"github.com/opencontainers/runtime-spec/specs-go"
 	"golang.org/x/sys/unix"
 
 	"github.com/podrun/podrun/internal/undo"
@@ -222,15 +224,23 @@ func (x *container) create(s *sandbox) error {
 	if x.early && x.confinement.by == nil {
 		return errLate
 	}
-	if !x.early {
-		if err = x.openLog(s); err != nil {
-			return err
-		}
+	return x.beginBesideLog(s, config, spec.Process)
+}
+
+// beginBesideLog makes the container's process, and beside it the log of one that is to be
+// started at once: nothing is written to that before.
+func (x *container) beginBesideLog(s *sandbox, config *configs.Config, p *specs.Process) (err error) {
+	opened := make(chan error, 1)
+	if x.early {
+		opened <- nil
+	} else {
+		go func() { opened <- x.openLog(s) }()
 	}
+	defer func() { err = cmp.Or(<-opened, err) }()
 	if x.ct, err = libcontainer.Create(s.store.LibcontainerDir(), x.id(), config); err != nil {
 		return fmt.Errorf("create container: %w", err)
 	}
-	return x.begin(s, spec.Process)
+	return x.begin(s, p)
 }
 
 // newProcess is a process of the container, with its identity and confinement.
