@@ -27,12 +27,12 @@ func TestNextContainerDoesNotWaitForRemoval(t *testing.T) {
 	defer goOn()
 	p.engine.mu.Lock()
 	first := p.engine.runs["one"].container
-	p.engine.mu.Unlock()
 	first.cleanup.Push("take long", func() error {
 		close(removing)
 		<-held
 		return nil
 	})
+	p.engine.mu.Unlock()
 	w.release("one")
 	<-removing
 	p.until("at its second init container", func(st pod.Status) bool { return st.InitContainers[2].State.Running != nil })
