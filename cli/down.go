@@ -49,6 +49,7 @@ func (f *front) down(c *cli.Context) error {
 	if err != nil {
 		return err
 	}
+	how.remove = true
 	dirs, err := f.dirs()
 	if err != nil {
 		return err
@@ -181,11 +182,11 @@ const forceTime = 3 * time.Second
 // stopPod asks the supervisor and waits, but not for ever.
 func (f *front) stopPod(ctx context.Context, p store.Pod, how ending) error {
 	if !how.force {
-		return remote.End(ctx, p, how.grace)
+		return remote.End(ctx, p, how.request())
 	}
 	within, cancel := context.WithTimeout(ctx, forceTime)
 	defer cancel()
-	err := remote.Stop(within, p, how.grace)
+	err := remote.Stop(within, p, how.request())
 	if err == nil || ctx.Err() != nil {
 		return err
 	}

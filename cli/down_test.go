@@ -49,8 +49,25 @@ func TestDown(t *testing.T) {
 			if traces(s.pod) {
 				t.Error("the pod was not removed")
 			}
+			if !s.leaving.Load() {
+				t.Error("the supervisor was not told that the pod is removed next")
+			}
 			check(t, w.run("down", "web"), 1, "", "podrun: pod \"web\" not found\nhint: podrun ps lists the pods\n")
 		})
+	}
+}
+
+// What a pod that is only stopped leaves is kept for after a power cut.
+func TestStopKeepsThePod(t *testing.T) {
+	w := newWorld(t)
+	s := w.upDetached(oneContainer, nil)
+	go func() {
+		<-s.stops
+		s.end(stopped())
+	}()
+	check(t, w.run("stop", "web"), 0, "pod/web stopped\n", "")
+	if s.leaving.Load() || !s.pod.Exists() {
+		t.Error("the pod was to be removed")
 	}
 }
 

@@ -1,11 +1,21 @@
 package cli
 
-import "github.com/urfave/cli/v2"
+import (
+	"github.com/urfave/cli/v2"
+
+	"github.com/podrun/podrun/internal/wire"
+)
 
 // ending is how a pod is to be brought to its end.
 type ending struct {
 	grace *int64 // seconds; nil: the pod's own
 	force bool
+
+	remove bool // the pod is removed then, by who asks
+}
+
+func (e ending) request() wire.StopRequest {
+	return wire.StopRequest{GraceSeconds: e.grace, Remove: e.remove}
 }
 
 func endingFlags() []cli.Flag {

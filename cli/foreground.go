@@ -119,7 +119,7 @@ func (f *front) afterCtrlC() {
 func (f *front) stopAll(ctx context.Context, pods []*upPod, grace *int64) {
 	for _, p := range pods {
 		go func() {
-			if err := remote.Stop(ctx, p.place, grace); err != nil && ctx.Err() == nil {
+			if err := stop(ctx, p.place, grace); err != nil && ctx.Err() == nil {
 				report.Print(f.err, fmt.Errorf("cannot stop pod %s: %w", p.place.Name, err))
 			}
 		}()

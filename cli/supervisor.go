@@ -78,7 +78,10 @@ func watchOnce(ctx context.Context, p store.Pod, seen func(*pod.Status) (enough 
 	}
 }
 
-func stop(ctx context.Context, p store.Pod, grace *int64) error { return remote.Stop(ctx, p, grace) }
+// stop asks for the end of the pod and waits for it; grace is nil for the pod's own.
+func stop(ctx context.Context, p store.Pod, grace *int64) error {
+	return remote.Stop(ctx, p, wire.StopRequest{GraceSeconds: grace})
+}
 
 // waitGone returns when no process of the pod is left.
 func waitGone(ctx context.Context, p store.Pod) error { return remote.WaitGone(ctx, p) }

@@ -8,6 +8,7 @@ import (
 	"os"
 	"path/filepath"
 	"sync"
+	"sync/atomic"
 	"testing"
 
 	"github.com/podrun/podrun/internal/store"
@@ -23,6 +24,7 @@ type supervisor struct {
 	lock     *os.File
 	listener *net.UnixListener
 	stops    chan *int64 // the graces of stop requests
+	leaving  atomic.Bool // one of them was to remove the pod
 	exec     func(*execClient)
 
 	mu      sync.Mutex
@@ -51,6 +53,9 @@ func (s *supervisor) serve() {
 			case wire.Apply:
 				s.apply(conn, req.Apply)
 			case wire.Stop:
+				if req.Stop.Remove {
+					s.leaving.Store(true)
+				}
 				s.stops <- req.Stop.GraceSeconds
 				<-s.ended
 			case wire.Exec:

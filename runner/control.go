@@ -29,6 +29,7 @@ type control struct {
 	ended   chan struct{} // closed after the last one
 	clients sync.WaitGroup
 	served  atomic.Int32  // clients that are being answered
+	leaving atomic.Bool   // the pod is removed once it has ended
 	paused  chan struct{} // serve has stopped accepting
 	resumed chan struct{} // and may go on
 }
@@ -168,6 +169,9 @@ func (c *control) answer(conn *net.UnixConn) error {
 		ev := lifecycle.Event{Kind: lifecycle.StopAsked, GraceSeconds: req.Stop.GraceSeconds}
 		if req.Stop.Shutdown {
 			ev.Reason = pod.ReasonTerminated
+		}
+		if req.Stop.Remove {
+			c.leaving.Store(true)
 		}
 		c.engine.emit(ev)
 		<-c.ended

@@ -85,7 +85,11 @@ func supervise(args []string) int {
 	idle := shrinkWhenIdle()
 	l.publish = func(st *pod.Status) {
 		out := s.engine.annotate(*st)
-		if err := s.place.WriteStatus(&out); err != nil {
+		write := s.place.WriteStatus
+		if s.control.leaving.Load() {
+			write = s.place.WriteLeaving
+		}
+		if err := write(&out); err != nil {
 			fmt.Fprintln(os.Stderr, err)
 		}
 		s.engine.announce(&out)

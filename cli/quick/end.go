@@ -9,6 +9,7 @@ import (
 
 	"github.com/podrun/podrun/cli/internal/remote"
 	"github.com/podrun/podrun/internal/store"
+	"github.com/podrun/podrun/internal/wire"
 )
 
 // errRemains says that a pod has left what takes its user namespace to be removed.
@@ -21,7 +22,7 @@ func down(words []string) (code int, ok bool) {
 	if !ok {
 		return 0, false
 	}
-	err := remote.End(context.Background(), p, nil)
+	err := remote.End(context.Background(), p, wire.StopRequest{Remove: true})
 	if err == nil {
 		err = remote.Remove(context.Background(), p, func(p store.Pod) error {
 			if !p.Cleared() {
@@ -48,7 +49,7 @@ func stop(words []string) (code int, ok bool) {
 	if !ok || owned(p) {
 		return 0, false
 	}
-	err := remote.End(context.Background(), p, nil)
+	err := remote.End(context.Background(), p, wire.StopRequest{})
 	if err == nil {
 		err = remote.WaitGone(context.Background(), p)
 	}

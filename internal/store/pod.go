@@ -196,7 +196,12 @@ func (p Pod) Manifest() ([]byte, error) {
 
 // WriteStatus publishes the status: to tmpfs while the pod lives, and durably to
 // disk once its phase is terminal.
-func (p Pod) WriteStatus(st *pod.Status) error {
+func (p Pod) WriteStatus(st *pod.Status) error { return p.writeStatus(st, st.Phase.Terminal()) }
+
+// WriteLeaving is WriteStatus of a pod that is about to be removed: to tmpfs only.
+func (p Pod) WriteLeaving(st *pod.Status) error { return p.writeStatus(st, false) }
+
+func (p Pod) writeStatus(st *pod.Status, last bool) error {
 	b, err := json.Marshal(st)
 	if err != nil {
 		return fmt.Errorf("encode status: %w", err)
@@ -204,7 +209,7 @@ func (p Pod) WriteStatus(st *pod.Status) error {
 	if err := WriteVolatile(filepath.Join(p.runtime, statusFile), b); err != nil {
 		return fmt.Errorf("save status: %w", err)
 	}
-	if st.Phase.Terminal() {
+	if last {
 		if err := WriteFile(filepath.Join(p.data, statusFile), b); err != nil {
 			return fmt.Errorf("save final status: %w", err)
 		}

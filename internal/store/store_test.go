@@ -94,6 +94,22 @@ func TestStatusReachesTheDiskAtTheEnd(t *testing.T) {
 	if st, err := p.Status(); err != nil || st.Reason != "because" {
 		t.Errorf("status of an ended pod after a reboot: %+v %v", st, err)
 	}
+	leaving := d.Pod("default", "leaving")
+	if err := leaving.Create(&pod.Plan{}, nil); err != nil {
+		t.Fatal(err)
+	}
+	if err := leaving.WriteLeaving(&pod.Status{Phase: pod.Failed, Reason: "because"}); err != nil {
+		t.Fatal(err)
+	}
+	if st, err := leaving.Status(); err != nil || st.Reason != "because" {
+		t.Errorf("status of a pod that is about to be removed: %+v %v", st, err)
+	}
+	if err := os.RemoveAll(leaving.RuntimeDir()); err != nil {
+		t.Fatal(err)
+	}
+	if st, err := leaving.Status(); !errors.Is(err, fs.ErrNotExist) {
+		t.Errorf("status of a pod that was about to be removed after a reboot: %+v %v", st, err)
+	}
 }
 
 func TestLock(t *testing.T) {

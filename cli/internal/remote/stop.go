@@ -77,9 +77,9 @@ func Answer(ctx context.Context, p store.Pod, req wire.Request) (*wire.Error, er
 }
 
 // Stop asks for the end of the pod and returns when the supervisor says it has
-// ended. grace, in seconds, is nil for the pod's own.
-func Stop(ctx context.Context, p store.Pod, grace *int64) error {
-	err := Persist(ctx, p, func() error { return StopOnce(ctx, p, wire.StopRequest{GraceSeconds: grace}) })
+// ended.
+func Stop(ctx context.Context, p store.Pod, how wire.StopRequest) error {
+	err := Persist(ctx, p, func() error { return StopOnce(ctx, p, how) })
 	if errors.Is(err, ErrNotRunning) {
 		return nil
 	}
@@ -123,7 +123,7 @@ func LockWithin(ctx context.Context, p store.Pod, limit time.Duration) (*os.File
 	}
 }
 
-// Patience is how long a stop may take at the most; grace is as Stop's.
+// Patience is how long a stop may take at the most; grace is nil for the pod's own.
 func Patience(p store.Pod, grace *int64) time.Duration {
 	if grace != nil {
 		return time.Duration(*grace)*time.Second + Slack
@@ -136,11 +136,11 @@ func Patience(p store.Pod, grace *int64) time.Duration {
 }
 
 // End is Stop that does not wait for ever, and says what the user can do then.
-func End(ctx context.Context, p store.Pod, grace *int64) error {
-	limit := Patience(p, grace)
+func End(ctx context.Context, p store.Pod, how wire.StopRequest) error {
+	limit := Patience(p, how.GraceSeconds)
 	within, cancel := context.WithTimeout(ctx, limit)
 	defer cancel()
-	err := Stop(within, p, grace)
+	err := Stop(within, p, how)
 	if err == nil || ctx.Err() != nil {
 		return err
 	}
