@@ -61,10 +61,16 @@ type Exit struct {
 	Name   string        // of its program
 }
 
-// OpenKeeper opens the connection of this process, which must be a supervisor. inherited
-// is nil in the first supervisor of a pod.
+// OpenKeeper opens the connection of this process, which must be a supervisor, and returns when
+// the keeper holds the pod's namespaces. inherited is nil in the first supervisor of a pod.
 func OpenKeeper() (k *Keeper, inherited *Inherited, err error) {
 	unix.CloseOnExec(channelFD)
+	after := os.Getenv("_PODRUN_AFTER")
+	if after == nothing || after == anotherSandbox {
+		if err := awaitNamespaces(); err != nil {
+			return nil, nil, err
+		}
+	}
 	f := os.NewFile(channelFD, "keeper")
 	defer f.Close()
 	conn, err := net.FileConn(f)
@@ -75,8 +81,8 @@ func OpenKeeper() (k *Keeper, inherited *Inherited, err error) {
 	if !ok {
 		return nil, nil, fmt.Errorf("speak to the keeper: descriptor %d is a %T", channelFD, conn)
 	}
-	if after := os.Getenv("_PODRUN_AFTER"); after != "" && after != nothing {
-		inherited = &Inherited{Died: after != "doze", Lost: after == "sandbox", Files: keptFiles(os.Getenv("_PODRUN_KEPT"))}
+	if after != "" && after != nothing {
+		inherited = &Inherited{Died: after != "doze", Lost: after == anotherSandbox, Files: keptFiles(os.Getenv("_PODRUN_KEPT"))}
 	}
 	os.Unsetenv("_PODRUN_AFTER")
 	os.Unsetenv("_PODRUN_KEPT")
@@ -97,8 +103,27 @@ func keptFiles(text string) map[string]uintptr {
 	return files
 }
 
-// nothing is _PODRUN_AFTER of a pod's first supervisor.
-const nothing = "nothing"
+// _PODRUN_AFTER of the first supervisor of a pod's first keeper, and of a later one's.
+const (
+	nothing        = "nothing"
+	anotherSandbox = "sandbox"
+)
+
+// awaitNamespaces waits for the first message to a keeper's first supervisor: Go starts in it while
+// the pod's namespaces are made.
+func awaitNamespaces() error {
+	buf := make([]byte, len("made"))
+	for {
+		n, _, err := unix.Recvfrom(channelFD, buf, 0)
+		if errors.Is(err, unix.EINTR) {
+			continue
+		}
+		if err != nil || string(buf[:n]) != "made" {
+			return errors.Join(errors.New("the keeper has ended before it had the pod's namespaces"), err)
+		}
+		return nil
+	}
+}
 
 // fder is a file or a socket.
 type fder interface {

@@ -112,8 +112,9 @@ static void map_ids(pid_t pid, const char *ids) {
 	}
 }
 
-// start_maker begins a maker. With a user namespace of the containers' own this process,
-// and so the supervisors, enters the mount namespace that belongs to it, but not itself.
+// start_maker begins a maker. With a user namespace of the containers' own it has done all when
+// this returns: this process, and so the supervisors, enters the mount namespace that belongs to
+// it, but not itself.
 static struct maker start_maker(const struct podrun_birth *birth) {
 	int pair[2], mounts;
 	char path[64];
@@ -128,19 +129,17 @@ static struct maker start_maker(const struct podrun_birth *birth) {
 	}
 	close(pair[1]);
 	m.channel = podrun_out_of_the_way(pair[0]);
-	if (birth->apart) {
-		await(m);
-		map_ids(m.pid, birth->ids);
-		if (write(m.channel, "m", 1) != 1)
-			podrun_die("make the pod's own user namespace");
-	}
+	if (!birth->apart)
+		return m;
 	await(m);
-	if (birth->apart) {
-		snprintf(path, sizeof path, "/proc/%d/ns/mnt", m.pid);
-		if ((mounts = open(path, O_RDONLY | O_CLOEXEC)) < 0 || setns(mounts, CLONE_NEWNS) < 0)
-			podrun_die("enter the pod's mount namespace");
-		close(mounts);
-	}
+	map_ids(m.pid, birth->ids);
+	if (write(m.channel, "m", 1) != 1)
+		podrun_die("make the pod's own user namespace");
+	await(m);
+	snprintf(path, sizeof path, "/proc/%d/ns/mnt", m.pid);
+	if ((mounts = open(path, O_RDONLY | O_CLOEXEC)) < 0 || setns(mounts, CLONE_NEWNS) < 0)
+		podrun_die("enter the pod's mount namespace");
+	close(mounts);
 	return m;
 }
 
@@ -195,13 +194,10 @@ void podrun_keeper(const struct podrun_birth *birth) {
 	if (supervisor < 0)
 		podrun_die("fork the supervisor");
 	if (supervisor == 0) { // it stays in the host's network: it carries the pod's traffic
-		char c;
 		close(pair[0]);
 		close(birth->router);
 		close(birth->served);
 		close(maker.channel);
-		if (recv(pair[1], &c, 1, 0) != 1)
-			_exit(125); // the keeper has told why
 		podrun_become_supervisor(pair[1], &birth->before);
 		if (birth->again)
 			close(PODRUN_REPORT_FD); // nobody listens
@@ -210,12 +206,14 @@ void podrun_keeper(const struct podrun_birth *birth) {
 	prctl(PR_SET_NAME, "podrun-keeper", 0, 0, 0);
 	close(pair[1]);
 	int channel = podrun_out_of_the_way(pair[0]);
+	if (!birth->apart) // the supervisor's Go starts meanwhile
+		await(maker);
 	hold_namespaces(maker, birth->apart);
 	podrun_hold(birth->router, PODRUN_ROUTER_FD);
 	podrun_hold(birth->served, PODRUN_SERVED_FD);
 	podrun_hold(signalfd(-1, &birth->set, SFD_CLOEXEC | SFD_NONBLOCK), PODRUN_SIGNALS_FD);
 	podrun_hold(timerfd_create(CLOCK_BOOTTIME, TFD_CLOEXEC | TFD_NONBLOCK), PODRUN_ALARM_FD);
-	if (send(channel, "x", 1, MSG_NOSIGNAL) != 1)
+	if (send(channel, "made", 4, MSG_NOSIGNAL) != 4)
 		podrun_die("start the supervisor");
 	podrun_hold(channel, PODRUN_FREE_FD);
 	podrun_report_to(2); // to the supervisor's log from now on

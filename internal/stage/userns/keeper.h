@@ -13,6 +13,8 @@
 //                                      tell the descriptor "front" that the pod lives
 //     over CODE                        the pod has ended
 //   keeper → supervisor
+//     made                                      the pod's namespaces are held: the first message to a
+//                                               keeper's first supervisor
 //     exit PID START STATUS NANOSECONDS COMM    a process whose parent has died has ended
 //     stop                                      stop the pod gracefully
 //
