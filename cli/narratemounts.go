@@ -24,9 +24,10 @@ func (n *narrator) mounts(p *upPod) (end func()) {
 		defer close(over)
 		watcher := dirwatch.Watch(p.place.RuntimeDir())
 		defer watcher.Close()
+		reader := p.place.EventReader()
 		for {
-			events, err := p.place.Events()
-			if err == nil { // else the pod goes, or there are none yet
+			events, err := reader.News() // much else is written there
+			if err == nil {              // else the pod goes, or there are none yet
 				n.mountEvents(events, began)
 			}
 			select {

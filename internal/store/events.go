@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
+	"os"
 	"path/filepath"
 	"slices"
 
@@ -58,6 +59,43 @@ func (p Pod) Events() ([]pod.Event, error) {
 	}
 	slices.SortStableFunc(all, func(a, b pod.Event) int { return a.Last.Compare(b.Last) })
 	return all, nil
+}
+
+// EventReader reads a pod's events again and again.
+type EventReader struct {
+	pod  Pod
+	last []os.FileInfo // of the files when they were read; nil for one that was not there
+}
+
+// EventReader makes a reader that has read nothing.
+func (p Pod) EventReader() *EventReader { return &EventReader{pod: p} }
+
+// News is Events if they are others than when it was last called, else empty.
+func (r *EventReader) News() ([]pod.Event, error) {
+	var now []os.FileInfo
+	for _, file := range []string{fetchedFile, eventsFile} {
+		info, err := os.Stat(filepath.Join(r.pod.runtime, file))
+		if err != nil && !errors.Is(err, fs.ErrNotExist) {
+			return nil, fmt.Errorf("look at events of pod %s: %w", r.pod.Name, err)
+		}
+		now = append(now, info)
+	}
+	if slices.EqualFunc(r.last, now, sameWriting) {
+		return nil, nil
+	}
+	events, err := r.pod.Events()
+	if err == nil {
+		r.last = now
+	}
+	return events, err
+}
+
+// sameWriting says whether a file that is replaced, never changed, is the same.
+func sameWriting(a, b os.FileInfo) bool {
+	if a == nil || b == nil {
+		return a == b
+	}
+	return os.SameFile(a, b) && a.ModTime().Equal(b.ModTime()) && a.Size() == b.Size()
 }
 
 func (p Pod) writeEvents(file string, l *pod.EventLog) error {

@@ -3,6 +3,7 @@ package store
 import (
 	"fmt"
 	"os"
+	"path/filepath"
 	"sync"
 	"testing"
 	"time"
@@ -58,5 +59,42 @@ func TestCommandsAddEventsAtOnce(t *testing.T) {
 	got, err := p.Events()
 	if err != nil || len(got) != 1 || got[0].Count != 20 {
 		t.Errorf("got %v, %v", got, err)
+	}
+}
+
+// Who waits reads the events of either side once, and says so where they cannot be read.
+func TestEventReader(t *testing.T) {
+	p := Dirs{Data: t.TempDir(), Runtime: t.TempDir()}.Pod("default", "web")
+	if err := os.MkdirAll(p.RuntimeDir(), 0o700); err != nil {
+		t.Fatal(err)
+	}
+	r := p.EventReader()
+	for _, step := range []struct {
+		name string
+		do   func() error
+		want int
+	}{
+		{"nothing has happened", func() error { return nil }, 0},
+		{"the supervisor's first", func() error { return p.WriteEvents(&pod.EventLog{Events: []pod.Event{{Reason: "A"}}}) }, 1},
+		{"nothing new", func() error { return nil }, 0},
+		{"a status", func() error { return p.WriteStatus(&pod.Status{}) }, 0},
+		{"another of the same length", func() error { return p.WriteEvents(&pod.EventLog{Events: []pod.Event{{Reason: "B"}}}) }, 1},
+		{"a command's", func() error { return p.AddEvents(pod.Event{Reason: "Pulled"}) }, 2},
+		{"nothing new again", func() error { return nil }, 0},
+	} {
+		if err := step.do(); err != nil {
+			t.Fatal(err)
+		}
+		if events, err := r.News(); err != nil || len(events) != step.want {
+			t.Errorf("%s: %d events, want %d: %v", step.name, len(events), step.want, err)
+		}
+	}
+	if err := os.WriteFile(filepath.Join(p.RuntimeDir(), eventsFile), []byte("{"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	for range 2 {
+		if _, err := r.News(); err == nil {
+			t.Error("events that cannot be read are taken for none")
+		}
 	}
 }
