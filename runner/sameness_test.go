@@ -6,6 +6,7 @@ import (
 	"maps"
 	"os"
 	"path/filepath"
+	"runtime"
 	"slices"
 	"strings"
 	"testing"
@@ -78,11 +79,23 @@ func TestTheTrampolineMakesWhatLibcontainerMakes(t *testing.T) {
 	add("own-nnp", func(c *pod.Container) { c.Seccomp, c.NoNewPrivileges, c.User = ownProfile, true, "1000" })
 	add("readonly", func(c *pod.Container) { c.ReadOnlyRoot, c.OOMScoreAdj = true, 500 })
 
-	want, got := lookAtAll(t, list, nil), lookAtAll(t, list, testTrampoline())
+	if testing.Short() { // an emulated machine takes seconds for each process: two users, both ways each
+		list = slices.DeleteFunc(list, func(c pod.Container) bool {
+			return !slices.Contains([]string{"plain", "nnp", "user", "user-nnp"}, c.Name)
+		})
+	}
+	want, got := map[string][]string{}, map[string][]string{}
+	for some := range slices.Chunk(list, 4) { // so that a pod starts in time on a slow machine
+		maps.Copy(want, lookAtAll(t, some, nil))
+		maps.Copy(got, lookAtAll(t, some, testTrampoline()))
+	}
 	for _, where := range slices.Sorted(maps.Keys(want)) {
 		compareLines(t, where, want[where], got[where])
 		if text := strings.Join(want[where], "\n"); strings.HasPrefix(where, "plain") && (!strings.Contains(text, "Seccomp_filters:\t1") || !strings.Contains(text, "call mount Operation not permitted")) {
 			t.Errorf("%s: it has no filter:\n%s", where, text)
+		}
+		if text := strings.Join(want[where], "\n"); runtime.GOARCH == "arm" && !strings.HasPrefix(where, "own") && !strings.Contains(text, "call 403 Invalid argument") {
+			t.Errorf("%s: clock_gettime64 is not for it:\n%s", where, text)
 		}
 	}
 	if len(want) != 3*len(list) {

@@ -70,3 +70,25 @@ go_env() {
 	# A checkout that belongs to somebody else has no version to stamp.
 	git -C "$top" rev-parse HEAD >/dev/null 2>&1 || GOFLAGS+=' -buildvcs=false'
 }
+
+# go_env_for ARCH is go_env for amd64, arm64 or armv7, which may be another than this
+# machine's: then with the C compiler and the libseccomp for it.
+go_env_for() {
+	local triple='' root
+	case $1 in
+	amd64) export GOARCH=amd64 ;;
+	arm64) export GOARCH=arm64 && triple=aarch64-linux-gnu ;;
+	armv7) export GOARCH=arm GOARM=7 && triple=arm-linux-gnueabihf ;;
+	*) die "ARCH is amd64, arm64 or armv7, not $1" ;;
+	esac
+	go_env
+	export CC=gcc GOOS=linux
+	[ "$1" != "$(arch)" ] || return 0
+	[ -n "$triple" ] || die "$1 is built on $1"
+	CC=$triple-gcc
+	root=$("$top/scripts/sysroot" "$1")
+	export PKG_CONFIG_LIBDIR=$root/usr/lib/$triple/pkgconfig PKG_CONFIG_SYSROOT_DIR=$root
+	# Go's build cache knows these flags, but not what pkg-config said: without them it
+	# would link with the sysroot of another checkout, which may be gone.
+	export CGO_LDFLAGS="-O2 -g -L$root/usr/lib/$triple"
+}

@@ -103,7 +103,7 @@ static void calls(void) {
 	TRY(socket, 40, 1, 0); // AF_VSOCK
 	TRY(mknodat, AT_FDCWD, "/nothing/x", 0, 0);
 	TRY(openat2, -1, 0, 0, 0);
-	for (long nr = 440; nr < 480; nr++) {
+	for (long nr = 403; nr < 480; nr++) { // the first 21 are the times of 64 bits where a word has 32
 		char name[16];
 		snprintf(name, sizeof name, "%ld", nr);
 		tell(name, syscall(nr, -1L, -1L, -1L, -1L, -1L, -1L));

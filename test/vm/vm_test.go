@@ -60,7 +60,7 @@ func enter(place string) int {
 var machines = map[string][]string{
 	"debian":       {"everywhere", "debian"},
 	"small":        {"everywhere"},
-	"arm64":        {"everywhere"},
+	"arm64":        {"everywhere", "arm64"},
 	"nomemory":     {"nomemory"},
 	"nodelegation": {"nodelegation"},
 	"nosubids":     {"nosubids"},
