@@ -71,7 +71,7 @@ func TestPlot(t *testing.T) {
 		},
 		Costs:  &cost{Probe: map[string]map[string]float64{"exec true": {"podrun": 1, "podman": 60}, "httpGet": {"podrun": 1, "podman": 40}}},
 		Starts: map[string]summary{"podrun, cold": {Median: 9}, "podrun, made early": {Median: 4}, "floor": {Median: 3}},
-		Scale:  &scale{Pods: 100, First: 1, Last: 1},
+		Scale:  &scale{Pods: 100, Few: summary{Median: 1}, Many: summary{Median: 1}},
 	}
 	for _, s := range shapes {
 		r.Times["up, "+s.title], r.Times["down, "+s.title] = both, both

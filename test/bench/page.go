@@ -124,7 +124,7 @@ func (r report) page(list []ratio) string {
 		b.WriteString(startNote)
 	}
 	if s := r.Scale; s != nil {
-		fmt.Fprintf(&b, "\n%d pods with %d containers: `up` of pod 2 took %.0f ms, of pod %d %.0f; at rest, each probed every 10 s, they took\n%.2f %% of a processor; podrun's own memory (PSS):", s.Pods, s.Containers, s.First, s.Pods+1, s.Last, s.IdleCPU)
+		fmt.Fprintf(&b, "\n%d pods with %d containers: `up` of pod 2 took %s ms, of pod %d %s (one more pod beside the first and\nbeside all, %d times and %d); at rest, each probed every 10 s, they took %s %% of a processor\nin a minute (in its sixths); podrun's own memory (PSS):", s.Pods, s.Containers, s.Few, s.Pods+1, s.Many, len(s.Few.All), len(s.Many.All), s.idleText())
 		text := ""
 		for _, at := range psAt {
 			if pss, ok := s.PSS[at]; ok {

@@ -67,7 +67,7 @@ func (r report) ratios() []ratio {
 	}
 	r.startRatios(add)
 	if s := r.Scale; s != nil {
-		add(fmt.Sprintf("pod %d, of pod 2's", s.Pods+1), s.Last, s.First, figure(s.Last)+" ms", "podrun: "+figure(s.First)+" ms")
+		add(fmt.Sprintf("pod %d, of pod 2's", s.Pods+1), s.Many.Median, s.Few.Median, s.Many.String()+" ms", "podrun: "+s.Few.String()+" ms")
 	}
 	slices.SortFunc(list, func(a, b ratio) int { return cmp.Compare(a.Name, b.Name) })
 	return list

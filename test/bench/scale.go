@@ -5,83 +5,118 @@ import (
 	"maps"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"time"
 )
 
 const (
-	scaleLooks = 5                // ps, and starts that are compared
+	scaleLooks = 5                // ps
+	scaleLives = 7                // of one more pod
 	scaleRest  = time.Minute      // until supervisors have found out that dozing between probes does not pay
-	scaleIdle  = 30 * time.Second // while processors' time is counted
+	scaleProbe = 10 * time.Second // from a probe to the next
+	scaleIdle  = 6                // such times while processors' time is counted
 )
 
 // psAt are the numbers of pods with which ps is measured.
-var psAt = []int{10, 50, 100}
-
-// peerMost is how many pods the peer is given: each takes it seconds on a busy machine.
-const peerMost = 50
+var psAt = []int{1, 10, 50, 100}
 
 // scale is what many pods cost, of three containers each, of which one is probed every 10 s.
 type scale struct {
 	Pods       int             `json:"pods"`
 	Containers int             `json:"containers"`
-	Ups        []float64       `json:"upMilliseconds"` // of every pod, in turn
-	First      float64         `json:"firstPods"`      // median of the first few, in milliseconds
-	Last       float64         `json:"lastPods"`       // of a few more than Pods
-	IdleCPU    float64         `json:"idleCPUPercent"` // of one processor
-	PSS        map[int]int64   `json:"pssKiB"`         // by the number of pods
-	Ps         map[int]summary `json:"ps"`             // podrun's; the peer's are in the report's times
+	Ups        []float64       `json:"upMilliseconds"`    // of every pod, in turn
+	Few        summary         `json:"upBesideOne"`       // of one more pod beside a single one, before all others and after
+	Many       summary         `json:"upBesideAll"`       // of one more pod beside all of them
+	IdleCPU    float64         `json:"idleCPUPercent"`    // of one processor
+	IdleCPUs   []float64       `json:"idleCPUPercentsBy"` // by the time from a probe to the next
+	PSS        map[int]int64   `json:"pssKiB"`            // by the number of pods
+	Ps         map[int]summary `json:"ps"`                // podrun's; the peer's are in the report's times
 }
 
-// measureScale brings up pods, up to n and a few more.
+// measureScale brings up n pods, and looks at them; one more pod lives beside the first alone,
+// beside all, and beside the first alone again: a machine changes within minutes.
 func measureScale(who *person, ours *podrun, peer *podman, pods string, n int) (*scale, map[int]summary, error) {
 	s := &scale{Pods: n, Containers: 3 * n, PSS: map[int]int64{}, Ps: map[int]summary{}}
 	theirs := map[int]summary{}
 	before := who.processes()
 	place := filepath.Dir(pods) // in the arguments of every process of podrun's
-	defer downAll(ours, n+scaleLooks)
+	defer ours.downScaled(1, n)
 	defer peer.close()
-	for i := 1; i <= n+scaleLooks; i++ {
-		if i == n+1 {
-			if err := s.idle(who, before, place); err != nil {
-				return nil, nil, err
-			}
-		}
+	var few, many []time.Duration
+	for i := 1; i <= n; i++ {
 		took, err := ours.upScaled(pods, i)
-		if err != nil {
-			return nil, nil, err
+		if err == nil {
+			s.Ups = append(s.Ups, float64(took.Microseconds())/1000)
+			err = peer.oneMore(i)
 		}
-		s.Ups = append(s.Ups, float64(took.Microseconds())/1000)
-		if i <= peerMost {
-			if err := peer.oneMore(i); err != nil {
-				return nil, nil, err
-			}
-		}
-		for _, at := range psAt {
-			if i != at {
-				continue
-			}
+		if err == nil && slices.Contains(psAt, i) {
 			s.PSS[i] = who.footprint(who.others(before, place)).PSS
-			if s.Ps[i], err = looks(ours); err == nil && i <= peerMost {
+			if s.Ps[i], err = looks(ours); err == nil {
 				theirs[i], err = looks(peer)
-			}
-			if err != nil {
-				return nil, nil, err
 			}
 			fmt.Fprintf(os.Stderr, "bench: %d pods\n", i)
 		}
+		if err == nil && i == 1 {
+			few, err = ours.lives(who, pods)
+		}
+		if err != nil {
+			return nil, nil, err
+		}
 	}
-	// The very first one finds a cold machine.
-	s.First, s.Last = middle(s.Ups[1:1+scaleLooks]), middle(s.Ups[n:])
+	s.idle(who, before, place)
+	many, err := ours.lives(who, pods)
+	if err != nil {
+		return nil, nil, err
+	}
+	ours.downScaled(2, n)
+	again, err := ours.lives(who, pods)
+	if err != nil {
+		return nil, nil, err
+	}
+	s.Few, s.Many = summarise(append(few, again...)), summarise(many)
 	return s, theirs, nil
 }
 
-func middle(ms []float64) float64 {
-	var list []time.Duration
-	for _, m := range ms {
-		list = append(list, time.Duration(m*float64(time.Millisecond)))
+// lives is how long it takes to start one more pod of three containers, again and again,
+// each time after the one before has gone. The first time only warms up.
+func (e *podrun) lives(who *person, pods string) ([]time.Duration, error) {
+	const name = "one-more"
+	file := filepath.Join(pods, name+".yaml")
+	text := strings.Replace(header, "NAME", name, 1) + containers("main", "b", "c")
+	if err := os.WriteFile(file, []byte(text), 0o644); err != nil {
+		return nil, err
 	}
-	return summarise(list).Median
+	time.Sleep(idle) // what was started or stopped before comes to rest
+	var times []time.Duration
+	for range scaleLives + 1 {
+		before := who.processes()
+		took, err := timed(e.up(name, file))
+		if err == nil {
+			err = who.atRest(before)
+		}
+		if _, derr := timed(e.down(name, file)); err == nil {
+			err = derr
+		}
+		if err == nil {
+			err = who.asFew(len(before))
+		}
+		if err != nil {
+			return nil, fmt.Errorf("start one more pod: %w", err)
+		}
+		times = append(times, took)
+	}
+	return times[1:], nil
+}
+
+// asFew waits until there are no more than so many processes.
+func (p *person) asFew(n int) error {
+	for deadline := time.Now().Add(time.Minute); len(p.processes()) > n; time.Sleep(10 * time.Millisecond) {
+		if time.Now().After(deadline) {
+			return fmt.Errorf("a minute after the pod was removed there are %d processes instead of %d", len(p.processes()), n)
+		}
+	}
+	return nil
 }
 
 func looks(e engine) (summary, error) {
@@ -96,13 +131,28 @@ func looks(e engine) (summary, error) {
 	return summarise(times), nil
 }
 
-// idle counts the processors' time of what is there, containers' own processes aside.
-func (s *scale) idle(who *person, before map[int]string, place string) error {
+// idle counts the processors' time of what is there, containers' own processes aside, from
+// probe to probe: each pod has one in each such time.
+func (s *scale) idle(who *person, before map[int]string, place string) {
 	time.Sleep(scaleRest)
-	was := who.used(who.others(before, place))
-	time.Sleep(scaleIdle)
-	s.IdleCPU = 100 * (who.used(who.others(before, place)) - was).Seconds() / scaleIdle.Seconds()
-	return nil
+	others := who.others(before, place)
+	start, began := who.used(others), time.Now()
+	was, from := start, began
+	for i := range scaleIdle {
+		time.Sleep(time.Until(began.Add(time.Duration(i+1) * scaleProbe)))
+		used, now := who.used(who.others(before, place)), time.Now()
+		s.IdleCPUs = append(s.IdleCPUs, 100*(used-was).Seconds()/now.Sub(from).Seconds())
+		was, from = used, now
+	}
+	s.IdleCPU = 100 * (was - start).Seconds() / from.Sub(began).Seconds()
+}
+
+// psTask is what listing so many pods is called.
+func psTask(pods int) string {
+	if pods == 1 {
+		return "ps, 1 pod"
+	}
+	return fmt.Sprintf("ps, %d pods", pods)
 }
 
 func scaledName(i int) string { return fmt.Sprintf("scaled-%d", i) }
@@ -129,9 +179,10 @@ func (e *podman) oneMore(i int) error {
 	return err
 }
 
-func downAll(e *podrun, n int) {
+// downScaled ends those pods of upScaled that are there.
+func (e *podrun) downScaled(first, last int) {
 	words := []string{"down", "--force"}
-	for i := 1; i <= n; i++ {
+	for i := first; i <= last; i++ {
 		words = append(words, scaledName(i))
 	}
 	e.run(words...).Run() // fails for those that were never there
@@ -148,14 +199,22 @@ func (p *person) others(before map[int]string, word string) map[int]string {
 	return all
 }
 
+// idleText is the processors' time at rest, and between which values it was from probe to probe.
+func (s *scale) idleText() string {
+	if len(s.IdleCPUs) == 0 {
+		return fmt.Sprintf("%.2f", s.IdleCPU)
+	}
+	return fmt.Sprintf("%.2f (%.2f to %.2f)", s.IdleCPU, slices.Min(s.IdleCPUs), slices.Max(s.IdleCPUs))
+}
+
 // lines are the scale as rows of the table.
 func (s *scale) lines() []string {
 	if s == nil {
 		return nil
 	}
 	lines := []string{
-		fmt.Sprintf("up of pod %d / of pod 2, ms\t%.0f\t%.0f\t%s\t", s.Pods+1, s.Last, s.First, quotient(s.Last, s.First)),
-		fmt.Sprintf("CPU of %d pods, each probed every 10 s, %% of one\t%.2f\t\t\t", s.Pods, s.IdleCPU),
+		fmt.Sprintf("up of pod %d / of pod 2, ms\t%s\t%s\t%s\t", s.Pods+1, s.Many, s.Few, quotient(s.Many.Median, s.Few.Median)),
+		fmt.Sprintf("CPU of %d pods, each probed every 10 s, %% of one\t%s\t\t\t", s.Pods, s.idleText()),
 	}
 	for _, at := range psAt {
 		if pss, ok := s.PSS[at]; ok {
