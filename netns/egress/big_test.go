@@ -24,7 +24,7 @@ func TestBigSegments(t *testing.T) {
 	} else if n := largest(t, one.ns); n <= 1<<16 || n != largest(t, other.ns) {
 		t.Errorf("segments of up to %d bytes", n)
 	}
-	text := make([]byte, 32<<20)
+	text := make([]byte, 8<<20)
 	rand.NewChaCha8([32]byte{}).Read(text)
 	for _, c := range []struct{ ns, at string }{{other.ns, other.own.V4.String()}, {other.ns, "[" + other.own.V6.String() + "]"}, {w.remote, remoteAddr}} {
 		serve(t, listen(t, c.ns, c.at+":80"), func(c *net.TCPConn) {
