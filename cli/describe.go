@@ -152,6 +152,13 @@ func ofMachine(p store.Pod, plan *pod.Plan, st *pod.Status) []describe.Line {
 		lines = append(lines, describe.Line{Name: "Cgroup", Value: st.Cgroup})
 	}
 	lines = append(lines, describe.Line{Name: "Kept In", Value: p.DataDir()})
+	for _, list := range plan.All() {
+		for _, c := range list {
+			if c.Label != "" {
+				lines = append(lines, describe.Line{Name: "SELinux", Value: c.Name + ": " + c.Label})
+			}
+		}
+	}
 	for _, w := range st.Warnings {
 		lines = append(lines, describe.Line{Name: "Warning", Value: w})
 	}

@@ -26,7 +26,7 @@ type labelling struct {
 	spec  *corev1.PodSpec
 	ofPod corev1.SELinuxOptions
 	has   host.SELinux
-	level bool // somebody asks for one
+	level map[string]bool // the containers that have one because somebody asks for it
 }
 
 // confineByLabels gives containers and files their SELinux labels. Elsewhere than with
@@ -35,13 +35,12 @@ func confineByLabels(plan *pod.Plan, p *corev1.Pod, has host.SELinux) error {
 	if !has.Enabled {
 		return nil
 	}
-	l := &labelling{plan: plan, spec: &p.Spec, has: has}
+	l := &labelling{plan: plan, spec: &p.Spec, has: has, level: map[string]bool{}}
 	if sc := p.Spec.SecurityContext; sc != nil && sc.SELinuxOptions != nil {
 		l.ofPod = *sc.SELinuxOptions
 	}
-	l.level = l.ofPod.Level != ""
 	var err error
-	if _, plan.FileLabel, err = l.labels(l.ofPod); err != nil {
+	if _, plan.FileLabel, err = l.labels(l.ofPod, false); err != nil {
 		return l.refuse("spec.securityContext.seLinuxOptions", err)
 	}
 	var errs []error
@@ -50,6 +49,7 @@ func confineByLabels(plan *pod.Plan, p *corev1.Pod, has host.SELinux) error {
 			errs = append(errs, l.container(&list[i]))
 		}
 	}
+	l.share()
 	for i := range plan.Volumes {
 		errs = append(errs, l.volume(&plan.Volumes[i]))
 	}
@@ -70,15 +70,15 @@ func (l *labelling) container(c *pod.Container) (err error) {
 			o = *m.SecurityContext.SELinuxOptions
 		}
 	}
-	l.level = l.level || o.Level != ""
 	o = corev1.SELinuxOptions{
 		User: cmp.Or(o.User, l.ofPod.User), Role: cmp.Or(o.Role, l.ofPod.Role),
 		Type: cmp.Or(o.Type, l.ofPod.Type), Level: cmp.Or(o.Level, l.ofPod.Level),
 	}
+	l.level[c.Name] = o.Level != ""
 	if c.Privileged && o.Type == "" {
 		free := o
 		free.Type = privilegedType
-		if c.Label, c.FileLabel, err = l.labels(free); err == nil {
+		if c.Label, c.FileLabel, err = l.labels(free, c.NoNewPrivileges); err == nil {
 			return nil
 		}
 		if o == (corev1.SELinuxOptions{}) { // it keeps the user's, whom no runtime holds to more
@@ -86,16 +86,40 @@ func (l *labelling) container(c *pod.Container) (err error) {
 			return nil
 		}
 	}
-	if c.Label, c.FileLabel, err = l.labels(o); err != nil {
+	if c.Label, c.FileLabel, err = l.labels(o, c.NoNewPrivileges); err != nil {
 		return l.refuse("container "+c.Name+": securityContext.seLinuxOptions", err)
 	}
 	return nil
 }
 
+// share labels what all containers use: layers, and the files that podrun makes for the pod,
+// which are without categories if not all of its containers have the pod's.
+func (l *labelling) share() {
+	for _, list := range l.plan.All() {
+		for i := range list {
+			if list[i].FileLabel == "" {
+				continue
+			}
+			l.plan.LayerLabel = l.has.Layers()
+			if list[i].FileLabel != l.plan.FileLabel {
+				l.plan.FileLabel = withoutCategories(l.plan.FileLabel)
+			}
+		}
+	}
+}
+
+func withoutCategories(label string) string {
+	parts := strings.SplitN(label, ":", 4)
+	if len(parts) < 4 {
+		return label
+	}
+	return strings.Join(append(parts[:3], "s0"), ":")
+}
+
 // labels are those that options make, or none: where nothing is asked for, and the policy
 // has none for containers, or none that this user's programs may change to.
-func (l *labelling) labels(o corev1.SELinuxOptions) (process, files string, err error) {
-	process, files, err = l.find(o)
+func (l *labelling) labels(o corev1.SELinuxOptions, noNewPrivileges bool) (process, files string, err error) {
+	process, files, err = l.find(o, noNewPrivileges)
 	if err != nil {
 		process, files = "", ""
 	}
@@ -106,7 +130,7 @@ func (l *labelling) labels(o corev1.SELinuxOptions) (process, files string, err 
 }
 
 // find says what labels options make, or why there are none.
-func (l *labelling) find(o corev1.SELinuxOptions) (process, files string, err error) {
+func (l *labelling) find(o corev1.SELinuxOptions, noNewPrivileges bool) (process, files string, err error) {
 	var options []string
 	for _, f := range [][2]string{{"user", o.User}, {"role", o.Role}, {"type", o.Type}, {"level", cmp.Or(o.Level, podLevel(l.plan))}} {
 		if f[1] != "" {
@@ -118,7 +142,7 @@ func (l *labelling) find(o corev1.SELinuxOptions) (process, files string, err er
 		err = errors.New("the host's policy has no labels for containers (no contexts/lxc_contexts)")
 	}
 	if err == nil {
-		err = l.has.Try(process, files)
+		err = l.has.Try(process, files, noNewPrivileges)
 	}
 	return process, files, err
 }
@@ -137,13 +161,16 @@ func podLevel(plan *pod.Plan) string {
 }
 
 // volume labels a volume as those who mount it. A claim is for other pods too: as podman's
-// volumes it has no categories, unless somebody asks for them.
+// volumes it has no categories, unless one of them asks for some.
 func (l *labelling) volume(v *pod.Volume) error {
 	if v.Kind == pod.HostPath {
 		return nil
 	}
 	v.FileLabel = l.plan.FileLabel
-	by := ""
+	if v.Kind == pod.Files { // they are in one file system
+		return nil
+	}
+	by, level := "", l.ofPod.Level != ""
 	for _, list := range l.plan.All() {
 		for i := range list {
 			c := &list[i]
@@ -155,10 +182,11 @@ func (l *labelling) volume(v *pod.Volume) error {
 					"pod %s cannot have its SELinux labels: volume %s is mounted by the containers %s, whose files are %s, and %s, whose are %s", l.plan.Name, v.Name, by, v.FileLabel, c.Name, c.FileLabel)
 			}
 			by, v.FileLabel = c.Name, c.FileLabel
+			level = level || l.level[c.Name]
 		}
 	}
-	if parts := strings.SplitN(v.FileLabel, ":", 4); v.Kind == pod.ClaimVolume && !l.level && len(parts) == 4 {
-		v.FileLabel = strings.Join(append(parts[:3], "s0"), ":")
+	if v.Kind == pod.ClaimVolume && !level {
+		v.FileLabel = withoutCategories(v.FileLabel)
 	}
 	return nil
 }

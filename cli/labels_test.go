@@ -24,7 +24,11 @@ func policy(types ...string) host.SELinux {
 			}
 			return p["user"] + ":" + p["role"] + ":" + p["type"] + ":" + p["level"], p["user"] + ":object_r:container_file_t:" + p["level"], nil
 		},
-		Try: func(process, _ string) error {
+		Layers: func() string { return "system_u:object_r:container_ro_file_t:s0" },
+		Try: func(process, _ string, noNewPrivileges bool) error {
+			if noNewPrivileges && strings.Contains(process, ":free_t:") {
+				return errors.New("the policy does not let processes that gain no privileges change")
+			}
 			for _, typ := range types {
 				if strings.Contains(process, ":"+typ+":") {
 					return nil
@@ -41,7 +45,7 @@ func labelledPod(name string, ofPod, ofSecond *corev1.SELinuxOptions) (*pod.Plan
 		Namespace: "default", Name: name,
 		Volumes:        []pod.Volume{{Name: "dir", Kind: pod.EmptyDir}, {Name: "claim", Kind: pod.ClaimVolume}, {Name: "host", Kind: pod.HostPath}},
 		InitContainers: []pod.Container{{Name: "first", Mounts: mounts}},
-		Containers:     []pod.Container{{Name: "second", Mounts: mounts[1:]}, {Name: "third", Privileged: true}},
+		Containers:     []pod.Container{{Name: "second", Mounts: mounts[1:], NoNewPrivileges: true}, {Name: "third", Privileged: true}},
 	}
 	p := &corev1.Pod{}
 	if ofPod != nil {
@@ -74,6 +78,7 @@ func TestLabels(t *testing.T) {
 			want: "system_u:system_r:container_t:s0:c1,c2 system_u:system_r:container_t:s0:c1,c2 system_u:system_r:spc_t:s0:c1,c2 FILE:s0:c1,c2 FILE:s0:c1,c2 FILE:s0:c1,c2 FILE:s0:c1,c2"},
 		"a container's own type and role": {ofPod: &corev1.SELinuxOptions{Level: "s0:c1,c2", Type: "other_t"}, ofSecond: &corev1.SELinuxOptions{Type: "my_t", Role: "my_r"}, types: "my_t other_t",
 			want: "system_u:system_r:other_t:s0:c1,c2 system_u:my_r:my_t:s0:c1,c2 system_u:system_r:other_t:s0:c1,c2 FILE:s0:c1,c2 FILE:s0:c1,c2 FILE:s0:c1,c2 FILE:s0:c1,c2"},
+		"a type that takes privileges": {ofSecond: &corev1.SELinuxOptions{Type: "free_t"}, types: "container_t free_t", wrong: "container second: securityContext.seLinuxOptions: the policy does not let processes that gain no privileges change"},
 		"a volume of two levels": {ofSecond: &corev1.SELinuxOptions{Level: "s0:c1,c2"}, types: "container_t",
 			wrong: "volume claim is mounted by the containers first, whose files are system_u:object_r:container_file_t:LEVEL, and second, whose are system_u:object_r:container_file_t:s0:c1,c2"},
 		"a pod's unknown type":       {ofPod: &corev1.SELinuxOptions{Type: "none_t"}, wrong: "spec.securityContext.seLinuxOptions: the policy has no label system_u:system_r:none_t:LEVEL"},
@@ -98,10 +103,24 @@ func TestLabels(t *testing.T) {
 			if got != want {
 				t.Errorf("%s\nwant %s", got, want)
 			}
+			if (plan.LayerLabel != "") != (second.FileLabel != "") {
+				t.Errorf("layers are labelled %q", plan.LayerLabel)
+			}
 			if plan.Volumes[2].FileLabel != "" {
 				t.Error("a directory of the host's is labelled")
 			}
 		})
+	}
+}
+
+// What all containers of a pod use is for all of them, if one has categories of its own.
+func TestSharedLabels(t *testing.T) {
+	plan, p := labelledPod("web", nil, &corev1.SELinuxOptions{Level: "s0:c1,c2"})
+	plan.Volumes = []pod.Volume{{Name: "dir", Kind: pod.Files}, {Name: "claim", Kind: pod.ClaimVolume}}
+	plan.Containers[0].Mounts = []pod.Mount{{Volume: "dir"}}
+	const want = "system_u:object_r:container_file_t:s0"
+	if err := confineByLabels(plan, p, policy("container_t", "spc_t")); err != nil || plan.FileLabel != want || plan.Volumes[0].FileLabel != want || plan.Volumes[1].FileLabel != want {
+		t.Error(err, plan.FileLabel, plan.Volumes)
 	}
 }
 
@@ -143,7 +162,7 @@ func TestLabelsOfTheHost(t *testing.T) {
 		want host.Finding
 	}{
 		{host.SELinux{}, host.Finding{Level: host.OK, Detail: "it is not in use here: nothing has labels"}},
-		{enforcing, host.Finding{Level: host.OK, Detail: "containers have the label system_u:system_r:container_t, with categories of their pod"}},
+		{enforcing, host.Finding{Level: host.OK, Detail: "containers have the label system_u:system_r:container_t, with categories of their pod; the policy is enforced"}},
 		{policy("container_t"), host.Finding{Level: host.OK, Detail: "containers have the label system_u:system_r:container_t, with categories of their pod; the policy is permissive, so nothing is enforced"}},
 		{silent, host.Finding{Level: host.Note, Detail: "containers keep the label of the user's programs: the host's policy has no labels for containers (no contexts/lxc_contexts)"}},
 		{none, host.Finding{Level: host.Note, Detail: "containers keep the label of the user's programs: the policy has no label system_u:system_r:container_t:"}},

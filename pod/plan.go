@@ -66,6 +66,9 @@ type Plan struct {
 	// FileLabel is SELinux's, of the files that podrun makes for all of the pod; "" where
 	// there are no labels.
 	FileLabel string `json:"fileLabel,omitempty"`
+	// LayerLabel is SELinux's, of the layers of images, which all pods share; "" where
+	// there are no labels.
+	LayerLabel string `json:"layerLabel,omitempty"`
 
 	Volumes        []Volume    `json:"volumes,omitempty"`
 	Group          *Group      `json:"group,omitempty"`          // volumes are given to it; nil: none

@@ -35,6 +35,9 @@ func (x *container) begin(s *sandbox, p *specs.Process) (err error) {
 	if w.ends, err = x.streams(s.estate, w.init); err != nil {
 		return err
 	}
+	if err = x.labelStreams(w.init); err != nil {
+		return err
+	}
 	if w.bounce, err = x.confinement.bounce(w.init); err != nil {
 		return err
 	}

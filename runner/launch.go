@@ -32,6 +32,9 @@ func (x *container) launch(ctx context.Context, p *libcontainer.Process) (launch
 		return nil, err
 	}
 	defer x.freezer.leave()
+	if err := x.labelStreams(p); err != nil {
+		return nil, err
+	}
 	config := x.ct.Config()
 	if x.confinement.by != nil && joinable(&config, p) {
 		made, err := x.join(ctx, &config, p)

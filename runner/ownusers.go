@@ -59,7 +59,7 @@ var ownImages sync.Mutex
 func (s *sandbox) ownLayers(layers []string) ([]string, error) {
 	u := s.plan.Users
 	if u == nil {
-		return layers, nil
+		return s.labelLayers(layers)
 	}
 	ownImages.Lock()
 	defer ownImages.Unlock()
@@ -73,7 +73,7 @@ func (s *sandbox) ownLayers(layers []string) ([]string, error) {
 	if err != nil {
 		return nil, err
 	}
-	return []string{dir}, nil
+	return s.labelLayers([]string{dir})
 }
 
 // makeUsers prepares a directory which the pod's users can reach: libcontainer goes to a

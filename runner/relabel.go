@@ -2,6 +2,9 @@ package runner
 
 import (
 	"fmt"
+	"os"
+
+	"github.com/opencontainers/runc/libcontainer"
 
 	"github.com/podrun/podrun/pod"
 	"github.com/podrun/podrun/volumes"
@@ -15,6 +18,27 @@ func (s *sandbox) relabel(v *pod.Volume) error {
 		s.addWarning(fmt.Sprintf("%d files of %s keep their SELinux label: they belong to users that the pod does not have", left, v.Name))
 	}
 	return err
+}
+
+// labelLayers gives layers of images the label that containers may read, those of an image
+// that was there before, too.
+func (s *sandbox) labelLayers(layers []string) ([]string, error) {
+	if err := volumes.LabelLayers(layers, s.plan.LayerLabel); err != nil {
+		return nil, configError{err}
+	}
+	return layers, nil
+}
+
+// labelStreams gives a process's input and output the label of its container's files.
+func (x *container) labelStreams(p *libcontainer.Process) error {
+	for _, stream := range []any{p.Stdin, p.Stdout, p.Stderr} {
+		if f, ok := stream.(*os.File); ok {
+			if err := volumes.LabelPipe(f, x.plan.FileLabel); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
 }
 
 // addWarning notes what the user is to be warned of. Volumes are made at the same time.

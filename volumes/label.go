@@ -3,6 +3,7 @@ package volumes
 import (
 	"errors"
 	"fmt"
+	"os"
 	"strings"
 
 	"golang.org/x/sys/unix"
@@ -38,10 +39,15 @@ func Relabel(volume, label string) (left int, err error) {
 	return left, nil
 }
 
+func hasLabel(path, label string) bool {
+	has := make([]byte, len(label)+1)
+	n, err := unix.Getxattr(path, labelName, has)
+	return err == nil && strings.TrimRight(string(has[:n]), "\x00") == label
+}
+
 func setLabel(fd int, label string) (ok bool, err error) {
 	path := fmt.Sprintf("/proc/self/fd/%d", fd) // of an open link it leads to the link
-	has := make([]byte, len(label)+1)
-	if n, err := unix.Getxattr(path, labelName, has); err == nil && strings.TrimRight(string(has[:n]), "\x00") == label {
+	if hasLabel(path, label) {
 		return true, nil
 	}
 	err = unix.Setxattr(path, labelName, []byte(label), 0)
@@ -52,6 +58,45 @@ func setLabel(fd int, label string) (ok bool, err error) {
 		return false, nil
 	}
 	return err == nil, err
+}
+
+// LabelLayers gives layers (directories) an SELinux label, which containers may read and
+// execute whatever their categories. The label of an overlay's mount is not enough: what a
+// program has mapped is the layer's file to the kernel, and mprotect asks for its label, which
+// every dynamic linker does. A layer that has it is not looked into: its directory comes last.
+func LabelLayers(layers []string, label string) error {
+	for _, layer := range layers {
+		if label == "" || hasLabel(layer, label) {
+			continue
+		}
+		if _, err := Relabel(layer, label); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// LabelPipe gives a pipe an SELinux label. It has that of who made it, with all of his
+// categories, and containers, which have few, could use it but not open it anew, as
+// /dev/stdout. What is no pipe keeps its label, and so do pipes of others, or where the
+// policy has it so.
+func LabelPipe(f *os.File, label string) error {
+	if label == "" {
+		return nil
+	}
+	fd := int(f.Fd())
+	var fs unix.Statfs_t
+	if err := unix.Fstatfs(fd, &fs); err != nil {
+		return fmt.Errorf("look at a pipe: %w", err)
+	}
+	if fs.Type != unix.PIPEFS_MAGIC {
+		return nil
+	}
+	err := unix.Fsetxattr(fd, labelName, []byte(label), 0)
+	if err == nil || errors.Is(err, unix.EPERM) || errors.Is(err, unix.EACCES) || errors.Is(err, unix.ENOTSUP) {
+		return nil
+	}
+	return fmt.Errorf("label a pipe %s: %w", label, err)
 }
 
 // labelQueues gives message queues, which have their directory's, an SELinux label: no

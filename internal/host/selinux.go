@@ -20,16 +20,19 @@ type SELinux struct {
 	// options as user:NAME, role:NAME, type:NAME and level:RANGE. Both are "" where the
 	// policy says nothing of containers.
 	Labels func(options []string) (process, files string, err error)
-	Try    func(process, files string) error // why containers could not have the two
+	Layers func() string // the same of the files of images, which all may read
+
+	// Try says why containers could not have the two; noNewPrivileges as of their processes.
+	Try func(process, files string, noNewPrivileges bool) error
 }
 
 // FindSELinux asks whether the kernel has it, as container runtimes do.
 func FindSELinux() SELinux {
 	on := selinux.GetEnabled()
-	return SELinux{Enabled: on, Enforcing: on && selinux.EnforceMode() == selinux.Enforcing, Labels: label.InitLabels, Try: tryLabels}
+	return SELinux{Enabled: on, Enforcing: on && selinux.EnforceMode() == selinux.Enforcing, Labels: label.InitLabels, Layers: selinux.ROFileLabel, Try: tryLabels}
 }
 
-func tryLabels(process, files string) error {
+func tryLabels(process, files string, noNewPrivileges bool) error {
 	for _, l := range []string{process, files} {
 		if selinux.SecurityCheckContext(l) != nil {
 			return fmt.Errorf("the policy has no label %s", l)
@@ -42,23 +45,35 @@ func tryLabels(process, files string) error {
 	if selinux.EnforceMode() != selinux.Enforcing {
 		return nil
 	}
-	may, err := mayChange(own, process)
+	may, err := allowed(own, process, "process", "transition")
 	if err == nil && !may {
-		err = fmt.Errorf("the policy does not let processes change from %s to %s", own, process)
+		return fmt.Errorf("the policy does not let processes change from %s to %s", own, process)
+	}
+	if err == nil {
+		may, err = allowed(process, files, "file", "entrypoint")
+	}
+	if err == nil && !may {
+		return fmt.Errorf("the policy does not let processes with %s begin with a program of %s", process, files)
+	}
+	if err == nil && noNewPrivileges {
+		may, err = allowed(own, process, "process2", "nnp_transition")
+		if err == nil && !may {
+			return fmt.Errorf("the policy does not let processes that gain no privileges (allowPrivilegeEscalation: false) change from %s to %s", own, process)
+		}
 	}
 	return err
 }
 
 const policyFiles = "/sys/fs/selinux/"
 
-// mayChange asks the policy whether processes may change from one label to another when
-// they execute a program, by what libselinux's security_compute_av asks.
-func mayChange(from, to string) (bool, error) {
-	class, err := policyNumber("class/process/index")
+// allowed asks the policy whether processes with a label may do something with what has
+// another, by what libselinux's security_compute_av asks.
+func allowed(from, to, class, permission string) (bool, error) {
+	number, err := policyNumber("class/" + class + "/index")
 	if err != nil {
 		return false, err
 	}
-	change, err := policyNumber("class/process/perms/transition")
+	bit, err := policyNumber("class/" + class + "/perms/" + permission)
 	if err != nil {
 		return false, err
 	}
@@ -67,7 +82,7 @@ func mayChange(from, to string) (bool, error) {
 		return false, err
 	}
 	defer f.Close()
-	if _, err := fmt.Fprintf(f, "%s %s %d ffffffff", from, to, class); err != nil {
+	if _, err := fmt.Fprintf(f, "%s %s %d ffffffff", from, to, number); err != nil {
 		return false, err
 	}
 	answer := make([]byte, 256)
@@ -75,7 +90,7 @@ func mayChange(from, to string) (bool, error) {
 	if err != nil {
 		return false, err
 	}
-	return allows(string(answer[:n]), change)
+	return allows(string(answer[:n]), bit)
 }
 
 // allows reads the kernel's answer: what is allowed, decided, audited in two ways, a
