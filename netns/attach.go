@@ -20,7 +20,10 @@ func (r Router) Attach(podNS string, pool Pool, s Slot) error {
 	err := r.Do(func() error {
 		err := attachRouter(podNS, pool, s, own)
 		if err == nil {
-			err = nsthread.VisitNetwork(podNS, func() error { return attachPod(pool, own) })
+			err = nsthread.VisitNetwork(podNS, func() error { return attachPod(pool, s, own) })
+		}
+		if err == nil {
+			err = carries(s)
 		}
 		return err
 	})
@@ -37,12 +40,13 @@ func attachRouter(podNS string, pool Pool, s Slot, own Addresses) error {
 	}
 	defer unix.Close(ns)
 	var b batch
-	b.pair(firstPod+int(s), podLink(s), eth0, "eth0", ns)
+	b.pair(end{firstPod + int(s), podLink(s), linkMAC(s)}, end{eth0, "eth0", podMAC(s)}, ns)
 	if has(pool.V6) {
 		b.address(firstPod+int(s), podLink(s), netip.PrefixFrom(netip.MustParseAddr(linkGateway), 64))
 	}
 	for _, a := range own.of(pool) {
 		b.route(fmt.Sprintf("add route to %s", a), way{to: host(a), link: firstPod + int(s), scope: unix.RT_SCOPE_LINK})
+		b.neighbour(firstPod+int(s), a, podMAC(s))
 	}
 	err = b.send()
 	if errors.Is(err, unix.EEXIST) { // an earlier life's, which may be going by itself
@@ -61,21 +65,28 @@ func attachRouter(podNS string, pool Pool, s Slot, own Addresses) error {
 // IPv4: IPv6 needs a header more for it, which programs that look at packets may not know.
 const segments = 4 * 66 << 10
 
-// pair makes two devices that are each other's other end: one that is up, and one in the
-// network of a file. Kernels before 6.3 pass over what they do not know of segments.
-func (b *batch) pair(index int, name string, peerIndex int, peerName string, peerNS int) {
+// end is one of a pair of devices.
+type end struct {
+	index int
+	name  string
+	mac   []byte
+}
+
+// pair makes two devices that are each other's other end: the router's, which is up, and the
+// pod's, in the network of a file. Kernels before 6.3 pass over what they do not know of segments.
+func (b *batch) pair(router, pod end, podNS int) {
 	mtu, queue := attribute(unix.IFLA_MTU, nl.Uint32Attr(MTU)), attribute(unix.IFLA_TXQLEN, nl.Uint32Attr(0))
 	big := attribute(unix.IFLA_GSO_IPV4_MAX_SIZE, nl.Uint32Attr(segments))
 	peer := attribute(nl.VETH_INFO_PEER, nil)
-	for _, d := range []nl.NetlinkRequestData{link(peerIndex, false), attribute(unix.IFLA_IFNAME, nl.ZeroTerminated(peerName)), mtu, queue, big,
-		attribute(unix.IFLA_NET_NS_FD, nl.Uint32Attr(uint32(peerNS)))} {
+	for _, d := range []nl.NetlinkRequestData{link(pod.index, false), attribute(unix.IFLA_IFNAME, nl.ZeroTerminated(pod.name)), attribute(unix.IFLA_ADDRESS, pod.mac),
+		mtu, queue, big, attribute(unix.IFLA_NET_NS_FD, nl.Uint32Attr(uint32(podNS)))} {
 		peer.AddChild(d)
 	}
 	info := attribute(unix.IFLA_LINKINFO, nil)
 	info.AddRtAttr(nl.IFLA_INFO_KIND, []byte("veth"))
 	info.AddRtAttr(nl.IFLA_INFO_DATA, nil).AddChild(peer)
 	b.add(part{what: "make the pod's device"}, unix.RTM_NEWLINK, unix.NLM_F_CREATE|unix.NLM_F_EXCL,
-		link(index, true), attribute(unix.IFLA_IFNAME, nl.ZeroTerminated(name)), mtu, queue, big, info)
+		link(router.index, true), attribute(unix.IFLA_IFNAME, nl.ZeroTerminated(router.name)), attribute(unix.IFLA_ADDRESS, router.mac), mtu, queue, big, info)
 }
 
 // remove removes a device.
@@ -95,7 +106,7 @@ func (a Addresses) of(p Pool) []netip.Addr {
 	return []netip.Addr{a.V4}
 }
 
-func attachPod(pool Pool, own Addresses) error {
+func attachPod(pool Pool, s Slot, own Addresses) error {
 	for _, s := range [][2]string{{"net/ipv6/conf/eth0/accept_dad", "0"}, unpaced} {
 		if err := sysctl(s[0], s[1]); err != nil {
 			return err
@@ -110,8 +121,11 @@ func attachPod(pool Pool, own Addresses) error {
 		gateway := pool.Gateway().V4
 		if a.Is6() {
 			gateway = netip.MustParseAddr(linkGateway)
+			// The kernel's own comes later, from a thread of its own: until then answers are lost.
+			b.route("add the route to itself", way{to: host(a), kind: unix.RTN_LOCAL, scope: unix.RT_SCOPE_HOST, link: eth0, table: unix.RT_TABLE_LOCAL})
 		}
 		b.route(fmt.Sprintf("add the default route by %s", gateway), way{to: everything(a), link: eth0, by: gateway, from: a})
+		b.neighbour(eth0, gateway, linkMAC(s))
 	}
 	return b.send()
 }

@@ -101,7 +101,7 @@ func TestAttachReplaces(t *testing.T) {
 			return err
 		}
 		defer ns.Close()
-		b.pair(7, podLink(3), 8, "other", int(ns.Fd()))
+		b.pair(end{7, podLink(3), linkMAC(1)}, end{8, "other", podMAC(1)}, int(ns.Fd()))
 		return b.send()
 	})
 	if err != nil {
