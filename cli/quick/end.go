@@ -15,8 +15,8 @@ import (
 // errRemains says that a pod has left what takes its user namespace to be removed.
 var errRemains = errors.New("something is left of the pod")
 
-// down stops a pod and removes it. Of one that has left something it stops no more than the
-// whole front, which then finds it stopped, would have.
+// down stops a pod and removes it. One that has left something is stopped, as the whole front would
+// have done first, and is the whole front's then, which goes on.
 func down(words []string) (code int, ok bool) {
 	dirs, p, ok := ending(words)
 	if !ok {
