@@ -150,6 +150,7 @@ type way struct {
 	by, from netip.Addr // by a gateway, which is on the link whatever its address
 	table    int
 	priority int
+	mtu      int // of packets that go it
 }
 
 // route adds a route, or replaces one.
@@ -178,6 +179,11 @@ func (b *batch) route(what string, w way) {
 	number(unix.RTA_TABLE, w.table)
 	number(unix.RTA_PRIORITY, w.priority)
 	number(unix.RTA_OIF, w.link)
+	if w.mtu != 0 {
+		metrics := attribute(unix.RTA_METRICS, nil)
+		metrics.AddRtAttr(unix.RTAX_MTU, nl.Uint32Attr(uint32(w.mtu)))
+		data = append(data, metrics)
+	}
 	b.add(part{what: what}, unix.RTM_NEWROUTE, unix.NLM_F_CREATE|unix.NLM_F_REPLACE, data...)
 }
 

@@ -25,22 +25,32 @@ import (
 
 // tableName is a pod's table. Its rules follow from its name alone, as long as the router
 // lives: the number changes with every change of rules.
-func tableName(s Slot) string { return fmt.Sprintf("pod%d.3", s) }
+func tableName(s Slot, leaves bool) string {
+	if leaves {
+		return fmt.Sprintf("pod%d.3%s", s, outSuffix)
+	}
+	return fmt.Sprintf("pod%d.3", s)
+}
 
 // port is where a pod's connections are taken, on the router's loopback.
 func port(s Slot) uint16 { return firstPort + uint16(s) }
 
 // addTable makes a pod's table, if it is not there: to remove one takes the kernel longer
 // than all the rest.
-func addTable(s Slot, pool Pool, own Addresses) error {
-	err := Transact(func(c *nftables.Conn) error {
-		t := &nftables.Table{Family: nftables.TableFamilyINet, Name: tableName(s)}
+func addTable(s Slot, pool Pool, own Addresses, leaves bool) error {
+	other := &nftables.Table{Family: nftables.TableFamilyINet, Name: tableName(s, !leaves)}
+	err := Transact(func(c *nftables.Conn) error { c.DelTable(other); return nil })
+	if err != nil && !errors.Is(err, unix.ENOENT) {
+		return fmt.Errorf("remove nftables rules of an earlier pod: %w", err)
+	}
+	err = Transact(func(c *nftables.Conn) error {
+		t := &nftables.Table{Family: nftables.TableFamilyINet, Name: tableName(s, leaves)}
 		c.CreateTable(t)
 		chain := c.AddChain(&nftables.Chain{
 			Name: "from", Table: t, Type: nftables.ChainTypeFilter,
 			Hooknum: nftables.ChainHookPrerouting, Priority: nftables.ChainPriorityMangle,
 		})
-		for _, r := range rules(s, pool, own) {
+		for _, r := range rules(s, pool, own, leaves) {
 			c.AddRule(&nftables.Rule{Table: t, Chain: chain, Exprs: r})
 		}
 		return nil
@@ -75,7 +85,7 @@ func delTables(gone map[Slot]bool) error {
 }
 
 // rules are those of a pod's only chain.
-func rules(s Slot, pool Pool, own Addresses) [][]expr.Any {
+func rules(s Slot, pool Pool, own Addresses, leaves bool) [][]expr.Any {
 	var all [][]expr.Any
 	add := func(parts ...[]expr.Any) {
 		var rule []expr.Any
@@ -102,6 +112,9 @@ func rules(s Slot, pool Pool, own Addresses) [][]expr.Any {
 		add(gateway, otherProtocol(f.icmp), verdict(expr.VerdictDrop))
 		add(f.to(f.pool(pool)), verdict(expr.VerdictAccept))
 	}
+	if leaves {
+		all = append(all, out()...)
+	}
 	add(firstPacket(), verdict(expr.VerdictAccept))
 	// What is neither TCP nor UDP has no sockets, so these do not apply to it.
 	add(connected(), deliver())
@@ -115,6 +128,9 @@ var (
 	linkLocal = netip.MustParsePrefix("fe80::/10")
 	onLink    = netip.MustParsePrefix("fe00::/7")    // multicast too: neighbours are found by it
 	beyond    = netip.MustParsePrefix("224.0.0.0/3") // multicast, broadcast and what nobody has
+
+	// nowhere is what a pod is not led to, as netns/egress has it, besides beyond.
+	nowhere = []netip.Prefix{netip.MustParsePrefix("0.0.0.0/8"), netip.MustParsePrefix("127.0.0.0/8"), host(HostLoopback.V4)}
 )
 
 // ipFamily is what differs between IPv4 and IPv6.

@@ -37,7 +37,9 @@ func (w Wires) Close() error {
 
 // Wire makes the wires of an attached pod and leads to them what the pod sends that is for
 // no other pod. What an earlier try has left is replaced.
-func (r Router) Wire(pool Pool, s Slot) (Wires, error) {
+func (r Router) Wire(pool Pool, s Slot) (Wires, error) { return r.wire(pool, s, false) }
+
+func (r Router) wire(pool Pool, s Slot, leaves bool) (Wires, error) {
 	w := Wires{}
 	err := r.Do(func() error {
 		if err := w.make(s, has(pool.V6)); err != nil {
@@ -46,7 +48,7 @@ func (r Router) Wire(pool Pool, s Slot) (Wires, error) {
 		if err := direct(pool, s); err != nil {
 			return err
 		}
-		return addTable(s, pool, pool.Of(s))
+		return addTable(s, pool, pool.Of(s), leaves)
 	})
 	if err != nil {
 		return nil, errors.Join(fmt.Errorf("carry the pod's traffic: %w", err), w.Close())

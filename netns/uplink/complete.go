@@ -1,0 +1,97 @@
+package uplink
+
+import (
+	"errors"
+	"fmt"
+	"net"
+	"net/netip"
+	"os"
+	"strings"
+
+	"github.com/vishvananda/netlink"
+	"golang.org/x/sys/unix"
+
+	"github.com/podrun/podrun/netns"
+)
+
+// complete gives both ends what they need; what is there already is as good.
+func complete(r netns.Router, n int) error {
+	host, router := ends(n)
+	err := r.Do(func() error {
+		return errors.Join(bringUp(inner(n), router), leadTo(inner(n), host), routerRules(n, router))
+	})
+	if err == nil {
+		err = bringUp(outer(n), host)
+	}
+	if err == nil {
+		err = hostRules(n, router)
+	}
+	if b, rerr := os.ReadFile(forward); err == nil && (rerr != nil || strings.TrimSpace(string(b)) != "1") {
+		err = os.WriteFile(forward, []byte("1"), 0)
+	}
+	return err
+}
+
+// bringUp brings up an end of the calling thread's network.
+func bringUp(device string, own netip.Addr) error {
+	link, err := netlink.LinkByName(device)
+	if err != nil {
+		return fmt.Errorf("find the device %s: %w", device, err)
+	}
+	for _, s := range [][2]string{
+		{"ipv4/conf/" + device + "/forwarding", "1"},
+		{"ipv4/conf/" + device + "/route_localnet", "0"},
+		{"ipv6/conf/" + device + "/disable_ipv6", "1"},
+	} {
+		if err := set(s[0], s[1]); err != nil {
+			return err
+		}
+	}
+	// Good for this link alone: the host does not say it is its address.
+	address := &netlink.Addr{IPNet: network(netip.PrefixFrom(own, bits)), Scope: unix.RT_SCOPE_LINK}
+	if err := netlink.AddrReplace(link, address); err != nil {
+		return fmt.Errorf("add address %s to %s: %w", own, device, err)
+	}
+	if err := netlink.LinkSetUp(link); err != nil {
+		return fmt.Errorf("bring up %s: %w", device, err)
+	}
+	return nil
+}
+
+// leadTo leads in the router what is to leave to the other end. Should that go, nobody is
+// reached.
+func leadTo(device string, other netip.Addr) error {
+	link, err := netlink.LinkByName(device)
+	if err != nil {
+		return fmt.Errorf("find the device %s: %w", device, err)
+	}
+	all := network(netip.PrefixFrom(netip.IPv4Unspecified(), 0))
+	for _, route := range []*netlink.Route{
+		{Dst: all, Table: netns.OutTable, Type: unix.RTN_UNREACHABLE, Priority: 9999},
+		{Dst: all, Table: netns.OutTable, LinkIndex: link.Attrs().Index, Gw: other.AsSlice()},
+	} {
+		if err := netlink.RouteReplace(route); err != nil {
+			return fmt.Errorf("add the route by %s: %w", device, err)
+		}
+	}
+	rule := netlink.NewRule()
+	rule.Family, rule.Mark, rule.Table, rule.Priority = netlink.FAMILY_V4, netns.OutMark, netns.OutTable, netns.OutPref
+	if err := netlink.RuleAdd(rule); err != nil && !errors.Is(err, unix.EEXIST) {
+		return fmt.Errorf("add the rule for %s: %w", device, err)
+	}
+	return nil
+}
+
+func network(p netip.Prefix) *net.IPNet {
+	return &net.IPNet{IP: p.Addr().AsSlice(), Mask: net.CIDRMask(p.Bits(), p.Addr().BitLen())}
+}
+
+// set sets a sysctl of the calling thread's network. What this kernel has not got needs not
+// be set.
+func set(name, value string) error {
+	err := os.WriteFile("/proc/sys/net/"+name, []byte(value), 0)
+	if err != nil && !errors.Is(err, os.ErrNotExist) {
+		return fmt.Errorf("set net.%s: %w", strings.ReplaceAll(name, "/", "."), err)
+	}
+	return nil
+}

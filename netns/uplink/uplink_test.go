@@ -1,0 +1,250 @@
+package uplink
+
+import (
+	"bytes"
+	"errors"
+	"net"
+	"net/netip"
+	"os"
+	"testing"
+	"time"
+
+	"golang.org/x/sys/unix"
+
+	"github.com/podrun/podrun/netns"
+	"github.com/podrun/podrun/netns/egress"
+)
+
+// What a pod says leaves with the host's address, and passes no supervisor: its death, and
+// its absence, changes nothing.
+func TestThrough(t *testing.T) {
+	w := newWorld(t)
+	server, clients := answering(t, w.remote, remoteAddr+":0")
+	p := w.pod(1)
+	c, err := p.dial(server)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer c.Close()
+	if err := exchange(c, 1<<20); err != nil {
+		t.Error(err)
+	}
+	if client := <-clients; client.String() != hostAddr {
+		t.Errorf("the client is %s", client)
+	}
+	if !p.idle() {
+		t.Error("it goes by the supervisor")
+	}
+	p.egress.Close()
+	if err := exchange(c, 1<<20); err != nil {
+		t.Errorf("without a supervisor: %v", err)
+	}
+	if err := ping(p.ns, remoteAddr); err != nil {
+		t.Errorf("ping: %v", err)
+	}
+	if err := ping(p.ns, hostAddr); err != nil {
+		t.Errorf("ping of the host: %v", err)
+	}
+}
+
+// Datagrams of any size arrive, the first one too.
+func TestDatagrams(t *testing.T) {
+	w := newWorld(t)
+	p := w.pod(1)
+	var server net.PacketConn
+	err := netns.Do(w.remote, func() (err error) { server, err = net.ListenPacket("udp4", remoteAddr+":0"); return err })
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer server.Close()
+	c, err := dial(p.ns, "", server.LocalAddr().String(), unix.SOCK_DGRAM, time.Minute)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer c.Close()
+	server.SetDeadline(time.Now().Add(time.Minute))
+	buf := make([]byte, 1<<16)
+	for _, size := range []int{60000, 1, 1472, 1473, 4000, 65507} {
+		text := bytes.Repeat([]byte{byte(size)}, size)
+		if _, err := c.Write(text); err != nil {
+			t.Fatalf("%d bytes: %v", size, err)
+		}
+		n, from, err := server.ReadFrom(buf)
+		if err != nil || !bytes.Equal(buf[:n], text) {
+			t.Fatalf("of %d bytes %d came from %v: %v", size, n, from, err)
+		}
+		if _, err := server.WriteTo(text, from); err != nil {
+			t.Fatal(err)
+		}
+		if n, err = c.Read(buf); err != nil || !bytes.Equal(buf[:n], text) {
+			t.Fatalf("of %d bytes %d came back: %v", size, n, err)
+		}
+	}
+	if !p.idle() {
+		t.Error("they go by the supervisor")
+	}
+}
+
+// A pod hears what it would have heard had it tried itself.
+func TestRefusals(t *testing.T) {
+	w := newWorld(t)
+	p := w.pod(1)
+	for to, want := range map[string][]error{
+		remoteAddr + ":9":   {unix.ECONNREFUSED},
+		hostAddr + ":9":     {unix.ECONNREFUSED},
+		"10.99.0.1:9":       {unix.ENETUNREACH, unix.EHOSTUNREACH}, // the host has no route
+		"10.77.0.3:9":       {unix.EHOSTUNREACH},                   // nobody answers there
+		"127.0.0.1:9":       {unix.ECONNREFUSED},                   // the pod's own
+		"169.254.1.2:9":     {unix.ENETUNREACH},
+		"0.1.2.3:9":         {unix.ENETUNREACH},
+		"169.254.88.2:9":    nil,
+		"224.0.0.1:9":       {unix.ENETUNREACH},
+		"255.255.255.255:9": {unix.ENETUNREACH, unix.EACCES},
+	} {
+		c, err := dial(p.ns, "", to, unix.SOCK_STREAM, 20*time.Second)
+		if err == nil {
+			c.Close()
+			t.Errorf("%s: connected", to)
+			continue
+		}
+		ok := want == nil
+		for _, e := range want {
+			ok = ok || errors.Is(err, e)
+		}
+		if !ok {
+			t.Errorf("%s: %v", to, err)
+		}
+	}
+}
+
+// Nobody's loopback is reached, however a pod tries; the host's other addresses are, as by
+// a supervisor.
+func TestLoopback(t *testing.T) {
+	w := newWorld(t)
+	here := "/proc/self/ns/net"
+	hidden, _ := answering(t, here, "127.0.0.1:0")
+	open, _ := answering(t, here, "0.0.0.0:0")
+	_, port, _ := net.SplitHostPort(hidden)
+	_, openPort, _ := net.SplitHostPort(open)
+	p := w.pod(1)
+	// The pod's own loopback out of the way, as a pod with NET_ADMIN could have it.
+	err := netns.Do(p.ns, func() error {
+		return errors.Join(leadLoopbackOut(w.pool.Gateway().V4), os.WriteFile("/proc/sys/net/ipv4/conf/eth0/route_localnet", []byte("1"), 0))
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, to := range []string{"127.0.0.1:" + port, "169.254.1.2:" + port, "127.0.0.1:" + openPort} {
+		c, err := dial(p.ns, w.pool.Of(1).V4.String(), to, unix.SOCK_STREAM, 2*time.Second)
+		if err == nil {
+			c.Close()
+			t.Errorf("%s: connected", to)
+		}
+	}
+	c, err := p.dial(hostAddr + ":" + openPort)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := exchange(c, 1<<10); err != nil {
+		t.Error(err)
+	}
+	c.Close()
+	// Whoever may goes by the supervisor.
+	q := w.pod(2, func(c *egress.Config) { c.HostLoopback = true })
+	if c, err = q.dial("169.254.1.2:" + port); err != nil {
+		t.Fatal(err)
+	}
+	defer c.Close()
+	if err := exchange(c, 1<<10); err != nil {
+		t.Error(err)
+	}
+}
+
+// A pod speaks in nobody else's name, and nobody comes in by its way out.
+func TestOthersNames(t *testing.T) {
+	w := newWorld(t)
+	server, clients := answering(t, w.remote, remoteAddr+":0")
+	p, q := w.pod(1), w.pod(2)
+	inside, _ := answering(t, q.ns, w.pool.Of(2).V4.String()+":0")
+	if err := netns.Do(p.ns, func() error {
+		return addAddresses("eth0", "10.99.0.9", w.pool.Of(3).V4.String(), "169.254.88.2", hostAddr)
+	}); err != nil {
+		t.Fatal(err)
+	}
+	for _, from := range []string{"10.99.0.9", w.pool.Of(3).V4.String(), "169.254.88.2", hostAddr} {
+		if c, err := dial(p.ns, from, server, unix.SOCK_STREAM, time.Second); err == nil {
+			c.Close()
+			t.Errorf("connected from %s", from)
+		}
+	}
+	err := netns.Do(w.remote, func() error {
+		return errors.Join(routeBy("169.254.88.0/30", hostAddr), routeBy(w.pool.V4.String(), hostAddr))
+	})
+	if err == nil {
+		err = routeBy(w.pool.V4.String(), "169.254.88.2") // the host itself would not
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	for ns, targets := range map[string][]string{
+		w.remote:            {"169.254.88.2:12001", "169.254.88.1:12001", inside},
+		"/proc/self/ns/net": {"169.254.88.2:12001", inside},
+	} {
+		for _, to := range targets {
+			if c, err := dial(ns, "", to, unix.SOCK_STREAM, time.Second); err == nil {
+				c.Close()
+				t.Errorf("%s: connected from outside", to)
+			}
+		}
+	}
+	select {
+	case who := <-clients:
+		t.Errorf("connected: %s", who)
+	default:
+	}
+	c, err := p.dial(inside) // pods reach each other
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer c.Close()
+	if err := exchange(c, 1<<10); err != nil {
+		t.Error(err)
+	}
+}
+
+// A pod that has had the other way changes it, on the same place.
+func TestOtherWay(t *testing.T) {
+	w := newWorld(t)
+	server, clients := answering(t, w.remote, remoteAddr+":0")
+	p := w.pod(1)
+	for round, leaves := range []bool{true, false, true} {
+		p.egress.Close()
+		q := w.attach(1)
+		var wires netns.Wires
+		var err error
+		if leaves {
+			wires, err = w.router.WireOut(q.ns, w.pool, 1, 1500)
+		} else {
+			wires, err = w.router.Wire(w.pool, 1)
+		}
+		if err != nil {
+			t.Fatal(err)
+		}
+		q.serve(wires)
+		c, err := q.dial(server)
+		if err != nil {
+			t.Fatalf("round %d: %v", round, err)
+		}
+		if err := exchange(c, 1<<16); err != nil {
+			t.Errorf("round %d: %v", round, err)
+		}
+		if q.idle() != leaves {
+			t.Errorf("round %d: by the supervisor: %v", round, leaves)
+		}
+		if client := <-clients; client != netip.MustParseAddr(hostAddr) {
+			t.Errorf("the client is %s", client)
+		}
+		c.Close()
+		p = q
+	}
+}
