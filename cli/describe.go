@@ -173,8 +173,13 @@ func networkWords(plan *pod.Plan, st *pod.Status) string {
 	}
 	switch mode {
 	case pod.NetworkAuto:
-		return "auto (tproxy, or netstack where the kernel cannot)"
+		return "auto (masquerade for root, or tproxy, or netstack where the kernel cannot)"
+	case pod.NetworkMasquerade:
+		return "masquerade (the kernel leads packets out)"
 	case pod.NetworkTProxy:
+		if st.NetworkWhy != "" {
+			return "tproxy (the kernel carries connections; no masquerade: " + st.NetworkWhy + ")"
+		}
 		return "tproxy (the kernel carries connections)"
 	case pod.NetworkNetstack:
 		return "netstack (a network stack in user space carries them)"

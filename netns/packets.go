@@ -21,6 +21,10 @@ func (r Router) WirePackets(pool Pool, s Slot) (Wires, error) {
 			return err
 		}
 		w[WirePackets] = tun
+		// What an earlier pod's rules take would not come.
+		if err := delTables(map[Slot]bool{s: true}); err != nil && !errors.Is(err, unix.EPROTONOSUPPORT) {
+			return err
+		}
 		raw, err := tun.SyscallConn()
 		if err == nil {
 			cerr := raw.Control(func(fd uintptr) {

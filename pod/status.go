@@ -13,11 +13,12 @@ type Status struct {
 	Reason     string      `json:"reason,omitempty"`
 	Message    string      `json:"message,omitempty"`
 	StartTime  time.Time   `json:"startTime"`
-	Deleting   bool        `json:"deleting,omitempty"` // a stop was asked for
-	PodIPs     []string    `json:"podIPs,omitempty"`   // the pod's addresses, IPv4 first
-	HostIPs    []string    `json:"hostIPs,omitempty"`  // the machine's towards others, when the pod was connected
-	Network    NetworkMode `json:"network,omitempty"`  // how the pod reaches the world, once it does
-	Cgroup     string      `json:"cgroup,omitempty"`   // directory of the pod cgroup, where there is or was one
+	Deleting   bool        `json:"deleting,omitempty"`   // a stop was asked for
+	PodIPs     []string    `json:"podIPs,omitempty"`     // the pod's addresses, IPv4 first
+	HostIPs    []string    `json:"hostIPs,omitempty"`    // the machine's towards others, when the pod was connected
+	Network    NetworkMode `json:"network,omitempty"`    // how the pod reaches the world, once it does
+	NetworkWhy string      `json:"networkWhy,omitempty"` // why not by NetworkMasquerade, where that was tried
+	Cgroup     string      `json:"cgroup,omitempty"`     // directory of the pod cgroup, where there is or was one
 	BootID     string      `json:"bootID,omitempty"`
 	Warnings   []string    `json:"warnings,omitempty"` // each is said once by the command that started the pod
 	Conditions []Condition `json:"conditions,omitempty"`

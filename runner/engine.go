@@ -187,6 +187,7 @@ func (e *engine) annotate(st pod.Status) pod.Status {
 	st.ShallowReadOnly = !volumes.RecursiveReadOnly()
 	if s := e.sandbox; s != nil {
 		st.PodIPs, st.HostIPs, st.Network = texts(s.addresses()), hostIPs(), s.mode()
+		st.NetworkWhy = s.stays
 	}
 	return st
 }

@@ -9,6 +9,8 @@ func (s *sandbox) mode() pod.NetworkMode {
 		return pod.NetworkHost
 	case s.stack != nil:
 		return pod.NetworkNetstack
+	case s.leaves:
+		return pod.NetworkMasquerade
 	case s.egress != nil:
 		return pod.NetworkTProxy
 	case s.estate.pasta().PID != 0:

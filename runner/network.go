@@ -9,7 +9,6 @@ import (
 
 	"github.com/podrun/podrun/internal/report"
 	"github.com/podrun/podrun/internal/stage"
-	"github.com/podrun/podrun/internal/store"
 	"github.com/podrun/podrun/netns"
 	"github.com/podrun/podrun/netns/egress"
 	"github.com/podrun/podrun/netns/names"
@@ -25,6 +24,9 @@ type network struct {
 	egress carrier // nil where nothing leads out
 
 	stack *stackproc.Stack // egress, if it is one
+
+	leaves bool   // what is sent by IPv4 leaves by the kernel, and does not come to egress
+	stays  string // why not, where that was tried
 
 	host bool // it is the host's own
 
@@ -81,9 +83,12 @@ func (s *sandbox) connect() error {
 		<-s.laid
 		return s.attach(mode)
 	}
-	err := s.attach(pod.NetworkTProxy)
-	if err == nil || mode != pod.NetworkAuto {
-		return err
+	err := s.attach(mode)
+	if err == nil {
+		return nil
+	}
+	if mode != pod.NetworkAuto {
+		return errors.Join(err, s.leaveWayOut())
 	}
 	<-s.laid
 	if serr := errors.Join(s.disconnect(), s.attach(pod.NetworkNetstack)); serr == nil {
@@ -189,15 +194,22 @@ func (s *sandbox) lease(mode pod.NetworkMode) (wires netns.Wires, err error) {
 			return err
 		}
 		s.pool, s.slot = pool, slot
-		if err := s.store.WriteLease(store.Lease{Slot: int(slot), Addresses: s.addresses()}); err != nil {
+		mtu, err := s.wayOut(mode, router)
+		if err == nil {
+			err = s.writeLease()
+		}
+		if err != nil {
 			return err
 		}
 		if err := router.Attach(s.net, pool, slot); err != nil {
 			return err
 		}
-		if mode == pod.NetworkNetstack {
+		switch {
+		case mode == pod.NetworkNetstack:
 			wires, err = router.WirePackets(pool, slot)
-		} else {
+		case s.leaves:
+			wires, err = router.WireOut(s.net, pool, slot, mtu)
+		default:
 			wires, err = router.Wire(pool, slot)
 		}
 		return err
@@ -250,7 +262,10 @@ func (s *sandbox) reconnect(take func(name string) (*os.File, bool)) error {
 	if s.pool, err = netns.OpenRouter(s.router()).Pool(); err != nil {
 		return errors.Join(err, wires.Close())
 	}
-	s.slot = netns.Slot(had.Slot)
+	s.slot, s.leaves, s.stays = netns.Slot(had.Slot), had.Leaves, had.Stays
+	if s.leaves {
+		go s.mendWayOut()
+	}
 	s.crier.told, _ = s.store.Presence() // else it is told again
 	return s.carry(wires)
 }
@@ -267,8 +282,9 @@ func (s *sandbox) disconnect() error {
 			s.estate.keeper.Drop(wirePrefix + name)
 		}
 	}
+	err := s.leaveWayOut()
 	s.slot = 0
-	return s.endPasta()
+	return errors.Join(err, s.endPasta())
 }
 
 // still stops taking what the pod sends, if nothing is under way: then it may doze. Else,

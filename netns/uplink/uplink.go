@@ -38,13 +38,21 @@ func ends(n int) (host, router netip.Addr) {
 	return at(1), at(2)
 }
 
-// Make makes the uplink of a router that is prepared, or what is lacking of it, and tells
-// the size of the largest packet that passes all of the host's devices. One process at a
-// time does that: the caller holds a lock.
+// Make makes the uplink of a router that is prepared, or what is lacking of it, unless Check
+// has something against it, and tells the size of the largest packet that passes all of the
+// host's devices. One process at a time does that: the caller holds a lock.
 func Make(r netns.Router) (mtu int, err error) {
 	if err := Check(); err != nil {
 		return 0, err
 	}
+	if err := Mend(r); err != nil {
+		return 0, errors.Join(err, Remove(r))
+	}
+	return narrowest()
+}
+
+// Mend makes what is lacking of a router's uplink, on which pods rely.
+func Mend(r netns.Router) error {
 	n, err := find(r)
 	if err == nil && n < 0 {
 		n, err = join(r)
@@ -53,9 +61,9 @@ func Make(r netns.Router) (mtu int, err error) {
 		err = complete(r, n)
 	}
 	if err != nil {
-		return 0, errors.Join(fmt.Errorf("lead pods out by the kernel: %w", err), Remove(r))
+		return fmt.Errorf("lead pods out by the kernel: %w", err)
 	}
-	return narrowest()
+	return nil
 }
 
 // Remove removes a router's uplink, if it has one, and its rules in the host's network.
