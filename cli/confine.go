@@ -2,6 +2,7 @@ package cli
 
 import (
 	"errors"
+	"os"
 	"slices"
 
 	corev1 "k8s.io/api/core/v1"
@@ -15,7 +16,7 @@ import (
 // suit makes a plan what it has to be on this host, or says why it cannot be here.
 func (f *front) suit(plan *pod.Plan, p *corev1.Pod) error {
 	apparmor, selinux := f.rooms.modules()
-	return errors.Join(giveDevices(p, plan, f.deviceDirs(), cdi.Find), refuseIDs(plan, f.rooms.ids()), refuseUsers(plan, f.rooms.ids()), f.refuseHostPID(plan), refuseHugePages(plan, f.hugePages),
+	return errors.Join(giveDevices(p, plan, f.deviceDirs(), cdi.Find), refuseIDs(plan, f.rooms.ids()), refuseUsers(plan, f.rooms.ids()), f.refuseHostPID(plan), refuseHugePages(plan, f.hugePages), refuseMasquerade(plan, os.Geteuid()),
 		confineByAppArmor(plan, apparmor), confineByLabels(plan, p, selinux))
 }
 

@@ -7,6 +7,7 @@ import (
 
 	"github.com/urfave/cli/v2"
 
+	"github.com/podrun/podrun/internal/report"
 	"github.com/podrun/podrun/manifest"
 	"github.com/podrun/podrun/pod"
 )
@@ -31,4 +32,13 @@ func askNetwork(c *cli.Context, pods []manifest.Object) error {
 		}
 	}
 	return errors.Join(errs...)
+}
+
+// refuseMasquerade refuses what only root's pods can have.
+func refuseMasquerade(plan *pod.Plan, uid int) error {
+	if plan.Network != pod.NetworkMasquerade || uid == 0 {
+		return nil
+	}
+	return report.New(report.Failure, "run the pod as root, or with another network: podrun up --network tproxy",
+		"pod %s asks for the network %s: only root may change the host's network", plan.Name, plan.Network)
 }

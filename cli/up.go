@@ -53,7 +53,7 @@ Examples:
 			&cli.DurationFlag{Name: "timeout", Usage: "with -d: give up waiting after this `DURATION` (90s, 5m); the pods are left as they are"},
 			&cli.BoolFlag{Name: "watch", Usage: "in the foreground: apply the files again whenever they change"},
 			&cli.BoolFlag{Name: "replace", Usage: "stop and remove a running pod that cannot become what its manifest says, and run it anew"},
-			&cli.StringFlag{Name: "network", Usage: "connect pods that do not say themselves by this `MODE`: auto, tproxy, netstack, pasta, host or none"},
+			&cli.StringFlag{Name: "network", Usage: "connect pods that do not say themselves by this `MODE`: auto, masquerade, tproxy, netstack, pasta, host or none"},
 			&cli.BoolFlag{Name: "require-limits", Usage: "refuse to run where CPU and memory limits cannot be enforced"},
 			&cli.BoolFlag{Name: "quiet", Aliases: []string{"q"}, Usage: "in the foreground: do not show what the containers write (podrun logs does)"},
 			dryRunFlag(dryRunUsage),

@@ -22,6 +22,7 @@ import (
 
 	"github.com/podrun/podrun/internal/host"
 	"github.com/podrun/podrun/internal/stage"
+	"github.com/podrun/podrun/netns/uplink"
 )
 
 // The stages.
@@ -82,7 +83,24 @@ func Run(ctx context.Context, dir string) []host.Finding {
 		<-ended
 		return untried(errors.New("no answer in time"))
 	}
-	return read(said.Bytes(), complaint.String(), err)
+	findings := read(said.Bytes(), complaint.String(), err)
+	for i, f := range findings {
+		if f.Name == host.Network && f.Level == host.OK {
+			findings[i].Detail += wayOut()
+		}
+	}
+	return findings
+}
+
+// wayOut says how root's pods leave, as this process's network, the host's, has it.
+func wayOut() string {
+	if !uplink.Root() {
+		return ""
+	}
+	if err := uplink.Check(); err != nil {
+		return "; no masquerade: " + err.Error()
+	}
+	return ", and root's pods leave by masquerade"
 }
 
 // clean removes what a stage that was ended has left: its mounts have gone with it,
