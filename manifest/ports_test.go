@@ -32,7 +32,7 @@ func TestHostPortsThatAreRefused(t *testing.T) {
 		"an init, elsewhere":    {"", "initContainers: [{name: s, image: i, ports: [{containerPort: 81, hostPort: 80}]}], " + app + "{containerPort: 80, hostPort: 80}]}]", "spec.containers[0].ports[0].hostPort: Duplicate"},
 		"other in host network": {"", "hostNetwork: true, " + app + "{containerPort: 80, hostPort: 81}]}]", "spec.containers[0].ports[0].hostPort: Invalid value: 81: must match `containerPort` when `hostNetwork` is true"},
 		"the same by wish":      {"podrun.dev/network: host", app + "{containerPort: 80, hostPort: 81}]}]", "must match `containerPort`"},
-		"mode":                  {"podrun.dev/network: bridge", app + "]}]", `metadata.annotations[podrun.dev/network]: Unsupported value: "bridge": supported values: "auto", "tproxy"`},
+		"mode":                  {"podrun.dev/network: bridge", app + "]}]", `metadata.annotations[podrun.dev/network]: Unsupported value: "bridge": supported values: "auto", "masquerade", "tproxy"`},
 		"mode and host network": {"podrun.dev/network: none", "hostNetwork: true, " + app + "]}]", "must be host, or not be there"},
 		"sysctl of the host":    {"", "hostNetwork: true, securityContext: {sysctls: [{name: net.ipv4.ip_local_port_range, value: 1024 65535}]}, " + app + "]}]", "sysctls[0].name: Invalid value: \"net.ipv4.ip_local_port_range\": may not be specified when 'hostNetwork' is set to true"},
 		"no network":            {"podrun.dev/network: none", app + "{containerPort: 80, hostPort: 80}]}]", "hostPort: Forbidden: a pod with the network none has no ports of the host"},
