@@ -2,9 +2,12 @@ package netns
 
 import (
 	"fmt"
+	"os"
+	"strings"
 
 	"github.com/google/nftables/binaryutil"
 	"github.com/google/nftables/expr"
+	"github.com/vishvananda/netlink/nl"
 	"golang.org/x/sys/unix"
 )
 
@@ -16,16 +19,27 @@ const (
 	OutPref  = 101 // ip-rule(8)
 )
 
+// usualSegments is as large as most devices take them that the host has.
+const usualSegments = 1 << 16
+
 // outSuffix is in the name of the table of a pod whose packets leave by the kernel.
 const outSuffix = "out"
 
 // WireOut is Wire for a pod, by the path of its network namespace, of which what it sends
 // by IPv4 leaves marked with OutMark: TCP, UDP and ICMP to whom a pod may reach. All else
 // comes to the wires as ever: what it asks of the gateway, HostLoopback, IPv6, and what is
-// to be refused. Its packets to others than pods are at most mtu bytes long.
+// to be refused. The pod's packets to others than pods are at most mtu bytes long. The
+// calling thread's network is the host's.
 func (r Router) WireOut(podNS string, pool Pool, s Slot, mtu int) (Wires, error) {
-	err := Do(podNS, func() error {
+	control, err := os.ReadFile("/proc/sys/" + unpaced[0])
+	if err != nil {
+		return nil, fmt.Errorf("carry the pod's traffic: %w", err)
+	}
+	err = Do(podNS, func() error {
+		// Its connections go farther than to the router: they are like the host's.
+		_ = sysctl(unpaced[0], strings.TrimSpace(string(control))) // the host may keep it for itself
 		var b batch
+		b.bringUp(eth0, "eth0", attribute(unix.IFLA_GSO_IPV4_MAX_SIZE, nl.Uint32Attr(usualSegments)))
 		own, gateway := pool.Of(s).V4, pool.Gateway().V4
 		b.route("add the route to pods", way{to: pool.V4, link: eth0, by: gateway, from: own})
 		b.route(fmt.Sprintf("add the default route by %s", gateway), way{to: everything(own), link: eth0, by: gateway, from: own, mtu: mtu})

@@ -248,3 +248,18 @@ func TestOtherWay(t *testing.T) {
 		p = q
 	}
 }
+
+// Connections that nobody carries are those of the host: as it has them controlled.
+func TestControl(t *testing.T) {
+	w := newWorld(t)
+	const file = "/proc/sys/net/ipv4/tcp_congestion_control"
+	want, err := os.ReadFile(file)
+	if err != nil {
+		t.Fatal(err)
+	}
+	p := w.pod(1)
+	var got []byte
+	if err := netns.Do(p.ns, func() (err error) { got, err = os.ReadFile(file); return err }); err != nil || !bytes.Equal(got, want) {
+		t.Errorf("%q, want %q: %v", got, want, err)
+	}
+}

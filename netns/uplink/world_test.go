@@ -43,6 +43,11 @@ func newWorld(t testing.TB) *world {
 	t.Helper()
 	testenv.NoLeaks(t)
 	w := &world{t: t, remote: testenv.Namespaces(t, unix.CLONE_NEWNET) + "/ns/net"}
+	t.Cleanup(func() { // after all routers
+		if n := tables(t); n != 0 {
+			t.Errorf("%d tables are left", n)
+		}
+	})
 	w.router, w.path, w.pool = newRouter(t)
 	ns, err := os.Open(w.remote)
 	if err != nil {
@@ -81,9 +86,6 @@ func newRouter(t testing.TB) (netns.Router, string, netns.Pool) {
 	t.Cleanup(func() {
 		if err := Remove(router); err != nil {
 			t.Error(err)
-		}
-		if n := tables(t); n != 0 {
-			t.Errorf("%d tables are left", n)
 		}
 	})
 	return router, path, pool
