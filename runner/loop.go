@@ -60,7 +60,7 @@ func (l *loop) run() *pod.Status {
 			// decide the same start again.
 			l.apply(lifecycle.Event{At: now, Kind: lifecycle.Issued, Action: &a})
 		}
-		news := l.news || !l.dull || d.Done
+		news := l.last == nil || l.news || !l.dull || d.Done
 		if news {
 			l.remember()
 		}

@@ -2,6 +2,7 @@ package runner
 
 import (
 	"fmt"
+	"runtime"
 	"slices"
 	"strings"
 	"testing"
@@ -205,6 +206,48 @@ func (k lostSandbox) Do(a lifecycle.Action) {
 		panic("an action without a sandbox: " + a.Kind)
 	}
 	k.emit(lifecycle.Event{Kind: lifecycle.SandboxLost, Message: "no overlay here"})
+}
+
+// Who goes on with a pod says at once how it is, even where it begins with a probe and nothing
+// else happens: who asks it for something waits for that.
+func TestLoopThatGoesOnSaysHowItIs(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		k := newFakeKernel(map[string]behaviour{"a": {after: time.Minute}})
+		plan := testPlan(pod.RestartNever, nil, []string{"a"})
+		plan.Containers[0].Readiness = &pod.Probe{PeriodSeconds: 10, TimeoutSeconds: 1, SuccessThreshold: 1, FailureThreshold: 3}
+		killed := loop{plan: plan, kernel: k, now: k.now}
+		killed.publish = func(st *pod.Status) {
+			if strings.HasPrefix(k.done[len(k.done)-1], string(lifecycle.RunProbe)) {
+				runtime.Goexit()
+			}
+		}
+		ended := make(chan struct{})
+		go func() {
+			defer close(ended)
+			killed.run()
+		}()
+		<-ended
+		asked := len(k.done)
+		rounds, first := 0, 0
+		l := loop{plan: plan, kernel: k, observe: killed.observe, publish: func(*pod.Status) {
+			if first == 0 {
+				first = rounds
+			}
+		}}
+		l.now = func() lifecycle.Now {
+			rounds++
+			return k.now()
+		}
+		l.observe.Apply(plan, lifecycle.Event{At: k.now(), Kind: lifecycle.Adopted})
+		k.began = k.began.Add(-10 * time.Second) // so that a probe is due
+		l.run()
+		if got := k.done[asked]; !strings.HasPrefix(got, string(lifecycle.RunProbe)) {
+			t.Errorf("it began with %s", got)
+		}
+		if first != 1 {
+			t.Errorf("it said nothing until round %d", first)
+		}
+	})
 }
 
 // What is known is on record before what follows is done; that is done, and what may come next
