@@ -107,11 +107,10 @@ func (a Addresses) of(p Pool) []netip.Addr {
 }
 
 func attachPod(pool Pool, s Slot, own Addresses) error {
-	for _, s := range [][2]string{{"net/ipv6/conf/eth0/accept_dad", "0"}, unpaced} {
-		if err := sysctl(s[0], s[1]); err != nil {
-			return err
-		}
+	if err := sysctl("net/ipv6/conf/eth0/accept_dad", "0"); err != nil {
+		return err
 	}
+	unpace()
 	var b batch
 	for _, a := range own.of(pool) {
 		b.address(eth0, "eth0", host(a))

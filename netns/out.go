@@ -31,13 +31,12 @@ const outSuffix = "out"
 // to be refused. The pod's packets to others than pods are at most mtu bytes long. The
 // calling thread's network is the host's.
 func (r Router) WireOut(podNS string, pool Pool, s Slot, mtu int) (Wires, error) {
-	control, err := os.ReadFile("/proc/sys/" + unpaced[0])
-	if err != nil {
-		return nil, fmt.Errorf("carry the pod's traffic: %w", err)
-	}
-	err = Do(podNS, func() error {
+	control, controlErr := os.ReadFile("/proc/sys/" + congestionControl)
+	err := Do(podNS, func() error {
 		// Its connections go farther than to the router: they are like the host's.
-		_ = sysctl(unpaced[0], strings.TrimSpace(string(control))) // the host may keep it for itself
+		if controlErr == nil {
+			_ = sysctl(congestionControl, strings.TrimSpace(string(control))) // the host may keep it for itself
+		}
 		var b batch
 		b.bringUp(eth0, "eth0", attribute(unix.IFLA_GSO_IPV4_MAX_SIZE, nl.Uint32Attr(usualSegments)))
 		own, gateway := pool.Of(s).V4, pool.Gateway().V4

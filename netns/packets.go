@@ -22,7 +22,7 @@ func (r Router) WirePackets(pool Pool, s Slot) (Wires, error) {
 		}
 		w[WirePackets] = tun
 		// What an earlier pod's rules take would not come.
-		if err := delTables(map[Slot]bool{s: true}); err != nil && !errors.Is(err, unix.EPROTONOSUPPORT) {
+		if err := delTables(map[Slot]bool{s: true}); err != nil {
 			return err
 		}
 		raw, err := tun.SyscallConn()

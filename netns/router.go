@@ -106,7 +106,6 @@ var sysctls = [][2]string{
 	{"net/ipv4/tcp_early_demux", "0"}, // or the first packet of a connection that used the same port a minute ago is given to its TIME_WAIT, and dropped when it is forwarded
 	{"net/ipv4/tcp_rmem", "4096 131072 1048576"},
 	{"net/ipv4/tcp_wmem", "4096 65536 1048576"},
-	unpaced,
 	{"net/ipv6/conf/all/forwarding", "1"},
 	{"net/ipv6/conf/default/forwarding", "0"}, // or every device joins groups of routers, which it tells: a TUN device would wake who sleeps
 	{"net/ipv6/conf/default/accept_dad", "0"},
@@ -114,9 +113,14 @@ var sysctls = [][2]string{
 	{"net/ipv6/conf/default/addr_gen_mode", "1"}, // none: a TUN device with an address says hello and wakes who sleeps
 }
 
-// unpaced has no timer between a stream's segments, as there is where the host's algorithm
+// congestionControl is the algorithm of new sockets of TCP.
+const congestionControl = "net/ipv4/tcp_congestion_control"
+
+// unpace has no timer between a stream's segments, as there is where the host's algorithm
 // is BBR: between a pod and the router nothing is lost and there is nothing to find out.
-var unpaced = [2]string{"net/ipv4/tcp_congestion_control", "reno"} // which every kernel has
+// Every kernel has Reno, but its administrator may keep it from others
+// (tcp_allowed_congestion_control): then all is as it was, and slower.
+func unpace() { _ = sysctl(congestionControl, "reno") }
 
 // Prepare makes the router ready, if nobody has before, with a pool that clashes with no
 // route of the calling thread's network, the host's, and returns its pool.
@@ -198,6 +202,7 @@ func prepare(pool Pool) error {
 			return err
 		}
 	}
+	unpace()
 	// br_netfilter, once loaded, is for bridges, of which there is none here: nothing to set.
 	var b batch
 	b.bringUp(loopback, "loopback")

@@ -1,9 +1,9 @@
 package netns
 
 import (
-	"errors"
 	"fmt"
 	"net/netip"
+	"slices"
 
 	"github.com/google/nftables"
 	"github.com/google/nftables/binaryutil"
@@ -35,16 +35,21 @@ func tableName(s Slot, leaves bool) string {
 // port is where a pod's connections are taken, on the router's loopback.
 func port(s Slot) uint16 { return firstPort + uint16(s) }
 
-// addTable makes a pod's table, if it is not there: to remove one takes the kernel longer
-// than all the rest.
+// addTable makes a pod's table, if it is not there, in place of others of that pod. It asks
+// first: to remove a table, and to fail, takes the kernel longer than all the rest.
 func addTable(s Slot, pool Pool, own Addresses, leaves bool) error {
-	other := &nftables.Table{Family: nftables.TableFamilyINet, Name: tableName(s, !leaves)}
-	err := Transact(func(c *nftables.Conn) error { c.DelTable(other); return nil })
-	if err != nil && !errors.Is(err, unix.ENOENT) {
-		return fmt.Errorf("remove nftables rules of an earlier pod: %w", err)
+	there, err := tablesOf(map[Slot]bool{s: true})
+	if err != nil {
+		return fmt.Errorf("list nftables rules: %w", err)
+	}
+	t := &nftables.Table{Family: nftables.TableFamilyINet, Name: tableName(s, leaves)}
+	if len(there) == 1 && there[0].Name == t.Name {
+		return nil
 	}
 	err = Transact(func(c *nftables.Conn) error {
-		t := &nftables.Table{Family: nftables.TableFamilyINet, Name: tableName(s, leaves)}
+		for _, old := range there {
+			c.DelTable(old)
+		}
 		c.CreateTable(t)
 		chain := c.AddChain(&nftables.Chain{
 			Name: "from", Table: t, Type: nftables.ChainTypeFilter,
@@ -55,33 +60,44 @@ func addTable(s Slot, pool Pool, own Addresses, leaves bool) error {
 		}
 		return nil
 	})
-	if err != nil && !errors.Is(err, unix.EEXIST) {
+	if err != nil {
 		return fmt.Errorf("add nftables rules of the pod: %w", err)
 	}
 	return nil
 }
 
-// delTables removes the tables of pods, in one transaction.
+// delTables removes the tables of pods, in one transaction. Where none can be listed, as on
+// kernels without nf_tables, there is none.
 func delTables(gone map[Slot]bool) error {
-	c, err := nftables.New()
-	if err != nil {
-		return fmt.Errorf("speak to nftables: %w", err)
+	tables, err := tablesOf(gone)
+	if err != nil || len(tables) == 0 {
+		return nil
 	}
-	tables, err := c.ListTablesOfFamily(nftables.TableFamilyINet)
-	if err != nil {
-		return fmt.Errorf("list nftables rules: %w", err)
-	}
-	for _, t := range tables {
-		var s Slot
-		var version int
-		if n, _ := fmt.Sscanf(t.Name, "pod%d.%d", &s, &version); n == 2 && gone[s] {
+	err = Transact(func(c *nftables.Conn) error {
+		for _, t := range tables {
 			c.DelTable(t)
 		}
-	}
-	if err := c.Flush(); err != nil {
+		return nil
+	})
+	if err != nil {
 		return fmt.Errorf("remove nftables rules: %w", err)
 	}
 	return nil
+}
+
+// tablesOf lists the tables of pods, of all versions.
+func tablesOf(pods map[Slot]bool) ([]*nftables.Table, error) {
+	c, err := nftables.New()
+	if err != nil {
+		return nil, err
+	}
+	tables, err := c.ListTablesOfFamily(nftables.TableFamilyINet)
+	return slices.DeleteFunc(tables, func(t *nftables.Table) bool {
+		var s Slot
+		var version int
+		n, _ := fmt.Sscanf(t.Name, "pod%d.%d", &s, &version)
+		return n != 2 || !pods[s]
+	}), err
 }
 
 // rules are those of a pod's only chain.

@@ -1,0 +1,77 @@
+package netns
+
+import (
+	"errors"
+	"os"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/google/nftables"
+	"golang.org/x/sys/unix"
+)
+
+// A pod has one table, that of what it is now; others' are left alone.
+func TestAPodHasOneTable(t *testing.T) {
+	err := Do(podNetwork(t), func() error {
+		pool, err := ChoosePool(nil)
+		if err != nil {
+			return err
+		}
+		has := func(want ...string) {
+			t.Helper()
+			c, err := nftables.New()
+			if err != nil {
+				t.Fatal(err)
+			}
+			tables, err := c.ListTablesOfFamily(nftables.TableFamilyINet)
+			var got []string
+			for _, table := range tables {
+				got = append(got, table.Name)
+			}
+			slices.Sort(got)
+			if err != nil || !slices.Equal(got, want) {
+				t.Errorf("tables %s (%v), want %s", got, err, want)
+			}
+		}
+		err = Transact(func(c *nftables.Conn) error {
+			for _, name := range []string{"pod1.2", "pod11.3", "pod2.3", "foreign"} {
+				c.CreateTable(&nftables.Table{Family: nftables.TableFamilyINet, Name: name})
+			}
+			return nil
+		})
+		if err != nil {
+			return err
+		}
+		for _, leaves := range []bool{true, true, false, false, true} {
+			if err := addTable(1, pool, pool.Of(1), leaves); err != nil {
+				t.Errorf("leaves %v: %v", leaves, err)
+			}
+			has("foreign", tableName(1, leaves), "pod11.3", "pod2.3")
+		}
+		if err := delTables(map[Slot]bool{1: true, 2: true, 3: true}); err != nil {
+			t.Error(err)
+		}
+		has("foreign", "pod11.3")
+		return delTables(map[Slot]bool{1: true})
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+}
+
+// The pods' ends of connections have no clock between segments, where that may be had.
+func TestUnpaced(t *testing.T) {
+	err := Do(podNetwork(t), func() error {
+		unpace()
+		b, err := os.ReadFile("/proc/sys/" + congestionControl)
+		kept := errors.Is(sysctl(congestionControl, "reno"), unix.EPERM) // by the machine's administrator
+		if got := strings.TrimSpace(string(b)); got != "reno" && !kept {
+			t.Errorf("the algorithm is %q", got)
+		}
+		return err
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+}
