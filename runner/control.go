@@ -29,7 +29,7 @@ type control struct {
 	ended   chan struct{} // closed after the last one
 	clients sync.WaitGroup
 	served  atomic.Int32  // clients that are being answered
-	leaving atomic.Bool   // the pod is removed once it has ended
+	leaving atomic.Bool   // the pod is removed once it has ended, says who asked last
 	paused  chan struct{} // serve has stopped accepting
 	resumed chan struct{} // and may go on
 }
@@ -170,9 +170,7 @@ func (c *control) answer(conn *net.UnixConn) error {
 		if req.Stop.Shutdown {
 			ev.Reason = pod.ReasonTerminated
 		}
-		if req.Stop.Remove {
-			c.leaving.Store(true)
-		}
+		c.leaving.Store(req.Stop.Remove) // the last one says what is next
 		c.engine.emit(ev)
 		<-c.ended
 		return nil
