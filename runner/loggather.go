@@ -16,7 +16,8 @@ const (
 )
 
 // While much is written the pipe holds more, so that the writer need not wait either. A user may
-// have 64 MB of pipes (pipe-user-pages-soft), so it is made small again after a silence.
+// have 64 MB of pipes (pipe-user-pages-soft), so it is made small again: with what comes first after
+// a silence, and when nobody reads it for now. What then still has more in it is tried again.
 const (
 	usualPipe = 64 << 10
 	widePipe  = 256 << 10
@@ -28,7 +29,7 @@ const (
 type gathering struct {
 	taken time.Duration // the time of the last batch
 	since int           // bytes since the last silence
-	size  int           // what the pipe was made to hold, or 0
+	size  int           // what the pipe was made to hold, or is found to; or 0
 }
 
 // after notes n bytes that were taken at a time, and says for how long to leave the stream
@@ -71,9 +72,25 @@ func (s *stream) hold(fd uintptr, size int) {
 	if size == 0 {
 		return
 	}
-	// It is refused to a user who has many, and for a pipe that has more in it.
-	if _, err := unix.FcntlInt(fd, unix.F_SETPIPE_SZ, size); err != nil && size == widePipe {
+	_, err := unix.FcntlInt(fd, unix.F_SETPIPE_SZ, size)
+	switch {
+	case err == nil:
+	case size == widePipe: // the user has as many as he may
 		s.gathering.size = 0
+	default: // it has more in it than that
+		s.gathering.size = widePipe
+	}
+}
+
+// measure is for a pipe that somebody else may have made wide.
+func (s *stream) measure() {
+	raw, err := s.pipe.SyscallConn()
+	if err == nil {
+		_ = raw.Control(func(fd uintptr) { // without an answer it counts as usual
+			if n, err := unix.FcntlInt(fd, unix.F_GETPIPE_SZ, 0); err == nil {
+				s.gathering.size = n
+			}
+		})
 	}
 }
 

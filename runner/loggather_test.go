@@ -1,6 +1,8 @@
 package runner
 
 import (
+	"io"
+	"os"
 	"path/filepath"
 	"testing"
 	"time"
@@ -83,4 +85,47 @@ func TestWidePipe(t *testing.T) {
 	l.resume()
 	w.Close()
 	l.drain()
+}
+
+// Who takes a stream over makes its pipe small again that another made wide, even if more is in it
+// at first than a small one holds.
+func TestWidePipeOfAnother(t *testing.T) {
+	testenv.NoLeaks(t)
+	r, w, err := os.Pipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer r.Close()
+	defer w.Close()
+	size := func() int {
+		n, err := unix.FcntlInt(w.Fd(), unix.F_GETPIPE_SZ, 0)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return n
+	}
+	_, refused := unix.FcntlInt(w.Fd(), unix.F_SETPIPE_SZ, widePipe)
+	s := &stream{name: "stdout", pipe: r}
+	s.measure()
+	if s.gathering.size != size() {
+		t.Errorf("a pipe that holds %d bytes counts as one of %d", size(), s.gathering.size)
+	}
+	if refused != nil { // this user has as many pipes as he may
+		t.Logf("none is made wide: %v", refused)
+		return
+	}
+	if _, err := w.Write(make([]byte, 2*usualPipe)); err != nil {
+		t.Fatal(err)
+	}
+	s.hold(w.Fd(), s.gathering.narrow())
+	if size() != widePipe || s.gathering.size != widePipe {
+		t.Errorf("a full pipe holds %d bytes, and counts as one of %d", size(), s.gathering.size)
+	}
+	if _, err := io.ReadFull(r, make([]byte, 2*usualPipe)); err != nil {
+		t.Fatal(err)
+	}
+	s.hold(w.Fd(), s.gathering.narrow())
+	if size() != usualPipe || s.gathering.narrow() != 0 {
+		t.Errorf("an empty pipe holds %d bytes", size())
+	}
 }

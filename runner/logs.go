@@ -115,6 +115,7 @@ func (l *logFile) takeUp(streams ...*stream) error {
 		return err
 	}
 	for _, s := range streams {
+		s.measure()
 		l.take(s)
 	}
 	return nil
