@@ -66,7 +66,7 @@ func foreign(c *nftables.Conn, chain *nftables.Chain) error {
 
 // administers says whether the network is this process's to change.
 func administers() error {
-	const errText = "only root may change the host's network"
+	errOthers := errors.New("only root may change the host's network")
 	file, err := os.Open("/proc/thread-self/ns/net")
 	if err != nil {
 		return err
@@ -74,7 +74,7 @@ func administers() error {
 	defer file.Close()
 	owner, err := unix.IoctlRetInt(int(file.Fd()), unix.NS_GET_USERNS)
 	if err != nil {
-		return errors.New(errText)
+		return errOthers
 	}
 	defer unix.Close(owner)
 	var its, own unix.Stat_t
@@ -86,8 +86,11 @@ func administers() error {
 	if err := unix.Capget(&header, &data[0]); err != nil {
 		return err
 	}
-	if its.Ino != own.Ino || data[0].Effective&(1<<unix.CAP_NET_ADMIN) == 0 {
-		return errors.New(errText)
+	switch lacks := data[0].Effective&(1<<unix.CAP_NET_ADMIN) == 0; {
+	case its.Ino != own.Ino || lacks && os.Geteuid() != 0:
+		return errOthers
+	case lacks:
+		return errors.New("this process may not change the host's network: it lacks the capability NET_ADMIN")
 	}
 	return nil
 }

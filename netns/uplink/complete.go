@@ -21,10 +21,10 @@ func complete(r netns.Router, n int) error {
 		return errors.Join(bringUp(inner(n), router), leadTo(inner(n), host), routerRules(n, router))
 	})
 	if err == nil {
-		err = bringUp(outer(n), host)
+		err = hostRules(n, router) // before anything can come by it
 	}
 	if err == nil {
-		err = hostRules(n, router)
+		err = bringUp(outer(n), host)
 	}
 	if b, rerr := os.ReadFile(forward); err == nil && (rerr != nil || strings.TrimSpace(string(b)) != "1") {
 		err = os.WriteFile(forward, []byte("1"), 0)

@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"net/netip"
+	"slices"
 	"strings"
 
 	"github.com/google/nftables"
@@ -41,15 +42,20 @@ func (t table) chain(name string, kind nftables.ChainType, hook *nftables.ChainH
 	}
 }
 
-// makeTable makes a table of the calling thread's network, if it is not there.
+// makeTable makes a table of the calling thread's network, if it is not there. It asks first:
+// to fail takes the kernel longer.
 func makeTable(name string, fill func(t table)) error {
-	err := netns.Transact(func(c *nftables.Conn) error {
+	_, there, err := list()
+	if err != nil || slices.ContainsFunc(there, func(t *nftables.Table) bool { return t.Name == name }) {
+		return err
+	}
+	err = netns.Transact(func(c *nftables.Conn) error {
 		t := table{c, &nftables.Table{Family: nftables.TableFamilyIPv4, Name: name}}
 		c.CreateTable(t.Table)
 		fill(t)
 		return nil
 	})
-	if err != nil && !errors.Is(err, unix.EEXIST) {
+	if err != nil && !errors.Is(err, unix.EEXIST) { // somebody has been quicker
 		return fmt.Errorf("add nftables rules of the table %s: %w", name, err)
 	}
 	return nil
@@ -93,15 +99,24 @@ func routerRules(n int, router netip.Addr) error {
 	})
 }
 
-// tidy removes the rules of uplinks that are not there, and those of older versions.
-func tidy() error {
+// list gives the tables of the calling thread's network, and by what they can be changed.
+func list() (*nftables.Conn, []*nftables.Table, error) {
 	c, err := nftables.New()
 	if err != nil {
-		return fmt.Errorf("speak to nftables: %w", err)
+		return nil, nil, fmt.Errorf("speak to nftables: %w", err)
 	}
 	tables, err := c.ListTablesOfFamily(nftables.TableFamilyIPv4)
 	if err != nil {
-		return fmt.Errorf("list the host's rules of nftables: %w", err)
+		return nil, nil, fmt.Errorf("list the rules of nftables: %w", err)
+	}
+	return c, tables, nil
+}
+
+// tidy removes the rules of uplinks that are not there, and those of older versions.
+func tidy() error {
+	c, tables, err := list()
+	if err != nil {
+		return err
 	}
 	for _, t := range tables {
 		n, ok := uplinkOf(t.Name)

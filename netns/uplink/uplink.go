@@ -45,25 +45,36 @@ func Make(r netns.Router) (mtu int, err error) {
 	if err := Check(); err != nil {
 		return 0, err
 	}
-	if err := Mend(r); err != nil {
-		return 0, errors.Join(err, Remove(r))
+	made, err := mend(r)
+	if err == nil {
+		mtu, err = narrowest()
 	}
-	return narrowest()
+	if err != nil && made { // else others rely on it
+		err = errors.Join(err, Remove(r))
+	}
+	return mtu, err
 }
 
 // Mend makes what is lacking of a router's uplink, on which pods rely.
 func Mend(r netns.Router) error {
+	_, err := mend(r)
+	return err
+}
+
+// mend says whether there was no uplink before.
+func mend(r netns.Router) (made bool, err error) {
 	n, err := find(r)
 	if err == nil && n < 0 {
 		n, err = join(r)
+		made = err == nil
 	}
 	if err == nil {
 		err = complete(r, n)
 	}
 	if err != nil {
-		return fmt.Errorf("lead pods out by the kernel: %w", err)
+		err = fmt.Errorf("lead pods out by the kernel: %w", err)
 	}
-	return nil
+	return made, err
 }
 
 // Remove removes a router's uplink, if it has one, and its rules in the host's network.
@@ -71,7 +82,7 @@ func Mend(r netns.Router) error {
 func Remove(r netns.Router) error {
 	n, err := find(r)
 	if err == nil && n >= 0 {
-		err = gone(netlink.LinkDel(&netlink.Dummy{LinkAttrs: netlink.LinkAttrs{Name: outer(n)}}))
+		err = gone(unlink(outer(n)))
 	}
 	if err == nil {
 		err = tidy()
@@ -95,6 +106,15 @@ func find(r netns.Router) (n int, err error) {
 		return nil
 	})
 	return n, err
+}
+
+// unlink removes a device of the calling thread's network.
+func unlink(device string) error {
+	link, err := netlink.LinkByName(device)
+	if err == nil {
+		err = netlink.LinkDel(link)
+	}
+	return err
 }
 
 func exists(device string) (bool, error) {
