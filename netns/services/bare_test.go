@@ -8,7 +8,11 @@ import (
 	"testing"
 	"time"
 
+	"github.com/google/nftables"
+	"github.com/google/nftables/expr"
+
 	"github.com/podrun/podrun/internal/testenv"
+	"github.com/podrun/podrun/netns"
 )
 
 // Where there are no Services the kernel keeps track of nothing. When one comes, what was
@@ -84,4 +88,27 @@ func tracked(t *testing.T, router string) (n string) {
 		return err
 	})
 	return n
+}
+
+// A table that nobody can tell is not taken for none: all that it has led is gone.
+func TestATableThatIsNotKnownIsMadeAnew(t *testing.T) {
+	testenv.NoLeaks(t)
+	client, a := aPod("client", 9, func(p *Pod) { p.Labels = nil }), aPod("a", 2)
+	n := newNetwork(t, client, a)
+	n.serve("a", "TCP", 8080)
+	n.apply(served(client, a))
+	if answer, err := n.ask("client", "TCP", "10.88.128.1:80"); err != nil {
+		t.Errorf("%q, %v", answer, err)
+	}
+	in(t, n.path, func() error {
+		return netns.Transact(func(c *nftables.Conn) error {
+			table := &nftables.Table{Name: tableName, Family: nftables.TableFamilyINet}
+			c.AddRule(&nftables.Rule{Table: table, Chain: &nftables.Chain{Name: "stamp", Table: table}, Exprs: []expr.Any{&expr.Verdict{Kind: expr.VerdictReturn}}})
+			return nil
+		})
+	})
+	n.apply(Directory{Pods: []Pod{client, a}})
+	if answer, err := n.ask("client", "TCP", "10.88.128.1:80"); err == nil {
+		t.Errorf("a Service that has gone: %q", answer)
+	}
 }

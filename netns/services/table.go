@@ -27,13 +27,13 @@ func Apply(router string, ranges []netip.Prefix, d Directory) (changed bool, err
 	err = nsthread.Do(func() error {
 		routes := d.routes()
 		mark := stamp(ranges, routes)
-		old, err := stampOf()
+		old, never, err := stampOf()
 		if err != nil || bytes.Equal(mark, old) {
 			return err
 		}
 		changed = true
 		return netns.Transact(func(c *nftables.Conn) error {
-			t := &table{Conn: c, mark: mark, bare: len(routes) == 0 && old == nil}
+			t := &table{Conn: c, mark: mark, bare: len(routes) == 0 && never}
 			return t.build(ranges, routes)
 		})
 	}, router)
@@ -50,18 +50,19 @@ func stamp(ranges []netip.Prefix, routes []route) []byte {
 	return h.Sum(nil)
 }
 
-// stampOf is that of the table there is; nil if there is none.
-func stampOf() ([]byte, error) {
+// stampOf is that of the table there is; nil if it cannot be told. never says that there is
+// no table: then the kernel lists nothing, and has no error.
+func stampOf() (mark []byte, never bool, err error) {
 	c, err := nftables.New()
 	if err != nil {
-		return nil, err
+		return nil, false, err
 	}
 	t := &nftables.Table{Name: tableName, Family: nftables.TableFamilyINet}
 	rules, err := c.GetRules(t, &nftables.Chain{Name: "stamp", Table: t})
 	if err != nil || len(rules) != 1 {
-		return nil, nil
+		return nil, err == nil && len(rules) == 0, nil // else all of it is made anew
 	}
-	return rules[0].UserData, nil
+	return rules[0].UserData, false, nil
 }
 
 // table is one that is being made.
