@@ -38,10 +38,11 @@ func (e *engine) createSandbox(s *sandbox) {
 		return
 	}
 	e.mu.Lock()
-	e.sandbox, e.rising, e.warnings = s, nil, s.warnings
+	warnings := s.warned()
+	e.sandbox, e.rising, e.warnings = s, nil, warnings
 	e.mu.Unlock()
 	e.estate.record(func(left *state) {
-		left.Pause, left.Warnings = s.pause, s.warnings
+		left.Pause, left.Warnings = s.pause, warnings
 		if s.cgroup != nil {
 			left.Cgroup = s.cgroup.Path()
 		}

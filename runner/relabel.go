@@ -3,6 +3,7 @@ package runner
 import (
 	"fmt"
 	"os"
+	"slices"
 
 	"github.com/opencontainers/runc/libcontainer"
 
@@ -23,8 +24,14 @@ func (s *sandbox) relabel(v *pod.Volume) error {
 // labelLayers gives layers of images the label that containers may read, those of an image
 // that was there before, too.
 func (s *sandbox) labelLayers(layers []string) ([]string, error) {
-	if err := volumes.LabelLayers(layers, s.plan.LayerLabel); err != nil {
+	kept, err := volumes.LabelLayers(layers, s.plan.LayerLabel)
+	if err != nil {
 		return nil, configError{err}
+	}
+	if len(kept) > 0 {
+		text := fmt.Sprintf("layers of an image keep their SELinux label (%d of them), and containers may be unable to use them: %v", len(kept), kept[0])
+		s.addWarning(text) // while the sandbox is made its warnings are the pod's
+		s.warn(text)       // then the pod has its own
 	}
 	return layers, nil
 }
@@ -41,9 +48,17 @@ func (x *container) labelStreams(p *libcontainer.Process) error {
 	return nil
 }
 
-// addWarning notes what the user is to be warned of. Volumes are made at the same time.
+// addWarning notes what the user is to be warned of. Volumes are made at the same time, and
+// containers prepared.
 func (s *sandbox) addWarning(text string) {
 	s.making.Lock()
 	defer s.making.Unlock()
 	s.warnings = append(s.warnings, text)
+}
+
+// warned is what the user is to be warned of so far.
+func (s *sandbox) warned() []string {
+	s.making.Lock()
+	defer s.making.Unlock()
+	return slices.Clone(s.warnings)
 }

@@ -37,7 +37,7 @@ type sandbox struct {
 	undo     undo.Stack
 	warn     func(text string) // tells the user
 
-	making sync.Mutex // of warnings, while volumes are made
+	making sync.Mutex // of warnings, while volumes are made and containers prepared
 
 	laid chan struct{} // closed when all is there that a container is made of, or cannot be had
 
@@ -128,7 +128,9 @@ func (s *sandbox) create(abandon func()) error {
 	if err == nil {
 		err = s.nameFiles()
 	}
+	s.making.Lock()
 	s.warnings = append(s.network.warnings, s.warnings...)
+	s.making.Unlock()
 	if err == nil {
 		return nil
 	}

@@ -60,22 +60,6 @@ func setLabel(fd int, label string) (ok bool, err error) {
 	return err == nil, err
 }
 
-// LabelLayers gives layers (directories) an SELinux label, which containers may read and
-// execute whatever their categories. The label of an overlay's mount is not enough: what a
-// program has mapped is the layer's file to the kernel, and mprotect asks for its label, which
-// every dynamic linker does. A layer that has it is not looked into: its directory comes last.
-func LabelLayers(layers []string, label string) error {
-	for _, layer := range layers {
-		if label == "" || hasLabel(layer, label) {
-			continue
-		}
-		if _, err := Relabel(layer, label); err != nil {
-			return err
-		}
-	}
-	return nil
-}
-
 // LabelPipe gives a pipe an SELinux label. It has that of who made it, with all of his
 // categories, and containers, which have few, could use it but not open it anew, as
 // /dev/stdout. What is no pipe keeps its label, and so do pipes of others, or where the

@@ -1,8 +1,11 @@
 package volumes
 
 import (
+	"errors"
+	"fmt"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 
@@ -24,21 +27,79 @@ func TestLabelLayers(t *testing.T) {
 		n, err := unix.Lgetxattr(filepath.Join(layer, name), labelName, has)
 		return err == nil && strings.TrimRight(string(has[:n]), "\x00") == label
 	}
-	must(t, LabelLayers([]string{layer}, ""))
+	give := func(label string) {
+		if kept, err := LabelLayers([]string{layer}, label); len(kept) > 0 || err != nil {
+			t.Fatal(kept, err)
+		}
+	}
+	give("")
 	if labelled("") || labelled("early") {
 		t.Error("a label that nobody has asked for")
 	}
-	must(t, LabelLayers([]string{layer}, label))
+	give(label)
 	if !labelled("") || !labelled("early") {
 		t.Error("a file of the layer has no label")
 	}
 	must(t, unix.Setxattr(filepath.Join(layer, "early"), labelName, []byte("system_u:object_r:other_t:s0"), 0))
-	must(t, LabelLayers([]string{layer}, label))
+	give(label)
 	if labelled("early") {
 		t.Error("a layer that has its label is looked through again")
 	}
-	if err := LabelLayers([]string{filepath.Join(layer, "none")}, label); err == nil {
+	if _, err := LabelLayers([]string{filepath.Join(layer, "none")}, label); err == nil {
 		t.Error("a layer that is not there is labelled")
+	}
+}
+
+// A layer's directory says that all in it has the label, so it comes last, and is left alone if
+// something has not.
+func TestLayersMark(t *testing.T) {
+	testenv.NoLeaks(t)
+	layer := t.TempDir()
+	write(t, filepath.Join(layer, "f"), "x")
+	write(t, filepath.Join(layer, "d", "deep", "f"), "x")
+	root, err := os.Open(layer)
+	must(t, err)
+	defer root.Close()
+	for refused, want := range map[string]bool{"": true, "f": false, "d/deep/f": false, "d": false} {
+		var done []string
+		left, err := markLast(root, func(fd int, _ *unix.Stat_t) (bool, error) {
+			path, err := os.Readlink(fmt.Sprintf("/proc/self/fd/%d", fd))
+			must(t, err)
+			name, err := filepath.Rel(layer, path)
+			must(t, err)
+			done = append(done, name)
+			return name != refused, nil
+		})
+		must(t, err)
+		if (left == 0) != want || left > 1 {
+			t.Errorf("with %q refused %d are left", refused, left)
+		}
+		if at := slices.Index(done, "."); want && at != 4 || !want && at >= 0 {
+			t.Errorf("with %q refused it does %q", refused, done)
+		}
+	}
+}
+
+// Where no file can have a label of its own none is tried. It is said of what has another.
+func TestLayersThatTakeNoLabel(t *testing.T) {
+	testenv.NoLeaks(t)
+	const label = "system_u:object_r:container_ro_file_t:s0"
+	memory, fixed := filepath.Join(t.TempDir(), "memory"), filepath.Join(t.TempDir(), "fixed")
+	must(t, MountMemory(memory, ""))
+	t.Cleanup(func() { must(t, Unmount(memory)) })
+	write(t, filepath.Join(memory, "f"), "x")
+	if kept, err := LabelLayers([]string{memory}, label); len(kept) > 0 || err != nil {
+		t.Error(kept, err)
+	}
+	must(t, MountTmpfs(fixed, 1<<20, 0o755, ""))
+	t.Cleanup(func() { must(t, Unmount(fixed)) })
+	write(t, filepath.Join(fixed, "f"), "x")
+	must(t, unix.Setxattr(fixed, labelName, []byte("system_u:object_r:other_t:s0"), 0))
+	must(t, unix.Mount("", fixed, "", unix.MS_REMOUNT|unix.MS_BIND|unix.MS_RDONLY|unix.MS_NOSUID|unix.MS_NODEV, ""))
+	kept, err := LabelLayers([]string{fixed, memory}, label)
+	must(t, err)
+	if len(kept) != 1 || !errors.Is(kept[0], unix.EROFS) {
+		t.Errorf("of what is fixed it says %v", kept)
 	}
 }
 
