@@ -3,6 +3,7 @@ package host
 import (
 	"errors"
 	"fmt"
+	"io/fs"
 	"os"
 	"strconv"
 	"strings"
@@ -56,6 +57,9 @@ func tryLabels(process, files string, noNewPrivileges bool) error {
 		return fmt.Errorf("the policy does not let processes with %s begin with a program of %s", process, files)
 	}
 	if err == nil && noNewPrivileges {
+		if knows, kerr := knowsNoNewPrivileges(policyFiles); kerr != nil || !knows {
+			return errors.Join(fmt.Errorf("the policy lets no processes that gain no privileges (allowPrivilegeEscalation: false) change their label: it lacks nnp_nosuid_transition"), kerr)
+		}
 		may, err = allowed(own, process, "process2", "nnp_transition")
 		if err == nil && !may {
 			return fmt.Errorf("the policy does not let processes that gain no privileges (allowPrivilegeEscalation: false) change from %s to %s", own, process)
@@ -66,14 +70,28 @@ func tryLabels(process, files string, noNewPrivileges bool) error {
 
 const policyFiles = "/sys/fs/selinux/"
 
+// knowsNoNewPrivileges says whether the kernel asks the policy, of which files tell, about
+// processes that gain no privileges (check_nnp_nosuid in security/selinux/hooks.c). Else they
+// keep their label whatever the policy says.
+func knowsNoNewPrivileges(files string) (bool, error) {
+	asks, err := numberIn(files + "policy_capabilities/nnp_nosuid_transition")
+	if err == nil && asks != 0 {
+		_, err = numberIn(files + "class/process2/index")
+	}
+	if errors.Is(err, fs.ErrNotExist) { // an old kernel, or an old policy
+		return false, nil
+	}
+	return err == nil && asks != 0, err
+}
+
 // allowed asks the policy whether processes with a label may do something with what has
 // another, by what libselinux's security_compute_av asks.
 func allowed(from, to, class, permission string) (bool, error) {
-	number, err := policyNumber("class/" + class + "/index")
+	number, err := numberIn(policyFiles + "class/" + class + "/index")
 	if err != nil {
 		return false, err
 	}
-	bit, err := policyNumber("class/" + class + "/perms/" + permission)
+	bit, err := numberIn(policyFiles + "class/" + class + "/perms/" + permission)
 	if err != nil {
 		return false, err
 	}
@@ -104,8 +122,8 @@ func allows(answer string, permission int) (bool, error) {
 	return allowed>>(permission-1)&1 == 1 || flags&1 == 1, nil
 }
 
-func policyNumber(name string) (int, error) {
-	b, err := os.ReadFile(policyFiles + name)
+func numberIn(file string) (int, error) {
+	b, err := os.ReadFile(file)
 	if err != nil {
 		return 0, err
 	}
