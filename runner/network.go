@@ -28,8 +28,7 @@ type network struct {
 	leaves bool   // what is sent by IPv4 leaves by the kernel, and does not come to egress
 	stays  string // why not, where that was tried
 
-	host bool // it is the host's own
-
+	host     bool     // it is the host's own
 	warnings []string // of making it
 
 	names     *names.Resolver // nil where nobody answers for names
@@ -91,7 +90,10 @@ func (s *sandbox) connect() error {
 		return errors.Join(err, s.leaveWayOut())
 	}
 	<-s.laid
-	if serr := errors.Join(s.disconnect(), s.attach(pod.NetworkNetstack)); serr == nil {
+	if derr := s.disconnect(); derr != nil {
+		fmt.Fprintln(os.Stderr, derr)
+	}
+	if s.attach(pod.NetworkNetstack) == nil {
 		s.network.warnings = append(s.network.warnings, fmt.Sprintf("the pod's network is a stack in user space, which takes more of the processor: %v (%s)", err, report.Hint(netns.WithCure(err))))
 		return nil
 	}
@@ -196,7 +198,7 @@ func (s *sandbox) lease(mode pod.NetworkMode) (wires netns.Wires, err error) {
 		s.pool, s.slot = pool, slot
 		mtu, err := s.wayOut(mode, router)
 		if err == nil {
-			err = s.writeLease()
+			err = s.writeLease(s.leaves)
 		}
 		if err != nil {
 			return err
@@ -283,7 +285,7 @@ func (s *sandbox) disconnect() error {
 		}
 	}
 	err := s.leaveWayOut()
-	s.slot = 0
+	s.slot, s.leaves = 0, false
 	return errors.Join(err, s.endPasta())
 }
 

@@ -21,23 +21,32 @@ import (
 // is sure to work; then no packet to others may be longer than mtu.
 func (s *sandbox) wayOut(mode pod.NetworkMode, router netns.Router) (mtu int, err error) {
 	s.leaves, s.stays = false, ""
-	if mode != pod.NetworkMasquerade && (mode != pod.NetworkAuto || !uplink.Root()) {
-		return 0, nil
-	}
-	mtu, err = uplink.Make(router)
-	switch {
-	case err == nil:
-		s.leaves = true
-	case mode == pod.NetworkAuto:
+	had, _ := s.store.Lease() // of an earlier life, if any
+	if mode == pod.NetworkMasquerade || mode == pod.NetworkAuto && uplink.Root() {
+		// First of all: what dies now leaves word of what is to be removed.
+		if err := s.writeLease(true); err != nil {
+			return 0, err
+		}
+		mtu, err = uplink.Make(router)
+		if err == nil {
+			s.leaves = true
+			return mtu, nil
+		}
+		if mode != pod.NetworkAuto {
+			return 0, report.New(report.Failure, "another network: podrun up --network tproxy", "the pod cannot have the network %s: %w", mode, err)
+		}
 		s.stays = strings.ReplaceAll(err.Error(), "\n", "; ")
-	default:
-		return 0, report.New(report.Failure, "another network: podrun up --network tproxy", "the pod cannot have the network %s: %w", mode, err)
 	}
-	return mtu, nil
+	if had.Leaves {
+		if err := s.removeWayOut(router); err != nil {
+			fmt.Fprintln(os.Stderr, err)
+		}
+	}
+	return 0, nil
 }
 
-func (s *sandbox) writeLease() error {
-	return s.store.WriteLease(store.Lease{Slot: int(s.slot), Addresses: s.addresses(), Leaves: s.leaves, Stays: s.stays})
+func (s *sandbox) writeLease(leaves bool) error {
+	return s.store.WriteLease(store.Lease{Slot: int(s.slot), Addresses: s.addresses(), Leaves: leaves, Stays: s.stays})
 }
 
 // mendWayOut makes again what others have removed, as who reloads the host's firewall does
@@ -54,20 +63,33 @@ func (s *sandbox) mendWayOut() {
 	}
 }
 
-// leaveWayOut removes the way out, unless others need it.
+// leaveWayOut removes the way out, unless others need it, if the pod has had it: its lease
+// says so, whoever has made it, until it is removed.
 func (s *sandbox) leaveWayOut() error {
-	if !s.leaves {
+	if s.router() == "" {
 		return nil
 	}
-	s.leaves = false
+	if had, err := s.store.Lease(); err != nil || !had.Leaves { // which nobody else changes
+		return nil
+	}
 	return s.underLock(func(map[netns.Slot]bool) error {
-		if err := s.writeLease(); err != nil {
-			return err
+		had, err := s.store.Lease()
+		if err == nil {
+			err = s.removeWayOut(netns.OpenRouter(s.router()))
 		}
-		others, err := s.store.OtherLeases()
-		if err != nil || slices.ContainsFunc(others, func(l store.Lease) bool { return l.Leaves }) {
-			return err
+		if err == nil {
+			had.Leaves = false
+			err = s.store.WriteLease(had)
 		}
-		return uplink.Remove(netns.OpenRouter(s.router()))
+		return err
 	})
+}
+
+// removeWayOut is for who holds the lock.
+func (s *sandbox) removeWayOut(router netns.Router) error {
+	others, err := s.store.OtherLeases()
+	if err != nil || slices.ContainsFunc(others, func(l store.Lease) bool { return l.Leaves }) {
+		return err
+	}
+	return uplink.Remove(router)
 }

@@ -153,6 +153,50 @@ func TestOneWayOutForAll(t *testing.T) {
 	reaches(third)
 }
 
+// The way out of a pod that was killed with everything of it goes when the pod goes on, and
+// needs none.
+func TestWayOutAfterACrash(t *testing.T) {
+	testenv.NoLeaks(t)
+	testenv.LoopbackUp(t)
+	forwarding(t)
+	plans := []*pod.Plan{}
+	for _, mode := range []pod.NetworkMode{pod.NetworkMasquerade, pod.NetworkTProxy} {
+		plan := newPlan(nil, []pod.Container{shell(layer(t), "a", "exec sleep 1000000")})
+		plan.Network, plan.RestartPolicy = mode, pod.RestartOnFailure
+		plans = append(plans, plan)
+	}
+	w := startWhole(t, plans[0])
+	w.until(running)
+	second := w.neighbourOf(plans[1], "second") // keeps the router
+	second.until(running)
+	there := func() bool {
+		t.Helper()
+		out, err := exec.Command("nft", "list", "tables").CombinedOutput()
+		if err != nil {
+			t.Fatalf("%v: %s", err, out)
+		}
+		return strings.Contains(string(out), "podrun0")
+	}
+	_, keeper := w.processes()
+	kill9(t, w.guardOf(keeper))
+	kill9(t, keeper)
+	for deadline := time.Now().Add(time.Minute); w.place.Alive(); {
+		if time.Now().After(deadline) {
+			t.Fatal("the pod lives")
+		}
+	}
+	if !there() {
+		t.Error("the way out has gone by itself: this test proves nothing")
+	}
+	plan := *plans[0]
+	plan.Network = pod.NetworkTProxy
+	w.again(&plan)
+	w.untilAgain("running again", running)
+	if there() {
+		t.Error("the way out of the earlier life is there")
+	}
+}
+
 // Where the host has a firewall, who asks for it is told what is in the way.
 func TestNoMasquerade(t *testing.T) {
 	testenv.NoLeaks(t)
