@@ -42,6 +42,10 @@ const StopMargin = 30 * time.Second
 // watchdog is how long a supervisor may say nothing. It pings three times as often.
 const watchdog = 30 * time.Second
 
+// firewalls make rules of the host's when it starts; those that there are not are nothing
+// to wait for.
+const firewalls = "docker.service libvirtd.service firewalld.service ufw.service nftables.service"
+
 // File is the unit file.
 func (s Service) File(unit string) []byte {
 	var b strings.Builder
@@ -50,6 +54,8 @@ func (s Service) File(unit string) []byte {
 	line("\n[Unit]\nDescription=%s", literal(s.Description))
 	if s.System {
 		line("Wants=network-online.target\nAfter=network-online.target")
+		// How the pods leave depends on the host's rules for packets: they are to be there.
+		line("After=%s", firewalls)
 	}
 	// A pod whose images cannot be had yet waits by itself; one that fails at once is
 	// tried for ever, as the kubelet does.

@@ -25,7 +25,7 @@ func TestUnitFile(t *testing.T) {
 			t.Errorf("there is no %q in\n%s", want, text)
 		}
 	}
-	if strings.Contains(text, "network-online") {
+	if strings.Contains(text, "network-online") || strings.Contains(text, "docker.service") {
 		t.Error("a unit of the user waits for a unit of the system, which there is not")
 	}
 	if !Made([]byte(text)) || Made([]byte("[Unit]\n")) {
@@ -39,7 +39,7 @@ func TestUnitFile(t *testing.T) {
 	}
 	s.System, s.Again = true, false
 	text = string(s.File("podrun@web.service"))
-	for _, want := range []string{"\nAfter=network-online.target\n", "\nRestart=on-abnormal\n", "\nWantedBy=multi-user.target\n"} {
+	for _, want := range []string{"\nAfter=network-online.target\n", "\nAfter=docker.service libvirtd.service firewalld.service ufw.service nftables.service\n", "\nRestart=on-abnormal\n", "\nWantedBy=multi-user.target\n"} {
 		if !strings.Contains(text, want) {
 			t.Errorf("there is no %q in the system's unit\n%s", want, text)
 		}
