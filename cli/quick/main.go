@@ -3,8 +3,9 @@
 // The podrun binary carries it and executes it before its own Go begins (internal/stage/hasten).
 //
 // It knows the plain form of a command only. Whatever else it meets, wrong words and pods that
-// are not there included, it leaves to the whole front, in its own place, as if it had never
-// been: so there is one command line, one help and one place for what is said of errors.
+// are not there included, it leaves to the whole front, in its own place and with the same
+// words: so there is one command line, one help and one place for what is said of errors.
+// It has said nothing then, and done nothing that the whole front would not do first.
 package main
 
 import (
@@ -40,8 +41,8 @@ func main() {
 	}
 }
 
-// run does what the words ask for. It is not ok if that is for the whole front; then
-// nothing has been done or said.
+// run does what the words ask for. It is not ok if that is for the whole front; then nothing
+// has been said, and nothing done but, for down, that a pod was stopped: see errRemains.
 func run(words []string) (code int, ok bool) {
 	if len(words) == 0 {
 		return 0, false
