@@ -17,9 +17,9 @@ import (
 // stamps is how many init containers a pod has whose programs stamp, one after the other.
 const stamps = 6
 
-// lives is how long an init container runs, so that the next one is made meanwhile: less than a
+// earlyRuns is how long an init container runs, so that the next one is made meanwhile: less than a
 // supervisor waits before it gives memory back that it will need again.
-const lives = "0.15"
+const earlyRuns = "0.15"
 
 // startWay is one way in which podrun comes to execute a container's program.
 type startWay struct {
@@ -53,7 +53,7 @@ type stamping struct {
 // The pods. One that has a volume at /etc is not made early: it could change what others find there.
 var (
 	inRow = stamping{name: "stamps", run: "[/bin/stamp]"}
-	early = stamping{name: "early", run: "[/bin/stamp, sh, -c, sleep " + lives + "; exec stamp]"}
+	early = stamping{name: "early", run: "[/bin/stamp, sh, -c, sleep " + earlyRuns + "; exec stamp]"}
 	cold  = stamping{name: "cold", run: early.run, more: "    volumeMounts: [{name: etc, mountPath: /etc/stamps}]\n"}
 )
 
