@@ -8,7 +8,6 @@ import (
 	"time"
 
 	"github.com/podrun/podrun/cli/internal/remote"
-	"github.com/podrun/podrun/internal/report"
 	"github.com/podrun/podrun/internal/store"
 	"github.com/podrun/podrun/internal/wire"
 	"github.com/podrun/podrun/pod"
@@ -88,5 +87,6 @@ func waitGone(ctx context.Context, p store.Pod) error { return remote.WaitGone(c
 
 // wireError is what the supervisor said, with its exit code.
 func wireError(e *wire.Error) error {
-	return &exitError{code: e.Code, err: report.New(report.Internal, e.Hint, "%s", e.Message)}
+	no := remote.NewRefused(e)
+	return &exitError{code: no.Code, err: no.Err}
 }

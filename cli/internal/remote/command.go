@@ -124,7 +124,7 @@ func (x *Command) started() (*os.File, error) {
 	frame, files, err := wire.ReadFrame(x.conn)
 	switch {
 	case err == nil && frame.Error != nil:
-		err = refused(frame.Error)
+		err = NewRefused(frame.Error)
 	case err == nil && (!frame.Started || x.Terminal != nil && len(files) != 1):
 		err = errors.New("the supervisor's answer is not one to exec")
 	case err != nil:
@@ -234,15 +234,15 @@ func (x *Command) await() (int, error) {
 		case err != nil:
 			return 0, x.lost(err)
 		case frame.Error != nil:
-			return 0, refused(frame.Error)
+			return 0, NewRefused(frame.Error)
 		case frame.Exit != nil:
 			return *frame.Exit, nil
 		}
 	}
 }
 
-// refused is what the supervisor said, with its exit code.
-func refused(e *wire.Error) error {
+// NewRefused is what a supervisor has said in a frame.
+func NewRefused(e *wire.Error) *Refused {
 	return &Refused{e.Code, report.New(report.Internal, e.Hint, "%s", e.Message)}
 }
 

@@ -90,7 +90,7 @@ func Stop(ctx context.Context, p store.Pod, how wire.StopRequest) error {
 func StopOnce(ctx context.Context, p store.Pod, how wire.StopRequest) error {
 	refusal, err := Answer(ctx, p, wire.Request{Verb: wire.Stop, Stop: &how})
 	if err == nil && refusal != nil {
-		return refused(refusal)
+		return NewRefused(refusal)
 	}
 	return err
 }
