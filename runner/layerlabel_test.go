@@ -1,6 +1,7 @@
 package runner
 
 import (
+	"slices"
 	"strings"
 	"testing"
 
@@ -37,4 +38,15 @@ func TestLayersThatKeepTheirLabel(t *testing.T) {
 		}
 		return said >= want
 	})
+}
+
+// What is noticed again and again is said once.
+func TestSandboxWarnsOnce(t *testing.T) {
+	var s sandbox
+	for _, text := range []string{"one", "two", "one"} {
+		s.addWarning(text)
+	}
+	if got := s.warned(); !slices.Equal(got, []string{"one", "two"}) {
+		t.Errorf("warnings %q", got)
+	}
 }

@@ -48,12 +48,14 @@ func (x *container) labelStreams(p *libcontainer.Process) error {
 	return nil
 }
 
-// addWarning notes what the user is to be warned of. Volumes are made at the same time, and
+// addWarning notes what the user is to be warned of, once. Volumes are made at the same time, and
 // containers prepared.
 func (s *sandbox) addWarning(text string) {
 	s.making.Lock()
 	defer s.making.Unlock()
-	s.warnings = append(s.warnings, text)
+	if !slices.Contains(s.warnings, text) {
+		s.warnings = append(s.warnings, text)
+	}
 }
 
 // warned is what the user is to be warned of so far.
