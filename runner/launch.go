@@ -51,6 +51,7 @@ func (x *container) launch(ctx context.Context, p *libcontainer.Process) (launch
 	}
 	defer b.Close()
 	if err := x.ct.Run(p); err != nil {
+		x.reapStillborn()
 		return nil, err
 	}
 	if err := b.Started(ctx); err != nil {
