@@ -165,9 +165,6 @@ func closeFiles(files ...*os.File) {
 func (a *adoption) sandbox() error {
 	switch a.known.Sandbox {
 	case lifecycle.SandboxNone, lifecycle.SandboxDown:
-		if err := a.engine.newSandbox(a.engine.plan, a.known.Attempt).leaveWayOut(); err != nil {
-			fmt.Fprintln(os.Stderr, err) // another life's: it is tried again
-		}
 		return nil
 	case lifecycle.SandboxCreating:
 		a.sweep()

@@ -78,11 +78,9 @@ func (s *supervisor) revive(why string) (lifecycle.Observed, error) {
 }
 
 // clear removes what a sandbox has left of which no process lives: its cgroups, its files
-// in memory, the writable layers, its part in the way out. Mounts have gone with their namespace.
+// in memory, the writable layers. Mounts have gone with their namespace; what is left of its
+// network is the next one's, for the lock that this takes may be the command's that waits.
 func (e *engine) clear(left state, known *lifecycle.Observed) error {
-	if err := e.newSandbox(e.plan, 0).leaveWayOut(); err != nil {
-		fmt.Fprintln(os.Stderr, err)
-	}
 	var errs []error
 	if left.Cgroup != "" {
 		errs = append(errs, cgroups.Remove(left.Cgroup))
