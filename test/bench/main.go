@@ -7,6 +7,7 @@
 package main
 
 import (
+	"errors"
 	"flag"
 	"fmt"
 	"os"
@@ -80,10 +81,10 @@ func run() error {
 		}
 	}
 	r, err := everything(who, sides, ours, peer, work, *rootfs, *tools, *part, *rounds, *pods)
-	if err != nil {
-		return err
+	if len(r.Times) > 0 || err == nil { // what has been measured until then is not lost
+		err = errors.Join(err, r.save(*out))
 	}
-	if err := r.save(*out); err != nil {
+	if err != nil {
 		return err
 	}
 	return tell(r, *against, pages{*docs, *network, *readme})

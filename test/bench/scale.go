@@ -99,7 +99,7 @@ func (e *podrun) lives(who *person, pods string) ([]time.Duration, error) {
 			err = derr
 		}
 		if err == nil {
-			err = who.asFew(len(before))
+			err = who.without(name)
 		}
 		if err != nil {
 			return nil, fmt.Errorf("start one more pod: %w", err)
@@ -109,14 +109,23 @@ func (e *podrun) lives(who *person, pods string) ([]time.Duration, error) {
 	return times[1:], nil
 }
 
-// asFew waits until there are no more than so many processes.
-func (p *person) asFew(n int) error {
-	for deadline := time.Now().Add(time.Minute); len(p.processes()) > n; time.Sleep(10 * time.Millisecond) {
+// without waits until no process has a word in its arguments. Others come and go: the
+// supervisors of pods that are probed.
+func (p *person) without(word string) error {
+	for deadline := time.Now().Add(time.Minute); ; time.Sleep(10 * time.Millisecond) {
+		n := 0
+		for pid, words := range p.processes() {
+			if strings.Contains(words, word) && !hasEnded(pid) {
+				n++
+			}
+		}
+		if n == 0 {
+			return nil
+		}
 		if time.Now().After(deadline) {
-			return fmt.Errorf("a minute after the pod was removed there are %d processes instead of %d", len(p.processes()), n)
+			return fmt.Errorf("a minute after the pod was removed there are %d processes of %s", n, word)
 		}
 	}
-	return nil
 }
 
 func looks(e engine) (summary, error) {
