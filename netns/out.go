@@ -53,7 +53,7 @@ func (r Router) WireOut(podNS string, pool Pool, s Slot, mtu int) (Wires, error)
 // out marks what leaves by the kernel; the rest goes on. Who answers a connection that came
 // in the name of others is found first, as anywhere.
 func out() [][]expr.Any {
-	all := [][]expr.Any{append(append(v4.only(), connected()...), deliver()...)}
+	all := [][]expr.Any{append(append(v4.only(), protocol(unix.IPPROTO_UDP)...), v4.ongoing()...)}
 	for _, p := range []byte{unix.IPPROTO_TCP, unix.IPPROTO_UDP, unix.IPPROTO_ICMP} {
 		rule := append(v4.only(), protocol(p)...)
 		for _, not := range nowhere {

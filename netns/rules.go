@@ -6,7 +6,6 @@ import (
 	"slices"
 
 	"github.com/google/nftables"
-	"github.com/google/nftables/binaryutil"
 	"github.com/google/nftables/expr"
 	"golang.org/x/sys/unix"
 )
@@ -27,9 +26,9 @@ import (
 // lives: the number changes with every change of rules.
 func tableName(s Slot, leaves bool) string {
 	if leaves {
-		return fmt.Sprintf("pod%d.3%s", s, outSuffix)
+		return fmt.Sprintf("pod%d.4%s", s, outSuffix)
 	}
-	return fmt.Sprintf("pod%d.3", s)
+	return fmt.Sprintf("pod%d.4", s)
 }
 
 // port is where a pod's connections are taken, on the router's loopback.
@@ -110,13 +109,18 @@ func rules(s Slot, pool Pool, own Addresses, leaves bool) [][]expr.Any {
 		}
 		all = append(all, rule)
 	}
+	// Of other devices than the pod's two there is nothing to do, as soon as can be: their
+	// packets come through here, too.
+	add(otherSlot(s), verdict(expr.VerdictAccept))
 	for _, f := range families {
-		add(iif(tunLink(s)), f.only(), firstPacket(), f.take(port(s)))
+		add(iif(firstTUN+int(s)), f.only(), firstPacket(), f.take(port(s)))
 	}
-	add(notIif(podLink(s)), verdict(expr.VerdictAccept))
-	// Its own addresses, and those by which neighbours find each other.
+	add(notIif(firstPod+int(s)), verdict(expr.VerdictAccept))
 	for _, f := range families {
+		// Its own addresses, and those by which neighbours find each other.
 		add(f.only(), f.from(host(f.of(own)), expr.CmpOpNeq), f.fromLink(), verdict(expr.VerdictDrop))
+		add(f.to(f.pool(pool)), f.otherThan(f.of(pool.Gateway())), verdict(expr.VerdictAccept))
+		add(f.only(), notFirst(), f.ongoing())
 	}
 	add(v4.to(beyond), verdict(expr.VerdictDrop))
 	add(v6.to(onLink), verdict(expr.VerdictAccept))
@@ -124,16 +128,15 @@ func rules(s Slot, pool Pool, own Addresses, leaves bool) [][]expr.Any {
 		// The router itself has nothing to offer but names and an echo.
 		gateway := f.to(host(f.of(pool.Gateway())))
 		add(gateway, destinationPort(domain), f.take(port(s)))
-		add(gateway, connected(), deliver()) // answers to what came in the router's name
+		add(gateway, protocol(unix.IPPROTO_UDP), f.ongoing()) // answers to what came in the router's name
 		add(gateway, otherProtocol(f.icmp), verdict(expr.VerdictDrop))
-		add(f.to(f.pool(pool)), verdict(expr.VerdictAccept))
+		add(gateway, verdict(expr.VerdictAccept))
 	}
 	if leaves {
 		all = append(all, out()...)
 	}
 	add(firstPacket(), verdict(expr.VerdictAccept))
-	// What is neither TCP nor UDP has no sockets, so these do not apply to it.
-	add(connected(), deliver())
+	// What is neither TCP nor UDP has no sockets, so this does not apply to it.
 	for _, f := range families {
 		add(f.only(), f.take(port(s)))
 	}
@@ -148,136 +151,3 @@ var (
 	// nowhere is what a pod is not led to, as netns/egress has it, besides beyond.
 	nowhere = []netip.Prefix{netip.MustParsePrefix("0.0.0.0/8"), netip.MustParsePrefix("127.0.0.0/8"), host(HostLoopback.V4)}
 )
-
-// ipFamily is what differs between IPv4 and IPv6.
-type ipFamily struct {
-	number   byte
-	source   uint32 // offset in the header
-	size     uint32 // of an address
-	icmp     byte
-	loopback netip.Addr
-}
-
-var (
-	v4       = ipFamily{unix.NFPROTO_IPV4, 12, 4, unix.IPPROTO_ICMP, netip.AddrFrom4([4]byte{127, 0, 0, 1})}
-	v6       = ipFamily{unix.NFPROTO_IPV6, 8, 16, unix.IPPROTO_ICMPV6, netip.IPv6Loopback()}
-	families = []ipFamily{v4, v6}
-)
-
-func (f ipFamily) of(a Addresses) netip.Addr {
-	if f.size == 4 {
-		return a.V4
-	}
-	return a.V6
-}
-
-func (f ipFamily) pool(p Pool) netip.Prefix {
-	if f.size == 4 {
-		return p.V4
-	}
-	return p.V6
-}
-
-func host(a netip.Addr) netip.Prefix { return netip.PrefixFrom(a, a.BitLen()) }
-
-func (f ipFamily) only() []expr.Any { return metaIs(expr.MetaKeyNFPROTO, []byte{f.number}) }
-
-// from matches packets whose source is, or is not, in a prefix. The family is known.
-func (f ipFamily) from(p netip.Prefix, op expr.CmpOp) []expr.Any { return f.address(f.source, p, op) }
-
-// to matches packets of the family for a prefix.
-func (f ipFamily) to(p netip.Prefix) []expr.Any {
-	return append(f.only(), f.address(f.source+f.size, p, expr.CmpOpEq)...)
-}
-
-func (f ipFamily) address(offset uint32, p netip.Prefix, op expr.CmpOp) []expr.Any {
-	mask := make([]byte, f.size)
-	for i := range p.Bits() {
-		mask[i/8] |= 0x80 >> (i % 8)
-	}
-	return []expr.Any{
-		&expr.Payload{DestRegister: 1, Base: expr.PayloadBaseNetworkHeader, Offset: offset, Len: f.size},
-		&expr.Bitwise{SourceRegister: 1, DestRegister: 1, Len: f.size, Mask: mask, Xor: make([]byte, f.size)},
-		&expr.Cmp{Op: op, Register: 1, Data: p.Masked().Addr().AsSlice()},
-	}
-}
-
-// fromLink excepts an address of the link from what is dropped: neighbours are found by
-// it, and it is routed nowhere.
-func (f ipFamily) fromLink() []expr.Any {
-	if f.size == 4 {
-		return nil
-	}
-	return append(f.from(linkLocal, expr.CmpOpNeq), f.from(host(netip.IPv6Unspecified()), expr.CmpOpNeq)...)
-}
-
-// take gives a packet to the socket that listens to the port on the router's loopback.
-func (f ipFamily) take(port uint16) []expr.Any {
-	return append([]expr.Any{
-		&expr.Immediate{Register: 1, Data: binaryutil.BigEndian.PutUint16(port)},
-		&expr.Immediate{Register: 2, Data: f.loopback.AsSlice()},
-		&expr.TProxy{Family: f.number, TableFamily: unix.NFPROTO_INET, RegPort: 1, RegAddr: 2},
-	}, deliver()...)
-}
-
-// deliver has a packet delivered here, whatever its destination.
-func deliver() []expr.Any {
-	return append([]expr.Any{
-		&expr.Immediate{Register: 1, Data: binaryutil.NativeEndian.PutUint32(localMark)},
-		&expr.Meta{Key: expr.MetaKeyMARK, SourceRegister: true, Register: 1},
-	}, verdict(expr.VerdictAccept)...)
-}
-
-// connected matches packets for which there is a socket with their own addresses.
-func connected() []expr.Any {
-	return []expr.Any{
-		&expr.Socket{Key: expr.SocketKeyTransparent, Register: 1}, &expr.Cmp{Op: expr.CmpOpEq, Register: 1, Data: []byte{1}},
-		&expr.Socket{Key: expr.SocketKeyWildcard, Register: 1}, &expr.Cmp{Op: expr.CmpOpEq, Register: 1, Data: []byte{0}},
-	}
-}
-
-// firstPacket matches the first packet of a TCP connection.
-func firstPacket() []expr.Any {
-	return append(protocol(unix.IPPROTO_TCP),
-		&expr.Payload{DestRegister: 1, Base: expr.PayloadBaseTransportHeader, Offset: 13, Len: 1},
-		&expr.Bitwise{SourceRegister: 1, DestRegister: 1, Len: 1, Mask: []byte{flagFIN | flagSYN | flagRST | flagACK}, Xor: []byte{0}},
-		&expr.Cmp{Op: expr.CmpOpEq, Register: 1, Data: []byte{flagSYN}},
-	)
-}
-
-// flags of a TCP header (RFC 9293).
-const (
-	flagFIN, flagSYN, flagRST, flagACK = 1, 2, 4, 16
-)
-
-// domain is the port of the pods' resolver, at the gateway (RFC 1035).
-const domain = 53
-
-func destinationPort(port uint16) []expr.Any {
-	return []expr.Any{
-		&expr.Payload{DestRegister: 1, Base: expr.PayloadBaseTransportHeader, Offset: 2, Len: 2},
-		&expr.Cmp{Op: expr.CmpOpEq, Register: 1, Data: binaryutil.BigEndian.PutUint16(port)},
-	}
-}
-
-func protocol(p byte) []expr.Any { return metaIs(expr.MetaKeyL4PROTO, []byte{p}) }
-
-func otherProtocol(p byte) []expr.Any {
-	return []expr.Any{&expr.Meta{Key: expr.MetaKeyL4PROTO, Register: 1}, &expr.Cmp{Op: expr.CmpOpNeq, Register: 1, Data: []byte{p}}}
-}
-
-func iif(name string) []expr.Any { return metaIs(expr.MetaKeyIIFNAME, interfaceName(name)) }
-
-func notIif(name string) []expr.Any {
-	return []expr.Any{&expr.Meta{Key: expr.MetaKeyIIFNAME, Register: 1}, &expr.Cmp{Op: expr.CmpOpNeq, Register: 1, Data: interfaceName(name)}}
-}
-
-func interfaceName(name string) []byte {
-	return append([]byte(name), make([]byte, unix.IFNAMSIZ-len(name))...)
-}
-
-func metaIs(key expr.MetaKey, value []byte) []expr.Any {
-	return []expr.Any{&expr.Meta{Key: key, Register: 1}, &expr.Cmp{Op: expr.CmpOpEq, Register: 1, Data: value}}
-}
-
-func verdict(kind expr.VerdictKind) []expr.Any { return []expr.Any{&expr.Verdict{Kind: kind}} }

@@ -48,7 +48,7 @@ func Try(ns string) error {
 // lacking is a module of the kernel, mostly, which cannot be loaded for an ordinary user
 // everywhere.
 func WithCure(err error) error {
-	const modules = "as root: modprobe -a tun veth nft_tproxy nft_socket && printf '%s\\n' tun veth nft_tproxy nft_socket > /etc/modules-load.d/podrun.conf"
+	const modules = "as root: modprobe -a tun veth nft_tproxy && printf '%s\\n' tun veth nft_tproxy > /etc/modules-load.d/podrun.conf"
 	cure := modules + "; in a container: on its host"
 	if errors.Is(err, fs.ErrPermission) || errors.Is(err, fs.ErrNotExist) {
 		cure = "make /dev/net/tun accessible: as root, modprobe tun && chmod 0666 /dev/net/tun; in a container: start it with --device /dev/net/tun"

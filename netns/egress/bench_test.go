@@ -1,6 +1,7 @@
 package egress
 
 import (
+	"fmt"
 	"io"
 	"net"
 	"net/netip"
@@ -119,5 +120,26 @@ func BenchmarkConnection(b *testing.B) {
 				b.Fatal(err)
 			}
 		})
+	}
+}
+
+// BenchmarkAmongOthers is a turn from pod to pod, and one that goes out, where many other pods are.
+func BenchmarkAmongOthers(b *testing.B) {
+	w := newWorld(b)
+	one, other := w.pod(1), w.pod(2)
+	remote := netip.MustParseAddrPort(remoteAddr + ":80")
+	for n, have := range []int{2, 102, 302} {
+		for s := []int{2, 2, 102}[n] + 1; s <= have; s++ {
+			w.attach(netns.Slot(s))
+			wires, err := w.router.Wire(w.pool, netns.Slot(s))
+			if err != nil {
+				b.Fatal(err)
+			}
+			b.Cleanup(func() { wires.Close() })
+		}
+		b.Run(fmt.Sprintf("%d/pod", have), func(b *testing.B) {
+			turns(b, one.ns, other.ns, netip.AddrPortFrom(other.own.V4, 80))
+		})
+		b.Run(fmt.Sprintf("%d/out", have), func(b *testing.B) { turns(b, one.ns, w.remote, remote) })
 	}
 }
