@@ -16,14 +16,14 @@ type directPort struct {
 	server   *Server
 	inside   *Inside
 	listener int
-	to       int
+	to       target
 
 	// The loop's.
 	paused  bool
 	starved bool // it waits for a descriptor
 }
 
-func (s *Server) addDirect(file *os.File, to int, d *Inside) (port, error) {
+func (s *Server) addDirect(file *os.File, to target, d *Inside) (port, error) {
 	raw, err := file.SyscallConn()
 	if err != nil {
 		return nil, err
@@ -119,7 +119,8 @@ func (p *directPort) pass(near int, from netip.AddrPort) {
 		relay.ResetFD(near)
 		return
 	}
-	fd, _, err := p.inside.connect(unix.SOCK_STREAM, from, p.to)
+	to, shown := p.to.way(p.inside, from.Addr())
+	fd, err := p.inside.connect(unix.SOCK_STREAM, from, to, shown)
 	if err != nil {
 		relay.ResetFD(near)
 		p.server.leave()

@@ -91,6 +91,11 @@ func bound() int {
 // goes to a port of the pod. The server knows it by the file's name. The socket stays the
 // caller's, who may close it.
 func (s *Server) Add(file *os.File, protocol string, to int) error {
+	return s.serve(file, protocol, target{port: to})
+}
+
+// serve is Add for any target.
+func (s *Server) serve(file *os.File, protocol string, to target) error {
 	var p port
 	var err error
 	if protocol == "udp" {
@@ -218,7 +223,7 @@ type tcpPort struct {
 	paused, resumed chan struct{}
 }
 
-func (s *Server) addTCP(file *os.File, to int, by Carrier) (port, error) {
+func (s *Server) addTCP(file *os.File, to target, by Carrier) (port, error) {
 	l, err := net.FileListener(file)
 	if err != nil {
 		return nil, err
@@ -245,7 +250,7 @@ func (p *tcpPort) proceed() {
 
 func (p *tcpPort) close() { p.listener.Close() }
 
-func (s *Server) accept(p *tcpPort, to int, by Carrier) {
+func (s *Server) accept(p *tcpPort, to target, by Carrier) {
 	for {
 		client, err := p.listener.AcceptTCP()
 		switch {
@@ -272,14 +277,14 @@ func (s *Server) accept(p *tcpPort, to int, by Carrier) {
 var aliveness = net.KeepAliveConfig{Enable: true, Idle: time.Minute, Interval: 30 * time.Second, Count: 4}
 
 // pass is one connection's life.
-func (s *Server) pass(client *net.TCPConn, to int, by Carrier) {
+func (s *Server) pass(client *net.TCPConn, to target, by Carrier) {
 	addr, ok := client.RemoteAddr().(*net.TCPAddr)
 	if !ok {
 		client.Close()
 		return
 	}
 	_ = client.SetKeepAliveConfig(aliveness)
-	by.Carry(s.ctx, client, unmapped(addr.AddrPort()), to)
+	to.carry(s.ctx, client, unmapped(addr.AddrPort()), by)
 }
 
 func unmapped(a netip.AddrPort) netip.AddrPort {

@@ -24,7 +24,11 @@ func TestMain(m *testing.M) { testenv.Main(m) }
 // The world of these tests: the test's own network is the host, at 10.77.0.1 and
 // fd77::1; a remote host is at 10.77.0.2 and fd77::2; behind a router, in which the pod's
 // answers to anybody come back to the sockets there, a pod at 10.88.0.2 and fd88::2.
-type world struct{ host, remote, router, pod string }
+type world struct {
+	host, remote, router, pod string
+
+	name string // what whoServer says at last
+}
 
 const (
 	hostAddr, hostAddr6     = "10.77.0.1", "fd77::1"
@@ -233,7 +237,7 @@ func (w *world) whoServer(t testing.TB, addr string) {
 			if err != nil {
 				return
 			}
-			fmt.Fprint(c, c.RemoteAddr())
+			fmt.Fprint(c, c.RemoteAddr(), w.name)
 			c.Close()
 		}
 	}()
@@ -245,7 +249,7 @@ func (w *world) whoServer(t testing.TB, addr string) {
 			if err != nil {
 				return
 			}
-			u.WriteTo(fmt.Appendf(nil, "%v %d", from, n), from)
+			u.WriteTo(fmt.Appendf(nil, "%v %d%s", from, n, w.name), from)
 		}
 	}()
 }

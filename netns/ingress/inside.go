@@ -42,32 +42,41 @@ func (d *Inside) Close() { d.loop.Close() }
 // connectTime is how long the pod may take to answer: it is on this machine.
 const connectTime = 10 * time.Second
 
-// target is the pod's address for a client, and whether it may see the client's.
-func (d *Inside) target(client netip.Addr) (to netip.Addr, shown bool) {
+// own is a port of the pod for a client, and whether it may see the client's address.
+func (d *Inside) own(client netip.Addr, port int) (to netip.AddrPort, shown bool) {
 	if len(d.Addrs) == 0 {
-		return netip.Addr{}, false
+		return netip.AddrPort{}, false
 	}
-	to = d.Addrs[0]
+	at := d.Addrs[0]
 	for _, a := range d.Addrs {
 		if a.Is4() == client.Is4() {
-			to = a
+			at = a
 			break
 		}
 	}
-	shown = d.Transparent && to.Is4() == client.Is4() && client.IsGlobalUnicast()
+	return netip.AddrPortFrom(at, uint16(port)), d.shows(client, at)
+}
+
+// shows says whether a client's address means itself at another.
+func (d *Inside) shows(client, to netip.Addr) bool {
+	shown := d.Transparent && to.Is4() == client.Is4() && client.IsGlobalUnicast()
 	for _, p := range d.Ours {
 		shown = shown && !p.Contains(client)
 	}
-	return to, shown
+	return shown
 }
 
 // DialUDP begins a conversation with a port of the pod for a client. Where the client's own
 // port is in use there, it is shown with another.
 func (d *Inside) DialUDP(client netip.AddrPort, port int) (net.Conn, error) {
+	to, shown := d.own(client.Addr(), port)
+	return d.dialUDP(client, to, shown)
+}
+
+func (d *Inside) dialUDP(client, to netip.AddrPort, shown bool) (net.Conn, error) {
 	var fd int
-	var to netip.AddrPort
 	err := d.loop.Do(func() (err error) {
-		fd, to, err = d.connect(unix.SOCK_DGRAM, client, port)
+		fd, err = d.connect(unix.SOCK_DGRAM, client, to, shown)
 		return err
 	})
 	if err != nil {
@@ -78,13 +87,12 @@ func (d *Inside) DialUDP(client netip.AddrPort, port int) (net.Conn, error) {
 	return net.FileConn(f)
 }
 
-// connect begins to connect. The calling thread is in there.
-func (d *Inside) connect(kind int, client netip.AddrPort, port int) (fd int, to netip.AddrPort, err error) {
-	addr, shown := d.target(client.Addr())
-	if !addr.IsValid() {
-		return -1, to, errors.New("connect to the pod: it has no address")
+// connect begins to connect, in a client's name if that is to be shown. The calling thread is
+// in there.
+func (d *Inside) connect(kind int, client, to netip.AddrPort, shown bool) (fd int, err error) {
+	if !to.IsValid() {
+		return -1, errors.New("connect to the pod: it has no address")
 	}
-	to = netip.AddrPortFrom(addr, uint16(port))
 	sources := []netip.AddrPort{{}}
 	if shown {
 		sources = []netip.AddrPort{client, netip.AddrPortFrom(client.Addr(), 0)}
@@ -96,9 +104,9 @@ func (d *Inside) connect(kind int, client netip.AddrPort, port int) (fd int, to 
 		}
 	}
 	if err != nil {
-		return -1, to, fmt.Errorf("connect to %s: %w", to, err)
+		return -1, fmt.Errorf("connect to %s: %w", to, err)
 	}
-	return fd, to, nil
+	return fd, nil
 }
 
 // socket begins to connect.

@@ -12,16 +12,6 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// How long a flow of datagrams is remembered after the last one: until the pod has
-// answered, and then. (Linux: nf_conntrack_udp_timeout and …_stream are 30 and 120.)
-const (
-	unanswered = 10 * time.Second
-	answered   = 60 * time.Second
-)
-
-// maxFlows bounds the flows of a port. More clients than that wait for one to be over.
-const maxFlows = 2048
-
 // maxDatagram is more than any has.
 const maxDatagram = 1 << 16
 
@@ -39,22 +29,14 @@ type udpPort struct {
 	server          *Server
 	conn            *net.UDPConn
 	raw             syscall.RawConn
-	to              int
+	to              target
 	paused, resumed chan struct{}
 
 	mu    sync.Mutex
 	flows map[route]*flow
 }
 
-type flow struct {
-	inside net.Conn
-
-	mu       sync.Mutex
-	last     time.Time
-	lifetime time.Duration
-}
-
-func (s *Server) addUDP(file *os.File, to int) (port, error) {
+func (s *Server) addUDP(file *os.File, to target) (port, error) {
 	c, err := net.FilePacketConn(file)
 	if err != nil {
 		return nil, err
@@ -84,7 +66,18 @@ func (p *udpPort) proceed() {
 	p.resumed <- struct{}{}
 }
 
-func (p *udpPort) close() { p.conn.Close() }
+// close leaves the pod's own flows to their end. Another pod's client comes to it by another
+// socket next, to which the answers are to go.
+func (p *udpPort) close() {
+	p.conn.Close()
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	for _, f := range p.flows {
+		if f.to.IsValid() {
+			f.inside.Close()
+		}
+	}
+}
 
 // receive takes datagrams until the port is closed.
 func (p *udpPort) receive() {
@@ -166,48 +159,6 @@ func routeOf(from unix.Sockaddr, oob []byte) (route, bool) {
 	}
 	r.local = answerFrom(oob, r.client.Addr())
 	return r, true
-}
-
-// flow is a route's, made if it is new; nil if there are too many.
-func (p *udpPort) flow(at route) (*flow, error) {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	if f := p.flows[at]; f != nil || len(p.flows) >= maxFlows {
-		return f, nil
-	}
-	inside, err := p.server.dial.DialUDP(at.client, p.to)
-	if err != nil {
-		return nil, err
-	}
-	f := &flow{inside: inside, last: time.Now(), lifetime: unanswered}
-	if !p.server.enter(inside) {
-		inside.Close()
-		return nil, nil
-	}
-	p.flows[at] = f
-	p.server.all.Go(func() {
-		p.answer(at, f)
-		p.mu.Lock()
-		delete(p.flows, at)
-		p.mu.Unlock()
-		p.server.leave(inside)
-		inside.Close()
-	})
-	return f, nil
-}
-
-// used notes that something has come. lifetime is the flow's from now on; 0: as it was.
-func (f *flow) used(lifetime time.Duration) {
-	f.mu.Lock()
-	defer f.mu.Unlock()
-	f.last = time.Now()
-	f.lifetime = max(f.lifetime, lifetime)
-}
-
-func (f *flow) end() time.Time {
-	f.mu.Lock()
-	defer f.mu.Unlock()
-	return f.last.Add(f.lifetime)
 }
 
 // answer passes on what the pod says to the client, until nothing has come for a while.

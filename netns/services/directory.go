@@ -44,6 +44,7 @@ type Pod struct {
 	Labels              map[string]string
 	Addresses           []netip.Addr
 	Ready               bool // and not about to end
+	Stack               bool // its network is a stack in user space, to which the router's sockets are strangers
 	Ports               []NamedPort
 }
 
@@ -96,6 +97,7 @@ func (d *Directory) Backing(s *Service) []*Pod {
 type Node struct {
 	Protocol string
 	Port, To uint16
+	Keeps    bool // its clients stay with their pods: Stays
 }
 
 // Nodes are the ports of the machine that lead to a pod now, in an order of their own:
@@ -110,7 +112,7 @@ func (d *Directory) Nodes(namespace, name string) []Node {
 		}
 		for _, p := range s.Ports {
 			if to := p.On(&d.Pods[i]); p.Node != 0 && to != 0 {
-				list = append(list, Node{p.Protocol, p.Node, to})
+				list = append(list, Node{p.Protocol, p.Node, to, s.AffinitySeconds > 0})
 			}
 		}
 	}
@@ -139,9 +141,7 @@ func (d *Directory) routes() []route {
 					continue
 				}
 				r := route{from: netip.AddrPortFrom(vip, p.Port), protocol: p.Protocol, affinity: s.AffinitySeconds}
-				for _, b := range pods {
-					r.to = append(r.to, endpoints(p, b, vip.Is4())...)
-				}
+				r.to = p.endpoints(pods, vip.Is4())
 				all = append(all, r)
 			}
 		}
@@ -152,13 +152,14 @@ func (d *Directory) routes() []route {
 	return all
 }
 
-// endpoints are a pod's, of one family; a pod has one address of each.
-func endpoints(p Port, b *Pod, v4 bool) []netip.AddrPort {
-	port := p.On(b)
-	for _, a := range b.Addresses {
-		if port != 0 && a.Is4() == v4 {
-			return []netip.AddrPort{netip.AddrPortFrom(a, port)}
+// endpoints are those of pods, of one family; a pod has one address of each.
+func (p Port) endpoints(pods []*Pod, v4 bool) (list []netip.AddrPort) {
+	for _, b := range pods {
+		port := p.On(b)
+		i := slices.IndexFunc(b.Addresses, func(a netip.Addr) bool { return a.Is4() == v4 })
+		if port != 0 && i >= 0 {
+			list = append(list, netip.AddrPortFrom(b.Addresses[i], port))
 		}
 	}
-	return nil
+	return list
 }

@@ -12,7 +12,7 @@ func TestNodes(t *testing.T) {
 		Services: []Service{
 			{Namespace: "default", Name: "web", Selector: web, Ports: []Port{{Protocol: "TCP", Port: 80, Target: 8080, Node: 30080}, {Protocol: "TCP", Port: 81, Target: 81}}},
 			{Namespace: "default", Name: "dns", Selector: web, Ports: []Port{{Protocol: "UDP", Port: 53, TargetName: "dns", Node: 30053}, {Protocol: "TCP", Port: 53, TargetName: "dns", Node: 30053}}},
-			{Namespace: "default", Name: "late", Selector: web, PublishNotReady: true, Ports: []Port{{Protocol: "TCP", Port: 1, Target: 1, Node: 30001}}},
+			{Namespace: "default", Name: "late", Selector: web, PublishNotReady: true, AffinitySeconds: 9, Ports: []Port{{Protocol: "TCP", Port: 1, Target: 1, Node: 30001}}},
 			{Namespace: "default", Name: "manual", Ports: []Port{{Protocol: "TCP", Port: 2, Target: 2, Node: 30002}}},
 			{Namespace: "other", Name: "web", Selector: web, Ports: []Port{{Protocol: "TCP", Port: 3, Target: 3, Node: 30003}}},
 		},
@@ -23,8 +23,8 @@ func TestNodes(t *testing.T) {
 		},
 	}
 	for name, want := range map[string][]Node{
-		"a": {{"TCP", 30001, 1}, {"UDP", 30053, 5353}, {"TCP", 30080, 8080}},
-		"b": {{"TCP", 30001, 1}}, "c": nil, "d": nil,
+		"a": {{"TCP", 30001, 1, true}, {"UDP", 30053, 5353, false}, {"TCP", 30080, 8080, false}},
+		"b": {{"TCP", 30001, 1, true}}, "c": nil, "d": nil,
 	} {
 		if got := d.Nodes("default", name); !reflect.DeepEqual(got, want) {
 			t.Errorf("%s: %v, want %v", name, got, want)

@@ -78,8 +78,12 @@ func (r route) toPort() []expr.Any {
 		equals(binaryutil.BigEndian.PutUint16(r.from.Port())...))
 }
 
-// slots is how many parts clients with affinity are divided into.
-const slots = 61
+// slots is how many parts clients with affinity are divided into, and seed what tells their
+// hash from others.
+const (
+	slots = 61
+	seed  = 1
+)
 
 // alone are the routes that lead to one endpoint, as most on one machine do: all of a
 // family are in one map, from address, protocol and port.
@@ -124,9 +128,17 @@ func (r route) places() []netip.AddrPort {
 	if r.affinity == 0 {
 		return r.to
 	}
+	return bySlot(r.to)
+}
+
+// bySlot says with which endpoint each part of the clients stays; none if there is none.
+func bySlot(to []netip.AddrPort) []netip.AddrPort {
+	if len(to) == 0 {
+		return nil
+	}
 	list := make([]netip.AddrPort, slots)
 	for i := range list {
-		list[i] = slices.MaxFunc(r.to, func(a, b netip.AddrPort) int {
+		list[i] = slices.MaxFunc(to, func(a, b netip.AddrPort) int {
 			wa, wb := weight(i, a.Addr()), weight(i, b.Addr())
 			switch {
 			case wa < wb:
@@ -156,7 +168,7 @@ func (r route) number(n int) []expr.Any {
 		return []expr.Any{&expr.Numgen{Register: first, Modulus: uint32(n), Type: unix.NFT_NG_INCREMENTAL}}
 	}
 	return []expr.Any{f.load(f.source, first),
-		&expr.Hash{SourceRegister: first, DestRegister: first, Length: f.size, Modulus: uint32(n), Seed: 1, Type: expr.HashTypeJenkins}}
+		&expr.Hash{SourceRegister: first, DestRegister: first, Length: f.size, Modulus: uint32(n), Seed: seed, Type: expr.HashTypeJenkins}}
 }
 
 // targets is the map from numbers to endpoints.

@@ -105,11 +105,6 @@ func TestAClientStaysWithItsPod(t *testing.T) {
 		n.serve(p.Name, "TCP", 8080)
 		n.serve(p.Name, "UDP", 5353)
 	}
-	sticky := func(pods ...Pod) Directory {
-		d := served(pods...)
-		d.Services[0].AffinitySeconds = 10800
-		return d
-	}
 	n.apply(sticky(pods...))
 	serving := func(client, protocol, address string) string {
 		answer, err := n.ask(client, protocol, address)

@@ -1,0 +1,101 @@
+package ingress
+
+import (
+	"net"
+	"net/netip"
+	"sync"
+	"time"
+)
+
+// How long a flow of datagrams is remembered after the last one: until the pod has
+// answered, and then. (Linux: nf_conntrack_udp_timeout and …_stream are 30 and 120.)
+const (
+	unanswered = 10 * time.Second
+	answered   = 60 * time.Second
+)
+
+// maxFlows bounds the flows of a port. More clients than that wait for one to be over.
+const maxFlows = 2048
+
+// flow is what a client says from one of its ports to one address of the machine, and hears.
+type flow struct {
+	inside net.Conn
+	to     netip.AddrPort // of another pod; not valid: the pod's own
+	asked  time.Time      // when it was asked last whether that is so
+
+	mu       sync.Mutex
+	last     time.Time
+	lifetime time.Duration
+}
+
+// flow is a route's, made if it is new; nil if there are too many.
+func (p *udpPort) flow(at route) (*flow, error) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	f := p.flows[at]
+	if f != nil && !p.moved(at, f) {
+		return f, nil
+	}
+	if len(p.flows) >= maxFlows {
+		return nil, nil
+	}
+	f = &flow{asked: time.Now(), last: time.Now(), lifetime: unanswered}
+	var shown bool
+	var err error
+	if f.to, shown = p.to.other(at.client.Addr()); f.to.IsValid() {
+		f.inside, err = p.to.by.dialUDP(at.client, f.to, shown)
+	} else {
+		f.inside, err = p.server.dial.DialUDP(at.client, p.to.port)
+	}
+	if err != nil {
+		return nil, err
+	}
+	if !p.server.enter(f.inside) {
+		f.inside.Close()
+		return nil, nil
+	}
+	p.flows[at] = f
+	p.server.all.Go(func() {
+		p.answer(at, f)
+		p.mu.Lock()
+		if p.flows[at] == f {
+			delete(p.flows, at)
+		}
+		p.mu.Unlock()
+		p.server.leave(f.inside)
+		f.inside.Close()
+	})
+	return f, nil
+}
+
+// askAgain is after how long it is asked anew where the client of a flow belongs.
+const askAgain = time.Second
+
+// moved says whether a flow's client has gone to another pod, and ends the flow then. The
+// caller holds mu.
+func (p *udpPort) moved(at route, f *flow) bool {
+	if p.to.elsewhere == nil || time.Since(f.asked) < askAgain {
+		return false
+	}
+	f.asked = time.Now()
+	if to, _ := p.to.other(at.client.Addr()); to == f.to {
+		return false
+	}
+	delete(p.flows, at)
+	f.inside.Close()
+	return true
+}
+
+// used notes that something has come. lifetime is the flow's from now on; 0: as it was.
+func (f *flow) used(lifetime time.Duration) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	f.last = time.Now()
+	f.lifetime = max(f.lifetime, lifetime)
+}
+
+func (f *flow) end() time.Time {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	return f.last.Add(f.lifetime)
+}

@@ -1,0 +1,192 @@
+package ingress
+
+import (
+	"fmt"
+	"net"
+	"net/netip"
+	"os"
+	"strconv"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/vishvananda/netlink"
+	"golang.org/x/sys/unix"
+
+	"github.com/podrun/podrun/internal/testenv"
+	"github.com/podrun/podrun/netns"
+	"github.com/podrun/podrun/netns/hostport"
+)
+
+// shared is a host, a remote one with many addresses, and two pods on a router as a user's
+// pods have it, each with a server of the same port of the host whose clients stay with their
+// pods.
+type shared struct {
+	t      *testing.T
+	world  *world
+	router string
+	pods   []*sharing
+
+	mu     sync.Mutex
+	of     map[netip.Addr]int // the pods of clients
+	hidden bool               // pods are not reached in a client's name
+}
+
+// sharing is one of the pods.
+type sharing struct {
+	ns     string
+	addrs  []netip.Addr
+	inside *Inside
+	server *Server
+	files  map[string]*os.File // by protocol
+}
+
+const sharedPort = 30080
+
+func newShared(t *testing.T) *shared {
+	t.Helper()
+	w := &world{host: testenv.Namespaces(t, unix.CLONE_NEWNET) + "/ns/net", remote: testenv.Namespaces(t, unix.CLONE_NEWNET) + "/ns/net"}
+	for _, ns := range []string{w.host, w.remote} {
+		must(t, netns.LoopbackUp(ns))
+		must(t, in(ns, func() error {
+			return os.WriteFile("/proc/sys/net/ipv6/conf/default/accept_dad", []byte("0"), 0)
+		}))
+	}
+	link(t, w.host, w.remote, hostAddr+"/24", remoteAddr+"/24", hostAddr6+"/64", remoteAddr6+"/64")
+	s := &shared{t: t, world: w, router: testenv.Namespaces(t, unix.CLONE_NEWNET) + "/ns/net", of: map[netip.Addr]int{}}
+	router := netns.OpenRouter(s.router)
+	pool, err := router.Prepare()
+	must(t, err)
+	for slot := netns.Slot(1); slot <= 2; slot++ {
+		p := &sharing{ns: testenv.Namespaces(t, unix.CLONE_NEWNET) + "/ns/net", addrs: pool.Usable(slot), files: map[string]*os.File{}}
+		must(t, netns.LoopbackUp(p.ns))
+		must(t, router.Attach(p.ns, pool, slot))
+		wires, err := router.Wire(pool, slot)
+		must(t, err)
+		t.Cleanup(func() { wires.Close() })
+		(&world{pod: p.ns, name: fmt.Sprintf(" %d", slot-1)}).whoServer(t, ":80")
+		p.inside = &Inside{Addrs: p.addrs, Transparent: true, Ours: []netip.Prefix{pool.V4, pool.V6}}
+		must(t, p.inside.Enter(s.router))
+		t.Cleanup(p.inside.Close)
+		s.pods = append(s.pods, p)
+	}
+	return s
+}
+
+// open has a pod listen to the port.
+func (s *shared) open(i int, by Dialer) {
+	s.t.Helper()
+	p := s.pods[i]
+	p.server = New(by)
+	s.t.Cleanup(p.server.Close)
+	for _, protocol := range []string{"tcp", "udp"} {
+		h := hostport.Port{Protocol: protocol, Number: sharedPort, Shared: true}
+		must(s.t, in(s.world.host, func() (err error) {
+			if p.files[protocol], err = hostport.Bind(h); err == nil {
+				err = hostport.Listen(p.files[protocol], h)
+			}
+			return err
+		}))
+		s.t.Cleanup(func() { p.files[protocol].Close() })
+		must(s.t, p.server.Share(p.files[protocol], protocol, 80, func(client netip.Addr) (netip.AddrPort, bool) { return s.elsewhere(i, client) }, p.inside))
+	}
+}
+
+// shut has it listen no more.
+func (s *shared) shut(i int) {
+	for _, file := range s.pods[i].files {
+		s.pods[i].server.Remove(file)
+		file.Close()
+	}
+}
+
+// move gives clients to pods.
+func (s *shared) move(to func(client netip.Addr) int) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for client := range s.of {
+		s.of[client] = to(client)
+	}
+}
+
+func (s *shared) elsewhere(own int, client netip.Addr) (netip.AddrPort, bool) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	is, known := s.of[client]
+	if !known || is == own {
+		return netip.AddrPort{}, false
+	}
+	for _, a := range s.pods[is].addrs {
+		if a.Is4() == client.Is4() {
+			return netip.AddrPortFrom(a, 80), !s.hidden
+		}
+	}
+	return netip.AddrPortFrom(s.pods[is].addrs[0], 80), !s.hidden
+}
+
+// join gives the remote host clients of both families, by turns the first pod's and the second's.
+func (s *shared) join(n int) (clients []netip.Addr) {
+	s.t.Helper()
+	must(s.t, in(s.world.remote, func() error {
+		eth0, err := netlink.LinkByName("eth0")
+		if err != nil {
+			return err
+		}
+		for i := range n {
+			for _, text := range []string{fmt.Sprintf("10.77.0.%d/24", 100+i), fmt.Sprintf("fd77::%x/64", 0x100+i)} {
+				a, err := netlink.ParseAddr(text)
+				if err != nil {
+					return err
+				}
+				a.Flags = unix.IFA_F_NODAD
+				if err := netlink.AddrAdd(eth0, a); err != nil {
+					return err
+				}
+				client := netip.MustParsePrefix(text).Addr()
+				s.of[client] = i % 2
+				clients = append(clients, client)
+			}
+		}
+		return nil
+	}))
+	return clients
+}
+
+// dial connects as a client.
+func (s *shared) dial(network string, client netip.Addr) net.Conn {
+	s.t.Helper()
+	to := netip.AddrPortFrom(netip.MustParseAddr(hostAddr), sharedPort)
+	if client.Is6() {
+		to = netip.AddrPortFrom(netip.MustParseAddr(hostAddr6), sharedPort)
+	}
+	var c net.Conn
+	must(s.t, in(s.world.remote, func() (err error) {
+		d := net.Dialer{LocalAddr: net.TCPAddrFromAddrPort(netip.AddrPortFrom(client, 0))}
+		if network == "udp" {
+			d.LocalAddr = net.UDPAddrFromAddrPort(netip.AddrPortFrom(client, 0))
+		}
+		c, err = d.Dial(network, to.String())
+		return err
+	}))
+	s.t.Cleanup(func() { c.Close() })
+	c.SetDeadline(time.Now().Add(time.Minute))
+	return c
+}
+
+// heard says which pod answers, and as whom it sees the client.
+func (s *shared) heard(c net.Conn) (pod int, as netip.AddrPort) {
+	s.t.Helper()
+	if _, datagrams := c.LocalAddr().(*net.UDPAddr); datagrams {
+		c.Write([]byte("?"))
+	}
+	b := make([]byte, 100)
+	n, err := c.Read(b)
+	must(s.t, err)
+	said := strings.Fields(string(b[:n]))
+	as, err = netip.ParseAddrPort(said[0])
+	must(s.t, err)
+	pod, err = strconv.Atoi(said[len(said)-1])
+	must(s.t, err)
+	return pod, netip.AddrPortFrom(as.Addr().Unmap(), as.Port())
+}
