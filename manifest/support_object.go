@@ -73,7 +73,7 @@ var serviceRows = []Field{
 	{Path: "spec.clusterIPs", Support: Done},
 	{Path: "spec.externalName", Support: Done},
 	{Path: "spec.publishNotReadyAddresses", Support: Done},
-	{Path: "spec.sessionAffinity", Support: Done, Note: "with ClientIP a client stays with its pod as long as that is ready; not with NodePort and LoadBalancer, whose ports of the machine the kernel shares among the pods, each with a socket of its own"},
+	{Path: "spec.sessionAffinity", Support: Done, Note: "with ClientIP a client stays with its pod as long as that is ready, by the address and by ports of the machine; a connection by these ends, at the latest, with the pod that has taken it, which may be another of the Service's"},
 	{Path: "spec.sessionAffinityConfig", Support: Done},
 	{Path: "spec.sessionAffinityConfig.clientIP", Support: Done},
 	{Path: "spec.sessionAffinityConfig.clientIP.timeoutSeconds", Support: Accepted, Note: "a client stays for longer: as long as its pod is ready"},

@@ -40,9 +40,6 @@ func validateService(s *corev1.Service) field.ErrorList {
 	errs = append(errs, validateClusterIPs(&s.Spec, spec)...)
 	errs = append(errs, metavalidation.ValidateLabels(s.Spec.Selector, spec.Child("selector"))...)
 	errs = append(errs, oneOf(s.Spec.SessionAffinity, spec.Child("sessionAffinity"), corev1.ServiceAffinityClientIP, corev1.ServiceAffinityNone)...)
-	if pod.ServiceType(s.Spec.Type).OpensPorts() && s.Spec.SessionAffinity == corev1.ServiceAffinityClientIP {
-		errs = append(errs, field.Forbidden(spec.Child("sessionAffinity"), "podrun does not keep clients of a port of the machine with their pod; let another Service of type ClusterIP have it"))
-	}
 	if a := s.Spec.AllocateLoadBalancerNodePorts; a != nil && !*a {
 		errs = append(errs, field.Invalid(spec.Child("allocateLoadBalancerNodePorts"), *a, "podrun has no other way to a LoadBalancer than its ports of the machine; without any its type is ClusterIP"))
 	}

@@ -40,4 +40,5 @@ type Presence struct {
 	Addresses []string          `json:"addresses,omitempty"`
 	Ready     bool              `json:"ready,omitempty"` // and not about to end
 	Ports     []Port            `json:"ports,omitempty"` // those with names
+	Stack     bool              `json:"stack,omitempty"` // its network is a stack in user space
 }

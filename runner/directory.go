@@ -75,7 +75,7 @@ func readDirectory(at store.Pod) (services.Directory, error) {
 func presentPod(n store.Neighbour) services.Pod {
 	p := services.Pod{
 		Namespace: n.Namespace, Name: n.Name, Hostname: n.Hostname, Subdomain: n.Subdomain,
-		Labels: n.Labels, Ready: n.Ready, Addresses: parsed(n.Addresses),
+		Labels: n.Labels, Ready: n.Ready, Stack: n.Stack, Addresses: parsed(n.Addresses),
 	}
 	for _, port := range n.Ports {
 		p.Ports = append(p.Ports, services.NamedPort{Name: port.Name, Protocol: port.Protocol, Port: uint16(port.Number)})

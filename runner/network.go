@@ -127,7 +127,7 @@ func (s *sandbox) attach(mode pod.NetworkMode) error {
 	if err := s.carry(wires); err != nil {
 		return err
 	}
-	s.crier.want(presence(s.plan, s.addresses(), false))
+	s.crier.want(s.presence(s.plan, false))
 	go func() { // before anybody can ask, and while the rest is made
 		if err := s.tell(); err != nil {
 			fmt.Fprintln(os.Stderr, err)

@@ -2,22 +2,28 @@ package runner
 
 import (
 	"errors"
+	"net/netip"
 	"os"
+	"slices"
 	"strings"
+	"sync"
 
 	"github.com/podrun/podrun/netns/hostport"
+	"github.com/podrun/podrun/netns/ingress"
+	"github.com/podrun/podrun/netns/names"
 	"github.com/podrun/podrun/netns/services"
 )
 
 // A port of the machine that a Service opens (NodePort) is open as long as a pod stands
 // behind the Service: each of them listens to it, and the kernel gives every connection to
 // one. So nobody has to live but the pods, and they see the client's address; a keeper holds
-// the socket as it does that of a hostPort.
+// the socket as it does that of a hostPort. Where clients stay with their pods, the one who got
+// a connection that is another's leads it there, by the router that all pods hang on.
 
 // node is such a port, of one pod.
 type node struct {
 	file   *os.File
-	to     uint16
+	to     services.Node
 	served bool
 }
 
@@ -56,7 +62,7 @@ func (p *publisher) lead(s *sandbox, wanted []services.Node) error {
 	for _, w := range wanted {
 		h := hostport.Port{Protocol: strings.ToLower(w.Protocol), Number: int(w.Port), Shared: true}
 		stays[h.String()] = true
-		errs = append(errs, p.openNode(s, h, w.To))
+		errs = append(errs, p.openNode(s, h, w))
 	}
 	for name := range p.nodes {
 		if !stays[name] {
@@ -67,7 +73,7 @@ func (p *publisher) lead(s *sandbox, wanted []services.Node) error {
 }
 
 // openNode has a port lead to one of the pod's. The caller holds mu.
-func (p *publisher) openNode(s *sandbox, h hostport.Port, to uint16) error {
+func (p *publisher) openNode(s *sandbox, h hostport.Port, to services.Node) error {
 	name := h.String()
 	n, has := p.nodes[name]
 	if has && n.served && n.to == to {
@@ -93,10 +99,48 @@ func (p *publisher) openNode(s *sandbox, h hostport.Port, to uint16) error {
 	if n.served {
 		p.server.Remove(n.file)
 	}
-	err := p.server.Add(n.file, h.Protocol, int(to))
+	err := p.serveNode(s, n.file, h.Protocol, to)
 	n.to, n.served = to, err == nil // else the next attempt is another
 	p.nodes[name] = n
 	return err
+}
+
+// serveNode has what comes to a port go to the pod, or, where clients stay with their pods, to
+// theirs. The caller holds mu.
+func (p *publisher) serveNode(s *sandbox, file *os.File, protocol string, to services.Node) (err error) {
+	if !to.Keeps {
+		return p.server.Add(file, protocol, int(to.To))
+	}
+	if s.stack != nil {
+		s.warn("of clients of a Service's port of the machine whom another pod leads here, as they stay with theirs (sessionAffinity), this one sees the router's address: its network is a stack in user space")
+	}
+	if p.way == nil { // to other pods, where the pod's own is another
+		if p.way, err = s.wayIn(); err != nil {
+			return err
+		}
+	}
+	return p.server.Share(file, protocol, int(to.To), s.elsewhere(to), p.way)
+}
+
+// elsewhere says which clients of a port are other pods'.
+func (s *sandbox) elsewhere(to services.Node) ingress.Elsewhere {
+	own := s.addresses()
+	var mu sync.Mutex
+	var known *names.View
+	var stays services.Stays
+	return func(client netip.Addr) (netip.AddrPort, bool) {
+		v := s.view()
+		mu.Lock()
+		defer mu.Unlock()
+		if v != known {
+			known, stays = v, v.Stays(to.Protocol, to.Port)
+		}
+		at, shown := stays.Of(client)
+		if slices.Contains(own, at.Addr()) {
+			return netip.AddrPort{}, false
+		}
+		return at, shown
+	}
 }
 
 // shut gives a port back. The caller holds mu.

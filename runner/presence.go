@@ -48,7 +48,7 @@ func (e *engine) announce(st *pod.Status) {
 	e.busy++
 	e.mu.Unlock()
 	was, _ := s.crier.latest()
-	s.crier.want(presence(plan, s.addresses(), st != nil && ready(st) || st == nil && was != nil && was.Ready))
+	s.crier.want(s.presence(plan, st != nil && ready(st) || st == nil && was != nil && was.Ready))
 	go func() {
 		defer e.work(-1)
 		if err := s.tell(); err != nil {
@@ -66,6 +66,13 @@ func ready(st *pod.Status) bool {
 		}
 	}
 	return false
+}
+
+// presence is what others are told of the pod as it is now.
+func (s *sandbox) presence(plan *pod.Plan, ready bool) *pod.Presence {
+	is := presence(plan, s.addresses(), ready)
+	is.Stack = s.stack != nil
+	return is
 }
 
 // presence is what others are told.

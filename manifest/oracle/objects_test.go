@@ -15,7 +15,6 @@ import (
 	"pgregory.net/rapid"
 
 	"github.com/podrun/podrun/manifest"
-	"github.com/podrun/podrun/pod"
 )
 
 // TestValidateObjects: the mistakes of what is kept are the API server's, in its words.
@@ -109,9 +108,6 @@ func (d draw) service() *corev1.Service {
 		s.Spec.Selector = map[string]string{d.one("app", "a b"): d.one("x", "-")}
 	}
 	s.Spec.SessionAffinity = corev1.ServiceAffinity(d.often("", "ClientIP", "None", "Mine"))
-	if s.Spec.SessionAffinity == "ClientIP" && pod.ServiceType(s.Spec.Type).OpensPorts() {
-		s.Spec.SessionAffinity = "" // which podrun refuses
-	}
 	if s.Spec.SessionAffinity == "ClientIP" && d.maybe() {
 		s.Spec.SessionAffinityConfig = &corev1.SessionAffinityConfig{ClientIP: &corev1.ClientIPConfig{TimeoutSeconds: new(int32(d.number(1, 0, 86400, 86401)))}}
 	}
