@@ -72,6 +72,15 @@ func readDirectory(at store.Pod) (services.Directory, error) {
 	return d, err
 }
 
+// readLeads is readDirectory for who leads connections: without a Service nobody stands behind
+// one, and a user's pods need not be read, who may be many.
+func readLeads(at store.Pod) (services.Directory, error) {
+	if objects, err := at.AllServices(); err != nil || len(objects) == 0 {
+		return services.Directory{}, err
+	}
+	return readDirectory(at)
+}
+
 func presentPod(n store.Neighbour) services.Pod {
 	p := services.Pod{
 		Namespace: n.Namespace, Name: n.Name, Hostname: n.Hostname, Subdomain: n.Subdomain,

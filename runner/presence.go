@@ -132,7 +132,7 @@ func (s *sandbox) lead() error {
 	if err := s.renumber(); err != nil {
 		return err
 	}
-	d, err := readDirectory(s.store)
+	d, err := readLeads(s.store)
 	if err != nil {
 		return err
 	}

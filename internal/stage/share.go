@@ -60,11 +60,10 @@ func share(cmd *exec.Cmd, dirs store.Dirs, ahead **Ahead) (done func(), err erro
 // findShared opens the user namespace (nil as root) and the router's network namespace of
 // a living pod with the ids that env asks for; both are nil if there is none.
 func findShared(dirs store.Dirs, env []string) (user, router *os.File, err error) {
-	pods, err := dirs.Pods()
-	if err != nil {
-		return nil, nil, err
-	}
-	for _, p := range pods {
+	for p, err := range dirs.EachPod() {
+		if err != nil {
+			return nil, nil, err
+		}
 		pid, start, ok := p.Keeper()
 		if !ok || !sameIDs(pid, env) {
 			continue

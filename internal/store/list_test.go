@@ -1,6 +1,8 @@
 package store
 
 import (
+	"os"
+	"path/filepath"
 	"testing"
 
 	"github.com/podrun/podrun/pod"
@@ -47,5 +49,27 @@ func TestPodsComeAndGoWhileTheyAreListed(t *testing.T) {
 			}
 		default:
 		}
+	}
+}
+
+// Who looks for one pod does not look at those that come after it.
+func TestALookForOnePodEndsWithIt(t *testing.T) {
+	d := testDirs(t)
+	for _, name := range []string{"a", "b"} {
+		if err := os.MkdirAll(filepath.Join(d.Data, "pods", "default", name), 0o700); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if err := os.WriteFile(filepath.Join(d.Data, "pods", "rubbish"), nil, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := d.Pods(); err == nil {
+		t.Error("a file is taken for a namespace")
+	}
+	for p, err := range d.EachPod() {
+		if err != nil || p.Name != "a" {
+			t.Errorf("%v, %v", p, err)
+		}
+		break
 	}
 }

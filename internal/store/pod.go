@@ -7,7 +7,6 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
-	"slices"
 	"strconv"
 	"strings"
 
@@ -43,43 +42,6 @@ func (d Dirs) Pod(namespace, name string) Pod {
 		p.runtime = at
 	}
 	return p
-}
-
-// Pods lists the pods there are, by namespace and name.
-func (d Dirs) Pods() ([]Pod, error) {
-	var pods []Pod
-	root := filepath.Join(d.Data, "pods")
-	spaces, err := os.ReadDir(root)
-	if err != nil && !errors.Is(err, fs.ErrNotExist) {
-		return nil, fmt.Errorf("list pods: %w", err)
-	}
-	for _, space := range spaces {
-		names, err := os.ReadDir(filepath.Join(root, space.Name()))
-		if err != nil && !errors.Is(err, fs.ErrNotExist) { // it goes with its last pod
-			return nil, fmt.Errorf("list pods: %w", err)
-		}
-		for _, name := range names {
-			pods = append(pods, d.Pod(space.Name(), name.Name()))
-		}
-	}
-	return pods, nil
-}
-
-// WatchDirs are the directories in which something changes when pods come and go.
-func (d Dirs) WatchDirs() ([]string, error) {
-	root := filepath.Join(d.Data, "pods")
-	if err := os.MkdirAll(root, 0o700); err != nil {
-		return nil, fmt.Errorf("watch pods: %w", err)
-	}
-	spaces, err := filepath.Glob(filepath.Join(root, "*"))
-	if err != nil {
-		return nil, fmt.Errorf("watch pods: %w", err)
-	}
-	pods, err := filepath.Glob(filepath.Join(root, "*", "*")) // a name has no "*"
-	if err != nil {
-		return nil, fmt.Errorf("watch pods: %w", err)
-	}
-	return slices.Concat([]string{root}, spaces, pods), nil
 }
 
 // DataDir holds what may be large: volumes, writable layers, logs.

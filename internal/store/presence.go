@@ -107,11 +107,12 @@ func (d Dirs) stampService(kind pod.ObjectKind) error {
 // Networks are those that the addresses of pods and Services are from: of a living pod, or
 // else of the Services, which are given.
 func (d Dirs) Networks(services []*pod.Object) pod.Networks {
-	if pods, err := d.Pods(); err == nil {
-		for _, p := range pods {
-			if l, err := p.Lease(); err == nil && len(l.Addresses) > 1 && p.Alive() {
-				return pod.NetworksOf(l.Addresses)
-			}
+	for p, err := range d.EachPod() {
+		if err != nil {
+			break
+		}
+		if l, err := p.Lease(); err == nil && len(l.Addresses) > 1 && p.Alive() {
+			return pod.NetworksOf(l.Addresses)
 		}
 	}
 	for _, o := range services {
