@@ -1,11 +1,16 @@
 package runner
 
 import (
+	"net/netip"
 	"testing"
+	"time"
 
+	"github.com/podrun/podrun/internal/store"
 	"github.com/podrun/podrun/internal/testenv"
+	"github.com/podrun/podrun/netns"
 	"github.com/podrun/podrun/netns/hostport"
 	"github.com/podrun/podrun/netns/ingress"
+	"github.com/podrun/podrun/netns/names"
 	"github.com/podrun/podrun/netns/services"
 )
 
@@ -28,5 +33,53 @@ func TestNodePortIsTriedAgain(t *testing.T) {
 		if err := p.lead(nil, []services.Node{{Protocol: "TCP", Port: 30471, To: 80}}); err == nil || p.nodes[h.String()].served {
 			t.Errorf("it is taken for served: %v", err)
 		}
+	}
+}
+
+// Whose client it is follows what is known of pods, and who asks is none of the others.
+func TestClientsOfOthers(t *testing.T) {
+	pool := netns.Pool{V4: netip.MustParsePrefix("10.88.0.0/16"), V6: netip.MustParsePrefix("fd88::/64")}
+	web := map[string]string{"app": "web"}
+	a := services.Pod{Namespace: "ns", Name: "a", Labels: web, Ready: true, Addresses: pool.Usable(1)}
+	b := services.Pod{Namespace: "ns", Name: "b", Labels: web, Ready: true, Addresses: pool.Usable(2), Stack: true}
+	node := services.Node{Protocol: "TCP", Port: 30471, To: 80, Keeps: true}
+	s := &sandbox{store: store.Pod{Namespace: "ns", Name: "a"}, network: network{pool: pool, slot: 1}}
+	know := func(pods ...services.Pod) {
+		s.directory.at, s.directory.stamp = time.Now().Add(time.Hour), s.store.Stamp()
+		s.directory.view = &names.View{Directory: services.Directory{Pods: pods, Services: []services.Service{
+			{Namespace: "ns", Name: "web", Selector: web, AffinitySeconds: 9, Ports: []services.Port{{Protocol: "TCP", Port: 80, Target: 80, Node: 30471}}},
+		}}}
+	}
+	elsewhere := s.elsewhere(node)
+	counts := func() (own, others int) {
+		for i := range 100 {
+			to, shown := elsewhere(netip.AddrFrom4([4]byte{192, 0, 2, byte(i)}))
+			switch {
+			case !to.IsValid():
+				own++
+			case to == netip.AddrPortFrom(b.Addresses[0], 80) && !shown:
+				others++
+			default:
+				t.Fatalf("client %d: %s, %v", i, to, shown)
+			}
+		}
+		return own, others
+	}
+	know(a, b)
+	if own, others := counts(); own < 10 || others < 10 {
+		t.Errorf("of 100 clients %d are the pod's, %d the other's", own, others)
+	}
+	know(a)
+	if own, others := counts(); own != 100 {
+		t.Errorf("the other has gone: %d and %d", own, others)
+	}
+	a.Ready = false
+	know(a, b)
+	if own, others := counts(); others != 100 {
+		t.Errorf("it is not ready: %d and %d", own, others)
+	}
+	know()
+	if own, others := counts(); own != 100 {
+		t.Errorf("nothing is known: %d and %d", own, others)
 	}
 }
