@@ -4,29 +4,35 @@ import (
 	"encoding"
 	"encoding/json"
 	"reflect"
+	"slices"
 	"strings"
 )
 
 // schema knows the JSON fields of Go types. It remembers what it looked up.
-type schema map[reflect.Type]map[string]reflect.Type
+type schema map[reflect.Type]map[string]member
 
-// fields gives the JSON fields of a struct type with their types, those of
-// inlined structs included.
-func (s schema) fields(t reflect.Type) map[string]reflect.Type {
+// member is a field of a struct type.
+type member struct {
+	typ   reflect.Type
+	index []int // reflect.Value.FieldByIndex
+}
+
+// fields gives the JSON fields of a struct type, those of inlined structs included.
+func (s schema) fields(t reflect.Type) map[string]member {
 	if known, ok := s[t]; ok {
 		return known
 	}
-	fields := map[string]reflect.Type{}
+	fields := map[string]member{}
 	for i := range t.NumField() {
 		f := t.Field(i)
 		name, inline := jsonName(f)
 		switch {
 		case inline:
-			for name, t := range s.fields(deref(f.Type)) {
-				fields[name] = t
+			for name, m := range s.fields(deref(f.Type)) {
+				fields[name] = member{m.typ, slices.Concat(f.Index, m.index)}
 			}
 		case name != "":
-			fields[name] = f.Type
+			fields[name] = member{f.Type, f.Index}
 		}
 	}
 	s[t] = fields

@@ -25,7 +25,8 @@ func everyFieldHasARow(t *testing.T, name string) {
 	s := schema{}
 	var visit func(typ reflect.Type, path string)
 	visit = func(typ reflect.Type, path string) {
-		for name, ft := range s.fields(typ) {
+		for name, m := range s.fields(typ) {
+			ft := m.typ
 			at := dot(path, name)
 			r, ok := rows.find(at)
 			if !ok {

@@ -12,6 +12,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	"github.com/podrun/podrun/internal/lazyjson"
 	"github.com/podrun/podrun/pod"
 )
 
@@ -112,7 +113,7 @@ func (p Pod) Create(plan *pod.Plan, manifest []byte) error {
 }
 
 func (p Pod) writePlan(plan *pod.Plan) error {
-	b, err := json.Marshal(plan)
+	b, err := lazyjson.Marshal(plan)
 	if err != nil {
 		return fmt.Errorf("encode plan: %w", err)
 	}
