@@ -114,7 +114,7 @@ func self() string { return fmt.Sprintf("/proc/%d/exe", os.Getpid()) }
 
 func (w *world) close() {
 	for _, name := range w.names {
-		w.podrun("down", "--now", name).Run()
+		w.podrun("down", "--force", name).Run()
 	}
 	for i := len(w.undo) - 1; i >= 0; i-- {
 		w.undo[i]()
