@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"regexp"
 	"strings"
+	"sync"
 
 	"github.com/urfave/cli/v2"
 
@@ -105,7 +106,9 @@ func distance(a, b string) int {
 }
 
 // badValue is how the library says that an option's value is of the wrong kind.
-var badValue = regexp.MustCompile(`^invalid (?:boolean )?value (".*") for (?:flag )?-([a-z-]+): .*$`)
+var badValue = sync.OnceValue(func() *regexp.Regexp {
+	return regexp.MustCompile(`^invalid (?:boolean )?value (".*") for (?:flag )?-([a-z-]+): .*$`)
+})
 
 // usageError words the complaints of the flag parser about the command cmd.
 func usageError(own string, cmd *cli.Command) cli.OnUsageErrorFunc {
@@ -123,7 +126,7 @@ func usageError(own string, cmd *cli.Command) cli.OnUsageErrorFunc {
 		if name, ok := strings.CutPrefix(text, "flag needs an argument: -"); ok {
 			text = "option " + dashed(strings.TrimPrefix(name, "-")) + " needs a value"
 		}
-		if m := badValue.FindStringSubmatch(text); m != nil {
+		if m := badValue().FindStringSubmatch(text); m != nil {
 			text = fmt.Sprintf("option %s cannot be %s%s", dashed(m[2]), m[1], takes(findFlag(cmd, m[2])))
 		}
 		return report.New(report.Usage, hint, "%s", text)

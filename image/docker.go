@@ -6,7 +6,7 @@ import (
 	"fmt"
 	"io"
 	"path"
-	"regexp"
+	"strings"
 
 	"github.com/opencontainers/go-digest"
 )
@@ -38,15 +38,13 @@ func (s *Store) dockerImages(f files, raw []byte) ([]archived, error) {
 	return list, nil
 }
 
-// hexName is the name of a file that is called after its digest.
-var hexName = regexp.MustCompile(`^([0-9a-f]{64})(\.json)?$`)
-
 func (img dockerImage) candidate(f files) (*candidate, error) {
 	config, err := readSmall(f, img.Config)
 	if err != nil {
 		return nil, fmt.Errorf("read config: %w", err)
 	}
-	if m := hexName.FindStringSubmatch(path.Base(img.Config)); m != nil && digest.FromBytes(config).Encoded() != m[1] {
+	hex := strings.TrimSuffix(path.Base(img.Config), ".json")
+	if called := len(hex) == 64 && isHex(hex); called && digest.FromBytes(config).Encoded() != hex {
 		return nil, fmt.Errorf("read config: it is not what its name %s says", img.Config)
 	}
 	diffIDs, err := readDiffIDs(config)

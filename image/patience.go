@@ -6,6 +6,7 @@ import (
 	"io"
 	"net"
 	"regexp"
+	"sync"
 	"syscall"
 	"time"
 
@@ -55,7 +56,7 @@ func passing(err error) bool {
 			return true
 		}
 	}
-	return serverError.MatchString(err.Error())
+	return serverError().MatchString(err.Error())
 }
 
 // unreachable says whether nobody answers at all.
@@ -66,7 +67,9 @@ func unreachable(err error) bool {
 }
 
 // serverError is what the library says of an answer to a request for a blob.
-var serverError = regexp.MustCompile(`StatusCode: 5\d\d|HTTP 5\d\d|HTTP status: 5\d\d`)
+var serverError = sync.OnceValue(func() *regexp.Regexp {
+	return regexp.MustCompile(`StatusCode: 5\d\d|HTTP 5\d\d|HTTP status: 5\d\d`)
+})
 
 // pause waits, unless ctx ends before.
 func pause(ctx context.Context, d time.Duration) error {

@@ -2,7 +2,7 @@ package image
 
 import (
 	"net"
-	"regexp"
+	"strings"
 
 	"github.com/containers/image/v5/docker/reference"
 	"github.com/opencontainers/go-digest"
@@ -36,9 +36,6 @@ func FullName(ref string) string {
 	return ref
 }
 
-// idPattern is an image id or the beginning of one.
-var idPattern = regexp.MustCompile(`^(?:sha256:)?([0-9a-f]{4,64})$`)
-
 // parseID takes a whole image id, with or without "sha256:".
 func parseID(s string) (digest.Digest, bool) {
 	hex, ok := idBeginning(s)
@@ -51,12 +48,12 @@ func parseID(s string) (digest.Digest, bool) {
 // idBeginning takes the hexadecimal digits, at least four, of what may be an image
 // id or its beginning.
 func idBeginning(s string) (string, bool) {
-	m := idPattern.FindStringSubmatch(s)
-	if m == nil {
-		return "", false
-	}
-	return m[1], true
+	hex := strings.TrimPrefix(s, "sha256:")
+	return hex, len(hex) >= 4 && len(hex) <= 64 && isHex(hex)
 }
+
+// isHex says whether all of it are hexadecimal digits, as ids are written.
+func isHex(s string) bool { return strings.Trim(s, "0123456789abcdef") == "" }
 
 // checkDigest admits only what is safe as a path and strong as a hash. Every
 // digest that comes from outside goes through it first.

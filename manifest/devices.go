@@ -5,6 +5,7 @@ import (
 	"regexp"
 	"slices"
 	"strings"
+	"sync"
 
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/util/validation/field"
@@ -17,7 +18,9 @@ import (
 const deviceAnnotation = "cdi.k8s.io/"
 
 // deviceName is what the specification of the interface allows.
-var deviceName = regexp.MustCompile(`^[A-Za-z]([-A-Za-z0-9_.]*[A-Za-z0-9])?/[A-Za-z]([-A-Za-z0-9_.]*[A-Za-z0-9])?=[A-Za-z0-9]([-A-Za-z0-9_.:]*[A-Za-z0-9])?$`)
+var deviceName = sync.OnceValue(func() *regexp.Regexp {
+	return regexp.MustCompile(`^[A-Za-z]([-A-Za-z0-9_.]*[A-Za-z0-9])?/[A-Za-z]([-A-Za-z0-9_.]*[A-Za-z0-9])?=[A-Za-z0-9]([-A-Za-z0-9_.:]*[A-Za-z0-9])?$`)
+})
 
 // isDevice says whether a resource is a device's name, be it well formed or not: no
 // resource of Kubernetes has a = in its name.
@@ -50,7 +53,7 @@ func Devices(p *corev1.Pod, c *corev1.Container) []string {
 // validateDevice checks one among resources.
 func validateDevice(name corev1.ResourceName, list corev1.ResourceList, at *field.Path) field.ErrorList {
 	var errs field.ErrorList
-	if !deviceName.MatchString(string(name)) {
+	if !deviceName().MatchString(string(name)) {
 		errs = append(errs, field.Invalid(at, string(name), "a device's name is vendor.com/class=name"))
 	}
 	if q := list[name]; q.CmpInt64(1) != 0 {
@@ -66,7 +69,7 @@ func validateDeviceAnnotations(annotations map[string]string, path *field.Path) 
 			continue
 		}
 		for name := range strings.SplitSeq(annotations[key], ",") {
-			if !deviceName.MatchString(name) {
+			if !deviceName().MatchString(name) {
 				errs = append(errs, field.Invalid(path.Key(key), name, "a device's name is vendor.com/class=name"))
 			}
 		}

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"regexp"
 	"strings"
+	"sync"
 	"text/tabwriter"
 
 	"k8s.io/apimachinery/pkg/fields"
@@ -64,10 +65,12 @@ func jsonpathPrinter(template string, asJSON bool) (Printer, error) {
 
 // relaxed is a path that may lack its braces and its first dot
 // (RelaxedJSONPathExpression in k8s.io/kubectl/pkg/cmd/get).
-var relaxed = regexp.MustCompile(`^\{?\.?([^{}]+)\}?$`)
+var relaxed = sync.OnceValue(func() *regexp.Regexp {
+	return regexp.MustCompile(`^\{?\.?([^{}]+)\}?$`)
+})
 
 func parsePath(text string) (*jsonpath.JSONPath, error) {
-	m := relaxed.FindStringSubmatch(text)
+	m := relaxed().FindStringSubmatch(text)
 	if m == nil {
 		return nil, fmt.Errorf("%q is not a path such as .metadata.name", text)
 	}
