@@ -11,6 +11,11 @@ import (
 // (kubelet: pkg/kubelet/events).
 const failedMount = "FailedMount"
 
+// mountsAfter is how long a pod may take before it is looked whether it lacks a volume: most run
+// by then, and each of their files that is written would be looked at. A volume that is not there
+// is tried again for longer.
+const mountsAfter = 200 * time.Millisecond
+
 // mounts says why volumes of a pod are not there, until the returned function is called:
 // no container waits for them yet, so the status cannot say it, but events do. What a
 // pod that runs has got over is not said.
@@ -22,6 +27,11 @@ func (n *narrator) mounts(p *upPod) (end func()) {
 	done, over := make(chan struct{}), make(chan struct{})
 	go func() {
 		defer close(over)
+		select {
+		case <-time.After(mountsAfter):
+		case <-done:
+			return
+		}
 		watcher := dirwatch.Watch(p.place.RuntimeDir())
 		defer watcher.Close()
 		reader := p.place.EventReader()
