@@ -10,6 +10,8 @@ import (
 	"os"
 
 	"golang.org/x/sys/unix"
+
+	"github.com/podrun/podrun/internal/lazyjson"
 )
 
 // A message is its length, four bytes, and that many of JSON.
@@ -18,18 +20,21 @@ const (
 	maxMessage = 4 << 20
 )
 
-// WriteRequest sends the first message of a connection with its descriptors.
+// WriteRequest sends the first message of a connection with its descriptors. A command sends
+// next to no other.
 func WriteRequest(conn *net.UnixConn, req Request, files ...*os.File) error {
-	return writeWithFiles(conn, req, files)
+	b, err := lazyjson.Marshal(req)
+	return send(conn, b, err, files)
 }
 
 // WriteFrame sends one message to the client, with descriptors if the frame has any.
 func WriteFrame(conn *net.UnixConn, f Frame, files ...*os.File) error {
-	return writeWithFiles(conn, f, files)
+	b, err := json.Marshal(f)
+	return send(conn, b, err, files)
 }
 
-func writeWithFiles(conn *net.UnixConn, v any, files []*os.File) error {
-	b, err := json.Marshal(v)
+// send sends a message, unless it could not be encoded.
+func send(conn *net.UnixConn, b []byte, err error, files []*os.File) error {
 	if err != nil {
 		return fmt.Errorf("encode message: %w", err)
 	}
@@ -53,7 +58,10 @@ func writeWithFiles(conn *net.UnixConn, v any, files []*os.File) error {
 }
 
 // WriteControl sends one message to the supervisor while an exec runs.
-func WriteControl(conn *net.UnixConn, c Control) error { return writeWithFiles(conn, c, nil) }
+func WriteControl(conn *net.UnixConn, c Control) error {
+	b, err := json.Marshal(c)
+	return send(conn, b, err, nil)
+}
 
 // ReadControl reads one message from the client. The end of the connection is io.EOF.
 func ReadControl(conn *net.UnixConn) (Control, error) {
