@@ -66,7 +66,7 @@ var rooms = []room{
 	{dir: "internal/stage/hasten", why: "a C constructor: it runs before Go and knows nothing of it"},
 	{dir: "internal/stage/netstack", may: []string{"netns", "internal/stage"},
 		why: "the main of the network stack in user space, which most pods never need"},
-	{dir: "internal/wire", may: []string{"pod", "internal/lazyjson"}, why: smallRoom},
+	{dir: "internal/wire", may: []string{"pod"}, why: smallRoom},
 	{dir: "internal/store", may: []string{"pod", "internal/report", "internal/lazyjson"}, why: smallRoom},
 	{dir: "internal/host", may: []string{"internal/report", "internal/delegation"}, why: smallRoom},
 	{dir: "internal/delegation", may: []string{"internal/report"}, why: smallRoom},

@@ -10,8 +10,6 @@ import (
 	"os"
 
 	"golang.org/x/sys/unix"
-
-	"github.com/podrun/podrun/internal/lazyjson"
 )
 
 // A message is its length, four bytes, and that many of JSON.
@@ -20,21 +18,18 @@ const (
 	maxMessage = 4 << 20
 )
 
-// WriteRequest sends the first message of a connection with its descriptors. A command sends
-// next to no other.
+// WriteRequest sends the first message of a connection with its descriptors.
 func WriteRequest(conn *net.UnixConn, req Request, files ...*os.File) error {
-	b, err := lazyjson.Marshal(req)
-	return send(conn, b, err, files)
+	return writeWithFiles(conn, req, files)
 }
 
 // WriteFrame sends one message to the client, with descriptors if the frame has any.
 func WriteFrame(conn *net.UnixConn, f Frame, files ...*os.File) error {
-	b, err := json.Marshal(f)
-	return send(conn, b, err, files)
+	return writeWithFiles(conn, f, files)
 }
 
-// send sends a message, unless it could not be encoded.
-func send(conn *net.UnixConn, b []byte, err error, files []*os.File) error {
+func writeWithFiles(conn *net.UnixConn, v any, files []*os.File) error {
+	b, err := json.Marshal(v)
 	if err != nil {
 		return fmt.Errorf("encode message: %w", err)
 	}
@@ -58,10 +53,7 @@ func send(conn *net.UnixConn, b []byte, err error, files []*os.File) error {
 }
 
 // WriteControl sends one message to the supervisor while an exec runs.
-func WriteControl(conn *net.UnixConn, c Control) error {
-	b, err := json.Marshal(c)
-	return send(conn, b, err, nil)
-}
+func WriteControl(conn *net.UnixConn, c Control) error { return writeWithFiles(conn, c, nil) }
 
 // ReadControl reads one message from the client. The end of the connection is io.EOF.
 func ReadControl(conn *net.UnixConn) (Control, error) {
