@@ -67,9 +67,9 @@ func (c *checker) fields(t reflect.Type, v any, path *field.Path) bool {
 	}
 	known := c.schema.fields(t)
 	for _, name := range slices.Sorted(maps.Keys(object)) {
-		member, ok := known[name]
+		ft, ok := known[name]
 		if ok {
-			if !c.check(member.typ, object[name], path.Child(name)) {
+			if !c.check(ft, object[name], path.Child(name)) {
 				delete(object, name)
 			}
 			continue

@@ -244,20 +244,11 @@ func (d *decoder) typed(fields map[string]any, kind string, value metav1.Object,
 	o := d.begin(kind, path)
 	o.Value = value
 	o.Pod, _ = value.(*corev1.Pod)
-	fits := true
-	c := d.checker(func(p *field.Path) {
-		o.told = append(o.told, text(p))
-		fits = false
-	})
+	c := d.checker(func(p *field.Path) { o.told = append(o.told, text(p)) })
 	if _, secret := value.(*corev1.Secret); secret {
 		c.report = untold(c.report)
 	}
 	c.check(reflect.TypeOf(value), fields, path)
-	empty := reflect.ValueOf(value).Elem()
-	if fits && d.schema.fill(empty, fields) {
-		return o
-	}
-	empty.SetZero()
 	data, err := json.Marshal(fields)
 	if err != nil {
 		d.failAt(path, err.Error())

@@ -9,13 +9,12 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	kyaml "sigs.k8s.io/yaml"
 
-	"github.com/podrun/podrun/internal/lazyjson"
 	"github.com/podrun/podrun/internal/report"
 )
 
 // Marshal gives a Pod as the JSON that is stored beside its plan.
 func Marshal(p *corev1.Pod) ([]byte, error) {
-	data, err := lazyjson.Marshal(p)
+	data, err := json.Marshal(p)
 	if err != nil {
 		return nil, fmt.Errorf("encode pod %s: %w", p.Name, err)
 	}

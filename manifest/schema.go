@@ -4,35 +4,29 @@ import (
 	"encoding"
 	"encoding/json"
 	"reflect"
-	"slices"
 	"strings"
 )
 
 // schema knows the JSON fields of Go types. It remembers what it looked up.
-type schema map[reflect.Type]map[string]member
+type schema map[reflect.Type]map[string]reflect.Type
 
-// member is a field of a struct type.
-type member struct {
-	typ   reflect.Type
-	index []int // reflect.Value.FieldByIndex
-}
-
-// fields gives the JSON fields of a struct type, those of inlined structs included.
-func (s schema) fields(t reflect.Type) map[string]member {
+// fields gives the JSON fields of a struct type with their types, those of
+// inlined structs included.
+func (s schema) fields(t reflect.Type) map[string]reflect.Type {
 	if known, ok := s[t]; ok {
 		return known
 	}
-	fields := map[string]member{}
+	fields := map[string]reflect.Type{}
 	for i := range t.NumField() {
 		f := t.Field(i)
 		name, inline := jsonName(f)
 		switch {
 		case inline:
-			for name, m := range s.fields(deref(f.Type)) {
-				fields[name] = member{m.typ, slices.Concat(f.Index, m.index)}
+			for name, t := range s.fields(deref(f.Type)) {
+				fields[name] = t
 			}
 		case name != "":
-			fields[name] = member{f.Type, f.Index}
+			fields[name] = f.Type
 		}
 	}
 	s[t] = fields

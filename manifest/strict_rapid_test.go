@@ -92,7 +92,7 @@ func (g generator) object(t reflect.Type, depth int) any {
 	}
 	for range rapid.IntRange(0, 4).Draw(g.T, "fields") {
 		name := rapid.SampledFrom(names).Draw(g.T, "field")
-		value := g.value(fields[name].typ, depth-1)
+		value := g.value(fields[name], depth-1)
 		if rapid.IntRange(0, 29).Draw(g.T, "misspell") == 0 {
 			name = rapid.SampledFrom([]string{strings.ToUpper(name), name + "x", "x y"}).Draw(g.T, "name")
 		}

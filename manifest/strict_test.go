@@ -1,7 +1,6 @@
 package manifest
 
 import (
-	"encoding/json"
 	"os"
 	"path/filepath"
 	"strings"
@@ -58,7 +57,6 @@ func sameAsKubernetes(t *testing.T, data []byte, kube func([]byte) (*corev1.Pod,
 		if diff := cmp.Diff(theirs, objects[0].Pod); diff != "" {
 			t.Fatalf("read differently:\n%s", diff)
 		}
-		sameAsLibrary(t, theirs)
 		return
 	}
 	if kubeErr != nil {
@@ -72,18 +70,6 @@ func sameAsKubernetes(t *testing.T, data []byte, kube func([]byte) (*corev1.Pod,
 		}
 	}
 	t.Fatalf("Kubernetes takes it, but: %v\n%s", err, data)
-}
-
-// sameAsLibrary: a Pod is stored as encoding/json would have it.
-func sameAsLibrary(t *testing.T, p *corev1.Pod) {
-	t.Helper()
-	want, err := json.Marshal(p)
-	if err != nil {
-		t.Fatal(err)
-	}
-	if got, err := Marshal(p); err != nil || string(got) != string(want) {
-		t.Fatalf("stored as %s (%v), not as %s", got, err, want)
-	}
 }
 
 func TestStrictAsKubernetes(t *testing.T) {

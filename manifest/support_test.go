@@ -25,8 +25,7 @@ func everyFieldHasARow(t *testing.T, name string) {
 	s := schema{}
 	var visit func(typ reflect.Type, path string)
 	visit = func(typ reflect.Type, path string) {
-		for name, m := range s.fields(typ) {
-			ft := m.typ
+		for name, ft := range s.fields(typ) {
 			at := dot(path, name)
 			r, ok := rows.find(at)
 			if !ok {

@@ -12,7 +12,6 @@ import (
 
 	"golang.org/x/sys/unix"
 
-	"github.com/podrun/podrun/internal/lazyjson"
 	"github.com/podrun/podrun/pod"
 )
 
@@ -113,7 +112,7 @@ func (p Pod) Create(plan *pod.Plan, manifest []byte) error {
 }
 
 func (p Pod) writePlan(plan *pod.Plan) error {
-	b, err := lazyjson.Marshal(plan)
+	b, err := json.Marshal(plan)
 	if err != nil {
 		return fmt.Errorf("encode plan: %w", err)
 	}
