@@ -16,7 +16,8 @@ import (
 // suit makes a plan what it has to be on this host, or says why it cannot be here.
 func (f *front) suit(plan *pod.Plan, p *corev1.Pod) error {
 	apparmor, selinux := f.rooms.modules()
-	return errors.Join(giveDevices(p, plan, f.deviceDirs(), cdi.Find), refuseIDs(plan, f.rooms.ids()), refuseUsers(plan, f.rooms.ids()), f.refuseHostPID(plan), refuseHugePages(plan, f.hugePages), refuseMasquerade(plan, os.Geteuid()),
+	ids := f.rooms.ids()
+	return errors.Join(giveDevices(p, plan, f.deviceDirs(), cdi.Find), refuseIDs(plan, ids), refuseUsers(plan, ids), f.refuseHostPID(plan), refuseHugePages(plan, f.hugePages), refuseMasquerade(plan, os.Geteuid()),
 		confineByAppArmor(plan, apparmor), confineByLabels(plan, p, selinux))
 }
 

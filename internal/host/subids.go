@@ -27,6 +27,11 @@ func Mappable() Mapping { return host(Setup{}).mapping() }
 
 func (v view) mapping() Mapping {
 	dir, _ := v.idTools()
+	return v.mappingBy(dir)
+}
+
+// mappingBy is mapping where the directory of the tools is known.
+func (v view) mappingBy(dir string) Mapping {
 	uids, _ := v.read("/etc/subuid")
 	gids, _ := v.read("/etc/subgid")
 	m := Mapping{Tools: dir, UIDs: ranges(uids, v.user, v.uid), GIDs: ranges(gids, v.user, v.uid)}
@@ -50,9 +55,10 @@ func (v view) podIDs() IDs {
 	if v.uid == 0 {
 		return IDs{Users: 1 << 32, Groups: 1 << 32}
 	}
-	m := v.mapping()
+	dir, f := v.idTools()
+	m := v.mappingBy(dir)
 	cure := v.addIDs()
-	if f := v.tools(); f.Level != OK {
+	if f.Level != OK {
 		cure = f.Cure
 	}
 	return IDs{Users: 1 + count(m.UIDs), Groups: 1 + count(m.GIDs), Cure: cure}
