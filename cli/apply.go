@@ -2,6 +2,7 @@ package cli
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"os"
@@ -119,7 +120,11 @@ func (l *launch) apply(p *upPod) (err error) {
 
 // applyOnce is apply at one supervisor. It does no harm to apply twice.
 func (p *upPod) applyOnce(ctx context.Context, text []byte) error {
-	conn, err := ask(ctx, p.place, wire.Request{Verb: wire.Apply, Apply: &wire.ApplyRequest{Plan: *p.plan, Manifest: text}})
+	plan, err := json.Marshal(p.plan)
+	if err != nil {
+		return fmt.Errorf("encode plan: %w", err)
+	}
+	conn, err := ask(ctx, p.place, wire.Request{Verb: wire.Apply, Apply: &wire.ApplyRequest{Plan: plan, Manifest: text}})
 	if err != nil {
 		return err
 	}

@@ -1,6 +1,7 @@
 package cli
 
 import (
+	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
@@ -75,10 +76,14 @@ func (s *supervisor) apply(conn *net.UnixConn, req *wire.ApplyRequest) {
 	s.mu.Lock()
 	refuses := s.refuses
 	s.mu.Unlock()
+	var plan pod.Plan
+	if err := json.Unmarshal(req.Plan, &plan); err != nil {
+		s.t.Error(err)
+	}
 	frame := wire.Frame{Applied: true}
 	if refuses != "" {
 		frame = wire.Frame{Error: &wire.Error{Message: refuses, Code: 1}}
-	} else if err := s.pod.Update(&req.Plan, req.Manifest); err != nil {
+	} else if err := s.pod.Update(&plan, req.Manifest); err != nil {
 		s.t.Error(err)
 	}
 	if err := wire.WriteFrame(conn, frame); err != nil {

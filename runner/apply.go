@@ -1,6 +1,7 @@
 package runner
 
 import (
+	"encoding/json"
 	"errors"
 	"fmt"
 	"net"
@@ -18,7 +19,12 @@ func (c *control) apply(conn *net.UnixConn, req *wire.ApplyRequest) error {
 		return wire.WriteFrame(conn, wire.Frame{Error: err})
 	}
 	frame := wire.Frame{Applied: true}
-	if err := c.engine.apply(&req.Plan, req.Manifest); err != nil {
+	var next pod.Plan
+	err := json.Unmarshal(req.Plan, &next)
+	if err == nil {
+		err = c.engine.apply(&next, req.Manifest)
+	}
+	if err != nil {
 		frame = wire.Frame{Error: &wire.Error{Message: err.Error(), Code: 1}}
 	}
 	return wire.WriteFrame(conn, frame)
