@@ -6,12 +6,8 @@ import (
 	"net"
 	"net/netip"
 	"sync"
-	"syscall"
 	"time"
 
-	"golang.org/x/sys/unix"
-
-	"github.com/podrun/podrun/internal/nsthread"
 	"github.com/podrun/podrun/lifecycle"
 	"github.com/podrun/podrun/pod"
 	"github.com/podrun/podrun/runner/probe"
@@ -134,13 +130,10 @@ func (e *engine) dialInPod(ctx context.Context, network, address string) (net.Co
 	if err != nil {
 		return nil, err
 	}
+	dialer := net.Dialer{Control: e.sockets.control, KeepAlive: -1}
 	var conn net.Conn
 	for _, a := range addresses {
-		err = nsthread.Do(func() error {
-			var err error
-			conn, err = probeDialer().DialContext(ctx, network, net.JoinHostPort(a.String(), port))
-			return err
-		}, e.netFiles()...)
+		conn, err = dialer.DialContext(ctx, network, net.JoinHostPort(a.String(), port))
 		if err == nil || ctx.Err() != nil {
 			break
 		}
@@ -160,15 +153,4 @@ func lookUp(ctx context.Context, host string) ([]netip.Addr, error) {
 		list[i] = list[i].Unmap()
 	}
 	return list, nil
-}
-
-// probeDialer leaves no connection of a probe waiting for a minute
-// (Kubernetes: pkg/probe ProbeDialer). It must not start a goroutine that opens a
-// socket: that would be on another thread.
-func probeDialer() *net.Dialer {
-	return &net.Dialer{Control: func(_, _ string, c syscall.RawConn) error {
-		return c.Control(func(fd uintptr) {
-			unix.SetsockoptLinger(int(fd), unix.SOL_SOCKET, unix.SO_LINGER, &unix.Linger{Onoff: 1, Linger: 1})
-		})
-	}}
 }

@@ -33,9 +33,10 @@ type engine struct {
 
 	remembered int // how many containers are on disk as having done their work: see remember
 
-	asking sync.Once
-	prober *probe.Prober // see asker
-	probes gate
+	asking  sync.Once
+	prober  *probe.Prober // see asker
+	sockets sockets       // its
+	probes  gate
 
 	applying   sync.Mutex // held while another plan is applied
 	refreshing sync.Mutex // held while the files of volumes are written anew
@@ -67,7 +68,7 @@ type run struct {
 
 func newEngine(plan *pod.Plan, place store.Pod, left *estate, ns shared) *engine {
 	return &engine{
-		plan: plan, store: place, estate: left, shared: ns, herald: newHerald(plan, left), published: newPublisher(left.keeper),
+		plan: plan, store: place, estate: left, shared: ns, sockets: sockets{files: ns.netFiles()}, herald: newHerald(plan, left), published: newPublisher(left.keeper),
 		trampoline: carriedTrampoline(),
 		events:     make(chan lifecycle.Event, 64), warned: make(chan struct{}, 1), runs: map[string]*run{}, probes: newGate(),
 		removing: map[string]*removal{}, prepared: map[string]*prepared{}, turns: make(chan struct{}, runtime.NumCPU()),

@@ -60,6 +60,7 @@ func (e *engine) removeSandbox(attempt int) {
 	e.sandbox = nil
 	e.mu.Unlock()
 	var message string
+	e.sockets.close()
 	if s != nil {
 		e.discardPrepared()
 		if err := s.remove(); err != nil {

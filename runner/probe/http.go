@@ -24,13 +24,18 @@ const maxBody = 10 << 10
 func (p *Prober) http(ctx context.Context, h *pod.HTTPGet, timeout time.Duration) (lifecycle.Outcome, string) {
 	ctx, cancel := question(ctx)
 	defer cancel()
+	ctx, done := context.WithTimeout(ctx, timeout)
+	defer done()
 	req, err := p.request(ctx, h, "kube-probe/"+version)
 	if err != nil {
 		return lifecycle.Unknown, err.Error()
 	}
-	client := http.Client{Transport: p.transport(h), Timeout: timeout, CheckRedirect: sameHost}
+	client := http.Client{Transport: p.transport(h), CheckRedirect: sameHost}
 	res, err := client.Do(req)
-	if err != nil {
+	switch {
+	case err != nil && errors.Is(ctx.Err(), context.DeadlineExceeded): // as a client says it that has a time-out
+		return lifecycle.Failure, err.Error() + " (Client.Timeout exceeded while awaiting headers)"
+	case err != nil:
 		return lifecycle.Failure, err.Error()
 	}
 	defer res.Body.Close()

@@ -23,14 +23,16 @@ type Dial func(ctx context.Context, network, address string) (net.Conn, error)
 
 // Prober asks the servers of one pod. It keeps no connection between two questions.
 type Prober struct {
-	host              string // the pod's own address
-	dial              Dial
-	plain, h2c, crypt *http.Transport
+	host       string // the pod's own address
+	dial       Dial
+	plain      *exchange
+	h2c, crypt *http.Transport
 }
 
 // New gives a Prober of the pod at an address.
 func New(host string, dial Dial) *Prober {
-	p := &Prober{host: host, dial: dial, plain: transport(dial), h2c: transport(dial), crypt: transport(dial)}
+	p := &Prober{host: host, dial: dial, h2c: transport(dial), crypt: transport(dial)}
+	p.plain = &exchange{dial, p.crypt}
 	p.h2c.Protocols = new(http.Protocols)
 	p.h2c.Protocols.SetUnencryptedHTTP2(true)
 	// The kubelet verifies no certificate either: it says nothing of whether the

@@ -1,0 +1,98 @@
+package runner
+
+import (
+	"errors"
+	"fmt"
+	"sync"
+	"syscall"
+
+	"golang.org/x/sys/unix"
+
+	"github.com/podrun/podrun/internal/nsthread"
+)
+
+// sockets are TCP sockets of the pod's network for what is asked of its servers. A socket
+// belongs to the network that it was made in, whoever connects it: a thread goes there once
+// for many, and ends, rather than for each or to stay.
+type sockets struct {
+	files []string // the network, see netFiles
+
+	mu    sync.Mutex
+	spare map[int][]int // descriptors, by family of addresses
+}
+
+// socketsAhead is how many are made at a time.
+const socketsAhead = 8
+
+// control is for a net.Dialer (its Control), which is to connect in the pod's network. It must
+// dial a single address: what it begins beside the goroutine that dials fails as well.
+func (s *sockets) control(network, _ string, c syscall.RawConn) error {
+	var err error
+	cerr := c.Control(func(fd uintptr) { err = s.replace(int(fd), network) })
+	return errors.Join(cerr, err)
+}
+
+// replace puts a socket of the pod's network in the place of another, and leaves none that was
+// connected waiting for a minute (Kubernetes: pkg/probe ProbeDialer).
+func (s *sockets) replace(fd int, network string) error {
+	if len(s.files) > 0 {
+		family := unix.AF_INET
+		if network == "tcp6" {
+			family = unix.AF_INET6
+		}
+		own, err := s.take(family)
+		if err != nil {
+			return fmt.Errorf("make a socket in the pod's network: %w", err)
+		}
+		err = unix.Dup3(own, fd, unix.O_CLOEXEC)
+		unix.Close(own)
+		if err != nil {
+			return fmt.Errorf("take a socket of the pod's network: %w", err)
+		}
+	}
+	return unix.SetsockoptLinger(fd, unix.SOL_SOCKET, unix.SO_LINGER, &unix.Linger{Onoff: 1, Linger: 1})
+}
+
+func (s *sockets) take(family int) (fd int, err error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if len(s.spare[family]) == 0 {
+		if err := nsthread.Do(func() error { return s.make(family) }, s.files...); err != nil {
+			return -1, err
+		}
+	}
+	last := len(s.spare[family]) - 1
+	fd = s.spare[family][last]
+	s.spare[family] = s.spare[family][:last]
+	return fd, nil
+}
+
+// make makes some, by a thread in the pod's network: one at least.
+func (s *sockets) make(family int) error {
+	for range socketsAhead {
+		fd, err := unix.Socket(family, unix.SOCK_STREAM|unix.SOCK_NONBLOCK|unix.SOCK_CLOEXEC, 0)
+		if err != nil && len(s.spare[family]) == 0 {
+			return err
+		}
+		if err != nil {
+			break
+		}
+		if s.spare == nil {
+			s.spare = map[int][]int{}
+		}
+		s.spare[family] = append(s.spare[family], fd)
+	}
+	return nil
+}
+
+// close lets go of those that are spare.
+func (s *sockets) close() {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for _, fds := range s.spare {
+		for _, fd := range fds {
+			unix.Close(fd)
+		}
+	}
+	s.spare = nil
+}
