@@ -71,20 +71,30 @@ func (l *loop) run() *pod.Status {
 		if !d.Done {
 			wake = l.lookAhead(d.Wake, now)
 		}
-		runtime.Gosched() // what is to be done comes first, and its telling after
-		// Who sees the status finds what led to it.
-		if n := l.observe.Events.Seq; l.record != nil && n != l.events {
-			l.events = n
-			l.record(&l.observe.Events)
-		}
-		if news {
-			l.show(now)
-		}
+		l.tell(news, now)
 		if d.Done {
 			return l.last
 		}
 		l.dull = false
 		l.wait(wake, now.Boot)
+	}
+}
+
+// tell tells of what has happened, news or only events, after others had their turn: what is
+// to be done comes first. Who sees the status finds what led to it.
+func (l *loop) tell(news bool, now lifecycle.Now) {
+	seq := l.observe.Events.Seq
+	noted := l.record != nil && seq != l.events
+	if !news && !noted {
+		return
+	}
+	runtime.Gosched()
+	if noted {
+		l.events = seq
+		l.record(&l.observe.Events)
+	}
+	if news {
+		l.show(now)
 	}
 }
 

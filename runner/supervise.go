@@ -102,13 +102,22 @@ func supervise(args []string) int {
 			fmt.Fprintln(os.Stderr, err)
 		}
 	}
-	final := l.run()
+	final := <-beside(l.run)
 	if final.Deleting {
 		removeFiles(args)
 	}
 	s.engine.estate.keeper.Over(0)
 	s.control.close(s.listener)
 	return 0
+}
+
+// beside runs the loop on other threads than the main one, which stays the main goroutine's
+// (stage.Supervisor): each turn of a goroutine that has a thread of its own wakes that and two
+// more.
+func beside(run func() *pod.Status) <-chan *pod.Status {
+	final := make(chan *pod.Status)
+	go func() { final <- run() }()
+	return final
 }
 
 // takeUp begins with a pod, or goes on with one where another supervisor has ended.
