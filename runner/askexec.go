@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"io"
 	"os"
+	"runtime"
 	"time"
 
 	"golang.org/x/sys/unix"
@@ -52,7 +53,7 @@ func (x *container) hookExec(args []string) error {
 // code and the beginning of what it has written. When ctx ends, it is killed with
 // whatever is in its process group.
 func (x *container) command(ctx context.Context, args []string) (code int, output string, err error) {
-	r, w, err := os.Pipe()
+	r, w, err := outputPipe()
 	if err != nil {
 		return 0, "", fmt.Errorf("make pipe: %w", err)
 	}
@@ -77,6 +78,25 @@ func (x *container) command(ctx context.Context, args []string) (code int, outpu
 	})
 	code = execCode(run)
 	stop()
-	r.SetReadDeadline(time.Now().Add(outputTime))
-	return code, <-read, nil
+	runtime.Gosched() // its output mostly ends with it: then there is no need for a timer, which would wake us
+	select {
+	case output = <-read:
+	default:
+		r.SetReadDeadline(time.Now().Add(outputTime))
+		output = <-read
+	}
+	return code, output, nil
+}
+
+// outputPipe makes a pipe whose end to write to is for another process: nobody here waits
+// until it can be written to.
+func outputPipe() (r, w *os.File, err error) {
+	var ends [2]int
+	if err := unix.Pipe2(ends[:], unix.O_CLOEXEC); err != nil {
+		return nil, nil, err
+	}
+	if err := unix.SetNonblock(ends[0], true); err != nil {
+		return nil, nil, errors.Join(err, unix.Close(ends[0]), unix.Close(ends[1]))
+	}
+	return os.NewFile(uintptr(ends[0]), "output"), os.NewFile(uintptr(ends[1]), "output"), nil
 }

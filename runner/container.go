@@ -46,6 +46,7 @@ type container struct {
 	mounts   *os.File   // keeps that from being another's: see holdMountNamespace
 	cleanup  undo.Stack
 	execs    sync.WaitGroup
+	entry    entry
 	end      *ended // known before it is adopted
 	life     lifetime
 
@@ -261,6 +262,7 @@ func (x *container) finish(s *sandbox) {
 	x.killMountNamespace()
 	x.killCgroup(s)
 	x.execs.Wait()
+	x.entry.close()
 	x.closeStreams(s.estate)
 }
 

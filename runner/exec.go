@@ -104,16 +104,16 @@ func (a *attachment) follow(conn *net.UnixConn, p launched) {
 	}
 }
 
+// execCode waits for the end of a process and gives its exit code.
 func execCode(p launched) int {
-	st, _ := p.Wait() // the error repeats the state
-	if st == nil {
+	status, err := p.Wait()
+	switch {
+	case err != nil:
 		return 255
+	case status.Signaled():
+		return 128 + int(status.Signal())
 	}
-	ws := st.Sys().(syscall.WaitStatus)
-	if ws.Signaled() {
-		return 128 + int(ws.Signal())
-	}
-	return ws.ExitStatus()
+	return status.ExitStatus()
 }
 
 // execEnv is the container's environment with the request's, which wins.

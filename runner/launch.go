@@ -9,6 +9,7 @@ import (
 	"slices"
 	"strings"
 	"sync"
+	"syscall"
 
 	"github.com/opencontainers/runc/libcontainer"
 	"github.com/opencontainers/runc/libcontainer/configs"
@@ -21,7 +22,21 @@ import (
 type launched interface {
 	Pid() (int, error)
 	Signal(os.Signal) error
-	Wait() (*os.ProcessState, error)
+	Wait() (syscall.WaitStatus, error)
+}
+
+// theirs is a process that libcontainer has made.
+type theirs struct{ *libcontainer.Process }
+
+func (p theirs) Wait() (syscall.WaitStatus, error) {
+	if pid, err := p.Pid(); err == nil {
+		awaitEnd(pid)
+	}
+	st, err := p.Process.Wait()
+	if st == nil {
+		return 0, err
+	}
+	return st.Sys().(syscall.WaitStatus), nil // the error repeats the state
 }
 
 // launch runs a process in a container that runs, and returns when it has executed its
@@ -59,7 +74,7 @@ func (x *container) launch(ctx context.Context, p *libcontainer.Process) (launch
 		p.Wait()
 		return nil, err
 	}
-	return p, nil
+	return theirs{p}, nil
 }
 
 // joinable says whether a process needs nothing of libcontainer's that the trampoline does
@@ -102,15 +117,19 @@ func (x *container) join(ctx context.Context, config *configs.Config, p *libcont
 	}
 	var opened []*os.File
 	defer func() { closeFiles(opened...) }()
-	open := func(path string, flags int) (*os.File, error) {
-		f, err := os.OpenFile(path, flags, 0)
+	open := func(path string, flags int) (*os.File, error) { // not as a file that the runtime could wait for
+		fd, err := unix.Open(path, flags|unix.O_CLOEXEC, 0)
+		if err != nil {
+			return nil, &os.PathError{Op: "open", Path: path, Err: err}
+		}
+		f := os.NewFile(uintptr(fd), path)
 		opened = append(opened, f)
-		return f, err
+		return f, nil
 	}
 	for i, stream := range []any{p.Stdin, p.Stdout, p.Stderr} {
 		if f, ok := stream.(*os.File); ok {
 			j.Stdio[i] = f
-		} else if j.Stdio[i], err = open(os.DevNull, os.O_RDWR); err != nil {
+		} else if j.Stdio[i], err = open(os.DevNull, unix.O_RDWR); err != nil {
 			return nil, err
 		}
 	}
@@ -119,24 +138,44 @@ func (x *container) join(ctx context.Context, config *configs.Config, p *libcont
 			return nil, errors.Join(trampoline.ErrCgroup, err)
 		}
 	}
-	if j.Target, err = x.open(); err != nil {
+	if j.Target, err = x.entry.open(x.process); err != nil {
 		return nil, err
 	}
-	defer j.Target.Close()
 	return x.confinement.by.Join(ctx, j)
 }
 
-// open opens a pidfd of the container's first process, and of no other that has its number.
-func (x *container) open() (*os.File, error) {
-	fd, err := unix.PidfdOpen(x.PID, 0)
+// entry is by what commands get into a container: a pidfd of its first process, once one has.
+type entry struct {
+	mu   sync.Mutex
+	file *os.File
+}
+
+// open gives the pidfd of a process, and of no other that has its number. It is not the
+// caller's to close.
+func (e *entry) open(p process) (*os.File, error) {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	if e.file != nil {
+		return e.file, nil
+	}
+	fd, err := unix.PidfdOpen(p.PID, 0)
 	if err != nil {
 		return nil, fmt.Errorf("open the container's process: %w", err)
 	}
-	if st, ok := stat(x.PID); !ok || st.process != x.process {
+	if st, ok := stat(p.PID); !ok || st.process != p {
 		unix.Close(fd)
 		return nil, errors.New("the container's process has ended")
 	}
-	return os.NewFile(uintptr(fd), "container"), nil
+	e.file = os.NewFile(uintptr(fd), "container")
+	return e.file, nil
+}
+
+// close is for when no command gets into the container any more.
+func (e *entry) close() {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	e.file.Close() // nil is fine
+	e.file = nil
 }
 
 // environment is a process's as libcontainer would hand it over: of variables that are

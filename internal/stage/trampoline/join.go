@@ -21,14 +21,6 @@ type Joining struct {
 // ErrCgroup is a cgroup that the process could not be made in.
 var ErrCgroup = errors.New("no process can be made in the cgroup")
 
-// Process is one made by Join, a child of the caller's. It leads a session and a group.
-type Process struct {
-	*os.Process
-}
-
-// Pid is its number in the caller's PID namespace.
-func (p Process) Pid() (int, error) { return p.Process.Pid, nil }
-
 // Join makes a process in a container and returns when it has executed its program. The
 // error may be a *StartError. When ctx ends before, nothing of the process is left.
 //
@@ -94,21 +86,30 @@ func (j *Joining) await(ctx context.Context, channel *os.File, maker *os.Process
 	if err == nil && h.failed != nil {
 		err = h.failed
 	}
-	var made *os.Process
-	if h.pid != 0 {
-		made, _ = os.FindProcess(h.pid) // it is our child: it is there until we have waited for it
-	}
-	switch {
-	case err != nil && made != nil:
-		_ = made.Kill()
-		_, _ = made.Wait()
+	if h.pid == 0 {
+		if err == nil {
+			err = errors.Join(fmt.Errorf("the trampoline ended: %v", state), werr)
+		}
 		return nil, err
-	case err != nil:
-		return nil, err
-	case made == nil:
-		return nil, errors.Join(fmt.Errorf("the trampoline ended: %v", state), werr)
 	}
-	return &Process{made}, nil
+	var made *Process
+	if err == nil {
+		made, err = newProcess(h.pid)
+	}
+	if err != nil { // it is our child: its number is its own until we have waited for it
+		_ = syscall.Kill(h.pid, syscall.SIGKILL)
+		reap(h.pid)
+		return nil, err
+	}
+	return made, nil
+}
+
+func reap(pid int) {
+	for {
+		if _, err := syscall.Wait4(pid, nil, 0, nil); err != syscall.EINTR {
+			return
+		}
+	}
 }
 
 // lastWords is how long is waited for what a trampoline that was killed has said before.

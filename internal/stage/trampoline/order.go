@@ -5,7 +5,6 @@
 package trampoline
 
 import (
-	"bytes"
 	"encoding/binary"
 	"fmt"
 
@@ -49,6 +48,8 @@ const (
 	MaxGroups  = 4096
 
 	maxLimits = 16
+	limitSize = 3 * 8
+	groupSize = 4
 	maxPath   = 4096
 )
 
@@ -117,18 +118,19 @@ func (o *Order) encode(join bool) ([]byte, error) {
 	if o.OOMScore != nil {
 		h.OOMLength = uint32(copy(h.OOMScore[:], fmt.Sprint(*o.OOMScore)))
 	}
-	var b bytes.Buffer
-	write := func(v any) { _ = binary.Write(&b, binary.NativeEndian, v) } // of fixed sizes: it does not fail
-	write(h)
+	machine := binary.NativeEndian
+	b := make([]byte, 0, binary.Size(h)+len(o.Limits)*limitSize+len(o.Groups)*groupSize+len(o.Filter.Program)+len(o.Cwd)+1+len(profile))
+	b, _ = binary.Append(b, machine, h) // of a fixed size: it does not fail
 	for _, l := range o.Limits {
-		write([3]uint64{uint64(l.Type), l.Soft, l.Hard})
+		for _, v := range [...]uint64{uint64(l.Type), l.Soft, l.Hard} {
+			b = machine.AppendUint64(b, v)
+		}
 	}
 	for _, g := range o.Groups {
-		write(uint32(g))
+		b = machine.AppendUint32(b, uint32(g))
 	}
-	b.Write(o.Filter.Program)
-	b.WriteString(o.Cwd)
-	b.WriteByte(0)
-	b.WriteString(profile)
-	return b.Bytes(), nil
+	b = append(b, o.Filter.Program...)
+	b = append(b, o.Cwd...)
+	b = append(b, 0)
+	return append(b, profile...), nil
 }
