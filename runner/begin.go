@@ -5,10 +5,12 @@ import (
 	"errors"
 	"fmt"
 	"os"
+	"strconv"
 	"time"
 
 	"github.com/opencontainers/runc/libcontainer"
 	"github.com/opencontainers/runtime-spec/specs-go"
+	"github.com/sirupsen/logrus"
 	"golang.org/x/sys/unix"
 
 	"github.com/podrun/podrun/internal/stage/trampoline"
@@ -25,6 +27,10 @@ func (w *waiting) close() {
 	w.ends.close()
 	w.bounce.Close()
 }
+
+// libcontainerLogs is what libcontainer's process tells of itself: errors, which are wanted. Without a word it sends
+// each of its steps, and the supervisor reads them all, beside what it waits for.
+var libcontainerLogs = strconv.Itoa(int(logrus.ErrorLevel))
 
 // begin makes the container's process, with its output going to the log, and its input and
 // terminal, where it has them, to who attaches. It waits.

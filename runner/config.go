@@ -1,6 +1,8 @@
 package runner
 
 import (
+	"slices"
+
 	"github.com/opencontainers/runtime-spec/specs-go"
 
 	"github.com/podrun/podrun/pod"
@@ -23,6 +25,7 @@ type place struct {
 	terminationLog string
 	sources        []string // what the container's mounts of volumes bind
 	placed         int      // so many of the container's mounts are in rootfs
+	laid           []string // where podrun's own are in rootfs, or in dev
 	homeless       []string // files for which there is no place in the volume that they would be in
 	recursive      bool     // the kernel makes mounts recursively read-only
 	cgroup         string   // as libcontainer wants it; "" where there is none
@@ -101,14 +104,10 @@ func namespaces(at place) []specs.LinuxNamespace {
 }
 
 func mounts(plan *pod.Plan, c *pod.Container, at place) []specs.Mount {
-	pts := []string{"nosuid", "noexec", "newinstance", "ptmxmode=0666", "mode=0620"}
-	if at.ttyGroup {
-		pts = append(pts, "gid=5")
-	}
 	m := []specs.Mount{
 		proc(at.hostPID),
 		bind(at.dev, "/dev", "nosuid", "noexec"),
-		{Destination: "/dev/pts", Type: "devpts", Source: "devpts", Options: pts},
+		{Destination: "/dev/pts", Type: "devpts", Source: "devpts", Options: append([]string{"nosuid", "noexec"}, terminals(at.ttyGroup)...)},
 	}
 	writable := "ro"
 	if c.Privileged {
@@ -121,8 +120,8 @@ func mounts(plan *pod.Plan, c *pod.Container, at place) []specs.Mount {
 		m = append(m, specs.Mount{Destination: "/sys/fs/cgroup", Type: "cgroup", Source: "cgroup", Options: []string{"nosuid", "noexec", "nodev", "relatime", writable}})
 	}
 	files, over := fileMounts(c, at)
-	m = append(append(m, files...), volumeMounts(plan, c, at)...)
-	return append(m, over...)
+	m = slices.DeleteFunc(append(m, files...), func(o specs.Mount) bool { return slices.Contains(at.laid, o.Destination) })
+	return slices.Concat(m, volumeMounts(plan, c, at), over)
 }
 
 // proc is a /proc of the container's PID namespace. Of the host's only root could mount one.

@@ -49,18 +49,31 @@ var carriedTrampoline = sync.OnceValue(func() *trampoline.Program {
 
 // confine takes filter and profile out of a container's configuration, if the trampoline
 // sees to them.
-func (s *sandbox) confine(c *pod.Container, config *configs.Config) (confinement, error) {
+func (s *sandbox) confine(c *pod.Container, config *configs.Config) (f confinement, err error) {
 	if s.trampoline == nil || config.Seccomp != nil && !filter.Compilable(config.Seccomp) {
 		return confinement{}, nil
 	}
-	f := confinement{by: s.trampoline, own: c.Seccomp != nil, homes: homes{&sync.Map{}}}
+	f = confinement{by: s.trampoline, own: c.Seccomp != nil, homes: homes{&sync.Map{}}}
 	// A profile is for the container's program: libcontainer would have it begin with the trampoline.
 	f.profile, config.AppArmorProfile = config.AppArmorProfile, ""
 	f.label, config.ProcessLabel = config.ProcessLabel, ""
 	if config.Seccomp == nil {
 		return f, nil
 	}
-	err := f.compile(s.store.Filters(), config.Seccomp)
+	if c.Seccomp == nil { // the default, which depends on nothing else
+		caps := strings.Join(c.Capabilities, ",")
+		if known, ok := s.filters.Load(caps); ok {
+			f.key, f.filter = known.(confinement).key, known.(confinement).filter
+			config.Seccomp = nil
+			return f, nil
+		}
+		defer func() {
+			if err == nil {
+				s.filters.Store(caps, confinement{key: f.key, filter: f.filter})
+			}
+		}()
+	}
+	err = f.compile(s.store.Filters(), config.Seccomp)
 	if err == nil {
 		config.Seccomp = nil
 	}

@@ -252,6 +252,7 @@ func (x *container) newProcess(args, env []string, cwd string) *libcontainer.Pro
 		UID: x.who.uid, GID: x.who.gid, AdditionalGroups: x.who.groups,
 		Capabilities:    &configs.Capabilities{Bounding: caps, Effective: caps, Permitted: caps},
 		NoNewPrivileges: &x.plan.NoNewPrivileges,
+		LogLevel:        libcontainerLogs,
 	}
 }
 

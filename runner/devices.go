@@ -2,7 +2,9 @@ package runner
 
 import (
 	"os"
+	"strings"
 
+	"github.com/podrun/podrun/pod"
 	"github.com/podrun/podrun/volumes"
 )
 
@@ -11,6 +13,9 @@ import (
 func (x *container) mountDev(s *sandbox) error {
 	t := s.templates().Templates()
 	t.Label = x.plan.FileLabel
+	if ownTerminals(s.plan) {
+		t.Pts = strings.Join(terminals(s.idMapped("gid_map", 5)), ",")
+	}
 	if s.plan.HostIPC {
 		t.Shm, t.Mqueue = hostDir("/dev/shm"), hostDir("/dev/mqueue")
 	}
@@ -33,6 +38,20 @@ func (x *container) mountDev(s *sandbox) error {
 		}
 	}
 	return nil
+}
+
+// ownTerminals says whether the supervisor mounts a container's terminals, which takes
+// libcontainer fifty system calls: they belong to the user namespace of who mounts them.
+func ownTerminals(plan *pod.Plan) bool { return plan.Users == nil }
+
+// terminals are the options of a container's terminals; group: group 5 is mapped, which they
+// can belong to.
+func terminals(group bool) []string {
+	options := []string{"newinstance", "ptmxmode=0666", "mode=0620"}
+	if group {
+		options = append(options, "gid=5")
+	}
+	return options
 }
 
 // hostDir is path if the host has it.

@@ -3,6 +3,7 @@ package runner
 import (
 	"os"
 	"strings"
+	"sync"
 
 	"github.com/opencontainers/runc/libcontainer/configs"
 	"golang.org/x/sys/unix"
@@ -16,10 +17,23 @@ func (x *container) harden(s *sandbox, config *configs.Config) {
 	}
 	config.AppArmorProfile = x.plan.AppArmor
 	config.Rlimits = coreLimit()
+	if s.cgroup == nil && !unified() && !mapsRoot() {
+		// libcontainer tries whether it may make cgroups nevertheless. Where it would is said,
+		// else it reads for each of 13 hierarchies which one is the supervisor's.
+		config.Cgroups.Parent, config.Cgroups.Name = "/", containerID(s.plan, x)
+	}
 	if s.cgroup == nil {
 		config.Rlimits = append(config.Rlimits, processLimit()...)
 	}
 }
+
+// mapsRoot says whether root in our user namespace is outside of it, too. Whoever that is might
+// make cgroups anywhere, and must not make them outside of his own.
+var mapsRoot = sync.OnceValue(func() bool {
+	b, err := os.ReadFile("/proc/self/uid_map")
+	outside := strings.Fields(string(b))
+	return err != nil || len(outside) < 2 || outside[1] == "0"
+})
 
 // corePattern says what becomes of the memory of a program that crashes.
 const corePattern = "/proc/sys/kernel/core_pattern"

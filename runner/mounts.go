@@ -27,7 +27,12 @@ func (x *container) bindVolumes(s *sandbox, at *place, vars map[string]string) (
 		return err
 	}
 	at.homeless = homeless(s.plan, x.plan, at)
-	at.placed = volumes.Place(at.rootfs, placements(s.plan, x.plan, at))
+	list := placements(s.plan, x.plan, at)
+	at.laid = lay(s.plan, x.plan, at)
+	if ownTerminals(s.plan) {
+		at.laid = append(at.laid, "/dev/pts")
+	}
+	at.placed = volumes.Place(at.rootfs, list)
 	return nil
 }
 
@@ -48,6 +53,33 @@ func placements(plan *pod.Plan, c *pod.Container, at *place) []volumes.Placement
 			ReadOnly: slices.Contains(options, "ro"), Recursive: slices.Contains(options, "rro")})
 	}
 	return list
+}
+
+// lay places what podrun itself binds in a container, and returns the paths: those that no other
+// mount is at or around, so that it makes no difference when they are mounted. The rest is
+// libcontainer's: what lies behind links of the image, and /dev, which it looks for.
+func lay(plan *pod.Plan, c *pod.Container, at *place) (paths []string) {
+	if rootPropagation(c) != "rprivate" || slices.ContainsFunc(c.Mounts, func(m pod.Mount) bool { return m.Path == "/" }) {
+		return nil
+	}
+	all := mounts(plan, c, *at)
+	for i, m := range all {
+		around := slices.Concat(all[:i], all[i+1:])
+		root, target := at.rootfs, m.Destination
+		if path.Dir(target) == "/dev" { // the container's own, with everything in it
+			root, target = at.dev, "/"+path.Base(target)
+			around = slices.DeleteFunc(around, func(o specs.Mount) bool { return o.Destination == "/dev" && o.Source == at.dev })
+		}
+		if !slices.Contains([]string{at.sys, at.hosts, at.hostname, at.resolv, at.terminationLog}, m.Source) || m.Type != "bind" ||
+			slices.ContainsFunc(around, func(o specs.Mount) bool { return within(m.Destination, o.Destination) }) {
+			continue
+		}
+		one := volumes.Placement{Source: m.Source, Target: target, Options: m.Options, ReadOnly: slices.Contains(m.Options, "ro")}
+		if volumes.Place(root, []volumes.Placement{one}) == 1 {
+			paths = append(paths, m.Destination)
+		}
+	}
+	return paths
 }
 
 // within says whether a path is, or is in, another.

@@ -32,6 +32,7 @@ type sandbox struct {
 	pause    process // PID 1 of the shared PID namespace; nobody without one
 	cgroup   *cgroups.Pod
 	freezer  *freezer
+	filters  sync.Map // of the default profile, by capabilities: see confine
 	warnings []string
 	events   []resolvconf.Event // that the pod's are to tell
 	undo     undo.Stack

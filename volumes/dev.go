@@ -26,7 +26,7 @@ var devLinks = map[string]string{
 
 // MountDev makes a container's own /dev on path, made if missing, to be bound
 // recursively: a tmpfs with the host's harmless devices, the usual links, the
-// pod's shared memory and message queues, and an empty pts for its terminals.
+// pod's shared memory and message queues, and pts for its terminals.
 // It is not shared within the pod: a container may write there (syslog's
 // /dev/log), and could turn a sibling's /dev/stdin into something else.
 func (t Templates) MountDev(path string) (err error) {
@@ -64,6 +64,11 @@ func (t Templates) MountDev(path string) (err error) {
 		}
 		if err := unix.Mount(source, target, "", unix.MS_BIND, ""); err != nil {
 			return fmt.Errorf("bind /dev/%s: %w", name, err)
+		}
+	}
+	if t.Pts != "" {
+		if err := unix.Mount("devpts", filepath.Join(path, "pts"), "devpts", unix.MS_NOSUID|unix.MS_NOEXEC, labelled(t.Pts, t.Label)); err != nil {
+			return fmt.Errorf("mount /dev/pts: %w", err)
 		}
 	}
 	u.Release()

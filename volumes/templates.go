@@ -28,6 +28,7 @@ type Templates struct {
 	Shm    string // for /dev/shm: shared memory of the pod
 	Mqueue string // for /dev/mqueue: POSIX message queues of the pod
 	Label  string // the Sandbox's
+	Pts    string // the options of a container's own terminals; "": somebody else mounts them
 }
 
 // 64 MiB, which is what Docker and containerd give /dev and /dev/shm.

@@ -18,6 +18,7 @@ import (
 	"runtime/debug"
 	"slices"
 	"strings"
+	"sync"
 
 	"github.com/opencontainers/runc/libcontainer/configs"
 	"github.com/opencontainers/runc/libcontainer/seccomp"
@@ -48,7 +49,7 @@ func Key(c *configs.Seccomp) (string, error) {
 }
 
 // runcVersion is libcontainer's.
-func runcVersion() string {
+var runcVersion = sync.OnceValue(func() string {
 	info, ok := debug.ReadBuildInfo()
 	if !ok {
 		return ""
@@ -59,7 +60,7 @@ func runcVersion() string {
 		}
 	}
 	return ""
-}
+})
 
 // Kept is the compiled filter that is kept in a directory by its Key. The error is
 // fs.ErrNotExist if there is none, or none that is whole.
