@@ -2,6 +2,7 @@ package runner
 
 import (
 	"errors"
+	"fmt"
 	"net/netip"
 	"os"
 	"slices"
@@ -107,7 +108,7 @@ func (p *publisher) openNode(s *sandbox, h hostport.Port, to services.Node) erro
 
 // serveNode has what comes to a port go to the pod, or, where clients stay with their pods, to
 // theirs. The caller holds mu.
-func (p *publisher) serveNode(s *sandbox, file *os.File, protocol string, to services.Node) (err error) {
+func (p *publisher) serveNode(s *sandbox, file *os.File, protocol string, to services.Node) error {
 	if !to.Keeps {
 		return p.server.Add(file, protocol, int(to.To))
 	}
@@ -115,9 +116,11 @@ func (p *publisher) serveNode(s *sandbox, file *os.File, protocol string, to ser
 		s.warn("of clients of a Service's port of the machine whom another pod leads here, as they stay with theirs (sessionAffinity), this one sees the router's address: its network is a stack in user space")
 	}
 	if p.way == nil { // to other pods, where the pod's own is another
-		if p.way, err = s.wayIn(); err != nil {
-			return err
+		way, err := s.wayIn()
+		if err != nil {
+			return fmt.Errorf("reach other pods: %w", err)
 		}
+		p.way = way
 	}
 	return p.server.Share(file, protocol, int(to.To), s.elsewhere(to), p.way)
 }

@@ -1,7 +1,10 @@
 package runner
 
 import (
+	"errors"
+	"io/fs"
 	"net/netip"
+	"path/filepath"
 	"testing"
 	"time"
 
@@ -33,6 +36,31 @@ func TestNodePortIsTriedAgain(t *testing.T) {
 		if err := p.lead(nil, []services.Node{{Protocol: "TCP", Port: 30471, To: 80}}); err == nil || p.nodes[h.String()].served {
 			t.Errorf("it is taken for served: %v", err)
 		}
+	}
+}
+
+// Where the way to other pods cannot be made, for want of a descriptor perhaps, that is said each
+// time, and nothing is led by it.
+func TestNoWayToOtherPods(t *testing.T) {
+	testenv.NoLeaks(t)
+	testenv.LoopbackUp(t)
+	h := hostport.Port{Protocol: "udp", Number: 30472, Shared: true}
+	file, err := hostport.Bind(h)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer file.Close()
+	s := &sandbox{estate: &estate{}, shared: shared{net: filepath.Join(t.TempDir(), "nothing")}}
+	p := newPublisher(nil)
+	p.server = ingress.New(nil)
+	for range 2 {
+		err := p.serveNode(s, file, h.Protocol, services.Node{Protocol: "UDP", Port: 30472, To: 80, Keeps: true})
+		if !errors.Is(err, fs.ErrNotExist) || p.way != nil {
+			t.Errorf("%v; the way is %+v", err, p.way)
+		}
+	}
+	if err := p.close(); err != nil {
+		t.Error(err)
 	}
 }
 
