@@ -48,16 +48,16 @@ func (s *Server) addDirect(file *os.File, to target, d *Inside) (port, error) {
 	return p, nil
 }
 
-// findGone has clients found that have gone without a word: what a listening socket is told
-// holds for those that it accepts.
-func findGone(listener int) error {
+// findGone has who is at the other end found to have gone without a word: what a listening
+// socket is told holds for those that it accepts.
+func findGone(fd int) error {
 	for _, o := range []struct{ level, name, value int }{
 		{unix.SOL_TCP, unix.TCP_KEEPIDLE, int(aliveness.Idle / time.Second)},
 		{unix.SOL_TCP, unix.TCP_KEEPINTVL, int(aliveness.Interval / time.Second)},
 		{unix.SOL_TCP, unix.TCP_KEEPCNT, aliveness.Count},
 		{unix.SOL_SOCKET, unix.SO_KEEPALIVE, 1},
 	} {
-		if err := unix.SetsockoptInt(listener, o.level, o.name, o.value); err != nil {
+		if err := unix.SetsockoptInt(fd, o.level, o.name, o.value); err != nil {
 			return err
 		}
 	}

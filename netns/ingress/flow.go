@@ -28,10 +28,13 @@ type flow struct {
 	lifetime time.Duration
 }
 
-// flow is a route's, made if it is new; nil if there are too many.
+// flow is a route's, made if it is new; nil if there are too many, or the port is closed.
 func (p *udpPort) flow(at route) (*flow, error) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
+	if p.closed {
+		return nil, nil
+	}
 	f := p.flows[at]
 	if f != nil && !p.moved(at, f) {
 		return f, nil

@@ -114,8 +114,8 @@ func (s *Server) serve(file *os.File, protocol string, to target) error {
 	return nil
 }
 
-// Remove ends an Add. Connections that have come by it go on. It must not be called in a
-// pause.
+// Remove ends an Add. Connections that have come by it go on; flows of datagrams, whose answers
+// leave by the socket, end. It must not be called in a pause.
 func (s *Server) Remove(file *os.File) {
 	if p := s.ports[file.Name()]; p != nil {
 		p.close()

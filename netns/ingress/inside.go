@@ -6,6 +6,7 @@ import (
 	"net"
 	"net/netip"
 	"os"
+	"slices"
 	"time"
 
 	"golang.org/x/sys/unix"
@@ -101,6 +102,11 @@ func (d *Inside) connect(kind int, client, to netip.AddrPort, shown bool) (fd in
 		fd, err = socket(kind, d.Transparent, from, to)
 		if err != unix.EADDRINUSE && err != unix.EADDRNOTAVAIL {
 			break
+		}
+	}
+	if err == nil && kind == unix.SOCK_STREAM && !slices.Contains(d.Addrs, to.Addr()) {
+		if err = findGone(fd); err != nil { // another pod, which may be gone without a word
+			unix.Close(fd)
 		}
 	}
 	if err != nil {

@@ -1,10 +1,13 @@
 package ingress
 
 import (
+	"errors"
 	"net"
 	"net/netip"
 	"testing"
 	"time"
+
+	"golang.org/x/sys/unix"
 
 	"github.com/podrun/podrun/internal/testenv"
 )
@@ -81,12 +84,64 @@ func TestFlowsMove(t *testing.T) {
 	until("the first has gone", func(netip.Addr) int { return 1 })
 	s.shut(0)
 	until("its server too", func(netip.Addr) int { return 1 })
-	for deadline := time.Now().Add(answered / 2); !s.pods[0].server.Pause(); {
-		if time.Now().After(deadline) {
-			t.Fatal("flows that nobody can answer any more are open")
+	s.idle(0)
+}
+
+// With a port its flows end, the server's own and those that it leads to others: the same client
+// is answered when the port is served again, and until then the server has nothing to do.
+func TestFlowsEndWithTheirPort(t *testing.T) {
+	testenv.NoLeaks(t)
+	s := newShared(t)
+	clients := s.join(2)
+	s.open(0, s.pods[0].inside)
+	var flows []net.Conn
+	for _, client := range clients {
+		flows = append(flows, s.dial("udp", client))
+	}
+	for range 3 {
+		for i, c := range flows {
+			if pod, as := s.heard(c); pod != s.of[clients[i]] || as.String() != c.LocalAddr().String() {
+				t.Errorf("%s comes to pod %d as %s", c.LocalAddr(), pod, as)
+			}
+		}
+		s.pods[0].server.Remove(s.pods[0].files["udp"])
+		s.idle(0)
+		s.share(0, "udp")
+	}
+}
+
+// A datagram that is taken while its port is closed begins no flow, which nobody would end.
+func TestAClosedPortBeginsNoFlow(t *testing.T) {
+	p := &udpPort{server: New(greeter{}), conn: &net.UDPConn{}, flows: map[route]*flow{}}
+	p.close()
+	if f, err := p.flow(route{}); f != nil || err != nil { // greeter would refuse it
+		t.Errorf("%v, %v", f, err)
+	}
+}
+
+// A pod that ends without a word leaves nobody to end a connection that another's server carries
+// to it: that is found out.
+func TestAnotherPodIsMissed(t *testing.T) {
+	testenv.NoLeaks(t)
+	s := newShared(t)
+	inside := s.pods[0].inside
+	for i, p := range s.pods {
+		var alive, idle int
+		must(t, inside.loop.Do(func() error {
+			fd, err := inside.connect(unix.SOCK_STREAM, netip.AddrPort{}, netip.AddrPortFrom(p.addrs[0], 80), false)
+			if err != nil {
+				return err
+			}
+			defer unix.Close(fd)
+			if alive, err = unix.GetsockoptInt(fd, unix.SOL_SOCKET, unix.SO_KEEPALIVE); err == nil {
+				idle, err = unix.GetsockoptInt(fd, unix.SOL_TCP, unix.TCP_KEEPIDLE)
+			}
+			return err
+		}))
+		if other := i != 0; (alive != 0) != other || (time.Duration(idle)*time.Second == aliveness.Idle) != other {
+			t.Errorf("pod %d: keepalive %d, after %d s", i, alive, idle)
 		}
 	}
-	s.pods[0].server.Resume()
 }
 
 // A server whose own pod is reached by another way leads the clients of others by the router
@@ -124,10 +179,24 @@ func TestAnotherWayToItsOwn(t *testing.T) {
 			}
 		}
 	}
-	for _, client := range clients { // a connection ends with its server, whoever has not closed it
+	s.hold(1, 81)
+	s.mu.Lock()
+	s.port = 81
+	s.mu.Unlock()
+	var held []net.Conn
+	for _, client := range clients {
 		if s.of[client] == 1 {
-			s.heard(s.dial("tcp", client))
+			c := s.dial("tcp", client)
+			if _, err := c.Read(make([]byte, 1)); err != nil {
+				t.Fatal(err)
+			}
+			held = append(held, c)
 		}
 	}
-	s.pods[0].server.Close()
+	s.pods[0].server.Close() // with which a connection ends that neither side has closed
+	for _, c := range held {
+		if _, err := c.Read(make([]byte, 1)); !errors.Is(err, unix.ECONNRESET) {
+			t.Errorf("%s: %v", c.LocalAddr(), err)
+		}
+	}
 }

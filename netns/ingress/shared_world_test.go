@@ -31,6 +31,7 @@ type shared struct {
 	mu     sync.Mutex
 	of     map[netip.Addr]int // the pods of clients
 	hidden bool               // pods are not reached in a client's name
+	port   uint16             // of other pods
 }
 
 // sharing is one of the pods.
@@ -54,7 +55,7 @@ func newShared(t *testing.T) *shared {
 		}))
 	}
 	link(t, w.host, w.remote, hostAddr+"/24", remoteAddr+"/24", hostAddr6+"/64", remoteAddr6+"/64")
-	s := &shared{t: t, world: w, router: testenv.Namespaces(t, unix.CLONE_NEWNET) + "/ns/net", of: map[netip.Addr]int{}}
+	s := &shared{t: t, world: w, router: testenv.Namespaces(t, unix.CLONE_NEWNET) + "/ns/net", of: map[netip.Addr]int{}, port: 80}
 	router := netns.OpenRouter(s.router)
 	pool, err := router.Prepare()
 	must(t, err)
@@ -94,8 +95,56 @@ func (s *shared) open(i int, by Dialer) {
 			return err
 		}))
 		s.t.Cleanup(func() { p.files[protocol].Close() })
-		must(s.t, p.server.Share(p.files[protocol], protocol, 80, func(client netip.Addr) (netip.AddrPort, bool) { return s.elsewhere(i, client) }, p.inside))
+		s.share(i, protocol)
 	}
+}
+
+// share has it served.
+func (s *shared) share(i int, protocol string) {
+	s.t.Helper()
+	p := s.pods[i]
+	must(s.t, p.server.Share(p.files[protocol], protocol, 80, func(client netip.Addr) (netip.AddrPort, bool) { return s.elsewhere(i, client) }, p.inside))
+}
+
+// hold has a pod listen to a port of its own, and say x to who connects, and no more.
+func (s *shared) hold(i int, port uint16) {
+	s.t.Helper()
+	var l net.Listener
+	must(s.t, in(s.pods[i].ns, func() (err error) {
+		l, err = net.Listen("tcp", fmt.Sprintf(":%d", port))
+		return err
+	}))
+	var held []net.Conn
+	done := make(chan struct{})
+	go func() {
+		defer close(done)
+		for {
+			c, err := l.Accept()
+			if err != nil {
+				return
+			}
+			held = append(held, c)
+			c.Write([]byte("x"))
+		}
+	}()
+	s.t.Cleanup(func() {
+		l.Close()
+		<-done
+		for _, c := range held {
+			c.Close()
+		}
+	})
+}
+
+// idle waits until a server carries nothing.
+func (s *shared) idle(i int) {
+	s.t.Helper()
+	for deadline := time.Now().Add(answered / 2); !s.pods[i].server.Pause(); {
+		if time.Now().After(deadline) {
+			s.t.Fatal("flows that nobody can answer any more are open")
+		}
+	}
+	s.pods[i].server.Resume()
 }
 
 // shut has it listen no more.
@@ -124,10 +173,10 @@ func (s *shared) elsewhere(own int, client netip.Addr) (netip.AddrPort, bool) {
 	}
 	for _, a := range s.pods[is].addrs {
 		if a.Is4() == client.Is4() {
-			return netip.AddrPortFrom(a, 80), !s.hidden
+			return netip.AddrPortFrom(a, s.port), !s.hidden
 		}
 	}
-	return netip.AddrPortFrom(s.pods[is].addrs[0], 80), !s.hidden
+	return netip.AddrPortFrom(s.pods[is].addrs[0], s.port), !s.hidden
 }
 
 // join gives the remote host clients of both families, by turns the first pod's and the second's.

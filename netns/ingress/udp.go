@@ -32,8 +32,9 @@ type udpPort struct {
 	to              target
 	paused, resumed chan struct{}
 
-	mu    sync.Mutex
-	flows map[route]*flow
+	mu     sync.Mutex
+	closed bool
+	flows  map[route]*flow
 }
 
 func (s *Server) addUDP(file *os.File, to target) (port, error) {
@@ -66,16 +67,15 @@ func (p *udpPort) proceed() {
 	p.resumed <- struct{}{}
 }
 
-// close leaves the pod's own flows to their end. Another pod's client comes to it by another
-// socket next, to which the answers are to go.
+// close ends the port's flows, too: what they hear could not be sent to a client any more, and
+// would be missed by the flow that the client has next, in the same name, of another port.
 func (p *udpPort) close() {
 	p.conn.Close()
 	p.mu.Lock()
 	defer p.mu.Unlock()
+	p.closed = true
 	for _, f := range p.flows {
-		if f.to.IsValid() {
-			f.inside.Close()
-		}
+		f.inside.Close()
 	}
 }
 
