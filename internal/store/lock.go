@@ -24,14 +24,20 @@ func (p Pod) WaitLock() (*os.File, error) { return p.lock(unix.F_OFD_SETLKW) }
 // reader never stands in the way of a writer, and it opens the lock for reading only:
 // who watches the lock's file hears of those who could have held it.
 func (p Pod) Alive() bool {
+	alive, _ := p.alive()
+	return alive
+}
+
+// alive is Alive for whom it matters why nobody is seen.
+func (p Pod) alive() (bool, error) {
 	f, err := os.Open(p.lockFile())
 	if err != nil {
-		return false
+		return false, err
 	}
 	defer f.Close()
 	probe := unix.Flock_t{Type: unix.F_WRLCK}
 	err = unix.FcntlFlock(f.Fd(), unix.F_OFD_GETLK, &probe)
-	return err == nil && probe.Type != unix.F_UNLCK
+	return err == nil && probe.Type != unix.F_UNLCK, err
 }
 
 // Keeper is the pod's first process, as its keeper has signed the lock: its pid in the PID

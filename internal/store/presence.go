@@ -79,6 +79,12 @@ type Neighbour struct {
 	pod.Presence
 }
 
+// Blind says that an error tells of who looks and not of what is there: there is no descriptor
+// or no memory left to look with.
+func Blind(err error) bool {
+	return errors.Is(err, unix.EMFILE) || errors.Is(err, unix.ENFILE) || errors.Is(err, unix.ENOMEM)
+}
+
 // Neighbours are the user's living pods that others are told of, this one among them.
 func (p Pod) Neighbours() ([]Neighbour, error) {
 	pods, err := p.dirs.Pods()
@@ -87,13 +93,28 @@ func (p Pod) Neighbours() ([]Neighbour, error) {
 	}
 	var all []Neighbour
 	for _, other := range pods {
-		n := Neighbour{Namespace: other.Namespace, Name: other.Name}
-		// What is damaged tells nothing: its supervisor writes it again.
-		if readJSON(other.presenceFile(), &n.Presence) == nil && other.Alive() {
+		n, lives, err := other.neighbour()
+		if err != nil {
+			return nil, fmt.Errorf("read what is told of pod %s: %w", other.Name, err)
+		}
+		if lives {
 			all = append(all, n)
 		}
 	}
 	return all, nil
+}
+
+// neighbour is the pod as one of Neighbours, if it lives. What is damaged tells nothing: its
+// supervisor writes it again. The error is a Blind one.
+func (p Pod) neighbour() (n Neighbour, lives bool, err error) {
+	n.Namespace, n.Name = p.Namespace, p.Name
+	if err = readJSON(p.presenceFile(), &n.Presence); err == nil {
+		lives, err = p.alive()
+	}
+	if !Blind(err) {
+		err = nil
+	}
+	return n, lives, err
 }
 
 // stampService is stamp, if what has changed is a Service.

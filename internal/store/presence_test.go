@@ -5,6 +5,7 @@ import (
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
+	"golang.org/x/sys/unix"
 
 	"github.com/podrun/podrun/pod"
 )
@@ -61,6 +62,41 @@ func TestNeighbours(t *testing.T) {
 	}
 	if got := names(); len(got) != 0 {
 		t.Errorf("%v", got)
+	}
+}
+
+// Who has no descriptor left to look with does not take a pod for one that has gone.
+func TestNeighbourIsNotSeen(t *testing.T) {
+	d := Dirs{Data: t.TempDir(), Runtime: t.TempDir()}
+	p := d.Pod("ns", "a")
+	lock, err := p.Lock()
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer lock.Close()
+	if err := p.Create(&pod.Plan{Name: "a"}, nil); err != nil {
+		t.Fatal(err)
+	}
+	if err := p.WritePresence(&pod.Presence{UID: "a"}); err != nil {
+		t.Fatal(err)
+	}
+	var limit unix.Rlimit
+	if err := unix.Getrlimit(unix.RLIMIT_NOFILE, &limit); err != nil {
+		t.Fatal(err)
+	}
+	if err := unix.Setrlimit(unix.RLIMIT_NOFILE, &unix.Rlimit{Max: limit.Max}); err != nil {
+		t.Fatal(err)
+	}
+	_, told, err := p.neighbour()
+	alive, aerr := p.alive()
+	if err := unix.Setrlimit(unix.RLIMIT_NOFILE, &limit); err != nil {
+		t.Fatal(err)
+	}
+	if told || !Blind(err) || alive || !Blind(aerr) {
+		t.Errorf("told %v, %v; alive %v, %v", told, err, alive, aerr)
+	}
+	if n, told, err := p.neighbour(); !told || err != nil || n.UID != "a" {
+		t.Errorf("later: %+v, %v, %v", n, told, err)
 	}
 }
 
