@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"net/netip"
 	"os"
+	"reflect"
 	"slices"
 	"sync"
 	"time"
@@ -29,7 +30,8 @@ type directory struct {
 	view  *names.View
 }
 
-// view is what is known now, as this pod sees it.
+// view is what is known now, as this pod sees it: the same as before if nothing has changed, or
+// if this process has nothing left to look with.
 func (s *sandbox) view() *names.View {
 	d := &s.directory
 	d.mu.Lock()
@@ -43,16 +45,22 @@ func (s *sandbox) view() *names.View {
 		v.Host = []netip.Addr{netns.HostLoopback.V4, netns.HostLoopback.V6}
 	}
 	var err error
-	if v.Directory, err = readDirectory(s.store); err != nil {
+	if v.Directory, err = readDirectory(s.store); err != nil { // what is damaged is left out
 		fmt.Fprintln(os.Stderr, err)
+	}
+	d.at, d.stamp = time.Now(), stamp
+	if d.view != nil && store.Blind(err) {
+		return d.view
 	}
 	if len(s.addresses()) == 1 { // this kernel has no IPv6: clients would try it first
 		for i := range v.Services {
 			v.Services[i].Addresses = slices.DeleteFunc(v.Services[i].Addresses, netip.Addr.Is6)
 		}
 	}
-	d.view, d.at, d.stamp = v, time.Now(), stamp
-	return v
+	if !reflect.DeepEqual(d.view, v) {
+		d.view = v
+	}
+	return d.view
 }
 
 // readDirectory reads what there is of Services and pods.

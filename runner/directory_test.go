@@ -1,0 +1,75 @@
+package runner
+
+import (
+	"net/netip"
+	"os"
+	"testing"
+	"time"
+
+	"golang.org/x/sys/unix"
+
+	"github.com/podrun/podrun/internal/store"
+	"github.com/podrun/podrun/netns"
+	"github.com/podrun/podrun/pod"
+)
+
+// What is known is the same until something changes, and is not forgotten by who has no
+// descriptor left to look with.
+func TestViewIsKept(t *testing.T) {
+	dirs := store.Dirs{Data: t.TempDir(), Runtime: t.TempDir()}
+	tell := func(name string) (store.Pod, *os.File) {
+		p := dirs.Pod("ns", name)
+		lock, err := p.Lock()
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := p.Create(&pod.Plan{Name: name}, nil); err != nil {
+			t.Fatal(err)
+		}
+		if err := p.WritePresence(&pod.Presence{UID: name, Addresses: []string{"10.88.0.2"}}); err != nil {
+			t.Fatal(err)
+		}
+		return p, lock
+	}
+	a, alive := tell("a")
+	defer alive.Close()
+	b, dies := tell("b")
+	o := &pod.Object{Kind: pod.KindService, Namespace: "ns", Name: "web", Service: &pod.Service{ClusterIPs: []string{"10.88.128.1", "fd88::8001"}}}
+	if err := dirs.PutObject(o); err != nil {
+		t.Fatal(err)
+	}
+	pool := netns.Pool{V4: netip.MustParsePrefix("10.88.0.0/16"), V6: netip.MustParsePrefix("fd88::/64")}
+	s := &sandbox{store: a, plan: &pod.Plan{}, network: network{pool: pool, slot: 1}}
+	first := s.view()
+	if len(first.Pods) != 2 || len(first.Services) != 1 {
+		t.Fatalf("%+v", first)
+	}
+	again := func() bool {
+		s.directory.at = time.Time{}
+		return s.view() == first
+	}
+	if err := b.WritePresence(&pod.Presence{UID: "b", Addresses: []string{"10.88.0.2"}}); err != nil {
+		t.Fatal(err)
+	}
+	if !again() {
+		t.Error("it is made anew of what is the same")
+	}
+	var limit unix.Rlimit
+	if err := unix.Getrlimit(unix.RLIMIT_NOFILE, &limit); err != nil {
+		t.Fatal(err)
+	}
+	if err := unix.Setrlimit(unix.RLIMIT_NOFILE, &unix.Rlimit{Max: limit.Max}); err != nil {
+		t.Fatal(err)
+	}
+	kept := again()
+	if err := unix.Setrlimit(unix.RLIMIT_NOFILE, &limit); err != nil {
+		t.Fatal(err)
+	}
+	if !kept {
+		t.Error("it is forgotten")
+	}
+	dies.Close()
+	if again() || len(s.view().Pods) != 1 {
+		t.Errorf("a pod that has ended: %+v", s.view())
+	}
+}
