@@ -152,11 +152,11 @@ func (r Router) Detach(gone ...Slot) error {
 	return nil
 }
 
-// delRules removes what directs a pod's packets to its TUN device.
+// delRules removes what directs a pod's packets to its TUN device, and keepSource6's.
 func delRules(s Slot) error {
-	for _, family := range []int{netlink.FAMILY_V4, netlink.FAMILY_V6} {
+	for _, rule := range append(sourceRules6(s), egressRule(s, netlink.FAMILY_V4), egressRule(s, netlink.FAMILY_V6)) {
 		for {
-			err := netlink.RuleDel(egressRule(s, family))
+			err := netlink.RuleDel(rule)
 			if errors.Is(err, unix.ENOENT) || errors.Is(err, unix.EAFNOSUPPORT) {
 				break
 			}

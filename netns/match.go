@@ -17,12 +17,15 @@ type ipFamily struct {
 	source   uint32 // offset in the header
 	size     uint32 // of an address
 	icmp     byte
+	errors   [][2]byte // types of ICMP, from and to, that quote a packet
 	loopback netip.Addr
 }
 
 var (
-	v4       = ipFamily{unix.NFPROTO_IPV4, 12, 4, unix.IPPROTO_ICMP, netip.AddrFrom4([4]byte{127, 0, 0, 1})}
-	v6       = ipFamily{unix.NFPROTO_IPV6, 8, 16, unix.IPPROTO_ICMPV6, netip.IPv6Loopback()}
+	v4 = ipFamily{unix.NFPROTO_IPV4, 12, 4, unix.IPPROTO_ICMP,
+		[][2]byte{{3, 3}, {11, 12}}, netip.AddrFrom4([4]byte{127, 0, 0, 1})} // RFC 792
+	v6 = ipFamily{unix.NFPROTO_IPV6, 8, 16, unix.IPPROTO_ICMPV6,
+		[][2]byte{{0, 127}}, netip.IPv6Loopback()} // RFC 4443: unknown ones are errors, too
 	families = []ipFamily{v4, v6}
 )
 
@@ -64,15 +67,6 @@ func (f ipFamily) address(offset uint32, p netip.Prefix, op expr.CmpOp) []expr.A
 	return append(parts, &expr.Cmp{Op: op, Register: 1, Data: p.Masked().Addr().AsSlice()[:bytes]})
 }
 
-// fromLink excepts an address of the link from what is dropped: neighbours are found by
-// it, and it is routed nowhere.
-func (f ipFamily) fromLink() []expr.Any {
-	if f.size == 4 {
-		return nil
-	}
-	return append(f.from(linkLocal, expr.CmpOpNeq), f.from(host(netip.IPv6Unspecified()), expr.CmpOpNeq)...)
-}
-
 // otherThan matches packets that are not for an address. The family is known.
 func (f ipFamily) otherThan(a netip.Addr) []expr.Any {
 	return f.address(f.source+f.size, host(a), expr.CmpOpNeq)
@@ -83,6 +77,8 @@ const nobody = 1
 
 // ongoing gives a packet to the socket with its own addresses, if there is one. The kernel
 // looks for it once, here, where to match it first (nft_socket) it looks again after that.
+// nft_socket looks into errors of ICMP, too, for whose packet they quote; this does not:
+// there is ownErrors for it.
 func (f ipFamily) ongoing() []expr.Any { return f.take(nobody) }
 
 // take gives a packet to the socket that listens to the port on the router's loopback.
@@ -130,6 +126,23 @@ func destinationPort(port uint16) []expr.Any {
 }
 
 func protocol(p byte) []expr.Any { return metaIs(expr.MetaKeyL4PROTO, []byte{p}) }
+
+// icmpTypes matches types of ICMP.
+func icmpTypes(types [2]byte) []expr.Any {
+	return []expr.Any{
+		&expr.Payload{DestRegister: 1, Base: expr.PayloadBaseTransportHeader, Offset: 0, Len: 1},
+		&expr.Range{Op: expr.CmpOpEq, Register: 1, FromData: types[:1], ToData: types[1:]},
+	}
+}
+
+// quotesTo matches errors of ICMP that quote a packet for an address.
+func (f ipFamily) quotesTo(a netip.Addr) []expr.Any {
+	const icmpHeader = 8
+	return []expr.Any{
+		&expr.Payload{DestRegister: 1, Base: expr.PayloadBaseTransportHeader, Offset: icmpHeader + f.source + f.size, Len: f.size},
+		&expr.Cmp{Op: expr.CmpOpEq, Register: 1, Data: a.AsSlice()},
+	}
+}
 
 func otherProtocol(p byte) []expr.Any {
 	return []expr.Any{&expr.Meta{Key: expr.MetaKeyL4PROTO, Register: 1}, &expr.Cmp{Op: expr.CmpOpNeq, Register: 1, Data: []byte{p}}}

@@ -104,6 +104,7 @@ var sysctls = [][2]string{
 	{"net/ipv4/ip_local_port_range", "32768 65535"},
 	{"net/ipv4/ip_unprivileged_port_start", "0"},
 	{"net/ipv4/tcp_early_demux", "0"}, // or the first packet of a connection that used the same port a minute ago is given to its TIME_WAIT, and dropped when it is forwarded
+	{"net/ipv4/udp_early_demux", "0"}, // or a datagram in another pod's name, where no rules of nftables look at it, comes to that one's socket; TPROXY finds sockets before
 	{"net/ipv4/tcp_rmem", "4096 131072 1048576"},
 	{"net/ipv4/tcp_wmem", "4096 65536 1048576"},
 	{"net/ipv6/conf/all/forwarding", "1"},

@@ -13,22 +13,28 @@ import (
 // What nftables does with a pod's packets in the router: one table per pod, made and
 // removed in one transaction each, so that no supervisor touches another's.
 //
-//   - What does not have the pod's own address as its source is dropped.
+//   - What does not have the pod's own address as its source is dropped, whatever carries
+//     the pod's traffic.
 //   - What is for a pod or a Service goes on, to be routed by the kernel.
 //   - The first packet of a TCP connection goes on too, to the TUN device: the process
 //     there connects first and sends it back, and then it comes to the listening socket. So
 //     a pod sees a refused connection as refused.
 //   - Every other one of TCP and UDP comes to a socket of that process, which has the
 //     address that the pod speaks to (TPROXY: Documentation/networking/tproxy.rst).
+//   - An error of ICMP that quotes what the pod has been sent comes to the router's sockets,
+//     one of which has sent it; one that quotes what others have been sent does not.
 //   - The rest, ICMP, goes to the TUN device.
 
 // tableName is a pod's table. Its rules follow from its name alone, as long as the router
 // lives: the number changes with every change of rules.
-func tableName(s Slot, leaves bool) string {
+func tableName(s Slot, suffix string) string { return fmt.Sprintf("pod%d.5%s", s, suffix) }
+
+// wireSuffix is in the name of the table of a pod whose packets leave by the kernel, or not.
+func wireSuffix(leaves bool) string {
 	if leaves {
-		return fmt.Sprintf("pod%d.4%s", s, outSuffix)
+		return outSuffix
 	}
-	return fmt.Sprintf("pod%d.4", s)
+	return ""
 }
 
 // port is where a pod's connections are taken, on the router's loopback.
@@ -36,12 +42,12 @@ func port(s Slot) uint16 { return firstPort + uint16(s) }
 
 // addTable makes a pod's table, if it is not there, in place of others of that pod. It asks
 // first: to remove a table, and to fail, takes the kernel longer than all the rest.
-func addTable(s Slot, pool Pool, own Addresses, leaves bool) error {
+func addTable(s Slot, suffix string, rules [][]expr.Any) error {
 	there, err := tablesOf(map[Slot]bool{s: true})
 	if err != nil {
 		return fmt.Errorf("list nftables rules: %w", err)
 	}
-	t := &nftables.Table{Family: nftables.TableFamilyINet, Name: tableName(s, leaves)}
+	t := &nftables.Table{Family: nftables.TableFamilyINet, Name: tableName(s, suffix)}
 	if len(there) == 1 && there[0].Name == t.Name {
 		return nil
 	}
@@ -54,7 +60,7 @@ func addTable(s Slot, pool Pool, own Addresses, leaves bool) error {
 			Name: "from", Table: t, Type: nftables.ChainTypeFilter,
 			Hooknum: nftables.ChainHookPrerouting, Priority: nftables.ChainPriorityMangle,
 		})
-		for _, r := range rules(s, pool, own, leaves) {
+		for _, r := range rules {
 			c.AddRule(&nftables.Rule{Table: t, Chain: chain, Exprs: r})
 		}
 		return nil
@@ -99,16 +105,16 @@ func tablesOf(pods map[Slot]bool) ([]*nftables.Table, error) {
 	}), err
 }
 
+// chain is a list of rules.
+type chain [][]expr.Any
+
+// add adds a rule of parts.
+func (c *chain) add(parts ...[]expr.Any) { *c = append(*c, slices.Concat(parts...)) }
+
 // rules are those of a pod's only chain.
-func rules(s Slot, pool Pool, own Addresses, leaves bool) [][]expr.Any {
-	var all [][]expr.Any
-	add := func(parts ...[]expr.Any) {
-		var rule []expr.Any
-		for _, p := range parts {
-			rule = append(rule, p...)
-		}
-		all = append(all, rule)
-	}
+func rules(s Slot, pool Pool, own Addresses, leaves bool) chain {
+	var all chain
+	add := all.add
 	// Of other devices than the pod's two there is nothing to do, as soon as can be: their
 	// packets come through here, too.
 	add(otherSlot(s), verdict(expr.VerdictAccept))
@@ -117,12 +123,18 @@ func rules(s Slot, pool Pool, own Addresses, leaves bool) [][]expr.Any {
 	}
 	add(notIif(firstPod+int(s)), verdict(expr.VerdictAccept))
 	for _, f := range families {
-		// Its own addresses, and those by which neighbours find each other.
-		add(f.only(), f.from(host(f.of(own)), expr.CmpOpNeq), f.fromLink(), verdict(expr.VerdictDrop))
+		all.ownSource(f, f.of(own))
 		add(f.to(f.pool(pool)), f.otherThan(f.of(pool.Gateway())), verdict(expr.VerdictAccept))
 		add(f.only(), notFirst(), f.ongoing())
 	}
 	add(v4.to(beyond), verdict(expr.VerdictDrop))
+	for _, f := range families {
+		if leaves && f.size == v4.size { // others leave by the kernel, as what they are about does
+			all.ownErrors(f, f.to(host(pool.Gateway().V4)), own.V4)
+			continue
+		}
+		all.ownErrors(f, f.only(), f.of(own))
+	}
 	add(v6.to(onLink), verdict(expr.VerdictAccept))
 	for _, f := range families {
 		// The router itself has nothing to offer but names and an echo.
@@ -140,6 +152,43 @@ func rules(s Slot, pool Pool, own Addresses, leaves bool) [][]expr.Any {
 	for _, f := range families {
 		add(f.only(), f.take(port(s)))
 	}
+	return all
+}
+
+// ownSource drops what has not the pod's address, but for what neighbours find each other
+// by. The packets are those of its device.
+func (c *chain) ownSource(f ipFamily, own netip.Addr) {
+	other := append(f.only(), f.from(host(own), expr.CmpOpNeq)...)
+	if f.size == v6.size {
+		c.add(other, f.address(f.source+f.size, onLink, expr.CmpOpNeq), verdict(expr.VerdictDrop))
+		other = slices.Concat(other, f.from(linkLocal, expr.CmpOpNeq), f.from(host(netip.IPv6Unspecified()), expr.CmpOpNeq))
+	}
+	c.add(other, verdict(expr.VerdictDrop))
+}
+
+// ownErrors has errors of ICMP delivered here that quote what has been sent to the pod, and
+// drops others: of the packets that match.
+func (c *chain) ownErrors(f ipFamily, match []expr.Any, own netip.Addr) {
+	for _, types := range f.errors {
+		these := append(append(match[:len(match):len(match)], protocol(f.icmp)...), icmpTypes(types)...)
+		c.add(these, f.quotesTo(own), deliver())
+		c.add(these, verdict(expr.VerdictDrop))
+	}
+}
+
+// sourceRules are the rules of a pod whose packets come to its process as they are: what it
+// says in the name of others is dropped all the same.
+func sourceRules(s Slot, pool Pool, own Addresses) chain {
+	var all chain
+	all.add(otherSlot(s), verdict(expr.VerdictAccept))
+	all.add(notIif(firstPod+int(s)), verdict(expr.VerdictAccept))
+	for _, f := range families {
+		all.ownSource(f, f.of(own))
+	}
+	// Errors to others are the process's, as all else.
+	all.ownErrors(v4, v4.to(host(pool.Gateway().V4)), own.V4)
+	all.ownErrors(v6, v6.to(host(pool.Gateway().V6)), own.V6)
+	all.ownErrors(v6, v6.to(onLink), own.V6)
 	return all
 }
 

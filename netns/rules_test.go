@@ -26,7 +26,7 @@ func TestTheSourceIsLookedAtFirst(t *testing.T) {
 		list = list[begin+1:]
 		for _, f := range families {
 			source := slices.IndexFunc(list, func(rule []expr.Any) bool {
-				return loads(rule, f.source, f.size) && verdictOf(rule) == expr.VerdictDrop
+				return loads(rule, f.source, f.size) && !loadsDestination(rule, f) && verdictOf(rule) == expr.VerdictDrop
 			})
 			delivered := slices.IndexFunc(list, func(rule []expr.Any) bool {
 				return slices.ContainsFunc(rule, func(e expr.Any) bool {
@@ -53,6 +53,14 @@ func loads(rule []expr.Any, offset, length uint32) bool {
 	return slices.ContainsFunc(rule, func(e expr.Any) bool {
 		p, ok := e.(*expr.Payload)
 		return ok && p.Base == expr.PayloadBaseNetworkHeader && p.Offset == offset && p.Len == length
+	})
+}
+
+// loadsDestination says whether a rule looks at whom a packet is for.
+func loadsDestination(rule []expr.Any, f ipFamily) bool {
+	return slices.ContainsFunc(rule, func(e expr.Any) bool {
+		p, ok := e.(*expr.Payload)
+		return ok && p.Base == expr.PayloadBaseNetworkHeader && p.Offset == f.source+f.size
 	})
 }
 

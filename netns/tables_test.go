@@ -44,10 +44,10 @@ func TestAPodHasOneTable(t *testing.T) {
 			return err
 		}
 		for _, leaves := range []bool{true, true, false, false, true} {
-			if err := addTable(1, pool, pool.Of(1), leaves); err != nil {
+			if err := addTable(1, wireSuffix(leaves), rules(1, pool, pool.Of(1), leaves)); err != nil {
 				t.Errorf("leaves %v: %v", leaves, err)
 			}
-			has("foreign", tableName(1, leaves), "pod11.3", "pod2.3")
+			has("foreign", tableName(1, wireSuffix(leaves)), "pod11.3", "pod2.3")
 		}
 		if err := delTables(map[Slot]bool{1: true, 2: true, 3: true}); err != nil {
 			t.Error(err)

@@ -48,7 +48,7 @@ func (r Router) wire(pool Pool, s Slot, leaves bool) (Wires, error) {
 		if err := direct(pool, s); err != nil {
 			return err
 		}
-		return addTable(s, pool, pool.Of(s), leaves)
+		return addTable(s, wireSuffix(leaves), rules(s, pool, pool.Of(s), leaves))
 	})
 	if err != nil {
 		return nil, errors.Join(fmt.Errorf("carry the pod's traffic: %w", err), w.Close())

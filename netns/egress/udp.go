@@ -75,7 +75,8 @@ func (e *Egress) hear(b, control []byte, from unix.Sockaddr) {
 	}
 }
 
-// flowOf reads from whom a datagram is and for whom it was.
+// flowOf reads from whom a datagram is and for whom it was; ok is false for one that nobody
+// could be answered for, as to connect to an unspecified address is to connect to oneself.
 func flowOf(control []byte, from unix.Sockaddr) (f flow, ok bool) {
 	switch s := from.(type) {
 	case *unix.SockaddrInet4:
@@ -97,7 +98,8 @@ func flowOf(control []byte, from unix.Sockaddr) (f flow, ok bool) {
 			_ = err // it is another message
 		}
 	}
-	return f, f.src.IsValid() && f.dst.IsValid()
+	src := f.src.Addr()
+	return f, f.dst.IsValid() && src.IsValid() && !src.IsUnspecified() && !src.IsLinkLocalUnicast()
 }
 
 // excuseDatagram tells the pod that a datagram has not arrived.
