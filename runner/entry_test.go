@@ -4,10 +4,13 @@ import (
 	"os"
 	"testing"
 
+	"golang.org/x/sys/unix"
+
 	"github.com/podrun/podrun/internal/testenv"
 )
 
-// TestEntry: the way into a container is opened once, and only if it is its process still.
+// TestEntry: the way into a container is looked for once, and only if it is its process still;
+// who has it keeps it when the container goes.
 func TestEntry(t *testing.T) {
 	testenv.NoLeaks(t)
 	st, ok := stat(os.Getpid())
@@ -22,8 +25,14 @@ func TestEntry(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if again, err := e.open(st.process); err != nil || again != first {
-		t.Errorf("opened again: %v %v", again, err)
+	defer first.Close()
+	again, err := e.open(process{st.PID, st.Start + 1})
+	if err != nil {
+		t.Fatalf("looked for again: %v", err)
 	}
+	again.Close()
 	e.close()
+	if err := unix.PidfdSendSignal(int(first.Fd()), 0, nil, 0); err != nil {
+		t.Errorf("what was opened has gone with the container: %v", err)
+	}
 }

@@ -141,33 +141,37 @@ func (x *container) join(ctx context.Context, config *configs.Config, p *libcont
 	if j.Target, err = x.entry.open(x.process); err != nil {
 		return nil, err
 	}
+	defer j.Target.Close()
 	return x.confinement.by.Join(ctx, j)
 }
 
-// entry is by what commands get into a container: a pidfd of its first process, once one has.
+// entry is by what commands get into a container: a pidfd of its first process, found once.
 type entry struct {
 	mu   sync.Mutex
 	file *os.File
 }
 
-// open gives the pidfd of a process, and of no other that has its number. It is not the
-// caller's to close.
+// open gives a pidfd of a process, and of no other that has its number, of the caller's own:
+// the container may go while a command is made.
 func (e *entry) open(p process) (*os.File, error) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
-	if e.file != nil {
-		return e.file, nil
+	if e.file == nil {
+		fd, err := unix.PidfdOpen(p.PID, 0)
+		if err != nil {
+			return nil, fmt.Errorf("open the container's process: %w", err)
+		}
+		if st, ok := stat(p.PID); !ok || st.process != p {
+			unix.Close(fd)
+			return nil, errors.New("the container's process has ended")
+		}
+		e.file = os.NewFile(uintptr(fd), "container")
 	}
-	fd, err := unix.PidfdOpen(p.PID, 0)
+	own, err := unix.FcntlInt(e.file.Fd(), unix.F_DUPFD_CLOEXEC, 3)
 	if err != nil {
 		return nil, fmt.Errorf("open the container's process: %w", err)
 	}
-	if st, ok := stat(p.PID); !ok || st.process != p {
-		unix.Close(fd)
-		return nil, errors.New("the container's process has ended")
-	}
-	e.file = os.NewFile(uintptr(fd), "container")
-	return e.file, nil
+	return os.NewFile(uintptr(own), "container"), nil
 }
 
 // close is for when no command gets into the container any more.
