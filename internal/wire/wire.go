@@ -103,7 +103,7 @@ type ChangedRequest struct {
 // Plan is one that is encoded: who sends or reads another request would find out about all of
 // its types for nothing, which takes encoding/json a millisecond.
 type ApplyRequest struct {
-	Plan     json.RawMessage `json:"plan"` // a pod.Plan
+	Plan     json.RawMessage `json:"plan"`     // a pod.Plan
 	Manifest json.RawMessage `json:"manifest"` // as store.Pod.Create takes it
 }
 
