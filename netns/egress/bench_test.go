@@ -68,6 +68,36 @@ func BenchmarkStream(b *testing.B) {
 	b.Run("out", func(b *testing.B) { stream(b, one.ns, w.remote, remote) })
 }
 
+// BenchmarkStreamBack is what a pod is sent by a server in another network.
+func BenchmarkStreamBack(b *testing.B) {
+	w := newWorld(b)
+	one := w.pod(1)
+	serve(b, listen(b, w.remote, remoteAddr+":80"), func(c *net.TCPConn) {
+		for chunk := make([]byte, 128<<10); ; {
+			if _, err := c.Write(chunk); err != nil {
+				return
+			}
+		}
+	})
+	for name, ns := range map[string]string{"veth": "/proc/self/ns/net", "out": one.ns} {
+		b.Run(name, func(b *testing.B) {
+			c, err := dial(ns, "tcp", remoteAddr+":80")
+			if err != nil {
+				b.Fatal(err)
+			}
+			defer c.Close()
+			c.SetDeadline(time.Time{})
+			chunk := make([]byte, 128<<10)
+			b.SetBytes(int64(len(chunk)))
+			for b.Loop() {
+				if _, err := io.ReadFull(c, chunk); err != nil {
+					b.Fatal(err)
+				}
+			}
+		})
+	}
+}
+
 // turns measures one byte there and back.
 func turns(b *testing.B, from, in string, at netip.AddrPort) {
 	serve(b, listen(b, in, at.String()), echoAll)

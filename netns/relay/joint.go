@@ -109,14 +109,15 @@ type end struct {
 
 // direction is half a joint.
 type direction struct {
-	src, dst *end
-	rest     []byte // that has been read and not been written
-	bulk     bool   // it is a stream: what comes goes through pipe
-	pipe     *pipe  // nil, or where piped bytes are
-	piped    int
-	wrote    bool // something
-	prompt   bool // what is written does not wait for more (TCP_NODELAY)
-	over     bool
+	src, dst   *end
+	rest       []byte // that has been read and not been written
+	bulk       bool   // it is a stream: what comes goes through pipe
+	pipe       *pipe  // nil, or where piped bytes are
+	piped      int
+	wrote      bool // something
+	prompt     bool // what is written does not wait for more (TCP_NODELAY)
+	over       bool
+	restrained bool // its sender
 }
 
 // hear is told of one end.

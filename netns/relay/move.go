@@ -45,6 +45,7 @@ func (l *Loop) read(w *direction) (n int, err error) {
 	if w.bulk && l.lend(w) {
 		n, err = splice(w.src.fd, w.pipe.w, bulk)
 		w.piped = max(n, 0)
+		w.restrain()
 		l.spin.streamed()
 		return n, err
 	}

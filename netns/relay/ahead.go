@@ -1,0 +1,42 @@
+package relay
+
+import (
+	"time"
+
+	"golang.org/x/sys/unix"
+)
+
+// Who sends a stream from nearby is quicker than who passes it on, and the kernel lets it be
+// ahead by ever more (net.ipv4.tcp_rmem, 32 MiB of late): what waits so long has left the
+// processor's cache when its turn comes. From afar that much is needed. Linux 6.19 holds back
+// by itself, too (net.ipv4.tcp_rcvbuf_low_rtt).
+const (
+	nearby = 150 * time.Microsecond // there and back
+	ahead  = 256 << 10              // bytes: at that distance 14 Gb/s
+
+	// largest are segments of which ahead are enough. A pod's are larger, and the router's
+	// buffers are bounded as it is.
+	largest = ahead / 16
+)
+
+// restrain is told that a stream is taken, and bounds once how far its sender may be ahead.
+func (w *direction) restrain() {
+	if w.restrained {
+		return
+	}
+	w.restrained = true
+	info, err := unix.GetsockoptTCPInfo(w.src.fd, unix.SOL_TCP, unix.TCP_INFO)
+	if err != nil || !isTooQuick(info) {
+		return
+	}
+	// Without these it is slower only. The second is for kernels that keep the window of the buffer before.
+	_ = unix.SetsockoptInt(w.src.fd, unix.SOL_SOCKET, unix.SO_RCVBUF, ahead)
+	_ = unix.SetsockoptInt(w.src.fd, unix.SOL_TCP, unix.TCP_WINDOW_CLAMP, ahead)
+}
+
+// isTooQuick is whether a sender is nearby. The kernel has measured the least time, in
+// microseconds, since both have connected; kernels that do not tell say 0.
+func isTooQuick(sender *unix.TCPInfo) bool {
+	away := time.Duration(sender.Min_rtt) * time.Microsecond
+	return away > 0 && away <= nearby && sender.Rcv_mss <= largest
+}
