@@ -183,7 +183,11 @@ func (a *adoption) sandbox() error {
 	}
 	box := a.engine.newSandbox(a.engine.plan, a.known.Attempt)
 	a.engine.sandbox = box
-	if err := box.reconnect(a.take); err != nil {
+	reconnect := box.reconnect
+	if a.known.Sandbox == lifecycle.SandboxRemoving {
+		reconnect = box.reconnectToRemove
+	}
+	if err := reconnect(a.take); err != nil {
 		return fmt.Errorf("take up the pod's network: %w", err)
 	}
 	if a.known.Sandbox != lifecycle.SandboxRemoving {

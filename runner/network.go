@@ -245,33 +245,6 @@ func (n *network) resolver() string {
 	return n.pool.Gateway().V4.String()
 }
 
-// reconnect is connect for what another supervisor has made: the pod's place is on record,
-// the keeper has the wires. What is incomplete is made again.
-func (s *sandbox) reconnect(take func(name string) (*os.File, bool)) error {
-	wires := netns.Wires{}
-	for _, name := range netns.WireNames {
-		if f, ok := take(wirePrefix + name); ok {
-			wires[name] = f
-		}
-	}
-	if p := s.estate.pasta(); p.PID != 0 {
-		s.watchPasta(p)
-	}
-	had, err := s.store.Lease()
-	if err != nil || len(wires) == 0 {
-		return wires.Close() // it has none
-	}
-	if s.pool, err = netns.OpenRouter(s.router()).Pool(); err != nil {
-		return errors.Join(err, wires.Close())
-	}
-	s.slot, s.leaves, s.stays = netns.Slot(had.Slot), had.Leaves, had.Stays
-	if s.leaves {
-		go s.mendWayOut()
-	}
-	s.crier.told, _ = s.store.Presence() // else it is told again
-	return s.carry(wires)
-}
-
 // disconnect undoes connect, whole or half. The pod's device goes with its network, and
 // what is left in the router then others remove, or another sandbox of the pod uses it.
 func (s *sandbox) disconnect() error {
