@@ -7,6 +7,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	"github.com/podrun/podrun/internal/store"
 	"github.com/podrun/podrun/internal/testenv"
 	"github.com/podrun/podrun/pod"
 )
@@ -48,5 +49,17 @@ func TestSandboxWarnsOnce(t *testing.T) {
 	}
 	if got := s.warned(); !slices.Equal(got, []string{"one", "two"}) {
 		t.Errorf("warnings %q", got)
+	}
+}
+
+// What is noticed while a sandbox is made, as what its network cannot do, is among its own
+// warnings, which replace those of the last one.
+func TestAWarningWhileItIsMade(t *testing.T) {
+	plan := newPlan(nil, nil)
+	e := testEngine(plan, store.Dirs{Data: t.TempDir(), Runtime: t.TempDir()}.Pod("default", "p"))
+	s := e.newSandbox(plan, 0)
+	s.warn("one")
+	if got := s.warned(); !slices.Equal(got, []string{"one"}) || !slices.Equal(e.warnings, got) {
+		t.Errorf("warnings %q, of the engine %q", got, e.warnings)
 	}
 }

@@ -47,7 +47,7 @@ func writeOOMScore(score int) error {
 // kubelet would give them.
 func (s *sandbox) checkOOMScores() error {
 	if text := raisedOOMScores(s.plan, oomScoreFloor()); text != "" {
-		s.warnings = append(s.warnings, text)
+		s.addWarning(text)
 	}
 	return nil
 }

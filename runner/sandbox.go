@@ -67,11 +67,16 @@ func placeLog(at store.Pod, plan *pod.Plan, container string, attempt int) logPl
 }
 
 func (e *engine) newSandbox(plan *pod.Plan, attempt int) *sandbox {
-	return &sandbox{
+	s := &sandbox{
 		plan: plan, attempt: attempt, store: e.store, dir: filepath.Join(e.store.RuntimeDir(), "sandbox"),
-		shared: e.shared, network: network{host: plan.Network == pod.NetworkHost}, estate: e.estate, herald: e.herald, warn: e.warn, ports: e.published,
+		shared: e.shared, network: network{host: plan.Network == pod.NetworkHost}, estate: e.estate, herald: e.herald, ports: e.published,
 		trampoline: e.trampoline, freezer: newFreezer(false), laid: make(chan struct{}),
 	}
+	s.warn = func(text string) {
+		s.addWarning(text) // else what is noticed while it is made is lost with the last sandbox's
+		e.warn(text)
+	}
+	return s
 }
 
 // step is one part of a sandbox. Its undo accepts what is half made, or not at all.
@@ -199,7 +204,7 @@ func (s *sandbox) limit() error {
 	case s.plan.RequireLimits:
 		return fmt.Errorf("limits are required, but %w", err)
 	case s.plan.Resources.Limited():
-		s.warnings = append(s.warnings, "limits are not enforced: "+err.Error())
+		s.addWarning("limits are not enforced: " + err.Error())
 	}
 	return nil
 }
