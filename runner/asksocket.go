@@ -24,8 +24,7 @@ type sockets struct {
 // socketsAhead is how many are made at a time.
 const socketsAhead = 8
 
-// control is for a net.Dialer (its Control), which is to connect in the pod's network. It must
-// dial a single address: what it begins beside the goroutine that dials fails as well.
+// control is for a net.Dialer (its Control), which is to connect in the pod's network.
 func (s *sockets) control(network, _ string, c syscall.RawConn) error {
 	var err error
 	cerr := c.Control(func(fd uintptr) { err = s.replace(int(fd), network) })

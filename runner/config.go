@@ -26,6 +26,7 @@ type place struct {
 	sources        []string // what the container's mounts of volumes bind
 	placed         int      // so many of the container's mounts are in rootfs
 	laid           []string // where podrun's own are in rootfs, or in dev
+	terminals      bool     // the container's own are in dev
 	homeless       []string // files for which there is no place in the volume that they would be in
 	recursive      bool     // the kernel makes mounts recursively read-only
 	cgroup         string   // as libcontainer wants it; "" where there is none
@@ -107,7 +108,9 @@ func mounts(plan *pod.Plan, c *pod.Container, at place) []specs.Mount {
 	m := []specs.Mount{
 		proc(at.hostPID),
 		bind(at.dev, "/dev", "nosuid", "noexec"),
-		{Destination: "/dev/pts", Type: "devpts", Source: "devpts", Options: append([]string{"nosuid", "noexec"}, terminals(at.ttyGroup)...)},
+	}
+	if !at.terminals {
+		m = append(m, specs.Mount{Destination: "/dev/pts", Type: "devpts", Source: "devpts", Options: append([]string{"nosuid", "noexec"}, terminals(at.ttyGroup)...)})
 	}
 	writable := "ro"
 	if c.Privileged {

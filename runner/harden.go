@@ -30,10 +30,15 @@ func (x *container) harden(s *sandbox, config *configs.Config) {
 // mapsRoot says whether root in our user namespace is outside of it, too. Whoever that is might
 // make cgroups anywhere, and must not make them outside of his own.
 var mapsRoot = sync.OnceValue(func() bool {
-	b, err := os.ReadFile("/proc/self/uid_map")
-	outside := strings.Fields(string(b))
-	return err != nil || len(outside) < 2 || outside[1] == "0"
+	b, _ := os.ReadFile("/proc/self/uid_map")
+	return keepsRoot(string(b))
 })
+
+// keepsRoot is mapsRoot for a uid_map (user_namespaces(7)). One that cannot be read may say so.
+func keepsRoot(uidMap string) bool {
+	first := strings.Fields(uidMap)
+	return len(first) < 2 || first[1] == "0"
+}
 
 // corePattern says what becomes of the memory of a program that crashes.
 const corePattern = "/proc/sys/kernel/core_pattern"

@@ -35,12 +35,14 @@ func TestPodrunsOwnMountsAreLaid(t *testing.T) {
 		name, layer, message string
 		m                    []pod.Mount
 		left                 []string // to libcontainer, in its order
+		refused              string   // by it
 	}{
 		{name: "plain", layer: layer(t), message: "/dev/termination-log"},
 		{name: "a message elsewhere", layer: layer(t), message: "/tmp/a/log"},
 		{name: "a link of the image", layer: linked, message: "/dev/termination-log", left: []string{"/etc/resolv.conf"}},
 		{name: "a volume around", layer: layer(t), message: "/dev/termination-log", m: []pod.Mount{{Volume: "v", Path: "/etc"}},
 			left: []string{"/etc", "/etc/hosts", "/etc/hostname", "/etc/resolv.conf"}},
+		{name: "a message at the terminals", layer: layer(t), message: "/dev/pts", refused: `to rootfs at "/dev/pts"`},
 		{name: "a volume at the terminals", layer: layer(t), message: "/dev/termination-log", m: []pod.Mount{{Volume: "v", Path: "/dev/pts"}}, left: []string{"/dev/pts"}},
 		{name: "propagation", layer: layer(t), message: "/dev/termination-log", m: []pod.Mount{{Volume: "v", Path: "/data", Propagation: pod.HostToContainer}},
 			left: []string{"/sys", "/etc/hosts", "/etc/hostname", "/etc/resolv.conf", "/dev/termination-log", "/data"}},
@@ -58,7 +60,14 @@ func TestPodrunsOwnMountsAreLaid(t *testing.T) {
 			s := p.engine.sandbox
 			p.engine.mu.Unlock()
 			x := newContainer(s, &c, 7)
-			if err := x.make(context.Background(), s); err != nil {
+			err := x.make(context.Background(), s)
+			if tt.refused != "" {
+				if err == nil || !strings.Contains(err.Error(), tt.refused) {
+					t.Errorf("%v, want %q", err, tt.refused)
+				}
+				return
+			}
+			if err != nil {
 				t.Fatal(err)
 			}
 			defer x.giveUp(s)
@@ -87,6 +96,11 @@ func TestLaidMountsAreHarmless(t *testing.T) {
 	for line := range strings.Lines(p.log("a")) {
 		f := strings.Fields(line)
 		seen[f[1]] = strings.Split(f[3], ",")
+	}
+	for _, hidden := range []string{"/sys/firmware", "/sys/dev/block"} {
+		if _, err := os.Stat(hidden); err == nil && !slices.Contains(seen[hidden], "ro") {
+			t.Errorf("%s is mounted %q", hidden, seen[hidden])
+		}
 	}
 	for target, want := range map[string][]string{
 		"/sys": {"ro", "nosuid", "nodev", "noexec"}, "/etc/hosts": {"rw", "nosuid", "nodev"}, "/etc/hostname": {"rw", "nosuid", "nodev"},
@@ -146,6 +160,13 @@ func TestCgroupsThatAreNotToBeHad(t *testing.T) {
 	atTop := config.Cgroups.Parent == "/" && config.Cgroups.Name == containerID(plan, x)
 	if want := !unified() && !mapsRoot(); atTop != want {
 		t.Errorf("they are looked for in %q as %q; at the top: want %t", config.Cgroups.Parent, config.Cgroups.Name, want)
+	}
+	for uidMap, want := range map[string]bool{
+		"         0          0 4294967295\n": true, "0 1000 1\n1 100000 65536\n": false, "0 100000 65536\n": false, "": true, "0": true,
+	} {
+		if keepsRoot(uidMap) != want {
+			t.Errorf("%q: root is root outside: want %t", uidMap, want)
+		}
 	}
 }
 

@@ -28,11 +28,9 @@ func (x *container) bindVolumes(s *sandbox, at *place, vars map[string]string) (
 	}
 	at.homeless = homeless(s.plan, x.plan, at)
 	list := placements(s.plan, x.plan, at)
-	at.laid = lay(s.plan, x.plan, at)
-	if ownTerminals(s.plan) {
-		at.laid = append(at.laid, "/dev/pts")
-	}
-	at.placed = volumes.Place(at.rootfs, list)
+	at.laid = lay(s.plan, x.plan, at, s.id(0))
+	at.terminals = ownTerminals(s.plan)
+	at.placed = volumes.Place(at.rootfs, s.id(0), list)
 	return nil
 }
 
@@ -57,8 +55,9 @@ func placements(plan *pod.Plan, c *pod.Container, at *place) []volumes.Placement
 
 // lay places what podrun itself binds in a container, and returns the paths: those that no other
 // mount is at or around, so that it makes no difference when they are mounted. The rest is
-// libcontainer's: what lies behind links of the image, and /dev, which it looks for.
-func lay(plan *pod.Plan, c *pod.Container, at *place) (paths []string) {
+// libcontainer's: what lies behind links of the image, and /dev, which it looks for. owner is the
+// pod's root.
+func lay(plan *pod.Plan, c *pod.Container, at *place, owner int) (paths []string) {
 	if rootPropagation(c) != "rprivate" || slices.ContainsFunc(c.Mounts, func(m pod.Mount) bool { return m.Path == "/" }) {
 		return nil
 	}
@@ -75,7 +74,7 @@ func lay(plan *pod.Plan, c *pod.Container, at *place) (paths []string) {
 			continue
 		}
 		one := volumes.Placement{Source: m.Source, Target: target, Options: m.Options, ReadOnly: slices.Contains(m.Options, "ro")}
-		if volumes.Place(root, []volumes.Placement{one}) == 1 {
+		if volumes.Place(root, owner, []volumes.Placement{one}) == 1 {
 			paths = append(paths, m.Destination)
 		}
 	}

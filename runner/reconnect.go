@@ -2,6 +2,7 @@ package runner
 
 import (
 	"errors"
+	"io/fs"
 	"os"
 
 	"github.com/podrun/podrun/internal/store"
@@ -13,6 +14,12 @@ import (
 // the keeper has the wires.
 func (s *sandbox) reconnect(take func(name string) (*os.File, bool)) error {
 	had, wires, err := s.regain(take)
+	switch {
+	case store.Blind(err):
+		return errors.Join(err, wires.Close()) // the next supervisor may see
+	case len(wires) > 0 && err != nil && !errors.Is(err, fs.ErrNotExist):
+		s.warn("the pod has no network any more but its own loopback: " + err.Error())
+	}
 	if err != nil || len(wires) == 0 {
 		return wires.Close() // it has none
 	}

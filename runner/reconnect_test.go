@@ -5,8 +5,12 @@ import (
 	"os"
 	"testing"
 
+	"golang.org/x/sys/unix"
+
+	"github.com/podrun/podrun/internal/stage"
 	"github.com/podrun/podrun/internal/store"
 	"github.com/podrun/podrun/internal/testenv"
+	"github.com/podrun/podrun/lifecycle"
 	"github.com/podrun/podrun/netns"
 )
 
@@ -25,29 +29,29 @@ func TestASandboxIsRemovedWithoutAllOfItsWires(t *testing.T) {
 	}
 	for dropped := range len(netns.WireNames) + 1 {
 		e := &engine{plan: newPlan(nil, nil), store: place, estate: &estate{}}
-		s := e.newSandbox(e.plan, 0)
-		kept := map[string]bool{}
+		kept := map[string]uintptr{}
 		for _, name := range netns.WireNames[dropped:] {
-			kept[wirePrefix+name] = true
-		}
-		err := s.reconnectToRemove(func(name string) (*os.File, bool) {
-			if !kept[name] {
-				return nil, false
-			}
-			f, err := os.Open(os.DevNull)
+			fd, err := unix.Open(os.DevNull, unix.O_RDONLY|unix.O_CLOEXEC, 0)
 			if err != nil {
 				t.Fatal(err)
 			}
-			return f, true
-		})
-		if err != nil {
-			t.Errorf("%d wires dropped: %v", dropped, err)
+			kept[wirePrefix+name] = uintptr(fd)
 		}
+		some := len(kept) > 0
+		a := &adoption{engine: e, was: &stage.Inherited{Died: true, Files: kept}, known: lifecycle.Observed{Sandbox: lifecycle.SandboxRemoving}}
+		if err := a.sandbox(); err != nil {
+			t.Errorf("%d wires dropped: %v", dropped, err)
+			continue
+		}
+		s := e.sandbox
 		if s.egress != nil {
 			t.Errorf("%d wires dropped: it is served", dropped)
 		}
-		if some := len(kept) > 0; some != (s.slot == 7 && s.leaves && s.pool.V4 == netip.MustParsePrefix("10.99.0.0/16")) {
+		if some != (s.slot == 7 && s.leaves && s.pool.V4 == netip.MustParsePrefix("10.99.0.0/16")) {
 			t.Errorf("%d wires dropped: slot %d in %v", dropped, s.slot, s.pool)
+		}
+		if len(a.again) != 1 || a.again[0].Kind != lifecycle.RemoveSandbox {
+			t.Errorf("%d wires dropped: %v is done again", dropped, a.again)
 		}
 	}
 }

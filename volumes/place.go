@@ -19,7 +19,7 @@ type Placement struct {
 }
 
 // Place mounts volumes in a root file system, one after the other, and returns how many
-// are there. It stops at the first that is not plain: whose target lies behind a symbolic
+// are there. Directories that it makes on the way belong to owner, by its id here. It stops at the first that is not plain: whose target lies behind a symbolic
 // link, or which this kernel cannot place. Somebody else must mount the rest, with the
 // care that links need, and say what is wrong.
 //
@@ -27,14 +27,14 @@ type Placement struct {
 // hundred system calls. No name is looked up twice: what is mounted, and where, is held
 // open from the moment it was found, and whoever renames directories meanwhile makes no
 // difference (CVE-2021-30465).
-func Place(root string, list []Placement) (n int) {
+func Place(root string, owner int, list []Placement) (n int) {
 	top, err := openPath(root)
 	if err != nil {
 		return 0
 	}
 	defer top.Close()
 	for i := range list {
-		if placeOne(top, &list[i]) != nil {
+		if placeOne(top, owner, &list[i]) != nil {
 			return i
 		}
 	}
@@ -44,7 +44,7 @@ func Place(root string, list []Placement) (n int) {
 // inRoot: paths are the root's, and nothing leads elsewhere.
 const inRoot = unix.RESOLVE_IN_ROOT | unix.RESOLVE_NO_SYMLINKS | unix.RESOLVE_NO_MAGICLINKS
 
-func placeOne(root *os.File, p *Placement) error {
+func placeOne(root *os.File, owner int, p *Placement) error {
 	fd, err := unix.OpenTree(unix.AT_FDCWD, p.Source, unix.OPEN_TREE_CLONE|unix.OPEN_TREE_CLOEXEC|unix.AT_RECURSIVE)
 	if err != nil {
 		return err
@@ -58,7 +58,7 @@ func placeOne(root *os.File, p *Placement) error {
 	if err := unix.Fstat(fd, &st); err != nil {
 		return err
 	}
-	target, err := placeFor(root, p.Target, st.Mode&unix.S_IFMT == unix.S_IFDIR, 0)
+	target, err := placeFor(root, p.Target, st.Mode&unix.S_IFMT == unix.S_IFDIR, 0, owner)
 	if err != nil {
 		return err
 	}
@@ -91,14 +91,14 @@ func setAttributes(tree *os.File, p *Placement) error {
 }
 
 // placeFor opens a path in a root file system, which is made if it is missing: a file, or
-// a directory, with a mode if that matters. What is mounted on needs none, and a change
-// of it costs an overlay as much as the directory.
-func placeFor(root *os.File, name string, dir bool, mode uint32) (*os.File, error) {
+// a directory, with a mode and an owner if that matters. What is mounted on needs none, and a
+// change of it costs an overlay as much as the directory.
+func placeFor(root *os.File, name string, dir bool, mode uint32, owner int) (*os.File, error) {
 	f, err := openResolved(root, name, unix.O_PATH, inRoot)
 	if !errors.Is(err, unix.ENOENT) {
 		return f, err
 	}
-	parent, err := parentFor(root, path.Dir(name))
+	parent, err := parentFor(root, path.Dir(name), owner)
 	if err != nil {
 		return nil, err
 	}
@@ -108,7 +108,9 @@ func placeFor(root *os.File, name string, dir bool, mode uint32) (*os.File, erro
 	case dir && mode == 0: // it will not be seen
 		err = unix.Mkdirat(int(parent.Fd()), base, 0o755)
 	case dir:
-		err = makeIn(parent, base, mode)
+		if err = makeIn(parent, base, mode); err == nil && owner != 0 {
+			err = unix.Fchownat(int(parent.Fd()), base, owner, owner, unix.AT_SYMLINK_NOFOLLOW)
+		}
 	default:
 		var fd int
 		fd, err = unix.Openat(int(parent.Fd()), base, unix.O_WRONLY|unix.O_CREAT|unix.O_EXCL|unix.O_NOFOLLOW|unix.O_CLOEXEC, 0o644)
@@ -122,11 +124,11 @@ func placeFor(root *os.File, name string, dir bool, mode uint32) (*os.File, erro
 	return openResolved(parent, base, unix.O_PATH, inRoot)
 }
 
-func parentFor(root *os.File, name string) (*os.File, error) {
+func parentFor(root *os.File, name string, owner int) (*os.File, error) {
 	if name == "/" {
 		return openResolved(root, "/", unix.O_PATH|unix.O_DIRECTORY, inRoot)
 	}
-	return placeFor(root, name, true, 0o755)
+	return placeFor(root, name, true, 0o755, owner)
 }
 
 // HasPlace says whether a volume has a file of that name (a slash, and a path) to mount
@@ -140,7 +142,7 @@ func HasPlace(volume, name string, mayMake bool) bool {
 	defer top.Close()
 	var f *os.File
 	if mayMake {
-		f, err = placeFor(top, name, false, 0)
+		f, err = placeFor(top, name, false, 0, 0)
 	} else {
 		f, err = openResolved(top, name, unix.O_PATH, inRoot)
 	}

@@ -55,7 +55,7 @@ func TestPlace(t *testing.T) {
 		if test.file {
 			p.Source, look = filepath.Join(volume, "file"), filepath.Join(root, test.target)
 		}
-		n := Place(root, []Placement{p, {Source: volume, Target: "/second"}})
+		n := Place(root, 0, []Placement{p, {Source: volume, Target: "/second"}})
 		if !test.placed {
 			if points, err := mountsBelow(root); n != 0 || err != nil || len(points) > 0 {
 				t.Errorf("%s: %d placed, mounts %v, %v", test.target, n, points, err)
@@ -80,7 +80,7 @@ func TestPlaceInOrder(t *testing.T) {
 	root, volume := aRoot(t)
 	other := t.TempDir()
 	write(t, filepath.Join(other, "inner"), "x")
-	if n := Place(root, []Placement{{Source: volume, Target: "/v"}, {Source: other, Target: "/v/sub"}, {Source: other, Target: "/v/sub"}}); n != 3 {
+	if n := Place(root, 0, []Placement{{Source: volume, Target: "/v"}, {Source: other, Target: "/v/sub"}, {Source: other, Target: "/v/sub"}}); n != 3 {
 		t.Fatal(n)
 	}
 	wantFile(t, filepath.Join(root, "v", "sub", "inner"), "x")
@@ -106,7 +106,7 @@ func TestPlaceOptions(t *testing.T) {
 		{Placement{Target: "/both", Options: []string{"nodev"}, ReadOnly: true, Recursive: true}, unix.ST_RDONLY | unix.ST_NODEV, false, false},
 	} {
 		test.p.Source = volume
-		if n := Place(root, []Placement{test.p}); n != 1 {
+		if n := Place(root, 0, []Placement{test.p}); n != 1 {
 			t.Fatal(test.p.Target)
 		}
 		at := filepath.Join(root, test.p.Target)
@@ -139,7 +139,7 @@ func TestPlaceRaces(t *testing.T) {
 	placed, refused := 0, 0
 	deadline := time.Now().Add(time.Minute)
 	for round := 0; round < swapRounds(t) || placed*refused == 0 && time.Now().Before(deadline); round++ {
-		if Place(root, []Placement{{Source: volume, Target: "/shared/d/m"}}) == 0 {
+		if Place(root, 0, []Placement{{Source: volume, Target: "/shared/d/m"}}) == 0 {
 			refused++
 			continue
 		}

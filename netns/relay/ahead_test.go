@@ -20,8 +20,9 @@ func TestWhoIsTooQuick(t *testing.T) {
 		want    bool
 	}{
 		{"on this machine", 20, usual, true},
-		{"with jumbo frames", 100, 8948, true},
-		{"the bound", 150, usual, true},
+		{"with jumbo frames", 40, 8948, true},
+		{"the bound", 60, usual, true},
+		{"in the same building", 150, usual, false},
 		{"across a city", 1000, usual, false},
 		{"a pod", 20, pods, false},
 		{"a kernel that does not tell", 0, usual, false},

@@ -182,3 +182,19 @@ func TestCountCalls(t *testing.T) {
 		t.Errorf("countCalls = %d, %v, want 3", n, err)
 	}
 }
+
+func TestWhatPodmanWaitsForNothing(t *testing.T) {
+	var f figures
+	for took, want := range map[time.Duration]time.Duration{time.Second: time.Second, 20*time.Second + 5: 5, 41 * time.Second: time.Second} {
+		if got := f.busy(took); got != want {
+			t.Errorf("%v: %v", took, got)
+		}
+	}
+	if f.gave != 3*idlePatience {
+		t.Errorf("%v in all", f.gave)
+	}
+	r := report{PodmanIdled: f.gave.Seconds()}
+	if page := r.page(nil); !strings.Contains(page, "waited 20s") || !strings.Contains(page, "60 s in all") {
+		t.Error(page)
+	}
+}

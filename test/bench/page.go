@@ -107,6 +107,9 @@ func (r report) page(list []ratio) string {
 	b.WriteString("# How quick it is\n\n<!-- written by `make bench` -->\n\n")
 	fmt.Fprintf(&b, "Measured by `make bench` on %s, %d rounds in %s, %d CPUs, kernel %s, load %s before; podrun and\npodman %s in turn, so that what else the machine did met both. Times are min / median / max.\nA ratio is of medians; 1/10 is a tenth of what podman takes. A bar that is not reached is orange.\nSystem calls are counted once, of all processes of the engine, and are the same however busy the\nmachine is; so, nearly, is the processors' time of a pod's whole life.\n\n![ratios](bench.svg)\n\n",
 		r.When.Format("2006-01-02"), r.Rounds, r.Took, r.CPUs, r.Kernel, cmp.Or(r.Load, "unknown"), r.podman())
+	if r.PodmanIdled > 0 {
+		fmt.Fprintf(&b, "Here podman waited %v for the end of init containers that had ended, of which its own clean-up did not tell\nit: %.0f s in all of its starts, which are not counted.\n\n", idlePatience, r.PodmanIdled)
+	}
 	b.WriteString("| | podrun | podman | ratio | to be reached | system calls |\n|---|---|---|---|---|---|\n")
 	for _, x := range list {
 		bar := ""

@@ -22,7 +22,8 @@ type report struct {
 	Rounds int       `json:"rounds"`
 	Podman string    `json:"podmanFlags"`
 
-	PodmanVersion string `json:"podmanVersion"`
+	PodmanVersion string  `json:"podmanVersion"`
+	PodmanIdled   float64 `json:"podmanIdledSeconds,omitempty"` // in all of its starts, not counted: see idlePatience
 
 	Load string `json:"load"` // of the machine when it began: what else it did
 
@@ -72,6 +73,7 @@ func (m measured) report(sides []engine, rounds int, took time.Duration) report 
 		if f == nil { // pods were not measured
 			continue
 		}
+		r.PodmanIdled += f.gave.Seconds()
 		for task, times := range f.times {
 			put(r.Times, task, e.name(), summarise(times))
 		}

@@ -41,7 +41,7 @@ func (p *Process) Signal(sig os.Signal) error {
 	if err != nil {
 		return err
 	}
-	if raw.Control(func(fd uintptr) { err = unix.PidfdSendSignal(int(fd), number, nil, 0) }) != nil {
+	if raw.Control(func(fd uintptr) { err = unix.PidfdSendSignal(int(fd), number, nil, 0) }) != nil || err == unix.ESRCH {
 		return os.ErrProcessDone
 	}
 	return err
