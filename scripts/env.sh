@@ -96,7 +96,7 @@ go_env_for() {
 # with_tun USER WORDS: run words with /dev/net/tun open for the user. Where it is root's alone,
 # root lends another, which nobody else sees.
 with_tun() {
-	local user=$1 tun
+	local user=$1 tun code=0
 	shift
 	if [ "$(id -u)" != 0 ] || setpriv --reuid="$user" --clear-groups test -w /dev/net/tun; then
 		"$@"
@@ -104,5 +104,7 @@ with_tun() {
 	fi
 	tun=$(mktemp -u /tmp/podrun-tun.XXXXXX)
 	mknod -m 666 "$tun" c 10 200
-	unshare --mount --propagation private sh -c 'mount --bind "$0" /dev/net/tun && rm "$0" && exec "$@"' "$tun" "$@"
+	unshare --mount --propagation private sh -c 'mount --bind "$0" /dev/net/tun && exec "$@"' "$tun" "$@" || code=$?
+	rm "$tun" # not earlier: a privileged container could not bind what has no name
+	return $code
 }
