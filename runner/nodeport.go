@@ -43,7 +43,7 @@ func (s *sandbox) leadNodes() error {
 	if s.slot == 0 {
 		return nil
 	}
-	d, err := readDirectory(s.store)
+	d, err := readLeads(s.store)
 	if err != nil {
 		return err
 	}
