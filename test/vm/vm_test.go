@@ -14,6 +14,7 @@ import (
 	"path/filepath"
 	"slices"
 	"testing"
+	"time"
 
 	"github.com/rogpeppe/go-internal/testscript"
 
@@ -131,7 +132,9 @@ func (o onMachine) Parallel()     {}
 func (o onMachine) Verbose() bool { return false } // only a script that fails shows what it did
 func (o onMachine) Run(name string, script func(testscript.T)) {
 	o.T.Run(name, func(t *testing.T) {
+		start := time.Now()
 		defer func() {
+			t.Logf("%s: %.0f s", o.m.name, time.Since(start).Seconds())
 			if !t.Failed() {
 				o.m.nothingLeft(t)
 			}
