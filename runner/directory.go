@@ -1,6 +1,7 @@
 package runner
 
 import (
+	"errors"
 	"fmt"
 	"net/netip"
 	"os"
@@ -63,9 +64,32 @@ func (s *sandbox) view() *names.View {
 	return d.view
 }
 
-// readDirectory reads what there is of Services and pods.
+// readDirectory reads what there is of Services and pods. Where Services are damaged the error
+// is store.Damaged, and the rest is given.
 func readDirectory(at store.Pod) (services.Directory, error) {
+	objects, damaged := at.AllServices()
+	return withPods(at, objects, damaged)
+}
+
+// readLeads is readDirectory for who leads connections: without a Service nobody stands behind
+// one, and a user's pods need not be read, who may be many.
+func readLeads(at store.Pod) (services.Directory, error) {
+	objects, damaged := at.AllServices()
+	if len(objects) == 0 {
+		return services.Directory{}, damaged
+	}
+	return withPods(at, objects, damaged)
+}
+
+// known says whether everything was read but what is damaged.
+func known(err error) bool { return err == nil || errors.As(err, new(store.Damaged)) }
+
+// withPods are Services with the user's pods, of whom they choose theirs.
+func withPods(at store.Pod, objects []*pod.Object, damaged error) (services.Directory, error) {
 	var d services.Directory
+	if !known(damaged) {
+		return d, damaged
+	}
 	neighbours, err := at.Neighbours()
 	if err != nil {
 		return d, err
@@ -73,20 +97,10 @@ func readDirectory(at store.Pod) (services.Directory, error) {
 	for _, n := range neighbours {
 		d.Pods = append(d.Pods, presentPod(n))
 	}
-	objects, err := at.AllServices()
 	for _, o := range objects {
 		d.Services = append(d.Services, service(o))
 	}
-	return d, err
-}
-
-// readLeads is readDirectory for who leads connections: without a Service nobody stands behind
-// one, and a user's pods need not be read, who may be many.
-func readLeads(at store.Pod) (services.Directory, error) {
-	if objects, err := at.AllServices(); err != nil || len(objects) == 0 {
-		return services.Directory{}, err
-	}
-	return readDirectory(at)
+	return d, damaged
 }
 
 func presentPod(n store.Neighbour) services.Pod {

@@ -37,6 +37,9 @@ func (s *sandbox) sources() environ.Sources {
 // starting.
 func (s *sandbox) services() ([]*pod.Object, error) {
 	list, err := s.store.Services()
+	if !known(err) {
+		return nil, err
+	}
 	if err != nil {
 		fmt.Fprintln(os.Stderr, err)
 	}

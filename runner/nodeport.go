@@ -43,11 +43,11 @@ func (s *sandbox) leadNodes() error {
 	if s.slot == 0 {
 		return nil
 	}
-	d, err := readLeads(s.store)
-	if err != nil {
-		return err
+	d, damaged := readLeads(s.store)
+	if !known(damaged) {
+		return damaged
 	}
-	return s.ports.lead(s, d.Nodes(s.store.Namespace, s.store.Name))
+	return errors.Join(damaged, s.ports.lead(s, d.Nodes(s.store.Namespace, s.store.Name)))
 }
 
 // lead opens the ports of the machine that Services want to lead to the pod, and no

@@ -129,18 +129,18 @@ func (s *sandbox) lead() error {
 	if err := lock.Exclusive(); err != nil {
 		return err
 	}
-	if err := s.renumber(); err != nil {
+	if err := s.renumber(); !known(err) {
 		return err
 	}
-	d, err := readLeads(s.store)
-	if err != nil {
-		return err
+	d, damaged := readLeads(s.store)
+	if !known(damaged) {
+		return damaged
 	}
 	if err := s.ports.lead(s, d.Nodes(s.store.Namespace, s.store.Name)); err != nil {
 		s.warn("a Service's port of the machine does not lead to the pod: " + err.Error())
 	}
 	_, err = services.Apply(s.router(), s.pool.ServiceRanges(), d)
-	return err
+	return errors.Join(damaged, err)
 }
 
 // renumber gives Services the addresses of the network that there is: it may be another
@@ -156,7 +156,7 @@ func (s *sandbox) renumber() error {
 		}
 		return list, err
 	}
-	if list, err := stale(); err != nil || len(list) == 0 {
+	if list, err := stale(); len(list) == 0 {
 		return err
 	}
 	lock, err := s.store.LockObjects()
@@ -164,10 +164,11 @@ func (s *sandbox) renumber() error {
 		return err
 	}
 	defer lock.Close()
-	list, err := stale() // as they are now that nobody changes them
-	errs := []error{err}
+	list, damaged := stale() // as they are now that nobody changes them
 	for _, o := range list {
-		errs = append(errs, s.store.PutService(o))
+		if err := s.store.PutService(o); err != nil {
+			return err
+		}
 	}
-	return errors.Join(errs...)
+	return damaged
 }

@@ -84,7 +84,7 @@ func (d Dirs) Object(kind pod.ObjectKind, namespace, name string) (*pod.Object, 
 		err = errors.New("it is another object")
 	}
 	switch {
-	case errors.Is(err, fs.ErrNotExist):
+	case errors.As(err, new(*fs.PathError)): // it is not there, or cannot be read, which says nothing of what it is
 		return nil, fmt.Errorf("read %s %s/%s: %w", kind, namespace, name, err)
 	case err != nil:
 		hint := fmt.Sprintf("it is damaged: podrun delete %s %s removes it", strings.ToLower(string(kind)), name)
@@ -105,8 +105,14 @@ func whole(o *pod.Object, kind pod.ObjectKind, namespace, name string) bool {
 	return o.Kind == kind && o.Namespace == namespace && o.Name == name && !lacks[kind]
 }
 
+// Damaged is the error of who has read all objects but those that it names.
+type Damaged struct{ error }
+
+func (d Damaged) Unwrap() error { return d.error }
+
 // Objects reads all objects of a kind in a namespace, or in all of them if it is "",
-// by namespace and name. Those that are damaged are left out, and said by the error.
+// by namespace and name. Those that are damaged, or may not be read, are left out, and said
+// by an error that is Damaged.
 func (d Dirs) Objects(kind pod.ObjectKind, namespace string) ([]*pod.Object, error) {
 	root, err := d.kindDir(kind)
 	if err != nil {
@@ -133,6 +139,9 @@ func (d Dirs) Objects(kind pod.ObjectKind, namespace string) ([]*pod.Object, err
 			if errors.Is(err, fs.ErrNotExist) {
 				continue // deleted in between
 			}
+			if Blind(err) {
+				return nil, err
+			}
 			if err != nil {
 				damaged = append(damaged, err)
 				continue
@@ -140,7 +149,10 @@ func (d Dirs) Objects(kind pod.ObjectKind, namespace string) ([]*pod.Object, err
 			list = append(list, o)
 		}
 	}
-	return list, errors.Join(damaged...)
+	if len(damaged) > 0 {
+		return list, Damaged{errors.Join(damaged...)}
+	}
+	return list, nil
 }
 
 // Object reads an object of the pod's namespace.

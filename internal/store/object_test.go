@@ -141,10 +141,31 @@ func TestDamagedObjects(t *testing.T) {
 	if len(list) != 1 || list[0].Name != "d" || err == nil || strings.Count(err.Error(), "read ConfigMap n/") != 3 {
 		t.Errorf("%v %v", list, err)
 	}
+	if !errors.As(err, new(Damaged)) {
+		t.Errorf("it does not say that the rest is there: %v", err)
+	}
 	if _, err := d.Object(pod.KindConfigMap, "n", "a"); !strings.Contains(report.Hint(err), "podrun delete configmap a") {
 		t.Errorf("%v, hint %q", err, report.Hint(err))
 	}
 	if err := d.DeleteObject(pod.KindConfigMap, "n", "a"); err != nil {
 		t.Error(err)
+	}
+}
+
+// What cannot be looked at now is not said to be damaged, nor to be all that there is.
+func TestObjectsAreNotSeen(t *testing.T) {
+	d := objectDirsOf(t)
+	if err := d.PutObject(&pod.Object{Kind: pod.KindConfigMap, Namespace: "n", Name: "a", ConfigMap: &pod.ConfigMap{}}); err != nil {
+		t.Fatal(err)
+	}
+	var one, all error
+	withoutDescriptors(t, func() {
+		_, one = d.Object(pod.KindConfigMap, "n", "a")
+		_, all = d.Objects(pod.KindConfigMap, "n")
+	})
+	for _, err := range []error{one, all} {
+		if !Blind(err) || errors.As(err, new(Damaged)) || report.Hint(err) != "" {
+			t.Errorf("%v, hint %q", err, report.Hint(err))
+		}
 	}
 }

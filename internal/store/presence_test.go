@@ -10,27 +10,45 @@ import (
 	"github.com/podrun/podrun/pod"
 )
 
+// present is a pod that lives, which the lock shows, and that others are told of.
+func present(t *testing.T, d Dirs, name string) (Pod, *os.File) {
+	t.Helper()
+	p := d.Pod("ns", name)
+	lock, err := p.Lock()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := p.Create(&pod.Plan{Name: name}, nil); err != nil {
+		t.Fatal(err)
+	}
+	if err := p.WritePresence(&pod.Presence{UID: name}); err != nil {
+		t.Fatal(err)
+	}
+	return p, lock
+}
+
+// withoutDescriptors calls f while there is no descriptor left.
+func withoutDescriptors(t *testing.T, f func()) {
+	t.Helper()
+	var limit unix.Rlimit
+	if err := unix.Getrlimit(unix.RLIMIT_NOFILE, &limit); err != nil {
+		t.Fatal(err)
+	}
+	if err := unix.Setrlimit(unix.RLIMIT_NOFILE, &unix.Rlimit{Max: limit.Max}); err != nil {
+		t.Fatal(err)
+	}
+	f()
+	if err := unix.Setrlimit(unix.RLIMIT_NOFILE, &limit); err != nil {
+		t.Fatal(err)
+	}
+}
+
 func TestNeighbours(t *testing.T) {
 	d := Dirs{Data: t.TempDir(), Runtime: t.TempDir()}
-	is := func(uid string) *pod.Presence { return &pod.Presence{UID: uid, Addresses: []string{"10.88.0.2"}} }
-	begin := func(name string) (Pod, *os.File) {
-		p := d.Pod("ns", name)
-		lock, err := p.Lock()
-		if err != nil {
-			t.Fatal(err)
-		}
-		if err := p.Create(&pod.Plan{Name: name}, nil); err != nil {
-			t.Fatal(err)
-		}
-		if err := p.WritePresence(is(name)); err != nil {
-			t.Fatal(err)
-		}
-		return p, lock
-	}
-	a, la := begin("a")
+	a, la := present(t, d, "a")
 	defer la.Close()
-	_, lb := begin("b")
-	c, lc := begin("c")
+	_, lb := present(t, d, "b")
+	c, lc := present(t, d, "c")
 	defer lc.Close()
 	names := func() (list []string) {
 		all, err := a.Neighbours()
@@ -67,31 +85,14 @@ func TestNeighbours(t *testing.T) {
 
 // Who has no descriptor left to look with does not take a pod for one that has gone.
 func TestNeighbourIsNotSeen(t *testing.T) {
-	d := Dirs{Data: t.TempDir(), Runtime: t.TempDir()}
-	p := d.Pod("ns", "a")
-	lock, err := p.Lock()
-	if err != nil {
-		t.Fatal(err)
-	}
+	p, lock := present(t, Dirs{Data: t.TempDir(), Runtime: t.TempDir()}, "a")
 	defer lock.Close()
-	if err := p.Create(&pod.Plan{Name: "a"}, nil); err != nil {
-		t.Fatal(err)
-	}
-	if err := p.WritePresence(&pod.Presence{UID: "a"}); err != nil {
-		t.Fatal(err)
-	}
-	var limit unix.Rlimit
-	if err := unix.Getrlimit(unix.RLIMIT_NOFILE, &limit); err != nil {
-		t.Fatal(err)
-	}
-	if err := unix.Setrlimit(unix.RLIMIT_NOFILE, &unix.Rlimit{Max: limit.Max}); err != nil {
-		t.Fatal(err)
-	}
-	_, told, err := p.neighbour()
-	alive, aerr := p.alive()
-	if err := unix.Setrlimit(unix.RLIMIT_NOFILE, &limit); err != nil {
-		t.Fatal(err)
-	}
+	var told, alive bool
+	var err, aerr error
+	withoutDescriptors(t, func() {
+		_, told, err = p.neighbour()
+		alive, aerr = p.alive()
+	})
 	if told || !Blind(err) || alive || !Blind(aerr) {
 		t.Errorf("told %v, %v; alive %v, %v", told, err, alive, aerr)
 	}
