@@ -5,6 +5,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"runtime"
 	"strings"
 	"sync"
 	"testing"
@@ -22,10 +23,26 @@ type machine struct {
 	env  []string // what scripts/vm needs to find it
 }
 
-// boot gives t a machine of its own with podrun, its examples and their image, until
-// t ends.
+// turns are those of machines that may run now: as many at once as there are processors. The
+// longest test has its own from the start.
+var turns = func() chan struct{} {
+	all := make(chan struct{}, max(runtime.GOMAXPROCS(0), 2))
+	for range cap(all) - 1 {
+		all <- struct{}{}
+	}
+	return all
+}()
+
+const longest = "TestMachines/debian"
+
+// boot gives t, when it is its turn, a machine of its own with podrun, its examples and their
+// image, until t ends.
 func boot(t *testing.T, name string) *machine {
 	t.Helper()
+	if t.Name() != longest {
+		<-turns
+	}
+	t.Cleanup(func() { turns <- struct{}{} })
 	m := &machine{name: name, env: []string{
 		"PODRUN_VM=" + os.Getenv("PODRUN_VM"), // a script has another HOME
 		"VM_MACHINE=" + name,

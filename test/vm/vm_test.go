@@ -70,6 +70,7 @@ var machines = map[string][]string{
 // TestMachines runs the scripts of each machine, one after the other.
 func TestMachines(t *testing.T) {
 	needMachines(t)
+	t.Parallel()
 	for name, dirs := range machines {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
