@@ -79,6 +79,7 @@ var rooms = []room{
 	{dir: "internal/undo", why: smallRoom},
 	{dir: "internal/report", why: smallRoom},
 	{dir: "internal/testenv", may: with("internal/stage", "internal/stage/userns"), why: "only tests import it"},
+	{dir: "internal/nettest", may: []string{"netns", "internal/testenv"}, why: "only tests import it"},
 	{dir: "internal/golden", why: "only tests import it"},
 	{dir: "internal/testwords", why: "only tests import it: words that scripts here and in machines have in common"},
 	{dir: "internal/properties", why: "only tests import it"},
@@ -100,7 +101,7 @@ const (
 func with(more ...string) []string { return append(more, base...) }
 
 // inTests may be imported by any room's tests.
-var inTests = []string{"internal/testenv", "internal/golden", "internal/properties", "internal/testwords"}
+var inTests = []string{"internal/testenv", "internal/nettest", "internal/golden", "internal/properties", "internal/testwords"}
 
 // A library is a third-party module or package and the rooms it lives in.
 type library struct {
@@ -135,7 +136,7 @@ var libraries = []library{
 	{"github.com/cyphar/filepath-securejoin", []string{"volumes"}, "paths inside a volume or a root file system"},
 	{"github.com/fsnotify/fsnotify", []string{"cli"}, "following logs and status files"},
 	{"golang.org/x/net/dns/dnsmessage", []string{"netns"}, "what names are asked for and answered with; the standard library has a copy of its own in it"},
-	{"github.com/vishvananda/netlink", []string{"netns"}, "links and addresses"},
+	{"github.com/vishvananda/netlink", []string{"netns", "internal/nettest"}, "links and addresses"},
 	{"github.com/mdlayher/netlink", []string{"netns"}, "the buffers of a socket to nftables"},
 	{"gvisor.dev/gvisor", []string{"netns"}, "a network stack in user space, where the kernel's cannot be used"},
 	{"github.com/google/nftables", []string{"netns"}, "rules of the kernel, without a program"},

@@ -10,6 +10,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	"github.com/podrun/podrun/internal/nettest"
 	"github.com/podrun/podrun/internal/testenv"
 	"github.com/podrun/podrun/netns"
 )
@@ -19,20 +20,20 @@ func BenchmarkConnect(b *testing.B) {
 	w := newWorld(b)
 	ns := testenv.Namespaces(b, unix.CLONE_NEWNET) + "/ns/net"
 	for b.Loop() {
-		if err := w.router.Attach(ns, w.pool, 1); err != nil {
+		if err := w.Router.Attach(ns, w.Pool, 1); err != nil {
 			b.Fatal(err)
 		}
-		wires, err := w.router.Wire(w.pool, 1)
+		wires, err := w.Router.Wire(w.Pool, 1)
 		if err != nil {
 			b.Fatal(err)
 		}
-		e, err := Serve(Config{RouterNS: w.path, Pool: w.pool, Slot: 1}, wires)
+		e, err := Serve(Config{RouterNS: w.RouterNS, Pool: w.Pool, Slot: 1}, wires)
 		if err != nil {
 			b.Fatal(err)
 		}
 		b.StopTimer()
 		e.Close()
-		if err := w.router.Detach(1); err != nil {
+		if err := w.Router.Detach(1); err != nil {
 			b.Fatal(err)
 		}
 		b.StartTimer()
@@ -41,12 +42,8 @@ func BenchmarkConnect(b *testing.B) {
 
 // stream measures what goes through a connection from a namespace to a server in another.
 func stream(b *testing.B, from, in string, at netip.AddrPort) {
-	serve(b, listen(b, in, at.String()), func(c *net.TCPConn) { io.Copy(io.Discard, c) })
-	c, err := dial(from, "tcp", at.String())
-	if err != nil {
-		b.Fatal(err)
-	}
-	defer c.Close()
+	nettest.Serve(b, in, at.String(), func(c *net.TCPConn) { io.Copy(io.Discard, c) })
+	c := nettest.Connect(b, from, "tcp", at.String())
 	chunk := make([]byte, 128<<10)
 	b.SetBytes(int64(len(chunk)))
 	c.SetDeadline(time.Time{})
@@ -61,31 +58,27 @@ func stream(b *testing.B, from, in string, at netip.AddrPort) {
 func BenchmarkStream(b *testing.B) {
 	w := newWorld(b)
 	one, other := w.pod(1), w.pod(2)
-	remote := netip.MustParseAddrPort(remoteAddr + ":80")
-	b.Run("veth", func(b *testing.B) { stream(b, "/proc/self/ns/net", w.remote, remote) })
+	remote := netip.MustParseAddrPort(nettest.RemoteAddr + ":80")
+	b.Run("veth", func(b *testing.B) { stream(b, nettest.Here, w.Remote, remote) })
 	b.Run("pod", func(b *testing.B) { stream(b, one.ns, other.ns, netip.AddrPortFrom(other.own.V4, 80)) })
 	b.Run("pod6", func(b *testing.B) { stream(b, one.ns, other.ns, netip.AddrPortFrom(other.own.V6, 80)) })
-	b.Run("out", func(b *testing.B) { stream(b, one.ns, w.remote, remote) })
+	b.Run("out", func(b *testing.B) { stream(b, one.ns, w.Remote, remote) })
 }
 
 // BenchmarkStreamBack is what a pod is sent by a server in another network.
 func BenchmarkStreamBack(b *testing.B) {
 	w := newWorld(b)
 	one := w.pod(1)
-	serve(b, listen(b, w.remote, remoteAddr+":80"), func(c *net.TCPConn) {
+	nettest.Serve(b, w.Remote, nettest.RemoteAddr+":80", func(c *net.TCPConn) {
 		for chunk := make([]byte, 128<<10); ; {
 			if _, err := c.Write(chunk); err != nil {
 				return
 			}
 		}
 	})
-	for name, ns := range map[string]string{"veth": "/proc/self/ns/net", "out": one.ns} {
+	for name, ns := range map[string]string{"veth": nettest.Here, "out": one.ns} {
 		b.Run(name, func(b *testing.B) {
-			c, err := dial(ns, "tcp", remoteAddr+":80")
-			if err != nil {
-				b.Fatal(err)
-			}
-			defer c.Close()
+			c := nettest.Connect(b, ns, "tcp", nettest.RemoteAddr+":80")
 			c.SetDeadline(time.Time{})
 			chunk := make([]byte, 128<<10)
 			b.SetBytes(int64(len(chunk)))
@@ -100,12 +93,8 @@ func BenchmarkStreamBack(b *testing.B) {
 
 // turns measures one byte there and back.
 func turns(b *testing.B, from, in string, at netip.AddrPort) {
-	serve(b, listen(b, in, at.String()), echoAll)
-	c, err := dial(from, "tcp", at.String())
-	if err != nil {
-		b.Fatal(err)
-	}
-	defer c.Close()
+	nettest.Serve(b, in, at.String(), nettest.Echo)
+	c := nettest.Connect(b, from, "tcp", at.String())
 	c.SetDeadline(time.Time{})
 	one := make([]byte, 1)
 	for b.Loop() {
@@ -119,22 +108,22 @@ func turns(b *testing.B, from, in string, at netip.AddrPort) {
 func BenchmarkTurn(b *testing.B) {
 	w := newWorld(b)
 	one, other := w.pod(1), w.pod(2)
-	remote := netip.MustParseAddrPort(remoteAddr + ":80")
-	b.Run("veth", func(b *testing.B) { turns(b, "/proc/self/ns/net", w.remote, remote) })
+	remote := netip.MustParseAddrPort(nettest.RemoteAddr + ":80")
+	b.Run("veth", func(b *testing.B) { turns(b, nettest.Here, w.Remote, remote) })
 	b.Run("pod", func(b *testing.B) { turns(b, one.ns, other.ns, netip.AddrPortFrom(other.own.V4, 80)) })
-	b.Run("out", func(b *testing.B) { turns(b, one.ns, w.remote, remote) })
+	b.Run("out", func(b *testing.B) { turns(b, one.ns, w.Remote, remote) })
 }
 
 // BenchmarkConnection is a whole connection, one after the other.
 func BenchmarkConnection(b *testing.B) {
 	w := newWorld(b)
 	pod := w.pod(1)
-	serve(b, listen(b, w.remote, remoteAddr+":80"), func(c *net.TCPConn) { c.Write([]byte("x")) })
-	for name, ns := range map[string]string{"veth": "/proc/self/ns/net", "out": pod.ns} {
+	nettest.Serve(b, w.Remote, nettest.RemoteAddr+":80", func(c *net.TCPConn) { c.Write([]byte("x")) })
+	for name, ns := range map[string]string{"veth": nettest.Here, "out": pod.ns} {
 		b.Run(name, func(b *testing.B) {
-			err := netns.Do(ns, func() error {
+			nettest.Do(b, ns, func() error {
 				for b.Loop() {
-					c, err := dialHere("tcp", netip.MustParseAddrPort(remoteAddr+":80"))
+					c, err := nettest.DialHere("tcp", nettest.RemoteAddr+":80")
 					if err != nil {
 						return err
 					}
@@ -146,9 +135,6 @@ func BenchmarkConnection(b *testing.B) {
 				}
 				return nil
 			})
-			if err != nil {
-				b.Fatal(err)
-			}
 		})
 	}
 }
@@ -157,19 +143,14 @@ func BenchmarkConnection(b *testing.B) {
 func BenchmarkAmongOthers(b *testing.B) {
 	w := newWorld(b)
 	one, other := w.pod(1), w.pod(2)
-	remote := netip.MustParseAddrPort(remoteAddr + ":80")
+	remote := netip.MustParseAddrPort(nettest.RemoteAddr + ":80")
 	for n, have := range []int{2, 102, 302} {
 		for s := []int{2, 2, 102}[n] + 1; s <= have; s++ {
-			w.attach(netns.Slot(s))
-			wires, err := w.router.Wire(w.pool, netns.Slot(s))
-			if err != nil {
-				b.Fatal(err)
-			}
-			b.Cleanup(func() { wires.Close() })
+			w.NewWiredPod(b, netns.Slot(s))
 		}
 		b.Run(fmt.Sprintf("%d/pod", have), func(b *testing.B) {
 			turns(b, one.ns, other.ns, netip.AddrPortFrom(other.own.V4, 80))
 		})
-		b.Run(fmt.Sprintf("%d/out", have), func(b *testing.B) { turns(b, one.ns, w.remote, remote) })
+		b.Run(fmt.Sprintf("%d/out", have), func(b *testing.B) { turns(b, one.ns, w.Remote, remote) })
 	}
 }

@@ -11,6 +11,7 @@ import (
 
 	"github.com/vishvananda/netlink"
 
+	"github.com/podrun/podrun/internal/nettest"
 	"github.com/podrun/podrun/netns"
 )
 
@@ -26,18 +27,15 @@ func TestBigSegments(t *testing.T) {
 	}
 	text := make([]byte, 8<<20)
 	rand.NewChaCha8([32]byte{}).Read(text)
-	for _, c := range []struct{ ns, at string }{{other.ns, other.own.V4.String()}, {other.ns, "[" + other.own.V6.String() + "]"}, {w.remote, remoteAddr}} {
-		serve(t, listen(t, c.ns, c.at+":80"), func(c *net.TCPConn) {
+	for _, c := range []struct{ ns, at string }{{other.ns, other.own.V4.String()}, {other.ns, "[" + other.own.V6.String() + "]"}, {w.Remote, nettest.RemoteAddr}} {
+		nettest.Serve(t, c.ns, c.at+":80", func(c *net.TCPConn) {
 			all, err := io.ReadAll(c)
 			if err == nil {
 				c.Write(all)
 			}
 		})
-		conn, err := dial(one.ns, "tcp", c.at+":80")
-		if err != nil {
-			t.Fatal(err)
-		}
-		_, err = conn.Write(text)
+		conn := nettest.Connect(t, one.ns, "tcp", c.at+":80")
+		_, err := conn.Write(text)
 		if err == nil {
 			err = conn.(*net.TCPConn).CloseWrite()
 		}
@@ -51,16 +49,13 @@ func TestBigSegments(t *testing.T) {
 // largest is how large a segment of a pod's device may be; 0: the kernel does not say.
 func largest(t *testing.T, ns string) (n uint32) {
 	t.Helper()
-	err := netns.Do(ns, func() error {
+	nettest.Do(t, ns, func() error {
 		link, err := netlink.LinkByName("eth0")
 		if err == nil {
 			n = link.Attrs().GSOIPv4MaxSize
 		}
 		return err
 	})
-	if err != nil {
-		t.Fatal(err)
-	}
 	return n
 }
 
@@ -68,7 +63,7 @@ func largest(t *testing.T, ns string) (n uint32) {
 func TestUnpaced(t *testing.T) {
 	w := newWorld(t)
 	p := w.pod(1)
-	for _, ns := range []string{w.path, p.ns} {
+	for _, ns := range []string{w.RouterNS, p.ns} {
 		err := netns.Do(ns, func() error {
 			b, err := os.ReadFile("/proc/sys/net/ipv4/tcp_congestion_control")
 			if got := strings.TrimSpace(string(b)); err == nil && got != "reno" {

@@ -3,6 +3,8 @@ package egress
 import (
 	"testing"
 	"time"
+
+	"github.com/podrun/podrun/internal/nettest"
 )
 
 // A pod that begins conversations without end has as many as there is room for: the one that
@@ -13,13 +15,10 @@ func TestConversationsWithoutEnd(t *testing.T) {
 	p.egress.reading.Lock()
 	p.egress.max = 2
 	p.egress.reading.Unlock()
-	w.echoDatagrams(remoteAddr + ":53")
+	nettest.ServePacket(t, w.Remote, nettest.RemoteAddr+":53", nettest.EchoPacket)
 	for i := range 8 {
-		c, err := dial(p.ns, "udp", remoteAddr+":53")
-		if err != nil {
-			t.Fatal(err)
-		}
-		defer c.Close()
+		c := nettest.Connect(t, p.ns, "udp", nettest.RemoteAddr+":53")
+		var err error
 		got := make([]byte, 1)
 		for deadline := time.Now().Add(time.Minute); ; {
 			c.Write([]byte{byte(i)}) // those that made room are lost, as any may be

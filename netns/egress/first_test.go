@@ -5,6 +5,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/podrun/podrun/internal/nettest"
 	"github.com/podrun/podrun/netns"
 )
 
@@ -21,13 +22,10 @@ func TestTheFirstPacketArrives(t *testing.T) {
 		if slot%2 == 1 {
 			to = netip.AddrPortFrom(one.own.V6, to.Port())
 		}
-		listen(t, one.ns, to.String())
+		nettest.Listen(t, one.ns, to.String())
 		pod := w.attach(slot)
 		begun := time.Now()
-		c, err := dial(pod.ns, "tcp", to.String())
-		if err != nil {
-			t.Fatal(err)
-		}
+		c := nettest.Connect(t, pod.ns, "tcp", to.String())
 		if took := time.Since(begun); took > 900*time.Millisecond {
 			late = append(late, took)
 		}

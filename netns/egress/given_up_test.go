@@ -8,6 +8,8 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"github.com/podrun/podrun/internal/nettest"
 )
 
 // A pod that begins anew, from the same port, has given up what it began there before: of
@@ -15,8 +17,8 @@ import (
 func TestBegunAnew(t *testing.T) {
 	w := newWorld(t)
 	p := w.pod(1)
-	serve(t, listen(t, w.remote, remoteAddr+":80"), echoAll)
-	from, to := netip.AddrPortFrom(p.own.V4, 4000), netip.MustParseAddrPort(remoteAddr+":80")
+	nettest.Serve(t, w.Remote, nettest.RemoteAddr+":80", nettest.Echo)
+	from, to := netip.AddrPortFrom(p.own.V4, 4000), netip.MustParseAddrPort(nettest.RemoteAddr+":80")
 	number := uint32(0)
 	for range 5 {
 		err := p.egress.loop.Do(func() error {
@@ -32,7 +34,7 @@ func TestBegunAnew(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		await(t, "the far side has answered", func() (is bool) {
+		nettest.Await(t, "the far side has answered", func() (is bool) {
 			p.egress.loop.Do(func() error {
 				c := p.egress.tcp.all[flow{from, to}]
 				is = c != nil && c.state == accepting
@@ -42,7 +44,7 @@ func TestBegunAnew(t *testing.T) {
 		})
 	}
 	p.egress.loop.Do(func() error { p.egress.giveUp(time.Now().Add(time.Hour)); return nil })
-	p.idle()
+	nettest.Idle(t, p.egress)
 }
 
 // firstPacket is a SYN.
@@ -54,15 +56,6 @@ func firstPacket(from, to netip.AddrPort, number uint32) packet {
 	s[12], s[13] = 5<<4, flagSYN
 	p, _ := parse(ip(from.Addr(), to.Addr(), protoTCP, s))
 	return p
-}
-
-func await(t *testing.T, what string, is func() bool) {
-	t.Helper()
-	for deadline := time.Now().Add(time.Minute); !is(); time.Sleep(5 * time.Millisecond) {
-		if time.Now().After(deadline) {
-			t.Fatal("it is waited in vain until " + what)
-		}
-	}
 }
 
 // A device that has gone, with the router or by another's hand, is waited for no more: it
@@ -86,9 +79,9 @@ func TestTheDeviceGoes(t *testing.T) {
 	if !watched() {
 		t.Fatalf("nobody waits for %q", tun)
 	}
-	if err := w.router.Detach(1); err != nil {
+	if err := w.Router.Detach(1); err != nil {
 		t.Fatal(err)
 	}
-	await(t, "nobody waits for the device", func() bool { return !watched() })
-	p.idle()
+	nettest.Await(t, "nobody waits for the device", func() bool { return !watched() })
+	nettest.Idle(t, p.egress)
 }

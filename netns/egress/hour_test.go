@@ -4,6 +4,8 @@ import (
 	"net/netip"
 	"testing"
 	"time"
+
+	"github.com/podrun/podrun/internal/nettest"
 )
 
 // A connection in which nothing is said for an hour is still one; what nobody has answered,
@@ -11,18 +13,13 @@ import (
 func TestAnHourOfSilence(t *testing.T) {
 	w := newWorld(t)
 	p := w.pod(1)
-	serve(t, listen(t, w.remote, remoteAddr+":80"), echoAll)
-	c, err := dial(p.ns, "tcp", remoteAddr+":80")
-	if err != nil {
+	nettest.Serve(t, w.Remote, nettest.RemoteAddr+":80", nettest.Echo)
+	c := nettest.Connect(t, p.ns, "tcp", nettest.RemoteAddr+":80")
+	if err := nettest.Exchange(c, []byte("before")); err != nil {
 		t.Fatal(err)
 	}
-	defer c.Close()
-	c.SetDeadline(time.Now().Add(time.Minute))
-	if err := exchange(c, []byte("before")); err != nil {
-		t.Fatal(err)
-	}
-	lost := flow{netip.AddrPortFrom(p.own.V4, 1), netip.MustParseAddrPort(remoteAddr + ":80")}
-	err = p.egress.loop.Do(func() error {
+	lost := flow{netip.AddrPortFrom(p.own.V4, 1), netip.MustParseAddrPort(nettest.RemoteAddr + ":80")}
+	err := p.egress.loop.Do(func() error {
 		fd, err := farSide(lost.dst) // of a pod that has forgotten what it asked for
 		if err == nil && p.egress.begin() {
 			p.egress.tcp.all[lost] = &connection{far: fd, state: accepting, until: time.Now().Add(acceptTime)}
@@ -38,11 +35,11 @@ func TestAnHourOfSilence(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if err := exchange(c, []byte("after")); err != nil {
+	if err := nettest.Exchange(c, []byte("after")); err != nil {
 		t.Errorf("after an hour: %v", err)
 	}
 	c.Close()
-	p.idle()
+	nettest.Idle(t, p.egress)
 }
 
 // A conversation in which nothing was said for an hour is none any more, as where the kernel
@@ -50,15 +47,10 @@ func TestAnHourOfSilence(t *testing.T) {
 func TestAnHourWithoutADatagram(t *testing.T) {
 	w := newWorld(t)
 	p := w.pod(1)
-	w.echoDatagrams(remoteAddr + ":53")
-	c, err := dial(p.ns, "udp", remoteAddr+":53")
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer c.Close()
-	c.SetDeadline(time.Now().Add(time.Minute))
+	nettest.ServePacket(t, w.Remote, nettest.RemoteAddr+":53", nettest.EchoPacket)
+	c := nettest.Connect(t, p.ns, "udp", nettest.RemoteAddr+":53")
 	for _, word := range []string{"before", "after"} {
-		if err := exchange(c, []byte(word)); err != nil {
+		if err := nettest.Exchange(c, []byte(word)); err != nil {
 			t.Fatalf("%s: %v", word, err)
 		}
 		for deadline := time.Now().Add(time.Minute); !p.egress.Pause(); time.Sleep(time.Millisecond) {

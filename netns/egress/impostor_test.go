@@ -13,6 +13,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	"github.com/podrun/podrun/internal/nettest"
 	"github.com/podrun/podrun/netns"
 )
 
@@ -20,7 +21,7 @@ import (
 func (w *world) packetPod(s netns.Slot) *testPod {
 	w.t.Helper()
 	p := w.attach(s)
-	wires, err := w.router.WirePackets(w.pool, s)
+	wires, err := w.Router.WirePackets(w.Pool, s)
 	if err != nil {
 		w.t.Fatal(err)
 	}
@@ -31,7 +32,7 @@ func (w *world) packetPod(s netns.Slot) *testPod {
 // anySource has the router accept whatever source by a pod's device, but for its rules.
 func (p *testPod) anySource() *testPod {
 	p.t.Helper()
-	err := p.router.Do(func() error {
+	err := p.Router.Do(func() error {
 		return os.WriteFile(fmt.Sprintf("/proc/sys/net/ipv4/conf/p%d/rp_filter", p.slot), []byte("0"), 0)
 	})
 	if err != nil {
@@ -47,17 +48,12 @@ func TestNobodySendsForAnother(t *testing.T) {
 	p, to := w.pod(1), w.pod(4)
 	impostors := []*testPod{w.pod(2).anySource(), w.packetPod(3).anySource()}
 	sources := [][]netip.Addr{{p.own.V4}, {p.own.V6, mustAddr("fe80::5"), netip.IPv6Unspecified()}}
-	for i, at := range []netip.AddrPort{netipPort(to.own.V4, 53), netipPort(to.own.V6, 53), netip.MustParseAddrPort(remoteAddr + ":53"), netip.MustParseAddrPort("[" + remoteAddr6 + "]:53")} {
+	for i, at := range []netip.AddrPort{netipPort(to.own.V4, 53), netipPort(to.own.V6, 53), netip.MustParseAddrPort(nettest.RemoteAddr + ":53"), netip.MustParseAddrPort("[" + nettest.RemoteAddr6 + "]:53")} {
 		ns := to.ns
 		if i > 1 {
-			ns = w.remote
+			ns = w.Remote
 		}
-		var heard net.PacketConn
-		err := netns.Do(ns, func() (err error) { heard, err = net.ListenPacket("udp", at.String()); return err })
-		if err != nil {
-			t.Fatal(err)
-		}
-		defer heard.Close()
+		heard := nettest.ListenPacket(t, ns, at.String())
 		heard.SetDeadline(time.Now().Add(time.Minute))
 		hears := func(want string) {
 			t.Helper()
@@ -100,9 +96,9 @@ func TestErrorsOfWhatAPodWasSent(t *testing.T) {
 	w := newWorld(t)
 	p := w.pod(1)
 	impostors := []*testPod{w.pod(2), w.packetPod(3)}
-	g := w.pool.Gateway()
+	g := w.Pool.Gateway()
 	for _, far := range []netip.AddrPort{
-		netip.MustParseAddrPort(remoteAddr + ":53"), netip.MustParseAddrPort("[" + remoteAddr6 + "]:53"), netipPort(g.V4, 5353), netipPort(g.V6, 5353),
+		netip.MustParseAddrPort(nettest.RemoteAddr + ":53"), netip.MustParseAddrPort("[" + nettest.RemoteAddr6 + "]:53"), netipPort(g.V4, 5353), netipPort(g.V6, 5353),
 	} {
 		of := func(a netns.Addresses) netip.Addr {
 			if far.Addr().Is4() {
@@ -112,7 +108,7 @@ func TestErrorsOfWhatAPodWasSent(t *testing.T) {
 		}
 		pod := netip.AddrPortFrom(of(p.own), 4000)
 		var near *net.UDPConn
-		err := w.router.Do(func() (err error) { near, err = inNameOf(far, pod); return err })
+		err := w.Router.Do(func() (err error) { near, err = inNameOf(far, pod); return err })
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -153,7 +149,7 @@ func TestFlowOfNobody(t *testing.T) {
 	h.Level, h.Type = unix.SOL_IPV6, unix.IPV6_ORIGDSTADDR
 	h.SetLen(unix.CmsgLen(unix.SizeofSockaddrInet6))
 	to := (*unix.RawSockaddrInet6)(unsafe.Pointer(&control[unix.CmsgLen(0)]))
-	to.Family, to.Addr = unix.AF_INET6, mustAddr(remoteAddr6).As16()
+	to.Family, to.Addr = unix.AF_INET6, mustAddr(nettest.RemoteAddr6).As16()
 	for from, want := range map[string]bool{"fd00::5": true, "::": false, "fe80::5": false} {
 		if f, ok := flowOf(control, &unix.SockaddrInet6{Addr: mustAddr(from).As16(), Port: 5}); ok != want {
 			t.Errorf("from %s: %v, %v", from, f, ok)
@@ -165,11 +161,11 @@ func TestFlowOfNobody(t *testing.T) {
 func TestNobodySpeaksForAnother(t *testing.T) {
 	w := newWorld(t)
 	p, others := w.pod(1), []*testPod{w.pod(2).anySource(), w.packetPod(3).anySource()}
-	for _, at := range []string{remoteAddr + ":80", "[" + remoteAddr6 + "]:80"} {
-		serve(t, listen(t, w.remote, at), echoAll)
-		c, err := dial(p.ns, "tcp", at)
+	for _, at := range []string{nettest.RemoteAddr + ":80", "[" + nettest.RemoteAddr6 + "]:80"} {
+		nettest.Serve(t, w.Remote, at, nettest.Echo)
+		c, err := nettest.Dial(p.ns, "tcp", at)
 		if err == nil {
-			err = exchange(c, []byte("word"))
+			err = nettest.Exchange(c, []byte("word"))
 		}
 		if err != nil {
 			t.Fatalf("%s: %v", at, err)
@@ -179,11 +175,11 @@ func TestNobodySpeaksForAnother(t *testing.T) {
 		for _, other := range others {
 			sendRaw(t, other.ns, end)
 		}
-		if err := exchange(c, []byte("word")); err != nil {
+		if err := nettest.Exchange(c, []byte("word")); err != nil {
 			t.Errorf("%s: another pod has ended the connection: %v", at, err)
 		}
 		sendRaw(t, p.ns, resetOf(t, c))
-		if exchange(c, []byte("word")) == nil {
+		if nettest.Exchange(c, []byte("word")) == nil {
 			t.Errorf("%s: the pod's own reset does not end the connection: this test proves nothing", at)
 		}
 	}
@@ -226,7 +222,7 @@ func resetOf(t *testing.T, c net.Conn) []byte {
 func sendRaw(t *testing.T, ns string, b []byte) {
 	t.Helper()
 	p, _ := parse(b)
-	err := netns.Do(ns, func() error {
+	nettest.Do(t, ns, func() error {
 		family := unix.AF_INET
 		if p.src.Is6() {
 			family = unix.AF_INET6
@@ -238,7 +234,4 @@ func sendRaw(t *testing.T, ns string, b []byte) {
 		defer unix.Close(fd)
 		return unix.Sendto(fd, b, 0, netns.SockAddr(netip.AddrPortFrom(p.dst, 0)))
 	})
-	if err != nil {
-		t.Fatal(err)
-	}
 }

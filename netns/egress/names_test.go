@@ -3,6 +3,8 @@ package egress
 import (
 	"net"
 	"testing"
+
+	"github.com/podrun/podrun/internal/nettest"
 )
 
 // echo answers with what it is asked.
@@ -16,11 +18,8 @@ func (echo) Converse(c net.Conn)        { c.Close() }
 func TestQuestionsAtOnce(t *testing.T) {
 	w := newWorld(t)
 	p := w.pod(1, func(c *Config) { c.Names = echo{} })
-	for _, gateway := range []string{w.pool.Gateway().V4.String() + ":53", "[" + w.pool.Gateway().V6.String() + "]:53"} {
-		c, err := dial(p.ns, "udp", gateway)
-		if err != nil {
-			t.Fatal(err)
-		}
+	for _, gateway := range []string{w.Pool.Gateway().V4.String() + ":53", "[" + w.Pool.Gateway().V6.String() + "]:53"} {
+		c := nettest.Connect(t, p.ns, "udp", gateway)
 		buf := make([]byte, 100)
 		for round := range 3000 {
 			for _, q := range []string{"one", "two"} {

@@ -7,6 +7,7 @@ import (
 
 	"github.com/vishvananda/netlink"
 
+	"github.com/podrun/podrun/internal/nettest"
 	"github.com/podrun/podrun/netns"
 )
 
@@ -22,24 +23,24 @@ func TestNarrowLink(t *testing.T) {
 		}
 		return netlink.LinkSetMTU(link, 1280) // the least that IPv6 allows
 	}
-	if err := errors.Join(narrow("out"), netns.Do(w.remote, func() error { return narrow("in") })); err != nil {
+	if err := errors.Join(narrow(nettest.HostLink), netns.Do(w.Remote, func() error { return narrow(nettest.RemoteLink) })); err != nil {
 		t.Fatal(err)
 	}
 	text := bytes.Repeat([]byte("0123456789abcdef"), 1<<16)
-	for _, at := range []string{remoteAddr, "[" + remoteAddr6 + "]"} {
-		serve(t, listen(t, w.remote, at+":80"), echoAll)
-		c, err := dial(p.ns, "tcp", at+":80")
+	for _, at := range []string{nettest.RemoteAddr, "[" + nettest.RemoteAddr6 + "]"} {
+		nettest.Serve(t, w.Remote, at+":80", nettest.Echo)
+		c, err := nettest.Dial(p.ns, "tcp", at+":80")
 		if err == nil {
-			err = exchange(c, text)
+			err = nettest.Exchange(c, text)
 			c.Close()
 		}
 		if err != nil {
 			t.Errorf("a stream to %s: %v", at, err)
 		}
-		w.echoDatagrams(at + ":53")
-		d, err := dial(p.ns, "udp", at+":53")
+		nettest.ServePacket(t, w.Remote, at+":53", nettest.EchoPacket)
+		d, err := nettest.Dial(p.ns, "udp", at+":53")
 		if err == nil {
-			err = exchange(d, text[:8000])
+			err = nettest.Exchange(d, text[:8000])
 			d.Close()
 		}
 		if err != nil {

@@ -8,6 +8,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	"github.com/podrun/podrun/internal/nettest"
 	"github.com/podrun/podrun/netns"
 )
 
@@ -102,10 +103,9 @@ func TestTooMany(t *testing.T) {
 	p.egress.reading.Lock()
 	p.egress.max = 2
 	p.egress.reading.Unlock()
-	l := listen(t, w.remote, remoteAddr+":80")
-	serve(t, l, echoAll)
+	nettest.Serve(t, w.Remote, nettest.RemoteAddr+":80", nettest.Echo)
 	for i, within := range []time.Duration{time.Minute, time.Minute, time.Second / 2} {
-		c, err := dialWithin(p.ns, netipPort(mustAddr(remoteAddr), 80), within)
+		c, err := nettest.DialFrom(p.ns, "tcp", "", nettest.RemoteAddr+":80", within)
 		if (err == nil) != (i < 2) {
 			t.Errorf("connection %d: %v", i, err)
 		}

@@ -5,6 +5,8 @@ import (
 	"time"
 
 	"golang.org/x/sys/unix"
+
+	"github.com/podrun/podrun/internal/nettest"
 )
 
 // A partner that is silently gone is found out of every connection that is not brief, and of
@@ -12,17 +14,12 @@ import (
 func TestPartnersAreMadeSureOf(t *testing.T) {
 	w := newWorld(t)
 	p := w.pod(1)
-	serve(t, listen(t, w.remote, remoteAddr+":80"), echoAll)
-	c, err := dial(p.ns, "tcp", remoteAddr+":80")
-	if err != nil {
+	nettest.Serve(t, w.Remote, nettest.RemoteAddr+":80", nettest.Echo)
+	c := nettest.Connect(t, p.ns, "tcp", nettest.RemoteAddr+":80")
+	if err := nettest.Exchange(c, []byte("x")); err != nil {
 		t.Fatal(err)
 	}
-	defer c.Close()
-	c.SetDeadline(time.Now().Add(time.Minute))
-	if err := exchange(c, []byte("x")); err != nil {
-		t.Fatal(err)
-	}
-	err = p.egress.loop.Do(func() error {
+	err := p.egress.loop.Do(func() error {
 		for _, x := range p.egress.tcp.all {
 			if p.egress.giveUp(time.Now().Add(2 * briefTime)) {
 				t.Error("something is looked after for ever")
@@ -45,5 +42,5 @@ func TestPartnersAreMadeSureOf(t *testing.T) {
 		t.Fatal(err)
 	}
 	c.Close()
-	p.idle()
+	nettest.Idle(t, p.egress)
 }

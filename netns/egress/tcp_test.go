@@ -17,6 +17,7 @@ import (
 	"github.com/vishvananda/netlink"
 	"golang.org/x/sys/unix"
 
+	"github.com/podrun/podrun/internal/nettest"
 	"github.com/podrun/podrun/netns"
 )
 
@@ -24,18 +25,17 @@ import (
 func TestTCP(t *testing.T) {
 	w := newWorld(t)
 	p := w.pod(1)
-	for _, at := range []string{remoteAddr + ":80", "[" + remoteAddr6 + "]:80"} {
-		l := listen(t, w.remote, at)
-		serve(t, l, echoAll)
-		c, err := dial(p.ns, "tcp", at)
+	for _, at := range []string{nettest.RemoteAddr + ":80", "[" + nettest.RemoteAddr6 + "]:80"} {
+		nettest.Serve(t, w.Remote, at, nettest.Echo)
+		c, err := nettest.Dial(p.ns, "tcp", at)
 		if err != nil {
 			t.Errorf("%s: %v", at, err)
 			continue
 		}
-		if err := exchange(c, []byte("word")); err != nil {
+		if err := nettest.Exchange(c, []byte("word")); err != nil {
 			t.Errorf("%s: %v", at, err)
 		}
-		if err := exchange(c, bytes.Repeat([]byte("stream"), 1<<20)); err != nil {
+		if err := nettest.Exchange(c, bytes.Repeat([]byte("stream"), 1<<20)); err != nil {
 			t.Errorf("%s: %v", at, err)
 		}
 		c.Close()
@@ -47,42 +47,42 @@ func TestRefusals(t *testing.T) {
 	w := newWorld(t)
 	p := w.pod(1)
 	for to, want := range map[string]error{
-		remoteAddr + ":81":         unix.ECONNREFUSED,
-		"[" + remoteAddr6 + "]:81": unix.ECONNREFUSED,
-		"10.77.0.9:80":             unix.EHOSTUNREACH, // nobody answers the host's ARP
-		"192.0.2.1:80":             unix.ENETUNREACH,  // the host has no route
-		"[2001:db8::1]:80":         unix.ENETUNREACH,
-		"127.0.0.2:80":             unix.ECONNREFUSED, // its own
-		"10.88.77.77:80":           unix.EHOSTUNREACH, // no pod's
-		w.pool.Of(77).V6.String():  nil,
+		nettest.RemoteAddr + ":81":         unix.ECONNREFUSED,
+		"[" + nettest.RemoteAddr6 + "]:81": unix.ECONNREFUSED,
+		"10.77.0.9:80":                     unix.EHOSTUNREACH, // nobody answers the host's ARP
+		"192.0.2.1:80":                     unix.ENETUNREACH,  // the host has no route
+		"[2001:db8::1]:80":                 unix.ENETUNREACH,
+		"127.0.0.2:80":                     unix.ECONNREFUSED, // its own
+		"10.88.77.77:80":                   unix.EHOSTUNREACH, // no pod's
+		w.Pool.Of(77).V6.String():          nil,
 	} {
 		if want == nil {
 			to, want = "["+to+"]:80", unix.ENETUNREACH // that is how IPv6 says it
 		}
-		if c, err := dial(p.ns, "tcp", to); !errors.Is(err, want) {
+		if c, err := nettest.Dial(p.ns, "tcp", to); !errors.Is(err, want) {
 			t.Errorf("%s: %v, want %v", to, err, want)
 			if c != nil {
 				c.Close()
 			}
 		}
 	}
-	p.idle()
+	nettest.Idle(t, p.egress)
 }
 
 // A pod reaches nobody's loopback but its own, in whatever way it spells the address.
 func TestLoopbackIsOutOfReach(t *testing.T) {
 	w := newWorld(t)
 	for _, at := range []string{"127.0.0.1:8000", "[::1]:8000"} {
-		serve(t, listen(t, "/proc/self/ns/net", at), echoAll)
+		nettest.Serve(t, nettest.Here, at, nettest.Echo)
 	}
 	for _, allowed := range []bool{false, true} {
 		p := w.pod(1+netns.Slot(bit(allowed)), func(c *Config) { c.HostLoopback = allowed })
-		g := w.pool.Gateway()
+		g := w.Pool.Gateway()
 		for _, a := range []netip.Addr{
 			g.V4, g.V6, netip.MustParseAddr("10.0.2.2"), netip.MustParseAddr("169.254.169.254"), netip.MustParseAddr("fe80::1%eth0").WithZone(""),
 			netip.MustParseAddr("0.0.0.0"), netip.MustParseAddr("::"), netip.MustParseAddr("::ffff:127.0.0.1"), netip.MustParseAddr("::127.0.0.1"),
 			netip.MustParseAddr("127.0.0.1"), netip.MustParseAddr("::1"), netns.HostLoopback.V4, netns.HostLoopback.V6,
-			netip.MustParseAddr(hostAddr), netip.MustParseAddr("10.77.0.255"), netip.MustParseAddr("255.255.255.255"), netip.MustParseAddr("224.0.0.1"),
+			netip.MustParseAddr(nettest.HostAddr), netip.MustParseAddr("10.77.0.255"), netip.MustParseAddr("255.255.255.255"), netip.MustParseAddr("224.0.0.1"),
 		} {
 			if (a == g.V4 || a == g.V6) && !allowed {
 				continue // in silence
@@ -91,9 +91,9 @@ func TestLoopbackIsOutOfReach(t *testing.T) {
 			if mapped && allowed {
 				within = time.Minute
 			}
-			c, err := dialWithin(p.ns, netip.AddrPortFrom(a, 8000), within)
+			c, err := nettest.DialFrom(p.ns, "tcp", "", netip.AddrPortFrom(a, 8000).String(), within)
 			if err == nil {
-				err = exchange(c, []byte("word"))
+				err = nettest.Exchange(c, []byte("word"))
 				c.Close()
 			}
 			if ok := err == nil; ok != (mapped && allowed) {
@@ -108,17 +108,14 @@ func TestHalfCloseAndReset(t *testing.T) {
 	w := newWorld(t)
 	p := w.pod(1)
 	heard := make(chan error, 1)
-	serve(t, listen(t, w.remote, remoteAddr+":80"), func(c *net.TCPConn) {
+	nettest.Serve(t, w.Remote, nettest.RemoteAddr+":80", func(c *net.TCPConn) {
 		b, err := io.ReadAll(c) // to the half-close, or the reset
 		heard <- err
 		if err == nil {
 			c.Write(append([]byte("heard "), b...))
 		}
 	})
-	c, err := dial(p.ns, "tcp", remoteAddr+":80")
-	if err != nil {
-		t.Fatal(err)
-	}
+	c := nettest.Connect(t, p.ns, "tcp", nettest.RemoteAddr+":80")
 	c.Write([]byte("all"))
 	c.(*net.TCPConn).CloseWrite()
 	if b, err := io.ReadAll(c); err != nil || string(b) != "heard all" {
@@ -128,23 +125,21 @@ func TestHalfCloseAndReset(t *testing.T) {
 		t.Error(err)
 	}
 	c.Close()
-	if c, err = dial(p.ns, "tcp", remoteAddr+":80"); err != nil {
-		t.Fatal(err)
-	}
+	c = nettest.Connect(t, p.ns, "tcp", nettest.RemoteAddr+":80")
 	c.Write([]byte("all"))
 	c.(*net.TCPConn).SetLinger(0)
 	c.Close()
 	if err := <-heard; !errors.Is(err, unix.ECONNRESET) {
 		t.Errorf("the server sees %v, want a reset", err)
 	}
-	p.idle()
+	nettest.Idle(t, p.egress)
 }
 
 // Many short connections at once leave nothing, and none of them fails.
 func TestManyConnections(t *testing.T) {
 	w := newWorld(t)
 	p := w.pod(1)
-	serve(t, listen(t, w.remote, remoteAddr+":80"), func(c *net.TCPConn) { io.ReadFull(c, make([]byte, 1)); c.Write([]byte("x")) })
+	nettest.Serve(t, w.Remote, nettest.RemoteAddr+":80", func(c *net.TCPConn) { io.ReadFull(c, make([]byte, 1)); c.Write([]byte("x")) })
 	all := 10000
 	if testing.Short() {
 		all = 500
@@ -155,11 +150,11 @@ func TestManyConnections(t *testing.T) {
 		group.Go(func() {
 			err := netns.Do(p.ns, func() error {
 				for range all / 20 {
-					c, err := dialHere("tcp", netip.MustParseAddrPort(remoteAddr+":80"))
+					c, err := nettest.DialHere("tcp", nettest.RemoteAddr+":80")
 					if err != nil {
 						return err
 					}
-					err = exchange(c, []byte("x"))
+					err = nettest.Exchange(c, []byte("x"))
 					c.Close()
 					if err != nil {
 						return err
@@ -173,7 +168,7 @@ func TestManyConnections(t *testing.T) {
 		})
 	}
 	group.Wait()
-	p.idle()
+	nettest.Idle(t, p.egress)
 }
 
 // Pods reach each other by the kernel alone, with their own addresses; not in another's
@@ -182,9 +177,8 @@ func TestPodToPod(t *testing.T) {
 	w := newWorld(t)
 	a, b := w.pod(1), w.pod(300)
 	for _, at := range []netip.Addr{b.own.V4, b.own.V6} {
-		l := listen(t, b.ns, netip.AddrPortFrom(at, 80).String())
-		serve(t, l, func(c *net.TCPConn) { io.WriteString(c, c.RemoteAddr().(*net.TCPAddr).AddrPort().Addr().String()) })
-		c, err := dial(a.ns, "tcp", l.Addr().String())
+		l := nettest.Serve(t, b.ns, netip.AddrPortFrom(at, 80).String(), func(c *net.TCPConn) { io.WriteString(c, c.RemoteAddr().(*net.TCPAddr).AddrPort().Addr().String()) })
+		c, err := nettest.Dial(a.ns, "tcp", l.Addr().String())
 		if err != nil {
 			t.Error(err)
 			continue
@@ -205,10 +199,10 @@ func TestSweep(t *testing.T) {
 	w := newWorld(t)
 	gone, stays := w.pod(1), w.pod(2)
 	gone.egress.Close()
-	if err := w.router.Sweep(map[netns.Slot]bool{2: true}); err != nil {
+	if err := w.Router.Sweep(map[netns.Slot]bool{2: true}); err != nil {
 		t.Fatal(err)
 	}
-	err := w.router.Do(func() error {
+	err := w.Router.Do(func() error {
 		for _, family := range []int{netlink.FAMILY_V4, netlink.FAMILY_V6} {
 			rules, err := netlink.RuleList(family)
 			if err != nil {
@@ -240,24 +234,17 @@ func TestSweep(t *testing.T) {
 	if err != nil {
 		t.Error(err)
 	}
-	serve(t, listen(t, w.remote, remoteAddr+":80"), echoAll)
-	c, err := dial(stays.ns, "tcp", remoteAddr+":80")
-	if err != nil {
-		t.Fatal(err)
-	}
-	c.Close()
+	nettest.Serve(t, w.Remote, nettest.RemoteAddr+":80", nettest.Echo)
+	nettest.Connect(t, stays.ns, "tcp", nettest.RemoteAddr+":80")
 	again := w.pod(1) // the place is free
-	if c, err = dial(again.ns, "tcp", remoteAddr+":80"); err != nil {
-		t.Fatal(err)
-	}
-	c.Close()
+	nettest.Connect(t, again.ns, "tcp", nettest.RemoteAddr+":80")
 }
 
 // What the machine's administrator has set for the host's network, which a new one begins
 // with, keeps no pod from its gateway.
 func TestHostsSettings(t *testing.T) {
 	w := newWorld(t)
-	err := w.router.Do(func() error {
+	err := w.Router.Do(func() error {
 		for _, name := range []string{"arp_ignore", "arp_announce", "arp_filter", "route_localnet"} {
 			for _, of := range []string{"all", "default"} {
 				b, err := os.ReadFile("/proc/sys/net/ipv4/conf/" + of + "/" + name)

@@ -11,48 +11,17 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	"github.com/podrun/podrun/internal/nettest"
 	"github.com/podrun/podrun/netns"
 )
-
-// echoDatagrams gives back what comes to an address of another host.
-func (w *world) echoDatagrams(at string) {
-	w.t.Helper()
-	var c *net.UDPConn
-	err := netns.Do(w.remote, func() error {
-		a, err := net.ResolveUDPAddr("udp", at)
-		if err == nil {
-			c, err = net.ListenUDP("udp", a)
-		}
-		return err
-	})
-	if err != nil {
-		w.t.Fatal(err)
-	}
-	done := make(chan struct{})
-	go func() {
-		defer close(done)
-		b := make([]byte, 1<<16)
-		for {
-			n, from, err := c.ReadFromUDP(b)
-			if err != nil {
-				return
-			}
-			c.WriteToUDP(b[:n], from)
-		}
-	}()
-	w.t.Cleanup(func() { c.Close(); <-done })
-}
 
 // Datagrams go out and come back, by both families, whatever their size.
 func TestUDP(t *testing.T) {
 	w := newWorld(t)
 	p := w.pod(1)
-	for _, at := range []string{remoteAddr + ":53", "[" + remoteAddr6 + "]:53"} {
-		w.echoDatagrams(at)
-		c, err := dial(p.ns, "udp", at)
-		if err != nil {
-			t.Fatal(err)
-		}
+	for _, at := range []string{nettest.RemoteAddr + ":53", "[" + nettest.RemoteAddr6 + "]:53"} {
+		nettest.ServePacket(t, w.Remote, at, nettest.EchoPacket)
+		c := nettest.Connect(t, p.ns, "udp", at)
 		for _, size := range []int{0, 1, 1472, 1473, 9000, 40000, 65000, 65507 - 20} {
 			want := bytes.Repeat([]byte{byte(size)}, size)
 			if _, err := c.Write(want); err != nil {
@@ -74,23 +43,20 @@ func TestUDPRefusals(t *testing.T) {
 	w := newWorld(t)
 	p := w.pod(1)
 	for to, want := range map[string]error{
-		remoteAddr + ":54":                          unix.ECONNREFUSED,
-		"[" + remoteAddr6 + "]:54":                  unix.ECONNREFUSED,
+		nettest.RemoteAddr + ":54":                  unix.ECONNREFUSED,
+		"[" + nettest.RemoteAddr6 + "]:54":          unix.ECONNREFUSED,
 		"192.0.2.1:53":                              unix.ENETUNREACH,
 		"[2001:db8::1]:53":                          unix.ENETUNREACH,
-		w.pool.Gateway().V4.String() + ":53":        unix.ECONNREFUSED, // there is no resolver
-		"[" + w.pool.Gateway().V6.String() + "]:53": unix.ECONNREFUSED,
+		w.Pool.Gateway().V4.String() + ":53":        unix.ECONNREFUSED, // there is no resolver
+		"[" + w.Pool.Gateway().V6.String() + "]:53": unix.ECONNREFUSED,
 	} {
-		c, err := dial(p.ns, "udp", to)
-		if err != nil {
-			t.Fatal(err)
-		}
+		c := nettest.Connect(t, p.ns, "udp", to)
 		if err := unix.SetsockoptInt(fdOf(t, c), unix.SOL_IP, unix.IP_RECVERR, 1); err != nil {
 			t.Fatal(err)
 		}
 		unix.SetsockoptInt(fdOf(t, c), unix.SOL_IPV6, unix.IPV6_RECVERR, 1)
-		c.SetDeadline(time.Now().Add(time.Minute))
-		if _, err = c.Write([]byte("word")); err == nil {
+		_, err := c.Write([]byte("word"))
+		if err == nil {
 			_, err = c.Read(make([]byte, 10))
 		}
 		if !errors.Is(err, want) {
@@ -128,10 +94,10 @@ func (names) Converse(c net.Conn) {
 func TestNames(t *testing.T) {
 	w := newWorld(t)
 	p := w.pod(1, func(c *Config) { c.Names = names{} })
-	g := w.pool.Gateway()
+	g := w.Pool.Gateway()
 	for _, network := range []string{"udp", "tcp"} {
 		for _, at := range []string{g.V4.String() + ":53", "[" + g.V6.String() + "]:53"} {
-			c, err := dial(p.ns, network, at)
+			c, err := nettest.Dial(p.ns, network, at)
 			if err != nil {
 				t.Errorf("%s %s: %v", network, at, err)
 				continue
@@ -145,12 +111,12 @@ func TestNames(t *testing.T) {
 		}
 	}
 	for _, port := range []int{54, 12001} {
-		if c, err := dialWithin(p.ns, netipPort(g.V4, port), 300*time.Millisecond); err == nil {
+		if c, err := nettest.DialFrom(p.ns, "tcp", "", netipPort(g.V4, port).String(), 300*time.Millisecond); err == nil {
 			t.Errorf("the gateway's port %d is open", port)
 			c.Close()
 		}
 	}
-	p.idle()
+	nettest.Idle(t, p.egress)
 }
 
 // A pod may ask whether others are there, if the machine lets its user; else it hears that
@@ -161,7 +127,7 @@ func TestEcho(t *testing.T) {
 	if err := os.WriteFile("/proc/sys/net/ipv4/ping_group_range", []byte("0 0"), 0); err != nil {
 		t.Fatal(err)
 	}
-	for _, to := range []string{remoteAddr, remoteAddr6, p.pool.Gateway().V4.String()} {
+	for _, to := range []string{nettest.RemoteAddr, nettest.RemoteAddr6, p.Pool.Gateway().V4.String()} {
 		if err := ping(p.ns, to); err != nil {
 			t.Errorf("%s: %v", to, err)
 		}
@@ -169,10 +135,10 @@ func TestEcho(t *testing.T) {
 	if err := os.WriteFile("/proc/sys/net/ipv4/ping_group_range", []byte("1 0"), 0); err != nil {
 		t.Fatal(err)
 	}
-	if err := ping(p.ns, remoteAddr); !errors.Is(err, unix.EHOSTUNREACH) && !errors.Is(err, unix.EACCES) {
+	if err := ping(p.ns, nettest.RemoteAddr); !errors.Is(err, unix.EHOSTUNREACH) && !errors.Is(err, unix.EACCES) {
 		t.Errorf("without permission: %v", err)
 	}
-	p.idle()
+	nettest.Idle(t, p.egress)
 }
 
 // ping sends one echo request from a namespace and waits for its answer.
@@ -208,17 +174,8 @@ func ping(ns, to string) error {
 // Where nothing is said nothing comes: who dozes is not woken by the router itself.
 func TestSilence(t *testing.T) {
 	w := newWorld(t)
-	p := w.attach(1)
-	wires, err := w.router.Wire(w.pool, 1)
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer wires.Close()
-	c, err := dial(p.ns, "udp", remoteAddr+":53") // the neighbours find each other first
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer c.Close()
+	ns, wires := w.NewWiredPod(t, 1)
+	c := nettest.Connect(t, ns, "udp", nettest.RemoteAddr+":53") // the neighbours find each other first
 	c.Write([]byte("word"))
 	tun := wires[netns.WireTUN]
 	tun.SetReadDeadline(time.Now().Add(4 * time.Second))

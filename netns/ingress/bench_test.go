@@ -6,63 +6,36 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
-	"sync"
 	"testing"
 	"time"
 
 	"golang.org/x/sys/unix"
 
+	"github.com/podrun/podrun/internal/nettest"
 	"github.com/podrun/podrun/internal/testenv"
+	"github.com/podrun/podrun/netns"
 	"github.com/podrun/podrun/netns/hostport"
 )
 
 // ways are the plain pair of devices, a published port, and that of the program pasta.
-func ways(b *testing.B, serve func(c net.Conn), measure func(b *testing.B, w *world, to string) error) {
+func ways(b *testing.B, serve func(c *net.TCPConn), measure func(b *testing.B, w *world, to string) error) {
 	b.Run("veth", func(b *testing.B) {
 		w := newWorld(b)
-		w.server(b, w.host, ":8080", serve)
+		nettest.Serve(b, w.Host, ":8080", serve)
 		must(b, measure(b, w, "10.77.0.1:8080"))
 	})
 	b.Run("in", func(b *testing.B) {
 		w := newWorld(b)
-		w.server(b, w.pod, ":80", serve)
+		nettest.Serve(b, w.pod, ":80", serve)
 		w.publish(b, w.dialer(b, false), hostport.Port{Protocol: "tcp", Number: 8080}, 80)
 		must(b, measure(b, w, "10.77.0.1:8080"))
 	})
 	b.Run("pasta", func(b *testing.B) {
 		w := newWorld(b)
-		w.server(b, w.pod, ":80", serve)
+		nettest.Serve(b, w.pod, ":80", serve)
 		w.pasta(b)
 		if err := measure(b, w, "10.77.0.1:8080"); err != nil {
 			b.Logf("pasta broke the connection: %v", err)
-		}
-	})
-}
-
-// server serves in a namespace until the benchmark has ended.
-func (w *world) server(b *testing.B, ns, at string, serve func(c net.Conn)) {
-	b.Helper()
-	var l net.Listener
-	must(b, in(ns, func() (err error) { l, err = net.Listen("tcp", at); return err }))
-	var all sync.WaitGroup
-	var open sync.Map
-	b.Cleanup(func() {
-		l.Close()
-		open.Range(func(c, _ any) bool { c.(net.Conn).Close(); return true })
-		all.Wait()
-	})
-	all.Go(func() {
-		for {
-			c, err := l.Accept()
-			if err != nil {
-				return
-			}
-			open.Store(c, nil)
-			all.Go(func() {
-				defer open.Delete(c)
-				defer c.Close()
-				serve(c)
-			})
 		}
 	})
 }
@@ -76,9 +49,9 @@ func (w *world) pasta(b *testing.B) {
 	must(b, os.WriteFile(ns, nil, 0o600))
 	must(b, unix.Mount(w.pod, ns, "", unix.MS_BIND, ""))
 	b.Cleanup(func() { unix.Unmount(ns, unix.MNT_DETACH) })
-	must(b, in(w.host, func() error { return exec.Command("ip", "route", "add", "default", "via", remoteAddr).Run() }))
+	nettest.Do(b, w.Host, func() error { return exec.Command("ip", "route", "add", "default", "via", nettest.RemoteAddr).Run() })
 	var cmd *exec.Cmd
-	must(b, in(w.host, func() error {
+	must(b, netns.Do(w.Host, func() error {
 		cmd = exec.Command("pasta", "-f", "--netns-only", "--netns", ns, "--no-netns-quit", "--quiet", "--runas", "0", "--config-net", "-I", "tap0",
 			"-t", "8080:80", "-u", "none", "-T", "none", "-U", "none")
 		return cmd.Start()
@@ -88,7 +61,7 @@ func (w *world) pasta(b *testing.B) {
 		cmd.Wait()
 	})
 	for deadline := time.Now().Add(10 * time.Second); ; {
-		c, err := tryFrom(w.remote, "tcp", "10.77.0.1:8080")
+		c, err := nettest.Dial(w.Remote, "tcp", "10.77.0.1:8080")
 		if err == nil {
 			c.Close()
 			return
@@ -101,8 +74,8 @@ func (w *world) pasta(b *testing.B) {
 
 // BenchmarkStream is what comes in, BenchmarkStreamBack what the pod answers with.
 func BenchmarkStream(b *testing.B) {
-	ways(b, func(c net.Conn) { io.Copy(io.Discard, c) }, func(b *testing.B, w *world, to string) error {
-		c := dialFrom(b, w.remote, "tcp", to)
+	ways(b, func(c *net.TCPConn) { io.Copy(io.Discard, c) }, func(b *testing.B, w *world, to string) error {
+		c := nettest.Connect(b, w.Remote, "tcp", to)
 		c.SetDeadline(time.Now().Add(10 * time.Second))
 		chunk := make([]byte, 128<<10)
 		b.SetBytes(int64(len(chunk)))
@@ -116,14 +89,14 @@ func BenchmarkStream(b *testing.B) {
 }
 
 func BenchmarkStreamBack(b *testing.B) {
-	ways(b, func(c net.Conn) {
+	ways(b, func(c *net.TCPConn) {
 		for chunk := make([]byte, 128<<10); ; {
 			if _, err := c.Write(chunk); err != nil {
 				return
 			}
 		}
 	}, func(b *testing.B, w *world, to string) error {
-		c := dialFrom(b, w.remote, "tcp", to)
+		c := nettest.Connect(b, w.Remote, "tcp", to)
 		c.SetDeadline(time.Now().Add(10 * time.Second))
 		chunk := make([]byte, 128<<10)
 		b.SetBytes(int64(len(chunk)))
@@ -138,8 +111,8 @@ func BenchmarkStreamBack(b *testing.B) {
 
 // BenchmarkTurn is one byte there and back, BenchmarkConnection a whole connection.
 func BenchmarkTurn(b *testing.B) {
-	ways(b, func(c net.Conn) { io.Copy(c, c) }, func(b *testing.B, w *world, to string) error {
-		c := dialFrom(b, w.remote, "tcp", to)
+	ways(b, func(c *net.TCPConn) { io.Copy(c, c) }, func(b *testing.B, w *world, to string) error {
+		c := nettest.Connect(b, w.Remote, "tcp", to)
 		c.SetDeadline(time.Now().Add(10 * time.Second))
 		one := make([]byte, 1)
 		for b.Loop() {
@@ -153,8 +126,8 @@ func BenchmarkTurn(b *testing.B) {
 }
 
 func BenchmarkConnection(b *testing.B) {
-	ways(b, func(c net.Conn) { c.Write([]byte("x")) }, func(b *testing.B, w *world, to string) error {
-		return in(w.remote, func() error {
+	ways(b, func(c *net.TCPConn) { c.Write([]byte("x")) }, func(b *testing.B, w *world, to string) error {
+		return netns.Do(w.Remote, func() error {
 			for b.Loop() {
 				c, err := net.Dial("tcp", to)
 				if err != nil {

@@ -11,29 +11,28 @@ import (
 	"testing"
 	"time"
 
-	"github.com/podrun/podrun/internal/testenv"
+	"github.com/podrun/podrun/internal/nettest"
+	"github.com/podrun/podrun/netns"
 	"github.com/podrun/podrun/netns/hostport"
 )
 
 // Who asks is who the pod sees, by TCP and by UDP, over IPv4 and IPv6; a client on the
 // host itself is the gateway.
 func TestThePodSeesTheClient(t *testing.T) {
-	testenv.NoLeaks(t)
 	w := newWorld(t)
-	w.whoServer(t, ":80")
+	whoServer(t, w.pod, "")
 	d := w.dialer(t, false)
 	w.publish(t, d, hostport.Port{Protocol: "tcp", Number: 8080}, 80)
 	w.publish(t, d, hostport.Port{Protocol: "udp", Number: 8080}, 80)
 	for _, c := range []struct{ from, to, want string }{
-		{w.remote, "10.77.0.1:8080", remoteAddr},
-		{w.remote, "[fd77::1]:8080", remoteAddr6},
-		{w.host, "10.77.0.1:8080", hostAddr},
-		{w.host, "127.0.0.1:8080", "10.88.0.1"},
-		{w.host, "[::1]:8080", "fd88::1"},
+		{w.Remote, "10.77.0.1:8080", nettest.RemoteAddr},
+		{w.Remote, "[fd77::1]:8080", nettest.RemoteAddr6},
+		{w.Host, "10.77.0.1:8080", nettest.HostAddr},
+		{w.Host, "127.0.0.1:8080", gatewayAddr},
+		{w.Host, "[::1]:8080", gatewayAddr6},
 	} {
 		for _, network := range []string{"tcp", "udp"} {
-			conn := dialFrom(t, c.from, network, c.to)
-			conn.SetDeadline(time.Now().Add(time.Minute))
+			conn := nettest.Connect(t, c.from, network, c.to)
 			if network == "udp" {
 				conn.Write([]byte("?"))
 			}
@@ -48,7 +47,7 @@ func TestThePodSeesTheClient(t *testing.T) {
 			if err != nil || got.Addr().Unmap().String() != c.want {
 				t.Errorf("%s %s: the pod saw %s, want %s (%v)", network, c.to, said, c.want, err)
 			}
-			if local, _ := netip.ParseAddrPort(conn.LocalAddr().String()); c.from == w.remote && got.Port() != local.Port() {
+			if local, _ := netip.ParseAddrPort(conn.LocalAddr().String()); c.from == w.Remote && got.Port() != local.Port() {
 				t.Errorf("%s %s: the pod saw port %d, the client's is %d", network, c.to, got.Port(), local.Port())
 			}
 		}
@@ -57,16 +56,15 @@ func TestThePodSeesTheClient(t *testing.T) {
 
 // From inside the pod's own network every client is reached too, as one of the pod.
 func TestWithoutARouter(t *testing.T) {
-	testenv.NoLeaks(t)
 	w := newWorld(t)
-	w.whoServer(t, ":80")
-	w.publish(t, w.dialer(t, true), hostport.Port{Protocol: "tcp", Addr: netip.MustParseAddr(hostAddr), Number: 8080}, 80)
-	conn := dialFrom(t, w.remote, "tcp", "10.77.0.1:8080")
+	whoServer(t, w.pod, "")
+	w.publish(t, w.dialer(t, true), hostport.Port{Protocol: "tcp", Addr: netip.MustParseAddr(nettest.HostAddr), Number: 8080}, 80)
+	conn := nettest.Connect(t, w.Remote, "tcp", "10.77.0.1:8080")
 	b, err := io.ReadAll(conn)
 	if err != nil || !strings.HasPrefix(string(b), podAddr+":") {
 		t.Errorf("%s: %v", b, err)
 	}
-	if c, err := tryFrom(w.host, "tcp", "127.0.0.1:8080"); err == nil {
+	if c, err := nettest.Dial(w.Host, "tcp", "127.0.0.1:8080"); err == nil {
 		c.Close()
 		t.Error("a hostIP opens other addresses")
 	}
@@ -74,10 +72,9 @@ func TestWithoutARouter(t *testing.T) {
 
 // A port at which nobody listens in the pod resets the client, and goes on.
 func TestNobodyListens(t *testing.T) {
-	testenv.NoLeaks(t)
 	w := newWorld(t)
 	w.publish(t, w.dialer(t, false), hostport.Port{Protocol: "tcp", Number: 8080}, 80)
-	conn, err := tryFrom(w.remote, "tcp", "10.77.0.1:8080")
+	conn, err := nettest.Dial(w.Remote, "tcp", "10.77.0.1:8080")
 	if err == nil { // else the reset was quicker
 		conn.SetDeadline(time.Now().Add(time.Minute))
 		_, err = conn.Read(make([]byte, 1))
@@ -86,22 +83,20 @@ func TestNobodyListens(t *testing.T) {
 	if !errors.Is(err, syscall.ECONNRESET) {
 		t.Errorf("the client sees %v", err)
 	}
-	w.whoServer(t, ":80")
-	conn = dialFrom(t, w.remote, "tcp", "10.77.0.1:8080")
-	if b, err := io.ReadAll(conn); err != nil || !strings.HasPrefix(string(b), remoteAddr) {
+	whoServer(t, w.pod, "")
+	conn = nettest.Connect(t, w.Remote, "tcp", "10.77.0.1:8080")
+	if b, err := io.ReadAll(conn); err != nil || !strings.HasPrefix(string(b), nettest.RemoteAddr) {
 		t.Errorf("later: %s: %v", b, err)
 	}
 }
 
 // Datagrams of every size go through whole, in fragments or not.
 func TestLargeDatagrams(t *testing.T) {
-	testenv.NoLeaks(t)
 	w := newWorld(t)
-	w.whoServer(t, ":80")
+	whoServer(t, w.pod, "")
 	w.publish(t, w.dialer(t, false), hostport.Port{Protocol: "udp", Number: 8080}, 80)
 	for _, to := range []string{"10.77.0.1:8080", "[fd77::1]:8080"} {
-		conn := dialFrom(t, w.remote, "udp", to)
-		conn.SetDeadline(time.Now().Add(time.Minute))
+		conn := nettest.Connect(t, w.Remote, "udp", to)
 		for _, size := range []int{0, 1, 1472, 1473, 9000, 65507} {
 			if _, err := conn.Write(make([]byte, size)); err != nil {
 				t.Fatal(err)
@@ -118,15 +113,14 @@ func TestLargeDatagrams(t *testing.T) {
 // A paused server takes nothing and loses nothing; it does not pause while somebody is
 // being served.
 func TestPause(t *testing.T) {
-	testenv.NoLeaks(t)
 	w := newWorld(t)
-	w.whoServer(t, ":80")
+	whoServer(t, w.pod, "")
 	d := w.dialer(t, false)
 	s := w.publish(t, d, hostport.Port{Protocol: "tcp", Number: 8080}, 80)
 	if !s.Pause() {
 		t.Fatal("busy from the start")
 	}
-	conn := dialFrom(t, w.remote, "tcp", "10.77.0.1:8080")
+	conn := nettest.Connect(t, w.Remote, "tcp", "10.77.0.1:8080")
 	conn.SetDeadline(time.Now().Add(50 * time.Millisecond))
 	if _, err := conn.Read(make([]byte, 1)); err == nil {
 		t.Error("a paused server answers")
@@ -137,7 +131,7 @@ func TestPause(t *testing.T) {
 		t.Errorf("after the pause: %s: %v", b, err)
 	}
 	conn.Close()
-	held := dialFrom(t, w.remote, "tcp", "10.77.0.1:8080")
+	held := nettest.Connect(t, w.Remote, "tcp", "10.77.0.1:8080")
 	if _, err := io.ReadAll(held); err != nil { // the server has closed, the client has not
 		t.Fatal(err)
 	}
@@ -146,25 +140,19 @@ func TestPause(t *testing.T) {
 		s.Resume()
 	}
 	held.Close()
-	for deadline := time.Now().Add(time.Minute); !s.Pause(); {
-		if time.Now().After(deadline) {
-			t.Fatal("busy for ever")
-		}
-	}
-	s.Resume()
+	nettest.Idle(t, s)
 }
 
 // Ten thousand connections, one after the other and beside each other.
 func TestManyShortConnections(t *testing.T) {
-	testenv.NoLeaks(t)
 	w := newWorld(t)
-	w.whoServer(t, ":80")
+	whoServer(t, w.pod, "")
 	w.publish(t, w.dialer(t, false), hostport.Port{Protocol: "tcp", Number: 8080}, 80)
 	const clients, each = 20, 500
 	errs := make(chan error, clients)
 	for range clients {
 		go func() {
-			errs <- in(w.remote, func() error {
+			errs <- netns.Do(w.Remote, func() error {
 				for range each {
 					c, err := net.Dial("tcp", "10.77.0.1:8080")
 					if err != nil {
@@ -172,7 +160,7 @@ func TestManyShortConnections(t *testing.T) {
 					}
 					b, err := io.ReadAll(c)
 					c.Close()
-					if err == nil && !strings.HasPrefix(string(b), remoteAddr+":") {
+					if err == nil && !strings.HasPrefix(string(b), nettest.RemoteAddr+":") {
 						err = errors.New("the pod saw " + string(b))
 					}
 					if err != nil {

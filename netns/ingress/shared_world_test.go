@@ -2,6 +2,7 @@ package ingress
 
 import (
 	"fmt"
+	"io"
 	"net"
 	"net/netip"
 	"os"
@@ -11,10 +12,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/vishvananda/netlink"
-	"golang.org/x/sys/unix"
-
-	"github.com/podrun/podrun/internal/testenv"
+	"github.com/podrun/podrun/internal/nettest"
 	"github.com/podrun/podrun/netns"
 	"github.com/podrun/podrun/netns/hostport"
 )
@@ -23,10 +21,9 @@ import (
 // pods have it, each with a server of the same port of the host whose clients stay with their
 // pods.
 type shared struct {
-	t      *testing.T
-	world  *world
-	router string
-	pods   []*sharing
+	t     *testing.T
+	world *nettest.World
+	pods  []*sharing
 
 	mu     sync.Mutex
 	of     map[netip.Addr]int // the pods of clients
@@ -47,33 +44,21 @@ const sharedPort = 30080
 
 func newShared(t *testing.T) *shared {
 	t.Helper()
-	w := &world{host: testenv.Namespaces(t, unix.CLONE_NEWNET) + "/ns/net", remote: testenv.Namespaces(t, unix.CLONE_NEWNET) + "/ns/net"}
-	for _, ns := range []string{w.host, w.remote} {
-		must(t, netns.LoopbackUp(ns))
-		must(t, in(ns, func() error {
-			return os.WriteFile("/proc/sys/net/ipv6/conf/default/accept_dad", []byte("0"), 0)
-		}))
-	}
-	link(t, w.host, w.remote, hostAddr+"/24", remoteAddr+"/24", hostAddr6+"/64", remoteAddr6+"/64")
-	s := &shared{t: t, world: w, router: testenv.Namespaces(t, unix.CLONE_NEWNET) + "/ns/net", of: map[netip.Addr]int{}, port: 80}
-	router := netns.OpenRouter(s.router)
-	pool, err := router.Prepare()
-	must(t, err)
+	w := nettest.NewWorld(t, "")
+	s := &shared{t: t, world: w, of: map[netip.Addr]int{}, port: 80}
 	for slot := netns.Slot(1); slot <= 2; slot++ {
-		p := &sharing{ns: testenv.Namespaces(t, unix.CLONE_NEWNET) + "/ns/net", addrs: pool.Usable(slot), files: map[string]*os.File{}}
-		must(t, netns.LoopbackUp(p.ns))
-		must(t, router.Attach(p.ns, pool, slot))
-		var wires netns.Wires
+		p := &sharing{addrs: w.Pool.Usable(slot), files: map[string]*os.File{}}
 		if slot == 1 {
-			wires, err = router.Wire(pool, slot)
+			p.ns, _ = w.NewWiredPod(t, slot)
 		} else { // what it says to others leaves by the kernel, but for answers
-			wires, err = router.WireOut(p.ns, pool, slot, 1500)
+			p.ns = w.NewPod(t, slot)
+			wires, err := w.Router.WireOut(p.ns, w.Pool, slot, 1500)
+			must(t, err)
+			t.Cleanup(func() { wires.Close() })
 		}
-		must(t, err)
-		t.Cleanup(func() { wires.Close() })
-		(&world{pod: p.ns, name: fmt.Sprintf(" %d", slot-1)}).whoServer(t, ":80")
-		p.inside = &Inside{Addrs: p.addrs, Transparent: true, Ours: []netip.Prefix{pool.V4, pool.V6}}
-		must(t, p.inside.Enter(s.router))
+		whoServer(t, p.ns, fmt.Sprintf(" %d", slot-1))
+		p.inside = &Inside{Addrs: p.addrs, Transparent: true, Ours: []netip.Prefix{w.Pool.V4, w.Pool.V6}}
+		must(t, p.inside.Enter(w.RouterNS))
 		t.Cleanup(p.inside.Close)
 		s.pods = append(s.pods, p)
 	}
@@ -88,12 +73,7 @@ func (s *shared) open(i int, by Dialer) {
 	s.t.Cleanup(p.server.Close)
 	for _, protocol := range []string{"tcp", "udp"} {
 		h := hostport.Port{Protocol: protocol, Number: sharedPort, Shared: true}
-		must(s.t, in(s.world.host, func() (err error) {
-			if p.files[protocol], err = hostport.Bind(h); err == nil {
-				err = hostport.Listen(p.files[protocol], h)
-			}
-			return err
-		}))
+		nettest.Do(s.t, s.world.Host, func() (err error) { p.files[protocol], err = listening(h); return err })
 		s.t.Cleanup(func() { p.files[protocol].Close() })
 		s.share(i, protocol)
 	}
@@ -109,30 +89,9 @@ func (s *shared) share(i int, protocol string) {
 // hold has a pod listen to a port of its own, and say x to who connects, and no more.
 func (s *shared) hold(i int, port uint16) {
 	s.t.Helper()
-	var l net.Listener
-	must(s.t, in(s.pods[i].ns, func() (err error) {
-		l, err = net.Listen("tcp", fmt.Sprintf(":%d", port))
-		return err
-	}))
-	var held []net.Conn
-	done := make(chan struct{})
-	go func() {
-		defer close(done)
-		for {
-			c, err := l.Accept()
-			if err != nil {
-				return
-			}
-			held = append(held, c)
-			c.Write([]byte("x"))
-		}
-	}()
-	s.t.Cleanup(func() {
-		l.Close()
-		<-done
-		for _, c := range held {
-			c.Close()
-		}
+	nettest.Serve(s.t, s.pods[i].ns, fmt.Sprintf(":%d", port), func(c *net.TCPConn) {
+		c.Write([]byte("x"))
+		io.Copy(io.Discard, c)
 	})
 }
 
@@ -182,49 +141,28 @@ func (s *shared) elsewhere(own int, client netip.Addr) (netip.AddrPort, bool) {
 // join gives the remote host clients of both families, by turns the first pod's and the second's.
 func (s *shared) join(n int) (clients []netip.Addr) {
 	s.t.Helper()
-	must(s.t, in(s.world.remote, func() error {
-		eth0, err := netlink.LinkByName("eth0")
-		if err != nil {
-			return err
+	for i := range n {
+		for _, text := range []string{fmt.Sprintf("10.77.0.%d/24", 100+i), fmt.Sprintf("fd77::%x/64", 0x100+i)} {
+			nettest.Do(s.t, s.world.Remote, func() error { return nettest.AddAddresses(nettest.RemoteLink, text) })
+			client := netip.MustParsePrefix(text).Addr()
+			s.of[client] = i % 2
+			clients = append(clients, client)
 		}
-		for i := range n {
-			for _, text := range []string{fmt.Sprintf("10.77.0.%d/24", 100+i), fmt.Sprintf("fd77::%x/64", 0x100+i)} {
-				a, err := netlink.ParseAddr(text)
-				if err != nil {
-					return err
-				}
-				a.Flags = unix.IFA_F_NODAD
-				if err := netlink.AddrAdd(eth0, a); err != nil {
-					return err
-				}
-				client := netip.MustParsePrefix(text).Addr()
-				s.of[client] = i % 2
-				clients = append(clients, client)
-			}
-		}
-		return nil
-	}))
+	}
 	return clients
 }
 
 // dial connects as a client.
 func (s *shared) dial(network string, client netip.Addr) net.Conn {
 	s.t.Helper()
-	to := netip.AddrPortFrom(netip.MustParseAddr(hostAddr), sharedPort)
+	to := nettest.HostAddr
 	if client.Is6() {
-		to = netip.AddrPortFrom(netip.MustParseAddr(hostAddr6), sharedPort)
+		to = nettest.HostAddr6
 	}
-	var c net.Conn
-	must(s.t, in(s.world.remote, func() (err error) {
-		d := net.Dialer{LocalAddr: net.TCPAddrFromAddrPort(netip.AddrPortFrom(client, 0))}
-		if network == "udp" {
-			d.LocalAddr = net.UDPAddrFromAddrPort(netip.AddrPortFrom(client, 0))
-		}
-		c, err = d.Dial(network, to.String())
-		return err
-	}))
+	to = net.JoinHostPort(to, strconv.Itoa(sharedPort))
+	c, err := nettest.DialFrom(s.world.Remote, network, client.String(), to, nettest.Patience)
+	must(s.t, err)
 	s.t.Cleanup(func() { c.Close() })
-	c.SetDeadline(time.Now().Add(time.Minute))
 	return c
 }
 

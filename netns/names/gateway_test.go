@@ -5,8 +5,7 @@ import (
 	"strings"
 	"testing"
 
-	"golang.org/x/sys/unix"
-
+	"github.com/podrun/podrun/internal/nettest"
 	"github.com/podrun/podrun/internal/testenv"
 	"github.com/podrun/podrun/netns"
 	"github.com/podrun/podrun/netns/egress"
@@ -34,28 +33,18 @@ func TestDigInPod(t *testing.T) {
 	r := New(func() *View { return v }, path)
 	t.Cleanup(r.Close)
 
-	routerNS, podNS := testenv.Namespaces(t, unix.CLONE_NEWNET)+"/ns/net", testenv.Namespaces(t, unix.CLONE_NEWNET)+"/ns/net"
-	router := netns.OpenRouter(routerNS)
-	pool, err := router.Prepare()
-	if err == nil {
-		err = netns.LoopbackUp(podNS)
-	}
-	if err == nil {
-		err = router.Attach(podNS, pool, 1)
-	}
+	pods := nettest.NewPods(t)
+	podNS := pods.NewPod(t, 1)
+	wires, err := pods.Router.Wire(pods.Pool, 1)
 	if err != nil {
 		t.Fatal(err)
 	}
-	wires, err := router.Wire(pool, 1)
-	if err != nil {
-		t.Fatal(err)
-	}
-	e, err := egress.Serve(egress.Config{RouterNS: routerNS, Pool: pool, Slot: 1, Names: r}, wires)
+	e, err := egress.Serve(egress.Config{RouterNS: pods.RouterNS, Pool: pods.Pool, Slot: 1, Names: r}, wires)
 	if err != nil {
 		t.Fatal(err)
 	}
 	t.Cleanup(e.Close)
-	for _, gateway := range []string{pool.Gateway().V4.String(), pool.Gateway().V6.String()} {
+	for _, gateway := range []string{pods.Pool.Gateway().V4.String(), pods.Pool.Gateway().V6.String()} {
 		for _, c := range []struct{ args, want string }{
 			{"+short web.ns.svc.cluster.local", "10.88.128.1\n"},
 			{"+short +tcp web.ns.svc.cluster.local", "10.88.128.1\n"},

@@ -10,9 +10,7 @@ import (
 	"testing"
 	"time"
 
-	"golang.org/x/sys/unix"
-
-	"github.com/podrun/podrun/netns"
+	"github.com/podrun/podrun/internal/nettest"
 	"github.com/podrun/podrun/netns/relay"
 )
 
@@ -20,17 +18,8 @@ import (
 // shut for writing, it is still answered; reset, it is reset.
 func TestEnds(t *testing.T) {
 	ns, own, s := newPod(t, nil)
-	outside, err := net.Listen("tcp4", hostAddr+":5304")
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer outside.Close()
-	var inside net.Listener
-	err = netns.Do(ns, func() (err error) { inside, err = net.Listen("tcp4", own.V4.String()+":5305"); return err })
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer inside.Close()
+	outside := nettest.Listen(t, nettest.Here, nettest.HostAddr+":5304")
+	inside := nettest.Listen(t, ns, own.V4.String()+":5305")
 	accept := func(l net.Listener) *net.TCPConn {
 		c, err := l.Accept()
 		if err != nil {
@@ -41,11 +30,11 @@ func TestEnds(t *testing.T) {
 		return c.(*net.TCPConn)
 	}
 	out := func() (client, server *net.TCPConn) {
-		client = dial(t, ns, unix.SOCK_STREAM, hostAddr+":5304").(*net.TCPConn)
+		client = nettest.Connect(t, ns, "tcp", nettest.HostAddr+":5304").(*net.TCPConn)
 		return client, accept(outside)
 	}
 	in := func() (client, server *net.TCPConn) {
-		client = dial(t, "/proc/self/ns/net", unix.SOCK_STREAM, hostAddr+":5304").(*net.TCPConn)
+		client = nettest.Connect(t, nettest.Here, "tcp", nettest.HostAddr+":5304").(*net.TCPConn)
 		go s.Carry(context.Background(), accept(outside), netip.MustParseAddrPort("203.0.113.7:0"), 5305)
 		return client, accept(inside)
 	}
@@ -59,7 +48,7 @@ func TestEnds(t *testing.T) {
 			reset(t, client, server)
 			client, server = connect()
 			reset(t, server, client)
-			pauses(t, s)
+			nettest.Idle(t, s)
 		})
 	}
 }

@@ -3,7 +3,6 @@ package netstack
 import (
 	"bytes"
 	"context"
-	"errors"
 	"io"
 	"net"
 	"net/netip"
@@ -11,9 +10,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/vishvananda/netlink"
-	"golang.org/x/sys/unix"
-
+	"github.com/podrun/podrun/internal/nettest"
 	"github.com/podrun/podrun/internal/testenv"
 	"github.com/podrun/podrun/netns"
 	"github.com/podrun/podrun/netns/egress"
@@ -28,87 +25,21 @@ func TestMain(m *testing.M) {
 	testenv.Main(m)
 }
 
-// hostAddr is the host's; this process's network is the host's.
-const hostAddr = "10.77.0.1"
-
 // newPod makes a pod whose traffic is carried by a stack in a process of its own.
 func newPod(t *testing.T, names egress.Resolver) (podNS string, own netns.Addresses, s *stackproc.Stack) {
 	t.Helper()
-	testenv.NoLeaks(t)
-	link := &netlink.Veth{LinkAttrs: netlink.LinkAttrs{Name: "host"}, PeerName: "other"}
-	addr, err := netlink.ParseAddr(hostAddr + "/24")
-	if err == nil {
-		err = errors.Join(netns.LoopbackUp("/proc/thread-self/ns/net"), netlink.LinkAdd(link))
-	}
-	if err == nil {
-		t.Cleanup(func() { netlink.LinkDel(link) })
-		err = errors.Join(netlink.AddrAdd(link, addr), netlink.LinkSetUp(link))
-	}
+	w := nettest.NewWorld(t, nettest.Here)
+	podNS = w.NewPod(t, 1)
+	wires, err := w.Router.WirePackets(w.Pool, 1)
 	if err != nil {
 		t.Fatal(err)
 	}
-	podNS = testenv.Namespaces(t, unix.CLONE_NEWNET) + "/ns/net"
-	path := testenv.Namespaces(t, unix.CLONE_NEWNET) + "/ns/net"
-	router := netns.OpenRouter(path)
-	pool, err := router.Prepare()
-	if err == nil {
-		err = errors.Join(netns.LoopbackUp(podNS), router.Attach(podNS, pool, 1))
-	}
-	if err != nil {
-		t.Fatal(err)
-	}
-	wires, err := router.WirePackets(pool, 1)
-	if err != nil {
-		t.Fatal(err)
-	}
-	s, err = stackproc.Serve("/proc/self/exe", egress.Config{RouterNS: path, Pool: pool, Slot: 1, Names: names}, wires)
+	s, err = stackproc.Serve("/proc/self/exe", egress.Config{RouterNS: w.RouterNS, Pool: w.Pool, Slot: 1, Names: names}, wires)
 	if err != nil {
 		t.Fatal(err)
 	}
 	t.Cleanup(s.Close)
-	return podNS, pool.Of(1), s
-}
-
-// dial connects on a thread inside the pod.
-func dial(t *testing.T, ns string, kind int, to string) net.Conn {
-	t.Helper()
-	var c net.Conn
-	err := netns.Do(ns, func() error {
-		fd, err := unix.Socket(unix.AF_INET, kind|unix.SOCK_CLOEXEC, 0)
-		if err != nil {
-			return err
-		}
-		f := os.NewFile(uintptr(fd), "socket")
-		defer f.Close()
-		if err := unix.Connect(fd, netns.SockAddr(netip.MustParseAddrPort(to))); err != nil {
-			return err
-		}
-		c, err = net.FileConn(f)
-		return err
-	})
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() { c.Close() })
-	c.SetDeadline(time.Now().Add(time.Minute))
-	return c
-}
-
-// echoes gives back every datagram that comes.
-func echoes(t *testing.T, c net.PacketConn) {
-	done := make(chan struct{})
-	go func() {
-		defer close(done)
-		b := make([]byte, 1<<16)
-		for {
-			n, from, err := c.ReadFrom(b)
-			if err != nil {
-				return
-			}
-			c.WriteTo(b[:n], from)
-		}
-	}()
-	t.Cleanup(func() { c.Close(); <-done })
+	return podNS, w.Pool.Of(1), s
 }
 
 // returns says whether datagrams of all sizes come back.
@@ -125,49 +56,24 @@ func returns(t *testing.T, c net.Conn) {
 	}
 }
 
-// pauses waits until nothing is under way.
-func pauses(t *testing.T, s *stackproc.Stack) {
-	t.Helper()
-	for begun := time.Now(); !s.Pause(); {
-		if time.Since(begun) > time.Minute {
-			t.Fatal("something stays under way")
-		}
-	}
-	s.Resume()
-}
-
 // Datagrams go out and come in, whatever their size; a client's has its own address.
 func TestDatagrams(t *testing.T) {
 	ns, own, s := newPod(t, nil)
-	out, err := net.ListenPacket("udp4", hostAddr+":5300")
-	if err != nil {
-		t.Fatal(err)
-	}
-	echoes(t, out)
-	returns(t, dial(t, ns, unix.SOCK_DGRAM, hostAddr+":5300"))
-	var in *net.UDPConn
-	err = netns.Do(ns, func() (err error) {
-		in, err = net.ListenUDP("udp4", &net.UDPAddr{IP: own.V4.AsSlice(), Port: 5301})
-		return err
-	})
-	if err != nil {
-		t.Fatal(err)
-	}
+	nettest.ServePacket(t, nettest.Here, nettest.HostAddr+":5300", nettest.EchoPacket)
+	returns(t, nettest.Connect(t, ns, "udp", nettest.HostAddr+":5300"))
 	client := netip.MustParseAddrPort("203.0.113.7:4242")
+	nettest.ServePacket(t, ns, own.V4.String()+":5301", func(from net.Addr, text []byte) []byte {
+		if from.String() != client.String() {
+			t.Errorf("a datagram of %s came from %s", client, from)
+		}
+		return text
+	})
 	c, err := s.DialUDP(client, 5301)
 	if err != nil {
 		t.Fatal(err)
 	}
 	defer c.Close()
-	b := make([]byte, 100)
-	c.SetDeadline(time.Now().Add(time.Minute))
-	if _, err := c.Write([]byte("x")); err != nil {
-		t.Fatal(err)
-	}
-	if _, from, err := in.ReadFromUDPAddrPort(b); err != nil || from != client {
-		t.Errorf("a datagram of %s came from %s: %v", client, from, err)
-	}
-	echoes(t, in)
+	c.SetDeadline(time.Now().Add(nettest.Patience))
 	returns(t, c)
 }
 
@@ -175,12 +81,8 @@ func TestDatagrams(t *testing.T) {
 // that nobody wants any more ends.
 func TestConnections(t *testing.T) {
 	ns, own, s := newPod(t, nil)
-	far, err := net.Listen("tcp4", hostAddr+":5302")
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer far.Close()
-	c := dial(t, ns, unix.SOCK_STREAM, hostAddr+":5302").(*net.TCPConn)
+	far := nettest.Listen(t, nettest.Here, nettest.HostAddr+":5302")
+	c := nettest.Connect(t, ns, "tcp", nettest.HostAddr+":5302").(*net.TCPConn)
 	other, err := far.Accept()
 	if err != nil {
 		t.Fatal(err)
@@ -195,15 +97,10 @@ func TestConnections(t *testing.T) {
 	if b, err := io.ReadAll(c); err != nil || string(b) != "fro" {
 		t.Errorf("%q, %v", b, err)
 	}
-	pauses(t, s)
+	nettest.Idle(t, s)
 
-	var l net.Listener
-	err = netns.Do(ns, func() (err error) { l, err = net.Listen("tcp4", own.V4.String()+":5303"); return err })
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer l.Close()
-	near := dial(t, "/proc/self/ns/net", unix.SOCK_STREAM, hostAddr+":5302").(*net.TCPConn)
+	l := nettest.Listen(t, ns, own.V4.String()+":5303")
+	near := nettest.Connect(t, nettest.Here, "tcp", nettest.HostAddr+":5302").(*net.TCPConn)
 	accepted, err := far.Accept()
 	if err != nil {
 		t.Fatal(err)
@@ -235,7 +132,7 @@ func TestConnections(t *testing.T) {
 	if _, err := near.Read(b); err == nil {
 		t.Error("a connection goes on that nobody wants")
 	}
-	pauses(t, s)
+	nettest.Idle(t, s)
 }
 
 // shouting answers with what was asked.
@@ -253,7 +150,7 @@ func (shouting) Converse(c net.Conn) {
 func TestNames(t *testing.T) {
 	ns, _, _ := newPod(t, shouting{})
 	at := stackproc.Names.String() + ":53"
-	c := dial(t, ns, unix.SOCK_DGRAM, at)
+	c := nettest.Connect(t, ns, "udp", at)
 	b := make([]byte, 100)
 	for _, q := range []string{"a", "bc"} {
 		io.WriteString(c, q)
@@ -262,7 +159,7 @@ func TestNames(t *testing.T) {
 		}
 	}
 	c.Close()
-	stream := dial(t, ns, unix.SOCK_STREAM, at).(*net.TCPConn)
+	stream := nettest.Connect(t, ns, "tcp", at).(*net.TCPConn)
 	io.WriteString(stream, "long")
 	stream.CloseWrite()
 	if got, err := io.ReadAll(stream); err != nil || string(got) != "LONG" {

@@ -11,6 +11,7 @@ import (
 	"github.com/google/nftables"
 	"github.com/google/nftables/expr"
 
+	"github.com/podrun/podrun/internal/nettest"
 	"github.com/podrun/podrun/internal/testenv"
 	"github.com/podrun/podrun/netns"
 )
@@ -23,15 +24,8 @@ func TestNothingIsTrackedWithoutServices(t *testing.T) {
 	n := newNetwork(t, client, a)
 	n.serve("a", "TCP", 8080)
 	n.serve("a", "UDP", 5353)
-	var l net.Listener
-	in(t, n.pods["a"], func() (err error) { l, err = net.Listen("tcp", ":7"); return err })
-	defer l.Close()
-	var c net.Conn
-	in(t, n.pods["client"], func() (err error) {
-		c, err = (&net.Dialer{Timeout: time.Minute}).Dial("tcp", "10.88.0.2:7")
-		return err
-	})
-	defer c.Close()
+	l := nettest.Listen(t, n.pods["a"], ":7")
+	c := nettest.Connect(t, n.pods["client"], "tcp", "10.88.0.2:7")
 	other, err := l.Accept()
 	if err != nil {
 		t.Fatal(err)
@@ -61,12 +55,12 @@ func TestNothingIsTrackedWithoutServices(t *testing.T) {
 	if answer, err := n.ask("client", "TCP", "10.88.128.1:80"); err == nil {
 		t.Errorf("a Service that there is not: %q", answer)
 	}
-	if got := tracked(t, n.path); got != "0" && got != "" {
+	if got := tracked(t, n.RouterNS); got != "0" && got != "" {
 		t.Errorf("%s connections are tracked", got)
 	}
 	n.apply(served(client, a))
 	ask("10.88.128.1:80")
-	if tracked(t, n.path) == "0" {
+	if tracked(t, n.RouterNS) == "0" {
 		t.Error("nothing is tracked with a Service: this test proves nothing")
 	}
 	n.apply(Directory{Pods: []Pod{client, a}}) // the last one goes
@@ -79,7 +73,7 @@ func TestNothingIsTrackedWithoutServices(t *testing.T) {
 // tracked is how many connections the kernel keeps track of; empty if it does not say.
 func tracked(t *testing.T, router string) (n string) {
 	t.Helper()
-	in(t, router, func() error {
+	nettest.Do(t, router, func() error {
 		b, err := os.ReadFile("/proc/sys/net/netfilter/nf_conntrack_count")
 		n = strings.TrimSpace(string(b))
 		if os.IsNotExist(err) {
@@ -100,7 +94,7 @@ func TestATableThatIsNotKnownIsMadeAnew(t *testing.T) {
 	if answer, err := n.ask("client", "TCP", "10.88.128.1:80"); err != nil {
 		t.Errorf("%q, %v", answer, err)
 	}
-	in(t, n.path, func() error {
+	nettest.Do(t, n.RouterNS, func() error {
 		return netns.Transact(func(c *nftables.Conn) error {
 			table := &nftables.Table{Name: tableName, Family: nftables.TableFamilyINet}
 			c.AddRule(&nftables.Rule{Table: table, Chain: &nftables.Chain{Name: "stamp", Table: table}, Exprs: []expr.Any{&expr.Verdict{Kind: expr.VerdictReturn}}})

@@ -14,6 +14,7 @@ import (
 	"github.com/vishvananda/netlink"
 	"golang.org/x/sys/unix"
 
+	"github.com/podrun/podrun/internal/nettest"
 	"github.com/podrun/podrun/internal/nsthread"
 	"github.com/podrun/podrun/netns"
 )
@@ -52,14 +53,14 @@ func TestForeignRules(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			_, err = Make(w.router)
+			_, err = Make(w.Router)
 			if (err == nil) != (tc.want == "") || err != nil && (!strings.Contains(err.Error(), tc.want) || strings.Contains(err.Error(), "\n")) {
 				t.Errorf("%s: %v", name, err)
 			}
 			err = nil
 			if tc.want == "" {
-				err = Remove(w.router)
-			} else if n, ferr := find(w.router); n >= 0 || ferr != nil {
+				err = Remove(w.Router)
+			} else if n, ferr := find(w.Router); n >= 0 || ferr != nil {
 				t.Errorf("%s: uplink %d is made: %v", name, n, ferr)
 			}
 			err = errors.Join(err, netns.Transact(func(c *nftables.Conn) error { c.DelTable(table); return nil }))
@@ -97,7 +98,7 @@ func TestNotRoot(t *testing.T) {
 // What is made is made once, of all that is lacking, and nothing is left of it.
 func TestMakeAndRemove(t *testing.T) {
 	w := newWorld(t)
-	server, _ := answering(t, w.remote, remoteAddr+":0")
+	server, _ := answering(t, w.Remote, nettest.RemoteAddr+":0")
 	p := w.pod(1)
 	for name, harm := range map[string]func() error{
 		"nothing":   func() error { return nil },
@@ -118,19 +119,19 @@ func TestMakeAndRemove(t *testing.T) {
 				return nil
 			})
 		},
-		"removed": func() error { return errors.Join(Remove(w.router), Remove(w.router)) },
+		"removed": func() error { return errors.Join(Remove(w.Router), Remove(w.Router)) },
 	} {
 		if err := harm(); err != nil {
 			t.Fatalf("%s: %v", name, err)
 		}
-		if mtu, err := Make(w.router); err != nil || mtu != 1500 {
+		if mtu, err := Make(w.Router); err != nil || mtu != 1500 {
 			t.Fatalf("%s: %d, %v", name, mtu, err)
 		}
-		c, err := p.dial(server)
+		c, err := nettest.Dial(p.ns, "tcp", server)
 		if err != nil {
 			t.Fatalf("%s: %v", name, err)
 		}
-		if err := exchange(c, 1<<10); err != nil {
+		if err := nettest.Exchange(c, text(1<<10)); err != nil {
 			t.Errorf("%s: %v", name, err)
 		}
 		c.Close()
@@ -138,7 +139,7 @@ func TestMakeAndRemove(t *testing.T) {
 			t.Errorf("%s: %d tables", name, n)
 		}
 	}
-	if err := Remove(w.router); err != nil {
+	if err := Remove(w.Router); err != nil {
 		t.Fatal(err)
 	}
 	if err := gone(unlink(outer(0))); err != nil {
@@ -147,7 +148,7 @@ func TestMakeAndRemove(t *testing.T) {
 	if there, err := exists(outer(0)); there || err != nil || tables(t) != 0 {
 		t.Errorf("left: the device %v, %d tables, %v", there, tables(t), err)
 	}
-	if c, err := p.dial(server); err == nil {
+	if c, err := nettest.Dial(p.ns, "tcp", server); err == nil {
 		c.Close()
 		t.Error("connected without a way out")
 	}
@@ -157,11 +158,12 @@ func TestMakeAndRemove(t *testing.T) {
 // killed is removed by the next.
 func TestManyRouters(t *testing.T) {
 	w := newWorld(t)
-	server, _ := answering(t, w.remote, remoteAddr+":0")
+	server, _ := answering(t, w.Remote, nettest.RemoteAddr+":0")
 	other := *w
-	other.router, other.path, other.pool = newRouter(t)
+	other.World = &nettest.World{Host: w.Host, Remote: w.Remote, Pods: nettest.NewPods(t)}
+	other.removed(other.Router)
 	var both sync.WaitGroup
-	for _, r := range []netns.Router{w.router, other.router} {
+	for _, r := range []netns.Router{w.Router, other.Router} {
 		both.Go(func() {
 			if _, err := Make(r); err != nil {
 				t.Error(err)
@@ -170,11 +172,8 @@ func TestManyRouters(t *testing.T) {
 	}
 	both.Wait()
 	for _, p := range []*testPod{w.pod(1), other.pod(1)} {
-		c, err := p.dial(server)
-		if err != nil {
-			t.Fatal(err)
-		}
-		if err := exchange(c, 1<<10); err != nil {
+		c := nettest.Connect(t, p.ns, "tcp", server)
+		if err := nettest.Exchange(c, text(1<<10)); err != nil {
 			t.Error(err)
 		}
 		c.Close()
@@ -186,7 +185,7 @@ func TestManyRouters(t *testing.T) {
 	if err := netlink.LinkDel(&netlink.Dummy{LinkAttrs: netlink.LinkAttrs{Name: outer(0)}}); err != nil {
 		t.Fatal(err)
 	}
-	if err := Remove(other.router); err != nil {
+	if err := Remove(other.Router); err != nil {
 		t.Fatal(err)
 	}
 	if there, err := exists(outer(1)); err != nil || tables(t) != bit(there) {
@@ -203,23 +202,19 @@ func TestTaken(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer netlink.LinkDel(foreign)
-	if err := addAddresses("out", "169.254.88.1"); err != nil {
+	if err := nettest.AddAddresses(nettest.HostLink, "169.254.88.1/32"); err != nil {
 		t.Fatal(err)
 	}
-	if err := routeBy("169.254.88.0/30", remoteAddr); err != nil {
+	if err := routeBy("169.254.88.0/30", nettest.RemoteAddr); err != nil {
 		t.Fatal(err)
 	}
-	server, _ := answering(t, w.remote, remoteAddr+":0")
+	server, _ := answering(t, w.Remote, nettest.RemoteAddr+":0")
 	p := w.pod(1)
-	if n, err := find(w.router); n != 2 || err != nil {
+	if n, err := find(w.Router); n != 2 || err != nil {
 		t.Errorf("uplink %d: %v", n, err)
 	}
-	c, err := p.dial(server)
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer c.Close()
-	if err := exchange(c, 1<<10); err != nil {
+	c := nettest.Connect(t, p.ns, "tcp", server)
+	if err := nettest.Exchange(c, text(1<<10)); err != nil {
 		t.Error(err)
 	}
 }

@@ -74,17 +74,6 @@ func leadLoopbackOut(gateway netip.Addr) error {
 		netlink.RouteAdd(&netlink.Route{Dst: rule.Dst, Table: 77, LinkIndex: link.Attrs().Index, Gw: gateway.AsSlice(), Flags: int(netlink.FLAG_ONLINK)}))
 }
 
-// addAddresses gives a device of the calling thread's network more addresses.
-func addAddresses(device string, more ...string) error {
-	link, err := netlink.LinkByName(device)
-	for _, a := range more {
-		if err == nil {
-			err = netlink.AddrAdd(link, &netlink.Addr{IPNet: network(netip.PrefixFrom(netip.MustParseAddr(a), 32))})
-		}
-	}
-	return err
-}
-
 // routeBy adds a route by a neighbour of the calling thread's network.
 func routeBy(to, gateway string) error {
 	return netlink.RouteAdd(&netlink.Route{Dst: network(netip.MustParsePrefix(to).Masked()), Gw: net.ParseIP(gateway)})

@@ -11,6 +11,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	"github.com/podrun/podrun/internal/nettest"
 	"github.com/podrun/podrun/netns"
 	"github.com/podrun/podrun/netns/egress"
 )
@@ -19,30 +20,26 @@ import (
 // its absence, changes nothing.
 func TestThrough(t *testing.T) {
 	w := newWorld(t)
-	server, clients := answering(t, w.remote, remoteAddr+":0")
+	server, clients := answering(t, w.Remote, nettest.RemoteAddr+":0")
 	p := w.pod(1)
-	c, err := p.dial(server)
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer c.Close()
-	if err := exchange(c, 1<<20); err != nil {
+	c := nettest.Connect(t, p.ns, "tcp", server)
+	if err := nettest.Exchange(c, text(1<<20)); err != nil {
 		t.Error(err)
 	}
-	if client := <-clients; client.String() != hostAddr {
+	if client := <-clients; client.String() != nettest.HostAddr {
 		t.Errorf("the client is %s", client)
 	}
 	if !p.idle() {
 		t.Error("it goes by the supervisor")
 	}
 	p.egress.Close()
-	if err := exchange(c, 1<<20); err != nil {
+	if err := nettest.Exchange(c, text(1<<20)); err != nil {
 		t.Errorf("without a supervisor: %v", err)
 	}
-	if err := ping(p.ns, remoteAddr); err != nil {
+	if err := ping(p.ns, nettest.RemoteAddr); err != nil {
 		t.Errorf("ping: %v", err)
 	}
-	if err := ping(p.ns, hostAddr); err != nil {
+	if err := ping(p.ns, nettest.HostAddr); err != nil {
 		t.Errorf("ping of the host: %v", err)
 	}
 }
@@ -51,17 +48,8 @@ func TestThrough(t *testing.T) {
 func TestDatagrams(t *testing.T) {
 	w := newWorld(t)
 	p := w.pod(1)
-	var server net.PacketConn
-	err := netns.Do(w.remote, func() (err error) { server, err = net.ListenPacket("udp4", remoteAddr+":0"); return err })
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer server.Close()
-	c, err := dial(p.ns, "", server.LocalAddr().String(), unix.SOCK_DGRAM, time.Minute)
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer c.Close()
+	server := nettest.ListenPacket(t, w.Remote, nettest.RemoteAddr+":0")
+	c := nettest.Connect(t, p.ns, "udp", server.LocalAddr().String())
 	server.SetDeadline(time.Now().Add(time.Minute))
 	buf := make([]byte, 1<<16)
 	for _, size := range []int{60000, 1, 1472, 1473, 4000, 65507} {
@@ -90,18 +78,18 @@ func TestRefusals(t *testing.T) {
 	w := newWorld(t)
 	p := w.pod(1)
 	for to, want := range map[string][]error{
-		remoteAddr + ":9":   {unix.ECONNREFUSED},
-		hostAddr + ":9":     {unix.ECONNREFUSED},
-		"10.99.0.1:9":       {unix.ENETUNREACH, unix.EHOSTUNREACH}, // the host has no route
-		"10.77.0.3:9":       {unix.EHOSTUNREACH},                   // nobody answers there
-		"127.0.0.1:9":       {unix.ECONNREFUSED},                   // the pod's own
-		"169.254.1.2:9":     {unix.ENETUNREACH},
-		"0.1.2.3:9":         {unix.ENETUNREACH},
-		"169.254.88.2:9":    nil,
-		"224.0.0.1:9":       {unix.ENETUNREACH},
-		"255.255.255.255:9": {unix.ENETUNREACH, unix.EACCES},
+		nettest.RemoteAddr + ":9": {unix.ECONNREFUSED},
+		nettest.HostAddr + ":9":   {unix.ECONNREFUSED},
+		"10.99.0.1:9":             {unix.ENETUNREACH, unix.EHOSTUNREACH}, // the host has no route
+		"10.77.0.3:9":             {unix.EHOSTUNREACH},                   // nobody answers there
+		"127.0.0.1:9":             {unix.ECONNREFUSED},                   // the pod's own
+		"169.254.1.2:9":           {unix.ENETUNREACH},
+		"0.1.2.3:9":               {unix.ENETUNREACH},
+		"169.254.88.2:9":          nil,
+		"224.0.0.1:9":             {unix.ENETUNREACH},
+		"255.255.255.255:9":       {unix.ENETUNREACH, unix.EACCES},
 	} {
-		c, err := dial(p.ns, "", to, unix.SOCK_STREAM, 20*time.Second)
+		c, err := nettest.DialFrom(p.ns, "tcp", "", to, 20*time.Second)
 		if err == nil {
 			c.Close()
 			t.Errorf("%s: connected", to)
@@ -121,41 +109,32 @@ func TestRefusals(t *testing.T) {
 // a supervisor.
 func TestLoopback(t *testing.T) {
 	w := newWorld(t)
-	here := "/proc/self/ns/net"
+	here := nettest.Here
 	hidden, _ := answering(t, here, "127.0.0.1:0")
 	open, _ := answering(t, here, "0.0.0.0:0")
 	_, port, _ := net.SplitHostPort(hidden)
 	_, openPort, _ := net.SplitHostPort(open)
 	p := w.pod(1)
 	// The pod's own loopback out of the way, as a pod with NET_ADMIN could have it.
-	err := netns.Do(p.ns, func() error {
-		return errors.Join(leadLoopbackOut(w.pool.Gateway().V4), os.WriteFile("/proc/sys/net/ipv4/conf/eth0/route_localnet", []byte("1"), 0))
+	nettest.Do(t, p.ns, func() error {
+		return errors.Join(leadLoopbackOut(w.Pool.Gateway().V4), os.WriteFile("/proc/sys/net/ipv4/conf/eth0/route_localnet", []byte("1"), 0))
 	})
-	if err != nil {
-		t.Fatal(err)
-	}
 	for _, to := range []string{"127.0.0.1:" + port, "169.254.1.2:" + port, "127.0.0.1:" + openPort} {
-		c, err := dial(p.ns, w.pool.Of(1).V4.String(), to, unix.SOCK_STREAM, 2*time.Second)
+		c, err := nettest.DialFrom(p.ns, "tcp", w.Pool.Of(1).V4.String(), to, 2*time.Second)
 		if err == nil {
 			c.Close()
 			t.Errorf("%s: connected", to)
 		}
 	}
-	c, err := p.dial(hostAddr + ":" + openPort)
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := exchange(c, 1<<10); err != nil {
+	c := nettest.Connect(t, p.ns, "tcp", nettest.HostAddr+":"+openPort)
+	if err := nettest.Exchange(c, text(1<<10)); err != nil {
 		t.Error(err)
 	}
 	c.Close()
 	// Whoever may goes by the supervisor.
 	q := w.pod(2, func(c *egress.Config) { c.HostLoopback = true })
-	if c, err = q.dial("169.254.1.2:" + port); err != nil {
-		t.Fatal(err)
-	}
-	defer c.Close()
-	if err := exchange(c, 1<<10); err != nil {
+	c = nettest.Connect(t, q.ns, "tcp", "169.254.1.2:"+port)
+	if err := nettest.Exchange(c, text(1<<10)); err != nil {
 		t.Error(err)
 	}
 }
@@ -163,35 +142,34 @@ func TestLoopback(t *testing.T) {
 // A pod speaks in nobody else's name, and nobody comes in by its way out.
 func TestOthersNames(t *testing.T) {
 	w := newWorld(t)
-	server, clients := answering(t, w.remote, remoteAddr+":0")
+	server, clients := answering(t, w.Remote, nettest.RemoteAddr+":0")
 	p, q := w.pod(1), w.pod(2)
-	inside, _ := answering(t, q.ns, w.pool.Of(2).V4.String()+":0")
-	if err := netns.Do(p.ns, func() error {
-		return addAddresses("eth0", "10.99.0.9", w.pool.Of(3).V4.String(), "169.254.88.2", hostAddr)
-	}); err != nil {
-		t.Fatal(err)
+	inside, _ := answering(t, q.ns, w.Pool.Of(2).V4.String()+":0")
+	others := []string{"10.99.0.9", w.Pool.Of(3).V4.String(), "169.254.88.2", nettest.HostAddr}
+	for _, other := range others {
+		nettest.Do(t, p.ns, func() error { return nettest.AddAddresses("eth0", other+"/32") })
 	}
-	for _, from := range []string{"10.99.0.9", w.pool.Of(3).V4.String(), "169.254.88.2", hostAddr} {
-		if c, err := dial(p.ns, from, server, unix.SOCK_STREAM, time.Second); err == nil {
+	for _, from := range others {
+		if c, err := nettest.DialFrom(p.ns, "tcp", from, server, time.Second); err == nil {
 			c.Close()
 			t.Errorf("connected from %s", from)
 		}
 	}
-	err := netns.Do(w.remote, func() error {
-		return errors.Join(routeBy("169.254.88.0/30", hostAddr), routeBy(w.pool.V4.String(), hostAddr))
+	err := netns.Do(w.Remote, func() error {
+		return errors.Join(routeBy("169.254.88.0/30", nettest.HostAddr), routeBy(w.Pool.V4.String(), nettest.HostAddr))
 	})
 	if err == nil {
-		err = routeBy(w.pool.V4.String(), "169.254.88.2") // the host itself would not
+		err = routeBy(w.Pool.V4.String(), "169.254.88.2") // the host itself would not
 	}
 	if err != nil {
 		t.Fatal(err)
 	}
 	for ns, targets := range map[string][]string{
-		w.remote:            {"169.254.88.2:12001", "169.254.88.1:12001", inside},
-		"/proc/self/ns/net": {"169.254.88.2:12001", inside},
+		w.Remote:     {"169.254.88.2:12001", "169.254.88.1:12001", inside},
+		nettest.Here: {"169.254.88.2:12001", inside},
 	} {
 		for _, to := range targets {
-			if c, err := dial(ns, "", to, unix.SOCK_STREAM, time.Second); err == nil {
+			if c, err := nettest.DialFrom(ns, "tcp", "", to, time.Second); err == nil {
 				c.Close()
 				t.Errorf("%s: connected from outside", to)
 			}
@@ -202,12 +180,8 @@ func TestOthersNames(t *testing.T) {
 		t.Errorf("connected: %s", who)
 	default:
 	}
-	c, err := p.dial(inside) // pods reach each other
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer c.Close()
-	if err := exchange(c, 1<<10); err != nil {
+	c := nettest.Connect(t, p.ns, "tcp", inside) // pods reach each other
+	if err := nettest.Exchange(c, text(1<<10)); err != nil {
 		t.Error(err)
 	}
 }
@@ -215,7 +189,7 @@ func TestOthersNames(t *testing.T) {
 // A pod that has had the other way changes it, on the same place.
 func TestOtherWay(t *testing.T) {
 	w := newWorld(t)
-	server, clients := answering(t, w.remote, remoteAddr+":0")
+	server, clients := answering(t, w.Remote, nettest.RemoteAddr+":0")
 	p := w.pod(1)
 	for round, leaves := range []bool{true, false, true} {
 		p.egress.Close()
@@ -223,25 +197,25 @@ func TestOtherWay(t *testing.T) {
 		var wires netns.Wires
 		var err error
 		if leaves {
-			wires, err = w.router.WireOut(q.ns, w.pool, 1, 1500)
+			wires, err = w.Router.WireOut(q.ns, w.Pool, 1, 1500)
 		} else {
-			wires, err = w.router.Wire(w.pool, 1)
+			wires, err = w.Router.Wire(w.Pool, 1)
 		}
 		if err != nil {
 			t.Fatal(err)
 		}
 		q.serve(wires)
-		c, err := q.dial(server)
+		c, err := nettest.Dial(q.ns, "tcp", server)
 		if err != nil {
 			t.Fatalf("round %d: %v", round, err)
 		}
-		if err := exchange(c, 1<<16); err != nil {
+		if err := nettest.Exchange(c, text(1<<16)); err != nil {
 			t.Errorf("round %d: %v", round, err)
 		}
 		if q.idle() != leaves {
 			t.Errorf("round %d: by the supervisor: %v", round, leaves)
 		}
-		if client := <-clients; client != netip.MustParseAddr(hostAddr) {
+		if client := <-clients; client != netip.MustParseAddr(nettest.HostAddr) {
 			t.Errorf("the client is %s", client)
 		}
 		c.Close()
