@@ -112,7 +112,12 @@ ls -A $XDG_DATA_HOME/podrun/images/layers $XDG_DATA_HOME/podrun/images/staging $
 )
 
 // cutsPerBoot is how often the disk is copied before the power is cut.
-const cutsPerBoot = 20
+func cutsPerBoot() int {
+	if torture() {
+		return 20
+	}
+	return 8
+}
 
 // TestImagePowerCuts: the power is cut at random moments of a pull, of a load and of up, while
 // layers come in, are unpacked and made durable. Whatever is listed after that is whole, and
@@ -144,13 +149,13 @@ func TestImagePowerCuts(t *testing.T) {
 			t.Fatal(err)
 		}
 		var apart []string
-		for range cutsPerBoot {
+		for range cutsPerBoot() {
 			apart = append(apart, fmt.Sprintf("%.2f", took.Seconds()/4*rand.Float64()))
 		}
 		root(cutsCopies, apart...)
 		m.cut(t)
 		work.Wait()
-		for i := range cutsPerBoot {
+		for i := range cutsPerBoot() {
 			root("mount -o loop /var/cuts/$1.img /mnt/store", fmt.Sprint(i+1))
 			check := cutsCheck
 			if i%4 == 3 {
@@ -168,6 +173,6 @@ func TestImagePowerCuts(t *testing.T) {
 		if left := sh(cutsClear); strings.Contains(left, "layer-") {
 			t.Errorf("round %d: left behind: %s", round+1, left)
 		}
-		t.Logf("round %d: %d cuts in %.1f s of work each", round+1, cutsPerBoot+1, took.Seconds())
+		t.Logf("round %d: %d cuts in %.1f s of work each", round+1, cutsPerBoot()+1, took.Seconds())
 	}
 }

@@ -39,15 +39,16 @@ const longest = "TestMachines/debian"
 // image, until t ends.
 func boot(t *testing.T, name string) *machine {
 	t.Helper()
-	if t.Name() != longest {
-		<-turns
-	}
-	t.Cleanup(func() { turns <- struct{}{} })
 	m := &machine{name: name, env: []string{
 		"PODRUN_VM=" + os.Getenv("PODRUN_VM"), // a script has another HOME
 		"VM_MACHINE=" + name,
 		"VM_NAME=" + os.Getenv(namesEnv) + strings.ReplaceAll(t.Name(), "/", "."),
 	}}
+	if t.Name() != longest {
+		<-turns
+		m.env = append(m.env, "VM_CPUS=1") // those that share a processor wait for each other
+	}
+	t.Cleanup(func() { turns <- struct{}{} })
 	if os.Getenv(keepEnv) == "" {
 		t.Cleanup(func() { m.script(t, "down") })
 	}
