@@ -50,6 +50,9 @@ func (a *adder) layer(ctx context.Context, image string, b layerBlob) (rec *laye
 	}()
 	if rec, err := a.s.soundLayer(b.DiffID); err == nil {
 		told(Exists)
+		if b.From != nil {
+			a.s.dropPartial(b.Digest)
+		}
 		return rec, nil
 	}
 	told(Waiting)

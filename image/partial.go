@@ -85,6 +85,12 @@ func (p *partial) remove() error {
 
 func (p *partial) close() error { return p.f.Close() }
 
+// dropPartial removes the file of a blob whose layer is in the store: who brought it may have
+// been killed in between. What cannot be removed goes with its age.
+func (s *Store) dropPartial(d digest.Digest) {
+	_ = os.Remove(filepath.Join(s.dir, partialDir, d.Encoded()))
+}
+
 // dropPartials removes what pulls have left that nobody went on with for so long. One
 // that somebody has open stays readable for them.
 func (s *Store) dropPartials(age time.Duration) error {
