@@ -13,6 +13,7 @@ import (
 	"sync"
 	"sync/atomic"
 	"syscall"
+	"strings"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
@@ -202,6 +203,29 @@ func TestPullIsKilled(t *testing.T) {
 		t.Errorf("%d bytes came for an image of %d, in spite of %d kills", came, size, kills)
 	}
 	sameAsStraight(t, s, p.addr+"/big", addr+"/big")
+	noPartials(t, s)
+	http.DefaultClient.CloseIdleConnections()
+}
+
+// TestPullEndedLate: who has brought a layer may be killed before its partial file is gone. The
+// next pull, which finds the layer, removes it.
+func TestPullEndedLate(t *testing.T) {
+	testenv.NoLeaks(t)
+	c, repo := newCutter(t, random(t, 1<<20))
+	c.cut = func(n int) int { return n }
+	s := newStore(t)
+	pull := func() {
+		t.Helper()
+		if _, err := s.Pull(context.Background(), repo, PullOptions{}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	pull()
+	left := filepath.Join(s.dir, partialDir, strings.TrimPrefix(c.blob, "blobs/sha256:"))
+	if err := os.WriteFile(left, []byte("all of it"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	pull()
 	noPartials(t, s)
 	http.DefaultClient.CloseIdleConnections()
 }

@@ -101,29 +101,6 @@ func TestPullIsCut(t *testing.T) {
 	http.DefaultClient.CloseIdleConnections()
 }
 
-// TestPullEndedLate: who has brought a layer may be killed before its partial file is gone. The
-// next pull, which finds the layer, removes it.
-func TestPullEndedLate(t *testing.T) {
-	testenv.NoLeaks(t)
-	c, repo := newCutter(t, random(t, 1<<20))
-	c.cut = func(n int) int { return n }
-	s := newStore(t)
-	pull := func() {
-		t.Helper()
-		if _, err := s.Pull(context.Background(), repo, PullOptions{}); err != nil {
-			t.Fatal(err)
-		}
-	}
-	pull()
-	left := filepath.Join(s.dir, partialDir, strings.TrimPrefix(c.blob, "blobs/sha256:"))
-	if err := os.WriteFile(left, []byte("all of it"), 0o600); err != nil {
-		t.Fatal(err)
-	}
-	pull()
-	noPartials(t, s)
-	http.DefaultClient.CloseIdleConnections()
-}
-
 func noPartials(t *testing.T, s *Store) {
 	t.Helper()
 	if left, _ := os.ReadDir(filepath.Join(s.dir, partialDir)); len(left) > 0 {
