@@ -59,9 +59,9 @@ func enter(place string) int {
 
 // machines are those of scripts/vm with the directories of their scripts.
 var machines = map[string][]string{
-	"debian":       {"everywhere", "debian"},
+	"debian":       {"everywhere", "units", "debian"},
 	"small":        {"everywhere"},
-	"arm64":        {"everywhere", "arm64"},
+	"arm64":        {"everywhere", "units", "arm64"},
 	"nomemory":     {"nomemory"},
 	"nodelegation": {"nodelegation"},
 	"nosubids":     {"nosubids"},
