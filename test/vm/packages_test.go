@@ -25,7 +25,9 @@ func TestPackages(t *testing.T) {
 	t.Run("scope/runner", func(t *testing.T) {
 		m.packageTest(t, "scope", "runner", "-test.run", "Limits|ForkBomb|TestPodOf|KilledPod|TheTrampolineMakes|StartErrors")
 	})
-	t.Run("scope/test/examples", func(t *testing.T) { m.packageTest(t, "scope", "test/examples", "-test.run", `TestExamples/^(limits|shared-pid|web)\.yaml$`) })
+	t.Run("scope/test/examples", func(t *testing.T) {
+		m.packageTest(t, "scope", "test/examples", "-test.run", `TestExamples/^(limits|shared-pid|web)\.yaml$`)
+	})
 	t.Run("scope/test/script", func(t *testing.T) {
 		m.packageTest(t, "scope", "test/script", "-test.run", "TestScripts/^(down|evicted|exhaustion|hostile|killed|sandbox|top|up_one)$")
 	})
