@@ -87,9 +87,6 @@ func known(err error) bool { return err == nil || errors.As(err, new(store.Damag
 // withPods are Services with the user's pods, of whom they choose theirs.
 func withPods(at store.Pod, objects []*pod.Object, damaged error) (services.Directory, error) {
 	var d services.Directory
-	if !known(damaged) {
-		return d, damaged
-	}
 	neighbours, err := at.Neighbours()
 	if err != nil {
 		return d, err
