@@ -38,13 +38,10 @@ spec:
   - {name: side, image: "localhost/podrun-example:1", command: [sh, -c, 'trap "exit 0" TERM; while true; do sleep 3600 & wait $!; done']}
 `
 
-// withUnit boots a machine that runs the pod web as a unit.
-func withUnit(t *testing.T) *machine {
+// installWeb makes the pod web a unit that runs.
+func (m *machine) installWeb(t *testing.T) {
 	t.Helper()
-	needMachines(t)
-	m := boot(t, "debian")
 	m.must(t, "session", "sh", "-c", fmt.Sprintf("printf %%s %s >web.yaml && podrun/bin/podrun systemd install --now web.yaml", quote(unitPod)))
-	return m
 }
 
 func quote(text string) string { return "'" + strings.ReplaceAll(text, "'", `'\''`) + "'" }
@@ -63,10 +60,28 @@ func (m *machine) ready(t *testing.T) bool {
 	})
 }
 
-// TestUnitStops: a stop leaves nothing, each time.
-func TestUnitStops(t *testing.T) {
+// TestUnits: what may become of a pod that runs as a unit, on one machine and in one unit; make
+// torture-vm does each of these often, and the steady power cut, which units/systemd.txtar shows once.
+func TestUnits(t *testing.T) {
+	needMachines(t)
 	t.Parallel()
-	m := withUnit(t)
+	m := boot(t, "debian")
+	m.installWeb(t)
+	for _, what := range []struct {
+		name string
+		do   func(*machine, *testing.T)
+	}{{"stops", (*machine).unitStops}, {"crashes", (*machine).unitCrashes}, {"power cuts", (*machine).unitPowerCuts}} {
+		t.Run(what.name, func(t *testing.T) {
+			m.must(t, "session", "systemctl", "--user", "start", "podrun@web") // whatever the one before has left
+			what.do(m, t)
+		})
+	}
+	m.must(t, "session", home+"/bin/podrun", "systemd", "uninstall", "web")
+	m.nothingLeft(t)
+}
+
+// unitStops: a stop leaves nothing, each time.
+func (m *machine) unitStops(t *testing.T) {
 	for range rounds(t, 3) {
 		m.must(t, "session", "systemctl", "--user", "stop", "podrun@web")
 		if result := m.show(t, "Result"); result != "success" {
@@ -77,14 +92,10 @@ func TestUnitStops(t *testing.T) {
 		}
 		m.must(t, "session", "systemctl", "--user", "start", "podrun@web")
 	}
-	m.must(t, "session", home+"/bin/podrun", "systemd", "uninstall", "web")
-	m.nothingLeft(t)
 }
 
-// TestUnitCrashes: the containers do not notice that the unit's main process is killed.
-func TestUnitCrashes(t *testing.T) {
-	t.Parallel()
-	m := withUnit(t)
+// unitCrashes: the containers do not notice that the unit's main process is killed.
+func (m *machine) unitCrashes(t *testing.T) {
 	status := func() string { return m.must(t, "session", home+"/bin/podrun", "get", "web", "-o", "yaml") }
 	before := status()
 	for i := range rounds(t, 3) {
@@ -98,16 +109,19 @@ func TestUnitCrashes(t *testing.T) {
 			t.Fatalf("kill %d: back: %v\n%s", i+1, back, now)
 		}
 	}
-	m.must(t, "session", home+"/bin/podrun", "systemd", "uninstall", "web")
-	m.nothingLeft(t)
 }
 
-// TestUnitPowerCuts: whenever the power goes, the pod comes back by itself.
-func TestUnitPowerCuts(t *testing.T) {
-	t.Parallel()
-	m := withUnit(t)
+// unitPowerCuts: whenever the power goes, the pod comes back by itself, also right after install.
+func (m *machine) unitPowerCuts(t *testing.T) {
+	m.must(t, "session", home+"/bin/podrun", "systemd", "uninstall", "web")
+	m.nothingLeft(t)
+	m.installWeb(t)
+	moments := []string{"mid-up", "mid-down"}
+	if torture() {
+		moments = append(moments, "steady")
+	}
 	for i := range rounds(t, 1) {
-		for _, moment := range []string{"mid-up", "steady", "mid-down"} {
+		for _, moment := range moments {
 			switch moment {
 			case "mid-up":
 				m.cut(t) // the unit starts with the machine
@@ -128,6 +142,4 @@ func TestUnitPowerCuts(t *testing.T) {
 			t.Logf("cut %d, %s: back after %.0f s", i+1, moment, time.Since(start).Seconds())
 		}
 	}
-	m.must(t, "session", home+"/bin/podrun", "systemd", "uninstall", "web")
-	m.nothingLeft(t)
 }

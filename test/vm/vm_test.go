@@ -24,7 +24,7 @@ import (
 const (
 	stageEnv   = "PODRUN_VM_STAGE" // where scripts/test-vm puts what it builds
 	keepEnv    = "KEEP"            // set: the machines stay up for the next run
-	tortureEnv = "PODRUN_TORTURE"  // how often the tests of units do what they do (make torture-vm)
+	tortureEnv = "PODRUN_TORTURE"  // how often tests do what they do (make torture-vm)
 	namesEnv   = "VM_NAMES"        // what the names of this run's machines begin with
 	guestEnv   = "GUEST"           // in a script: its directory on the machine
 	scriptEnv  = "VM_SCRIPT"       // in a script: vmScript, from anywhere
@@ -57,15 +57,18 @@ func enter(place string) int {
 	return cmd.ProcessState.ExitCode()
 }
 
-// machines are those of scripts/vm with the directories of their scripts.
+// machines are those of scripts/vm with the directories of their scripts, and moreInTorture
+// those directories that only make torture-vm runs there.
 var machines = map[string][]string{
 	"debian":       {"everywhere", "units", "debian"},
 	"small":        {"everywhere"},
-	"arm64":        {"everywhere", "units", "arm64"},
+	"arm64":        {"everywhere", "arm64"},
 	"nomemory":     {"nomemory"},
 	"nodelegation": {"nodelegation"},
 	"nosubids":     {"nosubids"},
 }
+
+var moreInTorture = map[string][]string{"arm64": {"units"}}
 
 // TestMachines runs the scripts of each machine, one after the other.
 func TestMachines(t *testing.T) {
@@ -75,6 +78,9 @@ func TestMachines(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			m := boot(t, name)
+			if torture() {
+				dirs = slices.Concat(dirs, moreInTorture[name])
+			}
 			testscript.RunT(onMachine{t, m}, testscript.Params{
 				Files:              scripts(t, dirs),
 				Cmds:               commands(m),
