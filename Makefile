@@ -7,7 +7,7 @@ check: ## formatting, vet, the law of the house
 test-vm: ## the built binary on real hosts, in emulated machines: systemd, limits, arm64
 vm:    ## such a machine to look around in, until `scripts/vm down`
 torture: ## races of sleeping supervisors, for some minutes
-torture-vm: ## stops, crashes and power cuts of units in virtual machines, for hours
+torture-vm: ## stops, crashes, power cuts of units, and what test-vm leaves out, for hours
 demo:  ## install what is missing, build, run a pod as an ordinary user
 cross: ## make bin/podrun-amd64, -arm64 and -armv7
 bench: ## compare with podman kube play, in one run
