@@ -23,15 +23,16 @@ func TestPackages(t *testing.T) {
 		t.Run("service/"+dir, func(t *testing.T) { m.packageTest(t, "service", dir) })
 	}
 	// Whole pods and the built binary: what limits, cgroups and systemd make different here.
-	pods, whole := "Limits|TestPodOf|KilledPod|TheTrampolineMakes|StartErrors", "evicted|killed|sandbox"
-	if torture() {
-		pods += "|ForkBomb" // of 2048 processes; that of cgroups has 40
+	pods := []string{"-test.short", "-test.run", "Limits|TestPodOf|KilledPod|TheTrampolineMakes"}
+	whole := "evicted|killed|sandbox"
+	if torture() { // the fork bomb is of 2048 processes; that of cgroups has 40
+		pods = []string{"-test.run", "Limits|TestPodOf|KilledPod|TheTrampolineMakes|ForkBomb|StartErrors"}
 		whole += "|down|exhaustion|hostile|top|up_one"
 		t.Run("scope/test/examples", func(t *testing.T) {
 			m.packageTest(t, "scope", "test/examples", "-test.run", `TestExamples/^(limits|shared-pid|web)\.yaml$`)
 		})
 	}
-	t.Run("scope/runner", func(t *testing.T) { m.packageTest(t, "scope", "runner", "-test.run", pods) })
+	t.Run("scope/runner", func(t *testing.T) { m.packageTest(t, "scope", "runner", pods...) })
 	t.Run("scope/test/script", func(t *testing.T) {
 		m.packageTest(t, "scope", "test/script", "-test.run", "TestScripts/^("+whole+")$")
 	})
