@@ -68,7 +68,7 @@ var machines = map[string][]string{
 	"nosubids":     {"nosubids"},
 }
 
-var moreInTorture = map[string][]string{"arm64": {"units"}}
+var moreInTorture = map[string][]string{"arm64": {"units"}, "debian": {"firewalls"}}
 
 // TestMachines runs the scripts of each machine, one after the other.
 func TestMachines(t *testing.T) {
@@ -106,7 +106,7 @@ func scripts(t *testing.T, dirs []string) []string {
 
 // A script that no machine runs would show nothing.
 func TestEveryScriptHasAMachine(t *testing.T) {
-	run := slices.Concat(slices.Collect(maps.Values(machines))...)
+	run := slices.Concat(slices.Concat(slices.Collect(maps.Values(machines))...), slices.Concat(slices.Collect(maps.Values(moreInTorture))...))
 	there, err := filepath.Glob("testdata/*")
 	if err != nil {
 		t.Fatal(err)
