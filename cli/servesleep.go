@@ -15,7 +15,8 @@ import (
 
 // goingDown says whether the machine, or the user's manager, is being stopped: then the
 // unit's pods end as the kubelet's do in a shutdown of the node, and go on when the unit is
-// started again. Where that cannot be known the unit alone is stopped.
+// started again. Where the manager does not say, as one that is busy with ending everything, it
+// is taken to be so: what pods have written is not removed for want of an answer.
 func (s *service) goingDown(ctx context.Context) bool {
 	manager, ok := delegation.FindManager()
 	if !ok {
@@ -25,7 +26,8 @@ func (s *service) goingDown(ctx context.Context) bool {
 	defer cancel()
 	going, err := systemd.GoingDown(ctx, manager)
 	if err != nil {
-		report.Print(s.front.err, err)
+		report.Print(s.front.err, report.New(report.Failure, "the pods end as with the machine, and keep their files; podrun down removes them", "ask whether the machine goes down: %w", err))
+		return true
 	}
 	return going
 }

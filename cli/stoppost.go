@@ -19,7 +19,8 @@ func (f *front) stopPostCommand() *cli.Command {
 		Name:  "stop-post",
 		Usage: "for units: end what a killed main process has left",
 		Description: `Systemd runs it after the unit's main process has ended, however that was. Pods
-of a unit that was told to stop, or that timed out, are ended. Those of a unit
+of a unit that was told to stop, or that timed out, are ended: with the machine
+they keep their files, and go on later, else they are removed. Those of a unit
 that only crashed go on running: the unit's next start takes them over.
 
 Examples:
@@ -67,8 +68,12 @@ func (f *front) stopPost(c *cli.Context) error {
 	default:
 		return nil
 	}
+	end := s.stopOne
+	if s.goingDown(c.Context) {
+		end = s.suspend
+	}
 	errs := make([]error, len(s.pods))
-	each(s.pods, func(i int, p *upPod) { errs[i] = s.stopOne(c.Context, p, hurry) })
+	each(s.pods, func(i int, p *upPod) { errs[i] = end(c.Context, p, hurry) })
 	return errors.Join(append(errs, s.forget())...)
 }
 
