@@ -18,6 +18,10 @@ const (
 	// more than it needs on a busy board, and no more than a user waits for.
 	scopeTime = 5 * time.Second
 
+	// unitScopeTime is the same for a unit, which nobody waits for, and which may start with many
+	// others at once: without a scope its pod has no limits, and no start after a crash.
+	unitScopeTime = 30 * time.Second
+
 	// stopMargin is what a pod that is told to end by the manager has beyond its grace.
 	stopMargin = 10 * time.Second
 )
@@ -34,12 +38,13 @@ func settle(s *stage.PodStart, plan *pod.Plan) (warning func() string) {
 	if _, alone, oerr := delegation.Own(s.Ahead.Pids()...); alone && unit == nil || errors.Join(err, oerr) != nil || !ok {
 		return none
 	}
+	patience := unitScopeTime
 	if unit == nil {
-		unit = &systemd.Unit{}
+		unit, patience = &systemd.Unit{}, scopeTime
 	}
 	var failed error
 	s.Settle = func(pid int) {
-		ctx, cancel := context.WithTimeout(context.Background(), scopeTime)
+		ctx, cancel := context.WithTimeout(context.Background(), patience)
 		defer cancel()
 		name := plan.Namespace + "-" + plan.Name
 		cgroup, err := systemd.StartScope(ctx, manager, systemd.Scope{
@@ -88,7 +93,7 @@ func apart(s *stage.PodStart, m delegation.Manager, ok bool) (*systemd.Unit, err
 	if s.Attach == nil || !is || !ok {
 		return nil, nil
 	}
-	ctx, cancel := context.WithTimeout(context.Background(), scopeTime)
+	ctx, cancel := context.WithTimeout(context.Background(), unitScopeTime)
 	defer cancel()
 	if given, err := unit.Delegated(ctx, m); given || err != nil {
 		return nil, err
