@@ -27,7 +27,7 @@ func TestPackages(t *testing.T) {
 	whole := "evicted|killed"
 	if torture() { // the fork bomb is of 2048 processes; that of cgroups has 40
 		pods = []string{"-test.run", "Limits|TestPodOf|KilledPod|TheTrampolineMakes|ForkBomb|StartErrors"}
-		whole += "|down|exhaustion|hostile|top|up_one"
+		whole += "|down|exhaustion|hostile|sandbox|top|up_one"
 		t.Run("scope/test/examples", func(t *testing.T) {
 			m.packageTest(t, "scope", "test/examples", "-test.run", `TestExamples/^(limits|shared-pid|web)\.yaml$`)
 		})
