@@ -13,7 +13,7 @@ type room struct {
 }
 
 // base are the small rooms that everybody but the pure ones may use.
-var base = []string{"internal/wire", "internal/store", "internal/crilog", "internal/host", "internal/undo", "internal/report", "internal/delegation", "internal/nsthread"}
+var base = []string{"internal/wire", "internal/store", "internal/crilog", "internal/host", "internal/undo", "internal/report", "internal/delegation", "internal/nsthread", "internal/brief"}
 
 var rooms = []room{
 	{dir: ".", may: []string{"cli", "internal/stage", "internal/stage/embed", "internal/stage/hasten"},
@@ -45,7 +45,7 @@ var rooms = []room{
 	{dir: "runner", may: with("pod", "environ", "lifecycle", "cgroups", "netns", "netns/hostport", "volumes", "internal/stage", "internal/treetar"),
 		why: "the loop of one pod: it knows the Plan and the kernel, no manifest, image or flag"},
 	{dir: "netns", may: with("netns/hostport", "netns/relay"), why: kernelRoom},
-	{dir: "netns/relay", may: []string{"internal/nsthread"}, why: "what is between two connections is the same in a command and in a supervisor"},
+	{dir: "netns/relay", may: []string{"internal/nsthread", "internal/brief"}, why: "what is between two connections is the same in a command and in a supervisor"},
 	{dir: "netns/hostport", may: []string{"internal/report"},
 		why: "commands open a pod's ports of the host before there is a pod, without the libraries of networks"},
 	{dir: "volumes", may: base, why: kernelRoom},
@@ -71,6 +71,7 @@ var rooms = []room{
 	{dir: "internal/host", may: []string{"internal/report", "internal/delegation"}, why: smallRoom},
 	{dir: "internal/delegation", may: []string{"internal/report"}, why: smallRoom},
 	{dir: "internal/nsthread", why: smallRoom},
+	{dir: "internal/brief", why: smallRoom},
 	{dir: "internal/cdi", why: "what a device's name means is found out before there is a pod; a supervisor mounts files"},
 	{dir: "internal/page", why: "what a browser is sent, and who may ask for it, can be looked through in one place: it knows no pods and no files"},
 	{dir: "internal/systemd", may: base, why: "the service manager is asked by commands; a supervisor does without it"},

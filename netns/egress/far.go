@@ -7,7 +7,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
-	"github.com/podrun/podrun/netns"
+	"github.com/podrun/podrun/internal/brief"
 	"github.com/podrun/podrun/netns/relay"
 )
 
@@ -17,10 +17,10 @@ func farSide(to netip.AddrPort) (fd int, err error) {
 	if to.Addr().Is6() {
 		family = unix.AF_INET6
 	}
-	if fd, err = unix.Socket(family, unix.SOCK_STREAM|unix.SOCK_CLOEXEC|unix.SOCK_NONBLOCK, 0); err != nil {
+	if fd, err = brief.Socket(family, unix.SOCK_STREAM); err != nil {
 		return -1, err
 	}
-	if err = unix.Connect(fd, netns.SockAddr(to)); err != nil && err != unix.EINPROGRESS {
+	if err = brief.Connect(fd, to, 0); err != nil && err != unix.EINPROGRESS {
 		unix.Close(fd)
 		return -1, err
 	}

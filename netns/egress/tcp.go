@@ -10,6 +10,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	"github.com/podrun/podrun/internal/brief"
 	"github.com/podrun/podrun/netns/relay"
 )
 
@@ -155,7 +156,7 @@ func (e *Egress) forget(f flow, c *connection) {
 // drop ends one that has not been joined.
 func (e *Egress) drop(f flow, c *connection) {
 	e.loop.Forget(c.far, true)
-	unix.Close(c.far)
+	brief.Close(c.far)
 	e.forget(f, c)
 }
 

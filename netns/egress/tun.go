@@ -7,6 +7,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	"github.com/podrun/podrun/internal/brief"
 	"github.com/podrun/podrun/netns"
 	"github.com/podrun/podrun/netns/relay"
 )
@@ -18,7 +19,7 @@ func (e *Egress) readTUN(fd int) error {
 	return e.loop.Watch(fd, relay.Readable, func(uint32) {
 		e.reading.RLock()
 		defer e.reading.RUnlock()
-		switch n, err := unix.Read(fd, b); err {
+		switch n, err := unix.Read(fd, b); err { // the keeper has it, too, and may have it block
 		case nil:
 			e.answer(b[:n])
 		case unix.EAGAIN, unix.EINTR:
@@ -49,7 +50,7 @@ func (e *Egress) inject(b []byte) {
 	}
 	raw, err := e.tun.SyscallConn()
 	if err == nil {
-		_ = raw.Control(func(fd uintptr) { _, _ = unix.Write(int(fd), b) })
+		_ = raw.Control(func(fd uintptr) { _, _ = brief.Write(int(fd), b) })
 	}
 }
 

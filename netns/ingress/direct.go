@@ -7,6 +7,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	"github.com/podrun/podrun/internal/brief"
 	"github.com/podrun/podrun/netns/relay"
 )
 
@@ -57,7 +58,7 @@ func findGone(fd int) error {
 		{unix.SOL_TCP, unix.TCP_KEEPCNT, aliveness.Count},
 		{unix.SOL_SOCKET, unix.SO_KEEPALIVE, 1},
 	} {
-		if err := unix.SetsockoptInt(fd, o.level, o.name, o.value); err != nil {
+		if err := brief.Set(fd, o.level, o.name, o.value); err != nil {
 			return err
 		}
 	}

@@ -11,6 +11,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	"github.com/podrun/podrun/internal/brief"
 	"github.com/podrun/podrun/netns/relay"
 )
 
@@ -121,12 +122,12 @@ func socket(kind int, transparent bool, from, to netip.AddrPort) (fd int, err er
 	if to.Addr().Is6() {
 		family, level, option = unix.AF_INET6, unix.SOL_IPV6, unix.IPV6_TRANSPARENT
 	}
-	if fd, err = unix.Socket(family, kind|unix.SOCK_CLOEXEC|unix.SOCK_NONBLOCK, 0); err != nil {
+	if fd, err = brief.Socket(family, kind); err != nil {
 		return -1, err
 	}
 	set := func(level, option int) {
 		if err == nil {
-			err = unix.SetsockoptInt(fd, level, option, 1)
+			err = brief.Set(fd, level, option, 1)
 		}
 	}
 	if transparent { // the router's rules know such sockets
@@ -135,11 +136,11 @@ func socket(kind int, transparent bool, from, to netip.AddrPort) (fd int, err er
 	if from.IsValid() {
 		set(unix.SOL_SOCKET, unix.SO_REUSEADDR)
 		if err == nil {
-			err = unix.Bind(fd, sockaddr(from))
+			err = brief.Bind(fd, from, zoneID(from.Addr().Zone()))
 		}
 	}
 	if err == nil {
-		err = unix.Connect(fd, sockaddr(to))
+		err = brief.Connect(fd, to, zoneID(to.Addr().Zone()))
 	}
 	if err != nil && err != unix.EINPROGRESS {
 		unix.Close(fd)

@@ -6,8 +6,9 @@ import (
 )
 
 // Accept takes a connection, which does not block, from a listening socket that does not
-// either, and says whose it is. The functions of x/sys ask the kernel for each address
-// whose kind of socket it is.
+// either, and says whose it is. Go's scheduler is told, as others have the socket too, who may
+// have it block after all. The functions of x/sys ask the kernel for each address whose kind of
+// socket it is.
 func Accept(listener int) (fd int, from netip.AddrPort, err error) {
 	fd, sa, err := syscall.Accept4(listener, syscall.SOCK_NONBLOCK|syscall.SOCK_CLOEXEC)
 	if err != nil {

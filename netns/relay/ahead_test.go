@@ -48,10 +48,14 @@ func TestANearbySenderIsNotFarAhead(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer kept.Close()
-	window := func() int {
-		n, err := unix.GetsockoptInt(int(kept.Fd()), unix.SOL_TCP, unix.TCP_WINDOW_CLAMP)
-		if err != nil {
-			t.Fatal(err)
+	raw, err := kept.SyscallConn() // Fd would have it block, for the loop too
+	if err != nil {
+		t.Fatal(err)
+	}
+	window := func() (n int) {
+		cerr := raw.Control(func(fd uintptr) { n, err = unix.GetsockoptInt(int(fd), unix.SOL_TCP, unix.TCP_WINDOW_CLAMP) })
+		if cerr != nil || err != nil {
+			t.Fatal(cerr, err)
 		}
 		return n
 	}

@@ -7,6 +7,8 @@ import (
 	"time"
 
 	"golang.org/x/sys/unix"
+
+	"github.com/podrun/podrun/internal/brief"
 )
 
 // Carry passes on what two connections say until both have ended, closes both, and has
@@ -173,7 +175,7 @@ func (j *joint) goOn() {
 		switch {
 		case errors.Is(err, io.EOF):
 			w.over = true
-			if other := &j.ways[1-i]; w.src.failed || !other.over && unix.Shutdown(w.dst.fd, unix.SHUT_WR) != nil {
+			if other := &j.ways[1-i]; w.src.failed || !other.over && brief.Shutdown(w.dst.fd, unix.SHUT_WR) != nil {
 				j.broken()
 				return
 			}
@@ -186,7 +188,7 @@ func (j *joint) goOn() {
 		}
 	}
 	if j.ways[0].over && j.ways[1].over {
-		j.close(func(fd int) { unix.Close(fd) })
+		j.close(brief.Close)
 	}
 }
 

@@ -11,6 +11,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	"github.com/podrun/podrun/internal/brief"
 	"github.com/podrun/podrun/internal/nsthread"
 )
 
@@ -38,6 +39,7 @@ type Loop struct {
 	spare   []pipe
 	buffer  [small]byte
 	spin    spin
+	alone   bool // this process may not use a second processor
 }
 
 // watched is who is told of a descriptor.
@@ -81,7 +83,7 @@ func NewLoop(nsFiles ...string) (*Loop, error) {
 		unix.Close(wake)
 		return nil, fmt.Errorf("wait for connections: %w", err)
 	}
-	l := &Loop{epoll: epoll, wake: wake, done: make(chan struct{}), watched: map[int32]watched{}, joints: map[*joint]bool{}}
+	l := &Loop{epoll: epoll, wake: wake, done: make(chan struct{}), watched: map[int32]watched{}, joints: map[*joint]bool{}, alone: runtime.GOMAXPROCS(0) == 1}
 	if len(nsFiles) == 0 {
 		go l.run()
 		return l, nil
@@ -140,7 +142,7 @@ func (l *Loop) Close() {
 // only, as is Forget.
 func (l *Loop) Watch(fd int, events uint32, f func(events uint32)) error {
 	l.turn++
-	if err := unix.EpollCtl(l.epoll, unix.EPOLL_CTL_ADD, fd, &unix.EpollEvent{Events: events, Fd: int32(fd), Pad: l.turn}); err != nil {
+	if err := brief.Control(l.epoll, unix.EPOLL_CTL_ADD, fd, &unix.EpollEvent{Events: events, Fd: int32(fd), Pad: l.turn}); err != nil {
 		return fmt.Errorf("wait for a descriptor: %w", err)
 	}
 	l.watched[int32(fd)] = watched{l.turn, f}
@@ -159,7 +161,7 @@ func (l *Loop) listen(fd int, events uint32, f func(events uint32)) error {
 // widen has other events of a descriptor told, too: those that there are at once.
 func (l *Loop) widen(fd int, events uint32) error {
 	w := l.watched[int32(fd)]
-	return unix.EpollCtl(l.epoll, unix.EPOLL_CTL_MOD, fd, &unix.EpollEvent{Events: events, Fd: int32(fd), Pad: w.turn})
+	return brief.Control(l.epoll, unix.EPOLL_CTL_MOD, fd, &unix.EpollEvent{Events: events, Fd: int32(fd), Pad: w.turn})
 }
 
 // Forget is for a descriptor that is closed next, or stays with others.

@@ -5,6 +5,8 @@ import (
 	"slices"
 
 	"golang.org/x/sys/unix"
+
+	"github.com/podrun/podrun/internal/brief"
 )
 
 // turnLength is how many bytes of one direction are passed on before others have their turn.
@@ -43,7 +45,7 @@ func (l *Loop) move(w *direction) (more bool, err error) {
 // read takes what there is; it is written at once if it can be.
 func (l *Loop) read(w *direction) (n int, err error) {
 	if w.bulk && l.lend(w) {
-		n, err = splice(w.src.fd, w.pipe.w, bulk)
+		n, err = brief.Splice(w.src.fd, w.pipe.w, bulk)
 		w.piped = max(n, 0)
 		w.restrain()
 		l.spin.streamed()
@@ -52,7 +54,7 @@ func (l *Loop) read(w *direction) (n int, err error) {
 	if w.src.empty {
 		return 0, nil
 	}
-	n, err = unix.Read(w.src.fd, l.buffer[:])
+	n, err = brief.Read(w.src.fd, l.buffer[:])
 	if err != nil || n == 0 {
 		return n, err
 	}
@@ -73,18 +75,9 @@ func (l *Loop) read(w *direction) (n int, err error) {
 func (w *direction) hurry() {
 	if w.wrote && !w.prompt {
 		w.prompt = true
-		_ = unix.SetsockoptInt(w.dst.fd, unix.SOL_TCP, unix.TCP_NODELAY, 1)
+		_ = brief.Set(w.dst.fd, unix.SOL_TCP, unix.TCP_NODELAY, 1)
 	}
 	w.wrote = true
-}
-
-// say writes what has been read. What is the last goes with the end that is told next, in
-// one packet.
-func (w *direction) say(b []byte) (int, error) {
-	if w.src.empty {
-		return unix.SendmsgN(w.dst.fd, b, nil, nil, unix.MSG_MORE|unix.MSG_NOSIGNAL)
-	}
-	return unix.Write(w.dst.fd, b)
 }
 
 // write passes on what has been read.
@@ -96,10 +89,10 @@ func (l *Loop) write(w *direction) (blocked bool, err error) {
 		var n int
 		w.hurry()
 		if w.piped > 0 {
-			n, err = splice(w.pipe.r, w.dst.fd, w.piped)
+			n, err = brief.Splice(w.pipe.r, w.dst.fd, w.piped)
 			w.piped -= max(n, 0)
 		} else {
-			n, err = w.say(w.rest)
+			n, err = brief.Send(w.dst.fd, w.rest, unix.MSG_NOSIGNAL)
 			w.rest = w.rest[max(n, 0):]
 		}
 		switch {

@@ -7,6 +7,8 @@ import (
 	"net"
 
 	"golang.org/x/sys/unix"
+
+	"github.com/podrun/podrun/internal/brief"
 )
 
 // Join passes on what a and b say until both have ended, closes both and returns. A reset
@@ -52,5 +54,5 @@ func Reset(c *net.TCPConn) {
 // ResetFD is Reset for a descriptor.
 func ResetFD(fd int) {
 	_ = unix.SetsockoptLinger(fd, unix.SOL_SOCKET, unix.SO_LINGER, &unix.Linger{Onoff: 1})
-	unix.Close(fd)
+	brief.Close(fd)
 }

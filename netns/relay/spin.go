@@ -2,9 +2,10 @@ package relay
 
 import (
 	"time"
-	"unsafe"
 
 	"golang.org/x/sys/unix"
+
+	"github.com/podrun/podrun/internal/brief"
 )
 
 // To wake the loop's thread on an idle processor takes longer than what it does then for a
@@ -21,6 +22,10 @@ const (
 	// sleepy is how often a loop sleeps at once after it has carried something of a stream,
 	// which costs least in large portions.
 	sleepy = 64
+	// nap is for how many milliseconds it sleeps first without telling Go's scheduler, which would
+	// wake a thread of its own (sysmon) whenever the loop wakes, and have it go on on another one:
+	// the processor that may run Go code meanwhile is kept from others, who have a second one.
+	nap = 1
 )
 
 // spin is what a loop has learnt of how soon something comes.
@@ -70,15 +75,19 @@ func (l *Loop) wait(events []unix.EpollEvent) (int, error) {
 		}
 		l.spin.learn(false)
 	}
+	if !l.alone {
+		if n, err := brief.Wait(l.epoll, events, nap); n > 0 && err == nil {
+			return n, nil
+		}
+	}
 	return unix.EpollWait(l.epoll, events, patience)
 }
 
-// look tells of what there is now. Go's scheduler, which is told of system calls that may
-// wait, is not told of this one, as it does not.
+// look tells of what there is now.
 func look(epoll int, events []unix.EpollEvent) int {
-	n, _, err := unix.RawSyscall6(unix.SYS_EPOLL_PWAIT, uintptr(epoll), uintptr(unsafe.Pointer(&events[0])), uintptr(len(events)), 0, 0, 0)
-	if err != 0 {
+	n, err := brief.Wait(epoll, events, 0)
+	if err != nil {
 		return 0 // who waits next is told why
 	}
-	return int(n)
+	return n
 }

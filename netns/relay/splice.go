@@ -70,10 +70,3 @@ func (l *Loop) spareNothing() {
 	}
 	l.spare = nil
 }
-
-// splice moves at most n bytes, without waiting. How the system call tells their number
-// depends on the processor.
-func splice(from, to, n int) (int, error) {
-	moved, err := unix.Splice(from, nil, to, nil, n, unix.SPLICE_F_NONBLOCK|unix.SPLICE_F_MOVE)
-	return int(moved), err
-}

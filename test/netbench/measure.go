@@ -102,7 +102,7 @@ func (w *world) side(f figures, x way, side, ns, to string, above, seconds int) 
 	}
 	return []func() error{
 		oneWay("", there, cpuThere), oneWay(" --reverse", back, cpuBack),
-		client("turn", median, slowest, turnPort, 5000), client("short", rate, broken, shortPort, seconds),
+		client("turn", median, slowest, turnPort, 20000), client("short", rate, broken, shortPort, seconds),
 	}
 }
 

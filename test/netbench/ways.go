@@ -35,7 +35,7 @@ func (w *world) ways(podrun, rootfs string) ([]way, error) {
 	if out, err := w.podrun("image", "import", rootfs, image).CombinedOutput(); err != nil {
 		return nil, fmt.Errorf("import the image: %w: %s", err, out)
 	}
-	plain := way{name: "veth", ns: "/proc/self/ns/net", out: remoteAddr, in: true, pids: func() []int { return nil }}
+	plain := way{name: "veth", ns: "/proc/self/ns/net", out: remoteAddrs.veth, in: true, pids: func() []int { return nil }}
 	if err := w.serve(plain.ns); err != nil {
 		return nil, err
 	}
@@ -108,7 +108,7 @@ func (w *world) pod(name string, open bool) (way, error) {
 	for _, pid := range pids() {
 		ns := fmt.Sprintf("/proc/%d/fd/5", pid)
 		if to, err := os.Readlink(ns); err == nil && strings.HasPrefix(to, "net:") {
-			return way{ns: ns, out: remoteAddr, in: open, above: published, pids: pids}, w.serve(ns)
+			return way{ns: ns, out: remoteAddrs.podrun, in: open, above: published, pids: pids}, w.serve(ns)
 		}
 	}
 	return way{}, fmt.Errorf("the pod %s has no keeper", name)
@@ -151,14 +151,14 @@ func (w *world) pasta(ns string) (way, error) {
 	}
 	w.undo = append(w.undo, func() { unix.Unmount(file, unix.MNT_DETACH) })
 	ports := fmt.Sprintf("%d:%d,%d:%d,%d:%d", iperfPort+2*published, iperfPort, turnPort+2*published, turnPort, shortPort+2*published, shortPort)
-	one := way{name: "pasta", ns: ns, out: remoteAddr, in: true, above: 2 * published, pids: func() []int { return processes("pasta", "") }}
+	one := way{name: "pasta", ns: ns, out: remoteAddrs.pasta, in: true, above: 2 * published, pids: func() []int { return processes("pasta", "") }}
 	return one, w.attend(ns, command("pasta -f --netns-only --netns "+file+" --no-netns-quit --quiet --runas 0 --config-net -I tap0 -u none -T none -U none -t "+ports))
 }
 
 // slirp is the same with slirp4netns, which is told of ports by a socket.
 func (w *world) slirp(ns string) (way, error) {
 	socket := filepath.Join(w.dir, "slirp")
-	one := way{name: "slirp4netns", ns: ns, out: remoteAddr, in: true, above: 3 * published, pids: func() []int { return processes("slirp4netns", "") }}
+	one := way{name: "slirp4netns", ns: ns, out: remoteAddrs.slirp, in: true, above: 3 * published, pids: func() []int { return processes("slirp4netns", "") }}
 	err := w.attend(ns, command("slirp4netns --configure --mtu=65520 --disable-host-loopback --netns-type=path --api-socket "+socket+" "+ns+" tap0"))
 	for _, p := range []int{iperfPort, turnPort, shortPort} {
 		if err != nil {

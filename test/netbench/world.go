@@ -20,6 +20,11 @@ const (
 	published                               = 100
 )
 
+// remoteAddrs are the other host's, one for each way that is compared: a port that was used for
+// an address waits for a minute (TIME_WAIT), and to find one that is free beside many that wait
+// takes longer than the connection.
+var remoteAddrs = struct{ veth, podrun, pasta, slirp string }{remoteAddr, "10.77.0.3", "10.77.0.4", "10.77.0.5"}
+
 // world is this process's network, the host's, and the remote one.
 type world struct {
 	remote string // path of the namespace
@@ -44,6 +49,8 @@ func newWorld() (*world, error) {
 		"ip link set lo up", "ip link add out type veth peer name in netns " + pid,
 		"ip addr add " + hostAddr + "/24 dev out", "ip addr add " + hostAddr6 + "/64 dev out nodad", "ip link set out up",
 		in(w.remote, "ip link set lo up"), in(w.remote, "ip addr add "+remoteAddr+"/24 dev in"),
+		in(w.remote, "ip addr add "+remoteAddrs.podrun+"/24 dev in"), in(w.remote, "ip addr add "+remoteAddrs.pasta+"/24 dev in"),
+		in(w.remote, "ip addr add "+remoteAddrs.slirp+"/24 dev in"),
 		in(w.remote, "ip addr add "+remoteAddr6+"/64 dev in nodad"), in(w.remote, "ip link set in up"),
 		"ip route add default via " + remoteAddr, "ip -6 route add default via " + remoteAddr6,
 	} {

@@ -1,0 +1,69 @@
+// Package brief has system calls that do not wait, of which Go's scheduler is not told.
+//
+// From others it takes the caller's leave to run Go code when they need more than 20
+// microseconds, as to send a packet to somebody on this machine does: the caller then goes on
+// on another thread, which has to be woken for it. A descriptor that may block, if only because others
+// have it too and may change that, is not for these: all that is Go in this process could stand still.
+package brief
+
+import (
+	"unsafe"
+
+	"golang.org/x/sys/unix"
+)
+
+// result gives what a system call said, or -1. The errors of every day are not made anew.
+func result(n uintptr, e unix.Errno) (int, error) {
+	switch e {
+	case 0:
+		return int(n), nil
+	case unix.EAGAIN:
+		return -1, unix.EAGAIN
+	case unix.EINPROGRESS:
+		return -1, unix.EINPROGRESS
+	}
+	return -1, e
+}
+
+// call is for system calls of a descriptor and something in memory.
+func call(number uintptr, fd int, p unsafe.Pointer, c, d uintptr) (int, error) {
+	n, _, e := unix.RawSyscall6(number, uintptr(fd), uintptr(p), c, d, 0, 0)
+	return result(n, e)
+}
+
+// Read is read(2).
+func Read(fd int, b []byte) (int, error) {
+	return call(unix.SYS_READ, fd, unsafe.Pointer(unsafe.SliceData(b)), uintptr(len(b)), 0)
+}
+
+// Write is write(2).
+func Write(fd int, b []byte) (int, error) {
+	return call(unix.SYS_WRITE, fd, unsafe.Pointer(unsafe.SliceData(b)), uintptr(len(b)), 0)
+}
+
+// Send is send(2).
+func Send(fd int, b []byte, flags int) (int, error) {
+	return call(unix.SYS_SENDTO, fd, unsafe.Pointer(unsafe.SliceData(b)), uintptr(len(b)), uintptr(flags))
+}
+
+// Splice moves at most n bytes between a pipe and something else (splice(2)).
+func Splice(from, to, n int) (int, error) {
+	moved, _, e := unix.RawSyscall6(unix.SYS_SPLICE, uintptr(from), 0, uintptr(to), 0, uintptr(n), unix.SPLICE_F_NONBLOCK|unix.SPLICE_F_MOVE)
+	return result(moved, e)
+}
+
+// Close is close(2).
+func Close(fd int) { _, _ = call(unix.SYS_CLOSE, fd, nil, 0, 0) }
+
+// Control is epoll_ctl(2).
+func Control(epoll, op, fd int, event *unix.EpollEvent) error {
+	n, _, e := unix.RawSyscall6(unix.SYS_EPOLL_CTL, uintptr(epoll), uintptr(op), uintptr(fd), uintptr(unsafe.Pointer(event)), 0, 0)
+	_, err := result(n, e)
+	return err
+}
+
+// Wait is epoll_wait(2) for at most so many milliseconds: none, or as few as this process can do
+// without one of its processors.
+func Wait(epoll int, events []unix.EpollEvent, patience int) (int, error) {
+	return call(unix.SYS_EPOLL_PWAIT, epoll, unsafe.Pointer(unsafe.SliceData(events)), uintptr(len(events)), uintptr(patience))
+}
