@@ -117,6 +117,7 @@ func (c *controller) lookAt(ctx context.Context, w store.Workload, r *round) (go
 		return true, err
 	}
 	c.sweep(v)
+	c.markLeaving(v)
 	d := v.decide(time.Now())
 	r.wakeAt(d.Wake)
 	if !reflect.DeepEqual(d.State, v.state) {
@@ -151,22 +152,6 @@ func (c *controller) lookAt(ctx context.Context, w store.Workload, r *round) (go
 		return false, c.forget(w, v)
 	}
 	return !d.Done, nil
-}
-
-// watched is viewOf, of what is watched from before.
-func (c *controller) watched(w store.Workload, watch *store.Watch) (*view, error) {
-	places, err := c.dirs.Pods()
-	if err != nil {
-		return nil, err
-	}
-	for _, p := range places {
-		if p.Namespace == w.Namespace {
-			if err := watch.Pod(p); err != nil {
-				return nil, err
-			}
-		}
-	}
-	return viewOf(c.dirs, w)
 }
 
 // forget removes a workload whose pods are gone.

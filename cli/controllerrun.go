@@ -128,6 +128,22 @@ func lockAll(places []store.Workload, boot string) (own []store.Workload, locks 
 	return own, locks, nil
 }
 
+// watched is viewOf, of what is watched from before.
+func (c *controller) watched(w store.Workload, watch *store.Watch) (*view, error) {
+	places, err := c.dirs.Pods()
+	if err != nil {
+		return nil, err
+	}
+	for _, p := range places {
+		if p.Namespace == w.Namespace {
+			if err := watch.Pod(p); err != nil {
+				return nil, err
+			}
+		}
+	}
+	return viewOf(c.dirs, w)
+}
+
 // leavingTime is when to look again whether a pod's name is free.
 const leavingTime = 50 * time.Millisecond
 
@@ -141,6 +157,18 @@ func (c *controller) leaving(p store.Pod) bool {
 	}
 	st, err := os.Stat(p.DataDir())
 	return p.Alive() || err == nil && time.Since(st.ModTime()) < sweepTime
+}
+
+// markLeaving marks pods that are being removed as told to end: who removes one that went down with
+// the machine holds its lock, as the supervisor of one that lives does.
+func (c *controller) markLeaving(v *view) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	for i := range v.pods {
+		if p := &v.pods[i]; c.removing[v.places[p.Name]] {
+			p.Stopping = true
+		}
+	}
 }
 
 // sweepTime is how old what is left of a pod has to be: one that is being removed at this
