@@ -39,7 +39,6 @@ type Loop struct {
 	spare   []pipe
 	buffer  [small]byte
 	spin    spin
-	alone   bool // this process may not use a second processor
 }
 
 // watched is who is told of a descriptor.
@@ -83,7 +82,7 @@ func NewLoop(nsFiles ...string) (*Loop, error) {
 		unix.Close(wake)
 		return nil, fmt.Errorf("wait for connections: %w", err)
 	}
-	l := &Loop{epoll: epoll, wake: wake, done: make(chan struct{}), watched: map[int32]watched{}, joints: map[*joint]bool{}, alone: runtime.GOMAXPROCS(0) == 1}
+	l := &Loop{epoll: epoll, wake: wake, done: make(chan struct{}), watched: map[int32]watched{}, joints: map[*joint]bool{}}
 	if len(nsFiles) == 0 {
 		go l.run()
 		return l, nil

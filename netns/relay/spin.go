@@ -1,6 +1,9 @@
 package relay
 
 import (
+	"runtime"
+	"sync"
+	"sync/atomic"
 	"time"
 
 	"golang.org/x/sys/unix"
@@ -22,11 +25,26 @@ const (
 	// sleepy is how often a loop sleeps at once after it has carried something of a stream,
 	// which costs least in large portions.
 	sleepy = 64
-	// nap is for how many milliseconds it sleeps first without telling Go's scheduler, which would
-	// wake a thread of its own (sysmon) whenever the loop wakes, and have it go on on another one:
-	// the processor that may run Go code meanwhile is kept from others, who have a second one.
-	nap = 1
+	// napTime is for how many milliseconds it sleeps first without telling Go's scheduler, which would
+	// wake a thread of its own (sysmon) whenever the loop wakes, and have it go on on another one.
+	napTime = 1
 )
+
+// napping are the loops of this process that keep from its other goroutines what they need to run
+// (one of GOMAXPROCS). One at least is left to those.
+var napping atomic.Int32
+
+// nap is the first sleep, if one more loop may have it.
+func (l *Loop) nap(events []unix.EpollEvent) int {
+	defer napping.Add(-1)
+	if int(napping.Add(1)) >= processors() {
+		return 0
+	}
+	return tell(brief.Wait(l.epoll, events, napTime))
+}
+
+// processors are asked for once: to ask takes a lock of the scheduler's.
+var processors = sync.OnceValue(func() int { return runtime.GOMAXPROCS(0) })
 
 // spin is what a loop has learnt of how soon something comes.
 type spin struct {
@@ -75,19 +93,19 @@ func (l *Loop) wait(events []unix.EpollEvent) (int, error) {
 		}
 		l.spin.learn(false)
 	}
-	if !l.alone {
-		if n, err := brief.Wait(l.epoll, events, nap); n > 0 && err == nil {
-			return n, nil
-		}
+	if n := l.nap(events); n > 0 {
+		return n, nil
 	}
 	return unix.EpollWait(l.epoll, events, patience)
 }
 
 // look tells of what there is now.
-func look(epoll int, events []unix.EpollEvent) int {
-	n, err := brief.Wait(epoll, events, 0)
+func look(epoll int, events []unix.EpollEvent) int { return tell(brief.Wait(epoll, events, 0)) }
+
+// tell is how many events have been told of. Who waits next is told why there is none.
+func tell(n int, err error) int {
 	if err != nil {
-		return 0 // who waits next is told why
+		return 0
 	}
 	return n
 }

@@ -59,22 +59,28 @@ func TestSleepsBetweenPartsOfAStream(t *testing.T) {
 	}
 }
 
-// What is there already says nothing of how soon something comes.
-func TestLearnsNothingOfWhatIsThere(t *testing.T) {
+// told is a loop that does not run, for which there is something.
+func told(t *testing.T) *Loop {
+	t.Helper()
 	epoll, err := unix.EpollCreate1(unix.EPOLL_CLOEXEC)
 	if err != nil {
 		t.Fatal(err)
 	}
-	defer unix.Close(epoll)
+	t.Cleanup(func() { unix.Close(epoll) })
 	ready, err := unix.Eventfd(1, unix.EFD_CLOEXEC)
 	if err != nil {
 		t.Fatal(err)
 	}
-	defer unix.Close(ready)
+	t.Cleanup(func() { unix.Close(ready) })
 	if err := unix.EpollCtl(epoll, unix.EPOLL_CTL_ADD, ready, &unix.EpollEvent{Events: unix.EPOLLIN}); err != nil {
 		t.Fatal(err)
 	}
-	l := &Loop{epoll: epoll}
+	return &Loop{epoll: epoll}
+}
+
+// What is there already says nothing of how soon something comes.
+func TestLearnsNothingOfWhatIsThere(t *testing.T) {
+	l := told(t)
 	before := l.spin
 	if n, err := l.wait(make([]unix.EpollEvent, 1)); n != 1 || err != nil {
 		t.Fatal(n, err)
@@ -82,4 +88,23 @@ func TestLearnsNothingOfWhatIsThere(t *testing.T) {
 	if l.spin != before {
 		t.Errorf("it has learnt %+v", l.spin)
 	}
+}
+
+// However many loops there are, one of Go's processors is left to what else the process does.
+func TestNotAllNap(t *testing.T) {
+	l, events := told(t), make([]unix.EpollEvent, 1)
+	for others := range processors() + 1 {
+		want := 0
+		if others < processors()-1 {
+			want = 1 // it would have been woken
+		}
+		napping.Store(int32(others))
+		if n := l.nap(events); n != want {
+			t.Errorf("with %d others of %d processors: %d", others, processors(), n)
+		}
+		if n := napping.Load(); n != int32(others) {
+			t.Errorf("%d nap afterwards, of %d", n, others)
+		}
+	}
+	napping.Store(0)
 }
