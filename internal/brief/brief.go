@@ -12,17 +12,12 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// result gives what a system call said, or -1. The errors of every day are not made anew.
+// result gives what a system call said, or -1.
 func result(n uintptr, e unix.Errno) (int, error) {
-	switch e {
-	case 0:
-		return int(n), nil
-	case unix.EAGAIN:
-		return -1, unix.EAGAIN
-	case unix.EINPROGRESS:
-		return -1, unix.EINPROGRESS
+	if e != 0 {
+		return -1, e
 	}
-	return -1, e
+	return int(n), nil
 }
 
 // call is for system calls of a descriptor and something in memory.

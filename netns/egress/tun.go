@@ -42,7 +42,8 @@ func (e *Egress) answer(b []byte) {
 }
 
 // inject sends a packet to the pod, or back into the router, as if it came from the host's
-// network. One that finds no room is lost, as any may be.
+// network. One that finds no room is lost, as any may be: the device has no bound for which to
+// wait, whoever may have had the descriptor block.
 func (e *Egress) inject(b []byte) {
 	if e.put != nil {
 		e.put(b)

@@ -28,6 +28,9 @@ func sockaddrFor(a netip.AddrPort, six bool) unix.Sockaddr {
 func zone(id uint32) string { return strconv.FormatUint(uint64(id), 10) }
 
 func zoneID(zone string) uint32 {
+	if zone == "" {
+		return 0
+	}
 	if n, err := strconv.ParseUint(zone, 10, 32); err == nil {
 		return uint32(n)
 	}
