@@ -33,7 +33,7 @@ func main() {
 func run() error {
 	podrun := flag.String("podrun", "", "the podrun binary")
 	rootfs := flag.String("rootfs", "", "the example image's root file system, a tar")
-	rounds := flag.Int("rounds", 3, "how often everything is measured")
+	rounds := flag.Int("rounds", 3, "how often everything is measured; what is over soon, oftener")
 	seconds := flag.Int("seconds", 2, "how long each stream lasts")
 	out := flag.String("json", "", "where all figures go")
 	page := flag.String("page", "", "write the tables, as Markdown, into this file")
@@ -58,13 +58,20 @@ func run() error {
 	}
 	for round := range *rounds {
 		for _, way := range ways {
-			if err := w.measure(f, way, *seconds); err != nil {
+			if err := w.measureStreams(f, way, *seconds); err != nil {
 				return fmt.Errorf("%s: %w", way.name, err)
 			}
 		}
-		fmt.Fprintf(os.Stderr, "netbench: round %d of %d\n", round+1, *rounds)
+		fmt.Fprintf(os.Stderr, "netbench: streams, round %d of %d\n", round+1, *rounds)
 	}
 	w.memory(f, ways)
+	for range *rounds * talksPerRound {
+		for _, way := range ways {
+			if err := w.measureTalk(f, way); err != nil {
+				return fmt.Errorf("%s: %w", way.name, err)
+			}
+		}
+	}
 	f.print(os.Stdout)
 	if *page != "" {
 		if err := os.WriteFile(*page, []byte(f.page()), 0o644); err != nil {

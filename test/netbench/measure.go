@@ -23,24 +23,65 @@ func (f figures) add(what, way string, value float64) {
 	f[what][way] = append(f[what][way], value)
 }
 
-// measure does everything once. What breaks is an error for podrun; others are told of.
-func (w *world) measure(f figures, x way, seconds int) error {
-	steps := w.side(f, x, "out", x.ns, x.out, 0, seconds)
-	if !strings.Contains(x.out, ":") {
-		steps = append(steps, func() error { return download(f, x, seconds) })
+// side is where something is measured from: a pod that asks others, or others that ask it.
+type side struct {
+	way
+	which, ns, host string
+	above           int // is added to each port
+}
+
+func (x way) sides(w *world) []side {
+	host := x.out
+	if strings.Contains(host, ":") {
+		host = "[" + host + "]"
 	}
+	list := []side{{x, "out", x.ns, host, 0}}
 	if x.in {
-		steps = append(steps, w.side(f, x, "in", w.remote, hostAddr, x.above, seconds)...)
+		list = append(list, side{x, "in", w.remote, hostAddr, x.above})
 	}
-	for _, step := range steps {
-		err := step()
-		if err != nil && strings.HasPrefix(x.name, "p") && x.name != "pasta" {
+	return list
+}
+
+// measureStreams measures once what lasts; measureTalk what is over soon, which what else the
+// machine does meets more easily: each way has a short turn, many times.
+func (w *world) measureStreams(f figures, x way, seconds int) error {
+	for _, s := range x.sides(w) {
+		err := errors.Join(s.stream(f, "", there, cpuThere, seconds), s.stream(f, " --reverse", back, cpuBack, seconds))
+		if s.which == "out" && s.host == x.out { // IPv4
+			err = errors.Join(err, download(f, x, seconds))
+		}
+		if err := x.broke(err); err != nil {
 			return err
 		}
-		if err != nil {
-			fmt.Fprintf(os.Stderr, "netbench: %s broke: %v\n", x.name, err)
+	}
+	return nil
+}
+
+func (w *world) measureTalk(f figures, x way) error {
+	for _, s := range x.sides(w) {
+		err := errors.Join(s.talk(f, "turn", median, slowest, turnPort, turnsAtOnce), s.talk(f, "short", rate, broken, shortPort, shortAtOnce))
+		if err := x.broke(err); err != nil {
+			return err
 		}
 	}
+	return nil
+}
+
+// How much is measured in one turn of talk. A port waits for 60 s after its connection, and as long as
+// fewer than half of them (14,000) wait, the next free one is found at once.
+const (
+	turnsAtOnce = 3000
+	shortAtOnce = 1000
+
+	talksPerRound = 10
+)
+
+// broke is for what is not podrun's only told.
+func (x way) broke(err error) error {
+	if err == nil || strings.HasPrefix(x.name, "po") {
+		return err
+	}
+	fmt.Fprintf(os.Stderr, "netbench: %s broke: %v\n", x.name, err)
 	return nil
 }
 
@@ -59,7 +100,7 @@ func download(f figures, x way, seconds int) error {
 	return nil
 }
 
-// What is measured. The words of side go before.
+// What is measured. Which side goes before.
 const (
 	tlsOut                           = "TLS download of 1 GiB, Gb/s"
 	there, back, cpuThere, cpuBack   = ": stream, Gb/s", ": stream back, Gb/s", ": CPU s/GB", ": back, CPU s/GB"
@@ -68,42 +109,31 @@ const (
 	idleBytes, startTime             = "memory, idle, MB", "added to a start, ms"
 )
 
-// side is all that is measured from one side, step by step.
-func (w *world) side(f figures, x way, side, ns, to string, above, seconds int) []func() error {
-	host := to
-	if strings.Contains(to, ":") {
-		host = "[" + to + "]"
+// stream measures one direction of a stream.
+func (s side) stream(f figures, flag, speed, cost string, seconds int) error {
+	to := strings.Trim(s.host, "[]")
+	iperf := in(s.ns, fmt.Sprintf("iperf3 --client %s --port %d --json --time %d%s", to, iperfPort+s.above, seconds, flag))
+	gb, used, err := stream(iperf, func() { f.add(s.which+busyBytes, s.name, pss(s.pids())) })
+	if err == nil {
+		f.add(s.which+speed, s.name, gb)
+		f.add(s.which+cost, s.name, used)
 	}
-	iperf := in(ns, fmt.Sprintf("iperf3 --client %s --port %d --json --time %d", to, iperfPort+above, seconds))
-	oneWay := func(flag, speed, cost string) func() error {
-		return func() error {
-			gb, used, err := stream(iperf+flag, func() { f.add(side+busyBytes, x.name, pss(x.pids())) })
-			if err == nil {
-				f.add(side+speed, x.name, gb)
-				f.add(side+cost, x.name, used)
-			}
-			return err
-		}
+	return err
+}
+
+// talk has a client of this program say two figures.
+func (s side) talk(f figures, what, first, second string, port, n int) error {
+	var a, b float64
+	out, err := command(in(s.ns, fmt.Sprintf("timeout 20 %s _client %s %s:%d %d", self(), what, s.host, port+s.above, n))).Output()
+	if _, serr := fmt.Sscan(string(out), &a, &b); err != nil || serr != nil {
+		return fmt.Errorf("%s: %w", what, errors.Join(err, serr))
 	}
-	client := func(what, first, second string, port, n int) func() error {
-		return func() error {
-			var a, b float64
-			out, err := command(in(ns, fmt.Sprintf("timeout %d %s _client %s %s:%d %d", 10+5*seconds, self(), what, host, port+above, n))).Output()
-			if _, serr := fmt.Sscan(string(out), &a, &b); err != nil || serr != nil {
-				return fmt.Errorf("%s: %w", what, errors.Join(err, serr))
-			}
-			f.add(side+first, x.name, a)
-			f.add(side+second, x.name, b)
-			if second == broken && b > 0 {
-				return fmt.Errorf("%s: %v connections broke", what, b)
-			}
-			return nil
-		}
+	f.add(s.which+first, s.name, a)
+	f.add(s.which+second, s.name, b)
+	if second == broken && b > 0 {
+		return fmt.Errorf("%s: %v connections broke", what, b)
 	}
-	return []func() error{
-		oneWay("", there, cpuThere), oneWay(" --reverse", back, cpuBack),
-		client("turn", median, slowest, turnPort, 20000), client("short", rate, broken, shortPort, seconds),
-	}
+	return nil
 }
 
 // stream runs iperf3 and gives Gb/s and the whole machine's seconds of processor time for

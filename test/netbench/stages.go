@@ -33,7 +33,7 @@ func stage(name string, args []string) error {
 			return err
 		}
 		if args[0] == "short" {
-			return short(args[1], time.Duration(n)*time.Second)
+			return short(args[1], n)
 		}
 		return turns(args[1], n)
 	}
@@ -122,21 +122,18 @@ func turns(to string, n int) error {
 	return nil
 }
 
-// short prints how many connections a second there are, one after the other, and how many
+// short prints how many connections a second there are of n, one after the other, and how many
 // broke; the first must not.
-func short(to string, lasting time.Duration) error {
-	start, n, broken := time.Now(), 0, 0
-	for first := true; first || time.Since(start) < lasting; first = false {
-		switch err := oneByte(to); {
-		case err == nil:
-			n++
-		case first:
+func short(to string, n int) error {
+	start, broken := time.Now(), 0
+	for i := range n {
+		if err := oneByte(to); err != nil && i == 0 {
 			return err
-		default:
+		} else if err != nil {
 			broken++
 		}
 	}
-	fmt.Println(float64(n)/time.Since(start).Seconds(), broken)
+	fmt.Println(float64(n-broken)/time.Since(start).Seconds(), broken)
 	return nil
 }
 
