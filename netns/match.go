@@ -144,6 +144,14 @@ func (f ipFamily) quotesTo(a netip.Addr) []expr.Any {
 	}
 }
 
+// quotesOurs matches errors of ICMP that quote what a socket here has sent in the name of others.
+func quotesOurs() []expr.Any {
+	return []expr.Any{
+		&expr.Socket{Key: expr.SocketKeyTransparent, Register: 1},
+		&expr.Cmp{Op: expr.CmpOpEq, Register: 1, Data: []byte{1}},
+	}
+}
+
 func otherProtocol(p byte) []expr.Any {
 	return []expr.Any{&expr.Meta{Key: expr.MetaKeyL4PROTO, Register: 1}, &expr.Cmp{Op: expr.CmpOpNeq, Register: 1, Data: []byte{p}}}
 }

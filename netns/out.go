@@ -22,9 +22,6 @@ const (
 // usualSegments is as large as most devices take them that the host has.
 const usualSegments = 1 << 16
 
-// outSuffix is in the name of the table of a pod whose packets leave by the kernel.
-const outSuffix = "out"
-
 // WireOut is Wire for a pod, by the path of its network namespace, of which what it sends
 // by IPv4 leaves marked with OutMark: TCP, UDP and ICMP to whom a pod may reach. All else
 // comes to the wires as ever: what it asks of the gateway, HostLoopback, IPv6, and what is
@@ -47,7 +44,7 @@ func (r Router) WireOut(podNS string, pool Pool, s Slot, mtu int) (Wires, error)
 	if err != nil {
 		return nil, fmt.Errorf("carry the pod's traffic: %w", err)
 	}
-	return r.wire(pool, s, true)
+	return r.wire(pool, s, byKernel)
 }
 
 // out marks what leaves by the kernel; the rest goes on. Who answers a connection that came

@@ -25,29 +25,30 @@ import (
 //     one of which has sent it; one that quotes what others have been sent does not.
 //   - The rest, ICMP, goes to the TUN device.
 
+// exit is how what a pod says leaves the router; its text is in the name of the pod's table.
+type exit string
+
+const (
+	byProcess     exit = ""
+	byKernel      exit = "out"
+	byPlainKernel exit = "plain" // one without nft_socket
+)
+
 // tableName is a pod's table. Its rules follow from its name alone, as long as the router
 // lives: the number changes with every change of rules.
-func tableName(s Slot, suffix string) string { return fmt.Sprintf("pod%d.5%s", s, suffix) }
-
-// wireSuffix is in the name of the table of a pod whose packets leave by the kernel, or not.
-func wireSuffix(leaves bool) string {
-	if leaves {
-		return outSuffix
-	}
-	return ""
-}
+func tableName(s Slot, by exit) string { return fmt.Sprintf("pod%d.6%s", s, by) }
 
 // port is where a pod's connections are taken, on the router's loopback.
 func port(s Slot) uint16 { return firstPort + uint16(s) }
 
 // addTable makes a pod's table, if it is not there, in place of others of that pod. It asks
 // first: to remove a table, and to fail, takes the kernel longer than all the rest.
-func addTable(s Slot, suffix string, rules [][]expr.Any) error {
+func addTable(s Slot, by exit, rules [][]expr.Any) error {
 	there, err := tablesOf(map[Slot]bool{s: true})
 	if err != nil {
 		return fmt.Errorf("list nftables rules: %w", err)
 	}
-	t := &nftables.Table{Family: nftables.TableFamilyINet, Name: tableName(s, suffix)}
+	t := &nftables.Table{Family: nftables.TableFamilyINet, Name: tableName(s, by)}
 	if len(there) == 1 && there[0].Name == t.Name {
 		return nil
 	}
@@ -112,7 +113,7 @@ type chain [][]expr.Any
 func (c *chain) add(parts ...[]expr.Any) { *c = append(*c, slices.Concat(parts...)) }
 
 // rules are those of a pod's only chain.
-func rules(s Slot, pool Pool, own Addresses, leaves bool) chain {
+func rules(s Slot, pool Pool, own Addresses, by exit) chain {
 	var all chain
 	add := all.add
 	// Of other devices than the pod's two there is nothing to do, as soon as can be: their
@@ -129,7 +130,10 @@ func rules(s Slot, pool Pool, own Addresses, leaves bool) chain {
 	}
 	add(v4.to(beyond), verdict(expr.VerdictDrop))
 	for _, f := range families {
-		if leaves && f.size == v4.size { // others leave by the kernel, as what they are about does
+		if by != byProcess && f.size == v4.size { // others leave by the kernel, as what they are about does
+			if by == byKernel {
+				all.answeredErrors(f, own.V4)
+			}
 			all.ownErrors(f, f.to(host(pool.Gateway().V4)), own.V4)
 			continue
 		}
@@ -144,7 +148,7 @@ func rules(s Slot, pool Pool, own Addresses, leaves bool) chain {
 		add(gateway, otherProtocol(f.icmp), verdict(expr.VerdictDrop))
 		add(gateway, verdict(expr.VerdictAccept))
 	}
-	if leaves {
+	if by != byProcess {
 		all = append(all, out()...)
 	}
 	add(firstPacket(), verdict(expr.VerdictAccept))
@@ -173,6 +177,14 @@ func (c *chain) ownErrors(f ipFamily, match []expr.Any, own netip.Addr) {
 		these := append(append(match[:len(match):len(match)], protocol(f.icmp)...), icmpTypes(types)...)
 		c.add(these, f.quotesTo(own), deliver())
 		c.add(these, verdict(expr.VerdictDrop))
+	}
+}
+
+// answeredErrors has errors of ICMP delivered here that quote what a socket here has sent to the
+// pod in the name of others. Those that quote what others have sent go on.
+func (c *chain) answeredErrors(f ipFamily, own netip.Addr) {
+	for _, types := range f.errors {
+		c.add(f.only(), protocol(f.icmp), icmpTypes(types), f.quotesTo(own), quotesOurs(), deliver())
 	}
 }
 

@@ -14,14 +14,14 @@ func TestTheSourceIsLookedAtFirst(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	for _, leaves := range []bool{false, true} {
-		list := rules(7, pool, pool.Of(7), leaves)
+	for _, by := range []exit{byProcess, byKernel, byPlainKernel} {
+		list := rules(7, pool, pool.Of(7), by)
 		begin := slices.IndexFunc(list, func(rule []expr.Any) bool { // what follows is of the pod's device
 			c, ok := rule[1].(*expr.Cmp)
 			return ok && c.Op == expr.CmpOpNeq
 		})
 		if begin < 0 {
-			t.Fatalf("leaves %v: no rule ends what comes by other devices", leaves)
+			t.Fatalf("by %q: no rule ends what comes by other devices", by)
 		}
 		list = list[begin+1:]
 		for _, f := range families {
@@ -35,13 +35,13 @@ func TestTheSourceIsLookedAtFirst(t *testing.T) {
 				})
 			})
 			if source < 0 || delivered < source || delivered > source+2 {
-				t.Errorf("leaves %v, family %d: the source is looked at in rule %d, the first that delivers is %d", leaves, f.number, source, delivered)
+				t.Errorf("by %q, family %d: the source is looked at in rule %d, the first that delivers is %d", by, f.number, source, delivered)
 				continue
 			}
 			for i, rule := range list[:source] {
 				other := !slices.ContainsFunc(rule, isOf(f)) && slices.ContainsFunc(rule, func(e expr.Any) bool { return isOf(v4)(e) || isOf(v6)(e) })
 				if verdictOf(rule) != expr.VerdictDrop && !other {
-					t.Errorf("leaves %v, family %d: rule %d lets something pass before its source is looked at", leaves, f.number, i)
+					t.Errorf("by %q, family %d: rule %d lets something pass before its source is looked at", by, f.number, i)
 				}
 			}
 		}

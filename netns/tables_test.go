@@ -43,11 +43,11 @@ func TestAPodHasOneTable(t *testing.T) {
 		if err != nil {
 			return err
 		}
-		for _, leaves := range []bool{true, true, false, false, true} {
-			if err := addTable(1, wireSuffix(leaves), rules(1, pool, pool.Of(1), leaves)); err != nil {
-				t.Errorf("leaves %v: %v", leaves, err)
+		for _, by := range []exit{byKernel, byKernel, byProcess, byProcess, byPlainKernel, byKernel} {
+			if err := addTable(1, by, rules(1, pool, pool.Of(1), by)); err != nil {
+				t.Errorf("by %q: %v", by, err)
 			}
-			has("foreign", tableName(1, wireSuffix(leaves)), "pod11.3", "pod2.3")
+			has("foreign", tableName(1, by), "pod11.3", "pod2.3")
 		}
 		if err := delTables(map[Slot]bool{1: true, 2: true, 3: true}); err != nil {
 			t.Error(err)

@@ -37,9 +37,9 @@ func (w Wires) Close() error {
 
 // Wire makes the wires of an attached pod and leads to them what the pod sends that is for
 // no other pod. What an earlier try has left is replaced.
-func (r Router) Wire(pool Pool, s Slot) (Wires, error) { return r.wire(pool, s, false) }
+func (r Router) Wire(pool Pool, s Slot) (Wires, error) { return r.wire(pool, s, byProcess) }
 
-func (r Router) wire(pool Pool, s Slot, leaves bool) (Wires, error) {
+func (r Router) wire(pool Pool, s Slot, by exit) (Wires, error) {
 	w := Wires{}
 	err := r.Do(func() error {
 		if err := w.make(s, has(pool.V6)); err != nil {
@@ -48,7 +48,11 @@ func (r Router) wire(pool Pool, s Slot, leaves bool) (Wires, error) {
 		if err := direct(pool, s); err != nil {
 			return err
 		}
-		return addTable(s, wireSuffix(leaves), rules(s, pool, pool.Of(s), leaves))
+		err := addTable(s, by, rules(s, pool, pool.Of(s), by))
+		if by == byKernel && errors.Is(err, unix.ENOENT) {
+			err = addTable(s, byPlainKernel, rules(s, pool, pool.Of(s), byPlainKernel))
+		}
+		return err
 	})
 	if err != nil {
 		return nil, errors.Join(fmt.Errorf("carry the pod's traffic: %w", err), w.Close())

@@ -73,6 +73,38 @@ func TestDatagrams(t *testing.T) {
 	}
 }
 
+// Who answers a pod too late hears of it from the pod's kernel.
+func TestErrorsLeave(t *testing.T) {
+	w := newWorld(t)
+	p := w.pod(1)
+	server := nettest.ListenPacket(t, w.Remote, nettest.RemoteAddr+":0")
+	server.SetDeadline(time.Now().Add(time.Minute))
+	raw, err := server.SyscallConn()
+	if err != nil {
+		t.Fatal(err)
+	}
+	cerr := raw.Control(func(fd uintptr) { err = unix.SetsockoptInt(int(fd), unix.SOL_IP, unix.IP_RECVERR, 1) })
+	if err = errors.Join(cerr, err); err != nil {
+		t.Fatal(err)
+	}
+	c := nettest.Connect(t, p.ns, "udp", server.LocalAddr().String())
+	if _, err := c.Write([]byte("?")); err != nil {
+		t.Fatal(err)
+	}
+	b := make([]byte, 1)
+	_, client, err := server.ReadFrom(b)
+	if err != nil {
+		t.Fatal(err)
+	}
+	c.Close()
+	if _, err := server.WriteTo(b, client); err != nil {
+		t.Fatal(err)
+	}
+	if _, _, err := server.ReadFrom(b); !errors.Is(err, unix.ECONNREFUSED) {
+		t.Errorf("the server hears %v", err)
+	}
+}
+
 // A pod hears what it would have heard had it tried itself.
 func TestRefusals(t *testing.T) {
 	w := newWorld(t)

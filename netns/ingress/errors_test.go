@@ -1,0 +1,31 @@
+package ingress
+
+import (
+	"errors"
+	"net/netip"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/podrun/podrun/internal/nettest"
+)
+
+// What a pod's kernel says of what it was sent in a client's name comes to who has sent it, also
+// of a pod whose own packets leave by the kernel.
+func TestErrorsOfAPodComeBack(t *testing.T) {
+	s := newShared(t)
+	const nobody = 9
+	for i, p := range s.pods {
+		for _, client := range []string{nettest.RemoteAddr, nettest.RemoteAddr6} {
+			c, err := p.inside.DialUDP(netip.AddrPortFrom(netip.MustParseAddr(client), 4000), nobody)
+			must(t, err)
+			t.Cleanup(func() { c.Close() })
+			_, err = c.Write([]byte("?"))
+			must(t, err)
+			must(t, c.SetDeadline(time.Now().Add(nettest.Patience)))
+			if _, err := c.Read(make([]byte, 1)); !errors.Is(err, syscall.ECONNREFUSED) {
+				t.Errorf("pod %d, in the name of %s: %v", i, client, err)
+			}
+		}
+	}
+}
