@@ -6,9 +6,8 @@ import (
 	"testing"
 	"time"
 
-	"golang.org/x/sys/unix"
-
 	"github.com/podrun/podrun/internal/store"
+	"github.com/podrun/podrun/internal/testenv"
 	"github.com/podrun/podrun/netns"
 	"github.com/podrun/podrun/pod"
 )
@@ -54,20 +53,11 @@ func TestViewIsKept(t *testing.T) {
 	if !again() {
 		t.Error("it is made anew of what is the same")
 	}
-	var limit unix.Rlimit
-	if err := unix.Getrlimit(unix.RLIMIT_NOFILE, &limit); err != nil {
-		t.Fatal(err)
-	}
-	if err := unix.Setrlimit(unix.RLIMIT_NOFILE, &unix.Rlimit{Max: limit.Max}); err != nil {
-		t.Fatal(err)
-	}
-	kept := again()
-	if err := unix.Setrlimit(unix.RLIMIT_NOFILE, &limit); err != nil {
-		t.Fatal(err)
-	}
-	if !kept {
-		t.Error("it is forgotten")
-	}
+	testenv.WithDescriptors(t, 0, func() {
+		if !again() {
+			t.Error("it is forgotten")
+		}
+	})
 	dies.Close()
 	if again() || len(s.view().Pods) != 1 {
 		t.Errorf("a pod that has ended: %+v", s.view())

@@ -16,17 +16,8 @@ func TestSignalWithoutDescriptors(t *testing.T) {
 	if err := cmd.Start(); err != nil {
 		t.Fatal(err)
 	}
-	var limit unix.Rlimit
-	if err := unix.Getrlimit(unix.RLIMIT_NOFILE, &limit); err != nil {
-		t.Fatal(err)
-	}
-	if err := unix.Setrlimit(unix.RLIMIT_NOFILE, &unix.Rlimit{Max: limit.Max}); err != nil {
-		t.Fatal(err)
-	}
-	err := process{PID: cmd.Process.Pid}.signalUnreaped(unix.SIGKILL)
-	if err := unix.Setrlimit(unix.RLIMIT_NOFILE, &limit); err != nil {
-		t.Fatal(err)
-	}
+	var err error
+	testenv.WithDescriptors(t, 0, func() { err = process{PID: cmd.Process.Pid}.signalUnreaped(unix.SIGKILL) })
 	if err != nil {
 		t.Error(err)
 	}

@@ -9,6 +9,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/podrun/podrun/internal/nettest"
+	"github.com/podrun/podrun/internal/testenv"
 	"github.com/podrun/podrun/netns"
 )
 
@@ -85,14 +86,12 @@ func TestBound(t *testing.T) {
 	if err := unix.Getrlimit(unix.RLIMIT_NOFILE, &was); err != nil {
 		t.Fatal(err)
 	}
-	defer unix.Setrlimit(unix.RLIMIT_NOFILE, &was)
 	for limit, want := range map[uint64]int64{64: 16, 1024: 192, min(was.Max, 1<<19): min(maxFlows, (int64(min(was.Max, 1<<19))-reserve)/perFlow)} {
-		if err := unix.Setrlimit(unix.RLIMIT_NOFILE, &unix.Rlimit{Cur: limit, Max: was.Max}); err != nil {
-			t.Fatal(err)
-		}
-		if got := bound(); got != want {
-			t.Errorf("%d descriptors: %d, want %d", limit, got, want)
-		}
+		testenv.WithDescriptors(t, limit, func() {
+			if got := bound(); got != want {
+				t.Errorf("%d descriptors: %d, want %d", limit, got, want)
+			}
+		})
 	}
 }
 

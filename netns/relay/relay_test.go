@@ -11,8 +11,6 @@ import (
 	"testing"
 	"time"
 
-	"golang.org/x/sys/unix"
-
 	"github.com/podrun/podrun/internal/testenv"
 )
 
@@ -158,22 +156,16 @@ func readOne(c net.Conn) error {
 // Without descriptors for a pipe, bytes go through all the same.
 func TestWithoutPipes(t *testing.T) {
 	client, server, over := joined(t)
-	var was unix.Rlimit
-	if err := unix.Getrlimit(unix.RLIMIT_NOFILE, &was); err != nil {
-		t.Fatal(err)
-	}
-	if err := unix.Setrlimit(unix.RLIMIT_NOFILE, &unix.Rlimit{Cur: 3, Max: was.Max}); err != nil {
-		t.Fatal(err)
-	}
-	defer unix.Setrlimit(unix.RLIMIT_NOFILE, &was)
 	const size = 10 << 20
-	go func() {
-		client.Write(make([]byte, size))
-		client.Close()
-	}()
-	if n, err := io.Copy(io.Discard, server); err != nil || n != size {
-		t.Errorf("%d bytes: %v", n, err)
-	}
+	testenv.WithDescriptors(t, 3, func() {
+		go func() {
+			client.Write(make([]byte, size))
+			client.Close()
+		}()
+		if n, err := io.Copy(io.Discard, server); err != nil || n != size {
+			t.Errorf("%d bytes: %v", n, err)
+		}
+	})
 	server.Close()
 	await(t, over)
 }
