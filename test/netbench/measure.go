@@ -76,7 +76,7 @@ const (
 	talksPerRound = 10
 )
 
-// broke is for what is not podrun's only told.
+// broke has what breaks only told, but where it is podrun's or a pod's.
 func (x way) broke(err error) error {
 	if err == nil || strings.HasPrefix(x.name, "po") {
 		return err
