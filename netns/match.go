@@ -127,12 +127,14 @@ func destinationPort(port uint16) []expr.Any {
 
 func protocol(p byte) []expr.Any { return metaIs(expr.MetaKeyL4PROTO, []byte{p}) }
 
-// icmpTypes matches types of ICMP.
-func icmpTypes(types [2]byte) []expr.Any {
-	return []expr.Any{
-		&expr.Payload{DestRegister: 1, Base: expr.PayloadBaseTransportHeader, Offset: 0, Len: 1},
-		&expr.Range{Op: expr.CmpOpEq, Register: 1, FromData: types[:1], ToData: types[1:]},
+// icmpErrors match errors of ICMP, each some types of them. The family is known.
+func (f ipFamily) icmpErrors() (all [][]expr.Any) {
+	for _, types := range f.errors {
+		all = append(all, append(protocol(f.icmp),
+			&expr.Payload{DestRegister: 1, Base: expr.PayloadBaseTransportHeader, Offset: 0, Len: 1},
+			&expr.Range{Op: expr.CmpOpEq, Register: 1, FromData: types[:1], ToData: types[1:]}))
 	}
+	return all
 }
 
 // quotesTo matches errors of ICMP that quote a packet for an address.

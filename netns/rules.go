@@ -173,18 +173,17 @@ func (c *chain) ownSource(f ipFamily, own netip.Addr) {
 // ownErrors has errors of ICMP delivered here that quote what has been sent to the pod, and
 // drops others: of the packets that match.
 func (c *chain) ownErrors(f ipFamily, match []expr.Any, own netip.Addr) {
-	for _, types := range f.errors {
-		these := append(append(match[:len(match):len(match)], protocol(f.icmp)...), icmpTypes(types)...)
-		c.add(these, f.quotesTo(own), deliver())
-		c.add(these, verdict(expr.VerdictDrop))
+	for _, these := range f.icmpErrors() {
+		c.add(match, these, f.quotesTo(own), deliver())
+		c.add(match, these, verdict(expr.VerdictDrop))
 	}
 }
 
 // answeredErrors has errors of ICMP delivered here that quote what a socket here has sent to the
 // pod in the name of others. Those that quote what others have sent go on.
 func (c *chain) answeredErrors(f ipFamily, own netip.Addr) {
-	for _, types := range f.errors {
-		c.add(f.only(), protocol(f.icmp), icmpTypes(types), f.quotesTo(own), quotesOurs(), deliver())
+	for _, these := range f.icmpErrors() {
+		c.add(f.only(), these, f.quotesTo(own), quotesOurs(), deliver())
 	}
 }
 

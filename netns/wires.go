@@ -48,9 +48,10 @@ func (r Router) wire(pool Pool, s Slot, by exit) (Wires, error) {
 		if err := direct(pool, s); err != nil {
 			return err
 		}
-		err := addTable(s, by, rules(s, pool, pool.Of(s), by))
+		lead := func(by exit) error { return addTable(s, by, rules(s, pool, pool.Of(s), by)) }
+		err := lead(by)
 		if by == byKernel && errors.Is(err, unix.ENOENT) {
-			err = addTable(s, byPlainKernel, rules(s, pool, pool.Of(s), byPlainKernel))
+			err = lead(byPlainKernel)
 		}
 		return err
 	})

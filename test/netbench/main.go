@@ -64,7 +64,7 @@ func run() error {
 		}
 		fmt.Fprintf(os.Stderr, "netbench: streams, round %d of %d\n", round+1, *rounds)
 	}
-	w.memory(f, ways)
+	w.memory(f, ways) // a pod that has been woken again and again dozes later
 	for range *rounds * talksPerRound {
 		for _, way := range ways {
 			if err := w.measureTalk(f, way); err != nil {

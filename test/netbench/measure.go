@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"net"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -26,16 +27,12 @@ func (f figures) add(what, way string, value float64) {
 // side is where something is measured from: a pod that asks others, or others that ask it.
 type side struct {
 	way
-	which, ns, host string
-	above           int // is added to each port
+	which, ns, to string
+	above         int // is added to each port
 }
 
 func (x way) sides(w *world) []side {
-	host := x.out
-	if strings.Contains(host, ":") {
-		host = "[" + host + "]"
-	}
-	list := []side{{x, "out", x.ns, host, 0}}
+	list := []side{{x, "out", x.ns, x.out, 0}}
 	if x.in {
 		list = append(list, side{x, "in", w.remote, hostAddr, x.above})
 	}
@@ -43,11 +40,11 @@ func (x way) sides(w *world) []side {
 }
 
 // measureStreams measures once what lasts; measureTalk what is over soon, which what else the
-// machine does meets more easily: each way has a short turn, many times.
+// machine does meets more easily: each way has a short slice of time, again and again.
 func (w *world) measureStreams(f figures, x way, seconds int) error {
 	for _, s := range x.sides(w) {
 		err := errors.Join(s.stream(f, "", there, cpuThere, seconds), s.stream(f, " --reverse", back, cpuBack, seconds))
-		if s.which == "out" && s.host == x.out { // IPv4
+		if s.which == "out" && !strings.Contains(s.to, ":") {
 			err = errors.Join(err, download(f, x, seconds))
 		}
 		if err := x.broke(err); err != nil {
@@ -67,7 +64,7 @@ func (w *world) measureTalk(f figures, x way) error {
 	return nil
 }
 
-// How much is measured in one turn of talk. A port waits for 60 s after its connection, and as long as
+// How much is measured in one slice of talk. A port waits for 60 s after its connection, and as long as
 // fewer than half of them (14,000) wait, the next free one is found at once.
 const (
 	turnsAtOnce = 3000
@@ -111,8 +108,7 @@ const (
 
 // stream measures one direction of a stream.
 func (s side) stream(f figures, flag, speed, cost string, seconds int) error {
-	to := strings.Trim(s.host, "[]")
-	iperf := in(s.ns, fmt.Sprintf("iperf3 --client %s --port %d --json --time %d%s", to, iperfPort+s.above, seconds, flag))
+	iperf := in(s.ns, fmt.Sprintf("iperf3 --client %s --port %d --json --time %d%s", s.to, iperfPort+s.above, seconds, flag))
 	gb, used, err := stream(iperf, func() { f.add(s.which+busyBytes, s.name, pss(s.pids())) })
 	if err == nil {
 		f.add(s.which+speed, s.name, gb)
@@ -124,7 +120,7 @@ func (s side) stream(f figures, flag, speed, cost string, seconds int) error {
 // talk has a client of this program say two figures.
 func (s side) talk(f figures, what, first, second string, port, n int) error {
 	var a, b float64
-	out, err := command(in(s.ns, fmt.Sprintf("timeout 20 %s _client %s %s:%d %d", self(), what, s.host, port+s.above, n))).Output()
+	out, err := command(in(s.ns, fmt.Sprintf("timeout 20 %s _client %s %s %d", self(), what, net.JoinHostPort(s.to, strconv.Itoa(port+s.above)), n))).Output()
 	if _, serr := fmt.Sscan(string(out), &a, &b); err != nil || serr != nil {
 		return fmt.Errorf("%s: %w", what, errors.Join(err, serr))
 	}

@@ -95,7 +95,7 @@ func (f figures) verdicts() (list []verdict) {
 // page is the same as Markdown.
 func (f figures) page() string {
 	var b strings.Builder
-	b.WriteString("Between a pod and a second host on a pair of devices; *veth* is such a pair alone, what the kernel\ncan do. Medians; of turns and connections, those of short turns that each way has many times.\n\n| | " + strings.Join(columns, " | ") + " |\n|---" + strings.Repeat("|---", len(columns)) + "|\n")
+	b.WriteString("Between a pod and a second host on a pair of devices; *veth* is such a pair alone, what the kernel\ncan do. Medians; of turns and connections, those of slices that each way has in alternation.\n\n| | " + strings.Join(columns, " | ") + " |\n|---" + strings.Repeat("|---", len(columns)) + "|\n")
 	for _, what := range slices.Sorted(maps.Keys(f)) {
 		b.WriteString("| " + what + " |")
 		for _, c := range columns {

@@ -127,9 +127,10 @@ func turns(to string, n int) error {
 func short(to string, n int) error {
 	start, broken := time.Now(), 0
 	for i := range n {
-		if err := oneByte(to); err != nil && i == 0 {
-			return err
-		} else if err != nil {
+		if err := oneByte(to); err != nil {
+			if i == 0 {
+				return err
+			}
 			broken++
 		}
 	}
