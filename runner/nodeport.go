@@ -35,7 +35,7 @@ const nodePrefix = "node:"
 func (p *publisher) inherit(name string, file *os.File) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	p.nodes[name] = node{file: file}
+	p.nodes[name] = node{file: quiet(file)}
 }
 
 // leadNodes is publisher.lead by what is known now.
@@ -88,12 +88,12 @@ func (p *publisher) openNode(s *sandbox, h hostport.Port, to services.Node) erro
 		if err != nil {
 			return err
 		}
-		n.file = bound
-		if err = hostport.Listen(bound, h); err == nil {
-			err = p.keeper.Watch(nodePrefix+name, bound)
+		n.file = quiet(bound)
+		if err = hostport.Listen(n.file, h); err == nil {
+			err = p.keeper.Watch(nodePrefix+name, n.file)
 		}
 		if err != nil {
-			bound.Close()
+			n.file.Close()
 			return err
 		}
 	}

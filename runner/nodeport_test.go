@@ -4,6 +4,7 @@ import (
 	"errors"
 	"io/fs"
 	"net/netip"
+	"os"
 	"path/filepath"
 	"testing"
 	"time"
@@ -27,9 +28,9 @@ func TestNodePortIsTriedAgain(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	defer file.Close()
 	p := newPublisher(nil)
 	p.inherit(h.String(), file)
+	defer p.nodes[h.String()].file.Close()
 	p.live, p.server = true, ingress.New(nil) // it serves nothing
 	defer p.server.Close()
 	for range 2 {
@@ -109,5 +110,34 @@ func TestClientsOfOthers(t *testing.T) {
 	know()
 	if own, others := counts(); own != 100 {
 		t.Errorf("nothing is known: %d and %d", own, others)
+	}
+}
+
+// Whoever has opened a port, nobody is woken by what comes to it but who takes that.
+func TestPortsAreQuiet(t *testing.T) {
+	testenv.NoLeaks(t)
+	testenv.LoopbackUp(t)
+	h := hostport.Port{Protocol: "tcp", Number: 30473}
+	for way, keep := range map[string]func(p *publisher, file *os.File) *os.File{
+		"a hostPort": func(p *publisher, file *os.File) *os.File {
+			if err := p.hold(h.String(), file); err != nil {
+				t.Fatal(err)
+			}
+			return p.open[h.String()]
+		},
+		"a port of a Service": func(p *publisher, file *os.File) *os.File {
+			p.inherit(h.String(), file)
+			return p.nodes[h.String()].file
+		},
+	} {
+		file, err := hostport.Bind(h)
+		if err != nil {
+			t.Fatal(err)
+		}
+		kept := keep(newPublisher(nil), file)
+		if testenv.IsWaitedFor(t, int(kept.Fd())) {
+			t.Errorf("%s wakes who does not take its connections", way)
+		}
+		kept.Close()
 	}
 }

@@ -8,6 +8,7 @@ import (
 	"strings"
 	"sync"
 
+	"github.com/podrun/podrun/internal/brief"
 	"github.com/podrun/podrun/internal/stage"
 	"github.com/podrun/podrun/netns/hostport"
 	"github.com/podrun/podrun/netns/ingress"
@@ -42,12 +43,20 @@ func hostPort(p pod.Port) hostport.Port {
 func (p *publisher) hold(name string, file *os.File) error {
 	p.mu.Lock()
 	defer p.mu.Unlock()
+	file = quiet(file)
 	if err := p.keeper.Watch(keptPort(name), file); err != nil {
 		file.Close()
 		return err
 	}
 	p.open[name] = file
 	return nil
+}
+
+// quiet is a port for which only the thread waits that takes what comes. Go's own waiting, which
+// is for nobody, would wake another one for each connection.
+func quiet(port *os.File) *os.File {
+	port, _, _ = brief.Aside(port) // else it is only slower
+	return port
 }
 
 // require opens the ports that are not open.

@@ -1,6 +1,9 @@
 package testenv
 
 import (
+	"fmt"
+	"os"
+	"strings"
 	"testing"
 
 	"golang.org/x/sys/unix"
@@ -22,4 +25,20 @@ func WithDescriptors(t testing.TB, limit uint64, f func()) {
 		}
 	}()
 	f()
+}
+
+// IsWaitedFor says whether this process waits, by epoll(7), for a descriptor: Go's own waiting, too.
+func IsWaitedFor(t testing.TB, fd int) bool {
+	t.Helper()
+	target := fmt.Sprintf("tfd: %8d ", fd)
+	files, err := os.ReadDir("/proc/self/fdinfo")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, f := range files {
+		if b, err := os.ReadFile("/proc/self/fdinfo/" + f.Name()); err == nil && strings.Contains(string(b), target) {
+			return true
+		}
+	}
+	return false
 }

@@ -8,7 +8,6 @@
 package egress
 
 import (
-	"errors"
 	"fmt"
 	"net"
 	"net/netip"
@@ -18,6 +17,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	"github.com/podrun/podrun/internal/brief"
 	"github.com/podrun/podrun/internal/nsthread"
 	"github.com/podrun/podrun/netns"
 	"github.com/podrun/podrun/netns/relay"
@@ -100,7 +100,7 @@ func (e *Egress) start() (err error) {
 	for i, name := range []string{netns.WireTUN, netns.WireTCP4, netns.WireTCP6} {
 		fds[i] = -1
 		if e.wires[name] != nil {
-			if fds[i], err = e.setAside(name); err != nil {
+			if e.wires[name], fds[i], err = brief.Aside(e.wires[name]); err != nil {
 				return err
 			}
 		}
@@ -128,26 +128,6 @@ func (e *Egress) start() (err error) {
 		}
 	}
 	return nil
-}
-
-// setAside takes a wire away from Go's own waiting, which would wake threads whenever the
-// loop's is: it is a file for which Go does not wait, and which does not block.
-func (e *Egress) setAside(name string) (fd int, err error) {
-	old := e.wires[name]
-	raw, err := old.SyscallConn()
-	if err != nil {
-		return -1, err
-	}
-	cerr := raw.Control(func(of uintptr) {
-		if fd, err = unix.FcntlInt(of, unix.F_DUPFD_CLOEXEC, 3); err == nil {
-			err = unix.SetNonblock(fd, false) // so that it is not waited for
-		}
-	})
-	if err = errors.Join(cerr, err); err != nil {
-		return -1, err
-	}
-	e.wires[name] = os.NewFile(uintptr(fd), old.Name())
-	return fd, errors.Join(old.Close(), unix.SetNonblock(fd, true))
 }
 
 // Wires are what has to be kept for a successor, and watched while there is none.

@@ -2,14 +2,12 @@ package egress
 
 import (
 	"encoding/binary"
-	"fmt"
 	"net/netip"
-	"os"
-	"strings"
 	"testing"
 	"time"
 
 	"github.com/podrun/podrun/internal/nettest"
+	"github.com/podrun/podrun/internal/testenv"
 )
 
 // A pod that begins anew, from the same port, has given up what it began there before: of
@@ -63,25 +61,13 @@ func firstPacket(from, to netip.AddrPort, number uint32) packet {
 func TestTheDeviceGoes(t *testing.T) {
 	w := newWorld(t)
 	p := w.pod(1)
-	tun := fmt.Sprintf("tfd: %8d ", p.egress.tun.Fd())
-	watched := func() bool {
-		files, err := os.ReadDir("/proc/self/fdinfo")
-		if err != nil {
-			t.Fatal(err)
-		}
-		for _, f := range files {
-			if b, err := os.ReadFile("/proc/self/fdinfo/" + f.Name()); err == nil && strings.Contains(string(b), tun) {
-				return true
-			}
-		}
-		return false
-	}
-	if !watched() {
-		t.Fatalf("nobody waits for %q", tun)
+	tun := int(p.egress.tun.Fd())
+	if !testenv.IsWaitedFor(t, tun) {
+		t.Fatal("nobody waits for the device")
 	}
 	if err := w.Router.Detach(1); err != nil {
 		t.Fatal(err)
 	}
-	nettest.Await(t, "nobody waits for the device", func() bool { return !watched() })
+	nettest.Await(t, "nobody waits for the device", func() bool { return !testenv.IsWaitedFor(t, tun) })
 	nettest.Idle(t, p.egress)
 }
