@@ -4,7 +4,6 @@ import (
 	"errors"
 	"io"
 	"syscall"
-	"time"
 
 	"golang.org/x/sys/unix"
 
@@ -23,24 +22,6 @@ func (l *Loop) Carry(a, b int, told uint32, over func()) {
 		j.ends[1].hear(told)
 		j.goOn()
 	}
-}
-
-// Meet is Carry once b, which is connecting, is connected. If it is refused, or not answered
-// in time, or a is reset meanwhile, both are reset. end resets both, at any time.
-func (l *Loop) Meet(a, b int, patience time.Duration, over func()) (end func()) {
-	j := l.join(a, b, over)
-	j.ends[1].wide = true
-	if !j.watch() {
-		return j.broken
-	}
-	until := time.Now().Add(patience)
-	l.Tick(func() bool {
-		if !j.begun && time.Now().After(until) {
-			j.broken()
-		}
-		return !j.begun && !j.ended
-	})
-	return j.broken
 }
 
 // Answered says whether an attempt to connect has come to its end, and AnswerOf which.
@@ -137,6 +118,7 @@ func (j *joint) hear(e *end, events uint32) {
 			return
 		}
 		j.begun = true
+		delete(j.loop.meeting, j)
 	}
 	if !j.queued { // else it has its turn next
 		j.goOn()
@@ -207,6 +189,7 @@ func (j *joint) close(how func(fd int)) {
 		j.loop.Forget(e.fd, true)
 		how(e.fd)
 	}
+	delete(j.loop.meeting, j)
 	if delete(j.loop.joints, j); len(j.loop.joints) == 0 {
 		j.loop.spareNothing()
 	}

@@ -33,7 +33,9 @@ type Loop struct {
 	watched map[int32]watched
 	turn    int32 // tells a descriptor from one of the same number before it
 	joints  map[*joint]bool
-	again   []*joint // that have not come to an end in their turn
+	meeting map[*joint]time.Time // until when those wait of which one end is not connected yet
+	patient bool                 // they are looked after
+	again   []*joint             // that have not come to an end in their turn
 	ticks   []func() bool
 	next    time.Time // when to tick
 	spare   []pipe
@@ -82,7 +84,7 @@ func NewLoop(nsFiles ...string) (*Loop, error) {
 		unix.Close(wake)
 		return nil, fmt.Errorf("wait for connections: %w", err)
 	}
-	l := &Loop{epoll: epoll, wake: wake, done: make(chan struct{}), watched: map[int32]watched{}, joints: map[*joint]bool{}}
+	l := &Loop{epoll: epoll, wake: wake, done: make(chan struct{}), watched: map[int32]watched{}, joints: map[*joint]bool{}, meeting: map[*joint]time.Time{}}
 	if len(nsFiles) == 0 {
 		go l.run()
 		return l, nil

@@ -4,6 +4,7 @@ import (
 	"errors"
 	"io"
 	"net"
+	"strings"
 	"sync"
 	"syscall"
 	"testing"
@@ -11,6 +12,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	"github.com/podrun/podrun/internal/brief"
 	"github.com/podrun/podrun/internal/testenv"
 )
 
@@ -182,6 +184,75 @@ func TestMeet(t *testing.T) {
 				t.Errorf("the client sees %v, want a reset", err)
 			}
 		})
+	}
+}
+
+// What has been said before both are connected arrives, as does an end that followed it.
+func TestMeetWhoHasSpoken(t *testing.T) {
+	testenv.NoLeaks(t)
+	testenv.LoopbackUp(t)
+	l := newLoop(t)
+	for name, early := range map[string]func(c *net.TCPConn) string{
+		"nothing":          func(c *net.TCPConn) string { return "" },
+		"a word":           func(c *net.TCPConn) string { c.Write([]byte("word")); return "word" },
+		"a word, its last": func(c *net.TCPConn) string { c.Write([]byte("word")); c.CloseWrite(); return "word" },
+		"its last":         func(c *net.TCPConn) string { c.CloseWrite(); return "" },
+		"much": func(c *net.TCPConn) string {
+			text := strings.Repeat("much", small)
+			go func() { c.Write([]byte(text)); c.CloseWrite() }()
+			return text
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			listener, err := net.Listen("tcp", "127.0.0.1:0")
+			if err != nil {
+				t.Fatal(err)
+			}
+			defer listener.Close()
+			client, a := connected(t)
+			near, err := Take(a)
+			if err != nil {
+				t.Fatal(err)
+			}
+			said := early(client)
+			over := make(chan struct{})
+			l.Post(func() {
+				far, err := brief.Socket(unix.AF_INET, unix.SOCK_STREAM)
+				if err == nil {
+					if err = brief.Connect(far, listener.Addr().(*net.TCPAddr).AddrPort(), 0); err == unix.EINPROGRESS {
+						err = nil
+					}
+				}
+				if err != nil {
+					t.Error(err)
+				}
+				l.Meet(near, far, time.Minute, func() { close(over) })
+			})
+			server, err := listener.Accept()
+			if err != nil {
+				t.Fatal(err)
+			}
+			defer server.Close()
+			server.Write([]byte("x"))
+			if err := readOne(client); err != nil {
+				t.Errorf("the client hears nothing: %v", err)
+			}
+			client.CloseWrite()
+			if b, err := io.ReadAll(server); err != nil || string(b) != said {
+				t.Errorf("the server hears %d bytes of %d: %v", len(b), len(said), err)
+			}
+			server.Close()
+			await(t, over)
+		})
+	}
+	err := l.Do(func() error {
+		if len(l.meeting) > 0 || len(l.ticks) > 1 {
+			t.Errorf("%d are waited for, by %d ticks", len(l.meeting), len(l.ticks))
+		}
+		return nil
+	})
+	if err != nil {
+		t.Error(err)
 	}
 }
 
