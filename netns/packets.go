@@ -51,7 +51,7 @@ func (r Router) WirePackets(pool Pool, s Slot) (Wires, error) {
 
 // keepSource keeps the pod from speaking in the name of others.
 func keepSource(pool Pool, s Slot) error {
-	err := addTable(s, ownSuffix, sourceRules(s, pool, pool.Of(s)))
+	err := addTable(s, ownSuffix, nil, sourceRules(s, pool, pool.Of(s)))
 	if slices.ContainsFunc(noTables, func(e error) bool { return errors.Is(err, e) }) {
 		return keepSource6(pool, s)
 	}

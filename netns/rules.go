@@ -18,7 +18,8 @@ import (
 //   - What is for a pod or a Service goes on, to be routed by the kernel.
 //   - The first packet of a TCP connection goes on too, to the TUN device: the process
 //     there connects first and sends it back, and then it comes to the listening socket. So
-//     a pod sees a refused connection as refused.
+//     a pod sees a refused connection as refused. One for who has just answered another comes
+//     there at once (answering.go).
 //   - Every other one of TCP and UDP comes to a socket of that process, which has the
 //     address that the pod speaks to (TPROXY: Documentation/networking/tproxy.rst).
 //   - An error of ICMP that quotes what the pod has been sent comes to the router's sockets,
@@ -36,14 +37,15 @@ const (
 
 // tableName is a pod's table. Its rules follow from its name alone, as long as the router
 // lives: the number changes with every change of rules.
-func tableName(s Slot, by exit) string { return fmt.Sprintf("pod%d.6%s", s, by) }
+func tableName(s Slot, by exit) string { return fmt.Sprintf("pod%d.7%s", s, by) }
 
 // port is where a pod's connections are taken, on the router's loopback.
 func port(s Slot) uint16 { return firstPort + uint16(s) }
 
-// addTable makes a pod's table, if it is not there, in place of others of that pod. It asks
-// first: to remove a table, and to fail, takes the kernel longer than all the rest.
-func addTable(s Slot, by exit, rules [][]expr.Any) error {
+// addTable makes a pod's table, if it is not there, in place of others of that pod, with the sets of
+// who answers by some families. It asks first: to remove a table, and to fail, takes the kernel
+// longer than all the rest.
+func addTable(s Slot, by exit, answering []ipFamily, rules chain) error {
 	there, err := tablesOf(map[Slot]bool{s: true})
 	if err != nil {
 		return fmt.Errorf("list nftables rules: %w", err)
@@ -61,6 +63,11 @@ func addTable(s Slot, by exit, rules [][]expr.Any) error {
 			Name: "from", Table: t, Type: nftables.ChainTypeFilter,
 			Hooknum: nftables.ChainHookPrerouting, Priority: nftables.ChainPriorityMangle,
 		})
+		for _, f := range answering {
+			if err := c.AddSet(f.answering(t), nil); err != nil {
+				return err
+			}
+		}
 		for _, r := range rules {
 			c.AddRule(&nftables.Rule{Table: t, Chain: chain, Exprs: r})
 		}
@@ -120,6 +127,7 @@ func rules(s Slot, pool Pool, own Addresses, by exit) chain {
 	// packets come through here, too.
 	add(otherSlot(s), verdict(expr.VerdictAccept))
 	for _, f := range families {
+		add(iif(firstTUN+int(s)), f.only(), firstPacket(), f.answers())
 		add(iif(firstTUN+int(s)), f.only(), firstPacket(), f.take(port(s)))
 	}
 	add(notIif(firstPod+int(s)), verdict(expr.VerdictAccept))
@@ -150,6 +158,9 @@ func rules(s Slot, pool Pool, own Addresses, by exit) chain {
 	}
 	if by != byProcess {
 		all = append(all, out()...)
+	}
+	for _, f := range families {
+		add(f.only(), firstPacket(), f.justAnswered(), f.take(port(s)))
 	}
 	add(firstPacket(), verdict(expr.VerdictAccept))
 	// What is neither TCP nor UDP has no sockets, so this does not apply to it.

@@ -44,7 +44,7 @@ func TestAPodHasOneTable(t *testing.T) {
 			return err
 		}
 		for _, by := range []exit{byKernel, byKernel, byProcess, byProcess, byPlainKernel, byKernel} {
-			if err := addTable(1, by, rules(1, pool, pool.Of(1), by)); err != nil {
+			if err := addTable(1, by, families, rules(1, pool, pool.Of(1), by)); err != nil {
 				t.Errorf("by %q: %v", by, err)
 			}
 			has("foreign", tableName(1, by), "pod11.3", "pod2.3")

@@ -48,7 +48,7 @@ func (r Router) wire(pool Pool, s Slot, by exit) (Wires, error) {
 		if err := direct(pool, s); err != nil {
 			return err
 		}
-		lead := func(by exit) error { return addTable(s, by, rules(s, pool, pool.Of(s), by)) }
+		lead := func(by exit) error { return addTable(s, by, families, rules(s, pool, pool.Of(s), by)) }
 		err := lead(by)
 		if by == byKernel && errors.Is(err, unix.ENOENT) {
 			err = lead(byPlainKernel)

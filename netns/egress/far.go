@@ -11,8 +11,9 @@ import (
 	"github.com/podrun/podrun/netns/relay"
 )
 
-// farSide begins to connect in the host's network.
-func farSide(to netip.AddrPort) (fd int, err error) {
+// farSide begins to connect in the host's network. The kernel connects a socket with itself where nobody
+// listens to the port that it was given.
+func (e *Egress) farSide(to netip.AddrPort) (fd int, err error) {
 	family := unix.AF_INET
 	if to.Addr().Is6() {
 		family = unix.AF_INET6
@@ -20,8 +21,14 @@ func farSide(to netip.AddrPort) (fd int, err error) {
 	if fd, err = brief.Socket(family, unix.SOCK_STREAM); err != nil {
 		return -1, err
 	}
-	if err = brief.Connect(fd, to, 0); err != nil && err != unix.EINPROGRESS {
-		unix.Close(fd)
+	err = brief.Connect(fd, to, 0)
+	if to.Port() >= e.given && (err == nil || err == unix.EINPROGRESS) {
+		if own, nerr := relay.NameOf(fd); nerr == nil && own == to {
+			err = unix.ECONNREFUSED
+		}
+	}
+	if err != nil && err != unix.EINPROGRESS {
+		brief.Close(fd)
 		return -1, err
 	}
 	return fd, nil
@@ -36,19 +43,6 @@ func (c *connection) makeSure() {
 	} {
 		_ = unix.SetsockoptInt(c.far, o.level, o.name, o.value) // it cannot fail for a socket of TCP
 	}
-}
-
-// answerOf is what has become of an attempt to connect. The kernel connects a socket with
-// itself where nobody listens to the port that it was given.
-func (e *Egress) answerOf(c *connection, to netip.AddrPort) error {
-	if err := relay.AnswerOf(c.far, c.told); err != nil || to.Port() < e.given {
-		return err
-	}
-	own, err := relay.NameOf(c.far)
-	if err == nil && own == to {
-		err = unix.ECONNREFUSED
-	}
-	return err
 }
 
 // firstGiven is the first port that the kernel gives to sockets which ask for none.

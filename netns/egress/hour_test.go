@@ -20,7 +20,7 @@ func TestAnHourOfSilence(t *testing.T) {
 	}
 	lost := flow{netip.AddrPortFrom(p.own.V4, 1), netip.MustParseAddrPort(nettest.RemoteAddr + ":80")}
 	err := p.egress.loop.Do(func() error {
-		fd, err := farSide(lost.dst) // of a pod that has forgotten what it asked for
+		fd, err := p.egress.farSide(lost.dst) // of a pod that has forgotten what it asked for
 		if err == nil && p.egress.begin() {
 			p.egress.tcp.all[lost] = &connection{far: fd, state: accepting, until: time.Now().Add(acceptTime)}
 		}

@@ -4,11 +4,9 @@ import (
 	"math/rand"
 	"net/netip"
 	"testing"
-	"time"
 
 	"golang.org/x/sys/unix"
 
-	"github.com/podrun/podrun/internal/nettest"
 	"github.com/podrun/podrun/internal/testenv"
 	"github.com/podrun/podrun/netns"
 )
@@ -92,24 +90,5 @@ func TestBound(t *testing.T) {
 				t.Errorf("%d descriptors: %d, want %d", limit, got, want)
 			}
 		})
-	}
-}
-
-// What would be too much waits: the pod asks again.
-func TestTooMany(t *testing.T) {
-	w := newWorld(t)
-	p := w.pod(1)
-	p.egress.reading.Lock()
-	p.egress.max = 2
-	p.egress.reading.Unlock()
-	nettest.Serve(t, w.Remote, nettest.RemoteAddr+":80", nettest.Echo)
-	for i, within := range []time.Duration{time.Minute, time.Minute, time.Second / 2} {
-		c, err := nettest.DialFrom(p.ns, "tcp", "", nettest.RemoteAddr+":80", within)
-		if (err == nil) != (i < 2) {
-			t.Errorf("connection %d: %v", i, err)
-		}
-		if err == nil {
-			defer c.Close()
-		}
 	}
 }

@@ -21,6 +21,7 @@ type connections struct {
 	all     map[flow]*connection
 	waiting bool  // the loop looks after those that are not joined yet
 	starved []int // listening sockets that wait for descriptors
+	late    []taken
 
 	mu     sync.Mutex
 	closed bool
@@ -66,11 +67,7 @@ func (e *Egress) open(f flow, p packet) {
 		}
 		return
 	}
-	if old != nil && old.state != joined {
-		e.drop(f, old) // which the pod has given up
-	} else if old != nil {
-		old.makeSure() // nobody else knows of it
-	}
+	e.supersede(f)
 	to, ok := e.target(f.dst)
 	if !ok {
 		e.inject(unreach(p, e.gateway(p), noRoute))
@@ -79,7 +76,7 @@ func (e *Egress) open(f flow, p packet) {
 	if !e.begin() {
 		return // it will be sent again
 	}
-	fd, err := farSide(to)
+	fd, err := e.farSide(to)
 	if err != nil {
 		e.end()
 		e.fail(p, err)
@@ -90,7 +87,7 @@ func (e *Egress) open(f flow, p packet) {
 	first := p.clone()
 	err = e.loop.Watch(fd, relay.Edges, func(events uint32) {
 		if c.told |= events; c.state == connecting && relay.Answered(events) {
-			e.connected(f, c, to, first)
+			e.connected(f, c, first)
 		}
 	})
 	if err != nil {
@@ -98,6 +95,17 @@ func (e *Egress) open(f flow, p packet) {
 		return
 	}
 	e.wait()
+}
+
+// supersede is told that there is another connection between two addresses.
+func (e *Egress) supersede(f flow) {
+	switch old := e.tcp.all[f]; {
+	case old == nil:
+	case old.state == joined:
+		old.makeSure() // nobody else knows of it
+	default:
+		e.drop(f, old) // which the pod has given up
+	}
 }
 
 // wait has connections looked after.
@@ -110,8 +118,8 @@ func (e *Egress) wait() {
 
 // connected is told that the far side has answered, or has not; only if it has the pod has a
 // partner.
-func (e *Egress) connected(f flow, c *connection, to netip.AddrPort, first packet) {
-	if err := e.answerOf(c, to); err != nil {
+func (e *Egress) connected(f flow, c *connection, first packet) {
+	if err := relay.AnswerOf(c.far, c.told); err != nil {
 		e.drop(f, c)
 		e.fail(first, err)
 		return
@@ -139,7 +147,7 @@ func (e *Egress) excuse(first packet, err error) []byte {
 		return nil
 	case errors.Is(err, unix.EACCES), errors.Is(err, unix.EPERM):
 		return unreach(first, e.gateway(first), forbidden)
-	case errors.Is(err, unix.EMFILE), errors.Is(err, unix.ENFILE), errors.Is(err, unix.ENOBUFS), errors.Is(err, unix.ENOMEM), errors.Is(err, unix.EADDRNOTAVAIL):
+	case exhausted(err):
 		return nil // it will be sent again
 	}
 	return unreach(first, e.gateway(first), noRoute)
@@ -166,7 +174,8 @@ func (e *Egress) lookAfter() bool { return e.giveUp(time.Now()) }
 // giveUp ends those that have not been joined in time.
 func (e *Egress) giveUp(now time.Time) (waiting bool) {
 	e.tcp.starved = slices.DeleteFunc(e.tcp.starved, func(fd int) bool { return e.listen(fd) == nil })
-	waiting = len(e.tcp.starved) > 0
+	e.meetLate()
+	waiting = len(e.tcp.starved)+len(e.tcp.late) > 0
 	for f, c := range e.tcp.all {
 		switch {
 		case c.state == joined && c.sure:
@@ -219,7 +228,7 @@ func (e *Egress) join(near int, from netip.AddrPort) {
 	}
 	c := e.tcp.all[f]
 	if c == nil || c.state != accepting {
-		relay.ResetFD(near) // of a connection whose far side has ended with a supervisor
+		e.meet(taken{f, near, time.Now().Add(acceptTime)})
 		return
 	}
 	c.state, c.until = joined, time.Now().Add(briefTime)
@@ -233,6 +242,9 @@ func (c *connections) close() {
 		if x.state != joined {
 			relay.ResetFD(x.far)
 		}
+	}
+	for _, t := range c.late {
+		relay.ResetFD(t.near)
 	}
 	c.mu.Lock()
 	c.closed = true
