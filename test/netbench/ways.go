@@ -169,8 +169,13 @@ func (w *world) slirp(ns string) (way, error) {
 	return one, err
 }
 
+// ask tells slirp4netns something by its socket, which may not be there yet when the namespace is connected.
 func ask(socket, words string) error {
-	c, err := net.Dial("unix", socket)
+	var c net.Conn
+	err := eventually(func() (err error) {
+		c, err = net.Dial("unix", socket)
+		return err
+	})
 	if err != nil {
 		return err
 	}
@@ -199,8 +204,15 @@ func (w *world) attend(ns string, cmd *exec.Cmd) error {
 		return err
 	}
 	w.kids = append(w.kids, cmd)
+	return eventually(func() error {
+		return run1(in(ns, fmt.Sprintf("%s _client short %s:%d 0", self(), remoteAddr, shortPort)))
+	})
+}
+
+// eventually tries until there is no error, or for ten seconds.
+func eventually(f func() error) error {
 	for deadline := time.Now().Add(10 * time.Second); ; time.Sleep(time.Millisecond) {
-		err := run1(in(ns, fmt.Sprintf("%s _client short %s:%d 0", self(), remoteAddr, shortPort)))
+		err := f()
 		if err == nil || time.Now().After(deadline) {
 			return err
 		}
