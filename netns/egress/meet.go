@@ -17,6 +17,10 @@ type taken struct {
 	until time.Time // when to give up
 }
 
+// mostLate bounds those that wait, which have descriptors beyond the bound of flows. More wait in the kernel's
+// own queue.
+const mostLate = reserve / 4
+
 // meet joins one to the far side once that has answered, and resets it if it does not. Where there
 // is nothing left to reach that by it waits.
 func (e *Egress) meet(t taken) {

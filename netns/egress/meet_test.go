@@ -218,3 +218,50 @@ func TestTooMany(t *testing.T) {
 		})
 	}
 }
+
+// However many come, only so many have a descriptor. The others are heard later, too.
+func TestFarTooMany(t *testing.T) {
+	w := newWorld(t)
+	p := w.pod(1)
+	limit := func(flows int64) { p.egress.loop.Do(func() error { p.egress.max = flows; return nil }) }
+	at := bothFamilies[0]
+	nettest.Serve(t, w.Remote, at, nettest.Echo)
+	nettest.Await(t, "too many are taken by the kernel", func() bool {
+		limit(1)
+		all := []net.Conn{nettest.Connect(t, p.ns, "tcp", at)}
+		defer func() {
+			for _, c := range all {
+				c.Close()
+			}
+		}()
+		for len(all) < mostLate+10 {
+			c, err := nettest.DialFrom(p.ns, "tcp", "", at, 50*time.Millisecond)
+			if err != nil {
+				limit(maxFlows)
+				return false // it has been too long since the first was answered
+			}
+			all = append(all, c)
+		}
+		late := 0
+		nettest.Await(t, "as many wait as may", func() bool {
+			starves := false
+			p.egress.loop.Do(func() error {
+				late, starves = len(p.egress.tcp.late), len(p.egress.tcp.starved) > 0
+				return nil
+			})
+			return starves
+		})
+		if late != mostLate {
+			t.Errorf("%d wait, want %d", late, mostLate)
+		}
+		limit(maxFlows)
+		for i, c := range all {
+			c.SetDeadline(time.Now().Add(time.Minute))
+			if err := nettest.Exchange(c, []byte("word")); err != nil {
+				t.Errorf("connection %d: %v", i, err)
+			}
+		}
+		return true
+	})
+	nettest.Idle(t, p.egress)
+}
