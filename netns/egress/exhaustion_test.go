@@ -1,8 +1,12 @@
 package egress
 
 import (
+	"errors"
+	"net"
 	"testing"
 	"time"
+
+	"golang.org/x/sys/unix"
 
 	"github.com/podrun/podrun/internal/nettest"
 )
@@ -12,9 +16,7 @@ import (
 func TestConversationsWithoutEnd(t *testing.T) {
 	w := newWorld(t)
 	p := w.pod(1)
-	p.egress.reading.Lock()
-	p.egress.max = 2
-	p.egress.reading.Unlock()
+	p.limit(2)
 	nettest.ServePacket(t, w.Remote, nettest.RemoteAddr+":53", nettest.EchoPacket)
 	for i := range 8 {
 		c := nettest.Connect(t, p.ns, "udp", nettest.RemoteAddr+":53")
@@ -34,4 +36,120 @@ func TestConversationsWithoutEnd(t *testing.T) {
 			t.Errorf("%d at once", n)
 		}
 	}
+}
+
+// limit is how many flows the pod may have.
+func (p *testPod) limit(flows int64) {
+	p.egress.reading.Lock()
+	defer p.egress.reading.Unlock()
+	p.egress.max = flows
+}
+
+// late is how many wait for room.
+func (p *testPod) late() (n int) {
+	p.egress.loop.Do(func() error { n = len(p.egress.tcp.late); return nil })
+	return n
+}
+
+// burst begins connections to who has just answered; none if that has been too long ago.
+func (p *testPod) burst(at string, number int) (all []net.Conn) {
+	p.t.Helper()
+	for range number {
+		c, err := nettest.DialFrom(p.ns, "tcp", "", at, 50*time.Millisecond)
+		if err != nil {
+			closeAll(all)
+			return nil
+		}
+		c.SetDeadline(time.Now().Add(time.Minute))
+		all = append(all, c)
+	}
+	return all
+}
+
+func closeAll(all []net.Conn) {
+	for _, c := range all {
+		c.Close()
+	}
+}
+
+// tooMany has a pod that may have two flows begin more, and calls then with those that wait, the oldest
+// first, and what gives them room.
+func tooMany(t *testing.T, number int, then func(p *testPod, waiting []net.Conn, room func())) *testPod {
+	t.Helper()
+	w := newWorld(t)
+	at := bothFamilies[0]
+	nettest.Serve(t, w.Remote, at, nettest.Echo)
+	p := w.pod(1)
+	nettest.Await(t, "more are taken by the kernel", func() bool {
+		p.limit(2)
+		active := []net.Conn{nettest.Connect(t, p.ns, "tcp", at), nettest.Connect(t, p.ns, "tcp", at)}
+		defer closeAll(active)
+		waiting := p.burst(at, number)
+		defer closeAll(waiting)
+		if waiting == nil {
+			p.limit(maxFlows)
+			closeAll(active)
+			nettest.Idle(t, p.egress)
+			return false
+		}
+		nettest.Await(t, "they wait", func() bool { return p.late() == min(number, mostLate) })
+		then(p, waiting, func() { active[0].Close() })
+		return true
+	})
+	return p
+}
+
+// What would be too much waits, and is heard when there is room for one.
+func TestTooMany(t *testing.T) {
+	p := tooMany(t, 2, func(p *testPod, waiting []net.Conn, room func()) {
+		room()
+		for _, c := range waiting {
+			if err := nettest.Exchange(c, []byte("word")); err != nil {
+				t.Error(err)
+			}
+			c.Close() // which makes room for the next
+		}
+	})
+	nettest.Idle(t, p.egress)
+}
+
+// Who has given up waiting is in nobody's way.
+func TestTooManyGiveUp(t *testing.T) {
+	p := tooMany(t, 2, func(p *testPod, waiting []net.Conn, _ func()) {
+		for _, c := range waiting {
+			c.(*net.TCPConn).SetLinger(0)
+			c.Close()
+		}
+		nettest.Await(t, "they are forgotten", func() bool { return p.late() == 0 })
+	})
+	nettest.Idle(t, p.egress)
+}
+
+// Those that wait at the end are reset.
+func TestTooManyAtTheEnd(t *testing.T) {
+	tooMany(t, 1, func(p *testPod, waiting []net.Conn, _ func()) {
+		p.egress.Close()
+		if _, err := waiting[0].Read(make([]byte, 1)); !errors.Is(err, unix.ECONNRESET) {
+			t.Errorf("%v, want a reset", err)
+		}
+	})
+}
+
+// Of far too many those are reset that have waited for longest.
+func TestFarTooMany(t *testing.T) {
+	const more = 4
+	p := tooMany(t, mostLate+more, func(p *testPod, waiting []net.Conn, _ func()) {
+		for i, c := range waiting[:more] {
+			if _, err := c.Read(make([]byte, 1)); !errors.Is(err, unix.ECONNRESET) {
+				t.Errorf("connection %d: %v, want a reset", i, err)
+			}
+		}
+		p.limit(maxFlows)
+		for i, c := range waiting[more:] {
+			if err := nettest.Exchange(c, []byte("word")); err != nil {
+				t.Errorf("connection %d: %v", more+i, err)
+			}
+		}
+	})
+	nettest.Idle(t, p.egress)
 }

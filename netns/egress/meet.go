@@ -17,24 +17,29 @@ type taken struct {
 	until time.Time // when to give up
 }
 
-// mostLate bounds those that wait, which have descriptors beyond the bound of flows. More wait in the kernel's
-// own queue.
-const mostLate = reserve / 4
+// mostLate bounds those that wait, which have descriptors beyond the bound of flows.
+const mostLate = reserve / 8
 
 // meet joins one to the far side once that has answered, and resets it if it does not. Where there
-// is nothing left to reach that by it waits.
+// is no room for that it waits, in the place of who has waited for longest if too many do.
 func (e *Egress) meet(t taken) {
 	e.supersede(t.flow)
 	err := e.reach(t)
-	switch {
-	case err == nil:
-	case exhausted(err) && time.Now().Before(t.until):
-		e.flows.Add(1) // beyond the bound
-		e.tcp.late = append(e.tcp.late, t)
-		e.wait()
-	default:
-		relay.ResetFD(t.near)
+	if err == nil {
+		return
 	}
+	if !exhausted(err) || time.Now().After(t.until) {
+		relay.ResetFD(t.near)
+		return
+	}
+	if len(e.tcp.late) >= mostLate {
+		relay.ResetFD(e.tcp.late[0].near)
+		e.tcp.late = e.tcp.late[1:]
+		e.end()
+	}
+	e.flows.Add(1) // beyond the bound
+	e.tcp.late = append(e.tcp.late, t)
+	e.wait()
 }
 
 // reach begins to connect to the far side.
@@ -58,14 +63,30 @@ func (e *Egress) reach(t taken) error {
 	return nil
 }
 
-// meetLate tries again.
+// meetLate tries again with those that are still there. None of them is in another's way.
 func (e *Egress) meetLate() {
+	if len(e.tcp.late) == 0 {
+		return
+	}
+	e.reading.RLock()
+	defer e.reading.RUnlock()
 	all := e.tcp.late
 	e.tcp.late = nil
+	e.flows.Add(-int64(len(all)))
 	for _, t := range all {
-		e.end()
-		e.meet(t)
+		if isGone(t.near) {
+			relay.ResetFD(t.near)
+		} else {
+			e.meet(t)
+		}
 	}
+}
+
+// isGone says whether the other end of a connection has reset it.
+func isGone(fd int) bool {
+	at := []unix.PollFd{{Fd: int32(fd)}}
+	n, err := unix.Poll(at, 0)
+	return err == nil && n > 0 && at[0].Revents&(unix.POLLERR|unix.POLLHUP) != 0
 }
 
 // exhausted says whether an error will pass by itself, when others have ended.

@@ -127,6 +127,47 @@ func TestTakenBetweenTwoProcesses(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
+	serve := func() (kept netns.Wires) {
+		kept = copies(t, wires)
+		if p.egress, err = Serve(Config{RouterNS: w.RouterNS, Pool: w.Pool, Slot: p.slot}, wires); err != nil {
+			t.Fatal(err)
+		}
+		return kept
+	}
+	kept := serve()
+	defer func() { p.egress.Close(); kept.Close() }()
+	at := bothFamilies[0]
+	nettest.Serve(t, w.Remote, at, nettest.Echo)
+	nettest.Await(t, "the kernel takes a connection", func() bool {
+		nettest.Connect(t, p.ns, "tcp", at).Close()
+		p.egress.Close()
+		heard := make(chan error, 1)
+		go func() {
+			c, err := nettest.Dial(p.ns, "tcp", at)
+			if err == nil {
+				err = nettest.Exchange(c, []byte("word"))
+				c.Close()
+			}
+			heard <- err
+		}()
+		taken := false
+		nettest.Await(t, "the next connection is begun", func() bool {
+			taken = isReadable(kept[netns.WireTCP4])
+			return taken || isReadable(kept[netns.WireTUN])
+		})
+		wires = kept
+		kept = serve()
+		if err := <-heard; err != nil {
+			t.Error(err)
+		}
+		nettest.Idle(t, p.egress)
+		return taken
+	})
+}
+
+// copies are what a keeper has of a pod's wires.
+func copies(t *testing.T, wires netns.Wires) netns.Wires {
+	t.Helper()
 	kept := netns.Wires{}
 	for name, file := range wires {
 		raw, err := file.SyscallConn()
@@ -136,132 +177,16 @@ func TestTakenBetweenTwoProcesses(t *testing.T) {
 		raw.Control(func(fd uintptr) {
 			own, err := unix.FcntlInt(fd, unix.F_DUPFD_CLOEXEC, 3)
 			if err != nil {
-				t.Fatal(err)
+				t.Error(err)
 			}
 			kept[name] = os.NewFile(uintptr(own), name)
 		})
 	}
-	config := Config{RouterNS: w.RouterNS, Pool: w.Pool, Slot: p.slot}
-	if p.egress, err = Serve(config, wires); err != nil {
-		t.Fatal(err)
-	}
-	at := bothFamilies[0]
-	nettest.Serve(t, w.Remote, at, nettest.Echo)
-	nettest.Connect(t, p.ns, "tcp", at).Close()
-	p.egress.Close()
-	heard := make(chan error, 1)
-	go func() {
-		c, err := nettest.Dial(p.ns, "tcp", at)
-		if err == nil {
-			err = nettest.Exchange(c, []byte("word"))
-			c.Close()
-		}
-		heard <- err
-	}()
-	nettest.Await(t, "the next connection is begun", func() bool { return isReadable(t, kept[netns.WireTCP4]) || isReadable(t, kept[netns.WireTUN]) })
-	if p.egress, err = Serve(config, kept); err != nil {
-		t.Fatal(err)
-	}
-	defer p.egress.Close()
-	if err := <-heard; err != nil {
-		t.Error(err)
-	}
-	nettest.Idle(t, p.egress)
+	return kept
 }
 
-func isReadable(t *testing.T, file *os.File) bool {
-	t.Helper()
+func isReadable(file *os.File) bool {
 	at := []unix.PollFd{{Fd: int32(file.Fd()), Events: unix.POLLIN}}
 	n, err := unix.Poll(at, 0)
 	return err == nil && n > 0
-}
-
-// What would be too much waits: it is heard when there is room, and reset if there is an end before.
-func TestTooMany(t *testing.T) {
-	w := newWorld(t)
-	at := bothFamilies[0]
-	nettest.Serve(t, w.Remote, at, nettest.Echo)
-	for i, ends := range []bool{false, true} {
-		p := w.pod(1 + netns.Slot(i))
-		p.egress.reading.Lock()
-		p.egress.max = 2
-		p.egress.reading.Unlock()
-		nettest.Await(t, "a third is taken by the kernel", func() bool {
-			first, second := nettest.Connect(t, p.ns, "tcp", at), nettest.Connect(t, p.ns, "tcp", at)
-			defer second.Close()
-			third, err := nettest.DialFrom(p.ns, "tcp", "", at, 50*time.Millisecond)
-			if err != nil { // it would be asked for again, for as long as there are two
-				first.Close()
-				return false
-			}
-			defer third.Close()
-			third.SetDeadline(time.Now().Add(time.Minute))
-			nettest.Await(t, "it waits", func() (waits bool) {
-				p.egress.loop.Do(func() error { waits = len(p.egress.tcp.late) == 1; return nil })
-				return waits
-			})
-			if ends {
-				p.egress.Close()
-				if _, err := third.Read(make([]byte, 1)); !errors.Is(err, unix.ECONNRESET) {
-					t.Errorf("in the end: %v, want a reset", err)
-				}
-				return true
-			}
-			first.Close()
-			if err := nettest.Exchange(third, []byte("word")); err != nil {
-				t.Error(err)
-			}
-			third.Close()
-			second.Close()
-			nettest.Idle(t, p.egress)
-			return true
-		})
-	}
-}
-
-// However many come, only so many have a descriptor. The others are heard later, too.
-func TestFarTooMany(t *testing.T) {
-	w := newWorld(t)
-	p := w.pod(1)
-	limit := func(flows int64) { p.egress.loop.Do(func() error { p.egress.max = flows; return nil }) }
-	at := bothFamilies[0]
-	nettest.Serve(t, w.Remote, at, nettest.Echo)
-	nettest.Await(t, "too many are taken by the kernel", func() bool {
-		limit(1)
-		all := []net.Conn{nettest.Connect(t, p.ns, "tcp", at)}
-		defer func() {
-			for _, c := range all {
-				c.Close()
-			}
-		}()
-		for len(all) < mostLate+10 {
-			c, err := nettest.DialFrom(p.ns, "tcp", "", at, 50*time.Millisecond)
-			if err != nil {
-				limit(maxFlows)
-				return false // it has been too long since the first was answered
-			}
-			all = append(all, c)
-		}
-		late := 0
-		nettest.Await(t, "as many wait as may", func() bool {
-			starves := false
-			p.egress.loop.Do(func() error {
-				late, starves = len(p.egress.tcp.late), len(p.egress.tcp.starved) > 0
-				return nil
-			})
-			return starves
-		})
-		if late != mostLate {
-			t.Errorf("%d wait, want %d", late, mostLate)
-		}
-		limit(maxFlows)
-		for i, c := range all {
-			c.SetDeadline(time.Now().Add(time.Minute))
-			if err := nettest.Exchange(c, []byte("word")); err != nil {
-				t.Errorf("connection %d: %v", i, err)
-			}
-		}
-		return true
-	})
-	nettest.Idle(t, p.egress)
 }

@@ -21,7 +21,7 @@ type connections struct {
 	all     map[flow]*connection
 	waiting bool    // the loop looks after those that are not joined yet
 	starved []int   // listening sockets that wait for descriptors
-	late    []taken // whose far side waits for descriptors, or for there to be less
+	late    []taken // those whose far side waits for room, the oldest first
 
 	mu     sync.Mutex
 	closed bool
@@ -202,25 +202,16 @@ func (e *Egress) listen(fd int) error {
 
 // accept takes the pod's side of a connection.
 func (e *Egress) accept(listener int) {
-	if len(e.tcp.late) >= mostLate {
-		e.starve(listener)
-		return
-	}
 	near, from, err := relay.Accept(listener)
 	switch err {
 	case nil:
 		e.join(near, from)
 	case unix.EAGAIN, unix.EINTR, unix.ECONNABORTED:
 	default: // there is no descriptor until others end
-		e.starve(listener)
+		e.loop.Forget(listener, false)
+		e.tcp.starved = append(e.tcp.starved, listener)
+		e.wait()
 	}
-}
-
-// starve leaves what comes to a listening socket to the kernel for a while.
-func (e *Egress) starve(listener int) {
-	e.loop.Forget(listener, false)
-	e.tcp.starved = append(e.tcp.starved, listener)
-	e.wait()
 }
 
 // join joins the pod's side to the other one.

@@ -28,7 +28,7 @@ func (j *joint) early() bool {
 	w := &j.ways[0]
 	w.src.ready = true
 	_, err := j.loop.move(w)
-	j.begun = w.wrote && w.dst.open
+	j.begun = w.wrote
 	if err != nil && !errors.Is(err, io.EOF) { // of its end it is told again
 		j.broken()
 		return false

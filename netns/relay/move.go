@@ -77,7 +77,6 @@ func (w *direction) hurry() {
 		w.prompt = true
 		_ = brief.Set(w.dst.fd, unix.SOL_TCP, unix.TCP_NODELAY, 1)
 	}
-	w.wrote = true
 }
 
 // write passes on what has been read.
@@ -95,6 +94,7 @@ func (l *Loop) write(w *direction) (blocked bool, err error) {
 			n, err = brief.Send(w.dst.fd, w.rest, unix.MSG_NOSIGNAL)
 			w.rest = w.rest[max(n, 0):]
 		}
+		w.wrote = w.wrote || n > 0
 		switch {
 		case err == unix.EAGAIN:
 			w.dst.open = false
