@@ -116,11 +116,15 @@ func TestTooMany(t *testing.T) {
 // Who has given up waiting is in nobody's way.
 func TestTooManyGiveUp(t *testing.T) {
 	p := tooMany(t, 2, func(p *testPod, waiting []net.Conn, _ func()) {
+		began := time.Now()
 		for _, c := range waiting {
 			c.(*net.TCPConn).SetLinger(0)
 			c.Close()
 		}
 		nettest.Await(t, "they are forgotten", func() bool { return p.late() == 0 })
+		if time.Since(began) > acceptTime {
+			t.Error("they were kept for as long as if they were still there")
+		}
 	})
 	nettest.Idle(t, p.egress)
 }
