@@ -249,7 +249,7 @@ func (w *world) memory(f figures, ways []way) {
 
 // leastStarts is how many pairs of starts are compared at least: single ones differ by more than
 // what is looked for.
-const leastStarts = 20
+const leastStarts = 60
 
 // calm is how long the kernel is left alone after a pod's end: it removes network namespaces later,
 // on threads of its own, beside which the next start would be slower, whichever it is.
