@@ -9,16 +9,22 @@ import (
 	"github.com/podrun/podrun/internal/testenv"
 )
 
+// port is a listening socket, and another descriptor of it, which is a file.
+func port(t *testing.T) (listener, copied int, file *os.File) {
+	t.Helper()
+	listener, _ = listen(t, unix.AF_INET, "127.0.0.1:0")
+	copied, err := unix.FcntlInt(uintptr(listener), unix.F_DUPFD_CLOEXEC, 3)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return listener, copied, os.NewFile(uintptr(copied), "port")
+}
+
 // A file that was set aside is the same as before, does not block, and Go does not wait for it.
 func TestAside(t *testing.T) {
 	testenv.NoLeaks(t)
 	testenv.LoopbackUp(t)
-	fd, at := listen(t, unix.AF_INET, "127.0.0.1:0")
-	copied, err := unix.FcntlInt(uintptr(fd), unix.F_DUPFD_CLOEXEC, 3)
-	if err != nil {
-		t.Fatal(err)
-	}
-	old := os.NewFile(uintptr(copied), "port")
+	listener, copied, old := port(t)
 	if !testenv.IsWaitedFor(t, copied) {
 		t.Fatal("Go does not wait for what it may")
 	}
@@ -30,7 +36,7 @@ func TestAside(t *testing.T) {
 	if testenv.IsWaitedFor(t, fd) || testenv.IsWaitedFor(t, copied) {
 		t.Error("Go waits for it")
 	}
-	if nameOf(t, fd) != at || file.Name() != "port" {
+	if nameOf(t, fd) != nameOf(t, listener) || file.Name() != "port" {
 		t.Errorf("it is another: %s", file.Name())
 	}
 	if _, _, err := unix.Accept(fd); err != unix.EAGAIN {
@@ -42,19 +48,14 @@ func TestAside(t *testing.T) {
 func TestAsideWithoutDescriptors(t *testing.T) {
 	testenv.NoLeaks(t)
 	testenv.LoopbackUp(t)
-	fd, _ := listen(t, unix.AF_INET, "127.0.0.1:0")
-	copied, err := unix.FcntlInt(uintptr(fd), unix.F_DUPFD_CLOEXEC, 3)
-	if err != nil {
-		t.Fatal(err)
-	}
-	old := os.NewFile(uintptr(copied), "port")
+	listener, _, old := port(t)
 	defer old.Close()
 	testenv.WithDescriptors(t, 0, func() {
 		if file, _, err := Aside(old); err == nil || file != old {
 			t.Errorf("%v, %v", file, err)
 		}
 	})
-	if _, _, err := unix.Accept(fd); err != unix.EAGAIN {
+	if _, _, err := unix.Accept(listener); err != unix.EAGAIN {
 		t.Errorf("it blocks: %v", err)
 	}
 }

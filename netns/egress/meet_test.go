@@ -12,6 +12,7 @@ import (
 	"github.com/google/nftables"
 	"golang.org/x/sys/unix"
 
+	"github.com/podrun/podrun/internal/brief"
 	"github.com/podrun/podrun/internal/nettest"
 	"github.com/podrun/podrun/netns"
 )
@@ -170,17 +171,11 @@ func copies(t *testing.T, wires netns.Wires) netns.Wires {
 	t.Helper()
 	kept := netns.Wires{}
 	for name, file := range wires {
-		raw, err := file.SyscallConn()
+		fd, err := brief.Copy(file)
 		if err != nil {
 			t.Fatal(err)
 		}
-		raw.Control(func(fd uintptr) {
-			own, err := unix.FcntlInt(fd, unix.F_DUPFD_CLOEXEC, 3)
-			if err != nil {
-				t.Error(err)
-			}
-			kept[name] = os.NewFile(uintptr(own), name)
-		})
+		kept[name] = os.NewFile(uintptr(fd), name)
 	}
 	return kept
 }

@@ -25,18 +25,11 @@ type directPort struct {
 }
 
 func (s *Server) addDirect(file *os.File, to target, d *Inside) (port, error) {
-	raw, err := file.SyscallConn()
+	listener, err := brief.Copy(file)
 	if err != nil {
 		return nil, err
 	}
-	p := &directPort{server: s, inside: d, to: to}
-	cerr := raw.Control(func(fd uintptr) { p.listener, err = unix.FcntlInt(fd, unix.F_DUPFD_CLOEXEC, 3) })
-	if cerr != nil {
-		err = cerr
-	}
-	if err != nil {
-		return nil, err
-	}
+	p := &directPort{server: s, inside: d, to: to, listener: listener}
 	if err = unix.SetNonblock(p.listener, true); err == nil {
 		if err = findGone(p.listener); err == nil {
 			err = d.loop.Do(p.listen)

@@ -38,11 +38,7 @@ func TestMeet(t *testing.T) {
 		"given up":   {silent, time.Hour, true},
 	} {
 		t.Run(name, func(t *testing.T) {
-			client, a := connected(t)
-			near, err := Take(a)
-			if err != nil {
-				t.Fatal(err)
-			}
+			client, near := taken(t)
 			far, err := unix.Socket(unix.AF_INET, unix.SOCK_STREAM|unix.SOCK_NONBLOCK|unix.SOCK_CLOEXEC, 0)
 			if err != nil {
 				t.Fatal(err)
@@ -87,11 +83,7 @@ func TestMeetWhoHasSpoken(t *testing.T) {
 				t.Fatal(err)
 			}
 			defer listener.Close()
-			client, a := connected(t)
-			near, err := Take(a)
-			if err != nil {
-				t.Fatal(err)
-			}
+			client, near := taken(t)
 			said := early(client)
 			over := make(chan struct{})
 			l.Post(func() {
@@ -148,11 +140,7 @@ func TestMeetWhoHasSpokenMuch(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer listener.Close()
-	client, a := connected(t)
-	near, err := Take(a)
-	if err != nil {
-		t.Fatal(err)
-	}
+	client, near := taken(t)
 	said := strings.Repeat("much", small)
 	if _, err := client.Write([]byte(said)); err != nil {
 		t.Fatal(err)

@@ -3,7 +3,6 @@
 package relay
 
 import (
-	"errors"
 	"net"
 
 	"golang.org/x/sys/unix"
@@ -32,12 +31,7 @@ func (l *Loop) Join(a, b *net.TCPConn) {
 // Take takes a connection away from Go's own waiting: the descriptor does not block. Where
 // there is none left it is reset.
 func Take(c *net.TCPConn) (fd int, err error) {
-	raw, err := c.SyscallConn()
-	if err == nil {
-		cerr := raw.Control(func(of uintptr) { fd, err = unix.FcntlInt(of, unix.F_DUPFD_CLOEXEC, 3) })
-		err = errors.Join(err, cerr)
-	}
-	if err != nil {
+	if fd, err = brief.Copy(c); err != nil {
 		Reset(c)
 		return -1, err
 	}

@@ -26,6 +26,17 @@ func connected(t *testing.T) (near, far *net.TCPConn) {
 	return near, far
 }
 
+// taken is a client, and who speaks to it as a loop does.
+func taken(t *testing.T) (client *net.TCPConn, near int) {
+	t.Helper()
+	client, a := connected(t)
+	near, err := Take(a)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return client, near
+}
+
 func pair(t testing.TB) (near, far *net.TCPConn) {
 	t.Helper()
 	l, err := net.Listen("tcp", "127.0.0.1:0")

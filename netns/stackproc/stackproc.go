@@ -15,6 +15,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	"github.com/podrun/podrun/internal/brief"
 	"github.com/podrun/podrun/netns"
 	"github.com/podrun/podrun/netns/egress"
 )
@@ -64,14 +65,10 @@ func Serve(program string, c egress.Config, wires netns.Wires) (*Stack, error) {
 	return s, nil
 }
 
-func (s *Stack) take(wires netns.Wires) error {
+func (s *Stack) take(wires netns.Wires) (err error) {
 	defer wires.Close()
-	raw, err := wires[netns.WirePackets].SyscallConn()
-	if err != nil {
-		return err
-	}
-	cerr := raw.Control(func(fd uintptr) { s.tun, err = unix.FcntlInt(fd, unix.F_DUPFD_CLOEXEC, 0) })
-	return errors.Join(err, cerr)
+	s.tun, err = brief.Copy(wires[netns.WirePackets])
+	return err
 }
 
 func (s *Stack) drop() {
