@@ -221,7 +221,7 @@ var notInQuick = []library{
 var topLevel = []string{".ci", ".git", "bin", "changelog", "docs", "examples", "internal", "scripts", "test"}
 
 const (
-	maxFile     = 300 // lines
+	maxFile     = 500 // lines
 	maxFunction = 80
 	maxMain     = 40
 )
