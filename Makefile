@@ -1,15 +1,17 @@
-.PHONY: help build test check demo cross bench test-vm vm torture torture-vm
+.PHONY: help build test check demo cross bench smoke-vm test-vm test-all vm torture torture-vm
 help: ## show this
 	@sed -n 's/^\([a-z-]*\):.*## /make \1\t/p' Makefile | expand -t 14
 build: ## make bin/podrun: static, for this machine
 test:  ## everything: check, build, unit, namespace and whole-binary tests
-check: ## formatting, vet, the law of the house
+check: ## formatting, vet, the import rules, the scripts
+smoke-vm: ## a short test on a real host, in one emulated machine: limits, OOM, a unit, a power cut
 test-vm: ## the built binary on real hosts, in emulated machines: systemd, limits, arm64
 vm:    ## such a machine to look around in, until `scripts/vm down`
+test-all: ## before a release: test, cross, demo, test-vm, a short torture, a short bench
 torture: ## races of sleeping supervisors, for some minutes
 torture-vm: ## stops, crashes, power cuts of units, and what test-vm leaves out, for hours
 demo:  ## install what is missing, build, run a pod as an ordinary user
 cross: ## make bin/podrun-amd64, -arm64 and -armv7
 bench: ## compare with podman kube play, in one run
-build test check demo cross bench test-vm torture torture-vm: ; @scripts/$@
+build test check demo cross bench smoke-vm test-vm test-all torture torture-vm: ; @scripts/$@
 vm: ; @scripts/vm up

@@ -6,6 +6,7 @@ import (
 	"os/exec"
 	"path/filepath"
 	"runtime"
+	"slices"
 	"strings"
 	"sync"
 	"testing"
@@ -24,7 +25,7 @@ type machine struct {
 }
 
 // turns are those of machines that may run now: as many at once as there are processors. The
-// longest test has its own from the start.
+// tests in early have their own from the start.
 var turns = func() chan struct{} {
 	all := make(chan struct{}, max(runtime.GOMAXPROCS(0), 2))
 	for range cap(all) - 1 {
@@ -33,7 +34,8 @@ var turns = func() chan struct{} {
 	return all
 }()
 
-const longest = "TestMachines/debian"
+// early are the tests that do not wait for a turn: the longest, and the one that runs alone.
+var early = []string{"TestMachines/debian", "TestSmoke"}
 
 // boot gives t, when it is its turn, a machine of its own with podrun, its examples and their
 // image, until t ends.
@@ -44,7 +46,7 @@ func boot(t *testing.T, name string) *machine {
 		"VM_MACHINE=" + name,
 		"VM_NAME=" + os.Getenv(namesEnv) + strings.ReplaceAll(t.Name(), "/", "."),
 	}}
-	if t.Name() != longest {
+	if !slices.Contains(early, t.Name()) {
 		<-turns
 		m.env = append(m.env, "VM_CPUS=1") // those that share a processor wait for each other
 	}

@@ -81,14 +81,30 @@ func TestMachines(t *testing.T) {
 			if torture() {
 				dirs = slices.Concat(dirs, moreInTorture[name])
 			}
-			testscript.RunT(onMachine{t, m}, testscript.Params{
-				Files:              scripts(t, dirs),
-				Cmds:               commands(m),
-				Setup:              m.setUp,
-				RequireUniqueNames: true,
-			})
+			m.run(t, scripts(t, dirs))
 		})
 	}
+}
+
+// smoke are the scripts of TestSmoke.
+var smoke = []string{"testdata/everywhere/limits.txtar", "testdata/everywhere/oom.txtar", "testdata/smoke/unit.txtar"}
+
+// TestSmoke runs on one machine what every change has to pass: limits, OOM, a unit, a power cut
+// of a pull, a reboot. TestMachines and TestImagePowerCuts show the same at length.
+func TestSmoke(t *testing.T) {
+	needMachines(t)
+	m := boot(t, "debian")
+	m.run(t, smoke)
+}
+
+// run runs scripts on the machine, one after the other.
+func (m *machine) run(t *testing.T, scripts []string) {
+	testscript.RunT(onMachine{t, m}, testscript.Params{
+		Files:              scripts,
+		Cmds:               commands(m),
+		Setup:              m.setUp,
+		RequireUniqueNames: true,
+	})
 }
 
 func scripts(t *testing.T, dirs []string) []string {
@@ -107,6 +123,9 @@ func scripts(t *testing.T, dirs []string) []string {
 // A script that no machine runs would show nothing.
 func TestEveryScriptHasAMachine(t *testing.T) {
 	run := slices.Concat(slices.Concat(slices.Collect(maps.Values(machines))...), slices.Concat(slices.Collect(maps.Values(moreInTorture))...))
+	for _, script := range smoke {
+		run = append(run, filepath.Base(filepath.Dir(script)))
+	}
 	there, err := filepath.Glob("testdata/*")
 	if err != nil {
 		t.Fatal(err)
