@@ -92,7 +92,7 @@ func (w wholePod) final() *pod.Status {
 func TestNoSignalIsLostAroundSleep(t *testing.T) {
 	testenv.NoLeaks(t)
 	l := layer(t)
-	for i := range 24 * *torture {
+	for i := range 8 * *torture {
 		sig := []unix.Signal{unix.SIGTERM, unix.SIGINT, unix.SIGHUP}[i%3]
 		late := time.Duration(rand.Int64N(int64(8 * time.Millisecond)))
 		w, keeper := drowsy(t, withFifos(t, newPlan(nil, []pod.Container{shell(l, "a", obedient)}), "never"))
@@ -122,7 +122,7 @@ func TestNoSignalIsLostAroundSleep(t *testing.T) {
 func TestExecRacesWithSleep(t *testing.T) {
 	testenv.NoLeaks(t)
 	w, _ := drowsy(t, newPlan(nil, []pod.Container{shell(layer(t), "a", "exec sleep 1000")}))
-	for i := range 30 * *torture {
+	for i := range 10 * *torture {
 		idle(time.Duration(rand.Int64N(int64(50 * time.Millisecond))))
 		want := fmt.Sprint(i)
 		if code, out := w.ask("a", "/bin/sh", "-c", "echo "+want+"; exit 9"); code != 9 || out != want+"\n" {
@@ -136,7 +136,7 @@ func TestExecRacesWithSleep(t *testing.T) {
 func TestManyEndWhileAsleep(t *testing.T) {
 	testenv.NoLeaks(t)
 	l := layer(t)
-	for range 4 * *torture {
+	for range 2 * *torture {
 		var list []pod.Container
 		for i := range 8 {
 			list = append(list, shell(l, fmt.Sprint("c", i), fmt.Sprintf("read x < /v/fifo; printf 'last words'; exit %d", 10+i)))

@@ -15,7 +15,7 @@ import (
 )
 
 const (
-	killPods     = 5           // times -torture: so many pods are sought for races
+	killPods     = 2           // times -torture: so many pods are sought for races
 	killsPerPod  = 10          // of its supervisors, from its start to its end
 	managedAgain = time.Minute // within two where nothing else runs: the slowest is logged
 )

@@ -111,7 +111,7 @@ func TestMountPathRaces(t *testing.T) {
 		t.Fatal(err)
 	}
 	r := newRace(p)
-	for range raceRounds(200) {
+	for range raceRounds(40) {
 		r.run(&victim)
 	}
 	after, err := os.ReadFile("/proc/self/mountinfo")

@@ -30,7 +30,7 @@ func TestProgramCannotBeOverwritten(t *testing.T) {
 	plan.ShareProcessNamespace = true
 	p := start(t, plan)
 	p.running()
-	for range 10 * *torture {
+	for range 4 * *torture {
 		for _, program := range []string{"/bin/script", "/bin/itself", "/proc/self/exe"} {
 			p.exec("writer", program, "_supervisor")
 		}
