@@ -1,6 +1,7 @@
 package cli
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"sync"
@@ -40,9 +41,10 @@ func (s *stream) end() { s.over.Do(func() { close(s.done) }) }
 // it has terminated.
 func (s *stream) overBy(policy pod.RestartPolicy, st *pod.ContainerStatus) bool {
 	end := st.State.Terminated
+	policy = cmp.Or(s.container.RestartPolicy, policy)
 	switch {
-	case end == nil || s.container.Sidecar:
-		return false
+	case end == nil || s.container.Sidecar || len(s.container.RestartRules) > 0:
+		return false // of one with rules the end of the pod is waited for
 	case policy == pod.RestartNever:
 		return true
 	}

@@ -47,7 +47,7 @@ func (b *builder) build(images map[string]pod.Image) (*pod.Container, error) {
 	policy, rules := b.restart()
 	return &pod.Container{
 		Name: b.c.Name, Image: b.c.Image, ImageID: b.image.ID, Layers: b.image.Layers,
-		Sidecar:            sidecar(b.c),
+		Sidecar:            sidecarOf(b.pod, b.c),
 		Args:               args,
 		Env:                b.ownEnv(),
 		EnvFrom:            b.envFrom(),

@@ -124,7 +124,7 @@ func (b *builder) restart() (pod.RestartPolicy, []pod.RestartRule) {
 		}
 		rules = append(rules, rule)
 	}
-	if sidecar(b.c) {
+	if sidecarOf(b.pod, b.c) {
 		return "", rules
 	}
 	return pod.RestartPolicy(*b.c.RestartPolicy), rules

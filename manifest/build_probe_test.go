@@ -49,6 +49,7 @@ spec:
     - {action: Restart, exitCodes: {operator: In, values: [1, 42]}}
     - {action: RestartAllContainers, exitCodes: {operator: NotIn, values: [0]}}
     lifecycle: {postStart: {sleep: {seconds: 3}}, preStop: {httpGet: {port: 9, protocol: HTTP2}}}
+  - {name: c, image: a, restartPolicy: Always}
 `, pod.Image{Cmd: []string{"run"}, StopSignal: "SIGQUIT"})
 	type asked struct {
 		Liveness, Readiness, Startup *pod.Probe
@@ -82,10 +83,14 @@ spec:
 			StopSignal: "SIGQUIT", Policy: pod.RestartNever,
 			Rules: []pod.RestartRule{{ExitCodes: []int{1, 42}}, {NotIn: true, ExitCodes: []int{0}, All: true}},
 		},
+		"c": {StopSignal: "SIGQUIT", Policy: pod.RestartAlways},
 	}
 	got := map[string]asked{}
 	for _, list := range [][]pod.Container{plan.InitContainers, plan.Containers} {
 		for _, c := range list {
+			if c.Sidecar != (c.Name == "s") {
+				t.Errorf("%s is a sidecar: %t", c.Name, c.Sidecar)
+			}
 			got[c.Name] = asked{c.Liveness, c.Readiness, c.Startup, c.PostStart, c.PreStop, c.StopSignal, c.RestartPolicy, c.RestartRules}
 		}
 	}

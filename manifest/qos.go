@@ -68,7 +68,7 @@ func oomScoreAdj(p *corev1.Pod, c *corev1.Container, nodeMemory int64) int {
 	}
 	spare := spareMemory(p)
 	score := memoryScore(memoryRequest(c)+spare, nodeMemory)
-	if sidecar(c) { // one dies no sooner than the smallest app container
+	if sidecarOf(p, c) { // one dies no sooner than the smallest app container
 		score = min(score, memoryScore(smallestApp(p)+spare, nodeMemory))
 	}
 	return min(max(score, oomBestEffort+oomGuaranteed), oomBestEffort-1)

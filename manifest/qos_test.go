@@ -45,6 +45,7 @@ func TestOOMScoreAdj(t *testing.T) {
 		{"all of it", one("resources: {requests: {memory: 1000Mi}}"), node, nil, []int{3}},
 		{"more than all", one("resources: {requests: {memory: 1Ei}}"), node, nil, []int{3}},
 		{"an unknown machine", one("resources: {requests: {memory: 1Gi}}"), 0, nil, []int{999}},
+		{"an app container that is always restarted is no sidecar", "{containers: [{name: a, image: i, restartPolicy: Always, resources: {requests: {memory: 1Mi}}}, {name: b, image: i, resources: {requests: {memory: 300Mi}}}]}", node, nil, []int{999, 700}},
 		{"a sidecar lives as long as the smallest app", "{initContainers: [{name: s, image: i, restartPolicy: Always, resources: {requests: {memory: 1Mi}}}, {name: i, image: i, resources: {requests: {memory: 10Mi}}}], containers: [{name: a, image: i, resources: {requests: {memory: 200Mi}}}, {name: b, image: i, resources: {requests: {memory: 300Mi}}}]}", node, []int{800, 990}, []int{800, 700}},
 		{"a pod-level request is shared out", "{resources: {requests: {memory: 400Mi}}, containers: [{name: a, image: i, resources: {requests: {memory: 200Mi}}}, {name: b, image: i}]}", node, nil, []int{700, 900}},
 	} {

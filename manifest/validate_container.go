@@ -1,6 +1,7 @@
 package manifest
 
 import (
+	"slices"
 	"strings"
 
 	corev1 "k8s.io/api/core/v1"
@@ -13,6 +14,12 @@ import (
 // (KEP-753).
 func sidecar(c *corev1.Container) bool {
 	return c.RestartPolicy != nil && *c.RestartPolicy == corev1.ContainerRestartPolicyAlways
+}
+
+// sidecarOf says whether c is an init container of p that keeps running. An app container
+// with the same restartPolicy is none: it is restarted by its own policy (KEP-5307).
+func sidecarOf(p *corev1.Pod, c *corev1.Container) bool {
+	return sidecar(c) && slices.ContainsFunc(p.Spec.InitContainers, func(i corev1.Container) bool { return i.Name == c.Name })
 }
 
 func validateContainers(s *corev1.PodSpec, volumes map[string]*corev1.Volume, path *field.Path) field.ErrorList {
