@@ -31,7 +31,7 @@ func (s *sandbox) writeFiles(v *pod.Volume) error {
 	if g := s.plan.Group; g != nil {
 		group = &volumes.Group{ID: s.id(g.ID), ReadOnly: true}
 	}
-	return volumes.WriteFiles(dir, files, v.Dirs, group)
+	return volumes.WriteFiles(dir, files, v.Dirs, group, s.id(0))
 }
 
 // payload puts the files of a volume together.

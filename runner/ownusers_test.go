@@ -30,20 +30,23 @@ func TestUsersOfItsOwn(t *testing.T) {
 	a, b := shell(l, "a", look), shell(l, "b", "id; touch /v/b; exec sleep 1000")
 	b.User, b.SupplementalGroups = "1000:1001", []uint32{2000}
 	a.TerminationMessagePath = "/dev/termination-log"
-	mounts := []pod.Mount{{Volume: "v", Path: "/v"}, {Volume: "m", Path: "/m"}, {Volume: "f", Path: "/f"}}
+	mounts := []pod.Mount{{Volume: "v", Path: "/v"}, {Volume: "m", Path: "/m"}, {Volume: "f", Path: "/f"}, {Volume: "g", Path: "/g"}}
 	a.Mounts, b.Mounts = append([]pod.Mount{{Volume: "m", Path: "/new/deep"}}, mounts...), mounts
 	plan := newPlan(nil, []pod.Container{a, b})
 	plan.Apart, plan.Users = true, &pod.IDRange{First: 40960, Count: 4096}
 	plan.Group = &pod.Group{ID: 2000}
 	plan.Volumes = []pod.Volume{{Name: "v", Kind: pod.EmptyDir}, {Name: "m", Kind: pod.EmptyDirMemory}, {Name: "f", Kind: pod.Files,
-		Sources: []pod.FileSource{{Kind: pod.FromPod, Items: []pod.FileItem{{Path: "key", Text: "word", Mode: 0o400}}}}}}
+		Sources: []pod.FileSource{{Kind: pod.FromPod, Items: []pod.FileItem{{Path: "key", Text: "word", Mode: 0o400}}}}},
+		{Name: "g", Kind: pod.Files, Sources: []pod.FileSource{{Kind: pod.FromPod, Items: []pod.FileItem{{Path: "key", Text: "word", Mode: 0o644}}}}}}
 	w := startWhole(t, plan)
 	w.until(running)
 	if code, out := w.ask("b", "/bin/sh", "-c", "until test -e /v/made; do usleep 10000; done; id -u; id -g; id -G; touch /made 2>/dev/null || echo not root"); code != 0 || strings.Join(strings.Fields(out), " ") != "1000 1001 1001 2000 not root" {
 		t.Errorf("as another user: %d, %s", code, out)
 	}
-	_, out := w.ask("a", "/bin/sh", "-c", "cat /proc/self/uid_map | tr -s ' '; stat -L -c '%n %u %a' / /etc /new /set /bin/sh /v /m /f/key /dev /dev/termination-log; cat /f/key; stat -c ' %u %g' /v/made")
-	for _, want := range []string{" 0 40960 4096\n", "/ 0 755\n", "/etc 0 755\n", "/new 0 755\n", "/set 0 4755\n", "/bin/sh 0 ", "/v 0 2777\n", "/m 0 2777\n", "/f/key 0 440\n", "/dev 0 755\n", "/dev/termination-log 0 666\n", "word", " 7 8\n"} {
+	_, out := w.ask("a", "/bin/sh", "-c", "cat /proc/self/uid_map | tr -s ' '; stat -L -c '%n %u:%g %a' / /etc /etc/hosts /etc/hostname /etc/resolv.conf /new /set /bin/sh /v /m /f /f/key /g/key /dev /dev/termination-log; stat -c '%N %u:%g' /g/key /g/..data; cat /f/key; stat -c ' %u %g' /v/made")
+	for _, want := range []string{" 0 40960 4096\n", "/ 0:0 755\n", "/etc 0:0 755\n", "/etc/hosts 0:0 644\n", "/etc/hostname 0:0 644\n", "/etc/resolv.conf 0:0 644\n",
+		"/new 0:0 755\n", "/set 0:0 4755\n", "/bin/sh 0:0 ", "/v 0:2000 2777\n", "/m 0:2000 3777\n", "/f 0:2000 2777\n", "/f/key 0:2000 440\n",
+		"/g/key 0:2000 644\n", "'/g/key' -> '..data/key' 0:0\n", "/dev 0:0 755\n", "/dev/termination-log 0:0 666\n", "word", " 7 8\n"} {
 		if !strings.Contains(out, want) {
 			t.Errorf("there is no %q in %s", want, out)
 		}

@@ -27,7 +27,12 @@ func (s *sandbox) files() error {
 		return err
 	}
 	for name, text := range map[string]string{"hostname": s.plan.NodeName() + "\n", "resolv.conf": "", "hosts": ""} {
-		if err := writeShared(filepath.Join(s.writtenDir(), name), text, 0o644); err != nil {
+		path := filepath.Join(s.writtenDir(), name)
+		err := writeShared(path, text, 0o644)
+		if err == nil {
+			err = s.own(path)
+		}
+		if err != nil {
 			return fmt.Errorf("write the pod's /etc/%s: %w", name, err)
 		}
 	}

@@ -10,8 +10,8 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// link replaces name in dir by a link to target.
-func link(dir *os.File, target, temporary, name string) error {
+// link replaces name in dir by a link to target that belongs to root.
+func link(dir *os.File, target, temporary, name string, root int) error {
 	at := int(dir.Fd())
 	if err := removeBelow(dir, temporary); err != nil {
 		return err
@@ -19,19 +19,42 @@ func link(dir *os.File, target, temporary, name string) error {
 	if err := unix.Symlinkat(target, at, temporary); err != nil {
 		return err
 	}
+	if root != 0 {
+		if err := unix.Fchownat(at, temporary, root, root, unix.AT_SYMLINK_NOFOLLOW); err != nil {
+			return err
+		}
+	}
 	return unix.Renameat(at, temporary, at, name)
 }
 
+// giveTo gives what belongs to 0, the user or the group, to root.
+func giveTo(root int) change {
+	return func(fd int, st *unix.Stat_t) (ok bool, err error) {
+		uid, gid := -1, -1
+		if st.Uid == 0 {
+			uid = root
+		}
+		if st.Gid == 0 {
+			gid = root
+		}
+		if uid == gid && uid < 0 {
+			return true, nil
+		}
+		err = unix.Fchownat(fd, "", uid, gid, unix.AT_EMPTY_PATH|unix.AT_SYMLINK_NOFOLLOW)
+		return err == nil, err
+	}
+}
+
 // visible makes the link that a container opens, whatever is there in its place.
-func visible(dir *os.File, name string) error {
+func visible(dir *os.File, name string, root int) error {
 	target := dataLink + "/" + name
 	if readlinkAt(dir, name) == target {
 		return nil
 	}
-	err := link(dir, target, newLink, name)
+	err := link(dir, target, newLink, name, root)
 	if errors.Is(err, unix.EISDIR) {
 		if err = removeBelow(dir, name); err == nil {
-			err = link(dir, target, newLink, name)
+			err = link(dir, target, newLink, name, root)
 		}
 	}
 	return err

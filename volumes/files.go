@@ -61,8 +61,9 @@ func CheckFilePath(name string) error {
 // there, beside empty directories, dirs, for others to be mounted on. Who reads meanwhile sees all old ones or all new ones. With group they belong to
 // it. What was there before stays readable, without a name, until SweepFiles or the
 // next but one WriteFiles. Nothing in dir is followed or trusted: one who could write to
-// it leads no write anywhere else (CVE-2025-9566).
-func WriteFiles(dir string, files map[string]File, dirs []string, group *Group) error {
+// it leads no write anywhere else (CVE-2025-9566). Directories, links, and files that give no
+// other owner belong to root, the number here of the id that the pod has as 0.
+func WriteFiles(dir string, files map[string]File, dirs []string, group *Group, root int) error {
 	for _, name := range dirs {
 		if err := CheckFilePath(name); err != nil {
 			return fmt.Errorf("write files to %s: %w", dir, err)
@@ -75,13 +76,13 @@ func WriteFiles(dir string, files map[string]File, dirs []string, group *Group) 
 		}
 		clean[path.Clean(name)] = f
 	}
-	if err := writeFiles(dir, clean, dirs, group); err != nil {
+	if err := writeFiles(dir, clean, dirs, group, root); err != nil {
 		return fmt.Errorf("write files to %s: %w", dir, err)
 	}
 	return nil
 }
 
-func writeFiles(path string, files map[string]File, dirs []string, group *Group) error {
+func writeFiles(path string, files map[string]File, dirs []string, group *Group, root int) error {
 	dir, err := openDir(unix.AT_FDCWD, path, 0)
 	if err != nil {
 		return err
@@ -99,19 +100,20 @@ func writeFiles(path string, files map[string]File, dirs []string, group *Group)
 	if err = fillFiles(dir, stamp, files); err == nil {
 		err = makeDirs(dir, stamp, files, dirs)
 	}
+	if err == nil && root != 0 {
+		_, err = eachFile(dir, giveTo(root))
+	}
+	if err == nil && group != nil {
+		_, err = group.Apply(path)
+	}
+	if err == nil {
+		err = link(dir, stamp, newDataLink, dataLink, root)
+	}
 	if err != nil {
 		return errors.Join(err, sweep(dir, keep...))
 	}
-	if group != nil {
-		if _, err := group.Apply(path); err != nil {
-			return errors.Join(err, sweep(dir, keep...))
-		}
-	}
-	if err := link(dir, stamp, newDataLink, dataLink); err != nil {
-		return errors.Join(err, sweep(dir, keep...))
-	}
 	for name := range tops(files) {
-		if err := visible(dir, name); err != nil {
+		if err := visible(dir, name, root); err != nil {
 			return err
 		}
 	}

@@ -60,11 +60,11 @@ func TestWriteFiles(t *testing.T) {
 		{},
 		text(0o644, "z", strings.Repeat("x", 1<<20)),
 	} {
-		must(t, WriteFiles(dir, files, nil, nil))
+		must(t, WriteFiles(dir, files, nil, nil, 0))
 		wantFiles(t, dir, files)
 		data, err := os.Readlink(filepath.Join(dir, dataLink))
 		must(t, err)
-		must(t, WriteFiles(dir, files, nil, nil))
+		must(t, WriteFiles(dir, files, nil, nil, 0))
 		if again, _ := os.Readlink(filepath.Join(dir, dataLink)); again != data {
 			t.Errorf("step %d: the same files were written again", i)
 		}
@@ -86,7 +86,7 @@ func TestWriteFilesModesAndOwners(t *testing.T) {
 	files := map[string]File{
 		"plain": {Mode: 0o644}, "own": {Mode: 0o400, UID: 1000}, "sub/run": {Mode: 0o755}, "none": {Mode: 0}, "all": {Mode: 0o777},
 	}
-	must(t, WriteFiles(dir, files, nil, nil))
+	must(t, WriteFiles(dir, files, nil, nil, 0))
 	at := filepath.Join(dir, dataLink)
 	wantOwner(t, at+"/", 0, 0, 0o755)
 	wantOwner(t, filepath.Join(at, "plain"), 0, 0, 0o644)
@@ -98,7 +98,7 @@ func TestWriteFilesModesAndOwners(t *testing.T) {
 
 	// With a group, which may read but not write.
 	files["new"] = File{Mode: 0o600}
-	must(t, WriteFiles(dir, files, nil, &Group{ID: 2000, ReadOnly: true}))
+	must(t, WriteFiles(dir, files, nil, &Group{ID: 2000, ReadOnly: true}, 0))
 	wantOwner(t, at+"/", 0, 2000, 0o2755)
 	wantOwner(t, filepath.Join(at, "own"), 1000, 2000, 0o440)
 	wantOwner(t, filepath.Join(at, "none"), 0, 2000, 0o440)
@@ -106,9 +106,40 @@ func TestWriteFilesModesAndOwners(t *testing.T) {
 	wantOwner(t, filepath.Join(at, "sub"), 0, 2000, 0o2755)
 	data, err := os.Readlink(at)
 	must(t, err)
-	must(t, WriteFiles(dir, files, nil, &Group{ID: 2000, ReadOnly: true}))
+	must(t, WriteFiles(dir, files, nil, &Group{ID: 2000, ReadOnly: true}, 0))
 	if again, _ := os.Readlink(at); again != data {
 		t.Error("the same files were written again")
+	}
+}
+
+// In a pod with ids of its own everything belongs to the id that it has as 0.
+func TestWriteFilesForAnotherRoot(t *testing.T) {
+	testenv.NoLeaks(t)
+	for _, group := range []*Group{nil, {ID: 2000, ReadOnly: true}} {
+		dir := t.TempDir()
+		must(t, os.Chown(dir, 3000, 3000))
+		files := map[string]File{"plain": {Mode: 0o644, UID: 3000}, "own": {Mode: 0o400, UID: 3010}, "sub/run": {Mode: 0o755, UID: 3000}}
+		gid, setgid := uint32(3000), uint32(0)
+		if group != nil {
+			gid, setgid = uint32(group.ID), 0o2000
+		}
+		for range 2 {
+			must(t, WriteFiles(dir, files, []string{"sub/for", "beside"}, group, 3000))
+			files["next"] = File{Mode: 0o644, UID: 3000}
+		}
+		at := filepath.Join(dir, dataLink)
+		wantOwner(t, at+"/", 3000, gid, 0o755|setgid)
+		wantOwner(t, filepath.Join(at, "plain"), 3000, gid, 0o644)
+		wantOwner(t, filepath.Join(at, "next"), 3000, gid, 0o644)
+		wantOwner(t, filepath.Join(at, "sub", "for"), 3000, gid, 0o755|setgid)
+		wantOwner(t, filepath.Join(dir, "beside"), 3000, gid, 0o755|setgid)
+		for _, name := range []string{dataLink, "plain", "next", "sub"} {
+			var st unix.Stat_t
+			must(t, unix.Lstat(filepath.Join(dir, name), &st))
+			if st.Uid != 3000 {
+				t.Errorf("the link %s belongs to %d", name, st.Uid)
+			}
+		}
 	}
 }
 
@@ -119,7 +150,7 @@ func TestWriteFilesRefusesPaths(t *testing.T) {
 		strings.Repeat("n", 256), "d/" + strings.Repeat("n", 256), strings.Repeat("d/", 2048) + "x",
 	} {
 		dir := t.TempDir()
-		if err := WriteFiles(dir, text(0o644, "good", "x", name, "x"), nil, nil); err == nil {
+		if err := WriteFiles(dir, text(0o644, "good", "x", name, "x"), nil, nil, 0); err == nil {
 			t.Errorf("%.20q is written", name)
 		}
 		left, err := os.ReadDir(dir)
@@ -165,11 +196,11 @@ func TestWriteFilesFollowsNothing(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			dir := t.TempDir()
-			must(t, WriteFiles(dir, text(0o644, "key", "1", "sub/key", "1"), nil, nil))
+			must(t, WriteFiles(dir, text(0o644, "key", "1", "sub/key", "1"), nil, nil, 0))
 			must(t, spoil(dir))
 			for _, version := range []string{"1", "2", "2"} {
 				files := text(0o666, "key", version, "sub/key", version, "canary", version)
-				must(t, WriteFiles(dir, files, nil, &Group{ID: 2000, ReadOnly: true}))
+				must(t, WriteFiles(dir, files, nil, &Group{ID: 2000, ReadOnly: true}, 0))
 				wantFiles(t, dir, files)
 			}
 			must(t, SweepFiles(dir, nil))
@@ -204,14 +235,14 @@ func TestFilesAreNeverHalfVisible(t *testing.T) {
 		v := fmt.Sprint(n)
 		return text(0o644, "a", v, "sub/b", v, "c", strings.Repeat(v+"\n", 500))
 	}
-	must(t, WriteFiles(dir, version(0), nil, nil))
+	must(t, WriteFiles(dir, version(0), nil, nil, 0))
 	// A version is written during each read, and the next but one, which takes its
 	// files away, when that has ended: as far apart as updates ever are.
 	turn := make(chan int)
 	var writing sync.WaitGroup
 	writing.Go(func() {
 		for n := range turn {
-			if err := WriteFiles(dir, version(n), nil, nil); err != nil {
+			if err := WriteFiles(dir, version(n), nil, nil, 0); err != nil {
 				t.Error(err)
 			}
 		}
@@ -274,7 +305,7 @@ func TestMountMemory(t *testing.T) {
 	if fs.Type != unix.RAMFS_MAGIC || int64(fs.Flags)&harmlessStat != harmlessStat {
 		t.Errorf("type %#x, flags %#x, want ramfs, nosuid, nodev, noexec", fs.Type, fs.Flags)
 	}
-	must(t, WriteFiles(dir, text(0o400, "password", "x"), nil, &Group{ID: 2000, ReadOnly: true}))
+	must(t, WriteFiles(dir, text(0o400, "password", "x"), nil, &Group{ID: 2000, ReadOnly: true}, 0))
 	wantFile(t, filepath.Join(dir, "password"), "x")
 }
 
@@ -285,6 +316,6 @@ func BenchmarkWriteFiles(b *testing.B) {
 	n := 0
 	for b.Loop() {
 		n++
-		must(b, WriteFiles(dir, text(0o644, "a", fmt.Sprint(n), "b", "x", "c", "y"), nil, nil))
+		must(b, WriteFiles(dir, text(0o644, "a", fmt.Sprint(n), "b", "x", "c", "y"), nil, nil, 0))
 	}
 }
