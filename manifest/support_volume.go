@@ -24,7 +24,7 @@ var ownVolumeRows = []Field{
 	{Path: "spec.volumes[].emptyDir.medium", Support: Done, Only: []string{"Memory", "HugePages", "HugePages-2Mi", "HugePages-1Gi", "HugePages-64Ki", "HugePages-32Mi"},
 		Note: "Memory: one tmpfs for the pod; HugePages: one hugetlbfs, for root's pods alone, of a size that a container has a limit of; default: disk"},
 	{Path: "spec.volumes[].emptyDir.sizeLimit", Support: Done, Note: "on disk: a pod that exceeds it is evicted; with medium Memory: the tmpfs's size, at most the pod's memory limit; huge pages have limits of their own"},
-	{Path: "spec.volumes[].emptyDir.mode", Support: Done, Note: "default: 0777"},
+	{Path: "spec.volumes[].emptyDir.mode", Support: Done, Note: "default: 0777; with medium Memory 1777"},
 	{Path: "spec.volumes[].hostPath", Support: Done, Note: "with the user's own rights"},
 	{Path: "spec.volumes[].hostPath.path", Support: Done, Note: "links are followed; looked at again whenever a container starts"},
 	{Path: "spec.volumes[].hostPath.type", Support: Done, Note: "default: anything; a directory is made if there is nothing, as containerd and CRI-O do"},

@@ -117,9 +117,14 @@ func (s *sandbox) makeVolume(v *pod.Volume) error {
 	return fmt.Errorf("unknown kind %q", v.Kind)
 }
 
+// emptyDirMode is the kubelet's: it mounts a tmpfs without a mode, so that its root has the
+// kernel's default, with the sticky bit.
 func emptyDirMode(v *pod.Volume) uint32 {
-	if v.Mode != 0 {
+	switch {
+	case v.Mode != 0:
 		return v.Mode
+	case v.Kind == pod.EmptyDirMemory:
+		return 0o1777
 	}
 	return 0o777
 }

@@ -1,6 +1,7 @@
 package runner
 
 import (
+	"cmp"
 	"fmt"
 	"os"
 	"path/filepath"
@@ -91,13 +92,16 @@ func TestVolumes(t *testing.T) {
 					}
 					for name := range all {
 						out := strings.Split(strings.TrimSpace(p.log(strings.ToLower(name))), "\n")
-						access, own := "ro", "0:0 777"
+						mode := map[string]string{"memory": "1777"}[name]
+						access, own := "ro", "0:0 "+cmp.Or(mode, "777")
 						if slices.Contains(writable, name) && !readOnly && (user == "0" || name != "hostPath") {
 							access = "rw"
 						}
 						switch {
 						case name == "hostPath" || name == "image":
 							own = "0:0 755"
+						case group != 0 && name == "memory":
+							own = fmt.Sprintf("0:%d 3777", group)
 						case group != 0 && slices.Contains(grouped, name):
 							own = fmt.Sprintf("0:%d 2777", group)
 						}
