@@ -68,12 +68,12 @@ func validateItems(items []corev1.KeyToPath, taken sets.Set[string], at *field.P
 }
 
 // filePath checks the path of a file in a volume, and that no other has it, or is a
-// directory in it.
+// directory in it. As for the API server, control characters are characters of a name.
 func filePath(path string, taken sets.Set[string], at *field.Path) field.ErrorList {
 	if path == "" {
 		return field.ErrorList{field.Required(at, "")}
 	}
-	errs := descending(path, at)
+	errs := append(descending(path, at), noNUL(path, at)...)
 	clean := strings.Trim(mountPoint(path), "/")
 	switch {
 	case strings.HasPrefix(path, "..") && !strings.HasPrefix(path, "../"):

@@ -40,11 +40,13 @@ func validateMounts(c *corev1.Container, volumes map[string]*corev1.Volume, at *
 }
 
 func validateSubPath(m *corev1.VolumeMount, at *field.Path) field.ErrorList {
-	errs := descending(m.SubPath, at.Child("subPath"))
+	path, expr := at.Child("subPath"), at.Child("subPathExpr")
+	errs := append(descending(m.SubPath, path), cleanPath(m.SubPath, path)...)
 	if m.SubPathExpr != "" && m.SubPath != "" {
-		errs = append(errs, field.Invalid(at.Child("subPathExpr"), m.SubPathExpr, "subPathExpr and subPath are mutually exclusive"))
+		errs = append(errs, field.Invalid(expr, m.SubPathExpr, "subPathExpr and subPath are mutually exclusive"))
 	}
-	return append(errs, descending(m.SubPathExpr, at.Child("subPathExpr"))...)
+	errs = append(errs, descending(m.SubPathExpr, expr)...)
+	return append(errs, cleanPath(m.SubPathExpr, expr)...)
 }
 
 var (

@@ -152,6 +152,5 @@ func descending(value string, at *field.Path) field.ErrorList {
 	if path.IsAbs(value) {
 		errs = append(errs, field.Invalid(at, value, "must be a relative path"))
 	}
-	errs = append(errs, noBacksteps(value, at)...)
-	return append(errs, cleanPath(value, at)...)
+	return append(errs, noBacksteps(value, at)...)
 }

@@ -34,6 +34,7 @@ func TestValidateVolumes(t *testing.T) {
 		{"secret: {secretName: s, items: [{key: k, path: /etc}]}", `secret.items[0].path: Invalid value: "/etc": must be a relative path`},
 		{"secret: {secretName: s, items: [{key: k, path: a/../../b}]}", `secret.items[0].path: Invalid value: "a/../../b": must not contain '..'`},
 		{"secret: {secretName: s, items: [{key: k, path: ..data}]}", `secret.items[0].path: Invalid value: "..data": must not start with '..'`},
+		{"secret: {secretName: s, items: [{key: k, path: \"a\\0b\"}]}", `secret.items[0].path: Invalid value: "a\x00b": must not contain a NUL byte`},
 		{"secret: {secretName: s, items: [{key: k, path: .}]}", `secret.items[0].path: Invalid value: ".": is no path of a file`},
 		{"secret: {secretName: s, items: [{key: k, path: " + long + "}]}", `secret.items[0].path: Invalid value: "` + long[:60] + `…": is no path of a file`},
 		{"secret: {secretName: s, items: [{key: k, path: a}, {key: l, path: ./a}]}", `secret.items[1].path: Invalid value: "./a": conflicting duplicate paths`},
@@ -111,6 +112,8 @@ func TestBuildVolumes(t *testing.T) {
 		{"secret: {secretName: key, optional: true, defaultMode: 0400, defaultUser: 7, items: [{key: a, path: b//c}, {key: d, path: d, mode: 0440, user: 8}]}",
 			pod.Volume{Kind: pod.Files, Sources: []pod.FileSource{{Kind: pod.FromSecret, Name: "key", Optional: true, Mode: 0o400, User: 7,
 				Items: []pod.FileItem{{Key: "a", Path: "b/c", Mode: 0o400, User: 7}, {Key: "d", Path: "d", Mode: 0o440, User: 8}}}}}},
+		{`configMap: {name: web, items: [{key: k, path: "a\nb\x7f/..c\t"}]}`, pod.Volume{Kind: pod.Files, Sources: []pod.FileSource{{Kind: pod.FromConfigMap, Name: "web", Mode: 0o644,
+			Items: []pod.FileItem{{Key: "k", Path: "a\nb\x7f/..c\t", Mode: 0o644}}}}}},
 		{`downwardAPI: {items: [{path: labels, fieldRef: {fieldPath: metadata.labels}}, {path: one, fieldRef: {fieldPath: "metadata.annotations['a/b']"}}, {path: cpu, mode: 0400, resourceFieldRef: {containerName: c, resource: limits.cpu, divisor: 1m}}, {path: mem, resourceFieldRef: {containerName: c, resource: limits.memory, divisor: 1Mi}}]}`,
 			pod.Volume{Kind: pod.Files, Sources: []pod.FileSource{{Kind: pod.FromPod, Mode: 0o644, Items: []pod.FileItem{
 				{Text: "app=\"web\"\ntier=\"1\"", Path: "labels", Mode: 0o644}, {Text: "x\ny", Path: "one", Mode: 0o644}, {Text: "250", Path: "cpu", Mode: 0o400}, {Text: "64", Path: "mem", Mode: 0o644}}}}}},

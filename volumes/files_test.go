@@ -56,7 +56,7 @@ func TestWriteFiles(t *testing.T) {
 		text(0o644, "a", "1", "b/c/d", "2", "b/e", "4"),
 		text(0o400, "a", "1", "b/c/d", "2", "b/e", "4"),
 		text(0o644, "a/deeper", "1", "b", "was a directory"),
-		text(0o644, "a", "again a file", ".hidden", "", "..."[:1]+"x..y", "dots"),
+		text(0o644, "a", "again a file", ".hidden", "", "line\nof\x01/two\t", "control", "..."[:1]+"x..y", "dots"),
 		{},
 		text(0o644, "z", strings.Repeat("x", 1<<20)),
 	} {
