@@ -98,7 +98,7 @@ const applyTime = 30 * time.Second
 func (l *launch) apply(p *upPod) (err error) {
 	next := p.object.Pod.DeepCopy()
 	manifest.Stamp(next, p.plan.UID, p.change.old.CreationTimestamp.Time)
-	next.Generation = p.change.old.Generation + 1
+	next.Generation = manifest.NextGeneration(p.change.old, p.object.Pod, p.change.Difference)
 	next.Spec.EphemeralContainers = p.change.old.Spec.EphemeralContainers
 	text, err := manifest.Marshal(next)
 	if err != nil {

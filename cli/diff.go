@@ -101,7 +101,7 @@ func podBeside(dirs store.Dirs, o *manifest.Object) (old, next []byte, err error
 			return nil, nil, fmt.Errorf("read manifest of pod %s: %w", p.Name, err)
 		}
 		manifest.Stamp(planned, string(there.UID), there.CreationTimestamp.Time)
-		planned.Generation = there.Generation
+		planned.Generation = max(o.Pod.Generation, there.Generation)
 		if old, err = manifest.Print(there, manifest.YAML); err != nil {
 			return nil, nil, err
 		}

@@ -133,6 +133,7 @@ func load(sources []source) (documents, error) {
 		first[key] = where(o)
 		switch {
 		case o.Pod != nil:
+			takeFromNode(o.Pod)
 			docs.pods = append(docs.pods, *o)
 		case o.MakesPods():
 			docs.workloads = append(docs.workloads, *o)

@@ -186,6 +186,7 @@ func listed(dirs store.Dirs, namespace string, all bool) ([]store.Pod, error) {
 	}), nil
 }
 
+// know reads a pod to show it.
 func know(p store.Pod) (known, error) {
 	text, err := p.Manifest()
 	if err != nil {
@@ -195,6 +196,7 @@ func know(p store.Pod) (known, error) {
 	if k.manifest, err = manifest.Unmarshal(text); err != nil {
 		return known{}, fmt.Errorf("read manifest of pod %s: %w", p.Name, err)
 	}
+	placeOnNode(k.manifest)
 	k.status, err = reading.StatusOf(p)
 	return k, err
 }

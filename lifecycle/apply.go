@@ -168,7 +168,8 @@ func (o *Observed) issuedStart(planned *pod.Container, at Now, a Action) {
 	}
 	*c = Container{
 		State: RunStarting, Attempt: a.Attempt, Revision: planned.Revision, Issued: at,
-		ID: c.ID, End: c.End, PrevEnd: c.PrevEnd, Backoff: c.Backoff,
+		Image: planned.Image, ImageID: planned.ImageID,
+		ID: c.ID, User: c.User, End: c.End, PrevEnd: c.PrevEnd, Backoff: c.Backoff,
 	}
 }
 
@@ -189,7 +190,7 @@ func (c *Container) issuedSignal(at Now, kind ActionKind) {
 func (c *Container) fold(e Event) {
 	switch {
 	case e.Kind == Started && c.State == RunStarting:
-		c.State, c.ID, c.Started = RunRunning, e.ContainerID, e.At.Wall
+		c.State, c.ID, c.User, c.Started = RunRunning, e.ContainerID, e.User, e.At.Wall
 		c.Up = e.At.Boot
 		c.KillIssued = false // it was sent before there was a process
 	case e.Kind == StartFailed && c.State == RunStarting && neverMade(e.Reason):

@@ -1,6 +1,10 @@
 package lifecycle
 
-import "github.com/podrun/podrun/pod"
+import (
+	"cmp"
+
+	"github.com/podrun/podrun/pod"
+)
 
 // containerStatuses are the statuses of one list of the plan, in its order.
 func containerStatuses(plan *pod.Plan, o *Observed, ending *Ending, list []pod.Container, app bool) []pod.ContainerStatus {
@@ -20,7 +24,7 @@ func containerStatuses(plan *pod.Plan, o *Observed, ending *Ending, list []pod.C
 
 func containerStatus(plan *pod.Plan, o *Observed, ending *Ending, c *pod.Container, r role, seen *Container) pod.ContainerStatus {
 	s := pod.ContainerStatus{
-		Name: c.Name, Image: c.Image, ImageID: c.ImageID,
+		Name: c.Name, Image: cmp.Or(seen.Image, c.Image), ImageID: cmp.Or(seen.ImageID, c.ImageID), User: seen.User,
 		RestartCount: seen.Attempt, ContainerID: containerID(seen.ID),
 		Started: started(c, seen), Ready: ready(c, r, seen),
 	}

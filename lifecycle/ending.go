@@ -103,6 +103,9 @@ func (o *Observed) askStop(plan *pod.Plan, e Event) {
 		}
 	}
 	o.Ending.GraceEnd = min(o.Ending.GraceEnd, end)
+	if at := e.At.Wall.Add(grace(asked)); o.Deleting && (o.Deletion == nil || at.Before(o.Deletion.At)) {
+		o.Deletion = &pod.Deletion{At: at, GraceSeconds: int64(grace(asked) / time.Second)}
+	}
 	if e.GraceSeconds != nil && asked == 0 {
 		o.Ending.AtOnce = true
 	}

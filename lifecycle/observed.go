@@ -21,6 +21,7 @@ type Observed struct {
 	Held       int                   `json:"held,omitempty"`       // how often in a row there was none for want of volumes
 	Restarting bool                  `json:"restarting,omitempty"` // all containers are being ended, to be begun anew
 	Deleting   bool                  `json:"deleting,omitempty"`   // a stop was asked for
+	Deletion   *pod.Deletion         `json:"deletion,omitempty"`   // likewise, and its grace
 	Ending     *Ending               `json:"ending,omitempty"`     // nil: the pod is to go on
 	Containers map[string]*Container `json:"containers,omitempty"`
 	Conditions []Transition          `json:"conditions,omitempty"`
@@ -59,6 +60,10 @@ type Container struct {
 	State   RunState `json:"state,omitempty"`
 	Attempt int      `json:"attempt"` // of the latest run: the restart count
 	ID      string   `json:"id,omitempty"`
+
+	Image   string    `json:"image,omitempty"`   // of the latest run, as its plan has it
+	ImageID string    `json:"imageID,omitempty"` // likewise
+	User    *pod.User `json:"user,omitempty"`    // of the latest run that came to run
 
 	Revision int `json:"revision,omitempty"` // of the plan's container, which the latest run is
 

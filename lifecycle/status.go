@@ -12,6 +12,7 @@ func Status(plan *pod.Plan, o *Observed, now Now) pod.Status {
 		Phase:          phase(plan, o, ending),
 		StartTime:      now.Wall,
 		Deleting:       o.Deleting,
+		Deletion:       o.Deletion,
 		Conditions:     o.timed(plan, now),
 		InitContainers: containerStatuses(plan, o, ending, plan.InitContainers, false),
 		Containers:     containerStatuses(plan, o, ending, plan.Containers, true),

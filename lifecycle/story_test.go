@@ -36,7 +36,7 @@ import (
 //	condition TYPE STATUS      a user sets a condition
 //	adopted                    another supervisor takes the pod up
 //	pause | unpause            a user wishes so
-//	changed NAME… the plan has another revision of these containers
+//	changed NAME… the plan has another revision of these containers, with another image
 //	asked NAME…                the same, because a user wants a restart
 //	manual | auto              whether actions are answered by themselves
 //	hang NAME                  starts of this container are not answered

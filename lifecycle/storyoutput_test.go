@@ -82,8 +82,15 @@ func (w *world) show(what string) {
 		}
 		return
 	}
+	if s.Deletion != nil {
+		w.tell("  deletion at %s, grace %ds", since(s.Deletion.At), s.Deletion.GraceSeconds)
+	}
 	for _, c := range append(append([]pod.ContainerStatus(nil), s.InitContainers...), s.Containers...) {
-		w.tell("  %s: %q", c.Name, c.ContainerID)
+		image := ""
+		if c.Image != firstImage {
+			image = ", image " + c.Image
+		}
+		w.tell("  %s: %q%s", c.Name, c.ContainerID, image)
 		w.tell("    state %s", detail(c.State))
 		w.tell("    last  %s", detail(c.LastState))
 	}

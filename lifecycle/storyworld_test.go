@@ -240,6 +240,9 @@ func (w *world) changed(names []string, asked bool) {
 		for i := range list {
 			if slices.Contains(names, list[i].Name) {
 				list[i].Revision, list[i].Asked = list[i].Revision+1, asked
+				if !asked {
+					list[i].Image = fmt.Sprintf("%s:%d", firstImage, list[i].Revision)
+				}
 			}
 		}
 	}
@@ -260,6 +263,9 @@ func (w *world) measured(bytes string, args map[string]string) (err error) {
 	return nil
 }
 
+// firstImage is that of every container until it is changed.
+const firstImage = "busybox"
+
 // begin lays out the pod of a story.
 func (w *world) begin(words []string) (err error) {
 	w.hangs, w.dies, w.answers = map[string]bool{}, map[string]death{}, map[string]asked{}
@@ -268,7 +274,7 @@ func (w *world) begin(words []string) (err error) {
 	for _, word := range words {
 		key, value, _ := strings.Cut(word, "=")
 		value, with, _ := strings.Cut(value, "/")
-		c := pod.Container{Name: value, Image: "busybox", Sidecar: key == "sidecar"}
+		c := pod.Container{Name: value, Image: firstImage, Sidecar: key == "sidecar"}
 		if with != "" {
 			err = outfit(&c, strings.Split(with, "/"))
 		}

@@ -6,6 +6,8 @@ package lifecycle
 
 import (
 	"time"
+
+	"github.com/podrun/podrun/pod"
 )
 
 // Now is one reading of the two clocks. Boot (CLOCK_BOOTTIME) drives every
@@ -66,6 +68,7 @@ type Event struct {
 	Container    string    `json:"container,omitempty"`
 	Attempt      int       `json:"attempt,omitempty"`     // the container's restart count
 	ContainerID  string    `json:"containerID,omitempty"` // the bare id; Status adds podrun://
+	User         *pod.User `json:"user,omitempty"`        // of its process
 	ExitCode     int       `json:"exitCode,omitempty"`
 	Signal       int       `json:"signal,omitempty"` // then ExitCode is 128+Signal
 	OOMKilled    bool      `json:"oomKilled,omitempty"`

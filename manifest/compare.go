@@ -7,7 +7,6 @@ import (
 	"reflect"
 	"slices"
 	"strings"
-	"time"
 
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/util/validation/field"
@@ -20,7 +19,10 @@ type Difference struct {
 	Resources bool
 	// Images names the containers whose image differs: each is restarted alone.
 	Images []string
-	// Labels says that labels or annotations differ which podrun does not act on.
+	// Lifetime says that activeDeadlineSeconds or tolerations differ.
+	Lifetime bool
+	// Labels says that labels or annotations differ which podrun does not act on, or that
+	// a later generation was given.
 	Labels bool
 	// Fixed are the paths of fields that differ and cannot be changed while the pod
 	// lives, in the order of the manifest.
@@ -29,7 +31,7 @@ type Difference struct {
 
 // None says whether the manifests are the same.
 func (d *Difference) None() bool {
-	return !d.Resources && !d.Labels && len(d.Images)+len(d.Fixed) == 0
+	return !d.Resources && !d.Lifetime && !d.Labels && len(d.Images)+len(d.Fixed) == 0
 }
 
 // Compare tells two Pods with their defaults apart, without what makes each pod
@@ -38,7 +40,7 @@ func Compare(old, new *corev1.Pod) (*Difference, error) {
 	var trees [2]any
 	for i, p := range []*corev1.Pod{old, new} {
 		p = p.DeepCopy()
-		Stamp(p, "", time.Time{})
+		Unstamp(p)
 		p.Status, p.Spec.EphemeralContainers = corev1.PodStatus{}, nil // those are podrun debug's
 		text, err := Marshal(p)
 		if err != nil {
@@ -48,7 +50,7 @@ func Compare(old, new *corev1.Pod) (*Difference, error) {
 			return nil, fmt.Errorf("decode pod %s: %w", p.Name, err)
 		}
 	}
-	d := &Difference{}
+	d := &Difference{Labels: new.Generation > old.Generation}
 	walkDifferences(nil, trees[0], trees[1], func(path *field.Path) { d.note(path.String(), new) })
 	return d, nil
 }
@@ -99,6 +101,8 @@ func (d *Difference) note(path string, p *corev1.Pod) {
 		d.Labels = true
 	case resizable(steps):
 		d.Resources = true
+	case len(steps) > 1 && steps[0] == "spec" && (steps[1] == "activeDeadlineSeconds" || steps[1] == "tolerations"):
+		d.Lifetime = true
 	case len(steps) == 4 && (steps[1] == "containers" || steps[1] == "initContainers") && (steps[3] == "image" || steps[3] == "imagePullPolicy"):
 		// How an image is pulled is of no interest to one that is there.
 		if steps[3] == "image" {

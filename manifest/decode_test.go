@@ -119,7 +119,7 @@ func TestLoadKeepsPodsApart(t *testing.T) {
 func TestLoadForgetsTheServersBookkeeping(t *testing.T) {
 	o := load(t, "apiVersion: v1\nkind: Pod\nmetadata: {name: p, uid: u, resourceVersion: '5', generation: 3, creationTimestamp: 2020-01-01T00:00:00Z, deletionTimestamp: 2020-01-01T00:00:00Z}\nspec: "+one("")+"\nstatus: {phase: Failed}\n")
 	m := o.Pod.ObjectMeta
-	if m.UID != "" || m.ResourceVersion != "" || m.Generation != 0 || !m.CreationTimestamp.IsZero() || m.DeletionTimestamp != nil || o.Pod.Status.Phase != "" {
+	if m.UID != "" || m.ResourceVersion != "" || m.Generation != 3 || !m.CreationTimestamp.IsZero() || m.DeletionTimestamp != nil || o.Pod.Status.Phase != "" {
 		t.Errorf("kept: %+v, phase %s", m, o.Pod.Status.Phase)
 	}
 }

@@ -75,9 +75,12 @@ func (o *Object) judge(invalid field.ErrorList, errs *Errors) {
 }
 
 // forget drops what an API server writes into a Pod, as an API server does when
-// one is created from a file that kubectl get -o yaml made.
+// one is created from a file that kubectl get -o yaml made; but for its generation, by which
+// whoever has given it sees what the pod was made of.
 func forget(p *corev1.Pod) {
+	generation := p.Generation
 	forgetMeta(&p.ObjectMeta)
+	p.Generation = max(generation, 0)
 	p.Status = corev1.PodStatus{}
 }
 

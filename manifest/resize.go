@@ -2,6 +2,7 @@ package manifest
 
 import (
 	"fmt"
+	"reflect"
 	"slices"
 
 	corev1 "k8s.io/api/core/v1"
@@ -32,11 +33,35 @@ func ValidateResize(old, new *corev1.Pod) field.ErrorList {
 	return errs
 }
 
-// ValidateChange is ValidateResize for the pod that the object is to be made of; the
+// validateLifetime checks a change of activeDeadlineSeconds and tolerations, in the words of
+// the API server (ValidatePodUpdate).
+func validateLifetime(old, new *corev1.PodSpec) field.ErrorList {
+	var errs field.ErrorList
+	at := field.NewPath("spec", "activeDeadlineSeconds")
+	switch was, is := old.ActiveDeadlineSeconds, new.ActiveDeadlineSeconds; {
+	case was == nil:
+	case is == nil:
+		errs = append(errs, field.Invalid(at, is, "must not update from a positive integer to nil value"))
+	case *is > *was:
+		errs = append(errs, field.Invalid(at, *is, "must be less than or equal to previous value"))
+	}
+	for _, had := range old.Tolerations {
+		if !slices.ContainsFunc(new.Tolerations, func(has corev1.Toleration) bool {
+			has.TolerationSeconds = had.TolerationSeconds
+			return reflect.DeepEqual(had, has)
+		}) {
+			errs = append(errs, field.Forbidden(field.NewPath("spec", "tolerations"), "existing toleration can not be modified except its tolerationSeconds"))
+			break
+		}
+	}
+	return errs
+}
+
+// ValidateChange is ValidateResize and validateLifetime for the pod that the object is to be made of; the
 // error is an *Errors that says where in the file the mistakes are.
 func (o *Object) ValidateChange(old *corev1.Pod) error {
 	errs := &Errors{}
-	for _, bad := range ValidateResize(old, o.Pod) {
+	for _, bad := range append(ValidateResize(old, o.Pod), validateLifetime(&old.Spec, &o.Pod.Spec)...) {
 		o.fail(errs, bad.Field, bad.ErrorBody())
 	}
 	return errs.result()
@@ -142,7 +167,7 @@ func Update(plan *pod.Plan, old *corev1.Pod, o *Object, d *Difference, images ma
 		return nil, err
 	}
 	next := *plan
-	next.Resources, next.Labels = built.Resources, built.Labels
+	next.Resources, next.Labels, next.ActiveDeadlineSeconds = built.Resources, built.Labels, built.ActiveDeadlineSeconds
 	next.Volumes = slices.Clone(plan.Volumes)
 	for i := range next.Volumes { // labels, annotations and resources may be files
 		if next.Volumes[i].Kind == pod.Files {

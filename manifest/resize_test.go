@@ -47,6 +47,8 @@ func TestCompare(t *testing.T) {
 		{"another policy and another name", "{name: log, image: b}]}", "{name: other, image: b}], restartPolicy: Never}",
 			Difference{Fixed: []string{"spec.containers[1].name", "spec.restartPolicy"}}},
 		{"a volume", "{name: log, image: b}]}", "{name: log, image: b}], volumes: [{name: v}]}", Difference{Fixed: []string{"spec.volumes"}}},
+		{"a deadline", "{name: log, image: b}]}", "{name: log, image: b}], activeDeadlineSeconds: 60}", Difference{Lifetime: true}},
+		{"a toleration more", "{name: log, image: b}]}", "{name: log, image: b}], tolerations: [{key: a, operator: Exists}]}", Difference{Lifetime: true}},
 		{"when a container is restarted", "resourceName: memory", "resourceName: cpu", Difference{Fixed: []string{"spec.containers[0].resizePolicy[0].resourceName"}}},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
@@ -88,6 +90,53 @@ func TestCompareMetadata(t *testing.T) {
 	was.Generation = 7
 	if got, err := Compare(was, is); err != nil || !got.None() {
 		t.Errorf("what makes a pod itself counts: %+v, %v", got, err)
+	}
+	for given, want := range map[string]Difference{"7": {}, "3": {}, "8": {Labels: true}} {
+		if got, err := Compare(was, of(", generation: "+given)); err != nil || !cmp.Equal(&want, got) {
+			t.Errorf("generation %s instead of 7: %+v, %v", given, got, err)
+		}
+	}
+}
+
+// TestNextGeneration: one that is given counts if it is a later one.
+func TestNextGeneration(t *testing.T) {
+	for _, tt := range []struct {
+		given, want int64
+		d           Difference
+	}{
+		{0, 7, Difference{Labels: true}},
+		{0, 8, Difference{Resources: true}},
+		{0, 8, Difference{Lifetime: true}},
+		{7, 8, Difference{Images: []string{"a"}}},
+		{8, 8, Difference{Images: []string{"a"}}},
+		{20, 20, Difference{Labels: true}},
+	} {
+		old, next := &corev1.Pod{}, &corev1.Pod{}
+		old.Generation, next.Generation = 7, tt.given
+		if got := NextGeneration(old, next, &tt.d); got != tt.want {
+			t.Errorf("%d after 7, %+v: %d, want %d", tt.given, tt.d, got, tt.want)
+		}
+	}
+}
+
+// What of a pod's lifetime may change, in the words of the API server.
+func TestValidateLifetime(t *testing.T) {
+	const toleration = "tolerations: [{key: a, operator: Exists, effect: NoExecute, tolerationSeconds: 5}]"
+	for _, tt := range []struct{ old, new, want string }{
+		{"", "activeDeadlineSeconds: 60", ""},
+		{"activeDeadlineSeconds: 60", "activeDeadlineSeconds: 59", ""},
+		{"activeDeadlineSeconds: 60", "activeDeadlineSeconds: 61", "spec.activeDeadlineSeconds: Invalid value: 61: must be less than or equal to previous value"},
+		{"activeDeadlineSeconds: 60", "", "spec.activeDeadlineSeconds: Invalid value: null: must not update from a positive integer to nil value"},
+		{"", toleration, ""},
+		{toleration, strings.Replace(toleration, "5}", "6}, {key: b, operator: Exists}", 1), ""},
+		{toleration, strings.Replace(toleration, "key: a", "key: b", 1), "spec.tolerations: Forbidden: existing toleration can not be modified except its tolerationSeconds"},
+		{toleration, "", "spec.tolerations: Forbidden: existing toleration can not be modified except its tolerationSeconds"},
+	} {
+		of := func(more string) *Object { return load(t, podYAML("{containers: [{name: a, image: b}], "+more+"}")) }
+		err := of(tt.new).ValidateChange(of(tt.old).Pod)
+		if tt.want == "" && err != nil || tt.want != "" && (err == nil || !strings.Contains(err.Error(), tt.want)) {
+			t.Errorf("from %q to %q: %v, want %q", tt.old, tt.new, err, tt.want)
+		}
 	}
 }
 

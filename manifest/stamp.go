@@ -13,7 +13,18 @@ import (
 func Stamp(p *corev1.Pod, uid string, now time.Time) {
 	p.UID = types.UID(uid)
 	p.CreationTimestamp = metav1.NewTime(now)
-	p.Generation = 1
+	p.Generation = max(p.Generation, 1)
+}
+
+// NextGeneration is that of a Pod that is changed: the one that its manifest gives, if that
+// is a later one; else a change of more than labels and annotations makes the next, as with
+// an API server.
+func NextGeneration(old, next *corev1.Pod, d *Difference) int64 {
+	generation := old.Generation
+	if d.Resources || d.Lifetime || len(d.Images) > 0 {
+		generation++
+	}
+	return max(generation, next.Generation)
 }
 
 // Unstamp takes away what Stamp gives.

@@ -17,7 +17,11 @@ func Render(p *corev1.Pod, st *pod.Status) *corev1.Pod {
 	}
 	p = p.DeepCopy()
 	p.APIVersion, p.Kind = "v1", "Pod"
+	if d := st.Deletion; d != nil && !st.Phase.Terminal() {
+		p.DeletionTimestamp, p.DeletionGracePeriodSeconds = new(metav1.NewTime(d.At)), new(d.GraceSeconds)
+	}
 	p.Status = corev1.PodStatus{
+		ObservedGeneration:    p.Generation,
 		Phase:                 corev1.PodPhase(st.Phase),
 		Reason:                st.Reason,
 		Message:               st.Message,
@@ -46,6 +50,7 @@ func Render(p *corev1.Pod, st *pod.Status) *corev1.Pod {
 	for _, c := range st.Conditions {
 		p.Status.Conditions = append(p.Status.Conditions, corev1.PodCondition{
 			Type:               corev1.PodConditionType(c.Type),
+			ObservedGeneration: p.Generation,
 			Status:             corev1.ConditionStatus(c.Status),
 			Reason:             c.Reason,
 			Message:            c.Message,
@@ -74,6 +79,7 @@ func containerStatuses(p *corev1.Pod, containers []corev1.Container, st *pod.Sta
 			ImageID:              s.ImageID,
 			ContainerID:          s.ContainerID,
 			Started:              new(s.Started),
+			User:                 containerUser(s.User),
 			VolumeMounts:         mountStatuses(c.VolumeMounts, !st.ShallowReadOnly),
 		}
 		allocate(&status, &c.Resources)
@@ -86,6 +92,17 @@ func containerStatuses(p *corev1.Pod, containers []corev1.Container, st *pod.Sta
 		out = append(out, status)
 	}
 	return out
+}
+
+func containerUser(u *pod.User) *corev1.ContainerUser {
+	if u == nil {
+		return nil
+	}
+	linux := &corev1.LinuxContainerUser{UID: int64(u.UID), GID: int64(u.GID)}
+	for _, g := range u.Groups {
+		linux.SupplementalGroups = append(linux.SupplementalGroups, int64(g))
+	}
+	return &corev1.ContainerUser{Linux: linux}
 }
 
 // mountStatuses says of a container's mounts whether they are read-only with all that is

@@ -19,7 +19,7 @@ var noon = time.Date(2026, 11, 20, 12, 0, 0, 0, time.UTC)
 // threePod has an init container, a sidecar and two apps, and is as it is stored.
 func threePod(t *testing.T) *corev1.Pod {
 	p := load(t, podYAML("{initContainers: [{name: init, image: i}, {name: side, image: i, restartPolicy: Always}], containers: [{name: a, image: i}, {name: b, image: i}]}")).Pod
-	p.UID, p.CreationTimestamp = "uid-1", metav1.NewTime(noon.Add(-12*time.Minute))
+	p.UID, p.CreationTimestamp, p.Generation = "uid-1", metav1.NewTime(noon.Add(-12*time.Minute)), 4
 	return p
 }
 
@@ -29,6 +29,7 @@ func TestRender(t *testing.T) {
 	failed := &pod.Terminated{ExitCode: 137, Signal: 9, Reason: "OOMKilled", Message: "out of memory", StartedAt: at(-5), FinishedAt: at(-4), ContainerID: "podrun://b0"}
 	st := &pod.Status{
 		Phase: pod.Running, StartTime: at(-12), Reason: "Why", Message: "because",
+		Deleting: true, Deletion: &pod.Deletion{At: at(1), GraceSeconds: 30},
 		Conditions: []pod.Condition{
 			{Type: "Initialized", Status: "True", LastTransition: at(-10)},
 			{Type: "Ready", Status: "False", Reason: "ContainersNotReady", Message: "containers with unready status: [b]", LastTransition: at(-4)},
@@ -39,7 +40,7 @@ func TestRender(t *testing.T) {
 			{Name: "side", Ready: true, Started: true, RestartCount: 1, State: pod.State{Running: &pod.RunningAt{StartedAt: at(-10)}}},
 		},
 		Containers: []pod.ContainerStatus{
-			{Name: "b", RestartCount: 3, State: pod.State{Waiting: &pod.Waiting{Reason: "CrashLoopBackOff", Message: "back-off 40s"}}, LastState: pod.State{Terminated: failed}},
+			{Name: "b", RestartCount: 3, User: &pod.User{UID: 1000, GID: 50, Groups: []int{50, 60000}}, State: pod.State{Waiting: &pod.Waiting{Reason: "CrashLoopBackOff", Message: "back-off 40s"}}, LastState: pod.State{Terminated: failed}},
 		},
 	}
 	text, err := kyaml.Marshal(Render(threePod(t), st))
@@ -47,6 +48,10 @@ func TestRender(t *testing.T) {
 		t.Fatal(err)
 	}
 	golden.Check(t, "testdata/rendered.yaml", string(text))
+	st.Phase = pod.Failed
+	if p := Render(threePod(t), st); p.DeletionTimestamp != nil {
+		t.Errorf("a pod that has ended is being deleted at %v", p.DeletionTimestamp)
+	}
 }
 
 func TestRenderWithoutStatus(t *testing.T) {

@@ -28,7 +28,7 @@ var metaRows = []Field{
 	{Path: "metadata.generateName", Support: Refused, Note: "give the pod a name"},
 	{Path: "metadata.uid", Support: Accepted, Note: "podrun gives every pod its own"},
 	{Path: "metadata.creationTimestamp", Support: Accepted, Note: "podrun sets it"},
-	{Path: "metadata.generation", Support: Accepted, Note: "bookkeeping of an API server"},
+	{Path: "metadata.generation", Support: Done, Note: "default: 1, and one more with each change of spec; status.observedGeneration is the same"},
 	{Path: "metadata.resourceVersion", Support: Accepted, Note: "bookkeeping of an API server"},
 	{Path: "metadata.selfLink", Support: Accepted, Note: "bookkeeping of an API server"},
 	{Path: "metadata.managedFields", Support: Accepted, Note: "bookkeeping of an API server"},

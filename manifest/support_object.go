@@ -14,6 +14,7 @@ func objectRows(kind string) []Field {
 		{Path: "metadata.annotations", Support: Done},
 		{Path: "metadata.annotations[podrun.dev/*]", Support: Refused, Note: "not an annotation of this podrun"},
 		{Path: "metadata.generateName", Support: Refused, Note: "give the object a name"},
+		{Path: "metadata.generation", Support: Accepted, Note: "bookkeeping of an API server"},
 	}
 	for _, r := range metaRows {
 		if r.Support == Accepted && r.Path != "status" {

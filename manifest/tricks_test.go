@@ -87,7 +87,9 @@ func TestNamesAreNoPaths(t *testing.T) {
 		"up": `".."`, "up and away": `"../../x"`, "absolute": `"/etc/passwd"`, "inner up": `"a/../../b"`, "NUL": `"a\0b"`,
 		"newline": `"a\nb"`, "254 characters": `"` + strings.Repeat("a", 254) + `"`, "empty": `""`, "dot": `"."`, "slash": `"a/b"`,
 	}
-	fine := map[string]bool{ // files of volumes have paths, below the volume; what is empty may be absent
+	fine := map[string]bool{ // a name of a file may have control characters
+		"file to mount newline": true, "file of the pod newline": true,
+		// files of volumes have paths, below the volume; what is empty may be absent
 		"file to mount slash": true, "file of the pod slash": true, "file to mount 254 characters": true, "file of the pod 254 characters": true,
 		"namespace empty": true, "its namespace empty": true, "hostname empty": true, "subdomain empty": true,
 	}

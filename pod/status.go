@@ -14,6 +14,7 @@ type Status struct {
 	Message    string      `json:"message,omitempty"`
 	StartTime  time.Time   `json:"startTime"`
 	Deleting   bool        `json:"deleting,omitempty"`   // a stop was asked for
+	Deletion   *Deletion   `json:"deletion,omitempty"`   // when that ends at the latest
 	PodIPs     []string    `json:"podIPs,omitempty"`     // the pod's addresses, IPv4 first
 	HostIPs    []string    `json:"hostIPs,omitempty"`    // the machine's towards others, when the pod was connected
 	Network    NetworkMode `json:"network,omitempty"`    // how the pod reaches the world, once it does
@@ -29,6 +30,12 @@ type Status struct {
 	InitContainers []ContainerStatus `json:"initContainers,omitempty"` // in the Plan's order
 	Containers     []ContainerStatus `json:"containers"`
 	Ephemeral      []ContainerStatus `json:"ephemeral,omitempty"`
+}
+
+// Deletion is the grace of a stop that was asked for, and when it is over.
+type Deletion struct {
+	At           time.Time `json:"at"`
+	GraceSeconds int64     `json:"graceSeconds"`
 }
 
 // Phase is the PodPhase of Kubernetes.
@@ -75,6 +82,14 @@ type ContainerStatus struct {
 	ContainerID  string `json:"containerID,omitempty"` // podrun://<id>
 	Image        string `json:"image"`
 	ImageID      string `json:"imageID"`
+	User         *User  `json:"user,omitempty"` // nil: none has run
+}
+
+// User is who the first process of a container is, by the container's own numbers.
+type User struct {
+	UID    int   `json:"uid"`
+	GID    int   `json:"gid"`
+	Groups []int `json:"groups,omitempty"` // supplementary
 }
 
 // State has at most one of its fields set; none means "waiting, not yet said why".

@@ -154,7 +154,7 @@ func (a *adoption) tellAgain(x *container, r savedRun) {
 	case c.State == lifecycle.RunStarting:
 		a.known.Apply(a.engine.plan, lifecycle.Event{
 			At: readClocks(), Kind: lifecycle.Started, Container: r.Name, Attempt: r.Attempt,
-			ContainerID: containerID(a.engine.plan, x),
+			ContainerID: containerID(a.engine.plan, x), User: x.who.user(),
 		})
 	case c.KillIssued:
 		order.Kind = lifecycle.KillContainer

@@ -46,6 +46,8 @@ type engine struct {
 	sandbox  *sandbox
 	rising   *sandbox             // that is being made
 	cgroup   string               // where the sandbox's cgroup is, or was
+	podIPs   []string             // the sandbox's addresses, or what they were
+	hostIPs  []string             // the machine's, likewise
 	runs     map[string]*run      // by container name, from the start's order to the end
 	ended    []*container         // their end was told, and may not have been recorded
 	removing map[string]*removal  // by container name: see removeBeside
@@ -187,9 +189,10 @@ func (e *engine) annotate(st pod.Status) pod.Status {
 	st.Cgroup = e.cgroup
 	st.ShallowReadOnly = !volumes.RecursiveReadOnly()
 	if s := e.sandbox; s != nil {
-		st.PodIPs, st.HostIPs, st.Network = texts(s.addresses()), hostIPs(), s.mode()
-		st.NetworkWhy = s.stays
+		e.podIPs, e.hostIPs = texts(s.addresses()), hostIPs()
+		st.Network, st.NetworkWhy = s.mode(), s.stays
 	}
+	st.PodIPs, st.HostIPs = e.podIPs, e.hostIPs // as with the kubelet they outlive the sandbox
 	return st
 }
 

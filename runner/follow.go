@@ -46,7 +46,7 @@ func (e *engine) runContainer(a lifecycle.Action, early *prepared) {
 		e.signal(c.Name, true)
 	}
 	e.resizeLate(plan)
-	e.emit(lifecycle.Event{Kind: lifecycle.Started, Container: c.Name, Attempt: a.Attempt, ContainerID: containerID(plan, x)})
+	e.emit(lifecycle.Event{Kind: lifecycle.Started, Container: c.Name, Attempt: a.Attempt, ContainerID: containerID(plan, x), User: x.who.user()})
 	e.work(-1)
 	go e.follow(s, x) // for as long as it runs: by a goroutine whose stack has not had to grow
 }

@@ -123,10 +123,10 @@ func TestImagesWithDeceivingUsers(t *testing.T) {
 		{"0", nil, ""},
 		{"", nil, ""},
 		{"root", nil, ""},
-		{"ten", nil, "10:20 10,30"},
-		{"ten", []uint32{50, 30}, "10:20 10,30,50"},
-		{"10:99", nil, "10:99 "},
-		{"12345", []uint32{7}, "12345:0 7"},
+		{"ten", nil, "10:20 20,10,30"},
+		{"ten", []uint32{50, 30}, "10:20 20,10,30,50"},
+		{"10:99", nil, "10:99 99"},
+		{"12345", []uint32{7}, "12345:0 0,7"},
 	} {
 		who, err := resolveUser(root, &pod.Container{User: test.user, NonRoot: true, SupplementalGroups: test.groups}, idMapped)
 		got := ""

@@ -133,7 +133,7 @@ func TestStrictGroups(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	for strict, want := range map[bool]int{false: 2, true: 1} {
+	for strict, want := range map[bool]int{false: 3, true: 2} {
 		who, err := resolveUser(root, &pod.Container{User: "u", SupplementalGroups: []uint32{60}, GroupsStrict: strict}, idMapped)
 		if err != nil || who.gid != 1000 || len(who.groups) != want {
 			t.Errorf("strict %v: %+v, %v", strict, who, err)

@@ -159,6 +159,9 @@ func takeUp(args []string) (*supervisor, *loop, error) {
 	default:
 		l.observe, err = s.adopt(was)
 	}
+	if st, serr := place.Status(); was != nil && serr == nil {
+		e.podIPs, e.hostIPs = st.PodIPs, st.HostIPs
+	}
 	return s, l, err
 }
 

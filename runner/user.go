@@ -37,9 +37,11 @@ func resolveUser(root string, c *pod.Container, mapped func(file string, id int)
 	if c.NonRoot && u.Uid == 0 {
 		return identity{}, errors.New("container has runAsNonRoot and image will run as root")
 	}
-	who := identity{uid: u.Uid, gid: u.Gid}
+	// The primary group is among the others: else a set-group-id program takes it away, and
+	// with it what a file denies to that group (CVE-2022-36109).
+	who := identity{uid: u.Uid, gid: u.Gid, groups: []int{u.Gid}}
 	if !c.GroupsStrict {
-		who.groups = u.Sgids
+		who.groups = append(who.groups, u.Sgids...)
 	}
 	for _, g := range c.SupplementalGroups {
 		who.groups = append(who.groups, int(g))
@@ -49,6 +51,16 @@ func resolveUser(root string, c *pod.Container, mapped func(file string, id int)
 		return identity{}, fmt.Errorf("user %q is in %d groups of the image: a process has %d at the most", c.User, n, maxGroups)
 	}
 	return who, who.check(mapped)
+}
+
+// user is what the status has of an identity. Where the user namespace lets no process set
+// its groups, it has none of them.
+func (w identity) user() *pod.User {
+	u := &pod.User{UID: w.uid, GID: w.gid}
+	if groupsAllowed() {
+		u.Groups = w.groups
+	}
+	return u
 }
 
 // maxGroups is the kernel's NGROUPS_MAX (include/uapi/linux/limits.h).
