@@ -15,6 +15,7 @@ import (
 	"github.com/podrun/podrun/internal/report"
 	"github.com/podrun/podrun/internal/store"
 	"github.com/podrun/podrun/manifest"
+	"github.com/podrun/podrun/pod"
 )
 
 func (f *front) debugCommand() *cli.Command {
@@ -97,6 +98,7 @@ type debugging struct {
 	pod       store.Pod
 	quiet     bool
 	stored    *corev1.Pod
+	plan      *pod.Plan
 	container *corev1.EphemeralContainer
 }
 
@@ -108,6 +110,9 @@ func (d *debugging) make(c *cli.Context, command []string) error {
 	}
 	if d.stored, err = manifest.Unmarshal(text); err != nil {
 		return fmt.Errorf("read manifest of pod %s: %w", d.pod.Name, err)
+	}
+	if d.plan, err = d.pod.Plan(); err != nil {
+		return err
 	}
 	name := c.String("container")
 	if name == "" {
@@ -126,7 +131,7 @@ func (d *debugging) make(c *cli.Context, command []string) error {
 			}
 		}
 	}
-	security, err := profile(c.String("profile"))
+	security, err := d.profile(c.String("profile"), name)
 	if err != nil {
 		return err
 	}
@@ -160,6 +165,25 @@ func suffix() string {
 		b[i] = letters[rand.IntN(len(letters))]
 	}
 	return string(b[:])
+}
+
+// profile is profile with the name, but without CAP_SYS_PTRACE where the pod has no user
+// namespace of its own: who has it there can seize libcontainer's init, which is in the
+// container's sight before it is confined, and be the user on the host.
+func (d *debugging) profile(name, container string) (*corev1.SecurityContext, error) {
+	security, err := profile(name)
+	root := os.Geteuid() == 0
+	if err != nil || name != "general" || d.plan.Apart && !root {
+		return security, err
+	}
+	why := fmt.Sprintf("pod %s shares its user namespace with other pods; give a container of its manifest SYS_PTRACE, and it has one of its own", d.pod.Name)
+	if root {
+		why = "root's pods have the user namespace of the host; --profile=sysadmin makes it root of the host"
+	}
+	if !d.quiet {
+		fmt.Fprintf(d.front.err, "warning: container %s does not get SYS_PTRACE: %s\n", container, why)
+	}
+	return nil, nil
 }
 
 // profile is what kubectl debug lets such a container do (pkg/cmd/debug/profiles.go).
@@ -207,7 +231,7 @@ func (d *debugging) add(ctx context.Context) error {
 	if err := l.build(alone, found); err != nil {
 		return d.wrong(err)
 	}
-	plan, err := d.pod.Plan()
+	plan, err := d.pod.Plan() // of now: another container may have been added
 	if err != nil {
 		return err
 	}

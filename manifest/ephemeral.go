@@ -4,7 +4,6 @@ import (
 	"encoding/json"
 	"fmt"
 	"slices"
-	"strings"
 
 	corev1 "k8s.io/api/core/v1"
 
@@ -72,14 +71,9 @@ func DropEphemeral(data []byte) ([]byte, error) {
 
 // Outreaches says whether a debug container, the one of alone, may try more of what the
 // kernel lets a user namespace do than the pod is kept apart for (Plan.Apart): it would
-// reach the network of the user's other pods. SYS_PTRACE is of no use against processes
-// that it cannot see.
+// reach the network of the user's other pods, or seize processes that are made for the pod.
 func Outreaches(plan, alone *pod.Plan) bool {
-	c := alone.Containers[0]
-	c.Capabilities = slices.DeleteFunc(slices.Clone(c.Capabilities), func(name string) bool {
-		return strings.TrimPrefix(name, "CAP_") == "SYS_PTRACE"
-	})
-	return !plan.Apart && reachesFar(c)
+	return !plan.Apart && reachesFar(alone.Containers[0])
 }
 
 func containerNames(p *corev1.Pod) (names []string) {

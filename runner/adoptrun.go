@@ -85,7 +85,7 @@ func (a *adoption) container(r savedRun) error {
 		return hopeless{fmt.Errorf("take up container %s: the plan has none", r.Name)}
 	}
 	x := &container{
-		plan: planned, attempt: r.Attempt, audience: newAudience(), process: r.process, mntns: r.MountNS,
+		plan: e.sandbox.withheld(planned), attempt: r.Attempt, audience: newAudience(), process: r.process, mntns: r.MountNS,
 		who: identity{uid: r.UID, gid: r.GID, groups: r.Groups},
 	}
 	if e.sandbox != nil {

@@ -68,7 +68,7 @@ type startError struct {
 
 // newContainer is one that is to be made.
 func newContainer(s *sandbox, c *pod.Container, attempt int) *container {
-	return &container{plan: c, attempt: attempt, audience: newAudience(), freezer: s.freezer}
+	return &container{plan: s.withheld(c), attempt: attempt, audience: newAudience(), freezer: s.freezer}
 }
 
 // startContainer makes and starts one instance. The error is a configError, a

@@ -132,7 +132,7 @@ func (e *engine) takePrepared(p *prepared, s *sandbox, c *pod.Container, attempt
 		return nil
 	}
 	<-p.made
-	if p.x != nil && p.sandbox == s && p.attempt == attempt && p.x.plan == c && p.x.upToDate(s) {
+	if p.x != nil && p.sandbox == s && p.attempt == attempt && p.of == c && p.x.upToDate(s) {
 		p.cancel()
 		return p.x
 	}

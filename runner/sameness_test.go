@@ -133,7 +133,7 @@ func lookAtAll(t *testing.T, list []pod.Container, by *trampoline.Program) map[s
 		all[name+": first process"] = lines(p.log(name))
 		_, out := p.request(&wire.ExecRequest{Container: name, Args: []string{"seen", "calls"}, Env: []string{"C=3", "A=4"}})
 		all[name+": command"] = lines(out)
-		all[name+": command with a terminal"] = lines(onTerminal(t, p, name))
+		all[name+": command with a terminal"] = lines(onTerminal(t, p, name, "seen", "calls"))
 	}
 	p.stop(0)
 	return all
@@ -164,14 +164,14 @@ func compareLines(t *testing.T, where string, want, got []string) {
 }
 
 // onTerminal is what a command with a terminal says.
-func onTerminal(t *testing.T, p *testPod, container string) string {
+func onTerminal(t *testing.T, p *testPod, container string, args ...string) string {
 	t.Helper()
 	conn, err := p.place.Dial()
 	if err != nil {
 		t.Fatal(err)
 	}
 	defer conn.Close()
-	err = wire.WriteRequest(conn, wire.Request{Verb: wire.Exec, Exec: &wire.ExecRequest{Container: container, Args: []string{"seen", "calls"}, TTY: true, Rows: 24, Cols: 80}})
+	err = wire.WriteRequest(conn, wire.Request{Verb: wire.Exec, Exec: &wire.ExecRequest{Container: container, Args: args, TTY: true, Rows: 24, Cols: 80}})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -181,5 +181,6 @@ func onTerminal(t *testing.T, p *testPod, container string) string {
 	}
 	defer files[0].Close()
 	text, _ := io.ReadAll(files[0]) // EIO is its end
+	wire.ReadFrame(conn)
 	return string(text)
 }

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"slices"
 	"sync"
 
 	"golang.org/x/sys/unix"
@@ -103,6 +104,7 @@ func (s *sandbox) foundations() []step {
 		{"volumes", s.makeVolumes, s.unmountVolumes},
 		{"pod cgroup", s.limit, s.removeCgroup},
 		{"OOM scores", s.checkOOMScores, func() error { return nil }},
+		{"capabilities", s.checkCapabilities, func() error { return nil }},
 		{"shared PID namespace", s.sharePIDs, s.endPause},
 	}
 }
@@ -228,7 +230,7 @@ func (s *sandbox) sharePIDs() error {
 	if !s.plan.ShareProcessNamespace {
 		return nil
 	}
-	pid, err := stage.StartPause(s.user)
+	pid, err := stage.StartPause(s.user, slices.DeleteFunc([]string{s.net, s.ipc, s.uts}, func(path string) bool { return path == "" })...)
 	if err != nil {
 		return fmt.Errorf("start the shared PID namespace: %w", err)
 	}

@@ -22,11 +22,19 @@ func PodUser() string {
 
 // StartPause starts the process that is PID 1 of the PID namespace which a pod's containers
 // share, in their user namespace (PodUser). It is a child of this process, and ends with the
-// keeper.
-func StartPause(user string) (pid int, err error) {
+// keeper. namespaces are the paths of the pod's, in which it lives.
+func StartPause(user string, namespaces ...string) (pid int, err error) {
 	cmd := exec.Command("/proc/self/exe", "pause")
 	cmd.Args[0] = "podrun"
 	cmd.Env = []string{"_PODRUN_ENTER=pause"}
+	for _, path := range namespaces {
+		f, err := os.Open(path)
+		if err != nil {
+			return 0, err
+		}
+		defer f.Close()
+		cmd.ExtraFiles = append(cmd.ExtraFiles, f)
+	}
 	if user == "" {
 		cmd.SysProcAttr = &syscall.SysProcAttr{Cloneflags: syscall.CLONE_NEWPID}
 		if err := cmd.Start(); err != nil {
@@ -39,8 +47,8 @@ func StartPause(user string) (pid int, err error) {
 		return 0, err
 	}
 	defer ns.Close()
-	cmd.Env = append(cmd.Env, "_PODRUN_USERNS=3")
-	cmd.ExtraFiles = []*os.File{ns}
+	cmd.Env = append(cmd.Env, fmt.Sprintf("_PODRUN_USERNS=%d", 3+len(cmd.ExtraFiles)))
+	cmd.ExtraFiles = append(cmd.ExtraFiles, ns)
 	cmd.Stderr = os.Stderr
 	text, err := cmd.Output()
 	if err != nil {

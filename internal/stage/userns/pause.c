@@ -1,7 +1,9 @@
 // The pause process is PID 1 of the PID namespace that a pod's containers share. What a
 // process needs that does nothing but wait, as this one and the keeper do, is here too.
 #define _GNU_SOURCE
+#include <errno.h>
 #include <link.h>
+#include <linux/capability.h>
 #include <sched.h>
 #include <signal.h>
 #include <stdio.h>
@@ -59,10 +61,31 @@ static void leave_host(void) {
 		podrun_die("enter the empty root of the pause process");
 }
 
+// enter_pod joins the pod's namespaces, whose descriptors are 3 and following: what is below
+// /proc/1 is the network's, too, and in everybody's sight.
+static void enter_pod(void) {
+	for (int fd = 3; setns(fd, 0) == 0; fd++)
+		;
+	if (errno != EBADF)
+		podrun_die("enter the pod's namespaces with the pause process");
+}
+
+// give_up leaves nothing to who could trace the process, and lets nobody in the pod trace it:
+// memory that is not dumpable takes rights in the user namespace that it was made in, the
+// supervisor's.
+static void give_up(void) {
+	struct __user_cap_header_struct head = {.version = _LINUX_CAPABILITY_VERSION_3};
+	struct __user_cap_data_struct none[2] = {{0}};
+	if (syscall(SYS_capset, &head, none) < 0 || prctl(PR_SET_DUMPABLE, 0, 0, 0, 0) < 0 || prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) < 0)
+		podrun_die("give up the rights of the pause process");
+}
+
 void podrun_pause(void) {
 	sigset_t set;
 	podrun_wait_signals(&set, NULL);
+	enter_pod();
 	leave_host();
+	give_up();
 	prctl(PR_SET_NAME, "podrun-pause", 0, 0, 0);
 	podrun_close_from(3);
 	podrun_forget_program();
@@ -77,6 +100,7 @@ void podrun_pause(void) {
 void podrun_pause_apart(int userns) {
 	if (setns(userns, CLONE_NEWUSER) < 0 || setresuid(0, 0, 0) < 0)
 		podrun_die("join the pod's own user namespace");
+	close(userns);
 	pid_t pause = syscall(SYS_clone, CLONE_PARENT | CLONE_NEWPID | SIGCHLD, 0, 0, 0, 0);
 	if (pause < 0)
 		podrun_die("make a shared PID namespace");
