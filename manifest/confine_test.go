@@ -27,7 +27,7 @@ func TestConfinement(t *testing.T) {
 		ok                    func(*pod.Plan, *pod.Container) bool
 	}{
 		{"default", "", "", func(p *pod.Plan, c *pod.Container) bool {
-			return !p.HostIPC && !c.Privileged && !c.ProcUnmasked && !c.GroupsStrict && !c.SeccompUnconfined && c.Seccomp == nil && len(c.Capabilities) == 14
+			return !p.HostIPC && !c.Privileged && !c.ProcUnmasked && !c.GroupsStrict && !c.SeccompUnconfined && c.Seccomp == nil && len(c.Capabilities) == 12
 		}},
 		{"privileged", "", ", securityContext: {privileged: true, capabilities: {drop: [ALL]}}", func(_ *pod.Plan, c *pod.Container) bool {
 			return c.Privileged && c.SeccompUnconfined && len(c.Capabilities) == 41 && slices.Contains(c.Capabilities, "CAP_SYS_ADMIN") && !c.NoNewPrivileges

@@ -114,7 +114,7 @@ var containerSecurityRows = []Field{
 	{Path: "spec.containers[].securityContext.runAsNonRoot", Support: Done},
 	{Path: "spec.containers[].securityContext.readOnlyRootFilesystem", Support: Done},
 	{Path: "spec.containers[].securityContext.allowPrivilegeEscalation", Support: Done},
-	{Path: "spec.containers[].securityContext.capabilities", Support: Done, Note: "14 by default, as Docker and containerd"},
+	{Path: "spec.containers[].securityContext.capabilities", Support: Done, Note: "12 by default: podman's and NET_RAW; with any other the pod has a user namespace of its own"},
 	{Path: "spec.containers[].securityContext.capabilities.add", Support: Done},
 	{Path: "spec.containers[].securityContext.capabilities.drop", Support: Done},
 	{Path: "spec.containers[].securityContext.privileged", Support: Done, Note: "everything that the user may do, and no more: all capabilities in the pod's user namespace, no seccomp filter, /proc and /sys unmasked and writable, the devices of the host that the user may open"},

@@ -107,7 +107,7 @@ func namespaces(at place) []specs.LinuxNamespace {
 func mounts(plan *pod.Plan, c *pod.Container, at place) []specs.Mount {
 	m := []specs.Mount{
 		proc(at.hostPID),
-		bind(at.dev, "/dev", "nosuid", "noexec"),
+		bind(at.dev, "/dev", "nosuid", "nodev", "noexec"),
 	}
 	if !at.terminals {
 		m = append(m, specs.Mount{Destination: "/dev/pts", Type: "devpts", Source: "devpts", Options: append([]string{"nosuid", "noexec"}, terminals(at.ttyGroup)...)})

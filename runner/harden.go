@@ -17,12 +17,12 @@ func (x *container) harden(s *sandbox, config *configs.Config) {
 	}
 	config.AppArmorProfile = x.plan.AppArmor
 	config.Rlimits = coreLimit()
-	if s.cgroup == nil && !unified() && !mapsRoot() {
-		// libcontainer tries whether it may make cgroups nevertheless. Where it would is said,
-		// else it reads for each of 13 hierarchies which one is the supervisor's.
-		config.Cgroups.Parent, config.Cgroups.Name = "/", containerID(s.plan, x)
-	}
-	if s.cgroup == nil {
+	if s.cgroup == nil { // libcontainer tries whether it may make cgroups nevertheless
+		config.Cgroups.Name = containerID(s.plan, x) // no other pod's container has it
+		if !unified() && !mapsRoot() {
+			// Where it would is said, else it reads for each of 13 hierarchies which one is the supervisor's.
+			config.Cgroups.Parent = "/"
+		}
 		config.Rlimits = append(config.Rlimits, processLimit()...)
 	}
 }

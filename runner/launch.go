@@ -84,7 +84,16 @@ func joinable(c *configs.Config, p *libcontainer.Process) bool {
 		slices.Equal(p.Capabilities.Effective, p.Capabilities.Permitted) && len(p.AdditionalGroups) <= trampoline.MaxGroups &&
 		c.Seccomp == nil && c.NoNewKeyring && !c.RootlessEUID && !c.Namespaces.Contains(configs.NEWUSER) && !c.Namespaces.Contains(configs.NEWTIME) &&
 		c.AppArmorProfile == "" && c.ProcessLabel == "" && c.Personality == nil && c.Umask == nil && c.Scheduler == nil && c.IOPriority == nil &&
-		c.ExecCPUAffinity == nil && c.IntelRdt == nil && c.MemoryPolicy == nil && (c.Cgroups.Path == "" || unified())
+		c.ExecCPUAffinity == nil && c.IntelRdt == nil && c.MemoryPolicy == nil && inKnownCgroup(c)
+}
+
+// inKnownCgroup says whether the container is in the one cgroup that its configuration names,
+// or in none. Root's may be in those that libcontainer has made beside its own.
+func inKnownCgroup(c *configs.Config) bool {
+	if c.Cgroups.Path == "" {
+		return !mapsRoot()
+	}
+	return unified()
 }
 
 // unified says whether there is one hierarchy of cgroups.

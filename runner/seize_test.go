@@ -20,7 +20,7 @@ func TestProcessesThatAreMadeCannotBeSeized(t *testing.T) {
 	for _, test := range []struct {
 		name          string
 		strong, apart bool
-		lay    func(plan *pod.Plan, attackers []pod.Container)
+		lay           func(plan *pod.Plan, attackers []pod.Container)
 	}{
 		{"shared", false, false, inShared},
 		{"shared, asked for", true, false, inShared},

@@ -28,7 +28,8 @@ var devLinks = map[string]string{
 // recursively: a tmpfs with the host's harmless devices, the usual links, the
 // pod's shared memory and message queues, and pts for its terminals.
 // It is not shared within the pod: a container may write there (syslog's
-// /dev/log), and could turn a sibling's /dev/stdin into something else.
+// /dev/log), and could turn a sibling's /dev/stdin into something else. Device files that
+// it makes there are inert (nodev); those that are bound keep the flags of the host's /dev.
 func (t Templates) MountDev(path string) (err error) {
 	var u undo.Stack
 	defer func() { err = errors.Join(err, u.Undo()) }()
@@ -37,7 +38,7 @@ func (t Templates) MountDev(path string) (err error) {
 	if err := os.MkdirAll(path, 0o755); err != nil {
 		return fmt.Errorf("make /dev: %w", err)
 	}
-	if err := mountTmpfs(path, memorySize, 0o755, unix.MS_NOSUID|unix.MS_NOEXEC, t.Label); err != nil {
+	if err := mountTmpfs(path, memorySize, 0o755, unix.MS_NOSUID|unix.MS_NODEV|unix.MS_NOEXEC, t.Label); err != nil {
 		return fmt.Errorf("mount /dev: %w", err)
 	}
 	for _, name := range devNodes {
@@ -65,6 +66,9 @@ func (t Templates) MountDev(path string) (err error) {
 		if err := unix.Mount(source, target, "", unix.MS_BIND, ""); err != nil {
 			return fmt.Errorf("bind /dev/%s: %w", name, err)
 		}
+		if err := inert(target); err != nil {
+			return fmt.Errorf("bind /dev/%s: %w", name, err)
+		}
 	}
 	if t.Pts != "" {
 		if err := unix.Mount("devpts", filepath.Join(path, "pts"), "devpts", unix.MS_NOSUID|unix.MS_NOEXEC, labelled(t.Pts, t.Label)); err != nil {
@@ -73,6 +77,16 @@ func (t Templates) MountDev(path string) (err error) {
 	}
 	u.Release()
 	return nil
+}
+
+// inert makes nothing of device files and set-id programs in a mount, which may be the host's.
+// Before Linux 5.12 it stays as it is.
+func inert(path string) error {
+	err := unix.MountSetattr(unix.AT_FDCWD, path, 0, &unix.MountAttr{Attr_set: unix.MOUNT_ATTR_NOSUID | unix.MOUNT_ATTR_NODEV})
+	if errors.Is(err, unix.ENOSYS) {
+		return nil
+	}
+	return err
 }
 
 // touch makes an empty file to bind on.
