@@ -88,6 +88,7 @@ var rooms = []room{
 	{dir: "test/examples", why: testRoom},
 	{dir: "test/page", why: testRoom},
 	{dir: "test/script", why: testRoom},
+	{dir: "test/root", why: testRoom},
 	{dir: "test/vm", why: testRoom},
 	{dir: "test/bench", why: "it measures the built binary from outside, as it does the peer"},
 	{dir: "test/netbench", why: "it measures the built binary's network from outside, as it does others"},
