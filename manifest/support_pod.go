@@ -84,7 +84,7 @@ var podSecurityRows = []Field{
 	{Path: "spec.securityContext.runAsNonRoot", Support: Done},
 	{Path: "spec.securityContext.supplementalGroups", Support: Done},
 	{Path: "spec.securityContext.supplementalGroupsPolicy", Support: Done, Note: "default: Merge"},
-	{Path: "spec.securityContext.sysctls", Support: Done, Note: "the kubelet's safe list only"},
+	{Path: "spec.securityContext.sysctls", Support: Done, Note: "the kubelet's safe list only; unless set, every user may listen on all ports of the pod, and use ping"},
 	{Path: "spec.securityContext.sysctls[].name", Support: Done},
 	{Path: "spec.securityContext.sysctls[].value", Support: Done},
 	{Path: "spec.securityContext.seccompProfile", Support: Done, Note: "default: RuntimeDefault"},

@@ -71,6 +71,9 @@ func (s *sandbox) connect() error {
 	if err := netns.LoopbackUp(s.net); err != nil {
 		return fmt.Errorf("set up the pod's network: %w", err)
 	}
+	if err := netns.OpenToUsers(s.net); err != nil { // before the manifest's sysctls, which win
+		s.network.warnings = append(s.network.warnings, fmt.Sprintf("containers that are not root cannot listen on ports below 1024, or use ping: %v", err))
+	}
 	mode := s.plan.Network
 	switch {
 	case s.router() == "" || mode == pod.NetworkNone:

@@ -60,3 +60,18 @@ func TestSafeSysctls(t *testing.T) {
 		}
 	}
 }
+
+// A container that is not root, and has no capability, listens on port 80 and pings.
+func TestLowPortsAndPingNeedNoRights(t *testing.T) {
+	testenv.NoLeaks(t)
+	l := layer(t)
+	install(t, l, "anyuser")
+	user := shell(l, "user", "exec sleep 1000")
+	user.User, user.Capabilities = "1000:1000", nil
+	w := startWhole(t, newPlan(nil, []pod.Container{user}))
+	defer w.removeBeside()
+	w.until(running)
+	if code, out := w.ask("user", "anyuser"); code != 0 {
+		t.Errorf("exit code %d: %s", code, out)
+	}
+}

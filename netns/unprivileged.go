@@ -1,0 +1,82 @@
+package netns
+
+import (
+	"bufio"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"slices"
+)
+
+// OpenToUsers lets every user and group of a pod's network listen on every port and send echo
+// requests, as other container runtimes do: in a network of the pod's own a low port protects
+// nobody, and ping needs no capability.
+func OpenToUsers(nsPath string) error {
+	groups, err := groupRange()
+	if err != nil {
+		return err
+	}
+	return Do(nsPath, func() error {
+		return errors.Join(sysctl("net/ipv4/ip_unprivileged_port_start", "0"), sysctl("net/ipv4/ping_group_range", groups))
+	})
+}
+
+// extent is a line of a map of ids: count ids from inside are those from outside.
+type extent struct{ inside, outside, count uint64 }
+
+// groupRange is the widest ping_group_range that this process can set.
+func groupRange() (string, error) {
+	f, err := os.Open("/proc/thread-self/gid_map")
+	if err != nil {
+		return "", fmt.Errorf("read which groups there are: %w", err)
+	}
+	defer f.Close()
+	m, err := readMap(f)
+	if err != nil {
+		return "", fmt.Errorf("read which groups there are: %w", err)
+	}
+	first, last := widest(m)
+	return fmt.Sprintf("%d %d", first, last), nil
+}
+
+func readMap(r io.Reader) (m []extent, err error) {
+	lines := bufio.NewScanner(r)
+	for lines.Scan() {
+		var e extent
+		if _, err := fmt.Sscan(lines.Text(), &e.inside, &e.outside, &e.count); err != nil {
+			return nil, fmt.Errorf("parse %q: %w", lines.Text(), err)
+		}
+		m = append(m, e)
+	}
+	return m, lines.Err()
+}
+
+// maxGroup is the largest that the kernel takes in ping_group_range.
+const maxGroup = 1<<31 - 1
+
+// widest returns the first and the last group of the range with the most groups of a map. The
+// kernel takes only mapped groups, and compares what they are outside of the user namespace:
+// there the first may not follow the last.
+func widest(m []extent) (first, last uint64) {
+	slices.SortFunc(m, func(a, b extent) int { return int(a.inside) - int(b.inside) })
+	var most uint64
+	for i, from := range m {
+		for _, to := range m[i:] {
+			if n := between(m, from.outside, to.outside+to.count-1); n > most {
+				first, last, most = from.inside, min(to.inside+to.count-1, maxGroup), n
+			}
+		}
+	}
+	return first, last
+}
+
+// between counts the ids of a map that are from low to high outside.
+func between(m []extent, low, high uint64) (n uint64) {
+	for _, e := range m {
+		if e.outside >= low && e.outside+e.count-1 <= high {
+			n += e.count
+		}
+	}
+	return n
+}
