@@ -18,7 +18,7 @@ func TestWidestRangeOfGroups(t *testing.T) {
 		"1 100000 65536\n0 1000 1":         "0 65536",
 		"0 200000 1\n1 100000 65536":       "1 65536", // from 200000 to 165535 there is nobody
 		"0 1000 1\n1 300 10\n11 500000 20": "1 30",    // 1000 is between, too
-		"0 1000 1\n1 300 9\n10 200 3":      "1 9",   // a reversed order
+		"0 1000 1\n1 300 9\n10 200 3":      "1 9",     // a reversed order
 	} {
 		m, err := readMap(strings.NewReader(text))
 		if err != nil {
