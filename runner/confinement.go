@@ -33,8 +33,8 @@ type confinement struct {
 	label   string // the same of SELinux
 }
 
-// carriedTrampoline is this program's own, or nil if it has none, or the host executes no
-// files in memory.
+// carriedTrampoline is this program's own, or nil if it has none, or the host has no
+// place for it.
 var carriedTrampoline = sync.OnceValue(func() *trampoline.Program {
 	if trampoline.Carried() == nil {
 		return nil

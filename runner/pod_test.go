@@ -12,6 +12,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/podrun/podrun/environ"
+	"github.com/podrun/podrun/internal/stage/trampoline"
 	"github.com/podrun/podrun/internal/store"
 	"github.com/podrun/podrun/internal/testenv"
 	"github.com/podrun/podrun/internal/wire"
@@ -31,7 +32,8 @@ type testPod struct {
 	listener *net.UnixListener
 	changes  chan pod.Status
 	final    chan *pod.Status
-	alone    bool // without the trampoline: libcontainer makes all processes
+	alone    bool                // without the trampoline: libcontainer makes all processes
+	by       *trampoline.Program // nil: testTrampoline
 }
 
 // layer is a busybox root file system that all tests of the package share.
@@ -108,6 +110,9 @@ func (p *testPod) begin() {
 		t.Fatal(err)
 	}
 	e := testEngine(plan, place)
+	if p.by != nil {
+		e.trampoline = p.by
+	}
 	if p.alone {
 		e.trampoline = nil
 	}

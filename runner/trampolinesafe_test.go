@@ -1,14 +1,12 @@
 package runner
 
 import (
-	"fmt"
 	"os"
 	"path/filepath"
 	"strings"
 	"testing"
 
-	"golang.org/x/sys/unix"
-
+	"github.com/podrun/podrun/internal/stage/trampoline"
 	"github.com/podrun/podrun/internal/testenv"
 	"github.com/podrun/podrun/internal/wire"
 	"github.com/podrun/podrun/pod"
@@ -74,15 +72,69 @@ func TestTheTrampolineIsNobodysTool(t *testing.T) {
 	if end := q.ended().Containers[0].State.Terminated; end == nil || end.ExitCode != 126 {
 		t.Errorf("a container of it: %+v", end)
 	}
-	file := testTrampoline().File()
-	if _, err := unix.Pwrite(int(file.Fd()), []byte("x"), 0); err == nil {
-		t.Error("the trampoline's program can be written to")
+}
+
+// A container that comes by the trampoline's program, by a command that is a script of
+// /proc/self/exe, cannot take it away from others: with the file held open to be written to, and
+// its mode 0, as far as the kernel lets it, commands, probes and restarts go on.
+func TestTheTrampolineCannotBeTakenAway(t *testing.T) {
+	b, err := testProgram("trampoline", "../scripts/trampoline")
+	if err != nil {
+		t.Fatal(err)
 	}
-	if f, err := os.OpenFile(fmt.Sprintf("/proc/self/fd/%d", file.Fd()), os.O_RDWR, 0); err == nil {
-		if _, err := f.WriteAt([]byte("x"), 0); err == nil {
-			t.Error("the trampoline's program, opened anew, can be written to")
+	memory, err := trampoline.InMemory(b)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for name, program := range map[string]*trampoline.Program{"on a file system of its own": testTrampoline(), "in memory": memory} {
+		t.Run(name, func(t *testing.T) { takeAway(t, program) })
+	}
+}
+
+func takeAway(t *testing.T, program *trampoline.Program) {
+	testenv.NoLeaks(t)
+	l := layer(t)
+	install(t, l, "taker")
+	if err := os.WriteFile(l+"/bin/evil", []byte("#!/proc/self/exe\n"), 0o755); err != nil {
+		t.Fatal(err)
+	}
+	victim := shell(l, "victim", "trap 'exit 1' TERM; sleep 1000 & wait")
+	victim.Readiness = &pod.Probe{Handler: pod.Handler{Exec: []string{"test", "-e", "/tmp/ready"}}, PeriodSeconds: 1, TimeoutSeconds: 60, FailureThreshold: 1, SuccessThreshold: 1}
+	plan := newPlan(nil, []pod.Container{shell(l, "taker", "exec taker"), victim})
+	plan.RestartPolicy = pod.RestartOnFailure
+	p := prepare(t, plan)
+	p.by = program
+	p.begin()
+	p.running()
+	for !strings.Contains(p.log("taker"), "taken") {
+		p.exec("taker", "evil") // which code it has does not matter, nor whether it was seen
+	}
+	for !strings.Contains(p.log("taker"), "done") {
+		if code, out := p.exec("victim", "true"); code != 0 {
+			t.Fatalf("a command: exit code %d: %s", code, out)
 		}
-		f.Close()
+	}
+	if said := p.log("taker"); (strings.Count(said, "Read-only file system") == 2) != (program == testTrampoline()) {
+		t.Errorf("the attack: %q", said)
+	}
+	for _, c := range []string{"taker", "victim"} {
+		if code, out := p.exec(c, "true"); code != 0 {
+			t.Errorf("a command in %s: exit code %d: %s", c, code, out)
+		}
+	}
+	if code, out := p.exec("victim", "touch", "/tmp/ready"); code != 0 {
+		t.Fatalf("a command: exit code %d: %s", code, out)
+	}
+	p.until("ready", func(st pod.Status) bool { return st.Containers[1].Ready })
+	if code, out := p.exec("victim", "kill", "1"); code != 0 {
+		t.Fatalf("a command: exit code %d: %s", code, out)
+	}
+	p.until("restarted", func(st pod.Status) bool {
+		c := st.Containers[1]
+		return c.RestartCount == 1 && c.State.Running != nil
+	})
+	if code, out := p.exec("victim", "true"); code != 0 {
+		t.Errorf("a command in the container's next instance: exit code %d: %s", code, out)
 	}
 }
 

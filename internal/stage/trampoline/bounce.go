@@ -32,9 +32,12 @@ func (p *Program) Bounce(o *Order, args []string) (*Bounce, error) {
 	if len(args) == 0 {
 		return nil, errors.New("no command to run")
 	}
-	b := &Bounce{program: args[0], file: p.file}
-	if b.ours, b.theirs, err = newChannel(); err != nil {
+	b := &Bounce{program: args[0]}
+	if b.file, err = p.take(); err != nil {
 		return nil, err
+	}
+	if b.ours, b.theirs, err = newChannel(); err != nil {
+		return nil, errors.Join(err, b.file.Close())
 	}
 	if _, err := b.ours.Write(order); err != nil { // it has room for the largest
 		b.Close()
@@ -74,11 +77,12 @@ func (b *Bounce) Started(ctx context.Context) error {
 	return nil
 }
 
-// Close lets go of the channel.
+// Close lets go of the channel and the program.
 func (b *Bounce) Close() {
 	if b == nil {
 		return
 	}
 	b.ours.Close()
 	b.theirs.Close()
+	b.file.Close()
 }

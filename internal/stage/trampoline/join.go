@@ -50,7 +50,12 @@ func (p *Program) Join(ctx context.Context, j *Joining) (*Process, error) {
 	if j.Cgroup != nil {
 		attr.Sys.UseCgroupFD, attr.Sys.CgroupFD = true, int(j.Cgroup.Fd())
 	}
-	path := fmt.Sprintf("/proc/self/fd/%d", p.file.Fd())
+	program, err := p.take()
+	if err != nil {
+		return nil, err
+	}
+	defer program.Close()
+	path := fmt.Sprintf("/proc/self/fd/%d", program.Fd())
 	maker, err := os.StartProcess(path, append([]string{"podrun"}, j.Args...), attr)
 	if err != nil && j.Cgroup != nil {
 		err = errors.Join(ErrCgroup, err)

@@ -5,24 +5,115 @@ import (
 	"fmt"
 	"os"
 	"strconv"
+	"syscall"
 
 	"golang.org/x/sys/unix"
 )
 
-// Program is the trampoline's program, in a file that nobody can write to.
-type Program struct{ file *os.File }
+// Program is the trampoline's program, in a file that no container can write to, nor make
+// one that nobody can execute. A process of a container can come by that file: it has the kernel
+// execute a script of its own whose interpreter is /proc/self/exe.
+type Program struct {
+	file  *os.File // on a file system that is read-only; nil where every process gets a copy
+	mount *os.File // of that file system; open, as the kernel takes long to let go of it
+	bytes []byte
+}
+
+const (
+	fileName  = "podrun-trampoline"
+	firstFree = 16 // above every descriptor that a process made from here is given
+)
+
+// Seal makes the file of a program. Where the host lets it make no file system for it, every
+// process gets a copy in memory of its own: a container can then take away only what has been
+// executed already.
+func Seal(program []byte) (*Program, error) {
+	mount, file, err := onReadOnly(program)
+	if err == nil {
+		return &Program{file: file, mount: mount}, nil
+	}
+	p, merr := InMemory(program)
+	if merr != nil {
+		return nil, errors.Join(err, merr)
+	}
+	return p, nil
+}
+
+// InMemory is Seal for a host that lets it make no file system. A host may refuse to
+// execute such files, too.
+func InMemory(program []byte) (*Program, error) {
+	p := &Program{bytes: program}
+	f, err := p.take()
+	if err != nil {
+		return nil, err
+	}
+	return p, f.Close()
+}
+
+// take returns a file of the program, which is the caller's own and to be closed.
+func (p *Program) take() (*os.File, error) {
+	if p.file == nil {
+		return sealed(p.bytes)
+	}
+	return high(int(p.file.Fd()))
+}
+
+// onReadOnly makes the file on a file system of its own, which is mounted nowhere. That file
+// system, and not only its mount, is read-only: neither the file's content nor its mode can be
+// changed, by whatever descriptor, except by who has CAP_SYS_ADMIN in the user namespace of the pods.
+func onReadOnly(program []byte) (mount, file *os.File, err error) {
+	fs, err := unix.Fsopen("tmpfs", unix.FSOPEN_CLOEXEC)
+	if err != nil {
+		return nil, nil, fmt.Errorf("make a file system in memory: %w", err)
+	}
+	defer unix.Close(fs)
+	if err := unix.FsconfigCreate(fs); err != nil {
+		return nil, nil, fmt.Errorf("make a file system in memory: %w", err)
+	}
+	root, err := unix.Fsmount(fs, unix.FSMOUNT_CLOEXEC, unix.MOUNT_ATTR_NOSUID|unix.MOUNT_ATTR_NODEV)
+	if err != nil {
+		return nil, nil, fmt.Errorf("mount a file system in memory: %w", err)
+	}
+	mount = os.NewFile(uintptr(root), "podrun-trampoline's mount")
+	if err = fill(root, program); err == nil {
+		file, err = openHigh(root, fileName)
+	}
+	if err != nil {
+		return nil, nil, errors.Join(err, mount.Close())
+	}
+	return mount, file, nil
+}
+
+// fill writes the program to a file system, and makes that read-only.
+func fill(root int, program []byte) error {
+	fd, err := unix.Openat(root, fileName, unix.O_CREAT|unix.O_EXCL|unix.O_WRONLY|unix.O_CLOEXEC, 0o555)
+	if err == nil {
+		_, err = unix.Write(fd, program)
+		err = errors.Join(err, unix.Fchmod(fd, 0o555), unix.Close(fd)) // whatever the umask
+	}
+	if err != nil {
+		return fmt.Errorf("write a file in memory: %w", err)
+	}
+	same, err := unix.Fspick(root, "", unix.FSPICK_EMPTY_PATH|unix.FSPICK_CLOEXEC)
+	if err == nil {
+		err = errors.Join(unix.FsconfigSetFlag(same, "ro"), unix.FsconfigReconfigure(same), unix.Close(same))
+	}
+	if err != nil {
+		return fmt.Errorf("make a file system in memory read-only: %w", err)
+	}
+	return nil
+}
 
 // mfdExec says that the file is to be executed: a host may want it said (vm.memfd_noexec).
 const mfdExec = 0x10
 
-// firstFree is above every descriptor that a process made from here is given.
-const firstFree = 16
-
-// Seal makes the file of a program. A host may refuse to execute such files.
-func Seal(program []byte) (*Program, error) {
-	fd, err := unix.MemfdCreate("podrun-trampoline", unix.MFD_CLOEXEC|unix.MFD_ALLOW_SEALING|mfdExec)
+// sealed makes a file in memory whose content cannot be changed; its mode can.
+func sealed(program []byte) (*os.File, error) {
+	syscall.ForkLock.RLock() // a child must not have it open to be written to when it is executed
+	defer syscall.ForkLock.RUnlock()
+	fd, err := unix.MemfdCreate(fileName, unix.MFD_CLOEXEC|unix.MFD_ALLOW_SEALING|mfdExec)
 	if errors.Is(err, unix.EINVAL) { // before Linux 6.3
-		fd, err = unix.MemfdCreate("podrun-trampoline", unix.MFD_CLOEXEC|unix.MFD_ALLOW_SEALING)
+		fd, err = unix.MemfdCreate(fileName, unix.MFD_CLOEXEC|unix.MFD_ALLOW_SEALING)
 	}
 	if err != nil {
 		return nil, fmt.Errorf("make a file in memory: %w", err)
@@ -37,21 +128,32 @@ func Seal(program []byte) (*Program, error) {
 	if err != nil {
 		return nil, fmt.Errorf("seal a file in memory: %w", err)
 	}
-	// Opened anew it cannot be written to, whoever gets hold of the descriptor.
-	ro, err := unix.Open("/proc/self/fd/"+strconv.Itoa(fd), unix.O_RDONLY|unix.O_CLOEXEC, 0)
+	return openHigh(unix.AT_FDCWD, "/proc/self/fd/"+strconv.Itoa(fd)) // what is open to be written to cannot be executed
+}
+
+// openHigh opens a file to be read.
+func openHigh(dir int, name string) (*os.File, error) {
+	fd, err := unix.Openat(dir, name, unix.O_RDONLY|unix.O_CLOEXEC, 0)
 	if err != nil {
 		return nil, fmt.Errorf("open a file in memory: %w", err)
 	}
-	defer unix.Close(ro)
-	high, err := unix.FcntlInt(uintptr(ro), unix.F_DUPFD_CLOEXEC, firstFree)
+	defer unix.Close(fd)
+	return high(fd)
+}
+
+// high duplicates a descriptor, from firstFree on.
+func high(fd int) (*os.File, error) {
+	fd, err := unix.FcntlInt(uintptr(fd), unix.F_DUPFD_CLOEXEC, firstFree)
 	if err != nil {
-		return nil, fmt.Errorf("move a descriptor: %w", err)
+		return nil, fmt.Errorf("duplicate a descriptor: %w", err)
 	}
-	return &Program{os.NewFile(uintptr(high), "podrun-trampoline")}, nil
+	return os.NewFile(uintptr(fd), fileName), nil
 }
 
 // Close ends the use of a program.
-func (p *Program) Close() error { return p.file.Close() }
-
-// File is the file of a program.
-func (p *Program) File() *os.File { return p.file }
+func (p *Program) Close() error {
+	if p.file == nil {
+		return nil
+	}
+	return errors.Join(p.file.Close(), p.mount.Close())
+}
