@@ -11,6 +11,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/podrun/podrun/cgroups"
+	"github.com/podrun/podrun/internal/delegation"
 	"github.com/podrun/podrun/internal/stage"
 	"github.com/podrun/podrun/internal/stage/trampoline"
 	"github.com/podrun/podrun/internal/store"
@@ -205,6 +206,8 @@ func (s *sandbox) limit() error {
 	case err == nil:
 	case s.plan.RequireLimits:
 		return fmt.Errorf("limits are required, but %w", err)
+	case s.plan.Resources.Limited() && s.cgroup == nil:
+		s.addWarning("limits are not enforced: " + err.Error() + "; " + delegation.Processes(os.Geteuid() == 0 && mapsRoot()))
 	case s.plan.Resources.Limited():
 		s.addWarning("limits are not enforced: " + err.Error())
 	}

@@ -73,3 +73,12 @@ func (v view) lacks(s Subtree, controllers []string) error {
 	}
 	return e
 }
+
+// Processes is what limits the number of processes of pods without the controller pids, in words
+// that fit behind why there is none. The kernel counts them by user, and does not limit root's.
+func Processes(root bool) string {
+	if root {
+		return "nothing limits how many processes a pod makes: one can keep the whole machine from making any"
+	}
+	return "the processes of all pods of the user are limited together: one pod can keep the others from making any"
+}

@@ -36,10 +36,14 @@ func (v view) limits() Finding {
 		if v.uid != 0 && v.systemd() && v.exists(delegation.Mount+"/cgroup.controllers") && !v.exists(v.ownRuntime()+"/systemd/private") {
 			cure = fmt.Sprintf("let systemd run for %s: log in with ssh instead of su, or as root: loginctl enable-linger %[1]s", v.name())
 		}
-		return warning("limits are not enforced: "+err.Error(), cure)
+		return warning("limits are not enforced: "+err.Error()+"; "+delegation.Processes(v.uid == 0), cure)
 	}
 	if err := p.Lacks("cpu", "memory", "pids"); err != nil {
-		return warning("some limits are not enforced: "+err.Error()+"; enforced: "+strings.Join(p.Controllers, ", "), report.Hint(err))
+		detail := "some limits are not enforced: " + err.Error() + "; enforced: " + strings.Join(p.Controllers, ", ")
+		if !p.Has("pids") {
+			detail += "; " + delegation.Processes(v.uid == 0)
+		}
+		return warning(detail, report.Hint(err))
 	}
 	return fine("limits are enforced (" + strings.Join(p.Controllers, ", ") + "); a pod lives " + p.how)
 }
