@@ -33,6 +33,9 @@ func (x *container) mountDev(s *sandbox) error {
 		return err
 	}
 	for _, path := range devices {
+		if !groupsAllowed() && volumes.IsOpenedByGroup(path) {
+			continue
+		}
 		if err := volumes.AddDevice(x.dev(s), path, path); err != nil {
 			return err
 		}

@@ -4,6 +4,7 @@ import (
 	"net"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 
@@ -69,5 +70,32 @@ func TestAPodWaitsForItsHostPath(t *testing.T) {
 		t.Fatal(err)
 	}
 	p.poke()
+	p.running()
+}
+
+// What only a group of the user opens is refused where the pod's processes stay in the user's groups:
+// the event names the volume, the path and the cure.
+func TestAHostPathThatOnlyAGroupOpens(t *testing.T) {
+	testenv.NoLeaks(t)
+	allowed := groupsAllowed
+	groupsAllowed = func() bool { return false }
+	t.Cleanup(func() { groupsAllowed = allowed }) // once the pod has ended
+	dir := filepath.Join(t.TempDir(), "team")
+	if err := os.Mkdir(dir, 0o750); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.Chown(dir, 1, 1); err != nil {
+		t.Fatal(err)
+	}
+	plan := newPlan(nil, []pod.Container{withVolume(shell(layer(t), "a", "exec sleep 1000"), pod.Mount{})})
+	plan.Volumes = []pod.Volume{{Name: "v", Kind: pod.HostPath, Path: dir}}
+	p := start(t, plan)
+	want := `MountVolume.SetUp failed for volume "v" : ` + dir + " is open to this user only by a supplementary group, which pods may not use: give the user access of its own, as with setfacl -m u:USER:rwX " + dir
+	p.eventually("told", func(events []pod.Event) bool {
+		return slices.ContainsFunc(events, func(e pod.Event) bool { return e.Reason == "FailedMount" && e.Message == want })
+	})
+	if err := os.Chown(dir, 0, 1); err != nil {
+		t.Fatal(err)
+	}
 	p.running()
 }

@@ -162,7 +162,7 @@ func (s *sandbox) openVolume(v *pod.Volume) (*os.File, error) {
 	case s.bidirectional(v.Name):
 		return volumes.OpenVolume(s.sharedPath(v))
 	}
-	return volumes.OpenHostPath(s.hostDir(), v.Path, volumes.HostPathType(v.PathType))
+	return s.openHostPath(v)
 }
 
 // volumeMounts are the mounts of volumes in a container that are not placed yet.

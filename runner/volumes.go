@@ -98,7 +98,7 @@ func (s *sandbox) makeVolume(v *pod.Volume) error {
 		}
 		return s.giveToGroup(path, false)
 	case pod.HostPath:
-		f, err := volumes.OpenHostPath(s.hostDir(), v.Path, volumes.HostPathType(v.PathType))
+		f, err := s.openHostPath(v)
 		if err != nil {
 			return err
 		}
@@ -178,7 +178,7 @@ func (s *sandbox) takeClaim(v *pod.Volume) error {
 func (s *sandbox) share(v *pod.Volume) error {
 	path := s.volumePath(v)
 	if v.Kind == pod.HostPath {
-		f, err := volumes.OpenHostPath(s.hostDir(), v.Path, volumes.HostPathType(v.PathType))
+		f, err := s.openHostPath(v)
 		if err != nil {
 			return err
 		}
@@ -190,6 +190,28 @@ func (s *sandbox) share(v *pod.Volume) error {
 		return volumes.ShareMount(path)
 	}
 	return volumes.Share(path)
+}
+
+// openHostPath refuses what only the user's supplementary groups open. The containers of a pod with
+// a single user id stay in those groups: the kernel lets nobody leave any there.
+func (s *sandbox) openHostPath(v *pod.Volume) (*os.File, error) {
+	f, err := volumes.OpenHostPath(s.hostDir(), v.Path, volumes.HostPathType(v.PathType))
+	if err != nil || groupsAllowed() {
+		return f, err
+	}
+	if err := volumes.CheckGroups(s.hostDir(), f); err != nil {
+		f.Close()
+		return nil, withGroupCure(err)
+	}
+	return f, nil
+}
+
+// withGroupCure adds what helps against an OpenedByGroup.
+func withGroupCure(err error) error {
+	if by := (*volumes.OpenedByGroup)(nil); errors.As(err, &by) {
+		return fmt.Errorf("%w, which pods may not use: give the user access of its own, as with setfacl -m u:USER:rwX %s", err, by.Path)
+	}
+	return err
 }
 
 func (s *sandbox) bidirectional(volume string) bool { return bidirectional(s.plan, volume) }

@@ -7,6 +7,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"strings"
 	"syscall"
 	"unsafe"
@@ -67,10 +68,19 @@ func mapped() host.Finding {
 	}
 	f.Detail = fmt.Sprintf("a pod has %d user ids", sum)
 	if sum == 1 {
-		f.Level, f.Detail = host.Note, "a pod has a single user id, 0, which is yours: images with more users are refused"
+		f.Level, f.Detail = host.Note, "a pod has a single user id, 0, which is yours: images with more users are refused"+keptGroups(os.Getgroups())
 		f.Cure = "see id mapping tools and subordinate ids"
 	}
 	return f
+}
+
+// keptGroups is what follows from groups of a process of a pod that has a single user id: the
+// kernel lets it leave none. Those from outside of the user namespace are not 0.
+func keptGroups(groups []int, err error) string {
+	if err == nil && !slices.ContainsFunc(groups, func(g int) bool { return g != 0 }) {
+		return ""
+	}
+	return "; containers stay in your supplementary groups, and hostPath volumes that only these open are refused"
 }
 
 func overlay(dir string) host.Finding {

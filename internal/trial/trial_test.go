@@ -173,3 +173,15 @@ func TestAFileSystemThatHangs(t *testing.T) {
 		t.Errorf("refusal: %v", err)
 	}
 }
+
+// Groups from outside of the user namespace are kept, and that is reported.
+func TestKeptGroups(t *testing.T) {
+	for name, groups := range map[string][]int{"none": nil, "its own": {0}, "another": {0, 65534}} {
+		if got := keptGroups(groups, nil) != ""; got != (name == "another") {
+			t.Errorf("%s: reported: %t", name, got)
+		}
+	}
+	if keptGroups(nil, unix.EIO) == "" {
+		t.Error("groups that cannot be read are not reported")
+	}
+}

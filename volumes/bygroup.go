@@ -1,0 +1,99 @@
+package volumes
+
+import (
+	"encoding/binary"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+
+	"golang.org/x/sys/unix"
+)
+
+// OpenedByGroup is what the calling process may open only as a member of one of its supplementary
+// groups.
+type OpenedByGroup struct{ Path string }
+
+func (e *OpenedByGroup) Error() string {
+	return fmt.Sprintf("%s is open to this user only by a supplementary group", e.Path)
+}
+
+// CheckGroups returns an *OpenedByGroup if the calling process has any right to an open file
+// that it would not have without its supplementary groups: to the file, or to a directory above
+// it. host is as for OpenHostPath. The kernel is asked for each right: in a user namespace all
+// groups from outside have the same number.
+func CheckGroups(host string, f *os.File) error {
+	path, err := os.Readlink(descriptor(f))
+	if err != nil {
+		return fmt.Errorf("find the path of a volume: %w", err)
+	}
+	shown := func(p string) string { return filepath.Join("/", strings.TrimPrefix(p, host)) }
+	by, err := byGroup(descriptor(f), unix.R_OK|unix.W_OK|unix.X_OK)
+	if err != nil {
+		return fmt.Errorf("find the owner of %s: %w", shown(path), err)
+	}
+	if by {
+		return &OpenedByGroup{shown(path)}
+	}
+	for dir := filepath.Dir(path); len(dir) > len(host); dir = filepath.Dir(dir) {
+		if by, err = byGroup(dir, unix.X_OK); err != nil {
+			return fmt.Errorf("find the owner of %s: %w", shown(dir), err)
+		}
+		if by {
+			return &OpenedByGroup{shown(dir)}
+		}
+	}
+	return nil
+}
+
+// IsOpenedByGroup is CheckGroups for a path that may have gone.
+func IsOpenedByGroup(path string) bool {
+	f, err := openPath(path)
+	if err != nil {
+		return false
+	}
+	defer f.Close()
+	return CheckGroups("/", f) != nil
+}
+
+func descriptor(f *os.File) string { return fmt.Sprintf("/proc/thread-self/fd/%d", f.Fd()) }
+
+// byGroup says whether the calling process has one of some rights to a file neither as its owner,
+// nor as a user or by the group that it is itself, nor as everybody.
+func byGroup(path string, rights uint32) (bool, error) {
+	var st unix.Stat_t
+	if err := unix.Stat(path, &st); err != nil {
+		return false, err
+	}
+	if int(st.Uid) == unix.Geteuid() || namedUser(path) {
+		return false, nil
+	}
+	theirs := st.Mode
+	if int(st.Gid) == unix.Getegid() {
+		theirs |= st.Mode >> 3
+	}
+	for right := uint32(unix.X_OK); right <= unix.R_OK; right <<= 1 {
+		if rights&right != 0 && theirs&right == 0 && unix.Faccessat(unix.AT_FDCWD, path, right, unix.AT_EACCESS) == nil {
+			return true, nil
+		}
+	}
+	return false, nil
+}
+
+// namedUser says whether an access control list names the calling user (acl(5); the form is
+// that of linux/posix_acl_xattr.h). The kernel then does not look at groups.
+func namedUser(path string) bool {
+	const header, entry, aclUser = 4, 8, 2
+	list := make([]byte, 1<<12)
+	n, err := unix.Getxattr(path, "system.posix_acl_access", list)
+	if err != nil { // there is none, as a rule
+		return false
+	}
+	for at := header; at+entry <= n; at += entry {
+		e := list[at : at+entry]
+		if binary.LittleEndian.Uint16(e) == aclUser && int(binary.LittleEndian.Uint32(e[4:])) == unix.Geteuid() {
+			return true
+		}
+	}
+	return false
+}
