@@ -7,12 +7,11 @@ import (
 	"log"
 	"net"
 	"net/http"
-	"sync"
 	"time"
 )
 
 const (
-	maxConns  = 64 // a browser makes six
+	maxConns  = 64 // a browser makes six; there are fewer streams
 	maxHeader = 16 << 10
 	idleTime  = time.Minute     // without a request
 	endTime   = 2 * time.Second // for what is under way when the command ends
@@ -26,10 +25,12 @@ func (s *Server) Serve(ctx context.Context, l net.Listener) error {
 		IdleTimeout:       idleTime,
 		MaxHeaderBytes:    maxHeader,
 		BaseContext:       func(net.Listener) context.Context { return ctx },
+		ConnContext:       func(ctx context.Context, c net.Conn) context.Context { return context.WithValue(ctx, connKey{}, c) },
+		ConnState:         used,
 		ErrorLog:          log.New(io.Discard, "", 0), // what clients do wrong is their affair
 	}
 	ended := make(chan error, 1)
-	go func() { ended <- server.Serve(&limited{Listener: l, room: make(chan struct{}, maxConns)}) }()
+	go func() { ended <- server.Serve(&limited{Listener: l}) }()
 	select {
 	case err := <-ended:
 		return err
@@ -45,36 +46,4 @@ func (s *Server) Serve(ctx context.Context, l net.Listener) error {
 		}
 		return nil
 	}
-}
-
-// limited has so many connections at once; who comes after that is turned away.
-type limited struct {
-	net.Listener
-	room chan struct{}
-}
-
-// Accept gives the next connection for which there is room.
-func (l *limited) Accept() (net.Conn, error) {
-	for {
-		c, err := l.Listener.Accept()
-		if err != nil {
-			return nil, err
-		}
-		select {
-		case l.room <- struct{}{}:
-			return &counted{Conn: c, leave: sync.OnceFunc(func() { <-l.room })}, nil
-		default:
-			c.Close()
-		}
-	}
-}
-
-type counted struct {
-	net.Conn
-	leave func()
-}
-
-func (c *counted) Close() error {
-	defer c.leave()
-	return c.Conn.Close()
 }

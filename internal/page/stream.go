@@ -23,6 +23,7 @@ func (s *Server) stream(handle func(*stream, *http.Request)) http.HandlerFunc {
 		select {
 		case s.streams <- struct{}{}:
 			defer func() { <-s.streams }()
+			defer keep(r.Context())()
 		default:
 			refuse(w, http.StatusServiceUnavailable, "too many pages are open here: close some")
 			return
