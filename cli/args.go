@@ -8,17 +8,80 @@ import (
 )
 
 // find walks from the app down to the command that args name. rest is what
-// follows the command's name; path is empty for the app itself.
+// follows the command's name, after the options that stand before it, as kubectl
+// takes them; path is empty for the app itself.
 func find(app *cli.App, args []string) (path []string, cmd *cli.Command, rest []string) {
 	cmd = &cli.Command{Name: app.Name, Flags: app.Flags, Subcommands: app.Commands}
-	for len(args) > 0 && len(cmd.Subcommands) > 0 {
-		sub := cmd.Command(args[0])
+	var before []string
+	for len(cmd.Subcommands) > 0 {
+		i, sub := nextCommand(cmd, args)
 		if sub == nil {
 			break
 		}
-		path, cmd, args = append(path, sub.Name), sub, args[1:]
+		before = append(before, args[:i]...)
+		path, cmd, args = append(path, sub.Name), sub, args[i+1:]
 	}
-	return path, cmd, args
+	if len(path) == 0 {
+		return nil, cmd, args
+	}
+	return path, cmd, append(withoutNamespace(cmd, before), args...)
+}
+
+// nextCommand finds the first word that names a subcommand of cmd and has nothing but
+// options of that subcommand before it.
+func nextCommand(cmd *cli.Command, args []string) (int, *cli.Command) {
+	for i, word := range args {
+		if sub := cmd.Command(word); sub != nil && (i == 0 || onlyOptions(cmd, sub, args[:i])) {
+			return i, sub
+		}
+	}
+	return 0, nil
+}
+
+// onlyOptions reports whether words are options of sub or of its subcommands, with their
+// values, or a namespace, which every command takes. Unknown options count: the parser of
+// sub reports them. Options of cmd alone do not.
+func onlyOptions(cmd, sub *cli.Command, words []string) bool {
+	all := &cli.Command{Flags: append(flagsBelow(sub), namespaceFlag())}
+	flags, others, tail, whole := split(all, words)
+	return whole && len(others) == 0 && tail == nil && !slices.ContainsFunc(flags, func(word string) bool {
+		name, _, _ := strings.Cut(strings.TrimLeft(word, "-"), "=")
+		return strings.HasPrefix(word, "-") && findFlag(all, name) == nil && findFlag(cmd, name) != nil
+	})
+}
+
+// flagsBelow are the flags of a command and of all its subcommands.
+func flagsBelow(cmd *cli.Command) []cli.Flag {
+	flags := slices.Clone(cmd.Flags)
+	for _, sub := range cmd.Subcommands {
+		flags = append(flags, flagsBelow(sub)...)
+	}
+	return flags
+}
+
+// withoutNamespace drops the namespace from options before a command that has none, as
+// kubectl does: an alias of "podrun -n web" works with every command.
+func withoutNamespace(cmd *cli.Command, before []string) []string {
+	if len(before) == 0 || findFlag(cmd, "namespace") != nil {
+		return before
+	}
+	all := &cli.Command{Flags: append(flagsBelow(cmd), namespaceFlag())}
+	flags, _, _, _ := split(all, before)
+	var kept []string
+	for i := 0; i < len(flags); i++ {
+		name, _, valued := strings.Cut(strings.TrimLeft(flags[i], "-"), "=")
+		switch {
+		case name != "n" && name != "namespace":
+			kept = append(kept, flags[i])
+			if takesValue(all, flags[i]) {
+				i++
+				kept = append(kept, flags[i])
+			}
+		case !valued:
+			i++ // its value
+		}
+	}
+	return kept
 }
 
 // wantsHelp looks for -h and --help among a command's own arguments.

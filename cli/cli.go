@@ -8,6 +8,7 @@
 package cli
 
 import (
+	"cmp"
 	"fmt"
 	"io"
 	"os"
@@ -38,6 +39,9 @@ type front struct {
 	pullBackOff func(attempt int) time.Duration
 	stillAfter  time.Duration
 
+	namespace     string // of what names none
+	onlyNamespace string // the value of -n, "" if not given
+
 	foresight *foresight // nil unless the command may start a pod at once
 }
 
@@ -53,8 +57,11 @@ func (f *front) run(args []string) int {
 		fmt.Fprint(f.out, help(path, cmd, app))
 		return 0
 	}
-	words := append([]string{app.Name}, path...)
-	err := app.Run(append(words, arrange(cmd, rest)...))
+	err := f.useNamespace(cmd, rest)
+	if err == nil {
+		words := append([]string{app.Name}, path...)
+		err = app.Run(append(words, arrange(cmd, rest)...))
+	}
 	if err == nil {
 		return 0
 	}
@@ -76,7 +83,10 @@ func (f *front) app() *cli.App {
 		ErrWriter:                 f.err,
 		ExitErrHandler:            func(*cli.Context, error) {}, // run says errors
 		Action:                    f.noCommand,
-		Flags:                     []cli.Flag{&cli.BoolFlag{Name: "version", Aliases: []string{"v"}, Usage: "print the version"}},
+		Flags: []cli.Flag{
+			&cli.BoolFlag{Name: "version", Aliases: []string{"v"}, Usage: "print the version"},
+			&cli.StringFlag{Name: "namespace", Aliases: []string{"n"}, Usage: "before any command: its `NAMESPACE` ($PODRUN_NAMESPACE or \"default\" if not given); a command's other options may stand before it, too"},
+		},
 		Commands: []*cli.Command{
 			f.upCommand(),
 			f.applyCommand(),
@@ -123,17 +133,25 @@ func (f *front) app() *cli.App {
 		},
 	}
 	app.OnUsageError = usageError("podrun", &cli.Command{Flags: app.Flags})
-	tame(app.Commands, "podrun")
+	f.namespace = defaultNamespace
+	if f.getenv != nil {
+		f.namespace = cmp.Or(f.getenv(namespaceEnv), defaultNamespace)
+	}
+	f.tame(app.Commands, "podrun")
 	return app
 }
 
-// tame takes the library's own help and usage output away from every command.
-func tame(cmds []*cli.Command, path string) {
+// tame takes the library's own help and usage output away from every command, and sets
+// the namespace that is used where none is given.
+func (f *front) tame(cmds []*cli.Command, path string) {
 	for _, c := range cmds {
 		own := path + " " + c.Name
 		c.HideHelp = true
 		c.OnUsageError = usageError(own, c)
-		tame(c.Subcommands, own)
+		if flag, ok := findFlag(c, "namespace").(*cli.StringFlag); ok {
+			flag.Value = f.namespace
+		}
+		f.tame(c.Subcommands, own)
 	}
 }
 

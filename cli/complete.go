@@ -53,7 +53,7 @@ func (f completer) choices(words []string, last string) []choice {
 		return flagChoices(cmd)
 	}
 	if len(cmd.Subcommands) > 0 {
-		if len(rest) > 0 {
+		if _, words, _, _ := split(cmd, rest); len(words) > 0 {
 			return nil
 		}
 		return commandChoices(cmd)

@@ -66,7 +66,7 @@ func (f completer) pods(namespace, after string) (out []choice) {
 	if err != nil {
 		return nil
 	}
-	places, err := listed(dirs, cmp.Or(namespace, defaultNamespace), false)
+	places, err := listed(dirs, cmp.Or(namespace, f.namespace), false)
 	if err != nil {
 		return nil
 	}
@@ -81,7 +81,7 @@ func (f completer) objects(kind pod.ObjectKind, namespace, of string) (out []cho
 	if err != nil {
 		return nil
 	}
-	if namespace = cmp.Or(namespace, defaultNamespace); kind == pod.KindNamespace {
+	if namespace = cmp.Or(namespace, f.namespace); kind == pod.KindNamespace {
 		namespace = ""
 	}
 	list, err := dirs.Objects(kind, namespace)
@@ -119,7 +119,7 @@ func (f completer) containers(cmd *cli.Command, before []string) (out []choice) 
 		return nil
 	}
 	var p store.Pod
-	if p, err = existing(dirs, cmp.Or(given(cmd, before, "namespace"), defaultNamespace), words[0]); err != nil {
+	if p, err = existing(dirs, cmp.Or(given(cmd, before, "namespace"), f.namespace), words[0]); err != nil {
 		return nil
 	}
 	plan, err := p.Plan()

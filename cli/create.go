@@ -227,7 +227,7 @@ func (f *front) create(c *cli.Context, kind string, object metav1.Object) error 
 		return usageErrorf("create", "unknown output format %q: it is json, yaml or name", format)
 	}
 	object.SetName(c.Args().First())
-	if c.IsSet("namespace") {
+	if c.IsSet("namespace") || f.namespace != defaultNamespace {
 		object.SetNamespace(c.String("namespace"))
 	}
 	var text []byte

@@ -12,7 +12,6 @@ import (
 
 	"github.com/podrun/podrun/internal/report"
 	"github.com/podrun/podrun/internal/store"
-	"github.com/podrun/podrun/manifest"
 	"github.com/podrun/podrun/pod"
 )
 
@@ -115,16 +114,12 @@ func (f *front) targetsIn(files []string) ([]target, error) {
 	if err != nil {
 		return nil, err
 	}
-	named, err := objects(sources, manifest.Decode)
+	named, err := decoded(sources)
 	var list []target
 	for _, o := range named {
 		for _, k := range objectKinds() {
 			if string(k.kind) == o.Kind {
-				namespace := o.Value.GetNamespace()
-				if namespace == "" {
-					namespace = defaultNamespace
-				}
-				list = append(list, target{k.kind, namespace, o.Name()})
+				list = append(list, target{k.kind, o.Value.GetNamespace(), o.Name()})
 			}
 		}
 	}

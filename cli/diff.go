@@ -40,6 +40,7 @@ Examples:
 `,
 		Flags: []cli.Flag{
 			&cli.StringSliceFlag{Name: "filename", Aliases: []string{"f"}, Usage: "compare what is in this `FILE` (- is standard input)"},
+			ofManifests(),
 		},
 		Action: func(c *cli.Context) error {
 			differs, err := f.diff(c)

@@ -1,6 +1,7 @@
 package cli
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"io"
@@ -10,6 +11,7 @@ import (
 	"github.com/podrun/podrun/internal/report"
 	"github.com/podrun/podrun/internal/store"
 	"github.com/podrun/podrun/manifest"
+	"github.com/podrun/podrun/pod"
 )
 
 // maxManifest bounds what is read of one file; a single document may have 1 MiB.
@@ -63,8 +65,10 @@ func shown(file string) string {
 
 // source is the text of one file.
 type source struct {
-	name string
-	data []byte
+	name      string
+	data      []byte
+	namespace string // of objects that name none; "" is the default
+	only      bool   // objects of another namespace are refused
 }
 
 // readAll reads files, all those of directories, and what is at addresses. What can be
@@ -80,25 +84,50 @@ func (f *front) readAll(files []string) ([]source, error) {
 			errs = append(errs, err)
 			continue
 		}
-		sources = append(sources, source{shown(file), data})
+		sources = append(sources, source{shown(file), data, f.namespace, f.onlyNamespace != ""})
 	}
 	return sources, errors.Join(errs...)
 }
 
 // objects takes sources apart with one of manifest's functions. The mistakes of
 // all of them come back together.
-func objects(sources []source, take func(file string, data []byte) ([]manifest.Object, error)) ([]manifest.Object, error) {
+func objects(sources []source, take func(file string, data []byte, namespace string) ([]manifest.Object, error)) ([]manifest.Object, error) {
 	var all []manifest.Object
 	var errs []error
 	for _, src := range sources {
-		found, err := take(src.name, src.data)
+		found, err := take(src.name, src.data, src.namespace)
 		if err != nil {
 			errs = append(errs, report.New(report.Usage, "", "%s is not a manifest that podrun can run\n%w", src.name, err))
 			continue
 		}
+		for i := range found {
+			errs = append(errs, src.foreign(&found[i]))
+		}
 		all = append(all, found...)
 	}
 	return all, errors.Join(errs...)
+}
+
+// foreign is the error for an object of another namespace than the one of -n, or nil.
+func (s *source) foreign(o *manifest.Object) error {
+	if !s.only || o.Value == nil || o.Value.GetNamespace() == "" || o.Value.GetNamespace() == s.namespace {
+		return nil
+	}
+	return report.New(report.Usage, "leave -n out, or change metadata.namespace", "%s: %s %s is of namespace %q, not of %q, which -n names",
+		where(o), strings.ToLower(o.Kind), o.Name(), o.Value.GetNamespace(), s.namespace)
+}
+
+// decoded are the objects of sources as they are written, of the namespace that they are in.
+func decoded(sources []source) ([]manifest.Object, error) {
+	return objects(sources, func(file string, data []byte, namespace string) ([]manifest.Object, error) {
+		found, err := manifest.Decode(file, data)
+		for _, o := range found {
+			if o.Value != nil && o.Value.GetNamespace() == "" && o.Kind != string(pod.KindNamespace) {
+				o.Value.SetNamespace(cmp.Or(namespace, defaultNamespace))
+			}
+		}
+		return found, err
+	})
 }
 
 // documents are the objects of files, by what becomes of them, each list in their order.
@@ -112,7 +141,7 @@ type documents struct {
 
 // load takes sources apart, or says everything that is wrong with any of them.
 func load(sources []source) (documents, error) {
-	all, err := objects(sources, manifest.Load)
+	all, err := objects(sources, manifest.LoadIn)
 	if err != nil {
 		return documents{}, err
 	}
@@ -155,7 +184,7 @@ func (f *front) placesIn(dirs store.Dirs, files []string) ([]store.Pod, error) {
 	if err != nil {
 		return nil, err
 	}
-	named, err := objects(sources, manifest.Decode)
+	named, err := decoded(sources)
 	if err != nil {
 		return nil, err
 	}
@@ -164,11 +193,7 @@ func (f *front) placesIn(dirs store.Dirs, files []string) ([]store.Pod, error) {
 		if o.Pod == nil {
 			continue
 		}
-		namespace := o.Pod.Namespace
-		if namespace == "" {
-			namespace = defaultNamespace
-		}
-		p, err := place(dirs, namespace, o.Pod.Name)
+		p, err := place(dirs, o.Pod.Namespace, o.Pod.Name)
 		if err != nil {
 			return nil, err
 		}

@@ -152,7 +152,7 @@ func (u *imageUse) lookAtUnits() error {
 			if err != nil {
 				continue
 			}
-			docs, err := load([]source{{file, text}})
+			docs, err := load([]source{{name: file, data: text}})
 			if err != nil {
 				continue
 			}

@@ -17,8 +17,28 @@ import (
 
 const defaultNamespace = remote.DefaultNamespace
 
+// namespaceEnv is the environment variable with the namespace of commands that name none.
+const namespaceEnv = remote.NamespaceEnv
+
 func namespaceFlag() cli.Flag {
-	return &cli.StringFlag{Name: "namespace", Aliases: []string{"n"}, Value: defaultNamespace, Usage: "the pod's `NAMESPACE` (\"default\" if not given)"}
+	return &cli.StringFlag{Name: "namespace", Aliases: []string{"n"}, Value: defaultNamespace, Usage: "the pod's `NAMESPACE` ($PODRUN_NAMESPACE or \"default\" if not given)"}
+}
+
+// ofManifests is the namespace flag of commands that read manifests.
+func ofManifests() cli.Flag {
+	return &cli.StringFlag{Name: "namespace", Aliases: []string{"n"}, Value: defaultNamespace, Usage: "the `NAMESPACE` of objects that name none ($PODRUN_NAMESPACE or \"default\" if not given); those of another are refused"}
+}
+
+// useNamespace sets the namespace of what names none: the value of -n among the words of
+// the command, else the one of the environment.
+func (f *front) useNamespace(cmd *cli.Command, words []string) error {
+	f.onlyNamespace = given(cmd, words, "namespace")
+	if f.onlyNamespace != "" {
+		f.namespace = f.onlyNamespace
+	} else if findFlag(cmd, "namespace") != nil && len(validation.IsDNS1123Label(f.namespace)) > 0 {
+		return report.New(report.Usage, "set "+namespaceEnv+" to a name such as web, or unset it", "%s=%q is not the name of a namespace", namespaceEnv, f.namespace)
+	}
+	return nil
 }
 
 // place is where the pod that the user named would be. Words that cannot be names

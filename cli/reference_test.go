@@ -30,7 +30,7 @@ func TestCommandsPage(t *testing.T) {
 	app := (&front{}).app()
 	var b strings.Builder
 	b.WriteString("# Commands\n\n" + generated)
-	b.WriteString("Options may stand before or after the other arguments. Results go to stdout, everything else to stderr. " +
+	b.WriteString("Options may stand before the command, and before or after its other arguments. Results go to stdout, everything else to stderr. " +
 		"The codes commands end with are in [exit-codes.md](exit-codes.md).\n")
 	everyCommand(app, func(path []string, cmd *cli.Command) {
 		fmt.Fprintf(&b, "\n## podrun %s\n\n```\n%s```\n", strings.Join(path, " "), help(path, cmd, app))

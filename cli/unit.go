@@ -107,7 +107,7 @@ func (f *front) manifestUnit(u *unit, dirs unitDirs, file, path, name string) er
 	if err != nil {
 		return err
 	}
-	docs, err := load([]source{{shown(file), text}})
+	docs, err := load([]source{{name: shown(file), data: text}})
 	if err != nil {
 		return err
 	}
@@ -181,6 +181,9 @@ func (f *front) kubeUnit(u *unit, path string) error {
 	sources, err := f.readAll(kube.Yaml)
 	if err != nil {
 		return err
+	}
+	for i := range sources { // the unit reads them in an environment of its own
+		sources[i].namespace, sources[i].only = "", false
 	}
 	docs, err := load(sources)
 	if err != nil {

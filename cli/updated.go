@@ -59,7 +59,7 @@ func restored(text []byte) (*manifest.Object, error) {
 	if text, err = manifest.Marshal(pod); err != nil {
 		return nil, err
 	}
-	docs, err := load([]source{{"the manifest that is kept", text}})
+	docs, err := load([]source{{name: "the manifest that is kept", data: text}})
 	if err != nil {
 		return nil, err
 	}

@@ -28,6 +28,7 @@ Examples:
 `,
 		Flags: []cli.Flag{
 			&cli.StringSliceFlag{Name: "filename", Aliases: []string{"f"}, Usage: "check this `FILE` (- is standard input)"},
+			ofManifests(),
 			strictFlag(),
 			policyFlag(),
 		},

@@ -13,7 +13,6 @@ import (
 
 	"github.com/podrun/podrun/internal/report"
 	"github.com/podrun/podrun/internal/store"
-	"github.com/podrun/podrun/manifest"
 	"github.com/podrun/podrun/workload"
 )
 
@@ -99,7 +98,7 @@ func (f *front) workloadsIn(dirs store.Dirs, files []string) (found []store.Work
 	if err != nil {
 		return nil, err
 	}
-	named, err := objects(sources, manifest.Decode)
+	named, err := decoded(sources)
 	if err != nil {
 		return nil, err
 	}
@@ -109,7 +108,7 @@ func (f *front) workloadsIn(dirs store.Dirs, files []string) (found []store.Work
 			continue
 		}
 		kind, _, _ := objectWords([]string{o.Kind})
-		v, err := workloadNamed(dirs, kind, cmp.Or(o.Value.GetNamespace(), defaultNamespace), o.Name())
+		v, err := workloadNamed(dirs, kind, o.Value.GetNamespace(), o.Name())
 		if err != nil {
 			errs = append(errs, err)
 			continue

@@ -41,6 +41,7 @@ type Object struct {
 	path   *field.Path // where the object lies in its document: items[3] of a List, else nil
 	told   []string    // paths in the document that a mistake was already reported for
 	name   string      // of an idle object
+	home   string      // the namespace that it has if it names none
 }
 
 // at turns a path in the object into one in the document.

@@ -13,6 +13,11 @@ import (
 // server's defaults and validates. The error is an *Errors with every mistake of every
 // document; with one, nothing is returned.
 func Load(file string, data []byte) ([]Object, error) {
+	return LoadIn(file, data, corev1.NamespaceDefault)
+}
+
+// LoadIn is Load with the namespace of objects that name none; "" is the default one.
+func LoadIn(file string, data []byte, namespace string) ([]Object, error) {
 	objects, errs := decode(file, data)
 	seen := map[string]bool{}
 	for i := range objects {
@@ -21,6 +26,7 @@ func Load(file string, data []byte) ([]Object, error) {
 			continue
 		}
 		k, _ := kindOf(o.Kind)
+		o.home = namespace
 		k.complete(o, errs)
 		key := o.Kind + " " + o.Value.GetNamespace() + "/" + o.Name()
 		if seen[key] && o.Name() != "" {
@@ -47,8 +53,16 @@ func (o *Object) complete(errs *Errors) {
 	o.Findings = Findings(o.Pod)
 	o.Effective = EffectiveResources(o.Pod)
 	forget(o.Pod)
+	o.settle()
 	Default(o.Pod)
 	o.judge(Validate(o.Pod), errs)
+}
+
+// settle puts an object that names no namespace into the one of LoadIn.
+func (o *Object) settle() {
+	if o.Value.GetNamespace() == "" {
+		o.Value.SetNamespace(o.home)
+	}
 }
 
 // judge reports what is invalid, and of the Findings what is refused.

@@ -17,6 +17,7 @@ import (
 func (o *Object) completeStored(errs *Errors) {
 	o.Findings = o.Written()
 	forgetMeta(metaOf(o.Value))
+	o.settle()
 	DefaultObject(o.Value)
 	o.judge(ValidateObject(o.Value), errs)
 	o.Stored = stored(o.Value)

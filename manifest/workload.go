@@ -26,6 +26,7 @@ func (o *Object) MakesPods() bool { return o.Value != nil && templateOf(o.Value)
 func (o *Object) completeWorkload(errs *Errors) {
 	o.Findings = o.Written()
 	forgetMeta(metaOf(o.Value))
+	o.settle()
 	t := templateOf(o.Value)
 	path := templatePath
 	if o.Kind == string(pod.KindCronJob) {

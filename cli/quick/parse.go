@@ -1,6 +1,8 @@
 package main
 
 import (
+	"cmp"
+	"os"
 	"slices"
 	"strconv"
 	"strings"
@@ -10,7 +12,9 @@ import (
 	"github.com/podrun/podrun/internal/crilog"
 )
 
-const defaultNamespace = remote.DefaultNamespace
+// namespace is that of commands which name none, as the whole front finds it. One that is no
+// name makes the command's parser return not ok.
+func namespace() string { return cmp.Or(os.Getenv(remote.NamespaceEnv), remote.DefaultNamespace) }
 
 // order is a command to run in a container.
 type order struct {
@@ -26,7 +30,7 @@ func parseExec(words []string) (o order, ok bool) {
 	if end < 0 {
 		return o, false
 	}
-	o.namespace, o.command = defaultNamespace, words[end+1:]
+	o.namespace, o.command = namespace(), words[end+1:]
 	names, ok := options(words[:end], map[string]any{
 		"-i --stdin": &o.stdin, "-c --container": &o.container, "-n --namespace": &o.namespace,
 	})
@@ -34,7 +38,7 @@ func parseExec(words []string) (o order, ok bool) {
 		return o, false
 	}
 	o.pod = names[0]
-	return o, plain(o.namespace) && plain(o.pod)
+	return o, label(o.namespace) && plain(o.pod)
 }
 
 // logOrder is what to show of a container's output.
@@ -48,13 +52,13 @@ type logOrder struct {
 // parseLogs reads `POD [-c CONTAINER] [-n NAMESPACE] [--tail LINES] [--since DURATION]
 // [--timestamps] [-p]`.
 func parseLogs(words []string) (o logOrder, ok bool) {
-	o.namespace, o.tail = defaultNamespace, -1
+	o.namespace, o.tail = namespace(), -1
 	var tail, since string
 	names, ok := options(words, map[string]any{
 		"-c --container": &o.container, "-n --namespace": &o.namespace, "--tail": &tail, "--since": &since,
 		"--timestamps": &o.timestamps, "-p --previous": &o.previous,
 	})
-	if !ok || len(names) != 1 || !plain(o.namespace) || !plain(names[0]) {
+	if !ok || len(names) != 1 || !label(o.namespace) || !plain(names[0]) {
 		return o, false
 	}
 	o.pod = names[0]
@@ -84,13 +88,13 @@ func (o *logOrder) selection() crilog.Selection {
 }
 
 // parseEnding reads `POD [-n NAMESPACE]`.
-func parseEnding(words []string) (namespace, name string, ok bool) {
-	namespace = defaultNamespace
-	names, ok := options(words, map[string]any{"-n --namespace": &namespace})
+func parseEnding(words []string) (home, name string, ok bool) {
+	home = namespace()
+	names, ok := options(words, map[string]any{"-n --namespace": &home})
 	if !ok || len(names) != 1 {
 		return "", "", false
 	}
-	return namespace, names[0], plain(namespace) && plain(names[0])
+	return home, names[0], label(home) && plain(names[0])
 }
 
 // listOrder is which pods to list.
@@ -101,7 +105,7 @@ type listOrder struct {
 
 // parseList reads `[-A] [-n NAMESPACE] [--no-headers]`, for get with `pods`.
 func parseList(command string, words []string) (o listOrder, ok bool) {
-	o.namespace = defaultNamespace
+	o.namespace = namespace()
 	names, ok := options(words, map[string]any{
 		"-A --all-namespaces": &o.all, "-n --namespace": &o.namespace, "--no-headers": &o.noHeaders,
 	})
@@ -110,7 +114,7 @@ func parseList(command string, words []string) (o listOrder, ok bool) {
 	} else {
 		ok = ok && len(names) == 0
 	}
-	return o, ok && plain(o.namespace)
+	return o, ok && label(o.namespace)
 }
 
 // options reads words of which known are the options, by their ways to be written: a *bool
@@ -151,6 +155,11 @@ func find(known map[string]any, word string) any {
 		}
 	}
 	return nil
+}
+
+// label reports whether a word can be the name of a namespace.
+func label(word string) bool {
+	return plain(word) && len(word) <= 63 && !strings.Contains(word, ".") && strings.Trim(word, "-") == word
 }
 
 // plain says whether a word can be the name of a pod, and nothing else: no KIND/NAME.

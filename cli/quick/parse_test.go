@@ -46,6 +46,32 @@ func TestParseExec(t *testing.T) {
 	}
 }
 
+// The namespace of the environment is that of words which name none. One that is no name
+// is for the whole front.
+func TestNamespaceOfTheEnvironment(t *testing.T) {
+	parse := func(words ...string) string {
+		o, ok := parseExec(append(words, "web", "--", "true"))
+		l, lok := parseLogs(append(words, "web"))
+		home, _, eok := parseEnding(append(words, "web"))
+		if ok != lok || ok != eok || ok && (o.namespace != l.namespace || o.namespace != home) {
+			t.Errorf("%v: exec %q %t, logs %q %t, down %q %t", words, o.namespace, ok, l.namespace, lok, home, eok)
+		}
+		if !ok {
+			return ""
+		}
+		return o.namespace
+	}
+	for value, want := range map[string]string{"shop": "shop", "": "default", "Shop": "", "a.b": "", "-a": "", "../x": ""} {
+		t.Setenv("PODRUN_NAMESPACE", value)
+		if got := parse(); got != want {
+			t.Errorf("PODRUN_NAMESPACE=%q: %q, want %q", value, got, want)
+		}
+		if got := parse("-n", "other"); got != "other" {
+			t.Errorf("PODRUN_NAMESPACE=%q, -n other: %q", value, got)
+		}
+	}
+}
+
 func TestParseLogs(t *testing.T) {
 	for _, c := range []struct{ words, want string }{
 		{"web", "{default web  -1 0 false false}"},

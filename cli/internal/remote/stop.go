@@ -17,6 +17,9 @@ import (
 // DefaultNamespace is a pod's that has no other.
 const DefaultNamespace = "default"
 
+// NamespaceEnv is the environment variable with the namespace of commands that name none.
+const NamespaceEnv = "PODRUN_NAMESPACE"
+
 const (
 	// GoneTime is how long a pod's processes may take to be gone after its end.
 	GoneTime = 10 * time.Second
