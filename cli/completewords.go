@@ -2,7 +2,6 @@ package cli
 
 import (
 	"cmp"
-	"slices"
 	"strings"
 
 	"github.com/urfave/cli/v2"
@@ -81,10 +80,10 @@ func (f completer) objects(kind pod.ObjectKind, namespace, of string) (out []cho
 	if err != nil {
 		return nil
 	}
-	if namespace = cmp.Or(namespace, f.namespace); kind == pod.KindNamespace {
-		namespace = ""
+	list, err := dirs.Objects(kind, cmp.Or(namespace, f.namespace))
+	if kind == pod.KindNamespace {
+		list, err = namespaces(dirs)
 	}
-	list, err := dirs.Objects(kind, namespace)
 	if err != nil {
 		return nil
 	}
@@ -99,16 +98,12 @@ func (f completer) namespaces() []choice {
 	if err != nil {
 		return nil
 	}
-	names := []string{defaultNamespace}
-	places, _ := dirs.Pods()
-	for _, p := range places {
-		names = append(names, p.Namespace)
+	var names []string
+	all, _ := namespaces(dirs) // what can be read is offered
+	for _, o := range all {
+		names = append(names, o.Name)
 	}
-	for _, o := range f.objects(pod.KindNamespace, "", "") {
-		names = append(names, o.word)
-	}
-	slices.Sort(names)
-	return plain(slices.Compact(names))
+	return plain(names)
 }
 
 // containers are those of the pod that is named before.

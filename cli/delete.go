@@ -24,12 +24,14 @@ func (f *front) deleteCommand() *cli.Command {
 namespace (ns), or stops and removes a pod, or a deployment, job or the like
 with its pods, as down does. Pods that run keep what they have of a deleted
 configmap or secret. A claim is deleted with its directory, but not while a pod
-refers to it, nor a namespace while something is in it.
+refers to it. A namespace is deleted with all that is in it, claims included;
+the default namespace cannot be deleted.
 
 Examples:
   podrun delete configmap settings
   podrun delete secret/registry -n web
   podrun delete -f web.yaml
+  podrun delete namespace web
 `,
 		Flags: []cli.Flag{
 			namespaceFlag(),
@@ -44,6 +46,11 @@ func (f *front) delete(c *cli.Context) error {
 	words, files := c.Args().Slice(), c.StringSlice("filename")
 	kind, names, ok := objectWords(words)
 	about, podNames := podWords(words)
+	if len(words) > 0 && !ok && !about {
+		if err := notKept(words[0]); err != nil {
+			return err
+		}
+	}
 	switch {
 	case len(files) > 0 && len(words) > 0:
 		return usageErrorf("delete", "delete takes either names or -f, not both")
@@ -76,14 +83,17 @@ func (f *front) delete(c *cli.Context) error {
 	if err != nil {
 		return err
 	}
-	var workloads []target
+	var workloads, spaces []target
 	targets = slices.DeleteFunc(targets, func(t target) bool {
-		if makesPods(t.kind) {
+		switch {
+		case t.kind == pod.KindNamespace:
+			spaces = append(spaces, t)
+		case makesPods(t.kind):
 			workloads = append(workloads, t)
 		}
-		return makesPods(t.kind)
+		return makesPods(t.kind) || t.kind == pod.KindNamespace
 	})
-	return errors.Join(f.deleteWorkloads(c, dirs, workloads), f.deletePods(c.Context, dirs, places, c.Bool("ignore-not-found")), f.deleteAll(c, dirs, targets))
+	return errors.Join(f.deleteWorkloads(c, dirs, workloads), f.deletePods(c.Context, dirs, places, c.Bool("ignore-not-found")), f.deleteAll(c, dirs, targets), f.deleteNamespaces(c, dirs, spaces))
 }
 
 // podWords takes the words for pods: pod NAME..., or pod/NAME.
@@ -208,9 +218,6 @@ func (f *front) deleteAll(c *cli.Context, dirs store.Dirs, targets []target) err
 }
 
 func (f *front) deleteOne(dirs store.Dirs, t target) (*pod.Object, error) {
-	if t.kind == pod.KindNamespace {
-		t.namespace = ""
-	}
 	o, err := dirs.Object(t.kind, t.namespace, t.name)
 	switch {
 	case errors.Is(err, store.ErrName):
@@ -233,7 +240,7 @@ func (f *front) deleteOne(dirs store.Dirs, t target) (*pod.Object, error) {
 
 // inUse is why an object cannot be deleted now, or nil.
 func inUse(dirs store.Dirs, t target) error {
-	if t.kind != pod.KindClaim && t.kind != pod.KindNamespace {
+	if t.kind != pod.KindClaim {
 		return nil
 	}
 	places, err := dirs.Pods()
@@ -241,27 +248,9 @@ func inUse(dirs store.Dirs, t target) error {
 		return err
 	}
 	for _, p := range places {
-		if t.kind == pod.KindNamespace && p.Namespace == t.name {
-			return report.New(report.Failure, "podrun down -n "+t.name+" "+p.Name+" removes it", "cannot delete namespace %s: pod %s is in it", t.name, p.Name)
-		}
 		plan, err := p.Plan()
-		if t.kind == pod.KindClaim && err == nil && p.Namespace == t.namespace && plan.Refers(t.kind, t.name) {
+		if err == nil && p.Namespace == t.namespace && plan.Refers(t.kind, t.name) {
 			return report.New(report.Failure, "podrun down "+p.Name+" removes the pod", "cannot delete persistentvolumeclaim %s: pod %s uses it", t.name, p.Name)
-		}
-	}
-	if t.kind != pod.KindNamespace {
-		return nil
-	}
-	for _, k := range objectKinds() {
-		if k.kind == pod.KindNamespace {
-			continue
-		}
-		list, err := dirs.Objects(k.kind, t.name)
-		if err != nil {
-			return err
-		}
-		if len(list) > 0 {
-			return report.New(report.Failure, fmt.Sprintf("podrun delete -n %s %s %s deletes it", t.name, k.words[0], list[0].Name), "cannot delete namespace %s: %s is in it", t.name, nameOf(list[0]))
 		}
 	}
 	return nil

@@ -40,7 +40,8 @@ KIND is pod (po), configmap (cm), secret, persistentvolumeclaim (pvc), service
 (svc), namespace (ns), deployment (deploy), replicaset (rs), statefulset (sts),
 daemonset (ds), job or cronjob (cj); all are the pods, the services and what
 makes pods. The values of a secret are shown only with --show-secrets: else
-their sizes stand in their place.
+their sizes stand in their place. Namespaces are those that were made, those in
+use and the default one.
 
 Examples:
   podrun get pods -A -o wide

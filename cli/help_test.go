@@ -93,7 +93,7 @@ func TestUnknownWords(t *testing.T) {
 		"get x -l a":      "podrun: a selector and names do not go together\nhint: podrun get --help\n",
 		"ps -l =a":        "podrun: selector \"=a\": found '=', expected: !, identifier, or 'end of string'\nhint: podrun ps --help\n",
 		"ps -o jsonpath":  "podrun: output format a template is missing: jsonpath='{.status.phase}'\nhint: podrun ps --help\n",
-		"get nodes":       "podrun: get does not know the kind \"nodes\"\nhint: there is one node, this machine: podrun doctor says how it is\n",
+		"get nodes":       "podrun: podrun keeps no Node objects\nhint: there is one node, this machine: podrun doctor says how it is\n",
 		"scale web":       "podrun: \"scale\" is not a command of podrun\nhint: change replicas in the manifest; podrun apply -f FILE makes it so\n",
 		"create secret x": "podrun: \"x\" is not a command of podrun create secret\nhint: podrun create secret generic NAME makes one of files and words\n",
 		"play -f x":       "podrun: \"play\" is not a command of podrun\nhint: podrun up FILE runs the pods of a manifest\n",

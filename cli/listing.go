@@ -1,6 +1,7 @@
 package cli
 
 import (
+	"cmp"
 	"errors"
 	"io/fs"
 	"strings"
@@ -137,13 +138,19 @@ func listKept(dirs store.Dirs, a asked, w *getWishes) (*listing, error) {
 	l := &listing{kind: kindWord(a.kind), nowhere: a.kind == pod.KindNamespace, head: func(wide bool) []string { return manifest.ObjectHead(a.kind, wide) }}
 	var list []*pod.Object
 	var errs []error
+	named := func(name string) (*pod.Object, error) { return object(dirs, a.kind, w.namespace, name) }
+	all := func() ([]*pod.Object, error) { return dirs.Objects(a.kind, w.in(a.kind)) }
+	if a.kind == pod.KindNamespace {
+		named = func(name string) (*pod.Object, error) { return namespaceNamed(dirs, name) }
+		all = func() ([]*pod.Object, error) { return namespaces(dirs) }
+	}
 	if len(a.names) == 0 {
 		var err error
-		list, err = dirs.Objects(a.kind, w.in(a.kind))
+		list, err = all()
 		errs = append(errs, err)
 	}
 	for _, name := range a.names {
-		o, err := object(dirs, a.kind, w.namespace, name)
+		o, err := named(name)
 		if err != nil {
 			errs = append(errs, err)
 			continue
@@ -172,7 +179,7 @@ func askedBy(words []string) ([]asked, error) {
 			}
 			kinds := kindsNamed(kind)
 			if len(kinds) != 1 {
-				return nil, noKind(kind)
+				return nil, cmp.Or(notKept(kind), unknownKind(kind))
 			}
 			k := kinds[0]
 			if n := len(all) - 1; n >= 0 && all[n].kind == k {
@@ -184,13 +191,13 @@ func askedBy(words []string) ([]asked, error) {
 		return all, nil
 	}
 	parts := strings.Split(words[0], ",")
-	if kindsNamed(parts[0]) == nil && len(parts) == 1 && (len(words) > 1 || foreign(parts[0]) == "") {
+	if kindsNamed(parts[0]) == nil && len(parts) == 1 && notKept(parts[0]) == nil {
 		return []asked{{names: words}}, nil
 	}
 	for _, part := range parts {
 		kinds := kindsNamed(part)
 		if kinds == nil {
-			return nil, noKind(part)
+			return nil, cmp.Or(notKept(part), unknownKind(part))
 		}
 		for _, k := range kinds {
 			all = append(all, asked{k, words[1:]})

@@ -8,26 +8,93 @@ import (
 	"github.com/podrun/podrun/internal/report"
 )
 
-// noKind is the error for a word of `get` that is no kind.
-func noKind(word string) error {
-	hint := cmp.Or(foreign(word), "podrun get --help lists the kinds")
-	return report.New(report.Usage, hint, "get does not know the kind %q", word)
+// unknownKind is the error for a word of `get` that is no kind.
+func unknownKind(word string) error {
+	return report.New(report.Usage, cmp.Or(foreign(word), "podrun get --help lists the kinds"), "get does not know the kind %q", word)
+}
+
+// notKept is the error for a word of kubectl's for a kind that podrun keeps no objects of; nil
+// for any other word.
+func notKept(word string) error {
+	k := keptElsewhere(word)
+	if k == nil {
+		return nil
+	}
+	return report.New(report.Usage, k.hint, "podrun keeps no %s objects", k.kind)
 }
 
 // foreign is where to find what kubectl's words stand for that are no kinds here; "" if
 // they may be names of pods.
 func foreign(word string) string {
-	switch strings.ToLower(word) {
-	case "event", "events", "ev":
-		return "podrun events shows the events"
-	case "endpoints", "ep", "endpointslices":
-		return "podrun get pods -o wide shows which pods are ready, and their addresses"
-	case "pv", "persistentvolume", "persistentvolumes":
-		return "podrun get pvc shows the claims, podrun volume ls the volumes"
-	case "node", "nodes", "no":
-		return "there is one node, this machine: podrun doctor says how it is"
+	if k := keptElsewhere(word); k != nil {
+		return k.hint
 	}
 	return ""
+}
+
+// elsewhereKind is a kind of Kubernetes that podrun keeps no objects of.
+type elsewhereKind struct {
+	kind, hint string
+	words      string // kubectl's: singular, plural, short
+}
+
+// keptElsewhere finds the kind that a word names, with or without its group; nil if it names
+// none of these.
+func keptElsewhere(word string) *elsewhereKind {
+	word, _, _ = strings.Cut(strings.ToLower(word), "/")
+	if bare, group, ok := strings.Cut(word, "."); ok && (strings.HasSuffix(group, ".k8s.io") || slices.Contains([]string{"autoscaling", "policy", "apps"}, group)) {
+		word = bare
+	}
+	for _, k := range elsewhereKinds() {
+		if slices.Contains(strings.Fields(k.words), word) {
+			return &k
+		}
+	}
+	return nil
+}
+
+func elsewhereKinds() []elsewhereKind {
+	const (
+		noServer   = "podrun has no API server: what a pod may do is bounded by what its user may"
+		noScaling  = "replicas in the manifest are what runs: nothing is scaled on one machine"
+		oneRuntime = "podrun runs all pods of this machine in one way"
+		ports      = "a hostPort of a pod or a Service of type NodePort opens a port"
+		claims     = "podrun get pvc shows the claims, podrun volume ls the volumes"
+		bounds     = "limits in the manifest bound a pod: podrun top shows what is used"
+		addresses  = "podrun describe service shows the addresses of the pods behind a service"
+	)
+	return []elsewhereKind{
+		{"Event", "podrun events shows the events", "event events ev"},
+		{"Node", "there is one node, this machine: podrun doctor says how it is", "node nodes no"},
+		{"Ingress", ports, "ingress ingresses ing"},
+		{"IngressClass", ports, "ingressclass ingressclasses"},
+		{"NetworkPolicy", "podrun does not filter what pods send to each other", "networkpolicy networkpolicies netpol"},
+		{"Endpoints", addresses, "endpoints ep"},
+		{"EndpointSlice", addresses, "endpointslice endpointslices"},
+		{"HorizontalPodAutoscaler", noScaling, "horizontalpodautoscaler horizontalpodautoscalers hpa"},
+		{"PodDisruptionBudget", "one machine is not drained while it is used", "poddisruptionbudget poddisruptionbudgets pdb"},
+		{"PersistentVolume", claims, "persistentvolume persistentvolumes pv"},
+		{"StorageClass", claims, "storageclass storageclasses sc"},
+		{"ServiceAccount", noServer, "serviceaccount serviceaccounts sa"},
+		{"Role", noServer, "role roles"},
+		{"RoleBinding", noServer, "rolebinding rolebindings"},
+		{"ClusterRole", noServer, "clusterrole clusterroles"},
+		{"ClusterRoleBinding", noServer, "clusterrolebinding clusterrolebindings"},
+		{"CustomResourceDefinition", noServer, "customresourcedefinition customresourcedefinitions crd crds"},
+		{"APIService", noServer, "apiservice apiservices"},
+		{"CertificateSigningRequest", noServer, "certificatesigningrequest certificatesigningrequests csr"},
+		{"MutatingWebhookConfiguration", noServer, "mutatingwebhookconfiguration mutatingwebhookconfigurations"},
+		{"ValidatingWebhookConfiguration", noServer, "validatingwebhookconfiguration validatingwebhookconfigurations"},
+		{"Lease", noServer, "lease leases"},
+		{"ComponentStatus", "podrun doctor says how this machine is", "componentstatus componentstatuses cs"},
+		{"LimitRange", bounds, "limitrange limitranges limits"},
+		{"ResourceQuota", bounds, "resourcequota resourcequotas quota"},
+		{"PriorityClass", oneRuntime, "priorityclass priorityclasses pc"},
+		{"RuntimeClass", oneRuntime, "runtimeclass runtimeclasses"},
+		{"ReplicationController", "podrun get deployments,rs shows what makes pods", "replicationcontroller replicationcontrollers rc"},
+		{"ControllerRevision", "podrun get deployments,sts,ds shows what makes pods", "controllerrevision controllerrevisions"},
+		{"PodTemplate", "podrun get deployments,rs shows what makes pods", "podtemplate podtemplates"},
+	}
 }
 
 // otherOption is a hint for options of kubectl, podman and docker that a command has not.

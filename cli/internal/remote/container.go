@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"io"
 	"strings"
+	"time"
 
 	"github.com/podrun/podrun/internal/report"
 	"github.com/podrun/podrun/internal/store"
@@ -63,6 +64,8 @@ func containerNames(plan *pod.Plan) string {
 type Metadata struct {
 	Labels      map[string]string `json:"labels"`
 	Annotations map[string]string `json:"annotations"`
+
+	CreationTimestamp time.Time `json:"creationTimestamp"`
 }
 
 // MetadataOf is empty for a pod that is just being removed.
