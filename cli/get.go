@@ -34,7 +34,7 @@ func (f *front) getCommand() *cli.Command {
 	return &cli.Command{
 		Name:      "get",
 		Usage:     "show pods with their status, and the objects that are kept for them",
-		ArgsUsage: "pods | POD... | KIND[,KIND...] [NAME...] | KIND/NAME...",
+		ArgsUsage: "POD... | KIND[,KIND...] [NAME...] | KIND/NAME... | -f FILE",
 		Description: `Shows pods in kubectl's columns, or as Kubernetes objects with their PodStatus.
 KIND is pod (po), configmap (cm), secret, persistentvolumeclaim (pvc), service
 (svc), namespace (ns), deployment (deploy), replicaset (rs), statefulset (sts),
@@ -51,14 +51,27 @@ Examples:
   podrun get cm settings -o yaml
   podrun get deployments
   podrun get job/hello -o yaml
+  podrun get -f web.yaml
   podrun get pods -w
   podrun get pods -l app=web -o jsonpath='{.items[*].status.podIP}'
   podrun get deployments,services --sort-by .metadata.creationTimestamp
   podrun get pods -o custom-columns=POD:.metadata.name,NODE:.spec.nodeName
 `,
-		Flags: append(getFlags(), &cli.BoolFlag{Name: "show-secrets", Usage: "with -o json or yaml: show the values of secrets"}),
+		Flags: append(getFlags(),
+			&cli.StringSliceFlag{Name: "filename", Aliases: []string{"f"}, Usage: "show the objects of this `FILE` as they are here (- is standard input)"},
+			&cli.BoolFlag{Name: "show-secrets", Usage: "with -o json or yaml: show the values of secrets"}),
 		Action: func(c *cli.Context) error {
 			words := c.Args().Slice()
+			if files := c.StringSlice("filename"); len(files) > 0 {
+				if len(words) > 0 {
+					return usageErrorf("get", "get takes either words or -f, not both")
+				}
+				what, err := f.askedIn(files)
+				if err != nil || len(what) == 0 {
+					return err
+				}
+				return f.get(c, what)
+			}
 			if len(words) == 0 {
 				return usageErrorf("get", "get takes a kind, such as pods, services or deployments, or the names of pods")
 			}
@@ -150,6 +163,9 @@ func (f *front) get(c *cli.Context, what []asked) error {
 		return err
 	}
 	f.revive(dirs)
+	if watch && what[0].namespace != "" {
+		w.namespace = what[0].namespace
+	}
 	if watch {
 		return f.untilInterrupted(c.Context, func(ctx context.Context) error {
 			return (&podWatch{front: f, dirs: dirs, names: what[0].names, wishes: w, silent: c.Bool("watch-only")}).run(ctx)

@@ -3,10 +3,12 @@ package cli
 import (
 	"cmp"
 	"errors"
+	"fmt"
 	"io/fs"
 	"strings"
 	"time"
 
+	"github.com/podrun/podrun/internal/report"
 	"github.com/podrun/podrun/internal/store"
 	"github.com/podrun/podrun/manifest"
 	"github.com/podrun/podrun/pod"
@@ -33,12 +35,49 @@ func (e *entry) key() string { return e.namespace + "/" + e.name }
 
 // asked is what the words of get ask for, of one kind.
 type asked struct {
-	kind  pod.ObjectKind // "" are pods
-	names []string       // none are all
+	kind      pod.ObjectKind // "" are pods
+	names     []string       // none are all
+	namespace string         // of the names; "" is that of the command
+}
+
+// askedIn are the objects of files, as they are here. Those of kinds that mean nothing here
+// are warned of.
+func (f *front) askedIn(files []string) ([]asked, error) {
+	sources, err := f.readAll(files)
+	if err != nil {
+		return nil, err
+	}
+	found, err := decoded(sources)
+	if err != nil {
+		return nil, err
+	}
+	var all []asked
+	for i := range found {
+		o := &found[i]
+		if o.Value == nil {
+			fmt.Fprintf(f.err, "podrun: warning: %s: podrun keeps no %s objects\n", report.Escape(where(o)), o.Kind)
+			continue
+		}
+		a := asked{names: []string{o.Name()}, namespace: o.Value.GetNamespace()}
+		if o.Pod == nil {
+			a.kind, _, _ = objectWords([]string{o.Kind})
+		}
+		if n := len(all) - 1; n >= 0 && all[n].kind == a.kind && all[n].namespace == a.namespace {
+			all[n].names = append(all[n].names, a.names...)
+			continue
+		}
+		all = append(all, a)
+	}
+	return all, nil
 }
 
 // list looks up what is asked for. What cannot be found is in the error, beside the rest.
 func (f *front) list(dirs store.Dirs, a asked, w *getWishes) (*listing, error) {
+	if a.namespace != "" {
+		own := *w
+		own.namespace = a.namespace
+		w = &own
+	}
 	switch {
 	case a.kind == "":
 		return listPods(dirs, a.names, w)
@@ -186,7 +225,7 @@ func askedBy(words []string) ([]asked, error) {
 				all[n].names = append(all[n].names, name)
 				continue
 			}
-			all = append(all, asked{k, []string{name}})
+			all = append(all, asked{kind: k, names: []string{name}})
 		}
 		return all, nil
 	}
@@ -200,7 +239,7 @@ func askedBy(words []string) ([]asked, error) {
 			return nil, cmp.Or(notKept(part), unknownKind(part))
 		}
 		for _, k := range kinds {
-			all = append(all, asked{k, words[1:]})
+			all = append(all, asked{kind: k, names: words[1:]})
 		}
 	}
 	if len(all) > 1 && len(words) > 1 {

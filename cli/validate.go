@@ -3,6 +3,7 @@ package cli
 import (
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 
 	"github.com/urfave/cli/v2"
@@ -25,10 +26,14 @@ whether podrun does it (ok), reads it and has no use for it on one machine
 Examples:
   podrun validate web.yaml
   generate-pod | podrun validate -
+  podrun validate -q web.yaml && echo fine
+  podrun validate -o json web.yaml
 `,
 		Flags: []cli.Flag{
 			&cli.StringSliceFlag{Name: "filename", Aliases: []string{"f"}, Usage: "check this `FILE` (- is standard input)"},
 			ofManifests(),
+			&cli.BoolFlag{Name: "quiet", Aliases: []string{"q"}, Usage: "print nothing but what is wrong"},
+			&cli.StringFlag{Name: "output", Aliases: []string{"o"}, Usage: "print `FORMAT`: json"},
 			strictFlag(),
 			policyFlag(),
 		},
@@ -38,27 +43,37 @@ Examples:
 
 func (f *front) validate(c *cli.Context) error {
 	files := append(c.StringSlice("filename"), c.Args().Slice()...)
-	if len(files) == 0 {
+	format := c.String("output")
+	switch {
+	case len(files) == 0:
 		return usageErrorf("validate", "validate takes the files of pods")
+	case c.IsSet("output") && format != "json":
+		return usageErrorf("validate", "validate prints json besides its own form, not %q", format)
 	}
 	sources, readErr := f.readAll(files)
 	docs, err := load(sources)
-	for i := range docs.pods {
-		f.printFindings(&docs.pods[i], docs.pods[i].Findings)
-		f.printEffective(&docs.pods[i])
-	}
-	for i := range docs.stored {
-		f.printFindings(&docs.stored[i], docs.stored[i].Findings)
-	}
 	dirs, dirsErr := f.dirs()
 	if dirsErr != nil {
 		return dirsErr
 	}
-	err = errors.Join(err, f.judgeIdle(docs.idle, c.Bool("strict")), f.judgePolicy(dirs, docs, c.String("policy")))
-	if err != nil && len(docs.pods)+len(docs.stored) == 0 {
+	good := slices.Concat(docs.pods, docs.workloads, docs.stored)
+	err = errors.Join(readErr, err, f.judgeIdle(docs.idle, c.Bool("strict")), f.judgePolicy(dirs, docs, c.String("policy")))
+	switch {
+	case format == "json":
+		return errors.Join(err, f.printVerdict(good, docs.idle, err))
+	case c.Bool("quiet"):
+		return err
+	}
+	for i := range good {
+		f.printFindings(&good[i], good[i].Findings)
+		if good[i].Pod != nil {
+			f.printEffective(&good[i])
+		}
+	}
+	if err != nil && len(good) == 0 {
 		f.printUnfit(sources)
 	}
-	return errors.Join(readErr, err)
+	return err
 }
 
 // printUnfit shows, field by field, what can be decoded though it cannot be run.

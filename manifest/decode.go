@@ -179,14 +179,21 @@ func (d *decoder) object(v any, path *field.Path) []Object {
 	if why := idleKind(apiVersion, kind); why != "" {
 		return []Object{d.idle(fields, kind, why, path)}
 	}
+	if group, own := customGroup(apiVersion); own {
+		d.failAt(path.Child("kind"), refuseKind(clip(kind, 60)+" of "+clip(group, 60), ""))
+		return nil
+	}
 	k, known := kindOf(kind)
 	if !known {
-		d.failAt(path.Child("kind"), refuseKind(kind))
-		return nil
+		meant := meantKind(kind)
+		d.failAt(path.Child("kind"), refuseKind(kind, meant))
+		if k, known = kindOf(meant); !known {
+			return nil
+		}
+		kind = meant // what else is wrong is reported too
 	}
 	if apiVersion != k.apiVersion {
 		d.failAt(path.Child("apiVersion"), fmt.Sprintf("kind %s has apiVersion %s, not %q", kind, k.apiVersion, clip(apiVersion, 60)))
-		return nil
 	}
 	return []Object{d.typed(fields, kind, k.make(), path)}
 }

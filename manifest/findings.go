@@ -81,7 +81,7 @@ func (f *finder) field(v reflect.Value, path, row string) {
 		}
 	}
 	if len(f.found) == before {
-		f.add(r, path, fmt.Sprint(v.Interface()))
+		f.add(r, path, written(v, path))
 	}
 }
 
@@ -113,6 +113,11 @@ func (f *finder) add(r Field, path, value string) {
 	switch {
 	case s == Done && len(r.Only) > 0:
 		note = "" // it is about the other values
+		if strings.HasPrefix(r.Note, defaultNote) {
+			note = value
+		}
+	case s == Done && strings.HasPrefix(note, defaultNote): // the field is set
+		note = replaceDefault(note, value)
 	case s != Refused:
 	case len(r.Only) > 0:
 		note = fmt.Sprintf("%q is not supported yet, only %s", clip(value, 60), strings.Join(r.Only, ", "))
@@ -123,6 +128,34 @@ func (f *finder) add(r Field, path, value string) {
 		note = "not supported yet: " + r.Note
 	}
 	f.found = append(f.found, Finding{Path: path, Support: s, Note: note})
+}
+
+// defaultNote begins notes on what a field is when it is not set.
+const defaultNote = "default: "
+
+// replaceDefault puts the value of a field in the place of its default, which ends with the
+// first part of the note.
+func replaceDefault(note, value string) string {
+	_, rest, _ := strings.Cut(note, "; ")
+	if value == "" || rest == "" {
+		return value + rest
+	}
+	return value + "; " + rest
+}
+
+// written is a scalar as a manifest has it, modes as octal numbers; "" for anything else.
+func written(v reflect.Value, path string) string {
+	switch {
+	case v.Kind() == reflect.Int32 && (strings.HasSuffix(path, "Mode") || strings.HasSuffix(path, ".mode")):
+		return fmt.Sprintf("%04o", v.Int())
+	case v.Kind() == reflect.String || v.Kind() == reflect.Bool || v.CanInt():
+		return clip(fmt.Sprint(v.Interface()), 60)
+	case v.CanAddr():
+		if s, ok := v.Addr().Interface().(fmt.Stringer); ok && v.Type() == reflect.TypeFor[intstr.IntOrString]() {
+			return clip(s.String(), 60)
+		}
+	}
+	return ""
 }
 
 // together finds what podrun refuses only because of another field.

@@ -2,6 +2,8 @@ package manifest
 
 import (
 	"fmt"
+	"maps"
+	"slices"
 	"strings"
 
 	appsv1 "k8s.io/api/apps/v1"
@@ -19,6 +21,10 @@ type kind struct {
 	rows       func() []Field       // its support table; what Pods have in metadata, it has too
 	complete   func(o *Object, errs *Errors)
 }
+
+// kindNames are the kinds that kindOf finds.
+var kindNames = []string{"Pod", "ConfigMap", "Secret", "PersistentVolumeClaim", "Service", "Namespace",
+	"Deployment", "ReplicaSet", "StatefulSet", "DaemonSet", "Job", "CronJob"}
 
 // kindOf finds a kind that podrun takes.
 func kindOf(name string) (kind, bool) {
@@ -50,13 +56,37 @@ var otherKinds = map[string]string{
 	"PodTemplate":           "make a Pod of its template: apiVersion v1, kind Pod, a name, and the template's spec",
 }
 
-// refuseKind says that an object of a kind is not taken, and what to do.
-func refuseKind(kind string) string {
+// refuseKind says that an object of a kind is not taken, and what to do. meant is the kind
+// that it probably was meant to be, or "".
+func refuseKind(kind, meant string) string {
+	if meant != "" {
+		return fmt.Sprintf("there is no kind %s: did you mean %s?", clip(kind, 60), meant)
+	}
 	cure, ok := otherKinds[kind]
 	if !ok {
 		cure = "podrun takes Pods, what makes Pods (Deployment, StatefulSet, DaemonSet, ReplicaSet, Job, CronJob), ConfigMap, Secret, PersistentVolumeClaim, Service and Namespace; remove this document"
 	}
 	return fmt.Sprintf("%s is not supported yet: %s", clip(kind, 60), cure)
+}
+
+// meantKind is the kind that a word which names none was probably meant to be, or "".
+func meantKind(word string) string {
+	if _, other := otherKinds[word]; other {
+		return ""
+	}
+	names := slices.Concat([]string{"List"}, kindNames, slices.Collect(maps.Keys(otherKinds)))
+	for name := range idleKinds {
+		_, name, _ = strings.Cut(name, "/")
+		names = append(names, name)
+	}
+	return suggest("", word, names)
+}
+
+// customGroup is the group of an apiVersion, and whether it is none of Kubernetes' own: a
+// kind of it has nothing in common with Kubernetes' kind of the same name.
+func customGroup(apiVersion string) (string, bool) {
+	group, _, grouped := strings.Cut(apiVersion, "/")
+	return group, grouped && strings.Contains(group, ".") && !strings.HasSuffix(group, ".k8s.io")
 }
 
 const (
