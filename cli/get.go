@@ -34,7 +34,7 @@ func (f *front) getCommand() *cli.Command {
 	return &cli.Command{
 		Name:      "get",
 		Usage:     "show pods with their status, and the objects that are kept for them",
-		ArgsUsage: "POD... | KIND[,KIND...] [NAME...] | KIND/NAME... | -f FILE",
+		ArgsUsage: "POD... | KIND,... [NAME...] | KIND/NAME... | -f FILE",
 		Description: `Shows pods in kubectl's columns, or as Kubernetes objects with their PodStatus.
 KIND is pod (po), configmap (cm), secret, persistentvolumeclaim (pvc), service
 (svc), namespace (ns), deployment (deploy), replicaset (rs), statefulset (sts),
