@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"io/fs"
 	"os"
 	"path"
 	"path/filepath"
@@ -137,11 +138,11 @@ func (f *front) copyIn(c *cli.Context, from string, to copyPlace) error {
 	}
 	found, err := filepath.EvalSymlinks(from)
 	if err != nil {
-		return fmt.Errorf("copy: %w", err)
+		return fmt.Errorf("cannot copy %s: %w", from, treetar.Plain(err))
 	}
 	st, err := os.Stat(found)
 	if err != nil {
-		return fmt.Errorf("copy: %w", err)
+		return fmt.Errorf("cannot copy %s: %w", from, treetar.Plain(err))
 	}
 	dir, name := found, "."
 	if !st.IsDir() {
@@ -149,7 +150,7 @@ func (f *front) copyIn(c *cli.Context, from string, to copyPlace) error {
 	}
 	root, err := treetar.Inside(dir)
 	if err != nil {
-		return err
+		return fmt.Errorf("cannot copy %s: %w", from, treetar.Plain(err))
 	}
 	defer root.Close()
 	return x.run(c.Context, func(ctx context.Context, stream *os.File) error {
@@ -177,8 +178,11 @@ func (f *front) copyOut(c *cli.Context, from copyPlace, to string) error {
 		dir, name = filepath.Dir(to), filepath.Base(to)
 	}
 	root, err := treetar.Below(dir)
+	if errors.Is(err, fs.ErrNotExist) {
+		return report.New(report.Failure, "mkdir makes it", "cannot copy to %s: there is no directory %s", to, dir)
+	}
 	if err != nil {
-		return err
+		return fmt.Errorf("cannot copy to %s: %w", to, treetar.Plain(err))
 	}
 	defer root.Close()
 	return x.run(c.Context, func(ctx context.Context, stream *os.File) error {

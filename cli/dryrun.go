@@ -102,6 +102,8 @@ func (f *front) rehearse(c *cli.Context, files []string, how dryRun) error {
 		switch {
 		case old == nil:
 			word = "created"
+		case !dirs.Pod(o.Pod.Namespace, o.Pod.Name).Alive():
+			word = "started"
 		case bytes.Equal(old, next):
 			word = "unchanged"
 		}
@@ -148,6 +150,8 @@ func (p *upPod) becomes() string {
 		return "configured"
 	case p.running:
 		return "unchanged"
+	case !p.anew && !p.replaces && p.place.Exists(): // it was stopped, or has ended
+		return "started"
 	}
 	return "created"
 }

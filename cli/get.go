@@ -94,9 +94,15 @@ func (f *front) psCommand() *cli.Command {
 Examples:
   podrun ps
   podrun ps -A -o wide
+  podrun down $(podrun ps -q)
 `,
-		Flags: getFlags(),
+		Flags: append(getFlags(),
+			&cli.BoolFlag{Name: "quiet", Aliases: []string{"q"}, Usage: "print nothing but names"},
+			&cli.BoolFlag{Name: "all", Aliases: []string{"a"}, Usage: "list pods that have ended, too; they are listed in any case"}),
 		Action: func(c *cli.Context) error {
+			if c.Bool("quiet") && c.IsSet("output") {
+				return usageErrorf("ps", "-q prints names: it does not go with -o")
+			}
 			return f.get(c, []asked{{names: c.Args().Slice()}})
 		},
 	}
@@ -120,6 +126,9 @@ func wishesOf(c *cli.Context, what []asked) (*getWishes, error) {
 	}
 	if w.all && named {
 		return bad("a pod cannot be named across all namespaces")
+	}
+	if c.Bool("quiet") {
+		w.format, w.bare = "name", true
 	}
 	var ok bool
 	var err error

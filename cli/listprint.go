@@ -19,6 +19,7 @@ type getWishes struct {
 	labels      manifest.Selector
 	fields      manifest.FieldSelector
 	sortBy      *manifest.Sorter
+	bare        bool // with name: without the kind
 	noHeaders   bool
 	showLabels  bool
 	showSecrets bool
@@ -74,7 +75,11 @@ func (f *front) print(lists []*listing, w *getWishes, single bool) error {
 	case w.format == "name":
 		for _, l := range lists {
 			for _, e := range l.entries {
-				if _, err := fmt.Fprintf(f.out, "%s/%s\n", l.kind, e.name); err != nil {
+				name := l.kind + "/" + e.name
+				if w.bare {
+					name = e.name
+				}
+				if _, err := fmt.Fprintln(f.out, name); err != nil {
 					return err
 				}
 			}

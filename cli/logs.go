@@ -45,7 +45,7 @@ Examples:
 			&cli.DurationFlag{Name: "since", Usage: "show only what is not older than this `DURATION` (90s, 5m, 2h)"},
 			&cli.StringFlag{Name: "since-time", Usage: "show only what was written from this `TIME` on (2026-01-02T15:04:05Z)"},
 			&cli.Int64Flag{Name: "limit-bytes", Usage: "show at most this many `BYTES` of each container"},
-			&cli.BoolFlag{Name: "timestamps", Usage: "put the time before every line"},
+			&cli.BoolFlag{Name: "timestamps", Aliases: []string{"t"}, Usage: "put the time before every line"},
 			&cli.BoolFlag{Name: "previous", Aliases: []string{"p"}, Usage: "show the instance before the current one"},
 			&cli.BoolFlag{Name: "prefix", Usage: "put the pod's and the container's name before every line"},
 			&cli.BoolFlag{Name: "all-pods", Usage: "of a workload, such as deployment/web, show every pod instead of the newest; with --prefix"},

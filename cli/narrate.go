@@ -47,7 +47,14 @@ func (n *narrator) say(text string) {
 		n.said = map[string]bool{}
 	}
 	n.said[text] = true
-	fmt.Fprintf(n.out, "podrun: pod %s: %s\n", n.pod, report.Escape(text))
+	for i, line := range strings.Split(strings.TrimSpace(text), "\n") {
+		if i == 0 {
+			line = fmt.Sprintf("podrun: pod %s: %s", n.pod, report.Escape(line))
+		} else {
+			line = "  " + report.Escape(line)
+		}
+		fmt.Fprintln(n.out, line)
+	}
 }
 
 func (n *narrator) hasSaid(text string) bool {

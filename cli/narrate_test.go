@@ -22,6 +22,18 @@ func TestNarratorSaysWhyAContainerWaits(t *testing.T) {
 	}
 }
 
+// A message of several lines is shown as it was written, without its last line's end.
+func TestNarratorShowsMessagesAsTheyAre(t *testing.T) {
+	var said strings.Builder
+	tell := narrator{out: &said, pod: "web"}
+	st := status(pod.Running, terminated("app", 3, "Error", "no disk\nmount\x1b it\n"))
+	tell.status(&st)
+	want := "podrun: pod web: container app exited with code 3: no disk\n  mount\\u001b it\n"
+	if said.String() != want {
+		t.Errorf("said %q, want %q", said.String(), want)
+	}
+}
+
 // What was said when a container ended is not said in full again when the pod does.
 func TestUpSaysAContainersMessageOnce(t *testing.T) {
 	w := newWorld(t)

@@ -45,6 +45,7 @@ Examples:
 			&cli.BoolFlag{Name: "all-namespaces", Aliases: []string{"A"}, Usage: "show the pods of all namespaces"},
 			&cli.BoolFlag{Name: "containers", Usage: "show what each container uses"},
 			&cli.BoolFlag{Name: "watch", Aliases: []string{"w"}, Usage: "go on showing what is used"},
+			&cli.BoolFlag{Name: "no-stream", Usage: "show what is used once, as without -w"},
 			&cli.DurationFlag{Name: "interval", Value: topInterval, Usage: "with -w: show it anew after each `DURATION`"},
 			&cli.StringFlag{Name: "sort-by", Usage: "sort by this `COLUMN`, the highest first: cpu or memory (default: by name)"},
 			&cli.StringFlag{Name: "output", Aliases: []string{"o"}, Usage: "print in this `FORMAT`: json"},
@@ -84,6 +85,8 @@ func (f *front) top(c *cli.Context) error {
 		return usageErrorf("top", "unknown column %q to sort by: it is cpu or memory", v.by)
 	case v.allNamespaces && len(v.words) > 0:
 		return usageErrorf("top", "a pod cannot be named across all namespaces")
+	case c.Bool("no-stream") && c.Bool("watch"):
+		return usageErrorf("top", "-w goes on, --no-stream does not: it is either")
 	case c.IsSet("interval") && !c.Bool("watch"):
 		return usageErrorf("top", "--interval is for -w")
 	case interval < minInterval:

@@ -1,6 +1,7 @@
 package cli
 
 import (
+	"encoding/json"
 	"fmt"
 	"runtime"
 	"runtime/debug"
@@ -16,10 +17,18 @@ func (f *front) versionCommand() *cli.Command {
 
 Examples:
   podrun version
+  podrun version -o json
 `,
+		Flags: []cli.Flag{&cli.StringFlag{Name: "output", Aliases: []string{"o"}, Usage: "print `FORMAT`: json"}},
 		Action: func(c *cli.Context) error {
-			if c.Args().Present() {
+			format := c.String("output")
+			switch {
+			case c.Args().Present():
 				return usageErrorf("version", "version takes no arguments")
+			case c.IsSet("output") && format != "json":
+				return usageErrorf("version", "version prints json besides its own form, not %q", format)
+			case format == "json":
+				return f.printVersionJSON()
 			}
 			return f.printVersion()
 		},
@@ -29,6 +38,19 @@ Examples:
 func (f *front) printVersion() error {
 	_, err := fmt.Fprintf(f.out, "podrun %s (%s %s/%s)\n", version(), runtime.Version(), runtime.GOOS, runtime.GOARCH)
 	return err
+}
+
+// printVersionJSON prints what printVersion does. Fields may be added, never changed.
+func (f *front) printVersionJSON() error {
+	text, err := json.MarshalIndent(struct {
+		Version   string `json:"version"`
+		GoVersion string `json:"goVersion"`
+		Platform  string `json:"platform"`
+	}{version(), runtime.Version(), runtime.GOOS + "/" + runtime.GOARCH}, "", "  ")
+	if err != nil {
+		return err
+	}
+	return f.show(append(text, '\n'))
 }
 
 // version is what the go command stamped: a tag, or a commit's time and hash.

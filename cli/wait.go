@@ -1,6 +1,7 @@
 package cli
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -23,9 +24,11 @@ func (f *front) waitCommand() *cli.Command {
 		ArgsUsage: "POD... | --all",
 		Description: `Waits until every pod has a condition or a phase, or is gone, as kubectl wait
 does. It fails when the time is over, and at once when a pod has ended and what
-is waited for cannot come any more.
+is waited for cannot come any more. Without --for it waits until pods are Ready,
+Deployments Available and Jobs Complete.
 
 Examples:
+  podrun wait web
   podrun wait --for=condition=Ready web
   podrun wait --for=condition=Ready=False web --timeout 5m
   podrun wait --for=phase=Succeeded job --timeout 1h
@@ -48,10 +51,11 @@ const week = 7 * 24 * time.Hour
 
 // goal is what a pod is waited for.
 type goal struct {
-	text  string // in the user's words
-	gone  bool   // the pod is to be removed
-	phase bool   // it is a phase that is waited for
-	met   func(*pod.Status) bool
+	text    string // in the user's words
+	gone    bool   // the pod is to be removed
+	implied bool   // none is given: it depends on the kind
+	phase   bool   // it is a phase that is waited for
+	met     func(*pod.Status) bool
 }
 
 // parseGoal reads the value of --for.
@@ -102,10 +106,11 @@ func hasCondition(st *pod.Status, name, status string) bool {
 }
 
 func (f *front) wait(c *cli.Context) error {
-	g, err := parseGoal(c.String("for"))
+	g, err := parseGoal(cmp.Or(c.String("for"), "condition=Ready"))
 	if err != nil {
 		return err
 	}
+	g.implied = !c.IsSet("for")
 	words, all := c.Args().Slice(), c.Bool("all")
 	switch {
 	case all && len(words) > 0:
@@ -128,6 +133,11 @@ func (f *front) wait(c *cli.Context) error {
 	workloads, words, err := workloadWords(dirs, c.String("namespace"), words)
 	if err != nil && !g.gone {
 		return err
+	}
+	for _, w := range workloads {
+		if g.implied && w.Kind != pod.KindDeployment && w.Kind != pod.KindJob {
+			return usageErrorf("wait", "%s/%s is neither a deployment nor a job: --for says what to wait for", kindWord(w.Kind), w.Name)
+		}
 	}
 	if len(workloads) > 0 && g.phase {
 		return usageErrorf("wait", "pods have phases; wait for a condition of what makes them: Available, Complete")

@@ -99,9 +99,8 @@ func elsewhereKinds() []elsewhereKind {
 
 // otherOption is a hint for options of kubectl, podman and docker that a command has not.
 func otherOption(command, option string) string {
-	listing := slices.Contains([]string{"podrun ps", "podrun get"}, command)
 	switch {
-	case listing && slices.Contains([]string{"a", "all"}, option):
+	case command == "podrun get" && slices.Contains([]string{"a", "all"}, option):
 		return command + " lists pods that have ended too; -A lists those of all namespaces"
 	case slices.Contains([]string{"podrun down", "podrun delete"}, command) && slices.Contains([]string{"l", "selector"}, option):
 		return "name the pods: " + command + " $(podrun ps -l SELECTOR -o name)"

@@ -13,6 +13,7 @@ import (
 
 	"github.com/podrun/podrun/internal/report"
 	"github.com/podrun/podrun/internal/store"
+	"github.com/podrun/podrun/pod"
 	"github.com/podrun/podrun/workload"
 )
 
@@ -197,6 +198,20 @@ func (g goal) awaitGoal(ctx context.Context, dirs store.Dirs, w store.Workload, 
 	}
 }
 
+// of is what a workload of a kind, a Deployment or a Job, is waited for without --for.
+func (g goal) of(kind pod.ObjectKind) goal {
+	if !g.implied {
+		return g
+	}
+	condition := "Available"
+	if kind == pod.KindJob {
+		condition = "Complete"
+	}
+	g.text = "condition=" + condition
+	g.met = func(st *pod.Status) bool { return hasCondition(st, condition, "True") }
+	return g
+}
+
 // waitForWorkloads waits for all at once.
 func (f *front) waitForWorkloads(ctx context.Context, dirs store.Dirs, list []store.Workload, g goal, timeout time.Duration) error {
 	limit := timeout
@@ -211,6 +226,7 @@ func (f *front) waitForWorkloads(ctx context.Context, dirs store.Dirs, list []st
 	var errs []error
 	for _, w := range list {
 		name := kindWord(w.Kind) + "/" + w.Name
+		g := g.of(w.Kind)
 		err := g.awaitGoal(within, dirs, w, timeout == 0)
 		switch {
 		case err == nil:

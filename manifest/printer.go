@@ -127,7 +127,7 @@ func columns(paths []*jsonpath.JSONPath, object any) (cells []string, err error)
 		var values []string
 		for _, list := range found {
 			for _, v := range list {
-				values = append(values, fmt.Sprint(v.Interface()))
+				values = append(values, strings.TrimSuffix(fmt.Sprint(v.Interface()), "\n"))
 			}
 		}
 		cell := "<none>"

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io/fs"
 	"net"
 	"os"
 	"strings"
@@ -48,9 +49,17 @@ func (c *control) copy(conn *net.UnixConn, req *wire.CopyRequest, files []*os.Fi
 		err = fmt.Errorf("the container has ended meanwhile: %w", err)
 	}
 	if err != nil {
-		return wire.WriteFrame(conn, wire.Frame{Error: &wire.Error{Message: fmt.Sprintf("copy %s of container %s: %v", req.Path, req.Container, err), Code: 1}})
+		return wire.WriteFrame(conn, wire.Frame{Error: &wire.Error{Message: copyFailure(req, err), Code: 1}})
 	}
 	return wire.WriteFrame(conn, wire.Frame{Copied: done})
+}
+
+// copyFailure is the message of a copy that failed. What is not there is named once.
+func copyFailure(req *wire.CopyRequest, err error) string {
+	if !req.In && errors.Is(err, fs.ErrNotExist) {
+		return fmt.Sprintf("cannot copy %s of container %s: %v", req.Path, req.Container, treetar.Plain(err))
+	}
+	return fmt.Sprintf("copy %s of container %s: %v", req.Path, req.Container, err)
 }
 
 func (x *container) carry(ctx context.Context, users *pod.IDRange, req *wire.CopyRequest, files []*os.File, skipped func(string)) error {

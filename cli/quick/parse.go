@@ -50,13 +50,13 @@ type logOrder struct {
 }
 
 // parseLogs reads `POD [-c CONTAINER] [-n NAMESPACE] [--tail LINES] [--since DURATION]
-// [--timestamps] [-p]`.
+// [-t] [-p]`.
 func parseLogs(words []string) (o logOrder, ok bool) {
 	o.namespace, o.tail = namespace(), -1
 	var tail, since string
 	names, ok := options(words, map[string]any{
 		"-c --container": &o.container, "-n --namespace": &o.namespace, "--tail": &tail, "--since": &since,
-		"--timestamps": &o.timestamps, "-p --previous": &o.previous,
+		"-t --timestamps": &o.timestamps, "-p --previous": &o.previous,
 	})
 	if !ok || len(names) != 1 || !label(o.namespace) || !plain(names[0]) {
 		return o, false

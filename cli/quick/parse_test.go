@@ -76,6 +76,7 @@ func TestParseLogs(t *testing.T) {
 	for _, c := range []struct{ words, want string }{
 		{"web", "{default web  -1 0 false false}"},
 		{"-n shop --tail 0 web -c main --timestamps -p", "{shop web main 0 0 true true}"},
+		{"web -t", "{default web  -1 0 true false}"},
 		{"web --previous --container main --namespace shop --since 90s --tail 12", "{shop web main 12 90000000000 false true}"},
 
 		// These are for the whole front.

@@ -50,7 +50,11 @@ const firewalls = "docker.service libvirtd.service firewalld.service ufw.service
 func (s Service) File(unit string) []byte {
 	var b strings.Builder
 	line := func(format string, args ...any) { fmt.Fprintf(&b, format+"\n", args...) }
-	line("%s\n# into a drop-in (systemctl edit %s).", madeBy, unit)
+	user := " --user"
+	if s.System {
+		user = ""
+	}
+	line("%s\n# into a drop-in (systemctl%s edit %s).", madeBy, user, unit)
 	line("\n[Unit]\nDescription=%s", literal(s.Description))
 	if s.System {
 		line("Wants=network-online.target\nAfter=network-online.target")

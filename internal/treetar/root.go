@@ -9,6 +9,7 @@ package treetar
 import (
 	"errors"
 	"fmt"
+	"io/fs"
 	"os"
 	"path"
 	"strings"
@@ -74,6 +75,19 @@ func open(dir string, resolve uint64) (*Root, error) {
 	}
 	return &Root{dir: fd, resolve: resolve}, nil
 }
+
+// Plain is the reason in an error about a file that the message names already.
+func Plain(err error) error {
+	if errors.Is(err, fs.ErrNotExist) {
+		return errNoFile
+	}
+	if bad := (*os.PathError)(nil); errors.As(err, &bad) {
+		return bad.Err
+	}
+	return err
+}
+
+var errNoFile = errors.New("there is no such file")
 
 // Close lets go of the directory.
 func (r *Root) Close() { unix.Close(r.dir) }

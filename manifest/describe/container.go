@@ -85,8 +85,11 @@ func (p *page) runs(s *corev1.ContainerStatus) {
 // state says, other than kubectl, what a container waits for.
 func (p *page) state(title string, s *corev1.ContainerState) {
 	maybe := func(title, value string) {
-		if value != "" {
-			p.row(3, title, value)
+		for line := range strings.SplitSeq(strings.TrimSpace(value), "\n") {
+			if value != "" {
+				p.row(3, title, line)
+			}
+			title = ""
 		}
 	}
 	switch {
