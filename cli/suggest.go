@@ -3,6 +3,7 @@ package cli
 import (
 	"fmt"
 	"regexp"
+	"slices"
 	"strings"
 	"sync"
 
@@ -17,8 +18,8 @@ func unknownCommand(cmds []*cli.Command, parent, word string) error {
 	hint := parent + " --help lists the commands"
 	if elsewhere := fromElsewhere(word); parent == "podrun" && elsewhere != "" {
 		hint = elsewhere
-	} else if parent == "podrun create secret" {
-		hint = "podrun create secret generic NAME makes one of files and words"
+	} else if below := belowElsewhere(parent, word); below != "" {
+		hint = below
 	} else {
 		var names []string
 		for _, c := range cmds {
@@ -61,8 +62,78 @@ func fromElsewhere(word string) string {
 		return "podrun image " + word + " does that"
 	case "install", "uninstall", "enable", "disable":
 		return "podrun systemd install FILE and podrun systemd uninstall NAME do that"
-	case "info":
-		return "podrun doctor says how this machine is"
+	case "info", "cluster-info", "system", "machine":
+		return "podrun doctor says how this machine is; podrun image prune gives disk space back"
+	}
+	return fromElsewhereStill(word)
+}
+
+// fromElsewhereStill is fromElsewhere for commands whose purpose podrun serves in another way,
+// or not at all.
+func fromElsewhereStill(word string) string {
+	switch word {
+	case "autoscale":
+		return "nothing is scaled on one machine: change replicas in the manifest; podrun apply -f FILE makes it so"
+	case "api-resources", "api-versions":
+		return "podrun get --help lists the kinds"
+	case "config", "context":
+		return "there is one machine to work with; -n or PODRUN_NAMESPACE chooses the namespace"
+	case "cordon", "uncordon", "drain", "taint", "node", "swarm":
+		return "there is one node, this machine: podrun stop and podrun down end pods, podrun doctor says how it is"
+	case "auth", "certificate", "proxy":
+		return "podrun has no API server: what a pod may do is bounded by what its user may"
+	case "kustomize":
+		return "kubectl kustomize DIRECTORY | podrun up - runs what it prints"
+	case "daemon", "daemon-reload":
+		return "podrun has no daemon: podrun up FILE runs a pod, podrun systemd install FILE makes a unit of it"
+	case "reload":
+		return "podrun up FILE or podrun apply -f FILE brings a changed manifest into force"
+	case "is-active", "container", "pod":
+		return "podrun ps lists the pods, podrun describe POD tells of its containers"
+	case "deploy", "stack", "service":
+		return "podrun up FILE runs the pods of a manifest, Deployments and Services included"
+	case "network":
+		return "the pods of a user share a network; podrun get services lists the names in it, podrun port POD the ports"
+	case "secret", "configmap", "cm", "namespace", "ns":
+		return "podrun create " + word + " makes one, podrun get " + word + " lists them"
+	case "healthcheck":
+		return "podrun describe POD tells of a container's probes"
+	case "rename":
+		return "change metadata.name in the manifest; podrun down POD removes the one of the old name"
+	case "generate":
+		return "podrun get POD -o yaml prints a manifest, podrun systemd show FILE a unit"
+	case "export", "mount":
+		return "podrun cp POD:/ - writes the files of a container as a tar"
+	case "commit":
+		return "podrun cp POD:/ - writes the files of a container as a tar, of which podrun image import makes an image"
+	case "search":
+		return "podrun pull NAME fetches an image; a registry's own page lists those it has"
+	case "sh", "bash", "shell", "ssh", "enter":
+		return "podrun exec -it POD -- sh runs a shell in a pod"
+	}
+	return ""
+}
+
+// belowElsewhere is a hint for words that are no subcommand of parent, or "".
+func belowElsewhere(parent, word string) string {
+	switch parent {
+	case "podrun create secret":
+		return "podrun create secret generic NAME makes one of files and words"
+	case "podrun create":
+		if _, _, kind := objectWords([]string{word}); kind || slices.Contains([]string{"pod", "-f"}, word) {
+			return "write a manifest; podrun apply -f FILE makes what is in it"
+		}
+		if k := keptElsewhere(word); k != nil {
+			return k.hint
+		}
+	case "podrun volume":
+		if word == "create" {
+			return "a PersistentVolumeClaim in a manifest makes one: podrun apply -f FILE"
+		}
+	case "podrun systemd":
+		if slices.Contains([]string{"start", "stop", "restart", "status", "enable", "disable"}, word) {
+			return "systemctl --user " + word + " podrun@NAME does that"
+		}
 	}
 	return ""
 }

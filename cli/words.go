@@ -100,6 +100,8 @@ func elsewhereKinds() []elsewhereKind {
 // otherOption is a hint for options of kubectl, podman and docker that a command has not.
 func otherOption(command, option string) string {
 	switch {
+	case command == "podrun create" && slices.Contains([]string{"f", "filename"}, option):
+		return "podrun apply -f FILE makes what is in it"
 	case command == "podrun get" && slices.Contains([]string{"a", "all"}, option):
 		return command + " lists pods that have ended too; -A lists those of all namespaces"
 	case slices.Contains([]string{"podrun down", "podrun delete"}, command) && slices.Contains([]string{"l", "selector"}, option):
