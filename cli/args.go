@@ -24,7 +24,10 @@ func find(app *cli.App, args []string) (path []string, cmd *cli.Command, rest []
 	if len(path) == 0 {
 		return nil, cmd, args
 	}
-	return path, cmd, append(withoutNamespace(cmd, before), args...)
+	if path[0] != "systemd" { // a unit has no namespace: what -n asks for would be lost
+		before = withoutNamespace(cmd, before)
+	}
+	return path, cmd, append(before, args...)
 }
 
 // nextCommand finds the first word that names a subcommand of cmd and has nothing but

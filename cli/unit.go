@@ -111,6 +111,7 @@ func (f *front) manifestUnit(u *unit, dirs unitDirs, file, path, name string) er
 	if err != nil {
 		return err
 	}
+	f.warnOfNamespace(docs)
 	if err := oneSort(docs); err != nil {
 		return err
 	}
@@ -132,6 +133,17 @@ func (f *front) manifestUnit(u *unit, dirs unitDirs, file, path, name string) er
 	u.service.Files = []string{u.service.Manifest}
 	u.manifest = text
 	return nil
+}
+
+// warnOfNamespace reports that a unit does not have the namespace of the environment.
+func (f *front) warnOfNamespace(docs documents) {
+	for _, o := range slices.Concat(docs.pods, docs.workloads, docs.stored) {
+		if f.namespace != defaultNamespace && o.Value.GetNamespace() == defaultNamespace {
+			fmt.Fprintf(f.err, "podrun: warning: the unit runs %s %s in the namespace default: units do not have %s; metadata.namespace in the manifest names another\n",
+				strings.ToLower(o.Kind), report.Escape(o.Name()), namespaceEnv)
+			return
+		}
+	}
 }
 
 // unitName is the pod's name, or for several pods the file's.
@@ -189,6 +201,7 @@ func (f *front) kubeUnit(u *unit, path string) error {
 	if err != nil {
 		return err
 	}
+	f.warnOfNamespace(docs)
 	u.name, u.enable = kube.Service+".service", len(kube.Extra["Install"]) > 0
 	u.service.Name, u.service.Extra = kube.Service, kube.Extra
 	u.service.System = u.service.System && kube.Online

@@ -100,6 +100,8 @@ func elsewhereKinds() []elsewhereKind {
 // otherOption is a hint for options of kubectl, podman and docker that a command has not.
 func otherOption(command, option string) string {
 	switch {
+	case strings.HasPrefix(command, "podrun systemd") && slices.Contains([]string{"n", "namespace"}, option):
+		return "write metadata.namespace into the manifest, which the unit runs as it is"
 	case command == "podrun create" && slices.Contains([]string{"f", "filename"}, option):
 		return "podrun apply -f FILE makes what is in it"
 	case command == "podrun get" && slices.Contains([]string{"a", "all"}, option):
