@@ -95,7 +95,7 @@ func TestUnknownWords(t *testing.T) {
 		"ps -o jsonpath":  "podrun: output format a template is missing: jsonpath='{.status.phase}'\nhint: podrun ps --help\n",
 		"get nodes":       "podrun: podrun keeps no Node objects\nhint: there is one node, this machine: podrun doctor says how it is\n",
 		"config view":     "podrun: \"config\" is not a command of podrun\nhint: there is one machine to work with; -n or PODRUN_NAMESPACE chooses the namespace\n",
-		"drain node":      "podrun: \"drain\" is not a command of podrun\nhint: there is one node, this machine: podrun stop and podrun down end pods, podrun doctor says how it is\n",
+		"drain node":      "podrun: \"drain\" is not a command of podrun\nhint: there is one node, this machine: podrun stop and podrun down end pods, podrun doctor shows how it is\n",
 		"sh web":          "podrun: \"sh\" is not a command of podrun\nhint: podrun exec -it POD -- sh runs a shell in a pod\n",
 		"-n x kustomize":  "podrun: \"kustomize\" is not a command of podrun\nhint: kubectl kustomize DIRECTORY | podrun up - runs what it prints\n",
 		"create deploy x": "podrun: \"deploy\" is not a command of podrun create\nhint: write a manifest; podrun apply -f FILE makes what is in it\n",
@@ -141,6 +141,16 @@ func TestArrange(t *testing.T) {
 	app := (&front{}).app()
 	for args, want := range map[string]string{
 		"logs web -f":                     "-f -- web",
+		"-n shop logs web -f":             "-n shop -f -- web",
+		"-n logs logs -f web":             "-n logs -f -- web",
+		"--namespace=logs get logs":       "--namespace=logs -- logs",
+		"-f web.yaml -n a down --force":   "-f web.yaml -n a --force --",
+		"-n shop image -q ls":             "-q --",
+		"-nshop version":                  "--",
+		"-An x --nosuch get pods":         "-A -n x --nosuch -- pods",
+		"-v ps":                           "-v ps", // the app's own option
+		"nosuch -n logs":                  "nosuch",
+		"exec web -- -n logs":             "-- web -- -n logs",
 		"logs -f web -c app":              "-f -c app -- web",
 		"logs web --tail -1":              "--tail -1 -- web",
 		"exec -it web -- ls -l -- -t":     "-i -t -- web -- ls -l -- -t",

@@ -79,7 +79,7 @@ func fromElsewhereStill(word string) string {
 	case "config", "context":
 		return "there is one machine to work with; -n or PODRUN_NAMESPACE chooses the namespace"
 	case "cordon", "uncordon", "drain", "taint", "node", "swarm":
-		return "there is one node, this machine: podrun stop and podrun down end pods, podrun doctor says how it is"
+		return "there is one node, this machine: podrun stop and podrun down end pods, podrun doctor shows how it is"
 	case "auth", "certificate", "proxy":
 		return "podrun has no API server: what a pod may do is bounded by what its user may"
 	case "kustomize":
@@ -89,7 +89,7 @@ func fromElsewhereStill(word string) string {
 	case "reload":
 		return "podrun up FILE or podrun apply -f FILE brings a changed manifest into force"
 	case "is-active", "container", "pod":
-		return "podrun ps lists the pods, podrun describe POD tells of its containers"
+		return "podrun ps lists the pods, podrun describe POD shows its containers"
 	case "deploy", "stack", "service":
 		return "podrun up FILE runs the pods of a manifest, Deployments and Services included"
 	case "network":
@@ -97,7 +97,7 @@ func fromElsewhereStill(word string) string {
 	case "secret", "configmap", "cm", "namespace", "ns":
 		return "podrun create " + word + " makes one, podrun get " + word + " lists them"
 	case "healthcheck":
-		return "podrun describe POD tells of a container's probes"
+		return "podrun describe POD shows the probes of containers"
 	case "rename":
 		return "change metadata.name in the manifest; podrun down POD removes the one of the old name"
 	case "generate":

@@ -23,6 +23,9 @@ func (f *front) validateCommand() *cli.Command {
 whether podrun does it (ok), reads it and has no use for it on one machine
 (accepted), or does not do it yet (refused), and what the pod may use in all.
 
+-o json prints an object with valid, objects (each with its fields) and errors
+(each with file, document, line and field).
+
 Examples:
   podrun validate web.yaml
   generate-pod | podrun validate -
