@@ -49,7 +49,6 @@ func (f *front) down(c *cli.Context) error {
 	if err != nil {
 		return err
 	}
-	how.remove = true
 	dirs, err := f.dirs()
 	if err != nil {
 		return err
@@ -170,10 +169,8 @@ func unique(places []store.Pod) []store.Pod {
 
 // downPod stops a pod, if it runs, and removes it.
 func (f *front) downPod(ctx context.Context, keeper pods, p store.Pod, how ending) error {
-	if err := f.stopPod(ctx, p, how); err != nil {
-		return err
-	}
-	return remote.Remove(ctx, p, keeper.remove)
+	how.remove = true
+	return remote.Down(ctx, p, func() error { return f.stopPod(ctx, p, how) }, keeper.remove)
 }
 
 // forceTime is how long a supervisor may take when the user is out of patience.

@@ -11,7 +11,7 @@ type ending struct {
 	grace *int64 // seconds; nil: the pod's own
 	force bool
 
-	remove bool // the pod is removed then, by who asks
+	remove bool // the pod is removed then
 }
 
 func (e ending) request() wire.StopRequest {

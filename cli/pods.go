@@ -2,7 +2,6 @@ package cli
 
 import (
 	"cmp"
-	"os"
 	"strings"
 
 	"k8s.io/apimachinery/pkg/util/validation"
@@ -70,14 +69,7 @@ func existing(dirs store.Dirs, namespace, word string) (store.Pod, error) {
 }
 
 // traces says whether anything is left of a pod, be it half made.
-func traces(p store.Pod) bool {
-	for _, dir := range []string{p.DataDir(), p.RuntimeDir()} {
-		if _, err := os.Stat(dir); err == nil {
-			return true
-		}
-	}
-	return false
-}
+func traces(p store.Pod) bool { return p.Traces() }
 
 // noPod is the error for a pod that is not there, of whose name something may be that
 // makes pods.

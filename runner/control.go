@@ -29,7 +29,7 @@ type control struct {
 	ended   chan struct{} // closed after the last one
 	clients sync.WaitGroup
 	served  atomic.Int32  // clients that are being answered
-	leaving atomic.Bool   // the pod is removed once it has ended, says who asked last
+	leaving atomic.Bool   // the pod is removed once it has ended
 	paused  chan struct{} // serve has stopped accepting
 	resumed chan struct{} // and may go on
 }
@@ -170,7 +170,9 @@ func (c *control) answer(conn *net.UnixConn) error {
 		if req.Stop.Shutdown {
 			ev.Reason = pod.ReasonTerminated
 		}
-		c.leaving.Store(req.Stop.Remove) // the last one says what is next
+		if req.Stop.Remove {
+			c.leave()
+		}
 		c.engine.emit(ev)
 		<-c.ended
 		return nil
@@ -197,6 +199,15 @@ func (c *control) answer(conn *net.UnixConn) error {
 		return c.exec(conn, req.Exec, files)
 	}
 	return wire.WriteFrame(conn, wire.Frame{Error: &wire.Error{Message: fmt.Sprintf("unknown request %q", req.Verb), Code: 125}})
+}
+
+// leave records that the pod is to be removed, before anything is done: the pod's own processes
+// finish it, whatever becomes of the client. Without room for the record the client does it.
+func (c *control) leave() {
+	if err := c.engine.store.MarkLeaving(); err != nil {
+		fmt.Fprintln(os.Stderr, err)
+	}
+	c.leaving.Store(true)
 }
 
 // ownPeer refuses everyone but the user whose pod it is: root of our user

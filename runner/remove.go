@@ -35,6 +35,21 @@ func removeFiles(args []string) int {
 	return code
 }
 
+// leave removes the whole of a pod that nobody else removes. The guard executes it in its own
+// place, with the pod's lock.
+func leave(args []string) int {
+	code := removeFiles(args)
+	_, place, err := podOf(args)
+	if err == nil {
+		err = place.Remove()
+	}
+	if err != nil {
+		fmt.Fprintln(os.Stderr, err)
+		return 1
+	}
+	return code
+}
+
 // removeVolume removes the directory of a claim.
 func removeVolume(args []string) int {
 	if len(args) != 4 {

@@ -30,6 +30,7 @@ func Stages() map[string]func([]string) int {
 	return map[string]func([]string) int{
 		stage.Supervisor: supervise,
 		stage.Remove:     removeFiles,
+		stage.Leave:      leave,
 
 		stage.RemoveVolume: removeVolume,
 		filter.Stage:       filter.Main,
@@ -103,8 +104,14 @@ func supervise(args []string) int {
 		}
 	}
 	final := <-beside(l.run)
-	if final.Deleting {
+	leaving := s.control.leaving.Load()
+	if final.Deleting || leaving {
 		removeFiles(args)
+	}
+	if leaving {
+		if err := s.place.RemoveOwn(); err != nil {
+			fmt.Fprintln(os.Stderr, err) // the guard has it tried again
+		}
 	}
 	s.engine.estate.keeper.Over(0)
 	s.control.close(s.listener)
@@ -161,6 +168,10 @@ func takeUp(args []string) (*supervisor, *loop, error) {
 	}
 	if st, serr := place.Status(); was != nil && serr == nil {
 		e.podIPs, e.hostIPs = st.PodIPs, st.HostIPs
+	}
+	if err == nil && place.Leaving() { // whoever asked for it may be gone, and the request not on record
+		s.control.leaving.Store(true)
+		e.emit(lifecycle.Event{Kind: lifecycle.StopAsked})
 	}
 	return s, l, err
 }

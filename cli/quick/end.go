@@ -22,15 +22,14 @@ func down(words []string) (code int, ok bool) {
 	if !ok {
 		return 0, false
 	}
-	err := remote.End(context.Background(), p, wire.StopRequest{Remove: true})
-	if err == nil {
-		err = remote.Remove(context.Background(), p, func(p store.Pod) error {
-			if !p.Cleared() {
-				return errRemains
-			}
-			return p.Remove()
-		})
-	}
+	err := remote.Down(context.Background(), p, func() error {
+		return remote.End(context.Background(), p, wire.StopRequest{Remove: true})
+	}, func(p store.Pod) error {
+		if !p.Cleared() {
+			return errRemains
+		}
+		return p.Remove()
+	})
 	if errors.Is(err, errRemains) {
 		return 0, false
 	}

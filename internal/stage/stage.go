@@ -37,6 +37,7 @@ func Main(stages map[string]func(args []string) int) {
 const (
 	Supervisor = "_supervisor" // runs a pod to its end: StartPod
 	Remove     = "_remove"     // removes a dead pod's files: RemovePod
+	Leave      = "_leave"      // removes the whole of a dead pod; its guard executes it: userns/guard.c
 
 	RemoveVolume = "_removevolume" // removes the directory of a claim: RemoveClaim
 )

@@ -7,6 +7,7 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+	"slices"
 	"strconv"
 	"strings"
 
@@ -196,11 +197,7 @@ func (p Pod) Status() (*pod.Status, error) {
 // Remove deletes both directories. The pod must be locked. Files that belong to
 // the user's subordinate ids must be gone already.
 func (p Pod) Remove() error {
-	// The plan first: a removal that is cut off leaves no half pod to be listed as whole.
-	if err := os.Remove(filepath.Join(p.data, planFile)); err != nil && !errors.Is(err, fs.ErrNotExist) {
-		return fmt.Errorf("remove pod %s: %w", p.Name, err)
-	}
-	if err := errors.Join(os.RemoveAll(p.data), p.removeRuntime()); err != nil {
+	if err := errors.Join(p.removeData(), p.removeRuntime()); err != nil {
 		return fmt.Errorf("remove pod %s: %w", p.Name, err)
 	}
 	for _, dir := range []string{p.data, p.runtime} {
@@ -212,20 +209,28 @@ func (p Pod) Remove() error {
 // removeRuntime deletes the runtime directory, the lock last: then the pod's name is free,
 // and who has waited for it is in the directory before it could be deleted.
 func (p Pod) removeRuntime() error {
+	if err := p.emptyRuntime(p.lockFile()); err != nil {
+		return err
+	}
+	for _, path := range []string{p.lockFile(), p.runtime} {
+		if err := os.Remove(path); err != nil && !errors.Is(err, fs.ErrNotExist) && !errors.Is(err, unix.ENOTEMPTY) {
+			return err
+		}
+	}
+	return nil
+}
+
+// emptyRuntime deletes what is in the runtime directory, but for these files.
+func (p Pod) emptyRuntime(but ...string) error {
 	entries, err := os.ReadDir(p.runtime)
 	if err != nil && !errors.Is(err, fs.ErrNotExist) {
 		return err
 	}
 	for _, e := range entries {
-		if path := filepath.Join(p.runtime, e.Name()); path != p.lockFile() {
+		if path := filepath.Join(p.runtime, e.Name()); !slices.Contains(but, path) {
 			if err := os.RemoveAll(path); err != nil {
 				return err
 			}
-		}
-	}
-	for _, path := range []string{p.lockFile(), p.runtime} {
-		if err := os.Remove(path); err != nil && !errors.Is(err, fs.ErrNotExist) && !errors.Is(err, unix.ENOTEMPTY) {
-			return err
 		}
 	}
 	return nil

@@ -122,7 +122,7 @@ const (
 // StopRequest asks for the end of the pod. A later one may only shorten the grace.
 type StopRequest struct {
 	GraceSeconds *int64 `json:"graceSeconds,omitempty"` // nil: the pod's own
-	Remove       bool   `json:"remove,omitempty"`       // who asks removes the pod next: nothing is kept of it for after a power cut
+	Remove       bool   `json:"remove,omitempty"`       // the pod removes itself then, and keeps nothing for after a power cut; no later request takes that back
 	Shutdown     bool   `json:"shutdown,omitempty"`     // with the machine: the pod is to go on when it is started again
 }
 

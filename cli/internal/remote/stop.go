@@ -153,6 +153,51 @@ func End(ctx context.Context, p store.Pod, how wire.StopRequest) error {
 	return report.New(report.Failure, forceHint(p), "cannot stop pod %s: %w", p.Name, err)
 }
 
+// Down ends a pod by end, which asks for its removal, and returns when nothing is left of it.
+// The pod's own processes remove it; remove is for what they leave when they are killed, or
+// are of an older podrun.
+func Down(ctx context.Context, p store.Pod, end func() error, remove func(store.Pod) error) error {
+	guard := -1 // before the end: afterwards nothing names it
+	if pid, ok := p.Guard(); ok {
+		if fd, err := unix.PidfdOpen(pid, 0); err == nil {
+			guard = fd
+			defer unix.Close(fd)
+		}
+	}
+	if err := end(); err != nil {
+		return err
+	}
+	if guard >= 0 {
+		over, err := guardEnds(ctx, p, guard)
+		if err != nil {
+			return err
+		}
+		if over && p.Alive() {
+			return nil // another pod of the name, which was made since
+		}
+	}
+	if !p.Traces() {
+		return nil
+	}
+	return Remove(ctx, p, remove)
+}
+
+// guardEnds waits until a pod's guard has ended, unless the pod ends without that or takes
+// longer than GoneTime.
+func guardEnds(ctx context.Context, p store.Pod, guard int) (over bool, err error) {
+	fds := []unix.PollFd{{Fd: int32(guard), Events: unix.POLLIN}}
+	for deadline := time.Now().Add(GoneTime); time.Now().Before(deadline); {
+		alive := p.Alive()
+		if n, _ := unix.Poll(fds, int(PollTime.Milliseconds())); n > 0 { // cut short it is tried again
+			return true, nil
+		}
+		if !alive || ctx.Err() != nil {
+			return false, ctx.Err()
+		}
+	}
+	return false, nil
+}
+
 // Remove has a pod that has ended removed, once its last process is gone.
 func Remove(ctx context.Context, p store.Pod, remove func(store.Pod) error) error {
 	lock, err := LockWithin(ctx, p, GoneTime)

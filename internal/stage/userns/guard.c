@@ -8,9 +8,15 @@
 //
 // A pod in the host's PID namespace (hostPID) is not ended by the kernel. There guard and
 // keeper adopt what descends from them, and who outlives the other ends it.
+//
+// A pod that is marked as leaving (store.Pod.MarkLeaving) is removed when its last keeper has
+// ended, whether or not the command that asked for it still runs. Mostly its supervisor has
+// removed all but the mark and the lock; else the guard executes a program for the rest.
 #define _GNU_SOURCE
+#include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
+#include <limits.h>
 #include <sched.h>
 #include <signal.h>
 #include <stdio.h>
@@ -125,6 +131,53 @@ static void bring_back(struct podrun_birth *birth, int st, long long wait) {
 	}
 }
 
+// bare returns whether nothing but the lock and the mark is in the working directory.
+static int bare(void) {
+	struct dirent *e;
+	DIR *dir = opendir(".");
+	int others = 0;
+	while (dir && (e = readdir(dir)))
+		others += strcmp(e->d_name, ".") && strcmp(e->d_name, "..") && strcmp(e->d_name, "lock") && strcmp(e->d_name, "leaving");
+	if (dir)
+		closedir(dir);
+	return dir && !others;
+}
+
+// finish_removal removes what is left of a pod that is marked as leaving. argv is that of a
+// supervisor: program, stage, data root, runtime root, namespace, name. The lock's path is
+// that of the runtime directory, wherever that is.
+static void finish_removal(const struct podrun_birth *birth) {
+	char **argv = birth->argv, dir[PATH_MAX], data[PATH_MAX];
+	snprintf(data, sizeof data, "/proc/self/fd/%d", PODRUN_LOCK_FD);
+	ssize_t n = readlink(data, dir, sizeof dir - 1);
+	if (n < 0)
+		return;
+	dir[n] = 0;
+	char *name = strrchr(dir, '/');
+	if (!name || strcmp(name, "/lock")) // it is deleted
+		return;
+	*name = 0;
+	if (chdir(dir) < 0 || access("leaving", F_OK) < 0)
+		return;
+	n = snprintf(data, sizeof data, "%s/pods/%s/%s", argv[2], argv[4], argv[5]);
+	if (bare() && n < (ssize_t)sizeof data && access(data, F_OK) < 0 && errno == ENOENT) {
+		unlink("leaving");
+		unlink("lock");
+		rmdir(dir);
+		if ((name = strrchr(dir, '/')))
+			*name = 0;
+		rmdir(dir); // the namespace's directory, if this was its last pod
+		return;
+	}
+	char stage[] = "_leave", *words[] = {argv[0], stage, argv[2], argv[3], argv[4], argv[5], NULL};
+	if (chdir("/") < 0 || fcntl(PODRUN_LOCK_FD, F_SETFD, 0) < 0) // it holds the lock meanwhile
+		return;
+	podrun_forget_environment();
+	sigprocmask(SIG_SETMASK, &birth->before, NULL);
+	execv("/proc/self/exe", words);
+	dprintf(2, "podrun: remove the pod: %s\n", strerror(errno));
+}
+
 void podrun_guard(char **argv, const char *hostname, int router, const char *apart) {
 	pid_t guard = fork();
 	if (guard < 0)
@@ -155,8 +208,10 @@ void podrun_guard(char **argv, const char *hostname, int router, const char *apa
 			if (birth.hostpid)
 				podrun_end_descendants();
 			int in_order = WIFEXITED(st) && (!birth.again || WEXITSTATUS(st) == 0 || WEXITSTATUS(st) == PODRUN_HOPELESS);
-			if (in_order)
+			if (in_order) {
+				finish_removal(&birth);
 				_exit(WEXITSTATUS(st));
+			}
 		}
 		if (!birth.again && eventfd_read(PODRUN_SERVED_FD, &served) < 0)
 			_exit(1); // whoever starts the pod has been told
