@@ -125,9 +125,10 @@ func bootID() (string, error) {
 	return strings.TrimSpace(string(b)), nil
 }
 
-// revive starts the controllers that were killed since the machine was started. Those of
-// before are for the next `podrun up`, or for their units.
+// revive finishes what killed commands have begun, and starts the controllers that were killed
+// since the machine was started. Those of before are for the next `podrun up`, or for their units.
 func (f *front) revive(dirs store.Dirs) {
+	f.finish(dirs)
 	boot, err := bootID()
 	list, lerr := dirs.Workloads("", pod.Workloads()...)
 	if errors.Join(err, lerr) != nil {

@@ -171,14 +171,17 @@ func (f *front) deletePods(ctx context.Context, dirs store.Dirs, places []store.
 	}
 	var all sync.WaitGroup
 	for i, p := range places {
-		if !traces(p) {
+		if !traces(p) && !replacing(dirs, p) {
 			if !lenient {
 				errs[i] = noPod(dirs, p)
 			}
 			continue
 		}
 		all.Go(func() {
-			if errs[i] = f.downPod(ctx, keeper, p, ending{}); errs[i] == nil {
+			if errs[i] = dirs.DropReplacement(p); errs[i] == nil {
+				errs[i] = f.downPod(ctx, keeper, p, ending{})
+			}
+			if errs[i] == nil {
 				fmt.Fprintf(f.out, "pod/%s deleted\n", p.Name)
 			}
 		})

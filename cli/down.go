@@ -84,7 +84,11 @@ func (f *front) down(c *cli.Context) error {
 		all.Go(func() { gone[i] = f.downWorkload(c.Context, dirs, keeper, w, how) })
 	}
 	for i, p := range places {
-		all.Go(func() { errs[i] = f.downPod(c.Context, keeper, p, how) })
+		all.Go(func() {
+			if errs[i] = dirs.DropReplacement(p); errs[i] == nil {
+				errs[i] = f.downPod(c.Context, keeper, p, how)
+			}
+		})
 	}
 	all.Wait()
 	for i, w := range workloads {
@@ -131,7 +135,7 @@ func (f *front) downPlaces(c *cli.Context, dirs store.Dirs, words []string) ([]s
 	var places []store.Pod
 	var errs []error
 	add := func(p store.Pod, err error) {
-		if err == nil && !traces(p) {
+		if err == nil && !traces(p) && !replacing(dirs, p) {
 			err = noPod(dirs, p)
 		}
 		if err != nil {
@@ -153,6 +157,12 @@ func (f *front) downPlaces(c *cli.Context, dirs store.Dirs, words []string) ([]s
 		}
 	}
 	return unique(places), errors.Join(errs...)
+}
+
+// replacing returns whether a pod is on record as one that is to be made in the place of another.
+func replacing(dirs store.Dirs, p store.Pod) bool {
+	r, err := dirs.Replacement(p)
+	return r != nil || err != nil
 }
 
 func unique(places []store.Pod) []store.Pod {

@@ -84,6 +84,9 @@ func (w *world) try(context.Context, store.Dirs) error { return w.tryErr }
 func (w *world) ahead(store.Dirs) *stage.Ahead         { return nil }
 func (w *world) images(store.Dirs) (images, error)     { return w, nil }
 func (w *world) pods(store.Dirs) (pods, error)         { return w, nil }
+func (w *world) beside(_ store.Dirs, _ store.Pod, _ io.Writer, here func() error) error {
+	return here()
+}
 func (w *world) Collect(func() (image.Uses, error)) (image.Pruned, error) {
 	return w.pruned, nil
 }

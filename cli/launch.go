@@ -209,6 +209,11 @@ func (l *launch) start() error {
 			}
 			return
 		}
+		if p.replaces && l.replace {
+			errs[i] = l.replacePod(p)
+			p.started = errs[i] == nil
+			return
+		}
 		if p.replaces {
 			if errs[i] = l.makeWay(p); errs[i] != nil {
 				return
@@ -223,6 +228,9 @@ func (l *launch) start() error {
 			return
 		}
 		p.started = true
+		if p.replacement == "" { // it is what its latest manifest says
+			errs[i] = l.dirs.DropReplacement(p.place)
+		}
 	})
 	return errors.Join(errs...)
 }

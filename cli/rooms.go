@@ -27,6 +27,9 @@ type rooms interface {
 	ahead(store.Dirs) *stage.Ahead                      // nil if it cannot be begun
 	images(store.Dirs) (images, error)
 	pods(store.Dirs) (pods, error)
+	// beside replaces a pod by its record in another process, which outlives this one; here
+	// does the same in this one, for tests.
+	beside(dirs store.Dirs, p store.Pod, said io.Writer, here func() error) error
 }
 
 // images brings images onto the machine.
@@ -107,5 +110,6 @@ func Stages() map[string]func(args []string) int {
 	stages := image.Stages()
 	maps.Copy(stages, trial.Stages())
 	stages[stage.Controller] = controllerStage
+	stages[stage.Replacer] = replacerStage
 	return stages
 }

@@ -20,13 +20,14 @@ type upPod struct {
 	running bool // it was there already, made in accordance with the manifest, or changed to be so
 	started bool
 
-	change   *change           // what the manifest changes about one that runs; nil: nothing
-	renewed  map[string]int    // the containers that the change restarts, with their restarts before
-	replaces bool              // another one has to be stopped and removed first
-	anew     bool              // it is to be made anew whatever runs
-	fixed    map[string]string // the ids of images, by their references, that names do not decide
-	pull     string            // by which policy its images are had; "": by their own
-	past     *past             // nil unless a pod that was lost goes on
+	change      *change           // what the manifest changes about one that runs; nil: nothing
+	renewed     map[string]int    // the containers that the change restarts, with their restarts before
+	replaces    bool              // another one has to be stopped and removed first
+	anew        bool              // it is to be made anew whatever runs
+	replacement string            // the id of the record by which it replaces another; "": there is none
+	fixed       map[string]string // the ids of images, by their references, that names do not decide
+	pull        string            // by which policy its images are had; "": by their own
+	past        *past             // nil unless a pod that was lost goes on
 
 	ports  map[string]*os.File // of the host, opened for it, by their names
 	front  *stage.Front        // for a pod that systemd runs: what its supervisor gets

@@ -22,7 +22,11 @@ func down(words []string) (code int, ok bool) {
 	if !ok {
 		return 0, false
 	}
-	err := remote.Down(context.Background(), p, func() error {
+	err := dirs.DropReplacement(p)
+	if err != nil {
+		return ended(err), true
+	}
+	err = remote.Down(context.Background(), p, func() error {
 		return remote.End(context.Background(), p, wire.StopRequest{Remove: true})
 	}, func(p store.Pod) error {
 		if !p.Cleared() {

@@ -29,6 +29,11 @@ func list(command string, words []string) (code int, ok bool) {
 	if err != nil {
 		return 0, false
 	}
+	for _, p := range places {
+		if p.Leaving() && !p.Alive() { // the whole front finishes that
+			return 0, false
+		}
+	}
 	if !o.all {
 		var here []store.Pod
 		for _, p := range places {
@@ -63,9 +68,12 @@ func list(command string, words []string) (code int, ok bool) {
 	return ended((&reading.Sheet{}).Print(os.Stdout, rows)), true
 }
 
-// missing says whether controllers were killed that the whole front begins anew, whoever
-// lists pods.
+// missing says whether controllers, or commands that replaced a pod, were killed that the whole
+// front begins anew, whoever lists pods.
 func missing(dirs store.Dirs) bool {
+	if replaced, err := dirs.Replacements(); err != nil || len(replaced) > 0 {
+		return true
+	}
 	workloads, err := dirs.Workloads("", pod.Workloads()...)
 	if err != nil {
 		return false // who asks for workloads hears of it
