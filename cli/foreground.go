@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"os"
+	"slices"
 
 	"github.com/podrun/podrun/cli/internal/reading"
 	"github.com/podrun/podrun/cli/internal/remote"
@@ -39,7 +40,7 @@ func (f *front) foreground(ctx context.Context, keeper pods, running []*upPod, h
 			fmt.Fprintf(f.err, "podrun: pod %s is running already; this shows its output, Ctrl-C leaves it running\n", p.place.Name)
 		}
 	}
-	errs := make([]error, len(running))
+	errs, latest := make([]error, len(running)), slices.Clone(running)
 	ended := make(chan struct{})
 	go func() {
 		defer close(ended)
@@ -47,12 +48,22 @@ func (f *front) foreground(ctx context.Context, keeper pods, running []*upPod, h
 		if !how.quiet {
 			streams = f.upStreams(running)
 		}
-		each(running, func(i int, p *upPod) { errs[i] = f.attend(ctx, p, streams[i]) })
+		each(running, func(i int, p *upPod) {
+			errs[i] = f.attendOne(ctx, p, streams[i])
+			for next := p.renewal.take(); next != nil && ctx.Err() == nil; next = p.renewal.take() {
+				var own []*stream
+				if !how.quiet {
+					own = f.upStreams(append(slices.Clone(running[:i]), next))[i]
+				}
+				errs[i] = f.attendOne(ctx, next, own)
+				latest[i] = next
+			}
+		})
 	}()
 	sig := f.obey(ctx, cancel, running, signals, ended)
 	<-ended
 	if sig == nil {
-		return how.rule.verdict(running, errs)
+		return how.rule.verdict(latest, errs)
 	}
 	errs = nil
 	for _, p := range running {
@@ -118,8 +129,14 @@ func (f *front) afterCtrlC() {
 // stopAll asks for the end of pods, without waiting for it. The watchers see it.
 func (f *front) stopAll(ctx context.Context, pods []*upPod, grace *int64) {
 	for _, p := range pods {
+		follows := p.renewal.close()
 		go func() {
-			if err := stop(ctx, p.place, grace); err != nil && ctx.Err() == nil {
+			err := stop(ctx, p.place, grace)
+			if follows != nil { // another pod may be there then
+				<-follows
+				err = errors.Join(err, stop(ctx, p.place, grace))
+			}
+			if err != nil && ctx.Err() == nil {
 				report.Print(f.err, fmt.Errorf("cannot stop pod %s: %w", p.place.Name, err))
 			}
 		}()
@@ -146,6 +163,13 @@ func (f *front) clear(keeper pods, p store.Pod) error {
 	return nil
 }
 
+// attendOne is attend of a pod whose place another may take meanwhile.
+func (f *front) attendOne(ctx context.Context, p *upPod, streams []*stream) error {
+	ctx, leave := p.renewal.show(ctx)
+	defer leave()
+	return f.attend(ctx, p, streams)
+}
+
 // attend shows what one pod writes and what happens to it, to its end, which is an
 // error unless it succeeded.
 func (f *front) attend(ctx context.Context, p *upPod, streams []*stream) error {
@@ -160,9 +184,9 @@ func (f *front) attend(ctx context.Context, p *upPod, streams []*stream) error {
 			tell.status(st)
 			note(streams, p.plan.RestartPolicy, st)
 			last = st
-			return false
+			return p.renewal != nil && st.Phase.Terminal() // then another may be there
 		})
-		if watchErr == nil || errors.Is(watchErr, errNotRunning) {
+		if p.renewal == nil && watchErr == nil || errors.Is(watchErr, errNotRunning) {
 			watchErr = waitGone(ctx, p.place)
 		}
 	}()

@@ -111,9 +111,6 @@ func (f *front) up(c *cli.Context) error {
 		return err
 	}
 	defer l.release()
-	if c.Bool("watch") && len(l.workloads) > 0 {
-		return errWatchesPods()
-	}
 	l.waits = true
 	began, timeout := time.Now(), c.Duration("timeout")
 	if err := interruptible(c.Context, signals, within(timeout, l.prepare)); err != nil {
@@ -126,6 +123,13 @@ func (f *front) up(c *cli.Context) error {
 	if !c.Bool("detach") {
 		f.foresight.stay()
 	}
+	if c.Bool("watch") && len(l.pods)+len(l.workloads) > 0 {
+		end, werr := (&fileWatch{front: f, c: c, files: files, shown: l.started(), makes: l.workplaces()}).begin()
+		if werr != nil {
+			return errors.Join(startErr, werr)
+		}
+		defer end()
+	}
 	if len(l.workloads) > 0 {
 		return f.upWorkloads(c, l, rule, startErr, signals)
 	}
@@ -135,13 +139,6 @@ func (f *front) up(c *cli.Context) error {
 	if c.Bool("detach") {
 		err = f.detach(c.Context, l.started(), arrivalOf(c.Bool("wait")), timeout, signals)
 	} else {
-		if c.Bool("watch") {
-			end, werr := (&fileWatch{front: f, c: c, files: files, shown: l.started()}).begin()
-			if werr != nil {
-				return errors.Join(startErr, werr)
-			}
-			defer end()
-		}
 		err = f.foreground(c.Context, l.keeper, l.started(), showing{c.Bool("quiet"), rule}, signals)
 	}
 	return errors.Join(startErr, err)

@@ -29,10 +29,12 @@ type upPod struct {
 	pull        string            // by which policy its images are had; "": by their own
 	past        *past             // nil unless a pod that was lost goes on
 
-	ports  map[string]*os.File // of the host, opened for it, by their names
-	front  *stage.Front        // for a pod that systemd runs: what its supervisor gets
-	socket *os.File            // and our end of it
-	last   *pod.Status         // how it ended, once that is known
+	ports   map[string]*os.File // of the host, opened for it, by their names
+	renewal *renewal            // nil unless its file is watched
+
+	front  *stage.Front // for a pod that systemd runs: what its supervisor gets
+	socket *os.File     // and our end of it
+	last   *pod.Status  // how it ended, once that is known
 }
 
 // newUID makes a random UUID (RFC 9562, version 4).
