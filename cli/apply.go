@@ -176,7 +176,7 @@ func (p *upPod) follows(st *pod.Status) bool {
 // makeWay stops and removes the pod that another is to replace.
 func (l *launch) makeWay(p *upPod) error {
 	fmt.Fprintf(l.front.err, "podrun: replacing pod %s\n", p.place.Name)
-	if err := l.front.downPod(context.Background(), l.keeper, p.place, ending{}); err != nil {
+	if err := l.front.downTelling(context.Background(), l.keeper, p.place, ending{}); err != nil {
 		return err
 	}
 	return l.withdrawn(p)

@@ -179,7 +179,7 @@ func (f *front) deletePods(ctx context.Context, dirs store.Dirs, places []store.
 		}
 		all.Go(func() {
 			if errs[i] = dirs.DropReplacement(p); errs[i] == nil {
-				errs[i] = f.downPod(ctx, keeper, p, ending{})
+				errs[i] = f.downTelling(ctx, keeper, p, ending{})
 			}
 			if errs[i] == nil {
 				fmt.Fprintf(f.out, "pod/%s deleted\n", p.Name)

@@ -86,7 +86,7 @@ func (f *front) down(c *cli.Context) error {
 	for i, p := range places {
 		all.Go(func() {
 			if errs[i] = dirs.DropReplacement(p); errs[i] == nil {
-				errs[i] = f.downPod(c.Context, keeper, p, how)
+				errs[i] = f.downTelling(c.Context, keeper, p, how)
 			}
 		})
 	}
@@ -181,6 +181,12 @@ func unique(places []store.Pod) []store.Pod {
 func (f *front) downPod(ctx context.Context, keeper pods, p store.Pod, how ending) error {
 	how.remove = true
 	return remote.Down(ctx, p, func() error { return f.stopPod(ctx, p, how) }, keeper.remove)
+}
+
+// downTelling is downPod for a user who waits for it.
+func (f *front) downTelling(ctx context.Context, keeper pods, p store.Pod, how ending) error {
+	defer remote.Waiting(f.err, "stopping", p, how.grace, nil)()
+	return f.downPod(ctx, keeper, p, how)
 }
 
 // forceTime is how long a supervisor may take when the user is out of patience.

@@ -10,6 +10,7 @@ import (
 
 	"github.com/urfave/cli/v2"
 
+	"github.com/podrun/podrun/cli/internal/remote"
 	"github.com/podrun/podrun/internal/report"
 	"github.com/podrun/podrun/internal/store"
 	"github.com/podrun/podrun/pod"
@@ -114,6 +115,10 @@ func (f *front) restartPod(ctx context.Context, place store.Pod, only []string, 
 	if err := persist(ctx, place, func() error { return p.applyOnce(ctx, text) }); err != nil {
 		return fmt.Errorf("cannot restart pod %s: %w", place.Name, err)
 	}
+	defer remote.Waiting(f.err, "restarting", place, nil, func(c pod.ContainerStatus) bool {
+		before, asked := p.renewed[c.Name]
+		return asked && c.RestartCount <= before
+	})()
 	var last *pod.Status
 	err = watch(ctx, place, func(st *pod.Status) bool {
 		last = st

@@ -8,6 +8,7 @@ import (
 
 	"github.com/urfave/cli/v2"
 
+	"github.com/podrun/podrun/cli/internal/remote"
 	"github.com/podrun/podrun/internal/report"
 	"github.com/podrun/podrun/internal/store"
 	"github.com/podrun/podrun/manifest"
@@ -50,6 +51,7 @@ func (f *front) stopPods(c *cli.Context) error {
 	var all sync.WaitGroup
 	for i, p := range places {
 		all.Go(func() {
+			defer remote.Waiting(f.err, "stopping", p, how.grace, nil)()
 			if errs[i] = f.stopPod(c.Context, p, how); errs[i] == nil {
 				errs[i] = waitGone(c.Context, p)
 			}

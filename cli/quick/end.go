@@ -27,6 +27,7 @@ func down(words []string) (code int, ok bool) {
 		return ended(err), true
 	}
 	err = remote.Down(context.Background(), p, func() error {
+		defer remote.Waiting(os.Stderr, "stopping", p, nil, nil)()
 		return remote.End(context.Background(), p, wire.StopRequest{Remove: true})
 	}, func(p store.Pod) error {
 		if !p.Cleared() {
@@ -52,7 +53,9 @@ func stop(words []string) (code int, ok bool) {
 	if !ok || owned(p) {
 		return 0, false
 	}
+	quiet := remote.Waiting(os.Stderr, "stopping", p, nil, nil)
 	err := remote.End(context.Background(), p, wire.StopRequest{})
+	quiet()
 	if err == nil {
 		err = remote.WaitGone(context.Background(), p)
 	}
