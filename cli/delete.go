@@ -19,7 +19,7 @@ func (f *front) deleteCommand() *cli.Command {
 	return &cli.Command{
 		Name:      "delete",
 		Usage:     "delete objects that are kept for pods, or pods",
-		ArgsUsage: "KIND NAME... | KIND/NAME | -f FILE",
+		ArgsUsage: "KIND NAME... | KIND/NAME | KIND -l SELECTOR | KIND --all | -f FILE",
 		Description: `Deletes a configmap (cm), secret, persistentvolumeclaim (pvc), service (svc) or
 namespace (ns), or stops and removes a pod, or a deployment, job or the like
 with its pods, as down does. Pods that run keep what they have of a deleted
@@ -30,14 +30,16 @@ the default namespace cannot be deleted.
 Examples:
   podrun delete configmap settings
   podrun delete secret/registry -n web
+  podrun delete pods -l app=web
+  podrun delete configmaps --all -n test
   podrun delete -f web.yaml
   podrun delete namespace web
 `,
-		Flags: []cli.Flag{
+		Flags: append([]cli.Flag{
 			namespaceFlag(),
 			&cli.StringSliceFlag{Name: "filename", Aliases: []string{"f"}, Usage: "delete what is in this `FILE` (- is standard input)"},
 			&cli.BoolFlag{Name: "ignore-not-found", Usage: "what is not there is no failure"},
-		},
+		}, selectionFlags("the objects or pods of a kind")...),
 		Action: f.delete,
 	}
 }
@@ -51,12 +53,15 @@ func (f *front) delete(c *cli.Context) error {
 			return err
 		}
 	}
+	chosen, err := selectionOf(c, len(files)+len(names)+len(podNames) > 0)
 	switch {
+	case err != nil:
+		return err
 	case len(files) > 0 && len(words) > 0:
 		return usageErrorf("delete", "delete takes either names or -f, not both")
 	case len(files) == 0 && !ok && !about:
 		return usageErrorf("delete", "delete takes a kind and names, such as configmap NAME or deployment/NAME, or -f and a file")
-	case len(files) == 0 && len(names)+len(podNames) == 0:
+	case len(files) == 0 && len(names)+len(podNames) == 0 && chosen == nil:
 		return usageErrorf("delete", "delete takes the names of what is to be deleted")
 	}
 	dirs, err := f.dirs()
@@ -66,6 +71,10 @@ func (f *front) delete(c *cli.Context) error {
 	var targets []target
 	var places []store.Pod
 	switch {
+	case chosen != nil && about:
+		places, _, err = chosen.pods(dirs)
+	case chosen != nil:
+		targets, err = chosen.objects(dirs, kind)
 	case len(files) > 0:
 		if targets, err = f.targetsIn(files); err == nil {
 			places, err = f.placesIn(dirs, files)
@@ -82,6 +91,10 @@ func (f *front) delete(c *cli.Context) error {
 	}
 	if err != nil {
 		return err
+	}
+	if chosen != nil && len(places)+len(targets) == 0 {
+		chosen.none(f)
+		return nil
 	}
 	var workloads, spaces []target
 	targets = slices.DeleteFunc(targets, func(t target) bool {

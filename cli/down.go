@@ -1,7 +1,6 @@
 package cli
 
 import (
-	"bytes"
 	"context"
 	"errors"
 	"fmt"
@@ -21,12 +20,15 @@ func (f *front) downCommand() *cli.Command {
 	return &cli.Command{
 		Name:      "down",
 		Usage:     "stop and remove pods, and what makes them",
-		ArgsUsage: "POD... | KIND/NAME... | -f FILE",
+		ArgsUsage: "POD... | KIND/NAME... | -l SELECTOR | --all | -f FILE",
 		Description: `Stops pods gracefully (stop signal, grace period, SIGKILL) and removes them with
 their volumes, root file systems and logs. Claims stay, without --volumes. It
 also removes what is left of a pod that was killed, or that was there before a
 reboot. A deployment, job or the like is removed with its pods; of one of its
-pods another takes the place.
+pods another takes the place. With -f it then removes the services, configmaps,
+secrets and empty namespaces of the file, too; --keep-objects leaves them.
+
+The pod removes itself: it does so even if this command is killed meanwhile.
 
 Examples:
   podrun down web
@@ -34,12 +36,15 @@ Examples:
   podrun down web --grace-period 5
   podrun down web --force
   podrun down deployment/web job/hello
+  podrun down -l app=web
+  podrun down --all -n test
 `,
 		Flags: append([]cli.Flag{
 			namespaceFlag(),
 			&cli.StringSliceFlag{Name: "filename", Aliases: []string{"f"}, Usage: "remove the pods of this `FILE` (- is standard input)"},
+			&cli.BoolFlag{Name: "keep-objects", Usage: "with -f: remove the pods, and leave the services, configmaps and secrets of the file"},
 			&cli.BoolFlag{Name: "volumes", Usage: "delete the claims of the pods, too, with what is in them"},
-		}, endingFlags()...),
+		}, append(selectionFlags("the pods and workloads"), endingFlags()...)...),
 		Action: f.down,
 	}
 }
@@ -56,15 +61,17 @@ func (f *front) down(c *cli.Context) error {
 	if len(c.StringSlice("filename")) > 0 && c.Args().Present() {
 		return usageErrorf("down", "down takes either names or -f, not both")
 	}
-	workloads, words, missing := f.downWorkloads(c, dirs)
-	var places []store.Pod
-	if len(words)+len(c.StringSlice("filename")) > 0 || !c.Args().Present() {
-		var lacking error
-		places, lacking = f.downPlaces(c, dirs, words)
-		missing = errors.Join(missing, lacking)
+	chosen, err := selectionOf(c, c.Args().Present() || len(c.StringSlice("filename")) > 0)
+	if err != nil {
+		return err
+	}
+	workloads, places, missing := f.downChosen(c, dirs, chosen)
+	kept, kerr := f.downObjects(c)
+	if kerr != nil {
+		return errors.Join(missing, kerr)
 	}
 	if len(places)+len(workloads) == 0 {
-		return missing
+		return errors.Join(missing, f.dropObjects(c.Context, dirs, kept))
 	}
 	keeper, err := f.rooms.pods(dirs)
 	if err != nil {
@@ -104,20 +111,44 @@ func (f *front) down(c *cli.Context) error {
 			fmt.Fprintf(f.out, "pod/%s deleted\n", p.Name)
 		}
 	}
-	return errors.Join(slices.Concat(gone, errs, []error{missing, f.dropVolumes(dirs, claims)})...)
+	failed := errors.Join(slices.Concat(gone, errs)...)
+	if failed == nil { // else they may be needed yet
+		failed = f.dropObjects(c.Context, dirs, kept)
+	}
+	return errors.Join(failed, missing, f.dropVolumes(dirs, claims))
+}
+
+// downChosen are the workloads and the pods that the user means and that are there, and an error
+// about the others.
+func (f *front) downChosen(c *cli.Context, dirs store.Dirs, s *selection) ([]store.Workload, []store.Pod, error) {
+	if s != nil {
+		workloads, places, err := s.downSelected(dirs)
+		if len(workloads)+len(places) == 0 && err == nil {
+			s.none(f)
+		}
+		return workloads, places, err
+	}
+	workloads, words, missing := f.downWorkloads(c, dirs)
+	if len(words)+len(c.StringSlice("filename")) == 0 && c.Args().Present() {
+		return workloads, nil, missing
+	}
+	places, lacking := f.downPlaces(c, dirs, words)
+	return workloads, places, errors.Join(missing, lacking)
+}
+
+// downObjects are the objects that are removed after the pods: those of the files, unless they
+// are to be kept.
+func (f *front) downObjects(c *cli.Context) ([]target, error) {
+	files := c.StringSlice("filename")
+	if len(files) == 0 || c.Bool("keep-objects") {
+		return nil, nil
+	}
+	return f.targetsIn(files)
 }
 
 // downWorkloads are the workloads that the user named, and the words about pods.
 func (f *front) downWorkloads(c *cli.Context, dirs store.Dirs) ([]store.Workload, []string, error) {
 	if files := c.StringSlice("filename"); len(files) > 0 {
-		if slices.Contains(files, "-") { // which is read again, for pods
-			text, err := f.read("-")
-			if err != nil {
-				return nil, nil, err
-			}
-			f.in = bytes.NewReader(text)
-			defer func() { f.in = bytes.NewReader(text) }()
-		}
 		list, err := f.workloadsIn(dirs, files)
 		return list, c.Args().Slice(), err
 	}
@@ -130,7 +161,7 @@ func (f *front) downPlaces(c *cli.Context, dirs store.Dirs, words []string) ([]s
 	files := c.StringSlice("filename")
 	switch {
 	case len(files) == 0 && !c.Args().Present():
-		return nil, usageErrorf("down", "down takes the names of pods, or -f and a file")
+		return nil, usageErrorf("down", "down takes the names of pods, --selector or --all, or -f and a file")
 	}
 	var places []store.Pod
 	var errs []error

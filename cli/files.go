@@ -43,7 +43,25 @@ func (f *front) read(file string) ([]byte, error) {
 	case len(data) > maxManifest:
 		return nil, report.New(report.Usage, "", "cannot read the manifest: %s is larger than %d MiB", shown(file), maxManifest>>20)
 	}
+	if file == "-" {
+		f.in = &repeated{text: data}
+	}
 	return data, nil
+}
+
+// repeated is standard input for those who read it more than once: after its end it begins again.
+type repeated struct {
+	text []byte
+	at   int
+}
+
+func (r *repeated) Read(p []byte) (int, error) {
+	n := copy(p, r.text[r.at:])
+	if r.at += n; n == 0 && len(p) > 0 {
+		r.at = 0
+		return 0, io.EOF
+	}
+	return n, nil
 }
 
 // unreadable is the error of a manifest that cannot be read.

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"os"
 	"slices"
+	"sync/atomic"
 
 	"github.com/podrun/podrun/cli/internal/reading"
 	"github.com/podrun/podrun/cli/internal/remote"
@@ -22,8 +23,9 @@ const contextLines = 10
 
 // showing is what the foreground shows of pods, and what it ends with.
 type showing struct {
-	quiet bool // nothing of what they write
-	rule  exitFrom
+	quiet    bool // nothing of what they write
+	rule     exitFrom
+	signaled *atomic.Bool // is set when a signal ends it
 }
 
 // foreground shows what pods write until they have ended. At the first signal it
@@ -65,6 +67,7 @@ func (f *front) foreground(ctx context.Context, keeper pods, running []*upPod, h
 	if sig == nil {
 		return how.rule.verdict(latest, errs)
 	}
+	how.signaled.Store(true)
 	errs = nil
 	for _, p := range running {
 		if p.running {

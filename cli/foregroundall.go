@@ -72,6 +72,7 @@ func (f *front) attendWorkloads(ctx context.Context, l *launch, own []store.Work
 		}
 		return errors.Join(err, f.verdicts(l.dirs, own))
 	case sig := <-signals:
+		how.signaled.Store(true)
 		f.afterCtrlC()
 		fmt.Fprintln(f.err, "podrun: stopping; Ctrl-C again stops at once")
 		if err := f.discard(l.dirs, own); err != nil {

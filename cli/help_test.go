@@ -86,7 +86,7 @@ func TestUnknownWords(t *testing.T) {
 		"get pods --all":  "podrun: unknown option --all\nhint: podrun get lists pods that have ended too; -A lists those of all namespaces\n",
 		"get pods -a":     "podrun: unknown option -a\nhint: podrun get lists pods that have ended too; -A lists those of all namespaces\n",
 		"get svc -w":      "podrun: only pods can be watched\nhint: podrun get --help\n",
-		"down --all":      "podrun: unknown option --all\nhint: name the pods: podrun down $(podrun ps -o name)\n",
+		"down -A":         "podrun: --all-namespaces goes with --selector or --all\nhint: podrun down --help\n",
 		"get svc,cn":      "podrun: get does not know the kind \"cn\"\nhint: podrun get --help lists the kinds\n",
 		"get cm,svc x":    "podrun: names go with one kind: say KIND/NAME for things of several\nhint: podrun get --help\n",
 		"get cm/a b":      "podrun: either every word is a KIND/NAME or none: \"b\" is none\nhint: podrun get --help\n",

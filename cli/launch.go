@@ -35,6 +35,7 @@ type launch struct {
 	workloads     []manifest.Object // Deployments, Jobs and the like
 	samples       []*upPod          // pods that they would make: never started
 	logLimited    bool              // --log-max-size or --log-max-files
+	made          []target          // of stored, those that were not there before
 }
 
 // prepare does everything that can fail before a pod exists: it looks at what runs
@@ -193,6 +194,7 @@ func (l *launch) build(p *upPod, found map[use]pod.Image) error {
 func (l *launch) start() error {
 	defer l.release()
 	defer l.front.foresight.end()
+	l.noteMade()
 	changed, err := l.front.keep(l.dirs, l.stored, l.said)
 	if l.front.tellPods(context.Background(), l.dirs, changed); err != nil {
 		return err

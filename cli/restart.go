@@ -20,31 +20,35 @@ func (f *front) restartCommand() *cli.Command {
 	return &cli.Command{
 		Name:      "restart",
 		Usage:     "restart the containers of pods",
-		ArgsUsage: "POD... [-c CONTAINER]",
+		ArgsUsage: "POD... [-c CONTAINER] | -l SELECTOR | --all",
 		Description: `Stops the app containers and sidecars of pods gracefully, all at once, and
 starts each anew, whatever the restart policy and without back-off. The pod
 stays: its volumes, its address, its init containers are not touched. Of a pod
-that has ended it is podrun start.
+that has ended it is podrun start; --selector and --all choose pods that run.
 
 Examples:
   podrun restart web
+  podrun restart -l app=web
   podrun restart web -c app
   podrun restart web --wait --timeout 2m
 `,
-		Flags: append([]cli.Flag{
+		Flags: append(append([]cli.Flag{
 			namespaceFlag(),
 			&cli.StringSliceFlag{Name: "container", Aliases: []string{"c"}, Usage: "restart only this `CONTAINER`"},
-		}, arrivalFlags()...),
+		}, selectionFlags("the pods")...), arrivalFlags()...),
 		Action: f.restart,
 	}
 }
 
 func (f *front) restart(c *cli.Context) error {
 	only := c.StringSlice("container")
+	chosen, err := selectionOf(c, c.Args().Present())
 	switch {
-	case !c.Args().Present():
-		return usageErrorf("restart", "restart takes the names of pods")
-	case len(only) > 0 && c.NArg() > 1:
+	case err != nil:
+		return err
+	case chosen == nil && !c.Args().Present():
+		return usageErrorf("restart", "restart takes the names of pods, --selector or --all")
+	case len(only) > 0 && (c.NArg() > 1 || chosen != nil):
 		return usageErrorf("restart", "--container goes with one pod")
 	case c.Duration("timeout") < 0:
 		return usageErrorf("restart", "--timeout must not be negative")
@@ -53,23 +57,8 @@ func (f *front) restart(c *cli.Context) error {
 	if err != nil {
 		return err
 	}
-	words, err := f.podsOf(dirs, c.String("namespace"), c.Args().Slice(), false)
-	if err != nil {
-		return err
-	}
-	var living, ended []store.Pod
-	var errs []error
-	for _, word := range words {
-		p, err := existing(dirs, c.String("namespace"), word)
-		switch {
-		case err != nil:
-			errs = append(errs, err)
-		case p.Alive():
-			living = append(living, p)
-		default:
-			ended = append(ended, p)
-		}
-	}
+	living, ended, missing := f.restarted(c, dirs, chosen)
+	errs := []error{missing}
 	if len(ended) > 0 && len(only) > 0 {
 		return report.New(report.Failure, "podrun start "+ended[0].Name+" runs it anew", "pod %s has ended: there is no container to restart", ended[0].Name)
 	}
@@ -94,6 +83,31 @@ func (f *front) restart(c *cli.Context) error {
 		return errors.Join(failed...)
 	}))
 	return errors.Join(errs...)
+}
+
+// restarted are the pods that the user means, those that run and those that have ended, and an
+// error about those that are not there.
+func (f *front) restarted(c *cli.Context, dirs store.Dirs, chosen *selection) (living, ended []store.Pod, err error) {
+	if chosen != nil {
+		if living, err = chosen.running(f, dirs, "restart", true); len(living) == 0 && err == nil {
+			chosen.none(f)
+		}
+		return living, nil, err
+	}
+	words, err := f.podsOf(dirs, c.String("namespace"), c.Args().Slice(), false)
+	var errs []error
+	for _, word := range words {
+		p, err := existing(dirs, c.String("namespace"), word)
+		switch {
+		case err != nil:
+			errs = append(errs, err)
+		case p.Alive():
+			living = append(living, p)
+		default:
+			ended = append(ended, p)
+		}
+	}
+	return living, ended, errors.Join(append(errs, err)...)
 }
 
 // restartPod gives containers of a pod that runs another revision, which is the same, and

@@ -18,17 +18,19 @@ func (f *front) stopCommand() *cli.Command {
 	return &cli.Command{
 		Name:      "stop",
 		Usage:     "stop pods and keep what they leave",
-		ArgsUsage: "POD...",
+		ArgsUsage: "POD... | -l SELECTOR | --all",
 		Description: `Stops pods gracefully (stop signal, grace period, SIGKILL). What they leave
 stays to be looked at: status, events, logs. podrun start runs them anew, podrun
-down removes them.
+down removes them. --selector and --all choose pods that run, without those of
+deployments, jobs and the like.
 
 Examples:
   podrun stop web
+  podrun stop -l app=web
   podrun stop web --grace-period 5
   podrun stop web --force
 `,
-		Flags:  append([]cli.Flag{namespaceFlag()}, endingFlags()...),
+		Flags:  append(append([]cli.Flag{namespaceFlag()}, selectionFlags("the pods")...), endingFlags()...),
 		Action: f.stopPods,
 	}
 }
@@ -38,14 +40,23 @@ func (f *front) stopPods(c *cli.Context) error {
 	if err != nil {
 		return err
 	}
-	if !c.Args().Present() {
-		return usageErrorf("stop", "stop takes the names of pods")
+	chosen, err := selectionOf(c, c.Args().Present())
+	if err != nil {
+		return err
+	}
+	if chosen == nil && !c.Args().Present() {
+		return usageErrorf("stop", "stop takes the names of pods, --selector or --all")
 	}
 	dirs, err := f.dirs()
 	if err != nil {
 		return err
 	}
 	places, missing := f.ownPlaces(dirs, c.String("namespace"), c.Args().Slice(), "stop")
+	if chosen != nil {
+		if places, missing = chosen.running(f, dirs, "stop", false); len(places) == 0 && missing == nil {
+			chosen.none(f)
+		}
+	}
 	f.warnOfUnits(dirs, places)
 	errs := make([]error, len(places))
 	var all sync.WaitGroup

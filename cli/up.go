@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"sync/atomic"
 	"syscall"
 	"time"
 
@@ -24,14 +25,16 @@ func (f *front) upCommand() *cli.Command {
 		ArgsUsage: "FILE... | -f FILE|DIRECTORY|URL | -",
 		Description: `Checks the manifests, brings the images onto this machine and runs the pods. In
 the foreground it shows what all containers write and ends when the pods have;
-Ctrl-C stops them gracefully and removes them, a second Ctrl-C stops them at
-once. With -d it returns when the pods are running or, with --wait, ready.
+Ctrl-C stops them gracefully and removes them, with the services, configmaps and
+secrets that were not there before; a second Ctrl-C stops them at once. With -d it returns when the pods are running or, with --wait, ready.
 In a unit of systemd with Type=notify it tells systemd how the pods are; podrun
 systemd makes such units.
 
 A pod that runs already follows its manifest: CPU and memory are resized in
 place, a container with another image is restarted alone, labels are noted. What
-else differs is refused and named; --replace stops the pod and runs it anew.
+else differs is refused and named; --replace stops the pod and runs it anew,
+even if this command is killed meanwhile. --watch does so whenever a file has
+changed.
 
 Of a Deployment, Job or the like it makes the pods. In the foreground it is
 their controller; with -d a small process is, which waits until it is needed.
@@ -139,7 +142,9 @@ func (f *front) up(c *cli.Context) error {
 	if c.Bool("detach") {
 		err = f.detach(c.Context, l.started(), arrivalOf(c.Bool("wait")), timeout, signals)
 	} else {
-		err = f.foreground(c.Context, l.keeper, l.started(), showing{c.Bool("quiet"), rule}, signals)
+		how := showing{c.Bool("quiet"), rule, &atomic.Bool{}}
+		err = f.foreground(c.Context, l.keeper, l.started(), how, signals)
+		err = errors.Join(err, l.undo(c.Context, how))
 	}
 	return errors.Join(startErr, err)
 }

@@ -7,6 +7,7 @@ import (
 	"io/fs"
 	"os"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/urfave/cli/v2"
@@ -59,7 +60,9 @@ func (l *launch) workplaces() []store.Workload {
 // upWorkloads goes on with `podrun up` of workloads, and of pods beside them.
 func (f *front) upWorkloads(c *cli.Context, l *launch, rule exitFrom, failed error, signals <-chan os.Signal) error {
 	if !c.Bool("detach") {
-		return errors.Join(failed, f.foregroundAll(c.Context, l, showing{c.Bool("quiet"), rule}, signals))
+		how := showing{c.Bool("quiet"), rule, &atomic.Bool{}}
+		err := f.foregroundAll(c.Context, l, how, signals)
+		return errors.Join(failed, err, l.undo(c.Context, how))
 	}
 	errs := []error{failed}
 	places := l.workplaces()

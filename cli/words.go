@@ -106,10 +106,6 @@ func otherOption(command, option string) string {
 		return "podrun apply -f FILE makes what is in it"
 	case command == "podrun get" && slices.Contains([]string{"a", "all"}, option):
 		return command + " lists pods that have ended too; -A lists those of all namespaces"
-	case slices.Contains([]string{"podrun down", "podrun delete"}, command) && slices.Contains([]string{"l", "selector"}, option):
-		return "name the pods: " + command + " $(podrun ps -l SELECTOR -o name)"
-	case slices.Contains([]string{"podrun down", "podrun delete"}, command) && slices.Contains([]string{"a", "all"}, option):
-		return "name the pods: " + command + " $(podrun ps -o name)"
 	}
 	return ""
 }
