@@ -7,7 +7,9 @@
 package store
 
 import (
+	"errors"
 	"fmt"
+	"io/fs"
 	"os"
 	"path/filepath"
 	"strconv"
@@ -84,33 +86,65 @@ func isDir(path string) bool {
 	return err == nil && st.IsDir()
 }
 
-// private makes dir and refuses one that others could write to: in /tmp anybody may
-// have made it first.
+const ownDirs = "set XDG_DATA_HOME and XDG_RUNTIME_DIR to directories you can write to"
+
+// private makes dir, if there is none, and refuses one that others could write to: in /tmp
+// anybody may have made it first. Nothing is made in a directory that is not trusted.
 func private(dir string) error {
-	if err := os.MkdirAll(dir, 0o700); err != nil {
-		return report.New(report.Failure, "set XDG_DATA_HOME and XDG_RUNTIME_DIR to directories you can write to", "make podrun's directory: %w", err)
+	err := Trusted(dir)
+	if !errors.Is(err, fs.ErrNotExist) {
+		return err
+	}
+	if err := makeIn(dir); err != nil {
+		return err
 	}
 	return Trusted(dir)
+}
+
+// makeIn makes a directory with its parents, each in one that has been looked at before.
+func makeIn(dir string) error {
+	above := filepath.Dir(dir)
+	_, err := os.Lstat(above)
+	if errors.Is(err, fs.ErrNotExist) && above != dir {
+		err = makeIn(above)
+	}
+	if err == nil {
+		err = trustedAbove(above)
+	}
+	if err != nil {
+		return err
+	}
+	if err := os.Mkdir(dir, 0o700); err != nil && !errors.Is(err, fs.ErrExist) { // who has made it is found out later
+		return report.New(report.Failure, ownDirs, "make podrun's directory: %w", err)
+	}
+	return nil
 }
 
 // Trusted refuses a directory that others own or could write to or exchange, and one
 // that is not there. The directory above it may be a link, and may be one that
 // everybody writes to if only owners remove there (/tmp).
 func Trusted(dir string) error {
-	above := filepath.Dir(dir)
-	for _, look := range []struct {
-		path  string
-		stat  func(string, *unix.Stat_t) error
-		loose bool // its mode does not matter: it may be a link's
-	}{{above, unix.Lstat, true}, {above, unix.Stat, false}, {dir, unix.Lstat, false}} {
-		var st unix.Stat_t
-		if err := look.stat(look.path, &st); err != nil {
-			return fmt.Errorf("look at %s: %w", look.path, err)
-		}
-		foreign := st.Uid != uint32(os.Geteuid()) && st.Uid != 0
-		if foreign || !look.loose && writable(&st, look.path == dir) {
-			return report.New(report.Failure, "chmod go-w or remove it, or set XDG_RUNTIME_DIR and XDG_DATA_HOME to directories of your own", "%s can be written by another user", look.path)
-		}
+	if err := trustedAbove(filepath.Dir(dir)); err != nil {
+		return err
+	}
+	return trusted(dir, unix.Lstat, func(st *unix.Stat_t) bool { return writable(st, true) })
+}
+
+// trustedAbove refuses a directory in which others could make or exchange podrun's own.
+func trustedAbove(dir string) error {
+	if err := trusted(dir, unix.Lstat, func(*unix.Stat_t) bool { return false }); err != nil { // the mode may be a link's
+		return err
+	}
+	return trusted(dir, unix.Stat, func(st *unix.Stat_t) bool { return writable(st, false) })
+}
+
+func trusted(path string, stat func(string, *unix.Stat_t) error, open func(*unix.Stat_t) bool) error {
+	var st unix.Stat_t
+	if err := stat(path, &st); err != nil {
+		return report.New(report.Failure, ownDirs, "look at %s: %w", path, err)
+	}
+	if st.Uid != uint32(os.Geteuid()) && st.Uid != 0 || open(&st) {
+		return report.New(report.Failure, "chmod go-w or remove it, or set XDG_RUNTIME_DIR and XDG_DATA_HOME to directories of your own", "%s can be written by another user", path)
 	}
 	return nil
 }
