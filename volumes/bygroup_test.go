@@ -59,6 +59,9 @@ func TestCheckGroups(t *testing.T) {
 			}
 			err = CheckGroups(top, f)
 			f.Close()
+			if got := IsOpenedByGroup(filepath.Join(top, name)); got != (by != "") {
+				t.Errorf("%s: opened by a group: %t", name, got)
+			}
 			var group *OpenedByGroup
 			switch {
 			case by == "" && err != nil, by != "" && (!errors.As(err, &group) || group.Path != by):
