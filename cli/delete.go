@@ -19,7 +19,7 @@ func (f *front) deleteCommand() *cli.Command {
 	return &cli.Command{
 		Name:      "delete",
 		Usage:     "delete objects that are kept for pods, or pods",
-		ArgsUsage: "KIND NAME... | KIND/NAME | KIND -l SELECTOR | KIND --all | -f FILE",
+		ArgsUsage: "KIND NAME... | KIND/NAME | KIND -l SELECTOR | -f FILE",
 		Description: `Deletes a configmap (cm), secret, persistentvolumeclaim (pvc), service (svc) or
 namespace (ns), or stops and removes a pod, or a deployment, job or the like
 with its pods, as down does. Pods that run keep what they have of a deleted

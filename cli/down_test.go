@@ -104,7 +104,7 @@ func TestDownRefusals(t *testing.T) {
 		code int
 		err  string
 	}{
-		"nothing":        {"down", 2, "podrun: down takes the names of pods, or -f and a file\nhint: podrun down --help\n"},
+		"nothing":        {"down", 2, "podrun: down takes the names of pods, --selector or --all, or -f and a file\nhint: podrun down --help\n"},
 		"both":           {"down web -f x", 2, "podrun: down takes either names or -f, not both\nhint: podrun down --help\n"},
 		"negative grace": {"down web --grace-period -3", 2, "podrun: --grace-period must not be negative\nhint: podrun down --help\n"},
 		"no number":      {"down web --grace-period=x", 2, "podrun: option --grace-period cannot be \"x\": it takes a whole number\nhint: podrun down --help\n"},

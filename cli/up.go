@@ -26,7 +26,8 @@ func (f *front) upCommand() *cli.Command {
 		Description: `Checks the manifests, brings the images onto this machine and runs the pods. In
 the foreground it shows what all containers write and ends when the pods have;
 Ctrl-C stops them gracefully and removes them, with the services, configmaps and
-secrets that were not there before; a second Ctrl-C stops them at once. With -d it returns when the pods are running or, with --wait, ready.
+secrets that were not there before; a second Ctrl-C stops them at once. With -d
+it returns when the pods are running or, with --wait, ready.
 In a unit of systemd with Type=notify it tells systemd how the pods are; podrun
 systemd makes such units.
 
