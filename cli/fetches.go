@@ -47,6 +47,22 @@ func (f *fetches) end(u use, err error) {
 	f.byUse[u].ended, f.byUse[u].err = time.Now(), err
 }
 
+// asked notes that a registry is asked.
+func (f *fetches) asked(u use) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	f.byUse[u].pulled = true
+}
+
+// copied notes why a copy on this machine is used though the registry was to be asked.
+func (f *fetches) copied(u use, why error) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	got := f.byUse[u]
+	got.pulled = false
+	got.past = append(got.past, pod.Event{Type: pod.Warning, Reason: "Failed", Last: time.Now(), Message: fmt.Sprintf("Failed to pull image %q: %v", u.ref, why)})
+}
+
 // tell is told of every layer that comes in.
 func (f *fetches) tell(e image.Progress) {
 	f.mu.Lock()

@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/podrun/podrun/image"
+	"github.com/podrun/podrun/internal/report"
 	"github.com/podrun/podrun/internal/store"
 	"github.com/podrun/podrun/internal/undo"
 	"github.com/podrun/podrun/manifest"
@@ -122,6 +123,11 @@ func (l *launch) ensure(ctx context.Context) (map[use]pod.Image, error) {
 			l.fetches.begin(u)
 			options := options
 			options.Logins = l.logins(u)
+			options.Asked = func() { l.fetches.asked(u) }
+			options.Warn = func(err error) {
+				l.fetches.copied(u, err)
+				fmt.Fprintln(l.front.err, report.Escape("podrun: warning: "+err.Error()))
+			}
 			ref, policy := u.ref, u.policy
 			if u.id != "" {
 				ref, policy = u.id, image.Never

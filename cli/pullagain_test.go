@@ -96,7 +96,7 @@ func TestPullBackOff(t *testing.T) {
 
 // --pull goes before what the manifest says, this time only.
 func TestUpPull(t *testing.T) {
-	for word, want := range map[string]string{"": image.IfNotPresent, "always": image.Always, "missing": image.IfNotPresent, "never": image.Never, "newer": image.Newer} {
+	for word, want := range map[string]string{"": image.Unset, "always": image.Always, "missing": image.IfNotPresent, "never": image.Never, "newer": image.Newer} {
 		w := newWorld(t)
 		w.script = func(s *supervisor) { s.end(status(pod.Succeeded, terminated("app", 0, "Completed", ""))) }
 		words := []string{"up"}

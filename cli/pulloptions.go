@@ -2,7 +2,6 @@ package cli
 
 import (
 	"cmp"
-	"fmt"
 	"os"
 	"slices"
 
@@ -22,9 +21,6 @@ func (f *front) pullOptions(c *cli.Context) (image.PullOptions, error) {
 	o.AuthFile = cmp.Or(c.String("authfile"), f.getenv("REGISTRY_AUTH_FILE"))
 	if _, err := os.Stat(o.AuthFile); o.AuthFile != "" && err != nil && c.Command.Name != "login" {
 		return o, report.New(report.Usage, "podrun login --authfile FILE makes it", "look at the file of logins: %w", err)
-	}
-	o.Warn = func(err error) {
-		fmt.Fprintln(f.err, report.Escape("podrun: warning: "+err.Error()))
 	}
 	return o, nil
 }

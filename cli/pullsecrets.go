@@ -24,7 +24,11 @@ type use struct {
 
 // use is how one of the pod's containers uses its image.
 func (p *upPod) use(i manifest.ImageUse) use {
-	return use{i.Reference, cmp.Or(p.pull, i.PullPolicy), pullSecrets(p.object.Pod), p.fixed[i.Reference]}
+	policy := i.PullPolicy
+	if i.Unset {
+		policy = image.Unset
+	}
+	return use{i.Reference, cmp.Or(p.pull, policy), pullSecrets(p.object.Pod), p.fixed[i.Reference]}
 }
 
 // pullSecrets is a pod's namespace and the names of its imagePullSecrets, "" if it has

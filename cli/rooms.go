@@ -34,7 +34,7 @@ type rooms interface {
 
 // images brings images onto the machine.
 type images interface {
-	// Ensure has the image on the machine, by a PullPolicy of Kubernetes.
+	// Ensure has the image on the machine, by a pull policy of package image.
 	Ensure(ctx context.Context, ref, policy string, o image.PullOptions) (pod.Image, error)
 	// Collect frees unused images if the disk is too full.
 	Collect(uses func() (image.Uses, error)) (image.Pruned, error)

@@ -5,6 +5,8 @@ import (
 	"errors"
 	"fmt"
 
+	"github.com/containers/image/v5/docker/reference"
+
 	"github.com/podrun/podrun/internal/report"
 	"github.com/podrun/podrun/pod"
 )
@@ -17,12 +19,17 @@ const (
 	// Newer is none of Kubernetes': Always, but a copy at hand does if the registry cannot
 	// be asked.
 	Newer = "Newer"
+	// Unset is the policy of a manifest that has none. Kubernetes' default decides, Always for
+	// the tag latest and else IfNotPresent, with two differences. What came onto this machine
+	// without a registry is not asked of one. Where the registry cannot be reached, a copy on
+	// this machine is used: a machine without a network must be able to start its pods.
+	Unset = ""
 )
 
 // Ensure finds or pulls an image as the kubelet would under a pull policy:
 // Always asks the registry every time and fails if that fails, even with a copy at
 // hand; IfNotPresent asks only without a copy; Never never asks, and without a
-// copy fails with reason ErrImageNeverPull.
+// copy fails with reason ErrImageNeverPull. For Newer and Unset see there.
 func (s *Store) Ensure(ctx context.Context, ref string, policy string, o PullOptions) (pod.Image, error) {
 	img, err := s.Resolve(ref)
 	if Reason(err) == InvalidImageName {
@@ -35,6 +42,17 @@ func (s *Store) Ensure(ctx context.Context, ref string, policy string, o PullOpt
 	if _, isID := parseID(ref); isID && here {
 		return img, nil // no registry knows it
 	}
+	if policy == Unset {
+		switch {
+		case s.local(ref):
+			if here {
+				return img, nil
+			}
+			return pod.Image{}, notLoaded(ref, broken)
+		case !isLatest(ref):
+			policy = IfNotPresent
+		}
+	}
 	switch policy {
 	case IfNotPresent:
 		if here {
@@ -45,7 +63,7 @@ func (s *Store) Ensure(ctx context.Context, ref string, policy string, o PullOpt
 			return img, nil
 		}
 		return pod.Image{}, neverPull(ref, err)
-	case Always, Newer:
+	case Always, Newer, Unset:
 	default:
 		return pod.Image{}, report.New(report.Internal, "", "pull policy %q is unknown", policy)
 	}
@@ -54,7 +72,8 @@ func (s *Store) Ensure(ctx context.Context, ref string, policy string, o PullOpt
 	if err == nil {
 		return img, nil
 	}
-	if policy == Newer && here && ctx.Err() == nil && Reason(err) == ErrImagePull {
+	copyDoes := policy == Newer && Reason(err) == ErrImagePull || policy == Unset && MayPass(err)
+	if here && copyDoes && ctx.Err() == nil {
 		if o.Warn != nil {
 			o.Warn(fmt.Errorf("the copy on this machine is used: %w", err))
 		}
@@ -71,6 +90,33 @@ func (s *Store) Ensure(ctx context.Context, ref string, policy string, o PullOpt
 		hint = report.Hint(err) + "; or: " + hint
 	}
 	return pod.Image{}, report.New(report.Failure, hint, "%w", err)
+}
+
+// local says whether no registry is asked for an image unless a pull policy says so: its
+// name begins with localhost/, as podman and buildah name what they build, or an archive or
+// the user has given it the name.
+func (s *Store) local(ref string) bool {
+	name, err := parseName(ref)
+	return err == nil && reference.Domain(name) == "localhost" || !s.FromRegistry(ref)
+}
+
+func isLatest(ref string) bool {
+	name, err := parseName(ref)
+	if err != nil {
+		return false
+	}
+	tagged, ok := name.(reference.Tagged)
+	return ok && tagged.Tag() == "latest"
+}
+
+// notLoaded is the error of a local image that is not there, or that cannot be used.
+func notLoaded(ref string, cause error) error {
+	hint := fmt.Sprintf("podrun image load FILE or podrun image import ROOTFS.tar %s brings it; imagePullPolicy: IfNotPresent asks a registry", ref)
+	err := report.New(report.Failure, hint, "image %q is not on this machine, and a registry is not asked for such a name", ref)
+	if !errors.Is(cause, ErrNotFound) {
+		err = report.New(report.Failure, hint, "image %q cannot be used: %w", ref, cause)
+	}
+	return &Error{ErrImageNeverPull, ref, err}
 }
 
 // neverPull is said in the kubelet's words.

@@ -9,6 +9,7 @@ import (
 	"github.com/opencontainers/go-digest"
 
 	"github.com/podrun/podrun/internal/report"
+	"github.com/podrun/podrun/pod"
 )
 
 func TestEnsure(t *testing.T) {
@@ -54,6 +55,7 @@ func TestEnsure(t *testing.T) {
 	if _, err := s.Ensure(ctx, "localhost:1/y", IfNotPresent, PullOptions{}); Reason(err) != ErrImagePull || !strings.Contains(report.Hint(err), "podrun image load") {
 		t.Errorf("no registry: %v", err)
 	}
+	ensureUnset(t, s, fk, repo)
 	if _, err := s.Ensure(ctx, "No Name", Always, PullOptions{}); Reason(err) != InvalidImageName {
 		t.Errorf("bad name: %v", err)
 	}
@@ -69,6 +71,52 @@ func TestEnsure(t *testing.T) {
 	}
 	if _, err := s.Pull(ctx, img.ID, PullOptions{}); Reason(err) != InvalidImageName {
 		t.Errorf("pull by id: %v", err)
+	}
+}
+
+// ensureUnset checks what is done without a policy. s has repo of the registry fk.
+func ensureUnset(t *testing.T, s *Store, fk *fake, repo string) {
+	ctx, warned, asked := context.Background(), "", false
+	o := PullOptions{Warn: func(err error) { warned = err.Error() }, Asked: func() { asked = true }}
+	try := func(s *Store, ref string) (pod.Image, error) {
+		warned, asked = "", false
+		return s.Ensure(ctx, ref, Unset, o)
+	}
+	if _, err := try(s, repo); err != nil || !asked || warned != "" {
+		t.Errorf("latest with a copy: %v, asked %v, warned %q", err, asked, warned)
+	}
+	img, err := s.Resolve(repo)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, name := range []string{"localhost/mine", "localhost/mine:1", "example.invalid/mine"} {
+		if err := s.Tag(repo, name); err != nil {
+			t.Fatal(err)
+		}
+		if got, err := try(s, name); err != nil || got.ID != img.ID || asked {
+			t.Errorf("%s of this machine: %v, asked %v", name, err, asked)
+		}
+	}
+	if _, err := try(s, "localhost/nobody"); Reason(err) != ErrImageNeverPull || MayPass(err) || asked || !strings.Contains(report.Hint(err), "podrun image import ROOTFS.tar localhost/nobody") {
+		t.Errorf("a local name without an image: %v, hint %q", err, report.Hint(err))
+	}
+	if _, err := try(s, strings.Replace(repo, ":latest", "", 1)+":other"); Reason(err) != ErrImagePull || !asked {
+		t.Errorf("another tag that is not there: %v", err)
+	}
+	fk.edit = func(w http.ResponseWriter, _ *http.Request) bool { w.WriteHeader(http.StatusForbidden); return true }
+	if _, err := try(s, repo); Reason(err) != ErrImagePull {
+		t.Errorf("latest with a copy and a registry that refuses: %v", err)
+	}
+	fk.edit = nil
+	fk.close()
+	if got, err := try(s, repo); err != nil || got.ID != img.ID || !strings.Contains(warned, "the copy on this machine is used") {
+		t.Errorf("latest with a copy and no registry: %v, warned %q", err, warned)
+	}
+	if _, err := s.Ensure(ctx, repo, Always, o); Reason(err) != ErrImagePull {
+		t.Errorf("Always with a copy and no registry: %v", err)
+	}
+	if _, err := try(newStore(t), repo); Reason(err) != ErrImagePull || !MayPass(err) {
+		t.Errorf("latest without a copy and without a registry: %v", err)
 	}
 }
 

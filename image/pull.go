@@ -30,9 +30,11 @@ type PullOptions struct {
 	Logins [][]byte
 	// Unnamed leaves the names as they are: the image is had by its id.
 	Unnamed bool
-	// Warn, if not nil, is told why a copy at hand is used though the registry was to be
-	// asked.
+	// Warn, if not nil, is called with the reason why a copy at hand is used though the
+	// registry was to be asked.
 	Warn func(error)
+	// Asked, if not nil, is called before a registry is asked.
+	Asked func()
 	// Progress, if not nil, is told about every layer.
 	Progress func(Progress)
 }
@@ -50,6 +52,9 @@ func (s *Store) Pull(ctx context.Context, ref string, o PullOptions) (pod.Image,
 	names, err := s.chosen(ref)
 	if err != nil {
 		return pod.Image{}, err
+	}
+	if o.Asked != nil {
+		o.Asked()
 	}
 	var errs []error
 	for _, name := range names {

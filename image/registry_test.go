@@ -129,6 +129,7 @@ type fake struct {
 	types map[string]string
 	edit  func(w http.ResponseWriter, r *http.Request) bool // answers instead
 	asked sync.Map
+	close func()
 }
 
 func newFake(t *testing.T, l *layoutDir) (*fake, string) {
@@ -152,6 +153,7 @@ func newFake(t *testing.T, l *layoutDir) (*fake, string) {
 	fk.types["manifests/"+top.Digest.String()] = top.MediaType
 	srv := httptest.NewServer(fk)
 	t.Cleanup(srv.Close)
+	fk.close = srv.Close
 	u, err := url.Parse(srv.URL)
 	if err != nil {
 		t.Fatal(err)

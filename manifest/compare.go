@@ -41,6 +41,7 @@ func Compare(old, new *corev1.Pod) (*Difference, error) {
 	for i, p := range []*corev1.Pod{old, new} {
 		p = p.DeepCopy()
 		Unstamp(p)
+		defaultPull(&p.Spec)
 		p.Status, p.Spec.EphemeralContainers = corev1.PodStatus{}, nil // those are podrun debug's
 		text, err := Marshal(p)
 		if err != nil {

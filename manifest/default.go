@@ -11,6 +11,13 @@ import (
 // (pkg/apis/core/v1/defaults.go of Kubernetes), for the fields that podrun takes.
 // It changes p. Doing it twice changes nothing more.
 func Default(p *corev1.Pod) {
+	defaults(p)
+	defaultPull(&p.Spec)
+}
+
+// defaults is Default without the pull policies of images: a loaded Pod keeps them as they
+// were written, because an unset one is not the same as its default (see image.Unset).
+func defaults(p *corev1.Pod) {
 	p.APIVersion, p.Kind = "v1", "Pod"
 	if p.Namespace == "" {
 		p.Namespace = corev1.NamespaceDefault
@@ -52,9 +59,6 @@ func defaultSpec(s *corev1.PodSpec) {
 }
 
 func defaultContainer(c *corev1.Container) {
-	if c.ImagePullPolicy == "" {
-		c.ImagePullPolicy = defaultPullPolicy(c.Image)
-	}
 	if c.TerminationMessagePath == "" {
 		c.TerminationMessagePath = corev1.TerminationMessagePathDefault
 	}

@@ -1,6 +1,7 @@
 package manifest
 
 import (
+	"strings"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
@@ -8,6 +9,7 @@ import (
 	kyaml "sigs.k8s.io/yaml"
 
 	"github.com/podrun/podrun/internal/golden"
+	"github.com/podrun/podrun/workload"
 )
 
 // TestDefaults reviews a whole Pod as it is stored and printed.
@@ -55,6 +57,7 @@ func TestPullPolicyByTag(t *testing.T) {
 		"registry:5000/a/b@sha256:0123": corev1.PullIfNotPresent,
 	} {
 		o := load(t, podYAML("{containers: [{name: c, image: '"+image+"'}]}"))
+		Default(o.Pod)
 		if got := o.Pod.Spec.Containers[0].ImagePullPolicy; got != want {
 			t.Errorf("%s: %s, want %s", image, got, want)
 		}
@@ -62,9 +65,66 @@ func TestPullPolicyByTag(t *testing.T) {
 }
 
 func TestImages(t *testing.T) {
-	o := load(t, podYAML("{initContainers: [{name: i, image: 'a:1'}], containers: [{name: c, image: b}, {name: d, image: c, imagePullPolicy: Never}]}"))
-	want := []ImageUse{{"i", "", "a:1", "IfNotPresent"}, {"c", "", "b", "Always"}, {"d", "", "c", "Never"}}
+	o := load(t, podYAML("{initContainers: [{name: i, image: 'a:1'}], containers: [{name: c, image: b}, {name: d, image: c, imagePullPolicy: Never}], volumes: [{name: v, image: {reference: b, pullPolicy: Always}}]}"))
+	want := []ImageUse{{"", "v", "b", "Always", false}, {"i", "", "a:1", "IfNotPresent", true}, {"c", "", "b", "Always", true}, {"d", "", "c", "Never", false}}
 	if diff := cmp.Diff(want, Images(o.Pod)); diff != "" {
 		t.Error(diff)
+	}
+}
+
+// TestUnsetPullPolicySurvives follows a policy that was not written from the file to the
+// store and back, and looks that what is shown and compared has the default.
+func TestUnsetPullPolicySurvives(t *testing.T) {
+	o := load(t, podYAML("{containers: [{name: c, image: b}]}"))
+	text, err := Marshal(o.Pod)
+	if err != nil {
+		t.Fatal(err)
+	}
+	again := load(t, string(text))
+	if uses := Images(again.Pod); !uses[0].Unset {
+		t.Errorf("of a stored pod: %+v", uses)
+	}
+	written := load(t, podYAML("{containers: [{name: c, image: b, imagePullPolicy: Always}]}"))
+	if uses := Images(written.Pod); uses[0].Unset {
+		t.Errorf("of a written policy: %+v", uses)
+	}
+	if d, err := Compare(written.Pod, o.Pod); err != nil || !d.None() {
+		t.Errorf("an unset policy differs from its default: %+v, %v", d, err)
+	}
+	shown, err := Print(o.Pod, YAML)
+	if rendered := Render(o.Pod, nil); err != nil || !strings.Contains(string(shown), "imagePullPolicy: Always") || rendered.Spec.Containers[0].ImagePullPolicy != corev1.PullAlways {
+		t.Errorf("the default is not shown: %v\n%s", err, shown)
+	}
+}
+
+// TestUnsetPullPolicyOfWorkloads does the same for pods that a workload makes, of a
+// template that has the defaults: its revision does not depend on what was written.
+func TestUnsetPullPolicyOfWorkloads(t *testing.T) {
+	var revisions []string
+	for policy, unset := range map[string]bool{"": true, ", imagePullPolicy: Always": false, ", imagePullPolicy: Never": false} {
+		objects, err := Load("f", []byte("apiVersion: apps/v1\nkind: Deployment\nmetadata: {name: d}\nspec:\n  selector: {matchLabels: {a: b}}\n  template:\n    metadata: {labels: {a: b}}\n    spec: {containers: [{name: c, image: b"+policy+"}]}\n"))
+		if err != nil {
+			t.Fatal(err)
+		}
+		stored := objects[0].Stored
+		spec, err := WorkloadSpec(stored)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if !strings.Contains(policy, "Never") {
+			revisions = append(revisions, spec.Revision)
+		}
+		made, err := PodOf(stored, workload.Make{Revision: spec.Revision, Index: -1}, spec.Template, "d-1")
+		if err != nil {
+			t.Fatal(err)
+		}
+		for what, o := range map[string]*Object{"pod": made, "sample": objects[0].Sample()} {
+			if uses := Images(o.Pod); uses[0].Unset != unset {
+				t.Errorf("%q: the %s has %+v", policy, what, uses)
+			}
+		}
+	}
+	if revisions[0] != revisions[1] {
+		t.Errorf("revisions differ: %v", revisions)
 	}
 }

@@ -12,9 +12,6 @@ func defaultVolumes(volumes []corev1.Volume) {
 		if v.HostPath != nil && v.HostPath.Type == nil {
 			v.HostPath.Type = new(corev1.HostPathUnset)
 		}
-		if v.Image != nil && v.Image.PullPolicy == "" {
-			v.Image.PullPolicy = defaultPullPolicy(v.Image.Reference)
-		}
 		if v.Ephemeral != nil && v.Ephemeral.VolumeClaimTemplate != nil && v.Ephemeral.VolumeClaimTemplate.Spec.VolumeMode == nil {
 			v.Ephemeral.VolumeClaimTemplate.Spec.VolumeMode = new(corev1.PersistentVolumeFilesystem)
 		}
@@ -54,11 +51,4 @@ func defaultDownward(items []corev1.DownwardAPIVolumeFile) {
 			f.FieldRef.APIVersion = "v1"
 		}
 	}
-}
-
-func defaultPullPolicy(reference string) corev1.PullPolicy {
-	if imageTag(reference) == "latest" {
-		return corev1.PullAlways
-	}
-	return corev1.PullIfNotPresent
 }

@@ -39,7 +39,11 @@ const (
 )
 
 // Print writes one Pod as kubectl get -o does.
-func Print(p *corev1.Pod, f Format) ([]byte, error) { return printObject(p, f) }
+func Print(p *corev1.Pod, f Format) ([]byte, error) {
+	p = p.DeepCopy()
+	defaultPull(&p.Spec)
+	return printObject(p, f)
+}
 
 // PrintList writes any number of Pods as a List, as kubectl get -o does without a
 // name.

@@ -54,7 +54,7 @@ func (o *Object) complete(errs *Errors) {
 	o.Effective = EffectiveResources(o.Pod)
 	forget(o.Pod)
 	o.settle()
-	Default(o.Pod)
+	defaults(o.Pod)
 	o.judge(Validate(o.Pod), errs)
 }
 

@@ -20,6 +20,7 @@ func Render(p *corev1.Pod, st *pod.Status) *corev1.Pod {
 	if d := st.Deletion; d != nil && !st.Phase.Terminal() {
 		p.DeletionTimestamp, p.DeletionGracePeriodSeconds = new(metav1.NewTime(d.At)), new(d.GraceSeconds)
 	}
+	defaultPull(&p.Spec)
 	p.Status = corev1.PodStatus{
 		ObservedGeneration:    p.Generation,
 		Phase:                 corev1.PodPhase(st.Phase),

@@ -107,6 +107,14 @@ func oneOf[T ~string](value T, path *field.Path, supported ...T) field.ErrorList
 	return nil
 }
 
+// pullPolicy checks the pull policy of an image. A loaded Pod keeps an unset one.
+func pullPolicy(p corev1.PullPolicy, path *field.Path) field.ErrorList {
+	if p == "" {
+		return nil
+	}
+	return oneOf(p, path, corev1.PullAlways, corev1.PullIfNotPresent, corev1.PullNever)
+}
+
 // named applies one of apimachinery's name rules.
 func named(value string, path *field.Path, rule func(string) []string) field.ErrorList {
 	var errs field.ErrorList

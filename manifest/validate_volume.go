@@ -136,7 +136,7 @@ func validateImageSource(i *corev1.ImageVolumeSource, at *field.Path) field.Erro
 	default:
 		errs = append(errs, cleanPath(i.Reference, ref)...)
 	}
-	return append(errs, oneOf(i.PullPolicy, at.Child("pullPolicy"), corev1.PullAlways, corev1.PullIfNotPresent, corev1.PullNever)...)
+	return append(errs, pullPolicy(i.PullPolicy, at.Child("pullPolicy"))...)
 }
 
 func noBacksteps(value string, at *field.Path) field.ErrorList {

@@ -38,7 +38,9 @@ func (o *Object) completeWorkload(errs *Errors) {
 		o.Findings = append(o.Findings, f)
 	}
 	forget(sample)
-	Default(sample)
+	defaults(sample)
+	unset := unsetPull(&sample.Spec)
+	defaultPull(&sample.Spec)
 	t.Spec = sample.Spec
 	t.ObjectMeta = metav1.ObjectMeta{Labels: t.Labels, Annotations: t.Annotations}
 	o.Effective = EffectiveResources(sample)
@@ -55,7 +57,7 @@ func (o *Object) completeWorkload(errs *Errors) {
 	}
 	o.judge(invalid, errs)
 	o.Stored = storedWorkload(o.Value)
-	o.Stored.Kind = pod.ObjectKind(o.Kind)
+	o.Stored.Kind, o.Stored.UnsetPull = pod.ObjectKind(o.Kind), unset
 }
 
 // samplePod is a pod that a workload would make, but for its name.
@@ -75,7 +77,8 @@ func (o *Object) Sample() *Object {
 	sample.Pod.Namespace = o.Value.GetNamespace()
 	sample.Value = sample.Pod
 	mountClaims(&sample.Pod.Spec, o.Value, 0)
-	Default(sample.Pod)
+	defaults(sample.Pod)
+	restorePull(&sample.Pod.Spec, o.Stored.UnsetPull)
 	return sample
 }
 

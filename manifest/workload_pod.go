@@ -81,7 +81,8 @@ func PodOf(owner *pod.Object, m workload.Make, template []byte, name string) (*O
 	case pod.KindJob:
 		ofJob(p, owner, m)
 	}
-	Default(p)
+	defaults(p)
+	restorePull(&p.Spec, owner.UnsetPull)
 	return &Object{File: string(owner.Kind) + " " + owner.Name, Kind: "Pod", Value: p, Pod: p, Effective: EffectiveResources(p)}, nil
 }
 

@@ -165,7 +165,7 @@ func JobOf(cron *pod.Object, run *workload.Run) (*pod.Object, error) {
 	}
 	job.Annotations[batchv1.CronJobScheduledTimestampAnnotation] = run.Scheduled.Format(time.RFC3339)
 	out := storedWorkload(job)
-	out.Kind = pod.KindJob
+	out.Kind, out.UnsetPull = pod.KindJob, cron.UnsetPull
 	out.Owner = &pod.Owner{Kind: cron.Kind, Name: cron.Name, UID: cron.UID}
 	return out, nil
 }

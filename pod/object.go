@@ -24,6 +24,8 @@ type Object struct {
 	RequireLimits bool  `json:"requireLimits,omitempty"` // of a workload: of its pods
 	TLSVerify     *bool `json:"tlsVerify,omitempty"`     // of a workload: how its pods' images are pulled; nil: as usual
 
+	UnsetPull []string `json:"unsetPull,omitempty"` // of a workload: its template's images without a pull policy; Spec has the default
+
 	ConfigMap *ConfigMap `json:"configMap,omitempty"`
 	Secret    *Secret    `json:"secret,omitempty"`
 	Claim     *Claim     `json:"claim,omitempty"`
