@@ -44,7 +44,17 @@ func AccountKey(registry string) (string, error) {
 func Login(ctx context.Context, a Account, o PullOptions) (string, error) {
 	sys := accountSystem(a.Registry, o)
 	host, _, _ := strings.Cut(a.Registry, "/")
-	err := docker.CheckAuth(ctx, sys, a.User, a.Password, host)
+	name, err := reference.ParseNormalizedNamed(host + "/x")
+	if err != nil {
+		return "", fmt.Errorf("log in to %s: %w", a.Registry, err)
+	}
+	within, stop := context.WithTimeoutCause(ctx, usualPatience().answer, errStalled)
+	defer stop()
+	within, cancel := guarded(within, []string{hostOf(name)})
+	defer cancel(nil)
+	if err = docker.CheckAuth(within, sys, a.User, a.Password, host); err != nil {
+		err = causeOf(within, err)
+	}
 	if refused := new(docker.ErrUnauthorizedForCredentials); errors.As(err, refused) {
 		return "", report.New(report.Failure, "check the user name and the password", "%s does not know this user and password", a.Registry)
 	}

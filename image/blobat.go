@@ -41,12 +41,12 @@ func blobFrom(ctx context.Context, src types.ImageSource, d digest.Digest, size,
 	select {
 	case body, ok := <-streams:
 		if ok {
-			return &rest{body}, nil
+			return &rest{body, errs}, nil
 		}
 		return nil, fmt.Errorf("read blob from byte %d: %w", offset, orEOF(<-errs))
 	case err := <-errs:
 		if body, ok := <-streams; err == nil && ok {
-			return &rest{body}, nil
+			return &rest{body, errs}, nil
 		}
 		return nil, fmt.Errorf("read blob from byte %d: %w", offset, orEOF(err))
 	}
@@ -55,7 +55,10 @@ func blobFrom(ctx context.Context, src types.ImageSource, d digest.Digest, size,
 // rest is what blobFrom opens. Where the registry has sent the whole, the library has two
 // bugs that meet a connection which breaks: what comes with the error are no bytes of
 // the blob, and Close panics, but not before it has freed everything.
-type rest struct{ body io.ReadCloser }
+type rest struct {
+	body io.ReadCloser
+	errs chan error // of the library's goroutine, which ends when the request's context does
+}
 
 func (r *rest) Read(p []byte) (int, error) {
 	n, err := r.body.Read(p)
@@ -69,6 +72,8 @@ func (r *rest) Close() (err error) {
 	defer func() {
 		if recover() != nil {
 			err = io.ErrUnexpectedEOF
+		}
+		for range r.errs { // or it would wait for ever to report one
 		}
 	}()
 	return r.body.Close()

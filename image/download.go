@@ -89,19 +89,24 @@ func (d *download) run(ctx context.Context) error {
 // attempt fetches what is missing over one connection.
 func (d *download) attempt(ctx context.Context) error {
 	ctx, cancel := context.WithCancelCause(ctx)
-	defer cancel(nil)
+	var body io.ReadCloser
+	defer func() {
+		cancel(nil) // first: Close may read what still comes, which may be without an end
+		if body != nil {
+			body.Close()
+		}
+	}()
 	late := time.AfterFunc(d.patience.answer, func() { cancel(errStalled) })
 	defer late.Stop()
-	body, err := d.from(ctx, d.have)
-	if err != nil {
+	var err error
+	if body, err = d.from(ctx, d.have); err != nil {
 		return causeOf(ctx, err)
 	}
-	defer body.Close()
 	late.Stop()
 	defer d.watch(cancel)()
 	buf := make([]byte, 64<<10)
 	for {
-		n, err := body.Read(buf)
+		n, err := body.Read(buf[:min(int64(len(buf)), d.size-d.have+1)]) // one byte more than it has is an error
 		if n > 0 {
 			if derr := d.deliver(ctx, buf[:n]); derr != nil {
 				return derr

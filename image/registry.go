@@ -53,6 +53,7 @@ func (s *Store) inquireOnce(ctx context.Context, name reference.Named, o PullOpt
 		src.image.Close()
 		return nil, nil, causeOf(ctx, err)
 	}
+	src.free()
 	return src, c, nil
 }
 
@@ -60,6 +61,7 @@ func (s *Store) inquireOnce(ctx context.Context, name reference.Named, o PullOpt
 type registry struct {
 	image types.ImageSource
 	judge func(context.Context, types.UnparsedImage) error
+	free  func() // ends the bound of what it may send
 }
 
 // logIn opens the registry with the first of the logins for the image that it takes, else
@@ -85,11 +87,22 @@ func (s *Store) openRegistry(ctx context.Context, name reference.Named, o PullOp
 	if err != nil {
 		return nil, err
 	}
-	src, err := ref.NewImageSource(ctx, sys)
+	hosts, err := registryHosts(sys, name)
 	if err != nil {
 		return nil, err
 	}
-	return &registry{src, s.allowed}, nil
+	ctx, cancel := guarded(ctx, hosts)
+	defer cancel(nil)
+	src, err := ref.NewImageSource(ctx, sys)
+	if err != nil {
+		return nil, causeOf(ctx, err)
+	}
+	free, err := harden(src)
+	if err != nil {
+		src.Close()
+		return nil, err
+	}
+	return &registry{src, s.allowed, free}, nil
 }
 
 func (r *registry) manifest(ctx context.Context, d digest.Digest) ([]byte, string, error) {

@@ -81,7 +81,24 @@ func TestPolicySigstore(t *testing.T) {
 		"other key":   {func(fk *fake, repo string) { sign(t, fk, image, repo+":latest", keys[1]) }, "ignature"},
 		"other name":  {func(fk *fake, _ string) { sign(t, fk, image, "example.com/x:latest", keys[0]) }, "example.com/x:latest"},
 		"other image": {func(fk *fake, repo string) { sign(t, fk, digest.FromString("y"), repo+":latest", keys[0]) }, "ignature"},
-		"not signed":  {func(*fake, string) {}, "ignature"},
+		"too much": {func(fk *fake, repo string) { // each attachment is of an allowed size
+			sign(t, fk, image, repo+":latest", keys[0])
+			tag := "manifests/sha256-" + image.Encoded() + ".sig"
+			var m v1.Manifest
+			if err := json.Unmarshal(fk.blobs[tag], &m); err != nil {
+				t.Fatal(err)
+			}
+			big := make([]byte, 4<<20)
+			fk.blobs["blobs/"+digest.FromBytes(big).String()] = big
+			for range 20 {
+				m.Layers = append(m.Layers, v1.Descriptor{MediaType: m.Layers[0].MediaType, Digest: digest.FromBytes(big), Size: int64(len(big))})
+			}
+			var err error
+			if fk.blobs[tag], err = json.Marshal(m); err != nil {
+				t.Fatal(err)
+			}
+		}, "sends more than 67108864 bytes"},
+		"not signed": {func(*fake, string) {}, "ignature"},
 		"moved": {func(fk *fake, repo string) { // a good signature of something else
 			sign(t, fk, digest.FromString("y"), repo+":latest", keys[0])
 			other := "manifests/sha256-" + digest.FromString("y").Encoded() + ".sig"

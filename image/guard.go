@@ -1,0 +1,228 @@
+package image
+
+import (
+	"context"
+	"crypto/tls"
+	"errors"
+	"io"
+	"math"
+	"net"
+	"net/http"
+	"net/http/httptrace"
+	"net/url"
+	"reflect"
+	"slices"
+	"strings"
+	"sync"
+	"sync/atomic"
+
+	"github.com/containers/image/v5/docker/reference"
+	"github.com/containers/image/v5/pkg/sysregistriesv2"
+	"github.com/containers/image/v5/types"
+
+	"github.com/podrun/podrun/internal/report"
+)
+
+// guard watches where the library's first requests to a registry send credentials. net/http
+// compares neither port nor scheme before it repeats a login to where a server redirects, and
+// the library asks any address for a token. Its client can be reached only when these requests
+// are over (see harden), so the guard traces them: it closes the connection when a credential
+// has been written to the buffer of a request that must not have it.
+//
+// A registry gets its login at its own scheme, host and port. A token server gets it at one
+// address, with https if the registry has https. A token goes to its registry only.
+type guard struct {
+	hosts  []string // of the registry and its mirrors
+	cancel context.CancelCauseFunc
+
+	mu      sync.Mutex
+	conn    net.Conn
+	secure  bool
+	target  string // of the request that is written: host or host:port
+	current string // the registry that was asked last
+	known   map[string]*endpoint
+}
+
+// endpoint is what a guard has seen of a registry.
+type endpoint struct {
+	secure bool   // it has answered with TLS
+	basic  bool   // it gets the login itself
+	realm  string // the token server
+}
+
+// guarded gives a context for the requests to a registry. The error of a request that was
+// refused is the context's cause.
+func guarded(ctx context.Context, hosts []string) (context.Context, context.CancelCauseFunc) {
+	ctx, cancel := context.WithCancelCause(ctx)
+	g := &guard{hosts: hosts, cancel: cancel, known: map[string]*endpoint{}}
+	return httptrace.WithClientTrace(ctx, &httptrace.ClientTrace{GotConn: g.connected, WroteHeaderField: g.wrote}), cancel
+}
+
+// registryHosts are the addresses of an image's registry and of its mirrors.
+func registryHosts(sys *types.SystemContext, name reference.Named) ([]string, error) {
+	hosts := []string{hostOf(name)}
+	r, err := sysregistriesv2.FindRegistry(sys, name.Name())
+	if err != nil || r == nil {
+		return hosts, err
+	}
+	sources, err := r.PullSourcesFromReference(name)
+	for _, s := range sources {
+		hosts = append(hosts, hostOf(s.Reference))
+	}
+	return hosts, err
+}
+
+// hostOf is the address that the library asks for a name.
+func hostOf(name reference.Named) string {
+	host := strings.ToLower(reference.Domain(name))
+	if host == "docker.io" {
+		return "registry-1.docker.io"
+	}
+	return host
+}
+
+func (g *guard) connected(info httptrace.GotConnInfo) {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	g.conn = info.Conn
+	_, g.secure = info.Conn.(*tls.Conn)
+}
+
+func (g *guard) wrote(key string, values []string) {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	var err error
+	for _, v := range values {
+		switch kind, _, _ := strings.Cut(v, " "); {
+		case key == "Host":
+			g.begin(strings.ToLower(v))
+		case key == "Authorization":
+			err = g.judge(strings.EqualFold(kind, "Bearer"))
+		case key == "Content-Type" && strings.HasPrefix(v, "application/x-www-form-urlencoded"): // a login follows
+			err = g.judge(false)
+		}
+	}
+	if err != nil {
+		g.conn.Close() // before the buffer is flushed
+		g.cancel(err)
+	}
+}
+
+// begin notes a request to a host.
+func (g *guard) begin(host string) {
+	g.target = host
+	if !slices.Contains(g.hosts, host) {
+		return
+	}
+	g.current = host
+	if g.known[host] == nil {
+		g.known[host] = &endpoint{}
+	}
+	if g.secure {
+		g.known[host].secure = true
+	}
+}
+
+// judge is the error of a credential that is sent to the target.
+func (g *guard) judge(token bool) error {
+	registry, scheme := g.known[g.current], "http"
+	if g.secure {
+		scheme = "https"
+	}
+	refused := func(why string) error {
+		return report.New(report.Failure, "log in to the registry that is meant, by the address that it has itself; or log out",
+			"registry %s wants its login to be sent to %s://%s, %s: refused", g.current, scheme, g.target, why)
+	}
+	switch {
+	case registry == nil:
+		return errors.New("a login was about to be sent before the registry was asked")
+	case registry.secure && !g.secure:
+		return refused("without TLS")
+	case g.target == g.current:
+		registry.basic = registry.basic || !token
+	case token, registry.basic, registry.realm != "" && registry.realm != g.target:
+		return refused("which is another scheme, host or port")
+	default:
+		registry.realm = g.target
+	}
+	return nil
+}
+
+// maxInquiry bounds what a registry may send until an image's manifest, config and signatures
+// are read: no more than a few of the largest of these.
+const maxInquiry = 64 << 20
+
+// harden has the client of an open registry remove credentials before it follows a redirect
+// to another scheme, host or port, and bounds the answers until free is called. The client is
+// internal to the library.
+func harden(src types.ImageSource) (free func(), err error) {
+	v := reflect.ValueOf(src)
+	for _, field := range []string{"c", "client"} {
+		if v.Kind() != reflect.Pointer || v.IsNil() || v.Elem().Kind() != reflect.Struct {
+			return nil, errOtherLibrary
+		}
+		v = v.Elem().FieldByName(field)
+	}
+	if !v.IsValid() || v.Type() != reflect.TypeFor[*http.Client]() || v.IsNil() {
+		return nil, errOtherLibrary
+	}
+	client := (*http.Client)(v.UnsafePointer())
+	transport, ok := client.Transport.(*http.Transport)
+	if !ok {
+		return nil, errOtherLibrary
+	}
+	m := &meter{Transport: transport}
+	m.left.Store(maxInquiry)
+	client.CheckRedirect, client.Transport = withoutLogin, m
+	return func() { m.left.Store(math.MaxInt64) }, nil
+}
+
+var errOtherLibrary = errors.New("containers/image is not the version that podrun was written for")
+
+// withoutLogin is net/http's own rule for redirects, but for the credentials.
+func withoutLogin(req *http.Request, via []*http.Request) error {
+	if len(via) >= 10 {
+		return errors.New("stopped after 10 redirects")
+	}
+	for _, r := range append(slices.Clone(via[1:]), req) {
+		if origin(r.URL) != origin(via[0].URL) {
+			req.Header.Del("Authorization")
+		}
+	}
+	return nil
+}
+
+func origin(u *url.URL) string {
+	port := u.Port()
+	if port == "" {
+		port = map[string]string{"http": "80", "https": "443"}[u.Scheme]
+	}
+	return u.Scheme + "://" + net.JoinHostPort(strings.ToLower(u.Hostname()), port)
+}
+
+// meter bounds the bytes of all answers together.
+type meter struct {
+	*http.Transport
+	left atomic.Int64
+}
+
+func (m *meter) RoundTrip(req *http.Request) (*http.Response, error) {
+	resp, err := m.Transport.RoundTrip(req)
+	if err == nil {
+		resp.Body = &metered{resp.Body, m}
+	}
+	return resp, err
+}
+
+type metered struct {
+	io.ReadCloser
+	m *meter
+}
+
+func (b *metered) Read(p []byte) (int, error) {
+	n, err := b.ReadCloser.Read(p)
+	if b.m.left.Add(-int64(n)) < 0 {
+		return 0, report.New(report.Failure, "", "the registry sends more than %d bytes of manifests and signatures", maxInquiry)
+	}
+	return n, err
+}

@@ -1,0 +1,212 @@
+package image
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"net/http"
+	"net/http/httptest"
+	"path/filepath"
+	"strings"
+	"sync"
+	"testing"
+
+	"github.com/podrun/podrun/internal/testenv"
+)
+
+// thief is a server beside the registry, on another port of the same host. It can serve the
+// registry's content and tokens, and notes each credential that it sees.
+type thief struct {
+	*httptest.Server
+	mu   sync.Mutex
+	seen []string
+}
+
+func newThief(t *testing.T, encrypted bool, serve http.HandlerFunc) *thief {
+	th := &thief{}
+	th.Server = httptest.NewUnstartedServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		body, _ := io.ReadAll(r.Body)
+		th.mu.Lock()
+		if a := r.Header.Get("Authorization"); a != "" {
+			th.seen = append(th.seen, a)
+		}
+		if strings.Contains(string(body), "refresh_token") {
+			th.seen = append(th.seen, string(body))
+		}
+		th.mu.Unlock()
+		serve(w, r)
+	}))
+	if encrypted {
+		th.StartTLS()
+	} else {
+		th.Start()
+	}
+	t.Cleanup(th.Close)
+	return th
+}
+
+func (th *thief) loot() []string {
+	th.mu.Lock()
+	defer th.mu.Unlock()
+	return th.seen
+}
+
+// guardTest is a registry that wants a login, and what becomes of a pull from it.
+type guardTest struct {
+	encrypted, thiefEncrypted bool
+	scheme                    string // of the challenge: "basic" or "bearer"
+	elsewhere                 string // requests whose path has this are redirected to the thief
+	realm                     bool   // the thief is the token server
+	identity                  bool   // the login is an identity token
+	want                      string // of the error; "": the pull succeeds
+	loot                      bool   // the thief, as a token server, gets the login
+}
+
+func (tt guardTest) run(t *testing.T) {
+	fk, _ := newFake(t, newLayout(t).add(img{Layers: [][]byte{layerTar(t, f{Name: "x"})}}))
+	th := newThief(t, tt.thiefEncrypted, func(w http.ResponseWriter, r *http.Request) {
+		if strings.HasPrefix(r.URL.Path, "/token") {
+			fmt.Fprint(w, `{"token":"ticket","access_token":"ticket"}`)
+			return
+		}
+		(&fake{t: t, blobs: fk.blobs, types: fk.types}).ServeHTTP(w, r)
+	})
+	var self *httptest.Server
+	handler := http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if tt.realm && strings.HasPrefix(r.URL.Path, "/token") {
+			t.Error("the registry was asked for the token")
+		}
+		if strings.HasPrefix(r.URL.Path, "/token") {
+			if tt.elsewhere == "/token" {
+				http.Redirect(w, r, th.URL+r.URL.Path, http.StatusTemporaryRedirect)
+				return
+			}
+			fmt.Fprint(w, `{"token":"ticket"}`)
+			return
+		}
+		user, password, _ := r.BasicAuth()
+		if in := user == "me" && password == "secret" || r.Header.Get("Authorization") == "Bearer ticket"; !in {
+			realm := self.URL
+			if tt.realm {
+				realm = th.URL
+			}
+			challenge := `Basic realm="x"`
+			if tt.scheme == "bearer" {
+				challenge = fmt.Sprintf(`Bearer realm="%s/token",service="x"`, realm)
+			}
+			w.Header().Set("WWW-Authenticate", challenge)
+			w.WriteHeader(http.StatusUnauthorized)
+			return
+		}
+		if tt.elsewhere != "" && strings.Contains(r.URL.Path, tt.elsewhere) {
+			http.Redirect(w, r, th.URL+r.URL.Path, http.StatusTemporaryRedirect)
+			return
+		}
+		fk.ServeHTTP(w, r)
+	})
+	self = httptest.NewUnstartedServer(handler)
+	if tt.encrypted {
+		self.StartTLS()
+	} else {
+		self.Start()
+	}
+	t.Cleanup(self.Close)
+	_, host, _ := strings.Cut(self.URL, "://")
+	login := fmt.Appendf(nil, `{"auths":{%q:{"username":"me","password":"secret"}}}`, host)
+	if tt.identity {
+		login = fmt.Appendf(nil, `{"auths":{%q:{"auth":"bWU6","identitytoken":"secret"}}}`, host)
+	}
+	_, err := newStore(t).Pull(context.Background(), host+"/x", PullOptions{Logins: [][]byte{login}})
+	if tt.want == "" && err != nil {
+		t.Errorf("the pull failed: %v", err)
+	}
+	if tt.want != "" {
+		wantError(t, err, tt.want)
+		if MayPass(err) {
+			t.Error("it is tried again")
+		}
+	}
+	if loot := th.loot(); len(loot) > 0 != tt.loot {
+		t.Errorf("the other port got %q", loot)
+	}
+}
+
+// TestLoginsStayAtTheirAddress looks to where a registry can have its login sent.
+func TestLoginsStayAtTheirAddress(t *testing.T) {
+	const another, plain = "another scheme, host or port", "without TLS"
+	for name, tt := range map[string]guardTest{
+		"blobs elsewhere":                {scheme: "basic", elsewhere: "/blobs/"},
+		"blobs elsewhere, token":         {scheme: "bearer", elsewhere: "/blobs/"},
+		"blobs elsewhere, without TLS":   {scheme: "basic", elsewhere: "/blobs/", encrypted: true},
+		"manifest elsewhere":             {scheme: "basic", elsewhere: "/manifests/", want: another},
+		"manifest elsewhere, token":      {scheme: "bearer", elsewhere: "/manifests/", want: another},
+		"manifest elsewhere, with TLS":   {scheme: "basic", elsewhere: "/manifests/", encrypted: true, thiefEncrypted: true, want: another},
+		"manifest elsewhere, lost TLS":   {scheme: "basic", elsewhere: "/manifests/", encrypted: true, want: plain},
+		"tokens of the registry":         {scheme: "bearer"},
+		"tokens elsewhere":               {scheme: "bearer", realm: true, loot: true},
+		"tokens elsewhere, with TLS":     {scheme: "bearer", realm: true, encrypted: true, thiefEncrypted: true, loot: true},
+		"tokens elsewhere, lost TLS":     {scheme: "bearer", realm: true, encrypted: true, want: plain},
+		"identity elsewhere":             {scheme: "bearer", realm: true, encrypted: true, thiefEncrypted: true, identity: true, loot: true},
+		"identity elsewhere, lost TLS":   {scheme: "bearer", realm: true, encrypted: true, identity: true, want: plain},
+		"token server redirects":         {scheme: "bearer", elsewhere: "/token", want: another},
+		"token server redirects, no TLS": {scheme: "bearer", elsewhere: "/token", encrypted: true, want: plain},
+	} {
+		t.Run(name, tt.run)
+	}
+}
+
+// TestLoginRefusesAPlainTokenServer: podrun login sends the password, too.
+func TestLoginRefusesAPlainTokenServer(t *testing.T) {
+	th := newThief(t, false, func(w http.ResponseWriter, _ *http.Request) { fmt.Fprint(w, `{"token":"ticket"}`) })
+	registry := httptest.NewTLSServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+		w.Header().Set("WWW-Authenticate", fmt.Sprintf(`Bearer realm="%s/token"`, th.URL))
+		w.WriteHeader(http.StatusUnauthorized)
+	}))
+	defer registry.Close()
+	_, host, _ := strings.Cut(registry.URL, "://")
+	file := filepath.Join(t.TempDir(), "auth.json")
+	_, err := Login(context.Background(), Account{host, "me", "secret"}, PullOptions{AuthFile: file})
+	wantError(t, err, "without TLS")
+	if loot := th.loot(); len(loot) > 0 {
+		t.Errorf("it got %q", loot)
+	}
+}
+
+// TestBlobWithoutAnEnd pulls blobs that do not end, in each form of an answer: the pull ends,
+// and so does the connection.
+func TestBlobWithoutAnEnd(t *testing.T) {
+	for name, begin := range map[string]func(w http.ResponseWriter){
+		"whole": func(http.ResponseWriter) {},
+		"range": func(w http.ResponseWriter) {
+			w.Header().Set("Content-Type", "application/octet-stream")
+			w.WriteHeader(http.StatusPartialContent)
+		},
+		"parts": func(w http.ResponseWriter) {
+			w.Header().Set("Content-Type", "multipart/byteranges; boundary=b")
+			w.WriteHeader(http.StatusPartialContent)
+			io.WriteString(w, "--b\r\n\r\n")
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			testenv.NoLeaks(t)
+			layer := random(t, 1<<20)
+			fk, repo := newFake(t, newLayout(t).add(img{Layers: [][]byte{layer}}))
+			blob := largest(fk.blobs)
+			ended := make(chan int64, 100)
+			fk.edit = func(w http.ResponseWriter, r *http.Request) bool {
+				if !strings.HasSuffix(r.URL.Path, blob) {
+					return false
+				}
+				begin(w)
+				n, _ := io.Copy(w, io.MultiReader(strings.NewReader(string(fk.blobs[blob])), endlessSpace{}))
+				ended <- n
+				return true
+			}
+			_, err := newStore(t).Pull(context.Background(), repo, PullOptions{})
+			wantError(t, err, "longer than its")
+			if n := <-ended; n > 64<<20 {
+				t.Errorf("%d bytes were taken", n)
+			}
+		})
+	}
+}
