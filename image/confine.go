@@ -2,21 +2,22 @@ package image
 
 import (
 	"fmt"
-	"runtime"
 
 	"golang.org/x/sys/unix"
 )
 
-// confine shuts the calling goroutine's thread, and with it the process, into dir:
+// confine shuts the process, with all of its threads, into dir:
 // whatever a layer talks the unpacker into, there is nothing else to write to, to
 // read or to call. The process has mount and network namespaces of its own, and a
 // user namespace unless it was started by root: stage.Spec.
 //
 // flags are more mount flags of dir: MS_RDONLY for who has nothing to write.
-//
-// The goroutine stays locked to its thread, since capabilities belong to threads.
 func confine(dir string, maxFile int64, flags uintptr) error {
-	runtime.LockOSThread()
+	all, err := openThreads()
+	if err != nil {
+		return err
+	}
+	defer all.tasks.Close()
 	steps := []struct {
 		what string
 		do   func() error
@@ -31,8 +32,7 @@ func confine(dir string, maxFile int64, flags uintptr) error {
 		{"unmount everything else", func() error { return unix.Unmount(".", unix.MNT_DETACH) }},
 		{"enter the root", func() error { return unix.Chdir("/") }},
 		{"limit resources", func() error { return limitResources(maxFile) }},
-		{"forbid new privileges", func() error { return unix.Prctl(unix.PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) }},
-		{"drop capabilities", dropCapabilities},
+		{"drop privileges", func() error { return all.tame(keptCapabilities) }},
 		{"filter system calls", filterSyscalls},
 	}
 	for _, s := range steps {
@@ -61,13 +61,3 @@ func limitResources(maxFile int64) error {
 // A whiteout's device node needs none.
 const keptCapabilities = 1<<unix.CAP_CHOWN | 1<<unix.CAP_DAC_OVERRIDE | 1<<unix.CAP_FOWNER |
 	1<<unix.CAP_FSETID | 1<<unix.CAP_SETFCAP
-
-func dropCapabilities() error {
-	hdr := unix.CapUserHeader{Version: unix.LINUX_CAPABILITY_VERSION_3}
-	var data [2]unix.CapUserData // the low 32 capabilities, the high ones
-	data[0].Permitted = keptCapabilities & 0xffffffff
-	data[0].Effective = data[0].Permitted
-	data[1].Permitted = keptCapabilities >> 32
-	data[1].Effective = data[1].Permitted
-	return unix.Capset(&hdr, &data[0])
-}

@@ -11,6 +11,7 @@ import (
 	"path"
 	"path/filepath"
 	"strings"
+	"time"
 
 	"golang.org/x/sys/unix"
 )
@@ -26,7 +27,7 @@ type files interface {
 // is first decompressed into a nameless file of the store, since its parts are
 // needed in another order than they have.
 func (a *adder) openFiles(ctx context.Context, path string) (files, error) {
-	f, err := os.Open(path)
+	f, err := openInput(ctx, path)
 	if err != nil {
 		return nil, err
 	}
@@ -57,6 +58,34 @@ func (a *adder) openFiles(ctx context.Context, path string) (files, error) {
 		return nil, err
 	}
 	return t, nil
+}
+
+// openInput opens a file that may be a pipe. To open one waits for its writer, and to read it
+// for each byte; both end with ctx.
+func openInput(ctx context.Context, path string) (*os.File, error) {
+	type opened struct {
+		f   *os.File
+		err error
+	}
+	done := make(chan opened, 1)
+	go func() {
+		f, err := os.Open(path)
+		done <- opened{f, err}
+	}()
+	select {
+	case o := <-done:
+		if o.err == nil {
+			context.AfterFunc(ctx, func() { _ = o.f.SetReadDeadline(time.Unix(1, 0)) }) // of a regular file, which does not wait, there is none
+		}
+		return o.f, o.err
+	case <-ctx.Done():
+		go func() {
+			if o := <-done; o.err == nil {
+				o.f.Close()
+			}
+		}()
+		return nil, ctx.Err()
+	}
 }
 
 func compressed(f *os.File) bool {

@@ -16,8 +16,9 @@ type limits struct {
 // stream bounds the tar stream itself: file contents plus headers.
 func (l limits) stream() int64 { return l.Bytes + int64(l.Entries)*2048 }
 
-// dirs bounds the entries that cost the unpacker the most memory.
-func (l limits) dirs() int { return l.Entries / 4 }
+// dirs bounds the entries that cost the most: memory of the unpacker, and time to make and to
+// remove. Layers in use have about one for ten files.
+func (l limits) dirs() int { return l.Entries / 10 }
 
 // idMap is what /proc/self/uid_map or gid_map says: which ids exist here.
 type idMap []idRange

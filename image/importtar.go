@@ -6,7 +6,6 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"os"
 	"runtime"
 
 	"github.com/opencontainers/go-digest"
@@ -44,7 +43,7 @@ func (a *adder) importTar(ctx context.Context, path, name string) (pod.Image, er
 	if err := a.s.allowedFile(ctx, rootTar, path); err != nil {
 		return pod.Image{}, err
 	}
-	b := layerBlob{Size: -1, Open: func(context.Context) (io.ReadCloser, error) { return os.Open(path) }}
+	b := layerBlob{Size: -1, Open: func(ctx context.Context) (io.ReadCloser, error) { return openInput(ctx, path) }}
 	staged, rec, err := a.stage(ctx, b, func(int64) {})
 	if err != nil {
 		return pod.Image{}, err

@@ -11,6 +11,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 	"github.com/google/go-cmp/cmp/cmpopts"
 	v1 "github.com/opencontainers/image-spec/specs-go/v1"
+	"golang.org/x/sys/unix"
 
 	"github.com/podrun/podrun/internal/testenv"
 	"github.com/podrun/podrun/pod"
@@ -215,3 +216,49 @@ func TestResolveMissing(t *testing.T) {
 }
 
 const hex64 = "0123456789abcdef0123456789abcdef0123456789abcdef0123456789abcdef"
+
+// TestPipeWithoutEnd loads from a FIFO that has no writer, or one that writes nothing: it ends
+// when it is told to.
+func TestPipeWithoutEnd(t *testing.T) {
+	for name, writes := range map[string]bool{"no writer": false, "silent writer": true} {
+		for verb, do := range map[string]func(s *Store, ctx context.Context, path string) error{
+			"load": func(s *Store, ctx context.Context, path string) error {
+				_, err := s.LoadAll(ctx, path, nil)
+				return err
+			},
+			"import": func(s *Store, ctx context.Context, path string) error {
+				_, err := s.Import(ctx, path, "x")
+				return err
+			},
+		} {
+			t.Run(verb+", "+name, func(t *testing.T) {
+				path := filepath.Join(t.TempDir(), "fifo")
+				if err := unix.Mkfifo(path, 0o600); err != nil {
+					t.Fatal(err)
+				}
+				ctx, cancel := context.WithCancel(context.Background())
+				defer cancel()
+				s, done := newStore(t), make(chan error, 1)
+				go func() { done <- do(s, ctx, path) }()
+				if writes {
+					w, err := os.OpenFile(path, os.O_WRONLY, 0) // waits for the reader
+					if err != nil {
+						t.Fatal(err)
+					}
+					defer w.Close()
+				}
+				cancel()
+				if err := <-done; err == nil {
+					t.Error("it succeeded")
+				}
+				if !writes { // free the thread that waits for a writer
+					w, err := os.OpenFile(path, os.O_RDWR, 0)
+					if err != nil {
+						t.Fatal(err)
+					}
+					w.Close()
+				}
+			})
+		}
+	}
+}

@@ -10,7 +10,11 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"runtime"
+	"slices"
 	"strings"
+	"sync"
+	"sync/atomic"
 	"syscall"
 	"testing"
 	"time"
@@ -181,10 +185,16 @@ func escapeStage(args []string) (tree, error) {
 		return nil, err
 	}
 	secret.Close()
+	release := manyThreads(20)
+	tasks, err := os.OpenRoot("/proc/self/task")
+	if err != nil {
+		return nil, err
+	}
 	if err := confine(args[0], 1<<20, 0); err != nil {
 		return nil, err
 	}
-	t := tree{}
+	t := tree{"privileges of threads": privilegesOf(tasks)}
+	release()
 	try := func(what string, err error) { t[what] = fmt.Sprint(err) }
 	_, err = os.ReadFile(args[1])
 	try("read a file outside", err)
@@ -212,6 +222,52 @@ func escapeStage(args []string) (tree, error) {
 	return t, nil
 }
 
+// manyThreads has goroutines occupy threads until the result is called: half of them wait
+// in a system call, half compute.
+func manyThreads(n int) (release func()) {
+	var begun, ended sync.WaitGroup
+	var stop atomic.Bool
+	for i := range n {
+		begun.Add(1)
+		ended.Go(func() {
+			runtime.LockOSThread()
+			begun.Done()
+			for !stop.Load() {
+				if i%2 == 0 {
+					unix.Nanosleep(&unix.Timespec{Nsec: 1e6}, nil)
+				}
+			}
+		})
+		begun.Wait()
+	}
+	return func() { stop.Store(true); ended.Wait() }
+}
+
+// privilegesOf are the different privileges that threads have.
+func privilegesOf(tasks *os.Root) string {
+	dir, err := tasks.Open(".")
+	if err != nil {
+		return err.Error()
+	}
+	names, err := dir.Readdirnames(-1)
+	if err != nil || len(names) < 20 {
+		return fmt.Sprint(names, err)
+	}
+	var all []string
+	for _, name := range names {
+		text, _ := tasks.ReadFile(name + "/status")
+		var own []string
+		for line := range strings.Lines(string(text)) {
+			if strings.HasPrefix(line, "Cap") || strings.HasPrefix(line, "NoNewPrivs") {
+				own = append(own, strings.Join(strings.Fields(line), " "))
+			}
+		}
+		all = append(all, strings.Join(own, ", "))
+	}
+	slices.Sort(all)
+	return strings.Join(slices.Compact(all), "\n")
+}
+
 func TestConfinement(t *testing.T) {
 	dir := tempDir(t)
 	secret := filepath.Join(t.TempDir(), "secret")
@@ -220,17 +276,18 @@ func TestConfinement(t *testing.T) {
 	}
 	got := inUserns(t, "_escape", dir, secret)
 	want := tree{
-		"read a file outside": "open " + secret + ": no such file or directory",
-		"read /proc":          "open /proc/self/status: no such file or directory",
-		"make a socket":       "operation not permitted",
-		"mount":               "operation not permitted",
-		"make a namespace":    "operation not permitted",
-		"run a program":       "operation not permitted",
-		"signal the parent":   "operation not permitted",
-		"make a device":       "operation not permitted",
-		"make a whiteout":     "<nil>",
-		"own a file":          "<nil>",
-		"write a large file":  "write /large: file too large",
+		"privileges of threads": "CapInh: 0000000000000000, CapPrm: 000000008000001b, CapEff: 000000008000001b, CapBnd: 000000008000001b, CapAmb: 0000000000000000, NoNewPrivs: 1",
+		"read a file outside":   "open " + secret + ": no such file or directory",
+		"read /proc":            "open /proc/self/status: no such file or directory",
+		"make a socket":         "operation not permitted",
+		"mount":                 "operation not permitted",
+		"make a namespace":      "operation not permitted",
+		"run a program":         "operation not permitted",
+		"signal the parent":     "operation not permitted",
+		"make a device":         "operation not permitted",
+		"make a whiteout":       "<nil>",
+		"own a file":            "<nil>",
+		"write a large file":    "write /large: file too large",
 	}
 	if diff := cmp.Diff(want, got); diff != "" {
 		t.Errorf("confined (-want +got):\n%s", diff)

@@ -5,6 +5,7 @@ import (
 	"bufio"
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"io"
 	"os"
@@ -142,10 +143,67 @@ func removeMain(args []string) int {
 			fmt.Fprintf(os.Stderr, "remove %s: not an absolute path\n", dir)
 			return 2
 		}
-		if err := os.RemoveAll(dir); err != nil {
+		if err := removeTree(unix.AT_FDCWD, dir); err != nil {
 			fmt.Fprintln(os.Stderr, err)
 			code = 1
 		}
 	}
 	return code
+}
+
+// removeTree is os.RemoveAll with fewer system calls: one for an empty directory in the place of
+// seven, of which a hostile layer may have many.
+func removeTree(parent int, name string) error {
+	err := unix.Unlinkat(parent, name, unix.AT_REMOVEDIR)
+	switch {
+	case err == nil, errors.Is(err, unix.ENOENT):
+		return nil
+	case !errors.Is(err, unix.ENOTEMPTY) && !errors.Is(err, unix.EEXIST):
+		return &os.PathError{Op: "remove", Path: name, Err: err}
+	}
+	fd, err := unix.Openat(parent, name, unix.O_RDONLY|unix.O_DIRECTORY|unix.O_NOFOLLOW|unix.O_CLOEXEC, 0)
+	if err != nil {
+		return &os.PathError{Op: "open", Path: name, Err: err}
+	}
+	dir := os.NewFile(uintptr(fd), name)
+	defer dir.Close()
+	for {
+		if err := removeEntries(dir); err != nil {
+			return err
+		}
+		err := unix.Unlinkat(parent, name, unix.AT_REMOVEDIR)
+		if !errors.Is(err, unix.ENOTEMPTY) && !errors.Is(err, unix.EEXIST) {
+			return err
+		}
+		if _, err := dir.Seek(0, io.SeekStart); err != nil { // a file system may have left some out while others went
+			return err
+		}
+	}
+}
+
+// removeEntries removes what it can of a directory's entries.
+func removeEntries(dir *os.File) (first error) {
+	failed := func(err error) {
+		if first == nil {
+			first = err
+		}
+	}
+	for {
+		entries, err := dir.ReadDir(1024)
+		for _, e := range entries {
+			if e.IsDir() {
+				if err := removeTree(int(dir.Fd()), e.Name()); err != nil {
+					failed(err)
+				}
+			} else if err := unix.Unlinkat(int(dir.Fd()), e.Name(), 0); err != nil && !errors.Is(err, unix.ENOENT) {
+				failed(&os.PathError{Op: "remove", Path: filepath.Join(dir.Name(), e.Name()), Err: err})
+			}
+		}
+		switch {
+		case errors.Is(err, io.EOF):
+			return first
+		case err != nil:
+			return err
+		}
+	}
 }
