@@ -60,32 +60,40 @@ func (a *adder) openFiles(ctx context.Context, path string) (files, error) {
 	return t, nil
 }
 
-// openInput opens a file that may be a pipe. To open one waits for its writer, and to read it
-// for each byte; both end with ctx.
+// openInput opens a file that may be a pipe, of which the first writer and each byte is waited
+// for. Both end with ctx.
 func openInput(ctx context.Context, path string) (*os.File, error) {
-	type opened struct {
-		f   *os.File
-		err error
+	f, err := os.OpenFile(path, os.O_RDONLY|unix.O_NONBLOCK, 0) // or a FIFO would wait here
+	if err != nil {
+		return nil, err
 	}
-	done := make(chan opened, 1)
-	go func() {
-		f, err := os.Open(path)
-		done <- opened{f, err}
-	}()
-	select {
-	case o := <-done:
-		if o.err == nil {
-			context.AfterFunc(ctx, func() { _ = o.f.SetReadDeadline(time.Unix(1, 0)) }) // of a regular file, which does not wait, there is none
+	context.AfterFunc(ctx, func() { _ = f.SetReadDeadline(time.Unix(1, 0)) }) // a regular file, which does not wait, has none
+	st, err := f.Stat()
+	if err == nil && st.Mode()&fs.ModeNamedPipe != 0 {
+		err = awaitWriter(f)
+	}
+	if err != nil {
+		return nil, errors.Join(err, f.Close())
+	}
+	return f, nil
+}
+
+// awaitWriter waits until a pipe can be read: before it has a writer, its end would be read.
+func awaitWriter(f *os.File) error {
+	raw, err := f.SyscallConn()
+	if err != nil {
+		return err
+	}
+	var perr error
+	err = raw.Read(func(fd uintptr) bool {
+		p := []unix.PollFd{{Fd: int32(fd), Events: unix.POLLIN}}
+		n := 0
+		for n, perr = unix.Poll(p, 0); errors.Is(perr, unix.EINTR); {
+			n, perr = unix.Poll(p, 0)
 		}
-		return o.f, o.err
-	case <-ctx.Done():
-		go func() {
-			if o := <-done; o.err == nil {
-				o.f.Close()
-			}
-		}()
-		return nil, ctx.Err()
-	}
+		return n > 0 || perr != nil
+	})
+	return errors.Join(err, perr)
 }
 
 func compressed(f *os.File) bool {
