@@ -6,8 +6,10 @@ import (
 	"fmt"
 	"io"
 	"os"
+	"slices"
 	"strings"
 
+	"github.com/podrun/podrun/image"
 	"github.com/podrun/podrun/internal/report"
 	"github.com/podrun/podrun/internal/store"
 	"github.com/podrun/podrun/manifest"
@@ -186,6 +188,13 @@ func load(sources []source) (documents, error) {
 			docs.workloads = append(docs.workloads, *o)
 		default:
 			docs.stored = append(docs.stored, *o)
+		}
+	}
+	for _, o := range append(slices.Clone(docs.pods), samples(docs.workloads)...) {
+		for _, i := range manifest.Images(o.Pod) {
+			if err := image.CheckName(i.Reference); err != nil {
+				errs = append(errs, fmt.Errorf("%s: cannot use image %s: %w", where(&o), i.Reference, err))
+			}
 		}
 	}
 	return docs, errors.Join(errs...)

@@ -1,6 +1,7 @@
 package cli
 
 import (
+	"os"
 	"runtime/debug"
 
 	"github.com/urfave/cli/v2"
@@ -51,6 +52,16 @@ func (f *front) store() (*image.Store, error) {
 func openImages(dirs store.Dirs) (*image.Store, error) {
 	debug.SetMemoryLimit(image.Memory)
 	return image.Open(dirs.Images())
+}
+
+// redirected says whether standard input is a file or a pipe: somebody has meant it to be read.
+func (f *front) redirected() bool {
+	in, ok := f.in.(*os.File)
+	if !ok {
+		return false
+	}
+	st, err := in.Stat()
+	return err == nil && (st.Mode().IsRegular() || st.Mode()&os.ModeNamedPipe != 0)
 }
 
 // input is the path of an archive; "-" is standard input.

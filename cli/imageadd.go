@@ -19,23 +19,33 @@ func (f *front) imageLoadCommand() *cli.Command {
 		ArgsUsage: "FILE... | DIR",
 		Description: `Adds every image of an OCI archive, a docker archive (docker save, podman save,
 skopeo copy) or an OCI layout directory, under the names they were saved with.
-Archives may be compressed with gzip or zstd; - is standard input. Of another
-directory, such as a USB stick, it loads all archives and layouts in it.
+Archives may be compressed with gzip or zstd; - is standard input, which is also
+read without a FILE if it is a file or a pipe. Of another directory, such as a
+USB stick, it loads all archives and layouts in it.
 
 Examples:
   podrun image load web.tar
+  podrun image load -i web.tar
+  podrun image load < web.tar
   podman save busybox | podrun image load -
   podrun image load ./oci-layout
   podrun image load /media/stick
 `,
+		Flags: []cli.Flag{
+			&cli.StringSliceFlag{Name: "input", Aliases: []string{"i"}, Usage: "load this `FILE`, as with docker and podman"},
+		},
 		Action: func(c *cli.Context) error {
-			if !c.Args().Present() {
+			files := append(c.StringSlice("input"), c.Args().Slice()...)
+			if len(files) == 0 && f.redirected() {
+				files = []string{"-"}
+			}
+			if len(files) == 0 {
 				return usageErrorf("image load", "image load takes the files of archives")
 			}
 			return f.adding(c.Context, "loading", func(ctx context.Context, s *image.Store, tell func(image.Progress)) ([]pod.Image, error) {
 				var all []pod.Image
 				var errs []error
-				for _, word := range c.Args().Slice() {
+				for _, word := range files {
 					images, err := s.LoadAll(ctx, input(word), tell)
 					all, errs = append(all, images...), append(errs, err)
 				}

@@ -1,8 +1,11 @@
 package cli
 
 import (
+	"encoding/json"
 	"errors"
+	"fmt"
 	"strings"
+	"text/template"
 	"time"
 
 	"github.com/urfave/cli/v2"
@@ -16,36 +19,114 @@ func (f *front) imageLsCommand() *cli.Command {
 		Name:  "ls",
 		Usage: "list the images on this machine",
 		Description: `Lists the images, the last one added first. SIZE is that of the files of all
-layers; images share layers.
+layers; images share layers. A TEMPLATE is one of Go's, as with docker and
+podman, with the fields Name, Repository, Tag, ID, Digest, CreatedAt,
+CreatedSince and Size; json writes these as a line for each name.
 
 Examples:
   podrun image ls
+  podrun image ls -q
+  podrun image ls --format '{{.Repository}}:{{.Tag}} {{.Size}}'
 `,
-		Action: func(c *cli.Context) error {
-			if c.Args().Present() {
-				return usageErrorf("image ls", "image ls takes no arguments")
-			}
-			s, err := f.store()
-			if err != nil {
-				return err
-			}
-			list, err := s.List()
-			return errors.Join(f.printImages(list, time.Now()), err)
+		Flags: []cli.Flag{
+			&cli.BoolFlag{Name: "quiet", Aliases: []string{"q"}, Usage: "write the ids only, each once"},
+			&cli.BoolFlag{Name: "all", Aliases: []string{"a"}, Usage: "list all images, which is done without it too"},
+			&cli.StringFlag{Name: "format", Usage: "write each name by this `TEMPLATE`, or json"},
 		},
+		Action: f.imageLs,
 	}
+}
+
+func (f *front) imageLs(c *cli.Context) error {
+	if c.Args().Present() {
+		return usageErrorf("image ls", "image ls takes no arguments")
+	}
+	s, err := f.store()
+	if err != nil {
+		return err
+	}
+	list, err := s.List()
+	now := time.Now()
+	switch format := c.String("format"); {
+	case c.Bool("quiet"):
+		for _, i := range list {
+			fmt.Fprintln(f.out, shortID(i.ID))
+		}
+	case format != "" && format != "table":
+		err = errors.Join(f.formatImages(list, now, format), err)
+	default:
+		err = errors.Join(f.printImages(list, now), err)
+	}
+	return err
+}
+
+// listedImage is a name of an image, with the fields that docker's templates have.
+type listedImage struct {
+	Name, Repository, Tag, ID, Digest, CreatedAt, CreatedSince, Size string
+}
+
+// formatImages writes each name by a template.
+func (f *front) formatImages(list []image.Info, now time.Time, format string) error {
+	if format == "json" {
+		format = "{{json .}}"
+	}
+	t, err := template.New("").Funcs(template.FuncMap{"json": func(v any) (string, error) {
+		text, err := json.Marshal(v)
+		return string(text), err
+	}}).Parse(format)
+	if err != nil {
+		return usageErrorf("image ls", "--format: %v", err)
+	}
+	for _, i := range list {
+		for _, name := range namesOf(i) {
+			repository, tag := splitName(name)
+			row := listedImage{Name: name, Repository: repository, Tag: tag, ID: shortID(i.ID), Digest: i.Digest, Size: size(i.Size)}
+			if !i.Created.IsZero() {
+				row.CreatedAt, row.CreatedSince = i.Created.Format(time.RFC3339), since(now, i.Created)
+			}
+			var line strings.Builder
+			if err := t.Execute(&line, row); err != nil {
+				return usageErrorf("image ls", "--format: %v", err)
+			}
+			fmt.Fprintln(f.out, line.String())
+		}
+	}
+	return nil
+}
+
+// noName stands for a name or a tag that is not there.
+const noName = "<none>"
+
+// splitName takes the tag from a whole name.
+func splitName(name string) (repository, tag string) {
+	repository, _, digested := strings.Cut(name, "@")
+	if at := strings.LastIndex(name, ":"); !digested && at > strings.LastIndex(name, "/") {
+		return name[:at], name[at+1:]
+	}
+	return repository, noName
+}
+
+func namesOf(i image.Info) []string {
+	if len(i.Names) == 0 {
+		return []string{noName}
+	}
+	return i.Names
+}
+
+func shortID(id string) string {
+	id = strings.TrimPrefix(id, "sha256:")
+	return id[:min(12, len(id))]
+}
+
+func since(now, then time.Time) string {
+	return duration.HumanDuration(max(now.Sub(then), 0)) + " ago"
 }
 
 func (f *front) printImages(list []image.Info, now time.Time) error {
 	rows := [][]string{{"NAME", "ID", "ADDED", "SIZE"}}
 	for _, i := range list {
-		id := strings.TrimPrefix(i.ID, "sha256:")
-		added := duration.HumanDuration(max(now.Sub(i.Added), 0)) + " ago"
-		names := i.Names
-		if len(names) == 0 {
-			names = []string{"<none>"}
-		}
-		for _, name := range names {
-			rows = append(rows, []string{name, id[:min(12, len(id))], added, size(i.Size)})
+		for _, name := range namesOf(i) {
+			rows = append(rows, []string{name, shortID(i.ID), since(now, i.Added), size(i.Size)})
 		}
 	}
 	return f.table(rows)

@@ -16,7 +16,8 @@ import (
 // or names the nearest command there is, if one is near.
 func unknownCommand(cmds []*cli.Command, parent, word string) error {
 	hint := parent + " --help lists the commands"
-	if elsewhere := fromElsewhere(word); parent == "podrun" && elsewhere != "" {
+	elsewhere := fromElsewhere(word)
+	if parent == "podrun" && elsewhere != "" || parent == "podrun image" && slices.Contains([]string{"build", "push"}, word) {
 		hint = elsewhere
 	} else if below := belowElsewhere(parent, word); below != "" {
 		hint = below
@@ -38,6 +39,12 @@ func fromElsewhere(word string) string {
 	switch word {
 	case "run", "play", "kube":
 		return "podrun up FILE runs the pods of a manifest"
+	case "build", "buildx":
+		return "podrun builds no images: podman build -t localhost/web . && podman save localhost/web | podrun image load -"
+	case "push":
+		return "podrun writes to no registry: podrun image save -o web.tar IMAGE && skopeo copy oci-archive:web.tar docker://REGISTRY/IMAGE"
+	case "compose":
+		return "kompose convert -o pods/ makes manifests of a compose file; podrun up pods/ runs them"
 	case "rm", "remove":
 		return "podrun down POD stops and removes a pod"
 	case "rollout":

@@ -27,6 +27,15 @@ func parseName(s string) (reference.Named, error) {
 	return reference.TagNameOnly(ref), nil
 }
 
+// CheckName is the error of a reference that names no image, or nil.
+func CheckName(ref string) error {
+	if _, ok := parseID(ref); ok {
+		return nil
+	}
+	_, err := parseName(ref)
+	return err
+}
+
 // FullName is a reference with everything that it leaves out; what is no reference stays
 // as it is.
 func FullName(ref string) string {
