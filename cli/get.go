@@ -22,6 +22,7 @@ func getFlags() []cli.Flag {
 		&cli.StringFlag{Name: "output", Aliases: []string{"o"}, Usage: "print in this `FORMAT`: wide, json, yaml, name, jsonpath=TEMPLATE, jsonpath-as-json=TEMPLATE or custom-columns=NAME:PATH,..."},
 		&cli.BoolFlag{Name: "watch", Aliases: []string{"w"}, Usage: "go on showing pods that change"},
 		&cli.BoolFlag{Name: "watch-only", Usage: "show only what changes from now on"},
+		&cli.BoolFlag{Name: "output-watch-events", Usage: "with --watch or --watch-only: show what each change is: ADDED, MODIFIED or DELETED"},
 		&cli.StringFlag{Name: "selector", Aliases: []string{"l"}, Usage: "show only what has the labels of this `SELECTOR`: app=web,tier!=db"},
 		&cli.StringFlag{Name: "field-selector", Usage: "show only what has fields of this `SELECTOR`: status.phase=Running"},
 		&cli.StringFlag{Name: "sort-by", Usage: "sort by the field at this `PATH`, such as .metadata.creationTimestamp"},
@@ -167,6 +168,9 @@ func (f *front) get(c *cli.Context, what []asked) error {
 	if watch && (len(what) > 1 || what[0].kind != "") {
 		return usageErrorf(c.Command.Name, "only pods can be watched")
 	}
+	if !watch && c.Bool("output-watch-events") {
+		return usageErrorf(c.Command.Name, "--output-watch-events goes with --watch or --watch-only")
+	}
 	dirs, err := f.dirs()
 	if err != nil {
 		return err
@@ -177,7 +181,7 @@ func (f *front) get(c *cli.Context, what []asked) error {
 	}
 	if watch {
 		return f.untilInterrupted(c.Context, func(ctx context.Context) error {
-			return (&podWatch{front: f, dirs: dirs, names: what[0].names, wishes: w, silent: c.Bool("watch-only")}).run(ctx)
+			return (&podWatch{front: f, dirs: dirs, names: what[0].names, wishes: w, silent: c.Bool("watch-only"), events: c.Bool("output-watch-events")}).run(ctx)
 		})
 	}
 	var lists []*listing

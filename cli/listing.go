@@ -21,11 +21,13 @@ type listing struct {
 	nowhere bool   // things of this kind are in no namespace
 	head    func(wide bool) []string
 	entries []entry
+	unread  []string // the keys of those that are there and cannot be read
 }
 
 // entry is one thing of a listing.
 type entry struct {
 	namespace, name string
+	pod             *known // of a pod
 	labels          map[string]string
 	row             func(wide bool, now time.Time) ([]string, error)
 	object          func() (any, error) // as Kubernetes writes it
@@ -121,6 +123,9 @@ func listPods(dirs store.Dirs, names []string, w *getWishes) (*listing, error) {
 		case p.Exists() || len(names) > 0: // else it has gone meanwhile
 			errs = append(errs, err)
 		}
+		if err != nil && p.Exists() {
+			l.unread = append(l.unread, p.Namespace+"/"+p.Name)
+		}
 	}
 	return l, errors.Join(errs...)
 }
@@ -128,7 +133,7 @@ func listPods(dirs store.Dirs, names []string, w *getWishes) (*listing, error) {
 // entry is a pod in a list.
 func (k known) entry() entry {
 	return entry{
-		namespace: k.manifest.Namespace, name: k.manifest.Name, labels: k.manifest.Labels,
+		namespace: k.manifest.Namespace, name: k.manifest.Name, pod: &k, labels: k.manifest.Labels,
 		row: func(wide bool, now time.Time) ([]string, error) {
 			r := manifest.Row(k.manifest, k.status, now)
 			row := r.Cells()
