@@ -57,6 +57,9 @@ func (l *launch) recognize(p *upPod) error {
 	}
 	if !d.None() {
 		p.change = &change{d, old}
+		if err := l.join(p); err != nil {
+			return err
+		}
 	}
 	if p.plan, err = p.place.Plan(); err != nil {
 		return err
@@ -99,7 +102,7 @@ func (l *launch) apply(p *upPod) (err error) {
 	next := p.object.Pod.DeepCopy()
 	manifest.Stamp(next, p.plan.UID, p.change.old.CreationTimestamp.Time)
 	next.Generation = manifest.NextGeneration(p.change.old, p.object.Pod, p.change.Difference)
-	next.Spec.EphemeralContainers = p.change.old.Spec.EphemeralContainers
+	next.Spec.EphemeralContainers = manifest.JoinedEphemeral(p.change.old, next)
 	text, err := manifest.Marshal(next)
 	if err != nil {
 		return err

@@ -29,12 +29,13 @@ Examples:
 			&cli.StringSliceFlag{Name: "filename", Aliases: []string{"f"}, Usage: "apply what is in this `FILE` (- is standard input)"},
 			ofManifests(),
 			&cli.BoolFlag{Name: "replace", Usage: "stop and remove a running pod that cannot become what its manifest says, and run it anew"},
+			answerFlag(),
 			dryRunFlag(dryRunUsage),
 			strictFlag(),
 			policyFlag(),
 			tlsVerifyFlag(),
 		},
-		Action: f.apply,
+		Action: func(c *cli.Context) error { return f.answered(c, (*front).apply) },
 	}
 }
 

@@ -42,7 +42,8 @@ type front struct {
 	namespace     string // of what names none
 	onlyNamespace string // the value of -n, "" if not given
 
-	foresight *foresight // nil unless the command may start a pod at once
+	made      *madeObjects // by this command, for -o; nil: not known yet
+	foresight *foresight   // nil unless the command may start a pod at once
 }
 
 // run finds the command, answers --help, runs it and says its error.

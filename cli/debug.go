@@ -34,6 +34,7 @@ Examples:
   podrun debug -it web --image busybox
   podrun debug -it web --image busybox --target server -- sh
   podrun debug web --image tools -- tcpdump -i eth0
+  podrun debug -it web --image busybox --custom mounts.yaml
 `,
 		Flags: []cli.Flag{
 			namespaceFlag(),
@@ -47,11 +48,13 @@ Examples:
 			&cli.BoolFlag{Name: "attach", Usage: "attach to it; what -i does, unless --attach=false"},
 			&cli.BoolFlag{Name: "arguments-only", Usage: "what follows -- is for the image's own command"},
 			&cli.StringFlag{Name: "profile", Value: "general", Usage: "what it may do, by kubectl's `PROFILES`: general, baseline, restricted, netadmin or sysadmin"},
+			&cli.StringFlag{Name: "custom", Usage: "merge this `FILE`, a part of a container's spec as JSON or YAML, into the container"},
 			&cli.StringFlag{Name: "copy-to", Usage: "refused: podrun makes no copy of a pod as `POD`"},
+			answerFlag(),
 			detachFlag(),
 			&cli.BoolFlag{Name: "quiet", Aliases: []string{"q"}, Usage: "say nothing but what the container says"},
 		},
-		Action: f.debug,
+		Action: func(c *cli.Context) error { return f.answered(c, (*front).debug) },
 	}
 }
 
@@ -81,6 +84,7 @@ func (f *front) debug(c *cli.Context) error {
 	if err := d.make(c, command); err != nil {
 		return err
 	}
+	f.made = &madeObjects{d.dirs, []madeObject{{asked{"", []string{d.pod.Name}}, d.pod.Namespace}}}
 	if err := d.add(c.Context); err != nil {
 		return err
 	}
@@ -154,7 +158,7 @@ func (d *debugging) make(c *cli.Context, command []string) error {
 		}
 		d.container.Env = append(d.container.Env, corev1.EnvVar{Name: name, Value: value})
 	}
-	return nil
+	return d.customize(c.String("custom"))
 }
 
 // suffix makes names unlikely to be taken, of kubectl's letters.

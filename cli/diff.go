@@ -103,10 +103,13 @@ func podBeside(dirs store.Dirs, o *manifest.Object) (old, next []byte, err error
 		}
 		manifest.Stamp(planned, string(there.UID), there.CreationTimestamp.Time)
 		planned.Generation = max(o.Pod.Generation, there.Generation)
+		planned.Spec.EphemeralContainers = manifest.JoinedEphemeral(there, planned)
 		if old, err = manifest.Print(there, manifest.YAML); err != nil {
 			return nil, nil, err
 		}
 	} else if !errors.Is(err, fs.ErrNotExist) {
+		return nil, nil, err
+	} else if err := refuseEphemeral(o); err != nil {
 		return nil, nil, err
 	}
 	next, err = manifest.Print(planned, manifest.YAML)

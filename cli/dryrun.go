@@ -196,5 +196,5 @@ func (l *launch) rehearse(ctx context.Context) error {
 			errs = append(errs, l.build(p, found))
 		}
 	}
-	return errors.Join(errs...)
+	return errors.Join(append(errs, l.grow(errors.Join(errs...)))...)
 }

@@ -58,7 +58,7 @@ func (l *launch) prepare(ctx context.Context) error {
 	for _, p := range l.samples {
 		errs = append(errs, l.build(p, found))
 	}
-	return errors.Join(errs...)
+	return errors.Join(append(errs, l.grow(errors.Join(errs...)))...)
 }
 
 // look looks at what runs already, and opens the ports of what does not.
@@ -77,6 +77,14 @@ func (l *launch) look(ctx context.Context) error {
 			errs = append(errs, l.service.adopt(ctx, l, p))
 		default:
 			errs = append(errs, l.recognize(p))
+		}
+	}
+	if err := errors.Join(errs...); err != nil {
+		return err
+	}
+	for _, p := range l.pods {
+		if !p.running {
+			errs = append(errs, refuseEphemeral(p.object))
 		}
 	}
 	if err := errors.Join(errs...); err != nil {

@@ -77,7 +77,7 @@ func noPod(dirs store.Dirs, p store.Pod) error {
 	for _, kind := range pod.Workloads() {
 		if w, err := dirs.Workload(kind, p.Namespace, p.Name); err == nil {
 			if _, err := w.Object(); err == nil {
-				return report.New(report.Failure, "did you mean "+kindWord(kind)+"/"+p.Name+"?", "pod %q not found", p.Name)
+				return report.New(report.Failure, "did you mean "+kindWord(kind)+"/"+p.Name+"?", "pod %q %w", p.Name, errNotFound)
 			}
 		}
 	}
@@ -87,7 +87,7 @@ func noPod(dirs store.Dirs, p store.Pod) error {
 func notFound(namespace, name string) error {
 	kind, _, _ := strings.Cut(name, "/")
 	if namespace == defaultNamespace {
-		return report.New(report.Failure, cmp.Or(foreign(kind), "podrun ps lists the pods"), "pod %q not found", name)
+		return report.New(report.Failure, cmp.Or(foreign(kind), "podrun ps lists the pods"), "pod %q %w", name, errNotFound)
 	}
-	return report.New(report.Failure, "podrun ps -A lists the pods of all namespaces", "pod %q not found in namespace %q", name, namespace)
+	return report.New(report.Failure, "podrun ps -A lists the pods of all namespaces", "pod %q %w in namespace %q", name, errNotFound, namespace)
 }

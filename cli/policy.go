@@ -51,7 +51,7 @@ func (f *front) judgePolicy(dirs store.Dirs, docs documents, level string) error
 		for _, p := range []manifest.Policy{asked, its} {
 			forbidden, warning := p.Judge(o.Pod)
 			if forbidden != "" {
-				errs = append(errs, report.New(report.Usage, "", "%s: pod %s is forbidden: %s", where(&o), o.Pod.Name, forbidden))
+				errs = append(errs, report.New(report.Usage, "", "%s: pod %s is %w: %s", where(&o), o.Pod.Name, errForbidden, forbidden))
 				break
 			}
 			if warning != "" {
@@ -69,7 +69,7 @@ func allowed(dirs store.Dirs, object *corev1.Pod) error {
 		return err
 	}
 	if forbidden, _ := p.Judge(object); forbidden != "" {
-		return report.New(report.Failure, "podrun debug has --profile=baseline and restricted; podrun get ns "+object.Namespace+" -o yaml shows what the namespace enforces", "it would be forbidden: %s", forbidden)
+		return report.New(report.Failure, "podrun debug has --profile=baseline and restricted; podrun get ns "+object.Namespace+" -o yaml shows what the namespace enforces", "it would be %w: %s", errForbidden, forbidden)
 	}
 	return nil
 }

@@ -61,6 +61,7 @@ Examples:
 			&cli.StringFlag{Name: "network", Usage: "connect pods that do not say themselves by this `MODE`: auto, masquerade, tproxy, netstack, pasta, host or none"},
 			&cli.BoolFlag{Name: "require-limits", Usage: "refuse to run where CPU and memory limits cannot be enforced"},
 			&cli.BoolFlag{Name: "quiet", Aliases: []string{"q"}, Usage: "in the foreground: do not show what the containers write (podrun logs does)"},
+			answerFlag(),
 			dryRunFlag(dryRunUsage),
 			exitCodeFromFlag(),
 			strictFlag(),
@@ -68,7 +69,7 @@ Examples:
 			pullFlag(),
 			tlsVerifyFlag(),
 		}, logLimitFlags()...),
-		Action: f.up,
+		Action: func(c *cli.Context) error { return f.answered(c, (*front).up) },
 	}
 }
 
@@ -197,6 +198,7 @@ func (f *front) newLaunch(c *cli.Context, files []string) (*launch, exitFrom, er
 		o := &pods[i]
 		l.pods = append(l.pods, &upPod{object: o, place: dirs.Pod(o.Pod.Namespace, o.Pod.Name)})
 	}
+	f.made = l.made()
 	l.pullAs(c.String("pull"))
 	rule, err := exitRule(c.String("exit-code-from"), l.pods)
 	return l, rule, err

@@ -22,6 +22,7 @@ type upPod struct {
 
 	change      *change           // what the manifest changes about one that runs; nil: nothing
 	renewed     map[string]int    // the containers that the change restarts, with their restarts before
+	joining     []joining         // ephemeral containers that the change adds
 	replaces    bool              // another one has to be stopped and removed first
 	anew        bool              // it is to be made anew whatever runs
 	replacement string            // the id of the record by which it replaces another; "": there is none

@@ -24,6 +24,8 @@ type Difference struct {
 	// Labels says that labels or annotations differ which podrun does not act on, or that
 	// a later generation was given.
 	Labels bool
+	// Ephemeral are the indexes of ephemeral containers that are added.
+	Ephemeral []int
 	// Fixed are the paths of fields that differ and cannot be changed while the pod
 	// lives, in the order of the manifest.
 	Fixed []string
@@ -31,7 +33,7 @@ type Difference struct {
 
 // None says whether the manifests are the same.
 func (d *Difference) None() bool {
-	return !d.Resources && !d.Lifetime && !d.Labels && len(d.Images)+len(d.Fixed) == 0
+	return !d.Resources && !d.Lifetime && !d.Labels && len(d.Images)+len(d.Ephemeral)+len(d.Fixed) == 0
 }
 
 // Compare tells two Pods with their defaults apart, without what makes each pod
@@ -42,7 +44,7 @@ func Compare(old, new *corev1.Pod) (*Difference, error) {
 		p = p.DeepCopy()
 		Unstamp(p)
 		defaultPull(&p.Spec)
-		p.Status, p.Spec.EphemeralContainers = corev1.PodStatus{}, nil // those are podrun debug's
+		p.Status, p.Spec.EphemeralContainers = corev1.PodStatus{}, nil
 		text, err := Marshal(p)
 		if err != nil {
 			return nil, err
@@ -53,6 +55,7 @@ func Compare(old, new *corev1.Pod) (*Difference, error) {
 	}
 	d := &Difference{Labels: new.Generation > old.Generation}
 	walkDifferences(nil, trees[0], trees[1], func(path *field.Path) { d.note(path.String(), new) })
+	d.noteEphemeral(old, new)
 	return d, nil
 }
 

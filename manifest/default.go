@@ -29,6 +29,9 @@ func defaults(p *corev1.Pod) {
 			defaultContainer(&list[i])
 		}
 	}
+	for i := range p.Spec.EphemeralContainers {
+		defaultContainer((*corev1.Container)(&p.Spec.EphemeralContainers[i].EphemeralContainerCommon))
+	}
 	defaultHostPorts(p)
 	defaultPodResources(p)
 }

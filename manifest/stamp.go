@@ -21,7 +21,7 @@ func Stamp(p *corev1.Pod, uid string, now time.Time) {
 // an API server.
 func NextGeneration(old, next *corev1.Pod, d *Difference) int64 {
 	generation := old.Generation
-	if d.Resources || d.Lifetime || len(d.Images) > 0 {
+	if d.Resources || d.Lifetime || len(d.Images)+len(d.Ephemeral) > 0 {
 		generation++
 	}
 	return max(generation, next.Generation)

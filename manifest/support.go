@@ -22,8 +22,8 @@ const (
 // a = in it, [*] for every key without a row. A row that is accepted or refused speaks for
 // everything below it; one that is done has a row for every field below.
 //
-// A row of spec.containers[] also speaks for spec.initContainers[], which has rows
-// of its own only where they differ.
+// A row of spec.containers[] also speaks for spec.initContainers[] and
+// spec.ephemeralContainers[], which have rows of their own only where they differ.
 type Field struct {
 	Path    string
 	Support Support
@@ -54,6 +54,7 @@ const anyDevice = "*=*"
 
 const (
 	initPrefix      = "spec.initContainers[]"
+	ephemeralPrefix = "spec.ephemeralContainers[]"
 	containerPrefix = "spec.containers[]"
 )
 
@@ -70,8 +71,10 @@ func (t table) find(path string) (Field, bool) {
 	if r, ok := t[path]; ok {
 		return r, true
 	}
-	if before, after, ok := strings.Cut(path, initPrefix); ok { // of a Pod or of a template
-		return t.find(before + containerPrefix + after)
+	for _, prefix := range []string{initPrefix, ephemeralPrefix} {
+		if before, after, ok := strings.Cut(path, prefix); ok { // of a Pod or of a template
+			return t.find(before + containerPrefix + after)
+		}
 	}
 	return Field{}, false
 }

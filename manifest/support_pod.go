@@ -61,7 +61,8 @@ var podRows = []Field{
 	{Path: "spec.preemptionPolicy", Support: Accepted, Note: scheduling},
 
 	{Path: "spec.schedulingGates", Support: Refused, Note: "nobody would lift them"},
-	{Path: "spec.ephemeralContainers", Support: Refused, Note: "no part of a manifest: podrun debug adds them to a pod that runs"},
+	{Path: "spec.ephemeralContainers", Support: Done, Note: "podrun apply, up and debug add them to a pod that runs; a new pod has none; fields as spec.containers, without ports, probes, lifecycle, resources and subPath"},
+	{Path: "spec.ephemeralContainers[].targetContainerName", Support: Done, Note: "a container of spec.containers, whose processes it sees"},
 	{Path: "spec.hostNetwork", Support: Done, Note: "/sys is then the host's, to be read only; ports below net.ipv4.ip_unprivileged_port_start are root's"},
 	{Path: "spec.hostPID", Support: Done, Note: "the host's processes, by the rights of the user; takes a cgroup of the pod's own, by which all that it leaves is ended"},
 	{Path: "spec.hostIPC", Support: Done, Note: "System V and POSIX shared memory, semaphores and queues of the host, by the rights of the user"},

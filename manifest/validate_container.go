@@ -45,6 +45,9 @@ func validateContainers(s *corev1.PodSpec, volumes map[string]*corev1.Volume, pa
 			errs = append(errs, validateInitContainer(c, at)...)
 		}
 	}
+	for i := range s.EphemeralContainers {
+		errs = append(errs, validateEphemeralContainer(s, &s.EphemeralContainers[i], volumes, names, path.Child("ephemeralContainers").Index(i))...)
+	}
 	return errs
 }
 

@@ -9,6 +9,7 @@ import (
 	batchv1 "k8s.io/api/batch/v1"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/util/validation/field"
 
 	"github.com/podrun/podrun/pod"
 )
@@ -48,6 +49,9 @@ func (o *Object) completeWorkload(errs *Errors) {
 	invalid := validateWorkload(o.Value)
 	sample.Spec = *sample.Spec.DeepCopy()
 	mountClaims(&sample.Spec, o.Value, 0)
+	if len(t.Spec.EphemeralContainers) > 0 {
+		invalid = append(invalid, field.Forbidden(field.NewPath(path, "spec", "ephemeralContainers"), "ephemeral containers not allowed in pod template"))
+	}
 	for _, bad := range Validate(sample) {
 		if bad.Field == "metadata.name" {
 			continue
