@@ -59,7 +59,7 @@ func (l *launch) noteMade() {
 	for i := range l.stored {
 		o := l.stored[i].Stored
 		if _, err := l.dirs.Object(o.Kind, o.Namespace, o.Name); errors.Is(err, fs.ErrNotExist) {
-			l.made = append(l.made, target{o.Kind, o.Namespace, o.Name})
+			l.created = append(l.created, target{o.Kind, o.Namespace, o.Name})
 		}
 	}
 }
@@ -80,8 +80,8 @@ func (l *launch) dropMade(ctx context.Context) error {
 			return nil
 		}
 	}
-	if len(l.made) == 0 {
+	if len(l.created) == 0 {
 		return nil
 	}
-	return l.front.dropObjects(ctx, l.dirs, l.made)
+	return l.front.dropObjects(ctx, l.dirs, l.created)
 }

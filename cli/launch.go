@@ -36,7 +36,7 @@ type launch struct {
 	workloads     []manifest.Object // Deployments, Jobs and the like
 	samples       []*upPod          // pods that they would make: never started
 	logLimited    bool              // --log-max-size or --log-max-files
-	made          []target          // of stored, those that were not there before
+	created       []target          // of stored, those that were not there before
 }
 
 // prepare does everything that can fail before a pod exists: it looks at what runs

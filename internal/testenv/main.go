@@ -39,6 +39,9 @@ const (
 //
 // warmUp is called first: for libraries that open something once and keep it.
 func Main(m *testing.M, warmUp ...func() error) {
+	if fuzzing() {
+		os.Exit(m.Run())
+	}
 	code, err := step(m, warmUp)
 	if err != nil {
 		fmt.Fprintf(os.Stderr, "testenv: %v\n", err)

@@ -11,6 +11,9 @@ import (
 // started as root, once more as root; the user is chosen as by Main. Nothing may be
 // left behind by the process, as with Main.
 func MainOutside(m *testing.M) {
+	if fuzzing() {
+		os.Exit(m.Run())
+	}
 	code, err := outside(m)
 	if err != nil {
 		fmt.Fprintf(os.Stderr, "testenv: %v\n", err)

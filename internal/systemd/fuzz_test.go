@@ -1,0 +1,54 @@
+package systemd
+
+import (
+	"slices"
+	"strings"
+	"testing"
+)
+
+// FuzzKube: no text crashes the reader of Quadlet's files, and no key of one ends up outside of
+// its line in the unit that is made of it.
+func FuzzKube(f *testing.F) {
+	f.Add("[Kube]\nYaml=web.yaml\n", "[Service]\nRestart=always\n")
+	f.Add("[Unit]\nDescription=The site\nRequires=db.kube \\\n # in between\n other.service\n[Kube]\nYaml=\"a b.yaml\"\nYaml=%h/50%%/x.yaml\nNetwork=none\n[X-Mine]\nKey=value\n", "")
+	f.Add("[Kube]\nYaml=%\nYaml=%%%z\\\n\\\n", "[\n]\n=\n")
+	f.Fuzz(func(t *testing.T, text, dropIn string) {
+		k, err := parseKube(text, dropIn)
+		if err != nil {
+			if err.Error() == "" {
+				t.Fatal("refused without a word")
+			}
+			return
+		}
+		for _, path := range k.Yaml {
+			if !strings.HasPrefix(path, "/") {
+				t.Fatalf("%q is no absolute path", path)
+			}
+		}
+		for section, lines := range k.Extra {
+			for _, line := range append(slices.Clone(lines), section) {
+				if strings.ContainsAny(line, "\n\r") {
+					t.Fatalf("%q of %s is more than a line", line, section)
+				}
+			}
+		}
+	})
+}
+
+// FuzzUnitFile: no text crashes those who read the unit files of podrun, and the manifests of one
+// that it has written are read as they were.
+func FuzzUnitFile(f *testing.F) {
+	f.Add("[Service]\nExecReload=/usr/bin/podrun up --detach --timeout 60s \"/a b.yaml\" /c%%.yaml\n", "/a b.yaml")
+	f.Add("\n[X-Podrun]\nManifest=/a%%b\n", `/we"ird\$%.yaml`)
+	f.Fuzz(func(t *testing.T, text, path string) {
+		Made([]byte(text))
+		ManifestOf([]byte(text))
+		FilesOf([]byte(text))
+		if path == "" || strings.ContainsAny(path, "\n\r\x00") {
+			return
+		}
+		if got := wordsOf(words([]string{path, "/second"})); !slices.Equal(got, []string{path, "/second"}) {
+			t.Fatalf("%q is read as %q", path, got)
+		}
+	})
+}
