@@ -1,4 +1,4 @@
-.PHONY: help build test check demo cross bench smoke-vm test-vm test-all vm torture torture-vm
+.PHONY: help build test check demo cross bench smoke-vm test-vm test-all vm torture torture-vm vulncheck
 help: ## show this
 	@sed -n 's/^\([a-z-]*\):.*## /make \1\t/p' Makefile | expand -t 14
 build: ## make bin/podrun: static, for this machine
@@ -13,5 +13,6 @@ torture-vm: ## stops, crashes, power cuts of units, and what test-vm leaves out,
 demo:  ## install what is missing, build, run a pod as an ordinary user
 cross: ## make bin/podrun-amd64, -arm64 and -armv7
 bench: ## compare with podman kube play, in one run
-build test check demo cross bench smoke-vm test-vm test-all torture torture-vm: ; @scripts/$@
+vulncheck: ## known vulnerabilities of what is linked; needs Go's database of them
+build test check demo cross bench smoke-vm test-vm test-all torture torture-vm vulncheck: ; @scripts/$@
 vm: ; @scripts/vm up

@@ -48,23 +48,18 @@ func (f *front) answered(c *cli.Context, do func(*front, *cli.Context) error) er
 // madeObjects are the objects that a command has made or changed.
 type madeObjects struct {
 	dirs  store.Dirs
-	names []madeObject
-}
-
-type madeObject struct {
-	asked
-	namespace string
+	names []asked
 }
 
 func (l *launch) made() *madeObjects {
 	m := &madeObjects{dirs: l.dirs}
 	for _, list := range [][]manifest.Object{l.stored, l.workloads} {
 		for _, o := range list {
-			m.names = append(m.names, madeObject{asked{o.Stored.Kind, []string{o.Stored.Name}}, o.Stored.Namespace})
+			m.names = append(m.names, asked{o.Stored.Kind, []string{o.Stored.Name}, o.Stored.Namespace})
 		}
 	}
 	for _, p := range l.pods {
-		m.names = append(m.names, madeObject{asked{"", []string{p.place.Name}}, p.place.Namespace})
+		m.names = append(m.names, asked{"", []string{p.place.Name}, p.place.Namespace})
 	}
 	return m
 }
@@ -81,8 +76,7 @@ func (f *front) printMade(made *madeObjects, format string) error {
 	var lists []*listing
 	var errs []error
 	for _, o := range made.names {
-		w.namespace = o.namespace
-		l, err := f.list(made.dirs, o.asked, w)
+		l, err := f.list(made.dirs, o, w)
 		if errs = append(errs, err); l != nil {
 			lists = append(lists, l)
 		}

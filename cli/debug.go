@@ -84,7 +84,7 @@ func (f *front) debug(c *cli.Context) error {
 	if err := d.make(c, command); err != nil {
 		return err
 	}
-	f.made = &madeObjects{d.dirs, []madeObject{{asked{"", []string{d.pod.Name}}, d.pod.Namespace}}}
+	f.made = &madeObjects{d.dirs, []asked{{"", []string{d.pod.Name}, d.pod.Namespace}}}
 	if err := d.add(c.Context); err != nil {
 		return err
 	}

@@ -6,7 +6,6 @@ import (
 	"strings"
 
 	corev1 "k8s.io/api/core/v1"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	kyaml "sigs.k8s.io/yaml"
 
 	"github.com/podrun/podrun/internal/report"
@@ -43,20 +42,6 @@ func Print(p *corev1.Pod, f Format) ([]byte, error) {
 	p = p.DeepCopy()
 	defaultPull(&p.Spec)
 	return printObject(p, f)
-}
-
-// PrintList writes any number of Pods as a List, as kubectl get -o does without a
-// name.
-func PrintList(pods []*corev1.Pod, f Format) ([]byte, error) {
-	list := struct {
-		metav1.TypeMeta `json:",inline"`
-		Metadata        metav1.ListMeta `json:"metadata"`
-		Items           []*corev1.Pod   `json:"items"`
-	}{TypeMeta: metav1.TypeMeta{APIVersion: "v1", Kind: "List"}, Items: pods}
-	if pods == nil {
-		list.Items = []*corev1.Pod{}
-	}
-	return printObject(list, f)
 }
 
 func printObject(v any, f Format) ([]byte, error) {

@@ -34,10 +34,7 @@ func (p Pool) Of(s Slot) Addresses {
 // Gateway are the router's own addresses.
 func (p Pool) Gateway() Addresses { return p.at(1) }
 
-// ServiceAddresses is how many addresses there are for Services.
-const ServiceAddresses = 1<<15 - 2
-
-// Service are the addresses of Service n, from 0 to ServiceAddresses-1.
+// Service are the addresses of Service n, from 0 to 1<<15-3.
 func (p Pool) Service(n int) Addresses { return p.at(uint16(1<<15 + 1 + n)) }
 
 // ServiceRanges are all addresses that Services may have, of each family; the first of a
