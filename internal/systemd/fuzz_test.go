@@ -27,7 +27,7 @@ func FuzzKube(f *testing.F) {
 		}
 		for section, lines := range k.Extra {
 			for _, line := range append(slices.Clone(lines), section) {
-				if strings.ContainsAny(line, "\n\r") {
+				if strings.ContainsAny(line, "\n\r\x00") {
 					t.Fatalf("%q of %s is more than a line", line, section)
 				}
 			}

@@ -35,6 +35,8 @@ func (q *quadletFile) parse(file, text string) error {
 			}
 		}
 		switch {
+		case strings.ContainsAny(line, "\r\x00"): // the unit would have two lines of it
+			return fmt.Errorf("%s: %q has a carriage return or a NUL byte in it, where systemd ends a line: remove it", where, clip(line))
 		case line == "" || comment(line):
 		case line[0] == '[' && line[len(line)-1] == ']':
 			section = line[1 : len(line)-1]
