@@ -101,7 +101,7 @@ func (f completer) values(cmd *cli.Command, flag string, before []string) []choi
 		return f.namespaces()
 	case flag == "container":
 		return f.containers(cmd, before)
-	case slices.Contains([]string{"filename", "output", "from-file", "authfile", "env-file"}, flag):
+	case slices.Contains([]string{"filename", "output", "from-file", "authfile", "env-file", "custom"}, flag):
 		return []choice{{word: theFiles}}
 	}
 	return nil
