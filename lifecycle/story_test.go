@@ -38,6 +38,7 @@ import (
 //	pause | unpause            a user wishes so
 //	changed NAME… the plan has another revision of these containers, with another image
 //	asked NAME…                the same, because a user wants a restart
+//	deadline N                 the plan has another activeDeadlineSeconds
 //	manual | auto              whether actions are answered by themselves
 //	hang NAME                  starts of this container are not answered
 //	dies NAME CODE AFTER       runs of this container end by themselves

@@ -191,6 +191,9 @@ func (w *world) step(words []string) (err error) {
 		return w.stop(args)
 	case "changed", "asked":
 		w.changed(plain, verb == "asked")
+	case "deadline":
+		w.plan.ActiveDeadlineSeconds, err = strconv.ParseInt(plain[0], 10, 64)
+		w.seen.Apply(&w.plan, Event{At: w.now(), Kind: Replanned})
 	case "pause", "unpause":
 		w.seen.Apply(&w.plan, Event{At: w.now(), Kind: map[string]EventKind{"pause": PauseWanted, "unpause": ResumeWanted}[verb]})
 	case "manual", "auto":

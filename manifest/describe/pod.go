@@ -8,6 +8,7 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/util/duration"
 )
 
 // Pod tells of a pod with its status (manifest.Render). machine is what only this
@@ -92,7 +93,11 @@ func (p *page) head(pod *corev1.Pod) {
 func (p *page) status(pod *corev1.Pod) {
 	over := pod.Status.Phase == corev1.PodFailed || pod.Status.Phase == corev1.PodSucceeded
 	if pod.DeletionTimestamp != nil && !over {
-		p.row(0, "Status:", fmt.Sprintf("Terminating (lasts %s)", p.ago(pod.DeletionTimestamp.Time)))
+		how := "lasts " + p.ago(pod.DeletionTimestamp.Time)
+		if left := pod.DeletionTimestamp.Sub(p.clock); left > 0 { // of which kubectl writes <invalid>
+			how = "ends within " + duration.HumanDuration(left)
+		}
+		p.row(0, "Status:", "Terminating ("+how+")")
 		p.row(0, "Termination Grace Period:", fmt.Sprintf("%ds", *pod.DeletionGracePeriodSeconds))
 	} else {
 		p.row(0, "Status:", string(pod.Status.Phase))
