@@ -40,11 +40,12 @@ func (d *Difference) None() bool {
 // itself: see Stamp.
 func Compare(old, new *corev1.Pod) (*Difference, error) {
 	var trees [2]any
+	var ephemeral [2][]corev1.EphemeralContainer
 	for i, p := range []*corev1.Pod{old, new} {
 		p = p.DeepCopy()
 		Unstamp(p)
 		defaultPull(&p.Spec)
-		p.Status, p.Spec.EphemeralContainers = corev1.PodStatus{}, nil
+		p.Status, ephemeral[i], p.Spec.EphemeralContainers = corev1.PodStatus{}, p.Spec.EphemeralContainers, nil
 		text, err := Marshal(p)
 		if err != nil {
 			return nil, err
@@ -55,7 +56,7 @@ func Compare(old, new *corev1.Pod) (*Difference, error) {
 	}
 	d := &Difference{Labels: new.Generation > old.Generation}
 	walkDifferences(nil, trees[0], trees[1], func(path *field.Path) { d.note(path.String(), new) })
-	d.noteEphemeral(old, new)
+	d.noteEphemeral(ephemeral[0], ephemeral[1])
 	return d, nil
 }
 

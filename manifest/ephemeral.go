@@ -115,13 +115,13 @@ func onlyEphemeral(c *corev1.EphemeralContainer, path *field.Path) field.ErrorLi
 
 // noteEphemeral finds the ephemeral containers that are added. One that is there cannot be
 // changed, and stays if new does not have it.
-func (d *Difference) noteEphemeral(old, new *corev1.Pod) {
-	for i, c := range new.Spec.EphemeralContainers {
-		at := slices.IndexFunc(old.Spec.EphemeralContainers, func(o corev1.EphemeralContainer) bool { return o.Name == c.Name })
+func (d *Difference) noteEphemeral(old, new []corev1.EphemeralContainer) {
+	for i, c := range new {
+		at := slices.IndexFunc(old, func(o corev1.EphemeralContainer) bool { return o.Name == c.Name })
 		switch {
 		case at < 0:
 			d.Ephemeral = append(d.Ephemeral, i)
-		case !reflect.DeepEqual(old.Spec.EphemeralContainers[at], c):
+		case !reflect.DeepEqual(old[at], c):
 			d.Fixed = append(d.Fixed, fmt.Sprintf("spec.ephemeralContainers[%d]", i))
 		}
 	}
