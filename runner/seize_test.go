@@ -28,6 +28,9 @@ func TestProcessesThatAreMadeCannotBeSeized(t *testing.T) {
 		{"its own, asked for", true, false, "attacker", func(*pod.Plan) {}},
 		{"shared, apart", true, true, "victim", func(p *pod.Plan) { p.ShareProcessNamespace = true }},
 		{"its own, apart", true, true, "attacker", func(*pod.Plan) {}},
+		{"shared, users of its own", true, true, "victim", func(p *pod.Plan) {
+			p.ShareProcessNamespace, p.Users = true, &pod.IDRange{First: 40960, Count: 4096}
+		}},
 		{"host's, apart", true, true, "victim", func(p *pod.Plan) { p.HostPID = true }},
 	} {
 		t.Run(test.name, func(t *testing.T) {
