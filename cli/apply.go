@@ -49,6 +49,11 @@ func (l *launch) recognize(p *upPod) error {
 	if err != nil {
 		return err
 	}
+	if plan, err := p.place.Plan(); err == nil && plan.Awaits { // nothing of it has been started
+		p.awaits, p.plan = true, plan
+		p.running, p.started, p.replaces = d.None(), d.None(), !d.None()
+		return nil
+	}
 	if refused := refuseChange(p, old, d); refused != nil {
 		if p.replaces = l.replace; l.replace {
 			return nil

@@ -59,7 +59,7 @@ func (f *front) apply(c *cli.Context) error {
 		return err
 	}
 	defer l.release()
-	l.said = f.out
+	l.said, l.background = f.out, true
 	if err := interruptible(c.Context, signals, l.prepare); err != nil {
 		return err
 	}
@@ -70,6 +70,9 @@ func (f *front) apply(c *cli.Context) error {
 	err = l.start()
 	for _, p := range l.started() {
 		_, werr := fmt.Fprintf(f.out, "pod/%s %s\n", p.place.Name, was[p])
+		if p.awaits {
+			fmt.Fprintf(f.err, "podrun: pod %[1]s waits for its images, which are pulled now; podrun events %[1]s shows how they come\n", p.place.Name)
+		}
 		err = errors.Join(err, werr)
 	}
 	for _, w := range l.workplaces() {

@@ -31,6 +31,14 @@ func arrivalOf(wait bool) arrival {
 // await waits for `up -d` until the pod has come so far or has succeeded, and says so.
 func (f *front) await(ctx context.Context, p *upPod, to arrival, timeout time.Duration) error {
 	tell := narrator{out: f.err, pod: p.place.Name}
+	if p.awaits {
+		if err := f.awaitImages(ctx, p); err != nil {
+			if asExit(err) == nil && !errors.Is(err, context.Canceled) {
+				fmt.Fprintf(f.err, "podrun: pod %[1]s goes on waiting for its images; podrun down %[1]s removes it\n", p.place.Name)
+			}
+			return err
+		}
+	}
 	defer tell.mounts(p)()
 	see, end := tell.still(p, to, f.stillAfter, timeout > 0)
 	var last *pod.Status
@@ -64,7 +72,7 @@ func (f *front) await(ctx context.Context, p *upPod, to arrival, timeout time.Du
 		return withLastLines(p.place, last, tell.failure(p.place, last))
 	case p.change != nil:
 		fmt.Fprintf(f.out, "pod/%s configured\n", p.place.Name)
-	case p.running:
+	case p.running && !p.pulled:
 		fmt.Fprintf(f.out, "pod/%s unchanged\n", p.place.Name)
 	default:
 		fmt.Fprintf(f.out, "pod/%s %s\n", p.place.Name, to.word)

@@ -168,7 +168,7 @@ func (c *controller) forget(w store.Workload, v *view) error {
 // makePods makes pods, all at once, by the way of `podrun up`. Why one cannot be made is
 // remembered, and tried again.
 func (c *controller) makePods(ctx context.Context, v *view, d *workload.Decision) error {
-	l := &launch{front: c.front, dirs: c.dirs, keeper: c.keeper, requireLimits: v.object.RequireLimits}
+	l := &launch{front: c.front, dirs: c.dirs, keeper: c.keeper, requireLimits: v.object.RequireLimits, background: c.connect == nil}
 	l.pull.TLSVerify = v.object.TLSVerify
 	defer l.release()
 	for _, m := range d.Make {

@@ -96,24 +96,24 @@ func (f *front) control(dirs store.Dirs, w store.Workload) error {
 	if err != nil {
 		return err
 	}
-	scopeController(w, pid)
+	kind := strings.ToLower(string(w.Kind))
+	scope(systemd.Scope{
+		Name: "podrun-" + kind + "-" + w.Namespace + "-" + w.Name, Description: "podrun: controller of " + kind + " " + w.Namespace + "/" + w.Name,
+		PID: pid, Stop: stopMargin,
+	})
 	return nil
 }
 
-// scopeController gives a controller a scope of its own, that it outlives a login. Where
-// there is no manager it lives where the caller does.
-func scopeController(w store.Workload, pid int) {
+// scope gives a process a scope of its own, that it outlives a login. Where there is no
+// manager it lives where the caller does.
+func scope(s systemd.Scope) {
 	manager, ok := delegation.FindManager()
 	if _, alone, err := delegation.Own(); alone || err != nil || !ok {
 		return
 	}
 	ctx, cancel := context.WithTimeout(context.Background(), scopeTime)
 	defer cancel()
-	kind := strings.ToLower(string(w.Kind))
-	_, _ = systemd.StartScope(ctx, manager, systemd.Scope{
-		Name: "podrun-" + kind + "-" + w.Namespace + "-" + w.Name, Description: "podrun: controller of " + kind + " " + w.Namespace + "/" + w.Name,
-		PID: pid, Stop: stopMargin,
-	})
+	_, _ = systemd.StartScope(ctx, manager, s)
 }
 
 // bootID tells one start of the machine from another.

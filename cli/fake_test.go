@@ -41,6 +41,9 @@ type world struct {
 	startErr  error
 	logins    map[string][]string // with which images were asked for
 
+	pullers sync.WaitGroup
+	said    buffer // by pullers
+
 	mu      sync.Mutex
 	running map[string]*supervisor
 }
@@ -56,10 +59,14 @@ func newWorld(t *testing.T) *world {
 		t.Fatal("these tests run as an ordinary user: see TestMain")
 	}
 	t.Cleanup(func() {
+		w.pullers.Wait()
 		w.mu.Lock()
 		defer w.mu.Unlock()
 		for _, s := range w.running {
 			s.kill()
+		}
+		if t.Failed() {
+			t.Log(w.said.String())
 		}
 	})
 	return w
@@ -108,6 +115,9 @@ func (w *world) supervisor(namespace, name string) *supervisor {
 func (w *world) Ensure(_ context.Context, ref, policy string, o image.PullOptions) (pod.Image, error) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
+	if o.Here && (len(w.imageErrs) > 0 || w.imageErr != nil) {
+		return pod.Image{}, image.ErrElsewhere
+	}
 	w.ensured++
 	if w.policies == nil {
 		w.policies = map[string]string{}
@@ -122,6 +132,28 @@ func (w *world) Ensure(_ context.Context, ref, policy string, o image.PullOption
 		w.logins[ref] = append(w.logins[ref], string(text))
 	}
 	return pod.Image{Name: ref, ID: "sha256:" + strings.Repeat("0", 64), Layers: []string{"/layer"}, Cmd: []string{"sh"}}, w.imageErr
+}
+
+// pull is a puller in this process.
+func (w *world) pull(dirs store.Dirs, p store.Pod, wishes pullWishes, lock *os.File) error {
+	own, err := dup(lock)
+	if err != nil {
+		return err
+	}
+	f := &front{getenv: func(string) string { return "" }, in: strings.NewReader(""), out: io.Discard, err: &w.said, rooms: w, pullBackOff: w.backOff}
+	w.pullers.Go(func() {
+		if err := f.pullPod(w.t.Context(), dirs, p, wishes, own); err != nil {
+			w.t.Errorf("the puller of pod %s: %v", p.Name, err)
+		}
+	})
+	return nil
+}
+
+func (w *world) backOff(attempt int) time.Duration {
+	if w.pullWait > 0 {
+		return w.pullWait
+	}
+	return time.Millisecond << min(attempt, 10)
 }
 
 func (w *world) start(p store.Pod, plan *pod.Plan, with beginning) (string, error) {

@@ -3,6 +3,7 @@ package cli
 import (
 	"errors"
 	"fmt"
+	"slices"
 	"sync"
 	"time"
 
@@ -63,6 +64,16 @@ func (f *fetches) copied(u use, why error) {
 	got.past = append(got.past, pod.Event{Type: pod.Warning, Reason: "Failed", Last: time.Now(), Message: fmt.Sprintf("Failed to pull image %q: %v", u.ref, why)})
 }
 
+// cause is why an image could not be had, or nil.
+func (f *fetches) cause(u use) error {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	if got := f.byUse[u]; got != nil {
+		return got.err
+	}
+	return nil
+}
+
 // tell is told of every layer that comes in.
 func (f *fetches) tell(e image.Progress) {
 	f.mu.Lock()
@@ -116,6 +127,9 @@ func (l *launch) fetched(p *upPod) []pod.Event {
 		if !p.running || p.changes(i.Container) {
 			events = append(events, l.fetches.events(i.Container, p.use(i))...)
 		}
+	}
+	if p.waiting != nil { // it has those of the beginning of pulls
+		events = slices.DeleteFunc(events, func(e pod.Event) bool { return e.Reason == "Pulling" })
 	}
 	return events
 }

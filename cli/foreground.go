@@ -14,6 +14,7 @@ import (
 	"github.com/podrun/podrun/internal/crilog"
 	"github.com/podrun/podrun/internal/report"
 	"github.com/podrun/podrun/internal/store"
+	"github.com/podrun/podrun/internal/wire"
 	"github.com/podrun/podrun/pod"
 )
 
@@ -38,6 +39,8 @@ func (f *front) foreground(ctx context.Context, keeper pods, running []*upPod, h
 		switch {
 		case p.change != nil:
 			fmt.Fprintf(f.err, "podrun: pod %s was running already and has been changed; this shows its output, Ctrl-C leaves it running\n", p.place.Name)
+		case p.awaits && p.running:
+			fmt.Fprintf(f.err, "podrun: pod %s waits for its images already; this waits with it, Ctrl-C leaves it as it is\n", p.place.Name)
 		case p.running:
 			fmt.Fprintf(f.err, "podrun: pod %s is running already; this shows its output, Ctrl-C leaves it running\n", p.place.Name)
 		}
@@ -178,6 +181,17 @@ func (f *front) attendOne(ctx context.Context, p *upPod, streams []*stream) erro
 func (f *front) attend(ctx context.Context, p *upPod, streams []*stream) error {
 	ended := make(chan struct{})
 	tell := narrator{out: f.err, pod: p.place.Name}
+	if p.awaits {
+		if err := f.awaitImages(ctx, p); err != nil {
+			if ctx.Err() != nil {
+				return nil // left alone
+			}
+			if !p.running { // nobody else waits for it
+				err = errors.Join(err, remote.Stop(ctx, p.place, wire.StopRequest{Remove: true}))
+			}
+			return err
+		}
+	}
 	defer tell.mounts(p)()
 	var last *pod.Status
 	var watchErr error

@@ -31,6 +31,7 @@ type launch struct {
 	service       *service          // nil unless systemd runs the pods
 	replace       bool              // --replace
 	waits         bool              // for a network or a registry that does not answer
+	background    bool              // a puller waits for images of pods that do not run
 	said          io.Writer         // hears what becomes of them
 	stored        []manifest.Object // ConfigMaps and the like, for the pods to find
 	workloads     []manifest.Object // Deployments, Jobs and the like
@@ -98,49 +99,59 @@ func (l *launch) release() {
 	for _, p := range l.pods {
 		p.closePorts()
 	}
+	l.letGo()
+}
+
+func (l *launch) letGo() {
 	if l.hold != nil {
 		l.hold.Close()
 		l.hold = nil
 	}
 }
 
-// ensure has every image on the machine, all at once.
+// ensure has every image on the machine, all at once. The error tells of all that are not.
 func (l *launch) ensure(ctx context.Context) (map[use]pod.Image, error) {
-	images, err := l.front.rooms.images(l.dirs)
+	uses := l.uses()
+	byUse, failed, err := l.lookFor(ctx, uses, false)
 	if err != nil {
 		return nil, err
 	}
+	var errs []error
+	for _, u := range uses {
+		errs = append(errs, failed[u])
+	}
+	return byUse, errors.Join(append(errs, l.tellFailed())...)
+}
+
+// lookFor has images on the machine, all at once; with here no registry is asked. failed has
+// those that are not.
+func (l *launch) lookFor(ctx context.Context, uses []use, here bool) (byUse map[use]pod.Image, failed map[use]error, err error) {
+	images, err := l.front.rooms.images(l.dirs)
+	if err != nil {
+		return nil, nil, err
+	}
 	if err := l.front.makeRoom(l.dirs, images); err != nil {
-		return nil, err
+		return nil, nil, err
 	}
+	l.letGo()
 	if l.hold, err = images.Hold(); err != nil {
-		return nil, err
+		return nil, nil, err
 	}
-	uses := l.uses()
 	shown := l.front.newProgress("fetching")
 	defer shown.end()
 	options := l.pull
+	options.Here = here
 	options.Progress = func(e image.Progress) {
 		shown.tell(e)
 		l.fetches.tell(e)
+		l.eachPending(func(w *pendingPod) { w.layer(e) })
 	}
 	found, errs := make([]pod.Image, len(uses)), make([]error, len(uses))
 	var all sync.WaitGroup
 	for i, u := range uses {
 		all.Go(func() {
 			l.fetches.begin(u)
-			options := options
-			options.Logins = l.logins(u)
-			options.Asked = func() { l.fetches.asked(u) }
-			options.Warn = func(err error) {
-				l.fetches.copied(u, err)
-				fmt.Fprintln(l.front.err, report.Escape("podrun: warning: "+err.Error()))
-			}
-			ref, policy := u.ref, u.policy
-			if u.id != "" {
-				ref, policy = u.id, image.Never
-			}
-			found[i], errs[i] = images.Ensure(ctx, ref, policy, options)
+			found[i], errs[i] = l.have(ctx, images, u, options)
 			l.fetches.end(u, errs[i])
 			if errs[i] != nil {
 				errs[i] = fmt.Errorf("cannot use image %s: %w", u.ref, errs[i])
@@ -150,18 +161,43 @@ func (l *launch) ensure(ctx context.Context) (map[use]pod.Image, error) {
 		})
 	}
 	all.Wait()
-	byUse := map[use]pod.Image{}
+	byUse, failed = map[use]pod.Image{}, map[use]error{}
 	for i, u := range uses {
-		byUse[u] = found[i]
+		if byUse[u] = found[i]; errs[i] != nil {
+			failed[u] = errs[i]
+		}
 	}
-	return byUse, errors.Join(append(errs, l.tellFailed())...)
+	return byUse, failed, nil
+}
+
+// have has one image on the machine. Pods that wait for it have an event of its pull.
+func (l *launch) have(ctx context.Context, images images, u use, options image.PullOptions) (pod.Image, error) {
+	options.Logins = l.logins(u)
+	options.Asked = func() { l.fetches.asked(u) }
+	options.Warn = func(err error) {
+		l.fetches.copied(u, err)
+		l.front.warn(err)
+	}
+	ref, policy := u.ref, u.policy
+	if u.id != "" {
+		ref, policy = u.id, image.Never
+	}
+	if !options.Here && slices.ContainsFunc(l.pods, func(p *upPod) bool { return p.waiting != nil }) {
+		look := options
+		look.Here = true
+		if img, err := images.Ensure(ctx, ref, policy, look); !errors.Is(err, image.ErrElsewhere) {
+			return img, err
+		}
+		l.pulling(u)
+	}
+	return images.Ensure(ctx, ref, policy, options)
 }
 
 // uses are the images that the pods need, and how.
 func (l *launch) uses() (uses []use) {
 	for _, p := range slices.Concat(l.pods, l.samples) {
 		for _, i := range manifest.Images(p.object.Pod) {
-			if p.running && !p.changes(i.Container) {
+			if p.awaits || p.running && !p.changes(i.Container) {
 				continue
 			}
 			if u := p.use(i); !slices.Contains(uses, u) {
@@ -176,7 +212,11 @@ func (l *launch) uses() (uses []use) {
 func (l *launch) build(p *upPod, found map[use]pod.Image) error {
 	images := map[string]pod.Image{}
 	for _, i := range manifest.Images(p.object.Pod) {
-		images[i.Key()] = found[p.use(i)]
+		img := found[p.use(i)]
+		if p.awaits && img.ID == "" {
+			img = standIn
+		}
+		images[i.Key()] = img
 	}
 	opt, err := l.options()
 	if err != nil {
@@ -199,6 +239,7 @@ func (l *launch) build(p *upPod, found map[use]pod.Image) error {
 	}
 	if err == nil {
 		p.plan = plan
+		p.plan.Awaits = p.awaits
 	}
 	return err
 }
@@ -219,7 +260,10 @@ func (l *launch) start() error {
 	errs := make([]error, len(l.pods))
 	each(l.pods, func(i int, p *upPod) {
 		if p.running {
-			if p.change != nil {
+			switch {
+			case p.awaits:
+				errs[i] = retryPull(p)
+			case p.change != nil:
 				errs[i] = l.apply(p)
 				p.started = errs[i] == nil
 			}
@@ -235,7 +279,11 @@ func (l *launch) start() error {
 				return
 			}
 		}
-		switch err := l.startPod(p); {
+		begin := l.startPod
+		if p.awaits {
+			begin = l.startPull
+		}
+		switch err := begin(p); {
 		case errors.Is(err, store.ErrLocked):
 			errs[i] = busy(p.place)
 			return
@@ -300,6 +348,9 @@ func (l *launch) startPod(p *upPod) (err error) {
 
 // lock locks a pod's place, in which there is nothing but what the pod goes on with.
 func (l *launch) lock(p *upPod) (*os.File, error) {
+	if p.lock != nil {
+		return dup(p.lock)
+	}
 	if p.past == nil {
 		return l.vacate(p.place)
 	}

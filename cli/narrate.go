@@ -6,6 +6,7 @@ import (
 	"strings"
 	"sync"
 
+	"github.com/podrun/podrun/image"
 	"github.com/podrun/podrun/internal/report"
 	"github.com/podrun/podrun/internal/store"
 	"github.com/podrun/podrun/pod"
@@ -74,11 +75,15 @@ func trouble(c *pod.ContainerStatus) string {
 	case w != nil && !starting(w.Reason):
 		// The kubelet's message names the container and the pod, which we have done.
 		message, _, _ := strings.Cut(w.Message, " restarting failed container=")
+		reason := w.Reason
+		if _, cause, ok := strings.Cut(message, ": "+image.ErrImagePull+": "); ok && reason == image.ImagePullBackOff {
+			reason, message = image.ErrImagePull, cause // which is said once
+		}
 		last := ""
 		if t := c.LastState.Terminated; t != nil {
 			last = " " + outcome(t) + ";"
 		}
-		return fmt.Sprintf("container %s%s%s waits: %s", c.Name, attempt, last, because(w.Reason, message))
+		return fmt.Sprintf("container %s%s%s waits: %s", c.Name, attempt, last, because(reason, message))
 	case t != nil && t.ExitCode != 0:
 		return fmt.Sprintf("container %s%s %s", c.Name, attempt, outcome(t))
 	}

@@ -35,13 +35,8 @@ func (w *world) beginWith(stdin io.Reader, stdout io.Writer, args ...string) *pr
 			}
 			return p.signals, func() {}
 		},
-		stillAfter: cmp.Or(w.still, time.Hour),
-		pullBackOff: func(attempt int) time.Duration {
-			if w.pullWait > 0 {
-				return w.pullWait
-			}
-			return time.Millisecond << attempt
-		},
+		stillAfter:  cmp.Or(w.still, time.Hour),
+		pullBackOff: w.backOff,
 	}
 	go func() { p.code <- f.run(append([]string{"podrun"}, args...)) }()
 	return p

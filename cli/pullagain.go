@@ -29,6 +29,12 @@ var errTooLate = errors.New("the time is over")
 // haveImages has every image on the machine. A network or a registry that does not answer
 // is waited for, as by the kubelet; what will not be better by itself is an error at once.
 func (l *launch) haveImages(ctx context.Context) (map[use]pod.Image, error) {
+	if l.background {
+		found, all, err := l.imagesHere(ctx)
+		if all || err != nil {
+			return found, err
+		}
+	}
 	for attempt := 0; ; attempt++ {
 		found, err := l.ensure(ctx)
 		switch {

@@ -2,6 +2,7 @@ package cli
 
 import (
 	"cmp"
+	"fmt"
 	"os"
 	"slices"
 
@@ -23,6 +24,10 @@ func (f *front) pullOptions(c *cli.Context) (image.PullOptions, error) {
 		return o, report.New(report.Usage, "podrun login --authfile FILE makes it", "look at the file of logins: %w", err)
 	}
 	return o, nil
+}
+
+func (f *front) warn(err error) {
+	fmt.Fprintln(f.err, report.Escape("podrun: warning: "+err.Error()))
 }
 
 // pullPolicies are the words of --pull, and what they mean. podman and docker have them.

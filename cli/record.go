@@ -9,14 +9,19 @@ import (
 // record puts a pod on record: its manifest, as of the time it was created, its plan, and
 // what has become of its images.
 func (l *launch) record(p *upPod, created time.Time) error {
+	if err := l.put(p, created); err != nil {
+		return err
+	}
+	return p.place.AddEvents(l.fetched(p)...)
+}
+
+// put is record without the events.
+func (l *launch) put(p *upPod, created time.Time) error {
 	stamped := p.object.Pod.DeepCopy()
 	manifest.Stamp(stamped, p.plan.UID, created)
 	text, err := manifest.Marshal(stamped)
 	if err != nil {
 		return err
 	}
-	if err := l.create(p, text); err != nil {
-		return err
-	}
-	return p.place.AddEvents(l.fetched(p)...)
+	return l.create(p, text)
 }

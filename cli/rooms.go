@@ -2,6 +2,8 @@ package cli
 
 import (
 	"context"
+	"encoding/json"
+	"fmt"
 	"io"
 	"maps"
 	"os"
@@ -30,6 +32,8 @@ type rooms interface {
 	// beside replaces a pod by its record in another process, which outlives this one; here
 	// does the same in this one, for tests.
 	beside(dirs store.Dirs, p store.Pod, said io.Writer, here func() error) error
+	// pull starts a puller of a pod that waits for its images, which has the lock from now on.
+	pull(store.Dirs, store.Pod, pullWishes, *os.File) error
 }
 
 // images brings images onto the machine.
@@ -78,6 +82,14 @@ func (house) pods(dirs store.Dirs) (pods, error) {
 	return &keeper{dirs, programs}, err
 }
 
+func (house) pull(dirs store.Dirs, p store.Pod, wishes pullWishes, lock *os.File) error {
+	text, err := json.Marshal(wishes)
+	if err != nil {
+		return fmt.Errorf("encode how to pull: %w", err)
+	}
+	return stage.StartPuller(dirs, p, string(text), lock)
+}
+
 // keeper runs the stages of pods in the supervisor's program.
 type keeper struct {
 	dirs     store.Dirs
@@ -111,5 +123,6 @@ func Stages() map[string]func(args []string) int {
 	maps.Copy(stages, trial.Stages())
 	stages[stage.Controller] = controllerStage
 	stages[stage.Replacer] = replacerStage
+	stages[stage.Puller] = pullerStage
 	return stages
 }

@@ -38,12 +38,17 @@ func persist(ctx context.Context, p store.Pod, ask func() error) error {
 // watch hands every status of the pod to seen, until the pod has ended or seen
 // says enough. A pod that has ended already has shown its last status before.
 func watch(ctx context.Context, p store.Pod, seen func(*pod.Status) (enough bool)) error {
+	return watchLayers(ctx, p, seen, func(wire.Layer) {})
+}
+
+// watchLayers is watch that also hands on how far the layers of images are that are pulled.
+func watchLayers(ctx context.Context, p store.Pod, seen func(*pod.Status) (enough bool), layer func(wire.Layer)) error {
 	begun := false
 	err := persist(ctx, p, func() error {
 		return watchOnce(ctx, p, func(st *pod.Status) bool {
 			begun = true
 			return seen(st)
-		})
+		}, layer)
 	})
 	if begun && errors.Is(err, errNotRunning) {
 		return nil
@@ -51,7 +56,7 @@ func watch(ctx context.Context, p store.Pod, seen func(*pod.Status) (enough bool
 	return err
 }
 
-func watchOnce(ctx context.Context, p store.Pod, seen func(*pod.Status) (enough bool)) error {
+func watchOnce(ctx context.Context, p store.Pod, seen func(*pod.Status) (enough bool), layer func(wire.Layer)) error {
 	conn, err := ask(ctx, p, wire.Request{Verb: wire.Watch})
 	if err != nil {
 		return err
@@ -69,6 +74,8 @@ func watchOnce(ctx context.Context, p store.Pod, seen func(*pod.Status) (enough 
 			return err
 		case frame.Error != nil:
 			return wireError(frame.Error)
+		case frame.Layer != nil:
+			layer(*frame.Layer)
 		case frame.Status != nil:
 			if seen(frame.Status) {
 				return nil

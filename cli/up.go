@@ -56,6 +56,7 @@ Examples:
 			&cli.BoolFlag{Name: "detach", Aliases: []string{"d"}, Usage: "return when the pods are running, and leave them running"},
 			&cli.BoolFlag{Name: "wait", Usage: "with -d: return when the pods are ready, not as soon as they run"},
 			&cli.DurationFlag{Name: "timeout", Usage: "with -d: give up waiting after this `DURATION` (90s, 5m); the pods are left as they are"},
+			&cli.BoolFlag{Name: "fail-fast", Usage: "with -d: give up waiting when an image could not be pulled once; it is tried again, and the pod starts when it comes"},
 			&cli.BoolFlag{Name: "watch", Usage: "in the foreground: apply the files again whenever they change"},
 			&cli.BoolFlag{Name: "replace", Usage: "stop and remove a running pod that cannot become what its manifest says, and run it anew"},
 			&cli.StringFlag{Name: "network", Usage: "connect pods that do not say themselves by this `MODE`: auto, masquerade, tproxy, netstack, pasta, host or none"},
@@ -86,6 +87,8 @@ func (f *front) up(c *cli.Context) error {
 		return usageErrorf("up", "--wait is for -d: in the foreground, up ends with the pods")
 	case c.IsSet("timeout") && !c.Bool("detach"):
 		return usageErrorf("up", "--timeout is for -d: in the foreground, up ends with the pods")
+	case c.Bool("fail-fast") && !c.Bool("detach"):
+		return usageErrorf("up", "--fail-fast is for -d: in the foreground, up ends with the pods")
 	case c.Duration("timeout") < 0:
 		return usageErrorf("up", "--timeout must not be negative")
 	case c.IsSet("exit-code-from") && c.Bool("detach"):
@@ -116,7 +119,10 @@ func (f *front) up(c *cli.Context) error {
 		return err
 	}
 	defer l.release()
-	l.waits = true
+	l.waits, l.background = true, true
+	for _, p := range l.pods {
+		p.failFast = c.Bool("fail-fast")
+	}
 	began, timeout := time.Now(), c.Duration("timeout")
 	if err := interruptible(c.Context, signals, within(timeout, l.prepare)); err != nil {
 		return err

@@ -30,6 +30,12 @@ type upPod struct {
 	pull        string            // by which policy its images are had; "": by their own
 	past        *past             // nil unless a pod that was lost goes on
 
+	awaits   bool        // not all of its images are here: they are pulled while it is Pending
+	pulled   bool        // they came while this command waited for them
+	failFast bool        // and who waits for it wants to know of the first attempt that fails
+	waiting  *pendingPod // nil unless this process pulls them
+	lock     *os.File    // of its place, if this process has it before it starts the pod
+
 	ports   map[string]*os.File // of the host, opened for it, by their names
 	renewal *renewal            // nil unless its file is watched
 

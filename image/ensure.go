@@ -67,6 +67,9 @@ func (s *Store) Ensure(ctx context.Context, ref string, policy string, o PullOpt
 	default:
 		return pod.Image{}, report.New(report.Internal, "", "pull policy %q is unknown", policy)
 	}
+	if o.Here {
+		return pod.Image{}, fmt.Errorf("find %s: %w", ref, ErrElsewhere)
+	}
 	ours := img
 	img, err = s.Pull(ctx, ref, o)
 	if err == nil {

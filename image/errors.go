@@ -10,6 +10,9 @@ import (
 // ErrNotFound says that an image is not in the store.
 var ErrNotFound = errors.New("image is not on this machine")
 
+// ErrElsewhere says that a registry has to be asked for an image, which PullOptions.Here forbids.
+var ErrElsewhere = errors.New("a registry has to be asked for the image")
+
 // The kubelet's reasons of a container that waits for its image
 // (kubernetes pkg/kubelet/images/types.go).
 const (

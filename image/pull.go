@@ -37,6 +37,8 @@ type PullOptions struct {
 	Asked func()
 	// Progress, if not nil, is told about every layer.
 	Progress func(Progress)
+	// Here asks no registry: where one would be asked, the error is ErrElsewhere.
+	Here bool
 }
 
 // Pull fetches an image from its registry and returns it. Layers that are in the

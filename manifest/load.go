@@ -40,6 +40,16 @@ func LoadIn(file string, data []byte, namespace string) ([]Object, error) {
 	return objects, nil
 }
 
+// Recorded is the Pod of a text that Marshal has written after Stamp, as it was loaded.
+func Recorded(text []byte) (*Object, error) {
+	p, err := Unmarshal(text)
+	if err != nil {
+		return nil, err
+	}
+	Unstamp(p)
+	return &Object{File: "pod " + p.Name, Kind: "Pod", Value: p, Pod: p, Effective: EffectiveResources(p)}, nil
+}
+
 // Name is what the object is called.
 func (o *Object) Name() string {
 	if o.Value == nil {

@@ -41,6 +41,10 @@ type Plan struct {
 	ServiceLinks          bool          `json:"serviceLinks,omitempty"` // variables tell of the namespace's Services
 	QOSClass              string        `json:"qosClass"`
 
+	// Awaits says that not all images are on the machine: what they decide is not in the Plan,
+	// and nothing runs by it. Another Plan replaces it before the pod starts.
+	Awaits bool `json:"awaits,omitempty"`
+
 	// Resources are the effective ones of the whole pod: they size the pod cgroup.
 	Resources     Resources         `json:"resources"`
 	RequireLimits bool              `json:"requireLimits,omitempty"`

@@ -27,6 +27,9 @@ type Status struct {
 	// ShallowReadOnly says that the kernel cannot make a mount read-only with all below it.
 	ShallowReadOnly bool `json:"shallowReadOnly,omitempty"`
 
+	// Awaits is set until all images are on the machine and the pod has been started.
+	Awaits *Awaiting `json:"awaits,omitempty"`
+
 	InitContainers []ContainerStatus `json:"initContainers,omitempty"` // in the Plan's order
 	Containers     []ContainerStatus `json:"containers"`
 	Ephemeral      []ContainerStatus `json:"ephemeral,omitempty"`
@@ -36,6 +39,16 @@ type Status struct {
 type Deletion struct {
 	At           time.Time `json:"at"`
 	GraceSeconds int64     `json:"graceSeconds"`
+}
+
+// Awaiting is how it stands with the images of a pod that waits for them. Error is why the last
+// attempt failed, and "" while there is one; another follows whatever it is.
+type Awaiting struct {
+	Attempts int           `json:"attempts,omitempty"` // that failed
+	Error    string        `json:"error,omitempty"`
+	Hint     string        `json:"hint,omitempty"`
+	Passes   bool          `json:"passes,omitempty"` // the next attempt may succeed though nobody does anything
+	Next     time.Duration `json:"next,omitempty"`   // from the end of the last attempt to the next
 }
 
 // Phase is the PodPhase of Kubernetes.

@@ -39,7 +39,8 @@ const (
 	// Applied or Error, answers.
 	SetCondition Verb = "setCondition"
 	// Changed tells that an object which the pod refers to has been made, changed or
-	// deleted. One Frame, Applied, answers when it has been looked at.
+	// deleted. One Frame, Applied, answers when it has been looked at. A pod that waits for its
+	// images tries to pull them at once.
 	Changed Verb = "changed"
 
 	// Copy carries files into a container or out of it as a stream of tar; descriptor: the
@@ -175,7 +176,17 @@ type Frame struct {
 	Exit    *int        `json:"exit,omitempty"`    // exec, join: its exit code, 128+n for a signal
 	Applied bool        `json:"applied,omitempty"` // kill, pause, setCondition, changed: it is done; apply: it is done, and recorded; restarts may be under way
 	Copied  *Copied     `json:"copied,omitempty"`
+	Layer   *Layer      `json:"layer,omitempty"` // watch: of an image that the pod waits for; a client may ignore it
 	Error   *Error      `json:"error,omitempty"` // the request failed; nothing follows
+}
+
+// Layer is how far a layer of an image is that is being pulled. Status is one of the room image.
+type Layer struct {
+	Image  string `json:"image"`
+	Layer  string `json:"layer"`
+	Status string `json:"status"`
+	Done   int64  `json:"done,omitempty"`
+	Total  int64  `json:"total,omitempty"`
 }
 
 // Control is one message from the client while an exec runs, or it is attached. A client

@@ -1,0 +1,250 @@
+package cli
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net"
+	"slices"
+	"sync"
+	"time"
+
+	"github.com/podrun/podrun/image"
+	"github.com/podrun/podrun/internal/report"
+	"github.com/podrun/podrun/internal/store"
+	"github.com/podrun/podrun/internal/wire"
+	"github.com/podrun/podrun/lifecycle"
+	"github.com/podrun/podrun/pod"
+)
+
+// pendingPod is a pod that waits for its images. Until it starts, this process publishes its status
+// and serves its control socket, as the supervisor does later.
+type pendingPod struct {
+	front    *front
+	place    store.Pod
+	plan     *pod.Plan
+	stop     context.CancelCauseFunc // ends the pull
+	retry    chan struct{}           // somebody asks for an attempt now
+	over     chan struct{}           // closed when the pod waits no more
+	listener *net.UnixListener
+
+	mu      sync.Mutex
+	asked   *wire.StopRequest // the end that a client has asked for
+	status  pod.Status
+	layers  []layerAt
+	changes int           // of layers
+	changed chan struct{} // closed when status or layers are others
+}
+
+// layerAt is a layer with the number of its latest change.
+type layerAt struct {
+	wire.Layer
+	change int
+}
+
+// errStopped is the cause of a pull that a client has ended.
+var errStopped = errors.New("the pod was stopped")
+
+// newPending publishes that a pod waits. The caller holds the pod's lock; stop ends its pull.
+func (f *front) newPending(place store.Pod, plan *pod.Plan, stop context.CancelCauseFunc) (*pendingPod, error) {
+	w := &pendingPod{front: f, place: place, plan: plan, stop: stop, retry: make(chan struct{}, 1), changed: make(chan struct{}), status: pendingStatus(plan)}
+	return w, w.open()
+}
+
+// pendingStatus is the status of a pod that waits for its images.
+func pendingStatus(plan *pod.Plan) pod.Status {
+	st := lifecycle.Status(plan, &lifecycle.Observed{}, lifecycle.Now{Wall: time.Now()})
+	st.BootID, st.Awaits = store.BootID(), &pod.Awaiting{}
+	return st
+}
+
+// open serves the pod's control socket.
+func (w *pendingPod) open() (err error) {
+	if err := w.place.WriteStatus(&w.status); err != nil {
+		return err
+	}
+	if w.listener, err = w.place.Listen(); err != nil {
+		return err
+	}
+	w.over = make(chan struct{})
+	go func(l *net.UnixListener, over <-chan struct{}) {
+		for {
+			conn, err := l.AcceptUnix()
+			if err != nil {
+				return // it is closed
+			}
+			go w.answer(conn, over)
+		}
+	}(w.listener, w.over)
+	return nil
+}
+
+// close ends what open has begun. Clients ask the next one who serves the socket.
+func (w *pendingPod) close() {
+	w.listener.Close()
+	close(w.over)
+}
+
+func (w *pendingPod) answer(conn *net.UnixConn, over <-chan struct{}) {
+	defer conn.Close()
+	req, files, err := wire.ReadRequest(conn)
+	for _, f := range files {
+		f.Close()
+	}
+	if err != nil || req == nil {
+		return
+	}
+	frame := wire.Frame{Error: &wire.Error{Code: exitFailure, Hint: "podrun events " + w.place.Name + " shows how its images come",
+		Message: fmt.Sprintf("pod %s waits for its images: no container of it runs yet", w.place.Name)}}
+	switch req.Verb {
+	case wire.Watch:
+		w.show(conn, over)
+		return
+	case wire.Stop:
+		w.mu.Lock()
+		w.asked = req.Stop
+		w.mu.Unlock()
+		w.stop(errStopped)
+		<-over
+		return
+	case wire.Changed:
+		w.begin()
+		select {
+		case w.retry <- struct{}{}:
+		default: // one is asked for already
+		}
+		frame = wire.Frame{Applied: true}
+	}
+	_ = wire.WriteFrame(conn, frame) // fails for a client that has gone
+}
+
+// layerTime is the least time between two messages to a client about layers.
+const layerTime = 100 * time.Millisecond
+
+// show sends a client the status and the layers now and at every change.
+func (w *pendingPod) show(conn *net.UnixConn, over <-chan struct{}) {
+	seen := 0
+	var shown *pod.Awaiting
+	for {
+		w.mu.Lock()
+		st, changed, changes := w.status, w.changed, w.changes
+		var news []wire.Layer
+		for _, l := range w.layers {
+			if l.change > seen {
+				news = append(news, l.Layer)
+			}
+		}
+		w.mu.Unlock()
+		seen = changes
+		for i := range news {
+			if wire.WriteFrame(conn, wire.Frame{Layer: &news[i]}) != nil {
+				return
+			}
+		}
+		if st.Awaits != shown { // each change has its own
+			if shown = st.Awaits; wire.WriteFrame(conn, wire.Frame{Status: &st}) != nil {
+				return
+			}
+		}
+		select {
+		case <-changed:
+		case <-over:
+			return
+		}
+		if len(news) > 0 {
+			_ = pause(context.Background(), layerTime)
+		}
+	}
+}
+
+// layer takes how far a layer is.
+func (w *pendingPod) layer(e image.Progress) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	i := slices.IndexFunc(w.layers, func(l layerAt) bool { return l.Image == e.Image && l.Layer.Layer == e.Layer })
+	if i < 0 {
+		i, w.layers = len(w.layers), append(w.layers, layerAt{})
+	}
+	w.changes++
+	w.layers[i] = layerAt{wire.Layer{Image: e.Image, Layer: e.Layer, Status: string(e.Status), Done: e.Done, Total: e.Total}, w.changes}
+	w.tell()
+}
+
+// tell wakes those who watch. The caller has w.mu.
+func (w *pendingPod) tell() {
+	close(w.changed)
+	w.changed = make(chan struct{})
+}
+
+// publish changes the status, for those who watch and those who read it.
+func (w *pendingPod) publish(change func(*pod.Status)) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	st := w.status
+	awaits := *st.Awaits
+	st.Awaits = &awaits
+	st.InitContainers, st.Containers = slices.Clone(st.InitContainers), slices.Clone(st.Containers)
+	change(&st)
+	w.status = st
+	w.tell()
+	if err := w.place.WriteStatus(&st); err != nil {
+		report.Print(w.front.err, err)
+	}
+}
+
+// begin publishes that there is an attempt.
+func (w *pendingPod) begin() {
+	w.publish(func(st *pod.Status) {
+		*st.Awaits = pod.Awaiting{Attempts: st.Awaits.Attempts}
+		w.layers = nil
+	})
+}
+
+// eachStatus calls do for the status of each container.
+func eachStatus(st *pod.Status, do func(c *pod.ContainerStatus)) {
+	for _, list := range [][]pod.ContainerStatus{st.InitContainers, st.Containers} {
+		for i := range list {
+			do(&list[i])
+		}
+	}
+}
+
+// pause waits for a time, but no longer than until a client asks for an attempt or ctx is over.
+func (w *pendingPod) pause(ctx context.Context, d time.Duration) (asked, over bool) {
+	t := time.NewTimer(d)
+	defer t.Stop()
+	select {
+	case <-w.retry:
+		return true, false
+	case <-ctx.Done():
+		return false, true
+	case <-t.C:
+		return false, false
+	}
+}
+
+// stopped returns what a client has asked for, or nil.
+func (w *pendingPod) stopped() *wire.StopRequest {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	return w.asked
+}
+
+// leave publishes the end of a pod that was stopped before it started. One that is to go on with
+// the machine, or that is removed next, keeps its record as it is.
+func (w *pendingPod) leave(how *wire.StopRequest) {
+	if how.Shutdown {
+		return
+	}
+	end := func(st *pod.Status) {
+		st.Deleting = true
+		if how.Remove {
+			return
+		}
+		st.Phase, st.Awaits, st.Conditions = pod.Failed, nil, nil
+		eachStatus(st, func(c *pod.ContainerStatus) {
+			c.State = pod.State{Terminated: &pod.Terminated{ExitCode: 137, Reason: "ContainerStatusUnknown", Message: "The container was stopped before it was started"}}
+		})
+	}
+	w.publish(end)
+}
