@@ -50,8 +50,8 @@ func (l *launch) recognize(p *upPod) error {
 		return err
 	}
 	if plan, err := p.place.Plan(); err == nil && plan.Awaits { // nothing of it has been started
-		p.awaits, p.plan = true, plan
-		p.running, p.started, p.replaces = d.None(), d.None(), !d.None()
+		p.pending, p.plan = true, plan
+		p.awaits, p.running, p.started, p.replaces = d.None(), d.None(), d.None(), !d.None()
 		return nil
 	}
 	if refused := refuseChange(p, old, d); refused != nil {

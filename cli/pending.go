@@ -38,8 +38,7 @@ func (l *launch) imagesHere(ctx context.Context) (found map[use]pod.Image, all b
 		lacking[u] = true
 	}
 	for _, p := range slices.Concat(l.pods, l.samples) {
-		waits := !p.running && (!p.replaces || p.awaits)
-		p.awaits = p.running && p.awaits || waits && slices.ContainsFunc(manifest.Images(p.object.Pod), func(i manifest.ImageUse) bool { return lacking[p.use(i)] })
+		p.awaits = p.awaits || !p.running && (!p.replaces || p.pending) && slices.ContainsFunc(manifest.Images(p.object.Pod), func(i manifest.ImageUse) bool { return lacking[p.use(i)] })
 	}
 	return found, !slices.ContainsFunc(l.uses(), func(u use) bool { return lacking[u] }), nil
 }

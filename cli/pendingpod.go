@@ -13,7 +13,6 @@ import (
 	"github.com/podrun/podrun/internal/report"
 	"github.com/podrun/podrun/internal/store"
 	"github.com/podrun/podrun/internal/wire"
-	"github.com/podrun/podrun/lifecycle"
 	"github.com/podrun/podrun/pod"
 )
 
@@ -53,8 +52,36 @@ func (f *front) newPending(place store.Pod, plan *pod.Plan, stop context.CancelC
 
 // pendingStatus is the status of a pod that waits for its images.
 func pendingStatus(plan *pod.Plan) pod.Status {
-	st := lifecycle.Status(plan, &lifecycle.Observed{}, lifecycle.Now{Wall: time.Now()})
-	st.BootID, st.Awaits = store.BootID(), &pod.Awaiting{}
+	now := time.Now()
+	st := pod.Status{Version: pod.StatusVersion, Phase: pod.Pending, StartTime: now, BootID: store.BootID(), Awaits: &pod.Awaiting{}}
+	first := pod.State{Waiting: &pod.Waiting{Reason: pod.FirstReason(len(plan.InitContainers))}}
+	statuses := func(list []pod.Container) (all []pod.ContainerStatus, names []string) {
+		for i := range list {
+			all = append(all, pod.ContainerStatus{Name: list[i].Name, Image: list[i].Image, State: first})
+			names = append(names, list[i].Name)
+		}
+		return all, names
+	}
+	var unready, incomplete []string
+	st.InitContainers, incomplete = statuses(plan.InitContainers)
+	st.Containers, unready = statuses(plan.Containers)
+	// The kubelet's, in its order; the supervisor's are made by the room lifecycle.
+	condition := func(kind, reason, message string) {
+		c := pod.Condition{Type: kind, Status: "True", LastTransition: now}
+		if reason != "" {
+			c.Status, c.Reason, c.Message = "False", reason, message
+		}
+		st.Conditions = append(st.Conditions, c)
+	}
+	condition("PodReadyToStartContainers", "PodSandboxNotReady", "no pod sandbox exists")
+	if incomplete == nil {
+		condition("Initialized", "", "")
+	} else {
+		condition("Initialized", "ContainersNotInitialized", fmt.Sprintf("containers with incomplete status: %s", incomplete))
+	}
+	condition("Ready", "ContainersNotReady", fmt.Sprintf("containers with unready status: %s", unready))
+	condition("ContainersReady", "ContainersNotReady", fmt.Sprintf("containers with unready status: %s", unready))
+	condition("PodScheduled", "", "")
 	return st
 }
 

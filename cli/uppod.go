@@ -31,6 +31,7 @@ type upPod struct {
 	past        *past             // nil unless a pod that was lost goes on
 
 	awaits   bool        // not all of its images are here: they are pulled while it is Pending
+	pending  bool        // what is there waits for its images
 	pulled   bool        // they came while this command waited for them
 	failFast bool        // and who waits for it wants to know of the first attempt that fails
 	waiting  *pendingPod // nil unless this process pulls them

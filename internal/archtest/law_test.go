@@ -18,7 +18,7 @@ var base = []string{"internal/wire", "internal/store", "internal/crilog", "inter
 var rooms = []room{
 	{dir: ".", may: []string{"cli", "internal/stage", "internal/stage/embed", "internal/stage/hasten"},
 		why: "main is a doorbell: hidden stages first, then the command line"},
-	{dir: "cli", may: with("manifest", "manifest/describe", "pod", "workload", "lifecycle", "image", "cgroups/stats", "netns/hostport", "netns/relay", "internal/trial", "internal/stage", "internal/stage/embed", "internal/systemd", "internal/treetar", "internal/cdi", "internal/page", "cli/internal/remote", "cli/internal/reading", "pod/glance"),
+	{dir: "cli", may: with("manifest", "manifest/describe", "pod", "workload", "image", "cgroups/stats", "netns/hostport", "netns/relay", "internal/trial", "internal/stage", "internal/stage/embed", "internal/systemd", "internal/treetar", "internal/cdi", "internal/page", "cli/internal/remote", "cli/internal/reading", "pod/glance"),
 		why: "commands turn words into a Plan and talk to a supervisor; they never run a pod themselves"},
 	{dir: "cli/internal/remote", may: with("pod", "cli"),
 		why: "how a supervisor is spoken to, for both fronts: no flags, no manifests"},
