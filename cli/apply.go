@@ -128,6 +128,9 @@ func (l *launch) apply(p *upPod) (err error) {
 
 // applyOnce is apply at one supervisor. It does no harm to apply twice.
 func (p *upPod) applyOnce(ctx context.Context, text []byte) error {
+	if p.plan.Awaits {
+		return report.New(report.Failure, "try again when it runs; podrun events "+p.place.Name+" shows how its images come", "pod %s waits for its images: no container of it runs yet", p.place.Name)
+	}
 	plan, err := json.Marshal(p.plan)
 	if err != nil {
 		return fmt.Errorf("encode plan: %w", err)

@@ -158,6 +158,7 @@ func (l *launch) lookFor(ctx context.Context, uses []use, here bool) (byUse map[
 				return
 			}
 			shown.done(u.ref)
+			l.eachPending(func(w *pendingPod) { w.layer(image.Progress{Image: u.ref, Status: image.Done}) })
 		})
 	}
 	all.Wait()

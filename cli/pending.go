@@ -286,6 +286,10 @@ func (f *front) awaitImages(ctx context.Context, p *upPod) error {
 		}
 		return false
 	}, func(l wire.Layer) {
+		if l.Layer == "" { // all of the image
+			bars.done(l.Image)
+			return
+		}
 		bars.tell(image.Progress{Image: l.Image, Layer: l.Layer, Status: image.Status(l.Status), Done: l.Done, Total: l.Total})
 	})
 	switch {

@@ -150,7 +150,7 @@ const layerTime = 100 * time.Millisecond
 
 // show sends a client the status and the layers now and at every change.
 func (w *pendingPod) show(conn *net.UnixConn, over <-chan struct{}) {
-	seen := 0
+	seen, last := 0, false
 	var shown *pod.Awaiting
 	for {
 		w.mu.Lock()
@@ -173,13 +173,19 @@ func (w *pendingPod) show(conn *net.UnixConn, over <-chan struct{}) {
 				return
 			}
 		}
-		select {
-		case <-changed:
-		case <-over:
+		if last {
 			return
 		}
 		if len(news) > 0 {
-			_ = pause(context.Background(), layerTime)
+			select {
+			case <-over:
+			case <-time.After(layerTime):
+			}
+		}
+		select {
+		case <-changed:
+		case <-over:
+			last = true // what has changed until then is sent
 		}
 	}
 }

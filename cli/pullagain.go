@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"time"
 
 	"github.com/podrun/podrun/image"
@@ -29,19 +30,21 @@ var errTooLate = errors.New("the time is over")
 // haveImages has every image on the machine. A network or a registry that does not answer
 // is waited for, as by the kubelet; what will not be better by itself is an error at once.
 func (l *launch) haveImages(ctx context.Context) (map[use]pod.Image, error) {
-	if l.background {
+	if l.background || l.service != nil && len(l.pods) > 0 {
 		found, all, err := l.imagesHere(ctx)
-		if all || err != nil {
+		waits := l.service != nil && slices.ContainsFunc(l.pods, func(p *upPod) bool { return p.awaits })
+		if err != nil || all && !waits {
 			return found, err
 		}
+	}
+	if l.service != nil {
+		return l.service.haveImages(ctx, l)
 	}
 	for attempt := 0; ; attempt++ {
 		found, err := l.ensure(ctx)
 		switch {
 		case err == nil:
 			return found, nil
-		case l.service != nil:
-			err = l.service.again(ctx, l, attempt, err)
 		case l.waits:
 			err = l.again(ctx, attempt, err)
 		}

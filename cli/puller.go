@@ -103,7 +103,7 @@ func (l *launch) endPull(p *upPod) (err error) {
 		return nil
 	}
 	p.waiting.leave(how)
-	if how.Remove {
+	if how.Remove && !how.Shutdown {
 		err = l.keeper.remove(p.place)
 	}
 	return err

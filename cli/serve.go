@@ -11,7 +11,6 @@ import (
 	"github.com/urfave/cli/v2"
 	"golang.org/x/sys/unix"
 
-	"github.com/podrun/podrun/image"
 	"github.com/podrun/podrun/internal/report"
 	"github.com/podrun/podrun/internal/stage"
 	"github.com/podrun/podrun/internal/store"
@@ -129,7 +128,7 @@ func (f *front) upUnit(c *cli.Context, files []string, n *systemd.Notifier, sign
 func (s *service) bringUp(ctx context.Context, l *launch, signals <-chan os.Signal, started func()) error {
 	err := interruptible(ctx, signals, l.prepare)
 	if e := asExit(err); e != nil && e.err == nil { // told to end
-		if err := s.stop(ctx, l.started(), signals); err != nil {
+		if err := errors.Join(s.endPulls(ctx, l), s.stop(ctx, l.started(), signals)); err != nil {
 			return err
 		}
 		return s.forget()
@@ -148,6 +147,7 @@ func (s *service) bringUp(ctx context.Context, l *launch, signals <-chan os.Sign
 			return err
 		}
 	}
+	l.eachPending((*pendingPod).close) // their supervisors serve their sockets now
 	if err := l.start(); err != nil {
 		// Some pods of the unit may run: they end with it.
 		return errors.Join(err, s.stop(ctx, l.started(), signals))
@@ -198,6 +198,9 @@ func (s *service) adopt(ctx context.Context, l *launch, p *upPod) error {
 	err := l.recognize(p)
 	if errors.Is(err, errOtherManifest) && s.owned(p.place) {
 		p.replaces, err = true, nil
+	}
+	if p.pending { // this process pulls now
+		p.awaits, p.running, p.started, p.replaces = false, false, false, true
 	}
 	if err != nil || !p.running {
 		return err
@@ -264,22 +267,4 @@ func (s *service) attachOnce(ctx context.Context, p *upPod) error {
 	}
 	p.front.Socket.Close()
 	return nil
-}
-
-// again waits until the images are to be tried again. A machine that has just started
-// may have no network yet: that is no reason for a unit to fail.
-func (s *service) again(ctx context.Context, l *launch, attempt int, err error) error {
-	if image.Reason(err) == image.InvalidImageName || ctx.Err() != nil {
-		return err
-	}
-	wait := s.front.pullBackOff(attempt)
-	l.release()
-	l.fetches.backOff()
-	report.Print(s.front.err, fmt.Errorf("%w; next try in %v", err, wait))
-	s.tell(systemd.Status(fmt.Sprintf("ImagePullBackOff, next try in %v: %v", wait, err)))
-	s.giveTurn()
-	if err := pause(ctx, wait); err != nil {
-		return err
-	}
-	return s.takeTurn(ctx)
 }

@@ -181,6 +181,7 @@ type Frame struct {
 }
 
 // Layer is how far a layer of an image is that is being pulled. Status is one of the room image.
+// Without a name it is the image, which is there.
 type Layer struct {
 	Image  string `json:"image"`
 	Layer  string `json:"layer"`
