@@ -32,7 +32,7 @@ func arrivalOf(wait bool) arrival {
 func (f *front) await(ctx context.Context, p *upPod, to arrival, timeout time.Duration) error {
 	tell := narrator{out: f.err, pod: p.place.Name}
 	if p.awaits {
-		if err := f.awaitImages(ctx, p); err != nil {
+		if err := f.awaitImages(ctx, p, false); err != nil {
 			if asExit(err) == nil && !errors.Is(err, context.Canceled) {
 				fmt.Fprintf(f.err, "podrun: pod %[1]s goes on waiting for its images; podrun down %[1]s removes it\n", p.place.Name)
 			}

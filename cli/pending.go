@@ -264,8 +264,9 @@ func (f *front) tellWaits(p *upPod, st *pod.Status) {
 }
 
 // awaitImages waits for the images of a pod that this command wants, and shows how they come. An
-// attempt that fails is an error if the next one cannot but fail, too, or with --fail-fast.
-func (f *front) awaitImages(ctx context.Context, p *upPod) error {
+// attempt that fails is an error if the next one cannot but fail, too, or with --fail-fast; but not
+// if the command is patient.
+func (f *front) awaitImages(ctx context.Context, p *upPod, patient bool) error {
 	bars := f.newProgress("fetching")
 	defer bars.end()
 	var last *pod.Awaiting
@@ -276,7 +277,7 @@ func (f *front) awaitImages(ctx context.Context, p *upPod) error {
 			return true
 		}
 		if last = st.Awaits; last.Error != "" {
-			if why = last.Error; p.failFast || !last.Passes {
+			if why = last.Error; !patient && (p.failFast || !last.Passes) {
 				return true
 			}
 		}

@@ -87,7 +87,7 @@ func (f *front) upWorkloads(c *cli.Context, l *launch, rule exitFrom, failed err
 			ctx, cancel = context.WithTimeout(ctx, d)
 			defer cancel()
 		}
-		return f.awaitWorkloads(ctx, l.dirs, places, c.Bool("wait"))
+		return f.awaitWorkloads(ctx, l.dirs, places, patience{c.Bool("wait"), c.Bool("fail-fast")})
 	})
 	return errors.Join(<-podErr, err)
 }
@@ -118,17 +118,23 @@ func tee(ctx context.Context, signals <-chan os.Signal) (a, b <-chan os.Signal) 
 
 // awaitWorkloads waits until every workload is as it should be: its new pods run, or with
 // wait it is available or complete.
-func (f *front) awaitWorkloads(ctx context.Context, dirs store.Dirs, places []store.Workload, wait bool) error {
+func (f *front) awaitWorkloads(ctx context.Context, dirs store.Dirs, places []store.Workload, how patience) error {
 	errs := make([]error, len(places))
 	var all sync.WaitGroup
 	for i, w := range places {
-		all.Go(func() { errs[i] = f.awaitWorkload(ctx, dirs, w, wait) })
+		all.Go(func() { errs[i] = f.awaitWorkload(ctx, dirs, w, how) })
 	}
 	all.Wait()
 	return errors.Join(errs...)
 }
 
-func (f *front) awaitWorkload(ctx context.Context, dirs store.Dirs, w store.Workload, wait bool) error {
+// patience is how long a workload is waited for.
+type patience struct {
+	wait     bool // until it is available or complete
+	failFast bool // but not beyond an image that could not be pulled once
+}
+
+func (f *front) awaitWorkload(ctx context.Context, dirs store.Dirs, w store.Workload, how patience) error {
 	tell := map[string]*narrator{}
 	last := ""
 	for {
@@ -143,13 +149,16 @@ func (f *front) awaitWorkload(ctx context.Context, dirs store.Dirs, w store.Work
 			if tell[name] == nil {
 				tell[name] = &narrator{out: f.err, pod: name}
 			}
+			if a := st.Awaits; a != nil && a.Error != "" && (how.failFast || !a.Passes) {
+				return report.New(report.Failure, a.Hint, "%s is left as it is: its pod %s waits: %s", v.name(), name, a.Error)
+			}
 			tell[name].status(st)
 		}
-		word, err := v.arrived(wait)
+		word, err := v.arrived(how.wait)
 		if err != nil {
 			return f.explain(v, err)
 		}
-		if wait || word != "" {
+		if how.wait || word != "" {
 			last = f.waitsFor(v, last)
 		}
 		if word != "" {
