@@ -37,6 +37,9 @@ else differs is refused and named; --replace stops the pod and runs it anew,
 even if this command is killed meanwhile. --watch does so whenever a file has
 changed.
 
+A pod whose images are missing waits for them, Pending: they are pulled in the
+background, also when podrun up has ended, and the pod starts when they come.
+
 Of a Deployment, Job or the like it makes the pods. In the foreground it is
 their controller; with -d a small process is, which waits until it is needed.
 With --wait a Deployment has to be rolled out and a Job to be complete: if it
