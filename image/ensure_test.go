@@ -2,6 +2,7 @@ package image
 
 import (
 	"context"
+	"errors"
 	"net/http"
 	"strings"
 	"testing"
@@ -25,6 +26,11 @@ func TestEnsure(t *testing.T) {
 	_, err := s.Ensure(ctx, repo, Never, PullOptions{})
 	if Reason(err) != ErrImageNeverPull || !strings.Contains(report.Hint(err), "podrun image load") || asked() {
 		t.Errorf("Never without a copy: %v", err)
+	}
+	for _, policy := range []string{Always, IfNotPresent, Newer} {
+		if _, err := s.Ensure(ctx, repo, policy, PullOptions{Here: true}); !errors.Is(err, ErrElsewhere) || asked() {
+			t.Errorf("%s without a copy, and no registry may be asked: %v", policy, err)
+		}
 	}
 	if _, err := s.Ensure(ctx, repo, IfNotPresent, PullOptions{}); err != nil || !asked() {
 		t.Errorf("IfNotPresent without a copy: %v", err)
