@@ -15,7 +15,8 @@ func (f *front) applyCommand() *cli.Command {
 		ArgsUsage: "FILE... | -f FILE|DIRECTORY|URL | -",
 		Description: `Keeps the ConfigMaps, Secrets, PersistentVolumeClaims, Services and Namespaces
 of manifests for pods to refer to, and starts or changes their pods, as up does;
-it does not wait for them to run. Nothing is done unless all of it is right.
+it does not wait for them to run, nor for images that are missing, which are
+pulled in the background. Nothing is done unless all of it is right.
 Pods that refer to an object which has changed are told; one that waits for it
 starts.
 

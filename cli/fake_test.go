@@ -149,6 +149,13 @@ func (w *world) pull(dirs store.Dirs, p store.Pod, wishes pullWishes, lock *os.F
 	return nil
 }
 
+// asked is how often an image was asked for.
+func (w *world) asked() int {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	return w.ensured
+}
+
 func (w *world) backOff(attempt int) time.Duration {
 	if w.pullWait > 0 {
 		return w.pullWait

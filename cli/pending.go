@@ -269,20 +269,22 @@ func (f *front) tellWaits(p *upPod, st *pod.Status) {
 func (f *front) awaitImages(ctx context.Context, p *upPod, patient bool) error {
 	bars := f.newProgress("fetching")
 	defer bars.end()
-	var last *pod.Awaiting
+	var failed *pod.Awaiting // why this command gives up
 	why, told := "they are being pulled", 0
 	err := watchLayers(ctx, p.place, func(st *pod.Status) bool {
-		if st.Awaits == nil || st.Deleting || st.Phase.Terminal() {
-			last = nil
+		now := st.Awaits
+		switch {
+		case now == nil || st.Deleting || st.Phase.Terminal():
+			return true
+		case now.Error == "":
+			return false
+		}
+		if why = now.Error; !patient && (p.failFast || !now.Passes) {
+			failed = now
 			return true
 		}
-		if last = st.Awaits; last.Error != "" {
-			if why = last.Error; !patient && (p.failFast || !last.Passes) {
-				return true
-			}
-		}
-		if last.Attempts > told && last.Error != "" {
-			told = last.Attempts
+		if now.Attempts > told {
+			told = now.Attempts
 			f.tellWaits(p, st)
 		}
 		return false
@@ -298,11 +300,11 @@ func (f *front) awaitImages(ctx context.Context, p *upPod, patient bool) error {
 		return report.New(report.Failure, "podrun events "+p.place.Name+" shows how they come", "not all images of pod %s came within the --timeout: %s", p.place.Name, why)
 	case ctx.Err() != nil:
 		return ctx.Err()
-	case errors.Is(err, errNotRunning) || err == nil && last == nil:
-		p.awaits, p.pulled = false, true // who watches the pod next sees what has become of it
-		return nil
-	case err != nil:
+	case failed != nil:
+		return report.New(report.Failure, failed.Hint, "%s", failed.Error)
+	case err != nil && !errors.Is(err, errNotRunning):
 		return err
 	}
-	return report.New(report.Failure, last.Hint, "%s", last.Error)
+	p.awaits, p.pulled = false, true // who watches the pod next sees what has become of it
+	return nil
 }

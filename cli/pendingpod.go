@@ -128,9 +128,7 @@ func (w *pendingPod) answer(conn *net.UnixConn, over <-chan struct{}) {
 		w.show(conn, over)
 		return
 	case wire.Stop:
-		w.mu.Lock()
-		w.asked = req.Stop
-		w.mu.Unlock()
+		w.ask(req.Stop)
 		w.stop(errStopped)
 		<-over
 		return
@@ -244,6 +242,11 @@ func eachStatus(st *pod.Status, do func(c *pod.ContainerStatus)) {
 
 // pause waits for a time, but no longer than until a client asks for an attempt or ctx is over.
 func (w *pendingPod) pause(ctx context.Context, d time.Duration) (asked, over bool) {
+	select {
+	case <-w.retry:
+		return true, false
+	default:
+	}
 	t := time.NewTimer(d)
 	defer t.Stop()
 	select {
@@ -253,6 +256,15 @@ func (w *pendingPod) pause(ctx context.Context, d time.Duration) (asked, over bo
 		return false, true
 	case <-t.C:
 		return false, false
+	}
+}
+
+// ask notes how the pod is to end, unless it is known already.
+func (w *pendingPod) ask(how *wire.StopRequest) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if w.asked == nil || how.Remove {
+		w.asked = how
 	}
 }
 

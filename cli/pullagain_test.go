@@ -26,8 +26,8 @@ func TestUpWaitsForARegistry(t *testing.T) {
 		w.imageErrs = []error{noNetwork(), noNetwork()}
 		w.script = func(s *supervisor) { s.end(status(pod.Succeeded, terminated("app", 0, "Completed", ""))) }
 		got := w.run(append(words, w.file(oneContainer))...)
-		if got.code != 0 || w.ensured != 3 {
-			t.Fatalf("%+v, asked %d times", got, w.ensured)
+		if got.code != 0 || w.asked() != 3 {
+			t.Fatalf("%+v, asked %d times", got, w.asked())
 		}
 		for _, want := range []string{
 			"cannot use image busybox:1: dial: network is unreachable",
@@ -51,14 +51,14 @@ func TestUpWaitsForARegistry(t *testing.T) {
 func TestUpDoesNotWaitForWhatIsWrong(t *testing.T) {
 	w := newWorld(t)
 	w.imageErrs = []error{&image.Error{Reason: image.ErrImagePull, Err: errors.New("manifest unknown")}}
-	if got := w.run("up", "-d", w.file(oneContainer)); got.code != 1 || w.ensured != 1 || strings.Contains(got.err, "BackOff") {
-		t.Errorf("%+v, asked %d times", got, w.ensured)
+	if got := w.run("up", "-d", w.file(oneContainer)); got.code != 1 || w.asked() != 1 || strings.Contains(got.err, "BackOff") {
+		t.Errorf("%+v, asked %d times", got, w.asked())
 	}
 	w = newWorld(t)
 	w.imageErrs = []error{noNetwork(), &image.Error{Reason: image.SignatureValidationFailed, Err: errors.New("refused")}}
 	two := strings.Replace(oneContainer, "  - {name: app,", "  - {name: other, image: other}\n  - {name: app,", 1)
-	if got := w.run("up", "-d", w.file(two)); got.code != 1 || w.ensured != 2 || strings.Contains(got.err, "BackOff") {
-		t.Errorf("%+v, asked %d times", got, w.ensured)
+	if got := w.run("up", "-d", w.file(two)); got.code != 1 || w.asked() != 2 || strings.Contains(got.err, "BackOff") {
+		t.Errorf("%+v, asked %d times", got, w.asked())
 	}
 }
 

@@ -83,6 +83,10 @@ func (f *front) pullPod(ctx context.Context, dirs store.Dirs, p store.Pod, wishe
 		if ctx.Err() != nil {
 			return l.endPull(up)
 		}
+		if asked, _ := up.waiting.pause(ctx, 0); asked { // since this attempt began
+			attempt = -1
+			continue
+		}
 		wait := f.pullBackOff(attempt)
 		if image.Reason(err) == image.ErrImageNeverPull {
 			wait = f.pullBackOff(0) // no registry is asked

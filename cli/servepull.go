@@ -112,9 +112,7 @@ func (s *service) endPulls(ctx context.Context, l *launch) error {
 		if p.waiting == nil {
 			continue
 		}
-		if p.waiting.stopped() == nil {
-			p.waiting.asked = &wire.StopRequest{Remove: true, Shutdown: down}
-		}
+		p.waiting.ask(&wire.StopRequest{Remove: true, Shutdown: down})
 		errs = append(errs, l.endPull(p))
 		p.lock.Close()
 		p.waiting, p.lock = nil, nil

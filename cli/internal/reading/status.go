@@ -41,7 +41,7 @@ const (
 // down with the machine: it has failed, and nobody saw its containers end.
 func lost(p store.Pod, plan *pod.Plan, st *pod.Status) *pod.Status {
 	out := *st
-	out.Phase = pod.Failed
+	out.Phase, out.Awaits = pod.Failed, nil
 	out.Message = WhyLost(p)
 	if plan.RestartPolicy != pod.RestartNever || !HasRun(p, plan) {
 		out.Message += "; podrun up goes on with the pod"
