@@ -11,7 +11,6 @@ import (
 	"time"
 
 	"github.com/podrun/podrun/image"
-	"github.com/podrun/podrun/internal/report"
 	"github.com/podrun/podrun/internal/store"
 	"github.com/podrun/podrun/internal/undo"
 	"github.com/podrun/podrun/manifest"
