@@ -49,7 +49,7 @@ func (f *front) describe(c *cli.Context) error {
 	if len(words) == 0 {
 		return usageErrorf("describe", "describe takes a kind, such as pods or deployments, or the names of pods")
 	}
-	what, err := askedBy(words)
+	what, err := f.asked(c, words)
 	if err != nil {
 		return err
 	}

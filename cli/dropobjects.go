@@ -36,8 +36,11 @@ func (f *front) dropObjects(ctx context.Context, dirs store.Dirs, targets []targ
 	var gone []*pod.Object
 	var errs []error
 	for _, t := range targets {
-		if t.kind == pod.KindNamespace && inUse(dirs, t) != nil {
-			continue
+		if t.kind == pod.KindNamespace {
+			if used, err := usedNamespaces(dirs); used[t.name] != nil || err != nil {
+				errs = append(errs, err)
+				continue
+			}
 		}
 		o, err := f.deleteOne(dirs, t)
 		switch {

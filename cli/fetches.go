@@ -61,7 +61,7 @@ func (f *fetches) copied(u use, why error) {
 	defer f.mu.Unlock()
 	got := f.byUse[u]
 	got.pulled = false
-	got.past = append(got.past, pod.Event{Type: pod.Warning, Reason: "Failed", Last: time.Now(), Message: fmt.Sprintf("Failed to pull image %q: %v", u.ref, why)})
+	got.past = append(got.past, pod.Event{Type: pod.Warning, Reason: copyUsed, Last: time.Now(), Message: why.Error()})
 }
 
 // cause is why an image could not be had, or nil.
@@ -128,8 +128,8 @@ func (l *launch) fetched(p *upPod) []pod.Event {
 			events = append(events, l.fetches.events(i.Container, p.use(i))...)
 		}
 	}
-	if p.waiting != nil { // it has those of the beginning of pulls
-		events = slices.DeleteFunc(events, func(e pod.Event) bool { return e.Reason == "Pulling" })
+	if p.waiting != nil { // it has those of the beginning of pulls, and of copies
+		events = slices.DeleteFunc(events, func(e pod.Event) bool { return e.Reason == "Pulling" || e.Reason == copyUsed })
 	}
 	return events
 }

@@ -76,7 +76,7 @@ Examples:
 			if len(words) == 0 {
 				return usageErrorf("get", "get takes a kind, such as pods, services or deployments, or the names of pods")
 			}
-			what, err := askedBy(words)
+			what, err := f.asked(c, words)
 			if err != nil {
 				return err
 			}

@@ -174,10 +174,7 @@ func (l *launch) lookFor(ctx context.Context, uses []use, here bool) (byUse map[
 func (l *launch) have(ctx context.Context, images images, u use, options image.PullOptions) (pod.Image, error) {
 	options.Logins = l.logins(u)
 	options.Asked = func() { l.fetches.asked(u) }
-	options.Warn = func(err error) {
-		l.fetches.copied(u, err)
-		l.front.warn(err)
-	}
+	options.Warn = func(err error) { l.copied(u, err) }
 	ref, policy := u.ref, u.policy
 	if u.id != "" {
 		ref, policy = u.id, image.Never

@@ -8,6 +8,8 @@ import (
 	"strings"
 	"time"
 
+	"github.com/urfave/cli/v2"
+
 	"github.com/podrun/podrun/internal/report"
 	"github.com/podrun/podrun/internal/store"
 	"github.com/podrun/podrun/manifest"
@@ -209,6 +211,23 @@ func listKept(dirs store.Dirs, a asked, w *getWishes) (*listing, error) {
 		})
 	}
 	return l, errors.Join(errs...)
+}
+
+// asked is askedBy, but for a word that names a kind which podrun does not keep: it is a pod if
+// there is one of this name.
+func (f *front) asked(c *cli.Context, words []string) ([]asked, error) {
+	what, err := askedBy(words)
+	if err == nil || len(words) > 1 || notKept(words[0]) == nil {
+		return what, err
+	}
+	dirs, derr := f.dirs()
+	if derr != nil {
+		return nil, derr
+	}
+	if _, perr := existing(dirs, c.String("namespace"), words[0]); perr != nil {
+		return nil, err
+	}
+	return []asked{{names: words}}, nil
 }
 
 // askedBy takes apart the words of get: kinds ("pods", "cm,secrets", "all") and names of

@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
+	"maps"
 	"slices"
 	"strings"
 	"time"
@@ -19,11 +20,18 @@ import (
 // is only in use is as old as the oldest thing in it.
 func namespaces(dirs store.Dirs) ([]*pod.Object, error) {
 	kept, err := dirs.Objects(pod.KindNamespace, "")
-	errs := []error{err}
-	byName := map[string]*pod.Object{}
+	used, uerr := usedNamespaces(dirs)
 	for _, o := range kept {
-		byName[o.Name] = o
+		delete(used, o.Name)
 	}
+	kept = slices.AppendSeq(kept, maps.Values(used))
+	slices.SortFunc(kept, func(a, b *pod.Object) int { return strings.Compare(a.Name, b.Name) })
+	return kept, errors.Join(err, uerr)
+}
+
+// usedNamespaces are those that something is in, and the default one, by their names.
+func usedNamespaces(dirs store.Dirs) (map[string]*pod.Object, error) {
+	var errs []error
 	used := map[string]*pod.Object{defaultNamespace: {Kind: pod.KindNamespace, Name: defaultNamespace}}
 	use := func(name string, created time.Time) {
 		o := used[name]
@@ -50,13 +58,7 @@ func namespaces(dirs store.Dirs) ([]*pod.Object, error) {
 	for _, p := range places {
 		use(p.Namespace, metadataOf(p).CreationTimestamp)
 	}
-	for name, o := range used {
-		if byName[name] == nil {
-			kept = append(kept, o)
-		}
-	}
-	slices.SortFunc(kept, func(a, b *pod.Object) int { return strings.Compare(a.Name, b.Name) })
-	return kept, errors.Join(errs...)
+	return used, errors.Join(errs...)
 }
 
 // namespaceNamed is one that the user has named.

@@ -25,7 +25,7 @@ var standIn = pod.Image{Entrypoint: []string{"unknown"}, User: "65534"}
 // imagesHere looks which images are on the machine. Pods for which a registry has to be asked
 // wait for a puller. all says that nobody else has to be waited for.
 func (l *launch) imagesHere(ctx context.Context) (found map[use]pod.Image, all bool, err error) {
-	uses := l.uses()
+	uses, began := l.uses(), time.Now()
 	found, failed, err := l.lookFor(ctx, uses, true)
 	if err != nil {
 		return nil, false, err
@@ -38,6 +38,7 @@ func (l *launch) imagesHere(ctx context.Context) (found map[use]pod.Image, all b
 		lacking[u] = true
 	}
 	for _, p := range slices.Concat(l.pods, l.samples) {
+		p.looked = began
 		p.awaits = p.awaits || !p.running && (!p.replaces || p.pending) && slices.ContainsFunc(manifest.Images(p.object.Pod), func(i manifest.ImageUse) bool { return lacking[p.use(i)] })
 	}
 	return found, !slices.ContainsFunc(l.uses(), func(u use) bool { return lacking[u] }), nil
@@ -164,6 +165,19 @@ func (l *launch) pulling(u use) {
 	}
 }
 
+// copied reports that the copy on this machine is used, because the registry cannot be asked.
+func (l *launch) copied(u use, why error) {
+	l.fetches.copied(u, why)
+	for _, p := range l.pods {
+		for _, i := range manifest.Images(p.object.Pod) {
+			if p.waiting != nil && p.use(i) == u {
+				l.event(p, i.Container, pod.Warning, copyUsed, why.Error())
+			}
+		}
+	}
+	l.front.warn(why)
+}
+
 // failed publishes that an attempt has failed, in the kubelet's words
 // (pkg/kubelet/images/image_manager.go, pkg/kubelet/kuberuntime/kuberuntime_container.go).
 func (l *launch) failed(p *upPod, err error, next time.Duration) {
@@ -196,7 +210,7 @@ func (l *launch) failed(p *upPod, err error, next time.Duration) {
 		why[""] = pod.Waiting{Reason: image.ErrImagePull, Message: err.Error()}
 	}
 	p.waiting.publish(func(st *pod.Status) {
-		*st.Awaits = pod.Awaiting{Attempts: st.Awaits.Attempts + 1, Error: err.Error(), Hint: report.Hint(err), Passes: made == nil && l.fetches.mayPass(), Next: next}
+		*st.Awaits = pod.Awaiting{Attempts: st.Awaits.Attempts + 1, Error: err.Error(), Reason: image.Reason(err), Hint: report.Hint(err), Passes: made == nil && l.fetches.mayPass(), Next: next}
 		eachStatus(st, func(c *pod.ContainerStatus) {
 			reason, ok := why[c.Name]
 			if !ok {
@@ -301,10 +315,28 @@ func (f *front) awaitImages(ctx context.Context, p *upPod, patient bool) error {
 	case ctx.Err() != nil:
 		return ctx.Err()
 	case failed != nil:
-		return report.New(report.Failure, failed.Hint, "%s", failed.Error)
+		return &image.Error{Reason: failed.Reason, Err: report.New(report.Failure, failed.Hint, "%s", failed.Error)}
 	case err != nil && !errors.Is(err, errNotRunning):
 		return err
 	}
 	p.awaits, p.pulled = false, true // who watches the pod next sees what has become of it
+	return f.warnOfCopies(p)
+}
+
+// copyUsed is the reason of the event that a copy on this machine is used, because the registry
+// cannot be asked. The kubelet has no such event: it fails there.
+const copyUsed = "LocalImageUsed"
+
+// warnOfCopies shows which copies a puller has used since this command looked for the images.
+func (f *front) warnOfCopies(p *upPod) error {
+	events, err := p.place.Events()
+	if err != nil {
+		return err
+	}
+	for _, e := range events {
+		if e.Reason == copyUsed && e.Last.After(p.looked) {
+			f.warn(errors.New(e.Message))
+		}
+	}
 	return nil
 }

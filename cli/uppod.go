@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"os"
 	"sync"
+	"time"
 
 	"github.com/podrun/podrun/internal/stage"
 	"github.com/podrun/podrun/internal/store"
@@ -32,6 +33,7 @@ type upPod struct {
 
 	awaits   bool        // not all of its images are here: they are pulled while it is Pending
 	pending  bool        // what is there waits for its images
+	looked   time.Time   // when this command looked for them
 	pulled   bool        // they came while this command waited for them
 	failFast bool        // and who waits for it wants to know of the first attempt that fails
 	waiting  *pendingPod // nil unless this process pulls them

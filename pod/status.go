@@ -46,6 +46,7 @@ type Deletion struct {
 type Awaiting struct {
 	Attempts int           `json:"attempts,omitempty"` // that failed
 	Error    string        `json:"error,omitempty"`
+	Reason   string        `json:"reason,omitempty"` // ErrImagePull and the like, or ""
 	Hint     string        `json:"hint,omitempty"`
 	Passes   bool          `json:"passes,omitempty"` // the next attempt may succeed though nobody does anything
 	Next     time.Duration `json:"next,omitempty"`   // from the end of the last attempt to the next
