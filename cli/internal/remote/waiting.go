@@ -32,8 +32,11 @@ func Waiting(said io.Writer, verb string, p store.Pod, grace *int64, waits func(
 			case <-time.After(next):
 			}
 			if which := stillRuns(p, waits); which != "" {
-				left := Patience(p, grace) - Slack - time.Since(began)
-				fmt.Fprintf(said, "podrun: %s pod %s, for up to %d s: %s\n", verb, p.Name, max(int64(left.Round(time.Second)/time.Second), 0), which)
+				limit := ""
+				if left := (Patience(p, grace) - Slack - time.Since(began)).Round(time.Second); left > 0 {
+					limit = fmt.Sprintf(", for up to %d s", left/time.Second)
+				}
+				fmt.Fprintf(said, "podrun: %s pod %s%s: %s\n", verb, p.Name, limit, which)
 			}
 		}
 	}()
