@@ -126,9 +126,7 @@ func takeAway(t *testing.T, program *trampoline.Program) {
 		t.Fatalf("a command: exit code %d: %s", code, out)
 	}
 	p.until("ready", func(st pod.Status) bool { return st.Containers[1].Ready })
-	if code, out := p.exec("victim", "kill", "1"); code != 0 {
-		t.Fatalf("a command: exit code %d: %s", code, out)
-	}
+	p.exec("victim", "kill", "1") // whose own exit code is not sure: it may end with the container
 	p.until("restarted", func(st pod.Status) bool {
 		c := st.Containers[1]
 		return c.RestartCount == 1 && c.State.Running != nil

@@ -143,12 +143,19 @@ func (p *podrun) ended(ctx context.Context, pod string) bool {
 	return err == nil && regexp.MustCompile(`"phase": *"(Succeeded|Failed)"`).Match(out)
 }
 
-// matches fails the test unless some line of a command's output does.
+// matches fails the test unless some line of a command's output does in the end.
 func (p *podrun) matches(t *testing.T, pattern string, args ...string) {
 	t.Helper()
-	out := p.run(t, args...)
-	if !slices.ContainsFunc(strings.Split(out, "\n"), regexp.MustCompile(pattern).MatchString) {
-		t.Errorf("podrun %s: no line matches %q:\n%s", strings.Join(args, " "), pattern, out)
+	want := regexp.MustCompile(pattern)
+	for deadline := time.Now().Add(patient); ; time.Sleep(50 * time.Millisecond) {
+		out := p.run(t, args...)
+		if slices.ContainsFunc(strings.Split(out, "\n"), want.MatchString) {
+			return
+		}
+		if time.Now().After(deadline) {
+			t.Errorf("podrun %s: no line matches %q:\n%s", strings.Join(args, " "), pattern, out)
+			return
+		}
 	}
 }
 

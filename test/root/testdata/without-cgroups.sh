@@ -10,7 +10,7 @@ done </proc/self/mountinfo
 mkdir "$XDG_RUNTIME_DIR"
 chmod 700 "$XDG_RUNTIME_DIR"
 podrun image import "$ROOTFS" busybox
-podrun up -d --timeout 1m testdata/pod.yaml
+podrun up -d --timeout 5m testdata/pod.yaml
 trap 'podrun down devices' EXIT
 places=(/ /tmp /etc /dev /dev/shm /empty /memory)
 # shellcheck disable=SC2016 # the container's shell expands it
