@@ -187,8 +187,8 @@ func (f *front) attend(ctx context.Context, p *upPod, streams []*stream) error {
 			if ctx.Err() != nil {
 				return nil // left alone
 			}
-			if !p.running { // nobody else waits for it
-				err = errors.Join(err, remote.Stop(ctx, p.place, wire.StopRequest{Remove: true}))
+			if !p.running { // nobody else waits for it; what it had before stays
+				err = errors.Join(err, remote.Stop(ctx, p.place, wire.StopRequest{Remove: p.past == nil, Shutdown: p.past != nil}))
 			}
 			return err
 		}

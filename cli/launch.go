@@ -266,12 +266,15 @@ func (l *launch) start() error {
 			}
 			return
 		}
-		if p.replaces && l.replace {
+		if p.replaces && l.replace && !p.awaits {
 			errs[i] = l.replacePod(p)
 			p.started = errs[i] == nil
 			return
 		}
 		if p.replaces {
+			if errs[i] = l.stillPending(p); errs[i] != nil {
+				return
+			}
 			if errs[i] = l.makeWay(p); errs[i] != nil {
 				return
 			}
@@ -313,6 +316,9 @@ func (l *launch) startPod(p *upPod) (err error) {
 		return err
 	}
 	defer lock.Close() // the pod's processes have it
+	if err := l.withdrawn(p); err != nil {
+		return err
+	}
 	var back undo.Stack
 	defer func() {
 		if err != nil {

@@ -83,6 +83,17 @@ func (l *launch) startPull(p *upPod) (err error) {
 	return l.front.rooms.pull(l.dirs, p.place, wishes, lock)
 }
 
+// stillPending is an error if a pod that waited for its images has started meanwhile.
+func (l *launch) stillPending(p *upPod) error {
+	if !p.pending || l.replace || l.service != nil {
+		return nil
+	}
+	if plan, err := p.place.Plan(); err != nil || plan.Awaits || !p.place.Alive() {
+		return nil
+	}
+	return report.New(report.Failure, replaceHint(p), "pod %s has started meanwhile, %w", p.place.Name, errOtherManifest)
+}
+
 // retryPull asks the puller of a pod that waits already for an attempt now.
 func retryPull(p *upPod) error {
 	ctx, cancel := context.WithTimeout(context.Background(), tellTime)

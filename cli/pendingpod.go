@@ -108,8 +108,12 @@ func (w *pendingPod) open() (err error) {
 
 // close ends what open has begun. Clients ask the next one who serves the socket.
 func (w *pendingPod) close() {
+	if w.listener == nil { // it could not be opened again
+		return
+	}
 	w.listener.Close()
 	close(w.over)
+	w.listener = nil
 }
 
 func (w *pendingPod) answer(conn *net.UnixConn, over <-chan struct{}) {
@@ -128,6 +132,14 @@ func (w *pendingPod) answer(conn *net.UnixConn, over <-chan struct{}) {
 		w.show(conn, over)
 		return
 	case wire.Stop:
+		if req.Stop == nil {
+			return
+		}
+		if req.Stop.Remove { // a pod that starts nevertheless removes itself
+			if err := w.place.MarkLeaving(); err != nil {
+				report.Print(w.front.err, err)
+			}
+		}
 		w.ask(req.Stop)
 		w.stop(errStopped)
 		<-over

@@ -1,6 +1,7 @@
 package cli
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"io/fs"
@@ -46,7 +47,7 @@ func selectionOf(c *cli.Context, named bool) (*selection, error) {
 	case named:
 		return nil, usageErrorf(command, "--selector and --all choose by themselves: they do not go with names or files")
 	}
-	s := &selection{namespace: c.String("namespace"), everywhere: c.Bool("all-namespaces")}
+	s := &selection{namespace: cmp.Or(c.String("namespace"), defaultNamespace), everywhere: c.Bool("all-namespaces")}
 	if s.everywhere {
 		s.namespace = ""
 	}

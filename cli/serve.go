@@ -128,7 +128,7 @@ func (f *front) upUnit(c *cli.Context, files []string, n *systemd.Notifier, sign
 func (s *service) bringUp(ctx context.Context, l *launch, signals <-chan os.Signal, started func()) error {
 	err := interruptible(ctx, signals, l.prepare)
 	if e := asExit(err); e != nil && e.err == nil { // told to end
-		if err := errors.Join(s.endPulls(ctx, l), s.stop(ctx, l.started(), signals)); err != nil {
+		if err := errors.Join(s.endPulls(ctx, l, false), s.stop(ctx, l.started(), signals)); err != nil {
 			return err
 		}
 		return s.forget()
@@ -148,7 +148,14 @@ func (s *service) bringUp(ctx context.Context, l *launch, signals <-chan os.Sign
 		}
 	}
 	l.eachPending((*pendingPod).close) // their supervisors serve their sockets now
-	if err := l.start(); err != nil {
+	err = l.start()
+	for _, p := range l.pods { // the pods' own processes have their locks now
+		if p.lock != nil {
+			p.lock.Close()
+			p.lock = nil
+		}
+	}
+	if err != nil {
 		// Some pods of the unit may run: they end with it.
 		return errors.Join(err, s.stop(ctx, l.started(), signals))
 	}

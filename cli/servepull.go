@@ -23,7 +23,7 @@ func (s *service) haveImages(ctx context.Context, l *launch) (map[use]pod.Image,
 	for _, p := range l.pods {
 		if p.awaits {
 			if err := s.putPending(l, p, stop); err != nil {
-				return nil, errors.Join(err, s.endPulls(ctx, l))
+				return nil, errors.Join(err, s.endPulls(ctx, l, false))
 			}
 		}
 	}
@@ -40,7 +40,7 @@ func (s *service) haveImages(ctx context.Context, l *launch) (map[use]pod.Image,
 		case ctx.Err() != nil: // the unit is to end
 			return nil, ctx.Err()
 		case pulling.Err() != nil:
-			return nil, errors.Join(report.New(report.Failure, "", "a pod of the unit was stopped by another podrun"), s.endPulls(ctx, l))
+			return nil, errors.Join(report.New(report.Failure, "", "a pod of the unit was stopped by another podrun"), s.endPulls(ctx, l, true))
 		case err != nil:
 			return nil, errors.Join(err, s.endPulls(ctx, l))
 		}
@@ -100,19 +100,21 @@ func (s *service) again(ctx context.Context, l *launch, attempt int, err error) 
 	return s.takeTurn(ctx)
 }
 
-// endPulls ends the wait of pods that have not been started: those that are to go on with the
-// machine keep their record.
-func (s *service) endPulls(ctx context.Context, l *launch) error {
+// endPulls ends the wait of pods that have not been started. With keep they stay on record, as
+// when the machine goes down; else those are removed that no client has asked to stop.
+func (s *service) endPulls(ctx context.Context, l *launch, keep bool) error {
 	var errs []error
 	if !slices.ContainsFunc(l.pods, func(p *upPod) bool { return p.waiting != nil }) {
 		return nil
 	}
-	down := s.goingDown(ctx)
+	keep = keep || s.goingDown(ctx)
 	for _, p := range l.pods {
 		if p.waiting == nil {
 			continue
 		}
-		p.waiting.ask(&wire.StopRequest{Remove: true, Shutdown: down})
+		if p.waiting.stopped() == nil {
+			p.waiting.ask(&wire.StopRequest{Remove: true, Shutdown: keep})
+		}
 		errs = append(errs, l.endPull(p))
 		p.lock.Close()
 		p.waiting, p.lock = nil, nil

@@ -134,6 +134,13 @@ type patience struct {
 	failFast bool // but not beyond an image that could not be pulled once
 }
 
+// current reports whether a pod is of the version that the object asks for, and is to stay.
+func (v *view) current(name string) bool {
+	return v.state.Generation == v.object.Revision && slices.ContainsFunc(v.pods, func(p workload.Pod) bool {
+		return p.Name == name && !p.Stopping && (p.Revision == "" || p.Revision == v.spec.Revision)
+	})
+}
+
 func (f *front) awaitWorkload(ctx context.Context, dirs store.Dirs, w store.Workload, how patience) error {
 	tell := map[string]*narrator{}
 	last := ""
@@ -149,7 +156,7 @@ func (f *front) awaitWorkload(ctx context.Context, dirs store.Dirs, w store.Work
 			if tell[name] == nil {
 				tell[name] = &narrator{out: f.err, pod: name}
 			}
-			if a := st.Awaits; a != nil && a.Error != "" && (how.failFast || !a.Passes) {
+			if a := st.Awaits; a != nil && v.current(name) && a.Error != "" && (how.failFast || !a.Passes) {
 				return report.New(report.Failure, a.Hint, "%s is left as it is: its pod %s waits: %s", v.name(), name, a.Error)
 			}
 			tell[name].status(st)

@@ -1,7 +1,9 @@
 package runner
 
 import (
+	"errors"
 	"fmt"
+	"io/fs"
 	"os"
 	"path/filepath"
 
@@ -33,6 +35,27 @@ func removeFiles(args []string) int {
 		}
 	}
 	return code
+}
+
+// removeOwn removes the directories of a pod that ends, from its own mount namespace. It enters no
+// mount: what could not be unmounted, which may be a directory of the host, stays, and the guard
+// removes the rest where nothing is mounted.
+func removeOwn(place store.Pod) error {
+	for _, dir := range []string{place.RuntimeDir(), place.DataDir()} {
+		entries, err := os.ReadDir(dir)
+		if err != nil && !errors.Is(err, fs.ErrNotExist) {
+			return fmt.Errorf("remove pod %s: %w", place.Name, err)
+		}
+		for _, e := range entries {
+			if !e.IsDir() {
+				continue
+			}
+			if err := volumes.RemoveTree(filepath.Join(dir, e.Name())); err != nil {
+				return err
+			}
+		}
+	}
+	return place.RemoveOwn()
 }
 
 // leave removes the whole of a pod that nobody else removes. The guard executes it in its own

@@ -105,11 +105,12 @@ func supervise(args []string) int {
 	}
 	final := <-beside(l.run)
 	leaving := s.control.leaving.Load()
+	removed := 0
 	if final.Deleting || leaving {
-		removeFiles(args)
+		removed = removeFiles(args)
 	}
-	if leaving {
-		if err := s.place.RemoveOwn(); err != nil {
+	if leaving && removed == 0 {
+		if err := removeOwn(s.place); err != nil {
 			fmt.Fprintln(os.Stderr, err) // the guard has it tried again
 		}
 	}
