@@ -42,7 +42,7 @@ func (s *service) haveImages(ctx context.Context, l *launch) (map[use]pod.Image,
 		case pulling.Err() != nil:
 			return nil, errors.Join(report.New(report.Failure, "", "a pod of the unit was stopped by another podrun"), s.endPulls(ctx, l, true))
 		case err != nil:
-			return nil, errors.Join(err, s.endPulls(ctx, l))
+			return nil, errors.Join(err, s.endPulls(ctx, l, false))
 		}
 	}
 }
