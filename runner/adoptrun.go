@@ -85,11 +85,11 @@ func (a *adoption) container(r savedRun) error {
 		return hopeless{fmt.Errorf("take up container %s: the plan has none", r.Name)}
 	}
 	x := &container{
-		plan: e.sandbox.withheld(planned), attempt: r.Attempt, audience: newAudience(), process: r.process, mntns: r.MountNS,
+		plan: planned, attempt: r.Attempt, audience: newAudience(), process: r.process, mntns: r.MountNS,
 		who: identity{uid: r.UID, gid: r.GID, groups: r.Groups},
 	}
 	if e.sandbox != nil {
-		x.freezer = e.sandbox.freezer
+		x.plan, x.freezer = e.sandbox.withheld(planned), e.sandbox.freezer
 	}
 	x.findMountNamespace(e.sandbox, a.state.Runs)
 	x.cleanUpLater(e.sandbox)
