@@ -33,7 +33,7 @@ func (p *Program) Bounce(o *Order, args []string) (*Bounce, error) {
 		return nil, errors.New("no command to run")
 	}
 	b := &Bounce{program: args[0]}
-	if b.file, err = p.take(); err != nil {
+	if b.file, err = p.take(nil); err != nil {
 		return nil, err
 	}
 	if b.ours, b.theirs, err = newChannel(); err != nil {

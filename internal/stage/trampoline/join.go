@@ -50,7 +50,7 @@ func (p *Program) Join(ctx context.Context, j *Joining) (*Process, error) {
 	if j.Cgroup != nil {
 		attr.Sys.UseCgroupFD, attr.Sys.CgroupFD = true, int(j.Cgroup.Fd())
 	}
-	program, err := p.take()
+	program, err := p.take(attr.Files)
 	if err != nil {
 		return nil, err
 	}

@@ -43,19 +43,26 @@ func Seal(program []byte) (*Program, error) {
 // execute such files, too.
 func InMemory(program []byte) (*Program, error) {
 	p := &Program{bytes: program}
-	f, err := p.take()
+	f, err := p.take(nil)
 	if err != nil {
 		return nil, err
 	}
 	return p, f.Close()
 }
 
-// take returns a file of the program, which is the caller's own and to be closed.
-func (p *Program) take() (*os.File, error) {
-	if p.file == nil {
-		return sealed(p.bytes)
+// take returns a file of the program, which is the caller's own and to be closed. files are those
+// of the process that is to execute it by the number of its descriptor: before the child executes
+// it, package syscall duplicates descriptors to the numbers after the highest of files, whether
+// they are in use or not. The file's own descriptor is above these.
+func (p *Program) take(files []*os.File) (*os.File, error) {
+	from := firstFree
+	for _, f := range files {
+		from = max(from, int(f.Fd())+len(files)+3) // one for each file, the pipe for the error of execve, and what is between
 	}
-	return high(int(p.file.Fd()))
+	if p.file == nil {
+		return sealed(p.bytes, from)
+	}
+	return high(int(p.file.Fd()), from)
 }
 
 // onReadOnly makes the file on a file system of its own, which is mounted nowhere. That file
@@ -76,7 +83,7 @@ func onReadOnly(program []byte) (mount, file *os.File, err error) {
 	}
 	mount = os.NewFile(uintptr(root), "podrun-trampoline's mount")
 	if err = fill(root, program); err == nil {
-		file, err = openHigh(root, fileName)
+		file, err = openHigh(root, fileName, firstFree)
 	}
 	if err != nil {
 		return nil, nil, errors.Join(err, mount.Close())
@@ -86,20 +93,41 @@ func onReadOnly(program []byte) (mount, file *os.File, err error) {
 
 // fill writes the program to a file system, and makes that read-only.
 func fill(root int, program []byte) error {
-	fd, err := unix.Openat(root, fileName, unix.O_CREAT|unix.O_EXCL|unix.O_WRONLY|unix.O_CLOEXEC, 0o555)
-	if err == nil {
-		_, err = unix.Write(fd, program)
-		err = errors.Join(err, unix.Fchmod(fd, 0o555), unix.Close(fd)) // whatever the umask
-	}
-	if err != nil {
+	if err := create(root, program); err != nil {
 		return fmt.Errorf("write a file in memory: %w", err)
 	}
 	same, err := unix.Fspick(root, "", unix.FSPICK_EMPTY_PATH|unix.FSPICK_CLOEXEC)
 	if err == nil {
-		err = errors.Join(unix.FsconfigSetFlag(same, "ro"), unix.FsconfigReconfigure(same), unix.Close(same))
+		if err = unix.FsconfigSetFlag(same, "ro"); err == nil {
+			err = unix.FsconfigReconfigure(same)
+		}
+		err = errors.Join(err, unix.Close(same))
 	}
 	if err != nil {
 		return fmt.Errorf("make a file system in memory read-only: %w", err)
+	}
+	return nil
+}
+
+// create writes the program to a new file in a directory.
+func create(dir int, program []byte) error {
+	syscall.ForkLock.RLock() // a child that has it open to be written to keeps the file system from becoming read-only
+	defer syscall.ForkLock.RUnlock()
+	fd, err := unix.Openat(dir, fileName, unix.O_CREAT|unix.O_EXCL|unix.O_WRONLY|unix.O_CLOEXEC, 0o555)
+	if err != nil {
+		return err
+	}
+	return errors.Join(write(fd, program), unix.Fchmod(fd, 0o555), unix.Close(fd)) // whatever the umask
+}
+
+// write writes all of a program.
+func write(fd int, program []byte) error {
+	for len(program) > 0 {
+		n, err := unix.Write(fd, program)
+		if err != nil && !errors.Is(err, unix.EINTR) {
+			return err
+		}
+		program = program[max(n, 0):]
 	}
 	return nil
 }
@@ -108,7 +136,7 @@ func fill(root int, program []byte) error {
 const mfdExec = 0x10
 
 // sealed makes a file in memory whose content cannot be changed; its mode can.
-func sealed(program []byte) (*os.File, error) {
+func sealed(program []byte, from int) (*os.File, error) {
 	syscall.ForkLock.RLock() // a child must not have it open to be written to when it is executed
 	defer syscall.ForkLock.RUnlock()
 	fd, err := unix.MemfdCreate(fileName, unix.MFD_CLOEXEC|unix.MFD_ALLOW_SEALING|mfdExec)
@@ -119,7 +147,7 @@ func sealed(program []byte) (*os.File, error) {
 		return nil, fmt.Errorf("make a file in memory: %w", err)
 	}
 	defer unix.Close(fd)
-	if _, err = unix.Write(fd, program); err == nil {
+	if err = write(fd, program); err == nil {
 		err = unix.Fchmod(fd, 0o555)
 	}
 	if err == nil {
@@ -128,22 +156,22 @@ func sealed(program []byte) (*os.File, error) {
 	if err != nil {
 		return nil, fmt.Errorf("seal a file in memory: %w", err)
 	}
-	return openHigh(unix.AT_FDCWD, "/proc/self/fd/"+strconv.Itoa(fd)) // what is open to be written to cannot be executed
+	return openHigh(unix.AT_FDCWD, "/proc/self/fd/"+strconv.Itoa(fd), from) // what is open to be written to cannot be executed
 }
 
-// openHigh opens a file to be read.
-func openHigh(dir int, name string) (*os.File, error) {
+// openHigh opens a file to be read, as a descriptor from from on.
+func openHigh(dir int, name string, from int) (*os.File, error) {
 	fd, err := unix.Openat(dir, name, unix.O_RDONLY|unix.O_CLOEXEC, 0)
 	if err != nil {
 		return nil, fmt.Errorf("open a file in memory: %w", err)
 	}
 	defer unix.Close(fd)
-	return high(fd)
+	return high(fd, from)
 }
 
-// high duplicates a descriptor, from firstFree on.
-func high(fd int) (*os.File, error) {
-	fd, err := unix.FcntlInt(uintptr(fd), unix.F_DUPFD_CLOEXEC, firstFree)
+// high duplicates a descriptor, to the first free one from from on.
+func high(fd, from int) (*os.File, error) {
+	fd, err := unix.FcntlInt(uintptr(fd), unix.F_DUPFD_CLOEXEC, from)
 	if err != nil {
 		return nil, fmt.Errorf("duplicate a descriptor: %w", err)
 	}
