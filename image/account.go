@@ -25,14 +25,19 @@ type Account struct {
 // AccountKey checks the name of a registry as the user wrote it, and gives it the form in
 // which auth files have it.
 func AccountKey(registry string) (string, error) {
+	const hint = "a registry is named HOST, HOST:PORT or HOST/PATH"
 	host, path := registryOf(registry)
 	key := strings.TrimSuffix(host+"/"+path, "/")
-	if _, err := reference.ParseNormalizedNamed(host + "/x"); err != nil || host == "" {
-		return "", report.New(report.Usage, "a registry is named HOST, HOST:PORT or HOST/PATH", "%q is no registry", registry)
+	name, err := reference.ParseNormalizedNamed(host + "/x")
+	if err != nil || host == "" {
+		return "", report.New(report.Usage, hint, "%q is no registry", registry)
+	}
+	if !strings.EqualFold(reference.Domain(name), host) { // image names take it for a path of docker.io
+		return "", report.New(report.Usage, hint+"; write "+host+":443", "%q is no registry: it has neither a dot nor a port", registry)
 	}
 	if path != "" {
 		if _, err := reference.ParseNormalizedNamed(key); err != nil {
-			return "", report.New(report.Usage, "a registry is named HOST, HOST:PORT or HOST/PATH", "%q is no registry: %w", registry, err)
+			return "", report.New(report.Usage, hint, "%q is no registry: %w", registry, err)
 		}
 	}
 	return key, nil

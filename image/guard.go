@@ -10,11 +10,13 @@ import (
 	"net/http"
 	"net/http/httptrace"
 	"net/url"
+	"os"
 	"reflect"
 	"slices"
 	"strings"
 	"sync"
 	"sync/atomic"
+	"time"
 
 	"github.com/containers/image/v5/docker/reference"
 	"github.com/containers/image/v5/pkg/sysregistriesv2"
@@ -27,7 +29,8 @@ import (
 // compares neither port nor scheme before it repeats a login to where a server redirects, and
 // the library asks any address for a token. Its client can be reached only when these requests
 // are over (see harden), so the guard traces them: it closes the connection when a credential
-// has been written to the buffer of a request that must not have it.
+// has been written to the buffer of a request that must not have it. A header that is longer
+// than the buffer is sent in parts, so no part of such a request is sent before it is judged.
 //
 // A registry gets its login at its own scheme, host and port. A token server gets it at one
 // address, with https if the registry has https. A token goes to its registry only.
@@ -38,6 +41,7 @@ type guard struct {
 	mu      sync.Mutex
 	conn    net.Conn
 	secure  bool
+	held    bool   // the connection writes nothing until the header is judged
 	target  string // of the request that is written: host or host:port
 	current string // the registry that was asked last
 	known   map[string]*endpoint
@@ -55,7 +59,9 @@ type endpoint struct {
 func guarded(ctx context.Context, hosts []string) (context.Context, context.CancelCauseFunc) {
 	ctx, cancel := context.WithCancelCause(ctx)
 	g := &guard{hosts: hosts, cancel: cancel, known: map[string]*endpoint{}}
-	return httptrace.WithClientTrace(ctx, &httptrace.ClientTrace{GotConn: g.connected, WroteHeaderField: g.wrote}), cancel
+	return httptrace.WithClientTrace(ctx, &httptrace.ClientTrace{
+		GotConn: g.connected, WroteHeaderField: g.wrote, WroteHeaders: g.complete, WroteRequest: g.ended,
+	}), cancel
 }
 
 // registryHosts are the addresses of an image's registry and of its mirrors.
@@ -96,9 +102,14 @@ func (g *guard) wrote(key string, values []string) {
 		switch kind, _, _ := strings.Cut(v, " "); {
 		case key == "Host":
 			g.begin(strings.ToLower(v))
-		case key == "Authorization":
+			if g.held = g.mustNotLogIn(); g.held {
+				_ = g.conn.SetWriteDeadline(time.Unix(1, 0)) // an error means that the connection is closed
+			}
+		case key == ":authority": // HTTP/2 sends a header when all of it has been traced
+			g.begin(strings.ToLower(v))
+		case strings.EqualFold(key, "Authorization"):
 			err = g.judge(strings.EqualFold(kind, "Bearer"))
-		case key == "Content-Type" && strings.HasPrefix(v, "application/x-www-form-urlencoded"): // a login follows
+		case strings.EqualFold(key, "Content-Type") && strings.HasPrefix(v, "application/x-www-form-urlencoded"): // a login follows
 			err = g.judge(false)
 		}
 	}
@@ -106,6 +117,43 @@ func (g *guard) wrote(key string, values []string) {
 		g.conn.Close() // before the buffer is flushed
 		g.cancel(err)
 	}
+}
+
+// complete lets the connection write again: the header of a request is judged.
+func (g *guard) complete() {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	if g.held {
+		g.held = false
+		_ = g.conn.SetWriteDeadline(time.Time{}) // an error means that the connection is closed
+	}
+}
+
+// ended gives the reason for a request that ended before its header was judged.
+func (g *guard) ended(info httptrace.WroteRequestInfo) {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	if g.held && errors.Is(info.Err, os.ErrDeadlineExceeded) {
+		g.cancel(g.refusal())
+	}
+}
+
+// mustNotLogIn reports whether a request to the target may have a login that it must not have.
+// It leaves out hosts for which net/http removes the login itself, because a registry may
+// redirect to a content server with an address that is longer than the buffer.
+func (g *guard) mustNotLogIn() bool {
+	r := g.known[g.current]
+	if r == nil || r.secure && !g.secure {
+		return true
+	}
+	return g.target != g.current && (r.basic || r.realm != "" && r.realm != g.target) &&
+		(keepsLogin(g.current, g.target) || keepsLogin(r.realm, g.target))
+}
+
+// keepsLogin is net/http's rule for the hosts of a redirect.
+func keepsLogin(from, to string) bool {
+	from, to = (&url.URL{Host: from}).Hostname(), (&url.URL{Host: to}).Hostname()
+	return to == from || strings.HasSuffix(to, "."+from)
 }
 
 // begin notes a request to a host.
@@ -125,27 +173,34 @@ func (g *guard) begin(host string) {
 
 // judge is the error of a credential that is sent to the target.
 func (g *guard) judge(token bool) error {
-	registry, scheme := g.known[g.current], "http"
-	if g.secure {
-		scheme = "https"
-	}
-	refused := func(why string) error {
-		return report.New(report.Failure, "log in to the registry that is meant, by the address that it has itself; or log out",
-			"registry %s wants its login to be sent to %s://%s, %s: refused", g.current, scheme, g.target, why)
-	}
+	registry := g.known[g.current]
 	switch {
-	case registry == nil:
-		return errors.New("a login was about to be sent before the registry was asked")
-	case registry.secure && !g.secure:
-		return refused("without TLS")
+	case registry == nil, registry.secure && !g.secure:
+		return g.refusal()
 	case g.target == g.current:
 		registry.basic = registry.basic || !token
 	case token, registry.basic, registry.realm != "" && registry.realm != g.target:
-		return refused("which is another scheme, host or port")
+		return g.refusal()
 	default:
 		registry.realm = g.target
 	}
 	return nil
+}
+
+// refusal is the error of a credential that the target must not have.
+func (g *guard) refusal() error {
+	registry, scheme, why := g.known[g.current], "https", "its scheme, host or port is another"
+	if registry == nil {
+		return errors.New("a login was about to be sent before the registry was asked")
+	}
+	if !g.secure {
+		scheme = "http"
+	}
+	if registry.secure && !g.secure {
+		why = "the connection has no TLS"
+	}
+	return report.New(report.Failure, "use the registry's own address in the image's name, or log out: podrun logout "+g.current,
+		"refused to send the login of registry %s to %s://%s: %s", g.current, scheme, g.target, why)
 }
 
 // maxInquiry bounds what a registry may send until an image's manifest, config and signatures
@@ -187,6 +242,9 @@ func withoutLogin(req *http.Request, via []*http.Request) error {
 	for _, r := range append(slices.Clone(via[1:]), req) {
 		if origin(r.URL) != origin(via[0].URL) {
 			req.Header.Del("Authorization")
+			if req.Body != nil { // of a token request: it has the login
+				return errors.New("a token server redirects a login to another scheme, host or port: refused")
+			}
 		}
 	}
 	return nil

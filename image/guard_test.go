@@ -4,8 +4,10 @@ import (
 	"context"
 	"fmt"
 	"io"
+	"net"
 	"net/http"
 	"net/http/httptest"
+	"net/url"
 	"path/filepath"
 	"strings"
 	"sync"
@@ -56,6 +58,7 @@ type guardTest struct {
 	encrypted, thiefEncrypted bool
 	scheme                    string // of the challenge: "basic" or "bearer"
 	elsewhere                 string // requests whose path has this are redirected to the thief
+	far                       bool   // the redirect gives the thief's host another name, in a long address
 	realm                     bool   // the thief is the token server
 	identity                  bool   // the login is an identity token
 	want                      string // of the error; "": the pull succeeds
@@ -99,7 +102,11 @@ func (tt guardTest) run(t *testing.T) {
 			return
 		}
 		if tt.elsewhere != "" && strings.Contains(r.URL.Path, tt.elsewhere) {
-			http.Redirect(w, r, th.URL+r.URL.Path, http.StatusTemporaryRedirect)
+			to := th.URL + r.URL.Path
+			if tt.far {
+				to = strings.Replace(to, "127.0.0.1", "localhost", 1) + "?signature=" + strings.Repeat("x", 3900) // the buffer ends in what follows
+			}
+			http.Redirect(w, r, to, http.StatusTemporaryRedirect)
 			return
 		}
 		fk.ServeHTTP(w, r)
@@ -133,25 +140,91 @@ func (tt guardTest) run(t *testing.T) {
 
 // TestLoginsStayAtTheirAddress looks to where a registry can have its login sent.
 func TestLoginsStayAtTheirAddress(t *testing.T) {
-	const another, plain = "another scheme, host or port", "without TLS"
+	const another, plain = "its scheme, host or port is another", "the connection has no TLS"
 	for name, tt := range map[string]guardTest{
-		"blobs elsewhere":                {scheme: "basic", elsewhere: "/blobs/"},
-		"blobs elsewhere, token":         {scheme: "bearer", elsewhere: "/blobs/"},
-		"blobs elsewhere, without TLS":   {scheme: "basic", elsewhere: "/blobs/", encrypted: true},
-		"manifest elsewhere":             {scheme: "basic", elsewhere: "/manifests/", want: another},
-		"manifest elsewhere, token":      {scheme: "bearer", elsewhere: "/manifests/", want: another},
-		"manifest elsewhere, with TLS":   {scheme: "basic", elsewhere: "/manifests/", encrypted: true, thiefEncrypted: true, want: another},
-		"manifest elsewhere, lost TLS":   {scheme: "basic", elsewhere: "/manifests/", encrypted: true, want: plain},
-		"tokens of the registry":         {scheme: "bearer"},
-		"tokens elsewhere":               {scheme: "bearer", realm: true, loot: true},
-		"tokens elsewhere, with TLS":     {scheme: "bearer", realm: true, encrypted: true, thiefEncrypted: true, loot: true},
-		"tokens elsewhere, lost TLS":     {scheme: "bearer", realm: true, encrypted: true, want: plain},
-		"identity elsewhere":             {scheme: "bearer", realm: true, encrypted: true, thiefEncrypted: true, identity: true, loot: true},
-		"identity elsewhere, lost TLS":   {scheme: "bearer", realm: true, encrypted: true, identity: true, want: plain},
-		"token server redirects":         {scheme: "bearer", elsewhere: "/token", want: another},
-		"token server redirects, no TLS": {scheme: "bearer", elsewhere: "/token", encrypted: true, want: plain},
+		"blobs elsewhere":                 {scheme: "basic", elsewhere: "/blobs/"},
+		"blobs elsewhere, token":          {scheme: "bearer", elsewhere: "/blobs/"},
+		"blobs elsewhere, without TLS":    {scheme: "basic", elsewhere: "/blobs/", encrypted: true},
+		"manifest elsewhere":              {scheme: "basic", elsewhere: "/manifests/", want: another},
+		"manifest elsewhere, token":       {scheme: "bearer", elsewhere: "/manifests/", want: another},
+		"manifest elsewhere, with TLS":    {scheme: "basic", elsewhere: "/manifests/", encrypted: true, thiefEncrypted: true, want: another},
+		"manifest elsewhere, lost TLS":    {scheme: "basic", elsewhere: "/manifests/", encrypted: true, want: plain},
+		"manifest on another host":        {scheme: "basic", elsewhere: "/manifests/", far: true},
+		"manifest on another host, token": {scheme: "bearer", elsewhere: "/manifests/", far: true},
+		"tokens of the registry":          {scheme: "bearer"},
+		"tokens elsewhere":                {scheme: "bearer", realm: true, loot: true},
+		"tokens elsewhere, with TLS":      {scheme: "bearer", realm: true, encrypted: true, thiefEncrypted: true, loot: true},
+		"tokens elsewhere, lost TLS":      {scheme: "bearer", realm: true, encrypted: true, want: plain},
+		"identity elsewhere":              {scheme: "bearer", realm: true, encrypted: true, thiefEncrypted: true, identity: true, loot: true},
+		"identity elsewhere, lost TLS":    {scheme: "bearer", realm: true, encrypted: true, identity: true, want: plain},
+		"token server redirects":          {scheme: "bearer", elsewhere: "/token", want: another},
+		"token server redirects, no TLS":  {scheme: "bearer", elsewhere: "/token", encrypted: true, want: plain},
 	} {
 		t.Run(name, tt.run)
+	}
+}
+
+// TestLongLoginStaysAtItsAddress has a login that is longer than the buffer of a request.
+func TestLongLoginStaysAtItsAddress(t *testing.T) {
+	thief, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	got := make(chan []byte)
+	go func() {
+		defer close(got)
+		for {
+			conn, err := thief.Accept()
+			if err != nil {
+				return
+			}
+			all, _ := io.ReadAll(conn)
+			conn.Close()
+			got <- all
+		}
+	}()
+	registry := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if _, _, in := r.BasicAuth(); !in {
+			w.Header().Set("WWW-Authenticate", `Basic realm="x"`)
+			w.WriteHeader(http.StatusUnauthorized)
+			return
+		}
+		http.Redirect(w, r, "http://"+thief.Addr().String()+r.URL.Path, http.StatusTemporaryRedirect)
+	}))
+	defer registry.Close()
+	_, host, _ := strings.Cut(registry.URL, "://")
+	login := fmt.Appendf(nil, `{"auths":{%q:{"username":"me","password":%q}}}`, host, strings.Repeat("secret", 1000))
+	store, pulled := newStore(t), make(chan error, 1)
+	go func() {
+		_, err := store.Pull(context.Background(), host+"/x", PullOptions{Logins: [][]byte{login}})
+		thief.Close()
+		pulled <- err
+	}()
+	for all := range got {
+		if strings.Contains(string(all), "Authorization") {
+			t.Errorf("the other port got %q", all)
+		}
+	}
+	err = <-pulled
+	wantError(t, err, "its scheme, host or port is another")
+	if MayPass(err) {
+		t.Error("it is tried again")
+	}
+}
+
+// TestRedirectedTokenRequest has a login in the body of a request that is redirected.
+func TestRedirectedTokenRequest(t *testing.T) {
+	th := newThief(t, false, func(http.ResponseWriter, *http.Request) {})
+	server := httptest.NewServer(http.RedirectHandler(th.URL, http.StatusTemporaryRedirect))
+	defer server.Close()
+	client := &http.Client{CheckRedirect: withoutLogin}
+	resp, err := client.PostForm(server.URL, url.Values{"grant_type": {"refresh_token"}, "refresh_token": {"secret"}})
+	if err == nil {
+		resp.Body.Close()
+	}
+	wantError(t, err, "redirects a login to another scheme, host or port")
+	if loot := th.loot(); len(loot) > 0 {
+		t.Errorf("the other port got %q", loot)
 	}
 }
 
@@ -166,7 +239,7 @@ func TestLoginRefusesAPlainTokenServer(t *testing.T) {
 	_, host, _ := strings.Cut(registry.URL, "://")
 	file := filepath.Join(t.TempDir(), "auth.json")
 	_, err := Login(context.Background(), Account{host, "me", "secret"}, PullOptions{AuthFile: file})
-	wantError(t, err, "without TLS")
+	wantError(t, err, "the connection has no TLS")
 	if loot := th.loot(); len(loot) > 0 {
 		t.Errorf("it got %q", loot)
 	}

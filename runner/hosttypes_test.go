@@ -90,7 +90,7 @@ func TestAHostPathThatOnlyAGroupOpens(t *testing.T) {
 	plan := newPlan(nil, []pod.Container{withVolume(shell(layer(t), "a", "exec sleep 1000"), pod.Mount{})})
 	plan.Volumes = []pod.Volume{{Name: "v", Kind: pod.HostPath, Path: dir}}
 	p := start(t, plan)
-	want := `MountVolume.SetUp failed for volume "v" : ` + dir + " is open to this user only by a supplementary group, which pods may not use: give the user access of its own, as with setfacl -m u:USER:rwX " + dir
+	want := `MountVolume.SetUp failed for volume "v" : ` + dir + " is accessible to this user only through a supplementary group, which is refused for pods without subordinate ids: grant the user access, for example setfacl -m u:USER:rwX " + dir
 	p.eventually("told", func(events []pod.Event) bool {
 		return slices.ContainsFunc(events, func(e pod.Event) bool { return e.Reason == "FailedMount" && e.Message == want })
 	})

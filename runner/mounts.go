@@ -152,6 +152,11 @@ func (s *sandbox) bindPart(v *pod.Volume, sub, target string) error {
 		return err
 	}
 	defer part.Close()
+	if v.Kind == pod.HostPath && !groupsAllowed() {
+		if err := s.checkGroups(part); err != nil {
+			return err
+		}
+	}
 	return volumes.Bind(part, target)
 }
 

@@ -199,17 +199,19 @@ func (s *sandbox) openHostPath(v *pod.Volume) (*os.File, error) {
 	if err != nil || groupsAllowed() {
 		return f, err
 	}
-	if err := volumes.CheckGroups(s.hostDir(), f); err != nil {
+	if err := s.checkGroups(f); err != nil {
 		f.Close()
-		return nil, withGroupCure(err)
+		return nil, err
 	}
 	return f, nil
 }
 
-// withGroupCure adds what helps against an OpenedByGroup.
-func withGroupCure(err error) error {
+// checkGroups returns an error if only a supplementary group opens a file of the host, and adds what
+// helps against that.
+func (s *sandbox) checkGroups(f *os.File) error {
+	err := volumes.CheckGroups(s.hostDir(), f)
 	if by := (*volumes.OpenedByGroup)(nil); errors.As(err, &by) {
-		return fmt.Errorf("%w, which pods may not use: give the user access of its own, as with setfacl -m u:USER:rwX %s", err, by.Path)
+		return fmt.Errorf("%w, which is refused for pods without subordinate ids: grant the user access, for example setfacl -m u:USER:rwX %s", err, by.Path)
 	}
 	return err
 }

@@ -80,13 +80,27 @@ func (t Templates) MountDev(path string) (err error) {
 }
 
 // inert makes nothing of device files and set-id programs in a mount, which may be the host's.
-// Before Linux 5.12 it stays as it is.
+// Where mount_setattr(2) is missing (before Linux 5.12) or a filter forbids it, mount(2) does it.
 func inert(path string) error {
 	err := unix.MountSetattr(unix.AT_FDCWD, path, 0, &unix.MountAttr{Attr_set: unix.MOUNT_ATTR_NOSUID | unix.MOUNT_ATTR_NODEV})
-	if errors.Is(err, unix.ENOSYS) {
-		return nil
+	if errors.Is(err, unix.ENOSYS) || errors.Is(err, unix.EPERM) {
+		return remountInert(path)
 	}
 	return err
+}
+
+// remountInert is inert by mount(2), which replaces all flags of a mount: it keeps those that are set.
+func remountInert(path string) error {
+	var st unix.Statfs_t
+	if err := unix.Statfs(path, &st); err != nil {
+		return err
+	}
+	// The flags of statfs(2) have the numbers of mount(2), except ST_RELATIME.
+	flags := uintptr(st.Flags) & (unix.ST_RDONLY | unix.ST_NOEXEC | unix.ST_NOATIME | unix.ST_NODIRATIME)
+	if st.Flags&unix.ST_RELATIME != 0 {
+		flags |= unix.MS_RELATIME
+	}
+	return unix.Mount("", path, "", unix.MS_REMOUNT|unix.MS_BIND|unix.MS_NOSUID|unix.MS_NODEV|flags, "")
 }
 
 // touch makes an empty file to bind on.

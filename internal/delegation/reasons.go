@@ -78,7 +78,7 @@ func (v view) lacks(s Subtree, controllers []string) error {
 // that fit behind why there is none. The kernel counts them by user, and does not limit root's.
 func Processes(root bool) string {
 	if root {
-		return "nothing limits how many processes a pod makes: one can keep the whole machine from making any"
+		return "the number of processes is not limited: one pod can use up those of the whole machine"
 	}
-	return "the processes of all pods of the user are limited together: one pod can keep the others from making any"
+	return "all pods of this user share one limit on processes: one pod can use it up, and the others can start none"
 }

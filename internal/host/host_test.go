@@ -166,11 +166,11 @@ func TestKernelAndCgroups(t *testing.T) {
 			"seccomp", Failure, "this kernel has no seccomp", "CONFIG_SECCOMP"},
 
 		{"no delegation", unlimited(&delegation.NotDelegated{Why: "this host uses cgroup v1", Cure: "boot with cgroup v2"}),
-			"resource limits", Warning, "limits are not enforced: this host uses cgroup v1; the processes of all pods of the user are limited together: one pod can keep the others from making any", "boot with cgroup v2"},
+			"resource limits", Warning, "limits are not enforced: this host uses cgroup v1; all pods of this user share one limit on processes: one pod can use it up, and the others can start none", "boot with cgroup v2"},
 		{"cron before anybody has logged in", func(v *view, f map[string]string) {
 			unlimited(&delegation.NotDelegated{Why: "the cgroup /sys/fs/cgroup/y is not delegated to this user", Cure: "systemd-run --user"})(v, f)
 			delete(f, "/run/user/1000/systemd/private")
-		}, "resource limits", Warning, "limits are not enforced: the cgroup /sys/fs/cgroup/y is not delegated to this user; the processes of all pods of the user are limited together: one pod can keep the others from making any", "as root: loginctl enable-linger dev"},
+		}, "resource limits", Warning, "limits are not enforced: the cgroup /sys/fs/cgroup/y is not delegated to this user; all pods of this user share one limit on processes: one pod can use it up, and the others can start none", "as root: loginctl enable-linger dev"},
 		{"a controller is missing", func(v *view, _ map[string]string) {
 			v.limit = func() (place, error) {
 				return place{delegation.Subtree{Path: "/sys/fs/cgroup/x", Controllers: []string{"memory", "pids"}}, ""}, nil

@@ -80,7 +80,7 @@ func keptGroups(groups []int, err error) string {
 	if err == nil && !slices.ContainsFunc(groups, func(g int) bool { return g != 0 }) {
 		return ""
 	}
-	return "; containers stay in your supplementary groups, and hostPath volumes that only these open are refused"
+	return "; containers keep your supplementary groups; hostPath volumes that only these groups can access are refused"
 }
 
 func overlay(dir string) host.Finding {
