@@ -140,7 +140,9 @@ func (g *guard) ended(info httptrace.WroteRequestInfo) {
 
 // mustNotLogIn reports whether a request to the target may have a login that it must not have.
 // It leaves out hosts for which net/http removes the login itself, because a registry may
-// redirect to a content server with an address that is longer than the buffer.
+// redirect to a content server with an address that is longer than the buffer. A second token
+// server on such a host is refused when the buffer may have been sent: the registry could have
+// named it first.
 func (g *guard) mustNotLogIn() bool {
 	r := g.known[g.current]
 	if r == nil || r.secure && !g.secure {
