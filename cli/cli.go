@@ -86,7 +86,7 @@ func (f *front) app() *cli.App {
 		Action:                    f.noCommand,
 		Flags: []cli.Flag{
 			&cli.BoolFlag{Name: "version", Aliases: []string{"v"}, Usage: "print the version"},
-			&cli.StringFlag{Name: "namespace", Aliases: []string{"n"}, Usage: "before any command: its `NAMESPACE` ($PODRUN_NAMESPACE or \"default\" if not given); a command's other options may stand before it, too"},
+			&cli.StringFlag{Name: "namespace", Aliases: []string{"n"}, Usage: "the `NAMESPACE` of the command that follows ($PODRUN_NAMESPACE or \"default\" if not given); other options of that command may precede it, too"},
 		},
 		Commands: []*cli.Command{
 			f.upCommand(),

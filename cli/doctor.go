@@ -48,7 +48,7 @@ func (f *front) doctor(c *cli.Context) error {
 	case c.Args().Present():
 		return usageErrorf("doctor", "doctor takes no arguments")
 	case c.IsSet("output") && format != "json":
-		return usageErrorf("doctor", "doctor prints json besides its own form, not %q", format)
+		return usageErrorf("doctor", "unknown output format %q: only json is supported", format)
 	}
 	signals, quiet := f.signals(syscall.SIGINT, syscall.SIGTERM, syscall.SIGHUP)
 	defer quiet()

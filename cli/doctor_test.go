@@ -89,7 +89,7 @@ func TestDoctorsVerdict(t *testing.T) {
 func TestDoctorsUsage(t *testing.T) {
 	w := newWorld(t)
 	check(t, w.run("doctor", "web"), 2, "", "podrun: doctor takes no arguments\nhint: podrun doctor --help\n")
-	check(t, w.run("doctor", "-o", "yaml"), 2, "", "podrun: doctor prints json besides its own form, not \"yaml\"\nhint: podrun doctor --help\n")
+	check(t, w.run("doctor", "-o", "yaml"), 2, "", "podrun: unknown output format \"yaml\": only json is supported\nhint: podrun doctor --help\n")
 }
 
 // Ctrl-C ends what is tried, and nothing is printed.

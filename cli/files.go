@@ -133,7 +133,7 @@ func (s *source) foreign(o *manifest.Object) error {
 	if !s.only || o.Value == nil || o.Value.GetNamespace() == "" || o.Value.GetNamespace() == s.namespace {
 		return nil
 	}
-	return report.New(report.Usage, "leave -n out, or change metadata.namespace", "%s: %s %s is of namespace %q, not of %q, which -n names",
+	return report.New(report.Usage, "omit -n, or change metadata.namespace", "%s: %s %s is in namespace %q, but -n is %q",
 		where(o), strings.ToLower(o.Kind), o.Name(), o.Value.GetNamespace(), s.namespace)
 }
 

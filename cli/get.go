@@ -59,7 +59,7 @@ Examples:
   podrun get pods -o custom-columns=POD:.metadata.name,NODE:.spec.nodeName
 `,
 		Flags: append(getFlags(),
-			&cli.StringSliceFlag{Name: "filename", Aliases: []string{"f"}, Usage: "show the objects of this `FILE` as they are here (- is standard input)"},
+			&cli.StringSliceFlag{Name: "filename", Aliases: []string{"f"}, Usage: "show the objects of this `FILE` as they are on this machine (- is standard input)"},
 			&cli.BoolFlag{Name: "show-secrets", Usage: "with -o json or yaml: show the values of secrets"}),
 		Action: func(c *cli.Context) error {
 			words := c.Args().Slice()
@@ -99,7 +99,7 @@ Examples:
 `,
 		Flags: append(getFlags(),
 			&cli.BoolFlag{Name: "quiet", Aliases: []string{"q"}, Usage: "print nothing but names"},
-			&cli.BoolFlag{Name: "all", Aliases: []string{"a"}, Usage: "list pods that have ended, too; they are listed in any case"}),
+			&cli.BoolFlag{Name: "all", Aliases: []string{"a"}, Usage: "accepted for compatibility: pods that have ended are always listed"}),
 		Action: func(c *cli.Context) error {
 			if c.Bool("quiet") && c.IsSet("output") {
 				return usageErrorf("ps", "-q prints names: it does not go with -o")

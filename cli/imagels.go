@@ -30,7 +30,7 @@ Examples:
 `,
 		Flags: []cli.Flag{
 			&cli.BoolFlag{Name: "quiet", Aliases: []string{"q"}, Usage: "write the ids only, each once"},
-			&cli.BoolFlag{Name: "all", Aliases: []string{"a"}, Usage: "list all images, which is done without it too"},
+			&cli.BoolFlag{Name: "all", Aliases: []string{"a"}, Usage: "accepted for compatibility: all images are always listed"},
 			&cli.StringFlag{Name: "format", Usage: "write each name by this `TEMPLATE`, or json"},
 		},
 		Action: f.imageLs,

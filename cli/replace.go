@@ -192,7 +192,7 @@ func (f *front) replaceLeft(dirs store.Dirs, p store.Pod) error {
 	if r.Failed != "" {
 		return report.New(report.Failure, "podrun up runs it; podrun down "+p.Name+" forgets it", "pod %s could not replace the one before it: %s", p.Name, r.Failed)
 	}
-	fmt.Fprintf(f.err, "podrun: pod %s is being replaced, which podrun up --replace was killed in\n", p.Name)
+	fmt.Fprintf(f.err, "podrun: finishing the replacement of pod %s: podrun up --replace was interrupted\n", p.Name)
 	cmd := stage.ReplacerCommand(dirs, p, nil)
 	if err := cmd.Start(); err != nil {
 		return fmt.Errorf("replace pod %s: %w", p.Name, err)

@@ -70,7 +70,7 @@ func fromElsewhere(word string) string {
 	case "install", "uninstall", "enable", "disable":
 		return "podrun systemd install FILE and podrun systemd uninstall NAME do that"
 	case "info", "cluster-info", "system", "machine":
-		return "podrun doctor says how this machine is; podrun image prune gives disk space back"
+		return "podrun doctor checks this machine; podrun image prune gives disk space back"
 	}
 	return fromElsewhereStill(word)
 }
@@ -86,7 +86,7 @@ func fromElsewhereStill(word string) string {
 	case "config", "context":
 		return "there is one machine to work with; -n or PODRUN_NAMESPACE chooses the namespace"
 	case "cordon", "uncordon", "drain", "taint", "node", "swarm":
-		return "there is one node, this machine: podrun stop and podrun down end pods, podrun doctor shows how it is"
+		return "there is one node, this machine: podrun stop and podrun down end pods, podrun doctor checks it"
 	case "auth", "certificate", "proxy":
 		return "podrun has no API server: what a pod may do is bounded by what its user may"
 	case "kustomize":

@@ -32,13 +32,13 @@ In a unit of systemd with Type=notify it tells systemd how the pods are; podrun
 systemd makes such units.
 
 A pod that runs already follows its manifest: CPU and memory are resized in
-place, a container with another image is restarted alone, labels are noted. What
-else differs is refused and named; --replace stops the pod and runs it anew,
+place, a container with another image is restarted alone, labels are noted. Other
+differences are listed and refused; --replace stops the pod and runs it anew,
 even if this command is killed meanwhile. --watch does so whenever a file has
 changed.
 
-A pod whose images are missing waits for them, Pending: they are pulled in the
-background, also when podrun up has ended, and the pod starts when they come.
+A pod whose images are missing is Pending. They are pulled in the background,
+even after podrun up has ended, and the pod starts when all are there.
 
 Of a Deployment, Job or the like it makes the pods. In the foreground it is
 their controller; with -d a small process is, which waits until it is needed.
@@ -59,7 +59,7 @@ Examples:
 			&cli.BoolFlag{Name: "detach", Aliases: []string{"d"}, Usage: "return when the pods are running, and leave them running"},
 			&cli.BoolFlag{Name: "wait", Usage: "with -d: return when the pods are ready, not as soon as they run"},
 			&cli.DurationFlag{Name: "timeout", Usage: "with -d: give up waiting after this `DURATION` (90s, 5m); the pods are left as they are"},
-			&cli.BoolFlag{Name: "fail-fast", Usage: "with -d: give up waiting when an image could not be pulled once; it is tried again, and the pod starts when it comes"},
+			&cli.BoolFlag{Name: "fail-fast", Usage: "with -d: return an error after the first failed pull of an image; the pod keeps waiting, and starts when the image has come"},
 			&cli.BoolFlag{Name: "watch", Usage: "in the foreground: apply the files again whenever they change"},
 			&cli.BoolFlag{Name: "replace", Usage: "stop and remove a running pod that cannot become what its manifest says, and run it anew"},
 			&cli.StringFlag{Name: "network", Usage: "connect pods that do not say themselves by this `MODE`: auto, masquerade, tproxy, netstack, pasta, host or none"},

@@ -51,7 +51,7 @@ func (f *front) validate(c *cli.Context) error {
 	case len(files) == 0:
 		return usageErrorf("validate", "validate takes the files of pods")
 	case c.IsSet("output") && format != "json":
-		return usageErrorf("validate", "validate prints json besides its own form, not %q", format)
+		return usageErrorf("validate", "unknown output format %q: only json is supported", format)
 	}
 	sources, readErr := f.readAll(files)
 	docs, err := load(sources)

@@ -26,7 +26,7 @@ Examples:
 			case c.Args().Present():
 				return usageErrorf("version", "version takes no arguments")
 			case c.IsSet("output") && format != "json":
-				return usageErrorf("version", "version prints json besides its own form, not %q", format)
+				return usageErrorf("version", "unknown output format %q: only json is supported", format)
 			case format == "json":
 				return f.printVersionJSON()
 			}
