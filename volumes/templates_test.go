@@ -218,3 +218,21 @@ func TestTemplatesAreMadeWholeOrNot(t *testing.T) {
 	wantMissing(t, dev)
 	must(t, UnmountDev(dev))
 }
+
+// A mount loses its device files, and keeps the flags that it has, by either system call.
+func TestInert(t *testing.T) {
+	testenv.NoLeaks(t)
+	for name, do := range map[string]func(string) error{"mount_setattr": inert, "mount": remountInert} {
+		t.Run(name, func(t *testing.T) {
+			dir := t.TempDir()
+			must(t, unix.Mount("tmpfs", dir, "tmpfs", unix.MS_RDONLY|unix.MS_NOEXEC|unix.MS_NOATIME, ""))
+			t.Cleanup(func() { must(t, Unmount(dir)) })
+			must(t, do(dir))
+			var st unix.Statfs_t
+			must(t, unix.Statfs(dir, &st))
+			if want := int64(harmlessStat | unix.ST_RDONLY | unix.ST_NOATIME); int64(st.Flags)&want != want {
+				t.Errorf("flags %#x, want %#x", st.Flags, want)
+			}
+		})
+	}
+}
