@@ -33,6 +33,15 @@ func TestSubPaths(t *testing.T) {
 	if err := os.Symlink("../canary", filepath.Join(dir, "volume", "evil")); err != nil {
 		t.Fatal(err)
 	}
+	if err := os.Mkdir(filepath.Join(dir, "volume", "team"), 0o750); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.Chown(filepath.Join(dir, "volume", "team"), 1, 1); err != nil {
+		t.Fatal(err)
+	}
+	allowed := groupsAllowed
+	groupsAllowed = func() bool { return false }
+	t.Cleanup(func() { groupsAllowed = allowed }) // once the pods have ended
 	for _, tt := range []struct {
 		name string
 		v    pod.Volume
@@ -48,6 +57,9 @@ func TestSubPaths(t *testing.T) {
 		{"absolute by a variable", pod.Volume{Kind: pod.EmptyDir}, pod.Mount{SubPathExpr: "$(ROOT)"}, "!error SubPath `/etc` must not be an absolute path"},
 		{"a link out", pod.Volume{Kind: pod.HostPath, Path: filepath.Join(dir, "volume")}, pod.Mount{SubPath: "evil"},
 			`!failed to prepare subPath for volumeMount "v" of container "a": open subPath evil: it leads out of the volume`},
+		{"only a group opens", pod.Volume{Kind: pod.HostPath, Path: filepath.Join(dir, "volume")}, pod.Mount{SubPath: "team"},
+			`!failed to prepare subPath for volumeMount "v" of container "a": ` + filepath.Join(dir, "volume", "team") +
+				" is accessible to this user only through a supplementary group, which is refused for pods without subordinate ids: grant the user access, for example setfacl -m u:USER:rwX " + filepath.Join(dir, "volume", "team")},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			c := shell(l, "a", "echo x 2>/dev/null >/v/f || echo ro; ls /w 2>/dev/null || ls /v")
