@@ -77,6 +77,7 @@ func newContainer(s *sandbox, c *pod.Container, attempt int) *container {
 func startContainer(s *sandbox, c *pod.Container, attempt int, beside *container) (*container, error) {
 	x := newContainer(s, c, attempt)
 	x.beside = beside
+	s.warnOfWithheld(c, s.warn) // an ephemeral container may come after the sandbox
 	if err := x.make(context.Background(), s); err != nil {
 		return nil, err
 	}

@@ -48,10 +48,14 @@ func (s *sandbox) withheld(c *pod.Container) *pod.Container {
 func (s *sandbox) checkCapabilities() error {
 	for _, containers := range [][]pod.Container{s.plan.InitContainers, s.plan.Containers} {
 		for i := range containers {
-			for _, w := range s.withholds(&containers[i]) {
-				s.addWarning(fmt.Sprintf("container %s does not get %s: %s", containers[i].Name, w.capability, w.why))
-			}
+			s.warnOfWithheld(&containers[i], s.addWarning)
 		}
 	}
 	return nil
+}
+
+func (s *sandbox) warnOfWithheld(c *pod.Container, warn func(string)) {
+	for _, w := range s.withholds(c) {
+		warn(fmt.Sprintf("container %s does not get %s: %s", c.Name, w.capability, w.why))
+	}
 }

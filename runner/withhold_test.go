@@ -1,6 +1,7 @@
 package runner
 
 import (
+	"slices"
 	"strings"
 	"testing"
 
@@ -9,6 +10,7 @@ import (
 	"github.com/opencontainers/runc/libcontainer/configs"
 
 	"github.com/podrun/podrun/cgroups"
+	"github.com/podrun/podrun/internal/testenv"
 	"github.com/podrun/podrun/pod"
 )
 
@@ -77,5 +79,24 @@ func TestRootsContainersShareNoCgroup(t *testing.T) {
 	asRoot(t, false)
 	if !joinable(config, p) {
 		t.Error("an ordinary user's, which has none, is begun by libcontainer")
+	}
+}
+
+// The pod warns of what an ephemeral container does not get.
+func TestAnEphemeralContainerIsWarnedOf(t *testing.T) {
+	testenv.NoLeaks(t)
+	l := layer(t)
+	late := shell(l, "late", "exec sleep 1000")
+	late.Capabilities = append([]string{"CAP_SYS_PTRACE"}, testCaps...)
+	plan := newPlan(nil, []pod.Container{shell(l, "a", "exec sleep 1000")})
+	plan.Ephemeral = []pod.Container{late}
+	p := start(t, plan)
+	p.until("started", func(st pod.Status) bool {
+		return len(st.Ephemeral) == 1 && st.Ephemeral[0].State.Running != nil
+	})
+	if warnings := p.engine.annotate(pod.Status{}).Warnings; !slices.ContainsFunc(warnings, func(text string) bool {
+		return strings.HasPrefix(text, "container late does not get CAP_SYS_PTRACE: ")
+	}) {
+		t.Errorf("warnings %q", warnings)
 	}
 }
