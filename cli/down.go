@@ -24,9 +24,10 @@ func (f *front) downCommand() *cli.Command {
 		Description: `Stops pods gracefully (stop signal, grace period, SIGKILL) and removes them with
 their volumes, root file systems and logs. Claims stay, without --volumes. It
 also removes what is left of a pod that was killed, or that was there before a
-reboot. A deployment, job or the like is removed with its pods; if you
-remove only one of its pods, it makes another. With -f it then removes the services, configmaps,
-secrets and empty namespaces of the file, too; --keep-objects leaves them.
+reboot. A deployment, job or the like is removed with its pods; if you remove
+only one of its pods, it makes another. With -f it then removes the services,
+configmaps, secrets and empty namespaces of the file, too; --keep-objects
+leaves them.
 
 The removal is completed even if this command is killed meanwhile.
 

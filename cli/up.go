@@ -32,10 +32,10 @@ In a unit of systemd with Type=notify it tells systemd how the pods are; podrun
 systemd makes such units.
 
 A pod that runs already follows its manifest: CPU and memory are resized in
-place, a container with another image is restarted alone, labels are noted. Other
-differences are listed and refused; --replace stops the pod and runs it anew,
-even if this command is killed meanwhile. --watch does so whenever a file has
-changed.
+place, a container with another image is restarted alone, labels are noted.
+Other differences are listed and refused; --replace stops the pod and runs it
+anew, even if this command is killed meanwhile. --watch does so whenever a file
+has changed.
 
 A pod whose images are missing is Pending. They are pulled in the background,
 even after podrun up has ended, and the pod starts when all are there.
