@@ -106,7 +106,14 @@ func (f *front) delete(c *cli.Context) error {
 		}
 		return makesPods(t.kind) || t.kind == pod.KindNamespace
 	})
-	return errors.Join(f.deleteWorkloads(c, dirs, workloads), f.deletePods(c.Context, dirs, places, c.Bool("ignore-not-found")), f.deleteAll(c, dirs, targets), f.deleteNamespaces(c, dirs, spaces))
+	missing := func(t target) error {
+		_, err := object(dirs, t.kind, t.namespace, t.name)
+		return err
+	}
+	if c.Bool("ignore-not-found") {
+		missing = nil
+	}
+	return errors.Join(f.deleteWorkloads(c, dirs, workloads), f.deletePods(c.Context, dirs, places, c.Bool("ignore-not-found")), f.deleteAll(c.Context, dirs, targets, missing), f.deleteNamespaces(c, dirs, spaces))
 }
 
 // podWords takes the words for pods: pod NAME..., or pod/NAME.
@@ -203,8 +210,9 @@ func (f *front) deletePods(ctx context.Context, dirs store.Dirs, places []store.
 	return errors.Join(errs...)
 }
 
-// deleteAll deletes objects, and tells the pods that refer to them.
-func (f *front) deleteAll(c *cli.Context, dirs store.Dirs, targets []target) error {
+// deleteAll deletes objects, and notifies the pods that refer to them. missing returns the error
+// of an object that is not there; nil: there is none.
+func (f *front) deleteAll(ctx context.Context, dirs store.Dirs, targets []target, missing func(target) error) error {
 	if len(targets) == 0 {
 		return nil
 	}
@@ -217,10 +225,10 @@ func (f *front) deleteAll(c *cli.Context, dirs store.Dirs, targets []target) err
 	for _, t := range targets {
 		o, err := f.deleteOne(dirs, t)
 		switch {
-		case errors.Is(err, fs.ErrNotExist) && c.Bool("ignore-not-found"):
 		case errors.Is(err, fs.ErrNotExist):
-			_, err = object(dirs, t.kind, t.namespace, t.name)
-			errs = append(errs, err)
+			if missing != nil {
+				errs = append(errs, missing(t))
+			}
 		case err != nil:
 			errs = append(errs, err)
 		default:
@@ -229,7 +237,7 @@ func (f *front) deleteAll(c *cli.Context, dirs store.Dirs, targets []target) err
 		}
 	}
 	lock.Close()
-	f.tellPods(c.Context, dirs, gone)
+	f.tellPods(ctx, dirs, gone)
 	return errors.Join(errs...)
 }
 
@@ -259,15 +267,24 @@ func inUse(dirs store.Dirs, t target) error {
 	if t.kind != pod.KindClaim {
 		return nil
 	}
+	p, err := podThatRefers(dirs, t)
+	if err == nil && p != "" {
+		err = report.New(report.Failure, "podrun down "+p+" removes the pod", "cannot delete persistentvolumeclaim %s: pod %s uses it", t.name, p)
+	}
+	return err
+}
+
+// podThatRefers returns the name of a pod that refers to an object, or "".
+func podThatRefers(dirs store.Dirs, t target) (string, error) {
 	places, err := dirs.Pods()
 	if err != nil {
-		return err
+		return "", err
 	}
 	for _, p := range places {
 		plan, err := p.Plan()
 		if err == nil && p.Namespace == t.namespace && plan.Refers(t.kind, t.name) {
-			return report.New(report.Failure, "podrun down "+p.Name+" removes the pod", "cannot delete persistentvolumeclaim %s: pod %s uses it", t.name, p.Name)
+			return p.Name, nil
 		}
 	}
-	return nil
+	return "", nil
 }

@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"io/fs"
 	"slices"
 
 	"github.com/podrun/podrun/internal/report"
@@ -26,45 +25,23 @@ func (f *front) dropObjects(ctx context.Context, dirs store.Dirs, targets []targ
 		}
 		return t.kind == pod.KindClaim || makesPods(t.kind)
 	})
-	slices.SortStableFunc(targets, func(a, b target) int { // namespaces last: what was in them is gone then
-		return btoi(a.kind == pod.KindNamespace) - btoi(b.kind == pod.KindNamespace)
-	})
-	lock, err := dirs.LockObjects()
-	if err != nil {
-		return fmt.Errorf("cannot delete objects: %w", err)
-	}
-	var gone []*pod.Object
-	var errs []error
-	for _, t := range targets {
+	var spaces []target
+	targets = slices.DeleteFunc(targets, func(t target) bool {
 		if t.kind == pod.KindNamespace {
-			if used, err := usedNamespaces(dirs); used[t.name] != nil || err != nil {
-				errs = append(errs, err)
-				continue
-			}
+			spaces = append(spaces, t)
 		}
-		o, err := f.deleteOne(dirs, t)
-		switch {
-		case errors.Is(err, fs.ErrNotExist):
-		case err != nil:
-			errs = append(errs, err)
-		default:
-			fmt.Fprintf(f.out, "%s deleted\n", nameOf(o))
-			gone = append(gone, o)
-		}
+		return t.kind == pod.KindNamespace
+	})
+	failed := f.deleteAll(ctx, dirs, targets, nil)
+	if len(spaces) == 0 {
+		return failed
 	}
-	lock.Close()
-	f.tellPods(ctx, dirs, gone)
-	return errors.Join(errs...)
-}
-
-// noteMade notes which objects of the launch are not there yet: it makes them.
-func (l *launch) noteMade() {
-	for i := range l.stored {
-		o := l.stored[i].Stored
-		if _, err := l.dirs.Object(o.Kind, o.Namespace, o.Name); errors.Is(err, fs.ErrNotExist) {
-			l.created = append(l.created, target{o.Kind, o.Namespace, o.Name})
-		}
+	used, err := usedNamespaces(dirs)
+	if err != nil {
+		return errors.Join(failed, err)
 	}
+	spaces = slices.DeleteFunc(spaces, func(t target) bool { return used[t.name] != nil })
+	return errors.Join(failed, f.deleteAll(ctx, dirs, spaces, nil))
 }
 
 // undo is dropMade if a signal has ended the foreground.
@@ -83,8 +60,28 @@ func (l *launch) dropMade(ctx context.Context) error {
 			return nil
 		}
 	}
-	if len(l.created) == 0 {
-		return nil
+	var targets []target
+	for _, o := range l.created {
+		now, err := l.dirs.Object(o.Kind, o.Namespace, o.Name)
+		if err != nil || now.UID != o.UID || now.Revision != o.Revision {
+			continue // it is gone, or another command has changed it
+		}
+		used, err := referredTo(l.dirs, o)
+		if err != nil {
+			return err
+		}
+		if !used {
+			targets = append(targets, target{o.Kind, o.Namespace, o.Name})
+		}
 	}
-	return l.front.dropObjects(ctx, l.dirs, l.created)
+	return l.front.dropObjects(ctx, l.dirs, targets)
+}
+
+// referredTo reports whether a pod refers to an object. Every pod may use a Service: these do not count.
+func referredTo(dirs store.Dirs, o *pod.Object) (bool, error) {
+	if o.Kind == pod.KindService || o.Kind == pod.KindNamespace {
+		return false, nil
+	}
+	p, err := podThatRefers(dirs, target{o.Kind, o.Namespace, o.Name})
+	return p != "", err
 }

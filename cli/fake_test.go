@@ -35,7 +35,6 @@ type world struct {
 	ensured   int               // how often an image was asked for
 	pruned    image.Pruned      // what a disk that is nearly full has lost
 	policies  map[string]string // by which an image was asked for last
-	pullWait  time.Duration     // between attempts; 0: milliseconds
 	still     time.Duration     // after which is told what is waited for; 0: it is not
 	script    func(*supervisor) // what a started pod does
 	startErr  error
@@ -91,7 +90,7 @@ func (w *world) try(context.Context, store.Dirs) error { return w.tryErr }
 func (w *world) ahead(store.Dirs) *stage.Ahead         { return nil }
 func (w *world) images(store.Dirs) (images, error)     { return w, nil }
 func (w *world) pods(store.Dirs) (pods, error)         { return w, nil }
-func (w *world) beside(_ store.Dirs, _ store.Pod, _ io.Writer, here func() error) error {
+func (w *world) beside(_ store.Dirs, _ store.Pod, _ *store.FileLock, _ io.Writer, here func() error) error {
 	return here()
 }
 func (w *world) Collect(func() (image.Uses, error)) (image.Pruned, error) {
@@ -156,12 +155,8 @@ func (w *world) asked() int {
 	return w.ensured
 }
 
-func (w *world) backOff(attempt int) time.Duration {
-	if w.pullWait > 0 {
-		return w.pullWait
-	}
-	return time.Millisecond << min(attempt, 10)
-}
+// backOff is longer than a test: no second attempt is made before a client asks for it.
+func (w *world) backOff(int) time.Duration { return time.Hour }
 
 func (w *world) start(p store.Pod, plan *pod.Plan, with beginning) (string, error) {
 	if with.record != nil {

@@ -12,7 +12,6 @@ import (
 
 	"github.com/podrun/podrun/image"
 	"github.com/podrun/podrun/internal/store"
-	"github.com/podrun/podrun/internal/undo"
 	"github.com/podrun/podrun/manifest"
 	"github.com/podrun/podrun/pod"
 )
@@ -36,7 +35,7 @@ type launch struct {
 	workloads     []manifest.Object // Deployments, Jobs and the like
 	samples       []*upPod          // pods that they would make: never started
 	logLimited    bool              // --log-max-size or --log-max-files
-	created       []target          // of stored, those that were not there before
+	created       []*pod.Object     // of stored, those that were not there before
 }
 
 // prepare does everything that can fail before a pod exists: it looks at what runs
@@ -208,12 +207,13 @@ func (l *launch) uses() (uses []use) {
 // build makes the pod's plan.
 func (l *launch) build(p *upPod, found map[use]pod.Image) error {
 	images := map[string]pod.Image{}
+	p.images = map[string]string{}
 	for _, i := range manifest.Images(p.object.Pod) {
 		img := found[p.use(i)]
 		if p.awaits && img.ID == "" {
 			img = standIn
 		}
-		images[i.Key()] = img
+		images[i.Key()], p.images[i.Reference] = img, img.ID
 	}
 	opt, err := l.options()
 	if err != nil {
@@ -246,8 +246,12 @@ func (l *launch) build(p *upPod, found map[use]pod.Image) error {
 func (l *launch) start() error {
 	defer l.release()
 	defer l.front.foresight.end()
-	l.noteMade()
 	changed, err := l.front.keep(l.dirs, l.stored, l.said)
+	for _, o := range changed {
+		if o.Revision == 1 {
+			l.created = append(l.created, o)
+		}
+	}
 	if l.front.tellPods(context.Background(), l.dirs, changed); err != nil {
 		return err
 	}
@@ -279,11 +283,11 @@ func (l *launch) start() error {
 				return
 			}
 		}
-		begin := l.startPod
+		start := l.startPod
 		if p.awaits {
-			begin = l.startPull
+			start = l.startPull
 		}
-		switch err := begin(p); {
+		switch err := l.begin(p, start); {
 		case errors.Is(err, store.ErrLocked):
 			errs[i] = busy(p.place)
 			return
@@ -310,27 +314,8 @@ func (l *launch) started() []*upPod {
 	return list
 }
 
-func (l *launch) startPod(p *upPod) (err error) {
-	lock, err := l.lock(p)
-	if err != nil {
-		return err
-	}
-	defer lock.Close() // the pod's processes have it
-	if err := l.withdrawn(p); err != nil {
-		return err
-	}
-	var back undo.Stack
-	defer func() {
-		if err != nil {
-			err = errors.Join(err, back.Undo())
-		}
-	}()
-	created := time.Now()
-	if p.past != nil {
-		created = p.past.created
-	} else {
-		back.Push("remove the pod", func() error { return l.keeper.remove(p.place) })
-	}
+// startPod starts the processes of a pod whose images are here.
+func (l *launch) startPod(p *upPod, lock *os.File, created time.Time) error {
 	record := func() error { return l.record(p, created) }
 	if err := l.open(p); err != nil { // again, if another pod of the name had them before
 		return err
@@ -345,6 +330,26 @@ func (l *launch) startPod(p *upPod) (err error) {
 	warning, err := l.keeper.start(p.place, p.plan, beginning{lock, p.ports, p.front, l.front.foresight.process(), record})
 	if warning != "" {
 		fmt.Fprintf(l.front.err, "podrun: pod %s: warning: %s\n", p.place.Name, warning)
+	}
+	return err
+}
+
+// begin has start start a pod in its place, which is locked. A pod that cannot be started is
+// removed, unless it goes on from an earlier start.
+func (l *launch) begin(p *upPod, start func(p *upPod, lock *os.File, created time.Time) error) (err error) {
+	lock, err := l.lock(p)
+	if err != nil {
+		return err
+	}
+	defer lock.Close() // the pod's processes have it
+	if err := l.withdrawn(p); err != nil {
+		return err
+	}
+	if p.past != nil {
+		return start(p, lock, p.past.created)
+	}
+	if err = start(p, lock, time.Now()); err != nil {
+		err = errors.Join(err, l.keeper.remove(p.place))
 	}
 	return err
 }

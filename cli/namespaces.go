@@ -142,7 +142,7 @@ func (f *front) deleteNamespace(c *cli.Context, dirs store.Dirs, t target) error
 			inside = append(inside, target{k.kind, t.name, o.Name})
 		}
 	}
-	if err := f.deleteAll(c, dirs, inside); err != nil {
+	if err := f.deleteAll(c.Context, dirs, inside, nil); err != nil {
 		return err
 	}
 	err = dirs.DeleteObject(pod.KindNamespace, "", t.name)

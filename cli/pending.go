@@ -13,7 +13,6 @@ import (
 
 	"github.com/podrun/podrun/image"
 	"github.com/podrun/podrun/internal/report"
-	"github.com/podrun/podrun/internal/undo"
 	"github.com/podrun/podrun/internal/wire"
 	"github.com/podrun/podrun/manifest"
 	"github.com/podrun/podrun/pod"
@@ -45,24 +44,7 @@ func (l *launch) imagesHere(ctx context.Context) (found map[use]pod.Image, all b
 }
 
 // startPull puts a pod on record that waits for its images, and starts its puller.
-func (l *launch) startPull(p *upPod) (err error) {
-	lock, err := l.lock(p)
-	if err != nil {
-		return err
-	}
-	defer lock.Close() // the puller has it
-	var back undo.Stack
-	defer func() {
-		if err != nil {
-			err = errors.Join(err, back.Undo())
-		}
-	}()
-	created := time.Now()
-	if p.past != nil {
-		created = p.past.created
-	} else {
-		back.Push("remove the pod", func() error { return l.keeper.remove(p.place) })
-	}
+func (l *launch) startPull(p *upPod, lock *os.File, created time.Time) (err error) {
 	if err := lock.Truncate(0); err != nil { // of a keeper that was lost
 		return fmt.Errorf("start the pull of pod %s: %w", p.place.Name, err)
 	}
@@ -128,7 +110,7 @@ func (l *launch) tryPod(ctx context.Context, p *upPod) (err error) {
 		return context.Cause(ctx)
 	}
 	w.close()
-	if err = l.startPod(p); err == nil {
+	if err = l.begin(p, l.startPod); err == nil {
 		return nil
 	}
 	p.plan = waits

@@ -5,7 +5,6 @@ import (
 	"strings"
 	"syscall"
 	"testing"
-	"time"
 
 	"github.com/podrun/podrun/image"
 	"github.com/podrun/podrun/pod"
@@ -20,7 +19,7 @@ func unknownManifest() error {
 func waitsHere(t *testing.T, err error, words ...string) *world {
 	t.Helper()
 	w := newWorld(t)
-	w.imageErr, w.pullWait = err, time.Hour
+	w.imageErr = err
 	w.script = func(s *supervisor) { s.publish(status(pod.Running, isRunning("app"))) }
 	w.run(append(words, w.file(oneContainer))...)
 	eventually(t, "the pod waits", func() bool {
@@ -100,7 +99,7 @@ func TestUpFailFast(t *testing.T) {
 		{unknownManifest(), []string{"up", "-d"}},
 	} {
 		w := newWorld(t)
-		w.imageErr, w.pullWait = c.err, time.Hour
+		w.imageErr = c.err
 		got := w.run(append(c.words, w.file(oneContainer))...)
 		if got.code != 1 || !strings.Contains(got.err, "cannot use image busybox:1") || !strings.Contains(got.err, "pod web goes on waiting") {
 			t.Errorf("%v: %+v", c.words, got)
@@ -126,7 +125,7 @@ func TestNeverPulledIsWaitedFor(t *testing.T) {
 // A foreground whose image cannot come leaves nothing.
 func TestForegroundLeavesNoPendingPod(t *testing.T) {
 	w := newWorld(t)
-	w.imageErr, w.pullWait = unknownManifest(), time.Hour
+	w.imageErr = unknownManifest()
 	if got := w.run("up", w.file(oneContainer)); got.code != 1 || !strings.Contains(got.err, "manifest unknown") {
 		t.Errorf("%+v", got)
 	}
@@ -169,7 +168,7 @@ func TestPendingPodThatCannotBeMade(t *testing.T) {
 // A client that is interrupted leaves the pod to its puller.
 func TestInterruptedClientLeavesThePull(t *testing.T) {
 	w := newWorld(t)
-	w.imageErr, w.pullWait = noNetwork(), time.Hour
+	w.imageErr = noNetwork()
 	p := w.begin("", "up", "-d", w.file(oneContainer))
 	p.says("ImagePullBackOff")
 	p.signals <- syscall.SIGINT

@@ -14,7 +14,6 @@ import (
 	"github.com/podrun/podrun/internal/stage"
 	"github.com/podrun/podrun/internal/store"
 	"github.com/podrun/podrun/manifest"
-	"github.com/podrun/podrun/pod"
 )
 
 // replacePod has a process of its own stop and remove the pod that runs, and make this one in
@@ -25,18 +24,22 @@ func (l *launch) replacePod(p *upPod) error {
 	if err != nil {
 		return err
 	}
-	ids := map[string]string{}
-	for _, list := range [][]pod.Container{p.plan.InitContainers, p.plan.Containers} {
-		for _, c := range list {
-			ids[c.Image] = c.ImageID
-		}
+	lock, err := l.dirs.LockReplacement(p.place)
+	if err != nil {
+		return err
 	}
-	r := &store.Replacement{ID: newUID(), Manifest: text, Images: ids, RequireLimits: l.requireLimits}
+	defer lock.Close() // the other process has it
+	// Before the record is there, so that no other command finishes the replacement. Where another
+	// process replaces the pod, the new record makes it give up.
+	if _, err := lock.TryExclusive(); err != nil {
+		return err
+	}
+	r := &store.Replacement{ID: newUID(), Manifest: text, Images: p.images, RequireLimits: l.requireLimits}
 	if err := l.dirs.WriteReplacement(p.place, r); err != nil {
 		return err
 	}
 	p.closePorts() // the other process opens them
-	err = l.front.rooms.beside(l.dirs, p.place, l.front.err, func() error { return l.front.replaceRecorded(context.Background(), l.dirs, p.place) })
+	err = l.front.rooms.beside(l.dirs, p.place, lock, l.front.err, func() error { return l.front.replaceRecorded(context.Background(), l.dirs, p.place, lock) })
 	if err != nil {
 		return errors.Join(err, l.dirs.DropReplacement(p.place)) // the user has read why
 	}
@@ -45,8 +48,8 @@ func (l *launch) replacePod(p *upPod) error {
 }
 
 // beside runs the replacer, and returns when it has ended. What it writes goes to said.
-func (house) beside(dirs store.Dirs, p store.Pod, said io.Writer, _ func() error) error {
-	err := stage.ReplacerCommand(dirs, p, said).Run()
+func (house) beside(dirs store.Dirs, p store.Pod, lock *store.FileLock, said io.Writer, _ func() error) error {
+	err := stage.ReplacerCommand(dirs, p, lock, said).Run()
 	if exit := (*exec.ExitError)(nil); errors.As(err, &exit) && exit.Exited() {
 		return &exitError{code: exit.ExitCode()} // it has written why
 	}
@@ -65,7 +68,10 @@ func replacerStage(args []string) int {
 		return exitInternal
 	}
 	dirs := store.Dirs{Data: args[0], Runtime: args[1]}
-	err := f.replaceRecorded(context.Background(), dirs, dirs.Pod(args[2], args[3]))
+	lock, err := store.InheritedFileLock(stage.ReplacerLock)
+	if err == nil {
+		err = f.replaceRecorded(context.Background(), dirs, dirs.Pod(args[2], args[3]), lock)
+	}
 	if left := unsaid(err); left != nil {
 		report.Print(f.err, left)
 	}
@@ -78,13 +84,9 @@ func replacerStage(args []string) int {
 // errWithdrawn says that a pod is no longer to be made.
 var errWithdrawn = errors.New("it was removed by another podrun meanwhile")
 
-// replaceRecorded does what a pod's record of a replacement says. Without a record it is done.
-func (f *front) replaceRecorded(ctx context.Context, dirs store.Dirs, p store.Pod) error {
-	lock, err := dirs.LockReplacement(p)
-	if err != nil {
-		return err
-	}
-	defer lock.Close()
+// replaceRecorded carries out the record of a pod's replacement, once it has the lock. It does
+// nothing if there is no record.
+func (f *front) replaceRecorded(ctx context.Context, dirs store.Dirs, p store.Pod, lock *store.FileLock) error {
 	if err := lock.Exclusive(); err != nil {
 		return err
 	}
@@ -93,15 +95,7 @@ func (f *front) replaceRecorded(ctx context.Context, dirs store.Dirs, p store.Po
 		return err
 	}
 	err = f.replaceBy(ctx, dirs, p, r)
-	now, rerr := dirs.Replacement(p)
-	switch {
-	case rerr != nil || now == nil || now.ID != r.ID: // another one's
-		return errors.Join(err, rerr)
-	case err != nil:
-		r.Failed = err.Error()
-		return errors.Join(err, dirs.WriteReplacement(p, r))
-	}
-	return dirs.DropReplacement(p)
+	return errors.Join(err, dirs.EndReplacement(p, r, err))
 }
 
 func (f *front) replaceBy(ctx context.Context, dirs store.Dirs, p store.Pod, r *store.Replacement) error {
@@ -193,7 +187,7 @@ func (f *front) replaceLeft(dirs store.Dirs, p store.Pod) error {
 		return report.New(report.Failure, "podrun up runs it; podrun down "+p.Name+" forgets it", "pod %s could not replace the one before it: %s", p.Name, r.Failed)
 	}
 	fmt.Fprintf(f.err, "podrun: finishing the replacement of pod %s: podrun up --replace was interrupted\n", p.Name)
-	cmd := stage.ReplacerCommand(dirs, p, nil)
+	cmd := stage.ReplacerCommand(dirs, p, lock, nil)
 	if err := cmd.Start(); err != nil {
 		return fmt.Errorf("replace pod %s: %w", p.Name, err)
 	}

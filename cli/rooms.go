@@ -31,7 +31,7 @@ type rooms interface {
 	pods(store.Dirs) (pods, error)
 	// beside replaces a pod by its record in another process, which outlives this one; here
 	// does the same in this one, for tests.
-	beside(dirs store.Dirs, p store.Pod, said io.Writer, here func() error) error
+	beside(dirs store.Dirs, p store.Pod, lock *store.FileLock, said io.Writer, here func() error) error
 	// pull starts a puller of a pod that waits for its images, which has the lock from now on.
 	pull(store.Dirs, store.Pod, pullWishes, *os.File) error
 }

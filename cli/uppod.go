@@ -28,6 +28,7 @@ type upPod struct {
 	anew        bool              // it is to be made anew whatever runs
 	replacement string            // the id of the record by which it replaces another; "": there is none
 	fixed       map[string]string // the ids of images, by their references, that names do not decide
+	images      map[string]string // the ids of the plan's images, by their references
 	pull        string            // by which policy its images are had; "": by their own
 	past        *past             // nil unless a pod that was lost goes on
 

@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"io/fs"
 	"os"
-	"slices"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -136,10 +135,8 @@ type patience struct {
 }
 
 // current reports whether a pod is of the version that the object asks for, and is to stay.
-func (v *view) current(name string) bool {
-	return v.state.Generation == v.object.Revision && slices.ContainsFunc(v.pods, func(p workload.Pod) bool {
-		return p.Name == name && !p.Stopping && (p.Revision == "" || p.Revision == v.spec.Revision)
-	})
+func (v *view) current(p *workload.Pod) bool {
+	return !p.Stopping && (p.Revision == "" || p.Revision == v.spec.Revision)
 }
 
 func (f *front) awaitWorkload(ctx context.Context, dirs store.Dirs, w store.Workload, how patience) error {
@@ -153,12 +150,18 @@ func (f *front) awaitWorkload(ctx context.Context, dirs store.Dirs, w store.Work
 		if err != nil {
 			return err
 		}
+		for i := range v.pods {
+			p := &v.pods[i]
+			if v.state.Generation != v.object.Revision || !v.current(p) || v.status[p.Name] == nil {
+				continue
+			}
+			if a := v.status[p.Name].Awaits; a != nil && a.Error != "" && (how.failFast || !a.Passes) {
+				return report.New(report.Failure, a.Hint, "%s is left as it is: its pod %s waits: %s", v.name(), p.Name, a.Error)
+			}
+		}
 		for name, st := range v.status {
 			if tell[name] == nil {
 				tell[name] = &narrator{out: f.err, pod: name}
-			}
-			if a := st.Awaits; a != nil && v.current(name) && a.Error != "" && (how.failFast || !a.Passes) {
-				return report.New(report.Failure, a.Hint, "%s is left as it is: its pod %s waits: %s", v.name(), name, a.Error)
 			}
 			tell[name].status(st)
 		}
@@ -225,7 +228,7 @@ func (v *view) begun(d *workload.Decision) bool {
 	n := 0
 	for i := range v.pods {
 		p := &v.pods[i]
-		if p.Revision != "" && p.Revision != v.spec.Revision || p.Stopping {
+		if !v.current(p) {
 			continue
 		}
 		if !p.Phase.Terminal() && !up(v.status[p.Name]) {

@@ -11,6 +11,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/podrun/podrun/cli/internal/remote"
 	"github.com/podrun/podrun/internal/report"
 	"github.com/podrun/podrun/internal/store"
 	"github.com/podrun/podrun/pod"
@@ -129,13 +130,13 @@ func (f *front) downWorkload(ctx context.Context, dirs store.Dirs, keeper pods, 
 	if err != nil {
 		return err
 	}
-	if how.force || how.grace != nil {
-		v, err := viewOf(dirs, w)
-		if err == nil {
-			var pods sync.WaitGroup
-			defer pods.Wait() // a pod that is half removed is no pod of the workload's any more
-			for _, p := range v.places {
-				pods.Go(func() { _ = f.downPod(ctx, keeper, p, how) }) // whoever waits sees what becomes of it
+	if v, err := viewOf(dirs, w); err == nil { // else it is gone
+		var pods sync.WaitGroup
+		defer pods.Wait() // a pod that is half removed is no longer a pod of the workload
+		for _, p := range v.places {
+			defer remote.Waiting(f.err, "stopping", p, how.grace, nil)()
+			if how.force || how.grace != nil {
+				pods.Go(func() { _ = f.downPod(ctx, keeper, p, how) }) // the loop below sees the result
 			}
 		}
 	}

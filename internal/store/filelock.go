@@ -22,6 +22,15 @@ func OpenFileLock(path string) (*FileLock, error) {
 	return &FileLock{f}, nil
 }
 
+// InheritedFileLock is the lock that this process has inherited at a descriptor. Its own
+// children do not inherit it.
+func InheritedFileLock(fd int) (*FileLock, error) {
+	if _, err := unix.FcntlInt(uintptr(fd), unix.F_SETFD, unix.FD_CLOEXEC); err != nil {
+		return nil, fmt.Errorf("find the lock at descriptor %d: %w", fd, err)
+	}
+	return &FileLock{os.NewFile(uintptr(fd), "lock")}, nil
+}
+
 // Shared waits until nobody holds the lock alone. A lock held alone becomes
 // shared without a moment in between.
 func (l *FileLock) Shared() error { return l.set(unix.F_OFD_SETLKW, unix.F_RDLCK) }

@@ -2,10 +2,6 @@ package store
 
 import (
 	"encoding/json"
-	"errors"
-	"fmt"
-	"io/fs"
-	"os"
 	"path/filepath"
 )
 
@@ -19,65 +15,48 @@ type Replacement struct {
 	Failed        string            `json:"failed,omitempty"` // why the new pod could not be made
 }
 
-func (d Dirs) replacementFile(p Pod) string {
-	return filepath.Join(d.Runtime, "replacing", p.Namespace, p.Name+".json")
+func (d Dirs) replacements() podRecords[Replacement] {
+	dir := filepath.Join(d.Runtime, "replacing")
+	return podRecords[Replacement]{what: "replacement", dir: dir, locks: dir, put: WriteVolatile}
 }
 
 // Replacement reads the record of a pod's replacement; nil if there is none.
-func (d Dirs) Replacement(p Pod) (*Replacement, error) {
-	var r Replacement
-	err := readJSON(d.replacementFile(p), &r)
-	if errors.Is(err, fs.ErrNotExist) {
-		return nil, nil
-	}
-	if err != nil {
-		return nil, fmt.Errorf("read the record of the replacement of pod %s: %w", p.Name, err)
-	}
-	return &r, nil
-}
+func (d Dirs) Replacement(p Pod) (*Replacement, error) { return d.replacements().read(p) }
 
 // Replacements are the pods for which there is a record.
-func (d Dirs) Replacements() ([]Pod, error) {
-	files, err := filepath.Glob(filepath.Join(d.Runtime, "replacing", "*", "*.json"))
-	if err != nil {
-		return nil, fmt.Errorf("list replacements: %w", err)
-	}
-	var places []Pod
-	for _, file := range files {
-		name := filepath.Base(file)
-		places = append(places, d.Pod(filepath.Base(filepath.Dir(file)), name[:len(name)-len(".json")]))
-	}
-	return places, nil
-}
+func (d Dirs) Replacements() ([]Pod, error) { return d.replacements().pods(d) }
 
 // WriteReplacement records a replacement.
 func (d Dirs) WriteReplacement(p Pod, r *Replacement) error {
-	b, err := json.Marshal(r)
-	if err == nil {
-		err = os.MkdirAll(filepath.Dir(d.replacementFile(p)), 0o700)
-	}
-	if err == nil {
-		err = WriteVolatile(d.replacementFile(p), b)
-	}
+	lock, err := d.LockObjects()
 	if err != nil {
-		return fmt.Errorf("record the replacement of pod %s: %w", p.Name, err)
+		return err
 	}
-	return nil
+	defer lock.Close()
+	return d.replacements().write(p, r)
+}
+
+// EndReplacement removes a record, or writes into it why the new pod could not be made. It does
+// nothing if another record has taken its place.
+func (d Dirs) EndReplacement(p Pod, r *Replacement, failed error) error {
+	lock, err := d.LockObjects()
+	if err != nil {
+		return err
+	}
+	defer lock.Close()
+	now, err := d.Replacement(p)
+	switch {
+	case err != nil || now == nil || now.ID != r.ID:
+		return err
+	case failed != nil:
+		r.Failed = failed.Error()
+		return d.replacements().write(p, r)
+	}
+	return d.DropReplacement(p)
 }
 
 // DropReplacement removes the record, if there is one.
-func (d Dirs) DropReplacement(p Pod) error {
-	if err := os.Remove(d.replacementFile(p)); err != nil && !errors.Is(err, fs.ErrNotExist) {
-		return fmt.Errorf("remove the record of the replacement of pod %s: %w", p.Name, err)
-	}
-	return nil
-}
+func (d Dirs) DropReplacement(p Pod) error { return d.replacements().drop(p) }
 
-// LockReplacement is held by the process that replaces a pod.
-func (d Dirs) LockReplacement(p Pod) (*FileLock, error) {
-	dir := filepath.Dir(d.replacementFile(p))
-	if err := os.MkdirAll(dir, 0o700); err != nil {
-		return nil, fmt.Errorf("lock the replacement of pod %s: %w", p.Name, err)
-	}
-	return OpenFileLock(filepath.Join(dir, p.Name+".lock"))
-}
+// LockReplacement opens the lock of the process that replaces a pod.
+func (d Dirs) LockReplacement(p Pod) (*FileLock, error) { return d.replacements().lock(p) }

@@ -3,9 +3,6 @@ package store
 import (
 	"encoding/json"
 	"errors"
-	"fmt"
-	"io/fs"
-	"os"
 	"path/filepath"
 	"time"
 )
@@ -38,35 +35,23 @@ type UpdatedImage struct {
 	New string `json:"new"`
 }
 
-func (d Dirs) updateFile(p Pod) string {
-	return filepath.Join(d.Data, "updates", p.Namespace, p.Name+".json")
+func (d Dirs) updates() podRecords[Update] {
+	return podRecords[Update]{
+		what: "last update", dir: filepath.Join(d.Data, "updates"), put: WriteFile,
+		locks: filepath.Join(d.Runtime, "updates"), // in memory: no update goes on after a reboot
+	}
 }
 
 // Update reads the record of a pod's last update; nil if there was none.
-func (d Dirs) Update(p Pod) (*Update, error) {
-	var u Update
-	err := readJSON(d.updateFile(p), &u)
-	if errors.Is(err, fs.ErrNotExist) {
-		return nil, nil
-	}
-	if err != nil {
-		return nil, fmt.Errorf("read the record of the last update of pod %s: %w", p.Name, err)
-	}
-	return &u, nil
-}
+func (d Dirs) Update(p Pod) (*Update, error) { return d.updates().read(p) }
 
-// Updates are the records of all pods, by namespace and name. What cannot be read gives an
+// Updates returns the records of all pods, by namespace and name. What cannot be read gives an
 // error beside the others.
 func (d Dirs) Updates() (map[[2]string]*Update, error) {
-	files, err := filepath.Glob(filepath.Join(d.Data, "updates", "*", "*.json"))
-	if err != nil {
-		return nil, fmt.Errorf("list updates: %w", err)
-	}
+	places, err := d.updates().pods(d)
+	errs := []error{err}
 	list := map[[2]string]*Update{}
-	var errs []error
-	for _, file := range files {
-		name := filepath.Base(file)
-		p := Pod{Namespace: filepath.Base(filepath.Dir(file)), Name: name[:len(name)-len(".json")]}
+	for _, p := range places {
 		u, err := d.Update(p)
 		if err != nil || u == nil {
 			errs = append(errs, err)
@@ -78,38 +63,15 @@ func (d Dirs) Updates() (map[[2]string]*Update, error) {
 }
 
 // WriteUpdate records an update, durably.
-func (d Dirs) WriteUpdate(p Pod, u *Update) error {
-	b, err := json.Marshal(u)
-	if err == nil {
-		err = os.MkdirAll(filepath.Dir(d.updateFile(p)), 0o700)
-	}
-	if err == nil {
-		err = WriteFile(d.updateFile(p), b)
-	}
-	if err != nil {
-		return fmt.Errorf("record the update of pod %s: %w", p.Name, err)
-	}
-	return nil
-}
+func (d Dirs) WriteUpdate(p Pod, u *Update) error { return d.updates().write(p, u) }
 
-// DropUpdate forgets a pod's last update.
-func (d Dirs) DropUpdate(p Pod) error {
-	if err := os.Remove(d.updateFile(p)); err != nil && !errors.Is(err, fs.ErrNotExist) {
-		return fmt.Errorf("forget the last update of pod %s: %w", p.Name, err)
-	}
-	return nil
-}
+// DropUpdate removes the record of a pod's last update, if there is one.
+func (d Dirs) DropUpdate(p Pod) error { return d.updates().drop(p) }
 
-// LockUpdate is held by who updates a pod. It is in memory: nobody does so after a reboot.
-func (d Dirs) LockUpdate(p Pod) (*FileLock, error) {
-	dir := filepath.Join(d.Runtime, "updates", p.Namespace)
-	if err := os.MkdirAll(dir, 0o700); err != nil {
-		return nil, fmt.Errorf("lock the update of pod %s: %w", p.Name, err)
-	}
-	return OpenFileLock(filepath.Join(dir, p.Name+".lock"))
-}
+// LockUpdate opens the lock of the process that updates a pod.
+func (d Dirs) LockUpdate(p Pod) (*FileLock, error) { return d.updates().lock(p) }
 
-// Trying says whether somebody is trying the update's new images at this moment.
+// Trying reports whether a process is trying the update's new images at this moment.
 func (d Dirs) Trying(p Pod, u *Update) bool {
 	if u.State != UpdateTrying || u.Boot != BootID() {
 		return false
