@@ -42,6 +42,7 @@ func Main(m *testing.M, warmUp ...func() error) {
 	if fuzzing() {
 		os.Exit(m.Run())
 	}
+	refuseStage()
 	code, err := step(m, warmUp)
 	if err != nil {
 		fmt.Fprintf(os.Stderr, "testenv: %v\n", err)
@@ -181,4 +182,13 @@ func wait(cmd *exec.Cmd) (int, error) {
 		return exit.ExitCode(), nil
 	}
 	return 0, err
+}
+
+// refuseStage ends a test binary that was started as a stage which its package has not registered:
+// it would run all tests again, and these would start it once more, without an end.
+func refuseStage() {
+	if len(os.Args) > 1 && strings.HasPrefix(os.Args[1], "_") {
+		fmt.Fprintf(os.Stderr, "testenv: stage %s is not registered in this package's TestMain\n", os.Args[1])
+		os.Exit(2)
+	}
 }

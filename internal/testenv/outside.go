@@ -14,6 +14,7 @@ func MainOutside(m *testing.M) {
 	if fuzzing() {
 		os.Exit(m.Run())
 	}
+	refuseStage()
 	code, err := outside(m)
 	if err != nil {
 		fmt.Fprintf(os.Stderr, "testenv: %v\n", err)

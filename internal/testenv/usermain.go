@@ -10,6 +10,7 @@ import (
 // UserMain is a TestMain for tests of the built binary: they run as an ordinary
 // user, chosen as by Main, but in the namespaces they were started in.
 func UserMain(m *testing.M) {
+	refuseStage()
 	if os.Geteuid() != 0 {
 		os.Unsetenv(stepEnv)
 		os.Exit(m.Run())
