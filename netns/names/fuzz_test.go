@@ -11,6 +11,7 @@ import (
 func FuzzHostFile(f *testing.F) {
 	f.Add("nameserver 10.0.0.1\nnameserver fe80::1%eth0\noptions rotate use-vc timeout:99 attempts:0\n")
 	f.Add("nameserver\nnameserver x y\n;\n#\n\x00options timeout:-1 attempts:99999999999999999999 :\n")
+	f.Add("nameserver [")
 	f.Fuzz(func(t *testing.T, text string) {
 		c := parseHost(text)
 		if len(c.servers) == 0 || len(c.servers) > maxServers || c.timeout < time.Second || c.timeout > maxTimeout || c.attempts < 1 || c.attempts > maxAttempts {

@@ -1,7 +1,7 @@
 package names
 
 import (
-	"net"
+	"net/netip"
 	"strconv"
 	"strings"
 	"time"
@@ -38,8 +38,8 @@ func parseHost(text string) hostConf {
 	c := hostConf{timeout: defaultTimeout, attempts: defaultAttempts}
 	file := resolvconf.Parse(text)
 	for _, s := range file.Nameservers {
-		if len(c.servers) < maxServers {
-			c.servers = append(c.servers, net.JoinHostPort(s, "53"))
+		if a, err := netip.ParseAddr(s); err == nil && len(c.servers) < maxServers { // libc ignores other text, too
+			c.servers = append(c.servers, netip.AddrPortFrom(a, 53).String())
 		}
 	}
 	if len(c.servers) == 0 {
