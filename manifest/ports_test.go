@@ -82,7 +82,7 @@ func TestAskNetwork(t *testing.T) {
 		err                    string
 	}{
 		"taken":        {"", app + tcpPort + "]}]", "netstack", pod.NetworkNetstack, ""},
-		"said already": {"podrun.dev/network: none", app + "]}]", "pasta", pod.NetworkNone, ""},
+		"said already": {"podrun.dev/network: none", app + "]}]", "tproxy", pod.NetworkNone, ""},
 		"hostNetwork":  {"", "hostNetwork: true, " + app + "]}]", "none", pod.NetworkHost, ""},
 		"auto":         {"podrun.dev/network: auto", app + "]}]", "none", pod.NetworkAuto, ""},
 		"host":         {"", app + tcpPort + "]}]", "host", pod.NetworkHost, ""},

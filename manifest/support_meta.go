@@ -17,7 +17,7 @@ var metaRows = []Field{
 	{Path: "metadata.annotations[podrun.dev/log-max-size]", Support: Done, Note: "at which size a log is rotated, as the kubelet's containerLogMaxSize (default 10Mi)"},
 	{Path: "metadata.annotations[podrun.dev/log-max-files]", Support: Done, Note: "how many files the log of a container has, as the kubelet's containerLogMaxFiles (default 5)"},
 	{Path: "metadata.annotations[podrun.dev/host-loopback]", Support: Done, Note: "\"true\": what listens on the host's loopback is reached by the name host.podrun.internal"},
-	{Path: "metadata.annotations[podrun.dev/network]", Support: Done, Note: "auto (default), masquerade (root), tproxy, netstack, pasta, host or none: how the pod reaches the world"},
+	{Path: "metadata.annotations[podrun.dev/network]", Support: Done, Note: "auto (default), masquerade (root), tproxy, netstack, host or none: how the pod reaches the world"},
 	{Path: "metadata.annotations[podrun.dev/*]", Support: Refused, Note: "not an annotation of this podrun"},
 	{Path: "metadata.annotations[container.apparmor.security.beta.kubernetes.io/*]", Support: Done, Note: "the old form of securityContext.appArmorProfile"},
 	{Path: "metadata.annotations[cdi.k8s.io/*]", Support: Done, Note: "devices for every container of the pod, by their CDI names: vendor.com/class=name, …"},

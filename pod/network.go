@@ -10,8 +10,7 @@ const (
 	NetworkMasquerade NetworkMode = "masquerade" // the kernel leads packets out, in the host's name: for root, and IPv4
 	NetworkTProxy     NetworkMode = "tproxy"     // the kernel takes connections, sockets of the host pass them on
 	NetworkNetstack   NetworkMode = "netstack"   // a network stack in user space does
-	NetworkPasta      NetworkMode = "pasta"      // the program of that name does
 )
 
 // NetworkModes are those that can be asked for, in the order in which they are told.
-var NetworkModes = []string{"auto", string(NetworkMasquerade), string(NetworkTProxy), string(NetworkNetstack), string(NetworkPasta), string(NetworkHost), string(NetworkNone)}
+var NetworkModes = []string{"auto", string(NetworkMasquerade), string(NetworkTProxy), string(NetworkNetstack), string(NetworkHost), string(NetworkNone)}

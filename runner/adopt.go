@@ -211,7 +211,7 @@ func (a *adoption) sweep() {
 	if !a.was.Died {
 		return
 	}
-	known := map[process]bool{a.state.Pause: true, a.state.Pasta: true}
+	known := map[process]bool{a.state.Pause: true}
 	spared := map[string]bool{}
 	for _, r := range a.state.Runs {
 		known[r.process] = true

@@ -40,7 +40,6 @@ type state struct {
 	Boot     string // the machine's run: times and processes are of no other
 	Observed []byte `json:"-"` // lifecycle.Observed, which follows the rest in the file
 	Pause    process
-	Pasta    process // carries the pod's traffic, where that is asked for
 	Cgroup   string
 	Warnings []string
 	Runs     []savedRun

@@ -13,8 +13,6 @@ func (s *sandbox) mode() pod.NetworkMode {
 		return pod.NetworkMasquerade
 	case s.egress != nil:
 		return pod.NetworkTProxy
-	case s.estate.pasta().PID != 0:
-		return pod.NetworkPasta
 	}
 	return pod.NetworkNone
 }

@@ -78,11 +78,8 @@ func (s *sandbox) connect() error {
 	switch {
 	case s.router() == "" || mode == pod.NetworkNone:
 		return nil
-	case mode == pod.NetworkPasta:
-		<-s.laid // a process of the network's would be in the way while the pod gets its cgroup
-		return s.startPasta()
 	case mode == pod.NetworkNetstack:
-		<-s.laid
+		<-s.laid // a process of the network's would be in the way while the pod gets its cgroup
 		return s.attach(mode)
 	}
 	err := s.attach(mode)
@@ -262,7 +259,7 @@ func (s *sandbox) disconnect() error {
 	}
 	err := s.leaveWayOut()
 	s.slot, s.leaves = 0, false
-	return errors.Join(err, s.endPasta())
+	return err
 }
 
 // still stops taking what the pod sends, if nothing is under way: then it may doze. Else,

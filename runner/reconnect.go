@@ -53,9 +53,6 @@ func (s *sandbox) regain(take func(name string) (*os.File, bool)) (store.Lease, 
 			wires[name] = f
 		}
 	}
-	if p := s.estate.pasta(); p.PID != 0 {
-		s.watchPasta(p)
-	}
 	had, err := s.store.Lease()
 	return had, wires, err
 }

@@ -69,7 +69,7 @@ func (s *supervisor) revive(why string) (lifecycle.Observed, error) {
 		return known, fmt.Errorf("remove what is left of a sandbox: %w", err)
 	}
 	e.estate.record(func(st *state) {
-		st.Pause, st.Pasta, st.Cgroup, st.Runs, st.Remains, st.Front, st.Sleep = process{}, process{}, "", nil, nil, nil, sleep{}
+		st.Pause, st.Cgroup, st.Runs, st.Remains, st.Front, st.Sleep = process{}, "", nil, nil, nil, sleep{}
 	})
 	at := readClocks()
 	known.Apply(e.plan, lifecycle.Event{At: at, Kind: lifecycle.Adopted, Seed: rand.Uint64()})

@@ -44,11 +44,9 @@ type sandbox struct {
 
 	laid chan struct{} // closed when all is there that a container is made of, or cannot be had
 
-	carrying     sync.Mutex // of what carries the pod's traffic
-	disconnected bool
-	trampoline   *trampoline.Program
-	herald       *herald
-	ports        *publisher
+	trampoline *trampoline.Program
+	herald     *herald
+	ports      *publisher
 }
 
 // shower copies a container's lines to where the pod's herald wants them.

@@ -13,7 +13,7 @@ type Kube struct {
 	Yaml     []string // the manifests, absolute paths
 	Service  string   // the unit's name without .service
 	ExitFrom string   // --exit-code-from: all, any, none or ""
-	Network  string   // --network: host, none, pasta or ""
+	Network  string   // --network: host, none or ""
 	Quiet    bool     // what containers write does not go to the journal
 	Online   bool     // the system's units wait for the network
 	Extra    map[string][]string
@@ -133,10 +133,10 @@ func (p *kubeParser) kubeSection() {
 		switch name, _, options := strings.Cut(a.value, ":"); {
 		case options:
 			p.fail(a, "podrun has no options of networks; write %s=%s", a.key, name)
-		case slices.Contains([]string{"host", "none", "pasta"}, name):
+		case slices.Contains([]string{"host", "none"}, name):
 			p.kube.Network = name
 		default:
-			p.fail(a, "it is host, none or pasta; without it the pod reaches the world and the user's other pods, by their names too")
+			p.fail(a, "it is host or none; without it the pod reaches the world and the user's other pods, by their names too")
 		}
 	}
 	for _, a := range p.q.all("Kube", "LogDriver") {
