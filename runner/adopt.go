@@ -1,7 +1,6 @@
 package runner
 
 import (
-	"errors"
 	"fmt"
 	"math/rand/v2"
 	"net"
@@ -42,7 +41,7 @@ func (s *supervisor) adopt(was *stage.Inherited) (lifecycle.Observed, error) {
 		return known, err
 	}
 	if !was.Died {
-		s.quiet = left.Sleep.nextQuiet()
+		s.quiet = nextQuiet(left.Sleep)
 	}
 	if err := a.front(); err != nil {
 		return known, err
@@ -153,14 +152,6 @@ func (a *adoption) ports() error {
 	return nil
 }
 
-func closeFiles(files ...*os.File) {
-	for _, f := range files {
-		if f != nil {
-			f.Close()
-		}
-	}
-}
-
 // sandbox takes the sandbox up, or what there is of it.
 func (a *adoption) sandbox() error {
 	switch a.known.Sandbox {
@@ -226,10 +217,3 @@ func (a *adoption) sweep() {
 type hopeless struct{ error }
 
 func (h hopeless) Unwrap() error { return h.error }
-
-// damaged says of an error of reading a record that no other supervisor could do better:
-// the system has not refused to read what is there.
-func damaged(err error) bool {
-	var errno unix.Errno
-	return !errors.As(err, &errno) || errno == unix.ENOENT
-}

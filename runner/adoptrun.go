@@ -2,15 +2,12 @@ package runner
 
 import (
 	"fmt"
-	"os"
 	"time"
 
-	"github.com/opencontainers/runc/libcontainer"
 	"golang.org/x/sys/unix"
 
 	"github.com/podrun/podrun/internal/stage/trampoline"
 	"github.com/podrun/podrun/lifecycle"
-	"github.com/podrun/podrun/pod"
 )
 
 // containers takes up those that run, or did when last seen.
@@ -84,64 +81,16 @@ func (a *adoption) container(r savedRun) error {
 	if !ok {
 		return hopeless{fmt.Errorf("take up container %s: the plan has none", r.Name)}
 	}
-	x := &container{
-		plan: planned, attempt: r.Attempt, audience: newAudience(), process: r.process, mntns: r.MountNS,
-		who: identity{uid: r.UID, gid: r.GID, groups: r.Groups},
+	if a.was.Died {
+		r.Streams = nil // they are of an earlier sleep
 	}
-	if e.sandbox != nil {
-		x.plan, x.freezer = e.sandbox.withheld(planned), e.sandbox.freezer
-	}
-	x.findMountNamespace(e.sandbox, a.state.Runs)
-	x.cleanUpLater(e.sandbox)
-	x.adoptEnv(e.sandbox)
-	if planned.TerminationMessagePath != "" {
-		x.message = x.messageFile(e.sandbox)
-	}
-	if err := a.load(x); err != nil {
-		return err
-	}
-	if err := a.confinement(x, r.Filter); err != nil {
-		return err
-	}
-	if err := a.takeOutputs(x, a.rests(r)); err != nil {
-		return err
+	x, err := adoptContainer(e.sandbox, planned, r, a.state.Runs, a.take)
+	if err != nil {
+		return fmt.Errorf("take up container %s: %w", r.Name, err)
 	}
 	e.runs[r.Name] = &run{container: x}
 	a.taken = append(a.taken, x)
 	a.tellAgain(x, r)
-	return nil
-}
-
-// load finds what libcontainer has recorded of a container that runs. One of which that
-// cannot be read can be asked for nothing any more: it is ended, and restarted as one that
-// was killed.
-func (a *adoption) load(x *container) error {
-	ends := a.engine.estate.ends
-	ends.adopt(x.process)
-	var err error
-	x.ct, err = libcontainer.Load(a.engine.sandbox.store.LibcontainerDir(), x.id())
-	if err == nil {
-		return nil
-	}
-	err = fmt.Errorf("take up container %s: %w", x.plan.Name, err)
-	if !damaged(err) {
-		return err
-	}
-	fmt.Fprintln(os.Stderr, err)
-	_ = x.kill(unix.SIGKILL) // it may have ended: then its end is told
-	x.end = endOf(ends.wait(x.process))
-	x.end.Message = "it was killed, as its record was damaged: " + err.Error()
-	return nil
-}
-
-// confinement finds the filter of a container that runs, for commands in it.
-func (a *adoption) confinement(x *container, key string) (err error) {
-	if x.end != nil {
-		return nil
-	}
-	if x.confinement, err = a.engine.sandbox.confined(x.plan, x.ct, key); err != nil {
-		return fmt.Errorf("take up container %s: %w", x.plan.Name, err)
-	}
 	return nil
 }
 
@@ -174,18 +123,9 @@ func (a *adoption) remains(s *sandbox) {
 		if !ok || c != nil && c.Attempt == in.Attempt && live(&a.known, in.Name, in.Attempt) {
 			continue
 		}
-		a.remnant(s, planned, in.Attempt).remove()
+		remnant(s, planned, in.Attempt).remove()
 		a.engine.estate.removed(in)
 	}
-}
-
-// remnant is an instance that has ended. What libcontainer knows of it, if it still does, leads
-// to its cgroup, whose counts must not be taken for the next instance's.
-func (a *adoption) remnant(s *sandbox, planned *pod.Container, attempt int) *container {
-	x := &container{plan: planned, attempt: attempt}
-	x.cleanUpLater(s)
-	x.ct, _ = libcontainer.Load(s.store.LibcontainerDir(), x.id())
-	return x
 }
 
 // startAgain orders a start once more that did not come about, and undoes what there is
@@ -202,9 +142,7 @@ func (a *adoption) startAgain(name string, c *lifecycle.Container) error {
 		})
 		return nil
 	}
-	half := &container{plan: planned, attempt: c.Attempt}
-	half.cleanUpLater(a.engine.sandbox)
-	if err := half.cleanup.Undo(); err != nil {
+	if err := undoStart(a.engine.sandbox, planned, c.Attempt); err != nil {
 		return fmt.Errorf("undo the start of container %s: %w", name, err)
 	}
 	if a.known.Ending != nil {

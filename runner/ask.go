@@ -1,11 +1,6 @@
 package runner
 
 import (
-	"context"
-	"fmt"
-	"net"
-	"net/netip"
-	"sync"
 	"time"
 
 	"github.com/podrun/podrun/lifecycle"
@@ -13,30 +8,9 @@ import (
 	"github.com/podrun/podrun/runner/probe"
 )
 
-// podAddress is that of a pod without a network, by its /etc/hosts: what listens on localhost alone is
-// not reached there, as a container on a cluster is not reached by the kubelet.
-const podAddress = "127.0.1.1"
-
 // probeTries is how often a probe that could not be asked is asked again before that
 // is told (kubelet: maxProbeRetries in pkg/kubelet/prober).
 const probeTries = 3
-
-// lifetime ends what is asked of an instance when its process has ended.
-type lifetime struct {
-	once   sync.Once
-	ctx    context.Context
-	cancel context.CancelFunc
-}
-
-func (l *lifetime) begin() context.Context {
-	l.once.Do(func() { l.ctx, l.cancel = context.WithCancel(context.Background()) })
-	return l.ctx
-}
-
-func (l *lifetime) end() {
-	l.begin()
-	l.cancel()
-}
 
 // asker asks the pod's servers, from inside its network.
 func (e *engine) asker() *probe.Prober {
@@ -47,7 +21,7 @@ func (e *engine) asker() *probe.Prober {
 			at = s.addresses()[0].String()
 		}
 		e.mu.Unlock()
-		e.prober = probe.New(at, e.dialInPod)
+		e.prober = probe.New(at, e.sockets.dial)
 	})
 	return e.prober
 }
@@ -60,7 +34,7 @@ func (e *engine) ask(a lifecycle.Action) {
 	if x == nil {
 		return
 	}
-	defer x.execs.Done()
+	defer x.release()
 	if x.attempt != a.Attempt {
 		return
 	}
@@ -71,7 +45,7 @@ func (e *engine) ask(a lifecycle.Action) {
 	} else {
 		ev.Outcome, ev.Message = e.runProbe(x, lifecycle.PlannedProbe(x.plan, a.Probe))
 	}
-	if x.life.begin().Err() == nil {
+	if x.context().Err() == nil {
 		e.emit(ev)
 	}
 }
@@ -84,7 +58,7 @@ func (e *engine) runProbe(x *container, p *pod.Probe) (outcome lifecycle.Outcome
 		if p.Exec != nil {
 			outcome, message = x.probeExec(p.Exec, timeout)
 		} else {
-			outcome, message = e.asker().Ask(x.life.begin(), &p.Handler, timeout)
+			outcome, message = e.asker().Ask(x.context(), &p.Handler, timeout)
 		}
 		if outcome != lifecycle.Unknown {
 			break
@@ -95,7 +69,7 @@ func (e *engine) runProbe(x *container, p *pod.Probe) (outcome lifecycle.Outcome
 
 // runHook runs a hook to its end, or to the container's: nothing else limits it.
 func (e *engine) runHook(x *container, h *pod.Handler, reason string) (lifecycle.Outcome, string) {
-	ctx := x.life.begin()
+	ctx := x.context()
 	var err error
 	switch {
 	case h.Exec != nil:
@@ -117,40 +91,4 @@ func (e *engine) runHook(x *container, h *pod.Handler, reason string) (lifecycle
 		return lifecycle.Failure, err.Error()
 	}
 	return lifecycle.Success, ""
-}
-
-// dialInPod makes a connection that begins in the pod's network. Names are looked up
-// as on the host.
-func (e *engine) dialInPod(ctx context.Context, network, address string) (net.Conn, error) {
-	host, port, err := net.SplitHostPort(address)
-	if err != nil {
-		return nil, err
-	}
-	addresses, err := lookUp(ctx, host)
-	if err != nil {
-		return nil, err
-	}
-	dialer := net.Dialer{Control: e.sockets.control, KeepAlive: -1}
-	var conn net.Conn
-	for _, a := range addresses {
-		conn, err = dialer.DialContext(ctx, network, net.JoinHostPort(a.String(), port))
-		if err == nil || ctx.Err() != nil {
-			break
-		}
-	}
-	return conn, err
-}
-
-func lookUp(ctx context.Context, host string) ([]netip.Addr, error) {
-	if a, err := netip.ParseAddr(host); err == nil {
-		return []netip.Addr{a}, nil
-	}
-	list, err := net.DefaultResolver.LookupNetIP(ctx, "ip", host)
-	if err != nil {
-		return nil, fmt.Errorf("look up %s: %w", host, err)
-	}
-	for i := range list {
-		list[i] = list[i].Unmap()
-	}
-	return list, nil
 }

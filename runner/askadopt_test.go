@@ -1,6 +1,8 @@
 package runner
 
 import (
+	"github.com/podrun/podrun/internal/crilog"
+	"github.com/podrun/podrun/internal/store"
 	"strings"
 	"testing"
 	"time"
@@ -51,7 +53,31 @@ func TestAskingOutlivesTheSupervisor(t *testing.T) {
 	w.logged("bye", 1)
 }
 
-func (w wholePod) output() string { return read(w.t, w.place.LogDir("a"), "stdout") }
+// stdout is a crilog.Sink.
+type stdout struct{ strings.Builder }
+
+func (s *stdout) Entry(e crilog.Entry) error {
+	if e.Stream == "stdout" {
+		s.Write(e.Text)
+		if !e.Partial {
+			s.WriteByte('\n')
+		}
+	}
+	return nil
+}
+
+func (*stdout) Flush() error { return nil }
+
+// stdoutOf is what a container's first instance has written.
+func stdoutOf(t interface{ Fatal(...any) }, place store.Pod, container string) string {
+	var s stdout
+	if err := crilog.Read(place.LogDir(container), 0, crilog.All, &s); err != nil {
+		t.Fatal(err)
+	}
+	return s.String()
+}
+
+func (w wholePod) output() string { return stdoutOf(w.t, w.place, "a") }
 
 // logged waits until container a has said a word so often.
 func (w wholePod) logged(word string, times int) {

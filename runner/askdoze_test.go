@@ -38,7 +38,7 @@ func TestOftenProbedPodStaysAwake(t *testing.T) {
 	w := startWhole(t, newPlan(nil, []pod.Container{c}))
 	w.until((*pod.Status).Ready)
 	supervisor, _ := w.processes()
-	for strings.Count(read(t, w.place.LogDir("a"), "stdout"), "asked") < 3 {
+	for strings.Count(stdoutOf(t, w.place, "a"), "asked") < 3 {
 		if b, err := os.ReadFile(fmt.Sprintf("/proc/%d/comm", supervisor)); err != nil || string(b) != "podrun-superv\n" {
 			t.Fatalf("between two probes the supervisor is %q, %v", b, err)
 		}

@@ -26,7 +26,7 @@ const (
 // probeExec runs a command in the container and judges its exit code. What cannot be
 // run says nothing of the container, as with the kubelet and containerd.
 func (x *container) probeExec(args []string, timeout time.Duration) (lifecycle.Outcome, string) {
-	ctx, cancel := context.WithTimeout(x.life.begin(), timeout)
+	ctx, cancel := context.WithTimeout(x.context(), timeout)
 	defer cancel()
 	code, output, err := x.command(ctx, args)
 	switch {
@@ -42,7 +42,7 @@ func (x *container) probeExec(args []string, timeout time.Duration) (lifecycle.O
 
 // hookExec runs a hook's command. Its output is nobody's business.
 func (x *container) hookExec(args []string) error {
-	code, _, err := x.command(x.life.begin(), args)
+	code, _, err := x.command(x.context(), args)
 	if err == nil && code != 0 {
 		err = fmt.Errorf("command exited with %d", code)
 	}

@@ -1,8 +1,11 @@
 package runner
 
 import (
+	"context"
 	"errors"
 	"fmt"
+	"net"
+	"net/netip"
 	"sync"
 	"syscall"
 
@@ -94,4 +97,40 @@ func (s *sockets) close() {
 		}
 	}
 	s.spare = nil
+}
+
+// dial makes a connection that begins in the pod's network. Names are looked up
+// as on the host.
+func (s *sockets) dial(ctx context.Context, network, address string) (net.Conn, error) {
+	host, port, err := net.SplitHostPort(address)
+	if err != nil {
+		return nil, err
+	}
+	addresses, err := lookUp(ctx, host)
+	if err != nil {
+		return nil, err
+	}
+	dialer := net.Dialer{Control: s.control, KeepAlive: -1}
+	var conn net.Conn
+	for _, a := range addresses {
+		conn, err = dialer.DialContext(ctx, network, net.JoinHostPort(a.String(), port))
+		if err == nil || ctx.Err() != nil {
+			break
+		}
+	}
+	return conn, err
+}
+
+func lookUp(ctx context.Context, host string) ([]netip.Addr, error) {
+	if a, err := netip.ParseAddr(host); err == nil {
+		return []netip.Addr{a}, nil
+	}
+	list, err := net.DefaultResolver.LookupNetIP(ctx, "ip", host)
+	if err != nil {
+		return nil, fmt.Errorf("look up %s: %w", host, err)
+	}
+	for i := range list {
+		list[i] = list[i].Unmap()
+	}
+	return list, nil
 }

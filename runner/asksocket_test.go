@@ -10,7 +10,6 @@ import (
 
 	"github.com/podrun/podrun/internal/nsthread"
 	"github.com/podrun/podrun/internal/testenv"
-	"github.com/podrun/podrun/netns"
 )
 
 // otherNetwork makes a network namespace with a loopback, and gives its path.
@@ -28,7 +27,7 @@ func otherNetwork(t *testing.T) string {
 	}
 	t.Cleanup(func() { file.Close() })
 	path := fmt.Sprintf("/proc/self/fd/%d", file.Fd())
-	if err := netns.LoopbackUp(path); err != nil {
+	if err := nsthread.Do(func() error { testenv.LoopbackUp(t); return nil }, path); err != nil {
 		t.Fatal(err)
 	}
 	return path
@@ -77,6 +76,7 @@ func TestSocketsOfAnotherNetwork(t *testing.T) {
 
 // TestSocketsHere: in the host's network there is nothing to replace.
 func TestSocketsHere(t *testing.T) {
+	testenv.LoopbackUp(t)
 	testenv.NoLeaks(t)
 	listener, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {

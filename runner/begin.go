@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"os"
+	"slices"
 	"strconv"
 	"time"
 
@@ -13,6 +14,7 @@ import (
 	"github.com/sirupsen/logrus"
 	"golang.org/x/sys/unix"
 
+	"github.com/podrun/podrun/environ"
 	"github.com/podrun/podrun/internal/stage/trampoline"
 )
 
@@ -70,19 +72,27 @@ func (x *container) execute(s *sandbox) error {
 	}
 	if err == nil {
 		x.holdMountNamespace(s)
-		left.run(x)
+		left.run(x.saved())
 		err = x.ct.Exec()
 	}
 	if err == nil {
 		err = started(w.bounce)
 	}
 	if err != nil {
-		left.withdraw(x)
+		left.withdraw(x.process)
 		return x.failed(s, err)
 	}
 	w.close()
 	x.waiting = nil
 	return nil
+}
+
+// saved is what is recorded of a container whose process executes its program.
+func (x *container) saved() savedRun {
+	return savedRun{
+		Name: x.plan.Name, Attempt: x.attempt, process: x.process, MountNS: x.mntns,
+		UID: x.who.uid, GID: x.who.gid, Groups: x.who.groups, Filter: x.confinement.key,
+	}
 }
 
 // failed ends a process that does not come to execute its program.
@@ -131,3 +141,32 @@ func (x *container) identify(init *libcontainer.Process) error {
 	x.mntns, err = os.Readlink(fmt.Sprintf("/proc/%d/ns/mnt", pid))
 	return err
 }
+
+// upToDate says whether a container that was made early is as it would be made now: its
+// process lives, and what its environment refers to is the same.
+func (x *container) upToDate(s *sandbox) bool {
+	if st, ok := stat(x.PID); !ok || st.process != x.process || st.ending {
+		return false
+	}
+	env, err := environ.Resolve(s.plan, x.plan, s.sources())
+	return err == nil && slices.Equal(env.Env, x.env) && slices.Equal(env.Args, x.args)
+}
+
+// giveUp removes a container whose process waits, or was never made.
+func (x *container) giveUp(s *sandbox) {
+	if x.waiting != nil {
+		x.waiting.kill()
+		x.waiting.close()
+	}
+	x.closeStreams(s.estate)
+	if err := x.cleanup.Undo(); err != nil {
+		fmt.Fprintf(os.Stderr, "undo start of %s: %v\n", x.plan.Name, err)
+	}
+}
+
+// errLate is a container that libcontainer would look into before its time.
+var errLate = errors.New("it cannot be made early: libcontainer loads its filter")
+
+// errLinked is a container that may have mounts in mounts: by links of its image, whose paths
+// do not tell, so that places would be made in a volume that others see.
+var errLinked = errors.New("it cannot be made early: its mounts lie behind links")

@@ -17,3 +17,5 @@ func readClocks() lifecycle.Now {
 	}
 	return lifecycle.Now{Boot: time.Duration(ts.Nano()), Wall: time.Now()}
 }
+
+func bootTime() time.Duration { return readClocks().Boot }

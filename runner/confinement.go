@@ -49,7 +49,7 @@ var carriedTrampoline = sync.OnceValue(func() *trampoline.Program {
 
 // confine takes filter and profile out of a container's configuration, if the trampoline
 // sees to them.
-func (s *sandbox) confine(c *pod.Container, config *configs.Config) (f confinement, err error) {
+func confine(s *sandbox, c *pod.Container, config *configs.Config) (f confinement, err error) {
 	if s.trampoline == nil || config.Seccomp != nil && !filter.Compilable(config.Seccomp) {
 		return confinement{}, nil
 	}
@@ -93,7 +93,7 @@ func (f *confinement) compile(dir string, profile *configs.Seccomp) (err error) 
 
 // confined is confine for a container that runs: key is of the filter that it was started
 // with. A filter that is not kept any more is made again.
-func (s *sandbox) confined(c *pod.Container, ct *libcontainer.Container, key string) (confinement, error) {
+func confined(s *sandbox, c *pod.Container, ct *libcontainer.Container, key string) (confinement, error) {
 	config := ct.Config()
 	if config.Seccomp != nil {
 		return confinement{}, nil

@@ -54,11 +54,6 @@ type container struct {
 	freezer     *freezer // of the pod
 }
 
-// configError is a container that cannot be made from its configuration; trying
-// again helps only when something else changes. The kubelet's word for it is
-// CreateContainerConfigError.
-type configError struct{ error }
-
 // startError is a container whose process could not be run. code is 127 or 126
 // as a shell would have it, else 128.
 type startError struct {
@@ -145,7 +140,7 @@ func (x *container) cleanUpLater(s *sandbox) {
 	x.cleanup.Push("unmount root file system", func() error { return volumes.UnmountRootfs(x.rootfs(s)) })
 	x.cleanup.Push("remove environment", func() error { return x.dropEnv(s) })
 	x.cleanup.Push("remove termination log", func() error { return volumes.RemoveTree(x.messageFile(s)) })
-	x.cleanup.Push("unmount parts of volumes", func() error { return volumes.UnmountBelow(s.stagingDir(x)) })
+	x.cleanup.Push("unmount parts of volumes", func() error { return volumes.UnmountBelow(s.stagingDir(x.id())) })
 	x.cleanup.Push("unmount /dev", func() error { return volumes.UnmountDev(x.dev(s)) })
 	x.cleanup.Push("destroy container", func() error {
 		if x.ct == nil { // somebody was killed while he made it, if anything is there at all
@@ -176,7 +171,7 @@ func (x *container) create(s *sandbox) error {
 		return fmt.Errorf("mount root file system: %w", err)
 	}
 	if x.who, err = resolveUser(root, x.plan, s.idMapped); err != nil {
-		return configError{err}
+		return newConfigError(err)
 	}
 	if err := x.makeMessageFile(s); err != nil {
 		return err
@@ -184,7 +179,7 @@ func (x *container) create(s *sandbox) error {
 	if err := x.mountDev(s); err != nil {
 		return err
 	}
-	at := s.place(x.plan, root, x.dev(s))
+	at := newPlace(s, x.plan, root, x.dev(s))
 	at.terminationLog = x.message
 	if x.beside != nil && at.pidns == "" {
 		at.pidns = fmt.Sprintf("/proc/%d/ns/pid", x.beside.PID)
@@ -206,7 +201,7 @@ func (x *container) create(s *sandbox) error {
 	spec := runtimeSpec(s.plan, x.plan, at, x.who)
 	spec.Process.Args, spec.Process.Env = env.Args, env.Env
 	if spec.Linux.Seccomp, err = seccompFilter(x.plan, spec); err != nil {
-		return configError{err}
+		return newConfigError(err)
 	}
 	if s.cgroup != nil {
 		spec.Linux.Resources.Unified = s.cgroup.ContainerValues(limits(x.plan.Resources))
@@ -216,12 +211,12 @@ func (x *container) create(s *sandbox) error {
 		RootlessCgroups: s.cgroup == nil, // no cgroup to be had: libcontainer must not insist
 	})
 	if err != nil {
-		return configError{fmt.Errorf("make container configuration: %w", err)}
+		return newConfigError(fmt.Errorf("make container configuration: %w", err))
 	}
-	s.joinUser(config)
+	joinUser(s.user, config)
 	x.harden(s, config)
-	if x.confinement, err = s.confine(x.plan, config); err != nil {
-		return configError{err}
+	if x.confinement, err = confine(s, x.plan, config); err != nil {
+		return newConfigError(err)
 	}
 	if x.early && x.confinement.by == nil {
 		return errLate
@@ -297,4 +292,65 @@ func (x *container) stopSignal() unix.Signal {
 		return unix.SIGTERM
 	}
 	return sig
+}
+
+// lifetime ends what is asked of an instance when its process has ended.
+type lifetime struct {
+	once   sync.Once
+	ctx    context.Context
+	cancel context.CancelFunc
+}
+
+func (l *lifetime) begin() context.Context {
+	l.once.Do(func() { l.ctx, l.cancel = context.WithCancel(context.Background()) })
+	return l.ctx
+}
+
+func (l *lifetime) end() {
+	l.begin()
+	l.cancel()
+}
+
+// context ends when the instance's process has ended.
+func (x *container) context() context.Context { return x.life.begin() }
+
+// acquire keeps an instance from being removed until release.
+func (x *container) acquire() { x.execs.Add(1) }
+
+func (x *container) release() { x.execs.Done() }
+
+func containerID(plan *pod.Plan, x *container) string {
+	return plan.UID + "-" + x.id()
+}
+
+// remove takes down what was made for an instance of which no process is left.
+func (x *container) remove() {
+	if err := x.cleanup.Undo(); err != nil {
+		fmt.Fprintf(os.Stderr, "remove container %s: %v\n", x.plan.Name, err)
+	}
+}
+
+// newPlace tells one container where things are.
+func newPlace(s *sandbox, c *pod.Container, rootfs, dev string) place {
+	at := place{
+		rootfs: rootfs, dev: dev,
+		netns: s.net, ipcns: s.ipc, utsns: s.uts,
+		hostPID:       s.plan.HostPID,
+		sys:           s.templates().Templates().Sys,
+		hosts:         filepath.Join(s.writtenDir(), "hosts"),
+		hostname:      filepath.Join(s.writtenDir(), "hostname"),
+		resolv:        filepath.Join(s.writtenDir(), "resolv.conf"),
+		ttyGroup:      s.idMapped("gid_map", 5),
+		oomScoreFloor: oomScoreFloor(),
+	}
+	if s.plan.HostIPC {
+		at.ipcns = ""
+	}
+	if s.pause.PID != 0 {
+		at.pidns = fmt.Sprintf("/proc/%d/ns/pid", s.pause.PID)
+	}
+	if s.cgroup != nil {
+		at.cgroup = s.cgroup.ContainerPath(c.Name)
+	}
+	return at
 }

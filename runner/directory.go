@@ -33,27 +33,27 @@ type directory struct {
 
 // view is what is known now, as this pod sees it: the same as before if nothing has changed, or
 // if this process has nothing left to look with.
-func (s *sandbox) view() *names.View {
-	d := &s.directory
+func (n *network) view() *names.View {
+	d := &n.directory
 	d.mu.Lock()
 	defer d.mu.Unlock()
-	stamp := s.store.Stamp() // before all that is read
+	stamp := n.store.Stamp() // before all that is read
 	if d.view != nil && stamp == d.stamp && time.Since(d.at) < viewTime {
 		return d.view
 	}
-	v := &names.View{Namespace: s.store.Namespace, Ranges: []netip.Prefix{s.pool.V4, s.pool.V6}}
-	if s.plan.HostLoopback {
+	v := &names.View{Namespace: n.store.Namespace, Ranges: []netip.Prefix{n.pool.V4, n.pool.V6}}
+	if n.plan.HostLoopback {
 		v.Host = []netip.Addr{netns.HostLoopback.V4, netns.HostLoopback.V6}
 	}
 	var err error
-	if v.Directory, err = readDirectory(s.store); err != nil { // what is damaged is left out
+	if v.Directory, err = readDirectory(n.store); err != nil { // what is damaged is left out
 		fmt.Fprintln(os.Stderr, err)
 	}
 	d.at, d.stamp = time.Now(), stamp
 	if d.view != nil && store.Blind(err) {
 		return d.view
 	}
-	if len(s.addresses()) == 1 { // this kernel has no IPv6: clients would try it first
+	if len(n.addresses()) == 1 { // this kernel has no IPv6: clients would try it first
 		for i := range v.Services {
 			v.Services[i].Addresses = slices.DeleteFunc(v.Services[i].Addresses, netip.Addr.Is6)
 		}

@@ -38,7 +38,7 @@ func TestViewIsKept(t *testing.T) {
 		t.Fatal(err)
 	}
 	pool := netns.Pool{V4: netip.MustParsePrefix("10.88.0.0/16"), V6: netip.MustParsePrefix("fd88::/64")}
-	s := &sandbox{store: a, plan: &pod.Plan{}, network: network{pool: pool, slot: 1}}
+	s := &network{store: a, plan: &pod.Plan{}, pool: pool, slot: 1}
 	first := s.view()
 	if len(first.Pods) != 2 || len(first.Services) != 1 {
 		t.Fatalf("%+v", first)

@@ -36,16 +36,8 @@ func dozeAfter() time.Duration {
 	return d
 }
 
-// sleep is what a supervisor that dozes leaves to the next one.
-type sleep struct {
-	Since time.Duration // CLOCK_BOOTTIME
-	Wake  time.Duration // CLOCK_BOOTTIME at which it wanted to wake; 0: never
-	Quiet time.Duration // how long it was quiet before
-	Said  string        // what the herald has said
-}
-
 // nextQuiet is for how long the next supervisor has to be quiet.
-func (l sleep) nextQuiet() time.Duration {
+func nextQuiet(l sleep) time.Duration {
 	switch now := bootTime(); {
 	case l.Quiet == 0 || now-l.Since > soon:
 		return dozeAfter()
@@ -112,17 +104,10 @@ func (e *engine) unprepared(quiet time.Duration) bool {
 	return idle
 }
 
-// wroteSince says whether something was logged within a time.
-func (l *logFile) wroteSince(d time.Duration) bool {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	return time.Since(l.wrote) < d
-}
-
 // idle says whether nothing is under way and nothing was logged within a time. The
 // caller holds mu.
 func (e *engine) idle(quiet time.Duration) bool {
-	if e.busy > 0 || len(e.ended) > 0 || len(e.events) > 0 || e.sandbox == nil {
+	if e.busy > 0 || e.pool.busy > 0 || len(e.ended) > 0 || len(e.events) > 0 || e.sandbox == nil {
 		return false
 	}
 	for _, r := range e.runs {

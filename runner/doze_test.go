@@ -86,7 +86,7 @@ func TestDozingSupervisorAnswers(t *testing.T) {
 	}
 	var log string
 	for deadline := time.Now().Add(time.Minute); !strings.Contains(log, "line") && time.Now().Before(deadline); {
-		log = read(t, w.place.LogDir("a"), "stdout")
+		log = stdoutOf(t, w.place, "a")
 	}
 	if log != "half a line\n" {
 		t.Errorf("log %q", log)

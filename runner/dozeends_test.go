@@ -75,7 +75,7 @@ func TestDamagedSleepEndsThePod(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			testenv.NoLeaks(t)
 			w, _ := drowsy(t, newPlan(nil, []pod.Container{shell(layer(t), "a", "exec sleep 1000")}))
-			if err := damage(stateFile(w.place)); err != nil {
+			if err := damage(recordOf(w.place)); err != nil {
 				t.Fatal(err)
 			}
 			w.dial().Close()

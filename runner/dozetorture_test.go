@@ -59,10 +59,10 @@ func (w wholePod) sound(keeper int) {
 	w.t.Helper()
 	for {
 		w.asleep(keeper)
-		before, err1 := os.Stat(stateFile(w.place))
+		before, err1 := os.Stat(recordOf(w.place))
 		idle(30 * time.Millisecond)
 		w.asleep(keeper)
-		after, err2 := os.Stat(stateFile(w.place))
+		after, err2 := os.Stat(recordOf(w.place))
 		if err := errors.Join(err1, err2); err != nil {
 			w.t.Fatal(err)
 		}

@@ -4,7 +4,6 @@ import (
 	"errors"
 	"fmt"
 	"os"
-	"runtime"
 	"slices"
 	"sync"
 
@@ -44,22 +43,17 @@ type engine struct {
 	mu       sync.Mutex
 	next     *pod.Plan // applied, and not taken up yet; or nil
 	sandbox  *sandbox
-	rising   *sandbox             // that is being made
-	cgroup   string               // where the sandbox's cgroup is, or was
-	podIPs   []string             // the sandbox's addresses, or what they were
-	hostIPs  []string             // the machine's, likewise
-	runs     map[string]*run      // by container name, from the start's order to the end
-	ended    []*container         // their end was told, and may not have been recorded
-	removing map[string]*removal  // by container name: see removeBeside
-	stirring int                  // see stir
-	calm     chan struct{}        // nil while nothing stirs
-	acting   bool                 // the loop has yet to do what it has decided
-	prepared map[string]*prepared // by container name
-	turns    chan struct{}        // has room for as many as are prepared at a time
-	busy     int                  // actions under way and ends not yet told
-	warnings []string             // they outlive the sandbox
-	asked    bool                 // by the keeper to stop, and has not answered
-	warned   chan struct{}        // has room for one: there is a new warning
+	rising   *sandbox        // that is being made
+	cgroup   string          // where the sandbox's cgroup is, or was
+	podIPs   []string        // the sandbox's addresses, or what they were
+	hostIPs  []string        // the machine's, likewise
+	runs     map[string]*run // by container name, from the start's order to the end
+	ended    []*container    // their end was told, and may not have been recorded
+	pool     *pool           // its lock is mu
+	busy     int             // actions under way and ends not yet told
+	warnings []string        // they outlive the sandbox
+	asked    bool            // by the keeper to stop, and has not answered
+	warned   chan struct{}   // has room for one: there is a new warning
 }
 
 // run is one order to start a container, until its end is told.
@@ -69,12 +63,28 @@ type run struct {
 }
 
 func newEngine(plan *pod.Plan, place store.Pod, left *estate, ns shared) *engine {
-	return &engine{
+	e := &engine{
 		plan: plan, store: place, estate: left, shared: ns, sockets: sockets{files: ns.netFiles()}, herald: newHerald(plan, left), published: newPublisher(left.keeper),
 		trampoline: carriedTrampoline(),
 		events:     make(chan lifecycle.Event, 64), warned: make(chan struct{}, 1), runs: map[string]*run{}, probes: newGate(),
-		removing: map[string]*removal{}, prepared: map[string]*prepared{}, turns: make(chan struct{}, runtime.NumCPU()),
 	}
+	e.pool = newPool(&e.mu, left)
+	return e
+}
+
+// newSandbox is a sandbox that is to be made, or was.
+func (e *engine) newSandbox(plan *pod.Plan, attempt int) *sandbox {
+	return newSandbox(sandboxOptions{
+		plan: plan, store: e.store, namespaces: e.shared, estate: e.estate, ports: e.published, trampoline: e.trampoline,
+		show: e.herald.show, warn: e.warn,
+	}, attempt)
+}
+
+// currentSandbox is the pod's, or nil.
+func (e *engine) currentSandbox() *sandbox {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	return e.sandbox
 }
 
 // current is the loop's Plan.
@@ -96,9 +106,7 @@ func (e *engine) Do(a lifecycle.Action) {
 		e.mu.Lock()
 		e.runs[a.Container] = &run{}
 		e.busy++
-		e.stir(1)
-		early := e.prepared[a.Container]
-		delete(e.prepared, a.Container)
+		early := e.pool.start(a.Container)
 		e.mu.Unlock()
 		go e.runContainer(a, early)
 	case lifecycle.StopContainer:
@@ -134,16 +142,15 @@ func (e *engine) Record(o *lifecycle.Observed) {
 	e.mu.Lock()
 	ended := e.ended
 	e.ended = nil
-	if len(ended) > 0 && !e.acting {
-		e.acting = true
-		e.stir(1)
+	if len(ended) > 0 {
+		e.pool.act()
 	}
 	for _, x := range ended {
 		if live(o, x.plan.Name, x.attempt) {
 			e.ended = append(e.ended, x)
 		} else {
 			e.estate.ends.forget(x.process)
-			e.removeBeside(instance{x.plan.Name, x.attempt}, x.remove)
+			e.pool.removeBeside(instance{x.plan.Name, x.attempt}, x.remove)
 		}
 	}
 	answer := e.asked && o.Deleting
@@ -216,10 +223,6 @@ func (e *engine) warn(text string) {
 	}
 }
 
-func containerID(plan *pod.Plan, x *container) string {
-	return plan.UID + "-" + x.id()
-}
-
 // startFailed tells the loop in the kubelet's words why a container never ran.
 func startFailed(a lifecycle.Action, err error) lifecycle.Event {
 	ev := lifecycle.Event{
@@ -264,6 +267,6 @@ func (e *engine) signal(name string, kill bool) {
 		fmt.Fprintln(os.Stderr, err)
 	}
 	if !kill {
-		e.estate.rerun(x, func(r *savedRun) { r.Stopped = true })
+		e.estate.rerun(x.process, func(r *savedRun) { r.Stopped = true })
 	}
 }

@@ -9,6 +9,9 @@ import (
 	"path/filepath"
 	"slices"
 	"sync"
+	"time"
+
+	"golang.org/x/sys/unix"
 
 	"github.com/podrun/podrun/internal/stage"
 	"github.com/podrun/podrun/internal/store"
@@ -193,21 +196,18 @@ func live(o *lifecycle.Observed, name string, attempt int) bool {
 }
 
 // run records a container's process.
-func (e *estate) run(x *container) {
+func (e *estate) run(r savedRun) {
 	e.record(func(s *state) {
-		s.Remains = slices.DeleteFunc(s.Remains, func(r instance) bool { return r == instance{x.plan.Name, x.attempt} })
-		s.Runs = append(s.Runs, savedRun{
-			Name: x.plan.Name, Attempt: x.attempt, process: x.process, MountNS: x.mntns,
-			UID: x.who.uid, GID: x.who.gid, Groups: x.who.groups, Filter: x.confinement.key,
-		})
+		s.Remains = slices.DeleteFunc(s.Remains, func(in instance) bool { return in == instance{r.Name, r.Attempt} })
+		s.Runs = append(s.Runs, r)
 	})
 }
 
 // rerun changes what is recorded of a container's process, if it still is.
-func (e *estate) rerun(x *container, change func(*savedRun)) {
+func (e *estate) rerun(p process, change func(*savedRun)) {
 	e.record(func(s *state) {
 		for i := range s.Runs {
-			if s.Runs[i].process == x.process {
+			if s.Runs[i].process == p {
 				change(&s.Runs[i])
 			}
 		}
@@ -216,9 +216,9 @@ func (e *estate) rerun(x *container, change func(*savedRun)) {
 
 // withdraw takes back what run has recorded of a process that is to be gone without a
 // trace.
-func (e *estate) withdraw(x *container) {
+func (e *estate) withdraw(p process) {
 	e.record(func(s *state) {
-		s.Runs = slices.DeleteFunc(s.Runs, func(r savedRun) bool { return r.process == x.process })
+		s.Runs = slices.DeleteFunc(s.Runs, func(r savedRun) bool { return r.process == p })
 	})
 }
 
@@ -248,4 +248,35 @@ func (e *estate) inherit() (state, lifecycle.Observed, error) {
 	}
 	e.last = b
 	return e.state, o, nil
+}
+
+// damaged says of an error of reading a record that no other supervisor could do better:
+// the system has not refused to read what is there.
+func damaged(err error) bool {
+	var errno unix.Errno
+	return !errors.As(err, &errno) || errno == unix.ENOENT
+}
+
+// sleep is what a supervisor that dozes leaves to the next one.
+type sleep struct {
+	Since time.Duration // CLOCK_BOOTTIME
+	Wake  time.Duration // CLOCK_BOOTTIME at which it wanted to wake; 0: never
+	Quiet time.Duration // how long it was quiet before
+	Said  string        // what the herald has said
+}
+
+// keeperOf is this supervisor's keeper: nobody, if that has ended already and another is
+// the parent.
+func keeperOf() process {
+	st, ok := stat(stage.KeeperPID())
+	if !ok || st.name != "podrun-keeper" {
+		return process{}
+	}
+	return st.process
+}
+
+// savedStream is an output of a container whose supervisor dozes.
+type savedStream struct {
+	Name string
+	Rest []byte
 }

@@ -3,32 +3,13 @@ package runner
 import (
 	"errors"
 	"fmt"
-	"os"
 	"path/filepath"
 
-	"github.com/podrun/podrun/cgroups"
 	"github.com/podrun/podrun/internal/store"
 	"github.com/podrun/podrun/lifecycle"
 	"github.com/podrun/podrun/pod"
 	"github.com/podrun/podrun/volumes"
 )
-
-// outOfMemory says whether a container's end was for want of memory, and whose.
-func outOfMemory(cg *cgroups.Pod, container string) (bool, lifecycle.OOMLimit) {
-	why, err := cg.OOM(container)
-	if err != nil {
-		fmt.Fprintln(os.Stderr, err)
-	}
-	switch why {
-	case cgroups.NoOOM:
-		return false, ""
-	case cgroups.OOMContainer:
-		return true, lifecycle.OOMContainer
-	case cgroups.OOMPod:
-		return true, lifecycle.OOMPod
-	}
-	return true, lifecycle.OOMMachine
-}
 
 // measureStorage holds what the pod has on disk against its plan's limits.
 func (e *engine) measureStorage() {

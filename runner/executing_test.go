@@ -35,7 +35,7 @@ func TestAProgramThatIsLongExecuted(t *testing.T) {
 	begun := time.Now()
 	p := start(t, newPlan(nil, []pod.Container{c}))
 	p.running()
-	if took := time.Since(begun); took < executing {
+	if took := time.Since(begun); took < 10*time.Second {
 		t.Errorf("it runs after %v: it did not have to wait", took)
 	}
 	if st := p.stop(0); st.Containers[0].State.Terminated == nil {

@@ -4,11 +4,8 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
-	"os"
 	"path"
-	"time"
 
-	"github.com/podrun/podrun/lifecycle"
 	"github.com/podrun/podrun/pod"
 	"github.com/podrun/podrun/volumes"
 )
@@ -105,48 +102,4 @@ func (s *sandbox) keys(src *pod.FileSource) (map[string][]byte, error) {
 		data[key] = value
 	}
 	return data, nil
-}
-
-// sweepAfter is how long what was replaced stays: for those who were about to open it.
-const sweepAfter = time.Second
-
-// refresh brings the files of all volumes up to date with what they are made of. What
-// cannot be had leaves a volume as it was, and is told.
-func (e *engine) refresh() {
-	e.mu.Lock()
-	s := e.sandbox
-	e.mu.Unlock()
-	if s == nil {
-		return
-	}
-	e.refreshing.Lock()
-	defer e.refreshing.Unlock()
-	plan := e.latest()
-	var bad unmounted
-	for i := range plan.Volumes {
-		v := &plan.Volumes[i]
-		if v.Kind != pod.Files {
-			continue
-		}
-		if _, err := os.Lstat(s.volumePath(v)); err != nil {
-			continue // the pod ends
-		}
-		if err := s.writeFiles(v); err != nil {
-			bad.add(v.Name, err)
-		}
-	}
-	if len(bad.lines) > 0 {
-		e.emit(lifecycle.Event{Kind: lifecycle.VolumesFailed, Attempt: s.attempt, Message: bad.Error()})
-	}
-	e.work(1) // no doze until it is swept
-	time.AfterFunc(sweepAfter, func() {
-		defer e.work(-1)
-		e.refreshing.Lock()
-		defer e.refreshing.Unlock()
-		for i := range plan.Volumes {
-			if v := &plan.Volumes[i]; v.Kind == pod.Files {
-				_ = volumes.SweepFiles(s.volumePath(v), v.Dirs) // the next one sweeps, too
-			}
-		}
-	})
 }

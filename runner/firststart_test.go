@@ -32,9 +32,9 @@ func TestFirstContainersAreMadeBesideTheNetwork(t *testing.T) {
 	s := e.raise(0)
 	s.undoLater()
 	e.prepare([]lifecycle.Action{{Kind: lifecycle.StartContainer, Container: "app"}, {Kind: lifecycle.StartContainer, Container: "later"}})
-	got := e.prepared["app"]
-	if got == nil || e.prepared["later"] != nil {
-		t.Fatalf("prepared are %v", e.prepared)
+	got := e.pool.prepared["app"]
+	if got == nil || e.pool.prepared["later"] != nil {
+		t.Fatalf("prepared are %v", e.pool.prepared)
 	}
 	select {
 	case <-got.made:
@@ -73,7 +73,7 @@ func TestFirstContainersAreMadeBesideTheNetwork(t *testing.T) {
 		}
 	}
 	e.prepare([]lifecycle.Action{{Kind: lifecycle.StartContainer, Container: "app"}})
-	if len(e.prepared) > 0 {
+	if len(e.pool.prepared) > 0 {
 		t.Error("something is prepared without a sandbox")
 	}
 }

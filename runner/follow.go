@@ -2,7 +2,9 @@ package runner
 
 import (
 	"fmt"
+	"os"
 
+	"github.com/podrun/podrun/cgroups"
 	"github.com/podrun/podrun/lifecycle"
 	"github.com/podrun/podrun/pod"
 )
@@ -15,22 +17,20 @@ func (e *engine) runContainer(a lifecycle.Action, early *prepared) {
 	if !ok {
 		panic("runner: no container " + a.Container)
 	}
-	e.mu.Lock()
-	s := e.sandbox
-	e.mu.Unlock()
+	s := e.currentSandbox()
 	beside, err := e.beside(c)
-	x := e.takePrepared(early, s, c, a.Attempt)
+	x := e.pool.takePrepared(early, s, c, a.Attempt)
 	switch {
 	case x != nil:
 		err = x.start(s)
 	case err == nil:
-		e.awaitRemoval(c.Name)
+		e.pool.awaitRemoval(c.Name)
 		x, err = startContainer(s, c, a.Attempt, beside)
 	}
 	if err != nil {
 		e.forget(c.Name)
 		e.mu.Lock()
-		e.stir(-1)
+		e.pool.stir(-1)
 		e.mu.Unlock()
 		e.checkGuard(s)
 		e.emit(startFailed(a, err))
@@ -38,7 +38,7 @@ func (e *engine) runContainer(a lifecycle.Action, early *prepared) {
 		return
 	}
 	e.mu.Lock()
-	e.stir(-1)
+	e.pool.stir(-1)
 	e.runs[c.Name].container = x
 	doomed := e.runs[c.Name].doomed
 	e.mu.Unlock()
@@ -60,7 +60,7 @@ func (e *engine) beside(c *pod.Container) (*container, error) {
 	defer e.mu.Unlock()
 	r := e.runs[c.Target]
 	if r == nil || r.container == nil || r.container.end != nil {
-		return nil, configError{fmt.Errorf("its target, container %s, is not running", c.Target)}
+		return nil, newConfigError(fmt.Errorf("its target, container %s, is not running", c.Target))
 	}
 	return r.container, nil
 }
@@ -95,4 +95,21 @@ func (e *engine) follow(s *sandbox, x *container) {
 		At: end.At, Kind: lifecycle.Exited, Container: x.plan.Name, Attempt: x.attempt,
 		ExitCode: end.Code, Signal: end.Signal, OOMKilled: end.OOM, OOMLimit: end.OOMLimit, Message: end.Message,
 	})
+}
+
+// outOfMemory says whether a container's end was for want of memory, and whose.
+func outOfMemory(cg *cgroups.Pod, container string) (bool, lifecycle.OOMLimit) {
+	why, err := cg.OOM(container)
+	if err != nil {
+		fmt.Fprintln(os.Stderr, err)
+	}
+	switch why {
+	case cgroups.NoOOM:
+		return false, ""
+	case cgroups.OOMContainer:
+		return true, lifecycle.OOMContainer
+	case cgroups.OOMPod:
+		return true, lifecycle.OOMPod
+	}
+	return true, lifecycle.OOMMachine
 }

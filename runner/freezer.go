@@ -2,16 +2,11 @@ package runner
 
 import (
 	"context"
-	"fmt"
-	"os"
 	"sync"
 	"time"
 
 	"github.com/podrun/podrun/lifecycle"
 )
-
-// freezeTime is how long processes may take to stop: one that waits for a disk cannot.
-const freezeTime = 30 * time.Second
 
 // freezable is a pod's cgroup.
 type freezable interface {
@@ -113,36 +108,4 @@ func (f *freezer) takeUp(cgroup freezable, pause lifecycle.PauseState) error {
 	f.want(false)
 	_, err := f.follow(cgroup)
 	return err
-}
-
-// freeze has the kernel hold the containers' processes, or let them go on, and tells the
-// loop when that is so.
-func (e *engine) freeze(frozen bool) {
-	e.mu.Lock()
-	s := e.sandbox
-	e.busy++
-	e.mu.Unlock()
-	if s != nil {
-		s.freezer.want(frozen)
-	}
-	go func() {
-		defer e.work(-1)
-		kind := lifecycle.Thawed
-		if frozen {
-			kind = lifecycle.Frozen
-		}
-		if s != nil && s.cgroup != nil {
-			is, err := s.freezer.follow(s.cgroup)
-			if err == nil && is {
-				err = s.cgroup.AwaitFrozen(freezeTime)
-			}
-			if err != nil {
-				fmt.Fprintln(os.Stderr, err)
-			}
-			if err != nil && frozen {
-				kind = lifecycle.ResumeWanted
-			}
-		}
-		e.emit(lifecycle.Event{Kind: kind})
-	}()
 }

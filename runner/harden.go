@@ -1,9 +1,9 @@
 package runner
 
 import (
+	"math"
 	"os"
 	"strings"
-	"sync"
 
 	"github.com/opencontainers/runc/libcontainer/configs"
 	"golang.org/x/sys/unix"
@@ -27,19 +27,6 @@ func (x *container) harden(s *sandbox, config *configs.Config) {
 	}
 }
 
-// mapsRoot says whether root in our user namespace is outside of it, too. Whoever that is might
-// make cgroups anywhere, and must not make them outside of his own.
-var mapsRoot = sync.OnceValue(func() bool {
-	b, _ := os.ReadFile("/proc/self/uid_map")
-	return keepsRoot(string(b))
-})
-
-// keepsRoot is mapsRoot for a uid_map (user_namespaces(7)). One that cannot be read may say so.
-func keepsRoot(uidMap string) bool {
-	first := strings.Fields(uidMap)
-	return len(first) < 2 || first[1] == "0"
-}
-
 // corePattern says what becomes of the memory of a program that crashes.
 const corePattern = "/proc/sys/kernel/core_pattern"
 
@@ -59,4 +46,15 @@ func coreLimit() []configs.Rlimit {
 		limit.Hard = limit.Soft
 	}
 	return []configs.Rlimit{limit}
+}
+
+// joinUser puts a container into the pod's own user namespace, if there is one, whose ids
+// are the supervisor's. libcontainer would start a process to find that out.
+func joinUser(userns string, config *configs.Config) {
+	if userns == "" {
+		return
+	}
+	same := []configs.IDMap{{Size: math.MaxUint32}}
+	config.Namespaces.Add(configs.NEWUSER, userns)
+	config.UIDMappings, config.GIDMappings = same, same
 }

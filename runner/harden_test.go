@@ -17,7 +17,7 @@ func TestCrashesLeaveNothing(t *testing.T) {
 	p := start(t, newPlan(nil, []pod.Container{shell(l, "a", "exec sleep 1000")}))
 	p.running()
 	_, limits := p.exec("a", "/bin/sh", "-c", "cat /proc/1/limits; sh -c 'kill -SEGV $$'; ls /core* 2>/dev/null")
-	pattern, err := os.ReadFile(corePattern)
+	pattern, err := os.ReadFile("/proc/sys/kernel/core_pattern")
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -1,10 +1,8 @@
 package runner
 
 import (
-	"fmt"
 	"os"
 	"path/filepath"
-	"strconv"
 	"strings"
 	"testing"
 
@@ -94,51 +92,4 @@ func rename(root, name, target string) error {
 		return err
 	}
 	return os.Symlink(target, filepath.Join(root, name))
-}
-
-// A user of an image by a number that no user has is nobody, whatever its passwd says of
-// a name like it; and groups are those that were asked for and those of the image's group
-// file, no others (CVE-2023-25173, CVE-2022-2989, CVE-2026-46680).
-func TestImagesWithDeceivingUsers(t *testing.T) {
-	root := t.TempDir()
-	if err := os.Mkdir(filepath.Join(root, "etc"), 0o755); err != nil {
-		t.Fatal(err)
-	}
-	for name, text := range map[string]string{
-		"passwd": "root:x:0:0::/:\n4294967296:x:0:0::/:\n1000:x:0:0::/:\nten:x:10:20::/:\n-1:x:0:0::/:\nhuge:x:4294967296:0::/:\n",
-		"group":  "root:x:0:\nwheel:x:10:ten\nmany:x:30:ten,other\nnotmine:x:40:other\n",
-	} {
-		if err := os.WriteFile(filepath.Join(root, "etc", name), []byte(text), 0o644); err != nil {
-			t.Fatal(err)
-		}
-	}
-	for _, test := range []struct {
-		user   string
-		groups []uint32
-		want   string // "" for refused
-	}{
-		{"4294967296", nil, ""},
-		{"-1", nil, ""},
-		{"huge", nil, ""},
-		{"0", nil, ""},
-		{"", nil, ""},
-		{"root", nil, ""},
-		{"ten", nil, "10:20 20,10,30"},
-		{"ten", []uint32{50, 30}, "10:20 20,10,30,50"},
-		{"10:99", nil, "10:99 99"},
-		{"12345", []uint32{7}, "12345:0 0,7"},
-	} {
-		who, err := resolveUser(root, &pod.Container{User: test.user, NonRoot: true, SupplementalGroups: test.groups}, idMapped)
-		got := ""
-		if err == nil {
-			var groups []string
-			for _, g := range who.groups {
-				groups = append(groups, strconv.Itoa(g))
-			}
-			got = fmt.Sprintf("%d:%d %s", who.uid, who.gid, strings.Join(groups, ","))
-		}
-		if got != test.want {
-			t.Errorf("%q, %v: got %q, %v, want %q", test.user, test.groups, got, err, test.want)
-		}
-	}
 }

@@ -131,7 +131,7 @@ func TestSupervisorWithoutItsKeeper(t *testing.T) {
 	supervisor, keeper := w.processes()
 	guard := w.guardOf(keeper)
 	record := func() string {
-		b, err := os.ReadFile(stateFile(w.place))
+		b, err := os.ReadFile(recordOf(w.place))
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -23,7 +23,7 @@ func (c *control) join(conn *net.UnixConn, req *wire.JoinRequest, files []*os.Fi
 	if err == nil {
 		defer closeFiles(input)
 	}
-	x.execs.Done() // its end does not wait for us
+	x.release() // its end does not wait for us
 	if err != nil {
 		return refuse("", "%v", err)
 	}
@@ -65,44 +65,4 @@ func (c *control) join(conn *net.UnixConn, req *wire.JoinRequest, files []*os.Fi
 	case <-x.audience.over:
 		return wire.WriteFrame(conn, wire.Frame{Exit: &x.audience.code})
 	}
-}
-
-// inputFor is a descriptor for a client to write to, or nil for one that only listens to a
-// container without a terminal, whose size it may set.
-func (x *container) inputFor(req *wire.JoinRequest) (*os.File, error) {
-	x.inputs.Lock()
-	defer x.inputs.Unlock()
-	switch {
-	case x.terminal != nil:
-		return duplicate(x.terminal.master)
-	case !req.Stdin:
-		return nil, nil
-	case !x.plan.Stdin:
-		return nil, fmt.Errorf("container %s takes no input: its stdin is false", req.Container)
-	case x.stdin == nil:
-		return nil, fmt.Errorf("container %s takes no more input: its stdinOnce is true, and the first who was attached has gone", req.Container)
-	}
-	return duplicate(x.stdin)
-}
-
-// leaveInput is for when a client leaves that had the input: after the first there is no
-// other, where the manifest says so (kubelet: stdinOnce; of a terminal it means nothing).
-func (x *container) leaveInput(left *estate, req *wire.JoinRequest) {
-	if req.Stdin && x.plan.StdinOnce && !x.plan.TTY {
-		x.endInput(left)
-	}
-}
-
-// duplicate is another descriptor of a file, in the mode that it is in.
-func duplicate(f *os.File) (*os.File, error) {
-	raw, err := f.SyscallConn()
-	if err != nil {
-		return nil, err
-	}
-	var d *os.File
-	cerr := raw.Control(func(fd uintptr) { d, err = dupFile(int(fd)) })
-	if err == nil {
-		err = cerr
-	}
-	return d, err
 }

@@ -25,7 +25,7 @@ func (c *control) kill(conn *net.UnixConn, req *wire.KillRequest) error {
 	var entered []*container
 	defer func() {
 		for _, x := range entered {
-			x.execs.Done()
+			x.release()
 		}
 	}()
 	for _, name := range names {

@@ -6,8 +6,11 @@ import (
 	"github.com/opencontainers/cgroups"
 	"github.com/opencontainers/runc/libcontainer"
 	"github.com/opencontainers/runc/libcontainer/configs"
+	"github.com/opencontainers/runc/libcontainer/specconv"
+	"github.com/opencontainers/runtime-spec/specs-go"
 
 	"github.com/podrun/podrun/internal/stage/trampoline"
+	"github.com/podrun/podrun/internal/store"
 	"github.com/podrun/podrun/pod"
 )
 
@@ -25,13 +28,49 @@ func TestLabelsOfProcesses(t *testing.T) {
 		t.Error("the trampoline makes processes whose label only libcontainer knows")
 	}
 	config := &configs.Config{ProcessLabel: c.Label}
-	f, err := (&sandbox{trampoline: &trampoline.Program{}}).confine(c, config)
+	f, err := confine(&sandbox{trampoline: &trampoline.Program{}}, c, config)
 	if err != nil || f.order(p).Label != c.Label || config.ProcessLabel != "" {
 		t.Errorf("%v, %q, %q", err, f.order(p).Label, config.ProcessLabel)
 	}
 	config.ProcessLabel = c.Label
-	f, err = (&sandbox{}).confine(c, config)
+	f, err = confine(&sandbox{}, c, config)
 	if err != nil || f.by != nil || config.ProcessLabel != c.Label {
 		t.Errorf("%v, %q", err, config.ProcessLabel)
+	}
+}
+
+// Containers of a pod with the same capabilities have one filter between them, but for profiles of their own.
+func TestContainersShareTheDefaultFilter(t *testing.T) {
+	dir := t.TempDir()
+	s := &sandbox{trampoline: &trampoline.Program{}, store: store.Dirs{Data: dir + "/data", Runtime: dir + "/run"}.Pod("default", "p")}
+	confined := func(caps []string, own string) confinement {
+		c := &pod.Container{Capabilities: caps, Seccomp: []byte(own)}
+		if own == "" {
+			c.Seccomp = nil
+		}
+		profile, err := seccompFilter(c, &specs.Spec{Process: &specs.Process{Capabilities: &specs.LinuxCapabilities{Bounding: caps}}, Linux: &specs.Linux{}})
+		if err != nil {
+			t.Fatal(err)
+		}
+		config := &configs.Config{}
+		if config.Seccomp, err = specconv.SetupSeccomp(profile); err != nil {
+			t.Fatal(err)
+		}
+		f, err := confine(s, c, config)
+		if err != nil || config.Seccomp != nil || len(f.filter.Program) == 0 || f.key == "" {
+			t.Fatalf("%v, %v, %d bytes, key %q", err, config.Seccomp, len(f.filter.Program), f.key)
+		}
+		return f
+	}
+	same := func(a, b confinement) bool { return &a.filter.Program[0] == &b.filter.Program[0] && a.key == b.key }
+	first := confined([]string{"CAP_KILL"}, "")
+	if again := confined([]string{"CAP_KILL"}, ""); !same(first, again) {
+		t.Error("a second container has a filter of its own")
+	}
+	if other := confined([]string{"CAP_KILL", "CAP_SYS_ADMIN"}, ""); same(first, other) {
+		t.Error("a container with other capabilities has the first one's filter")
+	}
+	if own := confined([]string{"CAP_KILL"}, `{"defaultAction":"SCMP_ACT_ALLOW","syscalls":[{"names":["mkdir"],"action":"SCMP_ACT_ERRNO"}]}`); same(first, own) || !own.own {
+		t.Error("a container with a profile of its own has the default one's filter")
 	}
 }

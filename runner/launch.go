@@ -104,12 +104,6 @@ var unified = sync.OnceValue(func() bool {
 
 const cgroupRoot = "/sys/fs/cgroup"
 
-// groupsAllowed says whether the user namespace lets processes set their groups.
-var groupsAllowed = sync.OnceValue(func() bool {
-	b, err := os.ReadFile("/proc/self/setgroups")
-	return errors.Is(err, os.ErrNotExist) || strings.TrimSpace(string(b)) != "deny"
-})
-
 // join has the trampoline make a process in the container.
 func (x *container) join(ctx context.Context, config *configs.Config, p *libcontainer.Process) (*trampoline.Process, error) {
 	j := &trampoline.Joining{Order: *x.confinement.order(p), Args: p.Args}

@@ -8,13 +8,6 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/opencontainers/cgroups"
-	"github.com/opencontainers/runc/libcontainer/configs"
-	"github.com/opencontainers/runc/libcontainer/specconv"
-	"github.com/opencontainers/runtime-spec/specs-go"
-
-	"github.com/podrun/podrun/internal/stage/trampoline"
-	"github.com/podrun/podrun/internal/store"
 	"github.com/podrun/podrun/internal/testenv"
 	"github.com/podrun/podrun/pod"
 )
@@ -111,69 +104,5 @@ func TestLaidMountsAreHarmless(t *testing.T) {
 				t.Errorf("%s is mounted %q, without %s", target, seen[target], w)
 			}
 		}
-	}
-}
-
-// Containers of a pod with the same capabilities have one filter between them, but for profiles of their own.
-func TestContainersShareTheDefaultFilter(t *testing.T) {
-	dir := t.TempDir()
-	s := &sandbox{trampoline: &trampoline.Program{}, store: store.Dirs{Data: dir + "/data", Runtime: dir + "/run"}.Pod("default", "p")}
-	confined := func(caps []string, own string) confinement {
-		c := &pod.Container{Capabilities: caps, Seccomp: []byte(own)}
-		if own == "" {
-			c.Seccomp = nil
-		}
-		profile, err := seccompFilter(c, &specs.Spec{Process: &specs.Process{Capabilities: &specs.LinuxCapabilities{Bounding: caps}}, Linux: &specs.Linux{}})
-		if err != nil {
-			t.Fatal(err)
-		}
-		config := &configs.Config{}
-		if config.Seccomp, err = specconv.SetupSeccomp(profile); err != nil {
-			t.Fatal(err)
-		}
-		f, err := s.confine(c, config)
-		if err != nil || config.Seccomp != nil || len(f.filter.Program) == 0 || f.key == "" {
-			t.Fatalf("%v, %v, %d bytes, key %q", err, config.Seccomp, len(f.filter.Program), f.key)
-		}
-		return f
-	}
-	same := func(a, b confinement) bool { return &a.filter.Program[0] == &b.filter.Program[0] && a.key == b.key }
-	first := confined([]string{"CAP_KILL"}, "")
-	if again := confined([]string{"CAP_KILL"}, ""); !same(first, again) {
-		t.Error("a second container has a filter of its own")
-	}
-	if other := confined([]string{"CAP_KILL", "CAP_SYS_ADMIN"}, ""); same(first, other) {
-		t.Error("a container with other capabilities has the first one's filter")
-	}
-	if own := confined([]string{"CAP_KILL"}, `{"defaultAction":"SCMP_ACT_ALLOW","syscalls":[{"names":["mkdir"],"action":"SCMP_ACT_ERRNO"}]}`); same(first, own) || !own.own {
-		t.Error("a container with a profile of its own has the default one's filter")
-	}
-}
-
-// Where libcontainer cannot make cgroups it does not look for the supervisor's in each of many
-// hierarchies; but it must not find any at the top, where root might make them.
-func TestCgroupsThatAreNotToBeHad(t *testing.T) {
-	plan := newPlan(nil, []pod.Container{shell("", "a", "true")})
-	x := newContainer(&sandbox{}, &plan.Containers[0], 0)
-	config := &configs.Config{Cgroups: &cgroups.Cgroup{Name: "a-0"}}
-	x.harden(&sandbox{plan: plan}, config)
-	atTop := config.Cgroups.Parent == "/" && config.Cgroups.Name == containerID(plan, x)
-	if want := !unified() && !mapsRoot(); atTop != want {
-		t.Errorf("they are looked for in %q as %q; at the top: want %t", config.Cgroups.Parent, config.Cgroups.Name, want)
-	}
-	for uidMap, want := range map[string]bool{
-		"         0          0 4294967295\n": true, "0 1000 1\n1 100000 65536\n": false, "0 100000 65536\n": false, "": true, "0": true,
-	} {
-		if keepsRoot(uidMap) != want {
-			t.Errorf("%q: root is root outside: want %t", uidMap, want)
-		}
-	}
-}
-
-// libcontainer's process would tell of every step, the supervisor read it, and forget it.
-func TestLibcontainerTellsErrorsOnly(t *testing.T) {
-	c := shell("", "a", "true")
-	if p := newContainer(&sandbox{}, &c, 0).newProcess(nil, nil, "/"); p.LogLevel != "2" {
-		t.Errorf("its log level is %q, want that of errors", p.LogLevel)
 	}
 }

@@ -41,17 +41,6 @@ func TestLayersThatKeepTheirLabel(t *testing.T) {
 	})
 }
 
-// What is noticed again and again is said once.
-func TestSandboxWarnsOnce(t *testing.T) {
-	var s sandbox
-	for _, text := range []string{"one", "two", "one"} {
-		s.addWarning(text)
-	}
-	if got := s.warned(); !slices.Equal(got, []string{"one", "two"}) {
-		t.Errorf("warnings %q", got)
-	}
-}
-
 // What is noticed while a sandbox is made, as what its network cannot do, is among its own
 // warnings, which replace those of the last one.
 func TestAWarningWhileItIsMade(t *testing.T) {

@@ -59,7 +59,7 @@ func TestLogOfPipesThatStayOpen(t *testing.T) {
 				t.Fatal("it waits for a writer who is none of the container's")
 			}
 			var got strings.Builder
-			for _, r := range parse(t, path) {
+			for _, r := range records(t, path) {
 				got.WriteString(r[2])
 				if r[1] == "F" {
 					got.WriteByte('\n')

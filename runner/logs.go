@@ -4,12 +4,14 @@ import (
 	"cmp"
 	"fmt"
 	"os"
+	"path/filepath"
 	"sync"
 	"time"
 
 	"golang.org/x/sys/unix"
 
 	"github.com/podrun/podrun/internal/crilog"
+	"github.com/podrun/podrun/internal/store"
 	"github.com/podrun/podrun/pod"
 )
 
@@ -218,3 +220,17 @@ func (l *logFile) warning(container string) string {
 
 // available is how much is in a pipe.
 func available(fd uintptr) (int, error) { return unix.IoctlGetInt(int(fd), unix.TIOCINQ) }
+
+// wroteSince says whether something was logged within a time.
+func (l *logFile) wroteSince(d time.Duration) bool {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return time.Since(l.wrote) < d
+}
+
+func placeLog(at store.Pod, plan *pod.Plan, container string, attempt int) logPlace {
+	return logPlace{
+		dir: at.LogDir(container), attempt: attempt, limits: logLimits(plan),
+		flight: filepath.Join(at.RuntimeDir(), "log-"+container),
+	}
+}

@@ -283,3 +283,37 @@ func (k *orderedKernel) Do(a lifecycle.Action) {
 	k.order = append(k.order, "do "+string(a.Kind))
 	k.fakeKernel.Do(a)
 }
+
+// A sign of life comes from the loop, and asking for one does not count as something
+// that happens: the supervisor may still doze.
+func TestLoopProvesThatItLives(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		beat, alive, idle := make(chan struct{}), make(chan struct{}, 1), make(chan struct{}, 1)
+		var events chan lifecycle.Event
+		l := &loop{
+			kernel: silentKernel{events}, beat: beat, alive: func() { alive <- struct{}{} },
+			quiet: func() time.Duration { return 300 * time.Millisecond },
+			idle:  func(*lifecycle.Observed, time.Duration) { idle <- struct{}{} },
+		}
+		begun := time.Now()
+		go l.wait(0, 0)
+		for range 29 {
+			time.Sleep(10 * time.Millisecond)
+			beat <- struct{}{}
+			<-alive
+		}
+		<-idle
+		if took := time.Since(begun); took != 300*time.Millisecond {
+			t.Errorf("it dozes after %v", took)
+		}
+	})
+}
+
+// silentKernel is one in which nothing happens.
+type silentKernel struct{ events chan lifecycle.Event }
+
+func (silentKernel) Record(*lifecycle.Observed) {}
+
+func (silentKernel) Do(lifecycle.Action) {}
+
+func (k silentKernel) Events() <-chan lifecycle.Event { return k.events }

@@ -3,15 +3,15 @@ package runner
 import "github.com/podrun/podrun/pod"
 
 // mode is how the pod reaches the world, now that it does.
-func (s *sandbox) mode() pod.NetworkMode {
+func (n *network) mode() pod.NetworkMode {
 	switch {
-	case s.host:
+	case n.host:
 		return pod.NetworkHost
-	case s.stack != nil:
+	case n.stack != nil:
 		return pod.NetworkNetstack
-	case s.leaves:
+	case n.leaves:
 		return pod.NetworkMasquerade
-	case s.egress != nil:
+	case n.egress != nil:
 		return pod.NetworkTProxy
 	}
 	return pod.NetworkNone

@@ -3,7 +3,6 @@ package runner
 import (
 	"errors"
 	"fmt"
-	"os"
 	"path"
 	"path/filepath"
 	"slices"
@@ -93,15 +92,15 @@ func (x *container) stage(s *sandbox, vars map[string]string) ([]string, error) 
 	for i, m := range x.plan.Mounts {
 		v := s.volumeNamed(m.Volume)
 		if v == nil {
-			return nil, configError{fmt.Errorf("cannot find volume %q to mount into container %q", m.Volume, x.plan.Name)}
+			return nil, newConfigError(fmt.Errorf("cannot find volume %q to mount into container %q", m.Volume, x.plan.Name))
 		}
 		sub, err := subPath(m, vars)
 		if err != nil {
-			return nil, configError{err}
+			return nil, newConfigError(err)
 		}
 		source := s.volumePath(v)
 		if v.Kind == pod.HostPath || sub != "" {
-			source = filepath.Join(s.stagingDir(x), strconv.Itoa(i))
+			source = filepath.Join(s.stagingDir(x.id()), strconv.Itoa(i))
 			if err := s.bindPart(v, sub, source); err != nil {
 				return nil, x.mountError(m, sub, err)
 			}
@@ -116,7 +115,7 @@ func (x *container) mountError(m pod.Mount, sub string, err error) error {
 	if sub == "" {
 		return fmt.Errorf("mount volume %q: %w", m.Volume, err)
 	}
-	return configError{fmt.Errorf("failed to prepare subPath for volumeMount %q of container %q: %w", m.Volume, x.plan.Name, err)}
+	return newConfigError(fmt.Errorf("failed to prepare subPath for volumeMount %q of container %q: %w", m.Volume, x.plan.Name, err))
 }
 
 // subPath is the part of a volume that a mount is about, "" for all of it (kubelet:
@@ -135,39 +134,6 @@ func subPath(m pod.Mount, vars map[string]string) (string, error) {
 		return "", fmt.Errorf("unable to provision SubPath `%s`: must not contain '..'", sub)
 	}
 	return sub, nil
-}
-
-// bindPart binds a volume, or a part of it, on target.
-func (s *sandbox) bindPart(v *pod.Volume, sub, target string) error {
-	whole, err := s.openVolume(v)
-	if err != nil {
-		return err
-	}
-	defer whole.Close()
-	if sub == "" {
-		return volumes.Bind(whole, target)
-	}
-	part, err := volumes.OpenSubPath(whole, sub)
-	if err != nil {
-		return err
-	}
-	defer part.Close()
-	if v.Kind == pod.HostPath && !groupsAllowed() {
-		if err := s.checkGroups(part); err != nil {
-			return err
-		}
-	}
-	return volumes.Bind(part, target)
-}
-
-func (s *sandbox) openVolume(v *pod.Volume) (*os.File, error) {
-	switch {
-	case v.Kind != pod.HostPath:
-		return volumes.OpenVolume(s.volumePath(v))
-	case s.bidirectional(v.Name):
-		return volumes.OpenVolume(s.sharedPath(v))
-	}
-	return s.openHostPath(v)
 }
 
 // volumeMounts are the mounts of volumes in a container that are not placed yet.
@@ -246,8 +212,42 @@ var errNoRecursive = errors.New("recursive read-only mounts need Linux 5.12: use
 func mountable(c *pod.Container, recursive bool) error {
 	for _, m := range c.Mounts {
 		if m.Recursive == pod.RecursiveEnabled && !recursive {
-			return configError{fmt.Errorf("failed to resolve recursive read-only mode: %w", errNoRecursive)}
+			return newConfigError(fmt.Errorf("failed to resolve recursive read-only mode: %w", errNoRecursive))
 		}
 	}
 	return nil
+}
+
+// expose binds a container's root file system, with its mounts, where the pod's own users
+// can reach it, if it has some, and says where it is.
+func (x *container) expose(s *sandbox, root string) (string, error) {
+	if s.plan.Users == nil {
+		return root, nil
+	}
+	if err := s.own(root); err != nil {
+		return "", err
+	}
+	open, err := volumes.MountOpen()
+	if err != nil {
+		return "", err
+	}
+	f, err := volumes.OpenVolume(root)
+	if err != nil {
+		return "", err
+	}
+	defer f.Close()
+	at := filepath.Join(open, x.id())
+	return at, volumes.Bind(f, at)
+}
+
+// hide undoes expose, however far it came.
+func (x *container) hide(s *sandbox) error {
+	if s.plan.Users == nil {
+		return nil
+	}
+	open, err := volumes.MountOpen()
+	if err != nil {
+		return err
+	}
+	return volumes.UnmountTree(filepath.Join(open, x.id()))
 }

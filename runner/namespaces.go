@@ -1,10 +1,6 @@
 package runner
 
 import (
-	"math"
-
-	"github.com/opencontainers/runc/libcontainer/configs"
-
 	"github.com/podrun/podrun/internal/stage"
 	"github.com/podrun/podrun/pod"
 )
@@ -30,15 +26,4 @@ func (s shared) netFiles() []string {
 		return nil
 	}
 	return []string{s.net}
-}
-
-// joinUser puts a container into the pod's own user namespace, if there is one, whose ids
-// are the supervisor's. libcontainer would start a process to find that out.
-func (s shared) joinUser(config *configs.Config) {
-	if s.user == "" {
-		return
-	}
-	same := []configs.IDMap{{Size: math.MaxUint32}}
-	config.Namespaces.Add(configs.NEWUSER, s.user)
-	config.UIDMappings, config.GIDMappings = same, same
 }

@@ -3,12 +3,14 @@ package runner
 import (
 	"errors"
 	"fmt"
+	"net"
 	"net/netip"
 	"os"
 	"time"
 
 	"github.com/podrun/podrun/internal/report"
 	"github.com/podrun/podrun/internal/stage"
+	"github.com/podrun/podrun/internal/store"
 	"github.com/podrun/podrun/netns"
 	"github.com/podrun/podrun/netns/egress"
 	"github.com/podrun/podrun/netns/names"
@@ -19,6 +21,14 @@ import (
 // network is how a pod is connected: to the user's other pods by their router, and by it
 // to the world. The zero network is that of a pod with its own loopback only.
 type network struct {
+	plan   *pod.Plan
+	store  store.Pod
+	netns  string        // the path of the pod's network namespace; "" for the host's
+	keeper *stage.Keeper // nil in a test
+	ports  *publisher
+	laid   <-chan struct{}   // closed when the pod has its cgroup, or cannot have one
+	warn   func(text string) // tells the user
+
 	pool   netns.Pool
 	slot   netns.Slot
 	egress carrier // nil where nothing leads out
@@ -34,6 +44,10 @@ type network struct {
 	names     *names.Resolver // nil where nobody answers for names
 	directory directory
 	crier     crier
+}
+
+func newNetwork(plan *pod.Plan, at store.Pod, netns string, keeper *stage.Keeper, ports *publisher) network {
+	return network{plan: plan, store: at, netns: netns, keeper: keeper, ports: ports, host: plan.Network == pod.NetworkHost}
 }
 
 // carrier takes what the pod sends to others than pods.
@@ -64,46 +78,46 @@ func (n *network) addresses() []netip.Addr {
 }
 
 // connect makes the pod's network, if it is to have one.
-func (s *sandbox) connect() error {
-	if s.net == "" {
+func (n *network) connect() error {
+	if n.netns == "" {
 		return nil
 	}
-	if err := netns.LoopbackUp(s.net); err != nil {
+	if err := netns.LoopbackUp(n.netns); err != nil {
 		return fmt.Errorf("set up the pod's network: %w", err)
 	}
-	if err := netns.OpenToUsers(s.net); err != nil { // before the manifest's sysctls, which win
-		s.network.warnings = append(s.network.warnings, fmt.Sprintf("containers that are not root cannot listen on ports below 1024, or use ping: %v", err))
+	if err := netns.OpenToUsers(n.netns); err != nil { // before the manifest's sysctls, which win
+		n.warnings = append(n.warnings, fmt.Sprintf("containers that are not root cannot listen on ports below 1024, or use ping: %v", err))
 	}
-	mode := s.plan.Network
+	mode := n.plan.Network
 	switch {
-	case s.router() == "" || mode == pod.NetworkNone:
+	case n.router() == "" || mode == pod.NetworkNone:
 		return nil
 	case mode == pod.NetworkNetstack:
-		<-s.laid // a process of the network's would be in the way while the pod gets its cgroup
-		return s.attach(mode)
+		<-n.laid // a process of the network's would be in the way while the pod gets its cgroup
+		return n.attach(mode)
 	}
-	err := s.attach(mode)
+	err := n.attach(mode)
 	if err == nil {
 		return nil
 	}
 	if mode != pod.NetworkAuto {
-		return errors.Join(err, s.leaveWayOut())
+		return errors.Join(err, n.leaveWayOut())
 	}
-	<-s.laid
-	if derr := s.disconnect(); derr != nil {
+	<-n.laid
+	if derr := n.disconnect(); derr != nil {
 		fmt.Fprintln(os.Stderr, derr)
 	}
-	if s.attach(pod.NetworkNetstack) == nil {
-		s.network.warnings = append(s.network.warnings, fmt.Sprintf("the pod's network is a stack in user space, which takes more of the processor: %v (%s)", err, report.Hint(netns.WithCure(err))))
+	if n.attach(pod.NetworkNetstack) == nil {
+		n.warnings = append(n.warnings, fmt.Sprintf("the pod's network is a stack in user space, which takes more of the processor: %v (%s)", err, report.Hint(netns.WithCure(err))))
 		return nil
 	}
-	s.network.warnings = append(s.network.warnings, fmt.Sprintf("the pod has no network but its own loopback: %v (%s)", err, report.Hint(netns.WithCure(err))))
-	return s.disconnect()
+	n.warnings = append(n.warnings, fmt.Sprintf("the pod has no network but its own loopback: %v (%s)", err, report.Hint(netns.WithCure(err))))
+	return n.disconnect()
 }
 
 // router is the path of the router's network namespace; "" in a test without a keeper.
-func (s *sandbox) router() string {
-	if s.estate.keeper == nil {
+func (n *network) router() string {
+	if n.keeper == nil {
 		return ""
 	}
 	return stage.Router()
@@ -111,30 +125,30 @@ func (s *sandbox) router() string {
 
 // attach connects the pod to the router and begins to carry its traffic. The keeper has
 // the wires before anything can come from the pod.
-func (s *sandbox) attach(mode pod.NetworkMode) error {
-	if err := s.store.RemovePresence(); err != nil { // an earlier life's
+func (n *network) attach(mode pod.NetworkMode) error {
+	if err := n.store.RemovePresence(); err != nil { // an earlier life's
 		return err
 	}
-	wires, err := s.lease(mode)
+	wires, err := n.lease(mode)
 	if err != nil {
 		return err
 	}
 	for name, f := range wires {
-		if err := s.estate.keeper.Watch(wirePrefix+name, f); err != nil {
+		if err := n.keeper.Watch(wirePrefix+name, f); err != nil {
 			return errors.Join(err, wires.Close())
 		}
 	}
-	if err := s.carry(wires); err != nil {
+	if err := n.carry(wires); err != nil {
 		return err
 	}
-	s.crier.want(s.presence(s.plan, false))
+	n.crier.want(n.presence(n.plan, false))
 	go func() { // before anybody can ask, and while the rest is made
-		if err := s.tell(); err != nil {
+		if err := n.tell(); err != nil {
 			fmt.Fprintln(os.Stderr, err)
 		}
 	}()
-	own := s.slot
-	time.AfterFunc(tidyAfter, func() { s.sweep(own) })
+	own := n.slot
+	time.AfterFunc(tidyAfter, func() { n.sweep(own) })
 	return nil
 }
 
@@ -144,10 +158,10 @@ const tidyAfter = time.Second
 
 // sweep removes what pods that have gone have left in the router. It takes its time, for
 // which nobody waits: neither the end of a pod nor the start of another.
-func (s *sandbox) sweep(own netns.Slot) {
-	if err := s.underLock(func(taken map[netns.Slot]bool) error {
+func (n *network) sweep(own netns.Slot) {
+	if err := n.underLock(func(taken map[netns.Slot]bool) error {
 		taken[own] = true
-		return netns.OpenRouter(s.router()).Sweep(taken)
+		return netns.OpenRouter(n.router()).Sweep(taken)
 	}); err != nil {
 		fmt.Fprintln(os.Stderr, "remove what others have left in the network:", err)
 	}
@@ -155,8 +169,8 @@ func (s *sandbox) sweep(own netns.Slot) {
 
 // underLock does something while nobody else changes the router, and tells which places in
 // it are taken.
-func (s *sandbox) underLock(f func(taken map[netns.Slot]bool) error) error {
-	lock, err := s.store.ShareLock()
+func (n *network) underLock(f func(taken map[netns.Slot]bool) error) error {
+	lock, err := n.store.ShareLock()
 	if err != nil {
 		return err
 	}
@@ -164,7 +178,7 @@ func (s *sandbox) underLock(f func(taken map[netns.Slot]bool) error) error {
 	if err := lock.Exclusive(); err != nil {
 		return err
 	}
-	others, err := s.store.OtherLeases()
+	others, err := n.store.OtherLeases()
 	if err != nil {
 		return err
 	}
@@ -176,9 +190,9 @@ func (s *sandbox) underLock(f func(taken map[netns.Slot]bool) error) error {
 }
 
 // lease gets the pod its place in the router: the one that it had, or a free one.
-func (s *sandbox) lease(mode pod.NetworkMode) (wires netns.Wires, err error) {
-	err = s.underLock(func(taken map[netns.Slot]bool) error {
-		router, err := netns.OpenRouter(s.router()).Stay()
+func (n *network) lease(mode pod.NetworkMode) (wires netns.Wires, err error) {
+	err = n.underLock(func(taken map[netns.Slot]bool) error {
+		router, err := netns.OpenRouter(n.router()).Stay()
 		if err != nil {
 			return err
 		}
@@ -187,30 +201,30 @@ func (s *sandbox) lease(mode pod.NetworkMode) (wires netns.Wires, err error) {
 		if err != nil {
 			return err
 		}
-		want := netns.PreferredSlot(s.store.Namespace + "/" + s.store.Name)
-		if had, err := s.store.Lease(); err == nil {
+		want := netns.PreferredSlot(n.store.Namespace + "/" + n.store.Name)
+		if had, err := n.store.Lease(); err == nil {
 			want = netns.Slot(had.Slot)
 		}
 		slot, err := netns.FreeSlot(want, taken)
 		if err != nil {
 			return err
 		}
-		s.pool, s.slot = pool, slot
-		mtu, err := s.wayOut(mode, router)
+		n.pool, n.slot = pool, slot
+		mtu, err := n.wayOut(mode, router)
 		if err == nil {
-			err = s.writeLease(s.leaves)
+			err = n.writeLease(n.leaves)
 		}
 		if err != nil {
 			return err
 		}
-		if err := router.Attach(s.net, pool, slot); err != nil {
+		if err := router.Attach(n.netns, pool, slot); err != nil {
 			return err
 		}
 		switch {
 		case mode == pod.NetworkNetstack:
 			wires, err = router.WirePackets(pool, slot)
-		case s.leaves:
-			wires, err = router.WireOut(s.net, pool, slot, mtu)
+		case n.leaves:
+			wires, err = router.WireOut(n.netns, pool, slot, mtu)
 		default:
 			wires, err = router.Wire(pool, slot)
 		}
@@ -220,19 +234,19 @@ func (s *sandbox) lease(mode pod.NetworkMode) (wires netns.Wires, err error) {
 }
 
 // carry begins to carry the pod's traffic.
-func (s *sandbox) carry(wires netns.Wires) (err error) {
-	s.names = names.New(s.view, names.HostFile)
-	c := egress.Config{RouterNS: s.router(), Pool: s.pool, Slot: s.slot, HostLoopback: s.plan.HostLoopback, Names: s.names}
+func (n *network) carry(wires netns.Wires) (err error) {
+	n.names = names.New(n.view, names.HostFile)
+	c := egress.Config{RouterNS: n.router(), Pool: n.pool, Slot: n.slot, HostLoopback: n.plan.HostLoopback, Names: n.names}
 	if wires[netns.WirePackets] != nil {
 		stack, err := stackproc.Serve(stage.NetstackProgram(), c, wires)
 		if err == nil {
-			s.egress, s.stack = stack, stack
+			n.egress, n.stack = stack, stack
 		}
 		return err
 	}
 	served, err := egress.Serve(c, wires)
 	if err == nil {
-		s.egress = served
+		n.egress = served
 	}
 	return err
 }
@@ -247,18 +261,18 @@ func (n *network) resolver() string {
 
 // disconnect undoes connect, whole or half. The pod's device goes with its network, and
 // what is left in the router then others remove, or another sandbox of the pod uses it.
-func (s *sandbox) disconnect() error {
-	if s.egress != nil {
-		s.egress.Close()
-		s.egress, s.stack = nil, nil
+func (n *network) disconnect() error {
+	if n.egress != nil {
+		n.egress.Close()
+		n.egress, n.stack = nil, nil
 	}
-	if s.router() != "" {
+	if n.router() != "" {
 		for _, name := range netns.WireNames {
-			s.estate.keeper.Drop(wirePrefix + name)
+			n.keeper.Drop(wirePrefix + name)
 		}
 	}
-	err := s.leaveWayOut()
-	s.slot, s.leaves = 0, false
+	err := n.leaveWayOut()
+	n.slot, n.leaves = 0, false
 	return err
 }
 
@@ -270,4 +284,38 @@ func (n *network) resume() {
 	if n.egress != nil {
 		n.egress.Resume()
 	}
+}
+
+// podAddress is that of a pod without a network, by its /etc/hosts: what listens on localhost alone is
+// not reached there, as a container on a cluster is not reached by the kubelet.
+const podAddress = "127.0.1.1"
+
+// texts are addresses as they are written.
+func texts(addresses []netip.Addr) []string {
+	var list []string
+	for _, a := range addresses {
+		list = append(list, a.String())
+	}
+	return list
+}
+
+// hostIPs are the machine's addresses towards others, as routes have it now; its own
+// loopback where it has none.
+func hostIPs() []string {
+	var list []string
+	// Nothing is sent: connecting a datagram socket looks up the route.
+	for _, to := range []string{"192.0.2.1:9", "[2001:db8::1]:9"} {
+		c, err := net.Dial("udp", to)
+		if err != nil {
+			continue
+		}
+		if addr, ok := c.LocalAddr().(*net.UDPAddr); ok {
+			list = append(list, addr.IP.String())
+		}
+		c.Close()
+	}
+	if len(list) == 0 {
+		return []string{"127.0.0.1"}
+	}
+	return list
 }

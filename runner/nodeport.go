@@ -39,20 +39,20 @@ func (p *publisher) inherit(name string, file *os.File) {
 }
 
 // leadNodes is publisher.lead by what is known now.
-func (s *sandbox) leadNodes() error {
-	if s.slot == 0 {
+func (n *network) leadNodes() error {
+	if n.slot == 0 {
 		return nil
 	}
-	d, damaged := readLeads(s.store)
+	d, damaged := readLeads(n.store)
 	if !known(damaged) {
 		return damaged
 	}
-	return errors.Join(damaged, s.ports.lead(s, d.Nodes(s.store.Namespace, s.store.Name)))
+	return errors.Join(damaged, n.ports.lead(n, d.Nodes(n.store.Namespace, n.store.Name)))
 }
 
 // lead opens the ports of the machine that Services want to lead to the pod, and no
 // others. One that another program has keeps no other from being opened.
-func (p *publisher) lead(s *sandbox, wanted []services.Node) error {
+func (p *publisher) lead(via *network, wanted []services.Node) error {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	if !p.live {
@@ -63,7 +63,7 @@ func (p *publisher) lead(s *sandbox, wanted []services.Node) error {
 	for _, w := range wanted {
 		h := hostport.Port{Protocol: strings.ToLower(w.Protocol), Number: int(w.Port), Shared: true}
 		stays[h.String()] = true
-		errs = append(errs, p.openNode(s, h, w))
+		errs = append(errs, p.openNode(via, h, w))
 	}
 	for name := range p.nodes {
 		if !stays[name] {
@@ -74,13 +74,13 @@ func (p *publisher) lead(s *sandbox, wanted []services.Node) error {
 }
 
 // openNode has a port lead to one of the pod's. The caller holds mu.
-func (p *publisher) openNode(s *sandbox, h hostport.Port, to services.Node) error {
+func (p *publisher) openNode(via *network, h hostport.Port, to services.Node) error {
 	name := h.String()
 	n, has := p.nodes[name]
 	if has && n.served && n.to == to {
 		return nil
 	}
-	if err := p.begin(s); err != nil {
+	if err := p.begin(via); err != nil {
 		return err
 	}
 	if !has {
@@ -100,7 +100,7 @@ func (p *publisher) openNode(s *sandbox, h hostport.Port, to services.Node) erro
 	if n.served {
 		p.server.Remove(n.file)
 	}
-	err := p.serveNode(s, n.file, h.Protocol, to)
+	err := p.serveNode(via, n.file, h.Protocol, to)
 	n.to, n.served = to, err == nil // else the next attempt is another
 	p.nodes[name] = n
 	return err
@@ -108,31 +108,31 @@ func (p *publisher) openNode(s *sandbox, h hostport.Port, to services.Node) erro
 
 // serveNode has what comes to a port go to the pod, or, where clients stay with their pods, to
 // theirs. The caller holds mu.
-func (p *publisher) serveNode(s *sandbox, file *os.File, protocol string, to services.Node) error {
+func (p *publisher) serveNode(via *network, file *os.File, protocol string, to services.Node) error {
 	if !to.Keeps {
 		return p.server.Add(file, protocol, int(to.To))
 	}
-	if s.stack != nil {
-		s.warn("of clients of a Service's port of the machine whom another pod leads here, as they stay with theirs (sessionAffinity), this one sees the router's address: its network is a stack in user space")
+	if via.stack != nil {
+		via.warn("of clients of a Service's port of the machine whom another pod leads here, as they stay with theirs (sessionAffinity), this one sees the router's address: its network is a stack in user space")
 	}
 	if p.way == nil { // to other pods, where the pod's own is another
-		way, err := s.wayIn()
+		way, err := via.wayIn()
 		if err != nil {
 			return fmt.Errorf("reach other pods: %w", err)
 		}
 		p.way = way
 	}
-	return p.server.Share(file, protocol, int(to.To), s.elsewhere(to), p.way)
+	return p.server.Share(file, protocol, int(to.To), via.elsewhere(to), p.way)
 }
 
 // elsewhere says which clients of a port are other pods'.
-func (s *sandbox) elsewhere(to services.Node) ingress.Elsewhere {
-	own := s.addresses()
+func (n *network) elsewhere(to services.Node) ingress.Elsewhere {
+	own := n.addresses()
 	var mu sync.Mutex
 	var known *names.View
 	var stays services.Stays
 	return func(client netip.Addr) (netip.AddrPort, bool) {
-		v := s.view()
+		v := n.view()
 		mu.Lock()
 		defer mu.Unlock()
 		if v != known {

@@ -51,7 +51,7 @@ func TestNoWayToOtherPods(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer file.Close()
-	s := &sandbox{estate: &estate{}, shared: shared{net: filepath.Join(t.TempDir(), "nothing")}}
+	s := &network{netns: filepath.Join(t.TempDir(), "nothing")}
 	p := newPublisher(nil)
 	p.server = ingress.New(nil)
 	for range 2 {
@@ -72,7 +72,7 @@ func TestClientsOfOthers(t *testing.T) {
 	a := services.Pod{Namespace: "ns", Name: "a", Labels: web, Ready: true, Addresses: pool.Usable(1)}
 	b := services.Pod{Namespace: "ns", Name: "b", Labels: web, Ready: true, Addresses: pool.Usable(2), Stack: true}
 	node := services.Node{Protocol: "TCP", Port: 30471, To: 80, Keeps: true}
-	s := &sandbox{store: store.Pod{Namespace: "ns", Name: "a"}, network: network{pool: pool, slot: 1}}
+	s := &network{store: store.Pod{Namespace: "ns", Name: "a"}, pool: pool, slot: 1}
 	know := func(pods ...services.Pod) {
 		s.directory.at, s.directory.stamp = time.Now().Add(time.Hour), s.store.Stamp()
 		s.directory.view = &names.View{Directory: services.Directory{Pods: pods, Services: []services.Service{

@@ -6,6 +6,8 @@ import (
 	"slices"
 
 	"github.com/opencontainers/runc/libcontainer"
+
+	"github.com/podrun/podrun/volumes"
 )
 
 // openLog opens the log of the instance.
@@ -206,12 +208,6 @@ func (x *container) resume(left *estate) {
 	}
 }
 
-// savedStream is an output of a container whose supervisor dozes.
-type savedStream struct {
-	Name string
-	Rest []byte
-}
-
 // quietOutputs are the outputs of a container whose log is paused. One that has ended
 // must not wake the next supervisor.
 func (x *container) quietOutputs(left *estate) (streams []savedStream) {
@@ -225,23 +221,15 @@ func (x *container) quietOutputs(left *estate) (streams []savedStream) {
 	return streams
 }
 
-// rests are what a dozing supervisor has left of its outputs.
-func (a *adoption) rests(r savedRun) []savedStream {
-	if a.was.Died {
-		return nil
-	}
-	return r.Streams
-}
-
 // takeOutputs takes up a container's standard streams where they were left.
-func (a *adoption) takeOutputs(x *container, saved []savedStream) (err error) {
-	if err := x.openLog(a.engine.sandbox); err != nil {
+func (x *container) takeOutputs(s *sandbox, saved []savedStream, take func(name string) (*os.File, bool)) (err error) {
+	if err := x.openLog(s); err != nil {
 		return err
 	}
-	x.stdin, _ = a.take(x.pipeName(stdinName))
+	x.stdin, _ = take(x.pipeName(stdinName))
 	var streams []*stream
 	for _, name := range []string{"stdout", "stderr"} {
-		pipe, ok := a.take(x.pipeName(name))
+		pipe, ok := take(x.pipeName(name))
 		if !ok {
 			continue // it has ended
 		}
@@ -254,16 +242,16 @@ func (a *adoption) takeOutputs(x *container, saved []savedStream) (err error) {
 	if err := x.log.takeUp(streams...); err != nil {
 		return err
 	}
-	return a.takeTerminal(x)
+	return x.adoptTerminal(s.estate, take)
 }
 
-// takeTerminal takes a container's terminal up.
-func (a *adoption) takeTerminal(x *container) error {
+// adoptTerminal takes a container's terminal up.
+func (x *container) adoptTerminal(left *estate, take func(name string) (*os.File, bool)) error {
 	t := &terminal{}
 	missing := false
 	for name, file := range map[string]**os.File{masterName: &t.master, peerName: &t.peer, intoName: &t.into} {
 		var ok bool
-		*file, ok = a.take(x.pipeName(name))
+		*file, ok = take(x.pipeName(name))
 		missing = missing || !ok
 	}
 	if missing { // it has none, or has ended
@@ -271,6 +259,26 @@ func (a *adoption) takeTerminal(x *container) error {
 		return nil
 	}
 	x.terminal = t
-	x.beginTerminal(a.engine.estate)
+	x.beginTerminal(left)
+	return nil
+}
+
+func closeFiles(files ...*os.File) {
+	for _, f := range files {
+		if f != nil {
+			f.Close()
+		}
+	}
+}
+
+// labelStreams gives a process's input and output the label of its container's files.
+func (x *container) labelStreams(p *libcontainer.Process) error {
+	for _, stream := range []any{p.Stdin, p.Stdout, p.Stderr} {
+		if f, ok := stream.(*os.File); ok {
+			if err := volumes.LabelPipe(f, x.plan.FileLabel); err != nil {
+				return err
+			}
+		}
+	}
 	return nil
 }

@@ -68,7 +68,7 @@ func (s *sandbox) ownLayers(layers []string) ([]string, error) {
 	var many *volumes.TooManyIDs
 	err := volumes.ShiftLayers(dir, layers, u.First, u.Count)
 	if errors.As(err, &many) {
-		return nil, configError{fmt.Errorf("%s of the image belongs to the id %d, and the pod has only %d of its own (hostUsers: false): give its user more of them in /etc/subuid and /etc/subgid", many.Path, many.ID, many.Count)}
+		return nil, newConfigError(fmt.Errorf("%s of the image belongs to the id %d, and the pod has only %d of its own (hostUsers: false): give its user more of them in /etc/subuid and /etc/subgid", many.Path, many.ID, many.Count))
 	}
 	if err != nil {
 		return nil, err
@@ -91,38 +91,4 @@ func (s *sandbox) removeUsers() error {
 		return nil
 	}
 	return volumes.UnmountOpen()
-}
-
-// expose binds a container's root file system, with its mounts, where the pod's own users
-// can reach it, if it has some, and says where it is.
-func (x *container) expose(s *sandbox, root string) (string, error) {
-	if s.plan.Users == nil {
-		return root, nil
-	}
-	if err := s.own(root); err != nil {
-		return "", err
-	}
-	open, err := volumes.MountOpen()
-	if err != nil {
-		return "", err
-	}
-	f, err := volumes.OpenVolume(root)
-	if err != nil {
-		return "", err
-	}
-	defer f.Close()
-	at := filepath.Join(open, x.id())
-	return at, volumes.Bind(f, at)
-}
-
-// hide undoes expose, however far it came.
-func (x *container) hide(s *sandbox) error {
-	if s.plan.Users == nil {
-		return nil
-	}
-	open, err := volumes.MountOpen()
-	if err != nil {
-		return err
-	}
-	return volumes.UnmountTree(filepath.Join(open, x.id()))
 }

@@ -84,6 +84,9 @@ func (p *testPod) dirs() store.Dirs {
 	return store.Dirs{Data: filepath.Join(p.root, "data"), Runtime: filepath.Join(p.root, "run")}
 }
 
+// recordOf is the file in which supervisors record what is known of a pod.
+func recordOf(p store.Pod) string { return filepath.Join(p.RuntimeDir(), "state.json") }
+
 // poke tells the pod that an object has changed.
 func (p *testPod) poke() { p.engine.changed(wire.ChangedRequest{}) }
 

@@ -2,12 +2,10 @@ package runner
 
 import (
 	"context"
-	"errors"
-	"fmt"
-	"os"
+	"runtime"
 	"slices"
+	"sync"
 
-	"github.com/podrun/podrun/environ"
 	"github.com/podrun/podrun/lifecycle"
 	"github.com/podrun/podrun/pod"
 )
@@ -25,165 +23,159 @@ type prepared struct {
 	x       *container    // nil: it was not made, or could not be; its own start tells why
 }
 
-// prepare has those containers made, and no others, that are likely to be started next: each
+// pool makes containers before their time, and removes what is left of those that have ended, beside
+// the loop.
+type pool struct {
+	mu     *sync.Mutex // the engine's
+	estate *estate
+
+	prepared map[string]*prepared // by container name
+	turns    chan struct{}        // has room for as many as are prepared at a time
+	removing map[string]*removal  // by container name: see removeBeside
+	stirring int                  // see stir
+	calm     chan struct{}        // nil while nothing stirs
+	acting   bool                 // the loop has yet to do what it has decided
+	busy     int                  // containers that are being made or removed
+}
+
+func newPool(mu *sync.Mutex, left *estate) *pool {
+	return &pool{mu: mu, estate: left, prepared: map[string]*prepared{}, turns: make(chan struct{}, runtime.NumCPU()), removing: map[string]*removal{}}
+}
+
+// prepare has those containers made, and no others, that are likely to be started next in s: each
 // up to the moment at which it executes its program. Until then nobody is told of them. A
-// supervisor that is killed leaves them to the next one, which removes them.
-func (e *engine) prepare(starts []lifecycle.Action) {
-	e.mu.Lock()
-	defer e.mu.Unlock()
-	if e.acting { // it was done
-		e.acting = false
-		e.stir(-1)
+// supervisor that is killed leaves them to the next one, which removes them. first: s is being
+// made. The caller holds mu.
+func (p *pool) prepare(plan *pod.Plan, s *sandbox, first bool, starts []lifecycle.Action) {
+	if p.acting { // it was done
+		p.acting = false
+		p.stir(-1)
 	}
-	s := e.sandbox
-	if e.rising != nil {
-		s = e.rising
-	}
-	for name, p := range e.prepared {
-		c, _ := e.plan.Container(name)
-		if p.sandbox != s || p.of != c || !slices.ContainsFunc(starts, func(a lifecycle.Action) bool {
-			return a.Container == name && a.Attempt == p.attempt
+	for name, early := range p.prepared {
+		c, _ := plan.Container(name)
+		if early.sandbox != s || early.of != c || !slices.ContainsFunc(starts, func(a lifecycle.Action) bool {
+			return a.Container == name && a.Attempt == early.attempt
 		}) {
-			e.discard(name, p)
+			p.discard(name, early)
 		}
 	}
 	for _, a := range starts {
-		c, ok := e.plan.Container(a.Container)
-		if e.prepared[a.Container] != nil || !ok || s == nil || s.trampoline == nil || !preparable(e.plan, c, s == e.rising) {
+		c, ok := plan.Container(a.Container)
+		if p.prepared[a.Container] != nil || !ok || s == nil || s.trampoline == nil || !preparable(plan, c, first) {
 			continue
 		}
-		p := &prepared{sandbox: s, of: c, attempt: a.Attempt, first: s == e.rising, made: make(chan struct{})}
-		p.context, p.cancel = context.WithCancel(context.Background())
-		e.prepared[a.Container] = p
-		e.busy++
-		go e.makeEarly(p, e.removing[a.Container])
+		early := &prepared{sandbox: s, of: c, attempt: a.Attempt, first: first, made: make(chan struct{})}
+		early.context, early.cancel = context.WithCancel(context.Background())
+		p.prepared[a.Container] = early
+		p.busy++
+		go p.makeEarly(early, p.removing[a.Container])
 	}
 }
 
+// start is for a container that is to be started: it returns what was prepared for it, or nil. The
+// caller holds mu, and calls stir(-1) once it was started.
+func (p *pool) start(name string) *prepared {
+	p.stir(1)
+	early := p.prepared[name]
+	delete(p.prepared, name)
+	return early
+}
+
 // makeEarly makes a container that is to wait, when its turn comes.
-func (e *engine) makeEarly(p *prepared, before *removal) {
-	defer e.work(-1)
-	defer close(p.made)
-	if !e.awaitTurn(p, before) {
+func (p *pool) makeEarly(early *prepared, before *removal) {
+	defer p.endWork()
+	defer close(early.made)
+	if !p.awaitTurn(early, before) {
 		return
 	}
-	defer e.endTurn()
-	in := instance{p.of.Name, p.attempt}
-	e.estate.record(func(s *state) { s.Remains = append(s.Remains, in) })
-	x := newContainer(p.sandbox, p.of, p.attempt)
-	x.early, x.first = true, p.first
-	if err := x.make(p.context, p.sandbox); err != nil {
-		e.estate.removed(in)
+	defer p.endTurn()
+	in := instance{early.of.Name, early.attempt}
+	p.estate.record(func(s *state) { s.Remains = append(s.Remains, in) })
+	x := newContainer(early.sandbox, early.of, early.attempt)
+	x.early, x.first = true, early.first
+	if err := x.make(early.context, early.sandbox); err != nil {
+		p.estate.removed(in)
 		return
 	}
-	p.x = x
+	early.x = x
 }
 
 // awaitTurn waits until a container can be made, nothing is left of the one before, and a
 // processor is to be had. It says whether it is still to be made.
-func (e *engine) awaitTurn(p *prepared, before *removal) bool {
+func (p *pool) awaitTurn(early *prepared, before *removal) bool {
 	select {
-	case <-p.sandbox.laid:
-	case <-p.context.Done():
+	case <-early.sandbox.laid:
+	case <-early.context.Done():
 		return false
 	}
 	if before != nil {
 		<-before.done
 	}
 	select {
-	case e.turns <- struct{}{}:
-	case <-p.context.Done():
+	case p.turns <- struct{}{}:
+	case <-early.context.Done():
 		return false
 	}
-	e.mu.Lock()
-	defer e.mu.Unlock()
-	if p.begun = p.context.Err() == nil; !p.begun {
-		<-e.turns
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if early.begun = early.context.Err() == nil; !early.begun {
+		<-p.turns
 		return false
 	}
-	e.stir(1)
+	p.stir(1)
 	return true
 }
 
 // endTurn lets another container be made.
-func (e *engine) endTurn() {
-	<-e.turns
-	e.mu.Lock()
-	defer e.mu.Unlock()
-	e.stir(-1)
+func (p *pool) endTurn() {
+	<-p.turns
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.stir(-1)
 }
 
 // discard removes what was prepared and is not needed. The caller holds mu.
-func (e *engine) discard(name string, p *prepared) {
-	delete(e.prepared, name)
-	p.cancel()
-	e.removeBeside(instance{name, p.attempt}, func() {
-		<-p.made
-		if p.x != nil {
-			p.x.giveUp(p.sandbox)
+func (p *pool) discard(name string, early *prepared) {
+	delete(p.prepared, name)
+	early.cancel()
+	p.removeBeside(instance{name, early.attempt}, func() {
+		<-early.made
+		if early.x != nil {
+			early.x.giveUp(early.sandbox)
 		}
 	})
 }
 
 // takePrepared gives what was prepared for a start, if it is just what would be made now.
 // Anything else is discarded.
-func (e *engine) takePrepared(p *prepared, s *sandbox, c *pod.Container, attempt int) *container {
-	if p == nil || !e.claim(p) {
+func (p *pool) takePrepared(early *prepared, s *sandbox, c *pod.Container, attempt int) *container {
+	if early == nil || !p.claim(early) {
 		return nil
 	}
-	<-p.made
-	if p.x != nil && p.sandbox == s && p.attempt == attempt && p.of == c && p.x.upToDate(s) {
-		p.cancel()
-		return p.x
+	<-early.made
+	if early.x != nil && early.sandbox == s && early.attempt == attempt && early.of == c && early.x.upToDate(s) {
+		early.cancel()
+		return early.x
 	}
-	e.mu.Lock()
-	defer e.mu.Unlock()
-	e.discard(c.Name, p)
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.discard(c.Name, early)
 	return nil
 }
 
 // claim says whether a container is being made, or has been. One that still waits for its turn
 // is kept from it: it is needed now, whatever else is being made.
-func (e *engine) claim(p *prepared) bool {
-	e.mu.Lock()
-	defer e.mu.Unlock()
-	if !p.begun {
-		p.cancel()
+func (p *pool) claim(early *prepared) bool {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if !early.begun {
+		early.cancel()
 	}
-	return p.begun
+	return early.begun
 }
 
-// upToDate says whether a container that was made early is as it would be made now: its
-// process lives, and what its environment refers to is the same.
-func (x *container) upToDate(s *sandbox) bool {
-	if st, ok := stat(x.PID); !ok || st.process != x.process || st.ending {
-		return false
-	}
-	env, err := environ.Resolve(s.plan, x.plan, s.sources())
-	return err == nil && slices.Equal(env.Env, x.env) && slices.Equal(env.Args, x.args)
-}
-
-// giveUp removes a container whose process waits, or was never made.
-func (x *container) giveUp(s *sandbox) {
-	if x.waiting != nil {
-		x.waiting.kill()
-		x.waiting.close()
-	}
-	x.closeStreams(s.estate)
-	if err := x.cleanup.Undo(); err != nil {
-		fmt.Fprintf(os.Stderr, "undo start of %s: %v\n", x.plan.Name, err)
-	}
-}
-
-// errLate is a container that libcontainer would look into before its time.
-var errLate = errors.New("it cannot be made early: libcontainer loads its filter")
-
-// errLinked is a container that may have mounts in mounts: by links of its image, whose paths
-// do not tell, so that places would be made in a volume that others see.
-var errLinked = errors.New("it cannot be made early: its mounts lie behind links")
-
-// discardPrepared removes all that was prepared, and whatever else is being removed.
-func (e *engine) discardPrepared() {
-	e.prepare(nil)
-	e.awaitRemovals()
+func (p *pool) endWork() {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.busy--
 }

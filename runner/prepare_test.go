@@ -30,7 +30,7 @@ func early(t *testing.T, app pod.Container, before func(*testPod)) (*testPod, *p
 	p.eventually("preparing its app", func([]pod.Event) bool {
 		p.engine.mu.Lock()
 		defer p.engine.mu.Unlock()
-		got = p.engine.prepared[app.Name]
+		got = p.engine.pool.prepared[app.Name]
 		return got != nil
 	})
 	select {

@@ -2,9 +2,7 @@ package runner
 
 import (
 	"errors"
-	"fmt"
 	"net/netip"
-	"os"
 	"reflect"
 	"sync"
 
@@ -16,7 +14,6 @@ import (
 type crier struct {
 	mu     sync.Mutex
 	wanted *pod.Presence // what they are to be told
-	gone   bool          // that there is no pod any more
 
 	telling sync.Mutex    // held while they are told
 	told    *pod.Presence // what they know
@@ -30,31 +27,16 @@ func (c *crier) want(is *pod.Presence) {
 }
 
 // latest is what they are to be told.
-func (c *crier) latest() (is *pod.Presence, gone bool) {
+func (c *crier) latest() *pod.Presence {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	return c.wanted, c.gone
+	return c.wanted
 }
 
-// announce tells other pods of this one, if there is something new to tell, and has
-// Services lead to it or not. Without a status it is as ready as it was.
-func (e *engine) announce(st *pod.Status) {
-	e.mu.Lock()
-	s, plan := e.sandbox, e.plan
-	if s == nil || s.slot == 0 {
-		e.mu.Unlock()
-		return
-	}
-	e.busy++
-	e.mu.Unlock()
-	was, _ := s.crier.latest()
-	s.crier.want(s.presence(plan, st != nil && ready(st) || st == nil && was != nil && was.Ready))
-	go func() {
-		defer e.work(-1)
-		if err := s.tell(); err != nil {
-			fmt.Fprintln(os.Stderr, err)
-		}
-	}()
+// wantPresence sets what others are to be told of the pod. Without a status it is as ready as it was.
+func (n *network) wantPresence(plan *pod.Plan, st *pod.Status) {
+	was := n.crier.latest()
+	n.crier.want(n.presence(plan, st != nil && ready(st) || st == nil && was != nil && was.Ready))
 }
 
 // ready says whether a pod is an endpoint (kubelet and the endpoint slice controller of
@@ -69,9 +51,9 @@ func ready(st *pod.Status) bool {
 }
 
 // presence is what others are told of the pod as it is now.
-func (s *sandbox) presence(plan *pod.Plan, ready bool) *pod.Presence {
-	is := presence(plan, s.addresses(), ready)
-	is.Stack = s.stack != nil
+func (n *network) presence(plan *pod.Plan, ready bool) *pod.Presence {
+	is := presence(plan, n.addresses(), ready)
+	is.Stack = n.stack != nil
 	return is
 }
 
@@ -90,38 +72,24 @@ func presence(plan *pod.Plan, addresses []netip.Addr, ready bool) *pod.Presence 
 }
 
 // tell tells others what they are to be told.
-func (s *sandbox) tell() error {
-	c := &s.crier
+func (n *network) tell() error {
+	c := &n.crier
 	c.telling.Lock()
 	defer c.telling.Unlock()
-	is, gone := c.latest()
-	if gone || reflect.DeepEqual(c.told, is) {
+	is := c.latest()
+	if reflect.DeepEqual(c.told, is) {
 		return nil
 	}
-	if err := s.store.WritePresence(is); err != nil {
+	if err := n.store.WritePresence(is); err != nil {
 		return err
 	}
 	c.told = is
-	return s.lead()
-}
-
-// retire tells others that the pod has gone.
-func (s *sandbox) retire() error {
-	c := &s.crier
-	c.mu.Lock()
-	c.gone = true
-	c.mu.Unlock()
-	c.telling.Lock()
-	defer c.telling.Unlock()
-	if err := s.store.RemovePresence(); err != nil || !s.pool.V4.IsValid() {
-		return err
-	}
-	return s.lead()
+	return n.lead()
 }
 
 // lead makes the router lead connections to Services to the pods there are now.
-func (s *sandbox) lead() error {
-	lock, err := s.store.ServicesLock()
+func (n *network) lead() error {
+	lock, err := n.store.ServicesLock()
 	if err != nil {
 		return err
 	}
@@ -129,26 +97,26 @@ func (s *sandbox) lead() error {
 	if err := lock.Exclusive(); err != nil {
 		return err
 	}
-	if err := s.renumber(); !known(err) {
+	if err := n.renumber(); !known(err) {
 		return err
 	}
-	d, damaged := readLeads(s.store)
+	d, damaged := readLeads(n.store)
 	if !known(damaged) {
 		return damaged
 	}
-	if err := s.ports.lead(s, d.Nodes(s.store.Namespace, s.store.Name)); err != nil {
-		s.warn("a Service's port of the machine does not lead to the pod: " + err.Error())
+	if err := n.ports.lead(n, d.Nodes(n.store.Namespace, n.store.Name)); err != nil {
+		n.warn("a Service's port of the machine does not lead to the pod: " + err.Error())
 	}
-	_, err = services.Apply(s.router(), s.pool.ServiceRanges(), d)
+	_, err = services.Apply(n.router(), n.pool.ServiceRanges(), d)
 	return errors.Join(damaged, err)
 }
 
 // renumber gives Services the addresses of the network that there is: it may be another
 // than when they were made, before the machine has got a route to the old one.
-func (s *sandbox) renumber() error {
-	networks := pod.Networks(s.pool)
+func (n *network) renumber() error {
+	networks := pod.Networks(n.pool)
 	stale := func() (list []*pod.Object, err error) {
-		all, err := s.store.AllServices()
+		all, err := n.store.AllServices()
 		for _, o := range all {
 			if o.Service != nil && networks.Renumber(o.Service) {
 				list = append(list, o)
@@ -159,14 +127,14 @@ func (s *sandbox) renumber() error {
 	if list, err := stale(); len(list) == 0 {
 		return err
 	}
-	lock, err := s.store.LockObjects()
+	lock, err := n.store.LockObjects()
 	if err != nil {
 		return err
 	}
 	defer lock.Close()
 	list, damaged := stale() // as they are now that nobody changes them
 	for _, o := range list {
-		if err := s.store.PutService(o); err != nil {
+		if err := n.store.PutService(o); err != nil {
 			return err
 		}
 	}

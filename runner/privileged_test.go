@@ -3,7 +3,6 @@ package runner
 import (
 	"encoding/json"
 	"os"
-	"path/filepath"
 	"strings"
 	"testing"
 
@@ -119,24 +118,5 @@ func TestHostIPC(t *testing.T) {
 			t.Errorf("host IPC %v: %q, want %q", host, got, want)
 		}
 		w.remove()
-	}
-}
-
-// Strict: what the image's group file says does not count.
-func TestStrictGroups(t *testing.T) {
-	root := t.TempDir()
-	if err := os.Mkdir(filepath.Join(root, "etc"), 0o755); err != nil {
-		t.Fatal(err)
-	}
-	for name, text := range map[string]string{"passwd": "u:x:1000:1000::/:/bin/sh\n", "group": "u:x:1000:\nextra:x:50:u\n"} {
-		if err := os.WriteFile(filepath.Join(root, "etc", name), []byte(text), 0o644); err != nil {
-			t.Fatal(err)
-		}
-	}
-	for strict, want := range map[bool]int{false: 3, true: 2} {
-		who, err := resolveUser(root, &pod.Container{User: "u", SupplementalGroups: []uint32{60}, GroupsStrict: strict}, idMapped)
-		if err != nil || who.gid != 1000 || len(who.groups) != want {
-			t.Errorf("strict %v: %+v, %v", strict, who, err)
-		}
 	}
 }

@@ -109,7 +109,7 @@ func (p *publisher) takeHanded(plan *pod.Plan) error {
 }
 
 // serve lets the ports reach the pod.
-func (p *publisher) serve(plan *pod.Plan, s *sandbox) error {
+func (p *publisher) serve(plan *pod.Plan, via *network) error {
 	ports := plan.Published()
 	if err := p.require(plan); err != nil {
 		return err
@@ -120,7 +120,7 @@ func (p *publisher) serve(plan *pod.Plan, s *sandbox) error {
 	if len(ports) == 0 {
 		return nil
 	}
-	if err := p.begin(s); err != nil {
+	if err := p.begin(via); err != nil {
 		return err
 	}
 	for _, port := range ports {
@@ -133,15 +133,15 @@ func (p *publisher) serve(plan *pod.Plan, s *sandbox) error {
 }
 
 // begin makes the server, if there is none. The caller holds mu.
-func (p *publisher) begin(s *sandbox) error {
+func (p *publisher) begin(via *network) error {
 	if p.server != nil {
 		return nil
 	}
-	if s.stack != nil {
-		p.server = ingress.New(s.stack)
+	if via.stack != nil {
+		p.server = ingress.New(via.stack)
 		return nil
 	}
-	way, err := s.wayIn()
+	way, err := via.wayIn()
 	if err != nil {
 		return fmt.Errorf("reach the pod's ports: %w", err)
 	}
@@ -151,13 +151,13 @@ func (p *publisher) begin(s *sandbox) error {
 
 // wayIn is how a connection comes to the pod: from the router, to which the pod's answers
 // to anybody return; or, without one, inside the pod.
-func (s *sandbox) wayIn() (*ingress.Inside, error) {
-	if s.slot == 0 {
+func (n *network) wayIn() (*ingress.Inside, error) {
+	if n.slot == 0 {
 		way := &ingress.Inside{Addrs: []netip.Addr{netip.MustParseAddr(podAddress)}}
-		return way, way.Enter(s.net)
+		return way, way.Enter(n.netns)
 	}
-	way := &ingress.Inside{Addrs: s.addresses(), Transparent: true, Ours: []netip.Prefix{s.pool.V4, s.pool.V6}}
-	return way, way.Enter(s.router())
+	way := &ingress.Inside{Addrs: n.addresses(), Transparent: true, Ours: []netip.Prefix{n.pool.V4, n.pool.V6}}
+	return way, way.Enter(n.router())
 }
 
 // pause stops taking connections, unless some are open; then resume must follow.

@@ -4,8 +4,10 @@ import (
 	"errors"
 	"fmt"
 	"os"
+	"time"
 
 	"github.com/podrun/podrun/lifecycle"
+	"github.com/podrun/podrun/netns/resolvconf"
 )
 
 // raise begins a sandbox: what is to be started in it can be prepared from now on.
@@ -16,6 +18,23 @@ func (e *engine) raise(attempt int) *sandbox {
 	e.rising = s
 	e.busy++
 	return s
+}
+
+// prepare has those containers made, and no others, that are likely to be started next.
+func (e *engine) prepare(starts []lifecycle.Action) {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	s := e.sandbox
+	if e.rising != nil {
+		s = e.rising
+	}
+	e.pool.prepare(e.plan, s, s == e.rising, starts)
+}
+
+// discardPrepared removes all that was prepared, and whatever else is being removed.
+func (e *engine) discardPrepared() {
+	e.prepare(nil)
+	e.pool.awaitRemovals(e.current())
 }
 
 // abandon is for a sandbox that cannot be made: nothing is prepared in it any more.
@@ -69,4 +88,80 @@ func (e *engine) removeSandbox(attempt int) {
 		}
 	}
 	e.emit(lifecycle.Event{Kind: lifecycle.SandboxGone, Attempt: attempt, Message: message})
+}
+
+// freeze has the kernel hold the containers' processes, or let them go on, and tells the
+// loop when that is so.
+func (e *engine) freeze(frozen bool) {
+	e.mu.Lock()
+	s := e.sandbox
+	e.busy++
+	e.mu.Unlock()
+	if s != nil {
+		s.freezer.want(frozen)
+	}
+	go func() {
+		defer e.work(-1)
+		kind := lifecycle.Thawed
+		if frozen {
+			kind = lifecycle.Frozen
+		}
+		if s != nil && s.cgroup != nil {
+			is, err := s.freezer.follow(s.cgroup)
+			if err == nil && is {
+				err = s.cgroup.AwaitFrozen(freezeTime)
+			}
+			if err != nil {
+				fmt.Fprintln(os.Stderr, err)
+			}
+			if err != nil && frozen {
+				kind = lifecycle.ResumeWanted
+			}
+		}
+		e.emit(lifecycle.Event{Kind: kind})
+	}()
+}
+
+// freezeTime is how long processes may take to stop: one that waits for a disk cannot.
+const freezeTime = 30 * time.Second
+
+// noteNames tells the pod's events what had to be left out.
+func (e *engine) noteNames(events []resolvconf.Event) {
+	for _, ev := range events {
+		e.emit(lifecycle.Event{Kind: lifecycle.Warned, Reason: ev.Reason, Message: ev.Message})
+	}
+}
+
+// guard tells of the end of the shared PID namespace, which takes every container
+// with it and lets none be started: of its first process, that is.
+func (e *engine) guard(s *sandbox) {
+	if s.pause.PID == 0 {
+		return
+	}
+	go func() {
+		if _, err := e.estate.ends.wait(s.pause); err != nil {
+			return // it was taken away
+		}
+		e.tellLost(s)
+	}()
+}
+
+func (e *engine) tellLost(s *sandbox) {
+	e.mu.Lock()
+	lost := e.sandbox == s
+	e.mu.Unlock()
+	if lost {
+		e.emit(lifecycle.Event{Kind: lifecycle.SandboxLost, Attempt: s.attempt, Message: "the first process of the shared PID namespace has ended"})
+	}
+}
+
+// checkGuard is for when a container has ended, or cannot be started: whether that is the
+// sandbox's end has to be known before. The kernel ends a namespace's first process last.
+func (e *engine) checkGuard(s *sandbox) {
+	if s.pause.PID == 0 {
+		return
+	}
+	if st, ok := stat(s.pause.PID); !ok || st.process != s.pause || st.ending {
+		e.tellLost(s)
+	}
 }

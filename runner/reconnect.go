@@ -12,52 +12,52 @@ import (
 
 // reconnect is connect for what another supervisor has made: the pod's place is on record,
 // the keeper has the wires.
-func (s *sandbox) reconnect(take func(name string) (*os.File, bool)) error {
-	had, wires, err := s.regain(take)
+func (n *network) reconnect(take func(name string) (*os.File, bool)) error {
+	had, wires, err := n.regain(take)
 	switch {
 	case store.Blind(err):
 		return errors.Join(err, wires.Close()) // the next supervisor may see
 	case len(wires) > 0 && err != nil && !errors.Is(err, fs.ErrNotExist):
-		s.warn("the pod has no network any more but its own loopback: " + err.Error())
+		n.warn("the pod has no network any more but its own loopback: " + err.Error())
 	}
 	if err != nil || len(wires) == 0 {
 		return wires.Close() // it has none
 	}
-	if s.pool, err = netns.OpenRouter(s.router()).Pool(); err != nil {
+	if n.pool, err = netns.OpenRouter(n.router()).Pool(); err != nil {
 		return errors.Join(err, wires.Close())
 	}
-	s.lives(had)
-	if s.leaves {
-		go s.mendWayOut()
+	n.lives(had)
+	if n.leaves {
+		go n.mendWayOut()
 	}
-	s.crier.told, _ = s.store.Presence() // else it is told again
-	return s.carry(wires)
+	n.crier.told, _ = n.store.Presence() // else it is told again
+	return n.carry(wires)
 }
 
 // reconnectToRemove is reconnect for a sandbox that is being removed: some of its wires may
 // have gone already, and nobody is left who sends.
-func (s *sandbox) reconnectToRemove(take func(name string) (*os.File, bool)) error {
-	had, wires, err := s.regain(take)
+func (n *network) reconnectToRemove(take func(name string) (*os.File, bool)) error {
+	had, wires, err := n.regain(take)
 	if err == nil && len(wires) > 0 {
-		s.pool = netns.Pool(pod.NetworksOf(had.Addresses))
-		s.lives(had)
+		n.pool = netns.Pool(pod.NetworksOf(had.Addresses))
+		n.lives(had)
 	}
 	return wires.Close()
 }
 
 // regain takes the wires that the keeper has, and reads the pod's place, if it has one.
-func (s *sandbox) regain(take func(name string) (*os.File, bool)) (store.Lease, netns.Wires, error) {
+func (n *network) regain(take func(name string) (*os.File, bool)) (store.Lease, netns.Wires, error) {
 	wires := netns.Wires{}
 	for _, name := range netns.WireNames {
 		if f, ok := take(wirePrefix + name); ok {
 			wires[name] = f
 		}
 	}
-	had, err := s.store.Lease()
+	had, err := n.store.Lease()
 	return had, wires, err
 }
 
 // lives takes the pod's place in the network as it is on record.
-func (s *sandbox) lives(had store.Lease) {
-	s.slot, s.leaves, s.stays = netns.Slot(had.Slot), had.Leaves, had.Stays
+func (n *network) lives(had store.Lease) {
+	n.slot, n.leaves, n.stays = netns.Slot(had.Slot), had.Leaves, had.Stays
 }

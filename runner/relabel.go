@@ -2,10 +2,7 @@ package runner
 
 import (
 	"fmt"
-	"os"
 	"slices"
-
-	"github.com/opencontainers/runc/libcontainer"
 
 	"github.com/podrun/podrun/pod"
 	"github.com/podrun/podrun/volumes"
@@ -26,7 +23,7 @@ func (s *sandbox) relabel(v *pod.Volume) error {
 func (s *sandbox) labelLayers(layers []string) ([]string, error) {
 	kept, err := volumes.LabelLayers(layers, s.plan.LayerLabel)
 	if err != nil {
-		return nil, configError{err}
+		return nil, newConfigError(err)
 	}
 	if len(kept) > 0 {
 		text := fmt.Sprintf("layers of an image keep their SELinux label (%d of them), and containers may be unable to use them: %v", len(kept), kept[0])
@@ -34,18 +31,6 @@ func (s *sandbox) labelLayers(layers []string) ([]string, error) {
 		s.warn(text)       // then the pod has its own
 	}
 	return layers, nil
-}
-
-// labelStreams gives a process's input and output the label of its container's files.
-func (x *container) labelStreams(p *libcontainer.Process) error {
-	for _, stream := range []any{p.Stdin, p.Stdout, p.Stderr} {
-		if f, ok := stream.(*os.File); ok {
-			if err := volumes.LabelPipe(f, x.plan.FileLabel); err != nil {
-				return err
-			}
-		}
-	}
-	return nil
 }
 
 // addWarning notes what the user is to be warned of, once. Volumes are made at the same time, and

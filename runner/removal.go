@@ -1,8 +1,7 @@
 package runner
 
 import (
-	"fmt"
-	"os"
+	"github.com/podrun/podrun/pod"
 )
 
 // removal is of what is left of an instance.
@@ -24,47 +23,55 @@ func (r *removal) hasten() {
 // removeBeside removes what is left of an instance, beside what happens next: a container
 // that follows another need not wait for file systems to be taken down, nor share the
 // processors and the disk with that. The caller holds mu.
-func (e *engine) removeBeside(in instance, remove func()) {
-	r := &removal{done: make(chan struct{}), hurry: make(chan struct{}), before: e.removing[in.Name]}
-	e.removing[in.Name] = r
-	e.busy++
+func (p *pool) removeBeside(in instance, remove func()) {
+	r := &removal{done: make(chan struct{}), hurry: make(chan struct{}), before: p.removing[in.Name]}
+	p.removing[in.Name] = r
+	p.busy++
 	before := r.before
 	go func() {
 		if before != nil {
 			<-before.done
 		}
-		e.awaitCalm(r)
+		p.awaitCalm(r)
 		remove()
-		e.estate.removed(in)
-		e.mu.Lock()
-		defer e.mu.Unlock()
-		e.busy--
+		p.estate.removed(in)
+		p.mu.Lock()
+		defer p.mu.Unlock()
+		p.busy--
 		r.before = nil
-		if e.removing[in.Name] == r {
-			delete(e.removing, in.Name)
+		if p.removing[in.Name] == r {
+			delete(p.removing, in.Name)
 		}
 		close(r.done)
 	}()
 }
 
+// act is stir for a round of the loop, which ends when it has things prepared. The caller holds mu.
+func (p *pool) act() {
+	if !p.acting {
+		p.acting = true
+		p.stir(1)
+	}
+}
+
 // stir counts what a removal leaves the processors to: containers that are being made or
 // started, and a round of the loop that is to start some. The caller holds mu.
-func (e *engine) stir(n int) {
-	switch e.stirring += n; {
-	case e.stirring == 0:
-		close(e.calm)
-		e.calm = nil
-	case e.calm == nil:
-		e.calm = make(chan struct{})
+func (p *pool) stir(n int) {
+	switch p.stirring += n; {
+	case p.stirring == 0:
+		close(p.calm)
+		p.calm = nil
+	case p.calm == nil:
+		p.calm = make(chan struct{})
 	}
 }
 
 // awaitCalm waits until there is nothing of that, or somebody waits for the removal: a start
 // of the same container, or the pod's end.
-func (e *engine) awaitCalm(r *removal) {
-	e.mu.Lock()
-	calm := e.calm
-	e.mu.Unlock()
+func (p *pool) awaitCalm(r *removal) {
+	p.mu.Lock()
+	calm := p.calm
+	p.mu.Unlock()
 	if calm == nil {
 		return
 	}
@@ -76,28 +83,21 @@ func (e *engine) awaitCalm(r *removal) {
 
 // awaitRemoval waits until nothing is left of the earlier instances of a container, whose
 // cgroup is the next one's, too.
-func (e *engine) awaitRemoval(name string) {
-	e.mu.Lock()
-	r := e.removing[name]
+func (p *pool) awaitRemoval(name string) {
+	p.mu.Lock()
+	r := p.removing[name]
 	r.hasten()
-	e.mu.Unlock()
+	p.mu.Unlock()
 	if r != nil {
 		<-r.done
 	}
 }
 
 // awaitRemovals is awaitRemoval for all containers.
-func (e *engine) awaitRemovals() {
-	for _, list := range e.current().All() {
+func (p *pool) awaitRemovals(plan *pod.Plan) {
+	for _, list := range plan.All() {
 		for i := range list {
-			e.awaitRemoval(list[i].Name)
+			p.awaitRemoval(list[i].Name)
 		}
-	}
-}
-
-// remove takes down what was made for an instance of which no process is left.
-func (x *container) remove() {
-	if err := x.cleanup.Undo(); err != nil {
-		fmt.Fprintf(os.Stderr, "remove container %s: %v\n", x.plan.Name, err)
 	}
 }

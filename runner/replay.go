@@ -3,7 +3,6 @@ package runner
 import (
 	"errors"
 	"fmt"
-	"os"
 
 	"github.com/podrun/podrun/internal/crilog"
 )
@@ -11,29 +10,21 @@ import (
 // errEnded is for who comes when a container has ended and all it wrote is in its log.
 var errEnded = errors.New("it has ended")
 
-// listen has a client hear what the container writes from now on, or from its first byte on:
-// see audience.enter. Nothing is heard by anybody while what was written before is read, so
-// that each byte comes once.
-func (x *container) listen(pod string, files []*os.File, fromStart bool) (*seat, error) {
-	s, err := newSeat(pod, files)
+// enterFromStart is audience.enter for a client that hears what was written before, too. Nothing
+// is heard by anybody while that is read, so that each byte comes once.
+func (l *logFile) enterFromStart(a *audience, s *seat) error {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	err := errEnded // the log has no end that a pipe has
+	if !a.isOver() {
+		err = l.replay(s.hear)
+	}
 	if err != nil {
-		return nil, err
+		s.close()
+		return err
 	}
-	if fromStart {
-		x.log.mu.Lock()
-		defer x.log.mu.Unlock()
-		if x.audience.isOver() {
-			err = errEnded // the log has no end that a pipe has
-		} else {
-			err = x.log.replay(s.hear)
-		}
-		if err != nil {
-			s.close()
-			return nil, err
-		}
-	}
-	x.audience.enter(s)
-	return s, nil
+	a.enter(s)
+	return nil
 }
 
 // replay has hear told what was written so far, as it was: what is in the file, and what is

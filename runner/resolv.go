@@ -5,7 +5,6 @@ import (
 	"os"
 	"strings"
 
-	"github.com/podrun/podrun/lifecycle"
 	"github.com/podrun/podrun/netns/names"
 	"github.com/podrun/podrun/netns/resolvconf"
 	"github.com/podrun/podrun/pod"
@@ -13,24 +12,17 @@ import (
 
 // resolvFile is what containers find at /etc/resolv.conf, and what the pod's events tell
 // about it.
-func (s *sandbox) resolvFile() (string, []resolvconf.Event) {
+func (n *network) resolvFile() (string, []resolvconf.Event) {
 	host, _ := os.ReadFile(names.HostFile) // the C library does without one, too
 	p := resolvconf.Pod{
-		Namespace: s.plan.Namespace, Policy: resolvconf.Policy(s.plan.DNS.Policy), HostNetwork: s.plan.Network == pod.NetworkHost,
-		Own: resolvconf.Config{Nameservers: s.plan.DNS.Nameservers, Searches: s.plan.DNS.Searches, Options: s.plan.DNS.Options},
+		Namespace: n.plan.Namespace, Policy: resolvconf.Policy(n.plan.DNS.Policy), HostNetwork: n.plan.Network == pod.NetworkHost,
+		Own: resolvconf.Config{Nameservers: n.plan.DNS.Nameservers, Searches: n.plan.DNS.Searches, Options: n.plan.DNS.Options},
 	}
-	if s.names != nil {
-		p.Resolver = []string{s.resolver()}
+	if n.names != nil {
+		p.Resolver = []string{n.resolver()}
 	}
 	c, events := resolvconf.For(p, resolvconf.Parse(string(host)))
 	return c.String(), events
-}
-
-// noteNames tells the pod's events what had to be left out.
-func (e *engine) noteNames(events []resolvconf.Event) {
-	for _, ev := range events {
-		e.emit(lifecycle.Event{Kind: lifecycle.Warned, Reason: ev.Reason, Message: ev.Message})
-	}
 }
 
 // hostsFile is the kubelet's (pkg/kubelet/kubelet_pods.go managedHostsFileContent,

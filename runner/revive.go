@@ -85,7 +85,7 @@ func (e *engine) clear(left state, known *lifecycle.Observed) error {
 	if left.Cgroup != "" {
 		errs = append(errs, cgroups.Remove(left.Cgroup))
 	}
-	for _, dir := range []string{e.newSandbox(e.plan, 0).dir, e.store.RootfsDir(), e.store.LibcontainerDir()} {
+	for _, dir := range []string{sandboxDir(e.store), e.store.RootfsDir(), e.store.LibcontainerDir()} {
 		errs = append(errs, volumes.RemoveTree(dir))
 	}
 	for _, dir := range []string{e.store.RootfsDir(), e.store.LibcontainerDir()} {

@@ -46,7 +46,7 @@ func TestPodGoesOnAfterTheMachinesStart(t *testing.T) {
 	}
 	w.until(worked)
 	w.killAll()
-	path := stateFile(w.place)
+	path := recordOf(w.place)
 	b, err := os.ReadFile(path)
 	if err != nil {
 		t.Fatal(err)
@@ -74,7 +74,7 @@ func TestPodGoesOnWithoutItsRecord(t *testing.T) {
 	testenv.NoLeaks(t)
 	w := startWhole(t, risingPlan(t, "exec sleep 1000"))
 	w.until(running)
-	if err := os.WriteFile(stateFile(w.place), []byte("rubbish"), 0o600); err != nil {
+	if err := os.WriteFile(recordOf(w.place), []byte("rubbish"), 0o600); err != nil {
 		t.Fatal(err)
 	}
 	_, keeper := w.processes()

@@ -45,13 +45,12 @@ type sandbox struct {
 	laid chan struct{} // closed when all is there that a container is made of, or cannot be had
 
 	trampoline *trampoline.Program
-	herald     *herald
-	ports      *publisher
+	show       func(container string, lines []byte) // copies whole lines of a container elsewhere too
 }
 
-// shower copies a container's lines to where the pod's herald wants them.
+// shower is show for one container.
 func (s *sandbox) shower(container string) func(lines []byte) {
-	return func(lines []byte) { s.herald.show(container, lines) }
+	return func(lines []byte) { s.show(container, lines) }
 }
 
 // logPlace is where an instance's output goes.
@@ -59,25 +58,35 @@ func (s *sandbox) logPlace(container string, attempt int) logPlace {
 	return placeLog(s.store, s.plan, container, attempt)
 }
 
-func placeLog(at store.Pod, plan *pod.Plan, container string, attempt int) logPlace {
-	return logPlace{
-		dir: at.LogDir(container), attempt: attempt, limits: logLimits(plan),
-		flight: filepath.Join(at.RuntimeDir(), "log-"+container),
-	}
+// sandboxOptions are what a sandbox is made from.
+type sandboxOptions struct {
+	plan       *pod.Plan
+	store      store.Pod
+	namespaces shared
+	estate     *estate
+	ports      *publisher
+	trampoline *trampoline.Program
+	show       func(container string, lines []byte)
+	warn       func(text string)
 }
 
-func (e *engine) newSandbox(plan *pod.Plan, attempt int) *sandbox {
+func newSandbox(o sandboxOptions, attempt int) *sandbox {
 	s := &sandbox{
-		plan: plan, attempt: attempt, store: e.store, dir: filepath.Join(e.store.RuntimeDir(), "sandbox"),
-		shared: e.shared, network: network{host: plan.Network == pod.NetworkHost}, estate: e.estate, herald: e.herald, ports: e.published,
-		trampoline: e.trampoline, freezer: newFreezer(false), laid: make(chan struct{}),
+		plan: o.plan, attempt: attempt, store: o.store, dir: sandboxDir(o.store),
+		shared: o.namespaces, estate: o.estate, show: o.show,
+		trampoline: o.trampoline, freezer: newFreezer(false), laid: make(chan struct{}),
 	}
 	s.warn = func(text string) {
 		s.addWarning(text) // else what is noticed while it is made is lost with the last sandbox's
-		e.warn(text)
+		o.warn(text)
 	}
+	s.network = newNetwork(o.plan, o.store, o.namespaces.net, o.estate.keeper, o.ports)
+	s.network.laid, s.network.warn = s.laid, s.warn
 	return s
 }
+
+// sandboxDir is the directory of a pod's sandbox.
+func sandboxDir(at store.Pod) string { return filepath.Join(at.RuntimeDir(), "sandbox") }
 
 // step is one part of a sandbox. Its undo accepts what is half made, or not at all.
 type step struct {
@@ -178,7 +187,7 @@ func (s *sandbox) adopt(pause process, cgroup string) (err error) {
 func (s *sandbox) remove() error { return s.undo.Undo() }
 
 // publish lets the pod's ports of the host reach it.
-func (s *sandbox) publish() error { return s.ports.serve(s.plan, s) }
+func (s *sandbox) publish() error { return s.ports.serve(s.plan, &s.network) }
 
 func (s *sandbox) templates() volumes.Sandbox {
 	return volumes.Sandbox{Dir: filepath.Join(s.dir, "shared"), NetNS: s.net, IPCNS: s.ipc, Label: s.plan.FileLabel}
@@ -257,27 +266,11 @@ func (s *sandbox) endPause() error {
 	return nil
 }
 
-// place tells one container where things are.
-func (s *sandbox) place(c *pod.Container, rootfs, dev string) place {
-	at := place{
-		rootfs: rootfs, dev: dev,
-		netns: s.net, ipcns: s.ipc, utsns: s.uts,
-		hostPID:       s.plan.HostPID,
-		sys:           s.templates().Templates().Sys,
-		hosts:         filepath.Join(s.writtenDir(), "hosts"),
-		hostname:      filepath.Join(s.writtenDir(), "hostname"),
-		resolv:        filepath.Join(s.writtenDir(), "resolv.conf"),
-		ttyGroup:      s.idMapped("gid_map", 5),
-		oomScoreFloor: oomScoreFloor(),
-	}
-	if s.plan.HostIPC {
-		at.ipcns = ""
-	}
-	if s.pause.PID != 0 {
-		at.pidns = fmt.Sprintf("/proc/%d/ns/pid", s.pause.PID)
-	}
-	if s.cgroup != nil {
-		at.cgroup = s.cgroup.ContainerPath(c.Name)
-	}
-	return at
-}
+// configError is a container that cannot be made from its configuration; trying
+// again helps only when something else changes. The kubelet's word for it is
+// CreateContainerConfigError.
+type configError struct{ err error }
+
+func (e configError) Error() string { return e.err.Error() }
+
+func newConfigError(err error) error { return configError{err} }

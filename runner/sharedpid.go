@@ -6,8 +6,6 @@ import (
 	"slices"
 
 	"golang.org/x/sys/unix"
-
-	"github.com/podrun/podrun/lifecycle"
 )
 
 // holdMountNamespace keeps a container's mount namespace, where its PID namespace is
@@ -83,40 +81,6 @@ func killMember(pid int, mntns string) bool {
 		return false
 	}
 	return killAndWait(fd)
-}
-
-// guard tells of the end of the shared PID namespace, which takes every container
-// with it and lets none be started: of its first process, that is.
-func (e *engine) guard(s *sandbox) {
-	if s.pause.PID == 0 {
-		return
-	}
-	go func() {
-		if _, err := e.estate.ends.wait(s.pause); err != nil {
-			return // it was taken away
-		}
-		e.tellLost(s)
-	}()
-}
-
-func (e *engine) tellLost(s *sandbox) {
-	e.mu.Lock()
-	lost := e.sandbox == s
-	e.mu.Unlock()
-	if lost {
-		e.emit(lifecycle.Event{Kind: lifecycle.SandboxLost, Attempt: s.attempt, Message: "the first process of the shared PID namespace has ended"})
-	}
-}
-
-// checkGuard is for when a container has ended, or cannot be started: whether that is the
-// sandbox's end has to be known before. The kernel ends a namespace's first process last.
-func (e *engine) checkGuard(s *sandbox) {
-	if s.pause.PID == 0 {
-		return
-	}
-	if st, ok := stat(s.pause.PID); !ok || st.process != s.pause || st.ending {
-		e.tellLost(s)
-	}
 }
 
 // killCgroup kills what is left of a container in the host's PID namespace that has left its

@@ -3,8 +3,6 @@ package runner
 import (
 	"fmt"
 	"os"
-	"path/filepath"
-	"strconv"
 
 	"golang.org/x/sys/unix"
 
@@ -19,27 +17,6 @@ import (
 // processes in the mount namespaces of spared are left alone, commands among them.
 func sweep(known map[process]bool, spared map[string]bool) {
 	killEach(func(pid int) bool { return killOrphan(pid, known, spared) })
-}
-
-// killEach calls kill for every other process that there is, until it finds none.
-func killEach(kill func(pid int) (found bool)) {
-	for found := true; found; {
-		found = false
-		eachProcess(func(pid int) { found = kill(pid) || found })
-	}
-}
-
-// eachProcess calls do for every other process that there is.
-func eachProcess(do func(pid int)) {
-	entries, err := filepath.Glob("/proc/[0-9]*")
-	if err != nil {
-		return
-	}
-	for _, e := range entries {
-		if pid, err := strconv.Atoi(filepath.Base(e)); err == nil && pid != os.Getpid() {
-			do(pid)
-		}
-	}
 }
 
 // killOrphan kills a child of the keeper that nobody knows and waits for its end.
@@ -57,17 +34,4 @@ func killOrphan(pid int, known map[process]bool, spared map[string]bool) bool {
 		return false
 	}
 	return killAndWait(fd)
-}
-
-// killAndWait kills the process of a descriptor and waits for its end.
-func killAndWait(fd int) bool {
-	if err := unix.PidfdSendSignal(fd, unix.SIGKILL, nil, 0); err != nil {
-		return false
-	}
-	for {
-		_, err := unix.Poll([]unix.PollFd{{Fd: int32(fd), Events: unix.POLLIN}}, -1)
-		if err != unix.EINTR {
-			return true
-		}
-	}
 }

@@ -33,15 +33,6 @@ func openTerminal(master, into *os.File) (*terminal, error) {
 	return &terminal{master: master, peer: os.NewFile(peer, "terminal"), into: into}, nil
 }
 
-// dupFile is another descriptor of what fd is one of.
-func dupFile(fd int) (*os.File, error) {
-	d, err := unix.FcntlInt(uintptr(fd), unix.F_DUPFD_CLOEXEC, 3)
-	if err != nil {
-		return nil, fmt.Errorf("duplicate a descriptor: %w", err)
-	}
-	return os.NewFile(uintptr(d), "duplicate"), nil
-}
-
 // begin carries what the terminal says to the pipe, until pause or finish.
 func (t *terminal) begin() {
 	t.master.SetReadDeadline(time.Time{})

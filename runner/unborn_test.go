@@ -36,7 +36,7 @@ func TestSupervisorOfAPodWithoutNamespaces(t *testing.T) {
 			if what := "make the pod's network, IPC and UTS namespaces: "; strings.Count(err.Error(), what) != 1 || strings.Contains(err.Error(), "\n") {
 				t.Errorf("it was said: %v", err)
 			}
-			if _, err := os.Stat(stateFile(w.place)); err == nil {
+			if _, err := os.Stat(recordOf(w.place)); err == nil {
 				t.Error("a supervisor has taken the pod up")
 			}
 		})

@@ -5,9 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
-	"os"
 	"slices"
-	"strings"
 
 	"github.com/moby/sys/user"
 
@@ -87,21 +85,6 @@ func (w identity) check(mapped func(file string, id int) bool) error {
 		}
 	}
 	return nil
-}
-
-// idMapped says whether our user namespace has an id; file is uid_map or gid_map.
-func idMapped(file string, id int) bool {
-	b, err := os.ReadFile("/proc/self/" + file)
-	if err != nil {
-		return false
-	}
-	for line := range strings.Lines(string(b)) {
-		var first, outside, count int64
-		if n, _ := fmt.Sscan(line, &first, &outside, &count); n == 3 && int64(id) >= first && int64(id)-first < count {
-			return true
-		}
-	}
-	return false
 }
 
 func readUserFile(root, path string) ([]byte, error) {

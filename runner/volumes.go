@@ -237,7 +237,7 @@ func (s *sandbox) hostDir() string                 { return filepath.Join(s.dir,
 func (s *sandbox) imageDir(v *pod.Volume) string   { return filepath.Join(s.dir, "images", v.Name) }
 func (s *sandbox) sharedPath(v *pod.Volume) string { return filepath.Join(s.dir, "hostpaths", v.Name) }
 func (s *sandbox) memoryPath(v *pod.Volume) string { return filepath.Join(s.dir, "volumes", v.Name) }
-func (s *sandbox) stagingDir(x *container) string  { return filepath.Join(s.dir, "mounts-"+x.id()) }
+func (s *sandbox) stagingDir(id string) string     { return filepath.Join(s.dir, "mounts-"+id) }
 func (s *sandbox) volumeNamed(name string) (v *pod.Volume) {
 	for i := range s.plan.Volumes {
 		if s.plan.Volumes[i].Name == name {
@@ -287,4 +287,37 @@ func (s *sandbox) unmountVolumes() error {
 		}
 	}
 	return errors.Join(append(errs, volumes.UnmountTree(s.filesDir()), volumes.UnmountTree(s.hostDir()))...)
+}
+
+// bindPart binds a volume, or a part of it, on target.
+func (s *sandbox) bindPart(v *pod.Volume, sub, target string) error {
+	whole, err := s.openVolume(v)
+	if err != nil {
+		return err
+	}
+	defer whole.Close()
+	if sub == "" {
+		return volumes.Bind(whole, target)
+	}
+	part, err := volumes.OpenSubPath(whole, sub)
+	if err != nil {
+		return err
+	}
+	defer part.Close()
+	if v.Kind == pod.HostPath && !groupsAllowed() {
+		if err := s.checkGroups(part); err != nil {
+			return err
+		}
+	}
+	return volumes.Bind(part, target)
+}
+
+func (s *sandbox) openVolume(v *pod.Volume) (*os.File, error) {
+	switch {
+	case v.Kind != pod.HostPath:
+		return volumes.OpenVolume(s.volumePath(v))
+	case s.bidirectional(v.Name):
+		return volumes.OpenVolume(s.sharedPath(v))
+	}
+	return s.openHostPath(v)
 }

@@ -19,44 +19,44 @@ import (
 
 // wayOut has the kernel lead out what the pod sends, where that is asked for, or where it
 // is sure to work; then no packet to others may be longer than mtu.
-func (s *sandbox) wayOut(mode pod.NetworkMode, router netns.Router) (mtu int, err error) {
-	s.leaves, s.stays = false, ""
-	had, _ := s.store.Lease() // of an earlier life, if any
+func (n *network) wayOut(mode pod.NetworkMode, router netns.Router) (mtu int, err error) {
+	n.leaves, n.stays = false, ""
+	had, _ := n.store.Lease() // of an earlier life, if any
 	if mode == pod.NetworkMasquerade || mode == pod.NetworkAuto && uplink.Root() {
 		// First of all: what dies now leaves word of what is to be removed.
-		if err := s.writeLease(true); err != nil {
+		if err := n.writeLease(true); err != nil {
 			return 0, err
 		}
 		mtu, err = uplink.Make(router)
 		if err == nil {
-			s.leaves = true
+			n.leaves = true
 			return mtu, nil
 		}
 		if mode != pod.NetworkAuto {
 			return 0, report.New(report.Failure, "another network: podrun up --network tproxy", "the pod cannot have the network %s: %w", mode, err)
 		}
-		s.stays = strings.ReplaceAll(err.Error(), "\n", "; ")
+		n.stays = strings.ReplaceAll(err.Error(), "\n", "; ")
 	}
 	if had.Leaves {
-		if err := s.removeWayOut(router); err != nil {
+		if err := n.removeWayOut(router); err != nil {
 			fmt.Fprintln(os.Stderr, err)
 		}
 	}
 	return 0, nil
 }
 
-func (s *sandbox) writeLease(leaves bool) error {
-	return s.store.WriteLease(store.Lease{Slot: int(s.slot), Addresses: s.addresses(), Leaves: leaves, Stays: s.stays})
+func (n *network) writeLease(leaves bool) error {
+	return n.store.WriteLease(store.Lease{Slot: int(n.slot), Addresses: n.addresses(), Leaves: leaves, Stays: n.stays})
 }
 
 // mendWayOut makes again what others have removed, as who reloads the host's firewall does
 // with all rules that there are.
-func (s *sandbox) mendWayOut() {
-	err := s.underLock(func(map[netns.Slot]bool) error {
-		if had, err := s.store.Lease(); err != nil || !had.Leaves {
+func (n *network) mendWayOut() {
+	err := n.underLock(func(map[netns.Slot]bool) error {
+		if had, err := n.store.Lease(); err != nil || !had.Leaves {
 			return nil // the pod is about to end
 		}
-		return uplink.Mend(netns.OpenRouter(s.router()))
+		return uplink.Mend(netns.OpenRouter(n.router()))
 	})
 	if err != nil {
 		fmt.Fprintln(os.Stderr, err)
@@ -65,29 +65,29 @@ func (s *sandbox) mendWayOut() {
 
 // leaveWayOut removes the way out, unless others need it, if the pod has had it: its lease
 // says so, whoever has made it, until it is removed.
-func (s *sandbox) leaveWayOut() error {
-	if s.router() == "" {
+func (n *network) leaveWayOut() error {
+	if n.router() == "" {
 		return nil
 	}
-	if had, err := s.store.Lease(); err != nil || !had.Leaves { // which nobody else changes
+	if had, err := n.store.Lease(); err != nil || !had.Leaves { // which nobody else changes
 		return nil
 	}
-	return s.underLock(func(map[netns.Slot]bool) error {
-		had, err := s.store.Lease()
+	return n.underLock(func(map[netns.Slot]bool) error {
+		had, err := n.store.Lease()
 		if err == nil {
-			err = s.removeWayOut(netns.OpenRouter(s.router()))
+			err = n.removeWayOut(netns.OpenRouter(n.router()))
 		}
 		if err == nil {
 			had.Leaves = false
-			err = s.store.WriteLease(had)
+			err = n.store.WriteLease(had)
 		}
 		return err
 	})
 }
 
 // removeWayOut is for who holds the lock.
-func (s *sandbox) removeWayOut(router netns.Router) error {
-	others, err := s.store.OtherLeases()
+func (n *network) removeWayOut(router netns.Router) error {
+	others, err := n.store.OtherLeases()
 	if err != nil || slices.ContainsFunc(others, func(l store.Lease) bool { return l.Leaves }) {
 		return err
 	}
