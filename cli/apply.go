@@ -12,6 +12,7 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 
+	"github.com/podrun/podrun/cli/internal/remote"
 	"github.com/podrun/podrun/internal/report"
 	"github.com/podrun/podrun/internal/wire"
 	"github.com/podrun/podrun/manifest"
@@ -123,7 +124,7 @@ func (l *launch) apply(p *upPod) (err error) {
 			err = fmt.Errorf("cannot change pod %s: %w", p.place.Name, err)
 		}
 	}()
-	return persist(ctx, p.place, func() error { return p.applyOnce(ctx, text) })
+	return remote.Persist(ctx, p.place, func() error { return p.applyOnce(ctx, text) })
 }
 
 // applyOnce is apply at one supervisor. It does no harm to apply twice.
@@ -135,7 +136,7 @@ func (p *upPod) applyOnce(ctx context.Context, text []byte) error {
 	if err != nil {
 		return fmt.Errorf("encode plan: %w", err)
 	}
-	conn, err := ask(ctx, p.place, wire.Request{Verb: wire.Apply, Apply: &wire.ApplyRequest{Plan: plan, Manifest: text}})
+	conn, err := remote.Ask(ctx, p.place, wire.Request{Verb: wire.Apply, Apply: &wire.ApplyRequest{Plan: plan, Manifest: text}})
 	if err != nil {
 		return err
 	}
@@ -187,7 +188,7 @@ func (p *upPod) follows(st *pod.Status) bool {
 // makeWay stops and removes the pod that another is to replace.
 func (l *launch) makeWay(p *upPod) error {
 	fmt.Fprintf(l.front.err, "podrun: replacing pod %s\n", p.place.Name)
-	if err := l.front.downTelling(context.Background(), l.keeper, p.place, ending{}); err != nil {
+	if err := downTelling(context.Background(), l.front.err, l.keeper.remove, p.place, ending{}); err != nil {
 		return err
 	}
 	return l.withdrawn(p)

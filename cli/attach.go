@@ -9,6 +9,7 @@ import (
 	"github.com/urfave/cli/v2"
 
 	"github.com/podrun/podrun/cli/internal/reading"
+	"github.com/podrun/podrun/cli/internal/remote"
 	"github.com/podrun/podrun/cli/internal/tty"
 	"github.com/podrun/podrun/internal/report"
 	"github.com/podrun/podrun/internal/store"
@@ -112,7 +113,7 @@ func (f *front) attachAt(ctx context.Context, p store.Pod, ct *pod.Container, w 
 // exitAs is the end of a verb that ends as a program in a container has.
 func exitAs(verb string, p store.Pod, code int, err error) error {
 	switch {
-	case errors.Is(err, errNotRunning):
+	case errors.Is(err, remote.ErrNotRunning):
 		return report.New(report.Internal, "podrun ps shows its state", "cannot %s pod %q: it is not running", verb, p.Name)
 	case err != nil:
 		return err

@@ -68,7 +68,7 @@ func (a *attachment) run(ctx context.Context) (code int, err error) {
 				fmt.Fprintf(a.front.err, "\npodrun: detached; container %s of pod %s goes on\n", a.container.Name, a.pod.Name)
 			}
 			return 0, nil
-		case !hungUp(err) || !a.pod.Alive():
+		case !remote.HungUp(err) || !a.pod.Alive():
 			return code, err
 		}
 	}
@@ -90,7 +90,7 @@ type joined struct {
 
 // join asks to be attached, again as long as nobody answers.
 func (a *attachment) join(ctx context.Context) (j *joined, err error) {
-	err = persist(ctx, a.pod, func() error {
+	err = remote.Persist(ctx, a.pod, func() error {
 		j, err = a.joinOnce(ctx)
 		return err
 	})
@@ -101,7 +101,7 @@ func (a *attachment) joinOnce(ctx context.Context) (j *joined, err error) {
 	j = &joined{}
 	var theirs []*os.File
 	defer func() {
-		closeAll(theirs)
+		remote.CloseAll(theirs)
 		if err != nil {
 			j.Close()
 		}
@@ -116,7 +116,7 @@ func (a *attachment) joinOnce(ctx context.Context) (j *joined, err error) {
 		j.outlets = append(j.outlets, &remote.Outlet{Src: r, Dst: dst})
 	}
 	req := wire.JoinRequest{Container: a.container.Name, Stdin: a.stdin, FromStart: a.fromStart}
-	if j.UnixConn, err = ask(ctx, a.pod, wire.Request{Verb: wire.Join, Join: &req}, theirs...); err != nil {
+	if j.UnixConn, err = remote.Ask(ctx, a.pod, wire.Request{Verb: wire.Join, Join: &req}, theirs...); err != nil {
 		return j, err
 	}
 	frame, files, err := wire.ReadFrame(j.UnixConn)
@@ -127,7 +127,7 @@ func (a *attachment) joinOnce(ctx context.Context) (j *joined, err error) {
 		err = errors.New("the supervisor's answer is not one to attach")
 	}
 	if err != nil {
-		closeAll(files)
+		remote.CloseAll(files)
 		return j, err
 	}
 	a.fromStart = false
@@ -250,7 +250,7 @@ func (a *attachment) attend(j *joined) (code int, err error) {
 // end waits for the container's.
 func (j *joined) end() (code int, err error) {
 	frame, files, err := wire.ReadFrame(j.UnixConn)
-	closeAll(files)
+	remote.CloseAll(files)
 	switch {
 	case err == nil && frame.Exit != nil:
 		return *frame.Exit, nil

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/podrun/podrun/cli/internal/reading"
+	"github.com/podrun/podrun/cli/internal/remote"
 	"github.com/podrun/podrun/internal/crilog"
 	"github.com/podrun/podrun/internal/report"
 	"github.com/podrun/podrun/internal/store"
@@ -56,7 +57,7 @@ func (f *front) await(ctx context.Context, p *upPod, to arrival, timeout time.Du
 	case errors.Is(err, context.DeadlineExceeded):
 		return report.New(report.Failure, fmt.Sprintf("podrun events %[1]s and podrun logs %[1]s show why; podrun down %[1]s removes it", p.place.Name),
 			"pod %s is not %s after %v: it is left as it is", p.place.Name, to.word, timeout)
-	case err != nil && !errors.Is(err, errNotRunning):
+	case err != nil && !errors.Is(err, remote.ErrNotRunning):
 		return err
 	}
 	if last == nil || !to.at(last) { // it has ended, perhaps before we could ask
@@ -98,7 +99,7 @@ func ran(t *pod.Terminated) bool { return t != nil && !t.StartedAt.IsZero() }
 
 // final is the status of a pod that has ended.
 func final(ctx context.Context, p store.Pod) (*pod.Status, error) {
-	if err := waitGone(ctx, p); err != nil {
+	if err := remote.WaitGone(ctx, p); err != nil {
 		return nil, err
 	}
 	return reading.StatusOf(p)

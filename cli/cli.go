@@ -16,6 +16,7 @@ import (
 
 	"github.com/urfave/cli/v2"
 
+	"github.com/podrun/podrun/cli/internal/remote"
 	"github.com/podrun/podrun/internal/report"
 	"github.com/podrun/podrun/internal/store"
 )
@@ -23,7 +24,7 @@ import (
 // Main runs one command line, of which args[0] is the program, and returns its
 // exit code. getenv is os.Getenv.
 func Main(args []string, getenv func(string) string, stdin io.Reader, stdout, stderr io.Writer) int {
-	f := &front{getenv: getenv, in: stdin, out: stdout, err: stderr, rooms: house{}, signals: notify, pullBackOff: pullBackOff, stillAfter: stillAfter}
+	f := &front{getenv: getenv, in: stdin, out: stdout, err: stderr, rooms: house{}, signals: remote.Signals, pullBackOff: pullBackOff, stillAfter: stillAfter}
 	return f.run(args)
 }
 
@@ -44,12 +45,15 @@ type front struct {
 
 	made      *madeObjects // by this command, for -o; nil: not known yet
 	foresight *foresight   // nil unless the command may start a pod at once
+
+	again func(*front, []string) int // runs another command line with the same streams
 }
 
 // run finds the command, answers --help, runs it and says its error.
 func (f *front) run(args []string) int {
+	f.again = (*front).run
 	if len(args) > 1 && args[1] == completeWord {
-		completer{f}.complete(args[2:])
+		completer{f, f.app()}.complete(args[2:])
 		return 0
 	}
 	app := f.app()
@@ -134,9 +138,9 @@ func (f *front) app() *cli.App {
 		},
 	}
 	app.OnUsageError = usageError("podrun", &cli.Command{Flags: app.Flags})
-	f.namespace = defaultNamespace
+	f.namespace = remote.DefaultNamespace
 	if f.getenv != nil {
-		f.namespace = cmp.Or(f.getenv(namespaceEnv), defaultNamespace)
+		f.namespace = cmp.Or(f.getenv(remote.NamespaceEnv), remote.DefaultNamespace)
 	}
 	f.tame(app.Commands, "podrun")
 	return app

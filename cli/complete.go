@@ -17,7 +17,10 @@ const completeWord = "__complete"
 const theFiles = ":files"
 
 // completer finds out what words can become.
-type completer struct{ *front }
+type completer struct {
+	*front
+	tree *cli.App
+}
 
 // choice is what a word can become, and what that is.
 type choice struct{ word, about string }
@@ -38,8 +41,7 @@ func (f completer) complete(words []string) {
 
 // choices are what may follow words; last is what there is of it.
 func (f completer) choices(words []string, last string) []choice {
-	app := f.app()
-	path, cmd, rest := find(app, words)
+	path, cmd, rest := find(f.tree, words)
 	if slices.Contains(rest, "--") {
 		return nil // the words of another program
 	}
@@ -136,7 +138,7 @@ func (f completer) operands(path string, cmd *cli.Command, before []string, last
 	case path == "completion":
 		return plain([]string{"bash", "zsh", "fish"})
 	case path == "help":
-		_, cmd, _ := find(f.app(), before)
+		_, cmd, _ := find(f.tree, before)
 		return commandChoices(cmd)
 	}
 	return nil

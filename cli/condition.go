@@ -8,6 +8,7 @@ import (
 	"github.com/urfave/cli/v2"
 	"k8s.io/apimachinery/pkg/util/validation"
 
+	"github.com/podrun/podrun/cli/internal/remote"
 	"github.com/podrun/podrun/internal/report"
 	"github.com/podrun/podrun/internal/wire"
 )
@@ -74,7 +75,7 @@ func (f *front) setConditions(c *cli.Context) error {
 		return err
 	}
 	for _, w := range wanted {
-		conn, err := ask(c.Context, p, wire.Request{Verb: wire.SetCondition, Condition: &w})
+		conn, err := remote.Ask(c.Context, p, wire.Request{Verb: wire.SetCondition, Condition: &w})
 		if err != nil {
 			return report.New(report.Failure, "podrun ps shows its state", "cannot set condition %s of pod %s: %w", w.Type, p.Name, err)
 		}

@@ -29,10 +29,6 @@ func (f *front) choose(p store.Pod, plan *pod.Plan, name string) (*pod.Container
 	return remote.Choose(f.err, p, plan, name)
 }
 
-func named(plan *pod.Plan, name string) (*pod.Container, error) { return remote.Named(plan, name) }
-
-func metadataOf(p store.Pod) remote.Metadata { return remote.MetadataOf(p) }
-
 // isInit says whether a container is in the plan's list of init containers.
 func isInit(plan *pod.Plan, name string) bool {
 	for _, c := range plan.InitContainers {

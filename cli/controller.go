@@ -14,6 +14,7 @@ import (
 
 	"k8s.io/apimachinery/pkg/util/rand"
 
+	"github.com/podrun/podrun/cli/internal/remote"
 	"github.com/podrun/podrun/internal/report"
 	"github.com/podrun/podrun/internal/store"
 	"github.com/podrun/podrun/manifest"
@@ -219,7 +220,7 @@ func (c *controller) makePods(ctx context.Context, v *view, d *workload.Decision
 	return v.place.WriteState(d.State)
 }
 
-func (c *controller) taken(namespace, name string) bool { return traces(c.dirs.Pod(namespace, name)) }
+func (c *controller) taken(namespace, name string) bool { return c.dirs.Pod(namespace, name).Traces() }
 
 // remove stops and removes a pod, which takes its time.
 func (c *controller) remove(p store.Pod) {
@@ -231,10 +232,10 @@ func (c *controller) remove(p store.Pod) {
 	c.removing[p] = true
 	grace := c.grace
 	go func() {
-		err := c.front.downPod(context.Background(), c.keeper, p, ending{grace: grace})
-		if err != nil && traces(p) {
+		err := downPod(context.Background(), c.front.err, c.keeper.remove, p, ending{grace: grace})
+		if err != nil && p.Traces() {
 			report.Print(c.front.err, err)
-			_ = pause(context.Background(), time.Second) // the next try is not to be at once
+			_ = remote.Pause(context.Background(), time.Second) // the next try is not to be at once
 		}
 		c.mu.Lock()
 		delete(c.removing, p)

@@ -152,7 +152,7 @@ func (c *controller) leaving(p store.Pod) bool {
 	c.mu.Lock()
 	ours := c.removing[p]
 	c.mu.Unlock()
-	if ours || !traces(p) {
+	if ours || !p.Traces() {
 		return ours
 	}
 	st, err := os.Stat(p.DataDir())

@@ -10,6 +10,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	"github.com/podrun/podrun/cli/internal/remote"
 	"github.com/podrun/podrun/internal/delegation"
 	"github.com/podrun/podrun/internal/report"
 	"github.com/podrun/podrun/internal/stage"
@@ -22,7 +23,7 @@ import (
 // nothing happens it is a loop in C. A signal ends it and nothing else: its pods do not
 // need it to live.
 func controllerStage(args []string) int {
-	f := &front{getenv: os.Getenv, in: os.Stdin, out: os.Stdout, err: os.Stderr, rooms: house{}, signals: notify, pullBackOff: pullBackOff, stillAfter: stillAfter}
+	f := &front{getenv: os.Getenv, in: os.Stdin, out: os.Stdout, err: os.Stderr, rooms: house{}, signals: remote.Signals, pullBackOff: pullBackOff, stillAfter: stillAfter}
 	if err := f.controlOne(args); err != nil {
 		report.Print(f.err, err)
 		return exitFailure

@@ -15,6 +15,7 @@ import (
 
 	"github.com/urfave/cli/v2"
 
+	"github.com/podrun/podrun/cli/internal/remote"
 	"github.com/podrun/podrun/internal/report"
 	"github.com/podrun/podrun/internal/store"
 	"github.com/podrun/podrun/internal/treetar"
@@ -217,9 +218,9 @@ func (x *copying) run(ctx context.Context, ours func(context.Context, *os.File) 
 		stream, theirs = w, r
 	}
 	defer stream.Close()
-	conn, err := ask(ctx, x.pod, wire.Request{Verb: wire.Copy, Copy: &x.req}, theirs)
+	conn, err := remote.Ask(ctx, x.pod, wire.Request{Verb: wire.Copy, Copy: &x.req}, theirs)
 	theirs.Close()
-	if errors.Is(err, errNotRunning) {
+	if errors.Is(err, remote.ErrNotRunning) {
 		return report.New(report.Failure, "podrun ps shows its state", "cannot copy: pod %q is not running", x.pod.Name)
 	}
 	if err != nil {

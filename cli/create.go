@@ -12,6 +12,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
+	"github.com/podrun/podrun/cli/internal/remote"
 	"github.com/podrun/podrun/internal/report"
 	"github.com/podrun/podrun/internal/store"
 	"github.com/podrun/podrun/manifest"
@@ -227,7 +228,7 @@ func (f *front) create(c *cli.Context, kind string, object metav1.Object) error 
 		return usageErrorf("create", "unknown output format %q: it is json, yaml or name", format)
 	}
 	object.SetName(c.Args().First())
-	if c.IsSet("namespace") || f.namespace != defaultNamespace {
+	if c.IsSet("namespace") || f.namespace != remote.DefaultNamespace {
 		object.SetNamespace(c.String("namespace"))
 	}
 	var text []byte

@@ -12,6 +12,7 @@ import (
 	"github.com/urfave/cli/v2"
 	corev1 "k8s.io/api/core/v1"
 
+	"github.com/podrun/podrun/cli/internal/remote"
 	"github.com/podrun/podrun/internal/report"
 	"github.com/podrun/podrun/internal/store"
 	"github.com/podrun/podrun/manifest"
@@ -254,7 +255,7 @@ func (d *debugging) add(ctx context.Context) error {
 	within, cancel := context.WithTimeout(ctx, applyTime)
 	defer cancel()
 	p := &upPod{place: d.pod, plan: grown}
-	if err := persist(within, d.pod, func() error { return p.applyOnce(within, text) }); err != nil {
+	if err := remote.Persist(within, d.pod, func() error { return p.applyOnce(within, text) }); err != nil {
 		return fmt.Errorf("cannot debug pod %s: %w", d.pod.Name, err)
 	}
 	return nil

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"strings"
 
+	"github.com/podrun/podrun/cli/internal/remote"
 	"github.com/podrun/podrun/internal/report"
 	"github.com/podrun/podrun/pod"
 )
@@ -19,7 +20,7 @@ func (d *debugging) attach(ctx context.Context, keys []byte) error {
 		return s.Running != nil || s.Terminated != nil || w != nil && strings.HasPrefix(w.Reason, "Create")
 	})
 	switch {
-	case err != nil && !errors.Is(err, errNotRunning):
+	case err != nil && !errors.Is(err, remote.ErrNotRunning):
 		return err
 	case last.Terminated != nil:
 		return d.ended(ctx, last.Terminated)
@@ -31,7 +32,7 @@ func (d *debugging) attach(ctx context.Context, keys []byte) error {
 	if err != nil {
 		return err
 	}
-	ct, err := named(plan, name)
+	ct, err := remote.Named(plan, name)
 	if err != nil {
 		return err
 	}
@@ -61,7 +62,7 @@ func (d *debugging) until(ctx context.Context, reached func(pod.State) bool) (la
 
 // ended shows what a container that has ended has written, and ends with its code.
 func (d *debugging) ended(ctx context.Context, end *pod.Terminated) error {
-	err := d.front.run([]string{"podrun", "logs", "--namespace", d.pod.Namespace, "--container", d.container.Name, d.pod.Name})
+	err := d.front.again(d.front, []string{"podrun", "logs", "--namespace", d.pod.Namespace, "--container", d.container.Name, d.pod.Name})
 	switch {
 	case err != 0:
 		return &exitError{code: err}

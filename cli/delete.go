@@ -191,7 +191,7 @@ func (f *front) deletePods(ctx context.Context, dirs store.Dirs, places []store.
 	}
 	var all sync.WaitGroup
 	for i, p := range places {
-		if !traces(p) && !replacing(dirs, p) {
+		if !p.Traces() && !replacing(dirs, p) {
 			if !lenient {
 				errs[i] = noPod(dirs, p)
 			}
@@ -199,7 +199,7 @@ func (f *front) deletePods(ctx context.Context, dirs store.Dirs, places []store.
 		}
 		all.Go(func() {
 			if errs[i] = dirs.DropReplacement(p); errs[i] == nil {
-				errs[i] = f.downTelling(ctx, keeper, p, ending{})
+				errs[i] = downTelling(ctx, f.err, keeper.remove, p, ending{})
 			}
 			if errs[i] == nil {
 				fmt.Fprintf(f.out, "pod/%s deleted\n", p.Name)

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io"
 	"slices"
 	"sync"
 	"time"
@@ -94,7 +95,7 @@ func (f *front) down(c *cli.Context) error {
 	for i, p := range places {
 		all.Go(func() {
 			if errs[i] = dirs.DropReplacement(p); errs[i] == nil {
-				errs[i] = f.downTelling(c.Context, keeper, p, how)
+				errs[i] = downTelling(c.Context, f.err, keeper.remove, p, how)
 			}
 		})
 	}
@@ -167,7 +168,7 @@ func (f *front) downPlaces(c *cli.Context, dirs store.Dirs, words []string) ([]s
 	var places []store.Pod
 	var errs []error
 	add := func(p store.Pod, err error) {
-		if err == nil && !traces(p) && !replacing(dirs, p) {
+		if err == nil && !p.Traces() && !replacing(dirs, p) {
 			err = noPod(dirs, p)
 		}
 		if err != nil {
@@ -210,22 +211,22 @@ func unique(places []store.Pod) []store.Pod {
 }
 
 // downPod stops a pod, if it runs, and removes it.
-func (f *front) downPod(ctx context.Context, keeper pods, p store.Pod, how ending) error {
+func downPod(ctx context.Context, said io.Writer, remove func(store.Pod) error, p store.Pod, how ending) error {
 	how.remove = true
-	return remote.Down(ctx, p, func() error { return f.stopPod(ctx, p, how) }, keeper.remove)
+	return remote.Down(ctx, p, func() error { return stopPod(ctx, said, p, how) }, remove)
 }
 
 // downTelling is downPod for a user who waits for it.
-func (f *front) downTelling(ctx context.Context, keeper pods, p store.Pod, how ending) error {
-	defer remote.Waiting(f.err, "stopping", p, how.grace, nil)()
-	return f.downPod(ctx, keeper, p, how)
+func downTelling(ctx context.Context, said io.Writer, remove func(store.Pod) error, p store.Pod, how ending) error {
+	defer remote.Waiting(said, "stopping", p, how.grace, nil)()
+	return downPod(ctx, said, remove, p, how)
 }
 
 // forceTime is how long a supervisor may take when the user is out of patience.
 const forceTime = 3 * time.Second
 
 // stopPod asks the supervisor and waits, but not for ever.
-func (f *front) stopPod(ctx context.Context, p store.Pod, how ending) error {
+func stopPod(ctx context.Context, said io.Writer, p store.Pod, how ending) error {
 	if !how.force {
 		return remote.End(ctx, p, how.request())
 	}
@@ -235,7 +236,7 @@ func (f *front) stopPod(ctx context.Context, p store.Pod, how ending) error {
 	if err == nil || ctx.Err() != nil {
 		return err
 	}
-	fmt.Fprintf(f.err, "podrun: the supervisor of pod %s does not answer: killing it\n", p.Name)
+	fmt.Fprintf(said, "podrun: the supervisor of pod %s does not answer: killing it\n", p.Name)
 	return killPod(p)
 }
 

@@ -74,13 +74,13 @@ func (e *employer) takeOver(places []store.Workload) error {
 				e.own, e.locks = append(e.own, w), append(e.locks, lock.File())
 				break
 			}
-			if !errors.Is(err, store.ErrLocked) || time.Since(begun) > answerTime {
+			if !errors.Is(err, store.ErrLocked) || time.Since(begun) > remote.AnswerTime {
 				return fmt.Errorf("cannot take over %s %s: %w", w.Kind, w.Name, err)
 			}
 			if _, _, pid := w.Controlled(); background(pid) {
 				_ = unix.Kill(pid, unix.SIGTERM) // it has gone if it fails
 			}
-			if err := pause(context.Background(), 4*pollTime); err != nil {
+			if err := remote.Pause(context.Background(), 4*remote.PollTime); err != nil {
 				return err
 			}
 		}
@@ -130,7 +130,7 @@ func (e *employer) run(ctx context.Context, signals <-chan os.Signal, started fu
 // which is no failure.
 func (e *employer) finishAll(done <-chan error, signals <-chan os.Signal) error {
 	e.front.afterCtrlC()
-	e.tell(systemd.Stopping, systemd.Status("stopping"), systemd.Extend(e.grace()+remote.Slack+goneTime))
+	e.tell(systemd.Stopping, systemd.Status("stopping"), systemd.Extend(e.grace()+remote.Slack+remote.GoneTime))
 	if err := e.front.discard(e.dirs, e.own); err != nil {
 		return err
 	}
@@ -178,7 +178,7 @@ func (e *employer) know(p *upPod) {
 // announce tells systemd how the workloads are until they are ready.
 func (e *employer) announce(ctx context.Context, started func()) {
 	said, begun := "", false
-	for pause(ctx, 10*pollTime) == nil {
+	for remote.Pause(ctx, 10*remote.PollTime) == nil {
 		var words []string
 		running, ready := 0, 0
 		for _, w := range e.own {

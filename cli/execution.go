@@ -36,9 +36,3 @@ func (x *execution) run(ctx context.Context, req wire.ExecRequest) (int, error) 
 	}
 	return code, err
 }
-
-func closeAll(files []*os.File) {
-	for _, f := range files {
-		f.Close()
-	}
-}

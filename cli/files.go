@@ -9,6 +9,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/podrun/podrun/cli/internal/remote"
 	"github.com/podrun/podrun/image"
 	"github.com/podrun/podrun/internal/report"
 	"github.com/podrun/podrun/internal/store"
@@ -143,7 +144,7 @@ func decoded(sources []source) ([]manifest.Object, error) {
 		found, err := manifest.Decode(file, data)
 		for _, o := range found {
 			if o.Value != nil && o.Value.GetNamespace() == "" && o.Kind != string(pod.KindNamespace) {
-				o.Value.SetNamespace(cmp.Or(namespace, defaultNamespace))
+				o.Value.SetNamespace(cmp.Or(namespace, remote.DefaultNamespace))
 			}
 		}
 		return found, err

@@ -152,14 +152,14 @@ func (f *front) stopAll(ctx context.Context, pods []*upPod, grace *int64) {
 
 func waitAllGone(ctx context.Context, pods []*upPod) {
 	for _, p := range pods {
-		for p.place.Alive() && pause(ctx, pollTime) == nil {
+		for p.place.Alive() && remote.Pause(ctx, remote.PollTime) == nil {
 		}
 	}
 }
 
 // clear removes a pod that has ended.
 func (f *front) clear(keeper pods, p store.Pod) error {
-	lock, err := remote.LockWithin(context.Background(), p, goneTime)
+	lock, err := remote.LockWithin(context.Background(), p, remote.GoneTime)
 	if err == nil {
 		defer lock.Close()
 		err = keeper.remove(p)
@@ -204,8 +204,8 @@ func (f *front) attend(ctx context.Context, p *upPod, streams []*stream) error {
 			last = st
 			return p.renewal != nil && st.Phase.Terminal() // then another may be there
 		})
-		if p.renewal == nil && watchErr == nil || errors.Is(watchErr, errNotRunning) {
-			watchErr = waitGone(ctx, p.place)
+		if p.renewal == nil && watchErr == nil || errors.Is(watchErr, remote.ErrNotRunning) {
+			watchErr = remote.WaitGone(ctx, p.place)
 		}
 	}()
 	if err := follow(ctx, p.place, streams, ended); err != nil && ctx.Err() == nil {

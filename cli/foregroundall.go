@@ -8,6 +8,7 @@ import (
 	"sync"
 
 	"github.com/podrun/podrun/cli/internal/reading"
+	"github.com/podrun/podrun/cli/internal/remote"
 	"github.com/podrun/podrun/internal/crilog"
 	"github.com/podrun/podrun/internal/report"
 	"github.com/podrun/podrun/internal/store"
@@ -153,7 +154,7 @@ func (s *shownPods) follow(ctx context.Context, p *upPod) {
 	}
 	s.all.Go(func() {
 		err := s.front.attend(ctx, p, streams)
-		if err != nil && ctx.Err() == nil && p.last != nil && !p.last.Deleting && !errors.Is(err, errNotRunning) {
+		if err != nil && ctx.Err() == nil && p.last != nil && !p.last.Deleting && !errors.Is(err, remote.ErrNotRunning) {
 			report.Print(s.front.err, err)
 		}
 	})

@@ -89,21 +89,25 @@ func lookWhile(ctx context.Context, watcher *dirwatch.Watcher, dirs []string, wa
 }
 
 // watched are the directories in which something changes when there is news.
-func (v *podWatch) watched() ([]string, error) {
-	dirs, err := v.dirs.WatchDirs()
+func (v *podWatch) watched() ([]string, error) { return podDirs(v.dirs, v.names, v.wishes) }
+
+// podDirs are the directories in which something changes when there is news of pods, of all
+// without names.
+func podDirs(dirs store.Dirs, names []string, w *getWishes) ([]string, error) {
+	list, err := dirs.WatchDirs()
 	if err != nil {
 		return nil, err
 	}
-	places, err := listed(v.dirs, v.wishes.namespace, v.wishes.all)
+	places, err := listed(dirs, w.namespace, w.all)
 	if err != nil {
 		return nil, err
 	}
 	for _, p := range places {
-		if len(v.names) == 0 || slices.Contains(v.names, p.Name) {
-			dirs = append(dirs, p.RuntimeDir())
+		if len(names) == 0 || slices.Contains(names, p.Name) {
+			list = append(list, p.RuntimeDir())
 		}
 	}
-	return dirs, nil
+	return list, nil
 }
 
 // look shows what is new, and returns how many pods there are. Pods that were named have to

@@ -6,6 +6,7 @@ import (
 	"github.com/urfave/cli/v2"
 
 	"github.com/podrun/podrun/cli/internal/reading"
+	"github.com/podrun/podrun/cli/internal/remote"
 	"github.com/podrun/podrun/internal/store"
 	"github.com/podrun/podrun/internal/wire"
 	"github.com/podrun/podrun/pod"
@@ -67,7 +68,7 @@ func (f *front) hold(c *cli.Context, paused bool) error {
 		case err != nil:
 			return "", err
 		case st.Phase.Terminal():
-			return "", errNotRunning
+			return "", remote.ErrNotRunning
 		case is && paused:
 			return "is paused already", nil
 		case !is && !paused:

@@ -134,7 +134,7 @@ func (u *imageUse) walk(v any) {
 // lookAtUnits finds the images of units of podrun's, whether they run or not. A manifest
 // that cannot be read now is no reason to keep everything: its unit cannot start either.
 func (u *imageUse) lookAtUnits() error {
-	dirs, err := u.front.ownUnits()
+	dirs, err := ownUnits(u.front.getenv)
 	if err != nil {
 		return nil // nobody has units here
 	}

@@ -49,7 +49,7 @@ func TestInterruptStopsAndRemoves(t *testing.T) {
 			if got.code != tc.code || got.out != "up\ngoing\n" {
 				t.Errorf("%+v", got)
 			}
-			if traces(w.dirs.Pod("default", "web")) {
+			if w.dirs.Pod("default", "web").Traces() {
 				t.Error("the pod was not removed")
 			}
 		})

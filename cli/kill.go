@@ -71,7 +71,7 @@ func (f *front) kill(c *cli.Context) error {
 func has(p store.Pod, container string) error {
 	plan, err := p.Plan()
 	if err == nil {
-		_, err = named(plan, container)
+		_, err = remote.Named(plan, container)
 	}
 	return err
 }
@@ -122,7 +122,7 @@ func (f *front) eachRunning(c *cli.Context, verb string, do func(context.Context
 		switch {
 		case failed[i] == nil:
 			fmt.Fprintf(f.out, "pod/%s %s\n", p.Name, said[i])
-		case errors.Is(failed[i], errNotRunning):
+		case errors.Is(failed[i], remote.ErrNotRunning):
 			errs = append(errs, report.New(report.Failure, "podrun start "+p.Name+" runs it anew", "cannot %s pod %s: it is not running", verb, p.Name))
 		default:
 			errs = append(errs, cannot(verb, p, failed[i]))
@@ -147,7 +147,7 @@ func (r *refusedRequest) Error() string { return r.answer.Message }
 
 // applied asks a pod's supervisor, or the next one, for what is done when it answers.
 func applied(ctx context.Context, p store.Pod, req wire.Request) error {
-	return persist(ctx, p, func() error {
+	return remote.Persist(ctx, p, func() error {
 		refusal, err := remote.Answer(ctx, p, req)
 		if err == nil && refusal != nil {
 			return &refusedRequest{refusal}

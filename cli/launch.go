@@ -26,7 +26,7 @@ type launch struct {
 	pods          []*upPod
 	fetches       fetches
 	hold          io.Closer         // keeps the images' layers until the pods are recorded
-	service       *service          // nil unless systemd runs the pods
+	service       unitService       // nil unless systemd runs the pods
 	replace       bool              // --replace
 	waits         bool              // for a network or a registry that does not answer
 	background    bool              // a puller waits for images of pods that do not run
@@ -36,6 +36,14 @@ type launch struct {
 	samples       []*upPod          // pods that they would make: never started
 	logLimited    bool              // --log-max-size or --log-max-files
 	created       []*pod.Object     // of stored, those that were not there before
+}
+
+// unitService is what a unit of systemd does in another way than a terminal.
+type unitService interface {
+	// adopt takes over a pod that runs already.
+	adopt(context.Context, *launch, *upPod) error
+	// haveImages has the images of the pods on the machine, which wait meanwhile.
+	haveImages(context.Context, *launch) (map[use]pod.Image, error)
 }
 
 // prepare does everything that can fail before a pod exists: it looks at what runs

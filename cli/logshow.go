@@ -8,6 +8,7 @@ import (
 	"sync"
 
 	"github.com/podrun/podrun/cli/internal/reading"
+	"github.com/podrun/podrun/cli/internal/remote"
 	"github.com/podrun/podrun/internal/crilog"
 	"github.com/podrun/podrun/internal/store"
 	"github.com/podrun/podrun/pod"
@@ -70,13 +71,13 @@ func (f *front) followLogs(ctx context.Context, p store.Pod, plan *pod.Plan, str
 			return allOver(streams)
 		})
 		if watchErr == nil && !allOver(streams) {
-			watchErr = waitGone(ctx, p)
+			watchErr = remote.WaitGone(ctx, p)
 		}
 	}()
 	err := follow(ctx, p, streams, ended)
 	cancel()
 	<-ended
-	if errors.Is(watchErr, errNotRunning) || errors.Is(watchErr, context.Canceled) {
+	if errors.Is(watchErr, remote.ErrNotRunning) || errors.Is(watchErr, context.Canceled) {
 		watchErr = nil
 	}
 	return errors.Join(err, watchErr)

@@ -9,6 +9,7 @@ import (
 	"github.com/urfave/cli/v2"
 
 	"github.com/podrun/podrun/cli/internal/reading"
+	"github.com/podrun/podrun/cli/internal/remote"
 	"github.com/podrun/podrun/internal/report"
 	"github.com/podrun/podrun/internal/store"
 	"github.com/podrun/podrun/manifest"
@@ -108,7 +109,7 @@ func (f *front) logPods(c *cli.Context, dirs store.Dirs) ([]store.Pod, error) {
 	}
 	var pods []store.Pod
 	for _, p := range all {
-		if p.Namespace == c.String("namespace") && p.Exists() && selector.Matches(metadataOf(p).Labels) {
+		if p.Namespace == c.String("namespace") && p.Exists() && selector.Matches(remote.MetadataOf(p).Labels) {
 			pods = append(pods, p)
 		}
 	}
@@ -126,7 +127,7 @@ func (f *front) podsSoon(c *cli.Context, dirs store.Dirs, one bool) ([]string, e
 		if !soon || !time.Now().Before(end) {
 			return words, err
 		}
-		if err := pause(c.Context, podsTime); err != nil {
+		if err := remote.Pause(c.Context, podsTime); err != nil {
 			return nil, err
 		}
 	}
@@ -161,7 +162,7 @@ func isContainer(p store.Pod, word string) bool {
 	if err != nil {
 		return false
 	}
-	_, err = named(plan, word)
+	_, err = remote.Named(plan, word)
 	return err == nil
 }
 

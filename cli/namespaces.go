@@ -11,6 +11,7 @@ import (
 
 	"github.com/urfave/cli/v2"
 
+	"github.com/podrun/podrun/cli/internal/remote"
 	"github.com/podrun/podrun/internal/report"
 	"github.com/podrun/podrun/internal/store"
 	"github.com/podrun/podrun/pod"
@@ -32,7 +33,7 @@ func namespaces(dirs store.Dirs) ([]*pod.Object, error) {
 // usedNamespaces are those that something is in, and the default one, by their names.
 func usedNamespaces(dirs store.Dirs) (map[string]*pod.Object, error) {
 	var errs []error
-	used := map[string]*pod.Object{defaultNamespace: {Kind: pod.KindNamespace, Name: defaultNamespace}}
+	used := map[string]*pod.Object{remote.DefaultNamespace: {Kind: pod.KindNamespace, Name: remote.DefaultNamespace}}
 	use := func(name string, created time.Time) {
 		o := used[name]
 		if o == nil {
@@ -56,7 +57,7 @@ func usedNamespaces(dirs store.Dirs) (map[string]*pod.Object, error) {
 	places, err := listed(dirs, "", true)
 	errs = append(errs, err)
 	for _, p := range places {
-		use(p.Namespace, metadataOf(p).CreationTimestamp)
+		use(p.Namespace, remote.MetadataOf(p).CreationTimestamp)
 	}
 	return used, errors.Join(errs...)
 }
@@ -81,7 +82,7 @@ func (f *front) deleteNamespaces(c *cli.Context, dirs store.Dirs, targets []targ
 	var errs []error
 	for _, t := range targets {
 		switch _, err := namespaceNamed(dirs, t.name); {
-		case t.name == defaultNamespace:
+		case t.name == remote.DefaultNamespace:
 			errs = append(errs, report.New(report.Failure, "podrun get all,cm,secrets,pvc lists what is in it", "cannot delete namespace %s: it is always there", t.name))
 		case err != nil && c.Bool("ignore-not-found") && errors.Is(missingObject(dirs, t), fs.ErrNotExist):
 		case err != nil:

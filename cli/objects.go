@@ -7,6 +7,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/podrun/podrun/cli/internal/remote"
 	"github.com/podrun/podrun/internal/report"
 	"github.com/podrun/podrun/internal/store"
 	"github.com/podrun/podrun/pod"
@@ -42,7 +43,7 @@ func object(dirs store.Dirs, kind pod.ObjectKind, namespace, name string) (*pod.
 	o, err := dirs.Object(kind, namespace, name)
 	if errors.Is(err, fs.ErrNotExist) || errors.Is(err, store.ErrName) {
 		hint := fmt.Sprintf("podrun get %s lists those of a namespace", kindWord(kind))
-		if namespace == "" || namespace == defaultNamespace {
+		if namespace == "" || namespace == remote.DefaultNamespace {
 			return nil, report.New(report.Failure, hint, "%s %q not found", kindWord(kind), name)
 		}
 		return nil, report.New(report.Failure, hint, "%s %q not found in namespace %q", kindWord(kind), name, namespace)

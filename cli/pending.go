@@ -11,6 +11,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	"github.com/podrun/podrun/cli/internal/remote"
 	"github.com/podrun/podrun/image"
 	"github.com/podrun/podrun/internal/report"
 	"github.com/podrun/podrun/internal/wire"
@@ -80,7 +81,7 @@ func (l *launch) stillPending(p *upPod) error {
 func retryPull(p *upPod) error {
 	ctx, cancel := context.WithTimeout(context.Background(), tellTime)
 	defer cancel()
-	err := persist(ctx, p.place, func() error {
+	err := remote.Persist(ctx, p.place, func() error {
 		return tellOnce(ctx, p.place, wire.Request{Verb: wire.Changed, Changed: &wire.ChangedRequest{}})
 	})
 	if err != nil && p.place.Alive() {
@@ -309,7 +310,7 @@ func (f *front) awaitImages(ctx context.Context, p *upPod, patient bool) error {
 		return ctx.Err()
 	case failed != nil:
 		return &image.Error{Reason: failed.Reason, Err: report.New(report.Failure, failed.Hint, "%s", failed.Error)}
-	case err != nil && !errors.Is(err, errNotRunning):
+	case err != nil && !errors.Is(err, remote.ErrNotRunning):
 		return err
 	}
 	p.awaits, p.pulled = false, true // who watches the pod next sees what has become of it

@@ -14,18 +14,13 @@ import (
 	"github.com/podrun/podrun/pod"
 )
 
-const defaultNamespace = remote.DefaultNamespace
-
-// namespaceEnv is the environment variable with the namespace of commands that name none.
-const namespaceEnv = remote.NamespaceEnv
-
 func namespaceFlag() cli.Flag {
-	return &cli.StringFlag{Name: "namespace", Aliases: []string{"n"}, Value: defaultNamespace, Usage: "the pod's `NAMESPACE` ($PODRUN_NAMESPACE or \"default\" if not given)"}
+	return &cli.StringFlag{Name: "namespace", Aliases: []string{"n"}, Value: remote.DefaultNamespace, Usage: "the pod's `NAMESPACE` ($PODRUN_NAMESPACE or \"default\" if not given)"}
 }
 
 // ofManifests is the namespace flag of commands that read manifests.
 func ofManifests() cli.Flag {
-	return &cli.StringFlag{Name: "namespace", Aliases: []string{"n"}, Value: defaultNamespace, Usage: "the `NAMESPACE` of objects that name none ($PODRUN_NAMESPACE or \"default\" if not given); those of another are refused"}
+	return &cli.StringFlag{Name: "namespace", Aliases: []string{"n"}, Value: remote.DefaultNamespace, Usage: "the `NAMESPACE` of objects that name none ($PODRUN_NAMESPACE or \"default\" if not given); those of another are refused"}
 }
 
 // useNamespace sets the namespace of what names none: the value of -n among the words of
@@ -35,7 +30,7 @@ func (f *front) useNamespace(cmd *cli.Command, words []string) error {
 	if f.onlyNamespace != "" {
 		f.namespace = f.onlyNamespace
 	} else if findFlag(cmd, "namespace") != nil && len(validation.IsDNS1123Label(f.namespace)) > 0 {
-		return report.New(report.Usage, "set "+namespaceEnv+" to a name such as web, or unset it", "%s=%q is not the name of a namespace", namespaceEnv, f.namespace)
+		return report.New(report.Usage, "set "+remote.NamespaceEnv+" to a name such as web, or unset it", "%s=%q is not the name of a namespace", remote.NamespaceEnv, f.namespace)
 	}
 	return nil
 }
@@ -68,9 +63,6 @@ func existing(dirs store.Dirs, namespace, word string) (store.Pod, error) {
 	return p, err
 }
 
-// traces says whether anything is left of a pod, be it half made.
-func traces(p store.Pod) bool { return p.Traces() }
-
 // noPod is the error for a pod that is not there, of whose name something may be that
 // makes pods.
 func noPod(dirs store.Dirs, p store.Pod) error {
@@ -86,7 +78,7 @@ func noPod(dirs store.Dirs, p store.Pod) error {
 
 func notFound(namespace, name string) error {
 	kind, _, _ := strings.Cut(name, "/")
-	if namespace == defaultNamespace {
+	if namespace == remote.DefaultNamespace {
 		return report.New(report.Failure, cmp.Or(foreign(kind), "podrun ps lists the pods"), "pod %q %w", name, errNotFound)
 	}
 	return report.New(report.Failure, "podrun ps -A lists the pods of all namespaces", "pod %q %w in namespace %q", name, errNotFound, namespace)

@@ -6,6 +6,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/podrun/podrun/cli/internal/remote"
 	"github.com/podrun/podrun/internal/report"
 	"github.com/podrun/podrun/internal/store"
 	"github.com/podrun/podrun/internal/wire"
@@ -57,7 +58,7 @@ func tellPod(ctx context.Context, p store.Pod, changed []*pod.Object) error {
 			continue
 		}
 		req := wire.Request{Verb: wire.Changed, Changed: &wire.ChangedRequest{Kind: o.Kind, Name: o.Name}}
-		if err := persist(ctx, p, func() error { return tellOnce(ctx, p, req) }); err != nil && p.Alive() {
+		if err := remote.Persist(ctx, p, func() error { return tellOnce(ctx, p, req) }); err != nil && p.Alive() {
 			return err
 		}
 	}
@@ -65,7 +66,7 @@ func tellPod(ctx context.Context, p store.Pod, changed []*pod.Object) error {
 }
 
 func tellOnce(ctx context.Context, p store.Pod, req wire.Request) error {
-	conn, err := ask(ctx, p, req)
+	conn, err := remote.Ask(ctx, p, req)
 	if err != nil {
 		return err
 	}

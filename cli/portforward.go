@@ -13,6 +13,7 @@ import (
 
 	"github.com/urfave/cli/v2"
 
+	"github.com/podrun/podrun/cli/internal/remote"
 	"github.com/podrun/podrun/internal/report"
 	"github.com/podrun/podrun/internal/store"
 	"github.com/podrun/podrun/internal/wire"
@@ -85,7 +86,7 @@ func (f *front) portForward(c *cli.Context) error {
 	case <-signals: // as kubectl: that is how it is meant to end
 		return nil
 	case err := <-ended:
-		if err != nil && !errors.Is(err, errNotRunning) {
+		if err != nil && !errors.Is(err, remote.ErrNotRunning) {
 			return err
 		}
 		return report.New(report.Failure, "", "lost connection to pod: %s has ended", p.Name)
@@ -195,14 +196,14 @@ func (w *forwarding) carry(c *net.TCPConn, port int) error {
 func connectInside(p store.Pod, port int) (conn *net.TCPConn, err error) {
 	ctx, cancel := context.WithCancel(context.Background())
 	defer cancel()
-	err = persist(ctx, p, func() error {
-		asked, err := ask(ctx, p, wire.Request{Verb: wire.Connect, Connect: &wire.ConnectRequest{Port: port}})
+	err = remote.Persist(ctx, p, func() error {
+		asked, err := remote.Ask(ctx, p, wire.Request{Verb: wire.Connect, Connect: &wire.ConnectRequest{Port: port}})
 		if err != nil {
 			return err
 		}
 		defer asked.Close()
 		frame, files, err := wire.ReadFrame(asked)
-		defer closeAll(files)
+		defer remote.CloseAll(files)
 		switch {
 		case err != nil:
 			return err

@@ -10,6 +10,8 @@ import (
 	"syscall"
 	"testing"
 	"time"
+
+	"github.com/podrun/podrun/cli/internal/remote"
 )
 
 // run runs a command line to its end.
@@ -31,7 +33,7 @@ func (w *world) beginWith(stdin io.Reader, stdout io.Writer, args ...string) *pr
 		in:     stdin, out: out, err: &p.err, rooms: w,
 		signals: func(sigs ...os.Signal) (<-chan os.Signal, func()) {
 			if sigs[0] == syscall.SIGWINCH {
-				return notify(sigs...)
+				return remote.Signals(sigs...)
 			}
 			return p.signals, func() {}
 		},

@@ -7,6 +7,7 @@ import (
 	"slices"
 	"time"
 
+	"github.com/podrun/podrun/cli/internal/remote"
 	"github.com/podrun/podrun/image"
 	"github.com/podrun/podrun/internal/report"
 	"github.com/podrun/podrun/manifest"
@@ -75,7 +76,7 @@ func (l *launch) again(ctx context.Context, attempt int, err error) error {
 		}
 	}
 	l.fetches.backOff()
-	if pause(ctx, wait) != nil && context.Cause(ctx) == errTooLate {
+	if remote.Pause(ctx, wait) != nil && context.Cause(ctx) == errTooLate {
 		return tooLate(err)
 	}
 	return ctx.Err()

@@ -83,7 +83,7 @@ func TestUpGivesUpWaitingForARegistry(t *testing.T) {
 	if got := p.wait(); got.code != 130 {
 		t.Errorf("%+v", got)
 	}
-	if traces(w.dirs.Pod("default", "web")) {
+	if w.dirs.Pod("default", "web").Traces() {
 		t.Error("something of the pod was made")
 	}
 }

@@ -10,6 +10,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	"github.com/podrun/podrun/cli/internal/remote"
 	"github.com/podrun/podrun/image"
 	"github.com/podrun/podrun/internal/report"
 	"github.com/podrun/podrun/internal/stage"
@@ -29,7 +30,7 @@ type pullWishes struct {
 // pullerStage pulls the images of one pod, and starts it: `podrun up -d` and `podrun apply` need
 // not live until then. It has the pod's lock.
 func pullerStage(args []string) int {
-	f := &front{getenv: os.Getenv, in: strings.NewReader(""), out: io.Discard, err: os.Stderr, rooms: house{}, signals: notify, pullBackOff: pullBackOff, stillAfter: stillAfter}
+	f := &front{getenv: os.Getenv, in: strings.NewReader(""), out: io.Discard, err: os.Stderr, rooms: house{}, signals: remote.Signals, pullBackOff: pullBackOff, stillAfter: stillAfter}
 	if err := f.pullOne(args); err != nil {
 		report.Print(f.err, err)
 		return exitFailure

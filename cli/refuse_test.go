@@ -71,7 +71,7 @@ func TestUpRefusals(t *testing.T) {
 				}
 			}
 			check(t, w.begin(tc.stdin, tc.args...).wait(), tc.code, "", tc.err)
-			if traces(w.dirs.Pod("default", "web")) {
+			if w.dirs.Pod("default", "web").Traces() {
 				t.Error("something was left behind")
 			}
 		})

@@ -10,6 +10,7 @@ import (
 	"os/signal"
 	"syscall"
 
+	"github.com/podrun/podrun/cli/internal/remote"
 	"github.com/podrun/podrun/internal/report"
 	"github.com/podrun/podrun/internal/stage"
 	"github.com/podrun/podrun/internal/store"
@@ -62,7 +63,7 @@ func (house) beside(dirs store.Dirs, p store.Pod, lock *store.FileLock, said io.
 // replacerStage is the process that replaces a pod.
 func replacerStage(args []string) int {
 	signal.Ignore(syscall.SIGPIPE, syscall.SIGHUP, syscall.SIGINT) // nobody may be there to read
-	f := &front{getenv: os.Getenv, in: os.Stdin, out: os.Stdout, err: os.Stderr, rooms: house{}, signals: notify, pullBackOff: pullBackOff, stillAfter: stillAfter}
+	f := &front{getenv: os.Getenv, in: os.Stdin, out: os.Stdout, err: os.Stderr, rooms: house{}, signals: remote.Signals, pullBackOff: pullBackOff, stillAfter: stillAfter}
 	if len(args) != 4 {
 		report.Print(f.err, report.New(report.Internal, "", "a replacer takes four arguments"))
 		return exitInternal

@@ -126,7 +126,7 @@ func (f *front) restartPod(ctx context.Context, place store.Pod, only []string, 
 		return err
 	}
 	p.renewed = p.restarting()
-	if err := persist(ctx, place, func() error { return p.applyOnce(ctx, text) }); err != nil {
+	if err := remote.Persist(ctx, place, func() error { return p.applyOnce(ctx, text) }); err != nil {
 		return fmt.Errorf("cannot restart pod %s: %w", place.Name, err)
 	}
 	defer remote.Waiting(f.err, "restarting", place, nil, func(c pod.ContainerStatus) bool {

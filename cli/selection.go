@@ -10,6 +10,7 @@ import (
 	"github.com/urfave/cli/v2"
 
 	"github.com/podrun/podrun/cli/internal/reading"
+	"github.com/podrun/podrun/cli/internal/remote"
 	"github.com/podrun/podrun/internal/store"
 	"github.com/podrun/podrun/manifest"
 	"github.com/podrun/podrun/pod"
@@ -47,7 +48,7 @@ func selectionOf(c *cli.Context, named bool) (*selection, error) {
 	case named:
 		return nil, usageErrorf(command, "--selector and --all choose by themselves: they do not go with names or files")
 	}
-	s := &selection{namespace: cmp.Or(c.String("namespace"), defaultNamespace), everywhere: c.Bool("all-namespaces")}
+	s := &selection{namespace: cmp.Or(c.String("namespace"), remote.DefaultNamespace), everywhere: c.Bool("all-namespaces")}
 	if s.everywhere {
 		s.namespace = ""
 	}

@@ -11,6 +11,7 @@ import (
 	"github.com/urfave/cli/v2"
 	"golang.org/x/sys/unix"
 
+	"github.com/podrun/podrun/cli/internal/remote"
 	"github.com/podrun/podrun/internal/report"
 	"github.com/podrun/podrun/internal/stage"
 	"github.com/podrun/podrun/internal/store"
@@ -73,7 +74,7 @@ func (s *service) keepStarting(ctx context.Context) (stop func()) {
 	go func() {
 		for {
 			s.tell(systemd.Extend(stretch))
-			if pause(ctx, stretchEvery) != nil {
+			if remote.Pause(ctx, stretchEvery) != nil {
 				return
 			}
 		}
@@ -229,7 +230,7 @@ func (s *service) attach(ctx context.Context, p *upPod) error {
 		switch {
 		case err == nil || ctx.Err() != nil:
 			return err
-		case errors.Is(err, errNotRunning):
+		case errors.Is(err, remote.ErrNotRunning):
 			p.running, p.started, p.change = false, false, nil
 			return nil
 		case attempt == 3:
@@ -240,7 +241,7 @@ func (s *service) attach(ctx context.Context, p *upPod) error {
 				return err
 			}
 		}
-		if err := pause(ctx, 20*pollTime); err != nil {
+		if err := remote.Pause(ctx, 20*remote.PollTime); err != nil {
 			return err
 		}
 	}
@@ -257,7 +258,7 @@ func (s *service) attachOnce(ctx context.Context, p *upPod) error {
 	if p.front.Output != nil {
 		files = append(files, p.front.Output)
 	}
-	conn, err := ask(within, p.place, wire.Request{Verb: wire.Attach, Attach: &p.front.AttachRequest}, files...)
+	conn, err := remote.Ask(within, p.place, wire.Request{Verb: wire.Attach, Attach: &p.front.AttachRequest}, files...)
 	if err == nil {
 		defer conn.Close()
 		var frame wire.Frame

@@ -62,7 +62,7 @@ func (s *service) stop(ctx context.Context, list []*upPod, signals <-chan os.Sig
 // stopOne is `podrun down`, and `podrun down --force` where that fails or once there is
 // a hurry.
 func (s *service) stopOne(ctx context.Context, p *upPod, hurry <-chan struct{}) error {
-	if !traces(p.place) {
+	if !p.place.Traces() {
 		return nil
 	}
 	within, cancel := context.WithCancel(ctx)
@@ -74,7 +74,7 @@ func (s *service) stopOne(ctx context.Context, p *upPod, hurry <-chan struct{}) 
 		case <-within.Done():
 		}
 	}()
-	err := s.front.downPod(within, s.keeper, p.place, ending{})
+	err := downPod(within, s.front.err, s.keeper.remove, p.place, ending{})
 	if err == nil || ctx.Err() != nil {
 		return err
 	}
@@ -82,5 +82,5 @@ func (s *service) stopOne(ctx context.Context, p *upPod, hurry <-chan struct{}) 
 		report.Print(s.front.err, err)
 	}
 	none := int64(0)
-	return s.front.downPod(ctx, s.keeper, p.place, ending{grace: &none, force: true})
+	return downPod(ctx, s.front.err, s.keeper.remove, p.place, ending{grace: &none, force: true})
 }

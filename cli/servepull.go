@@ -7,6 +7,7 @@ import (
 	"slices"
 	"time"
 
+	"github.com/podrun/podrun/cli/internal/remote"
 	"github.com/podrun/podrun/image"
 	"github.com/podrun/podrun/internal/report"
 	"github.com/podrun/podrun/internal/systemd"
@@ -96,7 +97,7 @@ func (s *service) again(ctx context.Context, l *launch, attempt int, err error) 
 			}()
 		}
 	}
-	_ = pause(rest, wait) // the caller sees whether that was its end
+	_ = remote.Pause(rest, wait) // the caller sees whether that was its end
 	return s.takeTurn(ctx)
 }
 

@@ -41,7 +41,7 @@ func (s *service) suspend(ctx context.Context, p *upPod, hurry <-chan struct{}) 
 	within, cancel := context.WithTimeout(ctx, remote.Patience(p.place, nil))
 	defer cancel()
 	ask := func(grace *int64) error {
-		return persist(within, p.place, func() error {
+		return remote.Persist(within, p.place, func() error {
 			return remote.StopOnce(within, p.place, wire.StopRequest{GraceSeconds: grace, Shutdown: true})
 		})
 	}
@@ -53,10 +53,10 @@ func (s *service) suspend(ctx context.Context, p *upPod, hurry <-chan struct{}) 
 		}
 	}()
 	err := ask(nil)
-	if err != nil && !errors.Is(err, errNotRunning) {
+	if err != nil && !errors.Is(err, remote.ErrNotRunning) {
 		return fmt.Errorf("end pod %s: %w", p.place.Name, err)
 	}
-	return waitGone(ctx, p.place)
+	return remote.WaitGone(ctx, p.place)
 }
 
 // hurried is closed at a signal, until done is called.
@@ -78,5 +78,5 @@ func stopTime(list []*upPod) time.Duration {
 	for _, p := range list {
 		grace = max(grace, p.plan.GraceSeconds)
 	}
-	return time.Duration(grace)*time.Second + remote.Slack + goneTime
+	return time.Duration(grace)*time.Second + remote.Slack + remote.GoneTime
 }

@@ -63,8 +63,8 @@ func (f *front) stopPods(c *cli.Context) error {
 	for i, p := range places {
 		all.Go(func() {
 			defer remote.Waiting(f.err, "stopping", p, how.grace, nil)()
-			if errs[i] = f.stopPod(c.Context, p, how); errs[i] == nil {
-				errs[i] = waitGone(c.Context, p)
+			if errs[i] = stopPod(c.Context, f.err, p, how); errs[i] == nil {
+				errs[i] = remote.WaitGone(c.Context, p)
 			}
 		})
 	}

@@ -8,6 +8,7 @@ import (
 
 	"github.com/urfave/cli/v2"
 
+	"github.com/podrun/podrun/cli/internal/remote"
 	"github.com/podrun/podrun/internal/delegation"
 	"github.com/podrun/podrun/internal/report"
 	"github.com/podrun/podrun/internal/systemd"
@@ -100,7 +101,7 @@ func (s *service) killSilent(ctx context.Context) error {
 		within, cancel := context.WithTimeout(ctx, adoptTime)
 		defer cancel()
 		err := s.attachOnce(within, p)
-		if err == nil || errors.Is(err, errNotRunning) {
+		if err == nil || errors.Is(err, remote.ErrNotRunning) {
 			return
 		}
 		fmt.Fprintf(s.front.err, "podrun: the supervisor of pod %s does not answer: it is replaced\n", p.place.Name)

@@ -3,37 +3,12 @@ package cli
 import (
 	"context"
 	"errors"
-	"net"
-	"os"
-	"time"
 
 	"github.com/podrun/podrun/cli/internal/remote"
 	"github.com/podrun/podrun/internal/store"
 	"github.com/podrun/podrun/internal/wire"
 	"github.com/podrun/podrun/pod"
 )
-
-const (
-	goneTime   = remote.GoneTime
-	answerTime = remote.AnswerTime
-	pollTime   = remote.PollTime
-)
-
-// errNotRunning says that the pod has no processes.
-var errNotRunning = remote.ErrNotRunning
-
-func ask(ctx context.Context, p store.Pod, req wire.Request, files ...*os.File) (*net.UnixConn, error) {
-	return remote.Ask(ctx, p, req, files...)
-}
-
-func hungUp(err error) bool { return remote.HungUp(err) }
-
-func pause(ctx context.Context, d time.Duration) error { return remote.Pause(ctx, d) }
-
-// persist asks again as long as the supervisor hangs up and the pod lives.
-func persist(ctx context.Context, p store.Pod, ask func() error) error {
-	return remote.Persist(ctx, p, ask)
-}
 
 // watch hands every status of the pod to seen, until the pod has ended or seen
 // says enough. A pod that has ended already has shown its last status before.
@@ -44,20 +19,20 @@ func watch(ctx context.Context, p store.Pod, seen func(*pod.Status) (enough bool
 // watchLayers is watch that also hands on how far the layers of images are that are pulled.
 func watchLayers(ctx context.Context, p store.Pod, seen func(*pod.Status) (enough bool), layer func(wire.Layer)) error {
 	begun := false
-	err := persist(ctx, p, func() error {
+	err := remote.Persist(ctx, p, func() error {
 		return watchOnce(ctx, p, func(st *pod.Status) bool {
 			begun = true
 			return seen(st)
 		}, layer)
 	})
-	if begun && errors.Is(err, errNotRunning) {
+	if begun && errors.Is(err, remote.ErrNotRunning) {
 		return nil
 	}
 	return err
 }
 
 func watchOnce(ctx context.Context, p store.Pod, seen func(*pod.Status) (enough bool), layer func(wire.Layer)) error {
-	conn, err := ask(ctx, p, wire.Request{Verb: wire.Watch})
+	conn, err := remote.Ask(ctx, p, wire.Request{Verb: wire.Watch})
 	if err != nil {
 		return err
 	}
@@ -88,9 +63,6 @@ func watchOnce(ctx context.Context, p store.Pod, seen func(*pod.Status) (enough 
 func stop(ctx context.Context, p store.Pod, grace *int64) error {
 	return remote.Stop(ctx, p, wire.StopRequest{GraceSeconds: grace})
 }
-
-// waitGone returns when no process of the pod is left.
-func waitGone(ctx context.Context, p store.Pod) error { return remote.WaitGone(ctx, p) }
 
 // wireError is what the supervisor said, with its exit code.
 func wireError(e *wire.Error) error {

@@ -9,6 +9,7 @@ import (
 	"github.com/urfave/cli/v2"
 
 	"github.com/podrun/podrun/cli/internal/reading"
+	"github.com/podrun/podrun/cli/internal/remote"
 	"github.com/podrun/podrun/cli/internal/tty"
 	"github.com/podrun/podrun/internal/report"
 	"github.com/podrun/podrun/internal/store"
@@ -104,7 +105,7 @@ func (f *front) top(c *cli.Context) error {
 		return err
 	}
 	if len(before) > 0 {
-		if err := pause(c.Context, topWindow); err != nil {
+		if err := remote.Pause(c.Context, topWindow); err != nil {
 			return err
 		}
 	}
@@ -146,7 +147,7 @@ func (v *topView) watch(ctx context.Context, interval time.Duration) error {
 	screen, terminal := tty.File(v.front.out)
 	terminal = terminal && v.front.getenv("TERM") != "dumb"
 	for wait := topWindow; ; wait = interval {
-		if pause(ctx, wait) != nil {
+		if remote.Pause(ctx, wait) != nil {
 			return nil
 		}
 		after, err := v.look()

@@ -6,6 +6,7 @@ import (
 	"runtime"
 	"time"
 
+	"github.com/podrun/podrun/cli/internal/remote"
 	"github.com/podrun/podrun/internal/report"
 	"github.com/podrun/podrun/internal/store"
 )
@@ -30,7 +31,7 @@ func (s *service) takeTurn(ctx context.Context) error {
 				return fmt.Errorf("cannot wait for other pods to start: %w", err)
 			}
 		}
-		if err := pause(ctx, turnTime); err != nil {
+		if err := remote.Pause(ctx, turnTime); err != nil {
 			return err
 		}
 	}

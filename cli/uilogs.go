@@ -25,19 +25,18 @@ func (s *pageSource) Logs(ctx context.Context, of page.Log, line func(page.Line)
 	if err != nil {
 		return err
 	}
-	want := wishes{container: of.Container, all: of.Container == "", tail: of.Tail, previous: of.Previous}
 	view := func(ct *pod.Container) crilog.Sink { return newPageSink(ct.Name, line) }
 	var streams []*stream
 	for _, one := range allStreams(plan, view) {
-		if want.all || one.container.Name == want.container {
-			one.tail = want.tail
+		if of.Container == "" || one.container.Name == of.Container {
+			one.tail = of.Tail
 			one.missed = func() {
 				line(page.Line{Container: one.container.Name, Stream: "podrun", Text: "lines are missing here: they were written faster than they could be read, and the log was rotated"})
 			}
 			streams = append(streams, one)
 		}
 	}
-	if want.previous {
+	if of.Previous {
 		return readPrevious(p, streams)
 	}
 	fromLatest(p, streams)

@@ -9,6 +9,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/podrun/podrun/cli/internal/remote"
 	"github.com/podrun/podrun/internal/page"
 	"github.com/podrun/podrun/internal/store"
 	"github.com/podrun/podrun/pod"
@@ -45,15 +46,15 @@ type shownPod struct {
 // Watch tells of all pods and events, whenever get -w would look at them.
 func (s *pageSource) Watch(ctx context.Context, seen func(all []page.Thing, problem string)) {
 	wishes := &getWishes{all: true}
-	watched := (&podWatch{dirs: s.dirs, wishes: wishes}).watched
+	watched := func() ([]string, error) { return podDirs(s.dirs, nil, wishes) }
 	look := func() (bool, error) {
 		seen(s.look(wishes))
-		return true, pause(ctx, lookPause)
+		return true, remote.Pause(ctx, lookPause)
 	}
 	for ctx.Err() == nil {
 		if err := whileWatching(ctx, watched, s.lives.poked, look); err != nil && ctx.Err() == nil {
 			seen(nil, err.Error())
-			pause(ctx, topInterval)
+			remote.Pause(ctx, topInterval)
 		}
 	}
 }
@@ -138,7 +139,7 @@ func (s *pageSource) place(of page.Log) (store.Pod, *pod.Plan, error) {
 	}
 	plan, err := p.Plan()
 	if err == nil && of.Container != "" {
-		_, err = named(plan, of.Container)
+		_, err = remote.Named(plan, of.Container)
 	}
 	return p, plan, err
 }

@@ -14,6 +14,7 @@ import (
 	"github.com/urfave/cli/v2"
 	"k8s.io/apimachinery/pkg/util/validation"
 
+	"github.com/podrun/podrun/cli/internal/remote"
 	"github.com/podrun/podrun/internal/report"
 	"github.com/podrun/podrun/internal/systemd"
 	"github.com/podrun/podrun/manifest"
@@ -55,17 +56,17 @@ func (f *front) unitDirs(c *cli.Context) (unitDirs, error) {
 	case c.Bool("user") && root:
 		return unitDirs{}, report.New(report.Usage, "leave --user out, or do it as the user whose pods they are", "root's pods are units of the system")
 	}
-	return f.ownUnits()
+	return ownUnits(f.getenv)
 }
 
 // ownUnits are the units of who is calling.
-func (f *front) ownUnits() (unitDirs, error) {
+func ownUnits(getenv func(string) string) (unitDirs, error) {
 	if os.Geteuid() == 0 {
 		return unitDirs{true, "/etc/systemd/system", "/etc/podrun/pods"}, nil
 	}
-	config := f.getenv("XDG_CONFIG_HOME")
+	config := getenv("XDG_CONFIG_HOME")
 	if config == "" {
-		config = filepath.Join(f.getenv("HOME"), ".config")
+		config = filepath.Join(getenv("HOME"), ".config")
 	}
 	if !filepath.IsAbs(config) {
 		return unitDirs{}, report.New(report.Usage, "set HOME, or XDG_CONFIG_HOME to an absolute path", "find the directory of units: %q is not absolute", config)
@@ -138,9 +139,9 @@ func (f *front) manifestUnit(u *unit, dirs unitDirs, file, path, name string) er
 // warnOfNamespace reports that a unit does not have the namespace of the environment.
 func (f *front) warnOfNamespace(docs documents) {
 	for _, o := range slices.Concat(docs.pods, docs.workloads, docs.stored) {
-		if f.namespace != defaultNamespace && o.Value.GetNamespace() == defaultNamespace {
+		if f.namespace != remote.DefaultNamespace && o.Value.GetNamespace() == remote.DefaultNamespace {
 			fmt.Fprintf(f.err, "podrun: warning: the unit runs %s %s in the namespace default: units do not have %s; metadata.namespace in the manifest names another\n",
-				strings.ToLower(o.Kind), report.Escape(o.Name()), namespaceEnv)
+				strings.ToLower(o.Kind), report.Escape(o.Name()), remote.NamespaceEnv)
 			return
 		}
 	}
@@ -150,7 +151,7 @@ func (f *front) warnOfNamespace(docs documents) {
 func unitName(pods []manifest.Object, path string) string {
 	if len(pods) == 1 {
 		p := pods[0].Pod
-		if p.Namespace == defaultNamespace {
+		if p.Namespace == remote.DefaultNamespace {
 			return p.Name
 		}
 		return p.Namespace + "-" + p.Name

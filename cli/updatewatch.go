@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"time"
 
+	"github.com/podrun/podrun/cli/internal/remote"
 	"github.com/podrun/podrun/internal/report"
 	"github.com/podrun/podrun/internal/store"
 	"github.com/podrun/podrun/pod"
@@ -31,7 +32,7 @@ func (u *updating) watchPod(ctx context.Context, p store.Pod, stable time.Durati
 		last = st
 		return st.Ready() || st.Phase.Terminal()
 	})
-	if last == nil || !last.Phase.Terminal() && !last.Ready() || errors.Is(err, errNotRunning) {
+	if last == nil || !last.Phase.Terminal() && !last.Ready() || errors.Is(err, remote.ErrNotRunning) {
 		if err := ctx.Err(); err != nil {
 			return err
 		}

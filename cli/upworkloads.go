@@ -12,6 +12,7 @@ import (
 
 	"github.com/urfave/cli/v2"
 
+	"github.com/podrun/podrun/cli/internal/remote"
 	"github.com/podrun/podrun/internal/report"
 	"github.com/podrun/podrun/internal/store"
 	"github.com/podrun/podrun/manifest"
@@ -181,7 +182,7 @@ func (f *front) awaitWorkload(ctx context.Context, dirs store.Dirs, w store.Work
 				return err
 			}
 		}
-		if err := pause(ctx, 10*pollTime); errors.Is(err, context.DeadlineExceeded) {
+		if err := remote.Pause(ctx, 10*remote.PollTime); errors.Is(err, context.DeadlineExceeded) {
 			return report.New(report.Failure, fmt.Sprintf("podrun get %s, podrun ps and podrun events show why", v.name()), "%s is not as it should be yet: it is left as it is", v.name())
 		} else if err != nil {
 			return err

@@ -12,6 +12,7 @@ import (
 	"github.com/urfave/cli/v2"
 
 	"github.com/podrun/podrun/cli/internal/reading"
+	"github.com/podrun/podrun/cli/internal/remote"
 	"github.com/podrun/podrun/internal/report"
 	"github.com/podrun/podrun/internal/store"
 	"github.com/podrun/podrun/pod"
@@ -199,7 +200,7 @@ func (g goal) await(ctx context.Context, p store.Pod, once bool) error {
 		case once:
 			return context.DeadlineExceeded
 		}
-		if err := pause(ctx, 10*pollTime); err != nil {
+		if err := remote.Pause(ctx, 10*remote.PollTime); err != nil {
 			return err
 		}
 	}
@@ -209,7 +210,7 @@ func (g goal) await(ctx context.Context, p store.Pod, once bool) error {
 			st = now
 			return g.met(now)
 		})
-		if errors.Is(err, errNotRunning) || err == nil && !g.met(st) && !st.Phase.Terminal() {
+		if errors.Is(err, remote.ErrNotRunning) || err == nil && !g.met(st) && !st.Phase.Terminal() {
 			st, err = final(ctx, p) // it has ended before we could ask
 		}
 	}

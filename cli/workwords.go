@@ -136,7 +136,7 @@ func (f *front) downWorkload(ctx context.Context, dirs store.Dirs, keeper pods, 
 		for _, p := range v.places {
 			defer remote.Waiting(f.err, "stopping", p, how.grace, nil)()
 			if how.force || how.grace != nil {
-				pods.Go(func() { _ = f.downPod(ctx, keeper, p, how) }) // the loop below sees the result
+				pods.Go(func() { _ = downPod(ctx, f.err, keeper.remove, p, how) }) // the loop below sees the result
 			}
 		}
 	}
@@ -154,7 +154,7 @@ func (f *front) downWorkload(ctx context.Context, dirs store.Dirs, keeper pods, 
 		if _, err := w.Object(); errors.Is(err, fs.ErrNotExist) {
 			return nil
 		}
-		if err := pause(ctx, 4*pollTime); err != nil {
+		if err := remote.Pause(ctx, 4*remote.PollTime); err != nil {
 			return err
 		}
 	}
@@ -193,7 +193,7 @@ func (g goal) awaitGoal(ctx context.Context, dirs store.Dirs, w store.Workload, 
 		if over, _ := v.state.Ended(); over && !g.gone {
 			return report.New(report.Failure, "podrun get "+v.name()+" and podrun logs show why", "%s has ended without meeting %s", v.name(), g.text)
 		}
-		if err := pause(ctx, 10*pollTime); err != nil {
+		if err := remote.Pause(ctx, 10*remote.PollTime); err != nil {
 			return err
 		}
 	}

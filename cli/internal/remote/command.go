@@ -51,7 +51,7 @@ func (e *Interrupted) Error() string { return "interrupted by " + e.Signal.Strin
 // Run starts the command, passes everything on and returns its exit code.
 func (x *Command) Run(ctx context.Context, req wire.ExecRequest) (int, error) {
 	stdin, outlets, theirs, err := x.pipes()
-	defer closeAll(theirs)
+	defer CloseAll(theirs)
 	if err == nil {
 		x.conn, err = Ask(ctx, x.Pod, wire.Request{Verb: wire.Exec, Exec: &req}, theirs...)
 	}
@@ -65,7 +65,7 @@ func (x *Command) Run(ctx context.Context, req wire.ExecRequest) (int, error) {
 		return 0, err
 	}
 	defer x.conn.Close()
-	closeAll(theirs) // an end of ours would keep the command from seeing the end of its input
+	CloseAll(theirs) // an end of ours would keep the command from seeing the end of its input
 	master, err := x.started()
 	if err != nil {
 		if stdin != nil {
@@ -131,7 +131,7 @@ func (x *Command) started() (*os.File, error) {
 		err = x.lost(err)
 	}
 	if err != nil || x.Terminal == nil {
-		closeAll(files)
+		CloseAll(files)
 		return nil, err
 	}
 	return pollable(files[0])
@@ -229,7 +229,7 @@ func (x *Command) passSignals() (killed <-chan os.Signal, quiet func()) {
 func (x *Command) await() (int, error) {
 	for {
 		frame, files, err := wire.ReadFrame(x.conn)
-		closeAll(files)
+		CloseAll(files)
 		switch {
 		case err != nil:
 			return 0, x.lost(err)
@@ -246,7 +246,8 @@ func NewRefused(e *wire.Error) *Refused {
 	return &Refused{e.Code, report.New(report.Internal, e.Hint, "%s", e.Message)}
 }
 
-func closeAll(files []*os.File) {
+// CloseAll closes files.
+func CloseAll(files []*os.File) {
 	for _, f := range files {
 		f.Close()
 	}
