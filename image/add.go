@@ -5,7 +5,6 @@ import (
 	"encoding/json"
 	"fmt"
 	"os"
-	"path/filepath"
 	"slices"
 	"time"
 
@@ -13,9 +12,6 @@ import (
 	"github.com/opencontainers/image-spec/specs-go"
 	v1 "github.com/opencontainers/image-spec/specs-go/v1"
 	"golang.org/x/sync/errgroup"
-
-	"github.com/podrun/podrun/internal/store"
-	"github.com/podrun/podrun/pod"
 )
 
 // parallelLayers is how many layers of one image are on their way at once: each has a
@@ -24,14 +20,14 @@ const parallelLayers = 6
 
 // add brings an image's layers into the store, then records the image, then gives
 // it its names (normalised references; there may be none).
-func (a *adder) add(ctx context.Context, c *candidate, asked string, names []string) (pod.Image, error) {
+func (a *adder) add(ctx context.Context, c *candidate, asked string, names []string) (added, error) {
 	records, err := a.layers(ctx, c.layers, asked)
 	if err != nil {
-		return pod.Image{}, err
+		return added{}, err
 	}
 	if c.manifest == nil {
 		if err := c.makeManifest(records); err != nil {
-			return pod.Image{}, err
+			return added{}, err
 		}
 	}
 	rec := &imageRecord{
@@ -44,12 +40,15 @@ func (a *adder) add(ctx context.Context, c *candidate, asked string, names []str
 		rec.DiffIDs = append(rec.DiffIDs, l.DiffID)
 	}
 	if err := a.s.record(rec, c, names); err != nil {
-		return pod.Image{}, err
+		return added{}, err
 	}
-	if len(names) == 0 {
-		return a.s.imageByID(rec.ID)
-	}
-	return a.s.Resolve(names[0])
+	return added{rec.ID, append(names, "")[0]}, nil
+}
+
+// added is an image that has been added.
+type added struct {
+	id   digest.Digest
+	name string // the first of those it was given; "" if none
 }
 
 // layers brings layers into the store, several at a time. The first failure ends
@@ -104,7 +103,7 @@ func (c *candidate) makeManifest(records map[digest.Digest]*layerRecord) error {
 
 // record writes an image's record and its names. Both are short; nobody removes
 // records meanwhile.
-func (s *Store) record(rec *imageRecord, c *candidate, names []string) error {
+func (s *ingestStore) record(rec *imageRecord, c *candidate, names []string) error {
 	lock, err := s.lockRecords()
 	if err != nil {
 		return err
@@ -133,25 +132,4 @@ func (s *Store) record(rec *imageRecord, c *candidate, names []string) error {
 		}
 	}
 	return nil
-}
-
-func (s *Store) lockRecords() (*store.FileLock, error) {
-	lock, err := store.OpenFileLock(filepath.Join(s.dir, "records.lock"))
-	if err != nil {
-		return nil, err
-	}
-	if err := lock.Exclusive(); err != nil {
-		lock.Close()
-		return nil, err
-	}
-	return lock, nil
-}
-
-// knownConfig is the config of an image that is recorded, or nil.
-func (s *Store) knownConfig(id digest.Digest) []byte {
-	rec, err := s.readImage(id)
-	if err != nil || digest.FromString(rec.Config) != id {
-		return nil
-	}
-	return []byte(rec.Config)
 }

@@ -4,9 +4,8 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"os"
+	"path/filepath"
 
-	"github.com/containers/image/v5/types"
 	"golang.org/x/sync/semaphore"
 )
 
@@ -21,22 +20,22 @@ const (
 // debug.SetMemoryLimit. Without a limit the collector would let twice as much pile up.
 const Memory = 24 << 20
 
-// means are what all images that a process adds share.
-type means struct {
-	unpacks  *semaphore.Weighted
-	windows  *semaphore.Weighted
-	patience patience
-	conf     types.SystemContext    // where registries.conf and the like are; zero: in their usual places
-	policy   func() (string, error) // where policy.json is; "": there is none
-
-	part        int   // entries that an unpacker deals with at once
-	partialRoom int64 // bytes that a partial file may have at the most; 0: as many as there is room for
+// ingestStore is a store with what all images that a process adds share.
+type ingestStore struct {
+	*recordStore
+	downloads
+	unpacks *semaphore.Weighted
+	windows *semaphore.Weighted
+	part    int // entries that an unpacker deals with at once
 }
 
-func newMeans() means {
-	return means{
-		unpacks: semaphore.NewWeighted(parallelUnpacks), windows: semaphore.NewWeighted(windowsMemory), patience: usualPatience(), conf: usualConf(), part: usualPart,
-		policy: func() (string, error) { return policyFile(os.Getenv("HOME"), systemPolicy) },
+// newIngestStore is a store to add to. passing says whether an error of a registry may be gone
+// in a moment.
+func newIngestStore(s *recordStore, passing func(error) bool) *ingestStore {
+	return &ingestStore{
+		recordStore: s,
+		downloads:   downloads{partials: filepath.Join(s.dir, partialDir), room: roomFor, patience: usualPatience(), passing: passing},
+		unpacks:     semaphore.NewWeighted(parallelUnpacks), windows: semaphore.NewWeighted(windowsMemory), part: usualPart,
 	}
 }
 

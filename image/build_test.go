@@ -65,7 +65,7 @@ func (e f) header() *tar.Header {
 	if len(e.Xattrs) > 0 {
 		h.PAXRecords = map[string]string{}
 		for k, v := range e.Xattrs {
-			h.PAXRecords[xattrPrefix+k] = v
+			h.PAXRecords["SCHILY.xattr."+k] = v
 		}
 	}
 	return h

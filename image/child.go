@@ -14,6 +14,7 @@ import (
 	"strings"
 
 	"github.com/opencontainers/go-digest"
+	"golang.org/x/sync/semaphore"
 	"golang.org/x/sys/unix"
 
 	"github.com/podrun/podrun/internal/report"
@@ -46,13 +47,26 @@ func roomFor(dir string) (limits, error) {
 	return l, nil
 }
 
-// unpack streams a layer's blob into a child that fills root, and checks both
+// unpackJob is what an unpacker needs beside the layer.
+type unpackJob struct {
+	limits  limits
+	part    int                 // entries that are dealt with at once
+	windows *semaphore.Weighted // of windowsMemory
+	lock    *os.File            // held as long as the child lives
+}
+
+// unpackedLayer is what a layer has become.
+type unpackedLayer struct {
+	DiffID     digest.Digest
+	Size       int64 // bytes of the tar stream
+	OpaqueRoot bool
+	Unpacked
+}
+
+// unpackLayer streams a layer's blob into a child that fills root, and checks both
 // digests on the way. told is called about every MiB.
-func (a *adder) unpack(ctx context.Context, root string, b layerBlob, told func(n int64)) (*layerRecord, error) {
-	limits, err := a.s.room(root)
-	if err != nil {
-		return nil, err
-	}
+func unpackLayer(ctx context.Context, root string, b layerBlob, job unpackJob, told func(n int64)) (*unpackedLayer, error) {
+	limits := job.limits
 	if b.Size > limits.Bytes {
 		return nil, tooLarge(limits)
 	}
@@ -68,17 +82,17 @@ func (a *adder) unpack(ctx context.Context, root string, b layerBlob, told func(
 		return nil, firstCause(blob, err)
 	}
 	window := min(packed.window, windowsMemory)
-	if err := a.s.windows.Acquire(ctx, window); err != nil {
+	if err := job.windows.Acquire(ctx, window); err != nil {
 		return nil, err
 	}
-	defer a.s.windows.Release(window)
+	defer job.windows.Release(window)
 
 	recipe, err := os.OpenFile(filepath.Join(filepath.Dir(root), recipeFile), os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o600)
 	if err != nil {
 		return nil, err
 	}
 	defer recipe.Close()
-	child, err := a.startUnpacker(ctx, unpackOrder{root, limits, a.s.part}, recipe)
+	child, err := startUnpacker(ctx, unpackOrder{root, limits, job.part}, recipe, job.lock)
 	if err != nil {
 		return nil, err
 	}
@@ -94,10 +108,7 @@ func (a *adder) unpack(ctx context.Context, root string, b layerBlob, told func(
 	if err != nil {
 		return nil, err
 	}
-	return &layerRecord{
-		header: header{recordVersion}, DiffID: sum.diffID, Size: sum.size,
-		OpaqueRoot: result.OpaqueRoot, Boot: a.s.boot, Unpacked: result.Unpacked,
-	}, nil
+	return &unpackedLayer{sum.diffID, sum.size, result.OpaqueRoot, result.Unpacked}, nil
 }
 
 const (
@@ -105,11 +116,13 @@ const (
 	roomHint = "free some disk space, or do not trust this image"
 )
 
+// tooLarge is the error of a layer that does not fit the limits.
 func tooLarge(l limits) error {
 	return report.New(report.Failure, roomHint,
 		"it unpacks to more than %d bytes in %d files, which is %s", l.Bytes, l.Entries, noRoom)
 }
 
+// everyMiB calls told at most once for each MiB.
 func everyMiB(told func(n int64)) func(n int64) {
 	next := int64(0)
 	return func(n int64) {
@@ -130,7 +143,7 @@ type unpacker struct {
 	ctx    context.Context
 }
 
-func (a *adder) startUnpacker(ctx context.Context, order unpackOrder, recipe *os.File) (*unpacker, error) {
+func startUnpacker(ctx context.Context, order unpackOrder, recipe, lock *os.File) (*unpacker, error) {
 	arg, err := json.Marshal(order)
 	if err != nil {
 		return nil, err
@@ -144,7 +157,7 @@ func (a *adder) startUnpacker(ctx context.Context, order unpackOrder, recipe *os
 	u := &unpacker{stdin: w, ctx: ctx}
 	u.cmd = stage.Command(stage.Spec{
 		Name: unpackStage, Args: []string{string(arg)}, Userns: true, Net: true,
-		ExtraFiles: []*os.File{a.lock.File(), recipe}, // while it lives its staging directory is nobody's
+		ExtraFiles: []*os.File{lock, recipe}, // while it lives its staging directory is nobody's
 	})
 	bare(u.cmd)
 	u.cmd.Dir = "/"

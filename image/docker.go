@@ -20,7 +20,7 @@ type dockerImage struct {
 
 // dockerImages lists the images of a docker archive. It has no digests but the
 // config's, which the config's name may carry, and the diffIDs in the config.
-func (s *Store) dockerImages(f files, raw []byte) ([]archived, error) {
+func dockerImages(f files, raw []byte) ([]archived, error) {
 	var images []dockerImage
 	if err := json.Unmarshal(raw, &images); err != nil {
 		return nil, fmt.Errorf("read manifest.json: %w", err)

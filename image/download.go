@@ -7,8 +7,6 @@ import (
 	"io"
 	"sync"
 	"time"
-
-	"github.com/opencontainers/go-digest"
 )
 
 // download is a blob on its way from a registry. It comes as quickly as the network
@@ -21,8 +19,9 @@ type download struct {
 	from     func(ctx context.Context, offset int64) (io.ReadCloser, error)
 	size     int64
 	patience patience
-	file     *partial // nil: there is none
-	old      int64    // how much of it was there before
+	passing  func(error) bool // an error may be gone in a moment
+	file     *partial         // nil: there is none
+	old      int64            // how much of it was there before
 
 	mu     sync.Mutex
 	moved  sync.Cond // have, piece or err has changed
@@ -35,10 +34,21 @@ type download struct {
 	done   chan struct{} // closed when nothing is fetched any more
 }
 
+// downloads is how blobs are fetched into a store.
+type downloads struct {
+	partials string                           // the directory of partial files
+	room     func(dir string) (limits, error) // roomFor, or a test's
+	patience patience
+	passing  func(error) bool // an error of a connection may be gone in a moment
+	// partialRoom is how many bytes a partial file may have at the most; 0: as many as there
+	// is room for.
+	partialRoom int64
+}
+
 // startDownload begins to fetch a blob, from where an earlier pull has left it.
-func (s *Store) startDownload(ctx context.Context, b layerBlob) *download {
+func (s *downloads) startDownload(ctx context.Context, b layerBlob) *download {
 	ctx, cancel := context.WithCancel(ctx)
-	d := &download{from: b.From, size: b.Size, patience: s.patience, cancel: cancel, done: make(chan struct{})}
+	d := &download{from: b.From, size: b.Size, patience: s.patience, passing: s.passing, cancel: cancel, done: make(chan struct{})}
 	d.moved.L = &d.mu
 	if p, err := s.openPartial(b.Digest, b.Size); err == nil { // else it is done without
 		d.file, d.old, d.have = p, p.size, p.size
@@ -76,7 +86,7 @@ func (d *download) run(ctx context.Context) error {
 		case d.have-before >= d.patience.least || d.have == d.size:
 			failed = 0
 		}
-		if !passing(err) && !unreachable(err) || failed == len(d.patience.again) {
+		if !d.passing(err) || failed == len(d.patience.again) {
 			return err
 		}
 		if err := pause(ctx, d.patience.again[failed]); err != nil {
@@ -237,17 +247,4 @@ func (d *download) finish(err error) error {
 // earlier pull: what a power cut has left of it may be to blame.
 func (d *download) resumedWrong(err error) bool {
 	return d.old > 0 && errors.As(err, new(*wrongBlob))
-}
-
-// wrongBlob is the error of a blob that is not what its digest or size says.
-type wrongBlob struct {
-	want, got digest.Digest // "" if it is the size that is wrong
-	size      int64
-}
-
-func (e *wrongBlob) Error() string {
-	if e.want == "" {
-		return fmt.Sprintf("blob is longer than its %d bytes", e.size)
-	}
-	return fmt.Sprintf("blob is %s instead of %s", e.got, e.want)
 }

@@ -26,7 +26,7 @@ type files interface {
 // openFiles opens a directory, or a tar file, plain or compressed. A compressed one
 // is first decompressed into a nameless file of the store, since its parts are
 // needed in another order than they have.
-func (a *adder) openFiles(ctx context.Context, path string) (files, error) {
+func (a *loader) openFiles(ctx context.Context, path string) (files, error) {
 	f, err := openInput(ctx, path)
 	if err != nil {
 		return nil, err
@@ -107,7 +107,7 @@ func compressed(f *os.File) bool {
 }
 
 // spool copies what is read from f, decompressed, to a file without a name.
-func (a *adder) spool(ctx context.Context, f *os.File) (*os.File, error) {
+func (a *loader) spool(ctx context.Context, f *os.File) (*os.File, error) {
 	dir := filepath.Join(a.s.dir, stagingDir)
 	limits, err := a.s.room(dir)
 	if err != nil {

@@ -130,7 +130,7 @@ func fill(dir, disk, small, big string) (bool, error) {
 	if _, err := s.Prune(PruneOptions{All: true}); err != nil {
 		return false, err
 	}
-	for _, d := range []string{layersDir, imagesDir, namesDir, retiredDir} {
+	for _, d := range []string{layersDir, imagesDir, namesDir, "retired"} {
 		if left, err := os.ReadDir(filepath.Join(s.dir, d)); err != nil || len(left) > 0 {
 			return false, fmt.Errorf("left in %s: %v, %w", d, left, err)
 		}

@@ -13,46 +13,45 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/podrun/podrun/internal/report"
-	"github.com/podrun/podrun/pod"
 )
 
-// Import makes an image with one layer and no command from the tar file of a root
+// importFile makes an image with one layer and no command from the tar file of a root
 // file system, plain or compressed with gzip or zstd. The same file gives the same
 // image id.
-func (s *Store) Import(ctx context.Context, path, name string) (pod.Image, error) {
+func (s *archives) importFile(ctx context.Context, path, name string) (added, error) {
 	ref, err := parseName(name)
 	if err != nil {
-		return pod.Image{}, err
+		return added{}, err
 	}
 	a, err := s.begin(ctx, nil)
 	if err != nil {
-		return pod.Image{}, err
+		return added{}, err
 	}
 	defer a.end()
-	img, err := a.importTar(ctx, path, ref.String())
+	img, err := (&loader{a, s.policyChecker}).importTar(ctx, path, ref.String())
 	if err != nil {
 		if errors.Is(err, unix.EISDIR) {
 			err = report.New(report.Usage, "tar c -C "+path+" . | podrun image import - "+name, "it is a directory, not a tar archive")
 		}
-		return pod.Image{}, fmt.Errorf("import %s: %w", shown(path), err)
+		return added{}, fmt.Errorf("import %s: %w", shown(path), err)
 	}
 	return img, nil
 }
 
-func (a *adder) importTar(ctx context.Context, path, name string) (pod.Image, error) {
-	if err := a.s.allowedFile(ctx, rootTar, path); err != nil {
-		return pod.Image{}, err
+func (a *loader) importTar(ctx context.Context, path, name string) (added, error) {
+	if err := a.allowedFile(ctx, rootTar, path); err != nil {
+		return added{}, err
 	}
 	b := layerBlob{Size: -1, Open: func(ctx context.Context) (io.ReadCloser, error) { return openInput(ctx, path) }}
 	staged, rec, err := a.stage(ctx, b, func(int64) {})
 	if err != nil {
-		return pod.Image{}, err
+		return added{}, err
 	}
 	if rec.Entries == 0 {
-		return pod.Image{}, errors.Join(errors.New("there are no files in it"), a.s.removeTrees([]string{staged}))
+		return added{}, errors.Join(errors.New("there are no files in it"), removeTrees([]string{staged}))
 	}
 	if err := a.commitOnce(ctx, staged, rec); err != nil {
-		return pod.Image{}, err
+		return added{}, err
 	}
 	config, err := json.Marshal(v1.Image{
 		Platform: v1.Platform{OS: "linux", Architecture: runtime.GOARCH},
@@ -60,7 +59,7 @@ func (a *adder) importTar(ctx context.Context, path, name string) (pod.Image, er
 		History:  []v1.History{{CreatedBy: "podrun image import"}},
 	})
 	if err != nil {
-		return pod.Image{}, err
+		return added{}, err
 	}
 	c := &candidate{config: config, layers: []layerBlob{{DiffID: rec.DiffID}}}
 	return a.add(ctx, c, name, []string{name})
@@ -70,11 +69,11 @@ func (a *adder) importTar(ctx context.Context, path, name string) (pod.Image, er
 func (a *adder) commitOnce(ctx context.Context, staged string, rec *layerRecord) error {
 	unlock, err := a.lockLayer(ctx, rec.DiffID)
 	if err != nil {
-		return errors.Join(err, a.s.removeTrees([]string{staged}))
+		return errors.Join(err, removeTrees([]string{staged}))
 	}
 	defer unlock()
 	if _, err := a.s.readLayer(rec.DiffID); err == nil {
-		return a.s.removeTrees([]string{staged})
+		return removeTrees([]string{staged})
 	}
 	return a.commit(staged, rec)
 }

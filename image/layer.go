@@ -2,7 +2,6 @@ package image
 
 import (
 	"context"
-	"crypto/rand"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -48,7 +47,7 @@ func (a *adder) layer(ctx context.Context, image string, b layerBlob) (rec *laye
 			err = ctx.Err()
 		}
 	}()
-	if rec, err := a.s.soundLayer(b.DiffID); err == nil {
+	if rec, err := soundLayer(a.s.recordStore, b.DiffID); err == nil {
 		told(Exists)
 		if b.From != nil {
 			a.s.dropPartial(b.Digest)
@@ -61,7 +60,7 @@ func (a *adder) layer(ctx context.Context, image string, b layerBlob) (rec *laye
 		return nil, err
 	}
 	defer unlock()
-	if rec, err := a.s.soundLayer(b.DiffID); err == nil {
+	if rec, err := soundLayer(a.s.recordStore, b.DiffID); err == nil {
 		told(Exists)
 		return rec, nil
 	}
@@ -94,7 +93,7 @@ func (a *adder) stage(ctx context.Context, b layerBlob, told func(n int64)) (str
 	}
 	rec, err := a.fill(ctx, dir, b, told)
 	if err != nil {
-		return "", nil, errors.Join(err, a.s.removeTrees([]string{dir}))
+		return "", nil, errors.Join(err, removeTrees([]string{dir}))
 	}
 	return dir, rec, nil
 }
@@ -107,9 +106,17 @@ func (a *adder) fill(ctx context.Context, dir string, b layerBlob, told func(n i
 	if err := os.Chmod(root, 0o755); err != nil { // it is the container's "/": no umask
 		return nil, err
 	}
-	rec, err := a.unpack(ctx, root, b, told)
+	limits, err := a.s.room(root)
 	if err != nil {
 		return nil, err
+	}
+	l, err := unpackLayer(ctx, root, b, unpackJob{limits, a.s.part, a.s.windows, a.lock.File()}, told)
+	if err != nil {
+		return nil, err
+	}
+	rec := &layerRecord{
+		header: header{recordVersion}, DiffID: l.DiffID, Size: l.Size,
+		OpaqueRoot: l.OpaqueRoot, Boot: a.s.boot, Unpacked: l.Unpacked,
 	}
 	text, err := json.Marshal(rec)
 	if err != nil {
@@ -127,7 +134,7 @@ func (a *adder) commit(staged string, rec *layerRecord) error {
 	if err == nil {
 		return store.SyncDir(filepath.Join(a.s.dir, layersDir))
 	}
-	return errors.Join(fmt.Errorf("store: %w", err), a.s.removeTrees([]string{staged}))
+	return errors.Join(fmt.Errorf("store: %w", err), removeTrees([]string{staged}))
 }
 
 // move puts a staged layer into its place. What is there already is damaged, or it would
@@ -149,13 +156,6 @@ func (a *adder) move(staged, place string) error {
 		return fmt.Errorf("exchange the damaged layer: %w", err)
 	}
 	return nil
-}
-
-// discard moves a layer out of sight, to be removed from where it is then. That takes no
-// room: a full disk must not keep anybody from freeing some.
-func (s *Store) discard(layer string) (string, error) {
-	gone := filepath.Join(s.dir, stagingDir, "old-"+rand.Text())
-	return gone, os.Rename(layer, gone)
 }
 
 // syncFS makes everything in dir's file system durable.

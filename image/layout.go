@@ -20,7 +20,7 @@ var nameAnnotations = []string{"io.containerd.image.name", v1.AnnotationRefName}
 // (https://github.com/opencontainers/image-spec/blob/main/image-layout.md).
 // Several entries of one name that each say their platform are one image for
 // several platforms.
-func (s *Store) layoutImages(f files, raw []byte) ([]archived, error) {
+func layoutImages(s *recordStore, f files, raw []byte) ([]archived, error) {
 	if _, err := checkManifest(raw, v1.MediaTypeImageIndex); err != nil {
 		return nil, err
 	}

@@ -6,20 +6,18 @@ import (
 	"fmt"
 
 	"github.com/podrun/podrun/internal/report"
-	"github.com/podrun/podrun/pod"
 )
 
-// Load adds every image of an OCI layout directory, an OCI archive or a docker
-// archive; an archive may be compressed with gzip or zstd. Which it is is seen from
-// its content. Images have the names they were saved under; one without is found
-// by its id. The images that could be added are returned with an error too.
-func (s *Store) Load(ctx context.Context, path string) ([]pod.Image, error) {
-	return s.LoadWith(ctx, path, nil)
+// archives adds images from archives, and writes some.
+type archives struct {
+	*ingestStore
+	policyChecker
 }
 
-// LoadWith is Load with a report of the progress.
-func (s *Store) LoadWith(ctx context.Context, path string, tell func(Progress)) ([]pod.Image, error) {
-	return s.loadPlace(ctx, Place{Path: path}, tell)
+// loader adds the images of one archive.
+type loader struct {
+	*adder
+	policyChecker
 }
 
 // shown is a path as messages have it.
@@ -36,7 +34,7 @@ type archived struct {
 	fetch func(ctx context.Context) (*candidate, error)
 }
 
-func (a *adder) load(ctx context.Context, p Place) ([]pod.Image, error) {
+func (a *loader) load(ctx context.Context, p Place) ([]added, error) {
 	f, err := a.openFiles(ctx, p.Path)
 	if err != nil {
 		return nil, err
@@ -49,17 +47,17 @@ func (a *adder) load(ctx context.Context, p Place) ([]pod.Image, error) {
 	if p.Transport != "" && p.Transport != transport {
 		return nil, report.New(report.Usage, fmt.Sprintf("podrun image pull %s:%s", transport, p.Path), "it is no %s, but %s", p.Transport, transport)
 	}
-	if err := a.s.allowedFile(ctx, transport, p.Path); err != nil {
+	if err := a.allowedFile(ctx, transport, p.Path); err != nil {
 		return nil, err
 	}
-	list, err := a.s.archivedImages(f, transport, raw)
+	list, err := archivedImages(a.s.recordStore, f, transport, raw)
 	if err == nil {
 		list, err = p.picked(list)
 	}
 	if err != nil {
 		return nil, err
 	}
-	var images []pod.Image
+	var images []added
 	var errs []error
 	for _, item := range list {
 		img, err := a.addArchived(ctx, item)
@@ -74,22 +72,22 @@ func (a *adder) load(ctx context.Context, p Place) ([]pod.Image, error) {
 
 // archivedImages lists what is in files of a kind. Current versions of docker save write
 // both: the OCI layout says more.
-func (s *Store) archivedImages(f files, transport string, raw []byte) ([]archived, error) {
+func archivedImages(s *recordStore, f files, transport string, raw []byte) ([]archived, error) {
 	switch transport {
-	case ociLayout, ociArchive:
-		return s.layoutImages(f, raw)
+	case ociLayout, OCIArchive:
+		return layoutImages(s, f, raw)
 	case plainDir:
-		return s.dirImages(f, raw)
+		return dirImages(s, f, raw)
 	}
-	return s.dockerImages(f, raw)
+	return dockerImages(f, raw)
 }
 
-func (a *adder) addArchived(ctx context.Context, item archived) (pod.Image, error) {
+func (a *loader) addArchived(ctx context.Context, item archived) (added, error) {
 	var names []string
 	for _, n := range item.names {
 		name, err := parseName(n)
 		if err != nil {
-			return pod.Image{}, err
+			return added{}, err
 		}
 		names = append(names, name.String())
 	}
@@ -99,7 +97,7 @@ func (a *adder) addArchived(ctx context.Context, item archived) (pod.Image, erro
 	}
 	c, err := item.fetch(ctx)
 	if err == nil {
-		var img pod.Image
+		var img added
 		if img, err = a.add(ctx, c, asked, names); err == nil {
 			return img, nil
 		}
@@ -107,5 +105,5 @@ func (a *adder) addArchived(ctx context.Context, item archived) (pod.Image, erro
 	if asked != "" {
 		err = fmt.Errorf("image %s: %w", asked, err)
 	}
-	return pod.Image{}, err
+	return added{}, err
 }

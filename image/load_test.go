@@ -50,9 +50,9 @@ var twoMerged = tree{
 func TestLoadFormats(t *testing.T) {
 	layout := newLayout(t).add(two(t, "example.com/two:1")).path()
 	dir := t.TempDir()
-	ociArchive, dockerArchive := filepath.Join(dir, "oci.tar"), filepath.Join(dir, "docker.tar")
-	skopeo(t, "copy", "oci:"+layout+":example.com/two:1", "oci-archive:"+ociArchive+":example.com/two:1")
-	skopeo(t, "copy", "oci:"+layout+":example.com/two:1", "docker-archive:"+dockerArchive+":example.com/two:1")
+	OCIArchive, DockerArchive := filepath.Join(dir, "oci.tar"), filepath.Join(dir, "docker.tar")
+	skopeo(t, "copy", "oci:"+layout+":example.com/two:1", "oci-archive:"+OCIArchive+":example.com/two:1")
+	skopeo(t, "copy", "oci:"+layout+":example.com/two:1", "docker-archive:"+DockerArchive+":example.com/two:1")
 	gz := newLayout(t).add(two(t, "example.com/two:1"))
 	gz.index.Manifests[0] = gz.image(func() img { i := two(t, "example.com/two:1"); i.Compress = gzipped; return i }())
 	zst := newLayout(t).add(func() img { i := two(t, "example.com/two:1"); i.Compress = zstandard; return i }())
@@ -61,11 +61,11 @@ func TestLoadFormats(t *testing.T) {
 		"layout":             layout,
 		"layout, gzip":       gz.path(),
 		"layout, zstd":       zst.path(),
-		"oci-archive":        ociArchive,
+		"oci-archive":        OCIArchive,
 		"oci-archive, gzip":  tarFile(t, layout, gzipped),
-		"docker-archive":     dockerArchive,
-		"docker-archive, gz": compressFile(t, dockerArchive, gzipped),
-		"docker-archive, zs": compressFile(t, dockerArchive, zstandard),
+		"docker-archive":     DockerArchive,
+		"docker-archive, gz": compressFile(t, DockerArchive, gzipped),
+		"docker-archive, zs": compressFile(t, DockerArchive, zstandard),
 	} {
 		t.Run(name, func(t *testing.T) {
 			testenv.NoLeaks(t)

@@ -1,15 +1,12 @@
 package image
 
 import (
-	"context"
-	"errors"
 	"fmt"
 	"os"
 	"path/filepath"
 	"strings"
 
 	"github.com/podrun/podrun/internal/report"
-	"github.com/podrun/podrun/pod"
 )
 
 // archiveSuffixes are what files that may be archives end in.
@@ -61,22 +58,4 @@ func hasSuffix(name string) bool {
 		}
 	}
 	return false
-}
-
-// LoadAll loads what Archives finds, and what it can of it.
-func (s *Store) LoadAll(ctx context.Context, path string, tell func(Progress)) ([]pod.Image, error) {
-	list, err := Archives(path)
-	if err != nil {
-		return nil, err
-	}
-	var images []pod.Image
-	var errs []error
-	for _, own := range list {
-		some, err := s.LoadWith(ctx, own, tell)
-		images, errs = append(images, some...), append(errs, err)
-		if ctx.Err() != nil {
-			break
-		}
-	}
-	return images, errors.Join(errs...)
 }

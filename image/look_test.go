@@ -74,7 +74,7 @@ func tempDir(t testing.TB) string {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() {
-		if err := new(Store).removeTrees([]string{dir}); err != nil {
+		if err := removeTrees([]string{dir}); err != nil {
 			t.Error(err)
 		}
 	})

@@ -28,9 +28,9 @@ type partial struct {
 
 // openPartial opens or makes the file of a blob of so many bytes. There is none while
 // another process fetches the same blob, or where the disk is nearly full.
-func (s *Store) openPartial(d digest.Digest, size int64) (*partial, error) {
-	dir := filepath.Join(s.dir, partialDir)
-	limits, err := s.room(s.dir)
+func (s *downloads) openPartial(d digest.Digest, size int64) (*partial, error) {
+	dir := s.partials
+	limits, err := s.room(filepath.Dir(dir))
 	if err != nil {
 		return nil, err
 	}
@@ -87,14 +87,14 @@ func (p *partial) close() error { return p.f.Close() }
 
 // dropPartial removes the file of a blob whose layer is in the store: who brought it may have
 // been killed in between. What cannot be removed goes with its age.
-func (s *Store) dropPartial(d digest.Digest) {
-	_ = os.Remove(filepath.Join(s.dir, partialDir, d.Encoded()))
+func (s *downloads) dropPartial(d digest.Digest) {
+	_ = os.Remove(filepath.Join(s.partials, d.Encoded()))
 }
 
 // dropPartials removes what pulls have left that nobody went on with for so long. One
 // that somebody has open stays readable for them.
-func (s *Store) dropPartials(age time.Duration) error {
-	dir := filepath.Join(s.dir, partialDir)
+func (s *downloads) dropPartials(age time.Duration) error {
+	dir := s.partials
 	entries, err := os.ReadDir(dir)
 	if errors.Is(err, fs.ErrNotExist) || errors.Is(err, unix.ENOTDIR) {
 		return nil

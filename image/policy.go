@@ -10,10 +10,8 @@ import (
 	"strings"
 
 	"github.com/containers/image/v5/docker/reference"
-	copied "github.com/containers/image/v5/image"
 	"github.com/containers/image/v5/signature"
 	"github.com/containers/image/v5/types"
-	"github.com/opencontainers/go-digest"
 
 	"github.com/podrun/podrun/internal/report"
 )
@@ -36,9 +34,19 @@ func policyFile(home, system string) (string, error) {
 	return "", nil
 }
 
+// policyChecker judges images by policy.json(5).
+type policyChecker struct {
+	policy func() (string, error) // where policy.json is; "": there is none
+}
+
+// usualPolicy is the user's, or the machine's.
+func usualPolicy() policyChecker {
+	return policyChecker{func() (string, error) { return policyFile(os.Getenv("HOME"), systemPolicy) }}
+}
+
 // allowed judges an image by policy.json(5): it is nil, or says which file is against it.
 // All of the policy is enforced, signatures included, by the library.
-func (s *Store) allowed(ctx context.Context, img types.UnparsedImage) error {
+func (s policyChecker) allowed(ctx context.Context, img types.UnparsedImage) error {
 	path, err := s.policy()
 	if err != nil || path == "" {
 		return err
@@ -66,18 +74,8 @@ func refusedBy(path, hint string, err error) error {
 	return &Error{Reason: SignatureValidationFailed, Err: report.New(report.Failure, hint, "the signature policy %s refuses it: %w", path, err)}
 }
 
-// allowed judges the image in a registry whose manifest has this digest; "" is the
-// one that the name stands for.
-func (r *registry) allowed(ctx context.Context, d digest.Digest) error {
-	instance := &d
-	if d == "" {
-		instance = nil
-	}
-	return r.judge(ctx, copied.UnparsedInstance(r.image, instance))
-}
-
 // allowedFile judges an image in a file or directory. It has no signatures.
-func (s *Store) allowedFile(ctx context.Context, transport, path string) error {
+func (s policyChecker) allowedFile(ctx context.Context, transport, path string) error {
 	if real, err := filepath.EvalSymlinks(path); err == nil {
 		if path, err = filepath.Abs(real); err != nil {
 			return err

@@ -40,11 +40,11 @@ func idOf(i pod.Image) digest.Digest { return digest.Digest(i.ID) }
 func loadStage(args []string) int {
 	s, err := Open(args[0])
 	if err == nil {
-		_, err = s.LoadWith(context.Background(), args[1], func(p Progress) {
+		_, err = s.Fetch(context.Background(), Place{Path: args[1]}, PullOptions{Progress: func(p Progress) {
 			if p.Status != Fetching {
 				fmt.Println(p.Layer, p.Status)
 			}
-		})
+		}})
 	}
 	if err == nil && len(args) > 2 {
 		err = printMemory()

@@ -11,9 +11,9 @@ import (
 	"strings"
 
 	"github.com/containers/image/v5/docker/reference"
+	"github.com/containers/image/v5/types"
 
 	"github.com/podrun/podrun/internal/report"
-	"github.com/podrun/podrun/pod"
 )
 
 // PullOptions say how a registry is spoken to.
@@ -41,19 +41,31 @@ type PullOptions struct {
 	Here bool
 }
 
-// Pull fetches an image from its registry and returns it. Layers that are in the
+// registryClient adds images from registries.
+type registryClient struct {
+	*ingestStore
+	policyChecker
+	conf types.SystemContext // where registries.conf and the like are; zero: in their usual places
+}
+
+// newRegistryClient adds images to s, with the configuration files in their usual places.
+func newRegistryClient(s *recordStore) *registryClient {
+	return &registryClient{newIngestStore(s, func(err error) bool { return passing(err) || unreachable(err) }), usualPolicy(), usualConf()}
+}
+
+// pullImage fetches an image from its registry. Layers that are in the
 // store are not fetched; an image that is there whole costs its manifest only.
 // Mirrors, blocked registries and short names are those of registries.conf(5), and
 // policy.json(5) says which images may be had. What was fetched of a layer before the
 // pull was cut off is kept, and the next one goes on from there. Errors have reason
 // ErrImagePull, InvalidImageName or SignatureValidationFailed.
-func (s *Store) Pull(ctx context.Context, ref string, o PullOptions) (pod.Image, error) {
+func (s *registryClient) pullImage(ctx context.Context, ref string, o PullOptions) (added, error) {
 	if _, isID := parseID(ref); isID {
-		return pod.Image{}, &Error{InvalidImageName, ref, report.New(report.Usage, "pull it by name", "pull %s: an image id cannot be pulled", ref)}
+		return added{}, &Error{InvalidImageName, ref, report.New(report.Usage, "pull it by name", "pull %s: an image id cannot be pulled", ref)}
 	}
 	names, err := s.chosen(ref)
 	if err != nil {
-		return pod.Image{}, err
+		return added{}, err
 	}
 	if o.Asked != nil {
 		o.Asked()
@@ -71,27 +83,27 @@ func (s *Store) Pull(ctx context.Context, ref string, o PullOptions) (pod.Image,
 		}
 	}
 	if len(errs) == 1 {
-		return pod.Image{}, errs[0]
+		return added{}, errs[0]
 	}
-	return pod.Image{}, &Error{ErrImagePull, ref, errors.Join(errs...)}
+	return added{}, &Error{ErrImagePull, ref, errors.Join(errs...)}
 }
 
-func (s *Store) pull(ctx context.Context, name reference.Named, asked string, o PullOptions) (pod.Image, error) {
+func (s *registryClient) pull(ctx context.Context, name reference.Named, asked string, o PullOptions) (added, error) {
 	a, err := s.begin(ctx, o.Progress)
 	if err != nil {
-		return pod.Image{}, err
+		return added{}, err
 	}
 	defer a.end()
 	if err := s.dropPartials(partialAge); err != nil {
-		return pod.Image{}, err
+		return added{}, err
 	}
 	src, c, err := s.inquire(ctx, name, o)
 	if err != nil {
-		return pod.Image{}, err
+		return added{}, err
 	}
 	defer src.image.Close()
 	if d, ok := name.(reference.Digested); ok && d.Digest() != c.top {
-		return pod.Image{}, fmt.Errorf("read manifest: it is %s instead of %s", c.top, d.Digest())
+		return added{}, fmt.Errorf("read manifest: it is %s instead of %s", c.top, d.Digest())
 	}
 	c.pulled = true
 	names := []string{name.String()}

@@ -80,17 +80,6 @@ func (r *imageRecord) pulled(names []*nameRecord) bool {
 	return any || r.Pulled
 }
 
-// FromRegistry says whether a registry is to be asked what a name stands for now: it was
-// pulled by this name, not loaded, imported or tagged here; or it is not here.
-func (s *Store) FromRegistry(ref string) bool {
-	n, err := s.recorded(ref)
-	if err != nil {
-		return true
-	}
-	rec, err := s.readImage(n.ID)
-	return err != nil || n.pulled(rec.Pulled)
-}
-
 // layerRecord is layers/<diffid>/layer.json.
 type layerRecord struct {
 	header
@@ -109,15 +98,18 @@ type Unpacked struct {
 	Devices  int   `json:"devices,omitempty"`  // device nodes left out
 }
 
-func (s *Store) imageFile(id digest.Digest) string {
+// imageFile is the record of an image.
+func (s *recordStore) imageFile(id digest.Digest) string {
 	return filepath.Join(s.dir, imagesDir, id.Encoded()+".json")
 }
 
-func (s *Store) nameFile(name string) string {
+// nameFile is the record of a name.
+func (s *recordStore) nameFile(name string) string {
 	return filepath.Join(s.dir, namesDir, digest.FromString(name).Encoded()+".json")
 }
 
-func (s *Store) layerDir(diffID digest.Digest) string {
+// layerDir is the directory of a layer.
+func (s *recordStore) layerDir(diffID digest.Digest) string {
 	return filepath.Join(s.dir, layersDir, diffID.Encoded())
 }
 
@@ -126,7 +118,8 @@ const layerFS = "fs"
 
 const layerFile = "layer.json"
 
-func (s *Store) readImage(id digest.Digest) (*imageRecord, error) {
+// readImage reads the record of an image.
+func (s *recordStore) readImage(id digest.Digest) (*imageRecord, error) {
 	r, err := readRecord[imageRecord](s.imageFile(id))
 	if err != nil {
 		return nil, fmt.Errorf("read image %s: %w", id, err)
@@ -134,7 +127,8 @@ func (s *Store) readImage(id digest.Digest) (*imageRecord, error) {
 	return r, nil
 }
 
-func (s *Store) readName(name string) (*nameRecord, error) {
+// readName reads the record of a name.
+func (s *recordStore) readName(name string) (*nameRecord, error) {
 	r, err := readRecord[nameRecord](s.nameFile(name))
 	if err != nil {
 		return nil, fmt.Errorf("read name %s: %w", name, err)
@@ -142,7 +136,8 @@ func (s *Store) readName(name string) (*nameRecord, error) {
 	return r, nil
 }
 
-func (s *Store) readLayer(diffID digest.Digest) (*layerRecord, error) {
+// readLayer reads the record of a layer. It is an error if the layer is marked as damaged.
+func (s *recordStore) readLayer(diffID digest.Digest) (*layerRecord, error) {
 	r, err := readRecord[layerRecord](filepath.Join(s.layerDir(diffID), layerFile))
 	if err != nil {
 		return nil, fmt.Errorf("read layer %s: %w", diffID, err)
@@ -154,12 +149,12 @@ func (s *Store) readLayer(diffID digest.Digest) (*layerRecord, error) {
 }
 
 // images reads every image record. Those that can be read are returned with an error too.
-func (s *Store) images() ([]*imageRecord, error) {
+func (s *recordStore) images() ([]*imageRecord, error) {
 	return listRecords[imageRecord](filepath.Join(s.dir, imagesDir))
 }
 
 // names reads every name record, as images does.
-func (s *Store) names() ([]*nameRecord, error) {
+func (s *recordStore) names() ([]*nameRecord, error) {
 	return listRecords[nameRecord](filepath.Join(s.dir, namesDir))
 }
 
@@ -185,6 +180,7 @@ func listRecords[T versioned](dir string) ([]*T, error) {
 	return list, errors.Join(errs...)
 }
 
+// readRecord reads a record and verifies its checksum and version.
 func readRecord[T versioned](path string) (*T, error) {
 	b, err := os.ReadFile(path)
 	if err != nil {
@@ -204,6 +200,7 @@ func readRecord[T versioned](path string) (*T, error) {
 	return r, nil
 }
 
+// writeRecord writes a record with its checksum, durably.
 func writeRecord(path string, r any) error {
 	b, err := json.Marshal(r)
 	if err != nil {

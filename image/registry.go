@@ -7,6 +7,7 @@ import (
 
 	"github.com/containers/image/v5/docker"
 	"github.com/containers/image/v5/docker/reference"
+	copied "github.com/containers/image/v5/image"
 	"github.com/containers/image/v5/pkg/blobinfocache/none"
 	"github.com/containers/image/v5/types"
 	"github.com/opencontainers/go-digest"
@@ -14,7 +15,7 @@ import (
 
 // inquire reads an image's manifest and config. A registry that is busy or breaks off is
 // asked again a few times; one that nobody answers for is not.
-func (s *Store) inquire(ctx context.Context, name reference.Named, o PullOptions) (*registry, *candidate, error) {
+func (s *registryClient) inquire(ctx context.Context, name reference.Named, o PullOptions) (*registry, *candidate, error) {
 	for attempt := 0; ; attempt++ {
 		src, c, err := s.inquireOnce(ctx, name, o)
 		if err == nil || ctx.Err() != nil || !passing(err) || unreachable(err) || attempt == len(s.patience.ask) {
@@ -41,7 +42,7 @@ func system(sys types.SystemContext, o PullOptions) *types.SystemContext {
 	return &sys
 }
 
-func (s *Store) inquireOnce(ctx context.Context, name reference.Named, o PullOptions) (*registry, *candidate, error) {
+func (s *registryClient) inquireOnce(ctx context.Context, name reference.Named, o PullOptions) (*registry, *candidate, error) {
 	ctx, cancel := context.WithTimeoutCause(ctx, s.patience.answer, errStalled)
 	defer cancel()
 	src, err := s.logIn(ctx, name, o)
@@ -66,7 +67,7 @@ type registry struct {
 
 // logIn opens the registry with the first of the logins for the image that it takes, else
 // with those of the auth file, else with none.
-func (s *Store) logIn(ctx context.Context, name reference.Named, o PullOptions) (*registry, error) {
+func (s *registryClient) logIn(ctx context.Context, name reference.Named, o PullOptions) (*registry, error) {
 	for _, as := range loginsFor(name, o.Logins) {
 		src, err := s.openRegistry(ctx, name, o, &as)
 		if err == nil || !denied(err) {
@@ -77,7 +78,7 @@ func (s *Store) logIn(ctx context.Context, name reference.Named, o PullOptions) 
 }
 
 // openRegistry opens it as somebody, or, if that is nil, with what the auth file has.
-func (s *Store) openRegistry(ctx context.Context, name reference.Named, o PullOptions, as *types.DockerAuthConfig) (*registry, error) {
+func (s *registryClient) openRegistry(ctx context.Context, name reference.Named, o PullOptions, as *types.DockerAuthConfig) (*registry, error) {
 	sys := system(s.conf, o)
 	sys.DockerAuthConfig = as
 	if o.TLSVerify == nil && loopback(name) {
@@ -125,4 +126,14 @@ func (r *registry) blobFrom(ctx context.Context, d digest.Digest, size, offset i
 		return r.blob(ctx, d, size)
 	}
 	return rc, err
+}
+
+// allowed judges the image in a registry whose manifest has this digest; "" is the
+// one that the name stands for.
+func (r *registry) allowed(ctx context.Context, d digest.Digest) error {
+	instance := &d
+	if d == "" {
+		instance = nil
+	}
+	return r.judge(ctx, copied.UnparsedInstance(r.image, instance))
 }

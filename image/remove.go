@@ -1,18 +1,9 @@
 package image
 
 import (
-	"errors"
 	"fmt"
-	"io/fs"
 	"os"
 	"path/filepath"
-	"slices"
-	"strings"
-
-	"github.com/opencontainers/go-digest"
-
-	"github.com/podrun/podrun/internal/report"
-	"github.com/podrun/podrun/internal/store"
 )
 
 // RemoveOptions say what else needs images.
@@ -36,103 +27,6 @@ func (s *Store) Remove(nameOrID string, o RemoveOptions) error {
 		return fmt.Errorf("free layers of image %s: %w", nameOrID, err)
 	}
 	return nil
-}
-
-func (s *Store) removeRecords(nameOrID string) error {
-	lock, err := s.lockRecords()
-	if err != nil {
-		return err
-	}
-	defer lock.Close()
-	names, damage := s.names()
-	id, name, err := s.target(nameOrID, names)
-	if err != nil {
-		return errors.Join(err, damage)
-	}
-	var others []string
-	for _, n := range names {
-		if n.ID == id && n.Name != name {
-			others = append(others, n.Name)
-		}
-	}
-	slices.Sort(others)
-	switch {
-	case name == "" && len(others) > 1:
-		return report.New(report.Usage, "remove its names one by one", "it has several names: %s", strings.Join(others, ", "))
-	case name == "" && len(others) == 1:
-		name, others = others[0], nil
-	}
-	var files []string
-	if name != "" {
-		files = append(files, s.nameFile(name))
-	}
-	if len(others) == 0 {
-		files = append(files, s.imageFile(id))
-	}
-	return s.unrecord(files...)
-}
-
-// unrecord removes files of names and images, which the caller has locked, in this order. They
-// have durably gone before layers go: what is listed after a power cut is whole.
-func (s *Store) unrecord(files ...string) error {
-	for _, file := range files {
-		if err := os.Remove(file); err != nil && !errors.Is(err, fs.ErrNotExist) {
-			return err
-		}
-	}
-	return errors.Join(store.SyncDir(filepath.Join(s.dir, namesDir)), store.SyncDir(filepath.Join(s.dir, imagesDir)))
-}
-
-// find is target for who has not read the names.
-func (s *Store) find(nameOrID string) (id digest.Digest, name string, err error) {
-	names, damage := s.names()
-	id, name, err = s.target(nameOrID, names)
-	if err != nil {
-		err = errors.Join(err, damage)
-	}
-	return id, name, err
-}
-
-// target finds what the user means: the image's id, and its name if it was named.
-func (s *Store) target(nameOrID string, names []*nameRecord) (id digest.Digest, name string, err error) {
-	ref, refErr := parseName(nameOrID)
-	if refErr == nil {
-		i := slices.IndexFunc(names, func(n *nameRecord) bool { return n.Name == ref.String() })
-		if i >= 0 {
-			id, name = names[i].ID, names[i].Name
-		}
-	}
-	hex, ok := idBeginning(nameOrID)
-	if !ok {
-		switch {
-		case refErr != nil:
-			return "", "", refErr
-		case name == "":
-			return "", "", unknown()
-		}
-		return id, name, nil
-	}
-	entries, err := os.ReadDir(filepath.Join(s.dir, imagesDir))
-	if err != nil {
-		return "", "", err
-	}
-	found := 0
-	if name != "" {
-		found++
-	}
-	for _, e := range entries {
-		if strings.HasPrefix(e.Name(), hex) && len(e.Name()) == 64+len(".json") {
-			id = digest.NewDigestFromEncoded(digest.SHA256, e.Name()[:64])
-			found++
-		}
-	}
-	switch found {
-	case 0:
-		return "", "", unknown()
-	case 1:
-		return id, name, nil
-	}
-	return "", "", report.New(report.Usage, "podrun image ls shows names and ids in full", "%q is ambiguous: %d images match", nameOrID, found)
 }
 
 // free removes the layers that nobody needs, if nobody is adding or using images, and says
@@ -173,7 +67,7 @@ func (s *Store) free(inUse func(string) bool) (int64, error) {
 	if err := lock.Shared(); err != nil {
 		return 0, err
 	}
-	return freed, s.removeTrees(rubbish)
+	return freed, removeTrees(rubbish)
 }
 
 // unusedLayers lists layers' directories that no image and no pod needs. If any

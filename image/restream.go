@@ -9,9 +9,9 @@ import (
 	"github.com/podrun/podrun/internal/report"
 )
 
-// stream gives a layer's tar stream to write. It is an error if the stream is not what the
+// streamLayer gives a layer's tar stream to write. It is an error if the stream is not what the
 // layer's digest says.
-func (s *Store) stream(ctx context.Context, rec *layerRecord, write func(io.Reader) error, told func(int64)) error {
+func streamLayer(ctx context.Context, s *recordStore, rec *layerRecord, write func(io.Reader) error, told func(int64)) error {
 	r, w, err := os.Pipe()
 	if err != nil {
 		return err
@@ -25,7 +25,7 @@ func (s *Store) stream(ctx context.Context, rec *layerRecord, write func(io.Read
 	}
 	done := make(chan answer, 1)
 	go func() {
-		made, err := s.rebuild(rec.DiffID, false, w)
+		made, err := rebuildLayer(rec.DiffID, s.layerDir(rec.DiffID), false, w)
 		w.Close()
 		done <- answer{made, err}
 	}()

@@ -41,20 +41,20 @@ const (
 	indexAnnotation    = "dev.podrun.image.index"
 )
 
-// Save writes images to w, or for OCIDir to a directory, with the names they were asked for
+// save writes images to w, or for OCIDir to a directory, with the names they were asked for
 // by. The same images give the same bytes. Layers are made of their unpacked files and
 // compared with their digests meanwhile: what is damaged is not saved.
-func (s *Store) Save(ctx context.Context, refs []string, to Target, o SaveOptions) error {
+func (s *archives) save(ctx context.Context, refs []string, to Target, o SaveOptions) error {
 	hold, err := s.Hold()
 	if err != nil {
 		return err
 	}
 	defer hold.Close()
-	list, err := s.saved(refs)
+	list, err := savedImages(s.recordStore, refs)
 	if err != nil {
 		return err
 	}
-	w := &saver{s: s, ctx: ctx, to: to, o: o, written: map[digest.Digest]v1.Descriptor{}}
+	w := &saver{s: s.ingestStore, ctx: ctx, to: to, o: o, written: map[digest.Digest]v1.Descriptor{}}
 	for _, i := range list {
 		if err := w.image(i); err != nil {
 			return fmt.Errorf("save %s: %w", i.asked, err)
@@ -73,8 +73,8 @@ type savedImage struct {
 	names []nameRecord // those it was asked for by; none if it was asked for by its id
 }
 
-// saved finds images. One that is named twice is one.
-func (s *Store) saved(refs []string) ([]*savedImage, error) {
+// savedImages finds images. One that is named twice is one.
+func savedImages(s *recordStore, refs []string) ([]*savedImage, error) {
 	var list []*savedImage
 	for _, ref := range refs {
 		id, name, err := s.find(ref)
@@ -103,7 +103,7 @@ func (s *Store) saved(refs []string) ([]*savedImage, error) {
 
 // saver writes one archive.
 type saver struct {
-	s       *Store
+	s       *ingestStore
 	ctx     context.Context
 	to      Target
 	o       SaveOptions
@@ -193,7 +193,7 @@ func (w *saver) layer(asked string, id digest.Digest) (v1.Descriptor, error) {
 	if d, ok := w.written[id]; ok {
 		return d, nil
 	}
-	rec, err := w.s.soundLayer(id)
+	rec, err := soundLayer(w.s.recordStore, id)
 	if err != nil {
 		return v1.Descriptor{}, err
 	}
@@ -211,7 +211,7 @@ func (w *saver) layer(asked string, id digest.Digest) (v1.Descriptor, error) {
 			return err
 		}
 	}
-	if err := w.s.stream(w.ctx, rec, write, func(n int64) { told(Fetching, n) }); err != nil {
+	if err := streamLayer(w.ctx, w.s.recordStore, rec, write, func(n int64) { told(Fetching, n) }); err != nil {
 		return d, fmt.Errorf("layer %s: %w", id, err)
 	}
 	told(Done, rec.Size)

@@ -15,7 +15,7 @@ const sealBegin, sealEnd = `{"sum":"`, `",`
 func sealed(text []byte) []byte { return append(seal(text[1:]), text[1:]...) }
 
 func seal(rest []byte) []byte {
-	return fmt.Appendf(nil, "%s%016x%s", sealBegin, crc64.Checksum(rest, crcTable), sealEnd)
+	return fmt.Appendf(nil, "%s%016x%s", sealBegin, crc64.Checksum(rest, crc64.MakeTable(crc64.ECMA)), sealEnd)
 }
 
 // checkSeal says whether a record is as it was written. One without a sum is an earlier

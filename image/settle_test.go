@@ -27,14 +27,14 @@ func TestSettle(t *testing.T) {
 		t.Fatal(err)
 	}
 	later.boot = "another"
-	settled := func(n int) bool { return exists(filepath.Join(image.Layers[n], "..", settledFile)) }
+	settled := func(n int) bool { return exists(filepath.Join(image.Layers[n], "..", "settled")) }
 	if settled(0) {
 		t.Error("settled in the same run of the machine")
 	}
 	if _, err := later.Resolve(ref); err != nil || !settled(0) || !settled(1) {
 		t.Errorf("settled %v, %v: %v", settled(0), settled(1), err)
 	}
-	os.Remove(filepath.Join(image.Layers[0], "..", settledFile))
+	os.Remove(filepath.Join(image.Layers[0], "..", "settled"))
 	if err := os.Truncate(layerPath(image, 0, "a"), 0); err != nil {
 		t.Fatal(err)
 	}

@@ -1,7 +1,6 @@
 package image
 
 import (
-	"errors"
 	"fmt"
 	"strings"
 
@@ -22,7 +21,7 @@ func short(ref string) bool {
 // registry stands for itself. What a short one stands for registries.conf(5) says: an
 // alias, or the registries that it names for searching; without either it is
 // docker.io's, as for Kubernetes.
-func (s *Store) meant(ref string) ([]reference.Named, error) {
+func (s *registryClient) meant(ref string) ([]reference.Named, error) {
 	name, err := parseName(ref)
 	if err != nil || !short(ref) {
 		return []reference.Named{name}, err
@@ -60,7 +59,7 @@ func (s *Store) meant(ref string) ([]reference.Named, error) {
 
 // chosen is meant for a pull: where registries.conf wants to be asked which registry a
 // short name stands for, it has to be written out.
-func (s *Store) chosen(ref string) ([]reference.Named, error) {
+func (s *registryClient) chosen(ref string) ([]reference.Named, error) {
 	names, err := s.meant(ref)
 	if err != nil || len(names) < 2 {
 		return names, err
@@ -100,23 +99,4 @@ func withVersion(to, from reference.Named) reference.Named {
 
 func badRegistries(err error) error {
 	return report.New(report.Failure, "correct it, as registries.conf(5) has it; podrun doctor looks at it too", "read registries.conf: %w", err)
-}
-
-// recorded finds the record of a name that a reference may stand for. What was loaded from
-// a file under a short name has docker.io's. A registries.conf that cannot be read keeps
-// nobody from what is here.
-func (s *Store) recorded(ref string) (*nameRecord, error) {
-	name, err := parseName(ref)
-	if err != nil {
-		return nil, err
-	}
-	names, _ := s.meant(ref)
-	for _, n := range append(names, name) {
-		rec, lerr := s.lookup(n)
-		if lerr == nil || !errors.Is(lerr, ErrNotFound) {
-			return rec, lerr
-		}
-		err = lerr
-	}
-	return nil, err
 }

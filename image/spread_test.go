@@ -28,7 +28,7 @@ func TestLayersAreSpread(t *testing.T) {
 		if err != nil && isExt4 {
 			t.Fatal(err)
 		}
-		return err == nil && flags&topDirFlag != 0
+		return err == nil && flags&0x20000 /* FS_TOPDIR_FL */ != 0
 	}
 	if staging := filepath.Join(s.dir, stagingDir); isExt4 && !flagged(staging) {
 		t.Errorf("%s has not the flag T", staging)

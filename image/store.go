@@ -10,48 +10,26 @@ import (
 	"slices"
 	"time"
 
-	"github.com/containers/image/v5/docker/reference"
 	"github.com/opencontainers/go-digest"
 
 	"github.com/podrun/podrun/internal/report"
-	"github.com/podrun/podrun/internal/store"
 	"github.com/podrun/podrun/pod"
-)
-
-// What a store's directory holds: see the package's doc.
-const (
-	imagesDir  = "images"
-	namesDir   = "names"
-	layersDir  = "layers"
-	stagingDir = "staging"
-	retiredDir = "retired"
 )
 
 // Store is a directory of images. Any number of processes may use it at once.
 type Store struct {
-	dir  string
-	room func(dir string) (limits, error) // roomFor, or a test's
-	means
-	boot string // which run of the machine it is
+	*registryClient
 	disk func(dir string) (capacity, available int64, err error)
 }
 
 // Open opens the store in dir, which is made if missing and kept 0700: layers
 // hold set-id files of the user's subordinate ids, which nobody else may run.
 func Open(dir string) (*Store, error) {
-	for _, d := range []string{"", imagesDir, namesDir, layersDir, stagingDir, retiredDir} {
-		if err := os.MkdirAll(filepath.Join(dir, d), 0o700); err != nil {
-			return nil, fmt.Errorf("open image store: %w", err)
-		}
-	}
-	if err := os.Chmod(dir, 0o700); err != nil {
-		return nil, fmt.Errorf("open image store: %w", err)
-	}
-	abs, err := filepath.Abs(dir)
+	s, err := openRecords(dir)
 	if err != nil {
-		return nil, fmt.Errorf("open image store: %w", err)
+		return nil, err
 	}
-	return &Store{dir: abs, room: roomFor, means: newMeans(), boot: store.BootID(), disk: diskOf}, nil
+	return &Store{newRegistryClient(s), diskOf}, nil
 }
 
 // Resolve finds an image by name or by id ("sha256:…", or its 64 hexadecimal
@@ -67,28 +45,34 @@ func (s *Store) Resolve(ref string) (pod.Image, error) {
 	return s.image(rec.ID, rec)
 }
 
-// lookup finds the record of a name. A reference by digest is also met by an image
-// of that digest that was had from the same repository under another name.
-func (s *Store) lookup(name reference.Named) (*nameRecord, error) {
-	rec, err := s.readName(name.String())
-	if !errors.Is(err, fs.ErrNotExist) {
-		return rec, err
-	}
-	d, ok := name.(reference.Digested)
-	if !ok {
-		return nil, notFound(reference.FamiliarString(name))
-	}
-	all, err := s.names()
-	for _, rec := range all {
-		other, err := reference.ParseNamed(rec.Name)
-		if err == nil && other.Name() == name.Name() && (rec.Digest == d.Digest() || rec.Top == d.Digest()) {
-			return rec, nil
-		}
-	}
+// recorded finds the record of a name that a reference may stand for. What was loaded from
+// a file under a short name has docker.io's. A registries.conf that cannot be read keeps
+// nobody from what is here.
+func (s *Store) recorded(ref string) (*nameRecord, error) {
+	name, err := parseName(ref)
 	if err != nil {
 		return nil, err
 	}
-	return nil, notFound(reference.FamiliarString(name))
+	names, _ := s.meant(ref)
+	for _, n := range append(names, name) {
+		rec, lerr := s.lookup(n)
+		if lerr == nil || !errors.Is(lerr, ErrNotFound) {
+			return rec, lerr
+		}
+		err = lerr
+	}
+	return nil, err
+}
+
+// FromRegistry says whether a registry is to be asked what a name stands for now: it was
+// pulled by this name, not loaded, imported or tagged here; or it is not here.
+func (s *Store) FromRegistry(ref string) bool {
+	n, err := s.recorded(ref)
+	if err != nil {
+		return true
+	}
+	rec, err := s.readImage(n.ID)
+	return err != nil || n.pulled(rec.Pulled)
 }
 
 func (s *Store) imageByID(id digest.Digest) (pod.Image, error) {
@@ -134,7 +118,7 @@ func (s *Store) image(id digest.Digest, name *nameRecord) (pod.Image, error) {
 // Overlayfs refuses a directory that is there twice: only its uppermost place has
 // an effect. Nor does it honour an opaque root: what lies below one is left out.
 func (s *Store) layerDirs(diffIDs []digest.Digest) ([]string, error) {
-	if err := s.settle(diffIDs); err != nil {
+	if err := settle(s.recordStore, diffIDs); err != nil {
 		return nil, err
 	}
 	var dirs []string
@@ -235,15 +219,4 @@ func (s *Store) info(rec *imageRecord, users map[digest.Digest]int) (Info, error
 		}
 	}
 	return info, nil
-}
-
-func unique(ids []digest.Digest) []digest.Digest {
-	ids = slices.Clone(ids)
-	slices.Sort(ids)
-	return slices.Compact(ids)
-}
-
-// lock opens the store's lock, unlocked.
-func (s *Store) lock() (*store.FileLock, error) {
-	return store.OpenFileLock(filepath.Join(s.dir, "lock"))
 }

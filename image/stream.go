@@ -28,6 +28,7 @@ type blobReader struct {
 	told func(n int64) // may be nil
 }
 
+// newBlobReader checks the digest and the size of what is read from r.
 func newBlobReader(r io.Reader, d digest.Digest, size int64) *blobReader {
 	return &blobReader{r: r, digest: d, size: size, hash: sha256.New()}
 }
@@ -147,3 +148,16 @@ func decompress(r io.Reader) (io.ReadCloser, error) {
 type plainReader struct{ io.Reader }
 
 func (plainReader) Close() error { return nil }
+
+// wrongBlob is the error of a blob that is not what its digest or size says.
+type wrongBlob struct {
+	want, got digest.Digest // "" if it is the size that is wrong
+	size      int64
+}
+
+func (e *wrongBlob) Error() string {
+	if e.want == "" {
+		return fmt.Sprintf("blob is longer than its %d bytes", e.size)
+	}
+	return fmt.Sprintf("blob is %s instead of %s", e.got, e.want)
+}

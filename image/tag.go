@@ -11,7 +11,7 @@ import (
 )
 
 // Tag gives an image one more name, which is taken from the image that had it.
-func (s *Store) Tag(ref, name string) error {
+func (s *recordStore) Tag(ref, name string) error {
 	to, err := parseName(name)
 	if err == nil {
 		if _, ok := to.(interface{ Digest() digest.Digest }); ok {
@@ -27,7 +27,7 @@ func (s *Store) Tag(ref, name string) error {
 	return nil
 }
 
-func (s *Store) tag(ref, name string) error {
+func (s *recordStore) tag(ref, name string) error {
 	lock, err := s.lockRecords()
 	if err != nil {
 		return err
@@ -58,7 +58,7 @@ func (s *Store) tag(ref, name string) error {
 
 // nameRecordOf is what a new name of an image says: the same as an old one, or what the
 // image itself knows.
-func (s *Store) nameRecordOf(id digest.Digest, old string) (*nameRecord, error) {
+func (s *recordStore) nameRecordOf(id digest.Digest, old string) (*nameRecord, error) {
 	rec, err := s.readImage(id)
 	if errors.Is(err, fs.ErrNotExist) {
 		return nil, unknown()

@@ -15,17 +15,14 @@ import (
 	"github.com/opencontainers/go-digest"
 
 	"github.com/podrun/podrun/internal/report"
-	"github.com/podrun/podrun/pod"
 )
 
 // The transports of containers-transports(5) for files and directories. Each is the name
 // of what a policy has to say of it, too.
 const (
-	ociLayout     = "oci"
-	ociArchive    = "oci-archive"
-	dockerArchive = "docker-archive"
-	plainDir      = "dir"
-	rootTar       = "tarball" // a root file system: only Import takes it
+	ociLayout = "oci"
+	plainDir  = "dir"
+	rootTar   = "tarball" // a root file system: only Import takes it
 )
 
 // Place is where an image is: in a registry under a name, or in a file or directory.
@@ -49,7 +46,7 @@ func ParsePlace(word string) (Place, error) {
 		}
 	case plainDir:
 		return Place{Transport: transport, Path: rest}, nil
-	case ociLayout, ociArchive, dockerArchive:
+	case ociLayout, OCIArchive, DockerArchive:
 		path, name, _ := strings.Cut(rest, ":")
 		return Place{transport, path, name}, nil
 	case "containers-storage", "docker-daemon", "sif", "ostree", "tarball", "atomic":
@@ -59,25 +56,15 @@ func ParsePlace(word string) (Place, error) {
 	return Place{Transport: "docker", Path: word}, nil
 }
 
-// Fetch brings the images of a place into the store.
-func (s *Store) Fetch(ctx context.Context, p Place, o PullOptions) ([]pod.Image, error) {
-	if p.Transport == "docker" {
-		img, err := s.Pull(ctx, p.Path, o)
-		if err != nil {
-			return nil, err
-		}
-		return []pod.Image{img}, nil
-	}
-	return s.loadPlace(ctx, p, o.Progress)
-}
-
-func (s *Store) loadPlace(ctx context.Context, p Place, tell func(Progress)) ([]pod.Image, error) {
+// load adds the images of a place that is a file or a directory. Those that could be added
+// are returned with an error too.
+func (s *archives) load(ctx context.Context, p Place, tell func(Progress)) ([]added, error) {
 	a, err := s.begin(ctx, tell)
 	if err != nil {
 		return nil, err
 	}
 	defer a.end()
-	images, err := a.load(ctx, p)
+	images, err := (&loader{a, s.policyChecker}).load(ctx, p)
 	if err != nil {
 		return images, fmt.Errorf("load %s: %w", shown(p.Path), err)
 	}
@@ -119,7 +106,7 @@ func transportOf(f files) (transport string, list []byte, err error) {
 		if isDir {
 			return ociLayout, list, nil
 		}
-		return ociArchive, list, nil
+		return OCIArchive, list, nil
 	}
 	if !errors.Is(err, fs.ErrNotExist) {
 		return "", nil, err
@@ -129,7 +116,7 @@ func transportOf(f files) (transport string, list []byte, err error) {
 	case err == nil && isDir && bytes.HasPrefix(bytes.TrimSpace(list), []byte("{")):
 		return plainDir, list, nil
 	case err == nil:
-		return dockerArchive, list, nil
+		return DockerArchive, list, nil
 	case !errors.Is(err, fs.ErrNotExist):
 		return "", nil, err
 	}
@@ -139,7 +126,7 @@ func transportOf(f files) (transport string, list []byte, err error) {
 
 // dirImages are the one image of a directory as skopeo copy dir: writes it
 // (containers/image directory): manifest.json, and blobs by their hexadecimal digests.
-func (s *Store) dirImages(f files, raw []byte) ([]archived, error) {
+func dirImages(s *recordStore, f files, raw []byte) ([]archived, error) {
 	src := &dirSource{f, raw}
 	return []archived{{fetch: func(ctx context.Context) (*candidate, error) { return fetch(ctx, src, s.knownConfig) }}}, nil
 }

@@ -51,21 +51,21 @@ func (v *Verified) Name() string {
 	return v.file
 }
 
-// Verify reads every file of images, all if none is named, and compares it with what the
+// verify reads every file of images, all if none is named, and compares it with what the
 // images' digests stand for. What is damaged is not used for a new pod from then on. tell,
 // if it is not nil, is told of each image before it is read.
-func (s *Store) Verify(ctx context.Context, refs []string, tell func(name string)) ([]Verified, error) {
+func verify(ctx context.Context, s *recordStore, refs []string, tell func(name string)) ([]Verified, error) {
 	hold, err := s.Hold()
 	if err != nil {
 		return nil, err
 	}
 	defer hold.Close()
-	list, err := s.inventory()
+	list, err := inventory(s)
 	if err != nil {
 		return nil, err
 	}
 	if len(refs) > 0 {
-		if list, err = s.choose(list, refs); err != nil {
+		if list, err = choosed(s, list, refs); err != nil {
 			return nil, err
 		}
 	}
@@ -88,7 +88,7 @@ func (s *Store) Verify(ctx context.Context, refs []string, tell func(name string
 		for _, id := range unique(rec.DiffIDs) {
 			damage, ok := known[id]
 			if !ok {
-				if damage, err = s.verifyLayer(ctx, id); err != nil {
+				if damage, err = verifyLayer(ctx, s, id); err != nil {
 					return nil, err
 				}
 				known[id] = damage
@@ -102,7 +102,7 @@ func (s *Store) Verify(ctx context.Context, refs []string, tell func(name string
 
 // inventory lists all images, and the records that cannot be read or are not what their
 // names say.
-func (s *Store) inventory() ([]Verified, error) {
+func inventory(s *recordStore) ([]Verified, error) {
 	var list []Verified
 	byID := map[string]int{}
 	images, err := os.ReadDir(filepath.Join(s.dir, imagesDir))
@@ -113,7 +113,7 @@ func (s *Store) inventory() ([]Verified, error) {
 		hex, ok := strings.CutSuffix(e.Name(), ".json")
 		if id, whole := parseID(hex); ok && whole {
 			v := Verified{ID: id.String()}
-			if err := s.verifyRecord(id); err != nil {
+			if err := verifyRecord(s, id); err != nil {
 				v.Damage, v.file = []Damage{{What: err.Error()}}, s.imageFile(id)
 			}
 			byID[v.ID] = len(list)
@@ -159,7 +159,7 @@ func (s *Store) inventory() ([]Verified, error) {
 }
 
 // verifyRecord compares an image's record with its digests.
-func (s *Store) verifyRecord(id digest.Digest) error {
+func verifyRecord(s *recordStore, id digest.Digest) error {
 	rec, err := s.readImage(id)
 	if err != nil {
 		return err
@@ -174,8 +174,8 @@ func (s *Store) verifyRecord(id digest.Digest) error {
 	return nil
 }
 
-// choose picks those of list that the user means.
-func (s *Store) choose(list []Verified, refs []string) ([]Verified, error) {
+// choosed picks those of list that the user means.
+func choosed(s *recordStore, list []Verified, refs []string) ([]Verified, error) {
 	var chosen []Verified
 	for _, ref := range refs {
 		id := ""
@@ -194,14 +194,14 @@ func (s *Store) choose(list []Verified, refs []string) ([]Verified, error) {
 }
 
 // verifyLayer says what is wrong with a layer, and marks it.
-func (s *Store) verifyLayer(ctx context.Context, id digest.Digest) ([]Damage, error) {
+func verifyLayer(ctx context.Context, s *recordStore, id digest.Digest) ([]Damage, error) {
 	if err := ctx.Err(); err != nil {
 		return nil, err
 	}
 	if _, err := readRecord[layerRecord](filepath.Join(s.layerDir(id), layerFile)); err != nil {
 		return []Damage{{id.String(), err.Error()}}, nil
 	}
-	r, err := s.rebuild(id, false, nil)
+	r, err := rebuildLayer(id, s.layerDir(id), false, nil)
 	if err != nil {
 		return []Damage{{id.String(), err.Error()}}, nil
 	}
@@ -216,23 +216,15 @@ func (s *Store) verifyLayer(ctx context.Context, id digest.Digest) ([]Damage, er
 	for _, b := range bad {
 		list = append(list, Damage{id.String(), b.Name + ": " + b.Why})
 	}
-	return list, ignoreFull(s.mark(id, bad))
+	return list, ignoreFull(s.mark(id, summary(bad)))
 }
 
-// unmark lets a layer be used that was found to be whole.
-func (s *Store) unmark(id digest.Digest) error {
-	if err := os.Remove(s.damageFile(id)); err != nil && !errors.Is(err, fs.ErrNotExist) {
-		return err
-	}
-	return nil
-}
-
-// Repair puts a damaged image back from its registry: the damaged layers alone are
+// repair puts a damaged image back from its registry: the damaged layers alone are
 // fetched, and replaced. Pods that run keep the files they have until they are started
 // anew. A name's record is put back if it can be told what it was, or else removed.
-func (s *Store) Repair(ctx context.Context, v Verified, o PullOptions) error {
+func repair(ctx context.Context, s *recordStore, v Verified, pull func(ctx context.Context, ref string, unnamed bool) (id string, err error)) error {
 	if v.ID == "" {
-		return s.mend(ctx, v.file, o)
+		return mend(ctx, s, v.file, pull)
 	}
 	if v.file != "" { // or the pull would think that it is there
 		if err := os.Remove(v.file); err != nil && !errors.Is(err, fs.ErrNotExist) {
@@ -244,19 +236,18 @@ func (s *Store) Repair(ctx context.Context, v Verified, o PullOptions) error {
 		if !ok || !isDir(s.layerDir(id)) {
 			continue
 		}
-		if err := s.mark(id, []badFile{{Why: d.What}}); err != nil {
+		if err := s.mark(id, d.What); err != nil {
 			return err
 		}
 	}
-	o.Unnamed = true
 	errs := []error{report.New(report.Failure, "podrun image load FILE puts it back", "repair image %s: it has no name to pull it by", v.ID)}
 	for i, top := range v.tops {
 		if i == 0 {
 			errs = nil
 		}
-		img, err := s.Pull(ctx, top, o)
-		if err == nil && img.ID == v.ID {
-			return s.repaired(ctx, v)
+		id, err := pull(ctx, top, true)
+		if err == nil && id == v.ID {
+			return repaired(ctx, s, v)
 		}
 		errs = append(errs, err)
 	}
@@ -269,8 +260,8 @@ func isDir(path string) bool {
 }
 
 // repaired looks whether an image is whole now.
-func (s *Store) repaired(ctx context.Context, v Verified) error {
-	again, err := s.Verify(ctx, []string{v.ID}, nil)
+func repaired(ctx context.Context, s *recordStore, v Verified) error {
+	again, err := verify(ctx, s, []string{v.ID}, nil)
 	if err != nil {
 		return err
 	}

@@ -87,7 +87,7 @@ func TestRebuild(t *testing.T) {
 				b, _ := io.ReadAll(r)
 				got <- b
 			}()
-			made, err := s.rebuild(id, false, w)
+			made, err := rebuildLayer(id, s.layerDir(id), false, w)
 			w.Close()
 			b := <-got
 			if err != nil || len(made.Bad) > 0 || made.Replaced || made.DiffID != id {
@@ -158,7 +158,7 @@ func TestVerify(t *testing.T) {
 				t.Error("a damaged image is used")
 			}
 			if name == "recipe" {
-				if err := s.mark(digest.FromBytes(layer), []badFile{{Why: "x"}}); err != nil {
+				if err := s.mark(digest.FromBytes(layer), "x"); err != nil {
 					t.Fatal(err)
 				}
 			}
@@ -207,7 +207,7 @@ func TestRepair(t *testing.T) {
 	if err := os.WriteFile(breakFile, []byte("broken"), 0o644); err != nil {
 		t.Fatal(err)
 	}
-	if err := s.mark(digest.NewDigestFromEncoded(digest.SHA256, filepath.Base(filepath.Dir(image.Layers[1]))), []badFile{{Name: "x", Why: "y"}}); err != nil {
+	if err := s.mark(digest.NewDigestFromEncoded(digest.SHA256, filepath.Base(filepath.Dir(image.Layers[1]))), "x: y"); err != nil {
 		t.Fatal(err)
 	}
 	found, err := s.Verify(context.Background(), nil, nil)
@@ -229,7 +229,7 @@ func TestRepair(t *testing.T) {
 	if _, err := running.Stat("."); err != nil {
 		t.Error(err)
 	}
-	kept, err := filepath.Glob(filepath.Join(s.dir, retiredDir, "*", "layer", layerFS))
+	kept, err := filepath.Glob(filepath.Join(s.dir, "retired", "*", "layer", layerFS))
 	if err != nil || len(kept) != 1 {
 		t.Errorf("what the pod runs from is kept in %v, %v", kept, err)
 	}
