@@ -77,7 +77,7 @@ func (l *launch) recognize(p *upPod) error {
 // refuseChange is why a pod that runs cannot become what its manifest says, or nil.
 func refuseChange(p *upPod, old *corev1.Pod, d *manifest.Difference) error {
 	if len(d.Fixed) == 0 {
-		if err := p.object.ValidateChange(old); err != nil {
+		if err := manifest.ValidateChange(p.object, old); err != nil {
 			return report.New(report.Failure, replaceHint(p), "%w", err)
 		}
 		return nil

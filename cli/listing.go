@@ -160,7 +160,7 @@ func listWorkloads(dirs store.Dirs, a asked, w *getWishes) (*listing, error) {
 		now := v.now()
 		l.entries = append(l.entries, entry{
 			namespace: v.object.Namespace, name: v.object.Name, labels: v.object.Labels,
-			row: now.Row, object: func() (any, error) { return now.Render() },
+			row: func(wide bool, at time.Time) ([]string, error) { return manifest.WorkloadRow(now, wide, at) }, object: func() (any, error) { return now.Render() },
 		})
 	}
 	if len(a.names) == 0 {

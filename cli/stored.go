@@ -98,7 +98,7 @@ func (f *front) compared(dirs store.Dirs, o *manifest.Object) (kept, error) {
 	if err != nil {
 		return kept{}, fmt.Errorf("cannot keep %s: %w", nameOf(next), err)
 	}
-	if err := o.ValidateStored(old); err != nil {
+	if err := manifest.ValidateStored(o, old); err != nil {
 		return kept{}, report.New(report.Failure, fmt.Sprintf("podrun delete %s %s removes it, for another to be made", kindWord(next.Kind), next.Name), "cannot change %s\n%w", nameOf(next), err)
 	}
 	manifest.Carry(old, next)

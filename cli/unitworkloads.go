@@ -22,7 +22,7 @@ func oneSort(docs documents) error {
 func samples(workloads []manifest.Object) []manifest.Object {
 	var list []manifest.Object
 	for i := range workloads {
-		list = append(list, *workloads[i].Sample())
+		list = append(list, *manifest.Sample(&workloads[i]))
 	}
 	return list
 }

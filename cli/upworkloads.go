@@ -37,7 +37,7 @@ func (l *launch) employ(objects []manifest.Object) error {
 		if _, err := l.front.compared(l.dirs, o); err != nil {
 			errs = append(errs, err)
 		}
-		l.samples = append(l.samples, &upPod{object: o.Sample()})
+		l.samples = append(l.samples, &upPod{object: manifest.Sample(o)})
 	}
 	l.workloads = objects
 	if len(objects) > 0 && l.logLimited {

@@ -30,6 +30,7 @@ func apparmorOf(p *corev1.Pod, c *corev1.Container) *corev1.AppArmorProfile {
 
 const appArmorAnnotation = corev1.DeprecatedAppArmorBetaContainerAnnotationKeyPrefix
 
+// annotatedAppArmor is the profile that the old annotation names for a container, or nil.
 func annotatedAppArmor(p *corev1.Pod, container string) *corev1.AppArmorProfile {
 	value := p.Annotations[appArmorAnnotation+container]
 	name, local := strings.CutPrefix(value, corev1.DeprecatedAppArmorBetaProfileNamePrefix)

@@ -12,8 +12,8 @@ import (
 	"github.com/podrun/podrun/pod"
 )
 
-// Options is what Build needs to know beside the manifest and the images.
-type Options struct {
+// options is what a Plan needs to know beside the manifest and the images.
+type options struct {
 	UID           string // the pod's own
 	NodeName      string // the machine's, for fieldRef spec.nodeName
 	NodeMemory    int64  // the machine's, in bytes; 0: not known
@@ -25,10 +25,10 @@ type Options struct {
 	Seccomp map[string]json.RawMessage
 }
 
-// Build decides everything about a Pod that Load returned and whose images, by
+// buildPlan decides everything about a Pod that has been loaded and whose images, by
 // ImageUse.Key, are there. It changes neither. The error is an *Errors that
 // names each container that cannot be run.
-func Build(o *Object, images map[string]pod.Image, opt Options) (*pod.Plan, error) {
+func buildPlan(o *object, images map[string]pod.Image, opt options) (*pod.Plan, error) {
 	p := o.Pod.DeepCopy()
 	p.UID = types.UID(opt.UID)
 	p.Spec.NodeName = cmp.Or(p.Spec.NodeName, opt.NodeName)
@@ -66,7 +66,7 @@ func Build(o *Object, images map[string]pod.Image, opt Options) (*pod.Plan, erro
 	if d := p.Spec.ActiveDeadlineSeconds; d != nil {
 		plan.ActiveDeadlineSeconds = *d
 	}
-	errs := &Errors{}
+	errs := &errorList{}
 	machine := Machine{CPU: opt.NodeCPU, Memory: opt.NodeMemory, Storage: opt.NodeStorage}
 	var err error
 	vb := volumeBuilder{pod: p, limit: o.Effective.Pod.MemoryLimit, effective: o.Effective, machine: machine, images: images}

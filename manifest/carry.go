@@ -63,17 +63,8 @@ func sameData[V string | []byte](a, b map[string]V) bool {
 	return true
 }
 
-// ValidateStored checks a change of an object as the API server checks an update
-// (ValidateConfigMapUpdate and the like in pkg/apis/core/validation of Kubernetes). The
-// error is an *Errors.
-func (o *Object) ValidateStored(old *pod.Object) error {
-	errs := &Errors{}
-	for _, bad := range storedUpdate(old, o.Stored) {
-		o.fail(errs, bad.Field, bad.ErrorBody())
-	}
-	return errs.result()
-}
-
+// storedUpdate checks a change of an object as the API server checks an update
+// (ValidateConfigMapUpdate and the like in pkg/apis/core/validation of Kubernetes).
 func storedUpdate(old, next *pod.Object) field.ErrorList {
 	var errs field.ErrorList
 	fixed := func(name string) {

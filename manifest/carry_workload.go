@@ -61,10 +61,6 @@ func sortedKeys(m map[string]bool) []string {
 // elastic says whether a Job's completions may follow its parallelism: those of an
 // Indexed one that are the same number (Kubernetes' elastic indexed Jobs).
 func elastic(o *pod.Object) bool {
-	object, err := Workload(o)
-	if err != nil {
-		return false
-	}
-	j, ok := object.(*batchv1.Job)
-	return ok && is(indexed(&j.Spec)) && j.Spec.Completions != nil && *j.Spec.Completions == *j.Spec.Parallelism
+	var s batchv1.JobSpec
+	return json.Unmarshal(o.Spec, &s) == nil && indexed(&s) && s.Completions != nil && *s.Completions == *s.Parallelism
 }

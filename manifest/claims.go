@@ -16,11 +16,9 @@ import (
 	"github.com/podrun/podrun/pod"
 )
 
-// A StatefulSet's volumeClaimTemplates are claims that each of its pods has of its own, by
-// its ordinal: TEMPLATE-SET-ORDINAL. They stay when the pod goes, and are there again when
-// it comes back (pkg/controller/statefulset/stateful_set_utils.go of Kubernetes).
-
-// claimTemplates are those of a workload; nil for all but StatefulSets.
+// claimTemplates are those of a workload; nil for all but StatefulSets. Of each every pod has
+// a claim of its own, by its ordinal: TEMPLATE-SET-ORDINAL. They stay when the pod goes, and are
+// there again when it comes back (pkg/controller/statefulset/stateful_set_utils.go of Kubernetes).
 func claimTemplates(object metav1.Object) []corev1.PersistentVolumeClaim {
 	if s, ok := object.(*appsv1.StatefulSet); ok {
 		return s.Spec.VolumeClaimTemplates
@@ -28,6 +26,7 @@ func claimTemplates(object metav1.Object) []corev1.PersistentVolumeClaim {
 	return nil
 }
 
+// claimName names the claim of one template for the pod of one ordinal.
 func claimName(template, set string, ordinal int) string {
 	return template + "-" + set + "-" + strconv.Itoa(ordinal)
 }
@@ -170,7 +169,7 @@ func validateClaims(s *appsv1.StatefulSetSpec, set string, spec *field.Path) fie
 func claimTemplateRows() []Field {
 	const path = "spec.volumeClaimTemplates[]"
 	rows := []Field{{Path: "spec.volumeClaimTemplates", Support: Done, Note: "each pod has a claim of its own, TEMPLATE-SET-ORDINAL, which stays when the pod goes"}}
-	for _, r := range below(path, claimTable()) {
+	for _, r := range below(path, slices.Concat(objectRows("PersistentVolumeClaim"), claimRows)) {
 		switch r.Path {
 		case path + ".metadata.namespace", path + ".metadata.generateName":
 			r.Support, r.Note = Accepted, "a claim is named after the template and the pod, and lives in its namespace"

@@ -1,7 +1,6 @@
 package manifest
 
 import (
-	"encoding/json"
 	"fmt"
 	"maps"
 	"reflect"
@@ -12,8 +11,8 @@ import (
 	"k8s.io/apimachinery/pkg/util/validation/field"
 )
 
-// Difference is what a manifest changes about a pod that was made from another.
-type Difference struct {
+// difference is what a manifest changes about a pod that was made from another.
+type difference struct {
 	// Resources says that requests or limits of CPU or memory differ: they are resized
 	// while the pod runs.
 	Resources bool
@@ -32,13 +31,13 @@ type Difference struct {
 }
 
 // None says whether the manifests are the same.
-func (d *Difference) None() bool {
+func (d *difference) None() bool {
 	return !d.Resources && !d.Lifetime && !d.Labels && len(d.Images)+len(d.Ephemeral)+len(d.Fixed) == 0
 }
 
-// Compare tells two Pods with their defaults apart, without what makes each pod
+// compare tells two Pods with their defaults apart, without what makes each pod
 // itself: see Stamp.
-func Compare(old, new *corev1.Pod) (*Difference, error) {
+func compare(old, new *corev1.Pod) (*difference, error) {
 	var trees [2]any
 	var ephemeral [2][]corev1.EphemeralContainer
 	for i, p := range []*corev1.Pod{old, new} {
@@ -46,15 +45,12 @@ func Compare(old, new *corev1.Pod) (*Difference, error) {
 		Unstamp(p)
 		defaultPull(&p.Spec)
 		p.Status, ephemeral[i], p.Spec.EphemeralContainers = corev1.PodStatus{}, p.Spec.EphemeralContainers, nil
-		text, err := Marshal(p)
-		if err != nil {
+		var err error
+		if trees[i], err = generic(p); err != nil {
 			return nil, err
 		}
-		if err := json.Unmarshal(text, &trees[i]); err != nil {
-			return nil, fmt.Errorf("decode pod %s: %w", p.Name, err)
-		}
 	}
-	d := &Difference{Labels: new.Generation > old.Generation}
+	d := &difference{Labels: new.Generation > old.Generation}
 	walkDifferences(nil, trees[0], trees[1], func(path *field.Path) { d.note(path.String(), new) })
 	d.noteEphemeral(ephemeral[0], ephemeral[1])
 	return d, nil
@@ -100,7 +96,7 @@ func walkLists(path *field.Path, a, b []any, visit func(*field.Path)) {
 }
 
 // note files one path that differs.
-func (d *Difference) note(path string, p *corev1.Pod) {
+func (d *difference) note(path string, p *corev1.Pod) {
 	switch steps := splitPath(path); {
 	case steps[0] == "metadata" && len(steps) > 1 && (steps[1] == "labels" || steps[1] == "annotations") && inert(steps):
 		d.Labels = true

@@ -14,81 +14,21 @@ import (
 	"k8s.io/apimachinery/pkg/util/validation/field"
 	kjson "sigs.k8s.io/json"
 	kyaml "sigs.k8s.io/yaml"
-
-	"github.com/podrun/podrun/pod"
 )
 
-// Object is one object of a file.
-type Object struct {
-	File     string
-	Document int // 1-based
-	Line     int // where the object begins
-
-	Kind string
-
-	// Value is the object, of the Go type of its kind, as written when Decode returned
-	// it and with the API server's defaults when Load did. Idle ones have none.
-	Value metav1.Object
-	Idle  string      // why an object of its kind means nothing here; "" if it does
-	Pod   *corev1.Pod // the Value of a Pod; nil for any other kind
-
-	Findings  []Finding   // by Load: what podrun makes of each field that is set
-	Effective Effective   // by Load, of a Pod: what it and its containers may use
-	Stored    *pod.Object // by Load: a ConfigMap, Secret, … as it is kept; its uid is still to be given
-
-	tree   *yaml.Node
-	offset int         // lines of the file before the document
-	path   *field.Path // where the object lies in its document: items[3] of a List, else nil
-	told   []string    // paths in the document that a mistake was already reported for
-	name   string      // of an idle object
-	home   string      // the namespace that it has if it names none
-}
-
-// at turns a path in the object into one in the document.
-func (o *Object) at(path string) string {
-	switch prefix := text(o.path); {
-	case prefix == "":
-		return path
-	case path == "":
-		return prefix
-	default:
-		return prefix + "." + path
-	}
-}
-
-// line gives the line in the file of a field of the object.
-func (o *Object) line(path string) int {
-	return lineOf(o.tree, o.at(path)) + o.offset
-}
-
-// Decode reads the objects of a YAML or JSON file: documents separated by "---",
-// of which empty ones are skipped, and Lists, which are taken apart. It is as
-// strict as an API server that is told to be: an unknown field, a key given twice,
-// a name in the wrong case or a value of the wrong type is a mistake. The error is
-// an *Errors with every mistake of every document.
-//
-// The text is untrusted: time and memory are bounded by its length, whatever it is.
-func Decode(file string, data []byte) ([]Object, error) {
-	objects, errs := decode(file, data)
-	if err := errs.result(); err != nil {
-		return nil, err
-	}
-	return objects, nil
-}
-
 // decode also returns the objects that have mistakes, without what was wrong.
-func decode(file string, data []byte) ([]Object, *Errors) {
-	errs := &Errors{}
+func decode(file string, data []byte) ([]object, *errorList) {
+	errs := &errorList{}
 	docs, err := split(data)
 	if err != nil {
-		var one *Error
+		var one *oneError
 		if errors.As(err, &one) {
 			one.File = file
 			errs.add(one)
 		}
 		return nil, errs
 	}
-	var objects []Object
+	var objects []object
 	for _, doc := range docs {
 		if errs.full() {
 			errs.More = true
@@ -98,7 +38,7 @@ func decode(file string, data []byte) ([]Object, *Errors) {
 		objects = append(objects, d.decode()...)
 	}
 	if len(objects) == 0 && len(errs.List) == 0 {
-		errs.add(&Error{File: file, Message: "there is no object in it"})
+		errs.add(&oneError{File: file, Message: "there is no object in it"})
 	}
 	return objects, errs
 }
@@ -107,12 +47,12 @@ func decode(file string, data []byte) ([]Object, *Errors) {
 type decoder struct {
 	file   string
 	doc    document
-	errs   *Errors
+	errs   *errorList
 	schema schema
 	tree   *yaml.Node
 }
 
-func (d *decoder) decode() []Object {
+func (d *decoder) decode() []object {
 	if len(d.doc.data) > maxDocument {
 		d.fail(1, nil, fmt.Sprintf("the document is larger than %d MiB", maxDocument>>20))
 		return nil
@@ -163,7 +103,7 @@ func (d *decoder) generic() (any, bool) {
 }
 
 // object decodes one object, or those of a List. A nil path means the whole document.
-func (d *decoder) object(v any, path *field.Path) []Object {
+func (d *decoder) object(v any, path *field.Path) []object {
 	fields, ok := v.(map[string]any)
 	if !ok {
 		d.failAt(path, fmt.Sprintf("is %s; an object is a map with apiVersion and kind", describe(v)))
@@ -177,7 +117,7 @@ func (d *decoder) object(v any, path *field.Path) []Object {
 		return d.list(fields, path)
 	}
 	if why := idleKind(apiVersion, kind); why != "" {
-		return []Object{d.idle(fields, kind, why, path)}
+		return []object{d.idle(fields, kind, why, path)}
 	}
 	if group, own := customGroup(apiVersion); own {
 		d.failAt(path.Child("kind"), refuseKind(clip(kind, 60)+" of "+clip(group, 60), ""))
@@ -195,7 +135,7 @@ func (d *decoder) object(v any, path *field.Path) []Object {
 	if apiVersion != k.apiVersion {
 		d.failAt(path.Child("apiVersion"), fmt.Sprintf("kind %s has apiVersion %s, not %q", kind, k.apiVersion, clip(apiVersion, 60)))
 	}
-	return []Object{d.typed(fields, kind, k.make(), path)}
+	return []object{d.typed(fields, kind, k.make(), path)}
 }
 
 func (d *decoder) typeMeta(fields map[string]any, path *field.Path) (kind, apiVersion string, ok bool) {
@@ -212,7 +152,7 @@ func (d *decoder) typeMeta(fields map[string]any, path *field.Path) (kind, apiVe
 
 // list takes a List apart. One inside another is refused, as is a field that a
 // List does not have.
-func (d *decoder) list(fields map[string]any, path *field.Path) []Object {
+func (d *decoder) list(fields map[string]any, path *field.Path) []object {
 	if path != nil {
 		d.failAt(path.Child("kind"), "a List inside a List is not supported")
 		return nil
@@ -224,7 +164,7 @@ func (d *decoder) list(fields map[string]any, path *field.Path) []Object {
 	}
 	delete(fields, "items")
 	c.check(reflect.TypeFor[corev1.PodList](), fields, path)
-	var objects []Object
+	var objects []object
 	for i, item := range items {
 		objects = append(objects, d.object(item, field.NewPath("items").Index(i))...)
 	}
@@ -232,7 +172,7 @@ func (d *decoder) list(fields map[string]any, path *field.Path) []Object {
 }
 
 // idle is an object that means nothing here: of it only the name is read.
-func (d *decoder) idle(fields map[string]any, kind, why string, path *field.Path) Object {
+func (d *decoder) idle(fields map[string]any, kind, why string, path *field.Path) object {
 	o := d.begin(kind, path)
 	o.Idle = why
 	if meta, ok := fields["metadata"].(map[string]any); ok {
@@ -241,14 +181,14 @@ func (d *decoder) idle(fields map[string]any, kind, why string, path *field.Path
 	return o
 }
 
-func (d *decoder) begin(kind string, path *field.Path) Object {
-	o := Object{File: d.file, Document: d.doc.number, Kind: kind, tree: d.tree, path: path, offset: d.doc.line - 1}
+func (d *decoder) begin(kind string, path *field.Path) object {
+	o := object{File: d.file, Document: d.doc.number, Kind: kind, tree: d.tree, path: path, offset: d.doc.line - 1}
 	o.Line = o.line("")
 	return o
 }
 
 // typed decodes an object into an empty one of its Go type.
-func (d *decoder) typed(fields map[string]any, kind string, value metav1.Object, path *field.Path) Object {
+func (d *decoder) typed(fields map[string]any, kind string, value metav1.Object, path *field.Path) object {
 	o := d.begin(kind, path)
 	o.Value = value
 	o.Pod, _ = value.(*corev1.Pod)
@@ -294,5 +234,5 @@ func (d *decoder) failAt(path *field.Path, msg string) {
 
 // fail reports a mistake at a line of the document.
 func (d *decoder) fail(line int, path *field.Path, msg string) {
-	d.errs.add(&Error{File: d.file, Document: d.doc.number, Line: line + d.doc.line - 1, Field: text(path), Message: msg})
+	d.errs.add(&oneError{File: d.file, Document: d.doc.number, Line: line + d.doc.line - 1, Field: text(path), Message: msg})
 }

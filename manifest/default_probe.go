@@ -2,6 +2,7 @@ package manifest
 
 import corev1 "k8s.io/api/core/v1"
 
+// probesOf lists the three probes, each nil where there is none.
 func probesOf(c *corev1.Container) []*corev1.Probe {
 	return []*corev1.Probe{c.LivenessProbe, c.ReadinessProbe, c.StartupProbe}
 }

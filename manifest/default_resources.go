@@ -21,11 +21,11 @@ func defaultPodResources(p *corev1.Pod) {
 	// A limit is what the containers have together, if each has one, but not below
 	// the request.
 	limits := helpers.AggregateContainerLimits(p, helpers.PodResourcesOptions{})
-	for name := range limits {
+	for name, limit := range limits {
 		request, asked := r.Requests[name]
 		if !asked || !allLimited(p, name) {
 			delete(limits, name)
-		} else if less(limits[name], request) {
+		} else if limit.Cmp(request) < 0 {
 			limits[name] = request
 		}
 	}

@@ -118,7 +118,7 @@ func TestUnsetPullPolicyOfWorkloads(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		for what, o := range map[string]*Object{"pod": made, "sample": objects[0].Sample()} {
+		for what, o := range map[string]*Object{"pod": made, "sample": Sample(&objects[0])} {
 			if uses := Images(o.Pod); uses[0].Unset != unset {
 				t.Errorf("%q: the %s has %+v", policy, what, uses)
 			}

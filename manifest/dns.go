@@ -114,6 +114,7 @@ func validateDNSConfig(c *corev1.PodDNSConfig, policy corev1.DNSPolicy, path *fi
 	return errs
 }
 
+// optional returns the text, or "" for nil.
 func optional(s *string) string {
 	if s == nil {
 		return ""

@@ -10,18 +10,20 @@ import (
 	helpers "k8s.io/component-helpers/resource"
 	"pgregory.net/rapid"
 
+	"github.com/podrun/podrun/manifest/manifesttest"
 	"github.com/podrun/podrun/pod"
 )
 
 const (
-	kib = 1 << 10
-	gib = 1 << 30
+	ki = 1 << 10
+	mi = 1 << 20
+	gi = 1 << 30
 )
 
 // The two worked cases of the init-containers proposal must come out exactly.
 
 func TestWorkedCaseLimits(t *testing.T) {
-	e := EffectiveResources(decodePod(t, podYAML(`{
+	e := EffectiveResources(manifesttest.Decode(t, manifesttest.PodYAML(`{
   initContainers: [
     {name: i1, image: b, resources: {limits: {cpu: 100m, memory: 1Gi}}},
     {name: i2, image: b, resources: {limits: {cpu: 50m, memory: 2Gi}}}],
@@ -30,14 +32,14 @@ func TestWorkedCaseLimits(t *testing.T) {
     {name: a2, image: b, resources: {limits: {cpu: 10m, memory: 1100Mi}}}]}`)))
 	want := Effective{
 		Rule: RuleEffective,
-		Pod:  pod.Resources{CPURequest: 100, CPULimit: 100, MemoryRequest: 2200 * mib, MemoryLimit: 2200 * mib},
+		Pod:  pod.Resources{CPURequest: 100, CPULimit: 100, MemoryRequest: 2200 * mi, MemoryLimit: 2200 * mi},
 		InitContainers: []pod.Resources{
-			{CPURequest: 100, CPULimit: 100, MemoryRequest: gib, MemoryLimit: gib},
-			{CPURequest: 50, CPULimit: 50, MemoryRequest: 2 * gib, MemoryLimit: 2 * gib},
+			{CPURequest: 100, CPULimit: 100, MemoryRequest: gi, MemoryLimit: gi},
+			{CPURequest: 50, CPULimit: 50, MemoryRequest: 2 * gi, MemoryLimit: 2 * gi},
 		},
 		Containers: []pod.Resources{
-			{CPURequest: 10, CPULimit: 10, MemoryRequest: 1100 * mib, MemoryLimit: 1100 * mib},
-			{CPURequest: 10, CPULimit: 10, MemoryRequest: 1100 * mib, MemoryLimit: 1100 * mib},
+			{CPURequest: 10, CPULimit: 10, MemoryRequest: 1100 * mi, MemoryLimit: 1100 * mi},
+			{CPURequest: 10, CPULimit: 10, MemoryRequest: 1100 * mi, MemoryLimit: 1100 * mi},
 		},
 		QOSClass: "Guaranteed",
 	}
@@ -47,14 +49,14 @@ func TestWorkedCaseLimits(t *testing.T) {
 }
 
 func TestWorkedCaseRequest(t *testing.T) {
-	e := EffectiveResources(decodePod(t, podYAML(`{
+	e := EffectiveResources(manifesttest.Decode(t, manifesttest.PodYAML(`{
   initContainers: [{name: i, image: b, resources: {limits: {cpu: 100m, memory: 1Gi}}}],
   containers: [{name: a, image: b, resources: {requests: {cpu: 10m, memory: 1100Mi}}}]}`)))
 	want := Effective{
 		Rule:           RuleEffective,
-		Pod:            pod.Resources{CPURequest: 10, CPULimit: 100, MemoryRequest: 1100 * mib, MemoryLimit: 1100 * mib},
-		InitContainers: []pod.Resources{{CPURequest: 10, CPULimit: 100, MemoryRequest: gib, MemoryLimit: gib}},
-		Containers:     []pod.Resources{{CPURequest: 10, CPULimit: 100, MemoryRequest: 1100 * mib, MemoryLimit: 1100 * mib}},
+		Pod:            pod.Resources{CPURequest: 10, CPULimit: 100, MemoryRequest: 1100 * mi, MemoryLimit: 1100 * mi},
+		InitContainers: []pod.Resources{{CPURequest: 10, CPULimit: 100, MemoryRequest: gi, MemoryLimit: gi}},
+		Containers:     []pod.Resources{{CPURequest: 10, CPULimit: 100, MemoryRequest: 1100 * mi, MemoryLimit: 1100 * mi}},
 		QOSClass:       "Burstable",
 	}
 	if diff := cmp.Diff(want, e); diff != "" {
@@ -109,7 +111,7 @@ func TestEffectiveCPU(t *testing.T) {
 			`{containers: [{name: a, image: b, resources: {limits: {cpu: 100u}}}]}`,
 			cpu(1, 1), nil, []r{cpu(1, 1)}},
 	} {
-		e := EffectiveResources(decodePod(t, podYAML(test.spec)))
+		e := EffectiveResources(manifesttest.Decode(t, manifesttest.PodYAML(test.spec)))
 		if !reflect.DeepEqual(e.Pod, test.pod) {
 			t.Errorf("%s: pod %+v, want %+v", test.name, e.Pod, test.pod)
 		}
@@ -121,19 +123,19 @@ func TestEffectiveCPU(t *testing.T) {
 
 func TestKubeletRule(t *testing.T) {
 	load := func(spec string) Effective {
-		p := decodePod(t, podYAML(spec))
+		p := manifesttest.Decode(t, manifesttest.PodYAML(spec))
 		p.Annotations = map[string]string{AnnotationPodLimits: "kubelet"}
 		return EffectiveResources(p)
 	}
 	all := load(`{initContainers: [{name: i, image: b, resources: {limits: {cpu: 1, memory: 1Ki}}}], containers: [{name: a, image: b, resources: {limits: {cpu: 2, memory: 1Ki}}}]}`)
-	if want := (pod.Resources{CPURequest: 2000, CPULimit: 2000, MemoryRequest: kib, MemoryLimit: kib}); !reflect.DeepEqual(all.Pod, want) || all.Rule != RuleKubelet {
+	if want := (pod.Resources{CPURequest: 2000, CPULimit: 2000, MemoryRequest: ki, MemoryLimit: ki}); !reflect.DeepEqual(all.Pod, want) || all.Rule != RuleKubelet {
 		t.Errorf("all limited: %+v", all)
 	}
 	some := load(`{initContainers: [{name: i, image: b, resources: {limits: {memory: 1Ki}}}], containers: [{name: a, image: b, resources: {limits: {cpu: 2, memory: 1Ki}}}]}`)
-	if want := (pod.Resources{CPURequest: 2000, MemoryRequest: kib, MemoryLimit: kib}); !reflect.DeepEqual(some.Pod, want) {
+	if want := (pod.Resources{CPURequest: 2000, MemoryRequest: ki, MemoryLimit: ki}); !reflect.DeepEqual(some.Pod, want) {
 		t.Errorf("an init container without a cpu limit: %+v", some.Pod)
 	}
-	if want := (pod.Resources{MemoryRequest: kib, MemoryLimit: kib}); !reflect.DeepEqual(some.InitContainers[0], want) {
+	if want := (pod.Resources{MemoryRequest: ki, MemoryLimit: ki}); !reflect.DeepEqual(some.InitContainers[0], want) {
 		t.Errorf("it inherits nothing: %+v", some.InitContainers[0])
 	}
 }
@@ -236,7 +238,7 @@ func zero(list corev1.ResourceList, name string) bool {
 }
 
 func TestSumsDoNotWrap(t *testing.T) {
-	e := EffectiveResources(decodePod(t, podYAML(`{containers: [
+	e := EffectiveResources(manifesttest.Decode(t, manifesttest.PodYAML(`{containers: [
 	  {name: a, image: b, resources: {limits: {memory: 7Ei, cpu: 9223372036854775}}},
 	  {name: c, image: b, resources: {limits: {memory: 7Ei, cpu: 9223372036854775}}}]}`)))
 	const most = 1<<63 - 1

@@ -23,6 +23,8 @@ func resolved(t *testing.T, plan *pod.Plan) []string {
 	return e.Env
 }
 
+const pathOfNone = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
+
 func TestEnv(t *testing.T) {
 	image := pod.Image{Cmd: []string{"run"}, Env: []string{"PATH=/image", "IMAGE=i", "BOTH=image", "broken", "=x"}}
 	for _, test := range []struct {
@@ -31,17 +33,17 @@ func TestEnv(t *testing.T) {
 		want      []string
 	}{
 		{"the image's alone", "", image, []string{"PATH=/image", "HOSTNAME=p", "IMAGE=i", "BOTH=image"}},
-		{"an image without a PATH", "", pod.Image{Cmd: []string{"run"}}, []string{"PATH=" + defaultPath, "HOSTNAME=p"}},
+		{"an image without a PATH", "", pod.Image{Cmd: []string{"run"}}, []string{"PATH=" + pathOfNone, "HOSTNAME=p"}},
 		{"the manifest wins", "env: [{name: BOTH, value: pod}, {name: PATH, value: /pod}, {name: HOSTNAME, value: other}]", image,
 			[]string{"PATH=/pod", "HOSTNAME=other", "IMAGE=i", "BOTH=pod"}},
 		{"values see those above them, and nothing of the image", "env: [{name: A, value: $(B)}, {name: B, value: b}, {name: C, value: $(B)-$(IMAGE)-$(HOSTNAME)-$$(B)}]", image,
 			[]string{"PATH=/image", "HOSTNAME=p", "IMAGE=i", "BOTH=image", "A=$(B)", "B=b", "C=b-$(IMAGE)-$(HOSTNAME)-$(B)"}},
 		{"the last of one name wins, and sees the one before", "env: [{name: A, value: '1'}, {name: B, value: b}, {name: A, value: $(A)2}]", pod.Image{Cmd: []string{"run"}},
-			[]string{"PATH=" + defaultPath, "HOSTNAME=p", "A=12", "B=b"}},
+			[]string{"PATH=" + pathOfNone, "HOSTNAME=p", "A=12", "B=b"}},
 		{"an empty value is one", "env: [{name: A}]", pod.Image{Cmd: []string{"run"}},
-			[]string{"PATH=" + defaultPath, "HOSTNAME=p", "A="}},
+			[]string{"PATH=" + pathOfNone, "HOSTNAME=p", "A="}},
 		{"newlines stay inside", `env: [{name: HOME, value: "/\nroot::0:0::/:/bin/sh"}]`, pod.Image{Cmd: []string{"run"}},
-			[]string{"PATH=" + defaultPath, "HOSTNAME=p", "HOME=/\nroot::0:0::/:/bin/sh"}},
+			[]string{"PATH=" + pathOfNone, "HOSTNAME=p", "HOME=/\nroot::0:0::/:/bin/sh"}},
 	} {
 		if diff := cmp.Diff(test.want, resolved(t, build(t, podYAML(one(test.env)), test.image))); diff != "" {
 			t.Errorf("%s:\n%s", test.name, diff)

@@ -115,7 +115,7 @@ func onlyEphemeral(c *corev1.EphemeralContainer, path *field.Path) field.ErrorLi
 
 // noteEphemeral finds the ephemeral containers that are added. One that is there cannot be
 // changed, and stays if new does not have it.
-func (d *Difference) noteEphemeral(old, new []corev1.EphemeralContainer) {
+func (d *difference) noteEphemeral(old, new []corev1.EphemeralContainer) {
 	for i, c := range new {
 		at := slices.IndexFunc(old, func(o corev1.EphemeralContainer) bool { return o.Name == c.Name })
 		switch {
@@ -183,6 +183,7 @@ func Outreaches(plan, alone *pod.Plan) bool {
 	return !plan.Apart && reachesFar(alone.Containers[0])
 }
 
+// containerNames lists the names of all containers, ephemeral ones included.
 func containerNames(p *corev1.Pod) (names []string) {
 	for _, list := range [][]corev1.Container{p.Spec.InitContainers, p.Spec.Containers, ephemeral(p)} {
 		for _, c := range list {

@@ -16,7 +16,7 @@ const maxErrors = 500
 const maxMessage = 500
 
 // Error is one mistake in a manifest.
-type Error struct {
+type oneError struct {
 	File     string
 	Document int    // 1-based; 0: the file as a whole
 	Line     int    // 1-based, in the file; 0: not known
@@ -24,7 +24,7 @@ type Error struct {
 	Message  string
 }
 
-func (e *Error) Error() string {
+func (e *oneError) Error() string {
 	var b strings.Builder
 	b.WriteString(e.File)
 	if e.Document > 0 {
@@ -42,13 +42,13 @@ func (e *Error) Error() string {
 
 // Errors is every mistake of a file, in the order of the file. It is what Decode
 // and Load return as their error.
-type Errors struct {
-	List []*Error
+type errorList struct {
+	List []*oneError
 	More bool // there are mistakes beyond the first 500
 }
 
 // Error gives one line per mistake.
-func (e *Errors) Error() string {
+func (e *errorList) Error() string {
 	lines := make([]string, 0, len(e.List)+1)
 	for _, one := range e.List {
 		lines = append(lines, one.Error())
@@ -60,7 +60,7 @@ func (e *Errors) Error() string {
 }
 
 // Unwrap gives every mistake to errors.As.
-func (e *Errors) Unwrap() []error {
+func (e *errorList) Unwrap() []error {
 	errs := make([]error, len(e.List))
 	for i, one := range e.List {
 		errs[i] = one
@@ -68,9 +68,10 @@ func (e *Errors) Unwrap() []error {
 	return errs
 }
 
-func (e *Errors) full() bool { return len(e.List) >= maxErrors }
+func (e *errorList) full() bool { return len(e.List) >= maxErrors }
 
-func (e *Errors) add(one *Error) {
+// add appends a mistake, unless there are too many.
+func (e *errorList) add(one *oneError) {
 	if e.full() {
 		e.More = true
 		return
@@ -79,15 +80,15 @@ func (e *Errors) add(one *Error) {
 }
 
 // result sorts, removes what was said twice, and is nil when nothing is wrong.
-func (e *Errors) result() error {
+func (e *errorList) result() error {
 	if len(e.List) == 0 {
 		return nil
 	}
-	slices.SortStableFunc(e.List, func(a, b *Error) int {
+	slices.SortStableFunc(e.List, func(a, b *oneError) int {
 		return cmp.Or(cmp.Compare(a.Document, b.Document), cmp.Compare(a.Line, b.Line),
 			strings.Compare(a.Field, b.Field), strings.Compare(a.Message, b.Message))
 	})
-	e.List = slices.CompactFunc(e.List, func(a, b *Error) bool { return *a == *b })
+	e.List = slices.CompactFunc(e.List, func(a, b *oneError) bool { return *a == *b })
 	return e
 }
 

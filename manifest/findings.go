@@ -26,16 +26,12 @@ func Findings(p *corev1.Pod) []Finding {
 	return append(find(p, Table()), together(p)...)
 }
 
-// Written is Findings of an object of any kind. An idle one has none.
-func (o *Object) Written() []Finding {
-	switch {
-	case o.Pod != nil:
-		return Findings(o.Pod)
-	case o.Value == nil:
-		return nil
+// findingsOf is Findings of an object of any kind that podrun takes.
+func findingsOf(kind string, object any) []Finding {
+	if p, ok := object.(*corev1.Pod); ok {
+		return Findings(p)
 	}
-	k, _ := kindOf(o.Kind)
-	return find(o.Value, k.rows())
+	return find(object, tableOf(kind))
 }
 
 // find looks the fields of an object up; object is a pointer to its Go type.

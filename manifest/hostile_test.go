@@ -15,8 +15,6 @@ import (
 const hostileEnv = "PODRUN_TEST_HOSTILE"
 
 const (
-	mib = 1 << 20
-
 	// maxTime bounds the processor time. None takes a second.
 	maxTime = 10 * time.Second
 	maxRSS  = 128 * mib

@@ -29,6 +29,9 @@ func TestHugePages(t *testing.T) {
 	if diff := cmp.Diff(want, got); diff != "" {
 		t.Error(diff)
 	}
+}
+
+func TestPageName(t *testing.T) {
 	for size, name := range map[int64]string{64 << 10: "64KB", 2 << 20: "2MB", 1 << 30: "1GB"} {
 		if got := pageName(size); got != name {
 			t.Errorf("%d is %s, want %s", size, got, name)

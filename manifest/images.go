@@ -6,8 +6,8 @@ import (
 	corev1 "k8s.io/api/core/v1"
 )
 
-// ImageUse is the need that a container has of an image, or a volume.
-type ImageUse struct {
+// imageUse is the need that a container has of an image, or a volume.
+type imageUse struct {
 	Container  string // "" for a volume
 	Volume     string // "" for a container
 	Reference  string // as the manifest spells it
@@ -16,7 +16,7 @@ type ImageUse struct {
 }
 
 // Key names the use among those of its pod: Build finds the image by it.
-func (u ImageUse) Key() string {
+func (u imageUse) Key() string {
 	if u.Volume != "" {
 		return volumeUse(u.Volume)
 	}
@@ -26,11 +26,11 @@ func (u ImageUse) Key() string {
 // volumeUse is no name of a container.
 func volumeUse(name string) string { return "volume/" + name }
 
-// Images lists the images of a loaded Pod: volumes', then init containers' first, in the
+// images lists the images of a loaded Pod: volumes', then init containers' first, in the
 // order of the manifest.
-func Images(p *corev1.Pod) []ImageUse {
-	var uses []ImageUse
-	eachImage(&p.Spec, func(u ImageUse, policy *corev1.PullPolicy) {
+func images(p *corev1.Pod) []imageUse {
+	var uses []imageUse
+	eachImage(&p.Spec, func(u imageUse, policy *corev1.PullPolicy) {
 		u.Unset = *policy == ""
 		u.PullPolicy = string(*policy)
 		if u.Unset {
@@ -42,22 +42,22 @@ func Images(p *corev1.Pod) []ImageUse {
 }
 
 // eachImage visits the images of a Pod, but for those of ephemeral containers.
-func eachImage(s *corev1.PodSpec, visit func(u ImageUse, policy *corev1.PullPolicy)) {
+func eachImage(s *corev1.PodSpec, visit func(u imageUse, policy *corev1.PullPolicy)) {
 	for i := range s.Volumes {
 		if v := &s.Volumes[i]; v.Image != nil {
-			visit(ImageUse{Volume: v.Name, Reference: v.Image.Reference}, &v.Image.PullPolicy)
+			visit(imageUse{Volume: v.Name, Reference: v.Image.Reference}, &v.Image.PullPolicy)
 		}
 	}
 	for _, list := range [][]corev1.Container{s.InitContainers, s.Containers} {
 		for i := range list {
-			visit(ImageUse{Container: list[i].Name, Reference: list[i].Image}, &list[i].ImagePullPolicy)
+			visit(imageUse{Container: list[i].Name, Reference: list[i].Image}, &list[i].ImagePullPolicy)
 		}
 	}
 }
 
 // defaultPull gives each image the pull policy that the API server gives it.
 func defaultPull(s *corev1.PodSpec) {
-	set := func(u ImageUse, policy *corev1.PullPolicy) {
+	set := func(u imageUse, policy *corev1.PullPolicy) {
 		if *policy == "" {
 			*policy = defaultPullPolicy(u.Reference)
 		}
@@ -65,10 +65,11 @@ func defaultPull(s *corev1.PodSpec) {
 	eachImage(s, set)
 	for i := range s.EphemeralContainers {
 		c := &s.EphemeralContainers[i]
-		set(ImageUse{Reference: c.Image}, &c.ImagePullPolicy)
+		set(imageUse{Reference: c.Image}, &c.ImagePullPolicy)
 	}
 }
 
+// defaultPullPolicy is the policy that the API server gives an image without one.
 func defaultPullPolicy(reference string) corev1.PullPolicy {
 	if imageTag(reference) == "latest" {
 		return corev1.PullAlways
@@ -78,7 +79,7 @@ func defaultPullPolicy(reference string) corev1.PullPolicy {
 
 // unsetPull names the images of a Pod without a pull policy, by their keys.
 func unsetPull(s *corev1.PodSpec) (keys []string) {
-	eachImage(s, func(u ImageUse, policy *corev1.PullPolicy) {
+	eachImage(s, func(u imageUse, policy *corev1.PullPolicy) {
 		if *policy == "" {
 			keys = append(keys, u.Key())
 		}
@@ -89,7 +90,7 @@ func unsetPull(s *corev1.PodSpec) (keys []string) {
 // restorePull is the opposite of defaultPull for the images that unsetPull has named. A
 // policy that is not the default has been written since.
 func restorePull(s *corev1.PodSpec, keys []string) {
-	eachImage(s, func(u ImageUse, policy *corev1.PullPolicy) {
+	eachImage(s, func(u imageUse, policy *corev1.PullPolicy) {
 		if slices.Contains(keys, u.Key()) && *policy == defaultPullPolicy(u.Reference) {
 			*policy = ""
 		}

@@ -110,7 +110,7 @@ func validatePolicies(s *batchv1.JobSpec, spec *field.Path) field.ErrorList {
 	if s.MaxFailedIndexes != nil && s.BackoffLimitPerIndex == nil {
 		errs = append(errs, field.Required(spec.Child("backoffLimitPerIndex"), "when maxFailedIndexes is specified"))
 	}
-	if is(indexed(s)) {
+	if indexed(s) {
 		if n := s.MaxFailedIndexes; n != nil && s.Completions != nil && *n > *s.Completions {
 			errs = append(errs, field.Invalid(spec.Child("maxFailedIndexes"), *n, "must be less than or equal to completions"))
 		}
@@ -129,7 +129,7 @@ func validatePolicies(s *batchv1.JobSpec, spec *field.Path) field.ErrorList {
 	if s.PodFailurePolicy != nil {
 		errs = append(errs, validateFailurePolicy(s, spec)...)
 	}
-	if s.SuccessPolicy != nil && is(indexed(s)) && s.Completions != nil {
+	if s.SuccessPolicy != nil && indexed(s) && s.Completions != nil {
 		errs = append(errs, validateSuccessPolicy(s, spec.Child("successPolicy", "rules"))...)
 	}
 	return errs

@@ -10,16 +10,12 @@ import (
 	batchv1 "k8s.io/api/batch/v1"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-
-	"github.com/podrun/podrun/pod"
 )
 
 // kind is what is known of one kind of object.
 type kind struct {
 	apiVersion string
 	make       func() metav1.Object // an empty one, of the Go type
-	rows       func() []Field       // its support table; what Pods have in metadata, it has too
-	complete   func(o *Object, errs *Errors)
 }
 
 // kindNames are the kinds that kindOf finds.
@@ -29,18 +25,18 @@ var kindNames = []string{"Pod", "ConfigMap", "Secret", "PersistentVolumeClaim", 
 // kindOf finds a kind that podrun takes.
 func kindOf(name string) (kind, bool) {
 	k, ok := map[string]kind{
-		"Pod":                   {"v1", func() metav1.Object { return &corev1.Pod{} }, Table, (*Object).complete},
-		"ConfigMap":             {"v1", func() metav1.Object { return &corev1.ConfigMap{} }, configMapTable, (*Object).completeStored},
-		"Secret":                {"v1", func() metav1.Object { return &corev1.Secret{} }, secretTable, (*Object).completeStored},
-		"PersistentVolumeClaim": {"v1", func() metav1.Object { return &corev1.PersistentVolumeClaim{} }, claimTable, (*Object).completeStored},
-		"Service":               {"v1", func() metav1.Object { return &corev1.Service{} }, serviceTable, (*Object).completeStored},
-		"Deployment":            workloadKind(pod.KindDeployment, "apps/v1", func() metav1.Object { return &appsv1.Deployment{} }),
-		"ReplicaSet":            workloadKind(pod.KindReplicaSet, "apps/v1", func() metav1.Object { return &appsv1.ReplicaSet{} }),
-		"StatefulSet":           workloadKind(pod.KindStatefulSet, "apps/v1", func() metav1.Object { return &appsv1.StatefulSet{} }),
-		"DaemonSet":             workloadKind(pod.KindDaemonSet, "apps/v1", func() metav1.Object { return &appsv1.DaemonSet{} }),
-		"Job":                   workloadKind(pod.KindJob, "batch/v1", func() metav1.Object { return &batchv1.Job{} }),
-		"CronJob":               workloadKind(pod.KindCronJob, "batch/v1", func() metav1.Object { return &batchv1.CronJob{} }),
-		"Namespace":             {"v1", func() metav1.Object { return &corev1.Namespace{} }, namespaceTable, (*Object).completeStored},
+		"Pod":                   {"v1", func() metav1.Object { return &corev1.Pod{} }},
+		"ConfigMap":             {"v1", func() metav1.Object { return &corev1.ConfigMap{} }},
+		"Secret":                {"v1", func() metav1.Object { return &corev1.Secret{} }},
+		"PersistentVolumeClaim": {"v1", func() metav1.Object { return &corev1.PersistentVolumeClaim{} }},
+		"Service":               {"v1", func() metav1.Object { return &corev1.Service{} }},
+		"Namespace":             {"v1", func() metav1.Object { return &corev1.Namespace{} }},
+		"Deployment":            {"apps/v1", func() metav1.Object { return &appsv1.Deployment{} }},
+		"ReplicaSet":            {"apps/v1", func() metav1.Object { return &appsv1.ReplicaSet{} }},
+		"StatefulSet":           {"apps/v1", func() metav1.Object { return &appsv1.StatefulSet{} }},
+		"DaemonSet":             {"apps/v1", func() metav1.Object { return &appsv1.DaemonSet{} }},
+		"Job":                   {"batch/v1", func() metav1.Object { return &batchv1.Job{} }},
+		"CronJob":               {"batch/v1", func() metav1.Object { return &batchv1.CronJob{} }},
 	}[name]
 	return k, ok
 }

@@ -1,11 +1,11 @@
 package manifest
 
 import (
-	"strings"
-
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/util/validation/field"
+
+	"github.com/podrun/podrun/pod"
 )
 
 // Load reads the objects of a file and makes sure that podrun can do what they say: it
@@ -25,9 +25,7 @@ func LoadIn(file string, data []byte, namespace string) ([]Object, error) {
 		if o.Value == nil {
 			continue
 		}
-		k, _ := kindOf(o.Kind)
-		o.home = namespace
-		k.complete(o, errs)
+		complete(o, namespace, errs)
 		key := o.Kind + " " + o.Value.GetNamespace() + "/" + o.Name()
 		if seen[key] && o.Name() != "" {
 			o.fail(errs, "metadata.name", field.Duplicate(nil, o.Name()).ErrorBody()+": another "+o.Kind+" of this file has it")
@@ -50,52 +48,73 @@ func Recorded(text []byte) (*Object, error) {
 	return &Object{File: "pod " + p.Name, Kind: "Pod", Value: p, Pod: p, Effective: EffectiveResources(p)}, nil
 }
 
-// Name is what the object is called.
-func (o *Object) Name() string {
-	if o.Value == nil {
-		return o.name
+// complete fills in what an Object has beyond its text, and reports what is wrong. home is
+// the namespace that it has if it names none.
+func complete(o *Object, home string, errs *Errors) {
+	switch {
+	case o.Pod != nil:
+		completePod(o, home, errs)
+	case o.MakesPods():
+		completeWorkload(o, home, errs)
+	default:
+		completeStored(o, home, errs)
 	}
-	return o.Value.GetName()
 }
 
-// complete fills in what an Object has beyond its Pod, and reports what is wrong.
-func (o *Object) complete(errs *Errors) {
+func completePod(o *Object, home string, errs *Errors) {
 	o.Findings = Findings(o.Pod)
 	o.Effective = EffectiveResources(o.Pod)
 	forget(o.Pod)
-	o.settle()
+	o.settle(home)
 	defaults(o.Pod)
 	o.judge(Validate(o.Pod), errs)
 }
 
-// settle puts an object that names no namespace into the one of LoadIn.
-func (o *Object) settle() {
-	if o.Value.GetNamespace() == "" {
-		o.Value.SetNamespace(o.home)
-	}
+func completeStored(o *Object, home string, errs *Errors) {
+	o.Findings = o.Written()
+	forgetMeta(metaOf(o.Value))
+	o.settle(home)
+	DefaultObject(o.Value)
+	o.judge(ValidateObject(o.Value), errs)
+	o.Stored = stored(o.Value)
 }
 
-// judge reports what is invalid, and of the Findings what is refused.
-func (o *Object) judge(invalid field.ErrorList, errs *Errors) {
-	impossible := map[string]bool{}
-	for _, bad := range invalid {
-		if o.wasTold(bad) {
+// completeWorkload looks at the pods that a workload would make, too.
+func completeWorkload(o *Object, home string, errs *Errors) {
+	o.Findings = o.Written()
+	forgetMeta(metaOf(o.Value))
+	o.settle(home)
+	t := templateOf(o.Value)
+	path := pathOfTemplate(pod.ObjectKind(o.Kind))
+	sample := samplePod(o.Value)
+	for _, f := range together(sample) {
+		f.Path = path + "." + f.Path
+		o.Findings = append(o.Findings, f)
+	}
+	forget(sample)
+	defaults(sample)
+	unset := unsetPull(&sample.Spec)
+	defaultPull(&sample.Spec)
+	t.Spec = sample.Spec
+	t.ObjectMeta = metav1.ObjectMeta{Labels: t.Labels, Annotations: t.Annotations}
+	o.Effective = EffectiveResources(sample)
+	defaultWorkload(o.Value)
+	invalid := validateWorkload(o.Value)
+	sample.Spec = *sample.Spec.DeepCopy()
+	mountClaims(&sample.Spec, o.Value, 0)
+	if len(t.Spec.EphemeralContainers) > 0 {
+		invalid = append(invalid, field.Forbidden(field.NewPath(path, "spec", "ephemeralContainers"), "ephemeral containers not allowed in pod template"))
+	}
+	for _, bad := range Validate(sample) {
+		if bad.Field == "metadata.name" {
 			continue
 		}
-		if s, ok := bad.BadValue.(string); ok {
-			bad.BadValue = clip(s, 100)
-		}
-		o.fail(errs, bad.Field, bad.ErrorBody())
-		impossible[bad.Field] = bad.Type == field.ErrorTypeForbidden || bad.Type == field.ErrorTypeNotSupported
+		bad.Field = path + "." + bad.Field
+		invalid = append(invalid, bad)
 	}
-	for i := range o.Findings {
-		f := &o.Findings[i]
-		f.Line = o.line(f.Path)
-		// What no Kubernetes takes needs no word on what podrun takes.
-		if f.Support == Refused && !impossible[f.Path] {
-			o.fail(errs, f.Path, f.Note)
-		}
-	}
+	o.judge(invalid, errs)
+	o.Stored = storedWorkload(o.Value)
+	o.Stored.Kind, o.Stored.UnsetPull = pod.ObjectKind(o.Kind), unset
 }
 
 // forget drops what an API server writes into a Pod, as an API server does when
@@ -114,24 +133,14 @@ func forgetMeta(m *metav1.ObjectMeta) {
 	m.ManagedFields = nil
 }
 
-func (o *Object) fail(errs *Errors, path, msg string) {
-	errs.add(&Error{File: o.File, Document: o.Document, Line: o.line(path), Field: o.at(path), Message: msg})
-}
-
-// wasTold says whether a mistake only follows from one that is known already: what
-// the decoder took out would be reported again, as missing.
-func (o *Object) wasTold(bad *field.Error) bool {
-	path := o.at(bad.Field)
-	for _, told := range o.told {
-		if within(path, told) || bad.BadValue == "" && within(told, path) {
-			return true
-		}
+// Made is Load for an object that a command has put together: a ConfigMap, a Secret. It
+// changes it. The error is an *Errors.
+func Made(kind string, object metav1.Object) (*Object, error) {
+	o := &Object{File: kind + " " + object.GetName(), Kind: kind, Value: object}
+	errs := &Errors{}
+	completeStored(o, "", errs)
+	if err := errs.result(); err != nil {
+		return nil, err
 	}
-	return false
-}
-
-// within says whether a field is another one or lies in it.
-func within(path, outer string) bool {
-	rest, ok := strings.CutPrefix(path, outer)
-	return ok && (rest == "" || rest[0] == '.' || rest[0] == '[')
+	return o, nil
 }

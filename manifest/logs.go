@@ -27,7 +27,7 @@ const maxLogFiles = 1000
 // ParseLogMaxSize reads a quantity of bytes.
 func ParseLogMaxSize(text string) (int64, error) {
 	bad := errors.New("must be a quantity of bytes, at least 4Ki, such as 10Mi")
-	if checkQuantity(text) != "" {
+	if quantityText(text) != "" {
 		return 0, bad
 	}
 	q, err := resource.ParseQuantity(text)

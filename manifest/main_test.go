@@ -5,9 +5,8 @@ import (
 	"strings"
 	"testing"
 
-	corev1 "k8s.io/api/core/v1"
-
 	"github.com/podrun/podrun/internal/properties"
+	"github.com/podrun/podrun/manifest/manifesttest"
 )
 
 func TestMain(m *testing.M) {
@@ -18,22 +17,13 @@ func TestMain(m *testing.M) {
 	properties.Main(m, "200")
 }
 
-// podYAML is a Pod whose spec is given, as a document.
-func podYAML(spec string) string {
-	return "apiVersion: v1\nkind: Pod\nmetadata: {name: p}\nspec: " + spec + "\n"
-}
+const (
+	mib = 1 << 20
+	gib = 1 << 30
+)
 
-// one is the spec of a Pod with one container, whose other fields are given.
-func one(fields string) string {
-	return "{containers: [{name: c, image: busybox:1.36" + prefixed(fields) + "}]}"
-}
-
-func prefixed(fields string) string {
-	if fields == "" {
-		return ""
-	}
-	return ", " + fields
-}
+// For short.
+var podYAML, one, decodePod = manifesttest.PodYAML, manifesttest.One, manifesttest.Decode
 
 func load(t *testing.T, text string) *Object {
 	t.Helper()
@@ -45,15 +35,6 @@ func load(t *testing.T, text string) *Object {
 		t.Fatalf("%d objects, want 1", len(objects))
 	}
 	return &objects[0]
-}
-
-func decodePod(t *testing.T, text string) *corev1.Pod {
-	t.Helper()
-	objects, err := Decode("pod.yaml", []byte(text))
-	if err != nil {
-		t.Fatal(err)
-	}
-	return objects[0].Pod
 }
 
 // mistakes gives what Load says, without the file's name.

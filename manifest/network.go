@@ -29,6 +29,7 @@ func networkMode(p *corev1.Pod) pod.NetworkMode {
 	}
 }
 
+// inHostNetwork says whether the pod uses the host's network, by field or annotation.
 func inHostNetwork(p *corev1.Pod) bool { return networkMode(p) == pod.NetworkHost }
 
 // validateNetwork checks the pod's network and its ports of the host.
@@ -60,22 +61,4 @@ func validateNetwork(p *corev1.Pod, meta, spec *field.Path) field.ErrorList {
 		}
 	}
 	return append(errs, validateHostPorts(&p.Spec, inHostNetwork(p), spec)...)
-}
-
-// AskNetwork chooses the network of a Pod that Load returned and that does not say.
-func (o *Object) AskNetwork(mode string) error {
-	p := o.Pod
-	if _, says := p.Annotations[AnnotationNetwork]; says || p.Spec.HostNetwork {
-		return nil
-	}
-	if p.Annotations == nil {
-		p.Annotations = map[string]string{}
-	}
-	p.Annotations[AnnotationNetwork] = mode
-	defaultHostPorts(p)
-	errs := &Errors{}
-	for _, bad := range validateNetwork(p, field.NewPath("metadata"), field.NewPath("spec")) {
-		o.fail(errs, bad.Field, bad.ErrorBody())
-	}
-	return errs.result()
 }

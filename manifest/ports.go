@@ -91,6 +91,7 @@ func validateHostPorts(s *corev1.PodSpec, hostNetwork bool, path *field.Path) fi
 	return errs
 }
 
+// planPort converts one port of a container.
 func planPort(c *corev1.Container, p *corev1.ContainerPort) pod.Port {
 	port := pod.Port{Container: c.Name, Name: p.Name, Protocol: string(p.Protocol), Number: int(p.ContainerPort), HostPort: int(p.HostPort)}
 	if a, err := netip.ParseAddr(p.HostIP); err == nil && p.HostPort != 0 {

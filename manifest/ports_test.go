@@ -93,7 +93,7 @@ func TestAskNetwork(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			err = objects[0].AskNetwork(c.ask)
+			err = AskNetwork(&objects[0], c.ask)
 			switch {
 			case c.err != "":
 				if err == nil || !strings.Contains(err.Error(), c.err) {

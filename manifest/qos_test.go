@@ -3,18 +3,19 @@ package manifest
 import (
 	"testing"
 
-	corev1 "k8s.io/api/core/v1"
+	"github.com/podrun/podrun/manifest/manifesttest"
+	"github.com/podrun/podrun/pod"
 )
 
 func TestQOSClass(t *testing.T) {
 	const full = "resources: {limits: {cpu: 1, memory: 1Gi}}"
 	for _, test := range []struct{ name, spec, want string }{
-		{"nothing", one(""), "BestEffort"},
-		{"zero is nothing", one("resources: {requests: {cpu: 0}}"), "BestEffort"},
-		{"all limits", one(full), "Guaranteed"},
-		{"limits equal to requests", one("resources: {limits: {cpu: 1, memory: 1Gi}, requests: {cpu: 1000m, memory: 1024Mi}}"), "Guaranteed"},
-		{"a lower request", one("resources: {limits: {cpu: 1, memory: 1Gi}, requests: {cpu: 1m}}"), "Burstable"},
-		{"cpu alone", one("resources: {limits: {cpu: 1}}"), "Burstable"},
+		{"nothing", manifesttest.One(""), "BestEffort"},
+		{"zero is nothing", manifesttest.One("resources: {requests: {cpu: 0}}"), "BestEffort"},
+		{"all limits", manifesttest.One(full), "Guaranteed"},
+		{"limits equal to requests", manifesttest.One("resources: {limits: {cpu: 1, memory: 1Gi}, requests: {cpu: 1000m, memory: 1024Mi}}"), "Guaranteed"},
+		{"a lower request", manifesttest.One("resources: {limits: {cpu: 1, memory: 1Gi}, requests: {cpu: 1m}}"), "Burstable"},
+		{"cpu alone", manifesttest.One("resources: {limits: {cpu: 1}}"), "Burstable"},
 		{"one container has none", "{containers: [{name: a, image: i, " + full + "}, {name: b, image: i}]}", "Burstable"},
 		{"an init container has none", "{initContainers: [{name: a, image: i}], containers: [{name: b, image: i, " + full + "}]}", "Burstable"},
 		{"init containers count", "{initContainers: [{name: a, image: i, " + full + "}], containers: [{name: b, image: i, " + full + "}]}", "Guaranteed"},
@@ -22,7 +23,7 @@ func TestQOSClass(t *testing.T) {
 		{"pod level decides, down", "{resources: {requests: {cpu: 2}, limits: {cpu: 3}}, containers: [{name: a, image: i, " + full + "}]}", "Burstable"},
 		{"an empty pod level does not", "{resources: {}, containers: [{name: a, image: i, " + full + "}]}", "Guaranteed"},
 	} {
-		if got := EffectiveResources(decodePod(t, podYAML(test.spec))).QOSClass; got != test.want {
+		if got := EffectiveResources(manifesttest.Decode(t, manifesttest.PodYAML(test.spec))).QOSClass; got != test.want {
 			t.Errorf("%s: %s, want %s", test.name, got, test.want)
 		}
 	}
@@ -49,16 +50,23 @@ func TestOOMScoreAdj(t *testing.T) {
 		{"a sidecar lives as long as the smallest app", "{initContainers: [{name: s, image: i, restartPolicy: Always, resources: {requests: {memory: 1Mi}}}, {name: i, image: i, resources: {requests: {memory: 10Mi}}}], containers: [{name: a, image: i, resources: {requests: {memory: 200Mi}}}, {name: b, image: i, resources: {requests: {memory: 300Mi}}}]}", node, []int{800, 990}, []int{800, 700}},
 		{"a pod-level request is shared out", "{resources: {requests: {memory: 400Mi}}, containers: [{name: a, image: i, resources: {requests: {memory: 200Mi}}}, {name: b, image: i}]}", node, nil, []int{700, 900}},
 	} {
-		p := decodePod(t, podYAML(test.spec))
-		Default(p)
-		check := func(containers []corev1.Container, want []int) {
-			for i := range containers {
-				if got := oomScoreAdj(p, &containers[i], test.node); got != want[i] {
-					t.Errorf("%s: %s has %d, want %d", test.name, containers[i].Name, got, want[i])
+		o := load(t, podYAML(test.spec))
+		images := map[string]pod.Image{}
+		for _, use := range Images(o.Pod) {
+			images[use.Key()] = pod.Image{Cmd: []string{"x"}}
+		}
+		plan, err := Build(o, images, Options{NodeMemory: test.node})
+		if err != nil {
+			t.Fatal(err)
+		}
+		check := func(containers []pod.Container, want []int) {
+			for i, c := range containers {
+				if c.OOMScoreAdj != want[i] {
+					t.Errorf("%s: %s has %d, want %d", test.name, c.Name, c.OOMScoreAdj, want[i])
 				}
 			}
 		}
-		check(p.Spec.InitContainers, test.inits)
-		check(p.Spec.Containers, test.apps)
+		check(plan.InitContainers, test.inits)
+		check(plan.Containers, test.apps)
 	}
 }

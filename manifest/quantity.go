@@ -32,6 +32,11 @@ func checkQuantity(v any) string {
 	default:
 		return fmt.Sprintf("is %s, not a quantity", describe(v))
 	}
+	return quantityText(text)
+}
+
+// quantityText gives the reason why a text is no quantity, or "".
+func quantityText(text string) string {
 	if len(text) > maxQuantity {
 		return fmt.Sprintf("a quantity of %d characters; at most %d are read", len(text), maxQuantity)
 	}

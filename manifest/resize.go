@@ -57,16 +57,6 @@ func validateLifetime(old, new *corev1.PodSpec) field.ErrorList {
 	return errs
 }
 
-// ValidateChange is ValidateResize and validateLifetime for the pod that the object is to be made of; the
-// error is an *Errors that says where in the file the mistakes are.
-func (o *Object) ValidateChange(old *corev1.Pod) error {
-	errs := &Errors{}
-	for _, bad := range append(ValidateResize(old, o.Pod), validateLifetime(&old.Spec, &o.Pod.Spec)...) {
-		o.fail(errs, bad.Field, bad.ErrorBody())
-	}
-	return errs.result()
-}
-
 func validatePodResize(was, is *corev1.ResourceRequirements, path *field.Path) field.ErrorList {
 	switch {
 	case was == nil:
@@ -144,10 +134,10 @@ func validateResizePolicy(list []corev1.ContainerResizePolicy, path *field.Path,
 	return errs
 }
 
-// Update makes the Plan of a pod that lives, for a manifest that differs from old,
+// update makes the Plan of a pod that lives, for a manifest that differs from old,
 // the one it was made from, in what d says and nothing Fixed. images has those of
 // d.Images. A container that must be restarted gets the next revision.
-func Update(plan *pod.Plan, old *corev1.Pod, o *Object, d *Difference, images map[string]pod.Image, opt Options) (*pod.Plan, error) {
+func update(plan *pod.Plan, old *corev1.Pod, o *object, d *difference, images map[string]pod.Image, opt options) (*pod.Plan, error) {
 	known := map[string]pod.Image{}
 	for _, list := range [][]pod.Container{plan.InitContainers, plan.Containers} {
 		for _, c := range list {
@@ -162,7 +152,7 @@ func Update(plan *pod.Plan, old *corev1.Pod, o *Object, d *Difference, images ma
 		known[name] = images[name]
 	}
 	opt.UID = plan.UID
-	built, err := Build(o, known, opt)
+	built, err := buildPlan(o, known, opt)
 	if err != nil {
 		return nil, err
 	}
@@ -179,7 +169,7 @@ func Update(plan *pod.Plan, old *corev1.Pod, o *Object, d *Difference, images ma
 	return &next, nil
 }
 
-func updated(plan, built []pod.Container, old, new []corev1.Container, d *Difference) []pod.Container {
+func updated(plan, built []pod.Container, old, new []corev1.Container, d *difference) []pod.Container {
 	var list []pod.Container
 	for i, c := range plan {
 		cpu, memory := resized(&old[i], &new[i])

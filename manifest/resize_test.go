@@ -133,7 +133,7 @@ func TestValidateLifetime(t *testing.T) {
 		{toleration, "", "spec.tolerations: Forbidden: existing toleration can not be modified except its tolerationSeconds"},
 	} {
 		of := func(more string) *Object { return load(t, podYAML("{containers: [{name: a, image: b}], "+more+"}")) }
-		err := of(tt.new).ValidateChange(of(tt.old).Pod)
+		err := ValidateChange(of(tt.new), of(tt.old).Pod)
 		if tt.want == "" && err != nil || tt.want != "" && (err == nil || !strings.Contains(err.Error(), tt.want)) {
 			t.Errorf("from %q to %q: %v, want %q", tt.old, tt.new, err, tt.want)
 		}
@@ -162,7 +162,7 @@ func TestValidateResize(t *testing.T) {
 	}
 	guaranteed := load(t, podYAML(one("resources: {limits: {cpu: 1, memory: 1Mi}}"))).Pod
 	burstable := load(t, podYAML(one("resources: {limits: {cpu: 1, memory: 1Mi}, requests: {cpu: 500m}}")))
-	err := burstable.ValidateChange(guaranteed)
+	err := ValidateChange(burstable, guaranteed)
 	if err == nil || !strings.Contains(err.Error(), `spec: Invalid value: "Burstable": Pod QOS Class may not change as a result of resizing`) {
 		t.Errorf("from Guaranteed to Burstable: %v", err)
 	}
@@ -171,7 +171,7 @@ func TestValidateResize(t *testing.T) {
 		`{containers: [{name: a, image: b}]}`:                                     `spec.resources: Forbidden: pod-level resources cannot be removed`,
 		`{resources: {limits: {memory: 1Gi}}, containers: [{name: a, image: b}]}`: `spec.resources.limits: Forbidden: pod-level resource limits cannot be removed`,
 	} {
-		if err := load(t, podYAML(spec)).ValidateChange(whole); err == nil || !strings.Contains(err.Error(), want) {
+		if err := ValidateChange(load(t, podYAML(spec)), whole); err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("%s: %v", spec, err)
 		}
 	}

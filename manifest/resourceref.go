@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"fmt"
 	"math"
+	"slices"
 	"strconv"
 	"strings"
 
@@ -100,14 +101,14 @@ func validateResourceRef(ref *corev1.ResourceFieldSelector, path *field.Path) fi
 // missingContainers finds variables that refer to a container which the pod has not. A
 // kubelet only says so when it creates the container.
 func missingContainers(p *corev1.Pod, at string, c *corev1.Container) []Finding {
-	b := builder{pod: p, c: c}
 	var found []Finding
 	for i, e := range c.Env {
 		if e.ValueFrom == nil || e.ValueFrom.ResourceFieldRef == nil || e.ValueFrom.ResourceFieldRef.ContainerName == "" {
 			continue
 		}
 		name := e.ValueFrom.ResourceFieldRef.ContainerName
-		if other, _ := b.find(name); other == nil {
+		named := func(c corev1.Container) bool { return c.Name == name }
+		if !slices.ContainsFunc(p.Spec.InitContainers, named) && !slices.ContainsFunc(p.Spec.Containers, named) {
 			found = append(found, Finding{Path: fmt.Sprintf("%s.env[%d].valueFrom.resourceFieldRef.containerName", at, i), Support: Refused,
 				Note: fmt.Sprintf("no container of this pod has the name %q", clip(name, 60))})
 		}

@@ -46,6 +46,7 @@ func jsonName(f reflect.StructField) (name string, inline bool) {
 	return name, false
 }
 
+// deref removes all pointers from a type.
 func deref(t reflect.Type) reflect.Type {
 	for t.Kind() == reflect.Pointer {
 		t = t.Elem()

@@ -36,6 +36,7 @@ func SeccompProfiles(p *corev1.Pod) []string {
 	return names
 }
 
+// localProfile is the name of the seccomp profile of the user's own that a container asks for.
 func localProfile(p *corev1.Pod, c *corev1.Container) (string, bool) {
 	profile := seccompOf(p, c)
 	if profile == nil || profile.Type != corev1.SeccompProfileTypeLocalhost || profile.LocalhostProfile == nil {

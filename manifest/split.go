@@ -35,12 +35,12 @@ func split(data []byte) ([]document, error) {
 		if rest, ok := bytes.CutPrefix(data[pos:end], []byte("---")); ok {
 			rest = bytes.TrimSpace(rest)
 			if len(rest) > 0 && rest[0] != '#' {
-				return nil, &Error{Document: current.number, Line: line, Message: fmt.Sprintf("a document separator (---) may only be followed by a comment, not by %q", clip(string(rest), 40))}
+				return nil, &oneError{Document: current.number, Line: line, Message: fmt.Sprintf("a document separator (---) may only be followed by a comment, not by %q", clip(string(rest), 40))}
 			}
 			current.data = data[start:pos]
 			number := current.number
 			if len(docs) == maxDocuments {
-				return nil, &Error{Message: fmt.Sprintf("has more than %d documents", maxDocuments)}
+				return nil, &oneError{Message: fmt.Sprintf("has more than %d documents", maxDocuments)}
 			}
 			if len(docs) > 0 || !blank(current.data) {
 				docs = append(docs, current)
@@ -66,6 +66,7 @@ func blank(data []byte) bool {
 	return true
 }
 
+// clip cuts a text after n bytes, for messages.
 func clip(s string, n int) string {
 	if len(s) > n {
 		return s[:n] + "…"

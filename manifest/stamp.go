@@ -19,7 +19,7 @@ func Stamp(p *corev1.Pod, uid string, now time.Time) {
 // NextGeneration is that of a Pod that is changed: the one that its manifest gives, if that
 // is a later one; else a change of more than labels and annotations makes the next, as with
 // an API server.
-func NextGeneration(old, next *corev1.Pod, d *Difference) int64 {
+func NextGeneration(old, next *corev1.Pod, d *difference) int64 {
 	generation := old.Generation
 	if d.Resources || d.Lifetime || len(d.Images)+len(d.Ephemeral) > 0 {
 		generation++

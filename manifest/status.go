@@ -9,9 +9,9 @@ import (
 	"github.com/podrun/podrun/pod"
 )
 
-// Render gives the Pod with its PodStatus. A nil status is that of a pod which was
+// render gives the Pod with its PodStatus. A nil status is that of a pod which was
 // created and nothing more.
-func Render(p *corev1.Pod, st *pod.Status) *corev1.Pod {
+func render(p *corev1.Pod, st *pod.Status) *corev1.Pod {
 	if st == nil {
 		st = &pod.Status{Phase: pod.Pending}
 	}

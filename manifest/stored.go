@@ -12,17 +12,6 @@ import (
 	"github.com/podrun/podrun/pod"
 )
 
-// completeStored fills in what an Object of the machine has beyond its text, and reports
-// what is wrong.
-func (o *Object) completeStored(errs *Errors) {
-	o.Findings = o.Written()
-	forgetMeta(metaOf(o.Value))
-	o.settle()
-	DefaultObject(o.Value)
-	o.judge(ValidateObject(o.Value), errs)
-	o.Stored = stored(o.Value)
-}
-
 // metaOf gives the metadata of an object of the machine.
 func metaOf(object metav1.Object) *metav1.ObjectMeta {
 	return object.(metav1.ObjectMetaAccessor).GetObjectMeta().(*metav1.ObjectMeta)

@@ -1,6 +1,10 @@
 package manifest
 
-import "slices"
+import (
+	"slices"
+
+	"github.com/podrun/podrun/pod"
+)
 
 // objectRows are the fields that every kind beside Pod has.
 func objectRows(kind string) []Field {
@@ -24,11 +28,24 @@ func objectRows(kind string) []Field {
 	return rows
 }
 
-func configMapTable() []Field { return slices.Concat(objectRows("ConfigMap"), configMapRows) }
-func secretTable() []Field    { return slices.Concat(objectRows("Secret"), secretRows) }
-func claimTable() []Field     { return slices.Concat(objectRows("PersistentVolumeClaim"), claimRows) }
-func serviceTable() []Field   { return slices.Concat(objectRows("Service"), serviceRows) }
-func namespaceTable() []Field { return slices.Concat(objectRows("Namespace"), namespaceRows) }
+// tableOf is every field of the objects of a kind that podrun takes.
+func tableOf(kind string) []Field {
+	switch kind {
+	case "Pod":
+		return Table()
+	case "ConfigMap":
+		return slices.Concat(objectRows(kind), configMapRows)
+	case "Secret":
+		return slices.Concat(objectRows(kind), secretRows)
+	case "PersistentVolumeClaim":
+		return slices.Concat(objectRows(kind), claimRows)
+	case "Service":
+		return slices.Concat(objectRows(kind), serviceRows)
+	case "Namespace":
+		return slices.Concat(objectRows(kind), namespaceRows)
+	}
+	return workloadTable(pod.ObjectKind(kind))
+}
 
 const immutableNote = "its data can no longer be changed, only deleted"
 

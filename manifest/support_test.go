@@ -7,21 +7,28 @@ import (
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
+	appsv1 "k8s.io/api/apps/v1"
+	batchv1 "k8s.io/api/batch/v1"
 	corev1 "k8s.io/api/core/v1"
+
+	"github.com/podrun/podrun/manifest/manifesttest"
 )
 
 // TestEveryFieldHasARow walks the Go types of a Pod: a field without a row, and a
 // row without a field, fail. That is how nothing is ever silently ignored, whatever
 // the next version of Kubernetes brings.
 func TestEveryFieldHasARow(t *testing.T) {
-	for _, kind := range []string{"Pod", "ConfigMap", "Secret", "PersistentVolumeClaim", "Service", "Namespace", "Deployment", "ReplicaSet", "StatefulSet", "DaemonSet", "Job", "CronJob"} {
-		t.Run(kind, func(t *testing.T) { everyFieldHasARow(t, kind) })
+	for _, object := range []any{
+		corev1.Pod{}, corev1.ConfigMap{}, corev1.Secret{}, corev1.PersistentVolumeClaim{}, corev1.Service{}, corev1.Namespace{},
+		appsv1.Deployment{}, appsv1.ReplicaSet{}, appsv1.StatefulSet{}, appsv1.DaemonSet{}, batchv1.Job{}, batchv1.CronJob{},
+	} {
+		typ := reflect.TypeOf(object)
+		t.Run(typ.Name(), func(t *testing.T) { everyFieldHasARow(t, typ) })
 	}
 }
 
-func everyFieldHasARow(t *testing.T, name string) {
-	k, _ := kindOf(name)
-	rows, visited := newTable(k.rows()), map[string]bool{}
+func everyFieldHasARow(t *testing.T, typ reflect.Type) {
+	rows, visited := newTable(tableOf(typ.Name())), map[string]bool{}
 	s := schema{}
 	var visit func(typ reflect.Type, path string)
 	visit = func(typ reflect.Type, path string) {
@@ -48,7 +55,7 @@ func everyFieldHasARow(t *testing.T, name string) {
 			}
 		}
 	}
-	visit(reflect.TypeOf(k.make()).Elem(), "")
+	visit(typ, "")
 	for path, r := range rows {
 		of, _, keyed := strings.Cut(path, "[")
 		if keyed && strings.HasSuffix(path, "]") && !strings.HasSuffix(path, "[]") {
@@ -103,7 +110,7 @@ func TestRowOf(t *testing.T) {
 }
 
 func TestFindings(t *testing.T) {
-	p := decodePod(t, `apiVersion: v1
+	p := manifesttest.Decode(t, `apiVersion: v1
 kind: Pod
 metadata: {name: p, labels: {a: b}, annotations: {x/y: z, podrun.dev/pod-limits: kubelet, podrun.dev/other: "1"}}
 spec:

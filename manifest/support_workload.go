@@ -74,14 +74,16 @@ func workloadRows(kind pod.ObjectKind) []Field {
 }
 
 // workloadTable is the whole support table of a kind that makes pods.
-func workloadTable(kind pod.ObjectKind) func() []Field {
-	return func() []Field {
-		path := templatePath
-		if kind == pod.KindCronJob {
-			path = cronTemplatePath
-		}
-		return slices.Concat(workloadRows(kind), templateRows(path))
+func workloadTable(kind pod.ObjectKind) []Field {
+	return slices.Concat(workloadRows(kind), templateRows(pathOfTemplate(kind)))
+}
+
+// pathOfTemplate is where the template of the pods of a kind lies.
+func pathOfTemplate(kind pod.ObjectKind) string {
+	if kind == pod.KindCronJob {
+		return cronTemplatePath
 	}
+	return templatePath
 }
 
 func selectorRows() []Field {

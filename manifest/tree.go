@@ -29,7 +29,7 @@ const (
 // returns nil for a document without content, and refuses what would cost more
 // than it can be worth. The error's line is relative to the document, 0 for
 // unknown.
-func parseTree(data []byte) (*yaml.Node, *Error) {
+func parseTree(data []byte) (*yaml.Node, *oneError) {
 	dec := yaml.NewDecoder(bytes.NewReader(data))
 	var doc, more yaml.Node
 	if err := dec.Decode(&doc); errors.Is(err, io.EOF) {
@@ -44,7 +44,7 @@ func parseTree(data []byte) (*yaml.Node, *Error) {
 		if err != nil {
 			line = syntaxError(err).Line
 		}
-		return nil, &Error{Line: line, Message: "another document begins inside this one: separate documents by a line of ---"}
+		return nil, &oneError{Line: line, Message: "another document begins inside this one: separate documents by a line of ---"}
 	}
 	root := doc.Content[0]
 	if root.Kind == yaml.ScalarNode && root.ShortTag() == "!!null" {
@@ -56,9 +56,9 @@ func parseTree(data []byte) (*yaml.Node, *Error) {
 	case err != nil:
 		return nil, err
 	case m.nodes > maxValues:
-		return nil, &Error{Message: fmt.Sprintf("has more than %d values", maxValues)}
+		return nil, &oneError{Message: fmt.Sprintf("has more than %d values", maxValues)}
 	case size > maxExpanded:
-		return nil, &Error{Message: fmt.Sprintf("is larger than %d MiB with its aliases written out", maxExpanded>>20)}
+		return nil, &oneError{Message: fmt.Sprintf("is larger than %d MiB with its aliases written out", maxExpanded>>20)}
 	}
 	return root, nil
 }
@@ -69,19 +69,19 @@ var yamlLine = sync.OnceValue(func() *regexp.Regexp {
 
 // syntaxError takes the line out of the YAML library's message. The library says
 // none for the first line.
-func syntaxError(err error) *Error {
+func syntaxError(err error) *oneError {
 	msg := strings.TrimPrefix(err.Error(), "yaml: ")
 	line := 1
 	if m := yamlLine().FindStringSubmatch(msg); m != nil {
 		line, _ = strconv.Atoi(m[1])
 		msg = msg[len(m[0]):]
 	}
-	return &Error{Line: line, Message: "invalid YAML: " + msg}
+	return &oneError{Line: line, Message: "invalid YAML: " + msg}
 }
 
 // explain says it in plainer words where a line is indented with a tab, of which
 // the library only says that it cannot start any token.
-func (e *Error) explain(data []byte) *Error {
+func (e *oneError) explain(data []byte) *oneError {
 	for i, line := range bytes.SplitN(data, []byte{'\n'}, e.Line+1) {
 		indent := line[:len(line)-len(bytes.TrimLeft(line, " \t"))]
 		if i+1 == e.Line && bytes.ContainsRune(indent, '\t') {
@@ -99,11 +99,11 @@ type measure struct {
 	open  map[*yaml.Node]bool
 }
 
-func (m *measure) size(n *yaml.Node) (int, *Error) {
+func (m *measure) size(n *yaml.Node) (int, *oneError) {
 	if n.Kind == yaml.AliasNode {
 		size, known := m.done[n.Alias]
 		if !known || m.open[n.Alias] {
-			return 0, &Error{Line: n.Line, Message: fmt.Sprintf("the alias *%s contains itself", clip(n.Value, 40))}
+			return 0, &oneError{Line: n.Line, Message: fmt.Sprintf("the alias *%s contains itself", clip(n.Value, 40))}
 		}
 		return size, nil
 	}

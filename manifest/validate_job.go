@@ -12,8 +12,8 @@ import (
 )
 
 // indexed says whether each pod of a Job has a number.
-func indexed(s *batchv1.JobSpec) *bool {
-	return new(s.CompletionMode != nil && *s.CompletionMode == batchv1.IndexedCompletion)
+func indexed(s *batchv1.JobSpec) bool {
+	return s.CompletionMode != nil && *s.CompletionMode == batchv1.IndexedCompletion
 }
 
 func validateJob(s *batchv1.JobSpec, spec *field.Path) field.ErrorList {
@@ -24,7 +24,7 @@ func validateJob(s *batchv1.JobSpec, spec *field.Path) field.ErrorList {
 	errs = append(errs, counted(s.ActiveDeadlineSeconds, spec.Child("activeDeadlineSeconds"))...)
 	errs = append(errs, oneOf(*s.CompletionMode, spec.Child("completionMode"), batchv1.NonIndexedCompletion, batchv1.IndexedCompletion)...)
 	errs = append(errs, oneOf(*s.PodReplacementPolicy, spec.Child("podReplacementPolicy"), batchv1.Failed, batchv1.TerminatingOrFailed)...)
-	if is(indexed(s)) {
+	if indexed(s) {
 		if s.Completions == nil {
 			errs = append(errs, field.Required(spec.Child("completions"), "when completion mode is Indexed"))
 		} else if *s.Completions > maxPods { // ours: each index is remembered
@@ -74,19 +74,4 @@ func validateCronJob(o *batchv1.CronJob, spec *field.Path) field.ErrorList {
 	job := spec.Child("jobTemplate")
 	errs = append(errs, apivalidation.ValidateAnnotations(s.JobTemplate.Annotations, job.Child("metadata", "annotations"))...)
 	return append(errs, validateJob(&s.JobTemplate.Spec, job.Child("spec"))...)
-}
-
-// Zone is the time zone that a workload names, or "".
-func (o *Object) Zone() string {
-	if c, ok := o.Value.(*batchv1.CronJob); ok && c.Spec.TimeZone != nil {
-		return *c.Spec.TimeZone
-	}
-	return ""
-}
-
-// BadZone is the mistake of a workload that names a zone which nobody knows.
-func (o *Object) BadZone() error {
-	errs := &Errors{}
-	o.fail(errs, "spec.timeZone", field.Invalid(nil, o.Zone(), "unknown time zone "+o.Zone()).ErrorBody())
-	return errs.result()
 }

@@ -76,6 +76,7 @@ func validatePodResources(p *corev1.Pod, path *field.Path) field.ErrorList {
 
 func less(a, b resource.Quantity) bool { return a.Cmp(b) < 0 }
 
+// sorted returns the names of a resource list, sorted.
 func sorted(list corev1.ResourceList) []corev1.ResourceName {
 	return slices.Sorted(maps.Keys(list))
 }

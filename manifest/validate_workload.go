@@ -40,7 +40,7 @@ func validateWorkload(object metav1.Object) field.ErrorList {
 		errs = validateDaemonSet(&o.Spec, spec)
 	case *batchv1.Job:
 		errs = validateJob(&o.Spec, spec)
-		if is(indexed(&o.Spec)) || len(o.Name) > validation.DNS1123LabelMaxLength {
+		if indexed(&o.Spec) || len(o.Name) > validation.DNS1123LabelMaxLength {
 			rule = apivalidation.NameIsDNSLabel // it is a label of its pods
 		}
 	case *batchv1.CronJob:

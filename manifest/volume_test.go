@@ -147,7 +147,7 @@ func TestBuildMounts(t *testing.T) {
 		{Volume: "v", Path: "/v", SubPathExpr: "$(A)/x", ReadOnly: true, Recursive: pod.RecursiveIfPossible, Options: []string{"noexec"}},
 		{Volume: "v", Path: "/w", SubPath: "s", Propagation: pod.HostToContainer},
 		{Volume: "v", Path: "/cfg/in/here"},
-		{Volume: "kube-api-access", Path: accountPath, ReadOnly: true},
+		{Volume: "kube-api-access", Path: accountDir, ReadOnly: true},
 	}
 	if diff := cmp.Diff(want, plan.Containers[0].Mounts); diff != "" {
 		t.Error(diff)
@@ -165,13 +165,15 @@ func TestBuildMounts(t *testing.T) {
 
 // TestAccount: every container finds its namespace, unless it is not wanted or the place
 // is taken.
+const accountDir = "/var/run/secrets/kubernetes.io/serviceaccount"
+
 func TestAccount(t *testing.T) {
-	const mounted = "volumes: [{name: kube-api-access}], containers: [{name: c, image: i, command: [x], volumeMounts: [{name: kube-api-access, mountPath: " + accountPath + "/}]}, {name: d, image: i, command: [x]}]"
+	const mounted = "volumes: [{name: kube-api-access}], containers: [{name: c, image: i, command: [x], volumeMounts: [{name: kube-api-access, mountPath: " + accountDir + "/}]}, {name: d, image: i, command: [x]}]"
 	plan := build(t, podYAML("{"+mounted+"}"), pod.Image{})
 	if m := plan.Containers[0].Mounts; len(m) != 1 || m[0].Volume != "kube-api-access" {
 		t.Errorf("its own volume is not there alone: %+v", m)
 	}
-	if m := plan.Containers[1].Mounts; len(m) != 1 || m[0].Volume != "kube-api-access-2" || m[0].Path != accountPath || !m[0].ReadOnly {
+	if m := plan.Containers[1].Mounts; len(m) != 1 || m[0].Volume != "kube-api-access-2" || m[0].Path != accountDir || !m[0].ReadOnly {
 		t.Errorf("mounts %+v", m)
 	}
 	want := pod.Volume{Name: "kube-api-access-2", Kind: pod.Files, Sources: []pod.FileSource{{Kind: pod.FromPod, Mode: 0o644, Items: []pod.FileItem{{Text: "default", Path: "namespace", Mode: 0o644}}}}}

@@ -9,60 +9,9 @@ import (
 	batchv1 "k8s.io/api/batch/v1"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/util/validation/field"
 
 	"github.com/podrun/podrun/pod"
 )
-
-// workloadKind is the entry of a kind that makes pods.
-func workloadKind(name pod.ObjectKind, apiVersion string, empty func() metav1.Object) kind {
-	return kind{apiVersion, empty, workloadTable(name), (*Object).completeWorkload}
-}
-
-// MakesPods says whether the object is a workload.
-func (o *Object) MakesPods() bool { return o.Value != nil && templateOf(o.Value) != nil }
-
-// completeWorkload fills in what a workload has beyond its text, and reports what is
-// wrong with it and with the pods that it would make.
-func (o *Object) completeWorkload(errs *Errors) {
-	o.Findings = o.Written()
-	forgetMeta(metaOf(o.Value))
-	o.settle()
-	t := templateOf(o.Value)
-	path := templatePath
-	if o.Kind == string(pod.KindCronJob) {
-		path = cronTemplatePath
-	}
-	sample := samplePod(o.Value)
-	for _, f := range together(sample) {
-		f.Path = path + "." + f.Path
-		o.Findings = append(o.Findings, f)
-	}
-	forget(sample)
-	defaults(sample)
-	unset := unsetPull(&sample.Spec)
-	defaultPull(&sample.Spec)
-	t.Spec = sample.Spec
-	t.ObjectMeta = metav1.ObjectMeta{Labels: t.Labels, Annotations: t.Annotations}
-	o.Effective = EffectiveResources(sample)
-	defaultWorkload(o.Value)
-	invalid := validateWorkload(o.Value)
-	sample.Spec = *sample.Spec.DeepCopy()
-	mountClaims(&sample.Spec, o.Value, 0)
-	if len(t.Spec.EphemeralContainers) > 0 {
-		invalid = append(invalid, field.Forbidden(field.NewPath(path, "spec", "ephemeralContainers"), "ephemeral containers not allowed in pod template"))
-	}
-	for _, bad := range Validate(sample) {
-		if bad.Field == "metadata.name" {
-			continue
-		}
-		bad.Field = path + "." + bad.Field
-		invalid = append(invalid, bad)
-	}
-	o.judge(invalid, errs)
-	o.Stored = storedWorkload(o.Value)
-	o.Stored.Kind, o.Stored.UnsetPull = pod.ObjectKind(o.Kind), unset
-}
 
 // samplePod is a pod that a workload would make, but for its name.
 func samplePod(object metav1.Object) *corev1.Pod {
@@ -70,20 +19,6 @@ func samplePod(object metav1.Object) *corev1.Pod {
 	p := &corev1.Pod{ObjectMeta: t.ObjectMeta, Spec: t.Spec}
 	p.Name, p.Namespace, p.GenerateName = "sample", "", ""
 	return p
-}
-
-// Sample is a pod that the workload would make, but for its name: for what all its pods
-// have in common, as their images.
-func (o *Object) Sample() *Object {
-	sample := &Object{File: o.File, Document: o.Document, Line: o.Line, Kind: "Pod", Effective: o.Effective, tree: o.tree, offset: o.offset, path: o.path}
-	sample.Pod = samplePod(o.Value)
-	sample.Pod.Name = o.Name()
-	sample.Pod.Namespace = o.Value.GetNamespace()
-	sample.Value = sample.Pod
-	mountClaims(&sample.Pod.Spec, o.Value, 0)
-	defaults(sample.Pod)
-	restorePull(&sample.Pod.Spec, o.Stored.UnsetPull)
-	return sample
 }
 
 // templateOf finds the template of a workload's pods.

@@ -52,7 +52,7 @@ func PodBase(owner *pod.Object, m workload.Make) string {
 
 // PodOf is a pod that a kept workload makes, of a template that it has or had. It has
 // been validated with the workload.
-func PodOf(owner *pod.Object, m workload.Make, template []byte, name string) (*Object, error) {
+func PodOf(owner *pod.Object, m workload.Make, template []byte, name string) (*object, error) {
 	var t corev1.PodTemplateSpec
 	if err := json.Unmarshal(template, &t); err != nil {
 		return nil, fmt.Errorf("decode the template of %s %s: %w", owner.Kind, owner.Name, err)
@@ -83,7 +83,7 @@ func PodOf(owner *pod.Object, m workload.Make, template []byte, name string) (*O
 	}
 	defaults(p)
 	restorePull(&p.Spec, owner.UnsetPull)
-	return &Object{File: string(owner.Kind) + " " + owner.Name, Kind: "Pod", Value: p, Pod: p, Effective: EffectiveResources(p)}, nil
+	return &object{File: string(owner.Kind) + " " + owner.Name, Kind: "Pod", Value: p, Pod: p, Effective: EffectiveResources(p)}, nil
 }
 
 // ofJob gives a pod what those of a Job have.
@@ -113,6 +113,17 @@ func ofJob(p *corev1.Pod, owner *pod.Object, m workload.Make) {
 			list[i].Env = append(list[i].Env, env)
 		}
 	}
+}
+
+// Sample is a pod that the workload would make, but for its name: for what all its pods
+// have in common, as their images.
+func Sample(o *object) *object {
+	p := samplePod(o.Value)
+	p.Name, p.Namespace = o.Name(), o.Value.GetNamespace()
+	mountClaims(&p.Spec, o.Value, 0)
+	defaults(p)
+	restorePull(&p.Spec, o.Stored.UnsetPull)
+	return o.with(p)
 }
 
 // Owned is what a pod's manifest says of the workload that has made it.

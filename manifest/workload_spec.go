@@ -106,7 +106,7 @@ func specStatefulSet(s *workload.Spec, d *appsv1.StatefulSetSpec) {
 func specJob(s *batchv1.JobSpec) workload.JobSpec {
 	j := workload.JobSpec{
 		Parallelism: int(*s.Parallelism), Completions: -1, BackoffLimit: int(*s.BackoffLimit),
-		Indexed: is(indexed(s)), Suspend: is(s.Suspend), TTL: -1,
+		Indexed: indexed(s), Suspend: is(s.Suspend), TTL: -1,
 		OnFailure:     s.Template.Spec.RestartPolicy == corev1.RestartPolicyOnFailure,
 		ReplaceFailed: *s.PodReplacementPolicy == batchv1.Failed,
 	}
@@ -149,7 +149,10 @@ func ZoneOf(stored *pod.Object) (string, error) {
 	if err != nil {
 		return "", err
 	}
-	return (&Object{Value: object}).Zone(), nil
+	if c, ok := object.(*batchv1.CronJob); ok && c.Spec.TimeZone != nil {
+		return *c.Spec.TimeZone, nil
+	}
+	return "", nil
 }
 
 // JobOf is the Job that a kept CronJob starts at a time. Its uid is still to be given.

@@ -122,8 +122,8 @@ func WorkloadHead(kind pod.ObjectKind, wide bool) []string {
 	return head
 }
 
-// Row is the workload in these columns.
-func (w *WorkloadNow) Row(wide bool, now time.Time) ([]string, error) {
+// WorkloadRow is the workload in these columns.
+func WorkloadRow(w *WorkloadNow, wide bool, now time.Time) ([]string, error) {
 	object, err := Workload(w.Object)
 	if err != nil {
 		return nil, err
@@ -143,7 +143,7 @@ func (w *WorkloadNow) Row(wide bool, now time.Time) ([]string, error) {
 	case *appsv1.DaemonSet:
 		row = []string{o.Name, "1", n(min(c.Replicas, 1)), n(c.Ready), n(c.Updated), n(c.Available), "", old}
 	case *batchv1.Job:
-		row = []string{o.Name, w.jobWord(), w.completions(), w.took(now), old}
+		row = []string{o.Name, jobWord(w), completions(w), took(w, now), old}
 	case *batchv1.CronJob:
 		last := ""
 		if t := w.State.Cron.Scheduled; !t.IsZero() {
@@ -174,7 +174,7 @@ func titled(flag bool) string {
 }
 
 // jobWord is the status of a Job in a word (printJob in pkg/printers/internalversion).
-func (w *WorkloadNow) jobWord() string {
+func jobWord(w *WorkloadNow) string {
 	for _, kind := range []string{"Complete", "Failed", "Suspended", "FailureTarget", "SuccessCriteriaMet"} {
 		if c, ok := w.State.Condition(kind); ok && c.Status == "True" {
 			return kind
@@ -186,7 +186,7 @@ func (w *WorkloadNow) jobWord() string {
 	return "Running"
 }
 
-func (w *WorkloadNow) completions() string {
+func completions(w *WorkloadNow) string {
 	j := w.Spec.Job
 	switch {
 	case j.Completions >= 0:
@@ -198,7 +198,7 @@ func (w *WorkloadNow) completions() string {
 }
 
 // took is how long a Job has run.
-func (w *WorkloadNow) took(now time.Time) string {
+func took(w *WorkloadNow, now time.Time) string {
 	j := w.State.Job
 	if j.Started.IsZero() {
 		return ""
