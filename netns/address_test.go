@@ -60,9 +60,6 @@ func TestSlots(t *testing.T) {
 		[]string{p.Of(1).V4.String(), p.Of(1).V6.String(), p.Of(251).V4.String(), p.Of(251).V6.String()}); diff != "" {
 		t.Error(diff)
 	}
-	if port(Slots) < firstPort || int(port(Slots)) != firstPort+Slots {
-		t.Error("slots have more than the ports there are")
-	}
 }
 
 func TestFreeSlot(t *testing.T) {

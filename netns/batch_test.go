@@ -11,11 +11,14 @@ import (
 	"github.com/google/nftables"
 	"github.com/google/nftables/expr"
 	"golang.org/x/sys/unix"
+
+	"github.com/podrun/podrun/internal/nsthread"
+	"github.com/podrun/podrun/internal/testenv"
 )
 
 // What has failed is told by its name and its error, and the rest is made.
 func TestABatchTellsWhatHasFailed(t *testing.T) {
-	err := Do(podNetwork(t), func() error {
+	err := nsthread.Do(func() error {
 		var b batch
 		if err := b.send(); err != nil {
 			t.Errorf("nothing to do: %v", err)
@@ -38,7 +41,7 @@ func TestABatchTellsWhatHasFailed(t *testing.T) {
 			t.Errorf("addresses %s, want both", all)
 		}
 		return err
-	})
+	}, testenv.Network(t))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -58,7 +61,7 @@ func TestATransactionIsOneStep(t *testing.T) {
 		}
 		return len(tables)
 	}
-	err := Do(podNetwork(t), func() error {
+	err := nsthread.Do(func() error {
 		err := Transact(func(c *nftables.Conn) error {
 			c.CreateTable(table)
 			c.AddRule(&nftables.Rule{Table: table, Chain: &nftables.Chain{Name: "none", Table: table}, Exprs: []expr.Any{&expr.Verdict{Kind: expr.VerdictAccept}}})
@@ -81,7 +84,7 @@ func TestATransactionIsOneStep(t *testing.T) {
 			t.Errorf("error %v, want the caller's", err)
 		}
 		return nil
-	})
+	}, testenv.Network(t))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -89,7 +92,7 @@ func TestATransactionIsOneStep(t *testing.T) {
 
 // What an earlier life has left, of whatever number, is replaced.
 func TestAttachReplaces(t *testing.T) {
-	router := OpenRouter(podNetwork(t))
+	router := OpenRouter(testenv.Network(t))
 	pool, err := router.Prepare()
 	if err != nil {
 		t.Fatal(err)
@@ -113,12 +116,12 @@ func TestAttachReplaces(t *testing.T) {
 	}
 	defer stay.Leave()
 	for range 2 {
-		pod := podNetwork(t)
+		pod := testenv.Network(t)
 		if err := stay.Attach(pod, pool, 3); err != nil {
 			t.Fatal(err)
 		}
 		var names []string
-		for _, in := range []func(func() error) error{stay.Do, func(f func() error) error { return Do(pod, f) }} {
+		for _, in := range []func(func() error) error{stay.Do, func(f func() error) error { return nsthread.Do(f, pod) }} {
 			if err := in(func() error {
 				all, err := net.Interfaces()
 				for _, i := range all {
@@ -139,7 +142,7 @@ func TestAttachReplaces(t *testing.T) {
 
 // A router of which something is missing is not taken for one that is ready.
 func TestHalfARouterIsNotReady(t *testing.T) {
-	router := OpenRouter(podNetwork(t))
+	router := OpenRouter(testenv.Network(t))
 	err := router.Do(func() error { // no route to a network's address with bits of a host's
 		return prepare(Pool{V4: netip.MustParsePrefix("10.9.1.0/16"), V6: netip.MustParsePrefix("fd99::/64")})
 	})

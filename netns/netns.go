@@ -1,7 +1,7 @@
-// Package netns makes the network of a pod's sandbox.
+// Package netns prepares the network namespace of a pod: its loopback, and what ordinary users may
+// do in it. The packages below it connect the namespace.
 //
-// A network namespace is given by a path such as /proc/1/ns/net. Nothing here
-// leaves a thread of the process in another namespace than it was in.
+// A network namespace is given by a path such as /proc/1/ns/net.
 package netns
 
 import (
@@ -10,21 +10,14 @@ import (
 	"github.com/podrun/podrun/internal/nsthread"
 )
 
-// Do runs f on a thread inside the network namespace and throws the thread away.
-// Sockets that f opens belong to that namespace for good, and may be used
-// anywhere; goroutines that f starts are not inside.
-func Do(nsPath string, f func() error) error {
-	return nsthread.Do(f, nsPath)
-}
-
 // LoopbackUp brings up lo, which a new network namespace has but down. The kernel
 // gives it 127.0.0.1/8 and, unless IPv6 is off, ::1/128.
 func LoopbackUp(nsPath string) error {
-	err := Do(nsPath, func() error {
+	err := nsthread.Do(func() error {
 		var b batch
 		b.bringUp(loopback, "lo")
 		return b.send()
-	})
+	}, nsPath)
 	if err != nil {
 		return fmt.Errorf("bring up loopback: %w", err)
 	}

@@ -10,18 +10,12 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	"github.com/podrun/podrun/internal/nsthread"
 	"github.com/podrun/podrun/internal/testenv"
 )
 
-// podNetwork is a new network namespace, as the keeper makes one.
-func podNetwork(t *testing.T) string {
-	t.Helper()
-	testenv.NoLeaks(t) // threads in other namespaces than the main one's among them
-	return testenv.Namespaces(t, unix.CLONE_NEWNET) + "/ns/net"
-}
-
 func TestLoopbackUp(t *testing.T) {
-	ns := podNetwork(t)
+	ns := testenv.Network(t)
 	for _, addr := range []string{"127.0.0.1:0", "[::1]:0"} {
 		if err := exchange(ns, addr); err == nil {
 			t.Fatalf("%s works before: this test proves nothing", addr)
@@ -49,13 +43,13 @@ func TestLoopbackUp(t *testing.T) {
 func exchange(ns, addr string) error {
 	var l net.Listener
 	var out net.Conn
-	err := Do(ns, func() (err error) {
+	err := nsthread.Do(func() (err error) {
 		if l, err = net.Listen("tcp", addr); err != nil {
 			return err
 		}
 		out, err = dial(l.Addr().(*net.TCPAddr))
 		return err
-	})
+	}, ns)
 	if l != nil {
 		defer l.Close()
 	}
@@ -98,34 +92,11 @@ func dial(addr *net.TCPAddr) (net.Conn, error) {
 	return net.FileConn(f)
 }
 
-func TestDoRunsInside(t *testing.T) {
-	ns := podNetwork(t)
-	want, err := os.Readlink(ns)
-	if err != nil {
-		t.Fatal(err)
-	}
-	var got string
-	err = Do(ns, func() (err error) {
-		got, err = os.Readlink("/proc/thread-self/ns/net")
-		return err
-	})
-	if err != nil || got != want {
-		t.Errorf("ran in %s (%v), want %s", got, err, want)
-	}
-}
-
 func TestErrorsNameTheNamespace(t *testing.T) {
 	testenv.NoLeaks(t)
 	for _, ns := range []string{"/proc/self/ns/none", "/etc/passwd"} {
 		if err := LoopbackUp(ns); err == nil || !strings.Contains(err.Error(), ns) {
 			t.Errorf("error %v, want one that names %s", err, ns)
 		}
-		if err := Do(ns, func() error { t.Error("ran anyhow"); return nil }); err == nil {
-			t.Errorf("%s: no error", ns)
-		}
-	}
-	word := errors.New("its own")
-	if err := Do("/proc/self/ns/net", func() error { return word }); err != word {
-		t.Errorf("error %v, want the function's own", err)
 	}
 }

@@ -9,6 +9,8 @@ import (
 	"github.com/google/nftables/expr"
 	"github.com/vishvananda/netlink/nl"
 	"golang.org/x/sys/unix"
+
+	"github.com/podrun/podrun/internal/nsthread"
 )
 
 // Numbers inside the router of what leaves it by the kernel alone: netns/uplink has the
@@ -29,7 +31,7 @@ const usualSegments = 1 << 16
 // calling thread's network is the host's.
 func (r Router) WireOut(podNS string, pool Pool, s Slot, mtu int) (Wires, error) {
 	control, controlErr := os.ReadFile("/proc/sys/" + congestionControl)
-	err := Do(podNS, func() error {
+	err := nsthread.Do(func() error {
 		// Its connections go farther than to the router: they are like the host's.
 		if controlErr == nil {
 			_ = sysctl(congestionControl, strings.TrimSpace(string(control))) // the host may keep it for itself
@@ -40,7 +42,7 @@ func (r Router) WireOut(podNS string, pool Pool, s Slot, mtu int) (Wires, error)
 		b.route("add the route to pods", way{to: pool.V4, link: eth0, by: gateway, from: own})
 		b.route(fmt.Sprintf("add the default route by %s", gateway), way{to: everything(own), link: eth0, by: gateway, from: own, mtu: mtu})
 		return b.send()
-	})
+	}, podNS)
 	if err != nil {
 		return nil, fmt.Errorf("carry the pod's traffic: %w", err)
 	}

@@ -9,17 +9,20 @@ import (
 
 	"github.com/vishvananda/netlink"
 	"golang.org/x/sys/unix"
+
+	"github.com/podrun/podrun/internal/nsthread"
+	"github.com/podrun/podrun/internal/testenv"
 )
 
 // Without nftables rules of routing keep a pod from speaking by IPv6 in another's name, as
 // long as it is there.
 func TestOwnSourceWithoutTables(t *testing.T) {
-	router := OpenRouter(podNetwork(t))
+	router := OpenRouter(testenv.Network(t))
 	pool, err := router.Prepare()
 	if err != nil {
 		t.Fatal(err)
 	}
-	pods := map[Slot]string{1: podNetwork(t), 2: podNetwork(t), 3: podNetwork(t)}
+	pods := map[Slot]string{1: testenv.Network(t), 2: testenv.Network(t), 3: testenv.Network(t)}
 	for s, ns := range pods {
 		if err := router.Attach(ns, pool, s); err != nil {
 			t.Fatal(err)
@@ -32,13 +35,13 @@ func TestOwnSourceWithoutTables(t *testing.T) {
 	}
 	at := netip.AddrPortFrom(pool.Of(2).V6, 5000)
 	var heard net.PacketConn
-	err = Do(pods[2], func() (err error) { heard, err = net.ListenPacket("udp", at.String()); return err })
+	err = nsthread.Do(func() (err error) { heard, err = net.ListenPacket("udp", at.String()); return err }, pods[2])
 	if err != nil {
 		t.Fatal(err)
 	}
 	defer heard.Close()
 	heard.SetDeadline(time.Now().Add(time.Minute))
-	err = Do(pods[1], func() error {
+	err = nsthread.Do(func() error {
 		var b batch
 		b.bringUp(loopback, "loopback")
 		b.address(loopback, "loopback", host(pool.Of(3).V6))
@@ -57,7 +60,7 @@ func TestOwnSourceWithoutTables(t *testing.T) {
 			}
 		}
 		return nil
-	})
+	}, pods[1])
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -47,12 +47,12 @@ func (r Router) Stay() (Router, error) {
 // Leave ends a Stay.
 func (r Router) Leave() { r.thread.Close() }
 
-// Do is the package's Do, inside the router.
+// Do runs f on a thread inside the router.
 func (r Router) Do(f func() error) error {
 	if r.thread != nil {
 		return r.thread.Do(f)
 	}
-	return Do(r.path, f)
+	return nsthread.Do(f, r.path)
 }
 
 // Numbers inside the router.

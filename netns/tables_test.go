@@ -9,11 +9,14 @@ import (
 
 	"github.com/google/nftables"
 	"golang.org/x/sys/unix"
+
+	"github.com/podrun/podrun/internal/nsthread"
+	"github.com/podrun/podrun/internal/testenv"
 )
 
 // A pod has one table, that of what it is now; others' are left alone.
 func TestAPodHasOneTable(t *testing.T) {
-	err := Do(podNetwork(t), func() error {
+	err := nsthread.Do(func() error {
 		pool, err := ChoosePool(nil)
 		if err != nil {
 			return err
@@ -54,7 +57,7 @@ func TestAPodHasOneTable(t *testing.T) {
 		}
 		has("foreign", "pod11.3")
 		return delTables(map[Slot]bool{1: true})
-	})
+	}, testenv.Network(t))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -62,7 +65,7 @@ func TestAPodHasOneTable(t *testing.T) {
 
 // The pods' ends of connections have no clock between segments, where that may be had.
 func TestUnpaced(t *testing.T) {
-	err := Do(podNetwork(t), func() error {
+	err := nsthread.Do(func() error {
 		unpace()
 		b, err := os.ReadFile("/proc/sys/" + congestionControl)
 		kept := errors.Is(sysctl(congestionControl, "reno"), unix.EPERM) // by the machine's administrator
@@ -70,8 +73,14 @@ func TestUnpaced(t *testing.T) {
 			t.Errorf("the algorithm is %q", got)
 		}
 		return err
-	})
+	}, testenv.Network(t))
 	if err != nil {
 		t.Fatal(err)
+	}
+}
+
+func TestEverySlotHasAPort(t *testing.T) {
+	if port(Slots) < firstPort || int(port(Slots)) != firstPort+Slots {
+		t.Error("slots have more than the ports there are")
 	}
 }

@@ -29,7 +29,7 @@ func Try(ns string) error {
 	router := OpenRouter(ns)
 	pool, err := ChoosePool(nil)
 	if err == nil {
-		err = Do(ns, func() error { return prepare(pool) })
+		err = nsthread.Do(func() error { return prepare(pool) }, ns)
 	}
 	if err == nil {
 		err = router.Attach(fmt.Sprintf("/proc/self/fd/%d", file.Fd()), pool, 1)

@@ -7,6 +7,8 @@ import (
 	"io"
 	"os"
 	"slices"
+
+	"github.com/podrun/podrun/internal/nsthread"
 )
 
 // OpenToUsers lets every user and group of a pod's network listen on every port and send echo
@@ -17,9 +19,9 @@ func OpenToUsers(nsPath string) error {
 	if err != nil {
 		return err
 	}
-	return Do(nsPath, func() error {
+	return nsthread.Do(func() error {
 		return errors.Join(sysctl("net/ipv4/ip_unprivileged_port_start", "0"), sysctl("net/ipv4/ping_group_range", groups))
-	})
+	}, nsPath)
 }
 
 // extent is a line of a map of ids: count ids from inside are those from outside.

@@ -8,6 +8,9 @@ import (
 	"testing"
 
 	"golang.org/x/sys/unix"
+
+	"github.com/podrun/podrun/internal/nsthread"
+	"github.com/podrun/podrun/internal/testenv"
 )
 
 func TestWidestRangeOfGroups(t *testing.T) {
@@ -33,7 +36,7 @@ func TestWidestRangeOfGroups(t *testing.T) {
 
 // The kernel takes the range, and it holds in the pod's network alone.
 func TestOpenToUsers(t *testing.T) {
-	ns := podNetwork(t)
+	ns := testenv.Network(t)
 	if err := LoopbackUp(ns); err != nil {
 		t.Fatal(err)
 	}
@@ -46,7 +49,7 @@ func TestOpenToUsers(t *testing.T) {
 	}
 	for name, want := range map[string]string{"ip_unprivileged_port_start": "0", "ping_group_range": groups} {
 		var inside []byte
-		if err := Do(ns, func() (err error) { inside, err = os.ReadFile("/proc/sys/net/ipv4/" + name); return err }); err != nil {
+		if err := nsthread.Do(func() (err error) { inside, err = os.ReadFile("/proc/sys/net/ipv4/" + name); return err }, ns); err != nil {
 			t.Fatal(err)
 		}
 		outside, err := os.ReadFile("/proc/sys/net/ipv4/" + name)
@@ -60,7 +63,7 @@ func TestOpenToUsers(t *testing.T) {
 			t.Errorf("%s is %s outside, too", name, outside)
 		}
 	}
-	err = Do(ns, func() error {
+	err = nsthread.Do(func() error {
 		header := unix.CapUserHeader{Version: unix.LINUX_CAPABILITY_VERSION_3}
 		var none [2]unix.CapUserData
 		if err := unix.Capset(&header, &none[0]); err != nil { // of this thread, which ends
@@ -79,7 +82,7 @@ func TestOpenToUsers(t *testing.T) {
 			unix.Close(fd)
 		}
 		return nil
-	})
+	}, ns)
 	if err != nil {
 		t.Error(err)
 	}

@@ -1,11 +1,12 @@
 package runner
 
 import (
-	"github.com/podrun/podrun/internal/crilog"
-	"github.com/podrun/podrun/internal/store"
 	"strings"
 	"testing"
 	"time"
+
+	"github.com/podrun/podrun/internal/crilog"
+	"github.com/podrun/podrun/internal/store"
 
 	"golang.org/x/sys/unix"
 

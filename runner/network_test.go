@@ -14,6 +14,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	"github.com/podrun/podrun/internal/nsthread"
 	"github.com/podrun/podrun/internal/testenv"
 	"github.com/podrun/podrun/netns"
 	"github.com/podrun/podrun/pod"
@@ -81,10 +82,10 @@ func (w wholePod) get(server netip.Addr) (out string, err error) {
 	}
 	for deadline := time.Now().Add(time.Minute); ; time.Sleep(10 * time.Millisecond) {
 		var c net.Conn
-		err = netns.Do(fmt.Sprintf("/proc/%d/fd/5", pid), func() (err error) {
+		err = nsthread.Do(func() (err error) {
 			c, err = dialHere(netip.AddrPortFrom(server, 80))
 			return err
-		})
+		}, fmt.Sprintf("/proc/%d/fd/5", pid))
 		if err == nil {
 			defer c.Close()
 			c.SetDeadline(deadline)

@@ -12,6 +12,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	"github.com/podrun/podrun/internal/nsthread"
 	"github.com/podrun/podrun/internal/testenv"
 	"github.com/podrun/podrun/netns"
 	"github.com/podrun/podrun/pod"
@@ -54,7 +55,7 @@ func TestMasquerade(t *testing.T) {
 	w, keeper := drowsy(t, leaving(t))
 	var fd int
 	inPod := fmt.Sprintf("/proc/%d/fd/5", keeper)
-	err := netns.Do(inPod, func() (err error) {
+	err := nsthread.Do(func() (err error) {
 		if fd, err = unix.Socket(unix.AF_INET, unix.SOCK_STREAM|unix.SOCK_CLOEXEC, 0); err != nil {
 			return err
 		}
@@ -63,7 +64,7 @@ func TestMasquerade(t *testing.T) {
 			err = unix.Connect(fd, netns.SockAddr(netip.MustParseAddrPort("10.77.0.2:7000")))
 		}
 		return err
-	})
+	}, inPod)
 	defer unix.Close(fd)
 	if err != nil {
 		t.Fatal(err)

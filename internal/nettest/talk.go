@@ -14,6 +14,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	"github.com/podrun/podrun/internal/nsthread"
 	"github.com/podrun/podrun/netns"
 )
 
@@ -23,7 +24,7 @@ const Patience = time.Minute
 // Do is netns.Do for what has to succeed.
 func Do(t testing.TB, ns string, f func() error) {
 	t.Helper()
-	if err := netns.Do(ns, f); err != nil {
+	if err := nsthread.Do(f, ns); err != nil {
 		t.Fatal(err)
 	}
 }
@@ -37,10 +38,10 @@ func Dial(ns, network, to string) (net.Conn, error) {
 // DialFrom is Dial from an address, or from any if it is empty, with another patience; there
 // is a second at least for what is said.
 func DialFrom(ns, network, from, to string, within time.Duration) (c net.Conn, err error) {
-	err = netns.Do(ns, func() error {
+	err = nsthread.Do(func() error {
 		c, err = dialHere(network, from, to, within)
 		return err
-	})
+	}, ns)
 	return c, err
 }
 

@@ -14,6 +14,7 @@ import (
 	"github.com/vishvananda/netlink"
 	"golang.org/x/sys/unix"
 
+	"github.com/podrun/podrun/internal/nsthread"
 	"github.com/podrun/podrun/internal/testenv"
 	"github.com/podrun/podrun/netns"
 )
@@ -77,7 +78,7 @@ func (w *World) join(t testing.TB) {
 	defer ns.Close()
 	veth := &netlink.Veth{LinkAttrs: netlink.LinkAttrs{Name: HostLink, MTU: 1500}, PeerName: RemoteLink, PeerNamespace: netlink.NsFd(ns.Fd())}
 	Do(t, w.Host, func() error { return netlink.LinkAdd(veth) })
-	t.Cleanup(func() { netns.Do(w.Host, func() error { return netlink.LinkDel(veth) }) })
+	t.Cleanup(func() { nsthread.Do(func() error { return netlink.LinkDel(veth) }, w.Host) })
 	Do(t, w.Host, func() error { return bringUp(HostLink, HostAddr+"/24", HostAddr6+"/64") })
 	Do(t, w.Remote, func() error { return bringUp(RemoteLink, RemoteAddr+"/24", RemoteAddr6+"/64") })
 	Do(t, w.Host, func() error { return carries(HostLink) })

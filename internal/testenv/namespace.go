@@ -5,6 +5,8 @@ import (
 	"os/exec"
 	"syscall"
 	"testing"
+
+	"golang.org/x/sys/unix"
 )
 
 // Namespaces starts a process in new namespaces (unix.CLONE_NEWNET and the like)
@@ -28,4 +30,12 @@ func Namespaces(t testing.TB, cloneFlags uintptr) string {
 		}
 	})
 	return fmt.Sprintf("/proc/%d", cmd.Process.Pid)
+}
+
+// Network is the path of a new network namespace, as a pod's. It fails a test that leaves something
+// behind, threads in other namespaces among it.
+func Network(t testing.TB) string {
+	t.Helper()
+	NoLeaks(t)
+	return Namespaces(t, unix.CLONE_NEWNET) + "/ns/net"
 }

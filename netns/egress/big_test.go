@@ -12,7 +12,7 @@ import (
 	"github.com/vishvananda/netlink"
 
 	"github.com/podrun/podrun/internal/nettest"
-	"github.com/podrun/podrun/netns"
+	"github.com/podrun/podrun/internal/nsthread"
 )
 
 // What a pod sends goes in larger segments than 64 KiB, where the kernel can, and all of it
@@ -64,13 +64,13 @@ func TestUnpaced(t *testing.T) {
 	w := newWorld(t)
 	p := w.pod(1)
 	for _, ns := range []string{w.RouterNS, p.ns} {
-		err := netns.Do(ns, func() error {
+		err := nsthread.Do(func() error {
 			b, err := os.ReadFile("/proc/sys/net/ipv4/tcp_congestion_control")
 			if got := strings.TrimSpace(string(b)); err == nil && got != "reno" {
 				t.Errorf("%s of %s", got, ns)
 			}
 			return err
-		})
+		}, ns)
 		if err != nil {
 			t.Error(err)
 		}

@@ -130,9 +130,6 @@ func (e *Egress) start() (err error) {
 	return nil
 }
 
-// Wires are what has to be kept for a successor, and watched while there is none.
-func (e *Egress) Wires() netns.Wires { return e.wires }
-
 // Pause stops taking what comes, for a process that is about to end, if nothing is under
 // way; then Resume goes on, or a successor with the same wires does.
 func (e *Egress) Pause() bool {

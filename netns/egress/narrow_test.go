@@ -8,7 +8,7 @@ import (
 	"github.com/vishvananda/netlink"
 
 	"github.com/podrun/podrun/internal/nettest"
-	"github.com/podrun/podrun/netns"
+	"github.com/podrun/podrun/internal/nsthread"
 )
 
 // A link of the host's that is narrower than the pod's own stops nobody: neither streams,
@@ -23,7 +23,7 @@ func TestNarrowLink(t *testing.T) {
 		}
 		return netlink.LinkSetMTU(link, 1280) // the least that IPv6 allows
 	}
-	if err := errors.Join(narrow(nettest.HostLink), netns.Do(w.Remote, func() error { return narrow(nettest.RemoteLink) })); err != nil {
+	if err := errors.Join(narrow(nettest.HostLink), nsthread.Do(func() error { return narrow(nettest.RemoteLink) }, w.Remote)); err != nil {
 		t.Fatal(err)
 	}
 	text := bytes.Repeat([]byte("0123456789abcdef"), 1<<16)

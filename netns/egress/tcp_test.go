@@ -18,6 +18,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/podrun/podrun/internal/nettest"
+	"github.com/podrun/podrun/internal/nsthread"
 	"github.com/podrun/podrun/netns"
 )
 
@@ -148,7 +149,7 @@ func TestManyConnections(t *testing.T) {
 	var failed atomic.Int32
 	for range 20 {
 		group.Go(func() {
-			err := netns.Do(p.ns, func() error {
+			err := nsthread.Do(func() error {
 				for range all / 20 {
 					c, err := nettest.DialHere("tcp", nettest.RemoteAddr+":80")
 					if err != nil {
@@ -161,7 +162,7 @@ func TestManyConnections(t *testing.T) {
 					}
 				}
 				return nil
-			})
+			}, p.ns)
 			if err != nil && failed.Add(1) == 1 {
 				t.Error(err)
 			}

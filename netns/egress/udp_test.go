@@ -12,6 +12,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/podrun/podrun/internal/nettest"
+	"github.com/podrun/podrun/internal/nsthread"
 	"github.com/podrun/podrun/netns"
 )
 
@@ -148,7 +149,7 @@ func ping(ns, to string) error {
 	if addr.Addr().Is6() {
 		family, protocol, kind, answer = unix.AF_INET6, unix.IPPROTO_ICMPV6, 128, 129
 	}
-	return netns.Do(ns, func() error {
+	return nsthread.Do(func() error {
 		if err := os.WriteFile("/proc/sys/net/ipv4/ping_group_range", []byte("0 0"), 0); err != nil {
 			return err
 		}
@@ -168,7 +169,7 @@ func ping(ns, to string) error {
 			err = fmt.Errorf("the answer is % x", b[:n])
 		}
 		return err
-	})
+	}, ns)
 }
 
 // Where nothing is said nothing comes: who dozes is not woken by the router itself.

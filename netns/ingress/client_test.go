@@ -12,7 +12,7 @@ import (
 	"time"
 
 	"github.com/podrun/podrun/internal/nettest"
-	"github.com/podrun/podrun/netns"
+	"github.com/podrun/podrun/internal/nsthread"
 	"github.com/podrun/podrun/netns/hostport"
 )
 
@@ -152,7 +152,7 @@ func TestManyShortConnections(t *testing.T) {
 	errs := make(chan error, clients)
 	for range clients {
 		go func() {
-			errs <- netns.Do(w.Remote, func() error {
+			errs <- nsthread.Do(func() error {
 				for range each {
 					c, err := net.Dial("tcp", "10.77.0.1:8080")
 					if err != nil {
@@ -168,7 +168,7 @@ func TestManyShortConnections(t *testing.T) {
 					}
 				}
 				return nil
-			})
+			}, w.Remote)
 		}()
 	}
 	for range clients {

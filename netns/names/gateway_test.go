@@ -6,8 +6,8 @@ import (
 	"testing"
 
 	"github.com/podrun/podrun/internal/nettest"
+	"github.com/podrun/podrun/internal/nsthread"
 	"github.com/podrun/podrun/internal/testenv"
-	"github.com/podrun/podrun/netns"
 	"github.com/podrun/podrun/netns/egress"
 	"github.com/podrun/podrun/netns/services"
 )
@@ -54,10 +54,10 @@ func TestDigInPod(t *testing.T) {
 			{"+noall +comments +ignore +bufsize=4096 some.crowd.svc.cluster.local", "ANSWER: 200,"},
 		} {
 			var out []byte
-			err := netns.Do(podNS, func() (err error) {
+			err := nsthread.Do(func() (err error) {
 				out, err = exec.Command("dig", append([]string{"@" + gateway, "+tries=1", "+time=5", "+nocookie"}, strings.Fields(c.args)...)...).CombinedOutput()
 				return err
-			})
+			}, podNS)
 			if err != nil || !strings.Contains(string(out), c.want) {
 				t.Errorf("dig @%s %s: %v: %s\nwant %s", gateway, c.args, err, out, c.want)
 			}

@@ -13,7 +13,7 @@ import (
 
 	"golang.org/x/net/dns/dnsmessage"
 
-	"github.com/podrun/podrun/netns"
+	"github.com/podrun/podrun/internal/testenv"
 )
 
 // resolver is a resolver of the host in these tests: it gives every query to what it
@@ -27,9 +27,7 @@ type resolver struct {
 // serve answers at port 53 of an address of this namespace's loopback.
 func serve(t *testing.T, address string, does func(msg []byte, stream bool) [][]byte) *resolver {
 	t.Helper()
-	if err := netns.LoopbackUp("/proc/thread-self/ns/net"); err != nil {
-		t.Fatal(err)
-	}
+	testenv.LoopbackUp(t)
 	s := &resolver{does: does}
 	u, err := net.ListenPacket("udp", address+":53")
 	if err != nil {

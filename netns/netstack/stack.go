@@ -106,9 +106,6 @@ func source(b []byte) (netip.Addr, bool) {
 	return netip.Addr{}, false
 }
 
-// Wires are what has to be kept for a successor, and watched while there is none.
-func (s *Stack) Wires() netns.Wires { return s.wires }
-
 // Pause stops taking what comes, for a process that is about to end, if nothing is under
 // way.
 func (s *Stack) Pause() bool {

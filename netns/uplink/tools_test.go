@@ -12,13 +12,14 @@ import (
 	"github.com/vishvananda/netlink"
 	"golang.org/x/sys/unix"
 
+	"github.com/podrun/podrun/internal/nsthread"
 	"github.com/podrun/podrun/netns"
 )
 
 // ping sends one echo request from a namespace and waits for its answer.
 func ping(ns, to string) error {
 	var file *os.File
-	err := netns.Do(ns, func() error {
+	err := nsthread.Do(func() error {
 		if err := os.WriteFile("/proc/sys/net/ipv4/ping_group_range", []byte("0 0"), 0); err != nil {
 			return err
 		}
@@ -28,7 +29,7 @@ func ping(ns, to string) error {
 		}
 		file = os.NewFile(uintptr(fd), "ping")
 		return unix.Connect(fd, netns.SockAddr(netip.AddrPortFrom(netip.MustParseAddr(to), 0)))
-	})
+	}, ns)
 	if file == nil {
 		return err
 	}

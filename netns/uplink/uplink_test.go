@@ -12,6 +12,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/podrun/podrun/internal/nettest"
+	"github.com/podrun/podrun/internal/nsthread"
 	"github.com/podrun/podrun/netns"
 	"github.com/podrun/podrun/netns/egress"
 )
@@ -187,9 +188,9 @@ func TestOthersNames(t *testing.T) {
 			t.Errorf("connected from %s", from)
 		}
 	}
-	err := netns.Do(w.Remote, func() error {
+	err := nsthread.Do(func() error {
 		return errors.Join(routeBy("169.254.88.0/30", nettest.HostAddr), routeBy(w.Pool.V4.String(), nettest.HostAddr))
-	})
+	}, w.Remote)
 	if err == nil {
 		err = routeBy(w.Pool.V4.String(), "169.254.88.2") // the host itself would not
 	}
@@ -265,7 +266,7 @@ func TestControl(t *testing.T) {
 	}
 	p := w.pod(1)
 	var got []byte
-	if err := netns.Do(p.ns, func() (err error) { got, err = os.ReadFile(file); return err }); err != nil || !bytes.Equal(got, want) {
+	if err := nsthread.Do(func() (err error) { got, err = os.ReadFile(file); return err }, p.ns); err != nil || !bytes.Equal(got, want) {
 		t.Errorf("%q, want %q: %v", got, want, err)
 	}
 }
