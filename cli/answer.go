@@ -11,6 +11,7 @@ import (
 	"github.com/podrun/podrun/internal/report"
 	"github.com/podrun/podrun/internal/store"
 	"github.com/podrun/podrun/manifest"
+	"github.com/podrun/podrun/manifest/printers"
 )
 
 func answerFlag() cli.Flag {
@@ -39,7 +40,7 @@ func (f *front) answered(c *cli.Context, do func(*front, *cli.Context) error) er
 		if quiet.made != nil && len(quiet.made.names) == 1 {
 			status.Details.Kind, status.Details.Name = kindWord(quiet.made.names[0].kind), quiet.made.names[0].names[0]
 		}
-		text, perr := manifest.PrintAll([]any{status}, true, manifest.Format(format))
+		text, perr := printers.PrintList([]any{status}, true, printers.Format(format))
 		return errors.Join(err, perr, f.show(text))
 	}
 	return f.printMade(quiet.made, format)
@@ -70,7 +71,7 @@ func (f *front) printMade(made *madeObjects, format string) error {
 	}
 	w := &getWishes{format: format}
 	var err error
-	if w.program, _, err = manifest.ParsePrinter(format, false); err != nil {
+	if w.program, _, err = printers.ParsePrinter(format, false); err != nil {
 		return err
 	}
 	var lists []*listing

@@ -16,6 +16,8 @@ import (
 	"github.com/podrun/podrun/internal/report"
 	"github.com/podrun/podrun/internal/wire"
 	"github.com/podrun/podrun/manifest"
+	"github.com/podrun/podrun/manifest/build"
+	"github.com/podrun/podrun/manifest/podutil"
 	"github.com/podrun/podrun/pod"
 )
 
@@ -52,7 +54,7 @@ func (l *launch) recognize(p *upPod) error {
 	}
 	if plan, err := p.place.Plan(); err == nil && plan.Awaits { // nothing of it has been started
 		p.pending, p.plan = true, plan
-		p.awaits, p.running, p.started, p.replaces = d.None(), d.None(), d.None(), !d.None()
+		p.awaits, p.running, p.started, p.replaces = d.Empty(), d.Empty(), d.Empty(), !d.Empty()
 		return nil
 	}
 	if refused := refuseChange(p, old, d); refused != nil {
@@ -61,7 +63,7 @@ func (l *launch) recognize(p *upPod) error {
 		}
 		return refused
 	}
-	if !d.None() {
+	if !d.Empty() {
 		p.change = &change{d, old}
 		if err := l.join(p); err != nil {
 			return err
@@ -76,13 +78,13 @@ func (l *launch) recognize(p *upPod) error {
 
 // refuseChange is why a pod that runs cannot become what its manifest says, or nil.
 func refuseChange(p *upPod, old *corev1.Pod, d *manifest.Difference) error {
-	if len(d.Fixed) == 0 {
-		if err := manifest.ValidateChange(p.object, old); err != nil {
+	if len(d.Immutable) == 0 {
+		if err := manifest.ValidatePodUpdate(p.object, old); err != nil {
 			return report.New(report.Failure, replaceHint(p), "%w", err)
 		}
 		return nil
 	}
-	fields := d.Fixed
+	fields := d.Immutable
 	more := ""
 	if n := len(fields) - maxFields; n > 0 {
 		fields, more = fields[:maxFields], fmt.Sprintf(" and %d more", n)
@@ -106,9 +108,9 @@ const applyTime = 30 * time.Second
 // apply has the pod's supervisor change what runs.
 func (l *launch) apply(p *upPod) (err error) {
 	next := p.object.Pod.DeepCopy()
-	manifest.Stamp(next, p.plan.UID, p.change.old.CreationTimestamp.Time)
-	next.Generation = manifest.NextGeneration(p.change.old, p.object.Pod, p.change.Difference)
-	next.Spec.EphemeralContainers = manifest.JoinedEphemeral(p.change.old, next)
+	podutil.FillSystemFields(next, p.plan.UID, p.change.old.CreationTimestamp.Time)
+	next.Generation = build.NextGeneration(p.change.old, p.object.Pod, p.change.Difference)
+	next.Spec.EphemeralContainers = build.MergeEphemeralContainers(p.change.old, next)
 	text, err := manifest.Marshal(next)
 	if err != nil {
 		return err

@@ -8,7 +8,7 @@ import (
 	"time"
 
 	"github.com/podrun/podrun/internal/report"
-	"github.com/podrun/podrun/manifest"
+	"github.com/podrun/podrun/manifest/workloads"
 	"github.com/podrun/podrun/pod"
 	"github.com/podrun/podrun/workload"
 )
@@ -19,7 +19,7 @@ func (c *controller) makeClaims(v *view, m workload.Make) error {
 	if v.object.Kind != pod.KindStatefulSet {
 		return nil
 	}
-	claims, err := manifest.ClaimsOf(v.object, m.Index)
+	claims, err := workloads.NewClaims(v.object, m.Index)
 	if err != nil || len(claims) == 0 {
 		return err
 	}
@@ -47,8 +47,8 @@ func (c *controller) dropClaims(v *view, gone bool) error {
 	if v.object.Kind != pod.KindStatefulSet {
 		return nil
 	}
-	claims, err := manifest.ClaimsWith(v.object)
-	if err != nil || claims == nil || !claims.DropDeleted && gone || !claims.DropScaled && !gone {
+	claims, err := workloads.ClaimSetOf(v.object)
+	if err != nil || claims == nil || !claims.DeleteWithSet && gone || !claims.DeleteWhenScaled && !gone {
 		return err
 	}
 	list, err := c.dirs.Objects(pod.KindClaim, v.object.Namespace)

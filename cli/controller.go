@@ -11,13 +11,12 @@ import (
 	"time"
 
 	"golang.org/x/sys/unix"
-
 	"k8s.io/apimachinery/pkg/util/rand"
 
 	"github.com/podrun/podrun/cli/internal/remote"
 	"github.com/podrun/podrun/internal/report"
 	"github.com/podrun/podrun/internal/store"
-	"github.com/podrun/podrun/manifest"
+	"github.com/podrun/podrun/manifest/workloads"
 	"github.com/podrun/podrun/workload"
 )
 
@@ -179,9 +178,9 @@ func (c *controller) makePods(ctx context.Context, v *view, d *workload.Decision
 		}
 		name := m.Name
 		for name == "" || c.taken(v.object.Namespace, name) && m.Name == "" {
-			name = manifest.PodBase(v.object, m) + rand.String(5)
+			name = workloads.PodNamePrefix(v.object, m) + rand.String(5)
 		}
-		o, err := manifest.PodOf(v.object, m, d.State.Revisions[i].Template, name)
+		o, err := workloads.NewPod(v.object, m, d.State.Revisions[i].Template, name)
 		if err == nil {
 			err = c.makeClaims(v, m)
 		}
@@ -266,7 +265,7 @@ func (c *controller) jobs(ctx context.Context, v *view, d *workload.Decision, r 
 		}
 	}
 	if d.MakeJob != nil {
-		job, err := manifest.JobOf(v.object, d.MakeJob)
+		job, err := workloads.NewJob(v.object, d.MakeJob)
 		if err != nil {
 			return err
 		}

@@ -16,6 +16,7 @@ import (
 	"github.com/podrun/podrun/internal/report"
 	"github.com/podrun/podrun/internal/store"
 	"github.com/podrun/podrun/manifest"
+	"github.com/podrun/podrun/manifest/printers"
 	"github.com/podrun/podrun/pod"
 )
 
@@ -234,11 +235,11 @@ func (f *front) create(c *cli.Context, kind string, object metav1.Object) error 
 	var text []byte
 	var err error
 	if format == "json" || format == "yaml" { // as it was asked for, without defaults
-		if text, err = manifest.PrintAll([]any{object}, true, manifest.Format(format)); err != nil {
+		if text, err = printers.PrintList([]any{object}, true, printers.Format(format)); err != nil {
 			return err
 		}
 	}
-	made, err := manifest.Made(kind, object)
+	made, err := manifest.NewObject(kind, object)
 	if err != nil {
 		return report.New(report.Usage, "", "cannot make it\n%w", err)
 	}

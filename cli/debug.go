@@ -16,6 +16,7 @@ import (
 	"github.com/podrun/podrun/internal/report"
 	"github.com/podrun/podrun/internal/store"
 	"github.com/podrun/podrun/manifest"
+	"github.com/podrun/podrun/manifest/build"
 	"github.com/podrun/podrun/pod"
 )
 
@@ -220,7 +221,7 @@ func (d *debugging) add(ctx context.Context) error {
 	if !d.pod.Alive() {
 		return report.New(report.Failure, "podrun ps shows its state", "cannot debug pod %q: it is not running", d.pod.Name)
 	}
-	object, err := manifest.Ephemeral(d.stored, d.container)
+	object, err := manifest.LoadEphemeral(d.stored, d.container)
 	if err != nil {
 		return d.wrong(err)
 	}
@@ -240,11 +241,11 @@ func (d *debugging) add(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	if manifest.Outreaches(plan, alone.plan) && os.Geteuid() != 0 {
+	if build.NeedsOwnUserNS(plan, alone.plan) && os.Geteuid() != 0 {
 		return report.New(report.Failure, "use --profile=general, or give a container of the manifest such a capability: its pod has a user namespace of its own then",
 			"cannot debug pod %q with this profile: it shares its user namespace with other pods, which the container could reach", d.pod.Name)
 	}
-	next, grown := manifest.AddEphemeral(d.stored, plan, d.container, alone.plan)
+	next, grown := build.AddEphemeralContainer(d.stored, plan, d.container, alone.plan)
 	if err := allowed(d.dirs, next); err != nil {
 		return fmt.Errorf("cannot debug pod %q: %w", d.pod.Name, err)
 	}

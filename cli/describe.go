@@ -12,6 +12,7 @@ import (
 	"github.com/podrun/podrun/internal/store"
 	"github.com/podrun/podrun/manifest"
 	"github.com/podrun/podrun/manifest/describe"
+	"github.com/podrun/podrun/manifest/printers"
 	"github.com/podrun/podrun/pod"
 )
 
@@ -64,7 +65,7 @@ func (f *front) describe(c *cli.Context) error {
 		return usageErrorf("describe", "--selector chooses what is told of: it does not go with names")
 	}
 	d := &describing{front: f, namespace: c.String("namespace"), all: c.Bool("all-namespaces"), events: c.Bool("show-events")}
-	if d.labels, err = manifest.ParseSelector(c.String("selector")); err != nil {
+	if d.labels, err = printers.ParseSelector(c.String("selector")); err != nil {
 		return usageErrorf("describe", "--selector cannot be %q: %v", c.String("selector"), err)
 	}
 	if d.dirs, err = f.dirs(); err != nil {
@@ -92,7 +93,7 @@ type describing struct {
 	namespace string
 	all       bool
 	events    bool
-	labels    manifest.Selector
+	labels    printers.Selector
 	told      int
 }
 
@@ -142,25 +143,25 @@ func (v *eventView) page(p store.Pod, events bool) (string, map[string]string, e
 	if events {
 		return describe.Pod(rendered, happened, ofMachine(p, plan, k.status), now), rendered.Labels, nil
 	}
-	return describe.PodAlone(rendered, ofMachine(p, plan, k.status), now), rendered.Labels, nil
+	return describe.PodWithoutEvents(rendered, ofMachine(p, plan, k.status), now), rendered.Labels, nil
 }
 
 // ofMachine is what no cluster would know of a pod.
-func ofMachine(p store.Pod, plan *pod.Plan, st *pod.Status) []describe.Line {
-	lines := []describe.Line{{Name: "Network", Value: networkWords(plan, st)}}
+func ofMachine(p store.Pod, plan *pod.Plan, st *pod.Status) []describe.Field {
+	lines := []describe.Field{{Name: "Network", Value: networkWords(plan, st)}}
 	if st.Cgroup != "" {
-		lines = append(lines, describe.Line{Name: "Cgroup", Value: st.Cgroup})
+		lines = append(lines, describe.Field{Name: "Cgroup", Value: st.Cgroup})
 	}
-	lines = append(lines, describe.Line{Name: "Kept In", Value: p.DataDir()})
+	lines = append(lines, describe.Field{Name: "Kept In", Value: p.DataDir()})
 	for _, list := range plan.All() {
 		for _, c := range list {
 			if c.Label != "" {
-				lines = append(lines, describe.Line{Name: "SELinux", Value: c.Name + ": " + c.Label})
+				lines = append(lines, describe.Field{Name: "SELinux", Value: c.Name + ": " + c.Label})
 			}
 		}
 	}
 	for _, w := range st.Warnings {
-		lines = append(lines, describe.Line{Name: "Warning", Value: w})
+		lines = append(lines, describe.Field{Name: "Warning", Value: w})
 	}
 	return lines
 }

@@ -78,7 +78,7 @@ func (d *describing) maker(kind pod.ObjectKind, e *entry) (describe.Related, err
 		names = append(names, p.Name)
 	}
 	slices.Sort(names)
-	of.Machine = []describe.Line{{Name: "Pods", Value: cmp.Or(strings.Join(names, ", "), "<none>")}}
+	of.Local = []describe.Field{{Name: "Pods", Value: cmp.Or(strings.Join(names, ", "), "<none>")}}
 	return of, nil
 }
 

@@ -13,7 +13,7 @@ import (
 
 	"github.com/podrun/podrun/internal/cdi"
 	"github.com/podrun/podrun/internal/report"
-	"github.com/podrun/podrun/manifest"
+	"github.com/podrun/podrun/manifest/podutil"
 	"github.com/podrun/podrun/pod"
 )
 
@@ -37,7 +37,7 @@ func giveDevices(p *corev1.Pod, plan *pod.Plan, dirs []string, find func(dirs, n
 	var errs []error
 	give := func(asked []corev1.Container, containers []pod.Container) {
 		for i := range asked {
-			names := manifest.Devices(p, &asked[i])
+			names := podutil.DeviceNames(p, &asked[i])
 			if len(names) == 0 {
 				continue
 			}

@@ -12,6 +12,10 @@ import (
 
 	"github.com/podrun/podrun/internal/store"
 	"github.com/podrun/podrun/manifest"
+	"github.com/podrun/podrun/manifest/build"
+	"github.com/podrun/podrun/manifest/conversion"
+	"github.com/podrun/podrun/manifest/podutil"
+	"github.com/podrun/podrun/manifest/printers"
 	"github.com/podrun/podrun/pod"
 )
 
@@ -101,10 +105,10 @@ func podBeside(dirs store.Dirs, o *manifest.Object) (old, next []byte, err error
 		if err != nil {
 			return nil, nil, fmt.Errorf("read manifest of pod %s: %w", p.Name, err)
 		}
-		manifest.Stamp(planned, string(there.UID), there.CreationTimestamp.Time)
+		podutil.FillSystemFields(planned, string(there.UID), there.CreationTimestamp.Time)
 		planned.Generation = max(o.Pod.Generation, there.Generation)
-		planned.Spec.EphemeralContainers = manifest.JoinedEphemeral(there, planned)
-		if old, err = manifest.Print(there, manifest.YAML); err != nil {
+		planned.Spec.EphemeralContainers = build.MergeEphemeralContainers(there, planned)
+		if old, err = printers.PrintPod(there, printers.YAML); err != nil {
 			return nil, nil, err
 		}
 	} else if !errors.Is(err, fs.ErrNotExist) {
@@ -112,7 +116,7 @@ func podBeside(dirs store.Dirs, o *manifest.Object) (old, next []byte, err error
 	} else if err := refuseEphemeral(o); err != nil {
 		return nil, nil, err
 	}
-	next, err = manifest.Print(planned, manifest.YAML)
+	next, err = printers.PrintPod(planned, printers.YAML)
 	return old, next, err
 }
 
@@ -144,14 +148,14 @@ func asYAML(o *pod.Object) ([]byte, error) {
 	var item any
 	var err error
 	if makesPods(o.Kind) {
-		item, err = manifest.Workload(o)
+		item, err = conversion.WorkloadToKubernetes(o)
 	} else {
-		item, err = manifest.Kubernetes(o, true)
+		item, err = conversion.ToKubernetes(o, true)
 	}
 	if err != nil {
 		return nil, err
 	}
-	return manifest.PrintAll([]any{item}, true, manifest.YAML)
+	return printers.PrintList([]any{item}, true, printers.YAML)
 }
 
 // disguised are two states of an object without what no diff is to show: the values of a

@@ -8,6 +8,7 @@ import (
 
 	"github.com/podrun/podrun/internal/report"
 	"github.com/podrun/podrun/manifest"
+	"github.com/podrun/podrun/manifest/build"
 )
 
 // joining is an ephemeral container that a manifest adds to a pod that runs.
@@ -21,7 +22,7 @@ type joining struct {
 func (l *launch) join(p *upPod) error {
 	for _, i := range p.change.Ephemeral {
 		c := p.object.Pod.Spec.EphemeralContainers[i].DeepCopy()
-		object, err := manifest.Ephemeral(p.change.old, c)
+		object, err := manifest.LoadEphemeral(p.change.old, c)
 		if err != nil {
 			return err
 		}
@@ -49,11 +50,11 @@ func (p *upPod) grow() error {
 		if j.alone.plan == nil { // a rehearsal without its image
 			continue
 		}
-		if manifest.Outreaches(p.plan, j.alone.plan) && os.Geteuid() != 0 {
+		if build.NeedsOwnUserNS(p.plan, j.alone.plan) && os.Geteuid() != 0 {
 			return report.New(report.Failure, "give a container of the manifest such a capability before the pod is made: its pod has a user namespace of its own then",
 				"cannot add container %s to pod %s: it shares its user namespace with other pods, which the container could reach", j.container.Name, p.place.Name)
 		}
-		_, p.plan = manifest.AddEphemeral(p.object.Pod, p.plan, j.container, j.alone.plan)
+		_, p.plan = build.AddEphemeralContainer(p.object.Pod, p.plan, j.container, j.alone.plan)
 	}
 	return nil
 }
@@ -67,7 +68,7 @@ func (d *debugging) customize(file string) error {
 	if err != nil {
 		return report.New(report.Usage, "", "read the custom container spec: %w", err)
 	}
-	if err := manifest.Custom(d.container, file, text); err != nil {
+	if err := manifest.ApplyCustomProfile(d.container, file, text); err != nil {
 		return d.wrong(err)
 	}
 	return nil

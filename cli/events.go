@@ -13,6 +13,8 @@ import (
 	"github.com/podrun/podrun/cli/internal/reading"
 	"github.com/podrun/podrun/internal/store"
 	"github.com/podrun/podrun/manifest"
+	"github.com/podrun/podrun/manifest/printers"
+	manifeststatus "github.com/podrun/podrun/manifest/status"
 )
 
 func (f *front) eventsCommand() *cli.Command {
@@ -134,7 +136,7 @@ func (v *eventView) read(places []store.Pod) ([]corev1.Event, error) {
 		if err != nil {
 			return nil, fmt.Errorf("read manifest of pod %s: %w", p.Name, err)
 		}
-		all = append(all, manifest.Events(m, events)...)
+		all = append(all, manifeststatus.Events(m, events)...)
 	}
 	all = slices.DeleteFunc(all, func(e corev1.Event) bool {
 		return v.types != nil && !slices.Contains(v.types, strings.ToLower(e.Type))
@@ -145,7 +147,7 @@ func (v *eventView) read(places []store.Pod) ([]corev1.Event, error) {
 
 func (v *eventView) printAll(all []corev1.Event) error {
 	if v.format == "json" || v.format == "yaml" {
-		text, err := manifest.PrintEvents(all, manifest.Format(v.format))
+		text, err := printers.PrintEvents(all, printers.Format(v.format))
 		if err != nil {
 			return err
 		}
@@ -181,7 +183,7 @@ func (v *eventView) printRows(events []corev1.Event) error {
 	}
 	now := time.Now()
 	for i := range events {
-		r := manifest.EventRow(&events[i], now)
+		r := printers.EventRow(&events[i], now)
 		row := []string{r.LastSeen, r.Type, r.Reason, r.Object, r.Message}
 		if v.format == "wide" {
 			object := events[i].InvolvedObject

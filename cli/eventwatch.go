@@ -10,7 +10,7 @@ import (
 
 	"github.com/podrun/podrun/cli/internal/dirwatch"
 	"github.com/podrun/podrun/internal/store"
-	"github.com/podrun/podrun/manifest"
+	"github.com/podrun/podrun/manifest/printers"
 )
 
 // watch shows the events there are, and then each that comes, as it comes.
@@ -101,7 +101,7 @@ func (v *eventView) printNews(all []corev1.Event, seen map[string]int32) error {
 		return v.printRows(news)
 	}
 	for i := range news {
-		text, err := manifest.PrintEvent(&news[i], manifest.Format(v.format))
+		text, err := printers.PrintEvent(&news[i], printers.Format(v.format))
 		if err != nil {
 			return err
 		}

@@ -162,7 +162,7 @@ type documents struct {
 
 // load takes sources apart, or says everything that is wrong with any of them.
 func load(sources []source) (documents, error) {
-	all, err := objects(sources, manifest.LoadIn)
+	all, err := objects(sources, manifest.LoadInNamespace)
 	if err != nil {
 		return documents{}, err
 	}
@@ -185,7 +185,7 @@ func load(sources []source) (documents, error) {
 		case o.Pod != nil:
 			takeFromNode(o.Pod)
 			docs.pods = append(docs.pods, *o)
-		case o.MakesPods():
+		case o.IsWorkload():
 			docs.workloads = append(docs.workloads, *o)
 		default:
 			docs.stored = append(docs.stored, *o)

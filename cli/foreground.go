@@ -15,7 +15,7 @@ import (
 	"github.com/podrun/podrun/internal/report"
 	"github.com/podrun/podrun/internal/store"
 	"github.com/podrun/podrun/internal/wire"
-	"github.com/podrun/podrun/manifest"
+	"github.com/podrun/podrun/manifest/workloads"
 	"github.com/podrun/podrun/pod"
 )
 
@@ -183,7 +183,7 @@ func (f *front) attend(ctx context.Context, p *upPod, streams []*stream) error {
 	ended := make(chan struct{})
 	tell := narrator{out: f.err, pod: p.place.Name}
 	if p.awaits {
-		if err := f.awaitImages(ctx, p, manifest.OwnedBy(p.object.Pod) != nil); err != nil {
+		if err := f.awaitImages(ctx, p, workloads.ControllerOf(p.object.Pod) != nil); err != nil {
 			if ctx.Err() != nil {
 				return nil // left alone
 			}

@@ -12,6 +12,7 @@ import (
 	"github.com/podrun/podrun/cli/internal/reading"
 	"github.com/podrun/podrun/internal/store"
 	"github.com/podrun/podrun/manifest"
+	"github.com/podrun/podrun/manifest/printers"
 	"github.com/podrun/podrun/pod"
 )
 
@@ -133,7 +134,7 @@ func wishesOf(c *cli.Context, what []asked) (*getWishes, error) {
 	}
 	var ok bool
 	var err error
-	if w.program, ok, err = manifest.ParsePrinter(w.format, w.noHeaders); err != nil {
+	if w.program, ok, err = printers.ParsePrinter(w.format, w.noHeaders); err != nil {
 		return bad("output format %s", err)
 	}
 	if !ok && !slices.Contains([]string{"", "wide", "name"}, w.format) {
@@ -142,16 +143,16 @@ func wishesOf(c *cli.Context, what []asked) (*getWishes, error) {
 	if named && (c.IsSet("selector") || c.IsSet("field-selector")) {
 		return bad("a selector and names do not go together")
 	}
-	if w.labels, err = manifest.ParseSelector(c.String("selector")); err != nil {
+	if w.labels, err = printers.ParseSelector(c.String("selector")); err != nil {
 		return bad("selector %q: %s", c.String("selector"), err)
 	}
 	if c.IsSet("field-selector") {
-		if w.fields, err = manifest.ParseFieldSelector(c.String("field-selector")); err != nil {
+		if w.fields, err = printers.ParseFieldSelector(c.String("field-selector")); err != nil {
 			return bad("field selector %q: %s", c.String("field-selector"), err)
 		}
 	}
 	if c.IsSet("sort-by") {
-		if w.sortBy, err = manifest.ParseSorter(c.String("sort-by")); err != nil {
+		if w.sortBy, err = printers.ParseSorter(c.String("sort-by")); err != nil {
 			return bad("sort by %s", err)
 		}
 	}

@@ -12,7 +12,7 @@ import (
 	"github.com/podrun/podrun/cli/internal/dirwatch"
 	"github.com/podrun/podrun/cli/internal/reading"
 	"github.com/podrun/podrun/internal/store"
-	"github.com/podrun/podrun/manifest"
+	"github.com/podrun/podrun/manifest/printers"
 )
 
 // podWatch shows pods, and each again when it changes.
@@ -279,7 +279,7 @@ func (v *podWatch) showObjects(changes []podChange) error {
 			continue
 		}
 		v.headed = true
-		if v.wishes.program, _, err = manifest.ParsePrinter(v.wishes.format, true); err != nil {
+		if v.wishes.program, _, err = printers.ParsePrinter(v.wishes.format, true); err != nil {
 			return err
 		}
 	}

@@ -6,14 +6,14 @@ import (
 	"time"
 
 	"github.com/podrun/podrun/internal/store"
-	"github.com/podrun/podrun/manifest"
+	manifeststatus "github.com/podrun/podrun/manifest/status"
 	"github.com/podrun/podrun/pod"
 )
 
 // now is the workload with what is known of it, for those who show it.
-func (v *view) now() *manifest.WorkloadNow {
+func (v *view) now() *manifeststatus.Workload {
 	d := v.decide(time.Now())
-	n := &manifest.WorkloadNow{Object: v.object, Spec: v.spec, State: &v.state, Counts: d.Counts}
+	n := &manifeststatus.Workload{Object: v.object, Spec: v.spec, State: &v.state, Counts: d.Counts}
 	for _, j := range v.jobs {
 		if over, _ := j.state.Ended(); !over {
 			n.Jobs = append(n.Jobs, j.object.Name)

@@ -19,7 +19,7 @@ func (f *front) judgeIdle(idle []manifest.Object, strict bool) error {
 			continue
 		}
 		said[o.Kind] = true
-		if text := fmt.Sprintf("%s: %s %s has no effect: %s", where(o), o.Kind, o.Name(), o.Idle); strict {
+		if text := fmt.Sprintf("%s: %s %s has no effect: %s", where(o), o.Kind, o.Name(), o.Ignored); strict {
 			errs = append(errs, report.New(report.Usage, "remove it, or leave out --strict", "%s", text))
 		} else {
 			fmt.Fprintln(f.err, report.Escape("podrun: warning: "+text))

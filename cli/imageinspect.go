@@ -10,7 +10,7 @@ import (
 	"k8s.io/apimachinery/pkg/util/duration"
 
 	"github.com/podrun/podrun/image"
-	"github.com/podrun/podrun/manifest"
+	"github.com/podrun/podrun/manifest/printers"
 )
 
 func (f *front) imageInspectCommand() *cli.Command {
@@ -33,7 +33,7 @@ Examples:
 				return usageErrorf("image inspect", "image inspect takes the names of images")
 			}
 			format := c.String("output")
-			print, ok, err := manifest.ParsePrinter(format, false)
+			print, ok, err := printers.ParsePrinter(format, false)
 			if err != nil || !ok {
 				return usageErrorf("image inspect", "-o takes json, yaml, jsonpath=TEMPLATE, jsonpath-as-json=TEMPLATE or custom-columns=NAME:PATH, not %q", format)
 			}

@@ -13,6 +13,7 @@ import (
 	"github.com/podrun/podrun/image"
 	"github.com/podrun/podrun/internal/store"
 	"github.com/podrun/podrun/manifest"
+	"github.com/podrun/podrun/manifest/podutil"
 	"github.com/podrun/podrun/pod"
 )
 
@@ -230,7 +231,7 @@ func (l *launch) build(p *upPod, found map[use]pod.Image) error {
 	if p.past != nil {
 		opt.UID = p.past.uid
 	}
-	if opt.Seccomp, err = seccompProfiles(l.dirs.Seccomp(), manifest.SeccompProfiles(p.object.Pod)); err != nil {
+	if opt.Seccomp, err = seccompProfiles(l.dirs.Seccomp(), podutil.LocalSeccompProfiles(p.object.Pod)); err != nil {
 		return err
 	}
 	var plan *pod.Plan

@@ -13,6 +13,8 @@ import (
 	"github.com/podrun/podrun/internal/report"
 	"github.com/podrun/podrun/internal/store"
 	"github.com/podrun/podrun/manifest"
+	"github.com/podrun/podrun/manifest/conversion"
+	"github.com/podrun/podrun/manifest/printers"
 	"github.com/podrun/podrun/pod"
 	"github.com/podrun/podrun/pod/glance"
 )
@@ -137,7 +139,7 @@ func (k known) entry() entry {
 	return entry{
 		namespace: k.manifest.Namespace, name: k.manifest.Name, pod: &k, labels: k.manifest.Labels,
 		row: func(wide bool, now time.Time) ([]string, error) {
-			r := manifest.Row(k.manifest, k.status, now)
+			r := printers.PodRow(k.manifest, k.status, now)
 			row := r.Cells()
 			if wide {
 				rendered := manifest.Render(k.manifest, k.status)
@@ -150,7 +152,7 @@ func (k known) entry() entry {
 }
 
 func listWorkloads(dirs store.Dirs, a asked, w *getWishes) (*listing, error) {
-	l := &listing{kind: kindWord(a.kind), head: func(wide bool) []string { return manifest.WorkloadHead(a.kind, wide) }}
+	l := &listing{kind: kindWord(a.kind), head: func(wide bool) []string { return printers.WorkloadHeader(a.kind, wide) }}
 	var errs []error
 	add := func(v *view, err error) {
 		if err != nil {
@@ -160,7 +162,7 @@ func listWorkloads(dirs store.Dirs, a asked, w *getWishes) (*listing, error) {
 		now := v.now()
 		l.entries = append(l.entries, entry{
 			namespace: v.object.Namespace, name: v.object.Name, labels: v.object.Labels,
-			row: func(wide bool, at time.Time) ([]string, error) { return manifest.WorkloadRow(now, wide, at) }, object: func() (any, error) { return now.Render() },
+			row: func(wide bool, at time.Time) ([]string, error) { return printers.WorkloadRow(now, wide, at) }, object: func() (any, error) { return now.Render() },
 		})
 	}
 	if len(a.names) == 0 {
@@ -181,7 +183,7 @@ func listWorkloads(dirs store.Dirs, a asked, w *getWishes) (*listing, error) {
 }
 
 func listKept(dirs store.Dirs, a asked, w *getWishes) (*listing, error) {
-	l := &listing{kind: kindWord(a.kind), nowhere: a.kind == pod.KindNamespace, head: func(wide bool) []string { return manifest.ObjectHead(a.kind, wide) }}
+	l := &listing{kind: kindWord(a.kind), nowhere: a.kind == pod.KindNamespace, head: func(wide bool) []string { return printers.ObjectHeader(a.kind, wide) }}
 	var list []*pod.Object
 	var errs []error
 	named := func(name string) (*pod.Object, error) { return object(dirs, a.kind, w.namespace, name) }
@@ -206,8 +208,8 @@ func listKept(dirs store.Dirs, a asked, w *getWishes) (*listing, error) {
 	for _, o := range list {
 		l.entries = append(l.entries, entry{
 			namespace: o.Namespace, name: o.Name, labels: o.Labels,
-			row:    func(wide bool, now time.Time) ([]string, error) { return manifest.ObjectRow(o, wide, now), nil },
-			object: func() (any, error) { return manifest.Kubernetes(o, w.showSecrets) },
+			row:    func(wide bool, now time.Time) ([]string, error) { return printers.ObjectRow(o, wide, now), nil },
+			object: func() (any, error) { return conversion.ToKubernetes(o, w.showSecrets) },
 		})
 	}
 	return l, errors.Join(errs...)

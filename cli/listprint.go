@@ -6,7 +6,7 @@ import (
 	"time"
 
 	"github.com/podrun/podrun/cli/internal/reading"
-	"github.com/podrun/podrun/manifest"
+	"github.com/podrun/podrun/manifest/printers"
 	"github.com/podrun/podrun/pod"
 )
 
@@ -15,10 +15,10 @@ type getWishes struct {
 	namespace   string
 	all         bool   // namespaces
 	format      string // "", wide, json, yaml, name, or that of program
-	program     manifest.Printer
-	labels      manifest.Selector
-	fields      manifest.FieldSelector
-	sortBy      *manifest.Sorter
+	program     printers.Printer
+	labels      printers.Selector
+	fields      printers.FieldSelector
+	sortBy      *printers.Sorter
 	bare        bool // with name: without the kind
 	noHeaders   bool
 	showLabels  bool
@@ -146,7 +146,7 @@ func (w *getWishes) rows(l *listing, prefixed bool) ([][]string, error) {
 		if prefixed {
 			row[0] = l.kind + "/" + row[0]
 		}
-		rows = append(rows, w.line(l, row, e.namespace, manifest.FormatLabels(e.labels)))
+		rows = append(rows, w.line(l, row, e.namespace, printers.FormatLabels(e.labels)))
 	}
 	return rows, nil
 }

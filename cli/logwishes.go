@@ -12,7 +12,7 @@ import (
 	"github.com/podrun/podrun/cli/internal/remote"
 	"github.com/podrun/podrun/internal/report"
 	"github.com/podrun/podrun/internal/store"
-	"github.com/podrun/podrun/manifest"
+	"github.com/podrun/podrun/manifest/printers"
 	"github.com/podrun/podrun/pod"
 )
 
@@ -99,7 +99,7 @@ func (f *front) logPods(c *cli.Context, dirs store.Dirs) ([]store.Pod, error) {
 		}
 		return pods, nil
 	}
-	selector, err := manifest.ParseSelector(c.String("selector"))
+	selector, err := printers.ParseSelector(c.String("selector"))
 	if err != nil {
 		return nil, usageErrorf("logs", "--selector cannot be %q: %v", c.String("selector"), err)
 	}

@@ -28,7 +28,7 @@ func askNetwork(c *cli.Context, pods []manifest.Object) error {
 	var errs []error
 	for i := range pods {
 		if pods[i].Pod != nil {
-			errs = append(errs, manifest.AskNetwork(&pods[i], c.String("network")))
+			errs = append(errs, manifest.SetNetwork(&pods[i], c.String("network")))
 		}
 	}
 	return errors.Join(errs...)

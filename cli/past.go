@@ -32,7 +32,7 @@ func (l *launch) recall(p *upPod) error {
 		return nil
 	}
 	d, err := manifest.Compare(old, p.object.Pod)
-	if err != nil || !d.None() {
+	if err != nil || !d.Empty() {
 		return err
 	}
 	plan, err := p.place.Plan()

@@ -11,7 +11,7 @@ import (
 
 	"github.com/podrun/podrun/internal/report"
 	"github.com/podrun/podrun/internal/store"
-	"github.com/podrun/podrun/manifest"
+	"github.com/podrun/podrun/manifest/validation"
 	"github.com/podrun/podrun/pod"
 )
 
@@ -22,18 +22,18 @@ func policyFlag() cli.Flag {
 // judgePolicy refuses pods that --policy or the labels of their namespaces forbid, and
 // warns as these say. Of workloads the template is judged.
 func (f *front) judgePolicy(dirs store.Dirs, docs documents, level string) error {
-	asked := manifest.Policy{}
+	asked := validation.PodSecurity{}
 	if level != "" {
 		var err error
-		if asked, err = manifest.PolicyNamed(level); err != nil {
+		if asked, err = validation.PodSecurityLevel(level); err != nil {
 			return report.New(report.Usage, "", "--policy is privileged, baseline or restricted, not %q", level)
 		}
 	}
-	policies := map[string]manifest.Policy{}
+	policies := map[string]validation.PodSecurity{}
 	var errs []error
 	for i := range docs.stored {
 		if o := &docs.stored[i]; o.Kind == string(pod.KindNamespace) {
-			p, err := manifest.PolicyOf(o.Value.GetLabels())
+			p, err := validation.PodSecurityFromLabels(o.Value.GetLabels())
 			if err != nil {
 				errs = append(errs, report.New(report.Usage, "", "%s: Namespace %s: %w", where(o), o.Name(), err))
 			}
@@ -48,8 +48,8 @@ func (f *front) judgePolicy(dirs store.Dirs, docs documents, level string) error
 				return err
 			}
 		}
-		for _, p := range []manifest.Policy{asked, its} {
-			forbidden, warning := p.Judge(o.Pod)
+		for _, p := range []validation.PodSecurity{asked, its} {
+			forbidden, warning := p.Evaluate(o.Pod)
 			if forbidden != "" {
 				errs = append(errs, report.New(report.Usage, "", "%s: pod %s is %w: %s", where(&o), o.Pod.Name, errForbidden, forbidden))
 				break
@@ -68,20 +68,20 @@ func allowed(dirs store.Dirs, object *corev1.Pod) error {
 	if err != nil {
 		return err
 	}
-	if forbidden, _ := p.Judge(object); forbidden != "" {
+	if forbidden, _ := p.Evaluate(object); forbidden != "" {
 		return report.New(report.Failure, "podrun debug has --profile=baseline and restricted; podrun get ns "+object.Namespace+" -o yaml shows what the namespace enforces", "it would be %w: %s", errForbidden, forbidden)
 	}
 	return nil
 }
 
 // policyOf is the policy of a namespace that is kept; none, if there is no such.
-func policyOf(dirs store.Dirs, namespace string) (manifest.Policy, error) {
+func policyOf(dirs store.Dirs, namespace string) (validation.PodSecurity, error) {
 	o, err := dirs.Object(pod.KindNamespace, "", namespace)
 	if errors.Is(err, fs.ErrNotExist) {
-		return manifest.PolicyOf(nil)
+		return validation.PodSecurityFromLabels(nil)
 	}
 	if err != nil {
-		return manifest.Policy{}, err
+		return validation.PodSecurity{}, err
 	}
-	return manifest.PolicyOf(o.Labels)
+	return validation.PodSecurityFromLabels(o.Labels)
 }

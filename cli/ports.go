@@ -9,7 +9,7 @@ import (
 
 	"github.com/podrun/podrun/internal/report"
 	"github.com/podrun/podrun/internal/store"
-	"github.com/podrun/podrun/manifest"
+	"github.com/podrun/podrun/manifest/podutil"
 	"github.com/podrun/podrun/netns/hostport"
 	"github.com/podrun/podrun/pod"
 )
@@ -34,8 +34,8 @@ func (l *launch) openPorts() error {
 
 // sharedPort refuses two pods of one command that ask for the same port.
 func sharedPort(p, other *upPod) error {
-	for _, a := range manifest.Published(p.object.Pod) {
-		for _, b := range manifest.Published(other.object.Pod) {
+	for _, a := range podutil.PublishedPorts(p.object.Pod) {
+		for _, b := range podutil.PublishedPorts(other.object.Pod) {
 			if a.Clashes(b) {
 				return report.New(report.Usage, "give one of them another hostPort or hostIP", "pods %s and %s ask for the same port %s of the host", other.place.Name, p.place.Name, hostPortOf(a))
 			}
@@ -56,7 +56,7 @@ func (l *launch) open(p *upPod) error {
 	}
 	var errs []error
 	p.ports = map[string]*os.File{}
-	for _, port := range manifest.Published(p.object.Pod) {
+	for _, port := range podutil.PublishedPorts(p.object.Pod) {
 		h := hostPortOf(port)
 		file, err := hostport.Bind(h)
 		if errors.Is(err, unix.EADDRINUSE) {

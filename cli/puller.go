@@ -132,7 +132,7 @@ func (f *front) recorded(dirs store.Dirs, p store.Pod, wishes pullWishes, lock *
 	if err != nil {
 		return nil, fmt.Errorf("read manifest of pod %s: %w", p.Name, err)
 	}
-	object, err := manifest.Recorded(text)
+	object, err := manifest.LoadRecorded(text)
 	if err != nil {
 		return nil, fmt.Errorf("read manifest of pod %s: %w", p.Name, err)
 	}

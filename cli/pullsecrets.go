@@ -25,7 +25,7 @@ type use struct {
 // use is how one of the pod's containers uses its image.
 func (p *upPod) use(i manifest.ImageUse) use {
 	policy := i.PullPolicy
-	if i.Unset {
+	if i.PolicyUnset {
 		policy = image.Unset
 	}
 	return use{i.Reference, cmp.Or(p.pull, policy), pullSecrets(p.object.Pod), p.fixed[i.Reference]}

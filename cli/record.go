@@ -4,6 +4,7 @@ import (
 	"time"
 
 	"github.com/podrun/podrun/manifest"
+	"github.com/podrun/podrun/manifest/podutil"
 )
 
 // record puts a pod on record: its manifest, as of the time it was created, its plan, and
@@ -18,7 +19,7 @@ func (l *launch) record(p *upPod, created time.Time) error {
 // put is record without the events.
 func (l *launch) put(p *upPod, created time.Time) error {
 	stamped := p.object.Pod.DeepCopy()
-	manifest.Stamp(stamped, p.plan.UID, created)
+	podutil.FillSystemFields(stamped, p.plan.UID, created)
 	text, err := manifest.Marshal(stamped)
 	if err != nil {
 		return err

@@ -12,13 +12,14 @@ import (
 	"github.com/podrun/podrun/cli/internal/reading"
 	"github.com/podrun/podrun/cli/internal/remote"
 	"github.com/podrun/podrun/internal/store"
-	"github.com/podrun/podrun/manifest"
+	"github.com/podrun/podrun/manifest/printers"
+	"github.com/podrun/podrun/manifest/workloads"
 	"github.com/podrun/podrun/pod"
 )
 
 // selection is what --selector or --all choose, in the place of names.
 type selection struct {
-	labels     manifest.Selector // everything, for --all
+	labels     printers.Selector // everything, for --all
 	namespace  string            // "": all of them
 	everywhere bool
 }
@@ -53,7 +54,7 @@ func selectionOf(c *cli.Context, named bool) (*selection, error) {
 		s.namespace = ""
 	}
 	var err error
-	if s.labels, err = manifest.ParseSelector(c.String("selector")); err != nil {
+	if s.labels, err = printers.ParseSelector(c.String("selector")); err != nil {
 		return nil, usageErrorf(command, "--selector cannot be %q: %v", c.String("selector"), err)
 	}
 	return s, nil
@@ -130,7 +131,7 @@ func (s *selection) downSelected(dirs store.Dirs) ([]store.Workload, []store.Pod
 
 // goesWith says whether a pod was made by one of workloads, or by a Job that one of them has made.
 func (s *selection) goesWith(dirs store.Dirs, k known, p store.Pod, makers []store.Workload) bool {
-	by := manifest.OwnedBy(k.manifest)
+	by := workloads.ControllerOf(k.manifest)
 	for by != nil {
 		owner := by.Owner
 		if slices.ContainsFunc(makers, func(w store.Workload) bool {
@@ -142,7 +143,7 @@ func (s *selection) goesWith(dirs store.Dirs, k known, p store.Pod, makers []sto
 		if err != nil || o.Owner == nil {
 			return false
 		}
-		by = &manifest.Owned{Owner: *o.Owner}
+		by = &workloads.Controller{Owner: *o.Owner}
 	}
 	return false
 }
@@ -153,7 +154,7 @@ func (s *selection) running(f *front, dirs store.Dirs, verb string, owned bool) 
 	places, list, err := s.pods(dirs)
 	var living []store.Pod
 	for i, p := range places {
-		by := manifest.OwnedBy(list[i].manifest)
+		by := workloads.ControllerOf(list[i].manifest)
 		switch {
 		case !p.Alive():
 		case by != nil && !owned:

@@ -12,6 +12,7 @@ import (
 
 	"github.com/podrun/podrun/internal/store"
 	"github.com/podrun/podrun/manifest"
+	"github.com/podrun/podrun/manifest/build"
 )
 
 func (f *front) startCommand() *cli.Command {
@@ -75,7 +76,7 @@ func (f *front) startAgain(ctx context.Context, dirs store.Dirs, places []store.
 			return err
 		}
 		var objects []manifest.Object
-		if text, err = manifest.DropEphemeral(text); err == nil {
+		if text, err = build.RemoveEphemeralContainers(text); err == nil {
 			objects, err = manifest.Load("pod "+p.Name, text)
 		}
 		if err != nil {

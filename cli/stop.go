@@ -12,6 +12,7 @@ import (
 	"github.com/podrun/podrun/internal/report"
 	"github.com/podrun/podrun/internal/store"
 	"github.com/podrun/podrun/manifest"
+	"github.com/podrun/podrun/manifest/workloads"
 )
 
 func (f *front) stopCommand() *cli.Command {
@@ -109,7 +110,7 @@ func refuseOwned(p store.Pod, verb string) error {
 	if err != nil {
 		return fmt.Errorf("read manifest of pod %s: %w", p.Name, err)
 	}
-	if by := manifest.OwnedBy(m); by != nil {
+	if by := workloads.ControllerOf(m); by != nil {
 		owner := kindWord(by.Owner.Kind) + "/" + by.Owner.Name
 		return report.New(report.Failure, "podrun down "+owner+" ends it with its pods; podrun down "+p.Name+" has another pod made", "cannot %s pod %s: %s makes it", verb, p.Name, owner)
 	}

@@ -10,6 +10,7 @@ import (
 	"github.com/podrun/podrun/internal/report"
 	"github.com/podrun/podrun/internal/store"
 	"github.com/podrun/podrun/manifest"
+	"github.com/podrun/podrun/manifest/conversion"
 	"github.com/podrun/podrun/pod"
 )
 
@@ -98,11 +99,11 @@ func (f *front) compared(dirs store.Dirs, o *manifest.Object) (kept, error) {
 	if err != nil {
 		return kept{}, fmt.Errorf("cannot keep %s: %w", nameOf(next), err)
 	}
-	if err := manifest.ValidateStored(o, old); err != nil {
+	if err := manifest.ValidateObjectUpdate(o, old); err != nil {
 		return kept{}, report.New(report.Failure, fmt.Sprintf("podrun delete %s %s removes it, for another to be made", kindWord(next.Kind), next.Name), "cannot change %s\n%w", nameOf(next), err)
 	}
-	manifest.Carry(old, next)
-	if manifest.SameStored(old, next) {
+	conversion.PreserveFrom(old, next)
+	if conversion.Equal(old, next) {
 		return kept{old, "unchanged"}, nil
 	}
 	next.Revision++

@@ -5,6 +5,7 @@ import (
 
 	"github.com/podrun/podrun/internal/report"
 	"github.com/podrun/podrun/manifest"
+	"github.com/podrun/podrun/manifest/workloads"
 	"github.com/podrun/podrun/pod"
 )
 
@@ -19,10 +20,10 @@ func oneSort(docs documents) error {
 }
 
 // samples are pods that workloads would make.
-func samples(workloads []manifest.Object) []manifest.Object {
+func samples(w []manifest.Object) []manifest.Object {
 	var list []manifest.Object
-	for i := range workloads {
-		list = append(list, *manifest.Sample(&workloads[i]))
+	for i := range w {
+		list = append(list, *workloads.SamplePod(&w[i]))
 	}
 	return list
 }

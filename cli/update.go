@@ -15,6 +15,7 @@ import (
 	"github.com/podrun/podrun/internal/report"
 	"github.com/podrun/podrun/internal/store"
 	"github.com/podrun/podrun/manifest"
+	"github.com/podrun/podrun/manifest/workloads"
 )
 
 // updateTime is how long a pod may take to be ready, unless the user says so; back at its old
@@ -197,7 +198,7 @@ func (u *updating) all(namespace string) ([]store.Pod, error) {
 		if err != nil {
 			return false
 		}
-		by := manifest.OwnedBy(k.manifest)
+		by := workloads.ControllerOf(k.manifest)
 		if by != nil {
 			makers = append(makers, strings.ToLower(string(by.Owner.Kind))+" "+by.Owner.Name)
 		}

@@ -9,6 +9,9 @@ import (
 	"github.com/podrun/podrun/internal/report"
 	"github.com/podrun/podrun/internal/store"
 	"github.com/podrun/podrun/manifest"
+	"github.com/podrun/podrun/manifest/build"
+	"github.com/podrun/podrun/manifest/podutil"
+	"github.com/podrun/podrun/manifest/workloads"
 )
 
 // fix says which images a pod is made of, where a name does not decide that: while an
@@ -44,7 +47,7 @@ func (l *launch) fix(p *upPod) error {
 
 // restored is a pod's manifest without what podrun has stamped on it and added to it.
 func restored(text []byte) (*manifest.Object, error) {
-	text, err := manifest.DropEphemeral(text)
+	text, err := build.RemoveEphemeralContainers(text)
 	if err != nil {
 		return nil, err
 	}
@@ -52,10 +55,10 @@ func restored(text []byte) (*manifest.Object, error) {
 	if err != nil {
 		return nil, err
 	}
-	if by := manifest.OwnedBy(pod); by != nil {
+	if by := workloads.ControllerOf(pod); by != nil {
 		return nil, report.New(report.Failure, "change the template, as with an annotation of today: its pods are made anew, of the newest images", "%s %s has made it", strings.ToLower(string(by.Owner.Kind)), by.Owner.Name)
 	}
-	manifest.Unstamp(pod)
+	podutil.ClearSystemFields(pod)
 	if text, err = manifest.Marshal(pod); err != nil {
 		return nil, err
 	}

@@ -16,6 +16,7 @@ import (
 	"github.com/podrun/podrun/internal/report"
 	"github.com/podrun/podrun/internal/store"
 	"github.com/podrun/podrun/manifest"
+	"github.com/podrun/podrun/manifest/workloads"
 	"github.com/podrun/podrun/pod"
 	"github.com/podrun/podrun/workload"
 )
@@ -25,9 +26,9 @@ func (l *launch) employ(objects []manifest.Object) error {
 	var errs []error
 	for i := range objects {
 		o := &objects[i]
-		if z := o.Zone(); z != "" {
+		if z := o.TimeZone(); z != "" {
 			if _, err := time.LoadLocation(z); err != nil {
-				errs = append(errs, report.New(report.Usage, "", "%s is not a manifest that podrun can run\n%w", o.File, o.BadZone()))
+				errs = append(errs, report.New(report.Usage, "", "%s is not a manifest that podrun can run\n%w", o.File, o.UnknownTimeZone()))
 			}
 		}
 		o.Stored.RequireLimits, o.Stored.TLSVerify = l.requireLimits, l.pull.TLSVerify
@@ -37,7 +38,7 @@ func (l *launch) employ(objects []manifest.Object) error {
 		if _, err := l.front.compared(l.dirs, o); err != nil {
 			errs = append(errs, err)
 		}
-		l.samples = append(l.samples, &upPod{object: manifest.Sample(o)})
+		l.samples = append(l.samples, &upPod{object: workloads.SamplePod(o)})
 	}
 	l.workloads = objects
 	if len(objects) > 0 && l.logLimited {

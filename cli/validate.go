@@ -11,6 +11,7 @@ import (
 
 	"github.com/podrun/podrun/internal/report"
 	"github.com/podrun/podrun/manifest"
+	"github.com/podrun/podrun/manifest/support"
 	"github.com/podrun/podrun/pod"
 )
 
@@ -88,20 +89,20 @@ func (f *front) printUnfit(sources []source) {
 			continue
 		}
 		for i := range written {
-			f.printFindings(&written[i], written[i].Written())
+			f.printFindings(&written[i], written[i].SetFields())
 		}
 	}
 }
 
 // word is how a finding is called for people.
-func word(s manifest.Support) string {
-	if s == manifest.Done {
+func word(s support.Level) string {
+	if s == support.Done {
 		return "ok"
 	}
 	return string(s)
 }
 
-func (f *front) printFindings(o *manifest.Object, findings []manifest.Finding) {
+func (f *front) printFindings(o *manifest.Object, findings []support.Finding) {
 	fmt.Fprintf(f.out, "%s: %s %s\n", report.Escape(where(o)), strings.ToLower(o.Kind), report.Escape(o.Name()))
 	for _, found := range findings {
 		line := fmt.Sprintf("  %-8s  %s", word(found.Support), found.Path)

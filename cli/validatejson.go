@@ -5,6 +5,7 @@ import (
 	"errors"
 
 	"github.com/podrun/podrun/manifest"
+	"github.com/podrun/podrun/manifest/support"
 )
 
 // verdict is what validate -o json prints. Fields may be added, never changed.
@@ -28,10 +29,10 @@ type verdictObject struct {
 }
 
 type verdictField struct {
-	Path    string           `json:"path"`
-	Line    int              `json:"line,omitempty"`
-	Support manifest.Support `json:"support"` // done, accepted or refused
-	Note    string           `json:"note,omitempty"`
+	Path    string        `json:"path"`
+	Line    int           `json:"line,omitempty"`
+	Support support.Level `json:"support"` // done, accepted or refused
+	Note    string        `json:"note,omitempty"`
 }
 
 // verdictError is one mistake. What is not about one document has a message only.
@@ -67,7 +68,7 @@ func (f *front) printVerdict(good, idle []manifest.Object, err error) error {
 func verdictOf(o *manifest.Object) verdictObject {
 	return verdictObject{
 		File: o.File, Document: o.Document, Line: o.Line, Kind: o.Kind, Name: o.Name(),
-		NoEffect: o.Idle, QOSClass: o.Effective.QOSClass, Fields: []verdictField{},
+		NoEffect: o.Ignored, QOSClass: o.Effective.QOSClass, Fields: []verdictField{},
 	}
 }
 

@@ -7,7 +7,7 @@ import (
 	"time"
 
 	"github.com/podrun/podrun/internal/store"
-	"github.com/podrun/podrun/manifest"
+	"github.com/podrun/podrun/manifest/workloads"
 	"github.com/podrun/podrun/pod"
 	"github.com/podrun/podrun/workload"
 )
@@ -32,7 +32,7 @@ func viewOf(dirs store.Dirs, place store.Workload) (*view, error) {
 	if v.object, err = place.Object(); err != nil {
 		return nil, err
 	}
-	if v.spec, err = manifest.WorkloadSpec(v.object); err != nil {
+	if v.spec, err = workloads.NewSpec(v.object); err != nil {
 		return nil, err
 	}
 	if v.spec.Cron.Zone, err = zone(v.object); err != nil {
@@ -52,7 +52,7 @@ func zone(o *pod.Object) (*time.Location, error) {
 	if o.Kind != pod.KindCronJob {
 		return nil, nil
 	}
-	name, err := manifest.ZoneOf(o)
+	name, err := workloads.TimeZoneOf(o)
 	if err != nil || name == "" {
 		return time.Local, err
 	}
@@ -81,7 +81,7 @@ func (v *view) lookAtPods(dirs store.Dirs) error {
 		if err != nil {
 			return err
 		}
-		by := manifest.OwnedBy(k.manifest)
+		by := workloads.ControllerOf(k.manifest)
 		if by == nil || by.Owner.UID != v.object.UID {
 			continue
 		}
@@ -92,7 +92,7 @@ func (v *view) lookAtPods(dirs store.Dirs) error {
 }
 
 // observed is a pod as Decide sees it.
-func observed(p store.Pod, k known, by *manifest.Owned) workload.Pod {
+func observed(p store.Pod, k known, by *workloads.Controller) workload.Pod {
 	o := workload.Pod{
 		Name: p.Name, UID: string(k.manifest.UID), Revision: by.Revision, Index: by.Index, Created: k.manifest.CreationTimestamp.Time,
 		Alive: p.Alive(), Stopping: k.status.Deleting, Phase: k.status.Phase, Ready: k.status.Ready(),

@@ -106,7 +106,7 @@ func (f *front) workloadsIn(dirs store.Dirs, files []string) (found []store.Work
 	}
 	var errs []error
 	for _, o := range named {
-		if !o.MakesPods() {
+		if !o.IsWorkload() {
 			continue
 		}
 		kind, _, _ := objectWords([]string{o.Kind})

@@ -10,7 +10,7 @@ import (
 
 // TestBuildAsked reviews the probes and hooks of one plan, with every default.
 func TestBuildAsked(t *testing.T) {
-	plan := build(t, `apiVersion: v1
+	plan := mustBuild(t, `apiVersion: v1
 kind: Pod
 metadata: {name: p, annotations: {podrun.dev/hook-reason: "true"}}
 spec:
@@ -115,7 +115,7 @@ func TestLaunchPriority(t *testing.T) {
 		"{name: p, annotations: {apps.kruise.io/container-launch-priority: Ordered}}": {0, -1, -2},
 		"{name: p, labels: {apps.kruise.io/container-launch-priority: Ordered}}":      {0, -1, -2},
 	} {
-		plan := build(t, "apiVersion: v1\nkind: Pod\nmetadata: "+meta+"\n"+spec, pod.Image{Cmd: []string{"run"}})
+		plan := mustBuild(t, "apiVersion: v1\nkind: Pod\nmetadata: "+meta+"\n"+spec, pod.Image{Cmd: []string{"run"}})
 		var got []int
 		for _, c := range plan.Containers {
 			got = append(got, c.Priority)

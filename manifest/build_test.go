@@ -7,6 +7,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/podrun/podrun/environ"
+	"github.com/podrun/podrun/manifest/podutil"
 	"github.com/podrun/podrun/pod"
 )
 
@@ -16,10 +17,10 @@ var defaultCaps = []string{
 	"CAP_NET_RAW", "CAP_SETFCAP", "CAP_SETGID", "CAP_SETPCAP", "CAP_SETUID", "CAP_SYS_CHROOT",
 }
 
-var testOptions = Options{UID: "uid-1", NodeName: "node-1", NodeMemory: gib}
+var testOptions = BuildOptions{UID: "uid-1", NodeName: "node-1", NodeMemory: gib}
 
-// build makes the plan of a one-pod file whose containers all have one image.
-func build(t *testing.T, text string, image pod.Image) *pod.Plan {
+// mustBuild makes the plan of a one-pod file whose containers all have one image.
+func mustBuild(t *testing.T, text string, image pod.Image) *pod.Plan {
 	t.Helper()
 	plan, err := tryBuild(t, text, image)
 	if err != nil {
@@ -49,7 +50,7 @@ func TestBuild(t *testing.T) {
 		Name: "docker.io/library/web:1", ID: "sha256:1", Digest: "sha256:2", Layers: []string{"/l/1", "/l/2"},
 		Entrypoint: []string{"/entry"}, Cmd: []string{"cmd"}, Env: []string{"PATH=/bin"}, User: "web", WorkingDir: "/srv", StopSignal: "SIGQUIT",
 	}
-	plan := build(t, `apiVersion: v1
+	plan := mustBuild(t, `apiVersion: v1
 kind: Pod
 metadata: {name: web, namespace: shop}
 spec:
@@ -140,7 +141,7 @@ func TestArgs(t *testing.T) {
 		{"CMD alone", "", pod.Image{Cmd: []string{"cmd"}}, []string{"cmd"}},
 		{"args alone", "args: [x]", pod.Image{Cmd: []string{"cmd"}}, []string{"x"}},
 	} {
-		plan := build(t, podYAML(one(test.fields)), test.image)
+		plan := mustBuild(t, podYAML(one(test.fields)), test.image)
 		plan.ServiceLinks = false
 		e, err := environ.Resolve(plan, &plan.Containers[0], environ.Sources{})
 		if err != nil {
@@ -219,7 +220,7 @@ func TestCapabilities(t *testing.T) {
 		{"{add: [ALL], drop: [SYS_ADMIN]}", 40, "CAP_NET_ADMIN", "CAP_SYS_ADMIN"},
 		{"{add: [KILL, KILL], drop: [KILL]}", 11, "CAP_CHOWN", "CAP_KILL"},
 	} {
-		list := build(t, podYAML(one("securityContext: {capabilities: "+test.caps+"}")), pod.Image{Cmd: []string{"run"}}).Containers[0].Capabilities
+		list := mustBuild(t, podYAML(one("securityContext: {capabilities: "+test.caps+"}")), pod.Image{Cmd: []string{"run"}}).Containers[0].Capabilities
 		all := " " + strings.Join(list, " ") + " "
 		if len(list) != test.n || test.has != "" && !strings.Contains(all, " "+test.has+" ") || strings.Contains(all, " "+test.not+" ") {
 			t.Errorf("%s: %d:%s", test.caps, len(list), all)
@@ -239,7 +240,7 @@ func TestHostname(t *testing.T) {
 		a(60) + "--.b.c": a(60),
 	} {
 		text := strings.Replace(podYAML(one("")), "name: p", "name: "+name, 1)
-		if got := hostname(decodePod(t, text)); got != want {
+		if got := podutil.Hostname(decodePod(t, text)); got != want {
 			t.Errorf("%s: %s, want %s", name, got, want)
 		}
 	}
@@ -252,7 +253,7 @@ func TestCwd(t *testing.T) {
 		{"", "srv", "/srv"},
 		{"workingDir: /w", "/srv", "/w"},
 	} {
-		plan := build(t, podYAML(one(test.fields)), pod.Image{Cmd: []string{"run"}, WorkingDir: test.image})
+		plan := mustBuild(t, podYAML(one(test.fields)), pod.Image{Cmd: []string{"run"}, WorkingDir: test.image})
 		if got := plan.Containers[0].Cwd; got != test.want {
 			t.Errorf("%q in an image of %q: %s, want %s", test.fields, test.image, got, test.want)
 		}

@@ -4,44 +4,47 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/util/validation/field"
 
+	"github.com/podrun/podrun/manifest/defaulting"
+	"github.com/podrun/podrun/manifest/podutil"
+	"github.com/podrun/podrun/manifest/validation"
 	"github.com/podrun/podrun/pod"
 )
 
-// ValidateStored checks a change of an object as the API server checks an update
+// ValidateObjectUpdate checks a change of an object as the API server checks an update
 // (ValidateConfigMapUpdate and the like in pkg/apis/core/validation of Kubernetes). The
 // error is an *Errors.
-func ValidateStored(o *Object, old *pod.Object) error {
+func ValidateObjectUpdate(o *Object, old *pod.Object) error {
 	errs := &Errors{}
-	for _, bad := range storedUpdate(old, o.Stored) {
-		o.fail(errs, bad.Field, bad.ErrorBody())
+	for _, bad := range validation.ValidateObjectUpdate(old, o.Stored) {
+		o.Fail(errs, bad.Field, bad.ErrorBody())
 	}
-	return errs.result()
+	return errs.Err()
 }
 
-// ValidateChange is ValidateResize and validateLifetime for the pod that the object is to be made of; the
+// ValidatePodUpdate is ValidateResize and ValidateMutableFields for the pod that the object is to be made of; the
 // error is an *Errors that says where in the file the mistakes are.
-func ValidateChange(o *Object, old *corev1.Pod) error {
+func ValidatePodUpdate(o *Object, old *corev1.Pod) error {
 	errs := &Errors{}
-	for _, bad := range append(ValidateResize(old, o.Pod), validateLifetime(&old.Spec, &o.Pod.Spec)...) {
-		o.fail(errs, bad.Field, bad.ErrorBody())
+	for _, bad := range append(validation.ValidateResize(old, o.Pod), validation.ValidateMutableFields(&old.Spec, &o.Pod.Spec)...) {
+		o.Fail(errs, bad.Field, bad.ErrorBody())
 	}
-	return errs.result()
+	return errs.Err()
 }
 
-// AskNetwork chooses the network of a Pod that Load returned and that does not say.
-func AskNetwork(o *Object, mode string) error {
+// SetNetwork chooses the network of a Pod that Load returned and that does not say.
+func SetNetwork(o *Object, mode string) error {
 	p := o.Pod
-	if _, says := p.Annotations[AnnotationNetwork]; says || p.Spec.HostNetwork {
+	if _, says := p.Annotations[podutil.AnnotationNetwork]; says || p.Spec.HostNetwork {
 		return nil
 	}
 	if p.Annotations == nil {
 		p.Annotations = map[string]string{}
 	}
-	p.Annotations[AnnotationNetwork] = mode
-	defaultHostPorts(p)
+	p.Annotations[podutil.AnnotationNetwork] = mode
+	defaulting.SetHostPorts(p)
 	errs := &Errors{}
-	for _, bad := range validateNetwork(p, field.NewPath("metadata"), field.NewPath("spec")) {
-		o.fail(errs, bad.Field, bad.ErrorBody())
+	for _, bad := range validation.ValidateNetwork(p, field.NewPath("metadata"), field.NewPath("spec")) {
+		o.Fail(errs, bad.Field, bad.ErrorBody())
 	}
-	return errs.result()
+	return errs.Err()
 }

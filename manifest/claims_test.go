@@ -6,6 +6,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 	corev1 "k8s.io/api/core/v1"
 
+	"github.com/podrun/podrun/manifest/workloads"
 	"github.com/podrun/podrun/pod"
 	"github.com/podrun/podrun/workload"
 )
@@ -33,7 +34,7 @@ spec:
 // volumes of them take the places of those of the same name.
 func TestClaimsOfAStatefulSet(t *testing.T) {
 	set := load(t, claimingSet).Stored
-	claims, err := ClaimsOf(set, 4)
+	claims, err := workloads.NewClaims(set, 4)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -48,11 +49,11 @@ func TestClaimsOfAStatefulSet(t *testing.T) {
 	if diff := cmp.Diff(want, got); diff != "" {
 		t.Error(diff)
 	}
-	spec, err := WorkloadSpec(set)
+	spec, err := workloads.NewSpec(set)
 	if err != nil {
 		t.Fatal(err)
 	}
-	o, err := PodOf(set, workload.Make{Revision: spec.Revision, Index: 4}, spec.Template, "db-4")
+	o, err := workloads.NewPod(set, workload.Make{Revision: spec.Revision, Index: 4}, spec.Template, "db-4")
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -67,12 +68,12 @@ func TestClaimsOfAStatefulSet(t *testing.T) {
 
 // By its name a claim is told to be of a set, and whether the set still has such a pod.
 func TestClaimsAreKnownByTheirNames(t *testing.T) {
-	c, err := ClaimsWith(load(t, claimingSet).Stored)
+	c, err := workloads.ClaimSetOf(load(t, claimingSet).Stored)
 	if err != nil {
 		t.Fatal(err)
 	}
-	if c.DropDeleted || !c.DropScaled {
-		t.Errorf("deleted %v, scaled %v", c.DropDeleted, c.DropScaled)
+	if c.DeleteWithSet || !c.DeleteWhenScaled {
+		t.Errorf("deleted %v, scaled %v", c.DeleteWithSet, c.DeleteWhenScaled)
 	}
 	for name, want := range map[string]struct {
 		ordinal    int

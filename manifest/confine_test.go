@@ -6,6 +6,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/podrun/podrun/manifest/podutil"
 	"github.com/podrun/podrun/pod"
 )
 
@@ -15,10 +16,10 @@ func confined(t *testing.T, spec, container, user string) (*pod.Plan, error) {
 	t.Helper()
 	o := load(t, "apiVersion: v1\nkind: Pod\nmetadata: {name: p}\nspec:\n  containers: [{name: c, image: i, command: [x]"+container+"}]\n"+spec)
 	profiles := map[string]json.RawMessage{}
-	for _, name := range SeccompProfiles(o.Pod) {
+	for _, name := range podutil.LocalSeccompProfiles(o.Pod) {
 		profiles[name] = json.RawMessage(`"` + name + `"`)
 	}
-	return Build(o, map[string]pod.Image{"c": {ID: "sha256:0", User: user}}, Options{UID: "u", Seccomp: profiles})
+	return Build(o, map[string]pod.Image{"c": {ID: "sha256:0", User: user}}, BuildOptions{UID: "u", Seccomp: profiles})
 }
 
 func TestConfinement(t *testing.T) {
@@ -123,7 +124,7 @@ func TestAppArmorAnnotations(t *testing.T) {
 			}
 			continue
 		}
-		plan, err := Build(load(t, text), map[string]pod.Image{"c": {ID: "sha256:0"}}, Options{UID: "u"})
+		plan, err := Build(load(t, text), map[string]pod.Image{"c": {ID: "sha256:0"}}, BuildOptions{UID: "u"})
 		if err != nil || plan.Containers[0].AppArmor != c.want {
 			t.Errorf("%s: %v, %+v", c.annotation, err, plan)
 		}
@@ -134,7 +135,7 @@ func TestAppArmorAnnotations(t *testing.T) {
 func TestDevicesByName(t *testing.T) {
 	const head = "apiVersion: v1\nkind: Pod\nmetadata: {name: p, annotations: {cdi.k8s.io/x: 'v.example/c=b,v.example/c=a'}}\nspec:\n  containers: [{name: c, image: i, command: [x], resources: {limits: {"
 	o := load(t, head+"v.example/c=own: 1, v.example/c=a: 1, cpu: 1}}}]\n")
-	if got := strings.Join(Devices(o.Pod, &o.Pod.Spec.Containers[0]), " "); got != "v.example/c=b v.example/c=a v.example/c=own" {
+	if got := strings.Join(podutil.DeviceNames(o.Pod, &o.Pod.Spec.Containers[0]), " "); got != "v.example/c=b v.example/c=a v.example/c=own" {
 		t.Errorf("devices: %s", got)
 	}
 	for _, c := range []struct{ text, want string }{

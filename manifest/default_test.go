@@ -9,6 +9,9 @@ import (
 	kyaml "sigs.k8s.io/yaml"
 
 	"github.com/podrun/podrun/internal/golden"
+	"github.com/podrun/podrun/manifest/defaulting"
+	"github.com/podrun/podrun/manifest/printers"
+	"github.com/podrun/podrun/manifest/workloads"
 	"github.com/podrun/podrun/workload"
 )
 
@@ -31,9 +34,9 @@ spec:
   resources: {limits: {cpu: 2}}
   volumes: [{name: v}]
 `)
-	Default(p)
+	defaulting.SetDefaults(p)
 	once := p.DeepCopy()
-	Default(p)
+	defaulting.SetDefaults(p)
 	if diff := cmp.Diff(once, p); diff != "" {
 		t.Errorf("twice is not as good as once:\n%s", diff)
 	}
@@ -57,7 +60,7 @@ func TestPullPolicyByTag(t *testing.T) {
 		"registry:5000/a/b@sha256:0123": corev1.PullIfNotPresent,
 	} {
 		o := load(t, podYAML("{containers: [{name: c, image: '"+image+"'}]}"))
-		Default(o.Pod)
+		defaulting.SetDefaults(o.Pod)
 		if got := o.Pod.Spec.Containers[0].ImagePullPolicy; got != want {
 			t.Errorf("%s: %s, want %s", image, got, want)
 		}
@@ -66,7 +69,7 @@ func TestPullPolicyByTag(t *testing.T) {
 
 func TestImages(t *testing.T) {
 	o := load(t, podYAML("{initContainers: [{name: i, image: 'a:1'}], containers: [{name: c, image: b}, {name: d, image: c, imagePullPolicy: Never}], volumes: [{name: v, image: {reference: b, pullPolicy: Always}}]}"))
-	want := []ImageUse{{"", "v", "b", "Always", false}, {"i", "", "a:1", "IfNotPresent", true}, {"c", "", "b", "Always", true}, {"d", "", "c", "Never", false}}
+	want := []ImageUse{{Container: "", Volume: "v", Reference: "b", PullPolicy: "Always", PolicyUnset: false}, {Container: "i", Volume: "", Reference: "a:1", PullPolicy: "IfNotPresent", PolicyUnset: true}, {Container: "c", Volume: "", Reference: "b", PullPolicy: "Always", PolicyUnset: true}, {Container: "d", Volume: "", Reference: "c", PullPolicy: "Never", PolicyUnset: false}}
 	if diff := cmp.Diff(want, Images(o.Pod)); diff != "" {
 		t.Error(diff)
 	}
@@ -81,17 +84,17 @@ func TestUnsetPullPolicySurvives(t *testing.T) {
 		t.Fatal(err)
 	}
 	again := load(t, string(text))
-	if uses := Images(again.Pod); !uses[0].Unset {
+	if uses := Images(again.Pod); !uses[0].PolicyUnset {
 		t.Errorf("of a stored pod: %+v", uses)
 	}
 	written := load(t, podYAML("{containers: [{name: c, image: b, imagePullPolicy: Always}]}"))
-	if uses := Images(written.Pod); uses[0].Unset {
+	if uses := Images(written.Pod); uses[0].PolicyUnset {
 		t.Errorf("of a written policy: %+v", uses)
 	}
-	if d, err := Compare(written.Pod, o.Pod); err != nil || !d.None() {
+	if d, err := Compare(written.Pod, o.Pod); err != nil || !d.Empty() {
 		t.Errorf("an unset policy differs from its default: %+v, %v", d, err)
 	}
-	shown, err := Print(o.Pod, YAML)
+	shown, err := printers.PrintPod(o.Pod, printers.YAML)
 	if rendered := Render(o.Pod, nil); err != nil || !strings.Contains(string(shown), "imagePullPolicy: Always") || rendered.Spec.Containers[0].ImagePullPolicy != corev1.PullAlways {
 		t.Errorf("the default is not shown: %v\n%s", err, shown)
 	}
@@ -107,19 +110,19 @@ func TestUnsetPullPolicyOfWorkloads(t *testing.T) {
 			t.Fatal(err)
 		}
 		stored := objects[0].Stored
-		spec, err := WorkloadSpec(stored)
+		spec, err := workloads.NewSpec(stored)
 		if err != nil {
 			t.Fatal(err)
 		}
 		if !strings.Contains(policy, "Never") {
 			revisions = append(revisions, spec.Revision)
 		}
-		made, err := PodOf(stored, workload.Make{Revision: spec.Revision, Index: -1}, spec.Template, "d-1")
+		made, err := workloads.NewPod(stored, workload.Make{Revision: spec.Revision, Index: -1}, spec.Template, "d-1")
 		if err != nil {
 			t.Fatal(err)
 		}
-		for what, o := range map[string]*Object{"pod": made, "sample": Sample(&objects[0])} {
-			if uses := Images(o.Pod); uses[0].Unset != unset {
+		for what, o := range map[string]*Object{"pod": made, "sample": workloads.SamplePod(&objects[0])} {
+			if uses := Images(o.Pod); uses[0].PolicyUnset != unset {
 				t.Errorf("%q: the %s has %+v", policy, what, uses)
 			}
 		}

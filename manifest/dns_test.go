@@ -13,7 +13,7 @@ func TestBuildNames(t *testing.T) {
 	o := load(t, "{apiVersion: v1, kind: Pod, metadata: {name: p}, spec: {hostname: h, subdomain: sub, setHostnameAsFQDN: true, containers: [{name: c, image: i}], dnsPolicy: None, "+
 		"hostAliases: [{ip: 192.0.2.1, hostnames: [a, b.c]}], "+
 		"dnsConfig: {nameservers: [192.0.2.53], searches: [x.example.], options: [{name: ndots, value: '2'}, {name: rotate}]}}}")
-	plan, err := Build(o, map[string]pod.Image{"c": {Entrypoint: []string{"/x"}}}, Options{})
+	plan, err := Build(o, map[string]pod.Image{"c": {Entrypoint: []string{"/x"}}}, BuildOptions{})
 	if err != nil {
 		t.Fatal(err)
 	}

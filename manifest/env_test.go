@@ -45,7 +45,7 @@ func TestEnv(t *testing.T) {
 		{"newlines stay inside", `env: [{name: HOME, value: "/\nroot::0:0::/:/bin/sh"}]`, pod.Image{Cmd: []string{"run"}},
 			[]string{"PATH=" + pathOfNone, "HOSTNAME=p", "HOME=/\nroot::0:0::/:/bin/sh"}},
 	} {
-		if diff := cmp.Diff(test.want, resolved(t, build(t, podYAML(one(test.env)), test.image))); diff != "" {
+		if diff := cmp.Diff(test.want, resolved(t, mustBuild(t, podYAML(one(test.env)), test.image))); diff != "" {
 			t.Errorf("%s:\n%s", test.name, diff)
 		}
 	}
@@ -70,7 +70,7 @@ spec:
     - {name: ACCOUNT, valueFrom: {fieldRef: {fieldPath: spec.serviceAccountName}}}
     - {name: ALL, value: $(NAME)/$(UID)}
 `
-	got := resolved(t, build(t, text, pod.Image{Cmd: []string{"run"}}))[2:]
+	got := resolved(t, mustBuild(t, text, pod.Image{Cmd: []string{"run"}}))[2:]
 	want := []string{"NAME=p", "NAMESPACE=ns", "UID=uid-1", "LABEL=label", "NOLABEL=", "ANNOTATION=an\nnotation", "NODE=node-1", "ACCOUNT=default", "ALL=p/uid-1"}
 	if diff := cmp.Diff(want, got); diff != "" {
 		t.Error(diff)

@@ -7,6 +7,8 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
+	"github.com/podrun/podrun/manifest/printers"
+	"github.com/podrun/podrun/manifest/status"
 	"github.com/podrun/podrun/pod"
 )
 
@@ -14,12 +16,12 @@ func TestEvents(t *testing.T) {
 	p := threePod(t)
 	p.UID = "u-1"
 	at := func(d time.Duration) time.Time { return noon.Add(-d) }
-	events := Events(p, []pod.Event{
+	events := status.Events(p, []pod.Event{
 		{Type: pod.Warning, Reason: "Evicted", Message: "Usage. ", Count: 1, First: at(90 * time.Second), Last: at(90 * time.Second)},
 		{Type: pod.Normal, Reason: "Started", Container: "a", Message: "Container started", Count: 5, First: at(time.Hour), Last: at(7 * time.Second)},
 		{Type: pod.Normal, Reason: "Started", Container: "init", Message: "Container started", Count: 1, First: at(time.Hour), Last: at(time.Hour)},
 	})
-	want := []EventColumns{
+	want := []printers.EventColumns{
 		{LastSeen: "90s", Type: "Warning", Reason: "Evicted", Object: "Pod/p", Message: "Usage.", Source: "podrun", FirstSeen: "90s", Count: "1"},
 		{LastSeen: "7s (x5 over 60m)", Type: "Normal", Reason: "Started", Object: "Pod/p{a}", Message: "Container started",
 			Subobject: "spec.containers{a}", Source: "podrun", FirstSeen: "60m", Count: "5"},
@@ -28,7 +30,7 @@ func TestEvents(t *testing.T) {
 	}
 	names := map[string]bool{}
 	for i := range events {
-		got := EventRow(&events[i], noon)
+		got := printers.EventRow(&events[i], noon)
 		names[got.Name] = true
 		got.Name = ""
 		if diff := cmp.Diff(want[i], got); diff != "" {
@@ -38,11 +40,11 @@ func TestEvents(t *testing.T) {
 	if len(names) != len(events) {
 		t.Errorf("names: %v", names)
 	}
-	for format, words := range map[Format][]string{
-		YAML: {"kind: EventList", "fieldPath: spec.containers{a}", "uid: u-1", "count: 5", "firstTimestamp: \"2026"},
-		JSON: {`"kind": "EventList"`, `"reason": "Evicted"`, `"component": "podrun"`},
+	for format, words := range map[printers.Format][]string{
+		printers.YAML: {"kind: EventList", "fieldPath: spec.containers{a}", "uid: u-1", "count: 5", "firstTimestamp: \"2026"},
+		printers.JSON: {`"kind": "EventList"`, `"reason": "Evicted"`, `"component": "podrun"`},
 	} {
-		text, err := PrintEvents(events, format)
+		text, err := printers.PrintEvents(events, format)
 		if err != nil {
 			t.Fatal(err)
 		}

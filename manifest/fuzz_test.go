@@ -6,6 +6,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/podrun/podrun/manifest/defaulting"
 	"github.com/podrun/podrun/pod"
 )
 
@@ -43,8 +44,8 @@ func FuzzLoad(f *testing.F) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			Default(stored)
-			if d, err := Compare(stored, objects[i].Pod); err != nil || !d.None() && len(d.Ephemeral) == 0 {
+			defaulting.SetDefaults(stored)
+			if d, err := Compare(stored, objects[i].Pod); err != nil || !d.Empty() && len(d.Ephemeral) == 0 {
 				t.Fatalf("it differs once it was stored: %+v, %v\n%s", d, err, text)
 			}
 		}
@@ -73,7 +74,7 @@ func FuzzBuild(f *testing.F) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		plan, err := Build(&objects[0], map[string]pod.Image{"c": config}, Options{})
+		plan, err := Build(&objects[0], map[string]pod.Image{"c": config}, BuildOptions{})
 		if err != nil {
 			return
 		}

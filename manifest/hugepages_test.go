@@ -31,14 +31,6 @@ func TestHugePages(t *testing.T) {
 	}
 }
 
-func TestPageName(t *testing.T) {
-	for size, name := range map[int64]string{64 << 10: "64KB", 2 << 20: "2MB", 1 << 30: "1GB"} {
-		if got := pageName(size); got != name {
-			t.Errorf("%d is %s, want %s", size, got, name)
-		}
-	}
-}
-
 // A volume of huge pages has a size that a container has, or the only one that there is.
 func TestHugePagesVolumes(t *testing.T) {
 	for _, test := range []struct {
@@ -60,7 +52,7 @@ func TestHugePagesVolumes(t *testing.T) {
 			}
 			continue
 		}
-		plan, err := Build(load(t, text), map[string]pod.Image{"c": {}}, Options{UID: "u"})
+		plan, err := Build(load(t, text), map[string]pod.Image{"c": {}}, BuildOptions{UID: "u"})
 		if err != nil {
 			t.Errorf("%s, %s: %v", test.medium, test.limits, err)
 			continue

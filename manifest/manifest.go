@@ -3,22 +3,26 @@ package manifest
 import (
 	corev1 "k8s.io/api/core/v1"
 
+	"github.com/podrun/podrun/manifest/build"
+	"github.com/podrun/podrun/manifest/decode"
+	"github.com/podrun/podrun/manifest/podutil"
+	"github.com/podrun/podrun/manifest/status"
 	"github.com/podrun/podrun/pod"
 )
 
 type (
 	// Object is one object of a file.
-	Object = object
+	Object = decode.Object
 	// Error is one mistake in a manifest.
-	Error = oneError
+	Error = decode.Error
 	// Errors is every mistake of a file, in the order of the file.
-	Errors = errorList
-	// Options is what Build needs to know beside the manifest and the images.
-	Options = options
+	Errors = decode.Errors
+	// BuildOptions is what Build needs to know beside the manifest and the images.
+	BuildOptions = build.Options
 	// Difference is what a manifest changes about a pod that was made from another.
-	Difference = difference
+	Difference = build.Difference
 	// ImageUse is the need that a container has of an image, or a volume.
-	ImageUse = imageUse
+	ImageUse = podutil.ImageUse
 )
 
 // Decode reads the objects of a YAML or JSON file: documents separated by "---",
@@ -29,8 +33,8 @@ type (
 //
 // The text is untrusted: time and memory are bounded by its length, whatever it is.
 func Decode(file string, data []byte) ([]Object, error) {
-	objects, errs := decode(file, data)
-	if err := errs.result(); err != nil {
+	objects, errs := decode.Parse(file, data)
+	if err := errs.Err(); err != nil {
 		return nil, err
 	}
 	return objects, nil
@@ -38,26 +42,26 @@ func Decode(file string, data []byte) ([]Object, error) {
 
 // Images lists the images of a loaded Pod: volumes', then init containers' first, in the
 // order of the manifest.
-func Images(p *corev1.Pod) []ImageUse { return images(p) }
+func Images(p *corev1.Pod) []ImageUse { return podutil.Images(p) }
 
 // Build decides everything about a Pod that Load returned and whose images, by
 // ImageUse.Key, are there. It changes neither. The error is an *Errors that
 // names each container that cannot be run.
-func Build(o *Object, images map[string]pod.Image, opt Options) (*pod.Plan, error) {
-	return buildPlan(o, images, opt)
+func Build(o *Object, images map[string]pod.Image, opt BuildOptions) (*pod.Plan, error) {
+	return build.Plan(o, images, opt)
 }
 
 // Compare tells two Pods with their defaults apart, without what makes each pod
 // itself: see Stamp.
-func Compare(old, new *corev1.Pod) (*Difference, error) { return compare(old, new) }
+func Compare(old, new *corev1.Pod) (*Difference, error) { return build.Compare(old, new) }
 
 // Update makes the Plan of a pod that lives, for a manifest that differs from old,
 // the one it was made from, in what d says and nothing Fixed. images has those of
 // d.Images. A container that must be restarted gets the next revision.
-func Update(plan *pod.Plan, old *corev1.Pod, o *Object, d *Difference, images map[string]pod.Image, opt Options) (*pod.Plan, error) {
-	return update(plan, old, o, d, images, opt)
+func Update(plan *pod.Plan, old *corev1.Pod, o *Object, d *Difference, images map[string]pod.Image, opt BuildOptions) (*pod.Plan, error) {
+	return build.Update(plan, old, o, d, images, opt)
 }
 
 // Render gives the Pod with its PodStatus. A nil status is that of a pod which was
 // created and nothing more.
-func Render(p *corev1.Pod, st *pod.Status) *corev1.Pod { return render(p, st) }
+func Render(p *corev1.Pod, st *pod.Status) *corev1.Pod { return status.Render(p, st) }

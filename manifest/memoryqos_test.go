@@ -15,7 +15,7 @@ func TestMemoryQoS(t *testing.T) {
 		t.Helper()
 		o := load(t, "apiVersion: v1\nkind: Pod\nmetadata: {name: p, annotations: {"+annotation+"}}\nspec: "+spec+"\n")
 		image := pod.Image{ID: "sha256:1", Cmd: []string{"x"}}
-		plan, err := Build(o, map[string]pod.Image{"a": image, "b": image, "i": image}, Options{NodeMemory: node})
+		plan, err := Build(o, map[string]pod.Image{"a": image, "b": image, "i": image}, BuildOptions{NodeMemory: node})
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -5,6 +5,9 @@ import (
 	"testing"
 
 	corev1 "k8s.io/api/core/v1"
+
+	"github.com/podrun/podrun/manifest/podutil"
+	"github.com/podrun/podrun/manifest/validation"
 )
 
 func TestPolicies(t *testing.T) {
@@ -31,29 +34,29 @@ func TestPolicies(t *testing.T) {
 		{map[string]string{prefix + "enforce": "restricted", prefix + "enforce-version": "v1.30"}, plain, `violates PodSecurity "restricted:v1.30"`, ""},
 		{map[string]string{prefix + "enforce": "baseline", prefix + "warn": "restricted"}, plain, "", `violates PodSecurity "restricted:latest"`},
 		{map[string]string{prefix + "warn": "baseline"}, host, "", "hostPID=true"},
-		{map[string]string{prefix + "enforce": "baseline"}, annotated(AnnotationNetwork, "host"), "host namespaces (hostNetwork=true)", ""},
-		{map[string]string{prefix + "enforce": "baseline"}, annotated(AnnotationNetwork, "none"), "", ""},
-		{map[string]string{prefix + "enforce": "baseline"}, annotated(AnnotationHostLoopback, "true"), "the host's loopback (annotation podrun.dev/host-loopback)", ""},
-		{map[string]string{prefix + "enforce": "baseline"}, annotated(AnnotationHostLoopback, "false"), "", ""},
-		{map[string]string{prefix + "enforce": "privileged"}, annotated(AnnotationNetwork, "host"), "", ""},
+		{map[string]string{prefix + "enforce": "baseline"}, annotated(podutil.AnnotationNetwork, "host"), "host namespaces (hostNetwork=true)", ""},
+		{map[string]string{prefix + "enforce": "baseline"}, annotated(podutil.AnnotationNetwork, "none"), "", ""},
+		{map[string]string{prefix + "enforce": "baseline"}, annotated(podutil.AnnotationHostLoopback, "true"), "the host's loopback (annotation podrun.dev/host-loopback)", ""},
+		{map[string]string{prefix + "enforce": "baseline"}, annotated(podutil.AnnotationHostLoopback, "false"), "", ""},
+		{map[string]string{prefix + "enforce": "privileged"}, annotated(podutil.AnnotationNetwork, "host"), "", ""},
 	} {
-		p, err := PolicyOf(tt.labels)
+		p, err := validation.PodSecurityFromLabels(tt.labels)
 		if err != nil {
 			t.Fatalf("%v: %v", tt.labels, err)
 		}
-		forbidden, warn := p.Judge(tt.pod)
+		forbidden, warn := p.Evaluate(tt.pod)
 		if !strings.Contains(forbidden, tt.forbidden) || (forbidden == "") != (tt.forbidden == "") ||
 			!strings.Contains(warn, tt.warn) || (warn == "") != (tt.warn == "") {
 			t.Errorf("%v: %q, %q, want %q, %q", tt.labels, forbidden, warn, tt.forbidden, tt.warn)
 		}
 	}
-	if _, err := PolicyOf(map[string]string{prefix + "enforce": "strict"}); err == nil {
+	if _, err := validation.PodSecurityFromLabels(map[string]string{prefix + "enforce": "strict"}); err == nil {
 		t.Error("an unknown level is taken")
 	}
-	if _, err := PolicyNamed("strict"); err == nil {
+	if _, err := validation.PodSecurityLevel("strict"); err == nil {
 		t.Error("an unknown level is taken")
 	}
-	if forbidden, warn := (Policy{}).Judge(host); forbidden != "" || warn != "" {
+	if forbidden, warn := (validation.PodSecurity{}).Evaluate(host); forbidden != "" || warn != "" {
 		t.Errorf("no policy says %q, %q", forbidden, warn)
 	}
 }

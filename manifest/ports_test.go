@@ -5,6 +5,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/podrun/podrun/manifest/podutil"
 	"github.com/podrun/podrun/pod"
 )
 
@@ -63,7 +64,7 @@ func TestPortsOfThePlan(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			plan := &pod.Plan{Ports: planPorts(&objects[0].Pod.Spec), Network: networkMode(objects[0].Pod)}
+			plan := &pod.Plan{Ports: podutil.PlanPorts(&objects[0].Pod.Spec), Network: podutil.NetworkMode(objects[0].Pod)}
 			if c.want != nil && !slices.Equal(plan.Ports, c.want) {
 				t.Errorf("ports %+v, want %+v", plan.Ports, c.want)
 			}
@@ -93,14 +94,14 @@ func TestAskNetwork(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			err = AskNetwork(&objects[0], c.ask)
+			err = SetNetwork(&objects[0], c.ask)
 			switch {
 			case c.err != "":
 				if err == nil || !strings.Contains(err.Error(), c.err) {
 					t.Errorf("error %v, want %s", err, c.err)
 				}
-			case err != nil || networkMode(objects[0].Pod) != c.want:
-				t.Errorf("%s, want %s: %v", networkMode(objects[0].Pod), c.want, err)
+			case err != nil || podutil.NetworkMode(objects[0].Pod) != c.want:
+				t.Errorf("%s, want %s: %v", podutil.NetworkMode(objects[0].Pod), c.want, err)
 			}
 		})
 	}

@@ -7,6 +7,9 @@ import (
 	"github.com/google/go-cmp/cmp"
 	corev1 "k8s.io/api/core/v1"
 
+	"github.com/podrun/podrun/manifest/build"
+	"github.com/podrun/podrun/manifest/podutil"
+	"github.com/podrun/podrun/manifest/validation"
 	"github.com/podrun/podrun/pod"
 )
 
@@ -39,17 +42,17 @@ func TestCompare(t *testing.T) {
 		{"resources where there were none", "{name: log, image: b}", "{name: log, image: b, resources: {limits: {cpu: 1}}}", Difference{Resources: true}},
 		{"resources of a sidecar", "cpu: 10m", "cpu: 11m", Difference{Resources: true}},
 		{"pod-level resources", "  containers: [", "  resources: {limits: {cpu: 2}}, containers: [", Difference{Resources: true}},
-		{"an image", "{name: log, image: b}", "{name: log, image: c}", Difference{Images: []string{"log"}, Labels: true}},
-		{"an image, and how it is pulled", "{name: log, image: b}", "{name: log, image: 'c:latest'}", Difference{Images: []string{"log"}, Labels: true}},
-		{"a command", "command: [run]", "command: [go]", Difference{Fixed: []string{"spec.containers[0].command"}}},
-		{"an argument more", "command: [run]", "command: [run, go]", Difference{Fixed: []string{"spec.containers[0].command"}}},
-		{"a container more", "{name: log, image: b}", "{name: log, image: b}, {name: new, image: b}", Difference{Fixed: []string{"spec.containers[2]"}}},
+		{"an image", "{name: log, image: b}", "{name: log, image: c}", Difference{Images: []string{"log"}, Metadata: true}},
+		{"an image, and how it is pulled", "{name: log, image: b}", "{name: log, image: 'c:latest'}", Difference{Images: []string{"log"}, Metadata: true}},
+		{"a command", "command: [run]", "command: [go]", Difference{Immutable: []string{"spec.containers[0].command"}}},
+		{"an argument more", "command: [run]", "command: [run, go]", Difference{Immutable: []string{"spec.containers[0].command"}}},
+		{"a container more", "{name: log, image: b}", "{name: log, image: b}, {name: new, image: b}", Difference{Immutable: []string{"spec.containers[2]"}}},
 		{"another policy and another name", "{name: log, image: b}]}", "{name: other, image: b}], restartPolicy: Never}",
-			Difference{Fixed: []string{"spec.containers[1].name", "spec.restartPolicy"}}},
-		{"a volume", "{name: log, image: b}]}", "{name: log, image: b}], volumes: [{name: v}]}", Difference{Fixed: []string{"spec.volumes"}}},
-		{"a deadline", "{name: log, image: b}]}", "{name: log, image: b}], activeDeadlineSeconds: 60}", Difference{Lifetime: true}},
-		{"a toleration more", "{name: log, image: b}]}", "{name: log, image: b}], tolerations: [{key: a, operator: Exists}]}", Difference{Lifetime: true}},
-		{"when a container is restarted", "resourceName: memory", "resourceName: cpu", Difference{Fixed: []string{"spec.containers[0].resizePolicy[0].resourceName"}}},
+			Difference{Immutable: []string{"spec.containers[1].name", "spec.restartPolicy"}}},
+		{"a volume", "{name: log, image: b}]}", "{name: log, image: b}], volumes: [{name: v}]}", Difference{Immutable: []string{"spec.volumes"}}},
+		{"a deadline", "{name: log, image: b}]}", "{name: log, image: b}], activeDeadlineSeconds: 60}", Difference{MutableSpec: true}},
+		{"a toleration more", "{name: log, image: b}]}", "{name: log, image: b}], tolerations: [{key: a, operator: Exists}]}", Difference{MutableSpec: true}},
+		{"when a container is restarted", "resourceName: memory", "resourceName: cpu", Difference{Immutable: []string{"spec.containers[0].resizePolicy[0].resourceName"}}},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			was, is := load(t, podYAML(strings.ReplaceAll(before, ", restartPolicy: RestartContainer", ", restartPolicy: NotRequired"))).Pod,
@@ -61,8 +64,8 @@ func TestCompare(t *testing.T) {
 			if diff := cmp.Diff(&tt.want, got); diff != "" {
 				t.Error(diff)
 			}
-			if got.None() != (tt.name == "nothing") {
-				t.Errorf("None says %v", got.None())
+			if got.Empty() != (tt.name == "nothing") {
+				t.Errorf("None says %v", got.Empty())
 			}
 		})
 	}
@@ -73,9 +76,9 @@ func TestCompareMetadata(t *testing.T) {
 		return load(t, "apiVersion: v1\nkind: Pod\nmetadata: {name: p"+meta+"}\nspec: "+one("")+"\n").Pod
 	}
 	for meta, want := range map[string]Difference{
-		", labels: {a: b}":                                  {Labels: true},
-		", annotations: {example.com/a: b}":                 {Labels: true},
-		", annotations: {podrun.dev/pod-limits: effective}": {Fixed: []string{"metadata.annotations[podrun.dev/pod-limits]"}},
+		", labels: {a: b}":                                  {Metadata: true},
+		", annotations: {example.com/a: b}":                 {Metadata: true},
+		", annotations: {podrun.dev/pod-limits: effective}": {Immutable: []string{"metadata.annotations[podrun.dev/pod-limits]"}},
 	} {
 		got, err := Compare(of(""), of(meta))
 		if err != nil {
@@ -86,12 +89,12 @@ func TestCompareMetadata(t *testing.T) {
 		}
 	}
 	was, is := of(""), of("")
-	Stamp(was, "uid", was.CreationTimestamp.Time)
+	podutil.FillSystemFields(was, "uid", was.CreationTimestamp.Time)
 	was.Generation = 7
-	if got, err := Compare(was, is); err != nil || !got.None() {
+	if got, err := Compare(was, is); err != nil || !got.Empty() {
 		t.Errorf("what makes a pod itself counts: %+v, %v", got, err)
 	}
-	for given, want := range map[string]Difference{"7": {}, "3": {}, "8": {Labels: true}} {
+	for given, want := range map[string]Difference{"7": {}, "3": {}, "8": {Metadata: true}} {
 		if got, err := Compare(was, of(", generation: "+given)); err != nil || !cmp.Equal(&want, got) {
 			t.Errorf("generation %s instead of 7: %+v, %v", given, got, err)
 		}
@@ -104,16 +107,16 @@ func TestNextGeneration(t *testing.T) {
 		given, want int64
 		d           Difference
 	}{
-		{0, 7, Difference{Labels: true}},
+		{0, 7, Difference{Metadata: true}},
 		{0, 8, Difference{Resources: true}},
-		{0, 8, Difference{Lifetime: true}},
+		{0, 8, Difference{MutableSpec: true}},
 		{7, 8, Difference{Images: []string{"a"}}},
 		{8, 8, Difference{Images: []string{"a"}}},
-		{20, 20, Difference{Labels: true}},
+		{20, 20, Difference{Metadata: true}},
 	} {
 		old, next := &corev1.Pod{}, &corev1.Pod{}
 		old.Generation, next.Generation = 7, tt.given
-		if got := NextGeneration(old, next, &tt.d); got != tt.want {
+		if got := build.NextGeneration(old, next, &tt.d); got != tt.want {
 			t.Errorf("%d after 7, %+v: %d, want %d", tt.given, tt.d, got, tt.want)
 		}
 	}
@@ -133,7 +136,7 @@ func TestValidateLifetime(t *testing.T) {
 		{toleration, "", "spec.tolerations: Forbidden: existing toleration can not be modified except its tolerationSeconds"},
 	} {
 		of := func(more string) *Object { return load(t, podYAML("{containers: [{name: a, image: b}], "+more+"}")) }
-		err := ValidateChange(of(tt.new), of(tt.old).Pod)
+		err := ValidatePodUpdate(of(tt.new), of(tt.old).Pod)
 		if tt.want == "" && err != nil || tt.want != "" && (err == nil || !strings.Contains(err.Error(), tt.want)) {
 			t.Errorf("from %q to %q: %v, want %q", tt.old, tt.new, err, tt.want)
 		}
@@ -152,7 +155,7 @@ func TestValidateResize(t *testing.T) {
 		t.Run(tt.name, func(t *testing.T) {
 			was, is := load(t, podYAML(before)).Pod, load(t, podYAML(after(t, tt.old, tt.new))).Pod
 			var got []string
-			for _, err := range ValidateResize(was, is) {
+			for _, err := range validation.ValidateResize(was, is) {
 				got = append(got, err.Error())
 			}
 			if strings.Join(got, "\n") != tt.want {
@@ -162,7 +165,7 @@ func TestValidateResize(t *testing.T) {
 	}
 	guaranteed := load(t, podYAML(one("resources: {limits: {cpu: 1, memory: 1Mi}}"))).Pod
 	burstable := load(t, podYAML(one("resources: {limits: {cpu: 1, memory: 1Mi}, requests: {cpu: 500m}}")))
-	err := ValidateChange(burstable, guaranteed)
+	err := ValidatePodUpdate(burstable, guaranteed)
 	if err == nil || !strings.Contains(err.Error(), `spec: Invalid value: "Burstable": Pod QOS Class may not change as a result of resizing`) {
 		t.Errorf("from Guaranteed to Burstable: %v", err)
 	}
@@ -171,7 +174,7 @@ func TestValidateResize(t *testing.T) {
 		`{containers: [{name: a, image: b}]}`:                                     `spec.resources: Forbidden: pod-level resources cannot be removed`,
 		`{resources: {limits: {memory: 1Gi}}, containers: [{name: a, image: b}]}`: `spec.resources.limits: Forbidden: pod-level resource limits cannot be removed`,
 	} {
-		if err := ValidateChange(load(t, podYAML(spec)), whole); err == nil || !strings.Contains(err.Error(), want) {
+		if err := ValidatePodUpdate(load(t, podYAML(spec)), whole); err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("%s: %v", spec, err)
 		}
 	}
@@ -203,7 +206,7 @@ func TestUpdate(t *testing.T) {
 		images[name] = pod.Image{ID: "sha256:1", Layers: []string{"/one"}, Cmd: []string{"from the image"}}
 	}
 	was := load(t, podYAML(before))
-	plan, err := Build(was, images, Options{UID: "u", RequireLimits: true})
+	plan, err := Build(was, images, BuildOptions{UID: "u", RequireLimits: true})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -211,10 +214,10 @@ func TestUpdate(t *testing.T) {
 		t.Helper()
 		o := load(t, podYAML(after(t, old, new)))
 		d, err := Compare(was.Pod, o.Pod)
-		if err != nil || len(d.Fixed) > 0 {
+		if err != nil || len(d.Immutable) > 0 {
 			t.Fatal(d, err)
 		}
-		next, err := Update(plan, was.Pod, o, d, map[string]pod.Image{"log": {ID: "sha256:2", Layers: []string{"/two"}, Cmd: []string{"from the new image"}}}, Options{UID: "another", NodeName: "n"})
+		next, err := Update(plan, was.Pod, o, d, map[string]pod.Image{"log": {ID: "sha256:2", Layers: []string{"/two"}, Cmd: []string{"from the new image"}}}, BuildOptions{UID: "another", NodeName: "n"})
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -9,6 +9,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
+	"github.com/podrun/podrun/manifest/printers"
 	"github.com/podrun/podrun/pod"
 )
 
@@ -92,7 +93,7 @@ func TestRow(t *testing.T) {
 				st.Containers = append(st.Containers, c)
 			}
 		}
-		r := Row(threePod(t), &st, noon)
+		r := printers.PodRow(threePod(t), &st, noon)
 		if diff := cmp.Diff(test.want, [3]string{r.Ready, r.Status, r.Restarts}); diff != "" {
 			t.Errorf("%s:\n%s", test.name, diff)
 		}
@@ -111,10 +112,10 @@ func TestRow(t *testing.T) {
 
 func TestAge(t *testing.T) {
 	p := load(t, podYAML(one(""))).Pod
-	if got := Row(p, nil, noon).Age; got != "<unknown>" {
+	if got := printers.PodRow(p, nil, noon).Age; got != "<unknown>" {
 		t.Errorf("without a time: %s", got)
 	}
-	if got := Row(p, &pod.Status{StartTime: noon.Add(-90 * time.Second)}, noon).Age; got != "90s" {
+	if got := printers.PodRow(p, &pod.Status{StartTime: noon.Add(-90 * time.Second)}, noon).Age; got != "90s" {
 		t.Errorf("by the status alone: %s", got)
 	}
 	for ago, want := range map[time.Duration]string{
@@ -127,7 +128,7 @@ func TestAge(t *testing.T) {
 		400 * 24 * time.Hour: "400d",
 	} {
 		p.CreationTimestamp = metav1.NewTime(noon.Add(-ago))
-		if got := Row(p, nil, noon).Age; got != want {
+		if got := printers.PodRow(p, nil, noon).Age; got != want {
 			t.Errorf("%v: %s, want %s", ago, got, want)
 		}
 	}

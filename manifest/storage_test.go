@@ -28,7 +28,7 @@ containers: [{name: a, image: i, resources: {limits: {ephemeral-storage: 20Mi}}}
 		}},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
-			planned := build(t, "apiVersion: v1\nkind: Pod\nmetadata: {name: p}\nspec: "+tt.spec+"\n", pod.Image{Cmd: []string{"x"}})
+			planned := mustBuild(t, "apiVersion: v1\nkind: Pod\nmetadata: {name: p}\nspec: "+tt.spec+"\n", pod.Image{Cmd: []string{"x"}})
 			if diff := cmp.Diff(tt.want, planned.Storage); diff != "" {
 				t.Error(diff)
 			}

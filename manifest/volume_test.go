@@ -125,7 +125,7 @@ func TestBuildVolumes(t *testing.T) {
 		text := strings.Replace(podYAML("{automountServiceAccountToken: false, containers: [{name: c, image: i, command: [x], resources: {limits: {cpu: 250m, memory: 64Mi}}}], volumes: [{name: v, "+test.in+"}]}"),
 			"name: p", `name: p, labels: {tier: "1", app: web}, annotations: {a/b: "x\ny"}`, 1)
 		o := load(t, text)
-		plan, err := Build(o, map[string]pod.Image{"c": {}, "volume/v": {Layers: []string{"/l"}}}, Options{UID: "u", NodeMemory: 1 << 30})
+		plan, err := Build(o, map[string]pod.Image{"c": {}, "volume/v": {Layers: []string{"/l"}}}, BuildOptions{UID: "u", NodeMemory: 1 << 30})
 		if err != nil {
 			t.Errorf("%s: %v", test.in, err)
 			continue
@@ -138,7 +138,7 @@ func TestBuildVolumes(t *testing.T) {
 }
 
 func TestBuildMounts(t *testing.T) {
-	plan := build(t, podYAML(`{securityContext: {fsGroup: 7, supplementalGroups: [6], fsGroupChangePolicy: OnRootMismatch}, volumes: [{name: v}, {name: cfg, configMap: {name: web}}], containers: [{name: c, image: i, command: [x], env: [{name: A, value: a}], volumeMounts: [
+	plan := mustBuild(t, podYAML(`{securityContext: {fsGroup: 7, supplementalGroups: [6], fsGroupChangePolicy: OnRootMismatch}, volumes: [{name: v}, {name: cfg, configMap: {name: web}}], containers: [{name: c, image: i, command: [x], env: [{name: A, value: a}], volumeMounts: [
 		{name: v, mountPath: /v, subPathExpr: $(A)/x, readOnly: true, recursiveReadOnly: IfPossible, bindMountOptions: [noexec]},
 		{name: v, mountPath: /w, subPath: s, mountPropagation: HostToContainer, recursiveReadOnly: Disabled},
 		{name: cfg, mountPath: /cfg}, {name: v, mountPath: /cfg/in/here, mountPropagation: None}]}]}`), pod.Image{})
@@ -169,7 +169,7 @@ const accountDir = "/var/run/secrets/kubernetes.io/serviceaccount"
 
 func TestAccount(t *testing.T) {
 	const mounted = "volumes: [{name: kube-api-access}], containers: [{name: c, image: i, command: [x], volumeMounts: [{name: kube-api-access, mountPath: " + accountDir + "/}]}, {name: d, image: i, command: [x]}]"
-	plan := build(t, podYAML("{"+mounted+"}"), pod.Image{})
+	plan := mustBuild(t, podYAML("{"+mounted+"}"), pod.Image{})
 	if m := plan.Containers[0].Mounts; len(m) != 1 || m[0].Volume != "kube-api-access" {
 		t.Errorf("its own volume is not there alone: %+v", m)
 	}
@@ -180,7 +180,7 @@ func TestAccount(t *testing.T) {
 	if diff := cmp.Diff(want, plan.Volumes[1]); diff != "" {
 		t.Error(diff)
 	}
-	plan = build(t, podYAML("{automountServiceAccountToken: false, "+mounted+"}"), pod.Image{})
+	plan = mustBuild(t, podYAML("{automountServiceAccountToken: false, "+mounted+"}"), pod.Image{})
 	if len(plan.Volumes) != 1 || len(plan.Containers[1].Mounts) != 0 {
 		t.Errorf("it was not wanted: %+v", plan)
 	}
@@ -192,7 +192,7 @@ func TestHostnameOverride(t *testing.T) {
 		"hostnameOverride: a.b, hostname: h, subdomain: s": "a.b",
 		"hostnameOverride: " + long:                        long[:62],
 	} {
-		plan := build(t, podYAML("{containers: [{name: c, image: i, command: [x]}], "+in+"}"), pod.Image{})
+		plan := mustBuild(t, podYAML("{containers: [{name: c, image: i, command: [x]}], "+in+"}"), pod.Image{})
 		if plan.Hostname != want || plan.NodeName() != want || plan.Domain() != "" {
 			t.Errorf("%s: %q %q %q", in, plan.Hostname, plan.NodeName(), plan.Domain())
 		}

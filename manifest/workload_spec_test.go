@@ -3,6 +3,8 @@ package manifest
 import (
 	"strings"
 	"testing"
+
+	"github.com/podrun/podrun/manifest/workloads"
 )
 
 // How many pods of a StatefulSet may be missing: one if nothing is said, a part of all rounded
@@ -21,7 +23,7 @@ func TestUnavailableOfAStatefulSet(t *testing.T) {
 		{"{rollingUpdate: {maxUnavailable: 100%}}", 5},
 	} {
 		text := strings.Replace(claimingSet, "  replicas: 2\n", "  replicas: 5\n  updateStrategy: "+c.strategy+"\n", 1)
-		spec, err := WorkloadSpec(load(t, text).Stored)
+		spec, err := workloads.NewSpec(load(t, text).Stored)
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -26,7 +26,7 @@ func (p *page) containers(pod *corev1.Pod, title string, list []corev1.Container
 		p.lines(2, "Command:", c.Command)
 		p.lines(2, "Args:", c.Args)
 		if status != nil {
-			p.runs(status)
+			p.containerState(status)
 		}
 		p.resources(2, &c.Resources)
 		p.probe("Liveness:", c.LivenessProbe)
@@ -72,13 +72,13 @@ func (p *page) ports(title string, ports []corev1.ContainerPort, number func(*co
 	}
 }
 
-// runs tells of the container's run and of the one before it.
-func (p *page) runs(s *corev1.ContainerStatus) {
+// containerState tells of the container's run and of the one before it.
+func (p *page) containerState(s *corev1.ContainerStatus) {
 	p.state("State:", &s.State)
 	if s.LastTerminationState.Terminated != nil {
 		p.state("Last State:", &s.LastTerminationState)
 	}
-	p.row(2, "Ready:", yes(s.Ready))
+	p.row(2, "Ready:", boolText(s.Ready))
 	p.row(2, "Restart Count:", fmt.Sprint(s.RestartCount))
 }
 
@@ -134,12 +134,12 @@ func (p *page) probe(title string, probe *corev1.Probe) {
 	if probe == nil {
 		return
 	}
-	p.row(2, title, fmt.Sprintf("%s delay=%ds timeout=%ds period=%ds successThreshold=%d failureThreshold=%d", asks(&probe.ProbeHandler),
+	p.row(2, title, fmt.Sprintf("%s delay=%ds timeout=%ds period=%ds successThreshold=%d failureThreshold=%d", probeText(&probe.ProbeHandler),
 		probe.InitialDelaySeconds, probe.TimeoutSeconds, probe.PeriodSeconds, probe.SuccessThreshold, probe.FailureThreshold))
 }
 
-// asks says what a probe does.
-func asks(h *corev1.ProbeHandler) string {
+// probeText says what a probe does.
+func probeText(h *corev1.ProbeHandler) string {
 	switch {
 	case h.Exec != nil:
 		return fmt.Sprintf("exec %v", h.Exec.Command)

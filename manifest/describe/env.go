@@ -17,7 +17,7 @@ func (p *page) environment(pod *corev1.Pod, c *corev1.Container) {
 		p.row(2, "Environment Variables from:")
 	}
 	for _, from := range c.EnvFrom {
-		p.whole(&from)
+		p.envFrom(&from)
 	}
 	if len(c.Env) == 0 {
 		p.row(2, "Environment:", none)
@@ -39,8 +39,8 @@ func (p *page) environment(pod *corev1.Pod, c *corev1.Container) {
 	}
 }
 
-// whole tells of an object all of whose keys are variables.
-func (p *page) whole(from *corev1.EnvFromSource) {
+// envFrom tells of an object all of whose keys are variables.
+func (p *page) envFrom(from *corev1.EnvFromSource) {
 	var name, kind string
 	maybe := optional(nil)
 	switch {

@@ -10,10 +10,10 @@ import (
 )
 
 func (p *page) job(j *batchv1.Job) {
-	p.named(j)
+	p.nameAndNamespace(j)
 	p.row(0, "Selector:", selector(j.Spec.Selector))
-	p.labelled(j)
-	p.controlled(j)
+	p.labelsAndAnnotations(j)
+	p.controlledBy(j)
 	spec, status := &j.Spec, &j.Status
 	if spec.Parallelism != nil {
 		p.row(0, "Parallelism:", fmt.Sprint(*spec.Parallelism))
@@ -67,14 +67,14 @@ func indexes(list string) string {
 }
 
 func (p *page) cronJob(c *batchv1.CronJob) {
-	p.named(c)
-	p.labelled(c)
+	p.nameAndNamespace(c)
+	p.labelsAndAnnotations(c)
 	spec := &c.Spec
 	p.row(0, "Schedule:", spec.Schedule)
 	p.row(0, "Concurrency Policy:", string(spec.ConcurrencyPolicy))
 	suspend := "<unset>"
 	if spec.Suspend != nil {
-		suspend = yes(*spec.Suspend)
+		suspend = boolText(*spec.Suspend)
 	}
 	p.row(0, "Suspend:", suspend)
 	p.row(0, "Time Zone:", orUnset(spec.TimeZone, "%s"))

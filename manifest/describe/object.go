@@ -13,7 +13,7 @@ import (
 type Related struct {
 	Pods      []corev1.Pod        // that it makes, or that use it, with their status
 	Endpoints map[string][]string // of a Service, by the names of its ports: address:port
-	Machine   []Line              // what only this machine knows
+	Local     []Field             // what only this machine knows
 	Events    bool                // say that there are none: podrun has events of pods only
 }
 
@@ -44,23 +44,23 @@ func Object(object metav1.Object, of Related, now time.Time) string {
 		p.claim(o, of.Pods)
 	case *corev1.Namespace:
 		p.row(0, "Name:", o.Name)
-		p.labelled(o)
+		p.labelsAndAnnotations(o)
 		p.row(0, "Status:", string(o.Status.Phase))
 	default:
-		p.named(o)
-		p.labelled(o)
+		p.nameAndNamespace(o)
+		p.labelsAndAnnotations(o)
 	}
-	for _, line := range of.Machine {
+	for _, line := range of.Local {
 		p.row(0, line.Name+":", line.Value)
 	}
-	if of.Events && eventful(object) {
+	if of.Events && hasEvents(object) {
 		p.events(nil)
 	}
 	return p.String()
 }
 
-// eventful says whether kubectl tells of the events of an object's kind.
-func eventful(object metav1.Object) bool {
+// hasEvents says whether kubectl tells of the events of an object's kind.
+func hasEvents(object metav1.Object) bool {
 	switch object.(type) {
 	case *corev1.Secret, *corev1.Namespace:
 		return false

@@ -20,7 +20,7 @@ import (
 const none = "<none>"
 
 // A Line is a name and a value of the page's own, such as the cgroup of a pod.
-type Line struct{ Name, Value string }
+type Field struct{ Name, Value string }
 
 // page is a text in columns. What is written into it is escaped.
 type page struct {
@@ -89,8 +89,8 @@ func labels(m map[string]string) (out []string) {
 	return out
 }
 
-// longest is the length in bytes from which an annotation is cut.
-const longest = 140
+// maxAnnotation is the length in bytes from which an annotation is cut.
+const maxAnnotation = 140
 
 func (p *page) annotations(m map[string]string) {
 	var out []string
@@ -99,14 +99,14 @@ func (p *page) annotations(m map[string]string) {
 			continue
 		}
 		value := strings.TrimSuffix(m[key], "\n")
-		if len(key)+len(value)+2 <= longest && !strings.Contains(value, "\n") {
+		if len(key)+len(value)+2 <= maxAnnotation && !strings.Contains(value, "\n") {
 			out = append(out, key+": "+value)
 			continue
 		}
 		out = append(out, key+":")
 		for _, line := range strings.Split(value, "\n") {
-			if len(line) > longest-2 {
-				line = line[:longest-2] + "..."
+			if len(line) > maxAnnotation-2 {
+				line = line[:maxAnnotation-2] + "..."
 			}
 			out = append(out, "  "+line)
 		}
@@ -148,7 +148,7 @@ func (p *page) events(events []corev1.Event) {
 	}
 }
 
-func yes(b bool) string {
+func boolText(b bool) string {
 	if b {
 		return "True"
 	}

@@ -13,21 +13,21 @@ import (
 
 // Pod tells of a pod with its status (manifest.Render). machine is what only this
 // machine knows of it.
-func Pod(pod *corev1.Pod, events []corev1.Event, machine []Line, now time.Time) string {
+func Pod(pod *corev1.Pod, events []corev1.Event, machine []Field, now time.Time) string {
 	p := newPage(now)
 	p.pod(pod, machine)
 	p.events(events)
 	return p.String()
 }
 
-// PodAlone is Pod without a word of events.
-func PodAlone(pod *corev1.Pod, machine []Line, now time.Time) string {
+// PodWithoutEvents is Pod without a word of events.
+func PodWithoutEvents(pod *corev1.Pod, machine []Field, now time.Time) string {
 	p := newPage(now)
 	p.pod(pod, machine)
 	return p.String()
 }
 
-func (p *page) pod(pod *corev1.Pod, machine []Line) {
+func (p *page) pod(pod *corev1.Pod, machine []Field) {
 	p.head(pod)
 	if pod.Spec.Resources != nil {
 		p.row(0, "Resources:")

@@ -24,14 +24,14 @@ func (p *page) template(t *corev1.PodTemplateSpec) {
 	}
 	p.containers(&corev1.Pod{}, "Containers:", t.Spec.Containers, nil)
 	p.volumes(t.Spec.Volumes)
-	p.spread(t.Spec.TopologySpreadConstraints)
+	p.topologySpread(t.Spec.TopologySpreadConstraints)
 	p.maybe("Priority Class Name:", t.Spec.PriorityClassName)
 	p.list("Node-Selectors:", labels(t.Spec.NodeSelector))
 	p.list("Tolerations:", tolerations(t.Spec.Tolerations))
 	p.inner = false
 }
 
-func (p *page) spread(list []corev1.TopologySpreadConstraint) {
+func (p *page) topologySpread(list []corev1.TopologySpreadConstraint) {
 	list = slices.Clone(list)
 	slices.SortFunc(list, func(a, b corev1.TopologySpreadConstraint) int { return cmp.Compare(a.TopologyKey, b.TopologyKey) })
 	title := "Topology Spread Constraints:"

@@ -9,9 +9,9 @@ import (
 )
 
 func (p *page) deployment(d *appsv1.Deployment) {
-	p.named(d)
+	p.nameAndNamespace(d)
 	p.row(0, "CreationTimestamp:", stamp(d.CreationTimestamp))
-	p.labelled(d)
+	p.labelsAndAnnotations(d)
 	p.row(0, "Selector:", selector(d.Spec.Selector))
 	s := &d.Status
 	p.row(0, "Replicas:", fmt.Sprintf("%d desired | %d updated | %d total | %d available | %d unavailable", replicas(d.Spec.Replicas), s.UpdatedReplicas, s.Replicas, s.AvailableReplicas, s.UnavailableReplicas))
@@ -25,14 +25,14 @@ func (p *page) deployment(d *appsv1.Deployment) {
 	for _, c := range s.Conditions {
 		list = append(list, [3]string{string(c.Type), string(c.Status), c.Reason})
 	}
-	p.reasons(list)
+	p.conditionReasons(list)
 }
 
 func (p *page) replicaSet(r *appsv1.ReplicaSet, pods []corev1.Pod) {
-	p.named(r)
+	p.nameAndNamespace(r)
 	p.row(0, "Selector:", metav1.FormatLabelSelector(r.Spec.Selector))
-	p.labelled(r)
-	p.controlled(r)
+	p.labelsAndAnnotations(r)
+	p.controlledBy(r)
 	p.row(0, "Replicas:", fmt.Sprintf("%d current / %d desired", r.Status.Replicas, replicas(r.Spec.Replicas)))
 	p.row(0, "Pods Status:", phases(pods))
 	p.template(&r.Spec.Template)
@@ -40,14 +40,14 @@ func (p *page) replicaSet(r *appsv1.ReplicaSet, pods []corev1.Pod) {
 	for _, c := range r.Status.Conditions {
 		list = append(list, [3]string{string(c.Type), string(c.Status), c.Reason})
 	}
-	p.reasons(list)
+	p.conditionReasons(list)
 }
 
 func (p *page) statefulSet(s *appsv1.StatefulSet, pods []corev1.Pod) {
-	p.named(s)
+	p.nameAndNamespace(s)
 	p.row(0, "CreationTimestamp:", stamp(s.CreationTimestamp))
 	p.row(0, "Selector:", selector(s.Spec.Selector))
-	p.labelled(s)
+	p.labelsAndAnnotations(s)
 	p.maybe("Service Name:", s.Spec.ServiceName)
 	p.maybe("Pod Management Policy:", string(s.Spec.PodManagementPolicy))
 	p.row(0, "Replicas:", fmt.Sprintf("%d desired | %d total", replicas(s.Spec.Replicas), s.Status.Replicas))
@@ -86,10 +86,10 @@ func (p *page) statefulSet(s *appsv1.StatefulSet, pods []corev1.Pod) {
 }
 
 func (p *page) daemonSet(d *appsv1.DaemonSet, pods []corev1.Pod) {
-	p.named(d)
+	p.nameAndNamespace(d)
 	p.row(0, "Selector:", selector(d.Spec.Selector))
 	p.row(0, "Node-Selector:", formatLabels(d.Spec.Template.Spec.NodeSelector))
-	p.labelled(d)
+	p.labelsAndAnnotations(d)
 	p.row(0, fmt.Sprintf("Desired Number of Nodes Scheduled: %d", d.Status.DesiredNumberScheduled))
 	p.row(0, fmt.Sprintf("Current Number of Nodes Scheduled: %d", d.Status.CurrentNumberScheduled))
 	p.row(0, fmt.Sprintf("Number of Nodes Scheduled with Up-to-date Pods: %d", d.Status.UpdatedNumberScheduled))
@@ -99,25 +99,25 @@ func (p *page) daemonSet(d *appsv1.DaemonSet, pods []corev1.Pod) {
 	p.template(&d.Spec.Template)
 }
 
-// named begins the page of any object but a pod.
-func (p *page) named(o metav1.Object) {
+// nameAndNamespace begins the page of any object but a pod.
+func (p *page) nameAndNamespace(o metav1.Object) {
 	p.row(0, "Name:", o.GetName())
 	p.row(0, "Namespace:", o.GetNamespace())
 }
 
-func (p *page) labelled(o metav1.Object) {
+func (p *page) labelsAndAnnotations(o metav1.Object) {
 	p.list("Labels:", labels(o.GetLabels()))
 	p.annotations(o.GetAnnotations())
 }
 
-func (p *page) controlled(o metav1.Object) {
+func (p *page) controlledBy(o metav1.Object) {
 	if by := metav1.GetControllerOf(o); by != nil {
 		p.row(0, "Controlled By:", by.Kind+"/"+by.Name)
 	}
 }
 
-// reasons are conditions as workloads have them.
-func (p *page) reasons(list [][3]string) {
+// conditionReasons are conditions as workloads have them.
+func (p *page) conditionReasons(list [][3]string) {
 	if len(list) == 0 {
 		return
 	}

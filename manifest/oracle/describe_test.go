@@ -15,7 +15,9 @@ import (
 	"pgregory.net/rapid"
 
 	"github.com/podrun/podrun/manifest"
+	"github.com/podrun/podrun/manifest/defaulting"
 	"github.com/podrun/podrun/manifest/describe"
+	"github.com/podrun/podrun/manifest/status"
 	"github.com/podrun/podrun/pod"
 )
 
@@ -42,7 +44,7 @@ func drawDescribed(d draw) (*corev1.Pod, *pod.Status, []corev1.Event) {
 	for i := range p.Spec.InitContainers {
 		p.Spec.InitContainers[i].Env = slices.DeleteFunc(p.Spec.InitContainers[i].Env, fromFile)
 	}
-	manifest.Default(p)
+	defaulting.SetDefaults(p)
 	p.UID, p.Annotations = "u-1", map[string]string{"a": "b", "long": strings.Repeat("x", 150), "lines": "1\n2\n"}
 	p.Labels = map[string]string{"app": "web", "tier": "front"}
 	p.Spec.Volumes = d.volumes()
@@ -69,7 +71,7 @@ func drawDescribed(d draw) (*corev1.Pod, *pod.Status, []corev1.Event) {
 		events = append(events, pod.Event{Type: "Normal", Reason: "Started", Message: "Container started", Container: d.often("", p.Spec.Containers[0].Name),
 			Count: i + 1, First: now.Add(-time.Duration(i+1) * time.Minute), Last: now.Add(time.Duration(i) * time.Second)})
 	}
-	return p, st, manifest.Events(p, events)
+	return p, st, status.Events(p, events)
 }
 
 func fromFile(v corev1.EnvVar) bool { return v.ValueFrom != nil && v.ValueFrom.FileKeyRef != nil }

@@ -16,6 +16,7 @@ import (
 
 	"github.com/podrun/podrun/environ"
 	"github.com/podrun/podrun/manifest"
+	"github.com/podrun/podrun/manifest/podutil"
 	"github.com/podrun/podrun/pod"
 )
 
@@ -36,7 +37,7 @@ func TestServiceVariables(t *testing.T) {
 				s.Spec.Ports[0].Name = ""
 			}
 			theirs = append(theirs, s)
-			made, err := manifest.Made("Service", s.DeepCopy())
+			made, err := manifest.NewObject("Service", s.DeepCopy())
 			if err != nil {
 				return // two ports are the same
 			}
@@ -85,13 +86,13 @@ func TestResourceReferences(t *testing.T) {
 		d := draw{t, false}
 		p := &corev1.Pod{}
 		p.APIVersion, p.Kind, p.Name = "v1", "Pod", "p"
-		p.Annotations = map[string]string{manifest.AnnotationPodLimits: "kubelet"}
+		p.Annotations = map[string]string{podutil.AnnotationPodLimits: "kubelet"}
 		for _, name := range []string{"a", "b"} {
 			p.Spec.Containers = append(p.Spec.Containers, corev1.Container{Name: name, Image: "i", Resources: d.resources()})
 		}
 		ref := &corev1.ResourceFieldSelector{Resource: d.resourceName(), ContainerName: d.one("", "a", "b"), Divisor: apiresource.MustParse(d.one("0", "1", "1m", "1Mi", "1k", "1Gi"))}
 		p.Spec.Containers[0].Env = []corev1.EnvVar{{Name: "A", ValueFrom: &corev1.EnvVarSource{ResourceFieldRef: ref}}}
-		plan := planFor(p, manifest.Options{UID: "u", NodeCPU: 3000, NodeMemory: 7 << 30, NodeStorage: 100e9})
+		plan := planFor(p, manifest.BuildOptions{UID: "u", NodeCPU: 3000, NodeMemory: 7 << 30, NodeStorage: 100e9})
 		if plan == nil {
 			return
 		}

@@ -54,10 +54,10 @@ func TestQOSAndOOM(t *testing.T) {
 
 // planOf builds a Pod as podrun up would, nil if it is not right.
 func planOf(p *corev1.Pod, memory int64) *pod.Plan {
-	return planFor(p, manifest.Options{UID: "u", NodeName: "n", NodeMemory: memory})
+	return planFor(p, manifest.BuildOptions{UID: "u", NodeName: "n", NodeMemory: memory})
 }
 
-func planFor(p *corev1.Pod, o manifest.Options) *pod.Plan {
+func planFor(p *corev1.Pod, o manifest.BuildOptions) *pod.Plan {
 	text, err := json.Marshal(p)
 	if err != nil {
 		return nil

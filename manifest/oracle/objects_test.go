@@ -14,7 +14,8 @@ import (
 	"k8s.io/kubernetes/pkg/apis/core/validation"
 	"pgregory.net/rapid"
 
-	"github.com/podrun/podrun/manifest"
+	"github.com/podrun/podrun/manifest/defaulting"
+	manifestvalidation "github.com/podrun/podrun/manifest/validation"
 )
 
 // TestValidateObjects: the mistakes of what is kept are the API server's, in its words.
@@ -27,18 +28,18 @@ func TestValidateObjects(t *testing.T) {
 		for key, value := range d.data() {
 			c.BinaryData[key] = []byte(value)
 		}
-		manifest.DefaultObject(c)
+		defaulting.SetObjectDefaults(c)
 		var ic core.ConfigMap
 		must(t, kcorev1.Convert_v1_ConfigMap_To_core_ConfigMap(c.DeepCopy(), &ic, nil))
-		same(t, words(validation.ValidateConfigMap(&ic)), words(manifest.ValidateObject(c)))
+		same(t, words(validation.ValidateConfigMap(&ic)), words(manifestvalidation.ValidateObject(c)))
 
 		s := &corev1.Secret{StringData: d.data(), Type: corev1.SecretType(d.one("", "Opaque", "kubernetes.io/dockercfg", "kubernetes.io/dockerconfigjson",
 			"kubernetes.io/basic-auth", "kubernetes.io/ssh-auth", "kubernetes.io/tls", "kubernetes.io/service-account-token", "mine"))}
 		s.Name = name
-		manifest.DefaultObject(s)
+		defaulting.SetObjectDefaults(s)
 		var is core.Secret
 		must(t, kcorev1.Convert_v1_Secret_To_core_Secret(s.DeepCopy(), &is, nil))
-		same(t, words(validation.ValidateSecret(&is)), words(manifest.ValidateObject(s)))
+		same(t, words(validation.ValidateSecret(&is)), words(manifestvalidation.ValidateObject(s)))
 	})
 }
 
@@ -60,11 +61,11 @@ func TestValidateClaims(t *testing.T) {
 		if d.maybe() {
 			c.Spec.VolumeMode = new(corev1.PersistentVolumeMode(d.often("Filesystem", "Block", "Tape")))
 		}
-		manifest.DefaultObject(c)
+		defaulting.SetObjectDefaults(c)
 		kcorev1.SetObjectDefaults_PersistentVolumeClaim(c)
 		var ic core.PersistentVolumeClaim
 		must(t, kcorev1.Convert_v1_PersistentVolumeClaim_To_core_PersistentVolumeClaim(c.DeepCopy(), &ic, nil))
-		same(t, words(validation.ValidatePersistentVolumeClaim(&ic, validation.PersistentVolumeClaimSpecValidationOptions{})), words(manifest.ValidateObject(c)))
+		same(t, words(validation.ValidatePersistentVolumeClaim(&ic, validation.PersistentVolumeClaimSpecValidationOptions{})), words(manifestvalidation.ValidateObject(c)))
 	})
 }
 
@@ -76,7 +77,7 @@ func TestDefaultServices(t *testing.T) {
 		theirs := s.DeepCopy()
 		theirs.Namespace = "default"
 		kcorev1.SetObjectDefaults_Service(theirs)
-		manifest.DefaultObject(s)
+		defaulting.SetObjectDefaults(s)
 		if len(theirs.Spec.ClusterIPs) == 0 && theirs.Spec.ClusterIP != "" {
 			theirs.Spec.ClusterIPs = []string{theirs.Spec.ClusterIP} // its strategy for creation
 		}
@@ -89,7 +90,7 @@ func TestDefaultServices(t *testing.T) {
 		var is core.Service
 		must(t, kcorev1.Convert_v1_Service_To_core_Service(theirs.DeepCopy(), &is, nil))
 		refused := len(validation.ValidateServiceCreate(&is)) > 0
-		if errs := manifest.ValidateObject(s); refused != (len(errs) > 0) {
+		if errs := manifestvalidation.ValidateObject(s); refused != (len(errs) > 0) {
 			t.Fatalf("we say %v, the API server %v of %+v", errs, validation.ValidateServiceCreate(&is), s.Spec)
 		}
 	})

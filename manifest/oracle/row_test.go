@@ -13,6 +13,7 @@ import (
 	"pgregory.net/rapid"
 
 	"github.com/podrun/podrun/manifest"
+	manifestprinters "github.com/podrun/podrun/manifest/printers"
 	"github.com/podrun/podrun/pod"
 )
 
@@ -31,7 +32,7 @@ func TestRow(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		r := manifest.Row(p, st, now)
+		r := manifestprinters.PodRow(p, st, now)
 		got := []any{r.Name, r.Ready, r.Status, r.Restarts, r.Age, r.IP, r.Node}
 		if diff := cmp.Diff(fmt.Sprint(rows.Rows[0].Cells[:7]), fmt.Sprint(got)); diff != "" {
 			t.Fatal(diff)

@@ -15,7 +15,8 @@ import (
 	"k8s.io/kubernetes/pkg/apis/core/validation"
 	"pgregory.net/rapid"
 
-	"github.com/podrun/podrun/manifest"
+	"github.com/podrun/podrun/manifest/defaulting"
+	manifestvalidation "github.com/podrun/podrun/manifest/validation"
 )
 
 // TestDefaults: a Pod that is stored looks as the API server would store it.
@@ -23,7 +24,7 @@ func TestDefaults(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		ours := draw{t, false}.pod()
 		theirs := ours.DeepCopy()
-		manifest.Default(ours)
+		defaulting.SetDefaults(ours)
 		theirs = serverDefaults(t, theirs)
 		if diff := cmp.Diff(theirs, ours, cmpopts.EquateEmpty()); diff != "" {
 			t.Fatal(diff)
@@ -60,7 +61,7 @@ func TestValidate(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		p := draw{t, true}.pod()
 		p = serverDefaults(t, p)
-		ours := words(manifest.Validate(p))
+		ours := words(manifestvalidation.ValidatePod(p))
 		theirs := words(serverErrors(t, p))
 		if diff := cmp.Diff(theirs, ours, cmpopts.EquateEmpty()); diff != "" {
 			t.Fatal(diff)

@@ -13,7 +13,8 @@ import (
 	"k8s.io/kubernetes/pkg/capabilities"
 	"pgregory.net/rapid"
 
-	"github.com/podrun/podrun/manifest"
+	"github.com/podrun/podrun/manifest/defaulting"
+	"github.com/podrun/podrun/manifest/validation"
 )
 
 // TestVolumes: defaults and mistakes of every kind of volume and of mounts are the API
@@ -39,13 +40,13 @@ func TestVolumes(t *testing.T) {
 		p.Spec.Containers = []corev1.Container{c}
 
 		ours := p.DeepCopy()
-		manifest.Default(ours)
+		defaulting.SetDefaults(ours)
 		p = serverDefaults(t, p)
 		if diff := cmp.Diff(p, ours, cmpopts.EquateEmpty()); diff != "" {
 			t.Fatal(diff)
 		}
 		theirs := words(serverErrors(t, p))
-		said := words(manifest.Validate(p))
+		said := words(validation.ValidatePod(p))
 		theirs = slices.DeleteFunc(theirs, func(e string) bool { return strings.Contains(e, ": PVC name ") }) // of a name that is wrong, too
 		if slices.ContainsFunc(said, func(e string) bool { return strings.Contains(e, ": conflicts with the path ") }) {
 			return // which the kubelet finds out

@@ -1,0 +1,149 @@
+package build
+
+import (
+	"cmp"
+	"encoding/json"
+	"fmt"
+	"slices"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/podrun/podrun/manifest/apiutil"
+	"github.com/podrun/podrun/manifest/decode"
+	"github.com/podrun/podrun/manifest/podutil"
+	"github.com/podrun/podrun/pod"
+)
+
+// Options is what a Plan needs to know beside the manifest and the images.
+type Options struct {
+	UID           string // the pod's own
+	NodeName      string // the machine's, for fieldRef spec.nodeName
+	NodeMemory    int64  // the machine's, in bytes; 0: not known
+	NodeCPU       int64  // millicores, for resourceFieldRef
+	NodeStorage   int64  // bytes of the file system that the pod is on
+	RequireLimits bool   // the pod must not run where limits are not enforced
+
+	// Seccomp has what LocalSeccompProfiles names.
+	Seccomp map[string]json.RawMessage
+}
+
+// Plan decides everything about a Pod that has been loaded and whose images, by
+// ImageUse.Key, are there. It changes neither. The error is an *Errors that
+// names each container that cannot be run.
+func Plan(o *decode.Object, images map[string]pod.Image, opt Options) (*pod.Plan, error) {
+	p := o.Pod.DeepCopy()
+	p.UID = types.UID(opt.UID)
+	p.Spec.NodeName = cmp.Or(p.Spec.NodeName, opt.NodeName)
+	p.Spec.ServiceAccountName = cmp.Or(p.Spec.ServiceAccountName, "default")
+	plan := &pod.Plan{
+		Version: pod.PlanVersion, Namespace: p.Namespace, Name: p.Name, UID: opt.UID,
+		Labels:                p.Labels,
+		Hostname:              podutil.Hostname(p),
+		Subdomain:             subdomain(p),
+		HostnameAsFQDN:        apiutil.IsTrue(p.Spec.SetHostnameAsFQDN),
+		HostAliases:           hostAliases(&p.Spec),
+		DNS:                   dns(&p.Spec),
+		RestartPolicy:         pod.RestartPolicy(p.Spec.RestartPolicy),
+		GraceSeconds:          *p.Spec.TerminationGracePeriodSeconds,
+		ShareProcessNamespace: apiutil.IsTrue(p.Spec.ShareProcessNamespace),
+		HostIPC:               p.Spec.HostIPC,
+		HostPID:               p.Spec.HostPID,
+		QOSClass:              o.Effective.QOSClass,
+		Resources:             o.Effective.Pod,
+		RequireLimits:         opt.RequireLimits,
+		ReadinessGates:        readinessGates(p),
+		HookReason:            p.Annotations[podutil.AnnotationHookReason] == "true",
+		Sysctls:               sysctls(p.Spec.SecurityContext),
+		Network:               podutil.NetworkMode(p),
+		HostLoopback:          p.Annotations[podutil.AnnotationHostLoopback] == "true",
+		Ports:                 podutil.PlanPorts(&p.Spec),
+		Group:                 fsGroup(p.Spec.SecurityContext),
+		Storage:               storageLimits(p),
+		ServiceLinks:          *p.Spec.EnableServiceLinks,
+	}
+	if plan.Network == pod.NetworkHost {
+		plan.Hostname, plan.Subdomain = opt.NodeName, ""
+	}
+	plan.LogMaxBytes, plan.LogMaxFiles = logLimits(p)
+	if d := p.Spec.ActiveDeadlineSeconds; d != nil {
+		plan.ActiveDeadlineSeconds = *d
+	}
+	errs := &decode.Errors{}
+	machine := NodeCapacity{CPU: opt.NodeCPU, Memory: opt.NodeMemory, Storage: opt.NodeStorage}
+	var err error
+	vb := volumeBuilder{pod: p, limit: o.Effective.Pod.MemoryLimit, effective: o.Effective, machine: machine, images: images}
+	if plan.Volumes, err = vb.volumes(); err != nil {
+		o.Fail(errs, "spec.volumes", err.Error())
+	}
+	build := func(list string, containers []corev1.Container, resources []pod.Resources) []pod.Container {
+		var built []pod.Container
+		for i := range containers {
+			b := builder{pod: p, c: &containers[i], hostname: plan.Hostname, effective: o.Effective, machine: machine, seccomp: opt.Seccomp}
+			c, err := b.build(images)
+			if err != nil {
+				o.Fail(errs, fmt.Sprintf("spec.%s[%d]", list, i), err.Error())
+				continue
+			}
+			c.Resources = resources[i]
+			if list == "containers" {
+				c.Priority = launchPriority(p, i)
+			}
+			c.OOMScoreAdj = oomScoreAdj(p, b.c, opt.NodeMemory)
+			built = append(built, *c)
+		}
+		return built
+	}
+	plan.InitContainers = build("initContainers", p.Spec.InitContainers, o.Effective.InitContainers)
+	plan.Containers = build("containers", p.Spec.Containers, o.Effective.Containers)
+	if err := errs.Err(); err != nil {
+		return nil, err
+	}
+	plan.Apart = slices.ContainsFunc(slices.Concat(plan.InitContainers, plan.Containers), hasExtraPrivileges)
+	plan.Apart = plan.Apart || plan.HostPID // who sees processes of other pods must not trace them
+	if p.Spec.HostUsers != nil && !*p.Spec.HostUsers {
+		plan.Apart, plan.Users = true, &pod.IDRange{}
+	}
+	memoryQoS(p, plan, opt.NodeMemory)
+	return plan, nil
+}
+
+func readinessGates(p *corev1.Pod) []string {
+	var list []string
+	for _, g := range p.Spec.ReadinessGates {
+		list = append(list, string(g.ConditionType))
+	}
+	return list
+}
+
+func sysctls(sc *corev1.PodSecurityContext) map[string]string {
+	if sc == nil || len(sc.Sysctls) == 0 {
+		return nil
+	}
+	set := map[string]string{}
+	for _, s := range sc.Sysctls {
+		set[podutil.NormalizeSysctl(s.Name)] = s.Value
+	}
+	return set
+}
+
+// fsGroup is the group that volumes are given to.
+func fsGroup(sc *corev1.PodSecurityContext) *pod.Group {
+	if sc == nil || sc.FSGroup == nil {
+		return nil
+	}
+	g := &pod.Group{ID: int(*sc.FSGroup)}
+	if p := sc.FSGroupChangePolicy; p != nil {
+		g.OnRootMismatch = *p == corev1.FSGroupChangeOnRootMismatch
+	}
+	return g
+}
+
+// minNonZero gives the smallest of sizes of which 0 means none, or 0.
+func minNonZero(sizes ...int64) int64 {
+	sizes = slices.DeleteFunc(sizes, func(n int64) bool { return n == 0 })
+	if len(sizes) == 0 {
+		return 0
+	}
+	return slices.Min(sizes)
+}

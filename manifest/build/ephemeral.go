@@ -1,0 +1,82 @@
+package build
+
+import (
+	"encoding/json"
+	"fmt"
+	"reflect"
+	"slices"
+
+	corev1 "k8s.io/api/core/v1"
+
+	"github.com/podrun/podrun/pod"
+)
+
+// addEphemeral finds the ephemeral containers that are added. One that is there cannot be
+// changed, and stays if new does not have it.
+func (d *Difference) addEphemeral(old, new []corev1.EphemeralContainer) {
+	for i, c := range new {
+		at := slices.IndexFunc(old, func(o corev1.EphemeralContainer) bool { return o.Name == c.Name })
+		switch {
+		case at < 0:
+			d.Ephemeral = append(d.Ephemeral, i)
+		case !reflect.DeepEqual(old[at], c):
+			d.Immutable = append(d.Immutable, fmt.Sprintf("spec.ephemeralContainers[%d]", i))
+		}
+	}
+}
+
+// MergeEphemeralContainers are the ephemeral containers of a pod that runs, with those that a manifest
+// adds.
+func MergeEphemeralContainers(old, new *corev1.Pod) []corev1.EphemeralContainer {
+	list := slices.Clone(old.Spec.EphemeralContainers)
+	for _, c := range new.Spec.EphemeralContainers {
+		at := slices.IndexFunc(list, func(o corev1.EphemeralContainer) bool { return o.Name == c.Name })
+		if at < 0 {
+			list = append(list, c)
+			continue
+		}
+		list[at] = c
+	}
+	return list
+}
+
+// AddEphemeralContainer gives a Plan, and the Pod that it belongs to, with an ephemeral container
+// more: the one of alone, a Plan of what Ephemeral gave.
+func AddEphemeralContainer(p *corev1.Pod, plan *pod.Plan, c *corev1.EphemeralContainer, alone *pod.Plan) (*corev1.Pod, *pod.Plan) {
+	added := alone.Containers[0]
+	added.RestartPolicy, added.Target, added.Resources = pod.RestartNever, c.TargetContainerName, pod.Resources{}
+	added.OOMScoreAdj = plan.Containers[0].OOMScoreAdj
+	next, grown := p.DeepCopy(), *plan
+	next.Spec.EphemeralContainers = append(next.Spec.EphemeralContainers, *c)
+	grown.Ephemeral = append(slices.Clone(plan.Ephemeral), added)
+	return next, &grown
+}
+
+// RemoveEphemeralContainers takes the ephemeral containers out of a stored Pod, and nothing else: one
+// that is made anew has none, as with a kubelet.
+func RemoveEphemeralContainers(data []byte) ([]byte, error) {
+	var doc, spec map[string]json.RawMessage
+	if err := json.Unmarshal(data, &doc); err != nil {
+		return nil, fmt.Errorf("decode pod: %w", err)
+	}
+	if err := json.Unmarshal(doc["spec"], &spec); err != nil {
+		return nil, fmt.Errorf("decode spec of pod: %w", err)
+	}
+	if _, there := spec["ephemeralContainers"]; !there {
+		return data, nil
+	}
+	delete(spec, "ephemeralContainers")
+	text, err := json.Marshal(spec)
+	if err != nil {
+		return nil, fmt.Errorf("encode spec of pod: %w", err)
+	}
+	doc["spec"] = text
+	return json.Marshal(doc)
+}
+
+// NeedsOwnUserNS says whether a debug container, the one of alone, may try more of what the
+// kernel lets a user namespace do than the pod is kept apart for (Plan.Apart): it would
+// reach the network of the user's other pods, or seize processes that are made for the pod.
+func NeedsOwnUserNS(plan, alone *pod.Plan) bool {
+	return !plan.Apart && hasExtraPrivileges(alone.Containers[0])
+}

@@ -1,0 +1,71 @@
+package build
+
+import (
+	"cmp"
+	"slices"
+	"strconv"
+	"strings"
+
+	corev1 "k8s.io/api/core/v1"
+
+	"github.com/podrun/podrun/manifest/podutil"
+	"github.com/podrun/podrun/pod"
+)
+
+// mounts are a container's, sorted so that none hides one made before it, with the
+// file that every container has of its service account.
+func (b *builder) mounts() []pod.Mount {
+	var sorted []pod.Mount
+	for _, m := range b.c.VolumeMounts {
+		one := pod.Mount{Volume: m.Name, Path: podutil.MountPoint(m.MountPath), ReadOnly: m.ReadOnly, SubPath: m.SubPath, SubPathExpr: m.SubPathExpr, Options: m.BindMountOptions}
+		if p := m.MountPropagation; p != nil && *p != corev1.MountPropagationNone {
+			one.Propagation = pod.Propagation(*p)
+		}
+		if r := m.RecursiveReadOnly; r != nil && *r != corev1.RecursiveReadOnlyDisabled {
+			one.Recursive = pod.RecursiveReadOnly(*r)
+		}
+		sorted = append(sorted, one)
+	}
+	if account := b.account(); account != nil {
+		sorted = append(sorted, *account)
+	}
+	slices.SortStableFunc(sorted, func(a, b pod.Mount) int {
+		return cmp.Or(cmp.Compare(strings.Count(a.Path, "/"), strings.Count(b.Path, "/")), strings.Compare(a.Path, b.Path))
+	})
+	return sorted
+}
+
+// What every container finds of its service account: the namespace. There is no token,
+// as there is no API server to show it to.
+const (
+	accountPath   = "/var/run/secrets/kubernetes.io/serviceaccount"
+	accountVolume = "kube-api-access" // no volume of a manifest: see serviceAccountVolume
+)
+
+// account mounts it, unless the manifest does not want it or mounts something there.
+func (b *builder) account() *pod.Mount {
+	if !automountServiceAccount(b.pod) || slices.ContainsFunc(b.c.VolumeMounts, func(m corev1.VolumeMount) bool { return podutil.MountPoint(m.MountPath) == accountPath }) {
+		return nil
+	}
+	return &pod.Mount{Volume: serviceAccountVolume(b.pod), Path: accountPath, ReadOnly: true}
+}
+
+func automountServiceAccount(p *corev1.Pod) bool {
+	return p.Spec.AutomountServiceAccountToken == nil || *p.Spec.AutomountServiceAccountToken
+}
+
+// serviceAccountVolume is a name that no volume of the manifest has.
+func serviceAccountVolume(p *corev1.Pod) string {
+	name := accountVolume
+	for i := 2; slices.ContainsFunc(p.Spec.Volumes, func(v corev1.Volume) bool { return v.Name == name }); i++ {
+		name = accountVolume + "-" + strconv.Itoa(i)
+	}
+	return name
+}
+
+// serviceAccountFiles is the volume that account mounts.
+func serviceAccountFiles(p *corev1.Pod) pod.Volume {
+	item := pod.FileItem{Path: "namespace", Text: p.Namespace, Mode: 0o644}
+	return pod.Volume{Name: serviceAccountVolume(p), Kind: pod.Files,
+		Sources: []pod.FileSource{{Kind: pod.FromPod, Mode: 0o644, Items: []pod.FileItem{item}}}}
+}

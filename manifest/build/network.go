@@ -1,0 +1,41 @@
+package build
+
+import (
+	corev1 "k8s.io/api/core/v1"
+
+	"github.com/podrun/podrun/pod"
+)
+
+func dns(s *corev1.PodSpec) pod.DNS {
+	var d pod.DNS
+	if s.DNSPolicy != corev1.DNSClusterFirst {
+		d.Policy = string(s.DNSPolicy)
+	}
+	if c := s.DNSConfig; c != nil {
+		d.Nameservers, d.Searches = c.Nameservers, c.Searches
+		for _, o := range c.Options {
+			if o.Value != nil && *o.Value != "" {
+				d.Options = append(d.Options, o.Name+":"+*o.Value)
+			} else {
+				d.Options = append(d.Options, o.Name)
+			}
+		}
+	}
+	return d
+}
+
+func hostAliases(s *corev1.PodSpec) []pod.HostAlias {
+	var list []pod.HostAlias
+	for _, a := range s.HostAliases {
+		list = append(list, pod.HostAlias{IP: a.IP, Hostnames: a.Hostnames})
+	}
+	return list
+}
+
+// subdomain is the pod's; a name that overrides has none.
+func subdomain(p *corev1.Pod) string {
+	if p.Spec.HostnameOverride != nil {
+		return ""
+	}
+	return p.Spec.Subdomain
+}

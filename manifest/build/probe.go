@@ -1,0 +1,119 @@
+package build
+
+import (
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/util/intstr"
+
+	"github.com/podrun/podrun/environ"
+	"github.com/podrun/podrun/manifest/podutil"
+	"github.com/podrun/podrun/pod"
+)
+
+// probe builds one of the container's probes. Its command is expanded from the
+// variables that the manifest gives a value, as they stand (kubelet:
+// ExpandContainerCommandOnlyStatic).
+func (b *builder) probe(p *corev1.Probe) *pod.Probe {
+	if p == nil {
+		return nil
+	}
+	out := &pod.Probe{
+		Handler:             b.handler(p.Exec, p.HTTPGet),
+		InitialDelaySeconds: int64(p.InitialDelaySeconds),
+		PeriodSeconds:       int64(p.PeriodSeconds),
+		TimeoutSeconds:      int64(p.TimeoutSeconds),
+		SuccessThreshold:    int(p.SuccessThreshold),
+		FailureThreshold:    int(p.FailureThreshold),
+		GraceSeconds:        p.TerminationGracePeriodSeconds,
+	}
+	if p.Exec != nil {
+		vars := map[string]string{}
+		for _, e := range b.c.Env {
+			vars[e.Name] = e.Value
+		}
+		out.Exec = environ.ExpandAll(p.Exec.Command, vars)
+	}
+	if t := p.TCPSocket; t != nil {
+		out.TCP = &pod.TCPSocket{Host: t.Host, Port: b.port(t.Port)}
+	}
+	if g := p.GRPC; g != nil {
+		out.GRPC = &pod.GRPC{Port: int(g.Port), TLS: g.Mode != nil && *g.Mode == corev1.GRPCProbeModeTLS}
+		if g.Service != nil {
+			out.GRPC.Service = *g.Service
+		}
+	}
+	return out
+}
+
+// lifecycle is the container's own, never nil.
+func (b *builder) lifecycle() *corev1.Lifecycle {
+	if b.c.Lifecycle == nil {
+		return &corev1.Lifecycle{}
+	}
+	return b.c.Lifecycle
+}
+
+// stopSignal is the manifest's, else the image's.
+func (b *builder) stopSignal() string {
+	if s := b.lifecycle().StopSignal; s != nil {
+		return string(*s)
+	}
+	return b.image.StopSignal
+}
+
+// hook builds one of the container's hooks.
+func (b *builder) hook(h *corev1.LifecycleHandler) *pod.Handler {
+	if h == nil {
+		return nil
+	}
+	out := b.handler(h.Exec, h.HTTPGet)
+	if h.Sleep != nil {
+		out.SleepSeconds = new(h.Sleep.Seconds)
+	}
+	return &out
+}
+
+// handler builds what probes and hooks have in common.
+func (b *builder) handler(exec *corev1.ExecAction, get *corev1.HTTPGetAction) pod.Handler {
+	var h pod.Handler
+	if exec != nil {
+		h.Exec = exec.Command
+	}
+	if get != nil {
+		h.HTTP = &pod.HTTPGet{
+			TLS: get.Scheme == corev1.URISchemeHTTPS, Host: get.Host, Port: b.port(get.Port), Path: get.Path,
+			HTTP2: get.Protocol != nil && *get.Protocol == corev1.HTTPProtocolHTTP2,
+		}
+		for _, header := range get.HTTPHeaders {
+			h.HTTP.Headers = append(h.HTTP.Headers, pod.Header{Name: header.Name, Value: header.Value})
+		}
+	}
+	return h
+}
+
+// port looks a port up that may be named.
+func (b *builder) port(p intstr.IntOrString) int {
+	n, _ := podutil.ResolveContainerPort(b.c, p) // a name that is not there was refused
+	return n
+}
+
+// restart gives a container's own policy and rules. A sidecar's policy is in its name.
+func (b *builder) restart() (pod.RestartPolicy, []pod.RestartRule) {
+	if b.c.RestartPolicy == nil {
+		return "", nil
+	}
+	var rules []pod.RestartRule
+	for _, r := range b.c.RestartPolicyRules {
+		rule := pod.RestartRule{
+			NotIn: r.ExitCodes.Operator == corev1.ContainerRestartRuleOnExitCodesOpNotIn,
+			All:   r.Action == corev1.ContainerRestartRuleActionRestartAllContainers,
+		}
+		for _, code := range r.ExitCodes.Values {
+			rule.ExitCodes = append(rule.ExitCodes, int(code))
+		}
+		rules = append(rules, rule)
+	}
+	if podutil.IsSidecarOf(b.pod, b.c) {
+		return "", rules
+	}
+	return pod.RestartPolicy(*b.c.RestartPolicy), rules
+}

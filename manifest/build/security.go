@@ -1,0 +1,151 @@
+package build
+
+import (
+	"cmp"
+	"encoding/json"
+	"fmt"
+	"math"
+	"slices"
+	"strconv"
+	"strings"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/util/sets"
+	"k8s.io/apimachinery/pkg/util/validation"
+
+	"github.com/podrun/podrun/manifest/apiutil"
+	"github.com/podrun/podrun/manifest/podutil"
+	"github.com/podrun/podrun/pod"
+)
+
+// capabilities gives a container's set, as CAP_…, sorted. As in containerd, ALL is
+// looked at before names, added ones before dropped ones, so that
+// {drop: [ALL], add: [CHOWN]} leaves CHOWN.
+func capabilities(sc *corev1.SecurityContext) []string {
+	set := sets.New(podutil.DefaultCapabilities...)
+	if sc != nil && apiutil.IsTrue(sc.Privileged) { // and then nothing is added or dropped, as in containerd
+		set = podutil.AllCapabilities.Clone()
+	} else if sc != nil && sc.Capabilities != nil {
+		add, drop := upperCapabilities(sc.Capabilities.Add), upperCapabilities(sc.Capabilities.Drop)
+		if add.Has("ALL") {
+			set = podutil.AllCapabilities.Clone()
+		}
+		if drop.Has("ALL") {
+			set = sets.New[string]()
+		}
+		set = set.Union(add).Difference(drop).Delete("ALL")
+	}
+	list := sets.List(set)
+	for i := range list {
+		list[i] = "CAP_" + list[i]
+	}
+	return list
+}
+
+// hasExtraPrivileges says whether a container may try more than others of what the kernel lets a
+// user namespace do: it must not be that of the user's other pods.
+func hasExtraPrivileges(c pod.Container) bool {
+	return c.SeccompUnconfined || slices.ContainsFunc(c.Capabilities, func(name string) bool {
+		return !slices.Contains(podutil.DefaultCapabilities, strings.TrimPrefix(name, "CAP_"))
+	})
+}
+
+func upperCapabilities(list []corev1.Capability) sets.Set[string] {
+	set := sets.New[string]()
+	for _, c := range list {
+		set.Insert(strings.ToUpper(string(c)))
+	}
+	return set
+}
+
+// appArmor is what the Plan says of a container's profile.
+func (b *builder) appArmor() string {
+	profile := podutil.AppArmorProfile(b.pod, b.c)
+	switch {
+	case profile == nil:
+		return ""
+	case profile.Type == corev1.AppArmorProfileTypeRuntimeDefault:
+		return pod.AppArmorDefault
+	case profile.Type == corev1.AppArmorProfileTypeLocalhost && profile.LocalhostProfile != nil:
+		return *profile.LocalhostProfile
+	}
+	return ""
+}
+
+// unconfined says whether there is to be no seccomp filter: a privileged container has
+// none, as with the kubelet's runtimes.
+func (b *builder) unconfined() bool {
+	profile := podutil.SeccompProfile(b.pod, b.c)
+	return apiutil.IsTrue(b.security().Privileged) || profile != nil && profile.Type == corev1.SeccompProfileTypeUnconfined
+}
+
+// ownSeccomp is the profile of the user's that counts, if any.
+func (b *builder) ownSeccomp() json.RawMessage {
+	name, ok := podutil.LocalSeccompProfile(b.pod, b.c)
+	if !ok || b.unconfined() {
+		return nil
+	}
+	return b.seccomp[name]
+}
+
+// user spells the container's user: the manifest's numbers, or the image's own
+// spelling, with the manifest's group if it names one.
+func (b *builder) user() (string, error) {
+	user, group := b.ids()
+	if apiutil.IsTrue(b.nonRoot()) {
+		if err := b.verifyNonRoot(user); err != nil {
+			return "", err
+		}
+	}
+	name := b.image.User
+	if user != nil {
+		name = strconv.FormatInt(*user, 10)
+	}
+	if group != nil {
+		name, _, _ = strings.Cut(name, ":")
+		name = cmp.Or(name, "0") + ":" + strconv.FormatInt(*group, 10)
+	}
+	return name, nil
+}
+
+// ids gives runAsUser and runAsGroup: the container's count before the pod's.
+func (b *builder) ids() (user, group *int64) {
+	own := b.security()
+	user, group = own.RunAsUser, own.RunAsGroup
+	if sc := b.pod.Spec.SecurityContext; sc != nil {
+		user, group = cmp.Or(user, sc.RunAsUser), cmp.Or(group, sc.RunAsGroup)
+	}
+	return user, group
+}
+
+func (b *builder) nonRoot() *bool {
+	if sc := b.pod.Spec.SecurityContext; sc != nil {
+		return cmp.Or(b.security().RunAsNonRoot, sc.RunAsNonRoot)
+	}
+	return b.security().RunAsNonRoot
+}
+
+// verifyNonRoot refuses what runAsNonRoot forbids, in the kubelet's words
+// (verifyRunAsNonRoot in pkg/kubelet/kuberuntime): the user must be known, as a
+// number, not to be root.
+func (b *builder) verifyNonRoot(user *int64) error {
+	who := fmt.Sprintf("(pod: %q, container: %s)", fmt.Sprintf("%s_%s(%s)", b.pod.Name, b.pod.Namespace, b.pod.UID), b.c.Name)
+	if user != nil {
+		if *user == 0 {
+			return fmt.Errorf("container's runAsUser breaks non-root policy %s", who)
+		}
+		return nil
+	}
+	name, _, _ := strings.Cut(b.image.User, ":")
+	uid, err := strconv.ParseInt(cmp.Or(name, "0"), 10, 64)
+	switch {
+	case err != nil:
+		return fmt.Errorf("container has runAsNonRoot and image has non-numeric user (%s), cannot verify user is non-root %s", name, who)
+	case uid == 0:
+		return fmt.Errorf("container has runAsNonRoot and image will run as root %s", who)
+	}
+	if msgs := validation.IsValidUserID(uid); len(msgs) > 0 {
+		return fmt.Errorf("container has runAsNonRoot and image has an invalid user id (%d). (Must be 1-(%d)): %s %s", uid, math.MaxInt32, strings.Join(msgs, "; "), who)
+	}
+	return nil
+}

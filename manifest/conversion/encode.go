@@ -1,0 +1,71 @@
+package conversion
+
+import (
+	"encoding/json"
+	"maps"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/util/intstr"
+
+	"github.com/podrun/podrun/manifest/apiutil"
+	"github.com/podrun/podrun/pod"
+)
+
+// FromKubernetes is an object with its defaults as it is kept.
+func FromKubernetes(object metav1.Object) *pod.Object {
+	meta := apiutil.ObjectMeta(object)
+	out := &pod.Object{Namespace: meta.Namespace, Name: meta.Name, Labels: maps.Clone(meta.Labels), Annotations: maps.Clone(meta.Annotations)}
+	var spec any
+	switch o := object.(type) {
+	case *corev1.ConfigMap:
+		out.Kind = pod.KindConfigMap
+		out.ConfigMap = &pod.ConfigMap{Data: o.Data, BinaryData: o.BinaryData, Immutable: apiutil.IsTrue(o.Immutable)}
+	case *corev1.Secret:
+		out.Kind = pod.KindSecret
+		out.Secret = &pod.Secret{Type: string(o.Type), Data: o.Data, Immutable: apiutil.IsTrue(o.Immutable)}
+	case *corev1.PersistentVolumeClaim:
+		out.Kind = pod.KindClaim
+		out.Claim, spec = claimFromKubernetes(&o.Spec), o.Spec
+	case *corev1.Service:
+		out.Kind = pod.KindService
+		out.Service, spec = serviceFromKubernetes(&o.Spec), o.Spec
+	case *corev1.Namespace:
+		out.Kind = pod.KindNamespace
+	}
+	if spec != nil {
+		out.Spec, _ = json.Marshal(spec) // it came from JSON
+	}
+	return out
+}
+
+func claimFromKubernetes(s *corev1.PersistentVolumeClaimSpec) *pod.Claim {
+	c := &pod.Claim{}
+	for _, m := range s.AccessModes {
+		c.AccessModes = append(c.AccessModes, string(m))
+	}
+	if q, ok := s.Resources.Requests[corev1.ResourceStorage]; ok {
+		c.Request = q.Value()
+	}
+	return c
+}
+
+func serviceFromKubernetes(s *corev1.ServiceSpec) *pod.Service {
+	out := &pod.Service{
+		Type: pod.ServiceType(s.Type), Selector: s.Selector, ExternalName: s.ExternalName,
+		ClusterIPs: s.ClusterIPs, PublishNotReady: s.PublishNotReadyAddresses,
+	}
+	if s.SessionAffinity == corev1.ServiceAffinityClientIP {
+		out.AffinitySeconds = *s.SessionAffinityConfig.ClientIP.TimeoutSeconds
+	}
+	for _, p := range s.Ports {
+		port := pod.ServicePort{Name: p.Name, Protocol: string(p.Protocol), Port: p.Port, NodePort: p.NodePort}
+		if p.TargetPort.Type == intstr.String {
+			port.TargetName = p.TargetPort.StrVal
+		} else {
+			port.TargetPort = p.TargetPort.IntVal
+		}
+		out.Ports = append(out.Ports, port)
+	}
+	return out
+}

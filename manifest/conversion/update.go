@@ -1,0 +1,48 @@
+package conversion
+
+import (
+	"bytes"
+	"encoding/json"
+
+	"github.com/podrun/podrun/pod"
+)
+
+// PreserveFrom gives an object that is to replace another of its name what it keeps of it: what
+// an API server would not let go, and the addresses of a Service.
+func PreserveFrom(old, next *pod.Object) {
+	next.UID, next.CreatedAt, next.Revision, next.Owner = old.UID, old.CreatedAt, old.Revision, old.Owner
+	s := next.Service
+	if s == nil || s.Type == pod.ServiceExternalName || s.Headless() || old.Service.Headless() {
+		return
+	}
+	if s.Type.OpensPorts() {
+		preserveNodePorts(old.Service, s)
+	}
+	// One address that is named has brought the other family's with it.
+	if had := old.Service.ClusterIPs; len(s.ClusterIPs) == 0 || len(had) > 0 && len(s.ClusterIPs) == 1 && s.ClusterIPs[0] == had[0] {
+		s.ClusterIPs = had
+	}
+}
+
+// preserveNodePorts keeps the ports of the machine that nobody has named.
+func preserveNodePorts(old, next *pod.Service) {
+	named := map[int32]bool{}
+	for _, p := range next.Ports {
+		named[p.NodePort] = true
+	}
+	for i := range next.Ports {
+		p := &next.Ports[i]
+		for _, had := range old.Ports {
+			if p.NodePort == 0 && had.Port == p.Port && had.Protocol == p.Protocol && !named[had.NodePort] {
+				p.NodePort = had.NodePort
+			}
+		}
+	}
+}
+
+// Equal says whether an object is what another of its name is already.
+func Equal(old, next *pod.Object) bool {
+	a, aerr := json.Marshal(old)
+	b, berr := json.Marshal(next)
+	return aerr == nil && berr == nil && bytes.Equal(a, b)
+}

@@ -1,0 +1,128 @@
+package decode
+
+import (
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+
+	appsv1 "k8s.io/api/apps/v1"
+	batchv1 "k8s.io/api/batch/v1"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/podrun/podrun/manifest/apiutil"
+	"github.com/podrun/podrun/manifest/support"
+)
+
+// Kind is what is known of one kind of object.
+type Kind struct {
+	APIVersion string
+	New        func() metav1.Object // an empty one, of the Go type
+}
+
+// kindNames are the kinds that KindOf finds.
+var kindNames = []string{"Pod", "ConfigMap", "Secret", "PersistentVolumeClaim", "Service", "Namespace",
+	"Deployment", "ReplicaSet", "StatefulSet", "DaemonSet", "Job", "CronJob"}
+
+// KindOf finds a kind that podrun takes.
+func KindOf(name string) (Kind, bool) {
+	k, ok := map[string]Kind{
+		"Pod":                   {"v1", func() metav1.Object { return &corev1.Pod{} }},
+		"ConfigMap":             {"v1", func() metav1.Object { return &corev1.ConfigMap{} }},
+		"Secret":                {"v1", func() metav1.Object { return &corev1.Secret{} }},
+		"PersistentVolumeClaim": {"v1", func() metav1.Object { return &corev1.PersistentVolumeClaim{} }},
+		"Service":               {"v1", func() metav1.Object { return &corev1.Service{} }},
+		"Namespace":             {"v1", func() metav1.Object { return &corev1.Namespace{} }},
+		"Deployment":            {"apps/v1", func() metav1.Object { return &appsv1.Deployment{} }},
+		"ReplicaSet":            {"apps/v1", func() metav1.Object { return &appsv1.ReplicaSet{} }},
+		"StatefulSet":           {"apps/v1", func() metav1.Object { return &appsv1.StatefulSet{} }},
+		"DaemonSet":             {"apps/v1", func() metav1.Object { return &appsv1.DaemonSet{} }},
+		"Job":                   {"batch/v1", func() metav1.Object { return &batchv1.Job{} }},
+		"CronJob":               {"batch/v1", func() metav1.Object { return &batchv1.CronJob{} }},
+	}[name]
+	return k, ok
+}
+
+// unsupportedKinds are the kinds that people put beside or around a Pod, with what to do
+// today. A kind that is not here is told what podrun runs.
+var unsupportedKinds = map[string]string{
+	"PersistentVolume":      "a PersistentVolumeClaim needs none here; for a directory of your own use a hostPath volume; remove this document",
+	"Endpoints":             "a Service has the addresses of pods that its selector finds; remove this document",
+	"EndpointSlice":         "a Service has the addresses of pods that its selector finds; remove this document",
+	"RuntimeClass":          "there is one runtime; remove this document",
+	"ReplicationController": "make a Deployment of it: apiVersion apps/v1, and a selector with matchLabels",
+	"PodTemplate":           "make a Pod of its template: apiVersion v1, kind Pod, a name, and the template's spec",
+}
+
+// unsupportedKind says that an object of a kind is not taken, and what to do. meant is the kind
+// that it probably was meant to be, or "".
+func unsupportedKind(kind, meant string) string {
+	if meant != "" {
+		return fmt.Sprintf("there is no kind %s: did you mean %s?", apiutil.Truncate(kind, 60), meant)
+	}
+	cure, ok := unsupportedKinds[kind]
+	if !ok {
+		cure = "podrun takes Pods, what makes Pods (Deployment, StatefulSet, DaemonSet, ReplicaSet, Job, CronJob), ConfigMap, Secret, PersistentVolumeClaim, Service and Namespace; remove this document"
+	}
+	return fmt.Sprintf("%s is not supported yet: %s", apiutil.Truncate(kind, 60), cure)
+}
+
+// suggestKind is the kind that a word which names none was probably meant to be, or "".
+func suggestKind(word string) string {
+	if _, other := unsupportedKinds[word]; other {
+		return ""
+	}
+	names := slices.Concat([]string{"List"}, kindNames, slices.Collect(maps.Keys(unsupportedKinds)))
+	for name := range IgnoredKinds {
+		_, name, _ = strings.Cut(name, "/")
+		names = append(names, name)
+	}
+	return suggest("", word, names)
+}
+
+// foreignGroup is the group of an APIVersion, and whether it is none of Kubernetes' own: a
+// kind of it has nothing in common with Kubernetes' kind of the same name.
+func foreignGroup(apiVersion string) (string, bool) {
+	group, _, grouped := strings.Cut(apiVersion, "/")
+	return group, grouped && strings.Contains(group, ".") && !strings.HasSuffix(group, ".k8s.io")
+}
+
+const (
+	noteNoAPIServer = "there is no API server that it could speak of"
+	noteOneUser     = "what pods may do is bounded by what their user may"
+)
+
+// IgnoredKinds are objects that only a cluster has a use for: group and kind, and why.
+var IgnoredKinds = map[string]string{
+	"/ServiceAccount":                                               noteNoAPIServer,
+	"rbac.authorization.k8s.io/Role":                                noteNoAPIServer,
+	"rbac.authorization.k8s.io/RoleBinding":                         noteNoAPIServer,
+	"rbac.authorization.k8s.io/ClusterRole":                         noteNoAPIServer,
+	"rbac.authorization.k8s.io/ClusterRoleBinding":                  noteNoAPIServer,
+	"apiextensions.k8s.io/CustomResourceDefinition":                 noteNoAPIServer,
+	"apiregistration.k8s.io/APIService":                             noteNoAPIServer,
+	"admissionregistration.k8s.io/MutatingWebhookConfiguration":     noteNoAPIServer,
+	"admissionregistration.k8s.io/ValidatingWebhookConfiguration":   noteNoAPIServer,
+	"admissionregistration.k8s.io/ValidatingAdmissionPolicy":        noteNoAPIServer,
+	"admissionregistration.k8s.io/ValidatingAdmissionPolicyBinding": noteNoAPIServer,
+	"networking.k8s.io/NetworkPolicy":                               "podrun does not filter what pods say to each other",
+	"networking.k8s.io/Ingress":                                     "publish a port with hostPort instead",
+	"networking.k8s.io/IngressClass":                                "publish a port with hostPort instead",
+	"policy/PodDisruptionBudget":                                    "one machine is not drained while it is used",
+	"autoscaling/HorizontalPodAutoscaler":                           "nothing is scaled on one machine",
+	"autoscaling.k8s.io/VerticalPodAutoscaler":                      "nothing is scaled on one machine",
+	"scheduling.k8s.io/PriorityClass":                               support.NoteScheduling,
+	"storage.k8s.io/StorageClass":                                   "a PersistentVolumeClaim is a directory here",
+	"/LimitRange":                                                   noteOneUser,
+	"/ResourceQuota":                                                noteOneUser,
+}
+
+// IgnoredKind says why an object means nothing here, or "".
+func IgnoredKind(apiVersion, kind string) string {
+	group, _, grouped := strings.Cut(apiVersion, "/")
+	if !grouped {
+		group = ""
+	}
+	return IgnoredKinds[group+"/"+kind]
+}

@@ -1,0 +1,24 @@
+package decode
+
+import (
+	"encoding/json"
+	"fmt"
+
+	"github.com/podrun/podrun/manifest/apiutil"
+)
+
+// quantityProblem gives the reason why a JSON value is no quantity that podrun can
+// count with, or "". A negative one is left to validation, which has the API
+// server's words for it.
+func quantityProblem(v any) string {
+	var text string
+	switch v := v.(type) {
+	case string:
+		text = v
+	case json.Number:
+		text = v.String()
+	default:
+		return fmt.Sprintf("is %s, not a quantity", describeValue(v))
+	}
+	return apiutil.QuantityProblem(text)
+}

@@ -1,0 +1,73 @@
+package decode
+
+import (
+	"slices"
+	"strings"
+)
+
+// oldSpellings are spellings that were proposed in 2016 and never became the API, by
+// the name of the Go type that would hold them. They are too far from today's
+// names for an edit distance to find.
+var oldSpellings = map[[2]string]string{
+	{"EnvVarSource", "field"}:             "fieldRef",
+	{"EnvVarSource", "resourceField"}:     "resourceFieldRef",
+	{"VolumeMount", "volumeName"}:         "name",
+	{"VolumeMount", "path"}:               "mountPath",
+	{"DownwardAPIVolumeFile", "field"}:    "fieldRef",
+	{"ResourceRequirements", "request"}:   "requests",
+	{"ResourceRequirements", "limit"}:     "limits",
+	{"Container", "limits"}:               "resources",
+	{"Container", "requests"}:             "resources",
+	{"Container", "environment"}:          "env",
+	{"Container", "entrypoint"}:           "command",
+	{"Container", "volumes"}:              "volumeMounts",
+	{"PodSpec", "gracePeriodSeconds"}:     "terminationGracePeriodSeconds",
+	{"PodSpec", "terminationGracePeriod"}: "terminationGracePeriodSeconds",
+}
+
+// suggest finds the known field that an unknown one of a type was meant to be, or
+// "". Case is the commonest mistake; else at most a third of the letters may be
+// wrong.
+func suggest(typeName, unknown string, known []string) string {
+	if name, ok := oldSpellings[[2]string{typeName, unknown}]; ok {
+		return name
+	}
+	if len(unknown) > 64 {
+		return ""
+	}
+	best, name := max(1, len(unknown)/3)+1, ""
+	for _, k := range slices.Sorted(slices.Values(known)) {
+		if strings.EqualFold(k, unknown) {
+			return k
+		}
+		if d := editDistance(strings.ToLower(unknown), strings.ToLower(k)); d < best {
+			best, name = d, k
+		}
+	}
+	return name
+}
+
+// editDistance counts the insertions, deletions, replacements and swaps of
+// neighbours that turn a into b.
+func editDistance(a, b string) int {
+	var before, above []int
+	row := make([]int, len(b)+1)
+	for j := range row {
+		row[j] = j
+	}
+	for i := 1; i <= len(a); i++ {
+		before, above, row = above, row, make([]int, len(b)+1)
+		row[0] = i
+		for j := 1; j <= len(b); j++ {
+			cost := 1
+			if a[i-1] == b[j-1] {
+				cost = 0
+			}
+			row[j] = min(above[j]+1, row[j-1]+1, above[j-1]+cost)
+			if i > 1 && j > 1 && a[i-1] == b[j-2] && a[i-2] == b[j-1] {
+				row[j] = min(row[j], before[j-2]+1)
+			}
+		}
+	}
+	return row[len(b)]
+}

@@ -1,0 +1,65 @@
+package defaulting
+
+import (
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/util/intstr"
+
+	"github.com/podrun/podrun/manifest/apiutil"
+)
+
+// SetObjectDefaults fills in what the API server fills in when an object is created.
+func SetObjectDefaults(object metav1.Object) {
+	meta := apiutil.ObjectMeta(object)
+	if meta.Namespace == "" {
+		meta.Namespace = corev1.NamespaceDefault
+	}
+	switch o := object.(type) {
+	case *corev1.Namespace:
+		meta.Namespace = ""
+		o.Status, o.Spec = corev1.NamespaceStatus{}, corev1.NamespaceSpec{}
+	case *corev1.Secret:
+		if o.Type == "" {
+			o.Type = corev1.SecretTypeOpaque
+		}
+		for key, value := range o.StringData { // it wins
+			if o.Data == nil {
+				o.Data = map[string][]byte{}
+			}
+			o.Data[key] = []byte(value)
+		}
+		o.StringData = nil
+	case *corev1.PersistentVolumeClaim:
+		o.Status = corev1.PersistentVolumeClaimStatus{}
+		if o.Spec.VolumeMode == nil {
+			o.Spec.VolumeMode = new(corev1.PersistentVolumeFilesystem)
+		}
+	case *corev1.Service:
+		o.Status = corev1.ServiceStatus{}
+		defaultService(&o.Spec)
+	}
+}
+
+func defaultService(s *corev1.ServiceSpec) {
+	if s.Type == "" {
+		s.Type = corev1.ServiceTypeClusterIP
+	}
+	if s.SessionAffinity == "" {
+		s.SessionAffinity = corev1.ServiceAffinityNone
+	}
+	if c := s.SessionAffinityConfig; s.SessionAffinity == corev1.ServiceAffinityClientIP && (c == nil || c.ClientIP == nil || c.ClientIP.TimeoutSeconds == nil) {
+		s.SessionAffinityConfig = &corev1.SessionAffinityConfig{ClientIP: &corev1.ClientIPConfig{TimeoutSeconds: new(corev1.DefaultClientIPServiceAffinitySeconds)}}
+	}
+	if len(s.ClusterIPs) == 0 && s.ClusterIP != "" {
+		s.ClusterIPs = []string{s.ClusterIP}
+	}
+	for i := range s.Ports {
+		p := &s.Ports[i]
+		if p.Protocol == "" {
+			p.Protocol = corev1.ProtocolTCP
+		}
+		if p.TargetPort == intstr.FromInt32(0) || p.TargetPort == intstr.FromString("") {
+			p.TargetPort = intstr.FromInt32(p.Port)
+		}
+	}
+}

@@ -1,0 +1,44 @@
+package podutil
+
+import (
+	"maps"
+	"slices"
+	"strings"
+
+	corev1 "k8s.io/api/core/v1"
+)
+
+// DeviceNames are the names of the devices that a container asks for, itself and by its pod's
+// annotations, each once.
+func DeviceNames(p *corev1.Pod, c *corev1.Container) []string {
+	var names []string
+	add := func(name string) {
+		if !slices.Contains(names, name) {
+			names = append(names, name)
+		}
+	}
+	for _, key := range slices.Sorted(maps.Keys(p.Annotations)) {
+		if strings.HasPrefix(key, DeviceAnnotationPrefix) {
+			for name := range strings.SplitSeq(p.Annotations[key], ",") {
+				add(name)
+			}
+		}
+	}
+	for _, name := range SortedResourceNames(c.Resources.Limits) {
+		if IsDeviceName(name) {
+			add(string(name))
+		}
+	}
+	return names
+}
+
+// IsDeviceName says whether a resource is a device's name, be it well formed or not: no
+// resource of Kubernetes has a = in its name.
+func IsDeviceName(name corev1.ResourceName) bool { return strings.Contains(string(name), "=") }
+
+const DeviceAnnotationPrefix = "cdi.k8s.io/"
+
+// SortedResourceNames returns the names of a resource list, sorted.
+func SortedResourceNames(list corev1.ResourceList) []corev1.ResourceName {
+	return slices.Sorted(maps.Keys(list))
+}

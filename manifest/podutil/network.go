@@ -1,0 +1,39 @@
+package podutil
+
+import (
+	"cmp"
+	"strings"
+
+	corev1 "k8s.io/api/core/v1"
+
+	"github.com/podrun/podrun/manifest/apiutil"
+	"github.com/podrun/podrun/pod"
+)
+
+// NetworkMode is that of a valid Pod.
+func NetworkMode(p *corev1.Pod) pod.NetworkMode {
+	switch mode := p.Annotations[AnnotationNetwork]; {
+	case p.Spec.HostNetwork:
+		return pod.NetworkHost
+	case mode == "auto":
+		return pod.NetworkAuto
+	default:
+		return pod.NetworkMode(mode)
+	}
+}
+
+// IsHostNetwork says whether the pod uses the host's network, by field or annotation.
+func IsHostNetwork(p *corev1.Pod) bool { return NetworkMode(p) == pod.NetworkHost }
+
+// Hostname names the pod, as the kubelet does (GeneratePodHostNameAndDomain in
+// pkg/kubelet/kubelet_pods.go).
+func Hostname(p *corev1.Pod) string {
+	name := cmp.Or(apiutil.StringOrEmpty(p.Spec.HostnameOverride), p.Spec.Hostname, p.Name)
+	if len(name) > maxHostname {
+		name = strings.TrimRight(name[:maxHostname], "-.")
+	}
+	return name
+}
+
+// maxHostname is the kernel's limit of a host name that is cut.
+const maxHostname = 63

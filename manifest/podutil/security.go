@@ -1,0 +1,100 @@
+package podutil
+
+import (
+	"slices"
+	"strings"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/util/sets"
+)
+
+// AppArmorProfile is the profile that counts for a container: its own, then that of the old
+// annotation, then the pod's (GetProfile in pkg/security/apparmor); nil is none.
+func AppArmorProfile(p *corev1.Pod, c *corev1.Container) *corev1.AppArmorProfile {
+	if sc := c.SecurityContext; sc != nil && sc.AppArmorProfile != nil {
+		return sc.AppArmorProfile
+	}
+	if profile := AppArmorFromAnnotation(p, c.Name); profile != nil {
+		return profile
+	}
+	if sc := p.Spec.SecurityContext; sc != nil {
+		return sc.AppArmorProfile
+	}
+	return nil
+}
+
+// AppArmorFromAnnotation is the profile that the old annotation names for a container, or nil.
+func AppArmorFromAnnotation(p *corev1.Pod, container string) *corev1.AppArmorProfile {
+	value := p.Annotations[AppArmorAnnotationPrefix+container]
+	name, local := strings.CutPrefix(value, corev1.DeprecatedAppArmorBetaProfileNamePrefix)
+	switch {
+	case local:
+		return &corev1.AppArmorProfile{Type: corev1.AppArmorProfileTypeLocalhost, LocalhostProfile: &name}
+	case value == corev1.DeprecatedAppArmorBetaProfileRuntimeDefault:
+		return &corev1.AppArmorProfile{Type: corev1.AppArmorProfileTypeRuntimeDefault}
+	case value == corev1.DeprecatedAppArmorBetaProfileNameUnconfined:
+		return &corev1.AppArmorProfile{Type: corev1.AppArmorProfileTypeUnconfined}
+	}
+	return nil
+}
+
+const AppArmorAnnotationPrefix = corev1.DeprecatedAppArmorBetaContainerAnnotationKeyPrefix
+
+// SeccompProfile is the profile that counts for a container: its own before the pod's; nil
+// is the runtime's default.
+func SeccompProfile(p *corev1.Pod, c *corev1.Container) *corev1.SeccompProfile {
+	if sc := c.SecurityContext; sc != nil && sc.SeccompProfile != nil {
+		return sc.SeccompProfile
+	}
+	if sc := p.Spec.SecurityContext; sc != nil {
+		return sc.SeccompProfile
+	}
+	return nil
+}
+
+// LocalSeccompProfiles are the names of the profiles of the user's own that a Pod asks for:
+// clean paths below where such are kept.
+func LocalSeccompProfiles(p *corev1.Pod) []string {
+	var names []string
+	for _, list := range [][]corev1.Container{p.Spec.InitContainers, p.Spec.Containers} {
+		for i := range list {
+			if name, ok := LocalSeccompProfile(p, &list[i]); ok {
+				names = append(names, name)
+			}
+		}
+	}
+	return names
+}
+
+// LocalSeccompProfile is the name of the seccomp profile of the user's own that a container asks for.
+func LocalSeccompProfile(p *corev1.Pod, c *corev1.Container) (string, bool) {
+	profile := SeccompProfile(p, c)
+	if profile == nil || profile.Type != corev1.SeccompProfileTypeLocalhost || profile.LocalhostProfile == nil {
+		return "", false
+	}
+	return *profile.LocalhostProfile, true
+}
+
+// NormalizeSysctl turns net/ipv4/x into net.ipv4.x, as the kubelet does.
+func NormalizeSysctl(name string) string {
+	if i := strings.IndexAny(name, "./"); i < 0 || name[i] == '.' {
+		return name
+	}
+	return strings.NewReplacer("/", ".", ".", "/").Replace(name)
+}
+
+// DefaultCapabilities are those that a container has in a user namespace with other pods. They
+// are the 11 of podman, and NET_RAW: the ping of busybox opens a raw socket and no other.
+var DefaultCapabilities = []string{
+	"CHOWN", "DAC_OVERRIDE", "FOWNER", "FSETID", "KILL",
+	"NET_BIND_SERVICE", "NET_RAW", "SETFCAP", "SETGID", "SETPCAP", "SETUID", "SYS_CHROOT",
+}
+
+// AllCapabilities are those of Linux 5.9 and later.
+var AllCapabilities = sets.New(append(slices.Clone(DefaultCapabilities),
+	"AUDIT_CONTROL", "AUDIT_READ", "AUDIT_WRITE", "BLOCK_SUSPEND", "BPF", "CHECKPOINT_RESTORE",
+	"DAC_READ_SEARCH", "IPC_LOCK", "IPC_OWNER", "LEASE", "LINUX_IMMUTABLE",
+	"MAC_ADMIN", "MAC_OVERRIDE", "MKNOD", "NET_ADMIN", "NET_BROADCAST", "PERFMON",
+	"SYSLOG", "SYS_ADMIN", "SYS_BOOT", "SYS_MODULE", "SYS_NICE", "SYS_PACCT",
+	"SYS_PTRACE", "SYS_RAWIO", "SYS_RESOURCE", "SYS_TIME", "SYS_TTY_CONFIG",
+	"WAKE_ALARM")...)

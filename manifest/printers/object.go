@@ -1,0 +1,101 @@
+package printers
+
+import (
+	"fmt"
+	"maps"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/resource"
+
+	"github.com/podrun/podrun/pod"
+	"github.com/podrun/podrun/pod/glance"
+)
+
+// ObjectHeader are kubectl's columns of a kind of object that is kept (printers of
+// pkg/printers/internalversion of Kubernetes), without the namespace.
+func ObjectHeader(kind pod.ObjectKind, wide bool) []string {
+	switch kind {
+	case pod.KindConfigMap:
+		return []string{"NAME", "DATA", "AGE"}
+	case pod.KindSecret:
+		return []string{"NAME", "TYPE", "DATA", "AGE"}
+	case pod.KindClaim:
+		return []string{"NAME", "STATUS", "CAPACITY", "ACCESS MODES", "AGE"}
+	case pod.KindService:
+		head := []string{"NAME", "TYPE", "CLUSTER-IP", "EXTERNAL-IP", "PORT(S)", "AGE"}
+		if wide {
+			head = append(head, "SELECTOR")
+		}
+		return head
+	}
+	return []string{"NAME", "STATUS", "AGE"}
+}
+
+// ObjectRow is an object's line under ObjectHeader.
+func ObjectRow(o *pod.Object, wide bool, now time.Time) []string {
+	old := glance.Age(o.CreatedAt, now)
+	switch {
+	case o.ConfigMap != nil:
+		return []string{o.Name, strconv.Itoa(len(o.ConfigMap.Data) + len(o.ConfigMap.BinaryData)), old}
+	case o.Secret != nil:
+		return []string{o.Name, o.Secret.Type, strconv.Itoa(len(o.Secret.Data)), old}
+	case o.Claim != nil:
+		return []string{o.Name, "Bound", resource.NewQuantity(o.Claim.Request, resource.BinarySI).String(), accessModes(o.Claim.AccessModes), old}
+	case o.Service != nil:
+		row := []string{o.Name, string(o.Service.Type), clusterIP(o.Service), externalIP(o.Service), servicePorts(o.Service), old}
+		if wide {
+			row = append(row, selector(o.Service.Selector))
+		}
+		return row
+	}
+	return []string{o.Name, string(corev1.NamespaceActive), old}
+}
+
+func accessModes(modes []string) string {
+	short := map[string]string{"ReadWriteOnce": "RWO", "ReadOnlyMany": "ROX", "ReadWriteMany": "RWX", "ReadWriteOncePod": "RWOP"}
+	var list []string
+	for _, m := range modes {
+		list = append(list, short[m])
+	}
+	return strings.Join(list, ",")
+}
+
+func clusterIP(s *pod.Service) string {
+	if len(s.ClusterIPs) == 0 {
+		return ""
+	}
+	return s.ClusterIPs[0]
+}
+
+// externalIP is the name that a Service stands for. Of a LoadBalancer the address is always
+// waited for: nobody is there to give one.
+func externalIP(s *pod.Service) string {
+	if s.Type == pod.ServiceLoadBalancer {
+		return "<pending>"
+	}
+	return s.ExternalName
+}
+
+func servicePorts(s *pod.Service) string {
+	var list []string
+	for _, p := range s.Ports {
+		one := fmt.Sprintf("%d/%s", p.Port, p.Protocol)
+		if p.NodePort > 0 {
+			one = fmt.Sprintf("%d:%d/%s", p.Port, p.NodePort, p.Protocol)
+		}
+		list = append(list, one)
+	}
+	return strings.Join(list, ",")
+}
+
+func selector(labels map[string]string) string {
+	var list []string
+	for _, key := range slices.Sorted(maps.Keys(labels)) {
+		list = append(list, key+"="+labels[key])
+	}
+	return strings.Join(list, ",")
+}

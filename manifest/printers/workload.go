@@ -1,0 +1,120 @@
+package printers
+
+import (
+	"fmt"
+	"strings"
+	"time"
+
+	appsv1 "k8s.io/api/apps/v1"
+	batchv1 "k8s.io/api/batch/v1"
+	"k8s.io/apimachinery/pkg/util/duration"
+
+	"github.com/podrun/podrun/manifest/apiutil"
+	"github.com/podrun/podrun/manifest/conversion"
+	"github.com/podrun/podrun/manifest/status"
+	"github.com/podrun/podrun/pod"
+	"github.com/podrun/podrun/pod/glance"
+)
+
+// WorkloadHeader are kubectl's columns of a kind that makes pods, without the namespace.
+func WorkloadHeader(kind pod.ObjectKind, wide bool) []string {
+	head := map[pod.ObjectKind][]string{
+		pod.KindDeployment:  {"NAME", "READY", "UP-TO-DATE", "AVAILABLE", "AGE"},
+		pod.KindReplicaSet:  {"NAME", "DESIRED", "CURRENT", "READY", "AGE"},
+		pod.KindStatefulSet: {"NAME", "READY", "AGE"},
+		pod.KindDaemonSet:   {"NAME", "DESIRED", "CURRENT", "READY", "UP-TO-DATE", "AVAILABLE", "NODE SELECTOR", "AGE"},
+		pod.KindJob:         {"NAME", "STATUS", "COMPLETIONS", "DURATION", "AGE"},
+		pod.KindCronJob:     {"NAME", "SCHEDULE", "TIMEZONE", "SUSPEND", "ACTIVE", "LAST SCHEDULE", "AGE"},
+	}[kind]
+	if wide {
+		head = append(head, "CONTAINERS", "IMAGES")
+	}
+	return head
+}
+
+// WorkloadRow is the workload in these columns.
+func WorkloadRow(w *status.Workload, wide bool, now time.Time) ([]string, error) {
+	object, err := conversion.WorkloadToKubernetes(w.Object)
+	if err != nil {
+		return nil, err
+	}
+	c := w.Counts
+	n := func(i int) string { return fmt.Sprint(i) }
+	want := w.Spec.Replicas
+	old := glance.Age(w.Object.CreatedAt, now)
+	var row []string
+	switch o := object.(type) {
+	case *appsv1.Deployment:
+		row = []string{o.Name, fmt.Sprintf("%d/%d", c.Ready, want), n(c.Updated), n(c.Available), old}
+	case *appsv1.ReplicaSet:
+		row = []string{o.Name, n(want), n(c.Replicas), n(c.Ready), old}
+	case *appsv1.StatefulSet:
+		row = []string{o.Name, fmt.Sprintf("%d/%d", c.Ready, want), old}
+	case *appsv1.DaemonSet:
+		row = []string{o.Name, "1", n(min(c.Replicas, 1)), n(c.Ready), n(c.Updated), n(c.Available), "", old}
+	case *batchv1.Job:
+		row = []string{o.Name, jobStatusWord(w), jobCompletions(w), jobDuration(w, now), old}
+	case *batchv1.CronJob:
+		last := ""
+		if t := w.State.Cron.Scheduled; !t.IsZero() {
+			last = glance.Age(t, now)
+		}
+		zone := ""
+		if z := o.Spec.TimeZone; z != nil {
+			zone = *z
+		}
+		row = []string{o.Name, o.Spec.Schedule, zone, boolColumn(apiutil.IsTrue(o.Spec.Suspend)), n(len(w.Jobs)), last, old}
+	}
+	if wide {
+		var names, images []string
+		for _, ct := range conversion.PodTemplate(object).Spec.Containers {
+			names, images = append(names, ct.Name), append(images, ct.Image)
+		}
+		row = append(row, strings.Join(names, ","), strings.Join(images, ","))
+	}
+	return row, nil
+}
+
+// boolColumn writes a flag as kubectl does.
+func boolColumn(flag bool) string {
+	if flag {
+		return "True"
+	}
+	return "False"
+}
+
+// jobStatusWord is the status of a Job in a word (printJob in pkg/printers/internalversion).
+func jobStatusWord(w *status.Workload) string {
+	for _, kind := range []string{"Complete", "Failed", "Suspended", "FailureTarget", "SuccessCriteriaMet"} {
+		if c, ok := w.State.Condition(kind); ok && c.Status == "True" {
+			return kind
+		}
+	}
+	if w.Object.Deleting {
+		return "Terminating"
+	}
+	return "Running"
+}
+
+func jobCompletions(w *status.Workload) string {
+	j := w.Spec.Job
+	switch {
+	case j.Completions >= 0:
+		return fmt.Sprintf("%d/%d", w.State.Job.Succeeded, j.Completions)
+	case j.Parallelism > 1:
+		return fmt.Sprintf("%d/1 of %d", w.State.Job.Succeeded, j.Parallelism)
+	}
+	return fmt.Sprintf("%d/1", w.State.Job.Succeeded)
+}
+
+// jobDuration is how long a Job has run.
+func jobDuration(w *status.Workload, now time.Time) string {
+	j := w.State.Job
+	if j.Started.IsZero() {
+		return ""
+	}
+	if _, well := w.State.Ended(); well {
+		now = j.Completed
+	}
+	return duration.HumanDuration(max(now.Sub(j.Started), 0))
+}

@@ -1,0 +1,3 @@
+// Package resources computes the effective requests and limits of a Pod and its containers, and its QoS
+// class.
+package resources

@@ -1,0 +1,53 @@
+package resources
+
+import (
+	"fmt"
+
+	corev1 "k8s.io/api/core/v1"
+
+	"github.com/podrun/podrun/manifest/podutil"
+	"github.com/podrun/podrun/pod"
+)
+
+// hugePageName is the kernel's name of a size, as in hugetlb.2MB.max.
+func hugePageName(size int64) string {
+	units := []string{"B", "KB", "MB", "GB", "TB", "PB"}
+	i := 0
+	for ; size >= 1024 && size%1024 == 0 && i < len(units)-1; i++ {
+		size /= 1024
+	}
+	return fmt.Sprintf("%d%s", size, units[i])
+}
+
+// hugePages adds to the effective resources of a Pod what it may have of each size of
+// huge pages (kubelet: HugePageLimits in pkg/kubelet/cm). They cannot be shared, so a
+// container that names none has none.
+func (e *Effective) hugePages(p *corev1.Pod) {
+	names := map[corev1.ResourceName]bool{}
+	for _, list := range [][]corev1.Container{p.Spec.InitContainers, p.Spec.Containers} {
+		for i := range list {
+			for name := range list[i].Resources.Limits {
+				if _, ok := podutil.HugePageSize(name); ok {
+					names[name] = true
+				}
+			}
+		}
+	}
+	for name := range names {
+		size, _ := podutil.HugePageSize(name)
+		s := declaredAmounts(p, name)
+		set := func(r *pod.Resources, limit amount) {
+			if r.HugePages == nil {
+				r.HugePages = map[string]int64{}
+			}
+			r.HugePages[hugePageName(size)] = limit.value
+		}
+		set(&e.Pod, combine(p, s, func(_ int, c requestAndLimit, _ bool) amount { return c.limit }))
+		for i, c := range s.inits {
+			set(&e.InitContainers[i], c.limit)
+		}
+		for i, c := range s.apps {
+			set(&e.Containers[i], c.limit)
+		}
+	}
+}

@@ -1,0 +1,3 @@
+// Package status renders what the supervisor reports as the status of Kubernetes objects, and its events
+// as Event objects.
+package status

@@ -1,0 +1,106 @@
+package support
+
+const (
+	NoteScheduling      = "scheduling: there is one machine"
+	noteAppArmor        = "default: none; where the host has no AppArmor only Unconfined can be had, as with the kubelet"
+	noteAppArmorDefault = "RuntimeDefault is the first of podrun-default, containers-default, cri-containerd.apparmor.d and docker-default that is loaded: only root can load profiles"
+	noteSELinux         = "where the host has SELinux; elsewhere there are no labels, and it has no effect. Default: the policy's for containers, with categories of the pod's own; spc_t for privileged ones"
+	noteSELinuxChange   = "files are always labelled one by one, as by Recursive, unless a mount of podrun's own has them"
+
+	noteNoToken = "there is no API server, so no account and no token"
+)
+
+// podRows are the fields of spec itself.
+var podRows = []Field{
+	{Path: "spec", Support: Done},
+	{Path: "spec.restartPolicy", Support: Done, Note: "default: Always"},
+	{Path: "spec.terminationGracePeriodSeconds", Support: Done, Note: "default: 30"},
+	{Path: "spec.activeDeadlineSeconds", Support: Done, Note: "counts initialisation; may be set and lowered while the pod runs"},
+	{Path: "spec.hostname", Support: Done, Note: "default: the pod's name, cut to 63 characters"},
+	{Path: "spec.shareProcessNamespace", Support: Done},
+	{Path: "spec.hostUsers", Support: Done, Note: "false: the pod has ids of its own among the user's, 65536 where /etc/subuid gives so many, else 4096; the image is copied for it; without hostPath and persistentVolumeClaim, whose owners only root could map"},
+	{Path: "spec.os", Support: Done},
+	{Path: "spec.os.name", Support: Done, Only: []string{"linux"}},
+
+	{Path: "spec.resources", Support: Done, Note: "pod-level resources"},
+	{Path: "spec.resources.limits", Support: Done},
+	{Path: "spec.resources.limits[cpu]", Support: Done},
+	{Path: "spec.resources.limits[memory]", Support: Done},
+	{Path: "spec.resources.limits[*]", Support: Refused, Note: "only cpu and memory"},
+	{Path: "spec.resources.requests", Support: Done},
+	{Path: "spec.resources.requests[cpu]", Support: Done},
+	{Path: "spec.resources.requests[memory]", Support: Done},
+	{Path: "spec.resources.requests[*]", Support: Refused, Note: "only cpu and memory"},
+	{Path: "spec.resources.claims", Support: Refused, Note: "dynamic resource allocation"},
+
+	{Path: "spec.dnsPolicy", Support: Done, Note: "default: ClusterFirst: podrun's own resolver, which passes on to the host's what it does not know; in the host's network ClusterFirstWithHostNet is Default"},
+	{Path: "spec.dnsConfig", Support: Done},
+	{Path: "spec.dnsConfig.nameservers", Support: Done},
+	{Path: "spec.dnsConfig.searches", Support: Done},
+	{Path: "spec.dnsConfig.options", Support: Done},
+	{Path: "spec.dnsConfig.options[].name", Support: Done},
+	{Path: "spec.dnsConfig.options[].value", Support: Done},
+	{Path: "spec.hostAliases", Support: Done},
+	{Path: "spec.hostAliases[].ip", Support: Done},
+	{Path: "spec.hostAliases[].hostnames", Support: Done},
+	{Path: "spec.subdomain", Support: Done},
+	{Path: "spec.setHostnameAsFQDN", Support: Done},
+	{Path: "spec.enableServiceLinks", Support: Done, Note: "default: true: variables tell of the Services of the namespace that are there when a container starts"},
+	{Path: "spec.automountServiceAccountToken", Support: Done, Note: noteNoToken + "; without false, containers find their namespace where the token would be"},
+	{Path: "spec.serviceAccountName", Support: Accepted, Note: noteNoToken + "; fieldRef gives the name, or default"},
+	{Path: "spec.serviceAccount", Support: Accepted, Note: "the old name of serviceAccountName"},
+	{Path: "spec.nodeName", Support: Accepted, Note: NoteScheduling + "; fieldRef gives the name, or the host's"},
+	{Path: "spec.nodeSelector", Support: Accepted, Note: NoteScheduling},
+	{Path: "spec.affinity", Support: Accepted, Note: NoteScheduling},
+	{Path: "spec.tolerations", Support: Accepted, Note: NoteScheduling + "; may be added while the pod runs"},
+	{Path: "spec.topologySpreadConstraints", Support: Accepted, Note: NoteScheduling + ", where they hold trivially"},
+	{Path: "spec.schedulerName", Support: Accepted, Note: NoteScheduling},
+	{Path: "spec.schedulingGroup", Support: Accepted, Note: NoteScheduling},
+	{Path: "spec.priorityClassName", Support: Accepted, Note: NoteScheduling + "; system-node-critical lowers the OOM score as the kubelet does"},
+	{Path: "spec.priority", Support: Accepted, Note: NoteScheduling},
+	{Path: "spec.preemptionPolicy", Support: Accepted, Note: NoteScheduling},
+
+	{Path: "spec.schedulingGates", Support: Refused, Note: "nobody would lift them"},
+	{Path: "spec.ephemeralContainers", Support: Done, Note: "podrun apply, up and debug add them to a pod that runs; a new pod has none; fields as spec.containers, without ports, probes, lifecycle, resources and subPath"},
+	{Path: "spec.ephemeralContainers[].targetContainerName", Support: Done, Note: "a container of spec.containers, whose processes it sees"},
+	{Path: "spec.hostNetwork", Support: Done, Note: "/sys is then the host's, to be read only; ports below net.ipv4.ip_unprivileged_port_start are root's"},
+	{Path: "spec.hostPID", Support: Done, Note: "the host's processes, by the rights of the user; takes a cgroup of the pod's own, by which all that it leaves is ended"},
+	{Path: "spec.hostIPC", Support: Done, Note: "System V and POSIX shared memory, semaphores and queues of the host, by the rights of the user"},
+	{Path: "spec.hostnameOverride", Support: Done, Note: "cut to 63 characters"},
+	{Path: "spec.imagePullSecrets", Support: Done, Note: "tried before the user's own auth file"},
+	{Path: "spec.imagePullSecrets[].name", Support: Done},
+	{Path: "spec.readinessGates", Support: Done, Note: "podrun condition set opens them"},
+	{Path: "spec.readinessGates[].conditionType", Support: Done},
+	{Path: "spec.runtimeClassName", Support: Refused, Note: "there is one runtime"},
+	{Path: "spec.overhead", Support: Refused, Note: "belongs to runtime classes"},
+	{Path: "spec.resourceClaims", Support: Refused, Note: "dynamic resource allocation"},
+	{Path: "spec.evictionResponders", Support: Refused, Note: "eviction"},
+}
+
+// podSecurityRows are the fields of spec.securityContext.
+var podSecurityRows = []Field{
+	{Path: "spec.securityContext", Support: Done},
+	{Path: "spec.securityContext.runAsUser", Support: Done},
+	{Path: "spec.securityContext.runAsGroup", Support: Done},
+	{Path: "spec.securityContext.runAsNonRoot", Support: Done},
+	{Path: "spec.securityContext.supplementalGroups", Support: Done},
+	{Path: "spec.securityContext.supplementalGroupsPolicy", Support: Done, Note: "default: Merge"},
+	{Path: "spec.securityContext.sysctls", Support: Done, Note: "the kubelet's safe list only; unless set, every user may listen on all ports of the pod, and use ping"},
+	{Path: "spec.securityContext.sysctls[].name", Support: Done},
+	{Path: "spec.securityContext.sysctls[].value", Support: Done},
+	{Path: "spec.securityContext.seccompProfile", Support: Done, Note: "default: RuntimeDefault"},
+	{Path: "spec.securityContext.seccompProfile.type", Support: Done},
+	{Path: "spec.securityContext.seccompProfile.localhostProfile", Support: Done, Note: "a file below ~/.local/share/podrun/seccomp, of root: /var/lib/podrun/seccomp"},
+	{Path: "spec.securityContext.fsGroup", Support: Done, Note: "of every volume but hostPath and image"},
+	{Path: "spec.securityContext.fsGroupChangePolicy", Support: Done, Note: "of claims"},
+	{Path: "spec.securityContext.appArmorProfile", Support: Done, Note: noteAppArmor},
+	{Path: "spec.securityContext.appArmorProfile.type", Support: Done, Note: noteAppArmorDefault},
+	{Path: "spec.securityContext.appArmorProfile.localhostProfile", Support: Done, Note: "a profile that is loaded"},
+	{Path: "spec.securityContext.seLinuxOptions", Support: Done, Note: noteSELinux},
+	{Path: "spec.securityContext.seLinuxOptions.user", Support: Done},
+	{Path: "spec.securityContext.seLinuxOptions.role", Support: Done},
+	{Path: "spec.securityContext.seLinuxOptions.type", Support: Done},
+	{Path: "spec.securityContext.seLinuxOptions.level", Support: Done},
+	{Path: "spec.securityContext.seLinuxChangePolicy", Support: Accepted, Note: noteSELinuxChange},
+	{Path: "spec.securityContext.windowsOptions", Support: Refused, Note: "Windows"},
+}

@@ -1,0 +1,104 @@
+package support
+
+import (
+	"fmt"
+	"strings"
+	"testing"
+
+	"github.com/podrun/podrun/internal/golden"
+	"github.com/podrun/podrun/pod"
+)
+
+const referencePage = "../../docs/reference/fields.md"
+
+// TestReferencePage keeps the page that users read equal to the table that decides.
+func TestReferencePage(t *testing.T) { golden.Check(t, referencePage, reference()) }
+
+func reference() string {
+	var b strings.Builder
+	b.WriteString(`# Fields of a Pod
+
+<!-- Written by go test ./manifest/support -update from the support table; do not edit. -->
+
+What podrun makes of every field of a Kubernetes Pod (apiVersion v1). No field is ever ignored in silence:
+
+- **done**: works as in Kubernetes. Where only some values are named, every other value is an error.
+- **accepted**: has no meaning on one machine. It is read, kept, shown by ` + "`podrun get`" + `, and ` + "`podrun validate`" + ` says so.
+- **refused**: podrun does not do it yet. A manifest that sets it is an error, before anything is created.
+
+` + "`podrun validate FILE`" + ` says the same of one manifest, field by field. Fields that are not listed lie below one that is, or do not exist: those are errors too.
+
+`)
+	counts := map[Level]int{}
+	for _, r := range PodTable() {
+		counts[r.Support]++
+	}
+	fmt.Fprintf(&b, "%d fields are done, %d accepted, %d refused; what a refused or accepted field contains is not counted.\n", counts[Done], counts[Accepted], counts[Refused])
+	for _, section := range []struct {
+		title, intro string
+		rows         []Field
+	}{
+		{"Object and metadata", "", metaRows},
+		{"spec", "", podRows},
+		{"spec.securityContext", "", podSecurityRows},
+		{"spec.containers[]", "Init containers have the same fields, but for those in the table after the next, and for probes and lifecycle, which Kubernetes forbids them unless they are sidecars.", containerRows},
+		{"Probes and hooks of spec.containers[]", "", probeRows},
+		{"spec.initContainers[]", "", initRows},
+		{"spec.containers[].securityContext", "", containerSecurityRows},
+		{"spec.volumes[]", "", volumeRows()},
+		{"Metadata of every other kind", "ConfigMap, Secret, PersistentVolumeClaim, Service and Namespace.", objectRows("the kind's name")},
+		{"ConfigMap", "", configMapRows},
+		{"Secret", "", secretRows},
+		{"PersistentVolumeClaim", "", claimRows},
+		{"Service", "", serviceRows},
+		{"Namespace", "", namespaceRows},
+	} {
+		fmt.Fprintf(&b, "\n## %s\n\n", section.title)
+		if section.intro != "" {
+			b.WriteString(section.intro + "\n\n")
+		}
+		b.WriteString("| field | | note |\n|---|---|---|\n")
+		for _, r := range section.rows {
+			fmt.Fprintf(&b, "| `%s` | %s | %s |\n", r.Path, r.Support, r.describe())
+		}
+	}
+	return b.String()
+}
+
+func (r Field) describe() string {
+	if len(r.Only) == 0 {
+		return r.Note
+	}
+	only := "only `" + strings.Join(r.Only, "`, `") + "`"
+	if r.Note == "" {
+		return only
+	}
+	return only + "; " + r.Note
+}
+
+const workloadsPage = "../../docs/reference/workloads.md"
+
+// TestWorkloadsPage keeps the page that users read equal to the tables that decide.
+func TestWorkloadsPage(t *testing.T) {
+	var b strings.Builder
+	b.WriteString(`# Fields of the objects that make pods
+
+<!-- Written by go test ./manifest/support -update from the support tables; do not edit. -->
+
+What podrun makes of every field of a Deployment, ReplicaSet, StatefulSet, DaemonSet, Job or CronJob.
+The words are those of [the fields of a Pod](fields.md), which are also the fields of the templates below:
+of these only the template itself has a row here.
+`)
+	for _, kind := range pod.Workloads() {
+		fmt.Fprintf(&b, "\n## %s\n\n| field | | note |\n|---|---|---|\n", kind)
+		for _, r := range workloadRows(kind) {
+			fmt.Fprintf(&b, "| `%s` | %s | %s |\n", r.Path, r.Support, r.describe())
+		}
+		path := templateField
+		if kind == pod.KindCronJob {
+			path = cronTemplateField
+		}
+		fmt.Fprintf(&b, "| `%s` | %s | a Pod; its name and namespace are given by podrun |\n", path, Done)
+	}
+	golden.Check(t, workloadsPage, b.String())
+}

@@ -1,0 +1,109 @@
+package support
+
+import (
+	"slices"
+	"strings"
+)
+
+// Level says what podrun makes of a field.
+type Level string
+
+const (
+	Done     Level = "done"     // works as in Kubernetes, but for what the note says
+	Accepted Level = "accepted" // has no meaning on one machine: read, stored, shown, and said so
+	Refused  Level = "refused"  // podrun does not do it yet: a manifest that sets it is an error
+)
+
+// Field is what podrun makes of one field.
+//
+// Path is the field's path in a Pod, with [] for the items of a list. An entry of a
+// map has its key in brackets; [x/*] stands for every key that begins with "x/",
+// [*=*] for every key with
+// a = in it, [*] for every key without a row. A row that is accepted or refused speaks for
+// everything below it; one that is done has a row for every field below.
+//
+// A row of spec.containers[] also speaks for spec.initContainers[] and
+// spec.ephemeralContainers[], which have rows of their own only where they differ.
+type Field struct {
+	Path    string
+	Support Level
+	// Only, if any, are the values that have this support; every other value is
+	// refused. ['*'] at the end stands for any key.
+	Only []string
+	Note string
+}
+
+// PodTable is every field of a Pod, in the order of the reference page.
+func PodTable() []Field {
+	return slices.Concat(metaRows, podRows, podSecurityRows, containerRows, probeRows, initRows, containerSecurityRows, volumeRows())
+}
+
+// table finds rows by path.
+type table map[string]Field
+
+func newTable(rows []Field) table {
+	t := make(table, len(rows))
+	for _, r := range rows {
+		t[r.Path] = r
+	}
+	return t
+}
+
+// anyDevice stands for every name of a device among resources.
+const anyDevice = "*=*"
+
+const (
+	initPrefix      = "spec.initContainers[]"
+	ephemeralPrefix = "spec.ephemeralContainers[]"
+	containerPrefix = "spec.containers[]"
+)
+
+// row finds the row of a field. One without is refused: the table's test makes
+// sure that there is none.
+func (t table) row(path string) Field {
+	if r, ok := t.find(path); ok {
+		return r
+	}
+	return Field{Path: path, Support: Refused, Note: "a field that this podrun has never heard of"}
+}
+
+func (t table) find(path string) (Field, bool) {
+	if r, ok := t[path]; ok {
+		return r, true
+	}
+	for _, prefix := range []string{initPrefix, ephemeralPrefix} {
+		if before, after, ok := strings.Cut(path, prefix); ok { // of a Pod or of a template
+			return t.find(before + containerPrefix + after)
+		}
+	}
+	return Field{}, false
+}
+
+// entry finds the row of a map's key: its own, that of names of devices, its domain's,
+// that of any key, or the map's.
+func (t table) entry(path, key string) Field {
+	domain, _, _ := strings.Cut(key, "/")
+	kinds := []string{key, domain + "/*", "*"}
+	if strings.Contains(key, "=") {
+		kinds = []string{anyDevice, "*"}
+	}
+	for _, k := range kinds {
+		if r, ok := t.find(path + "[" + k + "]"); ok {
+			return r
+		}
+	}
+	return t.row(path)
+}
+
+// levelFor gives the support of one value of the row's field.
+func (r Field) levelFor(value string) Level {
+	if len(r.Only) == 0 {
+		return r.Support
+	}
+	for _, one := range r.Only {
+		if before, ok := strings.CutSuffix(one, "['*']"); ok && strings.HasPrefix(value, before+"['") && strings.HasSuffix(value, "']") || one == value {
+			return r.Support
+		}
+	}
+	return Refused
+}

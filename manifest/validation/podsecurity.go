@@ -1,0 +1,71 @@
+package validation
+
+import (
+	"fmt"
+	"strings"
+	"sync"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/util/validation/field"
+	"k8s.io/pod-security-admission/api"
+	"k8s.io/pod-security-admission/policy"
+
+	"github.com/podrun/podrun/manifest/podutil"
+)
+
+// PodSecurity is what the Pod Security Standards say of the pods of a namespace: what is
+// refused, and what is warned of.
+type PodSecurity struct{ enforce, warn api.LevelVersion }
+
+// PodSecurityFromLabels is the policy that a namespace's labels pod-security.kubernetes.io/… name.
+func PodSecurityFromLabels(labels map[string]string) (PodSecurity, error) {
+	all := api.LevelVersion{Level: api.LevelPrivileged, Version: api.LatestVersion()}
+	p, errs := api.PolicyToEvaluate(labels, api.Policy{Enforce: all, Warn: all, Audit: all})
+	return PodSecurity{p.Enforce, p.Warn}, errs.ToAggregate()
+}
+
+// PodSecurityLevel is the policy that refuses what a level does not allow: privileged, baseline
+// or restricted.
+func PodSecurityLevel(level string) (PodSecurity, error) {
+	if _, err := api.ParseLevel(level); err != nil {
+		return PodSecurity{}, field.NotSupported(field.NewPath("policy"), level, []api.Level{api.LevelPrivileged, api.LevelBaseline, api.LevelRestricted})
+	}
+	return PodSecurityFromLabels(map[string]string{api.EnforceLevelLabel: level})
+}
+
+// Evaluate says what of a pod is forbidden, or else to be warned of, in the words of
+// Kubernetes' admission; "" if nothing is.
+func (p PodSecurity) Evaluate(object *corev1.Pod) (forbidden, warning string) {
+	if forbidden = violations(object, p.enforce); forbidden == "" {
+		warning = violations(object, p.warn)
+	}
+	return forbidden, warning
+}
+
+var evaluator = sync.OnceValues(func() (policy.Evaluator, error) {
+	return policy.NewEvaluator(policy.DefaultChecks(), nil)
+})
+
+func violations(object *corev1.Pod, level api.LevelVersion) string {
+	if level.Level == "" || level.Level == api.LevelPrivileged {
+		return ""
+	}
+	judge, err := evaluator()
+	if err != nil { // Kubernetes' own checks contradict each other
+		return err.Error()
+	}
+	asks := object.DeepCopy()
+	asks.Spec.HostNetwork = podutil.IsHostNetwork(object) // be it by the annotation
+	result := policy.AggregateCheckResults(judge.EvaluatePod(level, &asks.ObjectMeta, &asks.Spec))
+	var detail []string
+	if !result.Allowed {
+		detail = append(detail, result.ForbiddenDetail())
+	}
+	if object.Annotations[podutil.AnnotationHostLoopback] == "true" { // Kubernetes has no such thing
+		detail = append(detail, fmt.Sprintf("the host's loopback (annotation %s)", podutil.AnnotationHostLoopback))
+	}
+	if detail == nil {
+		return ""
+	}
+	return fmt.Sprintf("violates PodSecurity %q: %s", level.String(), strings.Join(detail, ", "))
+}

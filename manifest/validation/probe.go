@@ -1,0 +1,183 @@
+package validation
+
+import (
+	"fmt"
+	"slices"
+
+	corev1 "k8s.io/api/core/v1"
+	apivalidation "k8s.io/apimachinery/pkg/api/validation"
+	"k8s.io/apimachinery/pkg/util/intstr"
+	"k8s.io/apimachinery/pkg/util/validation"
+	"k8s.io/apimachinery/pkg/util/validation/field"
+)
+
+// validateProbesAndHooks checks the probes and hooks of an app container or a sidecar.
+func validateProbesAndHooks(c *corev1.Container, s *corev1.PodSpec, path *field.Path) field.ErrorList {
+	var errs field.ErrorList
+	grace := s.TerminationGracePeriodSeconds
+	for _, p := range []struct {
+		name  string
+		probe *corev1.Probe
+	}{{"livenessProbe", c.LivenessProbe}, {"readinessProbe", c.ReadinessProbe}, {"startupProbe", c.StartupProbe}} {
+		if p.probe == nil {
+			continue
+		}
+		at := path.Child(p.name)
+		errs = append(errs, validateProbe(p.probe, grace, at)...)
+		switch {
+		case p.name != "readinessProbe" && p.probe.SuccessThreshold != 1:
+			errs = append(errs, field.Invalid(at.Child("successThreshold"), p.probe.SuccessThreshold, "must be 1"))
+		case p.name == "readinessProbe" && p.probe.TerminationGracePeriodSeconds != nil:
+			errs = append(errs, field.Invalid(at.Child("terminationGracePeriodSeconds"), p.probe.TerminationGracePeriodSeconds, "must not be set for readinessProbes"))
+		}
+	}
+	l := c.Lifecycle
+	if l == nil {
+		return errs
+	}
+	at := path.Child("lifecycle")
+	if l.PostStart != nil {
+		errs = append(errs, validateHook(l.PostStart, grace, at.Child("postStart"))...)
+	}
+	if l.PreStop != nil {
+		errs = append(errs, validateHook(l.PreStop, grace, at.Child("preStop"))...)
+	}
+	if l.StopSignal != nil {
+		errs = append(errs, validateStopSignal(*l.StopSignal, s.OS, at.Child("stopSignal"))...)
+	}
+	return errs
+}
+
+func validateProbe(p *corev1.Probe, grace *int64, path *field.Path) field.ErrorList {
+	errs := validateHandler(handler{exec: p.Exec, http: p.HTTPGet, tcp: p.TCPSocket, grpc: p.GRPC}, grace, path)
+	for _, f := range []struct {
+		name  string
+		value int32
+	}{
+		{"initialDelaySeconds", p.InitialDelaySeconds}, {"timeoutSeconds", p.TimeoutSeconds}, {"periodSeconds", p.PeriodSeconds},
+		{"successThreshold", p.SuccessThreshold}, {"failureThreshold", p.FailureThreshold},
+	} {
+		errs = append(errs, apivalidation.ValidateNonnegativeField(int64(f.value), path.Child(f.name))...)
+	}
+	if g := p.TerminationGracePeriodSeconds; g != nil && *g <= 0 {
+		errs = append(errs, field.Invalid(path.Child("terminationGracePeriodSeconds"), *g, "must be greater than 0"))
+	}
+	return errs
+}
+
+func validateHook(h *corev1.LifecycleHandler, grace *int64, path *field.Path) field.ErrorList {
+	return validateHandler(handler{exec: h.Exec, http: h.HTTPGet, tcp: h.TCPSocket, sleep: h.Sleep}, grace, path)
+}
+
+// handler is what a probe and a hook have in common.
+type handler struct {
+	exec  *corev1.ExecAction
+	http  *corev1.HTTPGetAction
+	tcp   *corev1.TCPSocketAction
+	grpc  *corev1.GRPCAction
+	sleep *corev1.SleepAction
+}
+
+func validateHandler(h handler, grace *int64, path *field.Path) field.ErrorList {
+	var errs field.ErrorList
+	n := 0
+	one := func(name string, set bool, check func(*field.Path) field.ErrorList) {
+		if !set {
+			return
+		}
+		if n++; n > 1 {
+			errs = append(errs, field.Forbidden(path.Child(name), "may not specify more than 1 handler type"))
+			return
+		}
+		errs = append(errs, check(path.Child(name))...)
+	}
+	one("exec", h.exec != nil, func(at *field.Path) field.ErrorList {
+		if len(h.exec.Command) == 0 {
+			return field.ErrorList{field.Required(at.Child("command"), "")}
+		}
+		var errs field.ErrorList
+		for i, arg := range h.exec.Command {
+			errs = append(errs, validateNoNUL(arg, at.Child("command").Index(i))...)
+		}
+		return errs
+	})
+	one("httpGet", h.http != nil, func(at *field.Path) field.ErrorList { return validateHTTPGet(h.http, at) })
+	one("tcpSocket", h.tcp != nil, func(at *field.Path) field.ErrorList { return validatePortOrName(h.tcp.Port, at.Child("port")) })
+	one("grpc", h.grpc != nil, func(at *field.Path) field.ErrorList {
+		errs := validatePort(h.grpc.Port, at.Child("port"))
+		if m := h.grpc.Mode; m != nil && *m != corev1.GRPCProbeModePlaintext && *m != corev1.GRPCProbeModeTLS {
+			errs = append(errs, field.NotSupported(at.Child("mode"), *m, []corev1.GRPCProbeMode{corev1.GRPCProbeModePlaintext, corev1.GRPCProbeModeTLS}))
+		}
+		return errs
+	})
+	one("sleep", h.sleep != nil, func(at *field.Path) field.ErrorList {
+		if grace != nil && (h.sleep.Seconds < 0 || h.sleep.Seconds > *grace) {
+			return field.ErrorList{field.Invalid(at, h.sleep.Seconds, fmt.Sprintf("must be non-negative and less than terminationGracePeriodSeconds (%d)", *grace))}
+		}
+		return nil
+	})
+	if n == 0 {
+		errs = append(errs, field.Required(path, "must specify a handler type"))
+	}
+	return errs
+}
+
+func validateHTTPGet(h *corev1.HTTPGetAction, path *field.Path) field.ErrorList {
+	var errs field.ErrorList
+	if h.Path == "" {
+		errs = append(errs, field.Required(path.Child("path"), ""))
+	}
+	errs = append(errs, validatePortOrName(h.Port, path.Child("port"))...)
+	if h.Scheme != corev1.URISchemeHTTP && h.Scheme != corev1.URISchemeHTTPS {
+		errs = append(errs, field.NotSupported(path.Child("scheme"), h.Scheme, []corev1.URIScheme{corev1.URISchemeHTTP, corev1.URISchemeHTTPS}))
+	}
+	for _, header := range h.HTTPHeaders {
+		errs = append(errs, validateName(header.Name, path.Child("httpHeaders"), validation.IsHTTPHeaderName)...)
+	}
+	switch p := h.Protocol; {
+	case p == nil:
+	case *p != corev1.HTTPProtocolHTTP1 && *p != corev1.HTTPProtocolHTTP2:
+		errs = append(errs, field.NotSupported(path.Child("protocol"), *p, []corev1.HTTPProtocol{corev1.HTTPProtocolHTTP1, corev1.HTTPProtocolHTTP2}))
+	case *p == corev1.HTTPProtocolHTTP2 && h.Scheme != corev1.URISchemeHTTP:
+		errs = append(errs, field.Invalid(path.Child("protocol"), *p, "is only supported with HTTP (H2C)"))
+	case *p == corev1.HTTPProtocolHTTP2 && h.Host != "":
+		errs = append(errs, field.Invalid(path.Child("host"), h.Host, `must be empty when `+"`protocol`"+` is "HTTP2"`))
+	}
+	return errs
+}
+
+func validatePortOrName(p intstr.IntOrString, path *field.Path) field.ErrorList {
+	if p.Type == intstr.Int {
+		return validatePort(p.IntVal, path)
+	}
+	return validateName(p.StrVal, path, validation.IsValidPortName)
+}
+
+// stopSignals are the API's for Linux.
+func stopSignals() []corev1.Signal {
+	list := []corev1.Signal{
+		corev1.SIGABRT, corev1.SIGALRM, corev1.SIGBUS, corev1.SIGCHLD, corev1.SIGCLD, corev1.SIGCONT, corev1.SIGFPE, corev1.SIGHUP,
+		corev1.SIGILL, corev1.SIGINT, corev1.SIGIO, corev1.SIGIOT, corev1.SIGKILL, corev1.SIGPIPE, corev1.SIGPOLL, corev1.SIGPROF,
+		corev1.SIGPWR, corev1.SIGQUIT, corev1.SIGSEGV, corev1.SIGSTKFLT, corev1.SIGSTOP, corev1.SIGSYS, corev1.SIGTERM, corev1.SIGTRAP,
+		corev1.SIGTSTP, corev1.SIGTTIN, corev1.SIGTTOU, corev1.SIGURG, corev1.SIGUSR1, corev1.SIGUSR2, corev1.SIGVTALRM, corev1.SIGWINCH,
+		corev1.SIGXCPU, corev1.SIGXFSZ, corev1.SIGRTMIN, corev1.SIGRTMAX,
+	}
+	for i := 1; i <= 15; i++ {
+		list = append(list, corev1.Signal(fmt.Sprintf("SIGRTMIN+%d", i)))
+		if i < 15 {
+			list = append(list, corev1.Signal(fmt.Sprintf("SIGRTMAX-%d", i)))
+		}
+	}
+	slices.Sort(list)
+	return list
+}
+
+func validateStopSignal(signal corev1.Signal, os *corev1.PodOS, path *field.Path) field.ErrorList {
+	switch {
+	case os == nil:
+		return field.ErrorList{field.Forbidden(path, "may not be set for containers with empty `spec.os.name`")}
+	case os.Name == corev1.Linux && !slices.Contains(stopSignals(), signal):
+		return field.ErrorList{field.NotSupported(path, signal, stopSignals())}
+	}
+	return nil
+}

@@ -1,0 +1,199 @@
+package validation
+
+import (
+	"fmt"
+	"maps"
+	"math"
+	"regexp"
+	"slices"
+	"strings"
+	"sync"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/resource"
+	apivalidation "k8s.io/apimachinery/pkg/api/validation"
+	"k8s.io/apimachinery/pkg/util/validation"
+	"k8s.io/apimachinery/pkg/util/validation/field"
+	helpers "k8s.io/component-helpers/resource"
+
+	"github.com/podrun/podrun/manifest/podutil"
+)
+
+// maxCPU is how many CPUs can be counted in thousandths.
+const maxCPU = math.MaxInt64 / 1000
+
+func validateResources(r *corev1.ResourceRequirements, path *field.Path) field.ErrorList {
+	errs := validateQuantities(r.Limits, path.Child("limits"))
+	errs = append(errs, validateQuantities(r.Requests, path.Child("requests"))...)
+	for _, name := range podutil.SortedResourceNames(r.Requests) {
+		request, limit := r.Requests[name], r.Limits[name]
+		if _, ok := r.Limits[name]; ok && request.Cmp(limit) > 0 {
+			errs = append(errs, field.Invalid(path.Child("requests"), request.String(), fmt.Sprintf("must be less than or equal to %s limit of %s", name, limit.String())))
+		}
+	}
+	return errs
+}
+
+func validateQuantities(list corev1.ResourceList, path *field.Path) field.ErrorList {
+	var errs field.ErrorList
+	for _, name := range podutil.SortedResourceNames(list) {
+		q, at := list[name], path.Key(string(name))
+		if podutil.IsDeviceName(name) {
+			errs = append(errs, validateDevice(name, list, at)...)
+			continue
+		}
+		errs = append(errs, validateName(string(name), at, validation.IsQualifiedName)...)
+		if q.Sign() < 0 {
+			errs = append(errs, field.Invalid(at, q.String(), apivalidation.IsNegativeErrorMsg))
+		}
+		if name == corev1.ResourceCPU && q.CmpInt64(maxCPU) > 0 {
+			errs = append(errs, field.Invalid(at, q.String(), fmt.Sprintf("must be less than or equal to %d", int64(maxCPU))))
+		}
+	}
+	return errs
+}
+
+// validatePodResources holds the containers against what the pod as a whole has.
+func validatePodResources(p *corev1.Pod, path *field.Path) field.ErrorList {
+	r := p.Spec.Resources
+	if r == nil {
+		return nil
+	}
+	errs := validateResources(r, path)
+	sum := helpers.AggregateContainerRequests(p, helpers.PodResourcesOptions{})
+	for _, name := range podutil.SortedResourceNames(sum) {
+		if has, ok := r.Requests[name]; ok && less(has, sum[name]) {
+			q := sum[name]
+			errs = append(errs, field.Invalid(path.Child("requests").Key(string(name)), has.String(), fmt.Sprintf("must be greater than or equal to aggregate container requests of %s", q.String())))
+		}
+	}
+	for i, c := range p.Spec.Containers {
+		for _, name := range podutil.SortedResourceNames(c.Resources.Limits) {
+			limit := c.Resources.Limits[name]
+			if has, ok := r.Limits[name]; ok && less(has, limit) {
+				at := field.NewPath("spec", "containers").Index(i).Child("resources", "limits").Key(string(name))
+				errs = append(errs, field.Invalid(at, limit.String(), fmt.Sprintf("must be less than or equal to pod limits of %s", has.String())))
+			}
+		}
+	}
+	return errs
+}
+
+func less(a, b resource.Quantity) bool { return a.Cmp(b) < 0 }
+
+// Devices of the host are asked for by the names that the Container Device Interface gives
+// them, vendor.com/class=name: among a container's limits, with the quantity 1, or, for
+// every container of the pod, in annotations, as CRI has them for one container.
+
+// deviceName is what the specification of the interface allows.
+var deviceName = sync.OnceValue(func() *regexp.Regexp {
+	return regexp.MustCompile(`^[A-Za-z]([-A-Za-z0-9_.]*[A-Za-z0-9])?/[A-Za-z]([-A-Za-z0-9_.]*[A-Za-z0-9])?=[A-Za-z0-9]([-A-Za-z0-9_.:]*[A-Za-z0-9])?$`)
+})
+
+// validateDevice checks one among resources.
+func validateDevice(name corev1.ResourceName, list corev1.ResourceList, at *field.Path) field.ErrorList {
+	var errs field.ErrorList
+	if !deviceName().MatchString(string(name)) {
+		errs = append(errs, field.Invalid(at, string(name), "a device's name is vendor.com/class=name"))
+	}
+	if q := list[name]; q.CmpInt64(1) != 0 {
+		errs = append(errs, field.Invalid(at, q.String(), "a device by its name is there once: must be 1"))
+	}
+	return errs
+}
+
+func validateDeviceAnnotations(annotations map[string]string, path *field.Path) field.ErrorList {
+	var errs field.ErrorList
+	for _, key := range slices.Sorted(maps.Keys(annotations)) {
+		if !strings.HasPrefix(key, podutil.DeviceAnnotationPrefix) {
+			continue
+		}
+		for name := range strings.SplitSeq(annotations[key], ",") {
+			if !deviceName().MatchString(name) {
+				errs = append(errs, field.Invalid(path.Key(key), name, "a device's name is vendor.com/class=name"))
+			}
+		}
+	}
+	return errs
+}
+
+// validateHugePages is what ValidateContainerResourceRequirements in
+// pkg/apis/core/validation says of huge pages.
+func validateHugePages(r *corev1.ResourceRequirements, path *field.Path) field.ErrorList {
+	var errs field.ErrorList
+	any, base := false, false
+	for _, l := range []struct {
+		name string
+		list corev1.ResourceList
+	}{{"limits", r.Limits}, {"requests", r.Requests}} {
+		for _, name := range podutil.SortedResourceNames(l.list) {
+			base = base || name == corev1.ResourceCPU || name == corev1.ResourceMemory
+			size, ok := podutil.HugePageSize(name)
+			if !ok {
+				continue
+			}
+			any = true
+			q, at := l.list[name], path.Child(l.name).Key(string(name))
+			if q.Value()%size != 0 {
+				errs = append(errs, field.Invalid(at, q.String(), fmt.Sprintf("%s is not positive integer multiple of %s", q.String(), name)))
+			}
+			limit, limited := r.Limits[name]
+			switch {
+			case !limited:
+				errs = append(errs, field.Required(path.Child("limits"), "Limit must be set for non overcommitable resources"))
+			case q.Cmp(limit) != 0:
+				errs = append(errs, field.Invalid(path.Child("requests"), q.String(), fmt.Sprintf("must be equal to %s limit of %s", name, limit.String())))
+			}
+		}
+	}
+	if any && !base {
+		errs = append(errs, field.Forbidden(path, "HugePages require cpu or memory"))
+	}
+	return errs
+}
+
+// validateResourceRef is validateContainerResourceFieldSelector of
+// pkg/apis/core/validation.
+func validateResourceRef(ref *corev1.ResourceFieldSelector, path *field.Path) field.ErrorList {
+	return append(validateResource(ref.Resource, path.Child("resource")), validateDivisor(ref, path.Child("divisor"))...)
+}
+
+// resourceRefs are the resources that the API takes, those of huge pages aside.
+func resourceRefs() []string {
+	return []string{"limits.cpu", "limits.ephemeral-storage", "limits.memory", "requests.cpu", "requests.ephemeral-storage", "requests.memory"}
+}
+
+func hugePagesRef(name string) bool {
+	return strings.HasPrefix(name, "limits.hugepages-") || strings.HasPrefix(name, "requests.hugepages-")
+}
+
+func validateResource(name string, path *field.Path) field.ErrorList {
+	if name != "" && hugePagesRef(name) {
+		return nil
+	}
+	return oneOf(name, path, resourceRefs()...)
+}
+
+func validateDivisor(ref *corev1.ResourceFieldSelector, path *field.Path) field.ErrorList {
+	const sizes = " 1 1k 1M 1G 1T 1P 1E 1Ki 1Mi 1Gi 1Ti 1Pi 1Ei "
+	if ref.Divisor.IsZero() {
+		return nil
+	}
+	_, of, _ := strings.Cut(ref.Resource, ".")
+	one := " " + ref.Divisor.String() + " "
+	switch {
+	case of == "cpu" && !strings.Contains(" 1m 1 ", one):
+		return field.ErrorList{field.Invalid(path, ref.Resource, "only divisor's values 1m and 1 are supported with the cpu resource")}
+	case of == "cpu" || strings.Contains(sizes, one):
+		return nil
+	case of == "memory":
+		of = "memory"
+	case of == "ephemeral-storage":
+		of = "local ephemeral storage"
+	case hugePagesRef(ref.Resource):
+		of = "hugepages"
+	default:
+		return nil // the resource itself is wrong
+	}
+	return field.ErrorList{field.Invalid(path, ref.Resource, "only divisor's values 1, 1k, 1M, 1G, 1T, 1P, 1E, 1Ki, 1Mi, 1Gi, 1Ti, 1Pi, 1Ei are supported with the "+of+" resource")}
+}

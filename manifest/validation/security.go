@@ -1,0 +1,273 @@
+package validation
+
+import (
+	"cmp"
+	"fmt"
+	"maps"
+	"path"
+	"slices"
+	"strings"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/util/sets"
+	"k8s.io/apimachinery/pkg/util/validation"
+	"k8s.io/apimachinery/pkg/util/validation/field"
+
+	"github.com/podrun/podrun/manifest/podutil"
+)
+
+func validatePodSecurity(sc *corev1.PodSecurityContext, hostIPC bool, path *field.Path) field.ErrorList {
+	if sc == nil {
+		return nil
+	}
+	errs := validateIDs(sc.RunAsUser, sc.RunAsGroup, path)
+	for i, gid := range sc.SupplementalGroups {
+		errs = append(errs, validateID(gid, path.Child("supplementalGroups").Index(i), validation.IsValidGroupID)...)
+	}
+	if sc.FSGroup != nil {
+		errs = append(errs, validateID(*sc.FSGroup, path.Child("fsGroup"), validation.IsValidGroupID)...)
+	}
+	if sc.FSGroupChangePolicy != nil {
+		errs = append(errs, oneOf(*sc.FSGroupChangePolicy, path.Child("fsGroupChangePolicy"), corev1.FSGroupChangeAlways, corev1.FSGroupChangeOnRootMismatch)...)
+	}
+	if sc.SupplementalGroupsPolicy != nil {
+		errs = append(errs, oneOf(*sc.SupplementalGroupsPolicy, path.Child("supplementalGroupsPolicy"), corev1.SupplementalGroupsPolicyMerge, corev1.SupplementalGroupsPolicyStrict)...)
+	}
+	if sc.SELinuxChangePolicy != nil {
+		errs = append(errs, oneOf(*sc.SELinuxChangePolicy, path.Child("seLinuxChangePolicy"), corev1.SELinuxChangePolicyRecursive, corev1.SELinuxChangePolicyMountOption)...)
+	}
+	errs = append(errs, validateSysctls(sc.Sysctls, hostIPC, path.Child("sysctls"))...)
+	errs = append(errs, validateAppArmor(sc.AppArmorProfile, path.Child("appArmorProfile"))...)
+	return append(errs, validateSeccomp(sc.SeccompProfile, path.Child("seccompProfile"))...)
+}
+
+func validateSecurity(sc *corev1.SecurityContext, path *field.Path) field.ErrorList {
+	if sc == nil {
+		return nil
+	}
+	errs := validateIDs(sc.RunAsUser, sc.RunAsGroup, path)
+	if sc.ProcMount != nil {
+		errs = append(errs, oneOf(*sc.ProcMount, path.Child("procMount"), corev1.DefaultProcMount, corev1.UnmaskedProcMount)...)
+	}
+	if sc.AllowPrivilegeEscalation != nil && !*sc.AllowPrivilegeEscalation && sc.Privileged != nil && *sc.Privileged {
+		errs = append(errs, field.Forbidden(path, "cannot set `allowPrivilegeEscalation` to false and `privileged` to true"))
+	}
+	if caps := sc.Capabilities; caps != nil {
+		errs = append(errs, validateCapabilities(caps.Add, path.Child("capabilities", "add"))...)
+		errs = append(errs, validateCapabilities(caps.Drop, path.Child("capabilities", "drop"))...)
+	}
+	errs = append(errs, validateAppArmor(sc.AppArmorProfile, path.Child("appArmorProfile"))...)
+	return append(errs, validateSeccomp(sc.SeccompProfile, path.Child("seccompProfile"))...)
+}
+
+// validateCapabilities refuses names that the kernel does not have. It is podrun's
+// own rule: elsewhere they are dropped without a word.
+func validateCapabilities(list []corev1.Capability, path *field.Path) field.ErrorList {
+	var errs field.ErrorList
+	for i, c := range list {
+		name := strings.ToUpper(string(c))
+		switch bare, prefixed := strings.CutPrefix(name, "CAP_"); {
+		case name == "ALL" || podutil.AllCapabilities.Has(name):
+		case prefixed && podutil.AllCapabilities.Has(bare):
+			errs = append(errs, field.Invalid(path.Index(i), string(c), "is written without CAP_: "+bare))
+		default:
+			errs = append(errs, field.Invalid(path.Index(i), string(c), "is not a Linux capability"))
+		}
+	}
+	return errs
+}
+
+func validateIDs(user, group *int64, path *field.Path) field.ErrorList {
+	var errs field.ErrorList
+	if user != nil {
+		errs = append(errs, validateID(*user, path.Child("runAsUser"), validation.IsValidUserID)...)
+	}
+	if group != nil {
+		errs = append(errs, validateID(*group, path.Child("runAsGroup"), validation.IsValidGroupID)...)
+	}
+	return errs
+}
+
+func validateID(number int64, path *field.Path, rule func(int64) []string) field.ErrorList {
+	var errs field.ErrorList
+	for _, msg := range rule(number) {
+		errs = append(errs, field.Invalid(path, number, msg))
+	}
+	return errs
+}
+
+// safeSysctls is the kubelet's list (pkg/kubelet/sysctl/safe_sysctls.go): they
+// belong to the pod's own IPC or network namespace and harm nobody else.
+var safeSysctls = sets.New(
+	"kernel.shm_rmid_forced",
+	"net.ipv4.ip_local_port_range",
+	"net.ipv4.tcp_syncookies",
+	"net.ipv4.ping_group_range",
+	"net.ipv4.ip_unprivileged_port_start",
+	"net.ipv4.ip_local_reserved_ports",
+	"net.ipv4.tcp_keepalive_time",
+	"net.ipv4.tcp_fin_timeout",
+	"net.ipv4.tcp_keepalive_intvl",
+	"net.ipv4.tcp_keepalive_probes",
+	"net.ipv4.tcp_rmem",
+	"net.ipv4.tcp_wmem",
+	"net.ipv4.tcp_slow_start_after_idle",
+	"net.ipv4.tcp_notsent_lowat",
+)
+
+// sysctlCharacters are those of what the safe ones can hold: numbers, and lists and ranges of them.
+const sysctlCharacters = "-0123456789, \t"
+
+// validateSysctls takes the safe list by its exact names, so that no trick with
+// separators or "=" reaches another one (CVE-2022-0811).
+func validateSysctls(sysctls []corev1.Sysctl, hostIPC bool, path *field.Path) field.ErrorList {
+	var errs field.ErrorList
+	seen := sets.New[string]()
+	for i, s := range sysctls {
+		at, name := path.Index(i), podutil.NormalizeSysctl(s.Name)
+		switch {
+		case s.Name == "":
+			errs = append(errs, field.Required(at.Child("name"), ""))
+		case !safeSysctls.Has(name):
+			errs = append(errs, field.Forbidden(at.Child("name"), fmt.Sprintf("%q is not on the kubelet's list of safe sysctls", s.Name)))
+		case hostIPC && strings.HasPrefix(name, "kernel."): // kubelet: pkg/kubelet/sysctl/allowlist.go
+			errs = append(errs, field.Forbidden(at.Child("name"), fmt.Sprintf("%q is not allowed with the host's IPC", s.Name)))
+		case seen.Has(name):
+			errs = append(errs, field.Duplicate(at.Child("name"), s.Name))
+		}
+		seen.Insert(name)
+		if strings.Trim(s.Value, sysctlCharacters) != "" {
+			errs = append(errs, field.Invalid(at.Child("value"), s.Value, "must be made of numbers"))
+		}
+	}
+	return errs
+}
+
+// validateHostPID is what ValidatePodSpec of pkg/apis/core/validation says of it.
+func validateHostPID(s *corev1.PodSpec, path *field.Path) field.ErrorList {
+	if s.HostPID && s.ShareProcessNamespace != nil && *s.ShareProcessNamespace {
+		return field.ErrorList{field.Invalid(path.Child("shareProcessNamespace"), true, "ShareProcessNamespace and HostPID cannot both be enabled")}
+	}
+	return nil
+}
+
+// validateHostUsers is its namesake in pkg/apis/core/validation for a pod with users of its
+// own, with what is podrun's: an ordinary user cannot map the owners of files of a disk, so
+// such a pod has none but those that are made for it.
+func validateHostUsers(s *corev1.PodSpec, path *field.Path) field.ErrorList {
+	if s.HostUsers == nil || *s.HostUsers {
+		return nil
+	}
+	const why = "when `hostUsers` is false"
+	var errs field.ErrorList
+	for name, set := range map[string]bool{"hostNetwork": s.HostNetwork, "hostPID": s.HostPID, "hostIPC": s.HostIPC} {
+		if set {
+			errs = append(errs, field.Forbidden(path.Child(name), why))
+		}
+	}
+	for i, v := range s.Volumes {
+		at := path.Child("volumes").Index(i)
+		if v.HostPath != nil {
+			errs = append(errs, field.Forbidden(at.Child("hostPath"), why+": its files belong to none of the pod's own users"))
+		}
+		if v.PersistentVolumeClaim != nil {
+			errs = append(errs, field.Forbidden(at.Child("persistentVolumeClaim"), why+": its files belong to none of the pod's own users"))
+		}
+	}
+	return errs
+}
+
+// validateAppArmor is ValidateAppArmorProfileField in pkg/apis/core/validation.
+func validateAppArmor(profile *corev1.AppArmorProfile, at *field.Path) field.ErrorList {
+	if profile == nil {
+		return nil
+	}
+	const maxName = 4095
+	kind, name := at.Child("type"), at.Child("localhostProfile")
+	if profile.Type == "" {
+		return field.ErrorList{field.Required(kind, "type is required when appArmorProfile is set")}
+	}
+	errs := oneOf(profile.Type, kind, corev1.AppArmorProfileTypeLocalhost, corev1.AppArmorProfileTypeRuntimeDefault, corev1.AppArmorProfileTypeUnconfined)
+	local, given := profile.Type == corev1.AppArmorProfileTypeLocalhost, profile.LocalhostProfile
+	switch {
+	case !local && given != nil:
+		errs = append(errs, field.Invalid(name, *given, "can only be set when AppArmor type is Localhost"))
+	case local && (given == nil || *given == ""):
+		errs = append(errs, field.Required(name, "must be set when AppArmor type is Localhost"))
+	case local && strings.TrimSpace(*given) != *given:
+		errs = append(errs, field.Invalid(name, *given, "must not be padded with whitespace"))
+	case local && len(*given) > maxName:
+		errs = append(errs, field.TooLong(name, "", maxName))
+	case local && strings.ContainsAny(*given, "\x00\n"):
+		errs = append(errs, field.Invalid(name, *given, "is not the name of a profile"))
+	}
+	return errs
+}
+
+// validateAppArmorAnnotations is ValidateAppArmorPodAnnotations and
+// validateAppArmorAnnotationsAndFieldsMatchOnCreate.
+func validateAppArmorAnnotations(p *corev1.Pod) field.ErrorList {
+	var errs field.ErrorList
+	for _, key := range slices.Sorted(maps.Keys(p.Annotations)) {
+		value := p.Annotations[key]
+		name, ok := strings.CutPrefix(key, podutil.AppArmorAnnotationPrefix)
+		if !ok {
+			continue
+		}
+		at := field.NewPath("metadata", "annotations").Key(key)
+		all := slices.Concat(p.Spec.InitContainers, p.Spec.Containers)
+		i := slices.IndexFunc(all, func(c corev1.Container) bool { return c.Name == name })
+		if i < 0 {
+			errs = append(errs, field.Invalid(at, name, "container not found"))
+			continue
+		}
+		annotated := podutil.AppArmorFromAnnotation(p, name)
+		if local := annotated != nil && annotated.LocalhostProfile != nil; annotated == nil && value != "" || local && strings.TrimSpace(*annotated.LocalhostProfile) == "" {
+			errs = append(errs, field.Invalid(at, value, fmt.Sprintf("invalid AppArmor profile name: %q", value)))
+			continue
+		}
+		bare := *p
+		bare.Annotations = nil
+		if set := podutil.AppArmorProfile(&bare, &all[i]); set != nil && annotated != nil && appArmorText(set) != appArmorText(annotated) {
+			errs = append(errs, field.Forbidden(at, "apparmor type in annotation and field must match"))
+		}
+	}
+	return errs
+}
+
+func appArmorText(p *corev1.AppArmorProfile) string {
+	return string(p.Type) + "/" + *cmp.Or(p.LocalhostProfile, new(string))
+}
+
+// validateSeccomp is validateSeccompProfileField in pkg/apis/core/validation.
+func validateSeccomp(s *corev1.SeccompProfile, at *field.Path) field.ErrorList {
+	if s == nil {
+		return nil
+	}
+	kind, file := at.Child("type"), at.Child("localhostProfile")
+	if s.Type == "" {
+		return field.ErrorList{field.Required(kind, "type is required when seccompProfile is set")}
+	}
+	errs := oneOf(s.Type, kind, corev1.SeccompProfileTypeLocalhost, corev1.SeccompProfileTypeRuntimeDefault, corev1.SeccompProfileTypeUnconfined)
+	switch {
+	case s.Type != corev1.SeccompProfileTypeLocalhost && s.LocalhostProfile != nil:
+		errs = append(errs, field.Invalid(file, *s.LocalhostProfile, "can only be set when seccomp type is Localhost"))
+	case s.Type == corev1.SeccompProfileTypeLocalhost && (s.LocalhostProfile == nil || *s.LocalhostProfile == ""):
+		errs = append(errs, field.Required(file, "must be set when seccomp type is Localhost"))
+	case s.Type == corev1.SeccompProfileTypeLocalhost:
+		errs = append(errs, validateLocalDescendingPath(*s.LocalhostProfile, file)...)
+	}
+	return errs
+}
+
+// validateLocalDescendingPath is validateLocalDescendingPath in pkg/apis/core/validation.
+func validateLocalDescendingPath(p string, at *field.Path) field.ErrorList {
+	var errs field.ErrorList
+	if path.IsAbs(p) {
+		errs = append(errs, field.Invalid(at, p, "must be a relative path"))
+	}
+	if slices.Contains(strings.Split(p, "/"), "..") {
+		errs = append(errs, field.Invalid(at, p, "must not contain '..'"))
+	}
+	return errs
+}

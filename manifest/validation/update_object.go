@@ -1,0 +1,143 @@
+package validation
+
+import (
+	"encoding/json"
+	"reflect"
+	"slices"
+
+	batchv1 "k8s.io/api/batch/v1"
+	"k8s.io/apimachinery/pkg/util/validation/field"
+
+	"github.com/podrun/podrun/manifest/podutil"
+	"github.com/podrun/podrun/pod"
+)
+
+// mutableFields are the fields of a kind's spec that may differ from what they were
+// (ValidateStatefulSetUpdate and the like in pkg/apis/{apps,batch}/validation of
+// Kubernetes); none are named where only some may not.
+var mutableFields = map[pod.ObjectKind][]string{
+	pod.KindStatefulSet: {"replicas", "ordinals", "template", "updateStrategy", "revisionHistoryLimit", "persistentVolumeClaimRetentionPolicy", "minReadySeconds"},
+	pod.KindJob:         {"parallelism", "activeDeadlineSeconds", "backoffLimit", "ttlSecondsAfterFinished", "suspend", "podReplacementPolicy"},
+}
+
+// workloadUpdate keeps what a workload's pods have been made by.
+func workloadUpdate(old, next *pod.Object) field.ErrorList {
+	if !slices.Contains(pod.Workloads(), old.Kind) {
+		return nil
+	}
+	var before, after map[string]any
+	if json.Unmarshal(old.Spec, &before) != nil || json.Unmarshal(next.Spec, &after) != nil {
+		return nil // damaged: it can only be replaced
+	}
+	var errs field.ErrorList
+	spec := field.NewPath("spec")
+	may, listed := mutableFields[old.Kind]
+	names := map[string]bool{}
+	for _, m := range []map[string]any{before, after} {
+		for name := range m {
+			names[name] = true
+		}
+	}
+	for _, name := range sortedKeys(names) {
+		same := reflect.DeepEqual(before[name], after[name])
+		if old.Kind == pod.KindJob && name == "completions" && isElasticJob(old) && isElasticJob(next) {
+			continue
+		}
+		if !same && (name == "selector" || listed && !slices.Contains(may, name)) {
+			errs = append(errs, field.Invalid(spec.Child(name), field.OmitValueType{}, "field is immutable"))
+		}
+	}
+	return errs
+}
+
+func sortedKeys(m map[string]bool) []string {
+	var list []string
+	for k := range m {
+		list = append(list, k)
+	}
+	slices.Sort(list)
+	return list
+}
+
+// isElasticJob says whether a Job's completions may follow its parallelism: those of an
+// Indexed one that are the same number (Kubernetes' elastic indexed Jobs).
+func isElasticJob(o *pod.Object) bool {
+	var s batchv1.JobSpec
+	return json.Unmarshal(o.Spec, &s) == nil && podutil.IsIndexedJob(&s) && s.Completions != nil && *s.Completions == *s.Parallelism
+}
+
+// sameData compares two maps of text or bytes; no map is an empty one.
+func sameData[V string | []byte](a, b map[string]V) bool {
+	if len(a) != len(b) {
+		return false
+	}
+	for key, value := range a {
+		if other, ok := b[key]; !ok || string(other) != string(value) {
+			return false
+		}
+	}
+	return true
+}
+
+// ValidateObjectUpdate checks a change of an object as the API server checks an update
+// (ValidateConfigMapUpdate and the like in pkg/apis/core/validation of Kubernetes).
+func ValidateObjectUpdate(old, next *pod.Object) field.ErrorList {
+	var errs field.ErrorList
+	fixed := func(name string) {
+		errs = append(errs, field.Forbidden(field.NewPath(name), "field is immutable when `immutable` is set"))
+	}
+	switch {
+	case old.ConfigMap != nil && next.ConfigMap != nil && old.ConfigMap.Immutable:
+		a, b := old.ConfigMap, next.ConfigMap
+		if !b.Immutable {
+			fixed("immutable")
+		}
+		if !sameData(a.Data, b.Data) {
+			fixed("data")
+		}
+		if !sameData(a.BinaryData, b.BinaryData) {
+			fixed("binaryData")
+		}
+	case old.Secret != nil && next.Secret != nil:
+		a, b := old.Secret, next.Secret
+		if a.Type != b.Type {
+			errs = append(errs, field.Invalid(field.NewPath("type"), b.Type, "field is immutable"))
+		}
+		if a.Immutable && !b.Immutable {
+			fixed("immutable")
+		}
+		if a.Immutable && !sameData(a.Data, b.Data) {
+			fixed("data")
+		}
+	case old.Claim != nil && next.Claim != nil:
+		errs = claimUpdate(old.Claim, next.Claim)
+	case old.Service != nil && next.Service != nil:
+		errs = serviceUpdate(old.Service, next.Service)
+	case old.Kind == next.Kind && old.Secret == nil:
+		errs = workloadUpdate(old, next)
+	}
+	return errs
+}
+
+// claimUpdate lets a claim grow, and nothing else.
+func claimUpdate(old, next *pod.Claim) field.ErrorList {
+	spec := field.NewPath("spec")
+	if !slices.Equal(old.AccessModes, next.AccessModes) {
+		return field.ErrorList{field.Forbidden(spec, "spec is immutable after creation except resources.requests and volumeAttributesClassName for bound claims")}
+	}
+	if next.Request < old.Request {
+		return field.ErrorList{field.Forbidden(spec.Child("resources", "requests", "storage"), "field can not be less than status.capacity")}
+	}
+	return nil
+}
+
+// serviceUpdate keeps the addresses that pods may know.
+func serviceUpdate(old, next *pod.Service) field.ErrorList {
+	if next.Type == pod.ServiceExternalName || old.Type == pod.ServiceExternalName || len(old.ClusterIPs) == 0 || len(next.ClusterIPs) == 0 {
+		return nil
+	}
+	if old.ClusterIPs[0] != next.ClusterIPs[0] {
+		return field.ErrorList{field.Invalid(field.NewPath("spec", "clusterIPs").Index(0), next.ClusterIPs, "may not change once set")}
+	}
+	return nil
+}

@@ -1,0 +1,111 @@
+package workloads
+
+import (
+	"time"
+
+	batchv1 "k8s.io/api/batch/v1"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/podrun/podrun/manifest/apiutil"
+	"github.com/podrun/podrun/manifest/conversion"
+	"github.com/podrun/podrun/manifest/podutil"
+	"github.com/podrun/podrun/pod"
+	"github.com/podrun/podrun/workload"
+)
+
+// specPolicies is what a Job's rules mean to workload.Decide. They have been validated.
+func specPolicies(j *workload.JobSpec, s *batchv1.JobSpec) {
+	j.BackoffPerIndex, j.MaxFailedIndexes = -1, -1
+	if s.BackoffLimitPerIndex != nil {
+		j.BackoffPerIndex = int(*s.BackoffLimitPerIndex)
+	}
+	if s.MaxFailedIndexes != nil {
+		j.MaxFailedIndexes = int(*s.MaxFailedIndexes)
+	}
+	if p := s.PodFailurePolicy; p != nil {
+		for _, r := range p.Rules {
+			j.FailureRules = append(j.FailureRules, specFailureRule(&r))
+		}
+	}
+	if p := s.SuccessPolicy; p != nil {
+		for _, r := range p.Rules {
+			rule := workload.SuccessRule{Count: -1}
+			if r.SucceededCount != nil {
+				rule.Count = int(*r.SucceededCount)
+			}
+			if r.SucceededIndexes != nil {
+				rule.Indexes, _ = podutil.ParseIndexes(*r.SucceededIndexes, j.Completions)
+				rule.Indexes = append([]int{}, rule.Indexes...) // none is not any
+			}
+			j.SuccessRules = append(j.SuccessRules, rule)
+		}
+	}
+}
+
+func specFailureRule(r *batchv1.PodFailurePolicyRule) workload.FailureRule {
+	out := workload.FailureRule{Action: workload.FailureAction(r.Action)}
+	if c := r.OnExitCodes; c != nil {
+		out.NotIn = c.Operator == batchv1.PodFailurePolicyOnExitCodesOpNotIn
+		if c.ContainerName != nil {
+			out.Container = *c.ContainerName
+		}
+		for _, n := range c.Values {
+			out.Codes = append(out.Codes, int(n))
+		}
+	}
+	for _, c := range r.OnPodConditions {
+		out.Conditions = append(out.Conditions, workload.FailureCondition{Type: string(c.Type), Status: string(c.Status)})
+	}
+	return out
+}
+
+func specJob(s *batchv1.JobSpec) workload.JobSpec {
+	j := workload.JobSpec{
+		Parallelism: int(*s.Parallelism), Completions: -1, BackoffLimit: int(*s.BackoffLimit),
+		Indexed: podutil.IsIndexedJob(s), Suspend: apiutil.IsTrue(s.Suspend), TTL: -1,
+		OnFailure:     s.Template.Spec.RestartPolicy == corev1.RestartPolicyOnFailure,
+		ReplaceFailed: *s.PodReplacementPolicy == batchv1.Failed,
+	}
+	if s.Completions != nil {
+		j.Completions = int(*s.Completions)
+	}
+	if s.ActiveDeadlineSeconds != nil {
+		j.ActiveDeadline = seconds(*s.ActiveDeadlineSeconds)
+	}
+	if s.TTLSecondsAfterFinished != nil {
+		j.TTL = seconds(*s.TTLSecondsAfterFinished)
+	}
+	specPolicies(&j, s)
+	return j
+}
+
+func specCron(o *batchv1.CronJob) workload.CronSpec {
+	s := &o.Spec
+	c := workload.CronSpec{
+		Schedule: s.Schedule, Concurrency: workload.Concurrency(s.ConcurrencyPolicy), Suspend: apiutil.IsTrue(s.Suspend), StartingDeadline: -1,
+		KeepSucceeded: int(*s.SuccessfulJobsHistoryLimit), KeepFailed: int(*s.FailedJobsHistoryLimit), Created: o.CreationTimestamp.Time,
+	}
+	if s.StartingDeadlineSeconds != nil {
+		c.StartingDeadline = seconds(*s.StartingDeadlineSeconds)
+	}
+	return c
+}
+
+// NewJob is the Job that a kept CronJob starts at a time. Its uid is still to be given.
+func NewJob(cron *pod.Object, run *workload.Run) (*pod.Object, error) {
+	object, err := conversion.WorkloadToKubernetes(cron)
+	if err != nil {
+		return nil, err
+	}
+	t := object.(*batchv1.CronJob).Spec.JobTemplate
+	job := &batchv1.Job{ObjectMeta: metav1.ObjectMeta{Name: run.Name, Namespace: cron.Namespace, Labels: t.Labels, Annotations: map[string]string{}}, Spec: t.Spec}
+	for k, v := range t.Annotations {
+		job.Annotations[k] = v
+	}
+	job.Annotations[batchv1.CronJobScheduledTimestampAnnotation] = run.Scheduled.Format(time.RFC3339)
+	out := conversion.WorkloadFromKubernetes(job)
+	out.Kind, out.UnsetPull = pod.KindJob, cron.UnsetPull
+	out.Owner = &pod.Owner{Kind: cron.Kind, Name: cron.Name, UID: cron.UID}
+	return out, nil
+}
