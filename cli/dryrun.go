@@ -166,7 +166,7 @@ func (l *launch) rehearse(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	if l.hold, err = images.Hold(); err != nil {
+	if l.hold, err = images.Lease(); err != nil {
 		return err
 	}
 	found := map[use]pod.Image{}

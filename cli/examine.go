@@ -77,7 +77,7 @@ func manager(ctx context.Context) host.Finding {
 
 // registries looks at what decides where images come from.
 func registries() host.Finding {
-	detail, err := image.Registries()
+	detail, err := image.DescribeRegistries()
 	if err != nil {
 		return host.Finding{Level: host.Warning, Detail: "images cannot be pulled: " + err.Error(), Cure: report.Hint(err)}
 	}

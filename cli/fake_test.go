@@ -93,11 +93,11 @@ func (w *world) pods(store.Dirs) (pods, error)         { return w, nil }
 func (w *world) beside(_ store.Dirs, _ store.Pod, _ *store.FileLock, _ io.Writer, here func() error) error {
 	return here()
 }
-func (w *world) Collect(func() (image.Uses, error)) (image.Pruned, error) {
+func (w *world) GarbageCollect(func() (image.Uses, error)) (image.Pruned, error) {
 	return w.pruned, nil
 }
-func (w *world) Hold() (io.Closer, error) { return io.NopCloser(strings.NewReader("")), nil }
-func (w *world) remove(p store.Pod) error { return p.Remove() }
+func (w *world) Lease() (io.Closer, error) { return io.NopCloser(strings.NewReader("")), nil }
+func (w *world) remove(p store.Pod) error  { return p.Remove() }
 func (w *world) removeClaim(namespace, name string) error {
 	dir, err := w.dirs.ClaimDir(namespace, name)
 	if err == nil {
@@ -114,8 +114,8 @@ func (w *world) supervisor(namespace, name string) *supervisor {
 func (w *world) Ensure(_ context.Context, ref, policy string, o image.PullOptions) (pod.Image, error) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	if o.Here && (len(w.imageErrs) > 0 || w.imageErr != nil) {
-		return pod.Image{}, image.ErrElsewhere
+	if o.LocalOnly && (len(w.imageErrs) > 0 || w.imageErr != nil) {
+		return pod.Image{}, image.ErrRegistryNeeded
 	}
 	w.ensured++
 	if w.policies == nil {
@@ -127,7 +127,7 @@ func (w *world) Ensure(_ context.Context, ref, policy string, o image.PullOption
 		w.imageErrs = w.imageErrs[1:]
 		return pod.Image{}, err
 	}
-	for _, text := range o.Logins {
+	for _, text := range o.AuthFiles {
 		w.logins[ref] = append(w.logins[ref], string(text))
 	}
 	return pod.Image{Name: ref, ID: "sha256:" + strings.Repeat("0", 64), Layers: []string{"/layer"}, Cmd: []string{"sh"}}, w.imageErr

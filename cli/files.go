@@ -193,7 +193,7 @@ func load(sources []source) (documents, error) {
 	}
 	for _, o := range append(slices.Clone(docs.pods), samples(docs.workloads)...) {
 		for _, i := range manifest.Images(o.Pod) {
-			if err := image.CheckName(i.Reference); err != nil {
+			if err := image.ValidateName(i.Reference); err != nil {
 				errs = append(errs, fmt.Errorf("%s: cannot use image %s: %w", where(&o), i.Reference, err))
 			}
 		}

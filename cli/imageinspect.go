@@ -38,7 +38,7 @@ Examples:
 				return usageErrorf("image inspect", "-o takes json, yaml, jsonpath=TEMPLATE, jsonpath-as-json=TEMPLATE or custom-columns=NAME:PATH, not %q", format)
 			}
 			list := []any{}
-			errs := f.described(c.Args().Slice(), func(d *image.Description) error {
+			errs := f.described(c.Args().Slice(), func(d *image.Inspection) error {
 				list = append(list, d)
 				return nil
 			})
@@ -58,13 +58,13 @@ Examples:
 }
 
 // described does something for each image, and goes on with the next if one fails.
-func (f *front) described(words []string, do func(*image.Description) error) (errs []error) {
+func (f *front) described(words []string, do func(*image.Inspection) error) (errs []error) {
 	s, err := f.store()
 	if err != nil {
 		return []error{err}
 	}
 	for _, word := range words {
-		d, err := s.Describe(word)
+		d, err := s.Inspect(word)
 		if err == nil {
 			err = do(d)
 		}
@@ -92,14 +92,14 @@ Examples:
 			if c.NArg() != 1 {
 				return usageErrorf("image history", "image history takes the name of one image")
 			}
-			return errors.Join(f.described(c.Args().Slice(), func(d *image.Description) error {
+			return errors.Join(f.described(c.Args().Slice(), func(d *image.Inspection) error {
 				return f.printHistory(d, c.Bool("no-trunc"), time.Now())
 			})...)
 		},
 	}
 }
 
-func (f *front) printHistory(d *image.Description, full bool, now time.Time) error {
+func (f *front) printHistory(d *image.Inspection, full bool, now time.Time) error {
 	var rows [][]string
 	layer := 0
 	for _, h := range d.History {

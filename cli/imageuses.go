@@ -90,7 +90,7 @@ func (u *imageUse) lookAtPods() error {
 
 func (u *imageUse) mark(id, name string, layers []string) {
 	u.ids[id] = true
-	u.names[image.FullName(name)] = true
+	u.names[image.NormalizeName(name)] = true
 	for _, layer := range layers {
 		u.layers[layer] = true
 	}
@@ -180,9 +180,9 @@ func (u *imageUse) lookAtUpdates() error {
 
 // makeRoom frees unused images when the disk is too full, before something is added.
 func (f *front) makeRoom(dirs store.Dirs, s interface {
-	Collect(func() (image.Uses, error)) (image.Pruned, error)
+	GarbageCollect(func() (image.Uses, error)) (image.Pruned, error)
 }) error {
-	gone, err := s.Collect(func() (image.Uses, error) {
+	gone, err := s.GarbageCollect(func() (image.Uses, error) {
 		u := f.imageUse(dirs)
 		u.look()
 		return u.uses(), u.err

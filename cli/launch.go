@@ -141,13 +141,13 @@ func (l *launch) lookFor(ctx context.Context, uses []use, here bool) (byUse map[
 		return nil, nil, err
 	}
 	l.letGo()
-	if l.hold, err = images.Hold(); err != nil {
+	if l.hold, err = images.Lease(); err != nil {
 		return nil, nil, err
 	}
 	shown := l.front.newProgress("fetching")
 	defer shown.end()
 	options := l.pull
-	options.Here = here
+	options.LocalOnly = here
 	options.Progress = func(e image.Progress) {
 		shown.tell(e)
 		l.fetches.tell(e)
@@ -180,17 +180,17 @@ func (l *launch) lookFor(ctx context.Context, uses []use, here bool) (byUse map[
 
 // have has one image on the machine. Pods that wait for it have an event of its pull.
 func (l *launch) have(ctx context.Context, images images, u use, options image.PullOptions) (pod.Image, error) {
-	options.Logins = l.logins(u)
-	options.Asked = func() { l.fetches.asked(u) }
+	options.AuthFiles = l.logins(u)
+	options.BeforePull = func() { l.fetches.asked(u) }
 	options.Warn = func(err error) { l.copied(u, err) }
 	ref, policy := u.ref, u.policy
 	if u.id != "" {
 		ref, policy = u.id, image.Never
 	}
-	if !options.Here && slices.ContainsFunc(l.pods, func(p *upPod) bool { return p.waiting != nil }) {
+	if !options.LocalOnly && slices.ContainsFunc(l.pods, func(p *upPod) bool { return p.waiting != nil }) {
 		look := options
-		look.Here = true
-		if img, err := images.Ensure(ctx, ref, policy, look); !errors.Is(err, image.ErrElsewhere) {
+		look.LocalOnly = true
+		if img, err := images.Ensure(ctx, ref, policy, look); !errors.Is(err, image.ErrRegistryNeeded) {
 			return img, err
 		}
 		l.pulling(u)

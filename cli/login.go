@@ -48,7 +48,7 @@ func authfileFlag() cli.Flag {
 }
 
 func (f *front) login(c *cli.Context) error {
-	registry, err := registryArg(c, "login")
+	registryName, err := registryArg(c, "login")
 	if err != nil {
 		return err
 	}
@@ -57,13 +57,13 @@ func (f *front) login(c *cli.Context) error {
 		return err
 	}
 	if c.Bool("get-login") {
-		user, err := image.LoggedIn(registry, options)
+		user, err := image.LoginUser(registryName, options)
 		if err == nil {
 			fmt.Fprintln(f.out, report.Escape(user))
 		}
 		return err
 	}
-	a, err := f.account(c, registry)
+	a, err := f.account(c, registryName)
 	if err != nil {
 		return err
 	}
@@ -71,7 +71,7 @@ func (f *front) login(c *cli.Context) error {
 	if err != nil {
 		return err
 	}
-	fmt.Fprintf(f.err, "podrun: logged in to %s; the login is kept in %s\n", registry, report.Escape(where))
+	fmt.Fprintf(f.err, "podrun: logged in to %s; the login is kept in %s\n", registryName, report.Escape(where))
 	return nil
 }
 
@@ -81,7 +81,7 @@ func registryArg(c *cli.Context, command string) (string, error) {
 	case 0:
 		return "docker.io", nil
 	case 1:
-		return image.AccountKey(c.Args().First())
+		return image.RegistryKey(c.Args().First())
 	}
 	return "", usageErrorf(command, "%s takes one registry", command)
 }
@@ -144,7 +144,7 @@ Examples:
 `,
 		Flags: []cli.Flag{&cli.BoolFlag{Name: "all", Aliases: []string{"a"}, Usage: "forget all logins"}, authfileFlag()},
 		Action: func(c *cli.Context) error {
-			registry, err := registryArg(c, "logout")
+			registryName, err := registryArg(c, "logout")
 			if err != nil {
 				return err
 			}
@@ -156,15 +156,15 @@ Examples:
 				if c.Args().Present() {
 					return usageErrorf("logout", "--all is for all registries")
 				}
-				registry = ""
+				registryName = ""
 			}
-			if err := image.Logout(registry, options); err != nil {
+			if err := image.Logout(registryName, options); err != nil {
 				return err
 			}
-			if registry == "" {
-				registry = "all registries"
+			if registryName == "" {
+				registryName = "all registries"
 			}
-			fmt.Fprintf(f.err, "podrun: logged out of %s\n", registry)
+			fmt.Fprintf(f.err, "podrun: logged out of %s\n", registryName)
 			return nil
 		},
 	}

@@ -32,7 +32,7 @@ func (l *launch) imagesHere(ctx context.Context) (found map[use]pod.Image, all b
 	}
 	lacking := map[use]bool{}
 	for u, err := range failed {
-		if !errors.Is(err, image.ErrElsewhere) && image.Reason(err) != image.ErrImageNeverPull {
+		if !errors.Is(err, image.ErrRegistryNeeded) && image.Reason(err) != image.ErrImageNeverPull {
 			return nil, false, err
 		}
 		lacking[u] = true

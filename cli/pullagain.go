@@ -113,7 +113,7 @@ func (f *fetches) mayPass() bool {
 	any := false
 	for _, got := range f.byUse {
 		if got.err != nil {
-			if any = true; !image.MayPass(got.err) {
+			if any = true; !image.IsTransient(got.err) {
 				return false
 			}
 		}

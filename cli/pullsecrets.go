@@ -85,7 +85,7 @@ func (l *launch) login(namespace, name string) ([]byte, error) {
 		corev1.SecretTypeDockerConfigJson: corev1.DockerConfigJsonKey, corev1.SecretTypeDockercfg: corev1.DockerConfigKey,
 	} {
 		if s.Type == string(kind) {
-			return s.Data[key], image.CheckLogins(s.Data[key])
+			return s.Data[key], image.ValidateAuthFile(s.Data[key])
 		}
 	}
 	return nil, fmt.Errorf("it is of type %s, not %s", s.Type, corev1.SecretTypeDockerConfigJson)

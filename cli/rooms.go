@@ -40,10 +40,10 @@ type rooms interface {
 type images interface {
 	// Ensure has the image on the machine, by a pull policy of package image.
 	Ensure(ctx context.Context, ref, policy string, o image.PullOptions) (pod.Image, error)
-	// Collect frees unused images if the disk is too full.
-	Collect(uses func() (image.Uses, error)) (image.Pruned, error)
-	// Hold keeps every layer there until the result is closed.
-	Hold() (io.Closer, error)
+	// GarbageCollect frees unused images if the disk is too full.
+	GarbageCollect(uses func() (image.Uses, error)) (image.Pruned, error)
+	// Lease keeps every layer there until the result is closed.
+	Lease() (io.Closer, error)
 }
 
 // pods starts and removes pods. The caller holds the pod's lock.

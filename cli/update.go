@@ -238,7 +238,7 @@ func (u *updating) group(ctx context.Context, g *updateGroup) error {
 			return err
 		}
 	}
-	hold, err := u.store.Hold() // what is fetched has no name yet
+	hold, err := u.store.Lease() // what is fetched has no name yet
 	if err != nil {
 		return err
 	}

@@ -30,7 +30,7 @@ func (u *updating) choose(ctx context.Context, p *updatedPod) error {
 	running := runningImages(p.place)
 	var seen []string
 	for _, i := range manifest.Images(p.object.Pod) {
-		if slices.Contains(seen, i.Reference) || image.Fixed(i.Reference) {
+		if slices.Contains(seen, i.Reference) || image.IsPinned(i.Reference) {
 			continue
 		}
 		seen = append(seen, i.Reference)
@@ -95,8 +95,8 @@ func (u *updating) newest(ctx context.Context, p *updatedPod, i manifest.ImageUs
 	}
 	l := &launch{front: u.front, dirs: u.dirs}
 	o := u.pull
-	o.Logins = l.logins((&upPod{object: p.object}).use(i))
-	o.Unnamed = true
+	o.AuthFiles = l.logins((&upPod{object: p.object}).use(i))
+	o.NoName = true
 	shown := u.front.newProgress("fetching")
 	defer shown.end()
 	o.Progress = shown.tell
@@ -104,7 +104,7 @@ func (u *updating) newest(ctx context.Context, p *updatedPod, i manifest.ImageUs
 	switch {
 	case err == nil:
 		shown.done(i.Reference)
-	case report.Hint(err) == "" && image.MayPass(err):
+	case report.Hint(err) == "" && image.IsTransient(err):
 		err = report.New(report.Failure, "the pod goes on as it is; try again later, or take what is on this machine: podrun update --pull never "+p.place.Name, "%w", err)
 	}
 	return img.ID, err

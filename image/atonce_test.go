@@ -12,6 +12,7 @@ import (
 
 	"github.com/opencontainers/go-digest"
 
+	"github.com/podrun/podrun/image/api"
 	"github.com/podrun/podrun/internal/stage"
 )
 
@@ -80,7 +81,7 @@ func TestPullOnce(t *testing.T) {
 	var running []*exec.Cmd
 	var said [processes]bytes.Buffer
 	for i := range processes {
-		cmd := stage.Command(stage.Spec{Name: "_pull", Args: []string{s.dir, repo}})
+		cmd := stage.Command(stage.Spec{Name: "_pull", Args: []string{s.Dir, repo}})
 		cmd.Stdout, cmd.Stderr = &said[i], &said[i]
 		if err := cmd.Start(); err != nil {
 			t.Fatal(err)
@@ -120,7 +121,7 @@ func TestLayersComeInParallel(t *testing.T) {
 			return !all.pass(r.Context())
 		}
 		group.Go(func() {
-			if _, err := s.Pull(context.Background(), repo, PullOptions{}); err != nil {
+			if _, err := s.Pull(context.Background(), repo, api.PullOptions{}); err != nil {
 				t.Error(err)
 			}
 		})

@@ -10,6 +10,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/podrun/podrun/image/api"
 	"github.com/podrun/podrun/internal/stage"
 )
 
@@ -90,7 +91,7 @@ func BenchmarkResolve(b *testing.B) {
 	}
 	load(b, s, newLayout(b).add(img{Name: "x", Layers: layers}).path())
 	for b.Loop() {
-		if _, err := s.Ensure(context.Background(), "x", IfNotPresent, PullOptions{}); err != nil {
+		if _, err := s.Ensure(context.Background(), "x", IfNotPresent, api.PullOptions{}); err != nil {
 			b.Fatal(err)
 		}
 	}

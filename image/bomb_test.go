@@ -12,6 +12,8 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"github.com/podrun/podrun/image/layer"
 )
 
 func modTime(t *testing.T, path string) int64 {
@@ -91,36 +93,36 @@ func TestBombs(t *testing.T) {
 	}
 	for name, tt := range map[string]struct {
 		bomb   func(t *testing.T) string
-		limits limits
+		limits layer.Limits
 		want   string
 	}{
-		"sparse": {write(sparse(t)), limits{128 << 30, 1000}, "take more than"},
+		"sparse": {write(sparse(t)), layer.Limits{Bytes: 128 << 30, Entries: 1000}, "take more than"},
 		"256 MiB of zeros": {func(t *testing.T) string { return gzipTo(t, zeros(t, 256<<20)) },
-			limits{64 << 20, 1000}, "take more than"},
+			layer.Limits{Bytes: 64 << 20, Entries: 1000}, "take more than"},
 		"256 MiB after the end": {func(t *testing.T) string {
 			return gzipTo(t, io.MultiReader(bytes.NewReader(layerTar(t, f{Name: "x"})), io.LimitReader(endless{}, 256<<20)))
-		}, limits{64 << 20, 1000}, "more than"},
+		}, layer.Limits{Bytes: 64 << 20, Entries: 1000}, "more than"},
 		"many files": {func(t *testing.T) string {
 			var entries []f
 			for i := range 2000 {
 				entries = append(entries, f{Name: fmt.Sprint("d/", i)})
 			}
 			return write(layerTar(t, entries...))(t)
-		}, limits{64 << 20, 1000}, "more than 1000 entries"},
+		}, layer.Limits{Bytes: 64 << 20, Entries: 1000}, "more than 1000 entries"},
 		"many directories": {func(t *testing.T) string {
 			var entries []f
 			for i := range 900 {
 				entries = append(entries, f{Name: fmt.Sprint("d/", i, "/")})
 			}
 			return write(layerTar(t, entries...))(t)
-		}, limits{64 << 20, 1000}, "more than 100 directories"},
-		"long path":         {write(layerTar(t, f{Name: strings.Repeat("d/", 3000) + "x"})), limits{64 << 20, 1000}, "name too long"},
-		"large zstd window": {write([]byte{0x28, 0xb5, 0x2f, 0xfd, 0x00, 0xf8, 0, 0, 0}), limits{64 << 20, 1000}, "window size"},
+		}, layer.Limits{Bytes: 64 << 20, Entries: 1000}, "more than 100 directories"},
+		"long path":         {write(layerTar(t, f{Name: strings.Repeat("d/", 3000) + "x"})), layer.Limits{Bytes: 64 << 20, Entries: 1000}, "name too long"},
+		"large zstd window": {write([]byte{0x28, 0xb5, 0x2f, 0xfd, 0x00, 0xf8, 0, 0, 0}), layer.Limits{Bytes: 64 << 20, Entries: 1000}, "window size"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			path := tt.bomb(t)
 			s := newStore(t)
-			s.room = func(string) (limits, error) { return tt.limits, nil }
+			s.Limits = func(string) (layer.Limits, error) { return tt.limits, nil }
 			start := time.Now()
 			_, err := s.Import(context.Background(), path, "bomb")
 			if err == nil || !strings.Contains(err.Error(), tt.want) {
@@ -139,7 +141,7 @@ func TestBombs(t *testing.T) {
 // TestFullDisk has no room at all.
 func TestFullDisk(t *testing.T) {
 	s := newStore(t)
-	s.room = func(string) (limits, error) { return limits{Bytes: 100, Entries: 10}, nil }
+	s.Limits = func(string) (layer.Limits, error) { return layer.Limits{Bytes: 100, Entries: 10}, nil }
 	l := newLayout(t).add(img{Name: "x", Layers: [][]byte{layerTar(t, f{Name: "x", Content: "x"})}})
 	if _, err := s.Load(context.Background(), l.path()); err == nil || !strings.Contains(err.Error(), "all that may be used here") {
 		t.Errorf("load: %v", err)

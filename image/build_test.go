@@ -19,6 +19,7 @@ import (
 	"github.com/opencontainers/image-spec/specs-go"
 	v1 "github.com/opencontainers/image-spec/specs-go/v1"
 
+	"github.com/podrun/podrun/image/records"
 	"github.com/podrun/podrun/pod"
 )
 
@@ -247,7 +248,7 @@ func newStore(t testing.TB) *Store {
 	if err != nil {
 		t.Fatal(err)
 	}
-	s.patience = shortPatience()
+	s.Retry = shortPatience()
 	return s
 }
 
@@ -268,8 +269,8 @@ func load(t testing.TB, s *Store, path string) pod.Image {
 func content(t testing.TB, s *Store) []string {
 	t.Helper()
 	var list []string
-	for _, dir := range []string{imagesDir, namesDir, layersDir, stagingDir} {
-		entries, err := os.ReadDir(filepath.Join(s.dir, dir))
+	for _, dir := range []string{records.ImagesDir, records.NamesDir, records.LayersDir, records.StagingDir} {
+		entries, err := os.ReadDir(filepath.Join(s.Dir, dir))
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -18,6 +18,9 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
+	"github.com/podrun/podrun/image/api"
+	"github.com/podrun/podrun/image/download"
+	"github.com/podrun/podrun/image/records"
 	"github.com/podrun/podrun/internal/stage"
 	"github.com/podrun/podrun/internal/testenv"
 )
@@ -27,7 +30,7 @@ func pullStage(args []string) int {
 	limitMemory()
 	s, err := Open(args[0])
 	if err == nil {
-		_, err = s.Pull(context.Background(), args[1], PullOptions{})
+		_, err = s.Pull(context.Background(), args[1], api.PullOptions{})
 	}
 	if err == nil && len(args) > 2 {
 		err = errors.Join(printMemory(), printChildren())
@@ -142,7 +145,7 @@ func TestPullThroughACuttingProxy(t *testing.T) {
 		return 100<<10 + rnd.Int64N(2<<20)
 	})
 	s := newStore(t)
-	if _, err := s.Pull(context.Background(), p.addr+"/big", PullOptions{}); err != nil {
+	if _, err := s.Pull(context.Background(), p.addr+"/big", api.PullOptions{}); err != nil {
 		t.Fatal(err)
 	}
 	if came := p.came.Load(); came > size*11/10 {
@@ -159,7 +162,7 @@ func sameAsStraight(t *testing.T, s *Store, ref, straight string) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	want, err := newStore(t).Pull(context.Background(), straight, PullOptions{})
+	want, err := newStore(t).Pull(context.Background(), straight, api.PullOptions{})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -179,7 +182,7 @@ func TestPullIsKilled(t *testing.T) {
 	rnd := rand.New(rand.NewPCG(7, 8))
 	const kills = 4
 	for i := range kills {
-		cmd := stage.Command(stage.Spec{Name: "_pull", Args: []string{s.dir, p.addr + "/big"}})
+		cmd := stage.Command(stage.Spec{Name: "_pull", Args: []string{s.Dir, p.addr + "/big"}})
 		before, wait := p.came.Load(), rnd.Int64N(size/kills)
 		if err := cmd.Start(); err != nil {
 			t.Fatal(err)
@@ -195,7 +198,7 @@ func TestPullIsKilled(t *testing.T) {
 	if list, err := s.List(); err != nil || len(list) > 1 {
 		t.Errorf("List: %v, %v", list, err)
 	}
-	if _, err := s.Pull(context.Background(), p.addr+"/big", PullOptions{}); err != nil {
+	if _, err := s.Pull(context.Background(), p.addr+"/big", api.PullOptions{}); err != nil {
 		t.Fatal(err)
 	}
 	// What was on its way in the sockets when a pull was killed is lost, four times.
@@ -216,12 +219,12 @@ func TestPullEndedLate(t *testing.T) {
 	s := newStore(t)
 	pull := func() {
 		t.Helper()
-		if _, err := s.Pull(context.Background(), repo, PullOptions{}); err != nil {
+		if _, err := s.Pull(context.Background(), repo, api.PullOptions{}); err != nil {
 			t.Fatal(err)
 		}
 	}
 	pull()
-	left := filepath.Join(s.dir, partialDir, strings.TrimPrefix(c.blob, "blobs/sha256:"))
+	left := filepath.Join(s.Dir, download.PartialDirName, strings.TrimPrefix(c.blob, "blobs/sha256:"))
 	if err := os.WriteFile(left, []byte("all of it"), 0o600); err != nil {
 		t.Fatal(err)
 	}
@@ -233,12 +236,12 @@ func TestPullEndedLate(t *testing.T) {
 // partialBytes is how much of an image has come: partial files and whole layers.
 func partialBytes(t *testing.T, s *Store) (n int64) {
 	t.Helper()
-	entries, _ := os.ReadDir(filepath.Join(s.dir, partialDir))
+	entries, _ := os.ReadDir(filepath.Join(s.Dir, download.PartialDirName))
 	for _, e := range entries {
 		if st, err := e.Info(); err == nil {
 			n += st.Size()
 		}
 	}
-	layers, _ := os.ReadDir(filepath.Join(s.dir, layersDir))
+	layers, _ := os.ReadDir(filepath.Join(s.Dir, records.LayersDir))
 	return n + int64(len(layers))*(4<<20)
 }

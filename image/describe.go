@@ -9,11 +9,13 @@ import (
 	"github.com/containers/image/v5/docker/reference"
 	"github.com/opencontainers/go-digest"
 	v1 "github.com/opencontainers/image-spec/specs-go/v1"
+
+	"github.com/podrun/podrun/image/records"
 )
 
-// Description is all that is known of an image. Its JSON has the names of docker's and
+// Inspection is all that is known of an image. Its JSON has the names of docker's and
 // podman's inspect.
-type Description struct {
+type Inspection struct {
 	ID           string         `json:"Id"` // sha256:<hex>
 	Digest       string         // of the manifest
 	RepoTags     []string       // its names with a tag
@@ -41,28 +43,28 @@ type Layer struct {
 	Shared  bool   // with other images
 }
 
-// Describe says what is known of an image. errors.Is(err, ErrNotFound) if it is not there.
-func (s *Store) Describe(ref string) (*Description, error) {
-	id, _, err := s.find(ref)
+// Inspect says what is known of an image. errors.Is(err, ErrNotFound) if it is not there.
+func (s *Store) Inspect(ref string) (*Inspection, error) {
+	id, _, err := s.Find(ref)
 	if err != nil {
 		return nil, fmt.Errorf("inspect %s: %w", ref, err)
 	}
-	rec, err := s.readImage(id)
+	rec, err := s.ReadImage(id)
 	if err != nil {
 		return nil, fmt.Errorf("inspect %s: %w", ref, err)
 	}
-	config, err := rec.config()
+	config, err := rec.DecodeConfig()
 	if err != nil {
 		return nil, fmt.Errorf("inspect %s: %w", ref, err)
 	}
-	d := &Description{
+	d := &Inspection{
 		ID: id.String(), Digest: rec.Digest.String(), RepoTags: []string{}, RepoDigests: []string{},
 		Created: config.Created, Added: rec.Added, Author: config.Author,
 		Architecture: config.Architecture, Variant: config.Variant, Os: config.OS,
 		Config: config.Config, RootFS: config.RootFS, History: config.History, Layers: []Layer{},
 	}
-	names, err1 := s.names()
-	d.Pulled = rec.pulled(names)
+	names, err1 := s.Names()
+	d.Pulled = rec.CanPullAgain(names)
 	for _, n := range names {
 		if n.ID == id {
 			d.name(n)
@@ -74,7 +76,7 @@ func (s *Store) Describe(ref string) (*Description, error) {
 	return d, errors.Join(err1, s.describeLayers(d, rec))
 }
 
-func (d *Description) name(n *nameRecord) {
+func (d *Inspection) name(n *records.Name) {
 	named, err := reference.ParseNamed(n.Name)
 	if err != nil {
 		return
@@ -87,21 +89,21 @@ func (d *Description) name(n *nameRecord) {
 	}
 }
 
-func (s *Store) describeLayers(d *Description, rec *imageRecord) error {
-	images, err := s.images()
+func (s *Store) describeLayers(d *Inspection, rec *records.Image) error {
+	images, err := s.Images()
 	if err != nil {
 		return err
 	}
 	users := map[digest.Digest]int{}
 	for _, i := range images {
-		for _, id := range unique(i.DiffIDs) {
+		for _, id := range records.UniqueDigests(i.DiffIDs) {
 			users[id]++
 		}
 	}
 	counted := map[digest.Digest]bool{}
 	for _, id := range rec.DiffIDs {
-		l := Layer{DiffID: id.String(), Dir: s.layerDir(id) + "/" + layerFS, Shared: users[id] > 1}
-		layer, err := s.readLayer(id)
+		l := Layer{DiffID: id.String(), Dir: s.LayerDir(id) + "/" + records.LayerFS, Shared: users[id] > 1}
+		layer, err := s.ReadLayer(id)
 		if err != nil {
 			return fmt.Errorf("image %s is not whole: %w", rec.ID, err)
 		}

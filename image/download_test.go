@@ -1,9 +1,7 @@
 package image
 
 import (
-	"bytes"
 	"context"
-	"errors"
 	"fmt"
 	"math/rand/v2"
 	"net/http"
@@ -15,15 +13,15 @@ import (
 	"testing"
 	"time"
 
-	"github.com/opencontainers/go-digest"
-
+	"github.com/podrun/podrun/image/api"
+	"github.com/podrun/podrun/image/download"
 	"github.com/podrun/podrun/internal/testenv"
 )
 
 // shortPatience is a test's.
-func shortPatience() patience {
+func shortPatience() download.RetryPolicy {
 	quick := []time.Duration{time.Millisecond, time.Millisecond, time.Millisecond}
-	return patience{answer: time.Minute, window: time.Minute, least: 1 << 10, again: quick, ask: quick}
+	return download.RetryPolicy{AnswerTimeout: time.Minute, StallWindow: time.Minute, MinBytes: 1 << 10, BlobWaits: quick, ManifestWaits: quick}
 }
 
 // random is a layer that no compression makes smaller.
@@ -87,7 +85,7 @@ func TestPullIsCut(t *testing.T) {
 	c, repo := newCutter(t, layer)
 	c.cut = func(n int) int { return min(n, 700<<10) }
 	s := newStore(t)
-	got, err := s.Pull(context.Background(), repo, PullOptions{})
+	got, err := s.Pull(context.Background(), repo, api.PullOptions{})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -103,7 +101,7 @@ func TestPullIsCut(t *testing.T) {
 
 func noPartials(t *testing.T, s *Store) {
 	t.Helper()
-	if left, _ := os.ReadDir(filepath.Join(s.dir, partialDir)); len(left) > 0 {
+	if left, _ := os.ReadDir(filepath.Join(s.Dir, download.PartialDirName)); len(left) > 0 {
 		t.Errorf("%d partial files are left", len(left))
 	}
 }
@@ -143,14 +141,14 @@ func TestPullGoesOn(t *testing.T) {
 				}
 				return 0
 			}
-			_, err := s.Pull(context.Background(), repo, PullOptions{})
+			_, err := s.Pull(context.Background(), repo, api.PullOptions{})
 			wantError(t, err, "EOF")
 			if left := content(t, s); len(left) > 0 {
 				t.Errorf("left in the store: %v", left)
 			}
-			tt.spoil(t, filepath.Join(s.dir, partialDir, strings.TrimPrefix(c.blob, "blobs/sha256:")))
+			tt.spoil(t, filepath.Join(s.Dir, download.PartialDirName, strings.TrimPrefix(c.blob, "blobs/sha256:")))
 			c.cut = func(n int) int { return n }
-			if _, err := s.Pull(context.Background(), repo, PullOptions{}); err != nil {
+			if _, err := s.Pull(context.Background(), repo, api.PullOptions{}); err != nil {
 				t.Fatal(err)
 			}
 			if n, size := c.sent.Load(), float64(len(layer)); float64(n) > tt.most*size {
@@ -200,8 +198,8 @@ func TestPullStalls(t *testing.T) {
 				}
 			}
 			s := newStore(t)
-			s.patience.window = 300 * time.Millisecond
-			_, err := s.Pull(context.Background(), repo, PullOptions{})
+			s.Retry.StallWindow = 300 * time.Millisecond
+			_, err := s.Pull(context.Background(), repo, api.PullOptions{})
 			close(stop)
 			wantError(t, err, "sends nothing any more")
 			http.DefaultClient.CloseIdleConnections()
@@ -215,13 +213,13 @@ func TestPullWithoutPartial(t *testing.T) {
 	layer := random(t, 3<<20)
 	for name, prepare := range map[string]func(t *testing.T, s *Store, c *cutter){
 		"from the beginning": func(t *testing.T, s *Store, _ *cutter) {
-			if err := os.WriteFile(filepath.Join(s.dir, partialDir), nil, 0o600); err != nil {
+			if err := os.WriteFile(filepath.Join(s.Dir, download.PartialDirName), nil, 0o600); err != nil {
 				t.Fatal(err)
 			}
 		},
-		"in the middle": func(_ *testing.T, s *Store, _ *cutter) { s.partialRoom = 1 << 20 },
+		"in the middle": func(_ *testing.T, s *Store, _ *cutter) { s.MaxPartial = 1 << 20 },
 		"cut as well": func(_ *testing.T, s *Store, c *cutter) {
-			s.partialRoom = 1 << 20
+			s.MaxPartial = 1 << 20
 			c.cut = func(n int) int { return min(n, 400<<10) }
 		},
 	} {
@@ -229,7 +227,7 @@ func TestPullWithoutPartial(t *testing.T) {
 			c, repo := newCutter(t, layer)
 			s := newStore(t)
 			prepare(t, s, c)
-			if _, err := s.Pull(context.Background(), repo, PullOptions{}); err != nil {
+			if _, err := s.Pull(context.Background(), repo, api.PullOptions{}); err != nil {
 				t.Fatal(err)
 			}
 			if n := c.sent.Load(); n > int64(len(layer))*11/10 {
@@ -239,50 +237,5 @@ func TestPullWithoutPartial(t *testing.T) {
 				noPartials(t, s)
 			}
 		})
-	}
-}
-
-func TestPassing(t *testing.T) {
-	for text, want := range map[string]bool{
-		"fetching blob: StatusCode: 503, \"\"": true, "StatusCode: 404, \"x\"": false, "unauthorized": false,
-		"received unexpected HTTP status: 500 Internal Server Error": true,
-	} {
-		if got := passing(errors.New(text)); got != want {
-			t.Errorf("%s: %v", text, got)
-		}
-	}
-	if passing(fmt.Errorf("x: %w", context.Canceled)) {
-		t.Error("an end that was asked for passes")
-	}
-}
-
-func TestDropPartials(t *testing.T) {
-	s := &downloads{partials: filepath.Join(t.TempDir(), "partial"), room: func(string) (limits, error) { return limits{Bytes: 1 << 30}, nil }}
-	blob := digest.FromString("x")
-	if err := s.dropPartials(0); err != nil {
-		t.Fatal(err)
-	}
-	p, err := s.openPartial(blob, 10)
-	if err != nil {
-		t.Fatal(err)
-	}
-	if _, err := s.openPartial(blob, 10); err == nil {
-		t.Error("two processes fetch one blob")
-	}
-	if err := p.append(bytes.Repeat([]byte("x"), 5)); err != nil {
-		t.Fatal(err)
-	}
-	if err := s.dropPartials(time.Hour); err != nil || p.close() != nil {
-		t.Fatal(err)
-	}
-	if p, err = s.openPartial(blob, 10); err != nil || p.size != 5 {
-		t.Fatalf("%+v, %v", p, err)
-	}
-	p.close()
-	if err := s.dropPartials(0); err != nil {
-		t.Fatal(err)
-	}
-	if left, err := os.ReadDir(s.partials); err != nil || len(left) > 0 {
-		t.Errorf("left: %v, %v", left, err)
 	}
 }

@@ -7,6 +7,9 @@ import (
 
 	"github.com/containers/image/v5/docker/reference"
 
+	"github.com/podrun/podrun/image/api"
+	"github.com/podrun/podrun/image/records"
+	"github.com/podrun/podrun/image/registry"
 	"github.com/podrun/podrun/internal/report"
 	"github.com/podrun/podrun/pod"
 )
@@ -30,25 +33,25 @@ const (
 // Always asks the registry every time and fails if that fails, even with a copy at
 // hand; IfNotPresent asks only without a copy; Never never asks, and without a
 // copy fails with reason ErrImageNeverPull. For Newer and Unset see there.
-func (s *Store) Ensure(ctx context.Context, ref string, policy string, o PullOptions) (pod.Image, error) {
+func (s *Store) Ensure(ctx context.Context, ref string, policy string, o api.PullOptions) (pod.Image, error) {
 	img, err := s.Resolve(ref)
-	if Reason(err) == InvalidImageName {
+	if api.Reason(err) == api.InvalidImageName {
 		return pod.Image{}, err
 	}
 	here, broken := err == nil, err
 	if here {
-		s.note(img.ID)
+		s.touchUsed(img.ID)
 	}
-	if _, isID := parseID(ref); isID && here {
+	if _, isID := records.ParseID(ref); isID && here {
 		return img, nil // no registry knows it
 	}
 	if policy == Unset {
 		switch {
-		case s.local(ref):
+		case s.isLocal(ref):
 			if here {
 				return img, nil
 			}
-			return pod.Image{}, notLoaded(ref, broken)
+			return pod.Image{}, notLoadedError(ref, broken)
 		case !isLatest(ref):
 			policy = IfNotPresent
 		}
@@ -62,27 +65,27 @@ func (s *Store) Ensure(ctx context.Context, ref string, policy string, o PullOpt
 		if here {
 			return img, nil
 		}
-		return pod.Image{}, neverPull(ref, err)
+		return pod.Image{}, neverPullError(ref, err)
 	case Always, Newer, Unset:
 	default:
 		return pod.Image{}, report.New(report.Internal, "", "pull policy %q is unknown", policy)
 	}
-	if o.Here {
-		return pod.Image{}, fmt.Errorf("find %s: %w", ref, ErrElsewhere)
+	if o.LocalOnly {
+		return pod.Image{}, fmt.Errorf("find %s: %w", ref, api.ErrRegistryNeeded)
 	}
 	ours := img
 	img, err = s.Pull(ctx, ref, o)
 	if err == nil {
 		return img, nil
 	}
-	copyDoes := policy == Newer && Reason(err) == ErrImagePull || policy == Unset && MayPass(err)
+	copyDoes := policy == Newer && api.Reason(err) == api.ErrImagePull || policy == Unset && registry.IsTransient(err)
 	if here && copyDoes && ctx.Err() == nil {
 		if o.Warn != nil {
 			o.Warn(fmt.Errorf("the copy on this machine is used: %w", err))
 		}
 		return ours, nil
 	}
-	if broken != nil && !errors.Is(broken, ErrNotFound) {
+	if broken != nil && !errors.Is(broken, api.ErrNotFound) {
 		err = errors.Join(broken, err)
 	}
 	hint := "podrun image ls shows the images that are here; podrun image load FILE brings one from a file"
@@ -95,16 +98,16 @@ func (s *Store) Ensure(ctx context.Context, ref string, policy string, o PullOpt
 	return pod.Image{}, report.New(report.Failure, hint, "%w", err)
 }
 
-// local says whether no registry is asked for an image unless a pull policy says so: its
+// isLocal says whether no registry is asked for an image unless a pull policy says so: its
 // name begins with localhost/, as podman and buildah name what they build, or an archive or
 // the user has given it the name.
-func (s *Store) local(ref string) bool {
-	name, err := parseName(ref)
+func (s *Store) isLocal(ref string) bool {
+	name, err := records.ParseName(ref)
 	return err == nil && reference.Domain(name) == "localhost" || !s.FromRegistry(ref)
 }
 
 func isLatest(ref string) bool {
-	name, err := parseName(ref)
+	name, err := records.ParseName(ref)
 	if err != nil {
 		return false
 	}
@@ -112,22 +115,22 @@ func isLatest(ref string) bool {
 	return ok && tagged.Tag() == "latest"
 }
 
-// notLoaded is the error of a local image that is not there, or that cannot be used.
-func notLoaded(ref string, cause error) error {
+// notLoadedError is the error of a local image that is not there, or that cannot be used.
+func notLoadedError(ref string, cause error) error {
 	hint := fmt.Sprintf("podrun image load FILE or podrun image import ROOTFS.tar %s brings it; imagePullPolicy: IfNotPresent asks a registry", ref)
 	err := report.New(report.Failure, hint, "image %q is not on this machine, and a registry is not asked for such a name", ref)
-	if !errors.Is(cause, ErrNotFound) {
+	if !errors.Is(cause, api.ErrNotFound) {
 		err = report.New(report.Failure, hint, "image %q cannot be used: %w", ref, cause)
 	}
-	return &Error{ErrImageNeverPull, ref, err}
+	return &api.Error{Reason: api.ErrImageNeverPull, Image: ref, Err: err}
 }
 
-// neverPull is said in the kubelet's words.
-func neverPull(ref string, cause error) error {
+// neverPullError is said in the kubelet's words.
+func neverPullError(ref string, cause error) error {
 	err := report.New(report.Failure, "podrun image load FILE, or podrun image pull "+ref,
 		"container image %q is not present with pull policy of Never", ref)
-	if !errors.Is(cause, ErrNotFound) {
+	if !errors.Is(cause, api.ErrNotFound) {
 		err = report.New(report.Failure, report.Hint(cause), "container image %q cannot be used, with pull policy of Never: %w", ref, cause)
 	}
-	return &Error{ErrImageNeverPull, ref, err}
+	return &api.Error{Reason: api.ErrImageNeverPull, Image: ref, Err: err}
 }

@@ -9,6 +9,9 @@ import (
 
 	"github.com/opencontainers/go-digest"
 
+	"github.com/podrun/podrun/image/api"
+	"github.com/podrun/podrun/image/records"
+	"github.com/podrun/podrun/image/registry"
 	"github.com/podrun/podrun/internal/report"
 	"github.com/podrun/podrun/pod"
 )
@@ -23,34 +26,34 @@ func TestEnsure(t *testing.T) {
 		return ok
 	}
 
-	_, err := s.Ensure(ctx, repo, Never, PullOptions{})
-	if Reason(err) != ErrImageNeverPull || !strings.Contains(report.Hint(err), "podrun image load") || asked() {
+	_, err := s.Ensure(ctx, repo, Never, api.PullOptions{})
+	if api.Reason(err) != api.ErrImageNeverPull || !strings.Contains(report.Hint(err), "podrun image load") || asked() {
 		t.Errorf("Never without a copy: %v", err)
 	}
 	for _, policy := range []string{Always, IfNotPresent, Newer} {
-		if _, err := s.Ensure(ctx, repo, policy, PullOptions{Here: true}); !errors.Is(err, ErrElsewhere) || asked() {
+		if _, err := s.Ensure(ctx, repo, policy, api.PullOptions{LocalOnly: true}); !errors.Is(err, api.ErrRegistryNeeded) || asked() {
 			t.Errorf("%s without a copy, and no registry may be asked: %v", policy, err)
 		}
 	}
-	if _, err := s.Ensure(ctx, repo, IfNotPresent, PullOptions{}); err != nil || !asked() {
+	if _, err := s.Ensure(ctx, repo, IfNotPresent, api.PullOptions{}); err != nil || !asked() {
 		t.Errorf("IfNotPresent without a copy: %v", err)
 	}
 	for policy, wantAsked := range map[string]bool{Never: false, IfNotPresent: false, Always: true} {
-		if _, err := s.Ensure(ctx, repo, policy, PullOptions{}); err != nil || asked() != wantAsked {
+		if _, err := s.Ensure(ctx, repo, policy, api.PullOptions{}); err != nil || asked() != wantAsked {
 			t.Errorf("%s with a copy: %v, or the registry was asked or not", policy, err)
 		}
 	}
 	fk.edit = func(w http.ResponseWriter, _ *http.Request) bool { w.WriteHeader(http.StatusBadGateway); return true }
-	if _, err := s.Ensure(ctx, repo, Always, PullOptions{}); Reason(err) != ErrImagePull || !strings.Contains(report.Hint(err), "IfNotPresent") {
+	if _, err := s.Ensure(ctx, repo, Always, api.PullOptions{}); api.Reason(err) != api.ErrImagePull || !strings.Contains(report.Hint(err), "IfNotPresent") {
 		t.Errorf("Always with a copy and a broken registry: %v, hint %q", err, report.Hint(err))
 	}
 	warned := ""
-	o := PullOptions{Warn: func(err error) { warned = err.Error() }}
+	o := api.PullOptions{Warn: func(err error) { warned = err.Error() }}
 	old, err := s.Ensure(ctx, repo, Newer, o)
 	if err != nil || !strings.Contains(warned, "the copy on this machine is used") {
 		t.Errorf("Newer with a copy and a broken registry: %v, warned %q", err, warned)
 	}
-	if _, err := newStore(t).Ensure(ctx, repo, Newer, o); Reason(err) != ErrImagePull {
+	if _, err := newStore(t).Ensure(ctx, repo, Newer, o); api.Reason(err) != api.ErrImagePull {
 		t.Errorf("Newer without a copy and with a broken registry: %v", err)
 	}
 	fk2, _ := newFake(t, newLayout(t).add(img{Layers: [][]byte{layerTar(t, f{Name: "y"})}}))
@@ -58,24 +61,24 @@ func TestEnsure(t *testing.T) {
 	if got, err := s.Ensure(ctx, repo, Newer, o); err != nil || got.ID == old.ID || warned != "" {
 		t.Errorf("Newer of a name that has moved on: %v, %s, warned %q", err, got.ID, warned)
 	}
-	if _, err := s.Ensure(ctx, "localhost:1/y", IfNotPresent, PullOptions{}); Reason(err) != ErrImagePull || !strings.Contains(report.Hint(err), "podrun image load") {
+	if _, err := s.Ensure(ctx, "localhost:1/y", IfNotPresent, api.PullOptions{}); api.Reason(err) != api.ErrImagePull || !strings.Contains(report.Hint(err), "podrun image load") {
 		t.Errorf("no registry: %v", err)
 	}
 	ensureUnset(t, s, fk, repo)
-	if _, err := s.Ensure(ctx, "No Name", Always, PullOptions{}); Reason(err) != InvalidImageName {
+	if _, err := s.Ensure(ctx, "No Name", Always, api.PullOptions{}); api.Reason(err) != api.InvalidImageName {
 		t.Errorf("bad name: %v", err)
 	}
-	if _, err := s.Ensure(ctx, repo, "Sometimes", PullOptions{}); err == nil {
+	if _, err := s.Ensure(ctx, repo, "Sometimes", api.PullOptions{}); err == nil {
 		t.Error("a policy that is none was accepted")
 	}
 	img, err := s.Resolve(repo)
 	if err != nil {
 		t.Fatal(err)
 	}
-	if _, err := s.Ensure(ctx, img.ID, Always, PullOptions{}); err != nil {
+	if _, err := s.Ensure(ctx, img.ID, Always, api.PullOptions{}); err != nil {
 		t.Errorf("by id: %v", err)
 	}
-	if _, err := s.Pull(ctx, img.ID, PullOptions{}); Reason(err) != InvalidImageName {
+	if _, err := s.Pull(ctx, img.ID, api.PullOptions{}); api.Reason(err) != api.InvalidImageName {
 		t.Errorf("pull by id: %v", err)
 	}
 }
@@ -83,7 +86,7 @@ func TestEnsure(t *testing.T) {
 // ensureUnset checks what is done without a policy. s has repo of the registry fk.
 func ensureUnset(t *testing.T, s *Store, fk *fake, repo string) {
 	ctx, warned, asked := context.Background(), "", false
-	o := PullOptions{Warn: func(err error) { warned = err.Error() }, Asked: func() { asked = true }}
+	o := api.PullOptions{Warn: func(err error) { warned = err.Error() }, BeforePull: func() { asked = true }}
 	try := func(s *Store, ref string) (pod.Image, error) {
 		warned, asked = "", false
 		return s.Ensure(ctx, ref, Unset, o)
@@ -103,14 +106,14 @@ func ensureUnset(t *testing.T, s *Store, fk *fake, repo string) {
 			t.Errorf("%s of this machine: %v, asked %v", name, err, asked)
 		}
 	}
-	if _, err := try(s, "localhost/nobody"); Reason(err) != ErrImageNeverPull || MayPass(err) || asked || !strings.Contains(report.Hint(err), "podrun image import ROOTFS.tar localhost/nobody") {
+	if _, err := try(s, "localhost/nobody"); api.Reason(err) != api.ErrImageNeverPull || registry.IsTransient(err) || asked || !strings.Contains(report.Hint(err), "podrun image import ROOTFS.tar localhost/nobody") {
 		t.Errorf("a local name without an image: %v, hint %q", err, report.Hint(err))
 	}
-	if _, err := try(s, strings.Replace(repo, ":latest", "", 1)+":other"); Reason(err) != ErrImagePull || !asked {
+	if _, err := try(s, strings.Replace(repo, ":latest", "", 1)+":other"); api.Reason(err) != api.ErrImagePull || !asked {
 		t.Errorf("another tag that is not there: %v", err)
 	}
 	fk.edit = func(w http.ResponseWriter, _ *http.Request) bool { w.WriteHeader(http.StatusForbidden); return true }
-	if _, err := try(s, repo); Reason(err) != ErrImagePull {
+	if _, err := try(s, repo); api.Reason(err) != api.ErrImagePull {
 		t.Errorf("latest with a copy and a registry that refuses: %v", err)
 	}
 	fk.edit = nil
@@ -118,10 +121,10 @@ func ensureUnset(t *testing.T, s *Store, fk *fake, repo string) {
 	if got, err := try(s, repo); err != nil || got.ID != img.ID || !strings.Contains(warned, "the copy on this machine is used") {
 		t.Errorf("latest with a copy and no registry: %v, warned %q", err, warned)
 	}
-	if _, err := s.Ensure(ctx, repo, Always, o); Reason(err) != ErrImagePull {
+	if _, err := s.Ensure(ctx, repo, Always, o); api.Reason(err) != api.ErrImagePull {
 		t.Errorf("Always with a copy and no registry: %v", err)
 	}
-	if _, err := try(newStore(t), repo); Reason(err) != ErrImagePull || !MayPass(err) {
+	if _, err := try(newStore(t), repo); api.Reason(err) != api.ErrImagePull || !registry.IsTransient(err) {
 		t.Errorf("latest without a copy and without a registry: %v", err)
 	}
 }
@@ -139,7 +142,7 @@ func TestParseName(t *testing.T) {
 		"busybox:1.36@" + d:           "docker.io/library/busybox@" + d,
 		"index.docker.io/library/x:1": "docker.io/library/x:1",
 	} {
-		got, err := parseName(in)
+		got, err := records.ParseName(in)
 		if err != nil || got.String() != want {
 			t.Errorf("parseName(%s) = %v, %v; want %s", in, got, err, want)
 		}
@@ -148,8 +151,8 @@ func TestParseName(t *testing.T) {
 		"localhost/x": true, "localhost:5000/x": true, "127.0.0.1:5000/x": true, "127.9.9.9/x": true,
 		"x": false, "10.0.0.1/x": false, "localhost.example.com/x": false,
 	} {
-		name, err := parseName(ref)
-		if err != nil || loopback(name) != want {
+		name, err := records.ParseName(ref)
+		if err != nil || records.IsLoopback(name) != want {
 			t.Errorf("loopback(%s) is %v, %v; want %v", ref, !want, err, want)
 		}
 	}

@@ -11,6 +11,8 @@ import (
 	"time"
 
 	v1 "github.com/opencontainers/image-spec/specs-go/v1"
+
+	"github.com/podrun/podrun/image/api"
 )
 
 // TestRedirects: S12. A registry that sends us elsewhere for its blobs gives no password
@@ -48,7 +50,7 @@ func TestRedirects(t *testing.T) {
 	}
 	host, _, _ := strings.Cut(repo, "/")
 	login := fmt.Appendf(nil, `{"auths":{%q:{"auth":"bWU6c2VjcmV0"}}}`, host)
-	if _, err := newStore(t).Pull(context.Background(), repo, PullOptions{Logins: [][]byte{login}}); err != nil {
+	if _, err := newStore(t).Pull(context.Background(), repo, api.PullOptions{AuthFiles: [][]byte{login}}); err != nil {
 		t.Fatal(err)
 	}
 	if len(told) > 0 {
@@ -76,9 +78,9 @@ func TestEndlessRegistry(t *testing.T) {
 				return true
 			}
 			s := newStore(t)
-			s.patience.answer = 5 * time.Second
+			s.Retry.AnswerTimeout = 5 * time.Second
 			start := time.Now()
-			_, err := s.Pull(context.Background(), repo, PullOptions{})
+			_, err := s.Pull(context.Background(), repo, api.PullOptions{})
 			if err == nil || !strings.Contains(err.Error(), tt.want) {
 				t.Errorf("%v, want %q", err, tt.want)
 			}

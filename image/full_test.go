@@ -11,6 +11,9 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	"github.com/podrun/podrun/image/api"
+	"github.com/podrun/podrun/image/layer"
+	"github.com/podrun/podrun/image/records"
 	"github.com/podrun/podrun/internal/report"
 	"github.com/podrun/podrun/internal/stage"
 	"github.com/podrun/podrun/internal/testenv"
@@ -85,8 +88,8 @@ func fill(dir, disk, small, big string) (bool, error) {
 	if err != nil {
 		return false, err
 	}
-	s.room = func(string) (limits, error) { return limits{Bytes: 1 << 30, Entries: 1 << 20}, nil }
-	s.patience = shortPatience()
+	s.Limits = func(string) (layer.Limits, error) { return layer.Limits{Bytes: 1 << 30, Entries: 1 << 20}, nil }
+	s.Retry = shortPatience()
 	ctx := context.Background()
 	before, err := s.Load(ctx, small)
 	if err != nil {
@@ -95,7 +98,7 @@ func fill(dir, disk, small, big string) (bool, error) {
 	if filepath.IsAbs(big) {
 		_, err = s.Load(ctx, big)
 	} else {
-		_, err = s.Pull(ctx, big, PullOptions{})
+		_, err = s.Pull(ctx, big, api.PullOptions{})
 	}
 	if err != nil {
 		if bad := fullSays(err); bad != nil {
@@ -130,8 +133,8 @@ func fill(dir, disk, small, big string) (bool, error) {
 	if _, err := s.Prune(PruneOptions{All: true}); err != nil {
 		return false, err
 	}
-	for _, d := range []string{layersDir, imagesDir, namesDir, "retired"} {
-		if left, err := os.ReadDir(filepath.Join(s.dir, d)); err != nil || len(left) > 0 {
+	for _, d := range []string{records.LayersDir, records.ImagesDir, records.NamesDir, "retired"} {
+		if left, err := os.ReadDir(filepath.Join(s.Dir, d)); err != nil || len(left) > 0 {
 			return false, fmt.Errorf("left in %s: %v, %w", d, left, err)
 		}
 	}

@@ -7,13 +7,13 @@ import (
 	"net"
 	"net/http"
 	"net/http/httptest"
-	"net/url"
 	"path/filepath"
 	"strings"
 	"sync"
-	"sync/atomic"
 	"testing"
 
+	"github.com/podrun/podrun/image/api"
+	"github.com/podrun/podrun/image/registry"
 	"github.com/podrun/podrun/internal/testenv"
 )
 
@@ -124,13 +124,13 @@ func (tt guardTest) run(t *testing.T) {
 	if tt.identity {
 		login = fmt.Appendf(nil, `{"auths":{%q:{"auth":"bWU6","identitytoken":"secret"}}}`, host)
 	}
-	_, err := newStore(t).Pull(context.Background(), host+"/x", PullOptions{Logins: [][]byte{login}})
+	_, err := newStore(t).Pull(context.Background(), host+"/x", api.PullOptions{AuthFiles: [][]byte{login}})
 	if tt.want == "" && err != nil {
 		t.Errorf("the pull failed: %v", err)
 	}
 	if tt.want != "" {
 		wantError(t, err, tt.want)
-		if MayPass(err) {
+		if registry.IsTransient(err) {
 			t.Error("it is tried again")
 		}
 	}
@@ -184,7 +184,7 @@ func TestLongLoginStaysAtItsAddress(t *testing.T) {
 			got <- all
 		}
 	}()
-	registry := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+	registryValue := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		if _, _, in := r.BasicAuth(); !in {
 			w.Header().Set("WWW-Authenticate", `Basic realm="x"`)
 			w.WriteHeader(http.StatusUnauthorized)
@@ -192,12 +192,12 @@ func TestLongLoginStaysAtItsAddress(t *testing.T) {
 		}
 		http.Redirect(w, r, "http://"+thief.Addr().String()+r.URL.Path, http.StatusTemporaryRedirect)
 	}))
-	defer registry.Close()
-	_, host, _ := strings.Cut(registry.URL, "://")
+	defer registryValue.Close()
+	_, host, _ := strings.Cut(registryValue.URL, "://")
 	login := fmt.Appendf(nil, `{"auths":{%q:{"username":"me","password":%q}}}`, host, strings.Repeat("secret", 1000))
 	store, pulled := newStore(t), make(chan error, 1)
 	go func() {
-		_, err := store.Pull(context.Background(), host+"/x", PullOptions{Logins: [][]byte{login}})
+		_, err := store.Pull(context.Background(), host+"/x", api.PullOptions{AuthFiles: [][]byte{login}})
 		thief.Close()
 		pulled <- err
 	}()
@@ -208,39 +208,22 @@ func TestLongLoginStaysAtItsAddress(t *testing.T) {
 	}
 	err = <-pulled
 	wantError(t, err, "its scheme, host or port is another")
-	if MayPass(err) {
+	if registry.IsTransient(err) {
 		t.Error("it is tried again")
-	}
-}
-
-// TestRedirectedTokenRequest has a login in the body of a request that is redirected.
-func TestRedirectedTokenRequest(t *testing.T) {
-	var got atomic.Bool
-	other := httptest.NewServer(http.HandlerFunc(func(http.ResponseWriter, *http.Request) { got.Store(true) }))
-	defer other.Close()
-	server := httptest.NewServer(http.RedirectHandler(other.URL, http.StatusTemporaryRedirect))
-	defer server.Close()
-	client := &http.Client{CheckRedirect: withoutLogin}
-	resp, err := client.PostForm(server.URL, url.Values{"grant_type": {"refresh_token"}, "refresh_token": {"secret"}})
-	if err == nil {
-		resp.Body.Close()
-	}
-	if err == nil || !strings.Contains(err.Error(), "redirects a login to another scheme, host or port") || got.Load() {
-		t.Errorf("%v; the other port was asked: %t", err, got.Load())
 	}
 }
 
 // TestLoginRefusesAPlainTokenServer: podrun login sends the password, too.
 func TestLoginRefusesAPlainTokenServer(t *testing.T) {
 	th := newThief(t, false, func(w http.ResponseWriter, _ *http.Request) { fmt.Fprint(w, `{"token":"ticket"}`) })
-	registry := httptest.NewTLSServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+	r := httptest.NewTLSServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
 		w.Header().Set("WWW-Authenticate", fmt.Sprintf(`Bearer realm="%s/token"`, th.URL))
 		w.WriteHeader(http.StatusUnauthorized)
 	}))
-	defer registry.Close()
-	_, host, _ := strings.Cut(registry.URL, "://")
+	defer r.Close()
+	_, host, _ := strings.Cut(r.URL, "://")
 	file := filepath.Join(t.TempDir(), "auth.json")
-	_, err := Login(context.Background(), Account{host, "me", "secret"}, PullOptions{AuthFile: file})
+	_, err := registry.Login(context.Background(), api.Account{Registry: host, User: "me", Password: "secret"}, api.PullOptions{AuthFile: file})
 	wantError(t, err, "the connection has no TLS")
 	if loot := th.loot(); len(loot) > 0 {
 		t.Errorf("it got %q", loot)
@@ -277,7 +260,7 @@ func TestBlobWithoutAnEnd(t *testing.T) {
 				ended <- n
 				return true
 			}
-			_, err := newStore(t).Pull(context.Background(), repo, PullOptions{})
+			_, err := newStore(t).Pull(context.Background(), repo, api.PullOptions{})
 			wantError(t, err, "longer than its")
 			if n := <-ended; n > 64<<20 {
 				t.Errorf("%d bytes were taken", n)

@@ -12,6 +12,8 @@ import (
 	"github.com/google/go-cmp/cmp"
 	"github.com/opencontainers/go-digest"
 	v1 "github.com/opencontainers/image-spec/specs-go/v1"
+
+	"github.com/podrun/podrun/image/ingest"
 )
 
 // refused loads what must be refused, with a word of the reason, and leave nothing.
@@ -84,7 +86,7 @@ func TestHostileMetadata(t *testing.T) {
 	if diff := cmp.Diff(want, inUserns(t, "_tree", got.Layers[0])); diff != "" {
 		t.Errorf("layer (-want +got):\n%s", diff)
 	}
-	rec, err := s.readLayer(digest.FromBytes(layer))
+	rec, err := s.ReadLayer(digest.FromBytes(layer))
 	if err != nil || rec.Devices != 3 || rec.Squashed != 1 {
 		t.Errorf("%+v, %v; want 3 devices and 1 squashed", rec, err)
 	}
@@ -120,11 +122,11 @@ func TestHostileDocuments(t *testing.T) {
 			m.Config = v1.Descriptor{MediaType: v1.MediaTypeImageConfig, Digest: other}
 		}, "no such file"},
 		"config too large": {func(_ *v1.Image, m *v1.Manifest) {
-			m.Config = v1.Descriptor{MediaType: v1.MediaTypeImageConfig, Digest: other, Size: maxJSON + 1}
+			m.Config = v1.Descriptor{MediaType: v1.MediaTypeImageConfig, Digest: other, Size: ingest.MaxJSON + 1}
 		}, "4194304"},
 		"manifest's name": {func(_ *v1.Image, m *v1.Manifest) { m.MediaType = v1.MediaTypeImageIndex }, "ambiguous"},
 		"manifest too large": {func(_ *v1.Image, m *v1.Manifest) {
-			m.Annotations = map[string]string{"x": strings.Repeat("x", maxJSON)}
+			m.Annotations = map[string]string{"x": strings.Repeat("x", ingest.MaxJSON)}
 		}, "larger than 4194304"},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -234,7 +236,7 @@ func TestHostileArchives(t *testing.T) {
 			return write(t, f{Name: "index.json", Content: `{"schemaVersion":2,"manifests":[]}`})
 		}, "no image in it"},
 		"large document": {func(t *testing.T) string {
-			return write(t, f{Name: "index.json", Content: strings.Repeat(" ", maxJSON+1)})
+			return write(t, f{Name: "index.json", Content: strings.Repeat(" ", ingest.MaxJSON+1)})
 		}, "larger than"},
 		"cut off": {func(t *testing.T) string {
 			path := write(t, f{Name: "manifest.json", Content: strings.Repeat("x", 4000)})

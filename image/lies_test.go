@@ -10,6 +10,9 @@ import (
 	"testing"
 
 	v1 "github.com/opencontainers/image-spec/specs-go/v1"
+
+	"github.com/podrun/podrun/image/api"
+	"github.com/podrun/podrun/image/ingest"
 )
 
 // TestHostileRegistry pulls from registries that lie.
@@ -36,7 +39,7 @@ func TestHostileRegistry(t *testing.T) {
 		"manifest by tag":  {func(fk *fake) { fk.blobs["manifests/latest"] = []byte("{") }, "", "manifest"},
 		"manifest changed": {func(fk *fake) { fk.blobs["manifests/"+top.String()] = append(l.read(top), ' ') }, "@" + top.String(), "instead of sha256:"},
 		"manifest large": {func(fk *fake) {
-			fk.blobs["manifests/latest"] = append(l.read(top), bytes.Repeat([]byte(" "), maxJSON)...)
+			fk.blobs["manifests/latest"] = append(l.read(top), bytes.Repeat([]byte(" "), ingest.MaxJSON)...)
 		},
 			"", "4194304"},
 		"schema 1": {func(fk *fake) {
@@ -56,10 +59,10 @@ func TestHostileRegistry(t *testing.T) {
 			fk, repo := newFake(t, l)
 			tt.change(fk)
 			s := newStore(t)
-			_, err := s.Pull(context.Background(), repo+tt.ref, PullOptions{})
+			_, err := s.Pull(context.Background(), repo+tt.ref, api.PullOptions{})
 			wantError(t, err, tt.want)
-			if Reason(err) != ErrImagePull {
-				t.Errorf("reason %q, want %s", Reason(err), ErrImagePull)
+			if api.Reason(err) != api.ErrImagePull {
+				t.Errorf("reason %q, want %s", api.Reason(err), api.ErrImagePull)
 			}
 			if left := content(t, s); len(left) > 0 {
 				t.Errorf("left in the store: %v", left)
@@ -74,7 +77,7 @@ func TestHostileRegistry(t *testing.T) {
 			m.Layers[0].URLs = []string{other.URL + "/layer"}
 		}})
 		_, repo := newFake(t, l)
-		if _, err := newStore(t).Pull(context.Background(), repo, PullOptions{}); err != nil {
+		if _, err := newStore(t).Pull(context.Background(), repo, api.PullOptions{}); err != nil {
 			t.Error(err)
 		}
 	})

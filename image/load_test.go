@@ -13,6 +13,8 @@ import (
 	v1 "github.com/opencontainers/image-spec/specs-go/v1"
 	"golang.org/x/sys/unix"
 
+	"github.com/podrun/podrun/image/api"
+	"github.com/podrun/podrun/image/records"
 	"github.com/podrun/podrun/internal/testenv"
 	"github.com/podrun/podrun/pod"
 )
@@ -85,7 +87,7 @@ func TestLoadFormats(t *testing.T) {
 			if diff := cmp.Diff(got, again); err != nil || diff != "" {
 				t.Errorf("Resolve: %v\n%s", err, diff)
 			}
-			if left, _ := filepath.Glob(filepath.Join(s.dir, stagingDir, "[^.]*-*")); len(left) > 0 {
+			if left, _ := filepath.Glob(filepath.Join(s.Dir, records.StagingDir, "[^.]*-*")); len(left) > 0 {
 				t.Errorf("left in staging: %v", left)
 			}
 		})
@@ -204,12 +206,12 @@ func TestLoadNotAnImage(t *testing.T) {
 func TestResolveMissing(t *testing.T) {
 	s := newStore(t)
 	for _, ref := range []string{"busybox", "busybox:1", "sha256:" + hex64, hex64, "busybox@sha256:" + hex64} {
-		if _, err := s.Resolve(ref); !errors.Is(err, ErrNotFound) {
+		if _, err := s.Resolve(ref); !errors.Is(err, api.ErrNotFound) {
 			t.Errorf("Resolve(%s): %v, want ErrNotFound", ref, err)
 		}
 	}
 	for _, ref := range []string{"", "Upper", "a b", "../x", "x@sha256:12", "x@sha512:" + hex64 + hex64} {
-		if _, err := s.Resolve(ref); Reason(err) != InvalidImageName {
+		if _, err := s.Resolve(ref); api.Reason(err) != api.InvalidImageName {
 			t.Errorf("Resolve(%q): %v, want InvalidImageName", ref, err)
 		}
 	}

@@ -13,6 +13,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	"github.com/podrun/podrun/image/layer"
 	"github.com/podrun/podrun/internal/stage"
 )
 
@@ -74,7 +75,7 @@ func tempDir(t testing.TB) string {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() {
-		if err := removeTrees([]string{dir}); err != nil {
+		if err := layer.RemoveTrees([]string{dir}); err != nil {
 			t.Error(err)
 		}
 	})

@@ -4,12 +4,13 @@ import (
 	"maps"
 	"testing"
 
+	"github.com/podrun/podrun/image/layer"
 	"github.com/podrun/podrun/internal/stage"
 	"github.com/podrun/podrun/internal/testenv"
 )
 
 func TestMain(m *testing.M) {
-	stages := Stages()
+	stages := layer.Stages()
 	maps.Copy(stages, testStages())
 	stage.Main(stages)
 	testenv.MainOutside(m)

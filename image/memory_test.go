@@ -52,7 +52,7 @@ func TestMemoryOfAPull(t *testing.T) {
 			if tt.others > 0 {
 				fk.index(tt.others)
 			}
-			cmd := stage.Command(stage.Spec{Name: "_pull", Args: []string{newStore(t).dir, repo, "memory"}})
+			cmd := stage.Command(stage.Spec{Name: "_pull", Args: []string{newStore(t).Dir, repo, "memory"}})
 			var said bytes.Buffer
 			cmd.Stdout, cmd.Stderr = &said, &said
 			if err := cmd.Run(); err != nil {

@@ -12,6 +12,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
+	"github.com/podrun/podrun/image/layer"
 	"github.com/podrun/podrun/internal/testenv"
 )
 
@@ -31,20 +32,20 @@ func TestUnpackInParts(t *testing.T) {
 		f{Name: "d2/", Time: then.Add(time.Hour)}, f{Name: "lost/", Time: then}, f{Name: "lost", Content: "a file"},
 		f{Name: "d2/.wh.f2"}, f{Name: "d0/.wh.none"})
 	layers := map[string][]byte{"plain": layerTar(t, entries...), "odd": odd(t), "sparse": holes(t)}
-	for name, layer := range layers {
+	for name, layerList := range layers {
 		t.Run(name, func(t *testing.T) {
 			var want tree
-			for _, part := range []int{usualPart, 1, 2, 3, 7} {
+			for _, part := range []int{layer.DefaultPartEntries, 1, 2, 3, 7} {
 				s := newStore(t)
-				s.part = part
-				got := load(t, s, newLayout(t).add(img{Name: "x", Layers: [][]byte{layer}}).path())
+				s.Part = part
+				got := load(t, s, newLayout(t).add(img{Name: "x", Layers: [][]byte{layerList}}).path())
 				is := inUserns(t, "_tree", got.Layers[0])
 				for _, dir := range []string{"d0", "d1", "d2", "past", "etc", "lost"} {
 					if st, err := os.Lstat(filepath.Join(got.Layers[0], dir)); err == nil {
 						is["time of "+dir] = fmt.Sprint(st.ModTime().Unix())
 					}
 				}
-				if part == usualPart {
+				if part == layer.DefaultPartEntries {
 					want = is
 				}
 				if diff := cmp.Diff(want, is); diff != "" {

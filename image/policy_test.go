@@ -9,6 +9,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/podrun/podrun/image/api"
 	"github.com/podrun/podrun/internal/report"
 	"github.com/podrun/podrun/internal/testenv"
 )
@@ -19,7 +20,7 @@ func policied(t *testing.T, s *Store, text string) {
 	if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	s.policy = func() (string, error) { return path, nil }
+	s.File = func() (string, error) { return path, nil }
 }
 
 const accept, reject = `[{"type":"insecureAcceptAnything"}]`, `[{"type":"reject"}]`
@@ -48,10 +49,10 @@ func TestPolicy(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			s := newStore(t)
 			policied(t, s, tt.policy)
-			_, err := s.Pull(context.Background(), repo, PullOptions{})
+			_, err := s.Pull(context.Background(), repo, api.PullOptions{})
 			if name == "sigstore by nobody" {
-				if err == nil || Reason(err) != SignatureValidationFailed {
-					t.Errorf("%v, reason %q", err, Reason(err))
+				if err == nil || api.Reason(err) != api.SignatureValidationFailed {
+					t.Errorf("%v, reason %q", err, api.Reason(err))
 				}
 				return
 			}
@@ -62,8 +63,8 @@ func TestPolicy(t *testing.T) {
 				return
 			}
 			wantError(t, err, tt.want)
-			if Reason(err) != SignatureValidationFailed || !strings.Contains(report.Hint(err), "containers-policy.json(5)") {
-				t.Errorf("reason %q, hint %q", Reason(err), report.Hint(err))
+			if api.Reason(err) != api.SignatureValidationFailed || !strings.Contains(report.Hint(err), "containers-policy.json(5)") {
+				t.Errorf("reason %q, hint %q", api.Reason(err), report.Hint(err))
 			}
 			if left := content(t, s); len(left) > 0 {
 				t.Errorf("left in the store: %v", left)
@@ -79,24 +80,6 @@ func TestPolicy(t *testing.T) {
 	})
 	if asked != 2 {
 		t.Errorf("%d blobs were fetched, want 2: those of what was accepted", asked)
-	}
-}
-
-func TestPolicyFile(t *testing.T) {
-	home, system := t.TempDir(), filepath.Join(t.TempDir(), "policy.json")
-	user := filepath.Join(home, ".config/containers/policy.json")
-	for _, tt := range []struct{ made, want string }{{"", ""}, {system, system}, {user, user}} {
-		if tt.made != "" {
-			if err := os.MkdirAll(filepath.Dir(tt.made), 0o700); err != nil {
-				t.Fatal(err)
-			}
-			if err := os.WriteFile(tt.made, []byte("{}"), 0o600); err != nil {
-				t.Fatal(err)
-			}
-		}
-		if got, err := policyFile(home, system); err != nil || got != tt.want {
-			t.Errorf("%q, %v, want %q", got, err, tt.want)
-		}
 	}
 }
 
@@ -176,9 +159,9 @@ func TestPolicySigned(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			s := newStore(t)
-			s.conf.RegistriesDirPath = registriesd
+			s.Config.RegistriesDirPath = registriesd
 			policied(t, s, fmt.Sprintf(`{"default":%s,"transports":{"docker":{"":[{"type":"signedBy","keyType":"GPGKeys","keyPath":%q}]}}}`, reject, filepath.Join(keys, tt.key)))
-			_, err := s.Pull(context.Background(), tt.ref, PullOptions{})
+			_, err := s.Pull(context.Background(), tt.ref, api.PullOptions{})
 			if tt.want == "" && err != nil {
 				t.Error(err)
 			}

@@ -23,6 +23,9 @@ import (
 	"github.com/opencontainers/go-digest"
 	"golang.org/x/sys/unix"
 
+	"github.com/podrun/podrun/image/api"
+	"github.com/podrun/podrun/image/layer"
+	"github.com/podrun/podrun/image/records"
 	"github.com/podrun/podrun/internal/stage"
 	"github.com/podrun/podrun/internal/testenv"
 	"github.com/podrun/podrun/pod"
@@ -40,8 +43,8 @@ func idOf(i pod.Image) digest.Digest { return digest.Digest(i.ID) }
 func loadStage(args []string) int {
 	s, err := Open(args[0])
 	if err == nil {
-		_, err = s.Fetch(context.Background(), Place{Path: args[1]}, PullOptions{Progress: func(p Progress) {
-			if p.Status != Fetching {
+		_, err = s.Fetch(context.Background(), api.Place{Path: args[1]}, api.PullOptions{Progress: func(p api.Progress) {
+			if p.Status != api.Fetching {
 				fmt.Println(p.Layer, p.Status)
 			}
 		}})
@@ -81,7 +84,7 @@ func TestLoadOnce(t *testing.T) {
 	var running []*exec.Cmd
 	var out [6]bytes.Buffer
 	for i := range out {
-		cmd := stage.Command(stage.Spec{Name: "_load", Args: []string{s.dir, path}})
+		cmd := stage.Command(stage.Spec{Name: "_load", Args: []string{s.Dir, path}})
 		cmd.Stdout, cmd.Stderr = &out[i], &out[i]
 		if err := cmd.Start(); err != nil {
 			t.Fatal(err)
@@ -94,7 +97,7 @@ func TestLoadOnce(t *testing.T) {
 			t.Errorf("%v: %s", err, out[i].String())
 		}
 		for line := range strings.Lines(out[i].String()) {
-			if layer, ok := strings.CutSuffix(strings.TrimSpace(line), " "+string(Done)); ok {
+			if layer, ok := strings.CutSuffix(strings.TrimSpace(line), " "+string(api.Done)); ok {
 				done[layer]++
 			}
 		}
@@ -120,7 +123,7 @@ func TestKilled(t *testing.T) {
 	if err := unix.Mkfifo(fifo, 0o600); err != nil {
 		t.Fatal(err)
 	}
-	cmd := stage.Command(stage.Spec{Name: "_import", Args: []string{s.dir, fifo, "x"}})
+	cmd := stage.Command(stage.Spec{Name: "_import", Args: []string{s.Dir, fifo, "x"}})
 	if err := cmd.Start(); err != nil {
 		t.Fatal(err)
 	}
@@ -134,7 +137,7 @@ func TestKilled(t *testing.T) {
 		t.Fatal(err)
 	}
 	await(t, "the unpacker to write", func() bool {
-		found, _ := filepath.Glob(filepath.Join(s.dir, stagingDir, "layer-*", layerFS, "half"))
+		found, _ := filepath.Glob(filepath.Join(s.Dir, records.StagingDir, "layer-*", records.LayerFS, "half"))
 		return len(found) == 1
 	})
 	if err := cmd.Process.Signal(syscall.SIGKILL); err != nil {
@@ -145,7 +148,7 @@ func TestKilled(t *testing.T) {
 		t.Errorf("List: %v, %v", list, err)
 	}
 	await(t, "the unpacker to end", func() bool {
-		lock, err := s.lock()
+		lock, err := s.Lock()
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -153,7 +156,7 @@ func TestKilled(t *testing.T) {
 		alone, err := lock.TryExclusive()
 		return alone && err == nil
 	})
-	if left := content(t, s); len(left) != 1 || !strings.HasPrefix(left[0], stagingDir) {
+	if left := content(t, s); len(left) != 1 || !strings.HasPrefix(left[0], records.StagingDir) {
 		t.Errorf("left in the store: %v; want one directory in staging", left)
 	}
 	rootfs := filepath.Join(t.TempDir(), "whole")
@@ -163,7 +166,7 @@ func TestKilled(t *testing.T) {
 	if _, err := s.Import(context.Background(), rootfs, "x"); err != nil {
 		t.Fatal(err)
 	}
-	if staged, _ := filepath.Glob(filepath.Join(s.dir, stagingDir, "layer-*")); len(staged) > 0 {
+	if staged, _ := filepath.Glob(filepath.Join(s.Dir, records.StagingDir, "layer-*")); len(staged) > 0 {
 		t.Errorf("left in staging: %v", staged)
 	}
 }
@@ -190,7 +193,7 @@ func escapeStage(args []string) (tree, error) {
 	if err != nil {
 		return nil, err
 	}
-	if err := confine(args[0], 1<<20, 0); err != nil {
+	if err := layer.Confine(args[0], 1<<20, 0); err != nil {
 		return nil, err
 	}
 	t := tree{"privileges of threads": privilegesOf(tasks)}

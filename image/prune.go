@@ -51,7 +51,7 @@ func (s *Store) Prune(o PruneOptions) (Pruned, error) {
 		}
 		p.Images = append(p.Images, i)
 	}
-	p.Bytes, err = s.free(o.Layer)
+	p.Bytes, err = s.freeLayers(o.Layer)
 	if err != nil {
 		err = fmt.Errorf("prune images: %w", err)
 	}
@@ -62,12 +62,12 @@ func (u Uses) uses(i Info) bool { return u.Image != nil && u.Image(i.ID, i.Names
 
 // drop removes an image's record and its names, unless it got another name meanwhile.
 func (s *Store) drop(i Info) error {
-	lock, err := s.lockRecords()
+	lock, err := s.LockRecords()
 	if err != nil {
 		return err
 	}
 	defer lock.Close()
-	names, err := s.names()
+	names, err := s.Names()
 	if err != nil {
 		return err
 	}
@@ -79,9 +79,9 @@ func (s *Store) drop(i Info) error {
 		if !slices.Contains(i.Names, n.Name) {
 			return nil
 		}
-		files = append(files, s.nameFile(n.Name))
+		files = append(files, s.NameFile(n.Name))
 	}
-	return s.unrecord(append(files, s.imageFile(digest.Digest(i.ID)))...)
+	return s.RemoveFiles(append(files, s.ImageFile(digest.Digest(i.ID)))...)
 }
 
 // The kubelet's defaults of when a disk is too full, in percent, and for how long an image
@@ -93,14 +93,14 @@ const (
 	minimumAge    = 2 * time.Minute
 )
 
-// Collect makes room as the kubelet's image garbage collection does: if more than 85 % of
+// GarbageCollect makes room as the kubelet's image garbage collection does: if more than 85 % of
 // the store's disk is in use, the images that were not used for longest go until it is
 // 80 % (kubelet: pkg/kubelet/images/image_gc_manager.go). Left alone are images in use,
 // those younger than two minutes, and, other than with the kubelet, those that were not
 // pulled: what came from an archive cannot be had again. uses is asked for what needs
 // images if something is to go. With room enough nothing is read but the disk's figures.
-func (s *Store) Collect(uses func() (Uses, error)) (Pruned, error) {
-	capacity, available, err := s.disk(s.dir)
+func (s *Store) GarbageCollect(uses func() (Uses, error)) (Pruned, error) {
+	capacity, available, err := s.disk(s.Dir)
 	if err != nil || capacity == 0 || 100-available*100/capacity < highThreshold {
 		return Pruned{}, err
 	}
@@ -117,7 +117,7 @@ func (s *Store) collect(uses func() (Uses, error)) (Pruned, error) {
 		return Pruned{}, err
 	}
 	var p Pruned
-	if p.Bytes, err = s.free(u.Layer); err != nil { // what earlier removals had to leave
+	if p.Bytes, err = s.freeLayers(u.Layer); err != nil { // what earlier removals had to leave
 		return p, err
 	}
 	list, err := s.List()
@@ -128,7 +128,7 @@ func (s *Store) collect(uses func() (Uses, error)) (Pruned, error) {
 		return cmp.Or(a.Used.Compare(b.Used), a.Added.Compare(b.Added))
 	})
 	for _, i := range list {
-		capacity, available, err := s.disk(s.dir)
+		capacity, available, err := s.disk(s.Dir)
 		if err != nil || available >= capacity*(100-lowThreshold)/100 {
 			return p, err
 		}
@@ -138,7 +138,7 @@ func (s *Store) collect(uses func() (Uses, error)) (Pruned, error) {
 		if err := s.drop(i); err != nil {
 			return p, err
 		}
-		freed, err := s.free(u.Layer)
+		freed, err := s.freeLayers(u.Layer)
 		if err != nil {
 			return p, err
 		}
@@ -156,13 +156,13 @@ func diskOf(dir string) (capacity, available int64, err error) {
 	return int64(st.Blocks) * int64(st.Bsize), int64(st.Bavail) * int64(st.Bsize), nil
 }
 
-// usedAgain is how precisely it is known when an image was used: a note of it is a write.
-const usedAgain = time.Hour
+// usedPrecision is how precisely it is known when an image was used: a note of it is a write.
+const usedPrecision = time.Hour
 
-// note remembers that an image is used, in the time of its record, which is not synced.
-func (s *Store) note(id string) {
-	file := s.imageFile(digest.Digest(id))
-	if st, err := os.Stat(file); err == nil && time.Since(st.ModTime()) > usedAgain {
+// touchUsed remembers that an image is used, in the time of its record, which is not synced.
+func (s *Store) touchUsed(id string) {
+	file := s.ImageFile(digest.Digest(id))
+	if st, err := os.Stat(file); err == nil && time.Since(st.ModTime()) > usedPrecision {
 		now := time.Now()
 		os.Chtimes(file, now, now) // or it counts as unused: no reason to fail
 	}

@@ -9,6 +9,8 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
+	"github.com/podrun/podrun/image/api"
+	"github.com/podrun/podrun/image/records"
 	"github.com/podrun/podrun/internal/testenv"
 )
 
@@ -58,7 +60,7 @@ func TestPrune(t *testing.T) {
 // TestPruneSpares: while somebody adds images, layers stay, and the next one frees them.
 func TestPruneSpares(t *testing.T) {
 	s, a, _ := shared(t)
-	hold, err := s.Hold()
+	hold, err := s.Lease()
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -78,29 +80,29 @@ func TestCollect(t *testing.T) {
 	old := time.Now().Add(-3 * time.Hour)
 	for i, name := range []string{"oldest:1", "used:1", "older:1", "loaded:1", "newer:1", "young:1"} {
 		image := load(t, s, newLayout(t).add(img{Name: name, Layers: [][]byte{layerTar(t, f{Name: name, Content: name})}}).path())
-		rec, err := s.readImage(idOf(image))
+		rec, err := s.ReadImage(idOf(image))
 		if err != nil {
 			t.Fatal(err)
 		}
 		rec.Pulled = name != "loaded:1"
 		if rec.Pulled {
-			n, err := s.readName("docker.io/library/" + name)
+			n, err := s.ReadName("docker.io/library/" + name)
 			if err != nil {
 				t.Fatal(err)
 			}
-			n.Origin = fromRegistry
-			if err := writeRecord(s.nameFile(n.Name), n); err != nil {
+			n.Origin = records.OriginRegistry
+			if err := records.WriteRecord(s.NameFile(n.Name), n); err != nil {
 				t.Fatal(err)
 			}
 		}
 		if name != "young:1" {
 			rec.Added = old
 		}
-		if err := writeRecord(s.imageFile(rec.ID), rec); err != nil {
+		if err := records.WriteRecord(s.ImageFile(rec.ID), rec); err != nil {
 			t.Fatal(err)
 		}
 		when := old.Add(time.Duration(i) * time.Minute)
-		if err := os.Chtimes(s.imageFile(rec.ID), when, when); err != nil {
+		if err := os.Chtimes(s.ImageFile(rec.ID), when, when); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -109,15 +111,15 @@ func TestCollect(t *testing.T) {
 		return 100, free + 2*int64(6-len(namesOf(t, s))), nil
 	}
 	uses := func() (Uses, error) { return using("docker.io/library/used:1"), nil }
-	if p, err := s.Collect(func() (Uses, error) { t.Error("asked"); return Uses{}, nil }); err != nil || len(p.Images) != 0 {
+	if p, err := s.GarbageCollect(func() (Uses, error) { t.Error("asked"); return Uses{}, nil }); err != nil || len(p.Images) != 0 {
 		t.Errorf("with 84 %% in use: %+v, %v", p, err)
 	}
 	free = 15
-	p, err := s.Collect(uses)
+	p, err := s.GarbageCollect(uses)
 	if diff := cmp.Diff([]string{"loaded:1", "used:1", "young:1"}, familiar(namesOf(t, s))); err != nil || len(p.Images) != 3 || p.Bytes != int64(len("oldest:1older:1newer:1")) || diff != "" {
 		t.Errorf("with 85 %% in use: %+v, %v\n%s", p, err, diff)
 	}
-	if _, err := s.Ensure(context.Background(), "used:1", Never, PullOptions{}); err != nil {
+	if _, err := s.Ensure(context.Background(), "used:1", Never, api.PullOptions{}); err != nil {
 		t.Fatal(err)
 	}
 	list, err := s.List()

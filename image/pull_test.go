@@ -14,6 +14,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/podrun/podrun/image/api"
 	"github.com/podrun/podrun/internal/report"
 	"github.com/podrun/podrun/internal/testenv"
 )
@@ -29,16 +30,16 @@ func TestPullTLS(t *testing.T) {
 	defer srv.Close()
 	repo := strings.TrimPrefix(srv.URL, "https://") + "/x"
 	yes := true
-	_, err := newStore(t).Pull(context.Background(), repo, PullOptions{TLSVerify: &yes})
+	_, err := newStore(t).Pull(context.Background(), repo, api.PullOptions{TLSVerify: &yes})
 	wantError(t, err, "certificate")
 	if !strings.Contains(report.Hint(err), "certs.d") {
 		t.Errorf("hint %q", report.Hint(err))
 	}
-	if _, err := newStore(t).Pull(context.Background(), repo, PullOptions{}); err != nil {
+	if _, err := newStore(t).Pull(context.Background(), repo, api.PullOptions{}); err != nil {
 		t.Error(err)
 	}
 	_, plain := newFake(t, l)
-	_, err = newStore(t).Pull(context.Background(), plain, PullOptions{TLSVerify: &yes})
+	_, err = newStore(t).Pull(context.Background(), plain, api.PullOptions{TLSVerify: &yes})
 	wantError(t, err, "HTTP")
 }
 
@@ -57,10 +58,10 @@ func TestPullAuth(t *testing.T) {
 	if err := os.WriteFile(auth, fmt.Appendf(nil, `{"auths":{%q:{"auth":"bWU6c2VjcmV0"}}}`, host), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := newStore(t).Pull(context.Background(), repo, PullOptions{}); !strings.Contains(report.Hint(err), "auth.json") {
+	if _, err := newStore(t).Pull(context.Background(), repo, api.PullOptions{}); !strings.Contains(report.Hint(err), "auth.json") {
 		t.Errorf("without credentials: %v, hint %q", err, report.Hint(err))
 	}
-	if _, err := newStore(t).Pull(context.Background(), repo, PullOptions{AuthFile: auth}); err != nil {
+	if _, err := newStore(t).Pull(context.Background(), repo, api.PullOptions{AuthFile: auth}); err != nil {
 		t.Error(err)
 	}
 }
@@ -71,13 +72,13 @@ func TestPullMovedTag(t *testing.T) {
 	second := newLayout(t).add(img{Layers: [][]byte{layerTar(t, f{Name: "2"})}})
 	fk, repo := newFake(t, first)
 	s := newStore(t)
-	old, err := s.Pull(context.Background(), repo, PullOptions{})
+	old, err := s.Pull(context.Background(), repo, api.PullOptions{})
 	if err != nil {
 		t.Fatal(err)
 	}
 	fk2, _ := newFake(t, second)
 	fk.blobs = fk2.blobs
-	moved, err := s.Pull(context.Background(), repo, PullOptions{})
+	moved, err := s.Pull(context.Background(), repo, api.PullOptions{})
 	if err != nil || moved.ID == old.ID {
 		t.Fatalf("%v, id %s before and %s now", err, old.ID, moved.ID)
 	}
@@ -110,7 +111,7 @@ func TestPullCancelled(t *testing.T) {
 		return true
 	}
 	s := newStore(t)
-	if _, err := s.Pull(ctx, repo, PullOptions{}); !errors.Is(err, context.Canceled) {
+	if _, err := s.Pull(ctx, repo, api.PullOptions{}); !errors.Is(err, context.Canceled) {
 		t.Errorf("pull: %v", err)
 	}
 	if left := content(t, s); len(left) > 0 {

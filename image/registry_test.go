@@ -19,6 +19,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
+	"github.com/podrun/podrun/image/api"
 	"github.com/podrun/podrun/internal/testenv"
 )
 
@@ -73,7 +74,7 @@ func TestPull(t *testing.T) {
 			skopeo(t, "copy", "--dest-tls-verify=false", "--format", format, "oci:"+layout+":two", "docker://"+ref)
 			s := newStore(t)
 			var told progressLog
-			got, err := s.Pull(context.Background(), ref, PullOptions{Progress: told.add})
+			got, err := s.Pull(context.Background(), ref, api.PullOptions{Progress: told.add})
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -83,16 +84,16 @@ func TestPull(t *testing.T) {
 			if diff := cmp.Diff(twoMerged, merged(t, got.Layers)); diff != "" {
 				t.Errorf("root file system (-want +got):\n%s", diff)
 			}
-			if n := told.count(Done); n != 2 {
+			if n := told.count(api.Done); n != 2 {
 				t.Errorf("%d layers were reported done, want 2", n)
 			}
 			told = progressLog{}
-			again, err := s.Pull(context.Background(), ref, PullOptions{Progress: told.add})
-			if diff := cmp.Diff(got, again); err != nil || diff != "" || told.count(Exists) != 2 {
-				t.Errorf("second pull: %v, %d layers exist\n%s", err, told.count(Exists), diff)
+			again, err := s.Pull(context.Background(), ref, api.PullOptions{Progress: told.add})
+			if diff := cmp.Diff(got, again); err != nil || diff != "" || told.count(api.Exists) != 2 {
+				t.Errorf("second pull: %v, %d layers exist\n%s", err, told.count(api.Exists), diff)
 			}
 			byDigest := addr + "/team/two@" + got.Digest
-			pinned, err := newStore(t).Pull(context.Background(), byDigest, PullOptions{})
+			pinned, err := newStore(t).Pull(context.Background(), byDigest, api.PullOptions{})
 			if err != nil || pinned.ID != got.ID || pinned.Name != byDigest {
 				t.Errorf("pull by digest: %+v, %v", pinned, err)
 			}
@@ -103,16 +104,16 @@ func TestPull(t *testing.T) {
 // progressLog remembers what was told.
 type progressLog struct {
 	mu   sync.Mutex
-	list []Progress
+	list []api.Progress
 }
 
-func (l *progressLog) add(p Progress) {
+func (l *progressLog) add(p api.Progress) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	l.list = append(l.list, p)
 }
 
-func (l *progressLog) count(s Status) int {
+func (l *progressLog) count(s api.Status) int {
 	n := 0
 	for _, p := range l.list {
 		if p.Status == s {

@@ -21,6 +21,8 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
+	"github.com/podrun/podrun/image/api"
+	"github.com/podrun/podrun/image/registry"
 	"github.com/podrun/podrun/internal/report"
 	"github.com/podrun/podrun/internal/testenv"
 )
@@ -98,12 +100,12 @@ func TestSecuredRegistry(t *testing.T) {
 	ref := reg.addr + "/team/two"
 	yes := true
 	auth := filepath.Join(t.TempDir(), "containers", "auth.json")
-	o := PullOptions{TLSVerify: &yes, AuthFile: auth}
+	o := api.PullOptions{TLSVerify: &yes, AuthFile: auth}
 
 	s := newStore(t)
 	_, err := s.Pull(context.Background(), ref, o)
 	wantError(t, err, "certificate")
-	s.conf.DockerPerHostCertDirPath = filepath.Dir(reg.certs)
+	s.Config.DockerPerHostCertDirPath = filepath.Dir(reg.certs)
 	_, err = s.Pull(context.Background(), ref, o)
 	wantError(t, err, "authentication required")
 	if !strings.Contains(report.Hint(err), "podrun login") {
@@ -111,22 +113,22 @@ func TestSecuredRegistry(t *testing.T) {
 	}
 
 	o.TLSVerify = nil // Login knows no other certs.d
-	if _, err := LoggedIn(reg.addr, o); err == nil || !strings.Contains(err.Error(), "not logged in") {
+	if _, err := registry.LoginUser(reg.addr, o); err == nil || !strings.Contains(err.Error(), "not logged in") {
 		t.Errorf("before: %v", err)
 	}
-	_, err = Login(context.Background(), Account{reg.addr, "me", "wrong"}, o)
+	_, err = registry.Login(context.Background(), api.Account{Registry: reg.addr, User: "me", Password: "wrong"}, o)
 	wantError(t, err, "does not know this user and password")
 	if _, err := os.Stat(auth); err == nil {
 		t.Error("a wrong password was kept")
 	}
-	where, err := Login(context.Background(), Account{reg.addr, "me", "secret"}, o)
+	where, err := registry.Login(context.Background(), api.Account{Registry: reg.addr, User: "me", Password: "secret"}, o)
 	if err != nil || where != auth {
 		t.Fatalf("%q, %v", where, err)
 	}
 	if st, err := os.Stat(auth); err != nil || st.Mode().Perm() != 0o600 {
 		t.Errorf("%v, %v", st, err)
 	}
-	if user, err := LoggedIn(reg.addr, o); err != nil || user != "me" {
+	if user, err := registry.LoginUser(reg.addr, o); err != nil || user != "me" {
 		t.Errorf("logged in as %q, %v", user, err)
 	}
 	o.TLSVerify = &yes
@@ -138,11 +140,11 @@ func TestSecuredRegistry(t *testing.T) {
 		t.Errorf("root file system (-want +got):\n%s", diff)
 	}
 	o.TLSVerify = nil
-	if err := Logout(reg.addr, o); err != nil {
+	if err := registry.Logout(reg.addr, o); err != nil {
 		t.Fatal(err)
 	}
-	wantError(t, Logout(reg.addr, o), "not logged in")
-	if _, err := LoggedIn(reg.addr, o); err == nil {
+	wantError(t, registry.Logout(reg.addr, o), "not logged in")
+	if _, err := registry.LoginUser(reg.addr, o); err == nil {
 		t.Error("still logged in")
 	}
 	o.TLSVerify = &yes
@@ -153,7 +155,7 @@ func TestSecuredRegistry(t *testing.T) {
 // newStoreWith is another store with the settings of one.
 func newStoreWith(t *testing.T, like *Store) *Store {
 	s := newStore(t)
-	s.conf = like.conf
+	s.Config = like.Config
 	return s
 }
 
@@ -187,8 +189,8 @@ func TestCredentialHelper(t *testing.T) {
 	home := t.TempDir()
 	t.Setenv("HOME", home)
 	t.Setenv("XDG_RUNTIME_DIR", home)
-	var o PullOptions
-	where, err := Login(context.Background(), Account{reg.addr, "me", "secret"}, o)
+	var o api.PullOptions
+	where, err := registry.Login(context.Background(), api.Account{Registry: reg.addr, User: "me", Password: "secret"}, o)
 	if err != nil || !strings.Contains(where, "test") {
 		t.Fatalf("%q, %v", where, err)
 	}
@@ -201,30 +203,13 @@ func TestCredentialHelper(t *testing.T) {
 	if _, err := newStore(t).Pull(context.Background(), reg.addr+"/x", o); err != nil {
 		t.Error(err)
 	}
-	if user, err := LoggedIn(reg.addr, o); err != nil || user != "me" {
+	if user, err := registry.LoginUser(reg.addr, o); err != nil || user != "me" {
 		t.Errorf("%q, %v", user, err)
 	}
-	if err := Logout(reg.addr, o); err != nil {
+	if err := registry.Logout(reg.addr, o); err != nil {
 		t.Error(err)
 	}
 	if _, err := os.Stat(filepath.Join(bin, "kept")); err == nil {
 		t.Error("the helper was not told to forget it")
-	}
-}
-
-func TestAccountKey(t *testing.T) {
-	for in, want := range map[string]string{
-		"docker.io": "docker.io", "https://index.docker.io/v1/": "docker.io", "host:5000": "host:5000",
-		"https://host:5000/v2/": "host:5000", "host.example/team": "host.example/team",
-		"localhost": "localhost", "registry:443": "registry:443",
-	} {
-		if got, err := AccountKey(in); err != nil || got != want {
-			t.Errorf("%s: %q, %v", in, got, err)
-		}
-	}
-	for _, bad := range []string{"", "/", "a b", "host.example/UPPER", "host.example/../x", "https://", "registry", "registry/team"} {
-		if got, err := AccountKey(bad); err == nil {
-			t.Errorf("%q: %q", bad, got)
-		}
 	}
 }

@@ -4,6 +4,9 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+
+	"github.com/podrun/podrun/image/layer"
+	"github.com/podrun/podrun/image/records"
 )
 
 // RemoveOptions say what else needs images.
@@ -19,20 +22,20 @@ type RemoveOptions struct {
 // earlier Removes had to leave, unless somebody is adding or using images at this
 // moment: then they stay until the next Remove.
 func (s *Store) Remove(nameOrID string, o RemoveOptions) error {
-	err := s.removeRecords(nameOrID)
+	err := s.RemoveRecords(nameOrID)
 	if err != nil {
 		return fmt.Errorf("remove image %s: %w", nameOrID, err)
 	}
-	if _, err := s.free(o.InUse); err != nil {
+	if _, err := s.freeLayers(o.InUse); err != nil {
 		return fmt.Errorf("free layers of image %s: %w", nameOrID, err)
 	}
 	return nil
 }
 
-// free removes the layers that nobody needs, if nobody is adding or using images, and says
+// freeLayers removes the layers that nobody needs, if nobody is adding or using images, and says
 // how many bytes their files have had.
-func (s *Store) free(inUse func(string) bool) (int64, error) {
-	lock, err := s.lock()
+func (s *Store) freeLayers(inUse func(string) bool) (int64, error) {
+	lock, err := s.Lock()
 	if err != nil {
 		return 0, err
 	}
@@ -40,7 +43,7 @@ func (s *Store) free(inUse func(string) bool) (int64, error) {
 	if alone, err := lock.TryExclusive(); err != nil || !alone {
 		return 0, err
 	}
-	rubbish, err := s.rubbish()
+	rubbish, err := s.StaleStaging()
 	if err != nil {
 		return 0, err
 	}
@@ -48,17 +51,17 @@ func (s *Store) free(inUse func(string) bool) (int64, error) {
 	if err != nil {
 		return 0, err
 	}
-	retired, err := s.retired(inUse)
+	retired, err := s.UnusedRetired(inUse)
 	if err != nil {
 		return 0, err
 	}
 	rubbish = append(rubbish, retired...)
 	var freed int64
 	for _, layer := range unused {
-		if rec, err := readRecord[layerRecord](filepath.Join(layer, layerFile)); err == nil {
+		if rec, err := records.ReadRecord[records.Layer](filepath.Join(layer, records.LayerFile)); err == nil {
 			freed += rec.Bytes
 		}
-		gone, err := s.discard(layer)
+		gone, err := s.MoveToStaging(layer)
 		if err != nil {
 			return 0, err
 		}
@@ -67,13 +70,13 @@ func (s *Store) free(inUse func(string) bool) (int64, error) {
 	if err := lock.Shared(); err != nil {
 		return 0, err
 	}
-	return freed, removeTrees(rubbish)
+	return freed, layer.RemoveTrees(rubbish)
 }
 
 // unusedLayers lists layers' directories that no image and no pod needs. If any
 // image cannot be read nothing can be said of its layers, so none is listed.
 func (s *Store) unusedLayers(inUse func(string) bool) ([]string, error) {
-	images, err := s.images()
+	images, err := s.Images()
 	if err != nil {
 		return nil, err
 	}
@@ -83,14 +86,14 @@ func (s *Store) unusedLayers(inUse func(string) bool) ([]string, error) {
 			needed[id.Encoded()] = true
 		}
 	}
-	entries, err := os.ReadDir(filepath.Join(s.dir, layersDir))
+	entries, err := os.ReadDir(filepath.Join(s.Dir, records.LayersDir))
 	if err != nil {
 		return nil, err
 	}
 	var unused []string
 	for _, e := range entries {
-		dir := filepath.Join(s.dir, layersDir, e.Name())
-		if !needed[e.Name()] && (inUse == nil || !inUse(filepath.Join(dir, layerFS))) {
+		dir := filepath.Join(s.Dir, records.LayersDir, e.Name())
+		if !needed[e.Name()] && (inUse == nil || !inUse(filepath.Join(dir, records.LayerFS))) {
 			unused = append(unused, dir)
 		}
 	}

@@ -3,15 +3,14 @@ package image
 import (
 	"context"
 	"errors"
-	"fmt"
 	"os"
 	"path/filepath"
 	"slices"
 	"strings"
 	"testing"
 
-	"golang.org/x/sys/unix"
-
+	"github.com/podrun/podrun/image/api"
+	"github.com/podrun/podrun/image/records"
 	"github.com/podrun/podrun/internal/testenv"
 	"github.com/podrun/podrun/pod"
 )
@@ -33,7 +32,7 @@ func TestRemove(t *testing.T) {
 	if err := s.Remove("a:1", RemoveOptions{}); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := s.Resolve("a:1"); !errors.Is(err, ErrNotFound) {
+	if _, err := s.Resolve("a:1"); !errors.Is(err, api.ErrNotFound) {
 		t.Errorf("Resolve(a:1): %v", err)
 	}
 	if exists(a.Layers[1]) || !exists(a.Layers[0]) {
@@ -53,7 +52,7 @@ func TestRemove(t *testing.T) {
 		t.Errorf("left in the store: %v", left)
 	}
 	for _, name := range []string{"b:1", b.ID, "beef"} {
-		if err := s.Remove(name, RemoveOptions{}); !errors.Is(err, ErrNotFound) {
+		if err := s.Remove(name, RemoveOptions{}); !errors.Is(err, api.ErrNotFound) {
 			t.Errorf("Remove(%s): %v, want ErrNotFound", name, err)
 		}
 	}
@@ -91,7 +90,7 @@ func TestRemoveKeepsWhatPodsUse(t *testing.T) {
 
 func TestRemoveWhileHeld(t *testing.T) {
 	s, a, _ := shared(t)
-	hold, err := s.Hold()
+	hold, err := s.Lease()
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -117,7 +116,7 @@ func TestRemoveAmbiguous(t *testing.T) {
 		id := hexOf(i)
 		if other, ok := byStart[id[:4]]; ok {
 			for _, id := range []string{id, other} {
-				if err := os.WriteFile(filepath.Join(s.dir, imagesDir, id+".json"), []byte(`{"version":1}`), 0o600); err != nil {
+				if err := os.WriteFile(filepath.Join(s.Dir, records.ImagesDir, id+".json"), []byte(`{"version":1}`), 0o600); err != nil {
 					t.Fatal(err)
 				}
 			}
@@ -132,17 +131,17 @@ func TestRemoveAmbiguous(t *testing.T) {
 // TestDamagedRecords garbles and truncates records: the rest of the store works,
 // and having the image again repairs it.
 func TestDamagedRecords(t *testing.T) {
-	for _, dir := range []string{imagesDir, namesDir, layersDir} {
+	for _, dir := range []string{records.ImagesDir, records.NamesDir, records.LayersDir} {
 		t.Run(dir, func(t *testing.T) {
 			s, a, _ := shared(t)
-			pattern := filepath.Join(s.dir, dir, "*.json")
-			victim := s.imageFile(idOf(a))
+			pattern := filepath.Join(s.Dir, dir, "*.json")
+			victim := s.ImageFile(idOf(a))
 			switch dir {
-			case namesDir:
-				victim = s.nameFile(a.Name)
-			case layersDir:
-				pattern = filepath.Join(s.dir, dir, "*", layerFile)
-				victim = filepath.Join(filepath.Dir(a.Layers[1]), layerFile)
+			case records.NamesDir:
+				victim = s.NameFile(a.Name)
+			case records.LayersDir:
+				pattern = filepath.Join(s.Dir, dir, "*", records.LayerFile)
+				victim = filepath.Join(filepath.Dir(a.Layers[1]), records.LayerFile)
 			}
 			before, err := filepath.Glob(pattern)
 			if err != nil || !slices.Contains(before, victim) {
@@ -204,36 +203,4 @@ func TestOpenKeepsOthersOut(t *testing.T) {
 func TestLoadEmptyPath(t *testing.T) {
 	_, err := newStore(t).Load(context.Background(), "")
 	wantError(t, err, "no such file")
-}
-
-// TestRemoveTree removes more than fits one reading of a directory, what is deep, and links,
-// but nothing that these point to.
-func TestRemoveTree(t *testing.T) {
-	dir := t.TempDir()
-	outside := filepath.Join(dir, "outside")
-	tree := filepath.Join(dir, "tree")
-	deep := filepath.Join(tree, strings.Repeat("d/", 300))
-	for _, path := range []string{outside, deep} {
-		if err := os.MkdirAll(path, 0o755); err != nil {
-			t.Fatal(err)
-		}
-		if err := os.WriteFile(filepath.Join(path, "file"), nil, 0o644); err != nil {
-			t.Fatal(err)
-		}
-	}
-	for i := range 1500 {
-		path := filepath.Join(tree, fmt.Sprint(i))
-		if err := errors.Join(os.Mkdir(path, 0o755), os.WriteFile(path+".file", nil, 0o644)); err != nil {
-			t.Fatal(err)
-		}
-	}
-	if err := errors.Join(os.Symlink(outside, filepath.Join(tree, "link")), removeTree(unix.AT_FDCWD, tree), removeTree(unix.AT_FDCWD, tree)); err != nil {
-		t.Fatal(err)
-	}
-	if _, err := os.Lstat(tree); !errors.Is(err, os.ErrNotExist) {
-		t.Errorf("the tree: %v", err)
-	}
-	if _, err := os.Stat(filepath.Join(outside, "file")); err != nil {
-		t.Error(err)
-	}
 }

@@ -14,11 +14,13 @@ import (
 	"github.com/opencontainers/image-spec/specs-go"
 	v1 "github.com/opencontainers/image-spec/specs-go/v1"
 
+	"github.com/podrun/podrun/image/api"
+	"github.com/podrun/podrun/image/archive"
 	"github.com/podrun/podrun/internal/report"
 	"github.com/podrun/podrun/internal/testenv"
 )
 
-func save(t *testing.T, s *Store, o SaveOptions, refs ...string) string {
+func save(t *testing.T, s *Store, o api.SaveOptions, refs ...string) string {
 	t.Helper()
 	path := filepath.Join(t.TempDir(), "saved.tar")
 	file, err := os.Create(path)
@@ -26,7 +28,7 @@ func save(t *testing.T, s *Store, o SaveOptions, refs ...string) string {
 		t.Fatal(err)
 	}
 	defer file.Close()
-	if err := s.Save(context.Background(), refs, ToTar(file, t.TempDir()), o); err != nil {
+	if err := s.Save(context.Background(), refs, archive.ToTar(file, t.TempDir()), o); err != nil {
 		t.Fatal(err)
 	}
 	return path
@@ -41,7 +43,7 @@ func TestSave(t *testing.T) {
 	i.Compress = gzipped
 	first := load(t, s, newLayout(t).add(i).path())
 	load(t, s, newLayout(t).add(img{Name: "odd:1", Layers: [][]byte{odd(t)}}).path())
-	for _, o := range []SaveOptions{{Format: OCIArchive}, {Format: DockerArchive}, {Format: OCIArchive, Compress: "zstd"}, {Format: OCIArchive, Compress: "gzip"}, {Format: DockerArchive, Compress: "gzip"}} {
+	for _, o := range []api.SaveOptions{{Format: api.OCIArchive}, {Format: api.DockerArchive}, {Format: api.OCIArchive, Compress: "zstd"}, {Format: api.OCIArchive, Compress: "gzip"}, {Format: api.DockerArchive, Compress: "gzip"}} {
 		t.Run(o.Format+o.Compress, func(t *testing.T) {
 			path := save(t, s, o, "two:1", "odd:1")
 			a, _ := os.ReadFile(path)
@@ -54,7 +56,7 @@ func TestSave(t *testing.T) {
 				t.Fatalf("%+v, %v", images, err)
 			}
 			got := images[0]
-			if got.ID != first.ID || got.Name != first.Name || o.Format == OCIArchive && got.Digest != first.Digest {
+			if got.ID != first.ID || got.Name != first.Name || o.Format == api.OCIArchive && got.Digest != first.Digest {
 				t.Errorf("got %+v, want %+v", got, first)
 			}
 			if found, err := other.Verify(context.Background(), nil, nil); err != nil || len(found[0].Damage)+len(found[1].Damage) > 0 {
@@ -63,11 +65,11 @@ func TestSave(t *testing.T) {
 			if diff := cmp.Diff(twoMerged, merged(t, got.Layers)); diff != "" {
 				t.Errorf("root file system (-want +got):\n%s", diff)
 			}
-			from := map[string]string{OCIArchive: "oci-archive:" + path + ":docker.io/library/two:1", DockerArchive: "docker-archive:" + path + ":docker.io/library/two:1"}[o.Format]
+			from := map[string]string{api.OCIArchive: "oci-archive:" + path + ":docker.io/library/two:1", api.DockerArchive: "docker-archive:" + path + ":docker.io/library/two:1"}[o.Format]
 			dir := t.TempDir()
 			skopeo(t, "copy", from, "oci:"+dir+":x")
 			again := load(t, newStore(t), dir)
-			if again.ID != first.ID && o.Format == OCIArchive {
+			if again.ID != first.ID && o.Format == api.OCIArchive {
 				t.Errorf("by way of skopeo it is %s, want %s", again.ID, first.ID)
 			}
 		})
@@ -82,9 +84,9 @@ func TestSaveDir(t *testing.T) {
 	dir := filepath.Join(stick, "images")
 	to := func(refs ...string) {
 		t.Helper()
-		target, err := ToDir(dir)
+		target, err := archive.ToDir(dir)
 		if err == nil {
-			err = s.Save(context.Background(), refs, target, SaveOptions{Format: OCIDir})
+			err = s.Save(context.Background(), refs, target, api.SaveOptions{Format: api.OCIDir})
 		}
 		if err != nil {
 			t.Fatal(err)
@@ -96,7 +98,7 @@ func TestSaveDir(t *testing.T) {
 		t.Fatal(err)
 	}
 	to("b:1", "c:1", "a:1")
-	archive, err := os.ReadFile(save(t, s, SaveOptions{Format: DockerArchive}, "c:1"))
+	archive, err := os.ReadFile(save(t, s, api.SaveOptions{Format: api.DockerArchive}, "c:1"))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -128,7 +130,7 @@ func TestSaveDigests(t *testing.T) {
 	l.index.Manifests = append(l.index.Manifests, index)
 	s := newStore(t)
 	load(t, s, l.path())
-	path := save(t, s, SaveOptions{Format: OCIArchive}, "multi:1")
+	path := save(t, s, api.SaveOptions{Format: api.OCIArchive}, "multi:1")
 	other := newStore(t)
 	load(t, other, path)
 	for _, digest := range []string{index.Digest.String(), d.Digest.String()} {
@@ -161,7 +163,7 @@ func TestSaveRefuses(t *testing.T) {
 		"x:1": "it is damaged: a: its content has changed", "none:1": "image is not on this machine",
 		"twice:1": "files that replace one another",
 	} {
-		err := s.Save(context.Background(), []string{ref}, ToTar(new(bytes.Buffer), t.TempDir()), SaveOptions{Format: OCIArchive})
+		err := s.Save(context.Background(), []string{ref}, archive.ToTar(new(bytes.Buffer), t.TempDir()), api.SaveOptions{Format: api.OCIArchive})
 		wantError(t, err, want)
 	}
 }
@@ -184,7 +186,7 @@ func TestTag(t *testing.T) {
 	wantError(t, s.Tag("none:1", "x:1"), "image is not on this machine")
 	wantError(t, s.Tag("a:1", "x@"+a.ID), "cannot be given")
 	wantError(t, s.Tag("a:1", "X"), "image name")
-	d, err := s.Describe("mine:2")
+	d, err := s.Inspect("mine:2")
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -208,7 +210,7 @@ func TestTagKeepsTheIndex(t *testing.T) {
 		l.index.Manifests = []v1.Descriptor{top}
 		_, repo := newFake(t, l)
 		tops = append(tops, top.Digest.String())
-		got, err := s.Pull(context.Background(), repo, PullOptions{Unnamed: name == "2"})
+		got, err := s.Pull(context.Background(), repo, api.PullOptions{NoName: name == "2"})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -223,7 +225,7 @@ func TestTagKeepsTheIndex(t *testing.T) {
 		}
 	}
 	wantHint(t, s.Tag("none:1", "x:1"))
-	_, err := s.Describe("none:1")
+	_, err := s.Inspect("none:1")
 	wantHint(t, err)
 	wantHint(t, s.Remove("none:1", RemoveOptions{}))
 }
@@ -231,7 +233,7 @@ func TestTagKeepsTheIndex(t *testing.T) {
 // wantHint: whoever names an image that is not here is told where to look.
 func wantHint(t *testing.T, err error) {
 	t.Helper()
-	if !errors.Is(err, ErrNotFound) || !strings.Contains(report.Hint(err), "podrun image ls") {
+	if !errors.Is(err, api.ErrNotFound) || !strings.Contains(report.Hint(err), "podrun image ls") {
 		t.Errorf("%v, hint %q", err, report.Hint(err))
 	}
 }

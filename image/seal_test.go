@@ -8,6 +8,8 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/podrun/podrun/image/api"
+	"github.com/podrun/podrun/image/records"
 	"github.com/podrun/podrun/internal/report"
 )
 
@@ -16,9 +18,9 @@ func TestSeal(t *testing.T) {
 	s := newStore(t)
 	got := load(t, s, newLayout(t).add(img{Name: "x:1", Layers: [][]byte{layerTar(t, f{Name: "x"})}}).path())
 	for path, read := range map[string]func(string) error{
-		s.imageFile(idOf(got)):                        func(path string) error { _, err := readRecord[imageRecord](path); return err },
-		s.nameFile("docker.io/library/x:1"):           func(path string) error { _, err := readRecord[nameRecord](path); return err },
-		filepath.Join(got.Layers[0], "..", layerFile): func(path string) error { _, err := readRecord[layerRecord](path); return err },
+		s.ImageFile(idOf(got)):                                func(path string) error { _, err := records.ReadRecord[records.Image](path); return err },
+		s.NameFile("docker.io/library/x:1"):                   func(path string) error { _, err := records.ReadRecord[records.Name](path); return err },
+		filepath.Join(got.Layers[0], "..", records.LayerFile): func(path string) error { _, err := records.ReadRecord[records.Layer](path); return err },
 	} {
 		text, err := os.ReadFile(path)
 		if err != nil {
@@ -64,11 +66,11 @@ func TestMend(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			s := newStore(t)
-			want, err := s.Pull(context.Background(), repo, PullOptions{})
+			want, err := s.Pull(context.Background(), repo, api.PullOptions{})
 			if err != nil {
 				t.Fatal(err)
 			}
-			file := s.nameFile(repo + ":latest")
+			file := s.NameFile(repo + ":latest")
 			text, err := os.ReadFile(file)
 			if err != nil {
 				t.Fatal(err)
@@ -84,7 +86,7 @@ func TestMend(t *testing.T) {
 				t.Fatalf("%+v, %v", found, err)
 			}
 			fk.asked.Clear()
-			if err := s.Repair(context.Background(), found[1], PullOptions{}); err != nil {
+			if err := s.Repair(context.Background(), found[1], api.PullOptions{}); err != nil {
 				t.Fatal(err)
 			}
 			if _, asked := fk.asked.Load("/v2/x/manifests/latest"); asked != tt.asks {
@@ -101,22 +103,22 @@ func TestMend(t *testing.T) {
 	}
 	t.Run("nobody to ask", func(t *testing.T) {
 		s := newStore(t)
-		rec := nameRecord{header: header{recordVersion}, Name: "localhost:1/y:latest", ID: "sha255:1"}
-		if err := writeRecord(s.nameFile(rec.Name), rec); err != nil {
+		rec := records.Name{Header: records.Header{Version: records.RecordVersion}, Name: "localhost:1/y:latest", ID: "sha255:1"}
+		if err := records.WriteRecord(s.NameFile(rec.Name), rec); err != nil {
 			t.Fatal(err)
 		}
-		text, err := os.ReadFile(s.nameFile(rec.Name))
+		text, err := os.ReadFile(s.NameFile(rec.Name))
 		if err != nil {
 			t.Fatal(err)
 		}
-		overwrite(t, s.nameFile(rec.Name), strings.Replace(string(text), "sha255", "sha254", 1))
+		overwrite(t, s.NameFile(rec.Name), strings.Replace(string(text), "sha255", "sha254", 1))
 		found, err := s.Verify(context.Background(), nil, nil)
 		if err != nil || len(found) != 1 {
 			t.Fatalf("%+v, %v", found, err)
 		}
-		err = s.Repair(context.Background(), found[0], PullOptions{})
+		err = s.Repair(context.Background(), found[0], api.PullOptions{})
 		wantError(t, err, "repair name localhost:1/y:latest")
-		if !strings.Contains(report.Hint(err), "podrun image load") || s.readable(s.nameFile(rec.Name)) == nil {
+		if !strings.Contains(report.Hint(err), "podrun image load") || s.ReadDamagedName(s.NameFile(rec.Name)) == nil {
 			t.Errorf("hint %q, or the record is gone", report.Hint(err))
 		}
 	})
@@ -139,17 +141,17 @@ func TestOrigins(t *testing.T) {
 		if list, err := s.List(); err != nil || len(list) != 1 || list[0].Pulled != pulled {
 			t.Errorf("%s: %+v, %v", when, list, err)
 		}
-		if d, err := s.Describe(repo); err != nil || d.Pulled != pulled {
+		if d, err := s.Inspect(repo); err != nil || d.Pulled != pulled {
 			t.Errorf("%s: %+v, %v", when, d, err)
 		}
 	}
-	if _, err := s.Pull(context.Background(), repo, PullOptions{}); err != nil {
+	if _, err := s.Pull(context.Background(), repo, api.PullOptions{}); err != nil {
 		t.Fatal(err)
 	}
 	look("pulled", true, map[string]bool{repo: true, "never/seen": true})
 	load(t, s, l.path())
 	look("loaded too", false, map[string]bool{repo: true, "archived:1": false})
-	if _, err := s.Pull(context.Background(), repo, PullOptions{}); err != nil {
+	if _, err := s.Pull(context.Background(), repo, api.PullOptions{}); err != nil {
 		t.Fatal(err)
 	}
 	look("pulled again", false, map[string]bool{repo: true, "archived:1": false})

@@ -6,6 +6,7 @@ import (
 	"path/filepath"
 	"testing"
 
+	"github.com/podrun/podrun/image/api"
 	"github.com/podrun/podrun/internal/testenv"
 )
 
@@ -18,15 +19,15 @@ func TestSettle(t *testing.T) {
 	layout := newLayout(t).add(img{Name: "x", Layers: [][]byte{layerTar(t, f{Name: "a", Content: "content"}), odd(t)}}).path()
 	skopeo(t, "copy", "--dest-tls-verify=false", "oci:"+layout+":x", "docker://"+ref)
 	s := newStore(t)
-	image, err := s.Pull(context.Background(), ref, PullOptions{})
+	image, err := s.Pull(context.Background(), ref, api.PullOptions{})
 	if err != nil {
 		t.Fatal(err)
 	}
-	later, err := Open(s.dir)
+	later, err := Open(s.Dir)
 	if err != nil {
 		t.Fatal(err)
 	}
-	later.boot = "another"
+	later.Boot = "another"
 	settled := func(n int) bool { return exists(filepath.Join(image.Layers[n], "..", "settled")) }
 	if settled(0) {
 		t.Error("settled in the same run of the machine")
@@ -40,10 +41,10 @@ func TestSettle(t *testing.T) {
 	}
 	_, err = later.Resolve(ref)
 	wantError(t, err, "a: it has 0 bytes instead of 7")
-	if _, err := later.Ensure(context.Background(), ref, Never, PullOptions{}); Reason(err) != ErrImageNeverPull {
+	if _, err := later.Ensure(context.Background(), ref, Never, api.PullOptions{}); api.Reason(err) != api.ErrImageNeverPull {
 		t.Errorf("Ensure(Never): %v", err)
 	}
-	if _, err := later.Ensure(context.Background(), ref, IfNotPresent, PullOptions{}); err != nil {
+	if _, err := later.Ensure(context.Background(), ref, IfNotPresent, api.PullOptions{}); err != nil {
 		t.Error(err)
 	}
 	if b, err := os.ReadFile(layerPath(image, 0, "a")); string(b) != "content" {

@@ -8,6 +8,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/podrun/podrun/image/api"
 	"github.com/podrun/podrun/internal/report"
 )
 
@@ -25,9 +26,9 @@ func configured(t *testing.T, s *Store, conf string, dropins ...string) {
 		}
 		return path
 	}
-	s.conf.SystemRegistriesConfPath = write("registries.conf", conf)
-	s.conf.SystemRegistriesConfDirPath = filepath.Join(dir, "d")
-	s.conf.UserShortNameAliasConfPath = filepath.Join(dir, "aliases.conf")
+	s.Config.SystemRegistriesConfPath = write("registries.conf", conf)
+	s.Config.SystemRegistriesConfDirPath = filepath.Join(dir, "d")
+	s.Config.UserShortNameAliasConfPath = filepath.Join(dir, "aliases.conf")
 	for i, text := range dropins {
 		write(filepath.Join("d", string(rune('a'+i))+".conf"), text)
 	}
@@ -61,7 +62,7 @@ func TestShortNames(t *testing.T) {
 				dropins = append(dropins, tt.dropin)
 			}
 			configured(t, s, tt.conf, dropins...)
-			names, err := s.chosen(tt.ref)
+			names, err := s.ResolveShortName(tt.ref)
 			if tt.err != "" {
 				wantError(t, err, tt.err)
 				if report.Hint(err) == "" {
@@ -91,10 +92,10 @@ func TestPullShortName(t *testing.T) {
 	host, _, _ := strings.Cut(repo, "/")
 	s := newStore(t)
 	configured(t, s, `unqualified-search-registries = ["127.0.0.1:1", "`+host+`"]`)
-	if _, err := s.Resolve("x"); !errors.Is(err, ErrNotFound) {
+	if _, err := s.Resolve("x"); !errors.Is(err, api.ErrNotFound) {
 		t.Errorf("before: %v", err)
 	}
-	got, err := s.Pull(context.Background(), "x", PullOptions{})
+	got, err := s.Pull(context.Background(), "x", api.PullOptions{})
 	if err != nil || got.Name != repo+":latest" {
 		t.Fatalf("%+v, %v", got, err)
 	}
@@ -109,7 +110,7 @@ func TestPullShortName(t *testing.T) {
 	if _, err := s.Resolve("busybox"); err != nil {
 		t.Errorf("with a broken registries.conf: %v", err)
 	}
-	_, err = s.Pull(context.Background(), "nosuch", PullOptions{})
+	_, err = s.Pull(context.Background(), "nosuch", api.PullOptions{})
 	wantError(t, err, "registries.conf")
 }
 
@@ -122,7 +123,7 @@ func TestPullThroughRegistriesConf(t *testing.T) {
 	mirrorHost, _, _ := strings.Cut(mirrorRepo, "/")
 	originHost, _, _ := strings.Cut(originRepo, "/")
 	verify := true
-	strict := PullOptions{TLSVerify: &verify}
+	strict := api.PullOptions{TLSVerify: &verify}
 	conf := "[[registry]]\nlocation = \"" + originHost + "\"\ninsecure = true\n"
 	asked := func(fk *fake) (n int) {
 		fk.asked.Range(func(any, any) bool { n++; return true })
@@ -132,7 +133,7 @@ func TestPullThroughRegistriesConf(t *testing.T) {
 	t.Run("mirror", func(t *testing.T) {
 		s := newStore(t)
 		configured(t, s, conf+"[[registry.mirror]]\nlocation = \""+mirrorHost+"\"\ninsecure = true\n")
-		got, err := s.Pull(context.Background(), originRepo, PullOptions{})
+		got, err := s.Pull(context.Background(), originRepo, api.PullOptions{})
 		if err != nil || got.Name != originRepo+":latest" {
 			t.Fatalf("%+v, %v", got, err)
 		}
@@ -143,14 +144,14 @@ func TestPullThroughRegistriesConf(t *testing.T) {
 	t.Run("mirror is down", func(t *testing.T) {
 		s := newStore(t)
 		configured(t, s, conf+"[[registry.mirror]]\nlocation = \"127.0.0.1:1\"\n")
-		if _, err := s.Pull(context.Background(), originRepo, PullOptions{}); err != nil || asked(origin) == 0 {
+		if _, err := s.Pull(context.Background(), originRepo, api.PullOptions{}); err != nil || asked(origin) == 0 {
 			t.Error(err)
 		}
 	})
 	t.Run("insecure in a drop-in", func(t *testing.T) {
 		s := newStore(t)
 		configured(t, s, "", conf)
-		if _, err := s.Pull(context.Background(), originRepo, PullOptions{}); err != nil {
+		if _, err := s.Pull(context.Background(), originRepo, api.PullOptions{}); err != nil {
 			t.Error(err)
 		}
 	})
@@ -164,7 +165,7 @@ func TestPullThroughRegistriesConf(t *testing.T) {
 		asked(origin)
 		s := newStore(t)
 		configured(t, s, "[[registry]]\nlocation = \""+originHost+"\"\nblocked = true\n")
-		_, err := s.Pull(context.Background(), originRepo, PullOptions{})
+		_, err := s.Pull(context.Background(), originRepo, api.PullOptions{})
 		wantError(t, err, "blocked")
 		if asked(origin) > 0 {
 			t.Error("it was asked")

@@ -18,6 +18,8 @@ import (
 	"github.com/opencontainers/go-digest"
 	"github.com/opencontainers/image-spec/specs-go"
 	v1 "github.com/opencontainers/image-spec/specs-go/v1"
+
+	"github.com/podrun/podrun/image/api"
 )
 
 // sign puts a signature of an image into its registry, as cosign does: an image of its own,
@@ -110,9 +112,9 @@ func TestPolicySigstore(t *testing.T) {
 			fk, repo := newFake(t, l)
 			tt.sign(fk, repo)
 			s := newStore(t)
-			s.conf.RegistriesDirPath = registriesd
+			s.Config.RegistriesDirPath = registriesd
 			policied(t, s, fmt.Sprintf(`{"default":%s,"transports":{"docker":{"":[{"type":"sigstoreSigned","keyPath":%q}]}}}`, reject, trusted))
-			_, err := s.Pull(context.Background(), repo, PullOptions{})
+			_, err := s.Pull(context.Background(), repo, api.PullOptions{})
 			if tt.want == "" {
 				if err != nil {
 					t.Error(err)
@@ -120,8 +122,8 @@ func TestPolicySigstore(t *testing.T) {
 				return
 			}
 			wantError(t, err, tt.want)
-			if Reason(err) != SignatureValidationFailed {
-				t.Errorf("reason %q", Reason(err))
+			if api.Reason(err) != api.SignatureValidationFailed {
+				t.Errorf("reason %q", api.Reason(err))
 			}
 			if left := content(t, s); len(left) > 0 {
 				t.Errorf("left in the store: %v", left)

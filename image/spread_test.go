@@ -6,6 +6,8 @@ import (
 	"testing"
 
 	"golang.org/x/sys/unix"
+
+	"github.com/podrun/podrun/image/records"
 )
 
 // TestLayersAreSpread: ext4 is told that layers do not belong together, and told it only of
@@ -14,7 +16,7 @@ func TestLayersAreSpread(t *testing.T) {
 	s := newStore(t)
 	img := load(t, s, newLayout(t).add(img{Name: "x", Layers: [][]byte{layerTar(t, f{Name: "d/f", Content: "x"})}}).path())
 	var fs unix.Statfs_t
-	if err := unix.Statfs(s.dir, &fs); err != nil {
+	if err := unix.Statfs(s.Dir, &fs); err != nil {
 		t.Fatal(err)
 	}
 	isExt4 := fs.Type == unix.EXT4_SUPER_MAGIC
@@ -30,10 +32,10 @@ func TestLayersAreSpread(t *testing.T) {
 		}
 		return err == nil && flags&0x20000 /* FS_TOPDIR_FL */ != 0
 	}
-	if staging := filepath.Join(s.dir, stagingDir); isExt4 && !flagged(staging) {
+	if staging := filepath.Join(s.Dir, records.StagingDir); isExt4 && !flagged(staging) {
 		t.Errorf("%s has not the flag T", staging)
 	}
-	for _, dir := range []string{s.dir, img.Layers[0]} {
+	for _, dir := range []string{s.Dir, img.Layers[0]} {
 		if flagged(dir) {
 			t.Errorf("%s has the flag T", dir)
 		}

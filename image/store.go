@@ -12,51 +12,55 @@ import (
 
 	"github.com/opencontainers/go-digest"
 
+	"github.com/podrun/podrun/image/api"
+	"github.com/podrun/podrun/image/integrity"
+	"github.com/podrun/podrun/image/records"
+	"github.com/podrun/podrun/image/registry"
 	"github.com/podrun/podrun/internal/report"
 	"github.com/podrun/podrun/pod"
 )
 
 // Store is a directory of images. Any number of processes may use it at once.
 type Store struct {
-	*registryClient
+	*registry.Client
 	disk func(dir string) (capacity, available int64, err error)
 }
 
 // Open opens the store in dir, which is made if missing and kept 0700: layers
 // hold set-id files of the user's subordinate ids, which nobody else may run.
 func Open(dir string) (*Store, error) {
-	s, err := openRecords(dir)
+	s, err := records.Open(dir)
 	if err != nil {
 		return nil, err
 	}
-	return &Store{newRegistryClient(s), diskOf}, nil
+	return &Store{registry.NewClient(s), diskOf}, nil
 }
 
 // Resolve finds an image by name or by id ("sha256:…", or its 64 hexadecimal
 // digits), without the network. errors.Is(err, ErrNotFound) if it is not there.
 func (s *Store) Resolve(ref string) (pod.Image, error) {
-	if id, ok := parseID(ref); ok {
+	if id, ok := records.ParseID(ref); ok {
 		return s.imageByID(id)
 	}
-	rec, err := s.recorded(ref)
+	rec, err := s.lookupReference(ref)
 	if err != nil {
 		return pod.Image{}, err
 	}
 	return s.image(rec.ID, rec)
 }
 
-// recorded finds the record of a name that a reference may stand for. What was loaded from
+// lookupReference finds the record of a name that a reference may stand for. What was loaded from
 // a file under a short name has docker.io's. A registries.conf that cannot be read keeps
 // nobody from what is here.
-func (s *Store) recorded(ref string) (*nameRecord, error) {
-	name, err := parseName(ref)
+func (s *Store) lookupReference(ref string) (*records.Name, error) {
+	name, err := records.ParseName(ref)
 	if err != nil {
 		return nil, err
 	}
-	names, _ := s.meant(ref)
+	names, _ := s.ShortNameCandidates(ref)
 	for _, n := range append(names, name) {
-		rec, lerr := s.lookup(n)
-		if lerr == nil || !errors.Is(lerr, ErrNotFound) {
+		rec, lerr := s.LookupName(n)
+		if lerr == nil || !errors.Is(lerr, api.ErrNotFound) {
 			return rec, lerr
 		}
 		err = lerr
@@ -67,16 +71,16 @@ func (s *Store) recorded(ref string) (*nameRecord, error) {
 // FromRegistry says whether a registry is to be asked what a name stands for now: it was
 // pulled by this name, not loaded, imported or tagged here; or it is not here.
 func (s *Store) FromRegistry(ref string) bool {
-	n, err := s.recorded(ref)
+	n, err := s.lookupReference(ref)
 	if err != nil {
 		return true
 	}
-	rec, err := s.readImage(n.ID)
-	return err != nil || n.pulled(rec.Pulled)
+	rec, err := s.ReadImage(n.ID)
+	return err != nil || n.CanPullAgain(rec.Pulled)
 }
 
 func (s *Store) imageByID(id digest.Digest) (pod.Image, error) {
-	names, _ := s.names() // an image is found by its id even if some name is damaged
+	names, _ := s.Names() // an image is found by its id even if some name is damaged
 	for _, rec := range names {
 		if rec.ID == id {
 			return s.image(id, rec)
@@ -86,15 +90,15 @@ func (s *Store) imageByID(id digest.Digest) (pod.Image, error) {
 }
 
 // image reads an image and checks that its layers are there. name may be nil.
-func (s *Store) image(id digest.Digest, name *nameRecord) (pod.Image, error) {
-	rec, err := s.readImage(id)
+func (s *Store) image(id digest.Digest, name *records.Name) (pod.Image, error) {
+	rec, err := s.ReadImage(id)
 	if errors.Is(err, fs.ErrNotExist) {
-		return pod.Image{}, notFound(id.String())
+		return pod.Image{}, records.NotFound(id.String())
 	}
 	if err != nil {
 		return pod.Image{}, err
 	}
-	config, err := rec.config()
+	config, err := rec.DecodeConfig()
 	if err != nil {
 		return pod.Image{}, err
 	}
@@ -118,7 +122,7 @@ func (s *Store) image(id digest.Digest, name *nameRecord) (pod.Image, error) {
 // Overlayfs refuses a directory that is there twice: only its uppermost place has
 // an effect. Nor does it honour an opaque root: what lies below one is left out.
 func (s *Store) layerDirs(diffIDs []digest.Digest) ([]string, error) {
-	if err := settle(s.recordStore, diffIDs); err != nil {
+	if err := integrity.Recheck(s.Store, diffIDs); err != nil {
 		return nil, err
 	}
 	var dirs []string
@@ -128,11 +132,11 @@ func (s *Store) layerDirs(diffIDs []digest.Digest) ([]string, error) {
 			continue
 		}
 		seen[id] = true
-		rec, err := s.readLayer(id)
+		rec, err := s.ReadLayer(id)
 		if err != nil {
 			return nil, err
 		}
-		dirs = append(dirs, filepath.Join(s.layerDir(id), layerFS))
+		dirs = append(dirs, filepath.Join(s.LayerDir(id), records.LayerFS))
 		if rec.OpaqueRoot {
 			break
 		}
@@ -161,15 +165,15 @@ type Info struct {
 // List lists the images, newest first. Where a record is damaged the rest is
 // returned together with the error.
 func (s *Store) List() ([]Info, error) {
-	images, err1 := s.images()
-	names, err2 := s.names()
+	images, err1 := s.Images()
+	names, err2 := s.Names()
 	byID := map[digest.Digest][]string{}
 	for _, n := range names {
 		byID[n.ID] = append(byID[n.ID], n.Name)
 	}
 	users := map[digest.Digest]int{}
 	for _, rec := range images {
-		for _, id := range unique(rec.DiffIDs) {
+		for _, id := range records.UniqueDigests(rec.DiffIDs) {
 			users[id]++
 		}
 	}
@@ -181,7 +185,7 @@ func (s *Store) List() ([]Info, error) {
 			errs = append(errs, err)
 			continue
 		}
-		info.Names, info.Pulled = byID[rec.ID], rec.pulled(names)
+		info.Names, info.Pulled = byID[rec.ID], rec.CanPullAgain(names)
 		slices.Sort(info.Names)
 		list = append(list, info)
 	}
@@ -191,8 +195,8 @@ func (s *Store) List() ([]Info, error) {
 	return list, errors.Join(errs...)
 }
 
-func (s *Store) info(rec *imageRecord, users map[digest.Digest]int) (Info, error) {
-	config, err := rec.config()
+func (s *Store) info(rec *records.Image, users map[digest.Digest]int) (Info, error) {
+	config, err := rec.DecodeConfig()
 	if err != nil {
 		return Info{}, err
 	}
@@ -203,11 +207,11 @@ func (s *Store) info(rec *imageRecord, users map[digest.Digest]int) (Info, error
 	if config.Created != nil {
 		info.Created = *config.Created
 	}
-	if st, err := os.Stat(s.imageFile(rec.ID)); err == nil {
+	if st, err := os.Stat(s.ImageFile(rec.ID)); err == nil {
 		info.Used = st.ModTime()
 	}
-	for _, id := range unique(rec.DiffIDs) {
-		layer, err := s.readLayer(id)
+	for _, id := range records.UniqueDigests(rec.DiffIDs) {
+		layer, err := s.ReadLayer(id)
 		if err != nil {
 			return Info{}, fmt.Errorf("image %s is not whole: %w", rec.ID, err)
 		}

@@ -8,26 +8,29 @@ import (
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
+
+	"github.com/podrun/podrun/image/api"
+	"github.com/podrun/podrun/image/ingest"
 )
 
 func TestParsePlace(t *testing.T) {
-	for word, want := range map[string]Place{
-		"busybox":                 {"docker", "busybox", ""},
-		"host:5000/x:1":           {"docker", "host:5000/x:1", ""},
-		"oci/x":                   {"docker", "oci/x", ""},
-		"docker://host/x:1":       {"docker", "host/x:1", ""},
-		"docker:1":                {"docker", "docker:1", ""},
-		"oci:/a/b":                {"oci", "/a/b", ""},
-		"oci:/a/b:host:5000/x:1":  {"oci", "/a/b", "host:5000/x:1"},
-		"oci-archive:x.tar:y":     {"oci-archive", "x.tar", "y"},
-		"docker-archive:x.tar:@1": {"docker-archive", "x.tar", "@1"},
-		"dir:/a:b":                {"dir", "/a:b", ""},
+	for word, want := range map[string]api.Place{
+		"busybox":                 {Transport: "docker", Path: "busybox", Name: ""},
+		"host:5000/x:1":           {Transport: "docker", Path: "host:5000/x:1", Name: ""},
+		"oci/x":                   {Transport: "docker", Path: "oci/x", Name: ""},
+		"docker://host/x:1":       {Transport: "docker", Path: "host/x:1", Name: ""},
+		"docker:1":                {Transport: "docker", Path: "docker:1", Name: ""},
+		"oci:/a/b":                {Transport: "oci", Path: "/a/b", Name: ""},
+		"oci:/a/b:host:5000/x:1":  {Transport: "oci", Path: "/a/b", Name: "host:5000/x:1"},
+		"oci-archive:x.tar:y":     {Transport: "oci-archive", Path: "x.tar", Name: "y"},
+		"docker-archive:x.tar:@1": {Transport: "docker-archive", Path: "x.tar", Name: "@1"},
+		"dir:/a:b":                {Transport: "dir", Path: "/a:b", Name: ""},
 	} {
-		if got, err := ParsePlace(word); err != nil || got != want {
+		if got, err := api.ParsePlace(word); err != nil || got != want {
 			t.Errorf("%s: %+v, %v", word, got, err)
 		}
 	}
-	_, err := ParsePlace("containers-storage:x")
+	_, err := api.ParsePlace("containers-storage:x")
 	wantError(t, err, "not had from containers-storage")
 }
 
@@ -43,11 +46,11 @@ func TestTransports(t *testing.T) {
 		t.Run(transport, func(t *testing.T) {
 			skopeo(t, "copy", "oci:"+layout+":two", transport+":"+dir+place)
 			s := newStore(t)
-			p, err := ParsePlace(transport + ":" + dir + place)
+			p, err := api.ParsePlace(transport + ":" + dir + place)
 			if err != nil {
 				t.Fatal(err)
 			}
-			got, err := s.Fetch(context.Background(), p, PullOptions{})
+			got, err := s.Fetch(context.Background(), p, api.PullOptions{})
 			if err != nil || len(got) != 1 {
 				t.Fatalf("%v, %v", got, err)
 			}
@@ -59,21 +62,21 @@ func TestTransports(t *testing.T) {
 					t.Error(err)
 				}
 				p.Name = "nosuch"
-				_, err = s.Fetch(context.Background(), p, PullOptions{})
+				_, err = s.Fetch(context.Background(), p, api.PullOptions{})
 				wantError(t, err, `no image "nosuch" in it`)
 				p.Name = "@0"
-				if _, err = s.Fetch(context.Background(), p, PullOptions{}); err != nil {
+				if _, err = s.Fetch(context.Background(), p, api.PullOptions{}); err != nil {
 					t.Error(err)
 				}
 				p.Name = "@1"
-				_, err = s.Fetch(context.Background(), p, PullOptions{})
+				_, err = s.Fetch(context.Background(), p, api.PullOptions{})
 				wantError(t, err, "no image number 1")
 			}
 			if load(t, newStore(t), p.Path).ID != got[0].ID {
 				t.Error("load gives another image")
 			}
 			p.Transport, p.Name = map[bool]string{true: "oci", false: "dir"}[transport != "oci"], ""
-			_, err = s.Fetch(context.Background(), p, PullOptions{})
+			_, err = s.Fetch(context.Background(), p, api.PullOptions{})
 			wantError(t, err, "but "+transport)
 		})
 	}
@@ -90,7 +93,7 @@ func TestHostileDir(t *testing.T) {
 		"blob missing": {func(_ *testing.T, _ string, blobs []string) { os.Remove(blobs[0]) }, "no such file"},
 		"manifest":     {func(t *testing.T, dir string, _ []string) { overwrite(t, filepath.Join(dir, "manifest.json"), "{}") }, "manifest"},
 		"manifest huge": {func(t *testing.T, dir string, _ []string) {
-			overwrite(t, filepath.Join(dir, "manifest.json"), "{"+strings.Repeat(" ", maxJSON)+"}")
+			overwrite(t, filepath.Join(dir, "manifest.json"), "{"+strings.Repeat(" ", ingest.MaxJSON)+"}")
 		}, "larger than"},
 	} {
 		t.Run(name, func(t *testing.T) {

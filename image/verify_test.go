@@ -15,6 +15,9 @@ import (
 
 	"github.com/opencontainers/go-digest"
 
+	"github.com/podrun/podrun/image/api"
+	"github.com/podrun/podrun/image/layer"
+	"github.com/podrun/podrun/image/records"
 	"github.com/podrun/podrun/internal/testenv"
 	"github.com/podrun/podrun/pod"
 )
@@ -72,11 +75,11 @@ func layerPath(img pod.Image, n int, name string) string { return filepath.Join(
 func TestRebuild(t *testing.T) {
 	testenv.NoLeaks(t)
 	trailing := append(odd(t), bytes.Repeat([]byte("rubbish after the end "), 5000)...)
-	for name, layer := range map[string][]byte{"odd": odd(t), "sparse": holes(t), "trailing": trailing, "empty": layerTar(t)} {
+	for name, layerList := range map[string][]byte{"odd": odd(t), "sparse": holes(t), "trailing": trailing, "empty": layerTar(t)} {
 		t.Run(name, func(t *testing.T) {
 			s := newStore(t)
-			load(t, s, newLayout(t).add(img{Name: "x", Layers: [][]byte{layer}}).path())
-			id := digest.FromBytes(layer)
+			load(t, s, newLayout(t).add(img{Name: "x", Layers: [][]byte{layerList}}).path())
+			id := digest.FromBytes(layerList)
 			r, w, err := os.Pipe()
 			if err != nil {
 				t.Fatal(err)
@@ -87,14 +90,14 @@ func TestRebuild(t *testing.T) {
 				b, _ := io.ReadAll(r)
 				got <- b
 			}()
-			made, err := rebuildLayer(id, s.layerDir(id), false, w)
+			made, err := layer.Rebuild(id, s.LayerDir(id), false, w)
 			w.Close()
 			b := <-got
-			if err != nil || len(made.Bad) > 0 || made.Replaced || made.DiffID != id {
+			if err != nil || len(made.Changed) > 0 || made.Replaced || made.DiffID != id {
 				t.Fatalf("rebuild: %+v, %v", made, err)
 			}
-			if !bytes.Equal(b, layer) {
-				t.Errorf("got %d bytes, %s, want %d", len(b), digest.FromBytes(b), len(layer))
+			if !bytes.Equal(b, layerList) {
+				t.Errorf("got %d bytes, %s, want %d", len(b), digest.FromBytes(b), len(layerList))
 			}
 		})
 	}
@@ -107,8 +110,8 @@ func TestVerify(t *testing.T) {
 	for i := range 20 {
 		entries = append(entries, f{Name: fmt.Sprintf("d%d/f", i), Content: strings.Repeat(fmt.Sprint(i), 3000)})
 	}
-	layer := layerTar(t, append(entries, f{Name: "l", Link: "d1/f"}, f{Name: "h", Type: tar.TypeLink, Link: "d2/f"})...)
-	path := newLayout(t).add(img{Name: "x:1", Layers: [][]byte{layerTar(t, f{Name: "base", Content: "b"}), layer}}).path()
+	layerList := layerTar(t, append(entries, f{Name: "l", Link: "d1/f"}, f{Name: "h", Type: tar.TypeLink, Link: "d2/f"})...)
+	path := newLayout(t).add(img{Name: "x:1", Layers: [][]byte{layerTar(t, f{Name: "base", Content: "b"}), layerList}}).path()
 	s := newStore(t)
 	image := load(t, s, path)
 	flip := func(name string, at int64) {
@@ -133,8 +136,8 @@ func TestVerify(t *testing.T) {
 		"symlink":  {func() { os.Remove(layerPath(image, 1, "l")); os.Symlink("d2/f", layerPath(image, 1, "l")) }, "l: it leads elsewhere"},
 		"hardlink": {func() { os.Remove(layerPath(image, 1, "h")); os.WriteFile(layerPath(image, 1, "h"), nil, 0o644) }, "h: it is no link to d2/f any more"},
 		"type":     {func() { os.Remove(layerPath(image, 1, "d7/f")); os.Mkdir(layerPath(image, 1, "d7/f"), 0o755) }, "d7/f: it is a file of another type"},
-		"recipe":   {func() { os.Truncate(filepath.Join(image.Layers[1], "..", recipeFile), 100) }, "read the layer's recipe"},
-		"record":   {func() { os.WriteFile(filepath.Join(image.Layers[1], "..", layerFile), nil, 0o600) }, "is damaged"},
+		"recipe":   {func() { os.Truncate(filepath.Join(image.Layers[1], "..", layer.TarSplitFile), 100) }, "read the layer's recipe"},
+		"record":   {func() { os.WriteFile(filepath.Join(image.Layers[1], "..", records.LayerFile), nil, 0o600) }, "is damaged"},
 	}
 	for i := range 20 {
 		name := fmt.Sprintf("d%d/f", i)
@@ -158,12 +161,12 @@ func TestVerify(t *testing.T) {
 				t.Error("a damaged image is used")
 			}
 			if name == "recipe" {
-				if err := s.mark(digest.FromBytes(layer), "x"); err != nil {
+				if err := s.MarkDamaged(digest.FromBytes(layerList), "x"); err != nil {
 					t.Fatal(err)
 				}
 			}
 			load(t, s, path) // what is damaged alone is unpacked again
-			if _, err := s.free(nil); err != nil {
+			if _, err := s.freeLayers(nil); err != nil {
 				t.Fatal(err)
 			}
 		})
@@ -190,7 +193,7 @@ func TestRepair(t *testing.T) {
 	ref := addr + "/team/two:1"
 	skopeo(t, "copy", "--dest-tls-verify=false", "oci:"+newLayout(t).add(two(t, "two")).path()+":two", "docker://"+ref)
 	s := newStore(t)
-	image, err := s.Pull(context.Background(), ref, PullOptions{})
+	image, err := s.Pull(context.Background(), ref, api.PullOptions{})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -199,15 +202,15 @@ func TestRepair(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer running.Close()
-	os.WriteFile(s.imageFile(idOf(image)), []byte("{"), 0o600)
-	if err := os.WriteFile(s.nameFile("rubbish"), []byte("{"), 0o600); err != nil {
+	os.WriteFile(s.ImageFile(idOf(image)), []byte("{"), 0o600)
+	if err := os.WriteFile(s.NameFile("rubbish"), []byte("{"), 0o600); err != nil {
 		t.Fatal(err)
 	}
 	breakFile := layerPath(image, 1, firstFile(t, image.Layers[1]))
 	if err := os.WriteFile(breakFile, []byte("broken"), 0o644); err != nil {
 		t.Fatal(err)
 	}
-	if err := s.mark(digest.NewDigestFromEncoded(digest.SHA256, filepath.Base(filepath.Dir(image.Layers[1]))), "x: y"); err != nil {
+	if err := s.MarkDamaged(digest.NewDigestFromEncoded(digest.SHA256, filepath.Base(filepath.Dir(image.Layers[1]))), "x: y"); err != nil {
 		t.Fatal(err)
 	}
 	found, err := s.Verify(context.Background(), nil, nil)
@@ -218,7 +221,7 @@ func TestRepair(t *testing.T) {
 		if len(v.Damage) == 0 {
 			t.Errorf("nothing is wrong with %s", v.Name())
 		}
-		if err := s.Repair(context.Background(), v, PullOptions{}); err != nil {
+		if err := s.Repair(context.Background(), v, api.PullOptions{}); err != nil {
 			t.Error(err)
 		}
 	}
@@ -229,14 +232,14 @@ func TestRepair(t *testing.T) {
 	if _, err := running.Stat("."); err != nil {
 		t.Error(err)
 	}
-	kept, err := filepath.Glob(filepath.Join(s.dir, "retired", "*", "layer", layerFS))
+	kept, err := filepath.Glob(filepath.Join(s.Dir, "retired", "*", "layer", records.LayerFS))
 	if err != nil || len(kept) != 1 {
 		t.Errorf("what the pod runs from is kept in %v, %v", kept, err)
 	}
-	if _, err := s.free(func(string) bool { return true }); err != nil || !exists(kept[0]) {
+	if _, err := s.freeLayers(func(string) bool { return true }); err != nil || !exists(kept[0]) {
 		t.Errorf("a layer in use is freed: %v", err)
 	}
-	if _, err := s.free(func(string) bool { return false }); err != nil || exists(kept[0]) {
+	if _, err := s.freeLayers(func(string) bool { return false }); err != nil || exists(kept[0]) {
 		t.Errorf("a replaced layer stays: %v", err)
 	}
 }

@@ -1,0 +1,53 @@
+package api
+
+import (
+	"strings"
+
+	"github.com/podrun/podrun/internal/report"
+)
+
+// The formats of Save, called as podman calls them.
+const (
+	OCIArchive    = "oci-archive"
+	OCIDir        = "oci-dir"
+	DockerArchive = "docker-archive"
+)
+
+// The transports of containers-transports(5) for files and directories. Each is the name
+// of what a policy has to say of it, too.
+const (
+	OCILayout = "oci"
+	Dir       = "dir"
+	RootTar   = "tarball" // a root file system: only Import takes it
+)
+
+// Place is where an image is: in a registry under a name, or in a file or directory.
+type Place struct {
+	Transport string // "docker", or one of those for files; "": of whatever kind the file is
+	Path      string // the file or directory; of "docker" the name
+	Name      string // which of the images in there, by name or "@" and a number from 0; "": all
+}
+
+// ParsePlace reads TRANSPORT:PATH[:NAME] as skopeo and podman do (docker://NAME, oci:DIR,
+// oci-archive:FILE, docker-archive:FILE, dir:DIR). What has no transport is a name.
+func ParsePlace(word string) (Place, error) {
+	transport, rest, ok := strings.Cut(word, ":")
+	if !ok {
+		return Place{Transport: "docker", Path: word}, nil
+	}
+	switch transport {
+	case "docker":
+		if name, ok := strings.CutPrefix(rest, "//"); ok {
+			return Place{Transport: transport, Path: name}, nil
+		}
+	case Dir:
+		return Place{Transport: transport, Path: rest}, nil
+	case OCILayout, OCIArchive, DockerArchive:
+		path, name, _ := strings.Cut(rest, ":")
+		return Place{transport, path, name}, nil
+	case "containers-storage", "docker-daemon", "sif", "ostree", "tarball", "atomic":
+		return Place{}, report.New(report.Usage, "save it to a file there, and podrun image load FILE here",
+			"%s: images are not had from %s", word, transport)
+	}
+	return Place{Transport: "docker", Path: word}, nil
+}

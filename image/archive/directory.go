@@ -1,0 +1,61 @@
+package archive
+
+import (
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+
+	"github.com/podrun/podrun/internal/report"
+)
+
+// archiveSuffixes are what files that may be archives end in.
+var archiveSuffixes = []string{".tar", ".tar.gz", ".tgz", ".tar.zst", ".tzst", ".oci", ".docker"}
+
+// FindArchives are what Load is to be given for a path: itself, or, of a directory that is no
+// OCI layout, the archives and the layouts in it. So a stick can be loaded as a whole.
+func FindArchives(path string) ([]string, error) {
+	st, err := os.Stat(path)
+	if err != nil {
+		return nil, fmt.Errorf("load %s: %w", displayPath(path), err)
+	}
+	if !st.IsDir() || isLayout(path) {
+		return []string{path}, nil
+	}
+	entries, err := os.ReadDir(path)
+	if err != nil {
+		return nil, fmt.Errorf("load %s: %w", path, err)
+	}
+	var list []string
+	for _, e := range entries {
+		own := filepath.Join(path, e.Name())
+		st, err := os.Stat(own) // it may be a link
+		switch {
+		case err != nil || strings.HasPrefix(e.Name(), "."):
+		case st.IsDir() && isLayout(own), st.Mode().IsRegular() && isArchiveName(e.Name()):
+			list = append(list, own)
+		}
+	}
+	if len(list) == 0 {
+		return nil, report.New(report.Usage, "podrun image save -o FILE IMAGE writes one", "load %s: there is no archive of images in it: none of its files ends in %s, and none of its directories is an OCI layout", path, strings.Join(archiveSuffixes, ", "))
+	}
+	return list, nil
+}
+
+func isLayout(dir string) bool {
+	st, err := os.Stat(filepath.Join(dir, "index.json"))
+	if err != nil {
+		st, err = os.Stat(filepath.Join(dir, "manifest.json"))
+	}
+	return err == nil && st.Mode().IsRegular()
+}
+
+func isArchiveName(name string) bool {
+	name = strings.ToLower(name)
+	for _, s := range archiveSuffixes {
+		if strings.HasSuffix(name, s) {
+			return true
+		}
+	}
+	return false
+}

@@ -1,0 +1,113 @@
+package archive
+
+import (
+	"context"
+	"errors"
+	"fmt"
+
+	"github.com/podrun/podrun/image/api"
+	"github.com/podrun/podrun/image/ingest"
+	"github.com/podrun/podrun/image/policy"
+	"github.com/podrun/podrun/image/records"
+	"github.com/podrun/podrun/internal/report"
+)
+
+// Archiver adds images from archives, and writes some.
+type Archiver struct {
+	*ingest.Ingester
+	policy.Checker
+}
+
+// loader adds the images of one archive.
+type loader struct {
+	*ingest.Tx
+	policy.Checker
+}
+
+// displayPath is a path as messages have it.
+func displayPath(path string) string {
+	if path == "/dev/stdin" {
+		return "standard input"
+	}
+	return path
+}
+
+// archivedImage is one image of an archive.
+type archivedImage struct {
+	names []string // as in the archive
+	fetch func(ctx context.Context) (*ingest.Candidate, error)
+}
+
+func (a *loader) load(ctx context.Context, p api.Place) ([]ingest.Added, error) {
+	f, err := a.openFiles(ctx, p.Path)
+	if err != nil {
+		return nil, err
+	}
+	defer f.Close()
+	transport, raw, err := transportOf(f)
+	if err != nil {
+		return nil, err
+	}
+	if p.Transport != "" && p.Transport != transport {
+		return nil, report.New(report.Usage, fmt.Sprintf("podrun image pull %s:%s", transport, p.Path), "it is no %s, but %s", p.Transport, transport)
+	}
+	if err := a.CheckFile(ctx, transport, p.Path); err != nil {
+		return nil, err
+	}
+	list, err := listImages(a.Store.Store, f, transport, raw)
+	if err == nil {
+		list, err = selectImages(p, list)
+	}
+	if err != nil {
+		return nil, err
+	}
+	var images []ingest.Added
+	var errs []error
+	for _, item := range list {
+		img, err := a.addArchived(ctx, item)
+		if err != nil {
+			errs = append(errs, err)
+			continue
+		}
+		images = append(images, img)
+	}
+	return images, errors.Join(errs...)
+}
+
+// listImages lists what is in files of a kind. Current versions of docker save write
+// both: the OCI layout says more.
+func listImages(s *records.Store, f files, transport string, raw []byte) ([]archivedImage, error) {
+	switch transport {
+	case api.OCILayout, api.OCIArchive:
+		return layoutImages(s, f, raw)
+	case api.Dir:
+		return dirImages(s, f, raw)
+	}
+	return dockerImages(f, raw)
+}
+
+func (a *loader) addArchived(ctx context.Context, item archivedImage) (ingest.Added, error) {
+	var names []string
+	for _, n := range item.names {
+		name, err := records.ParseName(n)
+		if err != nil {
+			return ingest.Added{}, err
+		}
+		names = append(names, name.String())
+	}
+	asked := ""
+	if len(item.names) > 0 {
+		asked = item.names[0]
+	}
+	c, err := item.fetch(ctx)
+	if err == nil {
+		var img ingest.Added
+		if img, err = a.Add(ctx, c, asked, names); err == nil {
+			return img, nil
+		}
+	}
+	if asked != "" {
+		err = fmt.Errorf("image %s: %w", asked, err)
+	}
+	return ingest.Added{}, err
+}

@@ -1,0 +1,138 @@
+package ingest
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"os"
+	"slices"
+	"time"
+
+	"github.com/opencontainers/go-digest"
+	"github.com/opencontainers/image-spec/specs-go"
+	v1 "github.com/opencontainers/image-spec/specs-go/v1"
+	"golang.org/x/sync/errgroup"
+
+	"github.com/podrun/podrun/image/layer"
+	"github.com/podrun/podrun/image/records"
+)
+
+// parallelLayers is how many layers of one image are on their way at once: each has a
+// connection. How many are unpacked is another matter: see means.
+const parallelLayers = 6
+
+// Add brings an image's layers into the store, then records the image, then gives
+// it its names (normalised references; there may be none).
+func (a *Tx) Add(ctx context.Context, c *Candidate, asked string, names []string) (Added, error) {
+	recordsMap, err := a.layers(ctx, c.Layers, asked)
+	if err != nil {
+		return Added{}, err
+	}
+	if c.Manifest == nil {
+		if err := c.makeManifest(recordsMap); err != nil {
+			return Added{}, err
+		}
+	}
+	rec := &records.Image{
+		Header: records.Header{Version: records.RecordVersion},
+		ID:     digest.FromBytes(c.Config), Config: string(c.Config),
+		Digest: digest.FromBytes(c.Manifest), Manifest: string(c.Manifest), MediaType: c.MediaType,
+		Added: time.Now().UTC(), Pulled: c.Pulled, Index: string(c.Index),
+	}
+	for _, l := range c.Layers {
+		rec.DiffIDs = append(rec.DiffIDs, l.DiffID)
+	}
+	if err := a.Store.record(rec, c, names); err != nil {
+		return Added{}, err
+	}
+	return Added{rec.ID, append(names, "")[0]}, nil
+}
+
+// Added is an image that has been added.
+type Added struct {
+	ID   digest.Digest
+	Name string // the first of those it was given; "" if none
+}
+
+// layers brings layers into the store, several at a time. The first failure ends
+// the others; layers that are done stay and are not fetched again.
+func (a *Tx) layers(ctx context.Context, blobs []layer.Blob, asked string) (map[digest.Digest]*records.Layer, error) {
+	var jobs []layer.Blob
+	for _, b := range blobs { // a layer may be there twice
+		if !slices.ContainsFunc(jobs, func(j layer.Blob) bool { return j.DiffID == b.DiffID }) {
+			jobs = append(jobs, b)
+		}
+	}
+	recordsList := make([]*records.Layer, len(jobs))
+	group, ctx := errgroup.WithContext(ctx)
+	group.SetLimit(parallelLayers)
+	for i, b := range jobs {
+		group.Go(func() (err error) {
+			if err := ctx.Err(); err != nil {
+				return err
+			}
+			recordsList[i], err = a.layer(ctx, asked, b)
+			return err
+		})
+	}
+	if err := group.Wait(); err != nil {
+		return nil, err
+	}
+	byID := map[digest.Digest]*records.Layer{}
+	for i, b := range jobs {
+		byID[b.DiffID] = recordsList[i]
+	}
+	return byID, nil
+}
+
+// makeManifest describes an image whose source had no manifest: its layers are the
+// plain tar streams.
+func (c *Candidate) makeManifest(records map[digest.Digest]*records.Layer) error {
+	m := v1.Manifest{
+		Versioned: specs.Versioned{SchemaVersion: 2},
+		MediaType: v1.MediaTypeImageManifest,
+		Config:    v1.Descriptor{MediaType: v1.MediaTypeImageConfig, Digest: digest.FromBytes(c.Config), Size: int64(len(c.Config))},
+	}
+	for _, l := range c.Layers {
+		m.Layers = append(m.Layers, v1.Descriptor{MediaType: v1.MediaTypeImageLayer, Digest: l.DiffID, Size: records[l.DiffID].Size})
+	}
+	raw, err := json.Marshal(m)
+	if err != nil {
+		return fmt.Errorf("make manifest: %w", err)
+	}
+	c.Manifest, c.MediaType, c.Top = raw, m.MediaType, digest.FromBytes(raw)
+	return nil
+}
+
+// record writes an image's record and its names. Both are short; nobody removes
+// records meanwhile.
+func (s *Ingester) record(rec *records.Image, c *Candidate, names []string) error {
+	lock, err := s.LockRecords()
+	if err != nil {
+		return err
+	}
+	defer lock.Close()
+	old, err := s.ReadImage(rec.ID)
+	isNew := err != nil
+	if isNew || old.Digest != rec.Digest || old.Pulled != rec.Pulled || rec.Index != "" && old.Index != rec.Index {
+		if err := records.WriteRecord(s.ImageFile(rec.ID), rec); err != nil {
+			return fmt.Errorf("record image %s: %w", rec.ID, err)
+		}
+	}
+	for i, name := range names {
+		want := records.Name{Header: records.Header{Version: records.RecordVersion}, Name: name, ID: rec.ID, Digest: rec.Digest, Top: c.Top, Index: string(c.Index), Origin: records.OriginLocal}
+		if c.Pulled {
+			want.Origin = records.OriginRegistry
+		}
+		if old, err := s.ReadName(name); err == nil && *old == want {
+			continue
+		}
+		if err := records.WriteRecord(s.NameFile(name), want); err != nil {
+			if isNew && i == 0 { // a full disk: nobody is to wonder what it is
+				os.Remove(s.ImageFile(rec.ID))
+			}
+			return fmt.Errorf("record name %s: %w", name, err)
+		}
+	}
+	return nil
+}

@@ -1,0 +1,206 @@
+package ingest
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+
+	"github.com/opencontainers/go-digest"
+	"golang.org/x/sys/unix"
+
+	"github.com/podrun/podrun/image/api"
+	"github.com/podrun/podrun/image/integrity"
+	"github.com/podrun/podrun/image/layer"
+	"github.com/podrun/podrun/image/records"
+	"github.com/podrun/podrun/internal/store"
+)
+
+// layer makes sure that a layer is in the store. Of several that want the same one
+// at the same time, here or in other processes, one unpacks it.
+func (a *Tx) layer(ctx context.Context, image string, b layer.Blob) (rec *records.Layer, err error) {
+	p := api.Progress{Image: image, Layer: b.Name(), Total: b.Size}
+	told := func(s api.Status) { p.Status = s; a.reportProgress(p) }
+	defer func() {
+		if err != nil {
+			told(api.Cancelled)
+		}
+		if err != nil && ctx.Err() != nil { // whatever it looked like
+			err = ctx.Err()
+		}
+	}()
+	if rec, err := integrity.ReadChecked(a.Store.Store, b.DiffID); err == nil {
+		told(api.Exists)
+		if b.OpenAt != nil {
+			a.Store.RemovePartial(b.Digest)
+		}
+		return rec, nil
+	}
+	told(api.Waiting)
+	unlock, err := a.lockLayer(ctx, b.DiffID)
+	if err != nil {
+		return nil, err
+	}
+	defer unlock()
+	if rec, err := integrity.ReadChecked(a.Store.Store, b.DiffID); err == nil {
+		told(api.Exists)
+		return rec, nil
+	}
+	rec, err = a.fetchLayer(ctx, b, func(now api.Status, n int64) { p.Done = n; told(now) })
+	if err != nil {
+		return nil, err
+	}
+	told(api.Done)
+	return rec, nil
+}
+
+func (a *Tx) lockLayer(ctx context.Context, diffID digest.Digest) (unlock func(), err error) {
+	l, err := store.OpenFileLock(filepath.Join(a.Store.Dir, records.StagingDir, diffID.Encoded()+".lock"))
+	if err != nil {
+		return nil, err
+	}
+	if err := wait(ctx, l.Exclusive); err != nil {
+		l.Close()
+		return nil, err
+	}
+	return func() { l.Close() }, nil
+}
+
+// Unpack unpacks a layer into a new directory below staging/. On error nothing is
+// left of it.
+func (a *Tx) Unpack(ctx context.Context, b layer.Blob, told func(n int64)) (string, *records.Layer, error) {
+	dir, err := os.MkdirTemp(filepath.Join(a.Store.Dir, records.StagingDir), "layer-")
+	if err != nil {
+		return "", nil, err
+	}
+	rec, err := a.unpackInto(ctx, dir, b, told)
+	if err != nil {
+		return "", nil, errors.Join(err, layer.RemoveTrees([]string{dir}))
+	}
+	return dir, rec, nil
+}
+
+func (a *Tx) unpackInto(ctx context.Context, dir string, b layer.Blob, told func(n int64)) (*records.Layer, error) {
+	root := filepath.Join(dir, records.LayerFS)
+	if err := os.Mkdir(root, 0o755); err != nil {
+		return nil, err
+	}
+	if err := os.Chmod(root, 0o755); err != nil { // it is the container's "/": no umask
+		return nil, err
+	}
+	limits, err := a.Store.Limits(root)
+	if err != nil {
+		return nil, err
+	}
+	l, err := layer.Unpack(ctx, root, b, layer.UnpackOptions{Limits: limits, Part: a.Store.Part, Windows: a.Store.windows, Lock: a.lock.File()}, told)
+	if err != nil {
+		return nil, err
+	}
+	rec := &records.Layer{
+		Header: records.Header{Version: records.RecordVersion}, DiffID: l.DiffID, Size: l.Size,
+		OpaqueRoot: l.OpaqueRoot, Boot: a.Store.Boot, LayerStats: l.LayerStats,
+	}
+	text, err := json.Marshal(rec)
+	if err != nil {
+		return nil, err
+	}
+	return rec, os.WriteFile(filepath.Join(dir, records.LayerFile), records.WithChecksum(text), 0o600)
+}
+
+// commit makes a staged layer durable and then visible, by one rename.
+func (a *Tx) commit(staged string, rec *records.Layer) error {
+	err := syncFS(staged)
+	if err == nil {
+		err = a.replaceLayer(staged, a.Store.LayerDir(rec.DiffID))
+	}
+	if err == nil {
+		return store.SyncDir(filepath.Join(a.Store.Dir, records.LayersDir))
+	}
+	return errors.Join(fmt.Errorf("store: %w", err), layer.RemoveTrees([]string{staged}))
+}
+
+// replaceLayer puts a staged layer into its place. What is there already is damaged, or it would
+// have been used; but pods may run from it, so it stays elsewhere until they have gone.
+func (a *Tx) replaceLayer(staged, place string) error {
+	err := os.Rename(staged, place)
+	if !errors.Is(err, fs.ErrExist) && !errors.Is(err, unix.ENOTEMPTY) {
+		return err
+	}
+	old, err := a.Store.NewRetiredDir(filepath.Base(place))
+	if err != nil {
+		return err
+	}
+	if err := os.Rename(staged, old); err != nil {
+		return err
+	}
+	err = unix.Renameat2(unix.AT_FDCWD, old, unix.AT_FDCWD, place, unix.RENAME_EXCHANGE)
+	if err != nil {
+		return fmt.Errorf("exchange the damaged layer: %w", err)
+	}
+	return nil
+}
+
+// syncFS makes everything in dir's file system durable.
+func syncFS(dir string) error {
+	f, err := os.Open(dir)
+	if err != nil {
+		return err
+	}
+	defer f.Close()
+	if err := unix.Syncfs(int(f.Fd())); err != nil {
+		return fmt.Errorf("sync file system of %s: %w", dir, err)
+	}
+	return nil
+}
+
+// fetchLayer unpacks a layer and makes it durable. From a registry it is fetched at the same
+// time; if what an earlier pull has left of it turns out to be wrong, anew.
+func (a *Tx) fetchLayer(ctx context.Context, b layer.Blob, told func(api.Status, int64)) (*records.Layer, error) {
+	if b.OpenAt == nil {
+		return a.unpackAndCommit(ctx, b, told)
+	}
+	for {
+		d := a.Store.Start(ctx, b)
+		b.Open = d.Open
+		rec, err := a.unpackAndCommit(ctx, b, told)
+		d.Close()
+		ferr := d.Finish(err)
+		if err != nil && d.ShouldRestart(err) && ctx.Err() == nil {
+			continue // its partial file is gone: it will not happen twice
+		}
+		return rec, errors.Join(err, ferr)
+	}
+}
+
+// CommitOnce stores a staged layer unless it is there already.
+func (a *Tx) CommitOnce(ctx context.Context, staged string, rec *records.Layer) error {
+	unlock, err := a.lockLayer(ctx, rec.DiffID)
+	if err != nil {
+		return errors.Join(err, layer.RemoveTrees([]string{staged}))
+	}
+	defer unlock()
+	if _, err := a.Store.ReadLayer(rec.DiffID); err == nil {
+		return layer.RemoveTrees([]string{staged})
+	}
+	return a.commit(staged, rec)
+}
+
+func (a *Tx) unpackAndCommit(ctx context.Context, b layer.Blob, told func(api.Status, int64)) (*records.Layer, error) {
+	if err := a.Store.unpacks.Acquire(ctx, 1); err != nil {
+		return nil, err
+	}
+	last := int64(0)
+	staged, rec, err := a.Unpack(ctx, b, func(n int64) { last = n; told(api.Fetching, n) })
+	a.Store.unpacks.Release(1)
+	if err != nil {
+		return nil, fmt.Errorf("layer %s: %w", b.Name(), err)
+	}
+	told(api.Storing, last)
+	if err := a.commit(staged, rec); err != nil {
+		return nil, fmt.Errorf("layer %s: %w", b.Name(), err)
+	}
+	return rec, nil
+}

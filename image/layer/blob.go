@@ -1,0 +1,26 @@
+package layer
+
+import (
+	"context"
+	"io"
+
+	"github.com/opencontainers/go-digest"
+)
+
+// Blob is a layer as a source has it.
+type Blob struct {
+	DiffID digest.Digest // of the tar stream; "" if it is yet to be found out
+	Digest digest.Digest // of the blob; "" if only DiffID is known
+	Size   int64         // of the blob; -1 if unknown
+	Open   func(ctx context.Context) (io.ReadCloser, error)
+	// OpenAt opens it in a registry, from an offset on; nil if its source is on this machine.
+	OpenAt func(ctx context.Context, offset int64) (io.ReadCloser, error)
+}
+
+// Name is what progress and errors call the layer.
+func (b Blob) Name() string {
+	if b.Digest != "" {
+		return b.Digest.String()
+	}
+	return b.DiffID.String()
+}

@@ -1,0 +1,24 @@
+package layer
+
+import (
+	"archive/tar"
+	"errors"
+	"io"
+	"path"
+	"strings"
+)
+
+// CleanName makes one spelling of a name.
+func CleanName(name string) string { return strings.TrimPrefix(path.Clean("/"+name), "/") }
+
+// DescribeTarError says in plain words what is wrong with a tar file of which so many
+// entries could be read.
+func DescribeTarError(err error, entries int) error {
+	switch short := errors.Is(err, io.ErrUnexpectedEOF); {
+	case entries == 0 && (short || errors.Is(err, tar.ErrHeader)):
+		return errors.New("it is not a tar archive")
+	case short:
+		return errors.New("it is cut off: it ends in the middle of a file")
+	}
+	return err
+}

@@ -1,0 +1,85 @@
+package layer
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+
+	"github.com/opencontainers/go-digest"
+
+	"github.com/podrun/podrun/image/records"
+	"github.com/podrun/podrun/internal/report"
+	"github.com/podrun/podrun/internal/stage"
+)
+
+// Rebuild makes the tar stream of the layer in dir again, or looks at its sizes. out, if it is not nil,
+// gets the stream.
+func Rebuild(id digest.Digest, dir string, sizes bool, out *os.File) (*RebuildResult, error) {
+	recipe, err := os.Open(filepath.Join(dir, TarSplitFile))
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil, report.New(report.Failure, "pull or load its image again", "layer %s has no record of its files: an earlier podrun has stored it", id)
+	}
+	if err != nil {
+		return nil, err
+	}
+	defer recipe.Close()
+	arg, err := json.Marshal(rebuildOrder{Dir: filepath.Join(dir, records.LayerFS), Sizes: sizes, Write: out != nil})
+	if err != nil {
+		return nil, err
+	}
+	extra := []*os.File{recipe}
+	var said strings.Builder
+	var stderr tailBuffer
+	var answer, theirs *os.File
+	if out != nil {
+		if answer, theirs, err = os.Pipe(); err != nil {
+			return nil, err
+		}
+		defer answer.Close()
+		extra = append(extra, theirs)
+	}
+	cmd := stage.Command(stage.Spec{Name: rebuildStage, Args: []string{string(arg)}, Userns: true, Net: true, ExtraFiles: extra})
+	dropEnviron(cmd)
+	cmd.Dir, cmd.Stderr = "/", &stderr
+	if out != nil {
+		cmd.Stdout = out
+	} else {
+		cmd.Stdout = &said
+	}
+	err = cmd.Start()
+	if theirs != nil {
+		theirs.Close()
+	}
+	if err != nil {
+		return nil, fmt.Errorf("look at layer %s: %w", id, err)
+	}
+	var r RebuildResult
+	var rerr error
+	if answer != nil {
+		rerr = json.NewDecoder(answer).Decode(&r)
+	}
+	if err := cmd.Wait(); err != nil {
+		return nil, fmt.Errorf("look at layer %s: %w", id, stderrOr(&stderr, err))
+	}
+	if answer == nil {
+		rerr = json.Unmarshal([]byte(said.String()), &r)
+	}
+	if rerr != nil {
+		return nil, fmt.Errorf("look at layer %s: %w", id, rerr)
+	}
+	return &r, nil
+}
+
+// stderrOr is what a child said of its failure, if anything.
+func stderrOr(stderr *tailBuffer, err error) error {
+	var exit *exec.ExitError
+	if said := stderr.String(); said != "" && errors.As(err, &exit) {
+		return errors.New(said)
+	}
+	return err
+}

@@ -1,0 +1,247 @@
+package layer
+
+import (
+	"archive/tar"
+	"bufio"
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"hash"
+	"hash/crc64"
+	"io"
+	"os"
+	"path"
+	"strings"
+
+	"github.com/klauspost/compress/gzip"
+	"golang.org/x/sys/unix"
+)
+
+// TarSplitFile is in a layer's directory what its tar stream had besides the content of the
+// unpacked files. With it the stream can be made again, byte for byte, so that a layer
+// can be checked against its diffID, and saved, without its blob.
+//
+// It is compressed with gzip: tarSplitMagic, then records. A record is a letter and
+//
+//	raw      n (uvarint), n bytes of the stream
+//	payload  name (uvarint n, n bytes), size (uvarint), CRC-64 (8 bytes): here the stream has the content of the file
+//	mark     the same, of a file whose content has no place in the stream: a sparse one, of which raw records have the parts
+const TarSplitFile = "recipe.gz"
+
+const tarSplitMagic = "podrun recipe 1\n"
+
+// The letters of records.
+const (
+	rawRecord     = 'r'
+	payloadRecord = 'f'
+	sparseRecord  = 'm'
+)
+
+// maxRawRecord bounds a raw record, and with it a reader's memory.
+const maxRawRecord = 32 << 10
+
+var crcTable = crc64.MakeTable(crc64.ECMA)
+
+// tarSplitWriter writes a recipe of the tar stream that is read through it. Its entry method
+// has to see every header right after it was read, and nobody may read ahead.
+type tarSplitWriter struct {
+	r   io.Reader
+	out *bufio.Writer
+	zip *gzip.Writer
+
+	raw    []byte
+	name   string // of the file whose content is being read
+	size   int64
+	left   int64
+	sum    hash.Hash64
+	sparse []sparseFile
+	err    error
+}
+
+type sparseFile struct {
+	name string
+	size int64
+}
+
+func newTarSplitWriter(r io.Reader, w io.Writer) *tarSplitWriter {
+	zip, _ := gzip.NewWriterLevel(w, gzip.BestSpeed) // the level is valid
+	c := &tarSplitWriter{r: r, zip: zip, out: bufio.NewWriterSize(zip, 16<<10), sum: crc64.New(crcTable)}
+	_, c.err = c.out.WriteString(tarSplitMagic)
+	return c
+}
+
+func (c *tarSplitWriter) Read(p []byte) (int, error) {
+	if c.err != nil {
+		return 0, fmt.Errorf("write the layer's recipe: %w", c.err)
+	}
+	if c.left == 0 {
+		n, err := c.r.Read(p[:min(len(p), maxRawRecord)])
+		if len(c.raw)+n > maxRawRecord {
+			c.flush()
+		}
+		c.raw = append(c.raw, p[:n]...)
+		return n, err
+	}
+	n, err := c.r.Read(p[:min(int64(len(p)), c.left)])
+	c.sum.Write(p[:n])
+	if c.left -= int64(n); c.left == 0 {
+		c.flush()
+		c.file(payloadRecord, c.name, c.size, c.sum.Sum64())
+		c.sum.Reset()
+	}
+	return n, err
+}
+
+// entry looks at a header before anything of it is changed, but for its name, which is clean.
+func (c *tarSplitWriter) entry(hdr *tar.Header) {
+	switch {
+	case hdr.Typeflag != tar.TypeReg && hdr.Typeflag != tar.TypeCont && hdr.Typeflag != tar.TypeGNUSparse,
+		strings.HasPrefix(path.Base(hdr.Name), whiteoutPrefix), hdr.Size == 0:
+	case isSparse(hdr) && hdr.Size > maxSparse:
+	case isSparse(hdr):
+		c.sparse = append(c.sparse, sparseFile{hdr.Name, hdr.Size})
+	default:
+		c.name, c.size, c.left = hdr.Name, hdr.Size, hdr.Size
+	}
+}
+
+func isSparse(hdr *tar.Header) bool {
+	if hdr.Typeflag == tar.TypeGNUSparse {
+		return true
+	}
+	for key := range hdr.PAXRecords {
+		if strings.HasPrefix(key, "GNU.sparse.") {
+			return true
+		}
+	}
+	return false
+}
+
+// maxSparse is the largest sparse file whose content is looked at.
+const maxSparse = 1 << 30
+
+// close ends the recipe when everything is unpacked.
+func (c *tarSplitWriter) close() error {
+	c.flush()
+	for _, s := range c.sparse {
+		f, err := openUnpacked(s.name)
+		if err != nil {
+			continue // it was replaced by what came later
+		}
+		c.sum.Reset()
+		n, err := io.Copy(c.sum, f)
+		f.Close()
+		if err == nil && n == s.size {
+			c.file(sparseRecord, s.name, s.size, c.sum.Sum64())
+		}
+	}
+	for _, do := range []func() error{c.out.Flush, c.zip.Close} {
+		if err := do(); c.err == nil {
+			c.err = err
+		}
+	}
+	if c.err != nil {
+		return fmt.Errorf("write the layer's recipe: %w", c.err)
+	}
+	return nil
+}
+
+// openUnpacked opens a file of the layer that is the root directory. A FIFO must not stop us.
+func openUnpacked(name string) (*os.File, error) {
+	return os.OpenFile("/"+CleanName(name), os.O_RDONLY|unix.O_NOFOLLOW|unix.O_NONBLOCK, 0)
+}
+
+func (c *tarSplitWriter) flush() {
+	if len(c.raw) == 0 {
+		return
+	}
+	c.write(append(binary.AppendUvarint([]byte{rawRecord}, uint64(len(c.raw))), c.raw...))
+	c.raw = c.raw[:0]
+}
+
+func (c *tarSplitWriter) file(kind byte, name string, size int64, sum uint64) {
+	b := append(binary.AppendUvarint([]byte{kind}, uint64(len(name))), name...)
+	b = binary.AppendUvarint(b, uint64(size))
+	c.write(binary.BigEndian.AppendUint64(b, sum))
+}
+
+func (c *tarSplitWriter) write(b []byte) {
+	if _, err := c.out.Write(b); c.err == nil {
+		c.err = err
+	}
+}
+
+// tarSplitReader reads a recipe.
+type tarSplitReader struct{ r *bufio.Reader }
+
+// tarSplitEntry is one record: raw bytes, or a file.
+type tarSplitEntry struct {
+	kind byte
+	raw  []byte
+	name string
+	size int64
+	sum  uint64
+}
+
+func openTarSplit(r io.Reader) (*tarSplitReader, error) {
+	zip, err := gzip.NewReader(r)
+	if err != nil {
+		return nil, tarSplitError(err)
+	}
+	c := &tarSplitReader{bufio.NewReaderSize(zip, 64<<10)}
+	magic := make([]byte, len(tarSplitMagic))
+	if _, err := io.ReadFull(c.r, magic); err != nil || string(magic) != tarSplitMagic {
+		return nil, tarSplitError(errors.New("it is none of this podrun's"))
+	}
+	return c, nil
+}
+
+func tarSplitError(err error) error { return fmt.Errorf("read the layer's recipe: %w", err) }
+
+// next returns io.EOF at the end.
+func (c *tarSplitReader) next() (e tarSplitEntry, err error) {
+	if e.kind, err = c.r.ReadByte(); err != nil {
+		if err != io.EOF {
+			err = tarSplitError(err)
+		}
+		return e, err
+	}
+	switch e.kind {
+	case rawRecord:
+		e.raw, err = c.bytes(maxRawRecord)
+	case payloadRecord, sparseRecord:
+		var name []byte
+		if name, err = c.bytes(1 << 20); err != nil { // PAX records bound a name to that
+			break
+		}
+		e.name = string(name)
+		var size uint64
+		if size, err = binary.ReadUvarint(c.r); err != nil {
+			break
+		}
+		e.size = int64(size)
+		err = binary.Read(c.r, binary.BigEndian, &e.sum)
+	default:
+		err = fmt.Errorf("record %q is unknown", e.kind)
+	}
+	if err == io.EOF {
+		err = io.ErrUnexpectedEOF
+	}
+	if err != nil {
+		return e, tarSplitError(err)
+	}
+	return e, nil
+}
+
+func (c *tarSplitReader) bytes(limit uint64) ([]byte, error) {
+	n, err := binary.ReadUvarint(c.r)
+	if err != nil {
+		return nil, err
+	}
+	if n > limit {
+		return nil, errors.New("a record is too long")
+	}
+	b := make([]byte, n)
+	_, err = io.ReadFull(c.r, b)
+	return b, err
+}

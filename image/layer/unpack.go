@@ -1,0 +1,135 @@
+package layer
+
+import (
+	"archive/tar"
+	"bufio"
+	"context"
+	"encoding/json"
+	"fmt"
+	"io"
+	"os"
+	"runtime/debug"
+
+	"github.com/containerd/containerd/v2/pkg/archive"
+	"golang.org/x/sys/unix"
+
+	"github.com/podrun/podrun/image/records"
+)
+
+// The stages of this room.
+const (
+	unpackStage = "_unpack"
+	removeStage = "_rmlayers"
+)
+
+// Stages are the hidden stages of this room, for main to register.
+func Stages() map[string]func(args []string) int {
+	return map[string]func(args []string) int{unpackStage: unpackMain, removeStage: removeMain, rebuildStage: rebuildMain}
+}
+
+// unpackOrder is what the parent asks for, as JSON in the one argument. The tar
+// stream is on standard input.
+type unpackOrder struct {
+	Dir    string // absolute; filled with the layer
+	Limits Limits
+	Part   int // entries that are given to Apply at once
+}
+
+// tarSplitFD is where the child writes the layer's recipe; the descriptor before it is the
+// store's lock.
+const tarSplitFD = 4
+
+// unpackResult is what the child answers on standard output. Errors go to standard
+// error as one line.
+type unpackResult struct {
+	records.LayerStats
+	OpaqueRoot bool
+}
+
+func unpackMain(args []string) int {
+	result, err := runUnpack(args)
+	if err == nil {
+		err = json.NewEncoder(os.Stdout).Encode(result)
+	}
+	if err != nil {
+		fmt.Fprintln(os.Stderr, err)
+		return 1
+	}
+	return 0
+}
+
+func runUnpack(args []string) (*unpackResult, error) {
+	var order unpackOrder
+	if len(args) != 1 {
+		return nil, fmt.Errorf("%s: no order", unpackStage)
+	}
+	if err := json.Unmarshal([]byte(args[0]), &order); err != nil {
+		return nil, fmt.Errorf("%s: %w", unpackStage, err)
+	}
+	debug.SetGCPercent(50) // of a part Apply remembers every path: 140 bytes a file, 400 a directory
+	f := &filter{limits: order.Limits}
+	var err error
+	if f.uids, err = readIDMap("/proc/self/uid_map"); err != nil {
+		return nil, err
+	}
+	if f.gids, err = readIDMap("/proc/self/gid_map"); err != nil {
+		return nil, err
+	}
+	unix.Umask(0)
+	if err := Confine(order.Dir, order.Limits.Bytes, 0); err != nil {
+		return nil, err
+	}
+	rec := newTarSplitWriter(bufio.NewReaderSize(os.Stdin, 256<<10), os.NewFile(tarSplitFD, TarSplitFile))
+	result, err := apply(rec, f, order.Part)
+	if err == nil {
+		err = rec.close()
+	}
+	if err != nil {
+		return nil, DescribeTarError(err, f.count.Entries)
+	}
+	return result, nil
+}
+
+// apply fills the root directory. The rest of the stream is read too: its writer
+// hashes it to the end.
+func apply(r *tarSplitWriter, f *filter, part int) (*unpackResult, error) {
+	w := whiteouts{deleted: map[string]bool{}, opaque: map[string]bool{}}
+	p := &tarParts{r: r, most: part}
+	entry := func(hdr *tar.Header) (bool, error) {
+		r.entry(hdr)
+		p.entry(hdr)
+		return f.entry(hdr)
+	}
+	for p.next() {
+		if _, err := archive.Apply(context.Background(), "/", p, archive.WithFilter(entry), archive.WithConvertWhiteout(w.convert)); err != nil {
+			return nil, err
+		}
+	}
+	if err := p.times(); err != nil {
+		return nil, err
+	}
+	opaqueRoot, err := w.apply()
+	if err != nil {
+		return nil, err
+	}
+	if f.root != nil { // Apply leaves it out
+		if err := os.Lchown("/", f.root.Uid, f.root.Gid); err != nil {
+			return nil, err
+		}
+		if err := os.Chmod("/", f.root.FileInfo().Mode()); err != nil {
+			return nil, err
+		}
+	}
+	if _, err := io.Copy(io.Discard, r); err != nil {
+		return nil, err
+	}
+	return &unpackResult{f.count, opaqueRoot}, nil
+}
+
+func readIDMap(path string) (idMap, error) {
+	b, err := os.ReadFile(path)
+	if err != nil {
+		return nil, fmt.Errorf("read id map: %w", err)
+	}
+	return parseIDMap(string(b))
+}

@@ -1,0 +1,2 @@
+// Package policy checks images by containers-policy.json(5).
+package policy

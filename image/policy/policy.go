@@ -1,0 +1,138 @@
+package policy
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"strings"
+
+	"github.com/containers/image/v5/docker/reference"
+	"github.com/containers/image/v5/signature"
+	"github.com/containers/image/v5/types"
+
+	"github.com/podrun/podrun/image/api"
+	"github.com/podrun/podrun/internal/report"
+)
+
+// systemPolicy is the machine's policy.json(5); a user's own goes before it.
+const systemPolicy = "/etc/containers/policy.json"
+
+// findPolicy is the file that decides which images may be used: the user's or the
+// machine's, "" if there is none, which allows every image.
+func findPolicy(home, system string) (string, error) {
+	for _, path := range []string{filepath.Join(home, ".config/containers/policy.json"), system} {
+		_, err := os.Stat(path)
+		if err == nil {
+			return path, nil
+		}
+		if !errors.Is(err, fs.ErrNotExist) {
+			return "", fmt.Errorf("look for the signature policy: %w", err)
+		}
+	}
+	return "", nil
+}
+
+// Checker judges images by policy.json(5).
+type Checker struct {
+	File func() (string, error) // where policy.json is; "": there is none
+}
+
+// Default is the user's, or the machine's.
+func Default() Checker {
+	return Checker{func() (string, error) { return findPolicy(os.Getenv("HOME"), systemPolicy) }}
+}
+
+// Check judges an image by policy.json(5): it is nil, or says which file is against it.
+// All of the policy is enforced, signatures included, by the library.
+func (s Checker) Check(ctx context.Context, img types.UnparsedImage) error {
+	path, err := s.File()
+	if err != nil || path == "" {
+		return err
+	}
+	policy, err := signature.NewPolicyFromFile(path)
+	if err != nil {
+		return refusal(path, "correct it, as containers-policy.json(5) has it", err)
+	}
+	judge, err := signature.NewPolicyContext(policy)
+	if err != nil {
+		return refusal(path, "", err)
+	}
+	defer judge.Destroy()
+	ok, err := judge.IsRunningImageAllowed(ctx, img)
+	if ok && err == nil {
+		return nil
+	}
+	if err == nil {
+		err = errors.New("it is not allowed")
+	}
+	return refusal(path, path+" says which images may be used, and who has to sign them: containers-policy.json(5)", err)
+}
+
+func refusal(path, hint string, err error) error {
+	return &api.Error{Reason: api.SignatureValidationFailed, Err: report.New(report.Failure, hint, "the signature policy %s refuses it: %w", path, err)}
+}
+
+// CheckFile judges an image in a file or directory. It has no signatures.
+func (s Checker) CheckFile(ctx context.Context, transport, path string) error {
+	if real, err := filepath.EvalSymlinks(path); err == nil {
+		if path, err = filepath.Abs(real); err != nil {
+			return err
+		}
+	} else {
+		path = "" // a pipe has no place: the transport's own rule is for it
+	}
+	return s.Check(ctx, fileImage{fileRef{transport, path}})
+}
+
+// fileImage is all that a policy has to know of an image in a file.
+type fileImage struct{ ref fileRef }
+
+func (i fileImage) Reference() types.ImageReference { return i.ref }
+func (i fileImage) Manifest(context.Context) ([]byte, string, error) {
+	return nil, "", errors.New("an image in a file has no signatures")
+}
+func (i fileImage) Signatures(context.Context) ([][]byte, error) { return nil, nil }
+
+// fileRef names it, as the library's transport of that name would: its scopes are the
+// path and the directories above.
+type fileRef struct{ transport, path string }
+
+func (r fileRef) Transport() types.ImageTransport     { return fileTransport(r.transport) }
+func (r fileRef) StringWithinTransport() string       { return r.path }
+func (r fileRef) DockerReference() reference.Named    { return nil }
+func (r fileRef) PolicyConfigurationIdentity() string { return r.path }
+func (r fileRef) PolicyConfigurationNamespaces() []string {
+	var above []string
+	for path := r.path; ; {
+		last := strings.LastIndex(path, "/")
+		if last < 1 {
+			return above
+		}
+		path = path[:last]
+		above = append(above, path)
+	}
+}
+
+var errNameOnly = errors.New("this is only a name")
+
+func (fileRef) NewImage(context.Context, *types.SystemContext) (types.ImageCloser, error) {
+	return nil, errNameOnly
+}
+func (fileRef) NewImageSource(context.Context, *types.SystemContext) (types.ImageSource, error) {
+	return nil, errNameOnly
+}
+func (fileRef) NewImageDestination(context.Context, *types.SystemContext) (types.ImageDestination, error) {
+	return nil, errNameOnly
+}
+func (fileRef) DeleteImage(context.Context, *types.SystemContext) error { return errNameOnly }
+
+type fileTransport string
+
+func (t fileTransport) Name() string { return string(t) }
+func (fileTransport) ParseReference(string) (types.ImageReference, error) {
+	return nil, errNameOnly
+}
+func (fileTransport) ValidatePolicyConfigurationScope(string) error { return nil }

@@ -1,0 +1,51 @@
+package records
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"runtime"
+	"unicode/utf8"
+
+	"github.com/opencontainers/go-digest"
+	v1 "github.com/opencontainers/image-spec/specs-go/v1"
+
+	"github.com/podrun/podrun/internal/report"
+)
+
+// CheckConfig checks a config as far as it decides whether the image can run here,
+// and returns its layers.
+func CheckConfig(config []byte) ([]digest.Digest, error) {
+	var c v1.Image
+	if err := json.Unmarshal(config, &c); err != nil {
+		return nil, fmt.Errorf("read config: %w", err)
+	}
+	switch {
+	case !utf8.Valid(config):
+		return nil, errors.New("read config: it is not UTF-8")
+	case c.RootFS.Type != "layers":
+		return nil, fmt.Errorf("read config: root file system type %q is not supported", c.RootFS.Type)
+	case len(c.RootFS.DiffIDs) > maxLayers:
+		return nil, fmt.Errorf("read config: %d layers are more than the %d that can be mounted", len(c.RootFS.DiffIDs), maxLayers)
+	case !runsHere(c.OS, c.Architecture):
+		return nil, report.New(report.Failure, "the image has to be built for this platform",
+			"the image is for %s/%s, this machine is linux/%s", c.OS, c.Architecture, runtime.GOARCH)
+	}
+	for _, d := range c.RootFS.DiffIDs {
+		if err := CheckDigest(d); err != nil {
+			return nil, fmt.Errorf("read config: %w", err)
+		}
+	}
+	return c.RootFS.DiffIDs, nil
+}
+
+// runsHere says whether this machine may run an image. One that does not say what
+// it is for is let in; so are the 32-bit programs of a 64-bit machine.
+func runsHere(os, arch string) bool {
+	narrow := map[string]string{"amd64": "386", "arm64": "arm"}
+	return (os == "" || os == "linux") && (arch == "" || arch == runtime.GOARCH || arch == narrow[runtime.GOARCH])
+}
+
+// maxLayers is what one overlay can be made of: the options of mount(2) are
+// one page, and a layer needs some 18 bytes of it. Docker's limit is 127.
+const maxLayers = 200

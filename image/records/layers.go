@@ -1,0 +1,102 @@
+package records
+
+import (
+	"crypto/rand"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"strings"
+
+	"github.com/opencontainers/go-digest"
+
+	"github.com/podrun/podrun/internal/store"
+)
+
+// Lease keeps every layer in the store until the result is closed: between finding
+// an image and recording a pod that uses it, no Remove may free its layers.
+func (s *Store) Lease() (io.Closer, error) {
+	lock, err := s.Lock()
+	if err != nil {
+		return nil, err
+	}
+	if err := lock.Shared(); err != nil {
+		lock.Close()
+		return nil, err
+	}
+	return lock, nil
+}
+
+// StaleStaging lists the directories in staging/ and removes the locks of layers. The
+// store's lock is held alone.
+func (s *Store) StaleStaging() ([]string, error) {
+	staging := filepath.Join(s.Dir, StagingDir)
+	entries, err := os.ReadDir(staging)
+	if err != nil {
+		return nil, fmt.Errorf("clean image store: %w", err)
+	}
+	var dirs []string
+	for _, e := range entries {
+		path := filepath.Join(staging, e.Name())
+		if e.IsDir() {
+			dirs = append(dirs, path)
+		} else if err := os.Remove(path); err != nil {
+			return nil, fmt.Errorf("clean image store: %w", err)
+		}
+	}
+	retired, err := s.UnusedRetired(func(string) bool { return true })
+	return append(dirs, retired...), err
+}
+
+// MoveToStaging moves a layer out of sight, to be removed from where it is then. That takes no
+// room: a full disk must not keep anybody from freeing some.
+func (s *Store) MoveToStaging(layer string) (string, error) {
+	gone := filepath.Join(s.Dir, StagingDir, "old-"+rand.Text())
+	return gone, os.Rename(layer, gone)
+}
+
+// NewRetiredDir makes a place for a damaged layer that is replaced: pods may run from it.
+func (s *Store) NewRetiredDir(hex string) (string, error) {
+	dir, err := os.MkdirTemp(filepath.Join(s.Dir, retiredDir), hex+"."+s.Boot+".")
+	return filepath.Join(dir, "layer"), err
+}
+
+// UnusedRetired lists replaced layers that nobody can be using any more: the machine was
+// restarted since, or no pod uses the layer. The store's lock is held alone.
+func (s *Store) UnusedRetired(inUse func(string) bool) ([]string, error) {
+	dir := filepath.Join(s.Dir, retiredDir)
+	entries, err := os.ReadDir(dir)
+	if err != nil {
+		return nil, fmt.Errorf("clean image store: %w", err)
+	}
+	var free []string
+	for _, e := range entries {
+		hex, rest, _ := strings.Cut(e.Name(), ".")
+		boot, _, _ := strings.Cut(rest, ".")
+		if boot != s.Boot || inUse == nil || !inUse(filepath.Join(s.Dir, LayersDir, hex, LayerFS)) {
+			free = append(free, filepath.Join(dir, e.Name()))
+		}
+	}
+	return free, nil
+}
+
+// damagedFile is in the directory of a layer that is known to be damaged, and says how:
+// pods that run from it go on, no other begins, and the next pull or load replaces it.
+func (s *Store) damagedFile(diffID digest.Digest) string {
+	return filepath.Join(s.LayerDir(diffID), "damaged")
+}
+
+// MarkDamaged keeps a damaged layer from being used.
+func (s *Store) MarkDamaged(id digest.Digest, why string) error {
+	return store.WriteFile(s.damagedFile(id), []byte(why))
+}
+
+// ClearDamaged lets a layer be used that was found to be whole.
+func (s *Store) ClearDamaged(id digest.Digest) error {
+	if err := os.Remove(s.damagedFile(id)); err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return err
+	}
+	return nil
+}

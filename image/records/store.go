@@ -1,0 +1,84 @@
+package records
+
+import (
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"slices"
+
+	"github.com/containers/image/v5/docker/reference"
+	"github.com/opencontainers/go-digest"
+
+	"github.com/podrun/podrun/internal/store"
+)
+
+// What a store's directory holds: see the package's doc.
+const (
+	ImagesDir  = "images"
+	NamesDir   = "names"
+	LayersDir  = "layers"
+	StagingDir = "staging"
+	retiredDir = "retired"
+)
+
+// Store is a directory of images: their records, the places of their layers, and locks.
+type Store struct {
+	Dir  string
+	Boot string // which run of the machine it is
+}
+
+// Open opens the store in dir, which is made if missing and kept 0700: layers
+// hold set-id files of the user's subordinate ids, which nobody else may run.
+func Open(dir string) (*Store, error) {
+	for _, d := range []string{"", ImagesDir, NamesDir, LayersDir, StagingDir, retiredDir} {
+		if err := os.MkdirAll(filepath.Join(dir, d), 0o700); err != nil {
+			return nil, fmt.Errorf("open image store: %w", err)
+		}
+	}
+	if err := os.Chmod(dir, 0o700); err != nil {
+		return nil, fmt.Errorf("open image store: %w", err)
+	}
+	abs, err := filepath.Abs(dir)
+	if err != nil {
+		return nil, fmt.Errorf("open image store: %w", err)
+	}
+	return &Store{Dir: abs, Boot: store.BootID()}, nil
+}
+
+// LookupName finds the record of a name. A reference by digest is also met by an image
+// of that digest that was had from the same repository under another name.
+func (s *Store) LookupName(name reference.Named) (*Name, error) {
+	rec, err := s.ReadName(name.String())
+	if !errors.Is(err, fs.ErrNotExist) {
+		return rec, err
+	}
+	d, ok := name.(reference.Digested)
+	if !ok {
+		return nil, NotFound(reference.FamiliarString(name))
+	}
+	all, err := s.Names()
+	for _, rec := range all {
+		other, err := reference.ParseNamed(rec.Name)
+		if err == nil && other.Name() == name.Name() && (rec.Digest == d.Digest() || rec.Top == d.Digest()) {
+			return rec, nil
+		}
+	}
+	if err != nil {
+		return nil, err
+	}
+	return nil, NotFound(reference.FamiliarString(name))
+}
+
+// UniqueDigests returns the digests, each once, sorted.
+func UniqueDigests(ids []digest.Digest) []digest.Digest {
+	ids = slices.Clone(ids)
+	slices.Sort(ids)
+	return slices.Compact(ids)
+}
+
+// Lock opens the store's lock, unlocked.
+func (s *Store) Lock() (*store.FileLock, error) {
+	return store.OpenFileLock(filepath.Join(s.Dir, "lock"))
+}

@@ -1,0 +1,123 @@
+package registry
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net/http"
+	"strings"
+
+	"github.com/containers/image/v5/docker"
+	"github.com/containers/image/v5/docker/reference"
+	"github.com/containers/image/v5/pkg/docker/config"
+	"github.com/containers/image/v5/types"
+
+	"github.com/podrun/podrun/image/api"
+	"github.com/podrun/podrun/image/download"
+	"github.com/podrun/podrun/image/records"
+	"github.com/podrun/podrun/internal/report"
+)
+
+// RegistryKey checks the name of a registry as the user wrote it, and gives it the form in
+// which auth files have it.
+func RegistryKey(registry string) (string, error) {
+	const hint = "a registry is named HOST, HOST:PORT or HOST/PATH"
+	host, path := splitRegistryKey(registry)
+	key := strings.TrimSuffix(host+"/"+path, "/")
+	name, err := reference.ParseNormalizedNamed(host + "/x")
+	if err != nil || host == "" {
+		return "", report.New(report.Usage, hint, "%q is no registry", registry)
+	}
+	if !strings.EqualFold(reference.Domain(name), host) { // image names take it for a path of docker.io
+		return "", report.New(report.Usage, hint+"; write "+host+":443", "%q is no registry: it has neither a dot nor a port", registry)
+	}
+	if path != "" {
+		if _, err := reference.ParseNormalizedNamed(key); err != nil {
+			return "", report.New(report.Usage, hint, "%q is no registry: %w", registry, err)
+		}
+	}
+	return key, nil
+}
+
+// Login asks the registry whether it knows the account, and keeps it where pulls look: in
+// the auth file, or with the credential helper that registries.conf or the auth file
+// names. It returns where.
+func Login(ctx context.Context, a api.Account, o api.PullOptions) (string, error) {
+	sys := accountContext(a.Registry, o)
+	host, _, _ := strings.Cut(a.Registry, "/")
+	name, err := reference.ParseNormalizedNamed(host + "/x")
+	if err != nil {
+		return "", fmt.Errorf("log in to %s: %w", a.Registry, err)
+	}
+	within, stop := context.WithTimeoutCause(ctx, download.DefaultRetryPolicy().AnswerTimeout, download.ErrStalled)
+	defer stop()
+	within, cancel := guardCredentials(within, []string{hostOf(name)})
+	defer cancel(nil)
+	if err = docker.CheckAuth(within, sys, a.User, a.Password, host); err != nil {
+		err = download.Cause(within, err)
+	}
+	if refused := new(docker.ErrUnauthorizedForCredentials); errors.As(err, refused) {
+		return "", report.New(report.Failure, "check the user name and the password", "%s does not know this user and password", a.Registry)
+	}
+	if err != nil {
+		return "", addHint(fmt.Errorf("log in to %s: %w", a.Registry, err))
+	}
+	where, err := config.SetCredentials(sys, a.Registry, a.User, a.Password)
+	if err != nil {
+		return "", fmt.Errorf("keep the login to %s: %w", a.Registry, err)
+	}
+	return where, nil
+}
+
+// Logout forgets an account, or with "" all of them.
+func Logout(registry string, o api.PullOptions) error {
+	sys := accountContext(registry, o)
+	if registry == "" {
+		return wrap("forget the logins", config.RemoveAllAuthentication(sys))
+	}
+	err := config.RemoveAuthentication(sys, registry)
+	if errors.Is(err, config.ErrNotLoggedIn) {
+		if as, err := config.GetCredentials(sys, registry); err == nil && as.Username != "" {
+			return report.New(report.Failure, "docker logout "+registry+", or remove it from ~/.docker/config.json", "the login to %s is docker's", registry)
+		}
+		return report.New(report.Failure, "", "not logged in to %s", registry)
+	}
+	return wrap("forget the login to "+registry, err)
+}
+
+// LoginUser is as whom pulls from a registry are made; an error says that there is nobody.
+func LoginUser(registry string, o api.PullOptions) (string, error) {
+	as, err := config.GetCredentials(accountContext(registry, o), registry)
+	if err != nil {
+		return "", fmt.Errorf("look for the login to %s: %w", registry, err)
+	}
+	if as.Username == "" {
+		return "", report.New(report.Failure, "podrun login "+registry, "not logged in to %s", registry)
+	}
+	return as.Username, nil
+}
+
+func accountContext(registry string, o api.PullOptions) *types.SystemContext {
+	sys := systemContext(systemConfig(), o)
+	host, _, _ := strings.Cut(registry, "/")
+	if name, err := reference.ParseNormalizedNamed(host + "/x"); err == nil && o.TLSVerify == nil && records.IsLoopback(name) {
+		sys.DockerInsecureSkipTLSVerify = types.OptionalBoolTrue
+	}
+	return sys
+}
+
+func wrap(what string, err error) error {
+	if err == nil {
+		return nil
+	}
+	return fmt.Errorf("%s: %w", what, err)
+}
+
+// IsTransient says whether an image could not be had for a reason that may be gone by itself:
+// a network or a registry that does not answer.
+func IsTransient(err error) bool {
+	if reason := api.Reason(err); reason != "" && reason != api.ErrImagePull {
+		return false
+	}
+	return isTemporary(err) || isUnreachable(err) && !errors.Is(err, http.ErrSchemeMismatch)
+}

@@ -1,0 +1,144 @@
+package registry
+
+import (
+	"context"
+	"io"
+	"os"
+
+	"github.com/containers/image/v5/docker"
+	"github.com/containers/image/v5/docker/reference"
+	copied "github.com/containers/image/v5/image"
+	"github.com/containers/image/v5/pkg/blobinfocache/none"
+	"github.com/containers/image/v5/types"
+	"github.com/opencontainers/go-digest"
+
+	"github.com/podrun/podrun/image/api"
+	"github.com/podrun/podrun/image/download"
+	"github.com/podrun/podrun/image/ingest"
+	"github.com/podrun/podrun/image/records"
+)
+
+// readManifest reads an image's manifest and config. A registry that is busy or breaks off is
+// asked again a few times; one that nobody answers for is not.
+func (s *Client) readManifest(ctx context.Context, name reference.Named, o api.PullOptions) (*registrySource, *ingest.Candidate, error) {
+	for attempt := 0; ; attempt++ {
+		src, c, err := s.readManifestOnce(ctx, name, o)
+		if err == nil || ctx.Err() != nil || !isTemporary(err) || isUnreachable(err) || attempt == len(s.Retry.ManifestWaits) {
+			return src, c, err
+		}
+		if err := download.Sleep(ctx, s.Retry.ManifestWaits[attempt]); err != nil {
+			return nil, nil, err
+		}
+	}
+}
+
+// systemContext is what the library has to know to speak to a registry.
+func systemContext(sys types.SystemContext, o api.PullOptions) *types.SystemContext {
+	sys.OSChoice, sys.AuthFilePath, sys.DockerRegistryUserAgent = "linux", o.AuthFile, "podrun"
+	if o.AuthFile == "" {
+		sys.AuthFilePath = defaultAuthFile(os.Geteuid(), os.Getenv("HOME"), os.Getenv("XDG_RUNTIME_DIR"), func(path string) error {
+			_, err := os.Stat(path)
+			return err
+		})
+	}
+	if o.TLSVerify != nil {
+		sys.DockerInsecureSkipTLSVerify = types.NewOptionalBool(!*o.TLSVerify)
+	}
+	return &sys
+}
+
+func (s *Client) readManifestOnce(ctx context.Context, name reference.Named, o api.PullOptions) (*registrySource, *ingest.Candidate, error) {
+	ctx, cancel := context.WithTimeoutCause(ctx, s.Retry.AnswerTimeout, download.ErrStalled)
+	defer cancel()
+	src, err := s.openWithLogins(ctx, name, o)
+	if err != nil {
+		return nil, nil, download.Cause(ctx, err)
+	}
+	c, err := ingest.ReadImage(ctx, src, s.ConfigOf)
+	if err != nil {
+		src.image.Close()
+		return nil, nil, download.Cause(ctx, err)
+	}
+	src.unlimit()
+	return src, c, nil
+}
+
+// registrySource is the source of an image in a registry.
+type registrySource struct {
+	image       types.ImageSource
+	checkPolicy func(context.Context, types.UnparsedImage) error
+	unlimit     func() // ends the bound of what it may send
+}
+
+// openWithLogins opens the registry with the first of the logins for the image that it takes, else
+// with those of the auth file, else with none.
+func (s *Client) openWithLogins(ctx context.Context, name reference.Named, o api.PullOptions) (*registrySource, error) {
+	for _, as := range credentialsFor(name, o.AuthFiles) {
+		src, err := s.openRegistry(ctx, name, o, &as)
+		if err == nil || !isDenied(err) {
+			return src, err
+		}
+	}
+	return s.openRegistry(ctx, name, o, nil)
+}
+
+// openRegistry opens it as somebody, or, if that is nil, with what the auth file has.
+func (s *Client) openRegistry(ctx context.Context, name reference.Named, o api.PullOptions, as *types.DockerAuthConfig) (*registrySource, error) {
+	sys := systemContext(s.Config, o)
+	sys.DockerAuthConfig = as
+	if o.TLSVerify == nil && records.IsLoopback(name) {
+		sys.DockerInsecureSkipTLSVerify = types.OptionalBoolTrue
+	}
+	ref, err := docker.NewReference(name)
+	if err != nil {
+		return nil, err
+	}
+	hosts, err := registryHosts(sys, name)
+	if err != nil {
+		return nil, err
+	}
+	ctx, cancel := guardCredentials(ctx, hosts)
+	defer cancel(nil)
+	src, err := ref.NewImageSource(ctx, sys)
+	if err != nil {
+		return nil, download.Cause(ctx, err)
+	}
+	free, err := restrictClient(src)
+	if err != nil {
+		src.Close()
+		return nil, err
+	}
+	return &registrySource{src, s.Check, free}, nil
+}
+
+func (r *registrySource) Manifest(ctx context.Context, d digest.Digest) ([]byte, string, error) {
+	if d == "" {
+		return r.image.GetManifest(ctx, nil)
+	}
+	return r.image.GetManifest(ctx, &d)
+}
+
+// Blob asks the registry alone: the URLs that a manifest may give for a layer are
+// not followed.
+func (r *registrySource) Blob(ctx context.Context, d digest.Digest, size int64) (io.ReadCloser, error) {
+	rc, _, err := r.image.GetBlob(ctx, types.BlobInfo{Digest: d, Size: size}, none.NoCache)
+	return rc, err
+}
+
+func (r *registrySource) BlobFrom(ctx context.Context, d digest.Digest, size, offset int64) (io.ReadCloser, error) {
+	rc, err := openBlobAt(ctx, r.image, d, size, offset)
+	if err != nil && offset == 0 && ctx.Err() == nil && !isTemporary(err) { // it does not like ranges, or has no such blob
+		return r.Blob(ctx, d, size)
+	}
+	return rc, err
+}
+
+// Allowed judges the image in a registry whose manifest has this digest; "" is the
+// one that the name stands for.
+func (r *registrySource) Allowed(ctx context.Context, d digest.Digest) error {
+	instance := &d
+	if d == "" {
+		instance = nil
+	}
+	return r.checkPolicy(ctx, copied.UnparsedInstance(r.image, instance))
+}

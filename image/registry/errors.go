@@ -1,0 +1,51 @@
+package registry
+
+import (
+	"context"
+	"errors"
+	"io"
+	"net"
+	"regexp"
+	"sync"
+	"syscall"
+
+	"github.com/containers/image/v5/docker"
+
+	"github.com/podrun/podrun/image/download"
+)
+
+// isTemporary says whether an error of the network or of a registry may be gone by itself in
+// a moment. A registry that says no is not asked again.
+func isTemporary(err error) bool {
+	var status docker.UnexpectedHTTPStatusError
+	var timeout net.Error
+	switch {
+	case errors.Is(err, context.Canceled):
+		return false
+	case errors.As(err, &status):
+		return status.StatusCode >= 500
+	case errors.As(err, &timeout) && timeout.Timeout():
+		return true
+	}
+	for _, e := range []error{
+		download.ErrStalled, docker.ErrTooManyRequests, io.EOF, io.ErrUnexpectedEOF, net.ErrClosed,
+		syscall.ECONNRESET, syscall.ECONNABORTED, syscall.EPIPE, syscall.ENETDOWN, syscall.ENETRESET,
+	} {
+		if errors.Is(err, e) {
+			return true
+		}
+	}
+	return serverError().MatchString(err.Error())
+}
+
+// isUnreachable says whether nobody answers at all.
+func isUnreachable(err error) bool {
+	var dial *net.OpError
+	var name *net.DNSError
+	return errors.As(err, &dial) && dial.Op == "dial" || errors.As(err, &name)
+}
+
+// serverError is what the library says of an answer to a request for a blob.
+var serverError = sync.OnceValue(func() *regexp.Regexp {
+	return regexp.MustCompile(`StatusCode: 5\d\d|HTTP 5\d\d|HTTP status: 5\d\d`)
+})

@@ -1,0 +1,121 @@
+package registry
+
+import (
+	"cmp"
+	"context"
+	"crypto/tls"
+	"errors"
+	"fmt"
+	"net/http"
+	"slices"
+	"strings"
+
+	"github.com/containers/image/v5/docker/reference"
+	"github.com/containers/image/v5/types"
+
+	"github.com/podrun/podrun/image/api"
+	"github.com/podrun/podrun/image/download"
+	"github.com/podrun/podrun/image/ingest"
+	"github.com/podrun/podrun/image/policy"
+	"github.com/podrun/podrun/image/records"
+	"github.com/podrun/podrun/internal/report"
+)
+
+// Client adds images from registries.
+type Client struct {
+	*ingest.Ingester
+	policy.Checker
+	Config types.SystemContext // where registries.conf and the like are; zero: in their usual places
+}
+
+// NewClient adds images to s, with the configuration files in their usual places.
+func NewClient(s *records.Store) *Client {
+	return &Client{ingest.New(s, func(err error) bool { return isTemporary(err) || isUnreachable(err) }), policy.Default(), systemConfig()}
+}
+
+// Pull fetches an image from its registry. Layers that are in the
+// store are not fetched; an image that is there whole costs its manifest only.
+// Mirrors, blocked registries and short names are those of registries.conf(5), and
+// policy.json(5) says which images may be had. What was fetched of a layer before the
+// pull was cut off is kept, and the next one goes on from there. Errors have reason
+// ErrImagePull, InvalidImageName or SignatureValidationFailed.
+func (s *Client) Pull(ctx context.Context, ref string, o api.PullOptions) (ingest.Added, error) {
+	if _, isID := records.ParseID(ref); isID {
+		return ingest.Added{}, &api.Error{Reason: api.InvalidImageName, Image: ref, Err: report.New(report.Usage, "pull it by name", "pull %s: an image id cannot be pulled", ref)}
+	}
+	names, err := s.ResolveShortName(ref)
+	if err != nil {
+		return ingest.Added{}, err
+	}
+	if o.BeforePull != nil {
+		o.BeforePull()
+	}
+	var errs []error
+	for _, name := range names {
+		img, err := s.pullFrom(ctx, name, ref, o)
+		if err == nil {
+			return img, nil
+		}
+		reason := cmp.Or(api.Reason(err), api.ErrImagePull)
+		errs = append(errs, &api.Error{Reason: reason, Image: ref, Err: addHint(fmt.Errorf("pull %s: %w", reference.FamiliarString(name), err))})
+		if ctx.Err() != nil {
+			break
+		}
+	}
+	if len(errs) == 1 {
+		return ingest.Added{}, errs[0]
+	}
+	return ingest.Added{}, &api.Error{Reason: api.ErrImagePull, Image: ref, Err: errors.Join(errs...)}
+}
+
+func (s *Client) pullFrom(ctx context.Context, name reference.Named, asked string, o api.PullOptions) (ingest.Added, error) {
+	a, err := s.Begin(ctx, o.Progress)
+	if err != nil {
+		return ingest.Added{}, err
+	}
+	defer a.End()
+	if err := s.RemovePartials(download.PartialAge); err != nil {
+		return ingest.Added{}, err
+	}
+	src, c, err := s.readManifest(ctx, name, o)
+	if err != nil {
+		return ingest.Added{}, err
+	}
+	defer src.image.Close()
+	if d, ok := name.(reference.Digested); ok && d.Digest() != c.Top {
+		return ingest.Added{}, fmt.Errorf("read manifest: it is %s instead of %s", c.Top, d.Digest())
+	}
+	c.Pulled = true
+	names := []string{name.String()}
+	if o.NoName {
+		names = nil
+	}
+	return a.Add(ctx, c, asked, names)
+}
+
+// addHint adds the cure to errors that have a usual one.
+func addHint(err error) error {
+	var certificate *tls.CertificateVerificationError
+	hint := ""
+	switch {
+	case report.Hint(err) != "":
+		return err
+	case isDenied(err):
+		hint = "there is no such image, or it needs credentials: podrun login HOST, which keeps them in auth.json"
+	case errors.Is(err, http.ErrSchemeMismatch):
+		hint = "the registry speaks plain HTTP: --tls-verify=false, or insecure = true in registries.conf"
+	case errors.As(err, &certificate):
+		hint = "put the registry's CA into /etc/containers/certs.d/HOST:PORT/ca.crt, or use --tls-verify=false"
+	default:
+		return err
+	}
+	return report.New(report.Failure, hint, "%w", err)
+}
+
+// isDenied says whether a registry wants to know who asks. The client's errors for
+// that have several types and one vocabulary.
+func isDenied(err error) bool {
+	text := strings.ToLower(err.Error())
+	return slices.ContainsFunc([]string{"unauthorized", "authentication required", "is denied", "status code 403"},
+		func(word string) bool { return strings.Contains(text, word) })
+}

@@ -1,0 +1,148 @@
+package registry
+
+import (
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"strings"
+
+	"github.com/containers/image/v5/docker/reference"
+	"github.com/containers/image/v5/pkg/sysregistriesv2"
+	"github.com/containers/image/v5/types"
+
+	"github.com/podrun/podrun/image/api"
+	"github.com/podrun/podrun/image/records"
+	"github.com/podrun/podrun/internal/report"
+)
+
+// DescribeConfig says in a sentence what registries.conf(5) makes of the names of
+// images. The error, with its cure, is that of a file which every pull would fail
+// for. Nobody is asked.
+func DescribeConfig() (string, error) {
+	sys := systemConfig()
+	return describeConfig(&sys)
+}
+
+// systemConfig is where the files of containers/image are: in their usual places, but for
+// registries.conf where a variable names another, as podman and skopeo know it.
+func systemConfig() types.SystemContext {
+	return types.SystemContext{SystemRegistriesConfPath: os.Getenv("CONTAINERS_REGISTRIES_CONF")}
+}
+
+func describeConfig(sys *types.SystemContext) (string, error) {
+	path := sysregistriesv2.ConfigPath(sys)
+	if _, err := os.Stat(path); errors.Is(err, fs.ErrNotExist) {
+		return "images come from the registry in their name, or docker.io; there is no registries.conf", nil
+	}
+	all, err := sysregistriesv2.GetRegistries(sys)
+	if err != nil {
+		return "", report.New(report.Failure, "correct "+path+" or its drop-ins, as registries.conf(5) has it; or remove them: podrun needs none", "%w", err)
+	}
+	blocked, mirrored := 0, 0
+	for _, r := range all {
+		if r.Blocked {
+			blocked++
+		}
+		if len(r.Mirrors) > 0 {
+			mirrored++
+		}
+	}
+	said := []string{"images come from the registry in their name, or docker.io"}
+	if len(all) > 0 {
+		said = append(said, fmt.Sprintf("%s has %d registries, %d blocked, %d with mirrors", path, len(all), blocked, mirrored))
+	} else {
+		said = append(said, path+" changes nothing")
+	}
+	return strings.Join(said, "; "), nil
+}
+
+// isShort says whether a name leaves its registry open, as "busybox" and "team/web:1" do.
+func isShort(ref string) bool {
+	first, _, path := strings.Cut(ref, "/")
+	return !path || !strings.ContainsAny(first, ".:") && first != "localhost"
+}
+
+// ShortNameCandidates are the names that a reference may stand for, the likeliest first. One with a
+// registry stands for itself. What a short one stands for registries.conf(5) says: an
+// alias, or the registries that it names for searching; without either it is
+// docker.io's, as for Kubernetes.
+func (s *Client) ShortNameCandidates(ref string) ([]reference.Named, error) {
+	name, err := records.ParseName(ref)
+	if err != nil || !isShort(ref) {
+		return []reference.Named{name}, err
+	}
+	plain, err := reference.Parse(ref)
+	if err != nil {
+		return nil, err // ParseName has parsed it
+	}
+	repository := plain.(reference.Named).Name()
+	sys := s.Config
+	alias, _, err := sysregistriesv2.ResolveShortNameAlias(&sys, repository)
+	if err != nil {
+		return nil, configError(err)
+	}
+	if alias != nil {
+		return []reference.Named{withVersion(alias, name)}, nil
+	}
+	hosts, err := sysregistriesv2.UnqualifiedSearchRegistries(&sys)
+	if err != nil {
+		return nil, configError(err)
+	}
+	var names []reference.Named
+	for _, host := range hosts {
+		found, err := reference.ParseNormalizedNamed(host + "/" + repository)
+		if err != nil {
+			return nil, configError(fmt.Errorf("search registry %q: %w", host, err))
+		}
+		names = append(names, withVersion(found, name))
+	}
+	if len(names) == 0 {
+		names = append(names, name)
+	}
+	return names, nil
+}
+
+// ResolveShortName is meant for a pull: where registries.conf wants to be asked which registry a
+// short name stands for, it has to be written out.
+func (s *Client) ResolveShortName(ref string) ([]reference.Named, error) {
+	names, err := s.ShortNameCandidates(ref)
+	if err != nil || len(names) < 2 {
+		return names, err
+	}
+	sys := s.Config
+	mode, err := sysregistriesv2.GetShortNameMode(&sys)
+	if err != nil {
+		return nil, configError(err)
+	}
+	if mode != types.ShortNameModeEnforcing {
+		return names, nil
+	}
+	var all []string
+	for _, n := range names {
+		all = append(all, reference.FamiliarString(n))
+	}
+	return nil, &api.Error{Reason: api.ErrImagePull, Image: ref, Err: report.New(report.Usage,
+		"write the name with its registry, or add an alias to registries.conf, or set its short-name-mode to permissive",
+		"image name %q is short, and may stand for %s", ref, strings.Join(all, " or "))}
+}
+
+// withVersion gives a repository the tag or digest of another name.
+func withVersion(to, from reference.Named) reference.Named {
+	to = reference.TrimNamed(to)
+	switch v := from.(type) {
+	case reference.Digested:
+		if named, err := reference.WithDigest(to, v.Digest()); err == nil {
+			return named
+		}
+	case reference.Tagged:
+		if named, err := reference.WithTag(to, v.Tag()); err == nil {
+			return named
+		}
+	}
+	return reference.TagNameOnly(to)
+}
+
+func configError(err error) error {
+	return report.New(report.Failure, "correct it, as registries.conf(5) has it; podrun doctor looks at it too", "read registries.conf: %w", err)
+}
