@@ -111,7 +111,7 @@ func withLastLines(p store.Pod, st *pod.Status, err error) error {
 	if c == nil {
 		return err
 	}
-	all, lerr := crilog.Instances(p.LogDir(c.Name))
+	all, lerr := crilog.Attempts(p.LogDir(c.Name))
 	if lerr != nil || len(all) == 0 {
 		return err
 	}

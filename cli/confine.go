@@ -29,7 +29,7 @@ func (f *front) refuseHostPID(plan *pod.Plan) error {
 		return nil
 	}
 	f.foresight.end() // what lives in this cgroup is looked at again
-	if found, ok := host.Named(f.rooms.check(f.setup()), host.Limits); ok && found.Level != host.OK {
+	if found, ok := host.FindByName(f.rooms.check(f.setup()), host.Limits); ok && found.Level != host.OK {
 		return report.New(report.Internal, found.Cure, "pod %s: hostPID takes a cgroup of the pod's own, by which all of its processes are ended: %s", plan.Name, found.Detail)
 	}
 	return nil

@@ -219,7 +219,9 @@ func (c *controller) makePods(ctx context.Context, v *view, d *workload.Decision
 	return v.place.WriteState(d.State)
 }
 
-func (c *controller) taken(namespace, name string) bool { return c.dirs.Pod(namespace, name).Traces() }
+func (c *controller) taken(namespace, name string) bool {
+	return c.dirs.Pod(namespace, name).HasRemains()
+}
 
 // remove stops and removes a pod, which takes its time.
 func (c *controller) remove(p store.Pod) {
@@ -232,7 +234,7 @@ func (c *controller) remove(p store.Pod) {
 	grace := c.grace
 	go func() {
 		err := downPod(context.Background(), c.front.err, c.keeper.remove, p, ending{grace: grace})
-		if err != nil && p.Traces() {
+		if err != nil && p.HasRemains() {
 			report.Print(c.front.err, err)
 			_ = remote.Pause(context.Background(), time.Second) // the next try is not to be at once
 		}

@@ -152,7 +152,7 @@ func (c *controller) leaving(p store.Pod) bool {
 	c.mu.Lock()
 	ours := c.removing[p]
 	c.mu.Unlock()
-	if ours || !p.Traces() {
+	if ours || !p.HasRemains() {
 		return ours
 	}
 	st, err := os.Stat(p.DataDir())

@@ -92,7 +92,7 @@ func (f *front) control(dirs store.Dirs, w store.Workload) error {
 	defer lock.Close() // the controller has it
 	pid, err := stage.StartController(dirs, w, lock)
 	if err == nil {
-		err = w.Sign(lock.File(), boot, pid)
+		err = w.WriteController(lock.File(), boot, pid)
 	}
 	if err != nil {
 		return err
@@ -136,7 +136,7 @@ func (f *front) revive(dirs store.Dirs) {
 		return // who asks for workloads hears of it
 	}
 	for _, w := range list {
-		alive, last, _ := w.Controlled()
+		alive, last, _ := w.Controller()
 		if alive || last != boot {
 			continue
 		}

@@ -139,19 +139,19 @@ func (f *front) copyIn(c *cli.Context, from string, to copyPlace) error {
 	}
 	found, err := filepath.EvalSymlinks(from)
 	if err != nil {
-		return fmt.Errorf("cannot copy %s: %w", from, treetar.Plain(err))
+		return fmt.Errorf("cannot copy %s: %w", from, treetar.PathErrorReason(err))
 	}
 	st, err := os.Stat(found)
 	if err != nil {
-		return fmt.Errorf("cannot copy %s: %w", from, treetar.Plain(err))
+		return fmt.Errorf("cannot copy %s: %w", from, treetar.PathErrorReason(err))
 	}
 	dir, name := found, "."
 	if !st.IsDir() {
 		dir, name = filepath.Dir(found), filepath.Base(found)
 	}
-	root, err := treetar.Inside(dir)
+	root, err := treetar.OpenForeign(dir)
 	if err != nil {
-		return fmt.Errorf("cannot copy %s: %w", from, treetar.Plain(err))
+		return fmt.Errorf("cannot copy %s: %w", from, treetar.PathErrorReason(err))
 	}
 	defer root.Close()
 	return x.run(c.Context, func(ctx context.Context, stream *os.File) error {
@@ -178,16 +178,16 @@ func (f *front) copyOut(c *cli.Context, from copyPlace, to string) error {
 		}
 		dir, name = filepath.Dir(to), filepath.Base(to)
 	}
-	root, err := treetar.Below(dir)
+	root, err := treetar.OpenOwn(dir)
 	if errors.Is(err, fs.ErrNotExist) {
 		return report.New(report.Failure, "mkdir makes it", "cannot copy to %s: there is no directory %s", to, dir)
 	}
 	if err != nil {
-		return fmt.Errorf("cannot copy to %s: %w", to, treetar.Plain(err))
+		return fmt.Errorf("cannot copy to %s: %w", to, treetar.PathErrorReason(err))
 	}
 	defer root.Close()
 	return x.run(c.Context, func(ctx context.Context, stream *os.File) error {
-		return root.Unpack(ctx, stream, name, false, treetar.How{Skipped: x.skipped})
+		return root.Unpack(ctx, stream, name, false, treetar.Options{Skipped: x.skipped})
 	})
 }
 

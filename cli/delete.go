@@ -191,14 +191,14 @@ func (f *front) deletePods(ctx context.Context, dirs store.Dirs, places []store.
 	}
 	var all sync.WaitGroup
 	for i, p := range places {
-		if !p.Traces() && !replacing(dirs, p) {
+		if !p.HasRemains() && !replacing(dirs, p) {
 			if !lenient {
 				errs[i] = noPod(dirs, p)
 			}
 			continue
 		}
 		all.Go(func() {
-			if errs[i] = dirs.DropReplacement(p); errs[i] == nil {
+			if errs[i] = dirs.RemoveReplacement(p); errs[i] == nil {
 				errs[i] = downTelling(ctx, f.err, keeper.remove, p, ending{})
 			}
 			if errs[i] == nil {
@@ -244,7 +244,7 @@ func (f *front) deleteAll(ctx context.Context, dirs store.Dirs, targets []target
 func (f *front) deleteOne(dirs store.Dirs, t target) (*pod.Object, error) {
 	o, err := dirs.Object(t.kind, t.namespace, t.name)
 	switch {
-	case errors.Is(err, store.ErrName):
+	case errors.Is(err, store.ErrBadName):
 		return nil, fs.ErrNotExist
 	case errors.Is(err, fs.ErrNotExist):
 		return nil, err

@@ -25,9 +25,9 @@ func (f *front) deviceDirs() []string {
 		config = filepath.Join(home, ".config")
 	}
 	if !filepath.IsAbs(config) || os.Geteuid() == 0 {
-		return cdi.HostDirs()
+		return cdi.SpecDirs()
 	}
-	return append(cdi.HostDirs(), filepath.Join(config, "cdi"))
+	return append(cdi.SpecDirs(), filepath.Join(config, "cdi"))
 }
 
 // giveDevices puts into the plan what the devices mean that its containers ask for by

@@ -68,7 +68,7 @@ func (f *front) doctor(c *cli.Context) error {
 	if err != nil {
 		return err
 	}
-	if host.Refusal(findings) != nil {
+	if host.FirstFailure(findings) != nil {
 		return &exitError{code: exitInternal}
 	}
 	return nil
@@ -87,7 +87,7 @@ func (f *front) printDiagnosis(findings []host.Finding) error {
 	e := json.NewEncoder(f.out)
 	e.SetIndent("", "  ")
 	e.SetEscapeHTML(false)
-	return e.Encode(diagnosis{version(), host.Refusal(findings) == nil, summary(findings), findings})
+	return e.Encode(diagnosis{version(), host.FirstFailure(findings) == nil, summary(findings), findings})
 }
 
 // writeFindings prints one line for each, in columns, and the summary.

@@ -94,7 +94,7 @@ func (f *front) down(c *cli.Context) error {
 	}
 	for i, p := range places {
 		all.Go(func() {
-			if errs[i] = dirs.DropReplacement(p); errs[i] == nil {
+			if errs[i] = dirs.RemoveReplacement(p); errs[i] == nil {
 				errs[i] = downTelling(c.Context, f.err, keeper.remove, p, how)
 			}
 		})
@@ -107,7 +107,7 @@ func (f *front) down(c *cli.Context) error {
 	}
 	for i, p := range places {
 		if errs[i] == nil {
-			errs[i] = dirs.DropUpdate(p)
+			errs[i] = dirs.RemoveUpdate(p)
 		}
 		if errs[i] == nil {
 			fmt.Fprintf(f.out, "pod/%s deleted\n", p.Name)
@@ -168,7 +168,7 @@ func (f *front) downPlaces(c *cli.Context, dirs store.Dirs, words []string) ([]s
 	var places []store.Pod
 	var errs []error
 	add := func(p store.Pod, err error) {
-		if err == nil && !p.Traces() && !replacing(dirs, p) {
+		if err == nil && !p.HasRemains() && !replacing(dirs, p) {
 			err = noPod(dirs, p)
 		}
 		if err != nil {
@@ -246,7 +246,7 @@ func replaceSupervisor(p store.Pod) error { return signalKeeper(p, unix.SIGUSR1)
 
 // killPod ends every process of a pod: first the guard, which would have another keeper.
 func killPod(p store.Pod) error {
-	if pid, ok := p.Guard(); ok && stage.Guards(pid, p) {
+	if pid, ok := p.Monitor(); ok && stage.Guards(pid, p) {
 		if err := unix.Kill(pid, unix.SIGKILL); err != nil && !errors.Is(err, unix.ESRCH) {
 			return fmt.Errorf("end the guard of pod %s: %w", p.Name, err)
 		}

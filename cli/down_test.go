@@ -46,7 +46,7 @@ func TestDown(t *testing.T) {
 				s.end(stopped())
 			}()
 			check(t, w.run(tc.args...), 0, "pod/web deleted\n", "")
-			if s.pod.Traces() {
+			if s.pod.HasRemains() {
 				t.Error("the pod was not removed")
 			}
 			if !s.leaving.Load() {
@@ -90,7 +90,7 @@ func TestDownOfRemains(t *testing.T) {
 			s := w.upDetached(oneContainer, nil)
 			leave(w, s)
 			check(t, w.run("down", "web"), 0, "pod/web deleted\n", "")
-			if s.pod.Traces() {
+			if s.pod.HasRemains() {
 				t.Error("the pod was not removed")
 			}
 		})
@@ -123,7 +123,7 @@ func TestDownRemovesWhatIsThere(t *testing.T) {
 	s := w.upDetached(oneContainer, nil)
 	s.end(stopped())
 	check(t, w.run("down", "other", "web"), 1, "pod/web deleted\n", "podrun: pod \"other\" not found\nhint: podrun ps lists the pods\n")
-	if s.pod.Traces() {
+	if s.pod.HasRemains() {
 		t.Error("the pod was not removed")
 	}
 }

@@ -77,7 +77,7 @@ func (e *employer) takeOver(places []store.Workload) error {
 			if !errors.Is(err, store.ErrLocked) || time.Since(begun) > remote.AnswerTime {
 				return fmt.Errorf("cannot take over %s %s: %w", w.Kind, w.Name, err)
 			}
-			if _, _, pid := w.Controlled(); background(pid) {
+			if _, _, pid := w.Controller(); background(pid) {
 				_ = unix.Kill(pid, unix.SIGTERM) // it has gone if it fails
 			}
 			if err := remote.Pause(context.Background(), 4*remote.PollTime); err != nil {
@@ -130,7 +130,7 @@ func (e *employer) run(ctx context.Context, signals <-chan os.Signal, started fu
 // which is no failure.
 func (e *employer) finishAll(done <-chan error, signals <-chan os.Signal) error {
 	e.front.afterCtrlC()
-	e.tell(systemd.Stopping, systemd.Status("stopping"), systemd.Extend(e.grace()+remote.Slack+remote.GoneTime))
+	e.tell(systemd.Stopping, systemd.Status("stopping"), systemd.ExtendTimeout(e.grace()+remote.Slack+remote.GoneTime))
 	if err := e.front.discard(e.dirs, e.own); err != nil {
 		return err
 	}
@@ -204,7 +204,7 @@ func (e *employer) announce(ctx context.Context, started func()) {
 		if !begun && running == len(e.own) {
 			begun = true
 			started()
-			e.tell(systemd.Extend(readyTime))
+			e.tell(systemd.ExtendTimeout(readyTime))
 		}
 		if ready == len(e.own) {
 			e.mu.Lock()

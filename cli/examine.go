@@ -23,19 +23,19 @@ import (
 const upTime = time.Minute
 
 func (house) check(s host.Setup) []host.Finding {
-	s.Patience = upTime
+	s.Timeout = upTime
 	return host.Check(s)
 }
 
 // examine is check with everything else that can be found out.
 func (house) examine(ctx context.Context, s host.Setup) []host.Finding {
 	// Earlier than the others, to have tidied up by then.
-	ctx, cancel := context.WithTimeout(ctx, host.Patience*3/4)
+	ctx, cancel := context.WithTimeout(ctx, host.Timeout*3/4)
 	defer cancel()
 	more := trial.Probes(ctx, func() (string, error) { return lowestDir(s.Data), s.DirsErr })
-	more = append(more, host.Probe{Name: "service manager", Look: func() host.Finding { return manager(ctx) }},
-		host.Probe{Name: host.Registries, Look: registries},
-		host.Probe{Name: "SELinux", Look: func() host.Finding { return labelsOf(host.FindSELinux()) }})
+	more = append(more, host.Probe{Name: "service manager", Run: func() host.Finding { return manager(ctx) }},
+		host.Probe{Name: host.Registries, Run: registries},
+		host.Probe{Name: "SELinux", Run: func() host.Finding { return labelsOf(host.FindSELinux()) }})
 	return host.Check(s, more...)
 }
 
@@ -53,10 +53,10 @@ func (house) try(ctx context.Context, dirs store.Dirs) error {
 	ctx, cancel := context.WithTimeout(ctx, upTime)
 	defer cancel()
 	findings := trial.Run(ctx, dirs.Data)
-	if err := host.Refusal(findings); err != nil {
+	if err := host.FirstFailure(findings); err != nil {
 		return err
 	}
-	if f, _ := host.Named(findings, host.Overlay); f.Level != host.OK {
+	if f, _ := host.FindByName(findings, host.Overlay); f.Level != host.OK {
 		return nil // the supervisor will try it itself
 	}
 	return store.WriteVolatile(mark, nil)

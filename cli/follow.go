@@ -76,7 +76,7 @@ func follow(ctx context.Context, p store.Pod, streams []*stream, ended <-chan st
 	errs := make([]error, len(streams))
 	var all sync.WaitGroup
 	for i, s := range streams {
-		f := &crilog.Follower{Dir: dirs[i], First: s.first, Selection: s.selection(), Wake: watcher.Wake(dirs[i]), Done: s.done, Sink: s.sink, Missed: s.missed}
+		f := &crilog.Follower{Dir: dirs[i], First: s.first, Selection: s.selection(), Wake: watcher.Wake(dirs[i]), Done: s.done, Sink: s.sink, OnSkipped: s.missed}
 		all.Go(func() {
 			defer close(s.shown)
 			awaitInits(ctx, streams[:i])

@@ -36,7 +36,7 @@ func (f *front) foresee() *foresight {
 	}
 	s := &foresight{findings: make(chan []host.Finding, 1), garbage: debug.SetGCPercent(hurry)}
 	dirs := store.Dirs{Data: setup.Data, Runtime: setup.Runtime}
-	setup.Counted = func() { s.begin(func() *stage.Ahead { return f.rooms.ahead(dirs) }) }
+	setup.AfterCgroupProbe = func() { s.begin(func() *stage.Ahead { return f.rooms.ahead(dirs) }) }
 	go func() { s.findings <- f.rooms.check(setup) }()
 	f.foresight = s
 	return s

@@ -74,7 +74,7 @@ func behind(dirs store.Dirs, o *pod.Object) ([]backend, error) {
 	}
 	var all []backend
 	for _, p := range places {
-		is, err := p.Presence()
+		is, err := p.Endpoint()
 		if err != nil || p.Namespace != o.Namespace || !p.Alive() || !is.Ready && !s.PublishNotReady {
 			continue // nobody is told of it: it is ending, or has no network
 		}

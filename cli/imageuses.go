@@ -144,7 +144,7 @@ func (u *imageUse) lookAtUnits() error {
 	}
 	for _, e := range entries {
 		text, err := os.ReadFile(filepath.Join(dirs.units, e.Name()))
-		if err != nil || !systemd.Made(text) {
+		if err != nil || !systemd.IsGenerated(text) {
 			continue
 		}
 		for _, file := range systemd.FilesOf(text) {

@@ -123,7 +123,7 @@ func (f *front) installUnit(ctx context.Context, dirs unitDirs, u *unit, now boo
 	case !now:
 		return nil
 	case state == "active":
-		err = f.watched(ctx, manager, u, manager.Renew)
+		err = f.watched(ctx, manager, u, manager.ReloadOrRestart)
 	default:
 		err = f.watched(ctx, manager, u, manager.Start)
 	}
@@ -152,7 +152,7 @@ func (u *unit) write(dirs unitDirs) (changed bool, err error) {
 	case errors.Is(err, fs.ErrNotExist):
 	case err != nil:
 		return false, fmt.Errorf("cannot make the unit: %w", err)
-	case !systemd.Made(old):
+	case !systemd.IsGenerated(old):
 		return false, report.New(report.Failure, "remove it, or choose another name (--name, or ServiceName= in a .kube file)", "%s is not podrun's", path)
 	}
 	text := u.service.File(u.name)
@@ -215,14 +215,14 @@ func (f *front) sayInstalled(dirs unitDirs, u *unit, changed bool, state string,
 	}
 	if !u.enable {
 		fmt.Fprintf(f.err, "podrun: %s does not start with the machine: its [Install] section is empty\n", u.short())
-	} else if !dirs.system && !systemd.Lingers() {
+	} else if !dirs.system && !systemd.LingerEnabled() {
 		fmt.Fprintf(f.err, "podrun: warning: without lingering %s starts when you log in and ends when you log out; loginctl enable-linger lets it start with the machine\n", u.short())
 	}
 }
 
 // watched waits for a start and says what the unit says of itself meanwhile.
 func (f *front) watched(ctx context.Context, m *systemd.Manager, u *unit, do func(context.Context, string) error) error {
-	if err := m.Forget(ctx, u.name); err != nil {
+	if err := m.ResetFailed(ctx, u.name); err != nil {
 		return err
 	}
 	done := make(chan error, 1)

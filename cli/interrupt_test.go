@@ -49,7 +49,7 @@ func TestInterruptStopsAndRemoves(t *testing.T) {
 			if got.code != tc.code || got.out != "up\ngoing\n" {
 				t.Errorf("%+v", got)
 			}
-			if w.dirs.Pod("default", "web").Traces() {
+			if w.dirs.Pod("default", "web").HasRemains() {
 				t.Error("the pod was not removed")
 			}
 		})

@@ -306,7 +306,7 @@ func (l *launch) start() error {
 		}
 		p.started = true
 		if p.replacement == "" { // it is what its latest manifest says
-			errs[i] = l.dirs.DropReplacement(p.place)
+			errs[i] = l.dirs.RemoveReplacement(p.place)
 		}
 	})
 	return errors.Join(errs...)

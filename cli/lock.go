@@ -15,7 +15,7 @@ func busy(p store.Pod) error {
 // vacate locks a pod's place and removes what an earlier pod of the name, which
 // has ended or was killed, has left there.
 func (l *launch) vacate(p store.Pod) (*os.File, error) {
-	old := p.Traces()
+	old := p.HasRemains()
 	lock, err := p.Lock()
 	if err != nil || !old {
 		return lock, err

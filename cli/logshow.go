@@ -98,7 +98,7 @@ func allOver(streams []*stream) bool {
 func fromLatest(p store.Pod, streams []*stream) {
 	for _, s := range streams {
 		// A directory that cannot be listed is the follower's to complain of.
-		if all, err := crilog.Instances(p.LogDir(s.container.Name)); err == nil && len(all) > 0 {
+		if all, err := crilog.Attempts(p.LogDir(s.container.Name)); err == nil && len(all) > 0 {
 			s.first = all[len(all)-1]
 		}
 	}

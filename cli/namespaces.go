@@ -97,7 +97,7 @@ func (f *front) deleteNamespaces(c *cli.Context, dirs store.Dirs, targets []targ
 // missingObject is why an object cannot be read, or nil.
 func missingObject(dirs store.Dirs, t target) error {
 	_, err := dirs.Object(t.kind, "", t.name)
-	if errors.Is(err, store.ErrName) {
+	if errors.Is(err, store.ErrBadName) {
 		return fs.ErrNotExist
 	}
 	return err

@@ -36,8 +36,8 @@ func (n *narrator) mounts(p *upPod) (end func()) {
 		defer watcher.Close()
 		reader := p.place.EventReader()
 		for {
-			events, err := reader.News() // much else is written there
-			if err == nil {              // else the pod goes, or there are none yet
+			events, err := reader.ReadNew() // much else is written there
+			if err == nil {                 // else the pod goes, or there are none yet
 				n.mountEvents(events, began)
 			}
 			select {

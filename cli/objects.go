@@ -41,7 +41,7 @@ func object(dirs store.Dirs, kind pod.ObjectKind, namespace, name string) (*pod.
 		namespace = ""
 	}
 	o, err := dirs.Object(kind, namespace, name)
-	if errors.Is(err, fs.ErrNotExist) || errors.Is(err, store.ErrName) {
+	if errors.Is(err, fs.ErrNotExist) || errors.Is(err, store.ErrBadName) {
 		hint := fmt.Sprintf("podrun get %s lists those of a namespace", kindWord(kind))
 		if namespace == "" || namespace == remote.DefaultNamespace {
 			return nil, report.New(report.Failure, hint, "%s %q not found", kindWord(kind), name)

@@ -40,7 +40,7 @@ func (l *launch) recall(p *upPod) error {
 		return nil
 	}
 	st, err := p.place.Status()
-	if err == nil && st.Deleting || p.place.Leaving() {
+	if err == nil && st.Deleting || p.place.Removing() {
 		return nil
 	}
 	ended := err == nil && st.Phase.Terminal() && st.Reason != pod.ReasonTerminated

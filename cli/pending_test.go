@@ -54,7 +54,7 @@ func TestPendingPodIsThere(t *testing.T) {
 	}
 	check(t, w.run("wait", "--for=phase=Pending", "web"), 0, "pod/web condition met\n", "")
 	check(t, w.run("down", "web"), 0, "pod/web deleted\n", "")
-	if w.dirs.Pod("default", "web").Traces() {
+	if w.dirs.Pod("default", "web").HasRemains() {
 		t.Error("something of the pod is left")
 	}
 }
@@ -129,7 +129,7 @@ func TestForegroundLeavesNoPendingPod(t *testing.T) {
 	if got := w.run("up", w.file(oneContainer)); got.code != 1 || !strings.Contains(got.err, "manifest unknown") {
 		t.Errorf("%+v", got)
 	}
-	if w.dirs.Pod("default", "web").Traces() {
+	if w.dirs.Pod("default", "web").HasRemains() {
 		t.Error("something of the pod is left")
 	}
 }

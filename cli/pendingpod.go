@@ -136,7 +136,7 @@ func (w *pendingPod) answer(conn *net.UnixConn, over <-chan struct{}) {
 			return
 		}
 		if req.Stop.Remove { // a pod that starts nevertheless removes itself
-			if err := w.place.MarkLeaving(); err != nil {
+			if err := w.place.MarkRemoving(); err != nil {
 				report.Print(w.front.err, err)
 			}
 		}

@@ -188,7 +188,7 @@ func (w *forwarding) carry(c *net.TCPConn, port int) error {
 	if err != nil {
 		return err
 	}
-	w.loop.Join(c, inside)
+	w.loop.ProxyConns(c, inside)
 	return nil
 }
 

@@ -83,7 +83,7 @@ func TestUpGivesUpWaitingForARegistry(t *testing.T) {
 	if got := p.wait(); got.code != 130 {
 		t.Errorf("%+v", got)
 	}
-	if w.dirs.Pod("default", "web").Traces() {
+	if w.dirs.Pod("default", "web").HasRemains() {
 		t.Error("something of the pod was made")
 	}
 }

@@ -71,7 +71,7 @@ func TestUpRefusals(t *testing.T) {
 				}
 			}
 			check(t, w.begin(tc.stdin, tc.args...).wait(), tc.code, "", tc.err)
-			if w.dirs.Pod("default", "web").Traces() {
+			if w.dirs.Pod("default", "web").HasRemains() {
 				t.Error("something was left behind")
 			}
 		})

@@ -42,7 +42,7 @@ func (l *launch) replacePod(p *upPod) error {
 	p.closePorts() // the other process opens them
 	err = l.front.rooms.beside(l.dirs, p.place, lock, l.front.err, func() error { return l.front.replaceRecorded(context.Background(), l.dirs, p.place, lock) })
 	if err != nil {
-		return errors.Join(err, l.dirs.DropReplacement(p.place)) // the user has read why
+		return errors.Join(err, l.dirs.RemoveReplacement(p.place)) // the user has read why
 	}
 	p.plan, err = p.place.Plan()
 	return err
@@ -137,7 +137,7 @@ func (f *front) finish(dirs store.Dirs) {
 		return // the command reports it
 	}
 	for _, p := range places {
-		if !p.Leaving() || p.Alive() {
+		if !p.Removing() || p.Alive() {
 			continue
 		}
 		if err := f.removeLeft(dirs, p); err != nil {
@@ -161,7 +161,7 @@ func (f *front) removeLeft(dirs store.Dirs, p store.Pod) error {
 		return nil // somebody else removes it
 	}
 	defer lock.Close()
-	if !p.Leaving() {
+	if !p.Removing() {
 		return nil
 	}
 	keeper, err := f.rooms.pods(dirs)

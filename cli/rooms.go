@@ -67,7 +67,7 @@ type beginning struct {
 // house is the real one.
 type house struct{}
 
-func (house) ids() host.IDs { return host.PodIDs() }
+func (house) ids() host.IDs { return host.FindIDs() }
 
 func (house) hugePages(need map[string]int64) error { return host.HugePages(need) }
 

@@ -55,7 +55,7 @@ func (f *front) newService(dirs store.Dirs, keeper pods, n *systemd.Notifier) *s
 func (s *service) tell(assignments ...string) {
 	s.telling.Lock()
 	defer s.telling.Unlock()
-	if err := s.notify.Tell(assignments...); err != nil && s.said != err.Error() {
+	if err := s.notify.Notify(assignments...); err != nil && s.said != err.Error() {
 		s.said = err.Error()
 		report.Print(s.front.err, err)
 	}
@@ -73,7 +73,7 @@ func (s *service) keepStarting(ctx context.Context) (stop func()) {
 	ctx, cancel := context.WithCancel(ctx)
 	go func() {
 		for {
-			s.tell(systemd.Extend(stretch))
+			s.tell(systemd.ExtendTimeout(stretch))
 			if remote.Pause(ctx, stretchEvery) != nil {
 				return
 			}

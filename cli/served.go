@@ -85,7 +85,7 @@ func (s *service) watchAll(ctx context.Context, started func()) {
 			if !allUp && count(state, up) == len(state) {
 				allUp = true
 				started()
-				s.tell(systemd.Extend(readyTime))
+				s.tell(systemd.ExtendTimeout(readyTime))
 			}
 			return st.Ready() || st.Phase.Terminal()
 		}

@@ -36,7 +36,7 @@ func (s *service) finish() error {
 // A unit that was told to end has not failed.
 func (s *service) end(ctx context.Context, sig os.Signal, signals <-chan os.Signal) error {
 	if s.goingDown(ctx) {
-		s.tell(systemd.Stopping, systemd.Status("stopping, to go on later"), systemd.Extend(stopTime(s.pods)))
+		s.tell(systemd.Stopping, systemd.Status("stopping, to go on later"), systemd.ExtendTimeout(stopTime(s.pods)))
 		hurry, done := hurried(signals)
 		defer done()
 		errs := make([]error, len(s.pods))
@@ -51,7 +51,7 @@ func (s *service) end(ctx context.Context, sig os.Signal, signals <-chan os.Sign
 
 // stop ends pods gracefully and removes them.
 func (s *service) stop(ctx context.Context, list []*upPod, signals <-chan os.Signal) error {
-	s.tell(systemd.Stopping, systemd.Status("stopping"), systemd.Extend(stopTime(list)))
+	s.tell(systemd.Stopping, systemd.Status("stopping"), systemd.ExtendTimeout(stopTime(list)))
 	hurry, done := hurried(signals)
 	defer done()
 	errs := make([]error, len(list))
@@ -62,7 +62,7 @@ func (s *service) stop(ctx context.Context, list []*upPod, signals <-chan os.Sig
 // stopOne is `podrun down`, and `podrun down --force` where that fails or once there is
 // a hurry.
 func (s *service) stopOne(ctx context.Context, p *upPod, hurry <-chan struct{}) error {
-	if !p.place.Traces() {
+	if !p.place.HasRemains() {
 		return nil
 	}
 	within, cancel := context.WithCancel(ctx)

@@ -24,7 +24,7 @@ func (s *service) goingDown(ctx context.Context) bool {
 	}
 	ctx, cancel := context.WithTimeout(ctx, askTime)
 	defer cancel()
-	going, err := systemd.GoingDown(ctx, manager)
+	going, err := systemd.IsStopping(ctx, manager)
 	if err != nil {
 		report.Print(s.front.err, report.New(report.Failure, "the pods end as with the machine, and keep their files; podrun down removes them", "ask whether the machine goes down: %w", err))
 		return true

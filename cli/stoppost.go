@@ -86,7 +86,7 @@ func (f *front) endAsked(ctx context.Context, unit systemd.Unit) bool {
 	}
 	ctx, cancel := context.WithTimeout(ctx, askTime)
 	defer cancel()
-	asked, err := unit.EndAsked(ctx, manager)
+	asked, err := unit.StopRequested(ctx, manager)
 	if err != nil {
 		report.Print(f.err, err)
 	}

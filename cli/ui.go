@@ -13,8 +13,8 @@ import (
 
 	"github.com/urfave/cli/v2"
 
-	"github.com/podrun/podrun/internal/page"
 	"github.com/podrun/podrun/internal/report"
+	"github.com/podrun/podrun/internal/webui"
 )
 
 const (
@@ -71,7 +71,7 @@ func (f *front) ui(c *cli.Context) error {
 		return err
 	}
 	defer l.Close()
-	s := &page.Server{Source: newPageSource(dirs), Token: page.NewToken(), Host: host, Every: topInterval, Stall: uiStall}
+	s := &webui.Server{Source: newPageSource(dirs), Token: webui.NewToken(), Host: host, Every: topInterval, Stall: uiStall}
 	f.revive(dirs)
 	signals, quiet := f.signals(syscall.SIGINT, syscall.SIGTERM, syscall.SIGHUP)
 	defer quiet()

@@ -10,8 +10,8 @@ import (
 	"github.com/podrun/podrun/cli/internal/reading"
 	"github.com/podrun/podrun/cli/internal/tty"
 	"github.com/podrun/podrun/internal/crilog"
-	"github.com/podrun/podrun/internal/page"
 	"github.com/podrun/podrun/internal/store"
+	"github.com/podrun/podrun/internal/webui"
 	"github.com/podrun/podrun/pod"
 )
 
@@ -20,7 +20,7 @@ const maxPageLine = 16 << 10
 
 // Logs follows the files of a pod's logs, as logs -f does, but does not ask its
 // supervisor, which may rest: what it has published says when there will be no more.
-func (s *pageSource) Logs(ctx context.Context, of page.Log, line func(page.Line)) error {
+func (s *pageSource) Logs(ctx context.Context, of webui.LogRequest, line func(webui.Line)) error {
 	p, plan, err := s.place(of)
 	if err != nil {
 		return err
@@ -31,7 +31,7 @@ func (s *pageSource) Logs(ctx context.Context, of page.Log, line func(page.Line)
 		if of.Container == "" || one.container.Name == of.Container {
 			one.tail = of.Tail
 			one.missed = func() {
-				line(page.Line{Container: one.container.Name, Stream: "podrun", Text: "lines are missing here: they were written faster than they could be read, and the log was rotated"})
+				line(webui.Line{Container: one.container.Name, Stream: "podrun", Text: "lines are missing here: they were written faster than they could be read, and the log was rotated"})
 			}
 			streams = append(streams, one)
 		}
@@ -101,7 +101,7 @@ func (s *pageSource) noteFrom(ctx context.Context, p store.Pod, policy pod.Resta
 // pageSink makes lines for the page of what a container has written.
 type pageSink struct {
 	container string
-	line      func(page.Line)
+	line      func(webui.Line)
 	open      map[string]*pageLine // by stream
 }
 
@@ -112,7 +112,7 @@ type pageLine struct {
 	more int // bytes that are not shown
 }
 
-func newPageSink(container string, line func(page.Line)) *pageSink {
+func newPageSink(container string, line func(webui.Line)) *pageSink {
 	return &pageSink{container, line, map[string]*pageLine{"stdout": {}, "stderr": {}}}
 }
 
@@ -136,7 +136,7 @@ func (s *pageSink) show(stream string) {
 	if l.more > 0 {
 		text += fmt.Sprintf(" … and %d bytes more", l.more)
 	}
-	s.line(page.Line{Container: s.container, Time: l.time, Stream: stream, Text: strings.ToValidUTF8(text, string(utf8.RuneError))})
+	s.line(webui.Line{Container: s.container, Time: l.time, Stream: stream, Text: strings.ToValidUTF8(text, string(utf8.RuneError))})
 	s.open[stream] = &pageLine{}
 }
 

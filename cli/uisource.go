@@ -10,8 +10,8 @@ import (
 	"time"
 
 	"github.com/podrun/podrun/cli/internal/remote"
-	"github.com/podrun/podrun/internal/page"
 	"github.com/podrun/podrun/internal/store"
+	"github.com/podrun/podrun/internal/webui"
 	"github.com/podrun/podrun/pod"
 )
 
@@ -44,7 +44,7 @@ type shownPod struct {
 }
 
 // Watch tells of all pods and events, whenever get -w would look at them.
-func (s *pageSource) Watch(ctx context.Context, seen func(all []page.Thing, problem string)) {
+func (s *pageSource) Watch(ctx context.Context, seen func(all []webui.Object, problem string)) {
 	wishes := &getWishes{all: true}
 	watched := func() ([]string, error) { return podDirs(s.dirs, nil, wishes) }
 	look := func() (bool, error) {
@@ -60,7 +60,7 @@ func (s *pageSource) Watch(ctx context.Context, seen func(all []page.Thing, prob
 }
 
 // look reads all pods and events. What cannot be read is said beside the rest.
-func (s *pageSource) look(wishes *getWishes) (all []page.Thing, problem string) {
+func (s *pageSource) look(wishes *getWishes) (all []webui.Object, problem string) {
 	var problems []string
 	add := func(kind, key string, v any) {
 		text, err := json.Marshal(v)
@@ -68,7 +68,7 @@ func (s *pageSource) look(wishes *getWishes) (all []page.Thing, problem string) 
 			problems = append(problems, err.Error())
 			return
 		}
-		all = append(all, page.Thing{Kind: kind, Key: key, JSON: text})
+		all = append(all, webui.Object{Kind: kind, Key: key, JSON: text})
 	}
 	if err := s.lives.note(); err != nil {
 		problems = append(problems, err.Error())
@@ -112,7 +112,7 @@ func (s *pageSource) look(wishes *getWishes) (all []page.Thing, problem string) 
 }
 
 // Use is what top shows, and wakes Watch when pods have ended without a word.
-func (s *pageSource) Use() ([]page.Use, error) {
+func (s *pageSource) Use() ([]webui.Usage, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	v := &topView{front: s.quiet, dirs: s.dirs, allNamespaces: true, containers: true, said: map[string]bool{}}
@@ -122,17 +122,17 @@ func (s *pageSource) Use() ([]page.Use, error) {
 	}
 	uses := v.rates(s.use, now)
 	s.use = slices.Clone(now)
-	var out []page.Use
+	var out []webui.Usage
 	for i := range uses {
 		u := &uses[i]
-		out = append(out, page.Use{Key: u.place.Namespace + "/" + u.place.Name, CPU: u.cpu, Memory: u.sample.Memory, Detail: u.json()})
+		out = append(out, webui.Usage{Key: u.place.Namespace + "/" + u.place.Name, CPU: u.cpu, Memory: u.sample.Memory, Detail: u.json()})
 	}
 	s.lives.check()
 	return out, nil
 }
 
 // place finds the pod and the containers of which logs are asked.
-func (s *pageSource) place(of page.Log) (store.Pod, *pod.Plan, error) {
+func (s *pageSource) place(of webui.LogRequest) (store.Pod, *pod.Plan, error) {
 	p, err := existing(s.dirs, of.Namespace, of.Pod)
 	if err != nil {
 		return p, nil, err

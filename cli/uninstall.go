@@ -102,7 +102,7 @@ func installed(dirs unitDirs, word string) (path string, text []byte, err error)
 		case errors.Is(err, fs.ErrNotExist):
 		case err != nil:
 			return "", nil, fmt.Errorf("read the unit: %w", err)
-		case systemd.Made(text):
+		case systemd.IsGenerated(text):
 			return path, text, nil
 		}
 	}
@@ -162,7 +162,7 @@ func (f *front) uninstallUnit(ctx context.Context, m *systemd.Manager, dirs unit
 	if err := m.Reload(soon); err != nil {
 		return err
 	}
-	if err := m.Forget(soon, name); err != nil {
+	if err := m.ResetFailed(soon, name); err != nil {
 		return err
 	}
 	fmt.Fprintf(f.out, "%s uninstalled\n", name)

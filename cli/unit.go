@@ -169,7 +169,7 @@ func (u *unit) describe(pods []manifest.Object) {
 			u.service.Grace = max(u.service.Grace, time.Duration(*g)*time.Second)
 		}
 		if p.Spec.RestartPolicy == "Always" {
-			u.service.Again = true
+			u.service.RestartOnFailure = true
 		}
 	}
 	kind := "Pod "
@@ -205,7 +205,7 @@ func (f *front) kubeUnit(u *unit, path string) error {
 	f.warnOfNamespace(docs)
 	u.name, u.enable = kube.Service+".service", len(kube.Extra["Install"]) > 0
 	u.service.Name, u.service.Extra = kube.Service, kube.Extra
-	u.service.System = u.service.System && kube.Online
+	u.service.System = u.service.System && kube.NeedsNetwork
 	u.service.Args = []string{"--exit-code-from", kube.ExitFrom}
 	if kube.Network != "" {
 		u.service.Args = append(u.service.Args, "--network", kube.Network)
@@ -219,7 +219,7 @@ func (f *front) kubeUnit(u *unit, path string) error {
 	}
 	u.describe(append(docs.pods, samples(docs.workloads)...))
 	u.ofWorkloads(docs.workloads)
-	u.service.Again = false // [Service] Restart= says it
+	u.service.RestartOnFailure = false // [Service] Restart= says it
 	return nil
 }
 

@@ -35,12 +35,12 @@ func (u *unit) ofWorkloads(workloads []manifest.Object) {
 		return
 	}
 	var names []string
-	u.service.Again = false
+	u.service.RestartOnFailure = false
 	for i := range workloads {
 		o := &workloads[i]
 		names = append(names, o.Kind+" "+o.Name())
 		if o.Kind != string(pod.KindJob) {
-			u.service.Again = true
+			u.service.RestartOnFailure = true
 		}
 	}
 	u.service.Description = strings.Join(names, ", ")

@@ -215,10 +215,10 @@ func (f *front) newLaunch(c *cli.Context, files []string) (*launch, exitFrom, er
 
 // refusal is why no pod may be run here, or nil.
 func refusal(findings []host.Finding, requireLimits bool) error {
-	if err := host.Refusal(findings); err != nil || !requireLimits {
+	if err := host.FirstFailure(findings); err != nil || !requireLimits {
 		return err
 	}
-	if f, ok := host.Named(findings, host.Limits); ok && f.Level != host.OK {
+	if f, ok := host.FindByName(findings, host.Limits); ok && f.Level != host.OK {
 		return report.New(report.Failure, f.Cure, "%s, and --require-limits was given", f.Detail)
 	}
 	return nil
@@ -257,7 +257,7 @@ func (f *front) detach(ctx context.Context, pods []*upPod, to arrival, timeout t
 		return errors.Join(errs...)
 	}
 	err := interruptible(ctx, signals, wait)
-	f.warnOfLogout(pods, systemd.Lingers)
+	f.warnOfLogout(pods, systemd.LingerEnabled)
 	if said := asExit(err); said != nil && said.err == nil {
 		for _, p := range pods {
 			fmt.Fprintf(f.err, "podrun: pod %s is left as it is; podrun down %s removes it\n", p.place.Name, p.place.Name)

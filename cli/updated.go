@@ -26,7 +26,7 @@ func (l *launch) fix(p *upPod) error {
 	if err != nil || u == nil {
 		return err
 	}
-	trying := l.dirs.Trying(p.place, u)
+	trying := l.dirs.UpdateRunning(p.place, u)
 	p.fixed = map[string]string{}
 	for _, i := range manifest.Images(p.object.Pod) {
 		for _, up := range u.Images {

@@ -185,7 +185,7 @@ func swapped(images []store.UpdatedImage) []store.UpdatedImage {
 func (u *updating) end(p *updatedPod, images []store.UpdatedImage, tagging, state store.UpdateState) error {
 	if len(images) == 0 {
 		if p.stale || p.record == nil {
-			return u.dirs.DropUpdate(p.place)
+			return u.dirs.RemoveUpdate(p.place)
 		}
 		return nil
 	}
@@ -231,7 +231,7 @@ func (u *updating) replace(ctx context.Context, g *updateGroup, forward bool) er
 		}
 		defer manager.Close()
 		fmt.Fprintf(u.front.err, "podrun: restarting %s\n", g.unit)
-		err = errors.Join(manager.Forget(within, g.unit), manager.Restart(within, g.unit))
+		err = errors.Join(manager.ResetFailed(within, g.unit), manager.Restart(within, g.unit))
 		if end, _ := within.Deadline(); err != nil && !time.Now().Before(end) && ctx.Err() == nil {
 			return fmt.Errorf("%s is not ready after %v", g.unit, u.timeout)
 		}

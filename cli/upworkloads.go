@@ -178,7 +178,7 @@ func (f *front) awaitWorkload(ctx context.Context, dirs store.Dirs, w store.Work
 			fmt.Fprintf(f.out, "%s %s\n", v.name(), word)
 			return nil
 		}
-		if alive, _, _ := w.Controlled(); !alive && !v.decide(time.Now()).Done { // it was killed this moment
+		if alive, _, _ := w.Controller(); !alive && !v.decide(time.Now()).Done { // it was killed this moment
 			if err := f.control(dirs, w); err != nil {
 				return err
 			}

@@ -8,12 +8,12 @@ import (
 	"github.com/google/go-cmp/cmp"
 	"pgregory.net/rapid"
 
-	"github.com/podrun/podrun/internal/properties"
+	"github.com/podrun/podrun/internal/proptest"
 	"github.com/podrun/podrun/pod"
 )
 
 // TestMain makes the properties hold over 10,000 runs, which take seconds.
-func TestMain(m *testing.M) { properties.Main(m, "10000") }
+func TestMain(m *testing.M) { proptest.Main(m, "10000") }
 
 // TestProperties lives random pods through random events, late, repeated and out
 // of order, then stops them. Every action is judged as it is issued (judge_test.go).

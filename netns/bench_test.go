@@ -8,6 +8,8 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/podrun/podrun/internal/testenv"
+	"github.com/podrun/podrun/netns/ipam"
+	"github.com/podrun/podrun/netns/router"
 )
 
 // BenchmarkStart is what a user's first pod waits for, step by step: the quickest of all rounds.
@@ -15,18 +17,18 @@ func BenchmarkStart(b *testing.B) {
 	took := map[string][]time.Duration{}
 	for b.Loop() {
 		b.StopTimer()
-		ns, router := testenv.Namespaces(b, unix.CLONE_NEWNET)+"/ns/net", OpenRouter(testenv.Namespaces(b, unix.CLONE_NEWNET)+"/ns/net")
+		ns, r := testenv.NewNamespaces(b, unix.CLONE_NEWNET)+"/ns/net", router.Open(testenv.NewNamespaces(b, unix.CLONE_NEWNET)+"/ns/net")
 		b.StartTimer()
-		var pool Pool
-		var wires Wires
+		var pool ipam.Pool
+		var traffic router.TrafficFDs
 		for _, step := range []struct {
 			name string
 			do   func() error
 		}{
 			{"loopback", func() error { return LoopbackUp(ns) }},
-			{"prepare", func() (err error) { pool, err = router.Prepare(); return err }},
-			{"attach", func() error { return router.Attach(ns, pool, 1) }},
-			{"wire", func() (err error) { wires, err = router.Wire(pool, 1); return err }},
+			{"prepare", func() (err error) { pool, err = r.Prepare(); return err }},
+			{"attach", func() error { return r.Attach(ns, pool, 1) }},
+			{"wire", func() (err error) { traffic, err = r.OpenTraffic(pool, 1); return err }},
 		} {
 			at := time.Now()
 			if err := step.do(); err != nil {
@@ -34,7 +36,7 @@ func BenchmarkStart(b *testing.B) {
 			}
 			took[step.name] = append(took[step.name], time.Since(at))
 		}
-		wires.Close()
+		traffic.Close()
 	}
 	for step, all := range took {
 		slices.Sort(all)
@@ -43,7 +45,7 @@ func BenchmarkStart(b *testing.B) {
 	}
 }
 func BenchmarkLoopbackUp(b *testing.B) {
-	ns := testenv.Namespaces(b, unix.CLONE_NEWNET) + "/ns/net"
+	ns := testenv.NewNamespaces(b, unix.CLONE_NEWNET) + "/ns/net"
 	for b.Loop() {
 		if err := LoopbackUp(ns); err != nil {
 			b.Fatal(err)

@@ -7,6 +7,7 @@ package netns
 import (
 	"fmt"
 
+	"github.com/podrun/podrun/internal/nlbatch"
 	"github.com/podrun/podrun/internal/nsthread"
 )
 
@@ -14,9 +15,9 @@ import (
 // gives it 127.0.0.1/8 and, unless IPv6 is off, ::1/128.
 func LoopbackUp(nsPath string) error {
 	err := nsthread.Do(func() error {
-		var b batch
-		b.bringUp(loopback, "lo")
-		return b.send()
+		var b nlbatch.Batch
+		b.SetUp(nlbatch.LoopbackIndex, "lo")
+		return b.Send()
 	}, nsPath)
 	if err != nil {
 		return fmt.Errorf("bring up loopback: %w", err)

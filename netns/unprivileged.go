@@ -9,23 +9,24 @@ import (
 	"slices"
 
 	"github.com/podrun/podrun/internal/nsthread"
+	"github.com/podrun/podrun/internal/procfs"
 )
 
-// OpenToUsers lets every user and group of a pod's network listen on every port and send echo
+// AllowUnprivileged lets every user and group of a pod's network listen on every port and send echo
 // requests, as other container runtimes do: in a network of the pod's own a low port protects
 // nobody, and ping needs no capability.
-func OpenToUsers(nsPath string) error {
+func AllowUnprivileged(nsPath string) error {
 	groups, err := groupRange()
 	if err != nil {
 		return err
 	}
 	return nsthread.Do(func() error {
-		return errors.Join(sysctl("net/ipv4/ip_unprivileged_port_start", "0"), sysctl("net/ipv4/ping_group_range", groups))
+		return errors.Join(procfs.WriteSysctl("net/ipv4/ip_unprivileged_port_start", "0"), procfs.WriteSysctl("net/ipv4/ping_group_range", groups))
 	}, nsPath)
 }
 
-// extent is a line of a map of ids: count ids from inside are those from outside.
-type extent struct{ inside, outside, count uint64 }
+// idRange is a line of a map of ids: count ids from inside are those from outside.
+type idRange struct{ inside, outside, count uint64 }
 
 // groupRange is the widest ping_group_range that this process can set.
 func groupRange() (string, error) {
@@ -38,14 +39,14 @@ func groupRange() (string, error) {
 	if err != nil {
 		return "", fmt.Errorf("read which groups there are: %w", err)
 	}
-	first, last := widest(m)
+	first, last := widestRange(m)
 	return fmt.Sprintf("%d %d", first, last), nil
 }
 
-func readMap(r io.Reader) (m []extent, err error) {
+func readMap(r io.Reader) (m []idRange, err error) {
 	lines := bufio.NewScanner(r)
 	for lines.Scan() {
-		var e extent
+		var e idRange
 		if _, err := fmt.Sscan(lines.Text(), &e.inside, &e.outside, &e.count); err != nil {
 			return nil, fmt.Errorf("parse %q: %w", lines.Text(), err)
 		}
@@ -57,15 +58,15 @@ func readMap(r io.Reader) (m []extent, err error) {
 // maxGroup is the largest that the kernel takes in ping_group_range.
 const maxGroup = 1<<31 - 1
 
-// widest returns the first and the last group of the range with the most groups of a map. The
+// widestRange returns the first and the last group of the range with the most groups of a map. The
 // kernel takes only mapped groups, and compares what they are outside of the user namespace:
 // there the first may not follow the last.
-func widest(m []extent) (first, last uint64) {
-	slices.SortFunc(m, func(a, b extent) int { return int(a.inside) - int(b.inside) })
+func widestRange(m []idRange) (first, last uint64) {
+	slices.SortFunc(m, func(a, b idRange) int { return int(a.inside) - int(b.inside) })
 	var most uint64
 	for i, from := range m {
 		for _, to := range m[i:] {
-			if n := between(m, from.outside, to.outside+to.count-1); n > most {
+			if n := countBetween(m, from.outside, to.outside+to.count-1); n > most {
 				first, last, most = from.inside, min(to.inside+to.count-1, maxGroup), n
 			}
 		}
@@ -73,8 +74,8 @@ func widest(m []extent) (first, last uint64) {
 	return first, last
 }
 
-// between counts the ids of a map that are from low to high outside.
-func between(m []extent, low, high uint64) (n uint64) {
+// countBetween counts the ids of a map that are from low to high outside.
+func countBetween(m []idRange, low, high uint64) (n uint64) {
 	for _, e := range m {
 		if e.outside >= low && e.outside+e.count-1 <= high {
 			n += e.count

@@ -27,7 +27,7 @@ func TestWidestRangeOfGroups(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		first, last := widest(m)
+		first, last := widestRange(m)
 		if got := fmt.Sprintf("%d %d", first, last); got != want {
 			t.Errorf("%q: %s, want %s", text, got, want)
 		}
@@ -35,12 +35,12 @@ func TestWidestRangeOfGroups(t *testing.T) {
 }
 
 // The kernel takes the range, and it holds in the pod's network alone.
-func TestOpenToUsers(t *testing.T) {
+func TestAllowUnprivileged(t *testing.T) {
 	ns := testenv.Network(t)
 	if err := LoopbackUp(ns); err != nil {
 		t.Fatal(err)
 	}
-	if err := OpenToUsers(ns); err != nil {
+	if err := AllowUnprivileged(ns); err != nil {
 		t.Fatal(err)
 	}
 	groups, err := groupRange()

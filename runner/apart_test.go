@@ -123,7 +123,7 @@ func speak(kind, flags uint16, index uint32, attributes ...[]byte) error {
 // intrusion runs intrude with every capability that a container of the pod could have.
 func (w wholePod) intrusion() map[string]string {
 	w.t.Helper()
-	pid, _, ok := w.place.Keeper()
+	pid, _, ok := w.place.PodInit()
 	if !ok {
 		w.t.Fatal("the pod has no keeper")
 	}

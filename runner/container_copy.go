@@ -25,13 +25,13 @@ func (x *container) carry(ctx context.Context, users *pod.IDRange, req *wire.Cop
 	}
 	defer stream.Close()
 	// Its root as its processes see it, volumes included.
-	root, err := treetar.Inside(fmt.Sprintf("/proc/%d/root", x.PID))
+	root, err := treetar.OpenForeign(fmt.Sprintf("/proc/%d/root", x.PID))
 	if err != nil {
 		return err
 	}
 	defer root.Close()
 	if users != nil {
-		root.OwnIDs(users.First, users.Count)
+		root.MapIDs(users.First, users.Count)
 	}
 	at := req.Path
 	if !strings.HasPrefix(at, "/") {
@@ -40,7 +40,7 @@ func (x *container) carry(ctx context.Context, users *pod.IDRange, req *wire.Cop
 	if !req.In {
 		return root.Pack(ctx, stream, at, req.As, skipped)
 	}
-	return root.Unpack(ctx, stream, at, req.Whole, treetar.How{
+	return root.Unpack(ctx, stream, at, req.Whole, treetar.Options{
 		UID: x.who.uid, GID: x.who.gid, Owners: req.Owners, Plain: req.Plain, Skipped: skipped,
 	})
 }

@@ -204,7 +204,7 @@ func (c *control) answer(conn *net.UnixConn) error {
 // leave records that the pod is to be removed, before anything is done: the pod's own processes
 // finish it, whatever becomes of the client. Without room for the record the client does it.
 func (c *control) leave() {
-	if err := c.engine.store.MarkLeaving(); err != nil {
+	if err := c.engine.store.MarkRemoving(); err != nil {
 		fmt.Fprintln(os.Stderr, err)
 	}
 	c.leaving.Store(true)

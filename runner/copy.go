@@ -52,7 +52,7 @@ func (c *control) copy(conn *net.UnixConn, req *wire.CopyRequest, files []*os.Fi
 // copyFailure is the message of a copy that failed. What is not there is named once.
 func copyFailure(req *wire.CopyRequest, err error) string {
 	if !req.In && errors.Is(err, fs.ErrNotExist) {
-		return fmt.Sprintf("cannot copy %s of container %s: %v", req.Path, req.Container, treetar.Plain(err))
+		return fmt.Sprintf("cannot copy %s of container %s: %v", req.Path, req.Container, treetar.PathErrorReason(err))
 	}
 	return fmt.Sprintf("copy %s of container %s: %v", req.Path, req.Container, err)
 }

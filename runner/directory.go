@@ -11,8 +11,8 @@ import (
 	"time"
 
 	"github.com/podrun/podrun/internal/store"
-	"github.com/podrun/podrun/netns"
-	"github.com/podrun/podrun/netns/names"
+	"github.com/podrun/podrun/netns/dns"
+	"github.com/podrun/podrun/netns/ipam"
 	"github.com/podrun/podrun/netns/services"
 	"github.com/podrun/podrun/pod"
 )
@@ -27,30 +27,30 @@ const viewTime = time.Second
 type directory struct {
 	mu    sync.Mutex
 	at    time.Time
-	stamp store.Stamp
-	view  *names.View
+	stamp store.EndpointVersion
+	view  *dns.View
 }
 
 // view is what is known now, as this pod sees it: the same as before if nothing has changed, or
 // if this process has nothing left to look with.
-func (n *network) view() *names.View {
+func (n *network) view() *dns.View {
 	d := &n.directory
 	d.mu.Lock()
 	defer d.mu.Unlock()
-	stamp := n.store.Stamp() // before all that is read
+	stamp := n.store.EndpointVersion() // before all that is read
 	if d.view != nil && stamp == d.stamp && time.Since(d.at) < viewTime {
 		return d.view
 	}
-	v := &names.View{Namespace: n.store.Namespace, Ranges: []netip.Prefix{n.pool.V4, n.pool.V6}}
+	v := &dns.View{Namespace: n.store.Namespace, Ranges: []netip.Prefix{n.pool.V4, n.pool.V6}}
 	if n.plan.HostLoopback {
-		v.Host = []netip.Addr{netns.HostLoopback.V4, netns.HostLoopback.V6}
+		v.Host = []netip.Addr{ipam.HostLoopback.V4, ipam.HostLoopback.V6}
 	}
 	var err error
 	if v.Directory, err = readDirectory(n.store); err != nil { // what is damaged is left out
 		fmt.Fprintln(os.Stderr, err)
 	}
 	d.at, d.stamp = time.Now(), stamp
-	if d.view != nil && store.Blind(err) {
+	if d.view != nil && store.IsExhausted(err) {
 		return d.view
 	}
 	if len(n.addresses()) == 1 { // this kernel has no IPv6: clients would try it first
@@ -82,12 +82,12 @@ func readLeads(at store.Pod) (services.Directory, error) {
 }
 
 // known says whether everything was read but what is damaged.
-func known(err error) bool { return err == nil || errors.As(err, new(store.Damaged)) }
+func known(err error) bool { return err == nil || errors.As(err, new(store.CorruptError)) }
 
 // withPods are Services with the user's pods, of whom they choose theirs.
 func withPods(at store.Pod, objects []*pod.Object, damaged error) (services.Directory, error) {
 	var d services.Directory
-	neighbours, err := at.Neighbours()
+	neighbours, err := at.Peers()
 	if err != nil {
 		return d, err
 	}
@@ -100,10 +100,10 @@ func withPods(at store.Pod, objects []*pod.Object, damaged error) (services.Dire
 	return d, damaged
 }
 
-func presentPod(n store.Neighbour) services.Pod {
+func presentPod(n store.Peer) services.Pod {
 	p := services.Pod{
 		Namespace: n.Namespace, Name: n.Name, Hostname: n.Hostname, Subdomain: n.Subdomain,
-		Labels: n.Labels, Ready: n.Ready, Stack: n.Stack, Addresses: parsed(n.Addresses),
+		Labels: n.Labels, Ready: n.Ready, UserSpaceStack: n.Stack, Addresses: parsed(n.Addresses),
 	}
 	for _, port := range n.Ports {
 		p.Ports = append(p.Ports, services.NamedPort{Name: port.Name, Protocol: port.Protocol, Port: uint16(port.Number)})
@@ -124,7 +124,7 @@ func service(o *pod.Object) services.Service {
 	}
 	for _, p := range o.Service.Ports {
 		s.Ports = append(s.Ports, services.Port{
-			Name: p.Name, Protocol: p.Protocol, Port: uint16(p.Port), Target: uint16(p.TargetPort), TargetName: p.TargetName, Node: uint16(p.NodePort),
+			Name: p.Name, Protocol: p.Protocol, Port: uint16(p.Port), Target: uint16(p.TargetPort), TargetName: p.TargetName, NodePort: uint16(p.NodePort),
 		})
 	}
 	return s

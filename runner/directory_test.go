@@ -8,7 +8,7 @@ import (
 
 	"github.com/podrun/podrun/internal/store"
 	"github.com/podrun/podrun/internal/testenv"
-	"github.com/podrun/podrun/netns"
+	"github.com/podrun/podrun/netns/ipam"
 	"github.com/podrun/podrun/pod"
 )
 
@@ -25,7 +25,7 @@ func TestViewIsKept(t *testing.T) {
 		if err := p.Create(&pod.Plan{Name: name}, nil); err != nil {
 			t.Fatal(err)
 		}
-		if err := p.WritePresence(&pod.Presence{UID: name, Addresses: []string{"10.88.0.2"}}); err != nil {
+		if err := p.WriteEndpoint(&pod.Presence{UID: name, Addresses: []string{"10.88.0.2"}}); err != nil {
 			t.Fatal(err)
 		}
 		return p, lock
@@ -37,7 +37,7 @@ func TestViewIsKept(t *testing.T) {
 	if err := dirs.PutObject(o); err != nil {
 		t.Fatal(err)
 	}
-	pool := netns.Pool{V4: netip.MustParsePrefix("10.88.0.0/16"), V6: netip.MustParsePrefix("fd88::/64")}
+	pool := ipam.Pool{V4: netip.MustParsePrefix("10.88.0.0/16"), V6: netip.MustParsePrefix("fd88::/64")}
 	s := &network{store: a, plan: &pod.Plan{}, pool: pool, slot: 1}
 	first := s.view()
 	if len(first.Pods) != 2 || len(first.Services) != 1 {
@@ -47,7 +47,7 @@ func TestViewIsKept(t *testing.T) {
 		s.directory.at = time.Time{}
 		return s.view() == first
 	}
-	if err := b.WritePresence(&pod.Presence{UID: "b", Addresses: []string{"10.88.0.2"}}); err != nil {
+	if err := b.WriteEndpoint(&pod.Presence{UID: "b", Addresses: []string{"10.88.0.2"}}); err != nil {
 		t.Fatal(err)
 	}
 	if !again() {

@@ -31,7 +31,7 @@ func TestKilledKeepers(t *testing.T) {
 		restarts := 0
 		for range keeperKills {
 			idle(time.Duration(rand.Int64N(int64(120 * time.Millisecond))))
-			keeper, _, ok := w.place.Keeper()
+			keeper, _, ok := w.place.PodInit()
 			if !ok {
 				t.Fatal("the pod does not live")
 			}
@@ -40,7 +40,7 @@ func TestKilledKeepers(t *testing.T) {
 			}
 			begun := time.Now()
 			unix.Kill(keeper, unix.SIGKILL)
-			for now := keeper; now == keeper; now, _, _ = w.place.Keeper() { // until another has signed the lock
+			for now := keeper; now == keeper; now, _, _ = w.place.PodInit() { // until another has signed the lock
 				if time.Since(begun) > patient {
 					t.Fatalf("there is no other keeper within %v", patient)
 				}
@@ -53,11 +53,11 @@ func TestKilledKeepers(t *testing.T) {
 			restarts = st.Containers[0].RestartCount
 		}
 		if round%2 == 1 {
-			if pid, ok := w.place.Guard(); ok {
+			if pid, ok := w.place.Monitor(); ok {
 				unix.Kill(pid, unix.SIGKILL)
 			}
 		}
-		keeper, _, _ := w.place.Keeper()
+		keeper, _, _ := w.place.PodInit()
 		if err := unix.Kill(keeper, unix.SIGTERM); err != nil {
 			t.Fatal(err)
 		}

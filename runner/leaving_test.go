@@ -36,7 +36,7 @@ func TestEndOfALeavingPod(t *testing.T) {
 				conn.Close() // nobody waits for its end
 			}
 			if leaves {
-				for deadline := time.Now().Add(time.Minute); w.place.Traces(); time.Sleep(10 * time.Millisecond) {
+				for deadline := time.Now().Add(time.Minute); w.place.HasRemains(); time.Sleep(10 * time.Millisecond) {
 					if time.Now().After(deadline) {
 						t.Fatal("it is still there")
 					}

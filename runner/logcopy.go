@@ -210,7 +210,7 @@ func whole(b []byte) int {
 // entries adds b's lines, and pieces of lines, to out in the form of the file. They
 // follow from the arguments alone: see flight.
 func entries(out []byte, stream string, at int64, b []byte) []byte {
-	when := crilog.Stamp(time.Unix(0, at))
+	when := crilog.FormatTime(time.Unix(0, at))
 	head := crilog.Append(nil, when, stream, false, nil) // of every whole line
 	head = head[:len(head)-1]
 	for len(b) > 0 {

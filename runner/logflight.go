@@ -105,7 +105,7 @@ func (l *logFile) settle(streams []*stream) error {
 	}
 	f.end()
 	// Somebody else's half of an entry, whose other half is gone.
-	return l.file.Mend()
+	return l.file.CompletePartial()
 }
 
 // land brings n bytes of a stream to the file that may be there, in part or whole.

@@ -12,9 +12,12 @@ import (
 	"github.com/podrun/podrun/internal/stage"
 	"github.com/podrun/podrun/internal/store"
 	"github.com/podrun/podrun/netns"
+	"github.com/podrun/podrun/netns/dns"
 	"github.com/podrun/podrun/netns/egress"
-	"github.com/podrun/podrun/netns/names"
-	"github.com/podrun/podrun/netns/stackproc"
+	"github.com/podrun/podrun/netns/ipam"
+	"github.com/podrun/podrun/netns/netstack/stackclient"
+	"github.com/podrun/podrun/netns/netstack/stackproto"
+	"github.com/podrun/podrun/netns/router"
 	"github.com/podrun/podrun/pod"
 )
 
@@ -29,11 +32,11 @@ type network struct {
 	laid   <-chan struct{}   // closed when the pod has its cgroup, or cannot have one
 	warn   func(text string) // tells the user
 
-	pool   netns.Pool
-	slot   netns.Slot
+	pool   ipam.Pool
+	slot   ipam.Slot
 	egress carrier // nil where nothing leads out
 
-	stack *stackproc.Stack // egress, if it is one
+	stack *stackclient.Client // egress, if it is one
 
 	leaves bool   // what is sent by IPv4 leaves by the kernel, and does not come to egress
 	stays  string // why not, where that was tried
@@ -41,7 +44,7 @@ type network struct {
 	host     bool     // it is the host's own
 	warnings []string // of making it
 
-	names     *names.Resolver // nil where nobody answers for names
+	names     *dns.Resolver // nil where nobody answers for names
 	directory directory
 	crier     crier
 }
@@ -74,7 +77,7 @@ func (n *network) addresses() []netip.Addr {
 	if n.slot == 0 {
 		return nil
 	}
-	return n.pool.Usable(n.slot)
+	return router.UsableAddresses(n.pool, n.slot)
 }
 
 // connect makes the pod's network, if it is to have one.
@@ -85,7 +88,7 @@ func (n *network) connect() error {
 	if err := netns.LoopbackUp(n.netns); err != nil {
 		return fmt.Errorf("set up the pod's network: %w", err)
 	}
-	if err := netns.OpenToUsers(n.netns); err != nil { // before the manifest's sysctls, which win
+	if err := netns.AllowUnprivileged(n.netns); err != nil { // before the manifest's sysctls, which win
 		n.warnings = append(n.warnings, fmt.Sprintf("containers that are not root cannot listen on ports below 1024, or use ping: %v", err))
 	}
 	mode := n.plan.Network
@@ -108,10 +111,10 @@ func (n *network) connect() error {
 		fmt.Fprintln(os.Stderr, derr)
 	}
 	if n.attach(pod.NetworkNetstack) == nil {
-		n.warnings = append(n.warnings, fmt.Sprintf("the pod's network is a stack in user space, which takes more of the processor: %v (%s)", err, report.Hint(netns.WithCure(err))))
+		n.warnings = append(n.warnings, fmt.Sprintf("the pod's network is a stack in user space, which takes more of the processor: %v (%s)", err, report.Hint(router.WithHint(err))))
 		return nil
 	}
-	n.warnings = append(n.warnings, fmt.Sprintf("the pod has no network but its own loopback: %v (%s)", err, report.Hint(netns.WithCure(err))))
+	n.warnings = append(n.warnings, fmt.Sprintf("the pod has no network but its own loopback: %v (%s)", err, report.Hint(router.WithHint(err))))
 	return n.disconnect()
 }
 
@@ -126,7 +129,7 @@ func (n *network) router() string {
 // attach connects the pod to the router and begins to carry its traffic. The keeper has
 // the wires before anything can come from the pod.
 func (n *network) attach(mode pod.NetworkMode) error {
-	if err := n.store.RemovePresence(); err != nil { // an earlier life's
+	if err := n.store.RemoveEndpoint(); err != nil { // an earlier life's
 		return err
 	}
 	wires, err := n.lease(mode)
@@ -158,10 +161,10 @@ const tidyAfter = time.Second
 
 // sweep removes what pods that have gone have left in the router. It takes its time, for
 // which nobody waits: neither the end of a pod nor the start of another.
-func (n *network) sweep(own netns.Slot) {
-	if err := n.underLock(func(taken map[netns.Slot]bool) error {
+func (n *network) sweep(own ipam.Slot) {
+	if err := n.underLock(func(taken map[ipam.Slot]bool) error {
 		taken[own] = true
-		return netns.OpenRouter(n.router()).Sweep(taken)
+		return router.Open(n.router()).Sweep(taken)
 	}); err != nil {
 		fmt.Fprintln(os.Stderr, "remove what others have left in the network:", err)
 	}
@@ -169,7 +172,7 @@ func (n *network) sweep(own netns.Slot) {
 
 // underLock does something while nobody else changes the router, and tells which places in
 // it are taken.
-func (n *network) underLock(f func(taken map[netns.Slot]bool) error) error {
+func (n *network) underLock(f func(taken map[ipam.Slot]bool) error) error {
 	lock, err := n.store.ShareLock()
 	if err != nil {
 		return err
@@ -182,17 +185,17 @@ func (n *network) underLock(f func(taken map[netns.Slot]bool) error) error {
 	if err != nil {
 		return err
 	}
-	taken := map[netns.Slot]bool{}
+	taken := map[ipam.Slot]bool{}
 	for _, l := range others {
-		taken[netns.Slot(l.Slot)] = true
+		taken[ipam.Slot(l.Slot)] = true
 	}
 	return f(taken)
 }
 
 // lease gets the pod its place in the router: the one that it had, or a free one.
-func (n *network) lease(mode pod.NetworkMode) (wires netns.Wires, err error) {
-	err = n.underLock(func(taken map[netns.Slot]bool) error {
-		router, err := netns.OpenRouter(n.router()).Stay()
+func (n *network) lease(mode pod.NetworkMode) (wires router.TrafficFDs, err error) {
+	err = n.underLock(func(taken map[ipam.Slot]bool) error {
+		router, err := router.Open(n.router()).Enter()
 		if err != nil {
 			return err
 		}
@@ -201,11 +204,11 @@ func (n *network) lease(mode pod.NetworkMode) (wires netns.Wires, err error) {
 		if err != nil {
 			return err
 		}
-		want := netns.PreferredSlot(n.store.Namespace + "/" + n.store.Name)
+		want := ipam.PreferredSlot(n.store.Namespace + "/" + n.store.Name)
 		if had, err := n.store.Lease(); err == nil {
-			want = netns.Slot(had.Slot)
+			want = ipam.Slot(had.Slot)
 		}
-		slot, err := netns.FreeSlot(want, taken)
+		slot, err := ipam.FreeSlot(want, taken)
 		if err != nil {
 			return err
 		}
@@ -222,11 +225,11 @@ func (n *network) lease(mode pod.NetworkMode) (wires netns.Wires, err error) {
 		}
 		switch {
 		case mode == pod.NetworkNetstack:
-			wires, err = router.WirePackets(pool, slot)
+			wires, err = router.OpenPackets(pool, slot)
 		case n.leaves:
-			wires, err = router.WireOut(n.netns, pool, slot, mtu)
+			wires, err = router.OpenMasqueraded(n.netns, pool, slot, mtu)
 		default:
-			wires, err = router.Wire(pool, slot)
+			wires, err = router.OpenTraffic(pool, slot)
 		}
 		return err
 	})
@@ -234,17 +237,17 @@ func (n *network) lease(mode pod.NetworkMode) (wires netns.Wires, err error) {
 }
 
 // carry begins to carry the pod's traffic.
-func (n *network) carry(wires netns.Wires) (err error) {
-	n.names = names.New(n.view, names.HostFile)
+func (n *network) carry(wires router.TrafficFDs) (err error) {
+	n.names = dns.New(n.view, dns.HostResolvConf)
 	c := egress.Config{RouterNS: n.router(), Pool: n.pool, Slot: n.slot, HostLoopback: n.plan.HostLoopback, Names: n.names}
-	if wires[netns.WirePackets] != nil {
-		stack, err := stackproc.Serve(stage.NetstackProgram(), c, wires)
+	if wires[router.TrafficPackets] != nil {
+		stack, err := stackclient.Start(stage.NetstackProgram(), c, wires)
 		if err == nil {
 			n.egress, n.stack = stack, stack
 		}
 		return err
 	}
-	served, err := egress.Serve(c, wires)
+	served, err := egress.Start(c, wires)
 	if err == nil {
 		n.egress = served
 	}
@@ -254,7 +257,7 @@ func (n *network) carry(wires netns.Wires) (err error) {
 // resolver is where the pod asks for names.
 func (n *network) resolver() string {
 	if n.stack != nil {
-		return stackproc.Names.String()
+		return stackproto.ResolverAddr.String()
 	}
 	return n.pool.Gateway().V4.String()
 }
@@ -267,7 +270,7 @@ func (n *network) disconnect() error {
 		n.egress, n.stack = nil, nil
 	}
 	if n.router() != "" {
-		for _, name := range netns.WireNames {
+		for _, name := range router.TrafficNames {
 			n.keeper.Drop(wirePrefix + name)
 		}
 	}

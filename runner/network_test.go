@@ -15,8 +15,8 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/podrun/podrun/internal/nsthread"
+	"github.com/podrun/podrun/internal/rawsys"
 	"github.com/podrun/podrun/internal/testenv"
-	"github.com/podrun/podrun/netns"
 	"github.com/podrun/podrun/pod"
 )
 
@@ -63,7 +63,7 @@ func (w wholePod) neighbourOf(plan *pod.Plan, name string) wholePod {
 // keeperNS is a namespace of the pod's keeper.
 func (w wholePod) keeperNS(link string) string {
 	w.t.Helper()
-	pid, _, ok := w.place.Keeper()
+	pid, _, ok := w.place.PodInit()
 	if !ok {
 		w.t.Fatal("the pod has no keeper")
 	}
@@ -76,7 +76,7 @@ func (w wholePod) keeperNS(link string) string {
 
 // get asks a web server from inside the pod, until there is one.
 func (w wholePod) get(server netip.Addr) (out string, err error) {
-	pid, _, ok := w.place.Keeper()
+	pid, _, ok := w.place.PodInit()
 	if !ok {
 		return "", errors.New("the pod has no keeper")
 	}
@@ -114,7 +114,7 @@ func dialHere(to netip.AddrPort) (net.Conn, error) {
 	if err := unix.SetsockoptTimeval(fd, unix.SOL_SOCKET, unix.SO_SNDTIMEO, &unix.Timeval{Sec: 10}); err != nil {
 		return nil, err
 	}
-	if err := unix.Connect(fd, netns.SockAddr(to)); err != nil {
+	if err := unix.Connect(fd, rawsys.Sockaddr(to)); err != nil {
 		return nil, err
 	}
 	return net.FileConn(f)
@@ -224,7 +224,7 @@ func TestAddressesOutliveTheKeeper(t *testing.T) {
 		t.Fatal(err)
 	}
 	before := b.keeperNS("fd/5")
-	pid, _, _ := b.place.Keeper()
+	pid, _, _ := b.place.PodInit()
 	if err := unix.Kill(pid, unix.SIGKILL); err != nil {
 		t.Fatal(err)
 	}

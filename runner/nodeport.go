@@ -9,9 +9,9 @@ import (
 	"strings"
 	"sync"
 
+	"github.com/podrun/podrun/netns/dns"
 	"github.com/podrun/podrun/netns/hostport"
 	"github.com/podrun/podrun/netns/ingress"
-	"github.com/podrun/podrun/netns/names"
 	"github.com/podrun/podrun/netns/services"
 )
 
@@ -24,7 +24,7 @@ import (
 // node is such a port, of one pod.
 type node struct {
 	file   *os.File
-	to     services.Node
+	to     services.NodePort
 	served bool
 }
 
@@ -47,12 +47,12 @@ func (n *network) leadNodes() error {
 	if !known(damaged) {
 		return damaged
 	}
-	return errors.Join(damaged, n.ports.lead(n, d.Nodes(n.store.Namespace, n.store.Name)))
+	return errors.Join(damaged, n.ports.lead(n, d.NodePorts(n.store.Namespace, n.store.Name)))
 }
 
 // lead opens the ports of the machine that Services want to lead to the pod, and no
 // others. One that another program has keeps no other from being opened.
-func (p *publisher) lead(via *network, wanted []services.Node) error {
+func (p *publisher) lead(via *network, wanted []services.NodePort) error {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	if !p.live {
@@ -74,7 +74,7 @@ func (p *publisher) lead(via *network, wanted []services.Node) error {
 }
 
 // openNode has a port lead to one of the pod's. The caller holds mu.
-func (p *publisher) openNode(via *network, h hostport.Port, to services.Node) error {
+func (p *publisher) openNode(via *network, h hostport.Port, to services.NodePort) error {
 	name := h.String()
 	n, has := p.nodes[name]
 	if has && n.served && n.to == to {
@@ -108,8 +108,8 @@ func (p *publisher) openNode(via *network, h hostport.Port, to services.Node) er
 
 // serveNode has what comes to a port go to the pod, or, where clients stay with their pods, to
 // theirs. The caller holds mu.
-func (p *publisher) serveNode(via *network, file *os.File, protocol string, to services.Node) error {
-	if !to.Keeps {
+func (p *publisher) serveNode(via *network, file *os.File, protocol string, to services.NodePort) error {
+	if !to.Affinity {
 		return p.server.Add(file, protocol, int(to.To))
 	}
 	if via.stack != nil {
@@ -122,23 +122,23 @@ func (p *publisher) serveNode(via *network, file *os.File, protocol string, to s
 		}
 		p.way = way
 	}
-	return p.server.Share(file, protocol, int(to.To), via.elsewhere(to), p.way)
+	return p.server.AddShared(file, protocol, int(to.To), via.elsewhere(to), p.way)
 }
 
 // elsewhere says which clients of a port are other pods'.
-func (n *network) elsewhere(to services.Node) ingress.Elsewhere {
+func (n *network) elsewhere(to services.NodePort) ingress.Affinity {
 	own := n.addresses()
 	var mu sync.Mutex
-	var known *names.View
-	var stays services.Stays
+	var known *dns.View
+	var stays services.Affinity
 	return func(client netip.Addr) (netip.AddrPort, bool) {
 		v := n.view()
 		mu.Lock()
 		defer mu.Unlock()
 		if v != known {
-			known, stays = v, v.Stays(to.Protocol, to.Port)
+			known, stays = v, v.Affinity(to.Protocol, to.Port)
 		}
-		at, shown := stays.Of(client)
+		at, shown := stays.Endpoint(client)
 		if slices.Contains(own, at.Addr()) {
 			return netip.AddrPort{}, false
 		}

@@ -11,10 +11,11 @@ import (
 
 	"github.com/podrun/podrun/internal/store"
 	"github.com/podrun/podrun/internal/testenv"
-	"github.com/podrun/podrun/netns"
+	"github.com/podrun/podrun/netns/dns"
 	"github.com/podrun/podrun/netns/hostport"
 	"github.com/podrun/podrun/netns/ingress"
-	"github.com/podrun/podrun/netns/names"
+	"github.com/podrun/podrun/netns/ipam"
+	"github.com/podrun/podrun/netns/router"
 	"github.com/podrun/podrun/netns/services"
 )
 
@@ -34,7 +35,7 @@ func TestNodePortIsTriedAgain(t *testing.T) {
 	p.live, p.server = true, ingress.New(nil) // it serves nothing
 	defer p.server.Close()
 	for range 2 {
-		if err := p.lead(nil, []services.Node{{Protocol: "TCP", Port: 30471, To: 80}}); err == nil || p.nodes[h.String()].served {
+		if err := p.lead(nil, []services.NodePort{{Protocol: "TCP", Port: 30471, To: 80}}); err == nil || p.nodes[h.String()].served {
 			t.Errorf("it is taken for served: %v", err)
 		}
 	}
@@ -55,7 +56,7 @@ func TestNoWayToOtherPods(t *testing.T) {
 	p := newPublisher(nil)
 	p.server = ingress.New(nil)
 	for range 2 {
-		err := p.serveNode(s, file, h.Protocol, services.Node{Protocol: "UDP", Port: 30472, To: 80, Keeps: true})
+		err := p.serveNode(s, file, h.Protocol, services.NodePort{Protocol: "UDP", Port: 30472, To: 80, Affinity: true})
 		if !errors.Is(err, fs.ErrNotExist) || p.way != nil {
 			t.Errorf("%v; the way is %+v", err, p.way)
 		}
@@ -67,16 +68,16 @@ func TestNoWayToOtherPods(t *testing.T) {
 
 // Whose client it is follows what is known of pods, and who asks is none of the others.
 func TestClientsOfOthers(t *testing.T) {
-	pool := netns.Pool{V4: netip.MustParsePrefix("10.88.0.0/16"), V6: netip.MustParsePrefix("fd88::/64")}
+	pool := ipam.Pool{V4: netip.MustParsePrefix("10.88.0.0/16"), V6: netip.MustParsePrefix("fd88::/64")}
 	web := map[string]string{"app": "web"}
-	a := services.Pod{Namespace: "ns", Name: "a", Labels: web, Ready: true, Addresses: pool.Usable(1)}
-	b := services.Pod{Namespace: "ns", Name: "b", Labels: web, Ready: true, Addresses: pool.Usable(2), Stack: true}
-	node := services.Node{Protocol: "TCP", Port: 30471, To: 80, Keeps: true}
+	a := services.Pod{Namespace: "ns", Name: "a", Labels: web, Ready: true, Addresses: router.UsableAddresses(pool, 1)}
+	b := services.Pod{Namespace: "ns", Name: "b", Labels: web, Ready: true, Addresses: router.UsableAddresses(pool, 2), UserSpaceStack: true}
+	node := services.NodePort{Protocol: "TCP", Port: 30471, To: 80, Affinity: true}
 	s := &network{store: store.Pod{Namespace: "ns", Name: "a"}, pool: pool, slot: 1}
 	know := func(pods ...services.Pod) {
-		s.directory.at, s.directory.stamp = time.Now().Add(time.Hour), s.store.Stamp()
-		s.directory.view = &names.View{Directory: services.Directory{Pods: pods, Services: []services.Service{
-			{Namespace: "ns", Name: "web", Selector: web, AffinitySeconds: 9, Ports: []services.Port{{Protocol: "TCP", Port: 80, Target: 80, Node: 30471}}},
+		s.directory.at, s.directory.stamp = time.Now().Add(time.Hour), s.store.EndpointVersion()
+		s.directory.view = &dns.View{Directory: services.Directory{Pods: pods, Services: []services.Service{
+			{Namespace: "ns", Name: "web", Selector: web, AffinitySeconds: 9, Ports: []services.Port{{Protocol: "TCP", Port: 80, Target: 80, NodePort: 30471}}},
 		}}}
 	}
 	elsewhere := s.elsewhere(node)

@@ -80,7 +80,7 @@ func (n *network) tell() error {
 	if reflect.DeepEqual(c.told, is) {
 		return nil
 	}
-	if err := n.store.WritePresence(is); err != nil {
+	if err := n.store.WriteEndpoint(is); err != nil {
 		return err
 	}
 	c.told = is
@@ -104,7 +104,7 @@ func (n *network) lead() error {
 	if !known(damaged) {
 		return damaged
 	}
-	if err := n.ports.lead(n, d.Nodes(n.store.Namespace, n.store.Name)); err != nil {
+	if err := n.ports.lead(n, d.NodePorts(n.store.Namespace, n.store.Name)); err != nil {
 		n.warn("a Service's port of the machine does not lead to the pod: " + err.Error())
 	}
 	_, err = services.Apply(n.router(), n.pool.ServiceRanges(), d)

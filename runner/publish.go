@@ -21,11 +21,11 @@ type publisher struct {
 	keeper *stage.Keeper
 
 	mu     sync.Mutex
-	open   map[string]*os.File // by the names of hostport
-	nodes  map[string]node     // those that Services open, too
-	live   bool                // there is a sandbox
-	server *ingress.Server     // nil while there is no sandbox
-	way    *ingress.Inside     // of server, if that is how it reaches the pod
+	open   map[string]*os.File  // by the names of hostport
+	nodes  map[string]node      // those that Services open, too
+	live   bool                 // there is a sandbox
+	server *ingress.Server      // nil while there is no sandbox
+	way    *ingress.NetnsDialer // of server, if that is how it reaches the pod
 }
 
 // keptPort is a port's name among the descriptors that the keeper holds.
@@ -151,13 +151,13 @@ func (p *publisher) begin(via *network) error {
 
 // wayIn is how a connection comes to the pod: from the router, to which the pod's answers
 // to anybody return; or, without one, inside the pod.
-func (n *network) wayIn() (*ingress.Inside, error) {
+func (n *network) wayIn() (*ingress.NetnsDialer, error) {
 	if n.slot == 0 {
-		way := &ingress.Inside{Addrs: []netip.Addr{netip.MustParseAddr(podAddress)}}
-		return way, way.Enter(n.netns)
+		way := &ingress.NetnsDialer{Addrs: []netip.Addr{netip.MustParseAddr(podAddress)}}
+		return way, way.Start(n.netns)
 	}
-	way := &ingress.Inside{Addrs: n.addresses(), Transparent: true, Ours: []netip.Prefix{n.pool.V4, n.pool.V6}}
-	return way, way.Enter(n.router())
+	way := &ingress.NetnsDialer{Addrs: n.addresses(), Transparent: true, PodPrefixes: []netip.Prefix{n.pool.V4, n.pool.V6}}
+	return way, way.Start(n.router())
 }
 
 // pause stops taking connections, unless some are open; then resume must follow.

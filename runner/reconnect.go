@@ -6,7 +6,8 @@ import (
 	"os"
 
 	"github.com/podrun/podrun/internal/store"
-	"github.com/podrun/podrun/netns"
+	"github.com/podrun/podrun/netns/ipam"
+	"github.com/podrun/podrun/netns/router"
 	"github.com/podrun/podrun/pod"
 )
 
@@ -15,7 +16,7 @@ import (
 func (n *network) reconnect(take func(name string) (*os.File, bool)) error {
 	had, wires, err := n.regain(take)
 	switch {
-	case store.Blind(err):
+	case store.IsExhausted(err):
 		return errors.Join(err, wires.Close()) // the next supervisor may see
 	case len(wires) > 0 && err != nil && !errors.Is(err, fs.ErrNotExist):
 		n.warn("the pod has no network any more but its own loopback: " + err.Error())
@@ -23,14 +24,14 @@ func (n *network) reconnect(take func(name string) (*os.File, bool)) error {
 	if err != nil || len(wires) == 0 {
 		return wires.Close() // it has none
 	}
-	if n.pool, err = netns.OpenRouter(n.router()).Pool(); err != nil {
+	if n.pool, err = router.Open(n.router()).CurrentPool(); err != nil {
 		return errors.Join(err, wires.Close())
 	}
 	n.lives(had)
 	if n.leaves {
 		go n.mendWayOut()
 	}
-	n.crier.told, _ = n.store.Presence() // else it is told again
+	n.crier.told, _ = n.store.Endpoint() // else it is told again
 	return n.carry(wires)
 }
 
@@ -39,16 +40,16 @@ func (n *network) reconnect(take func(name string) (*os.File, bool)) error {
 func (n *network) reconnectToRemove(take func(name string) (*os.File, bool)) error {
 	had, wires, err := n.regain(take)
 	if err == nil && len(wires) > 0 {
-		n.pool = netns.Pool(pod.NetworksOf(had.Addresses))
+		n.pool = ipam.Pool(pod.NetworksOf(had.Addresses))
 		n.lives(had)
 	}
 	return wires.Close()
 }
 
 // regain takes the wires that the keeper has, and reads the pod's place, if it has one.
-func (n *network) regain(take func(name string) (*os.File, bool)) (store.Lease, netns.Wires, error) {
-	wires := netns.Wires{}
-	for _, name := range netns.WireNames {
+func (n *network) regain(take func(name string) (*os.File, bool)) (store.Lease, router.TrafficFDs, error) {
+	wires := router.TrafficFDs{}
+	for _, name := range router.TrafficNames {
 		if f, ok := take(wirePrefix + name); ok {
 			wires[name] = f
 		}
@@ -59,5 +60,5 @@ func (n *network) regain(take func(name string) (*os.File, bool)) (store.Lease, 
 
 // lives takes the pod's place in the network as it is on record.
 func (n *network) lives(had store.Lease) {
-	n.slot, n.leaves, n.stays = netns.Slot(had.Slot), had.Leaves, had.Stays
+	n.slot, n.leaves, n.stays = ipam.Slot(had.Slot), had.Masqueraded, had.NoMasqueradeReason
 }

@@ -11,7 +11,7 @@ import (
 	"github.com/podrun/podrun/internal/store"
 	"github.com/podrun/podrun/internal/testenv"
 	"github.com/podrun/podrun/lifecycle"
-	"github.com/podrun/podrun/netns"
+	"github.com/podrun/podrun/netns/router"
 )
 
 // A supervisor that is killed while it removes a sandbox may have had the keeper drop some of
@@ -24,13 +24,13 @@ func TestASandboxIsRemovedWithoutAllOfItsWires(t *testing.T) {
 		t.Fatal(err)
 	}
 	own := []netip.Addr{netip.MustParseAddr("10.99.0.7"), netip.MustParseAddr("fd99::7")}
-	if err := place.WriteLease(store.Lease{Slot: 7, Addresses: own, Leaves: true}); err != nil {
+	if err := place.WriteLease(store.Lease{Slot: 7, Addresses: own, Masqueraded: true}); err != nil {
 		t.Fatal(err)
 	}
-	for dropped := range len(netns.WireNames) + 1 {
+	for dropped := range len(router.TrafficNames) + 1 {
 		e := &engine{plan: newPlan(nil, nil), store: place, estate: &estate{}}
 		kept := map[string]uintptr{}
-		for _, name := range netns.WireNames[dropped:] {
+		for _, name := range router.TrafficNames[dropped:] {
 			fd, err := unix.Open(os.DevNull, unix.O_RDONLY|unix.O_CLOEXEC, 0)
 			if err != nil {
 				t.Fatal(err)

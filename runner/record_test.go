@@ -47,7 +47,7 @@ func TestSupervisorAwaitsRecord(t *testing.T) {
 	t.Cleanup(w.remove)
 	err := w.beginWhole(plan, func() error {
 		for deadline := time.Now().Add(time.Minute); ; {
-			if _, _, lives := w.place.Keeper(); lives { // it has begun without a plan
+			if _, _, lives := w.place.PodInit(); lives { // it has begun without a plan
 				break
 			}
 			if time.Now().After(deadline) {
@@ -100,7 +100,7 @@ func TestLateRecordOfAnotherRuntimeDirectory(t *testing.T) {
 		for rests := 0; rests < 1000 && time.Now().Before(end); rests++ { // looks in a row at which it sleeps: it waits
 			switch st, ok := stat(supervisor); {
 			case !ok || st.name != "podrun-superv": // another child of the keeper, if any
-				keeper, _, _ := w.place.Keeper()
+				keeper, _, _ := w.place.PodInit()
 				supervisor, rests = supervisorOf(keeper), 0
 			case st.state != 'S':
 				rests = 0

@@ -55,7 +55,7 @@ func removeOwn(place store.Pod) error {
 			}
 		}
 	}
-	return place.RemoveOwn()
+	return place.RemoveSelf()
 }
 
 // leave removes the whole of a pod that nobody else removes. The guard executes it in its own

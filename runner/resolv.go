@@ -5,7 +5,7 @@ import (
 	"os"
 	"strings"
 
-	"github.com/podrun/podrun/netns/names"
+	"github.com/podrun/podrun/netns/dns"
 	"github.com/podrun/podrun/netns/resolvconf"
 	"github.com/podrun/podrun/pod"
 )
@@ -13,15 +13,15 @@ import (
 // resolvFile is what containers find at /etc/resolv.conf, and what the pod's events tell
 // about it.
 func (n *network) resolvFile() (string, []resolvconf.Event) {
-	host, _ := os.ReadFile(names.HostFile) // the C library does without one, too
+	host, _ := os.ReadFile(dns.HostResolvConf) // the C library does without one, too
 	p := resolvconf.Pod{
 		Namespace: n.plan.Namespace, Policy: resolvconf.Policy(n.plan.DNS.Policy), HostNetwork: n.plan.Network == pod.NetworkHost,
-		Own: resolvconf.Config{Nameservers: n.plan.DNS.Nameservers, Searches: n.plan.DNS.Searches, Options: n.plan.DNS.Options},
+		DNSConfig: resolvconf.Config{Nameservers: n.plan.DNS.Nameservers, Searches: n.plan.DNS.Searches, Options: n.plan.DNS.Options},
 	}
 	if n.names != nil {
 		p.Resolver = []string{n.resolver()}
 	}
-	c, events := resolvconf.For(p, resolvconf.Parse(string(host)))
+	c, events := resolvconf.Build(p, resolvconf.Parse(string(host)))
 	return c.String(), events
 }
 

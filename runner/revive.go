@@ -100,7 +100,7 @@ func (e *engine) clear(left state, known *lifecycle.Observed) error {
 // mendLog ends an entry of which only a part was written.
 func (e *engine) mendLog(container string, attempt int) error {
 	at := placeLog(e.store, e.plan, container, attempt)
-	if all, err := crilog.Instances(at.dir); err != nil || len(all) == 0 || all[len(all)-1] != attempt {
+	if all, err := crilog.Attempts(at.dir); err != nil || len(all) == 0 || all[len(all)-1] != attempt {
 		return err
 	}
 	w, err := crilog.OpenWriter(at.dir, attempt, at.limits)
@@ -108,7 +108,7 @@ func (e *engine) mendLog(container string, attempt int) error {
 		return err
 	}
 	defer w.Close()
-	if err := w.Mend(); err != nil {
+	if err := w.CompletePartial(); err != nil {
 		fmt.Fprintln(os.Stderr, err) // the disk is full: the log has half a line
 	}
 	return nil
@@ -119,14 +119,14 @@ func (e *engine) mendLog(container string, attempt int) error {
 // those that have done their work.
 func remembered(e *engine) (lifecycle.Observed, error) {
 	var known lifecycle.Observed
-	ends, err := e.store.Ends()
+	ends, err := e.store.Exits()
 	if err != nil {
 		fmt.Fprintln(os.Stderr, err) // they are run again
 	}
 	for _, list := range e.plan.All() {
 		for i := range list {
 			name := list[i].Name
-			runs, err := crilog.Instances(e.store.LogDir(name))
+			runs, err := crilog.Attempts(e.store.LogDir(name))
 			if err != nil {
 				return known, fmt.Errorf("find the latest run of container %s: %w", name, err)
 			}
@@ -158,7 +158,7 @@ func (e *engine) remember(o *lifecycle.Observed) {
 		c := o.Containers[name]
 		ends[name] = pod.End{Attempt: c.Attempt, ExitCode: c.End.ExitCode, Reason: c.End.Reason, Message: c.End.Message}
 	}
-	if err := e.store.WriteEnds(ends); err != nil {
+	if err := e.store.WriteExits(ends); err != nil {
 		fmt.Fprintln(os.Stderr, err)
 		return
 	}

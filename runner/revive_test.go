@@ -90,7 +90,7 @@ func TestPodKilledBeforeItRuns(t *testing.T) {
 	plan := risingPlan(t, "exec sleep 1000")
 	plan.RestartPolicy = pod.RestartNever
 	w := startWhole(t, plan)
-	keeper, _, ok := w.place.Keeper()
+	keeper, _, ok := w.place.PodInit()
 	if !ok || stage.Guards(keeper, w.place) {
 		t.Fatalf("the keeper is said to be %d: %t", keeper, ok)
 	}

@@ -63,7 +63,7 @@ func (w wholePod) guardOf(keeper int) int {
 	if !ok {
 		t.Fatal("the keeper has gone")
 	}
-	if pid, ok := w.place.Guard(); !ok || pid != st.parent || !stage.Guards(pid, w.place) {
+	if pid, ok := w.place.Monitor(); !ok || pid != st.parent || !stage.Guards(pid, w.place) {
 		t.Errorf("the guard is said to be %d, a guard: %t", pid, stage.Guards(pid, w.place))
 	}
 	guard, ok := stat(st.parent)

@@ -88,7 +88,7 @@ func supervise(args []string) int {
 		out := s.engine.annotate(*st)
 		write := s.place.WriteStatus
 		if s.control.leaving.Load() {
-			write = s.place.WriteLeaving
+			write = s.place.WriteRemoving
 		}
 		if err := write(&out); err != nil {
 			fmt.Fprintln(os.Stderr, err)
@@ -170,7 +170,7 @@ func takeUp(args []string) (*supervisor, *loop, error) {
 	if st, serr := place.Status(); was != nil && serr == nil {
 		e.podIPs, e.hostIPs = st.PodIPs, st.HostIPs
 	}
-	if err == nil && place.Leaving() { // whoever asked for it may be gone, and the request not on record
+	if err == nil && place.Removing() { // whoever asked for it may be gone, and the request not on record
 		s.control.leaving.Store(true)
 		e.emit(lifecycle.Event{Kind: lifecycle.StopAsked})
 	}

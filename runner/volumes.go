@@ -157,7 +157,7 @@ func (s *sandbox) takeClaim(v *pod.Volume) error {
 		return err
 	}
 	if o.Claim != nil && slices.Contains(o.Claim.AccessModes, "ReadWriteOncePod") {
-		if err := s.store.TakeClaim(v.Claim, s.plan.UID); err != nil {
+		if err := s.store.AcquireClaim(v.Claim, s.plan.UID); err != nil {
 			return err
 		}
 	}
@@ -283,7 +283,7 @@ func (s *sandbox) unmountVolumes() error {
 		case pod.ImageVolume:
 			errs = append(errs, volumes.UnmountRootfs(s.imageDir(v)))
 		case pod.ClaimVolume:
-			errs = append(errs, s.store.DropClaim(v.Claim, s.plan.UID))
+			errs = append(errs, s.store.ReleaseClaim(v.Claim, s.plan.UID))
 		}
 	}
 	return errors.Join(append(errs, volumes.UnmountTree(s.filesDir()), volumes.UnmountTree(s.hostDir()))...)

@@ -8,8 +8,9 @@ import (
 
 	"github.com/podrun/podrun/internal/report"
 	"github.com/podrun/podrun/internal/store"
-	"github.com/podrun/podrun/netns"
-	"github.com/podrun/podrun/netns/uplink"
+	"github.com/podrun/podrun/netns/ipam"
+	"github.com/podrun/podrun/netns/masquerade"
+	"github.com/podrun/podrun/netns/router"
 	"github.com/podrun/podrun/pod"
 )
 
@@ -19,15 +20,15 @@ import (
 
 // wayOut has the kernel lead out what the pod sends, where that is asked for, or where it
 // is sure to work; then no packet to others may be longer than mtu.
-func (n *network) wayOut(mode pod.NetworkMode, router netns.Router) (mtu int, err error) {
+func (n *network) wayOut(mode pod.NetworkMode, router router.Router) (mtu int, err error) {
 	n.leaves, n.stays = false, ""
 	had, _ := n.store.Lease() // of an earlier life, if any
-	if mode == pod.NetworkMasquerade || mode == pod.NetworkAuto && uplink.Root() {
+	if mode == pod.NetworkMasquerade || mode == pod.NetworkAuto && masquerade.IsHostRoot() {
 		// First of all: what dies now leaves word of what is to be removed.
 		if err := n.writeLease(true); err != nil {
 			return 0, err
 		}
-		mtu, err = uplink.Make(router)
+		mtu, err = masquerade.Ensure(router)
 		if err == nil {
 			n.leaves = true
 			return mtu, nil
@@ -37,7 +38,7 @@ func (n *network) wayOut(mode pod.NetworkMode, router netns.Router) (mtu int, er
 		}
 		n.stays = strings.ReplaceAll(err.Error(), "\n", "; ")
 	}
-	if had.Leaves {
+	if had.Masqueraded {
 		if err := n.removeWayOut(router); err != nil {
 			fmt.Fprintln(os.Stderr, err)
 		}
@@ -46,17 +47,17 @@ func (n *network) wayOut(mode pod.NetworkMode, router netns.Router) (mtu int, er
 }
 
 func (n *network) writeLease(leaves bool) error {
-	return n.store.WriteLease(store.Lease{Slot: int(n.slot), Addresses: n.addresses(), Leaves: leaves, Stays: n.stays})
+	return n.store.WriteLease(store.Lease{Slot: int(n.slot), Addresses: n.addresses(), Masqueraded: leaves, NoMasqueradeReason: n.stays})
 }
 
 // mendWayOut makes again what others have removed, as who reloads the host's firewall does
 // with all rules that there are.
 func (n *network) mendWayOut() {
-	err := n.underLock(func(map[netns.Slot]bool) error {
-		if had, err := n.store.Lease(); err != nil || !had.Leaves {
+	err := n.underLock(func(map[ipam.Slot]bool) error {
+		if had, err := n.store.Lease(); err != nil || !had.Masqueraded {
 			return nil // the pod is about to end
 		}
-		return uplink.Mend(netns.OpenRouter(n.router()))
+		return masquerade.Repair(router.Open(n.router()))
 	})
 	if err != nil {
 		fmt.Fprintln(os.Stderr, err)
@@ -69,16 +70,16 @@ func (n *network) leaveWayOut() error {
 	if n.router() == "" {
 		return nil
 	}
-	if had, err := n.store.Lease(); err != nil || !had.Leaves { // which nobody else changes
+	if had, err := n.store.Lease(); err != nil || !had.Masqueraded { // which nobody else changes
 		return nil
 	}
-	return n.underLock(func(map[netns.Slot]bool) error {
+	return n.underLock(func(map[ipam.Slot]bool) error {
 		had, err := n.store.Lease()
 		if err == nil {
-			err = n.removeWayOut(netns.OpenRouter(n.router()))
+			err = n.removeWayOut(router.Open(n.router()))
 		}
 		if err == nil {
-			had.Leaves = false
+			had.Masqueraded = false
 			err = n.store.WriteLease(had)
 		}
 		return err
@@ -86,10 +87,10 @@ func (n *network) leaveWayOut() error {
 }
 
 // removeWayOut is for who holds the lock.
-func (n *network) removeWayOut(router netns.Router) error {
+func (n *network) removeWayOut(router router.Router) error {
 	others, err := n.store.OtherLeases()
-	if err != nil || slices.ContainsFunc(others, func(l store.Lease) bool { return l.Leaves }) {
+	if err != nil || slices.ContainsFunc(others, func(l store.Lease) bool { return l.Masqueraded }) {
 		return err
 	}
-	return uplink.Remove(router)
+	return masquerade.Remove(router)
 }

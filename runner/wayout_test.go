@@ -13,8 +13,8 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/podrun/podrun/internal/nsthread"
+	"github.com/podrun/podrun/internal/rawsys"
 	"github.com/podrun/podrun/internal/testenv"
-	"github.com/podrun/podrun/netns"
 	"github.com/podrun/podrun/pod"
 )
 
@@ -61,7 +61,7 @@ func TestMasquerade(t *testing.T) {
 		}
 		patience := unix.Timeval{Sec: 60}
 		if err = unix.SetsockoptTimeval(fd, unix.SOL_SOCKET, unix.SO_RCVTIMEO, &patience); err == nil {
-			err = unix.Connect(fd, netns.SockAddr(netip.MustParseAddrPort("10.77.0.2:7000")))
+			err = unix.Connect(fd, rawsys.Sockaddr(netip.MustParseAddrPort("10.77.0.2:7000")))
 		}
 		return err
 	}, inPod)

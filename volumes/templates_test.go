@@ -21,7 +21,7 @@ func pod(t testing.TB) (Sandbox, Templates) {
 	t.Helper()
 	testenv.NoLeaks(t)
 	testenv.Need(t, canMountSysfs)
-	proc := testenv.Namespaces(t, unix.CLONE_NEWNET|unix.CLONE_NEWIPC)
+	proc := testenv.NewNamespaces(t, unix.CLONE_NEWNET|unix.CLONE_NEWIPC)
 	s := Sandbox{Dir: filepath.Join(t.TempDir(), "sandbox"), NetNS: proc + "/ns/net", IPCNS: proc + "/ns/ipc"}
 	templates, err := s.MountTemplates()
 	must(t, err)

@@ -10,11 +10,11 @@ import (
 
 	"pgregory.net/rapid"
 
-	"github.com/podrun/podrun/internal/properties"
+	"github.com/podrun/podrun/internal/proptest"
 	"github.com/podrun/podrun/pod"
 )
 
-func TestMain(m *testing.M) { properties.Main(m, "2000") }
+func TestMain(m *testing.M) { proptest.Main(m, "2000") }
 
 // TestProperties: whatever happens to pods, in whatever order, a workload never has more
 // of them than it may, never takes one away that has to be there, and in the end is what

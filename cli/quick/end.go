@@ -22,7 +22,7 @@ func down(words []string) (code int, ok bool) {
 	if !ok {
 		return 0, false
 	}
-	err := dirs.DropReplacement(p)
+	err := dirs.RemoveReplacement(p)
 	if err != nil {
 		return ended(err), true
 	}
@@ -30,7 +30,7 @@ func down(words []string) (code int, ok bool) {
 		defer remote.Waiting(os.Stderr, "stopping", p, nil, nil)()
 		return remote.End(context.Background(), p, wire.StopRequest{Remove: true})
 	}, func(p store.Pod) error {
-		if !p.Cleared() {
+		if !p.OwnsNothing() {
 			return errRemains
 		}
 		return p.Remove()
@@ -39,7 +39,7 @@ func down(words []string) (code int, ok bool) {
 		return 0, false
 	}
 	if err == nil {
-		err = dirs.DropUpdate(p)
+		err = dirs.RemoveUpdate(p)
 	}
 	if err == nil {
 		fmt.Fprintf(os.Stdout, "pod/%s deleted\n", p.Name)

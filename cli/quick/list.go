@@ -30,7 +30,7 @@ func list(command string, words []string) (code int, ok bool) {
 		return 0, false
 	}
 	for _, p := range places {
-		if p.Leaving() && !p.Alive() { // the whole front finishes that
+		if p.Removing() && !p.Alive() { // the whole front finishes that
 			return 0, false
 		}
 	}
@@ -79,7 +79,7 @@ func missing(dirs store.Dirs) bool {
 		return false // who asks for workloads hears of it
 	}
 	for _, w := range workloads {
-		if alive, boot, _ := w.Controlled(); !alive && boot == store.BootID() {
+		if alive, boot, _ := w.Controller(); !alive && boot == store.BootID() {
 			return true
 		}
 	}

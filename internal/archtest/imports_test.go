@@ -9,11 +9,11 @@ import (
 	"testing"
 )
 
-func TestEveryDirectoryIsARoom(t *testing.T) {
+func TestEveryDirectoryIsListed(t *testing.T) {
 	for _, f := range allFiles(t) {
-		if _, ok := roomOf(f.dir); !ok {
+		if _, ok := packageOf(f.dir); !ok {
 			t.Errorf("%s: the directory %s is no room: put the file into one of %s, or list the new room in law_test.go with what it may import and why",
-				f.path, f.dir, strings.Join(roomNames(), ", "))
+				f.path, f.dir, strings.Join(layoutDirs(), ", "))
 		}
 	}
 	entries, err := os.ReadDir(root)
@@ -21,20 +21,20 @@ func TestEveryDirectoryIsARoom(t *testing.T) {
 		t.Fatal(err)
 	}
 	for _, e := range entries {
-		if e.IsDir() && !slices.Contains(topLevel, e.Name()) && !slices.Contains(roomNames(), e.Name()) {
+		if e.IsDir() && !slices.Contains(topLevel, e.Name()) && !slices.Contains(layoutDirs(), e.Name()) {
 			t.Errorf("%s/: the root has no such directory: if it is to stay, list it in law_test.go", e.Name())
 		}
 	}
 }
 
-func TestTheTablesAreInUse(t *testing.T) {
+func TestLayoutHasNoStaleEntries(t *testing.T) {
 	imported := map[string]bool{}
 	used := map[string]bool{}
 	for _, f := range allFiles(t) {
-		r, _ := roomOf(f.dir)
+		r, _ := packageOf(f.dir)
 		used[r.dir] = true
 		for _, spec := range f.Imports {
-			if l, ok := libraryOf(strings.Trim(spec.Path.Value, `"`)); ok {
+			if l, ok := moduleOf(strings.Trim(spec.Path.Value, `"`)); ok {
 				imported[l.prefix+" in "+r.dir] = true
 			}
 		}
@@ -44,12 +44,12 @@ func TestTheTablesAreInUse(t *testing.T) {
 			t.Errorf("law_test.go: there is no %s: strike it from pureFiles", p)
 		}
 	}
-	for _, r := range rooms {
+	for _, r := range layout {
 		if !used[r.dir] {
 			t.Errorf("law_test.go: there is no room %s: strike it", r.dir)
 		}
 	}
-	for _, l := range libraries {
+	for _, l := range modules {
 		for _, r := range l.rooms {
 			if r != everywhere && !imported[l.prefix+" in "+r] {
 				t.Errorf("law_test.go: %s does not import %s: strike it", r, l.prefix)
@@ -58,38 +58,38 @@ func TestTheTablesAreInUse(t *testing.T) {
 	}
 }
 
-func TestRoomsImportOnlyWhatTheyMay(t *testing.T) {
+func TestImports(t *testing.T) {
 	for _, f := range allFiles(t) {
-		r, _ := roomOf(f.dir)
+		r, _ := packageOf(f.dir)
 		for _, spec := range f.Imports {
 			p := strings.Trim(spec.Path.Value, `"`)
-			if !within(p, module) {
+			if !within(p, modulePath) {
 				continue
 			}
-			target, ok := roomOf(strings.TrimPrefix(strings.TrimPrefix(p, module), "/"))
+			target, ok := packageOf(strings.TrimPrefix(strings.TrimPrefix(p, modulePath), "/"))
 			switch {
 			case !ok || target.dir == r.dir || slices.Contains(r.may, target.dir):
-			case f.test && slices.Contains(inTests, target.dir):
+			case f.test && slices.Contains(testHelpers, target.dir):
 			default:
 				t.Errorf("%s: room %s may not import %s.\n\tWhy: %s.\n\tDo: take a value of your own and let the caller fill it; it may import %s.",
-					at(spec.Pos()), r.dir, target.dir, r.why, orNothing(r.may))
+					at(spec.Pos()), r.dir, target.dir, r.why, listOrNone(r.may))
 			}
 		}
 	}
 }
 
-func TestALibraryHasOneRoom(t *testing.T) {
+func TestModules(t *testing.T) {
 	for _, f := range allFiles(t) {
-		r, _ := roomOf(f.dir)
+		r, _ := packageOf(f.dir)
 		for _, spec := range f.Imports {
 			p := strings.Trim(spec.Path.Value, `"`)
-			if within(p, module) || standard(p) || p == "C" {
+			if within(p, modulePath) || isStandard(p) || p == "C" {
 				continue
 			}
-			if f.test && slices.ContainsFunc(testLibraries, func(l string) bool { return within(p, l) }) {
+			if f.test && slices.ContainsFunc(testModules, func(l string) bool { return within(p, l) }) {
 				continue
 			}
-			l, ok := libraryOf(p)
+			l, ok := moduleOf(p)
 			switch {
 			case !ok:
 				t.Errorf("%s: %s is no library of this project.\n\tDo: use the standard library, or list it in law_test.go with its one room and the reason.", at(spec.Pos()), p)
@@ -101,9 +101,9 @@ func TestALibraryHasOneRoom(t *testing.T) {
 	}
 }
 
-func TestPureRoomsTouchNothing(t *testing.T) {
+func TestPurePackages(t *testing.T) {
 	for _, f := range allFiles(t) {
-		r, _ := roomOf(f.dir)
+		r, _ := packageOf(f.dir)
 		why, pure := r.why, r.pure
 		if w, ok := pureFiles[f.path]; ok {
 			why, pure = w, true
@@ -125,16 +125,16 @@ func TestPureRoomsTouchNothing(t *testing.T) {
 	}
 }
 
-func TestBackStaysLean(t *testing.T) {
-	staysLean(t, "the supervisor's program", "internal/stage/back", module+"/runner", notInBack)
+func TestSupervisorDeps(t *testing.T) {
+	checkDeps(t, "the supervisor's program", "internal/stage/back", modulePath+"/runner", notInSupervisor)
 }
 
-func TestQuickStaysLean(t *testing.T) {
-	staysLean(t, "the quick front", "cli/quick", module+"/internal/wire", notInQuick)
+func TestFastPathDeps(t *testing.T) {
+	checkDeps(t, "the quick front", "cli/quick", modulePath+"/internal/wire", notInFastPath)
 }
 
-// staysLean says what a program reaches of what is not in it. It does reach known.
-func staysLean(t *testing.T, what, dir, known string, notIn []library) {
+// checkDeps says what a program reaches of what is not in it. It does reach known.
+func checkDeps(t *testing.T, what, dir, known string, notIn []module) {
 	cmd := exec.Command("go", "list", "-deps", "-tags", buildTags(t), "./"+dir)
 	cmd.Dir = root
 	cmd.Stderr = os.Stderr
@@ -149,7 +149,7 @@ func staysLean(t *testing.T, what, dir, known string, notIn []library) {
 	for _, l := range notIn {
 		var found []string
 		for _, d := range deps {
-			if within(d, l.prefix) && !slices.Contains(leanEverywhere, d) && !within(d, module+"/"+dir) && !within(d, module+"/cli/internal") && (!within(d, module) || within(l.prefix, module)) {
+			if within(d, l.prefix) && !slices.Contains(allowedAnywhere, d) && !within(d, modulePath+"/"+dir) && !within(d, modulePath+"/cli/internal") && (!within(d, modulePath) || within(l.prefix, modulePath)) {
 				found = append(found, d)
 			}
 		}
@@ -159,9 +159,9 @@ func staysLean(t *testing.T, what, dir, known string, notIn []library) {
 	}
 }
 
-func libraryOf(p string) (library, bool) {
-	var best library
-	for _, l := range libraries {
+func moduleOf(p string) (module, bool) {
+	var best module
+	for _, l := range modules {
 		if within(p, l.prefix) && len(l.prefix) > len(best.prefix) {
 			best = l
 		}
@@ -169,21 +169,21 @@ func libraryOf(p string) (library, bool) {
 	return best, best.prefix != ""
 }
 
-// standard: the first element of a third-party path is a host name.
-func standard(p string) bool {
+// isStandard: the first element of a third-party path is a host name.
+func isStandard(p string) bool {
 	first, _, _ := strings.Cut(p, "/")
 	return !strings.Contains(first, ".")
 }
 
-func roomNames() []string {
+func layoutDirs() []string {
 	var names []string
-	for _, r := range rooms {
+	for _, r := range layout {
 		names = append(names, r.dir)
 	}
 	return names
 }
 
-func orNothing(may []string) string {
+func listOrNone(may []string) string {
 	if len(may) == 0 {
 		return "no other room"
 	}

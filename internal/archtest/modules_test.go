@@ -29,7 +29,7 @@ func TestDirectModules(t *testing.T) {
 					best = mod
 				}
 			}
-			if best == "" && !standard(p) && !within(p, module) {
+			if best == "" && !isStandard(p) && !within(p, modulePath) {
 				t.Errorf("%s imports %s, which no module of go.mod has", f.path, p)
 			}
 			importer[best] = f.path

@@ -43,8 +43,8 @@ type Hook struct {
 	Timeout    int // in seconds; 0: none
 }
 
-// HostDirs are where descriptions are that count for all users: /etc/cdi and /var/run/cdi.
-func HostDirs() []string { return slices.Clone(cdi.DefaultSpecDirs) }
+// SpecDirs are where descriptions are that count for all users: /etc/cdi and /var/run/cdi.
+func SpecDirs() []string { return slices.Clone(cdi.DefaultSpecDirs) }
 
 // Find gives the edits of devices by their names, in their order, from the descriptions in
 // dirs; those in later ones win. The error names each
@@ -61,7 +61,7 @@ func Find(dirs, names []string) (*Edits, error) {
 	for _, name := range names {
 		d := cache.GetDevice(name)
 		if d == nil {
-			errs = append(errs, unknown(cache, name))
+			errs = append(errs, unknownDevice(cache, name))
 			continue
 		}
 		var parts []*specs.ContainerEdits
@@ -78,8 +78,8 @@ func Find(dirs, names []string) (*Edits, error) {
 	return e, errors.Join(errs...)
 }
 
-// unknown says why there is no such device.
-func unknown(cache *cdi.Cache, name string) error {
+// unknownDevice says why there is no such device.
+func unknownDevice(cache *cdi.Cache, name string) error {
 	errs := []error{fmt.Errorf("no file describes the device %s", name)}
 	files := cache.GetErrors()
 	for _, path := range slices.Sorted(maps.Keys(files)) {

@@ -103,18 +103,18 @@ func TestReadOfAKilledWriter(t *testing.T) {
 	}
 }
 
-func TestInstances(t *testing.T) {
+func TestAttempts(t *testing.T) {
 	dir := t.TempDir()
 	for _, name := range []string{"10.log", "2.log", "0.log", "x.log", "-1.log", "1.log.gz", "3"} {
 		if err := os.WriteFile(filepath.Join(dir, name), nil, 0o600); err != nil {
 			t.Fatal(err)
 		}
 	}
-	got, err := Instances(dir)
+	got, err := Attempts(dir)
 	if d := cmp.Diff([]int{0, 2, 10}, got); d != "" || err != nil {
 		t.Error(err, d)
 	}
-	if got, err := Instances(filepath.Join(dir, "none")); got != nil || err != nil {
+	if got, err := Attempts(filepath.Join(dir, "none")); got != nil || err != nil {
 		t.Errorf("a directory that is not there: %v, %v", got, err)
 	}
 }

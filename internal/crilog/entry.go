@@ -48,8 +48,8 @@ func Parse(line []byte) (Entry, error) {
 	return e, nil
 }
 
-// Stamp is a time as it begins an entry.
-func Stamp(at time.Time) []byte {
+// FormatTime is a time as it begins an entry.
+func FormatTime(at time.Time) []byte {
 	return at.UTC().AppendFormat(nil, "2006-01-02T15:04:05.000000000Z07:00")
 }
 

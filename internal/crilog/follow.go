@@ -16,9 +16,9 @@ type Follower struct {
 	Done <-chan struct{} // closed: nothing is written from now on
 	Sink Sink
 
-	// Missed, if set, is told that lines were rotated away before they were read: who
+	// OnSkipped, if set, is told that lines were rotated away before they were read: who
 	// reads too slowly must neither hold up the container nor fill the disk.
-	Missed func()
+	OnSkipped func()
 
 	at *reader
 	to Sink
@@ -34,7 +34,7 @@ func (f *Follower) Run(ctx context.Context) error {
 		}
 	}()
 	err := f.run(ctx)
-	if errors.Is(err, Stop) {
+	if errors.Is(err, ErrStop) {
 		return f.Sink.Flush()
 	}
 	return err
@@ -67,7 +67,7 @@ func (f *Follower) run(ctx context.Context) error {
 func (f *Follower) drain() error {
 	for {
 		// Listed before reading: of what has a successor by then, nothing is missed.
-		l, err := list(f.Dir)
+		l, err := readListing(f.Dir)
 		if err != nil {
 			return err
 		}
@@ -90,7 +90,7 @@ func (f *Follower) drain() error {
 func (f *Follower) advance(l listing) (bool, error) {
 	if f.at != nil && l.last(f.at.attempt) >= f.at.segment {
 		if next, err := f.nextSegment(); next != nil || err != nil {
-			return next != nil, f.move(next, err)
+			return next != nil, f.switchTo(next, err)
 		}
 	}
 	from := f.First
@@ -105,13 +105,13 @@ func (f *Follower) advance(l listing) (bool, error) {
 		if errors.Is(err, fs.ErrNotExist) {
 			continue // pruned just now
 		}
-		return true, f.move(next, err)
+		return true, f.switchTo(next, err)
 	}
 	return false, nil
 }
 
-// move leaves the file that has been read to its end.
-func (f *Follower) move(next *reader, err error) error {
+// switchTo leaves the file that has been read to its end.
+func (f *Follower) switchTo(next *reader, err error) error {
 	if err != nil {
 		return err
 	}
@@ -125,7 +125,7 @@ func (f *Follower) move(next *reader, err error) error {
 
 // firstSegment opens an instance's log where the reading begins.
 func (f *Follower) firstSegment(attempt int) (*reader, error) {
-	c, err := begin(f.Dir, attempt, f.Tail)
+	c, err := openTail(f.Dir, attempt, f.Tail)
 	if err != nil {
 		return nil, err
 	}
@@ -137,7 +137,7 @@ func (f *Follower) firstSegment(attempt int) (*reader, error) {
 // nextSegment opens what was written after the file that has been read, or gives nil
 // where that is not there yet.
 func (f *Follower) nextSegment() (*reader, error) {
-	c, err := openChain(f.Dir, f.at.attempt)
+	c, err := openInstance(f.Dir, f.at.attempt)
 	if errors.Is(err, fs.ErrNotExist) {
 		return nil, nil
 	}
@@ -145,14 +145,14 @@ func (f *Follower) nextSegment() (*reader, error) {
 		return nil, err
 	}
 	for len(c.files) > 0 && c.segments[0] <= f.at.segment {
-		c.forget(1)
+		c.closeFirst(1)
 	}
 	if len(c.files) == 0 {
 		return nil, nil
 	}
 	c.keepFirst()
-	if c.segments[0] > f.at.segment+1 && f.Missed != nil {
-		f.Missed()
+	if c.segments[0] > f.at.segment+1 && f.OnSkipped != nil {
+		f.OnSkipped()
 	}
 	return newReader(c.files[0], f.at.attempt, c.segments[0]), nil
 }

@@ -16,8 +16,8 @@ type Sink interface {
 	Flush() error
 }
 
-// Stop ends the reading without an error.
-var Stop = errors.New("no more is wanted")
+// ErrStop ends the reading without an error.
+var ErrStop = errors.New("no more is wanted")
 
 // Selection says what of a log is read.
 type Selection struct {
@@ -30,7 +30,7 @@ var All = Selection{Tail: -1}
 
 // Read hands the selected entries of one instance to sink.
 func Read(dir string, attempt int, sel Selection, sink Sink) error {
-	c, err := begin(dir, attempt, sel.Tail)
+	c, err := openTail(dir, attempt, sel.Tail)
 	if err != nil {
 		return err
 	}
@@ -45,15 +45,15 @@ func Read(dir string, attempt int, sel Selection, sink Sink) error {
 			break
 		}
 	}
-	if err != nil && !errors.Is(err, Stop) {
+	if err != nil && !errors.Is(err, ErrStop) {
 		return err
 	}
 	return sink.Flush()
 }
 
-// begin opens an instance's log where its last lines begin.
-func begin(dir string, attempt, tail int) (*chain, error) {
-	c, err := openChain(dir, attempt)
+// openTail opens an instance's log where its last lines begin.
+func openTail(dir string, attempt, tail int) (*openLog, error) {
+	c, err := openInstance(dir, attempt)
 	if err != nil || tail < 0 {
 		return c, err
 	}
@@ -70,14 +70,14 @@ func begin(dir string, attempt, tail int) (*chain, error) {
 
 // reader reads one segment of an instance's log, which may still grow.
 type reader struct {
-	part
+	segmentFile
 	f    *os.File
 	in   *bufio.Reader
 	head []byte // the beginning of a line that is not all there yet
 }
 
 func newReader(f *os.File, attempt, segment int) *reader {
-	return &reader{part: part{attempt, segment}, f: f, in: bufio.NewReaderSize(f, 64<<10)}
+	return &reader{segmentFile: segmentFile{attempt, segment}, f: f, in: bufio.NewReaderSize(f, 64<<10)}
 }
 
 func (r *reader) close() { r.f.Close() }
@@ -92,7 +92,7 @@ func (r *reader) copy(sink Sink) error {
 				r.head = append(r.head, line...)
 				line = r.head
 			}
-			if err := sink.Entry(entry(line[:len(line)-1])); err != nil {
+			if err := sink.Entry(parseLenient(line[:len(line)-1])); err != nil {
 				return err
 			}
 			r.head = r.head[:0]
@@ -119,8 +119,8 @@ func (r *reader) finish(sink Sink) error {
 	return sink.Entry(e)
 }
 
-// entry shows a line that is no entry as it is: better odd than lost.
-func entry(line []byte) Entry {
+// parseLenient shows a line that is no entry as it is: better odd than lost.
+func parseLenient(line []byte) Entry {
 	e, err := Parse(line)
 	if err != nil {
 		return Entry{Stream: "stdout", Text: line}

@@ -10,12 +10,12 @@ import (
 	"strings"
 )
 
-// part is one file of an instance's log. Rotated ones are numbered from 1 on, in the
+// segmentFile is one file of an instance's log. Rotated ones are numbered from 1 on, in the
 // order in which they were written; segment 0 is the one that is written to.
-type part struct{ attempt, segment int }
+type segmentFile struct{ attempt, segment int }
 
 // name is "3.log", or "3.log.2" of one that was rotated.
-func (p part) name() string {
+func (p segmentFile) name() string {
 	name := strconv.Itoa(p.attempt) + ".log"
 	if p.segment > 0 {
 		name += "." + strconv.Itoa(p.segment)
@@ -23,11 +23,11 @@ func (p part) name() string {
 	return name
 }
 
-// parsePart is the opposite of name; other names are no parts of logs.
-func parsePart(name string) (p part, ok bool) {
+// parseSegmentFile is the opposite of name; other names are no parts of logs.
+func parseSegmentFile(name string) (p segmentFile, ok bool) {
 	number, segment, ok := strings.Cut(name, ".log")
 	if !ok {
-		return part{}, false
+		return segmentFile{}, false
 	}
 	var err1, err2 error
 	p.attempt, err1 = strconv.Atoi(number)
@@ -41,15 +41,15 @@ func parsePart(name string) (p part, ok bool) {
 // in order. An attempt that was never rotated has none.
 type listing map[int][]int
 
-// list reads a directory. One that is not there yet is empty.
-func list(dir string) (listing, error) {
+// readListing reads a directory. One that is not there yet is empty.
+func readListing(dir string) (listing, error) {
 	files, err := os.ReadDir(dir)
 	if err != nil && !errors.Is(err, fs.ErrNotExist) {
 		return nil, fmt.Errorf("list logs: %w", err)
 	}
 	l := listing{}
 	for _, f := range files {
-		p, ok := parsePart(f.Name())
+		p, ok := parseSegmentFile(f.Name())
 		switch {
 		case !ok:
 		case p.segment > 0:
@@ -84,10 +84,10 @@ func (l listing) last(attempt int) int {
 	return 0
 }
 
-// Instances lists the attempts that have a log in dir, in order. A directory that
+// Attempts lists the attempts that have a log in dir, in order. A directory that
 // is not there yet has none.
-func Instances(dir string) ([]int, error) {
-	l, err := list(dir)
+func Attempts(dir string) ([]int, error) {
+	l, err := readListing(dir)
 	if err != nil || len(l) == 0 {
 		return nil, err
 	}

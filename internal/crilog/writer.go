@@ -23,11 +23,11 @@ type Writer struct {
 	attempt int
 	limits  Limits
 
-	f    *os.File // nil: the next one could not be made yet
-	size int64
-	torn bool   // it ends in the middle of an entry
-	last int    // the newest rotated segment
-	owed []byte // the rest of an entry that a full disk has cut off
+	f         *os.File // nil: the next one could not be made yet
+	size      int64
+	partial   bool   // it ends in the middle of an entry
+	last      int    // the newest rotated segment
+	unwritten []byte // the rest of an entry that a full disk has cut off
 }
 
 // OpenWriter goes on where the instance's log ends, or begins it. Where it goes on
@@ -36,7 +36,7 @@ func OpenWriter(dir string, attempt int, limits Limits) (*Writer, error) {
 	if err := os.MkdirAll(dir, 0o700); err != nil {
 		return nil, fmt.Errorf("make log directory: %w", err)
 	}
-	l, err := list(dir)
+	l, err := readListing(dir)
 	if err != nil {
 		return nil, err
 	}
@@ -45,7 +45,7 @@ func OpenWriter(dir string, attempt int, limits Limits) (*Writer, error) {
 }
 
 func (w *Writer) path(segment int) string {
-	return filepath.Join(w.dir, part{w.attempt, segment}.name())
+	return filepath.Join(w.dir, segmentFile{w.attempt, segment}.name())
 }
 
 func (w *Writer) open() error {
@@ -62,7 +62,7 @@ func (w *Writer) open() error {
 		f.Close()
 		return fmt.Errorf("open log: %w", err)
 	}
-	w.f, w.size, w.torn = f, st.Size(), end[0] != '\n'
+	w.f, w.size, w.partial = f, st.Size(), end[0] != '\n'
 	return nil
 }
 
@@ -78,9 +78,9 @@ func (w *Writer) Close() error {
 // not fit on the disk is lost; an entry that was written in part is completed by the
 // next Write that finds room.
 func (w *Writer) Write(b []byte) (int, error) {
-	if len(w.owed) > 0 {
-		n, err := w.append(w.owed)
-		if w.owed = w.owed[n:]; err != nil {
+	if len(w.unwritten) > 0 {
+		n, err := w.append(w.unwritten)
+		if w.unwritten = w.unwritten[n:]; err != nil {
 			return 0, err
 		}
 	}
@@ -88,25 +88,25 @@ func (w *Writer) Write(b []byte) (int, error) {
 		if done == len(b) {
 			return done, nil
 		}
-		if w.f == nil || w.size >= w.limits.MaxBytes && !w.torn {
+		if w.f == nil || w.size >= w.limits.MaxBytes && !w.partial {
 			if err := w.rotate(); err != nil {
 				return done, err
 			}
 		}
-		n, err := w.append(w.fitting(b[done:]))
+		n, err := w.append(w.splitAtLimit(b[done:]))
 		done += n
 		if err != nil {
-			if w.torn {
-				w.owed = append(w.owed, b[done:done+bytes.IndexByte(b[done:], '\n')+1]...)
+			if w.partial {
+				w.unwritten = append(w.unwritten, b[done:done+bytes.IndexByte(b[done:], '\n')+1]...)
 			}
 			return done, err
 		}
 	}
 }
 
-// fitting is what of b belongs into the present file: it is full with the entry that
+// splitAtLimit is what of b belongs into the present file: it is full with the entry that
 // reaches its limit.
-func (w *Writer) fitting(b []byte) []byte {
+func (w *Writer) splitAtLimit(b []byte) []byte {
 	room := w.limits.MaxBytes - w.size
 	if room >= int64(len(b)) {
 		return b
@@ -122,7 +122,7 @@ func (w *Writer) append(b []byte) (int, error) {
 	n, err := w.f.Write(b)
 	w.size += int64(n)
 	if n > 0 {
-		w.torn = b[n-1] != '\n'
+		w.partial = b[n-1] != '\n'
 	}
 	if err != nil {
 		return n, fmt.Errorf("write log: %w", err)
@@ -133,13 +133,13 @@ func (w *Writer) append(b []byte) (int, error) {
 // rotate gives the present file its number and begins the next one.
 func (w *Writer) rotate() error {
 	if w.f != nil {
-		l, err := list(w.dir)
+		l, err := readListing(w.dir)
 		if err != nil {
 			return err
 		}
 		old := l[w.attempt]
 		for len(old) > max(w.limits.MaxFiles-2, 0) {
-			if err := remove(w.path(old[0])); err != nil {
+			if err := removeIfExists(w.path(old[0])); err != nil {
 				return err
 			}
 			old = old[1:]
@@ -163,13 +163,13 @@ func (w *Writer) Position() (segment int, offset int64) { return w.last + 1, w.s
 
 // After reads what was written after a Position.
 func (w *Writer) After(segment int, offset int64) ([]byte, error) {
-	c, err := openChain(w.dir, w.attempt)
+	c, err := openInstance(w.dir, w.attempt)
 	if err != nil {
 		return nil, err
 	}
 	defer c.close()
 	for len(c.files) > 0 && c.segments[0] < segment {
-		c.forget(1)
+		c.closeFirst(1)
 	}
 	if len(c.files) == 0 || c.segments[0] != segment || offset > c.sizes[0] {
 		return nil, fmt.Errorf("read log: segment %d is not there", segment)
@@ -181,9 +181,9 @@ func (w *Writer) After(segment int, offset int64) ([]byte, error) {
 	return b, nil
 }
 
-// Mend ends an entry that a writer which was killed has left in part.
-func (w *Writer) Mend() error {
-	if !w.torn {
+// CompletePartial ends an entry that a writer which was killed has left in part.
+func (w *Writer) CompletePartial() error {
+	if !w.partial {
 		return nil
 	}
 	_, err := w.append([]byte("\n"))
@@ -194,7 +194,7 @@ func (w *Writer) Mend() error {
 // kubelet keeps one dead instance of a container beside the living one (kubelet:
 // pkg/kubelet/kuberuntime, MaxPerPodContainer).
 func Prune(dir string, attempt int) error {
-	l, err := list(dir)
+	l, err := readListing(dir)
 	if err != nil {
 		return err
 	}
@@ -204,7 +204,7 @@ func Prune(dir string, attempt int) error {
 			break
 		}
 		for _, segment := range append(l[n], 0) {
-			if err := remove(filepath.Join(dir, part{n, segment}.name())); err != nil {
+			if err := removeIfExists(filepath.Join(dir, segmentFile{n, segment}.name())); err != nil {
 				return err
 			}
 		}
@@ -212,7 +212,7 @@ func Prune(dir string, attempt int) error {
 	return nil
 }
 
-func remove(path string) error {
+func removeIfExists(path string) error {
 	if err := os.Remove(path); err != nil && !errors.Is(err, fs.ErrNotExist) {
 		return fmt.Errorf("delete old log: %w", err)
 	}

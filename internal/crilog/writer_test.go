@@ -13,7 +13,7 @@ import (
 	"pgregory.net/rapid"
 )
 
-var noon = Stamp(time.Date(2026, 1, 2, 12, 0, 0, 0, time.UTC))
+var noon = FormatTime(time.Date(2026, 1, 2, 12, 0, 0, 0, time.UTC))
 
 func writer(t interface{ Fatal(...any) }, dir string, attempt int, limits Limits) *Writer {
 	w, err := OpenWriter(dir, attempt, limits)
@@ -104,7 +104,7 @@ func TestWriterCompletesATornEntry(t *testing.T) {
 			if _, err := w.Write(rest); err != nil {
 				t.Fatal(err)
 			}
-			if err := w.Mend(); err != nil {
+			if err := w.CompletePartial(); err != nil {
 				t.Fatal(err)
 			}
 			if _, err := w.Write(entry); err != nil {
@@ -179,7 +179,7 @@ func TestFollowOverRotation(t *testing.T) {
 	done := make(chan struct{})
 	k := &keep{flushed: make(chan int, 1)}
 	missed := false
-	f := &Follower{Dir: dir, Selection: All, Wake: ticker(t), Done: done, Sink: k, Missed: func() { missed = true }}
+	f := &Follower{Dir: dir, Selection: All, Wake: ticker(t), Done: done, Sink: k, OnSkipped: func() { missed = true }}
 	ended := make(chan error, 1)
 	go func() { ended <- f.Run(t.Context()) }()
 	const lines, restarts = 100_000, 3
@@ -236,7 +236,7 @@ func TestFollowOfAStalledReader(t *testing.T) {
 	done := make(chan struct{})
 	s := &slow{began: make(chan struct{}), release: make(chan struct{})}
 	missed := 0
-	f := &Follower{Dir: dir, Selection: All, Wake: ticker(t), Done: done, Sink: s, Missed: func() { missed++ }}
+	f := &Follower{Dir: dir, Selection: All, Wake: ticker(t), Done: done, Sink: s, OnSkipped: func() { missed++ }}
 	ended := make(chan error, 1)
 	go func() { ended <- f.Run(t.Context()) }()
 	for i := range 1000 {
@@ -260,7 +260,7 @@ func TestReadSince(t *testing.T) {
 	dir := t.TempDir()
 	w := writer(t, dir, 0, Limits{MaxBytes: 100, MaxFiles: 9})
 	at := func(s int) time.Time { return time.Date(2026, 1, 2, 12, 0, s, 0, time.UTC) }
-	stamp := func(s int) []byte { return Stamp(at(s)) }
+	stamp := func(s int) []byte { return FormatTime(at(s)) }
 	var b []byte
 	b = Append(b, stamp(0), "stdout", false, []byte("old"))
 	b = Append(b, stamp(1), "stdout", true, []byte("begun before"))

@@ -18,7 +18,7 @@ type AppArmor struct {
 // FindAppArmor asks whether the kernel has it, as the kubelet does (IsEnabled in
 // opencontainers/runc/libcontainer/apparmor).
 func FindAppArmor() AppArmor {
-	v := host(Setup{})
+	v := newProber(Setup{})
 	on, _ := v.read("/sys/module/apparmor/parameters/enabled")
 	return AppArmor{Enabled: on == "Y" && v.exists("/sys/kernel/security/apparmor"), Try: tryAppArmor}
 }
@@ -26,12 +26,12 @@ func FindAppArmor() AppArmor {
 // tryAppArmor asks for a profile as a container's first process does, on a thread that
 // ends without executing anything.
 func tryAppArmor(profile string) error {
-	said := make(chan error)
+	result := make(chan error)
 	go func() {
 		runtime.LockOSThread() // never unlocked: the thread ends with this function
-		said <- askAppArmor(profile)
+		result <- askAppArmor(profile)
 	}()
-	switch err := <-said; {
+	switch err := <-result; {
 	case errors.Is(err, unix.ENOENT):
 		return errors.New("it is not loaded")
 	case errors.Is(err, unix.EACCES) || errors.Is(err, unix.EPERM):

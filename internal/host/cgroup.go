@@ -8,61 +8,61 @@ import (
 	"github.com/podrun/podrun/internal/report"
 )
 
-// place is where the cgroup of a pod will be that is started now.
-type place struct {
+// cgroupPlace is where the cgroup of a pod will be that is started now.
+type cgroupPlace struct {
 	delegation.Subtree
 	how string // how it comes there, as the end of a sentence
 }
 
-func findPlace() (place, error) {
+func findCgroupPlace() (cgroupPlace, error) {
 	s, err := delegation.Prospect()
 	if err != nil {
-		return place{}, err
+		return cgroupPlace{}, err
 	}
 	if own, alone, _ := delegation.Own(); alone && own.Path == s.Path {
-		return place{s, "in the cgroup of the unit that starts it, " + s.Path}, nil
+		return cgroupPlace{s, "in the cgroup of the unit that starts it, " + s.Path}, nil
 	}
 	if m, ok := delegation.FindManager(); ok && m.Cgroup == s.Path {
-		return place{s, "in a scope of its own from systemd, below " + s.Path}, nil
+		return cgroupPlace{s, "in a scope of its own from systemd, below " + s.Path}, nil
 	}
-	return place{s, "below " + s.Path}, nil
+	return cgroupPlace{s, "below " + s.Path}, nil
 }
 
 // limits asks whether pods' limits can be enforced, and where.
-func (v view) limits() Finding {
+func (v prober) limits() Finding {
 	p, err := v.limit()
 	if err != nil {
 		cure := report.Hint(err)
 		if v.uid != 0 && v.systemd() && v.exists(delegation.Mount+"/cgroup.controllers") && !v.exists(v.ownRuntime()+"/systemd/private") {
 			cure = fmt.Sprintf("let systemd run for %s: log in with ssh instead of su, or as root: loginctl enable-linger %[1]s", v.name())
 		}
-		return warning("limits are not enforced: "+err.Error()+"; "+delegation.Processes(v.uid == 0), cure)
+		return warningFinding("limits are not enforced: "+err.Error()+"; "+delegation.Processes(v.uid == 0), cure)
 	}
 	if err := p.Lacks("cpu", "memory", "pids"); err != nil {
 		detail := "some limits are not enforced: " + err.Error() + "; enforced: " + strings.Join(p.Controllers, ", ")
 		if !p.Has("pids") {
 			detail += "; " + delegation.Processes(v.uid == 0)
 		}
-		return warning(detail, report.Hint(err))
+		return warningFinding(detail, report.Hint(err))
 	}
-	return fine("limits are enforced (" + strings.Join(p.Controllers, ", ") + "); a pod lives " + p.how)
+	return okFinding("limits are enforced (" + strings.Join(p.Controllers, ", ") + "); a pod lives " + p.how)
 }
 
 // memoryController asks whether the kernel can count the memory of a cgroup: on
 // some boards it is told not to.
-func (v view) memoryController() Finding {
+func (v prober) memoryController() Finding {
 	if err := delegation.MemoryOff(v.root); err != nil {
-		return warning(err.Error()+": no memory limit can be enforced, not even by root", report.Hint(err))
+		return warningFinding(err.Error()+": no memory limit can be enforced, not even by root", report.Hint(err))
 	}
-	return fine("the kernel counts memory")
+	return okFinding("the kernel counts memory")
 }
 
 // cgroupFeatures asks for the files that make an end and an OOM kill whole. They
 // are in every cgroup but the root of the hierarchy.
-func (v view) cgroupFeatures() Finding {
+func (v prober) cgroupFeatures() Finding {
 	s, err := v.limit()
 	if err != nil || s.Path == delegation.Mount && !v.exists(delegation.Mount+"/cgroup.type") {
-		return fine("nothing to ask: pods have no cgroup of their own below another")
+		return okFinding("nothing to ask: pods have no cgroup of their own below another")
 	}
 	var lacks []string
 	for _, file := range []string{"cgroup.kill", "cgroup.freeze", "memory.oom.group", "memory.peak", "cpu.pressure"} {
@@ -74,10 +74,10 @@ func (v view) cgroupFeatures() Finding {
 		}
 	}
 	if len(lacks) == 1 && lacks[0] == "cpu.pressure" {
-		return note("the kernel does not measure pressure (PSI)", "to see it, add psi=1 to the kernel command line and reboot")
+		return noteFinding("the kernel does not measure pressure (PSI)", "to see it, add psi=1 to the kernel command line and reboot")
 	}
 	if lacks != nil {
-		return note("cgroups here have no "+strings.Join(lacks, ", "), "nothing has to be done; Linux 5.19 or later has them all")
+		return noteFinding("cgroups here have no "+strings.Join(lacks, ", "), "nothing has to be done; Linux 5.19 or later has them all")
 	}
-	return fine("cgroup.kill, freezing, OOM groups and pressure are there")
+	return okFinding("cgroup.kill, freezing, OOM groups and pressure are there")
 }

@@ -9,7 +9,7 @@ import (
 
 // data looks at the directory of images, volumes and logs: pods are started from a
 // program in it.
-func (v view) data() Finding {
+func (v prober) data() Finding {
 	f, here := v.usable(v.Data, "XDG_DATA_HOME")
 	if here == nil {
 		return f
@@ -18,68 +18,68 @@ func (v view) data() Finding {
 	switch {
 	case here.NoExec:
 		where := mountOf(v.root + nearest(v, v.Data))
-		return failure(fmt.Sprintf("%s is on a file system mounted noexec: nothing in it can be run", v.Data), "as root: mount -o remount,bind,exec "+quote(where)+", or "+elsewhere)
+		return failureFinding(fmt.Sprintf("%s is on a file system mounted noexec: nothing in it can be run", v.Data), "as root: mount -o remount,bind,exec "+shellQuote(where)+", or "+elsewhere)
 	case here.Remote:
-		return warning(fmt.Sprintf("%s is on %s, which may keep no root file systems and hang when its server is away", v.Data, here.Kind), elsewhere)
+		return warningFinding(fmt.Sprintf("%s is on %s, which may keep no root file systems and hang when its server is away", v.Data, here.Kind), elsewhere)
 	case here.Memory:
-		return note(fmt.Sprintf("%s is on %s: images, volumes and logs are gone after a restart", v.Data, here.Kind), elsewhere)
+		return noteFinding(fmt.Sprintf("%s is on %s: images, volumes and logs are gone after a restart", v.Data, here.Kind), elsewhere)
 	}
-	return fine(v.Data + " on " + here.Kind)
+	return okFinding(v.Data + " on " + here.Kind)
 }
 
 // runtime looks at the directory of sockets, locks and statuses.
-func (v view) runtime() Finding {
+func (v prober) runtime() Finding {
 	f, here := v.usable(v.Runtime, "XDG_RUNTIME_DIR")
 	if here == nil {
 		return f
 	}
 	switch {
 	case v.RuntimeDefault && !here.Memory && v.uid != 0:
-		return note(fmt.Sprintf("XDG_RUNTIME_DIR is not set: %s is used, on %s, which is written to with every change of a pod", v.Runtime, here.Kind), v.loginCure())
+		return noteFinding(fmt.Sprintf("XDG_RUNTIME_DIR is not set: %s is used, on %s, which is written to with every change of a pod", v.Runtime, here.Kind), v.loginCure())
 	case here.Remote:
-		return warning(fmt.Sprintf("%s is on %s: locks and sockets may not work there", v.Runtime, here.Kind), v.loginCure())
+		return warningFinding(fmt.Sprintf("%s is on %s: locks and sockets may not work there", v.Runtime, here.Kind), v.loginCure())
 	case !here.Memory:
-		return note(fmt.Sprintf("%s is on %s, which is written to with every change of a pod", v.Runtime, here.Kind), v.memoryCure())
+		return noteFinding(fmt.Sprintf("%s is on %s, which is written to with every change of a pod", v.Runtime, here.Kind), v.memoryCure())
 	case v.RuntimeDefault && v.uid != 0:
-		return fine(v.Runtime + " on " + here.Kind + ", though XDG_RUNTIME_DIR is not set")
+		return okFinding(v.Runtime + " on " + here.Kind + ", though XDG_RUNTIME_DIR is not set")
 	}
-	return fine(v.Runtime + " on " + here.Kind)
+	return okFinding(v.Runtime + " on " + here.Kind)
 }
 
 // usable looks at a directory that podrun keeps, or at the nearest above it that
 // exists. Without here, f says why it is of no use.
-func (v view) usable(dir, variable string) (f Finding, here *FileSystem) {
+func (v prober) usable(dir, variable string) (f Finding, here *FileSystem) {
 	if v.DirsErr != nil {
-		return failure(v.DirsErr.Error(), report.Hint(v.DirsErr)), nil
+		return failureFinding(v.DirsErr.Error(), report.Hint(v.DirsErr)), nil
 	}
 	there := nearest(v, dir)
 	fs, err := v.statfs(v.root + there)
 	if err != nil {
-		return failure(err.Error(), v.dirCure(dir, variable)), nil
+		return failureFinding(err.Error(), v.dirCure(dir, variable)), nil
 	}
 	if fs.RO {
-		return failure(fmt.Sprintf("%s is on a file system mounted read-only", dir), "set "+variable+" to a directory that can be written to, or as root: mount -o remount,rw "+quote(mountOf(v.root+there))), nil
+		return failureFinding(fmt.Sprintf("%s is on a file system mounted read-only", dir), "set "+variable+" to a directory that can be written to, or as root: mount -o remount,rw "+shellQuote(mountOf(v.root+there))), nil
 	}
 	if err := v.writable(v.root + there); err != nil {
-		return failure(fmt.Sprintf("%s cannot be made or written to: %s: %v", dir, there, err), v.dirCure(dir, variable)), nil
+		return failureFinding(fmt.Sprintf("%s cannot be made or written to: %s: %v", dir, there, err), v.dirCure(dir, variable)), nil
 	}
 	if there == dir && v.Trusted != nil {
 		if err := v.Trusted(v.root + dir); err != nil {
-			return failure(err.Error(), report.Hint(err)), nil
+			return failureFinding(err.Error(), report.Hint(err)), nil
 		}
 	}
 	return Finding{}, &fs
 }
 
 // nearest is dir or the lowest directory above it that is there.
-func nearest(v view, dir string) string {
+func nearest(v prober, dir string) string {
 	for dir != "/" && !v.exists(dir) {
 		dir = filepath.Dir(dir)
 	}
 	return dir
 }
 
-func (v view) dirCure(dir, variable string) string {
+func (v prober) dirCure(dir, variable string) string {
 	if variable == "XDG_RUNTIME_DIR" && v.uid != 0 {
 		return v.loginCure()
 	}
@@ -90,7 +90,7 @@ func (v view) dirCure(dir, variable string) string {
 }
 
 // loginCure gets a user its runtime directory.
-func (v view) loginCure() string {
+func (v prober) loginCure() string {
 	switch {
 	case !v.systemd():
 		return v.memoryCure()
@@ -101,7 +101,7 @@ func (v view) loginCure() string {
 }
 
 // memoryCure gets a runtime directory that is in memory.
-func (v view) memoryCure() string {
+func (v prober) memoryCure() string {
 	switch {
 	case v.uid == 0:
 		return "mount -t tmpfs -o mode=0755,nosuid,nodev tmpfs /run, as most distributions do"
@@ -111,4 +111,4 @@ func (v view) memoryCure() string {
 	return fmt.Sprintf("mkdir -m 0700 /dev/shm/run-%d; export XDG_RUNTIME_DIR=/dev/shm/run-%[1]d", v.uid)
 }
 
-func (v view) ownRuntime() string { return fmt.Sprintf("/run/user/%d", v.uid) }
+func (v prober) ownRuntime() string { return fmt.Sprintf("/run/user/%d", v.uid) }

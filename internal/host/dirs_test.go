@@ -14,8 +14,8 @@ import (
 )
 
 // on changes the file system of the data or the runtime directory.
-func on(top string, change func(*FileSystem)) func(v *view, _ map[string]string) {
-	return func(v *view, _ map[string]string) {
+func on(top string, change func(*FileSystem)) func(v *prober, _ map[string]string) {
+	return func(v *prober, _ map[string]string) {
 		statfs := v.statfs
 		v.statfs = func(path string) (FileSystem, error) {
 			fs, err := statfs(path)
@@ -29,8 +29,8 @@ func on(top string, change func(*FileSystem)) func(v *view, _ map[string]string)
 
 func TestDirectories(t *testing.T) {
 	const data, run = "data directory", "runtime directory"
-	closed := func(top string) func(v *view, _ map[string]string) {
-		return func(v *view, _ map[string]string) {
+	closed := func(top string) func(v *prober, _ map[string]string) {
+		return func(v *prober, _ map[string]string) {
 			v.writable = func(dir string) error {
 				if strings.HasPrefix(dir, v.root+top) {
 					return unix.EACCES
@@ -39,7 +39,9 @@ func TestDirectories(t *testing.T) {
 			}
 		}
 	}
-	unset := func(v *view, f map[string]string) { v.Runtime, v.RuntimeDefault = "/tmp/podrun-run-1000/podrun", true }
+	unset := func(v *prober, f map[string]string) {
+		v.Runtime, v.RuntimeDefault = "/tmp/podrun-run-1000/podrun", true
+	}
 	for _, tt := range []finding{
 		{"noexec", on("/home", func(f *FileSystem) { f.NoExec = true }), data, Failure,
 			"/home/dev/.local/share/podrun is on a file system mounted noexec: nothing in it can be run", "as root: mount -o remount,bind,exec /"},
@@ -51,16 +53,16 @@ func TestDirectories(t *testing.T) {
 			"/home/dev/.local/share/podrun is on tmpfs: images, volumes and logs are gone after a restart", "set XDG_DATA_HOME"},
 		{"somebody else's home", closed("/home"), data, Failure,
 			"/home/dev/.local/share/podrun cannot be made or written to: /home/dev: permission denied", "as root: chown dev /home/dev"},
-		{"one that others can write to", func(v *view, f map[string]string) {
+		{"one that others can write to", func(v *prober, f map[string]string) {
 			f["/home/dev/.local/share/podrun/x"] = ""
 			v.Trusted = func(dir string) error {
 				return report.New(report.Failure, "remove it", "%s can be written by another user", dir)
 			}
 		}, data, Failure, "/home/dev/.local/share/podrun can be written by another user", "remove it"},
-		{"no home", func(v *view, _ map[string]string) {
+		{"no home", func(v *prober, _ map[string]string) {
 			v.Setup = Setup{DirsErr: report.New(report.Usage, "set HOME", "find the data directory: HOME is not set")}
 		}, data, Failure, "find the data directory: HOME is not set", "set HOME"},
-		{"gone", func(v *view, _ map[string]string) {
+		{"gone", func(v *prober, _ map[string]string) {
 			statfs := v.statfs
 			v.statfs = func(path string) (FileSystem, error) {
 				if strings.HasPrefix(path, v.root+"/home") {
@@ -69,31 +71,31 @@ func TestDirectories(t *testing.T) {
 				return statfs(path)
 			}
 		}, data, Failure, "stale ", "set XDG_DATA_HOME"},
-		{"root cannot write to its own", func(v *view, f map[string]string) {
+		{"root cannot write to its own", func(v *prober, f map[string]string) {
 			v.uid, v.Data = 0, "/var/lib/podrun"
 			closed("/var/lib")(v, f)
 		}, data, Failure, "/var/lib/podrun cannot be made or written to: /var/lib: permission denied", "see to it that root can write to /var/lib"},
 
-		{"no runtime directory is set, and there is none", func(v *view, f map[string]string) { unset(v, f); delete(f, "/run/user/1000/systemd/private") }, run, Note,
+		{"no runtime directory is set, and there is none", func(v *prober, f map[string]string) { unset(v, f); delete(f, "/run/user/1000/systemd/private") }, run, Note,
 			"XDG_RUNTIME_DIR is not set: /tmp/podrun-run-1000/podrun is used, on ext4, which is written to with every change of a pod",
 			"log in as dev with ssh or `machinectl shell dev@` instead of su, or as root: loginctl enable-linger dev; then export XDG_RUNTIME_DIR=/run/user/1000"},
 		{"no runtime directory is set, but there is one", unset, run, Note,
 			"XDG_RUNTIME_DIR is not set: /tmp/podrun-run-1000/podrun is used, on ext4, which is written to with every change of a pod", "export XDG_RUNTIME_DIR=/run/user/1000"},
-		{"no runtime directory is set, without systemd", func(v *view, f map[string]string) { unset(v, f); delete(f, "/run/systemd/system/x") }, run, Note,
+		{"no runtime directory is set, without systemd", func(v *prober, f map[string]string) { unset(v, f); delete(f, "/run/systemd/system/x") }, run, Note,
 			"XDG_RUNTIME_DIR is not set: /tmp/podrun-run-1000/podrun is used, on ext4, which is written to with every change of a pod", "mkdir -m 0700 /dev/shm/run-1000; export XDG_RUNTIME_DIR=/dev/shm/run-1000"},
-		{"no runtime directory is set, but /tmp is in memory", func(v *view, f map[string]string) {
+		{"no runtime directory is set, but /tmp is in memory", func(v *prober, f map[string]string) {
 			unset(v, f)
 			on("/tmp", func(fs *FileSystem) { fs.Kind, fs.Memory = "tmpfs", true })(v, f)
 		}, run, OK, "", ""},
 		{"one on a disk", on("/run/user", func(f *FileSystem) { f.Kind, f.Memory = "ext4", false }), run, Note,
 			"/run/user/1000/podrun is on ext4, which is written to with every change of a pod", "export XDG_RUNTIME_DIR=/run/user/1000"},
-		{"root's on a disk", func(v *view, f map[string]string) {
+		{"root's on a disk", func(v *prober, f map[string]string) {
 			v.uid, v.Runtime, v.RuntimeDefault = 0, "/run/podrun", true
 			on("/run", func(f *FileSystem) { f.Kind, f.Memory = "ext4", false })(v, f)
 		}, run, Note, "/run/podrun is on ext4, which is written to with every change of a pod", "mount -t tmpfs -o mode=0755,nosuid,nodev tmpfs /run"},
 		{"one on NFS", on("/run/user", func(f *FileSystem) { f.Kind, f.Memory, f.Remote = "NFS", false, true }), run, Warning,
 			"/run/user/1000/podrun is on NFS: locks and sockets may not work there", "XDG_RUNTIME_DIR"},
-		{"root's, after su", func(v *view, f map[string]string) {
+		{"root's, after su", func(v *prober, f map[string]string) {
 			v.Runtime = "/run/user/0/podrun"
 			f["/run/user/0/x"] = ""
 			closed("/run/user/0")(v, f)
@@ -124,39 +126,39 @@ func TestDirectories(t *testing.T) {
 	}
 }
 
-func TestLife(t *testing.T) {
+func TestClockAndLinger(t *testing.T) {
 	for _, tt := range []finding{
-		{"no lingering", func(_ *view, f map[string]string) { delete(f, "/var/lib/systemd/linger/dev") }, "lingering", Warning,
+		{"no lingering", func(_ *prober, f map[string]string) { delete(f, "/var/lib/systemd/linger/dev") }, "lingering", Warning,
 			"pods of dev end when it logs out, and do not start with the machine", "loginctl enable-linger (or as root: loginctl enable-linger dev)"},
-		{"no systemd", func(_ *view, f map[string]string) {
+		{"no systemd", func(_ *prober, f map[string]string) {
 			delete(f, "/var/lib/systemd/linger/dev")
 			delete(f, "/run/systemd/system/x")
 		}, "lingering", OK, "", ""},
-		{"root", func(v *view, f map[string]string) { v.uid = 0; delete(f, "/var/lib/systemd/linger/dev") }, "lingering", OK, "", ""},
+		{"root", func(v *prober, f map[string]string) { v.uid = 0; delete(f, "/var/lib/systemd/linger/dev") }, "lingering", OK, "", ""},
 
-		{"1970", func(v *view, _ map[string]string) { v.now = time.Unix(100, 0) }, "clock", Warning,
+		{"1970", func(v *prober, _ map[string]string) { v.now = time.Unix(100, 0) }, "clock", Warning,
 			"the clock is not set: it shows 1970-01-01 00:01 UTC, which is before 2025-01-01; registries' certificates will not be valid", "timedatectl set-ntp true"},
-		{"before the build", func(v *view, _ map[string]string) { v.Built = v.now.Add(48 * time.Hour) }, "clock", Warning,
+		{"before the build", func(v *prober, _ map[string]string) { v.Built = v.now.Add(48 * time.Hour) }, "clock", Warning,
 			"the clock is not set: it shows 2027-03-04 05:06 UTC, which is before 2027-03-06, when this podrun was built; registries' certificates will not be valid", "date -s"},
-		{"after the build", func(v *view, _ map[string]string) { v.Built = v.now.Add(-time.Hour) }, "clock", OK, "", ""},
-		{"a board nobody tells the time", func(v *view, f map[string]string) {
+		{"after the build", func(v *prober, _ map[string]string) { v.Built = v.now.Add(-time.Hour) }, "clock", OK, "", ""},
+		{"a board nobody tells the time", func(v *prober, f map[string]string) {
 			delete(f, "/sys/class/rtc/rtc0")
 			v.synced = func() bool { return false }
 		}, "clock", Note, "the time is 2027-03-04 05:06 UTC; this machine has no clock that runs without power, and nothing sets it", "systemd-timesyncd"},
-		{"a board without systemd", func(v *view, f map[string]string) {
+		{"a board without systemd", func(v *prober, f map[string]string) {
 			delete(f, "/sys/class/rtc/rtc0")
 			delete(f, "/run/systemd/system/x")
 			v.synced = func() bool { return false }
 		}, "clock", Note, "the time is 2027-03-04 05:06 UTC; this machine has no clock that runs without power, and nothing sets it", "apt-get install chrony"},
-		{"a board with NTP", func(_ *view, f map[string]string) { delete(f, "/sys/class/rtc/rtc0") }, "clock", OK, "", ""},
+		{"a board with NTP", func(_ *prober, f map[string]string) { delete(f, "/sys/class/rtc/rtc0") }, "clock", OK, "", ""},
 
-		{"no tun", func(v *view, _ map[string]string) { v.openTun = func(string) error { return fs.ErrNotExist } }, "tun device", Note,
+		{"no tun", func(v *prober, _ map[string]string) { v.openTun = func(string) error { return fs.ErrNotExist } }, "tun device", Note,
 			"there is no /dev/net/tun: networks in user space cannot be made", "modprobe tun"},
-		{"tun without its module", func(v *view, _ map[string]string) { v.openTun = func(string) error { return unix.ENODEV } }, "tun device", Note,
+		{"tun without its module", func(v *prober, _ map[string]string) { v.openTun = func(string) error { return unix.ENODEV } }, "tun device", Note,
 			"there is no /dev/net/tun: networks in user space cannot be made", "modprobe tun"},
-		{"tun for root only", func(v *view, _ map[string]string) { v.openTun = func(string) error { return unix.EACCES } }, "tun device", Note,
+		{"tun for root only", func(v *prober, _ map[string]string) { v.openTun = func(string) error { return unix.EACCES } }, "tun device", Note,
 			"/dev/net/tun is closed to this user: networks in user space cannot be made", "chmod 0666 /dev/net/tun"},
-		{"tun, and the kernel says something else", func(v *view, _ map[string]string) { v.openTun = func(string) error { return unix.EIO } }, "tun device", Note,
+		{"tun, and the kernel says something else", func(v *prober, _ map[string]string) { v.openTun = func(string) error { return unix.EIO } }, "tun device", Note,
 			"open /dev/net/tun: input/output error", "modprobe tun"},
 	} {
 		t.Run(tt.name, tt.test)
@@ -173,17 +175,17 @@ func TestAProbeThatHangs(t *testing.T) {
 		t.Fatal(err)
 	}
 	start := time.Now()
-	findings := run(append(v.table(), Probe{"vital", true, func() Finding { _, _ = v.read("/etc/subuid"); return fine("") }}), 3*time.Second)
+	findings := run(append(v.probes(), Probe{"vital", true, func() Finding { _, _ = v.read("/etc/subuid"); return okFinding("") }}), 3*time.Second)
 	if took := time.Since(start); took > time.Minute {
 		t.Errorf("it took %v", took)
 	}
 	for name, level := range map[string]Level{"subordinate ids": Warning, "vital": Failure, "memory": OK, "clock": OK} {
-		f, _ := Named(findings, name)
+		f, _ := FindByName(findings, name)
 		if f.Level != level || level != OK && (f.Detail != "no answer about the "+name+" within 3s" || f.Cure == "") {
 			t.Errorf("%s: got %+v", name, f)
 		}
 	}
-	if err := Refusal(findings); err == nil || !strings.Contains(err.Error(), "no answer about the vital within") {
+	if err := FirstFailure(findings); err == nil || !strings.Contains(err.Error(), "no answer about the vital within") {
 		t.Errorf("refusal: %v", err)
 	}
 	w, err := os.OpenFile(fifo, os.O_RDWR, 0) // lets the two go

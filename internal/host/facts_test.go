@@ -16,19 +16,19 @@ func TestPrograms(t *testing.T) {
 		return b
 	}
 	for name, tt := range map[string]struct {
-		p    program
+		p    privilegedProgram
 		want bool
 	}{
-		"setuid root":                     {program{mode: 0o755 | fs.ModeSetuid}, true},
-		"setuid of somebody else":         {program{mode: 0o755 | fs.ModeSetuid, owner: 5}, false},
-		"setuid root, not executable":     {program{mode: 0o644 | fs.ModeSetuid}, false},
-		"plain":                           {program{mode: 0o755}, false},
-		"with the capability":             {program{mode: 0o755, caps: attr(1, 1<<unix.CAP_SETUID)}, true},
-		"with another capability":         {program{mode: 0o755, caps: attr(1, 1<<unix.CAP_SETGID)}, false},
-		"with it permitted, not in force": {program{mode: 0o755, caps: attr(0, 1<<unix.CAP_SETUID)}, false},
-		"with a truncated attribute":      {program{mode: 0o755, caps: attr(1, 1<<unix.CAP_SETUID)[:8]}, false},
+		"setuid root":                     {privilegedProgram{mode: 0o755 | fs.ModeSetuid}, true},
+		"setuid of somebody else":         {privilegedProgram{mode: 0o755 | fs.ModeSetuid, owner: 5}, false},
+		"setuid root, not executable":     {privilegedProgram{mode: 0o644 | fs.ModeSetuid}, false},
+		"plain":                           {privilegedProgram{mode: 0o755}, false},
+		"with the capability":             {privilegedProgram{mode: 0o755, caps: attr(1, 1<<unix.CAP_SETUID)}, true},
+		"with another capability":         {privilegedProgram{mode: 0o755, caps: attr(1, 1<<unix.CAP_SETGID)}, false},
+		"with it permitted, not in force": {privilegedProgram{mode: 0o755, caps: attr(0, 1<<unix.CAP_SETUID)}, false},
+		"with a truncated attribute":      {privilegedProgram{mode: 0o755, caps: attr(1, 1<<unix.CAP_SETUID)[:8]}, false},
 	} {
-		if got := tt.p.can(unix.CAP_SETUID); got != tt.want {
+		if got := tt.p.hasCapability(unix.CAP_SETUID); got != tt.want {
 			t.Errorf("%s: got %v", name, got)
 		}
 	}
@@ -55,7 +55,7 @@ func TestThisHost(t *testing.T) {
 // TestForkUserns compares the answer of the fork with that of the files: this
 // host's are not in doubt, or the fork is right by definition.
 func TestForkUserns(t *testing.T) {
-	v := host(Setup{})
+	v := newProber(Setup{})
 	sure := v.sysctl(clone) != "0" && v.sysctl(maximum) != "0" && v.sysctl(apparmor) != "1" && v.status("Seccomp") != "2"
 	if err := forkUserns(); sure && err != nil {
 		t.Errorf("the files allow user namespaces, the fork says: %v", err)

@@ -35,9 +35,9 @@ type Finding struct {
 
 // Probe looks for one thing.
 type Probe struct {
-	Name  string
-	Vital bool // no pod can run where it gives no answer
-	Look  func() Finding
+	Name     string
+	Required bool // no pod can run where it gives no answer
+	Run      func() Finding
 }
 
 // Names of the probes that others ask for.
@@ -53,27 +53,27 @@ const (
 	Registries     = "registries"
 )
 
-// Patience is how long all probes together may take: one that hangs, on a network
+// Timeout is how long all probes together may take: one that hangs, on a network
 // file system or a service, keeps nobody waiting for longer. A slow board takes a
 // second.
-const Patience = 20 * time.Second
+const Timeout = 20 * time.Second
 
 // Check runs every probe of the table, and more. It starts no program, changes
 // nothing, and returns after at most Patience.
 func Check(s Setup, more ...Probe) []Finding {
-	v := host(s)
+	v := newProber(s)
 	// Before other probes start processes: they would be strangers in the cgroup that
 	// this one may have to itself.
 	p, err := v.limit()
-	v.limit = func() (place, error) { return p, err }
-	if s.Counted != nil {
-		s.Counted()
+	v.limit = func() (cgroupPlace, error) { return p, err }
+	if s.AfterCgroupProbe != nil {
+		s.AfterCgroupProbe()
 	}
-	within := s.Patience
+	within := s.Timeout
 	if within == 0 {
-		within = Patience
+		within = Timeout
 	}
-	return run(append(v.table(), more...), within)
+	return run(append(v.probes(), more...), within)
 }
 
 // run runs probes, all at once, and returns their findings in the same order within a
@@ -86,8 +86,8 @@ func run(probes []Probe, within time.Duration) []Finding {
 	answers := make(chan answer, len(probes))
 	findings := make([]Finding, len(probes))
 	for i, p := range probes {
-		findings[i] = silent(p, within)
-		go func() { answers <- answer{i, p.Look()} }()
+		findings[i] = unanswered(p, within)
+		go func() { answers <- answer{i, p.Run()} }()
 	}
 	timeout := time.NewTimer(within)
 	defer timeout.Stop()
@@ -103,19 +103,19 @@ func run(probes []Probe, within time.Duration) []Finding {
 	return findings
 }
 
-// silent is the finding for a probe that has not answered.
-func silent(p Probe, within time.Duration) Finding {
+// unanswered is the finding for a probe that has not answered.
+func unanswered(p Probe, within time.Duration) Finding {
 	f := Finding{Name: p.Name, Level: Warning, Detail: "no answer about the " + p.Name + " within " + within.String(),
 		Cure: "look for a file system or a service that hangs: mount, dmesg, systemctl status"}
-	if p.Vital {
+	if p.Required {
 		f.Level = Failure
 	}
 	return f
 }
 
-// Refusal returns the first finding with which no pod can run as a *report.Error,
+// FirstFailure returns the first finding with which no pod can run as a *report.Error,
 // or nil.
-func Refusal(findings []Finding) error {
+func FirstFailure(findings []Finding) error {
 	for _, f := range findings {
 		if f.Level == Failure {
 			return report.New(report.Internal, f.Cure, "podrun cannot run pods here: %s", f.Detail)
@@ -124,8 +124,8 @@ func Refusal(findings []Finding) error {
 	return nil
 }
 
-// Named finds the finding of a probe.
-func Named(findings []Finding, name string) (Finding, bool) {
+// FindByName finds the finding of a probe.
+func FindByName(findings []Finding, name string) (Finding, bool) {
 	for _, f := range findings {
 		if f.Name == name {
 			return f, true
@@ -134,7 +134,38 @@ func Named(findings []Finding, name string) (Finding, bool) {
 	return Finding{}, false
 }
 
-func fine(detail string) Finding          { return Finding{Level: OK, Detail: detail} }
-func note(detail, cure string) Finding    { return Finding{Level: Note, Detail: detail, Cure: cure} }
-func warning(detail, cure string) Finding { return Finding{Level: Warning, Detail: detail, Cure: cure} }
-func failure(detail, cure string) Finding { return Finding{Level: Failure, Detail: detail, Cure: cure} }
+func okFinding(detail string) Finding { return Finding{Level: OK, Detail: detail} }
+func noteFinding(detail, cure string) Finding {
+	return Finding{Level: Note, Detail: detail, Cure: cure}
+}
+func warningFinding(detail, cure string) Finding {
+	return Finding{Level: Warning, Detail: detail, Cure: cure}
+}
+func failureFinding(detail, cure string) Finding {
+	return Finding{Level: Failure, Detail: detail, Cure: cure}
+}
+
+// probes is every probe of this room, in the order in which they are reported:
+// what no pod can do without comes first, the user's own things before the
+// machine's.
+func (v prober) probes() []Probe {
+	return []Probe{
+		{"kernel", true, v.kernel},
+		{"namespaces", true, v.namespaces},
+		{UserNamespaces, true, v.userns},
+		{"seccomp", true, v.seccomp},
+		{"data directory", true, v.data},
+		{"runtime directory", true, v.runtime},
+		{IDTools, false, v.tools},
+		{SubIDs, false, v.subids},
+		{Limits, false, v.limits},
+		{"memory controller", false, v.memoryController},
+		{"cgroup features", false, v.cgroupFeatures},
+		{"memory", false, v.memory},
+		{"disk space", false, v.space},
+		{"inodes", false, v.inodes},
+		{"lingering", false, v.linger},
+		{"clock", false, v.clock},
+		{"tun device", false, v.tun},
+	}
+}

@@ -31,107 +31,107 @@ func TestAGoodHost(t *testing.T) {
 		{"clock", OK, "the time is 2027-03-04 05:06 UTC", ""},
 		{"tun device", OK, "/dev/net/tun can be opened", ""},
 	}
-	got := run(fake(t, debian()).table(), Patience)
+	got := run(fake(t, debian()).probes(), Timeout)
 	if diff := cmp.Diff(want, got); diff != "" {
 		t.Error(diff)
 	}
-	if err := Refusal(got); err != nil {
+	if err := FirstFailure(got); err != nil {
 		t.Errorf("refused: %v", err)
 	}
 }
 
 func TestUserAndIDs(t *testing.T) {
 	denied := func() error { return unix.EPERM }
-	none := func(v *view) { v.fork = func() error { return unix.ENOSPC } }
+	none := func(v *prober) { v.fork = func() error { return unix.ENOSPC } }
 	for _, tt := range []finding{
-		{"Debian's switch is off", func(v *view, f map[string]string) {
+		{"Debian's switch is off", func(v *prober, f map[string]string) {
 			f["/proc/sys/kernel/unprivileged_userns_clone"] = "0\n"
 			v.fork = denied
 		}, "user namespaces", Failure, "unprivileged user namespaces are switched off (kernel.unprivileged_userns_clone is 0)",
 			"as root: echo kernel.unprivileged_userns_clone=1 > /etc/sysctl.d/60-podrun.conf && sysctl --system"},
-		{"none may be made", func(v *view, f map[string]string) { f["/proc/sys/user/max_user_namespaces"] = "0\n"; none(v) },
+		{"none may be made", func(v *prober, f map[string]string) { f["/proc/sys/user/max_user_namespaces"] = "0\n"; none(v) },
 			"user namespaces", Failure, "user namespaces are limited to none (user.max_user_namespaces is 0)",
 			"as root: echo user.max_user_namespaces=15000 > /etc/sysctl.d/60-podrun.conf && sysctl --system"},
-		{"all are used up", func(v *view, _ map[string]string) { none(v) },
+		{"all are used up", func(v *prober, _ map[string]string) { none(v) },
 			"user namespaces", Failure, "this user has used up its user namespaces, or they are nested too deep (user.max_user_namespaces is 15000)", "user.max_user_namespaces=15000"},
-		{"kernels without either switch", func(_ *view, f map[string]string) {
+		{"kernels without either switch", func(_ *prober, f map[string]string) {
 			delete(f, "/proc/sys/user/max_user_namespaces")
 			delete(f, "/proc/sys/kernel/unprivileged_userns_clone")
 		}, "user namespaces", OK, "", ""},
-		{"Ubuntu's AppArmor, without a profile", func(v *view, f map[string]string) {
+		{"Ubuntu's AppArmor, without a profile", func(v *prober, f map[string]string) {
 			f["/proc/sys/kernel/apparmor_restrict_unprivileged_userns"] = "1\n"
 			v.fork = denied
 		}, "user namespaces", Failure, "AppArmor restricts user namespaces to programs with a profile (kernel.apparmor_restrict_unprivileged_userns is 1)",
 			`as root: printf 'abi <abi/4.0>,\nprofile podrun "%s" flags=(unconfined) {\n  userns,\n}\n' /usr/local/bin/podrun > /etc/apparmor.d/podrun && apparmor_parser -r /etc/apparmor.d/podrun`},
-		{"the same, of a program with a strange path", func(v *view, f map[string]string) {
+		{"the same, of a program with a strange path", func(v *prober, f map[string]string) {
 			f["/proc/sys/kernel/apparmor_restrict_unprivileged_userns"] = "1\n"
 			v.fork = denied
 			v.Program = "/home/dev/it's here/podrun"
 		}, "user namespaces", Failure, "AppArmor restricts user namespaces to programs with a profile (kernel.apparmor_restrict_unprivileged_userns is 1)",
 			`}\n' '/home/dev/it'\''s here/podrun' > /etc/apparmor.d/podrun`},
-		{"Ubuntu's AppArmor, with a profile", func(_ *view, f map[string]string) {
+		{"Ubuntu's AppArmor, with a profile", func(_ *prober, f map[string]string) {
 			f["/proc/sys/kernel/apparmor_restrict_unprivileged_userns"] = "1\n"
 		}, "user namespaces", OK, "", ""},
-		{"a profile that forbids them", func(v *view, f map[string]string) {
+		{"a profile that forbids them", func(v *prober, f map[string]string) {
 			f["/proc/self/attr/current"] = "my-profile (enforce)\n"
 			v.fork = denied
 		}, "user namespaces", Failure, "the AppArmor profile my-profile forbids user namespaces: operation not permitted", "'userns,'"},
-		{"a container's filter", func(v *view, f map[string]string) {
+		{"a container's filter", func(v *prober, f map[string]string) {
 			f["/proc/self/status"] = "NoNewPrivs:\t0\nSeccomp:\t2\n"
 			v.fork = denied
 		}, "user namespaces", Failure, "a system call filter forbids user namespaces: operation not permitted", "seccomp profile"},
-		{"a unit's filter that allows them", func(_ *view, f map[string]string) { f["/proc/self/status"] = "NoNewPrivs:\t0\nSeccomp:\t2\n" },
+		{"a unit's filter that allows them", func(_ *prober, f map[string]string) { f["/proc/self/status"] = "NoNewPrivs:\t0\nSeccomp:\t2\n" },
 			"user namespaces", OK, "", ""},
-		{"forbidden by something else", func(v *view, f map[string]string) { v.fork = denied },
+		{"forbidden by something else", func(v *prober, f map[string]string) { v.fork = denied },
 			"user namespaces", Failure, "user namespaces are forbidden here: operation not permitted", "/sys/kernel/security/lsm"},
-		{"root needs no user namespace", func(v *view, f map[string]string) {
+		{"root needs no user namespace", func(v *prober, f map[string]string) {
 			v.uid = 0
 			v.fork = denied
 		}, "user namespaces", OK, "", ""},
 
-		{"no newuidmap", func(_ *view, f map[string]string) { delete(f, "/usr/bin/newuidmap") },
+		{"no newuidmap", func(_ *prober, f map[string]string) { delete(f, "/usr/bin/newuidmap") },
 			"id mapping tools", Warning, "newuidmap is missing: a pod has a single user id", "apt-get install uidmap"},
-		{"newgidmap in another directory", func(_ *view, f map[string]string) {
+		{"newgidmap in another directory", func(_ *prober, f map[string]string) {
 			delete(f, "/usr/bin/newgidmap")
 			f["/usr/local/bin/newgidmap"] = ""
 		}, "id mapping tools", Warning, "newuidmap and newgidmap are in different directories: a pod has a single user id", "apt-get install uidmap"},
-		{"an unprivileged newuidmap", func(v *view, _ map[string]string) {
-			v.tool = func(string) (program, error) { return program{mode: 0o755}, nil }
+		{"an unprivileged newuidmap", func(v *prober, _ map[string]string) {
+			v.tool = func(string) (privilegedProgram, error) { return privilegedProgram{mode: 0o755}, nil }
 		}, "id mapping tools", Warning, "/usr/local/bin/newuidmap is neither setuid root nor has its capability: a pod has a single user id", "as root: chmod u+s /usr/local/bin/newuidmap"},
-		{"on a file system mounted nosuid", func(v *view, _ map[string]string) {
-			v.tool = func(string) (program, error) {
-				return program{mode: 0o755 | fs.ModeSetuid, nosuid: true, mount: "/usr"}, nil
+		{"on a file system mounted nosuid", func(v *prober, _ map[string]string) {
+			v.tool = func(string) (privilegedProgram, error) {
+				return privilegedProgram{mode: 0o755 | fs.ModeSetuid, nosuid: true, mount: "/usr"}, nil
 			}
 		}, "id mapping tools", Warning, "/usr/local/bin/newuidmap is on a file system mounted nosuid: a pod has a single user id", "as root: mount -o remount,bind,suid /usr"},
-		{"a directory one may not look into", func(v *view, _ map[string]string) {
-			v.tool = func(string) (program, error) { return program{}, fs.ErrPermission }
+		{"a directory one may not look into", func(v *prober, _ map[string]string) {
+			v.tool = func(string) (privilegedProgram, error) { return privilegedProgram{}, fs.ErrPermission }
 		}, "id mapping tools", Warning, "look for newuidmap: permission denied", "apt-get install uidmap"},
-		{"no new privileges", func(_ *view, f map[string]string) { f["/proc/self/status"] = "NoNewPrivs:\t1\nSeccomp:\t0\n" },
+		{"no new privileges", func(_ *prober, f map[string]string) { f["/proc/self/status"] = "NoNewPrivs:\t1\nSeccomp:\t0\n" },
 			"id mapping tools", Warning, "no_new_privs is set: newuidmap cannot work, a pod has a single user id", "NoNewPrivileges="},
-		{"root maps no ids", func(v *view, f map[string]string) { v.uid = 0; delete(f, "/usr/bin/newuidmap") },
+		{"root maps no ids", func(v *prober, f map[string]string) { v.uid = 0; delete(f, "/usr/bin/newuidmap") },
 			"id mapping tools", OK, "", ""},
 
-		{"no subuids", func(_ *view, f map[string]string) {
+		{"no subuids", func(_ *prober, f map[string]string) {
 			delete(f, "/etc/subuid")
 			f["/etc/subgid"] = "other:100000:65536\n"
 		},
 			"subordinate ids", Warning, "/etc/subuid gives dev no ids: a pod has a single one, and images with more users are refused",
 			"as root: usermod --add-subuids 165536-231071 --add-subgids 165536-231071 dev"},
-		{"the first of this machine", func(_ *view, f map[string]string) { delete(f, "/etc/subuid"); delete(f, "/etc/subgid") },
+		{"the first of this machine", func(_ *prober, f map[string]string) { delete(f, "/etc/subuid"); delete(f, "/etc/subgid") },
 			"subordinate ids", Warning, "/etc/subuid gives dev no ids: a pod has a single one, and images with more users are refused",
 			"as root: usermod --add-subuids 100000-165535 --add-subgids 100000-165535 dev"},
-		{"no subgids", func(_ *view, f map[string]string) { f["/etc/subgid"] = "other:100000:65536\n" },
+		{"no subgids", func(_ *prober, f map[string]string) { f["/etc/subgid"] = "other:100000:65536\n" },
 			"subordinate ids", Warning, "/etc/subgid gives dev no ids: a pod has a single one, and images with more users are refused", "--add-subuids 231072-296607 "},
-		{"few", func(_ *view, f map[string]string) { f["/etc/subuid"] = "dev:100000:1000\n" },
+		{"few", func(_ *prober, f map[string]string) { f["/etc/subuid"] = "dev:100000:1000\n" },
 			"subordinate ids", Warning, "/etc/subuid gives dev 1000 ids, images expect 65536", "usermod"},
-		{"somebody else's too", func(_ *view, f map[string]string) { f["/etc/subuid"] = "dev:165536:65536\nbob:200000:65536\n" },
+		{"somebody else's too", func(_ *prober, f map[string]string) { f["/etc/subuid"] = "dev:165536:65536\nbob:200000:65536\n" },
 			"subordinate ids", Warning, "/etc/subuid gives dev and bob the same ids (200000-265535): each can write the files of the other's pods",
 			"as root: remove the line of one of them from /etc/subuid; for new ids: usermod --add-subuids 265536-331071 --add-subgids 265536-331071 dev"},
-		{"twice one's own", func(_ *view, f map[string]string) { f["/etc/subgid"] = "dev:165536:65536\n1000:200000:65536\n" },
+		{"twice one's own", func(_ *prober, f map[string]string) { f["/etc/subgid"] = "dev:165536:65536\n1000:200000:65536\n" },
 			"subordinate ids", Failure, "/etc/subgid gives dev ids twice: 200000-265535 overlaps 165536-231071, and the kernel maps neither", "remove one of the two lines from /etc/subgid"},
-		{"a user without a name", func(v *view, _ map[string]string) { v.user = "" },
+		{"a user without a name", func(v *prober, _ map[string]string) { v.user = "" },
 			"subordinate ids", Warning, "/etc/subuid gives 1000 no ids: a pod has a single one, and images with more users are refused", "usermod"},
-		{"root has all ids", func(v *view, f map[string]string) { v.uid = 0; delete(f, "/etc/subuid") },
+		{"root has all ids", func(v *prober, f map[string]string) { v.uid = 0; delete(f, "/etc/subuid") },
 			"subordinate ids", OK, "", ""},
 	} {
 		t.Run(tt.name, tt.test)
@@ -139,14 +139,14 @@ func TestUserAndIDs(t *testing.T) {
 }
 
 func TestKernelAndCgroups(t *testing.T) {
-	without := func(name string, needed bool, err error) func(v *view, _ map[string]string) {
-		return func(v *view, _ map[string]string) {
-			v.calls = func() []call { return []call{{name, needed, "does this", err}} }
+	without := func(name string, needed bool, err error) func(v *prober, _ map[string]string) {
+		return func(v *prober, _ map[string]string) {
+			v.calls = func() []syscallProbe { return []syscallProbe{{name, needed, "does this", err}} }
 		}
 	}
-	unlimited := func(err error) func(v *view, _ map[string]string) {
-		return func(v *view, _ map[string]string) {
-			v.limit = func() (place, error) { return place{}, err }
+	unlimited := func(err error) func(v *prober, _ map[string]string) {
+		return func(v *prober, _ map[string]string) {
+			v.limit = func() (cgroupPlace, error) { return cgroupPlace{}, err }
 		}
 	}
 	for _, tt := range []finding{
@@ -155,40 +155,40 @@ func TestKernelAndCgroups(t *testing.T) {
 		{"a filter of system calls", without("pidfd_open", true, unix.EPERM), "kernel", Failure,
 			"pidfd_open is forbidden here (operation not permitted); it does this", "seccomp profile"},
 		{"what one can do without", without("fsopen", false, unix.ENOSYS), "kernel", Note, "Linux 6.1.0 aarch64 has no fsopen, which does this", "Linux 5.14"},
-		{"uname fails", func(v *view, _ map[string]string) {
+		{"uname fails", func(v *prober, _ map[string]string) {
 			v.uname = func() (string, string, error) { return "", "", unix.EFAULT }
 		}, "kernel", OK, "", ""},
-		{"a small kernel", func(_ *view, f map[string]string) { delete(f, "/proc/self/ns/ipc"); delete(f, "/proc/self/ns/uts") },
+		{"a small kernel", func(_ *prober, f map[string]string) { delete(f, "/proc/self/ns/ipc"); delete(f, "/proc/self/ns/uts") },
 			"namespaces", Failure, "this kernel has no namespaces of the kinds ipc, uts", "CONFIG_NAMESPACES"},
-		{"no filters", func(_ *view, f map[string]string) { delete(f, "/proc/sys/kernel/seccomp/actions_avail") },
+		{"no filters", func(_ *prober, f map[string]string) { delete(f, "/proc/sys/kernel/seccomp/actions_avail") },
 			"seccomp", Failure, "this kernel has no system call filters", "CONFIG_SECCOMP_FILTER"},
-		{"no seccomp", func(_ *view, f map[string]string) { f["/proc/self/status"] = "NoNewPrivs:\t0\n" },
+		{"no seccomp", func(_ *prober, f map[string]string) { f["/proc/self/status"] = "NoNewPrivs:\t0\n" },
 			"seccomp", Failure, "this kernel has no seccomp", "CONFIG_SECCOMP"},
 
 		{"no delegation", unlimited(&delegation.NotDelegated{Why: "this host uses cgroup v1", Cure: "boot with cgroup v2"}),
 			"resource limits", Warning, "limits are not enforced: this host uses cgroup v1; all pods of this user share one limit on processes: one pod can use it up, and the others can start none", "boot with cgroup v2"},
-		{"cron before anybody has logged in", func(v *view, f map[string]string) {
+		{"cron before anybody has logged in", func(v *prober, f map[string]string) {
 			unlimited(&delegation.NotDelegated{Why: "the cgroup /sys/fs/cgroup/y is not delegated to this user", Cure: "systemd-run --user"})(v, f)
 			delete(f, "/run/user/1000/systemd/private")
 		}, "resource limits", Warning, "limits are not enforced: the cgroup /sys/fs/cgroup/y is not delegated to this user; all pods of this user share one limit on processes: one pod can use it up, and the others can start none", "as root: loginctl enable-linger dev"},
-		{"a controller is missing", func(v *view, _ map[string]string) {
-			v.limit = func() (place, error) {
-				return place{delegation.Subtree{Path: "/sys/fs/cgroup/x", Controllers: []string{"memory", "pids"}}, ""}, nil
+		{"a controller is missing", func(v *prober, _ map[string]string) {
+			v.limit = func() (cgroupPlace, error) {
+				return cgroupPlace{delegation.Subtree{Path: "/sys/fs/cgroup/x", Controllers: []string{"memory", "pids"}}, ""}, nil
 			}
 		}, "resource limits", Warning, "some limits are not enforced: the cgroup controller cpu is not delegated to this user; enforced: memory, pids", "delegate.conf"},
-		{"a Raspberry Pi", func(_ *view, f map[string]string) {
+		{"a Raspberry Pi", func(_ *prober, f map[string]string) {
 			f["/sys/fs/cgroup/cgroup.controllers"] = "cpuset cpu io pids\n"
 			f["/boot/firmware/cmdline.txt"] = "console=tty1 rootwait\n"
 		}, "memory controller", Warning, "the memory controller is switched off in this kernel: no memory limit can be enforced, not even by root",
 			"as root: sed -i '1 s/$/ cgroup_enable=memory/' /boot/firmware/cmdline.txt, and reboot"},
-		{"an older kernel's cgroups", func(_ *view, f map[string]string) {
+		{"an older kernel's cgroups", func(_ *prober, f map[string]string) {
 			delete(f, "/sys/fs/cgroup/x/cgroup.kill")
 			delete(f, "/sys/fs/cgroup/x/memory.peak")
 		}, "cgroup features", Note, "cgroups here have no cgroup.kill, memory.peak", "Linux 5.19"},
-		{"no pressure", func(_ *view, f map[string]string) { delete(f, "/sys/fs/cgroup/x/cpu.pressure") },
+		{"no pressure", func(_ *prober, f map[string]string) { delete(f, "/sys/fs/cgroup/x/cpu.pressure") },
 			"cgroup features", Note, "the kernel does not measure pressure (PSI)", "psi=1"},
 		{"no cgroups to ask", unlimited(errors.New("none")), "cgroup features", OK, "", ""},
-		{"no /proc", func(_ *view, f map[string]string) { delete(f, "/proc/meminfo") },
+		{"no /proc", func(_ *prober, f map[string]string) { delete(f, "/proc/meminfo") },
 			"memory", Warning, "read the machine's memory: /proc/meminfo has no MemTotal", "mount /proc"},
 	} {
 		t.Run(tt.name, tt.test)
@@ -196,9 +196,9 @@ func TestKernelAndCgroups(t *testing.T) {
 }
 
 // The caller may start processes once Check has seen what lives in its cgroup.
-func TestCounted(t *testing.T) {
+func TestAfterCgroupProbe(t *testing.T) {
 	times := 0
-	Check(Setup{Data: t.TempDir(), Runtime: t.TempDir(), Counted: func() { times++ }})
+	Check(Setup{Data: t.TempDir(), Runtime: t.TempDir(), AfterCgroupProbe: func() { times++ }})
 	if times != 1 {
 		t.Errorf("the caller was told %d times", times)
 	}

@@ -13,8 +13,8 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// program is what makes a program able to act as root.
-type program struct {
+// privilegedProgram is what makes a program able to act as root.
+type privilegedProgram struct {
 	mode  fs.FileMode
 	owner uint32
 	caps  []byte // the extended attribute security.capability, or nil
@@ -23,12 +23,12 @@ type program struct {
 	mount  string // where that is mounted
 }
 
-func look(path string) (program, error) {
+func statProgram(path string) (privilegedProgram, error) {
 	st, err := os.Stat(path)
 	if err != nil {
-		return program{}, err
+		return privilegedProgram{}, err
 	}
-	p := program{mode: st.Mode(), owner: st.Sys().(*syscall.Stat_t).Uid}
+	p := privilegedProgram{mode: st.Mode(), owner: st.Sys().(*syscall.Stat_t).Uid}
 	buf := make([]byte, 64)
 	if n, err := unix.Getxattr(path, "security.capability", buf); err == nil {
 		p.caps = buf[:n]
@@ -43,19 +43,19 @@ const installUidmap = "as root: apt-get install uidmap (Fedora: dnf install shad
 
 // tools asks whether newuidmap and newgidmap are there and may do their work.
 // Without them a pod has a single user id.
-func (v view) tools() Finding {
+func (v prober) tools() Finding {
 	_, f := v.idTools()
 	return f
 }
 
 // idTools is the directory of newuidmap and newgidmap, or "" where they are of no
 // use, and what there is to say of them.
-func (v view) idTools() (dir string, _ Finding) {
+func (v prober) idTools() (dir string, _ Finding) {
 	if v.uid == 0 {
-		return "", fine("not needed by root")
+		return "", okFinding("not needed by root")
 	}
 	if v.status("NoNewPrivs") == "1" {
-		return "", warning("no_new_privs is set: newuidmap cannot work, a pod has a single user id", "remove NoNewPrivileges= and what implies it from the unit that starts podrun, or --security-opt no-new-privileges from the container")
+		return "", warningFinding("no_new_privs is set: newuidmap cannot work, a pod has a single user id", "remove NoNewPrivileges= and what implies it from the unit that starts podrun, or --security-opt no-new-privileges from the container")
 	}
 	for _, t := range []struct {
 		name       string
@@ -64,22 +64,22 @@ func (v view) idTools() (dir string, _ Finding) {
 		path, p, err := v.find(t.name)
 		switch {
 		case errors.Is(err, fs.ErrNotExist):
-			return "", warning(t.name+" is missing: a pod has a single user id", installUidmap)
+			return "", warningFinding(t.name+" is missing: a pod has a single user id", installUidmap)
 		case err != nil:
-			return "", warning(fmt.Sprintf("look for %s: %v", t.name, err), installUidmap)
-		case !p.can(t.capability):
-			return "", warning(path+" is neither setuid root nor has its capability: a pod has a single user id", "as root: chmod u+s "+path)
+			return "", warningFinding(fmt.Sprintf("look for %s: %v", t.name, err), installUidmap)
+		case !p.hasCapability(t.capability):
+			return "", warningFinding(path+" is neither setuid root nor has its capability: a pod has a single user id", "as root: chmod u+s "+path)
 		case p.nosuid:
-			return "", warning(path+" is on a file system mounted nosuid: a pod has a single user id", "as root: mount -o remount,bind,suid "+quote(p.mount)+", or install the tool elsewhere on PATH")
+			return "", warningFinding(path+" is on a file system mounted nosuid: a pod has a single user id", "as root: mount -o remount,bind,suid "+shellQuote(p.mount)+", or install the tool elsewhere on PATH")
 		case dir != "" && dir != filepath.Dir(path):
-			return "", warning("newuidmap and newgidmap are in different directories: a pod has a single user id", installUidmap)
+			return "", warningFinding("newuidmap and newgidmap are in different directories: a pod has a single user id", installUidmap)
 		}
 		dir = filepath.Dir(path)
 	}
-	return dir, fine("newuidmap and newgidmap are in " + strings.TrimPrefix(dir, v.root))
+	return dir, okFinding("newuidmap and newgidmap are in " + strings.TrimPrefix(dir, v.root))
 }
 
-func (v view) find(name string) (string, program, error) {
+func (v prober) find(name string) (string, privilegedProgram, error) {
 	err := fs.ErrNotExist
 	for _, dir := range append(v.path, "/usr/bin", "/bin") {
 		path := filepath.Join(v.root, dir, name)
@@ -91,20 +91,20 @@ func (v view) find(name string) (string, program, error) {
 			err = e
 		}
 	}
-	return "", program{}, err
+	return "", privilegedProgram{}, err
 }
 
-func (p program) can(capability uint) bool {
+func (p privilegedProgram) hasCapability(capability uint) bool {
 	if p.mode&0o111 == 0 {
 		return false
 	}
-	return p.owner == 0 && p.mode&fs.ModeSetuid != 0 || permits(p.caps, capability)
+	return p.owner == 0 && p.mode&fs.ModeSetuid != 0 || fileCapability(p.caps, capability)
 }
 
-// permits reads a security.capability attribute (struct vfs_cap_data: a word of
+// fileCapability reads a security.capability attribute (struct vfs_cap_data: a word of
 // revision and flags, then the low words of permitted and inheritable) for one of
 // the first 32 capabilities, which has to be effective at once.
-func permits(attr []byte, capability uint) bool {
+func fileCapability(attr []byte, capability uint) bool {
 	if len(attr) < 12 {
 		return false
 	}

@@ -8,8 +8,8 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// call is a system call that was tried in a way that changes nothing.
-type call struct {
+// syscallProbe is a system call that was tried in a way that changes nothing.
+type syscallProbe struct {
 	name   string
 	needed bool   // no pod can run without it
 	use    string // what it is for
@@ -18,7 +18,7 @@ type call struct {
 
 // kernel tries the system calls that pods need: by calling them, since a container
 // that podrun runs in may forbid what the kernel has.
-func (v view) kernel() Finding {
+func (v prober) kernel() Finding {
 	release, machine, err := v.uname()
 	if err != nil {
 		release = "unknown"
@@ -28,24 +28,24 @@ func (v view) kernel() Finding {
 		switch {
 		case c.err == nil:
 		case c.needed && errors.Is(c.err, unix.ENOSYS):
-			return failure(fmt.Sprintf("this kernel (%s) has no %s, which %s", name, c.name, c.use), "use Linux 5.11 or later, and outside of a container that hides system calls")
+			return failureFinding(fmt.Sprintf("this kernel (%s) has no %s, which %s", name, c.name, c.use), "use Linux 5.11 or later, and outside of a container that hides system calls")
 		case c.needed:
-			return failure(fmt.Sprintf("%s is forbidden here (%v); it %s", c.name, c.err, c.use), "run podrun outside of this container, or give the container a seccomp profile that allows it")
+			return failureFinding(fmt.Sprintf("%s is forbidden here (%v); it %s", c.name, c.err, c.use), "run podrun outside of this container, or give the container a seccomp profile that allows it")
 		default:
-			return note(fmt.Sprintf("%s has no %s, which %s", name, c.name, c.use), "nothing has to be done; Linux 5.14 or later has it")
+			return noteFinding(fmt.Sprintf("%s has no %s, which %s", name, c.name, c.use), "nothing has to be done; Linux 5.14 or later has it")
 		}
 	}
-	return fine(name)
+	return okFinding(name)
 }
 
 // tryCalls calls each with arguments that the kernel refuses where it knows the
 // call: anything but ENOSYS or a filter's EPERM means that it is there.
-func tryCalls() []call {
-	return []call{
+func tryCalls() []syscallProbe {
+	return []syscallProbe{
 		{"openat2", true, "keeps paths inside a volume", tryOpenat2()},
 		{"pidfd_open", true, "waits for processes without mistaking one for another", tryPidfd()},
-		{"mount_setattr", false, "makes mounts read-only together with those below them", known(unix.MountSetattr(-1, "", 0, &unix.MountAttr{}))},
-		{"fsopen", false, "mounts without a path that could be exchanged", known(tryFsopen())},
+		{"mount_setattr", false, "makes mounts read-only together with those below them", isImplemented(unix.MountSetattr(-1, "", 0, &unix.MountAttr{}))},
+		{"fsopen", false, "mounts without a path that could be exchanged", isImplemented(tryFsopen())},
 	}
 }
 
@@ -74,8 +74,8 @@ func tryFsopen() error {
 	return unix.Close(fd)
 }
 
-// known takes every answer but ENOSYS for "it is there".
-func known(err error) error {
+// isImplemented takes every answer but ENOSYS for "it is there".
+func isImplemented(err error) error {
 	if errors.Is(err, unix.ENOSYS) {
 		return err
 	}
@@ -92,17 +92,17 @@ func uname() (release, machine string, err error) {
 
 // seccomp asks for the kernel's system call filter: without it the runtime's
 // default profile cannot be loaded.
-func (v view) seccomp() Finding {
+func (v prober) seccomp() Finding {
 	if v.status("Seccomp") == "" {
-		return failure("this kernel has no seccomp", "use a kernel with CONFIG_SECCOMP and CONFIG_SECCOMP_FILTER")
+		return failureFinding("this kernel has no seccomp", "use a kernel with CONFIG_SECCOMP and CONFIG_SECCOMP_FILTER")
 	}
 	actions, _ := v.read("/proc/sys/kernel/seccomp/actions_avail")
 	if !strings.Contains(actions, "errno") {
-		return failure("this kernel has no system call filters", "use a kernel with CONFIG_SECCOMP_FILTER")
+		return failureFinding("this kernel has no system call filters", "use a kernel with CONFIG_SECCOMP_FILTER")
 	}
 	_, machine, _ := v.uname()
 	if machine != "" {
-		return fine("system call filters are available, for " + machine)
+		return okFinding("system call filters are available, for " + machine)
 	}
-	return fine("system call filters are available")
+	return okFinding("system call filters are available")
 }

@@ -30,11 +30,11 @@ func memTotal(meminfo string) (int64, error) {
 	return 0, fmt.Errorf("read the machine's memory: /proc/meminfo has no MemTotal")
 }
 
-func (v view) memory() Finding {
+func (v prober) memory() Finding {
 	text, _ := v.read("/proc/meminfo")
 	total, err := memTotal(text)
 	if err != nil {
-		return warning(err.Error(), "mount /proc")
+		return warningFinding(err.Error(), "mount /proc")
 	}
-	return fine(fmt.Sprintf("%d MiB", total>>20))
+	return okFinding(fmt.Sprintf("%d MiB", total>>20))
 }

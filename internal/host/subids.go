@@ -21,17 +21,17 @@ type Mapping struct {
 	UIDs, GIDs []Range
 }
 
-// Mappable finds the Mapping of this process's user. What is missing is told by
+// FindMapping finds the Mapping of this process's user. What is missing is told by
 // Check.
-func Mappable() Mapping { return host(Setup{}).mapping() }
+func FindMapping() Mapping { return newProber(Setup{}).mapping() }
 
-func (v view) mapping() Mapping {
+func (v prober) mapping() Mapping {
 	dir, _ := v.idTools()
 	return v.mappingBy(dir)
 }
 
 // mappingBy is mapping where the directory of the tools is known.
-func (v view) mappingBy(dir string) Mapping {
+func (v prober) mappingBy(dir string) Mapping {
 	uids, _ := v.read("/etc/subuid")
 	gids, _ := v.read("/etc/subgid")
 	m := Mapping{Tools: dir, UIDs: ranges(uids, v.user, v.uid), GIDs: ranges(gids, v.user, v.uid)}
@@ -48,10 +48,10 @@ type IDs struct {
 	Cure          string
 }
 
-// PodIDs finds the IDs. As root pods have all ids there are: no namespace is made.
-func PodIDs() IDs { return host(Setup{}).podIDs() }
+// FindIDs finds the IDs. As root pods have all ids there are: no namespace is made.
+func FindIDs() IDs { return newProber(Setup{}).podIDs() }
 
-func (v view) podIDs() IDs {
+func (v prober) podIDs() IDs {
 	if v.uid == 0 {
 		return IDs{Users: 1 << 32, Groups: 1 << 32}
 	}
@@ -64,14 +64,14 @@ func (v view) podIDs() IDs {
 	return IDs{Users: 1 + count(m.UIDs), Groups: 1 + count(m.GIDs), Cure: cure}
 }
 
-// enough is how many subordinate ids images expect: 65534 is "nobody" in most.
-const enough = 65536
+// wantedSubIDs is how many subordinate ids images expect: 65534 is "nobody" in most.
+const wantedSubIDs = 65536
 
 // subids asks for the user's ranges in /etc/subuid and /etc/subgid: that there are
 // enough, and that nobody else has one of them.
-func (v view) subids() Finding {
+func (v prober) subids() Finding {
 	if v.uid == 0 {
-		return fine("not needed by root")
+		return okFinding("not needed by root")
 	}
 	least := uint64(1 << 32)
 	for _, file := range []string{"/etc/subuid", "/etc/subgid"} {
@@ -80,28 +80,28 @@ func (v view) subids() Finding {
 		for i, r := range own {
 			for _, o := range own[:i] {
 				if r.overlaps(o) {
-					return failure(fmt.Sprintf("%s gives %s ids twice: %s overlaps %s, and the kernel maps neither", file, v.name(), r, o), "as root: remove one of the two lines from "+file)
+					return failureFinding(fmt.Sprintf("%s gives %s ids twice: %s overlaps %s, and the kernel maps neither", file, v.name(), r, o), "as root: remove one of the two lines from "+file)
 				}
 			}
 		}
 		switch n := count(own); {
 		case n == 0:
-			return warning(fmt.Sprintf("%s gives %s no ids: a pod has a single one, and images with more users are refused", file, v.name()), v.addIDs())
-		case n < enough:
-			return warning(fmt.Sprintf("%s gives %s %d ids, images expect %d", file, v.name(), n, enough), v.addIDs())
+			return warningFinding(fmt.Sprintf("%s gives %s no ids: a pod has a single one, and images with more users are refused", file, v.name()), v.addIDs())
+		case n < wantedSubIDs:
+			return warningFinding(fmt.Sprintf("%s gives %s %d ids, images expect %d", file, v.name(), n, wantedSubIDs), v.addIDs())
 		default:
 			least = min(least, n)
 		}
 		if r, other, shared := v.shared(text, own); shared {
-			return warning(fmt.Sprintf("%s gives %s and %s the same ids (%s): each can write the files of the other's pods", file, v.name(), other, r),
+			return warningFinding(fmt.Sprintf("%s gives %s and %s the same ids (%s): each can write the files of the other's pods", file, v.name(), other, r),
 				fmt.Sprintf("as root: remove the line of one of them from %s; for new ids: %s", file, strings.TrimPrefix(v.addIDs(), "as root: ")))
 		}
 	}
-	return fine(fmt.Sprintf("%d ids", least))
+	return okFinding(fmt.Sprintf("%d ids", least))
 }
 
 // addIDs is the cure with a range that nobody has in either file.
-func (v view) addIDs() string {
+func (v prober) addIDs() string {
 	first := uint64(100000) // useradd's SUB_UID_MIN
 	for _, file := range []string{"/etc/subuid", "/etc/subgid"} {
 		text, _ := v.read(file)
@@ -111,11 +111,11 @@ func (v view) addIDs() string {
 			}
 		}
 	}
-	return fmt.Sprintf("as root: usermod --add-subuids %d-%d --add-subgids %[1]d-%[2]d %s", first, first+enough-1, v.name())
+	return fmt.Sprintf("as root: usermod --add-subuids %d-%d --add-subgids %[1]d-%[2]d %s", first, first+wantedSubIDs-1, v.name())
 }
 
 // shared finds a range of somebody else's that overlaps one of own.
-func (v view) shared(text string, own []Range) (_ Range, owner string, _ bool) {
+func (v prober) shared(text string, own []Range) (_ Range, owner string, _ bool) {
 	for line := range strings.Lines(text) {
 		owner, r, ok := parseRange(line)
 		if !ok || owner == v.user || owner == strconv.Itoa(v.uid) {

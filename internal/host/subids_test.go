@@ -35,20 +35,20 @@ func TestCountOfSubordinateIDs(t *testing.T) {
 }
 
 func TestMapping(t *testing.T) {
-	whole := func(v view) Mapping {
+	whole := func(v prober) Mapping {
 		return Mapping{v.root + "/usr/bin", []Range{{165536, 65536}}, []Range{{165536, 65536}}}
 	}
-	none := func(view) Mapping { return Mapping{} }
+	none := func(prober) Mapping { return Mapping{} }
 	for name, tt := range map[string]struct {
-		change func(v *view, files map[string]string)
-		want   func(view) Mapping
+		change func(v *prober, files map[string]string)
+		want   func(prober) Mapping
 	}{
-		"all is there":      {func(*view, map[string]string) {}, whole},
-		"root":              {func(v *view, _ map[string]string) { v.uid = 0 }, none},
-		"no subuids":        {func(_ *view, f map[string]string) { delete(f, "/etc/subuid") }, none},
-		"no tool":           {func(_ *view, f map[string]string) { delete(f, "/usr/bin/newgidmap") }, none},
-		"no new privileges": {func(_ *view, f map[string]string) { f["/proc/self/status"] = "NoNewPrivs:\t1\n" }, none},
-		"tools apart": {func(_ *view, f map[string]string) {
+		"all is there":      {func(*prober, map[string]string) {}, whole},
+		"root":              {func(v *prober, _ map[string]string) { v.uid = 0 }, none},
+		"no subuids":        {func(_ *prober, f map[string]string) { delete(f, "/etc/subuid") }, none},
+		"no tool":           {func(_ *prober, f map[string]string) { delete(f, "/usr/bin/newgidmap") }, none},
+		"no new privileges": {func(_ *prober, f map[string]string) { f["/proc/self/status"] = "NoNewPrivs:\t1\n" }, none},
+		"tools apart": {func(_ *prober, f map[string]string) {
 			delete(f, "/usr/bin/newgidmap")
 			f["/usr/local/bin/newgidmap"] = ""
 		}, none},

@@ -11,7 +11,7 @@ import (
 )
 
 // namespaces asks whether the kernel was built with all that a pod needs.
-func (v view) namespaces() Finding {
+func (v prober) namespaces() Finding {
 	var missing []string
 	for _, ns := range []string{"user", "mnt", "pid", "net", "ipc", "uts"} {
 		if !v.exists("/proc/self/ns/" + ns) {
@@ -20,11 +20,11 @@ func (v view) namespaces() Finding {
 	}
 	switch {
 	case missing != nil && !v.exists("/proc/self"):
-		return failure("/proc is not mounted", "as root: mount -t proc proc /proc")
+		return failureFinding("/proc is not mounted", "as root: mount -t proc proc /proc")
 	case missing != nil:
-		return failure("this kernel has no namespaces of the kinds "+strings.Join(missing, ", "), "use a kernel with CONFIG_NAMESPACES and all kinds below it")
+		return failureFinding("this kernel has no namespaces of the kinds "+strings.Join(missing, ", "), "use a kernel with CONFIG_NAMESPACES and all kinds below it")
 	}
-	return fine("the kernel has every kind")
+	return okFinding("the kernel has every kind")
 }
 
 const (
@@ -35,44 +35,44 @@ const (
 
 // userns asks whether this user may make user namespaces, by making one; the files
 // say why not. Root needs none.
-func (v view) userns() Finding {
+func (v prober) userns() Finding {
 	if v.uid == 0 {
-		return fine("not needed by root")
+		return okFinding("not needed by root")
 	}
 	err := v.fork()
 	if err == nil {
-		return fine("allowed")
+		return okFinding("allowed")
 	}
 	return v.explainUserns(err)
 }
 
 // explainUserns says what keeps this user from making the user namespace in which
 // err was met, or from having capabilities in it.
-func (v view) explainUserns(err error) Finding {
+func (v prober) explainUserns(err error) Finding {
 	switch {
 	case v.sysctl(clone) == "0":
-		return failure("unprivileged user namespaces are switched off ("+clone+" is 0)", persistent(clone, "1"))
+		return failureFinding("unprivileged user namespaces are switched off ("+clone+" is 0)", persistSysctl(clone, "1"))
 	case v.sysctl(maximum) == "0":
-		return failure("user namespaces are limited to none ("+maximum+" is 0)", persistent(maximum, "15000"))
+		return failureFinding("user namespaces are limited to none ("+maximum+" is 0)", persistSysctl(maximum, "15000"))
 	case v.sysctl(apparmor) == "1":
-		return failure("AppArmor restricts user namespaces to programs with a profile ("+apparmor+" is 1)", profileCure(v.Program))
+		return failureFinding("AppArmor restricts user namespaces to programs with a profile ("+apparmor+" is 1)", profileCure(v.Program))
 	case errors.Is(err, unix.ENOSPC):
-		return failure("this user has used up its user namespaces, or they are nested too deep ("+maximum+" is "+v.sysctl(maximum)+")", persistent(maximum, "15000"))
+		return failureFinding("this user has used up its user namespaces, or they are nested too deep ("+maximum+" is "+v.sysctl(maximum)+")", persistSysctl(maximum, "15000"))
 	case v.confined() != "":
-		return failure(fmt.Sprintf("the AppArmor profile %s forbids user namespaces: %v", v.confined(), err), "add the lines 'userns,' and 'capability,' to that profile in /etc/apparmor.d, or start podrun outside of it")
+		return failureFinding(fmt.Sprintf("the AppArmor profile %s forbids user namespaces: %v", v.confined(), err), "add the lines 'userns,' and 'capability,' to that profile in /etc/apparmor.d, or start podrun outside of it")
 	case v.status("Seccomp") == "2":
-		return failure(fmt.Sprintf("a system call filter forbids user namespaces: %v", err), "run podrun outside of this container, give the container a seccomp profile that allows them, or remove RestrictNamespaces= and SystemCallFilter= from the unit that starts podrun")
+		return failureFinding(fmt.Sprintf("a system call filter forbids user namespaces: %v", err), "run podrun outside of this container, give the container a seccomp profile that allows them, or remove RestrictNamespaces= and SystemCallFilter= from the unit that starts podrun")
 	}
-	return failure(fmt.Sprintf("user namespaces are forbidden here: %v", err), "see what forbids them: dmesg, the security modules in /sys/kernel/security/lsm; use a kernel with CONFIG_USER_NS")
+	return failureFinding(fmt.Sprintf("user namespaces are forbidden here: %v", err), "see what forbids them: dmesg, the security modules in /sys/kernel/security/lsm; use a kernel with CONFIG_USER_NS")
 }
 
-// persistent sets a sysctl now and after a restart.
-func persistent(name, value string) string {
+// persistSysctl sets a sysctl now and after a restart.
+func persistSysctl(name, value string) string {
 	return fmt.Sprintf("as root: echo %s=%s > /etc/sysctl.d/60-podrun.conf && sysctl --system", name, value)
 }
 
 // confined is the AppArmor profile that this process is held to, or "".
-func (v view) confined() string {
+func (v prober) confined() string {
 	for _, file := range []string{"/proc/self/attr/apparmor/current", "/proc/self/attr/current"} {
 		if text, ok := v.read(file); ok {
 			if name, enforced := strings.CutSuffix(strings.TrimRight(text, "\x00\n"), " (enforce)"); enforced {
@@ -90,12 +90,12 @@ func profileCure(program string) string {
 	if program == "" {
 		program = "/usr/local/bin/podrun"
 	}
-	return `as root: printf 'abi <abi/4.0>,\nprofile podrun "%s" flags=(unconfined) {\n  userns,\n}\n' ` + quote(program) +
+	return `as root: printf 'abi <abi/4.0>,\nprofile podrun "%s" flags=(unconfined) {\n  userns,\n}\n' ` + shellQuote(program) +
 		` > /etc/apparmor.d/podrun && apparmor_parser -r /etc/apparmor.d/podrun`
 }
 
-// quote makes one word of a shell's of s.
-func quote(s string) string {
+// shellQuote makes one word of a shell's of s.
+func shellQuote(s string) string {
 	plain := func(r rune) bool {
 		return r >= 'a' && r <= 'z' || r >= 'A' && r <= 'Z' || r >= '0' && r <= '9' || strings.ContainsRune("/._-+@:,=", r)
 	}
@@ -120,4 +120,19 @@ func forkUserns() error {
 		return nil
 	}
 	return err
+}
+
+// linger asks whether the user's pods outlive its last login, and start before
+// the first: without it systemd ends all of a user's services and removes the
+// runtime directory at the last logout (loginctl(1), enable-linger).
+func (v prober) linger() Finding {
+	switch {
+	case v.uid == 0:
+		return okFinding("not needed by root")
+	case !v.systemd():
+		return okFinding("not needed: systemd does not run here")
+	case v.user != "" && v.exists("/var/lib/systemd/linger/"+v.user):
+		return okFinding("pods of " + v.user + " go on after a logout")
+	}
+	return warningFinding("pods of "+v.name()+" end when it logs out, and do not start with the machine", "loginctl enable-linger (or as root: loginctl enable-linger "+v.name()+")")
 }

@@ -20,7 +20,7 @@ import (
 // (as /proc/1/ns/net; of any kind but user, mount and pid) and waits for it.
 // f must not start goroutines that rely on being there.
 func Do(f func() error, nsFiles ...string) error {
-	return discard(func() error {
+	return runOnDisposableThread(func() error {
 		for _, file := range nsFiles {
 			if err := enter(file); err != nil {
 				return err
@@ -42,9 +42,9 @@ func enter(file string) error {
 	return nil
 }
 
-// VisitNetwork runs f in the network namespace of a file and goes back to where it was: within
+// DoInNetwork runs f in the network namespace of a file and goes back to where it was: within
 // a function that Do or a Thread runs, in namespaces of the same user.
-func VisitNetwork(file string, f func() error) error {
+func DoInNetwork(file string, f func() error) error {
 	const own = "/proc/thread-self/ns/net"
 	back, err := unix.Open(own, unix.O_RDONLY|unix.O_CLOEXEC, 0)
 	if err != nil {
@@ -61,16 +61,16 @@ func VisitNetwork(file string, f func() error) error {
 	return err
 }
 
-// discard runs f on a thread that is not the main one and ends with it. The main
+// runOnDisposableThread runs f on a thread that is not the main one and ends with it. The main
 // thread cannot end before the process, and /proc/self is the main thread's view.
-func discard(f func() error) error {
+func runOnDisposableThread(f func() error) error {
 	done := make(chan error, 1)
 	go func() {
-		err := errGone
+		err := errGoexit
 		defer func() { done <- err }()
 		runtime.LockOSThread() // never unlocked: the thread ends with the goroutine
 		if onMainThread() {
-			err = discard(f) // on another thread, since this one is held
+			err = runOnDisposableThread(f) // on another thread, since this one is held
 			runtime.UnlockOSThread()
 			return
 		}

@@ -26,7 +26,7 @@ func self(kind string) string {
 
 func TestDoEntersAllAndLeavesNoThread(t *testing.T) {
 	testenv.NoLeaks(t)
-	proc := testenv.Namespaces(t, unix.CLONE_NEWNET|unix.CLONE_NEWIPC|unix.CLONE_NEWUTS)
+	proc := testenv.NewNamespaces(t, unix.CLONE_NEWNET|unix.CLONE_NEWIPC|unix.CLONE_NEWUTS)
 	home := self("net")
 	var all sync.WaitGroup
 	for range 50 {
@@ -64,9 +64,9 @@ func TestDoEntersAllAndLeavesNoThread(t *testing.T) {
 
 // With one processor the next goroutine runs on the thread of the one that
 // started it, which is the main thread often enough to be seen here.
-func TestDoSparesTheMainThread(t *testing.T) {
+func TestDoLeavesTheMainThread(t *testing.T) {
 	testenv.NoLeaks(t)
-	proc := testenv.Namespaces(t, unix.CLONE_NEWUTS)
+	proc := testenv.NewNamespaces(t, unix.CLONE_NEWUTS)
 	old := runtime.GOMAXPROCS(1)
 	defer runtime.GOMAXPROCS(old)
 	seen := 0
@@ -87,7 +87,7 @@ func TestDoSparesTheMainThread(t *testing.T) {
 	t.Logf("started from the main thread %d times", seen)
 }
 
-func TestDoRefuses(t *testing.T) {
+func TestDoFails(t *testing.T) {
 	testenv.NoLeaks(t)
 	for _, file := range []string{"/nowhere", "/etc/passwd"} {
 		err := Do(func() error { t.Error("ran anyhow"); return nil }, "/proc/self/ns/net", file)

@@ -14,24 +14,24 @@ type call struct {
 	done chan error
 }
 
-// Stay starts a thread that has joined the namespaces of the given files, as Do does.
-func Stay(nsFiles ...string) (*Thread, error) {
+// Start starts a thread that has joined the namespaces of the given files, as Do does.
+func Start(nsFiles ...string) (*Thread, error) {
 	t := &Thread{calls: make(chan call)}
 	ready := make(chan error, 1)
-	go t.live(nsFiles, ready)
+	go t.run(nsFiles, ready)
 	if err := <-ready; err != nil {
 		return nil, err
 	}
 	return t, nil
 }
 
-// live is the thread's life. The main thread cannot be thrown away afterwards: it is
+// run is the thread's life. The main thread cannot be thrown away afterwards: it is
 // held until another one has been found.
-func (t *Thread) live(nsFiles []string, ready chan<- error) {
+func (t *Thread) run(nsFiles []string, ready chan<- error) {
 	runtime.LockOSThread() // never unlocked: the thread ends with the goroutine
 	if onMainThread() {
 		other := make(chan error, 1)
-		go t.live(nsFiles, other)
+		go t.run(nsFiles, other)
 		ready <- <-other
 		runtime.UnlockOSThread()
 		return
@@ -44,12 +44,12 @@ func (t *Thread) live(nsFiles []string, ready chan<- error) {
 	}
 	ready <- nil
 	for c := range t.calls {
-		t.answer(c)
+		t.serve(c)
 	}
 }
 
-func (t *Thread) answer(c call) {
-	err := errGone
+func (t *Thread) serve(c call) {
+	err := errGoexit
 	defer func() { c.done <- err }()
 	err = c.f()
 }
@@ -65,5 +65,5 @@ func (t *Thread) Do(f func() error) error {
 // Close ends the thread. Nobody may use it any more.
 func (t *Thread) Close() { close(t.calls) }
 
-// errGone tells of an f that has called runtime.Goexit, as testing's Fatal does.
-var errGone = errors.New("the function ended its goroutine")
+// errGoexit tells of an f that has called runtime.Goexit, as testing's Fatal does.
+var errGoexit = errors.New("the function ended its goroutine")

@@ -10,14 +10,14 @@ import (
 	"github.com/podrun/podrun/internal/testenv"
 )
 
-func TestStay(t *testing.T) {
+func TestStart(t *testing.T) {
 	testenv.NoLeaks(t)
-	ns := testenv.Namespaces(t, unix.CLONE_NEWNET) + "/ns/net"
+	ns := testenv.NewNamespaces(t, unix.CLONE_NEWNET) + "/ns/net"
 	want, err := os.Readlink(ns)
 	if err != nil {
 		t.Fatal(err)
 	}
-	thread, err := Stay(ns)
+	thread, err := Start(ns)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -38,9 +38,9 @@ func TestStay(t *testing.T) {
 	}
 }
 
-func TestStayRefuses(t *testing.T) {
+func TestStartFails(t *testing.T) {
 	testenv.NoLeaks(t)
-	if _, err := Stay("/proc/self/ns/none"); err == nil {
+	if _, err := Start("/proc/self/ns/none"); err == nil {
 		t.Error("stays in a namespace that there is not")
 	}
 }

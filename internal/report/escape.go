@@ -10,7 +10,7 @@ import (
 // show on a terminal in one line: control characters, the C1 set, characters that
 // turn the direction of writing, and bytes that are no UTF-8 are spelled out.
 func Escape(s string) string {
-	if utf8.ValidString(s) && !strings.ContainsFunc(s, active) {
+	if utf8.ValidString(s) && !strings.ContainsFunc(s, isControl) {
 		return s
 	}
 	var b strings.Builder
@@ -25,7 +25,7 @@ func Escape(s string) string {
 			b.WriteString(`\r`)
 		case r == utf8.RuneError && size == 1:
 			fmt.Fprintf(&b, `\x%02x`, s[0])
-		case active(r):
+		case isControl(r):
 			fmt.Fprintf(&b, `\u%04x`, r)
 		default:
 			b.WriteRune(r)
@@ -35,8 +35,8 @@ func Escape(s string) string {
 	return b.String()
 }
 
-// active says whether a terminal does something else than draw r.
-func active(r rune) bool {
+// isControl says whether a terminal does something else than draw r.
+func isControl(r rune) bool {
 	switch {
 	case r < 0x20, r >= 0x7f && r < 0xa0: // C0, DEL, C1
 		return true

@@ -11,9 +11,9 @@ import (
 // one, "hint: …". The parts of a joined error are said one after the other, and a
 // hint that several of them share is said once, after the last of them.
 func Print(w io.Writer, err error) {
-	said := map[string]bool{}
+	printed := map[string]bool{}
 	var hints []string
-	for _, part := range parts(err) {
+	for _, part := range splitJoined(err) {
 		for i, line := range strings.Split(strings.TrimRight(part.Error(), "\n"), "\n") {
 			if i == 0 {
 				fmt.Fprintf(w, "podrun: %s\n", Escape(line))
@@ -21,8 +21,8 @@ func Print(w io.Writer, err error) {
 				fmt.Fprintf(w, "  %s\n", Escape(line))
 			}
 		}
-		if hint := Hint(part); hint != "" && !said[hint] {
-			said[hint] = true
+		if hint := Hint(part); hint != "" && !printed[hint] {
+			printed[hint] = true
 			hints = append(hints, hint)
 		}
 	}
@@ -31,9 +31,9 @@ func Print(w io.Writer, err error) {
 	}
 }
 
-// parts takes an errors.Join apart, down to errors that are sentences. An error
+// splitJoined takes an errors.Join apart, down to errors that are sentences. An error
 // that wraps several in one sentence is one part.
-func parts(err error) []error {
+func splitJoined(err error) []error {
 	joined, ok := err.(interface{ Unwrap() []error })
 	if !ok {
 		return []error{err}
@@ -42,7 +42,7 @@ func parts(err error) []error {
 	var all []error
 	for _, e := range joined.Unwrap() {
 		texts = append(texts, e.Error())
-		all = append(all, parts(e)...)
+		all = append(all, splitJoined(e)...)
 	}
 	if err.Error() != strings.Join(texts, "\n") {
 		return []error{err}
@@ -53,7 +53,7 @@ func parts(err error) []error {
 // ClassOf finds the outermost class in err's chain. An error without one is a
 // Failure; of a joined error's parts the first that is not a Failure decides.
 func ClassOf(err error) Class {
-	for _, part := range parts(err) {
+	for _, part := range splitJoined(err) {
 		var e *Error
 		if errors.As(part, &e) && e.Class != Failure {
 			return e.Class

@@ -21,7 +21,7 @@ func enterEnv(enter string) []string {
 	if os.Geteuid() == 0 {
 		return env
 	}
-	m := host.Mappable()
+	m := host.FindMapping()
 	return append(env,
 		"_PODRUN_UIDMAP="+idMap(os.Geteuid(), m.UIDs),
 		"_PODRUN_GIDMAP="+idMap(os.Getegid(), m.GIDs),

@@ -64,7 +64,7 @@ func findShared(dirs store.Dirs, env []string) (user, router *os.File, err error
 		if err != nil {
 			return nil, nil, err
 		}
-		pid, start, ok := p.Keeper()
+		pid, start, ok := p.PodInit()
 		if !ok || !sameIDs(pid, env) {
 			continue
 		}

@@ -185,7 +185,7 @@ func podArgs(d store.Dirs, p store.Pod) []string {
 // RemovePod removes what a dead pod has left: its files, those of subordinate ids
 // included, its cgroup and its directories. The caller holds the pod's lock.
 func RemovePod(program string, d store.Dirs, p store.Pod) error {
-	if p.Cleared() {
+	if p.OwnsNothing() {
 		return p.Remove()
 	}
 	cmd := Command(Spec{Program: program, Name: Remove, Args: podArgs(d, p), Userns: true})

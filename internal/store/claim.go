@@ -20,7 +20,7 @@ var ErrClaimInUse = errors.New("node(s) unavailable due to PersistentVolumeClaim
 // ClaimDir is the directory of a claim. Its files belong to ids of the pods' user
 // namespace.
 func (d Dirs) ClaimDir(namespace, name string) (string, error) {
-	if !safe(namespace) || !safe(name) {
+	if !isSafeName(namespace) || !isSafeName(name) {
 		return "", fmt.Errorf("%q in namespace %q is no name of a claim", name, namespace)
 	}
 	return filepath.Join(d.Data, "volumes", namespace, name), nil
@@ -81,9 +81,9 @@ func (d Dirs) ClaimUsers(namespace, name string) ([]Pod, error) {
 	return users, nil
 }
 
-// TakeClaim has the pod, of uid, be the only one that uses a claim, until DropClaim or its
+// AcquireClaim has the pod, of uid, be the only one that uses a claim, until ReleaseClaim or its
 // end. The error is ErrClaimInUse if another has it.
-func (p Pod) TakeClaim(name, uid string) error {
+func (p Pod) AcquireClaim(name, uid string) error {
 	lock, err := OpenFileLock(filepath.Join(p.dirs.Runtime, "claims.lock"))
 	if err != nil {
 		return fmt.Errorf("take claim %s: %w", name, err)
@@ -92,7 +92,7 @@ func (p Pod) TakeClaim(name, uid string) error {
 	if err := lock.Exclusive(); err != nil {
 		return fmt.Errorf("take claim %s: %w", name, err)
 	}
-	mark := p.claimMark(name)
+	mark := p.claimFile(name)
 	if b, err := os.ReadFile(mark); err == nil {
 		owner, of, _ := strings.Cut(string(b), " ")
 		other := p.dirs.Pod(p.Namespace, owner)
@@ -110,9 +110,9 @@ func (p Pod) TakeClaim(name, uid string) error {
 	return nil
 }
 
-// DropClaim takes back what TakeClaim has done, if the pod has the claim.
-func (p Pod) DropClaim(name, uid string) error {
-	mark := p.claimMark(name)
+// ReleaseClaim takes back what AcquireClaim has done, if the pod has the claim.
+func (p Pod) ReleaseClaim(name, uid string) error {
+	mark := p.claimFile(name)
 	b, err := os.ReadFile(mark)
 	if errors.Is(err, fs.ErrNotExist) || err == nil && string(b) != p.Name+" "+uid {
 		return nil
@@ -126,6 +126,6 @@ func (p Pod) DropClaim(name, uid string) error {
 	return nil
 }
 
-func (p Pod) claimMark(name string) string {
+func (p Pod) claimFile(name string) string {
 	return filepath.Join(p.dirs.Runtime, "claims", p.Namespace, name)
 }

@@ -33,7 +33,7 @@ func UserDirs(getenv func(string) string) (Dirs, error) {
 		return Dirs{}, err
 	}
 	for _, dir := range []string{d.Data, d.Runtime} {
-		if err := private(dir); err != nil {
+		if err := makePrivate(dir); err != nil {
 			return Dirs{}, err
 		}
 	}
@@ -88,9 +88,9 @@ func isDir(path string) bool {
 
 const ownDirs = "set XDG_DATA_HOME and XDG_RUNTIME_DIR to directories you can write to"
 
-// private makes dir, if there is none, and refuses one that others could write to: in /tmp
+// makePrivate makes dir, if there is none, and refuses one that others could write to: in /tmp
 // anybody may have made it first. Nothing is made in a directory that is not trusted.
-func private(dir string) error {
+func makePrivate(dir string) error {
 	err := Trusted(dir)
 	if !errors.Is(err, fs.ErrNotExist) {
 		return err

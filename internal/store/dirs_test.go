@@ -17,7 +17,7 @@ func TestTrustedLooksAtTheDirectoryAbove(t *testing.T) {
 		t.Fatal(err)
 	}
 	dir := filepath.Join(above, "podrun")
-	if err := private(dir); err != nil {
+	if err := makePrivate(dir); err != nil {
 		t.Fatal(err)
 	}
 	for _, c := range []struct {
@@ -95,7 +95,7 @@ func TestPrivateLooksBeforeItMakes(t *testing.T) {
 			if err := c.make(above); err != nil {
 				t.Fatal(err)
 			}
-			err := private(filepath.Join(above, "podrun"))
+			err := makePrivate(filepath.Join(above, "podrun"))
 			if (err == nil) != c.want || err != nil && report.Hint(err) == "" {
 				t.Errorf("%v", err)
 			}

@@ -70,8 +70,8 @@ type EventReader struct {
 // EventReader makes a reader that has read nothing.
 func (p Pod) EventReader() *EventReader { return &EventReader{pod: p} }
 
-// News is Events if they are others than when it was last called, else empty.
-func (r *EventReader) News() ([]pod.Event, error) {
+// ReadNew is Events if they are others than when it was last called, else empty.
+func (r *EventReader) ReadNew() ([]pod.Event, error) {
 	var now []os.FileInfo
 	for _, file := range []string{fetchedFile, eventsFile} {
 		info, err := os.Stat(filepath.Join(r.pod.runtime, file))
@@ -80,7 +80,7 @@ func (r *EventReader) News() ([]pod.Event, error) {
 		}
 		now = append(now, info)
 	}
-	if slices.EqualFunc(r.last, now, sameWriting) {
+	if slices.EqualFunc(r.last, now, sameVersion) {
 		return nil, nil
 	}
 	events, err := r.pod.Events()
@@ -90,8 +90,8 @@ func (r *EventReader) News() ([]pod.Event, error) {
 	return events, err
 }
 
-// sameWriting says whether a file that is replaced, never changed, is the same.
-func sameWriting(a, b os.FileInfo) bool {
+// sameVersion says whether a file that is replaced, never changed, is the same.
+func sameVersion(a, b os.FileInfo) bool {
 	if a == nil || b == nil {
 		return a == b
 	}

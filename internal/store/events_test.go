@@ -85,7 +85,7 @@ func TestEventReader(t *testing.T) {
 		if err := step.do(); err != nil {
 			t.Fatal(err)
 		}
-		if events, err := r.News(); err != nil || len(events) != step.want {
+		if events, err := r.ReadNew(); err != nil || len(events) != step.want {
 			t.Errorf("%s: %d events, want %d: %v", step.name, len(events), step.want, err)
 		}
 	}
@@ -93,7 +93,7 @@ func TestEventReader(t *testing.T) {
 		t.Fatal(err)
 	}
 	for range 2 {
-		if _, err := r.News(); err == nil {
+		if _, err := r.ReadNew(); err == nil {
 			t.Error("events that cannot be read are taken for none")
 		}
 	}

@@ -12,10 +12,10 @@ type Lease struct {
 	Slot      int          `json:"slot"`      // its number
 	Addresses []netip.Addr `json:"addresses"` // that follow from it
 
-	// Leaves says that what the pod sends leaves by the kernel alone, by what all pods of
+	// Masqueraded says that what the pod sends leaves by the kernel alone, by what all pods of
 	// root's have together; Stays why not, where it was tried.
-	Leaves bool   `json:"leaves,omitempty"`
-	Stays  string `json:"stays,omitempty"`
+	Masqueraded        bool   `json:"leaves,omitempty"`
+	NoMasqueradeReason string `json:"stays,omitempty"`
 }
 
 func (p Pod) leaseFile() string { return filepath.Join(p.runtime, "lease.json") }

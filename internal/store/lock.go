@@ -40,10 +40,10 @@ func (p Pod) alive() (bool, error) {
 	return err == nil && probe.Type != unix.F_UNLCK, err
 }
 
-// Keeper is the pod's first process, as its keeper has signed the lock: its pid in the PID
+// PodInit is the pod's first process, as its keeper has signed the lock: its pid in the PID
 // namespace of who started the pod, and its start time (/proc/PID/stat). ok is false if
 // the pod does not live, or has not got so far.
-func (p Pod) Keeper() (pid int, start uint64, ok bool) {
+func (p Pod) PodInit() (pid int, start uint64, ok bool) {
 	if !p.Alive() {
 		return 0, 0, false
 	}
@@ -55,9 +55,9 @@ func (p Pod) Keeper() (pid int, start uint64, ok bool) {
 	return pid, start, n == 2
 }
 
-// Guard is the pid of the keeper's guard, which begins another when the keeper is killed;
+// Monitor is the pid of the keeper's guard, which begins another when the keeper is killed;
 // it may have been killed itself. ok is as Keeper's.
-func (p Pod) Guard() (pid int, ok bool) {
+func (p Pod) Monitor() (pid int, ok bool) {
 	if !p.Alive() {
 		return 0, false
 	}
@@ -65,8 +65,8 @@ func (p Pod) Guard() (pid int, ok bool) {
 	if err != nil {
 		return 0, false
 	}
-	var keeper, start uint64
-	n, _ := fmt.Sscan(string(b), &keeper, &start, &pid)
+	var podInit, start uint64
+	n, _ := fmt.Sscan(string(b), &podInit, &start, &pid)
 	return pid, n == 3
 }
 
@@ -84,7 +84,7 @@ func (p Pod) lock(cmd int) (*os.File, error) {
 		if err != nil {
 			return nil, fmt.Errorf("lock pod %s: %w", p.Name, err)
 		}
-		if err := take(f, cmd); err != nil {
+		if err := tryLock(f, cmd); err != nil {
 			f.Close()
 			if errors.Is(err, unix.EAGAIN) || errors.Is(err, unix.EACCES) {
 				return nil, fmt.Errorf("lock pod %s: %w", p.Name, ErrLocked)
@@ -100,7 +100,7 @@ func (p Pod) lock(cmd int) (*os.File, error) {
 	}
 }
 
-func take(f *os.File, cmd int) error {
+func tryLock(f *os.File, cmd int) error {
 	for {
 		lock := unix.Flock_t{Type: unix.F_WRLCK}
 		if err := unix.FcntlFlock(f.Fd(), cmd, &lock); err != unix.EINTR {

@@ -32,8 +32,8 @@ var objectDirs = map[pod.ObjectKind]string{
 	pod.KindCronJob:     "cronjobs",
 }
 
-// ErrName says that what was asked for cannot be the name of anything.
-var ErrName = errors.New("no name")
+// ErrBadName says that what was asked for cannot be the name of anything.
+var ErrBadName = errors.New("no name")
 
 // maxName is the length of a DNS subdomain, and what a file name has room for.
 const maxName = 253
@@ -51,7 +51,7 @@ func (d Dirs) PutObject(o *pod.Object) error {
 	if err := d.writeObject(o.Kind, path, b); err != nil {
 		return fmt.Errorf("save %s %s/%s: %w", o.Kind, o.Namespace, o.Name, err)
 	}
-	return d.stampService(o.Kind)
+	return d.bumpVersionForService(o.Kind)
 }
 
 func (d Dirs) writeObject(kind pod.ObjectKind, path string, b []byte) error {
@@ -80,7 +80,7 @@ func (d Dirs) Object(kind pod.ObjectKind, namespace, name string) (*pod.Object, 
 	}
 	var o pod.Object
 	err = readJSON(path, &o)
-	if err == nil && !whole(&o, kind, namespace, name) {
+	if err == nil && !matches(&o, kind, namespace, name) {
 		err = errors.New("it is another object")
 	}
 	switch {
@@ -96,8 +96,8 @@ func (d Dirs) Object(kind pod.ObjectKind, namespace, name string) (*pod.Object, 
 	return &o, nil
 }
 
-// whole says whether an object is what was asked for, with what its kind has.
-func whole(o *pod.Object, kind pod.ObjectKind, namespace, name string) bool {
+// matches says whether an object is what was asked for, with what its kind has.
+func matches(o *pod.Object, kind pod.ObjectKind, namespace, name string) bool {
 	lacks := map[pod.ObjectKind]bool{
 		pod.KindConfigMap: o.ConfigMap == nil, pod.KindSecret: o.Secret == nil,
 		pod.KindClaim: o.Claim == nil, pod.KindService: o.Service == nil,
@@ -105,10 +105,10 @@ func whole(o *pod.Object, kind pod.ObjectKind, namespace, name string) bool {
 	return o.Kind == kind && o.Namespace == namespace && o.Name == name && !lacks[kind]
 }
 
-// Damaged is the error of who has read all objects but those that it names.
-type Damaged struct{ error }
+// CorruptError is the error of who has read all objects but those that it names.
+type CorruptError struct{ error }
 
-func (d Damaged) Unwrap() error { return d.error }
+func (d CorruptError) Unwrap() error { return d.error }
 
 // Objects reads all objects of a kind in a namespace, or in all of them if it is "",
 // by namespace and name. Those that are damaged, or may not be read, are left out, and said
@@ -127,7 +127,7 @@ func (d Dirs) Objects(kind pod.ObjectKind, namespace string) ([]*pod.Object, err
 	var list []*pod.Object
 	var damaged []error
 	for _, space := range spaces {
-		if space != "" && !safe(space) {
+		if space != "" && !isSafeName(space) {
 			return nil, fmt.Errorf("list objects of kind %s: %q is no namespace", kind, space)
 		}
 		found, err := names(filepath.Join(root, space))
@@ -139,7 +139,7 @@ func (d Dirs) Objects(kind pod.ObjectKind, namespace string) ([]*pod.Object, err
 			if errors.Is(err, fs.ErrNotExist) {
 				continue // deleted in between
 			}
-			if Blind(err) {
+			if IsExhausted(err) {
 				return nil, err
 			}
 			if err != nil {
@@ -150,7 +150,7 @@ func (d Dirs) Objects(kind pod.ObjectKind, namespace string) ([]*pod.Object, err
 		}
 	}
 	if len(damaged) > 0 {
-		return list, Damaged{errors.Join(damaged...)}
+		return list, CorruptError{errors.Join(damaged...)}
 	}
 	return list, nil
 }
@@ -187,7 +187,7 @@ func (d Dirs) DeleteObject(kind pod.ObjectKind, namespace, name string) error {
 	if kind != pod.KindNamespace {
 		os.Remove(dir) // the namespace's directory, if this was its last object
 	}
-	return d.stampService(kind)
+	return d.bumpVersionForService(kind)
 }
 
 // LockObjects keeps others from changing objects until it is closed: what one who
@@ -213,7 +213,7 @@ func names(dir string) ([]string, error) {
 	}
 	var list []string
 	for _, e := range entries {
-		if safe(e.Name()) {
+		if isSafeName(e.Name()) {
 			list = append(list, e.Name())
 		}
 	}
@@ -225,14 +225,14 @@ func (d Dirs) objectFile(kind pod.ObjectKind, namespace, name string) (string, e
 	if err != nil {
 		return "", err
 	}
-	if (kind == pod.KindNamespace) != (namespace == "") || namespace != "" && !safe(namespace) || !safe(name) {
-		return "", fmt.Errorf("%q in namespace %q: %w of a %s", name, namespace, ErrName, kind)
+	if (kind == pod.KindNamespace) != (namespace == "") || namespace != "" && !isSafeName(namespace) || !isSafeName(name) {
+		return "", fmt.Errorf("%q in namespace %q: %w of a %s", name, namespace, ErrBadName, kind)
 	}
 	return filepath.Join(dir, namespace, name), nil
 }
 
-// safe says whether a name stays where it is put: DNS subdomains do.
-func safe(name string) bool {
+// isSafeName says whether a name stays where it is put: DNS subdomains do.
+func isSafeName(name string) bool {
 	return name != "" && len(name) <= maxName && name[0] != '.' && !strings.ContainsAny(name, "/\x00")
 }
 

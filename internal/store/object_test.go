@@ -124,7 +124,7 @@ func TestObjectNamesStayInside(t *testing.T) {
 }
 
 // A damaged object hides no other, is told with what to do, and can be deleted.
-func TestDamagedObjects(t *testing.T) {
+func TestCorruptObjects(t *testing.T) {
 	d := objectDirsOf(t)
 	for _, name := range []string{"a", "b", "c", "d"} {
 		if err := d.PutObject(&pod.Object{Kind: pod.KindConfigMap, Namespace: "n", Name: name, ConfigMap: &pod.ConfigMap{}}); err != nil {
@@ -141,7 +141,7 @@ func TestDamagedObjects(t *testing.T) {
 	if len(list) != 1 || list[0].Name != "d" || err == nil || strings.Count(err.Error(), "read ConfigMap n/") != 3 {
 		t.Errorf("%v %v", list, err)
 	}
-	if !errors.As(err, new(Damaged)) {
+	if !errors.As(err, new(CorruptError)) {
 		t.Errorf("it does not say that the rest is there: %v", err)
 	}
 	if _, err := d.Object(pod.KindConfigMap, "n", "a"); !strings.Contains(report.Hint(err), "podrun delete configmap a") {
@@ -164,7 +164,7 @@ func TestObjectsAreNotSeen(t *testing.T) {
 		_, all = d.Objects(pod.KindConfigMap, "n")
 	})
 	for _, err := range []error{one, all} {
-		if !Blind(err) || errors.As(err, new(Damaged)) || report.Hint(err) != "" {
+		if !IsExhausted(err) || errors.As(err, new(CorruptError)) || report.Hint(err) != "" {
 			t.Errorf("%v, hint %q", err, report.Hint(err))
 		}
 	}

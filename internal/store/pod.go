@@ -161,8 +161,8 @@ func (p Pod) Manifest() ([]byte, error) {
 // disk once its phase is terminal.
 func (p Pod) WriteStatus(st *pod.Status) error { return p.writeStatus(st, st.Phase.Terminal()) }
 
-// WriteLeaving is WriteStatus of a pod that is about to be removed: to tmpfs only.
-func (p Pod) WriteLeaving(st *pod.Status) error { return p.writeStatus(st, false) }
+// WriteRemoving is WriteStatus of a pod that is about to be removed: to tmpfs only.
+func (p Pod) WriteRemoving(st *pod.Status) error { return p.writeStatus(st, false) }
 
 func (p Pod) writeStatus(st *pod.Status, last bool) error {
 	b, err := json.Marshal(st)
@@ -255,3 +255,7 @@ func (p Pod) InitPID(container string, attempt int) (int, error) {
 	}
 	return state.PID, nil
 }
+
+// Filters is where compiled filters for system calls are kept, which all pods of a user
+// share, until the machine is shut down.
+func (p Pod) Filters() string { return filepath.Join(p.dirs.Runtime, "filters") }

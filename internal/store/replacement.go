@@ -52,11 +52,11 @@ func (d Dirs) EndReplacement(p Pod, r *Replacement, failed error) error {
 		r.Failed = failed.Error()
 		return d.replacements().write(p, r)
 	}
-	return d.DropReplacement(p)
+	return d.RemoveReplacement(p)
 }
 
-// DropReplacement removes the record, if there is one.
-func (d Dirs) DropReplacement(p Pod) error { return d.replacements().drop(p) }
+// RemoveReplacement removes the record, if there is one.
+func (d Dirs) RemoveReplacement(p Pod) error { return d.replacements().drop(p) }
 
 // LockReplacement opens the lock of the process that replaces a pod.
 func (d Dirs) LockReplacement(p Pod) (*FileLock, error) { return d.replacements().lock(p) }

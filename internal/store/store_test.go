@@ -94,20 +94,20 @@ func TestStatusReachesTheDiskAtTheEnd(t *testing.T) {
 	if st, err := p.Status(); err != nil || st.Reason != "because" {
 		t.Errorf("status of an ended pod after a reboot: %+v %v", st, err)
 	}
-	leaving := d.Pod("default", "leaving")
-	if err := leaving.Create(&pod.Plan{}, nil); err != nil {
+	removing := d.Pod("default", "leaving")
+	if err := removing.Create(&pod.Plan{}, nil); err != nil {
 		t.Fatal(err)
 	}
-	if err := leaving.WriteLeaving(&pod.Status{Phase: pod.Failed, Reason: "because"}); err != nil {
+	if err := removing.WriteRemoving(&pod.Status{Phase: pod.Failed, Reason: "because"}); err != nil {
 		t.Fatal(err)
 	}
-	if st, err := leaving.Status(); err != nil || st.Reason != "because" {
+	if st, err := removing.Status(); err != nil || st.Reason != "because" {
 		t.Errorf("status of a pod that is about to be removed: %+v %v", st, err)
 	}
-	if err := os.RemoveAll(leaving.RuntimeDir()); err != nil {
+	if err := os.RemoveAll(removing.RuntimeDir()); err != nil {
 		t.Fatal(err)
 	}
-	if st, err := leaving.Status(); !errors.Is(err, fs.ErrNotExist) {
+	if st, err := removing.Status(); !errors.Is(err, fs.ErrNotExist) {
 		t.Errorf("status of a pod that was about to be removed after a reboot: %+v %v", st, err)
 	}
 }
@@ -269,20 +269,20 @@ func TestDirsOfAUser(t *testing.T) {
 // In /tmp anybody may have made the directory first.
 func TestPrivateRefusesWhatOthersCanWrite(t *testing.T) {
 	dir := filepath.Join(t.TempDir(), "podrun")
-	if err := private(dir); err != nil {
+	if err := makePrivate(dir); err != nil {
 		t.Fatal(err)
 	}
 	if err := os.Chmod(dir, 0o777); err != nil {
 		t.Fatal(err)
 	}
-	if err := private(dir); report.Hint(err) == "" {
+	if err := makePrivate(dir); report.Hint(err) == "" {
 		t.Errorf("a directory open to all: %v, want an error with a hint", err)
 	}
 	link := filepath.Join(t.TempDir(), "podrun")
 	if err := os.Symlink(dir, link); err != nil {
 		t.Fatal(err)
 	}
-	if err := private(link); err == nil {
+	if err := makePrivate(link); err == nil {
 		t.Error("a symbolic link was taken for a directory")
 	}
 }

@@ -65,14 +65,14 @@ func (d Dirs) Updates() (map[[2]string]*Update, error) {
 // WriteUpdate records an update, durably.
 func (d Dirs) WriteUpdate(p Pod, u *Update) error { return d.updates().write(p, u) }
 
-// DropUpdate removes the record of a pod's last update, if there is one.
-func (d Dirs) DropUpdate(p Pod) error { return d.updates().drop(p) }
+// RemoveUpdate removes the record of a pod's last update, if there is one.
+func (d Dirs) RemoveUpdate(p Pod) error { return d.updates().drop(p) }
 
 // LockUpdate opens the lock of the process that updates a pod.
 func (d Dirs) LockUpdate(p Pod) (*FileLock, error) { return d.updates().lock(p) }
 
-// Trying reports whether a process is trying the update's new images at this moment.
-func (d Dirs) Trying(p Pod, u *Update) bool {
+// UpdateRunning reports whether a process is trying the update's new images at this moment.
+func (d Dirs) UpdateRunning(p Pod, u *Update) bool {
 	if u.State != UpdateTrying || u.Boot != BootID() {
 		return false
 	}

@@ -14,8 +14,8 @@ import (
 type Watch struct{ fd int }
 
 const (
-	replaced = unix.IN_ATTRIB | unix.IN_DELETE_SELF | unix.IN_MOVE_SELF // files are replaced by renaming another to their name
-	released = replaced | unix.IN_CLOSE_WRITE                           // nobody has the lock's file open any more
+	maskRenamed = unix.IN_ATTRIB | unix.IN_DELETE_SELF | unix.IN_MOVE_SELF // files are replaced by renaming another to their name
+	maskClosed  = maskRenamed | unix.IN_CLOSE_WRITE                        // nobody has the lock's file open any more
 )
 
 // NewWatch watches nothing yet. What is watched must be looked at after that.
@@ -29,11 +29,11 @@ func NewWatch() (*Watch, error) {
 
 // Pod watches a pod's status and its end.
 func (w *Watch) Pod(p Pod) error {
-	err := w.add(filepath.Join(p.runtime, statusFile), replaced)
+	err := w.add(filepath.Join(p.runtime, statusFile), maskRenamed)
 	if errors.Is(err, unix.ENOENT) { // it has none yet
 		err = w.add(p.runtime, unix.IN_MOVED_TO|unix.IN_DELETE_SELF)
 	}
-	if lerr := w.add(p.lockFile(), released); !errors.Is(lerr, unix.ENOENT) {
+	if lerr := w.add(p.lockFile(), maskClosed); !errors.Is(lerr, unix.ENOENT) {
 		err = errors.Join(err, lerr)
 	}
 	if errors.Is(err, unix.ENOENT) { // gone, which one who looks will see
@@ -46,7 +46,7 @@ func (w *Watch) Pod(p Pod) error {
 func (w *Watch) Workload(x Workload) error {
 	var errs []error
 	for _, path := range []string{x.object, x.data + ".json"} {
-		if err := w.add(path, replaced); !errors.Is(err, unix.ENOENT) {
+		if err := w.add(path, maskRenamed); !errors.Is(err, unix.ENOENT) {
 			errs = append(errs, err)
 		}
 	}

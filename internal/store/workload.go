@@ -7,6 +7,7 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+	"strings"
 
 	"golang.org/x/sys/unix"
 
@@ -118,7 +119,7 @@ func (w Workload) Lock(boot string) (*FileLock, error) {
 			return nil, err
 		}
 		if l.current() {
-			return l, w.Sign(l.f, boot, os.Getpid())
+			return l, w.WriteController(l.f, boot, os.Getpid())
 		}
 		l.Close() // it was removed while we opened it
 	}
@@ -131,9 +132,9 @@ func (l *FileLock) current() bool {
 	return errors.Join(err, merr) == nil && os.SameFile(have, mine)
 }
 
-// Sign writes into the lock's file who has it, and since which start of the machine. It
+// WriteController writes into the lock's file who has it, and since which start of the machine. It
 // is not synced: after a power cut nobody asks for it.
-func (w Workload) Sign(lock *os.File, boot string, pid int) error {
+func (w Workload) WriteController(lock *os.File, boot string, pid int) error {
 	text := fmt.Sprintf("%s %d\n", boot, pid)
 	err := lock.Truncate(0)
 	if err == nil {
@@ -145,9 +146,9 @@ func (w Workload) Sign(lock *os.File, boot string, pid int) error {
 	return nil
 }
 
-// Controlled says whether a controller lives, in which start of the machine there was one
+// Controller says whether a controller lives, in which start of the machine there was one
 // last, and its pid.
-func (w Workload) Controlled() (alive bool, boot string, pid int) {
+func (w Workload) Controller() (alive bool, boot string, pid int) {
 	f, err := os.Open(w.data + ".lock")
 	if err != nil {
 		return false, "", 0
@@ -180,4 +181,13 @@ func (w Workload) Remove() error {
 		return fmt.Errorf("remove %s %s: %w", w.Kind, w.Name, err)
 	}
 	return nil
+}
+
+// BootID is the kernel's name of this run of the machine, or "" where it tells none.
+func BootID() string {
+	b, err := os.ReadFile("/proc/sys/kernel/random/boot_id")
+	if err != nil {
+		return ""
+	}
+	return strings.TrimSpace(string(b))
 }

@@ -47,7 +47,7 @@ func TestWorkloadLivesAndGoes(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if alive, boot, pid := w.Controlled(); !alive || boot != "boot" || pid != os.Getpid() {
+	if alive, boot, pid := w.Controller(); !alive || boot != "boot" || pid != os.Getpid() {
 		t.Errorf("controlled: %v in %q", alive, boot)
 	}
 	if _, err := w.Lock("boot"); !errors.Is(err, ErrLocked) {
@@ -57,7 +57,7 @@ func TestWorkloadLivesAndGoes(t *testing.T) {
 		t.Fatal(err)
 	}
 	lock.Close()
-	if alive, boot, _ := w.Controlled(); alive || boot != "" {
+	if alive, boot, _ := w.Controller(); alive || boot != "" {
 		t.Errorf("after its removal: controlled %v in %q", alive, boot)
 	}
 	if _, err := w.Object(); !errors.Is(err, os.ErrNotExist) {
@@ -84,7 +84,7 @@ func TestWatch(t *testing.T) {
 	if err := d.PutObject(object); err != nil {
 		t.Fatal(err)
 	}
-	heard := func(what string, want bool, do func() error) {
+	received := func(what string, want bool, do func() error) {
 		t.Helper()
 		watch, err := NewWatch()
 		if err != nil {
@@ -104,21 +104,21 @@ func TestWatch(t *testing.T) {
 		}
 	}
 	status := func() error { return p.WriteStatus(&pod.Status{Phase: pod.Running}) }
-	heard("the first status", true, status)
-	heard("another status", true, status)
-	heard("looking", false, func() error {
+	received("the first status", true, status)
+	received("another status", true, status)
+	received("looking", false, func() error {
 		if !p.Alive() {
 			return errors.New("not alive")
 		}
 		_, err := p.Status()
 		return err
 	})
-	heard("an event", false, func() error { return p.WriteEvents(&pod.EventLog{}) })
-	heard("a changed object", true, func() error { return d.PutObject(object) })
-	heard("what is remembered, for the first time", false, func() error { return w.WriteState(1) })
-	heard("what is remembered", true, func() error { return w.WriteState(2) })
-	heard("the end of the processes", true, lock.Close)
-	heard("a deleted object", true, func() error { return d.DeleteObject(pod.KindDeployment, "default", "web") })
-	heard("the pod's removal", true, p.Remove)
-	heard("a pod that is not there", false, func() error { return nil })
+	received("an event", false, func() error { return p.WriteEvents(&pod.EventLog{}) })
+	received("a changed object", true, func() error { return d.PutObject(object) })
+	received("what is remembered, for the first time", false, func() error { return w.WriteState(1) })
+	received("what is remembered", true, func() error { return w.WriteState(2) })
+	received("the end of the processes", true, lock.Close)
+	received("a deleted object", true, func() error { return d.DeleteObject(pod.KindDeployment, "default", "web") })
+	received("the pod's removal", true, p.Remove)
+	received("a pod that is not there", false, func() error { return nil })
 }

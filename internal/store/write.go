@@ -9,13 +9,13 @@ import (
 // WriteFile replaces path so that after a power cut it holds either the old or
 // the new content: temporary file, fsync, rename, fsync of the directory.
 func WriteFile(path string, data []byte) error {
-	return durable(path, data, 0o600)
+	return writeDurable(path, data, 0o600)
 }
 
 // WriteExecutable is WriteFile for a program that nobody writes to again.
-func WriteExecutable(path string, data []byte) error { return durable(path, data, 0o555) }
+func WriteExecutable(path string, data []byte) error { return writeDurable(path, data, 0o555) }
 
-func durable(path string, data []byte, mode os.FileMode) error {
+func writeDurable(path string, data []byte, mode os.FileMode) error {
 	if err := replace(path, data, mode, true); err != nil {
 		return err
 	}
@@ -23,7 +23,7 @@ func durable(path string, data []byte, mode os.FileMode) error {
 }
 
 // WritePublic is WriteFile for a file that everybody may read.
-func WritePublic(path string, data []byte) error { return durable(path, data, 0o644) }
+func WritePublic(path string, data []byte) error { return writeDurable(path, data, 0o644) }
 
 // WriteVolatile replaces path atomically for readers, without a sync: for tmpfs.
 func WriteVolatile(path string, data []byte) error {

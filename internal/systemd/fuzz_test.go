@@ -41,13 +41,13 @@ func FuzzUnitFile(f *testing.F) {
 	f.Add("[Service]\nExecReload=/usr/bin/podrun up --detach --timeout 60s \"/a b.yaml\" /c%%.yaml\n", "/a b.yaml")
 	f.Add("\n[X-Podrun]\nManifest=/a%%b\n", `/we"ird\$%.yaml`)
 	f.Fuzz(func(t *testing.T, text, path string) {
-		Made([]byte(text))
+		IsGenerated([]byte(text))
 		ManifestOf([]byte(text))
 		FilesOf([]byte(text))
 		if path == "" || strings.ContainsAny(path, "\n\r\x00") {
 			return
 		}
-		if got := wordsOf(words([]string{path, "/second"})); !slices.Equal(got, []string{path, "/second"}) {
+		if got := splitWords(joinWords([]string{path, "/second"})); !slices.Equal(got, []string{path, "/second"}) {
 			t.Fatalf("%q is read as %q", path, got)
 		}
 	})

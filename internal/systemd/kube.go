@@ -10,13 +10,13 @@ import (
 
 // Kube is what a .kube file of Quadlet asks for, as podrun does it.
 type Kube struct {
-	Yaml     []string // the manifests, absolute paths
-	Service  string   // the unit's name without .service
-	ExitFrom string   // --exit-code-from: all, any, none or ""
-	Network  string   // --network: host, none or ""
-	Quiet    bool     // what containers write does not go to the journal
-	Online   bool     // the system's units wait for the network
-	Extra    map[string][]string
+	Yaml         []string // the manifests, absolute paths
+	Service      string   // the unit's name without .service
+	ExitFrom     string   // --exit-code-from: all, any, none or ""
+	Network      string   // --network: host, none or ""
+	Quiet        bool     // what containers write does not go to the journal
+	NeedsNetwork bool     // the system's units wait for the network
+	Extra        map[string][]string
 }
 
 // KubeFile is a text of a .kube file: itself, or a drop-in of it.
@@ -36,7 +36,7 @@ func ParseKube(path, home string, files []KubeFile) (*Kube, error) {
 	p.kube.Service = strings.TrimSuffix(filepath.Base(path), ".kube")
 	p.keys()
 	p.kubeSection()
-	p.passOn()
+	p.passSections()
 	if len(p.errs) > 0 {
 		return nil, errors.Join(p.errs...)
 	}
@@ -86,14 +86,14 @@ func (p *kubeParser) keys() {
 		}
 	}
 	for _, a := range p.q.sections["Quadlet"] {
-		on, ok := boolean(a.value)
+		on, ok := parseBool(a.value)
 		if a.key != "DefaultDependencies" || !ok {
 			p.fail(a, "[Quadlet] has DefaultDependencies=yes or no only")
 		}
-		p.kube.Online = on
+		p.kube.NeedsNetwork = on
 	}
 	if p.q.last("Quadlet", "DefaultDependencies") == "" {
-		p.kube.Online = true
+		p.kube.NeedsNetwork = true
 	}
 }
 
@@ -101,7 +101,7 @@ func (p *kubeParser) kubeSection() {
 	// A file of ConfigMaps is one of objects like any other.
 	for _, key := range []string{"Yaml", "ConfigMap"} {
 		for _, a := range p.q.all("Kube", key) {
-			if path, err := p.resolve(unquoted(a.value)); err != nil {
+			if path, err := p.resolve(trimQuotes(a.value)); err != nil {
 				p.fail(a, "%v", err)
 			} else {
 				p.kube.Yaml = append(p.kube.Yaml, path)
@@ -125,7 +125,7 @@ func (p *kubeParser) kubeSection() {
 		p.kube.ExitFrom = "none"
 	}
 	for _, a := range p.q.all("Kube", "KubeDownForce") { // what the pod wrote goes with it anyway
-		if _, ok := boolean(a.value); !ok {
+		if _, ok := parseBool(a.value); !ok {
 			p.fail(a, "it is yes or no")
 		}
 	}
@@ -169,4 +169,83 @@ func (p *kubeParser) resolve(path string) (string, error) {
 		path = filepath.Join(filepath.Dir(p.path), path)
 	}
 	return filepath.Clean(path), nil
+}
+
+// ownService are keys of [Service] that are podrun's to set.
+var ownService = map[string]string{
+	"ExecStart":    "the unit starts podrun up; write a unit of your own for other commands",
+	"ExecStop":     "podrun stops the pod by itself; use ExecStopPost, or a preStop hook of a container",
+	"ExecReload":   "podrun sets it: a reload takes the manifest as it is now",
+	"NotifyAccess": "podrun sets it",
+	"PIDFile":      "podrun tells systemd its process",
+	"BusName":      "podrun has no name on a bus",
+	"Delegate":     "the pod has a delegated scope beside the unit; strike it",
+}
+
+// dependencies are keys of [Unit] that name other units.
+var dependencies = []string{"Wants", "Requires", "Requisite", "BindsTo", "PartOf", "Upholds", "Conflicts", "Before", "After"}
+
+// passSections hands the sections of systemd on.
+func (p *kubeParser) passSections() {
+	p.kube.Extra = map[string][]string{"Install": nil}
+	for _, section := range p.q.names {
+		if section == "Kube" || section == "Quadlet" {
+			continue
+		}
+		for _, a := range p.q.sections[section] {
+			switch section {
+			case "Unit":
+				a = p.dependency(a)
+			case "Service":
+				p.service(a)
+			case "Install":
+			case ownSection:
+				p.fail(a, "podrun writes section [%s] itself; strike it", section)
+			default:
+				if !strings.HasPrefix(section, "X-") {
+					p.fail(a, "podrun knows no section [%s] in a .kube file", section)
+				}
+			}
+			p.kube.Extra[section] = append(p.kube.Extra[section], a.String())
+		}
+	}
+	for _, a := range p.q.all("Kube", "SetWorkingDirectory") {
+		switch {
+		case a.value == "unit":
+			p.kube.Extra["Service"] = append(p.kube.Extra["Service"], "WorkingDirectory="+escapeSpecifiers(filepath.Dir(p.path)))
+		case a.value == "yaml" && len(p.kube.Yaml) > 0:
+			p.kube.Extra["Service"] = append(p.kube.Extra["Service"], "WorkingDirectory="+escapeSpecifiers(filepath.Dir(p.kube.Yaml[0])))
+		case a.value != "yaml":
+			p.fail(a, "it is yaml or unit")
+		}
+	}
+}
+
+func (p *kubeParser) service(a assignment) {
+	if why, ok := ownService[a.key]; ok {
+		p.fail(a, "%s", why)
+	}
+	if a.key == "Type" && a.value != "notify" {
+		p.fail(a, "podrun's units are Type=notify: a pod of restartPolicy Never ends its unit; strike it")
+	}
+}
+
+// dependency translates the names of other .kube files.
+func (p *kubeParser) dependency(a assignment) assignment {
+	for _, key := range dependencies {
+		if a.key != key {
+			continue
+		}
+		units := strings.Fields(a.value)
+		for i, u := range units {
+			switch filepath.Ext(u) {
+			case ".kube":
+				units[i] = strings.TrimSuffix(u, ".kube") + ".service"
+			case ".container", ".pod", ".volume", ".network", ".image", ".build":
+				p.fail(a, "%s is podman's: name its service", u)
+			}
+		}
+		a.value = strings.Join(units, " ")
+	}
+	return a
 }

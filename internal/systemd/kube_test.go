@@ -73,7 +73,7 @@ func TestKubeDefaults(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if d := cmp.Diff(&Kube{Yaml: []string{"/a.yaml"}, Service: "web", ExitFrom: "none", Online: true, Extra: map[string][]string{"Install": nil}}, got); d != "" {
+	if d := cmp.Diff(&Kube{Yaml: []string{"/a.yaml"}, Service: "web", ExitFrom: "none", NeedsNetwork: true, Extra: map[string][]string{"Install": nil}}, got); d != "" {
 		t.Error(d)
 	}
 }

@@ -4,6 +4,9 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"os"
+	"os/user"
+	"strconv"
 	"time"
 
 	"github.com/godbus/dbus/v5"
@@ -21,7 +24,7 @@ type Manager struct {
 func Connect(ctx context.Context, m delegation.Manager) (*Manager, error) {
 	conn, err := dial(ctx, m.Socket)
 	if err != nil {
-		return nil, fmt.Errorf("connect to systemd: %w", timedOut(ctx, err))
+		return nil, fmt.Errorf("connect to systemd: %w", contextError(ctx, err))
 	}
 	c := &Manager{conn: conn, ended: make(chan *dbus.Signal, 64)}
 	conn.Signal(c.ended)
@@ -34,7 +37,7 @@ func (m *Manager) Close() error { return m.conn.Close() }
 func (m *Manager) call(ctx context.Context, method string, args ...any) *dbus.Call {
 	call := m.conn.Object(destination, "/org/freedesktop/systemd1").CallWithContext(ctx, destination+".Manager."+method, 0, args...)
 	if call.Err != nil {
-		call.Err = fmt.Errorf("ask systemd to %s: %w", method, timedOut(ctx, call.Err))
+		call.Err = fmt.Errorf("ask systemd to %s: %w", method, contextError(ctx, call.Err))
 	}
 	return call
 }
@@ -61,17 +64,17 @@ func (m *Manager) Reload(ctx context.Context) error {
 // Enable makes a unit start as its [Install] section says; changed: it did not before.
 func (m *Manager) Enable(ctx context.Context, unit string) (changed bool, err error) {
 	var known bool
-	return m.links(m.call(ctx, "EnableUnitFiles", []string{unit}, false, true), &known)
+	return m.changesLinks(m.call(ctx, "EnableUnitFiles", []string{unit}, false, true), &known)
 }
 
 // Disable undoes Enable. A unit that is not enabled is no error.
 func (m *Manager) Disable(ctx context.Context, unit string) (changed bool, err error) {
-	return m.links(m.call(ctx, "DisableUnitFiles", []string{unit}, false))
+	return m.changesLinks(m.call(ctx, "DisableUnitFiles", []string{unit}, false))
 }
 
-// links says whether a call, which answers with what else it does and then with a list of
+// changesLinks says whether a call, which answers with what else it does and then with a list of
 // changes, has changed any.
-func (m *Manager) links(call *dbus.Call, before ...any) (changed bool, err error) {
+func (m *Manager) changesLinks(call *dbus.Call, before ...any) (changed bool, err error) {
 	var changes []struct{ Kind, Link, Target string }
 	if err := call.Store(append(before, &changes)...); err != nil {
 		return false, err
@@ -79,8 +82,8 @@ func (m *Manager) links(call *dbus.Call, before ...any) (changed bool, err error
 	return len(changes) > 0, nil
 }
 
-// Forget makes the manager forget that a unit has failed.
-func (m *Manager) Forget(ctx context.Context, unit string) error {
+// ResetFailed makes the manager forget that a unit has failed.
+func (m *Manager) ResetFailed(ctx context.Context, unit string) error {
 	return ignoreMissing(m.call(ctx, "ResetFailedUnit", unit).Err)
 }
 
@@ -89,9 +92,9 @@ func (m *Manager) Start(ctx context.Context, unit string) error {
 	return m.job(ctx, "StartUnit", unit)
 }
 
-// Renew makes a unit that runs take what it is made from as it is now: by a reload, and
+// ReloadOrRestart makes a unit that runs take what it is made from as it is now: by a reload, and
 // where that fails by a restart.
-func (m *Manager) Renew(ctx context.Context, unit string) error {
+func (m *Manager) ReloadOrRestart(ctx context.Context, unit string) error {
 	if err := m.job(ctx, "ReloadUnit", unit); err == nil || ctx.Err() != nil {
 		return err
 	}
@@ -113,7 +116,7 @@ func (m *Manager) job(ctx context.Context, method, unit string) error {
 	if err := m.call(ctx, method, unit, "replace").Store(&job); err != nil {
 		return err
 	}
-	if err := await(ctx, m.ended, job); err != nil {
+	if err := awaitJob(ctx, m.ended, job); err != nil {
 		return fmt.Errorf("%s of %s: %w", method, unit, err)
 	}
 	return nil
@@ -130,7 +133,7 @@ func (m *Manager) Active(ctx context.Context, unit string) (state, status string
 		err := m.conn.Object(destination, unitPath(unit)).
 			CallWithContext(ctx, "org.freedesktop.DBus.Properties.Get", 0, destination+"."+p.kind, p.name).Store(&v)
 		if err != nil {
-			return "", "", fmt.Errorf("ask systemd for %s of %s: %w", p.name, unit, timedOut(ctx, err))
+			return "", "", fmt.Errorf("ask systemd for %s of %s: %w", p.name, unit, contextError(ctx, err))
 		}
 		*p.to, _ = v.Value().(string)
 	}
@@ -139,9 +142,48 @@ func (m *Manager) Active(ctx context.Context, unit string) (state, status string
 
 // ignoreMissing: a unit that the manager does not know.
 func ignoreMissing(err error) error {
-	var said dbus.Error
-	if errors.As(err, &said) && said.Name == "org.freedesktop.systemd1.NoSuchUnit" {
+	var dbusErr dbus.Error
+	if errors.As(err, &dbusErr) && dbusErr.Name == "org.freedesktop.systemd1.NoSuchUnit" {
 		return nil
 	}
 	return err
+}
+
+// IsStopping says whether a manager is ending all of its units: the machine is being stopped
+// or restarted, or, of a user's, the user's last login has ended.
+func IsStopping(ctx context.Context, m delegation.Manager) (bool, error) {
+	v, err := getProperty(ctx, m, "/org/freedesktop/systemd1", "org.freedesktop.systemd1.Manager", "SystemState")
+	if err != nil {
+		return false, err
+	}
+	return v.Value() == "stopping", nil
+}
+
+// Version asks a service manager for its version: who answers that gives scopes,
+// too. It waits no longer than ctx does.
+func Version(ctx context.Context, m delegation.Manager) (version string, err error) {
+	defer func() {
+		if err != nil {
+			err = fmt.Errorf("ask systemd at %s: %w", m.Socket, contextError(ctx, err))
+		}
+	}()
+	conn, err := dial(ctx, m.Socket)
+	if err != nil {
+		return "", err
+	}
+	defer conn.Close()
+	err = conn.Object("org.freedesktop.systemd1", "/org/freedesktop/systemd1").
+		CallWithContext(ctx, "org.freedesktop.DBus.Properties.Get", 0, "org.freedesktop.systemd1.Manager", "Version").Store(&version)
+	return version, err
+}
+
+// LingerEnabled says whether the calling user's service manager, and with it the user's
+// units, outlives the user's logins (loginctl enable-linger).
+func LingerEnabled() bool {
+	u, err := user.LookupId(strconv.Itoa(os.Geteuid()))
+	if err != nil {
+		return false
+	}
+	_, err = os.Stat("/var/lib/systemd/linger/" + u.Username)
+	return err == nil
 }

@@ -39,9 +39,9 @@ func (n *Notifier) Watchdog() time.Duration {
 	return n.watchdog
 }
 
-// Tell sends assignments, such as READY=1. A manager that does not listen is not the
+// Notify sends assignments, such as READY=1. A manager that does not listen is not the
 // pod's concern: the error is for who wants to say it.
-func (n *Notifier) Tell(assignments ...string) error {
+func (n *Notifier) Notify(assignments ...string) error {
 	if n == nil {
 		return nil
 	}
@@ -75,5 +75,7 @@ func Status(text string) string {
 // MainPID is the process whose exit code is the unit's.
 func MainPID(pid int) string { return fmt.Sprintf("MAINPID=%d", pid) }
 
-// Extend asks for d more, from now on, for the start or the stop that is under way.
-func Extend(d time.Duration) string { return fmt.Sprintf("EXTEND_TIMEOUT_USEC=%d", d.Microseconds()) }
+// ExtendTimeout asks for d more, from now on, for the start or the stop that is under way.
+func ExtendTimeout(d time.Duration) string {
+	return fmt.Sprintf("EXTEND_TIMEOUT_USEC=%d", d.Microseconds())
+}

@@ -36,7 +36,7 @@ func (q *quadletFile) parse(file, text string) error {
 		}
 		switch {
 		case strings.ContainsAny(line, "\r\x00"): // the unit would have two lines of it
-			return fmt.Errorf("%s: %q has a carriage return or a NUL byte in it, where systemd ends a line: remove it", where, clip(line))
+			return fmt.Errorf("%s: %q has a carriage return or a NUL byte in it, where systemd ends a line: remove it", where, shorten(line))
 		case line == "" || comment(line):
 		case line[0] == '[' && line[len(line)-1] == ']':
 			section = line[1 : len(line)-1]
@@ -46,7 +46,7 @@ func (q *quadletFile) parse(file, text string) error {
 		default:
 			key, value, ok := strings.Cut(line, "=")
 			if !ok || section == "" {
-				return fmt.Errorf("%s: %q is no assignment in a section", where, clip(line))
+				return fmt.Errorf("%s: %q is no assignment in a section", where, shorten(line))
 			}
 			if q.sections == nil {
 				q.sections = map[string][]assignment{}
@@ -59,7 +59,7 @@ func (q *quadletFile) parse(file, text string) error {
 
 func comment(line string) bool { return line != "" && (line[0] == '#' || line[0] == ';') }
 
-func clip(text string) string {
+func shorten(text string) string {
 	if len(text) > 60 {
 		return text[:60] + "…"
 	}
@@ -89,16 +89,16 @@ func (q *quadletFile) last(section, key string) string {
 	return list[len(list)-1].value
 }
 
-// unquoted is a value without the quotes around it.
-func unquoted(v string) string {
+// trimQuotes is a value without the quotes around it.
+func trimQuotes(v string) string {
 	if len(v) > 1 && (v[0] == '"' || v[0] == '\'') && v[len(v)-1] == v[0] {
 		return v[1 : len(v)-1]
 	}
 	return v
 }
 
-// boolean reads systemd's booleans.
-func boolean(v string) (on, ok bool) {
+// parseBool reads systemd's booleans.
+func parseBool(v string) (on, ok bool) {
 	switch strings.ToLower(v) {
 	case "1", "yes", "y", "true", "t", "on":
 		return true, true

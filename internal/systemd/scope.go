@@ -9,7 +9,6 @@ import (
 	"errors"
 	"fmt"
 	"net"
-	"os"
 	"time"
 
 	"github.com/godbus/dbus/v5"
@@ -34,7 +33,7 @@ type Scope struct {
 func StartScope(ctx context.Context, m delegation.Manager, s Scope) (cgroup string, err error) {
 	defer func() {
 		if err != nil {
-			err = fmt.Errorf("ask systemd for a scope: %w", timedOut(ctx, err))
+			err = fmt.Errorf("ask systemd for a scope: %w", contextError(ctx, err))
 		}
 	}()
 	conn, err := dial(ctx, m.Socket)
@@ -45,46 +44,19 @@ func StartScope(ctx context.Context, m delegation.Manager, s Scope) (cgroup stri
 	ended := make(chan *dbus.Signal, 64)
 	conn.Signal(ended)
 	unit := unitName(s.Name, "")
-	job, err := start(ctx, conn, unit, cmp.Or(s.Slice, m.Slice), s)
-	var said dbus.Error
-	if errors.As(err, &said) && said.Name == "org.freedesktop.systemd1.UnitExists" {
+	job, err := startTransientUnit(ctx, conn, unit, cmp.Or(s.Slice, m.Slice), s)
+	var dbusErr dbus.Error
+	if errors.As(err, &dbusErr) && dbusErr.Name == "org.freedesktop.systemd1.UnitExists" {
 		unit = unitName(s.Name, "-"+rand.Text()[:8])
-		job, err = start(ctx, conn, unit, cmp.Or(s.Slice, m.Slice), s)
+		job, err = startTransientUnit(ctx, conn, unit, cmp.Or(s.Slice, m.Slice), s)
 	}
 	if err != nil {
 		return "", err
 	}
-	if err := await(ctx, ended, job); err != nil {
+	if err := awaitJob(ctx, ended, job); err != nil {
 		return "", fmt.Errorf("%s: %w", unit, err)
 	}
 	return delegation.Of(s.PID)
-}
-
-// dial connects to the manager. A deadline on the socket bounds what the library
-// does without a context.
-func dial(ctx context.Context, socket string) (*dbus.Conn, error) {
-	var d net.Dialer
-	c, err := d.DialContext(ctx, "unix", socket)
-	if err != nil {
-		return nil, err
-	}
-	if t, ok := ctx.Deadline(); ok {
-		c.SetDeadline(t)
-	}
-	conn, err := dbus.DialUnix(c.(*net.UnixConn))
-	if err != nil {
-		c.Close()
-		return nil, err
-	}
-	if err := conn.Auth([]dbus.Auth{dbus.AuthExternal(fmt.Sprint(os.Geteuid()))}); err != nil {
-		conn.Close()
-		return nil, fmt.Errorf("log in at %s: %w", socket, err)
-	}
-	if err := greet(ctx, conn); err != nil {
-		conn.Close()
-		return nil, err
-	}
-	return conn, nil
 }
 
 // property and aux are what StartTransientUnit takes: (sv) and (sa(sv)).
@@ -99,7 +71,7 @@ type (
 	}
 )
 
-func start(ctx context.Context, conn *dbus.Conn, unit, slice string, s Scope) (job dbus.ObjectPath, err error) {
+func startTransientUnit(ctx context.Context, conn *dbus.Conn, unit, slice string, s Scope) (job dbus.ObjectPath, err error) {
 	of := func(name string, v any) property { return property{name, dbus.MakeVariant(v)} }
 	properties := []property{
 		of("Description", s.Description),
@@ -118,8 +90,8 @@ func start(ctx context.Context, conn *dbus.Conn, unit, slice string, s Scope) (j
 	return job, err
 }
 
-// await waits for the end of a job. On its own socket the manager tells everybody.
-func await(ctx context.Context, ended <-chan *dbus.Signal, job dbus.ObjectPath) error {
+// awaitJob waits for the end of a job. On its own socket the manager tells everybody.
+func awaitJob(ctx context.Context, ended <-chan *dbus.Signal, job dbus.ObjectPath) error {
 	for {
 		select {
 		case <-ctx.Done():
@@ -148,14 +120,4 @@ const maxUnit = 255
 func unitName(name, suffix string) string {
 	suffix += ".scope"
 	return name[:min(len(name), maxUnit-len(suffix))] + suffix
-}
-
-// timedOut says in plain words that ctx has ended the wait, whatever that looks like
-// from inside the library.
-func timedOut(ctx context.Context, err error) error {
-	t, ok := ctx.Deadline()
-	if errors.Is(ctx.Err(), context.DeadlineExceeded) || ok && !time.Now().Before(t) {
-		return errors.New("it does not answer")
-	}
-	return err
 }

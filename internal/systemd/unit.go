@@ -60,9 +60,9 @@ func (u Unit) Delegated(ctx context.Context, m delegation.Manager) (bool, error)
 	return on, nil
 }
 
-// EndAsked says whether somebody has asked for the unit's end, or for its end and a new
+// StopRequested says whether somebody has asked for the unit's end, or for its end and a new
 // start: a job that is no mere start waits or runs. A unit that only crashed has none.
-func (u Unit) EndAsked(ctx context.Context, m delegation.Manager) (bool, error) {
+func (u Unit) StopRequested(ctx context.Context, m delegation.Manager) (bool, error) {
 	v, err := u.property(ctx, m, "org.freedesktop.systemd1.Unit", "Job")
 	if err != nil {
 		return false, err
@@ -86,12 +86,12 @@ func (u Unit) property(ctx context.Context, m delegation.Manager, kind, name str
 func getProperty(ctx context.Context, m delegation.Manager, path dbus.ObjectPath, kind, name string) (v dbus.Variant, err error) {
 	conn, err := dial(ctx, m.Socket)
 	if err != nil {
-		return v, fmt.Errorf("ask systemd for %s: %w", name, timedOut(ctx, err))
+		return v, fmt.Errorf("ask systemd for %s: %w", name, contextError(ctx, err))
 	}
 	defer conn.Close()
 	err = conn.Object(destination, path).CallWithContext(ctx, "org.freedesktop.DBus.Properties.Get", 0, kind, name).Store(&v)
 	if err != nil {
-		err = fmt.Errorf("ask systemd for %s: %w", name, timedOut(ctx, err))
+		err = fmt.Errorf("ask systemd for %s: %w", name, contextError(ctx, err))
 	}
 	return v, err
 }

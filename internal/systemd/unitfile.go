@@ -11,29 +11,29 @@ import (
 
 // Service is what a unit file of podrun's says. Paths are absolute.
 type Service struct {
-	Name        string // web: of podrun@web.service
-	Description string
-	Program     string   // podrun's own
-	Args        []string // options of `podrun up` in the foreground
-	Files       []string // the manifests
-	Manifest    string   // what uninstall removes too; "" if the file stays its user's
-	Source      string   // what the unit was made from
-	System      bool     // of the system's manager
-	Grace       time.Duration
-	Again       bool // systemd starts the pod again when it has failed; otherwise only after a crash
+	Name             string // web: of podrun@web.service
+	Description      string
+	Program          string   // podrun's own
+	Args             []string // options of `podrun up` in the foreground
+	Files            []string // the manifests
+	Manifest         string   // what uninstall removes too; "" if the file stays its user's
+	Source           string   // what the unit was made from
+	System           bool     // of the system's manager
+	Grace            time.Duration
+	RestartOnFailure bool // systemd starts the pod again when it has failed; otherwise only after a crash
 
 	// What a Quadlet file adds, as lines of each section, in its order.
 	Extra map[string][]string
 }
 
-// madeBy begins every unit file of podrun's: others are left alone.
-const madeBy = "# Made by podrun systemd install. Changes are lost when it is run again: put them"
+// generatedHeader begins every unit file of podrun's: others are left alone.
+const generatedHeader = "# Made by podrun systemd install. Changes are lost when it is run again: put them"
 
 // ownSection is where podrun keeps, in a unit file, what uninstall must know.
 const ownSection = "X-Podrun"
 
-// Made says whether a unit file is podrun's.
-func Made(text []byte) bool { return bytes.HasPrefix(text, []byte(madeBy)) }
+// IsGenerated says whether a unit file is podrun's.
+func IsGenerated(text []byte) bool { return bytes.HasPrefix(text, []byte(generatedHeader)) }
 
 // StopMargin is what a stop may take beyond the grace period: SIGKILL, unmounting, the
 // next try of a stop that failed.
@@ -54,8 +54,8 @@ func (s Service) File(unit string) []byte {
 	if s.System {
 		user = ""
 	}
-	line("%s\n# into a drop-in (systemctl%s edit %s).", madeBy, user, unit)
-	line("\n[Unit]\nDescription=%s", literal(s.Description))
+	line("%s\n# into a drop-in (systemctl%s edit %s).", generatedHeader, user, unit)
+	line("\n[Unit]\nDescription=%s", escapeSpecifiers(s.Description))
 	if s.System {
 		line("Wants=network-online.target\nAfter=network-online.target")
 		// How the pods leave depends on the host's rules for packets: they are to be there.
@@ -66,11 +66,11 @@ func (s Service) File(unit string) []byte {
 	line("StartLimitIntervalSec=0")
 	s.extra(&b, "Unit")
 	line("\n[Service]\nType=notify\nNotifyAccess=all")
-	line("ExecStart=%s up%s%s", quoted(s.Program, false), words(s.Args), words(s.Files))
-	line("ExecReload=%s up --detach --timeout 60s%s", quoted(s.Program, false), words(s.Files))
-	line("ExecStopPost=-%s systemd stop-post", quoted(s.Program, false))
+	line("ExecStart=%s up%s%s", quoteWord(s.Program, false), joinWords(s.Args), joinWords(s.Files))
+	line("ExecReload=%s up --detach --timeout 60s%s", quoteWord(s.Program, false), joinWords(s.Files))
+	line("ExecStopPost=-%s systemd stop-post", quoteWord(s.Program, false))
 	restart := "on-abnormal"
-	if s.Again {
+	if s.RestartOnFailure {
 		restart = "on-failure"
 	}
 	line("Restart=%s\nRestartSec=2\nRestartPreventExitStatus=2", restart)
@@ -78,7 +78,7 @@ func (s Service) File(unit string) []byte {
 	line("TimeoutStartSec=15min\nTimeoutStopSec=%d", int((s.Grace + StopMargin).Seconds()))
 	// The pod lives in a scope of its own: the unit's main process may be killed.
 	line("WatchdogSec=%d\nWatchdogSignal=SIGKILL\nKillMode=mixed", int(watchdog.Seconds()))
-	line("SyslogIdentifier=%s", literal(s.Name))
+	line("SyslogIdentifier=%s", escapeSpecifiers(s.Name))
 	s.extra(&b, "Service")
 	switch install := s.Extra["Install"]; {
 	case s.Extra == nil && s.System:
@@ -89,13 +89,13 @@ func (s Service) File(unit string) []byte {
 		line("\n[Install]")
 		s.extra(&b, "Install")
 	}
-	for _, section := range s.others() {
+	for _, section := range s.quadletSections() {
 		line("\n[%s]", section)
 		s.extra(&b, section)
 	}
-	line("\n[%s]\nSource=%s", ownSection, literal(s.Source))
+	line("\n[%s]\nSource=%s", ownSection, escapeSpecifiers(s.Source))
 	if s.Manifest != "" {
-		line("Manifest=%s", literal(s.Manifest))
+		line("Manifest=%s", escapeSpecifiers(s.Manifest))
 	}
 	return []byte(b.String())
 }
@@ -106,8 +106,8 @@ func (s Service) extra(b *strings.Builder, section string) {
 	}
 }
 
-// others are the sections of a Quadlet file that systemd ignores.
-func (s Service) others() []string {
+// quadletSections are the sections of a Quadlet file that systemd ignores.
+func (s Service) quadletSections() []string {
 	return slices.DeleteFunc(slices.Sorted(maps.Keys(s.Extra)), func(name string) bool { return !strings.HasPrefix(name, "X-") })
 }
 
@@ -127,14 +127,14 @@ func FilesOf(text []byte) []string {
 	for line := range strings.Lines(string(text)) {
 		rest, ok := strings.CutPrefix(strings.TrimSuffix(line, "\n"), "ExecReload=")
 		if _, files, found := strings.Cut(rest, " up --detach --timeout 60s"); ok && found {
-			return wordsOf(files)
+			return splitWords(files)
 		}
 	}
 	return nil
 }
 
-// wordsOf are the words that words has written.
-func wordsOf(line string) []string {
+// splitWords are the words that words has written.
+func splitWords(line string) []string {
 	var list []string
 	var word strings.Builder
 	inWord, inQuotes := false, false
@@ -164,13 +164,13 @@ func wordsOf(line string) []string {
 	return list
 }
 
-// literal escapes what systemd would take for a specifier.
-func literal(text string) string { return strings.ReplaceAll(text, "%", "%%") }
+// escapeSpecifiers escapes what systemd would take for a specifier.
+func escapeSpecifiers(text string) string { return strings.ReplaceAll(text, "%", "%%") }
 
-// quoted is a word of a command line as systemd reads it (systemd.service(5), COMMAND
+// quoteWord is a word of a command line as systemd reads it (systemd.service(5), COMMAND
 // LINES): in quotes, without C escapes, specifiers and, but in the program's path,
 // variables.
-func quoted(word string, variables bool) string {
+func quoteWord(word string, variables bool) string {
 	word = strings.NewReplacer(`\`, `\\`, `"`, `\"`, "%", "%%").Replace(word)
 	if variables {
 		word = strings.ReplaceAll(word, "$", "$$")
@@ -181,10 +181,10 @@ func quoted(word string, variables bool) string {
 	return word
 }
 
-func words(args []string) string {
+func joinWords(args []string) string {
 	var b strings.Builder
 	for _, a := range args {
-		b.WriteString(" " + quoted(a, true))
+		b.WriteString(" " + quoteWord(a, true))
 	}
 	return b.String()
 }
@@ -193,7 +193,7 @@ func words(args []string) string {
 // podrun/pods of the configuration directory. The stop's time-out is extended to the
 // pod's grace period when it is known.
 func Template(program string, system bool) []byte {
-	s := Service{Name: "podrun-%i", Program: program, System: system, Grace: 60 * time.Second, Again: true}
+	s := Service{Name: "podrun-%i", Program: program, System: system, Grace: 60 * time.Second, RestartOnFailure: true}
 	text := string(s.File("podrun@NAME"))
 	text = strings.Replace(text, "Description=\n", "Description=Pod %i\n", 1)
 	text = strings.Replace(text, " up\n", " up %E/podrun/pods/%i.yaml\n", 1)

@@ -11,7 +11,7 @@ import (
 func TestUnitFile(t *testing.T) {
 	s := Service{
 		Name: "web", Description: "Pod web", Program: "/opt/a b/pod$run", Args: []string{"--exit-code-from", "any"},
-		Files: []string{`/home/dev/50% "off" $HOME;/web.yaml`}, Manifest: "/home/dev/50%/web.yaml", Source: "/src", Grace: 10 * time.Second, Again: true,
+		Files: []string{`/home/dev/50% "off" $HOME;/web.yaml`}, Manifest: "/home/dev/50%/web.yaml", Source: "/src", Grace: 10 * time.Second, RestartOnFailure: true,
 	}
 	text := string(s.File("podrun@web.service"))
 	for _, want := range []string{
@@ -28,7 +28,7 @@ func TestUnitFile(t *testing.T) {
 	if strings.Contains(text, "network-online") || strings.Contains(text, "docker.service") {
 		t.Error("a unit of the user waits for a unit of the system, which there is not")
 	}
-	if !Made([]byte(text)) || Made([]byte("[Unit]\n")) {
+	if !IsGenerated([]byte(text)) || IsGenerated([]byte("[Unit]\n")) {
 		t.Error("podrun's units are not told from others")
 	}
 	if got := ManifestOf([]byte(text)); got != s.Manifest {
@@ -37,7 +37,7 @@ func TestUnitFile(t *testing.T) {
 	if got := ManifestOf([]byte("[Unit]\nManifest=/etc/passwd\n")); got != "" {
 		t.Errorf("%q is taken for the unit's own", got)
 	}
-	s.System, s.Again = true, false
+	s.System, s.RestartOnFailure = true, false
 	text = string(s.File("podrun@web.service"))
 	for _, want := range []string{"\nAfter=network-online.target\n", "\nAfter=docker.service libvirtd.service firewalld.service ufw.service nftables.service\n", "\nRestart=on-abnormal\n", "\nWantedBy=multi-user.target\n"} {
 		if !strings.Contains(text, want) {

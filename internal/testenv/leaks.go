@@ -15,21 +15,21 @@ import (
 	"time"
 )
 
-// settle is how long what has been told to end may take to be gone: a thread
+// leakTimeout is how long what has been told to end may take to be gone: a thread
 // after its goroutine, a killed process.
-const settle = 30 * time.Second
+const leakTimeout = 30 * time.Second
 
 // NoLeaks fails t if, once it and its cleanups have run, this process has mounts,
 // descriptors, child processes, goroutines or threads in foreign namespaces that
 // it had not when NoLeaks was called. Call it first; not in parallel tests.
 func NoLeaks(t testing.TB) {
 	t.Helper()
-	noLeaks(t, settle)
+	noLeaks(t, leakTimeout)
 }
 
 func noLeaks(t testing.TB, within time.Duration) {
 	t.Helper()
-	before, err := look()
+	before, err := snapshot()
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -46,42 +46,42 @@ type state struct {
 	goroutines int
 }
 
-// handle is what Go has of a process. libcontainer leaves those of processes that it could
+// pidfdDescriptor is what Go has of a process. libcontainer leaves those of processes that it could
 // not wait for to the collector.
-const handle = "descriptor of anon_inode:[pidfd]"
+const pidfdDescriptor = "descriptor of anon_inode:[pidfd]"
 
-func leaksSince(before state) []string { return leaksWithin(before, settle) }
+func leaksSince(before state) []string { return leaksWithin(before, leakTimeout) }
 
 func leaksWithin(before state, within time.Duration) []string {
 	var leaks []string
 	for deadline := time.Now().Add(within); ; time.Sleep(5 * time.Millisecond) {
-		now, err := look()
+		now, err := snapshot()
 		if err != nil {
 			return []string{err.Error()}
 		}
 		if leaks = compare(before, now); len(leaks) == 0 || time.Now().After(deadline) {
 			return leaks
 		}
-		if now.things[handle] > before.things[handle] {
+		if now.things[pidfdDescriptor] > before.things[pidfdDescriptor] {
 			runtime.GC()
 		}
 	}
 }
 
-// opens is what libcontainer leaves behind, with a descriptor of the file, where a
+// fifoOpener is what libcontainer leaves behind, with a descriptor of the file, where a
 // container's process has begun and ended before it looked (awaitFifoOpen).
 const (
-	opens  = "libcontainer.awaitFifoOpen.func1("
-	opened = "/exec.fifo (deleted)"
+	fifoOpener = "libcontainer.awaitFifoOpen.func1("
+	fifoName   = "/exec.fifo (deleted)"
 )
 
 func compare(before, now state) []string {
 	var leaks []string
 	stacks := make([]byte, 1<<20)
 	stacks = stacks[:runtime.Stack(stacks, true)]
-	excused := strings.Count(string(stacks), opens)
+	excused := strings.Count(string(stacks), fifoOpener)
 	for _, thing := range slices.Sorted(maps.Keys(now.things)) {
-		if n := now.things[thing] - before.things[thing]; n > 0 && !(excused > 0 && strings.HasSuffix(thing, opened)) {
+		if n := now.things[thing] - before.things[thing]; n > 0 && !(excused > 0 && strings.HasSuffix(thing, fifoName)) {
 			leaks = append(leaks, fmt.Sprintf("%s (%d)", thing, n))
 		}
 	}
@@ -91,7 +91,7 @@ func compare(before, now state) []string {
 	return leaks
 }
 
-func look() (state, error) {
+func snapshot() (state, error) {
 	s := state{things: map[string]int{}, goroutines: runtime.NumGoroutine()}
 	for _, part := range []func(map[string]int) error{mounts, descriptors, children, namespaces} {
 		if err := part(s.things); err != nil {

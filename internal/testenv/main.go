@@ -86,7 +86,7 @@ func becomeUser() (int, error) {
 	}
 	env := slices.DeleteFunc(os.Environ(), func(s string) bool { return strings.HasPrefix(s, "XDG_") })
 	env = append(env, "HOME="+u.Home, "USER="+u.Name, "LOGNAME="+u.Name, "XDG_RUNTIME_DIR="+run)
-	cmd := again(asUser, env)
+	cmd := rerun(asUser, env)
 	// It is in a directory that only root may enter, and only the go command's cache reads it.
 	cmd.Args = slices.DeleteFunc(cmd.Args, func(s string) bool { return strings.HasPrefix(s, "-test.testlogfile=") })
 	cmd.SysProcAttr.Credential = &syscall.Credential{Uid: u.UID, Gid: u.GID}
@@ -94,7 +94,7 @@ func becomeUser() (int, error) {
 }
 
 func enterUserns() (int, error) {
-	return wait(again(inUserns, append(os.Environ(), stage.EnterEnv()...)))
+	return wait(rerun(inUserns, append(os.Environ(), stage.EnterEnv()...)))
 }
 
 func enterRest() (int, error) {
@@ -107,7 +107,7 @@ func enterRest() (int, error) {
 		return 0, err
 	}
 	defer os.RemoveAll(tmp)
-	cmd := again(inside, append(os.Environ(), "TMPDIR="+tmp))
+	cmd := rerun(inside, append(os.Environ(), "TMPDIR="+tmp))
 	cmd.SysProcAttr.Cloneflags = unix.CLONE_NEWPID | unix.CLONE_NEWNS | unix.CLONE_NEWNET | unix.CLONE_NEWIPC | unix.CLONE_NEWUTS
 	code, err := wait(cmd)
 	if err != nil || code != 0 {
@@ -138,7 +138,7 @@ func runTests(m *testing.M, warmUp []func() error) (int, error) {
 
 // runLeakless runs the tests, and fails if they leave something behind.
 func runLeakless(m *testing.M) (int, error) {
-	before, err := look()
+	before, err := snapshot()
 	if err != nil {
 		return 0, err
 	}
@@ -149,9 +149,9 @@ func runLeakless(m *testing.M) (int, error) {
 	return code, nil
 }
 
-// again prepares this test binary to be run once more. It is named by
+// rerun prepares this test binary to be run once more. It is named by
 // /proc/self/exe, since another user may not enter the directory it lies in.
-func again(step string, env []string) *exec.Cmd {
+func rerun(step string, env []string) *exec.Cmd {
 	cmd := exec.Command("/proc/self/exe", os.Args[1:]...)
 	cmd.Args[0] = os.Args[0]
 	cmd.Env = append(env, stepEnv+"="+step)
@@ -191,4 +191,56 @@ func refuseStage() {
 		fmt.Fprintf(os.Stderr, "testenv: stage %s is not registered in this package's TestMain\n", os.Args[1])
 		os.Exit(2)
 	}
+}
+
+// MainOutside is a TestMain for what is to be tested as users meet it, from outside
+// any namespace. It runs the package's tests as an ordinary user and, if it was
+// started as root, once more as root; the user is chosen as by Main. Nothing may be
+// left behind by the process, as with Main.
+func MainOutside(m *testing.M) {
+	if fuzzing() {
+		os.Exit(m.Run())
+	}
+	refuseStage()
+	code, err := runOutside(m)
+	if err != nil {
+		fmt.Fprintf(os.Stderr, "testenv: %v\n", err)
+		code = 1
+	}
+	os.Exit(code)
+}
+
+func runOutside(m *testing.M) (int, error) {
+	if os.Getenv(stepEnv) == "" && os.Geteuid() == 0 {
+		if code, err := becomeUser(); err != nil || code != 0 {
+			return code, err
+		}
+	}
+	os.Unsetenv(stepEnv)
+	return runLeakless(m)
+}
+
+// UserMain is a TestMain for tests of the built binary: they run as an ordinary
+// user, chosen as by Main, but in the namespaces they were started in.
+func UserMain(m *testing.M) {
+	refuseStage()
+	if os.Geteuid() != 0 {
+		os.Unsetenv(stepEnv)
+		os.Exit(m.Run())
+	}
+	runtime.LockOSThread() // the parent-death signal is sent when the thread that forked ends
+	code, err := becomeUser()
+	if err != nil {
+		fmt.Fprintf(os.Stderr, "testenv: %v\n", err)
+		code = 1
+	}
+	os.Exit(code)
+}
+
+// fuzzing is whether the test binary makes up inputs for a fuzz target, or tries them for one that
+// does: a parser needs no namespaces, and the corpus is the caller's.
+func fuzzing() bool {
+	return slices.ContainsFunc(os.Args[1:], func(arg string) bool {
+		return strings.HasPrefix(arg, "-test.fuzz=") || strings.HasPrefix(arg, "-test.fuzzworker")
+	})
 }

@@ -9,10 +9,10 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// Namespaces starts a process in new namespaces (unix.CLONE_NEWNET and the like)
+// NewNamespaces starts a process in new namespaces (unix.CLONE_NEWNET and the like)
 // that lives until the test has ended, and returns its directory in /proc: the
 // namespaces are its ns/net and so on.
-func Namespaces(t testing.TB, cloneFlags uintptr) string {
+func NewNamespaces(t testing.TB, cloneFlags uintptr) string {
 	t.Helper()
 	cmd := exec.Command("cat") // until its input ends
 	cmd.SysProcAttr = &syscall.SysProcAttr{Cloneflags: cloneFlags}
@@ -37,5 +37,23 @@ func Namespaces(t testing.TB, cloneFlags uintptr) string {
 func Network(t testing.TB) string {
 	t.Helper()
 	NoLeaks(t)
-	return Namespaces(t, unix.CLONE_NEWNET) + "/ns/net"
+	return NewNamespaces(t, unix.CLONE_NEWNET) + "/ns/net"
+}
+
+// LoopbackUp brings up lo in the network that Main has made for the tests.
+func LoopbackUp(t testing.TB) {
+	t.Helper()
+	fd, err := unix.Socket(unix.AF_INET, unix.SOCK_DGRAM|unix.SOCK_CLOEXEC, 0)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer unix.Close(fd)
+	lo, err := unix.NewIfreq("lo")
+	if err != nil {
+		t.Fatal(err)
+	}
+	lo.SetUint16(unix.IFF_UP)
+	if err := unix.IoctlIfreq(fd, unix.SIOCSIFFLAGS, lo); err != nil {
+		t.Fatalf("bring up loopback: %v", err)
+	}
 }

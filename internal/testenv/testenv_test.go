@@ -117,9 +117,9 @@ func TestNoLeaksFindsWhatIsLeft(t *testing.T) {
 			if err := undo(); err != nil {
 				t.Error(err)
 			}
-			said := strings.Join(r.said, "\n")
-			if leak.want == "" && said != "" || !strings.Contains(said, leak.want) {
-				t.Errorf("said %q, want %q in it", said, leak.want)
+			output := strings.Join(r.said, "\n")
+			if leak.want == "" && output != "" || !strings.Contains(output, leak.want) {
+				t.Errorf("said %q, want %q in it", output, leak.want)
 			}
 		})
 	}
@@ -142,9 +142,9 @@ func TestNeed(t *testing.T) {
 		t.Setenv("CI", tt.ci)
 		r := &recorder{TB: t}
 		Need(r, tt.probe)
-		said := strings.Join(r.said, "")
-		if r.skipped != tt.skip || !strings.Contains(said, tt.said) || tt.said == "" && said != "" {
-			t.Errorf("CI=%q: skipped %v, said %q, want %v, %q", tt.ci, r.skipped, said, tt.skip, tt.said)
+		output := strings.Join(r.said, "")
+		if r.skipped != tt.skip || !strings.Contains(output, tt.said) || tt.said == "" && output != "" {
+			t.Errorf("CI=%q: skipped %v, said %q, want %v, %q", tt.ci, r.skipped, output, tt.skip, tt.said)
 		}
 	}
 }
@@ -195,7 +195,7 @@ func TestHostProbes(t *testing.T) {
 		t.Errorf("root of a user namespace needs no ids: %v", err)
 	}
 	t.Setenv("CI", "")
-	if err := lacking("no such probe"); err == nil {
+	if err := probeError("no such probe"); err == nil {
 		t.Error("a probe that does not exist finds everything as it should be")
 	}
 }

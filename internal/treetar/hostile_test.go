@@ -59,7 +59,7 @@ func TestHostileStreams(t *testing.T) {
 			w.Close()
 			base := tree(t, map[string]string{"canary": "safe", "in/": ""})
 			var skipped []string
-			err := rooted(t, Below, filepath.Join(base, "in")).Unpack(context.Background(), &stream, ".", true, how(&skipped))
+			err := rooted(t, OpenOwn, filepath.Join(base, "in")).Unpack(context.Background(), &stream, ".", true, how(&skipped))
 			if (err == nil) != (tt.err == "") || err != nil && !strings.Contains(err.Error(), tt.err) || len(skipped) != tt.skipped {
 				t.Errorf("%v, %q; want %q", err, skipped, tt.err)
 			}
@@ -68,7 +68,7 @@ func TestHostileStreams(t *testing.T) {
 				t.Errorf("the canary: %q", got["canary"])
 			}
 			for name, text := range got {
-				if strings.HasPrefix(text, "->") && !staysBelow(strings.TrimPrefix(name, "in/"), text[2:]) || strings.Contains(name, unfinished) {
+				if strings.HasPrefix(text, "->") && !staysBelow(strings.TrimPrefix(name, "in/"), text[2:]) || strings.Contains(name, tempPrefix) {
 					t.Errorf("left: %s %s", name, text)
 				}
 			}
@@ -111,7 +111,7 @@ func TestSwapRacesLeadNowhere(t *testing.T) {
 			}
 		}
 	}()
-	root := rooted(t, Inside, in)
+	root := rooted(t, OpenForeign, in)
 	var stream bytes.Buffer
 	w := tar.NewWriter(&stream)
 	w.WriteHeader(&tar.Header{Name: "f", Typeflag: tar.TypeReg, Size: 6, Mode: 0o600})
@@ -142,7 +142,7 @@ func TestSwapRacesLeadNowhere(t *testing.T) {
 		t.Errorf("it was no race: %d, %d", found, failed)
 	}
 	for name := range list(t, in) {
-		if strings.Contains(name, unfinished) {
+		if strings.Contains(name, tempPrefix) {
 			t.Errorf("left: %s", name)
 		}
 	}
@@ -155,7 +155,7 @@ func TestPackEnds(t *testing.T) {
 		t.Fatal(err)
 	}
 	var skipped []string
-	root := rooted(t, Inside, dir)
+	root := rooted(t, OpenForeign, dir)
 	if err := root.Pack(context.Background(), io.Discard, ".", "x", func(s string) { skipped = append(skipped, s) }); err != nil || !slices.Equal(skipped, []string{"x/fifo: neither a file nor a directory nor a link"}) {
 		t.Errorf("%v %q", err, skipped)
 	}

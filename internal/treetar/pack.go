@@ -22,19 +22,19 @@ const maxDepth = 200
 // link at the path itself is followed; those below are links in the stream. What is no
 // file, directory or link is told to skipped and left out.
 func (r *Root) Pack(ctx context.Context, out io.Writer, name, as string, skipped func(string)) error {
-	fd, err := r.at(name, 0)
+	fd, err := r.openPath(name, 0)
 	if err != nil {
 		return err
 	}
 	defer unix.Close(fd)
-	p := &packing{root: r, ctx: ctx, out: tar.NewWriter(out), skipped: skipped}
+	p := &packer{root: r, ctx: ctx, out: tar.NewWriter(out), skipped: skipped}
 	if err := p.add(fd, as, 0); err != nil {
 		return err
 	}
 	return p.out.Close()
 }
 
-type packing struct {
+type packer struct {
 	root    *Root
 	ctx     context.Context
 	out     *tar.Writer
@@ -42,7 +42,7 @@ type packing struct {
 }
 
 // add writes what a descriptor is of.
-func (p *packing) add(fd int, as string, depth int) error {
+func (p *packer) add(fd int, as string, depth int) error {
 	if err := p.ctx.Err(); err != nil {
 		return err
 	}
@@ -51,7 +51,7 @@ func (p *packing) add(fd int, as string, depth int) error {
 		return &os.PathError{Op: "stat", Path: as, Err: err}
 	}
 	h := &tar.Header{
-		Name: as, Mode: int64(st.Mode & 0o7777), Uid: p.root.inside(st.Uid), Gid: p.root.inside(st.Gid),
+		Name: as, Mode: int64(st.Mode & 0o7777), Uid: p.root.toStreamID(st.Uid), Gid: p.root.toStreamID(st.Gid),
 		ModTime: time.Unix(int64(st.Mtim.Sec), int64(st.Mtim.Nsec)).Round(time.Second),
 	}
 	switch st.Mode & unix.S_IFMT {
@@ -77,7 +77,7 @@ func (p *packing) add(fd int, as string, depth int) error {
 	return nil
 }
 
-func (p *packing) header(h *tar.Header) error {
+func (p *packer) header(h *tar.Header) error {
 	if err := p.out.WriteHeader(h); err != nil {
 		return fmt.Errorf("write %s: %w", h.Name, err)
 	}
@@ -85,7 +85,7 @@ func (p *packing) header(h *tar.Header) error {
 }
 
 // file writes a file, as long as it was when its header was made.
-func (p *packing) file(fd int, h *tar.Header) error {
+func (p *packer) file(fd int, h *tar.Header) error {
 	f, err := reopen(fd, unix.O_RDONLY|unix.O_NONBLOCK)
 	if err != nil {
 		return &os.PathError{Op: "open", Path: h.Name, Err: err}
@@ -94,7 +94,7 @@ func (p *packing) file(fd int, h *tar.Header) error {
 	if err := p.header(h); err != nil {
 		return err
 	}
-	n, err := io.Copy(p.out, &until{p.ctx, io.LimitReader(f, h.Size)})
+	n, err := io.Copy(p.out, &ctxReader{p.ctx, io.LimitReader(f, h.Size)})
 	if err != nil {
 		return fmt.Errorf("copy %s: %w", h.Name, err)
 	}
@@ -105,7 +105,7 @@ func (p *packing) file(fd int, h *tar.Header) error {
 	return err
 }
 
-func (p *packing) directory(fd int, as string, depth int) error {
+func (p *packer) directory(fd int, as string, depth int) error {
 	if depth == maxDepth {
 		return fmt.Errorf("%s: directories are more than %d deep", as, maxDepth)
 	}
@@ -145,13 +145,13 @@ func reopen(fd, flags int) (*os.File, error) {
 	return os.NewFile(uintptr(n), "file"), nil
 }
 
-// until reads until it is to end.
-type until struct {
+// ctxReader reads until it is to end.
+type ctxReader struct {
 	ctx context.Context
 	in  io.Reader
 }
 
-func (u *until) Read(b []byte) (int, error) {
+func (u *ctxReader) Read(b []byte) (int, error) {
 	if err := u.ctx.Err(); err != nil {
 		return 0, err
 	}

@@ -25,27 +25,27 @@ type Root struct {
 	first, count int // of its owners, if there are more than its own
 }
 
-// nobody is who owns what belongs to none of a tree's owners, as the kernel has it.
-const nobody = 65534
+// nobodyID is who owns what belongs to none of a tree's owners, as the kernel has it.
+const nobodyID = 65534
 
-// OwnIDs says that the users and groups of the tree are count ids from first on, which a
+// MapIDs says that the users and groups of the tree are count ids from first on, which a
 // stream numbers from 0 on.
-func (r *Root) OwnIDs(first, count int) { r.first, r.count = first, count }
+func (r *Root) MapIDs(first, count int) { r.first, r.count = first, count }
 
-// inside is what a stream calls an owner of a file.
-func (r *Root) inside(id uint32) int {
+// toStreamID is what a stream calls an owner of a file.
+func (r *Root) toStreamID(id uint32) int {
 	switch n := int(id) - r.first; {
 	case r.count == 0:
 		return int(id)
 	case n < 0 || n >= r.count:
-		return nobody
+		return nobodyID
 	default:
 		return n
 	}
 }
 
-// outside is who that is to this process; -1 for one whom the tree does not have.
-func (r *Root) outside(id int) int {
+// toHostID is who that is to this process; -1 for one whom the tree does not have.
+func (r *Root) toHostID(id int) int {
 	switch {
 	case r.count == 0:
 		return id
@@ -56,15 +56,15 @@ func (r *Root) outside(id int) int {
 	}
 }
 
-// Inside is the root of a tree that is somebody else's, as a container's: links are
+// OpenForeign is the root of a tree that is somebody else's, as a container's: links are
 // followed as those in there see them, an absolute one from the directory on.
-func Inside(dir string) (*Root, error) {
+func OpenForeign(dir string) (*Root, error) {
 	return open(dir, unix.RESOLVE_IN_ROOT|unix.RESOLVE_NO_MAGICLINKS)
 }
 
-// Below is a directory in a tree of our own, into which something foreign is brought: no
+// OpenOwn is a directory in a tree of our own, into which something foreign is brought: no
 // link below it is followed.
-func Below(dir string) (*Root, error) {
+func OpenOwn(dir string) (*Root, error) {
 	return open(dir, unix.RESOLVE_BENEATH|unix.RESOLVE_NO_SYMLINKS)
 }
 
@@ -76,8 +76,8 @@ func open(dir string, resolve uint64) (*Root, error) {
 	return &Root{dir: fd, resolve: resolve}, nil
 }
 
-// Plain is the reason in an error about a file that the message names already.
-func Plain(err error) error {
+// PathErrorReason is the reason in an error about a file that the message names already.
+func PathErrorReason(err error) error {
 	if errors.Is(err, fs.ErrNotExist) {
 		return errNoFile
 	}
@@ -92,12 +92,12 @@ var errNoFile = errors.New("there is no such file")
 // Close lets go of the directory.
 func (r *Root) Close() { unix.Close(r.dir) }
 
-// own says whether the tree is ours: what is foreign is made harmless there.
-func (r *Root) own() bool { return r.resolve&unix.RESOLVE_BENEATH != 0 }
+// isOwn says whether the tree is ours: what is foreign is made harmless there.
+func (r *Root) isOwn() bool { return r.resolve&unix.RESOLVE_BENEATH != 0 }
 
-// at opens a path for its descriptor alone.
-func (r *Root) at(name string, flags int) (int, error) {
-	if r.own() {
+// openPath opens a path for its descriptor alone.
+func (r *Root) openPath(name string, flags int) (int, error) {
+	if r.isOwn() {
 		if name = strings.TrimPrefix(path.Clean("/"+name), "/"); name == "" {
 			name = "."
 		}
@@ -108,7 +108,7 @@ func (r *Root) at(name string, flags int) (int, error) {
 		if (err == unix.EAGAIN || err == unix.EINTR) && try < 1000 { // something was renamed meanwhile
 			continue
 		}
-		if err == unix.ELOOP && r.own() {
+		if err == unix.ELOOP && r.isOwn() {
 			return -1, fmt.Errorf("%s: a link leads there, which is not followed", name)
 		}
 		if err != nil {
@@ -120,7 +120,7 @@ func (r *Root) at(name string, flags int) (int, error) {
 
 // IsDir says whether a path is a directory's. One that is not there is none.
 func (r *Root) IsDir(name string) (bool, error) {
-	fd, err := r.at(name, 0)
+	fd, err := r.openPath(name, 0)
 	switch {
 	case errors.Is(err, unix.ENOENT):
 		return false, nil
@@ -133,9 +133,9 @@ func (r *Root) IsDir(name string) (bool, error) {
 	return st.Mode&unix.S_IFMT == unix.S_IFDIR, err
 }
 
-// parent opens the directory that a path is in, and makes those that are missing.
-func (r *Root) parent(dir string) (int, error) {
-	fd, err := r.at(dir, unix.O_DIRECTORY)
+// openParent opens the directory that a path is in, and makes those that are missing.
+func (r *Root) openParent(dir string) (int, error) {
+	fd, err := r.openPath(dir, unix.O_DIRECTORY)
 	if err == nil || !errors.Is(err, unix.ENOENT) {
 		return fd, err
 	}
@@ -143,7 +143,7 @@ func (r *Root) parent(dir string) (int, error) {
 	if name == "" || name == "." || name == ".." {
 		return -1, err
 	}
-	above, err := r.parent(or(up, "."))
+	above, err := r.openParent(firstNonEmpty(up, "."))
 	if err != nil {
 		return -1, err
 	}
@@ -151,10 +151,10 @@ func (r *Root) parent(dir string) (int, error) {
 	if err := unix.Mkdirat(above, name, 0o755); err != nil && err != unix.EEXIST {
 		return -1, &os.PathError{Op: "make directory", Path: dir, Err: err}
 	}
-	return r.at(dir, unix.O_DIRECTORY)
+	return r.openPath(dir, unix.O_DIRECTORY)
 }
 
-func or(a, b string) string {
+func firstNonEmpty(a, b string) string {
 	if a == "" {
 		return b
 	}

@@ -75,8 +75,8 @@ func rooted(t *testing.T, make func(string) (*Root, error), dir string) *Root {
 	return r
 }
 
-func how(skipped *[]string) How {
-	return How{UID: os.Getuid(), GID: os.Getgid(), Skipped: func(s string) { *skipped = append(*skipped, s) }}
+func how(skipped *[]string) Options {
+	return Options{UID: os.Getuid(), GID: os.Getgid(), Skipped: func(s string) { *skipped = append(*skipped, s) }}
 }
 
 // carry packs what is at from and unpacks it to to.
@@ -92,7 +92,7 @@ func carry(t *testing.T, from *Root, name, as string, to *Root, dest string) ([]
 
 // As cp does: into a directory that is there, else under the name; links in the way lead
 // where they lead inside of the tree.
-func TestCarry(t *testing.T) {
+func TestRoundTrip(t *testing.T) {
 	source := map[string]string{"d/a": "text", "d/sub/b": "more", "d/sub/link": "->../a", "d/empty/": "", "run/x": "of run", "var/run": "->/run", "up": "->../../../../run"}
 	for _, tt := range []struct {
 		name, from, as, to string
@@ -112,7 +112,7 @@ func TestCarry(t *testing.T) {
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			dest := tree(t, tt.there)
-			skipped, err := carry(t, rooted(t, Inside, tree(t, source)), tt.from, tt.as, rooted(t, Inside, dest), tt.to)
+			skipped, err := carry(t, rooted(t, OpenForeign, tree(t, source)), tt.from, tt.as, rooted(t, OpenForeign, dest), tt.to)
 			if err != nil || len(skipped) > 0 {
 				t.Fatal(err, skipped)
 			}
@@ -129,9 +129,9 @@ func TestCarry(t *testing.T) {
 	}
 }
 
-func TestCarryFails(t *testing.T) {
-	from := rooted(t, Inside, tree(t, map[string]string{"a": "text", "d/a": "text"}))
-	to := rooted(t, Inside, tree(t, map[string]string{"file": "f", "t/a/": ""}))
+func TestRoundTripFails(t *testing.T) {
+	from := rooted(t, OpenForeign, tree(t, map[string]string{"a": "text", "d/a": "text"}))
+	to := rooted(t, OpenForeign, tree(t, map[string]string{"file": "f", "t/a/": ""}))
 	for _, tt := range []struct{ from, as, to, want string }{
 		{"nosuch", "x", ".", "no such file"},
 		{"a", "a", "no/such", "there is no directory no"},
@@ -156,16 +156,16 @@ func TestPermissions(t *testing.T) {
 	}
 	for name, tt := range map[string]struct {
 		open func(string) (*Root, error)
-		how  How
+		how  Options
 		want map[string]uint32
 	}{
-		"another's": {Inside, How{}, map[string]uint32{"d/run": 0o4755, "d/shut": 0o555}},
-		"ours":      {Below, How{}, map[string]uint32{"d/run": 0o755, "d/shut": 0o555}},
-		"plain":     {Inside, How{Plain: true}, map[string]uint32{"d/run": 0o755, "d/shut": 0o755}},
+		"another's": {OpenForeign, Options{}, map[string]uint32{"d/run": 0o4755, "d/shut": 0o555}},
+		"ours":      {OpenOwn, Options{}, map[string]uint32{"d/run": 0o755, "d/shut": 0o555}},
+		"plain":     {OpenForeign, Options{Plain: true}, map[string]uint32{"d/run": 0o755, "d/shut": 0o755}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			var stream bytes.Buffer
-			if err := rooted(t, Below, source).Pack(context.Background(), &stream, "d", "d", func(s string) { t.Error(s) }); err != nil {
+			if err := rooted(t, OpenOwn, source).Pack(context.Background(), &stream, "d", "d", func(s string) { t.Error(s) }); err != nil {
 				t.Fatal(err)
 			}
 			dest := t.TempDir()

@@ -6,15 +6,18 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"math/rand/v2"
+	"os"
 	"path"
 	"path/filepath"
+	"strconv"
 	"strings"
 
 	"golang.org/x/sys/unix"
 )
 
-// How says what becomes of a stream's files.
-type How struct {
+// Options says what becomes of a stream's files.
+type Options struct {
 	// UID and GID own what is made, unless Owners says that the stream's do.
 	UID, GID int
 	Owners   bool
@@ -27,17 +30,17 @@ type How struct {
 // Unpack brings a stream of one thing to a path: into it, if it is a directory's, else
 // under this name, as cp does. Whole says that the stream is somebody's own with any
 // number of things, which must have a directory to go to.
-func (r *Root) Unpack(ctx context.Context, in io.Reader, to string, whole bool, how How) error {
+func (r *Root) Unpack(ctx context.Context, in io.Reader, to string, whole bool, how Options) error {
 	is, err := r.IsDir(to)
 	if err != nil {
 		return err
 	}
-	u := &unpacking{root: r, how: how, in: tar.NewReader(&until{ctx, in}), to: to}
+	u := &unpacker{root: r, how: how, in: tar.NewReader(&ctxReader{ctx, in}), to: to}
 	if !is {
 		if whole || strings.HasSuffix(to, "/") {
 			return fmt.Errorf("%s is no directory", to)
 		}
-		u.to, u.rename = or(path.Dir(to), "."), path.Base(to)
+		u.to, u.rename = firstNonEmpty(path.Dir(to), "."), path.Base(to)
 		if is, err = r.IsDir(u.to); err == nil && !is {
 			err = fmt.Errorf("there is no directory %s", u.to)
 		}
@@ -48,9 +51,9 @@ func (r *Root) Unpack(ctx context.Context, in io.Reader, to string, whole bool, 
 	return errors.Join(u.all(), u.close())
 }
 
-type unpacking struct {
+type unpacker struct {
 	root   *Root
-	how    How
+	how    Options
 	in     *tar.Reader
 	to     string
 	rename string // instead of the first element of every name; "" for none
@@ -63,7 +66,7 @@ type strictDir struct {
 	mode uint32
 }
 
-func (u *unpacking) all() error {
+func (u *unpacker) all() error {
 	for {
 		h, err := u.in.Next()
 		if errors.Is(err, io.EOF) {
@@ -72,7 +75,7 @@ func (u *unpacking) all() error {
 		if err != nil {
 			return fmt.Errorf("read the stream: %w", err)
 		}
-		name, err := u.place(h.Name)
+		name, err := u.destination(h.Name)
 		if err != nil {
 			return err
 		}
@@ -82,8 +85,8 @@ func (u *unpacking) all() error {
 	}
 }
 
-// place is where an entry goes, below to.
-func (u *unpacking) place(name string) (string, error) {
+// destination is where an entry goes, below to.
+func (u *unpacker) destination(name string) (string, error) {
 	name = strings.TrimLeft(name, "/")
 	clean := path.Clean(name)
 	if !filepath.IsLocal(clean) {
@@ -99,11 +102,11 @@ func (u *unpacking) place(name string) (string, error) {
 	return path.Join(u.rename, rest), nil
 }
 
-func (u *unpacking) entry(h *tar.Header, name string) error {
+func (u *unpacker) entry(h *tar.Header, name string) error {
 	if name == "." {
 		return nil // the directory that is there
 	}
-	dir, err := u.root.parent(u.below(path.Dir(name)))
+	dir, err := u.root.openParent(u.rootPath(path.Dir(name)))
 	if err != nil {
 		return err
 	}
@@ -115,7 +118,7 @@ func (u *unpacking) entry(h *tar.Header, name string) error {
 	case tar.TypeReg:
 		return u.file(dir, base, h)
 	case tar.TypeSymlink:
-		if u.root.own() && !staysBelow(name, h.Linkname) {
+		if u.root.isOwn() && !staysBelow(name, h.Linkname) {
 			u.how.Skipped(fmt.Sprintf("%s: a link to %s, which is not among what is copied", name, h.Linkname))
 			return nil
 		}
@@ -129,19 +132,19 @@ func (u *unpacking) entry(h *tar.Header, name string) error {
 	return nil
 }
 
-// below is a name as the root has it.
-func (u *unpacking) below(name string) string {
+// rootPath is a name as the root has it.
+func (u *unpacker) rootPath(name string) string {
 	if name == "." {
 		return u.to
 	}
 	return strings.TrimSuffix(u.to, "/") + "/" + name
 }
 
-func (u *unpacking) directory(dir int, name string, h *tar.Header) error {
+func (u *unpacker) directory(dir int, name string, h *tar.Header) error {
 	base := path.Base(name)
 	err := unix.Mkdirat(dir, base, 0o700)
 	if err == unix.EEXIST {
-		is, err := u.root.IsDir(u.below(name))
+		is, err := u.root.IsDir(u.rootPath(name))
 		if err == nil && !is {
 			err = errors.New("something else is there")
 		}
@@ -167,10 +170,151 @@ func (u *unpacking) directory(dir int, name string, h *tar.Header) error {
 }
 
 // close gives directories their permissions at last.
-func (u *unpacking) close() (err error) {
+func (u *unpacker) close() (err error) {
 	for _, d := range u.strict {
 		err = errors.Join(err, unix.Fchmod(d.fd, d.mode))
 		unix.Close(d.fd)
 	}
 	return err
+}
+
+func (u *unpacker) file(dir int, base string, h *tar.Header) error {
+	return u.replace(dir, base, func(name string) error {
+		fd, err := unix.Openat(dir, name, unix.O_WRONLY|unix.O_CREAT|unix.O_EXCL|unix.O_NOFOLLOW|unix.O_CLOEXEC, 0o600)
+		if err != nil {
+			return err
+		}
+		f := os.NewFile(uintptr(fd), base)
+		_, err = io.Copy(f, u.in)
+		if err == nil {
+			err = u.chown(fd, h)
+		}
+		if err == nil {
+			err = unix.Fchmod(fd, u.mode(h))
+		}
+		if err == nil && !u.how.Plain {
+			t := unix.NsecToTimeval(h.ModTime.UnixNano())
+			err = unix.Futimes(fd, []unix.Timeval{t, t})
+		}
+		return errors.Join(err, f.Close())
+	})
+}
+
+func (u *unpacker) symlink(dir int, name string, h *tar.Header) error {
+	if err := unix.Symlinkat(h.Linkname, dir, name); err != nil {
+		return err
+	}
+	fd, err := unix.Openat(dir, name, unix.O_PATH|unix.O_NOFOLLOW|unix.O_CLOEXEC, 0)
+	if err != nil {
+		return err
+	}
+	defer unix.Close(fd)
+	var st unix.Stat_t
+	if err := unix.Fstat(fd, &st); err != nil || st.Mode&unix.S_IFMT != unix.S_IFLNK {
+		return fmt.Errorf("it was replaced meanwhile: %w", err)
+	}
+	return u.setOwner(h, func(uid, gid int) error { return unix.Fchownat(fd, "", uid, gid, unix.AT_EMPTY_PATH) })
+}
+
+// link makes another name of what the stream has brought before.
+func (u *unpacker) link(dir int, base string, h *tar.Header) error {
+	target, err := u.destination(h.Linkname)
+	if err != nil {
+		return err
+	}
+	from, err := u.root.openPath(u.rootPath(path.Dir(target)), unix.O_DIRECTORY)
+	if err != nil {
+		return err
+	}
+	defer unix.Close(from)
+	return u.replace(dir, base, func(name string) error {
+		return unix.Linkat(from, path.Base(target), dir, name, 0)
+	})
+}
+
+// tempPrefix begins what a file is called until it is whole.
+const tempPrefix = ".podrun-cp-"
+
+// replace puts what fill makes in the place of what has the name, in one step: nobody
+// finds half of it.
+func (u *unpacker) replace(dir int, base string, fill func(name string) error) error {
+	name := tempPrefix + strconv.FormatUint(rand.Uint64(), 36)
+	err := fill(name)
+	if err == nil {
+		err = unix.Renameat(dir, name, dir, base)
+	}
+	if err != nil {
+		unix.Unlinkat(dir, name, 0)
+	}
+	switch err {
+	case unix.EISDIR, unix.ENOTEMPTY, unix.EEXIST:
+		return errors.New("a directory is there")
+	case unix.EBUSY:
+		return errors.New("it is mounted, and cannot be replaced")
+	}
+	return err
+}
+
+// mode is what an entry may be used for. What is foreign gets no rights of its owner's in
+// a tree of ours.
+func (u *unpacker) mode(h *tar.Header) uint32 {
+	mode := uint32(h.Mode) & 0o7777
+	if u.root.isOwn() {
+		mode &= 0o777
+	}
+	if u.how.Plain {
+		plain := uint32(0o644)
+		if h.Typeflag == tar.TypeDir || mode&0o111 != 0 {
+			plain = 0o755
+		}
+		return plain
+	}
+	return mode
+}
+
+func (u *unpacker) chown(fd int, h *tar.Header) error {
+	return u.setOwner(h, func(uid, gid int) error { return unix.Fchown(fd, uid, gid) })
+}
+
+// setOwner makes somebody the owner of what is made. In a tree of our own that is who makes it.
+func (u *unpacker) setOwner(h *tar.Header, to func(uid, gid int) error) error {
+	if u.root.isOwn() {
+		return nil
+	}
+	uid, gid := u.how.UID, u.how.GID
+	if u.how.Owners {
+		uid, gid = h.Uid, h.Gid
+	}
+	err := error(unix.EINVAL)
+	if owner, group := u.root.toHostID(uid), u.root.toHostID(gid); owner >= 0 && group >= 0 {
+		err = to(owner, group)
+	}
+	if err == unix.EINVAL {
+		u.how.Skipped(fmt.Sprintf("%s: the owner %d:%d is not among the ids of this pod", h.Name, uid, gid))
+		return nil
+	}
+	return err
+}
+
+// staysBelow says whether a link leads to something below the directory that name is
+// below, through whatever other such links: it goes up first, no further than to the
+// directory, and then down only.
+func staysBelow(name, target string) bool {
+	if path.IsAbs(target) || target == "" {
+		return false
+	}
+	up, going := strings.Count(path.Clean(name), "/"), true
+	for part := range strings.SplitSeq(target, "/") {
+		switch {
+		case part == ".." && !going:
+			return false
+		case part == "..":
+			if up--; up < 0 {
+				return false
+			}
+		case part != "." && part != "":
+			going = false
+		}
+	}
+	return true
 }

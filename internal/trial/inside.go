@@ -16,7 +16,7 @@ import (
 
 	"github.com/podrun/podrun/internal/host"
 	"github.com/podrun/podrun/internal/report"
-	"github.com/podrun/podrun/netns"
+	"github.com/podrun/podrun/netns/router"
 	"github.com/podrun/podrun/volumes"
 )
 
@@ -95,7 +95,7 @@ func overlay(dir string) host.Finding {
 
 // network makes a pod's network where the trial has its own.
 func network() host.Finding {
-	if err := netns.Try("/proc/self/ns/net"); err != nil {
+	if err := router.Probe("/proc/self/ns/net"); err != nil {
 		f := failed(host.Network, err)
 		f.Level, f.Detail = host.Warning, "pods have no network but their own loopback: "+f.Detail
 		return f

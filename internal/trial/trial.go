@@ -22,7 +22,7 @@ import (
 
 	"github.com/podrun/podrun/internal/host"
 	"github.com/podrun/podrun/internal/stage"
-	"github.com/podrun/podrun/netns/uplink"
+	"github.com/podrun/podrun/netns/masquerade"
 )
 
 // The stages.
@@ -53,7 +53,7 @@ func Probes(ctx context.Context, place func() (string, error)) []host.Probe {
 	})
 	var probes []host.Probe
 	for i, name := range names() {
-		probes = append(probes, host.Probe{Name: name, Look: func() host.Finding { return once()[i] }})
+		probes = append(probes, host.Probe{Name: name, Run: func() host.Finding { return once()[i] }})
 	}
 	return probes
 }
@@ -94,10 +94,10 @@ func Run(ctx context.Context, dir string) []host.Finding {
 
 // wayOut says how root's pods leave, as this process's network, the host's, has it.
 func wayOut() string {
-	if !uplink.Root() {
+	if !masquerade.IsHostRoot() {
 		return ""
 	}
-	if err := uplink.Check(); err != nil {
+	if err := masquerade.Check(); err != nil {
 		return "; no masquerade: " + err.Error()
 	}
 	return ", and root's pods leave by masquerade"

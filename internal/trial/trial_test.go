@@ -89,7 +89,7 @@ func TestProbesShareOneTrial(t *testing.T) {
 	n := 0
 	var findings []host.Finding
 	for _, p := range Probes(t.Context(), func() (string, error) { n++; return "", errors.New("no home") }) {
-		findings = append(findings, p.Look())
+		findings = append(findings, p.Run())
 	}
 	if n != 1 || len(findings) != len(names()) {
 		t.Fatalf("%d trials, %+v", n, findings)
@@ -139,7 +139,7 @@ func hang(args []string) int {
 		fmt.Fprintln(os.Stderr, err)
 		return 1
 	}
-	setup := host.Setup{Data: args[0] + "/podrun", Runtime: "/tmp/podrun", Patience: 500 * time.Millisecond}
+	setup := host.Setup{Data: args[0] + "/podrun", Runtime: "/tmp/podrun", Timeout: 500 * time.Millisecond}
 	place := func() (string, error) { _, err := os.Stat(setup.Data); return setup.Data, err }
 	json.NewEncoder(os.Stdout).Encode(host.Check(setup, Probes(context.Background(), place)...))
 	return 0
@@ -163,13 +163,13 @@ func TestAFileSystemThatHangs(t *testing.T) {
 	for name, level := range map[string]host.Level{
 		"data directory": host.Failure, "disk space": host.Warning, "inodes": host.Warning, host.Overlay: host.Warning, "memory": host.OK, "clock": "",
 	} {
-		f, _ := host.Named(findings, name)
+		f, _ := host.FindByName(findings, name)
 		silent := f.Detail == "no answer about the "+name+" within 500ms"
 		if level != "" && f.Level != level || silent != (level == host.Failure || level == host.Warning) {
 			t.Errorf("%s: got %+v", name, f)
 		}
 	}
-	if err := host.Refusal(findings); err == nil || !strings.Contains(err.Error(), "no answer about the data directory within") {
+	if err := host.FirstFailure(findings); err == nil || !strings.Contains(err.Error(), "no answer about the data directory within") {
 		t.Errorf("refusal: %v", err)
 	}
 }

@@ -3,8 +3,8 @@ package oracle
 import (
 	"testing"
 
-	"github.com/podrun/podrun/internal/properties"
+	"github.com/podrun/podrun/internal/proptest"
 )
 
 // TestMain makes 3,000 random pods for each test, of which a few are right.
-func TestMain(m *testing.M) { properties.Main(m, "3000") }
+func TestMain(m *testing.M) { proptest.Main(m, "3000") }

@@ -3,7 +3,7 @@ package resources
 import (
 	"testing"
 
-	"github.com/podrun/podrun/internal/properties"
+	"github.com/podrun/podrun/internal/proptest"
 )
 
-func TestMain(m *testing.M) { properties.Main(m, "200") }
+func TestMain(m *testing.M) { proptest.Main(m, "200") }

@@ -12,22 +12,22 @@ import (
 
 	"github.com/podrun/podrun/internal/nettest"
 	"github.com/podrun/podrun/internal/testenv"
-	"github.com/podrun/podrun/netns"
+	"github.com/podrun/podrun/netns/ipam"
 )
 
 // BenchmarkConnect is what a pod's network adds to its start, and to its end.
 func BenchmarkConnect(b *testing.B) {
-	w := newWorld(b)
-	ns := testenv.Namespaces(b, unix.CLONE_NEWNET) + "/ns/net"
+	w := newTestbed(b)
+	ns := testenv.NewNamespaces(b, unix.CLONE_NEWNET) + "/ns/net"
 	for b.Loop() {
 		if err := w.Router.Attach(ns, w.Pool, 1); err != nil {
 			b.Fatal(err)
 		}
-		wires, err := w.Router.Wire(w.Pool, 1)
+		traffic, err := w.Router.OpenTraffic(w.Pool, 1)
 		if err != nil {
 			b.Fatal(err)
 		}
-		e, err := Serve(Config{RouterNS: w.RouterNS, Pool: w.Pool, Slot: 1}, wires)
+		e, err := Start(Config{RouterNS: w.RouterNS, Pool: w.Pool, Slot: 1}, traffic)
 		if err != nil {
 			b.Fatal(err)
 		}
@@ -56,10 +56,10 @@ func stream(b *testing.B, from, in string, at netip.AddrPort) {
 
 // BenchmarkStream is a plain pair of devices, pod to pod, and out.
 func BenchmarkStream(b *testing.B) {
-	w := newWorld(b)
+	w := newTestbed(b)
 	one, other := w.pod(1), w.pod(2)
 	remote := netip.MustParseAddrPort(nettest.RemoteAddr + ":80")
-	b.Run("veth", func(b *testing.B) { stream(b, nettest.Here, w.Remote, remote) })
+	b.Run("veth", func(b *testing.B) { stream(b, nettest.HostNetNS, w.Remote, remote) })
 	b.Run("pod", func(b *testing.B) { stream(b, one.ns, other.ns, netip.AddrPortFrom(other.own.V4, 80)) })
 	b.Run("pod6", func(b *testing.B) { stream(b, one.ns, other.ns, netip.AddrPortFrom(other.own.V6, 80)) })
 	b.Run("out", func(b *testing.B) { stream(b, one.ns, w.Remote, remote) })
@@ -67,7 +67,7 @@ func BenchmarkStream(b *testing.B) {
 
 // BenchmarkStreamBack is what a pod is sent by a server in another network.
 func BenchmarkStreamBack(b *testing.B) {
-	w := newWorld(b)
+	w := newTestbed(b)
 	one := w.pod(1)
 	nettest.Serve(b, w.Remote, nettest.RemoteAddr+":80", func(c *net.TCPConn) {
 		for chunk := make([]byte, 128<<10); ; {
@@ -76,7 +76,7 @@ func BenchmarkStreamBack(b *testing.B) {
 			}
 		}
 	})
-	for name, ns := range map[string]string{"veth": nettest.Here, "out": one.ns} {
+	for name, ns := range map[string]string{"veth": nettest.HostNetNS, "out": one.ns} {
 		b.Run(name, func(b *testing.B) {
 			c := nettest.Connect(b, ns, "tcp", nettest.RemoteAddr+":80")
 			c.SetDeadline(time.Time{})
@@ -106,20 +106,20 @@ func turns(b *testing.B, from, in string, at netip.AddrPort) {
 }
 
 func BenchmarkTurn(b *testing.B) {
-	w := newWorld(b)
+	w := newTestbed(b)
 	one, other := w.pod(1), w.pod(2)
 	remote := netip.MustParseAddrPort(nettest.RemoteAddr + ":80")
-	b.Run("veth", func(b *testing.B) { turns(b, nettest.Here, w.Remote, remote) })
+	b.Run("veth", func(b *testing.B) { turns(b, nettest.HostNetNS, w.Remote, remote) })
 	b.Run("pod", func(b *testing.B) { turns(b, one.ns, other.ns, netip.AddrPortFrom(other.own.V4, 80)) })
 	b.Run("out", func(b *testing.B) { turns(b, one.ns, w.Remote, remote) })
 }
 
 // BenchmarkConnection is a whole connection, one after the other.
 func BenchmarkConnection(b *testing.B) {
-	w := newWorld(b)
+	w := newTestbed(b)
 	pod := w.pod(1)
 	nettest.Serve(b, w.Remote, nettest.RemoteAddr+":80", func(c *net.TCPConn) { c.Write([]byte("x")) })
-	for name, ns := range map[string]string{"veth": nettest.Here, "out": pod.ns} {
+	for name, ns := range map[string]string{"veth": nettest.HostNetNS, "out": pod.ns} {
 		b.Run(name, func(b *testing.B) {
 			nettest.Do(b, ns, func() error {
 				for b.Loop() {
@@ -141,12 +141,12 @@ func BenchmarkConnection(b *testing.B) {
 
 // BenchmarkAmongOthers is a turn from pod to pod, and one that goes out, where many other pods are.
 func BenchmarkAmongOthers(b *testing.B) {
-	w := newWorld(b)
+	w := newTestbed(b)
 	one, other := w.pod(1), w.pod(2)
 	remote := netip.MustParseAddrPort(nettest.RemoteAddr + ":80")
 	for n, have := range []int{2, 102, 302} {
 		for s := []int{2, 2, 102}[n] + 1; s <= have; s++ {
-			w.NewWiredPod(b, netns.Slot(s))
+			w.NewPodWithTraffic(b, ipam.Slot(s))
 		}
 		b.Run(fmt.Sprintf("%d/pod", have), func(b *testing.B) {
 			turns(b, one.ns, other.ns, netip.AddrPortFrom(other.own.V4, 80))

@@ -19,15 +19,16 @@ import (
 
 	"github.com/podrun/podrun/internal/brief"
 	"github.com/podrun/podrun/internal/nsthread"
-	"github.com/podrun/podrun/netns"
+	"github.com/podrun/podrun/netns/ipam"
 	"github.com/podrun/podrun/netns/relay"
+	"github.com/podrun/podrun/netns/router"
 )
 
 // Config says for whom.
 type Config struct {
 	RouterNS     string // path of the router's network namespace
-	Pool         netns.Pool
-	Slot         netns.Slot
+	Pool         ipam.Pool
+	Slot         ipam.Slot
 	HostLoopback bool // netns.HostLoopback leads to the host's loopback
 
 	// Names answers what the pod asks of the gateway's port 53; nil: nobody does.
@@ -38,8 +39,8 @@ type Config struct {
 type Resolver interface {
 	// Answer gives the answer to a message that came in a datagram, or nil.
 	Answer(query []byte) []byte
-	// Converse serves a connection until its end, and closes it.
-	Converse(c net.Conn)
+	// ServeConn serves a connection until its end, and closes it.
+	ServeConn(c net.Conn)
 }
 
 // Bounds of one pod.
@@ -49,16 +50,16 @@ const (
 	perFlow  = 4    // descriptors: two sockets and, while it streams, a pipe
 )
 
-// Egress serves a pod.
-type Egress struct {
-	config Config
-	wires  netns.Wires
-	tun    *os.File
-	put    func(packet []byte) // in place of the TUN device, if there is one
-	router *nsthread.Thread
-	loop   *relay.Loop // carries connections, and whose thread begins them
-	max    int64       // flows
-	given  uint16      // first port that the host gives to sockets
+// Proxy serves a pod.
+type Proxy struct {
+	config         Config
+	traffic        router.TrafficFDs
+	tun            *os.File
+	write          func(packet []byte) // in place of the TUN device, if there is one
+	router         *nsthread.Thread
+	loop           *relay.Loop // carries connections, and whose thread begins them
+	maxFlows       int64       // flows
+	firstEphemeral uint16      // first port that the host gives to sockets
 
 	// reading is held by who takes something from a wire, until it counts as a flow.
 	reading sync.RWMutex
@@ -66,19 +67,19 @@ type Egress struct {
 
 	readers sync.WaitGroup
 	closing sync.Once
-	tcp     connections
-	udp     conversations
+	tcp     tcpConns
+	udp     udpSessions
 }
 
-// Serve begins to serve a pod by its wires, which it closes in the end.
-func Serve(c Config, wires netns.Wires) (*Egress, error) {
-	thread, err := nsthread.Stay(c.RouterNS)
+// Start begins to serve a pod by its wires, which it closes in the end.
+func Start(c Config, traffic router.TrafficFDs) (*Proxy, error) {
+	thread, err := nsthread.Start(c.RouterNS)
 	if err != nil {
 		return nil, fmt.Errorf("serve the pod's network: %w", err)
 	}
-	e := &Egress{config: c, wires: wires, router: thread, max: bound(), given: firstGiven()}
-	e.tcp.all = map[flow]*connection{}
-	e.udp.all = map[flow]*conversation{}
+	e := &Proxy{config: c, traffic: traffic, router: thread, maxFlows: descriptorLimit(), firstEphemeral: firstEphemeralPort()}
+	e.tcp.all = map[flow]*tcpConn{}
+	e.udp.all = map[flow]*udpSession{}
 	if err := e.start(); err != nil {
 		e.Close()
 		return nil, fmt.Errorf("serve the pod's network: %w", err)
@@ -86,8 +87,8 @@ func Serve(c Config, wires netns.Wires) (*Egress, error) {
 	return e, nil
 }
 
-// bound is how many flows this process has descriptors for.
-func bound() int64 {
+// descriptorLimit is how many flows this process has descriptors for.
+func descriptorLimit() int64 {
 	var limit unix.Rlimit
 	if err := unix.Getrlimit(unix.RLIMIT_NOFILE, &limit); err != nil {
 		return reserve / perFlow
@@ -95,17 +96,17 @@ func bound() int64 {
 	return max(16, min(maxFlows, (int64(min(limit.Cur, 1<<20))-reserve)/perFlow))
 }
 
-func (e *Egress) start() (err error) {
+func (e *Proxy) start() (err error) {
 	var fds [3]int
-	for i, name := range []string{netns.WireTUN, netns.WireTCP4, netns.WireTCP6} {
+	for i, name := range []string{router.TrafficTUN, router.TrafficTCP4, router.TrafficTCP6} {
 		fds[i] = -1
-		if e.wires[name] != nil {
-			if e.wires[name], fds[i], err = brief.Aside(e.wires[name]); err != nil {
+		if e.traffic[name] != nil {
+			if e.traffic[name], fds[i], err = brief.Aside(e.traffic[name]); err != nil {
 				return err
 			}
 		}
 	}
-	e.tun = e.wires[netns.WireTUN]
+	e.tun = e.traffic[router.TrafficTUN]
 	if e.loop, err = relay.NewLoop(); err != nil {
 		return err
 	}
@@ -122,8 +123,8 @@ func (e *Egress) start() (err error) {
 	if err = <-ready; err != nil {
 		return err
 	}
-	for _, name := range []string{netns.WireUDP4, netns.WireUDP6} {
-		if file := e.wires[name]; file != nil {
+	for _, name := range []string{router.TrafficUDP4, router.TrafficUDP6} {
+		if file := e.traffic[name]; file != nil {
 			e.readers.Go(func() { e.readDatagrams(file) })
 		}
 	}
@@ -132,7 +133,7 @@ func (e *Egress) start() (err error) {
 
 // Pause stops taking what comes, for a process that is about to end, if nothing is under
 // way; then Resume goes on, or a successor with the same wires does.
-func (e *Egress) Pause() bool {
+func (e *Proxy) Pause() bool {
 	e.reading.Lock()
 	if e.flows.Load() > 0 {
 		e.reading.Unlock()
@@ -142,42 +143,42 @@ func (e *Egress) Pause() bool {
 }
 
 // Resume ends a Pause.
-func (e *Egress) Resume() { e.reading.Unlock() }
+func (e *Proxy) Resume() { e.reading.Unlock() }
 
 // Close ends all that is under way. It may be called again.
-func (e *Egress) Close() { e.closing.Do(e.close) }
+func (e *Proxy) Close() { e.closing.Do(e.close) }
 
-func (e *Egress) close() {
+func (e *Proxy) close() {
 	if e.loop != nil {
 		e.loop.Close()
 	}
-	e.wires.Close()
+	e.traffic.Close()
 	e.readers.Wait()
 	e.tcp.close()
 	e.udp.close()
 	e.router.Close()
 }
 
-// begin counts a flow, unless there are too many.
-func (e *Egress) begin() bool {
-	if e.flows.Add(1) > e.max {
+// acquireFlow counts a flow, unless there are too many.
+func (e *Proxy) acquireFlow() bool {
+	if e.flows.Add(1) > e.maxFlows {
 		e.flows.Add(-1)
 		return false
 	}
 	return true
 }
 
-func (e *Egress) end() { e.flows.Add(-1) }
+func (e *Proxy) releaseFlow() { e.flows.Add(-1) }
 
-// target is where a packet for dst is to go in the host's network; ok is false for what a
+// hostTarget is where a packet for dst is to go in the host's network; ok is false for what a
 // pod must not or cannot reach.
-func (e *Egress) target(dst netip.AddrPort) (to netip.AddrPort, ok bool) {
+func (e *Proxy) hostTarget(dst netip.AddrPort) (to netip.AddrPort, ok bool) {
 	a := dst.Addr().Unmap()
 	if e.config.HostLoopback {
 		switch a {
-		case netns.HostLoopback.V4:
+		case ipam.HostLoopback.V4:
 			return netip.AddrPortFrom(netip.AddrFrom4([4]byte{127, 0, 0, 1}), dst.Port()), true
-		case netns.HostLoopback.V6:
+		case ipam.HostLoopback.V6:
 			return netip.AddrPortFrom(netip.IPv6Loopback(), dst.Port()), true
 		}
 	}
@@ -189,7 +190,7 @@ func (e *Egress) target(dst netip.AddrPort) (to netip.AddrPort, ok bool) {
 // translated or compatible, have been used to get past such a check.
 func reachable(a netip.Addr) bool {
 	switch {
-	case a.IsLoopback(), a.IsUnspecified(), a.IsMulticast(), a == netns.HostLoopback.V4, a == netns.HostLoopback.V6:
+	case a.IsLoopback(), a.IsUnspecified(), a.IsMulticast(), a == ipam.HostLoopback.V4, a == ipam.HostLoopback.V6:
 		return false
 	case a.Is4():
 		b := a.As4()

@@ -13,8 +13,8 @@ import (
 
 // A pod that begins conversations without end has as many as there is room for: the one that
 // has been silent for longest makes room for the next.
-func TestConversationsWithoutEnd(t *testing.T) {
-	w := newWorld(t)
+func TestSessionLimit(t *testing.T) {
+	w := newTestbed(t)
 	p := w.pod(1)
 	p.limit(2)
 	nettest.ServePacket(t, w.Remote, nettest.RemoteAddr+":53", nettest.EchoPacket)
@@ -42,12 +42,12 @@ func TestConversationsWithoutEnd(t *testing.T) {
 func (p *testPod) limit(flows int64) {
 	p.egress.reading.Lock()
 	defer p.egress.reading.Unlock()
-	p.egress.max = flows
+	p.egress.maxFlows = flows
 }
 
 // late is how many wait for room.
 func (p *testPod) late() (n int) {
-	p.egress.loop.Do(func() error { n = len(p.egress.tcp.late); return nil })
+	p.egress.loop.Do(func() error { n = len(p.egress.tcp.pending); return nil })
 	return n
 }
 
@@ -76,7 +76,7 @@ func closeAll(all []net.Conn) {
 // first, and what gives them room.
 func tooMany(t *testing.T, number int, then func(p *testPod, waiting []net.Conn, room func())) *testPod {
 	t.Helper()
-	w := newWorld(t)
+	w := newTestbed(t)
 	at := bothFamilies[0]
 	nettest.Serve(t, w.Remote, at, nettest.Echo)
 	p := w.pod(1)
@@ -89,10 +89,10 @@ func tooMany(t *testing.T, number int, then func(p *testPod, waiting []net.Conn,
 		if waiting == nil {
 			p.limit(maxFlows)
 			closeAll(active)
-			nettest.Idle(t, p.egress)
+			nettest.WaitIdle(t, p.egress)
 			return false
 		}
-		nettest.Await(t, "they wait", func() bool { return p.late() == min(number, mostLate) })
+		nettest.Await(t, "they wait", func() bool { return p.late() == min(number, maxPending) })
 		then(p, waiting, func() { active[0].Close() })
 		return true
 	})
@@ -104,17 +104,17 @@ func TestTooMany(t *testing.T) {
 	p := tooMany(t, 2, func(p *testPod, waiting []net.Conn, room func()) {
 		room()
 		for _, c := range waiting {
-			if err := nettest.Exchange(c, []byte("word")); err != nil {
+			if err := nettest.RoundTrip(c, []byte("word")); err != nil {
 				t.Error(err)
 			}
 			c.Close() // which makes room for the next
 		}
 	})
-	nettest.Idle(t, p.egress)
+	nettest.WaitIdle(t, p.egress)
 }
 
 // Who has given up waiting is in nobody's way.
-func TestTooManyGiveUp(t *testing.T) {
+func TestTooManyAreRejected(t *testing.T) {
 	p := tooMany(t, 2, func(p *testPod, waiting []net.Conn, _ func()) {
 		began := time.Now()
 		for _, c := range waiting {
@@ -122,11 +122,11 @@ func TestTooManyGiveUp(t *testing.T) {
 			c.Close()
 		}
 		nettest.Await(t, "they are forgotten", func() bool { return p.late() == 0 })
-		if time.Since(began) > acceptTime {
+		if time.Since(began) > acceptTimeout {
 			t.Error("they were kept for as long as if they were still there")
 		}
 	})
-	nettest.Idle(t, p.egress)
+	nettest.WaitIdle(t, p.egress)
 }
 
 // Those that wait at the end are reset.
@@ -140,9 +140,9 @@ func TestTooManyAtTheEnd(t *testing.T) {
 }
 
 // Of far too many those are reset that have waited for longest.
-func TestFarTooMany(t *testing.T) {
+func TestManyTooMany(t *testing.T) {
 	const more = 4
-	p := tooMany(t, mostLate+more, func(p *testPod, waiting []net.Conn, _ func()) {
+	p := tooMany(t, maxPending+more, func(p *testPod, waiting []net.Conn, _ func()) {
 		for i, c := range waiting[:more] {
 			if _, err := c.Read(make([]byte, 1)); !errors.Is(err, unix.ECONNRESET) {
 				t.Errorf("connection %d: %v, want a reset", i, err)
@@ -150,10 +150,10 @@ func TestFarTooMany(t *testing.T) {
 		}
 		p.limit(maxFlows)
 		for i, c := range waiting[more:] {
-			if err := nettest.Exchange(c, []byte("word")); err != nil {
+			if err := nettest.RoundTrip(c, []byte("word")); err != nil {
 				t.Errorf("connection %d: %v", more+i, err)
 			}
 		}
 	})
-	nettest.Idle(t, p.egress)
+	nettest.WaitIdle(t, p.egress)
 }

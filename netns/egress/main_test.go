@@ -6,41 +6,41 @@ import (
 
 	"github.com/podrun/podrun/internal/nettest"
 	"github.com/podrun/podrun/internal/testenv"
-	"github.com/podrun/podrun/netns"
+	"github.com/podrun/podrun/netns/ipam"
 )
 
 func TestMain(m *testing.M) { testenv.Main(m) }
 
-// world is what a test's pods live in. This process's network is the host's.
-type world struct {
+// testbed is what a test's pods live in. This process's network is the host's.
+type testbed struct {
 	t testing.TB
-	*nettest.World
+	*nettest.Testbed
 }
 
-func newWorld(t testing.TB) *world {
+func newTestbed(t testing.TB) *testbed {
 	t.Helper()
-	return &world{t, nettest.NewWorld(t, nettest.Here)}
+	return &testbed{t, nettest.NewTestbed(t, nettest.HostNetNS)}
 }
 
 // testPod is a network namespace that is attached to the router.
 type testPod struct {
-	*world
+	*testbed
 	ns     string
-	slot   netns.Slot
-	own    netns.Addresses
-	egress *Egress
+	slot   ipam.Slot
+	own    ipam.Addresses
+	egress *Proxy
 }
 
-func (w *world) attach(s netns.Slot) *testPod {
+func (w *testbed) attach(s ipam.Slot) *testPod {
 	w.t.Helper()
-	return &testPod{world: w, ns: w.NewPod(w.t, s), slot: s, own: w.Pool.Of(s)}
+	return &testPod{testbed: w, ns: w.NewPod(w.t, s), slot: s, own: w.Pool.Addresses(s)}
 }
 
 // pod is one whose traffic is carried.
-func (w *world) pod(s netns.Slot, change ...func(*Config)) *testPod {
+func (w *testbed) pod(s ipam.Slot, change ...func(*Config)) *testPod {
 	w.t.Helper()
 	p := w.attach(s)
-	wires, err := w.Router.Wire(w.Pool, s)
+	traffic, err := w.Router.OpenTraffic(w.Pool, s)
 	if err != nil {
 		w.t.Fatal(err)
 	}
@@ -48,7 +48,7 @@ func (w *world) pod(s netns.Slot, change ...func(*Config)) *testPod {
 	for _, f := range change {
 		f(&c)
 	}
-	if p.egress, err = Serve(c, wires); err != nil {
+	if p.egress, err = Start(c, traffic); err != nil {
 		w.t.Fatal(err)
 	}
 	w.t.Cleanup(func() { p.egress.Close() })

@@ -48,8 +48,8 @@ const (
 	flagFIN, flagSYN, flagRST, flagACK = 1, 2, 4, 16
 )
 
-// opens says whether p is the first packet of a TCP connection, and of which.
-func (p packet) opens() (f flow, ok bool) {
+// isSYN says whether p is the first packet of a TCP connection, and of which.
+func (p packet) isSYN() (f flow, ok bool) {
 	if p.proto != protoTCP || len(p.payload) < 20 || p.payload[13]&(flagFIN|flagSYN|flagRST|flagACK) != flagSYN {
 		return f, false
 	}
@@ -69,52 +69,52 @@ func (p packet) clone() packet {
 	return c
 }
 
-// echo says whether p is an ICMP echo request.
-func (p packet) echo() bool {
+// isEchoRequest says whether p is an ICMP echo request.
+func (p packet) isEchoRequest() bool {
 	return len(p.payload) >= 8 && (p.proto == protoICMP && p.payload[0] == 8 || p.proto == protoICMPv6 && p.payload[0] == 128)
 }
 
-// refuse answers the first packet of a connection as a closed port does.
-func refuse(syn packet) []byte {
+// tcpReset answers the first packet of a connection as a closed port does.
+func tcpReset(syn packet) []byte {
 	t := make([]byte, 20)
 	copy(t, syn.payload[2:4])
 	copy(t[2:], syn.payload[:2])
 	binary.BigEndian.PutUint32(t[8:], binary.BigEndian.Uint32(syn.payload[4:])+1)
 	t[12], t[13] = 5<<4, flagRST|flagACK
-	seal(t[16:], syn.dst, syn.src, protoTCP, t)
-	return ip(syn.dst, syn.src, protoTCP, t)
+	putChecksum(t[16:], syn.dst, syn.src, protoTCP, t)
+	return ipPacket(syn.dst, syn.src, protoTCP, t)
 }
 
-// unreachable kinds, of ICMP and of ICMPv6 (RFC 792, RFC 4443).
-type unreachable struct{ v4, v6 byte }
+// icmpCode kinds, of ICMP and of ICMPv6 (RFC 792, RFC 4443).
+type icmpCode struct{ v4, v6 byte }
 
 var (
-	noRoute   = unreachable{0, 0}
-	noHost    = unreachable{1, 3}
-	noPort    = unreachable{3, 4}
-	forbidden = unreachable{13, 1}
+	noRoute   = icmpCode{0, 0}
+	noHost    = icmpCode{1, 3}
+	noPort    = icmpCode{3, 4}
+	forbidden = icmpCode{13, 1}
 )
 
-// unreach tells the sender of a packet that it has not arrived.
-func unreach(p packet, from netip.Addr, why unreachable) []byte {
+// icmpUnreachable tells the sender of a packet that it has not arrived.
+func icmpUnreachable(p packet, from netip.Addr, why icmpCode) []byte {
 	quoted := p.raw[:min(len(p.raw), len(p.raw)-len(p.payload)+8)]
 	if p.src.Is4() {
 		m := append([]byte{3, why.v4, 0, 0, 0, 0, 0, 0}, quoted...)
-		binary.BigEndian.PutUint16(m[2:], fold(sum(0, m)))
-		return ip(from, p.src, protoICMP, m)
+		binary.BigEndian.PutUint16(m[2:], checksum(addWords(0, m)))
+		return ipPacket(from, p.src, protoICMP, m)
 	}
 	m := append([]byte{1, why.v6, 0, 0, 0, 0, 0, 0}, quoted...)
-	seal(m[2:], from, p.src, protoICMPv6, m)
-	return ip(from, p.src, protoICMPv6, m)
+	putChecksum(m[2:], from, p.src, protoICMPv6, m)
+	return ipPacket(from, p.src, protoICMPv6, m)
 }
 
-// datagram is the beginning of a UDP packet of a flow, for unreach to quote.
-func datagram(f flow) packet {
+// udpPacket is the beginning of a UDP packet of a flow, for unreach to quote.
+func udpPacket(f flow) packet {
 	u := make([]byte, 8)
 	binary.BigEndian.PutUint16(u, f.src.Port())
 	binary.BigEndian.PutUint16(u[2:], f.dst.Port())
 	binary.BigEndian.PutUint16(u[4:], 8)
-	raw := ip(f.src.Addr(), f.dst.Addr(), protoUDP, u)
+	raw := ipPacket(f.src.Addr(), f.dst.Addr(), protoUDP, u)
 	p, _ := parse(raw)
 	return p
 }
@@ -125,15 +125,15 @@ func echoReply(request packet, m []byte) []byte {
 	copy(m[4:6], request.payload[4:6])
 	m[2], m[3] = 0, 0
 	if request.src.Is4() {
-		binary.BigEndian.PutUint16(m[2:], fold(sum(0, m)))
+		binary.BigEndian.PutUint16(m[2:], checksum(addWords(0, m)))
 	} else {
-		seal(m[2:], request.dst, request.src, protoICMPv6, m)
+		putChecksum(m[2:], request.dst, request.src, protoICMPv6, m)
 	}
-	return ip(request.dst, request.src, request.proto, m)
+	return ipPacket(request.dst, request.src, request.proto, m)
 }
 
-// ip puts an IP header before a payload.
-func ip(src, dst netip.Addr, proto byte, payload []byte) []byte {
+// ipPacket puts an IP header before a payload.
+func ipPacket(src, dst netip.Addr, proto byte, payload []byte) []byte {
 	const hops = 64
 	if src.Is4() {
 		h := make([]byte, 20, 20+len(payload))
@@ -141,7 +141,7 @@ func ip(src, dst netip.Addr, proto byte, payload []byte) []byte {
 		binary.BigEndian.PutUint16(h[2:], uint16(20+len(payload)))
 		copy(h[12:], src.AsSlice())
 		copy(h[16:], dst.AsSlice())
-		binary.BigEndian.PutUint16(h[10:], fold(sum(0, h)))
+		binary.BigEndian.PutUint16(h[10:], checksum(addWords(0, h)))
 		return append(h, payload...)
 	}
 	h := make([]byte, 40, 40+len(payload))
@@ -152,13 +152,13 @@ func ip(src, dst netip.Addr, proto byte, payload []byte) []byte {
 	return append(h, payload...)
 }
 
-// seal puts the checksum of m, with the pseudo header, to its place in m, which is zero.
-func seal(place []byte, src, dst netip.Addr, proto byte, m []byte) {
-	s := sum(sum(uint32(proto)+uint32(len(m)), src.AsSlice()), dst.AsSlice())
-	binary.BigEndian.PutUint16(place, fold(sum(s, m)))
+// putChecksum puts the checksum of m, with the pseudo header, to its place in m, which is zero.
+func putChecksum(place []byte, src, dst netip.Addr, proto byte, m []byte) {
+	s := addWords(addWords(uint32(proto)+uint32(len(m)), src.AsSlice()), dst.AsSlice())
+	binary.BigEndian.PutUint16(place, checksum(addWords(s, m)))
 }
 
-func sum(s uint32, b []byte) uint32 {
+func addWords(s uint32, b []byte) uint32 {
 	for ; len(b) > 1; b = b[2:] {
 		s += uint32(b[0])<<8 | uint32(b[1])
 		s = s&0xffff + s>>16
@@ -169,7 +169,7 @@ func sum(s uint32, b []byte) uint32 {
 	return s
 }
 
-func fold(s uint32) uint16 {
+func checksum(s uint32) uint16 {
 	for s > 0xffff {
 		s = s&0xffff + s>>16
 	}

@@ -14,185 +14,185 @@ import (
 	"github.com/podrun/podrun/netns/relay"
 )
 
-// connections are those of the pod, from the first packet until both ends have ended: a
+// tcpConns are those of the pod, from the first packet until both ends have ended: a
 // packet that is sent again is never taken for a new connection.
-type connections struct {
+type tcpConns struct {
 	// The loop's.
-	all     map[flow]*connection
-	waiting bool    // the loop looks after those that are not joined yet
-	starved []int   // listening sockets that wait for descriptors
-	late    []taken // those whose far side waits for room, the oldest first
+	all     map[flow]*tcpConn
+	ticking bool           // the loop looks after those that are not joined yet
+	starved []int          // listening sockets that wait for descriptors
+	pending []acceptedConn // those whose far side waits for room, the oldest first
 
-	mu     sync.Mutex
-	closed bool
-	names  map[*net.TCPConn]bool // with the resolver
-	over   sync.WaitGroup
+	mu       sync.Mutex
+	closed   bool
+	dnsConns map[*net.TCPConn]bool // with the resolver
+	running  sync.WaitGroup
 }
 
-// connection is one of the pod's.
-type connection struct {
-	number uint32 // that its first packet begins with
-	far    int    // descriptor of the socket in the host's network
-	told   uint32 // events of far until it is joined
-	state  state
-	until  time.Time // when to give up what has not been joined, or to make sure of what has
-	sure   bool      // a partner that is silently gone is found out
+// tcpConn is one of the pod's.
+type tcpConn struct {
+	sequence  uint32 // that its first packet begins with
+	host      int    // descriptor of the socket in the host's network
+	events    uint32 // events of far until it is joined
+	state     connState
+	deadline  time.Time // when to give up what has not been joined, or to make sure of what has
+	keepalive bool      // a partner that is silently gone is found out
 }
 
-// state is how far a connection has come.
-type state byte
+// connState is how far a connection has come.
+type connState byte
 
 const (
-	connecting state = iota // to the far side
-	accepting               // the pod's part of the handshake
-	joined
+	connecting connState = iota // to the far side
+	accepting                   // the pod's part of the handshake
+	proxied
 )
 
 const (
-	// connectTime is longer than the kernel's own patience (tcp_syn_retries), which is
+	// connectTimeout is longer than the kernel's own patience (tcp_syn_retries), which is
 	// the pod's too.
-	connectTime = 3 * time.Minute
-	// acceptTime is how long the pod may take for its part of the handshake.
-	acceptTime = 30 * time.Second
-	// briefTime is how long most connections last, of which nothing has to be found out.
-	briefTime = time.Second
+	connectTimeout = 3 * time.Minute
+	// acceptTimeout is how long the pod may take for its part of the handshake.
+	acceptTimeout = 30 * time.Second
+	// keepaliveDelay is how long most connections last, of which nothing has to be found out.
+	keepaliveDelay = time.Second
 )
 
-// open answers the first packet of a connection.
-func (e *Egress) open(f flow, p packet) {
+// handleSYN answers the first packet of a connection.
+func (e *Proxy) handleSYN(f flow, p packet) {
 	old := e.tcp.all[f]
-	if old != nil && old.number == p.sequence() {
+	if old != nil && old.sequence == p.sequence() {
 		if old.state == accepting {
 			e.inject(p.raw) // it got lost on the way back
 		}
 		return
 	}
 	e.supersede(f)
-	to, ok := e.target(f.dst)
+	to, ok := e.hostTarget(f.dst)
 	if !ok {
-		e.inject(unreach(p, e.gateway(p), noRoute))
+		e.inject(icmpUnreachable(p, e.gateway(p), noRoute))
 		return
 	}
-	if !e.begin() {
+	if !e.acquireFlow() {
 		return // it will be sent again
 	}
-	fd, err := e.farSide(to)
+	fd, err := e.dialHost(to)
 	if err != nil {
-		e.end()
-		e.fail(p, err)
+		e.releaseFlow()
+		e.reject(p, err)
 		return
 	}
-	c := &connection{number: p.sequence(), far: fd, until: time.Now().Add(connectTime)}
+	c := &tcpConn{sequence: p.sequence(), host: fd, deadline: time.Now().Add(connectTimeout)}
 	e.tcp.all[f] = c // in the place of one that has just ended, perhaps
 	first := p.clone()
-	err = e.loop.Watch(fd, relay.Edges, func(events uint32) {
-		if c.told |= events; c.state == connecting && relay.Answered(events) {
+	err = e.loop.Watch(fd, relay.ReadWriteEdges, func(events uint32) {
+		if c.events |= events; c.state == connecting && relay.IsConnectDone(events) {
 			e.connected(f, c, first)
 		}
 	})
 	if err != nil {
-		e.drop(f, c)
+		e.abort(f, c)
 		return
 	}
-	e.wait()
+	e.startTicking()
 }
 
 // supersede is told that there is another connection between two addresses.
-func (e *Egress) supersede(f flow) {
+func (e *Proxy) supersede(f flow) {
 	switch old := e.tcp.all[f]; {
 	case old == nil:
-	case old.state == joined:
-		old.makeSure() // nobody else knows of it
+	case old.state == proxied:
+		old.enableKeepalive() // nobody else knows of it
 	default:
-		e.drop(f, old) // which the pod has given up
+		e.abort(f, old) // which the pod has given up
 	}
 }
 
-// wait has connections looked after.
-func (e *Egress) wait() {
-	if !e.tcp.waiting {
-		e.tcp.waiting = true
-		e.loop.Tick(e.lookAfter)
+// startTicking has connections looked after.
+func (e *Proxy) startTicking() {
+	if !e.tcp.ticking {
+		e.tcp.ticking = true
+		e.loop.AddTicker(e.tick)
 	}
 }
 
 // connected is told that the far side has answered, or has not; only if it has the pod has a
 // partner.
-func (e *Egress) connected(f flow, c *connection, first packet) {
-	if err := relay.AnswerOf(c.far, c.told); err != nil {
-		e.drop(f, c)
-		e.fail(first, err)
+func (e *Proxy) connected(f flow, c *tcpConn, first packet) {
+	if err := relay.ConnectError(c.host, c.events); err != nil {
+		e.abort(f, c)
+		e.reject(first, err)
 		return
 	}
-	c.state, c.until = accepting, time.Now().Add(acceptTime)
+	c.state, c.deadline = accepting, time.Now().Add(acceptTimeout)
 	e.inject(first.raw)
 }
 
-// fail tells the pod why there is no connection.
-func (e *Egress) fail(first packet, err error) {
-	if answer := e.excuse(first, err); answer != nil {
+// reject tells the pod why there is no connection.
+func (e *Proxy) reject(first packet, err error) {
+	if answer := e.errorReply(first, err); answer != nil {
 		e.inject(answer)
 	}
 }
 
-// excuse is what a pod is told of a connection that failed: what it would have heard had
+// errorReply is what a pod is told of a connection that failed: what it would have heard had
 // it tried itself. Of one that nobody has answered it hears nothing.
-func (e *Egress) excuse(first packet, err error) []byte {
+func (e *Proxy) errorReply(first packet, err error) []byte {
 	switch {
 	case errors.Is(err, unix.ECONNREFUSED), errors.Is(err, unix.ECONNRESET):
-		return refuse(first)
+		return tcpReset(first)
 	case errors.Is(err, unix.EHOSTUNREACH):
-		return unreach(first, e.gateway(first), noHost)
+		return icmpUnreachable(first, e.gateway(first), noHost)
 	case errors.Is(err, unix.ETIMEDOUT):
 		return nil
 	case errors.Is(err, unix.EACCES), errors.Is(err, unix.EPERM):
-		return unreach(first, e.gateway(first), forbidden)
-	case exhausted(err):
+		return icmpUnreachable(first, e.gateway(first), forbidden)
+	case isExhausted(err):
 		return nil // it will be sent again
 	}
-	return unreach(first, e.gateway(first), noRoute)
+	return icmpUnreachable(first, e.gateway(first), noRoute)
 }
 
 // forget ends a connection.
-func (e *Egress) forget(f flow, c *connection) {
+func (e *Proxy) forget(f flow, c *tcpConn) {
 	if e.tcp.all[f] == c {
 		delete(e.tcp.all, f)
 	}
-	e.end()
+	e.releaseFlow()
 }
 
-// drop ends one that has not been joined.
-func (e *Egress) drop(f flow, c *connection) {
-	e.loop.Forget(c.far, true)
-	brief.Close(c.far)
+// abort ends one that has not been joined.
+func (e *Proxy) abort(f flow, c *tcpConn) {
+	e.loop.Unwatch(c.host, true)
+	brief.Close(c.host)
 	e.forget(f, c)
 }
 
-// lookAfter looks after connections that are not joined, and says whether there are any.
-func (e *Egress) lookAfter() bool { return e.giveUp(time.Now()) }
+// tick looks after connections that are not joined, and says whether there are any.
+func (e *Proxy) tick() bool { return e.expire(time.Now()) }
 
-// giveUp ends those that have not been joined in time.
-func (e *Egress) giveUp(now time.Time) (waiting bool) {
+// expire ends those that have not been joined in time.
+func (e *Proxy) expire(now time.Time) (waiting bool) {
 	e.tcp.starved = slices.DeleteFunc(e.tcp.starved, func(fd int) bool { return e.listen(fd) == nil })
-	e.meetLate()
-	waiting = len(e.tcp.starved)+len(e.tcp.late) > 0
+	e.retryPending()
+	waiting = len(e.tcp.starved)+len(e.tcp.pending) > 0
 	for f, c := range e.tcp.all {
 		switch {
-		case c.state == joined && c.sure:
-		case c.state == joined && now.After(c.until):
-			c.makeSure()
-		case now.After(c.until):
-			e.drop(f, c)
+		case c.state == proxied && c.keepalive:
+		case c.state == proxied && now.After(c.deadline):
+			c.enableKeepalive()
+		case now.After(c.deadline):
+			e.abort(f, c)
 		default:
 			waiting = true
 		}
 	}
-	e.tcp.waiting = waiting
+	e.tcp.ticking = waiting
 	return waiting
 }
 
 // listen has connections to a socket accepted.
-func (e *Egress) listen(fd int) error {
+func (e *Proxy) listen(fd int) error {
 	return e.loop.Watch(fd, relay.Readable, func(uint32) {
 		e.reading.RLock()
 		defer e.reading.RUnlock()
@@ -201,56 +201,56 @@ func (e *Egress) listen(fd int) error {
 }
 
 // accept takes the pod's side of a connection.
-func (e *Egress) accept(listener int) {
+func (e *Proxy) accept(listener int) {
 	near, from, err := relay.Accept(listener)
 	switch err {
 	case nil:
-		e.join(near, from)
+		e.proxyAccepted(near, from)
 	case unix.EAGAIN, unix.EINTR, unix.ECONNABORTED:
 	default: // there is no descriptor until others end
-		e.loop.Forget(listener, false)
+		e.loop.Unwatch(listener, false)
 		e.tcp.starved = append(e.tcp.starved, listener)
-		e.wait()
+		e.startTicking()
 	}
 }
 
-// join joins the pod's side to the other one.
-func (e *Egress) join(near int, from netip.AddrPort) {
-	to, err := relay.NameOf(near)
+// proxyAccepted joins the pod's side to the other one.
+func (e *Proxy) proxyAccepted(near int, from netip.AddrPort) {
+	to, err := relay.LocalAddr(near)
 	if err != nil {
 		relay.ResetFD(near)
 		return
 	}
 	f := flow{from, to}
-	if e.asksNames(f.dst) {
-		e.nameConnection(near)
+	if e.isDNS(f.dst) {
+		e.serveDNSConn(near)
 		return
 	}
 	c := e.tcp.all[f]
 	if c == nil || c.state != accepting {
-		e.meet(taken{f, near, time.Now().Add(acceptTime)})
+		e.connectAccepted(acceptedConn{f, near, time.Now().Add(acceptTimeout)})
 		return
 	}
-	c.state, c.until = joined, time.Now().Add(briefTime)
-	e.loop.Carry(near, c.far, c.told, func() { e.forget(f, c) })
-	e.wait()
+	c.state, c.deadline = proxied, time.Now().Add(keepaliveDelay)
+	e.loop.Proxy(near, c.host, c.events, func() { e.forget(f, c) })
+	e.startTicking()
 }
 
 // close ends all connections. The loop has ended.
-func (c *connections) close() {
+func (c *tcpConns) close() {
 	for _, x := range c.all {
-		if x.state != joined {
-			relay.ResetFD(x.far)
+		if x.state != proxied {
+			relay.ResetFD(x.host)
 		}
 	}
-	for _, t := range c.late {
-		relay.ResetFD(t.near)
+	for _, t := range c.pending {
+		relay.ResetFD(t.fd)
 	}
 	c.mu.Lock()
 	c.closed = true
-	for conn := range c.names {
+	for conn := range c.dnsConns {
 		conn.Close()
 	}
 	c.mu.Unlock()
-	c.over.Wait()
+	c.running.Wait()
 }

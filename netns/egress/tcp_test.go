@@ -19,12 +19,12 @@ import (
 
 	"github.com/podrun/podrun/internal/nettest"
 	"github.com/podrun/podrun/internal/nsthread"
-	"github.com/podrun/podrun/netns"
+	"github.com/podrun/podrun/netns/ipam"
 )
 
 // What a pod says to another host arrives, by both families, and back.
 func TestTCP(t *testing.T) {
-	w := newWorld(t)
+	w := newTestbed(t)
 	p := w.pod(1)
 	for _, at := range []string{nettest.RemoteAddr + ":80", "[" + nettest.RemoteAddr6 + "]:80"} {
 		nettest.Serve(t, w.Remote, at, nettest.Echo)
@@ -33,10 +33,10 @@ func TestTCP(t *testing.T) {
 			t.Errorf("%s: %v", at, err)
 			continue
 		}
-		if err := nettest.Exchange(c, []byte("word")); err != nil {
+		if err := nettest.RoundTrip(c, []byte("word")); err != nil {
 			t.Errorf("%s: %v", at, err)
 		}
-		if err := nettest.Exchange(c, bytes.Repeat([]byte("stream"), 1<<20)); err != nil {
+		if err := nettest.RoundTrip(c, bytes.Repeat([]byte("stream"), 1<<20)); err != nil {
 			t.Errorf("%s: %v", at, err)
 		}
 		c.Close()
@@ -45,7 +45,7 @@ func TestTCP(t *testing.T) {
 
 // What fails on the host fails in the same way in the pod, and at once.
 func TestRefusals(t *testing.T) {
-	w := newWorld(t)
+	w := newTestbed(t)
 	p := w.pod(1)
 	for to, want := range map[string]error{
 		nettest.RemoteAddr + ":81":         unix.ECONNREFUSED,
@@ -55,7 +55,7 @@ func TestRefusals(t *testing.T) {
 		"[2001:db8::1]:80":                 unix.ENETUNREACH,
 		"127.0.0.2:80":                     unix.ECONNREFUSED, // its own
 		"10.88.77.77:80":                   unix.EHOSTUNREACH, // no pod's
-		w.Pool.Of(77).V6.String():          nil,
+		w.Pool.Addresses(77).V6.String():   nil,
 	} {
 		if want == nil {
 			to, want = "["+to+"]:80", unix.ENETUNREACH // that is how IPv6 says it
@@ -67,34 +67,34 @@ func TestRefusals(t *testing.T) {
 			}
 		}
 	}
-	nettest.Idle(t, p.egress)
+	nettest.WaitIdle(t, p.egress)
 }
 
 // A pod reaches nobody's loopback but its own, in whatever way it spells the address.
 func TestLoopbackIsOutOfReach(t *testing.T) {
-	w := newWorld(t)
+	w := newTestbed(t)
 	for _, at := range []string{"127.0.0.1:8000", "[::1]:8000"} {
-		nettest.Serve(t, nettest.Here, at, nettest.Echo)
+		nettest.Serve(t, nettest.HostNetNS, at, nettest.Echo)
 	}
 	for _, allowed := range []bool{false, true} {
-		p := w.pod(1+netns.Slot(bit(allowed)), func(c *Config) { c.HostLoopback = allowed })
+		p := w.pod(1+ipam.Slot(bit(allowed)), func(c *Config) { c.HostLoopback = allowed })
 		g := w.Pool.Gateway()
 		for _, a := range []netip.Addr{
 			g.V4, g.V6, netip.MustParseAddr("10.0.2.2"), netip.MustParseAddr("169.254.169.254"), netip.MustParseAddr("fe80::1%eth0").WithZone(""),
 			netip.MustParseAddr("0.0.0.0"), netip.MustParseAddr("::"), netip.MustParseAddr("::ffff:127.0.0.1"), netip.MustParseAddr("::127.0.0.1"),
-			netip.MustParseAddr("127.0.0.1"), netip.MustParseAddr("::1"), netns.HostLoopback.V4, netns.HostLoopback.V6,
+			netip.MustParseAddr("127.0.0.1"), netip.MustParseAddr("::1"), ipam.HostLoopback.V4, ipam.HostLoopback.V6,
 			netip.MustParseAddr(nettest.HostAddr), netip.MustParseAddr("10.77.0.255"), netip.MustParseAddr("255.255.255.255"), netip.MustParseAddr("224.0.0.1"),
 		} {
 			if (a == g.V4 || a == g.V6) && !allowed {
 				continue // in silence
 			}
-			mapped, within := a == netns.HostLoopback.V4 || a == netns.HostLoopback.V6, 300*time.Millisecond
+			mapped, within := a == ipam.HostLoopback.V4 || a == ipam.HostLoopback.V6, 300*time.Millisecond
 			if mapped && allowed {
 				within = time.Minute
 			}
 			c, err := nettest.DialFrom(p.ns, "tcp", "", netip.AddrPortFrom(a, 8000).String(), within)
 			if err == nil {
-				err = nettest.Exchange(c, []byte("word"))
+				err = nettest.RoundTrip(c, []byte("word"))
 				c.Close()
 			}
 			if ok := err == nil; ok != (mapped && allowed) {
@@ -106,12 +106,12 @@ func TestLoopbackIsOutOfReach(t *testing.T) {
 
 // Half-closes go through, and so do resets.
 func TestHalfCloseAndReset(t *testing.T) {
-	w := newWorld(t)
+	w := newTestbed(t)
 	p := w.pod(1)
-	heard := make(chan error, 1)
+	received := make(chan error, 1)
 	nettest.Serve(t, w.Remote, nettest.RemoteAddr+":80", func(c *net.TCPConn) {
 		b, err := io.ReadAll(c) // to the half-close, or the reset
-		heard <- err
+		received <- err
 		if err == nil {
 			c.Write(append([]byte("heard "), b...))
 		}
@@ -122,7 +122,7 @@ func TestHalfCloseAndReset(t *testing.T) {
 	if b, err := io.ReadAll(c); err != nil || string(b) != "heard all" {
 		t.Errorf("after a half-close: %q, %v", b, err)
 	}
-	if err := <-heard; err != nil {
+	if err := <-received; err != nil {
 		t.Error(err)
 	}
 	c.Close()
@@ -130,15 +130,15 @@ func TestHalfCloseAndReset(t *testing.T) {
 	c.Write([]byte("all"))
 	c.(*net.TCPConn).SetLinger(0)
 	c.Close()
-	if err := <-heard; !errors.Is(err, unix.ECONNRESET) {
+	if err := <-received; !errors.Is(err, unix.ECONNRESET) {
 		t.Errorf("the server sees %v, want a reset", err)
 	}
-	nettest.Idle(t, p.egress)
+	nettest.WaitIdle(t, p.egress)
 }
 
 // Many short connections at once leave nothing, and none of them fails.
 func TestManyConnections(t *testing.T) {
-	w := newWorld(t)
+	w := newTestbed(t)
 	p := w.pod(1)
 	nettest.Serve(t, w.Remote, nettest.RemoteAddr+":80", func(c *net.TCPConn) { io.ReadFull(c, make([]byte, 1)); c.Write([]byte("x")) })
 	all := 10000
@@ -155,7 +155,7 @@ func TestManyConnections(t *testing.T) {
 					if err != nil {
 						return err
 					}
-					err = nettest.Exchange(c, []byte("x"))
+					err = nettest.RoundTrip(c, []byte("x"))
 					c.Close()
 					if err != nil {
 						return err
@@ -169,13 +169,13 @@ func TestManyConnections(t *testing.T) {
 		})
 	}
 	group.Wait()
-	nettest.Idle(t, p.egress)
+	nettest.WaitIdle(t, p.egress)
 }
 
 // Pods reach each other by the kernel alone, with their own addresses; not in another's
 // name.
 func TestPodToPod(t *testing.T) {
-	w := newWorld(t)
+	w := newTestbed(t)
 	a, b := w.pod(1), w.pod(300)
 	for _, at := range []netip.Addr{b.own.V4, b.own.V6} {
 		l := nettest.Serve(t, b.ns, netip.AddrPortFrom(at, 80).String(), func(c *net.TCPConn) { io.WriteString(c, c.RemoteAddr().(*net.TCPAddr).AddrPort().Addr().String()) })
@@ -197,10 +197,10 @@ func TestPodToPod(t *testing.T) {
 // What a pod that has gone without a word has left in the router is removed, and what
 // belongs to another stays.
 func TestSweep(t *testing.T) {
-	w := newWorld(t)
+	w := newTestbed(t)
 	gone, stays := w.pod(1), w.pod(2)
 	gone.egress.Close()
-	if err := w.Router.Sweep(map[netns.Slot]bool{2: true}); err != nil {
+	if err := w.Router.Sweep(map[ipam.Slot]bool{2: true}); err != nil {
 		t.Fatal(err)
 	}
 	err := w.Router.Do(func() error {
@@ -244,7 +244,7 @@ func TestSweep(t *testing.T) {
 // What the machine's administrator has set for the host's network, which a new one begins
 // with, keeps no pod from its gateway.
 func TestHostsSettings(t *testing.T) {
-	w := newWorld(t)
+	w := newTestbed(t)
 	err := w.Router.Do(func() error {
 		for _, name := range []string{"arp_ignore", "arp_announce", "arp_filter", "route_localnet"} {
 			for _, of := range []string{"all", "default"} {

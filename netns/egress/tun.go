@@ -8,45 +8,45 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/podrun/podrun/internal/brief"
-	"github.com/podrun/podrun/netns"
+	"github.com/podrun/podrun/internal/rawsys"
 	"github.com/podrun/podrun/netns/relay"
 )
 
 // readTUN answers what the kernel could not finish itself: first packets of connections
 // and echoes. Other packets are nobody's.
-func (e *Egress) readTUN(fd int) error {
+func (e *Proxy) readTUN(fd int) error {
 	b := make([]byte, 1<<16)
 	return e.loop.Watch(fd, relay.Readable, func(uint32) {
 		e.reading.RLock()
 		defer e.reading.RUnlock()
 		switch n, err := unix.Read(fd, b); err { // the keeper has it, too, and may have it block
 		case nil:
-			e.answer(b[:n])
+			e.handlePacket(b[:n])
 		case unix.EAGAIN, unix.EINTR:
 		default: // the device has gone, and would be told of for ever
-			e.loop.Forget(fd, false)
+			e.loop.Unwatch(fd, false)
 		}
 	})
 }
 
-func (e *Egress) answer(b []byte) {
+func (e *Proxy) handlePacket(b []byte) {
 	p, ok := parse(b)
 	if !ok {
 		return
 	}
-	if f, ok := p.opens(); ok {
-		e.open(f, p)
-	} else if p.echo() {
-		e.echo(p)
+	if f, ok := p.isSYN(); ok {
+		e.handleSYN(f, p)
+	} else if p.isEchoRequest() {
+		e.forwardEcho(p)
 	}
 }
 
 // inject sends a packet to the pod, or back into the router, as if it came from the host's
 // network. One that finds no room is lost, as any may be: the device has no bound for which to
 // wait, whoever may have had the descriptor block.
-func (e *Egress) inject(b []byte) {
-	if e.put != nil {
-		e.put(b)
+func (e *Proxy) inject(b []byte) {
+	if e.write != nil {
+		e.write(b)
 		return
 	}
 	raw, err := e.tun.SyscallConn()
@@ -56,24 +56,24 @@ func (e *Egress) inject(b []byte) {
 }
 
 // gateway is the router's address of a packet's family.
-func (e *Egress) gateway(p packet) netip.Addr {
+func (e *Proxy) gateway(p packet) netip.Addr {
 	if p.src.Is4() {
 		return e.config.Pool.Gateway().V4
 	}
 	return e.config.Pool.Gateway().V6
 }
 
-// echoPatience is for how long an answer is waited for.
-const echoPatience = 10 * time.Second
+// echoTimeout is for how long an answer is waited for.
+const echoTimeout = 10 * time.Second
 
-// echo has the host's kernel ask, by a socket for which no privilege is needed.
-func (e *Egress) echo(p packet) {
-	to, ok := e.target(netip.AddrPortFrom(p.dst, 0))
+// forwardEcho has the host's kernel ask, by a socket for which no privilege is needed.
+func (e *Proxy) forwardEcho(p packet) {
+	to, ok := e.hostTarget(netip.AddrPortFrom(p.dst, 0))
 	if !ok {
-		e.inject(unreach(p, e.gateway(p), noRoute))
+		e.inject(icmpUnreachable(p, e.gateway(p), noRoute))
 		return
 	}
-	if !e.begin() {
+	if !e.acquireFlow() {
 		return
 	}
 	domain, protocol := unix.AF_INET, unix.IPPROTO_ICMP
@@ -82,31 +82,31 @@ func (e *Egress) echo(p packet) {
 	}
 	fd, err := unix.Socket(domain, unix.SOCK_DGRAM|unix.SOCK_CLOEXEC|unix.SOCK_NONBLOCK, protocol)
 	if err != nil { // net.ipv4.ping_group_range
-		e.end()
-		e.inject(unreach(p, e.gateway(p), forbidden))
+		e.releaseFlow()
+		e.inject(icmpUnreachable(p, e.gateway(p), forbidden))
 		return
 	}
-	if err := unix.Sendto(fd, p.payload, 0, netns.SockAddr(to)); err != nil {
+	if err := unix.Sendto(fd, p.payload, 0, rawsys.Sockaddr(to)); err != nil {
 		unix.Close(fd)
-		e.end()
-		e.inject(e.excuse(p, err))
+		e.releaseFlow()
+		e.inject(e.errorReply(p, err))
 		return
 	}
 	request := p.clone()
 	socket := os.NewFile(uintptr(fd), "echo")
-	e.udp.over.Go(func() {
-		defer e.end()
+	e.udp.running.Go(func() {
+		defer e.releaseFlow()
 		defer socket.Close()
-		e.awaitEcho(request, socket)
+		e.awaitEchoReply(request, socket)
 	})
 }
 
-func (e *Egress) awaitEcho(request packet, socket *os.File) {
-	if !e.udp.watch(socket) {
+func (e *Proxy) awaitEchoReply(request packet, socket *os.File) {
+	if !e.udp.add(socket) {
 		return
 	}
-	defer e.udp.unwatch(socket)
-	socket.SetReadDeadline(time.Now().Add(echoPatience))
+	defer e.udp.remove(socket)
+	socket.SetReadDeadline(time.Now().Add(echoTimeout))
 	held := buffers.Get().(*[maxDatagram]byte)
 	defer buffers.Put(held)
 	n, err := socket.Read(held[:])
@@ -114,7 +114,7 @@ func (e *Egress) awaitEcho(request packet, socket *os.File) {
 	case err == nil && n >= 8:
 		e.inject(echoReply(request, held[:n]))
 	case err != nil && !os.IsTimeout(err):
-		if answer := e.excuse(request, err); answer != nil {
+		if answer := e.errorReply(request, err); answer != nil {
 			e.inject(answer)
 		}
 	}

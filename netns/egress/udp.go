@@ -7,24 +7,27 @@ import (
 	"net/netip"
 	"os"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"golang.org/x/sys/unix"
+
+	"github.com/podrun/podrun/internal/rawsys"
 )
 
-// conversations are what a pod has with others by UDP: two sockets each, one of the host's
+// udpSessions are what a pod has with others by UDP: two sockets each, one of the host's
 // that is connected to the other one, and one in the router that is connected to the pod
 // and has the other's address.
-type conversations struct {
+type udpSessions struct {
 	mu      sync.Mutex
 	closed  bool
-	all     map[flow]*conversation
+	all     map[flow]*udpSession
 	sockets map[*os.File]bool // of echoes
-	over    sync.WaitGroup
+	running sync.WaitGroup
 }
 
 // readDatagrams takes the first datagrams of conversations.
-func (e *Egress) readDatagrams(file *os.File) {
+func (e *Proxy) readDatagrams(file *os.File) {
 	raw, err := file.SyscallConn()
 	if err != nil {
 		return
@@ -41,7 +44,7 @@ func (e *Egress) readDatagrams(file *os.File) {
 				return false
 			}
 			if err == nil {
-				e.hear(held[:n], control[:nc], from)
+				e.handleDatagram(held[:n], control[:nc], from)
 			}
 			return true
 		})
@@ -51,27 +54,27 @@ func (e *Egress) readDatagrams(file *os.File) {
 	}
 }
 
-// hear passes on a datagram that came to no conversation's own socket.
-func (e *Egress) hear(b, control []byte, from unix.Sockaddr) {
+// handleDatagram passes on a datagram that came to no conversation's own socket.
+func (e *Proxy) handleDatagram(b, control []byte, from unix.Sockaddr) {
 	f, ok := flowOf(control, from)
 	if !ok {
 		return
 	}
-	if e.asksNames(f.dst) {
-		e.nameDatagram(f, bytes.Clone(b))
+	if e.isDNS(f.dst) {
+		e.serveDNSDatagram(f, bytes.Clone(b))
 		return
 	}
 	e.udp.mu.Lock()
 	c := e.udp.all[f]
 	e.udp.mu.Unlock()
 	if c == nil {
-		if c = e.converse(f); c == nil {
+		if c = e.openSession(f); c == nil {
 			return
 		}
 	}
-	c.last.Store(time.Now().Unix())
-	if _, err := c.far.Write(b); err != nil {
-		e.excuseDatagram(f, err)
+	c.lastUsed.Store(time.Now().Unix())
+	if _, err := c.host.Write(b); err != nil {
+		e.replyError(f, err)
 	}
 }
 
@@ -102,63 +105,63 @@ func flowOf(control []byte, from unix.Sockaddr) (f flow, ok bool) {
 	return f, f.dst.IsValid() && src.IsValid() && !src.IsUnspecified() && !src.IsLinkLocalUnicast()
 }
 
-// excuseDatagram tells the pod that a datagram has not arrived.
-func (e *Egress) excuseDatagram(f flow, err error) {
-	p := datagram(f)
+// replyError tells the pod that a datagram has not arrived.
+func (e *Proxy) replyError(f flow, err error) {
+	p := udpPacket(f)
 	switch {
 	case errors.Is(err, unix.ECONNREFUSED):
-		e.inject(unreach(p, f.dst.Addr(), noPort))
+		e.inject(icmpUnreachable(p, f.dst.Addr(), noPort))
 	case errors.Is(err, unix.ENETUNREACH), errors.Is(err, unix.EHOSTUNREACH), errors.Is(err, unix.EACCES), errors.Is(err, unix.EPERM):
-		e.inject(e.excuse(p, err))
+		e.inject(e.errorReply(p, err))
 	}
 }
 
-// converse begins a conversation, or returns nil.
-func (e *Egress) converse(f flow) *conversation {
-	to, ok := e.target(f.dst)
+// openSession begins a conversation, or returns nil.
+func (e *Proxy) openSession(f flow) *udpSession {
+	to, ok := e.hostTarget(f.dst)
 	if !ok {
-		e.excuseDatagram(f, unix.ENETUNREACH)
+		e.replyError(f, unix.ENETUNREACH)
 		return nil
 	}
-	if !e.begin() {
-		e.udp.endOldest() // for the next that comes
+	if !e.acquireFlow() {
+		e.udp.closeOldest() // for the next that comes
 		return nil
 	}
 	far, err := net.Dial("udp", to.String())
 	if err != nil {
-		e.end()
-		e.excuseDatagram(f, err)
+		e.releaseFlow()
+		e.replyError(f, err)
 		return nil
 	}
 	var near *net.UDPConn
-	err = e.router.Do(func() (err error) { near, err = inNameOf(f.dst, f.src); return err })
+	err = e.router.Do(func() (err error) { near, err = dialTransparent(f.dst, f.src); return err })
 	if err != nil {
 		far.Close()
-		e.end()
+		e.releaseFlow()
 		return nil
 	}
-	c := &conversation{near: near, far: far.(*net.UDPConn)}
-	c.last.Store(time.Now().Unix())
+	c := &udpSession{pod: near, host: far.(*net.UDPConn)}
+	c.lastUsed.Store(time.Now().Unix())
 	e.udp.mu.Lock()
 	defer e.udp.mu.Unlock()
 	if e.udp.closed {
 		c.close()
-		e.end()
+		e.releaseFlow()
 		return nil
 	}
 	e.udp.all[f] = c
-	e.udp.over.Go(func() { e.talk(f, c) })
+	e.udp.running.Go(func() { e.runSession(f, c) })
 	return c
 }
 
-// endOldest makes room: it ends the conversation that has been silent for longest.
-func (c *conversations) endOldest() {
+// closeOldest makes room: it ends the conversation that has been silent for longest.
+func (c *udpSessions) closeOldest() {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	var oldest *conversation
+	var oldest *udpSession
 	var of flow
 	for f, x := range c.all {
-		if oldest == nil || x.last.Load() < oldest.last.Load() {
+		if oldest == nil || x.lastUsed.Load() < oldest.lastUsed.Load() {
 			oldest, of = x, f
 		}
 	}
@@ -168,8 +171,8 @@ func (c *conversations) endOldest() {
 	}
 }
 
-// watch has a socket of an echo closed with all the rest.
-func (c *conversations) watch(socket *os.File) bool {
+// add has a socket of an echo closed with all the rest.
+func (c *udpSessions) add(socket *os.File) bool {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if c.closed {
@@ -182,14 +185,14 @@ func (c *conversations) watch(socket *os.File) bool {
 	return true
 }
 
-func (c *conversations) unwatch(socket *os.File) {
+func (c *udpSessions) remove(socket *os.File) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	delete(c.sockets, socket)
 }
 
 // close ends all conversations and echoes.
-func (c *conversations) close() {
+func (c *udpSessions) close() {
 	c.mu.Lock()
 	c.closed = true
 	for _, x := range c.all {
@@ -199,5 +202,134 @@ func (c *conversations) close() {
 		s.Close()
 	}
 	c.mu.Unlock()
-	c.over.Wait()
+	c.running.Wait()
+}
+
+// udpSession is one that the pod has with another by UDP.
+type udpSession struct {
+	pod, host *net.UDPConn
+	lastUsed  atomic.Int64 // when something was said: seconds
+	answered  atomic.Bool
+}
+
+// How long a conversation lasts in which nothing is said: the kernel's own figures for
+// what it translates (nf_conntrack_udp_timeout, _stream).
+const (
+	unansweredTimeout = 30 * time.Second
+	answeredTimeout   = 120 * time.Second
+)
+
+// A datagram is at most so long.
+const maxDatagram = 1 << 16
+
+var buffers = sync.Pool{New: func() any { return new([maxDatagram]byte) }}
+
+// dialTransparent makes a socket that has an address of others and is connected to the pod. The
+// calling thread is in the router.
+func dialTransparent(local, remote netip.AddrPort) (*net.UDPConn, error) {
+	domain, level, transparent := unix.AF_INET, unix.SOL_IP, unix.IP_TRANSPARENT
+	if local.Addr().Is6() {
+		domain, level, transparent = unix.AF_INET6, unix.SOL_IPV6, unix.IPV6_TRANSPARENT
+	}
+	fd, err := unix.Socket(domain, unix.SOCK_DGRAM|unix.SOCK_CLOEXEC|unix.SOCK_NONBLOCK, 0)
+	if err != nil {
+		return nil, err
+	}
+	file := os.NewFile(uintptr(fd), "conversation")
+	defer file.Close()
+	err = unix.SetsockoptInt(fd, level, transparent, 1)
+	if err == nil { // with other pods, and other ports of this one
+		err = unix.SetsockoptInt(fd, unix.SOL_SOCKET, unix.SO_REUSEADDR, 1)
+	}
+	if err == nil {
+		err = unix.Bind(fd, rawsys.Sockaddr(local))
+	}
+	if err == nil {
+		err = unix.Connect(fd, rawsys.Sockaddr(remote))
+	}
+	if err != nil {
+		return nil, err
+	}
+	c, err := net.FilePacketConn(file)
+	if err != nil {
+		return nil, err
+	}
+	return c.(*net.UDPConn), nil
+}
+
+// runSession passes on what both say until nothing is said any more.
+func (e *Proxy) runSession(f flow, c *udpSession) {
+	done := make(chan struct{})
+	go func() {
+		defer close(done)
+		c.pump(c.host, c.pod, func(err error) { e.replyError(f, err) }, nil)
+		c.close()
+	}()
+	// Of a far side that refuses the pod hears when the host's kernel does.
+	c.pump(c.pod, c.host, nil, func(err error) { e.replyError(f, err) })
+	c.close()
+	<-done
+	e.udp.mu.Lock()
+	defer e.udp.mu.Unlock()
+	if e.udp.all[f] == c {
+		delete(e.udp.all, f)
+	}
+	e.releaseFlow()
+}
+
+func (c *udpSession) close() {
+	c.pod.Close()
+	c.host.Close()
+}
+
+// expiry says whether the conversation has lasted long enough without a word, and if not,
+// until when to wait.
+func (c *udpSession) expiry() (until time.Time, over bool) {
+	patience := unansweredTimeout
+	if c.answered.Load() {
+		patience = answeredTimeout
+	}
+	until = time.Unix(c.lastUsed.Load(), 0).Add(patience)
+	return until, !time.Now().Before(until)
+}
+
+// pump is one direction. A buffer is held while there is something in it.
+func (c *udpSession) pump(dst, src *net.UDPConn, unsent, unread func(error)) {
+	raw, err := src.SyscallConn()
+	if err != nil {
+		return
+	}
+	for {
+		until, over := c.expiry()
+		if over {
+			return
+		}
+		src.SetReadDeadline(until)
+		var failed error
+		err := raw.Read(func(fd uintptr) bool {
+			held := buffers.Get().(*[maxDatagram]byte)
+			defer buffers.Put(held)
+			n, err := unix.Read(int(fd), held[:])
+			if err == unix.EAGAIN {
+				return false
+			}
+			if failed = err; err != nil {
+				return true
+			}
+			c.lastUsed.Store(time.Now().Unix())
+			if src == c.host {
+				c.answered.Store(true)
+			}
+			if _, err := dst.Write(held[:n]); err != nil && unsent != nil {
+				unsent(err)
+			}
+			return true
+		})
+		if failed != nil && unread != nil {
+			unread(failed)
+		}
+		if err != nil && !os.IsTimeout(err) {
+			return
+		}
+	}
 }

@@ -13,12 +13,13 @@ import (
 
 	"github.com/podrun/podrun/internal/nettest"
 	"github.com/podrun/podrun/internal/nsthread"
-	"github.com/podrun/podrun/netns"
+	"github.com/podrun/podrun/internal/rawsys"
+	"github.com/podrun/podrun/netns/router"
 )
 
 // Datagrams go out and come back, by both families, whatever their size.
 func TestUDP(t *testing.T) {
-	w := newWorld(t)
+	w := newTestbed(t)
 	p := w.pod(1)
 	for _, at := range []string{nettest.RemoteAddr + ":53", "[" + nettest.RemoteAddr6 + "]:53"} {
 		nettest.ServePacket(t, w.Remote, at, nettest.EchoPacket)
@@ -41,7 +42,7 @@ func TestUDP(t *testing.T) {
 
 // Nobody listens, or there is no way: the pod is told, as it were on the host.
 func TestUDPRefusals(t *testing.T) {
-	w := newWorld(t)
+	w := newTestbed(t)
 	p := w.pod(1)
 	for to, want := range map[string]error{
 		nettest.RemoteAddr + ":54":                  unix.ECONNREFUSED,
@@ -84,7 +85,7 @@ type names struct{}
 
 func (names) Answer(query []byte) []byte { return append([]byte("answer to "), query...) }
 
-func (names) Converse(c net.Conn) {
+func (names) ServeConn(c net.Conn) {
 	defer c.Close()
 	b := make([]byte, 100)
 	n, _ := c.Read(b)
@@ -93,7 +94,7 @@ func (names) Converse(c net.Conn) {
 
 // At the gateway's port 53, and at no other, the resolver is asked.
 func TestNames(t *testing.T) {
-	w := newWorld(t)
+	w := newTestbed(t)
 	p := w.pod(1, func(c *Config) { c.Names = names{} })
 	g := w.Pool.Gateway()
 	for _, network := range []string{"udp", "tcp"} {
@@ -117,13 +118,13 @@ func TestNames(t *testing.T) {
 			c.Close()
 		}
 	}
-	nettest.Idle(t, p.egress)
+	nettest.WaitIdle(t, p.egress)
 }
 
 // A pod may ask whether others are there, if the machine lets its user; else it hears that
 // it is forbidden.
 func TestEcho(t *testing.T) {
-	w := newWorld(t)
+	w := newTestbed(t)
 	p := w.pod(1)
 	if err := os.WriteFile("/proc/sys/net/ipv4/ping_group_range", []byte("0 0"), 0); err != nil {
 		t.Fatal(err)
@@ -139,7 +140,7 @@ func TestEcho(t *testing.T) {
 	if err := ping(p.ns, nettest.RemoteAddr); !errors.Is(err, unix.EHOSTUNREACH) && !errors.Is(err, unix.EACCES) {
 		t.Errorf("without permission: %v", err)
 	}
-	nettest.Idle(t, p.egress)
+	nettest.WaitIdle(t, p.egress)
 }
 
 // ping sends one echo request from a namespace and waits for its answer.
@@ -160,7 +161,7 @@ func ping(ns, to string) error {
 		defer unix.Close(fd)
 		unix.SetsockoptInt(fd, unix.SOL_IP, unix.IP_RECVERR, 1)
 		unix.SetsockoptTimeval(fd, unix.SOL_SOCKET, unix.SO_RCVTIMEO, &unix.Timeval{Sec: 3})
-		if err := unix.Sendto(fd, []byte{kind, 0, 0, 0, 0, 0, 0, 7, 'w', 'o', 'r', 'd'}, 0, netns.SockAddr(addr)); err != nil {
+		if err := unix.Sendto(fd, []byte{kind, 0, 0, 0, 0, 0, 0, 7, 'w', 'o', 'r', 'd'}, 0, rawsys.Sockaddr(addr)); err != nil {
 			return err
 		}
 		b := make([]byte, 100)
@@ -174,11 +175,11 @@ func ping(ns, to string) error {
 
 // Where nothing is said nothing comes: who dozes is not woken by the router itself.
 func TestSilence(t *testing.T) {
-	w := newWorld(t)
-	ns, wires := w.NewWiredPod(t, 1)
+	w := newTestbed(t)
+	ns, traffic := w.NewPodWithTraffic(t, 1)
 	c := nettest.Connect(t, ns, "udp", nettest.RemoteAddr+":53") // the neighbours find each other first
 	c.Write([]byte("word"))
-	tun := wires[netns.WireTUN]
+	tun := traffic[router.TrafficTUN]
 	tun.SetReadDeadline(time.Now().Add(4 * time.Second))
 	b := make([]byte, 1<<16)
 	if n, err := tun.Read(b); !os.IsTimeout(err) {

@@ -40,7 +40,7 @@ const backlog = 4096
 func Bind(p Port) (*os.File, error) {
 	fd, err := bind(p)
 	if err != nil {
-		return nil, refusal(p, err)
+		return nil, bindError(p, err)
 	}
 	return os.NewFile(uintptr(fd), p.String()), nil
 }
@@ -56,7 +56,7 @@ func Listen(f *os.File, p Port) error {
 	}
 	cerr := raw.Control(func(fd uintptr) { err = unix.Listen(int(fd), backlog) })
 	if err = errors.Join(err, cerr); err != nil {
-		return refusal(p, err)
+		return bindError(p, err)
 	}
 	return nil
 }
@@ -93,7 +93,7 @@ func bindTo(p Port, a netip.Addr, only6 bool) (fd int, err error) {
 		}
 	}
 	if a.Is6() {
-		set(unix.SOL_IPV6, unix.IPV6_V6ONLY, number(only6))
+		set(unix.SOL_IPV6, unix.IPV6_V6ONLY, boolInt(only6))
 	}
 	if p.Shared {
 		set(unix.SOL_SOCKET, unix.SO_REUSEPORT, 1)
@@ -123,20 +123,20 @@ func as4(a netip.Addr) [4]byte {
 	return [4]byte{}
 }
 
-func number(yes bool) int {
+func boolInt(yes bool) int {
 	if yes {
 		return 1
 	}
 	return 0
 }
 
-// refusal says why the port cannot be had, and what to do.
-func refusal(p Port, err error) error {
+// bindError says why the port cannot be had, and what to do.
+func bindError(p Port, err error) error {
 	switch {
 	case errors.Is(err, unix.EADDRINUSE):
 		return report.New(report.Failure, "ss -lnp shows by which; choose another hostPort, or a hostIP that is free", "port %s of the host is taken by another program: %w", p, err)
 	case errors.Is(err, unix.EACCES):
-		first := unprivileged()
+		first := firstUnprivilegedPort()
 		return report.New(report.Failure,
 			fmt.Sprintf("as root: sysctl -w net.ipv4.ip_unprivileged_port_start=%d, and in a file of /etc/sysctl.d to keep it; or a hostPort from %d on", p.Number, first),
 			"port %s of the host is root's, as all below %d: %w", p, first, err)
@@ -146,8 +146,8 @@ func refusal(p Port, err error) error {
 	return fmt.Errorf("open port %s of the host: %w", p, err)
 }
 
-// unprivileged is the first port that every user may open.
-func unprivileged() int {
+// firstUnprivilegedPort is the first port that every user may open.
+func firstUnprivilegedPort() int {
 	b, err := os.ReadFile("/proc/sys/net/ipv4/ip_unprivileged_port_start")
 	if n, nerr := strconv.Atoi(strings.TrimSpace(string(b))); err == nil && nerr == nil {
 		return n

@@ -113,7 +113,7 @@ func TestRefusals(t *testing.T) {
 		t.Errorf("%v", err)
 	}
 	// The test is root of its network, and may open all ports.
-	low := refusal(Port{Protocol: "tcp", Number: 80}, unix.EACCES)
+	low := bindError(Port{Protocol: "tcp", Number: 80}, unix.EACCES)
 	if !strings.Contains(low.Error(), "80/tcp") || !strings.Contains(report.Hint(low), "ip_unprivileged_port_start=80") {
 		t.Errorf("%v; %s", low, report.Hint(low))
 	}

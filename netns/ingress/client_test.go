@@ -18,7 +18,7 @@ import (
 
 // Who asks is who the pod sees, by TCP and by UDP, over IPv4 and IPv6; a client on the
 // host itself is the gateway.
-func TestThePodSeesTheClient(t *testing.T) {
+func TestClientAddressIsKept(t *testing.T) {
 	w := newWorld(t)
 	whoServer(t, w.pod, "")
 	d := w.dialer(t, false)
@@ -42,10 +42,10 @@ func TestThePodSeesTheClient(t *testing.T) {
 				t.Errorf("%s %s: %v", network, c.to, err)
 				continue
 			}
-			said, _, _ := strings.Cut(string(b[:n]), " ")
-			got, err := netip.ParseAddrPort(said)
+			client, _, _ := strings.Cut(string(b[:n]), " ")
+			got, err := netip.ParseAddrPort(client)
 			if err != nil || got.Addr().Unmap().String() != c.want {
-				t.Errorf("%s %s: the pod saw %s, want %s (%v)", network, c.to, said, c.want, err)
+				t.Errorf("%s %s: the pod saw %s, want %s (%v)", network, c.to, client, c.want, err)
 			}
 			if local, _ := netip.ParseAddrPort(conn.LocalAddr().String()); c.from == w.Remote && got.Port() != local.Port() {
 				t.Errorf("%s %s: the pod saw port %d, the client's is %d", network, c.to, got.Port(), local.Port())
@@ -71,7 +71,7 @@ func TestWithoutARouter(t *testing.T) {
 }
 
 // A port at which nobody listens in the pod resets the client, and goes on.
-func TestNobodyListens(t *testing.T) {
+func TestConnectionRefused(t *testing.T) {
 	w := newWorld(t)
 	w.publish(t, w.dialer(t, false), hostport.Port{Protocol: "tcp", Number: 8080}, 80)
 	conn, err := nettest.Dial(w.Remote, "tcp", "10.77.0.1:8080")
@@ -140,7 +140,7 @@ func TestPause(t *testing.T) {
 		s.Resume()
 	}
 	held.Close()
-	nettest.Idle(t, s)
+	nettest.WaitIdle(t, s)
 }
 
 // Ten thousand connections, one after the other and beside each other.

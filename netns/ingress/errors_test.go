@@ -12,8 +12,8 @@ import (
 
 // What a pod's kernel says of what it was sent in a client's name comes to who has sent it, also
 // of a pod whose own packets leave by the kernel.
-func TestErrorsOfAPodComeBack(t *testing.T) {
-	s := newShared(t)
+func TestPodErrorsAreForwarded(t *testing.T) {
+	s := newAffinityBed(t)
 	const nobody = 9
 	for i, p := range s.pods {
 		for _, client := range []string{nettest.RemoteAddr, nettest.RemoteAddr6} {
@@ -22,7 +22,7 @@ func TestErrorsOfAPodComeBack(t *testing.T) {
 			t.Cleanup(func() { c.Close() })
 			_, err = c.Write([]byte("?"))
 			must(t, err)
-			must(t, c.SetDeadline(time.Now().Add(nettest.Patience)))
+			must(t, c.SetDeadline(time.Now().Add(nettest.Timeout)))
 			if _, err := c.Read(make([]byte, 1)); !errors.Is(err, syscall.ECONNREFUSED) {
 				t.Errorf("pod %d, in the name of %s: %v", i, client, err)
 			}

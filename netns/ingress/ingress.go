@@ -24,48 +24,48 @@ type Dialer interface {
 	DialUDP(client netip.AddrPort, port int) (net.Conn, error)
 }
 
-// Carrier is a Dialer that is given one connection after the other.
-type Carrier interface {
+// Forwarder is a Dialer that is given one connection after the other.
+type Forwarder interface {
 	Dialer
 
-	// Carry connects, passes on what both sides say until both have ended, and closes the
+	// Forward connects, passes on what both sides say until both have ended, and closes the
 	// client's. A connection that is refused resets it. When ctx ends, or the client's is
 	// closed meanwhile, so does the connection.
-	Carry(ctx context.Context, client *net.TCPConn, from netip.AddrPort, port int)
+	Forward(ctx context.Context, client *net.TCPConn, from netip.AddrPort, port int)
 }
 
 // Server passes on what comes to the ports of one pod.
 type Server struct {
 	dial   Dialer
-	ports  map[string]port // by the names of their sockets
+	ports  map[string]portServer // by the names of their sockets
 	all    sync.WaitGroup
 	ctx    context.Context // ends with Close
 	cancel func()
 
-	mu     sync.Mutex
-	active int          // connections, and flows of datagrams
-	max    int          // of those
-	conns  map[end]bool // what Close ends
-	closed bool
-	failed time.Time // when the log was told last that there is no descriptor
+	mu         sync.Mutex
+	active     int             // connections, and flows of datagrams
+	limit      int             // of those
+	conns      map[closer]bool // what Close ends
+	closed     bool
+	lastLogged time.Time // when the log was told last that there is no descriptor
 
 	// The loop's of an Inside: what ends each connection, by the client's descriptor.
-	carried map[int]func()
+	proxied map[int]func()
 }
 
-// end is what a connection or a flow holds.
-type end interface{ Close() error }
+// closer is what a connection or a flow holds.
+type closer interface{ Close() error }
 
-// port takes what comes to one socket.
-type port interface {
-	halt() // returns when it takes nothing any more, until proceed
-	proceed()
+// portServer takes what comes to one socket.
+type portServer interface {
+	pause() // returns when it takes nothing any more, until proceed
+	resume()
 	close()
 }
 
 // New makes a server without ports.
 func New(dial Dialer) *Server {
-	s := &Server{dial: dial, ports: map[string]port{}, conns: map[end]bool{}, max: bound(), carried: map[int]func(){}}
+	s := &Server{dial: dial, ports: map[string]portServer{}, conns: map[closer]bool{}, limit: descriptorLimit(), proxied: map[int]func(){}}
 	s.ctx, s.cancel = context.WithCancel(context.Background())
 	return s
 }
@@ -78,8 +78,8 @@ const (
 	perActive = 4   // descriptors: two sockets and, while it streams, a pipe
 )
 
-// bound is how many connections and flows this process has descriptors for.
-func bound() int {
+// descriptorLimit is how many connections and flows this process has descriptors for.
+func descriptorLimit() int {
 	var limit unix.Rlimit
 	if err := unix.Getrlimit(unix.RLIMIT_NOFILE, &limit); err != nil {
 		return reserve / perActive
@@ -91,18 +91,18 @@ func bound() int {
 // goes to a port of the pod. The server knows it by the file's name. The socket stays the
 // caller's, who may close it.
 func (s *Server) Add(file *os.File, protocol string, to int) error {
-	return s.serve(file, protocol, target{port: to})
+	return s.add(file, protocol, target{port: to})
 }
 
-// serve is Add for any target.
-func (s *Server) serve(file *os.File, protocol string, to target) error {
-	var p port
+// add is Add for any target.
+func (s *Server) add(file *os.File, protocol string, to target) error {
+	var p portServer
 	var err error
 	if protocol == "udp" {
 		p, err = s.addUDP(file, to)
-	} else if inside, ok := s.dial.(*Inside); ok {
-		p, err = s.addDirect(file, to, inside)
-	} else if by, ok := s.dial.(Carrier); ok {
+	} else if inside, ok := s.dial.(*NetnsDialer); ok {
+		p, err = s.addLoopPort(file, to, inside)
+	} else if by, ok := s.dial.(Forwarder); ok {
 		p, err = s.addTCP(file, to, by)
 	} else {
 		err = fmt.Errorf("a %T takes no connections", s.dial)
@@ -127,7 +127,7 @@ func (s *Server) Remove(file *os.File) {
 // while there are connections or flows. Calls of Pause and Resume must alternate.
 func (s *Server) Pause() bool {
 	for _, p := range s.ports {
-		p.halt()
+		p.pause()
 	}
 	s.mu.Lock()
 	idle := s.active == 0
@@ -141,7 +141,7 @@ func (s *Server) Pause() bool {
 // Resume ends a pause.
 func (s *Server) Resume() {
 	for _, p := range s.ports {
-		p.proceed()
+		p.resume()
 	}
 }
 
@@ -158,9 +158,9 @@ func (s *Server) Close() {
 		c.Close()
 	}
 	s.mu.Unlock()
-	if d, ok := s.dial.(*Inside); ok {
+	if d, ok := s.dial.(*NetnsDialer); ok {
 		_ = d.loop.Do(func() error { // a loop that has ended carries nothing
-			for _, end := range s.carried {
+			for _, end := range s.proxied {
 				end()
 			}
 			return nil
@@ -170,15 +170,15 @@ func (s *Server) Close() {
 	s.all.Wait()
 }
 
-// enter counts a connection; false if none is taken any more, or there are too many.
-func (s *Server) enter(ends ...end) bool {
+// acquire counts a connection; false if none is taken any more, or there are too many.
+func (s *Server) acquire(ends ...closer) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if s.closed {
 		return false
 	}
-	if s.active >= s.max {
-		s.say(fmt.Errorf("there are %d connections, as many as may be: others are refused", s.active))
+	if s.active >= s.limit {
+		s.logErrorLocked(fmt.Errorf("there are %d connections, as many as may be: others are refused", s.active))
 		return false
 	}
 	s.active++
@@ -188,7 +188,7 @@ func (s *Server) enter(ends ...end) bool {
 	return true
 }
 
-func (s *Server) leave(ends ...end) {
+func (s *Server) release(ends ...closer) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.active--
@@ -197,24 +197,24 @@ func (s *Server) leave(ends ...end) {
 	}
 }
 
-// tell writes to the log what could not be done, at most once in a while.
-func (s *Server) tell(err error) {
+// logError writes to the log what could not be done, at most once in a while.
+func (s *Server) logError(err error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	s.say(err)
+	s.logErrorLocked(err)
 }
 
-// say is tell for who holds mu.
-func (s *Server) say(err error) {
-	if now := time.Now(); now.Sub(s.failed) > tellAfter {
-		s.failed = now
+// logErrorLocked is tell for who holds mu.
+func (s *Server) logErrorLocked(err error) {
+	if now := time.Now(); now.Sub(s.lastLogged) > logInterval {
+		s.lastLogged = now
 		fmt.Fprintln(os.Stderr, "published port:", err)
 	}
 }
 
 const (
-	tellAfter = time.Minute
-	retry     = 100 * time.Millisecond // where there is no descriptor for a connection
+	logInterval = time.Minute
+	acceptRetry = 100 * time.Millisecond // where there is no descriptor for a connection
 )
 
 // tcpPort accepts connections.
@@ -223,7 +223,7 @@ type tcpPort struct {
 	paused, resumed chan struct{}
 }
 
-func (s *Server) addTCP(file *os.File, to target, by Carrier) (port, error) {
+func (s *Server) addTCP(file *os.File, to target, by Forwarder) (portServer, error) {
 	l, err := net.FileListener(file)
 	if err != nil {
 		return nil, err
@@ -238,19 +238,19 @@ func (s *Server) addTCP(file *os.File, to target, by Carrier) (port, error) {
 	return p, nil
 }
 
-func (p *tcpPort) halt() {
+func (p *tcpPort) pause() {
 	p.listener.SetDeadline(time.Unix(0, 1))
 	<-p.paused
 }
 
-func (p *tcpPort) proceed() {
+func (p *tcpPort) resume() {
 	p.listener.SetDeadline(time.Time{})
 	p.resumed <- struct{}{}
 }
 
 func (p *tcpPort) close() { p.listener.Close() }
 
-func (s *Server) accept(p *tcpPort, to target, by Carrier) {
+func (s *Server) accept(p *tcpPort, to target, by Forwarder) {
 	for {
 		client, err := p.listener.AcceptTCP()
 		switch {
@@ -260,31 +260,31 @@ func (s *Server) accept(p *tcpPort, to target, by Carrier) {
 			p.paused <- struct{}{}
 			<-p.resumed
 		case err != nil:
-			s.tell(err)
-			time.Sleep(retry)
-		case !s.enter(client):
+			s.logError(err)
+			time.Sleep(acceptRetry)
+		case !s.acquire(client):
 			relay.Reset(client)
 		default:
 			s.all.Go(func() {
-				defer s.leave(client)
-				s.pass(client, to, by)
+				defer s.release(client)
+				s.forward(client, to, by)
 			})
 		}
 	}
 }
 
-// aliveness finds clients that have gone without a word.
-var aliveness = net.KeepAliveConfig{Enable: true, Idle: time.Minute, Interval: 30 * time.Second, Count: 4}
+// keepalive finds clients that have gone without a word.
+var keepalive = net.KeepAliveConfig{Enable: true, Idle: time.Minute, Interval: 30 * time.Second, Count: 4}
 
-// pass is one connection's life.
-func (s *Server) pass(client *net.TCPConn, to target, by Carrier) {
+// forward is one connection's life.
+func (s *Server) forward(client *net.TCPConn, to target, by Forwarder) {
 	addr, ok := client.RemoteAddr().(*net.TCPAddr)
 	if !ok {
 		client.Close()
 		return
 	}
-	_ = client.SetKeepAliveConfig(aliveness)
-	to.carry(s.ctx, client, unmapped(addr.AddrPort()), by)
+	_ = client.SetKeepAliveConfig(keepalive)
+	to.forward(s.ctx, client, unmapped(addr.AddrPort()), by)
 }
 
 func unmapped(a netip.AddrPort) netip.AddrPort {

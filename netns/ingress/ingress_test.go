@@ -10,6 +10,7 @@ import (
 	"github.com/podrun/podrun/internal/nettest"
 	"github.com/podrun/podrun/internal/testenv"
 	"github.com/podrun/podrun/netns/hostport"
+	"github.com/podrun/podrun/netns/router"
 )
 
 func TestMain(m *testing.M) { testenv.Main(m) }
@@ -17,7 +18,7 @@ func TestMain(m *testing.M) { testenv.Main(m) }
 // world is that of these tests, with a pod of which the router takes whatever is for others
 // than pods.
 type world struct {
-	*nettest.World
+	*nettest.Testbed
 	pod string
 }
 
@@ -29,8 +30,8 @@ const (
 
 func newWorld(t testing.TB) *world {
 	t.Helper()
-	w := &world{World: nettest.NewWorld(t, "")}
-	w.pod, _ = w.NewWiredPod(t, 1)
+	w := &world{Testbed: nettest.NewTestbed(t, "")}
+	w.pod, _ = w.NewPodWithTraffic(t, 1)
 	return w
 }
 
@@ -45,12 +46,12 @@ func must(t testing.TB, err error) {
 // pod's own network.
 func (w *world) dialer(t testing.TB, plain bool) Dialer {
 	t.Helper()
-	d := &Inside{Addrs: w.Pool.Usable(1), Transparent: !plain, Ours: []netip.Prefix{w.Pool.V4, w.Pool.V6}}
+	d := &NetnsDialer{Addrs: router.UsableAddresses(w.Pool, 1), Transparent: !plain, PodPrefixes: []netip.Prefix{w.Pool.V4, w.Pool.V6}}
 	ns := w.RouterNS
 	if plain {
 		ns = w.pod
 	}
-	must(t, d.Enter(ns))
+	must(t, d.Start(ns))
 	t.Cleanup(d.Close)
 	return d
 }

@@ -17,11 +17,11 @@ const maxDatagram = 1 << 16
 
 var datagrams = sync.Pool{New: func() any { return new([maxDatagram]byte) }}
 
-// route is where a datagram came from, and to which address of the machine.
-type route struct {
-	client netip.AddrPort
-	local  string // control message for the answer
-	six    bool   // the socket speaks IPv6, with IPv4 in mapped addresses
+// clientRoute is where a datagram came from, and to which address of the machine.
+type clientRoute struct {
+	client       netip.AddrPort
+	replyControl string // control message for the answer
+	six          bool   // the socket speaks IPv6, with IPv4 in mapped addresses
 }
 
 // udpPort passes on datagrams.
@@ -34,10 +34,10 @@ type udpPort struct {
 
 	mu     sync.Mutex
 	closed bool
-	flows  map[route]*flow
+	flows  map[clientRoute]*udpFlow
 }
 
-func (s *Server) addUDP(file *os.File, to target) (port, error) {
+func (s *Server) addUDP(file *os.File, to target) (portServer, error) {
 	c, err := net.FilePacketConn(file)
 	if err != nil {
 		return nil, err
@@ -52,17 +52,17 @@ func (s *Server) addUDP(file *os.File, to target) (port, error) {
 		conn.Close()
 		return nil, err
 	}
-	p := &udpPort{server: s, conn: conn, raw: raw, to: to, paused: make(chan struct{}), resumed: make(chan struct{}), flows: map[route]*flow{}}
+	p := &udpPort{server: s, conn: conn, raw: raw, to: to, paused: make(chan struct{}), resumed: make(chan struct{}), flows: map[clientRoute]*udpFlow{}}
 	s.all.Go(p.receive)
 	return p, nil
 }
 
-func (p *udpPort) halt() {
+func (p *udpPort) pause() {
 	p.conn.SetReadDeadline(time.Unix(0, 1))
 	<-p.paused
 }
 
-func (p *udpPort) proceed() {
+func (p *udpPort) resume() {
 	p.conn.SetReadDeadline(time.Time{})
 	p.resumed <- struct{}{}
 }
@@ -75,7 +75,7 @@ func (p *udpPort) close() {
 	defer p.mu.Unlock()
 	p.closed = true
 	for _, f := range p.flows {
-		f.inside.Close()
+		f.pod.Close()
 	}
 }
 
@@ -91,7 +91,7 @@ func (p *udpPort) receive() {
 			<-p.resumed
 		case err != nil: // an earlier answer's ICMP error is the client's business
 			if !errors.Is(err, unix.ECONNREFUSED) {
-				p.server.tell(err)
+				p.server.logError(err)
 			}
 		}
 	}
@@ -125,25 +125,25 @@ func (p *udpPort) receiveOne() error {
 	if err = errors.Join(rerr, err); err != nil {
 		return err
 	}
-	at, ok := routeOf(from, oob[:oobn])
+	at, ok := parseRoute(from, oob[:oobn])
 	if !ok {
 		return nil
 	}
-	f, err := p.flow(at)
+	f, err := p.flowFor(at)
 	if f == nil || err != nil {
 		return err
 	}
-	f.used(0)
-	if _, err := f.inside.Write(held[:n]); err != nil && !errors.Is(err, unix.ECONNREFUSED) && !errors.Is(err, net.ErrClosed) {
+	f.touch(0)
+	if _, err := f.pod.Write(held[:n]); err != nil && !errors.Is(err, unix.ECONNREFUSED) && !errors.Is(err, net.ErrClosed) {
 		return err
 	}
 	return nil
 }
 
-// routeOf reads a datagram's client, and makes the control message of its answers: from
+// parseRoute reads a datagram's client, and makes the control message of its answers: from
 // the address that it came to, by whatever link leads to the client.
-func routeOf(from unix.Sockaddr, oob []byte) (route, bool) {
-	var r route
+func parseRoute(from unix.Sockaddr, oob []byte) (clientRoute, bool) {
+	var r clientRoute
 	switch a := from.(type) {
 	case *unix.SockaddrInet4:
 		r.client = netip.AddrPortFrom(netip.AddrFrom4(a.Addr), uint16(a.Port))
@@ -157,36 +157,36 @@ func routeOf(from unix.Sockaddr, oob []byte) (route, bool) {
 	default:
 		return r, false
 	}
-	r.local = answerFrom(oob, r.client.Addr())
+	r.replyControl = replyFrom(oob, r.client.Addr())
 	return r, true
 }
 
-// answer passes on what the pod says to the client, until nothing has come for a while.
-func (p *udpPort) answer(at route, f *flow) {
+// sendReplies passes on what the pod says to the client, until nothing has come for a while.
+func (p *udpPort) sendReplies(at clientRoute, f *udpFlow) {
 	to := sockaddrFor(at.client, at.six)
 	for {
-		f.inside.SetReadDeadline(f.end())
-		held, n, err := readWhenThere(f.inside)
+		f.pod.SetReadDeadline(f.expiry())
+		held, n, err := readPooled(f.pod)
 		if held != nil {
 			if err == nil {
-				f.used(answered)
-				p.send(held[:n], at.local, to)
+				f.touch(answeredTimeout)
+				p.sendReply(held[:n], at.replyControl, to)
 			}
 			datagrams.Put(held)
 		}
 		var timeout interface{ Timeout() bool }
 		switch {
 		case err == nil, errors.Is(err, unix.ECONNREFUSED):
-		case errors.As(err, &timeout) && timeout.Timeout() && time.Now().Before(f.end()):
+		case errors.As(err, &timeout) && timeout.Timeout() && time.Now().Before(f.expiry()):
 		default:
 			return
 		}
 	}
 }
 
-// readWhenThere takes a datagram. A socket's has a buffer, the caller's to put back, only
+// readPooled takes a datagram. A socket's has a buffer, the caller's to put back, only
 // once there is one.
-func readWhenThere(c net.Conn) (held *[maxDatagram]byte, n int, err error) {
+func readPooled(c net.Conn) (held *[maxDatagram]byte, n int, err error) {
 	socket, ok := c.(syscall.Conn)
 	if !ok {
 		held = datagrams.Get().(*[maxDatagram]byte)
@@ -215,8 +215,8 @@ func readWhenThere(c net.Conn) (held *[maxDatagram]byte, n int, err error) {
 	return held, n, err
 }
 
-// send sends an answer, if there is room for it now: it is a datagram.
-func (p *udpPort) send(b []byte, oob string, to unix.Sockaddr) {
+// sendReply sends an answer, if there is room for it now: it is a datagram.
+func (p *udpPort) sendReply(b []byte, oob string, to unix.Sockaddr) {
 	_ = p.raw.Control(func(fd uintptr) {
 		_ = unix.Sendmsg(int(fd), b, []byte(oob), to, unix.MSG_DONTWAIT|unix.MSG_NOSIGNAL)
 	})

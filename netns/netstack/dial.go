@@ -14,31 +14,31 @@ import (
 
 // dial connects to the pod from an address. gonet's own function does not give its caller
 // what a connection can be reset by.
-func (s *Stack) dial(ctx context.Context, from, to netip.AddrPort) (inside, error) {
+func (s *Stack) dial(ctx context.Context, from, to netip.AddrPort) (podConn, error) {
 	var queue waiter.Queue
 	ep, err := s.stack.NewEndpoint(tcp.ProtocolNumber, protocolOf(to.Addr()), &queue)
 	if err != nil {
-		return inside{}, errors.New(err.String())
+		return podConn{}, errors.New(err.String())
 	}
 	ep.SocketOptions().SetDelayOption(false)
-	answered, tell := waiter.NewChannelEntry(waiter.WritableEvents)
+	answered, notify := waiter.NewChannelEntry(waiter.WritableEvents)
 	queue.EventRegister(&answered)
 	defer queue.EventUnregister(&answered)
-	if err = ep.Bind(full(from)); err == nil {
-		err = ep.Connect(full(to))
+	if err = ep.Bind(fullAddress(from)); err == nil {
+		err = ep.Connect(fullAddress(to))
 	}
 	if _, started := err.(*tcpip.ErrConnectStarted); started {
 		select {
-		case <-tell:
+		case <-notify:
 			err = ep.LastError()
 		case <-ctx.Done():
 			ep.Abort()
-			return inside{}, fmt.Errorf("connect from %s to %s: %w", from, to, ctx.Err())
+			return podConn{}, fmt.Errorf("connect from %s to %s: %w", from, to, ctx.Err())
 		}
 	}
 	if err != nil {
 		ep.Close()
-		return inside{}, fmt.Errorf("connect from %s to %s: %s", from, to, err)
+		return podConn{}, fmt.Errorf("connect from %s to %s: %s", from, to, err)
 	}
-	return inside{gonet.NewTCPConn(&queue, ep), ep}, nil
+	return podConn{gonet.NewTCPConn(&queue, ep), ep}, nil
 }

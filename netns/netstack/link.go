@@ -19,14 +19,14 @@ import (
 // (linux/virtio_net.h) that leaves segmentation and checksums to the last one who needs
 // them: within the machine nobody does.
 type link struct {
-	tun    *os.File
-	mtu    uint32
-	before func(packet []byte) (taken bool) // sees packets first
+	tun       *os.File
+	mtu       uint32
+	intercept func(packet []byte) (taken bool) // sees packets first
 
-	reading sync.RWMutex // held by who takes a packet, until the stack has it
-	mu      sync.Mutex
-	to      stack.NetworkDispatcher
-	done    sync.WaitGroup
+	reading    sync.RWMutex // held by who takes a packet, until the stack has it
+	mu         sync.Mutex
+	dispatcher stack.NetworkDispatcher
+	done       sync.WaitGroup
 }
 
 // The header's length, and where things are in it.
@@ -40,8 +40,8 @@ const (
 	vnetSumOffset   = 8
 )
 
-// inOnePiece is the largest packet that the stack hands over to be segmented.
-const inOnePiece = 65535 - 60
+// gsoMaxSize is the largest packet that the stack hands over to be segmented.
+const gsoMaxSize = 65535 - 60
 
 func (l *link) MTU() uint32                      { return l.mtu }
 func (l *link) SetMTU(uint32)                    {}
@@ -57,23 +57,23 @@ func (l *link) AddHeader(*stack.PacketBuffer)           {}
 func (l *link) ParseHeader(*stack.PacketBuffer) bool    { return true }
 func (l *link) Close()                                  {}
 func (l *link) SetOnCloseAction(func())                 {}
-func (l *link) GSOMaxSize() uint32                      { return inOnePiece }
+func (l *link) GSOMaxSize() uint32                      { return gsoMaxSize }
 func (l *link) SupportedGSO() stack.SupportedGSO        { return stack.HostGSOSupported }
 
 func (l *link) IsAttached() bool {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	return l.to != nil
+	return l.dispatcher != nil
 }
 
 // Attach begins to read, when the stack has made its interface of the link.
 func (l *link) Attach(to stack.NetworkDispatcher) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	if l.to == nil && to != nil {
+	if l.dispatcher == nil && to != nil {
 		l.done.Go(l.read)
 	}
-	l.to = to
+	l.dispatcher = to
 }
 
 func (l *link) read() {
@@ -103,11 +103,11 @@ func (l *link) read() {
 
 // deliver hands a packet to the stack.
 func (l *link) deliver(b []byte) {
-	if l.before(b) {
+	if l.intercept(b) {
 		return
 	}
 	l.mu.Lock()
-	to := l.to
+	to := l.dispatcher
 	l.mu.Unlock()
 	if to == nil {
 		return
@@ -130,7 +130,7 @@ func (l *link) WritePackets(packets stack.PacketBufferList) (int, tcpip.Error) {
 		return 0, &tcpip.ErrAborted{}
 	}
 	for i, p := range packets.AsSlice() {
-		head := vnetOf(p)
+		head := vnetHeaderOf(p)
 		pieces := append(make([][]byte, 0, 8), head[:])
 		for _, piece := range p.AsSlices() {
 			if len(piece) > 0 {
@@ -161,8 +161,8 @@ func (l *link) inject(b []byte) {
 	_ = raw.Control(func(fd uintptr) { _, _ = unix.Writev(int(fd), [][]byte{head, b}) }) // a packet may be lost
 }
 
-// vnetOf says what of a packet is left to do.
-func vnetOf(p *stack.PacketBuffer) (h [vnetHeader]byte) {
+// vnetHeaderOf says what of a packet is left to do.
+func vnetHeaderOf(p *stack.PacketBuffer) (h [vnetHeader]byte) {
 	g := &p.GSOOptions
 	if g.Type == stack.GSONone {
 		h[vnetFlags] = unix.VIRTIO_NET_HDR_F_DATA_VALID

@@ -12,34 +12,35 @@ import (
 
 	"github.com/podrun/podrun/internal/nettest"
 	"github.com/podrun/podrun/internal/testenv"
-	"github.com/podrun/podrun/netns"
 	"github.com/podrun/podrun/netns/egress"
-	"github.com/podrun/podrun/netns/stackproc"
+	"github.com/podrun/podrun/netns/ipam"
+	"github.com/podrun/podrun/netns/netstack/stackclient"
+	"github.com/podrun/podrun/netns/netstack/stackproto"
 )
 
 // The test binary is the program of the stack.
 func TestMain(m *testing.M) {
-	if len(os.Args) > 1 && os.Args[1] == stackproc.Stage {
+	if len(os.Args) > 1 && os.Args[1] == stackproto.StageName {
 		os.Exit(serve(nil))
 	}
 	testenv.Main(m)
 }
 
 // newPod makes a pod whose traffic is carried by a stack in a process of its own.
-func newPod(t *testing.T, names egress.Resolver) (podNS string, own netns.Addresses, s *stackproc.Stack) {
+func newPod(t *testing.T, names egress.Resolver) (podNS string, own ipam.Addresses, s *stackclient.Client) {
 	t.Helper()
-	w := nettest.NewWorld(t, nettest.Here)
+	w := nettest.NewTestbed(t, nettest.HostNetNS)
 	podNS = w.NewPod(t, 1)
-	wires, err := w.Router.WirePackets(w.Pool, 1)
+	traffic, err := w.Router.OpenPackets(w.Pool, 1)
 	if err != nil {
 		t.Fatal(err)
 	}
-	s, err = stackproc.Serve("/proc/self/exe", egress.Config{RouterNS: w.RouterNS, Pool: w.Pool, Slot: 1, Names: names}, wires)
+	s, err = stackclient.Start("/proc/self/exe", egress.Config{RouterNS: w.RouterNS, Pool: w.Pool, Slot: 1, Names: names}, traffic)
 	if err != nil {
 		t.Fatal(err)
 	}
 	t.Cleanup(s.Close)
-	return podNS, w.Pool.Of(1), s
+	return podNS, w.Pool.Addresses(1), s
 }
 
 // returns says whether datagrams of all sizes come back.
@@ -59,7 +60,7 @@ func returns(t *testing.T, c net.Conn) {
 // Datagrams go out and come in, whatever their size; a client's has its own address.
 func TestDatagrams(t *testing.T) {
 	ns, own, s := newPod(t, nil)
-	nettest.ServePacket(t, nettest.Here, nettest.HostAddr+":5300", nettest.EchoPacket)
+	nettest.ServePacket(t, nettest.HostNetNS, nettest.HostAddr+":5300", nettest.EchoPacket)
 	returns(t, nettest.Connect(t, ns, "udp", nettest.HostAddr+":5300"))
 	client := netip.MustParseAddrPort("203.0.113.7:4242")
 	nettest.ServePacket(t, ns, own.V4.String()+":5301", func(from net.Addr, text []byte) []byte {
@@ -73,7 +74,7 @@ func TestDatagrams(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer c.Close()
-	c.SetDeadline(time.Now().Add(nettest.Patience))
+	c.SetDeadline(time.Now().Add(nettest.Timeout))
 	returns(t, c)
 }
 
@@ -81,7 +82,7 @@ func TestDatagrams(t *testing.T) {
 // that nobody wants any more ends.
 func TestConnections(t *testing.T) {
 	ns, own, s := newPod(t, nil)
-	far := nettest.Listen(t, nettest.Here, nettest.HostAddr+":5302")
+	far := nettest.Listen(t, nettest.HostNetNS, nettest.HostAddr+":5302")
 	c := nettest.Connect(t, ns, "tcp", nettest.HostAddr+":5302").(*net.TCPConn)
 	other, err := far.Accept()
 	if err != nil {
@@ -97,10 +98,10 @@ func TestConnections(t *testing.T) {
 	if b, err := io.ReadAll(c); err != nil || string(b) != "fro" {
 		t.Errorf("%q, %v", b, err)
 	}
-	nettest.Idle(t, s)
+	nettest.WaitIdle(t, s)
 
 	l := nettest.Listen(t, ns, own.V4.String()+":5303")
-	near := nettest.Connect(t, nettest.Here, "tcp", nettest.HostAddr+":5302").(*net.TCPConn)
+	near := nettest.Connect(t, nettest.HostNetNS, "tcp", nettest.HostAddr+":5302").(*net.TCPConn)
 	accepted, err := far.Accept()
 	if err != nil {
 		t.Fatal(err)
@@ -109,7 +110,7 @@ func TestConnections(t *testing.T) {
 	carried := make(chan struct{})
 	go func() {
 		defer close(carried)
-		s.Carry(ctx, accepted.(*net.TCPConn), netip.MustParseAddrPort("203.0.113.7:4243"), 5303)
+		s.Forward(ctx, accepted.(*net.TCPConn), netip.MustParseAddrPort("203.0.113.7:4243"), 5303)
 	}()
 	in, err := l.Accept()
 	if err != nil {
@@ -132,7 +133,7 @@ func TestConnections(t *testing.T) {
 	if _, err := near.Read(b); err == nil {
 		t.Error("a connection goes on that nobody wants")
 	}
-	nettest.Idle(t, s)
+	nettest.WaitIdle(t, s)
 }
 
 // shouting answers with what was asked.
@@ -140,7 +141,7 @@ type shouting struct{}
 
 func (shouting) Answer(query []byte) []byte { return bytes.ToUpper(query) }
 
-func (shouting) Converse(c net.Conn) {
+func (shouting) ServeConn(c net.Conn) {
 	b, _ := io.ReadAll(c)
 	c.Write(bytes.ToUpper(b))
 	c.Close()
@@ -149,7 +150,7 @@ func (shouting) Converse(c net.Conn) {
 // Questions for names come to the resolver of the other process.
 func TestNames(t *testing.T) {
 	ns, _, _ := newPod(t, shouting{})
-	at := stackproc.Names.String() + ":53"
+	at := stackproto.ResolverAddr.String() + ":53"
 	c := nettest.Connect(t, ns, "udp", at)
 	b := make([]byte, 100)
 	for _, q := range []string{"a", "bc"} {

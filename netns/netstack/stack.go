@@ -19,42 +19,42 @@ import (
 	"gvisor.dev/gvisor/pkg/tcpip/transport/tcp"
 	"gvisor.dev/gvisor/pkg/tcpip/transport/udp"
 
-	"github.com/podrun/podrun/netns"
 	"github.com/podrun/podrun/netns/egress"
+	"github.com/podrun/podrun/netns/router"
 )
 
-// device is the number of the stack's only interface.
-const device = 1
+// nicID is the number of the stack's only interface.
+const nicID = 1
 
-// window is how much of a connection is under way at most: its ends are microseconds apart,
+// maxWindow is how much of a connection is under way at most: its ends are microseconds apart,
 // and memory is counted.
-const window = 1 << 20
+const maxWindow = 1 << 20
 
 // maxFlows bounds connections and conversations together.
 const maxFlows = 2048
 
 // Stack serves a pod.
 type Stack struct {
-	config egress.Config
-	rules  *egress.Rules
-	wires  netns.Wires
-	link   *link
-	stack  *stack.Stack
+	config  egress.Config
+	policy  *egress.Policy
+	traffic router.TrafficFDs
+	link    *link
+	stack   *stack.Stack
 
-	flows atomic.Int64
-	over  sync.WaitGroup
-	mu    sync.Mutex
-	all   map[closer]bool // ends of flows
-	shut  bool
+	flows   atomic.Int64
+	running sync.WaitGroup
+	mu      sync.Mutex
+	all     map[closer]bool // ends of flows
+	closed  bool
 }
 
 type closer interface{ Close() error }
 
 // Serve begins to serve a pod by its wires, which it closes in the end.
-func Serve(c egress.Config, wires netns.Wires) (*Stack, error) {
-	s := &Stack{config: c, wires: wires, all: map[closer]bool{}}
-	s.link = &link{tun: wires[netns.WirePackets], mtu: netns.MTU, before: s.before}
-	s.rules = egress.NewRules(c, s.link.inject)
+func Serve(c egress.Config, traffic router.TrafficFDs) (*Stack, error) {
+	s := &Stack{config: c, traffic: traffic, all: map[closer]bool{}}
+	s.link = &link{tun: traffic[router.TrafficPackets], mtu: router.MTU, intercept: s.intercept}
+	s.policy = egress.NewPolicy(c, s.link.inject)
 	s.stack = stack.New(stack.Options{
 		NetworkProtocols:   []stack.NetworkProtocolFactory{ipv4.NewProtocol, ipv6.NewProtocol},
 		TransportProtocols: []stack.TransportProtocolFactory{tcp.NewProtocol, udp.NewProtocol},
@@ -67,8 +67,8 @@ func Serve(c egress.Config, wires netns.Wires) (*Stack, error) {
 }
 
 func (s *Stack) start() error {
-	receive := tcpip.TCPReceiveBufferSizeRangeOption{Min: 4096, Default: 256 << 10, Max: window}
-	send := tcpip.TCPSendBufferSizeRangeOption{Min: 4096, Default: 256 << 10, Max: window}
+	receive := tcpip.TCPReceiveBufferSizeRangeOption{Min: 4096, Default: 256 << 10, Max: maxWindow}
+	send := tcpip.TCPSendBufferSizeRangeOption{Min: 4096, Default: 256 << 10, Max: maxWindow}
 	sack, moderate := tcpip.TCPSACKEnabled(true), tcpip.TCPModerateReceiveBufferOption(true)
 	for _, option := range []tcpip.SettableTransportProtocolOption{&receive, &send, &sack, &moderate} {
 		if err := s.stack.SetTransportProtocolOption(tcp.ProtocolNumber, option); err != nil {
@@ -77,23 +77,23 @@ func (s *Stack) start() error {
 	}
 	// Packets for any address are taken, and answered in its name.
 	for _, err := range []tcpip.Error{
-		s.stack.CreateNIC(device, s.link), s.stack.SetSpoofing(device, true), s.stack.SetPromiscuousMode(device, true),
+		s.stack.CreateNIC(nicID, s.link), s.stack.SetSpoofing(nicID, true), s.stack.SetPromiscuousMode(nicID, true),
 	} {
 		if err != nil {
 			return errors.New(err.String())
 		}
 	}
-	s.stack.SetRouteTable([]tcpip.Route{{Destination: header.IPv4EmptySubnet, NIC: device}, {Destination: header.IPv6EmptySubnet, NIC: device}})
-	s.stack.SetTransportProtocolHandler(tcp.ProtocolNumber, tcp.NewForwarder(s.stack, 0, maxFlows, s.connection).HandlePacket)
-	s.stack.SetTransportProtocolHandler(udp.ProtocolNumber, udp.NewForwarder(s.stack, s.conversation).HandlePacket)
+	s.stack.SetRouteTable([]tcpip.Route{{Destination: header.IPv4EmptySubnet, NIC: nicID}, {Destination: header.IPv6EmptySubnet, NIC: nicID}})
+	s.stack.SetTransportProtocolHandler(tcp.ProtocolNumber, tcp.NewForwarder(s.stack, 0, maxFlows, s.handleTCP).HandlePacket)
+	s.stack.SetTransportProtocolHandler(udp.ProtocolNumber, udp.NewForwarder(s.stack, s.handleUDP).HandlePacket)
 	return nil
 }
 
-// before takes echoes, and drops what is not the pod's own.
-func (s *Stack) before(b []byte) bool {
-	own := s.config.Pool.Of(s.config.Slot)
+// intercept takes echoes, and drops what is not the pod's own.
+func (s *Stack) intercept(b []byte) bool {
+	own := s.config.Pool.Addresses(s.config.Slot)
 	src, ok := source(b)
-	return !ok || src != own.V4 && src != own.V6 || s.rules.Echo(b)
+	return !ok || src != own.V4 && src != own.V6 || s.policy.Echo(b)
 }
 
 func source(b []byte) (netip.Addr, bool) {
@@ -110,7 +110,7 @@ func source(b []byte) (netip.Addr, bool) {
 // way.
 func (s *Stack) Pause() bool {
 	s.link.reading.Lock()
-	if s.flows.Load() > 0 || !s.rules.Idle() {
+	if s.flows.Load() > 0 || !s.policy.Idle() {
 		s.link.reading.Unlock()
 		return false
 	}
@@ -123,22 +123,22 @@ func (s *Stack) Resume() { s.link.reading.Unlock() }
 // Close ends all that is under way.
 func (s *Stack) Close() {
 	s.mu.Lock()
-	s.shut = true
+	s.closed = true
 	for c := range s.all {
 		c.Close()
 	}
 	s.mu.Unlock()
-	s.wires.Close()
-	s.over.Wait()
-	s.rules.Close()
+	s.traffic.Close()
+	s.running.Wait()
+	s.policy.Close()
 	s.stack.Destroy()
 }
 
-// begin counts a flow with its ends; false if there are too many, or it is too late.
-func (s *Stack) begin(ends ...closer) bool {
+// acquire counts a flow with its ends; false if there are too many, or it is too late.
+func (s *Stack) acquire(ends ...closer) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if s.shut || s.flows.Load() >= maxFlows {
+	if s.closed || s.flows.Load() >= maxFlows {
 		return false
 	}
 	s.flows.Add(1)
@@ -148,7 +148,7 @@ func (s *Stack) begin(ends ...closer) bool {
 	return true
 }
 
-func (s *Stack) end(ends ...closer) {
+func (s *Stack) release(ends ...closer) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.flows.Add(-1)
@@ -163,9 +163,9 @@ func addrPort(a tcpip.Address, port uint16) netip.AddrPort {
 	return netip.AddrPortFrom(ip, port)
 }
 
-// full is the stack's form of an address.
-func full(a netip.AddrPort) tcpip.FullAddress {
-	return tcpip.FullAddress{NIC: device, Addr: tcpip.AddrFromSlice(a.Addr().AsSlice()), Port: a.Port()}
+// fullAddress is the stack's form of an address.
+func fullAddress(a netip.AddrPort) tcpip.FullAddress {
+	return tcpip.FullAddress{NIC: nicID, Addr: tcpip.AddrFromSlice(a.Addr().AsSlice()), Port: a.Port()}
 }
 
 func protocolOf(a netip.Addr) tcpip.NetworkProtocolNumber {

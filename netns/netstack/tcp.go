@@ -14,47 +14,47 @@ import (
 	"gvisor.dev/gvisor/pkg/tcpip/transport/tcp"
 	"gvisor.dev/gvisor/pkg/waiter"
 
+	"github.com/podrun/podrun/netns/netstack/stackproto"
 	"github.com/podrun/podrun/netns/relay"
-	"github.com/podrun/podrun/netns/stackproc"
 )
 
 const (
-	dialTime    = 2 * time.Minute  // the kernel's own, about: others may be far away
-	connectTime = 10 * time.Second // the pod is on this machine
+	dialTimeout    = 2 * time.Minute  // the kernel's own, about: others may be far away
+	connectTimeout = 10 * time.Second // the pod is on this machine
 )
 
-// inside is the pod's end of a connection.
-type inside struct {
+// podConn is the pod's end of a connection.
+type podConn struct {
 	*gonet.TCPConn
 	endpoint tcpip.Endpoint
 }
 
 // reset closes it as one that was broken.
-func (c inside) reset() {
+func (c podConn) reset() {
 	c.endpoint.Abort()
 	c.TCPConn.Close()
 }
 
-// connection is one that the pod begins: the other end is connected to first, so that a
+// handleTCP is one that the pod begins: the other end is connected to first, so that a
 // refused connection is refused. The stack calls it on a goroutine of its own.
-func (s *Stack) connection(r *tcp.ForwarderRequest) {
+func (s *Stack) handleTCP(r *tcp.ForwarderRequest) {
 	id := r.ID()
 	dst := addrPort(id.LocalAddress, id.LocalPort)
-	if dst == netip.AddrPortFrom(stackproc.Names, namesPort) && s.config.Names != nil {
+	if dst == netip.AddrPortFrom(stackproto.ResolverAddr, namesPort) && s.config.Names != nil {
 		if in, ok := s.accept(r); ok {
-			s.over.Add(1)
-			defer s.over.Done()
-			defer s.end(in)
-			s.config.Names.Converse(in)
+			s.running.Add(1)
+			defer s.running.Done()
+			defer s.release(in)
+			s.config.Names.ServeConn(in)
 		}
 		return
 	}
-	to, ok := s.rules.Target(dst)
+	to, ok := s.policy.Target(dst)
 	if !ok {
 		r.Complete(true)
 		return
 	}
-	d := net.Dialer{Timeout: dialTime, KeepAlive: -1}
+	d := net.Dialer{Timeout: dialTimeout, KeepAlive: -1}
 	out, err := d.Dial("tcp", to.String())
 	if err != nil {
 		r.Complete(true)
@@ -65,58 +65,58 @@ func (s *Stack) connection(r *tcp.ForwarderRequest) {
 		out.Close()
 		return
 	}
-	s.over.Add(1)
-	defer s.over.Done()
-	defer s.end(in)
-	join(in, out.(*net.TCPConn))
+	s.running.Add(1)
+	defer s.running.Done()
+	defer s.release(in)
+	proxyConns(in, out.(*net.TCPConn))
 }
 
 // accept answers the pod, and counts the connection.
-func (s *Stack) accept(r *tcp.ForwarderRequest) (inside, bool) {
+func (s *Stack) accept(r *tcp.ForwarderRequest) (podConn, bool) {
 	var queue waiter.Queue
 	ep, err := r.CreateEndpoint(&queue)
 	if err != nil {
 		r.Complete(true)
-		return inside{}, false
+		return podConn{}, false
 	}
 	r.Complete(false)
 	ep.SocketOptions().SetDelayOption(false)
-	in := inside{gonet.NewTCPConn(&queue, ep), ep}
-	if !s.begin(in) {
+	in := podConn{gonet.NewTCPConn(&queue, ep), ep}
+	if !s.acquire(in) {
 		in.reset()
-		return inside{}, false
+		return podConn{}, false
 	}
 	return in, true
 }
 
-// Carry connects to a port of the pod in the name of a client, and passes on what both say,
+// Forward connects to a port of the pod in the name of a client, and passes on what both say,
 // until both have ended or ctx has.
-func (s *Stack) Carry(ctx context.Context, client *net.TCPConn, from netip.AddrPort, port int) {
+func (s *Stack) Forward(ctx context.Context, client *net.TCPConn, from netip.AddrPort, port int) {
 	in, err := s.dialTCP(ctx, from, port)
 	if err != nil {
 		relay.Reset(client)
 		return
 	}
-	if !s.begin(in) {
+	if !s.acquire(in) {
 		in.reset()
 		relay.Reset(client)
 		return
 	}
-	s.over.Add(1)
-	defer s.over.Done()
-	defer s.end(in)
+	s.running.Add(1)
+	defer s.running.Done()
+	defer s.release(in)
 	stop := context.AfterFunc(ctx, func() {
 		in.reset()
 		relay.Reset(client)
 	})
 	defer stop()
-	join(in, client)
+	proxyConns(in, client)
 }
 
-func (s *Stack) dialTCP(ctx context.Context, from netip.AddrPort, port int) (inside, error) {
-	ctx, cancel := context.WithTimeout(ctx, connectTime)
+func (s *Stack) dialTCP(ctx context.Context, from netip.AddrPort, port int) (podConn, error) {
+	ctx, cancel := context.WithTimeout(ctx, connectTimeout)
 	defer cancel()
-	to, sources := s.way(from, port)
+	to, sources := s.clientTarget(from, port)
 	var errs []error
 	for _, source := range sources {
 		in, err := s.dial(ctx, source, to)
@@ -125,18 +125,18 @@ func (s *Stack) dialTCP(ctx context.Context, from netip.AddrPort, port int) (ins
 		}
 		errs = append(errs, err)
 	}
-	return inside{}, errors.Join(errs...)
+	return podConn{}, errors.Join(errs...)
 }
 
-// way is where a client's connection goes in the pod, and in whose name: its own, with its
+// clientTarget is where a client's connection goes in the pod, and in whose name: its own, with its
 // own port if that is free, or, where its address means something else to the pod,
 // stackproc.Names.
 // What is for the router's addresses does not come here.
-func (s *Stack) way(from netip.AddrPort, port int) (to netip.AddrPort, sources []netip.AddrPort) {
-	own, a := s.config.Pool.Of(s.config.Slot), from.Addr()
+func (s *Stack) clientTarget(from netip.AddrPort, port int) (to netip.AddrPort, sources []netip.AddrPort) {
+	own, a := s.config.Pool.Addresses(s.config.Slot), from.Addr()
 	to = netip.AddrPortFrom(own.V4, uint16(port))
 	if !a.IsGlobalUnicast() || a.Zone() != "" || s.config.Pool.V4.Contains(a) || s.config.Pool.V6.Contains(a) {
-		return to, []netip.AddrPort{netip.AddrPortFrom(stackproc.Names, 0)}
+		return to, []netip.AddrPort{netip.AddrPortFrom(stackproto.ResolverAddr, 0)}
 	}
 	if a.Is6() {
 		to = netip.AddrPortFrom(own.V6, uint16(port))
@@ -144,13 +144,13 @@ func (s *Stack) way(from netip.AddrPort, port int) (to netip.AddrPort, sources [
 	return to, []netip.AddrPort{from, netip.AddrPortFrom(from.Addr(), 0)}
 }
 
-// portion is what is passed on at once.
-const portion = 64 << 10
+// chunkSize is what is passed on at once.
+const chunkSize = 64 << 10
 
-var portions = sync.Pool{New: func() any { return new([portion]byte) }}
+var chunks = sync.Pool{New: func() any { return new([chunkSize]byte) }}
 
-// join passes on what both say until both have ended, half-closes and resets included.
-func join(in inside, out *net.TCPConn) {
+// proxyConns passes on what both say until both have ended, half-closes and resets included.
+func proxyConns(in podConn, out *net.TCPConn) {
 	done := make(chan struct{})
 	broken := func() {
 		in.reset()
@@ -158,11 +158,11 @@ func join(in inside, out *net.TCPConn) {
 	}
 	go func() {
 		defer close(done)
-		if pass(out, in) != nil || out.CloseWrite() != nil {
+		if copyStream(out, in) != nil || out.CloseWrite() != nil {
 			broken()
 		}
 	}()
-	if pass(in, out) != nil || in.CloseWrite() != nil {
+	if copyStream(in, out) != nil || in.CloseWrite() != nil {
 		broken()
 	}
 	<-done
@@ -170,10 +170,10 @@ func join(in inside, out *net.TCPConn) {
 	out.Close()
 }
 
-// pass returns nil at the end of what src says.
-func pass(dst io.Writer, src io.Reader) error {
-	held := portions.Get().(*[portion]byte)
-	defer portions.Put(held)
+// copyStream returns nil at the end of what src says.
+func copyStream(dst io.Writer, src io.Reader) error {
+	held := chunks.Get().(*[chunkSize]byte)
+	defer chunks.Put(held)
 	for {
 		n, err := src.Read(held[:])
 		if n > 0 {

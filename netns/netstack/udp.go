@@ -13,14 +13,14 @@ import (
 	"gvisor.dev/gvisor/pkg/tcpip/transport/udp"
 	"gvisor.dev/gvisor/pkg/waiter"
 
-	"github.com/podrun/podrun/netns/stackproc"
+	"github.com/podrun/podrun/netns/netstack/stackproto"
 )
 
 const (
-	namesPort   = 53
-	maxDatagram = 1 << 16
-	silence     = time.Minute // after which a conversation is over
-	question    = 10 * time.Second
+	namesPort      = 53
+	maxDatagram    = 1 << 16
+	sessionTimeout = time.Minute // after which a conversation is over
+	queryTimeout   = 10 * time.Second
 )
 
 var datagrams = sync.Pool{New: func() any { return new([maxDatagram]byte) }}
@@ -30,17 +30,17 @@ func isTimeout(err error) bool {
 	return errors.As(err, &t) && t.Timeout()
 }
 
-func refused(err error) bool { return errors.Is(err, syscall.ECONNREFUSED) }
+func isRefused(err error) bool { return errors.Is(err, syscall.ECONNREFUSED) }
 
-// conversation is one that the pod begins by a datagram. What cannot be sent anywhere is
+// handleUDP is one that the pod begins by a datagram. What cannot be sent anywhere is
 // told to the pod.
-func (s *Stack) conversation(r *udp.ForwarderRequest) bool {
+func (s *Stack) handleUDP(r *udp.ForwarderRequest) bool {
 	id := r.ID()
 	dst := addrPort(id.LocalAddress, id.LocalPort)
-	names := dst == netip.AddrPortFrom(stackproc.Names, namesPort) && s.config.Names != nil
+	names := dst == netip.AddrPortFrom(stackproto.ResolverAddr, namesPort) && s.config.Names != nil
 	var out net.Conn
 	if !names {
-		to, ok := s.rules.Target(dst)
+		to, ok := s.policy.Target(dst)
 		if !ok {
 			return false
 		}
@@ -62,29 +62,29 @@ func (s *Stack) conversation(r *udp.ForwarderRequest) bool {
 	if out != nil {
 		ends = append(ends, out)
 	}
-	if !s.begin(ends...) {
+	if !s.acquire(ends...) {
 		for _, c := range ends {
 			c.Close()
 		}
 		return true // another one will come
 	}
-	s.over.Go(func() {
-		defer s.end(ends...)
+	s.running.Go(func() {
+		defer s.release(ends...)
 		if names {
-			s.answer(in)
+			s.serveDNS(in)
 		} else {
-			converse(in, out)
+			proxyDatagrams(in, out)
 		}
 	})
 	return true
 }
 
-// answer has the resolver answer.
-func (s *Stack) answer(in net.Conn) {
+// serveDNS has the resolver answer.
+func (s *Stack) serveDNS(in net.Conn) {
 	defer in.Close()
 	b := make([]byte, maxDatagram)
 	for {
-		in.SetReadDeadline(time.Now().Add(question))
+		in.SetReadDeadline(time.Now().Add(queryTimeout))
 		n, err := in.Read(b)
 		if err != nil {
 			return
@@ -97,34 +97,34 @@ func (s *Stack) answer(in net.Conn) {
 	}
 }
 
-// converse passes datagrams on until none has come for a while.
-func converse(in, out net.Conn) {
+// proxyDatagrams passes datagrams on until none has come for a while.
+func proxyDatagrams(in, out net.Conn) {
 	var last atomic.Int64
 	last.Store(time.Now().UnixNano())
 	done := make(chan struct{})
 	go func() {
 		defer close(done)
-		oneWay(in, out, &last)
+		pumpDatagrams(in, out, &last)
 	}()
-	oneWay(out, in, &last)
+	pumpDatagrams(out, in, &last)
 	<-done
 }
 
-func oneWay(dst, src net.Conn, last *atomic.Int64) {
+func pumpDatagrams(dst, src net.Conn, last *atomic.Int64) {
 	defer dst.Close()
 	defer src.Close()
 	held := datagrams.Get().(*[maxDatagram]byte)
 	defer datagrams.Put(held)
 	for {
-		until := time.Unix(0, last.Load()).Add(silence)
+		until := time.Unix(0, last.Load()).Add(sessionTimeout)
 		src.SetReadDeadline(until)
 		n, err := src.Read(held[:])
 		switch {
 		case err == nil:
 			last.Store(time.Now().UnixNano())
 			_, _ = dst.Write(held[:n]) // a datagram may be lost
-		case isTimeout(err) && time.Unix(0, last.Load()).Add(silence).After(time.Now()):
-		case refused(err): // the other side's port was closed; it may open
+		case isTimeout(err) && time.Unix(0, last.Load()).Add(sessionTimeout).After(time.Now()):
+		case isRefused(err): // the other side's port was closed; it may open
 		default:
 			return
 		}
@@ -133,11 +133,11 @@ func oneWay(dst, src net.Conn, last *atomic.Int64) {
 
 // DialUDP begins a conversation with a port of the pod in the name of a client.
 func (s *Stack) DialUDP(from netip.AddrPort, port int) (net.Conn, error) {
-	to, sources := s.way(from, port)
+	to, sources := s.clientTarget(from, port)
 	var c *gonet.UDPConn
 	var err error
 	for _, source := range sources {
-		local, remote := full(source), full(to)
+		local, remote := fullAddress(source), fullAddress(to)
 		if c, err = gonet.DialUDP(s.stack, &local, &remote, protocolOf(to.Addr())); err == nil {
 			return c, nil
 		}

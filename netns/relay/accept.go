@@ -17,8 +17,8 @@ func Accept(listener int) (fd int, from netip.AddrPort, err error) {
 	return fd, addrPort(sa), nil
 }
 
-// NameOf is a socket's own address.
-func NameOf(fd int) (netip.AddrPort, error) {
+// LocalAddr is a socket's own address.
+func LocalAddr(fd int) (netip.AddrPort, error) {
 	sa, err := syscall.Getsockname(fd)
 	if err != nil {
 		return netip.AddrPort{}, err

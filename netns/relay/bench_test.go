@@ -12,7 +12,7 @@ func BenchmarkStream(b *testing.B) {
 	testenv.LoopbackUp(b)
 	client, near := pair(b)
 	far, server := pair(b)
-	go newLoop(b).Join(near, far)
+	go newLoop(b).ProxyConns(near, far)
 	go io.Copy(io.Discard, server)
 	chunk := make([]byte, 128<<10)
 	b.SetBytes(int64(len(chunk)))
@@ -28,7 +28,7 @@ func BenchmarkTurn(b *testing.B) {
 	testenv.LoopbackUp(b)
 	client, near := pair(b)
 	far, server := pair(b)
-	go newLoop(b).Join(near, far)
+	go newLoop(b).ProxyConns(near, far)
 	go io.Copy(server, server)
 	for b.Loop() {
 		client.Write([]byte("x"))

@@ -30,43 +30,43 @@ type Loop struct {
 	closed bool
 
 	// What follows is the thread's.
-	watched map[int32]watched
-	turn    int32 // tells a descriptor from one of the same number before it
-	joints  map[*joint]bool
-	meeting map[*joint]time.Time // until when those wait of which one end is not connected yet
-	patient bool                 // they are looked after
-	again   []*joint             // that have not come to an end in their turn
-	ticks   []func() bool
-	next    time.Time // when to tick
-	spare   []pipe
-	buffer  [small]byte
-	spin    spin
+	watched    map[int32]watch
+	generation int32 // tells a descriptor from one of the same number before it
+	conns      map[*proxyConn]bool
+	connecting map[*proxyConn]time.Time // until when those wait of which one end is not connected yet
+	expiring   bool                     // they are looked after
+	runnable   []*proxyConn             // that have not come to an end in their turn
+	tickers    []func() bool
+	nextTick   time.Time // when to tick
+	idlePipes  []pipe
+	buffer     [copySize]byte
+	spin       busyPoll
 }
 
-// watched is who is told of a descriptor.
-type watched struct {
-	turn int32
-	tell func(events uint32)
+// watch is who is told of a descriptor.
+type watch struct {
+	generation int32
+	handle     func(events uint32)
 }
 
 // What a loop is told of a descriptor: always errors and hang-ups (epoll_ctl(2)), and that
 // there is something to read, for as long as there is; or, of connections, each change once
 // (epoll(7)): what can be read, and what can be written, too.
 const (
-	Readable = unix.EPOLLIN
-	said     = unix.EPOLLIN | unix.EPOLLRDHUP | unix.EPOLLPRI | unix.EPOLLET
-	Edges    = said | unix.EPOLLOUT
+	Readable       = unix.EPOLLIN
+	readEdges      = unix.EPOLLIN | unix.EPOLLRDHUP | unix.EPOLLPRI | unix.EPOLLET
+	ReadWriteEdges = readEdges | unix.EPOLLOUT
 )
 
-// tick is how often a loop looks after what waits for nothing but time.
-const tick = time.Second
+// tickInterval is how often a loop looks after what waits for nothing but time.
+const tickInterval = time.Second
 
-// batch is how many descriptors one look tells of.
-const batch = 64
+// maxEvents is how many descriptors one look tells of.
+const maxEvents = 64
 
-// yield is after how long a loop lets others have its place, which wakes a thread or two.
+// yieldInterval is after how long a loop lets others have its place, which wakes a thread or two.
 // Go's scheduler takes it, at a worse moment, from who has had it for 10 ms.
-const yield = 8 * time.Millisecond
+const yieldInterval = 8 * time.Millisecond
 
 // NewLoop starts a loop, whose thread joins the namespaces of the given files if there are
 // any.
@@ -84,12 +84,12 @@ func NewLoop(nsFiles ...string) (*Loop, error) {
 		unix.Close(wake)
 		return nil, fmt.Errorf("wait for connections: %w", err)
 	}
-	l := &Loop{epoll: epoll, wake: wake, done: make(chan struct{}), watched: map[int32]watched{}, joints: map[*joint]bool{}, meeting: map[*joint]time.Time{}}
+	l := &Loop{epoll: epoll, wake: wake, done: make(chan struct{}), watched: map[int32]watch{}, conns: map[*proxyConn]bool{}, connecting: map[*proxyConn]time.Time{}}
 	if len(nsFiles) == 0 {
 		go l.run()
 		return l, nil
 	}
-	thread, err := nsthread.Stay(nsFiles...)
+	thread, err := nsthread.Start(nsFiles...)
 	if err != nil {
 		unix.Close(epoll)
 		unix.Close(wake)
@@ -120,12 +120,12 @@ func (l *Loop) Post(f func()) bool {
 	}
 	l.posted = append(l.posted, f)
 	if len(l.posted) == 1 {
-		l.rouse()
+		l.wakeUp()
 	}
 	return true
 }
 
-func (l *Loop) rouse() { _, _ = unix.Write(l.wake, binary.NativeEndian.AppendUint64(nil, 1)) }
+func (l *Loop) wakeUp() { _, _ = unix.Write(l.wake, binary.NativeEndian.AppendUint64(nil, 1)) }
 
 // Close resets what the loop carries, and returns when nothing is called any more. It may
 // be called again, but not on the loop's thread.
@@ -133,7 +133,7 @@ func (l *Loop) Close() {
 	l.mu.Lock()
 	if !l.closed {
 		l.closed = true
-		l.rouse()
+		l.wakeUp()
 	}
 	l.mu.Unlock()
 	<-l.done
@@ -142,52 +142,52 @@ func (l *Loop) Close() {
 // Watch has f called when fd, of which nobody else waits, is ready. On the loop's thread
 // only, as is Forget.
 func (l *Loop) Watch(fd int, events uint32, f func(events uint32)) error {
-	l.turn++
-	if err := brief.Control(l.epoll, unix.EPOLL_CTL_ADD, fd, &unix.EpollEvent{Events: events, Fd: int32(fd), Pad: l.turn}); err != nil {
+	l.generation++
+	if err := brief.Control(l.epoll, unix.EPOLL_CTL_ADD, fd, &unix.EpollEvent{Events: events, Fd: int32(fd), Pad: l.generation}); err != nil {
 		return fmt.Errorf("wait for a descriptor: %w", err)
 	}
-	l.watched[int32(fd)] = watched{l.turn, f}
+	l.watched[int32(fd)] = watch{l.generation, f}
 	return nil
 }
 
-// listen has f told of fd, which may be watched for these events already.
-func (l *Loop) listen(fd int, events uint32, f func(events uint32)) error {
-	if w := l.watched[int32(fd)]; w.tell != nil {
-		l.watched[int32(fd)] = watched{w.turn, f}
+// setHandler has f told of fd, which may be watched for these events already.
+func (l *Loop) setHandler(fd int, events uint32, f func(events uint32)) error {
+	if w := l.watched[int32(fd)]; w.handle != nil {
+		l.watched[int32(fd)] = watch{w.generation, f}
 		return nil
 	}
 	return l.Watch(fd, events, f)
 }
 
-// widen has other events of a descriptor told, too: those that there are at once.
-func (l *Loop) widen(fd int, events uint32) error {
+// watchWrites has other events of a descriptor told, too: those that there are at once.
+func (l *Loop) watchWrites(fd int, events uint32) error {
 	w := l.watched[int32(fd)]
-	return brief.Control(l.epoll, unix.EPOLL_CTL_MOD, fd, &unix.EpollEvent{Events: events, Fd: int32(fd), Pad: w.turn})
+	return brief.Control(l.epoll, unix.EPOLL_CTL_MOD, fd, &unix.EpollEvent{Events: events, Fd: int32(fd), Pad: w.generation})
 }
 
-// Forget is for a descriptor that is closed next, or stays with others.
-func (l *Loop) Forget(fd int, closing bool) {
+// Unwatch is for a descriptor that is closed next, or stays with others.
+func (l *Loop) Unwatch(fd int, closing bool) {
 	delete(l.watched, int32(fd))
 	if !closing {
 		_ = unix.EpollCtl(l.epoll, unix.EPOLL_CTL_DEL, fd, nil)
 	}
 }
 
-// Tick has f called every second or so until it returns false.
-func (l *Loop) Tick(f func() bool) {
-	if len(l.ticks) == 0 {
-		l.next = time.Now().Add(tick)
+// AddTicker has f called every second or so until it returns false.
+func (l *Loop) AddTicker(f func() bool) {
+	if len(l.tickers) == 0 {
+		l.nextTick = time.Now().Add(tickInterval)
 	}
-	l.ticks = append(l.ticks, f)
+	l.tickers = append(l.tickers, f)
 }
 
 // run is the thread's life.
 func (l *Loop) run() {
 	defer close(l.done)
-	defer l.end()
-	events := make([]unix.EpollEvent, batch)
+	defer l.closeAll()
+	events := make([]unix.EpollEvent, maxEvents)
 	for yielded := time.Now(); ; {
-		if time.Since(yielded) > yield {
+		if time.Since(yielded) > yieldInterval {
 			runtime.Gosched()
 			yielded = time.Now()
 		}
@@ -197,54 +197,54 @@ func (l *Loop) run() {
 		}
 		for _, e := range events[:max(n, 0)] {
 			if e.Fd == int32(l.wake) {
-				if !l.takePosted() {
+				if !l.runPosted() {
 					return
 				}
-			} else if w := l.watched[e.Fd]; w.turn == e.Pad && w.tell != nil {
-				w.tell(e.Events)
+			} else if w := l.watched[e.Fd]; w.generation == e.Pad && w.handle != nil {
+				w.handle(e.Events)
 			}
 		}
-		late := l.again
-		l.again = nil
+		late := l.runnable
+		l.runnable = nil
 		for _, j := range late {
 			j.queued = false
-			j.goOn()
+			j.run()
 		}
-		l.tock()
+		l.tick()
 	}
 }
 
-// patience is for how many milliseconds to wait.
-func (l *Loop) patience() int {
+// timeout is for how many milliseconds to wait.
+func (l *Loop) timeout() int {
 	switch {
-	case len(l.again) > 0:
+	case len(l.runnable) > 0:
 		return 0
-	case len(l.ticks) > 0:
-		return int(tick / time.Millisecond)
+	case len(l.tickers) > 0:
+		return int(tickInterval / time.Millisecond)
 	}
 	return -1
 }
 
-func (l *Loop) tock() {
-	if len(l.ticks) == 0 {
+func (l *Loop) tick() {
+	if len(l.tickers) == 0 {
 		return
 	}
 	now := time.Now()
-	if now.Before(l.next) {
+	if now.Before(l.nextTick) {
 		return
 	}
-	l.next = now.Add(tick)
-	all := l.ticks
-	l.ticks = nil
+	l.nextTick = now.Add(tickInterval)
+	all := l.tickers
+	l.tickers = nil
 	for _, f := range all {
 		if f() {
-			l.ticks = append(l.ticks, f)
+			l.tickers = append(l.tickers, f)
 		}
 	}
 }
 
-// takePosted does what others want; false ends the loop.
-func (l *Loop) takePosted() bool {
+// runPosted does what others want; false ends the loop.
+func (l *Loop) runPosted() bool {
 	var count [8]byte
 	_, _ = unix.Read(l.wake, count[:])
 	l.mu.Lock()
@@ -257,12 +257,12 @@ func (l *Loop) takePosted() bool {
 	return !closed
 }
 
-// end resets and gives back all.
-func (l *Loop) end() {
-	for j := range l.joints {
-		j.broken()
+// closeAll resets and gives back all.
+func (l *Loop) closeAll() {
+	for j := range l.conns {
+		j.reset()
 	}
-	l.spareNothing()
+	l.closeIdlePipes()
 	unix.Close(l.epoll)
 	unix.Close(l.wake)
 }

@@ -19,12 +19,12 @@ func carried(t *testing.T, l *Loop) (client, server *net.TCPConn) {
 	t.Helper()
 	client, a := connected(t)
 	b, server := connected(t)
-	fda, err := Take(a)
-	fdb, berr := Take(b)
+	fda, err := TakeFD(a)
+	fdb, berr := TakeFD(b)
 	if err = errors.Join(err, berr); err != nil {
 		t.Fatal(err)
 	}
-	l.Post(func() { l.Carry(fda, fdb, 0, func() {}) })
+	l.Post(func() { l.Proxy(fda, fdb, 0, func() {}) })
 	return client, server
 }
 
@@ -82,7 +82,7 @@ func TestTheEndOfALoop(t *testing.T) {
 	}
 	client, a := connected(t)
 	b, _ := connected(t)
-	l.Join(a, b)
+	l.ProxyConns(a, b)
 	if err := readOne(client); !errors.Is(err, syscall.ECONNRESET) {
 		t.Errorf("after the end: %v, want a reset", err)
 	}
@@ -120,17 +120,17 @@ func TestUrgentDataInAStream(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	goOn := make(chan struct{})
-	l.Post(func() { <-goOn })
-	client.Write(make([]byte, 2*small))
+	resume := make(chan struct{})
+	l.Post(func() { <-resume })
+	client.Write(make([]byte, 2*copySize))
 	cerr := raw.Control(func(fd uintptr) { err = unix.Sendto(int(fd), []byte("!"), unix.MSG_OOB, nil) })
 	if err = errors.Join(err, cerr); err != nil {
 		t.Fatal(err)
 	}
 	client.Write([]byte("rest"))
-	close(goOn)
-	got := make([]byte, 2*small+4)
-	if n, err := io.ReadFull(server, got); err != nil || string(got[2*small:]) != "rest" {
+	close(resume)
+	got := make([]byte, 2*copySize+4)
+	if n, err := io.ReadFull(server, got); err != nil || string(got[2*copySize:]) != "rest" {
 		t.Errorf("%d bytes, %v", n, err)
 	}
 }

@@ -10,13 +10,13 @@ import (
 	"github.com/podrun/podrun/internal/brief"
 )
 
-// Join passes on what a and b say until both have ended, closes both and returns. A reset
+// ProxyConns passes on what a and b say until both have ended, closes both and returns. A reset
 // of one side resets the other, as does the end of the loop.
-func (l *Loop) Join(a, b *net.TCPConn) {
-	fda, err := Take(a)
-	fdb, berr := Take(b)
+func (l *Loop) ProxyConns(a, b *net.TCPConn) {
+	fda, err := TakeFD(a)
+	fdb, berr := TakeFD(b)
 	over := make(chan struct{})
-	if err == nil && berr == nil && l.Post(func() { l.Carry(fda, fdb, 0, func() { close(over) }) }) {
+	if err == nil && berr == nil && l.Post(func() { l.Proxy(fda, fdb, 0, func() { close(over) }) }) {
 		<-over
 		return
 	}
@@ -28,9 +28,9 @@ func (l *Loop) Join(a, b *net.TCPConn) {
 	}
 }
 
-// Take takes a connection away from Go's own waiting: the descriptor does not block. Where
+// TakeFD takes a connection away from Go's own waiting: the descriptor does not block. Where
 // there is none left it is reset.
-func Take(c *net.TCPConn) (fd int, err error) {
+func TakeFD(c *net.TCPConn) (fd int, err error) {
 	if fd, err = brief.Copy(c); err != nil {
 		Reset(c)
 		return -1, err

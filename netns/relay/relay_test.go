@@ -30,7 +30,7 @@ func connected(t *testing.T) (near, far *net.TCPConn) {
 func taken(t *testing.T) (client *net.TCPConn, near int) {
 	t.Helper()
 	client, a := connected(t)
-	near, err := Take(a)
+	near, err := TakeFD(a)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -67,14 +67,14 @@ func joined(t *testing.T) (client, server *net.TCPConn, over chan struct{}) {
 	l := newLoop(t)
 	var fds [2]int
 	for i, c := range []*net.TCPConn{a, b} {
-		fd, err := Take(c)
+		fd, err := TakeFD(c)
 		if err != nil {
 			t.Fatal(err)
 		}
 		fds[i] = fd
 	}
 	over = make(chan struct{})
-	l.Post(func() { l.Carry(fds[0], fds[1], 0, func() { close(over) }) })
+	l.Post(func() { l.Proxy(fds[0], fds[1], 0, func() { close(over) }) })
 	return client, server, over
 }
 

@@ -45,7 +45,7 @@ type Pod struct {
 	Namespace   string
 	Policy      Policy
 	HostNetwork bool
-	Own         Config // its dnsConfig
+	DNSConfig   Config // its dnsConfig
 
 	// Resolver are the addresses of podrun's resolver; none: the pod cannot reach it.
 	Resolver []string
@@ -54,8 +54,8 @@ type Pod struct {
 // Event is a warning that the pod's events are to tell.
 type Event struct{ Reason, Message string }
 
-// For is the file of a pod on a host with the file host.
-func For(p Pod, host Config) (Config, []Event) {
+// Build is the file of a pod on a host with the file host.
+func Build(p Pod, host Config) (Config, []Event) {
 	var events []Event
 	c := Config{Searches: slices.Clone(host.Searches), Options: slices.Clone(host.Options)}
 	cluster := p.Policy == ClusterFirstWithHostNet || p.Policy != Default && !p.HostNetwork
@@ -73,10 +73,10 @@ func For(p Pod, host Config) (Config, []Event) {
 				"podrun has no resolver in this pod's network and cannot create Pod using %q policy. Falling back to %q policy.", cmp.Or(p.Policy, ClusterFirst), Default)})
 		}
 	}
-	c.Nameservers = unique(c.Nameservers, p.Own.Nameservers)
-	c.Searches = unique(c.Searches, p.Own.Searches)
-	c.Options = mergeOptions(c.Options, p.Own.Options)
-	return c.fit(events)
+	c.Nameservers = unique(c.Nameservers, p.DNSConfig.Nameservers)
+	c.Searches = unique(c.Searches, p.DNSConfig.Searches)
+	c.Options = mergeOptions(c.Options, p.DNSConfig.Options)
+	return c.applyLimits(events)
 }
 
 // reachable replaces what only the host reaches. A host without any nameserver asks one
@@ -126,8 +126,8 @@ func mergeOptions(lists ...[]string) []string {
 	return all
 }
 
-// fit leaves out what is too much, and says so.
-func (c Config) fit(events []Event) (Config, []Event) {
+// applyLimits leaves out what is too much, and says so.
+func (c Config) applyLimits(events []Event) (Config, []Event) {
 	if len(c.Nameservers) > MaxNameservers {
 		c.Nameservers = c.Nameservers[:MaxNameservers]
 		events = append(events, Event{"DNSConfigForming", "Nameserver limits were exceeded, some nameservers have been omitted, the applied nameserver line is: " + strings.Join(c.Nameservers, " ")})

@@ -73,7 +73,7 @@ func TestPolicies(t *testing.T) {
 	}{
 		{"ClusterFirst", Pod{Resolver: podruns}, host,
 			Config{podruns, append(slices.Clone(cluster), "example.com"), []string{"ndots:5"}}, ""},
-		{"ClusterFirst with its own", Pod{Policy: ClusterFirst, Resolver: podruns, Own: own}, host,
+		{"ClusterFirst with its own", Pod{Policy: ClusterFirst, Resolver: podruns, DNSConfig: own}, host,
 			Config{[]string{"10.88.0.1", "203.0.113.1"}, append(slices.Clone(cluster), "example.com", "own.example"), []string{"ndots:2", "debug"}}, ""},
 		{"ClusterFirst on the host's network", Pod{Policy: ClusterFirst, Resolver: podruns, HostNetwork: true}, stub, stub, ""},
 		{"ClusterFirstWithHostNet on the host's network", Pod{Policy: ClusterFirstWithHostNet, HostNetwork: true}, stub, stub,
@@ -82,23 +82,23 @@ func TestPolicies(t *testing.T) {
 		{"ClusterFirst without a network", Pod{}, host, host,
 			`MissingClusterDNS: podrun has no resolver in this pod's network and cannot create Pod using "ClusterFirst" policy. Falling back to "Default" policy.`},
 		{"Default", Pod{Policy: Default, Resolver: podruns}, host, host, ""},
-		{"Default with its own", Pod{Policy: Default, Resolver: podruns, Own: Config{Options: []string{"timeout:5"}}}, host,
+		{"Default with its own", Pod{Policy: Default, Resolver: podruns, DNSConfig: Config{Options: []string{"timeout:5"}}}, host,
 			Config{host.Nameservers, host.Searches, []string{"timeout:5", "rotate"}}, ""},
 		{"Default where the host asks itself", Pod{Policy: Default, Resolver: podruns}, stub, Config{[]string{"10.88.0.1", "192.0.2.53"}, nil, stub.Options}, ""},
 		{"Default where the host has none", Pod{Policy: Default, Resolver: podruns}, Config{}, Config{Nameservers: podruns}, ""},
-		{"None", Pod{Policy: None, Resolver: podruns, Own: own}, host, own, ""},
+		{"None", Pod{Policy: None, Resolver: podruns, DNSConfig: own}, host, own, ""},
 	} {
 		c.pod.Namespace = "ns"
-		got, events := For(c.pod, c.host)
+		got, events := Build(c.pod, c.host)
 		if diff := cmp.Diff(c.want, got); diff != "" {
 			t.Errorf("%s: %s", c.name, diff)
 		}
-		var said []string
+		var output []string
 		for _, e := range events {
-			said = append(said, e.Reason+": "+e.Message)
+			output = append(output, e.Reason+": "+e.Message)
 		}
-		if strings.Join(said, "|") != c.says {
-			t.Errorf("%s: events %q, want %q", c.name, said, c.says)
+		if strings.Join(output, "|") != c.says {
+			t.Errorf("%s: events %q, want %q", c.name, output, c.says)
 		}
 	}
 }
@@ -123,18 +123,18 @@ func TestLimits(t *testing.T) {
 		{"2049 characters", Config{Searches: append(many(15, 127), many(1, 129)...)}, 0, 15, []string{"Search Line limits were exceeded, some search paths have been omitted, the applied search line is: " + strings.Join(many(15, 127), " ")}},
 		{"one that libraries abort at", Config{Searches: []string{"a", strings.Repeat("b", 254), "c"}}, 0, 2, []string{"Search Line limits were exceeded, some search paths have been omitted, the applied search line is: a c"}},
 	} {
-		got, events := For(Pod{Policy: None, Own: c.own}, host)
+		got, events := Build(Pod{Policy: None, DNSConfig: c.own}, host)
 		if len(got.Nameservers) != c.ns || len(got.Searches) != c.srch {
 			t.Errorf("%s: %d nameservers, %d search paths", c.name, len(got.Nameservers), len(got.Searches))
 		}
-		var said []string
+		var output []string
 		for _, e := range events {
 			if e.Reason != "DNSConfigForming" {
 				t.Errorf("%s: reason %s", c.name, e.Reason)
 			}
-			said = append(said, e.Message)
+			output = append(output, e.Message)
 		}
-		if diff := cmp.Diff(c.says, said); diff != "" {
+		if diff := cmp.Diff(c.says, output); diff != "" {
 			t.Errorf("%s: %s", c.name, diff)
 		}
 	}

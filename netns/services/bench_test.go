@@ -23,7 +23,7 @@ func crowd(ready bool) Directory {
 }
 
 func BenchmarkApply(b *testing.B) {
-	n := newNetwork(b)
+	n := newTestbed(b)
 	n.apply(crowd(true))
 	b.Run("changed", func(b *testing.B) {
 		for i := 0; b.Loop(); i++ {
@@ -44,7 +44,7 @@ func BenchmarkApply(b *testing.B) {
 
 func BenchmarkConnect(b *testing.B) {
 	client, server := aPod("client", 200, func(p *Pod) { p.Labels = nil }), aPod("p0", 2)
-	n := newNetwork(b, client, server)
+	n := newTestbed(b, client, server)
 	n.serve("p0", "TCP", 8080)
 	d := crowd(true)
 	d.Pods = d.Pods[:1]

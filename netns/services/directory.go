@@ -34,7 +34,7 @@ type Port struct {
 	Port       uint16
 	Target     uint16
 	TargetName string
-	Node       uint16 // of the machine; 0: none
+	NodePort   uint16 // of the machine; 0: none
 }
 
 // Pod is one living pod.
@@ -44,7 +44,7 @@ type Pod struct {
 	Labels              map[string]string
 	Addresses           []netip.Addr
 	Ready               bool // and not about to end
-	Stack               bool // its network is a stack in user space, to which the router's sockets are strangers
+	UserSpaceStack      bool // its network is a stack in user space, to which the router's sockets are strangers
 	Ports               []NamedPort
 }
 
@@ -54,8 +54,8 @@ type NamedPort struct {
 	Port           uint16
 }
 
-// Backs says whether a pod stands behind a Service now.
-func (s *Service) Backs(p *Pod) bool {
+// Selects says whether a pod stands behind a Service now.
+func (s *Service) Selects(p *Pod) bool {
 	if len(s.Selector) == 0 || p.Namespace != s.Namespace || !p.Ready && !s.PublishNotReady {
 		return false
 	}
@@ -67,9 +67,9 @@ func (s *Service) Backs(p *Pod) bool {
 	return true
 }
 
-// On is the port of a pod that a Service's port leads to; 0: there is none, and the pod
+// TargetOn is the port of a pod that a Service's port leads to; 0: there is none, and the pod
 // does not stand behind this port.
-func (p Port) On(of *Pod) uint16 {
+func (p Port) TargetOn(of *Pod) uint16 {
 	if p.TargetName == "" {
 		return p.Target
 	}
@@ -81,11 +81,11 @@ func (p Port) On(of *Pod) uint16 {
 	return 0
 }
 
-// Backing are the pods behind a Service, in an order of their own.
-func (d *Directory) Backing(s *Service) []*Pod {
+// Endpoints are the pods behind a Service, in an order of their own.
+func (d *Directory) Endpoints(s *Service) []*Pod {
 	var pods []*Pod
 	for i := range d.Pods {
-		if s.Backs(&d.Pods[i]) {
+		if s.Selects(&d.Pods[i]) {
 			pods = append(pods, &d.Pods[i])
 		}
 	}
@@ -93,30 +93,32 @@ func (d *Directory) Backing(s *Service) []*Pod {
 	return pods
 }
 
-// Node is a port of the machine that leads to one of a pod.
-type Node struct {
+// NodePort is a port of the machine that leads to one of a pod.
+type NodePort struct {
 	Protocol string
 	Port, To uint16
-	Keeps    bool // its clients stay with their pods: Stays
+	Affinity bool // its clients stay with their pods: Stays
 }
 
-// Nodes are the ports of the machine that lead to a pod now, in an order of their own:
+// NodePorts are the ports of the machine that lead to a pod now, in an order of their own:
 // those of the Services behind which it stands.
-func (d *Directory) Nodes(namespace, name string) []Node {
-	var list []Node
+func (d *Directory) NodePorts(namespace, name string) []NodePort {
+	var list []NodePort
 	i := slices.IndexFunc(d.Pods, func(p Pod) bool { return p.Namespace == namespace && p.Name == name })
 	for j := range d.Services {
 		s := &d.Services[j]
-		if i < 0 || !s.Backs(&d.Pods[i]) {
+		if i < 0 || !s.Selects(&d.Pods[i]) {
 			continue
 		}
 		for _, p := range s.Ports {
-			if to := p.On(&d.Pods[i]); p.Node != 0 && to != 0 {
-				list = append(list, Node{p.Protocol, p.Node, to, s.AffinitySeconds > 0})
+			if to := p.TargetOn(&d.Pods[i]); p.NodePort != 0 && to != 0 {
+				list = append(list, NodePort{p.Protocol, p.NodePort, to, s.AffinitySeconds > 0})
 			}
 		}
 	}
-	slices.SortFunc(list, func(a, b Node) int { return cmp.Or(cmp.Compare(a.Port, b.Port), cmp.Compare(a.Protocol, b.Protocol)) })
+	slices.SortFunc(list, func(a, b NodePort) int {
+		return cmp.Or(cmp.Compare(a.Port, b.Port), cmp.Compare(a.Protocol, b.Protocol))
+	})
 	return list
 }
 
@@ -134,7 +136,7 @@ func (d *Directory) routes() []route {
 	var all []route
 	for i := range d.Services {
 		s := &d.Services[i]
-		pods := d.Backing(s)
+		pods := d.Endpoints(s)
 		for _, vip := range s.Addresses {
 			for _, p := range s.Ports {
 				if protocols[p.Protocol] == 0 {
@@ -155,7 +157,7 @@ func (d *Directory) routes() []route {
 // endpoints are those of pods, of one family; a pod has one address of each.
 func (p Port) endpoints(pods []*Pod, v4 bool) (list []netip.AddrPort) {
 	for _, b := range pods {
-		port := p.On(b)
+		port := p.TargetOn(b)
 		i := slices.IndexFunc(b.Addresses, func(a netip.Addr) bool { return a.Is4() == v4 })
 		if port != 0 && i >= 0 {
 			list = append(list, netip.AddrPortFrom(b.Addresses[i], port))

@@ -13,9 +13,9 @@ import (
 
 // Registers of nftables: the first has 16 bytes, and is the first four of 4 bytes each.
 const (
-	first   = unix.NFT_REG_1
-	second4 = unix.NFT_REG32_01 // after an IPv4 address in the first; others of 4 bytes follow
-	second6 = unix.NFT_REG32_04 // after an IPv6 address in the first; others of 4 bytes follow
+	reg       = unix.NFT_REG_1
+	regAfter4 = unix.NFT_REG32_01 // after an IPv4 address in the first; others of 4 bytes follow
+	regAfter6 = unix.NFT_REG32_04 // after an IPv6 address in the first; others of 4 bytes follow
 )
 
 // family is what rules of IPv4 and of IPv6 differ in.
@@ -28,8 +28,8 @@ type family struct {
 }
 
 var (
-	v4 = family{unix.NFPROTO_IPV4, 4, 12, 16, second4, nftables.TypeIPAddr}
-	v6 = family{unix.NFPROTO_IPV6, 16, 8, 24, second6, nftables.TypeIP6Addr}
+	v4 = family{unix.NFPROTO_IPV4, 4, 12, 16, regAfter4, nftables.TypeIPAddr}
+	v6 = family{unix.NFPROTO_IPV6, 16, 8, 24, regAfter6, nftables.TypeIP6Addr}
 )
 
 func familyOf(a netip.Addr) family {
@@ -42,15 +42,15 @@ func familyOf(a netip.Addr) family {
 var protocols = map[string]byte{"TCP": unix.IPPROTO_TCP, "UDP": unix.IPPROTO_UDP}
 
 func equals(b ...byte) expr.Any {
-	return &expr.Cmp{Op: expr.CmpOpEq, Register: first, Data: b}
+	return &expr.Cmp{Op: expr.CmpOpEq, Register: reg, Data: b}
 }
 
 func (f family) is() []expr.Any {
-	return []expr.Any{&expr.Meta{Key: expr.MetaKeyNFPROTO, Register: first}, equals(f.proto)}
+	return []expr.Any{&expr.Meta{Key: expr.MetaKeyNFPROTO, Register: reg}, equals(f.proto)}
 }
 
 func protocol(p byte) []expr.Any {
-	return []expr.Any{&expr.Meta{Key: expr.MetaKeyL4PROTO, Register: first}, equals(p)}
+	return []expr.Any{&expr.Meta{Key: expr.MetaKeyL4PROTO, Register: reg}, equals(p)}
 }
 
 func (f family) load(offset, register uint32) expr.Any {
@@ -63,31 +63,31 @@ func (f family) toPrefix(p netip.Prefix) []expr.Any {
 	for i := range p.Bits() {
 		mask[i/8] |= 0x80 >> (i % 8)
 	}
-	return append(f.is(), f.load(f.to, first),
-		&expr.Bitwise{SourceRegister: first, DestRegister: first, Len: f.size, Mask: mask, Xor: make([]byte, f.size)},
+	return append(f.is(), f.load(f.to, reg),
+		&expr.Bitwise{SourceRegister: reg, DestRegister: reg, Len: f.size, Mask: mask, Xor: make([]byte, f.size)},
 		equals(p.Masked().Addr().AsSlice()...))
 }
 
 // toPort matches packets for one port of a Service.
 func (r route) toPort() []expr.Any {
 	f := familyOf(r.from.Addr())
-	match := append(f.is(), f.load(f.to, first), equals(r.from.Addr().AsSlice()...))
+	match := append(f.is(), f.load(f.to, reg), equals(r.from.Addr().AsSlice()...))
 	match = append(match, protocol(protocols[r.protocol])...)
 	return append(match,
-		&expr.Payload{DestRegister: first, Base: expr.PayloadBaseTransportHeader, Offset: 2, Len: 2},
+		&expr.Payload{DestRegister: reg, Base: expr.PayloadBaseTransportHeader, Offset: 2, Len: 2},
 		equals(binaryutil.BigEndian.PutUint16(r.from.Port())...))
 }
 
-// slots is how many parts clients with affinity are divided into, and seed what tells their
+// affinitySlots is how many parts clients with affinity are divided into, and seed what tells their
 // hash from others.
 const (
-	slots = 61
-	seed  = 1
+	affinitySlots = 61
+	affinitySeed  = 1
 )
 
-// alone are the routes that lead to one endpoint, as most on one machine do: all of a
+// singleEndpoints are the routes that lead to one endpoint, as most on one machine do: all of a
 // family are in one map, from address, protocol and port.
-func (f family) alone(t *nftables.Table, routes []route) (*nftables.Set, []nftables.SetElement) {
+func (f family) singleEndpoints(t *nftables.Table, routes []route) (*nftables.Set, []nftables.SetElement) {
 	set := &nftables.Set{Table: t, Name: map[bool]string{true: "alone4", false: "alone6"}[f.size == v4.size], IsMap: true, Concatenation: true,
 		KeyType:  nftables.MustConcatSetType(f.address, nftables.TypeInetProto, nftables.TypeInetService),
 		DataType: nftables.MustConcatSetType(f.address, nftables.TypeInetService)}
@@ -102,13 +102,13 @@ func (f family) alone(t *nftables.Table, routes []route) (*nftables.Set, []nftab
 	return set, elements
 }
 
-// find looks a packet up in a map of alone, and leads it.
-func (f family) find(set *nftables.Set) []expr.Any {
-	return append(f.is(), f.load(f.to, first),
+// lookupSingle looks a packet up in a map of alone, and leads it.
+func (f family) lookupSingle(set *nftables.Set) []expr.Any {
+	return append(f.is(), f.load(f.to, reg),
 		&expr.Meta{Key: expr.MetaKeyL4PROTO, Register: f.after},
 		&expr.Payload{DestRegister: f.after + 1, Base: expr.PayloadBaseTransportHeader, Offset: 2, Len: 2},
-		&expr.Lookup{SourceRegister: first, DestRegister: first, IsDestRegSet: true, SetName: set.Name, SetID: set.ID},
-		f.lead())
+		&expr.Lookup{SourceRegister: reg, DestRegister: reg, IsDestRegSet: true, SetName: set.Name, SetID: set.ID},
+		f.dnat())
 }
 
 // value is an endpoint as maps have it.
@@ -116,15 +116,15 @@ func value(to netip.AddrPort) []byte {
 	return append(append(to.Addr().AsSlice(), binaryutil.BigEndian.PutUint16(to.Port())...), 0, 0)
 }
 
-// lead sends a connection to the endpoint in the first register.
-func (f family) lead() expr.Any {
-	return &expr.NAT{Type: expr.NATTypeDestNAT, Family: uint32(f.proto), RegAddrMin: first, RegProtoMin: f.after, Specified: true}
+// dnat sends a connection to the endpoint in the first register.
+func (f family) dnat() expr.Any {
+	return &expr.NAT{Type: expr.NATTypeDestNAT, Family: uint32(f.proto), RegAddrMin: reg, RegProtoMin: f.after, Specified: true}
 }
 
-// places says which endpoint each number stands for that a connection is given: each in
+// slots says which endpoint each number stands for that a connection is given: each in
 // turn, or, with affinity, by the client's address, so that of the clients only those
 // move whose pod has gone, and those that a new one takes over (rendezvous hashing).
-func (r route) places() []netip.AddrPort {
+func (r route) slots() []netip.AddrPort {
 	if r.affinity == 0 {
 		return r.to
 	}
@@ -136,7 +136,7 @@ func bySlot(to []netip.AddrPort) []netip.AddrPort {
 	if len(to) == 0 {
 		return nil
 	}
-	list := make([]netip.AddrPort, slots)
+	list := make([]netip.AddrPort, affinitySlots)
 	for i := range list {
 		list[i] = slices.MaxFunc(to, func(a, b netip.AddrPort) int {
 			wa, wb := weight(i, a.Addr()), weight(i, b.Addr())
@@ -161,14 +161,14 @@ func weight(slot int, a netip.Addr) uint64 {
 	return h.Sum64()
 }
 
-// number gives a connection one of n numbers.
-func (r route) number(n int) []expr.Any {
+// pickSlot gives a connection one of n numbers.
+func (r route) pickSlot(n int) []expr.Any {
 	f := familyOf(r.from.Addr())
 	if r.affinity == 0 {
-		return []expr.Any{&expr.Numgen{Register: first, Modulus: uint32(n), Type: unix.NFT_NG_INCREMENTAL}}
+		return []expr.Any{&expr.Numgen{Register: reg, Modulus: uint32(n), Type: unix.NFT_NG_INCREMENTAL}}
 	}
-	return []expr.Any{f.load(f.source, first),
-		&expr.Hash{SourceRegister: first, DestRegister: first, Length: f.size, Modulus: uint32(n), Seed: seed, Type: expr.HashTypeJenkins}}
+	return []expr.Any{f.load(f.source, reg),
+		&expr.Hash{SourceRegister: reg, DestRegister: reg, Length: f.size, Modulus: uint32(n), Seed: affinitySeed, Type: expr.HashTypeJenkins}}
 }
 
 // targets is the map from numbers to endpoints.
@@ -183,16 +183,16 @@ func (r route) targets(t *nftables.Table, places []netip.AddrPort) (*nftables.Se
 	return set, elements
 }
 
-// leadTo sends a connection to the endpoint whose number is in the first register.
-func (r route) leadTo(targets *nftables.Set) []expr.Any {
+// dnatBySlot sends a connection to the endpoint whose number is in the first register.
+func (r route) dnatBySlot(targets *nftables.Set) []expr.Any {
 	return []expr.Any{
-		&expr.Lookup{SourceRegister: first, DestRegister: first, IsDestRegSet: true, SetName: targets.Name, SetID: targets.ID},
-		familyOf(r.from.Addr()).lead(),
+		&expr.Lookup{SourceRegister: reg, DestRegister: reg, IsDestRegSet: true, SetName: targets.Name, SetID: targets.ID},
+		familyOf(r.from.Addr()).dnat(),
 	}
 }
 
-// refuse answers as a host does where nobody listens.
-func refuse(match []expr.Any) [][]expr.Any {
+// reject answers as a host does where nobody listens.
+func reject(match []expr.Any) [][]expr.Any {
 	tcp := append(slices.Clone(match), protocol(unix.IPPROTO_TCP)...)
 	return [][]expr.Any{
 		append(tcp, &expr.Reject{Type: unix.NFT_REJECT_TCP_RST}),
@@ -200,35 +200,35 @@ func refuse(match []expr.Any) [][]expr.Any {
 	}
 }
 
-// redirects matches a router's advice to ask a neighbour directly: the answer would not
+// dropRedirects matches a router's advice to ask a neighbour directly: the answer would not
 // come back through the router.
-func redirects() [][]expr.Any {
+func dropRedirects() [][]expr.Any {
 	var rules [][]expr.Any
 	for kind, number := range map[byte]byte{unix.IPPROTO_ICMP: 5, unix.IPPROTO_ICMPV6: 137} {
 		rules = append(rules, append(protocol(kind),
-			&expr.Payload{DestRegister: first, Base: expr.PayloadBaseTransportHeader, Offset: 0, Len: 1},
+			&expr.Payload{DestRegister: reg, Base: expr.PayloadBaseTransportHeader, Offset: 0, Len: 1},
 			equals(number), &expr.Verdict{Kind: expr.VerdictDrop}))
 	}
 	return rules
 }
 
-// toItself matches packets that pods have sent to themselves, by way of a Service: a pod
+// matchHairpin matches packets that pods have sent to themselves, by way of a Service: a pod
 // does not take what comes from its own address.
-func (f family) toItself(set *nftables.Set) []expr.Any {
-	return append(f.is(), f.load(f.source, first), f.load(f.to, f.after),
-		&expr.Lookup{SourceRegister: first, SetName: set.Name, SetID: set.ID})
+func (f family) matchHairpin(set *nftables.Set) []expr.Any {
+	return append(f.is(), f.load(f.source, reg), f.load(f.to, f.after),
+		&expr.Lookup{SourceRegister: reg, SetName: set.Name, SetID: set.ID})
 }
 
-// inNameOf gives packets another source, at which the answers pass the router.
-func (f family) inNameOf(a netip.Addr) []expr.Any {
+// snat gives packets another source, at which the answers pass the router.
+func (f family) snat(a netip.Addr) []expr.Any {
 	return []expr.Any{
-		&expr.Immediate{Register: first, Data: a.AsSlice()},
-		&expr.NAT{Type: expr.NATTypeSourceNAT, Family: uint32(f.proto), RegAddrMin: first},
+		&expr.Immediate{Register: reg, Data: a.AsSlice()},
+		&expr.NAT{Type: expr.NATTypeSourceNAT, Family: uint32(f.proto), RegAddrMin: reg},
 	}
 }
 
-// selves are the endpoints' addresses of one family, each twice.
-func selves(t *nftables.Table, f family, routes []route) (*nftables.Set, []nftables.SetElement) {
+// hairpinSet are the endpoints' addresses of one family, each twice.
+func hairpinSet(t *nftables.Table, f family, routes []route) (*nftables.Set, []nftables.SetElement) {
 	set := &nftables.Set{Table: t, Anonymous: true, Constant: true, Concatenation: true,
 		KeyType: nftables.MustConcatSetType(f.address, f.address)}
 	var elements []nftables.SetElement

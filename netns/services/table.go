@@ -11,8 +11,8 @@ import (
 	"github.com/google/nftables"
 	"github.com/google/nftables/expr"
 
+	"github.com/podrun/podrun/internal/nft"
 	"github.com/podrun/podrun/internal/nsthread"
-	"github.com/podrun/podrun/netns"
 )
 
 // tableName is the table's in the router's namespace.
@@ -26,14 +26,14 @@ const tableName = "services"
 func Apply(router string, ranges []netip.Prefix, d Directory) (changed bool, err error) {
 	err = nsthread.Do(func() error {
 		routes := d.routes()
-		mark := stamp(ranges, routes)
-		old, never, err := stampOf()
+		mark := digest(ranges, routes)
+		old, never, err := currentDigest()
 		if err != nil || bytes.Equal(mark, old) {
 			return err
 		}
 		changed = true
-		return netns.Transact(func(c *nftables.Conn) error {
-			t := &table{Conn: c, mark: mark, bare: len(routes) == 0 && never}
+		return nft.Transact(func(c *nftables.Conn) error {
+			t := &table{Conn: c, digest: mark, empty: len(routes) == 0 && never}
 			return t.build(ranges, routes)
 		})
 	}, router)
@@ -43,16 +43,16 @@ func Apply(router string, ranges []netip.Prefix, d Directory) (changed bool, err
 	return changed, nil
 }
 
-// stamp tells whether two tables are the same.
-func stamp(ranges []netip.Prefix, routes []route) []byte {
+// digest tells whether two tables are the same.
+func digest(ranges []netip.Prefix, routes []route) []byte {
 	h := sha256.New()
 	fmt.Fprintln(h, ranges, routes)
 	return h.Sum(nil)
 }
 
-// stampOf is that of the table there is; nil if it cannot be told. never says that there is
+// currentDigest is that of the table there is; nil if it cannot be told. never says that there is
 // no table: then the kernel lists nothing, and has no error.
-func stampOf() (mark []byte, never bool, err error) {
+func currentDigest() (mark []byte, never bool, err error) {
 	c, err := nftables.New()
 	if err != nil {
 		return nil, false, err
@@ -69,9 +69,9 @@ func stampOf() (mark []byte, never bool, err error) {
 type table struct {
 	*nftables.Conn
 	*nftables.Table
-	mark []byte
-	bare bool // it leads nothing, and never has
-	errs []error
+	digest []byte
+	empty  bool // it leads nothing, and never has
+	errs   []error
 }
 
 // build replaces what each chain holds. The table and the chains stay, which spares
@@ -81,47 +81,47 @@ func (t *table) build(ranges []netip.Prefix, routes []route) error {
 	after := nftables.ChainPriority(int32(*nftables.ChainPriorityNATDest) + 1)
 	none := t.chain("refuse", nftables.ChainTypeFilter, nftables.ChainHookPrerouting, &after)
 	out := t.chain("keep", nftables.ChainTypeFilter, nftables.ChainHookOutput, nftables.ChainPriorityFilter)
-	for _, rule := range redirects() {
+	for _, rule := range dropRedirects() {
 		t.rule(out, rule)
 	}
 	for _, p := range ranges {
-		for _, rule := range refuse(familyOf(p.Addr()).toPrefix(p)) {
+		for _, rule := range reject(familyOf(p.Addr()).toPrefix(p)) {
 			t.rule(none, rule)
 		}
 	}
-	if !t.bare {
-		t.lead(ranges, routes)
+	if !t.empty {
+		t.addNAT(ranges, routes)
 	}
 	stamp := t.AddChain(&nftables.Chain{Name: "stamp", Table: t.Table})
 	t.FlushChain(stamp)
-	t.AddRule(&nftables.Rule{Table: t.Table, Chain: stamp, UserData: t.mark, Exprs: []expr.Any{&expr.Verdict{Kind: expr.VerdictReturn}}})
+	t.AddRule(&nftables.Rule{Table: t.Table, Chain: stamp, UserData: t.digest, Exprs: []expr.Any{&expr.Verdict{Kind: expr.VerdictReturn}}})
 	return errors.Join(t.errs...)
 }
 
-// lead makes what changes addresses: with it the kernel keeps track of every connection of
+// addNAT makes what changes addresses: with it the kernel keeps track of every connection of
 // the router, each packet of which is looked up.
-func (t *table) lead(ranges []netip.Prefix, routes []route) {
+func (t *table) addNAT(ranges []netip.Prefix, routes []route) {
 	pre := t.chain("lead", nftables.ChainTypeNAT, nftables.ChainHookPrerouting, nftables.ChainPriorityNATDest)
 	post := t.chain("answer", nftables.ChainTypeNAT, nftables.ChainHookPostrouting, nftables.ChainPriorityNATSource)
 	for _, f := range []family{v4, v6} {
-		set, elements := f.alone(t.Table, routes)
+		set, elements := f.singleEndpoints(t.Table, routes)
 		t.refill(set, elements)
-		t.rule(pre, f.find(set))
+		t.rule(pre, f.lookupSingle(set))
 	}
 	for _, r := range routes {
 		if len(r.to) < 2 {
 			continue
 		}
-		places := r.places()
+		places := r.slots()
 		set, elements := r.targets(t.Table, places)
 		t.set(set, elements)
-		t.rule(pre, r.toPort(), r.number(len(places)), r.leadTo(set))
+		t.rule(pre, r.toPort(), r.pickSlot(len(places)), r.dnatBySlot(set))
 	}
 	for _, p := range ranges {
 		f := familyOf(p.Addr())
-		if set, elements := selves(t.Table, f, routes); len(elements) > 0 {
+		if set, elements := hairpinSet(t.Table, f, routes); len(elements) > 0 {
 			t.set(set, elements)
-			t.rule(post, f.toItself(set), f.inNameOf(p.Addr()))
+			t.rule(post, f.matchHairpin(set), f.snat(p.Addr()))
 		}
 	}
 }
@@ -138,14 +138,14 @@ func (t *table) set(s *nftables.Set, elements []nftables.SetElement) {
 	}
 }
 
-// atOnce is how many elements a message has room for, whose parts have 64 KiB.
-const atOnce = 500
+// maxElements is how many elements a message has room for, whose parts have 64 KiB.
+const maxElements = 500
 
 // refill replaces the elements of a set that stays.
 func (t *table) refill(s *nftables.Set, elements []nftables.SetElement) {
 	t.set(s, nil)
 	t.FlushSet(s)
-	for part := range slices.Chunk(elements, atOnce) {
+	for part := range slices.Chunk(elements, maxElements) {
 		if err := t.SetAddElements(s, part); err != nil {
 			t.errs = append(t.errs, err)
 		}

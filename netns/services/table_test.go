@@ -28,7 +28,7 @@ func TestConnectionsReachReadyPodsInTurn(t *testing.T) {
 	testenv.NoLeaks(t)
 	client := aPod("client", 9, func(p *Pod) { p.Labels = nil })
 	a, b, c := aPod("a", 2), aPod("b", 3), aPod("c", 4, func(p *Pod) { p.Ready = false })
-	n := newNetwork(t, client, a, b, c)
+	n := newTestbed(t, client, a, b, c)
 	for _, pod := range []string{"a", "b", "c"} {
 		n.serve(pod, "TCP", 8080)
 		n.serve(pod, "UDP", 5353)
@@ -58,10 +58,10 @@ func TestConnectionsReachReadyPodsInTurn(t *testing.T) {
 	}
 }
 
-func TestNobodyThereRefuses(t *testing.T) {
+func TestNoEndpointRefuses(t *testing.T) {
 	testenv.NoLeaks(t)
 	client := aPod("client", 9, func(p *Pod) { p.Labels = nil })
-	n := newNetwork(t, client, aPod("a", 2))
+	n := newTestbed(t, client, aPod("a", 2))
 	n.serve("a", "TCP", 8080)
 	n.apply(served(client))
 	for _, q := range asked {
@@ -79,10 +79,10 @@ func TestNobodyThereRefuses(t *testing.T) {
 	}
 }
 
-func TestAPodReachesItself(t *testing.T) {
+func TestHairpin(t *testing.T) {
 	testenv.NoLeaks(t)
 	a := aPod("a", 2)
-	n := newNetwork(t, a)
+	n := newTestbed(t, a)
 	n.serve("a", "TCP", 8080)
 	n.serve("a", "UDP", 5353)
 	n.apply(served(a))
@@ -94,13 +94,13 @@ func TestAPodReachesItself(t *testing.T) {
 	}
 }
 
-func TestAClientStaysWithItsPod(t *testing.T) {
+func TestServiceAffinity(t *testing.T) {
 	testenv.NoLeaks(t)
 	var pods []Pod
 	for i, name := range []string{"a", "b", "c", "d", "e", "f"} {
 		pods = append(pods, aPod(name, i+2))
 	}
-	n := newNetwork(t, pods...)
+	n := newTestbed(t, pods...)
 	for _, p := range pods {
 		n.serve(p.Name, "TCP", 8080)
 		n.serve(p.Name, "UDP", 5353)
@@ -149,7 +149,7 @@ func TestAClientStaysWithItsPod(t *testing.T) {
 func TestOnlyChangesAreMade(t *testing.T) {
 	testenv.NoLeaks(t)
 	a := aPod("a", 2)
-	n := newNetwork(t)
+	n := newTestbed(t)
 	if !n.apply(served(a)) || n.apply(served(a)) {
 		t.Error("the table is made once")
 	}

@@ -28,7 +28,7 @@ func TestSummarise(t *testing.T) {
 }
 
 func TestOwns(t *testing.T) {
-	p := &person{ids: []span{{1001, 1}, {100000, 65536}}}
+	p := &account{ids: []uidRange{{1001, 1}, {100000, 65536}}}
 	for uid, want := range map[uint64]bool{0: false, 1000: false, 1001: true, 1002: false, 99999: false, 100000: true, 165535: true, 165536: false} {
 		if p.owns(uid) != want {
 			t.Errorf("owns(%d) = %v", uid, !want)
@@ -54,7 +54,7 @@ func TestCompare(t *testing.T) {
 		t.Errorf("compare = %d, %q, want 1, %q", regressions, lines, want)
 	}
 	for _, r := range now.ratios() {
-		if strings.HasPrefix(r.Name, "start to exec") && (r.Name != "start to exec, cold, of floor's" || r.Value != 3 || r.Bar != 7) {
+		if strings.HasPrefix(r.Name, "start to exec") && (r.Name != "start to exec, cold, of floor's" || r.Value != 3 || r.Target != 7) {
 			t.Errorf("%+v", r)
 		}
 	}
@@ -79,12 +79,12 @@ func TestPlot(t *testing.T) {
 	reached := 0
 	list := r.ratios()
 	for _, x := range list {
-		if x.Bar > 0 {
+		if x.Target > 0 {
 			reached++
 		}
 	}
-	if reached != len(bars) {
-		t.Errorf("%d of %d bars belong to a ratio", reached, len(bars))
+	if reached != len(targets) {
+		t.Errorf("%d of %d bars belong to a ratio", reached, len(targets))
 	}
 	svg := plot("<a title>", list)
 	if n := strings.Count(svg, `text-anchor="end"`); n != len(list) {
@@ -132,18 +132,18 @@ func TestPrintWithoutPeer(t *testing.T) {
 // Runs of another length, or beside other work, are compared, and it is said that they are not alike.
 func TestUnlike(t *testing.T) {
 	a := report{Rounds: 5, CPUs: 2, Kernel: "6.1", PodmanVersion: "podman version 4.3.1", Load: "0.30"}
-	if list := unlike(a, a); len(list) > 0 {
+	if list := differences(a, a); len(list) > 0 {
 		t.Errorf("a run is not like itself: %q", list)
 	}
 	b := a
 	b.Rounds, b.Load = 2, "2.10"
 	want := []string{"rounds 5 then, 2 now", "load 0.30 then, 2.10 now"}
-	if list := unlike(a, b); !slices.Equal(list, want) {
+	if list := differences(a, b); !slices.Equal(list, want) {
 		t.Errorf("unlike = %q, want %q", list, want)
 	}
 	b = a
 	b.Load = "" // of before it was kept
-	if list := unlike(b, a); !slices.Equal(list, []string{"load unknown then, 0.30 now"}) {
+	if list := differences(b, a); !slices.Equal(list, []string{"load unknown then, 0.30 now"}) {
 		t.Errorf("unlike = %q", list)
 	}
 }
@@ -186,14 +186,14 @@ func TestCountCalls(t *testing.T) {
 func TestWhatPodmanWaitsForNothing(t *testing.T) {
 	var f figures
 	for took, want := range map[time.Duration]time.Duration{time.Second: time.Second, 20*time.Second + 5: 5, 41 * time.Second: time.Second} {
-		if got := f.busy(took); got != want {
+		if got := f.withoutIdle(took); got != want {
 			t.Errorf("%v: %v", took, got)
 		}
 	}
-	if f.gave != 3*idlePatience {
-		t.Errorf("%v in all", f.gave)
+	if f.idled != 3*idlePatience {
+		t.Errorf("%v in all", f.idled)
 	}
-	r := report{PodmanIdled: f.gave.Seconds()}
+	r := report{PodmanIdled: f.idled.Seconds()}
 	if page := r.page(nil); !strings.Contains(page, "waited 20s") || !strings.Contains(page, "60 s in all") {
 		t.Error(page)
 	}

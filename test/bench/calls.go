@@ -14,7 +14,7 @@ import (
 //
 // What an engine does in processes that stay is its own, too: an exec's calls are those of
 // the command and those that the pod's processes make meanwhile.
-func (m measured) counted(who *person, sides []engine, work, pods string, rounds int) error {
+func (m measured) counted(who *account, sides []engine, work, pods string, rounds int) error {
 	for round := range min(rounds, 3) {
 		for _, s := range shapes {
 			for _, e := range sides {
@@ -38,7 +38,7 @@ func (m measured) counted(who *person, sides []engine, work, pods string, rounds
 }
 
 // life is the processors' time of a pod from its up until nothing of it is left.
-func life(who *person, e engine, pod, file string) (time.Duration, error) {
+func life(who *account, e engine, pod, file string) (time.Duration, error) {
 	before, was := who.processes(), reaped()
 	if _, err := timed(e.up(pod, file)); err != nil {
 		return 0, err
@@ -49,7 +49,7 @@ func life(who *person, e engine, pod, file string) (time.Duration, error) {
 	if _, err := timed(e.down(pod, file)); err != nil {
 		return 0, err
 	}
-	if err := who.settled(before); err != nil {
+	if err := who.awaitGone(before); err != nil {
 		return 0, err
 	}
 	return reaped() - was, nil
@@ -59,7 +59,7 @@ func life(who *person, e engine, pod, file string) (time.Duration, error) {
 const everyCall = "all"
 
 // countAll counts the calls of a pod's life: nothing where that cannot be done.
-func (f *figures) countAll(who *person, e engine, work, pod, title, file string) (err error) {
+func (f *figures) countAll(who *account, e engine, work, pod, title, file string) (err error) {
 	trace := func(what string) string { return filepath.Join(work, "calls."+e.name()+"."+what) }
 	before := who.processes()
 	up, err := who.traced(e.up(pod, file), everyCall, trace("pod"))
@@ -103,5 +103,5 @@ func (f *figures) countAll(who *person, e engine, work, pod, title, file string)
 		f.calls[one.task] = n + now - ofPod
 		ofPod = now
 	}
-	return who.settled(before)
+	return who.awaitGone(before)
 }

@@ -31,13 +31,13 @@ type engine interface {
 // with what it said.
 func timed(cmd *exec.Cmd) (time.Duration, error) {
 	// A file, not a pipe: what stays in the background may keep it open.
-	said, err := os.CreateTemp("", "podrun-bench-said-")
+	output, err := os.CreateTemp("", "podrun-bench-said-")
 	if err != nil {
 		return 0, err
 	}
-	defer os.Remove(said.Name())
-	defer said.Close()
-	cmd.Stdout, cmd.Stderr = said, said
+	defer os.Remove(output.Name())
+	defer output.Close()
+	cmd.Stdout, cmd.Stderr = output, output
 	start := time.Now()
 	err = cmd.Start()
 	if err == nil {
@@ -47,20 +47,20 @@ func timed(cmd *exec.Cmd) (time.Duration, error) {
 	}
 	took := time.Since(start)
 	if err != nil {
-		text, _ := os.ReadFile(said.Name())
+		text, _ := os.ReadFile(output.Name())
 		return took, fmt.Errorf("%s: %w: %s", strings.Join(cmd.Args, " "), err, bytes.TrimSpace(text))
 	}
 	return took, nil
 }
 
 type podrun struct {
-	who    *person
+	who    *account
 	dir    string
 	binary string
 	env    []string
 }
 
-func newPodrun(who *person, work, binary string) *podrun {
+func newPodrun(who *account, work, binary string) *podrun {
 	dir := filepath.Join(work, "podrun")
 	return &podrun{who, dir, binary, who.directories(dir)}
 }
@@ -95,13 +95,13 @@ func (e *podrun) close() {
 }
 
 type podman struct {
-	who   *person
+	who   *account
 	work  string
 	env   []string
 	flags []string // what this host needs
 }
 
-func newPodman(who *person, work string) *podman {
+func newPodman(who *account, work string) *podman {
 	dir := filepath.Join(work, "podman")
 	return &podman{who: who, work: work, env: append(who.directories(dir), "CONTAINERS_STORAGE_CONF="+filepath.Join(dir, "storage.conf"))}
 }
@@ -171,7 +171,7 @@ func (e *podman) close() {
 
 // directories are XDG directories of an engine's own, so that nothing of the user's is read
 // or written. The runtime directory is in memory, where that can be had.
-func (p *person) directories(dir string) []string {
+func (p *account) directories(dir string) []string {
 	var env []string
 	for _, d := range []struct{ variable, path string }{
 		{"XDG_DATA_HOME", filepath.Join(dir, "data")}, {"XDG_RUNTIME_DIR", p.runtime(dir)},
@@ -187,7 +187,7 @@ func (p *person) directories(dir string) []string {
 }
 
 // runtime is the runtime directory of the engine whose other directories are in dir.
-func (p *person) runtime(dir string) string {
+func (p *account) runtime(dir string) string {
 	if p.memory != "" {
 		dir = filepath.Join(p.memory, filepath.Base(dir))
 	}

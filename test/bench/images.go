@@ -23,7 +23,7 @@ type imageCost struct {
 }
 
 // measureImages runs after measureCosts, whose pods are gone.
-func measureImages(who *person, ours *podrun, peer *podman, work string, rounds int) (*imageCost, error) {
+func measureImages(who *account, ours *podrun, peer *podman, work string, rounds int) (*imageCost, error) {
 	c := &imageCost{UpSyncs: map[string]int{}, SecondDisk: map[string]int64{}}
 	for _, e := range []engine{ours, peer} {
 		if err := c.here(who, e, work); err != nil {
@@ -36,7 +36,7 @@ func measureImages(who *person, ours *podrun, peer *podman, work string, rounds 
 }
 
 // here measures pods of an image that is on the machine.
-func (c *imageCost) here(who *person, e engine, work string) error {
+func (c *imageCost) here(who *account, e engine, work string) error {
 	pod := shapes[0].name
 	file := filepath.Join(work, "pods", pod+".yaml")
 	text, err := os.ReadFile(file)
@@ -72,7 +72,7 @@ func (c *imageCost) here(who *person, e engine, work string) error {
 
 // upSyncs counts the calls of an up that wait for the disk. It is not the engine's first,
 // which puts programs in their place.
-func upSyncs(who *person, e engine, work, pod, file string) (int, error) {
+func upSyncs(who *account, e engine, work, pod, file string) (int, error) {
 	trace := filepath.Join(work, "trace."+e.name())
 	before := who.processes()
 	traced, err := who.traced(e.up(pod, file), syncCalls, trace)
@@ -101,7 +101,7 @@ const syncCalls = "fsync,fdatasync,sync,syncfs,msync,sync_file_range"
 
 // traced is a command with the calls that are named, of all its processes, written to a
 // file. nil: only root may trace an engine that calls newuidmap.
-func (p *person) traced(cmd *exec.Cmd, calls, file string) (*exec.Cmd, error) {
+func (p *account) traced(cmd *exec.Cmd, calls, file string) (*exec.Cmd, error) {
 	strace, err := exec.LookPath("strace")
 	if errors.Is(err, exec.ErrNotFound) || !p.switchTo {
 		return nil, nil

@@ -46,9 +46,9 @@ func run() error {
 		if err != nil {
 			return err
 		}
-		return tell(r, *against, pages{*docs, *network, *readme})
+		return writeResults(r, *against, pages{*docs, *network, *readme})
 	}
-	who, err := account(*user)
+	who, err := findAccount(*user)
 	if err != nil {
 		return err
 	}
@@ -66,7 +66,7 @@ func run() error {
 			}
 		}
 	}()
-	if err := who.remember(); err != nil {
+	if err := who.makeMemoryDir(); err != nil {
 		return err
 	}
 	if err := writePods(work); err != nil {
@@ -80,18 +80,18 @@ func run() error {
 			return fmt.Errorf("prepare %s: %w", e.name(), err)
 		}
 	}
-	r, err := everything(who, sides, ours, peer, work, *rootfs, *tools, *part, *rounds, *pods)
+	r, err := measureAll(who, sides, ours, peer, work, *rootfs, *tools, *part, *rounds, *pods)
 	if len(r.Times) > 0 || err == nil { // what has been measured until then is not lost
 		err = errors.Join(err, r.save(*out))
 	}
 	if err != nil {
 		return err
 	}
-	return tell(r, *against, pages{*docs, *network, *readme})
+	return writeResults(r, *against, pages{*docs, *network, *readme})
 }
 
-// everything measures: all, or one part.
-func everything(who *person, sides []engine, ours *podrun, peer *podman, work, rootfs, tools, part string, rounds, pods int) (r report, err error) {
+// measureAll measures: all, or one part.
+func measureAll(who *account, sides []engine, ours *podrun, peer *podman, work, rootfs, tools, part string, rounds, pods int) (r report, err error) {
 	start, busy := time.Now(), loadNow()
 	dir := filepath.Join(work, "pods")
 	m := measured{}
@@ -119,8 +119,8 @@ func everything(who *person, sides []engine, ours *podrun, peer *podman, work, r
 	}
 	r = m.report(sides, rounds, 0)
 	r.Costs, r.Images, r.Load, r.InMemory = costs, images, busy, who.memory != ""
-	if said, err := output(peer.version()); err == nil {
-		r.PodmanVersion = strings.TrimSpace(said)
+	if got, err := output(peer.version()); err == nil {
+		r.PodmanVersion = strings.TrimSpace(got)
 	}
 	if tools != "" && (part == "" || part == "starts") {
 		s, err := newStarters(who, ours, tools, rootfs, work)
@@ -145,7 +145,7 @@ func loadNow() string {
 	return load
 }
 
-func (r *report) addScale(who *person, ours *podrun, peer *podman, dir string, pods int) error {
+func (r *report) addScale(who *account, ours *podrun, peer *podman, dir string, pods int) error {
 	scale, theirs, err := measureScale(who, ours, peer, dir, pods)
 	if err != nil {
 		return err
@@ -162,8 +162,8 @@ func (r *report) addScale(who *person, ours *podrun, peer *podman, dir string, p
 	return nil
 }
 
-// tell prints figures, and what has become of former ones; with docs it writes the page.
-func tell(r report, against string, to pages) error {
+// writeResults prints figures, and what has become of former ones; with docs it writes the page.
+func writeResults(r report, against string, to pages) error {
 	r.print(os.Stdout)
 	if err := r.write(to); err != nil {
 		return err
@@ -179,8 +179,8 @@ func tell(r report, against string, to pages) error {
 	w := tabwriter.NewWriter(os.Stdout, 0, 0, 3, ' ', tabwriter.AlignRight)
 	fmt.Fprintf(w, "\nratios since %s\tthen\tnow\t\t\t\n%s\n", then.When.Format(time.DateTime), strings.Join(lines, "\n"))
 	w.Flush()
-	fmt.Printf("%d of %d ratios are worse by more than %.0f %%\n", regressions, len(lines), 100*(worse-1))
-	if list := unlike(then, r); len(list) > 0 {
+	fmt.Printf("%d of %d ratios are worse by more than %.0f %%\n", regressions, len(lines), 100*(regressionFactor-1))
+	if list := differences(then, r); len(list) > 0 {
 		fmt.Printf("The two runs are not alike, which alone may be why: %s.\n", strings.Join(list, "; "))
 	}
 	return nil

@@ -10,20 +10,20 @@ import (
 	"time"
 )
 
-// idle is how long a pod has done nothing when it counts as idle.
-const idle = 3 * time.Second
+// idleDelay is how long a pod has done nothing when it counts as idle.
+const idleDelay = 3 * time.Second
 
-// flood writes 100 MB in lines of 100 bytes to a container's output; it takes as long
+// outputCommand writes 100 MB in lines of 100 bytes to a container's output; it takes as long
 // as the engine takes to log them.
-const flood = "yes 123456789012345678901234567890123456789012345678901234567890123456789012345678901234567890123456789 | head -c 100000000 >/proc/1/fd/1"
+const outputCommand = "yes 123456789012345678901234567890123456789012345678901234567890123456789012345678901234567890123456789 | head -c 100000000 >/proc/1/fd/1"
 
 // figures of one engine: a task's times in the order they were taken, the
 // footprints of each shape, and the system calls of a task.
 type figures struct {
-	times map[string][]time.Duration
-	feet  map[string]footprint
-	calls map[string]int
-	gave  time.Duration // that starts took in which the peer did nothing: see idlePatience
+	times      map[string][]time.Duration
+	footprints map[string]footprint
+	calls      map[string]int
+	idled      time.Duration // that starts took in which the peer did nothing: see idlePatience
 }
 
 // idlePatience is how long podman waits for the end of an init container that has ended, when
@@ -31,10 +31,10 @@ type figures struct {
 // some machines it always does. That is no figure of how quick it is.
 const idlePatience = 20 * time.Second
 
-// busy is what of a start the engine did something in.
-func (f *figures) busy(took time.Duration) time.Duration {
+// withoutIdle is what of a start the engine did something in.
+func (f *figures) withoutIdle(took time.Duration) time.Duration {
 	idled := took.Truncate(idlePatience)
-	f.gave += idled
+	f.idled += idled
 	return took - idled
 }
 
@@ -42,15 +42,15 @@ type measured map[string]*figures // by engine
 
 // measure does everything once per round, the engines taking turns, so that what
 // else the machine does meets both.
-func measure(who *person, sides []engine, pods string, rounds int) (measured, error) {
+func measure(who *account, sides []engine, pods string, rounds int) (measured, error) {
 	m := measured{}
 	for _, e := range sides {
-		m[e.name()] = &figures{times: map[string][]time.Duration{}, feet: map[string]footprint{}, calls: map[string]int{}}
+		m[e.name()] = &figures{times: map[string][]time.Duration{}, footprints: map[string]footprint{}, calls: map[string]int{}}
 	}
 	for round := range rounds + 1 {
 		for _, s := range shapes {
 			for _, e := range sides {
-				if err := m[e.name()].once(who, e, s.name, s.title, filepath.Join(pods, s.name+".yaml"), round, rounds); err != nil {
+				if err := m[e.name()].runOnce(who, e, s.name, s.title, filepath.Join(pods, s.name+".yaml"), round, rounds); err != nil {
 					return nil, err
 				}
 			}
@@ -60,24 +60,24 @@ func measure(who *person, sides []engine, pods string, rounds int) (measured, er
 	return m, nil
 }
 
-// once is one pod's life in one round. Round 0 only warms up; in the last one the
+// runOnce is one pod's life in one round. Round 0 only warms up; in the last one the
 // engine's memory is measured, at once and after a while.
-func (f *figures) once(who *person, e engine, pod, title, file string, round, last int) error {
+func (f *figures) runOnce(who *account, e engine, pod, title, file string, round, last int) error {
 	before := who.processes()
 	up, err := timed(e.up(pod, file))
 	if err != nil {
 		return err
 	}
 	if _, peer := e.(*podman); peer {
-		up = f.busy(up)
+		up = f.withoutIdle(up)
 	}
 	if err := who.atRest(before); err != nil {
 		return err
 	}
 	if round == last {
-		f.feet[title+", just started"] = who.footprint(before)
-		time.Sleep(idle)
-		f.feet[title+", idle"] = who.footprint(before)
+		f.footprints[title+", just started"] = who.footprint(before)
+		time.Sleep(idleDelay)
+		f.footprints[title+", idle"] = who.footprint(before)
 	}
 	command := e.exec(pod, "/bin/true")
 	exec, err := timed(command)
@@ -94,7 +94,7 @@ func (f *figures) once(who *person, e engine, pod, title, file string, round, la
 			return err
 		}
 	}
-	output, err := timed(e.exec(pod, "/bin/sh", "-c", flood))
+	output, err := timed(e.exec(pod, "/bin/sh", "-c", outputCommand))
 	if err != nil {
 		return err
 	}
@@ -106,7 +106,7 @@ func (f *figures) once(who *person, e engine, pod, title, file string, round, la
 	if err != nil {
 		return err
 	}
-	if err := who.settled(before); err != nil || round == 0 {
+	if err := who.awaitGone(before); err != nil || round == 0 {
 		return err
 	}
 	f.add("up, "+title, up)
@@ -123,7 +123,7 @@ func (f *figures) once(who *person, e engine, pod, title, file string, round, la
 
 // atRest waits until the containers have done all they do but wait (before that
 // they cannot stop at once), and what the engine starts in passing has ended.
-func (p *person) atRest(before map[int]string) error {
+func (p *account) atRest(before map[int]string) error {
 	var last []int
 	for deadline := time.Now().Add(time.Minute); ; time.Sleep(200 * time.Millisecond) {
 		var now []int
@@ -151,9 +151,9 @@ func (p *person) atRest(before map[int]string) error {
 	}
 }
 
-// settled waits until nothing is left of what came after before: what one engine
+// awaitGone waits until nothing is left of what came after before: what one engine
 // ends in the background must not slow the other.
-func (p *person) settled(before map[int]string) error {
+func (p *account) awaitGone(before map[int]string) error {
 	for deadline := time.Now().Add(time.Minute); ; time.Sleep(10 * time.Millisecond) {
 		var left []string
 		for pid, words := range p.processes() {

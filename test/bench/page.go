@@ -113,9 +113,9 @@ func (r report) page(list []ratio) string {
 	b.WriteString("| | podrun | podman | ratio | to be reached | system calls |\n|---|---|---|---|---|---|\n")
 	for _, x := range list {
 		bar := ""
-		if x.Bar > 0 {
-			bar = "at most " + fraction(x.Bar)
-			if x.Value > x.Bar {
+		if x.Target > 0 {
+			bar = "at most " + fraction(x.Target)
+			if x.Value > x.Target {
 				bar += ": missed"
 			}
 		}

@@ -37,13 +37,13 @@ func plot(title string, list []ratio) string {
 		y := plotTop + plotRow*i
 		from, to := min(plotX(1), plotX(r.Value)), max(plotX(1), plotX(r.Value))
 		fill := "#4a7" // reached, or nothing to reach
-		if r.Bar > 0 && r.Value > r.Bar {
+		if r.Target > 0 && r.Value > r.Target {
 			fill = "#d83"
 		}
 		fmt.Fprintf(&b, `<text x="%d" y="%d" text-anchor="end">%s</text><rect x="%.1f" y="%d" width="%.1f" height="%d" fill="%s"/><text x="%d" y="%d">%s</text>`+"\n",
 			plotLeft-8, y+12, html.EscapeString(r.Name), from, y, max(to-from, 1), plotRow-8, fill, plotLeft+plotRight+6, y+12, fraction(r.Value))
-		if r.Bar > 0 {
-			x := plotX(r.Bar)
+		if r.Target > 0 {
+			x := plotX(r.Target)
 			fmt.Fprintf(&b, `<line x1="%.1f" x2="%.1f" y1="%d" y2="%d" stroke="#000" stroke-width="2"/>`+"\n", x, x, y-3, y+plotRow-5)
 		}
 	}

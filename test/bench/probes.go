@@ -37,7 +37,7 @@ type cost struct {
 }
 
 // measureCosts runs after measure, whose shapes are gone, in a process that orphans fall to.
-func measureCosts(who *person, ours *podrun, peer *podman, pods string) (*cost, error) {
+func measureCosts(who *account, ours *podrun, peer *podman, pods string) (*cost, error) {
 	c := &cost{Probe: map[string]map[string]float64{}, ProbingPSS: map[string]int64{}, IdleFor: idleFor.String()}
 	for _, k := range probeKinds {
 		mine, pss, err := ours.probing(who, filepath.Join(pods, "probed.yaml"), k.probe)
@@ -59,7 +59,7 @@ func measureCosts(who *person, ours *podrun, peer *podman, pods string) (*cost, 
 
 // probing runs a pod of probed containers, and gives its cost for each probe in
 // processors' time, what runs for it in the container included, and its memory.
-func (e *podrun) probing(who *person, file, probe string) (ms float64, pss int64, err error) {
+func (e *podrun) probing(who *account, file, probe string) (ms float64, pss int64, err error) {
 	text := strings.Replace(header, "NAME", "probed", 1) + "  containers:\n"
 	for i := range probed {
 		command := fmt.Sprintf("sleep %s", payload)
@@ -107,7 +107,7 @@ func (e *podman) probing(command string) (ms float64, err error) {
 
 // idling runs a pod that does nothing, and gives the memory of its processes and what
 // they write in a minute.
-func (e *podrun) idling(who *person, file string) (pss, written int64, err error) {
+func (e *podrun) idling(who *account, file string) (pss, written int64, err error) {
 	before := who.processes()
 	if _, err := timed(e.run("up", "-d", file)); err != nil {
 		return 0, 0, err
@@ -116,7 +116,7 @@ func (e *podrun) idling(who *person, file string) (pss, written int64, err error
 	if err := who.atRest(before); err != nil {
 		return 0, 0, err
 	}
-	time.Sleep(idle)
+	time.Sleep(idleDelay)
 	was := who.written(before)
 	time.Sleep(idleFor)
 	return who.footprint(before).PSS, who.written(before) - was, nil
@@ -124,7 +124,7 @@ func (e *podrun) idling(who *person, file string) (pss, written int64, err error
 
 // used is the processors' time of what is there now and was not before, with what it
 // has reaped, but not of the containers' own processes.
-func (p *person) used(before map[int]string) time.Duration {
+func (p *account) used(before map[int]string) time.Duration {
 	var sum time.Duration
 	for pid, words := range p.processes() {
 		if _, old := before[pid]; old || strings.Contains(words, payload) || strings.Contains(words, "httpd") {
@@ -143,7 +143,7 @@ func (p *person) used(before map[int]string) time.Duration {
 }
 
 // written is what processes that were not there before have sent to disks.
-func (p *person) written(before map[int]string) int64 {
+func (p *account) written(before map[int]string) int64 {
 	var sum int64
 	for pid := range p.processes() {
 		if _, old := before[pid]; old {

@@ -30,7 +30,7 @@ type share struct {
 }
 
 // processes lists the person's processes by pid.
-func (p *person) processes() map[int]string {
+func (p *account) processes() map[int]string {
 	found := map[int]string{}
 	entries, _ := filepath.Glob("/proc/[0-9]*")
 	for _, dir := range entries {
@@ -59,7 +59,7 @@ func realUID(dir string) (uint64, bool) {
 }
 
 // footprint measures what is there now and was not before.
-func (p *person) footprint(before map[int]string) footprint {
+func (p *account) footprint(before map[int]string) footprint {
 	f := footprint{Each: map[string]share{}}
 	now := p.processes()
 	for _, pid := range slices.Sorted(maps.Keys(now)) {
@@ -96,10 +96,10 @@ func pss(pid int) (int64, error) {
 	return 0, fmt.Errorf("process %d has no Pss", pid)
 }
 
-// family is the memory, as PSS in KiB, of all that descends from this program: others of
+// descendantsPSS is the memory, as PSS in KiB, of all that descends from this program: others of
 // the person are somebody else's. One that has not yet become another program has its
 // parent's memory, which counts once.
-func (p *person) family() (sum int64) {
+func (p *account) descendantsPSS() (sum int64) {
 	for pid := range p.processes() {
 		parent := parentOf(pid)
 		if sharesMemory(pid, parent) {

@@ -73,14 +73,14 @@ func (m measured) report(sides []engine, rounds int, took time.Duration) report 
 		if f == nil { // pods were not measured
 			continue
 		}
-		r.PodmanIdled += f.gave.Seconds()
+		r.PodmanIdled += f.idled.Seconds()
 		for task, times := range f.times {
 			put(r.Times, task, e.name(), summarise(times))
 		}
 		for task, n := range f.calls {
 			put(r.Calls, task, e.name(), n)
 		}
-		for pod, foot := range f.feet {
+		for pod, foot := range f.footprints {
 			put(r.Memory, pod, e.name(), foot)
 		}
 	}

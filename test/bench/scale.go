@@ -36,7 +36,7 @@ type scale struct {
 
 // measureScale brings up n pods, and looks at them; one more pod lives beside the first alone,
 // beside all, and beside the first alone again: a machine changes within minutes.
-func measureScale(who *person, ours *podrun, peer *podman, pods string, n int) (*scale, map[int]summary, error) {
+func measureScale(who *account, ours *podrun, peer *podman, pods string, n int) (*scale, map[int]summary, error) {
 	s := &scale{Pods: n, Containers: 3 * n, PSS: map[int]int64{}, Ps: map[int]summary{}}
 	theirs := map[int]summary{}
 	before := who.processes()
@@ -52,8 +52,8 @@ func measureScale(who *person, ours *podrun, peer *podman, pods string, n int) (
 		}
 		if err == nil && slices.Contains(psAt, i) {
 			s.PSS[i] = who.footprint(who.others(before, place)).PSS
-			if s.Ps[i], err = looks(ours); err == nil {
-				theirs[i], err = looks(peer)
+			if s.Ps[i], err = countPs(ours); err == nil {
+				theirs[i], err = countPs(peer)
 			}
 			fmt.Fprintf(os.Stderr, "bench: %d pods\n", i)
 		}
@@ -80,14 +80,14 @@ func measureScale(who *person, ours *podrun, peer *podman, pods string, n int) (
 
 // lives is how long it takes to start one more pod of three containers, again and again,
 // each time after the one before has gone. The first time only warms up.
-func (e *podrun) lives(who *person, pods string) ([]time.Duration, error) {
+func (e *podrun) lives(who *account, pods string) ([]time.Duration, error) {
 	const name = "one-more"
 	file := filepath.Join(pods, name+".yaml")
 	text := strings.Replace(header, "NAME", name, 1) + containers("main", "b", "c")
 	if err := os.WriteFile(file, []byte(text), 0o644); err != nil {
 		return nil, err
 	}
-	time.Sleep(idle) // what was started or stopped before comes to rest
+	time.Sleep(idleDelay) // what was started or stopped before comes to rest
 	var times []time.Duration
 	for range scaleLives + 1 {
 		before := who.processes()
@@ -111,7 +111,7 @@ func (e *podrun) lives(who *person, pods string) ([]time.Duration, error) {
 
 // without waits until no process has a word in its arguments. Others come and go: the
 // supervisors of pods that are probed.
-func (p *person) without(word string) error {
+func (p *account) without(word string) error {
 	for deadline := time.Now().Add(time.Minute); ; time.Sleep(10 * time.Millisecond) {
 		n := 0
 		for pid, words := range p.processes() {
@@ -128,7 +128,7 @@ func (p *person) without(word string) error {
 	}
 }
 
-func looks(e engine) (summary, error) {
+func countPs(e engine) (summary, error) {
 	var times []time.Duration
 	for range scaleLooks {
 		took, err := timed(e.ps())
@@ -142,7 +142,7 @@ func looks(e engine) (summary, error) {
 
 // idle counts the processors' time of what is there, containers' own processes aside, from
 // probe to probe: each pod has one in each such time.
-func (s *scale) idle(who *person, before map[int]string, place string) {
+func (s *scale) idle(who *account, before map[int]string, place string) {
 	time.Sleep(scaleRest)
 	others := who.others(before, place)
 	start, began := who.used(others), time.Now()
@@ -198,7 +198,7 @@ func (e *podrun) downScaled(first, last int) {
 }
 
 // others are those that were there before, and those in whose arguments a word is not.
-func (p *person) others(before map[int]string, word string) map[int]string {
+func (p *account) others(before map[int]string, word string) map[int]string {
 	all := maps.Clone(before)
 	for pid, words := range p.processes() {
 		if !strings.Contains(words, word) {

@@ -14,18 +14,18 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// person is the ordinary user that both sides run as.
-type person struct {
+// account is the ordinary user that both sides run as.
+type account struct {
 	name, home string
 	uid, gid   uint32
-	ids        []span // the user's own id and the subordinate ranges
-	switchTo   bool   // this program is root
-	memory     string // a directory on a tmpfs, if there is one: see remember
+	ids        []uidRange // the user's own id and the subordinate ranges
+	switchTo   bool       // this program is root
+	memory     string     // a directory on a tmpfs, if there is one: see remember
 }
 
-type span struct{ first, count uint64 }
+type uidRange struct{ first, count uint64 }
 
-func account(name string) (*person, error) {
+func findAccount(name string) (*account, error) {
 	if os.Geteuid() == 0 && name == "" {
 		return nil, errors.New("started as root: name an ordinary user with -user")
 	}
@@ -44,13 +44,13 @@ func account(name string) (*person, error) {
 	if err != nil {
 		return nil, err
 	}
-	p := &person{name: u.Username, home: u.HomeDir, uid: uint32(uid), gid: uint32(gid), switchTo: os.Geteuid() == 0}
-	p.ids = append(subordinate(u.Username), span{uid, 1})
+	p := &account{name: u.Username, home: u.HomeDir, uid: uint32(uid), gid: uint32(gid), switchTo: os.Geteuid() == 0}
+	p.ids = append(subordinate(u.Username), uidRange{uid, 1})
 	return p, nil
 }
 
-func subordinate(name string) []span {
-	var list []span
+func subordinate(name string) []uidRange {
+	var list []uidRange
 	f, err := os.Open("/etc/subuid")
 	if err != nil {
 		return nil
@@ -64,14 +64,14 @@ func subordinate(name string) []span {
 		first, err1 := strconv.ParseUint(fields[1], 10, 32)
 		count, err2 := strconv.ParseUint(fields[2], 10, 32)
 		if err1 == nil && err2 == nil {
-			list = append(list, span{first, count})
+			list = append(list, uidRange{first, count})
 		}
 	}
 	return list
 }
 
 // owns says whether a process with this user id belongs to the person.
-func (p *person) owns(uid uint64) bool {
+func (p *account) owns(uid uint64) bool {
 	for _, s := range p.ids {
 		if uid >= s.first && uid < s.first+s.count {
 			return true
@@ -81,7 +81,7 @@ func (p *person) owns(uid uint64) bool {
 }
 
 // command prepares a program to be run as the person, in / and with env only.
-func (p *person) command(env []string, name string, args ...string) *exec.Cmd {
+func (p *account) command(env []string, name string, args ...string) *exec.Cmd {
 	cmd := exec.Command(name, args...)
 	cmd.Dir = "/"
 	cmd.Env = append([]string{
@@ -94,8 +94,8 @@ func (p *person) command(env []string, name string, args ...string) *exec.Cmd {
 	return cmd
 }
 
-// remember makes a directory on a tmpfs, where a service manager has users' runtime directories.
-func (p *person) remember() error {
+// makeMemoryDir makes a directory on a tmpfs, where a service manager has users' runtime directories.
+func (p *account) makeMemoryDir() error {
 	var fs unix.Statfs_t
 	if err := unix.Statfs(shm, &fs); err != nil || fs.Type != unix.TMPFS_MAGIC {
 		return nil
@@ -112,7 +112,7 @@ const shm = "/dev/shm"
 
 // removeAll removes what the engines wrote, some of it with subordinate ids. For
 // that an ordinary user needs a user namespace, which podman unshare gives.
-func (p *person) removeAll(dir string) error {
+func (p *account) removeAll(dir string) error {
 	if p.switchTo {
 		return os.RemoveAll(dir)
 	}

@@ -79,12 +79,12 @@ func (p *podrun) run(t *testing.T, args ...string) string {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(t.Context(), patient)
 	defer cancel()
-	var said strings.Builder
+	var output strings.Builder
 	cmd := p.command(ctx, args...)
-	cmd.Stderr = &said
+	cmd.Stderr = &output
 	out, err := cmd.Output()
 	if err != nil {
-		t.Fatalf("podrun %s: %v\n%s%s", strings.Join(args, " "), err, out, said.String())
+		t.Fatalf("podrun %s: %v\n%s%s", strings.Join(args, " "), err, out, output.String())
 	}
 	return string(out)
 }

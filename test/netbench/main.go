@@ -18,7 +18,7 @@ import (
 
 func main() {
 	if len(os.Args) > 1 && strings.HasPrefix(os.Args[1], "_") {
-		if err := stage(os.Args[1], os.Args[2:]); err != nil {
+		if err := subcommand(os.Args[1], os.Args[2:]); err != nil {
 			fmt.Fprintln(os.Stderr, "netbench:", err)
 			os.Exit(1)
 		}
@@ -43,12 +43,12 @@ func run() error {
 			return fmt.Errorf("%w: scripts/deps bench", err)
 		}
 	}
-	w, err := newWorld()
+	w, err := newTestbed()
 	if err != nil {
 		return err
 	}
 	defer w.close()
-	ways, err := w.ways(*podrun, *rootfs)
+	ways, err := w.networks(*podrun, *rootfs)
 	if err != nil {
 		return err
 	}
@@ -65,9 +65,9 @@ func run() error {
 		fmt.Fprintf(os.Stderr, "netbench: streams, round %d of %d\n", round+1, *rounds)
 	}
 	w.memory(f, ways) // a pod that has been woken again and again dozes later
-	for range *rounds * talksPerRound {
+	for range *rounds * slicesPerRound {
 		for _, way := range ways {
-			if err := w.measureTalk(f, way); err != nil {
+			if err := w.measureRequests(f, way); err != nil {
 				return fmt.Errorf("%s: %w", way.name, err)
 			}
 		}

@@ -24,25 +24,25 @@ func (f figures) add(what, way string, value float64) {
 	f[what][way] = append(f[what][way], value)
 }
 
-// side is where something is measured from: a pod that asks others, or others that ask it.
-type side struct {
-	way
+// direction is where something is measured from: a pod that asks others, or others that ask it.
+type direction struct {
+	network
 	which, ns, to string
-	above         int // is added to each port
+	portOffset    int // is added to each port
 }
 
-func (x way) sides(w *world) []side {
-	list := []side{{x, "out", x.ns, x.out, 0}}
-	if x.in {
-		list = append(list, side{x, "in", w.remote, hostAddr, x.above})
+func (x network) directions(w *testbed) []direction {
+	list := []direction{{x, "out", x.ns, x.out, 0}}
+	if x.reachable {
+		list = append(list, direction{x, "in", w.remote, hostAddr, x.portOffset})
 	}
 	return list
 }
 
-// measureStreams measures once what lasts; measureTalk what is over soon, which what else the
+// measureStreams measures once what lasts; measureRequests what is over soon, which what else the
 // machine does meets more easily: each way has a short slice of time, again and again.
-func (w *world) measureStreams(f figures, x way, seconds int) error {
-	for _, s := range x.sides(w) {
+func (w *testbed) measureStreams(f figures, x network, seconds int) error {
+	for _, s := range x.directions(w) {
 		err := errors.Join(s.stream(f, "", there, cpuThere, seconds), s.stream(f, " --reverse", back, cpuBack, seconds))
 		if s.which == "out" && !strings.Contains(s.to, ":") {
 			err = errors.Join(err, download(f, x, seconds))
@@ -54,9 +54,9 @@ func (w *world) measureStreams(f figures, x way, seconds int) error {
 	return nil
 }
 
-func (w *world) measureTalk(f figures, x way) error {
-	for _, s := range x.sides(w) {
-		err := errors.Join(s.talk(f, "turn", median, slowest, turnPort, turnsAtOnce), s.talk(f, "short", rate, broken, shortPort, shortAtOnce))
+func (w *testbed) measureRequests(f figures, x network) error {
+	for _, s := range x.directions(w) {
+		err := errors.Join(s.runClient(f, "turn", median, slowest, turnPort, roundTripsPerSlice), s.runClient(f, "short", rate, broken, shortPort, connectionsPerSlice))
 		if err := x.broke(err); err != nil {
 			return err
 		}
@@ -67,14 +67,14 @@ func (w *world) measureTalk(f figures, x way) error {
 // How much is measured in one slice of talk. A port waits for 60 s after its connection, and as long as
 // fewer than half of them (14,000) wait, the next free one is found at once.
 const (
-	turnsAtOnce = 3000
-	shortAtOnce = 1000
+	roundTripsPerSlice  = 3000
+	connectionsPerSlice = 1000
 
-	talksPerRound = 10
+	slicesPerRound = 10
 )
 
 // broke has what breaks only told, but where it is podrun's or a pod's.
-func (x way) broke(err error) error {
+func (x network) broke(err error) error {
 	if err == nil || strings.HasPrefix(x.name, "po") {
 		return err
 	}
@@ -83,9 +83,9 @@ func (x way) broke(err error) error {
 }
 
 // download fetches 1 GiB by TLS, or as much as there is time for.
-func download(f figures, x way, seconds int) error {
+func download(f figures, x network, seconds int) error {
 	const outOfTime = 28 // of curl(1)
-	out, err := command(in(x.ns, fmt.Sprintf("curl -sk -m %d -o /dev/null -w %%{speed_download} https://%s:%d/", 10+5*seconds, x.out, tlsPort))).Output()
+	out, err := command(inNamespace(x.ns, fmt.Sprintf("curl -sk -m %d -o /dev/null -w %%{speed_download} https://%s:%d/", 10+5*seconds, x.out, tlsPort))).Output()
 	if exit := (*exec.ExitError)(nil); err != nil && (!errors.As(err, &exit) || exit.ExitCode() != outOfTime) {
 		return fmt.Errorf("curl: %w", err)
 	}
@@ -107,8 +107,8 @@ const (
 )
 
 // stream measures one direction of a stream.
-func (s side) stream(f figures, flag, speed, cost string, seconds int) error {
-	iperf := in(s.ns, fmt.Sprintf("iperf3 --client %s --port %d --json --time %d%s", s.to, iperfPort+s.above, seconds, flag))
+func (s direction) stream(f figures, flag, speed, cost string, seconds int) error {
+	iperf := inNamespace(s.ns, fmt.Sprintf("iperf3 --client %s --port %d --json --time %d%s", s.to, iperfPort+s.portOffset, seconds, flag))
 	gb, used, err := stream(iperf, func() { f.add(s.which+busyBytes, s.name, pss(s.pids())) })
 	if err == nil {
 		f.add(s.which+speed, s.name, gb)
@@ -117,10 +117,10 @@ func (s side) stream(f figures, flag, speed, cost string, seconds int) error {
 	return err
 }
 
-// talk has a client of this program say two figures.
-func (s side) talk(f figures, what, first, second string, port, n int) error {
+// runClient has a client of this program say two figures.
+func (s direction) runClient(f figures, what, first, second string, port, n int) error {
 	var a, b float64
-	out, err := command(in(s.ns, fmt.Sprintf("timeout 20 %s _client %s %s %d", self(), what, net.JoinHostPort(s.to, strconv.Itoa(port+s.above)), n))).Output()
+	out, err := command(inNamespace(s.ns, fmt.Sprintf("timeout 20 %s _client %s %s %d", self(), what, net.JoinHostPort(s.to, strconv.Itoa(port+s.portOffset)), n))).Output()
 	if _, serr := fmt.Sscan(string(out), &a, &b); err != nil || serr != nil {
 		return fmt.Errorf("%s: %w", what, errors.Join(err, serr))
 	}
@@ -138,18 +138,18 @@ func stream(words string, busy func()) (speed, cost float64, err error) {
 	before := jiffies()
 	timer := time.AfterFunc(time.Second, busy)
 	defer timer.Stop()
-	said, err := iperf3(words)
-	for tries := 0; err != nil && notYet(said.Error) && tries < 50; tries++ {
+	result, err := iperf3(words)
+	for tries := 0; err != nil && isStarting(result.Error) && tries < 50; tries++ {
 		time.Sleep(100 * time.Millisecond)
 		before = jiffies()
 		timer.Reset(time.Second)
-		said, err = iperf3(words)
+		result, err = iperf3(words)
 	}
 	used := float64(jiffies()-before) / 100
 	if err != nil {
 		return 0, 0, fmt.Errorf("%s: %w", words, err)
 	}
-	r := said.End.Received
+	r := result.End.Received
 	return r.Speed / 1e9, used / max(r.Bytes/1e9, 1e-9), nil
 }
 
@@ -164,18 +164,18 @@ type report struct {
 	}
 }
 
-func iperf3(words string) (said report, err error) {
+func iperf3(words string) (result report, err error) {
 	out, err := command(words).Output()
-	err = errors.Join(err, json.Unmarshal(out, &said))
-	if said.Error != "" {
-		err = errors.Join(err, errors.New(said.Error))
+	err = errors.Join(err, json.Unmarshal(out, &result))
+	if result.Error != "" {
+		err = errors.Join(err, errors.New(result.Error))
 	}
-	return said, err
+	return result, err
 }
 
-// notYet says whether a server has not come back from its last client: it listens anew for
+// isStarting says whether a server has not come back from its last client: it listens anew for
 // each, and where somebody else connects meanwhile the client is reset.
-func notYet(trouble string) bool {
+func isStarting(trouble string) bool {
 	for _, words := range []string{"Connection refused", "Connection reset", "busy running a test"} {
 		if strings.Contains(trouble, words) {
 			return true
@@ -230,7 +230,7 @@ func pss(pids []int) float64 {
 
 // memory measures when nothing has been under way for a while; of a pod, what it has more
 // than one without a network.
-func (w *world) memory(f figures, ways []way) {
+func (w *testbed) memory(f figures, ways []network) {
 	bare := "bare"
 	if w.up(bare, "", "--network", "none") != nil {
 		return
@@ -241,25 +241,25 @@ func (w *world) memory(f figures, ways []way) {
 		switch {
 		case x.name == "podrun":
 			f.add(idleBytes, x.name, pss(x.pids())-pss(processes("podrun", bare)))
-		case len(x.pids()) > 0 && x.in:
+		case len(x.pids()) > 0 && x.reachable:
 			f.add(idleBytes, x.name, pss(x.pids()))
 		}
 	}
 }
 
-// leastStarts is how many pairs of starts are compared at least: single ones differ by more than
+// minStarts is how many pairs of starts are compared at least: single ones differ by more than
 // what is looked for.
-const leastStarts = 60
+const minStarts = 60
 
-// calm is how long the kernel is left alone after a pod's end: it removes network namespaces later,
+// settleTime is how long the kernel is left alone after a pod's end: it removes network namespaces later,
 // on threads of its own, beside which the next start would be slower, whichever it is.
-const calm = 150 * time.Millisecond
+const settleTime = 150 * time.Millisecond
 
 // starts measures how much longer a pod with a network takes to start than one without: the
 // difference of two that follow each other, of which either is the first as often.
-func (w *world) starts(f figures, n int) error {
+func (w *testbed) starts(f figures, n int) error {
 	once := func(network string) (float64, error) {
-		time.Sleep(calm)
+		time.Sleep(settleTime)
 		start := time.Now()
 		err := w.up("s", "", "--network", network)
 		took := float64(time.Since(start).Microseconds()) / 1000
@@ -268,7 +268,7 @@ func (w *world) starts(f figures, n int) error {
 		}
 		return took, err
 	}
-	for i := range max(n, leastStarts) + 1 {
+	for i := range max(n, minStarts) + 1 {
 		took := map[string]float64{}
 		order := []string{"none", "auto"}
 		if i%2 == 1 {

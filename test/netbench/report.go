@@ -12,9 +12,9 @@ import (
 // columns in their order.
 var columns = []string{"veth", "podrun", "pasta", "slirp4netns", "pod to pod", "pod to pod, IPv6"}
 
-// bars are what the project wants of itself: podrun's median is at least, or with at most
+// targets are what the project wants of itself: podrun's median is at least, or with at most
 // at most, so many times another's, or so much.
-var bars = []struct {
+var targets = []struct {
 	what, way, than string
 	factor          float64
 	most            bool
@@ -62,16 +62,16 @@ func (f figures) print(out io.Writer) {
 	}
 	fmt.Fprintln(w)
 	for _, v := range f.verdicts() {
-		fmt.Fprintf(w, "%s\t%s\t\n", v.bar, v.said)
+		fmt.Fprintf(w, "%s\t%s\t\n", v.bar, v.result)
 	}
 	w.Flush()
 }
 
 // verdict is what has become of a bar.
-type verdict struct{ bar, said string }
+type verdict struct{ bar, result string }
 
 func (f figures) verdicts() (list []verdict) {
-	for _, b := range bars {
+	for _, b := range targets {
 		value, bound, of := middle(f[b.what][b.way]), b.factor, ""
 		if b.than != "" {
 			bound, of = b.factor*middle(f[b.what][b.than]), fmt.Sprintf(" (%.2g of %s)", b.factor, b.than)
@@ -80,14 +80,14 @@ func (f figures) verdicts() (list []verdict) {
 		if b.most {
 			word, met = "at most", value <= bound
 		}
-		said := map[bool]string{true: "met", false: "missed"}[met]
+		result := map[bool]string{true: "met", false: "missed"}[met]
 		switch {
 		case len(f[b.what][b.way]) == 0:
-			said = "not measured"
+			result = "not measured"
 		case b.than != "" && len(f[b.what][b.than]) == 0:
-			said = b.than + " broke"
+			result = b.than + " broke"
 		}
-		list = append(list, verdict{fmt.Sprintf("%s, %s: %.4g, %s %.4g%s", b.way, b.what, value, word, bound, of), said})
+		list = append(list, verdict{fmt.Sprintf("%s, %s: %.4g, %s %.4g%s", b.way, b.what, value, word, bound, of), result})
 	}
 	return list
 }
@@ -108,7 +108,7 @@ func (f figures) page() string {
 	}
 	b.WriteString("\n| to be reached | |\n|---|---|\n")
 	for _, v := range f.verdicts() {
-		fmt.Fprintf(&b, "| %s | %s |\n", v.bar, v.said)
+		fmt.Fprintf(&b, "| %s | %s |\n", v.bar, v.result)
 	}
 	return b.String()
 }

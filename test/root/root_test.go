@@ -51,18 +51,18 @@ func TestRootWithoutCgroups(t *testing.T) {
 	if err != nil || failed != nil {
 		t.Fatalf("%v, %v\n%s", failed, err, text)
 	}
-	said := string(text)
+	got := string(text)
 	for _, line := range []string{"plain: end", "asking: end", "there is /dev/evil", "there is /memory/evil", "warning: container asking does not get CAP_MKNOD: ", "warning: container asking does not get CAP_SYS_PTRACE: "} {
-		if !strings.Contains(said, line) {
+		if !strings.Contains(got, line) {
 			t.Errorf("it lacks %q", line)
 		}
 	}
-	for line := range strings.Lines(said) {
+	for line := range strings.Lines(got) {
 		if strings.HasPrefix(line, "read ") || strings.Contains(line, ": made ") {
 			t.Error("a device of the host's: ", line)
 		}
 	}
 	if t.Failed() {
-		t.Log(said)
+		t.Log(got)
 	}
 }

@@ -18,16 +18,16 @@ import (
 
 	"github.com/rogpeppe/go-internal/testscript"
 
-	"github.com/podrun/podrun/internal/testwords"
+	"github.com/podrun/podrun/internal/scriptcmd"
 )
 
-func commands() map[string]testwords.Word {
-	return map[string]testwords.Word{
-		"code":           testwords.Code,
-		"eventually":     testwords.Eventually(repeated),
+func commands() map[string]scriptcmd.Command {
+	return map[string]scriptcmd.Command{
+		"code":           scriptcmd.Code,
+		"eventually":     scriptcmd.Eventually(repeated),
 		"mode":           mode,
 		"nothingleft":    nothingLeft,
-		"killkeeper":     killKeeper,
+		"killkeeper":     killPodInit,
 		"killpod":        killPod,
 		"killsupervisor": killSupervisor,
 		"killnetstack":   killNetstack,
@@ -38,9 +38,9 @@ func commands() map[string]testwords.Word {
 		"killcontroller": killController,
 		"firstpod":       firstPod,
 		"terminal":       terminal,
-		"screen":         screen,
-		"tame":           tame,
-		"fronts":         fronts,
+		"screen":         tmux,
+		"tame":           escaped,
+		"fronts":         fastPath,
 	}
 }
 
@@ -61,7 +61,7 @@ func repeated(ts *testscript.TestScript, words []string) *exec.Cmd {
 
 // mode MODE FILE: the permission bits of a file, as in 0600.
 func mode(ts *testscript.TestScript, neg bool, args []string) {
-	testwords.Need(ts, neg, args, 2, "mode MODE FILE")
+	scriptcmd.CheckArgs(ts, neg, args, 2, "mode MODE FILE")
 	want, err := strconv.ParseUint(args[0], 8, 32)
 	ts.Check(err)
 	st, err := os.Lstat(ts.MkAbs(args[1]))
@@ -73,39 +73,39 @@ func mode(ts *testscript.TestScript, neg bool, args []string) {
 
 // nothingleft: of no pod a process, a file or a mount is left.
 func nothingLeft(ts *testscript.TestScript, neg bool, args []string) {
-	testwords.Need(ts, neg, args, 0, "nothingleft")
+	scriptcmd.CheckArgs(ts, neg, args, 0, "nothingleft")
 	var found []string
-	if !testwords.Within(func() bool { found = hostOf(ts).left(); return len(found) == 0 }) {
+	if !scriptcmd.Poll(func() bool { found = hostOf(ts).left(); return len(found) == 0 }) {
 		ts.Fatalf("left behind:\n%s", strings.Join(found, "\n"))
 	}
 }
 
 // killpod NAME kills everything of a pod: its guard, and its keeper.
 func killPod(ts *testscript.TestScript, neg bool, args []string) {
-	testwords.Need(ts, neg, args, 1, "killpod NAME")
-	keeper := keeperOf(ts, args[0])
+	scriptcmd.CheckArgs(ts, neg, args, 1, "killpod NAME")
+	podInit := podInitOf(ts, args[0])
 	var pid, guard int
 	var name, state string
-	b, err := os.ReadFile(fmt.Sprintf("/proc/%d/stat", keeper))
+	b, err := os.ReadFile(fmt.Sprintf("/proc/%d/stat", podInit))
 	ts.Check(err)
 	_, err = fmt.Sscan(string(b), &pid, &name, &state, &guard)
 	ts.Check(err)
 	ts.Check(syscall.Kill(guard, syscall.SIGKILL))
-	ts.Check(syscall.Kill(keeper, syscall.SIGKILL))
+	ts.Check(syscall.Kill(podInit, syscall.SIGKILL))
 }
 
 // killkeeper NAME kills a pod's keeper alone.
-func killKeeper(ts *testscript.TestScript, neg bool, args []string) {
-	testwords.Need(ts, neg, args, 1, "killkeeper NAME")
-	ts.Check(syscall.Kill(keeperOf(ts, args[0]), syscall.SIGKILL))
+func killPodInit(ts *testscript.TestScript, neg bool, args []string) {
+	scriptcmd.CheckArgs(ts, neg, args, 1, "killkeeper NAME")
+	ts.Check(syscall.Kill(podInitOf(ts, args[0]), syscall.SIGKILL))
 }
 
 // killsupervisor NAME kills the process that a pod's keeper has begun to serve it.
 func killSupervisor(ts *testscript.TestScript, neg bool, args []string) {
-	testwords.Need(ts, neg, args, 1, "killsupervisor NAME")
-	keeper := keeperOf(ts, args[0])
-	killed := testwords.Within(func() bool {
-		pid := childOf(keeper, "podrun-superv")
+	scriptcmd.CheckArgs(ts, neg, args, 1, "killsupervisor NAME")
+	podInit := podInitOf(ts, args[0])
+	killed := scriptcmd.Poll(func() bool {
+		pid := childOf(podInit, "podrun-superv")
 		return pid != 0 && syscall.Kill(pid, syscall.SIGKILL) == nil
 	})
 	if !killed {
@@ -115,10 +115,10 @@ func killSupervisor(ts *testscript.TestScript, neg bool, args []string) {
 
 // killnetstack NAME kills the process that carries a pod's traffic in user space.
 func killNetstack(ts *testscript.TestScript, neg bool, args []string) {
-	testwords.Need(ts, neg, args, 1, "killnetstack NAME")
-	keeper := keeperOf(ts, args[0])
-	killed := testwords.Within(func() bool {
-		pid := childOf(childOf(keeper, "podrun-superv"), "podrun-netstack")
+	scriptcmd.CheckArgs(ts, neg, args, 1, "killnetstack NAME")
+	podInit := podInitOf(ts, args[0])
+	killed := scriptcmd.Poll(func() bool {
+		pid := childOf(childOf(podInit, "podrun-superv"), "podrun-netstack")
 		return pid != 0 && syscall.Kill(pid, syscall.SIGKILL) == nil
 	})
 	if !killed {
@@ -141,9 +141,9 @@ func childOf(parent int, name string) int {
 	return 0
 }
 
-// keeperOf finds the process that listens to a pod's control socket. To look wakes a
+// podInitOf finds the process that listens to a pod's control socket. To look wakes a
 // supervisor.
-func keeperOf(ts *testscript.TestScript, name string) int {
+func podInitOf(ts *testscript.TestScript, name string) int {
 	link := fmt.Sprintf("/proc/self/fd/%d", openDir(ts, "run/podrun/pods/default/"+name))
 	conn, err := net.DialUnix("unix", nil, &net.UnixAddr{Name: link + "/control.sock", Net: "unix"})
 	ts.Check(err)
@@ -160,7 +160,7 @@ func keeperOf(ts *testscript.TestScript, name string) int {
 
 // terminate sends SIGTERM to every command in the background.
 func terminate(ts *testscript.TestScript, neg bool, args []string) {
-	testwords.Need(ts, neg, args, 0, "terminate")
+	scriptcmd.CheckArgs(ts, neg, args, 0, "terminate")
 	for _, cmd := range ts.BackgroundCmds() {
 		ts.Check(cmd.Process.Signal(syscall.SIGTERM))
 	}
@@ -177,7 +177,7 @@ func openDir(ts *testscript.TestScript, path string) uintptr {
 // archive FILE NAME writes a docker archive with the busybox image, whose
 // entrypoint says hello to its arguments.
 func archive(ts *testscript.TestScript, neg bool, args []string) {
-	testwords.Need(ts, neg, args, 2, "archive FILE NAME")
+	scriptcmd.CheckArgs(ts, neg, args, 2, "archive FILE NAME")
 	base, err := os.ReadFile(ts.Getenv(rootfsTar))
 	ts.Check(err)
 	top := tarOf(ts, file{"etc/motd", []byte("hello\n")})
@@ -215,7 +215,7 @@ func tarOf(ts *testscript.TestScript, files ...file) []byte {
 // registry starts a registry of its own on this machine and puts its address into
 // $REGISTRY. With HTPASSWD it is for those only who are in this file.
 func registry(ts *testscript.TestScript, neg bool, args []string) {
-	testwords.Need(ts, neg, args, 0, "registry [HTPASSWD]")
+	scriptcmd.CheckArgs(ts, neg, args, 0, "registry [HTPASSWD]")
 	probe, err := net.Listen("tcp", "127.0.0.1:0")
 	ts.Check(err)
 	address := probe.Addr().String()
@@ -231,7 +231,7 @@ func registry(ts *testscript.TestScript, neg bool, args []string) {
 	cmd.Env = append(cmd.Env, "OTEL_TRACES_EXPORTER=none")
 	ts.Check(cmd.Start())
 	ts.Defer(func() { cmd.Process.Kill(); cmd.Wait() })
-	if !testwords.Within(func() bool {
+	if !scriptcmd.Poll(func() bool {
 		conn, err := net.Dial("tcp", address)
 		if err == nil {
 			conn.Close()

@@ -7,13 +7,13 @@ import (
 
 	"github.com/rogpeppe/go-internal/testscript"
 
-	"github.com/podrun/podrun/internal/testwords"
+	"github.com/podrun/podrun/internal/scriptcmd"
 )
 
 // notify FILE makes the commands that follow those of a unit of Type=notify: what they
 // tell the service manager is written to FILE, a line for each assignment.
 func notify(ts *testscript.TestScript, neg bool, args []string) {
-	testwords.Need(ts, neg, args, 1, "notify FILE")
+	scriptcmd.CheckArgs(ts, neg, args, 1, "notify FILE")
 	file, err := os.Create(ts.MkAbs(args[0]))
 	ts.Check(err)
 	path := ts.MkAbs("notify.sock")

@@ -95,13 +95,13 @@ func condition(t *testing.T, cond, bin string) (bool, error) {
 	if err != nil {
 		return false, fmt.Errorf("find out about limits: %w\n%s", err, out)
 	}
-	var said struct {
+	var output struct {
 		Probes []struct{ Name, Level string }
 	}
-	if err := json.Unmarshal(out, &said); err != nil {
+	if err := json.Unmarshal(out, &output); err != nil {
 		return false, fmt.Errorf("find out about limits: %w", err)
 	}
-	for _, p := range said.Probes {
+	for _, p := range output.Probes {
 		if p.Name == "resource limits" {
 			return p.Level == "ok", nil
 		}

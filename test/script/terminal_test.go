@@ -15,7 +15,7 @@ import (
 	"github.com/rogpeppe/go-internal/testscript"
 	"golang.org/x/sys/unix"
 
-	"github.com/podrun/podrun/internal/testwords"
+	"github.com/podrun/podrun/internal/scriptcmd"
 )
 
 // terminal COLSxROWS SCENE podrun ARG...: runs podrun at a terminal that is its controlling
@@ -39,7 +39,7 @@ func terminal(ts *testscript.TestScript, neg bool, args []string) {
 	ts.Check(err)
 	defer master.Close()
 	defer slave.Close()
-	s := &scene{ts: ts, master: master}
+	s := &session{ts: ts, master: master}
 	s.size(args[0])
 	before, err := unix.IoctlGetTermios(int(slave.Fd()), unix.TCGETS)
 	ts.Check(err)
@@ -68,7 +68,7 @@ func terminal(ts *testscript.TestScript, neg bool, args []string) {
 	ts.Logf("the terminal shows:\n%q", s.shown())
 }
 
-type scene struct {
+type session struct {
 	ts     *testscript.TestScript
 	master *os.File
 	cmd    *exec.Cmd
@@ -80,7 +80,7 @@ type scene struct {
 }
 
 // watch collects what is shown.
-func (s *scene) watch() {
+func (s *session) watch() {
 	buf := make([]byte, 4096)
 	for {
 		n, err := s.master.Read(buf)
@@ -94,20 +94,20 @@ func (s *scene) watch() {
 }
 
 // shown is the last of what is shown.
-func (s *scene) shown() []byte {
+func (s *session) shown() []byte {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return bytes.Clone(s.text[max(0, len(s.text)-2000):])
 }
 
-func (s *scene) do(line string) {
+func (s *session) do(line string) {
 	word, rest, _ := strings.Cut(line, " ")
 	switch word {
 	case "expect":
 		s.expect(s.unquote(rest))
 	case "insist": // what is said while nobody is attached is not shown
 		keys, want, _ := strings.Cut(rest, " ")
-		s.insist(s.unquote(keys), s.unquote(want))
+		s.mustShow(s.unquote(keys), s.unquote(want))
 	case "type":
 		_, err := s.master.WriteString(s.unquote(rest))
 		s.ts.Check(err)
@@ -119,7 +119,7 @@ func (s *scene) do(line string) {
 		s.code(rest)
 	case "eventually": // TEXT podrun ARG...
 		text, command, _ := strings.Cut(rest, " podrun ")
-		if !testwords.Within(func() bool {
+		if !scriptcmd.Poll(func() bool {
 			out, _ := hostOf(s.ts).podrun(strings.Fields(command)...).Output()
 			return bytes.Contains(out, []byte(text))
 		}) {
@@ -132,21 +132,21 @@ func (s *scene) do(line string) {
 	}
 }
 
-func (s *scene) unquote(text string) string {
+func (s *session) unquote(text string) string {
 	out, err := strconv.Unquote(`"` + strings.ReplaceAll(text, `"`, `\"`) + `"`)
 	s.ts.Check(err)
 	return out
 }
 
-func (s *scene) expect(want string) {
-	if !testwords.Within(func() bool { return s.shows(want) }) {
+func (s *session) expect(want string) {
+	if !scriptcmd.Poll(func() bool { return s.shows(want) }) {
 		s.ts.Fatalf("the terminal does not show %q, but:\n%q", want, s.shown())
 	}
 }
 
-func (s *scene) insist(keys, want string) {
+func (s *session) mustShow(keys, want string) {
 	var typed time.Time
-	if !testwords.Within(func() bool {
+	if !scriptcmd.Poll(func() bool {
 		if time.Since(typed) > time.Second {
 			_, err := s.master.WriteString(keys)
 			s.ts.Check(err)
@@ -159,7 +159,7 @@ func (s *scene) insist(keys, want string) {
 }
 
 // shows says whether words have been shown after what was expected before.
-func (s *scene) shows(want string) bool {
+func (s *session) shows(want string) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	i := bytes.Index(s.text[s.seen:], []byte(want))
@@ -169,7 +169,7 @@ func (s *scene) shows(want string) bool {
 	return i >= 0
 }
 
-func (s *scene) size(text string) {
+func (s *session) size(text string) {
 	var size pty.Winsize
 	if n, _ := fmt.Sscanf(text, "%dx%d", &size.Cols, &size.Rows); n != 2 {
 		s.ts.Fatalf("%q is no size: COLSxROWS", text)
@@ -177,7 +177,7 @@ func (s *scene) size(text string) {
 	s.ts.Check(pty.Setsize(s.master, &size))
 }
 
-func (s *scene) code(text string) {
+func (s *session) code(text string) {
 	if s.ended == nil {
 		s.ts.Fatalf("it has ended already")
 	}

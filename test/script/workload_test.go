@@ -10,12 +10,12 @@ import (
 
 	"github.com/rogpeppe/go-internal/testscript"
 
-	"github.com/podrun/podrun/internal/testwords"
+	"github.com/podrun/podrun/internal/scriptcmd"
 )
 
 // killcontroller NAME kills the controller of a workload of the script's user.
 func killController(ts *testscript.TestScript, neg bool, args []string) {
-	testwords.Need(ts, neg, args, 1, "killcontroller NAME")
+	scriptcmd.CheckArgs(ts, neg, args, 1, "killcontroller NAME")
 	data := ts.MkAbs(".")
 	all, _ := filepath.Glob("/proc/[0-9]*/cmdline")
 	for _, path := range all {
@@ -27,7 +27,7 @@ func killController(ts *testscript.TestScript, neg bool, args []string) {
 		pid, err := strconv.Atoi(filepath.Base(filepath.Dir(path)))
 		ts.Check(err)
 		ts.Check(syscall.Kill(pid, syscall.SIGKILL))
-		testwords.Within(func() bool {
+		scriptcmd.Poll(func() bool {
 			b, err := os.ReadFile(path)
 			return err != nil || len(bytes.TrimSpace(b)) == 0
 		})
@@ -38,7 +38,7 @@ func killController(ts *testscript.TestScript, neg bool, args []string) {
 
 // firstpod PREFIX VARIABLE: the name of a pod that begins with the prefix and runs.
 func firstPod(ts *testscript.TestScript, neg bool, args []string) {
-	testwords.Need(ts, neg, args, 2, "firstpod PREFIX VARIABLE")
+	scriptcmd.CheckArgs(ts, neg, args, 2, "firstpod PREFIX VARIABLE")
 	out, err := hostOf(ts).podrun("ps").Output()
 	ts.Check(err)
 	for line := range strings.Lines(string(out)) {

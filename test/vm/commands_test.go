@@ -8,16 +8,16 @@ import (
 
 	"github.com/rogpeppe/go-internal/testscript"
 
-	"github.com/podrun/podrun/internal/testwords"
+	"github.com/podrun/podrun/internal/scriptcmd"
 )
 
 // commands are what a script may say beside testscript's own words and the places.
-func commands(m *machine) map[string]testwords.Word {
-	return map[string]testwords.Word{
-		"code":       testwords.Code,
-		"eventually": testwords.Eventually(repeated),
-		"cut":        func(ts *testscript.TestScript, neg bool, args []string) { again(ts, m, neg, args, "cut", "up") },
-		"reboot":     func(ts *testscript.TestScript, neg bool, args []string) { again(ts, m, neg, args, "reboot") },
+func commands(m *machine) map[string]scriptcmd.Command {
+	return map[string]scriptcmd.Command{
+		"code":       scriptcmd.Code,
+		"eventually": scriptcmd.Eventually(repeated),
+		"cut":        func(ts *testscript.TestScript, neg bool, args []string) { rebootCommand(ts, m, neg, args, "cut", "up") },
+		"reboot":     func(ts *testscript.TestScript, neg bool, args []string) { rebootCommand(ts, m, neg, args, "reboot") },
 	}
 }
 
@@ -61,8 +61,8 @@ func repeated(ts *testscript.TestScript, words []string) *exec.Cmd {
 	return cmd
 }
 
-// again ends the machine and boots what was on its disk, by these verbs of scripts/vm.
-func again(ts *testscript.TestScript, m *machine, neg bool, args []string, verbs ...string) {
+// rebootCommand ends the machine and boots what was on its disk, by these verbs of scripts/vm.
+func rebootCommand(ts *testscript.TestScript, m *machine, neg bool, args []string, verbs ...string) {
 	if neg || len(args) > 0 {
 		ts.Fatalf("cut and reboot take no arguments")
 	}

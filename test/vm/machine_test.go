@@ -12,7 +12,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/podrun/podrun/internal/testwords"
+	"github.com/podrun/podrun/internal/scriptcmd"
 )
 
 // home is where a machine has podrun, its examples and the cases' files.
@@ -24,9 +24,9 @@ type machine struct {
 	env  []string // what scripts/vm needs to find it
 }
 
-// turns are those of machines that may run now: as many at once as there are processors. The
+// machineSlots are those of machines that may run now: as many at once as there are processors. The
 // tests in early have their own from the start.
-var turns = func() chan struct{} {
+var machineSlots = func() chan struct{} {
 	all := make(chan struct{}, max(runtime.GOMAXPROCS(0), 2))
 	for range cap(all) - 1 {
 		all <- struct{}{}
@@ -34,8 +34,8 @@ var turns = func() chan struct{} {
 	return all
 }()
 
-// early are the tests that do not wait for a turn: the longest, and the one that runs alone.
-var early = []string{"TestMachines/debian", "TestSmoke"}
+// noSlot are the tests that do not wait for a turn: the longest, and the one that runs alone.
+var noSlot = []string{"TestMachines/debian", "TestSmoke"}
 
 // boot gives t, when it is its turn, a machine of its own with podrun, its examples and their
 // image, until t ends.
@@ -46,11 +46,11 @@ func boot(t *testing.T, name string) *machine {
 		"VM_MACHINE=" + name,
 		"VM_NAME=" + os.Getenv(namesEnv) + strings.ReplaceAll(t.Name(), "/", "."),
 	}}
-	if !slices.Contains(early, t.Name()) {
-		<-turns
+	if !slices.Contains(noSlot, t.Name()) {
+		<-machineSlots
 		m.env = append(m.env, "VM_CPUS=1") // those that share a processor wait for each other
 	}
-	t.Cleanup(func() { turns <- struct{}{} })
+	t.Cleanup(func() { machineSlots <- struct{}{} })
 	if os.Getenv(keepEnv) == "" {
 		t.Cleanup(func() { m.script(t, "down") })
 	}
@@ -135,7 +135,7 @@ func (m *machine) must(t *testing.T, place string, args ...string) string {
 func (m *machine) nothingLeft(t *testing.T) {
 	t.Helper()
 	var found string
-	if !testwords.Within(func() bool { found = m.must(t, "root", home+"/left"); return found == "" }) {
+	if !scriptcmd.Poll(func() bool { found = m.must(t, "root", home+"/left"); return found == "" }) {
 		t.Errorf("left behind in %s:\n%s", m.name, found)
 	}
 }

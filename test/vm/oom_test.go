@@ -51,8 +51,8 @@ for i in $(seq %d); do
 done
 true`
 
-// ours is what the kernel says when it kills a process of podrun's for want of memory.
-var ours = regexp.MustCompile(`Killed process [0-9]+ \(podrun`)
+// isOwnOOM is what the kernel says when it kills a process of podrun's for want of memory.
+var isOwnOOM = regexp.MustCompile(`Killed process [0-9]+ \(podrun`)
 
 // TestOOM: whichever limit of a pod is reached, its containers end as OOMKilled, and
 // no supervisor, keeper or half-made container is the kernel's victim: five times, or as
@@ -70,12 +70,12 @@ func TestOOM(t *testing.T) {
 	}
 	n := rounds(t, 5)
 	kernel := run(oomRounds, n)
-	if told := len(regexp.MustCompile(`Killed process [0-9]+ \(tail`).FindAllString(kernel, -1)); told < 2*n {
-		t.Errorf("the kernel has told of %d kills, in %d rounds", told, n)
+	if reported := len(regexp.MustCompile(`Killed process [0-9]+ \(tail`).FindAllString(kernel, -1)); reported < 2*n {
+		t.Errorf("the kernel has told of %d kills, in %d rounds", reported, n)
 	}
 	kernel = run(oomCrowd, (n+4)/5)
-	if said := ours.FindAllString(kernel, -1); said != nil {
-		t.Errorf("the kernel has killed podrun's own: %q", said)
+	if output := isOwnOOM.FindAllString(kernel, -1); output != nil {
+		t.Errorf("the kernel has killed podrun's own: %q", output)
 	}
 	m.nothingLeft(t)
 }

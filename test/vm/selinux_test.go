@@ -39,7 +39,7 @@ func TestSELinux(t *testing.T) {
 	if err != nil || len(files) == 0 {
 		t.Fatalf("there are no scripts in selinux: %v", err)
 	}
-	testscript.RunT(onMachine{t, m}, testscript.Params{Files: files, Cmds: commands(m), Setup: m.setUp, RequireUniqueNames: true})
+	testscript.RunT(machineRunner{t, m}, testscript.Params{Files: files, Cmds: commands(m), Setup: m.setUp, RequireUniqueNames: true})
 }
 
 // enforce gives a machine the policy, boots it with that, and fails t unless it is enforced.

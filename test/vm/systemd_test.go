@@ -9,7 +9,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/podrun/podrun/internal/testwords"
+	"github.com/podrun/podrun/internal/scriptcmd"
 )
 
 // torture says whether this is make torture-vm.
@@ -55,7 +55,7 @@ func (m *machine) show(t *testing.T, property string) string {
 // ready waits until the pod is, restarted or not: one that goes on after a power cut has its count.
 func (m *machine) ready(t *testing.T) bool {
 	t.Helper()
-	return testwords.Within(func() bool {
+	return scriptcmd.Poll(func() bool {
 		return m.show(t, "ActiveState") == "active" && strings.HasPrefix(m.show(t, "StatusText"), "web: 2/2 Running")
 	})
 }
@@ -101,7 +101,7 @@ func (m *machine) unitCrashes(t *testing.T) {
 	for i := range rounds(t, 3) {
 		main := m.show(t, "MainPID")
 		m.must(t, "session", "kill", "-KILL", main)
-		back := testwords.Within(func() bool {
+		back := scriptcmd.Poll(func() bool {
 			now := m.show(t, "MainPID")
 			return now != "0" && now != main && m.show(t, "ActiveState") == "active"
 		})

@@ -31,19 +31,19 @@ const (
 	vmScript   = "../../scripts/vm"
 )
 
-// places are the commands of a script that run on the machine.
-var places = []string{"scope", "service", "session", "su", "root"}
+// sessionKinds are the commands of a script that run on the machine.
+var sessionKinds = []string{"scope", "service", "session", "su", "root"}
 
 func TestMain(m *testing.M) {
 	commands := map[string]func(){}
-	for _, p := range places {
-		commands[p] = func() { os.Exit(enter(p)) }
+	for _, p := range sessionKinds {
+		commands[p] = func() { os.Exit(runInSession(p)) }
 	}
 	testscript.Main(m, commands)
 }
 
-// enter runs the rest of the command line on the machine, in the script's directory.
-func enter(place string) int {
+// runInSession runs the rest of the command line on the machine, in the script's directory.
+func runInSession(place string) int {
 	args := []string{os.Getenv(scriptEnv), "exec", "-" + place, "env", "-C", os.Getenv(guestEnv),
 		"PATH=" + home + "/bin:/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"}
 	cmd := exec.Command(args[0], append(args[1:], os.Args[1:]...)...)
@@ -99,7 +99,7 @@ func TestSmoke(t *testing.T) {
 
 // run runs scripts on the machine, one after the other.
 func (m *machine) run(t *testing.T, scripts []string) {
-	testscript.RunT(onMachine{t, m}, testscript.Params{
+	testscript.RunT(machineRunner{t, m}, testscript.Params{
 		Files:              scripts,
 		Cmds:               commands(m),
 		Setup:              m.setUp,
@@ -148,15 +148,15 @@ func needMachines(t *testing.T) {
 	})
 }
 
-// onMachine runs the scripts of a machine one after the other, each on a clean one.
-type onMachine struct {
+// machineRunner runs the scripts of a machine one after the other, each on a clean one.
+type machineRunner struct {
 	*testing.T
 	m *machine
 }
 
-func (o onMachine) Parallel()     {}
-func (o onMachine) Verbose() bool { return false } // only a script that fails shows what it did
-func (o onMachine) Run(name string, script func(testscript.T)) {
+func (o machineRunner) Parallel()     {}
+func (o machineRunner) Verbose() bool { return false } // only a script that fails shows what it did
+func (o machineRunner) Run(name string, script func(testscript.T)) {
 	o.T.Run(name, func(t *testing.T) {
 		start := time.Now()
 		defer func() {
@@ -168,6 +168,6 @@ func (o onMachine) Run(name string, script func(testscript.T)) {
 				o.m.sweep(t)
 			}
 		}()
-		script(onMachine{t, o.m})
+		script(machineRunner{t, o.m})
 	})
 }

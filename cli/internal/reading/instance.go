@@ -16,7 +16,7 @@ func (e *NotWritten) Error() string { return e.what }
 
 // Instance is the attempt whose log is meant.
 func Instance(p store.Pod, container string, st *pod.Status, previous bool) (int, error) {
-	all, err := crilog.Instances(p.LogDir(container))
+	all, err := crilog.Attempts(p.LogDir(container))
 	if err != nil {
 		return 0, err
 	}

@@ -163,7 +163,7 @@ func (s *limitSink) Entry(e crilog.Entry) error {
 	}
 	s.begun[e.Stream] = e.Partial
 	if s.left <= 0 {
-		return crilog.Stop
+		return crilog.ErrStop
 	}
 	n := int64(len(e.Text))
 	if !e.Partial {
@@ -178,7 +178,7 @@ func (s *limitSink) Entry(e crilog.Entry) error {
 	if err := s.Sink.Entry(e); err != nil {
 		return err
 	}
-	return crilog.Stop
+	return crilog.ErrStop
 }
 
 // Close ends the sink that is behind it.

@@ -95,7 +95,7 @@ func HasRun(p store.Pod, plan *pod.Plan) bool {
 
 // LatestRun is the number of a container's latest run, of which there is a log, or -1.
 func LatestRun(p store.Pod, container string) int {
-	runs, err := crilog.Instances(p.LogDir(container))
+	runs, err := crilog.Attempts(p.LogDir(container))
 	if err != nil || len(runs) == 0 {
 		return -1
 	}

@@ -30,7 +30,7 @@ const (
 // UntilGone waits until the last of the pod's processes, its guard, ends, but no longer than
 // d. Of one that has ended before it only lets the time pass.
 func UntilGone(ctx context.Context, p store.Pod, d time.Duration) error {
-	pid, ok := p.Guard()
+	pid, ok := p.Monitor()
 	if !ok {
 		return Pause(ctx, d)
 	}
@@ -158,7 +158,7 @@ func End(ctx context.Context, p store.Pod, how wire.StopRequest) error {
 // are of an older podrun.
 func Down(ctx context.Context, p store.Pod, end func() error, remove func(store.Pod) error) error {
 	guard := -1 // before the end: afterwards nothing names it
-	if pid, ok := p.Guard(); ok {
+	if pid, ok := p.Monitor(); ok {
 		if fd, err := unix.PidfdOpen(pid, 0); err == nil {
 			guard = fd
 			defer unix.Close(fd)
@@ -176,7 +176,7 @@ func Down(ctx context.Context, p store.Pod, end func() error, remove func(store.
 			return nil // another pod of the name, which was made since
 		}
 	}
-	if !p.Traces() {
+	if !p.HasRemains() {
 		return nil
 	}
 	return Remove(ctx, p, remove)

@@ -1,0 +1,63 @@
+package host
+
+import "fmt"
+
+// What a file system should have left: less than the first of each is worth a
+// note, less than the second a warning. An image takes some hundred megabytes and
+// some ten thousand files.
+const (
+	noteFreeBytes, warnFreeBytes   = 1 << 30, 200 << 20
+	noteFreeInodes, warnFreeInodes = 100_000, 10_000
+)
+
+// space asks for room for images, volumes and logs.
+func (v prober) space() Finding {
+	f, here := v.usable(v.Data, "XDG_DATA_HOME")
+	if here == nil {
+		return f.unknown()
+	}
+	cure := "podrun image rm and podrun down give some back; or set XDG_DATA_HOME to a larger file system"
+	detail := fmt.Sprintf("%s of %s are free for %s", formatBytes(here.Free), formatBytes(here.Size), v.Data)
+	switch {
+	case here.Free < warnFreeBytes:
+		return warningFinding(detail+": most images do not fit", cure)
+	case here.Free < noteFreeBytes:
+		return noteFinding(detail, cure)
+	}
+	return okFinding(detail)
+}
+
+// inodes asks for room for files: a file system may be full of them with space left.
+func (v prober) inodes() Finding {
+	f, here := v.usable(v.Data, "XDG_DATA_HOME")
+	if here == nil {
+		return f.unknown()
+	}
+	if here.Files == 0 {
+		return okFinding(here.Kind + " has no fixed number of files")
+	}
+	cure := "remove what has many small files: df -i shows where; podrun image rm gives some back"
+	detail := fmt.Sprintf("%d of %d files are free for %s", here.FreeFiles, here.Files, v.Data)
+	switch {
+	case here.FreeFiles < warnFreeInodes:
+		return warningFinding(detail+": most images do not fit", cure)
+	case here.FreeFiles < noteFreeInodes && here.FreeFiles < here.Files/10:
+		return noteFinding(detail, cure)
+	}
+	return okFinding(detail)
+}
+
+// unknown is what a probe says that could not look because of f, which another
+// probe reports as what it is.
+func (f Finding) unknown() Finding { return warningFinding("not known: "+f.Detail, f.Cure) }
+
+// formatBytes is an amount of bytes for people.
+func formatBytes(bytes uint64) string {
+	switch {
+	case bytes >= 10<<30:
+		return fmt.Sprintf("%d GiB", bytes>>30)
+	case bytes >= 1<<30:
+		return fmt.Sprintf("%.1f GiB", float64(bytes)/(1<<30))
+	}
+	return fmt.Sprintf("%d MiB", bytes>>20)
+}

@@ -1,0 +1,34 @@
+package host
+
+import (
+	"errors"
+	"fmt"
+	"io/fs"
+	"strings"
+
+	"golang.org/x/sys/unix"
+)
+
+// tun asks for the device by which a program carries the packets of a network
+// namespace.
+func (v prober) tun() Finding {
+	const path = "/dev/net/tun"
+	err := v.openTun(v.root + path)
+	switch {
+	case err == nil:
+		return okFinding(path + " can be opened")
+	case errors.Is(err, fs.ErrNotExist), errors.Is(err, unix.ENODEV), errors.Is(err, unix.ENXIO):
+		return noteFinding("there is no "+path+": networks in user space cannot be made", "as root: modprobe tun && echo tun > /etc/modules-load.d/tun.conf; in a container: --device "+path)
+	case errors.Is(err, fs.ErrPermission):
+		return noteFinding(path+" is closed to this user: networks in user space cannot be made", "as root: chmod 0666 "+path)
+	}
+	return noteFinding(strings.ReplaceAll(fmt.Sprintf("open %s: %v", path, err), v.root+path, path), "as root: modprobe tun")
+}
+
+func openTun(path string) error {
+	fd, err := unix.Open(path, unix.O_RDWR|unix.O_CLOEXEC|unix.O_NONBLOCK, 0)
+	if err != nil {
+		return err
+	}
+	return unix.Close(fd)
+}

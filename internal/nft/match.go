@@ -1,0 +1,142 @@
+package nft
+
+import (
+	"net/netip"
+	"slices"
+
+	"github.com/google/nftables/binaryutil"
+	"github.com/google/nftables/expr"
+	"golang.org/x/sys/unix"
+)
+
+// Parts of nftables rules.
+
+// Family is what differs between IPv4 and IPv6.
+type Family struct {
+	Proto          byte
+	SourceOffset   uint32 // offset in the header
+	AddrSize       uint32 // of an address
+	ICMPProto      byte
+	icmpErrorTypes [][2]byte // types of ICMP, from and to, that quote a packet
+	Loopback       netip.Addr
+}
+
+var (
+	IPv4 = Family{unix.NFPROTO_IPV4, 12, 4, unix.IPPROTO_ICMP,
+		[][2]byte{{3, 3}, {11, 12}}, netip.AddrFrom4([4]byte{127, 0, 0, 1})} // RFC 792
+	IPv6 = Family{unix.NFPROTO_IPV6, 8, 16, unix.IPPROTO_ICMPV6,
+		[][2]byte{{0, 127}}, netip.IPv6Loopback()} // RFC 4443: unknown ones are errors, too
+	Families = []Family{IPv4, IPv6}
+)
+
+// HostPrefix is the prefix of one address.
+func HostPrefix(a netip.Addr) netip.Prefix { return netip.PrefixFrom(a, a.BitLen()) }
+
+// MatchFamily matches packets of the family.
+func (f Family) MatchFamily() []expr.Any { return matchMeta(expr.MetaKeyNFPROTO, []byte{f.Proto}) }
+
+// MatchSource matches packets whose source is, or is not, in a prefix. The family is known.
+func (f Family) MatchSource(p netip.Prefix, op expr.CmpOp) []expr.Any {
+	return f.MatchAddress(f.SourceOffset, p, op)
+}
+
+// MatchDestination matches packets of the family for a prefix.
+func (f Family) MatchDestination(p netip.Prefix) []expr.Any {
+	return append(f.MatchFamily(), f.MatchAddress(f.SourceOffset+f.AddrSize, p, expr.CmpOpEq)...)
+}
+
+// MatchAddress compares one of a packet's with a prefix: of whole bytes only those are loaded.
+func (f Family) MatchAddress(offset uint32, p netip.Prefix, op expr.CmpOp) []expr.Any {
+	bytes := uint32(p.Bits()+7) / 8
+	parts := []expr.Any{&expr.Payload{DestRegister: 1, Base: expr.PayloadBaseNetworkHeader, Offset: offset, Len: bytes}}
+	if rest := p.Bits() % 8; rest != 0 {
+		mask := slices.Repeat([]byte{0xff}, int(bytes))
+		mask[bytes-1] = 0xff << (8 - rest)
+		parts = append(parts, &expr.Bitwise{SourceRegister: 1, DestRegister: 1, Len: bytes, Mask: mask, Xor: make([]byte, bytes)})
+	}
+	return append(parts, &expr.Cmp{Op: op, Register: 1, Data: p.Masked().Addr().AsSlice()[:bytes]})
+}
+
+// MatchOtherDestination matches packets that are not for an address. The family is known.
+func (f Family) MatchOtherDestination(a netip.Addr) []expr.Any {
+	return f.MatchAddress(f.SourceOffset+f.AddrSize, HostPrefix(a), expr.CmpOpNeq)
+}
+
+// MatchSYN matches the first packet of a TCP connection.
+func MatchSYN() []expr.Any { return matchTCPFlags(expr.CmpOpEq) }
+
+// MatchNotSYN matches TCP packets other than the first of a connection.
+func MatchNotSYN() []expr.Any { return matchTCPFlags(expr.CmpOpNeq) }
+
+func matchTCPFlags(op expr.CmpOp) []expr.Any {
+	return append(MatchProtocol(unix.IPPROTO_TCP),
+		&expr.Payload{DestRegister: 1, Base: expr.PayloadBaseTransportHeader, Offset: 13, Len: 1},
+		&expr.Bitwise{SourceRegister: 1, DestRegister: 1, Len: 1, Mask: []byte{flagFIN | flagSYN | flagRST | flagACK}, Xor: []byte{0}},
+		&expr.Cmp{Op: op, Register: 1, Data: []byte{flagSYN}},
+	)
+}
+
+// flags of a TCP header (RFC 9293).
+const (
+	flagFIN, flagSYN, flagRST, flagACK = 1, 2, 4, 16
+)
+
+// MatchDestinationPort matches packets of TCP or UDP for a port. The protocol is known.
+func MatchDestinationPort(port uint16) []expr.Any {
+	return []expr.Any{
+		&expr.Payload{DestRegister: 1, Base: expr.PayloadBaseTransportHeader, Offset: 2, Len: 2},
+		&expr.Cmp{Op: expr.CmpOpEq, Register: 1, Data: binaryutil.BigEndian.PutUint16(port)},
+	}
+}
+
+// MatchProtocol matches packets of a transport protocol.
+func MatchProtocol(p byte) []expr.Any { return matchMeta(expr.MetaKeyL4PROTO, []byte{p}) }
+
+// MatchICMPErrors match errors of ICMP, each some types of them. The family is known.
+func (f Family) MatchICMPErrors() (all [][]expr.Any) {
+	for _, types := range f.icmpErrorTypes {
+		all = append(all, append(MatchProtocol(f.ICMPProto),
+			&expr.Payload{DestRegister: 1, Base: expr.PayloadBaseTransportHeader, Offset: 0, Len: 1},
+			&expr.Range{Op: expr.CmpOpEq, Register: 1, FromData: types[:1], ToData: types[1:]}))
+	}
+	return all
+}
+
+// MatchQuotedDestination matches errors of ICMP that quote a packet for an address.
+func (f Family) MatchQuotedDestination(a netip.Addr) []expr.Any {
+	const icmpHeader = 8
+	return []expr.Any{
+		&expr.Payload{DestRegister: 1, Base: expr.PayloadBaseTransportHeader, Offset: icmpHeader + f.SourceOffset + f.AddrSize, Len: f.AddrSize},
+		&expr.Cmp{Op: expr.CmpOpEq, Register: 1, Data: a.AsSlice()},
+	}
+}
+
+// MatchQuotedTransparent matches errors of ICMP that quote what a socket here has sent in the name of others.
+func MatchQuotedTransparent() []expr.Any {
+	return []expr.Any{
+		&expr.Socket{Key: expr.SocketKeyTransparent, Register: 1},
+		&expr.Cmp{Op: expr.CmpOpEq, Register: 1, Data: []byte{1}},
+	}
+}
+
+// MatchOtherProtocol matches packets of any other transport protocol.
+func MatchOtherProtocol(p byte) []expr.Any {
+	return []expr.Any{&expr.Meta{Key: expr.MetaKeyL4PROTO, Register: 1}, &expr.Cmp{Op: expr.CmpOpNeq, Register: 1, Data: []byte{p}}}
+}
+
+// MatchInputIndex matches packets that come in by a link.
+func MatchInputIndex(index int) []expr.Any {
+	return matchMeta(expr.MetaKeyIIF, binaryutil.NativeEndian.PutUint32(uint32(index)))
+}
+
+// MatchOtherInputIndex matches packets that come in by any other link.
+func MatchOtherInputIndex(index int) []expr.Any {
+	return []expr.Any{&expr.Meta{Key: expr.MetaKeyIIF, Register: 1}, &expr.Cmp{Op: expr.CmpOpNeq, Register: 1, Data: binaryutil.NativeEndian.PutUint32(uint32(index))}}
+}
+
+func matchMeta(key expr.MetaKey, value []byte) []expr.Any {
+	return []expr.Any{&expr.Meta{Key: key, Register: 1}, &expr.Cmp{Op: expr.CmpOpEq, Register: 1, Data: value}}
+}
+
+// Verdict ends a rule.
+func Verdict(kind expr.VerdictKind) []expr.Any { return []expr.Any{&expr.Verdict{Kind: kind}} }

@@ -1,0 +1,2 @@
+// Package rawsys has system calls and their addresses in the form of the kernel.
+package rawsys

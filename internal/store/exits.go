@@ -1,0 +1,36 @@
+package store
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io/fs"
+	"path/filepath"
+
+	"github.com/podrun/podrun/pod"
+)
+
+// exitsFile is on disk: it outlives the machine.
+const exitsFile = "ends.json"
+
+// WriteExits records durably how containers have ended that are not to be run again, by
+// their names.
+func (p Pod) WriteExits(ends map[string]pod.End) error {
+	b, err := json.Marshal(ends)
+	if err == nil {
+		err = WriteFile(filepath.Join(p.data, exitsFile), b)
+	}
+	if err != nil {
+		return fmt.Errorf("record the ends of containers: %w", err)
+	}
+	return nil
+}
+
+// Exits reads what WriteExits has recorded; nothing if there is none.
+func (p Pod) Exits() (map[string]pod.End, error) {
+	var ends map[string]pod.End
+	if err := readJSON(filepath.Join(p.data, exitsFile), &ends); err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return nil, fmt.Errorf("read the ends of containers: %w", err)
+	}
+	return ends, nil
+}

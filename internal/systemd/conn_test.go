@@ -1,0 +1,82 @@
+package systemd
+
+import (
+	"bufio"
+	"context"
+	"encoding/binary"
+	"net"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/godbus/dbus/v5"
+)
+
+// swallower is a manager as systemd 252 is when it is busy: the first message, which has
+// come with the end of the login, waits until there is another.
+func swallower(c net.Conn) {
+	in := bufio.NewReader(c)
+	for begun := false; !begun; {
+		line, err := in.ReadString('\n')
+		answer := "ERROR\r\n"
+		switch {
+		case err != nil:
+			return
+		case strings.HasPrefix(line, "BEGIN"):
+			begun = true
+			continue
+		case strings.Contains(line, "AUTH EXTERNAL"):
+			answer = "OK 1234\r\n"
+		case strings.Contains(line, "AUTH"):
+			answer = "REJECTED EXTERNAL\r\n"
+		}
+		if _, err := c.Write([]byte(answer)); err != nil {
+			return
+		}
+	}
+	waiting := []*dbus.Message{}
+	for serial := uint32(0); ; {
+		m, err := dbus.DecodeMessage(in)
+		if err != nil {
+			return
+		}
+		if waiting = append(waiting, m); serial == 0 && len(waiting) == 1 {
+			continue
+		}
+		for _, m := range waiting {
+			serial++
+			answer := &dbus.Message{Type: dbus.TypeMethodReply, Headers: map[dbus.HeaderField]dbus.Variant{dbus.FieldReplySerial: dbus.MakeVariant(m.Serial())}}
+			b := numbered{c, serial}
+			if answer.EncodeTo(b, binary.LittleEndian) != nil {
+				return
+			}
+		}
+		waiting = waiting[:0]
+	}
+}
+
+// numbered gives a message, written as a whole, its serial number, which the library keeps to itself.
+type numbered struct {
+	net.Conn
+	serial uint32
+}
+
+func (n numbered) Write(b []byte) (int, error) {
+	if len(b) >= 12 && b[0] == 'l' {
+		binary.LittleEndian.PutUint32(b[8:], n.serial)
+	}
+	return n.Conn.Write(b)
+}
+
+func TestLostHello(t *testing.T) {
+	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+	defer cancel()
+	m, err := Connect(ctx, deaf(t, swallower))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer m.Close()
+	if err := m.ResetFailed(ctx, "x.service"); err != nil {
+		t.Error(err)
+	}
+}

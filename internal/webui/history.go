@@ -1,0 +1,35 @@
+package webui
+
+import "encoding/json"
+
+// maxPoints is a quarter of an hour at two seconds each.
+const maxPoints = 450
+
+// point is what was used at a moment.
+type point struct {
+	at          float64 // seconds since the command was begun
+	cpu, memory *int64
+}
+
+// MarshalJSON makes [at, cpu, memory] of it: a page that is opened gets many.
+func (p point) MarshalJSON() ([]byte, error) { return json.Marshal([]any{p.at, p.cpu, p.memory}) }
+
+// ring keeps the last points of a pod.
+type ring struct {
+	all  []point
+	next int // where the oldest is, once there are maxPoints
+}
+
+func (r *ring) add(p point) {
+	if len(r.all) < maxPoints {
+		r.all = append(r.all, p)
+		return
+	}
+	r.all[r.next] = p
+	r.next = (r.next + 1) % maxPoints
+}
+
+// points are the oldest first, a copy.
+func (r *ring) points() []point {
+	return append(append(make([]point, 0, len(r.all)), r.all[r.next:]...), r.all[:r.next]...)
+}

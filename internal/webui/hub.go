@@ -1,0 +1,225 @@
+package webui
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"slices"
+	"sync"
+	"time"
+)
+
+// hub looks for all pages that are open, and not at all while none is. What it has seen of
+// use it keeps, for those that are opened later.
+type hub struct {
+	source Source
+	every  time.Duration
+	host   string
+	begun  time.Time
+
+	mu         sync.Mutex
+	pages      int
+	stop       context.CancelFunc
+	work       *sync.WaitGroup // what stop ends
+	changed    chan struct{}   // closed when there is something new
+	populated  bool            // since the first page was opened
+	version    int             // of everything below; each change gets the next one
+	objects    map[string]versionedObject
+	membership int // the version in which something came or went
+	problem    string
+	history    map[string]*ring
+	use        usage
+}
+
+// versionedObject is a thing, and when it became what it is.
+type versionedObject struct {
+	Object
+	version int
+}
+
+// usage is what is used at a moment.
+type usage struct {
+	version int
+	at      float64
+	pods    []any
+}
+
+// join makes the hub look, until leave is called.
+func (h *hub) join() (leave func()) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	if h.pages++; h.pages == 1 {
+		var ctx context.Context
+		ctx, h.stop = context.WithCancel(context.Background())
+		h.populated, h.changed = false, make(chan struct{})
+		h.work = &sync.WaitGroup{}
+		h.work.Go(func() {
+			h.source.Watch(ctx, func(all []Object, problem string) { h.setObjects(ctx, all, problem) })
+		})
+		h.work.Go(func() { h.sample(ctx) })
+	}
+	return func() {
+		h.mu.Lock()
+		h.pages--
+		last, work := h.pages == 0, h.work
+		if last {
+			h.stop()
+		}
+		h.mu.Unlock()
+		if last {
+			work.Wait()
+		}
+	}
+}
+
+// notify ends what every page waits for. h.mu is held.
+func (h *hub) notify() {
+	close(h.changed)
+	h.changed = make(chan struct{})
+}
+
+// setObjects takes what there is now.
+func (h *hub) setObjects(ctx context.Context, all []Object, problem string) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	if ctx.Err() != nil {
+		return
+	}
+	h.version++
+	now := make(map[string]versionedObject, len(all))
+	changed := problem != h.problem || !h.populated
+	for _, t := range all {
+		key := t.Kind + " " + t.Key
+		old, was := h.objects[key]
+		switch {
+		case !was:
+			h.membership, changed = h.version, true
+		case bytes.Equal(old.JSON, t.JSON):
+			now[key] = old
+			continue
+		}
+		now[key], changed = versionedObject{t, h.version}, true
+	}
+	for key := range h.objects {
+		if _, is := now[key]; !is {
+			h.membership, changed = h.version, true
+		}
+	}
+	h.objects, h.problem, h.populated = now, problem, true
+	h.pruneHistory()
+	if changed {
+		h.notify()
+	}
+}
+
+// sample looks what is used, again and again: nothing tells of that.
+func (h *hub) sample(ctx context.Context) {
+	tick := time.NewTicker(h.every)
+	defer tick.Stop()
+	for {
+		if used, err := h.source.Use(); err == nil {
+			h.setUsage(ctx, used)
+		}
+		select {
+		case <-tick.C:
+		case <-ctx.Done():
+			return
+		}
+	}
+}
+
+func (h *hub) setUsage(ctx context.Context, used []Usage) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	if ctx.Err() != nil {
+		return
+	}
+	h.version++
+	h.use = usage{version: h.version, at: time.Since(h.begun).Seconds(), pods: []any{}}
+	if h.history == nil {
+		h.history = map[string]*ring{}
+	}
+	for _, u := range used {
+		h.use.pods = append(h.use.pods, u.Detail)
+		if h.history[u.Key] == nil {
+			h.history[u.Key] = &ring{}
+		}
+		h.history[u.Key].add(point{h.use.at, u.CPU, u.Memory})
+	}
+	h.notify()
+}
+
+// pruneHistory drops the history of pods that are gone. h.mu is held.
+func (h *hub) pruneHistory() {
+	for key := range h.history {
+		if _, is := h.objects["pods "+key]; !is {
+			delete(h.history, key)
+		}
+	}
+}
+
+// update is what is new for a page. What has not changed is left out.
+type update struct {
+	Host    string             `json:"host,omitempty"`
+	Now     time.Time          `json:"now"`               // by the machine's clock
+	At      float64            `json:"at"`                // seconds since the command was begun
+	Every   float64            `json:"every,omitempty"`   // seconds between looks at what is used
+	Problem *string            `json:"problem,omitempty"` // with keys
+	Pods    *objectUpdate      `json:"pods,omitempty"`
+	Events  *objectUpdate      `json:"events,omitempty"`
+	Use     *[]any             `json:"use,omitempty"` // may be empty
+	UsedAt  float64            `json:"usedAt,omitempty"`
+	History map[string][]point `json:"history,omitempty"` // of all pods, to a page that has just been opened
+}
+
+// objectUpdate are those of a kind that have changed, and the keys of all.
+type objectUpdate struct {
+	Keys    []string                   `json:"keys"`
+	Changed map[string]json.RawMessage `json:"changed"`
+}
+
+// since gives what has changed since a version, nil if nothing has, the version of now, and
+// what ends when there is more.
+func (h *hub) since(last int) (u *update, version int, more <-chan struct{}) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	if !h.populated {
+		return nil, last, h.changed
+	}
+	if h.version == last {
+		return nil, last, h.changed
+	}
+	u = &update{Now: time.Now(), At: time.Since(h.begun).Seconds()}
+	if last == 0 {
+		u.Host, u.Every = h.host, h.every.Seconds()
+		u.History = map[string][]point{}
+		for key, r := range h.history {
+			u.History[key] = r.points()
+		}
+	}
+	used, problem := h.use, h.problem // they are read when h.mu is not held any more
+	if used.version > last {
+		u.Use, u.UsedAt = &used.pods, used.at
+	}
+	u.Problem, u.Pods, u.Events = &problem, h.objectsSince("pods", last), h.objectsSince("events", last)
+	return u, h.version, h.changed
+}
+
+// objectsSince are the things of a kind, nil if nothing is new. h.mu is held.
+func (h *hub) objectsSince(kind string, last int) *objectUpdate {
+	t := &objectUpdate{Keys: []string{}, Changed: map[string]json.RawMessage{}}
+	for _, v := range h.objects {
+		if v.Kind != kind {
+			continue
+		}
+		t.Keys = append(t.Keys, v.Key)
+		if v.version > last {
+			t.Changed[v.Key] = v.JSON
+		}
+	}
+	if len(t.Changed) == 0 && h.membership <= last && last > 0 {
+		return nil
+	}
+	slices.Sort(t.Keys)
+	return t
+}

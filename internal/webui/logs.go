@@ -1,0 +1,118 @@
+package webui
+
+import (
+	"context"
+	"net/http"
+	"strconv"
+	"sync"
+	"time"
+)
+
+const (
+	maxTail       = 5000
+	keptLines     = 2000                   // that a page has not been sent yet
+	keptBytes     = 1 << 20                // of them
+	batchInterval = 100 * time.Millisecond // between two messages of lines
+)
+
+// logs tells a page lines of logs. Of a log that is written faster than the page reads, it
+// gets the latest, and how many lines it has missed.
+func (s *Server) logs(out *stream, r *http.Request) {
+	q := r.URL.Query()
+	of := LogRequest{Namespace: q.Get("namespace"), Pod: q.Get("pod"), Container: q.Get("container"), Previous: q.Get("previous") != "", Tail: 1000}
+	if n, err := strconv.Atoi(q.Get("tail")); err == nil && n >= 0 {
+		of.Tail = min(n, maxTail)
+	}
+	ctx, cancel := context.WithCancel(r.Context())
+	b := &backlog{wake: make(chan struct{}, 1)}
+	var failed error
+	ended := make(chan struct{})
+	go func() {
+		defer close(ended)
+		failed = s.Source.Logs(ctx, of, b.add)
+	}()
+	defer func() {
+		cancel()
+		<-ended
+	}()
+	beat := time.NewTicker(heartbeat)
+	defer beat.Stop()
+	for {
+		select {
+		case <-b.wake:
+			if out.send(b.take()) != nil || !sleepCtx(ctx, batchInterval) {
+				return
+			}
+		case <-ended:
+			m := b.take()
+			if m.End = true; failed != nil {
+				m.Error = failed.Error()
+			}
+			out.send(m) // it is the last word, whether it is heard or not
+			return
+		case <-beat.C:
+			if out.heartbeat() != nil {
+				return
+			}
+		case <-ctx.Done():
+			return
+		}
+	}
+}
+
+// sleepCtx waits a little; it says whether to go on.
+func sleepCtx(ctx context.Context, d time.Duration) bool {
+	t := time.NewTimer(d)
+	defer t.Stop()
+	select {
+	case <-t.C:
+		return true
+	case <-ctx.Done():
+		return false
+	}
+}
+
+// logBatch is a message of logs.
+type logBatch struct {
+	Lines   [][4]string `json:"lines"` // container, time, stream, text
+	Skipped int         `json:"skipped,omitempty"`
+	End     bool        `json:"end,omitempty"`
+	Error   string      `json:"error,omitempty"`
+}
+
+// backlog is what a page has not been sent yet: the last lines, and how many went before.
+type backlog struct {
+	wake chan struct{}
+
+	mu      sync.Mutex
+	kept    [][4]string
+	bytes   int
+	skipped int
+}
+
+func (b *backlog) add(l Line) {
+	b.mu.Lock()
+	b.kept = append(b.kept, [4]string{l.Container, l.Time, l.Stream, l.Text})
+	b.bytes += len(l.Text)
+	for len(b.kept) > keptLines || b.bytes > keptBytes && len(b.kept) > 1 {
+		b.bytes -= len(b.kept[0][3])
+		b.kept = b.kept[1:]
+		b.skipped++
+	}
+	b.mu.Unlock()
+	select {
+	case b.wake <- struct{}{}:
+	default: // it has not heard of the last line yet
+	}
+}
+
+func (b *backlog) take() logBatch {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	m := logBatch{Lines: b.kept, Skipped: b.skipped}
+	if m.Lines == nil {
+		m.Lines = [][4]string{}
+	}
+	b.kept, b.bytes, b.skipped = nil, 0, 0
+	return m
+}

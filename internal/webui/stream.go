@@ -1,0 +1,85 @@
+package webui
+
+import (
+	"encoding/json"
+	"net/http"
+	"time"
+)
+
+// state tells a page what there is and what changes. A page that reads slowly gets the
+// latest, and not all that was in between.
+func (s *Server) state(out *stream, r *http.Request) {
+	defer s.hub.join()()
+	beat := time.NewTicker(heartbeat)
+	defer beat.Stop()
+	for last := 0; ; {
+		u, version, more := s.hub.since(last)
+		if u != nil {
+			if out.send(u) != nil {
+				return
+			}
+			last = version
+		}
+		select {
+		case <-more:
+		case <-beat.C:
+			if out.heartbeat() != nil {
+				return
+			}
+		case <-r.Context().Done():
+			return
+		}
+	}
+}
+
+// heartbeat is how often a stream says something, so that the page knows that it is
+// still there.
+const heartbeat = 10 * time.Second
+
+// stream is one answer that goes on.
+type stream struct {
+	w       http.ResponseWriter
+	control *http.ResponseController
+	stall   time.Duration
+}
+
+// stream prepares a handler's stream, if there are not too many.
+func (s *Server) stream(handle func(*stream, *http.Request)) http.HandlerFunc {
+	return func(w http.ResponseWriter, r *http.Request) {
+		select {
+		case s.streams <- struct{}{}:
+			defer func() { <-s.streams }()
+			defer holdConn(r.Context())()
+		default:
+			httpError(w, http.StatusServiceUnavailable, "too many pages are open here: close some")
+			return
+		}
+		w.Header().Set("Content-Type", "text/event-stream")
+		if r.Method == http.MethodHead {
+			return
+		}
+		handle(&stream{w, http.NewResponseController(w), s.Stall}, r)
+	}
+}
+
+// send sends an object. An error means that nobody reads it.
+func (o *stream) send(v any) error {
+	text, err := json.Marshal(v)
+	if err != nil {
+		return err
+	}
+	return o.write("data: " + string(text) + "\n\n")
+}
+
+// heartbeat says that the stream is there.
+func (o *stream) heartbeat() error { return o.write(":\n\n") }
+
+func (o *stream) write(text string) error {
+	if err := o.control.SetWriteDeadline(time.Now().Add(o.stall)); err != nil {
+		return err
+	}
+	if _, err := o.w.Write([]byte(text)); err != nil {
+		return err
+	}
+	return o.control.Flush()
+}

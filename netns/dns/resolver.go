@@ -1,0 +1,143 @@
+package dns
+
+import (
+	"context"
+	"net"
+	"sync/atomic"
+	"time"
+
+	"golang.org/x/net/dns/dnsmessage"
+)
+
+// HostResolvConf is the host's resolv.conf.
+const HostResolvConf = "/etc/resolv.conf"
+
+// Resolver answers one pod.
+type Resolver struct {
+	view     func() *View
+	upstream upstream
+	ctx      context.Context
+	cancel   context.CancelFunc
+	inFlight chan struct{} // room for queries that are under way
+	rotation atomic.Uint32
+}
+
+const (
+	// maxQueries of a pod are under way at a time; more datagrams than that are lost,
+	// which their senders are used to.
+	maxQueries = 256
+
+	idleTimeout = 10 * time.Second // of a connection (RFC 7766: a few seconds)
+)
+
+// New makes a resolver. view gives what is known now; it must be quick. hostFile is
+// HostResolvConf.
+func New(view func() *View, hostFile string) *Resolver {
+	r := &Resolver{view: view, upstream: upstream{path: hostFile}, inFlight: make(chan struct{}, maxQueries)}
+	r.ctx, r.cancel = context.WithCancel(context.Background())
+	return r
+}
+
+// Close ends what is under way.
+func (r *Resolver) Close() { r.cancel() }
+
+// Answer gives the answer to a message that came in a datagram, or nil.
+func (r *Resolver) Answer(msg []byte) []byte { return r.answer(msg, false) }
+
+// ServeConn serves a connection until its end, and closes it.
+func (r *Resolver) ServeConn(c net.Conn) {
+	defer c.Close()
+	defer context.AfterFunc(r.ctx, func() { c.Close() })()
+	for r.ctx.Err() == nil {
+		c.SetDeadline(time.Now().Add(idleTimeout))
+		msg, err := readMessage(c)
+		if err != nil {
+			return
+		}
+		answer := r.answer(msg, true)
+		c.SetDeadline(time.Now().Add(idleTimeout))
+		if answer == nil || writeMessage(c, answer) != nil {
+			return
+		}
+	}
+}
+
+func (r *Resolver) answer(msg []byte, stream bool) []byte {
+	select {
+	case r.inFlight <- struct{}{}:
+		defer func() { <-r.inFlight }()
+	default:
+		return nil
+	}
+	q, code := parse(msg, stream)
+	switch {
+	case q == nil:
+		return nil
+	case code != dnsmessage.RCodeSuccess:
+		return q.reply(answer{code: code})
+	case q.version != 0:
+		return q.reply(answer{code: badVersion})
+	}
+	a, alias, ours := r.view().resolve(q, int(r.rotation.Add(1)))
+	switch {
+	case ours:
+		return q.reply(a)
+	case alias != "":
+		return q.reply(r.resolveAlias(q, a, alias))
+	}
+	return r.forward(q, msg, stream)
+}
+
+// forward has the host's resolvers answer.
+func (r *Resolver) forward(q *query, msg []byte, stream bool) []byte {
+	b, err := r.upstream.query(r.ctx, msg, stream)
+	if err != nil {
+		return q.reply(answer{code: dnsmessage.RCodeServerFailure})
+	}
+	if len(b) <= q.limit {
+		return b
+	}
+	return q.truncated(b)
+}
+
+// truncated is an answer without what makes it too long.
+func (q *query) truncated(msg []byte) []byte {
+	b := q.reply(answer{code: dnsmessage.RCode(msg[3] & 0xf)})
+	b[2] |= 2
+	return b
+}
+
+// resolveAlias asks the host's resolvers for what a Service's ExternalName stands for.
+func (r *Resolver) resolveAlias(q *query, a answer, alias string) answer {
+	name, err := dnsmessage.NewName(alias + ".")
+	if err != nil {
+		return answer{code: dnsmessage.RCodeServerFailure}
+	}
+	ask := dnsmessage.Message{
+		Header:    dnsmessage.Header{RecursionDesired: true},
+		Questions: []dnsmessage.Question{{Name: name, Type: q.question.Type, Class: q.question.Class}},
+	}
+	msg, err := ask.Pack()
+	if err != nil {
+		return answer{code: dnsmessage.RCodeServerFailure}
+	}
+	b, err := r.upstream.query(r.ctx, msg, true)
+	var p dnsmessage.Parser
+	if err != nil {
+		return answer{code: dnsmessage.RCodeServerFailure}
+	}
+	h, err := p.Start(b)
+	if err == nil {
+		err = p.SkipAllQuestions()
+	}
+	var records []dnsmessage.Resource
+	if err == nil {
+		records, err = p.AllAnswers()
+	}
+	if err != nil {
+		return answer{code: dnsmessage.RCodeServerFailure}
+	}
+	a.authoritative, a.code = false, h.RCode
+	a.records = append(a.records, records...)
+	return a
+}

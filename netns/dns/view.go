@@ -1,0 +1,210 @@
+// Package dns answers what containers ask their nameserver: names of pods and
+// Services from what is known here, everything else as the host's resolvers do, which
+// are asked from the host's network.
+package dns
+
+import (
+	"net/netip"
+	"slices"
+	"strings"
+
+	"github.com/podrun/podrun/netns/services"
+)
+
+// The zones that are ours. What they do not hold does not exist, and is asked of nobody.
+const (
+	cluster  = "cluster.local"
+	internal = "podrun.internal"
+)
+
+// View is what is known, as one pod sees it.
+type View struct {
+	services.Directory
+	Namespace string         // the pod's: a name without one is of it
+	Host      []netip.Addr   // by which the host's loopback is reached; none: it is not
+	Ranges    []netip.Prefix // of pods' and Services' addresses: none of them is known elsewhere
+}
+
+// records is what there is of a name. The zero value says that the name exists and has
+// nothing.
+type records struct {
+	addresses []netip.Addr
+	alias     string // stands for another name
+	srv       []srvTarget
+	ptr       []string // of an address
+}
+
+// srvTarget is where a port of a Service is served.
+type srvTarget struct {
+	name string
+	port uint16
+}
+
+// lookup looks a name up, given in lower case and without the dot at its end. ours says
+// that nobody else is to be asked; nil, that the name does not exist.
+func (v *View) lookup(name string) (f *records, ours bool) {
+	labels := strings.Split(name, ".")
+	if rest, ok := trimZone(labels, cluster); ok {
+		return v.lookupCluster(rest), true
+	}
+	if rest, ok := trimZone(labels, internal); ok {
+		return v.lookupPodrun(rest), true
+	}
+	if a, ok := parseReverse(labels); ok {
+		return v.lookupAddress(a)
+	}
+	f = v.lookupShort(labels)
+	return f, f != nil
+}
+
+// trimZone gives what stands before a zone's name.
+func trimZone(labels []string, zone string) ([]string, bool) {
+	end := strings.Split(zone, ".")
+	n := len(labels) - len(end)
+	if n < 0 || !slices.Equal(labels[n:], end) {
+		return nil, false
+	}
+	return labels[:n], true
+}
+
+func (v *View) lookupPodrun(rest []string) *records {
+	switch {
+	case len(rest) == 0:
+		return &records{}
+	case len(rest) == 1 && rest[0] == "host" && len(v.Host) > 0:
+		return &records{addresses: v.Host}
+	}
+	return nil
+}
+
+func (v *View) lookupCluster(rest []string) *records {
+	if len(rest) == 0 {
+		return &records{}
+	}
+	last := len(rest) - 1
+	switch rest[last] {
+	case "svc":
+		return v.lookupServices(rest[:last])
+	case "pod":
+		return v.lookupPods(rest[:last])
+	}
+	return nil
+}
+
+// lookupShort are names without the cluster's domain: NAME, NAME.NAMESPACE,
+// NAME.NAMESPACE.svc. They exist if they are known.
+func (v *View) lookupShort(labels []string) *records {
+	last := len(labels) - 1
+	if labels[last] == "svc" && last >= 2 {
+		return v.lookupServices(labels[:last])
+	}
+	if f := v.lookupInNamespace(labels, v.Namespace); f != nil {
+		return f
+	}
+	if last >= 1 {
+		return v.lookupInNamespace(labels[:last], labels[last])
+	}
+	return nil
+}
+
+// lookupServices are the names below svc.
+func (v *View) lookupServices(rest []string) *records {
+	if len(rest) == 0 {
+		return &records{}
+	}
+	last := len(rest) - 1
+	if f := v.lookupInNamespace(rest[:last], rest[last]); last > 0 && f != nil {
+		return f
+	}
+	if last == 0 && v.hasNamespace(rest[0]) {
+		return &records{}
+	}
+	return nil
+}
+
+func (v *View) hasNamespace(name string) bool {
+	return slices.ContainsFunc(v.Services, func(s services.Service) bool { return s.Namespace == name }) ||
+		slices.ContainsFunc(v.Pods, func(p services.Pod) bool { return p.Namespace == name })
+}
+
+// lookupInNamespace are the names within a namespace: of Services, of what is behind them, of pods.
+func (v *View) lookupInNamespace(labels []string, namespace string) *records {
+	if len(labels) == 0 {
+		return nil
+	}
+	last := len(labels) - 1
+	if s := v.service(labels[last], namespace); s != nil {
+		switch {
+		case last == 0:
+			return v.serviceRecords(s, "", "")
+		case last == 1 && !strings.HasPrefix(labels[0], "_"):
+			if f := v.lookupMember(s, labels[0]); f != nil {
+				return f
+			}
+		case last == 2 && strings.HasPrefix(labels[0], "_") && strings.HasPrefix(labels[1], "_"):
+			if f := v.serviceRecords(s, labels[0][1:], labels[1][1:]); len(f.srv) > 0 {
+				return &records{srv: f.srv}
+			}
+		}
+	}
+	return v.lookupPod(labels, namespace)
+}
+
+// lookupPod finds one by its name, or, where no Service has the name of its subdomain, by its
+// hostname and subdomain.
+func (v *View) lookupPod(labels []string, namespace string) *records {
+	name := strings.Join(labels, ".")
+	f := (*records)(nil)
+	for i := range v.Pods {
+		p := &v.Pods[i]
+		if p.Namespace != namespace {
+			continue
+		}
+		if p.Name == name {
+			return &records{addresses: p.Addresses}
+		}
+		if p.Subdomain != "" && p.Hostname+"."+p.Subdomain == name && v.service(p.Subdomain, namespace) == nil {
+			f = merge(f, &records{addresses: p.Addresses})
+		}
+	}
+	return f
+}
+
+func merge(f, more *records) *records {
+	if f == nil {
+		return more
+	}
+	f.addresses = slices.Concat(f.addresses, more.addresses)
+	return f
+}
+
+func (v *View) service(name, namespace string) *services.Service {
+	for i := range v.Services {
+		if s := &v.Services[i]; s.Name == name && s.Namespace == namespace {
+			return s
+		}
+	}
+	return nil
+}
+
+// lookupPods are the names ADDRESS.NAMESPACE below pod, of pods there are
+// (Kubernetes' DNS specification, 2.3).
+func (v *View) lookupPods(rest []string) *records {
+	if len(rest) == 0 || len(rest) == 1 && v.hasNamespace(rest[0]) {
+		return &records{}
+	}
+	for i := range v.Pods {
+		p := &v.Pods[i]
+		for _, a := range p.Addresses {
+			if len(rest) == 2 && p.Namespace == rest[1] && dashed(a) == rest[0] {
+				return &records{addresses: []netip.Addr{a}}
+			}
+		}
+	}
+	return nil
+}
+
+// dashed spells an address as a label.
+func dashed(a netip.Addr) string {
+	return strings.NewReplacer(".", "-", ":", "-").Replace(a.String())
+}

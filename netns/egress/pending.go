@@ -1,0 +1,100 @@
+package egress
+
+import (
+	"errors"
+	"time"
+
+	"golang.org/x/sys/unix"
+
+	"github.com/podrun/podrun/netns/relay"
+)
+
+// acceptedConn is a connection whose pod's side was taken before the other one was asked, as the same
+// address has just answered (netns: answering.go), or as a process has died in between.
+type acceptedConn struct {
+	flow     flow
+	fd       int       // descriptor
+	deadline time.Time // when to give up
+}
+
+// maxPending bounds those that wait, which have descriptors beyond the bound of flows.
+const maxPending = reserve / 8
+
+// connectAccepted joins one to the far side once that has answered, and resets it if it does not. Where there
+// is no room for that it waits, in the place of who has waited for longest if too many do.
+func (e *Proxy) connectAccepted(t acceptedConn) {
+	e.supersede(t.flow)
+	err := e.connectFor(t)
+	if err == nil {
+		return
+	}
+	if !isExhausted(err) || time.Now().After(t.deadline) {
+		relay.ResetFD(t.fd)
+		return
+	}
+	if len(e.tcp.pending) >= maxPending {
+		relay.ResetFD(e.tcp.pending[0].fd)
+		e.tcp.pending = e.tcp.pending[1:]
+		e.releaseFlow()
+	}
+	e.flows.Add(1) // beyond the bound
+	e.tcp.pending = append(e.tcp.pending, t)
+	e.startTicking()
+}
+
+// connectFor begins to connect to the far side.
+func (e *Proxy) connectFor(t acceptedConn) error {
+	to, ok := e.hostTarget(t.flow.dst)
+	if !ok {
+		return unix.ENETUNREACH
+	}
+	if !e.acquireFlow() {
+		return unix.EMFILE
+	}
+	far, err := e.dialHost(to)
+	if err != nil {
+		e.releaseFlow()
+		return err
+	}
+	c := &tcpConn{host: far, state: proxied, deadline: time.Now().Add(keepaliveDelay)}
+	e.tcp.all[t.flow] = c // in the place of one that has just ended, perhaps
+	e.loop.ProxyPending(t.fd, far, connectTimeout, func() { e.forget(t.flow, c) })
+	e.startTicking()
+	return nil
+}
+
+// retryPending tries again with those that are still there. None of them is in another's way.
+func (e *Proxy) retryPending() {
+	if len(e.tcp.pending) == 0 {
+		return
+	}
+	e.reading.RLock()
+	defer e.reading.RUnlock()
+	all := e.tcp.pending
+	e.tcp.pending = nil
+	e.flows.Add(-int64(len(all)))
+	for _, t := range all {
+		if isReset(t.fd) {
+			relay.ResetFD(t.fd)
+		} else {
+			e.connectAccepted(t)
+		}
+	}
+}
+
+// isReset says whether the other end of a connection has reset it.
+func isReset(fd int) bool {
+	at := []unix.PollFd{{Fd: int32(fd)}}
+	n, err := unix.Poll(at, 0)
+	return err == nil && n > 0 && at[0].Revents&(unix.POLLERR|unix.POLLHUP) != 0
+}
+
+// isExhausted says whether an error will pass by itself, when others have ended.
+func isExhausted(err error) bool {
+	for _, passing := range []error{unix.EMFILE, unix.ENFILE, unix.ENOBUFS, unix.ENOMEM, unix.EADDRNOTAVAIL} {
+		if errors.Is(err, passing) {
+			return true
+		}
+	}
+	return false
+}

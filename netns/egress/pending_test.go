@@ -1,0 +1,187 @@
+package egress
+
+import (
+	"errors"
+	"io"
+	"net"
+	"os"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/nftables"
+	"golang.org/x/sys/unix"
+
+	"github.com/podrun/podrun/internal/brief"
+	"github.com/podrun/podrun/internal/nettest"
+	"github.com/podrun/podrun/netns/router"
+)
+
+var bothFamilies = []string{nettest.RemoteAddr + ":80", "[" + nettest.RemoteAddr6 + "]:80"}
+
+// unasked connects to who has just answered while the process does nothing; nil if that has been
+// too long ago.
+func (p *testPod) unasked(at string) (c net.Conn) {
+	p.t.Helper()
+	nettest.Connect(p.t, p.ns, "tcp", at).Close()
+	err := p.egress.loop.Do(func() error {
+		c, _ = nettest.DialFrom(p.ns, "tcp", "", at, 50*time.Millisecond)
+		return nil
+	})
+	if err != nil {
+		p.t.Fatal(err)
+	}
+	return c
+}
+
+// A connection to who has just answered another is taken by the kernel at once, whoever of both
+// speaks first.
+func TestAnsweredRecently(t *testing.T) {
+	w := newTestbed(t)
+	p := w.pod(1)
+	for _, at := range bothFamilies {
+		nettest.Serve(t, w.Remote, at, func(c *net.TCPConn) { io.WriteString(c, "hello"); nettest.Echo(c) })
+		nettest.Await(t, at+" is connected to at once", func() bool {
+			c := p.unasked(at)
+			if c == nil {
+				return false
+			}
+			defer c.Close()
+			c.SetDeadline(time.Now().Add(time.Minute))
+			if _, err := io.ReadFull(c, make([]byte, len("hello"))); err != nil {
+				t.Errorf("%s: the server's first word: %v", at, err)
+			} else if err := nettest.RoundTrip(c, []byte("word")); err != nil {
+				t.Errorf("%s: %v", at, err)
+			}
+			return true
+		})
+	}
+	nettest.WaitIdle(t, p.egress)
+}
+
+// Who has gone since it answered is still connected to for a moment, in vain: the connection is
+// reset. Then it is refused again.
+func TestAnsweredThenGone(t *testing.T) {
+	w := newTestbed(t)
+	p := w.pod(1)
+	for _, at := range bothFamilies {
+		nettest.Await(t, at+" is connected to in vain", func() bool {
+			l := nettest.Serve(t, w.Remote, at, nettest.Echo)
+			nettest.Connect(t, p.ns, "tcp", at).Close()
+			l.Close()
+			c, err := nettest.Dial(p.ns, "tcp", at)
+			if errors.Is(err, unix.ECONNREFUSED) {
+				return false // it was too long ago
+			}
+			if err != nil {
+				t.Fatalf("%s: %v", at, err)
+			}
+			defer c.Close()
+			c.SetDeadline(time.Now().Add(time.Minute))
+			if _, err := c.Read(make([]byte, 1)); !errors.Is(err, unix.ECONNRESET) {
+				t.Errorf("%s: %v, want a reset", at, err)
+			}
+			return true
+		})
+		nettest.Await(t, "that is forgotten", func() bool { return !p.trusts() })
+		if c, err := nettest.Dial(p.ns, "tcp", at); !errors.Is(err, unix.ECONNREFUSED) {
+			t.Errorf("%s: %v, want that it is refused", at, err)
+			if err == nil {
+				c.Close()
+			}
+		}
+	}
+	nettest.WaitIdle(t, p.egress)
+}
+
+// trusts says whether there is anybody who has just answered.
+func (p *testPod) trusts() (any bool) {
+	p.t.Helper()
+	err := p.Router.Do(func() error {
+		c, err := nftables.New()
+		if err != nil {
+			return err
+		}
+		tables, err := c.ListTables()
+		for _, table := range tables {
+			sets, serr := c.GetSets(table)
+			err = errors.Join(err, serr)
+			for _, s := range sets {
+				elements, serr := c.GetSetElements(s)
+				err = errors.Join(err, serr)
+				any = any || strings.HasPrefix(s.Name, "answering") && len(elements) > 0
+			}
+		}
+		return err
+	})
+	if err != nil {
+		p.t.Fatal(err)
+	}
+	return any
+}
+
+// What is taken by the kernel while there is no process is served by the next one.
+func TestAcceptedBySuccessor(t *testing.T) {
+	w := newTestbed(t)
+	p := w.attach(1)
+	traffic, err := w.Router.OpenTraffic(w.Pool, p.slot)
+	if err != nil {
+		t.Fatal(err)
+	}
+	serve := func() (kept router.TrafficFDs) {
+		kept = copies(t, traffic)
+		if p.egress, err = Start(Config{RouterNS: w.RouterNS, Pool: w.Pool, Slot: p.slot}, traffic); err != nil {
+			t.Fatal(err)
+		}
+		return kept
+	}
+	kept := serve()
+	defer func() { p.egress.Close(); kept.Close() }()
+	at := bothFamilies[0]
+	nettest.Serve(t, w.Remote, at, nettest.Echo)
+	nettest.Await(t, "the kernel takes a connection", func() bool {
+		nettest.Connect(t, p.ns, "tcp", at).Close()
+		p.egress.Close()
+		received := make(chan error, 1)
+		go func() {
+			c, err := nettest.Dial(p.ns, "tcp", at)
+			if err == nil {
+				err = nettest.RoundTrip(c, []byte("word"))
+				c.Close()
+			}
+			received <- err
+		}()
+		taken := false
+		nettest.Await(t, "the next connection is begun", func() bool {
+			taken = isReadable(kept[router.TrafficTCP4])
+			return taken || isReadable(kept[router.TrafficTUN])
+		})
+		traffic = kept
+		kept = serve()
+		if err := <-received; err != nil {
+			t.Error(err)
+		}
+		nettest.WaitIdle(t, p.egress)
+		return taken
+	})
+}
+
+// copies are what a keeper has of a pod's wires.
+func copies(t *testing.T, traffic router.TrafficFDs) router.TrafficFDs {
+	t.Helper()
+	kept := router.TrafficFDs{}
+	for name, file := range traffic {
+		fd, err := brief.Copy(file)
+		if err != nil {
+			t.Fatal(err)
+		}
+		kept[name] = os.NewFile(uintptr(fd), name)
+	}
+	return kept
+}
+
+func isReadable(file *os.File) bool {
+	at := []unix.PollFd{{Fd: int32(file.Fd()), Events: unix.POLLIN}}
+	n, err := unix.Poll(at, 0)
+	return err == nil && n > 0
+}

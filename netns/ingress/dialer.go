@@ -1,0 +1,150 @@
+package ingress
+
+import (
+	"errors"
+	"fmt"
+	"net"
+	"net/netip"
+	"os"
+	"slices"
+	"time"
+
+	"golang.org/x/sys/unix"
+
+	"github.com/podrun/podrun/internal/brief"
+	"github.com/podrun/podrun/netns/relay"
+)
+
+// NetnsDialer is a Dialer that connects inside a network that knows the pod, once it has been
+// entered.
+type NetnsDialer struct {
+	loop *relay.Loop // whose thread is in there
+
+	// Addrs are the pod's, of which a client's connection goes to that of its own
+	// family, or to the first.
+	Addrs []netip.Addr
+
+	// Transparent says that answers to any address come back to this network: then a
+	// client is shown with its own, unless that means something else here.
+	Transparent bool
+
+	// PodPrefixes are the networks whose addresses mean something else here: those of pods.
+	PodPrefixes []netip.Prefix
+}
+
+// Start begins to connect in a network namespace, until Close.
+func (d *NetnsDialer) Start(ns string) (err error) {
+	d.loop, err = relay.NewLoop(ns)
+	return err
+}
+
+// Close ends what is under way, and all.
+func (d *NetnsDialer) Close() { d.loop.Close() }
+
+// connectTimeout is how long the pod may take to answer: it is on this machine.
+const connectTimeout = 10 * time.Second
+
+// podTarget is a port of the pod for a client, and whether it may see the client's address.
+func (d *NetnsDialer) podTarget(client netip.Addr, port int) (to netip.AddrPort, shown bool) {
+	if len(d.Addrs) == 0 {
+		return netip.AddrPort{}, false
+	}
+	at := d.Addrs[0]
+	for _, a := range d.Addrs {
+		if a.Is4() == client.Is4() {
+			at = a
+			break
+		}
+	}
+	return netip.AddrPortFrom(at, uint16(port)), d.mayShowClient(client, at)
+}
+
+// mayShowClient says whether a client's address means itself at another.
+func (d *NetnsDialer) mayShowClient(client, to netip.Addr) bool {
+	shown := d.Transparent && to.Is4() == client.Is4() && client.IsGlobalUnicast()
+	for _, p := range d.PodPrefixes {
+		shown = shown && !p.Contains(client)
+	}
+	return shown
+}
+
+// DialUDP begins a conversation with a port of the pod for a client. Where the client's own
+// port is in use there, it is shown with another.
+func (d *NetnsDialer) DialUDP(client netip.AddrPort, port int) (net.Conn, error) {
+	to, shown := d.podTarget(client.Addr(), port)
+	return d.dialUDP(client, to, shown)
+}
+
+func (d *NetnsDialer) dialUDP(client, to netip.AddrPort, shown bool) (net.Conn, error) {
+	var fd int
+	err := d.loop.Do(func() (err error) {
+		fd, err = d.connect(unix.SOCK_DGRAM, client, to, shown)
+		return err
+	})
+	if err != nil {
+		return nil, err
+	}
+	f := os.NewFile(uintptr(fd), to.String())
+	defer f.Close()
+	return net.FileConn(f)
+}
+
+// connect begins to connect, in a client's name if that is to be shown. The calling thread is
+// in there.
+func (d *NetnsDialer) connect(kind int, client, to netip.AddrPort, shown bool) (fd int, err error) {
+	if !to.IsValid() {
+		return -1, errors.New("connect to the pod: it has no address")
+	}
+	sources := []netip.AddrPort{{}}
+	if shown {
+		sources = []netip.AddrPort{client, netip.AddrPortFrom(client.Addr(), 0)}
+	}
+	for _, from := range sources {
+		fd, err = connectSocket(kind, d.Transparent, from, to)
+		if err != unix.EADDRINUSE && err != unix.EADDRNOTAVAIL {
+			break
+		}
+	}
+	if err == nil && kind == unix.SOCK_STREAM && !slices.Contains(d.Addrs, to.Addr()) {
+		if err = setKeepalive(fd); err != nil { // another pod, which may be gone without a word
+			unix.Close(fd)
+		}
+	}
+	if err != nil {
+		return -1, fmt.Errorf("connect to %s: %w", to, err)
+	}
+	return fd, nil
+}
+
+// connectSocket begins to connect.
+func connectSocket(kind int, transparent bool, from, to netip.AddrPort) (fd int, err error) {
+	family, level, option := unix.AF_INET, unix.SOL_IP, unix.IP_TRANSPARENT
+	if to.Addr().Is6() {
+		family, level, option = unix.AF_INET6, unix.SOL_IPV6, unix.IPV6_TRANSPARENT
+	}
+	if fd, err = brief.Socket(family, kind); err != nil {
+		return -1, err
+	}
+	set := func(level, option int) {
+		if err == nil {
+			err = brief.Set(fd, level, option, 1)
+		}
+	}
+	if transparent { // the router's rules know such sockets
+		set(level, option)
+	}
+	if from.IsValid() {
+		set(unix.SOL_SOCKET, unix.SO_REUSEADDR)
+		if err == nil {
+			err = brief.Bind(fd, from, zoneID(from.Addr().Zone()))
+		}
+	}
+	if err == nil {
+		err = brief.Connect(fd, to, zoneID(to.Addr().Zone()))
+	}
+	if err != nil && err != unix.EINPROGRESS {
+		unix.Close(fd)
+		return -1, err
+	}
+	return fd, nil
+}

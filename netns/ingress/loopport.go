@@ -1,0 +1,132 @@
+package ingress
+
+import (
+	"net/netip"
+	"os"
+	"time"
+
+	"golang.org/x/sys/unix"
+
+	"github.com/podrun/podrun/internal/brief"
+	"github.com/podrun/podrun/netns/relay"
+)
+
+// loopPort has the thread that connects to the pod accept what comes, too: nobody has to
+// be woken between the two.
+type loopPort struct {
+	server   *Server
+	dialer   *NetnsDialer
+	listener int
+	to       target
+
+	// The loop's.
+	paused   bool
+	retrying bool // it waits for a descriptor
+}
+
+func (s *Server) addLoopPort(file *os.File, to target, d *NetnsDialer) (portServer, error) {
+	listener, err := brief.Copy(file)
+	if err != nil {
+		return nil, err
+	}
+	p := &loopPort{server: s, dialer: d, to: to, listener: listener}
+	if err = unix.SetNonblock(p.listener, true); err == nil {
+		if err = setKeepalive(p.listener); err == nil {
+			err = d.loop.Do(p.listen)
+		}
+	}
+	if err != nil {
+		unix.Close(p.listener)
+		return nil, err
+	}
+	return p, nil
+}
+
+// setKeepalive has who is at the other end found to have gone without a word: what a listening
+// socket is told holds for those that it accepts.
+func setKeepalive(fd int) error {
+	for _, o := range []struct{ level, name, value int }{
+		{unix.SOL_TCP, unix.TCP_KEEPIDLE, int(keepalive.Idle / time.Second)},
+		{unix.SOL_TCP, unix.TCP_KEEPINTVL, int(keepalive.Interval / time.Second)},
+		{unix.SOL_TCP, unix.TCP_KEEPCNT, keepalive.Count},
+		{unix.SOL_SOCKET, unix.SO_KEEPALIVE, 1},
+	} {
+		if err := brief.Set(fd, o.level, o.name, o.value); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func (p *loopPort) listen() error {
+	return p.dialer.loop.Watch(p.listener, relay.Readable, func(uint32) { p.accept() })
+}
+
+func (p *loopPort) pause() {
+	_ = p.dialer.loop.Do(func() error { // a loop that has ended takes nothing either
+		p.paused = true
+		p.dialer.loop.Unwatch(p.listener, false)
+		return nil
+	})
+}
+
+func (p *loopPort) resume() {
+	_ = p.dialer.loop.Do(func() error {
+		if p.paused = false; !p.retrying && p.listen() != nil {
+			p.retryListen()
+		}
+		return nil
+	})
+}
+
+func (p *loopPort) close() {
+	p.pause()
+	unix.Close(p.listener)
+}
+
+// retryListen looks for a descriptor later.
+func (p *loopPort) retryListen() {
+	p.retrying = true
+	p.dialer.loop.AddTicker(func() bool {
+		p.retrying = !p.paused && p.listen() != nil
+		return p.retrying
+	})
+}
+
+// accept takes one connection; the next is told of anew.
+func (p *loopPort) accept() {
+	near, from, err := relay.Accept(p.listener)
+	switch err {
+	case nil:
+		p.forward(near, from)
+	case unix.EAGAIN, unix.EINTR, unix.ECONNABORTED:
+	default: // there is no descriptor until others end
+		p.server.logError(err)
+		p.dialer.loop.Unwatch(p.listener, false)
+		p.retryListen()
+	}
+}
+
+// forward begins one connection's life.
+func (p *loopPort) forward(near int, from netip.AddrPort) {
+	if !p.server.acquire() {
+		relay.ResetFD(near)
+		return
+	}
+	to, shown := p.to.resolve(p.dialer, from.Addr())
+	fd, err := p.dialer.connect(unix.SOCK_STREAM, from, to, shown)
+	if err != nil {
+		relay.ResetFD(near)
+		p.server.release()
+		return
+	}
+	over := false
+	end := p.dialer.loop.ProxyPending(near, fd, connectTimeout, func() {
+		over = true
+		delete(p.server.proxied, near)
+		p.server.release()
+	})
+	if !over {
+		p.server.proxied[near] = end
+	}
+}

@@ -1,0 +1,90 @@
+package ingress
+
+import (
+	"errors"
+	"syscall"
+	"testing"
+
+	"golang.org/x/sys/unix"
+
+	"github.com/podrun/podrun/internal/nettest"
+	"github.com/podrun/podrun/netns/hostport"
+)
+
+// Connections are counted where they are accepted: one too many is refused, clients that
+// have gone without a word are found out, and the end of the server is a reset for all.
+func TestAcceptOnTheLoop(t *testing.T) {
+	w := newWorld(t)
+	nettest.Serve(t, w.pod, ":80", nettest.Echo)
+	d := w.dialer(t, false).(*NetnsDialer)
+	s := w.publish(t, d, hostport.Port{Protocol: "tcp", Number: 8080}, 80)
+	s.mu.Lock()
+	s.limit = 1
+	s.mu.Unlock()
+	one := nettest.Connect(t, w.Remote, "tcp", "10.77.0.1:8080")
+	must(t, nettest.RoundTrip(one, []byte("x")))
+	must(t, d.loop.Do(func() error {
+		for near := range s.proxied {
+			for name, want := range map[[2]int]int{{unix.SOL_SOCKET, unix.SO_KEEPALIVE}: 1, {unix.SOL_TCP, unix.TCP_KEEPIDLE}: 60, {unix.SOL_TCP, unix.TCP_KEEPINTVL}: 30, {unix.SOL_TCP, unix.TCP_KEEPCNT}: 4} {
+				if got, err := unix.GetsockoptInt(near, name[0], name[1]); err != nil || got != want {
+					t.Errorf("option %v of a client is %d, want %d: %v", name, got, want, err)
+				}
+			}
+		}
+		if len(s.proxied) != 1 {
+			t.Errorf("%d connections", len(s.proxied))
+		}
+		return nil
+	}))
+	other, err := nettest.Dial(w.Remote, "tcp", "10.77.0.1:8080")
+	if err == nil { // else the reset was quicker
+		err = nettest.RoundTrip(other, []byte("x"))
+		other.Close()
+	}
+	if !errors.Is(err, syscall.ECONNRESET) && !errors.Is(err, syscall.EPIPE) {
+		t.Errorf("one too many: %v", err)
+	}
+	listener := s.ports["8080/tcp"].(*loopPort).listener
+	s.Close()
+	next, err := unix.FcntlInt(0, unix.F_DUPFD_CLOEXEC, listener) // gets the number that the listener had
+	must(t, err)
+	s.Close()
+	if err := unix.Close(next); err != nil {
+		t.Errorf("a second Close has closed what is not the server's: %v", err)
+	}
+	if err := nettest.RoundTrip(one, []byte("x")); !errors.Is(err, syscall.ECONNRESET) && !errors.Is(err, syscall.EPIPE) {
+		t.Errorf("after the end of the server: %v", err)
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.active != 0 || len(s.proxied) != 0 {
+		t.Errorf("%d connections are left", s.active)
+	}
+}
+
+// Where there is no descriptor for a client it waits until there is one, and so it does if
+// the server pauses meanwhile.
+func TestWithoutDescriptors(t *testing.T) {
+	w := newWorld(t)
+	nettest.Serve(t, w.pod, ":80", nettest.Echo)
+	d := w.dialer(t, false).(*NetnsDialer)
+	s := w.publish(t, d, hostport.Port{Protocol: "tcp", Number: 8080}, 80)
+	p := s.ports["8080/tcp"].(*loopPort)
+	for _, pause := range []bool{false, true} {
+		must(t, d.loop.Do(func() error { // as accept does
+			d.loop.Unwatch(p.listener, false)
+			p.retryListen()
+			return nil
+		}))
+		if pause {
+			if !s.Pause() {
+				t.Fatal("busy")
+			}
+			s.Resume()
+		}
+		c := nettest.Connect(t, w.Remote, "tcp", "10.77.0.1:8080")
+		must(t, nettest.RoundTrip(c, []byte("x")))
+		c.Close()
+		nettest.WaitIdle(t, s)
+	}
+}

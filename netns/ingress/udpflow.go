@@ -1,0 +1,104 @@
+package ingress
+
+import (
+	"net"
+	"net/netip"
+	"sync"
+	"time"
+)
+
+// How long a flow of datagrams is remembered after the last one: until the pod has
+// answered, and then. (Linux: nf_conntrack_udp_timeout and …_stream are 30 and 120.)
+const (
+	unansweredTimeout = 10 * time.Second
+	answeredTimeout   = 60 * time.Second
+)
+
+// maxFlows bounds the flows of a port. More clients than that wait for one to be over.
+const maxFlows = 2048
+
+// udpFlow is what a client says from one of its ports to one address of the machine, and hears.
+type udpFlow struct {
+	pod     net.Conn
+	to      netip.AddrPort // of another pod; not valid: the pod's own
+	checked time.Time      // when it was asked last whether that is so
+
+	mu       sync.Mutex
+	last     time.Time
+	lifetime time.Duration
+}
+
+// flowFor is a route's, made if it is new; nil if there are too many, or the port is closed.
+func (p *udpPort) flowFor(at clientRoute) (*udpFlow, error) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if p.closed {
+		return nil, nil
+	}
+	f := p.flows[at]
+	if f != nil && !p.moved(at, f) {
+		return f, nil
+	}
+	if len(p.flows) >= maxFlows {
+		return nil, nil
+	}
+	f = &udpFlow{checked: time.Now(), last: time.Now(), lifetime: unansweredTimeout}
+	var shown bool
+	var err error
+	if f.to, shown = p.to.redirect(at.client.Addr()); f.to.IsValid() {
+		f.pod, err = p.to.dialer.dialUDP(at.client, f.to, shown)
+	} else {
+		f.pod, err = p.server.dial.DialUDP(at.client, p.to.port)
+	}
+	if err != nil {
+		return nil, err
+	}
+	if !p.server.acquire(f.pod) {
+		f.pod.Close()
+		return nil, nil
+	}
+	p.flows[at] = f
+	p.server.all.Go(func() {
+		p.sendReplies(at, f)
+		p.mu.Lock()
+		if p.flows[at] == f {
+			delete(p.flows, at)
+		}
+		p.mu.Unlock()
+		p.server.release(f.pod)
+		f.pod.Close()
+	})
+	return f, nil
+}
+
+// affinityInterval is after how long it is asked anew where the client of a flow belongs.
+const affinityInterval = time.Second
+
+// moved says whether a flow's client has gone to another pod, and ends the flow then. The
+// caller holds mu.
+func (p *udpPort) moved(at clientRoute, f *udpFlow) bool {
+	if p.to.affinity == nil || time.Since(f.checked) < affinityInterval {
+		return false
+	}
+	f.checked = time.Now()
+	if to, _ := p.to.redirect(at.client.Addr()); to == f.to {
+		return false
+	}
+	delete(p.flows, at)
+	f.pod.Close()
+	return true
+}
+
+// touch notes that something has come. lifetime is the flow's from now on; 0: as it was.
+func (f *udpFlow) touch(lifetime time.Duration) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	f.last = time.Now()
+	f.lifetime = max(f.lifetime, lifetime)
+}
+
+func (f *udpFlow) expiry() time.Time {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	return f.last.Add(f.lifetime)
+}

@@ -1,0 +1,89 @@
+package ipam
+
+import (
+	"net/netip"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+)
+
+func prefixes(list ...string) (all []netip.Prefix) {
+	for _, s := range list {
+		all = append(all, netip.MustParsePrefix(s))
+	}
+	return all
+}
+
+func TestChoosePool(t *testing.T) {
+	for _, c := range []struct {
+		networks []netip.Prefix
+		v4, v6   string
+	}{
+		{nil, "10.88.0.0/16", "fd88::/64"},
+		{prefixes("192.168.1.0/24", "fe80::/64", "10.87.0.0/16"), "10.88.0.0/16", "fd88::/64"},
+		{prefixes("10.88.0.0/16"), "10.89.0.0/16", "fd88::/64"},
+		{prefixes("10.88.7.3/32", "10.89.0.0/24", "fd88::/48"), "10.107.0.0/16", "fd89::/64"},
+		{prefixes("10.0.0.0/8"), "172.22.0.0/16", "fd88::/64"},
+		{prefixes("10.0.0.0/8", "172.16.0.0/12"), "192.168.0.0/16", "fd88::/64"},
+		{prefixes("0.0.0.0/1", "128.0.0.0/1", "::/0", "0.0.0.0/0"), "10.88.0.0/16", "fd88::/64"}, // a VPN for everything
+	} {
+		p, err := ChoosePool(c.networks)
+		if err != nil || p.V4.String() != c.v4 || p.V6.String() != c.v6 {
+			t.Errorf("%v: %v %v, %v; want %s %s", c.networks, p.V4, p.V6, err, c.v4, c.v6)
+		}
+	}
+	if p, err := ChoosePool(prefixes("10.0.0.0/8", "172.16.0.0/12", "192.168.0.0/16", "100.64.0.0/10", "198.18.0.0/15")); err == nil {
+		t.Errorf("a pool is left: %v", p)
+	}
+}
+
+// Every slot has addresses of its own, which end neither in 0 nor in 255 and are nobody
+// else's.
+func TestSlots(t *testing.T) {
+	p, err := ChoosePool(nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	seen := map[netip.Addr]bool{p.Gateway().V4: true, p.Gateway().V6: true}
+	service := netip.PrefixFrom(p.ServiceAddresses(0).V4, 17).Masked()
+	for s := Slot(1); s <= MaxSlot; s++ {
+		a := p.Addresses(s)
+		if seen[a.V4] || seen[a.V6] || !p.V4.Contains(a.V4) || !p.V6.Contains(a.V6) || service.Contains(a.V4) {
+			t.Fatalf("slot %d: %v", s, a)
+		}
+		if b := a.V4.As4(); b[3] == 0 || b[3] == 255 {
+			t.Fatalf("slot %d: %v", s, a)
+		}
+		seen[a.V4], seen[a.V6] = true, true
+	}
+	if diff := cmp.Diff([]string{"10.88.0.2", "fd88::2", "10.88.1.2", "fd88::102"},
+		[]string{p.Addresses(1).V4.String(), p.Addresses(1).V6.String(), p.Addresses(251).V4.String(), p.Addresses(251).V6.String()}); diff != "" {
+		t.Error(diff)
+	}
+}
+
+func TestFreeSlot(t *testing.T) {
+	for _, c := range []struct {
+		preferred Slot
+		taken     map[Slot]bool
+		want      Slot
+	}{
+		{5, nil, 5},
+		{5, map[Slot]bool{5: true, 6: true}, 7},
+		{MaxSlot, map[Slot]bool{MaxSlot: true}, 1},
+	} {
+		if s, err := FreeSlot(c.preferred, c.taken); err != nil || s != c.want {
+			t.Errorf("%d of %v: %d, %v", c.preferred, c.taken, s, err)
+		}
+	}
+	all := map[Slot]bool{}
+	for s := Slot(1); s <= MaxSlot; s++ {
+		all[s] = true
+	}
+	if s, err := FreeSlot(1, all); err == nil {
+		t.Errorf("%d is free", s)
+	}
+	if a, b := PreferredSlot("default/a"), PreferredSlot("default/a"); a != b || a < 1 || a > MaxSlot {
+		t.Errorf("%d and %d", a, b)
+	}
+}

@@ -1,0 +1,110 @@
+package masquerade
+
+import (
+	"errors"
+	"fmt"
+	"os"
+	"strings"
+
+	"github.com/google/nftables"
+	"golang.org/x/sys/unix"
+)
+
+// IsHostRoot says whether this process is root of the machine: then the host's network is its
+// business.
+func IsHostRoot() bool {
+	const initial = 0xEFFFFFFD // PROC_USER_INIT_INO (linux/proc_ns.h)
+	var st unix.Stat_t
+	return os.Geteuid() == 0 && unix.Stat("/proc/self/ns/user", &st) == nil && st.Ino == initial
+}
+
+// Check says why pods cannot be led out by the kernel, in one line; nil if they can. Where
+// the host has rules for packets of its own it is not done, even if they let all pass: they
+// were not made for what pods send, and may change at any time.
+func Check() error {
+	if err := mayAdminister(); err != nil {
+		return err
+	}
+	if b, err := os.ReadFile("/proc/thread-self/net/ip_tables_names"); err == nil && len(b) > 0 {
+		return fmt.Errorf("the host has rules of iptables-legacy, in %s", strings.Join(strings.Fields(string(b)), ", "))
+	}
+	if err := checkForwarding(); err != nil {
+		return err
+	}
+	c, err := nftables.New()
+	if err != nil {
+		return fmt.Errorf("speak to nftables: %w", err)
+	}
+	for _, family := range []nftables.TableFamily{nftables.TableFamilyIPv4, nftables.TableFamilyINet} {
+		chains, err := c.ListChainsOfTableFamily(family)
+		if err != nil {
+			return fmt.Errorf("list the host's rules of nftables: %w", err)
+		}
+		for _, chain := range chains {
+			if err := checkChain(c, chain); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
+}
+
+// checkChain says what a chain of the host's has to say about packets; nil if nothing.
+func checkChain(c *nftables.Conn, chain *nftables.Chain) error {
+	if chain.Hooknum == nil || isOwnTable(chain.Table.Name) {
+		return nil
+	}
+	name := chain.Table.Name + " " + chain.Name
+	if chain.Policy != nil && *chain.Policy == nftables.ChainPolicyDrop {
+		return fmt.Errorf("the host has a firewall: nftables' chain %s drops what it does not know", name)
+	}
+	if rules, err := c.GetRules(chain.Table, chain); err != nil || len(rules) > 0 { // those that cannot be read are of iptables
+		return fmt.Errorf("the host has a firewall: there are rules in nftables' chain %s", name)
+	}
+	return nil
+}
+
+// mayAdminister says whether the network is this process's to change.
+func mayAdminister() error {
+	errOthers := errors.New("only root may change the host's network")
+	file, err := os.Open("/proc/thread-self/ns/net")
+	if err != nil {
+		return err
+	}
+	defer file.Close()
+	owner, err := unix.IoctlRetInt(int(file.Fd()), unix.NS_GET_USERNS)
+	if err != nil {
+		return errOthers
+	}
+	defer unix.Close(owner)
+	var its, own unix.Stat_t
+	if err := errors.Join(unix.Fstat(owner, &its), unix.Stat("/proc/self/ns/user", &own)); err != nil {
+		return err
+	}
+	header := unix.CapUserHeader{Version: unix.LINUX_CAPABILITY_VERSION_3}
+	var data [2]unix.CapUserData
+	if err := unix.Capget(&header, &data[0]); err != nil {
+		return err
+	}
+	switch lacks := data[0].Effective&(1<<unix.CAP_NET_ADMIN) == 0; {
+	case its.Ino != own.Ino || lacks && os.Geteuid() != 0:
+		return errOthers
+	case lacks:
+		return errors.New("this process may not change the host's network: it lacks the capability NET_ADMIN")
+	}
+	return nil
+}
+
+const ipForward = "/proc/sys/net/ipv4/ip_forward"
+
+// checkForwarding says why the host's kernel does not and shall not pass on what is not for it.
+func checkForwarding() error {
+	b, err := os.ReadFile(ipForward)
+	if err == nil && strings.TrimSpace(string(b)) != "1" {
+		err = unix.Access(ipForward, unix.W_OK)
+	}
+	if err != nil {
+		return fmt.Errorf("the host passes on no packets, and net.ipv4.ip_forward cannot be set: %w", err)
+	}
+	return nil
+}

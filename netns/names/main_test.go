@@ -1,9 +1,0 @@
-package names
-
-import (
-	"testing"
-
-	"github.com/podrun/podrun/internal/testenv"
-)
-
-func TestMain(m *testing.M) { testenv.Main(m) }

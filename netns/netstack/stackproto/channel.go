@@ -1,0 +1,171 @@
+package stackproto
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"net"
+	"net/netip"
+	"os"
+	"sync"
+
+	"golang.org/x/sys/unix"
+
+	"github.com/podrun/podrun/netns/ipam"
+)
+
+// Message is what the two processes say to each other. Whole messages go over a socket,
+// some with descriptors.
+type Message struct {
+	Verb   string
+	Config *Config        `json:",omitempty"` // Begin
+	From   netip.AddrPort `json:",omitzero"`  // Connection, Datagrams: the client
+	Port   int            `json:",omitempty"` // Connection, Datagrams: of the pod
+	Done   bool           `json:",omitempty"` // Paused
+	Error  string         `json:",omitempty"` // Begun; "": it serves
+}
+
+// Verbs. The first ones are for the process of the stack.
+const (
+	VerbStart      = "begin"      // with the TUN device; answered by Begun
+	VerbConnection = "connection" // with a client's, and a socket that is open at both ends as long as it lives
+	VerbDatagrams  = "datagrams"  // with the end of Conversation
+	VerbPause      = "pause"      // answered by Paused
+	VerbResume     = "resume"     // after a Paused that was done
+
+	VerbStarted   = "begun"
+	VerbPaused    = "paused"
+	VerbQuery     = "query"   // with the end of Conversation: a question for a name, to be answered
+	VerbQueryConn = "queries" // with a connection to be served by the resolver
+)
+
+// Config is for whom the stack serves.
+type Config struct {
+	Pool         ipam.Pool
+	Slot         ipam.Slot
+	HostLoopback bool
+	Names        bool // somebody answers for names
+}
+
+const (
+	maxMessage = 4 << 10
+	maxFiles   = 2
+)
+
+// Channel is an end of the socket between the processes.
+type Channel struct {
+	Conn *net.UnixConn
+	mu   sync.Mutex // of who sends
+}
+
+// channelFD is the channel's descriptor in the process of the stack.
+const channelFD = 3
+
+// InheritedChannel is the channel that this process was started with.
+func InheritedChannel() (*Channel, error) {
+	unix.CloseOnExec(channelFD)
+	conn, err := socketOf(channelFD)
+	if err != nil {
+		return nil, fmt.Errorf("speak to the supervisor: %w", err)
+	}
+	return &Channel{Conn: conn}, nil
+}
+
+// Send sends a message with duplicates of descriptors.
+func (c *Channel) Send(m Message, fds ...int) error {
+	text, err := json.Marshal(m)
+	if err != nil {
+		return fmt.Errorf("send %s: %w", m.Verb, err)
+	}
+	var rights []byte
+	if len(fds) > 0 {
+		rights = unix.UnixRights(fds...)
+	}
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if _, _, err := c.Conn.WriteMsgUnix(text, rights, nil); err != nil {
+		return fmt.Errorf("send %s: %w", m.Verb, err)
+	}
+	return nil
+}
+
+// Receive waits for the next message. Its files are the caller's.
+func (c *Channel) Receive() (m Message, files []*os.File, err error) {
+	text := make([]byte, maxMessage)
+	control := make([]byte, unix.CmsgSpace(4*maxFiles))
+	n, nc, _, _, err := c.Conn.ReadMsgUnix(text, control)
+	if err != nil {
+		return m, nil, err
+	}
+	messages, err := unix.ParseSocketControlMessage(control[:nc])
+	if err != nil {
+		return m, nil, err
+	}
+	for _, r := range messages {
+		fds, err := unix.ParseUnixRights(&r)
+		if err != nil {
+			return m, nil, err
+		}
+		for _, fd := range fds {
+			unix.CloseOnExec(fd)
+			files = append(files, os.NewFile(uintptr(fd), "received"))
+		}
+	}
+	if err := json.Unmarshal(text[:n], &m); err != nil {
+		CloseAll(files)
+		return m, nil, err // of nothing at all: it is closed
+	}
+	return m, files, nil
+}
+
+// Close ends the channel, and with it the other process's.
+func (c *Channel) Close() error { return c.Conn.Close() }
+
+// CloseAll closes files.
+func CloseAll(files []*os.File) {
+	for _, f := range files {
+		f.Close()
+	}
+}
+
+// socketOf makes a connection of a descriptor, which it closes.
+func socketOf(fd int) (*net.UnixConn, error) {
+	f := os.NewFile(uintptr(fd), "socket")
+	defer f.Close()
+	return SocketOf(f)
+}
+
+// SocketOf makes a connection of a file, which stays the caller's.
+func SocketOf(f *os.File) (*net.UnixConn, error) {
+	conn, err := net.FileConn(f)
+	if err != nil {
+		return nil, err
+	}
+	u, ok := conn.(*net.UnixConn)
+	if !ok {
+		conn.Close()
+		return nil, errors.New("it is no socket of this machine")
+	}
+	return u, nil
+}
+
+// SocketPair makes two connected sockets: one for here and one, to be closed by the caller, to be
+// sent away. kind is unix.SOCK_STREAM or unix.SOCK_SEQPACKET.
+func SocketPair(kind int) (here *net.UnixConn, away int, err error) {
+	fds, err := unix.Socketpair(unix.AF_UNIX, kind|unix.SOCK_CLOEXEC|unix.SOCK_NONBLOCK, 0)
+	if err != nil {
+		return nil, -1, fmt.Errorf("make a pair of sockets: %w", err)
+	}
+	if here, err = socketOf(fds[0]); err != nil {
+		unix.Close(fds[1])
+		return nil, -1, err
+	}
+	return here, fds[1], nil
+}
+
+// StageName is the first argument of the process of the stack.
+const StageName = "_netstack"
+
+// ResolverAddr is where the pod's resolver is asked: what is for the router's own addresses does
+// not come to a stack.
+var ResolverAddr = netip.AddrFrom4([4]byte{169, 254, 1, 1})

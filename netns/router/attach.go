@@ -1,0 +1,246 @@
+package router
+
+import (
+	"errors"
+	"fmt"
+	"net/netip"
+	"time"
+
+	"github.com/vishvananda/netlink"
+	"github.com/vishvananda/netlink/nl"
+	"golang.org/x/sys/unix"
+
+	"github.com/podrun/podrun/internal/nft"
+	"github.com/podrun/podrun/internal/nlbatch"
+	"github.com/podrun/podrun/internal/nsthread"
+	"github.com/podrun/podrun/internal/procfs"
+	"github.com/podrun/podrun/netns/ipam"
+)
+
+// Attach connects a pod, by the path of its network namespace, to the router: the pod's
+// eth0 has the addresses of its slot and the router as its gateway. Pods reach each other
+// from now on. What an earlier try has left is replaced.
+func (r Router) Attach(podNS string, pool ipam.Pool, s ipam.Slot) error {
+	own := pool.Addresses(s)
+	err := r.Do(func() error {
+		err := attachRouterSide(podNS, pool, s, own)
+		if err == nil {
+			err = nsthread.DoInNetwork(podNS, func() error { return attachPodSide(pool, s, own) })
+		}
+		if err == nil {
+			err = waitForCarrier(s)
+		}
+		return err
+	})
+	if err != nil {
+		return errors.Join(fmt.Errorf("attach the pod to the network: %w", err), r.Detach(s))
+	}
+	return nil
+}
+
+func attachRouterSide(podNS string, pool ipam.Pool, s ipam.Slot, own ipam.Addresses) error {
+	ns, err := unix.Open(podNS, unix.O_RDONLY|unix.O_CLOEXEC, 0)
+	if err != nil {
+		return fmt.Errorf("open namespace %s: %w", podNS, err)
+	}
+	defer unix.Close(ns)
+	var b nlbatch.Batch
+	addVeth(&b, vethEnd{routerIndexBase + int(s), podLink(s), routerMAC(s)}, vethEnd{podIndex, "eth0", podMAC(s)}, ns)
+	if supported(pool.V6) {
+		b.AddAddress(routerIndexBase+int(s), podLink(s), netip.PrefixFrom(netip.MustParseAddr(linkGateway), 64))
+	}
+	for _, a := range usable(own, pool) {
+		b.AddRoute(fmt.Sprintf("add route to %s", a), nlbatch.Route{Dst: nft.HostPrefix(a), Link: routerIndexBase + int(s), Scope: unix.RT_SCOPE_LINK})
+		b.AddNeighbour(routerIndexBase+int(s), a, podMAC(s))
+	}
+	err = b.Send()
+	if errors.Is(err, unix.EEXIST) { // an earlier life's, which may be going by itself
+		if err = deleteLink(podLink(s)); err == nil || errors.Is(err, unix.ENODEV) {
+			err = b.Send()
+		}
+	}
+	if err != nil {
+		return err
+	}
+	return procfs.WriteSysctl("net/ipv4/conf/"+podLink(s)+"/rp_filter", "1")
+}
+
+// gsoMaxSize is how large what a device sends may be before it is cut in pieces of its MTU:
+// four of them (BIG TCP). What a packet costs on its way is paid a quarter as often. Of
+// IPv4: IPv6 needs a header more for it, which programs that look at packets may not know.
+const gsoMaxSize = 4 * 66 << 10
+
+// vethEnd is one of a pair of devices.
+type vethEnd struct {
+	index int
+	name  string
+	mac   []byte
+}
+
+// addVeth makes two devices that are each other's other end: the router's, which is up, and the
+// pod's, in the network of a file. Kernels before 6.3 pass over what they do not know of segments.
+func addVeth(b *nlbatch.Batch, router, pod vethEnd, podNS int) {
+	mtu, queue := nlbatch.Attr(unix.IFLA_MTU, nl.Uint32Attr(MTU)), nlbatch.Attr(unix.IFLA_TXQLEN, nl.Uint32Attr(0))
+	big := nlbatch.Attr(unix.IFLA_GSO_IPV4_MAX_SIZE, nl.Uint32Attr(gsoMaxSize))
+	peer := nlbatch.Attr(nl.VETH_INFO_PEER, nil)
+	for _, d := range []nl.NetlinkRequestData{nlbatch.LinkMessage(pod.index, false), nlbatch.Attr(unix.IFLA_IFNAME, nl.ZeroTerminated(pod.name)), nlbatch.Attr(unix.IFLA_ADDRESS, pod.mac),
+		mtu, queue, big, nlbatch.Attr(unix.IFLA_NET_NS_FD, nl.Uint32Attr(uint32(podNS)))} {
+		peer.AddChild(d)
+	}
+	info := nlbatch.Attr(unix.IFLA_LINKINFO, nil)
+	info.AddRtAttr(nl.IFLA_INFO_KIND, []byte("veth"))
+	info.AddRtAttr(nl.IFLA_INFO_DATA, nil).AddChild(peer)
+	b.Add(nlbatch.Change{What: "make the pod's device"}, unix.RTM_NEWLINK, unix.NLM_F_CREATE|unix.NLM_F_EXCL,
+		nlbatch.LinkMessage(router.index, true), nlbatch.Attr(unix.IFLA_IFNAME, nl.ZeroTerminated(router.name)), nlbatch.Attr(unix.IFLA_ADDRESS, router.mac), mtu, queue, big, info)
+}
+
+// deleteLink removes a device.
+func deleteLink(name string) error {
+	var b nlbatch.Batch
+	b.Add(nlbatch.Change{What: "remove " + name}, unix.RTM_DELLINK, 0, nlbatch.LinkMessage(0, false), nlbatch.Attr(unix.IFLA_IFNAME, nl.ZeroTerminated(name)))
+	return b.Send()
+}
+
+// UsableAddresses are the addresses of a pod that this kernel can use.
+func UsableAddresses(p ipam.Pool, s ipam.Slot) []netip.Addr { return usable(p.Addresses(s), p) }
+
+func usable(a ipam.Addresses, p ipam.Pool) []netip.Addr {
+	if supported(p.V6) {
+		return []netip.Addr{a.V4, a.V6}
+	}
+	return []netip.Addr{a.V4}
+}
+
+func attachPodSide(pool ipam.Pool, s ipam.Slot, own ipam.Addresses) error {
+	if err := procfs.WriteSysctl("net/ipv6/conf/eth0/accept_dad", "0"); err != nil {
+		return err
+	}
+	useReno()
+	var b nlbatch.Batch
+	for _, a := range usable(own, pool) {
+		b.AddAddress(podIndex, "eth0", nft.HostPrefix(a))
+	}
+	b.SetUp(podIndex, "eth0")
+	for _, a := range usable(own, pool) {
+		gateway := pool.Gateway().V4
+		if a.Is6() {
+			gateway = netip.MustParseAddr(linkGateway)
+			// The kernel's own comes later, from a thread of its own: until then answers are lost.
+			b.AddRoute("add the route to itself", nlbatch.Route{Dst: nft.HostPrefix(a), Type: unix.RTN_LOCAL, Scope: unix.RT_SCOPE_HOST, Link: podIndex, Table: unix.RT_TABLE_LOCAL})
+		}
+		b.AddRoute(fmt.Sprintf("add the default route by %s", gateway), nlbatch.Route{Dst: anyPrefix(a), Link: podIndex, Gateway: gateway, Src: a})
+		b.AddNeighbour(podIndex, gateway, routerMAC(s))
+	}
+	return b.Send()
+}
+
+// Detach takes back what Attach and Wire have made of pods in the router; what is not
+// there needs not be. It takes the kernel tens of milliseconds.
+func (r Router) Detach(gone ...ipam.Slot) error {
+	err := r.Do(func() error {
+		var errs []error
+		all := map[ipam.Slot]bool{}
+		for _, s := range gone {
+			all[s] = true
+			for _, name := range []string{podLink(s), tunLink(s)} {
+				if link, err := netlink.LinkByName(name); err == nil {
+					errs = append(errs, netlink.LinkDel(link))
+				}
+			}
+			errs = append(errs, deleteRules(s))
+		}
+		return errors.Join(append(errs, deleteTables(all))...)
+	})
+	if err != nil {
+		return fmt.Errorf("detach from the network: %w", err)
+	}
+	return nil
+}
+
+// deleteRules removes what directs a pod's packets to its TUN device, and dropSpoofed6's.
+func deleteRules(s ipam.Slot) error {
+	for _, rule := range append(spoofRules6(s), egressRule(s, netlink.FAMILY_V4), egressRule(s, netlink.FAMILY_V6)) {
+		for {
+			err := netlink.RuleDel(rule)
+			if errors.Is(err, unix.ENOENT) || errors.Is(err, unix.EAFNOSUPPORT) {
+				break
+			}
+			if err != nil {
+				return fmt.Errorf("remove rule of %s: %w", podLink(s), err)
+			}
+		}
+	}
+	return nil
+}
+
+func egressRule(s ipam.Slot, family int) *netlink.Rule {
+	rule := netlink.NewRule()
+	rule.Family, rule.IifName, rule.Table, rule.Priority = family, podLink(s), tableBase+int(s), egressPref
+	return rule
+}
+
+// Sweep detaches pods that have gone without it: their devices went with their namespace.
+func (r Router) Sweep(taken map[ipam.Slot]bool) error {
+	var gone []ipam.Slot
+	err := r.Do(func() error {
+		rules, err := netlink.RuleList(netlink.FAMILY_V4)
+		for _, rule := range rules {
+			if s := ipam.Slot(rule.Table - tableBase); rule.Priority == egressPref && s >= 1 && s <= ipam.MaxSlot && !taken[s] {
+				gone = append(gone, s)
+			}
+		}
+		return err
+	})
+	if err != nil || len(gone) == 0 {
+		return err
+	}
+	return r.Detach(gone...)
+}
+
+// carrierTimeout is how long carries waits. Without it packets would only be sent again.
+const carrierTimeout = 2 * time.Second
+
+// waitForCarrier waits until the router's end of a pod's pair of devices sends what it is given.
+// That the other end is up the kernel finds out later, on a thread of its own (linkwatch),
+// and drops packets until then: who connects meanwhile tries again after a second. Since
+// Linux 6.8 it finds out when it is asked for the device.
+func waitForCarrier(s ipam.Slot) error {
+	if up, err := isUp(s); up || err != nil {
+		return err
+	}
+	changes, err := nl.Subscribe(unix.NETLINK_ROUTE, unix.RTNLGRP_LINK)
+	if err != nil {
+		return fmt.Errorf("watch %s: %w", podLink(s), err)
+	}
+	defer changes.Close()
+	for until := time.Now().Add(carrierTimeout); ; {
+		up, err := isUp(s)
+		left := time.Until(until)
+		if up || err != nil || left <= 0 {
+			return err
+		}
+		timeout := unix.NsecToTimeval(left.Nanoseconds() + int64(time.Millisecond))
+		if err := changes.SetReceiveTimeout(&timeout); err != nil {
+			return fmt.Errorf("watch %s: %w", podLink(s), err)
+		}
+		_, _, _ = changes.Receive() // whatever comes, or has been too much, has it asked again
+	}
+}
+
+// isUp says whether the router's end of a pod's pair of devices is of use.
+func isUp(s ipam.Slot) (bool, error) {
+	link, err := netlink.LinkByIndex(routerIndexBase + int(s))
+	if err != nil {
+		return false, fmt.Errorf("look at %s: %w", podLink(s), err)
+	}
+	return link.Attrs().OperState == netlink.OperUp, nil
+}
+
+// The two ends of a pod's pair of devices know each other from the start. Else they ask for
+// each other by the first packet, of IPv6 in groups that the kernel joins later, on a thread
+// of its own: a question that comes before is lost, and asked again after a second.
+
+// podMAC and routerMAC are the hardware addresses of the pod's end and of the router's: of
+// those that everybody may give (IEEE 802).
+func podMAC(s ipam.Slot) []byte    { return []byte{0x02, 'p', 'o', 'd', byte(s >> 8), byte(s)} }
+func routerMAC(s ipam.Slot) []byte { return []byte{0x02, 'p', 'o', 'd', 0x80 | byte(s>>8), byte(s)} }

@@ -1,0 +1,71 @@
+package router
+
+import (
+	"fmt"
+	"os"
+	"strings"
+
+	"github.com/google/nftables/binaryutil"
+	"github.com/google/nftables/expr"
+	"github.com/vishvananda/netlink/nl"
+	"golang.org/x/sys/unix"
+
+	"github.com/podrun/podrun/internal/nft"
+	"github.com/podrun/podrun/internal/nlbatch"
+	"github.com/podrun/podrun/internal/nsthread"
+	"github.com/podrun/podrun/internal/procfs"
+	"github.com/podrun/podrun/netns/ipam"
+)
+
+// Numbers inside the router of what leaves it by the kernel alone: netns/uplink has the
+// device.
+const (
+	MasqueradeMark  = 2   // of packets that are to leave
+	MasqueradeTable = 101 // leads them
+	MasqueradePref  = 101 // ip-rule(8)
+)
+
+// gsoDefaultSize is as large as most devices take them that the host has.
+const gsoDefaultSize = 1 << 16
+
+// OpenMasqueraded is Wire for a pod, by the path of its network namespace, of which what it sends
+// by IPv4 leaves marked with MasqueradeMark: TCP, UDP and ICMP to whom a pod may reach. All else
+// comes to the wires as ever: what it asks of the gateway, HostLoopback, IPv6, and what is
+// to be refused. The pod's packets to others than pods are at most mtu bytes long. The
+// calling thread's network is the host's.
+func (r Router) OpenMasqueraded(podNS string, pool ipam.Pool, s ipam.Slot, mtu int) (TrafficFDs, error) {
+	control, controlErr := os.ReadFile("/proc/sys/" + congestionControl)
+	err := nsthread.Do(func() error {
+		// Its connections go farther than to the router: they are like the host's.
+		if controlErr == nil {
+			_ = procfs.WriteSysctl(congestionControl, strings.TrimSpace(string(control))) // the host may keep it for itself
+		}
+		var b nlbatch.Batch
+		b.SetUp(podIndex, "eth0", nlbatch.Attr(unix.IFLA_GSO_IPV4_MAX_SIZE, nl.Uint32Attr(gsoDefaultSize)))
+		own, gateway := pool.Addresses(s).V4, pool.Gateway().V4
+		b.AddRoute("add the route to pods", nlbatch.Route{Dst: pool.V4, Link: podIndex, Gateway: gateway, Src: own})
+		b.AddRoute(fmt.Sprintf("add the default route by %s", gateway), nlbatch.Route{Dst: anyPrefix(own), Link: podIndex, Gateway: gateway, Src: own, MTU: mtu})
+		return b.Send()
+	}, podNS)
+	if err != nil {
+		return nil, fmt.Errorf("carry the pod's traffic: %w", err)
+	}
+	return r.openTraffic(pool, s, viaMasquerade)
+}
+
+// masqueradeRules marks what leaves by the kernel; the rest goes on. Who answers a connection that came
+// in the name of others is found first, as anywhere.
+func masqueradeRules() [][]expr.Any {
+	all := [][]expr.Any{append(append(nft.IPv4.MatchFamily(), nft.MatchProtocol(unix.IPPROTO_UDP)...), toOwnSocket(nft.IPv4)...)}
+	for _, p := range []byte{unix.IPPROTO_TCP, unix.IPPROTO_UDP, unix.IPPROTO_ICMP} {
+		rule := append(nft.IPv4.MatchFamily(), nft.MatchProtocol(p)...)
+		for _, not := range unreachable {
+			rule = append(rule, nft.IPv4.MatchAddress(nft.IPv4.SourceOffset+nft.IPv4.AddrSize, not, expr.CmpOpNeq)...)
+		}
+		rule = append(rule,
+			&expr.Immediate{Register: 1, Data: binaryutil.NativeEndian.PutUint32(MasqueradeMark)},
+			&expr.Meta{Key: expr.MetaKeyMARK, SourceRegister: true, Register: 1})
+		all = append(all, append(rule, nft.Verdict(expr.VerdictAccept)...))
+	}
+	return all
+}

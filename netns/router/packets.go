@@ -1,0 +1,100 @@
+package router
+
+import (
+	"errors"
+	"fmt"
+	"net"
+	"slices"
+
+	"github.com/vishvananda/netlink"
+	"golang.org/x/sys/unix"
+
+	"github.com/podrun/podrun/netns/ipam"
+)
+
+// TrafficPackets is the only wire where the kernel takes nothing by itself: all of the pod's
+// packets, each after a header of struct virtio_net_hdr (linux/virtio_net.h).
+const TrafficPackets = "packets"
+
+// packetModeSuffix is in the name of the table of a pod with that wire.
+const packetModeSuffix = "own"
+
+// OpenPackets is Wire with that wire alone. It takes no more of the kernel than a TUN
+// device.
+func (r Router) OpenPackets(pool ipam.Pool, s ipam.Slot) (TrafficFDs, error) {
+	w := TrafficFDs{}
+	err := r.Do(func() error {
+		tun, err := openTUN(s, unix.IFF_VNET_HDR)
+		if err != nil {
+			return err
+		}
+		w[TrafficPackets] = tun
+		// In place of an earlier pod's: what its rules take would not come.
+		if err := dropSpoofed(pool, s); err != nil {
+			return err
+		}
+		raw, err := tun.SyscallConn()
+		if err == nil {
+			cerr := raw.Control(func(fd uintptr) {
+				err = unix.IoctlSetInt(int(fd), unix.TUNSETOFFLOAD, unix.TUN_F_CSUM|unix.TUN_F_TSO4|unix.TUN_F_TSO6)
+			})
+			err = errors.Join(err, cerr)
+		}
+		if err != nil {
+			return fmt.Errorf("leave segmentation to the TUN device: %w", err)
+		}
+		return routeToTUN(pool, s)
+	})
+	if err != nil {
+		return nil, errors.Join(fmt.Errorf("carry the pod's traffic: %w", err), w.Close())
+	}
+	return w, nil
+}
+
+// dropSpoofed keeps the pod from speaking in the name of others.
+func dropSpoofed(pool ipam.Pool, s ipam.Slot) error {
+	err := createTable(s, packetModeSuffix, nil, packetModeRules(s, pool, pool.Addresses(s)))
+	if slices.ContainsFunc(errsWithoutTables, func(e error) bool { return errors.Is(err, e) }) {
+		return dropSpoofed6(pool, s)
+	}
+	return err
+}
+
+// errsWithoutTables are what a kernel without nf_tables, or without what the rules are made of, has
+// to say.
+var errsWithoutTables = []error{unix.ENOENT, unix.EOPNOTSUPP, unix.EPERM, unix.EINVAL, unix.EPROTONOSUPPORT, unix.EAFNOSUPPORT}
+
+// Preferences of the rules of dropSpoofed6, before the main table's: ip-rule(8).
+const (
+	ownPref, othersPref = 200, 201
+	mainPref            = 32766
+)
+
+// dropSpoofed6 is dropSpoofed by rules of routing, of IPv6: for IPv4 there is rp_filter. What
+// is for the link, and for the router itself, is routed before.
+func dropSpoofed6(pool ipam.Pool, s ipam.Slot) error {
+	if !supported(pool.V6) {
+		return nil
+	}
+	for _, r := range spoofRules6(s) {
+		if r.Goto >= 0 {
+			own := pool.Addresses(s).V6
+			r.Src = &net.IPNet{IP: own.AsSlice(), Mask: net.CIDRMask(own.BitLen(), own.BitLen())}
+		}
+		if err := netlink.RuleAdd(r); err != nil && !errors.Is(err, unix.EEXIST) {
+			return fmt.Errorf("add a rule for what comes from %s: %w", podLink(s), err)
+		}
+	}
+	return nil
+}
+
+// spoofRules6 are the rules of dropSpoofed6, for whatever address.
+func spoofRules6(s ipam.Slot) []*netlink.Rule {
+	own, others := netlink.NewRule(), netlink.NewRule()
+	own.Priority, own.Goto = ownPref, mainPref
+	others.Priority, others.Type = othersPref, unix.RTN_PROHIBIT
+	for _, r := range []*netlink.Rule{own, others} {
+		r.Family, r.IifName = netlink.FAMILY_V6, podLink(s)
+	}
+	return []*netlink.Rule{own, others}
+}

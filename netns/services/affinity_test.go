@@ -1,0 +1,139 @@
+package services
+
+import (
+	"fmt"
+	"net/netip"
+	"slices"
+	"testing"
+
+	"github.com/podrun/podrun/internal/testenv"
+)
+
+// sticky are the Services of served with ports of the machine whose clients stay with their pods.
+func sticky(pods ...Pod) Directory {
+	d := served(pods...)
+	d.Services[0].AffinitySeconds = 10800
+	d.Services[0].Ports[0].NodePort, d.Services[0].Ports[1].NodePort = 30080, 30053
+	return d
+}
+
+// clients are many addresses of a family.
+func clients(six bool) (list []netip.Addr) {
+	for i := range 500 {
+		text := fmt.Sprintf("192.0.%d.%d", 2+i/250, 1+i%250)
+		if six {
+			text = fmt.Sprintf("2001:db8::%x:%x", i%7, i)
+		}
+		list = append(list, netip.MustParseAddr(text))
+	}
+	return list
+}
+
+// Each client has a pod, all pods have clients, and of the clients only those move whose pod
+// goes, or whom a new one takes over.
+func TestClientsKeepTheirPod(t *testing.T) {
+	all := []Pod{aPod("a", 2), aPod("b", 3), aPod("c", 4), aPod("d", 5)}
+	unready := func(i int) []Pod {
+		pods := append([]Pod(nil), all...)
+		pods[i].Ready = false
+		return pods
+	}
+	for _, six := range []bool{false, true} {
+		whole := sticky(all...)
+		stays, names := whole.Affinity("TCP", 30080), whole.Affinity("UDP", 30053)
+		of := map[netip.Addr]int{}
+		for _, client := range clients(six) {
+			to, shown := stays.Endpoint(client)
+			if !shown || to.Port() != 8080 || to.Addr().Is6() != six {
+				t.Fatalf("%s: %s, %v", client, to, shown)
+			}
+			of[to.Addr()]++
+			if dns, _ := names.Endpoint(client); dns != netip.AddrPortFrom(to.Addr(), 5353) {
+				t.Errorf("%s is with %s on one port, with %s on the other", client, to, dns)
+			}
+		}
+		for _, p := range all {
+			if n := of[p.Addresses[map[bool]int{true: 1}[six]]]; n < 50 {
+				t.Errorf("%s has %d of 500 clients", p.Name, n)
+			}
+		}
+		for i, p := range all {
+			rest := sticky(unready(i)...)
+			left := rest.Affinity("TCP", 30080)
+			for _, client := range clients(six) {
+				was, _ := stays.Endpoint(client)
+				is, _ := left.Endpoint(client)
+				gone := was.Addr() == p.Addresses[0] || was.Addr() == p.Addresses[1]
+				if gone == (was == is) {
+					t.Errorf("%s goes: %s moves from %s to %s", p.Name, client, was, is)
+				}
+			}
+		}
+	}
+}
+
+// An address is the same however it is written, and nobody knows what is no such port.
+func TestAffinityEndpoint(t *testing.T) {
+	d := sticky(aPod("a", 2), aPod("b", 3), aPod("c", 4, func(p *Pod) { p.UserSpaceStack = true }))
+	stays := d.Affinity("TCP", 30080)
+	for _, client := range clients(false) {
+		to, shown := stays.Endpoint(client)
+		if mapped, _ := stays.Endpoint(netip.AddrFrom16(client.As16())); mapped != to {
+			t.Errorf("%s: %s, and %s mapped", client, to, mapped)
+		}
+		if shown == (to.Addr() == d.Pods[2].Addresses[0]) {
+			t.Errorf("%s sees a client: %v", to, shown)
+		}
+	}
+	link := netip.MustParseAddr("fe80::9")
+	if a, _ := stays.Endpoint(link); a.IsValid() {
+		if b, _ := stays.Endpoint(link.WithZone("eth0")); a != b {
+			t.Errorf("on its link %s, else %s", b, a)
+		}
+	} else {
+		t.Error("an address of the link has no pod")
+	}
+	for i := range d.Pods { // a kernel without IPv6
+		d.Pods[i].Addresses = d.Pods[i].Addresses[:1]
+	}
+	four := d.Affinity("TCP", 30080)
+	if to, _ := four.Endpoint(netip.MustParseAddr("2001:db8::1")); !to.Addr().Is4() {
+		t.Errorf("pods with IPv4 alone: %s", to)
+	}
+	nobody := sticky()
+	for name, s := range map[string]Affinity{"no such port": d.Affinity("TCP", 30081), "another protocol": d.Affinity("UDP", 30080), "none": d.Affinity("TCP", 0), "no pods": nobody.Affinity("TCP", 30080), "zero": {}} {
+		if to, _ := s.Endpoint(netip.MustParseAddr("192.0.2.1")); to.IsValid() {
+			t.Errorf("%s: %s", name, to)
+		}
+	}
+}
+
+// A client of a port of the machine is led to the pod to which the kernel leads it by the
+// Service's address.
+func TestNodePortAffinityMatchesService(t *testing.T) {
+	testenv.NoLeaks(t)
+	var pods []Pod
+	for i := range 8 {
+		pods = append(pods, aPod(string(rune('a'+i)), i+2))
+	}
+	n := newTestbed(t, pods...)
+	for _, p := range pods {
+		n.serve(p.Name, "TCP", 8080)
+	}
+	d := sticky(pods...)
+	n.apply(d)
+	stays := d.Affinity("TCP", 30080)
+	for _, p := range pods {
+		for i, address := range []string{"10.88.128.1:80", "[fd88::8001]:80"} {
+			to, _ := stays.Endpoint(p.Addresses[i])
+			answer, err := n.ask(p.Name, "TCP", address)
+			if err != nil {
+				t.Fatal(err)
+			}
+			is := slices.IndexFunc(pods, func(p Pod) bool { return p.Addresses[i] == to.Addr() })
+			if is < 0 || answer[:1] != pods[is].Name {
+				t.Errorf("the kernel leads %s to %s, a port of the machine to %s", p.Addresses[i], answer, to)
+			}
+		}
+	}
+}

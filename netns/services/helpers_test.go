@@ -1,0 +1,86 @@
+package services
+
+import (
+	"fmt"
+	"net"
+	"net/netip"
+	"strings"
+	"testing"
+
+	"github.com/podrun/podrun/internal/nettest"
+	"github.com/podrun/podrun/internal/testenv"
+	"github.com/podrun/podrun/netns/ipam"
+)
+
+func TestMain(m *testing.M) { testenv.Main(m) }
+
+// ranges are what Services' addresses in these tests are from.
+var ranges = []netip.Prefix{netip.MustParsePrefix("10.88.128.0/17"), netip.MustParsePrefix("fd88::8000/113")}
+
+// testbed is a router with pods, as a user's pods have it.
+type testbed struct {
+	t testing.TB
+	*nettest.RouterBed
+	pods map[string]string // namespaces by the pods' names
+}
+
+func newTestbed(t testing.TB, pods ...Pod) *testbed {
+	t.Helper()
+	n := &testbed{t: t, RouterBed: nettest.NewRouterBed(t), pods: map[string]string{}}
+	for _, p := range pods {
+		n.add(p)
+	}
+	return n
+}
+
+// add joins a pod to the network, at the slot that its addresses are of. What it sends to
+// the host is taken, and goes nowhere.
+func (n *testbed) add(p Pod) {
+	n.t.Helper()
+	last := p.Addresses[0].As4()[3]
+	slot := ipam.Slot(last - 1)
+	if n.Pool.Addresses(slot).V4 != p.Addresses[0] {
+		n.t.Fatalf("slot %d has %v", slot, n.Pool.Addresses(slot))
+	}
+	n.pods[p.Name], _ = n.NewPodWithTraffic(n.t, slot)
+}
+
+// serve answers in a pod, on a port: to a connection, or to a word, with the pod's name
+// and who has asked.
+func (n *testbed) serve(pod, protocol string, port int) {
+	n.t.Helper()
+	ns, at := n.pods[pod], fmt.Sprintf(":%d", port)
+	if protocol == "UDP" {
+		nettest.ServePacket(n.t, ns, at, func(from net.Addr, _ []byte) []byte {
+			return []byte(pod + " " + from.(*net.UDPAddr).IP.String())
+		})
+		return
+	}
+	nettest.Serve(n.t, ns, at, func(c *net.TCPConn) {
+		c.Write([]byte(pod + " " + c.RemoteAddr().(*net.TCPAddr).IP.String()))
+	})
+}
+
+// ask connects from a pod and returns what it is answered.
+func (n *testbed) ask(pod, protocol, address string) (string, error) {
+	c, err := nettest.Dial(n.pods[pod], strings.ToLower(protocol), address)
+	if err != nil {
+		return "", err
+	}
+	defer c.Close()
+	if _, err := c.Write([]byte("who?")); err != nil {
+		return "", err
+	}
+	b := make([]byte, 100)
+	k, err := c.Read(b)
+	return string(b[:k]), err
+}
+
+func (n *testbed) apply(d Directory) bool {
+	n.t.Helper()
+	changed, err := Apply(n.RouterNS, ranges, d)
+	if err != nil {
+		n.t.Fatal(err)
+	}
+	return changed
+}

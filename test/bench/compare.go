@@ -1,0 +1,150 @@
+package main
+
+import (
+	"cmp"
+	"encoding/json"
+	"fmt"
+	"math"
+	"os"
+	"slices"
+	"strconv"
+	"strings"
+)
+
+// regressionFactor is by how much a ratio may grow before it is called a regression: what machines and
+// their other work do to single figures is in both sides of a ratio.
+const regressionFactor = 1.20
+
+// ratio is what podrun takes of what it is held against, and what it is to reach.
+type ratio struct {
+	Name         string
+	Value        float64
+	Target       float64 // 0: none
+	Ours, Theirs string  // the figures
+}
+
+// targets are those that podrun sets itself, by the names of ratios.
+var targets = map[string]float64{
+	"up, 1 container": 1. / 10, "up, 1 init + 2 apps": 1. / 10, "up, 2 init + 8 apps": 1. / 10,
+	"down, 1 container": 1. / 10, "down, 1 init + 2 apps": 1. / 10, "down, 2 init + 8 apps": 1. / 10,
+	"exec true": 1. / 12, "logs": 1. / 5, "ps, 50 pods": 1. / 5,
+	"CPU of a probe, exec true": 1. / 50, "CPU of a probe, httpGet": 1. / 50,
+	"PSS, 1 init + 2 apps, just started": 1. / 3, "PSS, 1 init + 2 apps, idle": 1. / 3,
+	"start to exec, cold, of floor's": 7, "start to exec, made early, of floor's": 1.5, "pod 101, of pod 2's": 1.2,
+}
+
+// callsOf begins the name of a ratio of system calls.
+const callsOf = "system calls, "
+
+// ratios are all there are, by name.
+func (r report) ratios() []ratio {
+	var list []ratio
+	add := func(name string, a, b float64, ours, theirs string) {
+		if a > 0 && b > 0 {
+			list = append(list, ratio{name, a / b, targets[name], ours, theirs})
+		}
+	}
+	for task, by := range r.Times {
+		add(task, by["podrun"].Median, by["podman"].Median, by["podrun"].String()+" ms", by["podman"].String()+" ms")
+	}
+	for task, by := range r.Calls {
+		add(callsOf+task, float64(by["podrun"]), float64(by["podman"]), fmt.Sprint(by["podrun"]), fmt.Sprint(by["podman"]))
+	}
+	for pod, by := range r.Memory {
+		add("PSS, "+pod, float64(by["podrun"].PSS), float64(by["podman"].PSS), by["podrun"].memory()+" KiB", by["podman"].memory()+" KiB")
+	}
+	if r.Costs != nil {
+		for kind, by := range r.Costs.Probe {
+			add("CPU of a probe, "+kind, by["podrun"], by["podman"], fmt.Sprintf("%.2f ms", by["podrun"]), fmt.Sprintf("%.1f ms", by["podman"]))
+		}
+	}
+	if r.Images != nil {
+		for task, by := range r.Images.Pulls {
+			a, b := by["podrun"], by["podman"]
+			add(task+" of 150 MB, time", a.Milliseconds, b.Milliseconds, figure(a.Milliseconds)+" ms", figure(b.Milliseconds)+" ms")
+			add(task+" of 150 MB, PSS", float64(a.PSS), float64(b.PSS), fmt.Sprintf("%d KiB", a.PSS), fmt.Sprintf("%d KiB", b.PSS))
+		}
+	}
+	r.startRatios(add)
+	if s := r.Scale; s != nil {
+		add(fmt.Sprintf("pod %d, of pod 2's", s.Pods+1), s.Many.Median, s.Few.Median, s.Many.String()+" ms", "podrun: "+s.Few.String()+" ms")
+	}
+	slices.SortFunc(list, func(a, b ratio) int { return cmp.Compare(a.Name, b.Name) })
+	return list
+}
+
+// compare tells how ratios have changed, the worst first, and which by more than worse.
+func compare(then, now []ratio) (lines []string, regressions int) {
+	before := map[string]float64{}
+	for _, r := range then {
+		before[r.Name] = r.Value
+	}
+	now = slices.Clone(now)
+	change := func(r ratio) float64 {
+		if before[r.Name] == 0 {
+			return 0
+		}
+		return r.Value / before[r.Name]
+	}
+	slices.SortStableFunc(now, func(a, b ratio) int { return cmp.Compare(change(b), change(a)) })
+	for _, r := range now {
+		c := change(r)
+		mark := ""
+		switch {
+		case c == 0:
+			continue // it was not measured then
+		case c > regressionFactor:
+			mark = "WORSE"
+			regressions++
+		case c < 1/regressionFactor:
+			mark = "better"
+		}
+		lines = append(lines, fmt.Sprintf("%s\t%s\t%s\t%+.0f %%\t%s\t", r.Name, fraction(before[r.Name]), fraction(r.Value), 100*(c-1), mark))
+	}
+	return lines, regressions
+}
+
+// fraction writes a ratio as people say it: 1/12, or 1.2.
+func fraction(v float64) string {
+	if v < 0.75 {
+		return fmt.Sprintf("1/%s", strings.TrimSuffix(fmt.Sprintf("%.1f", 1/v), ".0"))
+	}
+	return fmt.Sprintf("%.2f", v)
+}
+
+// fine writes what takes few milliseconds.
+func (s summary) fine() string { return fmt.Sprintf("%.1f / %.1f / %.1f", s.Min, s.Median, s.Max) }
+
+// differences tells in what two runs differ that changes ratios: what has become of them is then
+// told, but is no regression's proof.
+func differences(then, now report) (list []string) {
+	for _, d := range []struct{ what, then, now string }{
+		{"rounds", fmt.Sprint(then.Rounds), fmt.Sprint(now.Rounds)},
+		{"CPUs", fmt.Sprint(then.CPUs), fmt.Sprint(now.CPUs)},
+		{"kernel", then.Kernel, now.Kernel},
+		{"runtime directories in memory:", fmt.Sprint(then.InMemory), fmt.Sprint(now.InMemory)},
+		{"podman", then.PodmanVersion + " " + then.Podman, now.PodmanVersion + " " + now.Podman},
+	} {
+		if d.then != d.now {
+			list = append(list, fmt.Sprintf("%s %s then, %s now", d.what, strings.TrimSpace(d.then), strings.TrimSpace(d.now)))
+		}
+	}
+	a, err1 := strconv.ParseFloat(then.Load, 64)
+	b, err2 := strconv.ParseFloat(now.Load, 64)
+	if err1 != nil || err2 != nil || math.Abs(a-b) > 0.5 {
+		list = append(list, fmt.Sprintf("load %s then, %s now", cmp.Or(then.Load, "unknown"), now.Load))
+	}
+	return list
+}
+
+func load(path string) (report, error) {
+	var r report
+	b, err := os.ReadFile(path)
+	if err == nil {
+		err = json.Unmarshal(b, &r)
+	}
+	if err != nil {
+		return r, fmt.Errorf("read figures: %w", err)
+	}
+	return r, nil
+}

@@ -1,0 +1,220 @@
+package main
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"net"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"syscall"
+	"time"
+
+	"golang.org/x/sys/unix"
+)
+
+// network is how a network namespace is connected.
+type network struct {
+	name       string
+	ns         string       // where clients run that go out
+	out        string       // whom they ask
+	reachable  bool         // the remote host comes in by the host's ports, which are
+	portOffset int          // that much above those in there
+	pids       func() []int // of what carries the traffic
+}
+
+// image is the example's, as the manifests have it.
+const image = "docker.io/podrun/example:1"
+
+// networks are all that are compared, the plain pair of devices first. Pods of podrun are
+// made by its command line.
+func (w *testbed) networks(podrun, rootfs string) ([]network, error) {
+	w.podrun = func(args ...string) *exec.Cmd { return exec.Command(podrun, args...) }
+	if out, err := w.podrun("image", "import", rootfs, image).CombinedOutput(); err != nil {
+		return nil, fmt.Errorf("import the image: %w: %s", err, out)
+	}
+	plain := network{name: "veth", ns: "/proc/self/ns/net", out: remoteAddrs.veth, reachable: true, pids: func() []int { return nil }}
+	if err := w.serve(plain.ns); err != nil {
+		return nil, err
+	}
+	a, err := w.pod("a", true)
+	if err != nil {
+		return nil, err
+	}
+	b, err := w.pod("b", false)
+	if err != nil {
+		return nil, err
+	}
+	own, err := addresses(b.ns)
+	if err != nil {
+		return nil, err
+	}
+	p4, p6 := a, a
+	p4.name, p4.out, p4.reachable = "pod to pod", own[0], false
+	p6.name, p6.out, p6.reachable = "pod to pod, IPv6", own[1], false
+	a.name = "podrun"
+	all := []network{plain, a, p4, p6}
+	for _, f := range []func(ns string) (network, error){w.pasta, w.slirp} {
+		ns, err := w.namespace()
+		if err != nil {
+			return nil, err
+		}
+		one, err := f(ns)
+		if err == nil {
+			err = w.serve(ns)
+		}
+		if err != nil {
+			return nil, err
+		}
+		all = append(all, one)
+	}
+	return all, nil
+}
+
+// manifest of a pod that sleeps.
+const manifest = `apiVersion: v1
+kind: Pod
+metadata: {name: %s}
+spec:
+  terminationGracePeriodSeconds: 0
+  containers:
+  - {name: c, image: %q, imagePullPolicy: Never, command: [sleep, "1000000"], ports: [%s]}
+`
+
+// up starts a pod.
+func (w *testbed) up(name, ports string, flags ...string) error {
+	cmd := w.podrun(append([]string{"up", "-d", "-"}, flags...)...)
+	cmd.Stdin = strings.NewReader(fmt.Sprintf(manifest, name, image, ports))
+	if out, err := cmd.CombinedOutput(); err != nil {
+		return fmt.Errorf("start the pod %s: %w: %s", name, err, out)
+	}
+	return nil
+}
+
+func (w *testbed) pod(name string, open bool) (network, error) {
+	var ports []string
+	for _, p := range []int{iperfPort, turnPort, shortPort} {
+		if open {
+			ports = append(ports, fmt.Sprintf("{containerPort: %d, hostPort: %d}", p, p+published))
+		}
+	}
+	if err := w.up(name, strings.Join(ports, ", ")); err != nil {
+		return network{}, err
+	}
+	w.names = append(w.names, name)
+	pids := func() []int { return processes("podrun", name) }
+	for _, pid := range pids() {
+		ns := fmt.Sprintf("/proc/%d/fd/5", pid)
+		if to, err := os.Readlink(ns); err == nil && strings.HasPrefix(to, "net:") {
+			return network{ns: ns, out: remoteAddrs.podrun, reachable: open, portOffset: published, pids: pids}, w.serve(ns)
+		}
+	}
+	return network{}, fmt.Errorf("the pod %s has no keeper", name)
+}
+
+// addresses of eth0: IPv4, then IPv6.
+func addresses(ns string) ([]string, error) {
+	out, err := command(inNamespace(ns, "ip -json address show dev eth0 scope global")).Output()
+	var links []struct {
+		Info []struct{ Local string } `json:"addr_info"`
+	}
+	if err == nil {
+		err = json.Unmarshal(out, &links)
+	}
+	var list []string
+	for _, l := range links {
+		for _, a := range l.Info {
+			if a.Local != "" { // ip shows what it leaves out as empty
+				list = append(list, a.Local)
+			}
+		}
+	}
+	if err == nil && len(list) != 2 {
+		err = errors.New("there are not two addresses")
+	}
+	if err != nil {
+		return nil, fmt.Errorf("look at eth0: %w: %s", err, out)
+	}
+	return list, nil
+}
+
+// pasta has the program connect a namespace, which it wants as a file.
+func (w *testbed) pasta(ns string) (network, error) {
+	file := filepath.Join(w.dir, "pasta")
+	if err := os.WriteFile(file, nil, 0o600); err != nil {
+		return network{}, err
+	}
+	if err := unix.Mount(ns, file, "", unix.MS_BIND, ""); err != nil {
+		return network{}, fmt.Errorf("mount a namespace: %w", err)
+	}
+	w.undo = append(w.undo, func() { unix.Unmount(file, unix.MNT_DETACH) })
+	ports := fmt.Sprintf("%d:%d,%d:%d,%d:%d", iperfPort+2*published, iperfPort, turnPort+2*published, turnPort, shortPort+2*published, shortPort)
+	one := network{name: "pasta", ns: ns, out: remoteAddrs.pasta, reachable: true, portOffset: 2 * published, pids: func() []int { return processes("pasta", "") }}
+	return one, w.startConnector(ns, command("pasta -f --netns-only --netns "+file+" --no-netns-quit --quiet --runas 0 --config-net -I tap0 -u none -T none -U none -t "+ports))
+}
+
+// slirp is the same with slirp4netns, which is told of ports by a socket.
+func (w *testbed) slirp(ns string) (network, error) {
+	socket := filepath.Join(w.dir, "slirp")
+	one := network{name: "slirp4netns", ns: ns, out: remoteAddrs.slirp, reachable: true, portOffset: 3 * published, pids: func() []int { return processes("slirp4netns", "") }}
+	err := w.startConnector(ns, command("slirp4netns --configure --mtu=65520 --disable-host-loopback --netns-type=path --api-socket "+socket+" "+ns+" tap0"))
+	for _, p := range []int{iperfPort, turnPort, shortPort} {
+		if err != nil {
+			break
+		}
+		err = ask(socket, fmt.Sprintf(`{"execute": "add_hostfwd", "arguments": {"proto": "tcp", "host_addr": "0.0.0.0", "host_port": %d, "guest_port": %d}}`, p+3*published, p))
+	}
+	return one, err
+}
+
+// ask tells slirp4netns something by its socket, which may not be there yet when the namespace is connected.
+func ask(socket, words string) error {
+	var c net.Conn
+	err := eventually(func() (err error) {
+		c, err = net.Dial("unix", socket)
+		return err
+	})
+	if err != nil {
+		return err
+	}
+	defer c.Close()
+	if _, err := c.Write([]byte(words)); err != nil {
+		return err
+	}
+	c.(*net.UnixConn).CloseWrite()
+	answer := make([]byte, 1000)
+	n, err := c.Read(answer)
+	if err == nil && strings.Contains(string(answer[:n]), "error") {
+		err = fmt.Errorf("slirp4netns: %s", answer[:n])
+	}
+	return err
+}
+
+// startConnector starts a program that connects a namespace, and waits until it has. It gets a
+// session of its own, as a supervisor has and as podman starts it: the kernel shares the
+// processors among sessions (sched_autogroup), and who is in its client's is favoured.
+func (w *testbed) startConnector(ns string, cmd *exec.Cmd) error {
+	if cmd.SysProcAttr == nil {
+		cmd.SysProcAttr = &syscall.SysProcAttr{}
+	}
+	cmd.SysProcAttr.Setsid = true
+	if err := cmd.Start(); err != nil {
+		return err
+	}
+	w.children = append(w.children, cmd)
+	return eventually(func() error {
+		return runCommand(inNamespace(ns, fmt.Sprintf("%s _client short %s:%d 0", self(), remoteAddr, shortPort)))
+	})
+}
+
+// eventually tries until there is no error, or for ten seconds.
+func eventually(f func() error) error {
+	for deadline := time.Now().Add(10 * time.Second); ; time.Sleep(time.Millisecond) {
+		err := f()
+		if err == nil || time.Now().After(deadline) {
+			return err
+		}
+	}
+}

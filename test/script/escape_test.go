@@ -1,0 +1,46 @@
+package script
+
+import (
+	"bytes"
+	"regexp"
+
+	"github.com/creack/pty"
+	"github.com/rogpeppe/go-internal/testscript"
+	"golang.org/x/sys/unix"
+)
+
+// controlPattern is what a terminal obeys, but for colours, of which podrun has its own: escape
+// sequences, control characters of either set, and those that turn the direction of
+// writing.
+var controlPattern = regexp.MustCompile("\x1b(?:\\[[0-9;:]*[^0-9;:m]|[^\\[])|[\x00-\x08\x0b\x0c\x0e-\x1a\x1c-\x1f\x7f]|[\u0080-\u009f\u202a-\u202e\u2066-\u2069\u200e\u200f]")
+
+// escaped TEXT podrun ARG...: at a terminal podrun says TEXT, and nothing that a terminal would
+// obey; whether it succeeds is not asked.
+func escaped(ts *testscript.TestScript, neg bool, args []string) {
+	if neg || len(args) < 3 || args[1] != "podrun" {
+		ts.Fatalf("usage: tame TEXT podrun ARG...")
+	}
+	master, slave, err := pty.Open()
+	ts.Check(err)
+	defer master.Close()
+	cmd := hostOf(ts).podrun(args[2:]...)
+	cmd.Dir = ts.MkAbs(".")
+	cmd.Stdin, cmd.Stdout, cmd.Stderr = slave, slave, slave
+	cmd.SysProcAttr = &unix.SysProcAttr{Setsid: true, Setctty: true}
+	ts.Check(cmd.Start())
+	slave.Close()
+	s := &session{ts: ts, master: master}
+	shown := make(chan struct{})
+	go func() { defer close(shown); s.watch() }()
+	if err := cmd.Wait(); err != nil && cmd.ProcessState == nil {
+		ts.Check(err)
+	}
+	<-shown // every process that had the terminal is gone
+	text := s.text
+	if !bytes.Contains(text, []byte(args[0])) {
+		ts.Fatalf("it does not say %q, but:\n%q", args[0], text)
+	}
+	if found := controlPattern.FindAll(text, -1); len(found) > 0 {
+		ts.Fatalf("a terminal would obey %q in:\n%q", found, text)
+	}
+}

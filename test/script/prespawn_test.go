@@ -1,0 +1,277 @@
+package script
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"syscall"
+	"testing"
+
+	"github.com/podrun/podrun/internal/scriptcmd"
+	"github.com/podrun/podrun/internal/testenv"
+)
+
+const prespawnPod = `
+apiVersion: v1
+kind: Pod
+metadata: {name: NAME}
+spec:
+  terminationGracePeriodSeconds: 0
+  containers:
+  - {name: app, image: busybox, imagePullPolicy: Never, command: [sleep, "1000"]}
+`
+
+// prespawned is `podrun up` that waits for its manifest, and the first process that it has begun.
+type prespawned struct {
+	*exec.Cmd
+	in   io.WriteCloser
+	said *bytes.Buffer
+	pid  int
+}
+
+// newPrespawnHost is a host where podrun's programs are unpacked, with manifests of pods "a" and "b".
+func newPrespawnHost(t *testing.T) *host {
+	t.Helper()
+	testenv.Need(t, func() error {
+		if os.Geteuid() == 0 {
+			return errors.New("root's pods have no user namespace to enter ahead")
+		}
+		return nil
+	})
+	bin, rootfs := prepare(t)
+	h, err := newHost(t.TempDir(), bin, rootfs)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(h.clear)
+	for _, name := range []string{"a", "b"} {
+		if err := os.WriteFile(h.manifest(name), []byte(strings.ReplaceAll(prespawnPod, "NAME", name)), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	h.must(t, "up", "-d", h.manifest("a"))
+	h.must(t, "down", "a")
+	h.nothingLeft(t)
+	return h
+}
+
+func (h *host) manifest(name string) string { return filepath.Join(h.dir, name+".yaml") }
+
+func (h *host) must(t *testing.T, args ...string) {
+	t.Helper()
+	if out, err := h.podrun(args...).CombinedOutput(); err != nil {
+		t.Fatalf("podrun %s: %v\n%s", strings.Join(args, " "), err, out)
+	}
+}
+
+func (h *host) nothingLeft(t *testing.T) {
+	t.Helper()
+	var found []string
+	if !scriptcmd.Poll(func() bool { found = h.left(); return len(found) == 0 }) {
+		t.Fatalf("left behind:\n%s", strings.Join(found, "\n"))
+	}
+}
+
+// startUp begins `podrun up` and returns when it has begun a first process, which waits.
+func (h *host) startUp(t *testing.T) *prespawned {
+	t.Helper()
+	a := &prespawned{Cmd: h.podrun("up", "-d", "-"), said: &bytes.Buffer{}}
+	a.Stdout, a.Stderr = a.said, a.said
+	var err error
+	if a.in, err = a.StdinPipe(); err != nil {
+		t.Fatal(err)
+	}
+	if err := a.Start(); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { a.Process.Kill() })
+	waits := func() bool { a.pid = h.firstProcess(); return a.pid > 0 && isWaiting(a.pid) }
+	if !scriptcmd.Poll(waits) {
+		t.Fatalf("no first process was begun while podrun reads the manifest: %s", a.said)
+	}
+	return a
+}
+
+// firstProcess is one that is of no pod yet: its arguments name none.
+func (h *host) firstProcess() int {
+	lines, _ := filepath.Glob("/proc/[0-9]*/cmdline")
+	for _, l := range lines {
+		words, err := os.ReadFile(l)
+		if err == nil && bytes.Contains(words, []byte("\x00_supervisor\x00"+h.dir+"/")) && bytes.Count(words, []byte{0}) == 4 {
+			pid, _ := strconv.Atoi(filepath.Base(filepath.Dir(l)))
+			return pid
+		}
+	}
+	return 0
+}
+
+// isWaiting says whether a process waits in its user namespace, for a message.
+func isWaiting(pid int) bool {
+	own, err := os.Readlink("/proc/self/ns/user")
+	theirs, terr := os.Readlink(fmt.Sprintf("/proc/%d/ns/user", pid))
+	children, cerr := os.ReadFile(fmt.Sprintf("/proc/%d/task/%d/children", pid, pid))
+	ids, ierr := os.ReadFile(fmt.Sprintf("/proc/%d/uid_map", pid))
+	return errors.Join(err, terr, cerr, ierr) == nil && own != theirs && len(children) == 0 && len(ids) > 0
+}
+
+// manifest gives the command a manifest, and returns its error and what it has said.
+func (a *prespawned) manifest(text string) (string, error) {
+	_, err := io.WriteString(a.in, text)
+	err = errors.Join(err, a.in.Close(), a.Wait())
+	return a.said.String(), err
+}
+
+// session is the session of a pod's guard, which is that of its first process.
+func (h *host) session(t *testing.T, pod string) int {
+	t.Helper()
+	_, _, guard := h.podInit(t, pod)
+	stat, err := os.ReadFile(fmt.Sprintf("/proc/%d/stat", guard))
+	if err != nil {
+		t.Fatal(err)
+	}
+	fields := strings.Fields(string(stat[bytes.LastIndexByte(stat, ')')+1:]))
+	session, err := strconv.Atoi(fields[3])
+	if err != nil {
+		t.Fatal(err)
+	}
+	return session
+}
+
+// podInit is what a pod's lock says.
+func (h *host) podInit(t *testing.T, pod string) (pid int, start uint64, guard int) {
+	t.Helper()
+	text, err := os.ReadFile(filepath.Join(h.dir, "run/podrun/pods/default", pod, "lock"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := fmt.Sscan(string(text), &pid, &start, &guard); err != nil {
+		t.Fatal(err)
+	}
+	return pid, start, guard
+}
+
+func (h *host) userNamespace(t *testing.T, pod string) string {
+	t.Helper()
+	pid, _, _ := h.podInit(t, pod)
+	ns, err := os.Readlink(fmt.Sprintf("/proc/%d/ns/user", pid))
+	if err != nil {
+		t.Fatal(err)
+	}
+	return ns
+}
+
+// A pod's first process is begun while its manifest is read, and becomes the pod's.
+func TestPrespawn(t *testing.T) {
+	h := newPrespawnHost(t)
+	for _, other := range []bool{false, true} { // the second pod joins the first one's user namespace
+		if other {
+			h.must(t, "up", "-d", h.manifest("b"))
+		}
+		a := h.startUp(t)
+		if output, err := a.manifest(strings.ReplaceAll(prespawnPod, "NAME", "a")); err != nil {
+			t.Fatalf("up: %v\n%s", err, output)
+		}
+		if session := h.session(t, "a"); session != a.pid {
+			t.Errorf("the pod is of the session %d, not of the process begun ahead, %d", session, a.pid)
+		}
+		if other && h.userNamespace(t, "a") != h.userNamespace(t, "b") {
+			t.Error("the two pods are in different user namespaces")
+		}
+		h.must(t, "exec", "a", "--", "true")
+		h.must(t, "down", "a")
+	}
+	h.must(t, "down", "b")
+	h.nothingLeft(t)
+}
+
+// Where the process that was begun does not suit any more another begins, as if there had been none.
+func TestPrespawnedProcessIsReplaced(t *testing.T) {
+	for name, meanwhile := range map[string]func(t *testing.T, h *host, a *prespawned){
+		"another pod has begun, and has made the user namespace": func(t *testing.T, h *host, _ *prespawned) {
+			h.must(t, "up", "-d", h.manifest("b"))
+		},
+		"it was killed": func(t *testing.T, _ *host, a *prespawned) {
+			if err := syscall.Kill(a.pid, syscall.SIGKILL); err != nil {
+				t.Fatal(err)
+			}
+			dead := func() bool { // and not yet waited for
+				stat, err := os.ReadFile(fmt.Sprintf("/proc/%d/stat", a.pid))
+				return err == nil && bytes.Contains(stat, []byte(") Z "))
+			}
+			if !scriptcmd.Poll(dead) {
+				t.Fatal("it does not end")
+			}
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			h := newPrespawnHost(t)
+			a := h.startUp(t)
+			meanwhile(t, h, a)
+			if output, err := a.manifest(strings.ReplaceAll(prespawnPod, "NAME", "a")); err != nil {
+				t.Fatalf("up: %v\n%s", err, output)
+			}
+			if session := h.session(t, "a"); session == a.pid {
+				t.Error("the pod is of the process that did not suit")
+			}
+			if _, err := os.Stat(filepath.Join(h.dir, "run/podrun/pods/default/b/lock")); err == nil {
+				if h.userNamespace(t, "a") != h.userNamespace(t, "b") {
+					t.Error("the two pods are in different user namespaces")
+				}
+				h.must(t, "down", "b")
+			}
+			h.must(t, "exec", "a", "--", "true")
+			h.must(t, "down", "a")
+			h.nothingLeft(t)
+		})
+	}
+	t.Run("the pod whose user namespace it has joined has ended", func(t *testing.T) {
+		h := newPrespawnHost(t)
+		h.must(t, "up", "-d", h.manifest("b"))
+		a := h.startUp(t)
+		h.must(t, "down", "b")
+		if output, err := a.manifest(strings.ReplaceAll(prespawnPod, "NAME", "a")); err != nil {
+			t.Fatalf("up: %v\n%s", err, output)
+		}
+		if session := h.session(t, "a"); session == a.pid {
+			t.Error("the pod is of the process that did not suit")
+		}
+		h.must(t, "down", "a")
+		h.nothingLeft(t)
+	})
+}
+
+// The first process ends with a command that refuses or is killed, and leaves nothing.
+func TestPrespawnedProcessEndsWithUp(t *testing.T) {
+	h := newPrespawnHost(t)
+	before := h.snapshot()
+	for name, end := range map[string]func(a *prespawned) error{
+		"a refusal":         func(a *prespawned) error { _, err := a.manifest("kind: Rubbish\n"); return err },
+		"an empty manifest": func(a *prespawned) error { _, err := a.manifest(""); return err },
+		"an image not there": func(a *prespawned) error {
+			_, err := a.manifest(strings.ReplaceAll(prespawnPod, "busybox", "nowhere:1"))
+			return err
+		},
+		"a kill": func(a *prespawned) error { return errors.Join(a.Process.Kill(), a.Wait()) },
+		"an end by the user": func(a *prespawned) error {
+			return errors.Join(a.Process.Signal(syscall.SIGTERM), a.in.Close(), a.Wait())
+		},
+		"a manifest of a Job": func(a *prespawned) error {
+			_, err := a.manifest("apiVersion: batch/v1\nkind: Job\nmetadata: {name: x}\n")
+			return err
+		},
+	} {
+		a := h.startUp(t)
+		if err := end(a); err == nil {
+			t.Errorf("%s: the command has succeeded: %s", name, a.said)
+		}
+		if !scriptcmd.Poll(func() bool { return h.snapshot() == before }) {
+			t.Fatalf("%s: %s\nbefore:\n%s\nafter:\n%s", name, a.said, before, h.snapshot())
+		}
+	}
+}

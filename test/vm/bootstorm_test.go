@@ -1,0 +1,112 @@
+package vm
+
+import (
+	"fmt"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/podrun/podrun/internal/scriptcmd"
+)
+
+// stormSetup, run by root in a machine with the image in a registry of its own, makes
+// the registry start a minute after dev's units.
+const stormSetup = `set -e
+cat >/etc/registry.yml <<Y
+version: 0.1
+log: {level: error}
+storage: {filesystem: {rootdirectory: /srv/registry}}
+http: {addr: "127.0.0.1:5100"}
+Y
+cat >/etc/systemd/system/registry.service <<Y
+[Unit]
+Wants=user@1000.service
+After=user@1000.service
+[Service]
+Environment=OTEL_TRACES_EXPORTER=none
+TimeoutStartSec=300
+ExecStartPre=/bin/sh -c 'test ! -e /etc/late || sleep 60'
+ExecStart=/usr/bin/docker-registry serve /etc/registry.yml
+[Install]
+WantedBy=multi-user.target
+Y
+systemctl daemon-reload
+systemctl -q enable --now registry.service
+touch /etc/late
+`
+
+// stormUnits, run by dev, fills the registry and makes n units from the template.
+const stormUnits = `set -e
+bash podrun/scripts/example-rootfs rootfs.tar
+podman import -q rootfs.tar 127.0.0.1:5100/app:1
+until podman push -q --tls-verify=false 127.0.0.1:5100/app:1; do sleep 1; done
+podman system reset --force
+mkdir -p .config/containers .config/podrun/pods .config/systemd/user
+printf '[[registry]]\nlocation = "127.0.0.1:5100"\ninsecure = true\n' >.config/containers/registries.conf
+podrun/bin/podrun systemd show --template >.config/systemd/user/podrun@.service
+for i in $(seq %[1]d); do
+	cat >.config/podrun/pods/p$i.yaml <<Y
+apiVersion: v1
+kind: Pod
+metadata: {name: p$i}
+spec:
+  terminationGracePeriodSeconds: 1
+  containers:
+  - {name: app, image: "127.0.0.1:5100/app:1", command: [sleep, infinity], resources: {limits: {memory: 16Mi}}}
+Y
+done
+systemctl --user daemon-reload
+systemctl --user -q enable $(seq -f podrun@p%%g %[1]d)
+`
+
+// stormState tells how many units are in which state, and how many restarts there were.
+const stormState = `for i in $(seq %d); do systemctl --user show -p ActiveState,NRestarts podrun@p$i | tr '\n' ' '; echo; done | sort | uniq -c`
+
+// stormLate tells which units were not started before the registry.
+const stormLate = `there=$(systemctl show -P ActiveEnterTimestampMonotonic registry)
+for i in $(seq %d); do
+	[ $there -gt $(systemctl --user show -P InactiveExitTimestampMonotonic podrun@p$i) ] || echo p$i
+done`
+
+// TestBootStorm: many units start with a machine of two processors and 1 GiB whose registry
+// cannot be reached for a minute: ten, or thirty in make torture-vm. All get ready, at the
+// first try of each; in make torture-vm again after an orderly reboot.
+func TestBootStorm(t *testing.T) {
+	needMachines(t)
+	t.Parallel()
+	n := 10
+	if torture() {
+		n = 30
+	}
+	m := boot(t, "debian")
+	m.must(t, "root", "sh", "-c", stormSetup)
+	m.must(t, "session", "sh", "-c", fmt.Sprintf(stormUnits, n))
+	m.must(t, "root", "sync")
+	m.cut(t)
+	m.allReady(t, n)
+	if late := m.must(t, "session", "sh", "-c", fmt.Sprintf(stormLate, n)); late != "" {
+		t.Errorf("the registry was there before these units were started: %s", late)
+	}
+	if torture() {
+		m.script(t, "reboot")
+		m.allReady(t, n)
+	}
+}
+
+// allReady waits until all the storm's units are ready, and none of them was restarted.
+func (m *machine) allReady(t *testing.T, n int) {
+	t.Helper()
+	start := time.Now()
+	var state []string
+	for range 4 { // emulated, and beside other machines
+		if scriptcmd.Poll(func() bool {
+			state = strings.Fields(m.must(t, "session", "sh", "-c", fmt.Sprintf(stormState, n)))
+			return strings.Join(state, " ") == fmt.Sprintf("%d ActiveState=active NRestarts=0", n) ||
+				strings.Join(state, " ") == fmt.Sprintf("%d NRestarts=0 ActiveState=active", n)
+		}) {
+			t.Logf("%d units are ready after %.0f s", n, time.Since(start).Seconds())
+			return
+		}
+	}
+	t.Errorf("not all units are ready, or some were restarted: %v\n%s", state, m.must(t, "root", "journalctl", "-q", "-b", "--no-pager", "-n", "100"))
+}

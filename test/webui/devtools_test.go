@@ -1,0 +1,260 @@
+package webui
+
+import (
+	"bufio"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"os"
+	"os/exec"
+	"strings"
+	"sync"
+	"syscall"
+	"testing"
+	"time"
+)
+
+// browser is a Chromium without a window. It is spoken to by its DevTools protocol, over
+// a pair of pipes: messages are JSON that ends with a zero byte. The libraries for
+// this protocol bring its whole vocabulary, of which eight words are needed here.
+type browser struct {
+	t      *testing.T
+	to     *os.File
+	closed chan struct{} // closed when it says no more
+
+	mu      sync.Mutex
+	last    int
+	answers map[int]chan message
+	tabs    map[string]*tab // by session
+}
+
+// message is what either side says.
+type message struct {
+	ID      int             `json:"id,omitempty"`
+	Session string          `json:"sessionId,omitempty"`
+	Method  string          `json:"method,omitempty"`
+	Params  any             `json:"params,omitempty"`
+	Result  json.RawMessage `json:"result,omitempty"`
+	Error   *struct {
+		Message string `json:"message"`
+	} `json:"error,omitempty"`
+}
+
+const program = "chromium-headless-shell"
+
+// newBrowser starts one, which ends with the test.
+func newBrowser(t *testing.T) *browser {
+	t.Helper()
+	theirs, to, err := os.Pipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	from, theirEnd, err := os.Pipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	home := t.TempDir()
+	cmd := exec.Command(program, "--remote-debugging-pipe", "--user-data-dir="+home, "--no-first-run", "--disable-gpu",
+		"--disable-dev-shm-usage", "--disable-breakpad", "--disable-crash-reporter", "--disable-component-update", "--disable-background-networking", "about:blank")
+	cmd.Env = append(os.Environ(), "HOME="+home)
+	cmd.ExtraFiles = []*os.File{theirs, theirEnd}
+	var log strings.Builder
+	cmd.Stdout, cmd.Stderr = &log, &log
+	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
+	if err := cmd.Start(); err != nil {
+		t.Fatalf("start %s: %v", program, err)
+	}
+	theirs.Close()
+	theirEnd.Close()
+	b := &browser{t: t, to: to, closed: make(chan struct{}), answers: map[int]chan message{}, tabs: map[string]*tab{}}
+	go b.listen(from)
+	t.Cleanup(func() {
+		to.Close() // it ends with its pipe
+		ended := make(chan struct{})
+		go func() { cmd.Wait(); close(ended) }()
+		select {
+		case <-ended:
+		case <-time.After(patient):
+			t.Errorf("%s does not end", program)
+		}
+		syscall.Kill(-cmd.Process.Pid, syscall.SIGKILL) // what is left of its helpers
+		<-ended
+		<-b.closed
+		if t.Failed() {
+			t.Logf("%s: %s", program, log.String())
+		}
+	})
+	return b
+}
+
+// listen takes what the browser says.
+func (b *browser) listen(from *os.File) {
+	defer close(b.closed)
+	defer from.Close()
+	in := bufio.NewReader(from)
+	for {
+		text, err := in.ReadBytes(0)
+		if err != nil {
+			return
+		}
+		var m struct {
+			message
+			Params json.RawMessage `json:"params"`
+		}
+		if json.Unmarshal(text[:len(text)-1], &m) != nil {
+			continue
+		}
+		b.mu.Lock()
+		if answer := b.answers[m.ID]; answer != nil {
+			answer <- m.message
+			delete(b.answers, m.ID)
+		} else if tab := b.tabs[m.Session]; tab != nil {
+			tab.event(m.Method, m.Params)
+		}
+		b.mu.Unlock()
+	}
+}
+
+// ask asks for something, and waits for the answer.
+func (b *browser) ask(session, method string, params, result any) error {
+	b.mu.Lock()
+	b.last++
+	m := message{ID: b.last, Session: session, Method: method, Params: params}
+	answer := make(chan message, 1)
+	b.answers[m.ID] = answer
+	text, err := json.Marshal(m)
+	if err == nil {
+		_, err = b.to.Write(append(text, 0))
+	}
+	b.mu.Unlock()
+	if err != nil {
+		return err
+	}
+	ctx, cancel := context.WithTimeout(b.t.Context(), patient)
+	defer cancel()
+	select {
+	case m := <-answer:
+		switch {
+		case m.Error != nil:
+			return errors.New(m.Error.Message)
+		case result != nil:
+			return json.Unmarshal(m.Result, result)
+		}
+		return nil
+	case <-b.closed:
+		return errors.New("the browser has ended")
+	case <-ctx.Done():
+		return fmt.Errorf("no answer to %s", method)
+	}
+}
+
+// tab is a page that is open.
+type tab struct {
+	b       *browser
+	session string
+
+	faults   []string // what the console has of errors and warnings; b.mu
+	requests []string // addresses that were asked for; b.mu
+}
+
+// open opens a page.
+func (b *browser) open(address string) *tab {
+	b.t.Helper()
+	var target struct{ TargetID string }
+	b.must(b.ask("", "Target.createTarget", map[string]any{"url": "about:blank"}, &target))
+	var attached struct{ SessionID string }
+	b.must(b.ask("", "Target.attachToTarget", map[string]any{"targetId": target.TargetID, "flatten": true}, &attached))
+	p := &tab{b: b, session: attached.SessionID}
+	b.mu.Lock()
+	b.tabs[p.session] = p
+	b.mu.Unlock()
+	for _, domain := range []string{"Runtime", "Log", "Network", "Page"} {
+		p.do(domain+".enable", nil)
+	}
+	p.do("Page.navigate", map[string]any{"url": address})
+	return p
+}
+
+func (b *browser) must(err error) {
+	b.t.Helper()
+	if err != nil {
+		b.t.Fatal(err)
+	}
+}
+
+// event takes an event. b.mu is held.
+func (p *tab) event(method string, params json.RawMessage) {
+	var e struct {
+		Type    string // of a call of the console
+		Request struct{ URL string }
+		Entry   struct{ Level, Text, URL string }
+	}
+	json.Unmarshal(params, &e) // what has another form is none of these
+	switch {
+	case method == "Network.requestWillBeSent":
+		p.requests = append(p.requests, e.Request.URL)
+	case method == "Runtime.exceptionThrown",
+		method == "Runtime.consoleAPICalled" && e.Type != "log" && e.Type != "debug",
+		method == "Log.entryAdded" && e.Entry.Level != "verbose" && e.Entry.Level != "info":
+		p.faults = append(p.faults, string(params))
+	}
+}
+
+func (p *tab) do(method string, params any) {
+	p.b.t.Helper()
+	if err := p.b.ask(p.session, method, params, nil); err != nil {
+		p.b.t.Fatalf("%s: %v", method, err)
+	}
+}
+
+// eval gives the value of an expression.
+func (p *tab) eval(expression string, result any) error {
+	var got struct {
+		Result           struct{ Value json.RawMessage }
+		ExceptionDetails json.RawMessage
+	}
+	err := p.b.ask(p.session, "Runtime.evaluate", map[string]any{"expression": expression, "returnByValue": true, "awaitPromise": true}, &got)
+	switch {
+	case err != nil:
+		return err
+	case got.ExceptionDetails != nil:
+		return fmt.Errorf("%s: %s", expression, got.ExceptionDetails)
+	case result == nil:
+		return nil
+	}
+	return json.Unmarshal(got.Result.Value, result)
+}
+
+// until waits until an expression of the page is true. One that fails is not true yet: the
+// page may still be on its way, and with it go those who wait in it.
+func (p *tab) until(what, expression string) {
+	p.b.t.Helper()
+	wait := fmt.Sprintf(`new Promise(ok => {
+		const is = () => { try { return %s } catch { return false } }
+		const ask = () => is() ? ok(true) : setTimeout(ask, 50)
+		ask()
+	})`, expression)
+	var err error
+	for deadline := time.Now().Add(patient); time.Now().Before(deadline); time.Sleep(50 * time.Millisecond) {
+		if err = p.eval(wait, nil); err == nil {
+			return
+		}
+	}
+	var text string
+	p.eval("location.href + '\\n' + document.body.innerText", &text) // it is only to show more
+	p.b.t.Fatalf("never: %s: %v\nThe page has:\n%s", what, err, text)
+}
+
+// key presses a key.
+func (p *tab) key(name, text string) {
+	p.b.t.Helper()
+	code := map[string]int{"Enter": 13, "Escape": 27, "Tab": 9}[name]
+	for _, kind := range []string{"keyDown", "keyUp"} {
+		k := map[string]any{"type": kind, "key": name, "code": name, "windowsVirtualKeyCode": code}
+		if kind == "keyDown" && text != "" {
+			k["text"] = text
+		}
+		p.do("Input.dispatchKeyEvent", k)
+	}
+}
