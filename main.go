@@ -7,14 +7,14 @@ import (
 	"os"
 
 	"github.com/podrun/podrun/cli"
-	"github.com/podrun/podrun/internal/stage"
-	"github.com/podrun/podrun/internal/stage/embed"
-	_ "github.com/podrun/podrun/internal/stage/hasten" // its constructor
+	"github.com/podrun/podrun/internal/programs"
+	"github.com/podrun/podrun/internal/reexec"
+	_ "github.com/podrun/podrun/internal/reexec/fastexec"
 )
 
 func main() {
 	stages := cli.Stages()
-	maps.Copy(stages, embed.Stages())
-	stage.Main(stages)
+	maps.Copy(stages, programs.Stages())
+	reexec.Main(stages)
 	os.Exit(cli.Main(os.Args, os.Getenv, os.Stdin, os.Stdout, os.Stderr))
 }

@@ -56,7 +56,7 @@ func (s Subtree) with(l Limits) Subtree {
 	if len(l.HugePages) == 0 {
 		return s
 	}
-	return Subtree(delegation.Subtree(s).Also("hugetlb"))
+	return Subtree(delegation.Subtree(s).With("hugetlb"))
 }
 
 // CreatePod makes the pod's cgroup with its limits. The calling process and those

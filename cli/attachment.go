@@ -115,8 +115,8 @@ func (a *attachment) joinOnce(ctx context.Context) (j *joined, err error) {
 		theirs = append(theirs, w)
 		j.outlets = append(j.outlets, &remote.Outlet{Src: r, Dst: dst})
 	}
-	req := wire.JoinRequest{Container: a.container.Name, Stdin: a.stdin, FromStart: a.fromStart}
-	if j.UnixConn, err = remote.Ask(ctx, a.pod, wire.Request{Verb: wire.Join, Join: &req}, theirs...); err != nil {
+	req := wire.AttachRequest{Container: a.container.Name, Stdin: a.stdin, FromStart: a.fromStart}
+	if j.UnixConn, err = remote.Ask(ctx, a.pod, wire.Request{Verb: wire.Attach, Attach: &req}, theirs...); err != nil {
 		return j, err
 	}
 	frame, files, err := wire.ReadFrame(j.UnixConn)

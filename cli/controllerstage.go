@@ -12,8 +12,8 @@ import (
 
 	"github.com/podrun/podrun/cli/internal/remote"
 	"github.com/podrun/podrun/internal/delegation"
+	"github.com/podrun/podrun/internal/reexec"
 	"github.com/podrun/podrun/internal/report"
-	"github.com/podrun/podrun/internal/stage"
 	"github.com/podrun/podrun/internal/store"
 	"github.com/podrun/podrun/internal/systemd"
 	"github.com/podrun/podrun/pod"
@@ -35,12 +35,12 @@ func (f *front) controlOne(args []string) error {
 	if len(args) != 5 {
 		return report.New(report.Internal, "", "a controller takes five arguments")
 	}
-	why := os.Getenv(stage.WokenEnv)
-	os.Unsetenv(stage.WokenEnv)
+	why := os.Getenv(reexec.WokenEnv)
+	os.Unsetenv(reexec.WokenEnv)
 	if why != "" && why != "gone" {
 		return nil
 	}
-	lock := stage.ControllerLock
+	lock := reexec.ControllerLock
 	if _, err := unix.FcntlInt(uintptr(lock), unix.F_GETFD, 0); err != nil {
 		return report.New(report.Internal, "podrun up starts controllers", "a controller needs its lock: %w", err)
 	}
@@ -63,7 +63,7 @@ func (f *front) controlOne(args []string) error {
 		if err := stayOpen(lock); err != nil {
 			return err
 		}
-		return fmt.Errorf("wait for pods: %w", stage.Waiting{Output: -1, Wakes: wakes}.Wait(os.Environ()))
+		return fmt.Errorf("wait for pods: %w", reexec.UnitWait{Output: -1, Wakes: wakes}.Exec(os.Environ()))
 	})
 }
 
@@ -90,7 +90,7 @@ func (f *front) control(dirs store.Dirs, w store.Workload) error {
 		return err
 	}
 	defer lock.Close() // the controller has it
-	pid, err := stage.StartController(dirs, w, lock)
+	pid, err := reexec.StartController(dirs, w, lock)
 	if err == nil {
 		err = w.WriteController(lock.File(), boot, pid)
 	}

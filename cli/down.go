@@ -13,7 +13,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/podrun/podrun/cli/internal/remote"
-	"github.com/podrun/podrun/internal/stage"
+	"github.com/podrun/podrun/internal/podinit"
 	"github.com/podrun/podrun/internal/store"
 )
 
@@ -246,7 +246,7 @@ func replaceSupervisor(p store.Pod) error { return signalKeeper(p, unix.SIGUSR1)
 
 // killPod ends every process of a pod: first the guard, which would have another keeper.
 func killPod(p store.Pod) error {
-	if pid, ok := p.Monitor(); ok && stage.Guards(pid, p) {
+	if pid, ok := p.Monitor(); ok && podinit.IsMonitor(pid, p) {
 		if err := unix.Kill(pid, unix.SIGKILL); err != nil && !errors.Is(err, unix.ESRCH) {
 			return fmt.Errorf("end the guard of pod %s: %w", p.Name, err)
 		}

@@ -13,7 +13,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/podrun/podrun/cli/internal/remote"
-	"github.com/podrun/podrun/internal/stage"
+	"github.com/podrun/podrun/internal/reexec"
 	"github.com/podrun/podrun/internal/store"
 	"github.com/podrun/podrun/internal/systemd"
 	"github.com/podrun/podrun/pod"
@@ -91,7 +91,7 @@ func (e *employer) takeOver(places []store.Workload) error {
 // background says whether a process is a controller that `podrun up -d` has left.
 func background(pid int) bool {
 	b, err := os.ReadFile(filepath.Join("/proc", fmt.Sprint(pid), "cmdline"))
-	return pid > 1 && err == nil && strings.Contains(string(b), "\x00"+stage.Controller+"\x00")
+	return pid > 1 && err == nil && strings.Contains(string(b), "\x00"+reexec.Controller+"\x00")
 }
 
 // run looks after the workloads until they are over or a signal comes.

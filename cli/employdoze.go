@@ -10,8 +10,9 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	"github.com/podrun/podrun/internal/podinit"
+	"github.com/podrun/podrun/internal/reexec"
 	"github.com/podrun/podrun/internal/report"
-	"github.com/podrun/podrun/internal/stage"
 	"github.com/podrun/podrun/internal/store"
 	"github.com/podrun/podrun/manifest"
 )
@@ -44,7 +45,7 @@ func (e *employer) doze(ctx context.Context, wakes []int) error {
 	}
 	text, err := json.Marshal(state)
 	if err == nil {
-		err = stage.Waiting{Output: state.Output, Sockets: sockets, Wakes: wakes}.Wait(append(os.Environ(), servedEnv+"="+string(text)))
+		err = reexec.UnitWait{Output: state.Output, Sockets: sockets, Wakes: wakes}.Exec(append(os.Environ(), servedEnv+"="+string(text)))
 	}
 	return fmt.Errorf("wait for the pods: %w", err)
 }
@@ -114,7 +115,7 @@ func (s *service) wokenWorkloads(ctx context.Context, state served, why string, 
 	for _, one := range state.Pods {
 		unix.CloseOnExec(one.Socket)
 		p := &upPod{place: s.dirs.Pod(one.Namespace, one.Name), running: true, started: true}
-		p.socket, p.front = os.NewFile(uintptr(one.Socket), "our end"), &stage.Front{}
+		p.socket, p.front = os.NewFile(uintptr(one.Socket), "our end"), &podinit.NotifyTarget{}
 		e.sockets[p.place] = p
 	}
 	if why == "gone" {

@@ -12,10 +12,10 @@ import (
 	"github.com/podrun/podrun/image"
 	"github.com/podrun/podrun/internal/delegation"
 	"github.com/podrun/podrun/internal/host"
+	"github.com/podrun/podrun/internal/nsprobe"
 	"github.com/podrun/podrun/internal/report"
 	"github.com/podrun/podrun/internal/store"
 	"github.com/podrun/podrun/internal/systemd"
-	"github.com/podrun/podrun/internal/trial"
 )
 
 // upTime is how long `up` waits for a probe: to an end of what hangs, and longer than
@@ -32,7 +32,7 @@ func (house) examine(ctx context.Context, s host.Setup) []host.Finding {
 	// Earlier than the others, to have tidied up by then.
 	ctx, cancel := context.WithTimeout(ctx, host.Timeout*3/4)
 	defer cancel()
-	more := trial.Probes(ctx, func() (string, error) { return lowestDir(s.Data), s.DirsErr })
+	more := nsprobe.Probes(ctx, func() (string, error) { return lowestDir(s.Data), s.DirsErr })
 	more = append(more, host.Probe{Name: "service manager", Run: func() host.Finding { return manager(ctx) }},
 		host.Probe{Name: host.Registries, Run: registries},
 		host.Probe{Name: "SELinux", Run: func() host.Finding { return labelsOf(host.FindSELinux()) }})
@@ -52,7 +52,7 @@ func (house) try(ctx context.Context, dirs store.Dirs) error {
 	}
 	ctx, cancel := context.WithTimeout(ctx, upTime)
 	defer cancel()
-	findings := trial.Run(ctx, dirs.Data)
+	findings := nsprobe.Run(ctx, dirs.Data)
 	if err := host.FirstFailure(findings); err != nil {
 		return err
 	}

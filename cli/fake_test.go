@@ -13,7 +13,7 @@ import (
 
 	"github.com/podrun/podrun/image"
 	"github.com/podrun/podrun/internal/host"
-	"github.com/podrun/podrun/internal/stage"
+	"github.com/podrun/podrun/internal/podinit"
 	"github.com/podrun/podrun/internal/store"
 	"github.com/podrun/podrun/pod"
 )
@@ -87,7 +87,7 @@ func (w *world) examine(ctx context.Context, _ host.Setup) []host.Finding {
 	return w.findings
 }
 func (w *world) try(context.Context, store.Dirs) error { return w.tryErr }
-func (w *world) ahead(store.Dirs) *stage.Ahead         { return nil }
+func (w *world) ahead(store.Dirs) *podinit.Prespawn    { return nil }
 func (w *world) images(store.Dirs) (images, error)     { return w, nil }
 func (w *world) pods(store.Dirs) (pods, error)         { return w, nil }
 func (w *world) beside(_ store.Dirs, _ store.Pod, _ *store.FileLock, _ io.Writer, here func() error) error {

@@ -6,8 +6,8 @@ import (
 	"sync"
 
 	"github.com/podrun/podrun/internal/host"
-	"github.com/podrun/podrun/internal/stage"
-	"github.com/podrun/podrun/internal/stage/embed"
+	"github.com/podrun/podrun/internal/podinit"
+	"github.com/podrun/podrun/internal/programs"
 	"github.com/podrun/podrun/internal/store"
 )
 
@@ -21,7 +21,7 @@ type foresight struct {
 
 	mu    sync.Mutex
 	over  bool // nothing is begun any more
-	ahead *stage.Ahead
+	ahead *podinit.Prespawn
 }
 
 // hurry is debug.SetGCPercent while a pod is started, which leaves little garbage: to look for it
@@ -36,7 +36,7 @@ func (f *front) foresee() *foresight {
 	}
 	s := &foresight{findings: make(chan []host.Finding, 1), garbage: debug.SetGCPercent(hurry)}
 	dirs := store.Dirs{Data: setup.Data, Runtime: setup.Runtime}
-	setup.AfterCgroupProbe = func() { s.begin(func() *stage.Ahead { return f.rooms.ahead(dirs) }) }
+	setup.AfterCgroupProbe = func() { s.begin(func() *podinit.Prespawn { return f.rooms.ahead(dirs) }) }
 	go func() { s.findings <- f.rooms.check(setup) }()
 	f.foresight = s
 	return s
@@ -49,7 +49,7 @@ func (s *foresight) stay() {
 	}
 }
 
-func (s *foresight) begin(ahead func() *stage.Ahead) {
+func (s *foresight) begin(ahead func() *podinit.Prespawn) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if !s.over {
@@ -65,12 +65,12 @@ func (s *foresight) end() {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.over = true
-	s.ahead.End()
+	s.ahead.Stop()
 	s.ahead = nil
 }
 
 // process is the pod's first process, or nil.
-func (s *foresight) process() *stage.Ahead {
+func (s *foresight) process() *podinit.Prespawn {
 	if s == nil {
 		return nil
 	}
@@ -90,12 +90,12 @@ func (f *front) check(setup host.Setup) []host.Finding {
 
 // ahead begins a pod's first process where podrun has been before, in directories that
 // nobody else could have put something into.
-func (house) ahead(dirs store.Dirs) *stage.Ahead {
-	program, ok := embed.Unpacked(dirs)
+func (house) ahead(dirs store.Dirs) *podinit.Prespawn {
+	program, ok := programs.FindSupervisor(dirs)
 	if !ok || errors.Join(store.Trusted(dirs.Data), store.Trusted(dirs.Runtime)) != nil {
 		return nil
 	}
-	return stage.BeginAhead(program, dirs)
+	return podinit.StartPrespawn(program, dirs)
 }
 
 // hugePages says why a pod cannot have huge pages, which depends on what lives in this cgroup.

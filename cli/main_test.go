@@ -4,12 +4,12 @@ import (
 	"flag"
 	"testing"
 
-	"github.com/podrun/podrun/internal/stage"
+	"github.com/podrun/podrun/internal/reexec"
 	"github.com/podrun/podrun/internal/testenv"
 )
 
 func TestMain(m *testing.M) {
-	stage.Main(Stages())
+	reexec.Main(Stages())
 	flag.Parse()
 	testenv.UserMain(m)
 }

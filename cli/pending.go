@@ -296,7 +296,7 @@ func (f *front) awaitImages(ctx context.Context, p *upPod, patient bool) error {
 			f.tellWaits(p, st)
 		}
 		return false
-	}, func(l wire.Layer) {
+	}, func(l wire.LayerProgress) {
 		if l.Layer == "" { // all of the image
 			bars.done(l.Image)
 			return

@@ -37,7 +37,7 @@ type pendingPod struct {
 
 // layerAt is a layer with the number of its latest change.
 type layerAt struct {
-	wire.Layer
+	wire.LayerProgress
 	change int
 }
 
@@ -165,10 +165,10 @@ func (w *pendingPod) show(conn *net.UnixConn, over <-chan struct{}) {
 	for {
 		w.mu.Lock()
 		st, changed, changes := w.status, w.changed, w.changes
-		var news []wire.Layer
+		var news []wire.LayerProgress
 		for _, l := range w.layers {
 			if l.change > seen {
-				news = append(news, l.Layer)
+				news = append(news, l.LayerProgress)
 			}
 		}
 		w.mu.Unlock()
@@ -204,12 +204,12 @@ func (w *pendingPod) show(conn *net.UnixConn, over <-chan struct{}) {
 func (w *pendingPod) layer(e image.Progress) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	i := slices.IndexFunc(w.layers, func(l layerAt) bool { return l.Image == e.Image && l.Layer.Layer == e.Layer })
+	i := slices.IndexFunc(w.layers, func(l layerAt) bool { return l.Image == e.Image && l.LayerProgress.Layer == e.Layer })
 	if i < 0 {
 		i, w.layers = len(w.layers), append(w.layers, layerAt{})
 	}
 	w.changes++
-	w.layers[i] = layerAt{wire.Layer{Image: e.Image, Layer: e.Layer, Status: string(e.Status), Done: e.Done, Total: e.Total}, w.changes}
+	w.layers[i] = layerAt{wire.LayerProgress{Image: e.Image, Layer: e.Layer, Status: string(e.Status), Done: e.Done, Total: e.Total}, w.changes}
 	w.tell()
 }
 

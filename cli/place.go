@@ -8,7 +8,7 @@ import (
 	"time"
 
 	"github.com/podrun/podrun/internal/delegation"
-	"github.com/podrun/podrun/internal/stage"
+	"github.com/podrun/podrun/internal/podinit"
 	"github.com/podrun/podrun/internal/systemd"
 	"github.com/podrun/podrun/pod"
 )
@@ -31,11 +31,11 @@ const (
 // else the service manager is asked for a scope. warning is what the user must know,
 // once the pod has been started; without a manager the pod's supervisor finds a
 // cgroup, or says why there is none.
-func settle(s *stage.PodStart, plan *pod.Plan) (warning func() string) {
+func settle(s *podinit.Options, plan *pod.Plan) (warning func() string) {
 	none := func() string { return "" }
 	manager, ok := delegation.FindManager()
 	unit, err := apart(s, manager, ok)
-	if _, alone, oerr := delegation.Own(s.Ahead.Pids()...); alone && unit == nil || errors.Join(err, oerr) != nil || !ok {
+	if _, alone, oerr := delegation.Own(s.Prespawn.Pids()...); alone && unit == nil || errors.Join(err, oerr) != nil || !ok {
 		return none
 	}
 	patience := unitScopeTime
@@ -43,7 +43,7 @@ func settle(s *stage.PodStart, plan *pod.Plan) (warning func() string) {
 		unit, patience = &systemd.Unit{}, scopeTime
 	}
 	var failed error
-	s.Settle = func(pid int) {
+	s.MoveToCgroup = func(pid int) {
 		ctx, cancel := context.WithTimeout(context.Background(), patience)
 		defer cancel()
 		name := plan.Namespace + "-" + plan.Name
@@ -53,7 +53,7 @@ func settle(s *stage.PodStart, plan *pod.Plan) (warning func() string) {
 			Slice: unit.Slice, Before: unit.Name,
 		})
 		if err == nil {
-			err = delegation.Settle(cgroup, pid)
+			err = delegation.MoveToLeaf(cgroup, pid)
 		}
 		failed = err
 	}
@@ -88,9 +88,9 @@ func (f *front) warnOfLogout(pods []*upPod, lingers func() bool) {
 // it, in a scope: one whose cgroup was not given away, for systemd starts the main
 // process in there again after a crash, where it cannot while the pod has
 // controllers below (EBUSY).
-func apart(s *stage.PodStart, m delegation.Manager, ok bool) (*systemd.Unit, error) {
+func apart(s *podinit.Options, m delegation.Manager, ok bool) (*systemd.Unit, error) {
 	unit, is := systemd.OwnUnit()
-	if s.Attach == nil || !is || !ok {
+	if s.Notify == nil || !is || !ok {
 		return nil, nil
 	}
 	ctx, cancel := context.WithTimeout(context.Background(), unitScopeTime)

@@ -12,8 +12,8 @@ import (
 
 	"github.com/podrun/podrun/cli/internal/remote"
 	"github.com/podrun/podrun/image"
+	"github.com/podrun/podrun/internal/reexec"
 	"github.com/podrun/podrun/internal/report"
-	"github.com/podrun/podrun/internal/stage"
 	"github.com/podrun/podrun/internal/store"
 	"github.com/podrun/podrun/internal/systemd"
 	"github.com/podrun/podrun/manifest"
@@ -42,14 +42,14 @@ func (f *front) pullOne(args []string) error {
 	if len(args) != 5 {
 		return report.New(report.Internal, "", "a puller takes five arguments")
 	}
-	lock := os.NewFile(stage.PullerLock, "lock")
-	if _, err := unix.FcntlInt(stage.PullerLock, unix.F_GETFD, 0); err != nil {
+	lock := os.NewFile(reexec.PullerLock, "lock")
+	if _, err := unix.FcntlInt(reexec.PullerLock, unix.F_GETFD, 0); err != nil {
 		return report.New(report.Internal, "podrun up starts pullers", "a puller needs its lock: %w", err)
 	}
-	unix.CloseOnExec(stage.PullerLock) // StartPod hands it to the pod
+	unix.CloseOnExec(reexec.PullerLock) // StartPod hands it to the pod
 	dirs := store.Dirs{Data: args[0], Runtime: args[1]}
 	p := dirs.Pod(args[2], args[3])
-	if pid, begun, err := stage.BeginPuller(dirs, p, args[4], lock); begun || err != nil {
+	if pid, begun, err := reexec.BeginPuller(dirs, p, args[4], lock); begun || err != nil {
 		if err == nil {
 			scope(systemd.Scope{Name: "podrun-pull-" + p.Namespace + "-" + p.Name, Description: "podrun: pull for pod " + p.Namespace + "/" + p.Name, PID: pid, Stop: stopMargin})
 		}

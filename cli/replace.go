@@ -11,8 +11,8 @@ import (
 	"syscall"
 
 	"github.com/podrun/podrun/cli/internal/remote"
+	"github.com/podrun/podrun/internal/reexec"
 	"github.com/podrun/podrun/internal/report"
-	"github.com/podrun/podrun/internal/stage"
 	"github.com/podrun/podrun/internal/store"
 	"github.com/podrun/podrun/manifest"
 )
@@ -50,7 +50,7 @@ func (l *launch) replacePod(p *upPod) error {
 
 // beside runs the replacer, and returns when it has ended. What it writes goes to said.
 func (house) beside(dirs store.Dirs, p store.Pod, lock *store.FileLock, said io.Writer, _ func() error) error {
-	err := stage.ReplacerCommand(dirs, p, lock, said).Run()
+	err := reexec.ReplacerCommand(dirs, p, lock, said).Run()
 	if exit := (*exec.ExitError)(nil); errors.As(err, &exit) && exit.Exited() {
 		return &exitError{code: exit.ExitCode()} // it has written why
 	}
@@ -69,7 +69,7 @@ func replacerStage(args []string) int {
 		return exitInternal
 	}
 	dirs := store.Dirs{Data: args[0], Runtime: args[1]}
-	lock, err := store.InheritedFileLock(stage.ReplacerLock)
+	lock, err := store.InheritedFileLock(reexec.ReplacerLock)
 	if err == nil {
 		err = f.replaceRecorded(context.Background(), dirs, dirs.Pod(args[2], args[3]), lock)
 	}
@@ -188,7 +188,7 @@ func (f *front) replaceLeft(dirs store.Dirs, p store.Pod) error {
 		return report.New(report.Failure, "podrun up runs it; podrun down "+p.Name+" forgets it", "pod %s could not replace the one before it: %s", p.Name, r.Failed)
 	}
 	fmt.Fprintf(f.err, "podrun: finishing the replacement of pod %s: podrun up --replace was interrupted\n", p.Name)
-	cmd := stage.ReplacerCommand(dirs, p, lock, nil)
+	cmd := reexec.ReplacerCommand(dirs, p, lock, nil)
 	if err := cmd.Start(); err != nil {
 		return fmt.Errorf("replace pod %s: %w", p.Name, err)
 	}

@@ -11,10 +11,11 @@ import (
 
 	"github.com/podrun/podrun/image"
 	"github.com/podrun/podrun/internal/host"
-	"github.com/podrun/podrun/internal/stage"
-	"github.com/podrun/podrun/internal/stage/embed"
+	"github.com/podrun/podrun/internal/nsprobe"
+	"github.com/podrun/podrun/internal/podinit"
+	"github.com/podrun/podrun/internal/programs"
+	"github.com/podrun/podrun/internal/reexec"
 	"github.com/podrun/podrun/internal/store"
-	"github.com/podrun/podrun/internal/trial"
 	"github.com/podrun/podrun/pod"
 )
 
@@ -26,7 +27,7 @@ type rooms interface {
 	ids() host.IDs                                      // of pods
 	hugePages(need map[string]int64) error              // why a pod cannot have so many bytes of each size
 	modules() (host.AppArmor, host.SELinux)             // security modules of the kernel
-	ahead(store.Dirs) *stage.Ahead                      // nil if it cannot be begun
+	ahead(store.Dirs) *podinit.Prespawn                 // nil if it cannot be begun
 	images(store.Dirs) (images, error)
 	pods(store.Dirs) (pods, error)
 	// beside replaces a pod by its record in another process, which outlives this one; here
@@ -58,10 +59,10 @@ type pods interface {
 // beginning is what a pod begins with.
 type beginning struct {
 	lock   *os.File
-	ports  map[string]*os.File // of the host, by their names
-	at     *stage.Front        // nil unless systemd runs the pod
-	ahead  *stage.Ahead        // nil: none was begun
-	record func() error        // if not nil, it puts the pod on record meanwhile
+	ports  map[string]*os.File   // of the host, by their names
+	at     *podinit.NotifyTarget // nil unless systemd runs the pod
+	ahead  *podinit.Prespawn     // nil: none was begun
+	record func() error          // if not nil, it puts the pod on record meanwhile
 }
 
 // house is the real one.
@@ -78,7 +79,7 @@ func (house) modules() (host.AppArmor, host.SELinux) {
 func (house) images(dirs store.Dirs) (images, error) { return openImages(dirs) }
 
 func (house) pods(dirs store.Dirs) (pods, error) {
-	programs, err := embed.Programs(dirs)
+	programs, err := programs.Programs(dirs)
 	return &keeper{dirs, programs}, err
 }
 
@@ -87,42 +88,42 @@ func (house) pull(dirs store.Dirs, p store.Pod, wishes pullWishes, lock *os.File
 	if err != nil {
 		return fmt.Errorf("encode how to pull: %w", err)
 	}
-	return stage.StartPuller(dirs, p, string(text), lock)
+	return reexec.StartPuller(dirs, p, string(text), lock)
 }
 
 // keeper runs the stages of pods in the supervisor's program.
 type keeper struct {
 	dirs     store.Dirs
-	programs stage.Programs
+	programs podinit.Programs
 }
 
 func (k *keeper) start(p store.Pod, plan *pod.Plan, with beginning) (string, error) {
-	s := stage.PodStart{Record: with.record, Programs: k.programs, Dirs: k.dirs, Pod: p, Hostname: plan.NodeName(), Lock: with.lock, Ports: with.ports, Attach: with.at, Ahead: with.ahead, Apart: plan.Apart && os.Geteuid() != 0}
+	s := podinit.Options{Record: with.record, Programs: k.programs, Dirs: k.dirs, Pod: p, Hostname: plan.NodeName(), Lock: with.lock, Ports: with.ports, Notify: with.at, Prespawn: with.ahead, OwnUserNS: plan.Apart && os.Geteuid() != 0}
 	s.HostPID = plan.HostPID
 	if u := plan.Users; u != nil {
 		s.Users = &host.Range{First: uint64(u.First), Count: uint64(u.Count)}
 	}
 	warning := settle(&s, plan)
-	err := stage.StartPod(s)
+	err := podinit.Start(s)
 	return warning(), err
 }
 
 func (k *keeper) remove(p store.Pod) error {
 	defer runtime.KeepAlive(k.programs.InUse)
-	return stage.RemovePod(k.programs.Supervisor, k.dirs, p)
+	return podinit.RemovePod(k.programs.Supervisor, k.dirs, p)
 }
 
 func (k *keeper) removeClaim(namespace, name string) error {
 	defer runtime.KeepAlive(k.programs.InUse)
-	return stage.RemoveClaim(k.programs.Supervisor, k.dirs, namespace, name)
+	return podinit.RemoveClaim(k.programs.Supervisor, k.dirs, namespace, name)
 }
 
 // Stages are the hidden stages of the rooms that only the command line links.
 func Stages() map[string]func(args []string) int {
 	stages := image.Stages()
-	maps.Copy(stages, trial.Stages())
-	stages[stage.Controller] = controllerStage
-	stages[stage.Replacer] = replacerStage
-	stages[stage.Puller] = pullerStage
+	maps.Copy(stages, nsprobe.Stages())
+	stages[reexec.Controller] = controllerStage
+	stages[reexec.Replacer] = replacerStage
+	stages[reexec.Puller] = pullerStage
 	return stages
 }

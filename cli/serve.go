@@ -12,8 +12,8 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/podrun/podrun/cli/internal/remote"
+	"github.com/podrun/podrun/internal/podinit"
 	"github.com/podrun/podrun/internal/report"
-	"github.com/podrun/podrun/internal/stage"
 	"github.com/podrun/podrun/internal/store"
 	"github.com/podrun/podrun/internal/systemd"
 	"github.com/podrun/podrun/internal/wire"
@@ -170,7 +170,7 @@ func (s *service) connect(p *upPod) error {
 		return fmt.Errorf("make a socket for pod %s: %w", p.place.Name, err)
 	}
 	p.socket = os.NewFile(uintptr(fds[0]), "our end")
-	p.front = &stage.Front{Socket: os.NewFile(uintptr(fds[1]), "supervisor's end"), AttachRequest: wire.AttachRequest{Every: silence}}
+	p.front = &podinit.NotifyTarget{Socket: os.NewFile(uintptr(fds[1]), "supervisor's end"), NotifyRequest: wire.NotifyRequest{Every: silence}}
 	if w := s.notify.Watchdog(); w > 0 {
 		p.front.Every = w / 3
 	}
@@ -258,7 +258,7 @@ func (s *service) attachOnce(ctx context.Context, p *upPod) error {
 	if p.front.Output != nil {
 		files = append(files, p.front.Output)
 	}
-	conn, err := remote.Ask(within, p.place, wire.Request{Verb: wire.Attach, Attach: &p.front.AttachRequest}, files...)
+	conn, err := remote.Ask(within, p.place, wire.Request{Verb: wire.Notify, Notify: &p.front.NotifyRequest}, files...)
 	if err == nil {
 		defer conn.Close()
 		var frame wire.Frame

@@ -14,8 +14,9 @@ import (
 	"github.com/urfave/cli/v2"
 	"golang.org/x/sys/unix"
 
+	"github.com/podrun/podrun/internal/podinit"
+	"github.com/podrun/podrun/internal/reexec"
 	"github.com/podrun/podrun/internal/report"
-	"github.com/podrun/podrun/internal/stage"
 	"github.com/podrun/podrun/internal/store"
 	"github.com/podrun/podrun/internal/systemd"
 	"github.com/podrun/podrun/pod"
@@ -145,13 +146,13 @@ func (s *service) wait() error {
 	if err != nil {
 		return fmt.Errorf("wait for the pods: %w", err)
 	}
-	return fmt.Errorf("wait for the pods: %w", stage.Waiting{Output: state.Output, Sockets: sockets}.Wait(append(os.Environ(), servedEnv+"="+string(text))))
+	return fmt.Errorf("wait for the pods: %w", reexec.UnitWait{Output: state.Output, Sockets: sockets}.Exec(append(os.Environ(), servedEnv+"="+string(text))))
 }
 
 // woken goes on where wait has stopped. The files of the command line may have changed
 // since: they are not read.
 func (f *front) woken(c *cli.Context) error {
-	why := f.getenv(stage.WokenEnv)
+	why := f.getenv(reexec.WokenEnv)
 	signals, quiet := f.signals(syscall.SIGINT, syscall.SIGTERM, syscall.SIGHUP)
 	defer quiet()
 	dirs, err := f.dirs()
@@ -168,7 +169,7 @@ func (f *front) woken(c *cli.Context) error {
 	if err := json.Unmarshal([]byte(f.getenv(servedEnv)), &state); err != nil {
 		return report.New(report.Internal, "", "cannot go on with the pods: read %s: %w", servedEnv, err)
 	}
-	for _, name := range []string{servedEnv, stage.WokenEnv} {
+	for _, name := range []string{servedEnv, reexec.WokenEnv} {
 		os.Unsetenv(name)
 	}
 	if len(state.Workloads) > 0 {
@@ -184,7 +185,7 @@ func (f *front) woken(c *cli.Context) error {
 		p := &upPod{place: dirs.Pod(one.Namespace, one.Name), started: true}
 		if one.Socket >= 0 {
 			unix.CloseOnExec(one.Socket)
-			p.socket, p.front = os.NewFile(uintptr(one.Socket), "our end"), &stage.Front{}
+			p.socket, p.front = os.NewFile(uintptr(one.Socket), "our end"), &podinit.NotifyTarget{}
 		}
 		if p.plan, err = p.place.Plan(); err != nil { // removed by another podrun
 			p.plan = &pod.Plan{Namespace: one.Namespace, Name: one.Name}

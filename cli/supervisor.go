@@ -13,11 +13,11 @@ import (
 // watch hands every status of the pod to seen, until the pod has ended or seen
 // says enough. A pod that has ended already has shown its last status before.
 func watch(ctx context.Context, p store.Pod, seen func(*pod.Status) (enough bool)) error {
-	return watchLayers(ctx, p, seen, func(wire.Layer) {})
+	return watchLayers(ctx, p, seen, func(wire.LayerProgress) {})
 }
 
 // watchLayers is watch that also hands on how far the layers of images are that are pulled.
-func watchLayers(ctx context.Context, p store.Pod, seen func(*pod.Status) (enough bool), layer func(wire.Layer)) error {
+func watchLayers(ctx context.Context, p store.Pod, seen func(*pod.Status) (enough bool), layer func(wire.LayerProgress)) error {
 	begun := false
 	err := remote.Persist(ctx, p, func() error {
 		return watchOnce(ctx, p, func(st *pod.Status) bool {
@@ -31,7 +31,7 @@ func watchLayers(ctx context.Context, p store.Pod, seen func(*pod.Status) (enoug
 	return err
 }
 
-func watchOnce(ctx context.Context, p store.Pod, seen func(*pod.Status) (enough bool), layer func(wire.Layer)) error {
+func watchOnce(ctx context.Context, p store.Pod, seen func(*pod.Status) (enough bool), layer func(wire.LayerProgress)) error {
 	conn, err := remote.Ask(ctx, p, wire.Request{Verb: wire.Watch})
 	if err != nil {
 		return err

@@ -8,7 +8,7 @@ import (
 	"strings"
 
 	"github.com/podrun/podrun/cgroups/stats"
-	"github.com/podrun/podrun/internal/stage"
+	"github.com/podrun/podrun/internal/podinit"
 	"github.com/podrun/podrun/internal/store"
 	"github.com/podrun/podrun/pod"
 )
@@ -91,7 +91,7 @@ func (v *topView) byCgroup(u *podUse, st *pod.Status) (err error) {
 func (v *topView) byProcesses(u *podUse, st *pod.Status, all *stats.Processes) {
 	u.added = true
 	v.say("pod " + u.place.Name + " has no cgroup of its own, so its processes are added up, without disk and pressure; podrun doctor says why")
-	keeper, ok := all.Find(func(args []string) bool { return stage.Supervises(args, u.place) })
+	keeper, ok := all.Find(func(args []string) bool { return podinit.IsPodProcess(args, u.place) })
 	if !ok {
 		return
 	}

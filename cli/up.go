@@ -13,8 +13,8 @@ import (
 	"github.com/urfave/cli/v2"
 
 	"github.com/podrun/podrun/internal/host"
+	"github.com/podrun/podrun/internal/reexec"
 	"github.com/podrun/podrun/internal/report"
-	"github.com/podrun/podrun/internal/stage"
 	"github.com/podrun/podrun/internal/systemd"
 )
 
@@ -108,7 +108,7 @@ func (f *front) up(c *cli.Context) error {
 	if how := dryRunOf(c); how != dryNone {
 		return f.rehearse(c, files, how)
 	}
-	if f.getenv(stage.WokenEnv) != "" {
+	if f.getenv(reexec.WokenEnv) != "" {
 		return f.woken(c)
 	}
 	signals, quiet := f.signals(syscall.SIGINT, syscall.SIGTERM, syscall.SIGHUP)

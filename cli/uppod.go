@@ -7,7 +7,7 @@ import (
 	"sync"
 	"time"
 
-	"github.com/podrun/podrun/internal/stage"
+	"github.com/podrun/podrun/internal/podinit"
 	"github.com/podrun/podrun/internal/store"
 	"github.com/podrun/podrun/manifest"
 	"github.com/podrun/podrun/pod"
@@ -43,9 +43,9 @@ type upPod struct {
 	ports   map[string]*os.File // of the host, opened for it, by their names
 	renewal *renewal            // nil unless its file is watched
 
-	front  *stage.Front // for a pod that systemd runs: what its supervisor gets
-	socket *os.File     // and our end of it
-	last   *pod.Status  // how it ended, once that is known
+	front  *podinit.NotifyTarget // for a pod that systemd runs: what its supervisor gets
+	socket *os.File              // and our end of it
+	last   *pod.Status           // how it ended, once that is known
 }
 
 // newUID makes a random UUID (RFC 9562, version 4).

@@ -13,7 +13,7 @@ import (
 	"github.com/opencontainers/go-digest"
 
 	"github.com/podrun/podrun/image/api"
-	"github.com/podrun/podrun/internal/stage"
+	"github.com/podrun/podrun/internal/reexec"
 )
 
 // several are small layers, like no others' of another name, and the paths of their blobs at
@@ -81,7 +81,7 @@ func TestPullOnce(t *testing.T) {
 	var running []*exec.Cmd
 	var said [processes]bytes.Buffer
 	for i := range processes {
-		cmd := stage.Command(stage.Spec{Name: "_pull", Args: []string{s.Dir, repo}})
+		cmd := reexec.Command(reexec.Spec{Name: "_pull", Args: []string{s.Dir, repo}})
 		cmd.Stdout, cmd.Stderr = &said[i], &said[i]
 		if err := cmd.Start(); err != nil {
 			t.Fatal(err)

@@ -11,7 +11,7 @@ import (
 	"testing"
 
 	"github.com/podrun/podrun/image/api"
-	"github.com/podrun/podrun/internal/stage"
+	"github.com/podrun/podrun/internal/reexec"
 )
 
 // benchLayout is an image of about 100 MB in 8 layers and 8,000 files, of which
@@ -49,7 +49,7 @@ func BenchmarkLoad(b *testing.B) {
 			for b.Loop() {
 				b.StopTimer()
 				dir := filepath.Join(tempDir(b), "images")
-				cmd := stage.Command(stage.Spec{Name: "_load", Args: []string{dir, path, "memory"}})
+				cmd := reexec.Command(reexec.Spec{Name: "_load", Args: []string{dir, path, "memory"}})
 				var out bytes.Buffer
 				cmd.Stdout, cmd.Stderr = &out, &out
 				b.StartTimer()

@@ -21,7 +21,7 @@ import (
 	"github.com/podrun/podrun/image/api"
 	"github.com/podrun/podrun/image/download"
 	"github.com/podrun/podrun/image/records"
-	"github.com/podrun/podrun/internal/stage"
+	"github.com/podrun/podrun/internal/reexec"
 	"github.com/podrun/podrun/internal/testenv"
 )
 
@@ -182,7 +182,7 @@ func TestPullIsKilled(t *testing.T) {
 	rnd := rand.New(rand.NewPCG(7, 8))
 	const kills = 4
 	for i := range kills {
-		cmd := stage.Command(stage.Spec{Name: "_pull", Args: []string{s.Dir, p.addr + "/big"}})
+		cmd := reexec.Command(reexec.Spec{Name: "_pull", Args: []string{s.Dir, p.addr + "/big"}})
 		before, wait := p.came.Load(), rnd.Int64N(size/kills)
 		if err := cmd.Start(); err != nil {
 			t.Fatal(err)

@@ -14,8 +14,8 @@ import (
 	"github.com/podrun/podrun/image/api"
 	"github.com/podrun/podrun/image/layer"
 	"github.com/podrun/podrun/image/records"
+	"github.com/podrun/podrun/internal/reexec"
 	"github.com/podrun/podrun/internal/report"
-	"github.com/podrun/podrun/internal/stage"
 	"github.com/podrun/podrun/internal/testenv"
 )
 
@@ -38,7 +38,7 @@ func TestDiskOfEverySize(t *testing.T) {
 			if os.Getenv(fuzzedEnv) != "" {
 				times = "each"
 			}
-			cmd := stage.Command(stage.Spec{Name: "_full", Args: []string{tempDir(t), small, from, times}, Userns: true})
+			cmd := reexec.Command(reexec.Spec{Name: "_full", Args: []string{tempDir(t), small, from, times}, Userns: true})
 			out, err := cmd.CombinedOutput()
 			if err != nil {
 				t.Fatalf("%v\n%s", err, out)

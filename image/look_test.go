@@ -14,7 +14,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/podrun/podrun/image/layer"
-	"github.com/podrun/podrun/internal/stage"
+	"github.com/podrun/podrun/internal/reexec"
 )
 
 // tree is a directory as seen from inside the user namespace: a line for every
@@ -47,7 +47,7 @@ func testStages() map[string]func([]string) int {
 // inUserns runs a test stage and reads the tree it shows.
 func inUserns(t testing.TB, name string, args ...string) tree {
 	t.Helper()
-	cmd := stage.Command(stage.Spec{Name: name, Args: args, Userns: true})
+	cmd := reexec.Command(reexec.Spec{Name: name, Args: args, Userns: true})
 	var stderr strings.Builder
 	cmd.Stderr = &stderr
 	out, err := cmd.Output()

@@ -5,13 +5,13 @@ import (
 	"testing"
 
 	"github.com/podrun/podrun/image/layer"
-	"github.com/podrun/podrun/internal/stage"
+	"github.com/podrun/podrun/internal/reexec"
 	"github.com/podrun/podrun/internal/testenv"
 )
 
 func TestMain(m *testing.M) {
 	stages := layer.Stages()
 	maps.Copy(stages, testStages())
-	stage.Main(stages)
+	reexec.Main(stages)
 	testenv.MainOutside(m)
 }

@@ -14,7 +14,7 @@ import (
 	"github.com/opencontainers/image-spec/specs-go"
 	v1 "github.com/opencontainers/image-spec/specs-go/v1"
 
-	"github.com/podrun/podrun/internal/stage"
+	"github.com/podrun/podrun/internal/reexec"
 )
 
 // mostMemory is what no process of a pull may ever have, in kB: "whatever the image". It is
@@ -52,7 +52,7 @@ func TestMemoryOfAPull(t *testing.T) {
 			if tt.others > 0 {
 				fk.index(tt.others)
 			}
-			cmd := stage.Command(stage.Spec{Name: "_pull", Args: []string{newStore(t).Dir, repo, "memory"}})
+			cmd := reexec.Command(reexec.Spec{Name: "_pull", Args: []string{newStore(t).Dir, repo, "memory"}})
 			var said bytes.Buffer
 			cmd.Stdout, cmd.Stderr = &said, &said
 			if err := cmd.Run(); err != nil {

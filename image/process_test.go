@@ -26,7 +26,7 @@ import (
 	"github.com/podrun/podrun/image/api"
 	"github.com/podrun/podrun/image/layer"
 	"github.com/podrun/podrun/image/records"
-	"github.com/podrun/podrun/internal/stage"
+	"github.com/podrun/podrun/internal/reexec"
 	"github.com/podrun/podrun/internal/testenv"
 	"github.com/podrun/podrun/pod"
 )
@@ -84,7 +84,7 @@ func TestLoadOnce(t *testing.T) {
 	var running []*exec.Cmd
 	var out [6]bytes.Buffer
 	for i := range out {
-		cmd := stage.Command(stage.Spec{Name: "_load", Args: []string{s.Dir, path}})
+		cmd := reexec.Command(reexec.Spec{Name: "_load", Args: []string{s.Dir, path}})
 		cmd.Stdout, cmd.Stderr = &out[i], &out[i]
 		if err := cmd.Start(); err != nil {
 			t.Fatal(err)
@@ -123,7 +123,7 @@ func TestKilled(t *testing.T) {
 	if err := unix.Mkfifo(fifo, 0o600); err != nil {
 		t.Fatal(err)
 	}
-	cmd := stage.Command(stage.Spec{Name: "_import", Args: []string{s.Dir, fifo, "x"}})
+	cmd := reexec.Command(reexec.Spec{Name: "_import", Args: []string{s.Dir, fifo, "x"}})
 	if err := cmd.Start(); err != nil {
 		t.Fatal(err)
 	}

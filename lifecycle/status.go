@@ -1,6 +1,10 @@
 package lifecycle
 
-import "github.com/podrun/podrun/pod"
+import (
+	"cmp"
+
+	"github.com/podrun/podrun/pod"
+)
 
 // Status says what has become of the pod, as the kubelet would. Its times are
 // those of the events; now stands in only where there was none. BootID and
@@ -28,4 +32,140 @@ func Status(plan *pod.Plan, o *Observed, now Now) pod.Status {
 		s.Reason, s.Message = pod.ReasonPaused, "podrun unpause "+plan.Name+" lets it go on"
 	}
 	return s
+}
+
+// containerStatuses are the statuses of one list of the plan, in its order.
+func containerStatuses(plan *pod.Plan, o *Observed, ending *Ending, list []pod.Container, app bool) []pod.ContainerStatus {
+	if len(list) == 0 {
+		return nil
+	}
+	out := make([]pod.ContainerStatus, len(list))
+	for i := range list {
+		r := roleApp
+		if !app {
+			r = initRole(&list[i])
+		}
+		out[i] = containerStatus(plan, o, ending, &list[i], r, o.container(list[i].Name))
+	}
+	return out
+}
+
+func containerStatus(plan *pod.Plan, o *Observed, ending *Ending, c *pod.Container, r role, seen *Container) pod.ContainerStatus {
+	s := pod.ContainerStatus{
+		Name: c.Name, Image: cmp.Or(seen.Image, c.Image), ImageID: cmp.Or(seen.ImageID, c.ImageID), User: seen.User,
+		RestartCount: seen.Attempt, ContainerID: containerID(seen.ID),
+		Started: started(c, seen), Ready: ready(c, r, seen),
+	}
+	switch {
+	case up(c, seen):
+		s.State.Running = &pod.RunningAt{StartedAt: seen.Started}
+		s.LastState = terminated(seen.End)
+	case o.Restarting && seen.State == RunEnded:
+		s.State.Waiting = &pod.Waiting{Reason: reasonRestartingAll, Message: messageRestartingAll}
+		s.LastState = terminated(seen.End)
+	case seen.State == RunEnded && !seen.purged(ending) && !crashLooping(plan, c, ending, r, seen):
+		s.State = terminated(seen.End)
+		s.LastState = terminated(seen.PrevEnd)
+	default:
+		s.State.Waiting = waiting(plan, r, c.Name, seen)
+		s.LastState = terminated(seen.End)
+	}
+	return s
+}
+
+// purged says whether a container that ended is to be run as if it never had been.
+func (c *Container) purged(ending *Ending) bool { return ending == nil && c.Renew == RenewAnew }
+
+// crashLooping says whether a container that ended waits for its back-off.
+func crashLooping(plan *pod.Plan, planned *pod.Container, ending *Ending, r role, c *Container) bool {
+	return ending == nil && c.State == RunEnded && restarts(plan, planned, r, c) && c.delay() > 0
+}
+
+// waiting gives the kubelet's reason. Before their first run all containers of
+// a pod with init containers wait with PodInitializing; of those that are being
+// started again, only the plain init containers do.
+func waiting(plan *pod.Plan, r role, name string, c *Container) *pod.Waiting {
+	switch {
+	case c.State == RunUnmade:
+		why := *c.Unmade
+		return &why
+	case c.State == RunEnded && c.delay() > 0:
+		return &pod.Waiting{Reason: "CrashLoopBackOff", Message: backoffMessage(plan, name, c.delay())}
+	case len(plan.InitContainers) > 0 && (c.End == nil || r == roleInit || c.Renew != RenewNone):
+		return &pod.Waiting{Reason: "PodInitializing"}
+	default:
+		return &pod.Waiting{Reason: "ContainerCreating"}
+	}
+}
+
+// terminated is a state of its own, so that no caller can write to Observed.
+func terminated(t *pod.Terminated) pod.State {
+	if t == nil {
+		return pod.State{}
+	}
+	own := *t
+	return pod.State{Terminated: &own}
+}
+
+// phase is the kubelet's getPhase over what is known, and its rule that a pod
+// whose containers were all stopped, or that is over, is never left in between.
+func phase(plan *pod.Plan, o *Observed, ending *Ending) pod.Phase {
+	if ending != nil {
+		switch ending.Cause {
+		case EndDeadline, EndLost, EndEvicted, EndShutdown:
+			return pod.Failed
+		}
+	}
+	p := phaseOfContainers(plan, o, ending)
+	if o.over(plan, ending) && !p.Terminal() {
+		return pod.Failed // something never ran that should have
+	}
+	return p
+}
+
+// phaseOfContainers judges by the containers alone. A run that ended counts
+// until the next one is running.
+func phaseOfContainers(plan *pod.Plan, o *Observed, ending *Ending) pod.Phase {
+	waiting := 0
+	for i := range plan.InitContainers {
+		planned := &plan.InitContainers[i]
+		r := initRole(planned)
+		switch c := o.container(planned.Name); {
+		case r == roleInit && finished(plan, planned, r, c) && !succeeded(r, c.End):
+			return pod.Failed
+		case r == roleInit && !passed(planned, r, c):
+			waiting++
+		case r == roleSidecar && !up(planned, c) && c.End == nil:
+			waiting++
+		case r == roleSidecar && up(planned, c) && !started(planned, c) && !o.initialized():
+			waiting++
+		}
+	}
+	stopped, good, restarting := 0, 0, 0
+	for i := range plan.Containers {
+		planned := &plan.Containers[i]
+		switch c := o.container(planned.Name); {
+		case up(planned, c):
+		case c.End == nil:
+			waiting++
+		default:
+			stopped++
+			if succeeded(roleApp, c.End) {
+				good++
+			}
+			if restarts(plan, planned, roleApp, c) {
+				restarting++
+			}
+		}
+	}
+	switch {
+	case waiting > 0:
+		return pod.Pending
+	case !o.idle(plan), ending == nil && restarting > 0:
+		return pod.Running
+	case stopped == good:
+		return pod.Succeeded
+	default:
+		return pod.Failed
+	}
 }

@@ -50,8 +50,8 @@ func (c *control) publish(st *pod.Status) {
 // A client has to say what it wants, and to listen to the last that is said: a
 // suspended one must not hold the pod.
 const (
-	requestTime  = 10 * time.Second
-	farewellTime = time.Second
+	requestTimeout = 10 * time.Second
+	closeTimeout   = time.Second
 )
 
 // acceptPause is between two tries where there is no descriptor for a client.
@@ -63,34 +63,34 @@ func (c *control) close(l net.Listener) {
 	c.mu.Lock()
 	c.closing = true
 	for conn := range c.conns {
-		conn.SetDeadline(time.Now().Add(farewellTime))
+		conn.SetDeadline(time.Now().Add(closeTimeout))
 	}
 	c.mu.Unlock()
 	close(c.ended)
 	c.clients.Wait()
 }
 
-// admit and dismiss keep account of a client.
-func (c *control) admit(conn *net.UnixConn) {
+// track and dismiss keep account of a client.
+func (c *control) track(conn *net.UnixConn) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	c.conns[conn] = true
-	limit := requestTime
+	limit := requestTimeout
 	if c.closing {
-		limit = farewellTime
+		limit = closeTimeout
 	}
 	conn.SetDeadline(time.Now().Add(limit))
 }
 
-func (c *control) dismiss(conn *net.UnixConn) {
+func (c *control) untrack(conn *net.UnixConn) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	delete(c.conns, conn)
 	conn.Close()
 }
 
-// asked lets a client that has made its request take its time.
-func (c *control) asked(conn *net.UnixConn) {
+// clearDeadline lets a client that has made its request take its time.
+func (c *control) clearDeadline(conn *net.UnixConn) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if !c.closing {
@@ -134,26 +134,26 @@ func (c *control) serve(l *net.UnixListener) {
 			continue
 		}
 		c.served.Add(1)
-		c.admit(conn)
+		c.track(conn)
 		c.clients.Go(func() {
 			defer c.served.Add(-1)
-			defer c.dismiss(conn)
-			if err := c.answer(conn); err != nil {
+			defer c.untrack(conn)
+			if err := c.handle(conn); err != nil {
 				fmt.Fprintln(os.Stderr, "answer request:", err)
 			}
 		})
 	}
 }
 
-func (c *control) answer(conn *net.UnixConn) error {
-	if err := ownPeer(conn); err != nil {
+func (c *control) handle(conn *net.UnixConn) error {
+	if err := checkPeer(conn); err != nil {
 		return err
 	}
 	req, files, err := wire.ReadRequest(conn)
 	if err != nil {
 		return err
 	}
-	c.asked(conn)
+	c.clearDeadline(conn)
 	if req == nil { // somebody only looked whether we serve
 		return nil
 	}
@@ -171,28 +171,28 @@ func (c *control) answer(conn *net.UnixConn) error {
 			ev.Reason = pod.ReasonTerminated
 		}
 		if req.Stop.Remove {
-			c.leave()
+			c.markLeaving()
 		}
 		c.engine.emit(ev)
 		<-c.ended
 		return nil
-	case req.Verb == wire.Attach && req.Attach != nil:
-		return c.attach(conn, req.Attach, files)
+	case req.Verb == wire.Notify && req.Notify != nil:
+		return c.setNotifyTarget(conn, req.Notify, files)
 	case req.Verb == wire.Apply && req.Apply != nil:
 		return c.apply(conn, req.Apply)
 	case req.Verb == wire.Kill && req.Kill != nil:
 		return c.kill(conn, req.Kill)
 	case req.Verb == wire.Pause && req.Pause != nil:
-		return c.hold(conn, req.Pause)
+		return c.pauseOrResume(conn, req.Pause)
 	case req.Verb == wire.SetCondition && req.Condition != nil:
 		return c.setCondition(conn, req.Condition)
 	case req.Verb == wire.Changed && req.Changed != nil:
-		c.engine.changed(*req.Changed)
+		c.engine.objectChanged(*req.Changed)
 		return wire.WriteFrame(conn, wire.Frame{Applied: true})
 	case req.Verb == wire.Connect && req.Connect != nil:
-		return c.connect(conn, req.Connect)
-	case req.Verb == wire.Join && req.Join != nil:
-		return c.join(conn, req.Join, files)
+		return c.portForward(conn, req.Connect)
+	case req.Verb == wire.Attach && req.Attach != nil:
+		return c.attach(conn, req.Attach, files)
 	case req.Verb == wire.Copy && req.Copy != nil:
 		return c.copy(conn, req.Copy, files)
 	case req.Verb == wire.Exec && req.Exec != nil:
@@ -201,18 +201,18 @@ func (c *control) answer(conn *net.UnixConn) error {
 	return wire.WriteFrame(conn, wire.Frame{Error: &wire.Error{Message: fmt.Sprintf("unknown request %q", req.Verb), Code: 125}})
 }
 
-// leave records that the pod is to be removed, before anything is done: the pod's own processes
+// markLeaving records that the pod is to be removed, before anything is done: the pod's own processes
 // finish it, whatever becomes of the client. Without room for the record the client does it.
-func (c *control) leave() {
+func (c *control) markLeaving() {
 	if err := c.engine.store.MarkRemoving(); err != nil {
 		fmt.Fprintln(os.Stderr, err)
 	}
 	c.leaving.Store(true)
 }
 
-// ownPeer refuses everyone but the user whose pod it is: root of our user
+// checkPeer refuses everyone but the user whose pod it is: root of our user
 // namespace, which is the user.
-func ownPeer(conn *net.UnixConn) error {
+func checkPeer(conn *net.UnixConn) error {
 	raw, err := conn.SyscallConn()
 	if err != nil {
 		return fmt.Errorf("look at the peer: %w", err)
@@ -263,9 +263,9 @@ func (c *control) watch(conn *net.UnixConn) error {
 	}
 }
 
-// attach takes a front's ends and answers with how the pod is.
-func (c *control) attach(conn *net.UnixConn, req *wire.AttachRequest, files []*os.File) error {
-	if err := c.engine.herald.attach(req, files); err != nil {
+// setNotifyTarget takes a front's ends and answers with how the pod is.
+func (c *control) setNotifyTarget(conn *net.UnixConn, req *wire.NotifyRequest, files []*os.File) error {
+	if err := c.engine.notifier.Attach(req, files); err != nil {
 		return wire.WriteFrame(conn, wire.Frame{Error: &wire.Error{Message: err.Error(), Code: 125}})
 	}
 	c.mu.Lock()

@@ -10,6 +10,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	"github.com/podrun/podrun/internal/procfs"
 	"github.com/podrun/podrun/internal/testenv"
 	"github.com/podrun/podrun/pod"
 )
@@ -42,8 +43,8 @@ func (w wholePod) daemon(n int) (pid int) {
 
 // lives says whether a process is there that was not killed.
 func lives(pid int) bool {
-	st, ok := stat(pid)
-	return ok && st.state != 'Z'
+	st, ok := procfs.Lookup(pid)
+	return ok && st.State != 'Z'
 }
 
 // With hostPID a container sees the processes of whoever started the pod, and has nothing of
@@ -107,12 +108,12 @@ func TestHostPIDKilled(t *testing.T) {
 	}
 	// The guard's death ends the pod: nobody else would, should the keeper be killed, too.
 	_, keeper = w.processes()
-	st, ok := stat(keeper)
+	st, ok := procfs.Lookup(keeper)
 	if !ok {
 		t.Fatal("no keeper")
 	}
 	daemon = w.daemon(1)
-	if err := unix.Kill(st.parent, unix.SIGKILL); err != nil {
+	if err := unix.Kill(st.PPID, unix.SIGKILL); err != nil {
 		t.Fatal(err)
 	}
 	for deadline := time.Now().Add(patient); lives(daemon) || w.place.Alive(); {

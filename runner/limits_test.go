@@ -1,14 +1,23 @@
 package runner
 
 import (
+	"maps"
 	"os"
 	"path/filepath"
+	"slices"
+	"strconv"
 	"strings"
 	"testing"
+	"time"
+
+	"golang.org/x/sys/unix"
 
 	"github.com/podrun/podrun/cgroups"
+	"github.com/podrun/podrun/internal/store"
 	"github.com/podrun/podrun/internal/testenv"
+	"github.com/podrun/podrun/lifecycle"
 	"github.com/podrun/podrun/pod"
+	"github.com/podrun/podrun/runner/sandbox"
 )
 
 // On a host with a delegated cgroup the limits are the kernel's: in the pod's cgroup,
@@ -68,5 +77,258 @@ func TestLimitsOnARealHost(t *testing.T) {
 	w.remove()
 	if _, err := os.Stat(group); !os.IsNotExist(err) {
 		t.Errorf("the pod's cgroup is left: %v", err)
+	}
+}
+
+// A container has its OOM score on every start, not what the process that starts it
+// happens to have by then (crun#1357: from the second start on it was the monitor's).
+func TestOOMScoreOnEveryStart(t *testing.T) {
+	testenv.NoLeaks(t)
+	a := shell(layer(t), "a", "cat /proc/self/oom_score_adj; sh -c 'cat /proc/self/oom_score_adj'")
+	a.OOMScoreAdj = 937
+	b := shell(a.Layers[0], "b", a.Args[2]) // cannot go below the supervisor's own
+	b.OOMScoreAdj = -997
+	plan := newPlan(nil, []pod.Container{a, b})
+	root := t.TempDir()
+	place := store.Dirs{Data: filepath.Join(root, "data"), Runtime: filepath.Join(root, "run")}.Pod(plan.Namespace, plan.Name)
+	if err := place.Create(plan, []byte("{}")); err != nil {
+		t.Fatal(err)
+	}
+	if err := unix.Sethostname([]byte(plan.Hostname)); err != nil {
+		t.Fatal(err)
+	}
+	e := testEngine(plan, place)
+	await := func(kind lifecycle.EventKind) lifecycle.Event {
+		t.Helper()
+		for {
+			select {
+			case ev := <-e.Events():
+				if ev.Kind == lifecycle.StartFailed || ev.Kind == lifecycle.SandboxLost {
+					t.Fatalf("%+v", ev)
+				}
+				if ev.Kind == kind {
+					return ev
+				}
+			case <-time.After(time.Minute):
+				t.Fatalf("no %s within a minute", kind)
+			}
+		}
+	}
+	e.Do(lifecycle.Action{Kind: lifecycle.CreateSandbox})
+	await(lifecycle.SandboxReady)
+	own := sandbox.OwnOOMScore()
+	for attempt := range 10 {
+		for name, want := range map[string]int{"a": max(937, own), "b": own} {
+			e.Do(lifecycle.Action{Kind: lifecycle.StartContainer, Container: name, Attempt: attempt})
+			await(lifecycle.Exited)
+			e.Record(&lifecycle.Observed{}) // the end is known: it can be reaped
+			lines := parse(t, place.LogFile(name, attempt))
+			if len(lines) != 2 {
+				t.Fatalf("start %d of %s wrote %v", attempt+1, name, lines)
+			}
+			for _, r := range lines {
+				if r[2] != strconv.Itoa(want) {
+					t.Errorf("start %d of %s: oom_score_adj %s, want %d", attempt+1, name, r[2], want)
+				}
+			}
+		}
+		if now := sandbox.OwnOOMScore(); now != own {
+			t.Fatalf("start %d has changed the supervisor's own from %d to %d", attempt+1, own, now)
+		}
+	}
+	e.Do(lifecycle.Action{Kind: lifecycle.RemoveSandbox})
+	await(lifecycle.SandboxGone)
+}
+
+func TestMeter(t *testing.T) {
+	const mi = 1 << 20
+	limit := func(kind pod.LimitKind, name string, n int64) pod.Limit {
+		return pod.Limit{Kind: kind, Name: name, Bytes: n, Message: string(kind) + " " + name}
+	}
+	plan := &pod.Plan{
+		Volumes:        []pod.Volume{{Name: "v", Kind: pod.EmptyDir}, {Name: "none", Kind: pod.EmptyDir}, {Name: "m", Kind: pod.EmptyDirMemory}},
+		InitContainers: []pod.Container{{Name: "i"}}, Containers: []pod.Container{{Name: "a"}, {Name: "b"}},
+	}
+	place := store.Dirs{Data: t.TempDir(), Runtime: t.TempDir()}.Pod("default", "p")
+	for path, n := range map[string]int{
+		filepath.Join(place.VolumesDir(), "v", "d", "f"):             2 * mi,
+		filepath.Join(place.RootfsDir(), "a-3", "upper", "f"):        2 * mi,
+		filepath.Join(place.RootfsDir(), "a-3", "merged", "image"):   9 * mi, // is not the container's doing
+		filepath.Join(place.RootfsDir(), "a-2", "upper", "leftover"): 9 * mi,
+		place.LogFile("a", 2): mi,
+		place.LogFile("a", 3): mi,
+		place.LogFile("i", 0): mi,
+	} {
+		if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil {
+			t.Fatal(err)
+		}
+		if err := os.WriteFile(path, []byte(strings.Repeat("x", n)), 0o644); err != nil {
+			t.Fatal(err)
+		}
+	}
+	deep := filepath.Join(place.VolumesDir(), "deep") + strings.Repeat("/d", 300)
+	if err := os.MkdirAll(deep, 0o755); err != nil {
+		t.Fatal(err)
+	}
+	for _, tt := range []struct {
+		name   string
+		limits []pod.Limit
+		want   string
+		sum    int64 // in MiB
+	}{
+		{"nothing exceeded", []pod.Limit{limit(pod.VolumeLimit, "v", 3*mi), limit(pod.PodLimit, "", 8*mi), limit(pod.ContainerLimit, "a", 5*mi)}, "", 7},
+		{"a volume", []pod.Limit{limit(pod.VolumeLimit, "none", 1), limit(pod.VolumeLimit, "v", mi)}, "volume v", 2},
+		{"a container: its layer and its logs", []pod.Limit{limit(pod.ContainerLimit, "b", 1), limit(pod.ContainerLimit, "a", 3*mi)}, "container a", 4},
+		{"the pod: all of that, once", []pod.Limit{limit(pod.VolumeLimit, "v", 3*mi), limit(pod.PodLimit, "", 6*mi)}, "pod ", 7},
+		{"the first counts", []pod.Limit{limit(pod.VolumeLimit, "v", 1), limit(pod.PodLimit, "", 1)}, "volume v", 2},
+		{"what cannot be counted", []pod.Limit{limit(pod.VolumeLimit, "deep", 100*mi)}, "volume deep", 0},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			m := diskMeter{store: place, layers: map[string]string{"a": "a-3"}}
+			plan.Storage = tt.limits
+			got, err := m.exceeded(plan)
+			if err != nil || got != tt.want || m.sum/mi != tt.sum {
+				t.Errorf("got %q, %v, %d bytes in all; want %q, %d MiB", got, err, m.sum, tt.want, tt.sum)
+			}
+		})
+	}
+}
+
+// A pod whose volume has grown over its limit has failed, and says why.
+func TestEviction(t *testing.T) {
+	testenv.NoLeaks(t)
+	l := layer(t)
+	a := shell(l, "a", "head -c 2000000 /dev/zero > /v/f; trap 'exit 0' TERM; while :; do sleep 0.05; done")
+	a.Mounts = []pod.Mount{{Volume: "v", Path: "/v"}}
+	plan := newPlan(nil, []pod.Container{a, shell(l, "b", "exec sleep 1000")})
+	plan.RestartPolicy = pod.RestartAlways
+	plan.Volumes = []pod.Volume{{Name: "v", Kind: pod.EmptyDir}}
+	const message = `Usage of EmptyDir volume "v" exceeds the limit "1Mi". `
+	plan.Storage = []pod.Limit{{Kind: pod.VolumeLimit, Name: "v", Bytes: 1 << 20, Message: message}}
+	p := start(t, plan)
+	st := p.ended()
+	if st.Phase != pod.Failed || st.Reason != "Evicted" || st.Message != message {
+		t.Errorf("%s %s %q", st.Phase, st.Reason, st.Message)
+	}
+	if c := st.Containers[0].State.Terminated; c == nil || c.ExitCode != 0 {
+		t.Errorf("a had no time to end: %+v", c)
+	}
+	all, err := p.place.Events()
+	if err != nil {
+		t.Fatal(err)
+	}
+	seen := map[string]string{}
+	for _, e := range all {
+		seen[e.Reason+" "+e.Container] = e.Message
+	}
+	for what, want := range map[string]string{"Evicted ": message, "Started a": "Container started", "Killing b": "Stopping container b"} {
+		if got, ok := seen[what]; !ok || got != want {
+			t.Errorf("event %q says %q, want %q; all: %v", what, got, want, seen)
+		}
+	}
+}
+
+// A supervisor that dozes wakes to measure, and no event is lost by its sleep.
+func TestDozingSupervisorEvicts(t *testing.T) {
+	testenv.NoLeaks(t)
+	a := shell(layer(t), "a", "read x < /v/fifo; head -c 2000000 /dev/zero > /v/f; exec sleep 1000")
+	a.Mounts = []pod.Mount{{Volume: "v", Path: "/v"}}
+	init := shell(a.Layers[0], "i", "mkfifo /v/fifo")
+	init.Mounts = a.Mounts
+	plan := newPlan([]pod.Container{init}, []pod.Container{a})
+	plan.Volumes = []pod.Volume{{Name: "v", Kind: pod.EmptyDir}}
+	plan.Storage = []pod.Limit{{Kind: pod.VolumeLimit, Name: "v", Bytes: 1 << 20, Message: "too much"}}
+	w, _ := drowsy(t, plan)
+	before, err := w.place.Events()
+	if err != nil || len(before) == 0 {
+		t.Fatalf("events while it dozes: %v, %v", before, err)
+	}
+	fifo, err := os.OpenFile(filepath.Join(w.place.VolumesDir(), "v", "fifo"), os.O_WRONLY, 0)
+	if err != nil {
+		t.Fatal(err)
+	}
+	fifo.Close()
+	w.until(func(st *pod.Status) bool { return st.Phase == pod.Failed })
+	after, err := w.place.Events()
+	if err != nil {
+		t.Fatal(err)
+	}
+	count := map[string]int{}
+	var last time.Time
+	for _, e := range after {
+		count[e.Reason] += e.Count
+		if e.Last.Before(last) {
+			t.Errorf("events are not in order: %v", after)
+		}
+		last = e.Last
+	}
+	if count["Started"] != 2 || count["Evicted"] != 1 || count["Killing"] != 1 {
+		t.Errorf("events: %v", after)
+	}
+}
+
+// Each of the kubelet's safe sysctls holds in the pod, in all its containers, and nowhere
+// else (pkg/kubelet/sysctl/safe_sysctls.go).
+func TestSafeSysctls(t *testing.T) {
+	testenv.NoLeaks(t)
+	l := layer(t)
+	plan := newPlan(nil, []pod.Container{shell(l, "a", "exec sleep 1000"), shell(l, "b", "exec sleep 1000")})
+	plan.Sysctls = map[string]string{
+		"kernel.shm_rmid_forced":              "1",
+		"net.ipv4.ip_local_port_range":        "2000 60000",
+		"net.ipv4.tcp_syncookies":             "0",
+		"net.ipv4.ping_group_range":           "3 100",
+		"net.ipv4.ip_unprivileged_port_start": "99",
+		"net.ipv4.ip_local_reserved_ports":    "8080,9000-9100",
+		"net.ipv4.tcp_keepalive_time":         "601",
+		"net.ipv4.tcp_fin_timeout":            "31",
+		"net.ipv4.tcp_keepalive_intvl":        "32",
+		"net.ipv4.tcp_keepalive_probes":       "5",
+		"net.ipv4.tcp_rmem":                   "4096 131073 6291457",
+		"net.ipv4.tcp_wmem":                   "4096 16385 4194305",
+		"net.ipv4.tcp_slow_start_after_idle":  "0",
+		"net.ipv4.tcp_notsent_lowat":          "16385",
+	}
+	names := slices.Sorted(maps.Keys(plan.Sysctls))
+	var script, want strings.Builder
+	for _, name := range names {
+		script.WriteString("echo $(cat /proc/sys/" + strings.ReplaceAll(name, ".", "/") + ");")
+		want.WriteString(plan.Sysctls[name] + "\n")
+	}
+	w := startWhole(t, plan)
+	other := startWhole(t, withName(newPlan(nil, []pod.Container{shell(l, "c", "exec sleep 1000")}), "q"))
+	for _, w := range []wholePod{w, other} { // who cleans up waits for all processes
+		defer w.removeBeside()
+		w.until(running)
+	}
+	for _, c := range []string{"a", "b"} {
+		if code, out := w.ask(c, "/bin/sh", "-c", script.String()); code != 0 || out != want.String() {
+			t.Errorf("%s has, %d\n%swant\n%s", c, code, out, want.String())
+		}
+	}
+	code, out := other.ask("c", "/bin/sh", "-c", script.String())
+	lines := strings.Split(out, "\n")
+	if code != 0 || len(lines) != len(names)+1 {
+		t.Fatalf("%d %q", code, out)
+	}
+	for i, name := range names {
+		if lines[i] == plan.Sysctls[name] {
+			t.Errorf("%s is %s in another pod, too", name, lines[i])
+		}
+	}
+}
+
+// A container that is not root, and has no capability, listens on port 80 and pings.
+func TestLowPortsAndPingNeedNoRights(t *testing.T) {
+	testenv.NoLeaks(t)
+	l := layer(t)
+	install(t, l, "anyuser")
+	user := shell(l, "user", "exec sleep 1000")
+	user.User, user.Capabilities = "1000:1000", nil
+	w := startWhole(t, newPlan(nil, []pod.Container{user}))
+	defer w.removeBeside()
+	w.until(running)
+	if code, out := w.ask("user", "anyuser"); code != 0 {
+		t.Errorf("exit code %d: %s", code, out)
 	}
 }

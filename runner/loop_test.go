@@ -106,7 +106,7 @@ func testPlan(policy pod.RestartPolicy, inits, apps []string) *pod.Plan {
 func runLoop(t *testing.T, plan *pod.Plan, k *fakeKernel) (*pod.Status, []pod.Status) {
 	t.Helper()
 	var seen []pod.Status
-	l := loop{plan: plan, kernel: k, now: k.now, publish: func(st *pod.Status) { seen = append(seen, *st) }}
+	l := loop{plan: plan, executor: k, now: k.now, publish: func(st *pod.Status) { seen = append(seen, *st) }}
 	return l.run(), seen
 }
 
@@ -191,7 +191,7 @@ func TestLoopCrashLoopForAnHour(t *testing.T) {
 func TestLoopEndsWhenTheSandboxCannotBeMade(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		k := newFakeKernel(nil)
-		l := loop{plan: testPlan(pod.RestartAlways, nil, []string{"a"}), kernel: lostSandbox{k}, now: k.now, publish: func(*pod.Status) {}}
+		l := loop{plan: testPlan(pod.RestartAlways, nil, []string{"a"}), executor: lostSandbox{k}, now: k.now, publish: func(*pod.Status) {}}
 		if st := l.run(); st.Phase != pod.Failed || st.Message == "" {
 			t.Errorf("status %+v, want Failed with a message", st)
 		}
@@ -215,7 +215,7 @@ func TestLoopThatGoesOnSaysHowItIs(t *testing.T) {
 		k := newFakeKernel(map[string]behaviour{"a": {after: time.Minute}})
 		plan := testPlan(pod.RestartNever, nil, []string{"a"})
 		plan.Containers[0].Readiness = &pod.Probe{PeriodSeconds: 10, TimeoutSeconds: 1, SuccessThreshold: 1, FailureThreshold: 3}
-		killed := loop{plan: plan, kernel: k, now: k.now}
+		killed := loop{plan: plan, executor: k, now: k.now}
 		killed.publish = func(st *pod.Status) {
 			if strings.HasPrefix(k.done[len(k.done)-1], string(lifecycle.RunProbe)) {
 				runtime.Goexit()
@@ -229,7 +229,7 @@ func TestLoopThatGoesOnSaysHowItIs(t *testing.T) {
 		<-ended
 		asked := len(k.done)
 		rounds, first := 0, 0
-		l := loop{plan: plan, kernel: k, observe: killed.observe, publish: func(*pod.Status) {
+		l := loop{plan: plan, executor: k, observed: killed.observed, publish: func(*pod.Status) {
 			if first == 0 {
 				first = rounds
 			}
@@ -238,7 +238,7 @@ func TestLoopThatGoesOnSaysHowItIs(t *testing.T) {
 			rounds++
 			return k.now()
 		}
-		l.observe.Apply(plan, lifecycle.Event{At: k.now(), Kind: lifecycle.Adopted})
+		l.observed.Apply(plan, lifecycle.Event{At: k.now(), Kind: lifecycle.Adopted})
 		k.began = k.began.Add(-10 * time.Second) // so that a probe is due
 		l.run()
 		if got := k.done[asked]; !strings.HasPrefix(got, string(lifecycle.RunProbe)) {
@@ -256,7 +256,7 @@ func TestLoopActsBeforeItTells(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		k := &orderedKernel{fakeKernel: newFakeKernel(map[string]behaviour{"a": {after: time.Second}})}
 		note := func(what string) { k.order = append(k.order, what) }
-		l := loop{plan: testPlan(pod.RestartNever, nil, []string{"a"}), kernel: k, now: k.now,
+		l := loop{plan: testPlan(pod.RestartNever, nil, []string{"a"}), executor: k, now: k.now,
 			publish: func(*pod.Status) { note("tell") },
 			record:  func(*pod.EventLog) { note("events") },
 			prepare: func([]lifecycle.Action) { note("prepare") },
@@ -291,7 +291,7 @@ func TestLoopProvesThatItLives(t *testing.T) {
 		beat, alive, idle := make(chan struct{}), make(chan struct{}, 1), make(chan struct{}, 1)
 		var events chan lifecycle.Event
 		l := &loop{
-			kernel: silentKernel{events}, beat: beat, alive: func() { alive <- struct{}{} },
+			executor: silentKernel{events}, heartbeat: beat, ping: func() { alive <- struct{}{} },
 			quiet: func() time.Duration { return 300 * time.Millisecond },
 			idle:  func(*lifecycle.Observed, time.Duration) { idle <- struct{}{} },
 		}
@@ -317,3 +317,49 @@ func (silentKernel) Record(*lifecycle.Observed) {}
 func (silentKernel) Do(lifecycle.Action) {}
 
 func (k silentKernel) Events() <-chan lifecycle.Event { return k.events }
+
+// recorder is a kernel that counts how often it is told what is known.
+type recorder struct {
+	*fakeKernel
+	records, probes int
+}
+
+func (r *recorder) Record(*lifecycle.Observed) { r.records++ }
+
+func (r *recorder) Do(a lifecycle.Action) {
+	if a.Kind != lifecycle.RunProbe {
+		r.fakeKernel.Do(a)
+		return
+	}
+	r.probes++
+	r.emit(lifecycle.Event{Kind: lifecycle.Probed, Container: a.Container, Attempt: a.Attempt, Probe: a.Probe, Outcome: lifecycle.Success})
+}
+
+// That probes were asked and have answered as before is not put on record: however long
+// they go on, nothing is written.
+func TestProbesThatTellNothingNewAreNotPutOnRecord(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		short, probes := recorded(time.Minute)
+		long, more := recorded(time.Hour)
+		if probes < 20*50 || more < 20*3500 || max(short, long) > 300 {
+			t.Errorf("a minute: %d probes, %d records; an hour: %d probes, %d records", probes, short, more, long)
+		}
+	})
+}
+
+// recorded runs 20 containers, which are probed every second, for a time.
+func recorded(d time.Duration) (records, probes int) {
+	names, behave := []string{}, map[string]behaviour{}
+	for i := range 20 {
+		names = append(names, string(rune('a'+i)))
+		behave[names[i]] = behaviour{after: d}
+	}
+	plan := testPlan(pod.RestartNever, nil, names)
+	for i := range plan.Containers {
+		plan.Containers[i].Readiness = &pod.Probe{Handler: pod.Handler{Exec: []string{"true"}}, PeriodSeconds: 1, TimeoutSeconds: 1, SuccessThreshold: 1, FailureThreshold: 3}
+	}
+	k := &recorder{fakeKernel: newFakeKernel(behave)}
+	l := loop{plan: plan, executor: k, now: k.now, publish: func(*pod.Status) {}}
+	l.run()
+	return k.records, k.probes
+}

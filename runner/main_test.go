@@ -4,14 +4,18 @@ import (
 	"fmt"
 	"maps"
 	"os"
+	"os/exec"
+	"path/filepath"
 	"runtime"
+	"sync"
 	"testing"
 
 	"github.com/opencontainers/cgroups"
 	"github.com/opencontainers/runc/libcontainer/seccomp"
 
-	"github.com/podrun/podrun/internal/stage"
+	"github.com/podrun/podrun/internal/reexec"
 	"github.com/podrun/podrun/internal/testenv"
+	"github.com/podrun/podrun/internal/trampoline"
 	"github.com/podrun/podrun/netns/netstack"
 	"github.com/podrun/podrun/volumes"
 )
@@ -30,7 +34,7 @@ func TestMain(m *testing.M) {
 	maps.Copy(stages, netstack.Stages())
 	stages[intruder] = intrude
 	stages[caller] = calls
-	stage.Main(stages)
+	reexec.Main(stages)
 	testenv.Main(m, func() error {
 		testTrampoline()
 		// The cgroup and the path library keep a handle from their first use on.
@@ -40,4 +44,35 @@ func TestMain(m *testing.M) {
 		_, err := volumes.ReadFileIn("/", "/etc/passwd", 1<<20)
 		return err
 	})
+}
+
+// testTrampoline is the program that a release carries.
+var testTrampoline = sync.OnceValue(func() *trampoline.Program {
+	b, err := testProgram("trampoline", "../scripts/trampoline")
+	if err != nil {
+		panic(err)
+	}
+	p, err := trampoline.NewProgram(b)
+	if err != nil {
+		panic(err)
+	}
+	return p
+})
+
+// testProgram is a program that tests run: one that was built for a machine without a
+// compiler, in testdata, or what a command makes that is given a file's name.
+func testProgram(name string, build ...string) ([]byte, error) {
+	if b, err := os.ReadFile(filepath.Join("testdata", name)); err == nil {
+		return b, nil
+	}
+	dir, err := os.MkdirTemp("", "podrun")
+	if err != nil {
+		return nil, err
+	}
+	defer os.RemoveAll(dir)
+	out := filepath.Join(dir, name)
+	if said, err := exec.Command(build[0], append(build[1:], out)...).CombinedOutput(); err != nil {
+		return nil, fmt.Errorf("compile %s: %w: %s", name, err, said)
+	}
+	return os.ReadFile(out)
 }

@@ -1,7 +1,9 @@
 package runner
 
 import (
+	"errors"
 	"fmt"
+	"io/fs"
 	"os"
 	"path/filepath"
 	"strconv"
@@ -13,6 +15,8 @@ import (
 
 	"github.com/podrun/podrun/internal/testenv"
 	"github.com/podrun/podrun/pod"
+	"github.com/podrun/podrun/runner/container"
+	"github.com/podrun/podrun/runner/sandbox"
 )
 
 // raceRounds is how often a race is run, each with a container, if scripts/torture does not
@@ -28,7 +32,7 @@ func raceRounds(usual int) int {
 // race makes containers in a pod that runs, one after the other, while somebody disturbs.
 type race struct {
 	p       *testPod
-	box     *sandbox
+	box     *sandbox.Sandbox
 	attempt int
 	made    map[string]int // by name, how often
 }
@@ -44,15 +48,15 @@ func newRace(p *testPod) *race {
 func (r *race) run(c *pod.Container) string {
 	r.p.t.Helper()
 	r.attempt++
-	x, err := startContainer(r.box, c, r.attempt, nil)
+	x, err := container.Start(r.box, c, r.attempt, nil)
 	if err != nil {
 		return ""
 	}
 	r.made[c.Name]++
-	_, _ = r.box.estate.ends.wait(x.process)
-	x.finish(r.box)
-	r.box.estate.ends.forget(x.process)
-	if err := x.cleanup.Undo(); err != nil {
+	_, _ = r.box.Handoff.Exits.Wait(x.Process)
+	x.Finish(r.box)
+	r.box.Handoff.Exits.Forget(x.Process)
+	if err := x.Cleanup.Undo(); err != nil {
 		r.p.t.Fatal(err)
 	}
 	var said strings.Builder
@@ -127,4 +131,187 @@ func TestMountPathRaces(t *testing.T) {
 	if b, err := os.ReadFile(filepath.Join(dir, "canary")); err != nil || string(b) != "host" {
 		t.Errorf("the canary has %q, %v", b, err)
 	}
+}
+
+// hostileVictims are containers of which podrun's own mounts lead through the directory d of
+// a volume, by links of their images or by their paths.
+func hostileVictims(t *testing.T, l string) []pod.Container {
+	t.Helper()
+	// What is mounted in /proc, whether a sysfs can be written to, wherever it is, and what
+	// of the host is to be seen where something of a volume was mounted.
+	const script = `awk '$5 ~ /^\/proc/ {print $4, $5, $6} / sysfs / && $6 !~ /^ro,/ {print "sysfs", $5, $6}' /proc/self/mountinfo
+for d in . /sub /expr /dev /etc /proc /shared/d/m; do test -e $d/canary && echo "canary in $d"; done
+for d in /sub /expr /shared/d/m; do test -e $d/self/status && echo "procfs in $d"; done; true`
+	linked := func(name string, links ...string) pod.Container {
+		upper := t.TempDir()
+		for i := 0; i < len(links); i += 2 {
+			at := filepath.Join(upper, links[i])
+			if err := os.MkdirAll(filepath.Dir(at), 0o755); err != nil {
+				t.Fatal(err)
+			}
+			if err := os.Symlink(links[i+1], at); err != nil {
+				t.Fatal(err)
+			}
+		}
+		c := shell(l, name, script)
+		c.Layers = []string{l, upper}
+		c.Mounts = []pod.Mount{{Volume: "shared", Path: "/shared"}}
+		return c
+	}
+	with := func(name string, change func(*pod.Container)) pod.Container {
+		c := linked(name)
+		change(&c)
+		return c
+	}
+	mount := func(m pod.Mount) func(*pod.Container) {
+		return func(c *pod.Container) { c.Mounts = append(c.Mounts, m) }
+	}
+	return []pod.Container{
+		linked("dev", "dev", "/shared/d"),
+		linked("proc", "proc", "/shared/d"),
+		linked("sys", "sys", "/shared/d"),
+		linked("etc", "etc", "/shared/d"),
+		linked("files", "etc/hosts", "/shared/d/hosts", "etc/hostname", "/shared/d/new/name", "etc/resolv.conf", "/shared/f"),
+		linked("sysctls", "etc/hosts", "/shared/d/sys/kernel/core_pattern", "etc/hostname", "/shared/d/self/attr/current"),
+		with("message", func(c *pod.Container) { c.TerminationMessagePath = "/shared/d/last/words" }),
+		with("cwd", func(c *pod.Container) { c.Cwd = "/shared/d" }),
+		with("over", func(c *pod.Container) { c.Mounts[0].Path, c.Mounts[0].SubPath = "/etc", "d" }),
+		with("devices", func(c *pod.Container) { c.Mounts[0].Path = "/dev" }),
+		with("console", func(c *pod.Container) { c.Mounts[0].Path, c.TTY = "/dev", true }),
+		with("files-inside", mount(pod.Mount{Volume: "files", Path: "/shared/d/m"})),
+		with("memory-inside", mount(pod.Mount{Volume: "memory", Path: "/shared/d/m"})),
+		with("part", mount(pod.Mount{Volume: "shared", Path: "/sub", SubPath: "d/part"})),
+		with("whole-part", mount(pod.Mount{Volume: "shared", Path: "/sub", SubPath: "d", ReadOnly: true})),
+		with("named-part", func(c *pod.Container) {
+			c.Vars = []pod.EnvVar{{Name: "DIR", Value: "d"}}
+			c.Mounts = append(c.Mounts, pod.Mount{Volume: "shared", Path: "/expr", SubPathExpr: "$(DIR)/part"})
+		}),
+	}
+}
+
+// hostileVolume makes of a shared volume what a sibling would, and says which links out of
+// it to try.
+func hostileVolume(t *testing.T, shared, outside string) (links []string) {
+	t.Helper()
+	for _, name := range []string{"d/part/f", "d/m/f", "d/pts/f", "d/hosts", "d/self/attr/current", "d/sys/kernel/core_pattern", "f", "null", "console"} {
+		writeBelow(t, shared, name, "")
+	}
+	if err := os.MkdirAll(filepath.Join(shared, "pts"), 0o777); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.Symlink("/shared/null", filepath.Join(shared, "pts", "ptmx")); err != nil {
+		t.Fatal(err)
+	}
+	up := strings.Repeat("../", 30)
+	return []string{outside, up + outside[1:], "/proc", up + "proc", "/proc/self/root" + outside, "/proc/1/cwd"}
+}
+
+// hostilePairs makes links beside a directory and files of the volume, and says what is to
+// be exchanged for what.
+func hostilePairs(t *testing.T, shared, link string) (pairs [][2]string) {
+	t.Helper()
+	for name, target := range map[string]string{"d": link, "f": link + "/canary", "null": "/proc/sys/kernel/core_pattern", "console": link + "/1"} {
+		evil := filepath.Join(shared, "evil-"+name)
+		if err := os.Remove(evil); err != nil && !errors.Is(err, fs.ErrNotExist) {
+			t.Fatal(err)
+		}
+		if err := os.Symlink(target, evil); err != nil {
+			t.Fatal(err)
+		}
+		pairs = append(pairs, [2]string{filepath.Join(shared, name), evil})
+	}
+	return pairs
+}
+
+// A sibling exchanges directories and files of a shared volume for links that lead out of
+// it, while containers are made in which podrun's own mounts lead through the volume: its
+// /dev, /proc, /sys, the files in /etc, the termination message, configMaps, parts of
+// volumes (CVE-2019-19921, CVE-2023-27561, CVE-2025-31133, CVE-2025-52565, CVE-2025-52881).
+// Every container that is made has the /proc of one that nobody disturbs and sees nothing
+// of the host, on which nothing is made, changed or mounted.
+func TestOwnMountPathRaces(t *testing.T) {
+	testenv.NoLeaks(t)
+	l, dir := layer(t), t.TempDir()
+	for _, name := range []string{"canary", "hosts", "self/attr/current", "sys/kernel/core_pattern"} {
+		writeBelow(t, dir, name, "host")
+	}
+	victims := hostileVictims(t, l)
+	idle := shell(l, "idle", "exec sleep 1000")
+	idle.Mounts = victims[0].Mounts[:1]
+	plan := newPlan(nil, []pod.Container{idle})
+	plan.Volumes = []pod.Volume{
+		{Name: "shared", Kind: pod.EmptyDir}, {Name: "memory", Kind: pod.EmptyDirMemory, SizeLimit: 1 << 20},
+		{Name: "files", Kind: pod.Files, Sources: []pod.FileSource{{Kind: pod.FromPod, Items: []pod.FileItem{{Path: "a", Text: "b", Mode: 0o644}}}}},
+	}
+	p := start(t, plan)
+	p.running()
+	r, before := newRace(p), hostSeen(t, dir)
+	plain := shell(l, "plain", "")
+	plain.Args = victims[0].Args
+	want := r.run(&plain)
+	if !strings.Contains(want, "/null /proc/interrupts") || strings.Contains(want, " in ") || strings.Contains(want, "sysfs") {
+		t.Fatalf("undisturbed, a container has %q", want)
+	}
+	shared := filepath.Join(p.place.VolumesDir(), "shared")
+	links := hostileVolume(t, shared, dir)
+	rounds, round := raceRounds(len(links)*len(victims)), 0 // usually each link for each victim
+	for n, link := range links {
+		pairs := hostilePairs(t, shared, link)
+		stop := exchange(pairs)
+		for ; round < rounds*(n+1)/len(links); round++ {
+			c := &victims[round%len(victims)]
+			if got := r.run(c); got != "" && got != want {
+				t.Errorf("%s, with a link to %s: %q, undisturbed %q", c.Name, link, got, want)
+			}
+		}
+		stop()
+		for _, pair := range pairs { // links have their first names again
+			if fi, err := os.Lstat(pair[0]); err != nil || fi.Mode().Type() != fs.ModeSymlink {
+				continue
+			}
+			if err := unix.Renameat2(unix.AT_FDCWD, pair[0], unix.AT_FDCWD, pair[1], unix.RENAME_EXCHANGE); err != nil {
+				t.Fatal(err)
+			}
+		}
+	}
+	t.Log("made, and how often:", r.made)
+	if after := hostSeen(t, dir); after != before {
+		t.Errorf("the host had\n%s\nand has\n%s", before, after)
+	}
+	if len(r.made) < 3 { // plain is one
+		t.Errorf("only these were ever made, and how often: %v", r.made)
+	}
+}
+
+func writeBelow(t *testing.T, dir, name, text string) {
+	t.Helper()
+	at := filepath.Join(dir, name)
+	if err := os.MkdirAll(filepath.Dir(at), 0o777); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.WriteFile(at, []byte(text), 0o666); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// hostSeen says what a directory has, and how many mounts there are.
+func hostSeen(t *testing.T, dir string) string {
+	t.Helper()
+	mounts, err := os.ReadFile("/proc/self/mountinfo")
+	if err != nil {
+		t.Fatal(err)
+	}
+	said := fmt.Sprintln(strings.Count(string(mounts), "\n"), "mounts")
+	err = filepath.WalkDir(dir, func(path string, d fs.DirEntry, err error) error {
+		if err != nil {
+			return err
+		}
+		b, _ := os.ReadFile(path) // of a directory nothing
+		said += fmt.Sprintf("%s %v %q\n", path, d.Type(), b)
+		return nil
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return said
 }

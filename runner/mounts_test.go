@@ -1,6 +1,7 @@
 package runner
 
 import (
+	"context"
 	"os"
 	"path/filepath"
 	"slices"
@@ -11,6 +12,8 @@ import (
 
 	"github.com/podrun/podrun/internal/testenv"
 	"github.com/podrun/podrun/pod"
+	"github.com/podrun/podrun/runner/container"
+	"github.com/podrun/podrun/runner/sandbox"
 )
 
 // withVolume is a container that has a volume of the name v on /v.
@@ -39,9 +42,9 @@ func TestSubPaths(t *testing.T) {
 	if err := os.Chown(filepath.Join(dir, "volume", "team"), 1, 1); err != nil {
 		t.Fatal(err)
 	}
-	allowed := groupsAllowed
-	groupsAllowed = func() bool { return false }
-	t.Cleanup(func() { groupsAllowed = allowed }) // once the pods have ended
+	allowed := sandbox.SetgroupsAllowed
+	sandbox.SetgroupsAllowed = func() bool { return false }
+	t.Cleanup(func() { sandbox.SetgroupsAllowed = allowed }) // once the pods have ended
 	for _, tt := range []struct {
 		name string
 		v    pod.Volume
@@ -160,5 +163,160 @@ func TestRecursiveReadOnly(t *testing.T) {
 		if got := p.log(c); got != want {
 			t.Errorf("%s: %q, want %q", c, got, want)
 		}
+	}
+}
+
+// What podrun itself binds in a container is there before libcontainer mounts, which takes it a
+// hundred system calls each: but for what links of the image or other mounts have a say in.
+func TestPodrunsOwnMountsAreLaid(t *testing.T) {
+	testenv.NoLeaks(t)
+	linked := layer(t)
+	if err := os.Mkdir(filepath.Join(linked, "etc"), 0o755); err != nil && !os.IsExist(err) {
+		t.Fatal(err)
+	}
+	if err := os.Symlink("/tmp/resolv", filepath.Join(linked, "etc/resolv.conf")); err != nil {
+		t.Fatal(err)
+	}
+	volume := []pod.Volume{{Name: "v", Kind: pod.EmptyDir}}
+	for _, tt := range []struct {
+		name, layer, message string
+		m                    []pod.Mount
+		left                 []string // to libcontainer, in its order
+		refused              string   // by it
+	}{
+		{name: "plain", layer: layer(t), message: "/dev/termination-log"},
+		{name: "a message elsewhere", layer: layer(t), message: "/tmp/a/log"},
+		{name: "a link of the image", layer: linked, message: "/dev/termination-log", left: []string{"/etc/resolv.conf"}},
+		{name: "a volume around", layer: layer(t), message: "/dev/termination-log", m: []pod.Mount{{Volume: "v", Path: "/etc"}},
+			left: []string{"/etc", "/etc/hosts", "/etc/hostname", "/etc/resolv.conf"}},
+		{name: "a message at the terminals", layer: layer(t), message: "/dev/pts", refused: `to rootfs at "/dev/pts"`},
+		{name: "a volume at the terminals", layer: layer(t), message: "/dev/termination-log", m: []pod.Mount{{Volume: "v", Path: "/dev/pts"}}, left: []string{"/dev/pts"}},
+		{name: "propagation", layer: layer(t), message: "/dev/termination-log", m: []pod.Mount{{Volume: "v", Path: "/data", Propagation: pod.HostToContainer}},
+			left: []string{"/sys", "/etc/hosts", "/etc/hostname", "/etc/resolv.conf", "/dev/termination-log", "/data"}},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			c := shell(tt.layer, "a", "true")
+			c.TerminationMessagePath, c.Mounts = tt.message, tt.m
+			p := start(t, func() *pod.Plan {
+				plan := newPlan(nil, []pod.Container{shell(layer(t), "other", "sleep 99")})
+				plan.Volumes = volume
+				return plan
+			}())
+			p.running()
+			p.engine.mu.Lock()
+			s := p.engine.sandbox
+			p.engine.mu.Unlock()
+			x := container.New(s, &c, 7)
+			err := x.Create(context.Background(), s)
+			if tt.refused != "" {
+				if err == nil || !strings.Contains(err.Error(), tt.refused) {
+					t.Errorf("%v, want %q", err, tt.refused)
+				}
+				return
+			}
+			if err != nil {
+				t.Fatal(err)
+			}
+			defer x.Discard(s)
+			var left []string
+			for _, m := range x.Libcontainer.Config().Mounts {
+				if !slices.Contains([]string{"/proc", "/dev", "/sys/fs/cgroup"}, m.Destination) {
+					left = append(left, m.Destination)
+				}
+			}
+			if !slices.Equal(left, tt.left) {
+				t.Errorf("libcontainer mounts %q, want %q", left, tt.left)
+			}
+		})
+	}
+}
+
+// What is laid is mounted as libcontainer would: nobody writes to /sys, set-id programs and
+// devices of the files have no effect, and terminals are the container's own.
+func TestLaidMountsAreHarmless(t *testing.T) {
+	testenv.NoLeaks(t)
+	c := shell(layer(t), "a", "cat /proc/self/mounts")
+	c.TerminationMessagePath = "/dev/termination-log"
+	p := start(t, newPlan(nil, []pod.Container{c}))
+	p.ended()
+	seen := map[string][]string{}
+	for line := range strings.Lines(p.log("a")) {
+		f := strings.Fields(line)
+		seen[f[1]] = strings.Split(f[3], ",")
+	}
+	for _, hidden := range []string{"/sys/firmware", "/sys/dev/block"} {
+		if _, err := os.Stat(hidden); err == nil && !slices.Contains(seen[hidden], "ro") {
+			t.Errorf("%s is mounted %q", hidden, seen[hidden])
+		}
+	}
+	for target, want := range map[string][]string{
+		"/sys": {"ro", "nosuid", "nodev", "noexec"}, "/etc/hosts": {"rw", "nosuid", "nodev"}, "/etc/hostname": {"rw", "nosuid", "nodev"},
+		"/etc/resolv.conf": {"rw", "nosuid", "nodev"}, "/dev/termination-log": {"rw", "nosuid", "nodev"}, "/dev/pts": {"rw", "nosuid", "noexec", "ptmxmode=666", "mode=620"},
+	} {
+		for _, w := range want {
+			if !slices.Contains(seen[target], w) {
+				t.Errorf("%s is mounted %q, without %s", target, seen[target], w)
+			}
+		}
+	}
+}
+
+// What podrun makes for a container is seen in a volume that is mounted around it, too,
+// unless the volume has no place for it.
+func TestFilesOfPodrunsOverVolumes(t *testing.T) {
+	testenv.NoLeaks(t)
+	l := layer(t)
+	host := t.TempDir()
+	for _, name := range []string{"hosts", "own"} {
+		if err := os.WriteFile(filepath.Join(host, name), []byte("the volume's "+name+"\n"), 0o644); err != nil {
+			t.Fatal(err)
+		}
+	}
+	const files = "cat /etc/hostname; grep -c localhost /etc/hosts; ls /etc"
+	kube := "p\n2\nhostname\nhosts\nresolv.conf\n"
+	for _, tt := range []struct {
+		name, script, message string
+		v                     pod.Volume
+		m                     pod.Mount
+		want, said            string
+	}{
+		{name: "a volume around them", script: files, v: pod.Volume{Kind: pod.EmptyDir}, m: pod.Mount{Path: "/etc"}, want: kube},
+		{name: "in memory", script: files, v: pod.Volume{Kind: pod.EmptyDirMemory, SizeLimit: 1 << 20}, m: pod.Mount{Path: "/etc"}, want: kube},
+		{name: "a part of one", script: files, v: pod.Volume{Kind: pod.EmptyDir}, m: pod.Mount{Path: "/etc", SubPath: "a"}, want: kube},
+		{name: "read-only without all of them", script: "cat /etc/hostname; grep -c localhost /etc/hosts; cat /etc/own; ls /etc",
+			v: pod.Volume{Kind: pod.HostPath, Path: host}, m: pod.Mount{Path: "/etc", ReadOnly: true}, want: "2\nthe volume's own\nhosts\nown\n"},
+		{name: "mounted at one itself", script: "cat /etc/hosts", v: pod.Volume{Kind: pod.HostPath, Path: filepath.Join(host, "hosts")},
+			m: pod.Mount{Path: "/etc/hosts"}, want: "the volume's hosts\n"},
+		{name: "a message in a volume", script: "echo last words >/tmp/a/log", message: "/tmp/a/log",
+			v: pod.Volume{Kind: pod.EmptyDir}, m: pod.Mount{Path: "/tmp"}, said: "last words\n"},
+		{name: "a message where nobody may make files", script: "test -c /dev/null && echo here", message: "/dev/termination-log",
+			v: pod.Volume{Kind: pod.HostPath, Path: "/dev"}, m: pod.Mount{Path: "/dev"}, want: "here\n"},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			c := shell(l, "a", tt.script+" 2>&1; true")
+			c.TerminationMessagePath = tt.message
+			tt.v.Name, tt.m.Volume = "v", "v"
+			c.Mounts = append(c.Mounts, tt.m)
+			plan := newPlan(nil, []pod.Container{c})
+			plan.Volumes = []pod.Volume{tt.v}
+			p := start(t, plan)
+			st := p.ended()
+			if st.Phase != pod.Succeeded {
+				t.Fatalf("%+v", st)
+			}
+			got := p.log("a")
+			if !strings.HasPrefix(tt.want, "p") {
+				got = strings.ReplaceAll(got, "cat: can't open '/etc/hostname': No such file or directory\n", "")
+			}
+			if got != tt.want {
+				t.Errorf("got %q, want %q", got, tt.want)
+			}
+			if end := st.Containers[0].State.Terminated; end == nil || end.Message != tt.said {
+				t.Errorf("ended as %+v, want the message %q", end, tt.said)
+			}
+		})
+	}
+	if found, err := filepath.Glob(filepath.Join(host, "*")); err != nil || len(found) != 2 {
+		t.Errorf("the host's directory has %v, %v", found, err)
 	}
 }

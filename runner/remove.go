@@ -12,7 +12,7 @@ import (
 	"github.com/podrun/podrun/volumes"
 )
 
-// removeFiles removes what only root of the pod's user namespace can: volumes and
+// removeDir removes what only root of the pod's user namespace can: volumes and
 // root file systems, whose files belong to subordinate ids, and a cgroup that a
 // killed supervisor has left. The pod must be dead or its containers gone.
 func removeFiles(args []string) int {
@@ -37,10 +37,10 @@ func removeFiles(args []string) int {
 	return code
 }
 
-// removeOwn removes the directories of a pod that ends, from its own mount namespace. It enters no
+// removeSelf removes the directories of a pod that ends, from its own mount namespace. It enters no
 // mount: what could not be unmounted, which may be a directory of the host, stays, and the guard
 // removes the rest where nothing is mounted.
-func removeOwn(place store.Pod) error {
+func removeSelf(place store.Pod) error {
 	for _, dir := range []string{place.RuntimeDir(), place.DataDir()} {
 		entries, err := os.ReadDir(dir)
 		if err != nil && !errors.Is(err, fs.ErrNotExist) {
@@ -58,9 +58,9 @@ func removeOwn(place store.Pod) error {
 	return place.RemoveSelf()
 }
 
-// leave removes the whole of a pod that nobody else removes. The guard executes it in its own
+// removePod removes the whole of a pod that nobody else removes. The guard executes it in its own
 // place, with the pod's lock.
-func leave(args []string) int {
+func removePod(args []string) int {
 	code := removeFiles(args)
 	_, place, err := podOf(args)
 	if err == nil {

@@ -8,9 +8,11 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	"github.com/podrun/podrun/internal/procfs"
 	"github.com/podrun/podrun/internal/store"
 	"github.com/podrun/podrun/internal/testenv"
 	"github.com/podrun/podrun/pod"
+	"github.com/podrun/podrun/runner/container"
 )
 
 // BenchmarkStart is how long a container takes from the order to start it until its program runs: cold, and of one
@@ -30,31 +32,31 @@ func BenchmarkStart(b *testing.B) {
 	}
 	e := testEngine(plan, place)
 	s := e.newSandbox(plan, 0)
-	if err := s.create(func() {}); err != nil {
+	if err := s.Create(func() {}); err != nil {
 		b.Fatal(err)
 	}
-	defer s.remove()
+	defer s.Remove()
 	attempt := 0
 	run := func(b *testing.B, early bool) {
 		least, all, cpu := time.Hour, time.Duration(0), time.Duration(0)
 		for b.Loop() {
 			attempt++
-			x := newContainer(s, &plan.Containers[0], attempt)
-			x.early = early
+			x := container.New(s, &plan.Containers[0], attempt)
+			x.Prewarmed = early
 			used := usage()
 			from := time.Now()
-			if err := x.make(context.Background(), s); err != nil {
+			if err := x.Create(context.Background(), s); err != nil {
 				b.Fatal(err)
 			}
 			if early {
 				from = time.Now()
 			}
-			if err := x.start(s); err != nil {
+			if err := x.Start(s); err != nil {
 				b.Fatal(err)
 			}
 			took := time.Since(from)
 			least, all = min(least, took), all+took
-			if _, err := childEnd(x.PID); err != nil {
+			if _, err := procfs.WaitNoReap(x.PID); err != nil {
 				b.Fatal(err)
 			}
 			for {
@@ -62,9 +64,9 @@ func BenchmarkStart(b *testing.B) {
 					break
 				}
 			}
-			x.finish(s)
+			x.Finish(s)
 			cpu += usage() - used
-			if err := x.cleanup.Undo(); err != nil {
+			if err := x.Cleanup.Undo(); err != nil {
 				b.Fatal(err)
 			}
 		}

@@ -17,23 +17,27 @@ import (
 	"github.com/sirupsen/logrus"
 	"golang.org/x/sys/unix"
 
-	"github.com/podrun/podrun/internal/stage"
+	"github.com/podrun/podrun/internal/podinit"
+	"github.com/podrun/podrun/internal/reexec"
 	"github.com/podrun/podrun/internal/store"
 	"github.com/podrun/podrun/lifecycle"
 	"github.com/podrun/podrun/pod"
+	"github.com/podrun/podrun/runner/clock"
 	"github.com/podrun/podrun/runner/filter"
+	"github.com/podrun/podrun/runner/handoff"
+	"github.com/podrun/podrun/runner/sandbox"
 )
 
 // Stages are the hidden stages that this room is: the supervisor, libcontainer's
 // init (its name is libcontainer's), and the removal of a dead pod's files.
 func Stages() map[string]func([]string) int {
 	return map[string]func([]string) int{
-		stage.Supervisor: supervise,
-		stage.Remove:     removeFiles,
-		stage.Leave:      leave,
+		reexec.Supervisor:  supervise,
+		reexec.RemoveFiles: removeFiles,
+		reexec.RemoveWhole: removePod,
 
-		stage.RemoveVolume: removeVolume,
-		filter.Stage:       filter.Main,
+		reexec.RemoveVolume: removeVolume,
+		filter.Stage:        filter.Main,
 		"init": func([]string) int {
 			libcontainer.Init() // does not return
 			return 255
@@ -52,13 +56,13 @@ func podOf(args []string) (store.Dirs, store.Pod, error) {
 
 // supervisor is one pod's: the engine with what lets others see and ask.
 type supervisor struct {
-	place    store.Pod
-	engine   *engine
-	control  *control
-	listener *net.UnixListener
-	stops    chan os.Signal
-	passed   chan struct{} // every signal before has become an event
-	quiet    time.Duration // for how long nothing must happen before it dozes; 0: it never does
+	place     store.Pod
+	engine    *engine
+	control   *control
+	listener  *net.UnixListener
+	stops     chan os.Signal
+	flushed   chan struct{} // every signal before has become an event
+	idleAfter time.Duration // for how long nothing must happen before it dozes; 0: it never does
 }
 
 // stopSignals are what systemd or a user may send to stop the pod. One that comes before
@@ -69,14 +73,14 @@ var stopSignals = []os.Signal{unix.SIGTERM, unix.SIGINT, unix.SIGHUP}
 // this process is let live.
 func supervise(args []string) int {
 	unix.Prctl(unix.PR_SET_NAME, uintptr(unsafe.Pointer(unsafe.StringData("podrun-superv\x00"))), 0, 0, 0)
-	runtime.GOMAXPROCS(procs)
-	debug.SetGCPercent(garbageAtStart)
+	runtime.GOMAXPROCS(maxProcs)
+	debug.SetGCPercent(gcPercentAtStart)
 	logrus.SetLevel(logrus.ErrorLevel) // libcontainer warns of what we know: a host without cgroups
-	s, l, err := takeUp(args)
+	s, l, err := openPod(args)
 	if err != nil {
 		fmt.Fprintln(os.Stderr, "podrun:", err)
-		if errors.As(err, new(hopeless)) {
-			return stage.Hopeless
+		if errors.As(err, new(unrecoverable)) {
+			return podinit.ExitUnrecoverable
 		}
 		return 1
 	}
@@ -85,7 +89,7 @@ func supervise(args []string) int {
 	go s.stopOnSignal()
 	idle := shrinkWhenIdle()
 	l.publish = func(st *pod.Status) {
-		out := s.engine.annotate(*st)
+		out := s.engine.completeStatus(*st)
 		write := s.place.WriteStatus
 		if s.control.leaving.Load() {
 			write = s.place.WriteRemoving
@@ -93,9 +97,9 @@ func supervise(args []string) int {
 		if err := write(&out); err != nil {
 			fmt.Fprintln(os.Stderr, err)
 		}
-		s.engine.announce(&out)
+		s.engine.publishEndpoint(&out)
 		s.control.publish(&out)
-		s.engine.herald.status(&out)
+		s.engine.notifier.SendStatus(&out)
 		idle()
 	}
 	l.record = func(log *pod.EventLog) {
@@ -103,69 +107,69 @@ func supervise(args []string) int {
 			fmt.Fprintln(os.Stderr, err)
 		}
 	}
-	final := <-beside(l.run)
+	final := <-onOtherThreads(l.run)
 	leaving := s.control.leaving.Load()
 	removed := 0
 	if final.Deleting || leaving {
 		removed = removeFiles(args)
 	}
 	if leaving && removed == 0 {
-		if err := removeOwn(s.place); err != nil {
+		if err := removeSelf(s.place); err != nil {
 			fmt.Fprintln(os.Stderr, err) // the guard has it tried again
 		}
 	}
-	s.engine.estate.keeper.Over(0)
+	s.engine.handoff.PodInit.PodEnded(0)
 	s.control.close(s.listener)
 	return 0
 }
 
-// beside runs the loop on other threads than the main one, which stays the main goroutine's
+// onOtherThreads runs the loop on other threads than the main one, which stays the main goroutine's
 // (stage.Supervisor): each turn of a goroutine that has a thread of its own wakes that and two
 // more.
-func beside(run func() *pod.Status) <-chan *pod.Status {
+func onOtherThreads(run func() *pod.Status) <-chan *pod.Status {
 	final := make(chan *pod.Status)
 	go func() { final <- run() }()
 	return final
 }
 
-// takeUp begins with a pod, or goes on with one where another supervisor has ended.
-func takeUp(args []string) (*supervisor, *loop, error) {
-	keeper, was, err := stage.OpenKeeper()
+// openPod begins with a pod, or goes on with one where another supervisor has ended.
+func openPod(args []string) (*supervisor, *loop, error) {
+	keeper, was, err := podinit.Connect()
 	if err != nil {
 		return nil, nil, err
 	}
 	if was == nil { // before that nothing says where the pod's runtime directory is
-		if err := stage.AwaitRecord(); err != nil {
-			return nil, nil, tell(was, err)
+		if err := podinit.AwaitRecord(); err != nil {
+			return nil, nil, reportError(was, err)
 		}
 	}
 	dirs, place, err := podOf(args)
 	if err != nil {
-		return nil, nil, tell(was, err)
+		return nil, nil, reportError(was, err)
 	}
 	plan, err := place.Plan()
-	if err != nil && was != nil && damaged(err) {
-		err = hopeless{err}
+	if err != nil && was != nil && handoff.IsDamaged(err) {
+		err = unrecoverable{err}
 	}
 	if err != nil {
-		return nil, nil, tell(was, err)
+		return nil, nil, reportError(was, err)
 	}
-	e := newEngine(plan, place, newEstate(keeper, place), ofKeeper(plan))
-	s := &supervisor{place: place, engine: e, control: newControl(e), stops: make(chan os.Signal, 1), passed: make(chan struct{}), quiet: dozeAfter()}
-	l := &loop{plan: plan, kernel: e, now: readClocks, beat: e.herald.beat, alive: e.herald.alive, prepare: e.prepare, replan: e.replan, again: e.warned}
-	if s.quiet > 0 {
-		l.quiet = func() time.Duration { return s.quiet }
-		l.idle = s.doze
+	e := newEngine(plan, place, handoff.New(keeper, place), sandbox.PodNamespaces(plan))
+	s := &supervisor{place: place, engine: e, control: newControl(e), stops: make(chan os.Signal, 1), flushed: make(chan struct{}), idleAfter: hibernateAfter()}
+	l := &loop{plan: plan, executor: e, now: clock.Now, heartbeat: e.notifier.Heartbeat, ping: e.notifier.Ping, prepare: e.prepare, replan: e.takeLatestPlan, statusChanged: e.warned}
+	if s.idleAfter > 0 {
+		l.quiet = func() time.Duration { return s.idleAfter }
+		l.idle = s.hibernate
 	}
 	switch {
 	case was == nil:
-		if l.observe, err = s.begin(dirs); err != nil {
-			return nil, nil, tell(was, err)
+		if l.observed, err = s.startNew(dirs); err != nil {
+			return nil, nil, reportError(was, err)
 		}
 	case was.Lost:
-		l.observe, err = s.rise()
+		l.observed, err = s.recoverAfterPodInit()
 	default:
-		l.observe, err = s.adopt(was)
+		l.observed, err = s.recover(was)
 	}
 	if st, serr := place.Status(); was != nil && serr == nil {
 		e.podIPs, e.hostIPs = st.PodIPs, st.HostIPs
@@ -177,46 +181,46 @@ func takeUp(args []string) (*supervisor, *loop, error) {
 	return s, l, err
 }
 
-// begin is for the first supervisor of a pod.
-func (s *supervisor) begin(dirs store.Dirs) (known lifecycle.Observed, err error) {
-	if err := s.engine.published.takeHanded(s.engine.plan); err != nil {
+// startNew is for the first supervisor of a pod.
+func (s *supervisor) startNew(dirs store.Dirs) (known lifecycle.Observed, err error) {
+	if err := s.engine.hostPorts.AcceptInherited(s.engine.plan); err != nil {
 		return known, err
 	}
-	if err := tryOverlay(dirs, s.place); err != nil {
+	if err := sandbox.CheckOverlay(dirs, s.place); err != nil {
 		return known, err
 	}
-	if known, err = s.recall(); err != nil {
+	if known, err = s.recoverAfterLoss(); err != nil {
 		return known, err
 	}
-	if err := s.engine.herald.inherit(); err != nil {
+	if err := s.engine.notifier.AcceptInherited(); err != nil {
 		return known, err
 	}
-	if err := s.serve(known); err != nil {
+	if err := s.listen(known); err != nil {
 		return known, err
 	}
-	return known, stage.Report().Close()
+	return known, podinit.ReportPipe().Close()
 }
 
-// serve opens the control socket where the keeper has none.
-func (s *supervisor) serve(known lifecycle.Observed) (err error) {
+// listen opens the control socket where the keeper has none.
+func (s *supervisor) listen(known lifecycle.Observed) (err error) {
 	if s.listener, err = s.place.Listen(); err != nil {
 		return err
 	}
-	keeper := s.engine.estate.keeper
+	keeper := s.engine.handoff.PodInit
 	if err := keeper.Watch(controlName, s.listener); err != nil {
 		return err
 	}
 	s.engine.Record(&known)
-	s.engine.listen()
+	s.engine.listenPodInit()
 	keeper.Serving()
 	return nil
 }
 
-// tell tells the one who started the pod why it was not. Nobody waits for a supervisor
+// reportError tells the one who started the pod why it was not. Nobody waits for a supervisor
 // that takes up a pod.
-func tell(was *stage.Inherited, err error) error {
+func reportError(was *podinit.Inherited, err error) error {
 	if was == nil {
-		stage.Tell(err)
+		podinit.ReportError(err)
 	}
 	return err
 }
@@ -225,17 +229,17 @@ func tell(was *stage.Inherited, err error) error {
 func (s *supervisor) stopOnSignal() {
 	for sig := range s.stops {
 		if sig == nil {
-			s.passed <- struct{}{}
+			s.flushed <- struct{}{}
 			continue
 		}
 		s.engine.emit(lifecycle.Event{Kind: lifecycle.StopAsked})
 	}
 }
 
-// passStops lets a stop signal end this process from now on, by which the keeper knows
+// releaseStops lets a stop signal end this process from now on, by which the keeper knows
 // of it, and returns when every one before has become an event.
-func (s *supervisor) passStops() {
+func (s *supervisor) releaseStops() {
 	signal.Stop(s.stops)
 	s.stops <- nil
-	<-s.passed
+	<-s.flushed
 }

@@ -1,42 +1,424 @@
 package runner
 
 import (
-	"fmt"
+	"encoding/json"
+	"io"
+	"maps"
 	"os"
-	"os/exec"
 	"path/filepath"
-	"sync"
+	"runtime"
+	"slices"
+	"strings"
+	"testing"
 
-	"github.com/podrun/podrun/internal/stage/trampoline"
+	"github.com/podrun/podrun/internal/testenv"
+	"github.com/podrun/podrun/internal/trampoline"
+	"github.com/podrun/podrun/internal/wire"
+	"github.com/podrun/podrun/pod"
+	"github.com/podrun/podrun/runner/container"
 )
 
-// testTrampoline is the program that a release carries.
-var testTrampoline = sync.OnceValue(func() *trampoline.Program {
+// install puts a program of testdata into a layer.
+func install(t *testing.T, layer, name string) {
+	t.Helper()
+	b, err := testProgram(name, "gcc", "-static", "-O1", "testdata/"+name+".c", "-o")
+	if err == nil {
+		err = os.WriteFile(filepath.Join(layer, "bin", name), b, 0o755)
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+}
+
+// seenLayer is a layer with /bin/seen, which tells what a process is: testdata/seen.c.
+func seenLayer(t *testing.T) string {
+	t.Helper()
+	l := layer(t)
+	install(t, l, "seen")
+	passwd := "root:x:0:0::/root:/bin/sh\nuser:x:1000:1000::/home/user:/bin/sh\n"
+	if err := os.WriteFile(filepath.Join(l, "etc/passwd"), []byte(passwd), 0o644); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.Mkdir(filepath.Join(l, "private"), 0o700); err != nil {
+		t.Fatal(err)
+	}
+	return l
+}
+
+// What a process of a container is, and may do, is the same whether libcontainer makes it
+// with its own means alone or the trampoline has a part in it: field by field, for a
+// container's first process, a command, and a command with a terminal.
+func TestTheTrampolineMakesWhatLibcontainerMakes(t *testing.T) {
+	testenv.NoLeaks(t)
+	l := seenLayer(t)
+	var list []pod.Container
+	add := func(name string, change func(c *pod.Container)) {
+		c := shell(l, name, "")
+		c.Args = []string{"seen", "calls", "stay"}
+		c.Env = append(c.Env, "A=1", "B=2", "A=3")
+		change(&c)
+		list = append(list, c)
+	}
+	add("plain", func(c *pod.Container) {})
+	add("nnp", func(c *pod.Container) { c.NoNewPrivileges = true })
+	add("user", func(c *pod.Container) { c.User, c.SupplementalGroups = "1000:1000", []uint32{5, 2000}; c.Cwd = "/tmp" })
+	add("user-nnp", func(c *pod.Container) { c.User, c.NoNewPrivileges, c.Env = "user", true, append(c.Env, "HOME=") })
+	add("nobody", func(c *pod.Container) { c.User, c.Capabilities, c.OOMScoreAdj = "4711", nil, 1000 })
+	add("dropped", func(c *pod.Container) { c.Capabilities, c.NoNewPrivileges = nil, true })
+	add("admin", func(c *pod.Container) {
+		c.Capabilities = append(slices.Clone(testCaps), "CAP_SYS_ADMIN", "CAP_SETPCAP", "CAP_SYS_PTRACE")
+	})
+	add("admin-user", func(c *pod.Container) {
+		c.User, c.Capabilities = "1000", append(slices.Clone(testCaps), "CAP_SYS_ADMIN")
+	})
+	add("unconfined", func(c *pod.Container) { c.SeccompUnconfined = true })
+	add("unconfined-user", func(c *pod.Container) { c.SeccompUnconfined, c.User, c.NoNewPrivileges = true, "1000", true })
+	add("privileged", func(c *pod.Container) {
+		c.Privileged, c.SeccompUnconfined, c.Capabilities = true, true, container.CapabilityNames(1<<41-1)
+	})
+	add("own", func(c *pod.Container) { c.Seccomp = ownProfile })
+	add("own-nnp", func(c *pod.Container) { c.Seccomp, c.NoNewPrivileges, c.User = ownProfile, true, "1000" })
+	add("readonly", func(c *pod.Container) { c.ReadOnlyRoot, c.OOMScoreAdj = true, 500 })
+
+	if testing.Short() { // an emulated machine takes seconds for each process: two users, both ways each
+		list = slices.DeleteFunc(list, func(c pod.Container) bool {
+			return !slices.Contains([]string{"plain", "nnp", "user", "user-nnp"}, c.Name)
+		})
+	}
+	want, got := map[string][]string{}, map[string][]string{}
+	for some := range slices.Chunk(list, 4) { // so that a pod starts in time on a slow machine
+		maps.Copy(want, lookAtAll(t, some, nil))
+		maps.Copy(got, lookAtAll(t, some, testTrampoline()))
+	}
+	for _, where := range slices.Sorted(maps.Keys(want)) {
+		compareLines(t, where, want[where], got[where])
+		if text := strings.Join(want[where], "\n"); strings.HasPrefix(where, "plain") && (!strings.Contains(text, "Seccomp_filters:\t1") || !strings.Contains(text, "call mount Operation not permitted")) {
+			t.Errorf("%s: it has no filter:\n%s", where, text)
+		}
+		if text := strings.Join(want[where], "\n"); runtime.GOARCH == "arm" && !strings.HasPrefix(where, "own") && !strings.Contains(text, "call 403 Invalid argument") {
+			t.Errorf("%s: clock_gettime64 is not for it:\n%s", where, text)
+		}
+	}
+	if len(want) != 3*len(list) {
+		t.Errorf("%d processes were looked at, of %d containers", len(want), len(list))
+	}
+}
+
+// ownProfile refuses calls by numbers of its own, and what the default one lets pass.
+var ownProfile = json.RawMessage(`{"defaultAction": "SCMP_ACT_ALLOW", "flags": ["SECCOMP_FILTER_FLAG_LOG"], "syscalls": [
+	{"names": ["mount", "keyctl"], "action": "SCMP_ACT_ERRNO", "errnoRet": 28},
+	{"names": ["personality"], "action": "SCMP_ACT_ERRNO", "errnoRet": 29, "args": [{"index": 0, "value": 4660, "op": "SCMP_CMP_EQ"}]},
+	{"names": ["acct", "clone"], "action": "SCMP_ACT_LOG"}]}`)
+
+// lookAtAll runs containers and tells what their processes are, by container and way.
+func lookAtAll(t *testing.T, list []pod.Container, by *trampoline.Program) map[string][]string {
+	t.Helper()
+	all := map[string][]string{}
+	p := prepare(t, newPlan(nil, list))
+	p.alone = by == nil
+	p.begin()
+	st := p.until("started", func(st pod.Status) bool {
+		return !slices.ContainsFunc(st.Containers, func(c pod.ContainerStatus) bool { return c.State.Running == nil && c.State.Terminated == nil })
+	})
+	for _, c := range st.Containers {
+		if end := c.State.Terminated; end != nil {
+			t.Errorf("%s: %+v %s", c.Name, end, p.log(c.Name))
+		}
+	}
+	if t.Failed() {
+		t.FailNow()
+	}
+	for i := range list {
+		name := list[i].Name
+		waitLog(t, p, name, "\nthat is all")
+		all[name+": first process"] = lines(p.log(name))
+		_, out := p.request(&wire.ExecRequest{Container: name, Args: []string{"seen", "calls"}, Env: []string{"C=3", "A=4"}})
+		all[name+": command"] = lines(out)
+		all[name+": command with a terminal"] = lines(onTerminal(t, p, name, "seen", "calls"))
+	}
+	p.stop(0)
+	return all
+}
+
+func lines(text string) []string {
+	return strings.Split(strings.TrimSpace(strings.ReplaceAll(text, "\r", "")), "\n")
+}
+
+// compareLines says in which lines two processes differ.
+func compareLines(t *testing.T, where string, want, got []string) {
+	t.Helper()
+	if len(want) < 100 {
+		t.Errorf("%s: only %d lines: %q", where, len(want), want)
+	}
+	for i := range max(len(want), len(got)) {
+		w, g := "nothing", "nothing"
+		if i < len(want) {
+			w = want[i]
+		}
+		if i < len(got) {
+			g = got[i]
+		}
+		if w != g {
+			t.Errorf("%s:\n got %s\nwant %s", where, g, w)
+		}
+	}
+}
+
+// onTerminal is what a command with a terminal says.
+func onTerminal(t *testing.T, p *testPod, container string, args ...string) string {
+	t.Helper()
+	conn, err := p.place.Dial()
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer conn.Close()
+	err = wire.WriteRequest(conn, wire.Request{Verb: wire.Exec, Exec: &wire.ExecRequest{Container: container, Args: args, TTY: true, Rows: 24, Cols: 80}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	f, files, err := wire.ReadFrame(conn)
+	if err != nil || !f.Started || len(files) != 1 {
+		t.Fatalf("first frame %+v with %d descriptors: %v", f, len(files), err)
+	}
+	defer files[0].Close()
+	text, _ := io.ReadAll(files[0]) // EIO is its end
+	wire.ReadFrame(conn)
+	return string(text)
+}
+
+// CVE-2016-9962, CVE-2019-5736, CVE-2024-21626: whoever watches from within a container
+// gets nothing of podrun's when a command is run in it: not its program, its descriptors,
+// its directories, nor the right to trace it. One that asks for CAP_SYS_PTRACE does not get it
+// in the user namespace of all pods: TestProcessesThatAreMadeCannotBeSeized.
+func TestNothingIsSeenOfACommandBeforeItRuns(t *testing.T) {
+	testenv.NoLeaks(t)
+	l := layer(t)
+	install(t, l, "spy")
+	watcher := shell(l, "watched", "mkfifo /tmp/go /tmp/end; spy look </tmp/go >/tmp/seen & spy trace </tmp/go >/tmp/traced & exec 3>/tmp/go; read x </tmp/end; exec 3>&-; wait; cat /tmp/seen /tmp/traced")
+	strong := watcher
+	strong.Name = "strong"
+	strong.Capabilities = append([]string{"CAP_SYS_PTRACE"}, testCaps...)
+	user := watcher
+	user.Name, user.User = "user", "1000"
+	p := start(t, newPlan(nil, []pod.Container{watcher, strong, user}))
+	p.running()
+	for _, name := range []string{"watched", "strong", "user"} {
+		for code := 1; code != 0; {
+			code, _ = p.exec(name, "grep", "-q", "looking", "/tmp/seen")
+		}
+		for range 150 {
+			if code, out := p.exec(name, "true"); code != 0 {
+				t.Fatalf("%s: exit code %d: %s", name, code, out)
+			}
+		}
+		p.exec(name, "sh", "-c", "echo >/tmp/end")
+	}
+	p.ended()
+	for _, name := range []string{"watched", "strong", "user"} {
+		said := p.log(name)
+		if strings.Count(said, "looked 1\n") != 2 {
+			t.Errorf("%s: nobody looked: %s", name, said)
+		}
+		for line := range strings.Lines(said) {
+			if line != "looking\n" && line != "looked 1\n" {
+				t.Errorf("from %s there is in sight: %s", name, line)
+			}
+		}
+	}
+}
+
+// A container's program that has the kernel execute /proc/self/exe gets the trampoline,
+// which does nothing without an order, and which nobody can write to.
+func TestTheTrampolineIsNobodysTool(t *testing.T) {
+	testenv.NoLeaks(t)
+	l := layer(t)
+	if err := os.WriteFile(l+"/bin/evil", []byte("#!/proc/self/exe\n"), 0o755); err != nil {
+		t.Fatal(err)
+	}
+	p := start(t, newPlan(nil, []pod.Container{shell(l, "a", "exec sleep 1000")}))
+	p.running()
+	for range 20 {
+		if code, out := p.exec("a", "evil"); code != 126 || out != "" {
+			t.Errorf("exit code %d and %q", code, out)
+		}
+	}
+	q := start(t, withName(newPlan(nil, []pod.Container{func() pod.Container { c := shell(l, "b", ""); c.Args = []string{"evil"}; return c }()}), "q"))
+	if end := q.ended().Containers[0].State.Terminated; end == nil || end.ExitCode != 126 {
+		t.Errorf("a container of it: %+v", end)
+	}
+}
+
+// A container that comes by the trampoline's program, by a command that is a script of
+// /proc/self/exe, cannot take it away from others: with the file held open to be written to, and
+// its mode 0, as far as the kernel lets it, commands, probes and restarts go on.
+func TestTheTrampolineCannotBeTakenAway(t *testing.T) {
 	b, err := testProgram("trampoline", "../scripts/trampoline")
 	if err != nil {
-		panic(err)
+		t.Fatal(err)
 	}
-	p, err := trampoline.Seal(b)
+	memory, err := trampoline.NewInMemory(b)
 	if err != nil {
-		panic(err)
+		t.Fatal(err)
 	}
-	return p
-})
+	for name, program := range map[string]*trampoline.Program{"on a file system of its own": testTrampoline(), "in memory": memory} {
+		t.Run(name, func(t *testing.T) { takeAway(t, program) })
+	}
+}
 
-// testProgram is a program that tests run: one that was built for a machine without a
-// compiler, in testdata, or what a command makes that is given a file's name.
-func testProgram(name string, build ...string) ([]byte, error) {
-	if b, err := os.ReadFile(filepath.Join("testdata", name)); err == nil {
-		return b, nil
+func takeAway(t *testing.T, program *trampoline.Program) {
+	testenv.NoLeaks(t)
+	l := layer(t)
+	install(t, l, "taker")
+	if err := os.WriteFile(l+"/bin/evil", []byte("#!/proc/self/exe\n"), 0o755); err != nil {
+		t.Fatal(err)
 	}
-	dir, err := os.MkdirTemp("", "podrun")
-	if err != nil {
-		return nil, err
+	victim := shell(l, "victim", "trap 'exit 1' TERM; sleep 1000 & wait")
+	victim.Readiness = &pod.Probe{Handler: pod.Handler{Exec: []string{"test", "-e", "/tmp/ready"}}, PeriodSeconds: 1, TimeoutSeconds: 60, FailureThreshold: 1, SuccessThreshold: 1}
+	plan := newPlan(nil, []pod.Container{shell(l, "taker", "exec taker"), victim})
+	plan.RestartPolicy = pod.RestartOnFailure
+	p := prepare(t, plan)
+	p.by = program
+	p.begin()
+	p.running()
+	for !strings.Contains(p.log("taker"), "taken") {
+		p.exec("taker", "evil") // which code it has does not matter, nor whether it was seen
 	}
-	defer os.RemoveAll(dir)
-	out := filepath.Join(dir, name)
-	if said, err := exec.Command(build[0], append(build[1:], out)...).CombinedOutput(); err != nil {
-		return nil, fmt.Errorf("compile %s: %w: %s", name, err, said)
+	for !strings.Contains(p.log("taker"), "done") {
+		if code, out := p.exec("victim", "true"); code != 0 {
+			t.Fatalf("a command: exit code %d: %s", code, out)
+		}
 	}
-	return os.ReadFile(out)
+	if said := p.log("taker"); (strings.Count(said, "Read-only file system") == 2) != (program == testTrampoline()) {
+		t.Errorf("the attack: %q", said)
+	}
+	for _, c := range []string{"taker", "victim"} {
+		if code, out := p.exec(c, "true"); code != 0 {
+			t.Errorf("a command in %s: exit code %d: %s", c, code, out)
+		}
+	}
+	if code, out := p.exec("victim", "touch", "/tmp/ready"); code != 0 {
+		t.Fatalf("a command: exit code %d: %s", code, out)
+	}
+	p.until("ready", func(st pod.Status) bool { return st.Containers[1].Ready })
+	p.exec("victim", "kill", "1") // whose own exit code is not sure: it may end with the container
+	p.until("restarted", func(st pod.Status) bool {
+		c := st.Containers[1]
+		return c.RestartCount == 1 && c.State.Running != nil
+	})
+	if code, out := p.exec("victim", "true"); code != 0 {
+		t.Errorf("a command in the container's next instance: exit code %d: %s", code, out)
+	}
+}
+
+// What fails before a program runs is told, with its errno; nothing half-confined is left.
+func TestStartErrorsAreExact(t *testing.T) {
+	testenv.NoLeaks(t)
+	l := layer(t)
+	for name, text := range map[string]string{"noexec": "#!/bin/sh\n", "garbage": "\x01\x02", "orphan": "#!/bin/nothing\n"} {
+		if err := os.WriteFile(filepath.Join(l, "bin", name), []byte(text), 0o755); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if err := os.Chmod(l+"/bin/noexec", 0o644); err != nil {
+		t.Fatal(err)
+	}
+	tests := []struct {
+		args []string
+		cwd  string
+		code int
+		says string
+	}{
+		{[]string{"nothing"}, "", 127, `exec "nothing": executable file not found in $PATH`},
+		{[]string{"/bin/nothing"}, "", 127, `exec "/bin/nothing": no such file or directory`},
+		{[]string{"/etc/passwd/x"}, "", 127, `exec "/etc/passwd/x": not a directory`},
+		{[]string{"/bin/noexec"}, "", 126, `exec "/bin/noexec": permission denied`},
+		{[]string{"noexec"}, "", 126, `exec "noexec": permission denied`},
+		{[]string{"/bin"}, "", 126, `exec "/bin": permission denied`},
+		{[]string{"garbage"}, "", 126, `exec "garbage": exec format error`},
+		{[]string{"orphan"}, "", 127, `exec "orphan": what interprets it is not there: no such file or directory`},
+		{[]string{"true"}, "/nothing", 127, `change to the working directory: no such file or directory`},
+		{[]string{"true"}, "/etc/passwd", 127, `change to the working directory: not a directory`},
+		{[]string{"true"}, "/" + strings.Repeat("x/", 3000), 125, `file name too long`},
+		{[]string{""}, "", 127, `exec "": executable file not found in $PATH`},
+	}
+	p := start(t, newPlan(nil, []pod.Container{shell(l, "a", "exec sleep 1000")}))
+	p.running()
+	for _, test := range tests {
+		code, out := p.request(&wire.ExecRequest{Container: "a", Args: test.args, Cwd: test.cwd})
+		if code != test.code || !strings.Contains(out, test.says) {
+			t.Errorf("command %.30q in %.10q: %d %q, want %d %q", test.args, test.cwd, code, out, test.code, test.says)
+		}
+		if test.cwd != "" || test.args[0] == "" {
+			continue // that is found out before
+		}
+		c := shell(l, "b", "")
+		c.Args = test.args
+		st := start(t, withName(newPlan(nil, []pod.Container{c}), "q")).ended()
+		if end := st.Containers[0].State.Terminated; end == nil || end.ExitCode != test.code || end.Reason != "StartError" || !strings.Contains(end.Message, test.says) {
+			t.Errorf("container of %.30q: %+v, want %d %q", test.args, end, test.code, test.says)
+		}
+	}
+	if code, out := p.exec("a", "sh", "-c", "ps | grep -c ."); code != 0 || out != "5\n" { // sleep, sh, ps, grep, and a heading
+		t.Errorf("processes of commands that did not start are left: %s", out)
+	}
+}
+
+// A container that shares its PID namespace with others sees each process that becomes
+// theirs: libcontainer's init, which has the rights of the user until it is confined, and the
+// pause process. It gets hold of none: CAP_SYS_PTRACE it does not get in the user namespace of
+// all pods, and in the pod's own it is of no use, nor is any other, because the memory of both
+// belongs to the user namespace above.
+func TestProcessesThatAreMadeCannotBeSeized(t *testing.T) {
+	testenv.NoLeaks(t)
+	for _, test := range []struct {
+		name          string
+		strong, apart bool
+		enters        string // the container whose commands it sees
+		share         func(plan *pod.Plan)
+	}{
+		{"shared", false, false, "victim", func(p *pod.Plan) { p.ShareProcessNamespace = true }},
+		{"shared, asked for", true, false, "victim", func(p *pod.Plan) { p.ShareProcessNamespace = true }},
+		{"its own, asked for", true, false, "attacker", func(*pod.Plan) {}},
+		{"shared, apart", true, true, "victim", func(p *pod.Plan) { p.ShareProcessNamespace = true }},
+		{"its own, apart", true, true, "attacker", func(*pod.Plan) {}},
+		{"shared, users of its own", true, true, "victim", func(p *pod.Plan) {
+			p.ShareProcessNamespace, p.Users = true, &pod.IDRange{First: 40960, Count: 4096}
+		}},
+		{"host's, apart", true, true, "victim", func(p *pod.Plan) { p.HostPID = true }},
+	} {
+		t.Run(test.name, func(t *testing.T) {
+			file := filepath.Join(t.TempDir(), "file")
+			if err := os.WriteFile(file, []byte("good"), 0o644); err != nil {
+				t.Fatal(err)
+			}
+			l := layer(t)
+			install(t, l, "seize")
+			attacker := shell(l, "attacker", "mkfifo /tmp/go /tmp/end; seize "+file+" </tmp/go >/tmp/seen & exec 3>/tmp/go; read x </tmp/end; exec 3>&-; wait; exec sleep 1000")
+			attacker.Capabilities = slices.Clone(testCaps)
+			if test.apart {
+				attacker.Capabilities, attacker.SeccompUnconfined = container.CapabilityNames(1<<41-1), true
+			} else if test.strong {
+				attacker.Capabilities = append(attacker.Capabilities, "CAP_SYS_PTRACE")
+			}
+			plan := newPlan(nil, []pod.Container{shell(l, "victim", "exec sleep 1000"), attacker})
+			plan.Apart, plan.GraceSeconds = test.apart, 0
+			test.share(plan)
+			w := startWhole(t, plan)
+			w.until(running)
+			for code := 1; code != 0; {
+				code, _ = w.ask("attacker", "grep", "-q", "looking", "/tmp/seen")
+			}
+			for range 3 * *torture {
+				w.ask(test.enters, "true")
+				onTerminal(t, &testPod{t: t, place: w.place}, test.enters, "true")
+			}
+			_, said := w.ask("attacker", "sh", "-c", "echo >/tmp/end; until grep -q looked /tmp/seen; do usleep 1000; done; cat /tmp/seen")
+			if said != "looking\nlooked 1\n" {
+				t.Errorf("the attacker gets\n%s", said)
+			}
+			if b, err := os.ReadFile(file); err != nil || string(b) != "good" {
+				t.Errorf("the host's file has %q, %v", b, err)
+			}
+		})
+	}
 }

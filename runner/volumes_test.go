@@ -8,6 +8,9 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"time"
+
+	"golang.org/x/sys/unix"
 
 	"github.com/podrun/podrun/internal/testenv"
 	"github.com/podrun/podrun/pod"
@@ -120,4 +123,304 @@ func TestVolumes(t *testing.T) {
 			}
 		}
 	}
+}
+
+// manyVolumes is how many volumes of mixed kinds a start must take in its stride.
+const manyVolumes = 50
+
+// Fifty volumes of mixed kinds are all there. What they add to the start of a pod is
+// logged (-v), in time and in this process' time of processors: to be at most 20 ms on a
+// quiet machine.
+func TestFiftyVolumes(t *testing.T) {
+	l := layer(t)
+	all := allVolumes(t, l, t.TempDir())
+	names := []string{"emptyDir", "memory", "ephemeral", "claim", "hostPath", "configMap", "secret", "pod", "image", "configMap", "secret"}
+	began := func(n int) (took, busy time.Duration) {
+		plan := newPlan(nil, []pod.Container{shell(l, "a", "exec sleep 1000")})
+		for i := range n {
+			v := all[names[i%len(names)]]
+			v.Name = fmt.Sprint("v", i)
+			plan.Volumes = append(plan.Volumes, v)
+			m := pod.Mount{Volume: v.Name, Path: fmt.Sprintf("/v/%d", i), ReadOnly: i%2 == 0}
+			if v.Kind == pod.EmptyDir {
+				m.SubPath = "part"
+			}
+			plan.Containers[0].Mounts = append(plan.Containers[0].Mounts, m)
+		}
+		p := prepare(t, plan)
+		putObjects(p)
+		at, used := time.Now(), processorTime(t)
+		p.begin()
+		p.running()
+		took, busy = time.Since(at), processorTime(t)-used
+		if _, got := p.exec("a", "sh", "-c", "grep -c ' /v/' /proc/self/mountinfo"); got != fmt.Sprintln(n) {
+			t.Errorf("the container has %q mounts below /v, want %d", got, n)
+		}
+		p.stop(0)
+		return took, busy
+	}
+	without, busyWithout := began(0)
+	with, busyWith := began(manyVolumes)
+	t.Logf("%v without, %v with %d volumes; %v and %v of processors", without, with, manyVolumes, busyWithout, busyWith)
+}
+
+// processorTime is what this process, the supervisor of its pods, has used so far.
+func processorTime(t *testing.T) time.Duration {
+	t.Helper()
+	var used unix.Rusage
+	if err := unix.Getrusage(unix.RUSAGE_SELF, &used); err != nil {
+		t.Fatal(err)
+	}
+	return time.Duration(used.Utime.Nano() + used.Stime.Nano())
+}
+
+// eventually waits for events that satisfy ok.
+func (p *testPod) eventually(what string, ok func([]pod.Event) bool) {
+	p.t.Helper()
+	var last []pod.Event
+	for deadline := time.Now().Add(time.Minute); time.Now().Before(deadline); time.Sleep(time.Millisecond) {
+		last, _ = p.place.Events() // there may be none yet
+		if ok(last) {
+			return
+		}
+	}
+	p.t.Fatalf("the pod is not %s within two minutes; events %+v", what, last)
+}
+
+func TestMissingReferencesHoldThePod(t *testing.T) {
+	testenv.NoLeaks(t)
+	l := layer(t)
+	dir := t.TempDir()
+	plan := newPlan(nil, []pod.Container{shell(l, "a", "cat /c/* /v/here; exec sleep 1000")})
+	plan.Containers[0].Mounts = []pod.Mount{{Volume: "cfg", Path: "/c"}, {Volume: "host", Path: "/v"}}
+	plan.Volumes = []pod.Volume{
+		{Name: "cfg", Kind: pod.Files, Sources: []pod.FileSource{{Kind: pod.FromConfigMap, Name: "web", Mode: 0o644, Items: []pod.FileItem{{Key: "a", Path: "a", Mode: 0o644}}}}},
+		{Name: "key", Kind: pod.Files, Sources: []pod.FileSource{{Kind: pod.FromSecret, Name: "key"}}},
+		{Name: "data", Kind: pod.ClaimVolume, Claim: "data"},
+		{Name: "host", Kind: pod.HostPath, Path: filepath.Join(dir, "disk"), PathType: "Directory"},
+		{Name: "maybe", Kind: pod.Files, Sources: []pod.FileSource{{Kind: pod.FromSecret, Name: "none", Optional: true}}},
+		{Name: "mem", Kind: pod.EmptyDirMemory, SizeLimit: 1 << 20},
+	}
+	p := prepare(t, plan)
+	p.begin()
+	held := func(want ...string) {
+		t.Helper()
+		p.eventually("held", func(log []pod.Event) bool {
+			var have []string
+			for _, e := range log {
+				if e.Reason == "FailedMount" {
+					have = append(have, e.Message)
+				}
+			}
+			slices.Sort(have)
+			slices.Sort(want)
+			return slices.Equal(have, want)
+		})
+	}
+	want := []string{
+		`MountVolume.SetUp failed for volume "cfg" : configmap "web" not found`,
+		`MountVolume.SetUp failed for volume "key" : secret "key" not found`,
+		`MountVolume.SetUp failed for volume "data" : persistentvolumeclaim "data" not found`,
+		`MountVolume.SetUp failed for volume "host" : hostPath type check failed: ` + filepath.Join(dir, "disk") + ` is not a directory (there is nothing: type DirectoryOrCreate makes it)`,
+	}
+	held(want...)
+	if st := p.engine.completeStatus(pod.Status{}); len(st.Warnings) > 0 {
+		t.Errorf("warnings %v", st.Warnings)
+	}
+	putObjects(p)
+	p.put(pod.Object{Kind: pod.KindConfigMap, Name: "web", ConfigMap: &pod.ConfigMap{Data: map[string]string{"b": "1"}}})
+	p.poke()
+	held(append(want, `MountVolume.SetUp failed for volume "cfg" : configmap references non-existent config key: a`)...)
+	if err := os.MkdirAll(filepath.Join(dir, "disk", "here"), 0o755); err != nil {
+		t.Fatal(err)
+	}
+	p.put(pod.Object{Kind: pod.KindConfigMap, Name: "web", ConfigMap: &pod.ConfigMap{Data: map[string]string{"a": "found\n"}}})
+	p.poke()
+	p.running()
+	if code, out := p.exec("a", "/bin/cat", "/c/a"); code != 0 || out != "found\n" {
+		t.Errorf("exit %d, %q", code, out)
+	}
+}
+
+// A pod that waits for a volume can be stopped, and leaves nothing.
+func TestAHeldPodIsStopped(t *testing.T) {
+	testenv.NoLeaks(t)
+	plan := newPlan(nil, []pod.Container{shell(layer(t), "a", "exec sleep 1000")})
+	plan.Volumes = []pod.Volume{
+		{Name: "mem", Kind: pod.EmptyDirMemory, SizeLimit: 1 << 20}, {Name: "img", Kind: pod.ImageVolume, Layers: plan.Containers[0].Layers},
+		{Name: "key", Kind: pod.Files, Sources: []pod.FileSource{{Kind: pod.FromSecret, Name: "key"}}},
+	}
+	p := start(t, plan)
+	p.until("waiting", func(st pod.Status) bool { return st.Phase == pod.Pending })
+	if st := p.stop(0); st.Phase != pod.Failed {
+		t.Errorf("phase %s", st.Phase)
+	}
+}
+
+func TestFilesChangeWhileThePodRuns(t *testing.T) {
+	testenv.NoLeaks(t)
+	l := layer(t)
+	plan := newPlan(nil, []pod.Container{shell(l, "a", "exec sleep 1000")})
+	plan.Group = &pod.Group{ID: 2000}
+	plan.Containers[0].Mounts = []pod.Mount{{Volume: "v", Path: "/v"}, {Volume: "v", Path: "/file", SubPath: "a"}, {Volume: "s", Path: "/s"}}
+	plan.Volumes = []pod.Volume{
+		{Name: "v", Kind: pod.Files, Sources: []pod.FileSource{{Kind: pod.FromConfigMap, Name: "web", Mode: 0o644}}},
+		{Name: "s", Kind: pod.Files, Sources: []pod.FileSource{{Kind: pod.FromSecret, Name: "key", Mode: 0o400}}},
+	}
+	p := prepare(t, plan)
+	putObjects(p)
+	p.begin()
+	p.running()
+	p.put(pod.Object{Kind: pod.KindConfigMap, Name: "web", ConfigMap: &pod.ConfigMap{Data: map[string]string{"a": "2", "c": "3"}}})
+	p.poke()
+	// Who applies it waits for the container to have it: what is left is the machine's speed.
+	_, out := p.exec("a", "/bin/sh", "-c", "cat /v/a /v/c /file; ls /v")
+	if out != "231a\nc\n" {
+		t.Errorf("the container sees %q", out)
+	}
+	// What is deleted stays as it was, and is told.
+	if err := p.dirs().DeleteObject(pod.KindSecret, "default", "key"); err != nil {
+		t.Fatal(err)
+	}
+	p.poke()
+	p.eventually("told", func(log []pod.Event) bool {
+		return slices.ContainsFunc(log, func(e pod.Event) bool {
+			return e.Reason == "FailedMount" && strings.Contains(e.Message, `secret "key" not found`)
+		})
+	})
+	if _, out := p.exec("a", "/bin/cat", "/s/password"); out != "s3cr3t-of-the-pod" {
+		t.Errorf("the secret has %q", out)
+	}
+	// Secrets are in no file on disk, and not in the plan.
+	noneHas(t, p.place.DataDir(), "s3cr3t-of-the-pod")
+}
+
+// noneHas looks at what is in the directory itself, and not at what is mounted in it.
+func noneHas(t *testing.T, dir, text string) {
+	t.Helper()
+	device := func(path string) uint64 {
+		var st unix.Stat_t
+		if err := unix.Lstat(path, &st); err != nil {
+			t.Fatal(err)
+		}
+		return st.Dev
+	}
+	own := device(dir)
+	err := filepath.WalkDir(dir, func(path string, d os.DirEntry, err error) error {
+		if err == nil && d.IsDir() && device(path) != own {
+			return filepath.SkipDir
+		}
+		if err != nil || !d.Type().IsRegular() {
+			return err
+		}
+		b, err := os.ReadFile(path)
+		if strings.Contains(string(b), text) {
+			t.Errorf("%s has %q", path, text)
+		}
+		return err
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+}
+
+// A container that writes without end to the files that it is given fills little, and
+// finds its /etc/hosts as it was when it is started again (CVE-2020-8557).
+func TestWhatContainersWriteIsBounded(t *testing.T) {
+	testenv.NoLeaks(t)
+	c := shell(layer(t), "a", `exec 2>/dev/null; grep -c other /etc/hosts
+for f in /etc/hosts /etc/hostname /etc/resolv.conf /dev/termination-log; do echo other >>$f; dd if=/dev/zero bs=1M count=100 of=$f conv=notrunc oflag=append 2>/dev/null && echo all; done
+test -e /v/again && exec sleep 1000; touch /v/again; exit 1`)
+	c = withVolume(c, pod.Mount{})
+	plan := newPlan(nil, []pod.Container{c})
+	plan.RestartPolicy = pod.RestartAlways
+	plan.Volumes = []pod.Volume{{Name: "v", Kind: pod.EmptyDir}}
+	p := start(t, plan)
+	p.until("running again", func(st pod.Status) bool {
+		return st.Containers[0].RestartCount == 1 && st.Containers[0].State.Running != nil
+	})
+	if got := p.log("a"); got != "0\n" {
+		t.Errorf("the container's log has %q, want no file to take 100 MB", got)
+	}
+	p.eventuallyLogs("a", 1, "0\n")
+	var sum int64
+	entries, err := os.ReadDir(filepath.Join(p.place.RuntimeDir(), "sandbox", "written"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, e := range entries {
+		if st, err := e.Info(); err == nil {
+			sum += st.Size()
+		}
+	}
+	const most = 16 << 20
+	if sum > most {
+		t.Errorf("%d bytes were written, want at most %d", sum, most)
+	}
+}
+
+// eventuallyLogs waits until an instance has written a text.
+func (p *testPod) eventuallyLogs(container string, attempt int, want string) {
+	p.t.Helper()
+	p.eventually("logged", func([]pod.Event) bool {
+		var b strings.Builder
+		if _, err := os.Stat(p.place.LogFile(container, attempt)); err != nil {
+			return false
+		}
+		for _, r := range parse(p.t, p.place.LogFile(container, attempt)) {
+			b.WriteString(r[2] + "\n")
+		}
+		return b.String() == want
+	})
+}
+
+// An image whose files in /etc are links gets them where the links lead inside it, and
+// nothing outside is touched (CVE-2024-5154); a volume's mountPath through a link, too.
+func TestMountsOverLinksStayInside(t *testing.T) {
+	testenv.NoLeaks(t)
+	dir := t.TempDir()
+	canary := filepath.Join(dir, "canary")
+	if err := os.WriteFile(canary, []byte("host"), 0o644); err != nil {
+		t.Fatal(err)
+	}
+	l := filepath.Join(dir, "layer")
+	if err := testenv.BusyboxRootfs(l); err != nil {
+		t.Fatal(err)
+	}
+	up := strings.Repeat("../", 30)
+	for name, target := range map[string]string{
+		"etc/hosts": canary + "-hosts", "etc/hostname": up + canary[1:], "etc/resolv.conf": "/var/none/resolv.conf", "data": filepath.Join(dir, "vol"), "out": up + dir[1:], "loop": "loop",
+	} {
+		if err := os.Symlink(target, filepath.Join(l, name)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	c := shell(l, "a", "cat /etc/hostname; grep -c localhost /etc/hosts; echo x >/data/in; echo y >/out/sub/in; ls /data")
+	c.Mounts = []pod.Mount{{Volume: "v", Path: "/data"}, {Volume: "v", Path: "/out/sub"}}
+	plan := newPlan(nil, []pod.Container{c})
+	plan.Volumes = []pod.Volume{{Name: "v", Kind: pod.EmptyDir}}
+	p := start(t, plan)
+	if st := p.ended(); st.Phase != pod.Succeeded {
+		t.Fatalf("%+v: %s", st, p.log("a"))
+	}
+	if got := p.log("a"); !strings.HasPrefix(got, "p\n2\n") || !strings.Contains(got, "in\n") {
+		t.Errorf("log %q", got)
+	}
+	if b, err := os.ReadFile(canary); err != nil || string(b) != "host" {
+		t.Errorf("the canary has %q, %v", b, err)
+	}
+	for _, name := range []string{"in", "sub", "vol"} {
+		if _, err := os.Lstat(filepath.Join(dir, name)); err == nil {
+			t.Errorf("%s was made outside", name)
+		}
+	}
+
+	loop := shell(l, "b", "true")
+	loop.Mounts = []pod.Mount{{Volume: "v", Path: "/loop/x"}}
+	plan = newPlan(nil, []pod.Container{loop})
+	plan.Volumes = []pod.Volume{{Name: "v", Kind: pod.EmptyDir}}
+	p = start(t, plan)
+	p.until("refused", func(st pod.Status) bool {
+		return st.Phase.Terminal() || st.Containers[0].State.Waiting != nil && st.Containers[0].State.Waiting.Message != ""
+	})
 }

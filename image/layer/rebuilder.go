@@ -13,8 +13,8 @@ import (
 	"github.com/opencontainers/go-digest"
 
 	"github.com/podrun/podrun/image/records"
+	"github.com/podrun/podrun/internal/reexec"
 	"github.com/podrun/podrun/internal/report"
-	"github.com/podrun/podrun/internal/stage"
 )
 
 // Rebuild makes the tar stream of the layer in dir again, or looks at its sizes. out, if it is not nil,
@@ -43,7 +43,7 @@ func Rebuild(id digest.Digest, dir string, sizes bool, out *os.File) (*RebuildRe
 		defer answer.Close()
 		extra = append(extra, theirs)
 	}
-	cmd := stage.Command(stage.Spec{Name: rebuildStage, Args: []string{string(arg)}, Userns: true, Net: true, ExtraFiles: extra})
+	cmd := reexec.Command(reexec.Spec{Name: rebuildStage, Args: []string{string(arg)}, Userns: true, Net: true, ExtraFiles: extra})
 	dropEnviron(cmd)
 	cmd.Dir, cmd.Stderr = "/", &stderr
 	if out != nil {

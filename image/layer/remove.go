@@ -11,7 +11,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
-	"github.com/podrun/podrun/internal/stage"
+	"github.com/podrun/podrun/internal/reexec"
 )
 
 // RemoveTrees removes directories with files of the user's subordinate ids.
@@ -19,7 +19,7 @@ func RemoveTrees(dirs []string) error {
 	if len(dirs) == 0 {
 		return nil
 	}
-	cmd := stage.Command(stage.Spec{Name: removeStage, Args: dirs, Userns: true, Net: true})
+	cmd := reexec.Command(reexec.Spec{Name: removeStage, Args: dirs, Userns: true, Net: true})
 	dropEnviron(cmd)
 	if out, err := cmd.CombinedOutput(); err != nil {
 		return fmt.Errorf("remove layers: %w: %s", err, strings.TrimSpace(string(out)))

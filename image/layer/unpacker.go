@@ -18,8 +18,8 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/podrun/podrun/image/records"
+	"github.com/podrun/podrun/internal/reexec"
 	"github.com/podrun/podrun/internal/report"
-	"github.com/podrun/podrun/internal/stage"
 )
 
 // maxLayerBytes and maxLayerEntries bound one layer wherever the disk would allow
@@ -156,7 +156,7 @@ func startUnpacker(ctx context.Context, order unpackOrder, recipe, lock *os.File
 	defer r.Close()
 	unix.FcntlInt(w.Fd(), unix.F_SETPIPE_SZ, 1<<20) // a smaller one works too
 	u := &unpacker{stdin: w, ctx: ctx}
-	u.cmd = stage.Command(stage.Spec{
+	u.cmd = reexec.Command(reexec.Spec{
 		Name: unpackStage, Args: []string{string(arg)}, Userns: true, Net: true,
 		ExtraFiles: []*os.File{lock, recipe}, // while it lives its staging directory is nobody's
 	})

@@ -49,8 +49,8 @@ func (e *NotDelegated) Unwrap() error {
 // unless /proc could not be read.
 func Find(with ...int) (Subtree, error) { return find(host(with)) }
 
-// Join is Find and Open.
-func Join(with ...int) (Subtree, error) {
+// FindAndOpen is Find and Open.
+func FindAndOpen(with ...int) (Subtree, error) {
 	s, err := Find(with...)
 	if err != nil {
 		return Subtree{}, err

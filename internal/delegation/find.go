@@ -11,21 +11,21 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// view is the host as find sees it; tests give it a directory instead.
-type view struct {
+// hostView is the host as find sees it; tests give it a directory instead.
+type hostView struct {
 	root     string // "" or a fake root directory
 	writable func(path string) bool
 	ours     []int // pids that may be moved
 }
 
-func host(with []int) view {
-	return view{
+func host(with []int) hostView {
+	return hostView{
 		writable: func(path string) bool { return unix.Access(path, unix.W_OK) == nil },
 		ours:     append([]int{os.Getpid()}, with...),
 	}
 }
 
-func find(v view) (Subtree, error) {
+func find(v hostView) (Subtree, error) {
 	dir, err := v.home()
 	if err != nil {
 		return Subtree{}, err
@@ -50,7 +50,7 @@ func find(v view) (Subtree, error) {
 			return s, nil
 		}
 		if why == nil {
-			why = crowded(dir, strangers)
+			why = occupied(dir, strangers)
 		}
 		if dir == Mount {
 			return Subtree{}, why
@@ -59,7 +59,7 @@ func find(v view) (Subtree, error) {
 }
 
 // home is the calling process's cgroup, or the one whose leaf it lives in.
-func (v view) home() (string, error) {
+func (v hostView) home() (string, error) {
 	dir, err := v.cgroupOf("self")
 	if err == nil && filepath.Base(dir) == Leaf && v.manageable(filepath.Dir(dir)) {
 		dir = filepath.Dir(dir)
@@ -69,13 +69,13 @@ func (v view) home() (string, error) {
 
 // free says whether no process stands in the way of children with controllers, or
 // how many strangers do.
-func (v view) free(dir string) (bool, int, error) {
+func (v hostView) free(dir string) (bool, int, error) {
 	_, strangers, err := v.procs(dir)
 	return err == nil && (strangers == 0 || v.isRoot(dir)), strangers, err
 }
 
 // cgroupOf is the cgroup of a process, below Mount.
-func (v view) cgroupOf(pid string) (string, error) {
+func (v hostView) cgroupOf(pid string) (string, error) {
 	b, err := os.ReadFile(v.root + "/proc/" + pid + "/cgroup")
 	if os.IsNotExist(err) && pid == "self" {
 		return "", noCgroups()
@@ -97,7 +97,7 @@ func (v view) cgroupOf(pid string) (string, error) {
 	case m.readOnly:
 		return "", mountedReadOnly()
 	}
-	rel, ok := below(path, m.root)
+	rel, ok := relativeTo(path, m.root)
 	if !ok {
 		return "", outside(path)
 	}
@@ -144,9 +144,9 @@ func parseMount(text string) (mount, bool) {
 	return found, ok
 }
 
-// below makes path relative to the cgroup that is mounted; false if it lies
+// relativeTo makes path relative to the cgroup that is mounted; false if it lies
 // outside, as in another cgroup namespace ("/../x").
-func below(path, root string) (string, bool) {
+func relativeTo(path, root string) (string, bool) {
 	if strings.HasPrefix(path, "/..") {
 		return "", false
 	}
@@ -162,7 +162,7 @@ func below(path, root string) (string, bool) {
 
 // manageable says whether we may make children of dir, hand controllers down to
 // them and move processes about below it.
-func (v view) manageable(dir string) bool {
+func (v hostView) manageable(dir string) bool {
 	for _, file := range []string{"", "cgroup.procs", "cgroup.subtree_control"} {
 		if !v.writable(filepath.Join(v.root, dir, file)) {
 			return false
@@ -173,14 +173,14 @@ func (v view) manageable(dir string) bool {
 
 // isRoot tells the kernel's root cgroup, which alone may have both processes and
 // children with controllers, from the root of a cgroup namespace.
-func (v view) isRoot(dir string) bool {
+func (v hostView) isRoot(dir string) bool {
 	_, err := os.Stat(filepath.Join(v.root, dir, "cgroup.type"))
 	return dir == Mount && os.IsNotExist(err)
 }
 
 // procs lists those processes directly in dir that we may move, and counts the
 // others. A process outside our pid namespace shows as 0, and is one of those.
-func (v view) procs(dir string) (ours []int, strangers int, err error) {
+func (v hostView) procs(dir string) (ours []int, strangers int, err error) {
 	b, err := os.ReadFile(filepath.Join(v.root, dir, "cgroup.procs"))
 	if err != nil {
 		return nil, 0, fmt.Errorf("list processes of cgroup %s: %w", dir, err)
@@ -201,13 +201,13 @@ func (v view) procs(dir string) (ours []int, strangers int, err error) {
 
 // controllers lists those of wanted that children of dir can have: dir has them,
 // or an ancestor has and every cgroup between lets us hand them down.
-func (v view) controllers(dir string) []string {
+func (v hostView) controllers(dir string) []string {
 	have := v.available(dir)
 	return slices.DeleteFunc(wanted(), func(c string) bool { return !slices.Contains(have, c) })
 }
 
 // available are all the controllers that children of dir can have, some twice.
-func (v view) available(dir string) (have []string) {
+func (v hostView) available(dir string) (have []string) {
 	for d := dir; ; d = filepath.Dir(d) {
 		b, err := os.ReadFile(filepath.Join(v.root, d, "cgroup.controllers"))
 		if err != nil {
@@ -221,10 +221,10 @@ func (v view) available(dir string) (have []string) {
 	return have
 }
 
-// Also is s with a controller that not every pod needs, if children of s can have it.
-func (s Subtree) Also(controller string) Subtree { return host(nil).also(s, controller) }
+// With is s with a controller that not every pod needs, if children of s can have it.
+func (s Subtree) With(controller string) Subtree { return host(nil).also(s, controller) }
 
-func (v view) also(s Subtree, controller string) Subtree {
+func (v hostView) also(s Subtree, controller string) Subtree {
 	if !s.Has(controller) && slices.Contains(v.available(s.Path), controller) {
 		s.Controllers = append(slices.Clone(s.Controllers), controller)
 	}

@@ -31,9 +31,9 @@ type cgroup struct {
 
 // fake makes a root directory with the caller's cgroup file, its mounts and the
 // cgroups, each with its ancestors.
-func fake(t *testing.T, own, mounts string, groups []cgroup) view {
+func fake(t *testing.T, own, mounts string, groups []cgroup) hostView {
 	t.Helper()
-	v := view{root: t.TempDir(), ours: []int{me}}
+	v := hostView{root: t.TempDir(), ours: []int{me}}
 	put := func(path, text string) {
 		path = v.root + path
 		if err := errors.Join(os.MkdirAll(filepath.Dir(path), 0o755), os.WriteFile(path, []byte(text), 0o644)); err != nil {

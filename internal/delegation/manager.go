@@ -19,7 +19,7 @@ func FindManager() (Manager, bool) {
 	return host(nil).manager(os.Geteuid(), os.Getenv("XDG_RUNTIME_DIR"))
 }
 
-func (v view) manager(uid int, runtimeDir string) (Manager, bool) {
+func (v hostView) manager(uid int, runtimeDir string) (Manager, bool) {
 	id := strconv.Itoa(uid)
 	user := filepath.Join(Mount, "user.slice", "user-"+id+".slice", "user@"+id+".service")
 	// Without a login (cron, su) nothing names the runtime directory.
@@ -44,7 +44,7 @@ func (v view) manager(uid int, runtimeDir string) (Manager, bool) {
 // for anybody.
 func Own(with ...int) (s Subtree, ok bool, err error) { return host(with).alone() }
 
-func (v view) alone() (Subtree, bool, error) {
+func (v hostView) alone() (Subtree, bool, error) {
 	dir, err := v.home()
 	if err != nil || !v.manageable(dir) {
 		return Subtree{}, false, err
@@ -57,10 +57,10 @@ func (v view) alone() (Subtree, bool, error) {
 	return s, len(s.Controllers) > 0, nil
 }
 
-// Prospect says below which cgroup a pod that the caller starts now will live: in
+// Preview says below which cgroup a pod that the caller starts now will live: in
 // its own, in one that the service manager gives, or in the nearest that Find finds.
 // It changes nothing. The error is as Find's.
-func Prospect() (Subtree, error) {
+func Preview() (Subtree, error) {
 	v := host(nil)
 	s, ok, err := v.alone()
 	if ok || err != nil {
@@ -72,9 +72,9 @@ func Prospect() (Subtree, error) {
 	return find(v)
 }
 
-// Settle makes dir, a cgroup that was just made for the process pid, ready to be its
+// MoveToLeaf makes dir, a cgroup that was just made for the process pid, ready to be its
 // Subtree: the process goes to the leaf.
-func Settle(dir string, pid int) error { return toLeaf(dir, []int{pid}) }
+func MoveToLeaf(dir string, pid int) error { return toLeaf(dir, []int{pid}) }
 
 // Of is the cgroup of a process, /sys/fs/cgroup/…
 func Of(pid int) (string, error) {

@@ -76,7 +76,7 @@ func TestManagerIsFoundByItsSocket(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			got, ok := view{root: root}.manager(tt.uid, tt.runtime)
+			got, ok := hostView{root: root}.manager(tt.uid, tt.runtime)
 			if diff := cmp.Diff(tt.want, got); diff != "" || ok != (tt.want != Manager{}) {
 				t.Error(ok, diff)
 			}

@@ -15,7 +15,7 @@ type cgroupPlace struct {
 }
 
 func findCgroupPlace() (cgroupPlace, error) {
-	s, err := delegation.Prospect()
+	s, err := delegation.Preview()
 	if err != nil {
 		return cgroupPlace{}, err
 	}
@@ -36,12 +36,12 @@ func (v prober) limits() Finding {
 		if v.uid != 0 && v.systemd() && v.exists(delegation.Mount+"/cgroup.controllers") && !v.exists(v.ownRuntime()+"/systemd/private") {
 			cure = fmt.Sprintf("let systemd run for %s: log in with ssh instead of su, or as root: loginctl enable-linger %[1]s", v.name())
 		}
-		return warningFinding("limits are not enforced: "+err.Error()+"; "+delegation.Processes(v.uid == 0), cure)
+		return warningFinding("limits are not enforced: "+err.Error()+"; "+delegation.ProcessLimitNote(v.uid == 0), cure)
 	}
 	if err := p.Lacks("cpu", "memory", "pids"); err != nil {
 		detail := "some limits are not enforced: " + err.Error() + "; enforced: " + strings.Join(p.Controllers, ", ")
 		if !p.Has("pids") {
-			detail += "; " + delegation.Processes(v.uid == 0)
+			detail += "; " + delegation.ProcessLimitNote(v.uid == 0)
 		}
 		return warningFinding(detail, report.Hint(err))
 	}
@@ -51,7 +51,7 @@ func (v prober) limits() Finding {
 // memoryController asks whether the kernel can count the memory of a cgroup: on
 // some boards it is told not to.
 func (v prober) memoryController() Finding {
-	if err := delegation.MemoryOff(v.root); err != nil {
+	if err := delegation.MemoryDisabled(v.root); err != nil {
 		return warningFinding(err.Error()+": no memory limit can be enforced, not even by root", report.Hint(err))
 	}
 	return okFinding("the kernel counts memory")

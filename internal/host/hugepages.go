@@ -17,9 +17,9 @@ import (
 // by the kernel's name of their size ("2MB"): the machine has no such size or has set
 // too few aside, or nobody can limit them. The error has a hint.
 func HugePages(need map[string]int64) error {
-	s, err := delegation.Prospect()
+	s, err := delegation.Preview()
 	if err == nil {
-		err = s.Also("hugetlb").Lacks("hugetlb")
+		err = s.With("hugetlb").Lacks("hugetlb")
 	}
 	return hugePages("/sys/kernel/mm/hugepages", need, err)
 }

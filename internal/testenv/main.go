@@ -17,7 +17,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
-	"github.com/podrun/podrun/internal/stage"
+	"github.com/podrun/podrun/internal/reexec"
 )
 
 // stepEnv tells a re-executed test binary how far it has come.
@@ -94,7 +94,7 @@ func becomeUser() (int, error) {
 }
 
 func enterUserns() (int, error) {
-	return wait(rerun(inUserns, append(os.Environ(), stage.EnterEnv()...)))
+	return wait(rerun(inUserns, append(os.Environ(), reexec.UsernsEnv()...)))
 }
 
 func enterRest() (int, error) {

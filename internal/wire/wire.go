@@ -19,14 +19,14 @@ type Verb string
 const (
 	Stop Verb = "stop" // stop the pod; Frames: none until the pod has ended, then EOF
 	Exec Verb = "exec" // run a process in a container; descriptors: stdin, stdout, stderr (pipes)
-	// Attach makes the client's ends those of the front that serves systemd for the pod;
-	// descriptors: a SOCK_SEQPACKET socket for messages (AliveMessage, StatusMessage), and
+	// Notify makes the client's ends those of the front that serves systemd for the pod;
+	// descriptors: a SOCK_SEQPACKET socket for messages (WatchdogMessage, StatusMessage), and
 	// one for the containers' output, if it is wanted. One Frame with Status answers.
-	Attach Verb = "attach"
-	// Join attaches the client to a container's streams; descriptors: what its output is to
+	Notify Verb = "attach"
+	// Attach attaches the client to a container's streams; descriptors: what its output is to
 	// be copied to, one pipe or, for one without a terminal, two. A Frame with Started brings
 	// the write end of its input, or its terminal's master; Exit tells its end.
-	Join Verb = "join"
+	Attach Verb = "join"
 	// Apply gives the pod another Plan, which differs in resources or in containers with
 	// another revision. One Frame, Applied or Error, answers.
 	Apply Verb = "apply"
@@ -58,8 +58,8 @@ type Request struct {
 	Verb   Verb           `json:"verb"`
 	Stop   *StopRequest   `json:"stop,omitempty"`
 	Exec   *ExecRequest   `json:"exec,omitempty"`
-	Attach *AttachRequest `json:"attach,omitempty"`
-	Join   *JoinRequest   `json:"join,omitempty"`
+	Notify *NotifyRequest `json:"attach,omitempty"`
+	Attach *AttachRequest `json:"join,omitempty"`
 	Copy   *CopyRequest   `json:"copy,omitempty"`
 	Apply  *ApplyRequest  `json:"apply,omitempty"`
 
@@ -108,16 +108,16 @@ type ApplyRequest struct {
 	Manifest json.RawMessage `json:"manifest"` // as store.Pod.Create takes it
 }
 
-// AttachRequest is how a front that serves systemd is to be told of the pod.
-type AttachRequest struct {
+// NotifyRequest is how a front that serves systemd is to be told of the pod.
+type NotifyRequest struct {
 	Every time.Duration `json:"every"`           // between two messages that the supervisor lives
 	Label string        `json:"label,omitempty"` // before the name of the container, in each line of the output
 }
 
 // Messages to a front that serves systemd, in sd_notify's words.
 const (
-	AliveMessage  = "WATCHDOG=1"
-	StatusMessage = "STATUS=" // and how the pod is, in a few words
+	WatchdogMessage = "WATCHDOG=1"
+	StatusMessage   = "STATUS=" // and how the pod is, in a few words
 )
 
 // StopRequest asks for the end of the pod. A later one may only shorten the grace.
@@ -142,9 +142,9 @@ type ExecRequest struct {
 	Cols      uint16   `json:"cols,omitempty"`
 }
 
-// JoinRequest names a container that runs. Stdin asks for its input, FromStart for what it
+// AttachRequest names a container that runs. Stdin asks for its input, FromStart for what it
 // has written before, too.
-type JoinRequest struct {
+type AttachRequest struct {
 	Container string `json:"container"`
 	Stdin     bool   `json:"stdin,omitempty"`
 	FromStart bool   `json:"fromStart,omitempty"`
@@ -164,25 +164,25 @@ type CopyRequest struct {
 	As string `json:"as,omitempty"` // out: its name in the stream; "." for what is in a directory
 }
 
-// Copied tells of a copy that is done. Skipped is what was left out, and why.
-type Copied struct {
+// CopyResult tells of a copy that is done. Skipped is what was left out, and why.
+type CopyResult struct {
 	Skipped []string `json:"skipped,omitempty"`
 }
 
 // Frame is one message from the supervisor; exactly one field is set.
 type Frame struct {
-	Status  *pod.Status `json:"status,omitempty"`
-	Started bool        `json:"started,omitempty"` // exec: the process runs; with TTY the master is attached; connect: the socket is; join: the client hears, its input is attached
-	Exit    *int        `json:"exit,omitempty"`    // exec, join: its exit code, 128+n for a signal
-	Applied bool        `json:"applied,omitempty"` // kill, pause, setCondition, changed: it is done; apply: it is done, and recorded; restarts may be under way
-	Copied  *Copied     `json:"copied,omitempty"`
-	Layer   *Layer      `json:"layer,omitempty"` // watch: of an image that the pod waits for; a client may ignore it
-	Error   *Error      `json:"error,omitempty"` // the request failed; nothing follows
+	Status  *pod.Status    `json:"status,omitempty"`
+	Started bool           `json:"started,omitempty"` // exec: the process runs; with TTY the master is attached; connect: the socket is; join: the client hears, its input is attached
+	Exit    *int           `json:"exit,omitempty"`    // exec, join: its exit code, 128+n for a signal
+	Applied bool           `json:"applied,omitempty"` // kill, pause, setCondition, changed: it is done; apply: it is done, and recorded; restarts may be under way
+	Copied  *CopyResult    `json:"copied,omitempty"`
+	Layer   *LayerProgress `json:"layer,omitempty"` // watch: of an image that the pod waits for; a client may ignore it
+	Error   *Error         `json:"error,omitempty"` // the request failed; nothing follows
 }
 
-// Layer is how far a layer of an image is that is being pulled. Status is one of the room image.
+// LayerProgress is how far a layer of an image is that is being pulled. Status is one of the room image.
 // Without a name it is the image, which is there.
-type Layer struct {
+type LayerProgress struct {
 	Image  string `json:"image"`
 	Layer  string `json:"layer"`
 	Status string `json:"status"`

@@ -7,7 +7,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
-	"github.com/podrun/podrun/internal/brief"
+	"github.com/podrun/podrun/internal/rawsys"
 	"github.com/podrun/podrun/netns/relay"
 )
 
@@ -18,17 +18,17 @@ func (e *Proxy) dialHost(to netip.AddrPort) (fd int, err error) {
 	if to.Addr().Is6() {
 		family = unix.AF_INET6
 	}
-	if fd, err = brief.Socket(family, unix.SOCK_STREAM); err != nil {
+	if fd, err = rawsys.Socket(family, unix.SOCK_STREAM); err != nil {
 		return -1, err
 	}
-	err = brief.Connect(fd, to, 0)
+	err = rawsys.Connect(fd, to, 0)
 	if to.Port() >= e.firstEphemeral && (err == nil || err == unix.EINPROGRESS) {
 		if own, nerr := relay.LocalAddr(fd); nerr == nil && own == to {
 			err = unix.ECONNREFUSED
 		}
 	}
 	if err != nil && err != unix.EINPROGRESS {
-		brief.Close(fd)
+		rawsys.Close(fd)
 		return -1, err
 	}
 	return fd, nil

@@ -17,8 +17,8 @@ import (
 
 	"golang.org/x/sys/unix"
 
-	"github.com/podrun/podrun/internal/brief"
 	"github.com/podrun/podrun/internal/nsthread"
+	"github.com/podrun/podrun/internal/rawsys"
 	"github.com/podrun/podrun/netns/ipam"
 	"github.com/podrun/podrun/netns/relay"
 	"github.com/podrun/podrun/netns/router"
@@ -101,7 +101,7 @@ func (e *Proxy) start() (err error) {
 	for i, name := range []string{router.TrafficTUN, router.TrafficTCP4, router.TrafficTCP6} {
 		fds[i] = -1
 		if e.traffic[name] != nil {
-			if e.traffic[name], fds[i], err = brief.Aside(e.traffic[name]); err != nil {
+			if e.traffic[name], fds[i], err = rawsys.Unpolled(e.traffic[name]); err != nil {
 				return err
 			}
 		}

@@ -12,8 +12,8 @@ import (
 	"github.com/google/nftables"
 	"golang.org/x/sys/unix"
 
-	"github.com/podrun/podrun/internal/brief"
 	"github.com/podrun/podrun/internal/nettest"
+	"github.com/podrun/podrun/internal/rawsys"
 	"github.com/podrun/podrun/netns/router"
 )
 
@@ -171,7 +171,7 @@ func copies(t *testing.T, traffic router.TrafficFDs) router.TrafficFDs {
 	t.Helper()
 	kept := router.TrafficFDs{}
 	for name, file := range traffic {
-		fd, err := brief.Copy(file)
+		fd, err := rawsys.Dup(file)
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -10,7 +10,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
-	"github.com/podrun/podrun/internal/brief"
+	"github.com/podrun/podrun/internal/rawsys"
 	"github.com/podrun/podrun/netns/relay"
 )
 
@@ -164,7 +164,7 @@ func (e *Proxy) forget(f flow, c *tcpConn) {
 // abort ends one that has not been joined.
 func (e *Proxy) abort(f flow, c *tcpConn) {
 	e.loop.Unwatch(c.host, true)
-	brief.Close(c.host)
+	rawsys.Close(c.host)
 	e.forget(f, c)
 }
 

@@ -7,7 +7,6 @@ import (
 
 	"golang.org/x/sys/unix"
 
-	"github.com/podrun/podrun/internal/brief"
 	"github.com/podrun/podrun/internal/rawsys"
 	"github.com/podrun/podrun/netns/relay"
 )
@@ -51,7 +50,7 @@ func (e *Proxy) inject(b []byte) {
 	}
 	raw, err := e.tun.SyscallConn()
 	if err == nil {
-		_ = raw.Control(func(fd uintptr) { _, _ = brief.Write(int(fd), b) })
+		_ = raw.Control(func(fd uintptr) { _, _ = rawsys.Write(int(fd), b) })
 	}
 }
 

@@ -11,7 +11,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
-	"github.com/podrun/podrun/internal/brief"
+	"github.com/podrun/podrun/internal/rawsys"
 	"github.com/podrun/podrun/netns/relay"
 )
 
@@ -122,12 +122,12 @@ func connectSocket(kind int, transparent bool, from, to netip.AddrPort) (fd int,
 	if to.Addr().Is6() {
 		family, level, option = unix.AF_INET6, unix.SOL_IPV6, unix.IPV6_TRANSPARENT
 	}
-	if fd, err = brief.Socket(family, kind); err != nil {
+	if fd, err = rawsys.Socket(family, kind); err != nil {
 		return -1, err
 	}
 	set := func(level, option int) {
 		if err == nil {
-			err = brief.Set(fd, level, option, 1)
+			err = rawsys.SetsockoptInt(fd, level, option, 1)
 		}
 	}
 	if transparent { // the router's rules know such sockets
@@ -136,11 +136,11 @@ func connectSocket(kind int, transparent bool, from, to netip.AddrPort) (fd int,
 	if from.IsValid() {
 		set(unix.SOL_SOCKET, unix.SO_REUSEADDR)
 		if err == nil {
-			err = brief.Bind(fd, from, zoneID(from.Addr().Zone()))
+			err = rawsys.Bind(fd, from, zoneID(from.Addr().Zone()))
 		}
 	}
 	if err == nil {
-		err = brief.Connect(fd, to, zoneID(to.Addr().Zone()))
+		err = rawsys.Connect(fd, to, zoneID(to.Addr().Zone()))
 	}
 	if err != nil && err != unix.EINPROGRESS {
 		unix.Close(fd)

@@ -7,7 +7,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
-	"github.com/podrun/podrun/internal/brief"
+	"github.com/podrun/podrun/internal/rawsys"
 	"github.com/podrun/podrun/netns/relay"
 )
 
@@ -25,7 +25,7 @@ type loopPort struct {
 }
 
 func (s *Server) addLoopPort(file *os.File, to target, d *NetnsDialer) (portServer, error) {
-	listener, err := brief.Copy(file)
+	listener, err := rawsys.Dup(file)
 	if err != nil {
 		return nil, err
 	}
@@ -51,7 +51,7 @@ func setKeepalive(fd int) error {
 		{unix.SOL_TCP, unix.TCP_KEEPCNT, keepalive.Count},
 		{unix.SOL_SOCKET, unix.SO_KEEPALIVE, 1},
 	} {
-		if err := brief.Set(fd, o.level, o.name, o.value); err != nil {
+		if err := rawsys.SetsockoptInt(fd, o.level, o.name, o.value); err != nil {
 			return err
 		}
 	}

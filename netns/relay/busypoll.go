@@ -8,7 +8,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
-	"github.com/podrun/podrun/internal/brief"
+	"github.com/podrun/podrun/internal/rawsys"
 )
 
 // To wake the loop's thread on an idle processor takes longer than what it does then for a
@@ -40,7 +40,7 @@ func (l *Loop) shortWait(events []unix.EpollEvent) int {
 	if int(shortWaiters.Add(1)) >= processors() {
 		return 0
 	}
-	return countEvents(brief.Wait(l.epoll, events, shortWaitMillis))
+	return countEvents(rawsys.EpollWait(l.epoll, events, shortWaitMillis))
 }
 
 // processors are asked for once: to ask takes a lock of the scheduler's.
@@ -100,7 +100,9 @@ func (l *Loop) wait(events []unix.EpollEvent) (int, error) {
 }
 
 // poll tells of what there is now.
-func poll(epoll int, events []unix.EpollEvent) int { return countEvents(brief.Wait(epoll, events, 0)) }
+func poll(epoll int, events []unix.EpollEvent) int {
+	return countEvents(rawsys.EpollWait(epoll, events, 0))
+}
 
 // countEvents is how many events have been told of. Who waits next is told why there is none.
 func countEvents(n int, err error) int {

@@ -11,8 +11,8 @@ import (
 
 	"golang.org/x/sys/unix"
 
-	"github.com/podrun/podrun/internal/brief"
 	"github.com/podrun/podrun/internal/nsthread"
+	"github.com/podrun/podrun/internal/rawsys"
 )
 
 // Loop waits for many descriptors on one thread, and does there what follows: who is woken
@@ -143,7 +143,7 @@ func (l *Loop) Close() {
 // only, as is Forget.
 func (l *Loop) Watch(fd int, events uint32, f func(events uint32)) error {
 	l.generation++
-	if err := brief.Control(l.epoll, unix.EPOLL_CTL_ADD, fd, &unix.EpollEvent{Events: events, Fd: int32(fd), Pad: l.generation}); err != nil {
+	if err := rawsys.EpollCtl(l.epoll, unix.EPOLL_CTL_ADD, fd, &unix.EpollEvent{Events: events, Fd: int32(fd), Pad: l.generation}); err != nil {
 		return fmt.Errorf("wait for a descriptor: %w", err)
 	}
 	l.watched[int32(fd)] = watch{l.generation, f}
@@ -162,7 +162,7 @@ func (l *Loop) setHandler(fd int, events uint32, f func(events uint32)) error {
 // watchWrites has other events of a descriptor told, too: those that there are at once.
 func (l *Loop) watchWrites(fd int, events uint32) error {
 	w := l.watched[int32(fd)]
-	return brief.Control(l.epoll, unix.EPOLL_CTL_MOD, fd, &unix.EpollEvent{Events: events, Fd: int32(fd), Pad: w.generation})
+	return rawsys.EpollCtl(l.epoll, unix.EPOLL_CTL_MOD, fd, &unix.EpollEvent{Events: events, Fd: int32(fd), Pad: w.generation})
 }
 
 // Unwatch is for a descriptor that is closed next, or stays with others.

@@ -11,7 +11,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
-	"github.com/podrun/podrun/internal/brief"
+	"github.com/podrun/podrun/internal/rawsys"
 	"github.com/podrun/podrun/internal/testenv"
 )
 
@@ -87,9 +87,9 @@ func TestProxyPendingWithData(t *testing.T) {
 			output := early(client)
 			over := make(chan struct{})
 			l.Post(func() {
-				far, err := brief.Socket(unix.AF_INET, unix.SOCK_STREAM)
+				far, err := rawsys.Socket(unix.AF_INET, unix.SOCK_STREAM)
 				if err == nil {
-					if err = brief.Connect(far, listener.Addr().(*net.TCPAddr).AddrPort(), 0); err == unix.EINPROGRESS {
+					if err = rawsys.Connect(far, listener.Addr().(*net.TCPAddr).AddrPort(), 0); err == unix.EINPROGRESS {
 						err = nil
 					}
 				}
@@ -147,14 +147,14 @@ func TestProxyPendingWithMuchData(t *testing.T) {
 	}
 	over := make(chan struct{})
 	err = l.Do(func() error {
-		far, err := brief.Socket(unix.AF_INET, unix.SOCK_STREAM)
+		far, err := rawsys.Socket(unix.AF_INET, unix.SOCK_STREAM)
 		if err != nil {
 			return err
 		}
 		if err := unix.SetsockoptInt(far, unix.SOL_SOCKET, unix.SO_SNDBUF, copySize/4); err != nil {
 			return err
 		}
-		if err := brief.Connect(far, listener.Addr().(*net.TCPAddr).AddrPort(), 0); err != unix.EINPROGRESS {
+		if err := rawsys.Connect(far, listener.Addr().(*net.TCPAddr).AddrPort(), 0); err != unix.EINPROGRESS {
 			return err
 		}
 		l.ProxyPending(near, far, time.Minute, func() { close(over) })

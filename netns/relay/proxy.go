@@ -7,7 +7,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
-	"github.com/podrun/podrun/internal/brief"
+	"github.com/podrun/podrun/internal/rawsys"
 )
 
 // Proxy passes on what two connections say until both have ended, closes both, and has
@@ -157,7 +157,7 @@ func (j *proxyConn) run() {
 		switch {
 		case errors.Is(err, io.EOF):
 			w.done = true
-			if other := &j.pumps[1-i]; w.src.failed || !other.done && brief.Shutdown(w.dst.fd, unix.SHUT_WR) != nil {
+			if other := &j.pumps[1-i]; w.src.failed || !other.done && rawsys.Shutdown(w.dst.fd, unix.SHUT_WR) != nil {
 				j.reset()
 				return
 			}
@@ -170,7 +170,7 @@ func (j *proxyConn) run() {
 		}
 	}
 	if j.pumps[0].done && j.pumps[1].done {
-		j.close(brief.Close)
+		j.close(rawsys.Close)
 	}
 }
 

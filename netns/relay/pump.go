@@ -6,7 +6,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
-	"github.com/podrun/podrun/internal/brief"
+	"github.com/podrun/podrun/internal/rawsys"
 )
 
 // turnBytes is how many bytes of one direction are passed on before others have their turn.
@@ -45,7 +45,7 @@ func (l *Loop) pump(w *pump) (more bool, err error) {
 // read takes what there is; it is written at once if it can be.
 func (l *Loop) read(w *pump) (n int, err error) {
 	if w.bulk && l.takePipe(w) {
-		n, err = brief.Splice(w.src.fd, w.pipe.w, pipeSize)
+		n, err = rawsys.Splice(w.src.fd, w.pipe.w, pipeSize)
 		w.piped = max(n, 0)
 		w.clampWindow()
 		l.spin.streamed()
@@ -54,7 +54,7 @@ func (l *Loop) read(w *pump) (n int, err error) {
 	if w.src.empty {
 		return 0, nil
 	}
-	n, err = brief.Read(w.src.fd, l.buffer[:])
+	n, err = rawsys.Read(w.src.fd, l.buffer[:])
 	if err != nil || n == 0 {
 		return n, err
 	}
@@ -75,7 +75,7 @@ func (l *Loop) read(w *pump) (n int, err error) {
 func (w *pump) setNoDelay() {
 	if w.wrote && !w.noDelay {
 		w.noDelay = true
-		_ = brief.Set(w.dst.fd, unix.SOL_TCP, unix.TCP_NODELAY, 1)
+		_ = rawsys.SetsockoptInt(w.dst.fd, unix.SOL_TCP, unix.TCP_NODELAY, 1)
 	}
 }
 
@@ -88,10 +88,10 @@ func (l *Loop) write(w *pump) (blocked bool, err error) {
 		var n int
 		w.setNoDelay()
 		if w.piped > 0 {
-			n, err = brief.Splice(w.pipe.r, w.dst.fd, w.piped)
+			n, err = rawsys.Splice(w.pipe.r, w.dst.fd, w.piped)
 			w.piped -= max(n, 0)
 		} else {
-			n, err = brief.Send(w.dst.fd, w.pending, unix.MSG_NOSIGNAL)
+			n, err = rawsys.Send(w.dst.fd, w.pending, unix.MSG_NOSIGNAL)
 			w.pending = w.pending[max(n, 0):]
 		}
 		w.wrote = w.wrote || n > 0

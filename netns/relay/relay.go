@@ -7,7 +7,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
-	"github.com/podrun/podrun/internal/brief"
+	"github.com/podrun/podrun/internal/rawsys"
 )
 
 // ProxyConns passes on what a and b say until both have ended, closes both and returns. A reset
@@ -31,7 +31,7 @@ func (l *Loop) ProxyConns(a, b *net.TCPConn) {
 // TakeFD takes a connection away from Go's own waiting: the descriptor does not block. Where
 // there is none left it is reset.
 func TakeFD(c *net.TCPConn) (fd int, err error) {
-	if fd, err = brief.Copy(c); err != nil {
+	if fd, err = rawsys.Dup(c); err != nil {
 		Reset(c)
 		return -1, err
 	}
@@ -48,5 +48,5 @@ func Reset(c *net.TCPConn) {
 // ResetFD is Reset for a descriptor.
 func ResetFD(fd int) {
 	_ = unix.SetsockoptLinger(fd, unix.SOL_SOCKET, unix.SO_LINGER, &unix.Linger{Onoff: 1})
-	brief.Close(fd)
+	rawsys.Close(fd)
 }

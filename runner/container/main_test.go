@@ -3,7 +3,7 @@ package container
 import (
 	"testing"
 
-	"github.com/podrun/podrun/internal/stage"
+	"github.com/podrun/podrun/internal/reexec"
 	"github.com/podrun/podrun/internal/testenv"
 	"github.com/podrun/podrun/runner/filter"
 	"github.com/podrun/podrun/volumes"
@@ -12,7 +12,7 @@ import (
 // The test binary compiles profiles for system calls, as a supervisor's program does. The path
 // library keeps a handle of /proc from its first use on.
 func TestMain(m *testing.M) {
-	stage.Main(map[string]func([]string) int{filter.Stage: filter.Main})
+	reexec.Main(map[string]func([]string) int{filter.Stage: filter.Main})
 	testenv.Main(m, func() error {
 		_, err := volumes.ReadFileIn("/", "/etc/passwd", 1<<20)
 		return err

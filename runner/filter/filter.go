@@ -23,9 +23,9 @@ import (
 	"github.com/opencontainers/runc/libcontainer/configs"
 	"github.com/opencontainers/runc/libcontainer/seccomp"
 
-	"github.com/podrun/podrun/internal/stage"
-	"github.com/podrun/podrun/internal/stage/trampoline"
+	"github.com/podrun/podrun/internal/reexec"
 	"github.com/podrun/podrun/internal/store"
+	"github.com/podrun/podrun/internal/trampoline"
 )
 
 // Compilable says whether a profile is only a filter: one that notifies somebody of calls
@@ -119,7 +119,7 @@ func compile(c *configs.Seccomp) ([]byte, error) {
 	if err != nil {
 		return nil, err
 	}
-	cmd := stage.Command(stage.Spec{Name: Stage})
+	cmd := reexec.Command(reexec.Spec{Name: Stage})
 	var said strings.Builder
 	cmd.Stdin, cmd.Stderr = bytes.NewReader(profile), &said
 	b, err := cmd.Output()

@@ -11,11 +11,11 @@ import (
 	"github.com/opencontainers/runc/libcontainer/configs"
 	"github.com/opencontainers/runtime-spec/specs-go"
 
-	"github.com/podrun/podrun/internal/stage"
+	"github.com/podrun/podrun/internal/reexec"
 )
 
 func TestMain(m *testing.M) {
-	stage.Main(map[string]func([]string) int{Stage: Main})
+	reexec.Main(map[string]func([]string) int{Stage: Main})
 	os.Exit(m.Run())
 }
 

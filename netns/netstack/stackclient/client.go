@@ -14,7 +14,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
-	"github.com/podrun/podrun/internal/brief"
+	"github.com/podrun/podrun/internal/rawsys"
 	"github.com/podrun/podrun/netns/egress"
 	"github.com/podrun/podrun/netns/netstack/stackproto"
 	"github.com/podrun/podrun/netns/router"
@@ -60,7 +60,7 @@ func Start(program string, c egress.Config, traffic router.TrafficFDs) (*Client,
 
 func (s *Client) takeTraffic(traffic router.TrafficFDs) (err error) {
 	defer traffic.Close()
-	s.tun, err = brief.Copy(traffic[router.TrafficPackets])
+	s.tun, err = rawsys.Dup(traffic[router.TrafficPackets])
 	return err
 }
 

@@ -1,0 +1,145 @@
+// Package trial tries, in namespaces like those of a pod, what no file of the host
+// tells: whether the ids can really be mapped, whether the data's file system holds
+// root file systems, whether the kernel lets a pod mount what it needs. Its findings
+// are internal/host's.
+//
+// It is done by two hidden stages of podrun, one inside the other: the first in a
+// user namespace of the caller's ids, the second in the other namespaces of a pod.
+package nsprobe
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"sync"
+	"syscall"
+
+	"github.com/podrun/podrun/internal/host"
+	"github.com/podrun/podrun/internal/reexec"
+	"github.com/podrun/podrun/netns/masquerade"
+)
+
+// The stages.
+const (
+	outerStage = "_trial"
+	innerStage = "_trial-inside"
+)
+
+// Stages are run by the program that calls Run.
+func Stages() map[string]func(args []string) int {
+	return map[string]func(args []string) int{outerStage: enterNamespaces, innerStage: probeAll}
+}
+
+// names are the probes of this room, in the order of their findings.
+func names() []string {
+	return []string{host.MappedIDs, host.Overlay, host.Network, host.Sandbox}
+}
+
+// Probes are this room's, for host.Check: one trial below the directory that place
+// gives answers all of them. Ended by ctx, they say so.
+func Probes(ctx context.Context, place func() (string, error)) []host.Probe {
+	once := sync.OnceValue(func() []host.Finding {
+		dir, err := place()
+		if err != nil {
+			return notTried(fmt.Errorf("make a directory to try it in: %w", err))
+		}
+		return Run(ctx, dir)
+	})
+	var probes []host.Probe
+	for i, name := range names() {
+		probes = append(probes, host.Probe{Name: name, Run: func() host.Finding { return once()[i] }})
+	}
+	return probes
+}
+
+// Run tries everything below dir, an existing directory of the calling user, in
+// which nothing is left. It ends with ctx.
+func Run(ctx context.Context, dir string) []host.Finding {
+	tmp, err := os.MkdirTemp(dir, ".podrun-trial-")
+	if err != nil {
+		return notTried(fmt.Errorf("make a directory to try it in: %w", err))
+	}
+	defer clean(tmp)
+	// The stage leads a process group: Ctrl-C ends the caller, and with ctx the group.
+	cmd := reexec.Command(reexec.Spec{Name: outerStage, Args: []string{tmp}, Userns: true})
+	var said, complaint bytes.Buffer
+	cmd.Stdout, cmd.Stderr = &said, &complaint
+	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
+	if err := cmd.Start(); err != nil {
+		return notTried(err)
+	}
+	ended := make(chan error, 1)
+	go func() { ended <- cmd.Wait() }()
+	select {
+	case err = <-ended:
+	case <-ctx.Done():
+		syscall.Kill(-cmd.Process.Pid, syscall.SIGKILL)
+		<-ended
+		return notTried(errors.New("no answer in time"))
+	}
+	findings := read(said.Bytes(), complaint.String(), err)
+	for i, f := range findings {
+		if f.Name == host.Network && f.Level == host.OK {
+			findings[i].Detail += masqueradeDetail()
+		}
+	}
+	return findings
+}
+
+// masqueradeDetail says how root's pods leave, as this process's network, the host's, has it.
+func masqueradeDetail() string {
+	if !masquerade.IsHostRoot() {
+		return ""
+	}
+	if err := masquerade.Check(); err != nil {
+		return "; no masquerade: " + err.Error()
+	}
+	return ", and root's pods leave by masquerade"
+}
+
+// clean removes what a stage that was ended has left: its mounts have gone with it,
+// all files are the user's, and overlayfs makes directories of mode 000.
+func clean(dir string) {
+	filepath.WalkDir(dir, func(path string, d os.DirEntry, _ error) error {
+		if d != nil && d.IsDir() {
+			os.Chmod(path, 0o700)
+		}
+		return nil
+	})
+	os.RemoveAll(dir)
+}
+
+// read understands what the stages have said.
+func read(said []byte, complaint string, ended error) []host.Finding {
+	findings := make([]host.Finding, 0, len(names()))
+	if ended == nil && json.Unmarshal(said, &findings) == nil && len(findings) == len(names()) {
+		return findings
+	}
+	complaint = strings.Join(strings.Fields(complaint), " ")
+	var exit *exec.ExitError
+	if !errors.As(ended, &exit) || complaint == "" {
+		return notTried(fmt.Errorf("it ended with %v: %q", ended, complaint))
+	}
+	// The constructor of stage/userns says what it could not enter.
+	findings = notTried(errors.New("there is no user namespace to try it in"))
+	if !strings.HasPrefix(complaint, "make a user namespace") && !strings.HasPrefix(complaint, "make a mount namespace") {
+		findings[0] = host.Finding{Name: host.MappedIDs, Level: host.Failure, Detail: "the ids of pods cannot be mapped: " + complaint,
+			Cure: "look at the line of this user in /etc/subuid and /etc/subgid: both must be ranges that nobody else has, and that this machine or container has itself (cat /proc/self/uid_map)"}
+	}
+	return findings
+}
+
+// notTried are the findings where nothing could be tried.
+func notTried(why error) []host.Finding {
+	var findings []host.Finding
+	for _, name := range names() {
+		findings = append(findings, host.Finding{Name: name, Level: host.Warning, Detail: "not tried: " + why.Error(), Cure: "see the other findings first"})
+	}
+	return findings
+}

@@ -1,0 +1,234 @@
+package podinit
+
+import (
+	"errors"
+	"fmt"
+	"net"
+	"os"
+	"strconv"
+	"strings"
+	"syscall"
+	"time"
+
+	"golang.org/x/sys/unix"
+)
+
+// PID is the keeper's, as this process knows it, which must be a supervisor: 1, unless
+// the pod lives in the host's PID namespace.
+func PID() int { return max(1, os.Getppid()) }
+
+// namespacePath is the path of a namespace that the keeper holds, as every process of its PID
+// namespace can open it. The numbers are those of userns/enter.h.
+func namespacePath(fd int) string { return fmt.Sprintf("/proc/%d/fd/%d", PID(), fd) }
+
+// NetNS is the path of the pod's network namespace.
+func NetNS() string { return namespacePath(5) }
+
+// IPCNS is the path of the pod's IPC namespace.
+func IPCNS() string { return namespacePath(6) }
+
+// UTSNS is the path of the pod's UTS namespace.
+func UTSNS() string { return namespacePath(7) }
+
+// RouterNS is the path of the network namespace that the pods of a user share: Share.
+func RouterNS() string { return namespacePath(8) }
+
+// channelFD is PODRUN_CHANNEL_FD of userns/enter.h.
+const channelFD = 3
+
+// ExitUnrecoverable is the exit code of a supervisor that no other could follow: the keeper ends
+// the pod. After any other the keeper begins another one.
+const ExitUnrecoverable = 125
+
+// Client is a supervisor's connection to its keeper, which outlives it
+// (userns/keeper.h). The nil Keeper is that of a supervisor without one: it keeps
+// nothing.
+type Client struct{ conn *net.UnixConn }
+
+// Inherited is what an earlier supervisor of the pod has left with the keeper.
+type Inherited struct {
+	Died  bool               // it did not end by itself: what it was doing is half done
+	Lost  bool               // the keeper was killed, and with it everything of the sandbox: nothing is inherited
+	Files map[string]uintptr // descriptors by the names it gave them; not to be closed before they are taken
+}
+
+// Exit is the end of a process whose parent, a supervisor, had died.
+type Exit struct {
+	PID    int
+	Start  uint64 // of the process, in ticks since the machine's: /proc/PID/stat
+	Status syscall.WaitStatus
+	At     time.Duration // CLOCK_BOOTTIME
+	Name   string        // of its program
+}
+
+// Connect opens the connection of this process, which must be a supervisor, and returns when
+// the keeper holds the pod's namespaces. inherited is nil in the first supervisor of a pod.
+func Connect() (k *Client, inherited *Inherited, err error) {
+	unix.CloseOnExec(channelFD)
+	after := os.Getenv("_PODRUN_AFTER")
+	if after == afterNothing || after == afterPodInit {
+		if err := awaitNamespaces(); err != nil {
+			return nil, nil, err
+		}
+	}
+	f := os.NewFile(channelFD, "keeper")
+	defer f.Close()
+	conn, err := net.FileConn(f)
+	if err != nil {
+		return nil, nil, fmt.Errorf("speak to the keeper: %w", err)
+	}
+	socket, ok := conn.(*net.UnixConn)
+	if !ok {
+		return nil, nil, fmt.Errorf("speak to the keeper: descriptor %d is a %T", channelFD, conn)
+	}
+	if after != "" && after != afterNothing {
+		inherited = &Inherited{Died: after != "doze", Lost: after == afterPodInit, Files: inheritedFiles(os.Getenv("_PODRUN_KEPT"))}
+	}
+	os.Unsetenv("_PODRUN_AFTER")
+	os.Unsetenv("_PODRUN_KEPT")
+	return &Client{socket}, inherited, nil
+}
+
+// inheritedFiles reads "NAME=DESCRIPTOR …", and keeps the descriptors from programs that are
+// executed.
+func inheritedFiles(text string) map[string]uintptr {
+	files := map[string]uintptr{}
+	for _, f := range strings.Fields(text) {
+		name, number, _ := strings.Cut(f, "=")
+		if fd, err := strconv.Atoi(number); err == nil {
+			unix.CloseOnExec(fd)
+			files[name] = uintptr(fd)
+		}
+	}
+	return files
+}
+
+// _PODRUN_AFTER of the first supervisor of a pod's first keeper, and of a later one's.
+const (
+	afterNothing = "nothing"
+	afterPodInit = "sandbox"
+)
+
+// awaitNamespaces waits for the first message to a keeper's first supervisor: Go starts in it while
+// the pod's namespaces are made.
+func awaitNamespaces() error {
+	buf := make([]byte, len("made"))
+	for {
+		n, _, err := unix.Recvfrom(channelFD, buf, 0)
+		if errors.Is(err, unix.EINTR) {
+			continue
+		}
+		if err != nil || string(buf[:n]) != "made" {
+			return errors.Join(errors.New("the keeper has ended before it had the pod's namespaces"), err)
+		}
+		return nil
+	}
+}
+
+// rawConner is a file or a socket.
+type rawConner interface {
+	SyscallConn() (syscall.RawConn, error)
+}
+
+// Keep has the keeper hold a duplicate of a file's descriptor by a name, which has no
+// space. Once it returns a supervisor that follows has it, whatever happens.
+func (k *Client) Keep(name string, file rawConner) error { return k.keep("keep ", name, file) }
+
+// Watch is Keep, and the file's input ends a sleep.
+func (k *Client) Watch(name string, file rawConner) error { return k.keep("watch ", name, file) }
+
+func (k *Client) keep(verb, name string, file rawConner) error {
+	if k == nil {
+		return nil
+	}
+	raw, err := file.SyscallConn()
+	if err != nil {
+		return fmt.Errorf("have the keeper hold %s: %w", name, err)
+	}
+	cerr := raw.Control(func(fd uintptr) { err = k.sendFD(verb, name, int(fd)) })
+	return errors.Join(err, cerr)
+}
+
+// KeepFD is Keep for a bare descriptor.
+func (k *Client) KeepFD(name string, fd int) error {
+	if k == nil {
+		return nil
+	}
+	return k.sendFD("keep ", name, fd)
+}
+
+// maxName bounds a name (PODRUN_KEPT_NAME).
+const maxName = 95
+
+func (k *Client) sendFD(verb, name string, fd int) error {
+	if len(name) > maxName {
+		return fmt.Errorf("have the keeper hold %s: the name is too long", name)
+	}
+	if _, _, err := k.conn.WriteMsgUnix([]byte(verb+name), unix.UnixRights(fd), nil); err != nil {
+		return fmt.Errorf("have the keeper hold %s: %w", name, err)
+	}
+	return nil
+}
+
+// Drop ends a Keep.
+func (k *Client) Drop(name string) { k.write("drop " + name) }
+
+// ForgetExit tells that an Exit is on record. The keeper repeats it to the next supervisor
+// otherwise.
+func (k *Client) ForgetExit(pid int, start uint64) { k.write(fmt.Sprintf("forget %d %d", pid, start)) }
+
+// Serving tells that the control socket is served and kept: from now on the pod outlives
+// its supervisor.
+func (k *Client) Serving() { k.write("serving") }
+
+// StopRecorded tells that the stop which the keeper asked for is on record.
+func (k *Client) StopRecorded() { k.write("stopping") }
+
+// PodEnded tells that the pod has ended: the keeper ends with this process, with a code.
+func (k *Client) PodEnded(code int) { k.write(fmt.Sprintf("over %d", code)) }
+
+// Hibernate tells that this process ends, and that another is to begin when one is needed:
+// at an input of what is watched, the end of a process, a stop, or at a CLOCK_BOOTTIME
+// (0: none). Until then the keeper tells the descriptor kept as "front" at intervals
+// (0: never) that the pod lives.
+func (k *Client) Hibernate(wake, ping time.Duration) {
+	k.write(fmt.Sprintf("doze %d %d", wake.Nanoseconds(), ping.Milliseconds()))
+}
+
+// write sends one message. It fails only if the keeper is gone, and with it this process
+// in a moment.
+func (k *Client) write(words string) {
+	if k != nil {
+		_, _ = k.conn.Write([]byte(words))
+	}
+}
+
+// Listen calls for every message of the keeper until there is no keeper any more.
+func (k *Client) Listen(exit func(Exit), stop func()) {
+	buf := make([]byte, 512)
+	for {
+		n, err := k.conn.Read(buf)
+		if err != nil || n == 0 {
+			return
+		}
+		words := string(buf[:n])
+		if words == "stop" {
+			stop()
+		} else if e, ok := parseExit(words); ok {
+			exit(e)
+		}
+	}
+}
+
+func parseExit(words string) (Exit, bool) {
+	f := strings.SplitN(words, " ", 6)
+	if len(f) != 6 || f[0] != "exit" {
+		return Exit{}, false
+	}
+	pid, err1 := strconv.Atoi(f[1])
+	start, err2 := strconv.ParseUint(f[2], 10, 64)
+	status, err3 := strconv.Atoi(f[3])
+	at, err4 := strconv.ParseInt(f[4], 10, 64)
+	e := Exit{PID: pid, Start: start, Status: syscall.WaitStatus(status), At: time.Duration(at), Name: f[5]}
+	return e, errors.Join(err1, err2, err3, err4) == nil
+}

@@ -1,0 +1,163 @@
+package podinit
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"maps"
+	"os"
+	"os/exec"
+	"slices"
+	"strconv"
+	"strings"
+
+	"golang.org/x/sys/unix"
+
+	"github.com/podrun/podrun/internal/reexec"
+	"github.com/podrun/podrun/internal/wire"
+)
+
+// NotifyTarget is what a pod's supervisor gets of a front that serves systemd.
+type NotifyTarget struct {
+	wire.NotifyRequest
+	Socket *os.File // wire.Attach
+	Output *os.File // where containers' output is copied; nil for nowhere
+}
+
+// notifyEnv names the descriptors and the request in the supervisor's environment.
+const notifyEnv = "_PODRUN_ATTACH"
+
+// inheritedTarget is the text of notifyEnv.
+type inheritedTarget struct {
+	Socket, Output int
+	wire.NotifyRequest
+}
+
+// pass gives f to the pod's first process. What systemd tells its unit's main process
+// is not for the pod.
+func (f *NotifyTarget) pass(cmd *exec.Cmd) {
+	cmd.Env = reexec.WithoutSystemd(cmd.Env)
+	if f == nil {
+		return
+	}
+	a := inheritedTarget{Output: -1, NotifyRequest: f.NotifyRequest}
+	give := func(file *os.File) int {
+		cmd.ExtraFiles = append(cmd.ExtraFiles, file)
+		return 2 + len(cmd.ExtraFiles)
+	}
+	a.Socket = give(f.Socket)
+	if f.Output != nil {
+		a.Output = give(f.Output)
+	}
+	text, _ := json.Marshal(a) // numbers and a string
+	cmd.Env = append(cmd.Env, notifyEnv+"="+string(text))
+}
+
+// InheritedNotifyTarget is the front that the supervisor was given at its start: the request and
+// the descriptors (output -1: none). It can be asked once.
+func InheritedNotifyTarget() (req wire.NotifyRequest, socket, output int, ok bool, err error) {
+	text := os.Getenv(notifyEnv)
+	if text == "" {
+		return req, -1, -1, false, nil
+	}
+	os.Unsetenv(notifyEnv)
+	var a inheritedTarget
+	if err := json.Unmarshal([]byte(text), &a); err != nil {
+		return req, -1, -1, false, fmt.Errorf("read %s: %w", notifyEnv, err)
+	}
+	for _, fd := range []int{a.Socket, a.Output} {
+		if fd >= 0 {
+			unix.CloseOnExec(fd)
+		}
+	}
+	return a.NotifyRequest, a.Socket, a.Output, true, nil
+}
+
+// portsEnv names, as "NAME=DESCRIPTOR …", the ports of the host that a supervisor is given.
+const portsEnv = "_PODRUN_PORTS"
+
+func passPorts(cmd *exec.Cmd, ports map[string]*os.File) {
+	var list []string
+	for _, name := range slices.Sorted(maps.Keys(ports)) {
+		cmd.ExtraFiles = append(cmd.ExtraFiles, ports[name])
+		list = append(list, fmt.Sprintf("%s=%d", name, 2+len(cmd.ExtraFiles)))
+	}
+	if len(list) > 0 {
+		cmd.Env = append(cmd.Env, portsEnv+"="+strings.Join(list, " "))
+	}
+}
+
+// InheritedPorts are the ports of the host that the supervisor was given at its start, by
+// the names of Options.Ports. It can be asked once.
+func InheritedPorts() map[string]*os.File {
+	files := map[string]*os.File{}
+	for name, fd := range inheritedFiles(os.Getenv(portsEnv)) {
+		files[name] = os.NewFile(fd, name)
+	}
+	os.Unsetenv(portsEnv)
+	return files
+}
+
+// recordEnv names the descriptor from which a pod's first supervisor reads a byte when the
+// pod is on record.
+const recordEnv = "_PODRUN_RECORD"
+
+// pendingRecord is what puts a pod on record while its processes begin: writing to a disk takes
+// as long as they do.
+type pendingRecord struct {
+	gate *os.File // the supervisor's end
+	done chan error
+}
+
+// startRecord begins a recording, for which the supervisor that cmd leads to will wait. If do
+// fails, or this process ends before, the supervisor ends. The nil recording is that of a
+// pod which is on record.
+func startRecord(cmd *exec.Cmd, do func() error) (*pendingRecord, error) {
+	if do == nil {
+		return nil, nil
+	}
+	r, w, err := os.Pipe()
+	if err != nil {
+		return nil, fmt.Errorf("make record pipe: %w", err)
+	}
+	cmd.ExtraFiles = append(cmd.ExtraFiles, r)
+	cmd.Env = append(cmd.Env, fmt.Sprintf("%s=%d", recordEnv, 2+len(cmd.ExtraFiles)))
+	rec := &pendingRecord{gate: r, done: make(chan error, 1)}
+	go func() {
+		err := do()
+		if err == nil {
+			_, err = w.Write([]byte("x"))
+		}
+		w.Close()
+		rec.done <- err
+	}()
+	return rec, nil
+}
+
+// wait returns when the pod is on record, or why it is not.
+func (r *pendingRecord) wait() error {
+	if r == nil {
+		return nil
+	}
+	defer r.gate.Close()
+	return <-r.done
+}
+
+// AwaitRecord returns in a pod's first supervisor when the pod is on record.
+func AwaitRecord() error {
+	text := os.Getenv(recordEnv)
+	if text == "" {
+		return nil
+	}
+	os.Unsetenv(recordEnv)
+	fd, err := strconv.Atoi(text)
+	if err != nil {
+		return fmt.Errorf("read %s: %w", recordEnv, err)
+	}
+	f := os.NewFile(uintptr(fd), "record")
+	defer f.Close()
+	if n, _ := f.Read(make([]byte, 1)); n != 1 {
+		return errors.New("the pod was not put on record: whoever began it has given up")
+	}
+	return nil
+}

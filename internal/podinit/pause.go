@@ -1,0 +1,61 @@
+package podinit
+
+import (
+	"fmt"
+	"os"
+	"os/exec"
+	"strconv"
+	"strings"
+	"syscall"
+)
+
+// UserNS is the path of the user namespace of the pod's containers, "" where that is the
+// supervisor's. In one of their own they have no rights over what the user's pods share,
+// whatever their capabilities; the ids are the same.
+func UserNS() string {
+	path := namespacePath(9)
+	if to, err := os.Readlink(path); err != nil || !strings.HasPrefix(to, "user:") {
+		return ""
+	}
+	return path
+}
+
+// StartPause starts the process that is PID 1 of the PID namespace which a pod's containers
+// share, in their user namespace (UserNS). It is a child of this process, and ends with the
+// keeper. namespaces are the paths of the pod's, in which it lives.
+func StartPause(user string, namespaces ...string) (pid int, err error) {
+	cmd := exec.Command("/proc/self/exe", "pause")
+	cmd.Args[0] = "podrun"
+	cmd.Env = []string{"_PODRUN_ENTER=pause"}
+	for _, path := range namespaces {
+		f, err := os.Open(path)
+		if err != nil {
+			return 0, err
+		}
+		defer f.Close()
+		cmd.ExtraFiles = append(cmd.ExtraFiles, f)
+	}
+	if user == "" {
+		cmd.SysProcAttr = &syscall.SysProcAttr{Cloneflags: syscall.CLONE_NEWPID}
+		if err := cmd.Start(); err != nil {
+			return 0, err
+		}
+		return cmd.Process.Pid, nil
+	}
+	ns, err := os.Open(user)
+	if err != nil {
+		return 0, err
+	}
+	defer ns.Close()
+	cmd.Env = append(cmd.Env, fmt.Sprintf("_PODRUN_USERNS=%d", 3+len(cmd.ExtraFiles)))
+	cmd.ExtraFiles = append(cmd.ExtraFiles, ns)
+	cmd.Stderr = os.Stderr
+	text, err := cmd.Output()
+	if err != nil {
+		return 0, err
+	}
+	if pid, err = strconv.Atoi(string(text)); err != nil {
+		return 0, fmt.Errorf("read its pid: %w", err)
+	}
+	return pid, nil
+}

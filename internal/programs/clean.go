@@ -1,0 +1,97 @@
+package programs
+
+import (
+	"errors"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/podrun/podrun/internal/store"
+)
+
+// keepUnused is how long a version's programs stay although nothing of it runs: two versions
+// that are used in turn do not unpack theirs each time.
+const keepUnused = 24 * time.Hour
+
+// supervisorPrefix begins the name of the supervisor's program.
+const supervisorPrefix = "podrun-back-"
+
+// prefixes begin the names of the programs.
+var prefixes = []string{supervisorPrefix, "podrun-netstack-", "podrun-quick-"}
+
+// inUse shares the lock of who may execute programs. nil: it cannot be had, on a full disk
+// perhaps, on which pods have to be stopped too; then nothing is removed.
+func inUse(path string) *store.FileLock {
+	lock, err := store.OpenFileLock(path)
+	if err != nil {
+		return nil
+	}
+	if lock.Shared() != nil {
+		lock.Close()
+		return nil
+	}
+	return lock
+}
+
+// removeUnused removes what other versions have unpacked more than keepUnused ago. All of it stays
+// as long as a process runs from any of it, for what runs may begin the others; and as long as
+// another command has the lock: it may be about to execute one, or start a pod only later.
+//
+// What cannot be removed now is the next command's.
+func removeUnused(libexec string, own []string, lock *store.FileLock, now time.Time) error {
+	entries, err := os.ReadDir(libexec)
+	if err != nil {
+		return err
+	}
+	var old []string
+	for _, e := range entries {
+		path := filepath.Join(libexec, e.Name())
+		of := slices.ContainsFunc(prefixes, func(p string) bool { return strings.HasPrefix(e.Name(), p) })
+		if info, err := e.Info(); of && err == nil && info.Mode().IsRegular() && !slices.Contains(own, path) {
+			if now.Sub(info.ModTime()) < keepUnused {
+				return nil
+			}
+			old = append(old, path)
+		}
+	}
+	if len(old) == 0 {
+		return nil
+	}
+	if alone, err := lock.TryExclusive(); !alone || err != nil {
+		return err
+	}
+	if !anyRuns(old) {
+		for _, path := range old {
+			if rerr := os.Remove(path); rerr != nil && !errors.Is(rerr, fs.ErrNotExist) {
+				err = errors.Join(err, rerr)
+			}
+		}
+	}
+	return errors.Join(err, lock.Shared())
+}
+
+// anyRuns says whether a process runs one of the programs. In doubt it says yes.
+func anyRuns(programs []string) bool {
+	var files []fs.FileInfo
+	for _, path := range programs {
+		info, err := os.Stat(path)
+		if err != nil {
+			return true
+		}
+		files = append(files, info)
+	}
+	processes, err := filepath.Glob("/proc/[0-9]*/exe")
+	if err != nil || len(processes) == 0 {
+		return true
+	}
+	for _, exe := range processes {
+		// Other users' are not for this one to see, and do not run from here.
+		if info, err := os.Stat(exe); err == nil && slices.ContainsFunc(files, func(f fs.FileInfo) bool { return os.SameFile(f, info) }) {
+			return true
+		}
+	}
+	return false
+}

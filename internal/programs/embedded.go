@@ -1,0 +1,99 @@
+//go:build embedback
+
+package programs
+
+import (
+	_ "embed"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/klauspost/compress/zstd"
+
+	"github.com/podrun/podrun/internal/podinit"
+	"github.com/podrun/podrun/internal/store"
+)
+
+// The programs, and of each the SHA-256 and the size, so that no start has to find out.
+var (
+	//go:embed back.zst
+	back []byte
+	//go:embed back.sum
+	backSum string
+
+	//go:embed netstack.zst
+	netstack []byte
+	//go:embed netstack.sum
+	netstackSum string
+
+	//go:embed quick.zst
+	quick []byte
+	//go:embed quick.sum
+	quickSum string
+)
+
+// Stages: they are in programs of their own.
+func Stages() map[string]func([]string) int { return nil }
+
+// Programs unpacks the programs once per version. They live on disk, not in a memfd, so
+// that all pods of a user share their pages and those of an idle pod can be reclaimed.
+func Programs(dirs store.Dirs) (p podinit.Programs, err error) {
+	if err := os.MkdirAll(dirs.Libexec(), 0o700); err != nil {
+		return p, fmt.Errorf("unpack podrun's programs: %w", err)
+	}
+	p.InUse = inUse(dirs.LibexecLock())
+	if p.Supervisor, err = unpacked(dirs, supervisorPrefix, back, backSum); err != nil {
+		return p, fmt.Errorf("unpack the supervisor: %w", err)
+	}
+	if p.Netstack, err = unpacked(dirs, "podrun-netstack-", netstack, netstackSum); err != nil {
+		return p, fmt.Errorf("unpack the network stack: %w", err)
+	}
+	// Found there by internal/stage/hasten, by this name.
+	front, err := unpacked(dirs, "podrun-quick-", quick, quickSum)
+	if err != nil {
+		return p, fmt.Errorf("unpack the quick front: %w", err)
+	}
+	if p.InUse != nil {
+		// What cannot be removed is no reason not to run a pod.
+		_ = removeUnused(dirs.Libexec(), []string{p.Supervisor, p.Netstack, front}, p.InUse, time.Now())
+	}
+	return p, nil
+}
+
+// FindSupervisor is the supervisor's program, if it is there.
+func FindSupervisor(dirs store.Dirs) (path string, ok bool) {
+	path, _, ok, err := find(dirs, supervisorPrefix, backSum)
+	return path, ok && err == nil
+}
+
+// find is where a program of this version belongs, its size, and whether it is there.
+func find(dirs store.Dirs, prefix, what string) (path string, size int64, ok bool, err error) {
+	sum, bytes, _ := strings.Cut(strings.TrimSpace(what), " ")
+	if size, err = strconv.ParseInt(bytes, 10, 64); err != nil || len(sum) < 16 {
+		return "", 0, false, fmt.Errorf("read the sum %q: %w", what, err)
+	}
+	path = filepath.Join(dirs.Libexec(), prefix+sum[:16])
+	st, err := os.Stat(path)
+	return path, size, err == nil && st.Size() == size, nil
+}
+
+// unpacked is the path of a program, made if it is not there.
+func unpacked(dirs store.Dirs, prefix string, packed []byte, what string) (string, error) {
+	path, size, ok, err := find(dirs, prefix, what)
+	if ok || err != nil {
+		return path, err
+	}
+	d, err := zstd.NewReader(nil, zstd.WithDecoderConcurrency(1))
+	if err != nil {
+		return "", err
+	}
+	defer d.Close()
+	program, err := d.DecodeAll(packed, make([]byte, 0, size))
+	if err != nil {
+		return "", err
+	}
+	return path, store.WriteExecutable(path, program)
+}

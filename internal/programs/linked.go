@@ -1,0 +1,36 @@
+//go:build !embedback
+
+package programs
+
+import (
+	"fmt"
+	"maps"
+	"os"
+
+	"github.com/podrun/podrun/internal/podinit"
+	"github.com/podrun/podrun/internal/store"
+	"github.com/podrun/podrun/netns/netstack"
+	"github.com/podrun/podrun/runner"
+)
+
+// Stages are the supervisor's and the network stack's: this program is its own.
+func Stages() map[string]func([]string) int {
+	stages := runner.Stages()
+	maps.Copy(stages, netstack.Stages())
+	return stages
+}
+
+// FindSupervisor is the supervisor's program, if it is there.
+func FindSupervisor(store.Dirs) (string, bool) {
+	path, err := os.Executable()
+	return path, err == nil
+}
+
+// Programs are this program.
+func Programs(store.Dirs) (podinit.Programs, error) {
+	path, err := os.Executable()
+	if err != nil {
+		return podinit.Programs{}, fmt.Errorf("find podrun's own program: %w", err)
+	}
+	return podinit.Programs{Supervisor: path, Netstack: path}, nil
+}

@@ -1,0 +1,16 @@
+// Command netstack is podrun's network stack in user space, without the rest of podrun. It
+// is built by scripts/build and carried inside the podrun binary.
+package main
+
+import (
+	"os"
+
+	"github.com/podrun/podrun/internal/reexec"
+	"github.com/podrun/podrun/netns/netstack"
+)
+
+func main() {
+	reexec.Main(netstack.Stages())
+	os.Stderr.WriteString("podrun: this program is started by podrun, not by hand\n")
+	os.Exit(2)
+}

@@ -1,0 +1,61 @@
+package rawsys
+
+import (
+	"os"
+	"testing"
+
+	"golang.org/x/sys/unix"
+
+	"github.com/podrun/podrun/internal/testenv"
+)
+
+// port is a listening socket, and another descriptor of it, which is a file.
+func port(t *testing.T) (listener, copied int, file *os.File) {
+	t.Helper()
+	listener, _ = listen(t, unix.AF_INET, "127.0.0.1:0")
+	copied, err := unix.FcntlInt(uintptr(listener), unix.F_DUPFD_CLOEXEC, 3)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return listener, copied, os.NewFile(uintptr(copied), "port")
+}
+
+// A file that was set aside is the same as before, does not block, and Go does not wait for it.
+func TestAside(t *testing.T) {
+	testenv.NoLeaks(t)
+	testenv.LoopbackUp(t)
+	listener, copied, old := port(t)
+	if !testenv.IsWaitedFor(t, copied) {
+		t.Fatal("Go does not wait for what it may")
+	}
+	file, fd, err := Unpolled(old)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer file.Close()
+	if testenv.IsWaitedFor(t, fd) || testenv.IsWaitedFor(t, copied) {
+		t.Error("Go waits for it")
+	}
+	if nameOf(t, fd) != nameOf(t, listener) || file.Name() != "port" {
+		t.Errorf("it is another: %s", file.Name())
+	}
+	if _, _, err := unix.Accept(fd); err != unix.EAGAIN {
+		t.Errorf("it blocks: %v", err)
+	}
+}
+
+// Where there is no descriptor left, a file stays as it is.
+func TestAsideWithoutDescriptors(t *testing.T) {
+	testenv.NoLeaks(t)
+	testenv.LoopbackUp(t)
+	listener, _, old := port(t)
+	defer old.Close()
+	testenv.WithDescriptors(t, 0, func() {
+		if file, _, err := Unpolled(old); err == nil || file != old {
+			t.Errorf("%v, %v", file, err)
+		}
+	})
+	if _, _, err := unix.Accept(listener); err != unix.EAGAIN {
+		t.Errorf("it blocks: %v", err)
+	}
+}

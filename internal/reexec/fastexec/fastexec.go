@@ -1,0 +1,5 @@
+//go:build embedback
+
+package fastexec
+
+import "C"

@@ -1,0 +1,42 @@
+package reexec
+
+import (
+	"fmt"
+	"os"
+	"strconv"
+	"strings"
+
+	"github.com/podrun/podrun/internal/host"
+)
+
+// UsernsEnv is the environment that makes a program linked with stage/userns
+// enter a user and mount namespace of the calling user before its main starts.
+func UsernsEnv() []string { return EnterEnv("userns") }
+
+// EnterEnv tells the constructor what to enter and which ids to map: 0 is the
+// user, 1 and up are the subordinate ranges. Where these cannot be mapped 0 is the
+// only id.
+func EnterEnv(enter string) []string {
+	env := []string{"_PODRUN_ENTER=" + enter}
+	if os.Geteuid() == 0 {
+		return env
+	}
+	m := host.FindMapping()
+	return append(env,
+		"_PODRUN_UIDMAP="+idMap(os.Geteuid(), m.UIDs),
+		"_PODRUN_GIDMAP="+idMap(os.Getegid(), m.GIDs),
+		"_PODRUN_IDTOOLS="+m.Tools,
+	)
+}
+
+// idMap is a map as newuidmap and uid_map take it: ID-INSIDE ID-OUTSIDE COUNT, for
+// each range.
+func idMap(self int, ranges []host.Range) string {
+	words := []string{"0", strconv.Itoa(self), "1"}
+	next := uint64(1)
+	for _, r := range ranges {
+		words = append(words, fmt.Sprint(next), fmt.Sprint(r.First), fmt.Sprint(r.Count))
+		next += r.Count
+	}
+	return strings.Join(words, " ")
+}

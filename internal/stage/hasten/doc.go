@@ -1,4 +1,0 @@
-// Package hasten hands commands that have to be quick to the quick front, a program that the
-// release carries, before Go begins: see hasten.c. Importing it, blank, links the constructor
-// in; without the build tag embedback there is nothing in it.
-package hasten

@@ -1,5 +1,0 @@
-//go:build embedback
-
-package hasten
-
-import "C"

@@ -1,0 +1,121 @@
+package trampoline
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"syscall"
+	"time"
+)
+
+// ExecConfig is a process that is to be made in a container that runs.
+type ExecConfig struct {
+	Config
+	Args, Env []string
+	Target    *os.File // a pidfd of a process of the container
+	Cgroup    *os.File // the container's directory, or nil: the caller's
+	Stdio     [3]*os.File
+}
+
+// ErrCgroup is a cgroup that the process could not be made in.
+var ErrCgroup = errors.New("no process can be made in the cgroup")
+
+// Exec makes a process in a container and returns when it has executed its program. The
+// error may be a *StartError. When ctx ends before, nothing of the process is left.
+//
+// Nothing of the caller's is reachable from the container at any time: the trampoline runs
+// in the caller's PID namespace while it has the caller's rights, and the process that it
+// makes in the container has from its birth no descriptors, no memory, no user, no
+// capabilities and no namespaces but those it is to have (without Early: CAP_SYS_ADMIN of
+// the user namespace until the filter is loaded, in a process that cannot be traced without
+// CAP_SYS_PTRACE).
+func (p *Program) Exec(ctx context.Context, j *ExecConfig) (*Process, error) {
+	order, err := j.encode(true)
+	if err != nil {
+		return nil, err
+	}
+	if len(j.Args) == 0 {
+		return nil, errors.New("no command to run")
+	}
+	ours, theirs, err := newChannel()
+	if err != nil {
+		return nil, err
+	}
+	defer ours.Close()
+	defer theirs.Close()
+	attr := &os.ProcAttr{
+		Env: j.Env, Files: []*os.File{j.Stdio[0], j.Stdio[1], j.Stdio[2], j.Target, theirs}, Sys: &syscall.SysProcAttr{},
+	}
+	if j.Cgroup != nil {
+		attr.Sys.UseCgroupFD, attr.Sys.CgroupFD = true, int(j.Cgroup.Fd())
+	}
+	program, err := p.open(attr.Files)
+	if err != nil {
+		return nil, err
+	}
+	defer program.Close()
+	path := fmt.Sprintf("/proc/self/fd/%d", program.Fd())
+	maker, err := os.StartProcess(path, append([]string{"podrun"}, j.Args...), attr)
+	if err != nil && j.Cgroup != nil {
+		err = errors.Join(ErrCgroup, err)
+	}
+	if err != nil {
+		return nil, fmt.Errorf("start the trampoline: %w", err)
+	}
+	theirs.Close()
+	return j.await(ctx, ours, maker, order)
+}
+
+// await gives the order and follows what comes of it.
+func (j *ExecConfig) await(ctx context.Context, channel *os.File, maker *os.Process, order []byte) (*Process, error) {
+	stop := context.AfterFunc(ctx, func() { _ = channel.SetDeadline(time.Now()) })
+	defer stop()
+	var h replies
+	_, err := channel.Write(order)
+	if err == nil || errors.Is(err, syscall.EPIPE) { // then it has said why
+		err = h.read(channel, j.Args[0])
+	}
+	if err != nil {
+		_ = maker.Kill()
+	}
+	state, werr := maker.Wait()
+	if err != nil {
+		// What it had made may be told only now that nobody can make any more.
+		_ = channel.SetDeadline(time.Now().Add(drainTimeout))
+		_ = h.read(channel, j.Args[0])
+		if cause := context.Cause(ctx); cause != nil {
+			err = cause
+		}
+	}
+	if err == nil && h.failed != nil {
+		err = h.failed
+	}
+	if h.pid == 0 {
+		if err == nil {
+			err = errors.Join(fmt.Errorf("the trampoline ended: %v", state), werr)
+		}
+		return nil, err
+	}
+	var made *Process
+	if err == nil {
+		made, err = newProcess(h.pid)
+	}
+	if err != nil { // it is our child: its number is its own until we have waited for it
+		_ = syscall.Kill(h.pid, syscall.SIGKILL)
+		reap(h.pid)
+		return nil, err
+	}
+	return made, nil
+}
+
+func reap(pid int) {
+	for {
+		if _, err := syscall.Wait4(pid, nil, 0, nil); err != syscall.EINTR {
+			return
+		}
+	}
+}
+
+// drainTimeout is how long is waited for what a trampoline that was killed has said before.
+const drainTimeout = 10 * time.Millisecond

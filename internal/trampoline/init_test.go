@@ -1,0 +1,43 @@
+package trampoline
+
+import (
+	"context"
+	"errors"
+	"testing"
+	"time"
+
+	"golang.org/x/sys/unix"
+)
+
+// Who waits for a program to be executed does so until it is, or as long as is wanted.
+func TestStarted(t *testing.T) {
+	for name, executed := range map[string]bool{"executed": true, "not yet": false} {
+		t.Run(name, func(t *testing.T) {
+			b, err := (&Program{}).PrepareInit(&Config{}, []string{"program"})
+			if err != nil {
+				t.Fatal(err)
+			}
+			defer b.Close()
+			process, err := unix.FcntlInt(b.Files()[1].Fd(), unix.F_DUPFD_CLOEXEC, 0)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if _, err := unix.Read(process, make([]byte, 4096)); err != nil {
+				t.Fatal(err)
+			}
+			ctx, cancel := context.WithTimeout(t.Context(), 50*time.Millisecond)
+			want := context.DeadlineExceeded
+			if executed {
+				ctx, want = t.Context(), nil
+				unix.Close(process)
+			}
+			defer cancel()
+			if err := b.Started(ctx); !errors.Is(err, want) {
+				t.Errorf("%v, want %v", err, want)
+			}
+			if !executed {
+				unix.Close(process)
+			}
+		})
+	}
+}

@@ -1,0 +1,26 @@
+package trampoline
+
+import (
+	"bytes"
+	"strings"
+	"testing"
+)
+
+// SELinux takes a label as it is, AppArmor a profile behind a word; the program is told which.
+func TestLabelInOrder(t *testing.T) {
+	const label = "system_u:system_r:container_t:s0:c1,c2"
+	order, err := (&Config{Label: label}).encode(true)
+	if err != nil || !bytes.HasSuffix(order, []byte("\x00"+label)) {
+		t.Errorf("%v, %q", err, order)
+	}
+	plain, err := (&Config{AppArmor: "tight"}).encode(true)
+	if err != nil || !bytes.HasSuffix(plain, []byte("\x00exec tight")) {
+		t.Errorf("%v, %q", err, plain)
+	}
+	if order[4]&flagLabel == 0 && order[7]&flagLabel == 0 {
+		t.Error("the program takes the label for a profile")
+	}
+	if _, err := (&Config{Label: strings.Repeat("l", maxPath)}).encode(true); err == nil {
+		t.Error("a label without end is taken")
+	}
+}

@@ -1,0 +1,74 @@
+package container
+
+import (
+	"fmt"
+	"os"
+
+	"golang.org/x/sys/unix"
+
+	"github.com/podrun/podrun/internal/wire"
+	"github.com/podrun/podrun/runner/handoff"
+	"github.com/podrun/podrun/runner/output"
+)
+
+// OpenInput is a descriptor for a client to write to, or nil for one that only listens to a
+// container without a terminal, whose size it may set.
+func (x *Container) OpenInput(req *wire.AttachRequest) (*os.File, error) {
+	x.stdinMu.Lock()
+	defer x.stdinMu.Unlock()
+	switch {
+	case x.terminal != nil:
+		return dup(x.terminal.Master)
+	case !req.Stdin:
+		return nil, nil
+	case !x.Plan.Stdin:
+		return nil, fmt.Errorf("container %s takes no input: its stdin is false", req.Container)
+	case x.stdin == nil:
+		return nil, fmt.Errorf("container %s takes no more input: its stdinOnce is true, and the first who was attached has gone", req.Container)
+	}
+	return dup(x.stdin)
+}
+
+// ReleaseInput is for when a client leaves that had the input: after the first there is no
+// other, where the manifest says so (kubelet: stdinOnce; of a terminal it means nothing).
+func (x *Container) ReleaseInput(h *handoff.Store, req *wire.AttachRequest) {
+	if req.Stdin && x.Plan.StdinOnce && !x.Plan.TTY {
+		x.closeInput(h)
+	}
+}
+
+// dup is another descriptor of a file, in the mode that it is in.
+func dup(f *os.File) (*os.File, error) {
+	raw, err := f.SyscallConn()
+	if err != nil {
+		return nil, err
+	}
+	var d *os.File
+	cerr := raw.Control(func(fd uintptr) { d, err = dupFD(int(fd)) })
+	if err == nil {
+		err = cerr
+	}
+	return d, err
+}
+
+// dupFD is another descriptor of what fd is one of.
+func dupFD(fd int) (*os.File, error) {
+	d, err := unix.FcntlInt(uintptr(fd), unix.F_DUPFD_CLOEXEC, 3)
+	if err != nil {
+		return nil, fmt.Errorf("duplicate a descriptor: %w", err)
+	}
+	return os.NewFile(uintptr(d), "duplicate"), nil
+}
+
+// Subscribe has a client hear what the container writes from now on, or from its first byte on.
+func (x *Container) Subscribe(pod string, files []*os.File, fromStart bool) (*output.Subscriber, error) {
+	s, err := output.NewSubscriber(pod, files)
+	if err != nil {
+		return nil, err
+	}
+	if !fromStart {
+		x.Broadcaster.Subscribe(s)
+		return s, nil
+	}
+	return s, x.Log.SubscribeFromStart(x.Broadcaster, s)
+}

@@ -1,0 +1,222 @@
+package container
+
+import (
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+	"sync"
+
+	profile "github.com/moby/profiles/seccomp"
+	"github.com/moby/sys/capability"
+	"github.com/opencontainers/runc/libcontainer"
+	"github.com/opencontainers/runc/libcontainer/configs"
+	"github.com/opencontainers/runc/libcontainer/specconv"
+	"github.com/opencontainers/runtime-spec/specs-go"
+
+	"github.com/podrun/podrun/internal/trampoline"
+	"github.com/podrun/podrun/pod"
+	"github.com/podrun/podrun/runner/filter"
+	"github.com/podrun/podrun/runner/sandbox"
+)
+
+// confinement is how a container's processes get their filter for system calls, their
+// AppArmor profile and their SELinux label: by libcontainer, which compiles the filter in each of them, or compiled,
+// by the trampoline.
+type confinement struct {
+	program   *trampoline.Program // nil: libcontainer
+	filter    trampoline.Filter
+	custom    bool   // the filter is of a profile of the user's own, who may have forbidden anything
+	filterKey string // of what is kept of it
+	homes     homeDirs
+
+	profile string // of AppArmor, that the trampoline asks for
+	label   string // the same of SELinux
+}
+
+// EmbeddedTrampoline is this program's own, or nil if it has none, or the host has no
+// place for it.
+var EmbeddedTrampoline = sync.OnceValue(func() *trampoline.Program {
+	if trampoline.Embedded() == nil {
+		return nil
+	}
+	p, err := trampoline.NewProgram(trampoline.Embedded())
+	if err != nil {
+		fmt.Fprintln(os.Stderr, "containers are started without the trampoline:", err)
+		return nil
+	}
+	return p
+})
+
+// newConfinement takes filter and profile out of a container's configuration, if the trampoline
+// sees to them.
+func newConfinement(s *sandbox.Sandbox, c *pod.Container, config *configs.Config) (f confinement, err error) {
+	if s.Trampoline == nil || config.Seccomp != nil && !filter.Compilable(config.Seccomp) {
+		return confinement{}, nil
+	}
+	f = confinement{program: s.Trampoline, custom: c.Seccomp != nil, homes: homeDirs{&sync.Map{}}}
+	// A profile is for the container's program: libcontainer would have it begin with the trampoline.
+	f.profile, config.AppArmorProfile = config.AppArmorProfile, ""
+	f.label, config.ProcessLabel = config.ProcessLabel, ""
+	if config.Seccomp == nil {
+		return f, nil
+	}
+	if c.Seccomp == nil { // the default, which depends on nothing else
+		caps := strings.Join(c.Capabilities, ",")
+		if known, ok := s.SeccompFilters.Load(caps); ok {
+			f.filterKey, f.filter = known.(confinement).filterKey, known.(confinement).filter
+			config.Seccomp = nil
+			return f, nil
+		}
+		defer func() {
+			if err == nil {
+				s.SeccompFilters.Store(caps, confinement{filterKey: f.filterKey, filter: f.filter})
+			}
+		}()
+	}
+	err = f.compile(s.Store.Filters(), config.Seccomp)
+	if err == nil {
+		config.Seccomp = nil
+	}
+	return f, err
+}
+
+// compile finds the filter of a profile, or makes it.
+func (f *confinement) compile(dir string, profile *configs.Seccomp) (err error) {
+	if f.filterKey, err = filter.Key(profile); err != nil {
+		return err
+	}
+	if f.filter, err = filter.Kept(dir, f.filterKey); errors.Is(err, os.ErrNotExist) {
+		f.filter, err = filter.Make(dir, f.filterKey, profile)
+	}
+	return err
+}
+
+// loadConfinement is confine for a container that runs: key is of the filter that it was started
+// with. A filter that is not kept any more is made again.
+func loadConfinement(s *sandbox.Sandbox, c *pod.Container, ct *libcontainer.Container, key string) (confinement, error) {
+	config := ct.Config()
+	if config.Seccomp != nil {
+		return confinement{}, nil
+	}
+	f := confinement{program: s.Trampoline, custom: c.Seccomp != nil, filterKey: key, homes: homeDirs{&sync.Map{}}}
+	if config.AppArmorProfile == "" {
+		f.profile = c.AppArmor
+	}
+	if config.ProcessLabel == "" {
+		f.label = c.Label
+	}
+	if key == "" {
+		return f, nil
+	}
+	if s.Trampoline == nil {
+		return f, errors.New("the trampoline that loads its filter for system calls is gone")
+	}
+	var err error
+	if f.filter, err = filter.Kept(s.Store.Filters(), filepath.Base(key)); !errors.Is(err, os.ErrNotExist) {
+		return f, err
+	}
+	caps := &specs.LinuxCapabilities{Bounding: c.Capabilities}
+	profile, err := seccompFilter(c, &specs.Spec{Process: &specs.Process{Capabilities: caps}, Linux: &specs.Linux{}})
+	if err != nil {
+		return f, err
+	}
+	compilable, err := specconv.SetupSeccomp(profile)
+	if err != nil {
+		return f, err
+	}
+	return f, f.compile(s.Store.Filters(), compilable)
+}
+
+// trampolineConfig says what a process of the container is to be.
+func (f *confinement) trampolineConfig(p *libcontainer.Process) *trampoline.Config {
+	return &trampoline.Config{
+		UID: p.UID, GID: p.GID, Groups: p.AdditionalGroups,
+		Bounding: capabilityBits(p.Capabilities.Bounding), Permitted: capabilityBits(p.Capabilities.Permitted),
+		NoNewPrivileges: *p.NoNewPrivileges, Filter: f.filter, FilterEarly: !f.custom, Cwd: p.Cwd, AppArmor: f.profile, Label: f.label,
+	}
+}
+
+// wrapInit has libcontainer execute the trampoline in place of the process's program, with
+// the rights that takes. It returns nil if libcontainer does all.
+func (f *confinement) wrapInit(p *libcontainer.Process) (*trampoline.Init, error) {
+	if f.program == nil {
+		return nil, nil
+	}
+	b, err := f.program.PrepareInit(f.trampolineConfig(p), p.Args)
+	if err != nil {
+		return nil, err
+	}
+	p.Args = b.Args(p.Args)
+	p.ExtraFiles = b.Files()
+	// Ambient ones survive an execve of who is not root.
+	caps := append(CapabilityNames(trampoline.RequiredCapabilities), p.Capabilities.Permitted...)
+	bounding := append(CapabilityNames(trampoline.RequiredCapabilities), p.Capabilities.Bounding...)
+	p.Capabilities = &configs.Capabilities{Bounding: bounding, Effective: caps, Permitted: caps, Inheritable: caps, Ambient: caps}
+	return b, nil
+}
+
+// capabilityBit is the kernel's number of each capability, by its name with CAP_.
+var capabilityBit = sync.OnceValue(func() map[string]int {
+	bits := map[string]int{}
+	for _, c := range capability.ListKnown() {
+		bits["CAP_"+strings.ToUpper(c.String())] = int(c)
+	}
+	return bits
+})
+
+// capabilityBits are the kernel's. Names that it does not know are none, as with libcontainer.
+func capabilityBits(names []string) (bits uint64) {
+	for _, name := range names {
+		if n, ok := capabilityBit()[name]; ok {
+			bits |= 1 << n
+		}
+	}
+	return bits
+}
+
+func CapabilityNames(bits uint64) (names []string) {
+	for name, n := range capabilityBit() {
+		if bits>>n&1 != 0 {
+			names = append(names, name)
+		}
+	}
+	return names
+}
+
+// profiles keeps the default seccomp profile by capability set: it depends on
+// nothing else, and building it costs as much as the rest of a start.
+var profiles sync.Map // string → *specs.LinuxSeccomp
+
+// seccompFilter is the filter of a container: none, the user's own profile, or the default.
+func seccompFilter(c *pod.Container, s *specs.Spec) (*specs.LinuxSeccomp, error) {
+	switch {
+	case c.SeccompUnconfined:
+		return nil, nil
+	case c.Seccomp == nil:
+		return defaultSeccomp(s)
+	}
+	p, err := profile.LoadProfile(string(c.Seccomp), s)
+	if err != nil {
+		return nil, fmt.Errorf("use the container's own seccomp profile: %w", err)
+	}
+	return p, nil
+}
+
+// defaultSeccomp is the runtime's default profile (moby/profiles) for a process
+// with these capabilities, for the machine's own architecture only: libseccomp
+// compiles it in every start, and each further architecture costs it 7 ms.
+func defaultSeccomp(s *specs.Spec) (*specs.LinuxSeccomp, error) {
+	key := strings.Join(s.Process.Capabilities.Bounding, ",")
+	if p, ok := profiles.Load(key); ok {
+		return p.(*specs.LinuxSeccomp), nil
+	}
+	p, err := profile.GetDefaultProfile(s)
+	if err != nil {
+		return nil, fmt.Errorf("make the default seccomp profile: %w", err)
+	}
+	p.Architectures = nil
+	profiles.Store(key, p)
+	return p, nil
+}

@@ -1,0 +1,101 @@
+package container
+
+import (
+	"errors"
+	"fmt"
+	"net"
+	"os"
+
+	"github.com/opencontainers/runc/libcontainer"
+	"golang.org/x/sys/unix"
+
+	"github.com/podrun/podrun/internal/wire"
+)
+
+// ExecStdio is how an exec's process reaches its client: by the client's three
+// pipes, or by a terminal whose master goes to the client.
+type ExecStdio struct {
+	ours, theirs *os.File // the pair on which libcontainer hands the master over; nil without a terminal
+	master       *os.File // once it was handed over: a client may leave the process behind
+}
+
+func attachStdio(p *libcontainer.Process, req *wire.ExecRequest, files []*os.File) (ExecStdio, error) {
+	if len(req.Args) == 0 {
+		return ExecStdio{}, errors.New("no command to run")
+	}
+	if !req.TTY {
+		if len(files) != 3 {
+			return ExecStdio{}, fmt.Errorf("an exec needs 3 descriptors, %d came", len(files))
+		}
+		p.Stdin, p.Stdout, p.Stderr = files[0], files[1], files[2]
+		return ExecStdio{}, nil
+	}
+	a, err := newConsole(p)
+	if err != nil {
+		return ExecStdio{}, err
+	}
+	p.ConsoleWidth, p.ConsoleHeight = req.Cols, req.Rows
+	return a, nil
+}
+
+// newConsole asks for a terminal of the process's own, whose master is to be received.
+func newConsole(p *libcontainer.Process) (ExecStdio, error) {
+	pair, err := unix.Socketpair(unix.AF_UNIX, unix.SOCK_STREAM|unix.SOCK_CLOEXEC, 0)
+	if err != nil {
+		return ExecStdio{}, fmt.Errorf("make console socket: %w", err)
+	}
+	a := ExecStdio{ours: os.NewFile(uintptr(pair[0]), "console"), theirs: os.NewFile(uintptr(pair[1]), "console")}
+	p.ConsoleSocket = a.theirs
+	return a, nil
+}
+
+func (a ExecStdio) closeSockets() {
+	if a.ours != nil {
+		a.ours.Close()
+		a.theirs.Close()
+	}
+}
+
+// Started tells the client that its process runs and hands it the terminal, which
+// it resizes by itself.
+func (a *ExecStdio) Started(conn *net.UnixConn) error {
+	defer a.closeSockets()
+	if a.ours == nil {
+		return wire.WriteFrame(conn, wire.Frame{Started: true})
+	}
+	var err error
+	if a.master, err = receiveMaster(a.ours); err != nil {
+		return err
+	}
+	return wire.WriteFrame(conn, wire.Frame{Started: true}, a.master)
+}
+
+// Close lets go of the terminal of a process that has ended.
+func (a *ExecStdio) Close() {
+	if a.master != nil {
+		a.master.Close()
+	}
+}
+
+// receiveMaster takes the terminal's master, which libcontainer's init has sent
+// before its process ran.
+func receiveMaster(socket *os.File) (*os.File, error) {
+	name, oob := make([]byte, 4096), make([]byte, unix.CmsgSpace(4))
+	_, n, _, _, err := unix.Recvmsg(int(socket.Fd()), name, oob, unix.MSG_CMSG_CLOEXEC)
+	if err != nil {
+		return nil, fmt.Errorf("receive terminal: %w", err)
+	}
+	messages, err := unix.ParseSocketControlMessage(oob[:n])
+	if err != nil || len(messages) != 1 {
+		return nil, fmt.Errorf("receive terminal: %d messages: %w", len(messages), err)
+	}
+	fds, err := unix.ParseUnixRights(&messages[0])
+	if err != nil || len(fds) != 1 {
+		return nil, fmt.Errorf("receive terminal: %d descriptors: %w", len(fds), err)
+	}
+	if err := unix.SetNonblock(fds[0], true); err != nil { // for all who have it
+		unix.Close(fds[0])
+		return nil, fmt.Errorf("receive terminal: %w", err)
+	}
+	return os.NewFile(uintptr(fds[0]), "terminal"), nil
+}

@@ -1,0 +1,63 @@
+package container
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"strings"
+	"time"
+
+	"golang.org/x/sys/unix"
+
+	"github.com/podrun/podrun/internal/treetar"
+	"github.com/podrun/podrun/internal/wire"
+	"github.com/podrun/podrun/pod"
+)
+
+func (x *Container) Copy(ctx context.Context, users *pod.IDRange, req *wire.CopyRequest, files []*os.File, skipped func(string)) error {
+	if len(files) != 1 {
+		return fmt.Errorf("a copy needs 1 descriptor, %d came", len(files))
+	}
+	stream, err := withDeadline(ctx, files[0])
+	if err != nil {
+		return err
+	}
+	defer stream.Close()
+	// Its root as its processes see it, volumes included.
+	root, err := treetar.OpenForeign(fmt.Sprintf("/proc/%d/root", x.PID))
+	if err != nil {
+		return err
+	}
+	defer root.Close()
+	if users != nil {
+		root.MapIDs(users.First, users.Count)
+	}
+	at := req.Path
+	if !strings.HasPrefix(at, "/") {
+		at = strings.TrimSuffix(x.Plan.Cwd, "/") + "/" + at
+	}
+	if !req.In {
+		return root.Pack(ctx, stream, at, req.As, skipped)
+	}
+	return root.Unpack(ctx, stream, at, req.Whole, treetar.Options{
+		UID: x.Identity.uid, GID: x.Identity.gid, Owners: req.Owners, Plain: req.Plain, Skipped: skipped,
+	})
+}
+
+// withDeadline is another File of a pipe, which neither reads nor writes once ctx has ended: a
+// client that is suspended must not hold the pod.
+func withDeadline(ctx context.Context, f *os.File) (*os.File, error) {
+	if err := unix.SetNonblock(int(f.Fd()), true); err != nil {
+		return nil, fmt.Errorf("take a stream: %w", err)
+	}
+	d, err := dupFD(int(f.Fd()))
+	if err == nil {
+		if err = d.SetDeadline(time.Time{}); errors.Is(err, os.ErrNoDeadline) {
+			d.Close()
+			return nil, errors.New("take a stream: it is no pipe")
+		}
+		context.AfterFunc(ctx, func() { d.SetDeadline(time.Unix(0, 1)) })
+	}
+	return d, err
+}

@@ -1,0 +1,67 @@
+package container
+
+import (
+	"os"
+	"strings"
+
+	"github.com/podrun/podrun/pod"
+	"github.com/podrun/podrun/runner/sandbox"
+	"github.com/podrun/podrun/volumes"
+)
+
+// mountDev makes the container's /dev: with the host's shared memory and queues if the
+// pod has those, and with its devices if the container is privileged.
+func (x *Container) mountDev(s *sandbox.Sandbox) error {
+	t := s.SharedMounts().Templates()
+	t.Label = x.Plan.FileLabel
+	if mountsDevpts(s.Plan) {
+		t.Pts = strings.Join(devptsOptions(s.IDMapped("gid_map", 5)), ",")
+	}
+	if s.Plan.HostIPC {
+		t.Shm, t.Mqueue = existingDir("/dev/shm"), existingDir("/dev/mqueue")
+	}
+	if err := t.MountDev(x.devDir(s)); err != nil {
+		return err
+	}
+	if err := s.ChownToPod(x.devDir(s)); err != nil {
+		return err
+	}
+	if !x.Plan.Privileged {
+		return nil
+	}
+	devices, err := volumes.HostDevices()
+	if err != nil {
+		return err
+	}
+	for _, path := range devices {
+		if !sandbox.SetgroupsAllowed() && volumes.IsOpenedByGroup(path) {
+			continue
+		}
+		if err := volumes.AddDevice(x.devDir(s), path, path); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// mountsDevpts says whether the supervisor mounts a container's terminals, which takes
+// libcontainer fifty system calls: they belong to the user namespace of who mounts them.
+func mountsDevpts(plan *pod.Plan) bool { return plan.Users == nil }
+
+// devptsOptions are the options of a container's terminals; group: group 5 is mapped, which they
+// can belong to.
+func devptsOptions(group bool) []string {
+	options := []string{"newinstance", "ptmxmode=0666", "mode=0620"}
+	if group {
+		options = append(options, "gid=5")
+	}
+	return options
+}
+
+// existingDir is path if the host has it.
+func existingDir(path string) string {
+	if st, err := os.Stat(path); err != nil || !st.IsDir() {
+		return ""
+	}
+	return path
+}

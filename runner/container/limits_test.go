@@ -1,0 +1,66 @@
+package container
+
+import (
+	"testing"
+
+	"github.com/opencontainers/cgroups"
+	"github.com/opencontainers/runc/libcontainer"
+	"github.com/opencontainers/runc/libcontainer/configs"
+
+	"github.com/podrun/podrun/pod"
+	"github.com/podrun/podrun/runner/sandbox"
+)
+
+// Where libcontainer cannot make cgroups it does not look for the supervisor's in each of many
+// hierarchies; but it must not find any at the top, where root might make them.
+func TestCgroupsThatAreNotToBeHad(t *testing.T) {
+	plan := &pod.Plan{UID: "uid", Containers: []pod.Container{{Name: "a"}}}
+	x := New(&sandbox.Sandbox{}, &plan.Containers[0], 0)
+	config := &configs.Config{Cgroups: &cgroups.Cgroup{Name: "a-0"}}
+	x.applyLimits(&sandbox.Sandbox{Plan: plan}, config)
+	atTop := config.Cgroups.Parent == "/" && config.Cgroups.Name == FullID(plan, x)
+	if want := !cgroup2Only() && !sandbox.RootIsHostRoot(); atTop != want {
+		t.Errorf("they are looked for in %q as %q; at the top: want %t", config.Cgroups.Parent, config.Cgroups.Name, want)
+	}
+}
+
+// libcontainer's process would tell of every step, the supervisor read it, and forget it.
+func TestLibcontainerTellsErrorsOnly(t *testing.T) {
+	c := pod.Container{Name: "a"}
+	if p := New(&sandbox.Sandbox{}, &c, 0).newProcess(nil, nil, "/"); p.LogLevel != "2" {
+		t.Errorf("its log level is %q, want that of errors", p.LogLevel)
+	}
+}
+
+// beRoot is asRoot.
+func beRoot(t *testing.T, root bool) {
+	before := sandbox.RootIsHostRoot
+	sandbox.RootIsHostRoot = func() bool { return root }
+	t.Cleanup(func() { sandbox.RootIsHostRoot = before })
+}
+
+// Where libcontainer makes cgroups of itself, as root on a host without the one hierarchy, each
+// container of each pod has its own, and commands are begun by libcontainer, which puts them there.
+func TestRootsContainersShareNoCgroup(t *testing.T) {
+	beRoot(t, true)
+	seen := map[string]bool{}
+	var config *configs.Config
+	for _, uid := range []string{"one", "other"} {
+		plan := &pod.Plan{UID: uid, Containers: []pod.Container{{Name: "same"}}}
+		s := &sandbox.Sandbox{Plan: plan}
+		config = &configs.Config{Cgroups: &cgroups.Cgroup{Name: "same-0"}, NoNewKeyring: true}
+		New(s, &plan.Containers[0], 0).applyLimits(s, config)
+		if name := config.Cgroups.Name; seen[name] || name == "" {
+			t.Errorf("two pods' containers have the cgroup %q", name)
+		}
+		seen[config.Cgroups.Name] = true
+	}
+	p := &libcontainer.Process{Capabilities: &configs.Capabilities{}}
+	if trampolineCanExec(config, p) {
+		t.Error("a command is begun outside of the container's cgroups")
+	}
+	beRoot(t, false)
+	if !trampolineCanExec(config, p) {
+		t.Error("an ordinary user's, which has none, is begun by libcontainer")
+	}
+}

@@ -1,0 +1,303 @@
+package container
+
+import (
+	"errors"
+	"fmt"
+	"path"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/opencontainers/runtime-spec/specs-go"
+
+	"github.com/podrun/podrun/environ"
+	"github.com/podrun/podrun/pod"
+	"github.com/podrun/podrun/runner/sandbox"
+	"github.com/podrun/podrun/volumes"
+)
+
+// fileMounts are the files that podrun makes for a container. Those whose paths are in a
+// volume of the container's come over it, after it: what a container has at /etc or /tmp
+// hides neither /etc/hosts nor the termination message (containerd: sorted mounts in
+// internal/cri/opts). A volume mounted at such a path itself wins, as with the kubelet.
+func fileMounts(c *pod.Container, at specConfig) (files, over []specs.Mount) {
+	for _, f := range []struct{ source, target string }{
+		{at.hosts, "/etc/hosts"}, {at.hostname, "/etc/hostname"}, {at.resolv, "/etc/resolv.conf"}, {at.terminationLog, c.TerminationMessagePath},
+	} {
+		i := mountAround(c, f.target)
+		switch {
+		case f.source == "" || f.target == "" || slices.Contains(at.unplaceable, f.target):
+		case i < 0:
+			files = append(files, bindMount(f.source, f.target, "nosuid", "nodev"))
+		case c.Mounts[i].Path != f.target:
+			over = append(over, bindMount(f.source, f.target, "nosuid", "nodev"))
+		}
+	}
+	return files, over
+}
+
+// mountAround is the index of the container's mount that a path is in, -1 if it is in none.
+func mountAround(c *pod.Container, target string) int {
+	found := -1
+	for i, m := range c.Mounts {
+		if Within(target, m.Path) && (found < 0 || len(m.Path) >= len(c.Mounts[found].Path)) {
+			found = i
+		}
+	}
+	return found
+}
+
+// unplaceableFiles are the files that have no place in their volume: it has none of the name, and
+// none can be made there, because it is read-only or somebody else's, as the host's /dev
+// is. The container does without; in a volume that it may write to, the place is made.
+func unplaceableFiles(plan *pod.Plan, c *pod.Container, at *specConfig) []string {
+	_, over := fileMounts(c, *at)
+	var list []string
+	for _, f := range over {
+		i := mountAround(c, f.Destination)
+		m := c.Mounts[i]
+		options := mountOptions(plan, m, at.recursive)
+		readOnly := slices.Contains(options, "ro") || slices.Contains(options, "rro")
+		if !volumes.HasPlace(at.sources[i], f.Destination[len(m.Path):], !readOnly) {
+			list = append(list, f.Destination)
+		}
+	}
+	return list
+}
+
+// prepareMounts finds what the container's mounts bind, and whether they can be made.
+func (x *Container) prepareMounts(s *sandbox.Sandbox, at *specConfig, vars map[string]string) (err error) {
+	at.recursive = volumes.RecursiveReadOnly()
+	if err := checkMountable(x.Plan, at.recursive); err != nil {
+		return err
+	}
+	if at.sources, err = x.stageSources(s, vars); err != nil {
+		return err
+	}
+	at.unplaceable = unplaceableFiles(s.Plan, x.Plan, at)
+	list := placements(s.Plan, x.Plan, at)
+	at.prebound = bindOwnFiles(s.Plan, x.Plan, at, s.MapID(0))
+	at.devptsMounted = mountsDevpts(s.Plan)
+	at.premounted = volumes.Place(at.rootfs, s.MapID(0), list)
+	return nil
+}
+
+// placements are those of a container's mounts that are placed before libcontainer mounts
+// anything: from the first to the last that nothing of what it mounts could hide, and
+// that exchanges no mounts with others.
+func placements(plan *pod.Plan, c *pod.Container, at *specConfig) []volumes.Placement {
+	own := specMounts(plan, &pod.Container{Privileged: c.Privileged, TerminationMessagePath: c.TerminationMessagePath}, *at)
+	var list []volumes.Placement
+	for i, m := range c.Mounts {
+		if m.Propagation != "" || m.Path == "/" || slices.ContainsFunc(own, func(o specs.Mount) bool {
+			return Within(o.Destination, m.Path) || Within(m.Path, o.Destination)
+		}) {
+			break
+		}
+		options := mountOptions(plan, m, at.recursive)
+		list = append(list, volumes.Placement{Source: at.sources[i], Target: m.Path, Options: options,
+			ReadOnly: slices.Contains(options, "ro"), Recursive: slices.Contains(options, "rro")})
+	}
+	return list
+}
+
+// bindOwnFiles places what podrun itself binds in a container, and returns the paths: those that no other
+// mount is at or around, so that it makes no difference when they are mounted. The rest is
+// libcontainer's: what lies behind links of the image, and /dev, which it looks for. owner is the
+// pod's root.
+func bindOwnFiles(plan *pod.Plan, c *pod.Container, at *specConfig, owner int) (paths []string) {
+	if rootPropagation(c) != "rprivate" || slices.ContainsFunc(c.Mounts, func(m pod.Mount) bool { return m.Path == "/" }) {
+		return nil
+	}
+	all := specMounts(plan, c, *at)
+	for i, m := range all {
+		around := slices.Concat(all[:i], all[i+1:])
+		root, target := at.rootfs, m.Destination
+		if path.Dir(target) == "/dev" { // the container's own, with everything in it
+			root, target = at.dev, "/"+path.Base(target)
+			around = slices.DeleteFunc(around, func(o specs.Mount) bool { return o.Destination == "/dev" && o.Source == at.dev })
+		}
+		if !slices.Contains([]string{at.sys, at.hosts, at.hostname, at.resolv, at.terminationLog}, m.Source) || m.Type != "bind" ||
+			slices.ContainsFunc(around, func(o specs.Mount) bool { return Within(m.Destination, o.Destination) }) {
+			continue
+		}
+		one := volumes.Placement{Source: m.Source, Target: target, Options: m.Options, ReadOnly: slices.Contains(m.Options, "ro")}
+		if volumes.Place(root, owner, []volumes.Placement{one}) == 1 {
+			paths = append(paths, m.Destination)
+		}
+	}
+	return paths
+}
+
+// Within says whether a path is, or is in, another.
+func Within(path, other string) bool { return path == other || strings.HasPrefix(path, other+"/") }
+
+// stageSources finds what each of a container's mounts binds, in the order of the plan. Parts of
+// volumes and paths of the host are bound aside from what was opened and checked, so that
+// whoever changes them meanwhile makes no difference. Everything else is where nobody but
+// podrun changes names.
+func (x *Container) stageSources(s *sandbox.Sandbox, vars map[string]string) ([]string, error) {
+	var sources []string
+	for i, m := range x.Plan.Mounts {
+		v := s.Volume(m.Volume)
+		if v == nil {
+			return nil, sandbox.NewConfigError(fmt.Errorf("cannot find volume %q to mount into container %q", m.Volume, x.Plan.Name))
+		}
+		sub, err := subPath(m, vars)
+		if err != nil {
+			return nil, sandbox.NewConfigError(err)
+		}
+		source := s.VolumePath(v)
+		if v.Kind == pod.HostPath || sub != "" {
+			source = filepath.Join(s.StagingDir(x.ID()), strconv.Itoa(i))
+			if err := s.BindVolume(v, sub, source); err != nil {
+				return nil, x.mountError(m, sub, err)
+			}
+		}
+		sources = append(sources, source)
+	}
+	return sources, nil
+}
+
+// mountError is the kubelet's for a part of a volume that cannot be mounted.
+func (x *Container) mountError(m pod.Mount, sub string, err error) error {
+	if sub == "" {
+		return fmt.Errorf("mount volume %q: %w", m.Volume, err)
+	}
+	return sandbox.NewConfigError(fmt.Errorf("failed to prepare subPath for volumeMount %q of container %q: %w", m.Volume, x.Plan.Name, err))
+}
+
+// subPath is the part of a volume that a mount is about, "" for all of it (kubelet:
+// makeMounts in pkg/kubelet/kubelet_pods.go).
+func subPath(m pod.Mount, vars map[string]string) (string, error) {
+	if m.SubPathExpr == "" {
+		return m.SubPath, nil
+	}
+	sub, unknown := environ.ExpandKnown(m.SubPathExpr, vars)
+	switch {
+	case unknown != "":
+		return "", fmt.Errorf("missing value for %q", unknown)
+	case path.IsAbs(sub):
+		return "", fmt.Errorf("error SubPath `%s` must not be an absolute path", sub)
+	case slices.Contains(strings.Split(sub, "/"), ".."):
+		return "", fmt.Errorf("unable to provision SubPath `%s`: must not contain '..'", sub)
+	}
+	return sub, nil
+}
+
+// volumeMounts are the mounts of volumes in a container that are not placed yet.
+func volumeMounts(plan *pod.Plan, c *pod.Container, at specConfig) []specs.Mount {
+	var list []specs.Mount
+	for i, m := range c.Mounts {
+		if i < at.premounted {
+			continue
+		}
+		one := specs.Mount{Destination: m.Path, Type: "bind", Source: at.sources[i], Options: append([]string{"rbind", propagation(m)}, mountOptions(plan, m, at.recursive)...)}
+		list = append(list, one)
+	}
+	return list
+}
+
+func propagation(m pod.Mount) string {
+	switch m.Propagation {
+	case pod.HostToContainer:
+		return "rslave"
+	case pod.Bidirectional:
+		return "rshared"
+	}
+	return "rprivate"
+}
+
+// mountOptions: set-id programs and devices are the host's business in what is the
+// host's, and nobody's elsewhere.
+func mountOptions(plan *pod.Plan, m pod.Mount, recursive bool) []string {
+	var v pod.Volume
+	for i := range plan.Volumes {
+		if plan.Volumes[i].Name == m.Volume {
+			v = plan.Volumes[i]
+		}
+	}
+	options := slices.Clone(m.Options)
+	add := func(words ...string) {
+		for _, w := range words {
+			if !slices.Contains(options, w) {
+				options = append(options, w)
+			}
+		}
+	}
+	if v.Kind != pod.HostPath {
+		add("nosuid", "nodev")
+	}
+	if v.Kind == pod.ImageVolume { // KEP-4639
+		add("noexec")
+	}
+	switch {
+	case m.Recursive != "" && recursive:
+		add("rro")
+	case m.ReadOnly || v.ReadOnly || v.Kind == pod.Files || v.Kind == pod.ImageVolume:
+		add("ro")
+	}
+	return options
+}
+
+// rootPropagation lets through what the container's mounts ask for.
+func rootPropagation(c *pod.Container) string {
+	best := "rprivate"
+	for _, m := range c.Mounts {
+		switch p := propagation(m); {
+		case p == "rshared":
+			return p
+		case p == "rslave":
+			best = p
+		}
+	}
+	return best
+}
+
+// errNoRecursive is a mount that this kernel cannot make.
+var errNoRecursive = errors.New("recursive read-only mounts need Linux 5.12: use recursiveReadOnly: IfPossible")
+
+// checkMountable says whether the kernel can make a container's mounts.
+func checkMountable(c *pod.Container, recursive bool) error {
+	for _, m := range c.Mounts {
+		if m.Recursive == pod.RecursiveEnabled && !recursive {
+			return sandbox.NewConfigError(fmt.Errorf("failed to resolve recursive read-only mode: %w", errNoRecursive))
+		}
+	}
+	return nil
+}
+
+// exposeRootfs binds a container's root file system, with its mounts, where the pod's own users
+// can reach it, if it has some, and says where it is.
+func (x *Container) exposeRootfs(s *sandbox.Sandbox, root string) (string, error) {
+	if s.Plan.Users == nil {
+		return root, nil
+	}
+	if err := s.ChownToPod(root); err != nil {
+		return "", err
+	}
+	open, err := volumes.MountOpen()
+	if err != nil {
+		return "", err
+	}
+	f, err := volumes.OpenVolume(root)
+	if err != nil {
+		return "", err
+	}
+	defer f.Close()
+	at := filepath.Join(open, x.ID())
+	return at, volumes.Bind(f, at)
+}
+
+// unexposeRootfs undoes expose, however far it came.
+func (x *Container) unexposeRootfs(s *sandbox.Sandbox) error {
+	if s.Plan.Users == nil {
+		return nil
+	}
+	open, err := volumes.MountOpen()
+	if err != nil {
+		return err
+	}
+	return volumes.UnmountTree(filepath.Join(open, x.ID()))
+}

@@ -1,0 +1,102 @@
+package container
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"runtime"
+	"time"
+
+	"golang.org/x/sys/unix"
+
+	"github.com/podrun/podrun/lifecycle"
+)
+
+const (
+	// maxProbeOutput is how much of a command's output is kept (Kubernetes: pkg/probe/exec).
+	maxProbeOutput = 10 << 10
+
+	// outputTimeout is how long a command's output is read after its end: what it has left
+	// behind in the container may hold the pipe for ever.
+	outputTimeout = 100 * time.Millisecond
+)
+
+// ProbeExec runs a command in the container and judges its exit code. What cannot be
+// run says nothing of the container, as with the kubelet and containerd.
+func (x *Container) ProbeExec(args []string, timeout time.Duration) (lifecycle.Outcome, string) {
+	ctx, cancel := context.WithTimeout(x.Context(), timeout)
+	defer cancel()
+	code, output, err := x.runCommand(ctx, args)
+	switch {
+	case errors.Is(ctx.Err(), context.DeadlineExceeded):
+		return lifecycle.Failure, fmt.Sprintf("command timed out: %q timed out after %v", args, timeout)
+	case err != nil:
+		return lifecycle.Unknown, err.Error()
+	case code != 0:
+		return lifecycle.Failure, output
+	}
+	return lifecycle.Success, ""
+}
+
+// HookExec runs a hook's command. Its output is nobody's business.
+func (x *Container) HookExec(args []string) error {
+	code, _, err := x.runCommand(x.Context(), args)
+	if err == nil && code != 0 {
+		err = fmt.Errorf("command exited with %d", code)
+	}
+	return err
+}
+
+// runCommand runs a process in the container, with its environment, and gives its exit
+// code and the beginning of what it has written. When ctx ends, it is killed with
+// whatever is in its process group.
+func (x *Container) runCommand(ctx context.Context, args []string) (code int, output string, err error) {
+	r, w, err := outputPipe()
+	if err != nil {
+		return 0, "", fmt.Errorf("make pipe: %w", err)
+	}
+	defer r.Close()
+	p := x.newProcess(args, x.env, x.Plan.Cwd)
+	p.Stdout, p.Stderr = w, w
+	run, err := x.startProcess(ctx, p)
+	w.Close()
+	if err != nil {
+		return 0, "", plainError(err)
+	}
+	read := make(chan string, 1)
+	go func() {
+		kept, _ := io.ReadAll(io.LimitReader(r, maxProbeOutput)) // cut off is as good
+		io.Copy(io.Discard, r)                                   // it must not block
+		read <- string(kept)
+	}()
+	stop := context.AfterFunc(ctx, func() {
+		if pid, err := run.Pid(); err == nil { // it is made the leader of its group
+			unix.Kill(-pid, unix.SIGKILL)
+		}
+	})
+	code = ExitCode(run)
+	stop()
+	runtime.Gosched() // its output mostly ends with it: then there is no need for a timer, which would wake us
+	select {
+	case output = <-read:
+	default:
+		r.SetReadDeadline(time.Now().Add(outputTimeout))
+		output = <-read
+	}
+	return code, output, nil
+}
+
+// outputPipe makes a pipe whose end to write to is for another process: nobody here waits
+// until it can be written to.
+func outputPipe() (r, w *os.File, err error) {
+	var ends [2]int
+	if err := unix.Pipe2(ends[:], unix.O_CLOEXEC); err != nil {
+		return nil, nil, err
+	}
+	if err := unix.SetNonblock(ends[0], true); err != nil {
+		return nil, nil, errors.Join(err, unix.Close(ends[0]), unix.Close(ends[1]))
+	}
+	return os.NewFile(uintptr(ends[0]), "output"), os.NewFile(uintptr(ends[1]), "output"), nil
+}

@@ -1,0 +1,101 @@
+package container
+
+import (
+	"fmt"
+	"os"
+	"slices"
+
+	"golang.org/x/sys/unix"
+
+	"github.com/podrun/podrun/internal/procfs"
+	"github.com/podrun/podrun/runner/handoff"
+	"github.com/podrun/podrun/runner/sandbox"
+)
+
+// pinMountNamespace keeps a container's mount namespace, where its PID namespace is
+// shared, for as long as others are compared with it: the kernel gives the number of one
+// that has gone to the next, which may be of a container that is being made.
+func (x *Container) pinMountNamespace(s *sandbox.Sandbox) bool {
+	return x.sharesPIDNamespace(s) && x.pinMountNamespaceOf(x.PID)
+}
+
+// sharesPIDNamespace says whether a container is in a PID namespace that is not its own.
+func (x *Container) sharesPIDNamespace(s *sandbox.Sandbox) bool {
+	return s.PauseProcess.PID != 0 || x.Plan.Target != "" || s.Plan.HostPID
+}
+
+// findMountNamespace is pinMountNamespace of a run of an earlier supervisor. Where its
+// first process has ended, any other that is left of it will do; if there is none, or the
+// number is another's by now, nothing is left of it.
+func (x *Container) findMountNamespace(s *sandbox.Sandbox, others []handoff.Run) {
+	if st, ok := procfs.Lookup(x.PID); ok && st.Process == x.Process && x.pinMountNamespace(s) {
+		return
+	}
+	own, err := os.Readlink("/proc/self/ns/mnt")
+	if !x.sharesPIDNamespace(s) || err != nil || own == x.mntns || reusedByOther(x, others) {
+		return
+	}
+	procfs.Each(func(pid int) {
+		if x.mntnsFile == nil {
+			x.pinMountNamespaceOf(pid)
+		}
+	})
+}
+
+// reusedByOther says whether another container's mount namespace has the number of x's.
+func reusedByOther(x *Container, others []handoff.Run) bool {
+	return slices.ContainsFunc(others, func(r handoff.Run) bool {
+		return r.Process != x.Process && r.MountNS == x.mntns && r.StartTime >= x.StartTime
+	})
+}
+
+// pinMountNamespaceOf keeps the mount namespace of a process, if it is the container's.
+func (x *Container) pinMountNamespaceOf(pid int) bool {
+	f, err := os.Open(fmt.Sprintf("/proc/%d/ns/mnt", pid))
+	if err != nil {
+		return false
+	}
+	if ns, err := os.Readlink(fmt.Sprintf("/proc/self/fd/%d", f.Fd())); err != nil || ns != x.mntns {
+		f.Close()
+		return false
+	}
+	x.mntnsFile = f
+	return true
+}
+
+// killByMountNamespace kills what is left of a container in a shared PID namespace, or the host's:
+// every process with its mount namespace, until there is none. In a PID namespace
+// of its own the kernel does that.
+func (x *Container) killByMountNamespace() {
+	if x.mntnsFile == nil {
+		return
+	}
+	procfs.KillAll(func(pid int) bool { return killInMountNamespace(pid, x.mntns) })
+	x.mntnsFile.Close()
+	x.mntnsFile = nil
+}
+
+// killInMountNamespace kills pid and waits for its end, if mntns is its mount namespace.
+// The descriptor is opened first: the number may be another process's a moment later.
+func killInMountNamespace(pid int, mntns string) bool {
+	fd, err := unix.PidfdOpen(pid, 0)
+	if err != nil {
+		return false
+	}
+	defer unix.Close(fd)
+	if ns, err := os.Readlink(fmt.Sprintf("/proc/%d/ns/mnt", pid)); err != nil || ns != mntns {
+		return false
+	}
+	return procfs.KillAndWait(fd)
+}
+
+// killCgroup kills what is left of a container in the host's PID namespace that has left its
+// mount namespace, too: what it may with CAP_SYS_ADMIN.
+func (x *Container) killCgroup(s *sandbox.Sandbox) {
+	if !s.Plan.HostPID || s.Cgroup == nil {
+		return
+	}
+	if err := s.Cgroup.KillContainer(x.Plan.Name); err != nil {
+		fmt.Fprintln(os.Stderr, err)
+	}
+}

@@ -1,0 +1,175 @@
+package container
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"slices"
+	"strconv"
+	"time"
+
+	"github.com/opencontainers/runc/libcontainer"
+	"github.com/opencontainers/runtime-spec/specs-go"
+	"github.com/sirupsen/logrus"
+	"golang.org/x/sys/unix"
+
+	"github.com/podrun/podrun/environ"
+	"github.com/podrun/podrun/internal/procfs"
+	"github.com/podrun/podrun/internal/trampoline"
+	"github.com/podrun/podrun/runner/handoff"
+	"github.com/podrun/podrun/runner/sandbox"
+)
+
+// pendingInit is a container's first process that waits to execute its program.
+type pendingInit struct {
+	init       *libcontainer.Process
+	stdio      stdio
+	trampoline *trampoline.Init
+}
+
+func (w *pendingInit) close() {
+	w.stdio.close()
+	w.trampoline.Close()
+}
+
+// libcontainerLogLevel is what libcontainer's process tells of itself: errors, which are wanted. Without a word it sends
+// each of its steps, and the supervisor reads them all, beside what it waits for.
+var libcontainerLogLevel = strconv.Itoa(int(logrus.ErrorLevel))
+
+// startInit makes the container's process, with its output going to the log, and its input and
+// terminal, where it has them, to who attaches. It waits.
+func (x *Container) startInit(s *sandbox.Sandbox, p *specs.Process) (err error) {
+	w := &pendingInit{init: x.newProcess(p.Args, p.Env, p.Cwd)}
+	x.Pending = w
+	w.init.Init = true
+	if w.stdio, err = x.makeStdio(s.Handoff, w.init); err != nil {
+		return err
+	}
+	if err = x.labelStreams(w.init); err != nil {
+		return err
+	}
+	if w.trampoline, err = x.confinement.wrapInit(w.init); err != nil {
+		return err
+	}
+	if err := x.Libcontainer.Start(w.init); err != nil {
+		w.init = nil // nothing is left of it
+		return StartError{plainError(err), startExitCode(err)}
+	}
+	CloseFiles(w.stdio.files...)
+	w.stdio.files = nil
+	if err := x.recordProcess(w.init); err != nil {
+		return x.failStart(s, err)
+	}
+	return nil
+}
+
+// execInit lets the container's process execute its program.
+func (x *Container) execInit(s *sandbox.Sandbox) error {
+	h, w := s.Handoff, x.Pending
+	// Between Start and Exec its process waits: a supervisor that takes it up from here
+	// on can tell whether it has run, and one that is asked to stop it is not too late.
+	err := x.startCopy(h)
+	if err == nil {
+		err = x.takeTerminal(h, w.stdio)
+	}
+	if err == nil {
+		x.pinMountNamespace(s)
+		h.AddRun(x.runState())
+		err = x.Libcontainer.Exec()
+	}
+	if err == nil {
+		err = awaitExec(w.trampoline)
+	}
+	if err != nil {
+		h.RemoveRun(x.Process)
+		return x.failStart(s, err)
+	}
+	w.close()
+	x.Pending = nil
+	return nil
+}
+
+// runState is what is recorded of a container whose process executes its program.
+func (x *Container) runState() handoff.Run {
+	return handoff.Run{
+		Name: x.Plan.Name, Attempt: x.Attempt, Process: x.Process, MountNS: x.mntns,
+		UID: x.Identity.uid, GID: x.Identity.gid, Groups: x.Identity.groups, Filter: x.confinement.filterKey,
+	}
+}
+
+// failStart ends a process that does not come to execute its program.
+func (x *Container) failStart(s *sandbox.Sandbox, err error) error {
+	x.Pending.kill()
+	x.killByMountNamespace()
+	return StartError{plainError(err), startExitCode(err)}
+}
+
+// kill ends the process.
+func (w *pendingInit) kill() {
+	if w.init == nil {
+		return
+	}
+	_ = w.init.Signal(unix.SIGKILL) // it may have ended
+	_, _ = w.init.Wait()
+	w.init = nil
+}
+
+// execTimeout is how long a program may take to be executed before its container counts as one
+// that runs, which it does for runc as soon as the kernel executes: where its file system does
+// not answer the pod can still be stopped.
+const execTimeout = 10 * time.Second
+
+// awaitExec waits until a container's program is executed.
+func awaitExec(b *trampoline.Init) error {
+	ctx, done := context.WithTimeout(context.Background(), execTimeout)
+	defer done()
+	if err := b.Started(ctx); !errors.Is(err, context.DeadlineExceeded) {
+		return err
+	}
+	return nil
+}
+
+// recordProcess finds out what the container's process is known by.
+func (x *Container) recordProcess(init *libcontainer.Process) error {
+	pid, err := init.Pid()
+	if err != nil {
+		return err
+	}
+	st, ok := procfs.Lookup(pid)
+	if !ok {
+		return errors.New("its process has gone")
+	}
+	x.Process = st.Process
+	x.mntns, err = os.Readlink(fmt.Sprintf("/proc/%d/ns/mnt", pid))
+	return err
+}
+
+// UpToDate says whether a container that was made early is as it would be made now: its
+// process lives, and what its environment refers to is the same.
+func (x *Container) UpToDate(s *sandbox.Sandbox) bool {
+	if st, ok := procfs.Lookup(x.PID); !ok || st.Process != x.Process || st.Exiting {
+		return false
+	}
+	env, err := environ.Resolve(s.Plan, x.Plan, s.EnvSources())
+	return err == nil && slices.Equal(env.Env, x.env) && slices.Equal(env.Args, x.args)
+}
+
+// Discard removes a container whose process waits, or was never made.
+func (x *Container) Discard(s *sandbox.Sandbox) {
+	if x.Pending != nil {
+		x.Pending.kill()
+		x.Pending.close()
+	}
+	x.closeStreams(s.Handoff)
+	if err := x.Cleanup.Undo(); err != nil {
+		fmt.Fprintf(os.Stderr, "undo start of %s: %v\n", x.Plan.Name, err)
+	}
+}
+
+// errFilterByLibcontainer is a container that libcontainer would look into before its time.
+var errFilterByLibcontainer = errors.New("it cannot be made early: libcontainer loads its filter")
+
+// errLinked is a container that may have mounts in mounts: by links of its image, whose paths
+// do not tell, so that places would be made in a volume that others see.
+var errLinked = errors.New("it cannot be made early: its mounts lie behind links")

@@ -1,0 +1,122 @@
+package container
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+	"io/fs"
+	"slices"
+	"sync"
+
+	"github.com/moby/sys/user"
+
+	"github.com/podrun/podrun/pod"
+	"github.com/podrun/podrun/runner/sandbox"
+	"github.com/podrun/podrun/volumes"
+)
+
+// maxUserFile bounds what is read of an image's passwd and group files: an image
+// may hold anything there.
+const maxUserFile = 1 << 20
+
+// resolveUser finds out who c's process is to be, by the passwd and group files
+// of its own root file system. mapped says which ids the pod has.
+func resolveUser(root string, c *pod.Container, mapped func(file string, id int) bool) (Identity, error) {
+	passwd, err := readUserFile(root, "/etc/passwd")
+	if err != nil {
+		return Identity{}, err
+	}
+	group, err := readUserFile(root, "/etc/group")
+	if err != nil {
+		return Identity{}, err
+	}
+	u, err := user.GetExecUser(c.User, &user.ExecUser{}, bytes.NewReader(passwd), bytes.NewReader(group))
+	if err != nil {
+		return Identity{}, fmt.Errorf("find user %q in the image: %w", c.User, err)
+	}
+	if c.NonRoot && u.Uid == 0 {
+		return Identity{}, errors.New("container has runAsNonRoot and image will run as root")
+	}
+	// The primary group is among the others: else a set-group-id program takes it away, and
+	// with it what a file denies to that group (CVE-2022-36109).
+	who := Identity{uid: u.Uid, gid: u.Gid, groups: []int{u.Gid}}
+	if !c.GroupsStrict {
+		who.groups = append(who.groups, u.Sgids...)
+	}
+	for _, g := range c.SupplementalGroups {
+		who.groups = append(who.groups, int(g))
+	}
+	who.groups = distinct(who.groups)
+	if n := len(who.groups); n > maxGroups {
+		return Identity{}, fmt.Errorf("user %q is in %d groups of the image: a process has %d at the most", c.User, n, maxGroups)
+	}
+	return who, who.checkMapped(mapped)
+}
+
+// PodUser is what the status has of an identity. Where the user namespace lets no process set
+// its groups, it has none of them.
+func (w Identity) PodUser() *pod.User {
+	u := &pod.User{UID: w.uid, GID: w.gid}
+	if sandbox.SetgroupsAllowed() {
+		u.Groups = w.groups
+	}
+	return u
+}
+
+// maxGroups is the kernel's NGROUPS_MAX (include/uapi/linux/limits.h).
+const maxGroups = 1 << 16
+
+// distinct leaves the first of each.
+func distinct(ids []int) []int {
+	seen := map[int]bool{}
+	return slices.DeleteFunc(ids, func(id int) bool {
+		again := seen[id]
+		seen[id] = true
+		return again
+	})
+}
+
+// checkMapped refuses ids that the pod's user namespace does not have.
+func (w Identity) checkMapped(mapped func(file string, id int) bool) error {
+	if !mapped("uid_map", w.uid) {
+		return fmt.Errorf("user %d is not among the ids of this pod: give its user more of them in /etc/subuid", w.uid)
+	}
+	for _, g := range append([]int{w.gid}, w.groups...) {
+		if !mapped("gid_map", g) {
+			return fmt.Errorf("group %d is not among the ids of this pod: give its user more of them in /etc/subgid", g)
+		}
+	}
+	return nil
+}
+
+func readUserFile(root, path string) ([]byte, error) {
+	b, err := volumes.ReadFileIn(root, path, maxUserFile)
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil, nil // scratch images have none
+	}
+	if err != nil {
+		return nil, fmt.Errorf("read %s of the image: %w", path, err)
+	}
+	return b, nil
+}
+
+// homeDirs are the home directories of a container's users, by its own passwd file, as far as
+// somebody has asked.
+type homeDirs struct{ found *sync.Map } // int → string
+
+// lookup asks for a user's. pid is of the container's first process.
+func (h homeDirs) lookup(pid, uid int) string {
+	if home, ok := h.found.Load(uid); ok {
+		return home.(string)
+	}
+	text, err := readUserFile(fmt.Sprintf("/proc/%d/root", pid), "/etc/passwd")
+	if err != nil {
+		return "/"
+	}
+	users, err := user.ParsePasswdFilter(bytes.NewReader(text), func(u user.User) bool { return u.Uid == uid })
+	if err != nil || len(users) == 0 {
+		return "/" // it may have one later
+	}
+	h.found.Store(uid, users[0].Home)
+	return users[0].Home
+}

@@ -1,0 +1,118 @@
+package runner
+
+import (
+	"fmt"
+	"os"
+
+	"github.com/podrun/podrun/cgroups"
+	"github.com/podrun/podrun/lifecycle"
+	"github.com/podrun/podrun/pod"
+	"github.com/podrun/podrun/runner/container"
+	"github.com/podrun/podrun/runner/prewarm"
+	"github.com/podrun/podrun/runner/sandbox"
+)
+
+// runContainer runs one instance from its creation to its end. early is what was prepared
+// for it, or nil.
+func (e *engine) runContainer(a lifecycle.Action, early *prewarm.Prepared) {
+	plan := e.currentPlan()
+	c, ok := plan.Container(a.Container)
+	if !ok {
+		panic("runner: no container " + a.Container)
+	}
+	s := e.currentSandbox()
+	beside, err := e.pidTarget(c)
+	x := e.prewarm.Claim(early, s, c, a.Attempt)
+	switch {
+	case x != nil:
+		err = x.Start(s)
+	case err == nil:
+		e.prewarm.AwaitRemoval(c.Name)
+		x, err = container.Start(s, c, a.Attempt, beside)
+	}
+	if err != nil {
+		e.dropRun(c.Name)
+		e.mu.Lock()
+		e.prewarm.AddStarting(-1)
+		e.mu.Unlock()
+		e.checkPause(s)
+		e.emit(startFailed(a, err))
+		e.addBusy(-1)
+		return
+	}
+	e.mu.Lock()
+	e.prewarm.AddStarting(-1)
+	e.runs[c.Name].container = x
+	doomed := e.runs[c.Name].killed
+	e.mu.Unlock()
+	if doomed {
+		e.signalContainer(c.Name, true)
+	}
+	e.resizeIfReplanned(plan)
+	e.emit(lifecycle.Event{Kind: lifecycle.Started, Container: c.Name, Attempt: a.Attempt, ContainerID: container.FullID(plan, x), User: x.Identity.PodUser()})
+	e.addBusy(-1)
+	go e.awaitExit(s, x) // for as long as it runs: by a goroutine whose stack has not had to grow
+}
+
+// pidTarget is the container whose PID namespace another one is to share, or nil.
+func (e *engine) pidTarget(c *pod.Container) (*container.Container, error) {
+	if c.Target == "" {
+		return nil, nil
+	}
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	r := e.runs[c.Target]
+	if r == nil || r.container == nil || r.container.Exit != nil {
+		return nil, sandbox.NewConfigError(fmt.Errorf("its target, container %s, is not running", c.Target))
+	}
+	return r.container, nil
+}
+
+// awaitExit waits for the end of a running container and tells. It is removed once that is on
+// record: a supervisor that is killed before leaves the next one all that tells of the end.
+func (e *engine) awaitExit(s *sandbox.Sandbox, x *container.Container) {
+	x.Log.NotifyLoss(func() { e.warn(x.Log.LossWarning(x.Plan.Name)) })
+	end := x.Exit
+	if end == nil {
+		end = container.NewExit(e.handoff.Exits.Wait(x.Process))
+	}
+	e.addBusy(1)
+	defer e.addBusy(-1)
+	e.dropRun(x.Plan.Name)
+	x.Finish(s)
+	x.Broadcaster.Finish(end.Code)
+	e.warn(x.Log.LossWarning(x.Plan.Name))
+	if x.Exit == nil {
+		if s.Cgroup != nil {
+			end.OOM, end.OOMLimit = outOfMemory(s.Cgroup, x.Plan.Name)
+		}
+		if end.Message == "" {
+			end.Message = x.TerminationMessage(e.store.LogDir(x.Plan.Name), end.Code)
+		}
+	}
+	e.mu.Lock()
+	e.exited = append(e.exited, x)
+	e.mu.Unlock()
+	e.checkPause(s)
+	e.emit(lifecycle.Event{
+		At: end.At, Kind: lifecycle.Exited, Container: x.Plan.Name, Attempt: x.Attempt,
+		ExitCode: end.Code, Signal: end.Signal, OOMKilled: end.OOM, OOMLimit: end.OOMLimit, Message: end.Message,
+	})
+}
+
+// outOfMemory says whether a container's end was for want of memory, and whose.
+func outOfMemory(cg *cgroups.Pod, container string) (bool, lifecycle.OOMLimit) {
+	why, err := cg.OOM(container)
+	if err != nil {
+		fmt.Fprintln(os.Stderr, err)
+	}
+	switch why {
+	case cgroups.NoOOM:
+		return false, ""
+	case cgroups.OOMContainer:
+		return true, lifecycle.OOMContainer
+	case cgroups.OOMPod:
+		return true, lifecycle.OOMPod
+	}
+	return true, lifecycle.OOMMachine
+}

@@ -1,0 +1,70 @@
+package runner
+
+import (
+	"errors"
+	"fmt"
+	"net"
+	"os"
+
+	"github.com/podrun/podrun/internal/wire"
+	"github.com/podrun/podrun/runner/container"
+	"github.com/podrun/podrun/runner/output"
+)
+
+// attach attaches a client to a container that runs, until one of them ends.
+func (c *control) attach(conn *net.UnixConn, req *wire.AttachRequest, files []*os.File) error {
+	refuse := func(hint, format string, args ...any) error {
+		return wire.WriteFrame(conn, wire.Frame{Error: &wire.Error{Message: fmt.Sprintf(format, args...), Hint: hint, Code: 125}})
+	}
+	x := c.engine.acquire(req.Container)
+	if x == nil {
+		return refuse("podrun ps shows its state", "container %s is not running", req.Container)
+	}
+	defer x.ReleaseInput(c.engine.handoff, req)
+	input, err := x.OpenInput(req)
+	if err == nil {
+		defer container.CloseFiles(input)
+	}
+	x.Release() // its end does not wait for us
+	if err != nil {
+		return refuse("", "%v", err)
+	}
+	s, err := x.Subscribe(c.engine.currentPlan().Name, files, req.FromStart)
+	for _, f := range files {
+		f.Close() // an end of ours would keep the client from the end of the output
+	}
+	if errors.Is(err, output.ErrEnded) {
+		return refuse("podrun logs shows what it has written", "container %s is not running", req.Container)
+	}
+	if err != nil {
+		return refuse("", "%v", err)
+	}
+	defer x.Broadcaster.Unsubscribe(s)
+	var theirs []*os.File
+	if input != nil {
+		theirs = []*os.File{input}
+	}
+	if err := wire.WriteFrame(conn, wire.Frame{Started: true}, theirs...); err != nil {
+		return nil // it has gone already
+	}
+	container.CloseFiles(input)
+	gone := make(chan struct{})
+	go func() {
+		defer close(gone)
+		for {
+			msg, err := wire.ReadControl(conn)
+			if err != nil {
+				return // the client's end
+			}
+			if msg.EOF {
+				x.ReleaseInput(c.engine.handoff, req)
+			}
+		}
+	}()
+	select {
+	case <-gone:
+		return nil
+	case <-x.Broadcaster.Done:
+		return wire.WriteFrame(conn, wire.Frame{Exit: &x.Broadcaster.ExitCode})
+	}
+}

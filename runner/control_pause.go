@@ -1,0 +1,172 @@
+package runner
+
+import (
+	"bufio"
+	"fmt"
+	"net"
+	"slices"
+	"time"
+
+	"golang.org/x/sys/unix"
+
+	"github.com/podrun/podrun/internal/wire"
+	"github.com/podrun/podrun/lifecycle"
+	"github.com/podrun/podrun/pod"
+	"github.com/podrun/podrun/runner/container"
+)
+
+// pauseTimeout is how long a pod may take to pause, with what is being started meanwhile.
+const pauseTimeout = 2 * freezeTimeout
+
+// cannotPause says why a pod cannot be paused, or nothing.
+func (e *engine) cannotPause() *wire.Error {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	switch {
+	case e.sandbox == nil:
+		return &wire.Error{Message: "it is still being made, or ends", Code: 1, Hint: "podrun ps shows its state"}
+	case e.sandbox.Cgroup == nil:
+		return &wire.Error{Message: "it has no cgroup of its own, by which its processes could be held", Code: 1,
+			Hint: "podrun doctor says how this machine lets pods have some; podrun stop ends the pod and keeps what it leaves"}
+	}
+	return nil
+}
+
+// pauseOrResume pauses the pod for a client, or lets it go on, and answers when that is so.
+func (c *control) pauseOrResume(conn *net.UnixConn, req *wire.PauseRequest) error {
+	kind := lifecycle.ResumeWanted
+	if req.Paused {
+		kind = lifecycle.PauseWanted
+		if err := c.engine.cannotPause(); err != nil {
+			return wire.WriteFrame(conn, wire.Frame{Error: err})
+		}
+	}
+	c.engine.emit(lifecycle.Event{Kind: kind})
+	if c.awaitStatus(conn, func(st *pod.Status) bool { return (st.Reason == pod.ReasonPaused) == req.Paused }) {
+		return wire.WriteFrame(conn, wire.Frame{Applied: true})
+	}
+	if req.Paused {
+		c.engine.emit(lifecycle.Event{Kind: lifecycle.ResumeWanted})
+	}
+	return wire.WriteFrame(conn, wire.Frame{Error: &wire.Error{
+		Message: "its processes do not follow in time", Code: 1, Hint: "podrun ps and podrun events show what it does",
+	}})
+}
+
+// awaitStatus waits until the status is as it is wanted: not for ever, and not for a client that
+// has gone, or a pod that has ended.
+func (c *control) awaitStatus(conn *net.UnixConn, wanted func(*pod.Status) bool) bool {
+	gone := make(chan struct{})
+	go func() {
+		defer close(gone)
+		bufio.NewReader(conn).ReadByte()
+	}()
+	limit := time.NewTimer(pauseTimeout)
+	defer limit.Stop()
+	for {
+		c.mu.Lock()
+		st, changed := c.status, c.changed
+		c.mu.Unlock()
+		if st != nil && wanted(st) {
+			return true
+		}
+		select {
+		case <-changed:
+		case <-gone:
+			return false
+		case <-c.ended:
+			return false
+		case <-limit.C:
+			return false
+		}
+	}
+}
+
+// refusePaused refuses what would begin in a pod that is paused. A supervisor that has only just
+// begun has said nothing yet.
+func (c *control) refusePaused() *wire.Error {
+	for {
+		c.mu.Lock()
+		st, changed := c.status, c.changed
+		c.mu.Unlock()
+		if st != nil {
+			if st.Reason != pod.ReasonPaused {
+				return nil
+			}
+			break
+		}
+		select {
+		case <-changed:
+		case <-c.ended:
+			return nil
+		}
+	}
+	name := c.engine.currentPlan().Name
+	return &wire.Error{Message: "pod " + name + " is paused", Code: 125, Hint: "podrun unpause " + name}
+}
+
+// kill sends a signal to the processes of containers: those that are named, or all that run.
+func (c *control) kill(conn *net.UnixConn, req *wire.KillRequest) error {
+	refuse := func(message, hint string, code int) error {
+		return wire.WriteFrame(conn, wire.Frame{Error: &wire.Error{Message: message, Hint: hint, Code: code}})
+	}
+	if req.Signal < 1 || req.Signal > container.MaxSignal {
+		return refuse(fmt.Sprintf("%d is no signal", req.Signal), "", 2)
+	}
+	names := req.Containers
+	if len(names) == 0 {
+		names = c.engine.running()
+	}
+	var entered []*container.Container
+	defer func() {
+		for _, x := range entered {
+			x.Release()
+		}
+	}()
+	for _, name := range names {
+		x := c.engine.acquire(name)
+		if x == nil && len(req.Containers) > 0 {
+			return refuse(fmt.Sprintf("container %s is not running", name), "podrun ps shows its state", 1)
+		}
+		if x != nil { // else it has just ended
+			entered = append(entered, x)
+		}
+	}
+	if len(entered) == 0 {
+		return refuse("no container of it is running", "podrun ps shows its state", 1)
+	}
+	for _, x := range entered {
+		if err := x.Signal(unix.Signal(req.Signal)); err != nil {
+			return refuse(err.Error(), "", 1)
+		}
+	}
+	return wire.WriteFrame(conn, wire.Frame{Applied: true})
+}
+
+// running are the names of the containers that run.
+func (e *engine) running() (names []string) {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	for name, r := range e.runs {
+		if r.container != nil && r.container.Exit == nil {
+			names = append(names, name)
+		}
+	}
+	slices.Sort(names)
+	return names
+}
+
+// setCondition sets a condition for a client, unless it is ours to set.
+func (c *control) setCondition(conn *net.UnixConn, req *wire.ConditionRequest) error {
+	switch {
+	case req.Type == "" || lifecycle.OwnCondition(req.Type):
+		return wire.WriteFrame(conn, wire.Frame{Error: &wire.Error{
+			Message: fmt.Sprintf("the condition %q follows from the pod: it cannot be set", req.Type), Code: 2,
+			Hint: "spec.readinessGates names conditions that can",
+		}})
+	case !slices.Contains([]string{"True", "False", "Unknown"}, req.Status):
+		return wire.WriteFrame(conn, wire.Frame{Error: &wire.Error{Message: fmt.Sprintf("a condition is True, False or Unknown, not %q", req.Status), Code: 2}})
+	}
+	c.engine.emit(lifecycle.Event{Kind: lifecycle.ConditionSet, Condition: req.Type, Status: req.Status, Reason: req.Reason, Message: req.Message})
+	return wire.WriteFrame(conn, wire.Frame{Applied: true})
+}

@@ -1,0 +1,26 @@
+package handoff
+
+import (
+	"slices"
+	"testing"
+
+	"github.com/podrun/podrun/lifecycle"
+)
+
+// What becomes of a run whose end is on record is known to a supervisor that follows, until
+// nothing is left of it.
+func TestEndedRunsRemainUntilTheyAreRemoved(t *testing.T) {
+	e := &Store{state: State{Runs: []Run{{Name: "a", Attempt: 2}, {Name: "b"}}}}
+	known := lifecycle.Observed{Containers: map[string]*lifecycle.Container{
+		"a": {State: lifecycle.RunEnded, Attempt: 2}, "b": {State: lifecycle.RunRunning},
+	}}
+	if err := e.SaveObserved(&known); err != nil {
+		t.Fatal(err)
+	}
+	if got := e.state.Leftovers; !slices.Equal(got, []Instance{{"a", 2}}) || len(e.state.Runs) != 1 {
+		t.Fatalf("remains %v, runs %v", got, e.state.Runs)
+	}
+	if e.ForgetInstance(Instance{"a", 2}); len(e.state.Leftovers) > 0 {
+		t.Errorf("%v remains", e.state.Leftovers)
+	}
+}

@@ -1,0 +1,108 @@
+package runner
+
+import (
+	"fmt"
+	"os"
+	"strconv"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/podrun/podrun/internal/testenv"
+	"github.com/podrun/podrun/pod"
+)
+
+const smaps = `00400000-00401000 r--p 00000000 fe:00 12 /x/podrun
+Size:                  4 kB
+Anonymous:             0 kB
+VmFlags: rd mr mw me
+00401000-00900000 r-xp 00001000 fe:00 12 /x/podrun
+Size:               5116 kB
+Anonymous:             0 kB
+00900000-00950000 r--p 00500000 fe:00 12 /x/podrun
+Anonymous:            16 kB
+00950000-00960000 rw-p 00550000 fe:00 12 /x/podrun
+Anonymous:             0 kB
+7f0000000000-7f0000001000 r--p 00000000 fe:00 13 /x/other
+Anonymous:             0 kB
+7ffe00000000-7ffe00021000 r--p 00000000 00:00 0
+Anonymous:             0 kB
+`
+
+func TestCleanMappings(t *testing.T) {
+	want := []mapping{{0x400000, 0x401000}, {0x401000, 0x900000}}
+	got := cleanMappings(smaps, "/x/podrun")
+	if diff := cmp.Diff(want, got, cmp.AllowUnexported(mapping{})); diff != "" {
+		t.Errorf("only unwritable mappings of the program without pages of their own (-want +got):\n%s", diff)
+	}
+}
+
+// The program goes on after its pages have been given back, and no piece of it is mapped
+// of more than a grain.
+func TestShrink(t *testing.T) {
+	var own ownProgram
+	own.shrink()
+	own.shrink()
+	exe, err := os.Readlink("/proc/self/exe")
+	if err != nil {
+		t.Fatal(err)
+	}
+	smaps, err := os.ReadFile("/proc/self/smaps")
+	if err != nil {
+		t.Fatal(err)
+	}
+	pieces := cleanMappings(string(smaps), exe)
+	for _, m := range pieces {
+		if m.end-m.start > grain {
+			t.Errorf("%x to %x is one piece", m.start, m.end)
+		}
+	}
+	if len(pieces) < 100 {
+		t.Errorf("%d pieces of the program", len(pieces))
+	}
+	TestCleanMappings(t)
+}
+
+// A supervisor has no thread for each container that it waits for, nor a buffer of its own
+// for each: fifty do not cost it much more than one.
+func TestManyContainersCostLittle(t *testing.T) {
+	testenv.NoLeaks(t)
+	t.Setenv("PODRUN_DOZE_AFTER", "0")
+	l := layer(t)
+	const many, threads, memory = 50, 45, 16 << 10 // kB: about 12 MB were measured at rest
+	var list []pod.Container
+	for i := range many {
+		list = append(list, shell(l, fmt.Sprintf("c%d", i), "exec sleep 1000"))
+	}
+	w := startWhole(t, newPlan(nil, list))
+	w.until(running)
+	supervisor, _ := w.processes()
+	var found map[string]int
+	tick := time.NewTicker(10 * time.Millisecond)
+	defer tick.Stop()
+	for deadline := time.Now().Add(time.Minute); time.Now().Before(deadline); <-tick.C {
+		if found = statusOfProcess(t, supervisor); found["Threads"] < threads && found["RssAnon"] < memory {
+			t.Logf("%d containers cost %d kB and %d threads", many, found["RssAnon"], found["Threads"])
+			return
+		}
+	}
+	t.Errorf("%d containers cost %d kB and %d threads", many, found["RssAnon"], found["Threads"])
+}
+
+// statusOfProcess are the numbers of /proc/PID/status.
+func statusOfProcess(t *testing.T, pid int) map[string]int {
+	t.Helper()
+	b, err := os.ReadFile(fmt.Sprintf("/proc/%d/status", pid))
+	if err != nil {
+		t.Fatal(err)
+	}
+	found := map[string]int{}
+	for line := range strings.Lines(string(b)) {
+		if f := strings.Fields(line); len(f) >= 2 {
+			found[strings.TrimSuffix(f[0], ":")], _ = strconv.Atoi(f[1])
+		}
+	}
+	return found
+}

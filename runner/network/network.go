@@ -1,0 +1,339 @@
+package network
+
+import (
+	"errors"
+	"fmt"
+	"net"
+	"net/netip"
+	"os"
+	"time"
+
+	"github.com/podrun/podrun/internal/podinit"
+	"github.com/podrun/podrun/internal/report"
+	"github.com/podrun/podrun/internal/store"
+	"github.com/podrun/podrun/netns"
+	"github.com/podrun/podrun/netns/dns"
+	"github.com/podrun/podrun/netns/egress"
+	"github.com/podrun/podrun/netns/ipam"
+	"github.com/podrun/podrun/netns/netstack/stackclient"
+	"github.com/podrun/podrun/netns/netstack/stackproto"
+	"github.com/podrun/podrun/netns/router"
+	"github.com/podrun/podrun/pod"
+)
+
+// Network is how a pod is connected: to the user's other pods by their router, and by it
+// to the world. The zero network is that of a pod with its own loopback only.
+type Network struct {
+	plan        *pod.Plan
+	store       store.Pod
+	netns       string          // the path of the pod's network namespace; "" for the host's
+	podInit     *podinit.Client // nil in a test
+	Ports       *HostPorts
+	CgroupReady <-chan struct{}   // closed when the pod has its cgroup, or cannot have one
+	Warn        func(text string) // tells the user
+
+	Pool   ipam.Pool
+	Slot   ipam.Slot
+	Egress egressServer // nil where nothing leads out
+
+	stack *stackclient.Client // egress, if it is one
+
+	Masquerades  bool   // what is sent by IPv4 leaves by the kernel, and does not come to egress
+	NoMasquerade string // why not, where that was tried
+
+	host     bool     // it is the host's own
+	Warnings []string // of making it
+
+	names     *dns.Resolver // nil where nobody answers for names
+	services  serviceView
+	publisher endpointPublisher
+}
+
+func New(plan *pod.Plan, at store.Pod, netns string, keeper *podinit.Client, ports *HostPorts) Network {
+	return Network{plan: plan, store: at, netns: netns, podInit: keeper, Ports: ports, host: plan.Network == pod.NetworkHost}
+}
+
+// egressServer takes what the pod sends to others than pods.
+type egressServer interface {
+	Pause() bool // for a process that is about to end, if nothing is under way
+	Resume()
+	Close()
+}
+
+// TrafficPrefix begins the names of wires among the descriptors that the keeper holds.
+const TrafficPrefix = "wire-"
+
+// Addresses are the pod's own, or the machine's in its network; none without a network.
+func (n *Network) Addresses() []netip.Addr {
+	if n.host {
+		var list []netip.Addr
+		for _, text := range HostIPs() {
+			if a, err := netip.ParseAddr(text); err == nil {
+				list = append(list, a)
+			}
+		}
+		return list
+	}
+	if n.Slot == 0 {
+		return nil
+	}
+	return router.UsableAddresses(n.Pool, n.Slot)
+}
+
+// Connect makes the pod's network, if it is to have one.
+func (n *Network) Connect() error {
+	if n.netns == "" {
+		return nil
+	}
+	if err := netns.LoopbackUp(n.netns); err != nil {
+		return fmt.Errorf("set up the pod's network: %w", err)
+	}
+	if err := netns.AllowUnprivileged(n.netns); err != nil { // before the manifest's sysctls, which win
+		n.Warnings = append(n.Warnings, fmt.Sprintf("containers that are not root cannot listen on ports below 1024, or use ping: %v", err))
+	}
+	mode := n.plan.Network
+	switch {
+	case n.router() == "" || mode == pod.NetworkNone:
+		return nil
+	case mode == pod.NetworkNetstack:
+		<-n.CgroupReady // a process of the network's would be in the way while the pod gets its cgroup
+		return n.attach(mode)
+	}
+	err := n.attach(mode)
+	if err == nil {
+		return nil
+	}
+	if mode != pod.NetworkAuto {
+		return errors.Join(err, n.dropMasquerade())
+	}
+	<-n.CgroupReady
+	if derr := n.Disconnect(); derr != nil {
+		fmt.Fprintln(os.Stderr, derr)
+	}
+	if n.attach(pod.NetworkNetstack) == nil {
+		n.Warnings = append(n.Warnings, fmt.Sprintf("the pod's network is a stack in user space, which takes more of the processor: %v (%s)", err, report.Hint(router.WithHint(err))))
+		return nil
+	}
+	n.Warnings = append(n.Warnings, fmt.Sprintf("the pod has no network but its own loopback: %v (%s)", err, report.Hint(router.WithHint(err))))
+	return n.Disconnect()
+}
+
+// router is the path of the router's network namespace; "" in a test without a keeper.
+func (n *Network) router() string {
+	if n.podInit == nil {
+		return ""
+	}
+	return podinit.RouterNS()
+}
+
+// attach connects the pod to the router and begins to carry its traffic. The keeper has
+// the wires before anything can come from the pod.
+func (n *Network) attach(mode pod.NetworkMode) error {
+	if err := n.store.RemoveEndpoint(); err != nil { // an earlier life's
+		return err
+	}
+	wires, err := n.lease(mode)
+	if err != nil {
+		return err
+	}
+	for name, f := range wires {
+		if err := n.podInit.Watch(TrafficPrefix+name, f); err != nil {
+			return errors.Join(err, wires.Close())
+		}
+	}
+	if err := n.serveTraffic(wires); err != nil {
+		return err
+	}
+	n.publisher.set(n.currentEndpoint(n.plan, false))
+	go func() { // before anybody can ask, and while the rest is made
+		if err := n.PublishEndpoint(); err != nil {
+			fmt.Fprintln(os.Stderr, err)
+		}
+	}()
+	own := n.Slot
+	time.AfterFunc(staleDelay, func() { n.removeStale(own) })
+	return nil
+}
+
+// staleDelay is when the router is swept: by then most pods run, whose start it would slow
+// down. A supervisor that has ended before leaves it to another.
+const staleDelay = time.Second
+
+// removeStale removes what pods that have gone have left in the router. It takes its time, for
+// which nobody waits: neither the end of a pod nor the start of another.
+func (n *Network) removeStale(own ipam.Slot) {
+	if err := n.withLock(func(taken map[ipam.Slot]bool) error {
+		taken[own] = true
+		return router.Open(n.router()).Sweep(taken)
+	}); err != nil {
+		fmt.Fprintln(os.Stderr, "remove what others have left in the network:", err)
+	}
+}
+
+// withLock does something while nobody else changes the router, and tells which places in
+// it are taken.
+func (n *Network) withLock(f func(taken map[ipam.Slot]bool) error) error {
+	lock, err := n.store.ShareLock()
+	if err != nil {
+		return err
+	}
+	defer lock.Close()
+	if err := lock.Exclusive(); err != nil {
+		return err
+	}
+	others, err := n.store.OtherLeases()
+	if err != nil {
+		return err
+	}
+	taken := map[ipam.Slot]bool{}
+	for _, l := range others {
+		taken[ipam.Slot(l.Slot)] = true
+	}
+	return f(taken)
+}
+
+// lease gets the pod its place in the router: the one that it had, or a free one.
+func (n *Network) lease(mode pod.NetworkMode) (wires router.TrafficFDs, err error) {
+	err = n.withLock(func(taken map[ipam.Slot]bool) error {
+		router, err := router.Open(n.router()).Enter()
+		if err != nil {
+			return err
+		}
+		defer router.Leave()
+		pool, err := router.Prepare()
+		if err != nil {
+			return err
+		}
+		want := ipam.PreferredSlot(n.store.Namespace + "/" + n.store.Name)
+		if had, err := n.store.Lease(); err == nil {
+			want = ipam.Slot(had.Slot)
+		}
+		slot, err := ipam.FreeSlot(want, taken)
+		if err != nil {
+			return err
+		}
+		n.Pool, n.Slot = pool, slot
+		mtu, err := n.setUpMasquerade(mode, router)
+		if err == nil {
+			err = n.writeLease(n.Masquerades)
+		}
+		if err != nil {
+			return err
+		}
+		if err := router.Attach(n.netns, pool, slot); err != nil {
+			return err
+		}
+		switch {
+		case mode == pod.NetworkNetstack:
+			wires, err = router.OpenPackets(pool, slot)
+		case n.Masquerades:
+			wires, err = router.OpenMasqueraded(n.netns, pool, slot, mtu)
+		default:
+			wires, err = router.OpenTraffic(pool, slot)
+		}
+		return err
+	})
+	return wires, err
+}
+
+// serveTraffic begins to carry the pod's traffic.
+func (n *Network) serveTraffic(wires router.TrafficFDs) (err error) {
+	n.names = dns.New(n.view, dns.HostResolvConf)
+	c := egress.Config{RouterNS: n.router(), Pool: n.Pool, Slot: n.Slot, HostLoopback: n.plan.HostLoopback, Names: n.names}
+	if wires[router.TrafficPackets] != nil {
+		stack, err := stackclient.Start(podinit.NetstackProgram(), c, wires)
+		if err == nil {
+			n.Egress, n.stack = stack, stack
+		}
+		return err
+	}
+	served, err := egress.Start(c, wires)
+	if err == nil {
+		n.Egress = served
+	}
+	return err
+}
+
+// resolver is where the pod asks for names.
+func (n *Network) resolver() string {
+	if n.stack != nil {
+		return stackproto.ResolverAddr.String()
+	}
+	return n.Pool.Gateway().V4.String()
+}
+
+// Disconnect undoes connect, whole or half. The pod's device goes with its network, and
+// what is left in the router then others remove, or another sandbox of the pod uses it.
+func (n *Network) Disconnect() error {
+	if n.Egress != nil {
+		n.Egress.Close()
+		n.Egress, n.stack = nil, nil
+	}
+	if n.router() != "" {
+		for _, name := range router.TrafficNames {
+			n.podInit.Drop(TrafficPrefix + name)
+		}
+	}
+	err := n.dropMasquerade()
+	n.Slot, n.Masquerades = 0, false
+	return err
+}
+
+// PauseIfIdle stops taking what the pod sends, if nothing is under way: then it may doze. Else,
+// or when it stays awake after all, the caller has resume called.
+func (n *Network) PauseIfIdle() bool { return n.Egress == nil || n.Egress.Pause() }
+
+func (n *Network) Resume() {
+	if n.Egress != nil {
+		n.Egress.Resume()
+	}
+}
+
+// FallbackIP is that of a pod without a network, by its /etc/hosts: what listens on localhost alone is
+// not reached there, as a container on a cluster is not reached by the kubelet.
+const FallbackIP = "127.0.1.1"
+
+// AddrStrings are addresses as they are written.
+func AddrStrings(addresses []netip.Addr) []string {
+	var list []string
+	for _, a := range addresses {
+		list = append(list, a.String())
+	}
+	return list
+}
+
+// HostIPs are the machine's addresses towards others, as routes have it now; its own
+// loopback where it has none.
+func HostIPs() []string {
+	var list []string
+	// Nothing is sent: connecting a datagram socket looks up the route.
+	for _, to := range []string{"192.0.2.1:9", "[2001:db8::1]:9"} {
+		c, err := net.Dial("udp", to)
+		if err != nil {
+			continue
+		}
+		if addr, ok := c.LocalAddr().(*net.UDPAddr); ok {
+			list = append(list, addr.IP.String())
+		}
+		c.Close()
+	}
+	if len(list) == 0 {
+		return []string{"127.0.0.1"}
+	}
+	return list
+}
+
+// Mode is how the pod reaches the world, now that it does.
+func (n *Network) Mode() pod.NetworkMode {
+	switch {
+	case n.host:
+		return pod.NetworkHost
+	case n.stack != nil:
+		return pod.NetworkNetstack
+	case n.Masquerades:
+		return pod.NetworkMasquerade
+	case n.Egress != nil:
+		return pod.NetworkTProxy
+	}
+	return pod.NetworkNone
+}

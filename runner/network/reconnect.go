@@ -1,0 +1,64 @@
+package network
+
+import (
+	"errors"
+	"io/fs"
+	"os"
+
+	"github.com/podrun/podrun/internal/store"
+	"github.com/podrun/podrun/netns/ipam"
+	"github.com/podrun/podrun/netns/router"
+	"github.com/podrun/podrun/pod"
+)
+
+// Reconnect is connect for what another supervisor has made: the pod's place is on record,
+// the keeper has the wires.
+func (n *Network) Reconnect(take func(name string) (*os.File, bool)) error {
+	had, wires, err := n.loadLease(take)
+	switch {
+	case store.IsExhausted(err):
+		return errors.Join(err, wires.Close()) // the next supervisor may see
+	case len(wires) > 0 && err != nil && !errors.Is(err, fs.ErrNotExist):
+		n.Warn("the pod has no network any more but its own loopback: " + err.Error())
+	}
+	if err != nil || len(wires) == 0 {
+		return wires.Close() // it has none
+	}
+	if n.Pool, err = router.Open(n.router()).CurrentPool(); err != nil {
+		return errors.Join(err, wires.Close())
+	}
+	n.applyLease(had)
+	if n.Masquerades {
+		go n.repairMasquerade()
+	}
+	n.publisher.published, _ = n.store.Endpoint() // else it is told again
+	return n.serveTraffic(wires)
+}
+
+// ReconnectForRemoval is reconnect for a sandbox that is being removed: some of its wires may
+// have gone already, and nobody is left who sends.
+func (n *Network) ReconnectForRemoval(take func(name string) (*os.File, bool)) error {
+	had, wires, err := n.loadLease(take)
+	if err == nil && len(wires) > 0 {
+		n.Pool = ipam.Pool(pod.NetworksOf(had.Addresses))
+		n.applyLease(had)
+	}
+	return wires.Close()
+}
+
+// loadLease takes the wires that the keeper has, and reads the pod's place, if it has one.
+func (n *Network) loadLease(take func(name string) (*os.File, bool)) (store.Lease, router.TrafficFDs, error) {
+	wires := router.TrafficFDs{}
+	for _, name := range router.TrafficNames {
+		if f, ok := take(TrafficPrefix + name); ok {
+			wires[name] = f
+		}
+	}
+	had, err := n.store.Lease()
+	return had, wires, err
+}
+
+// applyLease takes the pod's place in the network as it is on record.
+func (n *Network) applyLease(had store.Lease) {
+	n.Slot, n.Masquerades, n.NoMasquerade = ipam.Slot(had.Slot), had.Masqueraded, had.NoMasqueradeReason
+}

@@ -1,0 +1,68 @@
+package network
+
+import (
+	"net/netip"
+	"os"
+	"strings"
+
+	"github.com/podrun/podrun/netns/dns"
+	"github.com/podrun/podrun/netns/resolvconf"
+	"github.com/podrun/podrun/pod"
+)
+
+// ResolvConf is what containers find at /etc/resolv.conf, and what the pod's events tell
+// about it.
+func (n *Network) ResolvConf() (string, []resolvconf.Event) {
+	host, _ := os.ReadFile(dns.HostResolvConf) // the C library does without one, too
+	p := resolvconf.Pod{
+		Namespace: n.plan.Namespace, Policy: resolvconf.Policy(n.plan.DNS.Policy), HostNetwork: n.plan.Network == pod.NetworkHost,
+		DNSConfig: resolvconf.Config{Nameservers: n.plan.DNS.Nameservers, Searches: n.plan.DNS.Searches, Options: n.plan.DNS.Options},
+	}
+	if n.names != nil {
+		p.Resolver = []string{n.resolver()}
+	}
+	c, events := resolvconf.Build(p, resolvconf.Parse(string(host)))
+	return c.String(), events
+}
+
+// HostsFile is the kubelet's (pkg/kubelet/kubelet_pods.go managedHostsFileContent,
+// hostsEntriesFromHostAliases), with the pod's name on its addresses, or, without a
+// network, on one of its loopback.
+func HostsFile(plan *pod.Plan, addresses []netip.Addr) string {
+	var b strings.Builder
+	if plan.Network == pod.NetworkHost {
+		own, _ := os.ReadFile("/etc/hosts") // without one, names are those of the aliases
+		b.WriteString("# Kubernetes-managed hosts file (host network).\n" + string(own))
+		writeAliases(&b, plan)
+		return b.String()
+	}
+	b.WriteString("# Kubernetes-managed hosts file.\n" +
+		"127.0.0.1\tlocalhost\n" +
+		"::1\tlocalhost ip6-localhost ip6-loopback\n" +
+		"fe00::0\tip6-localnet\n" +
+		"fe00::0\tip6-mcastprefix\n" +
+		"fe00::1\tip6-allnodes\n" +
+		"fe00::2\tip6-allrouters\n")
+	own := AddrStrings(addresses)
+	if len(own) == 0 {
+		own = []string{FallbackIP}
+	}
+	for _, a := range own {
+		b.WriteString(a)
+		if d := plan.Domain(); d != "" {
+			b.WriteString("\t" + plan.Hostname + "." + d)
+		}
+		b.WriteString("\t" + plan.Hostname + "\n")
+	}
+	writeAliases(&b, plan)
+	return b.String()
+}
+
+func writeAliases(b *strings.Builder, plan *pod.Plan) {
+	if len(plan.HostAliases) > 0 {
+		b.WriteString("\n# Entries added by HostAliases.\n")
+	}
+	for _, a := range plan.HostAliases {
+		b.WriteString(a.IP + "\t" + strings.Join(a.Hostnames, "\t") + "\n")
+	}
+}

@@ -1,0 +1,234 @@
+package notify
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+	"os"
+	"sync"
+	"time"
+
+	"golang.org/x/sys/unix"
+
+	"github.com/podrun/podrun/internal/podinit"
+	"github.com/podrun/podrun/internal/wire"
+	"github.com/podrun/podrun/pod"
+	"github.com/podrun/podrun/runner/handoff"
+)
+
+// Notifier is for a pod that systemd runs: it tells the front, which systemd knows, that
+// the supervisor lives and how the pod is, and copies there what containers write. A
+// front that comes later takes the place of the one before.
+type Notifier struct {
+	plan      *pod.Plan
+	handoff   *handoff.Store
+	Heartbeat chan struct{} // the loop is to prove that it lives: see alive
+
+	mu         sync.Mutex
+	target     *notifyTarget // nil: nobody serves systemd
+	LastStatus string        // the status that was told last
+}
+
+// notifyTarget is a front's ends. The keeper holds them too, under the names below.
+type notifyTarget struct {
+	Socket, Output int // descriptors; Output is -1 where no output is wanted
+	wire.NotifyRequest
+	done chan struct{}
+
+	blocked bool // the output took nothing for a while
+	dropped int  // lines that it has missed since
+}
+
+const (
+	SocketName = "front" // known to userns/keeper.c
+	OutputName = "front.output"
+)
+
+func New(plan *pod.Plan, left *handoff.Store) *Notifier {
+	return &Notifier{plan: plan, handoff: left, Heartbeat: make(chan struct{})}
+}
+
+// AcceptInherited takes up what the front gave the pod at its start.
+func (h *Notifier) AcceptInherited() error {
+	req, socket, output, ok, err := podinit.InheritedNotifyTarget()
+	if err != nil || !ok {
+		return err
+	}
+	return h.setTarget(&notifyTarget{Socket: socket, Output: output, NotifyRequest: req})
+}
+
+// Attach takes copies of a later front's ends.
+func (h *Notifier) Attach(req *wire.NotifyRequest, files []*os.File) error {
+	if len(files) < 1 || len(files) > 2 || req.Every <= 0 {
+		return fmt.Errorf("attach: %d descriptors, every %v", len(files), req.Every)
+	}
+	o := &notifyTarget{Socket: -1, Output: -1, NotifyRequest: *req}
+	for i, fd := range []*int{&o.Socket, &o.Output} {
+		if i >= len(files) {
+			break
+		}
+		n, err := unix.FcntlInt(files[i].Fd(), unix.F_DUPFD_CLOEXEC, 3)
+		if err != nil {
+			o.close()
+			return fmt.Errorf("attach: %w", err)
+		}
+		*fd = n
+	}
+	if err := h.setTarget(o); err != nil {
+		return err
+	}
+	h.mu.Lock()
+	said := h.LastStatus
+	h.mu.Unlock()
+	if said != "" {
+		h.send(said)
+	}
+	return nil
+}
+
+// setTarget makes o the front that is told.
+func (h *Notifier) setTarget(o *notifyTarget) error {
+	if err := h.handOver(o); err != nil {
+		o.close()
+		return err
+	}
+	h.mu.Lock()
+	old := h.target
+	o.done = make(chan struct{})
+	h.target = o
+	h.mu.Unlock()
+	if old != nil {
+		close(old.done)
+		old.close()
+	}
+	go func() {
+		tick := time.NewTicker(o.Every)
+		defer tick.Stop()
+		for {
+			select {
+			case <-o.done:
+				return
+			case <-tick.C:
+			}
+			select {
+			case <-o.done:
+				return
+			case h.Heartbeat <- struct{}{}:
+			}
+		}
+	}()
+	return nil
+}
+
+// handOver gives the keeper an outpost's ends for the next supervisor.
+func (h *Notifier) handOver(o *notifyTarget) error {
+	err := h.handoff.PodInit.KeepFD(SocketName, o.Socket)
+	h.handoff.PodInit.Drop(OutputName)
+	if o.Output >= 0 {
+		err = errors.Join(err, h.handoff.PodInit.KeepFD(OutputName, o.Output))
+	}
+	h.handoff.Update(func(s *handoff.State) { s.Notify = &o.NotifyRequest })
+	return err
+}
+
+func (o *notifyTarget) close() {
+	for _, fd := range []int{o.Socket, o.Output} {
+		if fd >= 0 {
+			unix.Close(fd)
+		}
+	}
+}
+
+// Ping is called by the loop, and by nobody else: a loop that hangs is not alive.
+func (h *Notifier) Ping() { h.send(wire.WatchdogMessage) }
+
+// SendStatus tells the front how the pod is.
+func (h *Notifier) SendStatus(st *pod.Status) {
+	text := wire.StatusMessage + h.plan.Name + ": " + pod.Summarize(h.plan, st).String()
+	h.mu.Lock()
+	same := text == h.LastStatus
+	h.LastStatus = text
+	h.mu.Unlock()
+	if !same {
+		h.send(text)
+	}
+}
+
+func (h *Notifier) send(text string) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	if h.target != nil { // a front that has gone, or is behind, misses it
+		_, _ = unix.SendmsgN(h.target.Socket, []byte(text), nil, nil, unix.MSG_DONTWAIT|unix.MSG_NOSIGNAL)
+	}
+}
+
+// writeTimeout is how long an output may take nothing before lines are dropped: journald
+// being restarted must not cost any, and one that is stuck must not hold a container.
+const writeTimeout = time.Second
+
+// CopyLines copies whole lines of a container to the output.
+func (h *Notifier) CopyLines(container string, lines []byte) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	o := h.target
+	if o == nil || o.Output < 0 || len(lines) == 0 {
+		return
+	}
+	var text bytes.Buffer
+	if o.dropped > 0 {
+		fmt.Fprintf(&text, "podrun: %d lines are missing here; podrun logs %s has them\n", o.dropped, h.plan.Name)
+	}
+	prefix := o.Label
+	if len(h.plan.Containers)+len(h.plan.InitContainers) > 1 || prefix != "" {
+		prefix += container + " | "
+	}
+	for line := range bytes.Lines(lines) {
+		text.WriteString(prefix)
+		text.Write(line)
+	}
+	if o.write(text.Bytes()) {
+		o.dropped = 0
+	} else {
+		o.dropped += bytes.Count(lines, []byte{'\n'})
+	}
+}
+
+// write says whether the output took all of b.
+func (o *notifyTarget) write(b []byte) bool {
+	wait := writeTimeout
+	if o.blocked {
+		wait = 0
+	}
+	for len(b) > 0 {
+		n, err := unix.Poll([]unix.PollFd{{Fd: int32(o.Output), Events: unix.POLLOUT}}, int(wait.Milliseconds()))
+		if err == unix.EINTR {
+			continue
+		}
+		if o.blocked = n == 0; n < 1 {
+			return false
+		}
+		n, err = unix.SendmsgN(o.Output, b, nil, nil, unix.MSG_DONTWAIT|unix.MSG_NOSIGNAL)
+		if err == unix.ENOTSOCK { // a file, a terminal, a pipe: writable, so a page of it goes
+			n, err = unix.Write(o.Output, b[:min(len(b), 4096)])
+		}
+		switch err {
+		case nil:
+			b = b[n:]
+		case unix.EINTR, unix.EAGAIN:
+		default:
+			return false
+		}
+	}
+	return true
+}
+
+// HibernationState is what was said last, and how often a doze is to tell that the pod lives; 0 for
+// never.
+func (h *Notifier) HibernationState() (said string, every time.Duration) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	if h.target == nil {
+		return "", 0
+	}
+	return h.LastStatus, h.target.Every
+}

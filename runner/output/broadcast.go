@@ -1,0 +1,226 @@
+package output
+
+import (
+	"errors"
+	"fmt"
+	"os"
+	"slices"
+	"sync"
+
+	"golang.org/x/sys/unix"
+
+	"github.com/podrun/podrun/internal/crilog"
+)
+
+// Broadcaster are the clients that are attached to an instance of a container: what it writes
+// is copied to them as it comes, and nobody is waited for.
+type Broadcaster struct {
+	mu          sync.Mutex
+	subscribers []*Subscriber
+	ExitCode    int
+	Done        chan struct{} // closed when the instance has ended and all was copied
+}
+
+// Subscriber is a client's.
+type Subscriber struct {
+	fds     map[string]int // descriptors to write to, by stream; not blocking
+	pod     string
+	dropped map[string]int // bytes that were not taken, by stream
+}
+
+func NewBroadcaster() *Broadcaster { return &Broadcaster{Done: make(chan struct{})} }
+
+// NewSubscriber is for a client whose files are stdout and, without a terminal, stderr. It has
+// descriptors of its own, until leave.
+func NewSubscriber(pod string, files []*os.File) (*Subscriber, error) {
+	s := &Subscriber{pod: pod, fds: map[string]int{}, dropped: map[string]int{}}
+	for i, stream := range []string{"stdout", "stderr"} {
+		if i >= len(files) {
+			break
+		}
+		fd, err := unix.FcntlInt(files[i].Fd(), unix.F_DUPFD_CLOEXEC, 3)
+		if err == nil {
+			s.fds[stream] = fd
+			err = unix.SetNonblock(fd, true)
+		}
+		if err != nil {
+			s.close()
+			return nil, fmt.Errorf("attach: %w", err)
+		}
+	}
+	return s, nil
+}
+
+// Subscribe lets a client hear what is written from now on.
+func (a *Broadcaster) Subscribe(s *Subscriber) {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	if a.isDone() { // it is told at once
+		s.finish()
+		return
+	}
+	a.subscribers = append(a.subscribers, s)
+}
+
+// isDone says whether the instance has ended and all was copied.
+func (a *Broadcaster) isDone() bool {
+	select {
+	case <-a.Done:
+		return true
+	default:
+		return false
+	}
+}
+
+func (a *Broadcaster) Unsubscribe(s *Subscriber) {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	if i := slices.Index(a.subscribers, s); i >= 0 {
+		a.subscribers = slices.Delete(a.subscribers, i, i+1)
+		s.close()
+	}
+}
+
+// Write copies what was written to everybody.
+func (a *Broadcaster) Write(stream string, b []byte) {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	for _, s := range a.subscribers {
+		s.write(stream, b)
+	}
+}
+
+// Finish tells everybody that the instance has ended, with a code.
+func (a *Broadcaster) Finish(code int) {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	a.ExitCode = code
+	for _, s := range a.subscribers {
+		s.finish()
+	}
+	a.subscribers = nil
+	close(a.Done)
+}
+
+// write writes what a client takes at once. One that is slow is told what it has missed.
+func (s *Subscriber) write(stream string, b []byte) {
+	fd, ok := s.fds[stream]
+	if !ok || len(b) == 0 {
+		return
+	}
+	if !s.reportDropped(stream) {
+		s.dropped[stream] += len(b)
+		return
+	}
+	n, err := unix.Write(fd, b)
+	for err == unix.EINTR {
+		n, err = unix.Write(fd, b)
+	}
+	if n = max(n, 0); n < len(b) {
+		s.dropped[stream] = len(b) - n
+	}
+}
+
+// reportDropped tells a client what it has missed, or reports that it does not take even that.
+func (s *Subscriber) reportDropped(stream string) bool {
+	if s.dropped[stream] == 0 {
+		return true
+	}
+	note := fmt.Sprintf("\r\npodrun: %d bytes are missing here; podrun logs %s has them\r\n", s.dropped[stream], s.pod)
+	if n, _ := unix.Write(s.fds[stream], []byte(note)); n < len(note) {
+		return false
+	}
+	s.dropped[stream] = 0
+	return true
+}
+
+// finish is for when nothing more comes.
+func (s *Subscriber) finish() {
+	for stream := range s.fds {
+		s.reportDropped(stream)
+	}
+	s.close()
+}
+
+func (s *Subscriber) close() {
+	for _, fd := range s.fds {
+		unix.Close(fd)
+	}
+	s.fds = nil
+}
+
+// ErrEnded is for who comes when a container has ended and all it wrote is in its log.
+var ErrEnded = errors.New("it has ended")
+
+// SubscribeFromStart is audience.enter for a client that hears what was written before, too. Nothing
+// is heard by anybody while that is read, so that each byte comes once.
+func (l *Log) SubscribeFromStart(a *Broadcaster, s *Subscriber) error {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	err := ErrEnded // the log has no end that a pipe has
+	if !a.isDone() {
+		err = l.replay(s.write)
+	}
+	if err != nil {
+		s.close()
+		return err
+	}
+	a.Subscribe(s)
+	return nil
+}
+
+// replay has hear told what was written so far, as it was: what is in the file, and what is
+// still in the pipes and was passed to hear. The caller holds mu.
+func (l *Log) replay(hear func(stream string, b []byte)) error {
+	again := &replayer{emit: hear, pending: map[string][]byte{}}
+	if err := crilog.Read(l.config.Dir, l.config.attempt, crilog.All, again); err != nil {
+		return fmt.Errorf("show what was written before: %w", err)
+	}
+	for _, s := range l.Streams {
+		if s.delivered == 0 || s.Ended {
+			continue
+		}
+		raw, err := s.Pipe.SyscallConn()
+		if err != nil {
+			return fmt.Errorf("show what was written before: %w", err)
+		}
+		var failed error
+		err = raw.Control(func(fd uintptr) {
+			var b []byte
+			b, failed = l.peek(fd)
+			hear(s.Name, b[:min(s.delivered, len(b))])
+			l.releaseBuffer()
+		})
+		if err = errors.Join(err, failed); err != nil {
+			return fmt.Errorf("show what was written before: %w", err)
+		}
+	}
+	return nil
+}
+
+// replayer is a crilog.Sink that makes of entries what was written.
+type replayer struct {
+	emit    func(stream string, b []byte)
+	pending map[string][]byte // not yet told, by stream
+}
+
+func (r *replayer) Entry(e crilog.Entry) error {
+	b := append(r.pending[e.Stream], e.Text...)
+	if !e.Partial {
+		b = append(b, '\n')
+	}
+	if len(b) >= maxBatch {
+		r.emit(e.Stream, b)
+		b = b[:0]
+	}
+	r.pending[e.Stream] = b
+	return nil
+}
+
+func (r *replayer) Flush() error {
+	for stream, b := range r.pending {
+		r.emit(stream, b)
+	}
+	clear(r.pending)
+	return nil
+}

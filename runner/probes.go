@@ -1,0 +1,96 @@
+package runner
+
+import (
+	"time"
+
+	"github.com/podrun/podrun/lifecycle"
+	"github.com/podrun/podrun/pod"
+	"github.com/podrun/podrun/runner/container"
+	"github.com/podrun/podrun/runner/network"
+	"github.com/podrun/podrun/runner/probe"
+)
+
+// probeTries is how often a probe that could not be asked is asked again before that
+// is told (kubelet: maxProbeRetries in pkg/kubelet/prober).
+const probeTries = 3
+
+// getProber asks the pod's servers, from inside its network.
+func (e *engine) getProber() *probe.Prober {
+	e.proberOnce.Do(func() {
+		at := network.FallbackIP
+		e.mu.Lock()
+		if s := e.sandbox; s != nil && len(s.Addresses()) > 0 {
+			at = s.Addresses()[0].String()
+		}
+		e.mu.Unlock()
+		e.prober = probe.New(at, e.sockets.Dial)
+	})
+	return e.prober
+}
+
+// probeOrHook probes a container, or runs one of its hooks, beside the loop. An instance that
+// has ended answers nothing: its end is on the way.
+func (e *engine) probeOrHook(a lifecycle.Action) {
+	defer e.addBusy(-1)
+	x := e.acquire(a.Container)
+	if x == nil {
+		return
+	}
+	defer x.Release()
+	if x.Attempt != a.Attempt {
+		return
+	}
+	ev := lifecycle.Event{Kind: lifecycle.Probed, Container: a.Container, Attempt: a.Attempt, Probe: a.Probe}
+	if a.Kind == lifecycle.RunHook {
+		ev.Kind, ev.Hook = lifecycle.Hooked, a.Hook
+		ev.Outcome, ev.Message = e.runHook(x, lifecycle.PlannedHook(x.Plan, a.Hook), a.Reason)
+	} else {
+		ev.Outcome, ev.Message = e.runProbe(x, lifecycle.PlannedProbe(x.Plan, a.Probe))
+	}
+	if x.Context().Err() == nil {
+		e.emit(ev)
+	}
+}
+
+// runProbe asks once, and again if that could not be done.
+func (e *engine) runProbe(x *container.Container, p *pod.Probe) (outcome lifecycle.Outcome, message string) {
+	timeout := time.Duration(p.TimeoutSeconds) * time.Second
+	defer e.probes.Enter()()
+	for range probeTries {
+		if p.Exec != nil {
+			outcome, message = x.ProbeExec(p.Exec, timeout)
+		} else {
+			outcome, message = e.getProber().Ask(x.Context(), &p.Handler, timeout)
+		}
+		if outcome != lifecycle.Unknown {
+			break
+		}
+	}
+	return outcome, message
+}
+
+// runHook runs a hook to its end, or to the container's: nothing else limits it.
+func (e *engine) runHook(x *container.Container, h *pod.Handler, reason string) (lifecycle.Outcome, string) {
+	ctx := x.Context()
+	var err error
+	switch {
+	case h.Exec != nil:
+		args := h.Exec
+		if reason != "" {
+			args = append(args[:len(args):len(args)], "--reason="+reason)
+		}
+		err = x.HookExec(args)
+	case h.HTTP != nil:
+		err = e.getProber().Notify(ctx, h.HTTP, reason)
+	case h.SleepSeconds != nil:
+		select {
+		case <-time.After(time.Duration(*h.SleepSeconds) * time.Second):
+		case <-ctx.Done():
+			err = ctx.Err()
+		}
+	}
+	if err != nil {
+		return lifecycle.Failure, err.Error()
+	}
+	return lifecycle.Success, ""
+}

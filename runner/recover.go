@@ -1,0 +1,401 @@
+package runner
+
+import (
+	"fmt"
+	"math/rand/v2"
+	"net"
+	"os"
+	"strings"
+	"time"
+
+	"golang.org/x/sys/unix"
+
+	"github.com/podrun/podrun/internal/podinit"
+	"github.com/podrun/podrun/internal/procfs"
+	"github.com/podrun/podrun/internal/trampoline"
+	"github.com/podrun/podrun/lifecycle"
+	"github.com/podrun/podrun/runner/clock"
+	"github.com/podrun/podrun/runner/container"
+	"github.com/podrun/podrun/runner/handoff"
+	"github.com/podrun/podrun/runner/network"
+	"github.com/podrun/podrun/runner/notify"
+	"github.com/podrun/podrun/runner/sandbox"
+)
+
+// controlName is the control socket's among the descriptors that the keeper holds; those
+// of containers have a dot.
+const controlName = "control"
+
+// recovery is how a supervisor takes up what another has left.
+type recovery struct {
+	engine    *engine
+	inherited *podinit.Inherited
+	state     handoff.State
+	observed  lifecycle.Observed
+	repeat    []lifecycle.Action // that were decided and may not have been carried out
+	recovered []*container.Container
+}
+
+// recover takes up a pod where another supervisor has dozed off or died, and returns what
+// is known of it. What was being made when it died is undone and ordered again; what may
+// have run is taken up or, if it has ended, told.
+func (s *supervisor) recover(was *podinit.Inherited) (lifecycle.Observed, error) {
+	e := s.engine
+	left, known, err := e.handoff.Load()
+	if err != nil {
+		return known, unrecoverable{err}
+	}
+	a := &recovery{engine: e, inherited: was, state: left, observed: known}
+	if s.listener, err = a.listener(); err != nil {
+		return known, err
+	}
+	if !was.Died {
+		s.idleAfter = nextIdleTime(left.Hibernation)
+	}
+	if err := a.notifier(); err != nil {
+		return known, err
+	}
+	e.warnings, e.cgroup = left.Warnings, left.Cgroup
+	e.listenPodInit()
+	if err := a.hostPorts(); err != nil {
+		return known, err
+	}
+	if err := a.recoverSandbox(); err != nil {
+		return known, err
+	}
+	if err := a.recoverContainers(); err != nil {
+		return known, err
+	}
+	a.closeUnused()
+	e.handoff.Exits.ForgetUntracked()
+	if box := e.sandbox; box != nil {
+		e.watchPause(box)
+		if was.Died { // who has told it that an object has changed may not have been heard
+			go e.refreshVolumes()
+		}
+		for _, x := range a.recovered { // all runs are known by now: an end takes one away
+			go e.awaitExit(box, x)
+		}
+	}
+	if was.Died {
+		a.observed.Apply(e.plan, lifecycle.Event{At: clock.Now(), Kind: lifecycle.Adopted, Seed: rand.Uint64()})
+	}
+	e.Record(&a.observed)
+	for _, order := range a.repeat {
+		e.Do(order)
+	}
+	return a.observed, nil
+}
+
+func (a *recovery) takeFile(name string) (*os.File, bool) {
+	fd, ok := a.inherited.Files[name]
+	if !ok {
+		return nil, false
+	}
+	delete(a.inherited.Files, name)
+	return os.NewFile(fd, name), true
+}
+
+// closeUnused lets go of what belonged to starts that are undone.
+func (a *recovery) closeUnused() {
+	for name, fd := range a.inherited.Files {
+		unix.Close(int(fd))
+		a.engine.handoff.PodInit.Drop(name)
+	}
+}
+
+func (a *recovery) listener() (*net.UnixListener, error) {
+	file, ok := a.takeFile(controlName)
+	if !ok {
+		return nil, unrecoverable{fmt.Errorf("take up the control socket: the keeper has none")}
+	}
+	defer file.Close()
+	l, err := net.FileListener(file)
+	if err != nil {
+		return nil, fmt.Errorf("take up the control socket: %w", err)
+	}
+	u, ok := l.(*net.UnixListener)
+	if !ok {
+		return nil, unrecoverable{fmt.Errorf("take up the control socket: it is a %T", l)}
+	}
+	u.SetUnlinkOnClose(false)
+	return u, nil
+}
+
+// notifier takes up who serves systemd.
+func (a *recovery) notifier() error {
+	socket, ok := a.takeFile(notify.SocketName)
+	output, _ := a.takeFile(notify.OutputName)
+	defer container.CloseFiles(socket, output)
+	if !ok || a.state.Notify == nil {
+		return nil
+	}
+	if !a.inherited.Died {
+		a.engine.notifier.LastStatus = a.state.Hibernation.NotifyStatus
+	}
+	files := []*os.File{socket}
+	if output != nil {
+		files = append(files, output)
+	}
+	return a.engine.notifier.Attach(a.state.Notify, files)
+}
+
+// hostPorts takes up those of the host.
+func (a *recovery) hostPorts() error {
+	for _, p := range a.engine.plan.Published() {
+		name := network.HostPort(p).String()
+		file, ok := a.takeFile(network.KeptName(name))
+		if !ok {
+			continue
+		}
+		if err := a.engine.hostPorts.Keep(name, file); err != nil {
+			return err
+		}
+	}
+	for name := range a.inherited.Files {
+		if port, ok := strings.CutPrefix(name, network.NodePortPrefix); ok {
+			file, _ := a.takeFile(name)
+			a.engine.hostPorts.InheritNodePort(port, file)
+		}
+	}
+	return nil
+}
+
+// recoverSandbox takes the sandbox up, or what there is of it.
+func (a *recovery) recoverSandbox() error {
+	switch a.observed.Sandbox {
+	case lifecycle.SandboxNone, lifecycle.SandboxDown:
+		return nil
+	case lifecycle.SandboxCreating:
+		a.killUnknown()
+		half := a.engine.newSandbox(a.engine.plan, a.observed.Attempt)
+		if err := half.Recover(procfs.Process{}, ""); err != nil {
+			return err
+		}
+		a.removeLeftovers(half)
+		if err := half.Remove(); err != nil {
+			return fmt.Errorf("undo half a sandbox: %w", err)
+		}
+		a.repeat = append(a.repeat, lifecycle.Action{Kind: lifecycle.CreateSandbox, Attempt: a.observed.Attempt})
+		return nil
+	case lifecycle.SandboxRemoving:
+		a.repeat = append(a.repeat, lifecycle.Action{Kind: lifecycle.RemoveSandbox, Attempt: a.observed.Attempt})
+	}
+	box := a.engine.newSandbox(a.engine.plan, a.observed.Attempt)
+	a.engine.sandbox = box
+	reconnect := box.Reconnect
+	if a.observed.Sandbox == lifecycle.SandboxRemoving {
+		reconnect = box.ReconnectForRemoval
+	}
+	if err := reconnect(a.takeFile); err != nil {
+		return fmt.Errorf("take up the pod's network: %w", err)
+	}
+	if a.observed.Sandbox != lifecycle.SandboxRemoving {
+		if err := box.ServePorts(); err != nil {
+			a.engine.warn(err.Error())
+		}
+		if a.inherited.Died || len(a.engine.hostPorts.NodePorts) > 0 {
+			if err := box.UpdateNodePorts(); err != nil {
+				a.engine.warn(err.Error())
+			}
+		}
+	}
+	if err := box.Recover(a.state.Pause, a.state.Cgroup); err != nil || box.Cgroup == nil {
+		return err
+	}
+	return box.Freezer.Recover(box.Cgroup, a.observed.Pause.State)
+}
+
+// killUnknown ends what no successor knows of a supervisor that has died.
+func (a *recovery) killUnknown() {
+	if !a.inherited.Died {
+		return
+	}
+	known := map[procfs.Process]bool{a.state.Pause: true}
+	spared := map[string]bool{}
+	for _, r := range a.state.Runs {
+		known[r.Process] = true
+		if a.engine.plan.HostPID {
+			spared[r.MountNS] = true
+		}
+	}
+	killUnknownChildren(known, spared)
+}
+
+// unrecoverable is an error after which no other supervisor could take the pod up either.
+type unrecoverable struct{ error }
+
+func (h unrecoverable) Unwrap() error { return h.error }
+
+// recoverContainers takes up those that run, or did when last seen.
+func (a *recovery) recoverContainers() error {
+	if a.engine.sandbox == nil {
+		return nil
+	}
+	var runs []handoff.Run
+	for _, r := range a.state.Runs {
+		if handoff.IsLive(&a.observed, r.Name, r.Attempt) && a.hasRun(&r) {
+			runs = append(runs, r)
+		}
+	}
+	a.state.Runs = runs
+	a.killUnknown()
+	a.engine.handoff.Update(func(s *handoff.State) { s.Runs = runs })
+	a.removeLeftovers(a.engine.sandbox)
+	for _, r := range runs {
+		if err := a.recoverContainer(r); err != nil {
+			return err
+		}
+	}
+	for name, c := range a.observed.Containers {
+		if handoff.IsLive(&a.observed, name, c.Attempt) && a.engine.runs[name] == nil {
+			if err := a.restartUnstarted(name, c); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
+}
+
+// hasRun says whether a process that was recorded has got so far as to execute the
+// container's program. One that has not is stopped: it must not, from here on.
+func (a *recovery) hasRun(r *handoff.Run) bool {
+	if !a.inherited.Died || a.observed.Containers[r.Name].State == lifecycle.RunRunning {
+		return true
+	}
+	_ = r.Kill(unix.SIGSTOP) // it may have gone
+	st, ok := procfs.Lookup(r.PID)
+	for begun := clock.Boot(); ok && st.Process == r.Process && st.State != 'T' && st.State != 'Z' && clock.Boot()-begun < handoff.ExitTimeout; {
+		time.Sleep(time.Millisecond)
+		st, ok = procfs.Lookup(r.PID)
+	}
+	if ok && st.Process == r.Process && st.State != 'Z' {
+		if !isPreExec(st.Comm) {
+			unix.Kill(r.PID, unix.SIGCONT)
+		}
+		return !isPreExec(st.Comm)
+	}
+	ends := a.engine.handoff.Exits
+	ends.Track(r.Process)
+	x, _ := ends.Wait(r.Process) // of the keeper's there is no error
+	if isPreExec(x.Name) {
+		ends.Forget(r.Process)
+	}
+	return !isPreExec(x.Name)
+}
+
+// initName is how libcontainer calls a process that it makes.
+const initName = "runc:[2:INIT]"
+
+// isPreExec says whether a process of this name has yet to execute its container's program,
+// or has failed to: then it is made to once more, and tells how.
+func isPreExec(name string) bool { return name == initName || name == trampoline.PreExecName }
+
+// recoverContainer makes a running container's value again.
+func (a *recovery) recoverContainer(r handoff.Run) error {
+	e := a.engine
+	planned, ok := e.plan.Container(r.Name)
+	if !ok {
+		return unrecoverable{fmt.Errorf("take up container %s: the plan has none", r.Name)}
+	}
+	if a.inherited.Died {
+		r.Streams = nil // they are of an earlier sleep
+	}
+	x, err := container.Recover(e.sandbox, planned, r, a.state.Runs, a.takeFile)
+	if err != nil {
+		return fmt.Errorf("take up container %s: %w", r.Name, err)
+	}
+	e.runs[r.Name] = &run{container: x}
+	a.recovered = append(a.recovered, x)
+	a.repeatActions(x, r)
+	return nil
+}
+
+// repeatActions has what was decided about a running container carried out, where it may
+// not have been, and tells of a start that was not told.
+func (a *recovery) repeatActions(x *container.Container, r handoff.Run) {
+	c := a.observed.Containers[r.Name]
+	order := lifecycle.Action{Container: r.Name, Attempt: r.Attempt}
+	switch {
+	case c.State == lifecycle.RunStarting:
+		a.observed.Apply(a.engine.plan, lifecycle.Event{
+			At: clock.Now(), Kind: lifecycle.Started, Container: r.Name, Attempt: r.Attempt,
+			ContainerID: container.FullID(a.engine.plan, x), User: x.Identity.PodUser(),
+		})
+	case c.KillIssued:
+		order.Kind = lifecycle.KillContainer
+		a.repeat = append(a.repeat, order)
+	case c.StopIssued != nil && !r.Stopped:
+		order.Kind = lifecycle.StopContainer
+		a.repeat = append(a.repeat, order)
+	}
+}
+
+// removeLeftovers removes what is left of instances that do not run. One that is to be started is
+// seen to by restartUnstarted.
+func (a *recovery) removeLeftovers(s *sandbox.Sandbox) {
+	for _, in := range a.state.Leftovers {
+		c := a.observed.Containers[in.Name]
+		planned, ok := a.engine.plan.Container(in.Name)
+		if !ok || c != nil && c.Attempt == in.Attempt && handoff.IsLive(&a.observed, in.Name, in.Attempt) {
+			continue
+		}
+		container.Leftover(s, planned, in.Attempt).Remove()
+		a.engine.handoff.ForgetInstance(in)
+	}
+}
+
+// restartUnstarted orders a start once more that did not come about, and undoes what there is
+// of it.
+func (a *recovery) restartUnstarted(name string, c *lifecycle.Container) error {
+	planned, ok := a.engine.plan.Container(name)
+	if !ok {
+		return unrecoverable{fmt.Errorf("take up container %s: the plan has none", name)}
+	}
+	if c.State == lifecycle.RunRunning { // never recorded: there was no room
+		a.observed.Apply(a.engine.plan, lifecycle.Event{
+			At: clock.Now(), Kind: lifecycle.Exited, Container: name, Attempt: c.Attempt,
+			ExitCode: 137, Reason: "ContainerStatusUnknown", Message: "nothing is known of it",
+		})
+		return nil
+	}
+	if err := container.UndoStart(a.engine.sandbox, planned, c.Attempt); err != nil {
+		return fmt.Errorf("undo the start of container %s: %w", name, err)
+	}
+	if a.observed.Ending != nil {
+		a.observed.Apply(a.engine.plan, lifecycle.Event{
+			At: clock.Now(), Kind: lifecycle.StartFailed, Container: name, Attempt: c.Attempt,
+			Reason: "StartError", ExitCode: 137, Message: "its start was given up: the pod ends",
+		})
+		return nil
+	}
+	a.repeat = append(a.repeat, lifecycle.Action{Kind: lifecycle.StartContainer, Container: name, Attempt: c.Attempt})
+	return nil
+}
+
+// killUnknownChildren kills what a supervisor that died has left half done: starts of containers,
+// commands of exec and of probes. They are the keeper's children now, and none of those
+// that are known. It returns when there are no such processes any more.
+//
+// In the host's PID namespace the orphans of containers are the keeper's children, too: the
+// processes in the mount namespaces of spared are left alone, commands among them.
+func killUnknownChildren(known map[procfs.Process]bool, spared map[string]bool) {
+	procfs.KillAll(func(pid int) bool { return killUnknownChild(pid, known, spared) })
+}
+
+// killUnknownChild kills a child of the keeper that nobody knows and waits for its end.
+func killUnknownChild(pid int, known map[procfs.Process]bool, spared map[string]bool) bool {
+	fd, err := unix.PidfdOpen(pid, 0)
+	if err != nil {
+		return false
+	}
+	defer unix.Close(fd)
+	s, ok := procfs.Lookup(pid)
+	if !ok || s.PPID != podinit.PID() || s.State == 'Z' || known[s.Process] {
+		return false
+	}
+	if ns, err := os.Readlink(fmt.Sprintf("/proc/%d/ns/mnt", pid)); err == nil && spared[ns] {
+		return false
+	}
+	return procfs.KillAndWait(fd)
+}

@@ -1,0 +1,61 @@
+package sandbox
+
+import (
+	"fmt"
+	"slices"
+
+	"github.com/podrun/podrun/pod"
+)
+
+// deniedCapability is a capability that a container does not get, whoever asks for it.
+type deniedCapability struct{ capability, why string }
+
+// deniedCapabilities lists what a container does not get here.
+//
+// CAP_SYS_PTRACE lets it seize libcontainer's init, which is in sight of who shares its PID
+// namespace before it is confined. The init's memory belongs to the supervisor's user
+// namespace, so that takes the capability in there.
+//
+// CAP_MKNOD opens every device of the host to who is root outside, unless a cgroup forbids it.
+func (s *Sandbox) deniedCapabilities(c *pod.Container) (list []deniedCapability) {
+	root := RootIsHostRoot()
+	if root && c.Privileged {
+		return nil
+	}
+	if s.User == "" {
+		list = append(list, deniedCapability{"CAP_SYS_PTRACE", "without a user namespace of its own it could take over podrun's processes; run podrun as an ordinary user"})
+	}
+	if root && s.Cgroup == nil {
+		list = append(list, deniedCapability{"CAP_MKNOD", "no cgroup keeps it from the devices of the host; run podrun as an ordinary user, or where it can make cgroups"})
+	}
+	return slices.DeleteFunc(list, func(w deniedCapability) bool { return !slices.Contains(c.Capabilities, w.capability) })
+}
+
+// WithoutDenied is a container as it is made and entered.
+func (s *Sandbox) WithoutDenied(c *pod.Container) *pod.Container {
+	list := s.deniedCapabilities(c)
+	if len(list) == 0 {
+		return c
+	}
+	less := *c
+	less.Capabilities = slices.DeleteFunc(slices.Clone(c.Capabilities), func(name string) bool {
+		return slices.ContainsFunc(list, func(w deniedCapability) bool { return w.capability == name })
+	})
+	return &less
+}
+
+// warnCapabilities warns of what containers do not get.
+func (s *Sandbox) warnCapabilities() error {
+	for _, containers := range [][]pod.Container{s.Plan.InitContainers, s.Plan.Containers} {
+		for i := range containers {
+			s.WarnDenied(&containers[i], s.addWarning)
+		}
+	}
+	return nil
+}
+
+func (s *Sandbox) WarnDenied(c *pod.Container, warn func(string)) {
+	for _, w := range s.deniedCapabilities(c) {
+		warn(fmt.Sprintf("container %s does not get %s: %s", c.Name, w.capability, w.why))
+	}
+}

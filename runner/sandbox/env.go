@@ -1,0 +1,57 @@
+package sandbox
+
+import (
+	"fmt"
+	"os"
+	"strings"
+
+	"github.com/podrun/podrun/environ"
+	"github.com/podrun/podrun/pod"
+	"github.com/podrun/podrun/runner/network"
+	"github.com/podrun/podrun/volumes"
+)
+
+// maxEnvFile bounds a file of variables, which a container has written (kubelet: none;
+// a line of it has at most 64 KiB).
+const maxEnvFile = 1 << 20
+
+// EnvSources is where the references of the pod's containers lead.
+func (s *Sandbox) EnvSources() environ.Sources {
+	return environ.Sources{
+		Object: s.Store.Object, Services: s.listServices, Field: s.podField,
+		File: func(volume, path string) ([]byte, error) {
+			if v := s.Volume(volume); v != nil {
+				return volumes.ReadFileIn(s.VolumePath(v), path, maxEnvFile)
+			}
+			return nil, fmt.Errorf("cannot find the volume %q referenced by FileKeyRef", volume)
+		},
+	}
+}
+
+// listServices are those of the pod's namespace. One that is damaged keeps no container from
+// starting.
+func (s *Sandbox) listServices() ([]*pod.Object, error) {
+	list, err := s.Store.Services()
+	if !network.OnlyDamaged(err) {
+		return nil, err
+	}
+	if err != nil {
+		fmt.Fprintln(os.Stderr, err)
+	}
+	return list, nil
+}
+
+// podField gives what is known of a pod once it has its network.
+func (s *Sandbox) podField(path string) (string, error) {
+	switch path {
+	case "status.podIP":
+		return strings.Join(network.AddrStrings(s.Addresses()[:min(1, len(s.Addresses()))]), ""), nil
+	case "status.podIPs":
+		return strings.Join(network.AddrStrings(s.Addresses()), ","), nil
+	case "status.hostIP":
+		return network.HostIPs()[0], nil
+	case "status.hostIPs":
+		return strings.Join(network.HostIPs(), ","), nil
+	}
+	return "", fmt.Errorf("unknown field %s", path)
+}

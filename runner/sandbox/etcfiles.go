@@ -1,0 +1,74 @@
+package sandbox
+
+import (
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+
+	"github.com/podrun/podrun/runner/network"
+	"github.com/podrun/podrun/volumes"
+)
+
+// etcFilesMax bounds what containers can write to the files that the kubelet gives them,
+// /etc/hosts and the like and termination logs, all together: elsewhere they would fill
+// the user's runtime directory, which is memory (CVE-2020-8557).
+const etcFilesMax = 16 << 20
+
+// EtcDir is a small file system in memory with those files.
+func (s *Sandbox) EtcDir() string { return filepath.Join(s.Dir, "written") }
+
+// makeEtcFiles makes what is bound over /etc/hosts, /etc/hostname and /etc/resolv.conf. What the
+// network says is written later, into the same files: see WriteNameFiles.
+func (s *Sandbox) makeEtcFiles() error {
+	if err := os.MkdirAll(s.Dir, 0o711); err != nil {
+		return fmt.Errorf("make sandbox directory: %w", err)
+	}
+	if err := volumes.MountTmpfs(s.EtcDir(), etcFilesMax, 0o711, s.Plan.FileLabel); err != nil {
+		return err
+	}
+	for name, text := range map[string]string{"hostname": s.Plan.NodeName() + "\n", "resolv.conf": "", "hosts": ""} {
+		path := filepath.Join(s.EtcDir(), name)
+		err := WriteFile(path, text, 0o644)
+		if err == nil {
+			err = s.ChownToPod(path)
+		}
+		if err != nil {
+			return fmt.Errorf("write the pod's /etc/%s: %w", name, err)
+		}
+	}
+	return nil
+}
+
+// WriteNameFiles writes what containers find names by, once the network is known. Containers may
+// wait that have it bound, but none that runs.
+func (s *Sandbox) WriteNameFiles() error {
+	resolv, events := s.ResolvConf()
+	s.ResolvEvents = events
+	if err := WriteFile(filepath.Join(s.EtcDir(), "resolv.conf"), resolv, 0o644); err != nil {
+		return fmt.Errorf("write the pod's /etc/resolv.conf: %w", err)
+	}
+	return s.WriteHosts()
+}
+
+// WriteHosts writes /etc/hosts, whatever containers have made of it: again for each that
+// is started again, as the kubelet does (ensureHostsFile).
+func (s *Sandbox) WriteHosts() error {
+	if err := WriteFile(filepath.Join(s.EtcDir(), "hosts"), network.HostsFile(s.Plan, s.Addresses()), 0o644); err != nil {
+		return fmt.Errorf("write the pod's /etc/hosts: %w", err)
+	}
+	return nil
+}
+
+func (s *Sandbox) removeDir() error {
+	return errors.Join(volumes.Unmount(s.EtcDir()), volumes.RemoveTree(s.Dir))
+}
+
+// WriteFile writes a file that containers of any user see: the umask must not
+// take bits away.
+func WriteFile(path, text string, mode os.FileMode) error {
+	if err := os.WriteFile(path, []byte(text), mode); err != nil {
+		return err
+	}
+	return os.Chmod(path, mode)
+}

@@ -1,0 +1,71 @@
+package sandbox
+
+import (
+	"fmt"
+	"os"
+	"strconv"
+	"strings"
+
+	"github.com/podrun/podrun/pod"
+)
+
+const oomScoreFile = "/proc/self/oom_score_adj"
+
+// minOOMScore is the kernel's: never killed.
+const minOOMScore = -1000
+
+// OOMScoreFloor is the least oom_score_adj that a container can be given: without
+// CAP_SYS_RESOURCE nobody gets below its own.
+func OOMScoreFloor() int {
+	own := OwnOOMScore()
+	if own == minOOMScore || writeOOMScore(own-1) != nil {
+		return own
+	}
+	if err := writeOOMScore(own); err != nil {
+		return own
+	}
+	return minOOMScore
+}
+
+func OwnOOMScore() int {
+	b, err := os.ReadFile(oomScoreFile)
+	if err != nil {
+		return 0
+	}
+	n, err := strconv.Atoi(strings.TrimSpace(string(b)))
+	if err != nil {
+		return 0
+	}
+	return n
+}
+
+func writeOOMScore(score int) error {
+	return os.WriteFile(oomScoreFile, []byte(strconv.Itoa(score)), 0)
+}
+
+// warnOOMScores says once which containers do not get the oom_score_adj that the
+// kubelet would give them.
+func (s *Sandbox) warnOOMScores() error {
+	if text := oomScoreWarning(s.Plan, OOMScoreFloor()); text != "" {
+		s.addWarning(text)
+	}
+	return nil
+}
+
+// oomScoreWarning is pure.
+func oomScoreWarning(plan *pod.Plan, floor int) string {
+	var names []string
+	least := floor
+	for _, list := range [][]pod.Container{plan.InitContainers, plan.Containers} {
+		for i := range list {
+			if c := &list[i]; c.OOMScoreAdj < floor {
+				names = append(names, c.Name)
+				least = min(least, c.OOMScoreAdj)
+			}
+		}
+	}
+	if names == nil {
+		return ""
+	}
+	return fmt.Sprintf("oom_score_adj is %d instead of %d (containers %s): only root can give less than it has itself", floor, least, strings.Join(names, ", "))
+}

@@ -1,0 +1,280 @@
+package sandbox
+
+import (
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"slices"
+	"sync"
+
+	"golang.org/x/sys/unix"
+
+	"github.com/podrun/podrun/cgroups"
+	"github.com/podrun/podrun/internal/delegation"
+	"github.com/podrun/podrun/internal/podinit"
+	"github.com/podrun/podrun/internal/procfs"
+	"github.com/podrun/podrun/internal/store"
+	"github.com/podrun/podrun/internal/trampoline"
+	"github.com/podrun/podrun/internal/undo"
+	"github.com/podrun/podrun/netns/resolvconf"
+	"github.com/podrun/podrun/pod"
+	"github.com/podrun/podrun/runner/handoff"
+	"github.com/podrun/podrun/runner/network"
+	"github.com/podrun/podrun/runner/output"
+	"github.com/podrun/podrun/volumes"
+)
+
+// Sandbox is what a pod's containers share.
+type Sandbox struct {
+	Plan    *pod.Plan
+	Store   store.Pod
+	Attempt int    // how many there were before
+	Dir     string // on tmpfs; holds mounts and files bound into containers
+
+	Namespaces
+	network.Network
+	Handoff        *handoff.Store
+	PauseProcess   procfs.Process // PID 1 of the shared PID namespace; nobody without one
+	Cgroup         *cgroups.Pod
+	Freezer        *Freezer
+	SeccompFilters sync.Map // of the default profile, by capabilities: see confine
+	warnings       []string
+	ResolvEvents   []resolvconf.Event // that the pod's are to tell
+	undo           undo.Stack
+	Warn           func(text string) // tells the user
+
+	warningsMu sync.Mutex // of warnings, while volumes are made and containers prepared
+
+	FoundationsReady chan struct{} // closed when all is there that a container is made of, or cannot be had
+
+	Trampoline *trampoline.Program
+	onLines    func(container string, lines []byte) // copies whole lines of a container elsewhere too
+}
+
+// LineSink is show for one container.
+func (s *Sandbox) LineSink(container string) func(lines []byte) {
+	return func(lines []byte) { s.onLines(container, lines) }
+}
+
+// LogConfig is where an instance's output goes.
+func (s *Sandbox) LogConfig(container string, attempt int) output.LogConfig {
+	return output.NewLogConfig(s.Store, s.Plan, container, attempt)
+}
+
+// Options are what a sandbox is made from.
+type Options struct {
+	Plan       *pod.Plan
+	Store      store.Pod
+	Namespaces Namespaces
+	Handoff    *handoff.Store
+	Ports      *network.HostPorts
+	Trampoline *trampoline.Program
+	OnLines    func(container string, lines []byte)
+	Warn       func(text string)
+}
+
+func New(o Options, attempt int) *Sandbox {
+	s := &Sandbox{
+		Plan: o.Plan, Attempt: attempt, Store: o.Store, Dir: DirOf(o.Store),
+		Namespaces: o.Namespaces, Handoff: o.Handoff, onLines: o.OnLines,
+		Trampoline: o.Trampoline, Freezer: newFreezer(false), FoundationsReady: make(chan struct{}),
+	}
+	s.Warn = func(text string) {
+		s.addWarning(text) // else what is noticed while it is made is lost with the last sandbox's
+		o.Warn(text)
+	}
+	s.Network = network.New(o.Plan, o.Store, o.Namespaces.Net, o.Handoff.PodInit, o.Ports)
+	s.Network.CgroupReady, s.Network.Warn = s.FoundationsReady, s.Warn
+	return s
+}
+
+// DirOf is the directory of a pod's sandbox.
+func DirOf(at store.Pod) string { return filepath.Join(at.RuntimeDir(), "sandbox") }
+
+// step is one part of a sandbox. Its undo accepts what is half made, or not at all.
+type step struct {
+	name string
+	make func() error
+	undo func() error
+}
+
+// connectionSteps are what no container needs before its program runs.
+func (s *Sandbox) connectionSteps() []step {
+	return []step{
+		{"network", s.Connect, s.Disconnect},
+		{"published ports", s.ServePorts, s.Ports.Close},
+	}
+}
+
+// FoundationSteps are what containers are made of.
+func (s *Sandbox) FoundationSteps() []step {
+	return []step{
+		{"directory", s.makeEtcFiles, s.removeDir},
+		{"shared mounts", s.mountShared, func() error { return s.SharedMounts().Unmount() }},
+		{"users of its own", s.makeOpenDir, s.removeOpenDir},
+		{"volumes", s.makeVolumes, s.unmountVolumes},
+		{"pod cgroup", s.makeCgroup, s.removeCgroup},
+		{"OOM scores", s.warnOOMScores, func() error { return nil }},
+		{"capabilities", s.warnCapabilities, func() error { return nil }},
+		{"shared PID namespace", s.startPause, s.stopPause},
+	}
+}
+
+// RegisterUndo makes undo what it must be for a sandbox, however far it came.
+func (s *Sandbox) RegisterUndo() {
+	for _, step := range append(s.connectionSteps(), s.FoundationSteps()...) {
+		s.undo.Push("remove "+step.name, step.undo)
+	}
+}
+
+// Create makes everything the pod's containers share, or nothing. Its two halves are made
+// beside each other; once the foundations are laid containers can be made. abandon is called
+// when there are to be none, and returns when there are none.
+func (s *Sandbox) Create(abandon func()) error {
+	s.RegisterUndo()
+	var connected error
+	var connecting sync.WaitGroup
+	connecting.Go(func() { connected = RunSteps(s.connectionSteps()) })
+	err := RunSteps(s.FoundationSteps())
+	if err != nil {
+		abandon()
+	}
+	close(s.FoundationsReady)
+	connecting.Wait()
+	if connected != nil {
+		err = connected
+	}
+	if err == nil {
+		err = s.WriteNameFiles()
+	}
+	s.warningsMu.Lock()
+	s.warnings = append(s.Network.Warnings, s.warnings...)
+	s.warningsMu.Unlock()
+	if err == nil {
+		return nil
+	}
+	abandon()
+	if uerr := s.undo.Undo(); uerr != nil {
+		fmt.Fprintln(os.Stderr, "undo sandbox:", uerr)
+	}
+	return err
+}
+
+// RunSteps makes one after another, up to the first that cannot be made.
+func RunSteps(steps []step) error {
+	for _, step := range steps {
+		if err := step.make(); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// Recover is create for what another supervisor has made, whole or in part.
+func (s *Sandbox) Recover(pause procfs.Process, cgroup string) (err error) {
+	if s.PauseProcess = pause; pause.PID != 0 {
+		s.Handoff.Exits.Track(pause)
+	}
+	if cgroup != "" {
+		if s.Cgroup, err = cgroups.Reopen(cgroup); err != nil {
+			return err
+		}
+		s.Freezer = newFreezer(s.Cgroup.ToFreeze())
+	}
+	s.RegisterUndo()
+	close(s.FoundationsReady)
+	return nil
+}
+
+// Remove undoes the sandbox. Containers must be gone.
+func (s *Sandbox) Remove() error { return s.undo.Undo() }
+
+// ServePorts lets the pod's ports of the host reach it.
+func (s *Sandbox) ServePorts() error { return s.Ports.Serve(s.Plan, &s.Network) }
+
+func (s *Sandbox) SharedMounts() volumes.Sandbox {
+	return volumes.Sandbox{Dir: filepath.Join(s.Dir, "shared"), NetNS: s.Net, IPCNS: s.IPC, Label: s.Plan.FileLabel}
+}
+
+func (s *Sandbox) mountShared() error {
+	_, err := s.SharedMounts().MountTemplates()
+	return err
+}
+
+// makeCgroup makes the pod cgroup where the host lets us. Where it does not, a pod
+// that asks for limits runs without them, and says so.
+func (s *Sandbox) makeCgroup() error {
+	want := Limits(s.Plan.Resources)
+	subtree, err := cgroups.Delegated(podinit.PID())
+	if err == nil {
+		s.Cgroup, err = subtree.CreatePod("podrun-"+s.Plan.UID, want, []int{podinit.PID()})
+	}
+	if err == nil {
+		err = subtree.Lacks(want)
+	}
+	switch {
+	case err == nil:
+	case s.Plan.RequireLimits:
+		return fmt.Errorf("limits are required, but %w", err)
+	case s.Plan.Resources.Limited() && s.Cgroup == nil:
+		s.addWarning("limits are not enforced: " + err.Error() + "; " + delegation.ProcessLimitNote(os.Geteuid() == 0 && RootIsHostRoot()))
+	case s.Plan.Resources.Limited():
+		s.addWarning("limits are not enforced: " + err.Error())
+	}
+	return nil
+}
+
+func Limits(r pod.Resources) cgroups.Limits {
+	return cgroups.Limits{
+		CPURequest: r.CPURequest, CPULimit: r.CPULimit,
+		MemoryLimit: r.MemoryLimit, MemoryMin: r.MemoryMin, MemoryLow: r.MemoryLow, MemoryHigh: r.MemoryHigh,
+		HugePages: r.HugePages,
+	}
+}
+
+func (s *Sandbox) removeCgroup() error {
+	if s.Cgroup == nil {
+		return nil
+	}
+	return s.Cgroup.Remove()
+}
+
+func (s *Sandbox) startPause() error {
+	if !s.Plan.ShareProcessNamespace {
+		return nil
+	}
+	pid, err := podinit.StartPause(s.User, slices.DeleteFunc([]string{s.Net, s.IPC, s.UTS}, func(path string) bool { return path == "" })...)
+	if err != nil {
+		return fmt.Errorf("start the shared PID namespace: %w", err)
+	}
+	st, ok := procfs.Lookup(pid)
+	if !ok {
+		return errors.New("start the shared PID namespace: its first process has gone")
+	}
+	s.PauseProcess = st.Process
+	return nil
+}
+
+func (s *Sandbox) stopPause() error {
+	if s.PauseProcess.PID == 0 {
+		return nil
+	}
+	if err := s.PauseProcess.Kill(unix.SIGKILL); err != nil && err != unix.ESRCH {
+		return fmt.Errorf("end the shared PID namespace: %w", err)
+	}
+	if _, err := s.Handoff.Exits.Wait(s.PauseProcess); err != nil {
+		return fmt.Errorf("end the shared PID namespace: %w", err)
+	}
+	s.Handoff.Exits.Forget(s.PauseProcess)
+	return nil
+}
+
+// ConfigError is a container that cannot be made from its configuration; trying
+// again helps only when something else changes. The kubelet's word for it is
+// CreateContainerConfigError.
+type ConfigError struct{ err error }
+
+func (e ConfigError) Error() string { return e.err.Error() }
+
+func NewConfigError(err error) error { return ConfigError{err} }

@@ -1,0 +1,153 @@
+package sandbox
+
+import (
+	"crypto/sha256"
+	"encoding/hex"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+	"sync"
+
+	"golang.org/x/sys/unix"
+
+	"github.com/podrun/podrun/internal/podinit"
+	"github.com/podrun/podrun/pod"
+	"github.com/podrun/podrun/volumes"
+)
+
+// Namespaces are the paths of the namespaces that the pod's containers share; user is "" where
+// it is the supervisor's.
+type Namespaces struct{ Net, IPC, UTS, User string }
+
+// PodNamespaces are those that the keeper has made, or, in place of the network's, "" for the
+// host's, in which the supervisor is.
+func PodNamespaces(plan *pod.Plan) Namespaces {
+	ns := Namespaces{podinit.NetNS(), podinit.IPCNS(), podinit.UTSNS(), podinit.UserNS()}
+	if plan.Network == pod.NetworkHost {
+		ns.Net = ""
+	}
+	return ns
+}
+
+// NetFiles are the namespaces that a thread of the supervisor has to join to be in the
+// pod's network.
+func (s Namespaces) NetFiles() []string {
+	if s.Net == "" {
+		return nil
+	}
+	return []string{s.Net}
+}
+
+// RootIsHostRoot says whether root in our user namespace is outside of it, too. Whoever that is might
+// make cgroups anywhere, and must not make them outside of his own.
+var RootIsHostRoot = sync.OnceValue(func() bool {
+	b, _ := os.ReadFile("/proc/self/uid_map")
+	return mapKeepsRoot(string(b))
+})
+
+// mapKeepsRoot is RootIsHostRoot for a uid_map (user_namespaces(7)). One that cannot be read may say so.
+func mapKeepsRoot(uidMap string) bool {
+	first := strings.Fields(uidMap)
+	return len(first) < 2 || first[1] == "0"
+}
+
+// IDMapped says whether our user namespace has an id; file is uid_map or gid_map.
+func IDMapped(file string, id int) bool {
+	b, err := os.ReadFile("/proc/self/" + file)
+	if err != nil {
+		return false
+	}
+	for line := range strings.Lines(string(b)) {
+		var first, outside, count int64
+		if n, _ := fmt.Sscan(line, &first, &outside, &count); n == 3 && int64(id) >= first && int64(id)-first < count {
+			return true
+		}
+	}
+	return false
+}
+
+// SetgroupsAllowed says whether the user namespace lets processes set their groups.
+var SetgroupsAllowed = sync.OnceValue(func() bool {
+	b, err := os.ReadFile("/proc/self/setgroups")
+	return errors.Is(err, os.ErrNotExist) || strings.TrimSpace(string(b)) != "deny"
+})
+
+// A pod with users of its own (hostUsers: false) has a range of the ids that the user's pods
+// have, which no other such pod has, and numbers them from 0 on, in a user namespace of its
+// own. What is made for it belongs to them; podrun's own files, and those of other pods, to
+// ids that do not exist in there.
+
+// MapID is the supervisor's number of one of the pod's ids.
+func (s *Sandbox) MapID(id int) int {
+	if u := s.Plan.Users; u != nil {
+		return u.First + id
+	}
+	return id
+}
+
+// IDMapped says whether the pod has an id; file is uid_map or gid_map.
+func (s *Sandbox) IDMapped(file string, id int) bool {
+	if u := s.Plan.Users; u != nil && (id < 0 || id >= u.Count) {
+		return false
+	}
+	return IDMapped(file, s.MapID(id))
+}
+
+// ChownToPod gives what the supervisor has made to the pod's own root, where it has one.
+func (s *Sandbox) ChownToPod(path string) error {
+	if s.Plan.Users == nil {
+		return nil
+	}
+	var st unix.Stat_t
+	if err := unix.Lstat(path, &st); err != nil {
+		return fmt.Errorf("give %s to the pod's users: %w", path, err)
+	}
+	if st.Uid != 0 {
+		return nil // it was given, and what became of it since is the pod's business
+	}
+	return os.Lchown(path, s.MapID(0), s.MapID(0))
+}
+
+// layersMu lets one of a pod's containers copy an image, and the others wait for it.
+var layersMu sync.Mutex
+
+// Layers are layers as the pod's own users have them: one copy, made for the pod's first
+// container of the image, which stays as long as the pod.
+func (s *Sandbox) Layers(layers []string) ([]string, error) {
+	u := s.Plan.Users
+	if u == nil {
+		return s.labelLayers(layers)
+	}
+	layersMu.Lock()
+	defer layersMu.Unlock()
+	sum := sha256.Sum256(fmt.Appendf(nil, "%d %d %s", u.First, u.Count, strings.Join(layers, "\n")))
+	dir := filepath.Join(s.Store.RootfsDir(), "own-"+hex.EncodeToString(sum[:16]))
+	var many *volumes.TooManyIDs
+	err := volumes.ShiftLayers(dir, layers, u.First, u.Count)
+	if errors.As(err, &many) {
+		return nil, NewConfigError(fmt.Errorf("%s of the image belongs to the id %d, and the pod has only %d of its own (hostUsers: false): give its user more of them in /etc/subuid and /etc/subgid", many.Path, many.ID, many.Count))
+	}
+	if err != nil {
+		return nil, err
+	}
+	return s.labelLayers([]string{dir})
+}
+
+// makeOpenDir prepares a directory which the pod's users can reach: libcontainer goes to a
+// root file system by its path, as root of the pod, who may not pass the user's directories.
+func (s *Sandbox) makeOpenDir() error {
+	if s.Plan.Users == nil {
+		return nil
+	}
+	_, err := volumes.MountOpen()
+	return err
+}
+
+func (s *Sandbox) removeOpenDir() error {
+	if s.Plan.Users == nil {
+		return nil
+	}
+	return volumes.UnmountOpen()
+}

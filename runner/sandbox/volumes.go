@@ -1,0 +1,323 @@
+package sandbox
+
+import (
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"sync"
+
+	"github.com/podrun/podrun/pod"
+	"github.com/podrun/podrun/volumes"
+)
+
+// VolumeErrors says that volumes could not be made: a line for each, in the kubelet's words.
+// It is tried again.
+type VolumeErrors struct{ Lines []string }
+
+func (u VolumeErrors) Error() string { return strings.Join(u.Lines, "\n") }
+
+func (u *VolumeErrors) Add(volume string, err error) {
+	text := strings.ReplaceAll(err.Error(), "\n", "; ")
+	u.Lines = append(u.Lines, fmt.Sprintf("MountVolume.SetUp failed for volume %q : %s", volume, text))
+}
+
+// makeVolumes makes the pod's volumes, those that nothing mounts included. All are tried,
+// so that all mistakes are told.
+func (s *Sandbox) makeVolumes() error {
+	if slices.ContainsFunc(s.Plan.Volumes, func(v pod.Volume) bool { return v.Kind == pod.Files }) {
+		// Its own file system, which is never swapped out: the files may be secrets.
+		if err := volumes.MountMemory(s.filesDir(), s.Plan.FileLabel); err != nil {
+			return err
+		}
+	}
+	if slices.ContainsFunc(s.Plan.Volumes, func(v pod.Volume) bool { return v.Kind == pod.HostPath }) {
+		if err := volumes.MountHost(s.hostDir(), []string{s.Dir, s.Store.RootfsDir()}); err != nil {
+			return err
+		}
+	}
+	errs := make([]error, len(s.Plan.Volumes))
+	makeAll := func(disk bool) {
+		for i := range s.Plan.Volumes {
+			if v := &s.Plan.Volumes[i]; onDisk(v) == disk {
+				errs[i] = s.makeVolume(v)
+			}
+		}
+	}
+	// Directories of a disk and file systems in memory do not wait for each other.
+	var mounted sync.WaitGroup
+	mounted.Go(func() { makeAll(false) })
+	makeAll(true)
+	mounted.Wait()
+	var bad VolumeErrors
+	for i, err := range errs {
+		v := &s.Plan.Volumes[i]
+		if err == nil && s.bidirectional(v.Name) {
+			err = s.makeShared(v)
+		}
+		if err != nil {
+			bad.Add(v.Name, err)
+		}
+	}
+	if len(bad.Lines) > 0 {
+		return bad
+	}
+	return nil
+}
+
+// onDisk says whether a volume is in a directory that somebody's disk has.
+func onDisk(v *pod.Volume) bool {
+	return slices.Contains([]pod.VolumeKind{pod.EmptyDir, pod.Ephemeral, pod.ClaimVolume, pod.HostPath}, v.Kind)
+}
+
+func (s *Sandbox) makeVolume(v *pod.Volume) error {
+	path := s.VolumePath(v)
+	switch v.Kind {
+	case pod.EmptyDir, pod.Ephemeral:
+		if err := volumes.MakeEmptyDir(path, emptyDirMode(v)); err != nil {
+			return err
+		}
+		if err := s.relabelVolume(v); err != nil {
+			return err
+		}
+		return s.applyFSGroup(path, v.Kind == pod.Ephemeral)
+	case pod.EmptyDirMemory:
+		if err := os.MkdirAll(path, 0o755); err != nil {
+			return err
+		}
+		if err := volumes.MountTmpfs(path, v.SizeLimit, emptyDirMode(v), v.FileLabel); err != nil {
+			return err
+		}
+		return s.applyFSGroup(path, false)
+	case pod.EmptyDirHugePages:
+		if err := volumes.MountHugePages(path, v.PageSize, emptyDirMode(v), v.FileLabel); err != nil {
+			return err
+		}
+		return s.applyFSGroup(path, false)
+	case pod.HostPath:
+		f, err := s.openHostPath(v)
+		if err != nil {
+			return err
+		}
+		return f.Close()
+	case pod.ClaimVolume:
+		return s.makeClaim(v)
+	case pod.ImageVolume:
+		layers, err := s.Layers(v.Layers)
+		if err == nil {
+			_, err = volumes.MountRootfs(s.imageDir(v), layers, true, v.FileLabel)
+		}
+		return err
+	case pod.Files:
+		return s.WriteFiles(v)
+	}
+	return fmt.Errorf("unknown kind %q", v.Kind)
+}
+
+// emptyDirMode is the kubelet's: it mounts a tmpfs without a mode, so that its root has the
+// kernel's default, with the sticky bit.
+func emptyDirMode(v *pod.Volume) uint32 {
+	switch {
+	case v.Mode != 0:
+		return v.Mode
+	case v.Kind == pod.EmptyDirMemory:
+		return 0o1777
+	}
+	return 0o777
+}
+
+// applyFSGroup gives a volume to the pod's own root, if it has one, and what is in it to its
+// fsGroup.
+func (s *Sandbox) applyFSGroup(path string, mayMatch bool) error {
+	if err := s.ChownToPod(path); err != nil {
+		return err
+	}
+	g := s.Plan.Group
+	if g == nil {
+		return nil
+	}
+	left, err := volumes.Group{ID: s.MapID(g.ID), OnRootMismatch: g.OnRootMismatch && mayMatch}.Apply(path)
+	if left > 0 {
+		s.addWarning(fmt.Sprintf("%d files of %s keep their group: they belong to users that the pod does not have", left, filepath.Base(path)))
+	}
+	return err
+}
+
+// makeClaim makes the directory of a claim, unless there is no such claim, or another pod
+// has it for itself.
+func (s *Sandbox) makeClaim(v *pod.Volume) error {
+	o, err := s.Store.Object(pod.KindClaim, v.Claim)
+	if errors.Is(err, fs.ErrNotExist) {
+		return fmt.Errorf("persistentvolumeclaim %q not found", v.Claim)
+	}
+	if err != nil {
+		return err
+	}
+	if o.Claim != nil && slices.Contains(o.Claim.AccessModes, "ReadWriteOncePod") {
+		if err := s.Store.AcquireClaim(v.Claim, s.Plan.UID); err != nil {
+			return err
+		}
+	}
+	path := s.VolumePath(v)
+	if err := volumes.MakeEmptyDir(path, 0o777); err != nil {
+		return err
+	}
+	if v.ReadOnly { // the kubelet changes nothing of it
+		return nil
+	}
+	if err := s.relabelVolume(v); err != nil {
+		return err
+	}
+	return s.applyFSGroup(path, true)
+}
+
+// makeShared lets the pod's containers see what one of them mounts in a volume.
+func (s *Sandbox) makeShared(v *pod.Volume) error {
+	path := s.VolumePath(v)
+	if v.Kind == pod.HostPath {
+		f, err := s.openHostPath(v)
+		if err != nil {
+			return err
+		}
+		defer f.Close()
+		path = s.sharedPath(v)
+		if err := volumes.Bind(f, path); err != nil {
+			return err
+		}
+		return volumes.ShareMount(path)
+	}
+	return volumes.Share(path)
+}
+
+// openHostPath refuses what only the user's supplementary groups open. The containers of a pod with
+// a single user id stay in those groups: the kernel lets nobody leave any there.
+func (s *Sandbox) openHostPath(v *pod.Volume) (*os.File, error) {
+	f, err := volumes.OpenHostPath(s.hostDir(), v.Path, volumes.HostPathType(v.PathType))
+	if err != nil || SetgroupsAllowed() {
+		return f, err
+	}
+	if err := s.checkGroups(f); err != nil {
+		f.Close()
+		return nil, err
+	}
+	return f, nil
+}
+
+// checkGroups returns an error if only a supplementary group opens a file of the host, and adds what
+// helps against that.
+func (s *Sandbox) checkGroups(f *os.File) error {
+	err := volumes.CheckGroups(s.hostDir(), f)
+	if by := (*volumes.OpenedByGroup)(nil); errors.As(err, &by) {
+		return fmt.Errorf("%w, which is refused for pods without subordinate ids: grant the user access, for example setfacl -m u:USER:rwX %s", err, by.Path)
+	}
+	return err
+}
+
+func (s *Sandbox) bidirectional(volume string) bool { return IsBidirectional(s.Plan, volume) }
+
+// IsBidirectional says whether a container's mounts in a volume are seen by others.
+func IsBidirectional(plan *pod.Plan, volume string) bool {
+	for _, list := range [][]pod.Container{plan.InitContainers, plan.Containers} {
+		for i := range list {
+			if slices.ContainsFunc(list[i].Mounts, func(m pod.Mount) bool {
+				return m.Volume == volume && m.Propagation == pod.Bidirectional
+			}) {
+				return true
+			}
+		}
+	}
+	return false
+}
+
+func (s *Sandbox) filesDir() string                { return filepath.Join(s.Dir, "files") }
+func (s *Sandbox) hostDir() string                 { return filepath.Join(s.Dir, "host") }
+func (s *Sandbox) imageDir(v *pod.Volume) string   { return filepath.Join(s.Dir, "images", v.Name) }
+func (s *Sandbox) sharedPath(v *pod.Volume) string { return filepath.Join(s.Dir, "hostpaths", v.Name) }
+func (s *Sandbox) memoryPath(v *pod.Volume) string { return filepath.Join(s.Dir, "volumes", v.Name) }
+func (s *Sandbox) StagingDir(id string) string     { return filepath.Join(s.Dir, "mounts-"+id) }
+func (s *Sandbox) Volume(name string) (v *pod.Volume) {
+	for i := range s.Plan.Volumes {
+		if s.Plan.Volumes[i].Name == name {
+			v = &s.Plan.Volumes[i]
+		}
+	}
+	return v
+}
+
+// VolumePath is where a volume is, in the supervisor's mount namespace.
+func (s *Sandbox) VolumePath(v *pod.Volume) string {
+	switch v.Kind {
+	case pod.EmptyDirMemory, pod.EmptyDirHugePages:
+		return s.memoryPath(v)
+	case pod.HostPath:
+		return v.Path
+	case pod.ClaimVolume:
+		return s.Store.ClaimDir(v.Claim)
+	case pod.ImageVolume:
+		return filepath.Join(s.imageDir(v), volumes.MergedDir)
+	case pod.Files:
+		return filepath.Join(s.filesDir(), v.Name)
+	}
+	return filepath.Join(s.Store.VolumesDir(), v.Name)
+}
+
+// unmountVolumes takes down what makeVolumes has mounted, whole or in part. Directories
+// on disk are left to those who remove the pod.
+func (s *Sandbox) unmountVolumes() error {
+	var errs []error
+	for i := range s.Plan.Volumes {
+		v := &s.Plan.Volumes[i]
+		if s.bidirectional(v.Name) {
+			if v.Kind == pod.HostPath {
+				errs = append(errs, volumes.UnmountTree(s.sharedPath(v)))
+			} else {
+				errs = append(errs, volumes.Detach(s.VolumePath(v)))
+			}
+		}
+		switch v.Kind {
+		case pod.EmptyDirMemory, pod.EmptyDirHugePages:
+			errs = append(errs, volumes.Unmount(s.VolumePath(v)))
+		case pod.ImageVolume:
+			errs = append(errs, volumes.UnmountRootfs(s.imageDir(v)))
+		case pod.ClaimVolume:
+			errs = append(errs, s.Store.ReleaseClaim(v.Claim, s.Plan.UID))
+		}
+	}
+	return errors.Join(append(errs, volumes.UnmountTree(s.filesDir()), volumes.UnmountTree(s.hostDir()))...)
+}
+
+// BindVolume binds a volume, or a part of it, on target.
+func (s *Sandbox) BindVolume(v *pod.Volume, sub, target string) error {
+	whole, err := s.openVolume(v)
+	if err != nil {
+		return err
+	}
+	defer whole.Close()
+	if sub == "" {
+		return volumes.Bind(whole, target)
+	}
+	part, err := volumes.OpenSubPath(whole, sub)
+	if err != nil {
+		return err
+	}
+	defer part.Close()
+	if v.Kind == pod.HostPath && !SetgroupsAllowed() {
+		if err := s.checkGroups(part); err != nil {
+			return err
+		}
+	}
+	return volumes.Bind(part, target)
+}
+
+func (s *Sandbox) openVolume(v *pod.Volume) (*os.File, error) {
+	switch {
+	case v.Kind != pod.HostPath:
+		return volumes.OpenVolume(s.VolumePath(v))
+	case s.bidirectional(v.Name):
+		return volumes.OpenVolume(s.sharedPath(v))
+	}
+	return s.openHostPath(v)
+}

@@ -1,0 +1,120 @@
+package runner
+
+import (
+	"errors"
+	"fmt"
+	"path/filepath"
+
+	"github.com/podrun/podrun/internal/store"
+	"github.com/podrun/podrun/lifecycle"
+	"github.com/podrun/podrun/pod"
+	"github.com/podrun/podrun/runner/clock"
+	"github.com/podrun/podrun/volumes"
+)
+
+// measureStorage holds what the pod has on disk against its plan's limits.
+func (e *engine) measureStorage() {
+	defer e.addBusy(-1)
+	began := clock.Now()
+	m := diskMeter{store: e.store, layers: e.layers()}
+	over, err := m.exceeded(e.currentPlan())
+	if err != nil {
+		e.warn("what the pod keeps on disk cannot be held against its limits: " + err.Error())
+	}
+	now := clock.Now()
+	e.emit(lifecycle.Event{At: now, Kind: lifecycle.StorageMeasured, Message: over, Bytes: m.sum, Took: now.Boot - began.Boot})
+}
+
+// layers names the directories of the root file systems there are, by container.
+func (e *engine) layers() map[string]string {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	found := map[string]string{}
+	for name, r := range e.runs {
+		if r.container != nil {
+			found[name] = r.container.ID()
+		}
+	}
+	return found
+}
+
+// diskMeter counts what the parts of a pod have on disk, each once.
+type diskMeter struct {
+	store   store.Pod
+	layers  map[string]string // by container: its root file system's directory in RootfsDir
+	counted map[string]int64  // by directory
+	sum     int64             // of all that was counted
+}
+
+// exceeded is the message of the first of the plan's limits that is exceeded, or "".
+func (m *diskMeter) exceeded(plan *pod.Plan) (message string, err error) {
+	m.counted = map[string]int64{}
+	for _, l := range plan.Storage {
+		n, err := m.used(plan, l)
+		switch {
+		case errors.Is(err, volumes.ErrTooDeep):
+			// What cannot be counted has no end.
+			return l.Message, nil
+		case err != nil:
+			return "", err
+		case n > l.Bytes:
+			return l.Message, nil
+		}
+	}
+	return "", nil
+}
+
+// used counts what a limit is about.
+func (m *diskMeter) used(plan *pod.Plan, l pod.Limit) (sum int64, err error) {
+	add := func(n int64, e error) {
+		sum += n
+		err = errors.Join(err, e)
+	}
+	switch l.Kind {
+	case pod.VolumeLimit:
+		add(m.volume(l.Name))
+	case pod.ContainerLimit:
+		add(m.container(l.Name))
+	case pod.PodLimit:
+		for _, v := range plan.Volumes {
+			if v.Kind == pod.EmptyDir {
+				add(m.volume(v.Name))
+			}
+		}
+		for _, list := range [][]pod.Container{plan.InitContainers, plan.Containers} {
+			for i := range list {
+				add(m.container(list[i].Name))
+			}
+		}
+	default:
+		return 0, fmt.Errorf("unknown limit %q", l.Kind)
+	}
+	return sum, err
+}
+
+func (m *diskMeter) volume(name string) (int64, error) {
+	return m.count(filepath.Join(m.store.VolumesDir(), name), volumes.Usage)
+}
+
+// container counts a container's logs and its writable layer.
+func (m *diskMeter) container(name string) (int64, error) {
+	n, err := m.count(m.store.LogDir(name), volumes.Usage)
+	if layer, ok := m.layers[name]; ok && err == nil {
+		var written int64
+		written, err = m.count(filepath.Join(m.store.RootfsDir(), layer), volumes.UsageOfRootfs)
+		n += written
+	}
+	return n, err
+}
+
+func (m *diskMeter) count(dir string, how func(string) (int64, error)) (int64, error) {
+	if n, ok := m.counted[dir]; ok {
+		return n, nil
+	}
+	n, err := how(dir)
+	if err == nil {
+		m.counted[dir] = n
+		m.sum += n
+	}
+	return n, err
+}

@@ -1,0 +1,206 @@
+package runner
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"net"
+	"os"
+	"slices"
+	"time"
+
+	"github.com/podrun/podrun/cgroups"
+	"github.com/podrun/podrun/internal/wire"
+	"github.com/podrun/podrun/lifecycle"
+	"github.com/podrun/podrun/pod"
+	"github.com/podrun/podrun/runner/sandbox"
+	"github.com/podrun/podrun/volumes"
+)
+
+// apply answers the request for another Plan.
+func (c *control) apply(conn *net.UnixConn, req *wire.ApplyRequest) error {
+	if err := c.refusePaused(); err != nil {
+		return wire.WriteFrame(conn, wire.Frame{Error: err})
+	}
+	frame := wire.Frame{Applied: true}
+	var next pod.Plan
+	err := json.Unmarshal(req.Plan, &next)
+	if err == nil {
+		err = c.engine.apply(&next, req.Manifest)
+	}
+	if err != nil {
+		frame = wire.Frame{Error: &wire.Error{Message: err.Error(), Code: 1}}
+	}
+	return wire.WriteFrame(conn, frame)
+}
+
+// apply makes next the pod's Plan, now and for later: cgroups first, then the record,
+// then the loop, which restarts the containers that have another revision. Whoever
+// dies in between leaves a record that differs from what was wanted, so that the next
+// `podrun up` does it again; nothing here minds being done twice.
+func (e *engine) apply(next *pod.Plan, manifest []byte) error {
+	e.applying.Lock()
+	defer e.applying.Unlock()
+	plan := e.latestPlan()
+	if err := checkSamePod(plan, next); err != nil {
+		return err
+	}
+	if err := e.resize(next); err != nil {
+		return err
+	}
+	if err := e.store.Update(next, manifest); err != nil {
+		return errors.Join(err, e.resize(plan)) // what is not recorded must not hold
+	}
+	e.mu.Lock()
+	e.next = next
+	e.mu.Unlock()
+	e.refreshVolumes() // labels and annotations may be files
+	e.emit(lifecycle.Event{Kind: lifecycle.Replanned})
+	return nil
+}
+
+// checkSamePod refuses what is no Plan for this very pod.
+func checkSamePod(plan, next *pod.Plan) error {
+	same := func(a, b []pod.Container) bool {
+		return slices.EqualFunc(a, b, func(a, b pod.Container) bool { return a.Name == b.Name && a.Sidecar == b.Sidecar })
+	}
+	switch {
+	case next.Version > pod.PlanVersion:
+		return fmt.Errorf("apply the plan: version %d was written by a newer podrun", next.Version)
+	case len(next.Ephemeral) < len(plan.Ephemeral) || !same(plan.Ephemeral, next.Ephemeral[:len(plan.Ephemeral)]):
+		return errors.New("apply the plan: it lacks an ephemeral container that was added meanwhile: try again")
+	case next.UID != plan.UID, !same(plan.InitContainers, next.InitContainers), !same(plan.Containers, next.Containers):
+		return errors.New("apply the plan: it is one of another pod")
+	}
+	return nil
+}
+
+// latestPlan is the Plan that was applied last, which the loop may not have taken up yet.
+func (e *engine) latestPlan() *pod.Plan {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	if e.next != nil {
+		return e.next
+	}
+	return e.plan
+}
+
+// takeLatestPlan takes the latest Plan up for what is done from now on. The loop calls it.
+func (e *engine) takeLatestPlan() *pod.Plan {
+	plan := e.latestPlan()
+	e.mu.Lock()
+	e.plan, e.next = plan, nil
+	e.mu.Unlock()
+	e.publishEndpoint(nil)
+	return plan
+}
+
+// resize gives the pod's cgroup and those of its running containers the limits of a
+// Plan. One that is being made gets them when it runs: see resizeIfReplanned.
+func (e *engine) resize(plan *pod.Plan) error {
+	e.mu.Lock()
+	s := e.sandbox
+	inside := map[string]cgroups.Limits{}
+	for name, r := range e.runs {
+		if c, ok := plan.Container(name); ok && r.container != nil {
+			inside[name] = sandbox.Limits(c.Resources)
+		}
+	}
+	e.mu.Unlock()
+	switch {
+	case s == nil: // it is being made, or the pod has ended
+		return nil
+	case s.Cgroup == nil:
+		if plan.Resources.Limited() {
+			e.warn("limits are not enforced: the pod has no cgroup of its own")
+		}
+		return nil
+	}
+	return s.Cgroup.Resize(sandbox.Limits(plan.Resources), inside)
+}
+
+// resizeIfReplanned is for what was made by one Plan while another was applied.
+func (e *engine) resizeIfReplanned(made *pod.Plan) {
+	e.applying.Lock()
+	defer e.applying.Unlock()
+	if latest := e.latestPlan(); latest != made {
+		if err := e.resize(latest); err != nil {
+			e.warn("resources were not resized: " + err.Error())
+		}
+	}
+}
+
+// objectChanged looks at an object that is not what it was. Environments are left as they are:
+// the next start of a container sees it.
+func (e *engine) objectChanged(what wire.ChangedRequest) {
+	s := e.currentSandbox()
+	if what.Kind == pod.KindService && s != nil && s.Slot != 0 {
+		if err := s.UpdateServices(); err != nil {
+			fmt.Fprintln(os.Stderr, err)
+		}
+	}
+	e.refreshVolumes()
+	e.emit(lifecycle.Event{Kind: lifecycle.ObjectChanged})
+}
+
+// refreshVolumes brings the files of all volumes up to date with what they are made of. What
+// cannot be had leaves a volume as it was, and is told.
+func (e *engine) refreshVolumes() {
+	s := e.currentSandbox()
+	if s == nil {
+		return
+	}
+	e.refreshing.Lock()
+	defer e.refreshing.Unlock()
+	plan := e.latestPlan()
+	var bad sandbox.VolumeErrors
+	for i := range plan.Volumes {
+		v := &plan.Volumes[i]
+		if v.Kind != pod.Files {
+			continue
+		}
+		if _, err := os.Lstat(s.VolumePath(v)); err != nil {
+			continue // the pod ends
+		}
+		if err := s.WriteFiles(v); err != nil {
+			bad.Add(v.Name, err)
+		}
+	}
+	if len(bad.Lines) > 0 {
+		e.emit(lifecycle.Event{Kind: lifecycle.VolumesFailed, Attempt: s.Attempt, Message: bad.Error()})
+	}
+	e.addBusy(1) // no doze until it is swept
+	time.AfterFunc(sweepAfter, func() {
+		defer e.addBusy(-1)
+		e.refreshing.Lock()
+		defer e.refreshing.Unlock()
+		for i := range plan.Volumes {
+			if v := &plan.Volumes[i]; v.Kind == pod.Files {
+				_ = volumes.SweepFiles(s.VolumePath(v), v.Dirs) // the next one sweeps, too
+			}
+		}
+	})
+}
+
+// sweepAfter is how long what was replaced stays: for those who were about to open it.
+const sweepAfter = time.Second
+
+// publishEndpoint tells other pods of this one, if there is something new to tell, and has
+// Services lead to it or not. Without a status it is as ready as it was.
+func (e *engine) publishEndpoint(st *pod.Status) {
+	e.mu.Lock()
+	s, plan := e.sandbox, e.plan
+	if s == nil || s.Slot == 0 {
+		e.mu.Unlock()
+		return
+	}
+	e.busy++
+	e.mu.Unlock()
+	s.SetEndpoint(plan, st)
+	go func() {
+		defer e.addBusy(-1)
+		if err := s.PublishEndpoint(); err != nil {
+			fmt.Fprintln(os.Stderr, err)
+		}
+	}()
+}
