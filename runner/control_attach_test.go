@@ -146,7 +146,7 @@ func TestJoin(t *testing.T) {
 	if log := p.log("a"); log != "got one\ngot two\ngot 7\n" {
 		t.Errorf("log %q", log)
 	}
-	for container, want := range map[string]string{"b": "container b takes no input: its stdin is false", "a": "container a is not running", "c": "container c is not running"} {
+	for container, want := range map[string]string{"b": "container b takes no input: stdin is false", "a": "container a is not running", "c": "container c is not running"} {
 		if _, err := p.join(container, true); err == nil || err.Message != want {
 			t.Errorf("join %s: %+v, want %q", container, err, want)
 		}
@@ -256,7 +256,7 @@ func TestInputOutlivesSupervisors(t *testing.T) {
 	for name, tty := range map[string]bool{"terminal": true, "pipe": false} {
 		t.Run(name, func(t *testing.T) {
 			testenv.NoLeaks(t)
-			t.Setenv("PODRUN_DOZE_AFTER", "20ms")
+			t.Setenv("PODRUN_HIBERNATE_AFTER", "20ms")
 			c := shell(layer(t), "a", `stty -echo 2> /dev/null; i=0; while read x; do echo "$i got $x"; i=$((i+1)); done; echo eof`)
 			c.TTY, c.Stdin = tty, true
 			w := startWhole(t, newPlan(nil, []pod.Container{c}))

@@ -44,7 +44,7 @@ func (c *control) copy(conn *net.UnixConn, req *wire.CopyRequest, files []*os.Fi
 		f.Close() // the end of the stream
 	}
 	if x.Context().Err() != nil && err != nil {
-		err = fmt.Errorf("the container has ended meanwhile: %w", err)
+		err = fmt.Errorf("the container has ended: %w", err)
 	}
 	if err != nil {
 		return wire.WriteFrame(conn, wire.Frame{Error: &wire.Error{Message: copyFailure(req, err), Code: 1}})

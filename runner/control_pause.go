@@ -26,8 +26,8 @@ func (e *engine) cannotPause() *wire.Error {
 	case e.sandbox == nil:
 		return &wire.Error{Message: "it is still being made, or ends", Code: 1, Hint: "podrun ps shows its state"}
 	case e.sandbox.Cgroup == nil:
-		return &wire.Error{Message: "it has no cgroup of its own, by which its processes could be held", Code: 1,
-			Hint: "podrun doctor says how this machine lets pods have some; podrun stop ends the pod and keeps what it leaves"}
+		return &wire.Error{Message: "it has no cgroup of its own to freeze", Code: 1,
+			Hint: "podrun doctor shows how to get cgroups on this machine; podrun stop ends the pod and keeps its data"}
 	}
 	return nil
 }
@@ -49,7 +49,7 @@ func (c *control) pauseOrResume(conn *net.UnixConn, req *wire.PauseRequest) erro
 		c.engine.emit(lifecycle.Event{Kind: lifecycle.ResumeWanted})
 	}
 	return wire.WriteFrame(conn, wire.Frame{Error: &wire.Error{
-		Message: "its processes do not follow in time", Code: 1, Hint: "podrun ps and podrun events show what it does",
+		Message: "its processes did not freeze or thaw in time", Code: 1, Hint: "podrun ps and podrun events show what it does",
 	}})
 }
 

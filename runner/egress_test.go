@@ -291,7 +291,7 @@ func TestNetstack(t *testing.T) {
 	remote := remoteHost(t)
 	answering(t, remote, 7000)
 	answering(t, "/proc/thread-self/ns/net", 7001)
-	t.Setenv("PODRUN_DOZE_AFTER", "50ms")
+	t.Setenv("PODRUN_HIBERNATE_AFTER", "50ms")
 	plan := newPlan(nil, []pod.Container{shell(layer(t), "a", "exec nc -ll -p 80 -e /bin/sh -c 'read x; cat /proc/net/tcp /proc/net/tcp6'")})
 	plan.Network = pod.NetworkNetstack
 	plan.Ports = []pod.Port{{Container: "a", Protocol: "TCP", Number: 80, HostPort: 8080}, {Container: "a", Protocol: "UDP", Number: 53, HostPort: 8080}}

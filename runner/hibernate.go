@@ -28,10 +28,10 @@ const (
 // seconds stays awake.
 const minHibernation = 15 * time.Second
 
-// hibernateAfter is the environment's PODRUN_DOZE_AFTER (as "2s"; "0" never), which the
+// hibernateAfter is the environment's PODRUN_HIBERNATE_AFTER (as "2s"; "0" never), which the
 // pod has from the one who started it.
 func hibernateAfter() time.Duration {
-	d, err := time.ParseDuration(os.Getenv("PODRUN_DOZE_AFTER"))
+	d, err := time.ParseDuration(os.Getenv("PODRUN_HIBERNATE_AFTER"))
 	if err != nil || d < 0 {
 		return defaultHibernateAfter
 	}

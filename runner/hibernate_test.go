@@ -48,7 +48,7 @@ func (w wholePod) awake(keeper int) int {
 // drowsy starts a pod whose supervisor dozes as soon as it is quiet.
 func drowsy(t *testing.T, plan *pod.Plan) (w wholePod, keeper int) {
 	t.Helper()
-	t.Setenv("PODRUN_DOZE_AFTER", "20ms")
+	t.Setenv("PODRUN_HIBERNATE_AFTER", "20ms")
 	w = startWhole(t, plan)
 	w.until(running)
 	_, keeper = w.processes()
@@ -249,7 +249,7 @@ func TestTimesAreKeptAsleep(t *testing.T) {
 	l := layer(t)
 	plan := withFifos(t, newPlan(nil, []pod.Container{shell(l, "a", "exit 1"), shell(l, "b", obedient)}), "never")
 	plan.RestartPolicy, plan.ActiveDeadlineSeconds, plan.GraceSeconds = pod.RestartAlways, 3, 0
-	t.Setenv("PODRUN_DOZE_AFTER", "20ms")
+	t.Setenv("PODRUN_HIBERNATE_AFTER", "20ms")
 	begun := time.Now()
 	w := startWhole(t, plan)
 	st := w.final()
@@ -291,7 +291,7 @@ func TestLostPauseEndsTheSandbox(t *testing.T) {
 				testenv.NoLeaks(t)
 				plan := newPlan(nil, []pod.Container{shell(layer(t), "a", "exec sleep 1000")})
 				plan.ShareProcessNamespace, plan.RestartPolicy = true, policy
-				t.Setenv("PODRUN_DOZE_AFTER", after)
+				t.Setenv("PODRUN_HIBERNATE_AFTER", after)
 				w := startWhole(t, plan)
 				w.until(running)
 				w.killPause(after != "0")
@@ -392,7 +392,7 @@ func TestWokenSupervisorHandsOnNothing(t *testing.T) {
 			}), "fifo")
 			plan.RestartPolicy, plan.ShareProcessNamespace = pod.RestartAlways, shared
 			plan.Containers[0].User = "1000:1000"
-			t.Setenv("PODRUN_DOZE_AFTER", "200ms")
+			t.Setenv("PODRUN_HIBERNATE_AFTER", "200ms")
 			w := startWhole(t, plan)
 			w.until(running)
 			script := []string{"/bin/sh", "-c", attributes}

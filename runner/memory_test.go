@@ -69,7 +69,7 @@ func TestShrink(t *testing.T) {
 // for each: fifty do not cost it much more than one.
 func TestManyContainersCostLittle(t *testing.T) {
 	testenv.NoLeaks(t)
-	t.Setenv("PODRUN_DOZE_AFTER", "0")
+	t.Setenv("PODRUN_HIBERNATE_AFTER", "0")
 	l := layer(t)
 	const many, threads, memory = 50, 45, 16 << 10 // kB: about 12 MB were measured at rest
 	var list []pod.Container

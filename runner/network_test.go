@@ -177,7 +177,7 @@ func aServer(t *testing.T, at netip.AddrPort) {
 // wakes one that dozes. What listens on the host's loopback it never reaches.
 func TestTheWorld(t *testing.T) {
 	testenv.NoLeaks(t)
-	t.Setenv("PODRUN_DOZE_AFTER", "50ms")
+	t.Setenv("PODRUN_HIBERNATE_AFTER", "50ms")
 	testenv.LoopbackUp(t)
 	remoteHost(t)
 	host := netip.MustParseAddr("10.77.0.1")

@@ -208,7 +208,7 @@ func TestKeeperHoldsTheSandbox(t *testing.T) {
 	w := startWhole(t, plan)
 	w.until(running)
 	supervisor, keeper := w.processes()
-	for pid, want := range map[int]string{supervisor: "podrun-superv\n", keeper: "podrun-keeper\n"} {
+	for pid, want := range map[int]string{supervisor: "podrun-superv\n", keeper: "podrun-podinit\n"} {
 		if b, err := os.ReadFile("/proc/" + strconv.Itoa(pid) + "/comm"); err != nil || string(b) != want {
 			t.Errorf("process %d is %q, want %q: %v", pid, b, want, err)
 		}
@@ -242,7 +242,7 @@ func TestKilledPodLeavesNothingThatCannotBeRemoved(t *testing.T) {
 	for _, after := range []string{"0", "20ms"} {
 		t.Run(after, func(t *testing.T) {
 			testenv.NoLeaks(t)
-			t.Setenv("PODRUN_DOZE_AFTER", after)
+			t.Setenv("PODRUN_HIBERNATE_AFTER", after)
 			l := layer(t)
 			c := shell(l, "a", "mkdir -p /v/d && chown 1000:1000 /v/d && chmod 700 /v/d && touch /x && echo ready && exec sleep 1000")
 			c.Mounts = []pod.Mount{{Volume: "v", Path: "/v"}}
@@ -286,7 +286,7 @@ func TestKilledKeepers(t *testing.T) {
 	l := layer(t)
 	var slowest time.Duration
 	for round := range killPods * *torture {
-		t.Setenv("PODRUN_DOZE_AFTER", []string{"0", "10ms", "50ms"}[round%3])
+		t.Setenv("PODRUN_HIBERNATE_AFTER", []string{"0", "10ms", "50ms"}[round%3])
 		w := startWhole(t, killPlan(t, l, round%2 == 0))
 		restarts := 0
 		for range keeperKills {

@@ -212,7 +212,7 @@ func TestSupervisorsEndWhilePrepared(t *testing.T) {
 	for _, doze := range []bool{false, true} {
 		t.Run(fmt.Sprint("doze ", doze), func(t *testing.T) {
 			testenv.NoLeaks(t)
-			t.Setenv("PODRUN_DOZE_AFTER", map[bool]string{false: "0", true: "50ms"}[doze])
+			t.Setenv("PODRUN_HIBERNATE_AFTER", map[bool]string{false: "0", true: "50ms"}[doze])
 			l := layer(t)
 			w := startWhole(t, withFifos(t, newPlan([]pod.Container{shell(l, "init", "cat /v/go")}, []pod.Container{shell(l, "app", "echo ran; exit 4")}), "go"))
 			w.until(func(st *pod.Status) bool { return st.InitContainers[1].State.Running != nil })

@@ -188,7 +188,7 @@ func TestRarelyProbedPodDozes(t *testing.T) {
 // TestOftenProbedPodStaysAwake: falling asleep costs more than it saves.
 func TestOftenProbedPodStaysAwake(t *testing.T) {
 	testenv.NoLeaks(t)
-	t.Setenv("PODRUN_DOZE_AFTER", "20ms")
+	t.Setenv("PODRUN_HIBERNATE_AFTER", "20ms")
 	c := shell(layer(t), "a", "exec sleep 1000")
 	c.Readiness = probed(execHandler("echo asked > /proc/1/fd/1"))
 	w := startWhole(t, newPlan(nil, []pod.Container{c}))

@@ -107,16 +107,16 @@ func (a *recovery) closeUnused() {
 func (a *recovery) listener() (*net.UnixListener, error) {
 	file, ok := a.takeFile(controlName)
 	if !ok {
-		return nil, unrecoverable{fmt.Errorf("take up the control socket: the keeper has none")}
+		return nil, unrecoverable{fmt.Errorf("recover the control socket: the pod init has none")}
 	}
 	defer file.Close()
 	l, err := net.FileListener(file)
 	if err != nil {
-		return nil, fmt.Errorf("take up the control socket: %w", err)
+		return nil, fmt.Errorf("recover the control socket: %w", err)
 	}
 	u, ok := l.(*net.UnixListener)
 	if !ok {
-		return nil, unrecoverable{fmt.Errorf("take up the control socket: it is a %T", l)}
+		return nil, unrecoverable{fmt.Errorf("recover the control socket: it is a %T", l)}
 	}
 	u.SetUnlinkOnClose(false)
 	return u, nil
@@ -188,7 +188,7 @@ func (a *recovery) recoverSandbox() error {
 		reconnect = box.ReconnectForRemoval
 	}
 	if err := reconnect(a.takeFile); err != nil {
-		return fmt.Errorf("take up the pod's network: %w", err)
+		return fmt.Errorf("recover the pod's network: %w", err)
 	}
 	if a.observed.Sandbox != lifecycle.SandboxRemoving {
 		if err := box.ServePorts(); err != nil {
@@ -296,14 +296,14 @@ func (a *recovery) recoverContainer(r handoff.Run) error {
 	e := a.engine
 	planned, ok := e.plan.Container(r.Name)
 	if !ok {
-		return unrecoverable{fmt.Errorf("take up container %s: the plan has none", r.Name)}
+		return unrecoverable{fmt.Errorf("recover container %s: the plan has none", r.Name)}
 	}
 	if a.inherited.Died {
 		r.Streams = nil // they are of an earlier sleep
 	}
 	x, err := container.Recover(e.sandbox, planned, r, a.state.Runs, a.takeFile)
 	if err != nil {
-		return fmt.Errorf("take up container %s: %w", r.Name, err)
+		return fmt.Errorf("recover container %s: %w", r.Name, err)
 	}
 	e.runs[r.Name] = &run{container: x}
 	a.recovered = append(a.recovered, x)
@@ -350,7 +350,7 @@ func (a *recovery) removeLeftovers(s *sandbox.Sandbox) {
 func (a *recovery) restartUnstarted(name string, c *lifecycle.Container) error {
 	planned, ok := a.engine.plan.Container(name)
 	if !ok {
-		return unrecoverable{fmt.Errorf("take up container %s: the plan has none", name)}
+		return unrecoverable{fmt.Errorf("recover container %s: the plan has none", name)}
 	}
 	if c.State == lifecycle.RunRunning { // never recorded: there was no room
 		a.observed.Apply(a.engine.plan, lifecycle.Event{
@@ -365,7 +365,7 @@ func (a *recovery) restartUnstarted(name string, c *lifecycle.Container) error {
 	if a.observed.Ending != nil {
 		a.observed.Apply(a.engine.plan, lifecycle.Event{
 			At: clock.Now(), Kind: lifecycle.StartFailed, Container: name, Attempt: c.Attempt,
-			Reason: "StartError", ExitCode: 137, Message: "its start was given up: the pod ends",
+			Reason: "StartError", ExitCode: 137, Message: "its start was canceled: the pod is stopping",
 		})
 		return nil
 	}

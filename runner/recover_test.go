@@ -30,7 +30,7 @@ import (
 // none is obeyed.
 func TestSupervisorsThatDieInALoop(t *testing.T) {
 	testenv.NoLeaks(t)
-	t.Setenv("PODRUN_DOZE_AFTER", "0")
+	t.Setenv("PODRUN_HIBERNATE_AFTER", "0")
 	w := startWhole(t, withFifos(t, newPlan(nil, []pod.Container{shell(layer(t), "a", obedient)}), "never"))
 	w.until(running)
 	w.release("never")
@@ -39,7 +39,7 @@ func TestSupervisorsThatDieInALoop(t *testing.T) {
 		b, _ := os.ReadFile(w.place.SupervisorLog())
 		return string(b)
 	}
-	for deadline := time.Now().Add(time.Minute); !strings.Contains(said(), "another begins in 0.8 s"); {
+	for deadline := time.Now().Add(time.Minute); !strings.Contains(said(), "restarting in 0.8 s"); {
 		if pid := supervisorOf(keeper); pid != 0 {
 			unix.Kill(pid, unix.SIGKILL)
 		}
@@ -47,7 +47,7 @@ func TestSupervisorsThatDieInALoop(t *testing.T) {
 			t.Fatalf("the keeper does not wait longer and longer: %s", said())
 		}
 	}
-	if n := strings.Count(said(), "another begins in 0.0 s"); n != 5 {
+	if n := strings.Count(said(), "restarting in 0.0 s"); n != 5 {
 		t.Errorf("%d supervisors began at once, want 5: %s", n, said())
 	}
 	if err := unix.Kill(keeper, unix.SIGTERM); err != nil {
@@ -61,7 +61,7 @@ func TestSupervisorsThatDieInALoop(t *testing.T) {
 // A supervisor that hangs can be replaced through the keeper.
 func TestKeeperReplacesTheSupervisor(t *testing.T) {
 	testenv.NoLeaks(t)
-	t.Setenv("PODRUN_DOZE_AFTER", "0")
+	t.Setenv("PODRUN_HIBERNATE_AFTER", "0")
 	w := startWhole(t, newPlan(nil, []pod.Container{shell(layer(t), "a", "exec sleep 1000")}))
 	w.until(running)
 	hangs, keeper := w.processes()
@@ -331,7 +331,7 @@ func TestNotRecorded(t *testing.T) {
 	}
 	reapAll()
 	said, err := os.ReadFile(w.place.SupervisorLog())
-	if err != nil || !strings.Contains(string(said), "whoever began it has given up") {
+	if err != nil || !strings.Contains(string(said), "the command that started it gave up") {
 		t.Errorf("the supervisor says %q, %v", said, err)
 	}
 }

@@ -71,7 +71,7 @@ func (s *supervisor) recreate(why string) (lifecycle.Observed, error) {
 	}
 	e.warnings, e.cgroup = left.Warnings, left.Cgroup
 	if err := e.removeLost(left, &known); err != nil {
-		return known, fmt.Errorf("remove what is left of a sandbox: %w", err)
+		return known, fmt.Errorf("remove the previous sandbox: %w", err)
 	}
 	e.handoff.Update(func(st *handoff.State) {
 		st.Pause, st.Cgroup, st.Runs, st.Leftovers, st.Notify, st.Hibernation = procfs.Process{}, "", nil, nil, nil, handoff.Hibernation{}

@@ -69,7 +69,7 @@ func (w wholePod) guardOf(keeper int) int {
 		t.Errorf("the guard is said to be %d, a guard: %t", pid, podinit.IsMonitor(pid, w.place))
 	}
 	guard, ok := procfs.Lookup(st.PPID)
-	if !ok || guard.Comm != "podrun-guard" {
+	if !ok || guard.Comm != "podrun-monitor" {
 		t.Fatalf("the keeper's parent is %+v", guard)
 	}
 	return guard.PID
@@ -101,7 +101,7 @@ func TestAnotherSandboxAfterTheKeeper(t *testing.T) {
 	for _, after := range []string{"0", "20ms"} {
 		t.Run(after, func(t *testing.T) {
 			testenv.NoLeaks(t)
-			t.Setenv("PODRUN_DOZE_AFTER", after)
+			t.Setenv("PODRUN_HIBERNATE_AFTER", after)
 			w := startWhole(t, risingPlan(t, "exec sleep 1000"))
 			w.until(running)
 			w.logged("up", 1)
@@ -187,7 +187,7 @@ func TestKeepersKilledInALoop(t *testing.T) {
 		b, _ := os.ReadFile(w.place.SupervisorLog())
 		return string(b)
 	}
-	for deadline := time.Now().Add(2 * patient); !strings.Contains(said(), "another begins in 1.6 s"); {
+	for deadline := time.Now().Add(2 * patient); !strings.Contains(said(), "restarting in 1.6 s"); {
 		for _, pid := range childrenOf(guard) {
 			unix.Kill(pid, unix.SIGKILL)
 		}

@@ -19,7 +19,7 @@ func (e *engine) measureStorage() {
 	m := diskMeter{store: e.store, layers: e.layers()}
 	over, err := m.exceeded(e.currentPlan())
 	if err != nil {
-		e.warn("what the pod keeps on disk cannot be held against its limits: " + err.Error())
+		e.warn("the pod's disk usage cannot be compared with its limits: " + err.Error())
 	}
 	now := clock.Now()
 	e.emit(lifecycle.Event{At: now, Kind: lifecycle.StorageMeasured, Message: over, Bytes: m.sum, Took: now.Boot - began.Boot})

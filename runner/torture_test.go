@@ -181,7 +181,7 @@ func TestKilledSupervisors(t *testing.T) {
 	var slowest time.Duration
 	for round := range killPods * *torture {
 		after := []string{"0", "10ms", "50ms"}[round%3]
-		t.Setenv("PODRUN_DOZE_AFTER", after)
+		t.Setenv("PODRUN_HIBERNATE_AFTER", after)
 		k := &killing{t: t, wholePod: startWhole(t, killPlan(t, l, round%2 == 0))}
 		for range killsPerPod - 2 {
 			k.strike(time.Duration(rand.Int64N(int64(80 * time.Millisecond))))

@@ -68,9 +68,9 @@ func checkSamePod(plan, next *pod.Plan) error {
 	case next.Version > pod.PlanVersion:
 		return fmt.Errorf("apply the plan: version %d was written by a newer podrun", next.Version)
 	case len(next.Ephemeral) < len(plan.Ephemeral) || !same(plan.Ephemeral, next.Ephemeral[:len(plan.Ephemeral)]):
-		return errors.New("apply the plan: it lacks an ephemeral container that was added meanwhile: try again")
+		return errors.New("apply the plan: it lacks an ephemeral container that was added in the meantime; try again")
 	case next.UID != plan.UID, !same(plan.InitContainers, next.InitContainers), !same(plan.Containers, next.Containers):
-		return errors.New("apply the plan: it is one of another pod")
+		return errors.New("apply the plan: it belongs to another pod")
 	}
 	return nil
 }

@@ -21,10 +21,10 @@ func TestApplyRefusesAnotherPodsPlan(t *testing.T) {
 		want string
 	}{
 		"resources and a revision": {of(func(p *pod.Plan) { p.Resources.CPULimit, p.Containers[0].Revision = 1, 1 }), ""},
-		"another uid":              {of(func(p *pod.Plan) { p.UID = "v" }), "it is one of another pod"},
-		"a container less":         {of(func(p *pod.Plan) { p.Containers = p.Containers[:1] }), "it is one of another pod"},
-		"another order":            {of(func(p *pod.Plan) { p.Containers[0].Name, p.Containers[1].Name = "b", "a" }), "it is one of another pod"},
-		"a sidecar now":            {of(func(p *pod.Plan) { p.InitContainers[0].Sidecar = true }), "it is one of another pod"},
+		"another uid":              {of(func(p *pod.Plan) { p.UID = "v" }), "it belongs to another pod"},
+		"a container less":         {of(func(p *pod.Plan) { p.Containers = p.Containers[:1] }), "it belongs to another pod"},
+		"another order":            {of(func(p *pod.Plan) { p.Containers[0].Name, p.Containers[1].Name = "b", "a" }), "it belongs to another pod"},
+		"a sidecar now":            {of(func(p *pod.Plan) { p.InitContainers[0].Sidecar = true }), "it belongs to another pod"},
 		"a newer podrun's":         {of(func(p *pod.Plan) { p.Version++ }), "newer podrun"},
 	} {
 		err := checkSamePod(same, tt.next)

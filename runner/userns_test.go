@@ -235,7 +235,7 @@ const ipcScript = "ls /dev/shm; ls /dev/mqueue; touch /dev/shm/segment /dev/mque
 // whose processes are not shared.
 func TestPodsReachNoOtherPod(t *testing.T) {
 	testenv.NoLeaks(t)
-	t.Setenv("PODRUN_DOZE_AFTER", "0") // another supervisor is one that was killed
+	t.Setenv("PODRUN_HIBERNATE_AFTER", "0") // another supervisor is one that was killed
 	l := layer(t)
 	plan := newPlan(nil, []pod.Container{shell(l, "a", "exec sleep 1000"), shell(l, "b", "exec sleep 1000")})
 	p := startWhole(t, plan)

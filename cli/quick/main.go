@@ -92,7 +92,7 @@ func ended(err error) int {
 }
 
 // frontEnv is the descriptor of the whole front's program: see internal/stage/hasten.
-const frontEnv = "_PODRUN_FRONT"
+const frontEnv = "_PODRUN_CLI"
 
 // closeFront keeps the descriptor from the programs that this one executes: none but the
 // whole front, which is executed by its name.

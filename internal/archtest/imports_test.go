@@ -126,7 +126,7 @@ func TestPurePackages(t *testing.T) {
 }
 
 func TestSupervisorDeps(t *testing.T) {
-	checkDeps(t, "the supervisor's program", "internal/stage/back", modulePath+"/runner", notInSupervisor)
+	checkDeps(t, "the supervisor's program", "internal/programs/supervisor", modulePath+"/runner", notInSupervisor)
 }
 
 func TestFastPathDeps(t *testing.T) {

@@ -87,8 +87,8 @@ func TestInitFunctions(t *testing.T) {
 	for _, f := range allFiles(t) {
 		for _, d := range f.Decls {
 			fn, ok := d.(*ast.FuncDecl)
-			if ok && fn.Recv == nil && fn.Name.Name == "init" && f.path != "main.go" && !within(f.dir, "internal/stage") && allowedInits[f.path] == "" {
-				t.Errorf("%s: init() belongs to main.go and internal/stage.\n\tWhy: every process of podrun, each container's start included, pays for it before main.\n\tDo: a function that somebody calls, or sync.OnceValue.", at(fn.Pos()))
+			if ok && fn.Recv == nil && fn.Name.Name == "init" && f.path != "main.go" && !within(f.dir, "internal/reexec") && allowedInits[f.path] == "" {
+				t.Errorf("%s: init() belongs to main.go and internal/reexec.\n\tWhy: every process of podrun, each container's start included, pays for it before main.\n\tDo: a function that somebody calls, or sync.OnceValue.", at(fn.Pos()))
 			}
 		}
 	}

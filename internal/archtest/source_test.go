@@ -49,7 +49,7 @@ var paths = sync.OnceValues(func() ([]string, error) {
 
 // isBuildOutput says whether a file is what scripts/build embeds.
 func isBuildOutput(rel string) bool {
-	return path.Dir(rel) == "internal/stage/embed" && slices.Contains([]string{".bin", ".zst", ".sum"}, path.Ext(rel))
+	return path.Dir(rel) == "internal/programs" && slices.Contains([]string{".bin", ".zst", ".sum"}, path.Ext(rel))
 }
 
 var parsed = sync.OnceValues(func() ([]*goFile, error) {

@@ -33,7 +33,7 @@ func enterNamespaces(args []string) int {
 	if err := cmd.Run(); err == nil {
 		return 0
 	} else if exit := (*exec.ExitError)(nil); !errors.As(err, &exit) {
-		writeFindings(mapped(), overlay(args[0]), host.Finding{Name: host.Network, Level: host.Warning, Detail: "not tried: there are no namespaces", Cure: "see sandbox"}, failed(host.Sandbox, fmt.Errorf("make a pod's namespaces: %w", err)))
+		writeFindings(mapped(), overlay(args[0]), host.Finding{Name: host.Network, Level: host.Warning, Detail: "not probed: no namespaces", Cure: "see sandbox"}, failed(host.Sandbox, fmt.Errorf("make a pod's namespaces: %w", err)))
 		return 0
 	}
 	return 1
@@ -45,7 +45,7 @@ func probeAll(args []string) int {
 	ids, root, net := mapped(), overlay(args[0]), network()
 	sandbox := failed(host.Sandbox, errors.Join(mounts(args[0]), filter()))
 	if sandbox.Level == "" {
-		sandbox = host.Finding{Name: host.Sandbox, Level: host.OK, Detail: "a pod's namespaces, mounts and system call filter can be made"}
+		sandbox = host.Finding{Name: host.Sandbox, Level: host.OK, Detail: "namespaces, mounts and the seccomp filter of a pod work"}
 	}
 	writeFindings(ids, root, net, sandbox)
 	return 0

@@ -27,8 +27,8 @@ import (
 
 // The stages.
 const (
-	outerStage = "_trial"
-	innerStage = "_trial-inside"
+	outerStage = "_nsprobe"
+	innerStage = "_nsprobe-inside"
 )
 
 // Stages are run by the program that calls Run.
@@ -47,7 +47,7 @@ func Probes(ctx context.Context, place func() (string, error)) []host.Probe {
 	once := sync.OnceValue(func() []host.Finding {
 		dir, err := place()
 		if err != nil {
-			return notTried(fmt.Errorf("make a directory to try it in: %w", err))
+			return notTried(fmt.Errorf("make a directory for the probe: %w", err))
 		}
 		return Run(ctx, dir)
 	})
@@ -63,7 +63,7 @@ func Probes(ctx context.Context, place func() (string, error)) []host.Probe {
 func Run(ctx context.Context, dir string) []host.Finding {
 	tmp, err := os.MkdirTemp(dir, ".podrun-trial-")
 	if err != nil {
-		return notTried(fmt.Errorf("make a directory to try it in: %w", err))
+		return notTried(fmt.Errorf("make a directory for the probe: %w", err))
 	}
 	defer clean(tmp)
 	// The stage leads a process group: Ctrl-C ends the caller, and with ctx the group.

@@ -63,7 +63,7 @@ func TestOnThisHost(t *testing.T) {
 func TestNoDirectory(t *testing.T) {
 	testenv.NoLeaks(t)
 	for _, f := range Run(t.Context(), "/nosuch") {
-		if f.Level != host.Warning || !strings.Contains(f.Detail, "not tried: make a directory to try it in: ") || f.Cure == "" {
+		if f.Level != host.Warning || !strings.Contains(f.Detail, "not tried: make a directory for the probe: ") || f.Cure == "" {
 			t.Errorf("got %+v", f)
 		}
 	}
@@ -95,7 +95,7 @@ func TestProbesShareOneTrial(t *testing.T) {
 		t.Fatalf("%d trials, %+v", n, findings)
 	}
 	for i, f := range findings {
-		if f.Name != names()[i] || f.Level != host.Warning || f.Detail != "not tried: make a directory to try it in: no home" {
+		if f.Name != names()[i] || f.Level != host.Warning || f.Detail != "not tried: make a directory for the probe: no home" {
 			t.Errorf("got %+v", f)
 		}
 	}

@@ -18,7 +18,7 @@ import (
 func PID() int { return max(1, os.Getppid()) }
 
 // namespacePath is the path of a namespace that the keeper holds, as every process of its PID
-// namespace can open it. The numbers are those of userns/enter.h.
+// namespace can open it. The numbers are those of nsenter/nsenter.h.
 func namespacePath(fd int) string { return fmt.Sprintf("/proc/%d/fd/%d", PID(), fd) }
 
 // NetNS is the path of the pod's network namespace.
@@ -33,7 +33,7 @@ func UTSNS() string { return namespacePath(7) }
 // RouterNS is the path of the network namespace that the pods of a user share: Share.
 func RouterNS() string { return namespacePath(8) }
 
-// channelFD is PODRUN_CHANNEL_FD of userns/enter.h.
+// channelFD is PODRUN_CHANNEL_FD of nsenter/nsenter.h.
 const channelFD = 3
 
 // ExitUnrecoverable is the exit code of a supervisor that no other could follow: the keeper ends
@@ -41,7 +41,7 @@ const channelFD = 3
 const ExitUnrecoverable = 125
 
 // Client is a supervisor's connection to its keeper, which outlives it
-// (userns/keeper.h). The nil Keeper is that of a supervisor without one: it keeps
+// (nsenter/podinit.h). The nil Keeper is that of a supervisor without one: it keeps
 // nothing.
 type Client struct{ conn *net.UnixConn }
 
@@ -75,17 +75,17 @@ func Connect() (k *Client, inherited *Inherited, err error) {
 	defer f.Close()
 	conn, err := net.FileConn(f)
 	if err != nil {
-		return nil, nil, fmt.Errorf("speak to the keeper: %w", err)
+		return nil, nil, fmt.Errorf("connect to the pod init: %w", err)
 	}
 	socket, ok := conn.(*net.UnixConn)
 	if !ok {
-		return nil, nil, fmt.Errorf("speak to the keeper: descriptor %d is a %T", channelFD, conn)
+		return nil, nil, fmt.Errorf("connect to the pod init: descriptor %d is a %T", channelFD, conn)
 	}
 	if after != "" && after != afterNothing {
-		inherited = &Inherited{Died: after != "doze", Lost: after == afterPodInit, Files: inheritedFiles(os.Getenv("_PODRUN_KEPT"))}
+		inherited = &Inherited{Died: after != "hibernation", Lost: after == afterPodInit, Files: inheritedFiles(os.Getenv("_PODRUN_KEPT_FDS"))}
 	}
 	os.Unsetenv("_PODRUN_AFTER")
-	os.Unsetenv("_PODRUN_KEPT")
+	os.Unsetenv("_PODRUN_KEPT_FDS")
 	return &Client{socket}, inherited, nil
 }
 
@@ -112,14 +112,14 @@ const (
 // awaitNamespaces waits for the first message to a keeper's first supervisor: Go starts in it while
 // the pod's namespaces are made.
 func awaitNamespaces() error {
-	buf := make([]byte, len("made"))
+	buf := make([]byte, len("ready"))
 	for {
 		n, _, err := unix.Recvfrom(channelFD, buf, 0)
 		if errors.Is(err, unix.EINTR) {
 			continue
 		}
-		if err != nil || string(buf[:n]) != "made" {
-			return errors.Join(errors.New("the keeper has ended before it had the pod's namespaces"), err)
+		if err != nil || string(buf[:n]) != "ready" {
+			return errors.Join(errors.New("the pod init exited before it held the pod's namespaces"), err)
 		}
 		return nil
 	}
@@ -143,7 +143,7 @@ func (k *Client) keep(verb, name string, file rawConner) error {
 	}
 	raw, err := file.SyscallConn()
 	if err != nil {
-		return fmt.Errorf("have the keeper hold %s: %w", name, err)
+		return fmt.Errorf("pass %s to the pod init: %w", name, err)
 	}
 	cerr := raw.Control(func(fd uintptr) { err = k.sendFD(verb, name, int(fd)) })
 	return errors.Join(err, cerr)
@@ -162,10 +162,10 @@ const maxName = 95
 
 func (k *Client) sendFD(verb, name string, fd int) error {
 	if len(name) > maxName {
-		return fmt.Errorf("have the keeper hold %s: the name is too long", name)
+		return fmt.Errorf("pass %s to the pod init: the name is too long", name)
 	}
 	if _, _, err := k.conn.WriteMsgUnix([]byte(verb+name), unix.UnixRights(fd), nil); err != nil {
-		return fmt.Errorf("have the keeper hold %s: %w", name, err)
+		return fmt.Errorf("pass %s to the pod init: %w", name, err)
 	}
 	return nil
 }
@@ -182,17 +182,17 @@ func (k *Client) ForgetExit(pid int, start uint64) { k.write(fmt.Sprintf("forget
 func (k *Client) Serving() { k.write("serving") }
 
 // StopRecorded tells that the stop which the keeper asked for is on record.
-func (k *Client) StopRecorded() { k.write("stopping") }
+func (k *Client) StopRecorded() { k.write("stop-recorded") }
 
 // PodEnded tells that the pod has ended: the keeper ends with this process, with a code.
-func (k *Client) PodEnded(code int) { k.write(fmt.Sprintf("over %d", code)) }
+func (k *Client) PodEnded(code int) { k.write(fmt.Sprintf("finished %d", code)) }
 
 // Hibernate tells that this process ends, and that another is to begin when one is needed:
 // at an input of what is watched, the end of a process, a stop, or at a CLOCK_BOOTTIME
-// (0: none). Until then the keeper tells the descriptor kept as "front" at intervals
+// (0: none). Until then the keeper tells the descriptor kept as "notify" at intervals
 // (0: never) that the pod lives.
 func (k *Client) Hibernate(wake, ping time.Duration) {
-	k.write(fmt.Sprintf("doze %d %d", wake.Nanoseconds(), ping.Milliseconds()))
+	k.write(fmt.Sprintf("hibernate %d %d", wake.Nanoseconds(), ping.Milliseconds()))
 }
 
 // write sends one message. It fails only if the keeper is gone, and with it this process

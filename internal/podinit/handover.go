@@ -25,7 +25,7 @@ type NotifyTarget struct {
 }
 
 // notifyEnv names the descriptors and the request in the supervisor's environment.
-const notifyEnv = "_PODRUN_ATTACH"
+const notifyEnv = "_PODRUN_NOTIFY"
 
 // inheritedTarget is the text of notifyEnv.
 type inheritedTarget struct {
@@ -157,7 +157,7 @@ func AwaitRecord() error {
 	f := os.NewFile(uintptr(fd), "record")
 	defer f.Close()
 	if n, _ := f.Read(make([]byte, 1)); n != 1 {
-		return errors.New("the pod was not put on record: whoever began it has given up")
+		return errors.New("the pod was not recorded: the command that started it gave up")
 	}
 	return nil
 }

@@ -18,7 +18,7 @@ import (
 
 // Prespawn is a pod's first process that was begun before it was known which pod it is to be of, if
 // there is to be one: it enters the user namespace, which takes as long as a manifest to be read,
-// and waits. It ends with its caller and leaves nothing. See userns/ahead.c.
+// and waits. It ends with its caller and leaves nothing. See nsenter/prespawn.c.
 //
 // The nil Ahead is none: the pod's first process is begun when the pod is known.
 type Prespawn struct {
@@ -30,7 +30,7 @@ type Prespawn struct {
 	end   func()
 }
 
-// What a message of userns/ahead.c holds at the most, less room for standard error and the router's
+// What a message of nsenter/prespawn.c holds at the most, less room for standard error and the router's
 // descriptor and its number.
 const (
 	maxMessage      = 32768 - 64
@@ -43,7 +43,7 @@ func StartPrespawn(program string, dirs store.Dirs) *Prespawn {
 	if os.Geteuid() == 0 {
 		return nil
 	}
-	enter := reexec.EnterEnv("ahead")
+	enter := reexec.EnterEnv("prespawn")
 	user, router, err := findShared(dirs, enter)
 	if err != nil {
 		return nil
@@ -54,13 +54,13 @@ func StartPrespawn(program string, dirs store.Dirs) *Prespawn {
 		closeAll(user)
 		return nil
 	}
-	a := &Prespawn{cmd: exec.Command(program, reexec.Supervisor, dirs.Data, dirs.Runtime), socket: os.NewFile(uintptr(pair[0]), "ahead"), user: user}
-	theirs := os.NewFile(uintptr(pair[1]), "ahead")
+	a := &Prespawn{cmd: exec.Command(program, reexec.Supervisor, dirs.Data, dirs.Runtime), socket: os.NewFile(uintptr(pair[0]), "prespawn"), user: user}
+	theirs := os.NewFile(uintptr(pair[1]), "prespawn")
 	defer theirs.Close()
 	a.cmd.Args[0] = "podrun"
 	a.cmd.Env = reexec.WithoutSystemd(append(reexec.Environ(), enter...))
 	a.cmd.Dir = "/"
-	a.cmd.ExtraFiles = []*os.File{theirs} // PODRUN_AHEAD_FD of userns/enter.h
+	a.cmd.ExtraFiles = []*os.File{theirs} // PODRUN_PRESPAWN_FD of nsenter/nsenter.h
 	if user != nil {
 		a.cmd.Env = append(a.cmd.Env, fmt.Sprintf("_PODRUN_USERNS=%d", 3+len(a.cmd.ExtraFiles)))
 		a.cmd.ExtraFiles = append(a.cmd.ExtraFiles, user)
@@ -146,7 +146,7 @@ func (a *Prespawn) start(cmd *exec.Cmd) error {
 		fds = append(fds, int(f.Fd()))
 	}
 	if err := unix.Sendmsg(int(a.socket.Fd()), []byte(a.message(cmd)), unix.UnixRights(fds...), nil, unix.MSG_NOSIGNAL); err != nil {
-		return fmt.Errorf("tell the pod's first process of its pod: %w", err)
+		return fmt.Errorf("send the pod's description to its first process: %w", err)
 	}
 	return a.cmd.Wait()
 }

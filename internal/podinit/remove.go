@@ -44,7 +44,7 @@ func RemoveClaim(program string, d store.Dirs, namespace, name string) error {
 // IsMonitor says whether a process is the guard of a pod.
 func IsMonitor(pid int, p store.Pod) bool {
 	comm, err := os.ReadFile(fmt.Sprintf("/proc/%d/comm", pid))
-	if err != nil || string(comm) != "podrun-guard\n" {
+	if err != nil || string(comm) != "podrun-monitor\n" {
 		return false
 	}
 	text, err := os.ReadFile(fmt.Sprintf("/proc/%d/cmdline", pid))

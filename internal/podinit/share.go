@@ -19,7 +19,7 @@ import (
 // in the store of layers belong to the ids of who unpacked them, so a pod with other ids
 // gets a user namespace, and a router, of its own.
 
-// routerFD is PODRUN_ROUTER_FD of userns/enter.h.
+// routerFD is PODRUN_ROUTER_FD of nsenter/nsenter.h.
 const routerFD = "8"
 
 // joinShared hands to a pod's first process the namespaces that it is to join. While there are

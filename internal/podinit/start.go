@@ -34,7 +34,7 @@ const netstackEnv = "_PODRUN_NETSTACK"
 func NetstackProgram() string { return os.Getenv(netstackEnv) }
 
 // Options is what a pod's first process needs. The order of the descriptors is
-// that of enter.h.
+// that of nsenter/nsenter.h.
 type Options struct {
 	Programs
 	Dirs     store.Dirs
@@ -98,7 +98,7 @@ func Start(s Options) (err error) {
 		if u := s.Users; u != nil {
 			ids = fmt.Sprintf("0 %d %d", u.First, u.Count)
 		}
-		cmd.Env = append(cmd.Env, "_PODRUN_APART="+ids)
+		cmd.Env = append(cmd.Env, "_PODRUN_OWN_USERNS="+ids)
 	}
 	if s.HostPID {
 		cmd.Env = append(cmd.Env, "_PODRUN_HOSTPID=1")
@@ -202,5 +202,5 @@ func ReportError(err error) {
 	fmt.Fprintln(ReportPipe(), text)
 }
 
-// reportFD is PODRUN_REPORT_FD of userns/enter.h.
+// reportFD is PODRUN_REPORT_FD of nsenter/nsenter.h.
 const reportFD = 4

@@ -17,7 +17,7 @@ import (
 const keepUnused = 24 * time.Hour
 
 // supervisorPrefix begins the name of the supervisor's program.
-const supervisorPrefix = "podrun-back-"
+const supervisorPrefix = "podrun-supervisor-"
 
 // prefixes begin the names of the programs.
 var prefixes = []string{supervisorPrefix, "podrun-netstack-", "podrun-quick-"}

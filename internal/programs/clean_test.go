@@ -25,7 +25,7 @@ func libexec(t *testing.T, now time.Time) (dir string, own []string) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	for _, name := range []string{"podrun-back-new", "podrun-netstack-new", "podrun-back-old", "podrun-netstack-old", "podrun-quick-old", "others"} {
+	for _, name := range []string{"podrun-supervisor-new", "podrun-netstack-new", "podrun-supervisor-old", "podrun-netstack-old", "podrun-quick-old", "others"} {
 		path := filepath.Join(dir, name)
 		if err := os.WriteFile(path, program, 0o700); err != nil {
 			t.Fatal(err)
@@ -55,8 +55,8 @@ func left(t *testing.T, dir string) (names []string) {
 }
 
 var (
-	all    = []string{"others", "podrun-back-new", "podrun-back-old", "podrun-netstack-new", "podrun-netstack-old", "podrun-quick-old"}
-	remain = []string{"others", "podrun-back-new", "podrun-netstack-new"}
+	all    = []string{"others", "podrun-netstack-new", "podrun-netstack-old", "podrun-quick-old", "podrun-supervisor-new", "podrun-supervisor-old"}
+	remain = []string{"others", "podrun-netstack-new", "podrun-supervisor-new"}
 )
 
 func lockOf(t *testing.T, dir string) *store.FileLock {
@@ -74,7 +74,7 @@ func TestRemoveOld(t *testing.T) {
 	now := time.Now()
 	dir, own := libexec(t, now)
 	lock := lockOf(t, dir)
-	running := exec.Command(filepath.Join(dir, "podrun-back-old"), "1000")
+	running := exec.Command(filepath.Join(dir, "podrun-supervisor-old"), "1000")
 	if err := running.Start(); err != nil {
 		t.Fatal(err)
 	}

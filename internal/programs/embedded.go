@@ -1,4 +1,4 @@
-//go:build embedback
+//go:build embedprograms
 
 package programs
 
@@ -19,10 +19,10 @@ import (
 
 // The programs, and of each the SHA-256 and the size, so that no start has to find out.
 var (
-	//go:embed back.zst
-	back []byte
-	//go:embed back.sum
-	backSum string
+	//go:embed supervisor.zst
+	supervisor []byte
+	//go:embed supervisor.sum
+	supervisorSum string
 
 	//go:embed netstack.zst
 	netstack []byte
@@ -45,13 +45,13 @@ func Programs(dirs store.Dirs) (p podinit.Programs, err error) {
 		return p, fmt.Errorf("unpack podrun's programs: %w", err)
 	}
 	p.InUse = inUse(dirs.LibexecLock())
-	if p.Supervisor, err = unpacked(dirs, supervisorPrefix, back, backSum); err != nil {
+	if p.Supervisor, err = unpacked(dirs, supervisorPrefix, supervisor, supervisorSum); err != nil {
 		return p, fmt.Errorf("unpack the supervisor: %w", err)
 	}
 	if p.Netstack, err = unpacked(dirs, "podrun-netstack-", netstack, netstackSum); err != nil {
 		return p, fmt.Errorf("unpack the network stack: %w", err)
 	}
-	// Found there by internal/stage/hasten, by this name.
+	// Found there by internal/reexec/fastexec, by this name.
 	front, err := unpacked(dirs, "podrun-quick-", quick, quickSum)
 	if err != nil {
 		return p, fmt.Errorf("unpack the quick front: %w", err)
@@ -65,7 +65,7 @@ func Programs(dirs store.Dirs) (p podinit.Programs, err error) {
 
 // FindSupervisor is the supervisor's program, if it is there.
 func FindSupervisor(dirs store.Dirs) (path string, ok bool) {
-	path, _, ok, err := find(dirs, supervisorPrefix, backSum)
+	path, _, ok, err := find(dirs, supervisorPrefix, supervisorSum)
 	return path, ok && err == nil
 }
 

@@ -1,4 +1,4 @@
-//go:build !embedback
+//go:build !embedprograms
 
 package programs
 

@@ -9,7 +9,7 @@ import (
 	"github.com/podrun/podrun/internal/host"
 )
 
-// UsernsEnv is the environment that makes a program linked with stage/userns
+// UsernsEnv is the environment that makes a program linked with reexec/nsenter
 // enter a user and mount namespace of the calling user before its main starts.
 func UsernsEnv() []string { return EnterEnv("userns") }
 

@@ -2,7 +2,7 @@
 // thing inside namespaces that a Go process cannot enter by itself.
 //
 // A stage is named by its first argument, which starts with an underscore. The
-// namespaces are entered by the C constructor of stage/userns before Go starts.
+// namespaces are entered by the C constructor of reexec/nsenter before Go starts.
 package reexec
 
 import (
@@ -36,11 +36,11 @@ func Main(stages map[string]func(args []string) int) {
 
 // Names of the stages that the front starts and the supervisor's program runs.
 const (
-	Supervisor  = "_supervisor" // runs a pod to its end: Start
-	RemoveFiles = "_remove"     // removes a dead pod's files: RemovePod
-	RemoveWhole = "_leave"      // removes the whole of a dead pod; its guard executes it: userns/guard.c
+	Supervisor  = "_supervisor"   // runs a pod to its end: Start
+	RemoveFiles = "_remove-files" // removes a dead pod's files: RemovePod
+	RemoveWhole = "_remove-pod"   // removes the whole of a dead pod; its guard executes it: nsenter/monitor.c
 
-	RemoveVolume = "_removevolume" // removes the directory of a claim: RemoveClaim
+	RemoveVolume = "_remove-volume" // removes the directory of a claim: RemoveClaim
 )
 
 // Spec names a stage and where it is to run.

@@ -30,9 +30,9 @@ func (w UnitWait) Exec(env []string) error {
 		}
 	}
 	text := strings.Trim(fmt.Sprint(spec), "[]")
-	return unix.Exec("/proc/self/exe", os.Args, append(env, "_PODRUN_ENTER=wait", "_PODRUN_WAIT="+text))
+	return unix.Exec("/proc/self/exe", os.Args, append(env, "_PODRUN_ENTER=unitwait", "_PODRUN_UNITWAIT="+text))
 }
 
 // WokenEnv is set in a front that has waited (Wait), to what has ended the wait:
 // "term", "int", "hup": the signal; "gone": the supervisor of a pod.
-const WokenEnv = "_PODRUN_WOKEN"
+const WokenEnv = "_PODRUN_WAKE_REASON"

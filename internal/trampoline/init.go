@@ -41,7 +41,7 @@ func (p *Program) PrepareInit(o *Config, args []string) (*Init, error) {
 	}
 	if _, err := b.ours.Write(order); err != nil { // it has room for the largest
 		b.Close()
-		return nil, fmt.Errorf("give the trampoline its order: %w", err)
+		return nil, fmt.Errorf("send the configuration to the trampoline: %w", err)
 	}
 	return b, nil
 }

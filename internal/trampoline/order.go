@@ -41,7 +41,7 @@ type Filter struct {
 	Program []byte // struct sock_filter, in the machine's byte order
 }
 
-// FilterStep is the size of a step of a Filter's program; maxima of order.h follow.
+// FilterStep is the size of a step of a Filter's program; maxima of config.h follow.
 const (
 	FilterStep = 8
 	MaxFilter  = 4096
@@ -60,10 +60,10 @@ type Limit struct {
 }
 
 // PreExecName is that of a process until it executes its program, as the kernel tells it
-// (/proc/PID/stat). order.h has it.
+// (/proc/PID/stat). config.h has it.
 const PreExecName = "podrun-start"
 
-// order.h has these.
+// config.h has these.
 const (
 	magic = 0x70727431
 

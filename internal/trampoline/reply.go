@@ -45,9 +45,9 @@ const (
 	stepInterpret = "interpret"
 )
 
-// steps are those of order.h, by their numbers from 2 on.
+// steps are those of config.h, by their numbers from 2 on.
 var steps = [...]string{
-	"read the order", "set oom_score_adj", "set the limits of resources", "enter the container", "give up privileges",
+	"read the configuration", "set oom_score_adj", "set the limits of resources", "enter the container", "give up privileges",
 	stepDirectory, "keep the working directory in the container", "bound the capabilities", "hand over input and output",
 	"set the groups", "set the group", "set the user", "set the capabilities", "load the filter for system calls",
 	"change to the AppArmor profile or the SELinux label", "fork", "begin a session", stepExecute, stepInterpret,
@@ -80,7 +80,7 @@ func (h *replies) read(channel io.Reader, program string) error {
 		case what >= 2 && what-2 < len(steps) && h.failed == nil:
 			h.failed = newStartError(steps[what-2], program, syscall.Errno(number))
 		default:
-			return fmt.Errorf("the trampoline says %d %d", what, number)
+			return fmt.Errorf("unexpected reply of the trampoline: %d %d", what, number)
 		}
 	}
 }

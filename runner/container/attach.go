@@ -22,9 +22,9 @@ func (x *Container) OpenInput(req *wire.AttachRequest) (*os.File, error) {
 	case !req.Stdin:
 		return nil, nil
 	case !x.Plan.Stdin:
-		return nil, fmt.Errorf("container %s takes no input: its stdin is false", req.Container)
+		return nil, fmt.Errorf("container %s takes no input: stdin is false", req.Container)
 	case x.stdin == nil:
-		return nil, fmt.Errorf("container %s takes no more input: its stdinOnce is true, and the first who was attached has gone", req.Container)
+		return nil, fmt.Errorf("container %s takes no more input: stdinOnce is true and the first client has detached", req.Container)
 	}
 	return dup(x.stdin)
 }

@@ -43,7 +43,7 @@ var EmbeddedTrampoline = sync.OnceValue(func() *trampoline.Program {
 	}
 	p, err := trampoline.NewProgram(trampoline.Embedded())
 	if err != nil {
-		fmt.Fprintln(os.Stderr, "containers are started without the trampoline:", err)
+		fmt.Fprintln(os.Stderr, "containers start without the trampoline:", err)
 		return nil
 	}
 	return p
@@ -111,7 +111,7 @@ func loadConfinement(s *sandbox.Sandbox, c *pod.Container, ct *libcontainer.Cont
 		return f, nil
 	}
 	if s.Trampoline == nil {
-		return f, errors.New("the trampoline that loads its filter for system calls is gone")
+		return f, errors.New("the trampoline that loads its seccomp filter is missing")
 	}
 	var err error
 	if f.filter, err = filter.Kept(s.Store.Filters(), filepath.Base(key)); !errors.Is(err, os.ErrNotExist) {

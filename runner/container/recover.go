@@ -46,11 +46,11 @@ func (x *Container) loadState(s *sandbox.Sandbox) (err error) {
 	if err == nil || !handoff.IsDamaged(err) {
 		return err
 	}
-	err = fmt.Errorf("take up container %s: %w", x.Plan.Name, err)
+	err = fmt.Errorf("recover container %s: %w", x.Plan.Name, err)
 	fmt.Fprintln(os.Stderr, err)
 	_ = x.Kill(unix.SIGKILL) // it may have ended: then its end is told
 	x.Exit = NewExit(ends.Wait(x.Process))
-	x.Exit.Message = "it was killed, as its record was damaged: " + err.Error()
+	x.Exit.Message = "it was killed because its record was damaged: " + err.Error()
 	return nil
 }
 

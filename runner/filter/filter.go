@@ -143,7 +143,7 @@ func Main([]string) int {
 		_, err = seccomp.InitSeccomp(&c) // ends this process where it would load
 	}
 	if err == nil {
-		err = errors.New("it was not caught")
+		err = errors.New("the filter was not captured")
 	}
 	fmt.Fprintln(os.Stderr, err)
 	return 1

@@ -245,7 +245,7 @@ func (e *Store) Load() (State, lifecycle.Observed, error) {
 		o, err = e.state.decode(b)
 	}
 	if err != nil {
-		return State{}, o, fmt.Errorf("read what the supervisor has left: %w", err)
+		return State{}, o, fmt.Errorf("read the state of the previous supervisor: %w", err)
 	}
 	e.written = b
 	return e.state, o, nil
@@ -270,7 +270,7 @@ type Hibernation struct {
 // the parent.
 func parentPodInit() procfs.Process {
 	st, ok := procfs.Lookup(podinit.PID())
-	if !ok || st.Comm != "podrun-keeper" {
+	if !ok || st.Comm != "podrun-podinit" {
 		return procfs.Process{}
 	}
 	return st.Process

@@ -105,7 +105,7 @@ func (n *Network) UpdateServices() error {
 		return damaged
 	}
 	if err := n.Ports.updateNodePorts(n, d.NodePorts(n.store.Namespace, n.store.Name)); err != nil {
-		n.Warn("a Service's port of the machine does not lead to the pod: " + err.Error())
+		n.Warn("a NodePort of a Service does not reach the pod: " + err.Error())
 	}
 	_, err = services.Apply(n.router(), n.Pool.ServiceRanges(), d)
 	return errors.Join(damaged, err)

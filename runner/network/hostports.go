@@ -301,7 +301,7 @@ func (p *HostPorts) serveNodePort(via *Network, file *os.File, protocol string, 
 		return p.server.Add(file, protocol, int(to.To))
 	}
 	if via.stack != nil {
-		via.Warn("of clients of a Service's port of the machine whom another pod leads here, as they stay with theirs (sessionAffinity), this one sees the router's address: its network is a stack in user space")
+		via.Warn("clients of a NodePort Service with sessionAffinity that another pod forwards here have the router's address: this pod's network is a user-space stack")
 	}
 	if p.dialer == nil { // to other pods, where the pod's own is another
 		way, err := via.podDialer()

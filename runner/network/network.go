@@ -166,7 +166,7 @@ func (n *Network) removeStale(own ipam.Slot) {
 		taken[own] = true
 		return router.Open(n.router()).Sweep(taken)
 	}); err != nil {
-		fmt.Fprintln(os.Stderr, "remove what others have left in the network:", err)
+		fmt.Fprintln(os.Stderr, "remove stale network state:", err)
 	}
 }
 

@@ -40,8 +40,8 @@ type notifyTarget struct {
 }
 
 const (
-	SocketName = "front" // known to userns/keeper.c
-	OutputName = "front.output"
+	SocketName = "notify" // known to reexec/nsenter/podinit.c
+	OutputName = "notify.output"
 )
 
 func New(plan *pod.Plan, left *handoff.Store) *Notifier {

@@ -115,7 +115,7 @@ func (l *Log) recoverBatch(s *Stream, n int) error {
 	}
 	raw, err := s.Pipe.SyscallConn()
 	if err != nil {
-		return fmt.Errorf("take up %s: %w", s.Name, err)
+		return fmt.Errorf("recover %s: %w", s.Name, err)
 	}
 	there, err := l.file.After(int(l.inFlight.get(inFlightSegment)), l.inFlight.get(inFlightOffset))
 	if err != nil {
@@ -135,7 +135,7 @@ func (l *Log) recoverBatch(s *Stream, n int) error {
 		}
 	})
 	if err != nil {
-		return fmt.Errorf("take up %s: %w", s.Name, err)
+		return fmt.Errorf("recover %s: %w", s.Name, err)
 	}
 	return failed
 }

@@ -134,7 +134,7 @@ func unframe(body []byte) ([]byte, error) {
 	case len(body) < frameHead || uint64(len(body)-frameHead) < uint64(binary.BigEndian.Uint32(body[1:])):
 		return nil, &rpcError{13, "the answer is cut off"}
 	case body[0] != 0:
-		return nil, &rpcError{13, "the answer is compressed, which nobody asked for"}
+		return nil, &rpcError{13, "the response is compressed, but compression was not requested"}
 	}
 	return body[frameHead : frameHead+int(binary.BigEndian.Uint32(body[1:]))], nil
 }

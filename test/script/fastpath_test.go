@@ -34,7 +34,7 @@ func fastPath(ts *testscript.TestScript, neg bool, args []string) {
 		}
 		return fmt.Sprintf("stdout:\n%sstderr:\n%scode %d\n", &out, &err, cmd.ProcessState.ExitCode())
 	}
-	const whole = "_PODRUN_FRONT=none" // internal/stage/hasten asks the quick front no more
+	const whole = "_PODRUN_CLI=none" // internal/stage/hasten asks the quick front no more
 	same := false
 	for range 20 {
 		if same = results() == results(whole); same {

@@ -15,7 +15,7 @@ func TestPackages(t *testing.T) {
 	m := boot(t, "debian")
 	m.script(t, "put", stage(t, "packages"), "/home/dev")
 	m.must(t, "session", "sh", "-c", "cp -r /home/dev/packages/. "+home+" && rm -r /home/dev/packages")
-	for _, dir := range []string{"cgroups", "internal/delegation", "internal/host", "internal/trial"} {
+	for _, dir := range []string{"cgroups", "internal/delegation", "internal/host", "internal/nsprobe"} {
 		t.Run("scope/"+dir, func(t *testing.T) { m.packageTest(t, "scope", dir) })
 	}
 	// Where a pod's cgroup goes is all that differs in a service.

@@ -1,4 +1,4 @@
-//go:build embedback
+//go:build embedprograms
 
 // Before the Go runtime starts, commands that the quick front knows (cli/quick) are handed to it:
 // initialising the packages of the whole front takes longer than such a command. It lies where
@@ -7,7 +7,7 @@
 // Nothing is executed that another user could have put there: after su or sudo, HOME and
 // XDG_DATA_HOME may be somebody else's.
 //
-// _PODRUN_FRONT is the descriptor of this program, for what the quick front leaves to it; where
+// _PODRUN_CLI is the descriptor of this program, for what the quick front leaves to it; where
 // it is set the quick front has been asked already.
 #define _GNU_SOURCE
 #define _FILE_OFFSET_BITS 64 // on 32 bits stat would fail for large inode numbers
@@ -56,11 +56,11 @@ static int quick_libexec(const char *path) {
 	return -1;
 }
 
-__attribute__((constructor(101))) static void podrun_hasten(int argc, char **argv) {
+__attribute__((constructor(101))) static void podrun_fastexec(int argc, char **argv) {
 	char path[4096], number[16];
 	size_t i, known = sizeof quick_words / sizeof *quick_words;
 	int exe, dir, self = -1;
-	if (argc < 2 || getenv("_PODRUN_FRONT") || getenv("_PODRUN_ENTER") || getauxval(AT_SECURE))
+	if (argc < 2 || getenv("_PODRUN_CLI") || getenv("_PODRUN_ENTER") || getauxval(AT_SECURE))
 		return;
 	for (i = 0; i < known && strcmp(argv[1], quick_words[i]); i++)
 		;
@@ -71,9 +71,9 @@ __attribute__((constructor(101))) static void podrun_hasten(int argc, char **arg
 		close(exe);
 	}
 	snprintf(number, sizeof number, "%d", self);
-	if (self >= 0 && setenv("_PODRUN_FRONT", number, 1) == 0) {
+	if (self >= 0 && setenv("_PODRUN_CLI", number, 1) == 0) {
 		execveat(dir, PODRUN_QUICK, argv, environ, AT_SYMLINK_NOFOLLOW);
-		unsetenv("_PODRUN_FRONT");
+		unsetenv("_PODRUN_CLI");
 	}
 	if (self >= 0)
 		close(self);

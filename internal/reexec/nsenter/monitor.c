@@ -2,7 +2,7 @@
 // and mount namespaces, holds the pod's lock and the router's network namespace, and does
 // nothing but wait. When the keeper is killed, and by the kernel with it everything of the
 // sandbox, the guard begins another, whose supervisor makes another sandbox as the kubelet
-// would, or ends the pod (runner/rise.go). A keeper that ends by itself ends the pod.
+// would, or ends the pod (runner/recreate.go). A keeper that ends by itself ends the pod.
 //
 // A guard that is killed is missed only when its keeper is, too: then the pod has ended.
 //
@@ -30,13 +30,13 @@
 #include <time.h>
 #include <unistd.h>
 
-#include "keeper.h"
+#include "podinit.h"
 
 // Keepers that are killed in a loop must not keep a board busy: after some quick deaths
 // each next one waits for twice as long, but never so long that who asks for the pod meanwhile
 // gives up.
-static const long long quick = 10000000000, first_delay = 100000000, last_delay = 5000000000;
-enum { free_deaths = 5 };
+static const long long quick = 10000000000, min_delay = 100000000, max_delay = 5000000000;
+enum { deaths_without_delay = 5 };
 
 // make_router makes the network namespace that the pods of a user share.
 static int make_router(void) {
@@ -65,60 +65,60 @@ static int make_router(void) {
 
 static int is_stop(int sig) { return sig == SIGTERM || sig == SIGINT || sig == SIGHUP; }
 
-// attend waits for the end of a keeper, to which stops are passed on.
-static int attend(struct podrun_birth *birth, pid_t keeper) {
+// wait_init waits for the end of a init, to which stops are passed on.
+static int wait_init(struct podrun_init_config *config, pid_t init) {
 	int sig, st;
 	for (;;) {
-		while (waitpid(keeper, &st, WNOHANG) == keeper)
+		while (waitpid(init, &st, WNOHANG) == init)
 			return st;
-		if (sigwait(&birth->set, &sig) == 0 && is_stop(sig)) {
-			birth->asked = 1; // until the next knows of it, should this one have no time
-			kill(keeper, sig);
+		if (sigwait(&config->set, &sig) == 0 && is_stop(sig)) {
+			config->stop_asked = 1; // until the next knows of it, should this one have no time
+			kill(init, sig);
 		}
 	}
 }
 
-// rest waits before the next keeper begins, unless a stop is asked for.
-static void rest(struct podrun_birth *birth, long long wait) {
-	for (long long end = podrun_now() + wait; !birth->asked && (wait = end - podrun_now()) > 0;) {
+// wait_delay waits before the next keeper begins, unless a stop is asked for.
+static void wait_delay(struct podrun_init_config *config, long long wait) {
+	for (long long end = podrun_now() + wait; !config->stop_asked && (wait = end - podrun_now()) > 0;) {
 		struct timespec t = {wait / 1000000000, wait % 1000000000};
-		birth->asked = is_stop(sigtimedwait(&birth->set, NULL, &t));
+		config->stop_asked = is_stop(sigtimedwait(&config->set, NULL, &t));
 	}
 }
 
-// delay is how long the next keeper has to wait after one has been killed.
-static long long delay(long long born, unsigned *deaths) {
+// restart_delay is how long the next keeper has to wait after one has been killed.
+static long long restart_delay(long long born, unsigned *deaths) {
 	if (podrun_now() - born > quick)
 		*deaths = 0;
-	if (++*deaths <= free_deaths)
+	if (++*deaths <= deaths_without_delay)
 		return 0;
-	unsigned doublings = *deaths - free_deaths - 1;
-	return doublings < 10 && first_delay << doublings < last_delay ? first_delay << doublings : last_delay;
+	unsigned doublings = *deaths - deaths_without_delay - 1;
+	return doublings < 10 && min_delay << doublings < max_delay ? min_delay << doublings : max_delay;
 }
 
-// settle_down lets go of what the keeper has now, and of all that a guard needs not.
-static void settle_down(struct podrun_birth *birth) {
-	podrun_hold(birth->router, PODRUN_ROUTER_FD);
-	podrun_hold(birth->served, PODRUN_SERVED_FD);
-	birth->router = PODRUN_ROUTER_FD;
-	birth->served = PODRUN_SERVED_FD;
-	prctl(PR_SET_NAME, "podrun-guard", 0, 0, 0);
+// close_unneeded lets go of what the keeper has now, and of all that a guard needs not.
+static void close_unneeded(struct podrun_init_config *config) {
+	podrun_place_fd(config->router, PODRUN_ROUTER_FD);
+	podrun_place_fd(config->served, PODRUN_SERVED_FD);
+	config->router = PODRUN_ROUTER_FD;
+	config->served = PODRUN_SERVED_FD;
+	prctl(PR_SET_NAME, "podrun-monitor", 0, 0, 0);
 	podrun_report_to(2);
 	for (int fd = PODRUN_REPORT_FD; fd < PODRUN_SERVED_FD; fd++)
 		if (fd != PODRUN_ROUTER_FD)
 			close(fd);
 	podrun_close_from(PODRUN_SERVED_FD + 1);
-	podrun_forget_program();
+	podrun_drop_program_pages();
 }
 
-// bring_back prepares the birth of another keeper after one was killed, whose end was st.
-static void bring_back(struct podrun_birth *birth, int st, long long wait) {
-	dprintf(2, "podrun: the keeper was killed, with status %d, and its sandbox with it; another begins in %lld.%lld s\n", st,
+// prepare_restart prepares the config of another keeper after one was killed, whose end was st.
+static void prepare_restart(struct podrun_init_config *config, int st, long long wait) {
+	dprintf(2, "podrun: the pod init was killed (status %d) with its sandbox; restarting in %lld.%lld s\n", st,
 		wait / 1000000000, wait / 100000000 % 10);
-	rest(birth, wait);
-	birth->again = 1;
-	podrun_die_with(1);
-	unsetenv("_PODRUN_ATTACH"); // descriptors of the first supervisor
+	wait_delay(config, wait);
+	config->restarted = 1;
+	podrun_set_exit_code(1);
+	unsetenv("_PODRUN_NOTIFY"); // descriptors of the first supervisor
 	unsetenv("_PODRUN_PORTS");
 	unsetenv("_PODRUN_RECORD");
 	char *after = getenv("_PODRUN_AFTER"); // where Go looks, too: there is room for a word
@@ -131,8 +131,8 @@ static void bring_back(struct podrun_birth *birth, int st, long long wait) {
 	}
 }
 
-// bare returns whether nothing but the lock and the mark is in the working directory.
-static int bare(void) {
+// only_lock_and_mark returns whether nothing but the lock and the mark is in the working directory.
+static int only_lock_and_mark(void) {
 	struct dirent *e;
 	DIR *dir = opendir(".");
 	int others = 0;
@@ -146,8 +146,8 @@ static int bare(void) {
 // finish_removal removes what is left of a pod that is marked as leaving. argv is that of a
 // supervisor: program, stage, data root, runtime root, namespace, name. The lock's path is
 // that of the runtime directory, wherever that is.
-static void finish_removal(const struct podrun_birth *birth) {
-	char **argv = birth->argv, dir[PATH_MAX], data[PATH_MAX];
+static void finish_removal(const struct podrun_init_config *config) {
+	char **argv = config->argv, dir[PATH_MAX], data[PATH_MAX];
 	snprintf(data, sizeof data, "/proc/self/fd/%d", PODRUN_LOCK_FD);
 	ssize_t n = readlink(data, dir, sizeof dir - 1);
 	if (n < 0)
@@ -160,7 +160,7 @@ static void finish_removal(const struct podrun_birth *birth) {
 	if (chdir(dir) < 0 || access("leaving", F_OK) < 0)
 		return;
 	n = snprintf(data, sizeof data, "%s/pods/%s/%s", argv[2], argv[4], argv[5]);
-	if (bare() && n < (ssize_t)sizeof data && access(data, F_OK) < 0 && errno == ENOENT) {
+	if (only_lock_and_mark() && n < (ssize_t)sizeof data && access(data, F_OK) < 0 && errno == ENOENT) {
 		unlink("leaving");
 		unlink("lock");
 		rmdir(dir);
@@ -169,52 +169,52 @@ static void finish_removal(const struct podrun_birth *birth) {
 		rmdir(dir); // the namespace's directory, if this was its last pod
 		return;
 	}
-	char stage[] = "_leave", *words[] = {argv[0], stage, argv[2], argv[3], argv[4], argv[5], NULL};
+	char stage[] = "_remove-pod", *words[] = {argv[0], stage, argv[2], argv[3], argv[4], argv[5], NULL};
 	if (chdir("/") < 0 || fcntl(PODRUN_LOCK_FD, F_SETFD, 0) < 0) // it holds the lock meanwhile
 		return;
-	podrun_forget_environment();
-	sigprocmask(SIG_SETMASK, &birth->before, NULL);
+	podrun_clear_env();
+	sigprocmask(SIG_SETMASK, &config->old_mask, NULL);
 	execv("/proc/self/exe", words);
 	dprintf(2, "podrun: remove the pod: %s\n", strerror(errno));
 }
 
-void podrun_guard(char **argv, const char *hostname, int router, const char *apart) {
+void podrun_monitor(char **argv, const char *hostname, int router, const char *own_userns) {
 	pid_t guard = fork();
 	if (guard < 0)
-		podrun_die("fork the guard");
+		podrun_die("fork the monitor");
 	if (guard > 0)
 		_exit(0);
 
-	struct podrun_birth birth = {.argv = argv, .hostname = hostname, .apart = *apart != 0, .ids = strcmp(apart, "1") ? apart : NULL};
-	if ((birth.hostpid = getenv("_PODRUN_HOSTPID") != NULL))
-		podrun_adopt_orphans();
-	podrun_wait_signals(&birth.set, &birth.before);
-	birth.router = podrun_out_of_the_way(router >= 0 ? router : make_router()); // of what a supervisor was given
-	birth.served = podrun_out_of_the_way(eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK));
+	struct podrun_init_config config = {.argv = argv, .hostname = hostname, .own_userns = *own_userns != 0, .ids = strcmp(own_userns, "1") ? own_userns : NULL};
+	if ((config.hostpid = getenv("_PODRUN_HOSTPID") != NULL))
+		podrun_become_subreaper();
+	podrun_block_signals(&config.set, &config.old_mask);
+	config.router = podrun_move_fd_up(router >= 0 ? router : make_router()); // of what a supervisor was given
+	config.served = podrun_move_fd_up(eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK));
 	for (unsigned deaths = 0;;) {
 		long long born = podrun_now();
 		eventfd_t served;
 		int st = 0;
-		pid_t keeper = syscall(SYS_clone, (birth.hostpid ? 0 : CLONE_NEWPID) | SIGCHLD, 0, 0, 0, 0);
-		if (keeper == 0) {
-			podrun_keeper(&birth);
+		pid_t init = syscall(SYS_clone, (config.hostpid ? 0 : CLONE_NEWPID) | SIGCHLD, 0, 0, 0, 0);
+		if (init == 0) {
+			podrun_init(&config);
 			return;
 		}
-		if (keeper < 0 && !birth.again)
+		if (init < 0 && !config.restarted)
 			podrun_die("make a PID namespace");
-		if (keeper > 0) {
-			settle_down(&birth);
-			st = attend(&birth, keeper);
-			if (birth.hostpid)
-				podrun_end_descendants();
-			int in_order = WIFEXITED(st) && (!birth.again || WEXITSTATUS(st) == 0 || WEXITSTATUS(st) == PODRUN_HOPELESS);
+		if (init > 0) {
+			close_unneeded(&config);
+			st = wait_init(&config, init);
+			if (config.hostpid)
+				podrun_kill_descendants();
+			int in_order = WIFEXITED(st) && (!config.restarted || WEXITSTATUS(st) == 0 || WEXITSTATUS(st) == PODRUN_EXIT_UNRECOVERABLE);
 			if (in_order) {
-				finish_removal(&birth);
+				finish_removal(&config);
 				_exit(WEXITSTATUS(st));
 			}
 		}
-		if (!birth.again && eventfd_read(PODRUN_SERVED_FD, &served) < 0)
+		if (!config.restarted && eventfd_read(PODRUN_SERVED_FD, &served) < 0)
 			_exit(1); // whoever starts the pod has been told
-		bring_back(&birth, st, delay(born, &deaths));
+		prepare_restart(&config, st, restart_delay(born, &deaths));
 	}
 }

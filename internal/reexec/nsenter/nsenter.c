@@ -3,7 +3,7 @@
 // The caller (package stage) says what to do through the environment; nothing is
 // parsed here but numbers and paths that it has prepared.
 //
-//   _PODRUN_ENTER    userns | pod | ahead | pause | wait; after userns optional ",net"; ahead is a
+//   _PODRUN_ENTER    userns | pod | prespawn | pause | unitwait; after userns optional ",net"; ahead is a
 //                    pod that is not known yet
 //   _PODRUN_UIDMAP   "0 1000 1 1 100000 65536", for newuidmap and uid_map
 //   _PODRUN_GIDMAP   the same for groups
@@ -12,11 +12,11 @@
 //                    pause, optional: of that in which it is to be
 //   _PODRUN_ROUTER   pod only, optional: a descriptor of the router's network namespace
 //   _PODRUN_HOSTNAME pod only: the pod's hostname
-//   _PODRUN_APART    pod only, optional: its containers have a user namespace of their own; 1: with
+//   _PODRUN_OWN_USERNS pod only, optional: its containers have a user namespace of their own; 1: with
 //                    the same ids, else the map of its users and groups
 //   _PODRUN_HOSTPID  pod only, optional: 1: the pod lives in the host's PID namespace
 //   _PODRUN_GATE     pod only, optional: a descriptor; a byte from it lets the pod begin
-//   _PODRUN_WAIT     wait only: see podrun_wait
+//   _PODRUN_UNITWAIT unitwait only: see podrun_unit_wait
 #define _GNU_SOURCE
 #include <errno.h>
 #include <fcntl.h>
@@ -33,14 +33,14 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include "enter.h"
+#include "nsenter.h"
 
 static int report_fd = 2; // where a fatal error is told
 static int fatal = 125;   // the exit code that goes with it
 
 void podrun_report_to(int fd) { report_fd = fd; }
 
-void podrun_die_with(int code) { fatal = code; }
+void podrun_set_exit_code(int code) { fatal = code; }
 
 void podrun_die(const char *what) {
 	dprintf(report_fd, "%s: %s\n", what, strerror(errno));
@@ -52,7 +52,7 @@ static void die_text(const char *text) {
 	_exit(125);
 }
 
-static void put(const char *path, const char *text) {
+static void write_file(const char *path, const char *text) {
 	int fd = open(path, O_WRONLY | O_CLOEXEC);
 	if (fd < 0 || write(fd, text, strlen(text)) != (ssize_t)strlen(text))
 		podrun_die(path);
@@ -80,7 +80,7 @@ static pid_t run_idtool(const char *dir, const char *tool, pid_t target, const c
 	_exit(127);
 }
 
-static int ended_well(pid_t pid) {
+static int exited_zero(pid_t pid) {
 	int st;
 	while (waitpid(pid, &st, 0) < 0)
 		if (errno != EINTR)
@@ -105,8 +105,8 @@ static void enter_user_namespace(int with, const char *uidmap, const char *gidma
 				_exit(1);
 			pid_t u = run_idtool(tools, "newuidmap", me, uidmap);
 			pid_t g = run_idtool(tools, "newgidmap", me, gidmap);
-			int ok = ended_well(u);
-			_exit(!(ended_well(g) && ok));
+			int ok = exited_zero(u);
+			_exit(!(exited_zero(g) && ok));
 		}
 		close(go[0]);
 	}
@@ -116,12 +116,12 @@ static void enter_user_namespace(int with, const char *uidmap, const char *gidma
 		if (write(go[1], "x", 1) != 1)
 			podrun_die("start newuidmap");
 		close(go[1]);
-		if (!ended_well(helper))
+		if (!exited_zero(helper))
 			die_text("map the subordinate ids: newuidmap or newgidmap failed");
 	} else {
-		put("/proc/self/setgroups", "deny");
-		put("/proc/self/uid_map", uidmap);
-		put("/proc/self/gid_map", gidmap);
+		write_file("/proc/self/setgroups", "deny");
+		write_file("/proc/self/uid_map", uidmap);
+		write_file("/proc/self/gid_map", gidmap);
 	}
 }
 
@@ -160,17 +160,17 @@ static void become_root(int pod) {
 		podrun_die("become root of the user namespace");
 }
 
-void podrun_forget_environment(void) {
-	static const char *names[] = {"_PODRUN_ENTER", "_PODRUN_UIDMAP", "_PODRUN_GIDMAP", "_PODRUN_IDTOOLS", "_PODRUN_HOSTNAME", "_PODRUN_GATE", "_PODRUN_USERNS", "_PODRUN_ROUTER", "_PODRUN_APART", "_PODRUN_HOSTPID"};
+void podrun_clear_env(void) {
+	static const char *names[] = {"_PODRUN_ENTER", "_PODRUN_UIDMAP", "_PODRUN_GIDMAP", "_PODRUN_IDTOOLS", "_PODRUN_HOSTNAME", "_PODRUN_GATE", "_PODRUN_USERNS", "_PODRUN_ROUTER", "_PODRUN_OWN_USERNS", "_PODRUN_HOSTPID"};
 	for (size_t i = 0; i < sizeof names / sizeof *names; i++)
 		unsetenv(names[i]);
 }
 
-// clean_signals is for a process that becomes a container's: it blocks and ignores
+// reset_signals is for a process that becomes a container's: it blocks and ignores
 // no signal, whatever the supervisor and the one who started the pod do. The kernel
 // is asked itself: the C library hides its own two signals, which a parent that used
 // posix_spawn (make) leaves ignored.
-static void clean_signals(void) {
+static void reset_signals(void) {
 	sigset_t none;
 	for (int sig = 1; sig <= SIGRTMAX; sig++) {
 		unsigned long act[8] = {0}; // the kernel's struct; the handler comes first
@@ -183,9 +183,9 @@ static void clean_signals(void) {
 	sigprocmask(SIG_SETMASK, &none, NULL);
 }
 
-// pass_gate waits until the caller has put this process into the pod's cgroup, which
+// wait_gate waits until the caller has put this process into the pod's cgroup, which
 // every process of the pod inherits from it. Without the caller there is no pod.
-static void pass_gate(const char *number) {
+static void wait_gate(const char *number) {
 	char c;
 	ssize_t n;
 	if (!*number)
@@ -198,27 +198,27 @@ static void pass_gate(const char *number) {
 	close(fd);
 }
 
-__attribute__((constructor(101))) static void podrun_enter(int argc, char **argv) {
+__attribute__((constructor(101))) static void podrun_nsenter(int argc, char **argv) {
 	(void)argc;
 	const char *what = env("_PODRUN_ENTER");
 	if (getenv("_LIBCONTAINER_INITPIPE")) {
-		clean_signals();
+		reset_signals();
 		return;
 	}
 	if (!*what)
 		return;
 	if (!strcmp(what, "pause") && env_fd("_PODRUN_USERNS") >= 0)
-		podrun_pause_apart(env_fd("_PODRUN_USERNS"));
+		podrun_pause_in_userns(env_fd("_PODRUN_USERNS"));
 	if (!strcmp(what, "pause"))
 		podrun_pause();
-	if (!strcmp(what, "wait"))
-		podrun_wait(argv, env("_PODRUN_WAIT"));
-	int pod = !strcmp(what, "pod"), ahead = !strcmp(what, "ahead");
+	if (!strcmp(what, "unitwait"))
+		podrun_unit_wait(argv, env("_PODRUN_UNITWAIT"));
+	int pod = !strcmp(what, "pod"), prespawn = !strcmp(what, "prespawn");
 	if (pod)
 		report_fd = PODRUN_REPORT_FD;
-	become_root(pod || ahead);
-	if (ahead)
-		podrun_ahead();
+	become_root(pod || prespawn);
+	if (prespawn)
+		podrun_prespawn();
 	if (!pod && mount(NULL, "/", NULL, MS_SLAVE | MS_REC, NULL) < 0)
 		podrun_die("detach the mount namespace");
 	if (strstr(what, ",net") && unshare(CLONE_NEWNET) < 0)
@@ -228,8 +228,8 @@ __attribute__((constructor(101))) static void podrun_enter(int argc, char **argv
 		// for each container, and the kernel lets a user have 200.
 		if (syscall(SYS_keyctl, KEYCTL_JOIN_SESSION_KEYRING, NULL) < 0 && errno != ENOSYS)
 			podrun_die("make the pod's keyring");
-		pass_gate(env("_PODRUN_GATE"));
-		podrun_guard(argv, env("_PODRUN_HOSTNAME"), env_fd("_PODRUN_ROUTER"), env("_PODRUN_APART")); // returns in supervisors only
+		wait_gate(env("_PODRUN_GATE"));
+		podrun_monitor(argv, env("_PODRUN_HOSTNAME"), env_fd("_PODRUN_ROUTER"), env("_PODRUN_OWN_USERNS")); // returns in supervisors only
 	}
-	podrun_forget_environment();
+	podrun_clear_env();
 }

@@ -1,5 +1,5 @@
-// Package userns enters namespaces before the Go runtime starts. It is C: see
-// enter.c for the environment it obeys and keeper.c for the pod's first process.
+// Package nsenter enters namespaces before the Go runtime starts. It is C: see
+// nsenter.c for the environment it obeys and podinit.c for the pod's first process.
 // Importing it, blank, links the constructor in.
 package nsenter
 

@@ -14,9 +14,9 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include "enter.h"
+#include "nsenter.h"
 
-void podrun_wait_signals(sigset_t *set, sigset_t *before) {
+void podrun_block_signals(sigset_t *set, sigset_t *before) {
 	sigemptyset(set);
 	sigaddset(set, SIGCHLD);
 	sigaddset(set, SIGTERM);
@@ -33,9 +33,9 @@ void podrun_close_from(unsigned first) {
 		close(fd);
 }
 
-// forget_segment unmaps what of the program is only read; what is needed again
+// drop_segment unmaps what of the program is only read; what is needed again
 // comes back from the page cache.
-static int forget_segment(struct dl_phdr_info *info, size_t size, void *unused) {
+static int drop_segment(struct dl_phdr_info *info, size_t size, void *unused) {
 	unsigned long page = sysconf(_SC_PAGESIZE);
 	(void)size, (void)unused;
 	for (int i = 0; i < info->dlpi_phnum; i++) {
@@ -48,11 +48,11 @@ static int forget_segment(struct dl_phdr_info *info, size_t size, void *unused) 
 	return 1; // a static program is all there is
 }
 
-void podrun_forget_program(void) { dl_iterate_phdr(forget_segment, NULL); }
+void podrun_drop_program_pages(void) { dl_iterate_phdr(drop_segment, NULL); }
 
-// leave_host gives the process an empty root: a container that shares its PID
+// enter_empty_root gives the process an empty root: a container that shares its PID
 // namespace and may trace reaches what is below /proc/1/root.
-static void leave_host(void) {
+static void enter_empty_root(void) {
 	if (unshare(CLONE_NEWNS) < 0 || mount(NULL, "/", NULL, MS_PRIVATE | MS_REC, NULL) < 0)
 		podrun_die("make a mount namespace for the pause process");
 	if (mount("tmpfs", "/proc", "tmpfs", MS_NOSUID | MS_NODEV | MS_NOEXEC, "size=4k,nr_inodes=1") < 0 || chdir("/proc") < 0)
@@ -61,19 +61,19 @@ static void leave_host(void) {
 		podrun_die("enter the empty root of the pause process");
 }
 
-// enter_pod joins the pod's namespaces, whose descriptors are 3 and following: what is below
+// join_namespaces joins the pod's namespaces, whose descriptors are 3 and following: what is below
 // /proc/1 is the network's, too, and in everybody's sight.
-static void enter_pod(void) {
+static void join_namespaces(void) {
 	for (int fd = 3; setns(fd, 0) == 0; fd++)
 		;
 	if (errno != EBADF)
 		podrun_die("enter the pod's namespaces with the pause process");
 }
 
-// give_up leaves nothing to who could trace the process, and lets nobody in the pod trace it:
+// drop_privileges leaves nothing to who could trace the process, and lets nobody in the pod trace it:
 // memory that is not dumpable takes rights in the user namespace that it was made in, the
 // supervisor's.
-static void give_up(void) {
+static void drop_privileges(void) {
 	struct __user_cap_header_struct head = {.version = _LINUX_CAPABILITY_VERSION_3};
 	struct __user_cap_data_struct none[2] = {{0}};
 	if (syscall(SYS_capset, &head, none) < 0 || prctl(PR_SET_DUMPABLE, 0, 0, 0, 0) < 0 || prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) < 0)
@@ -82,13 +82,13 @@ static void give_up(void) {
 
 void podrun_pause(void) {
 	sigset_t set;
-	podrun_wait_signals(&set, NULL);
-	enter_pod();
-	leave_host();
-	give_up();
+	podrun_block_signals(&set, NULL);
+	join_namespaces();
+	enter_empty_root();
+	drop_privileges();
 	prctl(PR_SET_NAME, "podrun-pause", 0, 0, 0);
 	podrun_close_from(3);
-	podrun_forget_program();
+	podrun_drop_program_pages();
 	for (;;) {
 		int sig;
 		sigwait(&set, &sig);
@@ -97,7 +97,7 @@ void podrun_pause(void) {
 	}
 }
 
-void podrun_pause_apart(int userns) {
+void podrun_pause_in_userns(int userns) {
 	if (setns(userns, CLONE_NEWUSER) < 0 || setresuid(0, 0, 0) < 0)
 		podrun_die("join the pod's own user namespace");
 	close(userns);

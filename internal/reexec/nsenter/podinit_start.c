@@ -1,4 +1,4 @@
-// How a sandbox's first processes come to be: the keeper (keeper.c), PID 1 of a new PID
+// How a sandbox's first processes come to be: the keeper (podinit.c), PID 1 of a new PID
 // namespace, the supervisor as its child, and the namespaces of the pod.
 //
 // The keeper stays in the host's network, since its children, the supervisors, belong
@@ -19,9 +19,9 @@
 #include <time.h>
 #include <unistd.h>
 
-#include "keeper.h"
+#include "podinit.h"
 
-void podrun_become_supervisor(int channel, const sigset_t *mask) {
+void podrun_setup_supervisor(int channel, const sigset_t *mask) {
 	dup2(channel, PODRUN_CHANNEL_FD); // the lock is the guard's and the keeper's
 	close(channel);
 	signal(SIGTERM, SIG_DFL); // a stop, even if whoever started the pod ignores them
@@ -30,7 +30,7 @@ void podrun_become_supervisor(int channel, const sigset_t *mask) {
 	sigprocmask(SIG_SETMASK, mask, NULL);
 }
 
-int podrun_out_of_the_way(int fd) {
+int podrun_move_fd_up(int fd) {
 	int moved = fcntl(fd, F_DUPFD_CLOEXEC, 2 * PODRUN_FREE_FD);
 	if (fd < 0 || moved < 0)
 		podrun_die("make a descriptor");
@@ -38,48 +38,48 @@ int podrun_out_of_the_way(int fd) {
 	return moved;
 }
 
-void podrun_hold(int fd, int where) {
-	fd = podrun_out_of_the_way(fd);
+void podrun_place_fd(int fd, int where) {
+	fd = podrun_move_fd_up(fd);
 	if (dup3(fd, where, O_CLOEXEC) < 0)
 		podrun_die("hold a descriptor");
 	close(fd);
 }
 
-// hold_namespace holds one of a process.
-static void hold_namespace(pid_t pid, const char *name, int where) {
+// place_namespace holds one of a process.
+static void place_namespace(pid_t pid, const char *name, int where) {
 	char path[64];
 	snprintf(path, sizeof path, "/proc/%d/ns/%s", pid, name);
-	podrun_hold(open(path, O_RDONLY | O_CLOEXEC), where);
+	podrun_place_fd(open(path, O_RDONLY | O_CLOEXEC), where);
 }
 
 // maker is a child that makes the pod's namespaces and lives until they are held.
-struct maker {
+struct ns_child {
 	pid_t pid;
 	int channel;
 };
 
-// await waits until the maker has done something.
-static void await(struct maker m) {
+// await_child waits until the maker has done something.
+static void await_child(struct ns_child m) {
 	char c;
 	if (read(m.channel, &c, 1) != 1)
 		_exit(125); // it has told why
 }
 
 // make_namespaces is the maker's life.
-static void make_namespaces(const struct podrun_birth *birth, int channel) {
+static void make_namespaces(const struct podrun_init_config *config, int channel) {
 	char c;
-	int also = birth->apart ? CLONE_NEWNS : 0;
-	if (birth->apart && (unshare(CLONE_NEWUSER) < 0 || write(channel, "u", 1) != 1 || read(channel, &c, 1) != 1))
+	int also = config->own_userns ? CLONE_NEWNS : 0;
+	if (config->own_userns && (unshare(CLONE_NEWUSER) < 0 || write(channel, "u", 1) != 1 || read(channel, &c, 1) != 1))
 		podrun_die("make the pod's own user namespace");
 	if (unshare(CLONE_NEWNET | CLONE_NEWIPC | CLONE_NEWUTS | also) < 0)
 		podrun_die("make the pod's network, IPC and UTS namespaces");
-	if (sethostname(birth->hostname, strlen(birth->hostname)) < 0)
+	if (sethostname(config->hostname, strlen(config->hostname)) < 0)
 		podrun_die("set the pod's hostname");
 	_exit(write(channel, "x", 1) != 1 || read(channel, &c, 1) != 0);
 }
 
-// map_same maps in a process's new user namespace every id of this one to itself.
-static void map_same(pid_t pid, const char *name) {
+// map_identity maps in a process's new user namespace every id of this one to itself.
+static void map_identity(pid_t pid, const char *name) {
 	char path[64], text[4096];
 	unsigned first, outside, count;
 	int n = 0, fd;
@@ -101,7 +101,7 @@ static void map_ids(pid_t pid, const char *ids) {
 	char path[64];
 	for (int i = 0; i < 2; i++) {
 		if (!ids) {
-			map_same(pid, names[i]);
+			map_identity(pid, names[i]);
 			continue;
 		}
 		snprintf(path, sizeof path, "/proc/%d/%s", pid, names[i]);
@@ -112,30 +112,30 @@ static void map_ids(pid_t pid, const char *ids) {
 	}
 }
 
-// start_maker begins a maker. With a user namespace of the containers' own it has done all when
+// start_ns_child begins a maker. With a user namespace of the containers' own it has done all when
 // this returns: this process, and so the supervisors, enters the mount namespace that belongs to
 // it, but not itself.
-static struct maker start_maker(const struct podrun_birth *birth) {
+static struct ns_child start_ns_child(const struct podrun_init_config *config) {
 	int pair[2], mounts;
 	char path[64];
 	if (socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, pair) < 0)
 		podrun_die("make a socket");
-	struct maker m = {fork(), pair[0]};
+	struct ns_child m = {fork(), pair[0]};
 	if (m.pid < 0)
 		podrun_die("fork");
 	if (m.pid == 0) {
 		close(pair[0]);
-		make_namespaces(birth, pair[1]);
+		make_namespaces(config, pair[1]);
 	}
 	close(pair[1]);
-	m.channel = podrun_out_of_the_way(pair[0]);
-	if (!birth->apart)
+	m.channel = podrun_move_fd_up(pair[0]);
+	if (!config->own_userns)
 		return m;
-	await(m);
-	map_ids(m.pid, birth->ids);
+	await_child(m);
+	map_ids(m.pid, config->ids);
 	if (write(m.channel, "m", 1) != 1)
 		podrun_die("make the pod's own user namespace");
-	await(m);
+	await_child(m);
 	snprintf(path, sizeof path, "/proc/%d/ns/mnt", m.pid);
 	if ((mounts = open(path, O_RDONLY | O_CLOEXEC)) < 0 || setns(mounts, CLONE_NEWNS) < 0)
 		podrun_die("enter the pod's mount namespace");
@@ -143,23 +143,23 @@ static struct maker start_maker(const struct podrun_birth *birth) {
 	return m;
 }
 
-// hold_namespaces holds what a maker has made.
-static void hold_namespaces(struct maker m, int apart) {
-	hold_namespace(m.pid, "net", PODRUN_NET_FD);
-	hold_namespace(m.pid, "ipc", PODRUN_IPC_FD);
-	hold_namespace(m.pid, "uts", PODRUN_UTS_FD);
-	if (apart)
-		hold_namespace(m.pid, "user", PODRUN_USER_FD);
+// place_namespaces holds what a maker has made.
+static void place_namespaces(struct ns_child m, int own_userns) {
+	place_namespace(m.pid, "net", PODRUN_NET_FD);
+	place_namespace(m.pid, "ipc", PODRUN_IPC_FD);
+	place_namespace(m.pid, "uts", PODRUN_UTS_FD);
+	if (own_userns)
+		place_namespace(m.pid, "user", PODRUN_USER_FD);
 	else
 		close(PODRUN_USER_FD);
 	close(m.channel);
 	waitpid(m.pid, NULL, 0);
 }
 
-// sign writes into the pod's lock, which says that this process lives, who it is to
+// write_pidfile writes into the pod's lock, which says that this process lives, who it is to
 // those outside: its pid and its start time, as /proc shows them, which is still theirs,
 // and its guard's pid.
-static void sign(void) {
+static void write_pidfile(void) {
 	char text[512], *rest, line[64];
 	unsigned long long start;
 	int pid, guard, fd = open("/proc/self/stat", O_RDONLY | O_CLOEXEC);
@@ -175,18 +175,18 @@ static void sign(void) {
 		podrun_die("write the pod's lock");
 }
 
-void podrun_keeper(const struct podrun_birth *birth) {
-	sign();
+void podrun_init(const struct podrun_init_config *config) {
+	write_pidfile();
 	if (unshare(CLONE_NEWNS) < 0)
 		podrun_die("make a mount namespace");
 	if (mount(NULL, "/", NULL, MS_SLAVE | MS_REC, NULL) < 0)
 		podrun_die("detach the mount namespace");
-	if (birth->hostpid) { // whose /proc is there already
-		podrun_adopt_orphans();
+	if (config->hostpid) { // whose /proc is there already
+		podrun_become_subreaper();
 		prctl(PR_SET_PDEATHSIG, SIGTERM); // nobody else would end the pod, should this process be killed
 	} else if (mount("proc", "/proc", "proc", MS_NOSUID | MS_NODEV | MS_NOEXEC, NULL) < 0)
 		podrun_die("mount /proc for the pod");
-	struct maker maker = start_maker(birth);
+	struct ns_child maker = start_ns_child(config);
 	int pair[2];
 	if (socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, pair) < 0)
 		podrun_die("make a socket");
@@ -195,29 +195,29 @@ void podrun_keeper(const struct podrun_birth *birth) {
 		podrun_die("fork the supervisor");
 	if (supervisor == 0) { // it stays in the host's network: it carries the pod's traffic
 		close(pair[0]);
-		close(birth->router);
-		close(birth->served);
+		close(config->router);
+		close(config->served);
 		close(maker.channel);
-		podrun_become_supervisor(pair[1], &birth->before);
-		if (birth->again)
+		podrun_setup_supervisor(pair[1], &config->old_mask);
+		if (config->restarted)
 			close(PODRUN_REPORT_FD); // nobody listens
 		return;
 	}
-	prctl(PR_SET_NAME, "podrun-keeper", 0, 0, 0);
+	prctl(PR_SET_NAME, "podrun-podinit", 0, 0, 0);
 	close(pair[1]);
-	int channel = podrun_out_of_the_way(pair[0]);
-	if (!birth->apart) // the supervisor's Go starts meanwhile
-		await(maker);
-	hold_namespaces(maker, birth->apart);
-	podrun_hold(birth->router, PODRUN_ROUTER_FD);
-	podrun_hold(birth->served, PODRUN_SERVED_FD);
-	podrun_hold(signalfd(-1, &birth->set, SFD_CLOEXEC | SFD_NONBLOCK), PODRUN_SIGNALS_FD);
-	podrun_hold(timerfd_create(CLOCK_BOOTTIME, TFD_CLOEXEC | TFD_NONBLOCK), PODRUN_ALARM_FD);
-	if (send(channel, "made", 4, MSG_NOSIGNAL) != 4)
+	int channel = podrun_move_fd_up(pair[0]);
+	if (!config->own_userns) // the supervisor's Go starts meanwhile
+		await_child(maker);
+	place_namespaces(maker, config->own_userns);
+	podrun_place_fd(config->router, PODRUN_ROUTER_FD);
+	podrun_place_fd(config->served, PODRUN_SERVED_FD);
+	podrun_place_fd(signalfd(-1, &config->set, SFD_CLOEXEC | SFD_NONBLOCK), PODRUN_SIGNALS_FD);
+	podrun_place_fd(timerfd_create(CLOCK_BOOTTIME, TFD_CLOEXEC | TFD_NONBLOCK), PODRUN_ALARM_FD);
+	if (send(channel, "ready", 5, MSG_NOSIGNAL) != 5)
 		podrun_die("start the supervisor");
-	podrun_hold(channel, PODRUN_FREE_FD);
+	podrun_place_fd(channel, PODRUN_FREE_FD);
 	podrun_report_to(2); // to the supervisor's log from now on
 	podrun_close_from(PODRUN_FREE_FD + 1);
-	podrun_forget_program();
-	podrun_keep(birth, supervisor, PODRUN_FREE_FD);
+	podrun_drop_program_pages();
+	podrun_init_loop(config, supervisor, PODRUN_FREE_FD);
 }

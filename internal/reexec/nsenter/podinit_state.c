@@ -1,5 +1,5 @@
 // The keeper's memory: descriptors that outlive a supervisor, and the ends of processes
-// whose parent, a supervisor, had died. See keeper.h.
+// whose parent, a supervisor, had died. See podinit.h.
 #define _GNU_SOURCE
 #include <errno.h>
 #include <fcntl.h>
@@ -11,21 +11,21 @@
 #include <time.h>
 #include <unistd.h>
 
-#include "enter.h"
-#include "keeper.h"
+#include "nsenter.h"
+#include "podinit.h"
 
 struct podrun_kept podrun_kept[PODRUN_KEPT_MAX];
 int podrun_kept_count;
 
-struct end {
-	int pid, status, told;
+struct exit_record {
+	int pid, status, sent;
 	unsigned long long start; // of the process, in ticks since the machine's
 	long long at;
 	char comm[16];
 };
 
-static struct end ends[PODRUN_ENDS_MAX];
-static int ends_count;
+static struct exit_record exits[PODRUN_EXITS_MAX];
+static int exits_count;
 
 long long podrun_now(void) {
 	struct timespec t;
@@ -72,16 +72,16 @@ static void keep(const char *name, int fd, int watched) {
 }
 
 static void forget(int pid, unsigned long long start) {
-	for (int i = 0; i < ends_count; i++)
-		if (ends[i].pid == pid && ends[i].start == start) {
-			memmove(&ends[i], &ends[i + 1], (--ends_count - i) * sizeof *ends);
+	for (int i = 0; i < exits_count; i++)
+		if (exits[i].pid == pid && exits[i].start == start) {
+			memmove(&exits[i], &exits[i + 1], (--exits_count - i) * sizeof *exits);
 			return;
 		}
 }
 
-// obey carries out what is only about descriptors and ends; 0 if it is about more.
-static int obey(const char *words, int fd) {
-	char name[PODRUN_WORDS_MAX];
+// handle_state_message carries out what is only about descriptors and ends; 0 if it is about more.
+static int handle_state_message(const char *words, int fd) {
+	char name[PODRUN_MESSAGE_MAX];
 	int pid;
 	unsigned long long start;
 	if (fd >= 0 && sscanf(words, "keep %159s", name) == 1)
@@ -99,13 +99,13 @@ static int obey(const char *words, int fd) {
 	return 1;
 }
 
-int podrun_receive(int channel, char words[PODRUN_WORDS_MAX]) {
+int podrun_read_message(int channel, char words[PODRUN_MESSAGE_MAX]) {
 	union {
 		char room[CMSG_SPACE(sizeof(int))];
 		struct cmsghdr align;
 	} control;
 	for (;;) {
-		struct iovec text = {words, PODRUN_WORDS_MAX - 1};
+		struct iovec text = {words, PODRUN_MESSAGE_MAX - 1};
 		struct msghdr m = {.msg_iov = &text, .msg_iovlen = 1, .msg_control = &control, .msg_controllen = sizeof control};
 		ssize_t n = recvmsg(channel, &m, MSG_DONTWAIT | MSG_CMSG_CLOEXEC);
 		// A supervisor that was killed before it had read everything resets the
@@ -119,12 +119,12 @@ int podrun_receive(int channel, char words[PODRUN_WORDS_MAX]) {
 		struct cmsghdr *c = CMSG_FIRSTHDR(&m);
 		if (c && c->cmsg_level == SOL_SOCKET && c->cmsg_type == SCM_RIGHTS)
 			memcpy(&fd, CMSG_DATA(c), sizeof fd);
-		if (!obey(words, fd))
+		if (!handle_state_message(words, fd))
 			return 1;
 	}
 }
 
-int podrun_hand_down(void) {
+int podrun_pass_kept_fds(void) {
 	char *list = calloc(podrun_kept_count + 1, PODRUN_KEPT_NAME + 16), *at = list;
 	if (!list)
 		return -1;
@@ -132,11 +132,11 @@ int podrun_hand_down(void) {
 		fcntl(podrun_kept[i].fd, F_SETFD, 0);
 		at += sprintf(at, "%s=%d ", podrun_kept[i].name, podrun_kept[i].fd);
 	}
-	return setenv("_PODRUN_KEPT", list, 1);
+	return setenv("_PODRUN_KEPT_FDS", list, 1);
 }
 
-// look reads what /proc/PID/stat tells of a process that has not been reaped.
-static void look(struct end *e) {
+// read_proc_stat reads what /proc/PID/stat tells of a process that has not been reaped.
+static void read_proc_stat(struct exit_record *e) {
 	char path[32], text[512], *name, *rest;
 	snprintf(path, sizeof path, "/proc/%d/stat", e->pid);
 	int fd = open(path, O_RDONLY | O_CLOEXEC);
@@ -161,40 +161,40 @@ int podrun_reap(int supervisor, int *status) {
 	siginfo_t info = {0};
 	if (waitid(P_ALL, 0, &info, WEXITED | WNOHANG | WNOWAIT) < 0 || info.si_pid == 0)
 		return 0;
-	struct end e = {.pid = info.si_pid, .at = podrun_now()};
-	look(&e);
+	struct exit_record e = {.pid = info.si_pid, .at = podrun_now()};
+	read_proc_stat(&e);
 	if (waitpid(e.pid, status, WNOHANG) != e.pid)
 		return 0;
 	e.status = *status;
 	if (e.pid == supervisor)
 		return e.pid;
-	if (ends_count == PODRUN_ENDS_MAX)
-		forget(ends[0].pid, ends[0].start);
-	ends[ends_count++] = e;
+	if (exits_count == PODRUN_EXITS_MAX)
+		forget(exits[0].pid, exits[0].start);
+	exits[exits_count++] = e;
 	return e.pid;
 }
 
-int podrun_untold(void) {
-	for (int i = 0; i < ends_count; i++)
-		if (!ends[i].told)
+int podrun_exits_pending(void) {
+	for (int i = 0; i < exits_count; i++)
+		if (!exits[i].sent)
 			return 1;
 	return 0;
 }
 
-void podrun_tell(int channel) {
-	char words[PODRUN_WORDS_MAX];
-	for (int i = 0; i < ends_count; i++) {
-		struct end *e = &ends[i];
-		if (e->told)
+void podrun_send_exits(int channel) {
+	char words[PODRUN_MESSAGE_MAX];
+	for (int i = 0; i < exits_count; i++) {
+		struct exit_record *e = &exits[i];
+		if (e->sent)
 			continue;
 		int n = snprintf(words, sizeof words, "exit %d %llu %d %lld %s", e->pid, e->start, e->status, e->at, e->comm);
 		if (send(channel, words, n, MSG_DONTWAIT | MSG_NOSIGNAL) < 0)
 			return; // there is no room now, or nobody any more
-		e->told = 1;
+		e->sent = 1;
 	}
 }
 
-void podrun_tell_again(void) {
-	for (int i = 0; i < ends_count; i++)
-		ends[i].told = 0;
+void podrun_resend_exits(void) {
+	for (int i = 0; i < exits_count; i++)
+		exits[i].sent = 0;
 }

@@ -12,14 +12,14 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
-#include "enter.h"
+#include "nsenter.h"
 
-// Limits of the message, of which ahead.go knows: nothing larger is sent.
+// Limits of the message, of which prespawn.go knows: nothing larger is sent.
 enum { TEXT_MAX = 32768, FILES_MAX = 128, ARGS_MAX = 16 };
 
-// place_files puts descriptors, which have come in this order, at standard error and those
+// place_fds puts descriptors, which have come in this order, at standard error and those
 // that follow it. None is where another has to be: 0 to 3 were open when they came.
-static void place_files(const int *fds, size_t n) {
+static void place_fds(const int *fds, size_t n) {
 	for (size_t i = 0; i < n; i++) {
 		int where = STDERR_FILENO + (int)i;
 		if (fds[i] <= where || dup2(fds[i], where) < 0)
@@ -28,8 +28,8 @@ static void place_files(const int *fds, size_t n) {
 	}
 }
 
-// receive takes the message, and puts its descriptors into place. Without one it returns 0.
-static ssize_t receive(char *text) {
+// read_message takes the message, and puts its descriptors into place. Without one it returns 0.
+static ssize_t read_message(char *text) {
 	union {
 		struct cmsghdr head;
 		char room[CMSG_SPACE(FILES_MAX * sizeof(int))];
@@ -37,7 +37,7 @@ static ssize_t receive(char *text) {
 	struct iovec io = {text, TEXT_MAX};
 	struct msghdr msg = {.msg_iov = &io, .msg_iovlen = 1, .msg_control = &control, .msg_controllen = sizeof control};
 	ssize_t n;
-	while ((n = recvmsg(PODRUN_AHEAD_FD, &msg, MSG_CMSG_CLOEXEC)) < 0 && errno == EINTR)
+	while ((n = recvmsg(PODRUN_PRESPAWN_FD, &msg, MSG_CMSG_CLOEXEC)) < 0 && errno == EINTR)
 		;
 	if (n <= 0)
 		return 0;
@@ -47,18 +47,18 @@ static ssize_t receive(char *text) {
 	int fds[FILES_MAX];
 	size_t count = (c->cmsg_len - CMSG_LEN(0)) / sizeof *fds;
 	memcpy(fds, CMSG_DATA(c), count * sizeof *fds);
-	place_files(fds, count);
+	place_fds(fds, count);
 	return n;
 }
 
-void podrun_ahead(void) {
+void podrun_prespawn(void) {
 	static char text[TEXT_MAX];
 	char *argv[ARGS_MAX + 1], *w = text, *end;
 	int args = 0;
-	podrun_forget_environment();
-	if (send(PODRUN_AHEAD_FD, "x", 1, MSG_NOSIGNAL) != 1)
+	podrun_clear_env();
+	if (send(PODRUN_PRESPAWN_FD, "x", 1, MSG_NOSIGNAL) != 1)
 		_exit(0);
-	end = text + receive(text);
+	end = text + read_message(text);
 	if (end == text)
 		_exit(0);
 	podrun_report_to(PODRUN_REPORT_FD);

@@ -14,9 +14,9 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include "keeper.h"
+#include "podinit.h"
 
-void podrun_adopt_orphans(void) {
+void podrun_become_subreaper(void) {
 	if (prctl(PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0) < 0)
 		podrun_die("become the reaper of the pod's processes");
 }
@@ -48,7 +48,7 @@ static void kill_children(void) {
 		closedir(all);
 }
 
-void podrun_end_descendants(void) {
+void podrun_kill_descendants(void) {
 	do
 		kill_children();
 	while (waitpid(-1, NULL, 0) > 0 || errno == EINTR);

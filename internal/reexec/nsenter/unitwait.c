@@ -17,7 +17,7 @@
 #include <sys/un.h>
 #include <unistd.h>
 
-#include "enter.h"
+#include "nsenter.h"
 
 enum { MAX_PODS = 1000, MAX_STATUS = 160 }; // as many as descriptors may be open
 enum { SIGNALS, OUTPUT, FIRST_POD }; // places among the descriptors
@@ -29,8 +29,8 @@ static struct pod {
 	char status[MAX_STATUS];
 } pods[MAX_PODS];
 
-// notify tells systemd. One that does not listen is none of the pod's business.
-static void notify(const char *text) {
+// send_notify tells systemd. One that does not listen is none of the pod's business.
+static void send_notify(const char *text) {
 	struct sockaddr_un to = {.sun_family = AF_UNIX};
 	const char *path = getenv("NOTIFY_SOCKET");
 	size_t n = path ? strlen(path) : 0;
@@ -46,17 +46,17 @@ static void notify(const char *text) {
 	close(fd);
 }
 
-static void tell_status(int n) {
+static void send_status(int n) {
 	static char text[MAX_PODS * (MAX_STATUS + 2) + 16];
 	size_t at = snprintf(text, sizeof text, "STATUS=");
 	for (int i = 0; i < n; i++)
 		at += snprintf(text + at, sizeof text - at, "%s%s", i ? "; " : "", pods[i].status);
-	notify(text);
+	send_notify(text);
 }
 
-// take receives one message of a supervisor: 1, with news in *changed; 0 for none now,
+// read_message receives one message of a supervisor: 1, with news in *changed; 0 for none now,
 // -1 if there will be no more.
-static int take(int fd, struct pod *from, int *changed) {
+static int read_message(int fd, struct pod *from, int *changed) {
 	char text[MAX_STATUS + 7];
 	ssize_t got = recv(fd, text, sizeof text - 1, MSG_DONTWAIT);
 	if (got <= 0)
@@ -70,15 +70,15 @@ static int take(int fd, struct pod *from, int *changed) {
 	return 1;
 }
 
-// hear takes what a supervisor says; 0 if there will be no more. Of several states of
+// read_supervisor takes what a supervisor says; 0 if there will be no more. Of several states of
 // the pod only the last is told. One living pod does not speak for another: systemd
 // hears of life when all have pinged.
-static int hear(int fd, struct pod *from, int n) {
+static int read_supervisor(int fd, struct pod *from, int n) {
 	int changed = 0, more;
-	while ((more = take(fd, from, &changed)) > 0)
+	while ((more = read_message(fd, from, &changed)) > 0)
 		;
 	if (changed)
-		tell_status(n);
+		send_status(n);
 	if (more < 0)
 		return 0;
 	for (int i = 0; i < n; i++)
@@ -86,7 +86,7 @@ static int hear(int fd, struct pod *from, int n) {
 			return 1;
 	for (int i = 0; i < n; i++)
 		pods[i].alive = 0;
-	notify("WATCHDOG=1");
+	send_notify("WATCHDOG=1");
 	return 1;
 }
 
@@ -121,22 +121,22 @@ static void copy(struct pollfd *at) {
 		*at = output.held ? (struct pollfd){.fd = STDOUT_FILENO, .events = POLLOUT} : (struct pollfd){.fd = output.from, .events = POLLIN};
 }
 
-// ping_every is how often systemd is to hear that a front lives which has no supervisors
+// watchdog_interval is how often systemd is to hear that a front lives which has no supervisors
 // that would say so: in milliseconds, -1 for never.
-static int ping_every(int pods) {
+static int watchdog_interval(int pods) {
 	const char *usec = getenv("WATCHDOG_USEC");
 	long long n = usec && !pods ? atoll(usec) / 3000 : 0;
 	return n > 0 && n < 86400000 ? (int)n : -1;
 }
 
-// attend returns when the front is needed: n descriptors are of pods, and others of what
+// wait_until_needed returns when the front is needed: n descriptors are of pods, and wakers of what
 // wakes it.
-static void attend(struct pollfd *fds, int n, int others) {
-	int every = ping_every(n);
+static void wait_until_needed(struct pollfd *fds, int n, int wakers) {
+	int every = watchdog_interval(n);
 	for (;;) {
-		int ready = poll(fds, FIRST_POD + n + others, every);
+		int ready = poll(fds, FIRST_POD + n + wakers, every);
 		if (ready == 0)
-			notify("WATCHDOG=1");
+			send_notify("WATCHDOG=1");
 		if (ready < 0) {
 			if (errno != EINTR)
 				podrun_die("wait");
@@ -147,24 +147,24 @@ static void attend(struct pollfd *fds, int n, int others) {
 		if (fds[SIGNALS].revents)
 			return;
 		for (int i = 0; i < n; i++)
-			if (fds[FIRST_POD + i].revents && !hear(fds[FIRST_POD + i].fd, &pods[i], n))
+			if (fds[FIRST_POD + i].revents && !read_supervisor(fds[FIRST_POD + i].fd, &pods[i], n))
 				return;
-		for (int i = 0; i < others; i++)
+		for (int i = 0; i < wakers; i++)
 			if (fds[FIRST_POD + n + i].revents)
 				return;
 	}
 }
 
-void podrun_wait(char **argv, const char *spec) {
+void podrun_unit_wait(char **argv, const char *spec) {
 	struct pollfd fds[FIRST_POD + MAX_PODS];
-	int n = 0, others = 0;
+	int n = 0, wakers = 0;
 	char *rest = (char *)spec;
 	output.from = (int)strtol(rest, &rest, 10);
 	fds[OUTPUT] = (struct pollfd){.fd = output.from, .events = POLLIN};
 	int of_pods = (int)strtol(rest, &rest, 10);
-	while (*rest && n + others < MAX_PODS) {
-		fds[FIRST_POD + n + others] = (struct pollfd){.fd = (int)strtol(rest, &rest, 10), .events = POLLIN};
-		n < of_pods ? n++ : others++;
+	while (*rest && n + wakers < MAX_PODS) {
+		fds[FIRST_POD + n + wakers] = (struct pollfd){.fd = (int)strtol(rest, &rest, 10), .events = POLLIN};
+		n < of_pods ? n++ : wakers++;
 	}
 	sigset_t set;
 	sigemptyset(&set);
@@ -177,10 +177,10 @@ void podrun_wait(char **argv, const char *spec) {
 	fds[SIGNALS] = (struct pollfd){.fd = signalfd(-1, &set, SFD_CLOEXEC), .events = POLLIN};
 	if (fds[SIGNALS].fd < 0)
 		podrun_die("wait for signals");
-	prctl(PR_SET_NAME, "podrun-waiting", 0, 0, 0);
-	podrun_forget_program();
-	attend(fds, n, others);
-	for (int i = 0; i < others; i++)
+	prctl(PR_SET_NAME, "podrun-unitwait", 0, 0, 0);
+	podrun_drop_program_pages();
+	wait_until_needed(fds, n, wakers);
+	for (int i = 0; i < wakers; i++)
 		close(fds[FIRST_POD + n + i].fd);
 	if (output.held && poll(&(struct pollfd){.fd = STDOUT_FILENO, .events = POLLOUT}, 1, 1000) > 0)
 		copy(&fds[OUTPUT]);
@@ -193,8 +193,8 @@ void podrun_wait(char **argv, const char *spec) {
 	if (fds[SIGNALS].revents && read(fds[SIGNALS].fd, &info, sizeof info) == sizeof info)
 		why = info.ssi_signo == SIGTERM ? "term" : info.ssi_signo == SIGHUP ? "hup" : "int";
 	unsetenv("_PODRUN_ENTER");
-	unsetenv("_PODRUN_WAIT");
-	setenv("_PODRUN_WOKEN", why, 1);
+	unsetenv("_PODRUN_UNITWAIT");
+	setenv("_PODRUN_WAKE_REASON", why, 1);
 	execv("/proc/self/exe", argv);
 	podrun_die("wake podrun");
 }

@@ -1,4 +1,4 @@
-// What the supervisor says to the trampoline and hears from it. order.go has the same.
+// What the supervisor says to the trampoline and hears from it. config.go has the same.
 #pragma once
 
 #include <linux/types.h>
@@ -8,9 +8,9 @@
 #define TARGET 3  // to join: a pidfd of the container's first process; else the trampoline's own program
 
 enum {
-	JOIN = 1,       // enter the container by the pidfd; else libcontainer has done all but the last steps
+	EXEC = 1,       // enter the container by the pidfd; else libcontainer has done all but the last steps
 	NO_NEW_PRIVS = 2,
-	EARLY = 4,      // to join: load the filter before the process is in the container
+	FILTER_EARLY = 4,      // to join: load the filter before the process is in the container
 	SET_GROUPS = 8, // the user namespace lets us
 	LABEL = 16,     // the profile is SELinux's label
 };
@@ -27,7 +27,7 @@ struct limit {
 
 // An order is followed by limits, groups, the filter's instructions, the working directory
 // with its NUL, and what is written to /proc/self/attr/exec.
-struct order {
+struct config {
 	__u32 magic, flags;
 	__u32 uid, gid;
 	__u32 namespaces; // CLONE_NEW…
@@ -41,14 +41,14 @@ struct order {
 #define MAGIC 0x70727431
 
 // A word is what has happened and a number: the pid of the process, or an errno.
-struct word {
+struct reply {
 	__u32 what;
 	__s32 number;
 };
 
 enum {
-	BEGUN = 1, // the process that is to be the program
-	BAD_ORDER,
+	STARTED = 1, // the process that is to be the program
+	BAD_CONFIG,
 	OOM,
 	LIMITS,
 	ENTER,

@@ -1,22 +1,22 @@
 // What the trampoline says to the supervisor, and how it ends.
 #pragma once
 
-#include "kernel.h"
-#include "order.h"
+#include "syscall.h"
+#include "config.h"
 
-static void say(__u32 what, long number) {
-	struct word w = {what, number};
-	ask(__NR_sendto, CHANNEL, (long)&w, sizeof w, MSG_NOSIGNAL, 0);
+static void send_reply(__u32 what, long number) {
+	struct reply w = {what, number};
+	syscall5(__NR_sendto, CHANNEL, (long)&w, sizeof w, MSG_NOSIGNAL, 0);
 }
 
-static __attribute__((noreturn)) void end(int code) {
+static __attribute__((noreturn)) void exit_with(int code) {
 	for (;;)
-		kernel(__NR_exit_group, code);
+		sys(__NR_exit_group, code);
 }
 
 static __attribute__((noreturn)) void fail(__u32 what, long err) {
-	say(what, -err);
-	end(what >= EXECUTE && -err == ENOENT ? 127 : 126);
+	send_reply(what, -err);
+	exit_with(what >= EXECUTE && -err == ENOENT ? 127 : 126);
 }
 
 static void must(__u32 what, long result) {

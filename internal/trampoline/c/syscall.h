@@ -16,16 +16,16 @@
 #define MSG_NOSIGNAL 0x4000
 
 #if defined(__x86_64__)
-static inline long ask(long n, long a, long b, long c, long d, long e) {
+static inline long syscall5(long n, long a, long b, long c, long d, long e) {
 	register long r10 __asm__("r10") = d;
 	register long r8 __asm__("r8") = e;
 	long result;
 	__asm__ volatile("syscall" : "=a"(result) : "a"(n), "D"(a), "S"(b), "d"(c), "r"(r10), "r"(r8) : "rcx", "r11", "memory");
 	return result;
 }
-__asm__(".globl _start\n_start:\n\txor %ebp, %ebp\n\tmov %rsp, %rdi\n\tand $-16, %rsp\n\tcall begin\n");
+__asm__(".globl _start\n_start:\n\txor %ebp, %ebp\n\tmov %rsp, %rdi\n\tand $-16, %rsp\n\tcall trampoline_main\n");
 #elif defined(__aarch64__)
-static inline long ask(long n, long a, long b, long c, long d, long e) {
+static inline long syscall5(long n, long a, long b, long c, long d, long e) {
 	register long x8 __asm__("x8") = n;
 	register long x0 __asm__("x0") = a;
 	register long x1 __asm__("x1") = b;
@@ -35,9 +35,9 @@ static inline long ask(long n, long a, long b, long c, long d, long e) {
 	__asm__ volatile("svc #0" : "+r"(x0) : "r"(x8), "r"(x1), "r"(x2), "r"(x3), "r"(x4) : "memory", "cc");
 	return x0;
 }
-__asm__(".globl _start\n_start:\n\tmov x29, #0\n\tmov x0, sp\n\tbl begin\n");
+__asm__(".globl _start\n_start:\n\tmov x29, #0\n\tmov x0, sp\n\tbl trampoline_main\n");
 #elif defined(__arm__)
-static inline long ask(long n, long a, long b, long c, long d, long e) {
+static inline long syscall5(long n, long a, long b, long c, long d, long e) {
 	register long r7 __asm__("r7") = n;
 	register long r0 __asm__("r0") = a;
 	register long r1 __asm__("r1") = b;
@@ -47,7 +47,7 @@ static inline long ask(long n, long a, long b, long c, long d, long e) {
 	__asm__ volatile("svc #0" : "+r"(r0) : "r"(r7), "r"(r1), "r"(r2), "r"(r3), "r"(r4) : "memory", "cc");
 	return r0;
 }
-__asm__(".globl _start\n_start:\n\tmov r0, sp\n\tbic sp, sp, #7\n\tbl begin\n");
+__asm__(".globl _start\n_start:\n\tmov r0, sp\n\tbic sp, sp, #7\n\tbl trampoline_main\n");
 #else
 #error "the trampoline is written for amd64, arm64 and armv7"
 #endif
@@ -65,9 +65,9 @@ __asm__(".globl _start\n_start:\n\tmov r0, sp\n\tbic sp, sp, #7\n\tbl begin\n");
 #define NR_fchown __NR_fchown
 #endif
 
-// kernel asks with up to five arguments. The answer is -errno for what fails.
-#define kernel_(n, a, b, c, d, e, ...) ask(n, (long)(a), (long)(b), (long)(c), (long)(d), (long)(e))
-#define kernel(...) kernel_(__VA_ARGS__, 0, 0, 0, 0, 0, 0)
+// sys asks with up to five arguments. The answer is -errno for what fails.
+#define sys_(n, a, b, c, d, e, ...) syscall5(n, (long)(a), (long)(b), (long)(c), (long)(d), (long)(e))
+#define sys(...) sys_(__VA_ARGS__, 0, 0, 0, 0, 0, 0)
 
 // The compiler calls these by itself.
 void *memset(void *to, int c, unsigned long n) {

@@ -1,6 +1,6 @@
 // The trampoline is the last program of podrun's that a process of a container runs before
 // its own. It loads a compiled filter for system calls and executes. Either libcontainer
-// has made the process before, as a container's first one; or the trampoline does (JOIN):
+// has made the process before, as a container's first one; or the trampoline does (EXEC):
 // then it does what libcontainer's init does for a process that joins a container
 // (setns_init_linux.go, nsexec.c), in the same order where it matters, and everything
 // before the process can be seen from the container.
@@ -15,91 +15,91 @@
 #include <linux/seccomp.h>
 #include <linux/stat.h>
 
-#include "kernel.h"
-#include "order.h"
-#include "say.h"
+#include "syscall.h"
+#include "config.h"
+#include "reply.h"
 
 // What is read is as large as the largest order.
-static char input[sizeof(struct order) + MAX_LIMITS * sizeof(struct limit) + MAX_GROUPS * 4 + MAX_FILTER * sizeof(struct sock_filter) + 2 * MAX_PATH];
-static struct order o;
+static char input[sizeof(struct config) + MAX_LIMITS * sizeof(struct limit) + MAX_GROUPS * 4 + MAX_FILTER * sizeof(struct sock_filter) + 2 * MAX_PATH];
+static struct config o;
 static struct limit *limits;
 static __u32 *groups;
 static struct sock_filter *filter;
 static char *cwd, *profile;
 
-static unsigned long take(unsigned long size) { // bytes of the input, all of them or the end
+static unsigned long read_input(unsigned long size) { // bytes of the input, all of them or the end
 	static unsigned long have;
 	unsigned long from = have;
 	if (size > sizeof input - have)
-		fail(BAD_ORDER, -EINVAL);
+		fail(BAD_CONFIG, -EINVAL);
 	while (have < from + size) {
-		long n = kernel(__NR_read, CHANNEL, input + have, from + size - have);
+		long n = sys(__NR_read, CHANNEL, input + have, from + size - have);
 		if (n == -EINTR)
 			continue;
 		if (n <= 0)
-			fail(BAD_ORDER, n < 0 ? n : -EINVAL);
+			fail(BAD_CONFIG, n < 0 ? n : -EINVAL);
 		have += n;
 	}
 	return from;
 }
 
-static void read_order(void) {
-	memcpy(&o, input + take(sizeof o), sizeof o);
+static void read_config(void) {
+	memcpy(&o, input + read_input(sizeof o), sizeof o);
 	if (o.magic != MAGIC || o.limits > MAX_LIMITS || o.groups > MAX_GROUPS || o.filter > MAX_FILTER || o.cwd < 1 || o.cwd > MAX_PATH || o.profile > MAX_PATH || o.oom_length > sizeof o.oom_score)
-		fail(BAD_ORDER, -EINVAL);
-	limits = (void *)(input + take(o.limits * sizeof *limits));
-	groups = (void *)(input + take(o.groups * sizeof *groups));
-	filter = (void *)(input + take(o.filter * sizeof *filter));
-	cwd = input + take(o.cwd);
+		fail(BAD_CONFIG, -EINVAL);
+	limits = (void *)(input + read_input(o.limits * sizeof *limits));
+	groups = (void *)(input + read_input(o.groups * sizeof *groups));
+	filter = (void *)(input + read_input(o.filter * sizeof *filter));
+	cwd = input + read_input(o.cwd);
 	if (cwd[o.cwd - 1])
-		fail(BAD_ORDER, -EINVAL);
-	profile = input + take(o.profile);
+		fail(BAD_CONFIG, -EINVAL);
+	profile = input + read_input(o.profile);
 }
 
 // clean_signals: a container's process blocks and ignores none, whatever the supervisor
 // and the one who started the pod do.
-static void clean_signals(void) {
+static void reset_signals(void) {
 	__u64 none = 0;
 	for (int sig = 1; sig <= 64; sig++) {
 		unsigned long act[8] = {0}; // the kernel's struct; the handler comes first
-		if (kernel(__NR_rt_sigaction, sig, 0, act, 8) == 0 && act[0] == 1) {
+		if (sys(__NR_rt_sigaction, sig, 0, act, 8) == 0 && act[0] == 1) {
 			act[0] = 0;
-			kernel(__NR_rt_sigaction, sig, act, 0, 8);
+			sys(__NR_rt_sigaction, sig, act, 0, 8);
 		}
 	}
-	kernel(__NR_rt_sigprocmask, 2, &none, 0, 8);
+	sys(__NR_rt_sigprocmask, 2, &none, 0, 8);
 }
 
 static void set_oom_score(void) {
-	must(OOM, kernel(__NR_prctl, PR_SET_DUMPABLE, 1)); // or the file would be of the host's root
-	long fd = kernel(__NR_openat, AT_FDCWD, "/proc/self/oom_score_adj", O_WRONLY | O_CLOEXEC);
+	must(OOM, sys(__NR_prctl, PR_SET_DUMPABLE, 1)); // or the file would be of the host's root
+	long fd = sys(__NR_openat, AT_FDCWD, "/proc/self/oom_score_adj", O_WRONLY | O_CLOEXEC);
 	must(OOM, fd);
-	must(OOM, kernel(__NR_write, fd, o.oom_score, o.oom_length));
-	kernel(__NR_close, fd);
-	must(OOM, kernel(__NR_prctl, PR_SET_DUMPABLE, 0));
+	must(OOM, sys(__NR_write, fd, o.oom_score, o.oom_length));
+	sys(__NR_close, fd);
+	must(OOM, sys(__NR_prctl, PR_SET_DUMPABLE, 0));
 }
 
-static void enter(void) {
+static void enter_container(void) {
 	static unsigned char every[8192]; // processors: the supervisor's affinity is not the container's
 	for (__u32 i = 0; i < o.limits; i++) {
 		__u64 l[2] = {limits[i].soft, limits[i].hard};
-		must(LIMITS, kernel(__NR_prlimit64, 0, limits[i].type, l, 0));
+		must(LIMITS, sys(__NR_prlimit64, 0, limits[i].type, l, 0));
 	}
 	memset(every, 0xff, sizeof every);
-	kernel(__NR_sched_setaffinity, 0, sizeof every, every); // as libcontainer: if it can be
-	must(ENTER, kernel(__NR_setns, TARGET, o.namespaces));
-	kernel(__NR_close, TARGET);
+	sys(__NR_sched_setaffinity, 0, sizeof every, every); // as libcontainer: if it can be
+	must(ENTER, sys(__NR_setns, TARGET, o.namespaces));
+	sys(__NR_close, TARGET);
 	if (o.flags & NO_NEW_PRIVS)
-		must(PRIVILEGES, kernel(__NR_prctl, PR_SET_NO_NEW_PRIVS, 1));
+		must(PRIVILEGES, sys(__NR_prctl, PR_SET_NO_NEW_PRIVS, 1));
 }
 
 static void drop_bounding(void) {
 	for (int c = 0; c < 64; c++) {
-		long have = kernel(__NR_prctl, PR_CAPBSET_READ, c);
+		long have = sys(__NR_prctl, PR_CAPBSET_READ, c);
 		if (have < 0)
 			break; // the kernel has no more
 		if (have && !(o.bounding >> c & 1))
-			must(BOUNDING, kernel(__NR_prctl, PR_CAPBSET_DROP, c));
+			must(BOUNDING, sys(__NR_prctl, PR_CAPBSET_DROP, c));
 	}
 }
 
@@ -108,78 +108,78 @@ static void drop_bounding(void) {
 static void give_stdio(void) {
 	for (int fd = 0; fd < 3; fd++) {
 		struct statx st;
-		must(STDIO, kernel(__NR_statx, fd, "", AT_EMPTY_PATH, STATX_BASIC_STATS, &st));
+		must(STDIO, sys(__NR_statx, fd, "", AT_EMPTY_PATH, STATX_BASIC_STATS, &st));
 		int null = (st.stx_mode & S_IFMT) == S_IFCHR && st.stx_rdev_major == 1 && st.stx_rdev_minor == 3;
 		if (st.stx_uid == o.uid || null)
 			continue;
-		long err = kernel(NR_fchown, fd, o.uid, -1);
+		long err = sys(NR_fchown, fd, o.uid, -1);
 		if (err != -EPERM && err != -EROFS)
 			must(STDIO, err);
 	}
 }
 
-static void become(void) {
+static void set_user(void) {
 	static char where[MAX_PATH];
-	long err = kernel(__NR_chdir, cwd);
+	long err = sys(__NR_chdir, cwd);
 	int later = err == -EPERM || err == -EACCES; // the user may, if root of the namespace may not
 	if (!later)
 		must(DIRECTORY, err);
 	drop_bounding();
-	must(USER, kernel(__NR_prctl, PR_SET_KEEPCAPS, 1));
+	must(USER, sys(__NR_prctl, PR_SET_KEEPCAPS, 1));
 	give_stdio();
 	if (o.flags & SET_GROUPS)
-		must(GROUPS, kernel(NR_setgroups, o.groups, groups));
-	must(GROUP, kernel(NR_setgid, o.gid));
-	must(USER, kernel(NR_setuid, o.uid));
+		must(GROUPS, sys(NR_setgroups, o.groups, groups));
+	must(GROUP, sys(NR_setgid, o.gid));
+	must(USER, sys(NR_setuid, o.uid));
 	if (later)
-		must(DIRECTORY, kernel(__NR_chdir, cwd));
-	must(DIRECTORY, kernel(__NR_getcwd, where, sizeof where));
+		must(DIRECTORY, sys(__NR_chdir, cwd));
+	must(DIRECTORY, sys(__NR_getcwd, where, sizeof where));
 	if (where[0] != '/') // CVE-2024-21626
 		fail(OUTSIDE, -ENOENT);
-	must(USER, kernel(__NR_prctl, PR_SET_KEEPCAPS, 0));
+	must(USER, sys(__NR_prctl, PR_SET_KEEPCAPS, 0));
 }
 
 static void set_capabilities(__u64 caps) {
 	struct __user_cap_header_struct h = {_LINUX_CAPABILITY_VERSION_3, 0};
 	struct __user_cap_data_struct d[2] = {{caps, caps, 0}, {caps >> 32, caps >> 32, 0}};
-	must(CAPABILITIES, kernel(__NR_capset, &h, d));
+	must(CAPABILITIES, sys(__NR_capset, &h, d));
 }
 
-// confine loads the filter and leaves the process what it is to have. Without
+// load_filter loads the filter and leaves the process what it is to have. Without
 // no_new_privs loading takes CAP_SYS_ADMIN; with it the filter comes last, so that it need
 // not let pass what comes before.
-static void confine(void) {
+static void load_filter(void) {
 	struct sock_fprog p = {o.filter, filter};
 	long loaded = 0;
 	if (o.flags & NO_NEW_PRIVS)
 		set_capabilities(o.permitted);
 	if (o.filter && o.filter_flags)
-		loaded = kernel(__NR_seccomp, SECCOMP_SET_MODE_FILTER, o.filter_flags, &p);
+		loaded = sys(__NR_seccomp, SECCOMP_SET_MODE_FILTER, o.filter_flags, &p);
 	else if (o.filter)
-		loaded = kernel(__NR_prctl, PR_SET_SECCOMP, SECCOMP_MODE_FILTER, &p);
+		loaded = sys(__NR_prctl, PR_SET_SECCOMP, SECCOMP_MODE_FILTER, &p);
 	must(FILTER, loaded);
 	if (!(o.flags & NO_NEW_PRIVS))
 		set_capabilities(o.permitted);
 }
 
-// take_profile has AppArmor change to the profile, or SELinux to the label, when the program is executed, not before:
+// set_profile has AppArmor change to the profile, or SELinux to the label, when the program is executed, not before:
 // it may forbid what the trampoline does, its channel too. Nobody but the process itself can
 // ask for that, in the container's own /proc.
-static void take_profile(void) {
+static void set_profile(void) {
 	__u32 fs[64] __attribute__((aligned(8))); // the kernel's struct; the type comes first
 	if (!o.profile)
 		return;
 	long fd = -ENOENT;
 	if (!(o.flags & LABEL))
-		fd = kernel(__NR_openat, AT_FDCWD, "/proc/self/attr/apparmor/exec", O_WRONLY | O_CLOEXEC);
+		fd = sys(__NR_openat, AT_FDCWD, "/proc/self/attr/apparmor/exec", O_WRONLY | O_CLOEXEC);
 	if (fd == -ENOENT) // SELinux's, and AppArmor's before Linux 5.8
-		fd = kernel(__NR_openat, AT_FDCWD, "/proc/self/attr/exec", O_WRONLY | O_CLOEXEC);
+		fd = sys(__NR_openat, AT_FDCWD, "/proc/self/attr/exec", O_WRONLY | O_CLOEXEC);
 	must(PROFILE, fd);
-	must(PROFILE, kernel(__NR_fstatfs, fd, fs));
+	must(PROFILE, sys(__NR_fstatfs, fd, fs));
 	if (fs[0] != PROC_SUPER_MAGIC) // a volume's
 		fail(PROFILE, -EINVAL);
-	must(PROFILE, kernel(__NR_write, fd, profile, o.profile));
-	kernel(__NR_close, fd);
+	must(PROFILE, sys(__NR_write, fd, profile, o.profile));
+	sys(__NR_close, fd);
 }
 
 static const char *path_of(char **env) {
@@ -193,16 +193,16 @@ static const char *path_of(char **env) {
 	return "";
 }
 
-// execute runs the program, looked for along an absolute PATH if its name has no slash.
-static __attribute__((noreturn)) void execute(char **argv, char **env) {
+// exec_program runs the program, looked for along an absolute PATH if its name has no slash.
+static __attribute__((noreturn)) void exec_program(char **argv, char **env) {
 	static char file[2 * MAX_PATH];
 	long err = -ENOENT, denied = 0;
 	const char *name = argv[0], *dir, *s;
 	for (s = name; *s && *s != '/'; s++)
 		;
 	if (*s || !*name) {
-		err = kernel(__NR_execve, name, argv, env);
-		if (err == -ENOENT && *name && kernel(__NR_faccessat, AT_FDCWD, name, 0) == 0)
+		err = sys(__NR_execve, name, argv, env);
+		if (err == -ENOENT && *name && sys(__NR_faccessat, AT_FDCWD, name, 0) == 0)
 			fail(INTERPRETER, err);
 		fail(EXECUTE, err);
 	}
@@ -219,8 +219,8 @@ static __attribute__((noreturn)) void execute(char **argv, char **env) {
 		file[n] = 0;
 		if (!absolute || *s)
 			continue;
-		err = kernel(__NR_execve, file, argv, env);
-		if (err == -ENOENT && kernel(__NR_faccessat, AT_FDCWD, file, 0) == 0)
+		err = sys(__NR_execve, file, argv, env);
+		if (err == -ENOENT && sys(__NR_faccessat, AT_FDCWD, file, 0) == 0)
 			fail(INTERPRETER, err);
 		if (err == -EACCES)
 			denied = err;
@@ -230,61 +230,61 @@ static __attribute__((noreturn)) void execute(char **argv, char **env) {
 	fail(EXECUTE, denied ? denied : -ENOENT);
 }
 
-// run makes the process that is to be the program, the supervisor's child, and ends. It
+// fork_process makes the process that is to be the program, the supervisor's child, and ends. It
 // waits until the supervisor can know of it: nothing runs that is nobody's.
-static void run(void) {
+static void fork_process(void) {
 	int gate[2];
 	char c;
-	must(FORK, kernel(__NR_pipe2, gate, O_CLOEXEC));
-	long pid = ask(__NR_clone, CLONE_PARENT | SIGCHLD, 0, 0, 0, 0);
+	must(FORK, sys(__NR_pipe2, gate, O_CLOEXEC));
+	long pid = syscall5(__NR_clone, CLONE_PARENT | SIGCHLD, 0, 0, 0, 0);
 	must(FORK, pid);
 	if (pid > 0) {
-		say(BEGUN, pid);
-		kernel(__NR_write, gate[1], "x", 1);
-		end(0);
+		send_reply(STARTED, pid);
+		sys(__NR_write, gate[1], "x", 1);
+		exit_with(0);
 	}
-	kernel(__NR_close, gate[1]);
-	if (kernel(__NR_read, gate[0], &c, 1) != 1)
-		end(126);
-	must(SESSION, kernel(__NR_setsid));
+	sys(__NR_close, gate[1]);
+	if (sys(__NR_read, gate[0], &c, 1) != 1)
+		exit_with(126);
+	must(SESSION, sys(__NR_setsid));
 }
 
-// join enters the container. The process is in there, and can be seen, when it has nothing
-// any more that is not the container's; with EARLY it is confined by then, too.
-static void join(void) {
+// exec_in_container enters the container. The process is in there, and can be seen, when it has nothing
+// any more that is not the container's; with FILTER_EARLY it is confined by then, too.
+static void exec_in_container(void) {
 	if (o.oom_length)
 		set_oom_score();
-	enter();
-	become();
+	enter_container();
+	set_user();
 	int loads = o.filter && !(o.flags & NO_NEW_PRIVS); // that takes a right
-	must(CAPABILITIES, kernel(__NR_prctl, PR_CAP_AMBIENT, PR_CAP_AMBIENT_CLEAR_ALL, 0, 0));
+	must(CAPABILITIES, sys(__NR_prctl, PR_CAP_AMBIENT, PR_CAP_AMBIENT_CLEAR_ALL, 0, 0));
 	set_capabilities(loads ? o.permitted | 1ULL << CAP_SYS_ADMIN : o.permitted);
-	if (o.flags & EARLY)
-		confine();
-	run();
-	take_profile();
-	if (!(o.flags & EARLY))
-		confine();
+	if (o.flags & FILTER_EARLY)
+		load_filter();
+	fork_process();
+	set_profile();
+	if (!(o.flags & FILTER_EARLY))
+		load_filter();
 }
 
-__attribute__((noreturn, used)) void begin(long *stack) {
+__attribute__((noreturn, used)) void trampoline_main(long *stack) {
 	char **argv = (char **)(stack + 1), **env = argv + *stack + 1;
-	kernel(__NR_prctl, PR_SET_NAME, NAME);
-	must(PRIVILEGES, kernel(__NR_prctl, PR_SET_DUMPABLE, 0)); // nobody traces it, or looks at its descriptors
-	must(PRIVILEGES, kernel(__NR_fcntl, CHANNEL, F_SETFD, FD_CLOEXEC));
+	sys(__NR_prctl, PR_SET_NAME, NAME);
+	must(PRIVILEGES, sys(__NR_prctl, PR_SET_DUMPABLE, 0)); // nobody traces it, or looks at its descriptors
+	must(PRIVILEGES, sys(__NR_fcntl, CHANNEL, F_SETFD, FD_CLOEXEC));
 	if (*stack < 2)
-		fail(BAD_ORDER, -EINVAL);
-	read_order();
-	clean_signals();
-	if (o.flags & JOIN) {
-		must(BAD_ORDER, kernel(__NR_close_range, CHANNEL + 1, ~0U, 0));
-		join();
+		fail(BAD_CONFIG, -EINVAL);
+	read_config();
+	reset_signals();
+	if (o.flags & EXEC) {
+		must(BAD_CONFIG, sys(__NR_close_range, CHANNEL + 1, ~0U, 0));
+		exec_in_container();
 	} else {
-		must(BAD_ORDER, kernel(__NR_close, TARGET));
-		must(CAPABILITIES, kernel(__NR_prctl, PR_CAP_AMBIENT, PR_CAP_AMBIENT_CLEAR_ALL, 0, 0));
+		must(BAD_CONFIG, sys(__NR_close, TARGET));
+		must(CAPABILITIES, sys(__NR_prctl, PR_CAP_AMBIENT, PR_CAP_AMBIENT_CLEAR_ALL, 0, 0));
 		drop_bounding();
-		take_profile();
-		confine();
+		set_profile();
+		load_filter();
 	}
-	execute(argv + 1, env);
+	exec_program(argv + 1, env);
 }
