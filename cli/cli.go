@@ -1,174 +1,170 @@
-// Package cli is podrun's command line: it turns words into requests to the
-// other rooms, and their answers into text and exit codes.
-//
-// What a user meets is ruled here: results go to stdout and everything else to
-// stderr; an error is said once, as a sentence and a hint, with an exit code from
-// the table in exit.go; what comes from a manifest, an image or a container is
-// escaped before a terminal sees it.
+// Package cli is the command tree of podrun: global options, help, exit codes and hidden entry
+// points. The commands are in cmd, one package for each group; what several of them need is in
+// internal. Results are written to stdout and everything else to stderr. An error is reported once,
+// as a sentence and a hint, with an exit code of package exitcode. Text from a manifest, an image
+// or a container is escaped before it is written to a terminal.
 package cli
 
 import (
 	"cmp"
 	"fmt"
 	"io"
-	"os"
-	"time"
+	"strings"
 
 	"github.com/urfave/cli/v2"
+	"k8s.io/apimachinery/pkg/util/validation"
 
-	"github.com/podrun/podrun/cli/internal/remote"
+	"github.com/podrun/podrun/cli/cmd/describe"
+	"github.com/podrun/podrun/cli/cmd/events"
+	"github.com/podrun/podrun/cli/cmd/exec"
+	"github.com/podrun/podrun/cli/cmd/get"
+	"github.com/podrun/podrun/cli/cmd/image"
+	"github.com/podrun/podrun/cli/cmd/logs"
+	"github.com/podrun/podrun/cli/cmd/object"
+	"github.com/podrun/podrun/cli/cmd/stop"
+	"github.com/podrun/podrun/cli/cmd/system"
+	"github.com/podrun/podrun/cli/cmd/systemd"
+	"github.com/podrun/podrun/cli/cmd/top"
+	"github.com/podrun/podrun/cli/cmd/ui"
+	"github.com/podrun/podrun/cli/cmd/up"
+	"github.com/podrun/podrun/cli/cmd/update"
+	"github.com/podrun/podrun/cli/cmd/volume"
+	"github.com/podrun/podrun/cli/cmd/wait"
+	"github.com/podrun/podrun/cli/internal/cmdline"
+	"github.com/podrun/podrun/cli/internal/cmdutil"
+	"github.com/podrun/podrun/cli/internal/exitcode"
+	"github.com/podrun/podrun/cli/internal/hostdeps"
+	"github.com/podrun/podrun/cli/internal/podclient"
 	"github.com/podrun/podrun/internal/report"
-	"github.com/podrun/podrun/internal/store"
 )
 
 // Main runs one command line, of which args[0] is the program, and returns its
 // exit code. getenv is os.Getenv.
 func Main(args []string, getenv func(string) string, stdin io.Reader, stdout, stderr io.Writer) int {
-	f := &front{getenv: getenv, in: stdin, out: stdout, err: stderr, rooms: house{}, signals: remote.Signals, pullBackOff: pullBackOff, stillAfter: stillAfter}
-	return f.run(args)
-}
-
-// front is one invocation: its streams, its environment, and what it asks others
-// for. Tests put fakes into it.
-type front struct {
-	getenv   func(string) string
-	in       io.Reader
-	out, err io.Writer
-	rooms    rooms
-	signals  func(...os.Signal) (arrived <-chan os.Signal, stop func())
-
-	pullBackOff func(attempt int) time.Duration
-	stillAfter  time.Duration
-
-	namespace     string // of what names none
-	onlyNamespace string // the value of -n, "" if not given
-
-	made      *madeObjects // by this command, for -o; nil: not known yet
-	foresight *foresight   // nil unless the command may start a pod at once
-
-	again func(*front, []string) int // runs another command line with the same streams
+	f := &cmdutil.Env{Getenv: getenv, In: stdin, Out: stdout, ErrOut: stderr, Deps: hostdeps.Deps{}, Signals: podclient.Signals, PullBackOff: cmdutil.PullBackOff, WaitHintAfter: cmdutil.WaitHintAfter}
+	return run(f, args)
 }
 
 // run finds the command, answers --help, runs it and says its error.
-func (f *front) run(args []string) int {
-	f.again = (*front).run
-	if len(args) > 1 && args[1] == completeWord {
-		completer{f, f.app()}.complete(args[2:])
+func run(env *cmdutil.Env, args []string) int {
+	env.RunAgain = run
+	if len(args) > 1 && args[1] == system.CompleteCommand {
+		system.Completer{Env: env, Tree: commandTree(env)}.Complete(args[2:])
 		return 0
 	}
-	app := f.app()
-	path, cmd, rest := find(app, args[1:])
-	if wantsHelp(cmd, rest) {
-		fmt.Fprint(f.out, help(path, cmd, app))
+	app := commandTree(env)
+	path, cmd, rest := cmdline.Find(app, args[1:])
+	if cmdline.WantsHelp(cmd, rest) {
+		fmt.Fprint(env.Out, cmdline.Help(path, cmd, app))
 		return 0
 	}
-	err := f.useNamespace(cmd, rest)
+	err := useNamespace(env, cmd, rest)
 	if err == nil {
 		words := append([]string{app.Name}, path...)
-		err = app.Run(append(words, arrange(cmd, rest)...))
+		err = app.Run(append(words, cmdline.Arrange(cmd, rest)...))
 	}
 	if err == nil {
 		return 0
 	}
-	if rest := unsaid(err); rest != nil {
-		report.Print(f.err, rest)
+	if rest := exitcode.Unreported(err); rest != nil {
+		report.Print(env.ErrOut, rest)
 	}
-	return exitCode(err)
+	return exitcode.Of(err)
 }
 
-// app is the tree of commands.
-func (f *front) app() *cli.App {
+// commandTree is the tree of commands.
+func commandTree(env *cmdutil.Env) *cli.App {
 	app := &cli.App{
 		Name:                      "podrun",
 		Usage:                     "run Kubernetes Pods on this machine, without root and without a daemon",
 		HideHelp:                  true,
 		HideVersion:               true,
 		DisableSliceFlagSeparator: true,
-		Writer:                    f.out,
-		ErrWriter:                 f.err,
+		Writer:                    env.Out,
+		ErrWriter:                 env.ErrOut,
 		ExitErrHandler:            func(*cli.Context, error) {}, // run says errors
-		Action:                    f.noCommand,
+		Action:                    func(c *cli.Context) error { return runRoot(env, c) },
 		Flags: []cli.Flag{
 			&cli.BoolFlag{Name: "version", Aliases: []string{"v"}, Usage: "print the version"},
 			&cli.StringFlag{Name: "namespace", Aliases: []string{"n"}, Usage: "the `NAMESPACE` of the command that follows ($PODRUN_NAMESPACE or \"default\" if not given); other options of that command may precede it, too"},
 		},
 		Commands: []*cli.Command{
-			f.upCommand(),
-			f.applyCommand(),
-			f.diffCommand(),
-			f.downCommand(),
-			f.stopCommand(),
-			f.startCommand(),
-			f.restartCommand(),
-			f.killCommand(),
-			f.pauseCommand(),
-			f.unpauseCommand(),
-			f.updateCommand(),
-			f.createCommand(),
-			f.deleteCommand(),
-			f.psCommand(),
-			f.getCommand(),
-			f.describeCommand(),
-			f.logsCommand(),
-			f.eventsCommand(),
-			f.topCommand(),
-			f.uiCommand(),
-			f.execCommand(),
-			f.attachCommand(),
-			f.cpCommand(),
-			f.debugCommand(),
-			f.portForwardCommand(),
-			f.portCommand(),
-			f.waitCommand(),
-			f.conditionCommand(),
-			f.validateCommand(),
-			f.imageCommand(),
-			f.loginCommand(),
-			f.logoutCommand(),
-			alias("pull", f.imagePullCommand()),
-			alias("images", f.imageLsCommand()),
-			alias("rmi", f.imageRmCommand()),
-			f.volumeCommand(),
-			f.systemdCommand(),
-			f.doctorCommand(),
-			f.completionCommand(),
-			f.manCommand(),
-			f.versionCommand(),
-			f.helpCommand(),
+			up.NewCommand(env),
+			up.NewApplyCommand(env),
+			up.NewDiffCommand(env),
+			stop.NewDownCommand(env),
+			stop.NewStopCommand(env),
+			stop.NewStartCommand(env),
+			stop.NewRestartCommand(env),
+			stop.NewKillCommand(env),
+			stop.NewPauseCommand(env),
+			stop.NewUnpauseCommand(env),
+			update.NewCommand(env),
+			object.NewCreateCommand(env),
+			object.NewDeleteCommand(env),
+			get.NewPsCommand(env),
+			get.NewCommand(env),
+			describe.NewCommand(env),
+			logs.NewCommand(env),
+			events.NewCommand(env),
+			top.NewCommand(env),
+			ui.NewCommand(env),
+			exec.NewCommand(env),
+			exec.NewAttachCommand(env),
+			exec.NewCpCommand(env),
+			exec.NewDebugCommand(env),
+			exec.NewPortForwardCommand(env),
+			exec.NewPortCommand(env),
+			wait.NewCommand(env),
+			wait.NewConditionCommand(env),
+			up.NewValidateCommand(env),
+			image.NewCommand(env),
+			image.NewLoginCommand(env),
+			image.NewLogoutCommand(env),
+			alias("pull", image.NewPullCommand(env)),
+			alias("images", image.NewLsCommand(env)),
+			alias("rmi", image.NewRmCommand(env)),
+			volume.NewCommand(env),
+			systemd.NewCommand(env),
+			system.NewDoctorCommand(env),
+			system.NewCompletionCommand(env),
+			system.NewManCommand(env),
+			system.NewVersionCommand(env),
+			newHelpCommand(env),
 		},
 	}
-	app.OnUsageError = usageError("podrun", &cli.Command{Flags: app.Flags})
-	f.namespace = remote.DefaultNamespace
-	if f.getenv != nil {
-		f.namespace = cmp.Or(f.getenv(remote.NamespaceEnv), remote.DefaultNamespace)
+	app.OnUsageError = cmdline.UsageError("podrun", &cli.Command{Flags: app.Flags})
+	env.Namespace = podclient.DefaultNamespace
+	if env.Getenv != nil {
+		env.Namespace = cmp.Or(env.Getenv(podclient.NamespaceEnv), podclient.DefaultNamespace)
 	}
-	f.tame(app.Commands, "podrun")
+	setDefaults(env, app.Commands, "podrun")
 	return app
 }
 
-// tame takes the library's own help and usage output away from every command, and sets
+// setDefaults takes the library's own help and usage output away from every command, and sets
 // the namespace that is used where none is given.
-func (f *front) tame(cmds []*cli.Command, path string) {
+func setDefaults(env *cmdutil.Env, cmds []*cli.Command, path string) {
 	for _, c := range cmds {
 		own := path + " " + c.Name
 		c.HideHelp = true
-		c.OnUsageError = usageError(own, c)
-		if flag, ok := findFlag(c, "namespace").(*cli.StringFlag); ok {
-			flag.Value = f.namespace
+		c.OnUsageError = cmdline.UsageError(own, c)
+		if flag, ok := cmdline.FindFlag(c, "namespace").(*cli.StringFlag); ok {
+			flag.Value = env.Namespace
 		}
-		f.tame(c.Subcommands, own)
+		setDefaults(env, c.Subcommands, own)
 	}
 }
 
-// noCommand answers `podrun` alone, `podrun --version` and words that are no command.
-func (f *front) noCommand(c *cli.Context) error {
+// runRoot answers `podrun` alone, `podrun --version` and words that are no command.
+func runRoot(env *cmdutil.Env, c *cli.Context) error {
 	switch {
 	case c.Bool("version"):
-		return f.printVersion()
+		return system.PrintVersion(env)
 	case c.Args().Present():
-		return unknownCommand(c.App.Commands, "podrun", c.Args().First())
+		return cmdline.UnknownCommand(c.App.Commands, "podrun", c.Args().First())
 	}
-	fmt.Fprint(f.out, welcome)
+	fmt.Fprint(env.Out, welcome)
 	return nil
 }
 
@@ -181,5 +177,22 @@ const welcome = `podrun runs Kubernetes Pods on this machine, without root and w
 podrun --help lists all commands.
 `
 
-// dirs finds where podrun keeps things.
-func (f *front) dirs() (store.Dirs, error) { return store.UserDirs(f.getenv) }
+// alias is a command by the name that docker and podman have for it.
+func alias(name string, c *cli.Command) *cli.Command {
+	c.Description = strings.ReplaceAll(c.Description, "podrun image "+c.Name, "podrun "+name)
+	c.Usage += ", as podrun image " + c.Name
+	c.Name = name
+	return c
+}
+
+// useNamespace sets the namespace of what names none: the value of -n among the words of
+// the command, else the one of the environment.
+func useNamespace(env *cmdutil.Env, cmd *cli.Command, words []string) error {
+	env.NamespaceFlag = cmdline.FlagValue(cmd, words, "namespace")
+	if env.NamespaceFlag != "" {
+		env.Namespace = env.NamespaceFlag
+	} else if cmdline.FindFlag(cmd, "namespace") != nil && len(validation.IsDNS1123Label(env.Namespace)) > 0 {
+		return report.New(report.Usage, "set "+podclient.NamespaceEnv+" to a name such as web, or unset it", "%s=%q is not the name of a namespace", podclient.NamespaceEnv, env.Namespace)
+	}
+	return nil
+}

@@ -1,18 +1,17 @@
 package cli
 
 import (
-	"context"
 	"encoding/json"
-	"net"
 	"os"
 	"path/filepath"
 	"strings"
 	"syscall"
 	"testing"
-	"time"
 
 	"github.com/google/go-cmp/cmp"
 
+	"github.com/podrun/podrun/cli/cmd/system"
+	"github.com/podrun/podrun/cli/internal/exitcode"
 	"github.com/podrun/podrun/internal/golden"
 	"github.com/podrun/podrun/internal/host"
 	"github.com/podrun/podrun/internal/report"
@@ -50,7 +49,7 @@ func TestDoctor(t *testing.T) {
 			}
 			got := w.run(tc.args...)
 			golden.Check(t, filepath.Join("testdata", tc.golden), got.out)
-			if got.code != exitInternal || got.err != "" {
+			if got.code != exitcode.Internal || got.err != "" {
 				t.Errorf("code %d, said %q", got.code, got.err)
 			}
 		})
@@ -75,7 +74,7 @@ func TestDoctorsVerdict(t *testing.T) {
 		if got.code != want.code || lines[len(lines)-1] != want.summary {
 			t.Errorf("%s: code %d, %q", level, got.code, got.out)
 		}
-		var d diagnosis
+		var d system.Diagnosis
 		got = w.run("doctor", "-o", "json")
 		if err := json.Unmarshal([]byte(got.out), &d); err != nil || got.code != want.code || d.CanRun != (want.code == 0) || d.Summary != want.summary {
 			t.Errorf("%s: code %d, %v, %+v", level, got.code, err, d)
@@ -109,30 +108,5 @@ func TestUpRefusesWhatTheTrialFinds(t *testing.T) {
 	check(t, w.run("up", w.file(oneContainer)), 125, "", "podrun: podrun cannot run pods here: mount overlay: invalid argument\nhint: keep podrun's data on ext4\n")
 	if left, err := os.ReadDir(w.dirs.Data); err != nil || len(left) > 0 {
 		t.Errorf("left in the data directory: %v, %v", left, err)
-	}
-}
-
-// A service manager that accepts and says nothing is a warning, in time.
-func TestAManagerThatHangs(t *testing.T) {
-	dir, err := os.MkdirTemp("", "run-") // short: a socket's path has 108 bytes
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() { os.RemoveAll(dir) })
-	if err := os.Mkdir(filepath.Join(dir, "systemd"), 0o700); err != nil {
-		t.Fatal(err)
-	}
-	l, err := net.Listen("unix", filepath.Join(dir, "systemd/private"))
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() { l.Close() })
-	t.Setenv("XDG_RUNTIME_DIR", dir)
-	ctx, cancel := context.WithTimeout(t.Context(), 200*time.Millisecond)
-	defer cancel()
-	start := time.Now()
-	f := manager(ctx)
-	if f.Level != host.Warning || !strings.HasSuffix(f.Detail, "it does not answer") || f.Cure == "" || time.Since(start) > time.Minute {
-		t.Errorf("after %v: %+v", time.Since(start), f)
 	}
 }

@@ -5,6 +5,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/podrun/podrun/cli/internal/hostdeps"
 	"github.com/podrun/podrun/internal/host"
 )
 
@@ -16,7 +17,7 @@ func TestDoctorsPage(t *testing.T) {
 	}
 	_, table, _ := strings.Cut(string(text), "## Probes")
 	dir := t.TempDir()
-	for _, f := range (house{}).examine(t.Context(), host.Setup{Data: dir, Runtime: dir}) {
+	for _, f := range (hostdeps.Deps{}).DiagnoseHost(t.Context(), host.Setup{Data: dir, Runtime: dir}) {
 		_, rest, ok := strings.Cut(table, "`"+f.Name+"`")
 		if !ok {
 			t.Errorf("docs/reference/doctor.md does not name the probe %q, or in another order", f.Name)

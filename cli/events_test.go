@@ -13,6 +13,7 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 
+	"github.com/podrun/podrun/cli/internal/podup"
 	"github.com/podrun/podrun/image"
 	"github.com/podrun/podrun/pod"
 )
@@ -130,16 +131,16 @@ func (w pulling) Ensure(ctx context.Context, ref, policy string, o image.PullOpt
 }
 
 func TestEventsOfAPull(t *testing.T) {
-	var f fetches
-	u := use{ref: "busybox:1", policy: image.IfNotPresent}
-	f.begin(u)
-	if _, err := (pulling{newWorld(t)}).Ensure(t.Context(), u.ref, u.policy, image.PullOptions{Progress: f.tell}); err != nil {
+	var f podup.ImagePulls
+	u := podup.ImageUse{Ref: "busybox:1", Policy: image.IfNotPresent}
+	f.Begin(u)
+	if _, err := (pulling{newWorld(t)}).Ensure(t.Context(), u.Ref, u.Policy, image.PullOptions{Progress: f.Update}); err != nil {
 		t.Fatal(err)
 	}
-	f.end(u, nil)
+	f.End(u, nil)
 	var got []string
 	for _, container := range []string{"a", "b"} {
-		for _, e := range f.events(container, u) {
+		for _, e := range f.Events(container, u) {
 			got = append(got, fmt.Sprint(e.Container, " ", e.Reason, ": ", regexp.MustCompile(`in .*\)`).ReplaceAllString(e.Message, "in TIME")))
 		}
 	}

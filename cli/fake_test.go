@@ -11,6 +11,8 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	"github.com/podrun/podrun/cli/internal/cmdutil"
+	"github.com/podrun/podrun/cli/internal/podup"
 	"github.com/podrun/podrun/image"
 	"github.com/podrun/podrun/internal/host"
 	"github.com/podrun/podrun/internal/podinit"
@@ -71,34 +73,34 @@ func newWorld(t *testing.T) *world {
 	return w
 }
 
-func (w *world) ids() host.IDs {
+func (w *world) PodIDs() host.IDs {
 	return host.IDs{Users: 65537, Groups: 65537, Cure: "ask for more ids"}
 }
-func (w *world) hugePages(map[string]int64) error { return nil }
-func (w *world) modules() (host.AppArmor, host.SELinux) {
+func (w *world) CheckHugePages(map[string]int64) error { return nil }
+func (w *world) SecurityModules() (host.AppArmor, host.SELinux) {
 	return host.AppArmor{}, host.SELinux{}
 }
-func (w *world) check(host.Setup) []host.Finding { return w.findings }
-func (w *world) examine(ctx context.Context, _ host.Setup) []host.Finding {
+func (w *world) CheckHost(host.Setup) []host.Finding { return w.findings }
+func (w *world) DiagnoseHost(ctx context.Context, _ host.Setup) []host.Finding {
 	if w.hangs != nil {
 		close(w.hangs)
 		<-ctx.Done()
 	}
 	return w.findings
 }
-func (w *world) try(context.Context, store.Dirs) error { return w.tryErr }
-func (w *world) ahead(store.Dirs) *podinit.Prespawn    { return nil }
-func (w *world) images(store.Dirs) (images, error)     { return w, nil }
-func (w *world) pods(store.Dirs) (pods, error)         { return w, nil }
-func (w *world) beside(_ store.Dirs, _ store.Pod, _ *store.FileLock, _ io.Writer, here func() error) error {
+func (w *world) TryPod(context.Context, store.Dirs) error            { return w.tryErr }
+func (w *world) Prespawn(store.Dirs) *podinit.Prespawn               { return nil }
+func (w *world) OpenImages(store.Dirs) (cmdutil.ImageStore, error)   { return w, nil }
+func (w *world) NewLauncher(store.Dirs) (cmdutil.PodLauncher, error) { return w, nil }
+func (w *world) ReplaceInBackground(_ store.Dirs, _ store.Pod, _ *store.FileLock, _ io.Writer, here func() error) error {
 	return here()
 }
 func (w *world) GarbageCollect(func() (image.Uses, error)) (image.Pruned, error) {
 	return w.pruned, nil
 }
 func (w *world) Lease() (io.Closer, error) { return io.NopCloser(strings.NewReader("")), nil }
-func (w *world) remove(p store.Pod) error  { return p.Remove() }
-func (w *world) removeClaim(namespace, name string) error {
+func (w *world) Remove(p store.Pod) error  { return p.Remove() }
+func (w *world) RemoveClaim(namespace, name string) error {
 	dir, err := w.dirs.ClaimDir(namespace, name)
 	if err == nil {
 		err = os.RemoveAll(dir)
@@ -133,15 +135,15 @@ func (w *world) Ensure(_ context.Context, ref, policy string, o image.PullOption
 	return pod.Image{Name: ref, ID: "sha256:" + strings.Repeat("0", 64), Layers: []string{"/layer"}, Cmd: []string{"sh"}}, w.imageErr
 }
 
-// pull is a puller in this process.
-func (w *world) pull(dirs store.Dirs, p store.Pod, wishes pullWishes, lock *os.File) error {
-	own, err := dup(lock)
+// StartPuller is a puller in this process.
+func (w *world) StartPuller(dirs store.Dirs, p store.Pod, wishes cmdutil.PullerOptions, lock *os.File) error {
+	own, err := podup.Dup(lock)
 	if err != nil {
 		return err
 	}
-	f := &front{getenv: func(string) string { return "" }, in: strings.NewReader(""), out: io.Discard, err: &w.said, rooms: w, pullBackOff: w.backOff}
+	f := &cmdutil.Env{Getenv: func(string) string { return "" }, In: strings.NewReader(""), Out: io.Discard, ErrOut: &w.said, Deps: w, PullBackOff: w.backOff}
 	w.pullers.Go(func() {
-		if err := f.pullPod(w.t.Context(), dirs, p, wishes, own); err != nil {
+		if err := podup.PullPod(w.t.Context(), f, dirs, p, wishes, own); err != nil {
 			w.t.Errorf("the puller of pod %s: %v", p.Name, err)
 		}
 	})
@@ -155,16 +157,16 @@ func (w *world) asked() int {
 	return w.ensured
 }
 
-// backOff is longer than a test: no second attempt is made before a client asks for it.
+// BackOff is longer than a test: no second attempt is made before a client asks for it.
 func (w *world) backOff(int) time.Duration { return time.Hour }
 
-func (w *world) start(p store.Pod, plan *pod.Plan, with beginning) (string, error) {
-	if with.record != nil {
-		if err := with.record(); err != nil {
+func (w *world) Start(p store.Pod, plan *pod.Plan, with cmdutil.StartOptions) (string, error) {
+	if with.Record != nil {
+		if err := with.Record(); err != nil {
 			return "", err
 		}
 	}
-	return "", w.startSupervisor(p, plan, with.lock)
+	return "", w.startSupervisor(p, plan, with.Lock)
 }
 
 func (w *world) startSupervisor(p store.Pod, plan *pod.Plan, lock *os.File) error {

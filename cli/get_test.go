@@ -9,6 +9,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	"sigs.k8s.io/yaml"
 
+	"github.com/podrun/podrun/cli/internal/resource"
 	"github.com/podrun/podrun/pod"
 )
 
@@ -44,7 +45,7 @@ func TestPs(t *testing.T) {
 	check(t, w.run("ps", "-o", "name"), 0, "pod/web\n", "")
 	check(t, w.run("ps", "-n", "other"), 0, "", "No resources found in other namespace.\n")
 	got := strings.Fields(w.run("ps", "-A", "-o", "wide").out)
-	want := strings.Fields("NAMESPACE NAME READY STATUS RESTARTS AGE IP NODE NOMINATED NODE READINESS GATES default web 2/2 Running 0 AGE <none> " + nodeName() + " <none> <none>")
+	want := strings.Fields("NAMESPACE NAME READY STATUS RESTARTS AGE IP NODE NOMINATED NODE READINESS GATES default web 2/2 Running 0 AGE <none> " + resource.NodeName() + " <none> <none>")
 	if len(got) == len(want) {
 		want[len(want)-5] = got[len(got)-5] // its age
 	}

@@ -8,6 +8,8 @@ import (
 	"github.com/google/go-cmp/cmp"
 	"github.com/urfave/cli/v2"
 
+	"github.com/podrun/podrun/cli/internal/cmdline"
+	"github.com/podrun/podrun/cli/internal/cmdutil"
 	"github.com/podrun/podrun/internal/golden"
 )
 
@@ -26,7 +28,7 @@ func everyCommand(app *cli.App, visit func(path []string, cmd *cli.Command)) {
 
 func TestHelp(t *testing.T) {
 	w := newWorld(t)
-	app := (&front{rooms: w}).app()
+	app := commandTree(&cmdutil.Env{Deps: w})
 	var all strings.Builder
 	show := func(args ...string) {
 		got := w.run(args...)
@@ -46,7 +48,7 @@ func TestHelp(t *testing.T) {
 			t.Errorf("%v has no examples", path)
 		}
 		for _, f := range cmd.Flags {
-			if doc := f.(cli.DocGenerationFlag); valued(f) && strings.Count(doc.GetUsage(), "`") != 2 {
+			if doc := f.(cli.DocGenerationFlag); cmdline.HasValue(f) && strings.Count(doc.GetUsage(), "`") != 2 {
 				t.Errorf("%v: the usage of --%s does not name its value", path, f.Names()[0])
 			}
 		}
@@ -138,7 +140,7 @@ func TestVersion(t *testing.T) {
 }
 
 func TestArrange(t *testing.T) {
-	app := (&front{}).app()
+	app := commandTree(&cmdutil.Env{})
 	for args, want := range map[string]string{
 		"logs web -f":                     "-f -- web",
 		"-n shop logs web -f":             "-n shop -f -- web",
@@ -163,8 +165,8 @@ func TestArrange(t *testing.T) {
 		"down --grace-period 3 a --force": "--grace-period 3 --force -- a",
 		"ps -Axo wide":                    "-Axo -- wide", // -x is unknown: the parser's to say
 	} {
-		_, cmd, rest := find(app, strings.Fields(args))
-		if got := strings.Join(arrange(cmd, rest), " "); got != want {
+		_, cmd, rest := cmdline.Find(app, strings.Fields(args))
+		if got := strings.Join(cmdline.Arrange(cmd, rest), " "); got != want {
 			t.Errorf("%s: %q, want %q", args, got, want)
 		}
 	}

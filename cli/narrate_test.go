@@ -4,6 +4,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/podrun/podrun/cli/internal/rollout"
 	"github.com/podrun/podrun/pod"
 )
 
@@ -12,10 +13,10 @@ func TestNarratorSaysWhyAContainerWaits(t *testing.T) {
 	crash.LastState = terminated("app", 3, "Error", "").State
 	crash.RestartCount = 2
 	var said strings.Builder
-	tell := narrator{out: &said, pod: "web"}
+	tell := rollout.Reporter{Out: &said, Pod: "web"}
 	st := status(pod.Running, crash)
-	tell.status(&st)
-	tell.status(&st)
+	tell.Status(&st)
+	tell.Status(&st)
 	want := "podrun: pod web: container app (restart 2) exited with code 3; waits: CrashLoopBackOff: back-off 20s\n"
 	if said.String() != want {
 		t.Errorf("said %q, want %q", said.String(), want)
@@ -25,9 +26,9 @@ func TestNarratorSaysWhyAContainerWaits(t *testing.T) {
 // A message of several lines is shown as it was written, without its last line's end.
 func TestNarratorShowsMessagesAsTheyAre(t *testing.T) {
 	var said strings.Builder
-	tell := narrator{out: &said, pod: "web"}
+	tell := rollout.Reporter{Out: &said, Pod: "web"}
 	st := status(pod.Running, terminated("app", 3, "Error", "no disk\nmount\x1b it\n"))
-	tell.status(&st)
+	tell.Status(&st)
 	want := "podrun: pod web: container app exited with code 3: no disk\n  mount\\u001b it\n"
 	if said.String() != want {
 		t.Errorf("said %q, want %q", said.String(), want)

@@ -11,7 +11,8 @@ import (
 	"testing"
 	"time"
 
-	"github.com/podrun/podrun/cli/internal/remote"
+	"github.com/podrun/podrun/cli/internal/cmdutil"
+	"github.com/podrun/podrun/cli/internal/podclient"
 )
 
 // run runs a command line to its end.
@@ -28,19 +29,19 @@ func (w *world) beginWith(stdin io.Reader, stdout io.Writer, args ...string) *pr
 	if stdout != nil {
 		out = stdout
 	}
-	f := &front{
-		getenv: func(key string) string { return w.env[key] },
-		in:     stdin, out: out, err: &p.err, rooms: w,
-		signals: func(sigs ...os.Signal) (<-chan os.Signal, func()) {
+	f := &cmdutil.Env{
+		Getenv: func(key string) string { return w.env[key] },
+		In:     stdin, Out: out, ErrOut: &p.err, Deps: w,
+		Signals: func(sigs ...os.Signal) (<-chan os.Signal, func()) {
 			if sigs[0] == syscall.SIGWINCH {
-				return remote.Signals(sigs...)
+				return podclient.Signals(sigs...)
 			}
 			return p.signals, func() {}
 		},
-		stillAfter:  cmp.Or(w.still, time.Hour),
-		pullBackOff: w.backOff,
+		WaitHintAfter: cmp.Or(w.still, time.Hour),
+		PullBackOff:   w.backOff,
 	}
-	go func() { p.code <- f.run(append([]string{"podrun"}, args...)) }()
+	go func() { p.code <- run(f, append([]string{"podrun"}, args...)) }()
 	return p
 }
 

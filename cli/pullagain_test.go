@@ -6,7 +6,6 @@ import (
 	"strings"
 	"syscall"
 	"testing"
-	"time"
 
 	"github.com/podrun/podrun/image"
 	"github.com/podrun/podrun/internal/report"
@@ -85,17 +84,6 @@ func TestUpGivesUpWaitingForARegistry(t *testing.T) {
 	}
 	if w.dirs.Pod("default", "web").HasRemains() {
 		t.Error("something of the pod was made")
-	}
-}
-
-func TestPullBackOff(t *testing.T) {
-	for attempt, want := range []time.Duration{10, 20, 40, 80, 160, 300, 300} {
-		if got := pullBackOff(attempt); got != want*time.Second {
-			t.Errorf("after attempt %d: %v, want %v", attempt, got, want*time.Second)
-		}
-	}
-	if got := pullBackOff(1000); got != lastPullBackOff {
-		t.Errorf("%v", got)
 	}
 }
 

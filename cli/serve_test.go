@@ -3,6 +3,9 @@ package cli
 import (
 	"testing"
 
+	"github.com/podrun/podrun/cli/internal/exitcode"
+	"github.com/podrun/podrun/cli/internal/podup"
+	"github.com/podrun/podrun/cli/internal/rollout"
 	"github.com/podrun/podrun/pod"
 )
 
@@ -16,24 +19,24 @@ func TestExitCodeFrom(t *testing.T) {
 	}
 	one, both, none := ended(map[string]int{"app": 3}), ended(map[string]int{"app": 3, "side": 4}), ended(nil)
 	for _, tc := range []struct {
-		rule exitFrom
+		rule rollout.ExitCodeFrom
 		st   *pod.Status
 		want int
 	}{
 		{"app", one, 3}, {"side", one, 0}, {"side", both, 4},
-		{exitAny, one, 1}, {exitAny, none, 0}, {exitAll, one, 0}, {exitAll, both, 1}, {exitNone, both, 0},
+		{rollout.ExitAny, one, 1}, {rollout.ExitAny, none, 0}, {rollout.ExitAll, one, 0}, {rollout.ExitAll, both, 1}, {rollout.ExitNone, both, 0},
 	} {
-		if got := tc.rule.code([]*upPod{{last: tc.st}}); got != tc.want {
+		if got := tc.rule.Code([]*podup.Target{{Last: tc.st}}); got != tc.want {
 			t.Errorf("--exit-code-from %s: %d, want %d", tc.rule, got, tc.want)
 		}
 	}
 	// What is no container's failure stays one.
 	stoppedByOther := &pod.Status{Phase: pod.Failed, Deleting: true}
-	err := &exitError{code: 7}
-	if got := exitNone.verdict([]*upPod{{last: stoppedByOther}}, []error{err}); exitCode(got) != 7 {
+	err := &exitcode.Error{Code: 7}
+	if got := rollout.ExitNone.Result([]*podup.Target{{Last: stoppedByOther}}, []error{err}); exitcode.Of(got) != 7 {
 		t.Errorf("a pod that somebody else has stopped: %v", got)
 	}
-	if got := exitNone.verdict([]*upPod{{}}, []error{err}); exitCode(got) != 7 {
+	if got := rollout.ExitNone.Result([]*podup.Target{{}}, []error{err}); exitcode.Of(got) != 7 {
 		t.Errorf("a pod that could not be watched: %v", got)
 	}
 }
@@ -41,7 +44,7 @@ func TestExitCodeFrom(t *testing.T) {
 // A container that never ran has not succeeded.
 func TestExitCodeFromAContainerThatNeverRan(t *testing.T) {
 	st := &pod.Status{Phase: pod.Failed, Containers: []pod.ContainerStatus{waiting("app", "PodInitializing", "")}}
-	if got := exitFrom("app").code([]*upPod{{last: st}}); got != 1 {
+	if got := rollout.ExitCodeFrom("app").Code([]*podup.Target{{Last: st}}); got != 1 {
 		t.Errorf("exit code %d", got)
 	}
 }

@@ -8,6 +8,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/podrun/podrun/cli/internal/podstats"
 	"github.com/podrun/podrun/pod"
 )
 
@@ -72,7 +73,7 @@ func TestTop(t *testing.T) {
 			t.Errorf("%s: %d %q\n%s", args, got.code, got.err, got.out)
 		}
 	}
-	var list []podUseJSON
+	var list []podstats.UsageJSON
 	if err := json.Unmarshal([]byte(w.run("top", "-o", "json").out), &list); err != nil || len(list) != 1 || len(list[0].Containers) != 2 ||
 		*list[0].Memory != 40<<20 || *list[0].Limits.CPU != 500 || *list[0].Containers[1].Written != 3<<20 || *list[0].Pressure.CPU != 1.5 {
 		t.Errorf("%v: %+v", err, list)
@@ -113,7 +114,7 @@ func TestTopRates(t *testing.T) {
 	}
 	eventually(t, "the container that worked", func() bool {
 		for line := range strings.Lines(p.out.String()) {
-			var list []podUseJSON
+			var list []podstats.UsageJSON
 			if json.Unmarshal([]byte(line), &list) == nil && len(list) == 1 && len(list[0].Containers) == 1 && *list[0].Containers[0].CPU > 1000 {
 				return true
 			}
@@ -124,21 +125,5 @@ func TestTopRates(t *testing.T) {
 	w.supervisor("default", "web").kill()
 	if got := w.run("top", "web"); got.code != 1 || got.err != "podrun: pod web is not running: it uses nothing\nhint: podrun ps lists the pods\n" {
 		t.Errorf("%+v", got)
-	}
-}
-
-func TestFitting(t *testing.T) {
-	rows := func() [][]string {
-		var rows [][]string
-		for i := range 5 {
-			rows = append(rows, []string{fmt.Sprint("row", i), "ä b\x1b[2J"})
-		}
-		return rows
-	}
-	if got := fitting(rows(), 10, 4); got != "row0   ä b\nrow1   ä b\n… and 3 mo\n" {
-		t.Errorf("%q", got)
-	}
-	if got := fitting(rows(), 0, 0); strings.Count(got, "\n") != 5 || strings.Contains(got, "\x1b") {
-		t.Errorf("%q", got)
 	}
 }

@@ -16,6 +16,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/podrun/podrun/cli/cmd/ui"
 	"github.com/podrun/podrun/pod"
 )
 
@@ -208,7 +209,7 @@ type pageLines struct {
 
 func TestUILogs(t *testing.T) {
 	w := newWorld(t)
-	long := strings.Repeat("x", maxPageLine)
+	long := strings.Repeat("x", ui.MaxPageLine)
 	s := w.upDetached(threeContainers, func(s *supervisor) {
 		s.log("prepare", 0, "stdout F prepared")
 		s.log("app", 0, "stdout F first life")

@@ -57,33 +57,6 @@ func TestShowUnit(t *testing.T) {
 	}
 }
 
-// A drop-in of a .kube file counts, the most specific of a name.
-func TestKubeDropIns(t *testing.T) {
-	dir := t.TempDir()
-	for name, text := range map[string]string{
-		"a-b.kube": "1", "kube.d/10.conf": "hidden", "a-.kube.d/10.conf": "2", "a-b.kube.d/20.conf": "3", "a-b.kube.d/notes.txt": "no",
-	} {
-		path := filepath.Join(dir, name)
-		if err := os.MkdirAll(filepath.Dir(path), 0o700); err != nil {
-			t.Fatal(err)
-		}
-		if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
-			t.Fatal(err)
-		}
-	}
-	files, err := kubeFiles(filepath.Join(dir, "a-b.kube"))
-	if err != nil {
-		t.Fatal(err)
-	}
-	var got []string
-	for _, f := range files {
-		got = append(got, f.Text)
-	}
-	if strings.Join(got, " ") != "1 2 3" {
-		t.Errorf("%v", got)
-	}
-}
-
 func TestUnitRefusals(t *testing.T) {
 	w := newWorld(t)
 	w.env["XDG_CONFIG_HOME"] = t.TempDir()
@@ -114,37 +87,5 @@ func TestUnitRefusals(t *testing.T) {
 	entries, err := os.ReadDir(w.env["XDG_CONFIG_HOME"])
 	if err != nil || len(entries) > 0 {
 		t.Errorf("something was made: %v %v", entries, err)
-	}
-}
-
-// What is somebody else's is not overwritten.
-func TestAUnitOfSomebodyElse(t *testing.T) {
-	dirs := unitDirs{units: t.TempDir(), manifests: t.TempDir()}
-	u := &unit{name: "podrun@web.service", manifest: []byte("a")}
-	u.service.Manifest = filepath.Join(dirs.manifests, "web.yaml")
-	path := filepath.Join(dirs.units, u.name)
-	if err := os.WriteFile(path, []byte("[Service]\n"), 0o600); err != nil {
-		t.Fatal(err)
-	}
-	if _, err := u.write(dirs); err == nil || !strings.Contains(err.Error(), "is not podrun's") {
-		t.Errorf("%v", err)
-	}
-	os.Remove(path)
-	if err := os.WriteFile(u.service.Manifest, []byte("other"), 0o600); err != nil {
-		t.Fatal(err)
-	}
-	if _, err := u.write(dirs); err == nil || !strings.Contains(err.Error(), "is there already") {
-		t.Errorf("%v", err)
-	}
-	os.Remove(u.service.Manifest)
-	for i, want := range []bool{true, false} {
-		changed, err := u.write(dirs)
-		if err != nil || changed != want {
-			t.Errorf("time %d: changed %v, %v", i+1, changed, err)
-		}
-	}
-	u.manifest = []byte("b")
-	if changed, err := u.write(dirs); err != nil || !changed {
-		t.Errorf("another manifest: changed %v, %v", changed, err)
 	}
 }

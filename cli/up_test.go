@@ -10,6 +10,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
+	"github.com/podrun/podrun/cli/internal/rollout"
 	"github.com/podrun/podrun/pod"
 )
 
@@ -186,7 +187,7 @@ func TestUpSupervisorKilled(t *testing.T) {
 func TestUpJoinsARunningPod(t *testing.T) {
 	w := newWorld(t)
 	w.script = func(s *supervisor) {
-		for range contextLines {
+		for range rollout.ContextLines {
 			s.log("app", 0, "stdout F old")
 		}
 		s.log("app", 0, "stdout F recent")
@@ -200,7 +201,7 @@ func TestUpJoinsARunningPod(t *testing.T) {
 	p.says("recent\n")
 	p.signals <- syscall.SIGINT
 	got := p.wait()
-	if got.code != 130 || got.out != strings.Repeat("old\n", contextLines-1)+"recent\n" || !strings.Contains(got.err, "pod web goes on running") {
+	if got.code != 130 || got.out != strings.Repeat("old\n", rollout.ContextLines-1)+"recent\n" || !strings.Contains(got.err, "pod web goes on running") {
 		t.Errorf("%+v", got)
 	}
 	if !w.dirs.Pod("default", "web").Alive() {

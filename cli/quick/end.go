@@ -7,7 +7,7 @@ import (
 	"fmt"
 	"os"
 
-	"github.com/podrun/podrun/cli/internal/remote"
+	"github.com/podrun/podrun/cli/internal/podclient"
 	"github.com/podrun/podrun/internal/store"
 	"github.com/podrun/podrun/internal/wire"
 )
@@ -26,9 +26,9 @@ func down(words []string) (code int, ok bool) {
 	if err != nil {
 		return ended(err), true
 	}
-	err = remote.Down(context.Background(), p, func() error {
-		defer remote.Waiting(os.Stderr, "stopping", p, nil, nil)()
-		return remote.End(context.Background(), p, wire.StopRequest{Remove: true})
+	err = podclient.Down(context.Background(), p, func() error {
+		defer podclient.ReportWaiting(os.Stderr, "stopping", p, nil, nil)()
+		return podclient.End(context.Background(), p, wire.StopRequest{Remove: true})
 	}, func(p store.Pod) error {
 		if !p.OwnsNothing() {
 			return errRemains
@@ -53,11 +53,11 @@ func stop(words []string) (code int, ok bool) {
 	if !ok || owned(p) {
 		return 0, false
 	}
-	quiet := remote.Waiting(os.Stderr, "stopping", p, nil, nil)
-	err := remote.End(context.Background(), p, wire.StopRequest{})
+	quiet := podclient.ReportWaiting(os.Stderr, "stopping", p, nil, nil)
+	err := podclient.End(context.Background(), p, wire.StopRequest{})
 	quiet()
 	if err == nil {
-		err = remote.WaitGone(context.Background(), p)
+		err = podclient.WaitGone(context.Background(), p)
 	}
 	if err == nil {
 		fmt.Fprintf(os.Stdout, "pod/%s stopped\n", p.Name)

@@ -6,7 +6,8 @@ import (
 	"os"
 	"syscall"
 
-	"github.com/podrun/podrun/cli/internal/remote"
+	"github.com/podrun/podrun/cli/internal/exitcode"
+	"github.com/podrun/podrun/cli/internal/podclient"
 	"github.com/podrun/podrun/internal/report"
 	"github.com/podrun/podrun/internal/wire"
 )
@@ -24,16 +25,16 @@ func execIn(words []string) (code int, ok bool) {
 	if _, known := plan.Container(o.container); o.container != "" && !known {
 		return 0, false
 	}
-	container, err := remote.Choose(os.Stderr, place, plan, o.container)
+	container, err := podclient.Choose(os.Stderr, place, plan, o.container)
 	if err != nil {
 		return codeOf(0, err), true
 	}
-	c := &remote.Command{
+	c := &podclient.Command{
 		Pod: place, Container: container.Name, Stdin: o.stdin,
-		In: os.Stdin, Out: os.Stdout, Err: os.Stderr, Signals: remote.Signals,
+		In: os.Stdin, Out: os.Stdout, Err: os.Stderr, Signals: podclient.Signals,
 	}
 	code, err = c.Run(context.Background(), wire.ExecRequest{Container: container.Name, Args: o.command})
-	if errors.Is(err, remote.ErrNotRunning) {
+	if errors.Is(err, podclient.ErrNotRunning) {
 		err = report.New(report.Internal, "podrun ps shows its state", "cannot exec in pod %q: it is not running", place.Name)
 	}
 	return codeOf(code, err), true
@@ -44,14 +45,14 @@ func codeOf(code int, err error) int {
 	if err == nil {
 		return code
 	}
-	var sig *remote.Interrupted
+	var sig *podclient.Interrupted
 	if errors.As(err, &sig) {
 		if number, is := sig.Signal.(syscall.Signal); is {
 			return exitSignal + int(number)
 		}
 	}
 	report.Print(os.Stderr, err)
-	var refused *remote.Refused
+	var refused *exitcode.Refused
 	switch {
 	case errors.As(err, &refused):
 		return refused.Code

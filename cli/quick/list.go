@@ -9,7 +9,7 @@ import (
 	"sync/atomic"
 	"time"
 
-	"github.com/podrun/podrun/cli/internal/reading"
+	"github.com/podrun/podrun/cli/internal/podview"
 	"github.com/podrun/podrun/internal/store"
 	"github.com/podrun/podrun/pod"
 	"github.com/podrun/podrun/pod/glance"
@@ -48,7 +48,7 @@ func list(command string, words []string) (code int, ok bool) {
 		return 0, false
 	}
 	if len(pods) == 0 {
-		fmt.Fprintln(os.Stderr, reading.Empty(o.namespace, o.all))
+		fmt.Fprintln(os.Stderr, podview.NoResources(o.namespace, o.all))
 		return 0, true
 	}
 	var rows [][]string
@@ -65,7 +65,7 @@ func list(command string, words []string) (code int, ok bool) {
 	for i := range pods {
 		add(pods[i].Metadata.Namespace, pods[i].row(now))
 	}
-	return ended((&reading.Sheet{}).Print(os.Stdout, rows)), true
+	return ended((&podview.Table{}).Print(os.Stdout, rows)), true
 }
 
 // missing says whether controllers, or commands that replaced a pod, were killed that the whole
@@ -161,7 +161,7 @@ func know(p store.Pod) (*known, error) {
 	if err := json.Unmarshal(text, k); err != nil {
 		return nil, fmt.Errorf("read manifest of pod %s: %w", p.Name, err)
 	}
-	if k.status, err = reading.StatusOf(p); err != nil {
+	if k.status, err = podview.StatusOf(p); err != nil {
 		return nil, err
 	}
 	return k, nil

@@ -5,8 +5,8 @@ import (
 	"errors"
 	"os"
 
-	"github.com/podrun/podrun/cli/internal/reading"
-	"github.com/podrun/podrun/cli/internal/remote"
+	"github.com/podrun/podrun/cli/internal/podclient"
+	"github.com/podrun/podrun/cli/internal/podview"
 	"github.com/podrun/podrun/internal/crilog"
 )
 
@@ -21,20 +21,20 @@ func logs(words []string) (code int, ok bool) {
 		return 0, false
 	}
 	var said bytes.Buffer
-	container, err := remote.Choose(&said, place, plan, o.container)
+	container, err := podclient.Choose(&said, place, plan, o.container)
 	if err != nil {
 		return 0, false
 	}
-	status, err := reading.StatusOf(place)
+	status, err := podview.StatusOf(place)
 	if err != nil {
 		return 0, false
 	}
-	attempt, err := reading.Instance(place, container.Name, status, o.previous)
+	attempt, err := podview.Instance(place, container.Name, status, o.previous)
 	if err != nil {
 		return 0, false
 	}
 	os.Stderr.Write(said.Bytes())
-	sink := reading.NewLogView(os.Stdout, os.Getenv, o.timestamps, false).Plain()
+	sink := podview.NewLogWriter(os.Stdout, os.Getenv, o.timestamps, false).Plain()
 	err = crilog.Read(place.LogDir(container.Name), attempt, o.selection(), sink)
-	return ended(errors.Join(err, reading.Finish(sink))), true
+	return ended(errors.Join(err, podview.Finish(sink))), true
 }

@@ -15,7 +15,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
-	"github.com/podrun/podrun/cli/internal/remote"
+	"github.com/podrun/podrun/cli/internal/exitcode"
 	"github.com/podrun/podrun/internal/report"
 	"github.com/podrun/podrun/internal/store"
 	"github.com/podrun/podrun/pod"
@@ -35,7 +35,7 @@ func main() {
 	if ok {
 		os.Exit(code)
 	}
-	if err := wholeFront(); err != nil {
+	if err := execCLI(); err != nil {
 		report.Print(os.Stderr, err)
 		os.Exit(exitInternal)
 	}
@@ -79,7 +79,7 @@ func ended(err error) int {
 		return 0
 	}
 	report.Print(os.Stderr, err)
-	if no := (*remote.Refused)(nil); errors.As(err, &no) {
+	if no := (*exitcode.Refused)(nil); errors.As(err, &no) {
 		return no.Code
 	}
 	switch report.ClassOf(err) {
@@ -102,8 +102,8 @@ func closeFront() {
 	}
 }
 
-// wholeFront executes the whole front with the same words. It returns on failure only.
-func wholeFront() error {
+// execCLI executes the whole front with the same words. It returns on failure only.
+func execCLI() error {
 	program := "/proc/self/fd/" + os.Getenv(frontEnv)
 	err := unix.Exec(program, os.Args, os.Environ())
 	return report.New(report.Internal, "", "execute the whole of podrun, %s: %w", program, err)

@@ -8,13 +8,13 @@ import (
 	"strings"
 	"time"
 
-	"github.com/podrun/podrun/cli/internal/remote"
+	"github.com/podrun/podrun/cli/internal/podclient"
 	"github.com/podrun/podrun/internal/crilog"
 )
 
 // namespace is that of commands which name none, as the whole front finds it. One that is no
 // name makes the command's parser return not ok.
-func namespace() string { return cmp.Or(os.Getenv(remote.NamespaceEnv), remote.DefaultNamespace) }
+func namespace() string { return cmp.Or(os.Getenv(podclient.NamespaceEnv), podclient.DefaultNamespace) }
 
 // order is a command to run in a container.
 type order struct {

@@ -1,0 +1,23 @@
+package describe
+
+import (
+	"testing"
+
+	"github.com/podrun/podrun/pod"
+)
+
+// The page of a pod says how it reaches the network, and why not in another way.
+func TestNetworkWords(t *testing.T) {
+	for want, st := range map[string]pod.Status{
+		"auto (masquerade for root, or tproxy, or netstack where the kernel cannot)": {},
+		"masquerade (the kernel leads packets out)":                                  {Network: pod.NetworkMasquerade},
+		"tproxy (the kernel carries connections)":                                    {Network: pod.NetworkTProxy},
+		"tproxy (the kernel carries connections; no masquerade: the host has a firewall)": {
+			Network: pod.NetworkTProxy, NetworkWhy: "the host has a firewall"},
+		"none": {Network: pod.NetworkNone},
+	} {
+		if got := networkText(&pod.Plan{}, &st); got != want {
+			t.Errorf("%q, want %q", got, want)
+		}
+	}
+}

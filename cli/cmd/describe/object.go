@@ -1,0 +1,120 @@
+package describe
+
+import (
+	"cmp"
+	"errors"
+	"fmt"
+	"net"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/podrun/podrun/cli/internal/kindnames"
+	"github.com/podrun/podrun/cli/internal/printers"
+	"github.com/podrun/podrun/cli/internal/resource"
+	"github.com/podrun/podrun/internal/store"
+	"github.com/podrun/podrun/manifest/describe"
+	"github.com/podrun/podrun/pod"
+)
+
+// objects tells of things that are kept. Pages show no value of a Secret, only its size.
+func (d *describer) objects(a kindnames.Query) error {
+	l, err := printers.List(d.env, d.dirs, a, &printers.PrintOptions{Namespace: d.namespace, All: d.all, ShowSecrets: true})
+	if l == nil {
+		return err
+	}
+	errs := []error{err}
+	for i := range l.Entries {
+		e := &l.Entries[i]
+		if !d.labels.Matches(e.Labels) {
+			continue
+		}
+		text, err := d.objectPage(a.Kind, e)
+		if err == nil {
+			err = d.print(text)
+		}
+		errs = append(errs, err)
+	}
+	return errors.Join(errs...)
+}
+
+func (d *describer) objectPage(kind pod.ObjectKind, e *printers.Entry) (string, error) {
+	value, err := e.Object()
+	if err != nil {
+		return "", err
+	}
+	object, ok := value.(metav1.Object)
+	if !ok {
+		return "", fmt.Errorf("describe %s %s: it is a %T", kind, e.Name, value)
+	}
+	of := describe.Related{}
+	switch {
+	case kindnames.IsWorkload(kind):
+		of, err = d.workloadDetails(kind, e)
+	case kind == pod.KindService:
+		of.Endpoints, err = d.endpoints(e)
+	case kind == pod.KindClaim:
+		var users []store.Pod
+		users, err = d.dirs.ClaimUsers(e.Namespace, e.Name)
+		for _, p := range users {
+			of.Pods = append(of.Pods, corev1.Pod{ObjectMeta: metav1.ObjectMeta{Name: p.Name}})
+		}
+	}
+	of.Events = d.events
+	return describe.Object(object, of, time.Now()), err
+}
+
+// workloadDetails is what a workload's page tells of its pods.
+func (d *describer) workloadDetails(kind pod.ObjectKind, e *printers.Entry) (describe.Related, error) {
+	v, err := resource.FindWorkload(d.dirs, kind, e.Namespace, e.Name)
+	if err != nil {
+		return describe.Related{}, err
+	}
+	var of describe.Related
+	var names []string
+	for _, p := range v.Pods {
+		of.Pods = append(of.Pods, corev1.Pod{ObjectMeta: metav1.ObjectMeta{Name: p.Name}, Status: corev1.PodStatus{Phase: corev1.PodPhase(p.Phase)}})
+		names = append(names, p.Name)
+	}
+	slices.Sort(names)
+	of.Local = []describe.Field{{Name: "Pods", Value: cmp.Or(strings.Join(names, ", "), "<none>")}}
+	return of, nil
+}
+
+// endpoints are the addresses of the pods behind a Service, by the names of its ports.
+func (d *describer) endpoints(e *printers.Entry) (map[string][]string, error) {
+	o, err := resource.FindObject(d.dirs, pod.KindService, e.Namespace, e.Name)
+	if err != nil || o.Service == nil {
+		return nil, err
+	}
+	pods, err := resource.EndpointsOf(d.dirs, o)
+	if err != nil {
+		return nil, err
+	}
+	all := map[string][]string{}
+	for _, p := range o.Service.Ports {
+		for _, at := range pods {
+			if port := targetOf(p, at.Presence); port != 0 && len(at.Presence.Addresses) > 0 {
+				all[p.Name] = append(all[p.Name], net.JoinHostPort(at.Presence.Addresses[0], strconv.Itoa(port)))
+			}
+		}
+	}
+	return all, nil
+}
+
+// targetOf is the number of a Service's port in a pod; 0 if the pod has no such port.
+func targetOf(p pod.ServicePort, is *pod.Presence) int {
+	if p.TargetName == "" {
+		return int(p.TargetPort)
+	}
+	for _, named := range is.Ports {
+		if named.Name == p.TargetName && named.Protocol == p.Protocol {
+			return named.Number
+		}
+	}
+	return 0
+}

@@ -1,0 +1,151 @@
+package exec
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+
+	"github.com/urfave/cli/v2"
+
+	"github.com/podrun/podrun/cli/internal/cmdutil"
+	"github.com/podrun/podrun/cli/internal/exitcode"
+	"github.com/podrun/podrun/cli/internal/podclient"
+	"github.com/podrun/podrun/cli/internal/podview"
+	"github.com/podrun/podrun/cli/internal/resource"
+	"github.com/podrun/podrun/cli/internal/tty"
+	"github.com/podrun/podrun/internal/report"
+	"github.com/podrun/podrun/internal/store"
+	"github.com/podrun/podrun/pod"
+)
+
+// NewAttachCommand returns the command attach.
+func NewAttachCommand(env *cmdutil.Env) *cli.Command {
+	return &cli.Command{
+		Name:      "attach",
+		Usage:     "show what a container writes, and write to it",
+		ArgsUsage: "POD",
+		Description: `Shows what a running container writes from now on and, with -i, passes standard
+input on to it, if its manifest has stdin: true. With tty: true in the manifest
+it is at its terminal; ctrl-p ctrl-q leaves it. It ends with the container, and
+with its exit code. Several may be attached, and whoever is slow misses
+something: he holds nobody up. The container does not end when they leave;
+Ctrl-C ends attach alone, unless a terminal passes it on.
+
+Examples:
+  podrun attach web
+  podrun attach -it shell
+  podrun attach web -c worker
+  date | podrun attach -i reader
+`,
+		Flags: []cli.Flag{
+			cmdutil.NamespaceFlag(),
+			&cli.StringFlag{Name: "container", Aliases: []string{"c"}, Usage: "attach to this `CONTAINER` instead of the first"},
+			&cli.BoolFlag{Name: "stdin", Aliases: []string{"i"}, Usage: "pass standard input on"},
+			&cli.BoolFlag{Name: "tty", Aliases: []string{"t"}, Usage: "standard input is a terminal; so is the container's"},
+			detachFlag(),
+			&cli.BoolFlag{Name: "quiet", Aliases: []string{"q"}, Usage: "say nothing but what the container says"},
+		},
+		Action: func(c *cli.Context) error { return runAttach(env, c) },
+	}
+}
+
+func detachFlag() cli.Flag {
+	return &cli.StringFlag{Name: "detach-keys", Value: tty.DefaultDetachKeys, Usage: "leave a terminal by these `KEYS`: letters or ctrl-LETTER, with commas; \"\" for none"}
+}
+
+// detachKeys are those that the user wants.
+func detachKeys(c *cli.Context) ([]byte, error) {
+	keys, err := tty.ParseKeys(c.String("detach-keys"))
+	if err != nil {
+		return nil, cmdutil.UsageErrorf(c.Command.Name, "--detach-keys: %v", err)
+	}
+	return keys, nil
+}
+
+func runAttach(env *cmdutil.Env, c *cli.Context) error {
+	if c.NArg() != 1 {
+		return cmdutil.UsageErrorf("attach", "attach takes the name of one pod")
+	}
+	keys, err := detachKeys(c)
+	if err != nil {
+		return err
+	}
+	err = attachTo(env, c, keys)
+	if exitcode.As(err) == nil && err != nil && report.ClassOf(err) == report.Failure {
+		err = &exitcode.Error{Code: exitcode.Internal, Err: err} // code 1 would look like the container's own
+	}
+	return err
+}
+
+func attachTo(env *cmdutil.Env, c *cli.Context, keys []byte) error {
+	p, plan, err := resource.FindPodAndPlan(env, c, c.Args().First())
+	if err != nil {
+		return err
+	}
+	ct, err := resource.ChooseContainer(env, p, plan, c.String("container"))
+	if err != nil {
+		return err
+	}
+	if err := attachable(p, ct, c.Bool("stdin")); err != nil {
+		return err
+	}
+	return attachAt(c.Context, env, p, ct, attachOptions{stdin: c.Bool("stdin"), tty: c.Bool("tty"), keys: keys, quiet: c.Bool("quiet")})
+}
+
+// attachOptions are how somebody wants to be attached.
+type attachOptions struct {
+	stdin, tty, quiet bool
+	fromStart         bool // show what it has written before, too
+	keys              []byte
+}
+
+// attachAt is attached to a container that runs, and ends with its exit code.
+func attachAt(ctx context.Context, env *cmdutil.Env, p store.Pod, ct *pod.Container, w attachOptions) error {
+	a := &attachSession{env: env, pod: p, container: ct, stdin: w.stdin, fromStart: w.fromStart, keys: w.keys, quiet: w.quiet}
+	if a.terminal = terminalFor(env, ct, a.stdin); a.terminal == nil && w.tty {
+		why := "input is not a terminal or the right kind of file"
+		if !ct.TTY {
+			why = "container " + ct.Name + " did not allocate one"
+		}
+		fmt.Fprintln(env.ErrOut, "Unable to use a TTY - "+why) // kubectl's words, and its way: go on without
+	}
+	code, err := a.run(ctx)
+	return containerExit("attach to", p, code, err)
+}
+
+// containerExit is the end of a verb that ends as a program in a container has.
+func containerExit(verb string, p store.Pod, code int, err error) error {
+	switch {
+	case errors.Is(err, podclient.ErrNotRunning):
+		return report.New(report.Internal, "podrun ps shows its state", "cannot %s pod %q: it is not running", verb, p.Name)
+	case err != nil:
+		return err
+	case code != 0:
+		return &exitcode.Error{Code: code}
+	}
+	return nil
+}
+
+// attachable refuses what the manifest does not allow, and what cannot come any more.
+func attachable(p store.Pod, c *pod.Container, stdin bool) error {
+	st, err := podview.StatusOf(p)
+	switch {
+	case err != nil:
+		return err
+	case st.Phase.Terminal():
+		return report.New(report.Failure, "podrun logs "+p.Name+" shows what it has written", "cannot attach a container in a completed pod; current phase is %s", st.Phase)
+	case stdin && !c.Stdin && !c.TTY:
+		return report.New(report.Failure, "attach without -i, or give the container stdin: true in the manifest", "container %s takes no input: stdin is false", c.Name)
+	}
+	return nil
+}
+
+// terminalFor is our terminal, if a container has one to be at.
+func terminalFor(env *cmdutil.Env, c *pod.Container, stdin bool) *os.File {
+	terminal, ok := tty.File(env.In)
+	if !ok || !c.TTY || !stdin {
+		return nil
+	}
+	return terminal
+}

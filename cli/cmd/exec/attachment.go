@@ -1,0 +1,271 @@
+package exec
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"os"
+	"sync"
+	"sync/atomic"
+	"syscall"
+
+	"golang.org/x/sys/unix"
+
+	"github.com/podrun/podrun/cli/internal/cmdutil"
+	"github.com/podrun/podrun/cli/internal/exitcode"
+	"github.com/podrun/podrun/cli/internal/podclient"
+	"github.com/podrun/podrun/cli/internal/tty"
+	"github.com/podrun/podrun/internal/store"
+	"github.com/podrun/podrun/internal/wire"
+	"github.com/podrun/podrun/pod"
+)
+
+// attachSession is being attached to a running container, over the deaths of supervisors.
+type attachSession struct {
+	env       *cmdutil.Env
+	pod       store.Pod
+	container *pod.Container
+	stdin     bool
+	fromStart bool     // the next supervisor is to show what was written before, too
+	terminal  *os.File // ours, if the container has one and gets our input
+	keys      []byte
+	quiet     bool
+
+	killed <-chan os.Signal
+	input  atomic.Pointer[os.File] // the container's, or nil
+	left   chan error              // our input has ended, and so have we: nil, or tty.ErrDetached
+}
+
+// outputPipeSize is how much of a container's output waits for us before we miss some.
+const outputPipeSize = 1 << 20
+
+// run is attached until the container ends, whose exit code it returns, or we leave.
+func (a *attachSession) run(ctx context.Context) (code int, err error) {
+	a.left = make(chan error, 1)
+	var ignore func()
+	a.killed, ignore = a.env.Signals(syscall.SIGINT, syscall.SIGTERM, syscall.SIGHUP)
+	defer ignore()
+	restore := func() {}
+	defer func() { restore() }()
+	for again := false; ; again = true {
+		conn, err := a.join(ctx)
+		if err != nil {
+			return 0, err
+		}
+		if !again {
+			if restore, err = a.begin(); err != nil {
+				conn.Close()
+				return 0, err
+			}
+		} else if !a.quiet {
+			fmt.Fprintf(a.env.ErrOut, "podrun: the supervisor of pod %s was lost, another has taken over; podrun logs %[1]s has what may be missing here%s\n", a.pod.Name, a.eol())
+		}
+		code, err := a.attend(conn)
+		switch {
+		case errors.Is(err, tty.ErrDetached):
+			restore()
+			if !a.quiet {
+				fmt.Fprintf(a.env.ErrOut, "\npodrun: detached; container %s of pod %s goes on\n", a.container.Name, a.pod.Name)
+			}
+			return 0, nil
+		case !podclient.IsHangup(err) || !a.pod.Alive():
+			return code, err
+		}
+	}
+}
+
+// eol ends a line of ours as the terminal is.
+func (a *attachSession) eol() string {
+	if a.terminal != nil {
+		return "\r"
+	}
+	return ""
+}
+
+// attachConn is a connection and what came with it.
+type attachConn struct {
+	*net.UnixConn
+	outlets []*podclient.OutputStream
+}
+
+// join asks to be attached, again as long as nobody answers.
+func (a *attachSession) join(ctx context.Context) (j *attachConn, err error) {
+	err = podclient.Retry(ctx, a.pod, func() error {
+		j, err = a.joinOnce(ctx)
+		return err
+	})
+	return j, err
+}
+
+func (a *attachSession) joinOnce(ctx context.Context) (j *attachConn, err error) {
+	j = &attachConn{}
+	var theirs []*os.File
+	defer func() {
+		podclient.CloseAll(theirs)
+		if err != nil {
+			j.Close()
+		}
+	}()
+	for _, dst := range []io.Writer{a.env.Out, a.env.ErrOut}[:1+cmdutil.BoolToInt(!a.container.TTY)] {
+		r, w, err := os.Pipe()
+		if err != nil {
+			return j, fmt.Errorf("make pipe: %w", err)
+		}
+		unix.FcntlInt(w.Fd(), unix.F_SETPIPE_SZ, outputPipeSize) // less will do
+		theirs = append(theirs, w)
+		j.outlets = append(j.outlets, &podclient.OutputStream{Src: r, Dst: dst})
+	}
+	req := wire.AttachRequest{Container: a.container.Name, Stdin: a.stdin, FromStart: a.fromStart}
+	if j.UnixConn, err = podclient.Ask(ctx, a.pod, wire.Request{Verb: wire.Attach, Attach: &req}, theirs...); err != nil {
+		return j, err
+	}
+	frame, files, err := wire.ReadFrame(j.UnixConn)
+	switch {
+	case err == nil && frame.Error != nil:
+		err = podclient.ResponseError(frame.Error)
+	case err == nil && (!frame.Started || len(files) > 1):
+		err = errors.New("the supervisor's answer is not one to attach")
+	}
+	if err != nil {
+		podclient.CloseAll(files)
+		return j, err
+	}
+	a.fromStart = false
+	if len(files) == 1 { // not closed before there is another: somebody may be writing
+		a.input.Store(files[0])
+	}
+	return j, nil
+}
+
+func (j *attachConn) Close() {
+	if j.UnixConn != nil {
+		j.UnixConn.Close()
+	}
+	for _, o := range j.outlets {
+		o.Src.Close()
+	}
+}
+
+// begin passes our input on from now on, until restore.
+func (a *attachSession) begin() (restore func(), err error) {
+	restore = func() {}
+	if a.terminal != nil {
+		if restore, err = a.takeTerminal(); err != nil {
+			return nil, err
+		}
+		if !a.quiet {
+			fmt.Fprint(a.env.ErrOut, "If you don't see a command prompt, try pressing enter.\r\n") // kubectl's words
+		}
+	}
+	if a.stdin {
+		go a.feed()
+	}
+	return restore, nil
+}
+
+// takeTerminal gives the container's terminal our terminal's keys and size. Its size is
+// another for a moment: so the program draws its screen anew, for us (kubectl does it).
+func (a *attachSession) takeTerminal() (restore func(), err error) {
+	back, err := tty.Raw(a.terminal)
+	if err != nil {
+		return nil, fmt.Errorf("take the terminal: %w", err)
+	}
+	resized, quiet := a.env.Signals(syscall.SIGWINCH)
+	tty.ResizeBy(a.input.Load(), a.terminal, 1)
+	tty.Resize(a.input.Load(), a.terminal)
+	go func() {
+		for range resized {
+			tty.Resize(a.input.Load(), a.terminal)
+		}
+	}()
+	return sync.OnceFunc(func() { quiet(); back() }), nil
+}
+
+// feed passes our input on to its end. It is left behind when the container ends.
+func (a *attachSession) feed() {
+	in := io.Reader(a.env.In)
+	if a.terminal != nil {
+		in = tty.NewDetachable(in, a.keys)
+	}
+	buf := make([]byte, 32<<10)
+	for {
+		n, err := in.Read(buf)
+		if n > 0 {
+			if _, werr := a.input.Load().Write(buf[:n]); werr != nil {
+				return // nobody reads it any more: the container's end is on the way, if it is one
+			}
+		}
+		switch {
+		case errors.Is(err, tty.ErrDetached):
+			a.left <- err
+			return
+		case err != nil:
+			a.left <- nil
+			return
+		}
+	}
+}
+
+// attend shows what the container writes, until it ends or we leave.
+func (a *attachSession) attend(j *attachConn) (code int, err error) {
+	defer j.Close()
+	var all sync.WaitGroup
+	errs := make([]error, len(j.outlets))
+	for i, o := range j.outlets {
+		all.Go(func() { errs[i] = o.Copy() })
+	}
+	answered := make(chan struct{})
+	var end error
+	go func() {
+		defer close(answered)
+		code, end = j.end()
+	}()
+	for done := false; !done; {
+		select {
+		case <-answered:
+			err, done = end, true
+		case sig := <-a.killed:
+			err, done = exitcode.Interrupted(sig), true
+		case err = <-a.left:
+			// The end of our input is the container's, if the manifest says so, and else ours
+			// alone (containerd: internal/cri/io).
+			if once := a.container.StdinOnce && !a.container.TTY; err == nil && once {
+				a.input.Load().Close()
+				// Whatever keeps them from being told is an end, and that is on the way.
+				wire.WriteControl(j.UnixConn, wire.Control{EOF: true})
+				continue
+			}
+			done = true
+		}
+	}
+	j.hangUp()
+	<-answered
+	all.Wait()
+	if err == nil {
+		err = errors.Join(errs...)
+	}
+	return code, err
+}
+
+// end waits for the container's.
+func (j *attachConn) end() (code int, err error) {
+	frame, files, err := wire.ReadFrame(j.UnixConn)
+	podclient.CloseAll(files)
+	switch {
+	case err == nil && frame.Exit != nil:
+		return *frame.Exit, nil
+	case err == nil:
+		err = errors.New("the supervisor's answer is not one to attach")
+	}
+	return 0, err
+}
+
+// CloseNotify ends the connection; what was written before is still shown.
+func (j *attachConn) hangUp() {
+	j.UnixConn.Close()
+	for _, o := range j.outlets {
+		o.Drain()
+	}
+}

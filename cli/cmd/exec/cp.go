@@ -1,0 +1,275 @@
+package exec
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"os"
+	"path"
+	"path/filepath"
+	"strings"
+	"syscall"
+	"time"
+
+	"github.com/urfave/cli/v2"
+
+	"github.com/podrun/podrun/cli/internal/cmdutil"
+	"github.com/podrun/podrun/cli/internal/exitcode"
+	"github.com/podrun/podrun/cli/internal/podclient"
+	"github.com/podrun/podrun/cli/internal/resource"
+	"github.com/podrun/podrun/internal/report"
+	"github.com/podrun/podrun/internal/store"
+	"github.com/podrun/podrun/internal/treetar"
+	"github.com/podrun/podrun/internal/wire"
+)
+
+// NewCpCommand returns the command cp.
+func NewCpCommand(env *cmdutil.Env) *cli.Command {
+	return &cli.Command{
+		Name:      "cp",
+		Usage:     "copy files and directories to and from containers",
+		ArgsUsage: "SOURCE DESTINATION",
+		Description: `One of the two is in a container, POD:PATH or NAMESPACE/POD:PATH, the other is a
+local path, or - for a stream of tar. As with cp, what is copied goes into a
+directory that is there, and else gets the name of the destination; SOURCE/. is
+what is in a directory. The image needs no tar. PATH begins at the container's
+working directory, and leads nowhere else than in the container, whatever links
+there are.
+
+Permissions and times are kept. What comes into a container belongs to its user;
+the files of a stream to whom the stream says. What comes out is yours: links
+that lead elsewhere than to what is copied are left out, and so are devices and
+pipes.
+
+Examples:
+  podrun cp page.html web:/srv/www/
+  podrun cp web:/var/log/app ./logs
+  podrun cp ./conf/. web:/etc/app -c server
+  podrun cp web:/data - | gzip > data.tar.gz
+`,
+		Flags: []cli.Flag{
+			cmdutil.NamespaceFlag(),
+			&cli.StringFlag{Name: "container", Aliases: []string{"c"}, Usage: "the `CONTAINER`, instead of the first"},
+			&cli.BoolFlag{Name: "no-preserve", Usage: "into a container: with ordinary permissions and the container's user instead of those of the files"},
+		},
+		Action: func(c *cli.Context) error { return runCp(env, c) },
+	}
+}
+
+// place of a copy: a path, and the pod that it is in, if any.
+type copyLocation struct{ namespace, pod, path string }
+
+// parseCopyLocation reads POD:PATH, NAMESPACE/POD:PATH, or a local path (kubectl: pkg/cmd/cp).
+func parseCopyLocation(word, namespace string) (copyLocation, error) {
+	before, after, is := strings.Cut(word, ":")
+	if !is || strings.HasPrefix(word, "/") || strings.HasPrefix(word, ".") {
+		return copyLocation{path: word}, nil
+	}
+	if space, name, qualified := strings.Cut(before, "/"); qualified && !strings.HasPrefix(before, "pod/") {
+		namespace, before = space, name
+	}
+	if before == "" || namespace == "" || after == "" || strings.Contains(strings.TrimPrefix(before, "pod/"), "/") {
+		return copyLocation{}, cmdutil.UsageErrorf("cp", "%q: filespec must match the canonical format: [[namespace/]pod:]file/path", word)
+	}
+	return copyLocation{namespace, before, after}, nil
+}
+
+func runCp(env *cmdutil.Env, c *cli.Context) error {
+	if c.NArg() != 2 {
+		return cmdutil.UsageErrorf("cp", "cp takes a source and a destination")
+	}
+	var places [2]copyLocation
+	for i := range places {
+		var err error
+		if places[i], err = parseCopyLocation(c.Args().Get(i), c.String("namespace")); err != nil {
+			return err
+		}
+	}
+	from, to := places[0], places[1]
+	switch {
+	case from.path == "" || to.path == "":
+		return cmdutil.UsageErrorf("cp", "filepath can not be empty")
+	case from.pod != "" && to.pod != "":
+		return cmdutil.UsageErrorf("cp", "one of src or dest must be a local file specification: copy it here, then there")
+	case from.pod == "" && to.pod == "":
+		return cmdutil.UsageErrorf("cp", "one of src or dest must be a remote file specification: POD:PATH")
+	case from.pod != "":
+		return copyOut(env, c, from, to.path)
+	}
+	return copyIn(env, c, from.path, to)
+}
+
+// copyJob is a copy from or to a container.
+type copyJob struct {
+	env *cmdutil.Env
+	pod store.Pod
+	req wire.CopyRequest
+}
+
+func newCopyJob(env *cmdutil.Env, c *cli.Context, at copyLocation) (*copyJob, error) {
+	dirs, err := env.Dirs()
+	if err != nil {
+		return nil, err
+	}
+	p, err := resource.FindPod(env, dirs, at.namespace, at.pod)
+	if err != nil {
+		return nil, err
+	}
+	plan, err := p.Plan()
+	if err != nil {
+		return nil, err
+	}
+	ct, err := resource.ChooseContainer(env, p, plan, c.String("container"))
+	if err != nil {
+		return nil, err
+	}
+	return &copyJob{env: env, pod: p, req: wire.CopyRequest{Container: ct.Name, Path: at.path}}, nil
+}
+
+func copyIn(env *cmdutil.Env, c *cli.Context, from string, to copyLocation) error {
+	x, err := newCopyJob(env, c, to)
+	if err != nil {
+		return err
+	}
+	x.req.In, x.req.Plain = true, c.Bool("no-preserve")
+	if from == "-" {
+		x.req.Whole, x.req.Owners = true, !x.req.Plain
+		return x.run(c.Context, func(_ context.Context, stream *os.File) error {
+			_, err := io.Copy(stream, env.In)
+			return err
+		})
+	}
+	found, err := filepath.EvalSymlinks(from)
+	if err != nil {
+		return fmt.Errorf("cannot copy %s: %w", from, treetar.PathErrorReason(err))
+	}
+	st, err := os.Stat(found)
+	if err != nil {
+		return fmt.Errorf("cannot copy %s: %w", from, treetar.PathErrorReason(err))
+	}
+	dir, name := found, "."
+	if !st.IsDir() {
+		dir, name = filepath.Dir(found), filepath.Base(found)
+	}
+	root, err := treetar.OpenForeign(dir)
+	if err != nil {
+		return fmt.Errorf("cannot copy %s: %w", from, treetar.PathErrorReason(err))
+	}
+	defer root.Close()
+	return x.run(c.Context, func(ctx context.Context, stream *os.File) error {
+		return root.Pack(ctx, stream, name, copyName(from), x.skipped)
+	})
+}
+
+func copyOut(env *cmdutil.Env, c *cli.Context, from copyLocation, to string) error {
+	x, err := newCopyJob(env, c, from)
+	if err != nil {
+		return err
+	}
+	x.req.As = copyName(from.path)
+	if to == "-" {
+		return x.run(c.Context, func(_ context.Context, stream *os.File) error {
+			_, err := io.Copy(env.Out, stream)
+			return err
+		})
+	}
+	dir, name := to, "."
+	if st, err := os.Stat(to); err != nil || !st.IsDir() {
+		if strings.HasSuffix(to, "/") {
+			return report.New(report.Failure, "mkdir makes it", "%s is no directory", to)
+		}
+		dir, name = filepath.Dir(to), filepath.Base(to)
+	}
+	root, err := treetar.OpenOwn(dir)
+	if errors.Is(err, fs.ErrNotExist) {
+		return report.New(report.Failure, "mkdir makes it", "cannot copy to %s: there is no directory %s", to, dir)
+	}
+	if err != nil {
+		return fmt.Errorf("cannot copy to %s: %w", to, treetar.PathErrorReason(err))
+	}
+	defer root.Close()
+	return x.run(c.Context, func(ctx context.Context, stream *os.File) error {
+		return root.Unpack(ctx, stream, name, false, treetar.Options{Skipped: x.skipped})
+	})
+}
+
+// copyName is what a source is called where it goes; "." for what is in a directory.
+func copyName(source string) string {
+	if source == "." || source == "/" || strings.HasSuffix(source, "/.") {
+		return "."
+	}
+	base := path.Base(source)
+	if base == ".." {
+		return "."
+	}
+	return base
+}
+
+func (x *copyJob) skipped(text string) {
+	fmt.Fprintf(x.env.ErrOut, "podrun: skipped %s\n", report.Escape(text))
+}
+
+// run asks for the copy and does our part of it.
+func (x *copyJob) run(ctx context.Context, ours func(context.Context, *os.File) error) error {
+	r, w, err := os.Pipe()
+	if err != nil {
+		return fmt.Errorf("make pipe: %w", err)
+	}
+	stream, theirs := r, w
+	if x.req.In {
+		stream, theirs = w, r
+	}
+	defer stream.Close()
+	conn, err := podclient.Ask(ctx, x.pod, wire.Request{Verb: wire.Copy, Copy: &x.req}, theirs)
+	theirs.Close()
+	if errors.Is(err, podclient.ErrNotRunning) {
+		return report.New(report.Failure, "podrun ps shows its state", "cannot copy: pod %q is not running", x.pod.Name)
+	}
+	if err != nil {
+		return err
+	}
+	defer conn.Close()
+	ctx, cancel := context.WithCancel(ctx)
+	defer cancel()
+	context.AfterFunc(ctx, func() { stream.SetDeadline(time.Unix(0, 1)) })
+	killed, quiet := x.passSignals(cancel)
+	err = ours(ctx, stream)
+	quiet()
+	stream.Close()
+	frame, _, rerr := wire.ReadFrame(conn)
+	cut := x.req.In || err == nil || errors.Is(err, io.ErrUnexpectedEOF) // the other side's failure is the cause of ours
+	select {
+	case sig := <-killed:
+		return exitcode.Interrupted(sig)
+	default:
+	}
+	switch {
+	case rerr == nil && frame.Error != nil && cut:
+		return podclient.ResponseError(frame.Error)
+	case err != nil:
+		return fmt.Errorf("copy: %w", err)
+	case rerr != nil:
+		return report.New(report.Failure, "what was copied so far is there; cp again", "lost the supervisor of pod %s before all was copied: %w", x.pod.Name, rerr)
+	case frame.Copied == nil:
+		return errors.New("the supervisor's answer is not one to cp")
+	}
+	for _, text := range frame.Copied.Skipped {
+		x.skipped(text)
+	}
+	return nil
+}
+
+// passSignals has a signal end the copy, so that nothing half made stays here.
+func (x *copyJob) passSignals(cancel func()) (killed <-chan os.Signal, quiet func()) {
+	arrived, quiet := x.env.Signals(syscall.SIGINT, syscall.SIGTERM, syscall.SIGHUP)
+	last := make(chan os.Signal, 1)
+	go func() {
+		if sig, ok := <-arrived; ok {
+			last <- sig
+			cancel()
+		}
+	}()
+	return last, quiet
+}

@@ -1,0 +1,368 @@
+package exec
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"math/rand/v2"
+	"os"
+	"strings"
+
+	"github.com/urfave/cli/v2"
+	corev1 "k8s.io/api/core/v1"
+
+	"github.com/podrun/podrun/cli/internal/admission"
+	"github.com/podrun/podrun/cli/internal/cmdutil"
+	"github.com/podrun/podrun/cli/internal/exitcode"
+	"github.com/podrun/podrun/cli/internal/kindnames"
+	"github.com/podrun/podrun/cli/internal/podclient"
+	"github.com/podrun/podrun/cli/internal/podup"
+	"github.com/podrun/podrun/cli/internal/printers"
+	"github.com/podrun/podrun/cli/internal/resource"
+	"github.com/podrun/podrun/internal/report"
+	"github.com/podrun/podrun/internal/store"
+	"github.com/podrun/podrun/manifest"
+	"github.com/podrun/podrun/manifest/build"
+	"github.com/podrun/podrun/pod"
+)
+
+// NewDebugCommand returns the command debug.
+func NewDebugCommand(env *cmdutil.Env) *cli.Command {
+	return &cli.Command{
+		Name:      "debug",
+		Usage:     "add a container to a pod that runs, to look into it",
+		ArgsUsage: "POD [-- COMMAND [ARG...]]",
+		Description: `Adds an ephemeral container to a running pod: with an image of its own, in the
+pod's network, and with --target in the processes of one of its containers. It
+is begun at once and never restarted; nothing waits for it, and it ends with the
+pod. With -i it is attached to, as podrun attach -i does, and all that it writes
+is shown, from the first byte on. Without --image it has the image of the
+target, or of the first container.
+
+Examples:
+  podrun debug -it web --image busybox
+  podrun debug -it web --image busybox --target server -- sh
+  podrun debug web --image tools -- tcpdump -i eth0
+  podrun debug -it web --image busybox --custom mounts.yaml
+`,
+		Flags: []cli.Flag{
+			cmdutil.NamespaceFlag(),
+			&cli.StringFlag{Name: "image", Usage: "its `IMAGE`"},
+			&cli.StringFlag{Name: "image-pull-policy", Usage: "`POLICY`: Always, IfNotPresent or Never"},
+			&cli.StringFlag{Name: "container", Aliases: []string{"c"}, Usage: "its `NAME`; debugger-XXXXX if not given"},
+			&cli.StringFlag{Name: "target", Usage: "share the processes of this `CONTAINER`"},
+			&cli.StringSliceFlag{Name: "env", Usage: "set a variable, `NAME=VALUE`"},
+			&cli.BoolFlag{Name: "stdin", Aliases: []string{"i"}, Usage: "keep its standard input open, and attach to it"},
+			&cli.BoolFlag{Name: "tty", Aliases: []string{"t"}, Usage: "give it a terminal"},
+			&cli.BoolFlag{Name: "attach", Usage: "attach to it; what -i does, unless --attach=false"},
+			&cli.BoolFlag{Name: "arguments-only", Usage: "what follows -- is for the image's own command"},
+			&cli.StringFlag{Name: "profile", Value: "general", Usage: "what it may do, by kubectl's `PROFILES`: general, baseline, restricted, netadmin or sysadmin"},
+			&cli.StringFlag{Name: "custom", Usage: "merge this `FILE`, a part of a container's spec as JSON or YAML, into the container"},
+			&cli.StringFlag{Name: "copy-to", Usage: "refused: podrun makes no copy of a pod as `POD`"},
+			cmdutil.ResultFormatFlag(),
+			detachFlag(),
+			&cli.BoolFlag{Name: "quiet", Aliases: []string{"q"}, Usage: "say nothing but what the container says"},
+		},
+		Action: func(c *cli.Context) error { return printers.WithResult(env, c, runDebug) },
+	}
+}
+
+func runDebug(env *cmdutil.Env, c *cli.Context) error {
+	words := c.Args().Slice()
+	switch {
+	case c.IsSet("copy-to"):
+		return cmdutil.UsageErrorf("debug", "--copy-to: podrun makes no copies of pods; podrun get pod NAME -o yaml has what another one can be made of")
+	case len(words) == 0 || words[0] == "--" || len(words) > 1 && words[1] != "--":
+		return cmdutil.UsageErrorf("debug", "debug takes the name of one pod, and after -- a command")
+	}
+	keys, err := detachKeys(c)
+	if err != nil {
+		return err
+	}
+	d := &debugSession{env: env, quiet: c.Bool("quiet")}
+	if d.dirs, err = env.Dirs(); err != nil {
+		return err
+	}
+	if d.pod, err = resource.FindPod(env, d.dirs, c.String("namespace"), words[0]); err != nil {
+		return err
+	}
+	var command []string
+	if len(words) > 2 {
+		command = words[2:]
+	}
+	if err := d.make(c, command); err != nil {
+		return err
+	}
+	env.Changed = &cmdutil.ChangedObjects{Dirs: d.dirs, Names: []kindnames.Query{{Kind: "", Names: []string{d.pod.Name}, Namespace: d.pod.Namespace}}}
+	if err := d.add(c.Context); err != nil {
+		return err
+	}
+	if !c.Bool("attach") && (c.IsSet("attach") || !c.Bool("stdin")) {
+		fmt.Fprintf(env.Out, "pod/%s: container %s added\n", d.pod.Name, d.container.Name)
+		return nil
+	}
+	return d.attach(c.Context, keys)
+}
+
+// debugSession adds one ephemeral container to a pod.
+type debugSession struct {
+	env       *cmdutil.Env
+	dirs      store.Dirs
+	pod       store.Pod
+	quiet     bool
+	stored    *corev1.Pod
+	plan      *pod.Plan
+	container *corev1.EphemeralContainer
+}
+
+// make puts the container together, as kubectl debug does.
+func (d *debugSession) make(c *cli.Context, command []string) error {
+	text, err := d.pod.Manifest()
+	if err != nil {
+		return err
+	}
+	if d.stored, err = manifest.Unmarshal(text); err != nil {
+		return fmt.Errorf("read manifest of pod %s: %w", d.pod.Name, err)
+	}
+	if d.plan, err = d.pod.Plan(); err != nil {
+		return err
+	}
+	name := c.String("container")
+	if name == "" {
+		name = "debugger-" + randomSuffix()
+		if !d.quiet {
+			fmt.Fprintf(d.env.ErrOut, "Defaulting debug container name to %s.\n", name)
+		}
+	}
+	image, pull := c.String("image"), corev1.PullPolicy(c.String("image-pull-policy"))
+	if image == "" {
+		pull = cmp.Or(pull, corev1.PullIfNotPresent) // it is there
+		image = d.stored.Spec.Containers[0].Image
+		for _, o := range d.stored.Spec.Containers {
+			if o.Name == c.String("target") {
+				image = o.Image
+			}
+		}
+	}
+	security, err := d.profile(c.String("profile"), name)
+	if err != nil {
+		return err
+	}
+	d.container = &corev1.EphemeralContainer{
+		TargetContainerName: c.String("target"),
+		EphemeralContainerCommon: corev1.EphemeralContainerCommon{
+			Name: name, Image: image, ImagePullPolicy: pull, Command: command,
+			// The end of our input is the container's, as with kubectl run -i.
+			Stdin: c.Bool("stdin"), StdinOnce: c.Bool("stdin"), TTY: c.Bool("tty"), SecurityContext: security,
+			TerminationMessagePolicy: corev1.TerminationMessageReadFile,
+		},
+	}
+	if c.Bool("arguments-only") {
+		d.container.Args, d.container.Command = command, nil
+	}
+	for _, word := range c.StringSlice("env") {
+		name, value, is := strings.Cut(word, "=")
+		if !is || name == "" {
+			return cmdutil.UsageErrorf("debug", "--env: %q is not NAME=VALUE", word)
+		}
+		d.container.Env = append(d.container.Env, corev1.EnvVar{Name: name, Value: value})
+	}
+	return d.customize(c.String("custom"))
+}
+
+// randomSuffix makes names unlikely to be taken, of kubectl's letters.
+func randomSuffix() string {
+	const letters = "bcdfghjklmnpqrstvwxz2456789"
+	var b [5]byte
+	for i := range b {
+		b[i] = letters[rand.IntN(len(letters))]
+	}
+	return string(b[:])
+}
+
+// profile is profile with the name, but without CAP_SYS_PTRACE where the pod has no user
+// namespace of its own: who has it there can seize libcontainer's init, which is in the
+// container's sight before it is confined, and be the user on the host.
+func (d *debugSession) profile(name, container string) (*corev1.SecurityContext, error) {
+	security, err := profile(name)
+	root := os.Geteuid() == 0
+	if err != nil || name != "general" || d.plan.Apart && !root {
+		return security, err
+	}
+	why := fmt.Sprintf("pod %s shares its user namespace with other pods; give a container of its manifest SYS_PTRACE, and it has one of its own", d.pod.Name)
+	if root {
+		why = "root's pods have the user namespace of the host; --profile=sysadmin makes it root of the host"
+	}
+	if !d.quiet {
+		fmt.Fprintf(d.env.ErrOut, "warning: container %s does not get SYS_PTRACE: %s\n", container, why)
+	}
+	return nil, nil
+}
+
+// profile is what kubectl debug lets such a container do (pkg/cmd/debug/profiles.go).
+func profile(name string) (*corev1.SecurityContext, error) {
+	add := func(list ...corev1.Capability) *corev1.SecurityContext {
+		return &corev1.SecurityContext{Capabilities: &corev1.Capabilities{Add: list}}
+	}
+	switch name {
+	case "general":
+		return add("SYS_PTRACE"), nil
+	case "netadmin":
+		return add("NET_ADMIN", "NET_RAW"), nil
+	case "baseline":
+		return nil, nil
+	case "sysadmin":
+		return &corev1.SecurityContext{Privileged: new(true)}, nil
+	case "restricted":
+		return &corev1.SecurityContext{
+			RunAsNonRoot: new(true), AllowPrivilegeEscalation: new(false),
+			Capabilities:   &corev1.Capabilities{Drop: []corev1.Capability{"ALL"}},
+			SeccompProfile: &corev1.SeccompProfile{Type: corev1.SeccompProfileTypeRuntimeDefault},
+		}, nil
+	}
+	return nil, cmdutil.UsageErrorf("debug", "--profile takes general, baseline, restricted, netadmin or sysadmin, not %q", name)
+}
+
+// add has the pod's supervisor begin the container.
+func (d *debugSession) add(ctx context.Context) error {
+	if !d.pod.Alive() {
+		return report.New(report.Failure, "podrun ps shows its state", "cannot debug pod %q: it is not running", d.pod.Name)
+	}
+	object, err := manifest.LoadEphemeral(d.stored, d.container)
+	if err != nil {
+		return d.invalidContainer(err)
+	}
+	normal := object.Pod.Spec.Containers[0]
+	d.container.EphemeralContainerCommon = corev1.EphemeralContainerCommon(normal)
+	alone := &podup.Target{Object: object, Pod: d.pod}
+	l := &podup.Run{Env: d.env, Dirs: d.dirs, Samples: []*podup.Target{alone}}
+	defer l.Release()
+	found, err := l.Ensure(ctx)
+	if err != nil {
+		return err
+	}
+	if err := l.Build(alone, found); err != nil {
+		return d.invalidContainer(err)
+	}
+	plan, err := d.pod.Plan() // of now: another container may have been added
+	if err != nil {
+		return err
+	}
+	if build.NeedsOwnUserNS(plan, alone.Plan) && os.Geteuid() != 0 {
+		return report.New(report.Failure, "use --profile=general, or give a container of the manifest such a capability: its pod has a user namespace of its own then",
+			"cannot debug pod %q with this profile: it shares its user namespace with other pods, which the container could reach", d.pod.Name)
+	}
+	next, grown := build.AddEphemeralContainer(d.stored, plan, d.container, alone.Plan)
+	if err := admission.CheckNamespacePolicy(d.dirs, next); err != nil {
+		return fmt.Errorf("cannot debug pod %q: %w", d.pod.Name, err)
+	}
+	text, err := manifest.Marshal(next)
+	if err != nil {
+		return err
+	}
+	within, cancel := context.WithTimeout(ctx, podup.ApplyTime)
+	defer cancel()
+	p := &podup.Target{Pod: d.pod, Plan: grown}
+	if err := podclient.Retry(within, d.pod, func() error { return p.ApplyOnce(within, text) }); err != nil {
+		return fmt.Errorf("cannot debug pod %s: %w", d.pod.Name, err)
+	}
+	return nil
+}
+
+// invalidContainer tells of a container that cannot be: nobody has written a document that it is in.
+func (d *debugSession) invalidContainer(err error) error {
+	var in *manifest.Errors
+	if !errors.As(err, &in) {
+		return err
+	}
+	var list []string
+	hint := ""
+	for _, e := range in.List {
+		text := e.Message
+		if field := strings.TrimPrefix(e.Field, "spec.containers[0]"); field != "" {
+			text = strings.TrimPrefix(field, ".") + ": " + text
+		}
+		list = append(list, text)
+	}
+	if len(d.container.Command)+len(d.container.Args) == 0 && strings.Contains(list[0], "nothing to run") {
+		hint = fmt.Sprintf("podrun debug %s --image %s -- COMMAND", d.pod.Name, d.container.Image)
+	}
+	return report.New(report.Usage, hint, "cannot debug pod %s: %s", d.pod.Name, strings.Join(list, "; "))
+}
+
+// attach waits until the container runs and attaches to it: all that it writes is shown, from
+// its first byte on; of one that has ended already, what is in its log.
+func (d *debugSession) attach(ctx context.Context, keys []byte) error {
+	name := d.container.Name
+	last, err := d.until(ctx, func(s pod.State) bool {
+		w := s.Waiting
+		return s.Running != nil || s.Terminated != nil || w != nil && strings.HasPrefix(w.Reason, "Create")
+	})
+	switch {
+	case err != nil && !errors.Is(err, podclient.ErrNotRunning):
+		return err
+	case last.Terminated != nil:
+		return d.ended(ctx, last.Terminated)
+	case last.Running == nil:
+		why := cmp.Or(last.Waiting, &pod.Waiting{Reason: "the pod ends"})
+		return report.New(report.Failure, "podrun describe pod "+d.pod.Name+" shows more", "container %s does not start: %s %s", name, why.Reason, why.Message)
+	}
+	plan, err := d.pod.Plan()
+	if err != nil {
+		return err
+	}
+	ct, err := podclient.Named(plan, name)
+	if err != nil {
+		return err
+	}
+	err = attachAt(ctx, d.env, d.pod, ct, attachOptions{stdin: d.container.Stdin, tty: d.container.TTY, fromStart: true, keys: keys, quiet: d.quiet})
+	var refused *exitcode.Error
+	if errors.As(err, &refused) && refused.Err != nil { // it may have ended in between
+		within, cancel := context.WithTimeout(ctx, podup.ApplyTime)
+		defer cancel()
+		last, werr := d.until(within, func(s pod.State) bool { return s.Terminated != nil })
+		if werr == nil && last.Terminated != nil {
+			return d.ended(ctx, last.Terminated)
+		}
+	}
+	return err
+}
+
+// until waits for a state of the container, or the pod's end, and gives the last state.
+func (d *debugSession) until(ctx context.Context, reached func(pod.State) bool) (last pod.State, err error) {
+	err = podclient.WatchStatus(ctx, d.pod, func(st *pod.Status) bool {
+		if c, ok := st.Container(d.container.Name); ok {
+			last = c.State
+		}
+		return reached(last) || st.Phase.Terminal()
+	})
+	return last, err
+}
+
+// ended shows what a container that has ended has written, and ends with its code.
+func (d *debugSession) ended(ctx context.Context, end *pod.Terminated) error {
+	err := d.env.RunAgain(d.env, []string{"podrun", "logs", "--namespace", d.pod.Namespace, "--container", d.container.Name, d.pod.Name})
+	switch {
+	case err != 0:
+		return &exitcode.Error{Code: err}
+	case end.ExitCode != 0:
+		return &exitcode.Error{Code: end.ExitCode}
+	}
+	return ctx.Err()
+}
+
+// customize merges a file of the user's into the container.
+func (d *debugSession) customize(file string) error {
+	if file == "" {
+		return nil
+	}
+	text, err := os.ReadFile(file)
+	if err != nil {
+		return report.New(report.Usage, "", "read the custom container spec: %w", err)
+	}
+	if err := manifest.ApplyCustomProfile(d.container, file, text); err != nil {
+		return d.invalidContainer(err)
+	}
+	return nil
+}

@@ -1,0 +1,49 @@
+package exec
+
+import (
+	"fmt"
+	"strings"
+
+	"github.com/urfave/cli/v2"
+
+	"github.com/podrun/podrun/cli/internal/cmdutil"
+	"github.com/podrun/podrun/cli/internal/podup"
+	"github.com/podrun/podrun/cli/internal/resource"
+)
+
+// NewPortCommand returns the command port.
+func NewPortCommand(env *cmdutil.Env) *cli.Command {
+	return &cli.Command{
+		Name:      "port",
+		Usage:     "show the ports of this machine that lead to a pod",
+		ArgsUsage: "POD",
+		Description: `Prints one line for each port that the pod publishes by hostPort: the pod's port
+and where it is open. A pod in the host's network publishes none: its ports are
+the machine's own. Of Services of type NodePort podrun get services shows the
+ports, which lead to all of their pods.
+
+Examples:
+  podrun port web
+`,
+		Flags:  []cli.Flag{cmdutil.NamespaceFlag()},
+		Action: func(c *cli.Context) error { return runPort(env, c) },
+	}
+}
+
+func runPort(env *cmdutil.Env, c *cli.Context) error {
+	if c.NArg() != 1 {
+		return cmdutil.UsageErrorf("port", "port takes the name of one pod")
+	}
+	_, plan, err := resource.FindPodAndPlan(env, c, c.Args().First())
+	if err != nil {
+		return err
+	}
+	for _, port := range plan.Published() {
+		at, _, _ := strings.Cut(podup.HostPortOf(port).String(), "/")
+		if !port.HostAddr().IsValid() {
+			at = "*:" + at
+		}
+		fmt.Fprintf(env.Out, "%d/%s -> %s\n", port.Number, strings.ToLower(port.Protocol), at)
+	}
+	return nil
+}

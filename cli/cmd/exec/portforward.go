@@ -1,0 +1,289 @@
+package exec
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net"
+	"os"
+	"strings"
+	"sync"
+	"syscall"
+
+	"github.com/urfave/cli/v2"
+
+	"github.com/podrun/podrun/cli/internal/cmdutil"
+	"github.com/podrun/podrun/cli/internal/podclient"
+	"github.com/podrun/podrun/internal/report"
+	"github.com/podrun/podrun/internal/store"
+	"github.com/podrun/podrun/internal/wire"
+	tcp "github.com/podrun/podrun/netns/relay"
+	"github.com/podrun/podrun/pod"
+)
+
+// NewPortForwardCommand returns the command port-forward.
+func NewPortForwardCommand(env *cmdutil.Env) *cli.Command {
+	return &cli.Command{
+		Name:      "port-forward",
+		Usage:     "forward local ports to a pod",
+		ArgsUsage: "POD [LOCAL:]REMOTE...",
+		Description: `Listens on this machine and passes every connection on to the pod's localhost,
+until Ctrl-C. Whether the pod publishes the port makes no difference.
+
+Examples:
+  podrun port-forward web 8080:80
+  podrun port-forward web 5000 6000
+  podrun port-forward web :80
+  podrun port-forward deployment/web 8080:80
+  podrun port-forward service/web 8080:80
+  podrun port-forward pod/web 8443:https --address 0.0.0.0
+`,
+		Flags: []cli.Flag{
+			cmdutil.NamespaceFlag(),
+			&cli.StringSliceFlag{Name: "address", Value: cli.NewStringSlice("localhost"), Usage: "listen on these `ADDRESSES` (a list with commas); localhost is 127.0.0.1 and ::1"},
+		},
+		Action: func(c *cli.Context) error { return runPortForward(env, c) },
+	}
+}
+
+func runPortForward(env *cmdutil.Env, c *cli.Context) error {
+	words := c.Args().Slice()
+	if len(words) < 2 {
+		return cmdutil.UsageErrorf("port-forward", "port-forward takes the name of a pod and at least one port")
+	}
+	addresses, err := listenAddresses(c.StringSlice("address"))
+	if err != nil {
+		return err
+	}
+	dirs, err := env.Dirs()
+	if err != nil {
+		return err
+	}
+	p, ports, err := forwardTarget(env, dirs, c.String("namespace"), words)
+	if err != nil {
+		return err
+	}
+	if !p.Alive() {
+		return report.New(report.Failure, "podrun ps shows its state", "unable to forward port because pod is not running: %s", p.Name)
+	}
+	signals, quiet := env.Signals(syscall.SIGINT, syscall.SIGTERM, syscall.SIGHUP)
+	defer quiet()
+	loop, err := tcp.NewLoop()
+	if err != nil {
+		return err
+	}
+	w := &forwarder{env: env, pod: p, loop: loop}
+	defer w.close()
+	for _, one := range ports {
+		if err := w.listen(addresses, one); err != nil {
+			return err
+		}
+	}
+	ctx, cancel := context.WithCancel(c.Context)
+	defer cancel()
+	ended := make(chan error, 1)
+	go func() { ended <- podclient.WatchStatus(ctx, p, func(*pod.Status) bool { return false }) }()
+	select {
+	case <-signals: // as kubectl: that is how it is meant to end
+		return nil
+	case err := <-ended:
+		if err != nil && !errors.Is(err, podclient.ErrNotRunning) {
+			return err
+		}
+		return report.New(report.Failure, "", "lost connection to pod: %s has ended", p.Name)
+	}
+}
+
+// forwarder is what one port-forward has open.
+type forwarder struct {
+	env  *cmdutil.Env
+	pod  store.Pod
+	loop *tcp.Loop // carries connections
+
+	mu        sync.Mutex // output, and what follows
+	listeners []net.Listener
+	conns     map[net.Conn]bool
+	closed    bool
+	all       sync.WaitGroup
+}
+
+// forwardedPort is one that is forwarded; local 0 stands for a free one.
+type forwardedPort struct{ local, remote int }
+
+// listen opens a port on every address; of those that localhost stands for one is enough.
+func (w *forwarder) listen(addresses []listenAddress, port forwardedPort) error {
+	var errs []error
+	opened := map[string]bool{}
+	for _, a := range addresses {
+		l, err := net.Listen(a.network(), net.JoinHostPort(a.ip.String(), fmt.Sprint(port.local)))
+		if err != nil {
+			errs = append(errs, fmt.Errorf("unable to listen on port %d: %w", port.local, err))
+			continue
+		}
+		opened[a.word] = true
+		if at, ok := l.Addr().(*net.TCPAddr); ok {
+			port.local = at.Port // a free one is the same on all addresses
+		}
+		fmt.Fprintf(w.env.Out, "Forwarding from %s -> %d\n", l.Addr(), port.remote)
+		w.listeners = append(w.listeners, l)
+		w.all.Go(func() { w.accept(l, port) })
+	}
+	for _, a := range addresses {
+		if !opened[a.word] {
+			err := errors.Join(errs...)
+			return report.New(report.Failure, cmdutil.ListenHint(err, "ss -ltnp shows by whom a port is taken")+"; LOCAL:REMOTE takes another, :REMOTE a free one", "%w", err)
+		}
+	}
+	return nil
+}
+
+func (w *forwarder) accept(l net.Listener, port forwardedPort) {
+	for {
+		c, err := l.Accept()
+		if err != nil {
+			return
+		}
+		w.printf(w.env.Out, "Handling connection for %d\n", port.local)
+		if !w.admit(c) {
+			c.Close()
+			return
+		}
+		w.all.Go(func() {
+			defer w.dismiss(c)
+			if err := w.carry(c.(*net.TCPConn), port.remote); err != nil {
+				tcp.Reset(c.(*net.TCPConn))
+				w.printf(w.env.ErrOut, "an error occurred forwarding %d -> %d: %s\n", port.local, port.remote, report.Escape(err.Error()))
+			}
+		})
+	}
+}
+
+func (w *forwarder) admit(c net.Conn) bool {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if w.closed {
+		return false
+	}
+	if w.conns == nil {
+		w.conns = map[net.Conn]bool{}
+	}
+	w.conns[c] = true
+	return true
+}
+
+func (w *forwarder) dismiss(c net.Conn) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	delete(w.conns, c)
+}
+
+func (w *forwarder) printf(to interface{ Write([]byte) (int, error) }, format string, args ...any) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	fmt.Fprintf(to, format, args...)
+}
+
+// carry has the supervisor connect inside the pod, and passes on what both say.
+func (w *forwarder) carry(c *net.TCPConn, port int) error {
+	inside, err := connectInside(w.pod, port)
+	if err != nil {
+		return err
+	}
+	w.loop.ProxyConns(c, inside)
+	return nil
+}
+
+// connectInside gives a connection to a port of the pod's localhost.
+func connectInside(p store.Pod, port int) (conn *net.TCPConn, err error) {
+	ctx, cancel := context.WithCancel(context.Background())
+	defer cancel()
+	err = podclient.Retry(ctx, p, func() error {
+		asked, err := podclient.Ask(ctx, p, wire.Request{Verb: wire.Connect, Connect: &wire.ConnectRequest{Port: port}})
+		if err != nil {
+			return err
+		}
+		defer asked.Close()
+		frame, files, err := wire.ReadFrame(asked)
+		defer podclient.CloseAll(files)
+		switch {
+		case err != nil:
+			return err
+		case frame.Error != nil:
+			return errors.New(frame.Error.Message)
+		case len(files) != 1:
+			return fmt.Errorf("the supervisor sent %d connections", len(files))
+		}
+		conn, err = tcpOf(files[0])
+		return err
+	})
+	return conn, err
+}
+
+func tcpOf(file *os.File) (*net.TCPConn, error) {
+	c, err := net.FileConn(file)
+	if err != nil {
+		return nil, err
+	}
+	t, ok := c.(*net.TCPConn)
+	if !ok {
+		c.Close()
+		return nil, fmt.Errorf("the supervisor sent a %T", c)
+	}
+	return t, nil
+}
+
+// close ends everything.
+func (w *forwarder) close() {
+	for _, l := range w.listeners {
+		l.Close()
+	}
+	w.mu.Lock()
+	w.closed = true
+	for c := range w.conns {
+		c.Close()
+	}
+	w.mu.Unlock()
+	w.loop.Close()
+	w.all.Wait()
+}
+
+// listenAddress is one to listen on, and the word that stands for it.
+type listenAddress struct {
+	ip   net.IP
+	word string
+}
+
+func (a listenAddress) network() string {
+	if a.ip.To4() != nil {
+		return "tcp4"
+	}
+	return "tcp6"
+}
+
+// listenAddresses reads --address as kubectl does.
+func listenAddresses(lists []string) ([]listenAddress, error) {
+	var all []listenAddress
+	seen := map[string]bool{}
+	add := func(word string, ips ...net.IP) {
+		for _, ip := range ips {
+			if !seen[ip.String()] {
+				seen[ip.String()] = true
+				all = append(all, listenAddress{ip, word})
+			}
+		}
+	}
+	for _, list := range lists {
+		for word := range strings.SplitSeq(list, ",") {
+			ip := net.ParseIP(word)
+			switch {
+			case word == "localhost":
+				add(word, net.IPv4(127, 0, 0, 1), net.IPv6loopback)
+			case ip != nil:
+				add(word, ip)
+			default:
+				return nil, cmdutil.UsageErrorf("port-forward", "--address cannot be %q: it is localhost or an IP address", word)
+			}
+		}
+	}
+	return all, nil
+}

@@ -1,0 +1,231 @@
+package get
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/podrun/podrun/cli/internal/cmdutil"
+	"github.com/podrun/podrun/cli/internal/dirwatch"
+	"github.com/podrun/podrun/cli/internal/podview"
+	internalprinters "github.com/podrun/podrun/cli/internal/printers"
+	"github.com/podrun/podrun/cli/internal/resource"
+	"github.com/podrun/podrun/internal/store"
+	"github.com/podrun/podrun/manifest/printers"
+)
+
+// podWatch shows pods, and each again when it changes.
+type podWatch struct {
+	env     *cmdutil.Env
+	dirs    store.Dirs
+	names   []string // none are all
+	options *internalprinters.PrintOptions
+	silent  bool // only what changes
+	events  bool // say what each change is
+
+	sheet  podview.Table
+	headed bool // something was shown
+	shown  map[string]watchedPod
+}
+
+func (v *podWatch) run(ctx context.Context) error {
+	v.shown = map[string]watchedPod{}
+	first := true
+	lives := dirwatch.NewLivenessWatcher(v.dirs)
+	ctx, cancel := context.WithCancel(ctx)
+	defer cancel()
+	go lives.Watch(ctx)
+	return dirwatch.While(ctx, v.watched, lives.Changed, func() (bool, error) {
+		if err := lives.Snapshot(); err != nil {
+			return false, err
+		}
+		left, err := v.look(first)
+		first = false
+		return left > 0 || len(v.names) == 0, err
+	})
+}
+
+// watched are the directories in which something changes when there is news.
+func (v *podWatch) watched() ([]string, error) {
+	return internalprinters.WatchedDirs(v.dirs, v.names, v.options)
+}
+
+// look shows what is new, and returns how many pods there are. Pods that were named have to
+// be there the first time.
+func (v *podWatch) look(first bool) (left int, err error) {
+	l, err := internalprinters.ListPods(v.dirs, v.names, v.options)
+	if l == nil || err != nil && first {
+		return 0, err
+	}
+	if err := v.options.Filter(l); err != nil {
+		return 0, err
+	}
+	changes, err := v.changes(l)
+	if err != nil || first && v.silent {
+		return len(l.Entries), err
+	}
+	return len(l.Entries), v.show(l, changes)
+}
+
+// watchedPod is a pod as it was shown last.
+type watchedPod struct {
+	internalprinters.Entry
+	state string
+}
+
+// podChange is what -w shows of a pod.
+type podChange struct {
+	event string // as a watch of Kubernetes names it
+	internalprinters.Entry
+}
+
+const (
+	podAdded    = "ADDED"
+	podModified = "MODIFIED"
+	podDeleted  = "DELETED"
+)
+
+// changes compares a listing with what was shown. Those that have gone come first: one may have
+// the name of a pod that is new.
+func (v *podWatch) changes(l *internalprinters.Listing) ([]podChange, error) {
+	var gone, changed []podChange
+	current := map[string]watchedPod{}
+	for _, e := range l.Entries {
+		state, err := state(&e)
+		if err != nil {
+			return nil, err
+		}
+		key := e.Key()
+		current[key] = watchedPod{e, state}
+		was, seen := v.shown[key]
+		switch {
+		case seen && was.Pod.Manifest.UID != e.Pod.Manifest.UID:
+			gone = append(gone, was.gone())
+			changed = append(changed, podChange{podAdded, e})
+		case !seen:
+			changed = append(changed, podChange{podAdded, e})
+		case was.state != state:
+			changed = append(changed, podChange{podModified, e})
+		}
+	}
+	for _, key := range slices.Sorted(maps.Keys(v.shown)) {
+		was := v.shown[key]
+		if _, is := current[key]; is {
+			continue
+		}
+		if slices.Contains(l.Unread, key) {
+			current[key] = was
+			continue
+		}
+		gone = append(gone, was.gone())
+	}
+	v.shown = current
+	return append(gone, changed...), nil
+}
+
+// gone is the pod as it was read last. One that was not seen to end was ended.
+func (w *watchedPod) gone() podChange {
+	st := *w.Pod.Status
+	st.Deleting = true
+	return podChange{podDeleted, internalprinters.NewPodEntry(resource.PodInfo{Manifest: w.Pod.Manifest, Status: &st})}
+}
+
+// state is all that is published of a pod: its object, and of its line what the object does not
+// have, without the times that pass.
+func state(e *internalprinters.Entry) (string, error) {
+	const age = 4
+	row, err := e.Row(true, time.Now())
+	if err != nil {
+		return "", err
+	}
+	row[age] = ""
+	for i, cell := range row {
+		row[i], _, _ = strings.Cut(cell, " (")
+	}
+	object, err := e.Object()
+	if err != nil {
+		return "", err
+	}
+	text, err := json.Marshal(object)
+	return fmt.Sprint(row, string(text)), err
+}
+
+// show prints changes, each as one object or one line.
+func (v *podWatch) show(l *internalprinters.Listing, changes []podChange) error {
+	if len(changes) == 0 {
+		return nil
+	}
+	entries := make([]internalprinters.Entry, len(changes))
+	for i, c := range changes {
+		entries[i] = c.Entry
+	}
+	switch {
+	case v.options.Printer != nil:
+		return v.showObjects(changes)
+	case v.options.Format == "name":
+		return v.showNames(l.Kind, changes)
+	}
+	rows, err := v.options.Rows(&internalprinters.Listing{Kind: l.Kind, Head: l.Head, Entries: entries}, false)
+	if err != nil {
+		return err
+	}
+	if v.events {
+		rows[0] = append([]string{"EVENT"}, rows[0]...)
+		for i, c := range changes {
+			rows[i+1] = append([]string{c.event}, rows[i+1]...)
+		}
+	}
+	if v.headed || v.options.NoHeaders {
+		rows = rows[1:]
+	}
+	v.headed = true
+	return v.sheet.Print(v.env.Out, rows)
+}
+
+func (v *podWatch) showNames(kind string, changes []podChange) error {
+	for _, c := range changes {
+		event := ""
+		if v.events {
+			event = c.event + " "
+		}
+		if _, err := fmt.Fprintf(v.env.Out, "%s%s/%s\n", event, kind, c.Name); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// showObjects prints one document for each change.
+func (v *podWatch) showObjects(changes []podChange) error {
+	for _, c := range changes {
+		object, err := c.Object()
+		if err != nil {
+			return err
+		}
+		if v.events {
+			object = map[string]any{"type": c.event, "object": object}
+		}
+		text, err := v.options.Printer([]any{object}, true)
+		if err != nil {
+			return err
+		}
+		if v.headed && v.options.Format == "yaml" {
+			text = append([]byte("---\n"), text...)
+		}
+		if err := v.env.WriteSafe(text); err != nil {
+			return err
+		}
+		if v.headed {
+			continue
+		}
+		v.headed = true
+		if v.options.Printer, _, err = printers.ParsePrinter(v.options.Format, true); err != nil {
+			return err
+		}
+	}
+	return nil
+}

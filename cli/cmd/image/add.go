@@ -1,0 +1,166 @@
+package image
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"syscall"
+
+	"github.com/urfave/cli/v2"
+
+	"github.com/podrun/podrun/cli/internal/cmdutil"
+	"github.com/podrun/podrun/cli/internal/imagegc"
+	"github.com/podrun/podrun/cli/internal/progress"
+	"github.com/podrun/podrun/image"
+	"github.com/podrun/podrun/pod"
+)
+
+func imageLoadCommand(env *cmdutil.Env) *cli.Command {
+	return &cli.Command{
+		Name:      "load",
+		Usage:     "add the images of an archive",
+		ArgsUsage: "FILE... | DIR",
+		Description: `Adds every image of an OCI archive, a docker archive (docker save, podman save,
+skopeo copy) or an OCI layout directory, under the names they were saved with.
+Archives may be compressed with gzip or zstd; - is standard input, which is also
+read without a FILE if it is a file or a pipe. Of another directory, such as a
+USB stick, it loads all archives and layouts in it.
+
+Examples:
+  podrun image load web.tar
+  podrun image load -i web.tar
+  podrun image load < web.tar
+  podman save busybox | podrun image load -
+  podrun image load ./oci-layout
+  podrun image load /media/stick
+`,
+		Flags: []cli.Flag{
+			&cli.StringSliceFlag{Name: "input", Aliases: []string{"i"}, Usage: "load this `FILE`, as with docker and podman"},
+		},
+		Action: func(c *cli.Context) error {
+			files := append(c.StringSlice("input"), c.Args().Slice()...)
+			if len(files) == 0 && stdinRedirected(env) {
+				files = []string{"-"}
+			}
+			if len(files) == 0 {
+				return cmdutil.UsageErrorf("image load", "image load takes the files of archives")
+			}
+			return addImages(c.Context, env, "loading", func(ctx context.Context, s *image.Store, tell func(image.Progress)) ([]pod.Image, error) {
+				var all []pod.Image
+				var errs []error
+				for _, word := range files {
+					images, err := s.LoadAll(ctx, input(word), tell)
+					all, errs = append(all, images...), append(errs, err)
+				}
+				return all, errors.Join(errs...)
+			})
+		},
+	}
+}
+
+// NewPullCommand returns the command image pull.
+func NewPullCommand(env *cmdutil.Env) *cli.Command {
+	return &cli.Command{
+		Name:      "pull",
+		Usage:     "fetch images from a registry",
+		ArgsUsage: "IMAGE...",
+		Description: `Fetches images, of each only the layers that are missing here. What was fetched
+of a layer when a pull is cut off is not fetched again by the next one. Mirrors,
+blocked and insecure registries and short names are those of registries.conf(5),
+logins those of podrun login, podman or docker; policy.json(5) says which images
+may be had. Images are had from files too, by the names that skopeo and podman
+have for them: docker-archive:FILE, oci-archive:FILE, oci:DIR and dir:DIR.
+
+Examples:
+  podrun image pull busybox
+  podrun image pull registry.example.org/team/web:1.4
+  podrun image pull --tls-verify=false 192.168.1.5:5000/web
+  podrun image pull oci:./layout:web
+`,
+		Flags: []cli.Flag{cmdutil.AuthfileFlag(), cmdutil.TLSVerifyFlag()},
+		Action: func(c *cli.Context) error {
+			if !c.Args().Present() {
+				return cmdutil.UsageErrorf("image pull", "image pull takes the names of images")
+			}
+			options, err := env.PullOptions(c)
+			if err != nil {
+				return err
+			}
+			return addImages(c.Context, env, "fetching", func(ctx context.Context, s *image.Store, tell func(image.Progress)) ([]pod.Image, error) {
+				var all []pod.Image
+				var errs []error
+				for _, ref := range c.Args().Slice() {
+					options.Progress = tell
+					place, err := image.ParsePlace(ref)
+					if err == nil {
+						var images []pod.Image
+						images, err = s.Fetch(ctx, place, options)
+						all = append(all, images...)
+					}
+					errs = append(errs, err)
+				}
+				return all, errors.Join(errs...)
+			})
+		},
+	}
+}
+
+func imageImportCommand(env *cmdutil.Env) *cli.Command {
+	return &cli.Command{
+		Name:      "import",
+		Usage:     "make an image from a root file system",
+		ArgsUsage: "ROOTFS.tar NAME",
+		Description: `Makes an image of one layer from a tar of a root file system, which may be
+compressed with gzip or zstd; - is standard input. It has no entrypoint: the
+manifest gives the command.
+
+Examples:
+  podrun image import rootfs.tar.gz mybase:1
+  tar c -C /srv/chroot . | podrun image import - debian
+`,
+		Action: func(c *cli.Context) error {
+			if c.NArg() != 2 {
+				return cmdutil.UsageErrorf("image import", "image import takes a tar file and a name for the image")
+			}
+			return addImages(c.Context, env, "importing", func(ctx context.Context, s *image.Store, _ func(image.Progress)) ([]pod.Image, error) {
+				img, err := s.Import(ctx, input(c.Args().Get(0)), c.Args().Get(1))
+				if err != nil {
+					return nil, err
+				}
+				return []pod.Image{img}, nil
+			})
+		},
+	}
+}
+
+// addImages adds images with a view of the progress, in which verb says what is being
+// done, and prints the name of each, or its id where it has none. Ctrl-C ends it;
+// what is complete by then stays.
+func addImages(ctx context.Context, env *cmdutil.Env, verb string, add func(context.Context, *image.Store, func(image.Progress)) ([]pod.Image, error)) error {
+	dirs, err := env.Dirs()
+	if err != nil {
+		return err
+	}
+	s, err := env.ImageStore()
+	if err == nil {
+		err = imagegc.Collect(env, dirs, s)
+	}
+	if err != nil {
+		return err
+	}
+	signals, quiet := env.Signals(syscall.SIGINT, syscall.SIGTERM, syscall.SIGHUP)
+	defer quiet()
+	shown := progress.New(env, verb)
+	return cmdutil.Interruptible(ctx, signals, func(ctx context.Context) error {
+		images, err := add(ctx, s, shown.Update)
+		shown.End()
+		for _, img := range images {
+			name := img.Name
+			if name == "" {
+				name = img.ID
+			}
+			fmt.Fprintln(env.Out, name)
+		}
+		return err
+	})
+}

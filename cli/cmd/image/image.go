@@ -1,0 +1,58 @@
+// Package image has the commands for images and registries: image, login and logout.
+package image
+
+import (
+	"os"
+
+	"github.com/urfave/cli/v2"
+
+	"github.com/podrun/podrun/cli/internal/cmdline"
+	"github.com/podrun/podrun/cli/internal/cmdutil"
+)
+
+// NewCommand returns the command image.
+func NewCommand(env *cmdutil.Env) *cli.Command {
+	return &cli.Command{
+		Name:  "image",
+		Usage: "bring images onto this machine, list and remove them",
+		Description: `Pods run from images that are on this machine. They come from a registry (pull),
+an archive (load) or the root file system of a machine or container (import).
+podrun up pulls what is missing by itself, unless imagePullPolicy is Never. When
+the disk is 85 % full, images that were pulled and that nothing uses are
+removed, the ones not used for longest first, until it is 80 %.
+
+Examples:
+  podrun image load busybox.tar
+  podrun image pull docker.io/library/busybox:1.36
+  podrun image ls
+`,
+		Subcommands: []*cli.Command{
+			imageLoadCommand(env), NewPullCommand(env), imageImportCommand(env), imageSaveCommand(env), NewLsCommand(env), imageInspectCommand(env),
+			imageHistoryCommand(env), imageTagCommand(env), NewRmCommand(env), imagePruneCommand(env), imageVerifyCommand(env),
+		},
+		Action: func(c *cli.Context) error {
+			if c.Args().Present() {
+				return cmdline.UnknownCommand(c.Command.Subcommands, "podrun image", c.Args().First())
+			}
+			return cmdutil.UsageErrorf("image", "image takes one of load, pull, import, save, ls, inspect, history, tag, rm, prune and verify")
+		},
+	}
+}
+
+// stdinRedirected says whether standard input is a file or a pipe: somebody has meant it to be read.
+func stdinRedirected(env *cmdutil.Env) bool {
+	in, ok := env.In.(*os.File)
+	if !ok {
+		return false
+	}
+	st, err := in.Stat()
+	return err == nil && (st.Mode().IsRegular() || st.Mode()&os.ModeNamedPipe != 0)
+}
+
+// input is the path of an archive; "-" is standard input.
+func input(word string) string {
+	if word == "-" {
+		return "/dev/stdin"
+	}
+	return word
+}

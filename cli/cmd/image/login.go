@@ -1,0 +1,170 @@
+package image
+
+import (
+	"bufio"
+	"errors"
+	"fmt"
+	"io"
+	"strings"
+
+	"github.com/urfave/cli/v2"
+
+	"github.com/podrun/podrun/cli/internal/cmdutil"
+	"github.com/podrun/podrun/cli/internal/tty"
+	"github.com/podrun/podrun/image"
+	"github.com/podrun/podrun/internal/report"
+)
+
+// NewLoginCommand returns the command login.
+func NewLoginCommand(env *cmdutil.Env) *cli.Command {
+	return &cli.Command{
+		Name:      "login",
+		Usage:     "log in to a registry",
+		ArgsUsage: "[REGISTRY]",
+		Description: `Asks the registry whether it knows the user and the password, and keeps them for
+pulls: in ${XDG_RUNTIME_DIR}/containers/auth.json, as podman does, which is gone
+after a restart of the machine, or in the file that --authfile or the variable
+REGISTRY_AUTH_FILE names. Where registries.conf or that file names a credential
+helper, it keeps them. Logins of docker and podman are known without this.
+Without a registry it is docker.io; REGISTRY may have a path, for some
+repositories only.
+
+Examples:
+  podrun login registry.example.org
+  pass registry | podrun login -u me --password-stdin registry.example.org
+  podrun login --get-login registry.example.org
+`,
+		Flags: []cli.Flag{
+			&cli.StringFlag{Name: "username", Aliases: []string{"u"}, Usage: "the `USER`; on a terminal it is asked for"},
+			&cli.StringFlag{Name: "password", Aliases: []string{"p"}, Usage: "the `PASSWORD`; others see it in the list of processes: better is --password-stdin"},
+			&cli.BoolFlag{Name: "password-stdin", Usage: "read the password from standard input"},
+			&cli.BoolFlag{Name: "get-login", Usage: "print as whom pulls are made, and log in to nothing"},
+			cmdutil.AuthfileFlag(), cmdutil.TLSVerifyFlag(),
+		},
+		Action: func(c *cli.Context) error { return runLogin(env, c) },
+	}
+}
+
+func runLogin(env *cmdutil.Env, c *cli.Context) error {
+	registryName, err := registryArg(c, "login")
+	if err != nil {
+		return err
+	}
+	options, err := env.PullOptions(c)
+	if err != nil {
+		return err
+	}
+	if c.Bool("get-login") {
+		user, err := image.LoginUser(registryName, options)
+		if err == nil {
+			fmt.Fprintln(env.Out, report.Escape(user))
+		}
+		return err
+	}
+	a, err := readAccount(env, c, registryName)
+	if err != nil {
+		return err
+	}
+	where, err := image.Login(c.Context, a, options)
+	if err != nil {
+		return err
+	}
+	fmt.Fprintf(env.ErrOut, "podrun: logged in to %s; the login is kept in %s\n", registryName, report.Escape(where))
+	return nil
+}
+
+// registryArg is the registry that a command names.
+func registryArg(c *cli.Context, command string) (string, error) {
+	switch c.NArg() {
+	case 0:
+		return "docker.io", nil
+	case 1:
+		return image.RegistryKey(c.Args().First())
+	}
+	return "", cmdutil.UsageErrorf(command, "%s takes one registry", command)
+}
+
+// readAccount asks for what the flags do not say.
+func readAccount(env *cmdutil.Env, c *cli.Context, registry string) (image.Account, error) {
+	a := image.Account{Registry: registry, User: c.String("username"), Password: c.String("password")}
+	if c.Bool("password-stdin") {
+		if a.User == "" || c.IsSet("password") {
+			return a, cmdutil.UsageErrorf("login", "--password-stdin needs --username, and no --password")
+		}
+		text, err := io.ReadAll(io.LimitReader(env.In, 64<<10))
+		if err != nil {
+			return a, fmt.Errorf("read the password: %w", err)
+		}
+		a.Password = strings.TrimRight(string(text), "\r\n")
+		return a, passwordGiven(a)
+	}
+	terminal, ok := tty.File(env.In)
+	if !ok && (a.User == "" || a.Password == "") {
+		return a, cmdutil.UsageErrorf("login", "there is no terminal to ask on: --username and --password-stdin are needed")
+	}
+	if a.User == "" {
+		fmt.Fprint(env.ErrOut, "User name: ")
+		line, err := bufio.NewReader(terminal).ReadString('\n')
+		if a.User = strings.TrimSpace(line); err != nil || a.User == "" {
+			return a, errors.Join(errors.New("no user name was given"), err)
+		}
+	}
+	if a.Password == "" {
+		fmt.Fprint(env.ErrOut, "Password: ")
+		text, err := tty.Hidden(terminal)
+		fmt.Fprintln(env.ErrOut)
+		if err != nil {
+			return a, fmt.Errorf("read the password: %w", err)
+		}
+		a.Password = text
+	}
+	return a, passwordGiven(a)
+}
+
+func passwordGiven(a image.Account) error {
+	if a.Password == "" {
+		return report.New(report.Usage, "", "no password was given")
+	}
+	return nil
+}
+
+// NewLogoutCommand returns the command logout.
+func NewLogoutCommand(env *cmdutil.Env) *cli.Command {
+	return &cli.Command{
+		Name:      "logout",
+		Usage:     "forget the login to a registry",
+		ArgsUsage: "[REGISTRY]",
+		Description: `Removes the login to a registry, docker.io without one, from where podrun login
+keeps it.
+
+Examples:
+  podrun logout registry.example.org
+  podrun logout --all
+`,
+		Flags: []cli.Flag{&cli.BoolFlag{Name: "all", Aliases: []string{"a"}, Usage: "forget all logins"}, cmdutil.AuthfileFlag()},
+		Action: func(c *cli.Context) error {
+			registryName, err := registryArg(c, "logout")
+			if err != nil {
+				return err
+			}
+			options, err := env.PullOptions(c)
+			if err != nil {
+				return err
+			}
+			if c.Bool("all") {
+				if c.Args().Present() {
+					return cmdutil.UsageErrorf("logout", "--all is for all registries")
+				}
+				registryName = ""
+			}
+			if err := image.Logout(registryName, options); err != nil {
+				return err
+			}
+			if registryName == "" {
+				registryName = "all registries"
+			}
+			fmt.Fprintf(env.ErrOut, "podrun: logged out of %s\n", registryName)
+			return nil
+		},
+	}
+}

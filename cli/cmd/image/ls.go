@@ -1,0 +1,172 @@
+package image
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"strings"
+	"text/template"
+	"time"
+
+	"github.com/urfave/cli/v2"
+	"k8s.io/apimachinery/pkg/util/duration"
+
+	"github.com/podrun/podrun/cli/internal/cmdutil"
+	"github.com/podrun/podrun/cli/internal/imagegc"
+	"github.com/podrun/podrun/cli/internal/progress"
+	"github.com/podrun/podrun/image"
+)
+
+// NewLsCommand returns the command image ls.
+func NewLsCommand(env *cmdutil.Env) *cli.Command {
+	return &cli.Command{
+		Name:  "ls",
+		Usage: "list the images on this machine",
+		Description: `Lists the images, the last one added first. SIZE is that of the files of all
+layers; images share layers. A TEMPLATE is one of Go's, as with docker and
+podman, with the fields Name, Repository, Tag, ID, Digest, CreatedAt,
+CreatedSince and Size; json writes these as a line for each name.
+
+Examples:
+  podrun image ls
+  podrun image ls -q
+  podrun image ls --format '{{.Repository}}:{{.Tag}} {{.Size}}'
+`,
+		Flags: []cli.Flag{
+			&cli.BoolFlag{Name: "quiet", Aliases: []string{"q"}, Usage: "write the ids only, each once"},
+			&cli.BoolFlag{Name: "all", Aliases: []string{"a"}, Usage: "accepted for compatibility: all images are always listed"},
+			&cli.StringFlag{Name: "format", Usage: "write each name by this `TEMPLATE`, or json"},
+		},
+		Action: func(c *cli.Context) error { return runLs(env, c) },
+	}
+}
+
+func runLs(env *cmdutil.Env, c *cli.Context) error {
+	if c.Args().Present() {
+		return cmdutil.UsageErrorf("image ls", "image ls takes no arguments")
+	}
+	s, err := env.ImageStore()
+	if err != nil {
+		return err
+	}
+	list, err := s.List()
+	now := time.Now()
+	switch format := c.String("format"); {
+	case c.Bool("quiet"):
+		for _, i := range list {
+			fmt.Fprintln(env.Out, shortID(i.ID))
+		}
+	case format != "" && format != "table":
+		err = errors.Join(formatImages(env, list, now, format), err)
+	default:
+		err = errors.Join(printImages(env, list, now), err)
+	}
+	return err
+}
+
+// listedImage is a name of an image, with the fields that docker's templates have.
+type listedImage struct {
+	Name, Repository, Tag, ID, Digest, CreatedAt, CreatedSince, Size string
+}
+
+// formatImages writes each name by a template.
+func formatImages(env *cmdutil.Env, list []image.Info, now time.Time, format string) error {
+	if format == "json" {
+		format = "{{json .}}"
+	}
+	t, err := template.New("").Funcs(template.FuncMap{"json": func(v any) (string, error) {
+		text, err := json.Marshal(v)
+		return string(text), err
+	}}).Parse(format)
+	if err != nil {
+		return cmdutil.UsageErrorf("image ls", "--format: %v", err)
+	}
+	for _, i := range list {
+		for _, name := range namesOf(i) {
+			repository, tag := splitName(name)
+			row := listedImage{Name: name, Repository: repository, Tag: tag, ID: shortID(i.ID), Digest: i.Digest, Size: progress.Size(i.Size)}
+			if !i.Created.IsZero() {
+				row.CreatedAt, row.CreatedSince = i.Created.Format(time.RFC3339), since(now, i.Created)
+			}
+			var line strings.Builder
+			if err := t.Execute(&line, row); err != nil {
+				return cmdutil.UsageErrorf("image ls", "--format: %v", err)
+			}
+			fmt.Fprintln(env.Out, line.String())
+		}
+	}
+	return nil
+}
+
+// noName stands for a name or a tag that is not there.
+const noName = "<none>"
+
+// splitName takes the tag from a whole name.
+func splitName(name string) (repository, tag string) {
+	repository, _, digested := strings.Cut(name, "@")
+	if at := strings.LastIndex(name, ":"); !digested && at > strings.LastIndex(name, "/") {
+		return name[:at], name[at+1:]
+	}
+	return repository, noName
+}
+
+func namesOf(i image.Info) []string {
+	if len(i.Names) == 0 {
+		return []string{noName}
+	}
+	return i.Names
+}
+
+func shortID(id string) string {
+	id = strings.TrimPrefix(id, "sha256:")
+	return id[:min(12, len(id))]
+}
+
+func since(now, then time.Time) string {
+	return duration.HumanDuration(max(now.Sub(then), 0)) + " ago"
+}
+
+func printImages(env *cmdutil.Env, list []image.Info, now time.Time) error {
+	rows := [][]string{{"NAME", "ID", "ADDED", "SIZE"}}
+	for _, i := range list {
+		for _, name := range namesOf(i) {
+			rows = append(rows, []string{name, shortID(i.ID), since(now, i.Added), progress.Size(i.Size)})
+		}
+	}
+	return env.PrintTable(rows)
+}
+
+// NewRmCommand returns the command image rm.
+func NewRmCommand(env *cmdutil.Env) *cli.Command {
+	return &cli.Command{
+		Name:      "rm",
+		Usage:     "remove images",
+		ArgsUsage: "IMAGE...",
+		Description: `Removes names of images, and an image with its last name. Layers that a pod
+still uses stay until the pod is gone and another image is removed.
+
+Examples:
+  podrun image rm busybox:1.36
+  podrun image rm 4a1b6c
+`,
+		Action: func(c *cli.Context) error {
+			if !c.Args().Present() {
+				return cmdutil.UsageErrorf("image rm", "image rm takes the names or ids of images")
+			}
+			dirs, err := env.Dirs()
+			if err != nil {
+				return err
+			}
+			s, err := image.Open(dirs.Images())
+			if err != nil {
+				return err
+			}
+			var errs []error
+			for _, word := range c.Args().Slice() {
+				u := imagegc.NewInUse(env, dirs)
+				errs = append(errs, s.Remove(word, image.RemoveOptions{InUse: u.Layer}), u.Err)
+			}
+			return errors.Join(errs...)
+		},
+	}
+}

@@ -1,0 +1,77 @@
+package image
+
+import (
+	"errors"
+	"fmt"
+	"strings"
+	"time"
+
+	"github.com/urfave/cli/v2"
+
+	"github.com/podrun/podrun/cli/internal/cmdutil"
+	"github.com/podrun/podrun/cli/internal/imagegc"
+	"github.com/podrun/podrun/cli/internal/progress"
+	"github.com/podrun/podrun/image"
+)
+
+func imagePruneCommand(env *cmdutil.Env) *cli.Command {
+	return &cli.Command{
+		Name:  "prune",
+		Usage: "remove images that nothing uses",
+		Description: `Removes images that have lost their names to newer ones, and with -a all that no
+pod has and no unit, deployment, job or the like may run. What an update can be
+rolled back to stays. It asks nothing.
+
+Examples:
+  podrun image prune
+  podrun image prune -a
+  podrun image prune -a --filter until=24h
+`,
+		Flags: []cli.Flag{
+			&cli.BoolFlag{Name: "all", Aliases: []string{"a"}, Usage: "those with names too, if nothing uses them"},
+			&cli.StringFlag{Name: "filter", Usage: "with `until=TIME`: only images added before, as a duration (24h) or a time (2026-01-31T12:00:00Z)"},
+			&cli.BoolFlag{Name: "force", Aliases: []string{"f"}, Usage: "for those who are used to it: podrun asks nothing anyway"},
+		},
+		Action: func(c *cli.Context) error { return runPrune(env, c) },
+	}
+}
+
+func runPrune(env *cmdutil.Env, c *cli.Context) error {
+	if c.Args().Present() {
+		return cmdutil.UsageErrorf("image prune", "image prune takes no arguments: podrun image rm removes an image by its name")
+	}
+	o := image.PruneOptions{All: c.Bool("all")}
+	if filter := c.String("filter"); filter != "" {
+		until, ok := strings.CutPrefix(filter, "until=")
+		if !ok {
+			return cmdutil.UsageErrorf("image prune", "--filter takes until=TIME, not %q", filter)
+		}
+		age, err := time.ParseDuration(until)
+		if o.Before = time.Now().Add(-age); err != nil {
+			if o.Before, err = time.Parse(time.RFC3339, until); err != nil {
+				return cmdutil.UsageErrorf("image prune", "until is a duration as 24h or a time as 2026-01-31T12:00:00Z, not %q", until)
+			}
+		}
+	}
+	dirs, err := env.Dirs()
+	if err != nil {
+		return err
+	}
+	s, err := env.ImageStore()
+	if err != nil {
+		return err
+	}
+	u := imagegc.NewInUse(env, dirs)
+	o.Uses = u.Uses()
+	gone, err := s.Prune(o)
+	for _, i := range gone.Images {
+		for _, name := range i.Names {
+			fmt.Fprintln(env.Out, name)
+		}
+		if len(i.Names) == 0 {
+			fmt.Fprintln(env.Out, i.ID)
+		}
+	}
+	fmt.Fprintf(env.ErrOut, "podrun: %d images removed, %s freed\n", len(gone.Images), progress.Size(gone.Bytes))
+	return errors.Join(err, u.Err)
+}

@@ -1,0 +1,314 @@
+// Package object has the commands create and delete for ConfigMaps, Secrets, Namespaces and other
+// objects.
+package object
+
+import (
+	"context"
+	"crypto/tls"
+	"encoding/base64"
+	"encoding/json"
+	"fmt"
+	"slices"
+
+	"github.com/urfave/cli/v2"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/podrun/podrun/cli/internal/cmdline"
+	"github.com/podrun/podrun/cli/internal/cmdutil"
+	"github.com/podrun/podrun/cli/internal/kindnames"
+	"github.com/podrun/podrun/cli/internal/objects"
+	"github.com/podrun/podrun/cli/internal/podclient"
+	"github.com/podrun/podrun/internal/report"
+	"github.com/podrun/podrun/manifest"
+	"github.com/podrun/podrun/manifest/printers"
+	"github.com/podrun/podrun/pod"
+)
+
+// NewCreateCommand returns the command create.
+func NewCreateCommand(env *cmdutil.Env) *cli.Command {
+	return &cli.Command{
+		Name:  "create",
+		Usage: "make a configmap or a secret of files and words, or a namespace",
+		Description: `Makes objects for pods to refer to, as kubectl create does. One that is there
+already is left alone; with --dry-run -o yaml nothing is made, and what would be
+is printed, for podrun apply -f - to take.
+
+Examples:
+  podrun create configmap settings --from-file=app.ini --from-literal=color=blue
+  podrun create secret generic login --from-file=password=pw.txt
+  podrun create namespace web
+`,
+		Subcommands: []*cli.Command{createConfigMapCommand(env), createNamespaceCommand(env), createSecretCommand(env)},
+		Action: func(c *cli.Context) error {
+			if c.Args().Present() {
+				return cmdline.UnknownCommand(c.Command.Subcommands, "podrun create", c.Args().First())
+			}
+			return cmdutil.UsageErrorf("create", "create takes one of configmap, namespace and secret")
+		},
+	}
+}
+
+func createSecretCommand(env *cmdutil.Env) *cli.Command {
+	return &cli.Command{
+		Name:  "secret",
+		Usage: "make a secret",
+		Description: `Makes a secret. It is kept in memory only: a reboot clears it.
+
+Examples:
+  podrun create secret generic login --from-file=password=pw.txt
+  podrun create secret tls site --cert=site.crt --key=site.key
+`,
+		Subcommands: []*cli.Command{createGenericCommand(env), createRegistryCommand(env), createTLSCommand(env)},
+		Action: func(c *cli.Context) error {
+			if c.Args().Present() {
+				return cmdline.UnknownCommand(c.Command.Subcommands, "podrun create secret", c.Args().First())
+			}
+			return cmdutil.UsageErrorf("create secret", "create secret takes one of generic, docker-registry and tls")
+		},
+	}
+}
+
+func createFlags(more ...cli.Flag) []cli.Flag {
+	return append([]cli.Flag{
+		cmdutil.NamespaceFlag(),
+		cmdutil.DryRunFlag("make nothing; -o yaml prints what would be made (=none, =client or =server)"),
+		&cli.StringFlag{Name: "output", Aliases: []string{"o"}, Usage: "print the object in this `FORMAT`: json, yaml or name"},
+	}, more...)
+}
+
+func dataFlags() []cli.Flag {
+	return []cli.Flag{
+		&cli.StringSliceFlag{Name: "from-file", Usage: "a `[KEY=]FILE`: its name, or KEY, and what is in it; of a directory every file"},
+		&cli.StringSliceFlag{Name: "from-literal", Usage: "a `KEY=VALUE`"},
+		&cli.StringSliceFlag{Name: "from-env-file", Usage: "a `FILE` of KEY=VALUE lines"},
+	}
+}
+
+func createConfigMapCommand(env *cmdutil.Env) *cli.Command {
+	return &cli.Command{
+		Name: "configmap", Aliases: []string{"cm"},
+		Usage:     "make a configmap of files and words",
+		ArgsUsage: "NAME",
+		Description: `Makes a configmap. What is in files that are no text becomes binaryData.
+
+Examples:
+  podrun create configmap settings --from-file=app.ini --from-literal=color=blue
+  podrun create configmap settings --from-env-file=app.env --dry-run -o yaml
+`,
+		Flags: createFlags(append(dataFlags(), &cli.BoolFlag{Name: "immutable", Usage: "its data can never be changed"})...),
+		Action: func(c *cli.Context) error {
+			cm := &corev1.ConfigMap{TypeMeta: typeMeta("ConfigMap")}
+			data, err := dataOf(env, c)
+			if err != nil {
+				return err
+			}
+			for key, value := range data {
+				putText(&cm.Data, &cm.BinaryData, key, value)
+			}
+			if c.Bool("immutable") {
+				cm.Immutable = new(true)
+			}
+			return createObject(env, c, "ConfigMap", cm)
+		},
+	}
+}
+
+func createGenericCommand(env *cmdutil.Env) *cli.Command {
+	return &cli.Command{
+		Name:      "generic",
+		Usage:     "make a secret of files and words",
+		ArgsUsage: "NAME",
+		Description: `Makes a secret. A value given by --from-literal can be seen by everybody on this
+machine while the command runs: --from-file=KEY=/dev/stdin takes it from a pipe.
+
+Examples:
+  podrun create secret generic login --from-file=password=pw.txt
+  pass show db | podrun create secret generic db --from-file=pw=/dev/stdin
+`,
+		Flags: createFlags(append(dataFlags(), &cli.StringFlag{Name: "type", Usage: "the secret's `TYPE` (Opaque if not given)"})...),
+		Action: func(c *cli.Context) error {
+			data, err := dataOf(env, c)
+			if err != nil {
+				return err
+			}
+			return createObject(env, c, "Secret", &corev1.Secret{TypeMeta: typeMeta("Secret"), Type: corev1.SecretType(c.String("type")), Data: data})
+		},
+	}
+}
+
+// dockerHub is the registry that images without one come from, as auth files name it.
+const dockerHub = "https://index.docker.io/v1/"
+
+func createRegistryCommand(env *cmdutil.Env) *cli.Command {
+	return &cli.Command{
+		Name:      "docker-registry",
+		Usage:     "make a secret for imagePullSecrets",
+		ArgsUsage: "NAME",
+		Description: `Makes a secret of type kubernetes.io/dockerconfigjson, of a user and a password
+or of an auth file, as docker login and podman login write it.
+
+Examples:
+  podrun create secret docker-registry hub --from-file=$HOME/.docker/config.json
+`,
+		Flags: createFlags(
+			&cli.StringFlag{Name: "docker-server", Value: dockerHub, Usage: "the `REGISTRY` (Docker Hub if not given)"},
+			&cli.StringFlag{Name: "docker-username", Usage: "`USER`"},
+			&cli.StringFlag{Name: "docker-password", Usage: "`PASSWORD`"},
+			&cli.StringFlag{Name: "docker-email", Usage: "`ADDRESS`"},
+			&cli.StringSliceFlag{Name: "from-file", Usage: "an auth `FILE`"},
+		),
+		Action: func(c *cli.Context) error {
+			s := &corev1.Secret{TypeMeta: typeMeta("Secret"), Type: corev1.SecretTypeDockerConfigJson}
+			if c.IsSet("from-file") {
+				data, err := dataOf(env, c)
+				if err != nil {
+					return err
+				}
+				for _, value := range data {
+					s.Data = map[string][]byte{corev1.DockerConfigJsonKey: value}
+				}
+				return createObject(env, c, "Secret", s)
+			}
+			user, password := c.String("docker-username"), c.String("docker-password")
+			if user == "" || password == "" {
+				return cmdutil.UsageErrorf("create secret docker-registry", "create secret docker-registry takes --docker-username and --docker-password, or --from-file")
+			}
+			entry := map[string]string{"username": user, "password": password, "auth": base64.StdEncoding.EncodeToString([]byte(user + ":" + password))}
+			if email := c.String("docker-email"); email != "" {
+				entry["email"] = email
+			}
+			text, err := json.Marshal(map[string]any{"auths": map[string]any{c.String("docker-server"): entry}})
+			if err != nil {
+				return fmt.Errorf("encode the registry's login: %w", err)
+			}
+			s.Data = map[string][]byte{corev1.DockerConfigJsonKey: text}
+			return createObject(env, c, "Secret", s)
+		},
+	}
+}
+
+func createTLSCommand(env *cmdutil.Env) *cli.Command {
+	return &cli.Command{
+		Name:      "tls",
+		Usage:     "make a secret of a certificate and its key",
+		ArgsUsage: "NAME",
+		Description: `Makes a secret of type kubernetes.io/tls. The key must be the certificate's.
+
+Examples:
+  podrun create secret tls site --cert=site.crt --key=site.key
+`,
+		Flags: createFlags(
+			&cli.StringFlag{Name: "cert", Usage: "a PEM `FILE`"},
+			&cli.StringFlag{Name: "key", Usage: "a PEM `FILE`"},
+		),
+		Action: func(c *cli.Context) error {
+			if c.String("cert") == "" || c.String("key") == "" {
+				return cmdutil.UsageErrorf("create secret tls", "create secret tls takes --cert and --key")
+			}
+			cert, err := readValue(env, c.String("cert"))
+			if err != nil {
+				return err
+			}
+			key, err := readValue(env, c.String("key"))
+			if err != nil {
+				return err
+			}
+			if _, err := tls.X509KeyPair(cert, key); err != nil {
+				return report.New(report.Usage, "", "cannot make the secret: %w", err)
+			}
+			return createObject(env, c, "Secret", &corev1.Secret{TypeMeta: typeMeta("Secret"), Type: corev1.SecretTypeTLS,
+				Data: map[string][]byte{corev1.TLSCertKey: cert, corev1.TLSPrivateKeyKey: key}})
+		},
+	}
+}
+
+func typeMeta(kind string) metav1.TypeMeta { return metav1.TypeMeta{APIVersion: "v1", Kind: kind} }
+
+// createObject makes an object that is not there yet.
+func createObject(env *cmdutil.Env, c *cli.Context, kind string, object metav1.Object) error {
+	format := c.String("output")
+	switch {
+	case c.NArg() != 1:
+		return cmdutil.UsageErrorf("create", "create takes one name")
+	case !slices.Contains([]string{"", "json", "yaml", "name"}, format):
+		return cmdutil.UsageErrorf("create", "unknown output format %q: it is json, yaml or name", format)
+	}
+	object.SetName(c.Args().First())
+	if c.IsSet("namespace") || env.Namespace != podclient.DefaultNamespace {
+		object.SetNamespace(c.String("namespace"))
+	}
+	var text []byte
+	var err error
+	if format == "json" || format == "yaml" { // as it was asked for, without defaults
+		if text, err = printers.PrintList([]any{object}, true, printers.Format(format)); err != nil {
+			return err
+		}
+	}
+	made, err := manifest.NewObject(kind, object)
+	if err != nil {
+		return report.New(report.Usage, "", "cannot make it\n%w", err)
+	}
+	if cmdutil.DryRunOf(c) == cmdutil.DryRunNone {
+		if err := createOnce(c.Context, env, made); err != nil {
+			return err
+		}
+	}
+	if text != nil {
+		err = env.WriteSafe(text)
+		return err
+	}
+	word := " created"
+	if format == "name" {
+		word = ""
+	} else if cmdutil.DryRunOf(c) != cmdutil.DryRunNone {
+		word += cmdutil.DryRunOf(c).Suffix()
+	}
+	fmt.Fprintf(env.Out, "%s%s\n", kindnames.Display(made.Stored), word)
+	return nil
+}
+
+// createOnce keeps an object, unless there is one of its name.
+func createOnce(ctx context.Context, env *cmdutil.Env, o *manifest.Object) error {
+	dirs, err := env.Dirs()
+	if err != nil {
+		return err
+	}
+	lock, err := dirs.LockObjects()
+	if err != nil {
+		return fmt.Errorf("cannot keep %s: %w", kindnames.Display(o.Stored), err)
+	}
+	defer lock.Close()
+	k, err := objects.Compare(env, dirs, o)
+	if err != nil {
+		return err
+	}
+	if k.Verb != "created" {
+		return report.New(report.Failure, "podrun create … --dry-run -o yaml | podrun apply -f - changes it", "%s %q already exists", kindnames.Of(o.Stored.Kind), o.Stored.Name)
+	}
+	objects.WarnOfDisk(env, dirs, []*pod.Object{k.Object})
+	if err := dirs.PutObject(k.Object); err != nil {
+		return fmt.Errorf("cannot keep %s: %w", kindnames.Display(k.Object), err)
+	}
+	objects.NotifyPods(ctx, env, dirs, []*pod.Object{k.Object})
+	return nil
+}
+
+func createNamespaceCommand(env *cmdutil.Env) *cli.Command {
+	return &cli.Command{
+		Name: "namespace", Aliases: []string{"ns"},
+		Usage:     "make a namespace",
+		ArgsUsage: "NAME",
+		Description: `Makes a namespace. Pods and objects need none to be in it: it is for labels,
+such as those that hold its pods to a Pod Security Standard.
+
+Examples:
+  podrun create namespace web
+  podrun create ns web --dry-run -o yaml
+`,
+		Flags: createFlags()[1:], // it is in none itself
+		Action: func(c *cli.Context) error {
+			return createObject(env, c, "Namespace", &corev1.Namespace{TypeMeta: typeMeta("Namespace")})
+		},
+	}
+}

@@ -1,0 +1,98 @@
+package object
+
+import (
+	"errors"
+	"fmt"
+	"io/fs"
+	"slices"
+
+	"github.com/urfave/cli/v2"
+
+	"github.com/podrun/podrun/cli/controller"
+	"github.com/podrun/podrun/cli/internal/cmdutil"
+	"github.com/podrun/podrun/cli/internal/kindnames"
+	"github.com/podrun/podrun/cli/internal/objects"
+	"github.com/podrun/podrun/cli/internal/podclient"
+	"github.com/podrun/podrun/cli/internal/podstop"
+	"github.com/podrun/podrun/cli/internal/resource"
+	"github.com/podrun/podrun/internal/report"
+	"github.com/podrun/podrun/internal/store"
+	"github.com/podrun/podrun/pod"
+)
+
+// deleteNamespaces deletes namespaces with all that is in them: what makes pods, then the
+// pods, then what these refer to.
+func deleteNamespaces(env *cmdutil.Env, c *cli.Context, dirs store.Dirs, targets []kindnames.ObjectRef) error {
+	var errs []error
+	for _, t := range targets {
+		switch _, err := resource.FindNamespace(dirs, t.Name); {
+		case t.Name == podclient.DefaultNamespace:
+			errs = append(errs, report.New(report.Failure, "podrun get all,cm,secrets,pvc lists what is in it", "cannot delete namespace %s: it is always there", t.Name))
+		case err != nil && c.Bool("ignore-not-found") && errors.Is(missingObject(dirs, t), fs.ErrNotExist):
+		case err != nil:
+			errs = append(errs, err)
+		default:
+			errs = append(errs, deleteNamespace(env, c, dirs, t))
+		}
+	}
+	return errors.Join(errs...)
+}
+
+// missingObject is why an object cannot be read, or nil.
+func missingObject(dirs store.Dirs, t kindnames.ObjectRef) error {
+	_, err := dirs.Object(t.Kind, "", t.Name)
+	if errors.Is(err, store.ErrBadName) {
+		return fs.ErrNotExist
+	}
+	return err
+}
+
+func deleteNamespace(env *cmdutil.Env, c *cli.Context, dirs store.Dirs, t kindnames.ObjectRef) error {
+	launcher, err := env.Deps.NewLauncher(dirs)
+	if err != nil {
+		return err
+	}
+	for { // one may go with another, as the jobs of a cronjob do
+		workloads, err := dirs.Workloads(t.Name, pod.Workloads()...)
+		if err != nil {
+			return err
+		}
+		if len(workloads) == 0 {
+			break
+		}
+		w := workloads[len(workloads)-1]
+		if err := controller.RemoveWorkload(c.Context, env, dirs, launcher, w, podstop.StopOptions{}); err != nil {
+			return err
+		}
+		fmt.Fprintf(env.Out, "%s/%s deleted\n", kindnames.Of(w.Kind), w.Name)
+	}
+	places, err := dirs.Pods()
+	if err != nil {
+		return err
+	}
+	places = slices.DeleteFunc(places, func(p store.Pod) bool { return p.Namespace != t.Name })
+	if err := deletePods(c.Context, env, dirs, places, true); err != nil {
+		return err
+	}
+	var inside []kindnames.ObjectRef
+	for _, k := range kindnames.All() {
+		if k.Kind == pod.KindNamespace {
+			continue
+		}
+		list, err := dirs.Objects(k.Kind, t.Name)
+		if err != nil {
+			return err
+		}
+		for _, o := range list {
+			inside = append(inside, kindnames.ObjectRef{Kind: k.Kind, Namespace: t.Name, Name: o.Name})
+		}
+	}
+	if err := objects.Delete(c.Context, env, dirs, inside, nil); err != nil {
+		return err
+	}
+	err = dirs.DeleteObject(pod.KindNamespace, "", t.Name)
+	if err == nil || errors.Is(err, fs.ErrNotExist) { // it was only in use
+		_, err = fmt.Fprintf(env.Out, "namespace/%s deleted\n", t.Name)
+	}
+	return err
+}

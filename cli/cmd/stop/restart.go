@@ -1,0 +1,183 @@
+package stop
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"sync"
+	"syscall"
+
+	"github.com/urfave/cli/v2"
+
+	"github.com/podrun/podrun/cli/internal/cmdutil"
+	"github.com/podrun/podrun/cli/internal/podclient"
+	"github.com/podrun/podrun/cli/internal/podup"
+	"github.com/podrun/podrun/cli/internal/resource"
+	"github.com/podrun/podrun/cli/internal/rollout"
+	"github.com/podrun/podrun/internal/report"
+	"github.com/podrun/podrun/internal/store"
+	"github.com/podrun/podrun/pod"
+)
+
+// NewRestartCommand returns the command restart.
+func NewRestartCommand(env *cmdutil.Env) *cli.Command {
+	return &cli.Command{
+		Name:      "restart",
+		Usage:     "restart the containers of pods",
+		ArgsUsage: "POD... [-c CONTAINER] | -l SELECTOR | --all",
+		Description: `Stops the app containers and sidecars of pods gracefully, all at once, and
+starts each anew, whatever the restart policy and without back-off. The pod
+stays: its volumes, its address, its init containers are not touched. Of a pod
+that has ended it is podrun start; --selector and --all choose pods that run.
+
+Examples:
+  podrun restart web
+  podrun restart -l app=web
+  podrun restart web -c app
+  podrun restart web --wait --timeout 2m
+`,
+		Flags: append(append([]cli.Flag{
+			cmdutil.NamespaceFlag(),
+			&cli.StringSliceFlag{Name: "container", Aliases: []string{"c"}, Usage: "restart only this `CONTAINER`"},
+		}, resource.SelectionFlags("the pods")...), waitFlags()...),
+		Action: func(c *cli.Context) error { return runRestart(env, c) },
+	}
+}
+
+func runRestart(env *cmdutil.Env, c *cli.Context) error {
+	only := c.StringSlice("container")
+	chosen, err := resource.SelectionOf(c, c.Args().Present())
+	switch {
+	case err != nil:
+		return err
+	case chosen == nil && !c.Args().Present():
+		return cmdutil.UsageErrorf("restart", "restart takes the names of pods, --selector or --all")
+	case len(only) > 0 && (c.NArg() > 1 || chosen != nil):
+		return cmdutil.UsageErrorf("restart", "--container goes with one pod")
+	case c.Duration("timeout") < 0:
+		return cmdutil.UsageErrorf("restart", "--timeout must not be negative")
+	}
+	dirs, err := env.Preflight(c.Context, false)
+	if err != nil {
+		return err
+	}
+	living, ended, missing := podsToRestart(env, c, dirs, chosen)
+	errs := []error{missing}
+	if len(ended) > 0 && len(only) > 0 {
+		return report.New(report.Failure, "podrun start "+ended[0].Name+" runs it anew", "pod %s has ended: there is no container to restart", ended[0].Name)
+	}
+	signals, quiet := env.Signals(syscall.SIGINT, syscall.SIGTERM, syscall.SIGHUP)
+	defer quiet()
+	to, timeout := rollout.GoalFor(c.Bool("wait")), c.Duration("timeout")
+	if len(ended) > 0 {
+		errs = append(errs, startAgain(c.Context, env, dirs, ended, to, timeout, signals))
+	}
+	errs = append(errs, cmdutil.Interruptible(c.Context, signals, func(ctx context.Context) error {
+		if timeout > 0 {
+			var cancel context.CancelFunc
+			ctx, cancel = context.WithTimeout(ctx, timeout)
+			defer cancel()
+		}
+		failed := make([]error, len(living))
+		var all sync.WaitGroup
+		for i, p := range living {
+			all.Go(func() { failed[i] = restartPod(ctx, env, p, only, to) })
+		}
+		all.Wait()
+		return errors.Join(failed...)
+	}))
+	return errors.Join(errs...)
+}
+
+// podsToRestart are the pods that the user means, those that run and those that have ended, and an
+// error about those that are not there.
+func podsToRestart(env *cmdutil.Env, c *cli.Context, dirs store.Dirs, chosen *resource.Selection) (living, ended []store.Pod, err error) {
+	if chosen != nil {
+		if living, err = chosen.Running(env, dirs, "restart", true); len(living) == 0 && err == nil {
+			chosen.ReportEmpty(env)
+		}
+		return living, nil, err
+	}
+	words, err := resource.PodNames(env, dirs, c.String("namespace"), c.Args().Slice(), false)
+	var errs []error
+	for _, word := range words {
+		p, err := resource.ExistingPod(dirs, c.String("namespace"), word)
+		switch {
+		case err != nil:
+			errs = append(errs, err)
+		case p.Alive():
+			living = append(living, p)
+		default:
+			ended = append(ended, p)
+		}
+	}
+	return living, ended, errors.Join(append(errs, err)...)
+}
+
+// restartPod gives containers of a pod that runs another revision, which is the same, and
+// waits until they have come as far as is asked.
+func restartPod(ctx context.Context, env *cmdutil.Env, place store.Pod, only []string, to rollout.Goal) error {
+	plan, err := place.Plan()
+	if err != nil {
+		return err
+	}
+	text, err := place.Manifest()
+	if err != nil {
+		return err
+	}
+	p := &podup.Target{Pod: place, Plan: plan}
+	if err := bumpRevisions(plan, only); err != nil {
+		return err
+	}
+	p.RestartCounts = p.Restarting()
+	if err := podclient.Retry(ctx, place, func() error { return p.ApplyOnce(ctx, text) }); err != nil {
+		return fmt.Errorf("cannot restart pod %s: %w", place.Name, err)
+	}
+	defer podclient.ReportWaiting(env.ErrOut, "restarting", place, nil, func(c pod.ContainerStatus) bool {
+		before, asked := p.RestartCounts[c.Name]
+		return asked && c.RestartCount <= before
+	})()
+	var last *pod.Status
+	err = podclient.WatchStatus(ctx, place, func(st *pod.Status) bool {
+		last = st
+		return to.At(st) && p.RestartsDone(st) || st.Phase.Terminal()
+	})
+	switch {
+	case errors.Is(err, context.DeadlineExceeded):
+		return report.New(report.Failure, fmt.Sprintf("podrun events %[1]s and podrun logs %[1]s show why", place.Name), "pod %s is not %s again in time: it is left as it is", place.Name, to.Word)
+	case err != nil:
+		return err
+	case last != nil && last.Phase == pod.Failed:
+		return report.New(report.Failure, "podrun describe "+place.Name+" shows why", "pod %s failed", place.Name)
+	}
+	fmt.Fprintf(env.Out, "pod/%s restarted\n", place.Name)
+	return nil
+}
+
+// bumpRevisions counts the revision of containers that are to be restarted: those that are
+// named, or all that are to run as long as the pod does.
+func bumpRevisions(plan *pod.Plan, only []string) error {
+	known := map[string]bool{}
+	for _, list := range []struct {
+		containers []pod.Container
+		inits      bool
+	}{{plan.InitContainers, true}, {plan.Containers, false}} {
+		for i := range list.containers {
+			c := &list.containers[i]
+			if list.inits && !c.Sidecar {
+				continue
+			}
+			known[c.Name] = true
+			if len(only) == 0 || slices.Contains(only, c.Name) {
+				c.Revision, c.Asked = c.Revision+1, true
+			}
+		}
+	}
+	for _, name := range only {
+		if !known[name] {
+			return report.New(report.Usage, "podrun describe "+plan.Name+" shows its containers", "pod %s has no app container or sidecar %q", plan.Name, name)
+		}
+	}
+	return nil
+}

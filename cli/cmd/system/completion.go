@@ -1,0 +1,45 @@
+package system
+
+import (
+	"embed"
+	"fmt"
+
+	"github.com/urfave/cli/v2"
+
+	"github.com/podrun/podrun/cli/internal/cmdutil"
+	"github.com/podrun/podrun/internal/report"
+)
+
+// completions are what shells read, by their names.
+//
+//go:embed completion/podrun.*
+var completions embed.FS
+
+// NewCompletionCommand returns the command completion.
+func NewCompletionCommand(env *cmdutil.Env) *cli.Command {
+	return &cli.Command{
+		Name:      "completion",
+		Usage:     "print the completion of words for a shell",
+		ArgsUsage: "bash | zsh | fish",
+		Description: `Prints what has a shell complete the commands, the options and the names of
+pods, containers, objects and images.
+
+Examples:
+  podrun completion bash > ~/.local/share/bash-completion/completions/podrun
+  source <(podrun completion bash)
+  podrun completion zsh > "${fpath[1]}/_podrun"
+  podrun completion fish > ~/.config/fish/completions/podrun.fish
+`,
+		Action: func(c *cli.Context) error {
+			if c.NArg() != 1 {
+				return cmdutil.UsageErrorf("completion", "completion takes the name of a shell: bash, zsh or fish")
+			}
+			text, err := completions.ReadFile("completion/podrun." + c.Args().First())
+			if err != nil {
+				return report.New(report.Usage, "podrun completion --help", "there is no completion for %q, but for bash, zsh and fish", c.Args().First())
+			}
+			_, err = fmt.Fprintf(env.Out, "%s", text)
+			return err
+		},
+	}
+}

@@ -1,0 +1,153 @@
+// Package system has the commands about podrun and the machine: doctor, version, completion and
+// man.
+package system
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"io"
+	"strings"
+	"syscall"
+
+	"github.com/urfave/cli/v2"
+
+	"github.com/podrun/podrun/cli/internal/cmdutil"
+	"github.com/podrun/podrun/cli/internal/exitcode"
+	"github.com/podrun/podrun/cli/internal/tty"
+	"github.com/podrun/podrun/internal/host"
+	"github.com/podrun/podrun/internal/report"
+)
+
+// NewDoctorCommand returns the command doctor.
+func NewDoctorCommand(env *cmdutil.Env) *cli.Command {
+	return &cli.Command{
+		Name:  "doctor",
+		Usage: "say what this machine lacks to run pods, and what to do about it",
+		Description: `Tries what pods need and prints one line for each thing: how it stands, what it
+is, what was found, and behind -> what to type where it is not as it should be.
+
+  ok        as it should be
+  note      pods run and lack nothing now; good to know
+  warning   pods run, and something will be missing
+  failure   no pod can run; podrun up refuses with the same words
+
+The exit code is 0 if pods can run, 125 if they cannot. Nothing is changed, no
+network is used, and what hangs is left after some seconds.
+
+Examples:
+  podrun doctor
+  podrun doctor | grep -v ^ok
+  podrun doctor -o json
+`,
+		Flags: []cli.Flag{
+			&cli.StringFlag{Name: "output", Aliases: []string{"o"}, Usage: "print `FORMAT`: json"},
+		},
+		Action: func(c *cli.Context) error { return runDoctor(env, c) },
+	}
+}
+
+func runDoctor(env *cmdutil.Env, c *cli.Context) error {
+	format := c.String("output")
+	switch {
+	case c.Args().Present():
+		return cmdutil.UsageErrorf("doctor", "doctor takes no arguments")
+	case c.IsSet("output") && format != "json":
+		return cmdutil.UsageErrorf("doctor", "unknown output format %q: only json is supported", format)
+	}
+	signals, quiet := env.Signals(syscall.SIGINT, syscall.SIGTERM, syscall.SIGHUP)
+	defer quiet()
+	var findings []host.Finding
+	err := cmdutil.Interruptible(c.Context, signals, func(ctx context.Context) error {
+		findings = env.Deps.DiagnoseHost(ctx, env.HostSetup())
+		return nil
+	})
+	if err != nil {
+		return err
+	}
+	if format == "json" {
+		err = printDiagnosis(env, findings)
+	} else {
+		err = writeFindings(env.Out, findings, tty.Colour(env.Out, env.Getenv))
+	}
+	if err != nil {
+		return err
+	}
+	if host.FirstFailure(findings) != nil {
+		return &exitcode.Error{Code: exitcode.Internal}
+	}
+	return nil
+}
+
+// Diagnosis is what -o json prints. docs/reference/doctor.md describes it: fields
+// are added to it, never renamed or removed.
+type Diagnosis struct {
+	Version string         `json:"version"` // of podrun
+	CanRun  bool           `json:"canRun"`  // pods can run here
+	Summary string         `json:"summary"`
+	Probes  []host.Finding `json:"probes"`
+}
+
+func printDiagnosis(env *cmdutil.Env, findings []host.Finding) error {
+	e := json.NewEncoder(env.Out)
+	e.SetIndent("", "  ")
+	e.SetEscapeHTML(false)
+	return e.Encode(Diagnosis{version(), host.FirstFailure(findings) == nil, summary(findings), findings})
+}
+
+// writeFindings prints one line for each, in columns, and the summary.
+func writeFindings(w io.Writer, findings []host.Finding, colour bool) error {
+	level, name := 0, 0
+	for _, f := range findings {
+		level, name = max(level, len(f.Level)), max(name, len(f.Name))
+	}
+	var b strings.Builder
+	for _, f := range findings {
+		word := fmt.Sprintf("%-*s", level, f.Level)
+		if colour {
+			word = levelColour(f.Level) + word + tty.Reset
+		}
+		fmt.Fprintf(&b, "%s  %-*s  %s", word, name, f.Name, report.Escape(f.Detail))
+		if f.Cure != "" {
+			fmt.Fprintf(&b, " -> %s", report.Escape(f.Cure))
+		}
+		b.WriteString("\n")
+	}
+	b.WriteString(summary(findings) + "\n")
+	_, err := io.WriteString(w, b.String())
+	return err
+}
+
+// levelColour is the colour of a level: green, cyan, yellow, red.
+func levelColour(l host.Level) string {
+	switch l {
+	case host.OK:
+		return "\x1b[32m"
+	case host.Note:
+		return "\x1b[36m"
+	case host.Warning:
+		return "\x1b[33m"
+	}
+	return "\x1b[31m"
+}
+
+// summary is the last line.
+func summary(findings []host.Finding) string {
+	n := map[host.Level]int{}
+	for _, f := range findings {
+		n[f.Level]++
+	}
+	verdict := "pods can run here"
+	if n[host.Failure] > 0 {
+		verdict = "no pod can run here"
+	}
+	return fmt.Sprintf("%s: %s, %s, %s, %d ok", verdict,
+		plural(n[host.Failure], "failure"), plural(n[host.Warning], "warning"), plural(n[host.Note], "note"), n[host.OK])
+}
+
+func plural(n int, what string) string {
+	if n == 1 {
+		return "1 " + what
+	}
+	return fmt.Sprintf("%d %ss", n, what)
+}

@@ -1,0 +1,225 @@
+package systemd
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"strings"
+	"syscall"
+	"time"
+
+	"github.com/urfave/cli/v2"
+
+	"github.com/podrun/podrun/cli/internal/cmdutil"
+	"github.com/podrun/podrun/internal/report"
+	"github.com/podrun/podrun/internal/store"
+	"github.com/podrun/podrun/internal/systemd"
+)
+
+func installCommand(env *cmdutil.Env) *cli.Command {
+	return &cli.Command{
+		Name:      "install",
+		Usage:     "make a unit that runs a manifest's pods",
+		ArgsUsage: "FILE",
+		Description: `Checks the manifest, keeps a copy of it in the configuration directory
+(~/.config/podrun/pods, for root /etc/podrun/pods), makes podrun@NAME.service
+and enables it: the pods start with the machine. NAME is the pod's name. Doing
+it again takes the file as it is now. A .kube file of Quadlet makes the service
+that it names; what it lists stays where it is.
+
+Examples:
+  podrun systemd install --now web.yaml
+  podrun systemd install --name site site.yaml
+  podrun systemd install ~/.config/containers/systemd/web.kube
+`,
+		Flags: append(unitScopeFlags(),
+			&cli.BoolFlag{Name: "now", Usage: "start the pods, or make those that run what the manifest says, with a restart if need be"},
+			&cli.StringFlag{Name: "name", Usage: "call the unit podrun@`NAME`"},
+		),
+		Action: func(c *cli.Context) error { return runInstall(env, c) },
+	}
+}
+
+func runInstall(env *cmdutil.Env, c *cli.Context) error {
+	if c.NArg() != 1 {
+		return cmdutil.UsageErrorf("systemd install", "systemd install takes one file")
+	}
+	dirs, err := chooseUnitDirs(env, c)
+	if err != nil {
+		return err
+	}
+	u, err := unitOf(env, dirs, c.Args().First(), c.String("name"))
+	if err != nil {
+		return err
+	}
+	signals, quiet := env.Signals(syscall.SIGINT, syscall.SIGTERM, syscall.SIGHUP)
+	defer quiet()
+	return cmdutil.Interruptible(c.Context, signals, func(ctx context.Context) error { return installUnit(ctx, env, dirs, u, c.Bool("now")) })
+}
+
+// managerTime is how long the service manager may take for what is not the start or the
+// end of a pod.
+const managerTime = 3 * time.Minute
+
+func installUnit(ctx context.Context, env *cmdutil.Env, dirs systemd.UnitDirs, u *unitFile, now bool) error {
+	manager, err := systemd.ConnectOwn(ctx)
+	if err != nil {
+		return err
+	}
+	defer manager.Close()
+	changed, err := u.write(dirs)
+	if err != nil {
+		return err
+	}
+	soon, cancel := context.WithTimeout(ctx, managerTime)
+	defer cancel()
+	var disabled, enabled bool
+	if changed {
+		if err := manager.Reload(soon); err != nil {
+			return err
+		}
+		if disabled, err = manager.Disable(soon, u.name); err != nil { // what wanted an earlier form of it may not any more
+			return err
+		}
+	}
+	if u.enable {
+		if enabled, err = manager.Enable(soon, u.name); err != nil {
+			return err
+		}
+	}
+	if disabled || enabled { // what wants it is read again
+		if err := manager.Reload(soon); err != nil {
+			return err
+		}
+	}
+	state, _, err := manager.Active(soon, u.name)
+	if err != nil {
+		return err
+	}
+	reportInstalled(env, dirs, u, changed, state, now)
+	switch {
+	case !now:
+		return nil
+	case state == "active":
+		err = startAndReport(ctx, env, manager, u, manager.ReloadOrRestart)
+	default:
+		err = startAndReport(ctx, env, manager, u, manager.Start)
+	}
+	if err != nil {
+		return report.New(report.Failure, "systemctl"+userOption(dirs)+" status "+u.short()+", and journalctl"+userOption(dirs)+" -u "+u.short(), "%s does not start: %w", u.name, err)
+	}
+	if state != "active" {
+		fmt.Fprintf(env.Out, "%s started\n", u.name)
+	}
+	return nil
+}
+
+func userOption(dirs systemd.UnitDirs) string {
+	if dirs.System {
+		return ""
+	}
+	return " --user"
+}
+
+// write puts the unit's files in their places; changed says whether they differ from
+// what was there. A file that is somebody else's stays.
+func (u *unitFile) write(dirs systemd.UnitDirs) (changed bool, err error) {
+	path := filepath.Join(dirs.Units, u.name)
+	old, err := os.ReadFile(path)
+	switch {
+	case errors.Is(err, fs.ErrNotExist):
+	case err != nil:
+		return false, fmt.Errorf("cannot make the unit: %w", err)
+	case !systemd.IsGenerated(old):
+		return false, report.New(report.Failure, "remove it, or choose another name (--name, or ServiceName= in a .kube file)", "%s is not podrun's", path)
+	}
+	text := u.service.File(u.name)
+	if own := u.service.Manifest; u.manifest != nil {
+		before, err := os.ReadFile(own)
+		if err == nil && old == nil && !bytes.Equal(before, u.manifest) {
+			return false, report.New(report.Failure, "podrun systemd install "+own+" makes the unit of it; or choose another name with --name", "%s is there already, and no unit of podrun's has it", own)
+		}
+		if !bytes.Equal(before, u.manifest) {
+			changed = true
+			if err := put(own, u.manifest, store.WriteFile); err != nil { // it may hold what others should not read
+				return false, fmt.Errorf("cannot keep the manifest: %w", err)
+			}
+		}
+	}
+	if !sameUnit(old, text) {
+		changed = true
+		if err := put(path, text, store.WritePublic); err != nil {
+			return false, fmt.Errorf("cannot make the unit: %w", err)
+		}
+	}
+	return changed, nil
+}
+
+// sameUnit compares without the source, which changes nothing.
+func sameUnit(a, b []byte) bool {
+	strip := func(text []byte) string {
+		var keep []string
+		for line := range strings.Lines(string(text)) {
+			if !strings.HasPrefix(line, "Source=") {
+				keep = append(keep, line)
+			}
+		}
+		return strings.Join(keep, "")
+	}
+	return len(a) > 0 && strip(a) == strip(b)
+}
+
+// put writes a file durably, in a directory that may have to be made.
+func put(path string, text []byte, write func(string, []byte) error) error {
+	if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil {
+		return err
+	}
+	return write(path, text)
+}
+
+func reportInstalled(env *cmdutil.Env, dirs systemd.UnitDirs, u *unitFile, changed bool, state string, now bool) {
+	word := "unchanged"
+	if changed {
+		word = "installed"
+	}
+	fmt.Fprintf(env.Out, "%s %s\n", u.name, word)
+	user := userOption(dirs)
+	switch {
+	case now:
+	case changed && state == "active":
+		fmt.Fprintf(env.ErrOut, "podrun: the pods run as they were: systemctl%s restart %s makes them new\n", user, u.short())
+	case state != "active":
+		fmt.Fprintf(env.ErrOut, "podrun: systemctl%s start %s starts it now\n", user, u.short())
+	}
+	if !u.enable {
+		fmt.Fprintf(env.ErrOut, "podrun: %s does not start with the machine: its [Install] section is empty\n", u.short())
+	} else if !dirs.System && !systemd.LingerEnabled() {
+		fmt.Fprintf(env.ErrOut, "podrun: warning: without lingering %s starts when you log in and ends when you log out; loginctl enable-linger lets it start with the machine\n", u.short())
+	}
+}
+
+// startAndReport waits for a start and says what the unit says of itself meanwhile.
+func startAndReport(ctx context.Context, env *cmdutil.Env, m *systemd.Manager, u *unitFile, do func(context.Context, string) error) error {
+	if err := m.ResetFailed(ctx, u.name); err != nil {
+		return err
+	}
+	done := make(chan error, 1)
+	go func() { done <- do(ctx, u.name) }()
+	said := ""
+	for tick := time.NewTicker(time.Second); ; {
+		select {
+		case err := <-done:
+			tick.Stop()
+			return err
+		case <-tick.C:
+			if _, status, err := m.Active(ctx, u.name); err == nil && status != said && status != "" {
+				said = status
+				fmt.Fprintf(env.ErrOut, "podrun: %s: %s\n", u.short(), report.Escape(status))
+			}
+		}
+	}
+}

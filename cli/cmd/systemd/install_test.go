@@ -1,0 +1,42 @@
+package systemd
+
+import (
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/podrun/podrun/internal/systemd"
+)
+
+// What is somebody else's is not overwritten.
+func TestAUnitOfSomebodyElse(t *testing.T) {
+	dirs := systemd.UnitDirs{Units: t.TempDir(), Manifests: t.TempDir()}
+	u := &unitFile{name: "podrun@web.service", manifest: []byte("a")}
+	u.service.Manifest = filepath.Join(dirs.Manifests, "web.yaml")
+	path := filepath.Join(dirs.Units, u.name)
+	if err := os.WriteFile(path, []byte("[Service]\n"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := u.write(dirs); err == nil || !strings.Contains(err.Error(), "is not podrun's") {
+		t.Errorf("%v", err)
+	}
+	os.Remove(path)
+	if err := os.WriteFile(u.service.Manifest, []byte("other"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := u.write(dirs); err == nil || !strings.Contains(err.Error(), "is there already") {
+		t.Errorf("%v", err)
+	}
+	os.Remove(u.service.Manifest)
+	for i, want := range []bool{true, false} {
+		changed, err := u.write(dirs)
+		if err != nil || changed != want {
+			t.Errorf("time %d: changed %v, %v", i+1, changed, err)
+		}
+	}
+	u.manifest = []byte("b")
+	if changed, err := u.write(dirs); err != nil || !changed {
+		t.Errorf("another manifest: changed %v, %v", changed, err)
+	}
+}

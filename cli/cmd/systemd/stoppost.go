@@ -1,0 +1,74 @@
+package systemd
+
+import (
+	"errors"
+
+	"github.com/urfave/cli/v2"
+
+	"github.com/podrun/podrun/cli/internal/cmdutil"
+	"github.com/podrun/podrun/cli/internal/podup"
+	"github.com/podrun/podrun/cli/unit"
+	"github.com/podrun/podrun/internal/report"
+	"github.com/podrun/podrun/internal/systemd"
+)
+
+// stopPostCommand is the ExecStopPost= of podrun's units.
+func stopPostCommand(env *cmdutil.Env) *cli.Command {
+	return &cli.Command{
+		Name:  "stop-post",
+		Usage: "for units: end what a killed main process has left",
+		Description: `Systemd runs it after the unit's main process has ended, however that was. Pods
+of a unit that was told to stop, or that timed out, are ended: with the machine
+they keep their files, and go on later, else they are removed. Those of a unit
+that only crashed go on running: the unit's next start takes them over.
+
+Examples:
+  podrun systemd stop-post
+`,
+		Action: func(c *cli.Context) error { return runStopPost(env, c) },
+	}
+}
+
+func runStopPost(env *cmdutil.Env, c *cli.Context) error {
+	unitValue, ok := systemd.OwnUnit()
+	if !ok {
+		return report.New(report.Usage, "podrun down stops pods", "stop-post is for units of systemd, and this process belongs to none")
+	}
+	dirs, err := env.Dirs()
+	if err != nil {
+		return err
+	}
+	places, err := dirs.UnitPods(unitValue.Name)
+	if err != nil || len(places) == 0 {
+		return err
+	}
+	launcher, err := env.Deps.NewLauncher(dirs)
+	if err != nil {
+		return err
+	}
+	s := unit.NewService(env, dirs, launcher, systemd.NewNotifier(env.Getenv))
+	s.Quiet = true
+	for _, place := range places {
+		p := &podup.Target{Pod: place}
+		if p.Plan, err = place.Plan(); err == nil {
+			s.Pods = append(s.Pods, p)
+		}
+	}
+	hurry := make(chan struct{})
+	switch result := env.Getenv("SERVICE_RESULT"); {
+	case result == "timeout": // its patience is at an end
+		close(hurry)
+	case unit.StopRequested(c.Context, env, unitValue):
+	case result == "watchdog":
+		return s.ReplaceUnresponsive(c.Context)
+	default:
+		return nil
+	}
+	end := s.StopPod
+	if s.ShuttingDown(c.Context) {
+		end = s.ShutdownPod
+	}
+	errs := make([]error, len(s.Pods))
+	podup.ForEach(s.Pods, func(i int, p *podup.Target) { errs[i] = end(c.Context, p, hurry) })
+	return errors.Join(append(errs, s.ForgetPods())...)
+}

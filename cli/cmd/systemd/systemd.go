@@ -1,0 +1,32 @@
+// Package systemd has the command systemd, which makes units of manifests.
+package systemd
+
+import (
+	"github.com/urfave/cli/v2"
+
+	"github.com/podrun/podrun/cli/internal/cmdline"
+	"github.com/podrun/podrun/cli/internal/cmdutil"
+)
+
+// NewCommand returns the command systemd.
+func NewCommand(env *cmdutil.Env) *cli.Command {
+	return &cli.Command{
+		Name:  "systemd",
+		Usage: "run pods as units of systemd",
+		Description: `Makes units of systemd from manifests of pods and from Quadlet's .kube files, so
+that pods start with the machine and are looked after.
+
+Examples:
+  podrun systemd install --now web.yaml
+  systemctl --user status podrun@web
+  journalctl --user -u podrun@web
+`,
+		Subcommands: []*cli.Command{installCommand(env), uninstallCommand(env), showUnitCommand(env), stopPostCommand(env)},
+		Action: func(c *cli.Context) error {
+			if c.Args().Present() {
+				return cmdline.UnknownCommand(c.Command.Subcommands, "podrun systemd", c.Args().First())
+			}
+			return cmdutil.UsageErrorf("systemd", "systemd takes one of install, uninstall and show")
+		},
+	}
+}

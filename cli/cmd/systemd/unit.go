@@ -1,0 +1,268 @@
+package systemd
+
+import (
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"time"
+	"unicode"
+
+	"github.com/urfave/cli/v2"
+	"k8s.io/apimachinery/pkg/util/validation"
+
+	"github.com/podrun/podrun/cli/internal/cmdutil"
+	"github.com/podrun/podrun/cli/internal/podclient"
+	"github.com/podrun/podrun/cli/internal/resource"
+	"github.com/podrun/podrun/internal/report"
+	"github.com/podrun/podrun/internal/systemd"
+	"github.com/podrun/podrun/manifest"
+	"github.com/podrun/podrun/pod"
+)
+
+// unitFile is a unit that podrun makes of a file.
+type unitFile struct {
+	name     string // podrun@web.service
+	service  systemd.Service
+	manifest []byte // its text, where it is copied to service.Manifest; nil: it stays where it is
+	enable   bool
+}
+
+// short is what a user says to systemctl.
+func (u *unitFile) short() string { return strings.TrimSuffix(u.name, ".service") }
+
+func unitScopeFlags() []cli.Flag {
+	return []cli.Flag{
+		&cli.BoolFlag{Name: "user", Usage: "a unit of the calling user's systemd (the default, but for root)"},
+		&cli.BoolFlag{Name: "system", Usage: "a unit of the system's; for root only"},
+	}
+}
+
+// chooseUnitDirs chooses between the user's and the system's units.
+func chooseUnitDirs(env *cmdutil.Env, c *cli.Context) (systemd.UnitDirs, error) {
+	root := os.Geteuid() == 0
+	switch {
+	case c.Bool("user") && c.Bool("system"):
+		return systemd.UnitDirs{}, cmdutil.UsageErrorf("systemd "+c.Command.Name, "it is either --user or --system")
+	case c.Bool("system") && !root:
+		return systemd.UnitDirs{}, report.New(report.Usage, "sudo podrun systemd "+c.Command.Name+" --system …, or leave --system out: a unit of your own starts with the machine too, with lingering",
+			"units of the system are root's")
+	case c.Bool("user") && root:
+		return systemd.UnitDirs{}, report.New(report.Usage, "leave --user out, or do it as the user whose pods they are", "root's pods are units of the system")
+	}
+	return systemd.OwnUnitDirs(env.Getenv)
+}
+
+// unitOf makes the unit of a manifest or of a .kube file. name is the user's, or "".
+func unitOf(env *cmdutil.Env, dirs systemd.UnitDirs, file, name string) (*unitFile, error) {
+	if file == "-" && name == "" {
+		return nil, report.New(report.Usage, "--name NAME says it", "a unit of standard input needs a name")
+	}
+	path := file
+	if file != "-" {
+		var err error
+		if path, err = filepath.Abs(file); err != nil {
+			return nil, fmt.Errorf("find %s: %w", file, err)
+		}
+		if strings.ContainsFunc(path, unicode.IsControl) {
+			return nil, report.New(report.Usage, "rename the file", "a unit cannot name the file %q", path)
+		}
+	}
+	u := &unitFile{service: systemd.Service{System: dirs.System, Source: path}}
+	var err error
+	if u.service.Program, err = os.Executable(); err != nil {
+		return nil, fmt.Errorf("find podrun's own program: %w", err)
+	}
+	if filepath.Ext(path) == ".kube" {
+		if name != "" {
+			return nil, cmdutil.UsageErrorf("systemd install", "--name is not for .kube files: ServiceName= in the file says it")
+		}
+		return u, kubeUnit(env, u, path)
+	}
+	return u, manifestUnit(env, u, dirs, file, path, name)
+}
+
+func manifestUnit(env *cmdutil.Env, u *unitFile, dirs systemd.UnitDirs, file, path, name string) error {
+	text, err := resource.ReadFile(env, file)
+	if err != nil {
+		return err
+	}
+	docs, err := resource.Load([]resource.Source{{Name: resource.DisplayName(file), Data: text}})
+	if err != nil {
+		return err
+	}
+	warnOfNamespace(env, docs)
+	if err := resource.RefuseMixed(docs); err != nil {
+		return err
+	}
+	pods := append(docs.Pods, resource.SamplePods(docs.Workloads)...)
+	if len(pods) == 0 {
+		return report.New(report.Usage, "", "%s has no pod", resource.DisplayName(file))
+	}
+	if name == "" {
+		name = unitName(pods, path)
+	}
+	if why := validation.IsDNS1123Subdomain(name); len(why) > 0 {
+		return report.New(report.Usage, "--name NAME says another", "%q cannot be the unit's name: %s", name, why[0])
+	}
+	u.name, u.enable = "podrun@"+name+".service", true
+	u.service.Name = name
+	u.describe(pods)
+	u.describeWorkloads(docs.Workloads)
+	u.service.Manifest = filepath.Join(dirs.Manifests, name+".yaml")
+	u.service.Files = []string{u.service.Manifest}
+	u.manifest = text
+	return nil
+}
+
+// warnOfNamespace reports that a unit does not have the namespace of the environment.
+func warnOfNamespace(env *cmdutil.Env, docs resource.Documents) {
+	for _, o := range slices.Concat(docs.Pods, docs.Workloads, docs.Stored) {
+		if env.Namespace != podclient.DefaultNamespace && o.Value.GetNamespace() == podclient.DefaultNamespace {
+			fmt.Fprintf(env.ErrOut, "podrun: warning: the unit runs %s %s in the namespace default: units do not have %s; metadata.namespace in the manifest names another\n",
+				strings.ToLower(o.Kind), report.Escape(o.Name()), podclient.NamespaceEnv)
+			return
+		}
+	}
+}
+
+// unitName is the pod's name, or for several pods the file's.
+func unitName(pods []manifest.Object, path string) string {
+	if len(pods) == 1 {
+		p := pods[0].Pod
+		if p.Namespace == podclient.DefaultNamespace {
+			return p.Name
+		}
+		return p.Namespace + "-" + p.Name
+	}
+	return strings.TrimSuffix(filepath.Base(path), filepath.Ext(path))
+}
+
+// describe tells systemd of the pods what it must know.
+func (u *unitFile) describe(pods []manifest.Object) {
+	var names []string
+	for i := range pods {
+		p := pods[i].Pod
+		names = append(names, p.Name)
+		if g := p.Spec.TerminationGracePeriodSeconds; g != nil {
+			u.service.Grace = max(u.service.Grace, time.Duration(*g)*time.Second)
+		}
+		if p.Spec.RestartPolicy == "Always" {
+			u.service.RestartOnFailure = true
+		}
+	}
+	kind := "Pod "
+	if len(names) > 1 {
+		kind = "Pods "
+	}
+	u.service.Description = kind + strings.Join(names, ", ")
+}
+
+func kubeUnit(env *cmdutil.Env, u *unitFile, path string) error {
+	files, err := kubeFiles(path)
+	if err != nil {
+		return resource.UnreadableError(path, err)
+	}
+	kube, err := systemd.ParseKube(path, env.Getenv("HOME"), files)
+	if err != nil {
+		return report.New(report.Usage, "podman-systemd.unit(5) has the keys of .kube files", "podrun cannot run %s\n%w", path, err)
+	}
+	if strings.ContainsAny(kube.Service, "/@ ") || kube.Service == "" {
+		return report.New(report.Usage, "for templates: podrun systemd show --template", "%q cannot be the unit's name", kube.Service)
+	}
+	sources, err := resource.ReadFiles(env, kube.Yaml)
+	if err != nil {
+		return err
+	}
+	for i := range sources { // the unit reads them in an environment of its own
+		sources[i].Namespace, sources[i].Only = "", false
+	}
+	docs, err := resource.Load(sources)
+	if err != nil {
+		return err
+	}
+	warnOfNamespace(env, docs)
+	u.name, u.enable = kube.Service+".service", len(kube.Extra["Install"]) > 0
+	u.service.Name, u.service.Extra = kube.Service, kube.Extra
+	u.service.System = u.service.System && kube.NeedsNetwork
+	u.service.Args = []string{"--exit-code-from", kube.ExitFrom}
+	if kube.Network != "" {
+		u.service.Args = append(u.service.Args, "--network", kube.Network)
+	}
+	if kube.Quiet {
+		u.service.Args = append(u.service.Args, "--quiet")
+	}
+	u.service.Files = kube.Yaml
+	if err := resource.RefuseMixed(docs); err != nil {
+		return err
+	}
+	u.describe(append(docs.Pods, resource.SamplePods(docs.Workloads)...))
+	u.describeWorkloads(docs.Workloads)
+	u.service.RestartOnFailure = false // [Service] Restart= says it
+	return nil
+}
+
+// kubeFiles reads a .kube file and its drop-ins, in the order of systemd.unit(5): one
+// of a name hides those of less specific directories.
+func kubeFiles(path string) ([]systemd.KubeFile, error) {
+	text, err := os.ReadFile(path)
+	if err != nil {
+		return nil, err
+	}
+	files := []systemd.KubeFile{{Name: path, Text: string(text)}}
+	stem := strings.TrimSuffix(filepath.Base(path), ".kube")
+	dirs := []string{"kube.d"}
+	for i, r := range stem {
+		if r == '-' && i+1 < len(stem) {
+			dirs = append(dirs, stem[:i+1]+".kube.d")
+		}
+	}
+	dirs = append(dirs, stem+".kube.d")
+	byName := map[string]string{}
+	var names []string
+	for _, dir := range dirs {
+		entries, err := os.ReadDir(filepath.Join(filepath.Dir(path), dir))
+		if err != nil && !errors.Is(err, fs.ErrNotExist) {
+			return nil, err
+		}
+		for _, e := range entries {
+			if filepath.Ext(e.Name()) != ".conf" {
+				continue
+			}
+			if byName[e.Name()] == "" {
+				names = append(names, e.Name())
+			}
+			byName[e.Name()] = filepath.Join(filepath.Dir(path), dir, e.Name())
+		}
+	}
+	slices.Sort(names)
+	for _, name := range names {
+		text, err := os.ReadFile(byName[name])
+		if err != nil {
+			return nil, err
+		}
+		files = append(files, systemd.KubeFile{Name: byName[name], Text: string(text)})
+	}
+	return files, nil
+}
+
+// describeWorkloads tells systemd of workloads what it must know. A Job that has failed stays
+// so; what goes on for ever is started again.
+func (u *unitFile) describeWorkloads(workloads []manifest.Object) {
+	if len(workloads) == 0 {
+		return
+	}
+	var names []string
+	u.service.RestartOnFailure = false
+	for i := range workloads {
+		o := &workloads[i]
+		names = append(names, o.Kind+" "+o.Name())
+		if o.Kind != string(pod.KindJob) {
+			u.service.RestartOnFailure = true
+		}
+	}
+	u.service.Description = strings.Join(names, ", ")
+}

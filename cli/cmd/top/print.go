@@ -1,0 +1,138 @@
+package top
+
+import (
+	"encoding/json"
+	"fmt"
+	"strings"
+	"time"
+
+	"github.com/podrun/podrun/cli/internal/podstats"
+	"github.com/podrun/podrun/cli/internal/podview"
+)
+
+func print(v *podstats.View, uses []podstats.Usage) error {
+	if v.Format == "json" {
+		return printJSON(v, uses, true)
+	}
+	if len(uses) == 0 {
+		where := ""
+		if !v.AllNamespaces {
+			where = " in " + v.Namespace + " namespace"
+		}
+		fmt.Fprintln(v.Env.ErrOut, "No running pods found"+where+".")
+		return nil
+	}
+	return v.Env.PrintTable(table(v, uses, true))
+}
+
+// table is what is used in rows, with a head or without.
+func table(v *podstats.View, uses []podstats.Usage, head bool) [][]string {
+	var rows [][]string
+	if head {
+		names := []string{"NAME"}
+		if v.Containers {
+			names = []string{"POD", "NAME"} // as kubectl top has it
+		}
+		if v.AllNamespaces {
+			names = append([]string{"NAMESPACE"}, names...)
+		}
+		rows = append(rows, append(names, "CPU(cores)", "LIMIT", "MEMORY(bytes)", "LIMIT", "PIDS", "READ", "WRITTEN", "PSI(cpu)", "PSI(memory)", "PSI(io)"))
+	}
+	for _, u := range uses {
+		of := []podstats.Usage{u}
+		if v.Containers {
+			of = u.Containers
+		}
+		for _, u := range of {
+			names := []string{u.Place.Name}
+			if v.Containers {
+				names = append(names, u.Name)
+			}
+			if v.AllNamespaces {
+				names = append([]string{u.Place.Namespace}, names...)
+			}
+			s := u.Sample
+			rows = append(rows, append(names, cores(u.CPU), cores(s.Limits.CPU), inMi(s.Memory), inMi(s.Limits.Memory), whole(s.Pids),
+				inMi(s.Read), inMi(s.Written), percent(s.Pressure.CPU), percent(s.Pressure.Memory), percent(s.Pressure.IO)))
+		}
+	}
+	return rows
+}
+
+const unknown = "-"
+
+func cores(n *int64) string {
+	if n == nil {
+		return unknown
+	}
+	return fmt.Sprintf("%dm", *n)
+}
+
+// inMi is a size in Mi, as kubectl top has it, but for what is less.
+func inMi(n *int64) string {
+	switch {
+	case n == nil:
+		return unknown
+	case *n == 0:
+		return "0"
+	case *n < 1<<20:
+		return fmt.Sprintf("%dKi", max(*n>>10, 1))
+	}
+	return fmt.Sprintf("%dMi", *n>>20)
+}
+
+func whole(n *int64) string {
+	if n == nil {
+		return unknown
+	}
+	return fmt.Sprint(*n)
+}
+
+func percent(n *float64) string {
+	if n == nil {
+		return unknown
+	}
+	return fmt.Sprintf("%.2f", *n)
+}
+
+// printLines prints what is used with the time before each line; the head once.
+func printLines(v *podstats.View, uses []podstats.Usage, now time.Time) error {
+	rows := table(v, uses, !v.Headed)
+	for i := range rows {
+		at := now.Format(time.TimeOnly)
+		if i == 0 && !v.Headed {
+			at = "TIME"
+		}
+		rows[i] = append([]string{at}, rows[i]...)
+	}
+	v.Headed = true
+	return v.Sheet.Print(v.Env.Out, rows)
+}
+
+// fitting is a table as it fits on a screen; 0 is any size.
+func fitting(rows [][]string, cols, lines int) string {
+	all := strings.Split(strings.TrimSuffix((&podview.Table{}).Text(rows), "\n"), "\n")
+	if lines > 2 && len(all) > lines-1 {
+		hidden := len(all) - (lines - 2)
+		all = append(all[:lines-2], fmt.Sprintf("… and %d more", hidden))
+	}
+	for i, line := range all {
+		if r := []rune(line); cols > 0 && len(r) > cols {
+			all[i] = string(r[:cols])
+		}
+	}
+	return strings.Join(all, "\n") + "\n"
+}
+
+// printJSON prints all pods with their containers, indented or in one line.
+func printJSON(v *podstats.View, uses []podstats.Usage, indent bool) error {
+	pods := []podstats.UsageJSON{}
+	for i := range uses {
+		pods = append(pods, uses[i].JSON())
+	}
+	enc := json.NewEncoder(v.Env.Out)
+	if indent {
+		enc.SetIndent("", "    ")
+	}
+	return enc.Encode(pods)
+}

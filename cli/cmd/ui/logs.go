@@ -1,0 +1,156 @@
+package ui
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+	"unicode/utf8"
+
+	"github.com/podrun/podrun/cli/internal/dirwatch"
+	"github.com/podrun/podrun/cli/internal/logstream"
+	"github.com/podrun/podrun/cli/internal/podview"
+	"github.com/podrun/podrun/cli/internal/tty"
+	"github.com/podrun/podrun/internal/crilog"
+	"github.com/podrun/podrun/internal/store"
+	"github.com/podrun/podrun/internal/webui"
+	"github.com/podrun/podrun/pod"
+)
+
+// MaxPageLine is how much of a line the page shows, in bytes.
+const MaxPageLine = 16 << 10
+
+// Logs follows the files of a pod's logs, as logs -f does, but does not ask its
+// supervisor, which may rest: what it has published says when there will be no more.
+func (s *pageSource) Logs(ctx context.Context, of webui.LogRequest, line func(webui.Line)) error {
+	p, plan, err := s.place(of)
+	if err != nil {
+		return err
+	}
+	view := func(ct *pod.Container) crilog.Sink { return newPageSink(ct.Name, line) }
+	var streams []*logstream.Stream
+	for _, one := range logstream.New(plan, view) {
+		if of.Container == "" || one.Container.Name == of.Container {
+			one.Tail = of.Tail
+			one.Missed = func() {
+				line(webui.Line{Container: one.Container.Name, Stream: "podrun", Text: "lines are missing here: they were written faster than they could be read, and the log was rotated"})
+			}
+			streams = append(streams, one)
+		}
+	}
+	if of.Previous {
+		return readPrevious(p, streams)
+	}
+	logstream.FromLatest(p, streams)
+	ctx, cancel := context.WithCancel(ctx)
+	defer cancel()
+	ended := make(chan struct{})
+	failed := make(chan error, 1)
+	go func() { failed <- s.noteFrom(ctx, p, plan.RestartPolicy, streams, ended) }()
+	err = logstream.Follow(ctx, p, streams, ended)
+	cancel()
+	return errors.Join(err, <-failed)
+}
+
+// readPrevious gives what the instances before the current ones have written.
+func readPrevious(p store.Pod, streams []*logstream.Stream) error {
+	st, err := podview.StatusOf(p)
+	if err != nil {
+		return err
+	}
+	var missing []string
+	for _, one := range streams {
+		attempt, err := podview.Instance(p, one.Container.Name, st, true)
+		var waits *podview.NotWritten
+		if errors.As(err, &waits) {
+			missing = append(missing, one.Container.Name)
+			continue
+		}
+		if err == nil {
+			err = crilog.Read(p.LogDir(one.Container.Name), attempt, one.Selection(), one.Sink)
+			err = errors.Join(err, podview.Finish(one.Sink))
+		}
+		if err != nil {
+			return err
+		}
+	}
+	if len(missing) == len(streams) {
+		return fmt.Errorf("there was no earlier instance of %s", strings.Join(missing, ", "))
+	}
+	return nil
+}
+
+// noteFrom ends streams as the pod's status says, and all of them with the pod.
+func (s *pageSource) noteFrom(ctx context.Context, p store.Pod, policy pod.RestartPolicy, streams []*logstream.Stream, ended chan struct{}) error {
+	defer close(ended)
+	watched := func() ([]string, error) { return []string{p.RuntimeDir(), p.DataDir()}, nil }
+	return dirwatch.While(ctx, watched, s.lives.Changed, func() (bool, error) {
+		if !p.Exists() {
+			return false, nil
+		}
+		st, err := podview.StatusOf(p)
+		if err != nil {
+			if !p.Exists() {
+				err = nil
+			}
+			return false, err
+		}
+		logstream.EndFinished(streams, policy, st)
+		return p.Alive() && !st.Phase.Terminal() && !logstream.AllDone(streams), nil
+	})
+}
+
+// pageSink makes lines for the page of what a container has written.
+type pageSink struct {
+	container string
+	line      func(webui.Line)
+	open      map[string]*pageLine // by stream
+}
+
+// pageLine is a line of which not all has come.
+type pageLine struct {
+	time string
+	text []byte
+	more int // bytes that are not shown
+}
+
+func newPageSink(container string, line func(webui.Line)) *pageSink {
+	return &pageSink{container, line, map[string]*pageLine{"stdout": {}, "stderr": {}}}
+}
+
+// Entry takes a line, or a piece of one.
+func (s *pageSink) Entry(e crilog.Entry) error {
+	l := s.open[e.Stream]
+	if len(l.text) == 0 {
+		l.time = string(e.Time)
+	}
+	n := min(len(e.Text), MaxPageLine-len(l.text))
+	l.text, l.more = append(l.text, e.Text[:n]...), l.more+len(e.Text)-n
+	if !e.Partial {
+		s.show(e.Stream)
+	}
+	return nil
+}
+
+func (s *pageSink) show(stream string) {
+	l := s.open[stream]
+	text := string(tty.Plain(l.text))
+	if l.more > 0 {
+		text += fmt.Sprintf(" … and %d bytes more", l.more)
+	}
+	s.line(webui.Line{Container: s.container, Time: l.time, Stream: stream, Text: strings.ToValidUTF8(text, string(utf8.RuneError))})
+	s.open[stream] = &pageLine{}
+}
+
+// Flush has nothing to do: the page takes lines when it wants.
+func (s *pageSink) Flush() error { return nil }
+
+// Close shows what was begun and never ended with a newline.
+func (s *pageSink) Close() error {
+	for stream, l := range s.open {
+		if len(l.text) > 0 {
+			s.show(stream)
+		}
+	}
+	return nil
+}

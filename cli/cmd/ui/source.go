@@ -1,0 +1,151 @@
+package ui
+
+import (
+	"context"
+	"encoding/json"
+	"io"
+	"slices"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/podrun/podrun/cli/internal/cmdutil"
+	"github.com/podrun/podrun/cli/internal/dirwatch"
+	"github.com/podrun/podrun/cli/internal/podclient"
+	"github.com/podrun/podrun/cli/internal/podevents"
+	"github.com/podrun/podrun/cli/internal/podstats"
+	"github.com/podrun/podrun/cli/internal/printers"
+	"github.com/podrun/podrun/cli/internal/resource"
+	"github.com/podrun/podrun/internal/store"
+	"github.com/podrun/podrun/internal/webui"
+	"github.com/podrun/podrun/pod"
+)
+
+// lookPause is the least between two looks at all pods for a page.
+const lookPause = 250 * time.Millisecond
+
+// pageSource is what the page of ui shows: what get, events, top and logs show, by the same
+// functions. It reads files alone, so no pod that rests is woken.
+type pageSource struct {
+	dirs  store.Dirs
+	quiet *cmdutil.Env // says nothing: what it has to say is for one who reads the output of a command
+
+	lives *dirwatch.LivenessWatcher
+
+	mu  sync.Mutex
+	use []podstats.Usage // of the last look
+}
+
+func newPageSource(dirs store.Dirs) *pageSource {
+	return &pageSource{dirs: dirs, quiet: &cmdutil.Env{Out: io.Discard, ErrOut: io.Discard}, lives: dirwatch.NewLivenessWatcher(dirs)}
+}
+
+// podRow is a pod as the page has it: the line that ps shows, and the object of
+// get -o json.
+type podRow struct {
+	Ready    string `json:"ready"`
+	Status   string `json:"status"`
+	Restarts string `json:"restarts"`
+	Object   any    `json:"object"`
+}
+
+// Watch tells of all pods and events, whenever get -w would look at them.
+func (s *pageSource) Watch(ctx context.Context, seen func(all []webui.Object, problem string)) {
+	wishes := &printers.PrintOptions{All: true}
+	watched := func() ([]string, error) { return printers.WatchedDirs(s.dirs, nil, wishes) }
+	look := func() (bool, error) {
+		seen(s.look(wishes))
+		return true, podclient.Sleep(ctx, lookPause)
+	}
+	for ctx.Err() == nil {
+		if err := dirwatch.While(ctx, watched, s.lives.Changed, look); err != nil && ctx.Err() == nil {
+			seen(nil, err.Error())
+			podclient.Sleep(ctx, podstats.TopInterval)
+		}
+	}
+}
+
+// look reads all pods and events. What cannot be read is said beside the rest.
+func (s *pageSource) look(wishes *printers.PrintOptions) (all []webui.Object, problem string) {
+	var problems []string
+	add := func(kind, key string, v any) {
+		text, err := json.Marshal(v)
+		if err != nil {
+			problems = append(problems, err.Error())
+			return
+		}
+		all = append(all, webui.Object{Kind: kind, Key: key, JSON: text})
+	}
+	if err := s.lives.Snapshot(); err != nil {
+		problems = append(problems, err.Error())
+	}
+	l, err := printers.ListPods(s.dirs, nil, wishes)
+	if err != nil {
+		problems = append(problems, err.Error())
+	}
+	if l == nil {
+		return nil, strings.Join(problems, "; ")
+	}
+	for i := range l.Entries {
+		e := &l.Entries[i]
+		object, err := e.Object()
+		if err != nil {
+			problems = append(problems, err.Error())
+			continue
+		}
+		row, err := e.Row(false, time.Now())
+		if err != nil {
+			problems = append(problems, err.Error())
+			continue
+		}
+		count, _, _ := strings.Cut(row[3], " (") // how long ago is the page's to count
+		add("pods", e.Key(), podRow{row[1], row[2], count, object})
+	}
+	events := &podevents.View{Env: s.quiet, Dirs: s.dirs, AllNamespaces: true}
+	places, err := events.Pods()
+	if err == nil {
+		for _, p := range places { // one that cannot be read takes nothing from the others
+			list, err := events.Read([]store.Pod{p})
+			if err != nil {
+				problems = append(problems, err.Error())
+			}
+			for _, e := range list {
+				add("events", e.Namespace+"/"+e.Name, e)
+			}
+		}
+	}
+	return all, strings.Join(problems, "; ")
+}
+
+// Use is what top shows, and wakes Watch when pods have ended without a word.
+func (s *pageSource) Use() ([]webui.Usage, error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	v := &podstats.View{Env: s.quiet, Dirs: s.dirs, AllNamespaces: true, Containers: true, Reported: map[string]bool{}}
+	now, err := v.Sample()
+	if err != nil {
+		return nil, err
+	}
+	uses := v.Rates(s.use, now)
+	s.use = slices.Clone(now)
+	var out []webui.Usage
+	for i := range uses {
+		u := &uses[i]
+		out = append(out, webui.Usage{Key: u.Place.Namespace + "/" + u.Place.Name, CPU: u.CPU, Memory: u.Sample.Memory, Detail: u.JSON()})
+	}
+	s.lives.Check()
+	return out, nil
+}
+
+// place finds the pod and the containers of which logs are asked.
+func (s *pageSource) place(of webui.LogRequest) (store.Pod, *pod.Plan, error) {
+	p, err := resource.ExistingPod(s.dirs, of.Namespace, of.Pod)
+	if err != nil {
+		return p, nil, err
+	}
+	plan, err := p.Plan()
+	if err == nil && of.Container != "" {
+		_, err = podclient.Named(plan, of.Container)
+	}
+	return p, plan, err
+}

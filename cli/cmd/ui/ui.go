@@ -1,0 +1,171 @@
+// Package ui has the command ui, which serves a page with the pods.
+package ui
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net"
+	"net/netip"
+	"os"
+	"strconv"
+	"syscall"
+	"time"
+
+	"github.com/urfave/cli/v2"
+
+	"github.com/podrun/podrun/cli/controller"
+	"github.com/podrun/podrun/cli/internal/cmdutil"
+	"github.com/podrun/podrun/cli/internal/podstats"
+	"github.com/podrun/podrun/internal/report"
+	"github.com/podrun/podrun/internal/webui"
+)
+
+const (
+	uiPort  = 7633
+	uiStall = 30 * time.Second // for a browser to read what it was sent
+)
+
+// NewCommand returns the command ui.
+func NewCommand(env *cmdutil.Env) *cli.Command {
+	return &cli.Command{
+		Name:  "ui",
+		Usage: "show pods, logs, events and what is used, in a browser",
+		Description: `Serves a page with all pods of the user, their status, logs, events, and the
+processor and memory that they use, until Ctrl-C. The page goes on by itself,
+needs nothing from elsewhere, and only looks: it changes nothing, and wakes no
+pod that rests.
+
+The page is for this machine alone: it is at a loopback address, or at a socket
+of your own (--socket). The address that is printed holds a token, without which
+nothing is shown; it is another one each time. From another machine, go through
+ssh.
+
+Examples:
+  podrun ui
+  podrun ui --port 0
+  podrun ui --socket $XDG_RUNTIME_DIR/podrun-ui.sock
+  ssh -L 7633:127.0.0.1:7633 box podrun ui
+`,
+		Flags: []cli.Flag{
+			&cli.StringFlag{Name: "address", Value: "127.0.0.1", Usage: "listen at this loopback `ADDRESS`: 127.0.0.1 or ::1"},
+			&cli.IntFlag{Name: "port", Aliases: []string{"p"}, Value: uiPort, Usage: "listen at this `PORT`; 0 is a free one"},
+			&cli.StringFlag{Name: "socket", Usage: "listen at a socket of this `PATH` instead, which only you can open"},
+		},
+		Action: func(c *cli.Context) error { return run(env, c) },
+	}
+}
+
+func run(env *cmdutil.Env, c *cli.Context) error {
+	if c.Args().Present() {
+		return cmdutil.UsageErrorf("ui", "ui takes no words: the page shows all pods")
+	}
+	if c.IsSet("socket") && (c.IsSet("address") || c.IsSet("port")) {
+		return cmdutil.UsageErrorf("ui", "--socket is instead of --address and --port")
+	}
+	dirs, err := env.Dirs()
+	if err != nil {
+		return err
+	}
+	host, err := os.Hostname()
+	if err != nil {
+		return fmt.Errorf("find out the machine's name: %w", err)
+	}
+	l, err := uiListener(c)
+	if err != nil {
+		return err
+	}
+	defer l.Close()
+	s := &webui.Server{Source: newPageSource(dirs), Token: webui.NewToken(), Host: host, Every: podstats.TopInterval, Stall: uiStall}
+	controller.Recover(env, dirs)
+	signals, quiet := env.Signals(syscall.SIGINT, syscall.SIGTERM, syscall.SIGHUP)
+	defer quiet()
+	ctx, cancel := context.WithCancel(c.Context)
+	defer cancel()
+	go func() {
+		select {
+		case <-signals: // as with port-forward: that is how it is meant to end
+			cancel()
+		case <-ctx.Done():
+		}
+	}()
+	return cmdutil.WhileRead(ctx, env.Out, func(ctx context.Context) error {
+		if err := printAddress(env, l.Addr(), s.Token); err != nil {
+			return err
+		}
+		return s.Serve(ctx, l)
+	})
+}
+
+// printAddress says where the page is. The token is after the #, which a browser keeps to itself.
+func printAddress(env *cmdutil.Env, at net.Addr, token string) error {
+	where := at.String()
+	if at.Network() == "unix" {
+		where = "localhost:" + strconv.Itoa(uiPort)
+		fmt.Fprintf(env.ErrOut, "podrun: the page is at the socket %s; ssh -L %d:%s HOST, from where the browser is, leads this address to it:\n", report.Escape(at.String()), uiPort, report.Escape(at.String()))
+	}
+	_, err := fmt.Fprintf(env.Out, "http://%s/#token=%s\n", where, token)
+	return err
+}
+
+// uiListener listens where the options of ui say, and nowhere that others could reach.
+func uiListener(c *cli.Context) (net.Listener, error) {
+	if c.IsSet("socket") {
+		return listenPrivately(c.String("socket"))
+	}
+	word, port := c.String("address"), c.Int("port")
+	if word == "localhost" {
+		word = "127.0.0.1"
+	}
+	ip, err := netip.ParseAddr(word)
+	switch {
+	case err != nil:
+		return nil, cmdutil.UsageErrorf("ui", "--address cannot be %q: it is 127.0.0.1 or ::1", word)
+	case !ip.IsLoopback() || ip.Zone() != "":
+		return nil, report.New(report.Usage, fmt.Sprintf("go through ssh from the other machine: ssh -L %d:127.0.0.1:%d HOST podrun ui", uiPort, uiPort),
+			"--address cannot be %s: the page is for this machine alone, at 127.0.0.1 or ::1", word)
+	case port < 0 || port > 65535:
+		return nil, cmdutil.UsageErrorf("ui", "--port cannot be %d: it is 0 to 65535", port)
+	}
+	l, err := net.Listen("tcp", netip.AddrPortFrom(ip, uint16(port)).String())
+	if err != nil {
+		return nil, report.New(report.Failure, "--port 0 takes a free port; "+cmdutil.ListenHint(err, "ss -ltnp shows by whom this one is taken"), "cannot show the page: %w", err)
+	}
+	return l, nil
+}
+
+// listenPrivately listens at a socket that only the user can open. One that nobody
+// listens at is what a killed command has left: it makes way.
+func listenPrivately(path string) (net.Listener, error) {
+	if path == "" {
+		return nil, cmdutil.UsageErrorf("ui", "--socket takes the path of a socket")
+	}
+	l, err := listenAlone(path)
+	if errors.Is(err, syscall.EADDRINUSE) {
+		st, serr := os.Lstat(path)
+		if serr == nil && st.Mode().Type() != os.ModeSocket {
+			return nil, report.New(report.Failure, "name a path at which nothing is", "cannot show the page at %s: it is no socket", path)
+		}
+		conn, cerr := net.Dial("unix", path)
+		switch {
+		case cerr == nil:
+			conn.Close()
+			return nil, report.New(report.Failure, "name another path, or use the page that is there", "cannot show the page at %s: somebody listens there", path)
+		case errors.Is(cerr, syscall.ECONNREFUSED):
+			if err = os.Remove(path); err == nil {
+				l, err = listenAlone(path)
+			}
+		}
+	}
+	if err != nil {
+		return nil, report.New(report.Failure, "", "cannot show the page: %w", err)
+	}
+	return l, nil
+}
+
+// listenAlone makes a socket that has never been open to others.
+func listenAlone(path string) (net.Listener, error) {
+	before := syscall.Umask(0o177)
+	defer syscall.Umask(before)
+	return net.Listen("unix", path)
+}

@@ -1,0 +1,282 @@
+package up
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"slices"
+	"sync/atomic"
+
+	"github.com/podrun/podrun/cli/internal/cmdutil"
+	"github.com/podrun/podrun/cli/internal/exitcode"
+	"github.com/podrun/podrun/cli/internal/logstream"
+	"github.com/podrun/podrun/cli/internal/podclient"
+	"github.com/podrun/podrun/cli/internal/podup"
+	"github.com/podrun/podrun/cli/internal/podview"
+	"github.com/podrun/podrun/cli/internal/rollout"
+	"github.com/podrun/podrun/cli/internal/tty"
+	"github.com/podrun/podrun/internal/crilog"
+	"github.com/podrun/podrun/internal/report"
+	"github.com/podrun/podrun/internal/store"
+	"github.com/podrun/podrun/internal/wire"
+	"github.com/podrun/podrun/manifest/workloads"
+	"github.com/podrun/podrun/pod"
+)
+
+// foregroundOptions is what the foreground shows of pods, and what it ends with.
+type foregroundOptions struct {
+	quiet    bool // nothing of what they write
+	rule     rollout.ExitCodeFrom
+	signaled *atomic.Bool // is set when a signal ends it
+}
+
+// foreground shows what pods write until they have ended. At the first signal it
+// stops those that this command has started, at the second it stops them at once;
+// then it removes them. Pods that ran before go on running.
+func foreground(ctx context.Context, env *cmdutil.Env, launcher cmdutil.PodLauncher, running []*podup.Target, how foregroundOptions, signals <-chan os.Signal) error {
+	ctx, cancel := context.WithCancel(ctx)
+	defer cancel()
+	for _, p := range running {
+		switch {
+		case p.Change != nil:
+			fmt.Fprintf(env.ErrOut, "podrun: pod %s was running already and has been changed; this shows its output, Ctrl-C leaves it running\n", p.Pod.Name)
+		case p.AwaitsImages && p.Running:
+			fmt.Fprintf(env.ErrOut, "podrun: pod %s waits for its images already; this waits with it, Ctrl-C leaves it as it is\n", p.Pod.Name)
+		case p.Running:
+			fmt.Fprintf(env.ErrOut, "podrun: pod %s is running already; this shows its output, Ctrl-C leaves it running\n", p.Pod.Name)
+		}
+	}
+	errs, latest := make([]error, len(running)), slices.Clone(running)
+	ended := make(chan struct{})
+	go func() {
+		defer close(ended)
+		streams := make([][]*logstream.Stream, len(running))
+		if !how.quiet {
+			streams = upStreams(env, running)
+		}
+		podup.ForEach(running, func(i int, p *podup.Target) {
+			errs[i] = attendOne(ctx, env, p, streams[i])
+			for next := p.Successor.Take(); next != nil && ctx.Err() == nil; next = p.Successor.Take() {
+				var own []*logstream.Stream
+				if !how.quiet {
+					own = upStreams(env, append(slices.Clone(running[:i]), next))[i]
+				}
+				errs[i] = attendOne(ctx, env, next, own)
+				latest[i] = next
+			}
+		})
+	}()
+	sig := handleSignals(ctx, env, cancel, running, signals, ended)
+	<-ended
+	if sig == nil {
+		return how.rule.Result(latest, errs)
+	}
+	how.signaled.Store(true)
+	errs = nil
+	for _, p := range running {
+		if p.Running {
+			fmt.Fprintf(env.ErrOut, "podrun: pod %s goes on running; podrun down %s removes it\n", p.Pod.Name, p.Pod.Name)
+			continue
+		}
+		errs = append(errs, removePod(env, launcher, p.Pod))
+	}
+	return errors.Join(append(errs, exitcode.Interrupted(sig))...)
+}
+
+// handleSignals waits for the end or the first signal. After that one it sees to it that
+// pods are stopped, and returns it.
+func handleSignals(ctx context.Context, env *cmdutil.Env, leave func(), running []*podup.Target, signals <-chan os.Signal, ended <-chan struct{}) os.Signal {
+	var first os.Signal
+	select {
+	case <-ended:
+		return nil
+	case first = <-signals:
+	}
+	var own []*podup.Target
+	for _, p := range running {
+		if !p.Running {
+			own = append(own, p)
+		}
+	}
+	if len(own) == 0 {
+		env.EndInterruptLine()
+		leave()
+		return first
+	}
+	env.EndInterruptLine()
+	for _, p := range own {
+		fmt.Fprintf(env.ErrOut, "podrun: stopping pod %s, for up to %d s; Ctrl-C again stops it at once\n", p.Pod.Name, p.Plan.GraceSeconds)
+	}
+	stopAll(ctx, env, own, nil)
+	go func() {
+		select {
+		case <-ended:
+		case <-signals:
+			env.EndInterruptLine()
+			fmt.Fprintln(env.ErrOut, "podrun: stopping at once")
+			stopAll(ctx, env, own, new(int64))
+		}
+	}()
+	for _, p := range running {
+		if p.Running { // it does not end with the others
+			go func() { waitAllGone(ctx, own); leave() }()
+			break
+		}
+	}
+	return first
+}
+
+// stopAll asks for the end of pods, without waiting for it. The watchers see it.
+func stopAll(ctx context.Context, env *cmdutil.Env, pods []*podup.Target, grace *int64) {
+	for _, p := range pods {
+		follows := p.Successor.Close()
+		go func() {
+			err := podclient.StopWithGrace(ctx, p.Pod, grace)
+			if follows != nil { // another pod may be there then
+				<-follows
+				err = errors.Join(err, podclient.StopWithGrace(ctx, p.Pod, grace))
+			}
+			if err != nil && ctx.Err() == nil {
+				report.Print(env.ErrOut, fmt.Errorf("cannot stop pod %s: %w", p.Pod.Name, err))
+			}
+		}()
+	}
+}
+
+func waitAllGone(ctx context.Context, pods []*podup.Target) {
+	for _, p := range pods {
+		for p.Pod.Alive() && podclient.Sleep(ctx, podclient.PollTime) == nil {
+		}
+	}
+}
+
+// removePod removes a pod that has ended.
+func removePod(env *cmdutil.Env, launcher cmdutil.PodLauncher, p store.Pod) error {
+	lock, err := podclient.LockWithin(context.Background(), p, podclient.GoneTime)
+	if err == nil {
+		defer lock.Close()
+		err = launcher.Remove(p)
+	}
+	if err != nil {
+		return report.New(report.Failure, "podrun down "+p.Name+" tries it again", "cannot remove pod %s: %w", p.Name, err)
+	}
+	return nil
+}
+
+// attendOne is attend of a pod whose place another may take meanwhile.
+func attendOne(ctx context.Context, env *cmdutil.Env, p *podup.Target, streams []*logstream.Stream) error {
+	ctx, leave := p.Successor.Show(ctx)
+	defer leave()
+	return attend(ctx, env, p, streams)
+}
+
+// attend shows what one pod writes and what happens to it, to its end, which is an
+// error unless it succeeded.
+func attend(ctx context.Context, env *cmdutil.Env, p *podup.Target, streams []*logstream.Stream) error {
+	ended := make(chan struct{})
+	tell := rollout.Reporter{Out: env.ErrOut, Pod: p.Pod.Name}
+	if p.AwaitsImages {
+		if err := rollout.AwaitImages(ctx, env, p, workloads.ControllerOf(p.Object.Pod) != nil); err != nil {
+			if ctx.Err() != nil {
+				return nil // left alone
+			}
+			if !p.Running { // nobody else waits for it; what it had before stays
+				err = errors.Join(err, podclient.Stop(ctx, p.Pod, wire.StopRequest{Remove: p.Resumed == nil, Shutdown: p.Resumed != nil}))
+			}
+			return err
+		}
+	}
+	defer tell.WatchMounts(p)()
+	var last *pod.Status
+	var watchErr error
+	go func() {
+		defer close(ended)
+		watchErr = podclient.WatchStatus(ctx, p.Pod, func(st *pod.Status) bool {
+			tell.Status(st)
+			logstream.EndFinished(streams, p.Plan.RestartPolicy, st)
+			last = st
+			return p.Successor != nil && st.Phase.Terminal() // then another may be there
+		})
+		if p.Successor == nil && watchErr == nil || errors.Is(watchErr, podclient.ErrNotRunning) {
+			watchErr = podclient.WaitGone(ctx, p.Pod)
+		}
+	}()
+	if err := logstream.Follow(ctx, p.Pod, streams, ended); err != nil && ctx.Err() == nil {
+		return report.New(report.Failure, fmt.Sprintf("podrun logs -f %s shows it again, podrun down %s removes the pod", p.Pod.Name, p.Pod.Name),
+			"cannot show the output of pod %s, which goes on running: %w", p.Pod.Name, err)
+	}
+	<-ended
+	if ctx.Err() != nil {
+		return nil // left alone
+	}
+	if watchErr != nil {
+		return watchErr
+	}
+	if last == nil || !last.Phase.Terminal() { // it ended before we could see it, or was killed
+		st, err := podview.StatusOf(p.Pod)
+		if err != nil {
+			return err
+		}
+		tell.Status(st)
+		last = st
+	}
+	p.Last = last
+	return tell.Failure(p.Pod, last)
+}
+
+// upStreams are the output of all containers of all pods, each with its prefix. In
+// a pipe a container that is alone needs none.
+func upStreams(env *cmdutil.Env, running []*podup.Target) [][]*logstream.Stream {
+	view := podview.NewLogWriter(env.Out, env.Getenv, false, false)
+	colour := tty.Colour(env.Out, env.Getenv)
+	count, width := 0, 0
+	label := func(p *podup.Target, c *pod.Container) string {
+		if len(running) > 1 {
+			return p.Pod.Name + "/" + c.Name
+		}
+		return c.Name
+	}
+	for _, p := range running {
+		for _, list := range [][]pod.Container{p.Plan.InitContainers, p.Plan.Containers} {
+			for i := range list {
+				count++
+				width = max(width, len(label(p, &list[i])))
+			}
+		}
+	}
+	n := 0
+	all := make([][]*logstream.Stream, len(running))
+	for i, p := range running {
+		all[i] = logstream.New(p.Plan, func(c *pod.Container) crilog.Sink {
+			defer func() { n++ }()
+			switch {
+			case colour:
+				return view.Prefixed(fmt.Sprintf("%s%-*s |%s ", tty.Nth(n), width, label(p, c), tty.Reset))
+			case view.Terminal:
+				return view.Prefixed(fmt.Sprintf("%-*s | ", width, label(p, c)))
+			case count > 1:
+				return view.Prefixed(label(p, c) + " | ")
+			}
+			return view.Plain()
+		})
+		for _, s := range all[i] {
+			s.Missed = logstream.MissedLines(env, p.Pod.Name, s.Container.Name)
+		}
+		if p.Running || p.Resumed != nil {
+			for _, s := range all[i] {
+				s.Tail = rollout.ContextLines
+			}
+			logstream.FromLatest(p.Pod, all[i])
+		}
+	}
+	return all
+}
+
+// deleteCreated is DeleteCreated if a signal has ended the foreground.
+func deleteCreated(r *podup.Run, ctx context.Context, how foregroundOptions) error {
+	if !how.signaled.Load() {
+		return nil
+	}
+	return r.DeleteCreated(ctx)
+}

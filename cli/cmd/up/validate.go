@@ -1,0 +1,154 @@
+package up
+
+import (
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/urfave/cli/v2"
+	"k8s.io/apimachinery/pkg/api/resource"
+
+	"github.com/podrun/podrun/cli/internal/admission"
+	"github.com/podrun/podrun/cli/internal/cmdutil"
+	internalresource "github.com/podrun/podrun/cli/internal/resource"
+	"github.com/podrun/podrun/internal/report"
+	"github.com/podrun/podrun/manifest"
+	"github.com/podrun/podrun/manifest/support"
+	"github.com/podrun/podrun/pod"
+)
+
+// NewValidateCommand returns the command validate.
+func NewValidateCommand(env *cmdutil.Env) *cli.Command {
+	return &cli.Command{
+		Name:      "validate",
+		Usage:     "check manifests and show what podrun makes of each field",
+		ArgsUsage: "FILE... | -f FILE|DIRECTORY|URL | -",
+		Description: `Checks manifests as up does, without starting anything. For every field it says
+whether podrun does it (ok), reads it and has no use for it on one machine
+(accepted), or does not do it yet (refused), and what the pod may use in all.
+
+-o json prints an object with valid, objects (each with its fields) and errors
+(each with file, document, line and field).
+
+Examples:
+  podrun validate web.yaml
+  generate-pod | podrun validate -
+  podrun validate -q web.yaml && echo fine
+  podrun validate -o json web.yaml
+`,
+		Flags: []cli.Flag{
+			&cli.StringSliceFlag{Name: "filename", Aliases: []string{"f"}, Usage: "check this `FILE` (- is standard input)"},
+			cmdutil.ManifestNamespaceFlag(),
+			&cli.BoolFlag{Name: "quiet", Aliases: []string{"q"}, Usage: "print nothing but what is wrong"},
+			&cli.StringFlag{Name: "output", Aliases: []string{"o"}, Usage: "print `FORMAT`: json"},
+			cmdutil.StrictFlag(),
+			cmdutil.PolicyFlag(),
+		},
+		Action: func(c *cli.Context) error { return runValidate(env, c) },
+	}
+}
+
+func runValidate(env *cmdutil.Env, c *cli.Context) error {
+	files := append(c.StringSlice("filename"), c.Args().Slice()...)
+	format := c.String("output")
+	switch {
+	case len(files) == 0:
+		return cmdutil.UsageErrorf("validate", "validate takes the files of pods")
+	case c.IsSet("output") && format != "json":
+		return cmdutil.UsageErrorf("validate", "unknown output format %q: only json is supported", format)
+	}
+	sources, readErr := internalresource.ReadFiles(env, files)
+	docs, err := internalresource.Load(sources)
+	dirs, dirsErr := env.Dirs()
+	if dirsErr != nil {
+		return dirsErr
+	}
+	good := slices.Concat(docs.Pods, docs.Workloads, docs.Stored)
+	err = errors.Join(readErr, err, reportIgnored(env, docs.Ignored, c.Bool("strict")), admission.CheckPodSecurity(env, dirs, docs, c.String("policy")))
+	switch {
+	case format == "json":
+		return errors.Join(err, printVerdict(env, good, docs.Ignored, err))
+	case c.Bool("quiet"):
+		return err
+	}
+	for i := range good {
+		printFindings(env, &good[i], good[i].Findings)
+		if good[i].Pod != nil {
+			printEffective(env, &good[i])
+		}
+	}
+	if err != nil && len(good) == 0 {
+		printUnfit(env, sources)
+	}
+	return err
+}
+
+// printUnfit shows, field by field, what can be decoded though it cannot be run.
+// What cannot even be decoded has been said.
+func printUnfit(env *cmdutil.Env, sources []internalresource.Source) {
+	for _, src := range sources {
+		written, err := manifest.Decode(src.Name, src.Data)
+		if err != nil {
+			continue
+		}
+		for i := range written {
+			printFindings(env, &written[i], written[i].SetFields())
+		}
+	}
+}
+
+// supportWord is how a finding is called for people.
+func supportWord(s support.Level) string {
+	if s == support.Done {
+		return "ok"
+	}
+	return string(s)
+}
+
+func printFindings(env *cmdutil.Env, o *manifest.Object, findings []support.Finding) {
+	fmt.Fprintf(env.Out, "%s: %s %s\n", report.Escape(internalresource.Location(o)), strings.ToLower(o.Kind), report.Escape(o.Name()))
+	for _, found := range findings {
+		line := fmt.Sprintf("  %-8s  %s", supportWord(found.Support), found.Path)
+		if found.Note != "" {
+			line += ": " + found.Note
+		}
+		fmt.Fprintln(env.Out, report.Escape(line))
+	}
+}
+
+// printEffective shows what the pod and its containers may use.
+func printEffective(env *cmdutil.Env, o *manifest.Object) {
+	e := o.Effective
+	if e.Pod.IsZero() {
+		fmt.Fprintf(env.Out, "  no requests or limits (QoS %s)\n", e.QOSClass)
+		return
+	}
+	fmt.Fprintf(env.Out, "  effective resources, by the rule %q (QoS %s):\n", e.Rule, e.QOSClass)
+	row := func(name string, r pod.Resources) {
+		fmt.Fprintf(env.Out, "    %s: cpu %s to %s, memory %s to %s\n", name,
+			cpu(r.CPURequest), cpu(r.CPULimit), memory(r.MemoryRequest), memory(r.MemoryLimit))
+	}
+	row("pod", e.Pod)
+	for i, c := range o.Pod.Spec.InitContainers {
+		row(c.Name+" (init)", e.InitContainers[i])
+	}
+	for i, c := range o.Pod.Spec.Containers {
+		row(c.Name, e.Containers[i])
+	}
+}
+
+// cpu and memory write an amount as a manifest would; 0 is none.
+func cpu(milli int64) string {
+	if milli == 0 {
+		return "-"
+	}
+	return resource.NewMilliQuantity(milli, resource.DecimalSI).String()
+}
+
+func memory(bytes int64) string {
+	if bytes == 0 {
+		return "-"
+	}
+	return resource.NewQuantity(bytes, resource.BinarySI).String()
+}

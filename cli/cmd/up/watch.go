@@ -1,0 +1,176 @@
+package up
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"path/filepath"
+	"slices"
+
+	"github.com/urfave/cli/v2"
+
+	"github.com/podrun/podrun/cli/internal/cmdutil"
+	"github.com/podrun/podrun/cli/internal/dirwatch"
+	"github.com/podrun/podrun/cli/internal/kindnames"
+	"github.com/podrun/podrun/cli/internal/podup"
+	"github.com/podrun/podrun/cli/internal/resource"
+	"github.com/podrun/podrun/internal/report"
+	"github.com/podrun/podrun/internal/store"
+	"github.com/podrun/podrun/manifest"
+)
+
+// checkWatch refuses what --watch cannot be with.
+func checkWatch(c *cli.Context, files []string) error {
+	switch {
+	case !c.Bool("watch"):
+		return nil
+	case c.Bool("detach"):
+		return cmdutil.UsageErrorf("up", "--watch is for the foreground: with -d nobody would be there to look")
+	}
+	for _, file := range files {
+		if file == "-" || resource.IsURL(file) {
+			return cmdutil.UsageErrorf("up", "--watch looks at files: %s is none", resource.DisplayName(file))
+		}
+	}
+	return nil
+}
+
+// fileWatcher applies manifests again whenever their files change.
+type fileWatcher struct {
+	env   *cmdutil.Env
+	c     *cli.Context
+	files []string
+	shown []*podup.Target // the pods in the foreground
+	makes []store.Workload
+	texts []resource.Source // as they were applied last
+}
+
+// begin starts to look. end returns when nothing is done any more.
+func (w *fileWatcher) begin() (end func(), err error) {
+	if w.texts, err = resource.ReadFiles(w.env, w.files); err != nil {
+		return nil, err
+	}
+	for _, p := range w.shown {
+		p.Successor = &podup.Successor{}
+	}
+	ctx, cancel := context.WithCancel(w.c.Context)
+	done := make(chan struct{})
+	go func() {
+		defer close(done)
+		w.run(ctx)
+	}()
+	return func() { cancel(); <-done }, nil
+}
+
+func (w *fileWatcher) run(ctx context.Context) {
+	var dirs []string
+	for _, file := range w.files {
+		dirs = append(dirs, file, filepath.Dir(file)) // of which one is a directory
+	}
+	watcher := dirwatch.Watch(dirs...)
+	defer watcher.Close()
+	for {
+		w.look(ctx)
+		select {
+		case <-watcher.Any():
+		case <-ctx.Done():
+			return
+		}
+	}
+}
+
+// look applies what has changed since it looked last. A file that is just being written
+// is looked at again when it is whole: that changes it once more.
+func (w *fileWatcher) look(ctx context.Context) {
+	texts, err := resource.ReadFiles(w.env, w.files)
+	if err != nil {
+		return // an editor puts another in its place
+	}
+	var changed []string
+	for i, t := range texts {
+		if i >= len(w.texts) || w.texts[i].Name != t.Name || !bytes.Equal(w.texts[i].Data, t.Data) {
+			changed = append(changed, t.Name)
+		}
+	}
+	if len(changed) == 0 && len(texts) == len(w.texts) {
+		return
+	}
+	w.texts = texts
+	for _, name := range changed {
+		fmt.Fprintf(w.env.ErrOut, "podrun: %s has changed\n", report.Escape(name))
+	}
+	if err := w.apply(ctx); err != nil && ctx.Err() == nil {
+		report.Print(w.env.ErrOut, err)
+	}
+}
+
+// apply brings what has changed to the pods in the foreground, and keeps the objects.
+func (w *fileWatcher) apply(ctx context.Context) error {
+	l, _, err := newRun(w.env, w.c, w.files)
+	if err != nil {
+		return err
+	}
+	defer l.Release()
+	l.Targets = slices.DeleteFunc(l.Targets, func(p *podup.Target) bool {
+		in := slices.ContainsFunc(w.shown, func(s *podup.Target) bool { return s.Pod == p.Pod })
+		switch {
+		case !in:
+			fmt.Fprintf(w.env.ErrOut, "podrun: pod %s is new: podrun up runs it\n", p.Pod.Name)
+		case !p.Pod.Alive():
+			fmt.Fprintf(w.env.ErrOut, "podrun: pod %s has ended: it is not changed\n", p.Pod.Name)
+		}
+		return !in || !p.Pod.Alive()
+	})
+	l.Workloads = slices.DeleteFunc(l.Workloads, func(o manifest.Object) bool {
+		in := slices.ContainsFunc(w.makes, func(p store.Workload) bool {
+			return p.Kind == o.Stored.Kind && p.Namespace == o.Stored.Namespace && p.Name == o.Stored.Name
+		})
+		if !in {
+			fmt.Fprintf(w.env.ErrOut, "podrun: %s is new: podrun up runs it\n", kindnames.Display(o.Stored))
+		}
+		return !in
+	})
+	if err := l.Prepare(ctx); err != nil {
+		return err
+	}
+	replaced := w.announce(l)
+	err = l.Start()
+	for p, r := range replaced {
+		if p.Started {
+			r.End(p)
+		} else {
+			r.End(nil)
+		}
+	}
+	for _, p := range l.Started() {
+		word := "unchanged"
+		if p.Change != nil {
+			word = "configured"
+		}
+		if p.ReplacesOld {
+			word = "replaced"
+		}
+		_, werr := fmt.Fprintf(w.env.ErrOut, "podrun: pod/%s %s\n", p.Pod.Name, word)
+		err = errors.Join(err, werr)
+	}
+	return err
+}
+
+// announce announces to the foreground which pods are replaced. One that is being stopped is not.
+func (w *fileWatcher) announce(l *podup.Run) map[*podup.Target]*podup.Successor {
+	list := map[*podup.Target]*podup.Successor{}
+	l.Targets = slices.DeleteFunc(l.Targets, func(p *podup.Target) bool {
+		if !p.ReplacesOld {
+			return false
+		}
+		i := slices.IndexFunc(w.shown, func(s *podup.Target) bool { return s.Pod == p.Pod })
+		if !w.shown[i].Successor.Begin() {
+			return true
+		}
+		p.Successor = w.shown[i].Successor
+		list[p] = p.Successor
+		return false
+	})
+	return list
+}

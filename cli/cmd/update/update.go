@@ -1,0 +1,314 @@
+// Package update has the command update.
+package update
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"syscall"
+	"time"
+
+	"github.com/urfave/cli/v2"
+
+	"github.com/podrun/podrun/cli/internal/cmdutil"
+	"github.com/podrun/podrun/cli/internal/imagegc"
+	"github.com/podrun/podrun/cli/internal/resource"
+	"github.com/podrun/podrun/image"
+	"github.com/podrun/podrun/internal/report"
+	"github.com/podrun/podrun/internal/store"
+	"github.com/podrun/podrun/manifest"
+	"github.com/podrun/podrun/manifest/build"
+	"github.com/podrun/podrun/manifest/podutil"
+	"github.com/podrun/podrun/manifest/workloads"
+)
+
+// updateTime is how long a pod may take to be ready, unless the user says so; back at its old
+// images it has as long, whatever the user says.
+const updateTime = 5 * time.Minute
+
+// NewCommand returns the command update.
+func NewCommand(env *cmdutil.Env) *cli.Command {
+	return &cli.Command{
+		Name:      "update",
+		Usage:     "take newer images of pods, and go back if they fail",
+		ArgsUsage: "[POD...]",
+		Description: `Asks the registries whether the names of the pods' images stand for newer ones.
+Where they do, it fetches them, stops the pod, makes it anew and watches it: if
+it is not ready in time, or does not stay so, the pod is made of the images that
+it had before. Only when it is ready the names stand for the new images, so
+after a power cut in the middle the pod comes back with the old ones. Without
+names it does so for all pods of the namespace, one after the other. A pod of a
+systemd unit is updated by a restart of the unit, with the other pods of it.
+Those of a Deployment or another workload are left to it: a changed template
+makes them anew, of the newest images.
+
+Of a name that no registry has, as of images that were loaded from an archive,
+it takes what the name stands for on this machine: load the new archive, then
+update. Images by digest stay. --rollback goes back to what the pod had before
+its last update.
+
+Examples:
+  podrun update
+  podrun update web --timeout 2m
+  podrun update web --rollback
+  podrun update --pull never web
+`,
+		Flags: []cli.Flag{
+			cmdutil.NamespaceFlag(),
+			&cli.BoolFlag{Name: "rollback", Usage: "go back to the images before the last update"},
+			&cli.DurationFlag{Name: "timeout", Value: updateTime, Usage: "how long a pod may take to be ready, as a `DURATION` (90s, 5m)"},
+			&cli.DurationFlag{Name: "stable", Value: 10 * time.Second, Usage: "how long it has to stay ready without a restart, as a `DURATION`"},
+			&cli.StringFlag{Name: "pull", Value: "newer", Usage: "`WHEN` registries are asked: newer or never"},
+			cmdutil.TLSVerifyFlag(),
+		},
+		Action: func(c *cli.Context) error { return run(env, c) },
+	}
+}
+
+// updater is one command.
+type updater struct {
+	env      *cmdutil.Env
+	dirs     store.Dirs
+	launcher cmdutil.PodLauncher
+	store    *image.Store
+	pull     image.PullOptions
+	ask      bool // registries
+	rollback bool
+	timeout  time.Duration
+	stable   time.Duration
+}
+
+func run(env *cmdutil.Env, c *cli.Context) error {
+	u := &updater{env: env, rollback: c.Bool("rollback"), timeout: c.Duration("timeout"), stable: c.Duration("stable"), ask: c.String("pull") == "newer"}
+	switch {
+	case u.timeout <= 0 || u.stable < 0:
+		return cmdutil.UsageErrorf("update", "--timeout and --stable must not be negative, and --timeout not 0")
+	case !u.ask && c.String("pull") != "never":
+		return cmdutil.UsageErrorf("update", "--pull is newer or never, not %q", c.String("pull"))
+	case u.rollback && !c.Args().Present():
+		return cmdutil.UsageErrorf("update", "--rollback takes the names of pods")
+	}
+	var err error
+	if u.pull, err = env.PullOptions(c); err != nil {
+		return err
+	}
+	if u.dirs, err = env.Preflight(c.Context, false); err != nil {
+		return err
+	}
+	if u.launcher, err = env.Deps.NewLauncher(u.dirs); err != nil {
+		return err
+	}
+	if u.store, err = cmdutil.OpenImages(u.dirs); err != nil {
+		return err
+	}
+	groups, err := u.groups(c)
+	if err != nil {
+		return err
+	}
+	signals, quiet := env.Signals(syscall.SIGINT, syscall.SIGTERM, syscall.SIGHUP)
+	defer quiet()
+	return cmdutil.Interruptible(c.Context, signals, func(ctx context.Context) error {
+		errs := []error{imagegc.Collect(env, u.dirs, u.store)}
+		for _, g := range groups {
+			if ctx.Err() != nil {
+				break
+			}
+			errs = append(errs, u.group(ctx, g))
+		}
+		return errors.Join(errs...)
+	})
+}
+
+// updateGroup are the pods that are updated as one: a pod, or all those of a unit.
+type updateGroup struct {
+	unit string // "" if there is none
+	pods []*updatedPod
+}
+
+// updatedPod is one of them.
+type updatedPod struct {
+	place  store.Pod
+	record *store.Update // of the update before; nil: there was none
+	stale  bool          // which was cut off
+	object *manifest.Object
+	images []store.UpdatedImage // that change
+
+	manifest []byte // of one without a unit, for the record while the pod may be gone
+}
+
+// groups are those of the pods that the user means.
+func (u *updater) groups(c *cli.Context) ([]*updateGroup, error) {
+	var places []store.Pod
+	var errs []error
+	for _, word := range c.Args().Slice() {
+		p, err := resource.ResolvePod(u.dirs, c.String("namespace"), word)
+		if err != nil {
+			if strings.Contains(word, "/") {
+				err = report.New(report.Failure, "podrun image pull IMAGE fetches the newer image; a changed template, as with an annotation of today, makes new pods of it", "update is for pods: %w", err)
+			}
+			errs = append(errs, err)
+			continue
+		}
+		if last, err := u.dirs.Update(p); !p.Exists() && (err != nil || last == nil || last.Manifest == nil) {
+			errs = append(errs, resource.PodNotFound(u.dirs, p))
+			continue
+		}
+		places = append(places, p)
+	}
+	if !c.Args().Present() {
+		var err error
+		if places, err = u.all(c.String("namespace")); err != nil {
+			return nil, err
+		}
+	}
+	var groups []*updateGroup
+	for _, p := range resource.UniquePods(places) {
+		g := &updateGroup{pods: []*updatedPod{{place: p}}}
+		unit, err := u.dirs.UnitOf(p)
+		if err != nil {
+			errs = append(errs, err)
+			continue
+		}
+		if unit == "" {
+			groups = append(groups, g)
+			continue
+		}
+		if slices.ContainsFunc(groups, func(o *updateGroup) bool { return o.unit == unit }) {
+			continue
+		}
+		g = &updateGroup{unit: unit}
+		all, err := u.dirs.UnitPods(unit)
+		if err != nil {
+			errs = append(errs, err)
+			continue
+		}
+		for _, p := range all {
+			g.pods = append(g.pods, &updatedPod{place: p})
+		}
+		groups = append(groups, g)
+	}
+	return groups, errors.Join(errs...)
+}
+
+// all are the pods of a namespace that run and that nothing makes, and those whose update
+// a power cut has ended when they were gone.
+func (u *updater) all(namespace string) ([]store.Pod, error) {
+	places, err := resource.ListPods(u.dirs, namespace, false)
+	if err != nil {
+		return nil, err
+	}
+	var makers []string
+	places = slices.DeleteFunc(places, func(p store.Pod) bool {
+		k, err := resource.LoadPod(p)
+		if err != nil {
+			return false
+		}
+		by := workloads.ControllerOf(k.Manifest)
+		if by != nil {
+			makers = append(makers, strings.ToLower(string(by.Owner.Kind))+" "+by.Owner.Name)
+		}
+		return by != nil || !p.Alive()
+	})
+	slices.Sort(makers)
+	for _, maker := range slices.Compact(makers) {
+		fmt.Fprintf(u.env.ErrOut, "podrun: the pods of %s are left to it: a changed template makes them anew, of the newest images\n", maker)
+	}
+	last, err := u.dirs.Updates()
+	if err != nil {
+		return nil, err
+	}
+	for key, r := range last {
+		if p := u.dirs.Pod(key[0], key[1]); key[0] == namespace && r.Manifest != nil && !p.Exists() {
+			places = append(places, p)
+		}
+	}
+	if len(places) == 0 && len(makers) == 0 {
+		fmt.Fprintf(u.env.ErrOut, "podrun: no pod runs in namespace %s: there is nothing to update\n", report.Escape(namespace))
+	}
+	return places, nil
+}
+
+// group updates the pods of a group.
+func (u *updater) group(ctx context.Context, g *updateGroup) error {
+	for _, p := range g.pods {
+		lock, err := u.dirs.LockUpdate(p.place)
+		if err != nil {
+			return err
+		}
+		defer lock.Close()
+		if alone, err := lock.TryExclusive(); err != nil || !alone {
+			return errors.Join(err, report.New(report.Failure, "try again when that is done", "pod %s is being updated by another podrun", p.place.Name))
+		}
+		if err := u.load(p); err != nil {
+			return err
+		}
+	}
+	hold, err := u.store.Lease() // what is fetched has no name yet
+	if err != nil {
+		return err
+	}
+	defer hold.Close()
+	changes := false
+	for _, p := range g.pods {
+		if err := u.findChanges(ctx, p); err != nil {
+			return fmt.Errorf("update pod %s: %w", p.place.Name, err)
+		}
+		changes = changes || len(p.images) > 0 || p.stale
+	}
+	if !changes {
+		for _, p := range g.pods {
+			fmt.Fprintf(u.env.Out, "pod/%s is up to date\n", p.place.Name)
+		}
+		return nil
+	}
+	return u.try(ctx, g)
+}
+
+// load reads what a pod is.
+func (u *updater) load(p *updatedPod) (err error) {
+	if p.record, err = u.dirs.Update(p.place); err != nil {
+		return err
+	}
+	text, err := p.place.Manifest()
+	if err != nil && p.record != nil && p.record.Manifest != nil {
+		text, err = p.record.Manifest, nil
+		p.stale = true
+	}
+	if err != nil {
+		return err
+	}
+	p.object, err = restoreManifest(text)
+	if err != nil {
+		return fmt.Errorf("read manifest of pod %s: %w", p.place.Name, err)
+	}
+	return nil
+}
+
+// restoreManifest is a pod's manifest without what podrun has stamped on it and added to it.
+func restoreManifest(text []byte) (*manifest.Object, error) {
+	text, err := build.RemoveEphemeralContainers(text)
+	if err != nil {
+		return nil, err
+	}
+	pod, err := manifest.Unmarshal(text)
+	if err != nil {
+		return nil, err
+	}
+	if by := workloads.ControllerOf(pod); by != nil {
+		return nil, report.New(report.Failure, "change the template, as with an annotation of today: its pods are made anew, of the newest images", "%s %s has made it", strings.ToLower(string(by.Owner.Kind)), by.Owner.Name)
+	}
+	podutil.ClearSystemFields(pod)
+	if text, err = manifest.Marshal(pod); err != nil {
+		return nil, err
+	}
+	docs, err := resource.Load([]resource.Source{{Name: "the manifest that is kept", Data: text}})
+	if err != nil {
+		return nil, err
+	}
+	if len(docs.Pods) != 1 {
+		return nil, errors.New("there is no pod in it")
+	}
+	return &docs.Pods[0], nil
+}

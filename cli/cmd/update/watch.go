@@ -1,0 +1,145 @@
+package update
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/podrun/podrun/cli/internal/podclient"
+	"github.com/podrun/podrun/cli/internal/rollout"
+	"github.com/podrun/podrun/internal/report"
+	"github.com/podrun/podrun/internal/store"
+	"github.com/podrun/podrun/pod"
+)
+
+// watch waits until the pods are ready, and sees whether they stay so.
+func (u *updater) watch(ctx context.Context, g *updateGroup, stable time.Duration) error {
+	for _, p := range g.pods {
+		if err := u.watchPod(ctx, p.place, stable); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func (u *updater) watchPod(ctx context.Context, p store.Pod, stable time.Duration) error {
+	tell := rollout.Reporter{Out: u.env.ErrOut, Pod: p.Name}
+	var last *pod.Status
+	within, cancel := context.WithTimeout(ctx, u.timeout)
+	defer cancel()
+	err := podclient.WatchStatus(within, p, func(st *pod.Status) bool {
+		tell.Status(st)
+		last = st
+		return st.Ready() || st.Phase.Terminal()
+	})
+	if last == nil || !last.Phase.Terminal() && !last.Ready() || errors.Is(err, podclient.ErrNotRunning) {
+		if err := ctx.Err(); err != nil {
+			return err
+		}
+		if within.Err() != nil {
+			return fmt.Errorf("pod %s is not ready after %v", p.Name, u.timeout)
+		}
+		if last, err = rollout.FinalStatus(within, p); err != nil {
+			return err
+		}
+	}
+	if !last.Phase.Terminal() && stable > 0 {
+		restarts := restartsOf(last)
+		calm, cancel := context.WithTimeout(ctx, stable)
+		defer cancel()
+		podclient.WatchStatus(calm, p, func(st *pod.Status) bool { // until it is over, or not calm
+			last = st
+			return st.Phase.Terminal() || !st.Ready() || restartsOf(st) != restarts
+		})
+		if err := ctx.Err(); err != nil {
+			return err
+		}
+		if restartsOf(last) != restarts || !last.Ready() && last.Phase != pod.Succeeded {
+			return fmt.Errorf("pod %s was ready, and did not stay so for %v%s", p.Name, stable, problemSuffix(last))
+		}
+	}
+	if last.Phase == pod.Failed {
+		return fmt.Errorf("pod %s has failed%s", p.Name, problemSuffix(last))
+	}
+	return nil
+}
+
+// problemSuffix is what the first container that did not do has come to, after a colon, or "".
+// It is said because the pod goes, and with it everything else that could say it.
+func problemSuffix(st *pod.Status) string {
+	for _, list := range [][]pod.ContainerStatus{st.InitContainers, st.Containers} {
+		for i := range list {
+			c := &list[i]
+			if text := rollout.Problem(c); text != "" {
+				return ": " + text
+			}
+			if t := c.LastState.Terminated; t != nil && c.RestartCount > 0 {
+				return ": container " + c.Name + " " + rollout.ExitTextWithMessage(t)
+			}
+		}
+	}
+	return ""
+}
+
+func restartsOf(st *pod.Status) int {
+	n := 0
+	for _, list := range [][]pod.ContainerStatus{st.InitContainers, st.Containers} {
+		for _, c := range list {
+			n += c.RestartCount
+		}
+	}
+	return n
+}
+
+// undo goes back to the images before, because of cause.
+func (u *updater) undo(ctx context.Context, g *updateGroup, cause error) error {
+	fmt.Fprintf(u.env.ErrOut, "podrun: %s: going back\n", report.Escape(cause.Error()))
+	u.timeout = max(u.timeout, updateTime) // the new images' hurry is not the old ones'
+	var errs []error
+	untouched := g.unit == ""
+	for _, p := range g.pods {
+		now := runningImages(p.place)
+		for _, i := range p.images {
+			untouched = untouched && now[i.Ref] == i.Old && p.place.Alive()
+		}
+		if u.rollback { // what was there is the newer
+			errs = append(errs, u.end(p, swapped(p.images), store.UpdateTagging, store.UpdateDone))
+			continue
+		}
+		errs = append(errs, u.end(p, p.images, store.UpdateUntagging, store.UpdateUndone))
+	}
+	if err := errors.Join(errs...); err != nil {
+		return errors.Join(cause, err)
+	}
+	names := g.pods[0].place.Name
+	if !untouched {
+		err := u.replace(ctx, g, false)
+		if err == nil {
+			err = u.watch(ctx, g, 0)
+		}
+		if err != nil {
+			return report.New(report.Failure, "podrun ps, podrun events and podrun logs "+names+" show why", "%w; with the images before: %w", cause, err)
+		}
+	}
+	for _, p := range g.pods {
+		if err := u.forget(p); err != nil {
+			return errors.Join(cause, err)
+		}
+	}
+	again := "podrun update " + names
+	if u.rollback {
+		again += " --rollback"
+	}
+	return report.New(report.Failure, "podrun logs "+names+" shows what those images write only while they run; "+again+" tries again", "%w: the pod has the images again that it had before", cause)
+}
+
+// forget takes the manifest out of a pod's record: the pod is there.
+func (u *updater) forget(p *updatedPod) error {
+	r, err := u.dirs.Update(p.place)
+	if err != nil || r == nil || r.Manifest == nil {
+		return err
+	}
+	r.Manifest = nil
+	return u.dirs.WriteUpdate(p.place, r)
+}

@@ -1,0 +1,21 @@
+package update
+
+import (
+	"testing"
+
+	"github.com/podrun/podrun/pod"
+)
+
+// What did not do is named, and how it ended: the pod that knew it is gone by then.
+func TestAilment(t *testing.T) {
+	ended := &pod.Terminated{ExitCode: 3, Reason: "Error"}
+	for want, c := range map[string]pod.ContainerStatus{
+		"":                                     {Name: "app", Ready: true},
+		": container app exited with code 3":   {Name: "app", State: pod.State{Terminated: ended}},
+		": container again exited with code 3": {Name: "again", RestartCount: 1, LastState: pod.State{Terminated: ended}},
+	} {
+		if got := problemSuffix(&pod.Status{Containers: []pod.ContainerStatus{c}}); got != want {
+			t.Errorf("%+v: %q, want %q", c, got, want)
+		}
+	}
+}

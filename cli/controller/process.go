@@ -1,0 +1,116 @@
+package controller
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"strings"
+
+	"golang.org/x/sys/unix"
+
+	"github.com/podrun/podrun/cli/internal/cmdutil"
+	"github.com/podrun/podrun/cli/internal/exitcode"
+	"github.com/podrun/podrun/cli/internal/hostdeps"
+	"github.com/podrun/podrun/cli/internal/podclient"
+	"github.com/podrun/podrun/internal/reexec"
+	"github.com/podrun/podrun/internal/report"
+	"github.com/podrun/podrun/internal/store"
+	"github.com/podrun/podrun/internal/systemd"
+	"github.com/podrun/podrun/pod"
+)
+
+// Main looks after one workload, until it is gone or, a Job, over. When
+// nothing happens it is a loop in C. A signal ends it and nothing else: its pods do not
+// need it to live.
+func Main(args []string) int {
+	f := &cmdutil.Env{Getenv: os.Getenv, In: os.Stdin, Out: os.Stdout, ErrOut: os.Stderr, Deps: hostdeps.Deps{}, Signals: podclient.Signals, PullBackOff: cmdutil.PullBackOff, WaitHintAfter: cmdutil.WaitHintAfter}
+	if err := runProcess(f, args); err != nil {
+		report.Print(f.ErrOut, err)
+		return exitcode.Failure
+	}
+	return exitcode.OK
+}
+
+func runProcess(env *cmdutil.Env, args []string) error {
+	if len(args) != 5 {
+		return report.New(report.Internal, "", "a controller takes five arguments")
+	}
+	why := os.Getenv(reexec.WokenEnv)
+	os.Unsetenv(reexec.WokenEnv)
+	if why != "" && why != "gone" {
+		return nil
+	}
+	lock := reexec.ControllerLock
+	if _, err := unix.FcntlInt(uintptr(lock), unix.F_GETFD, 0); err != nil {
+		return report.New(report.Internal, "podrun up starts controllers", "a controller needs its lock: %w", err)
+	}
+	unix.CloseOnExec(lock) // the pods that it makes do not have it
+	dirs := store.Dirs{Data: args[0], Runtime: args[1]}
+	w, err := dirs.Workload(pod.ObjectKind(args[2]), args[3], args[4])
+	if err != nil {
+		return err
+	}
+	launcher, err := env.Deps.NewLauncher(dirs)
+	if err != nil {
+		return err
+	}
+	c, err := New(env, dirs, launcher, []store.Workload{w})
+	if err != nil {
+		return err
+	}
+	defer c.Close()
+	return c.Run(context.Background(), func(wakes ...int) error {
+		if err := KeepOpenOnExec(lock); err != nil {
+			return err
+		}
+		return fmt.Errorf("wait for pods: %w", reexec.UnitWait{Output: -1, Wakes: wakes}.Exec(os.Environ()))
+	})
+}
+
+// KeepOpenOnExec keeps a descriptor over an exec.
+func KeepOpenOnExec(fd int) error {
+	if _, err := unix.FcntlInt(uintptr(fd), unix.F_SETFD, 0); err != nil {
+		return fmt.Errorf("keep descriptor %d: %w", fd, err)
+	}
+	return nil
+}
+
+// EnsureRunning sees to it that a workload has a controller: this one has none, or it is
+// started.
+func EnsureRunning(env *cmdutil.Env, dirs store.Dirs, w store.Workload) error {
+	boot, err := BootID()
+	if err != nil {
+		return err
+	}
+	lock, err := w.Lock(boot)
+	if errors.Is(err, store.ErrLocked) {
+		return nil
+	}
+	if err != nil {
+		return err
+	}
+	defer lock.Close() // the controller has it
+	pid, err := reexec.StartController(dirs, w, lock)
+	if err == nil {
+		err = w.WriteController(lock.File(), boot, pid)
+	}
+	if err != nil {
+		return err
+	}
+	kind := strings.ToLower(string(w.Kind))
+	hostdeps.StartScope(systemd.Scope{
+		Name: "podrun-" + kind + "-" + w.Namespace + "-" + w.Name, Description: "podrun: controller of " + kind + " " + w.Namespace + "/" + w.Name,
+		PID: pid, Stop: hostdeps.StopMargin,
+	})
+	return nil
+}
+
+// BootID tells one start of the machine from another.
+func BootID() (string, error) {
+	b, err := os.ReadFile("/proc/sys/kernel/random/boot_id")
+	if err != nil {
+		return "", fmt.Errorf("find out when the machine was started: %w", err)
+	}
+	return strings.TrimSpace(string(b)), nil
+}

@@ -1,0 +1,104 @@
+package controller
+
+import (
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/podrun/podrun/cli/internal/cmdutil"
+	"github.com/podrun/podrun/cli/internal/resource"
+	"github.com/podrun/podrun/internal/reexec"
+	"github.com/podrun/podrun/internal/report"
+	"github.com/podrun/podrun/internal/store"
+	"github.com/podrun/podrun/pod"
+)
+
+// finishInterrupted finishes what commands that were killed have begun, where the pods' own processes were
+// killed, too: it removes pods that are to be gone, and has those made that replace others.
+func finishInterrupted(env *cmdutil.Env, dirs store.Dirs) {
+	places, err := dirs.Pods()
+	if err != nil {
+		return // the command reports it
+	}
+	for _, p := range places {
+		if !p.Removing() || p.Alive() {
+			continue
+		}
+		if err := finishRemoval(env, dirs, p); err != nil {
+			report.Print(env.ErrOut, err)
+		}
+	}
+	places, err = dirs.Replacements()
+	if err != nil {
+		report.Print(env.ErrOut, err)
+	}
+	for _, p := range places {
+		if err := finishReplacement(env, dirs, p); err != nil {
+			report.Print(env.ErrOut, err)
+		}
+	}
+}
+
+func finishRemoval(env *cmdutil.Env, dirs store.Dirs, p store.Pod) error {
+	lock, err := p.Lock()
+	if err != nil {
+		return nil // somebody else removes it
+	}
+	defer lock.Close()
+	if !p.Removing() {
+		return nil
+	}
+	launcher, err := env.Deps.NewLauncher(dirs)
+	if err != nil {
+		return err
+	}
+	return launcher.Remove(p)
+}
+
+func finishReplacement(env *cmdutil.Env, dirs store.Dirs, p store.Pod) error {
+	lock, err := dirs.LockReplacement(p)
+	if err != nil {
+		return err
+	}
+	defer lock.Close()
+	if free, err := lock.TryExclusive(); err != nil || !free {
+		return err
+	}
+	r, err := dirs.Replacement(p)
+	if err != nil || r == nil {
+		return err
+	}
+	if r.Failed != "" {
+		return report.New(report.Failure, "podrun up runs it; podrun down "+p.Name+" forgets it", "pod %s could not replace the one before it: %s", p.Name, r.Failed)
+	}
+	fmt.Fprintf(env.ErrOut, "podrun: finishing the replacement of pod %s: podrun up --replace was interrupted\n", p.Name)
+	cmd := reexec.ReplacerCommand(dirs, p, lock, nil)
+	if err := cmd.Start(); err != nil {
+		return fmt.Errorf("replace pod %s: %w", p.Name, err)
+	}
+	return cmd.Process.Release()
+}
+
+// Recover finishes what killed commands have begun, and starts the controllers that were killed
+// since the machine was started. Those of before are for the next `podrun up`, or for their units.
+func Recover(env *cmdutil.Env, dirs store.Dirs) {
+	finishInterrupted(env, dirs)
+	boot, err := BootID()
+	list, lerr := dirs.Workloads("", pod.Workloads()...)
+	if errors.Join(err, lerr) != nil {
+		return // who asks for workloads hears of it
+	}
+	for _, w := range list {
+		alive, last, _ := w.Controller()
+		if alive || last != boot {
+			continue
+		}
+		v, err := resource.LoadWorkload(dirs, w)
+		if err != nil || v.Object.Owner != nil || v.Decide(time.Now()).Done {
+			continue
+		}
+		if err := EnsureRunning(env, dirs, w); err != nil {
+			report.Print(env.ErrOut, err)
+		}
+	}
+}

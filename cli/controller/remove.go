@@ -1,0 +1,89 @@
+package controller
+
+import (
+	"context"
+	"errors"
+	"io/fs"
+	"os"
+	"sync"
+
+	"github.com/podrun/podrun/cli/internal/cmdutil"
+	"github.com/podrun/podrun/cli/internal/podclient"
+	"github.com/podrun/podrun/cli/internal/podstop"
+	"github.com/podrun/podrun/cli/internal/resource"
+	"github.com/podrun/podrun/internal/store"
+)
+
+// RemoveWorkload removes a workload with its pods. Its controller does it, or this process
+// if there is none.
+func RemoveWorkload(ctx context.Context, env *cmdutil.Env, dirs store.Dirs, launcher cmdutil.PodLauncher, w store.Workload, how podstop.StopOptions) error {
+	boot, err := BootID()
+	if err == nil {
+		err = MarkDeleting(env, dirs, []store.Workload{w})
+	}
+	if err != nil {
+		return err
+	}
+	if v, err := resource.LoadWorkload(dirs, w); err == nil { // else it is gone
+		var pods sync.WaitGroup
+		defer pods.Wait() // a pod that is half removed is no longer a pod of the workload
+		for _, p := range v.Places {
+			defer podclient.ReportWaiting(env.ErrOut, "stopping", p, how.Grace, nil)()
+			if how.Force || how.Grace != nil {
+				pods.Go(func() { _ = podstop.StopAndRemove(ctx, env.ErrOut, launcher.Remove, p, how) }) // the loop below sees the result
+			}
+		}
+	}
+	for {
+		lock, err := w.Lock(boot)
+		switch {
+		case errors.Is(err, store.ErrLocked):
+		case err != nil:
+			return err
+		default:
+			err := removeHere(ctx, env, dirs, launcher, w, how)
+			lock.Close()
+			return err
+		}
+		if _, err := w.Object(); errors.Is(err, fs.ErrNotExist) {
+			return nil
+		}
+		if err := podclient.Sleep(ctx, 4*podclient.PollTime); err != nil {
+			return err
+		}
+	}
+}
+
+func removeHere(ctx context.Context, env *cmdutil.Env, dirs store.Dirs, launcher cmdutil.PodLauncher, w store.Workload, how podstop.StopOptions) error {
+	c, err := New(env, dirs, launcher, []store.Workload{w})
+	if err != nil {
+		return err
+	}
+	defer c.Close()
+	c.grace = how.Grace
+	if err := c.Run(ctx, nil); err != nil {
+		return err
+	}
+	return w.Remove() // what locking it has made again
+}
+
+// MarkDeleting has workloads removed by their controller.
+func MarkDeleting(env *cmdutil.Env, dirs store.Dirs, list []store.Workload) error {
+	lock, err := dirs.LockObjects()
+	if err != nil {
+		return err
+	}
+	defer lock.Close()
+	var errs []error
+	for _, w := range list {
+		o, err := w.Object()
+		if err == nil && !o.Deleting {
+			o.Deleting = true
+			err = dirs.PutObject(o)
+		}
+		if !errors.Is(err, os.ErrNotExist) {
+			errs = append(errs, err)
+		}
+	}
+	return errors.Join(errs...)
+}

@@ -1,0 +1,197 @@
+package controller
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"time"
+
+	"golang.org/x/sys/unix"
+
+	"github.com/podrun/podrun/cli/internal/resource"
+	"github.com/podrun/podrun/internal/store"
+)
+
+// hibernateAfter is how long a controller waits in Go for the next thing to happen, before it
+// waits in C: during a roll-out there is always something.
+const hibernateAfter = 2 * time.Second
+
+// Run looks after the workloads until none needs it. doze, if any, is called with what
+// wakes the controller when nothing has happened for a while; it returns on failure, or
+// nil if it cannot be now.
+func (c *Controller) Run(ctx context.Context, doze func(wakes ...int) error) error {
+	stop := context.AfterFunc(ctx, c.wake)
+	defer stop()
+	for quiet := time.Now(); ctx.Err() == nil; {
+		r, err := c.reconcile(ctx)
+		if err != nil {
+			return err
+		}
+		c.roots = r.left
+		switch {
+		case len(r.left) == 0 && !r.busy:
+			return r.watch.Close()
+		case r.acted:
+			quiet = time.Now()
+			r.watch.Close()
+			continue
+		}
+		if doze != nil && !r.busy && time.Since(quiet) >= hibernateAfter {
+			if err := c.hibernate(r, doze); err != nil {
+				return err
+			}
+			quiet = time.Now()
+			continue
+		}
+		limit := time.Time{}
+		if doze != nil && !r.busy {
+			limit = quiet.Add(hibernateAfter)
+		}
+		happened, err := c.wait(r, limit)
+		r.watch.Close()
+		if err != nil {
+			return err
+		}
+		if happened {
+			quiet = time.Now()
+		}
+	}
+	return ctx.Err()
+}
+
+// wait waits until something happens, or the time has come to look again.
+func (c *Controller) wait(r pass, limit time.Time) (happened bool, err error) {
+	for {
+		ms := -1
+		for _, t := range []time.Time{r.wake, limit} {
+			if left := int(time.Until(t).Milliseconds()) + 1; !t.IsZero() && (ms < 0 || left < ms) {
+				ms = max(left, 0)
+			}
+		}
+		fds := []unix.PollFd{{Fd: int32(r.watch.FD()), Events: unix.POLLIN}, {Fd: int32(c.wakePipe[0]), Events: unix.POLLIN}}
+		n, err := unix.Poll(fds, ms)
+		if errors.Is(err, unix.EINTR) {
+			continue
+		}
+		if err != nil {
+			return false, fmt.Errorf("wait for pods: %w", err)
+		}
+		if fds[1].Revents != 0 {
+			unix.Read(c.wakePipe[0], make([]byte, 64))
+		}
+		return n > 0 || !r.wake.IsZero() && !time.Now().Before(r.wake), nil
+	}
+}
+
+// hibernate waits in C.
+func (c *Controller) hibernate(r pass, doze func(wakes ...int) error) error {
+	defer r.watch.Close()
+	wakes := []int{r.watch.FD()}
+	if !r.wake.IsZero() {
+		timer, err := wallTimer(r.wake)
+		if err != nil {
+			return err
+		}
+		defer unix.Close(timer)
+		wakes = append(wakes, timer)
+	}
+	return doze(wakes...)
+}
+
+// wallTimer is readable at a time of the wall clock, and when the clock is set: a board
+// without a battery learns the time only after its start.
+func wallTimer(at time.Time) (fd int, err error) {
+	fd, err = unix.TimerfdCreate(unix.CLOCK_REALTIME, unix.TFD_CLOEXEC|unix.TFD_NONBLOCK)
+	if err != nil {
+		return -1, fmt.Errorf("make a timer: %w", err)
+	}
+	spec := unix.ItimerSpec{Value: unix.NsecToTimespec(at.UnixNano())}
+	if err := unix.TimerfdSettime(fd, unix.TFD_TIMER_ABSTIME|unix.TFD_TIMER_CANCEL_ON_SET, &spec, nil); err != nil {
+		unix.Close(fd)
+		return -1, fmt.Errorf("set a timer: %w", err)
+	}
+	return fd, nil
+}
+
+// LockUncontrolled makes this process the controller of workloads, but for those that have one.
+func LockUncontrolled(places []store.Workload, boot string) (own []store.Workload, locks []*store.FileLock, err error) {
+	for _, w := range places {
+		l, err := w.Lock(boot)
+		if errors.Is(err, store.ErrLocked) {
+			continue
+		}
+		if err != nil {
+			return own, locks, err
+		}
+		own, locks = append(own, w), append(locks, l)
+	}
+	return own, locks, nil
+}
+
+// loadWatched is LoadWorkload, of what is watched from before.
+func (c *Controller) loadWatched(w store.Workload, watch *store.Watch) (*resource.WorkloadInfo, error) {
+	places, err := c.dirs.Pods()
+	if err != nil {
+		return nil, err
+	}
+	for _, p := range places {
+		if p.Namespace == w.Namespace {
+			if err := watch.Pod(p); err != nil {
+				return nil, err
+			}
+		}
+	}
+	return resource.LoadWorkload(c.dirs, w)
+}
+
+// removalPoll is when to look again whether a pod's name is free.
+const removalPoll = 50 * time.Millisecond
+
+// beingRemoved says whether a pod of which there is no more than traces is being removed.
+func (c *Controller) beingRemoved(p store.Pod) bool {
+	c.mu.Lock()
+	ours := c.removing[p]
+	c.mu.Unlock()
+	if ours || !p.HasRemains() {
+		return ours
+	}
+	st, err := os.Stat(p.DataDir())
+	return p.Alive() || err == nil && time.Since(st.ModTime()) < sweepTime
+}
+
+// markRemoving marks pods that are being removed as told to end: who removes one that went down with
+// the machine holds its lock, as the supervisor of one that lives does.
+func (c *Controller) markRemoving(v *resource.WorkloadInfo) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	for i := range v.Pods {
+		if p := &v.Pods[i]; c.removing[v.Places[p.Name]] {
+			p.Stopping = true
+		}
+	}
+}
+
+// sweepTime is how old what is left of a pod has to be: one that is being removed at this
+// moment is no longer whole either.
+const sweepTime = 10 * time.Second
+
+// sweep removes what is left of pods whose maker was killed before they were whole.
+// Whoever is making one holds its lock.
+func (c *Controller) sweep(v *resource.WorkloadInfo) {
+	for _, p := range v.Incomplete {
+		if st, err := os.Stat(p.DataDir()); err != nil || time.Since(st.ModTime()) < sweepTime {
+			continue
+		}
+		lock, err := p.Lock()
+		if err != nil {
+			continue
+		}
+		if !p.Exists() {
+			if err := c.launcher.Remove(p); err != nil {
+				c.reportOnce(v.Place, err)
+			}
+		}
+		lock.Close()
+	}
+}

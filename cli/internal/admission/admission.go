@@ -1,0 +1,111 @@
+// Package admission adapts a Plan to this host, or refuses it: user ids, devices, huge pages,
+// seccomp, AppArmor, SELinux and Pod Security Standards.
+package admission
+
+import (
+	"errors"
+	"fmt"
+	"os"
+	"slices"
+
+	corev1 "k8s.io/api/core/v1"
+
+	"github.com/podrun/podrun/cli/internal/cmdutil"
+	"github.com/podrun/podrun/internal/cdi"
+	"github.com/podrun/podrun/internal/host"
+	"github.com/podrun/podrun/internal/report"
+	"github.com/podrun/podrun/pod"
+)
+
+// Adapt makes a plan what it has to be on this host, or says why it cannot be here.
+func Adapt(env *cmdutil.Env, plan *pod.Plan, p *corev1.Pod) error {
+	apparmor, selinux := env.Deps.SecurityModules()
+	ids := env.Deps.PodIDs()
+	return errors.Join(addDevices(p, plan, deviceDirs(env), cdi.Find), refuseIDs(plan, ids), refuseUsers(plan, ids), RefuseHostPID(env, plan), refuseHugePages(plan, env.CheckHugePages), refuseMasquerade(plan, os.Geteuid()),
+		applyAppArmor(plan, apparmor), applySELinux(plan, p, selinux))
+}
+
+// RefuseHostPID refuses a pod in the host's PID namespace where it would have no cgroup: the
+// kernel does not end such a pod with its first process, so nothing would be sure to find
+// what it has left when guard and keeper are killed.
+func RefuseHostPID(env *cmdutil.Env, plan *pod.Plan) error {
+	if !plan.HostPID {
+		return nil
+	}
+	env.Prespawn.End() // what lives in this cgroup is looked at again
+	if found, ok := host.FindByName(env.Deps.CheckHost(env.HostSetup()), host.Limits); ok && found.Level != host.OK {
+		return report.New(report.Internal, found.Cure, "pod %s: hostPID takes a cgroup of the pod's own, by which all of its processes are ended: %s", plan.Name, found.Detail)
+	}
+	return nil
+}
+
+// defaultProfiles are AppArmor profiles of container runtimes, podrun's own first. An
+// ordinary user can load none, but change to one that is loaded.
+var defaultProfiles = []string{"podrun-default", "containers-default", "cri-containerd.apparmor.d", "docker-default"}
+
+// applyAppArmor finds what the plan's default profile is here, and refuses profiles
+// that containers could not change to, as the kubelet does at admission.
+func applyAppArmor(plan *pod.Plan, has host.AppArmor) error {
+	var errs []error
+	for _, list := range plan.All() {
+		for i := range list {
+			errs = append(errs, applyAppArmorTo(plan, &list[i], has))
+		}
+	}
+	return errors.Join(errs...)
+}
+
+func applyAppArmorTo(plan *pod.Plan, c *pod.Container, has host.AppArmor) error {
+	refuse := func(hint, format string, args ...any) error {
+		return report.New(report.Internal, hint, "container %s of pod %s cannot have its AppArmor profile: "+format, append([]any{c.Name, plan.Name}, args...)...)
+	}
+	switch {
+	case c.AppArmor == "":
+		return nil
+	case !has.Enabled:
+		return refuse("leave appArmorProfile out, or set type: Unconfined; or boot with lsm=…,apparmor", "AppArmor is not enabled on the host")
+	case c.AppArmor != pod.AppArmorDefault:
+		if err := has.Try(c.AppArmor); err != nil {
+			return refuse("as root: apparmor_parser -r the file below /etc/apparmor.d that has it; aa-status lists what is loaded", "%s: %w", c.AppArmor, err)
+		}
+		return nil
+	}
+	i := slices.IndexFunc(defaultProfiles, func(name string) bool { return has.Try(name) == nil })
+	if i < 0 {
+		return refuse("as root: load a profile named podrun-default, as docs/how-to/when-something-is-missing.md has it, or leave appArmorProfile out",
+			"no default profile is loaded, and only root can load one")
+	}
+	c.AppArmor = defaultProfiles[i]
+	return nil
+}
+
+// refuseHugePages refuses a plan that asks for huge pages which the pod cannot have here:
+// can says why. Volumes of them are for root.
+func refuseHugePages(plan *pod.Plan, can func(need map[string]int64) error) error {
+	if len(plan.Resources.HugePages) == 0 {
+		return nil
+	}
+	if err := can(plan.Resources.HugePages); err != nil {
+		return fmt.Errorf("pod %s asks for huge pages: %w", plan.Name, err)
+	}
+	return refuseHugeVolumes(plan, os.Getuid())
+}
+
+func refuseHugeVolumes(plan *pod.Plan, uid int) error {
+	for _, v := range plan.Volumes {
+		if v.Kind == pod.EmptyDirHugePages && uid != 0 {
+			return report.New(report.Failure, "run the pod as root, or let its program ask for huge pages itself, with MAP_HUGETLB or MFD_HUGETLB",
+				"volume %s of pod %s is one of huge pages: the kernel lets nobody but root mount those", v.Name, plan.Name)
+		}
+	}
+	return nil
+}
+
+// refuseMasquerade refuses what only root's pods can have.
+func refuseMasquerade(plan *pod.Plan, uid int) error {
+	if plan.Network != pod.NetworkMasquerade || uid == 0 {
+		return nil
+	}
+	return report.New(report.Failure, "run the pod as root, or with another network: podrun up --network tproxy",
+		"pod %s asks for the network %s: only root may change the host's network", plan.Name, plan.Network)
+}

@@ -1,0 +1,114 @@
+package admission
+
+import (
+	"errors"
+	"fmt"
+	"os"
+	"path"
+	"path/filepath"
+	"slices"
+	"strings"
+
+	corev1 "k8s.io/api/core/v1"
+
+	"github.com/podrun/podrun/cli/internal/cmdutil"
+	"github.com/podrun/podrun/internal/cdi"
+	"github.com/podrun/podrun/internal/report"
+	"github.com/podrun/podrun/manifest/podutil"
+	"github.com/podrun/podrun/pod"
+)
+
+// deviceDirs are where devices are described: for all users, and for this one, whose
+// descriptions win.
+func deviceDirs(env *cmdutil.Env) []string {
+	config := env.Getenv("XDG_CONFIG_HOME")
+	if home := env.Getenv("HOME"); config == "" && home != "" {
+		config = filepath.Join(home, ".config")
+	}
+	if !filepath.IsAbs(config) || os.Geteuid() == 0 {
+		return cdi.SpecDirs()
+	}
+	return append(cdi.SpecDirs(), filepath.Join(config, "cdi"))
+}
+
+// addDevices puts into the plan what the devices mean that its containers ask for by
+// name: mounts of the host's files and device nodes, variables, groups and hooks. find
+// reads their descriptions.
+func addDevices(p *corev1.Pod, plan *pod.Plan, dirs []string, find func(dirs, names []string) (*cdi.Edits, error)) error {
+	var errs []error
+	give := func(asked []corev1.Container, containers []pod.Container) {
+		for i := range asked {
+			names := podutil.DeviceNames(p, &asked[i])
+			if len(names) == 0 {
+				continue
+			}
+			edits, err := find(dirs, names)
+			if err == nil {
+				err = applyEdits(plan, &containers[i], edits)
+			}
+			if err != nil {
+				errs = append(errs, report.New(report.Failure, "devices are described by the files of the Container Device Interface in "+strings.Join(dirs, ", "),
+					"container %s of pod %s: %w", asked[i].Name, plan.Name, err))
+			}
+		}
+	}
+	give(p.Spec.InitContainers, plan.InitContainers)
+	give(p.Spec.Containers, plan.Containers)
+	return errors.Join(errs...)
+}
+
+// applyEdits: what comes with a device counts before what the container has of itself, but
+// for its mounts. Of a plan that is changed the container may have had the edits before.
+func applyEdits(plan *pod.Plan, c *pod.Container, e *cdi.Edits) error {
+	c.Hooks = nil
+	for _, d := range e.Devices {
+		kind := string(corev1.HostPathCharDev)
+		if d.Block {
+			kind = string(corev1.HostPathBlockDev)
+		}
+		addHostFile(plan, c, d.Host, kind, pod.Mount{Path: path.Clean(d.Path)})
+	}
+	for _, m := range e.Mounts {
+		one := pod.Mount{Path: path.Clean(m.Path)}
+		for _, option := range m.Options {
+			switch option {
+			case "ro":
+				one.ReadOnly = true
+			case "nosuid", "nodev", "noexec":
+				one.Options = append(one.Options, option)
+			case "rw", "bind", "rbind", "private", "rprivate", "suid", "dev", "exec", "relatime":
+			default:
+				return fmt.Errorf("the mount of %s has the option %s, which podrun does not know", m.Host, option)
+			}
+		}
+		addHostFile(plan, c, m.Host, "", one)
+	}
+	for _, kv := range e.Env {
+		name, value, _ := strings.Cut(kv, "=")
+		c.Vars = slices.DeleteFunc(c.Vars, func(v pod.EnvVar) bool { return v.Name == name && v.From != nil && v.From.Text != nil })
+		c.Vars = append(c.Vars, pod.EnvVar{Name: name, From: &pod.EnvRef{Text: &value}})
+	}
+	for _, g := range e.Groups {
+		if g != 0 && !slices.Contains(c.SupplementalGroups, g) {
+			c.SupplementalGroups = append(c.SupplementalGroups, g)
+		}
+	}
+	for _, h := range e.Hooks {
+		c.Hooks = append(c.Hooks, pod.Hook(h))
+	}
+	slices.SortStableFunc(c.Mounts, func(a, b pod.Mount) int { return strings.Count(a.Path, "/") - strings.Count(b.Path, "/") })
+	return nil
+}
+
+// addHostFile mounts a file or directory of the host's, unless the container has a mount
+// there. Its volume's name is none that a manifest can have.
+func addHostFile(plan *pod.Plan, c *pod.Container, host, kind string, m pod.Mount) {
+	if slices.ContainsFunc(c.Mounts, func(have pod.Mount) bool { return have.Path == m.Path }) {
+		return
+	}
+	m.Volume = "cdi:" + host
+	if !slices.ContainsFunc(plan.Volumes, func(v pod.Volume) bool { return v.Name == m.Volume }) {
+		plan.Volumes = append(plan.Volumes, pod.Volume{Name: m.Volume, Kind: pod.HostPath, Path: path.Clean(host), PathType: kind})
+	}
+	c.Mounts = append(c.Mounts, m)
+}

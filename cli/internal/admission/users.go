@@ -1,0 +1,77 @@
+package admission
+
+import (
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/podrun/podrun/internal/host"
+	"github.com/podrun/podrun/internal/report"
+	"github.com/podrun/podrun/pod"
+)
+
+// How many ids a pod with users of its own gets (hostUsers: false). Other pods of the user
+// keep 0 to 65535, where images expect theirs, if there are more; if not, the upper half is
+// parted, up to 65534, which is nobody's.
+const (
+	manyUsers  = 65536 // as many as Kubernetes gives (KEP-127)
+	fewUsers   = 4096
+	firstFew   = 32768
+	nobodyUser = 65534
+)
+
+// UserRanges are what pods with users of their own can get, where pods have so many ids.
+func UserRanges(ids uint64) (all []pod.IDRange) {
+	ids = min(ids, 1<<31)
+	for first := uint64(manyUsers + 1); first+manyUsers <= ids; first += manyUsers {
+		all = append(all, pod.IDRange{First: int(first), Count: manyUsers})
+	}
+	if all == nil {
+		for first := uint64(firstFew); first+fewUsers <= min(ids, nobodyUser); first += fewUsers {
+			all = append(all, pod.IDRange{First: int(first), Count: fewUsers})
+		}
+	}
+	return all
+}
+
+// refuseUsers refuses a plan that asks for users of its own where none, or not those that
+// its containers need, can be had. It says which it needs by number: names, and owners of
+// files, are known when there is a root file system.
+func refuseUsers(plan *pod.Plan, has host.IDs) error {
+	if plan.Users == nil {
+		return nil
+	}
+	if has.Users == 1<<32 {
+		return report.New(report.Internal, "run podrun as an ordinary user", "pod %s: hostUsers: false: root's pods have no user namespace", plan.Name)
+	}
+	ranges := UserRanges(min(has.Users, has.Groups))
+	if len(ranges) == 0 {
+		return report.New(report.Internal, has.Cure, "pod %s: hostUsers: false takes %d ids beyond the first %d, and pods of this user have %d",
+			plan.Name, fewUsers, firstFew, min(has.Users, has.Groups))
+	}
+	if need := highestID(plan); need >= ranges[0].Count {
+		return report.New(report.Internal, has.Cure, "pod %s runs with the id %d, and with hostUsers: false it has only the ids 0 to %d", plan.Name, need, ranges[0].Count-1)
+	}
+	return nil
+}
+
+// highestID is the highest user or group that the plan names by its number.
+func highestID(plan *pod.Plan) (highest int) {
+	see := func(id int) { highest = max(highest, id) }
+	for _, c := range slices.Concat(plan.InitContainers, plan.Containers) {
+		for word := range strings.SplitSeq(c.User, ":") {
+			if id, err := strconv.Atoi(word); err == nil {
+				see(id)
+			}
+		}
+		for _, id := range c.SupplementalGroups {
+			see(int(id))
+		}
+	}
+	for _, v := range plan.Volumes {
+		for _, id := range fileUsers(v) {
+			see(id)
+		}
+	}
+	return highest
+}

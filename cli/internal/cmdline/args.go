@@ -1,0 +1,216 @@
+// Package cmdline is the form of the command line: order of words, help text, manual pages and
+// suggestions for unknown words.
+package cmdline
+
+import (
+	"slices"
+	"strings"
+
+	"github.com/urfave/cli/v2"
+
+	"github.com/podrun/podrun/cli/internal/cmdutil"
+)
+
+// Find walks from the app down to the command that args name. rest is what
+// follows the command's name, after the options that stand before it, as kubectl
+// takes them; path is empty for the app itself.
+func Find(app *cli.App, args []string) (path []string, cmd *cli.Command, rest []string) {
+	cmd = &cli.Command{Name: app.Name, Flags: app.Flags, Subcommands: app.Commands}
+	var before []string
+	for len(cmd.Subcommands) > 0 {
+		i, sub := nextCommand(cmd, args)
+		if sub == nil {
+			break
+		}
+		before = append(before, args[:i]...)
+		path, cmd, args = append(path, sub.Name), sub, args[i+1:]
+	}
+	if len(path) == 0 {
+		return nil, cmd, args
+	}
+	if path[0] != "systemd" { // a unit has no namespace: what -n asks for would be lost
+		before = withoutNamespace(cmd, before)
+	}
+	return path, cmd, append(before, args...)
+}
+
+// nextCommand finds the first word that names a subcommand of cmd and has nothing but
+// options of that subcommand before it.
+func nextCommand(cmd *cli.Command, args []string) (int, *cli.Command) {
+	for i, word := range args {
+		if sub := cmd.Command(word); sub != nil && (i == 0 || onlyOptions(cmd, sub, args[:i])) {
+			return i, sub
+		}
+	}
+	return 0, nil
+}
+
+// onlyOptions reports whether words are options of sub or of its subcommands, with their
+// values, or a namespace, which every command takes. Unknown options count: the parser of
+// sub reports them. Options of cmd alone do not.
+func onlyOptions(cmd, sub *cli.Command, words []string) bool {
+	all := &cli.Command{Flags: append(flagsBelow(sub), cmdutil.NamespaceFlag())}
+	flags, others, tail, whole := Split(all, words)
+	return whole && len(others) == 0 && tail == nil && !slices.ContainsFunc(flags, func(word string) bool {
+		name, _, _ := strings.Cut(strings.TrimLeft(word, "-"), "=")
+		return strings.HasPrefix(word, "-") && FindFlag(all, name) == nil && FindFlag(cmd, name) != nil
+	})
+}
+
+// flagsBelow are the flags of a command and of all its subcommands.
+func flagsBelow(cmd *cli.Command) []cli.Flag {
+	flags := slices.Clone(cmd.Flags)
+	for _, sub := range cmd.Subcommands {
+		flags = append(flags, flagsBelow(sub)...)
+	}
+	return flags
+}
+
+// withoutNamespace drops the namespace from options before a command that has none, as
+// kubectl does: an alias of "podrun -n web" works with every command.
+func withoutNamespace(cmd *cli.Command, before []string) []string {
+	if len(before) == 0 || FindFlag(cmd, "namespace") != nil {
+		return before
+	}
+	all := &cli.Command{Flags: append(flagsBelow(cmd), cmdutil.NamespaceFlag())}
+	flags, _, _, _ := Split(all, before)
+	var kept []string
+	for i := 0; i < len(flags); i++ {
+		name, _, valued := strings.Cut(strings.TrimLeft(flags[i], "-"), "=")
+		switch {
+		case name != "n" && name != "namespace":
+			kept = append(kept, flags[i])
+			if TakesValue(all, flags[i]) {
+				i++
+				kept = append(kept, flags[i])
+			}
+		case !valued:
+			i++ // its value
+		}
+	}
+	return kept
+}
+
+// WantsHelp looks for -h and --help among a command's own arguments.
+func WantsHelp(cmd *cli.Command, args []string) bool {
+	flags, _, _, _ := Split(cmd, args)
+	return slices.ContainsFunc(flags, func(word string) bool { return word == "-h" || word == "--help" })
+}
+
+// Arrange puts a command's flags before its other arguments, wherever the user
+// wrote them, takes clusters such as -it apart, and keeps a "--" and what follows.
+func Arrange(cmd *cli.Command, args []string) []string {
+	if len(cmd.Subcommands) > 0 && len(args) > 0 && !strings.HasPrefix(args[0], "-") {
+		return args[:1] // no subcommand: what its options would mean, nobody knows
+	}
+	flags, words, tail, whole := Split(cmd, args)
+	switch {
+	case !whole: // the parser says which value is missing
+		return flags
+	case len(cmd.Subcommands) > 0: // a word that is no subcommand, or none at all
+		return append(flags, words...)
+	}
+	out := append(flags, "--")
+	out = append(out, words...)
+	return append(out, tail...)
+}
+
+// Split sorts arguments into flags (with their values), other words, and "--"
+// with all that follows it. It is not whole if the last flag lacks its value.
+func Split(cmd *cli.Command, args []string) (flags, words, tail []string, whole bool) {
+	for len(args) > 0 {
+		word := args[0]
+		args = args[1:]
+		switch {
+		case word == "--":
+			return flags, words, append([]string{"--"}, args...), true
+		case len(word) < 2 || word[0] != '-':
+			words = append(words, word)
+		default:
+			for _, part := range ExpandCluster(cmd, word) {
+				flags = append(flags, part)
+				if !TakesValue(cmd, part) {
+					continue
+				}
+				if len(args) == 0 {
+					return flags, nil, nil, false
+				}
+				flags, args = append(flags, args[0]), args[1:]
+			}
+		}
+	}
+	return flags, words, nil, true
+}
+
+// ExpandCluster takes -it apart into -i and -t, and -ojson into -o=json. What it does
+// not know it leaves to the parser, which will complain.
+func ExpandCluster(cmd *cli.Command, word string) []string {
+	name, _, _ := strings.Cut(strings.TrimLeft(word, "-"), "=")
+	if strings.HasPrefix(word, "--") || len(name) < 2 || FindFlag(cmd, name) != nil {
+		return []string{word}
+	}
+	var parts []string
+	for i := 1; i < len(word); i++ {
+		letter := word[i : i+1]
+		known := FindFlag(cmd, letter)
+		if known == nil && letter != "h" {
+			return []string{word}
+		}
+		if known != nil && HasValue(known) {
+			value := strings.TrimPrefix(word[i+1:], "=")
+			if value == "" {
+				return append(parts, "-"+letter)
+			}
+			return append(parts, "-"+letter+"="+value)
+		}
+		parts = append(parts, "-"+letter)
+	}
+	return parts
+}
+
+// TakesValue says whether a flag's value is the word after it.
+func TakesValue(cmd *cli.Command, word string) bool {
+	if strings.Contains(word, "=") {
+		return false
+	}
+	f := FindFlag(cmd, strings.TrimLeft(word, "-"))
+	return f != nil && HasValue(f)
+}
+
+// FindFlag returns the flag of a name, without dashes, or nil.
+func FindFlag(cmd *cli.Command, name string) cli.Flag {
+	for _, f := range cmd.Flags {
+		if slices.Contains(f.Names(), name) {
+			return f
+		}
+	}
+	return nil
+}
+
+// HasValue reports whether a flag takes a value.
+func HasValue(f cli.Flag) bool {
+	if g, ok := f.(*cli.GenericFlag); ok {
+		if alone, ok := g.Value.(interface{ IsBoolFlag() bool }); ok && alone.IsBoolFlag() {
+			return false
+		}
+	}
+	doc, ok := f.(cli.DocGenerationFlag)
+	return ok && doc.TakesValue()
+}
+
+// FlagValue is the value of an option among words.
+func FlagValue(cmd *cli.Command, words []string, name string) string {
+	flags, _, _, _ := Split(cmd, words)
+	value := ""
+	for i, word := range flags {
+		option, v, has := strings.Cut(strings.TrimLeft(word, "-"), "=")
+		known := FindFlag(cmd, option)
+		if known == nil || known.Names()[0] != name || !strings.HasPrefix(word, "-") {
+			continue
+		}
+		if value = v; !has && i+1 < len(flags) {
+			value = flags[i+1]
+		}
+	}
+	return value
+}

@@ -1,0 +1,99 @@
+package cmdline
+
+import (
+	"fmt"
+	"strings"
+	"unicode/utf8"
+
+	"github.com/urfave/cli/v2"
+)
+
+// Help is the text for --help of the command at path, or of the app.
+func Help(path []string, cmd *cli.Command, app *cli.App) string {
+	var b strings.Builder
+	name := strings.Join(append([]string{app.Name}, path...), " ")
+	summary := cmd.Usage
+	if len(path) == 0 {
+		summary = app.Usage
+	}
+	fmt.Fprintf(&b, "%s: %s\n\nUsage:\n  %s", name, summary, name)
+	if len(cmd.Subcommands) > 0 {
+		b.WriteString(" COMMAND")
+	}
+	if len(cmd.Flags) > 0 && len(path) > 0 {
+		b.WriteString(" [options]")
+	}
+	if cmd.ArgsUsage != "" {
+		b.WriteString(" " + cmd.ArgsUsage)
+	}
+	b.WriteString("\n")
+	if cmd.Description != "" {
+		b.WriteString("\n" + strings.TrimRight(cmd.Description, "\n") + "\n")
+	}
+	if rows := commandRows(cmd.Subcommands); len(rows) > 0 {
+		b.WriteString("\nCommands:\n" + columns(rows))
+	}
+	b.WriteString("\nOptions:\n" + columns(append(flagRows(cmd.Flags), [2]string{"-h, --help", "show this help"})))
+	if len(path) == 0 {
+		b.WriteString("\n`podrun COMMAND --help` says more about a command.\n")
+	}
+	return b.String()
+}
+
+func commandRows(cmds []*cli.Command) [][2]string {
+	var rows [][2]string
+	for _, c := range cmds {
+		rows = append(rows, [2]string{c.Name, c.Usage})
+	}
+	return rows
+}
+
+// flagRows spells every flag as "-n, --name VALUE". The value's name stands in
+// back quotes in the flag's usage.
+func flagRows(flags []cli.Flag) [][2]string {
+	var rows [][2]string
+	for _, f := range flags {
+		doc, ok := f.(cli.DocGenerationFlag)
+		if !ok {
+			continue
+		}
+		var short, long []string
+		for _, n := range f.Names() {
+			if len(n) == 1 {
+				short = append(short, "-"+n)
+			} else {
+				long = append(long, "--"+n)
+			}
+		}
+		left := strings.Join(append(short, long...), ", ")
+		usage := doc.GetUsage()
+		if _, after, ok := strings.Cut(usage, "`"); ok {
+			value, _, _ := strings.Cut(after, "`")
+			left += " " + value
+			usage = strings.ReplaceAll(usage, "`", "")
+		}
+		rows = append(rows, [2]string{left, usage})
+	}
+	return rows
+}
+
+// columns aligns rows of two, the second folded at column 80.
+func columns(rows [][2]string) string {
+	width := 0
+	for _, r := range rows {
+		width = max(width, utf8.RuneCountInString(r[0]))
+	}
+	var b strings.Builder
+	for _, r := range rows {
+		line := fmt.Sprintf("  %-*s ", width, r[0])
+		for _, word := range strings.Fields(r[1]) {
+			if len(line)+1+len(word) > 80 {
+				b.WriteString(strings.TrimRight(line, " ") + "\n")
+				line = strings.Repeat(" ", width+3)
+			}
+			line += " " + word
+		}
+		b.WriteString(line + "\n")
+	}
+	return b.String()
+}

@@ -1,0 +1,268 @@
+package cmdline
+
+import (
+	"fmt"
+	"regexp"
+	"slices"
+	"strings"
+	"sync"
+
+	"github.com/urfave/cli/v2"
+
+	"github.com/podrun/podrun/cli/internal/kindnames"
+	"github.com/podrun/podrun/internal/report"
+)
+
+// UnknownCommand says what does the same as a command of kubectl, docker or systemctl,
+// or names the nearest command there is, if one is near.
+func UnknownCommand(cmds []*cli.Command, parent, word string) error {
+	hint := parent + " --help lists the commands"
+	elsewhere := foreignCommand(word)
+	if parent == "podrun" && elsewhere != "" || parent == "podrun image" && slices.Contains([]string{"build", "push"}, word) {
+		hint = elsewhere
+	} else if below := foreignSubcommand(parent, word); below != "" {
+		hint = below
+	} else {
+		var names []string
+		for _, c := range cmds {
+			names = append(names, c.Name)
+		}
+		if name := nearest(word, names); name != "" {
+			hint = fmt.Sprintf("did you mean %s %s?", parent, name)
+		}
+	}
+	return report.New(report.Usage, hint, "%q is not a command of %s", word, parent)
+}
+
+// foreignCommand is a hint for the commands of kubectl, podman, docker and systemctl
+// that have another name here, or "".
+func foreignCommand(word string) string {
+	switch word {
+	case "run", "play", "kube":
+		return "podrun up FILE runs the pods of a manifest"
+	case "build", "buildx":
+		return "podrun builds no images: podman build -t localhost/web . && podman save localhost/web | podrun image load -"
+	case "push":
+		return "podrun writes to no registry: podrun image save -o web.tar IMAGE && skopeo copy oci-archive:web.tar docker://REGISTRY/IMAGE"
+	case "compose":
+		return "kompose convert -o pods/ makes manifests of a compose file; podrun up pods/ runs them"
+	case "rm", "remove":
+		return "podrun down POD stops and removes a pod"
+	case "rollout":
+		return "podrun up -d --wait FILE rolls a Deployment out and waits; podrun get deploy shows how far it is; to go back, apply the manifest of before"
+	case "scale":
+		return "change replicas in the manifest; podrun apply -f FILE makes it so"
+	case "edit", "set", "patch", "label", "annotate":
+		return "change the manifest; podrun up FILE or podrun apply -f FILE makes it so, podrun wait waits for it"
+	case "replace":
+		return "podrun up --replace FILE stops a pod and runs it anew"
+	case "inspect":
+		return "podrun describe POD tells all that is known of a pod, podrun get POD -o json too"
+	case "explain":
+		return "podrun validate FILE says what podrun makes of every field of a manifest"
+	case "expose":
+		return "a Service, or a hostPort of the pod, opens ports: podrun apply -f FILE"
+	case "stats":
+		return "podrun top shows what pods use"
+	case "list", "ls", "pods", "status":
+		return "podrun ps lists the pods"
+	case "load", "import", "save", "tag", "history", "prune":
+		return "podrun image " + word + " does that"
+	case "install", "uninstall", "enable", "disable":
+		return "podrun systemd install FILE and podrun systemd uninstall NAME do that"
+	case "info", "cluster-info", "system", "machine":
+		return "podrun doctor checks this machine; podrun image prune gives disk space back"
+	}
+	return moreForeignCommands(word)
+}
+
+// moreForeignCommands is foreignCommand for commands whose purpose podrun serves in another way,
+// or not at all.
+func moreForeignCommands(word string) string {
+	switch word {
+	case "autoscale":
+		return "nothing is scaled on one machine: change replicas in the manifest; podrun apply -f FILE makes it so"
+	case "api-resources", "api-versions":
+		return "podrun get --help lists the kinds"
+	case "config", "context":
+		return "there is one machine to work with; -n or PODRUN_NAMESPACE chooses the namespace"
+	case "cordon", "uncordon", "drain", "taint", "node", "swarm":
+		return "there is one node, this machine: podrun stop and podrun down end pods, podrun doctor checks it"
+	case "auth", "certificate", "proxy":
+		return "podrun has no API server: what a pod may do is bounded by what its user may"
+	case "kustomize":
+		return "kubectl kustomize DIRECTORY | podrun up - runs what it prints"
+	case "daemon", "daemon-reload":
+		return "podrun has no daemon: podrun up FILE runs a pod, podrun systemd install FILE makes a unit of it"
+	case "reload":
+		return "podrun up FILE or podrun apply -f FILE brings a changed manifest into force"
+	case "is-active", "container", "pod":
+		return "podrun ps lists the pods, podrun describe POD shows its containers"
+	case "deploy", "stack", "service":
+		return "podrun up FILE runs the pods of a manifest, Deployments and Services included"
+	case "network":
+		return "the pods of a user share a network; podrun get services lists the names in it, podrun port POD the ports"
+	case "secret", "configmap", "cm", "namespace", "ns":
+		return "podrun create " + word + " makes one, podrun get " + word + " lists them"
+	case "healthcheck":
+		return "podrun describe POD shows the probes of containers"
+	case "rename":
+		return "change metadata.name in the manifest; podrun down POD removes the one of the old name"
+	case "generate":
+		return "podrun get POD -o yaml prints a manifest, podrun systemd show FILE a unit"
+	case "export", "mount":
+		return "podrun cp POD:/ - writes the files of a container as a tar"
+	case "commit":
+		return "podrun cp POD:/ - writes the files of a container as a tar, of which podrun image import makes an image"
+	case "search":
+		return "podrun pull NAME fetches an image; a registry's own page lists those it has"
+	case "sh", "bash", "shell", "ssh", "enter":
+		return "podrun exec -it POD -- sh runs a shell in a pod"
+	}
+	return ""
+}
+
+// foreignSubcommand is a hint for words that are no subcommand of parent, or "".
+func foreignSubcommand(parent, word string) string {
+	switch parent {
+	case "podrun create secret":
+		return "podrun create secret generic NAME makes one of files and words"
+	case "podrun create":
+		if _, _, kind := kindnames.ParseObjects([]string{word}); kind || slices.Contains([]string{"pod", "-f"}, word) {
+			return "write a manifest; podrun apply -f FILE makes what is in it"
+		}
+		if k := kindnames.Unsupported(word); k != nil {
+			return k.Hint
+		}
+	case "podrun volume":
+		if word == "create" {
+			return "a PersistentVolumeClaim in a manifest makes one: podrun apply -f FILE"
+		}
+	case "podrun systemd":
+		if slices.Contains([]string{"start", "stop", "restart", "status", "enable", "disable"}, word) {
+			return "systemctl --user " + word + " podrun@NAME does that"
+		}
+	}
+	return ""
+}
+
+// nearest is the name that word was probably meant to be, or "": a third of its
+// letters may be wrong, at most two.
+func nearest(word string, names []string) string {
+	best, found := min(2, (len(word)+1)/3)+1, ""
+	for _, name := range names {
+		if d := distance(word, name); d < best {
+			best, found = d, name
+		}
+	}
+	return found
+}
+
+// distance is how many letters have to be changed, added, removed or swapped with
+// their neighbour to make b of a (optimal string alignment).
+func distance(a, b string) int {
+	d := make([][]int, len(a)+1)
+	for i := range d {
+		d[i] = make([]int, len(b)+1)
+		d[i][0] = i
+	}
+	for j := range d[0] {
+		d[0][j] = j
+	}
+	for i := 1; i <= len(a); i++ {
+		for j := 1; j <= len(b); j++ {
+			cost := 1
+			if a[i-1] == b[j-1] {
+				cost = 0
+			}
+			d[i][j] = min(d[i-1][j]+1, d[i][j-1]+1, d[i-1][j-1]+cost)
+			if i > 1 && j > 1 && a[i-1] == b[j-2] && a[i-2] == b[j-1] {
+				d[i][j] = min(d[i][j], d[i-2][j-2]+1)
+			}
+		}
+	}
+	return d[len(a)][len(b)]
+}
+
+// badValue is how the library says that an option's value is of the wrong kind.
+var badValue = sync.OnceValue(func() *regexp.Regexp {
+	return regexp.MustCompile(`^invalid (?:boolean )?value (".*") for (?:flag )?-([a-z-]+): .*$`)
+})
+
+// UsageError words the complaints of the flag parser about the command cmd.
+func UsageError(own string, cmd *cli.Command) cli.OnUsageErrorFunc {
+	return func(_ *cli.Context, err error, _ bool) error {
+		text, hint := err.Error(), own+" --help"
+		if name, ok := strings.CutPrefix(text, "flag provided but not defined: -"); ok {
+			text = "unknown option " + dashed(name)
+			if meant := nearestOption(cmd, name); meant != "" {
+				hint = "did you mean " + meant + "? " + hint + " lists the options"
+			}
+			if there := foreignOption(own, name); there != "" {
+				hint = there
+			}
+		}
+		if name, ok := strings.CutPrefix(text, "flag needs an argument: -"); ok {
+			text = "option " + dashed(strings.TrimPrefix(name, "-")) + " needs a value"
+		}
+		if m := badValue().FindStringSubmatch(text); m != nil {
+			text = fmt.Sprintf("option %s cannot be %s%s", dashed(m[2]), m[1], expectedValue(FindFlag(cmd, m[2])))
+		}
+		return report.New(report.Usage, hint, "%s", text)
+	}
+}
+
+// nearestOption is the long option that name was probably meant to be, or begins, or "".
+func nearestOption(cmd *cli.Command, name string) string {
+	var names []string
+	for _, f := range cmd.Flags {
+		for _, n := range f.Names() {
+			if len(n) == 1 {
+				continue
+			}
+			if len(name) > 2 && strings.HasPrefix(n, name) {
+				return dashed(n)
+			}
+			names = append(names, n)
+		}
+	}
+	if found := nearest(name, names); found != "" {
+		return dashed(found)
+	}
+	return ""
+}
+
+// expectedValue says what values an option takes.
+func expectedValue(f cli.Flag) string {
+	switch f.(type) {
+	case *cli.DurationFlag:
+		return ": it takes a duration such as 90s, 5m or 2h"
+	case *cli.IntFlag, *cli.Int64Flag:
+		return ": it takes a whole number"
+	case *cli.BoolFlag:
+		return ": it takes true or false"
+	case *cli.GenericFlag: // --dry-run
+		return ": it is none, client or server"
+	}
+	return ""
+}
+
+func dashed(name string) string {
+	if len(name) == 1 {
+		return "-" + name
+	}
+	return "--" + name
+}
+
+// foreignOption is a hint for options of kubectl, podman and docker that a command has not.
+func foreignOption(command, option string) string {
+	switch {
+	case strings.HasPrefix(command, "podrun systemd") && slices.Contains([]string{"n", "namespace"}, option):
+		return "write metadata.namespace into the manifest, which the unit runs as it is"
+	case command == "podrun create" && slices.Contains([]string{"f", "filename"}, option):
+		return "podrun apply -f FILE makes what is in it"
+	case command == "podrun get" && slices.Contains([]string{"a", "all"}, option):
+		return command + " lists pods that have ended too; -A lists those of all namespaces"
+	}
+	return ""
+}

@@ -1,0 +1,61 @@
+package cmdutil
+
+import (
+	"errors"
+
+	"github.com/urfave/cli/v2"
+)
+
+// DryRun is the value of --dry-run, as kubectl has it: none, client or server; client if it
+// has no value.
+type DryRun string
+
+const (
+	DryRunNone   DryRun = "none"
+	DryRunClient DryRun = "client"
+	DryRunServer DryRun = "server"
+)
+
+// DryRunFlag is --dry-run.
+func DryRunFlag(usage string) cli.Flag {
+	value := DryRunNone
+	return &cli.GenericFlag{Name: "dry-run", Value: &value, Usage: usage}
+}
+
+// DryRunOf returns the value of --dry-run.
+func DryRunOf(c *cli.Context) DryRun {
+	if d, ok := c.Generic("dry-run").(*DryRun); ok {
+		return *d
+	}
+	return DryRunNone
+}
+
+const DryRunUsage = "make and change nothing, but say what would be: =client holds the manifests against what is there; =server tries this machine, ports and images, too"
+
+// IsBoolFlag lets it stand alone.
+func (d *DryRun) IsBoolFlag() bool { return true }
+
+// Set parses the value of the flag.
+func (d *DryRun) Set(text string) error {
+	switch text {
+	case "true":
+		*d = DryRunClient
+	case "false":
+		*d = DryRunNone
+	case string(DryRunNone), string(DryRunClient), string(DryRunServer):
+		*d = DryRun(text)
+	default:
+		return errors.New("no strategy of a dry run")
+	}
+	return nil
+}
+
+func (d *DryRun) String() string { return string(*d) }
+
+// Suffix is what is added to what would be done, in kubectl's words.
+func (d DryRun) Suffix() string {
+	if d == DryRunServer {
+		return " (server dry run)"
+	}
+	return " (dry run)"
+}

@@ -1,0 +1,121 @@
+// Package cmdutil has what all commands run with: Env with streams and host dependencies, shared
+// flags, and signals.
+package cmdutil
+
+import (
+	"bytes"
+	"fmt"
+	"io"
+	"os"
+	"runtime/debug"
+	"time"
+
+	"github.com/podrun/podrun/cli/internal/kindnames"
+	"github.com/podrun/podrun/cli/internal/podview"
+	"github.com/podrun/podrun/cli/internal/tty"
+	"github.com/podrun/podrun/image"
+	"github.com/podrun/podrun/internal/report"
+	"github.com/podrun/podrun/internal/store"
+)
+
+// WriteSafe writes text that programs may want as it is, and that is foreign: a terminal gets
+// nothing of it that it would obey, but for colours.
+func (env *Env) WriteSafe(text []byte) error {
+	if _, is := tty.File(env.Out); is {
+		var safe []byte
+		for line := range bytes.Lines(text) {
+			rest, ended := bytes.CutSuffix(line, []byte("\n"))
+			safe = append(safe, tty.Safe(rest)...)
+			if ended {
+				safe = append(safe, '\n')
+			}
+		}
+		text = safe
+	}
+	_, err := env.Out.Write(text)
+	return err
+}
+
+// PrintTable prints rows in columns.
+func (env *Env) PrintTable(rows [][]string) error { return (&podview.Table{}).Print(env.Out, rows) }
+
+// Env is one invocation: its streams, its environment, and what it asks others
+// for. Tests put fakes into it.
+type Env struct {
+	Getenv      func(string) string
+	In          io.Reader
+	Out, ErrOut io.Writer
+	Deps        Deps
+	Signals     func(...os.Signal) (arrived <-chan os.Signal, stop func())
+
+	PullBackOff   func(attempt int) time.Duration
+	WaitHintAfter time.Duration
+
+	Namespace     string // of what names none
+	NamespaceFlag string // the value of -n, "" if not given
+
+	Changed  *ChangedObjects // by this command, for -o; nil: not known yet
+	Prespawn *Prespawn       // nil unless the command may start a pod at once
+
+	RunAgain func(*Env, []string) int // runs another command line with the same streams
+}
+
+// Dirs finds where podrun keeps things.
+func (env *Env) Dirs() (store.Dirs, error) { return store.UserDirs(env.Getenv) }
+
+// ImageStore opens the image store.
+func (env *Env) ImageStore() (*image.Store, error) {
+	dirs, err := env.Dirs()
+	if err != nil {
+		return nil, err
+	}
+	return OpenImages(dirs)
+}
+
+// OpenImages opens the store of a process that brings images onto this machine, which is
+// to be small.
+func OpenImages(dirs store.Dirs) (*image.Store, error) {
+	debug.SetMemoryLimit(image.Memory)
+	return image.Open(dirs.Images())
+}
+
+// Warn writes an error to stderr as a warning.
+func (env *Env) Warn(err error) {
+	fmt.Fprintln(env.ErrOut, report.Escape("podrun: warning: "+err.Error()))
+}
+
+// ChangedObjects are the objects that a command has made or changed.
+type ChangedObjects struct {
+	Dirs  store.Dirs
+	Names []kindnames.Query
+}
+
+// EndInterruptLine ends the line on which a terminal has just shown ^C.
+func (env *Env) EndInterruptLine() {
+	if _, terminal := tty.File(env.ErrOut); terminal {
+		fmt.Fprintln(env.ErrOut)
+	}
+}
+
+// PullBackOff is how long to wait after so many failed attempts and one more.
+func PullBackOff(attempt int) time.Duration {
+	return min(firstPullBackOff<<min(attempt, 10), lastPullBackOff)
+}
+
+// The kubelet's back-off of image pulls (pkg/kubelet: MaxContainerBackOff, imageBackOff).
+const (
+	firstPullBackOff = 10 * time.Second
+	lastPullBackOff  = 5 * time.Minute
+)
+
+// WaitHintAfter is how long a pod is waited for before the user is told what for, and how
+// often is looked whether it is something else.
+const WaitHintAfter = 10 * time.Second
+
+// BoolToInt is 1 for true.
+func BoolToInt(b bool) int {
+	if b {
+		return 1
+	}
+	return 0
+}

@@ -1,0 +1,56 @@
+package cmdutil
+
+import (
+	"errors"
+	"fmt"
+	"net"
+	"os"
+	"strings"
+	"syscall"
+	"testing"
+
+	"github.com/podrun/podrun/cli/internal/exitcode"
+	"github.com/podrun/podrun/internal/report"
+)
+
+func TestExitCode(t *testing.T) {
+	ctrlC := exitcode.Interrupted(syscall.SIGINT)
+	broken := errors.New("cannot remove pod web")
+	for name, tc := range map[string]struct {
+		err    error
+		code   int
+		unsaid string
+	}{
+		"failure":               {broken, 1, "cannot remove pod web"},
+		"usage":                 {fmt.Errorf("up: %w", UsageErrorf("up", "no file")), 2, "up: no file"},
+		"internal":              {report.New(report.Internal, "", "no kernel"), 125, "no kernel"},
+		"interrupted":           {ctrlC, 130, ""},
+		"the command's own":     {&exitcode.Error{Code: 7}, 7, ""},
+		"with a word":           {&exitcode.Error{Code: 127, Err: broken}, 127, "cannot remove pod web"},
+		"interrupted, and more": {errors.Join(nil, errors.Join(broken, ctrlC)), 130, "cannot remove pod web"},
+	} {
+		if got := exitcode.Of(tc.err); got != tc.code {
+			t.Errorf("%s: code %d, want %d", name, got, tc.code)
+		}
+		got := ""
+		if rest := exitcode.Unreported(tc.err); rest != nil {
+			got = rest.Error()
+		}
+		if got != tc.unsaid {
+			t.Errorf("%s: left to say is %q, want %q", name, got, tc.unsaid)
+		}
+	}
+}
+
+// A port that is root's has not been taken by somebody, whom ss would show.
+func TestListenHint(t *testing.T) {
+	for err, want := range map[error]string{
+		syscall.EACCES:     "are root's",
+		syscall.EADDRINUSE: "taken",
+	} {
+		err = errors.Join(&net.OpError{Op: "listen", Net: "tcp", Err: os.NewSyscallError("bind", err)})
+		if got := ListenHint(err, "taken"); !strings.HasSuffix(got, want) {
+			t.Errorf("%v: %q, want %q", err, got, want)
+		}
+	}
+}

@@ -1,0 +1,61 @@
+package cmdutil
+
+import (
+	"cmp"
+	"os"
+
+	"github.com/urfave/cli/v2"
+
+	"github.com/podrun/podrun/cli/internal/podclient"
+	"github.com/podrun/podrun/image"
+	"github.com/podrun/podrun/internal/report"
+)
+
+// NamespaceFlag is --namespace of commands for pods and objects that exist.
+func NamespaceFlag() cli.Flag {
+	return &cli.StringFlag{Name: "namespace", Aliases: []string{"n"}, Value: podclient.DefaultNamespace, Usage: "the pod's `NAMESPACE` ($PODRUN_NAMESPACE or \"default\" if not given)"}
+}
+
+// ManifestNamespaceFlag is the namespace flag of commands that read manifests.
+func ManifestNamespaceFlag() cli.Flag {
+	return &cli.StringFlag{Name: "namespace", Aliases: []string{"n"}, Value: podclient.DefaultNamespace, Usage: "the `NAMESPACE` of objects that name none ($PODRUN_NAMESPACE or \"default\" if not given); those of another are refused"}
+}
+
+// StrictFlag is --strict.
+func StrictFlag() cli.Flag {
+	return &cli.BoolFlag{Name: "strict", Usage: "refuse objects that have no effect on one machine, instead of warning of them"}
+}
+
+// PolicyFlag is --policy.
+func PolicyFlag() cli.Flag {
+	return &cli.StringFlag{Name: "policy", Usage: "refuse pods that this `LEVEL` of the Pod Security Standards does not allow: baseline or restricted"}
+}
+
+// TLSVerifyFlag is --tls-verify.
+func TLSVerifyFlag() cli.Flag {
+	return &cli.BoolFlag{Name: "tls-verify", Value: true, Usage: "--tls-verify=false lets registries speak plain HTTP or show unknown certificates"}
+}
+
+// AuthfileFlag is --authfile.
+func AuthfileFlag() cli.Flag {
+	return &cli.StringFlag{Name: "authfile", Usage: "keep and look for logins in this `FILE` (or $REGISTRY_AUTH_FILE)"}
+}
+
+// ResultFormatFlag is -o of commands that make or change objects.
+func ResultFormatFlag() cli.Flag {
+	return &cli.StringFlag{Name: "output", Aliases: []string{"o"}, Usage: "print the objects in this `FORMAT`, json or yaml, and an error as an object of kind Status"}
+}
+
+// PullOptions are what the flags and the environment say about registries.
+func (env *Env) PullOptions(c *cli.Context) (image.PullOptions, error) {
+	var o image.PullOptions
+	if c.IsSet("tls-verify") {
+		verify := c.Bool("tls-verify")
+		o.TLSVerify = &verify
+	}
+	o.AuthFile = cmp.Or(c.String("authfile"), env.Getenv("REGISTRY_AUTH_FILE"))
+	if _, err := os.Stat(o.AuthFile); o.AuthFile != "" && err != nil && c.Command.Name != "login" {
+		return o, report.New(report.Usage, "podrun login --authfile FILE makes it", "look at the file of logins: %w", err)
+	}
+	return o, nil
+}

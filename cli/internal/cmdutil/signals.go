@@ -1,0 +1,105 @@
+package cmdutil
+
+import (
+	"context"
+	"io"
+	"os"
+	"syscall"
+
+	"golang.org/x/sys/unix"
+
+	"github.com/podrun/podrun/cli/internal/exitcode"
+)
+
+// WhileRead does something that writes to out now and then, until nobody reads that
+// any more: without it a command in a pipe would stay until it has something to write.
+func WhileRead(ctx context.Context, out io.Writer, do func(context.Context) error) error {
+	ctx, cancel := context.WithCancel(ctx)
+	defer cancel()
+	done := make(chan error, 1)
+	go func() { done <- do(ctx) }()
+	select {
+	case err := <-done:
+		return err
+	case <-readerGone(out):
+		cancel()
+		<-done
+		return &exitcode.Error{Code: exitcode.BrokenPipe}
+	}
+}
+
+// readerGone is closed when out is the end of a pipe or a socket whose other end is gone.
+func readerGone(out io.Writer) <-chan struct{} {
+	gone := make(chan struct{})
+	file, ok := out.(*os.File)
+	if !ok {
+		return gone
+	}
+	go func() {
+		// Without events to wait for only errors and hang-ups end it.
+		at := []unix.PollFd{{Fd: int32(file.Fd())}}
+		for {
+			switch _, err := unix.Poll(at, -1); err {
+			case nil:
+				close(gone)
+				return
+			case unix.EINTR:
+			default:
+				return
+			}
+		}
+	}()
+	return gone
+}
+
+// Interruptible runs do and ends its context at the first signal; at the second it
+// does not wait for it any longer.
+func Interruptible(ctx context.Context, signals <-chan os.Signal, do func(context.Context) error) error {
+	ctx, cancel := context.WithCancel(ctx)
+	defer cancel()
+	done := make(chan error, 1)
+	go func() { done <- do(ctx) }()
+	select {
+	case err := <-done:
+		return err
+	case sig := <-signals:
+		cancel()
+		select {
+		case <-done:
+		case <-signals:
+		}
+		return exitcode.Interrupted(sig)
+	}
+}
+
+// TeeSignals gives every signal to two who listen.
+func TeeSignals(ctx context.Context, signals <-chan os.Signal) (a, b <-chan os.Signal) {
+	x, y := make(chan os.Signal, 8), make(chan os.Signal, 8)
+	go func() {
+		for {
+			select {
+			case <-ctx.Done():
+				return
+			case s, ok := <-signals:
+				if !ok {
+					return
+				}
+				for _, c := range []chan os.Signal{x, y} {
+					select {
+					case c <- s:
+					default: // it has more than it listens to
+					}
+				}
+			}
+		}
+	}()
+	return x, y
+}
+
+// UntilInterrupted watches something until the user ends it, or does not read what is
+// shown any more.
+func (env *Env) UntilInterrupted(ctx context.Context, watch func(context.Context) error) error {
+	signals, quiet := env.Signals(syscall.SIGINT, syscall.SIGTERM, syscall.SIGHUP)
+	defer quiet()
+	return Interruptible(ctx, signals, func(ctx context.Context) error { return WhileRead(ctx, env.Out, watch) })
+}

@@ -1,0 +1,117 @@
+// Package exitcode has podrun's exit codes and the errors that carry one.
+package exitcode
+
+import (
+	"errors"
+	"fmt"
+	"os"
+	"syscall"
+
+	"github.com/podrun/podrun/internal/report"
+)
+
+// Exit codes. The reference page of exit codes is generated from Table.
+const (
+	OK         = 0
+	Failure    = 1
+	Usage      = 2
+	Internal   = 125
+	CannotRun  = 126
+	NotFound   = 127
+	Hangup     = 129
+	SIGINT     = 130
+	BrokenPipe = 141
+	Terminated = 143
+)
+
+// Table says when each code is used.
+var Table = []struct {
+	Code int
+	When string
+}{
+	{OK, "The command did what was asked. For `up` in the foreground: the pod succeeded. For `up -d`: the pod is running, or has succeeded. In a unit of systemd: also when `up` was told to end."},
+	{Failure, "The command failed, or the pod did. With `up --exit-code-from CONTAINER` the code is that container's; `up` of a Job, and `up -d --wait`, ends with the code of the container that failed last."},
+	{Usage, "The command line or a manifest is wrong. Nothing was done."},
+	{Internal, "podrun itself could not do its part: this machine cannot run pods (`podrun doctor` says why), or `exec` could not reach the container."},
+	{CannotRun, "`exec`: the command was found but cannot be executed."},
+	{NotFound, "`exec`: the command was not found in the container."},
+	{Hangup, "The terminal was closed (SIGHUP). A pod in the foreground was stopped and removed."},
+	{SIGINT, "Interrupted by Ctrl-C (SIGINT). A pod in the foreground was stopped and removed."},
+	{BrokenPipe, "Nobody reads the output any more (SIGPIPE): `podrun events -w | head`."},
+	{Terminated, "Ended by SIGTERM. A pod in the foreground was stopped and removed."},
+}
+
+// Error ends podrun with a code of its own. Without err nothing is left to be said.
+type Error struct {
+	Code int
+	Err  error
+}
+
+func (e *Error) Error() string {
+	if e.Err == nil {
+		return fmt.Sprintf("exit with code %d", e.Code)
+	}
+	return e.Err.Error()
+}
+
+func (e *Error) Unwrap() error { return e.Err }
+
+// As returns the Error that err wraps, or nil.
+func As(err error) *Error {
+	var e *Error
+	errors.As(err, &e)
+	return e
+}
+
+// Unreported is what is left to be said of an error, or nil.
+func Unreported(err error) error {
+	if e, ok := err.(*Error); ok && e.Err == nil {
+		return nil
+	}
+	joined, ok := err.(interface{ Unwrap() []error })
+	if !ok || As(err) == nil {
+		return err
+	}
+	var rest []error
+	for _, e := range joined.Unwrap() {
+		rest = append(rest, Unreported(e))
+	}
+	return errors.Join(rest...)
+}
+
+// Of is the code for an error.
+func Of(err error) int {
+	if e := As(err); e != nil {
+		return e.Code
+	}
+	if no := (*Refused)(nil); errors.As(err, &no) {
+		return no.Code
+	}
+	switch report.ClassOf(err) {
+	case report.Usage:
+		return Usage
+	case report.Internal:
+		return Internal
+	}
+	return Failure
+}
+
+// Interrupted is the end of a command by a signal, of which the user was told.
+func Interrupted(sig os.Signal) error {
+	switch sig {
+	case syscall.SIGTERM:
+		return &Error{Code: Terminated}
+	case syscall.SIGHUP:
+		return &Error{Code: Hangup}
+	}
+	return &Error{Code: SIGINT}
+}
+
+// Refused is what a supervisor says instead, with the exit code that goes with it.
+type Refused struct {
+	Code int
+	Err  error
+}
+
+func (e *Refused) Error() string { return e.Err.Error() }
+func (e *Refused) Unwrap() error { return e.Err }

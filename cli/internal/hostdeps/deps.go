@@ -1,0 +1,106 @@
+// Package hostdeps implements cmdutil.Deps on the real host: probes, images, and the processes of
+// pods.
+package hostdeps
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"os"
+	"os/exec"
+
+	"github.com/podrun/podrun/cli/internal/cmdutil"
+	"github.com/podrun/podrun/cli/internal/exitcode"
+	"github.com/podrun/podrun/internal/host"
+	"github.com/podrun/podrun/internal/nsprobe"
+	"github.com/podrun/podrun/internal/podinit"
+	"github.com/podrun/podrun/internal/programs"
+	"github.com/podrun/podrun/internal/reexec"
+	"github.com/podrun/podrun/internal/store"
+)
+
+// Deps is the real one.
+type Deps struct{}
+
+// CheckHost runs the quick probes.
+func (Deps) CheckHost(s host.Setup) []host.Finding {
+	s.Timeout = probeTime
+	return host.Check(s)
+}
+
+// TryPod refuses a data directory that cannot hold the root file systems of pods, or a
+// kernel that does not let them be made, before there is anything of a pod. A
+// success holds until the machine starts again; the supervisor asks the same mark.
+func (Deps) TryPod(ctx context.Context, dirs store.Dirs) error {
+	mark, err := dirs.OverlayMark()
+	if err != nil {
+		return err
+	}
+	if _, err := os.Stat(mark); !errors.Is(err, fs.ErrNotExist) {
+		return err
+	}
+	ctx, cancel := context.WithTimeout(ctx, probeTime)
+	defer cancel()
+	findings := nsprobe.Run(ctx, dirs.Data)
+	if err := host.FirstFailure(findings); err != nil {
+		return err
+	}
+	if f, _ := host.FindByName(findings, host.Overlay); f.Level != host.OK {
+		return nil // the supervisor will try it itself
+	}
+	return store.WriteVolatile(mark, nil)
+}
+
+// ReplaceInBackground runs the replacer, and returns when it has ended. What it writes goes to said.
+func (Deps) ReplaceInBackground(dirs store.Dirs, p store.Pod, lock *store.FileLock, said io.Writer, _ func() error) error {
+	err := reexec.ReplacerCommand(dirs, p, lock, said).Run()
+	if exit := (*exec.ExitError)(nil); errors.As(err, &exit) && exit.Exited() {
+		return &exitcode.Error{Code: exit.ExitCode()} // it has written why
+	}
+	if err != nil {
+		return fmt.Errorf("replace pod %s: %w", p.Name, err)
+	}
+	return nil
+}
+
+// Prespawn begins a pod's first process where podrun has been before, in directories that
+// nobody else could have put something into.
+func (Deps) Prespawn(dirs store.Dirs) *podinit.Prespawn {
+	program, ok := programs.FindSupervisor(dirs)
+	if !ok || errors.Join(store.Trusted(dirs.Data), store.Trusted(dirs.Runtime)) != nil {
+		return nil
+	}
+	return podinit.StartPrespawn(program, dirs)
+}
+
+// PodIDs returns the user and group ids that pods can have.
+func (Deps) PodIDs() host.IDs { return host.FindIDs() }
+
+// CheckHugePages returns why a pod cannot have so many bytes of each page size.
+func (Deps) CheckHugePages(need map[string]int64) error { return host.HugePages(need) }
+
+// SecurityModules returns the kernel's security modules.
+func (Deps) SecurityModules() (host.AppArmor, host.SELinux) {
+	return host.FindAppArmor(), host.FindSELinux()
+}
+
+// OpenImages opens the image store.
+func (Deps) OpenImages(dirs store.Dirs) (cmdutil.ImageStore, error) { return cmdutil.OpenImages(dirs) }
+
+// NewLauncher returns the launcher of pods, with the supervisor's program unpacked.
+func (Deps) NewLauncher(dirs store.Dirs) (cmdutil.PodLauncher, error) {
+	programs, err := programs.Programs(dirs)
+	return &launcher{dirs, programs}, err
+}
+
+// StartPuller starts a process that pulls the images of a pod, and hands it the pod's lock.
+func (Deps) StartPuller(dirs store.Dirs, p store.Pod, wishes cmdutil.PullerOptions, lock *os.File) error {
+	text, err := json.Marshal(wishes)
+	if err != nil {
+		return fmt.Errorf("encode how to pull: %w", err)
+	}
+	return reexec.StartPuller(dirs, p, string(text), lock)
+}

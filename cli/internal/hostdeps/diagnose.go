@@ -1,0 +1,66 @@
+package hostdeps
+
+import (
+	"context"
+	"fmt"
+	"os"
+	"path/filepath"
+	"time"
+
+	"github.com/podrun/podrun/cli/internal/admission"
+	"github.com/podrun/podrun/image"
+	"github.com/podrun/podrun/internal/delegation"
+	"github.com/podrun/podrun/internal/host"
+	"github.com/podrun/podrun/internal/nsprobe"
+	"github.com/podrun/podrun/internal/report"
+	"github.com/podrun/podrun/internal/systemd"
+)
+
+// probeTime is how long `up` waits for a probe: to an end of what hangs, and longer than
+// anything takes on a small board that starts thirty pods at once.
+const probeTime = time.Minute
+
+// DiagnoseHost is check with everything else that can be found out.
+func (Deps) DiagnoseHost(ctx context.Context, s host.Setup) []host.Finding {
+	// Earlier than the others, to have tidied up by then.
+	ctx, cancel := context.WithTimeout(ctx, host.Timeout*3/4)
+	defer cancel()
+	more := nsprobe.Probes(ctx, func() (string, error) { return lowestDir(s.Data), s.DirsErr })
+	more = append(more, host.Probe{Name: "service manager", Run: func() host.Finding { return managerFinding(ctx) }},
+		host.Probe{Name: host.Registries, Run: registriesFinding},
+		host.Probe{Name: "SELinux", Run: func() host.Finding { return admission.SELinuxFinding(host.FindSELinux()) }})
+	return host.Check(s, more...)
+}
+
+// managerFinding asks the service manager that is to give pods their scopes.
+func managerFinding(ctx context.Context) host.Finding {
+	m, ok := delegation.FindManager()
+	if !ok {
+		return host.Finding{Level: host.OK, Detail: "there is none for this user, and none is asked"}
+	}
+	version, err := systemd.Version(ctx, m)
+	if err != nil {
+		return host.Finding{Level: host.Warning, Detail: fmt.Sprintf("systemd cannot give pods a scope: %v", err), Cure: "look for why: systemctl --user status, journalctl --user -n 20"}
+	}
+	return host.Finding{Level: host.OK, Detail: "systemd " + version + " answers at " + m.Socket}
+}
+
+// registriesFinding looks at what decides where images come from.
+func registriesFinding() host.Finding {
+	detail, err := image.DescribeRegistries()
+	if err != nil {
+		return host.Finding{Level: host.Warning, Detail: "images cannot be pulled: " + err.Error(), Cure: report.Hint(err)}
+	}
+	return host.Finding{Level: host.OK, Detail: detail}
+}
+
+// lowestDir is dir or the lowest directory above it that is there.
+func lowestDir(dir string) string {
+	for dir != filepath.Dir(dir) {
+		if st, err := os.Stat(dir); err == nil && st.IsDir() {
+			break
+		}
+		dir = filepath.Dir(dir)
+	}
+	return dir
+}

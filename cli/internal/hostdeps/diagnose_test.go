@@ -1,0 +1,108 @@
+package hostdeps
+
+import (
+	"context"
+	"net"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/podrun/podrun/internal/host"
+	"github.com/podrun/podrun/internal/store"
+	"github.com/podrun/podrun/internal/testenv"
+)
+
+// A pod's namespaces are tried once after each start of the machine, and nothing but
+// the mark of it stays.
+func TestTryOnce(t *testing.T) {
+	testenv.Need(t, testenv.Pods)
+	base := t.TempDir()
+	dirs := store.Dirs{Data: filepath.Join(base, "data"), Runtime: filepath.Join(base, "run")}
+	for _, d := range []string{dirs.Data, dirs.Runtime} {
+		if err := os.Mkdir(d, 0o700); err != nil {
+			t.Fatal(err)
+		}
+	}
+	mark, err := dirs.OverlayMark()
+	if err != nil {
+		t.Fatal(err)
+	}
+	marked := func() bool {
+		_, err := os.Stat(mark)
+		return err == nil
+	}
+
+	// What cannot be tried is left to the supervisor.
+	if err := os.Chmod(dirs.Data, 0o500); err != nil {
+		t.Fatal(err)
+	}
+	if err := (Deps{}).TryPod(t.Context(), dirs); err != nil || marked() {
+		t.Errorf("tried nothing: %v, marked: %v", err, marked())
+	}
+	if err := os.Chmod(dirs.Data, 0o700); err != nil {
+		t.Fatal(err)
+	}
+	if err := (Deps{}).TryPod(t.Context(), dirs); err != nil || !marked() {
+		t.Errorf("tried: %v, marked: %v", err, marked())
+	}
+	if left, err := os.ReadDir(dirs.Data); err != nil || len(left) > 0 {
+		t.Errorf("left: %v, %v", left, err)
+	}
+	// With the mark nothing is tried, not even the directory is looked into.
+	if err := os.Chmod(dirs.Data, 0); err != nil {
+		t.Fatal(err)
+	}
+	defer os.Chmod(dirs.Data, 0o700)
+	if err := (Deps{}).TryPod(t.Context(), dirs); err != nil {
+		t.Errorf("tried again: %v", err)
+	}
+}
+
+func TestLowestDir(t *testing.T) {
+	base := t.TempDir()
+	file := filepath.Join(base, "file")
+	if err := os.WriteFile(file, nil, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	for path, want := range map[string]string{
+		base: base, base + "/no/such": base, file + "/x": base, "/nosuch/x": "/",
+	} {
+		if got := lowestDir(path); got != want {
+			t.Errorf("%s: got %s, want %s", path, got, want)
+		}
+	}
+}
+
+// A manager that answers is fine, and so is none.
+func TestManager(t *testing.T) {
+	if f := managerFinding(t.Context()); f.Detail == "" || (f.Level == host.OK) != (f.Cure == "") {
+		t.Errorf("got %+v", f)
+	}
+}
+
+// A service manager that accepts and says nothing is a warning, in time.
+func TestAManagerThatHangs(t *testing.T) {
+	dir, err := os.MkdirTemp("", "run-") // short: a socket's path has 108 bytes
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { os.RemoveAll(dir) })
+	if err := os.Mkdir(filepath.Join(dir, "systemd"), 0o700); err != nil {
+		t.Fatal(err)
+	}
+	l, err := net.Listen("unix", filepath.Join(dir, "systemd/private"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { l.Close() })
+	t.Setenv("XDG_RUNTIME_DIR", dir)
+	ctx, cancel := context.WithTimeout(t.Context(), 200*time.Millisecond)
+	defer cancel()
+	start := time.Now()
+	f := managerFinding(ctx)
+	if f.Level != host.Warning || !strings.HasSuffix(f.Detail, "it does not answer") || f.Cure == "" || time.Since(start) > time.Minute {
+		t.Errorf("after %v: %+v", time.Since(start), f)
+	}
+}

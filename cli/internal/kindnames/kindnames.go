@@ -1,0 +1,113 @@
+// Package kindnames maps kubectl's words to kinds of objects.
+package kindnames
+
+import (
+	"slices"
+	"strings"
+
+	"github.com/podrun/podrun/pod"
+)
+
+// Kind is a kind of object as words name it.
+type Kind struct {
+	Kind  pod.ObjectKind
+	Words []string // the first is what messages say
+}
+
+// All are the kinds that are kept, with kubectl's words for them.
+func All() []Kind {
+	return []Kind{
+		{pod.KindConfigMap, []string{"configmap", "configmaps", "cm"}},
+		{pod.KindSecret, []string{"secret", "secrets"}},
+		{pod.KindClaim, []string{"persistentvolumeclaim", "persistentvolumeclaims", "pvc"}},
+		{pod.KindService, []string{"service", "services", "svc"}},
+		{pod.KindNamespace, []string{"namespace", "namespaces", "ns"}},
+		{pod.KindDeployment, []string{"deployment.apps", "deployment", "deployments", "deploy", "deployments.apps"}},
+		{pod.KindReplicaSet, []string{"replicaset.apps", "replicaset", "replicasets", "rs", "replicasets.apps"}},
+		{pod.KindStatefulSet, []string{"statefulset.apps", "statefulset", "statefulsets", "sts", "statefulsets.apps"}},
+		{pod.KindDaemonSet, []string{"daemonset.apps", "daemonset", "daemonsets", "ds", "daemonsets.apps"}},
+		{pod.KindJob, []string{"job.batch", "job", "jobs", "jobs.batch"}},
+		{pod.KindCronJob, []string{"cronjob.batch", "cronjob", "cronjobs", "cj", "cronjobs.batch"}},
+	}
+}
+
+// IsWorkload says whether objects of a kind make pods.
+func IsWorkload(k pod.ObjectKind) bool { return slices.Contains(pod.Workloads(), k) }
+
+// Of is the word for a kind.
+func Of(k pod.ObjectKind) string {
+	for _, o := range All() {
+		if o.Kind == k {
+			return o.Words[0]
+		}
+	}
+	return string(k)
+}
+
+// ParseObjects takes the words for objects that are kept apart: a kind and names, or
+// KIND/NAME. ok is false if they are about something else.
+func ParseObjects(words []string) (kind pod.ObjectKind, names []string, ok bool) {
+	if len(words) == 0 {
+		return "", nil, false
+	}
+	first, name, slashed := strings.Cut(words[0], "/")
+	for _, o := range All() {
+		if slices.Contains(o.Words, strings.ToLower(first)) {
+			kind, ok = o.Kind, true
+		}
+	}
+	if !slashed {
+		return kind, words[1:], ok
+	}
+	names = []string{name}
+	for _, word := range words[1:] {
+		names = append(names, strings.TrimPrefix(word, first+"/"))
+	}
+	return kind, names, ok
+}
+
+// Lookup are the kinds that a word names, of which "" are pods; nil if it names none.
+func Lookup(word string) []pod.ObjectKind {
+	switch strings.ToLower(word) {
+	case "pods", "pod", "po":
+		return []pod.ObjectKind{""}
+	case "all":
+		return append([]pod.ObjectKind{"", pod.KindService}, pod.Workloads()...)
+	}
+	if kind, _, ok := ParseObjects([]string{word}); ok {
+		return []pod.ObjectKind{kind}
+	}
+	return nil
+}
+
+// ParsePods takes the words for pods: pod NAME..., or pod/NAME.
+func ParsePods(words []string) (about bool, names []string) {
+	if len(words) == 0 {
+		return false, nil
+	}
+	if slices.Contains([]string{"pod", "pods", "po"}, words[0]) {
+		return true, words[1:]
+	}
+	for _, kind := range []string{"pod/", "pods/", "po/"} {
+		if len(words[0]) > len(kind) && words[0][:len(kind)] == kind {
+			return true, words
+		}
+	}
+	return false, nil
+}
+
+// Display is an object as messages have it: configmap/web.
+func Display(o *pod.Object) string { return Of(o.Kind) + "/" + o.Name }
+
+// ObjectRef is an object that is to be deleted.
+type ObjectRef struct {
+	Kind            pod.ObjectKind
+	Namespace, Name string
+}
+
+// Query is what the words of get ask for, of one kind.
+type Query struct {
+	Kind      pod.ObjectKind // "" are pods
+	Names     []string       // none are all
+	Namespace string         // of the names; "" is that of the command
+}

@@ -1,0 +1,98 @@
+package kindnames
+
+import (
+	"cmp"
+	"slices"
+	"strings"
+
+	"github.com/podrun/podrun/internal/report"
+)
+
+// UnknownError is the error for a word of `get` that is no kind.
+func UnknownError(word string) error {
+	return report.New(report.Usage, cmp.Or(UnsupportedHint(word), "podrun get --help lists the kinds"), "get does not know the kind %q", word)
+}
+
+// UnsupportedError is the error for a word of kubectl's for a kind that podrun keeps no objects of; nil
+// for any other word.
+func UnsupportedError(word string) error {
+	k := Unsupported(word)
+	if k == nil {
+		return nil
+	}
+	return report.New(report.Usage, k.Hint, "podrun keeps no %s objects", k.kind)
+}
+
+// UnsupportedHint is where to find what kubectl's words stand for that are no kinds here; "" if
+// they may be names of pods.
+func UnsupportedHint(word string) string {
+	if k := Unsupported(word); k != nil {
+		return k.Hint
+	}
+	return ""
+}
+
+// UnsupportedKind is a kind of Kubernetes that podrun keeps no objects of.
+type UnsupportedKind struct {
+	kind, Hint string
+	words      string // kubectl's: singular, plural, short
+}
+
+// Unsupported finds the kind that a word names, with or without its group; nil if it names
+// none of these.
+func Unsupported(word string) *UnsupportedKind {
+	word, _, _ = strings.Cut(strings.ToLower(word), "/")
+	if bare, group, ok := strings.Cut(word, "."); ok && (strings.HasSuffix(group, ".k8s.io") || slices.Contains([]string{"autoscaling", "policy", "apps"}, group)) {
+		word = bare
+	}
+	for _, k := range unsupportedKinds() {
+		if slices.Contains(strings.Fields(k.words), word) {
+			return &k
+		}
+	}
+	return nil
+}
+
+func unsupportedKinds() []UnsupportedKind {
+	const (
+		noServer   = "podrun has no API server: what a pod may do is bounded by what its user may"
+		noScaling  = "replicas in the manifest are what runs: nothing is scaled on one machine"
+		oneRuntime = "podrun runs all pods of this machine in one way"
+		ports      = "a hostPort of a pod or a Service of type NodePort opens a port"
+		claims     = "podrun get pvc shows the claims, podrun volume ls the volumes"
+		bounds     = "limits in the manifest bound a pod: podrun top shows what is used"
+		addresses  = "podrun describe service shows the addresses of the pods behind a service"
+	)
+	return []UnsupportedKind{
+		{"Event", "podrun events shows the events", "event events ev"},
+		{"Node", "there is one node, this machine: podrun doctor checks it", "node nodes no"},
+		{"Ingress", ports, "ingress ingresses ing"},
+		{"IngressClass", ports, "ingressclass ingressclasses"},
+		{"NetworkPolicy", "podrun does not filter what pods send to each other", "networkpolicy networkpolicies netpol"},
+		{"Endpoints", addresses, "endpoints ep"},
+		{"EndpointSlice", addresses, "endpointslice endpointslices"},
+		{"HorizontalPodAutoscaler", noScaling, "horizontalpodautoscaler horizontalpodautoscalers hpa"},
+		{"PodDisruptionBudget", "a single machine cannot be drained while pods run on it", "poddisruptionbudget poddisruptionbudgets pdb"},
+		{"PersistentVolume", claims, "persistentvolume persistentvolumes pv"},
+		{"StorageClass", claims, "storageclass storageclasses sc"},
+		{"ServiceAccount", noServer, "serviceaccount serviceaccounts sa"},
+		{"Role", noServer, "role roles"},
+		{"RoleBinding", noServer, "rolebinding rolebindings"},
+		{"ClusterRole", noServer, "clusterrole clusterroles"},
+		{"ClusterRoleBinding", noServer, "clusterrolebinding clusterrolebindings"},
+		{"CustomResourceDefinition", noServer, "customresourcedefinition customresourcedefinitions crd crds"},
+		{"APIService", noServer, "apiservice apiservices"},
+		{"CertificateSigningRequest", noServer, "certificatesigningrequest certificatesigningrequests csr"},
+		{"MutatingWebhookConfiguration", noServer, "mutatingwebhookconfiguration mutatingwebhookconfigurations"},
+		{"ValidatingWebhookConfiguration", noServer, "validatingwebhookconfiguration validatingwebhookconfigurations"},
+		{"Lease", noServer, "lease leases"},
+		{"ComponentStatus", "podrun doctor checks this machine", "componentstatus componentstatuses cs"},
+		{"LimitRange", bounds, "limitrange limitranges limits"},
+		{"ResourceQuota", bounds, "resourcequota resourcequotas quota"},
+		{"PriorityClass", oneRuntime, "priorityclass priorityclasses pc"},
+		{"RuntimeClass", oneRuntime, "runtimeclass runtimeclasses"},
+		{"ReplicationController", "podrun get deployments,rs shows what makes pods", "replicationcontroller replicationcontrollers rc"},
+		{"ControllerRevision", "podrun get deployments,sts,ds shows what makes pods", "controllerrevision controllerrevisions"},
+		{"PodTemplate", "podrun get deployments,rs shows what makes pods", "podtemplate podtemplates"},
+	}
+}

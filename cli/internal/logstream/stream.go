@@ -1,0 +1,168 @@
+// Package logstream follows the output of a pod's containers.
+package logstream
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"sync"
+	"time"
+
+	"github.com/podrun/podrun/cli/internal/cmdutil"
+	"github.com/podrun/podrun/cli/internal/dirwatch"
+	"github.com/podrun/podrun/cli/internal/podview"
+	"github.com/podrun/podrun/internal/crilog"
+	"github.com/podrun/podrun/internal/store"
+	"github.com/podrun/podrun/pod"
+)
+
+// Stream is the output of one container on its way to the user.
+type Stream struct {
+	Container *pod.Container
+	init      bool
+	first     int       // the first attempt to show
+	Tail      int       // of that one only so many lines; -1: all
+	Since     time.Time // only what was written from then on; zero: all
+	Sink      crilog.Sink
+	Missed    func() // is told of lines that were rotated away before they were shown
+
+	once  sync.Once
+	done  chan struct{} // closed: the container writes nothing any more
+	shown chan struct{} // closed: all it wrote has been shown
+}
+
+// NewOne returns the stream of one container.
+func NewOne(c *pod.Container, init bool, sink crilog.Sink) *Stream {
+	return &Stream{Container: c, init: init, Tail: -1, Sink: sink, done: make(chan struct{}), shown: make(chan struct{})}
+}
+
+// Selection is what of the first attempt is shown.
+func (s *Stream) Selection() crilog.Selection { return crilog.Selection{Tail: s.Tail, Since: s.Since} }
+
+func (s *Stream) end() { s.once.Do(func() { close(s.done) }) }
+
+// isLast says whether a container will not write any more after a status in which
+// it has terminated.
+func (s *Stream) isLast(policy pod.RestartPolicy, st *pod.ContainerStatus) bool {
+	end := st.State.Terminated
+	policy = cmp.Or(s.Container.RestartPolicy, policy)
+	switch {
+	case end == nil || s.Container.Sidecar || len(s.Container.RestartRules) > 0:
+		return false // of one with rules the end of the pod is waited for
+	case policy == pod.RestartNever:
+		return true
+	}
+	return end.ExitCode == 0 && (s.init || policy == pod.RestartOnFailure)
+}
+
+// Follow shows what the streams' containers write until each has written its last
+// line: each init container's output before that of those that start after it, the
+// rest as it comes. note tells it of states; ended is closed when the pod's
+// processes are gone.
+func Follow(ctx context.Context, p store.Pod, streams []*Stream, ended <-chan struct{}) error {
+	dirs := make([]string, len(streams))
+	for i, s := range streams {
+		dirs[i] = p.LogDir(s.Container.Name)
+	}
+	watcher := dirwatch.Watch(dirs...)
+	defer watcher.Close()
+	stopped := make(chan struct{})
+	defer close(stopped)
+	go func() {
+		select {
+		case <-ended:
+			for _, s := range streams {
+				s.end()
+			}
+		case <-stopped:
+		}
+	}()
+	errs := make([]error, len(streams))
+	var all sync.WaitGroup
+	for i, s := range streams {
+		f := &crilog.Follower{Dir: dirs[i], First: s.first, Selection: s.Selection(), Wake: watcher.Wake(dirs[i]), Done: s.done, Sink: s.Sink, OnSkipped: s.Missed}
+		all.Go(func() {
+			defer close(s.shown)
+			awaitInits(ctx, streams[:i])
+			errs[i] = errors.Join(f.Run(ctx), podview.Finish(s.Sink))
+		})
+	}
+	all.Wait()
+	return errors.Join(errs...)
+}
+
+// awaitInits waits until everything has been shown of the init containers among
+// streams that had to end before the next container could start.
+func awaitInits(ctx context.Context, streams []*Stream) {
+	for _, s := range streams {
+		if !s.init || s.Container.Sidecar {
+			continue
+		}
+		select {
+		case <-s.shown:
+		case <-ctx.Done():
+		}
+	}
+}
+
+// EndFinished ends the streams of containers that have written their last line.
+func EndFinished(streams []*Stream, policy pod.RestartPolicy, st *pod.Status) {
+	for _, s := range streams {
+		if c, ok := st.Container(s.Container.Name); ok && s.isLast(policy, c) {
+			s.end()
+		}
+	}
+}
+
+// New returns the streams of all containers of a plan, init containers first.
+func New(plan *pod.Plan, sink func(*pod.Container) crilog.Sink) []*Stream {
+	var streams []*Stream
+	for i := range plan.InitContainers {
+		streams = append(streams, NewOne(&plan.InitContainers[i], true, sink(&plan.InitContainers[i])))
+	}
+	for i := range plan.Containers {
+		streams = append(streams, NewOne(&plan.Containers[i], false, sink(&plan.Containers[i])))
+	}
+	return streams
+}
+
+// FromLatest lets streams begin with the instances of now.
+func FromLatest(p store.Pod, streams []*Stream) {
+	for _, s := range streams {
+		// A directory that cannot be listed is the follower's to complain of.
+		if all, err := crilog.Attempts(p.LogDir(s.Container.Name)); err == nil && len(all) > 0 {
+			s.first = all[len(all)-1]
+		}
+	}
+}
+
+// AllDone reports whether no container of the streams writes any more.
+func AllDone(streams []*Stream) bool {
+	return !slices.ContainsFunc(streams, func(s *Stream) bool {
+		select {
+		case <-s.done:
+			return false
+		default:
+			return true
+		}
+	})
+}
+
+// MissedLines tells of lines that were rotated away before they could be shown.
+func MissedLines(env *cmdutil.Env, name, container string) func() {
+	return func() {
+		fmt.Fprintf(env.ErrOut, "podrun: lines of pod/%s/%s are missing here: it wrote them faster than they could be shown, and its log was rotated\n", name, container)
+	}
+}
+
+// IsInit says whether a container is in the plan's list of init containers.
+func IsInit(plan *pod.Plan, name string) bool {
+	for _, c := range plan.InitContainers {
+		if c.Name == name {
+			return true
+		}
+	}
+	return false
+}

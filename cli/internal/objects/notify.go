@@ -1,0 +1,62 @@
+package objects
+
+import (
+	"context"
+	"fmt"
+	"sync"
+
+	"github.com/podrun/podrun/cli/internal/cmdutil"
+	"github.com/podrun/podrun/cli/internal/podclient"
+	"github.com/podrun/podrun/internal/report"
+	"github.com/podrun/podrun/internal/store"
+	"github.com/podrun/podrun/internal/wire"
+	"github.com/podrun/podrun/pod"
+)
+
+// NotifyPods tells living pods of objects that are not what they were, if they refer to
+// them, so that nobody has to look again and again. A pod that cannot be told is said,
+// and no failure: it looks when it starts a container.
+func NotifyPods(ctx context.Context, env *cmdutil.Env, dirs store.Dirs, changed []*pod.Object) {
+	if len(changed) == 0 {
+		return
+	}
+	places, err := dirs.Pods()
+	if err != nil {
+		report.Print(env.ErrOut, err)
+		return
+	}
+	var all sync.WaitGroup
+	failed := make([]error, len(places))
+	for i, p := range places {
+		all.Go(func() { failed[i] = notifyPod(ctx, p, changed) })
+	}
+	all.Wait()
+	for i, err := range failed {
+		if err != nil {
+			fmt.Fprintf(env.ErrOut, "podrun: warning: pod %s has not heard of the change: %s\n", places[i].Name, report.Escape(err.Error()))
+		}
+	}
+}
+
+// notifyPod tells one pod of the objects that it refers to.
+func notifyPod(ctx context.Context, p store.Pod, changed []*pod.Object) error {
+	if !p.Alive() {
+		return nil
+	}
+	plan, err := p.Plan()
+	if err != nil {
+		return nil // it is being made or removed
+	}
+	ctx, cancel := context.WithTimeout(ctx, podclient.NotifyTime)
+	defer cancel()
+	for _, o := range changed {
+		if o.Namespace != p.Namespace || !plan.Refers(o.Kind, o.Name) {
+			continue
+		}
+		req := wire.Request{Verb: wire.Changed, Changed: &wire.ChangedRequest{Kind: o.Kind, Name: o.Name}}
+		if err := podclient.Retry(ctx, p, func() error { return podclient.Notify(ctx, p, req) }); err != nil && p.Alive() {
+			return err
+		}
+	}
+	return nil
+}

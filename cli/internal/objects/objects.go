@@ -1,0 +1,170 @@
+// Package objects stores and removes ConfigMaps, Secrets, Services, claims and workloads, and
+// notifies the pods that refer to them.
+package objects
+
+import (
+	"crypto/rand"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/podrun/podrun/cli/internal/cmdutil"
+	"github.com/podrun/podrun/cli/internal/kindnames"
+	"github.com/podrun/podrun/internal/host"
+	"github.com/podrun/podrun/internal/report"
+	"github.com/podrun/podrun/internal/store"
+	"github.com/podrun/podrun/manifest"
+	"github.com/podrun/podrun/manifest/conversion"
+	"github.com/podrun/podrun/netns/hostport"
+	"github.com/podrun/podrun/pod"
+)
+
+// Apply makes the objects of manifests those of the machine. All are looked at before one
+// is changed. It says what became of each, as kubectl apply does, and returns those that
+// are not what they were.
+func Apply(env *cmdutil.Env, dirs store.Dirs, objects []manifest.Object, said io.Writer) ([]*pod.Object, error) {
+	if len(objects) == 0 {
+		return nil, nil
+	}
+	lock, err := dirs.LockObjects()
+	if err != nil {
+		return nil, fmt.Errorf("cannot keep objects: %w", err)
+	}
+	defer lock.Close()
+	var changes []Change
+	var errs []error
+	for i := range objects {
+		k, err := Compare(env, dirs, &objects[i])
+		changes, errs = append(changes, k), append(errs, err)
+	}
+	if err := errors.Join(errs...); err != nil {
+		return nil, err
+	}
+	if err := assignAddresses(dirs, changes); err != nil {
+		return nil, err
+	}
+	var secrets []*pod.Object
+	for _, k := range changes {
+		secrets = append(secrets, k.Object)
+	}
+	WarnOfDisk(env, dirs, secrets)
+	var changed []*pod.Object
+	for _, k := range changes {
+		if k.Verb != "unchanged" {
+			if err := dirs.PutObject(k.Object); err != nil {
+				return changed, fmt.Errorf("cannot keep %s: %w", kindnames.Display(k.Object), err)
+			}
+			changed = append(changed, k.Object)
+		}
+		fmt.Fprintf(said, "%s %s\n", kindnames.Display(k.Object), k.Verb)
+	}
+	return changed, nil
+}
+
+// assignAddresses gives new Services the addresses that they need.
+func assignAddresses(dirs store.Dirs, changes []Change) error {
+	all, err := dirs.Objects(pod.KindService, "")
+	if err != nil {
+		return fmt.Errorf("cannot give addresses to Services: %w", err)
+	}
+	networks := dirs.Networks(all)
+	var errs []error
+	for _, k := range changes {
+		if k.Object.Kind != pod.KindService || k.Verb == "unchanged" {
+			continue
+		}
+		if k.Verb == "configured" {
+			networks.Renumber(k.Object.Service)
+		}
+		if err := networks.GiveAddresses(k.Object, all); err != nil {
+			errs = append(errs, report.New(report.Usage, "leave spec.clusterIP out, and podrun chooses an address", "cannot keep %s: %w", kindnames.Display(k.Object), err))
+		}
+		if err := assignNodePorts(k, all); err != nil {
+			errs = append(errs, err)
+		}
+		all = append(all, k.Object)
+	}
+	return errors.Join(errs...)
+}
+
+// Change is one object and what becomes of it.
+type Change struct {
+	Object *pod.Object
+	Verb   string // created, configured, unchanged
+}
+
+// Compare holds an object against what is kept of its name.
+func Compare(env *cmdutil.Env, dirs store.Dirs, o *manifest.Object) (Change, error) {
+	next := o.Stored
+	old, err := dirs.Object(next.Kind, next.Namespace, next.Name)
+	if errors.Is(err, fs.ErrNotExist) {
+		next.UID, next.CreatedAt, next.Revision = NewUID(), time.Now().UTC(), 1
+		return Change{next, "created"}, nil
+	}
+	if err != nil {
+		return Change{}, fmt.Errorf("cannot keep %s: %w", kindnames.Display(next), err)
+	}
+	if err := manifest.ValidateObjectUpdate(o, old); err != nil {
+		return Change{}, report.New(report.Failure, fmt.Sprintf("podrun delete %s %s removes it, for another to be made", kindnames.Of(next.Kind), next.Name), "cannot change %s\n%w", kindnames.Display(next), err)
+	}
+	conversion.PreserveFrom(old, next)
+	if conversion.Equal(old, next) {
+		return Change{old, "unchanged"}, nil
+	}
+	next.Revision++
+	return Change{next, "configured"}, nil
+}
+
+// assignNodePorts gives a Service its ports of the machine. One that it names must be free, or
+// another's pods have it, which is found out among the Services.
+func assignNodePorts(k Change, all []*pod.Object) error {
+	if k.Object.Service == nil || !k.Object.Service.Type.OpensPorts() {
+		return nil
+	}
+	for _, p := range k.Object.Service.Ports {
+		if p.NodePort == 0 {
+			continue
+		}
+		if err := checkPortFree(p.Protocol, int(p.NodePort)); err != nil {
+			return report.New(report.Failure, "ss -lnp shows by which; leave nodePort out, and podrun chooses a free one", "cannot keep %s: %w", kindnames.Display(k.Object), err)
+		}
+	}
+	if err := k.Object.GivePorts(all, checkPortFree); err != nil {
+		return report.New(report.Usage, "leave nodePort out, and podrun chooses a free one", "cannot keep %s: %w", kindnames.Display(k.Object), err)
+	}
+	return nil
+}
+
+// checkPortFree says whether no program has a port but pods of the user's own, which share it.
+func checkPortFree(protocol string, port int) error {
+	file, err := hostport.Bind(hostport.Port{Protocol: strings.ToLower(protocol), Number: port, Shared: true})
+	if err != nil {
+		return err
+	}
+	return file.Close()
+}
+
+// NewUID makes a random UUID (RFC 9562, version 4).
+func NewUID() string {
+	var b [16]byte
+	rand.Read(b[:]) // never fails
+	b[6], b[8] = b[6]&0x0f|0x40, b[8]&0x3f|0x80
+	return fmt.Sprintf("%x-%x-%x-%x-%x", b[:4], b[4:6], b[6:8], b[8:10], b[10:])
+}
+
+// WarnOfDisk says that Secrets would not be kept in memory.
+func WarnOfDisk(env *cmdutil.Env, dirs store.Dirs, objects []*pod.Object) {
+	if slices.ContainsFunc(objects, func(o *pod.Object) bool { return o.Kind == pod.KindSecret }) && onDisk(dirs.Runtime) {
+		fmt.Fprintf(env.ErrOut, "podrun: warning: secrets are written to a disk: %s is not in memory; set XDG_RUNTIME_DIR to a directory on a tmpfs\n", dirs.Runtime)
+	}
+}
+
+// onDisk says whether what is written to a directory ends on a disk.
+func onDisk(dir string) bool {
+	fs, err := host.StatFS(dir)
+	return err == nil && !fs.Memory
+}

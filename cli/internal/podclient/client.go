@@ -1,0 +1,88 @@
+// Package podclient is the client of a pod's control socket: it finds the supervisor, sends
+// requests, and runs commands in containers. The fast path (cli/quick) links it, too, so it knows
+// neither flags nor manifests.
+package podclient
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"os"
+	"time"
+
+	"golang.org/x/sys/unix"
+
+	"github.com/podrun/podrun/internal/store"
+	"github.com/podrun/podrun/internal/wire"
+)
+
+const (
+	// AnswerTime is how long a living pod's supervisor may take to open its socket.
+	AnswerTime = 10 * time.Second
+	// PollTime is between two looks at what nobody tells of.
+	PollTime = 5 * time.Millisecond
+)
+
+// ErrNotRunning says that the pod has no processes.
+var ErrNotRunning = errors.New("the pod is not running")
+
+// Ask sends a request to the pod's supervisor. A pod that was started this moment
+// is waited for. The connection ends with ctx.
+func Ask(ctx context.Context, p store.Pod, req wire.Request, files ...*os.File) (*net.UnixConn, error) {
+	for {
+		conn, err := dial(ctx, p)
+		if err != nil {
+			return nil, err
+		}
+		err = wire.WriteRequest(conn, req, files...)
+		if err == nil {
+			return conn, nil
+		}
+		conn.Close()
+		if !IsHangup(err) { // it is ending: dial sees when it has
+			return nil, fmt.Errorf("ask the supervisor of pod %s: %w", p.Name, err)
+		}
+		if err := Sleep(ctx, PollTime); err != nil {
+			return nil, err
+		}
+	}
+}
+
+// IsHangup says whether an error is the other side's end.
+func IsHangup(err error) bool {
+	return errors.Is(err, io.EOF) || errors.Is(err, unix.ECONNRESET) || errors.Is(err, unix.EPIPE)
+}
+
+func dial(ctx context.Context, p store.Pod) (*net.UnixConn, error) {
+	deadline := time.Now().Add(AnswerTime)
+	for {
+		conn, err := p.Dial()
+		if err == nil {
+			context.AfterFunc(ctx, func() { conn.Close() })
+			return conn, nil
+		}
+		if !p.Alive() {
+			return nil, ErrNotRunning
+		}
+		if time.Now().After(deadline) {
+			return nil, err
+		}
+		if err := Sleep(ctx, PollTime); err != nil {
+			return nil, err
+		}
+	}
+}
+
+// Sleep waits, or returns why it must not.
+func Sleep(ctx context.Context, d time.Duration) error {
+	t := time.NewTimer(d)
+	defer t.Stop()
+	select {
+	case <-ctx.Done():
+		return ctx.Err()
+	case <-t.C:
+		return nil
+	}
+}

@@ -1,0 +1,246 @@
+package podclient
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"os"
+	"sync"
+	"sync/atomic"
+	"syscall"
+
+	"github.com/podrun/podrun/cli/internal/exitcode"
+	"github.com/podrun/podrun/cli/internal/tty"
+	"github.com/podrun/podrun/internal/report"
+	"github.com/podrun/podrun/internal/store"
+	"github.com/podrun/podrun/internal/wire"
+)
+
+// Command is one command in a container, seen from here: the connection to the supervisor,
+// and our ends of the pipes or of the terminal.
+type Command struct {
+	Pod       store.Pod
+	Container string
+	Stdin     bool     // pass In on
+	Terminal  *os.File // ours, if the command gets one
+	Keys      []byte   // leave the command behind
+
+	In       io.Reader
+	Out, Err io.Writer
+	Signals  func(...os.Signal) (arrived <-chan os.Signal, stop func()) // Signals
+
+	detached atomic.Bool
+	conn     *net.UnixConn
+}
+
+// Interrupted is the end of a command by a signal to podrun.
+type Interrupted struct{ Signal os.Signal }
+
+func (e *Interrupted) Error() string { return "interrupted by " + e.Signal.String() }
+
+// Run starts the command, passes everything on and returns its exit code.
+func (x *Command) Run(ctx context.Context, req wire.ExecRequest) (int, error) {
+	stdin, outlets, theirs, err := x.pipes()
+	defer CloseAll(theirs)
+	if err == nil {
+		x.conn, err = Ask(ctx, x.Pod, wire.Request{Verb: wire.Exec, Exec: &req}, theirs...)
+	}
+	for _, o := range outlets {
+		defer o.Src.Close()
+	}
+	if err != nil {
+		if stdin != nil {
+			stdin.Close()
+		}
+		return 0, err
+	}
+	defer x.conn.Close()
+	CloseAll(theirs) // an end of ours would keep the command from seeing the end of its input
+	master, err := x.started()
+	if err != nil {
+		if stdin != nil {
+			stdin.Close()
+		}
+		return 0, err
+	}
+	if master != nil {
+		defer master.Close()
+		restore, err := x.takeTerminal(master)
+		if err != nil {
+			return 0, err
+		}
+		defer restore()
+		stdin, outlets = master, []*OutputStream{{Src: master, Dst: x.Out}}
+	}
+	if x.Stdin {
+		go x.feed(stdin)
+	}
+	code, err := x.attend(outlets)
+	if x.detached.Load() {
+		fmt.Fprintf(x.Err, "\r\npodrun: detached; the command goes on in container %s of pod %s\r\n", x.Container, x.Pod.Name)
+	}
+	return code, err
+}
+
+// pipes makes the command's standard streams, unless it gets a terminal. theirs go
+// to the supervisor.
+func (x *Command) pipes() (stdin *os.File, outlets []*OutputStream, theirs []*os.File, err error) {
+	if x.Terminal != nil {
+		return nil, nil, nil, nil
+	}
+	in, stdin, err := os.Pipe()
+	if err != nil {
+		return nil, nil, nil, fmt.Errorf("make pipe: %w", err)
+	}
+	theirs = append(theirs, in)
+	if !x.Stdin {
+		stdin.Close()
+		stdin = nil
+	}
+	for _, dst := range []io.Writer{x.Out, x.Err} {
+		r, w, err := os.Pipe()
+		if err != nil {
+			return stdin, outlets, theirs, fmt.Errorf("make pipe: %w", err)
+		}
+		theirs = append(theirs, w)
+		outlets = append(outlets, &OutputStream{Src: r, Dst: dst})
+	}
+	return stdin, outlets, theirs, nil
+}
+
+// started waits for the command's start; a command with a terminal comes with the
+// terminal's master.
+func (x *Command) started() (*os.File, error) {
+	frame, files, err := wire.ReadFrame(x.conn)
+	switch {
+	case err == nil && frame.Error != nil:
+		err = newRefused(frame.Error)
+	case err == nil && (!frame.Started || x.Terminal != nil && len(files) != 1):
+		err = errors.New("the supervisor's answer is not one to exec")
+	case err != nil:
+		err = x.lost(err)
+	}
+	if err != nil || x.Terminal == nil {
+		CloseAll(files)
+		return nil, err
+	}
+	return pollable(files[0])
+}
+
+func (x *Command) lost(err error) error {
+	return report.New(report.Internal, "the command was ended with it; the containers run on, and another supervisor takes over",
+		"lost the supervisor of pod %s before the command ended: %w", x.Pod.Name, err)
+}
+
+// takeTerminal lets the user's terminal speak to master and nobody else, until
+// restore. Without our input the terminal stays as it is, so that Ctrl-C works.
+func (x *Command) takeTerminal(master *os.File) (restore func(), err error) {
+	if !x.Stdin {
+		return func() {}, nil
+	}
+	back, err := tty.Raw(x.Terminal)
+	if err != nil {
+		return nil, fmt.Errorf("take the terminal: %w", err)
+	}
+	resized, quiet := x.Signals(syscall.SIGWINCH)
+	go func() {
+		for range resized {
+			tty.Resize(master, x.Terminal)
+		}
+	}()
+	tty.Resize(master, x.Terminal) // it may have changed since we asked
+	return func() { quiet(); back() }, nil
+}
+
+// feed passes our standard input on. It is left behind when the command ends.
+func (x *Command) feed(stdin *os.File) {
+	if x.Terminal == nil {
+		io.Copy(stdin, x.In)
+		stdin.Close()
+		return
+	}
+	_, err := io.Copy(stdin, tty.NewDetachable(x.In, x.Keys))
+	if errors.Is(err, tty.ErrDetached) && wire.WriteControl(x.conn, wire.Control{Detach: true}) == nil {
+		x.detached.Store(true)
+		x.conn.Close()
+	}
+}
+
+// attend passes output and signals on until the command has ended and everything
+// it wrote has been shown.
+func (x *Command) attend(outlets []*OutputStream) (int, error) {
+	var all sync.WaitGroup
+	errs := make([]error, len(outlets))
+	for i, o := range outlets {
+		all.Go(func() { errs[i] = o.Copy() })
+	}
+	killed, quiet := x.passSignals()
+	code, err := x.await()
+	quiet()
+	for _, o := range outlets {
+		o.Drain()
+	}
+	all.Wait()
+	select {
+	case sig := <-killed:
+		return 0, &Interrupted{sig}
+	default:
+		if x.detached.Load() {
+			return 0, nil
+		}
+		return code, errors.Join(append(errs, err)...)
+	}
+}
+
+// passSignals gives the command the signals we get. The second ends the
+// connection, with which the supervisor ends the command.
+func (x *Command) passSignals() (killed <-chan os.Signal, quiet func()) {
+	arrived, quiet := x.Signals(syscall.SIGINT, syscall.SIGTERM, syscall.SIGHUP)
+	last := make(chan os.Signal, 1)
+	go func() {
+		for n := 0; ; n++ {
+			sig, ok := <-arrived
+			if !ok {
+				return
+			}
+			number, isUnix := sig.(syscall.Signal)
+			if n == 0 && isUnix && wire.WriteControl(x.conn, wire.Control{Signal: int(number)}) == nil {
+				continue
+			}
+			last <- sig
+			x.conn.Close()
+			return
+		}
+	}()
+	return last, quiet
+}
+
+// await reads frames up to the command's exit.
+func (x *Command) await() (int, error) {
+	for {
+		frame, files, err := wire.ReadFrame(x.conn)
+		CloseAll(files)
+		switch {
+		case err != nil:
+			return 0, x.lost(err)
+		case frame.Error != nil:
+			return 0, newRefused(frame.Error)
+		case frame.Exit != nil:
+			return *frame.Exit, nil
+		}
+	}
+}
+
+// newRefused is what a supervisor has said in a frame.
+func newRefused(e *wire.Error) *exitcode.Refused {
+	return &exitcode.Refused{Code: e.Code, Err: report.New(report.Internal, e.Hint, "%s", e.Message)}
+}
+
+// CloseAll closes files.
+func CloseAll(files []*os.File) {
+	for _, f := range files {
+		f.Close()
+	}
+}

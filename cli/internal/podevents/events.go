@@ -1,0 +1,81 @@
+// Package podevents reads the events of pods.
+package podevents
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+
+	corev1 "k8s.io/api/core/v1"
+
+	"github.com/podrun/podrun/cli/internal/cmdutil"
+	"github.com/podrun/podrun/cli/internal/podview"
+	"github.com/podrun/podrun/cli/internal/resource"
+	"github.com/podrun/podrun/internal/store"
+	"github.com/podrun/podrun/manifest"
+	manifeststatus "github.com/podrun/podrun/manifest/status"
+)
+
+// View is what of the events is shown, and how.
+type View struct {
+	Env           *cmdutil.Env
+	Dirs          store.Dirs
+	Words         []string // the pods that were named
+	Namespace     string
+	AllNamespaces bool
+	Types         []string
+	Format        string
+	Sheet         podview.Table
+	Headed        bool
+}
+
+// Pods are the pods whose events are shown.
+func (v *View) Pods() ([]store.Pod, error) {
+	if len(v.Words) == 0 {
+		return resource.ListPods(v.Dirs, v.Namespace, v.AllNamespaces)
+	}
+	var places []store.Pod
+	words, err := resource.PodNames(v.Env, v.Dirs, v.Namespace, v.Words, false)
+	if err != nil {
+		return nil, err
+	}
+	for _, word := range words {
+		p, err := resource.ExistingPod(v.Dirs, v.Namespace, word)
+		if err != nil {
+			return nil, err
+		}
+		places = append(places, p)
+	}
+	return places, nil
+}
+
+// Read gives the events there are, the latest last. Pods that go meanwhile have none.
+func (v *View) Read(places []store.Pod) ([]corev1.Event, error) {
+	var all []corev1.Event
+	for _, p := range places {
+		events, err := p.Events()
+		if err != nil {
+			return nil, err
+		}
+		if len(events) == 0 {
+			continue
+		}
+		text, err := p.Manifest()
+		if err != nil {
+			if !p.Exists() {
+				continue
+			}
+			return nil, err
+		}
+		m, err := manifest.Unmarshal(text)
+		if err != nil {
+			return nil, fmt.Errorf("read manifest of pod %s: %w", p.Name, err)
+		}
+		all = append(all, manifeststatus.Events(m, events)...)
+	}
+	all = slices.DeleteFunc(all, func(e corev1.Event) bool {
+		return v.Types != nil && !slices.Contains(v.Types, strings.ToLower(e.Type))
+	})
+	slices.SortStableFunc(all, func(a, b corev1.Event) int { return a.LastTimestamp.Compare(b.LastTimestamp.Time) })
+	return all, nil
+}

@@ -1,0 +1,226 @@
+// Package podstats reads what pods and containers use from the kernel's files.
+package podstats
+
+import (
+	"errors"
+	"fmt"
+	"io/fs"
+	"path/filepath"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/podrun/podrun/cgroups/stats"
+	"github.com/podrun/podrun/cli/internal/cmdutil"
+	"github.com/podrun/podrun/cli/internal/podview"
+	"github.com/podrun/podrun/cli/internal/resource"
+	"github.com/podrun/podrun/internal/podinit"
+	"github.com/podrun/podrun/internal/report"
+	"github.com/podrun/podrun/internal/store"
+	"github.com/podrun/podrun/pod"
+)
+
+// Usage is what is used by a pod, or of one of its containers, at a moment.
+type Usage struct {
+	Place      store.Pod
+	Name       string // of the container; "" for the pod
+	Sample     stats.Sample
+	CPU        *int64 // thousandths of a processor, since the sample before
+	summed     bool   // there is no cgroup: processes were added up
+	Containers []Usage
+}
+
+func (u *Usage) key() string { return u.Place.Namespace + "/" + u.Place.Name + "/" + u.Name }
+
+// Sample takes samples of all pods, without asking any supervisor: one that dozes goes
+// on dozing.
+func (v *View) Sample() ([]Usage, error) {
+	places, err := v.pods()
+	if err != nil {
+		return nil, err
+	}
+	var processes *stats.Processes
+	var uses []Usage
+	for _, p := range places {
+		st, err := p.Status()
+		if errors.Is(err, fs.ErrNotExist) {
+			continue // it is only just being made, or has just been removed
+		}
+		if err != nil {
+			return nil, err
+		}
+		u := Usage{Place: p}
+		if st.Cgroup != "" {
+			err = v.byCgroup(&u, st)
+		} else {
+			if processes == nil {
+				if processes, err = stats.ReadProcesses(); err != nil {
+					return nil, err
+				}
+			}
+			v.byProcesses(&u, st, processes)
+		}
+		if errors.Is(err, fs.ErrNotExist) {
+			continue // it has just ended
+		}
+		if err != nil {
+			return nil, err
+		}
+		uses = append(uses, u)
+	}
+	return uses, nil
+}
+
+// runningContainers are the containers of a pod that run, with their restart counts.
+func runningContainers(st *pod.Status) []pod.ContainerStatus {
+	all := slices.Concat(st.InitContainers, st.Containers)
+	return slices.DeleteFunc(all, func(c pod.ContainerStatus) bool { return c.State.Running == nil })
+}
+
+func (v *View) byCgroup(u *Usage, st *pod.Status) (err error) {
+	if u.Sample, err = stats.Read(st.Cgroup); err != nil {
+		return err
+	}
+	for _, c := range runningContainers(st) {
+		s, err := stats.Read(filepath.Join(st.Cgroup, c.Name))
+		if errors.Is(err, fs.ErrNotExist) {
+			continue
+		}
+		if err != nil {
+			return err
+		}
+		u.Containers = append(u.Containers, Usage{Place: u.Place, Name: c.Name, Sample: s})
+	}
+	return nil
+}
+
+// byProcesses adds up the processes of a pod that has no cgroup of its own.
+func (v *View) byProcesses(u *Usage, st *pod.Status, all *stats.Processes) {
+	u.summed = true
+	v.reportOnce("pod " + u.Place.Name + " has no cgroup of its own, so its processes are added up, without disk and pressure; podrun doctor says why")
+	keeper, ok := all.Find(func(args []string) bool { return podinit.IsPodProcess(args, u.Place) })
+	if !ok {
+		return
+	}
+	var pids []int
+	below := all.Below(keeper)
+	for _, c := range runningContainers(st) {
+		inner, err := u.Place.InitPID(c.Name, c.RestartCount)
+		if err != nil {
+			continue // it has just ended
+		}
+		own := all.Inside(below, inner)
+		pids = append(pids, own...)
+		u.Containers = append(u.Containers, Usage{Place: u.Place, Name: c.Name, Sample: all.Sum(own)})
+	}
+	u.Sample = all.Sum(pids)
+}
+
+// Rates works out the use of processors between two looks, and sorts.
+func (v *View) Rates(before, after []Usage) []Usage {
+	old := map[string]stats.Sample{}
+	each := func(uses []Usage, do func(*Usage)) {
+		for i := range uses {
+			do(&uses[i])
+			for j := range uses[i].Containers {
+				do(&uses[i].Containers[j])
+			}
+		}
+	}
+	each(before, func(u *Usage) { old[u.key()] = u.Sample })
+	each(after, func(u *Usage) { u.CPU = stats.CPUBetween(old[u.key()], u.Sample) })
+	v.sort(after)
+	for i := range after {
+		v.sort(after[i].Containers)
+	}
+	v.reportMissing(after)
+	return after
+}
+
+// sort sorts by what was asked for. What is equal stays in order: pods by name,
+// containers as in the manifest.
+func (v *View) sort(uses []Usage) {
+	of := func(u Usage) int64 {
+		n := u.CPU
+		if v.By == "memory" {
+			n = u.Sample.Memory
+		}
+		if n == nil {
+			return -1
+		}
+		return *n
+	}
+	if v.By != "" {
+		slices.SortStableFunc(uses, func(a, b Usage) int { return int(min(max(of(b)-of(a), -1), 1)) })
+	}
+}
+
+// reportMissing says, once, what the cgroups of the pods do not tell.
+func (v *View) reportMissing(uses []Usage) {
+	var missing []string
+	for _, u := range uses {
+		s := u.Sample
+		if u.summed {
+			continue // that was said
+		}
+		for _, m := range []struct {
+			what   string
+			absent bool
+		}{
+			{"memory", s.Memory == nil}, {"processes", s.Pids == nil}, {"disk", s.Read == nil}, {"pressure", s.Pressure.CPU == nil},
+		} {
+			if m.absent && !slices.Contains(missing, m.what) {
+				missing = append(missing, m.what)
+			}
+		}
+	}
+	if missing != nil {
+		v.reportOnce(strings.Join(missing, ", ") + ": not told by the cgroups of these pods, whose controllers are not all delegated or whose kernel does not measure it; podrun doctor says more")
+	}
+}
+
+// View is what of the use is shown, and how.
+type View struct {
+	Env           *cmdutil.Env
+	Dirs          store.Dirs
+	Words         []string
+	Namespace     string
+	AllNamespaces bool
+	Containers    bool
+	By            string
+	Format        string
+	Reported      map[string]bool // remarks, each once
+	Sheet         podview.Table
+	Headed        bool
+}
+
+// pods are the pods to look at. Of those that are not named only the running ones
+// count.
+func (v *View) pods() ([]store.Pod, error) {
+	if len(v.Words) == 0 {
+		all, err := resource.ListPods(v.Dirs, v.Namespace, v.AllNamespaces)
+		return slices.DeleteFunc(all, func(p store.Pod) bool { return !p.Alive() }), err
+	}
+	var places []store.Pod
+	for _, word := range v.Words {
+		p, err := resource.ExistingPod(v.Dirs, v.Namespace, word)
+		if err != nil {
+			return nil, err
+		}
+		if !p.Alive() {
+			return nil, report.New(report.Failure, "podrun ps lists the pods", "pod %s is not running: it uses nothing", p.Name)
+		}
+		places = append(places, p)
+	}
+	return places, nil
+}
+
+// reportOnce says a remark on stderr, once.
+func (v *View) reportOnce(text string) {
+	if !v.Reported[text] {
+		v.Reported[text] = true
+		fmt.Fprintln(v.Env.ErrOut, "podrun: "+report.Escape(text))
+	}
+}
+
+const TopInterval = 2 * time.Second

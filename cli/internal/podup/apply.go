@@ -1,0 +1,196 @@
+package podup
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"os"
+	"slices"
+	"strings"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+
+	"github.com/podrun/podrun/cli/internal/cmdutil"
+	"github.com/podrun/podrun/cli/internal/podclient"
+	"github.com/podrun/podrun/cli/internal/podstop"
+	"github.com/podrun/podrun/internal/report"
+	"github.com/podrun/podrun/internal/wire"
+	"github.com/podrun/podrun/manifest"
+	"github.com/podrun/podrun/manifest/build"
+	"github.com/podrun/podrun/manifest/podutil"
+	"github.com/podrun/podrun/pod"
+)
+
+// change is what a manifest changes about a pod that runs.
+type change struct {
+	*manifest.Difference
+	old *corev1.Pod // made from which it runs
+}
+
+// maxFields is how many fields an error names.
+const maxFields = 10
+
+// CompareRunning looks at a pod that is running already. It may stay if its manifest is the
+// same, or differs in what can be changed while it runs; otherwise --replace makes way
+// for another.
+func (r *Run) CompareRunning(p *Target) error {
+	stored, err := p.Pod.Manifest()
+	if errors.Is(err, os.ErrNotExist) {
+		return busyError(p.Pod)
+	}
+	if err != nil {
+		return err
+	}
+	old, err := manifest.Unmarshal(stored)
+	if err != nil {
+		return fmt.Errorf("read manifest of pod %s: %w", p.Pod.Name, err)
+	}
+	d, err := manifest.Compare(old, p.Object.Pod)
+	if err != nil {
+		return err
+	}
+	if plan, err := p.Pod.Plan(); err == nil && plan.Awaits { // nothing of it has been started
+		p.Pending, p.Plan = true, plan
+		p.AwaitsImages, p.Running, p.Started, p.ReplacesOld = d.Empty(), d.Empty(), d.Empty(), !d.Empty()
+		return nil
+	}
+	if refused := refuseChange(p, old, d); refused != nil {
+		if p.ReplacesOld = r.Replace; r.Replace {
+			return nil
+		}
+		return refused
+	}
+	if !d.Empty() {
+		p.Change = &change{d, old}
+		if err := r.addEphemeral(p); err != nil {
+			return err
+		}
+	}
+	if p.Plan, err = p.Pod.Plan(); err != nil {
+		return err
+	}
+	p.Running, p.Started = true, true
+	return nil
+}
+
+// refuseChange is why a pod that runs cannot become what its manifest says, or nil.
+func refuseChange(p *Target, old *corev1.Pod, d *manifest.Difference) error {
+	if len(d.Immutable) == 0 {
+		if err := manifest.ValidatePodUpdate(p.Object, old); err != nil {
+			return report.New(report.Failure, replaceHint(p), "%w", err)
+		}
+		return nil
+	}
+	fields := d.Immutable
+	more := ""
+	if n := len(fields) - maxFields; n > 0 {
+		fields, more = fields[:maxFields], fmt.Sprintf(" and %d more", n)
+	}
+	return report.New(report.Failure, replaceHint(p), "pod %s is running already, %w: %s%s",
+		p.Pod.Name, cmdutil.ErrImmutable, strings.Join(fields, ", "), more)
+}
+
+func replaceHint(p *Target) string {
+	return fmt.Sprintf("podrun up --replace stops it and starts the new one; podrun down %s removes it", p.Pod.Name)
+}
+
+// changes says whether a container of the pod has another image now.
+func (t *Target) changes(container string) bool {
+	return t.Change != nil && slices.Contains(t.Change.Images, container)
+}
+
+// ApplyTime is how long a supervisor may take to change what runs.
+const ApplyTime = 30 * time.Second
+
+// apply has the pod's supervisor change what runs.
+func (r *Run) apply(p *Target) (err error) {
+	next := p.Object.Pod.DeepCopy()
+	podutil.FillSystemFields(next, p.Plan.UID, p.Change.old.CreationTimestamp.Time)
+	next.Generation = build.NextGeneration(p.Change.old, p.Object.Pod, p.Change.Difference)
+	next.Spec.EphemeralContainers = build.MergeEphemeralContainers(p.Change.old, next)
+	text, err := manifest.Marshal(next)
+	if err != nil {
+		return err
+	}
+	ctx, cancel := context.WithTimeout(context.Background(), ApplyTime)
+	defer cancel()
+	if err := p.Pod.AddEvents(r.fetched(p)...); err != nil {
+		return err
+	}
+	p.RestartCounts = p.Restarting()
+	defer func() {
+		if err != nil {
+			err = fmt.Errorf("cannot change pod %s: %w", p.Pod.Name, err)
+		}
+	}()
+	return podclient.Retry(ctx, p.Pod, func() error { return p.ApplyOnce(ctx, text) })
+}
+
+// ApplyOnce is apply at one supervisor. It does no harm to apply twice.
+func (t *Target) ApplyOnce(ctx context.Context, text []byte) error {
+	if t.Plan.Awaits {
+		return report.New(report.Failure, "try again when it runs; podrun events "+t.Pod.Name+" shows how its images come", "pod %s waits for its images: no container of it runs yet", t.Pod.Name)
+	}
+	plan, err := json.Marshal(t.Plan)
+	if err != nil {
+		return fmt.Errorf("encode plan: %w", err)
+	}
+	conn, err := podclient.Ask(ctx, t.Pod, wire.Request{Verb: wire.Apply, Apply: &wire.ApplyRequest{Plan: plan, Manifest: text}})
+	if err != nil {
+		return err
+	}
+	defer conn.Close()
+	frame, _, err := wire.ReadFrame(conn)
+	switch {
+	case ctx.Err() != nil:
+		return errors.New("its supervisor does not answer")
+	case err != nil:
+		return err
+	case frame.Error != nil:
+		return podclient.ResponseError(frame.Error)
+	}
+	return nil
+}
+
+// Restarting are those of the pod's containers that run and will be restarted, with
+// their restart counts.
+func (t *Target) Restarting() map[string]int {
+	counts := map[string]int{}
+	before, err := t.Pod.Plan()
+	st, serr := t.Pod.Status()
+	if errors.Join(err, serr) != nil {
+		return counts
+	}
+	for _, list := range [][]pod.ContainerStatus{st.InitContainers, st.Containers} {
+		for _, c := range list {
+			was, _ := before.Container(c.Name)
+			is, _ := t.Plan.Container(c.Name)
+			if c.State.Running != nil && was != nil && is != nil && was.Revision != is.Revision {
+				counts[c.Name] = c.RestartCount
+			}
+		}
+	}
+	return counts
+}
+
+// RestartsDone says whether every container that a change restarts has been started again.
+func (t *Target) RestartsDone(st *pod.Status) bool {
+	for name, before := range t.RestartCounts {
+		c, ok := st.Container(name)
+		if ok && (c.RestartCount <= before || c.State.Running == nil && c.State.Terminated == nil) {
+			return false
+		}
+	}
+	return true
+}
+
+// StopOld stops and removes the pod that another is to replace.
+func (r *Run) StopOld(p *Target) error {
+	fmt.Fprintf(r.Env.ErrOut, "podrun: replacing pod %s\n", p.Pod.Name)
+	if err := podstop.StopAndRemoveVerbose(context.Background(), r.Env.ErrOut, r.Launcher.Remove, p.Pod, podstop.StopOptions{}); err != nil {
+		return err
+	}
+	return r.checkWithdrawn(p)
+}

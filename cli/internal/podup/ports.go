@@ -1,0 +1,118 @@
+package podup
+
+import (
+	"errors"
+	"os"
+	"strings"
+
+	"golang.org/x/sys/unix"
+
+	"github.com/podrun/podrun/internal/report"
+	"github.com/podrun/podrun/internal/store"
+	"github.com/podrun/podrun/manifest/podutil"
+	"github.com/podrun/podrun/netns/hostport"
+	"github.com/podrun/podrun/pod"
+)
+
+// openPorts opens the host's ports of every pod that is to be started, before anything is
+// made. Those of a pod that has to make way first are still its own.
+func (r *Run) openPorts() error {
+	var errs []error
+	for i, p := range r.Targets {
+		if p.Running {
+			continue
+		}
+		for _, other := range r.Targets[:i] {
+			errs = append(errs, sharedPort(p, other))
+		}
+		if !p.ReplacesOld {
+			errs = append(errs, r.open(p))
+		}
+	}
+	return errors.Join(errs...)
+}
+
+// sharedPort refuses two pods of one command that ask for the same port.
+func sharedPort(p, other *Target) error {
+	for _, a := range podutil.PublishedPorts(p.Object.Pod) {
+		for _, b := range podutil.PublishedPorts(other.Object.Pod) {
+			if a.Clashes(b) {
+				return report.New(report.Usage, "give one of them another hostPort or hostIP", "pods %s and %s ask for the same port %s of the host", other.Pod.Name, p.Pod.Name, HostPortOf(a))
+			}
+		}
+	}
+	return nil
+}
+
+// HostPortOf returns the port of the host that a pod publishes.
+func HostPortOf(p pod.Port) hostport.Port {
+	return hostport.Port{Protocol: strings.ToLower(p.Protocol), Addr: p.HostAddr(), Number: p.HostPort}
+}
+
+// open makes the ports of a pod ours until it has them, all or none. Connections are
+// refused until then.
+func (r *Run) open(p *Target) error {
+	if p.ports != nil {
+		return nil
+	}
+	var errs []error
+	p.ports = map[string]*os.File{}
+	for _, port := range podutil.PublishedPorts(p.Object.Pod) {
+		h := HostPortOf(port)
+		file, err := hostport.Bind(h)
+		if errors.Is(err, unix.EADDRINUSE) {
+			if owner, theirs := r.portOwner(p.Pod, port); owner != "" {
+				err = report.New(report.Failure, "podrun down "+owner+" frees it; or choose another hostPort or hostIP", "port %s of the host is pod %s's, for its port %d", h, owner, theirs.Number)
+			}
+		}
+		if err != nil {
+			errs = append(errs, err)
+			continue
+		}
+		p.ports[h.String()] = file
+	}
+	if err := errors.Join(errs...); err != nil {
+		p.closePorts()
+		return err
+	}
+	return nil
+}
+
+func (t *Target) closePorts() {
+	for _, file := range t.ports {
+		file.Close()
+	}
+	t.ports = nil
+}
+
+// portOwner is the living pod that has a port, or one that keeps others from it, as its name
+// is typed.
+func (r *Run) portOwner(asking store.Pod, port pod.Port) (string, pod.Port) {
+	pods, err := r.Dirs.Pods()
+	if err != nil {
+		return "", pod.Port{}
+	}
+	for _, p := range pods {
+		if !p.Alive() {
+			continue
+		}
+		plan, err := p.Plan()
+		if err != nil {
+			continue
+		}
+		for _, theirs := range plan.Published() {
+			if port.Clashes(theirs) {
+				return podArgument(asking, p), theirs
+			}
+		}
+	}
+	return "", pod.Port{}
+}
+
+// podArgument is how a pod is named where another's namespace is the usual one.
+func podArgument(here, p store.Pod) string {
+	if p.Namespace == here.Namespace {
+		return p.Name
+	}
+	return p.Name + " -n " + p.Namespace
+}

@@ -1,0 +1,90 @@
+package podup
+
+import (
+	"context"
+	"errors"
+	"fmt"
+
+	"github.com/podrun/podrun/cli/internal/cmdutil"
+	"github.com/podrun/podrun/cli/internal/objects"
+	"github.com/podrun/podrun/internal/store"
+	"github.com/podrun/podrun/manifest"
+)
+
+// replacePod has a process of its own stop and remove the pod that runs, and make this one in
+// its place: it finishes that, should this command be killed. What it is to do is on record
+// before it begins.
+func (l *Run) replacePod(p *Target) error {
+	text, err := manifest.Marshal(p.Object.Pod)
+	if err != nil {
+		return err
+	}
+	lock, err := l.Dirs.LockReplacement(p.Pod)
+	if err != nil {
+		return err
+	}
+	defer lock.Close() // the other process has it
+	// Before the record is there, so that no other command finishes the replacement. Where another
+	// process replaces the pod, the new record makes it give up.
+	if _, err := lock.TryExclusive(); err != nil {
+		return err
+	}
+	r := &store.Replacement{ID: objects.NewUID(), Manifest: text, Images: p.images, RequireLimits: l.RequireLimits}
+	if err := l.Dirs.WriteReplacement(p.Pod, r); err != nil {
+		return err
+	}
+	p.closePorts() // the other process opens them
+	err = l.Env.Deps.ReplaceInBackground(l.Dirs, p.Pod, lock, l.Env.ErrOut, func() error { return Replace(context.Background(), l.Env, l.Dirs, p.Pod, lock) })
+	if err != nil {
+		return errors.Join(err, l.Dirs.RemoveReplacement(p.Pod)) // the user has read why
+	}
+	p.Plan, err = p.Pod.Plan()
+	return err
+}
+
+// errWithdrawn says that a pod is no longer to be made.
+var errWithdrawn = errors.New("it was removed by another podrun meanwhile")
+
+// Replace carries out the record of a pod's replacement, once it has the lock. It does
+// nothing if there is no record.
+func Replace(ctx context.Context, env *cmdutil.Env, dirs store.Dirs, p store.Pod, lock *store.FileLock) error {
+	if err := lock.Exclusive(); err != nil {
+		return err
+	}
+	r, err := dirs.Replacement(p)
+	if err != nil || r == nil {
+		return err
+	}
+	err = replaceBy(ctx, env, dirs, p, r)
+	return errors.Join(err, dirs.EndReplacement(p, r, err))
+}
+
+func replaceBy(ctx context.Context, env *cmdutil.Env, dirs store.Dirs, p store.Pod, r *store.Replacement) error {
+	objects, err := manifest.Load("pod "+p.Name, r.Manifest)
+	if err != nil {
+		return err
+	}
+	launcher, err := env.Deps.NewLauncher(dirs)
+	if err != nil {
+		return err
+	}
+	l := &Run{Env: env, Dirs: dirs, Launcher: launcher, RequireLimits: r.RequireLimits, ReportTo: env.ErrOut}
+	l.Targets = []*Target{{Object: &objects[0], Pod: p, Recreate: true, Pinned: r.Images, replacement: r.ID}}
+	defer l.Release()
+	if err := l.Prepare(ctx); err != nil {
+		return err
+	}
+	return l.Start()
+}
+
+// checkWithdrawn says whether a pod that was to replace another is not to be made any more.
+func (l *Run) checkWithdrawn(p *Target) error {
+	if p.replacement == "" {
+		return nil
+	}
+	r, err := l.Dirs.Replacement(p.Pod)
+	if err == nil && (r == nil || r.ID != p.replacement) {
+		err = fmt.Errorf("cannot replace pod %s: %w", p.Pod.Name, errWithdrawn)
+	}
+	return err
+}

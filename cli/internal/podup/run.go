@@ -1,0 +1,397 @@
+// Package podup starts the pods of manifests, or changes the ones that run: it compares them with
+// what runs, has the images ready, makes the Plans, records them, and starts the processes.
+package podup
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"runtime"
+	"slices"
+	"sync"
+
+	"github.com/podrun/podrun/cli/internal/admission"
+	"github.com/podrun/podrun/cli/internal/cmdutil"
+	"github.com/podrun/podrun/cli/internal/imagegc"
+	"github.com/podrun/podrun/cli/internal/objects"
+	"github.com/podrun/podrun/cli/internal/progress"
+	"github.com/podrun/podrun/image"
+	"github.com/podrun/podrun/internal/host"
+	"github.com/podrun/podrun/internal/store"
+	"github.com/podrun/podrun/manifest"
+	"github.com/podrun/podrun/manifest/podutil"
+	"github.com/podrun/podrun/pod"
+)
+
+// Run brings the pods of one `podrun up` to life.
+type Run struct {
+	Env           *cmdutil.Env
+	Dirs          store.Dirs
+	Launcher      cmdutil.PodLauncher
+	RequireLimits bool
+	Pull          image.PullOptions
+	Targets       []*Target
+	fetches       ImagePulls
+	lease         io.Closer         // keeps the images' layers until the pods are recorded
+	Unit          Unit              // nil unless systemd runs the pods
+	Replace       bool              // --replace
+	RetryPulls    bool              // for a network or a registry that does not answer
+	Background    bool              // a puller waits for images of pods that do not run
+	ReportTo      io.Writer         // hears what becomes of them
+	Stored        []manifest.Object // ConfigMaps and the like, for the pods to find
+	Workloads     []manifest.Object // Deployments, Jobs and the like
+	Samples       []*Target         // pods that they would make: never started
+	LogLimited    bool              // --log-max-size or --log-max-files
+	created       []*pod.Object     // of stored, those that were not there before
+}
+
+// Unit is what a unit of systemd does in another way than a terminal.
+type Unit interface {
+	// Adopt takes over a pod that runs already.
+	Adopt(context.Context, *Run, *Target) error
+	// PullImages has the images of the pods on the machine, which wait meanwhile.
+	PullImages(context.Context, *Run) (map[ImageUse]pod.Image, error)
+}
+
+// Prepare does everything that can fail before a pod exists: it looks at what runs
+// already, has the images ready and makes the plans.
+func (r *Run) Prepare(ctx context.Context) error {
+	if err := r.inspect(ctx); err != nil {
+		return err
+	}
+	found, err := r.pullAllImages(ctx)
+	if err != nil {
+		return err
+	}
+	var errs []error
+	for _, p := range r.Targets {
+		if !p.Running || p.Change != nil {
+			errs = append(errs, r.Build(p, found))
+		}
+	}
+	for _, p := range r.Samples {
+		errs = append(errs, r.Build(p, found))
+	}
+	return errors.Join(append(errs, r.buildEphemeral(errors.Join(errs...)))...)
+}
+
+// inspect looks at what runs already, and opens the ports of what does not.
+func (r *Run) inspect(ctx context.Context) error {
+	var errs []error
+	for _, p := range r.Targets {
+		if err := r.pinImages(p); err != nil {
+			return err
+		}
+		switch {
+		case p.Recreate:
+			p.ReplacesOld = p.Pod.Alive()
+		case !p.Pod.Alive():
+			errs = append(errs, r.resume(p))
+		case r.Unit != nil:
+			errs = append(errs, r.Unit.Adopt(ctx, r, p))
+		default:
+			errs = append(errs, r.CompareRunning(p))
+		}
+	}
+	if err := errors.Join(errs...); err != nil {
+		return err
+	}
+	for _, p := range r.Targets {
+		if !p.Running {
+			errs = append(errs, RefuseEphemeral(p.Object))
+		}
+	}
+	if err := errors.Join(errs...); err != nil {
+		return err
+	}
+	return r.openPorts()
+}
+
+// Release lets go of the images' layers, and of ports.
+func (r *Run) Release() {
+	for _, p := range r.Targets {
+		p.closePorts()
+	}
+	r.ReleaseLease()
+}
+
+// ReleaseLease lets the layers of images be removed again.
+func (r *Run) ReleaseLease() {
+	if r.lease != nil {
+		r.lease.Close()
+		r.lease = nil
+	}
+}
+
+// Ensure has every image on the machine, all at once. The error tells of all that are not.
+func (r *Run) Ensure(ctx context.Context) (map[ImageUse]pod.Image, error) {
+	uses := r.uses()
+	byUse, failed, err := r.pullImages(ctx, uses, false)
+	if err != nil {
+		return nil, err
+	}
+	var errs []error
+	for _, u := range uses {
+		errs = append(errs, failed[u])
+	}
+	return byUse, errors.Join(append(errs, r.recordFailedPulls())...)
+}
+
+// pullImages has images on the machine, all at once; with here no registry is asked. failed has
+// those that are not.
+func (r *Run) pullImages(ctx context.Context, uses []ImageUse, here bool) (byUse map[ImageUse]pod.Image, failed map[ImageUse]error, err error) {
+	images, err := r.Env.Deps.OpenImages(r.Dirs)
+	if err != nil {
+		return nil, nil, err
+	}
+	if err := imagegc.Collect(r.Env, r.Dirs, images); err != nil {
+		return nil, nil, err
+	}
+	r.ReleaseLease()
+	if r.lease, err = images.Lease(); err != nil {
+		return nil, nil, err
+	}
+	shown := progress.New(r.Env, "fetching")
+	defer shown.End()
+	options := r.Pull
+	options.LocalOnly = here
+	options.Progress = func(e image.Progress) {
+		shown.Update(e)
+		r.fetches.Update(e)
+		r.EachPending(func(w *PendingPod) { w.layer(e) })
+	}
+	found, errs := make([]pod.Image, len(uses)), make([]error, len(uses))
+	var all sync.WaitGroup
+	for i, u := range uses {
+		all.Go(func() {
+			r.fetches.Begin(u)
+			found[i], errs[i] = r.ensureImage(ctx, images, u, options)
+			r.fetches.End(u, errs[i])
+			if errs[i] != nil {
+				errs[i] = fmt.Errorf("cannot use image %s: %w", u.Ref, errs[i])
+				return
+			}
+			shown.Done(u.Ref)
+			r.EachPending(func(w *PendingPod) { w.layer(image.Progress{Image: u.Ref, Status: image.Done}) })
+		})
+	}
+	all.Wait()
+	byUse, failed = map[ImageUse]pod.Image{}, map[ImageUse]error{}
+	for i, u := range uses {
+		if byUse[u] = found[i]; errs[i] != nil {
+			failed[u] = errs[i]
+		}
+	}
+	return byUse, failed, nil
+}
+
+// ensureImage has one image on the machine. Pods that wait for it have an event of its pull.
+func (r *Run) ensureImage(ctx context.Context, images cmdutil.ImageStore, u ImageUse, options image.PullOptions) (pod.Image, error) {
+	options.AuthFiles = r.Logins(u)
+	options.BeforePull = func() { r.fetches.asked(u) }
+	options.Warn = func(err error) { r.copied(u, err) }
+	ref, policy := u.Ref, u.Policy
+	if u.id != "" {
+		ref, policy = u.id, image.Never
+	}
+	if !options.LocalOnly && slices.ContainsFunc(r.Targets, func(p *Target) bool { return p.Waiting != nil }) {
+		look := options
+		look.LocalOnly = true
+		if img, err := images.Ensure(ctx, ref, policy, look); !errors.Is(err, image.ErrRegistryNeeded) {
+			return img, err
+		}
+		r.pulling(u)
+	}
+	return images.Ensure(ctx, ref, policy, options)
+}
+
+// uses are the images that the pods need, and how.
+func (r *Run) uses() (uses []ImageUse) {
+	for _, p := range slices.Concat(r.Targets, r.Samples) {
+		for _, i := range manifest.Images(p.Object.Pod) {
+			if p.AwaitsImages || p.Running && !p.changes(i.Container) {
+				continue
+			}
+			if u := p.Use(i); !slices.Contains(uses, u) {
+				uses = append(uses, u)
+			}
+		}
+	}
+	return uses
+}
+
+// Build makes the pod's plan.
+func (r *Run) Build(p *Target, found map[ImageUse]pod.Image) error {
+	images := map[string]pod.Image{}
+	p.images = map[string]string{}
+	for _, i := range manifest.Images(p.Object.Pod) {
+		img := found[p.Use(i)]
+		if p.AwaitsImages && img.ID == "" {
+			img = placeholderImage
+		}
+		images[i.Key()], p.images[i.Reference] = img, img.ID
+	}
+	opt, err := r.options()
+	if err != nil {
+		return err
+	}
+	if p.Resumed != nil {
+		opt.UID = p.Resumed.UID
+	}
+	if opt.Seccomp, err = admission.SeccompProfiles(r.Dirs.Seccomp(), podutil.LocalSeccompProfiles(p.Object.Pod)); err != nil {
+		return err
+	}
+	var plan *pod.Plan
+	if p.Change == nil {
+		plan, err = manifest.Build(p.Object, images, opt)
+	} else {
+		plan, err = manifest.Update(p.Plan, p.Change.old, p.Object, p.Change.Difference, images, opt)
+	}
+	if err == nil {
+		err = admission.Adapt(r.Env, plan, p.Object.Pod)
+	}
+	if err == nil {
+		p.Plan = plan
+		p.Plan.Awaits = p.AwaitsImages
+	}
+	return err
+}
+
+// Start creates and starts the pods that are not running, and changes those that are
+// and differ from their manifests. One that cannot be started keeps no other from it.
+func (r *Run) Start() error {
+	defer r.Release()
+	defer r.Env.Prespawn.End()
+	changed, err := objects.Apply(r.Env, r.Dirs, r.Stored, r.ReportTo)
+	for _, o := range changed {
+		if o.Revision == 1 {
+			r.created = append(r.created, o)
+		}
+	}
+	if objects.NotifyPods(context.Background(), r.Env, r.Dirs, changed); err != nil {
+		return err
+	}
+	if _, err := objects.Apply(r.Env, r.Dirs, r.Workloads, r.ReportTo); err != nil {
+		return err
+	}
+	errs := make([]error, len(r.Targets))
+	ForEach(r.Targets, func(i int, p *Target) {
+		if p.Running {
+			switch {
+			case p.AwaitsImages:
+				errs[i] = retryPull(p)
+			case p.Change != nil:
+				errs[i] = r.apply(p)
+				p.Started = errs[i] == nil
+			}
+			return
+		}
+		if p.ReplacesOld && r.Replace && !p.AwaitsImages {
+			errs[i] = r.replacePod(p)
+			p.Started = errs[i] == nil
+			return
+		}
+		if p.ReplacesOld {
+			if errs[i] = r.stillPending(p); errs[i] != nil {
+				return
+			}
+			if errs[i] = r.StopOld(p); errs[i] != nil {
+				return
+			}
+		}
+		start := r.startPod
+		if p.AwaitsImages {
+			start = r.startPull
+		}
+		switch err := r.begin(p, start); {
+		case errors.Is(err, store.ErrLocked):
+			errs[i] = busyError(p.Pod)
+			return
+		case err != nil:
+			errs[i] = fmt.Errorf("cannot start pod %s: %w", p.Pod.Name, err)
+			return
+		}
+		p.Started = true
+		if p.replacement == "" { // it is what its latest manifest says
+			errs[i] = r.Dirs.RemoveReplacement(p.Pod)
+		}
+	})
+	return errors.Join(errs...)
+}
+
+// Started are the pods that run now.
+func (r *Run) Started() []*Target {
+	var list []*Target
+	for _, p := range r.Targets {
+		if p.Started {
+			list = append(list, p)
+		}
+	}
+	return list
+}
+
+// options is what a pod that is built now has to know of its machine.
+func (r *Run) options() (manifest.BuildOptions, error) {
+	memory, err := host.MemoryTotal()
+	if err != nil {
+		return manifest.BuildOptions{}, err
+	}
+	node, err := os.Hostname()
+	if err != nil {
+		return manifest.BuildOptions{}, fmt.Errorf("find the machine's name: %w", err)
+	}
+	disk, err := host.StatFS(r.Dirs.Data)
+	if err != nil {
+		return manifest.BuildOptions{}, err
+	}
+	return manifest.BuildOptions{
+		UID: objects.NewUID(), NodeName: node,
+		NodeCPU: int64(runtime.NumCPU()) * 1000, NodeMemory: memory, NodeStorage: int64(disk.Size),
+		RequireLimits: r.RequireLimits,
+	}, nil
+}
+
+// PrepareDryRun is prepare without a pull: of pods all of whose images are there the plans are
+// made, too.
+func (r *Run) PrepareDryRun(ctx context.Context) error {
+	if err := r.inspect(ctx); err != nil {
+		return err
+	}
+	images, err := r.Env.Deps.OpenImages(r.Dirs)
+	if err != nil {
+		return err
+	}
+	if r.lease, err = images.Lease(); err != nil {
+		return err
+	}
+	found := map[ImageUse]pod.Image{}
+	var errs []error
+	for _, u := range r.uses() {
+		ref := u.Ref
+		if u.id != "" {
+			ref = u.id
+		}
+		img, err := images.Ensure(ctx, ref, image.Never, r.Pull)
+		switch {
+		case err == nil:
+			found[u] = img
+		case u.Policy == image.Never || u.id != "":
+			errs = append(errs, fmt.Errorf("cannot use image %s: %w", u.Ref, err))
+		default:
+			fmt.Fprintf(r.Env.ErrOut, "podrun: image %s is not here: it would be pulled\n", u.Ref)
+		}
+	}
+	for _, p := range slices.Concat(r.Targets, r.Samples) {
+		whole := !p.Running || p.Change != nil
+		for _, i := range manifest.Images(p.Object.Pod) {
+			_, here := found[p.Use(i)]
+			whole = whole && (here || p.Running && !p.changes(i.Container))
+		}
+		if whole {
+			errs = append(errs, r.Build(p, found))
+		}
+	}
+	return errors.Join(append(errs, r.buildEphemeral(errors.Join(errs...)))...)
+}

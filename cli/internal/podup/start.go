@@ -1,0 +1,169 @@
+package podup
+
+import (
+	"errors"
+	"fmt"
+	"os"
+	"slices"
+	"time"
+
+	"github.com/podrun/podrun/cli/internal/admission"
+	"github.com/podrun/podrun/cli/internal/cmdutil"
+	"github.com/podrun/podrun/internal/report"
+	"github.com/podrun/podrun/internal/store"
+	"github.com/podrun/podrun/manifest"
+	"github.com/podrun/podrun/manifest/podutil"
+	"github.com/podrun/podrun/pod"
+)
+
+// busyError is the error of a pod that another command is making or removing.
+func busyError(p store.Pod) error {
+	return report.New(report.Failure, "try again when that is done; podrun ps lists the pods", "pod %s is being started or removed by another podrun", p.Name)
+}
+
+// removeOld locks a pod's place and removes what an earlier pod of the name, which
+// has ended or was killed, has left there.
+func (r *Run) removeOld(p store.Pod) (*os.File, error) {
+	old := p.HasRemains()
+	lock, err := p.Lock()
+	if err != nil || !old {
+		return lock, err
+	}
+	err = r.Launcher.Remove(p) // and with it the lock's file
+	lock.Close()
+	if err != nil {
+		return nil, err
+	}
+	return p.Lock()
+}
+
+// record puts a pod on record: its manifest, as of the time it was created, its plan, and
+// what has become of its images.
+func (r *Run) record(p *Target, created time.Time) error {
+	if err := r.WriteRecord(p, created); err != nil {
+		return err
+	}
+	return p.Pod.AddEvents(r.fetched(p)...)
+}
+
+// WriteRecord is record without the events.
+func (r *Run) WriteRecord(p *Target, created time.Time) error {
+	stamped := p.Object.Pod.DeepCopy()
+	podutil.FillSystemFields(stamped, p.Plan.UID, created)
+	text, err := manifest.Marshal(stamped)
+	if err != nil {
+		return err
+	}
+	return r.create(p, text)
+}
+
+// create makes the pod's directory. One with users of its own gets its range, which is the
+// pod's until that is removed.
+func (l *Run) create(p *Target, manifest []byte) error {
+	if p.Plan.Users == nil {
+		return p.Pod.Create(p.Plan, manifest)
+	}
+	lock, err := l.Dirs.ShareLock()
+	if err != nil {
+		return err
+	}
+	defer lock.Close()
+	if err := lock.Exclusive(); err != nil {
+		return err
+	}
+	has := l.Env.Deps.PodIDs()
+	ranges := admission.UserRanges(min(has.Users, has.Groups))
+	taken, err := takenUsers(l.Dirs, p.Pod)
+	if err != nil {
+		return err
+	}
+	before, err := p.Pod.Plan()
+	if p.Resumed != nil && err == nil && before.Users != nil && slices.Contains(ranges, *before.Users) {
+		p.Plan.Users = before.Users
+		return p.Pod.Create(p.Plan, manifest)
+	}
+	i := slices.IndexFunc(ranges, func(r pod.IDRange) bool { return !slices.ContainsFunc(taken, r.Overlaps) })
+	if i < 0 {
+		return report.New(report.Internal, "podrun down one of them; or "+has.Cure,
+			"pod %s: hostUsers: false: all %d ranges of ids are taken by other pods that ask for their own", p.Pod.Name, len(ranges))
+	}
+	p.Plan.Users = &ranges[i]
+	return p.Pod.Create(p.Plan, manifest)
+}
+
+// takenUsers are the ranges of the user's other pods, living or not.
+func takenUsers(dirs store.Dirs, but store.Pod) (taken []pod.IDRange, err error) {
+	pods, err := dirs.Pods()
+	if err != nil {
+		return nil, fmt.Errorf("find free ids: %w", err)
+	}
+	for _, other := range pods {
+		if other.DataDir() == but.DataDir() {
+			continue
+		}
+		if plan, err := other.Plan(); err == nil && plan.Users != nil {
+			taken = append(taken, *plan.Users)
+		}
+	}
+	return taken, nil
+}
+
+// startPod starts the processes of a pod whose images are here.
+func (r *Run) startPod(p *Target, lock *os.File, created time.Time) error {
+	record := func() error { return r.record(p, created) }
+	if err := r.open(p); err != nil { // again, if another pod of the name had them before
+		return err
+	}
+	defer p.closePorts()
+	if p.Plan.Users != nil { // which ids the pod begins with is found as it is put on record
+		if err := record(); err != nil {
+			return err
+		}
+		record = nil
+	}
+	warning, err := r.Launcher.Start(p.Pod, p.Plan, cmdutil.StartOptions{Lock: lock, Ports: p.ports, Notify: p.NotifyTarget, Prespawned: r.Env.Prespawn.Process(), Record: record})
+	if warning != "" {
+		fmt.Fprintf(r.Env.ErrOut, "podrun: pod %s: warning: %s\n", p.Pod.Name, warning)
+	}
+	return err
+}
+
+// begin has start start a pod in its place, which is locked. A pod that cannot be started is
+// removed, unless it goes on from an earlier start.
+func (r *Run) begin(p *Target, start func(p *Target, lock *os.File, created time.Time) error) (err error) {
+	lock, err := r.Lock(p)
+	if err != nil {
+		return err
+	}
+	defer lock.Close() // the pod's processes have it
+	if err := r.checkWithdrawn(p); err != nil {
+		return err
+	}
+	if p.Resumed != nil {
+		return start(p, lock, p.Resumed.Created)
+	}
+	if err = start(p, lock, time.Now()); err != nil {
+		err = errors.Join(err, r.Launcher.Remove(p.Pod))
+	}
+	return err
+}
+
+// Lock locks a pod's place, in which there is nothing but what the pod goes on with.
+func (r *Run) Lock(p *Target) (*os.File, error) {
+	if p.Lock != nil {
+		return Dup(p.Lock)
+	}
+	if p.Resumed == nil {
+		return r.removeOld(p.Pod)
+	}
+	lock, err := p.Pod.Lock()
+	if err != nil {
+		return nil, err
+	}
+	if plan, err := p.Pod.Plan(); err == nil && plan.UID == p.Resumed.UID {
+		return lock, nil
+	}
+	lock.Close() // it was removed meanwhile
+	p.Resumed = nil
+	return r.removeOld(p.Pod)
+}

@@ -1,0 +1,111 @@
+package podup
+
+import (
+	"context"
+	"errors"
+	"time"
+
+	"github.com/podrun/podrun/cli/internal/cmdutil"
+	"github.com/podrun/podrun/cli/internal/kindnames"
+	"github.com/podrun/podrun/cli/internal/objects"
+	"github.com/podrun/podrun/cli/internal/resource"
+	"github.com/podrun/podrun/internal/report"
+	"github.com/podrun/podrun/internal/store"
+	"github.com/podrun/podrun/manifest"
+	"github.com/podrun/podrun/manifest/workloads"
+	"github.com/podrun/podrun/pod"
+)
+
+// AddWorkloads takes workloads into the launch, and a pod of each, for what all its pods need.
+func (r *Run) AddWorkloads(objectsList []manifest.Object) error {
+	var errs []error
+	for i := range objectsList {
+		o := &objectsList[i]
+		if z := o.TimeZone(); z != "" {
+			if _, err := time.LoadLocation(z); err != nil {
+				errs = append(errs, report.New(report.Usage, "", "%s is not a manifest that podrun can run\n%w", o.File, o.UnknownTimeZone()))
+			}
+		}
+		o.Stored.RequireLimits, o.Stored.TLSVerify = r.RequireLimits, r.Pull.TLSVerify
+		if old, err := r.Dirs.Object(o.Stored.Kind, o.Stored.Namespace, o.Stored.Name); err == nil && old.Deleting {
+			errs = append(errs, report.New(report.Failure, "try again when it is gone", "%s is being removed", kindnames.Display(old)))
+		}
+		if _, err := objects.Compare(r.Env, r.Dirs, o); err != nil {
+			errs = append(errs, err)
+		}
+		r.Samples = append(r.Samples, &Target{Object: workloads.SamplePod(o)})
+	}
+	r.Workloads = objectsList
+	if len(objectsList) > 0 && r.LogLimited {
+		errs = append(errs, report.New(report.Usage, "set podrun.dev/log-max-size and podrun.dev/log-max-files in the template's annotations", "--log-max-size and --log-max-files are for Pods: %s is a %s", resource.Location(&objectsList[0]), objectsList[0].Kind))
+	}
+	return errors.Join(errs...)
+}
+
+// WorkloadRefs are the places of the launch's workloads.
+func (r *Run) WorkloadRefs() []store.Workload {
+	var list []store.Workload
+	for i := range r.Workloads {
+		o := r.Workloads[i].Stored
+		if w, err := r.Dirs.Workload(o.Kind, o.Namespace, o.Name); err == nil { // it was kept there
+			list = append(list, w)
+		}
+	}
+	return list
+}
+
+// PodObjects are the manifests of the launch's pods.
+func (r *Run) PodObjects() (list []manifest.Object) {
+	for _, p := range r.Targets {
+		list = append(list, *p.Object)
+	}
+	return list
+}
+
+// DeleteCreated removes the objects that an interrupted `podrun up` has made for its pods, unless one
+// of these goes on running.
+func (r *Run) DeleteCreated(ctx context.Context) error {
+	for _, p := range r.Targets {
+		if p.Running {
+			return nil
+		}
+	}
+	var targets []kindnames.ObjectRef
+	for _, o := range r.created {
+		now, err := r.Dirs.Object(o.Kind, o.Namespace, o.Name)
+		if err != nil || now.UID != o.UID || now.Revision != o.Revision {
+			continue // it is gone, or another command has changed it
+		}
+		used, err := isReferredTo(r.Dirs, o)
+		if err != nil {
+			return err
+		}
+		if !used {
+			targets = append(targets, kindnames.ObjectRef{Kind: o.Kind, Namespace: o.Namespace, Name: o.Name})
+		}
+	}
+	return objects.DeleteWithPods(ctx, r.Env, r.Dirs, targets)
+}
+
+// isReferredTo reports whether a pod refers to an object. Every pod may use a Service: these do not count.
+func isReferredTo(dirs store.Dirs, o *pod.Object) (bool, error) {
+	if o.Kind == pod.KindService || o.Kind == pod.KindNamespace {
+		return false, nil
+	}
+	p, err := objects.PodThatRefersTo(dirs, kindnames.ObjectRef{Kind: o.Kind, Namespace: o.Namespace, Name: o.Name})
+	return p != "", err
+}
+
+// ChangedObjects returns the objects that the run makes or changes.
+func (r *Run) ChangedObjects() *cmdutil.ChangedObjects {
+	m := &cmdutil.ChangedObjects{Dirs: r.Dirs}
+	for _, list := range [][]manifest.Object{r.Stored, r.Workloads} {
+		for _, o := range list {
+			m.Names = append(m.Names, kindnames.Query{Kind: o.Stored.Kind, Names: []string{o.Stored.Name}, Namespace: o.Stored.Namespace})
+		}
+	}
+	for _, p := range r.Targets {
+		m.Names = append(m.Names, kindnames.Query{Kind: "", Names: []string{p.Pod.Name}, Namespace: p.Pod.Namespace})
+	}
+	return m
+}

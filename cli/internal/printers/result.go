@@ -1,0 +1,110 @@
+package printers
+
+import (
+	"errors"
+	"strings"
+
+	"github.com/urfave/cli/v2"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/podrun/podrun/cli/internal/cmdutil"
+	"github.com/podrun/podrun/cli/internal/kindnames"
+	"github.com/podrun/podrun/image"
+	"github.com/podrun/podrun/internal/report"
+	"github.com/podrun/podrun/internal/store"
+	"github.com/podrun/podrun/manifest"
+	"github.com/podrun/podrun/manifest/printers"
+)
+
+// WithResult runs a command that makes or changes objects. With -o it prints them, or as a Status
+// why it failed, and nothing else on stdout.
+func WithResult(env *cmdutil.Env, c *cli.Context, do func(*cmdutil.Env, *cli.Context) error) error {
+	format := c.String("output")
+	switch {
+	case format == "":
+		return do(env, c)
+	case format != "json" && format != "yaml":
+		return cmdutil.UsageErrorf(c.Command.Name, "unknown output format %q: it is json or yaml", format)
+	case c.Command.Name == "up" && !c.Bool("detach"):
+		return cmdutil.UsageErrorf("up", "-o goes with -d: in the foreground, up shows what the containers write")
+	case cmdutil.DryRunOf(c) != cmdutil.DryRunNone:
+		return cmdutil.UsageErrorf(c.Command.Name, "-o and --dry-run do not go together")
+	}
+	quiet := *env
+	quiet.Out = env.ErrOut
+	err := do(&quiet, c)
+	if err != nil {
+		status := statusFor(err)
+		if quiet.Changed != nil && len(quiet.Changed.Names) == 1 {
+			status.Details.Kind, status.Details.Name = kindnames.Of(quiet.Changed.Names[0].Kind), quiet.Changed.Names[0].Names[0]
+		}
+		text, perr := printers.PrintList([]any{status}, true, printers.Format(format))
+		return errors.Join(err, perr, env.WriteSafe(text))
+	}
+	return printChanged(env, quiet.Changed, format)
+}
+
+func printChanged(env *cmdutil.Env, made *cmdutil.ChangedObjects, format string) error {
+	if made == nil {
+		return nil
+	}
+	w := &PrintOptions{Format: format}
+	var err error
+	if w.Printer, _, err = printers.ParsePrinter(format, false); err != nil {
+		return err
+	}
+	var lists []*Listing
+	var errs []error
+	for _, o := range made.Names {
+		l, err := List(env, made.Dirs, o, w)
+		if errs = append(errs, err); l != nil {
+			lists = append(lists, l)
+		}
+	}
+	return errors.Join(append(errs, PrintListings(env, lists, w, len(made.Names) == 1))...)
+}
+
+// statusFor is an error as an API server reports one.
+func statusFor(err error) *metav1.Status {
+	s := &metav1.Status{
+		TypeMeta: metav1.TypeMeta{APIVersion: "v1", Kind: "Status"},
+		Status:   metav1.StatusFailure, Message: err.Error(), Details: &metav1.StatusDetails{},
+	}
+	var invalid *manifest.Errors
+	switch {
+	case errors.As(err, &invalid):
+		s.Reason, s.Code = metav1.StatusReasonInvalid, 422
+		for _, e := range invalid.List {
+			s.Details.Causes = append(s.Details.Causes, metav1.StatusCause{Type: causeFor(e.Message), Field: e.Field, Message: e.Message})
+		}
+	case errors.Is(err, cmdutil.ErrImmutable):
+		s.Reason, s.Code = metav1.StatusReasonInvalid, 422
+	case image.Reason(err) != "":
+		s.Reason, s.Code = metav1.StatusReason(image.Reason(err)), 500
+	case errors.Is(err, cmdutil.ErrForbidden):
+		s.Reason, s.Code = metav1.StatusReasonForbidden, 403
+	case errors.Is(err, cmdutil.ErrNotFound):
+		s.Reason, s.Code = metav1.StatusReasonNotFound, 404
+	case errors.Is(err, store.ErrLocked):
+		s.Reason, s.Code = metav1.StatusReasonConflict, 409
+	case report.ClassOf(err) == report.Usage:
+		s.Reason, s.Code = metav1.StatusReasonBadRequest, 400
+	default:
+		s.Reason, s.Code = metav1.StatusReasonInternalError, 500
+	}
+	return s
+}
+
+// causeFor is the type of a mistake, whose message begins as Kubernetes' does.
+func causeFor(message string) metav1.CauseType {
+	for start, cause := range map[string]metav1.CauseType{
+		"Required value": metav1.CauseTypeFieldValueRequired, "Duplicate value": metav1.CauseTypeFieldValueDuplicate,
+		"Unsupported value": metav1.CauseTypeFieldValueNotSupported, "Not found": metav1.CauseTypeFieldValueNotFound,
+		"Forbidden": "FieldValueForbidden", "not supported yet": metav1.CauseTypeFieldValueNotSupported,
+	} {
+		if strings.HasPrefix(message, start) {
+			return cause
+		}
+	}
+	return metav1.CauseTypeFieldValueInvalid
+}

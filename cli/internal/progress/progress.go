@@ -1,0 +1,207 @@
+// Package progress shows how images are pulled, loaded and saved.
+package progress
+
+import (
+	"fmt"
+	"io"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/podrun/podrun/cli/internal/cmdutil"
+	"github.com/podrun/podrun/cli/internal/tty"
+	"github.com/podrun/podrun/image"
+	"github.com/podrun/podrun/internal/report"
+)
+
+// Bars shows on stderr how images come in: on a terminal a line with a bar for
+// every layer, elsewhere one line when an image's first layer is fetched and one
+// when it is all there.
+type Bars struct {
+	out   io.Writer
+	verb  string // what is being done to an image
+	width int    // of the terminal; 0: it is none
+	now   func() time.Time
+
+	mu     sync.Mutex
+	images map[string]*imageState
+	layers []*layerBar // in the order of their first event
+	byID   map[string]*layerBar
+	drawn  int // lines on the screen
+	last   time.Time
+}
+
+// imageState is an image of which some layer is being fetched.
+type imageState struct {
+	layers   map[string]int64 // bytes by layer
+	started  bool
+	lastLine time.Time // when a line last told how far it is
+}
+
+type layerBar struct {
+	image string
+	image.Progress
+	speed speed
+}
+
+// redraw is how often bars are drawn at the most.
+const redraw = 100 * time.Millisecond
+
+// New returns bars on stderr. verb is what is done to the images.
+func New(env *cmdutil.Env, verb string) *Bars {
+	p := &Bars{out: env.ErrOut, verb: verb, now: time.Now, images: map[string]*imageState{}, byID: map[string]*layerBar{}}
+	if file, ok := tty.File(env.ErrOut); ok && env.Getenv("TERM") != "dumb" {
+		p.width, _ = tty.Size(file)
+	}
+	return p
+}
+
+// Update is told of every layer.
+func (p *Bars) Update(e image.Progress) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	in := p.images[e.Image]
+	if in == nil {
+		in = &imageState{layers: map[string]int64{}}
+		p.images[e.Image] = in
+	}
+	if e.Status == image.Fetching || e.Status == image.Done {
+		in.layers[e.Layer] = e.Done
+		if p.width == 0 {
+			p.printLine(in, e.Image)
+		}
+		in.started = true
+	}
+	if p.width == 0 {
+		return
+	}
+	key := e.Image + " " + e.Layer
+	bar := p.byID[key]
+	if bar == nil {
+		if e.Status == image.Exists {
+			return
+		}
+		bar = &layerBar{image: e.Image}
+		p.byID[key] = bar
+		p.layers = append(p.layers, bar)
+	}
+	changed := bar.Status != e.Status
+	bar.Progress = e
+	now := p.now()
+	bar.speed.add(now, e.Done)
+	if changed || now.Sub(p.last) >= redraw {
+		p.draw()
+	}
+}
+
+// lineInterval is how often a line tells how far an image is, where there are no bars.
+const lineInterval = time.Minute
+
+func (p *Bars) printLine(in *imageState, name string) {
+	now := p.now()
+	switch {
+	case !in.started:
+		fmt.Fprintf(p.out, "podrun: %s %s\n", p.verb, report.Escape(name))
+	case now.Sub(in.lastLine) < lineInterval:
+		return
+	default:
+		var bytes int64
+		for _, n := range in.layers {
+			bytes += n
+		}
+		fmt.Fprintf(p.out, "podrun: %s %s: %s so far\n", p.verb, report.Escape(name), Size(bytes))
+	}
+	in.lastLine = now
+}
+
+// Done says that an image is there.
+func (p *Bars) Done(name string) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	in := p.images[name]
+	if in == nil || !in.started {
+		return
+	}
+	var bytes int64
+	for _, n := range in.layers {
+		bytes += n
+	}
+	p.clear()
+	fmt.Fprintf(p.out, "podrun: fetched %s: %s\n", report.Escape(name), Size(bytes))
+	var rest []*layerBar
+	for _, bar := range p.layers {
+		if bar.image != name {
+			rest = append(rest, bar)
+		}
+	}
+	p.layers = rest
+	p.draw()
+}
+
+// End takes unfinished bars off the screen.
+func (p *Bars) End() {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.clear()
+	p.layers = nil
+}
+
+func (p *Bars) clear() {
+	if p.drawn > 0 {
+		fmt.Fprintf(p.out, "\x1b[%dA\x1b[J", p.drawn) // up, and erase what is below
+		p.drawn = 0
+	}
+}
+
+func (p *Bars) draw() {
+	if p.width == 0 {
+		return
+	}
+	p.clear()
+	var b strings.Builder
+	for _, bar := range p.layers {
+		b.WriteString(bar.line(p.width) + "\n")
+	}
+	io.WriteString(p.out, b.String())
+	p.drawn, p.last = len(p.layers), p.now()
+}
+
+// line is "busybox:1.36 4a1b… [=====>    ] 12.3 MB/45 MB 3.1 MB/s 11s", cut to width: the
+// name's beginning goes first, but for a part of it then the speed.
+func (l *layerBar) line(width int) string {
+	const bar, leastName = 20, 12
+	var right, quick string
+	switch {
+	case l.Status == image.Fetching && l.Total > 0:
+		n := int(min(l.Done, l.Total) * bar / l.Total)
+		right = fmt.Sprintf("[%-*s] %s/%s", bar, strings.Repeat("=", n), Size(l.Done), Size(l.Total))
+		quick = l.speed.text(l.Total - l.Done)
+	case l.Status == image.Fetching:
+		right, quick = Size(l.Done), l.speed.text(-1)
+	default:
+		right = string(l.Status)
+	}
+	right = fmt.Sprintf(" %.12s ", strings.TrimPrefix(l.Layer, "sha256:")) + right
+	name := []rune(report.Escape(l.image))
+	if width-1-len(right+quick) >= min(len(name), leastName) {
+		right += quick
+	}
+	if room := width - 1 - len(right); len(name) > room {
+		name = append([]rune("…"), name[len(name)-max(room-1, 0):]...)
+	}
+	line := []rune(string(name) + right)
+	return string(line[:min(len(line), max(width-1, 0))])
+}
+
+// Size writes bytes as people read them: 512 B, 3.4 kB, 12 MB.
+func Size(n int64) string {
+	units := []string{"B", "kB", "MB", "GB", "TB"}
+	v, u := float64(n), 0
+	for v >= 999.5 && u < len(units)-1 {
+		v, u = v/1000, u+1
+	}
+	if v >= 10 || u == 0 {
+		return fmt.Sprintf("%.0f %s", v, units[u])
+	}
+	return fmt.Sprintf("%.1f %s", v, units[u])
+}

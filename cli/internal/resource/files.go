@@ -1,0 +1,391 @@
+// Package resource finds what a command line names: manifests in files, and pods, workloads and
+// objects by words and selectors.
+package resource
+
+import (
+	"cmp"
+	"errors"
+	"fmt"
+	"io"
+	"net/http"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/util/validation"
+
+	"github.com/podrun/podrun/cli/internal/cmdutil"
+	"github.com/podrun/podrun/cli/internal/kindnames"
+	"github.com/podrun/podrun/cli/internal/podclient"
+	"github.com/podrun/podrun/image"
+	"github.com/podrun/podrun/internal/report"
+	"github.com/podrun/podrun/internal/store"
+	"github.com/podrun/podrun/manifest"
+	"github.com/podrun/podrun/manifest/workloads"
+	"github.com/podrun/podrun/pod"
+)
+
+// maxManifest bounds what is read of one file; a single document may have 1 MiB.
+const maxManifest = 32 << 20
+
+// ReadFile reads a manifest; "-" is standard input.
+func ReadFile(env *cmdutil.Env, file string) ([]byte, error) {
+	in := env.In
+	switch {
+	case IsURL(file):
+		body, err := download(file)
+		if err != nil {
+			return nil, err
+		}
+		defer body.Close()
+		in = body
+	case file != "-":
+		opened, err := os.Open(file)
+		if err != nil {
+			return nil, UnreadableError(file, err)
+		}
+		defer opened.Close()
+		in = opened
+	}
+	data, err := io.ReadAll(io.LimitReader(in, maxManifest+1))
+	switch {
+	case err != nil:
+		return nil, UnreadableError(file, err)
+	case len(data) > maxManifest:
+		return nil, report.New(report.Usage, "", "cannot read the manifest: %s is larger than %d MiB", DisplayName(file), maxManifest>>20)
+	}
+	if file == "-" {
+		env.In = &rereader{text: data}
+	}
+	return data, nil
+}
+
+// rereader is standard input for those who read it more than once: after its end it begins again.
+type rereader struct {
+	text []byte
+	at   int
+}
+
+func (r *rereader) Read(p []byte) (int, error) {
+	n := copy(p, r.text[r.at:])
+	if r.at += n; n == 0 && len(p) > 0 {
+		r.at = 0
+		return 0, io.EOF
+	}
+	return n, nil
+}
+
+// UnreadableError is the error of a manifest that cannot be read.
+func UnreadableError(file string, err error) error {
+	switch {
+	case file == "":
+		return report.New(report.Usage, "", "cannot read the manifest: the file's name is empty")
+	}
+	return report.New(report.Usage, "", "cannot read the manifest: %w", err)
+}
+
+// DisplayName is a file's name as messages have it.
+func DisplayName(file string) string {
+	if file == "-" {
+		return "standard input"
+	}
+	return file
+}
+
+// Source is the text of one file.
+type Source struct {
+	Name      string
+	Data      []byte
+	Namespace string // of objects that name none; "" is the default
+	Only      bool   // objects of another namespace are refused
+}
+
+// ReadFiles reads files, all those of directories, and what is at addresses. What can be
+// read is returned with an error too.
+func ReadFiles(env *cmdutil.Env, files []string) ([]Source, error) {
+	var sources []Source
+	var errs []error
+	files, err := expandDirectories(files)
+	errs = append(errs, err)
+	for _, file := range files {
+		data, err := ReadFile(env, file)
+		if err != nil {
+			errs = append(errs, err)
+			continue
+		}
+		sources = append(sources, Source{DisplayName(file), data, env.Namespace, env.NamespaceFlag != ""})
+	}
+	return sources, errors.Join(errs...)
+}
+
+// decodeAll takes sources apart with one of manifest's functions. The mistakes of
+// all of them come back together.
+func decodeAll(sources []Source, take func(file string, data []byte, namespace string) ([]manifest.Object, error)) ([]manifest.Object, error) {
+	var all []manifest.Object
+	var errs []error
+	for _, src := range sources {
+		found, err := take(src.Name, src.Data, src.Namespace)
+		if err != nil {
+			errs = append(errs, report.New(report.Usage, "", "%s is not a manifest that podrun can run\n%w", src.Name, err))
+			continue
+		}
+		for i := range found {
+			errs = append(errs, src.wrongNamespace(&found[i]))
+		}
+		all = append(all, found...)
+	}
+	return all, errors.Join(errs...)
+}
+
+// wrongNamespace is the error for an object of another namespace than the one of -n, or nil.
+func (s *Source) wrongNamespace(o *manifest.Object) error {
+	if !s.Only || o.Value == nil || o.Value.GetNamespace() == "" || o.Value.GetNamespace() == s.Namespace {
+		return nil
+	}
+	return report.New(report.Usage, "omit -n, or change metadata.namespace", "%s: %s %s is in namespace %q, but -n is %q",
+		Location(o), strings.ToLower(o.Kind), o.Name(), o.Value.GetNamespace(), s.Namespace)
+}
+
+// decodeFiles are the objects of sources as they are written, of the namespace that they are in.
+func decodeFiles(sources []Source) ([]manifest.Object, error) {
+	return decodeAll(sources, func(file string, data []byte, namespace string) ([]manifest.Object, error) {
+		found, err := manifest.Decode(file, data)
+		for _, o := range found {
+			if o.Value != nil && o.Value.GetNamespace() == "" && o.Kind != string(pod.KindNamespace) {
+				o.Value.SetNamespace(cmp.Or(namespace, podclient.DefaultNamespace))
+			}
+		}
+		return found, err
+	})
+}
+
+// Documents are the objects of files, by what becomes of them, each list in their order.
+type Documents struct {
+	Pods    []manifest.Object
+	Stored  []manifest.Object // ConfigMaps, Secrets and the like: kept for pods to refer to
+	Ignored []manifest.Object // they mean nothing here
+
+	Workloads []manifest.Object // Deployments, Jobs and the like, which make pods
+}
+
+// Load takes sources apart, or says everything that is wrong with any of them.
+func Load(sources []Source) (Documents, error) {
+	all, err := decodeAll(sources, manifest.LoadInNamespace)
+	if err != nil {
+		return Documents{}, err
+	}
+	var docs Documents
+	first := map[string]string{}
+	var errs []error
+	for i := range all {
+		o := &all[i]
+		if o.Value == nil {
+			docs.Ignored = append(docs.Ignored, *o)
+			continue
+		}
+		key := strings.ToLower(o.Kind) + " " + o.Value.GetNamespace() + "/" + o.Name()
+		if other, ok := first[key]; ok {
+			errs = append(errs, report.New(report.Usage, "", "%s is there twice: in %s and in %s", key, other, Location(o)))
+			continue
+		}
+		first[key] = Location(o)
+		switch {
+		case o.Pod != nil:
+			clearNodeName(o.Pod)
+			docs.Pods = append(docs.Pods, *o)
+		case o.IsWorkload():
+			docs.Workloads = append(docs.Workloads, *o)
+		default:
+			docs.Stored = append(docs.Stored, *o)
+		}
+	}
+	for _, o := range append(slices.Clone(docs.Pods), SamplePods(docs.Workloads)...) {
+		for _, i := range manifest.Images(o.Pod) {
+			if err := image.ValidateName(i.Reference); err != nil {
+				errs = append(errs, fmt.Errorf("%s: cannot use image %s: %w", Location(&o), i.Reference, err))
+			}
+		}
+	}
+	return docs, errors.Join(errs...)
+}
+
+// Location is the file and document of an object.
+func Location(o *manifest.Object) string {
+	return fmt.Sprintf("%s, document %d", o.File, o.Document)
+}
+
+// PodsInFiles are the pods that files name, whatever else is in them: a pod must not
+// become impossible to remove because its manifest is no longer valid.
+func PodsInFiles(env *cmdutil.Env, dirs store.Dirs, files []string) ([]store.Pod, error) {
+	sources, err := ReadFiles(env, files)
+	if err != nil {
+		return nil, err
+	}
+	named, err := decodeFiles(sources)
+	if err != nil {
+		return nil, err
+	}
+	var places []store.Pod
+	for _, o := range named {
+		if o.Pod == nil {
+			continue
+		}
+		p, err := ResolvePod(dirs, o.Pod.Namespace, o.Pod.Name)
+		if err != nil {
+			return nil, err
+		}
+		places = append(places, p)
+	}
+	return places, nil
+}
+
+// manifestEndings are those of the files of a directory that are manifests, as kubectl
+// has them.
+var manifestEndings = []string{".json", ".yaml", ".yml"}
+
+// expandDirectories puts in the place of each directory its manifests, in the order of their
+// names.
+func expandDirectories(files []string) (out []string, err error) {
+	var errs []error
+	for _, file := range files {
+		if info, err := os.Stat(file); err != nil || !info.IsDir() {
+			out = append(out, file) // reading it says what is wrong
+			continue
+		}
+		list, err := os.ReadDir(file)
+		if err != nil {
+			errs = append(errs, fmt.Errorf("cannot read the manifests: %w", err))
+			continue
+		}
+		found := 0
+		for _, e := range list {
+			if !e.IsDir() && slices.Contains(manifestEndings, filepath.Ext(e.Name())) {
+				out, found = append(out, filepath.Join(file, e.Name())), found+1
+			}
+		}
+		if found == 0 {
+			errs = append(errs, report.New(report.Usage, "", "there are no manifests in the directory %s: no file ends in .yaml, .yml or .json", file))
+		}
+	}
+	return out, errors.Join(errs...)
+}
+
+// IsURL reports whether a file is an address of the web.
+func IsURL(file string) bool {
+	return strings.HasPrefix(file, "http://") || strings.HasPrefix(file, "https://")
+}
+
+// downloadTime bounds how long a manifest may take to come.
+const downloadTime = 30 * time.Second
+
+// download gets what is at an address.
+func download(address string) (io.ReadCloser, error) {
+	client := http.Client{Timeout: downloadTime, CheckRedirect: func(to *http.Request, via []*http.Request) error {
+		switch {
+		case len(via) >= 10:
+			return errors.New("it was redirected ten times")
+		case via[0].URL.Scheme == "https" && to.URL.Scheme != "https":
+			return fmt.Errorf("it is redirected to %s, which is not protected", to.URL.Redacted())
+		}
+		return nil
+	}}
+	answer, err := client.Get(address)
+	if err != nil {
+		return nil, report.New(report.Failure, "", "cannot fetch the manifest: %w", err)
+	}
+	if answer.StatusCode != http.StatusOK {
+		answer.Body.Close()
+		return nil, report.New(report.Failure, "", "cannot fetch the manifest %s: the server says %s", address, report.Escape(answer.Status))
+	}
+	return answer.Body, nil
+}
+
+// NodeName is the machine's name as a kubelet has it; "" for one that no node can have.
+func NodeName() string {
+	name, err := os.Hostname()
+	name = strings.ToLower(name)
+	if err != nil || len(validation.IsDNS1123Subdomain(name)) > 0 {
+		return ""
+	}
+	return name
+}
+
+// setNodeName gives a pod that is shown the name of its node, as a scheduler does.
+func setNodeName(p *corev1.Pod) {
+	if p.Spec.NodeName == "" {
+		p.Spec.NodeName = NodeName()
+	}
+}
+
+// clearNodeName is the reverse for a manifest that is read: it may be of a pod that was shown.
+func clearNodeName(p *corev1.Pod) {
+	if p.Spec.NodeName == NodeName() {
+		p.Spec.NodeName = ""
+	}
+}
+
+// SamplePods are pods that workloads would make.
+func SamplePods(w []manifest.Object) []manifest.Object {
+	var list []manifest.Object
+	for i := range w {
+		list = append(list, *workloads.SamplePod(&w[i]))
+	}
+	return list
+}
+
+// RefuseMixed refuses a unit of both pods and workloads: it is the one's process or the
+// other's.
+func RefuseMixed(docs Documents) error {
+	if len(docs.Pods) > 0 && len(docs.Workloads) > 0 {
+		return report.New(report.Usage, "put them into files of their own, with a unit each", "a unit runs either Pods or what makes them: %s has a Pod, %s a %s",
+			Location(&docs.Pods[0]), Location(&docs.Workloads[0]), docs.Workloads[0].Kind)
+	}
+	return nil
+}
+
+// ObjectsInFiles are the objects that files name, whatever else is in them.
+func ObjectsInFiles(env *cmdutil.Env, files []string) ([]kindnames.ObjectRef, error) {
+	sources, err := ReadFiles(env, files)
+	if err != nil {
+		return nil, err
+	}
+	named, err := decodeFiles(sources)
+	var list []kindnames.ObjectRef
+	for _, o := range named {
+		for _, k := range kindnames.All() {
+			if string(k.Kind) == o.Kind {
+				list = append(list, kindnames.ObjectRef{Kind: k.Kind, Namespace: o.Value.GetNamespace(), Name: o.Name()})
+			}
+		}
+	}
+	return list, err
+}
+
+// WorkloadsInFiles are the workloads that files name and that are there.
+func WorkloadsInFiles(env *cmdutil.Env, dirs store.Dirs, files []string) (found []store.Workload, err error) {
+	sources, err := ReadFiles(env, files)
+	if err != nil {
+		return nil, err
+	}
+	named, err := decodeFiles(sources)
+	if err != nil {
+		return nil, err
+	}
+	var errs []error
+	for _, o := range named {
+		if !o.IsWorkload() {
+			continue
+		}
+		kind, _, _ := kindnames.ParseObjects([]string{o.Kind})
+		v, err := FindWorkload(dirs, kind, o.Value.GetNamespace(), o.Name())
+		if err != nil {
+			errs = append(errs, err)
+			continue
+		}
+		found = append(found, v.Place)
+	}
+	return found, errors.Join(errs...)
+}

@@ -1,0 +1,126 @@
+package resource
+
+import (
+	"errors"
+	"fmt"
+	"io/fs"
+	"maps"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/podrun/podrun/cli/internal/kindnames"
+	"github.com/podrun/podrun/cli/internal/podclient"
+	"github.com/podrun/podrun/internal/report"
+	"github.com/podrun/podrun/internal/store"
+	"github.com/podrun/podrun/pod"
+)
+
+// FindObject is one that the user has named.
+func FindObject(dirs store.Dirs, kind pod.ObjectKind, namespace, name string) (*pod.Object, error) {
+	if kind == pod.KindNamespace {
+		namespace = ""
+	}
+	o, err := dirs.Object(kind, namespace, name)
+	if errors.Is(err, fs.ErrNotExist) || errors.Is(err, store.ErrBadName) {
+		hint := fmt.Sprintf("podrun get %s lists those of a namespace", kindnames.Of(kind))
+		if namespace == "" || namespace == podclient.DefaultNamespace {
+			return nil, report.New(report.Failure, hint, "%s %q not found", kindnames.Of(kind), name)
+		}
+		return nil, report.New(report.Failure, hint, "%s %q not found in namespace %q", kindnames.Of(kind), name, namespace)
+	}
+	return o, err
+}
+
+// ListNamespaces are those that are kept, those in use, and the default one, by name. One that
+// is only in use is as old as the oldest thing in it.
+func ListNamespaces(dirs store.Dirs) ([]*pod.Object, error) {
+	kept, err := dirs.Objects(pod.KindNamespace, "")
+	used, uerr := NamespacesInUse(dirs)
+	for _, o := range kept {
+		delete(used, o.Name)
+	}
+	kept = slices.AppendSeq(kept, maps.Values(used))
+	slices.SortFunc(kept, func(a, b *pod.Object) int { return strings.Compare(a.Name, b.Name) })
+	return kept, errors.Join(err, uerr)
+}
+
+// NamespacesInUse are those that something is in, and the default one, by their names.
+func NamespacesInUse(dirs store.Dirs) (map[string]*pod.Object, error) {
+	var errs []error
+	used := map[string]*pod.Object{podclient.DefaultNamespace: {Kind: pod.KindNamespace, Name: podclient.DefaultNamespace}}
+	use := func(name string, created time.Time) {
+		o := used[name]
+		if o == nil {
+			o = &pod.Object{Kind: pod.KindNamespace, Name: name}
+			used[name] = o
+		}
+		if o.CreatedAt.IsZero() || created.Before(o.CreatedAt) {
+			o.CreatedAt = created
+		}
+	}
+	for _, k := range kindnames.All() {
+		if k.Kind == pod.KindNamespace {
+			continue
+		}
+		list, err := dirs.Objects(k.Kind, "")
+		errs = append(errs, err)
+		for _, o := range list {
+			use(o.Namespace, o.CreatedAt)
+		}
+	}
+	places, err := ListPods(dirs, "", true)
+	errs = append(errs, err)
+	for _, p := range places {
+		use(p.Namespace, podclient.MetadataOf(p).CreationTimestamp)
+	}
+	return used, errors.Join(errs...)
+}
+
+// FindNamespace is one that the user has named.
+func FindNamespace(dirs store.Dirs, name string) (*pod.Object, error) {
+	all, err := ListNamespaces(dirs)
+	for _, o := range all {
+		if o.Name == name {
+			return o, nil
+		}
+	}
+	if err == nil {
+		_, err = FindObject(dirs, pod.KindNamespace, "", name)
+	}
+	return nil, err
+}
+
+// Endpoint is a pod behind a Service, and what others are told of it.
+type Endpoint struct {
+	Pod      store.Pod
+	Presence *pod.Presence
+}
+
+// EndpointsOf are the pods to which a Service leads.
+func EndpointsOf(dirs store.Dirs, o *pod.Object) ([]Endpoint, error) {
+	s := o.Service
+	if s == nil || len(s.Selector) == 0 {
+		return nil, nil
+	}
+	places, err := dirs.Pods()
+	if err != nil {
+		return nil, err
+	}
+	var all []Endpoint
+	for _, p := range places {
+		is, err := p.Endpoint()
+		if err != nil || p.Namespace != o.Namespace || !p.Alive() || !is.Ready && !s.PublishNotReady {
+			continue // nobody is told of it: it is ending, or has no network
+		}
+		chosen := true
+		for k, v := range s.Selector {
+			had, ok := is.Labels[k]
+			chosen = chosen && ok && had == v
+		}
+		if chosen {
+			all = append(all, Endpoint{p, is})
+		}
+	}
+	return all, nil
+}

@@ -1,0 +1,213 @@
+package resource
+
+import (
+	"cmp"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/urfave/cli/v2"
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/util/validation"
+
+	"github.com/podrun/podrun/cli/internal/cmdutil"
+	"github.com/podrun/podrun/cli/internal/kindnames"
+	"github.com/podrun/podrun/cli/internal/podclient"
+	"github.com/podrun/podrun/cli/internal/podview"
+	"github.com/podrun/podrun/internal/report"
+	"github.com/podrun/podrun/internal/store"
+	"github.com/podrun/podrun/manifest"
+	"github.com/podrun/podrun/pod"
+	"github.com/podrun/podrun/workload"
+)
+
+// ResolvePod is where the pod that the user named would be. Words that cannot be names
+// never reach the file system: there is no such pod.
+func ResolvePod(dirs store.Dirs, namespace, word string) (store.Pod, error) {
+	name := word
+	for _, kind := range []string{"pod/", "pods/", "po/"} {
+		if rest, ok := strings.CutPrefix(word, kind); ok {
+			name = rest
+			break
+		}
+	}
+	if kind, _, known := kindnames.ParseObjects([]string{name}); known && strings.Contains(name, "/") {
+		return store.Pod{}, report.New(report.Failure, "podrun get "+kindnames.Of(kind)+" shows those there are, podrun ps the pods", "%q does not name a pod", word)
+	}
+	if len(validation.IsDNS1123Label(namespace)) > 0 || len(validation.IsDNS1123Subdomain(name)) > 0 {
+		return store.Pod{}, notFoundError(namespace, name)
+	}
+	return dirs.Pod(namespace, name), nil
+}
+
+// ExistingPod is place for a pod that is there.
+func ExistingPod(dirs store.Dirs, namespace, word string) (store.Pod, error) {
+	p, err := ResolvePod(dirs, namespace, word)
+	if err == nil && !p.Exists() {
+		err = PodNotFound(dirs, p)
+	}
+	return p, err
+}
+
+// PodNotFound is the error for a pod that is not there, of whose name something may be that
+// makes pods.
+func PodNotFound(dirs store.Dirs, p store.Pod) error {
+	for _, kind := range pod.Workloads() {
+		if w, err := dirs.Workload(kind, p.Namespace, p.Name); err == nil {
+			if _, err := w.Object(); err == nil {
+				return report.New(report.Failure, "did you mean "+kindnames.Of(kind)+"/"+p.Name+"?", "pod %q %w", p.Name, cmdutil.ErrNotFound)
+			}
+		}
+	}
+	return notFoundError(p.Namespace, p.Name)
+}
+
+func notFoundError(namespace, name string) error {
+	kind, _, _ := strings.Cut(name, "/")
+	if namespace == podclient.DefaultNamespace {
+		return report.New(report.Failure, cmp.Or(kindnames.UnsupportedHint(kind), "podrun ps lists the pods"), "pod %q %w", name, cmdutil.ErrNotFound)
+	}
+	return report.New(report.Failure, "podrun ps -A lists the pods of all namespaces", "pod %q %w in namespace %q", name, cmdutil.ErrNotFound, namespace)
+}
+
+var ErrNoPods = errors.New("has no pods")
+
+// ListPods are the pods of a namespace, or of all.
+func ListPods(dirs store.Dirs, namespace string, all bool) ([]store.Pod, error) {
+	places, err := dirs.Pods()
+	if err != nil {
+		return nil, err
+	}
+	return slices.DeleteFunc(places, func(p store.Pod) bool {
+		return !p.Exists() || !all && p.Namespace != namespace
+	}), nil
+}
+
+// PodInfo is one pod with what is known of it now.
+type PodInfo struct {
+	Manifest *corev1.Pod
+	Status   *pod.Status
+}
+
+// LoadPod reads a pod to show it.
+func LoadPod(p store.Pod) (PodInfo, error) {
+	text, err := p.Manifest()
+	if err != nil {
+		return PodInfo{}, err
+	}
+	k := PodInfo{}
+	if k.Manifest, err = manifest.Unmarshal(text); err != nil {
+		return PodInfo{}, fmt.Errorf("read manifest of pod %s: %w", p.Name, err)
+	}
+	setNodeName(k.Manifest)
+	k.Status, err = podview.StatusOf(p)
+	return k, err
+}
+
+// UniquePods drops what is there twice.
+func UniquePods(places []store.Pod) []store.Pod {
+	var out []store.Pod
+	seen := map[store.Pod]bool{}
+	for _, p := range places {
+		if !seen[p] {
+			seen[p] = true
+			out = append(out, p)
+		}
+	}
+	return out
+}
+
+// PodNames replaces workloads among words by the names of their pods, the newest first;
+// with one, by the newest that runs.
+func PodNames(env *cmdutil.Env, dirs store.Dirs, namespace string, words []string, one bool) ([]string, error) {
+	found, rest, err := SplitWorkloads(dirs, namespace, words)
+	if err != nil {
+		return nil, err
+	}
+	for _, w := range found {
+		v, err := LoadWorkload(dirs, w)
+		if err != nil {
+			return nil, err
+		}
+		pods := v.Pods
+		for _, j := range v.Jobs {
+			pods = append(pods, j.Pods...)
+		}
+		if len(pods) == 0 {
+			return nil, report.New(report.Failure, "podrun get "+v.Name()+" shows why", "%s %w", v.Name(), ErrNoPods)
+		}
+		slices.SortFunc(pods, func(a, b workload.Pod) int {
+			if a.Alive != b.Alive {
+				return cmp.Compare(cmdutil.BoolToInt(b.Alive), cmdutil.BoolToInt(a.Alive))
+			}
+			return b.Created.Compare(a.Created)
+		})
+		if one {
+			if len(pods) > 1 {
+				fmt.Fprintf(env.ErrOut, "podrun: %s has %d pods; this is of pod/%s\n", v.Name(), len(pods), pods[0].Name)
+			}
+			pods = pods[:1]
+		}
+		for i := range pods {
+			rest = append(rest, pods[i].Name)
+		}
+	}
+	return rest, nil
+}
+
+// FindPod is the pod that a word names: its name, or a workload of which the newest pod
+// that runs is meant.
+func FindPod(env *cmdutil.Env, dirs store.Dirs, namespace, word string) (store.Pod, error) {
+	words, err := PodNames(env, dirs, namespace, []string{word}, true)
+	if err != nil {
+		return store.Pod{}, err
+	}
+	return ExistingPod(dirs, namespace, words[0])
+}
+
+// FindPodAndPlan is the pod that a word means (FindPod), with its Plan.
+func FindPodAndPlan(env *cmdutil.Env, c *cli.Context, word string) (store.Pod, *pod.Plan, error) {
+	dirs, err := env.Dirs()
+	if err != nil {
+		return store.Pod{}, nil, err
+	}
+	p, err := FindPod(env, dirs, c.String("namespace"), word)
+	if err != nil {
+		return p, nil, err
+	}
+	plan, err := p.Plan()
+	return p, plan, err
+}
+
+// ChooseContainer finds the container a command is about: the named one, else the one the
+// pod's annotation names, else the first. Of a choice that was made for the user
+// among several f says so, in kubectl's words.
+func ChooseContainer(env *cmdutil.Env, p store.Pod, plan *pod.Plan, name string) (*pod.Container, error) {
+	return podclient.Choose(env.ErrOut, p, plan, name)
+}
+
+// SplitWorkloads takes the words that name workloads, as deployment/web, from others.
+func SplitWorkloads(dirs store.Dirs, namespace string, words []string) (found []store.Workload, rest []string, err error) {
+	var errs []error
+	for _, word := range words {
+		kind, names, ok := kindnames.ParseObjects([]string{word})
+		if !ok || !kindnames.IsWorkload(kind) || !strings.Contains(word, "/") {
+			rest = append(rest, word)
+			continue
+		}
+		v, err := FindWorkload(dirs, kind, namespace, names[0])
+		if err != nil {
+			errs = append(errs, err)
+			continue
+		}
+		found = append(found, v.Place)
+	}
+	return found, rest, errors.Join(errs...)
+}
+
+// HasReplacement returns whether a pod is on record as one that is to be made in the place of another.
+func HasReplacement(dirs store.Dirs, p store.Pod) bool {
+	r, err := dirs.Replacement(p)
+	return r != nil || err != nil
+}

@@ -1,0 +1,175 @@
+package resource
+
+import (
+	"cmp"
+	"errors"
+	"fmt"
+	"io/fs"
+	"slices"
+
+	"github.com/urfave/cli/v2"
+
+	"github.com/podrun/podrun/cli/internal/cmdutil"
+	"github.com/podrun/podrun/cli/internal/kindnames"
+	"github.com/podrun/podrun/cli/internal/podclient"
+	"github.com/podrun/podrun/cli/internal/podview"
+	"github.com/podrun/podrun/internal/store"
+	"github.com/podrun/podrun/manifest/printers"
+	"github.com/podrun/podrun/manifest/workloads"
+	"github.com/podrun/podrun/pod"
+)
+
+// Selection is what --selector or --all choose, in the place of names.
+type Selection struct {
+	labels     printers.Selector // everything, for --all
+	namespace  string            // "": all of them
+	everywhere bool
+}
+
+// SelectionFlags are --selector, --all and --all-namespaces.
+func SelectionFlags(what string) []cli.Flag {
+	return []cli.Flag{
+		&cli.StringFlag{Name: "selector", Aliases: []string{"l"}, Usage: what + " that have the labels of this `SELECTOR`: app=web,tier!=db"},
+		&cli.BoolFlag{Name: "all", Usage: "all of the namespace"},
+		&cli.BoolFlag{Name: "all-namespaces", Aliases: []string{"A"}, Usage: "with --selector or --all: of all namespaces"},
+	}
+}
+
+// SelectionOf is what the flags choose, or nil if they choose nothing. named says whether there
+// are names or files, too.
+func SelectionOf(c *cli.Context, named bool) (*Selection, error) {
+	command := c.Command.Name
+	chosen := c.IsSet("selector") || c.Bool("all")
+	switch {
+	case !chosen && c.Bool("all-namespaces"):
+		return nil, cmdutil.UsageErrorf(command, "--all-namespaces goes with --selector or --all")
+	case !chosen:
+		return nil, nil
+	case c.IsSet("selector") && c.Bool("all"):
+		return nil, cmdutil.UsageErrorf(command, "--selector and --all exclude each other")
+	case c.IsSet("selector") && c.String("selector") == "":
+		return nil, cmdutil.UsageErrorf(command, "--selector must not be empty: --all chooses all")
+	case named:
+		return nil, cmdutil.UsageErrorf(command, "--selector and --all choose by themselves: they do not go with names or files")
+	}
+	s := &Selection{namespace: cmp.Or(c.String("namespace"), podclient.DefaultNamespace), everywhere: c.Bool("all-namespaces")}
+	if s.everywhere {
+		s.namespace = ""
+	}
+	var err error
+	if s.labels, err = printers.ParseSelector(c.String("selector")); err != nil {
+		return nil, cmdutil.UsageErrorf(command, "--selector cannot be %q: %v", c.String("selector"), err)
+	}
+	return s, nil
+}
+
+// Pods are the pods that are chosen, with what is known of them.
+func (s *Selection) Pods(dirs store.Dirs) ([]store.Pod, []PodInfo, error) {
+	all, err := ListPods(dirs, s.namespace, s.everywhere)
+	if err != nil {
+		return nil, nil, err
+	}
+	var places []store.Pod
+	var list []PodInfo
+	var errs []error
+	for _, p := range all {
+		k, err := LoadPod(p)
+		switch {
+		case errors.Is(err, fs.ErrNotExist): // it is being removed
+		case err != nil:
+			errs = append(errs, err)
+		case s.labels.Matches(k.Manifest.Labels):
+			places, list = append(places, p), append(list, k)
+		}
+	}
+	return places, list, errors.Join(errs...)
+}
+
+// Objects are the objects of kinds that are chosen, but for those that another one has made.
+func (s *Selection) Objects(dirs store.Dirs, kinds ...pod.ObjectKind) ([]kindnames.ObjectRef, error) {
+	var targets []kindnames.ObjectRef
+	var errs []error
+	for _, kind := range kinds {
+		namespace := s.namespace
+		if kind == pod.KindNamespace {
+			namespace = ""
+		}
+		list, err := dirs.Objects(kind, namespace)
+		errs = append(errs, err)
+		for _, o := range list {
+			if o.Owner == nil && s.labels.Matches(o.Labels) {
+				targets = append(targets, kindnames.ObjectRef{Kind: kind, Namespace: o.Namespace, Name: o.Name})
+			}
+		}
+	}
+	return targets, errors.Join(errs...)
+}
+
+// workloads are the workloads that are chosen.
+func (s *Selection) workloads(dirs store.Dirs) ([]store.Workload, error) {
+	targets, err := s.Objects(dirs, pod.Workloads()...)
+	var list []store.Workload
+	for _, t := range targets {
+		w, werr := dirs.Workload(t.Kind, t.Namespace, t.Name)
+		list, err = append(list, w), errors.Join(err, werr)
+	}
+	return list, err
+}
+
+// WorkloadsAndPods are the workloads that are chosen, and the pods, but for those that go with a workload.
+func (s *Selection) WorkloadsAndPods(dirs store.Dirs) ([]store.Workload, []store.Pod, error) {
+	makers, err := s.workloads(dirs)
+	if err != nil {
+		return nil, nil, err
+	}
+	places, list, err := s.Pods(dirs)
+	var alone []store.Pod
+	for i, p := range places {
+		if !s.goesWith(dirs, list[i], p, makers) {
+			alone = append(alone, p)
+		}
+	}
+	return makers, alone, err
+}
+
+// goesWith says whether a pod was made by one of workloads, or by a Job that one of them has made.
+func (s *Selection) goesWith(dirs store.Dirs, k PodInfo, p store.Pod, makers []store.Workload) bool {
+	by := workloads.ControllerOf(k.Manifest)
+	for by != nil {
+		owner := by.Owner
+		if slices.ContainsFunc(makers, func(w store.Workload) bool {
+			return w.Kind == owner.Kind && w.Namespace == p.Namespace && w.Name == owner.Name
+		}) {
+			return true
+		}
+		o, err := dirs.Object(owner.Kind, p.Namespace, owner.Name)
+		if err != nil || o.Owner == nil {
+			return false
+		}
+		by = &workloads.Controller{Owner: *o.Owner}
+	}
+	return false
+}
+
+// Running are the pods that are chosen and that run. Those of a workload are left out for a verb
+// that is not for them.
+func (s *Selection) Running(f *cmdutil.Env, dirs store.Dirs, verb string, owned bool) ([]store.Pod, error) {
+	places, list, err := s.Pods(dirs)
+	var living []store.Pod
+	for i, p := range places {
+		by := workloads.ControllerOf(list[i].Manifest)
+		switch {
+		case !p.Alive():
+		case by != nil && !owned:
+			fmt.Fprintf(f.ErrOut, "podrun: cannot %s pod %s: %s/%s makes it\n", verb, p.Name, kindnames.Of(by.Owner.Kind), by.Owner.Name)
+		default:
+			living = append(living, p)
+		}
+	}
+	return living, err
+}
+
+// ReportEmpty tells the user that nothing is chosen, as kubectl does.
+func (s *Selection) ReportEmpty(f *cmdutil.Env) {
+	fmt.Fprintln(f.ErrOut, podview.NoResources(s.namespace, s.everywhere))
+}

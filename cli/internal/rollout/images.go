@@ -1,0 +1,87 @@
+package rollout
+
+import (
+	"context"
+	"errors"
+	"fmt"
+
+	"github.com/podrun/podrun/cli/internal/cmdutil"
+	"github.com/podrun/podrun/cli/internal/podclient"
+	"github.com/podrun/podrun/cli/internal/podup"
+	"github.com/podrun/podrun/cli/internal/progress"
+	"github.com/podrun/podrun/image"
+	"github.com/podrun/podrun/internal/report"
+	"github.com/podrun/podrun/internal/wire"
+	"github.com/podrun/podrun/pod"
+)
+
+// AwaitImages waits for the images of a pod that this command wants, and shows how they come. An
+// attempt that fails is an error if the next one cannot but fail, too, or with --fail-fast; but not
+// if the command is patient.
+func AwaitImages(ctx context.Context, env *cmdutil.Env, p *podup.Target, patient bool) error {
+	bars := progress.New(env, "fetching")
+	defer bars.End()
+	var failed *pod.Awaiting // why this command gives up
+	why, told := "they are being pulled", 0
+	err := podclient.WatchStatusAndLayers(ctx, p.Pod, func(st *pod.Status) bool {
+		now := st.Awaits
+		switch {
+		case now == nil || st.Deleting || st.Phase.Terminal():
+			return true
+		case now.Error == "":
+			return false
+		}
+		if why = now.Error; !patient && (p.FailFast || !now.Passes) {
+			failed = now
+			return true
+		}
+		if now.Attempts > told {
+			told = now.Attempts
+			reportPullRetry(env, p, st)
+		}
+		return false
+	}, func(l wire.LayerProgress) {
+		if l.Layer == "" { // all of the image
+			bars.Done(l.Image)
+			return
+		}
+		bars.Update(image.Progress{Image: l.Image, Layer: l.Layer, Status: image.Status(l.Status), Done: l.Done, Total: l.Total})
+	})
+	switch {
+	case errors.Is(ctx.Err(), context.DeadlineExceeded):
+		return report.New(report.Failure, "podrun events "+p.Pod.Name+" shows how they come", "not all images of pod %s came within the --timeout: %s", p.Pod.Name, why)
+	case ctx.Err() != nil:
+		return ctx.Err()
+	case failed != nil:
+		return &image.Error{Reason: failed.Reason, Err: report.New(report.Failure, failed.Hint, "%s", failed.Error)}
+	case err != nil && !errors.Is(err, podclient.ErrNotRunning):
+		return err
+	}
+	p.AwaitsImages, p.Pulled = false, true // who watches the pod next sees what has become of it
+	return warnOfLocalImages(env, p)
+}
+
+// reportPullRetry writes why the images of a pod did not come, and when they are tried again.
+func reportPullRetry(env *cmdutil.Env, p *podup.Target, st *pod.Status) {
+	report.Print(env.ErrOut, report.New(report.Failure, st.Awaits.Hint, "%s", st.Awaits.Error))
+	podup.ForEachStatus(st, func(c *pod.ContainerStatus) {
+		if w := c.State.Waiting; w != nil && !starting(w.Reason) {
+			fmt.Fprintf(env.ErrOut, "podrun: pod %s: container %s waits: %s: back-off pulling image %s; next try in %v\n",
+				p.Pod.Name, c.Name, image.ImagePullBackOff, report.Escape(c.Image), st.Awaits.Next)
+		}
+	})
+}
+
+// warnOfLocalImages shows which copies a puller has used since this command looked for the images.
+func warnOfLocalImages(env *cmdutil.Env, p *podup.Target) error {
+	events, err := p.Pod.Events()
+	if err != nil {
+		return err
+	}
+	for _, e := range events {
+		if e.Reason == podup.LocalImageUsed && e.Last.After(p.LookedAt) {
+			env.Warn(errors.New(e.Message))
+		}
+	}
+	return nil
+}

@@ -1,0 +1,188 @@
+package rollout
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"strings"
+	"time"
+
+	"github.com/podrun/podrun/cli/internal/cmdutil"
+	"github.com/podrun/podrun/cli/internal/exitcode"
+	"github.com/podrun/podrun/cli/internal/podclient"
+	"github.com/podrun/podrun/cli/internal/podup"
+	"github.com/podrun/podrun/cli/internal/podview"
+	"github.com/podrun/podrun/internal/crilog"
+	"github.com/podrun/podrun/internal/delegation"
+	"github.com/podrun/podrun/internal/report"
+	"github.com/podrun/podrun/internal/store"
+	"github.com/podrun/podrun/internal/systemd"
+	"github.com/podrun/podrun/pod"
+)
+
+// Goal is how far a pod has to come for `up -d` to leave it.
+type Goal struct {
+	Word string // running, ready
+	At   func(*pod.Status) bool
+}
+
+// GoalFor is until it runs, or, with --wait, until it is ready.
+func GoalFor(wait bool) Goal {
+	if wait {
+		return Goal{"ready", (*pod.Status).Ready}
+	}
+	return Goal{"running", AllStarted}
+}
+
+// awaitPod waits for `up -d` until the pod has come so far or has succeeded, and says so.
+func awaitPod(ctx context.Context, env *cmdutil.Env, p *podup.Target, to Goal, timeout time.Duration) error {
+	tell := Reporter{Out: env.ErrOut, Pod: p.Pod.Name}
+	if p.AwaitsImages {
+		if err := AwaitImages(ctx, env, p, false); err != nil {
+			if exitcode.As(err) == nil && !errors.Is(err, context.Canceled) {
+				fmt.Fprintf(env.ErrOut, "podrun: pod %[1]s goes on waiting for its images; podrun down %[1]s removes it\n", p.Pod.Name)
+			}
+			return err
+		}
+	}
+	defer tell.WatchMounts(p)()
+	see, end := tell.hintWhileWaiting(p, to, env.WaitHintAfter, timeout > 0)
+	var last *pod.Status
+	err := podclient.WatchStatus(ctx, p.Pod, func(st *pod.Status) bool {
+		tell.Status(st)
+		see(st)
+		last = st
+		return to.At(st) && p.RestartsDone(st) || st.Phase.Terminal()
+	})
+	end()
+	if last == nil || !(to.At(last) && p.RestartsDone(last)) && !last.Phase.Terminal() {
+		err = errors.Join(err, ctx.Err())
+	}
+	switch {
+	case errors.Is(err, context.DeadlineExceeded):
+		return report.New(report.Failure, fmt.Sprintf("podrun events %[1]s and podrun logs %[1]s show why; podrun down %[1]s removes it", p.Pod.Name),
+			"pod %s is not %s after %v: it is left as it is", p.Pod.Name, to.Word, timeout)
+	case err != nil && !errors.Is(err, podclient.ErrNotRunning):
+		return err
+	}
+	if last == nil || !to.At(last) { // it has ended, perhaps before we could ask
+		if last, err = FinalStatus(ctx, p.Pod); err != nil {
+			return err
+		}
+		tell.Status(last)
+	}
+	switch {
+	case last.Phase == pod.Succeeded:
+		fmt.Fprintf(env.Out, "pod/%s succeeded\n", p.Pod.Name)
+	case last.Phase == pod.Failed:
+		return withLastLines(p.Pod, last, tell.Failure(p.Pod, last))
+	case p.Change != nil:
+		fmt.Fprintf(env.Out, "pod/%s configured\n", p.Pod.Name)
+	case p.Running && !p.Pulled:
+		fmt.Fprintf(env.Out, "pod/%s unchanged\n", p.Pod.Name)
+	default:
+		fmt.Fprintf(env.Out, "pod/%s %s\n", p.Pod.Name, to.Word)
+	}
+	return nil
+}
+
+// AllStarted says whether every app container has been started.
+func AllStarted(st *pod.Status) bool {
+	if st.Phase != pod.Running {
+		return false
+	}
+	for _, c := range st.Containers {
+		if c.State.Running == nil && !wasRunning(c.State.Terminated) && !wasRunning(c.LastState.Terminated) {
+			return false
+		}
+	}
+	return true
+}
+
+// wasRunning says whether a container that has ended was ever running.
+func wasRunning(t *pod.Terminated) bool { return t != nil && !t.StartedAt.IsZero() }
+
+// FinalStatus is the status of a pod that has ended.
+func FinalStatus(ctx context.Context, p store.Pod) (*pod.Status, error) {
+	if err := podclient.WaitGone(ctx, p); err != nil {
+		return nil, err
+	}
+	return podview.StatusOf(p)
+}
+
+// withLastLines adds to a pod's failure what the container to blame wrote last.
+func withLastLines(p store.Pod, st *pod.Status, err error) error {
+	c := failedContainer(st)
+	if c == nil {
+		return err
+	}
+	all, lerr := crilog.Attempts(p.LogDir(c.Name))
+	if lerr != nil || len(all) == 0 {
+		return err
+	}
+	var text bytes.Buffer
+	sink := &lineSink{out: &text}
+	if crilog.Read(p.LogDir(c.Name), all[len(all)-1], crilog.Selection{Tail: ContextLines}, sink) != nil || text.Len() == 0 {
+		return err
+	}
+	return report.New(report.ClassOf(err), report.Hint(err), "%w\nits last lines:\n%s", err, text.Bytes())
+}
+
+// lineSink is a Sink that keeps text.
+type lineSink struct{ out *bytes.Buffer }
+
+// Entry adds a line, or a part of one.
+func (l *lineSink) Entry(e crilog.Entry) error {
+	l.out.Write(e.Text)
+	if !e.Partial {
+		l.out.WriteByte('\n')
+	}
+	return nil
+}
+
+// Flush does nothing.
+func (l *lineSink) Flush() error { return nil }
+
+// ContextLines is how much of what a running pod has written is shown to somebody
+// who joins it.
+const ContextLines = 10
+
+// AwaitPods waits until every pod has come far enough or has succeeded.
+func AwaitPods(ctx context.Context, env *cmdutil.Env, pods []*podup.Target, to Goal, timeout time.Duration, signals <-chan os.Signal) error {
+	wait := func(ctx context.Context) error {
+		if timeout > 0 {
+			var cancel context.CancelFunc
+			ctx, cancel = context.WithTimeout(ctx, timeout)
+			defer cancel()
+		}
+		errs := make([]error, len(pods))
+		podup.ForEach(pods, func(i int, p *podup.Target) { errs[i] = awaitPod(ctx, env, p, to, timeout) })
+		return errors.Join(errs...)
+	}
+	err := cmdutil.Interruptible(ctx, signals, wait)
+	warnOfLogout(env, pods, systemd.LingerEnabled)
+	if said := exitcode.As(err); said != nil && said.Err == nil {
+		for _, p := range pods {
+			fmt.Fprintf(env.ErrOut, "podrun: pod %s is left as it is; podrun down %s removes it\n", p.Pod.Name, p.Pod.Name)
+		}
+	}
+	return err
+}
+
+// warnOfLogout says, once, that pods which are to stay will not outlive the user's
+// last login: they live among the units of a manager that does not.
+func warnOfLogout(env *cmdutil.Env, pods []*podup.Target, lingers func() bool) {
+	manager, ok := delegation.FindManager()
+	if !ok || manager.Cgroup == delegation.Mount {
+		return
+	}
+	for _, p := range pods {
+		st, err := p.Pod.Status()
+		if err == nil && strings.HasPrefix(st.Cgroup, manager.Cgroup+"/") && !lingers() {
+			fmt.Fprintf(env.ErrOut, "podrun: warning: systemd ends pod %s when you log out; loginctl enable-linger lets it go on\n", p.Pod.Name)
+			return
+		}
+	}
+}

@@ -1,0 +1,213 @@
+// Package rollout waits for pods and workloads, and reports what happens to them meanwhile.
+package rollout
+
+import (
+	"fmt"
+	"io"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/podrun/podrun/cli/internal/dirwatch"
+	"github.com/podrun/podrun/cli/internal/podup"
+	"github.com/podrun/podrun/image"
+	"github.com/podrun/podrun/internal/report"
+	"github.com/podrun/podrun/internal/store"
+	"github.com/podrun/podrun/pod"
+)
+
+// Reporter says on stderr what happens to a pod: its warnings, and containers that
+// fail or wait for another attempt. Everything is said once.
+type Reporter struct {
+	Out io.Writer
+	Pod string
+
+	mu       sync.Mutex // of what it has said
+	reported map[string]bool
+}
+
+// Status reports the warnings and failed containers of a status.
+func (r *Reporter) Status(st *pod.Status) {
+	for _, w := range st.Warnings {
+		r.report("warning: " + w)
+	}
+	if st.Deleting || st.Phase.Terminal() {
+		return // containers end because they are told to, or the pod's end says it all
+	}
+	for _, list := range [][]pod.ContainerStatus{st.InitContainers, st.Containers} {
+		for i := range list {
+			if text := Problem(&list[i]); text != "" {
+				r.report(text)
+			}
+		}
+	}
+}
+
+func (r *Reporter) report(text string) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if r.reported[text] {
+		return
+	}
+	if r.reported == nil {
+		r.reported = map[string]bool{}
+	}
+	r.reported[text] = true
+	for i, line := range strings.Split(strings.TrimSpace(text), "\n") {
+		if i == 0 {
+			line = fmt.Sprintf("podrun: pod %s: %s", r.Pod, report.Escape(line))
+		} else {
+			line = "  " + report.Escape(line)
+		}
+		fmt.Fprintln(r.Out, line)
+	}
+}
+
+func (r *Reporter) hasReported(text string) bool {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return r.reported[text]
+}
+
+// Problem is what there is to say about a container, or "". The restart count is
+// part of it, so that another failure is said again.
+func Problem(c *pod.ContainerStatus) string {
+	attempt := ""
+	if c.RestartCount > 0 {
+		attempt = fmt.Sprintf(" (restart %d)", c.RestartCount)
+	}
+	switch w, t := c.State.Waiting, c.State.Terminated; {
+	case w != nil && !starting(w.Reason):
+		// The kubelet's message names the container and the pod, which we have done.
+		message, _, _ := strings.Cut(w.Message, " restarting failed container=")
+		reason := w.Reason
+		if _, cause, ok := strings.Cut(message, ": "+image.ErrImagePull+": "); ok && reason == image.ImagePullBackOff {
+			reason, message = image.ErrImagePull, cause // which is said once
+		}
+		last := ""
+		if t := c.LastState.Terminated; t != nil {
+			last = " " + ExitTextWithMessage(t) + ";"
+		}
+		return fmt.Sprintf("container %s%s%s waits: %s", c.Name, attempt, last, withReason(reason, message))
+	case t != nil && t.ExitCode != 0:
+		return fmt.Sprintf("container %s%s %s", c.Name, attempt, ExitTextWithMessage(t))
+	}
+	return ""
+}
+
+// starting says whether a container with this reason is merely on its way.
+func starting(reason string) bool {
+	return reason == "" || reason == "PodInitializing" || reason == "ContainerCreating"
+}
+
+// ExitTextWithMessage says how a container ended, and why, where it has said so.
+func ExitTextWithMessage(t *pod.Terminated) string { return withMessage(exitText(t), t.Message) }
+
+// exitText says how a container ended.
+func exitText(t *pod.Terminated) string {
+	switch t.Reason {
+	case "StartError", "ContainerCannotRun":
+		return "cannot be started"
+	case "", "Error", "Completed":
+		return fmt.Sprintf("exited with code %d", t.ExitCode)
+	}
+	return fmt.Sprintf("ended with %s (exit code %d)", t.Reason, t.ExitCode)
+}
+
+func withReason(reason, message string) string {
+	if reason == "" {
+		return message
+	}
+	return withMessage(reason, message)
+}
+
+func withMessage(text, message string) string {
+	if message = strings.TrimSpace(message); message == "" {
+		return text
+	}
+	return text + ": " + message
+}
+
+// Failure is the error of a pod that did not succeed, or nil: which container was
+// to blame, and why, unless that was said when it happened.
+func (r *Reporter) Failure(p store.Pod, st *pod.Status) error {
+	switch {
+	case st.Deleting:
+		return report.New(report.Failure, "", "pod %s was stopped by another podrun", p.Name)
+	case st.Phase == pod.Succeeded:
+		return nil
+	}
+	why := withReason(st.Reason, st.Message)
+	if c := failedContainer(st); c != nil && why == "" {
+		how := ExitTextWithMessage
+		if r.hasReported(Problem(c)) {
+			how = exitText
+		}
+		why = fmt.Sprintf("container %s %s", c.Name, how(c.State.Terminated))
+	}
+	return report.New(report.Failure, fmt.Sprintf("podrun logs %s shows its output, podrun down %s removes it", p.Name, p.Name),
+		"pod %s failed: %s", p.Name, why)
+}
+
+// failedContainer is the container whose end made the pod fail, or nil.
+func failedContainer(st *pod.Status) *pod.ContainerStatus {
+	for _, list := range [][]pod.ContainerStatus{st.InitContainers, st.Containers} {
+		for i := range list {
+			if t := list[i].State.Terminated; t != nil && t.ExitCode != 0 {
+				return &list[i]
+			}
+		}
+	}
+	return nil
+}
+
+// failedMount is the reason of the events that say why a volume is not there
+// (kubelet: pkg/kubelet/events).
+const failedMount = "FailedMount"
+
+// mountsAfter is how long a pod may take before it is looked whether it lacks a volume: most run
+// by then, and each of their files that is written would be looked at. A volume that is not there
+// is tried again for longer.
+const mountsAfter = 200 * time.Millisecond
+
+// WatchMounts says why volumes of a pod are not there, until the returned function is called:
+// no container waits for them yet, so the status cannot say it, but events do. What a
+// pod that runs has got over is not said.
+func (r *Reporter) WatchMounts(p *podup.Target) (end func()) {
+	var began time.Time
+	if st, err := p.Pod.Status(); p.Running && (err != nil || st.Phase != pod.Pending) {
+		began = time.Now()
+	}
+	done, over := make(chan struct{}), make(chan struct{})
+	go func() {
+		defer close(over)
+		select {
+		case <-time.After(mountsAfter):
+		case <-done:
+			return
+		}
+		watcher := dirwatch.Watch(p.Pod.RuntimeDir())
+		defer watcher.Close()
+		reader := p.Pod.EventReader()
+		for {
+			events, err := reader.ReadNew() // much else is written there
+			if err == nil {                 // else the pod goes, or there are none yet
+				r.mountEvents(events, began)
+			}
+			select {
+			case <-watcher.Any():
+			case <-done:
+				return
+			}
+		}
+	}()
+	return func() { close(done); <-over }
+}
+
+func (r *Reporter) mountEvents(events []pod.Event, since time.Time) {
+	for _, e := range events {
+		if e.Reason == failedMount && !e.Last.Before(since) {
+			r.report("a volume is not there: " + withMessage(e.Reason, e.Message))
+		}
+	}
+}

@@ -1,0 +1,95 @@
+package cli
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"io"
+	"maps"
+	"os"
+	"os/signal"
+	"strings"
+	"syscall"
+
+	"golang.org/x/sys/unix"
+
+	"github.com/podrun/podrun/cli/controller"
+	"github.com/podrun/podrun/cli/internal/cmdutil"
+	"github.com/podrun/podrun/cli/internal/exitcode"
+	"github.com/podrun/podrun/cli/internal/hostdeps"
+	"github.com/podrun/podrun/cli/internal/podclient"
+	"github.com/podrun/podrun/cli/internal/podup"
+	"github.com/podrun/podrun/image"
+	"github.com/podrun/podrun/internal/nsprobe"
+	"github.com/podrun/podrun/internal/reexec"
+	"github.com/podrun/podrun/internal/report"
+	"github.com/podrun/podrun/internal/store"
+	"github.com/podrun/podrun/internal/systemd"
+)
+
+// Stages are the hidden stages of the rooms that only the command line links.
+func Stages() map[string]func(args []string) int {
+	stages := image.Stages()
+	maps.Copy(stages, nsprobe.Stages())
+	stages[reexec.Controller] = controller.Main
+	stages[reexec.Replacer] = replacerStage
+	stages[reexec.Puller] = pullerStage
+	return stages
+}
+
+// pullerStage pulls the images of one pod, and starts it: `podrun up -d` and `podrun apply` need
+// not live until then. It has the pod's lock.
+func pullerStage(args []string) int {
+	f := &cmdutil.Env{Getenv: os.Getenv, In: strings.NewReader(""), Out: io.Discard, ErrOut: os.Stderr, Deps: hostdeps.Deps{}, Signals: podclient.Signals, PullBackOff: cmdutil.PullBackOff, WaitHintAfter: cmdutil.WaitHintAfter}
+	if err := pullOne(f, args); err != nil {
+		report.Print(f.ErrOut, err)
+		return exitcode.Failure
+	}
+	return exitcode.OK
+}
+
+func pullOne(env *cmdutil.Env, args []string) error {
+	if len(args) != 5 {
+		return report.New(report.Internal, "", "a puller takes five arguments")
+	}
+	lock := os.NewFile(reexec.PullerLock, "lock")
+	if _, err := unix.FcntlInt(reexec.PullerLock, unix.F_GETFD, 0); err != nil {
+		return report.New(report.Internal, "podrun up starts pullers", "a puller needs its lock: %w", err)
+	}
+	unix.CloseOnExec(reexec.PullerLock) // StartPod hands it to the pod
+	dirs := store.Dirs{Data: args[0], Runtime: args[1]}
+	p := dirs.Pod(args[2], args[3])
+	if pid, begun, err := reexec.BeginPuller(dirs, p, args[4], lock); begun || err != nil {
+		if err == nil {
+			hostdeps.StartScope(systemd.Scope{Name: "podrun-pull-" + p.Namespace + "-" + p.Name, Description: "podrun: pull for pod " + p.Namespace + "/" + p.Name, PID: pid, Stop: hostdeps.StopMargin})
+		}
+		return err
+	}
+	var wishes cmdutil.PullerOptions
+	if err := json.Unmarshal([]byte(args[4]), &wishes); err != nil {
+		return fmt.Errorf("read how to pull: %w", err)
+	}
+	return podup.PullPod(context.Background(), env, dirs, p, wishes, lock)
+}
+
+// replacerStage is the process that replaces a pod.
+func replacerStage(args []string) int {
+	signal.Ignore(syscall.SIGPIPE, syscall.SIGHUP, syscall.SIGINT) // nobody may be there to read
+	f := &cmdutil.Env{Getenv: os.Getenv, In: os.Stdin, Out: os.Stdout, ErrOut: os.Stderr, Deps: hostdeps.Deps{}, Signals: podclient.Signals, PullBackOff: cmdutil.PullBackOff, WaitHintAfter: cmdutil.WaitHintAfter}
+	if len(args) != 4 {
+		report.Print(f.ErrOut, report.New(report.Internal, "", "a replacer takes four arguments"))
+		return exitcode.Internal
+	}
+	dirs := store.Dirs{Data: args[0], Runtime: args[1]}
+	lock, err := store.InheritedFileLock(reexec.ReplacerLock)
+	if err == nil {
+		err = podup.Replace(context.Background(), f, dirs, dirs.Pod(args[2], args[3]), lock)
+	}
+	if left := exitcode.Unreported(err); left != nil {
+		report.Print(f.ErrOut, left)
+	}
+	if err != nil {
+		return exitcode.Of(err)
+	}
+	return exitcode.OK
+}

@@ -1,0 +1,198 @@
+package unit
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"time"
+
+	"github.com/podrun/podrun/cli/internal/cmdutil"
+	"github.com/podrun/podrun/cli/internal/podclient"
+	"github.com/podrun/podrun/cli/internal/podstop"
+	"github.com/podrun/podrun/cli/internal/podup"
+	"github.com/podrun/podrun/cli/internal/podview"
+	"github.com/podrun/podrun/cli/internal/rollout"
+	"github.com/podrun/podrun/internal/delegation"
+	"github.com/podrun/podrun/internal/report"
+	"github.com/podrun/podrun/internal/systemd"
+	"github.com/podrun/podrun/internal/wire"
+)
+
+// finish is the end of a service whose pods have ended by themselves.
+func (s *Service) finish() error {
+	errs := make([]error, len(s.Pods))
+	for i, p := range s.Pods {
+		st, err := podview.StatusOf(p.Pod)
+		if err != nil {
+			errs[i] = err
+			continue
+		}
+		tell := rollout.Reporter{Out: s.env.ErrOut, Pod: p.Pod.Name}
+		errs[i] = tell.Failure(p.Pod, st)
+		p.Last = st
+	}
+	err := s.Rule.Result(s.Pods, errs)
+	if err == nil && !s.Ready {
+		s.Notify(systemd.Ready) // a pod that has done its work was ready
+	}
+	s.Notify(systemd.Stopping)
+	return errors.Join(err, s.ForgetPods())
+}
+
+// End stops and removes the pods because of a signal; a second one stops them at once. With
+// the machine they only stop.
+// A unit that was told to end has not failed.
+func (s *Service) End(ctx context.Context, sig os.Signal, signals <-chan os.Signal) error {
+	if s.ShuttingDown(ctx) {
+		s.Notify(systemd.Stopping, systemd.Status("stopping, to go on later"), systemd.ExtendTimeout(stopTimeout(s.Pods)))
+		hurry, done := onSignal(signals)
+		defer done()
+		errs := make([]error, len(s.Pods))
+		podup.ForEach(s.Pods, func(i int, p *podup.Target) { errs[i] = s.ShutdownPod(ctx, p, hurry) })
+		return errors.Join(append(errs, s.ForgetPods())...)
+	}
+	if err := s.stop(ctx, s.Pods, signals); err != nil {
+		return err
+	}
+	return s.ForgetPods()
+}
+
+// stop ends pods gracefully and removes them.
+func (s *Service) stop(ctx context.Context, list []*podup.Target, signals <-chan os.Signal) error {
+	s.Notify(systemd.Stopping, systemd.Status("stopping"), systemd.ExtendTimeout(stopTimeout(list)))
+	hurry, done := onSignal(signals)
+	defer done()
+	errs := make([]error, len(list))
+	podup.ForEach(list, func(i int, p *podup.Target) { errs[i] = s.StopPod(ctx, p, hurry) })
+	return errors.Join(errs...)
+}
+
+// StopPod is `podrun down`, and `podrun down --force` where that fails or once there is
+// a hurry.
+func (s *Service) StopPod(ctx context.Context, p *podup.Target, hurry <-chan struct{}) error {
+	if !p.Pod.HasRemains() {
+		return nil
+	}
+	within, cancel := context.WithCancel(ctx)
+	defer cancel()
+	go func() {
+		select {
+		case <-hurry:
+			cancel()
+		case <-within.Done():
+		}
+	}()
+	err := podstop.StopAndRemove(within, s.env.ErrOut, s.Launcher.Remove, p.Pod, podstop.StopOptions{})
+	if err == nil || ctx.Err() != nil {
+		return err
+	}
+	if within.Err() == nil {
+		report.Print(s.env.ErrOut, err)
+	}
+	none := int64(0)
+	return podstop.StopAndRemove(ctx, s.env.ErrOut, s.Launcher.Remove, p.Pod, podstop.StopOptions{Grace: &none, Force: true})
+}
+
+// ShuttingDown says whether the machine, or the user's manager, is being stopped: then the
+// unit's pods end as the kubelet's do in a shutdown of the node, and go on when the unit is
+// started again. Where the manager does not say, as one that is busy with ending everything, it
+// is taken to be so: what pods have written is not removed for want of an answer.
+func (s *Service) ShuttingDown(ctx context.Context) bool {
+	manager, ok := delegation.FindManager()
+	if !ok {
+		return false
+	}
+	ctx, cancel := context.WithTimeout(ctx, managerAnswerTime)
+	defer cancel()
+	going, err := systemd.IsStopping(ctx, manager)
+	if err != nil {
+		report.Print(s.env.ErrOut, report.New(report.Failure, "the pods end as with the machine, and keep their files; podrun down removes them", "ask whether the machine goes down: %w", err))
+		return true
+	}
+	return going
+}
+
+// ShutdownPod ends pods gracefully and leaves what they go on with. After hurry is closed it
+// ends them at once.
+func (s *Service) ShutdownPod(ctx context.Context, p *podup.Target, hurry <-chan struct{}) error {
+	if !p.Pod.Alive() {
+		return nil
+	}
+	within, cancel := context.WithTimeout(ctx, podclient.StopTimeout(p.Pod, nil))
+	defer cancel()
+	ask := func(grace *int64) error {
+		return podclient.Retry(within, p.Pod, func() error {
+			return podclient.StopOnce(within, p.Pod, wire.StopRequest{GraceSeconds: grace, Shutdown: true})
+		})
+	}
+	go func() {
+		select {
+		case <-hurry:
+			_ = ask(new(int64)) // the first request tells what became of it
+		case <-within.Done():
+		}
+	}()
+	err := ask(nil)
+	if err != nil && !errors.Is(err, podclient.ErrNotRunning) {
+		return fmt.Errorf("end pod %s: %w", p.Pod.Name, err)
+	}
+	return podclient.WaitGone(ctx, p.Pod)
+}
+
+// onSignal is closed at a signal, until done is called.
+func onSignal[T any](signals <-chan T) (hurry <-chan struct{}, done func()) {
+	closed, over := make(chan struct{}), make(chan struct{})
+	go func() {
+		select {
+		case <-signals:
+			close(closed)
+		case <-over:
+		}
+	}()
+	return closed, func() { close(over) }
+}
+
+// stopTimeout is how long a unit's pods may take to end.
+func stopTimeout(list []*podup.Target) time.Duration {
+	var grace int64
+	for _, p := range list {
+		grace = max(grace, p.Plan.GraceSeconds)
+	}
+	return time.Duration(grace)*time.Second + podclient.StopMargin + podclient.GoneTime
+}
+
+// ReplaceUnresponsive replaces the supervisors that do not answer, for whose sake systemd has ended
+// the main process.
+func (s *Service) ReplaceUnresponsive(ctx context.Context) error {
+	errs := make([]error, len(s.Pods))
+	podup.ForEach(s.Pods, func(i int, p *podup.Target) {
+		within, cancel := context.WithTimeout(ctx, takeOverTime)
+		defer cancel()
+		err := s.attachOnce(within, p)
+		if err == nil || errors.Is(err, podclient.ErrNotRunning) {
+			return
+		}
+		fmt.Fprintf(s.env.ErrOut, "podrun: the supervisor of pod %s does not answer: it is replaced\n", p.Pod.Name)
+		errs[i] = podstop.RestartSupervisor(p.Pod)
+	})
+	return errors.Join(errs...)
+}
+
+// StopRequested says whether the unit is to stop. Where that cannot be known its pods go on.
+func StopRequested(ctx context.Context, env *cmdutil.Env, unit systemd.Unit) bool {
+	manager, ok := delegation.FindManager()
+	if !ok {
+		return false
+	}
+	ctx, cancel := context.WithTimeout(ctx, managerAnswerTime)
+	defer cancel()
+	asked, err := unit.StopRequested(ctx, manager)
+	if err != nil {
+		report.Print(env.ErrOut, err)
+	}
+	return asked
+}
+
+// managerAnswerTime is how long the service manager may take to answer.
+const managerAnswerTime = 5 * time.Second

@@ -1,0 +1,134 @@
+package unit
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+
+	"golang.org/x/sys/unix"
+
+	"github.com/podrun/podrun/cli/controller"
+	"github.com/podrun/podrun/cli/internal/podup"
+	"github.com/podrun/podrun/cli/internal/resource"
+	"github.com/podrun/podrun/internal/podinit"
+	"github.com/podrun/podrun/internal/reexec"
+	"github.com/podrun/podrun/internal/report"
+	"github.com/podrun/podrun/internal/store"
+)
+
+// hibernate becomes the loop in C. It returns nil if it must not yet.
+func (e *controllerService) hibernate(ctx context.Context, wakes []int) error {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	if !e.Ready || e.ending {
+		return nil
+	}
+	state := State{Output: -1}
+	for i, w := range e.own {
+		state.Workloads = append(state.Workloads, StateWorkload{w.Kind, w.Namespace, w.Name, int(e.locks[i].Fd())})
+		if err := controller.KeepOpenOnExec(int(e.locks[i].Fd())); err != nil {
+			return err
+		}
+	}
+	sockets, err := e.listeners(ctx, &state)
+	if err != nil {
+		return err
+	}
+	if err := e.recordPods(); err != nil {
+		return err
+	}
+	if e.Relay != nil {
+		if state.Output, err = e.Relay.handOver(); err != nil {
+			return err
+		}
+	}
+	text, err := json.Marshal(state)
+	if err == nil {
+		err = reexec.UnitWait{Output: state.Output, Sockets: sockets, Wakes: wakes}.Exec(append(os.Environ(), StateEnv+"="+string(text)))
+	}
+	return fmt.Errorf("wait for the pods: %w", err)
+}
+
+// listeners are the sockets of the pods that live, whose supervisors are asked to speak
+// to us if they do not.
+func (e *controllerService) listeners(ctx context.Context, state *State) (sockets []int, err error) {
+	e.Pods = nil
+	for _, w := range e.own {
+		v, err := resource.LoadWorkload(e.dirs, w)
+		if errors.Is(err, fs.ErrNotExist) {
+			continue
+		}
+		if err != nil {
+			return nil, err
+		}
+		for _, j := range append(v.Jobs, v) {
+			for _, place := range j.Places {
+				if !place.Alive() {
+					continue
+				}
+				if p := e.listen(ctx, place); p != nil {
+					e.Pods = append(e.Pods, p)
+					sockets = append(sockets, int(p.NotifyConn.Fd()))
+					state.Pods = append(state.Pods, StatePod{place.Namespace, place.Name, int(p.NotifyConn.Fd())})
+				}
+			}
+		}
+	}
+	return sockets, nil
+}
+
+func (e *controllerService) listen(ctx context.Context, place store.Pod) *podup.Target {
+	p := e.sockets[place]
+	if p != nil && p.NotifyConn != nil && !isHungUp(p.NotifyConn) {
+		return p
+	}
+	p = &podup.Target{Pod: place, Running: true}
+	if err := e.attach(ctx, p); err != nil {
+		report.Print(e.env.ErrOut, err)
+		return nil
+	}
+	if p.NotifyConn == nil {
+		return nil // it has ended
+	}
+	e.sockets[place] = p
+	return p
+}
+
+// ResumeWorkloads goes on where doze has stopped.
+func (s *Service) ResumeWorkloads(ctx context.Context, state State, why string, signals <-chan os.Signal) (err error) {
+	e := &controllerService{Service: s, sockets: map[store.Pod]*podup.Target{}}
+	if state.Output >= 0 {
+		if s.Relay, err = ReopenOutputPipe(s.env.Out, state.Output); err != nil {
+			return err
+		}
+		defer s.Relay.Finish()
+	}
+	for _, one := range state.Workloads {
+		w, err := s.dirs.Workload(one.Kind, one.Namespace, one.Name)
+		if err != nil {
+			return err
+		}
+		unix.CloseOnExec(one.Lock)
+		e.own, e.locks = append(e.own, w), append(e.locks, os.NewFile(uintptr(one.Lock), "lock"))
+	}
+	for _, one := range state.Pods {
+		unix.CloseOnExec(one.Socket)
+		p := &podup.Target{Pod: s.dirs.Pod(one.Namespace, one.Name), Running: true, Started: true}
+		p.NotifyConn, p.NotifyTarget = os.NewFile(uintptr(one.Socket), "our end"), &podinit.NotifyTarget{}
+		e.sockets[p.Pod] = p
+	}
+	if why == "gone" {
+		return e.run(ctx, signals, func() {})
+	}
+	told := make(chan os.Signal, 2)
+	told <- unix.SIGTERM
+	go func() {
+		for sig := range signals {
+			told <- sig
+		}
+	}()
+	return e.run(ctx, told, func() {})
+}

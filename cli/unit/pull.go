@@ -1,0 +1,125 @@
+package unit
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"time"
+
+	"github.com/podrun/podrun/cli/internal/podclient"
+	"github.com/podrun/podrun/cli/internal/podup"
+	"github.com/podrun/podrun/image"
+	"github.com/podrun/podrun/internal/report"
+	"github.com/podrun/podrun/internal/systemd"
+	"github.com/podrun/podrun/internal/wire"
+	"github.com/podrun/podrun/pod"
+)
+
+// PullImages pulls the images of the unit's pods, which are there meanwhile and wait for them. A
+// unit lives as long as its pods, so it is their puller itself. A machine that has just started
+// may have no network yet: that is no reason for a unit to fail.
+func (s *Service) PullImages(ctx context.Context, l *podup.Run) (map[podup.ImageUse]pod.Image, error) {
+	pulling, stop := context.WithCancelCause(ctx)
+	defer stop(nil)
+	for _, p := range l.Targets {
+		if p.AwaitsImages {
+			if err := s.putPending(l, p, stop); err != nil {
+				return nil, errors.Join(err, s.endPulls(ctx, l, false))
+			}
+		}
+	}
+	for attempt := 0; ; attempt++ {
+		l.EachPending((*podup.PendingPod).Begin)
+		found, err := l.Ensure(pulling)
+		if err == nil && pulling.Err() == nil {
+			return found, nil
+		}
+		if pulling.Err() == nil && image.Reason(err) != image.InvalidImageName {
+			err = s.retryPulls(pulling, l, attempt, err)
+		}
+		switch {
+		case ctx.Err() != nil: // the unit is to end
+			return nil, ctx.Err()
+		case pulling.Err() != nil:
+			return nil, errors.Join(report.New(report.Failure, "", "a pod of the unit was stopped by another podrun"), s.endPulls(ctx, l, true))
+		case err != nil:
+			return nil, errors.Join(err, s.endPulls(ctx, l, false))
+		}
+	}
+}
+
+// putPending puts a pod on record that waits for its images.
+func (s *Service) putPending(l *podup.Run, p *podup.Target, stop context.CancelCauseFunc) (err error) {
+	if p.ReplacesOld {
+		if err := l.StopOld(p); err != nil {
+			return err
+		}
+		p.ReplacesOld = false
+	}
+	if p.Lock, err = l.Lock(p); err != nil {
+		return err
+	}
+	if err := l.Build(p, nil); err != nil {
+		return err
+	}
+	p.AwaitsImages = false // its images are asked for now
+	if p.Resumed == nil {
+		p.Resumed = &podup.Resumption{UID: p.Plan.UID, Created: time.Now()}
+	}
+	if err := l.WriteRecord(p, p.Resumed.Created); err != nil {
+		return err
+	}
+	p.Waiting, err = podup.NewPending(l.Env, p.Pod, p.Plan, stop)
+	return err
+}
+
+// retryPulls publishes that an attempt has failed, and waits until the next is to be made.
+func (s *Service) retryPulls(ctx context.Context, l *podup.Run, attempt int, err error) error {
+	wait := s.env.PullBackOff(attempt)
+	l.ReleaseLease()
+	report.Print(s.env.ErrOut, fmt.Errorf("%w; next try in %v", err, wait))
+	s.Notify(systemd.Status(fmt.Sprintf("ImagePullBackOff, next try in %v: %v", wait, err)))
+	s.ReleaseStartSlot()
+	for _, p := range l.Targets {
+		if p.Waiting != nil {
+			l.Failed(p, err, wait)
+			l.BackOff(p)
+		}
+	}
+	rest, cancel := context.WithCancel(ctx)
+	defer cancel()
+	for _, p := range l.Targets {
+		if p.Waiting != nil {
+			go func() {
+				if asked, _ := p.Waiting.Sleep(rest, wait); asked {
+					cancel()
+				}
+			}()
+		}
+	}
+	_ = podclient.Sleep(rest, wait) // the caller sees whether that was its end
+	return s.AcquireStartSlot(ctx)
+}
+
+// endPulls ends the wait of pods that have not been started. With keep they stay on record, as
+// when the machine goes down; else those are removed that no client has asked to stop.
+func (s *Service) endPulls(ctx context.Context, l *podup.Run, keep bool) error {
+	var errs []error
+	if !slices.ContainsFunc(l.Targets, func(p *podup.Target) bool { return p.Waiting != nil }) {
+		return nil
+	}
+	keep = keep || s.ShuttingDown(ctx)
+	for _, p := range l.Targets {
+		if p.Waiting == nil {
+			continue
+		}
+		if p.Waiting.StopRequested() == nil {
+			p.Waiting.RequestStop(&wire.StopRequest{Remove: true, Shutdown: keep})
+		}
+		errs = append(errs, l.EndPull(p))
+		p.Lock.Close()
+		p.Waiting, p.Lock = nil, nil
+	}
+	return errors.Join(errs...)
+}

@@ -1,0 +1,215 @@
+package unit
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"os"
+	"strings"
+	"sync"
+	"time"
+
+	"golang.org/x/sys/unix"
+
+	"github.com/podrun/podrun/cli/internal/podclient"
+	"github.com/podrun/podrun/cli/internal/podup"
+	"github.com/podrun/podrun/cli/internal/rollout"
+	"github.com/podrun/podrun/internal/reexec"
+	"github.com/podrun/podrun/internal/store"
+	"github.com/podrun/podrun/internal/systemd"
+	"github.com/podrun/podrun/pod"
+)
+
+// StateEnv carries a service through its wait: what is not in the command line.
+const StateEnv = "_PODRUN_SERVED"
+
+// State is the text of StateEnv.
+type State struct {
+	Output int // the read end of the relay's pipe; -1: there is none
+	Pods   []StatePod
+
+	Workloads []StateWorkload `json:",omitempty"` // instead: the pods are theirs
+}
+
+// StatePod is a pod in StateEnv.
+type StatePod struct {
+	Namespace, Name string
+	Socket          int // -1: the pod has ended
+}
+
+// readyTime is how long the pods may take from the start of their last app container
+// to be ready, before systemd gives up: a pod that never gets ready is a unit that
+// cannot be started.
+const readyTime = 5 * time.Minute
+
+// waitReady watches the pods until they are ready, tells systemd, and waits for their end
+// or a signal. started is called when every app container has been started.
+func (s *Service) waitReady(ctx context.Context, signals <-chan os.Signal, started func()) error {
+	within, cancel := context.WithCancel(ctx)
+	defer cancel()
+	done := make(chan struct{})
+	go func() {
+		defer close(done)
+		s.watchAll(within, started)
+	}()
+	select {
+	case <-done:
+	case sig := <-signals:
+		cancel()
+		<-done
+		s.env.EndInterruptLine()
+		return s.End(ctx, sig, signals)
+	}
+	for _, p := range s.Pods {
+		if p.Pod.Alive() {
+			return s.wait()
+		}
+	}
+	return s.finish()
+}
+
+// watchAll returns when every pod is ready or has ended.
+func (s *Service) watchAll(ctx context.Context, started func()) {
+	var mu sync.Mutex
+	state := make([]*pod.Status, len(s.Pods))
+	allUp := false
+	podup.ForEach(s.Pods, func(i int, p *podup.Target) {
+		tell := rollout.Reporter{Out: s.env.ErrOut, Pod: p.Pod.Name}
+		seen := func(st *pod.Status) bool {
+			tell.Status(st)
+			mu.Lock()
+			defer mu.Unlock()
+			state[i] = st
+			s.Notify(s.status(state))
+			if !allUp && count(state, rollout.AllStarted) == len(state) {
+				allUp = true
+				started()
+				s.Notify(systemd.ExtendTimeout(readyTime))
+			}
+			return st.Ready() || st.Phase.Terminal()
+		}
+		_ = podclient.WatchStatus(ctx, p.Pod, seen) // a pod that has ended is seen to have
+	})
+	if !allUp {
+		started()
+	}
+}
+
+func count(list []*pod.Status, is func(*pod.Status) bool) int {
+	n := 0
+	for _, st := range list {
+		if st != nil && (is(st) || st.Phase.Terminal()) {
+			n++
+		}
+	}
+	return n
+}
+
+// status is the line of all pods.
+func (s *Service) status(state []*pod.Status) string {
+	var list []string
+	for i, p := range s.Pods {
+		if state[i] != nil {
+			list = append(list, p.Pod.Name+": "+pod.Summarize(p.Plan, state[i]).String())
+		}
+	}
+	return systemd.Status(strings.Join(list, "; "))
+}
+
+// wait tells systemd that the pods are ready and becomes the loop that waits. It
+// returns on failure only.
+func (s *Service) wait() error {
+	if !s.Ready {
+		s.Notify(systemd.Ready, systemd.MainPID(os.Getpid()))
+	}
+	state := State{Output: -1}
+	var sockets []int
+	for _, p := range s.Pods {
+		one := StatePod{p.Pod.Namespace, p.Pod.Name, -1}
+		if p.NotifyConn != nil {
+			p.NotifyTarget.Socket.Close() // the supervisor has it; so its end is seen
+			one.Socket = int(p.NotifyConn.Fd())
+			sockets = append(sockets, one.Socket)
+		}
+		state.Pods = append(state.Pods, one)
+	}
+	s.ReleaseStartSlot()
+	var err error
+	if s.Relay != nil {
+		if state.Output, err = s.Relay.handOver(); err != nil {
+			return err
+		}
+	}
+	text, err := json.Marshal(state)
+	if err != nil {
+		return fmt.Errorf("wait for the pods: %w", err)
+	}
+	return fmt.Errorf("wait for the pods: %w", reexec.UnitWait{Output: state.Output, Sockets: sockets}.Exec(append(os.Environ(), StateEnv+"="+string(text))))
+}
+
+// Resume is for a service that a supervisor has hung up on: its pod has ended, or another
+// supervisor goes on with it.
+func (s *Service) Resume(ctx context.Context, signals <-chan os.Signal) error {
+	left := 0
+	for _, p := range s.Pods {
+		if p.NotifyConn != nil && isHungUp(p.NotifyConn) {
+			p.CloseNotify()
+			if err := s.attach(ctx, p); err != nil {
+				return err
+			}
+		}
+		if p.NotifyConn != nil {
+			left++
+		}
+	}
+	if left == 0 {
+		return s.finish()
+	}
+	select {
+	case sig := <-signals:
+		return s.End(ctx, sig, signals)
+	default:
+		return s.wait()
+	}
+}
+
+// isHungUp says whether the other end is closed, without taking a message.
+func isHungUp(socket *os.File) bool {
+	n, _, err := unix.Recvfrom(int(socket.Fd()), make([]byte, 1), unix.MSG_PEEK|unix.MSG_DONTWAIT)
+	return n <= 0 && !errors.Is(err, unix.EAGAIN)
+}
+
+// recordPods notes that the pods are the unit's; forget, that they no longer are.
+func (s *Service) recordPods() error {
+	var places []store.Pod
+	for _, p := range s.Pods {
+		places = append(places, p.Pod)
+	}
+	if s.unit == "" {
+		return nil
+	}
+	return s.dirs.SetUnitPods(s.unit, places)
+}
+
+// ForgetPods removes the record that the pods are the unit's.
+func (s *Service) ForgetPods() error {
+	if s.unit == "" {
+		return nil
+	}
+	return s.dirs.SetUnitPods(s.unit, nil)
+}
+
+// owns says whether a pod was started by this unit.
+func (s *Service) owns(p store.Pod) bool {
+	if s.unit == "" {
+		return false
+	}
+	places, err := s.dirs.UnitPods(s.unit)
+	for _, own := range places {
+		if err == nil && own.Namespace == p.Namespace && own.Name == p.Name {
+			return true
+		}
+	}
+	return false
+}

@@ -1,0 +1,223 @@
+package unit
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+	"sync"
+	"time"
+
+	"golang.org/x/sys/unix"
+
+	"github.com/podrun/podrun/cli/controller"
+	"github.com/podrun/podrun/cli/internal/cmdutil"
+	"github.com/podrun/podrun/cli/internal/exitcode"
+	"github.com/podrun/podrun/cli/internal/podclient"
+	"github.com/podrun/podrun/cli/internal/podup"
+	"github.com/podrun/podrun/cli/internal/resource"
+	"github.com/podrun/podrun/cli/internal/rollout"
+	"github.com/podrun/podrun/internal/reexec"
+	"github.com/podrun/podrun/internal/store"
+	"github.com/podrun/podrun/internal/systemd"
+	"github.com/podrun/podrun/pod"
+)
+
+// StateWorkload is a workload in StateEnv.
+type StateWorkload struct {
+	Kind            pod.ObjectKind
+	Namespace, Name string
+	Lock            int
+}
+
+// controllerService is a unit's main process whose pods are made by workloads: it is their
+// controller.
+type controllerService struct {
+	*Service
+	c     *controller.Controller
+	own   []store.Workload
+	locks []*os.File
+
+	mu      sync.Mutex // held by who may exec, and by who ends
+	ending  bool
+	sockets map[store.Pod]*podup.Target // pods that tell us how they are
+}
+
+// StartControllers runs the launch's workloads in a unit, as long as they need somebody.
+func (s *Service) StartControllers(ctx context.Context, l *podup.Run, signals <-chan os.Signal, started func()) error {
+	if len(l.Targets) > 0 {
+		return resource.RefuseMixed(resource.Documents{Pods: l.PodObjects(), Workloads: l.Workloads})
+	}
+	err := cmdutil.Interruptible(ctx, signals, l.Prepare)
+	if e := exitcode.As(err); e != nil && e.Err == nil {
+		return nil // told to end
+	}
+	if err == nil {
+		err = l.Start()
+	}
+	if err != nil {
+		return err
+	}
+	e := &controllerService{Service: s, sockets: map[store.Pod]*podup.Target{}}
+	if err := e.lockWorkloads(l.WorkloadRefs()); err != nil {
+		return err
+	}
+	return e.run(ctx, signals, started)
+}
+
+// lockWorkloads makes this process the controller, instead of one in the background.
+func (e *controllerService) lockWorkloads(places []store.Workload) error {
+	boot, err := controller.BootID()
+	if err != nil {
+		return err
+	}
+	for _, w := range places {
+		for begun := time.Now(); ; {
+			lock, err := w.Lock(boot)
+			if err == nil {
+				e.own, e.locks = append(e.own, w), append(e.locks, lock.File())
+				break
+			}
+			if !errors.Is(err, store.ErrLocked) || time.Since(begun) > podclient.AnswerTime {
+				return fmt.Errorf("cannot take over %s %s: %w", w.Kind, w.Name, err)
+			}
+			if _, _, pid := w.Controller(); isControllerProcess(pid) {
+				_ = unix.Kill(pid, unix.SIGTERM) // it has gone if it fails
+			}
+			if err := podclient.Sleep(context.Background(), 4*podclient.PollTime); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
+}
+
+// isControllerProcess says whether a process is a controller that `podrun up -d` has left.
+func isControllerProcess(pid int) bool {
+	b, err := os.ReadFile(filepath.Join("/proc", fmt.Sprint(pid), "cmdline"))
+	return pid > 1 && err == nil && strings.Contains(string(b), "\x00"+reexec.Controller+"\x00")
+}
+
+// run looks after the workloads until they are over or a signal comes.
+func (e *controllerService) run(ctx context.Context, signals <-chan os.Signal, started func()) (err error) {
+	if e.c, err = controller.New(e.env, e.dirs, e.Launcher, e.own); err != nil {
+		return err
+	}
+	defer e.c.Close()
+	e.c.OnCreate, e.c.OnStarted = e.connectPod, e.podStarted
+	ctx, cancel := context.WithCancel(ctx)
+	defer cancel()
+	if !e.Ready {
+		go e.reportUntilReady(ctx, started)
+	}
+	done := make(chan error, 1)
+	go func() { done <- e.c.Run(ctx, func(wakes ...int) error { return e.hibernate(ctx, wakes) }) }()
+	select {
+	case err := <-done:
+		if err == nil && e.Rule != rollout.ExitNone {
+			err = rollout.JobFailures(e.env, e.dirs, e.own)
+		}
+		if err == nil && !e.Ready {
+			e.Notify(systemd.Ready)
+		}
+		e.Notify(systemd.Stopping)
+		return errors.Join(err, e.ForgetPods())
+	case <-signals:
+	}
+	e.mu.Lock()
+	e.ending = true
+	e.mu.Unlock()
+	return e.finishAll(done, signals)
+}
+
+// finishAll removes the workloads, which their controller does: it is being told to end,
+// which is no failure.
+func (e *controllerService) finishAll(done <-chan error, signals <-chan os.Signal) error {
+	e.env.EndInterruptLine()
+	e.Notify(systemd.Stopping, systemd.Status("stopping"), systemd.ExtendTimeout(e.grace()+podclient.StopMargin+podclient.GoneTime))
+	if err := controller.MarkDeleting(e.env, e.dirs, e.own); err != nil {
+		return err
+	}
+	go func() {
+		<-signals
+		e.c.StopNow()
+	}()
+	return errors.Join(<-done, e.ForgetPods())
+}
+
+// grace is how long the slowest pod may take to end.
+func (e *controllerService) grace() time.Duration {
+	var most int64
+	for _, w := range e.own {
+		v, err := resource.LoadWorkload(e.dirs, w)
+		if err != nil {
+			continue
+		}
+		for _, p := range v.Places {
+			if plan, err := p.Plan(); err == nil {
+				most = max(most, plan.GraceSeconds)
+			}
+		}
+	}
+	return time.Duration(most) * time.Second
+}
+
+// connectPod gives a pod that is to be made its ends.
+func (e *controllerService) connectPod(p *podup.Target) error {
+	if err := e.Service.connect(p); err != nil {
+		return err
+	}
+	p.NotifyTarget.Label = p.Pod.Name + "/"
+	return nil
+}
+
+// podStarted keeps the ends of a pod that has been made.
+func (e *controllerService) podStarted(p *podup.Target) {
+	p.NotifyTarget.Socket.Close() // the supervisor has it; so its end is seen
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	e.sockets[p.Pod] = p
+}
+
+// reportUntilReady tells systemd how the workloads are until they are ready.
+func (e *controllerService) reportUntilReady(ctx context.Context, started func()) {
+	said, begun := "", false
+	for podclient.Sleep(ctx, 10*podclient.PollTime) == nil {
+		var words []string
+		running, ready := 0, 0
+		for _, w := range e.own {
+			v, err := resource.LoadWorkload(e.dirs, w)
+			if err != nil {
+				running, ready = running+1, ready+1 // it is over, and gone
+				continue
+			}
+			now := v.Current()
+			words = append(words, fmt.Sprintf("%s: %d/%d", w.Name, now.Counts.Ready, max(v.Spec.Replicas, now.Counts.Replicas)))
+			word, err := rollout.Reached(v, false)
+			if word != "" || err != nil && exitcode.As(err) != nil {
+				running++
+			}
+			if word, err := rollout.Reached(v, v.Spec.Kind != pod.KindJob); word != "" || err != nil && exitcode.As(err) != nil {
+				ready++
+			}
+		}
+		if text := strings.Join(words, "; "); text != said {
+			said = text
+			e.Notify(systemd.Status(text))
+		}
+		if !begun && running == len(e.own) {
+			begun = true
+			started()
+			e.Notify(systemd.ExtendTimeout(readyTime))
+		}
+		if ready == len(e.own) {
+			e.mu.Lock()
+			e.Ready = true
+			e.mu.Unlock()
+			e.Notify(systemd.Ready, systemd.MainPID(os.Getpid()))
+			return
+		}
+	}
+}
