@@ -4,6 +4,8 @@ import (
 	"go/token"
 	"os"
 	"os/exec"
+	"path"
+	"regexp"
 	"slices"
 	"strings"
 	"testing"
@@ -11,9 +13,8 @@ import (
 
 func TestEveryDirectoryIsListed(t *testing.T) {
 	for _, f := range allFiles(t) {
-		if _, ok := packageOf(f.dir); !ok {
-			t.Errorf("%s: the directory %s is no room: put the file into one of %s, or list the new room in law_test.go with what it may import and why",
-				f.path, f.dir, strings.Join(layoutDirs(), ", "))
+		if _, ok := entryOf(f.dir); !ok {
+			t.Errorf("%s: the directory %s is not in the layout.\n\tDo: put the file into a listed directory, or list this one in layout_table_test.go with its imports and the reason.", f.path, f.dir)
 		}
 	}
 	entries, err := os.ReadDir(root)
@@ -21,66 +22,148 @@ func TestEveryDirectoryIsListed(t *testing.T) {
 		t.Fatal(err)
 	}
 	for _, e := range entries {
-		if e.IsDir() && !slices.Contains(topLevel, e.Name()) && !slices.Contains(layoutDirs(), e.Name()) {
-			t.Errorf("%s/: the root has no such directory: if it is to stay, list it in law_test.go", e.Name())
+		if _, ok := entryOf(e.Name()); e.IsDir() && !ok && !slices.Contains(topLevel, e.Name()) {
+			t.Errorf("%s/: the root has no such directory: if it is to stay, list it in layout_test.go", e.Name())
 		}
 	}
 }
 
-func TestLayoutHasNoStaleEntries(t *testing.T) {
-	imported := map[string]bool{}
-	used := map[string]bool{}
+// imports are what a directory imports: its code, and its tests alone, with a place of each.
+func imports(t *testing.T, dir string) (code, tests map[string]token.Pos) {
+	t.Helper()
+	code, tests = map[string]token.Pos{}, map[string]token.Pos{}
 	for _, f := range allFiles(t) {
-		r, _ := packageOf(f.dir)
-		used[r.dir] = true
-		for _, spec := range f.Imports {
-			if l, ok := moduleOf(strings.Trim(spec.Path.Value, `"`)); ok {
-				imported[l.prefix+" in "+r.dir] = true
-			}
+		if f.dir != dir {
+			continue
 		}
-	}
-	for p := range pureFiles {
-		if !slices.Contains(allPaths(t), p) {
-			t.Errorf("law_test.go: there is no %s: strike it from pureFiles", p)
-		}
-	}
-	for _, r := range layout {
-		if !used[r.dir] {
-			t.Errorf("law_test.go: there is no room %s: strike it", r.dir)
-		}
-	}
-	for _, l := range modules {
-		for _, r := range l.rooms {
-			if r != everywhere && !imported[l.prefix+" in "+r] {
-				t.Errorf("law_test.go: %s does not import %s: strike it", r, l.prefix)
-			}
-		}
-	}
-}
-
-func TestImports(t *testing.T) {
-	for _, f := range allFiles(t) {
-		r, _ := packageOf(f.dir)
 		for _, spec := range f.Imports {
 			p := strings.Trim(spec.Path.Value, `"`)
 			if !within(p, modulePath) {
 				continue
 			}
-			target, ok := packageOf(strings.TrimPrefix(strings.TrimPrefix(p, modulePath), "/"))
-			switch {
-			case !ok || target.dir == r.dir || slices.Contains(r.may, target.dir):
-			case f.test && slices.Contains(testHelpers, target.dir):
-			default:
-				t.Errorf("%s: room %s may not import %s.\n\tWhy: %s.\n\tDo: take a value of your own and let the caller fill it; it may import %s.",
-					at(spec.Pos()), r.dir, target.dir, r.why, listOrNone(r.may))
+			p = path.Clean(strings.TrimPrefix(strings.TrimPrefix(p, modulePath), "/"))
+			if f.test {
+				tests[p] = spec.Pos()
+			} else {
+				code[p] = spec.Pos()
+			}
+		}
+	}
+	return code, tests
+}
+
+func TestImports(t *testing.T) {
+	for _, d := range directories {
+		if d.why == "" || strings.HasSuffix(d.why, "?") {
+			t.Errorf("layout_table_test.go: %s has no reason", d.dir)
+		}
+		code, tests := imports(t, d.dir)
+		for p, pos := range code {
+			if p != d.dir && !slices.Contains(d.imports, p) {
+				t.Errorf("%s: %s may not import %s.\n\tWhy: %s.\n\tDo: take a value of your own and let the caller fill it; it may import %s.",
+					at(pos), d.dir, p, d.why, listOrNone(d.imports))
+			}
+		}
+		for p, pos := range tests {
+			if _, ok := code[p]; !ok && p != d.dir && !slices.Contains(d.tests, p) && !slices.Contains(testHelpers, p) {
+				t.Errorf("%s: tests of %s may not import %s.\n\tDo: list it in layout_table_test.go if there is no other way.", at(pos), d.dir, p)
+			}
+		}
+		for _, p := range d.imports {
+			if _, ok := code[p]; !ok {
+				t.Errorf("layout_table_test.go: %s does not import %s: strike it", d.dir, p)
+			}
+		}
+		for _, p := range d.tests {
+			if _, ok := tests[p]; !ok {
+				t.Errorf("layout_table_test.go: tests of %s do not import %s: strike it", d.dir, p)
 			}
 		}
 	}
 }
 
+// TestLayersPointDown: no import goes to a higher layer, to a directory above its own, or between packages
+// of a flat layer.
+func TestLayersPointDown(t *testing.T) {
+	for _, d := range directories {
+		from := layerOf(d.dir)
+		if from < 0 {
+			t.Errorf("layout_test.go: %s has no layer", d.dir)
+			continue
+		}
+		for _, p := range d.imports {
+			switch to := layerOf(p); {
+			case to < 0: // reported above
+			case to < from:
+				t.Errorf("%s imports %s, which is higher: %q above %q.\n\tDo: move what both need down.", d.dir, p, layers[to].name, layers[from].name)
+			case to == from && layers[to].flat:
+				t.Errorf("%s imports %s beside it: packages of the layer %q do not import each other.\n\tDo: move what both need down.", d.dir, p, layers[to].name)
+			case p != "pod" && strings.HasPrefix(d.dir, p+"/"):
+				t.Errorf("%s imports %s, the directory above it.\n\tDo: let the upper one call the lower one.", d.dir, p)
+			}
+		}
+	}
+}
+
+// TestNoCircles is for the table alone: what compiles has none, but a table may be wrong for files of other
+// build tags.
+func TestNoCircles(t *testing.T) {
+	state := map[string]int{} // 1: being visited, 2: done
+	var visit func(dir string, way []string)
+	visit = func(dir string, way []string) {
+		switch state[dir] {
+		case 1:
+			t.Errorf("a circle of imports: %s", strings.Join(append(way, dir), " → "))
+			return
+		case 2:
+			return
+		}
+		state[dir] = 1
+		if d, ok := entryOf(dir); ok {
+			for _, p := range d.imports {
+				visit(p, append(way, dir))
+			}
+		}
+		state[dir] = 2
+	}
+	for _, d := range directories {
+		visit(d.dir, nil)
+	}
+}
+
+var cInclude = regexp.MustCompile(`(?m)^\s*#\s*include\s+"([^"]+)"`)
+
+// TestCIncludes: a C file includes headers of its own directory and of directories that its package imports.
+func TestCIncludes(t *testing.T) {
+	for _, p := range allPaths(t) {
+		if ext := path.Ext(p); ext != ".c" && ext != ".h" || strings.Contains(p, "/testdata/") {
+			continue
+		}
+		dir := path.Dir(p)
+		for _, m := range cInclude.FindAllStringSubmatch(read(t, p), -1) {
+			header := path.Join(dir, m[1])
+			d, _ := entryOf(packageDir(dir))
+			if path.Dir(header) != dir && !slices.Contains(d.imports, path.Dir(header)) {
+				t.Errorf("%s: includes %s: list %s in the imports of %s", p, header, path.Dir(header), d.dir)
+			}
+		}
+	}
+}
+
+// packageDir is the directory with Go files that a directory of C files belongs to.
+func packageDir(dir string) string {
+	for ; dir != "."; dir = path.Dir(dir) {
+		if _, ok := entryOf(dir); ok {
+			return dir
+		}
+	}
+	return "."
+}
+
 func TestModules(t *testing.T) {
+	imported := map[string]bool{}
 	for _, f := range allFiles(t) {
-		r, _ := packageOf(f.dir)
+		d, _ := entryOf(f.dir)
 		for _, spec := range f.Imports {
 			p := strings.Trim(spec.Path.Value, `"`)
 			if within(p, modulePath) || isStandard(p) || p == "C" {
@@ -89,22 +172,35 @@ func TestModules(t *testing.T) {
 			if f.test && slices.ContainsFunc(testModules, func(l string) bool { return within(p, l) }) {
 				continue
 			}
-			l, ok := moduleOf(p)
+			m, ok := moduleOf(p)
+			imported[m.prefix+" in "+f.dir] = true
 			switch {
 			case !ok:
-				t.Errorf("%s: %s is no library of this project.\n\tDo: use the standard library, or list it in law_test.go with its one room and the reason.", at(spec.Pos()), p)
-			case slices.Contains(l.rooms, r.dir) || slices.Contains(l.rooms, everywhere) && !r.pure:
+				t.Errorf("%s: %s is no module of this project.\n\tDo: use the standard library, or list it in layout_table_test.go with its directory and the reason.", at(spec.Pos()), p)
+			case slices.Contains(m.dirs, f.dir) || slices.Contains(m.dirs, everywhere) && !d.pure:
 			default:
-				t.Errorf("%s: %s lives in %s, not in %s.\n\tWhy: %s.\n\tDo: ask that room for what you need.", at(spec.Pos()), p, strings.Join(l.rooms, ", "), r.dir, l.why)
+				t.Errorf("%s: %s is used by %s, not by %s.\n\tWhy: %s.\n\tDo: call one of those packages.", at(spec.Pos()), p, strings.Join(m.dirs, ", "), f.dir, m.why)
+			}
+		}
+	}
+	for _, m := range modules {
+		for _, dir := range m.dirs {
+			if dir != everywhere && !imported[m.prefix+" in "+dir] {
+				t.Errorf("layout_table_test.go: %s does not import %s: strike it", dir, m.prefix)
 			}
 		}
 	}
 }
 
 func TestPurePackages(t *testing.T) {
+	for p := range pureFiles {
+		if !slices.Contains(allPaths(t), p) {
+			t.Errorf("layout_test.go: there is no %s: strike it from pureFiles", p)
+		}
+	}
 	for _, f := range allFiles(t) {
-		r, _ := packageOf(f.dir)
-		why, pure := r.why, r.pure
+		d, _ := entryOf(f.dir)
+		why, pure := d.why, d.pure
 		if w, ok := pureFiles[f.path]; ok {
 			why, pure = w, true
 		}
@@ -114,37 +210,38 @@ func TestPurePackages(t *testing.T) {
 		for _, spec := range f.Imports {
 			p := strings.Trim(spec.Path.Value, `"`)
 			if slices.ContainsFunc(impure, func(i string) bool { return p == i || i != "log" && within(p, i) && p != "net/netip" && p != "net/url" }) {
-				t.Errorf("%s: what is pure may not import %s.\n\tWhy: %s.\n\tDo: take what you need as an argument.", at(spec.Pos()), p, why)
+				t.Errorf("%s: a pure package may not import %s.\n\tWhy: %s.\n\tDo: take what you need as an argument.", at(spec.Pos()), p, why)
 			}
 		}
 		f.calls(func(pos token.Pos, pkg, name string) {
 			if slices.Contains(impureCalls[pkg], name) {
-				t.Errorf("%s: what is pure may not use %s.%s.\n\tWhy: %s.\n\tDo: take the time or the path as an argument.", at(pos), pkg, name, why)
+				t.Errorf("%s: a pure package may not call %s.%s.\n\tWhy: %s.\n\tDo: take the time or the path as an argument.", at(pos), pkg, name, why)
 			}
 		})
 	}
 }
 
 func TestSupervisorDeps(t *testing.T) {
-	checkDeps(t, "the supervisor's program", "internal/programs/supervisor", modulePath+"/runner", notInSupervisor)
+	checkDeps(t, "the supervisor program", supervisorProgram, modulePath+"/runner", notInSupervisor)
 }
 
 func TestFastPathDeps(t *testing.T) {
-	checkDeps(t, "the quick front", "cli/quick", modulePath+"/internal/wire", notInFastPath)
+	checkDeps(t, "the fast path", fastPathProgram, modulePath+"/internal/wire", notInFastPath)
 }
 
-// checkDeps says what a program reaches of what is not in it. It does reach known.
+// checkDeps reports what a program links of what it must not. It does link known.
 func checkDeps(t *testing.T, what, dir, known string, notIn []module) {
+	t.Helper()
 	cmd := exec.Command("go", "list", "-deps", "-tags", buildTags(t), "./"+dir)
 	cmd.Dir = root
 	cmd.Stderr = os.Stderr
 	out, err := cmd.Output()
 	if err != nil {
-		t.Fatalf("list what %s is made of: %v", what, err)
+		t.Fatalf("list what %s links: %v", what, err)
 	}
 	deps := strings.Fields(string(out))
 	if !slices.Contains(deps, known) {
-		t.Fatalf("%s does not reach %s: looked at the wrong thing (%d packages)", what, known, len(deps))
+		t.Fatalf("%s does not link %s: the wrong program (%d packages)", what, known, len(deps))
 	}
 	for _, l := range notIn {
 		var found []string
@@ -154,16 +251,16 @@ func checkDeps(t *testing.T, what, dir, known string, notIn []module) {
 			}
 		}
 		if len(found) > 0 {
-			t.Errorf("%s reaches %s (%d packages of %s).\n\tWhy not: %s.\n\tDo: `go mod why` names the way; cut it.", what, found[0], len(found), l.prefix, l.why)
+			t.Errorf("%s links %s (%d packages of %s).\n\tWhy not: %s.\n\tDo: `go mod why` names the imports; cut one.", what, found[0], len(found), l.prefix, l.why)
 		}
 	}
 }
 
 func moduleOf(p string) (module, bool) {
 	var best module
-	for _, l := range modules {
-		if within(p, l.prefix) && len(l.prefix) > len(best.prefix) {
-			best = l
+	for _, m := range modules {
+		if within(p, m.prefix) && len(m.prefix) > len(best.prefix) {
+			best = m
 		}
 	}
 	return best, best.prefix != ""
@@ -175,17 +272,31 @@ func isStandard(p string) bool {
 	return !strings.Contains(first, ".")
 }
 
-func layoutDirs() []string {
-	var names []string
-	for _, r := range layout {
-		names = append(names, r.dir)
+func entryOf(dir string) (directory, bool) {
+	i := slices.IndexFunc(directories, func(d directory) bool { return d.dir == dir })
+	if i < 0 {
+		return directory{}, false
 	}
-	return names
+	return directories[i], true
 }
 
-func listOrNone(may []string) string {
-	if len(may) == 0 {
-		return "no other room"
+// layerOf is the number of the layer of a directory, or -1.
+func layerOf(dir string) int {
+	best, layer := 0, -1
+	for i, l := range layers {
+		for _, pattern := range l.dirs {
+			prefix, below := strings.CutSuffix(pattern, "/*")
+			if (dir == pattern || below && strings.HasPrefix(dir, prefix+"/")) && len(pattern) > best {
+				best, layer = len(pattern), i
+			}
+		}
 	}
-	return strings.Join(may, ", ")
+	return layer
+}
+
+func listOrNone(list []string) string {
+	if len(list) == 0 {
+		return "no other package"
+	}
+	return strings.Join(list, ", ")
 }

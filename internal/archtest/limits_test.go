@@ -2,6 +2,7 @@ package archtest
 
 import (
 	"go/ast"
+	"go/token"
 	"path"
 	"strings"
 	"testing"
@@ -48,22 +49,107 @@ func isSource(p string) bool {
 	return path.Dir(p) == "scripts"
 }
 
+// TestDirectorySize counts the files of a package, tests and generated files aside.
+func TestDirectorySize(t *testing.T) {
+	files := map[string]int{}
+	for _, p := range allPaths(t) {
+		if isSource(p) && path.Dir(p) != "scripts" && !strings.HasSuffix(p, "_test.go") && !strings.Contains(p, "/testdata/") &&
+			!strings.HasPrefix(read(t, p), "// Code generated ") {
+			files[path.Dir(p)]++
+		}
+	}
+	for dir, n := range files {
+		if n > maxFiles && largeDirs[dir] == "" {
+			t.Errorf("%s: %d files without tests; a directory has at most %d.\n\tDo: make a package of a part that has a name of its own.", dir, n, maxFiles)
+		}
+	}
+	for dir := range largeDirs {
+		if files[dir] <= maxFiles {
+			t.Errorf("%s: no longer large: strike it from largeDirs", dir)
+		}
+	}
+}
+
+// TestFunctionLimits bounds lines, cyclomatic complexity and parameters. Functions of tests are bounded in lines
+// alone, of which tables do not count.
 func TestFunctionLimits(t *testing.T) {
+	needed := map[string]bool{}
 	for _, f := range allFiles(t) {
 		for _, d := range f.Decls {
 			fn, ok := d.(*ast.FuncDecl)
 			if !ok || fn.Body == nil {
 				continue
 			}
+			name := f.dir + "." + funcName(fn)
+			over := func(n, limit int, exceptions map[string]string, what, do string) {
+				if n <= limit {
+					return
+				}
+				if needed[what+name] = true; exceptions[name] == "" {
+					t.Errorf("%s: %s has %d %s; a function has at most %d.\n\tDo: %s.", at(fn.Pos()), funcName(fn), n, what, limit, do)
+				}
+			}
 			lines := span(fn)
 			if f.test {
 				lines -= literalLines(fn)
 			}
-			if lines > maxFunction {
-				t.Errorf("%s: %s has %d lines; a function has at most %d (a test's tables do not count).\n\tDo: name its parts.", at(fn.Pos()), fn.Name.Name, lines, maxFunction)
+			over(lines, maxFunction, largeFunctions, "lines", "name its parts")
+			if !f.test {
+				over(complexity(fn), maxComplexity, complexFunctions, "branches", "make a table of the cases, or name the parts")
+				over(fn.Type.Params.NumFields(), maxParameters, manyParameters, "parameters", "take a struct")
 			}
 		}
 	}
+	for what, exceptions := range map[string]map[string]string{"lines": largeFunctions, "branches": complexFunctions, "parameters": manyParameters} {
+		for name := range exceptions {
+			if !needed[what+name] {
+				t.Errorf("%s: within the limit of %s: strike it", name, what)
+			}
+		}
+	}
+}
+
+// funcName is Name, or Type.Name of a method.
+func funcName(fn *ast.FuncDecl) string {
+	if fn.Recv == nil {
+		return fn.Name.Name
+	}
+	typ := fn.Recv.List[0].Type
+	if star, ok := typ.(*ast.StarExpr); ok {
+		typ = star.X
+	}
+	if index, ok := typ.(*ast.IndexExpr); ok {
+		typ = index.X
+	}
+	if id, ok := typ.(*ast.Ident); ok {
+		return id.Name + "." + fn.Name.Name
+	}
+	return fn.Name.Name
+}
+
+// complexity is the cyclomatic complexity, function literals included.
+func complexity(fn *ast.FuncDecl) int {
+	n := 1
+	ast.Inspect(fn.Body, func(node ast.Node) bool {
+		switch node := node.(type) {
+		case *ast.IfStmt, *ast.ForStmt, *ast.RangeStmt:
+			n++
+		case *ast.CaseClause:
+			if node.List != nil { // default
+				n++
+			}
+		case *ast.CommClause:
+			if node.Comm != nil {
+				n++
+			}
+		case *ast.BinaryExpr:
+			if node.Op == token.LAND || node.Op == token.LOR {
+				n++
+			}
+		}
+		return true
+	})
+	return n
 }
 
 func span(n ast.Node) int {
@@ -87,8 +173,8 @@ func TestInitFunctions(t *testing.T) {
 	for _, f := range allFiles(t) {
 		for _, d := range f.Decls {
 			fn, ok := d.(*ast.FuncDecl)
-			if ok && fn.Recv == nil && fn.Name.Name == "init" && f.path != "main.go" && !within(f.dir, "internal/reexec") && allowedInits[f.path] == "" {
-				t.Errorf("%s: init() belongs to main.go and internal/reexec.\n\tWhy: every process of podrun, each container's start included, pays for it before main.\n\tDo: a function that somebody calls, or sync.OnceValue.", at(fn.Pos()))
+			if ok && fn.Recv == nil && fn.Name.Name == "init" && f.path != "main.go" && !within(f.dir, reexec) && !within(f.dir, programs) && allowedInits[f.path] == "" {
+				t.Errorf("%s: init() belongs to main.go and the re-exec entry points.\n\tWhy: every process of podrun, each container's start included, pays for it before main.\n\tDo: a function that somebody calls, or sync.OnceValue.", at(fn.Pos()))
 			}
 		}
 	}
@@ -141,7 +227,7 @@ func TestExportedComments(t *testing.T) {
 	}
 }
 
-// isInterfaceMethod: methods whose meaning is their interface's, or whose type nobody sees.
+// isInterfaceMethod: methods whose meaning is that of their interface, or whose type is not exported.
 func isInterfaceMethod(fn *ast.FuncDecl) bool {
 	if fn.Recv == nil {
 		return false

@@ -19,7 +19,7 @@ const root = "../.."
 
 var fset = token.NewFileSet()
 
-// goFile is one parsed file. Build tags are not looked at: the law holds for all.
+// goFile is one parsed file. Build tags are not looked at: the rules hold for all.
 type goFile struct {
 	path string // from the root, with slashes
 	dir  string
@@ -47,9 +47,9 @@ var paths = sync.OnceValues(func() ([]string, error) {
 	return list, err
 })
 
-// isBuildOutput says whether a file is what scripts/build embeds.
+// isBuildOutput reports whether scripts/build makes the file, to be embedded.
 func isBuildOutput(rel string) bool {
-	return path.Dir(rel) == "internal/programs" && slices.Contains([]string{".bin", ".zst", ".sum"}, path.Ext(rel))
+	return path.Dir(rel) == programs && slices.Contains([]string{".bin", ".zst", ".sum"}, path.Ext(rel))
 }
 
 var parsed = sync.OnceValues(func() ([]*goFile, error) {
@@ -85,7 +85,7 @@ func allFiles(t *testing.T) []*goFile {
 		t.Fatal(err)
 	}
 	if len(files) < 20 {
-		t.Fatalf("found only %d Go files under %s: the law would hold for nothing", len(files), root)
+		t.Fatalf("found only %d Go files under %s: the rules would hold for nothing", len(files), root)
 	}
 	return files
 }
@@ -131,19 +131,5 @@ func at(pos token.Pos) string {
 	return strings.TrimPrefix(filepath.ToSlash(p.Filename), root+"/") + ":" + strconv.Itoa(p.Line)
 }
 
-// packageOf finds the room that a directory belongs to: the deepest listed one.
-func packageOf(dir string) (pkg, bool) {
-	for d := dir; ; d = path.Dir(d) {
-		for _, r := range layout {
-			if r.dir == d && (d != "." || dir == ".") {
-				return r, true
-			}
-		}
-		if d == "." {
-			return pkg{}, false
-		}
-	}
-}
-
-// within says whether an import path is prefix or below it.
+// within reports whether an import path is prefix or below it.
 func within(p, prefix string) bool { return p == prefix || strings.HasPrefix(p, prefix+"/") }

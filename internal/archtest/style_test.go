@@ -4,9 +4,7 @@ import (
 	"go/ast"
 	"go/token"
 	"slices"
-	"strings"
 	"testing"
-	"unicode/utf8"
 )
 
 func TestSkipsAreProbed(t *testing.T) {
@@ -64,22 +62,6 @@ func pollSteps(f *goFile) map[token.Pos]bool {
 		return true
 	})
 	return steps
-}
-
-func TestForbiddenWords(t *testing.T) {
-	for _, p := range allPaths(t) {
-		text := read(t, p)
-		if !utf8.ValidString(text) {
-			continue
-		}
-		for i, line := range strings.Split(text, "\n") {
-			for _, w := range forbiddenWords {
-				if strings.Contains(line, w.a+w.b) {
-					t.Errorf("%s:%d: %q may not stand here: %s", p, i+1, w.a+w.b, w.why)
-				}
-			}
-		}
-	}
 }
 
 func values(m map[string]string) []string {

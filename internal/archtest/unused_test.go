@@ -44,6 +44,44 @@ func TestExportedNamesAreUsed(t *testing.T) {
 	}
 }
 
+// TestExportedNamesAreNeeded lists exported functions and variables that only their own package uses.
+// Types and constants may be exported for the sake of what has them.
+func TestExportedNamesAreNeeded(t *testing.T) {
+	used := map[string]bool{} // DIR.Name, by another directory or by tests from outside
+	for _, f := range allFiles(t) {
+		f.calls(func(_ token.Pos, pkg, name string) {
+			if dir := pkg[min(len(pkg), len(modulePath)+1):]; within(pkg, modulePath) && (dir != f.dir || f.test) {
+				used[dir+"."+name] = true
+			}
+		})
+	}
+	for _, f := range allFiles(t) {
+		if f.test || f.Name.Name == "main" {
+			continue
+		}
+		for _, d := range f.Decls {
+			var names []*ast.Ident
+			switch d := d.(type) {
+			case *ast.FuncDecl:
+				if d.Recv == nil {
+					names = append(names, d.Name)
+				}
+			case *ast.GenDecl:
+				for _, s := range d.Specs {
+					if v, ok := s.(*ast.ValueSpec); ok && d.Tok == token.VAR {
+						names = append(names, v.Names...)
+					}
+				}
+			}
+			for _, id := range names {
+				if id.IsExported() && !used[f.dir+"."+id.Name] {
+					t.Errorf("%s: only its own package uses %s.\n\tDo: begin it with a small letter.", at(id.Pos()), id.Name)
+				}
+			}
+		}
+	}
+}
+
 // exported are the exported names that a file declares, and whether each is a method.
 func exported(f *goFile) map[*ast.Ident]bool {
 	names := map[*ast.Ident]bool{}

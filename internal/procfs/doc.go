@@ -1,2 +1,2 @@
-// Package procfs reads and writes single files of /proc: the status of processes, the boot id, sysctls.
+// Package procfs reads /proc/PID/stat, and identifies, signals and waits for processes by PID and start time.
 package procfs

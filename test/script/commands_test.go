@@ -27,7 +27,7 @@ func commands() map[string]scriptcmd.Command {
 		"eventually":     scriptcmd.Eventually(repeated),
 		"mode":           mode,
 		"nothingleft":    nothingLeft,
-		"killkeeper":     killPodInit,
+		"killinit":       killPodInit,
 		"killpod":        killPod,
 		"killsupervisor": killSupervisor,
 		"killnetstack":   killNetstack,
@@ -38,9 +38,9 @@ func commands() map[string]scriptcmd.Command {
 		"killcontroller": killController,
 		"firstpod":       firstPod,
 		"terminal":       terminal,
-		"screen":         tmux,
-		"tame":           escaped,
-		"fronts":         fastPath,
+		"tmux":           tmux,
+		"escaped":        escaped,
+		"fastpath":       fastPath,
 	}
 }
 
@@ -94,9 +94,9 @@ func killPod(ts *testscript.TestScript, neg bool, args []string) {
 	ts.Check(syscall.Kill(podInit, syscall.SIGKILL))
 }
 
-// killkeeper NAME kills a pod's keeper alone.
+// killinit NAME kills a pod's keeper alone.
 func killPodInit(ts *testscript.TestScript, neg bool, args []string) {
-	scriptcmd.CheckArgs(ts, neg, args, 1, "killkeeper NAME")
+	scriptcmd.CheckArgs(ts, neg, args, 1, "killinit NAME")
 	ts.Check(syscall.Kill(podInitOf(ts, args[0]), syscall.SIGKILL))
 }
 

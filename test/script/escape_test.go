@@ -18,7 +18,7 @@ var controlPattern = regexp.MustCompile("\x1b(?:\\[[0-9;:]*[^0-9;:m]|[^\\[])|[\x
 // obey; whether it succeeds is not asked.
 func escaped(ts *testscript.TestScript, neg bool, args []string) {
 	if neg || len(args) < 3 || args[1] != "podrun" {
-		ts.Fatalf("usage: tame TEXT podrun ARG...")
+		ts.Fatalf("usage: escaped TEXT podrun ARG...")
 	}
 	master, slave, err := pty.Open()
 	ts.Check(err)

@@ -14,13 +14,13 @@ import (
 	"github.com/podrun/podrun/internal/scriptcmd"
 )
 
-// fastPath says "fronts quick|whole WORDS...": podrun says the same on both streams, and ends with
+// fastPath says "fastpath quick|whole WORDS...": podrun says the same on both streams, and ends with
 // the same code, whether its quick front is asked first or not; and it is the quick one, or the
 // whole, which answers. Ages may change in between: then it is asked again, and at last they do
 // not count.
 func fastPath(ts *testscript.TestScript, neg bool, args []string) {
 	if neg || len(args) < 2 || args[0] != "quick" && args[0] != "whole" {
-		ts.Fatalf("usage: fronts quick|whole WORDS...")
+		ts.Fatalf("usage: fastpath quick|whole WORDS...")
 	}
 	host := hostOf(ts)
 	results := func(env ...string) string {

@@ -13,7 +13,7 @@ import (
 // tmux COLSxROWS starts tmux with a shell in a window of that size, until the end of the
 // script; tmux -S $SCREEN talks to it.
 func tmux(ts *testscript.TestScript, neg bool, args []string) {
-	scriptcmd.CheckArgs(ts, neg, args, 1, "screen COLSxROWS")
+	scriptcmd.CheckArgs(ts, neg, args, 1, "tmux COLSxROWS")
 	cols, rows, ok := strings.Cut(args[0], "x")
 	if !ok {
 		ts.Fatalf("%q is no size: COLSxROWS", args[0])

@@ -1,0 +1,2 @@
+// Package clock reads the clocks that lifecycle decisions depend on.
+package clock
