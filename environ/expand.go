@@ -8,11 +8,11 @@ package environ
 
 import "strings"
 
-// Expand replaces $(NAME) by the variable's value, as the kubelet does
+// expandWith replaces $(NAME) by the variable's value, as the kubelet does
 // (third_party/forked/golang/expansion of Kubernetes): $$ is a $, so that $$(NAME)
 // stays $(NAME); a reference to an unknown variable and anything else stay as
 // they are. The first of the maps that has a variable counts.
-func Expand(s string, vars ...map[string]string) string {
+func expandWith(s string, vars ...map[string]string) string {
 	out, _ := expand(s, vars)
 	return out
 }
@@ -21,7 +21,7 @@ func Expand(s string, vars ...map[string]string) string {
 func ExpandAll(list []string, vars ...map[string]string) []string {
 	out := make([]string, len(list))
 	for i, s := range list {
-		out[i] = Expand(s, vars...)
+		out[i] = expandWith(s, vars...)
 	}
 	return out
 }

@@ -38,7 +38,7 @@ func TestExpand(t *testing.T) {
 		"$$(VAR_A)":                  "$(VAR_A)",
 		"$$(VAR_A) and ä$ö $(VAR_A)": "$(VAR_A) and ä$ö A",
 	} {
-		if got := Expand(in, vars); got != want {
+		if got := expandWith(in, vars); got != want {
 			t.Errorf("%q: got %q, want %q", in, got, want)
 		}
 	}
@@ -59,7 +59,7 @@ func TestExpandKnown(t *testing.T) {
 
 func TestLiteralStays(t *testing.T) {
 	for _, s := range []string{"", "$", "$$", "$(A)", "$$(A)", "a$(", "ä$(A)$"} {
-		if got := Expand(Literal(s), map[string]string{"A": "a"}); got != s {
+		if got := expandWith(Literal(s), map[string]string{"A": "a"}); got != s {
 			t.Errorf("%q became %q", s, got)
 		}
 	}

@@ -110,7 +110,7 @@ func (r *resolver) all(f pod.EnvFrom) error {
 // declare sets one variable of the container's own. One that is optional and not there
 // is left as it was.
 func (r *resolver) declare(v pod.EnvVar, services map[string]string) (err error) {
-	value, there := Expand(v.Value, r.vars, services), true
+	value, there := expandWith(v.Value, r.vars, services), true
 	if v.From != nil && v.Value == "" {
 		value, there, err = r.refer(v.From)
 	}

@@ -34,9 +34,9 @@ const (
 	maxFilePath = 4096
 )
 
-// CheckFilePath refuses a path that a file of a volume cannot have: one that is
+// checkFilePath refuses a path that a file of a volume cannot have: one that is
 // absolute, leads upwards, begins as the names that are podrun's, or is too long.
-func CheckFilePath(name string) error {
+func checkFilePath(name string) error {
 	parts := strings.Split(name, "/")
 	switch {
 	case name == "":
@@ -65,13 +65,13 @@ func CheckFilePath(name string) error {
 // other owner belong to root, the number here of the id that the pod has as 0.
 func WriteFiles(dir string, files map[string]File, dirs []string, group *Group, root int) error {
 	for _, name := range dirs {
-		if err := CheckFilePath(name); err != nil {
+		if err := checkFilePath(name); err != nil {
 			return fmt.Errorf("write files to %s: %w", dir, err)
 		}
 	}
 	clean := make(map[string]File, len(files))
 	for name, f := range files {
-		if err := CheckFilePath(name); err != nil {
+		if err := checkFilePath(name); err != nil {
 			return fmt.Errorf("write files to %s: %w", dir, err)
 		}
 		clean[path.Clean(name)] = f

@@ -160,7 +160,7 @@ func TestWriteFilesRefusesPaths(t *testing.T) {
 		}
 	}
 	for _, name := range []string{"a..b", "a/..b", strings.Repeat("n", 255), "-rf *\n", "~"} {
-		if err := CheckFilePath(name); err != nil {
+		if err := checkFilePath(name); err != nil {
 			t.Errorf("%.20q: %v", name, err)
 		}
 	}

@@ -9,8 +9,8 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// ErrTooLarge says that a file is larger than the caller's bound.
-var ErrTooLarge = errors.New("file is too large")
+// errTooLarge says that a file is larger than the caller's bound.
+var errTooLarge = errors.New("file is too large")
 
 var errNotRegular = errors.New("not a regular file")
 
@@ -18,7 +18,7 @@ var errNotRegular = errors.New("not a regular file")
 // link, absolute ones too, is followed as if root were "/", so the path of an
 // image's choice never leaves it; what is not a regular file (a pipe, /dev/zero)
 // is refused before it is opened. A missing file gives fs.ErrNotExist, a larger
-// one ErrTooLarge.
+// one errTooLarge.
 func ReadFileIn(root, path string, max int64) ([]byte, error) {
 	b, err := readFileIn(root, path, max)
 	if err != nil {
@@ -41,7 +41,7 @@ func readFileIn(root, path string, max int64) ([]byte, error) {
 		return nil, fmt.Errorf("%w: %v", errNotRegular, st.Mode())
 	}
 	if st.Size() > max {
-		return nil, fmt.Errorf("%w: %d bytes, at most %d are read", ErrTooLarge, st.Size(), max)
+		return nil, fmt.Errorf("%w: %d bytes, at most %d are read", errTooLarge, st.Size(), max)
 	}
 	f, err := pathrs.Reopen(handle, unix.O_RDONLY|unix.O_NONBLOCK|unix.O_CLOEXEC)
 	if err != nil {
@@ -53,7 +53,7 @@ func readFileIn(root, path string, max int64) ([]byte, error) {
 		return nil, err
 	}
 	if int64(len(b)) > max {
-		return nil, fmt.Errorf("%w: it grew beyond %d bytes", ErrTooLarge, max)
+		return nil, fmt.Errorf("%w: it grew beyond %d bytes", errTooLarge, max)
 	}
 	return b, nil
 }

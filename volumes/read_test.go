@@ -70,8 +70,8 @@ func TestReadFileIn(t *testing.T) {
 		{path: "/etc/magic2", err: fs.ErrNotExist},
 		{path: "/etc/self", err: unix.ELOOP},
 		{path: "/etc/passwd/x", err: unix.ENOTDIR},
-		{path: "/etc/larger", err: ErrTooLarge},
-		{path: "/etc/1GB", err: ErrTooLarge},
+		{path: "/etc/larger", err: errTooLarge},
+		{path: "/etc/1GB", err: errTooLarge},
 		{path: "/etc/fifo", err: errNotRegular},
 		{path: "/etc/dir", err: errNotRegular},
 		{path: "/", err: errNotRegular},
@@ -102,7 +102,7 @@ func TestReadFileInOfDevices(t *testing.T) {
 	}
 	must(t, os.Symlink("dev/zero", filepath.Join(root, "zero")))
 	for path, want := range map[string]error{
-		"/zero": errNotRegular, "/dev/tty": errNotRegular, "/dev/zero": errNotRegular, "/proc/kmsg": nil, "/proc/self/mountinfo": nil, "/proc/kallsyms": ErrTooLarge,
+		"/zero": errNotRegular, "/dev/tty": errNotRegular, "/dev/zero": errNotRegular, "/proc/kmsg": nil, "/proc/self/mountinfo": nil, "/proc/kallsyms": errTooLarge,
 	} {
 		b, err := ReadFileIn(root, path, 64)
 		if err == nil {

@@ -11,13 +11,13 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// ErrEscape says that a path leads out of its volume.
-var ErrEscape = errors.New("it leads out of the volume")
+// errEscape says that a path leads out of its volume.
+var errEscape = errors.New("it leads out of the volume")
 
 // OpenSubPath opens what is at sub in a volume, by O_PATH: a file of any type, or a
 // directory, which is made with its parents if it is missing, with the volume's mode
 // (kubelet: SafeMakeDir in pkg/volume/util/subpath). Symbolic links are followed inside
-// the volume; one that leads out of it, or is absolute, gives ErrEscape. Whoever
+// the volume; one that leads out of it, or is absolute, gives errEscape. Whoever
 // changes the volume meanwhile cannot make it open anything else: the kernel resolves
 // the path beneath the volume (CVE-2017-1002101, CVE-2021-25741).
 func OpenSubPath(volume *os.File, sub string) (*os.File, error) {
@@ -30,11 +30,11 @@ func OpenSubPath(volume *os.File, sub string) (*os.File, error) {
 
 func openSubPath(volume *os.File, sub string) (*os.File, error) {
 	if filepath.IsAbs(sub) {
-		return nil, ErrEscape
+		return nil, errEscape
 	}
 	for _, part := range strings.Split(sub, "/") {
 		if part == ".." {
-			return nil, ErrEscape
+			return nil, errEscape
 		}
 	}
 	sub = path.Clean(sub)
@@ -105,7 +105,7 @@ func openResolved(dir *os.File, name string, flags, resolve uint64) (*os.File, e
 		case errors.Is(err, unix.EINTR), errors.Is(err, unix.EAGAIN):
 			continue
 		case errors.Is(err, unix.EXDEV):
-			return nil, ErrEscape
+			return nil, errEscape
 		case err != nil:
 			return nil, err
 		}

@@ -36,12 +36,12 @@ type Limits struct {
 	Pids   *int64
 }
 
-// Parse makes a Sample of the texts of a cgroup's files, by name; a file that is
+// parse makes a Sample of the texts of a cgroup's files, by name; a file that is
 // missing, or that the kernel does not let read, is left out.
 //
 // The working set is the kubelet's: what is charged, less the file pages that have
 // not been used lately (cadvisor: setMemoryStats).
-func Parse(files map[string]string) (Sample, error) {
+func parse(files map[string]string) (Sample, error) {
 	p := parser{files: files}
 	var s Sample
 	if us := p.keyed("cpu.stat", "usage_usec"); us != nil {
@@ -59,8 +59,8 @@ func Parse(files map[string]string) (Sample, error) {
 	return s, p.err
 }
 
-// Files are the files that Parse knows.
-var Files = [...]string{
+// controllerFiles are the files that Parse knows.
+var controllerFiles = [...]string{
 	"cpu.stat", "cpu.max", "cpu.pressure", "memory.current", "memory.stat", "memory.max", "memory.pressure",
 	"pids.current", "pids.max", "io.stat", "io.pressure",
 }

@@ -63,7 +63,7 @@ func TestParse(t *testing.T) {
 					delete(files, name)
 				}
 			}
-			got, err := Parse(files)
+			got, err := parse(files)
 			if tt.bad {
 				if err == nil {
 					t.Errorf("no error: %+v", got)
@@ -84,7 +84,7 @@ func FuzzParse(f *testing.F) {
 		f.Add(name, text)
 	}
 	f.Fuzz(func(t *testing.T, name, text string) {
-		s, err := Parse(map[string]string{name: text})
+		s, err := parse(map[string]string{name: text})
 		if err == nil && s.Memory != nil && *s.Memory < 0 && name != "memory.current" {
 			t.Errorf("%+v", s)
 		}

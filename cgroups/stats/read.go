@@ -15,7 +15,7 @@ import (
 // fs.ErrNotExist.
 func Read(dir string) (Sample, error) {
 	files := map[string]string{}
-	for _, name := range Files {
+	for _, name := range controllerFiles {
 		b, err := os.ReadFile(filepath.Join(dir, name))
 		switch {
 		case err == nil:
@@ -31,7 +31,7 @@ func Read(dir string) (Sample, error) {
 	if len(files) == 0 {
 		return Sample{}, fmt.Errorf("read what %s uses: %w", dir, fs.ErrNotExist)
 	}
-	s, err := Parse(files)
+	s, err := parse(files)
 	s.At = at
 	return s, err
 }

@@ -103,7 +103,7 @@ func (s *Store) resolveTarget(nameOrID string, names []*Name) (id digest.Digest,
 			id, name = names[i].ID, names[i].Name
 		}
 	}
-	hex, ok := IDPrefix(nameOrID)
+	hex, ok := idPrefix(nameOrID)
 	if !ok {
 		switch {
 		case refErr != nil:

@@ -48,16 +48,16 @@ func NormalizeName(ref string) string {
 
 // ParseID takes a whole image id, with or without "sha256:".
 func ParseID(s string) (digest.Digest, bool) {
-	hex, ok := IDPrefix(s)
+	hex, ok := idPrefix(s)
 	if !ok || len(hex) < 64 {
 		return "", false
 	}
 	return digest.NewDigestFromEncoded(digest.SHA256, hex), true
 }
 
-// IDPrefix takes the hexadecimal digits, at least four, of what may be an image
+// idPrefix takes the hexadecimal digits, at least four, of what may be an image
 // id or its beginning.
-func IDPrefix(s string) (string, bool) {
+func idPrefix(s string) (string, bool) {
 	hex := strings.TrimPrefix(s, "sha256:")
 	return hex, len(hex) >= 4 && len(hex) <= 64 && IsHex(hex)
 }

@@ -11,7 +11,7 @@ func TestIDBeginning(t *testing.T) {
 		"abc": "", "sha256:abc": "", "": "", "sha256:": "", "ABCD": "", "abcg": "", "abcd\n": "", "ab cd": "",
 		"sha256:sha256:abcd": "", "sha512:abcd": "", strings.Repeat("f", 65): "",
 	} {
-		hex, ok := IDPrefix(s)
+		hex, ok := idPrefix(s)
 		if ok != (want != "") || ok && hex != want {
 			t.Errorf("%q: %q, %t", s, hex, ok)
 		}

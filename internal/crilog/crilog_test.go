@@ -47,7 +47,7 @@ func TestParse(t *testing.T) {
 		stamp + " stderr P ":            {Time: []byte(stamp), Stream: "stderr", Partial: true, Text: []byte("")},
 		stamp + " stdout F:x  two":      {Time: []byte(stamp), Stream: "stdout", Text: []byte(" two")},
 	} {
-		got, err := Parse([]byte(in))
+		got, err := parse([]byte(in))
 		if err != nil {
 			t.Errorf("%q: %v", in, err)
 		}
@@ -56,7 +56,7 @@ func TestParse(t *testing.T) {
 		}
 	}
 	for _, in := range []string{"", "hello", "now stdout F x", stamp + " stdin F x", stamp + " stdout X x", stamp + " stdout F"} {
-		if e, err := Parse([]byte(in)); err == nil {
+		if e, err := parse([]byte(in)); err == nil {
 			t.Errorf("%q was taken for %+v", in, e)
 		}
 	}

@@ -21,8 +21,8 @@ type Entry struct {
 	Text    []byte // without a newline
 }
 
-// Parse takes a line of a log file apart. line has no newline.
-func Parse(line []byte) (Entry, error) {
+// parse takes a line of a log file apart. line has no newline.
+func parse(line []byte) (Entry, error) {
 	time, rest, ok1 := bytes.Cut(line, []byte(" "))
 	stream, rest, ok2 := bytes.Cut(rest, []byte(" "))
 	tags, text, ok3 := bytes.Cut(rest, []byte(" "))

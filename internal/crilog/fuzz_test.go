@@ -37,7 +37,7 @@ func FuzzRead(f *testing.F) {
 		}
 		text, _, _ := bytes.Cut(data, []byte("\n"))
 		line := Append(nil, []byte(stamp), "stderr", true, text)
-		e, err := Parse(bytes.TrimSuffix(line, []byte("\n")))
+		e, err := parse(bytes.TrimSuffix(line, []byte("\n")))
 		if err != nil || !e.Partial || e.Stream != "stderr" || !bytes.Equal(e.Text, text) || string(e.Time) != stamp {
 			t.Fatal(fmt.Errorf("%q is read as %+v, %w", line, e, err))
 		}

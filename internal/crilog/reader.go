@@ -110,7 +110,7 @@ func (r *reader) copy(sink Sink) error {
 // finish hands on a last entry without a newline: its writer was killed in the
 // middle. One that is not even an entry is dropped.
 func (r *reader) finish(sink Sink) error {
-	e, err := Parse(r.head)
+	e, err := parse(r.head)
 	r.head = nil
 	if err != nil {
 		return nil
@@ -121,7 +121,7 @@ func (r *reader) finish(sink Sink) error {
 
 // parseLenient shows a line that is no entry as it is: better odd than lost.
 func parseLenient(line []byte) Entry {
-	e, err := Parse(line)
+	e, err := parse(line)
 	if err != nil {
 		return Entry{Stream: "stdout", Text: line}
 	}

@@ -62,7 +62,7 @@ func lastLines(log io.ReaderAt, size int64, n int) (int64, error) {
 			if len(line) == 0 {
 				break
 			}
-			if e, err := Parse(trimNewline(line)); err != nil || !e.Partial || start == size {
+			if e, err := parse(trimNewline(line)); err != nil || !e.Partial || start == size {
 				if seen == n {
 					return start, nil
 				}

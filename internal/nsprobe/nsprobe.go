@@ -1,5 +1,5 @@
-// Package trial tries, in namespaces like those of a pod, what no file of the host
-// tells: whether the ids can really be mapped, whether the data's file system holds
+// Package nsprobe tries, in namespaces like those of a pod, what no file of the host
+// shows: whether the ids can really be mapped, whether the data's file system holds
 // root file systems, whether the kernel lets a pod mount what it needs. Its findings
 // are internal/host's.
 //

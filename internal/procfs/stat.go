@@ -32,7 +32,7 @@ func (p Process) Kill(sig unix.Signal) error {
 // Exiting says whether the process has ended, or the kernel is ending it. The kernel says so
 // before it takes anything from the process.
 func (p Process) Exiting() bool {
-	st, err := ReadStat(p.PID)
+	st, err := readStat(p.PID)
 	if err != nil {
 		return errors.Is(err, fs.ErrNotExist) || errors.Is(err, unix.ESRCH)
 	}
@@ -62,11 +62,11 @@ const pfExiting = 0x4
 
 // Lookup looks at a process; ok is false if there is none.
 func Lookup(pid int) (s Stat, ok bool) {
-	s, err := ReadStat(pid)
+	s, err := readStat(pid)
 	return s, err == nil
 }
 
-func ReadStat(pid int) (s Stat, err error) {
+func readStat(pid int) (s Stat, err error) {
 	b, err := os.ReadFile("/proc/" + strconv.Itoa(pid) + "/stat")
 	if err != nil {
 		return s, err

@@ -1,9 +1,9 @@
-// Package brief has system calls that do not wait, of which Go's scheduler is not told.
+// Package rawsys has system calls that do not wait, made without Go's scheduler.
 //
-// From others it takes the caller's leave to run Go code when they need more than 20
-// microseconds, as to send a packet to somebody on this machine does: the caller then goes on
-// on another thread, which has to be woken for it. A descriptor that may block, if only because others
-// have it too and may change that, is not for these: all that is Go in this process could stand still.
+// For ordinary system calls the scheduler retakes the P after 20 microseconds, which the sending of
+// a packet to this machine can need: the caller then continues on another thread, which has to be
+// woken. Raw calls keep the P. A descriptor that may block must not be used here, nor one that another
+// process shares and may make blocking: all Go code of this process could stand still.
 package rawsys
 
 import (

@@ -1,4 +1,4 @@
-// Package stage runs podrun's hidden stages: the program re-executed to do one
+// Package reexec runs podrun's hidden stages: the program is re-executed to do one
 // thing inside namespaces that a Go process cannot enter by itself.
 //
 // A stage is named by its first argument, which starts with an underscore. The

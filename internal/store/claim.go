@@ -14,8 +14,8 @@ import (
 // Claims are directories that stay when their pods go: what a PersistentVolumeClaim, an
 // object, is about.
 
-// ErrClaimInUse says that a pod has a claim for itself (kubelet's scheduler: VolumeRestrictions).
-var ErrClaimInUse = errors.New("node(s) unavailable due to PersistentVolumeClaim with ReadWriteOncePod access mode already in-use by another pod")
+// errClaimInUse says that a pod has a claim for itself (kubelet's scheduler: VolumeRestrictions).
+var errClaimInUse = errors.New("node(s) unavailable due to PersistentVolumeClaim with ReadWriteOncePod access mode already in-use by another pod")
 
 // ClaimDir is the directory of a claim. Its files belong to ids of the pods' user
 // namespace.
@@ -82,7 +82,7 @@ func (d Dirs) ClaimUsers(namespace, name string) ([]Pod, error) {
 }
 
 // AcquireClaim has the pod, of uid, be the only one that uses a claim, until ReleaseClaim or its
-// end. The error is ErrClaimInUse if another has it.
+// end. The error is errClaimInUse if another has it.
 func (p Pod) AcquireClaim(name, uid string) error {
 	lock, err := OpenFileLock(filepath.Join(p.dirs.Runtime, "claims.lock"))
 	if err != nil {
@@ -97,7 +97,7 @@ func (p Pod) AcquireClaim(name, uid string) error {
 		owner, of, _ := strings.Cut(string(b), " ")
 		other := p.dirs.Pod(p.Namespace, owner)
 		if plan, err := other.Plan(); err == nil && of != uid && plan.UID == of && other.Alive() {
-			return ErrClaimInUse
+			return errClaimInUse
 		}
 	}
 	err = makeDirs(filepath.Dir(mark))

@@ -71,7 +71,7 @@ func (n numbered) Write(b []byte) (int, error) {
 func TestLostHello(t *testing.T) {
 	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
 	defer cancel()
-	m, err := Connect(ctx, deaf(t, swallower))
+	m, err := connect(ctx, deaf(t, swallower))
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -20,8 +20,8 @@ type Manager struct {
 	ended chan *dbus.Signal
 }
 
-// Connect speaks to a manager, over its own socket. ctx's end ends it.
-func Connect(ctx context.Context, m delegation.Manager) (*Manager, error) {
+// connect speaks to a manager, over its own socket. ctx's end ends it.
+func connect(ctx context.Context, m delegation.Manager) (*Manager, error) {
 	conn, err := dial(ctx, m.Socket)
 	if err != nil {
 		return nil, fmt.Errorf("connect to systemd: %w", contextError(ctx, err))

@@ -37,7 +37,7 @@ func ConnectOwn(ctx context.Context) (*Manager, error) {
 		_, err := os.Stat("/run/systemd/system")
 		return nil, noManagerError(err == nil)
 	}
-	return Connect(ctx, where)
+	return connect(ctx, where)
 }
 
 // noManagerError says that there is nobody to run a unit; booted, whether systemd runs this

@@ -11,10 +11,6 @@ import (
 // `podrun doctor`.
 func Pods() error { return host.FirstFailure(hostFindings()) }
 
-// Limits is a probe for Need: why the limits of this user's pods are not, or not all,
-// enforced here.
-func Limits() error { return probeError(host.Limits) }
-
 // IDs is a probe for Need: why this user's pods have a single user id.
 func IDs() error { return errors.Join(probeError(host.IDTools), probeError(host.SubIDs)) }
 

@@ -118,7 +118,7 @@ func (d *decoder) object(v any, path *field.Path) []Object {
 	if kind == "List" || kind == "PodList" {
 		return d.list(fields, path)
 	}
-	if why := IgnoredKind(apiVersion, kind); why != "" {
+	if why := ignoredKind(apiVersion, kind); why != "" {
 		return []Object{d.ignoredObject(fields, kind, why, path)}
 	}
 	if group, own := foreignGroup(apiVersion); own {

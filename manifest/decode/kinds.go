@@ -74,7 +74,7 @@ func suggestKind(word string) string {
 		return ""
 	}
 	names := slices.Concat([]string{"List"}, kindNames, slices.Collect(maps.Keys(unsupportedKinds)))
-	for name := range IgnoredKinds {
+	for name := range ignoredKinds {
 		_, name, _ = strings.Cut(name, "/")
 		names = append(names, name)
 	}
@@ -93,8 +93,8 @@ const (
 	noteOneUser     = "what pods may do is bounded by what their user may"
 )
 
-// IgnoredKinds are objects that only a cluster has a use for: group and kind, and why.
-var IgnoredKinds = map[string]string{
+// ignoredKinds are objects that only a cluster has a use for: group and kind, and why.
+var ignoredKinds = map[string]string{
 	"/ServiceAccount":                                               noteNoAPIServer,
 	"rbac.authorization.k8s.io/Role":                                noteNoAPIServer,
 	"rbac.authorization.k8s.io/RoleBinding":                         noteNoAPIServer,
@@ -118,11 +118,11 @@ var IgnoredKinds = map[string]string{
 	"/ResourceQuota":                                                noteOneUser,
 }
 
-// IgnoredKind says why an object means nothing here, or "".
-func IgnoredKind(apiVersion, kind string) string {
+// ignoredKind says why an object means nothing here, or "".
+func ignoredKind(apiVersion, kind string) string {
 	group, _, grouped := strings.Cut(apiVersion, "/")
 	if !grouped {
 		group = ""
 	}
-	return IgnoredKinds[group+"/"+kind]
+	return ignoredKinds[group+"/"+kind]
 }

@@ -25,7 +25,7 @@ type Finding struct {
 // order of the Go types. Give it a Pod as written: defaults are set fields too.
 // A field that holds its type's zero value counts as not set.
 func FindPod(p *corev1.Pod) []Finding {
-	return append(findFields(p, PodTable()), PodConflicts(p)...)
+	return append(findFields(p, podTable()), PodConflicts(p)...)
 }
 
 // Find is Findings of an object of any kind that podrun takes.

@@ -32,7 +32,7 @@ func objectRows(kind string) []Field {
 func tableOf(kind string) []Field {
 	switch kind {
 	case "Pod":
-		return PodTable()
+		return podTable()
 	case "ConfigMap":
 		return slices.Concat(objectRows(kind), configMapRows)
 	case "Secret":

@@ -30,7 +30,7 @@ What podrun makes of every field of a Kubernetes Pod (apiVersion v1). No field i
 
 `)
 	counts := map[Level]int{}
-	for _, r := range PodTable() {
+	for _, r := range podTable() {
 		counts[r.Support]++
 	}
 	fmt.Fprintf(&b, "%d fields are done, %d accepted, %d refused; what a refused or accepted field contains is not counted.\n", counts[Done], counts[Accepted], counts[Refused])

@@ -33,8 +33,8 @@ type Field struct {
 	Note string
 }
 
-// PodTable is every field of a Pod, in the order of the reference page.
-func PodTable() []Field {
+// podTable is every field of a Pod, in the order of the reference page.
+func podTable() []Field {
 	return slices.Concat(metaRows, podRows, podSecurityRows, containerRows, probeRows, initRows, containerSecurityRows, volumeRows())
 }
 

@@ -77,7 +77,7 @@ func everyFieldHasARow(t *testing.T, typ reflect.Type) {
 
 func TestRowsAreSound(t *testing.T) {
 	seen := map[string]bool{}
-	for _, r := range PodTable() {
+	for _, r := range podTable() {
 		if seen[r.Path] {
 			t.Errorf("%s has two rows", r.Path)
 		}
@@ -176,7 +176,7 @@ status: {phase: Running}
 // TestRefusedIsRefused: every row that refuses is enforced by Load, for a value of
 // its field that Kubernetes would take.
 func TestRefusedIsRefused(t *testing.T) {
-	for _, r := range PodTable() {
+	for _, r := range podTable() {
 		if r.Support != Refused || strings.HasPrefix(r.Path, "metadata") || strings.HasSuffix(r.Path, "]") {
 			continue
 		}

@@ -31,7 +31,7 @@ func prefixed(prefix string, rows []Field) []Field {
 // templateRows are those of a Pod, below the path of a template.
 func templateRows(path string) []Field {
 	rows := []Field{{Path: path, Support: Done, Note: "a Pod: its fields have rows of their own"}}
-	for _, r := range prefixed(path, PodTable()) {
+	for _, r := range prefixed(path, podTable()) {
 		switch r.Path {
 		case path + ".apiVersion", path + ".kind", path + ".status":
 			continue

@@ -78,7 +78,7 @@ func receiveConfig(channel *stackproto.Channel) (*Stack, error) {
 	if m.Config.Names {
 		c.Names = remoteResolver{channel}
 	}
-	return Serve(c, router.TrafficFDs{router.TrafficPackets: files[0]})
+	return serveStack(c, router.TrafficFDs{router.TrafficPackets: files[0]})
 }
 
 var errFiles = errors.New("a message without its files")

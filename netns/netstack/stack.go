@@ -50,8 +50,8 @@ type Stack struct {
 
 type closer interface{ Close() error }
 
-// Serve begins to serve a pod by its wires, which it closes in the end.
-func Serve(c egress.Config, traffic router.TrafficFDs) (*Stack, error) {
+// serveStack begins to serve a pod by its wires, which it closes in the end.
+func serveStack(c egress.Config, traffic router.TrafficFDs) (*Stack, error) {
 	s := &Stack{config: c, traffic: traffic, all: map[closer]bool{}}
 	s.link = &link{tun: traffic[router.TrafficPackets], mtu: router.MTU, intercept: s.intercept}
 	s.policy = egress.NewPolicy(c, s.link.inject)

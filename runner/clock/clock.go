@@ -18,4 +18,5 @@ func Now() lifecycle.Now {
 	return lifecycle.Now{Boot: time.Duration(ts.Nano()), Wall: time.Now()}
 }
 
+// Boot is the CLOCK_BOOTTIME of Now.
 func Boot() time.Duration { return Now().Boot }

@@ -176,6 +176,7 @@ func capabilityBits(names []string) (bits uint64) {
 	return bits
 }
 
+// CapabilityNames returns the names (CAP_...) of a set of capabilities, in no order.
 func CapabilityNames(bits uint64) (names []string) {
 	for name, n := range capabilityBit() {
 		if bits>>n&1 != 0 {

@@ -153,6 +153,7 @@ func (x *Container) registerCleanup(s *sandbox.Sandbox) {
 	})
 }
 
+// Rootfs is the directory of the instance's root file system.
 func (x *Container) Rootfs(s *sandbox.Sandbox) string {
 	return filepath.Join(s.Store.RootfsDir(), x.ID())
 }
@@ -322,8 +323,10 @@ func (x *Container) Context() context.Context { return x.life.begin() }
 // Acquire keeps an instance from being removed until release.
 func (x *Container) Acquire() { x.inUse.Add(1) }
 
+// Release undoes one Acquire.
 func (x *Container) Release() { x.inUse.Done() }
 
+// FullID is an instance's id that no other pod has: the pod's UID and the id within the pod.
 func FullID(plan *pod.Plan, x *Container) string {
 	return plan.UID + "-" + x.ID()
 }

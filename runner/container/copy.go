@@ -15,6 +15,8 @@ import (
 	"github.com/podrun/podrun/pod"
 )
 
+// Copy copies files into or out of a running container, as a tar stream over the one descriptor of
+// files. skipped gets each file that is left out. Archives' ids are those of the container (users).
 func (x *Container) Copy(ctx context.Context, users *pod.IDRange, req *wire.CopyRequest, files []*os.File, skipped func(string)) error {
 	if len(files) != 1 {
 		return fmt.Errorf("a copy needs 1 descriptor, %d came", len(files))

@@ -266,6 +266,7 @@ func (x *Container) recoverTerminal(h *handoff.Store, take func(name string) (*o
 	return nil
 }
 
+// CloseFiles closes the files that are not nil.
 func CloseFiles(files ...*os.File) {
 	for _, f := range files {
 		if f != nil {

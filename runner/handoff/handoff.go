@@ -77,6 +77,7 @@ type Instance struct {
 
 func stateFile(p store.Pod) string { return filepath.Join(p.RuntimeDir(), "state.json") }
 
+// New returns a Store that saves to the pod's place and keeps descriptors in the pod init.
 func New(keeper *podinit.Client, place store.Pod) *Store {
 	e := &Store{PodInit: keeper, Exits: newExitTracker(keeper), path: stateFile(place), state: State{Version: stateVersion, Boot: store.BootID()}}
 	if keeper != nil {

@@ -34,10 +34,12 @@ type HostPorts struct {
 // KeptName is a port's name among the descriptors that the keeper holds.
 func KeptName(name string) string { return "port:" + name }
 
+// NewHostPorts returns a HostPorts without a port. The pod init keeps the sockets.
 func NewHostPorts(keeper *podinit.Client) *HostPorts {
 	return &HostPorts{podInit: keeper, open: map[string]*os.File{}, NodePorts: map[string]nodePort{}}
 }
 
+// HostPort is the port of the host that a container's port asks for.
 func HostPort(p pod.Port) hostport.Port {
 	return hostport.Port{Protocol: strings.ToLower(p.Protocol), Addr: p.HostAddr(), Number: p.HostPort}
 }
@@ -173,6 +175,7 @@ func (p *HostPorts) Pause() bool {
 	return true
 }
 
+// Resume takes connections again after a Pause that returned true.
 func (p *HostPorts) Resume() {
 	if p.server != nil {
 		p.server.Resume()

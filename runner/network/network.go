@@ -49,6 +49,7 @@ type Network struct {
 	publisher endpointPublisher
 }
 
+// New returns the network of a pod that is not set up yet. netns is the path of its namespace.
 func New(plan *pod.Plan, at store.Pod, netns string, keeper *podinit.Client, ports *HostPorts) Network {
 	return Network{plan: plan, store: at, netns: netns, podInit: keeper, Ports: ports, host: plan.Network == pod.NetworkHost}
 }
@@ -283,6 +284,7 @@ func (n *Network) Disconnect() error {
 // or when it stays awake after all, the caller has resume called.
 func (n *Network) PauseIfIdle() bool { return n.Egress == nil || n.Egress.Pause() }
 
+// Resume undoes PauseIfIdle.
 func (n *Network) Resume() {
 	if n.Egress != nil {
 		n.Egress.Resume()

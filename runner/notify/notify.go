@@ -44,6 +44,7 @@ const (
 	OutputName = "notify.output"
 )
 
+// New returns the Notifier of a pod. It sends nothing if the pod is no unit's.
 func New(plan *pod.Plan, left *handoff.Store) *Notifier {
 	return &Notifier{plan: plan, handoff: left, Heartbeat: make(chan struct{})}
 }

@@ -28,6 +28,7 @@ type Subscriber struct {
 	dropped map[string]int // bytes that were not taken, by stream
 }
 
+// NewBroadcaster returns a Broadcaster without subscribers.
 func NewBroadcaster() *Broadcaster { return &Broadcaster{Done: make(chan struct{})} }
 
 // NewSubscriber is for a client whose files are stdout and, without a terminal, stderr. It has
@@ -72,6 +73,7 @@ func (a *Broadcaster) isDone() bool {
 	}
 }
 
+// Unsubscribe removes and closes a subscriber, if it is still there.
 func (a *Broadcaster) Unsubscribe(s *Subscriber) {
 	a.mu.Lock()
 	defer a.mu.Unlock()

@@ -78,6 +78,7 @@ type Stream struct {
 	remaining    int       // how much is still to be read, once its writers are gone: see finish
 }
 
+// OpenLog opens the log of an instance to append to it. show gets the lines of each write.
 func OpenLog(at LogConfig, show func(lines []byte)) (*Log, error) {
 	l := &Log{config: at, onLines: show, LineTimeout: lineTimeout}
 	var err error
@@ -229,6 +230,7 @@ func (l *Log) WroteWithin(d time.Duration) bool {
 	return time.Since(l.lastWrite) < d
 }
 
+// NewLogConfig is where the log of an instance is, with the pod's limits of its size.
 func NewLogConfig(at store.Pod, plan *pod.Plan, container string, attempt int) LogConfig {
 	return LogConfig{
 		Dir: at.LogDir(container), attempt: attempt, Limits: limits(plan),

@@ -41,6 +41,7 @@ type Pool struct {
 	Busy     int                  // containers that are being made or removed
 }
 
+// New returns an empty Pool that shares the engine's mutex mu.
 func New(mu *sync.Mutex, left *handoff.Store) *Pool {
 	return &Pool{mu: mu, handoff: left, Prepared: map[string]*Prepared{}, slots: make(chan struct{}, runtime.NumCPU()), removing: map[string]*removal{}}
 }

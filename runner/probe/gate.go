@@ -12,6 +12,7 @@ const (
 	gateTimeout = 50 * time.Millisecond
 )
 
+// NewGate returns a Gate that lets gateWidth probes run at once.
 func NewGate() Gate { return make(Gate, gateWidth) }
 
 // Enter returns when it is the caller's turn, who calls done afterwards.

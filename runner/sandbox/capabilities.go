@@ -54,6 +54,7 @@ func (s *Sandbox) warnCapabilities() error {
 	return nil
 }
 
+// WarnDenied calls warn for each capability that a container asks for and does not get.
 func (s *Sandbox) WarnDenied(c *pod.Container, warn func(string)) {
 	for _, w := range s.deniedCapabilities(c) {
 		warn(fmt.Sprintf("container %s does not get %s: %s", c.Name, w.capability, w.why))

@@ -57,6 +57,7 @@ func (f *Freezer) Acquire(ctx context.Context) error {
 	}
 }
 
+// Release reports that a start that was let through is over. A nil Freezer does nothing.
 func (f *Freezer) Release() {
 	if f == nil {
 		return

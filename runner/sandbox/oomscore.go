@@ -27,6 +27,7 @@ func OOMScoreFloor() int {
 	return minOOMScore
 }
 
+// OwnOOMScore is the oom_score_adj of this process, -1000 to 1000; 0 if it cannot be read.
 func OwnOOMScore() int {
 	b, err := os.ReadFile(oomScoreFile)
 	if err != nil {

@@ -74,6 +74,7 @@ type Options struct {
 	Warn       func(text string)
 }
 
+// New returns a sandbox of which nothing exists yet. attempt counts the pod's sandboxes from 0.
 func New(o Options, attempt int) *Sandbox {
 	s := &Sandbox{
 		Plan: o.Plan, Attempt: attempt, Store: o.Store, Dir: DirOf(o.Store),
@@ -193,6 +194,7 @@ func (s *Sandbox) Remove() error { return s.undo.Undo() }
 // ServePorts lets the pod's ports of the host reach it.
 func (s *Sandbox) ServePorts() error { return s.Ports.Serve(s.Plan, &s.Network) }
 
+// SharedMounts are the namespaces and files that all containers of the pod mount.
 func (s *Sandbox) SharedMounts() volumes.Sandbox {
 	return volumes.Sandbox{Dir: filepath.Join(s.Dir, "shared"), NetNS: s.Net, IPCNS: s.IPC, Label: s.Plan.FileLabel}
 }
@@ -225,6 +227,7 @@ func (s *Sandbox) makeCgroup() error {
 	return nil
 }
 
+// Limits are the cgroup limits of resources of a Plan.
 func Limits(r pod.Resources) cgroups.Limits {
 	return cgroups.Limits{
 		CPURequest: r.CPURequest, CPULimit: r.CPULimit,
@@ -277,4 +280,5 @@ type ConfigError struct{ err error }
 
 func (e ConfigError) Error() string { return e.err.Error() }
 
+// NewConfigError returns a ConfigError with err as its cause.
 func NewConfigError(err error) error { return ConfigError{err} }

@@ -20,6 +20,7 @@ type VolumeErrors struct{ Lines []string }
 
 func (u VolumeErrors) Error() string { return strings.Join(u.Lines, "\n") }
 
+// Add adds a line for a volume that could not be made.
 func (u *VolumeErrors) Add(volume string, err error) {
 	text := strings.ReplaceAll(err.Error(), "\n", "; ")
 	u.Lines = append(u.Lines, fmt.Sprintf("MountVolume.SetUp failed for volume %q : %s", volume, text))
@@ -237,7 +238,11 @@ func (s *Sandbox) hostDir() string                 { return filepath.Join(s.Dir,
 func (s *Sandbox) imageDir(v *pod.Volume) string   { return filepath.Join(s.Dir, "images", v.Name) }
 func (s *Sandbox) sharedPath(v *pod.Volume) string { return filepath.Join(s.Dir, "hostpaths", v.Name) }
 func (s *Sandbox) memoryPath(v *pod.Volume) string { return filepath.Join(s.Dir, "volumes", v.Name) }
-func (s *Sandbox) StagingDir(id string) string     { return filepath.Join(s.Dir, "mounts-"+id) }
+
+// StagingDir is where the mounts of a container are made before it starts.
+func (s *Sandbox) StagingDir(id string) string { return filepath.Join(s.Dir, "mounts-"+id) }
+
+// Volume returns the pod's volume of a name, or nil.
 func (s *Sandbox) Volume(name string) (v *pod.Volume) {
 	for i := range s.Plan.Volumes {
 		if s.Plan.Volumes[i].Name == name {
