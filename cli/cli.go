@@ -42,12 +42,12 @@ import (
 // exit code. getenv is os.Getenv.
 func Main(args []string, getenv func(string) string, stdin io.Reader, stdout, stderr io.Writer) int {
 	f := &cmdutil.Env{Getenv: getenv, In: stdin, Out: stdout, ErrOut: stderr, Deps: hostdeps.Deps{}, Signals: podclient.Signals, PullBackOff: cmdutil.PullBackOff, WaitHintAfter: cmdutil.WaitHintAfter}
-	return run(f, args)
+	return Run(f, args)
 }
 
-// run finds the command, answers --help, runs it and says its error.
-func run(env *cmdutil.Env, args []string) int {
-	env.RunAgain = run
+// Run finds the command, answers --help, runs it and says its error.
+func Run(env *cmdutil.Env, args []string) int {
+	env.RunAgain = Run
 	if len(args) > 1 && args[1] == system.CompleteCommand {
 		system.Completer{Env: env, Tree: commandTree(env)}.Complete(args[2:])
 		return 0
@@ -82,7 +82,7 @@ func commandTree(env *cmdutil.Env) *cli.App {
 		DisableSliceFlagSeparator: true,
 		Writer:                    env.Out,
 		ErrWriter:                 env.ErrOut,
-		ExitErrHandler:            func(*cli.Context, error) {}, // run says errors
+		ExitErrHandler:            func(*cli.Context, error) {}, // Run reports errors
 		Action:                    func(c *cli.Context) error { return runRoot(env, c) },
 		Flags: []cli.Flag{
 			&cli.BoolFlag{Name: "version", Aliases: []string{"v"}, Usage: "print the version"},

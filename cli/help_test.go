@@ -8,6 +8,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 	"github.com/urfave/cli/v2"
 
+	"github.com/podrun/podrun/cli/internal/clitest"
 	"github.com/podrun/podrun/cli/internal/cmdline"
 	"github.com/podrun/podrun/cli/internal/cmdutil"
 	"github.com/podrun/podrun/internal/golden"
@@ -27,21 +28,21 @@ func everyCommand(app *cli.App, visit func(path []string, cmd *cli.Command)) {
 }
 
 func TestHelp(t *testing.T) {
-	w := newWorld(t)
+	w := clitest.NewWorld(t)
 	app := commandTree(&cmdutil.Env{Deps: w})
 	var all strings.Builder
 	show := func(args ...string) {
-		got := w.run(args...)
-		if got.code != 0 || got.err != "" {
+		got := w.Run(args...)
+		if got.Code != 0 || got.Err != "" {
 			t.Errorf("%v: %+v", args, got)
 		}
-		all.WriteString("$ podrun " + strings.Join(args, " ") + "\n" + got.out + "\n")
+		all.WriteString("$ podrun " + strings.Join(args, " ") + "\n" + got.Out + "\n")
 	}
 	show()
 	show("--help")
 	everyCommand(app, func(path []string, cmd *cli.Command) {
 		show(append(path, "--help")...)
-		if same := w.run(append([]string{"help"}, path...)...); !strings.HasPrefix(same.out, "podrun "+strings.Join(path, " ")+": "+cmd.Usage) {
+		if same := w.Run(append([]string{"help"}, path...)...); !strings.HasPrefix(same.Out, "podrun "+strings.Join(path, " ")+": "+cmd.Usage) {
 			t.Errorf("help %v: %+v", path, same)
 		}
 		if !strings.Contains(cmd.Description, "\nExamples:\n  podrun "+strings.Join(path, " ")) && !strings.Contains(cmd.Description, "| podrun "+strings.Join(path, " ")) {
@@ -62,20 +63,20 @@ func TestHelp(t *testing.T) {
 }
 
 func TestHelpIsAskedForInManyWays(t *testing.T) {
-	w := newWorld(t)
-	want := w.run("logs", "--help")
+	w := clitest.NewWorld(t)
+	want := w.Run("logs", "--help")
 	for _, args := range []string{"logs -h", "logs web -h", "logs -f --help web", "help logs", "logs -fh"} {
-		if d := cmp.Diff(want, w.run(strings.Fields(args)...), cmp.AllowUnexported(result{})); d != "" {
+		if d := cmp.Diff(want, w.Run(strings.Fields(args)...), cmp.AllowUnexported(clitest.Result{})); d != "" {
 			t.Errorf("%s:\n%s", args, d)
 		}
 	}
-	if got := w.run("exec", "web", "--", "ls", "--help"); strings.Contains(got.out, "Usage") {
+	if got := w.Run("exec", "web", "--", "ls", "--help"); strings.Contains(got.Out, "Usage") {
 		t.Error("the command's own --help was taken for exec's")
 	}
 }
 
 func TestUnknownWords(t *testing.T) {
-	w := newWorld(t)
+	w := clitest.NewWorld(t)
 	for args, want := range map[string]string{
 		"lgos web":        "podrun: \"lgos\" is not a command of podrun\nhint: did you mean podrun logs?\n",
 		"frobnicate":      "podrun: \"frobnicate\" is not a command of podrun\nhint: podrun --help lists the commands\n",
@@ -125,15 +126,15 @@ func TestUnknownWords(t *testing.T) {
 		"image load":      "podrun: image load takes the files of archives\nhint: podrun image load --help\n",
 		"validate":        "podrun: validate takes the files of pods\nhint: podrun validate --help\n",
 	} {
-		check(t, w.run(strings.Fields(args)...), 2, "", want)
+		clitest.CheckResult(t, w.Run(strings.Fields(args)...), 2, "", want)
 	}
 }
 
 func TestVersion(t *testing.T) {
-	w := newWorld(t)
+	w := clitest.NewWorld(t)
 	for _, args := range []string{"version", "--version", "-v"} {
-		got := w.run(args)
-		if got.code != 0 || !strings.HasPrefix(got.out, "podrun ") || strings.Count(got.out, "\n") != 1 {
+		got := w.Run(args)
+		if got.Code != 0 || !strings.HasPrefix(got.Out, "podrun ") || strings.Count(got.Out, "\n") != 1 {
 			t.Errorf("%s: %+v", args, got)
 		}
 	}

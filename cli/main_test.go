@@ -1,15 +1,9 @@
 package cli
 
 import (
-	"flag"
 	"testing"
 
-	"github.com/podrun/podrun/internal/reexec"
-	"github.com/podrun/podrun/internal/testenv"
+	"github.com/podrun/podrun/cli/internal/clitest"
 )
 
-func TestMain(m *testing.M) {
-	reexec.Main(Stages())
-	flag.Parse()
-	testenv.UserMain(m)
-}
+func TestMain(m *testing.M) { clitest.Main(m, Run, Stages()) }

@@ -29,7 +29,7 @@ var layers = []struct {
 	flat bool // packages of the layer do not import each other
 }{
 	{name: "tests of the whole", dirs: []string{"test/*", "manifest/oracle", "internal/archtest"}, flat: true},
-	{name: "test helpers", dirs: []string{"internal/testenv", "internal/nettest", "internal/golden", "internal/proptest", "internal/scriptcmd"}},
+	{name: "test helpers", dirs: []string{"internal/testenv", "internal/nettest", "internal/golden", "internal/proptest", "internal/scriptcmd", "cli/internal/clitest"}},
 	{name: "programs", dirs: []string{".", supervisorProgram, netstackProgram, fastPathProgram}, flat: true},
 	{name: "command tree", dirs: []string{"cli"}},
 	{name: "commands", dirs: []string{"cli/cmd/*"}, flat: true},
@@ -44,7 +44,7 @@ var layers = []struct {
 }
 
 // testHelpers may be imported by the tests of any package.
-var testHelpers = []string{"internal/testenv", "internal/nettest", "internal/golden", "internal/proptest", "internal/scriptcmd"}
+var testHelpers = []string{"internal/testenv", "internal/nettest", "internal/golden", "internal/proptest", "internal/scriptcmd", "cli/internal/clitest"}
 
 // A module is a third-party module or package, and the directories that use it.
 type module struct {

@@ -1,0 +1,195 @@
+package stop_test
+
+import (
+	"os"
+	"os/exec"
+	"strings"
+	"testing"
+
+	"github.com/podrun/podrun/cli/internal/clitest"
+	"github.com/podrun/podrun/internal/store"
+	"github.com/podrun/podrun/pod"
+)
+
+func stopped() pod.Status {
+	st := clitest.Status(pod.Failed, clitest.TerminatedContainer("app", 143, "Error", ""))
+	st.Deleting = true
+	return st
+}
+
+func TestDown(t *testing.T) {
+	five, none := int64(5), int64(0)
+	for name, tc := range map[string]struct {
+		args  []string
+		grace *int64
+	}{
+		"its own grace": {[]string{"down", "web"}, nil},
+		"a grace":       {[]string{"down", "web", "--grace-period", "5"}, &five},
+		"no grace":      {[]string{"down", "--grace-period=0", "web"}, &none},
+		"force":         {[]string{"down", "web", "--force"}, &none},
+		"twice named":   {[]string{"down", "web", "pod/web"}, nil},
+		"by file":       {[]string{"down", "-f", "FILE"}, nil},
+	} {
+		t.Run(name, func(t *testing.T) {
+			w := clitest.NewWorld(t)
+			s := w.UpDetached(clitest.OneContainer, nil)
+			for i := range tc.args {
+				if tc.args[i] == "FILE" {
+					// It may have become invalid meanwhile.
+					tc.args[i] = w.File(strings.Replace(clitest.OneContainer, "busybox:1", "", 1))
+				}
+			}
+			go func() {
+				grace := <-s.Stops
+				if (grace == nil) != (tc.grace == nil) || grace != nil && *grace != *tc.grace {
+					t.Errorf("asked for a stop with grace %v, want %v", grace, tc.grace)
+				}
+				s.End(stopped())
+			}()
+			clitest.CheckResult(t, w.Run(tc.args...), 0, "pod/web deleted\n", "")
+			if s.Pod.HasRemains() {
+				t.Error("the pod was not removed")
+			}
+			if !s.Leaving.Load() {
+				t.Error("the supervisor was not told that the pod is removed next")
+			}
+			clitest.CheckResult(t, w.Run("down", "web"), 1, "", "podrun: pod \"web\" not found\nhint: podrun ps lists the pods\n")
+		})
+	}
+}
+
+// What a pod that is only stopped leaves is kept for after a power cut.
+func TestStopKeepsThePod(t *testing.T) {
+	w := clitest.NewWorld(t)
+	s := w.UpDetached(clitest.OneContainer, nil)
+	go func() {
+		<-s.Stops
+		s.End(stopped())
+	}()
+	clitest.CheckResult(t, w.Run("stop", "web"), 0, "pod/web stopped\n", "")
+	if s.Leaving.Load() || !s.Pod.Exists() {
+		t.Error("the pod was to be removed")
+	}
+}
+
+// What is left of a pod is removed, however it ended.
+func TestDownOfRemains(t *testing.T) {
+	for name, leave := range map[string]func(*clitest.World, *clitest.Supervisor){
+		"it ended":       func(_ *clitest.World, s *clitest.Supervisor) { s.End(stopped()) },
+		"it was killed":  func(_ *clitest.World, s *clitest.Supervisor) { s.Kill() },
+		"after a reboot": func(_ *clitest.World, s *clitest.Supervisor) { s.Kill(); os.RemoveAll(s.Pod.RuntimeDir()) },
+		"half made":      func(_ *clitest.World, s *clitest.Supervisor) { s.Kill(); os.Remove(s.Pod.DataDir() + "/plan.json") },
+		"only a lock":    func(_ *clitest.World, s *clitest.Supervisor) { s.Kill(); os.RemoveAll(s.Pod.DataDir()) },
+		"a damaged plan": func(_ *clitest.World, s *clitest.Supervisor) {
+			s.Kill()
+			os.WriteFile(s.Pod.DataDir()+"/plan.json", []byte("{"), 0o600)
+		},
+		"a damaged status": func(_ *clitest.World, s *clitest.Supervisor) {
+			s.Kill()
+			os.WriteFile(s.Pod.RuntimeDir()+"/status.json", nil, 0o600)
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			w := clitest.NewWorld(t)
+			s := w.UpDetached(clitest.OneContainer, nil)
+			leave(w, s)
+			clitest.CheckResult(t, w.Run("down", "web"), 0, "pod/web deleted\n", "")
+			if s.Pod.HasRemains() {
+				t.Error("the pod was not removed")
+			}
+		})
+	}
+}
+
+func TestDownRefusals(t *testing.T) {
+	w := clitest.NewWorld(t)
+	for name, tc := range map[string]struct {
+		args string
+		code int
+		err  string
+	}{
+		"nothing":        {"down", 2, "podrun: down takes the names of pods, --selector or --all, or -f and a file\nhint: podrun down --help\n"},
+		"both":           {"down web -f x", 2, "podrun: down takes either names or -f, not both\nhint: podrun down --help\n"},
+		"negative grace": {"down web --grace-period -3", 2, "podrun: --grace-period must not be negative\nhint: podrun down --help\n"},
+		"no number":      {"down web --grace-period=x", 2, "podrun: option --grace-period cannot be \"x\": it takes a whole number\nhint: podrun down --help\n"},
+		"neither":        {"down web --force=x", 2, "podrun: option --force cannot be \"x\": it takes true or false\nhint: podrun down --help\n"},
+		"force, patient": {"down web --force --grace-period 3", 2, "podrun: --force ends the pod at once: it allows no --grace-period but 0\nhint: podrun down --help\n"},
+		"unknown":        {"down web other", 1, "podrun: pod \"web\" not found\npodrun: pod \"other\" not found\nhint: podrun ps lists the pods\n"},
+		"path":           {"down ../x", 1, "podrun: pod \"../x\" not found\nhint: podrun ps lists the pods\n"},
+	} {
+		t.Run(name, func(t *testing.T) { clitest.CheckResult(t, w.Run(strings.Fields(tc.args)...), tc.code, "", tc.err) })
+	}
+}
+
+// As with kubectl delete, a pod that is not there keeps nobody from removing another.
+func TestDownRemovesWhatIsThere(t *testing.T) {
+	w := clitest.NewWorld(t)
+	s := w.UpDetached(clitest.OneContainer, nil)
+	s.End(stopped())
+	clitest.CheckResult(t, w.Run("down", "other", "web"), 1, "pod/web deleted\n", "podrun: pod \"other\" not found\nhint: podrun ps lists the pods\n")
+	if s.Pod.HasRemains() {
+		t.Error("the pod was not removed")
+	}
+}
+
+// A supervisor that listens and never answers is killed by --force, and only then.
+func TestDownForceKillsADeafSupervisor(t *testing.T) {
+	if os.Getenv("PODRUN_TEST_DEAF") != "" {
+		deaf()
+	}
+	w := clitest.NewWorld(t)
+	w.UpDetached(clitest.OneContainer, nil).End(stopped())
+	p := w.Dirs.Pod("default", "web")
+	cmd := exec.Command(os.Args[0], "-test.run=^TestDownForceKillsADeafSupervisor$")
+	cmd.Path = "/proc/self/exe"
+	cmd.Env = append(os.Environ(), "PODRUN_TEST_DEAF="+w.Dirs.Data+":"+w.Dirs.Runtime)
+	if err := cmd.Start(); err != nil {
+		t.Fatal(err)
+	}
+	reaped := make(chan struct{})
+	go func() { cmd.Wait(); close(reaped) }()
+	t.Cleanup(func() { cmd.Process.Kill(); <-reaped })
+	clitest.Eventually(t, "it listens", func() bool {
+		conn, err := p.Dial()
+		if err == nil {
+			conn.Close()
+		}
+		return err == nil && p.Alive()
+	})
+	got := w.Run("down", "--force", "web")
+	if got.Code != 0 || !strings.Contains(got.Err, "the supervisor of pod web does not answer: killing it") {
+		t.Errorf("%+v", got)
+	}
+}
+
+// deaf is the process of a supervisor that has the lock and accepts nobody.
+func deaf() {
+	data, runtime, _ := strings.Cut(os.Getenv("PODRUN_TEST_DEAF"), ":")
+	p := store.Dirs{Data: data, Runtime: runtime}.Pod("default", "web")
+	if _, err := p.Lock(); err != nil {
+		panic(err)
+	}
+	if _, err := p.Listen(); err != nil {
+		panic(err)
+	}
+	select {}
+}
+
+// systemd would start a unit's pod again: what ends it for good is said.
+func TestDownOfAUnitsPod(t *testing.T) {
+	w := clitest.NewWorld(t)
+	s := w.UpDetached(clitest.OneContainer, nil)
+	if err := w.Dirs.SetUnitPods("podrun@web.service", []store.Pod{w.Dirs.Pod("default", "other"), s.Pod}); err != nil {
+		t.Fatal(err)
+	}
+	go func() {
+		<-s.Stops
+		s.End(stopped())
+	}()
+	systemctl := "systemctl --user"
+	if os.Geteuid() == 0 {
+		systemctl = "systemctl"
+	}
+	clitest.CheckResult(t, w.Run("down", "web"), 0, "pod/web deleted\n",
+		"podrun: pod web belongs to podrun@web.service, which may start it again; "+systemctl+" stop podrun@web.service ends both\n")
+}

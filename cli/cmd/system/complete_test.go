@@ -1,0 +1,59 @@
+package system_test
+
+import (
+	"strings"
+	"testing"
+
+	"github.com/podrun/podrun/cli/internal/clitest"
+)
+
+// What a word can become: commands, options, their values, and the names there are.
+func TestComplete(t *testing.T) {
+	w := clitest.NewWorld(t)
+	w.UpDetached(clitest.ThreeContainers, nil)
+	if got := w.Run("apply", "-f", w.File("{apiVersion: v1, kind: ConfigMap, metadata: {name: settings}}")); got.Code != 0 {
+		t.Fatalf("%+v", got)
+	}
+	for args, want := range map[string]string{
+		"lo|":                "logs login logout",
+		"image lo|":          "load",
+		"logs --foll|":       "--follow",
+		"logs |":             "web",
+		"logs w|":            "web",
+		"logs x|":            "",
+		"logs web |":         "",
+		"logs web -c |":      "prepare app log-shipper",
+		"logs web -n x -c |": "",
+		"exec web -- l|":     "",
+		"get p|":             "pods persistentvolumeclaim",
+		"get cm |":           "settings",
+		"get cm/s|":          "cm/settings",
+		"get pods -o js|":    "json jsonpath=",
+		"get -o=x|":          "",
+		"down -n d|":         "default",
+		"down web |":         "web",
+		"up |":               ":files",
+		"up --network tp|":   "tproxy",
+		"up -f |":            ":files",
+		"cp we|":             "web: :files",
+		"help image lo|":     "load",
+		"completion f|":      "fish",
+		"nosuch |":           "",
+		"|":                  "up",
+	} {
+		words := strings.Split(strings.TrimSuffix(args, "|"), " ")
+		got := w.Run(append([]string{"__complete"}, words...)...)
+		var have []string
+		for line := range strings.Lines(got.Out) {
+			word, _, _ := strings.Cut(strings.TrimSuffix(line, "\n"), "\t")
+			have = append(have, word)
+		}
+		if args == "|" && len(have) > 1 {
+			have = have[:1]
+		}
+		if got.Code != 0 || got.Err != "" || strings.Join(have, " ") != want {
+			t.Errorf("%s: %q, want %q; %+v", args, strings.Join(have, " "), want, got)
+		}
+	}
+	clitest.CheckResult(t, w.Run("completion", "tcsh"), 2, "", "podrun: there is no completion for \"tcsh\", but for bash, zsh and fish\nhint: podrun completion --help\n")
+}

@@ -1,0 +1,130 @@
+package top_test
+
+import (
+	"encoding/json"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/podrun/podrun/cli/internal/clitest"
+	"github.com/podrun/podrun/cli/internal/podstats"
+	"github.com/podrun/podrun/pod"
+)
+
+// cgroup makes a directory that looks like a cgroup; the memory is in MiB.
+func cgroup(t *testing.T, dir string, memory int, without ...string) {
+	t.Helper()
+	if err := os.MkdirAll(dir, 0o700); err != nil {
+		t.Fatal(err)
+	}
+	files := map[string]string{
+		"cpu.stat": "usage_usec 5000000\n", "cpu.max": "50000 100000\n", "cpu.pressure": "some avg10=1.50 avg60=0 avg300=0 total=1\n",
+		"memory.current": fmt.Sprintln((memory + 1) << 20), "memory.stat": "inactive_file 1048576\n", "memory.max": "67108864\n", "memory.pressure": "some avg10=0.00 avg60=0 avg300=0 total=1\n",
+		"pids.current": "3\n", "pids.max": "2048\n", "io.stat": "8:0 rbytes=512 wbytes=3145728\n", "io.pressure": "some avg10=0.25 avg60=0 avg300=0 total=1\n",
+	}
+	for _, name := range without {
+		delete(files, name)
+	}
+	for name, text := range files {
+		if err := os.WriteFile(filepath.Join(dir, name), []byte(text), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+}
+
+// measured starts a pod with a cgroup of its own.
+func measured(w *clitest.World, without ...string) (cg string) {
+	w.T.Helper()
+	s := w.UpDetached(clitest.ThreeContainers, nil)
+	cg = w.T.TempDir()
+	cgroup(w.T, cg, 40, without...)
+	cgroup(w.T, cg+"/app", 10, without...)
+	cgroup(w.T, cg+"/log-shipper", 30, without...)
+	st := clitest.Status(pod.Running, clitest.RunningContainer("app"), clitest.RunningContainer("log-shipper"))
+	st.InitContainers = []pod.ContainerStatus{clitest.TerminatedContainer("prepare", 0, "Completed", "")}
+	st.Cgroup = cg
+	s.Publish(st)
+	return cg
+}
+
+const topHead = "CPU(cores)  LIMIT  MEMORY(bytes)  LIMIT  PIDS  READ  WRITTEN  PSI(cpu)  PSI(memory)  PSI(io)\n"
+
+func TestTop(t *testing.T) {
+	w := clitest.NewWorld(t)
+	clitest.CheckResult(t, w.Run("top"), 0, "", "No running pods found in default namespace.\n")
+	measured(w)
+	const row = "0m  500m  %dMi  64Mi  3  1Ki  3Mi  1.50  0.00  0.25\n"
+	for args, want := range map[string]string{
+		"top":                               "NAME  " + topHead + "web  " + fmt.Sprintf(row, 40),
+		"top web -A":                        "",
+		"top -A":                            "NAMESPACE  NAME  " + topHead + "default  web  " + fmt.Sprintf(row, 40),
+		"top web --containers":              "POD  NAME  " + topHead + "web  app  " + fmt.Sprintf(row, 10) + "web  log-shipper  " + fmt.Sprintf(row, 30),
+		"top --containers --sort-by memory": "POD  NAME  " + topHead + "web  log-shipper  " + fmt.Sprintf(row, 30) + "web  app  " + fmt.Sprintf(row, 10),
+		"top --interval 5s":                 "",
+		"top -w --interval 1ms":             "",
+		"top --sort-by pids":                "",
+		"top -o wide":                       "",
+		"top nosuch":                        "",
+		"top -n other --containers":         "",
+	} {
+		got := w.Run(strings.Fields(args)...)
+		if clitest.OneSpace(strings.ReplaceAll(got.Out, " \n", "\n")) != want || (got.Err == "") != (want != "") || strings.Contains(got.Err, "panic") {
+			t.Errorf("%s: %d %q\n%s", args, got.Code, got.Err, got.Out)
+		}
+	}
+	var list []podstats.UsageJSON
+	if err := json.Unmarshal([]byte(w.Run("top", "-o", "json").Out), &list); err != nil || len(list) != 1 || len(list[0].Containers) != 2 ||
+		*list[0].Memory != 40<<20 || *list[0].Limits.CPU != 500 || *list[0].Containers[1].Written != 3<<20 || *list[0].Pressure.CPU != 1.5 {
+		t.Errorf("%v: %+v", err, list)
+	}
+}
+
+// Where a controller is missing the rest is shown, and what is missing is said once.
+func TestTopWithoutAController(t *testing.T) {
+	w := clitest.NewWorld(t)
+	measured(w, "memory.current", "memory.stat", "memory.max", "memory.pressure", "io.stat", "io.pressure", "cpu.pressure")
+	p := w.Begin("", "top", "-w", "--interval", "200ms")
+	clitest.Eventually(t, "three lines", func() bool { return strings.Count(p.Out.String(), " web ") >= 3 })
+	if n := strings.Count(p.Err.String(), "memory, disk, pressure: not told"); n != 1 {
+		t.Errorf("said %d times: %s", n, p.Err.String())
+	}
+	out := p.Out.String()
+	if !strings.HasPrefix(out, "TIME ") || strings.Count(out, "NAME") != 1 || strings.Contains(out, "\x1b") {
+		t.Errorf("%q", out)
+	}
+	if f := strings.Fields(strings.Split(out, "\n")[1]); strings.Join(f[1:], " ") != "web 0m 500m - - 3 - - - - -" {
+		t.Errorf("%q", f)
+	}
+	p.Interrupt()
+}
+
+// The use of processors is that of the time between two looks, of one container from
+// its newest instance.
+func TestTopRates(t *testing.T) {
+	w := clitest.NewWorld(t)
+	cg := measured(w)
+	p := w.Begin("", "top", "-w", "--containers", "--interval", "200ms", "-o", "json")
+	p.WaitOutput("cpuMillicores")
+	if err := os.WriteFile(cg+"/app/cpu.stat", []byte("usage_usec 100000000\n"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.RemoveAll(cg + "/log-shipper"); err != nil { // it has ended, and the status does not say so yet
+		t.Fatal(err)
+	}
+	clitest.Eventually(t, "the container that worked", func() bool {
+		for line := range strings.Lines(p.Out.String()) {
+			var list []podstats.UsageJSON
+			if json.Unmarshal([]byte(line), &list) == nil && len(list) == 1 && len(list[0].Containers) == 1 && *list[0].Containers[0].CPU > 1000 {
+				return true
+			}
+		}
+		return false
+	})
+	p.Interrupt()
+	w.Supervisor("default", "web").Kill()
+	if got := w.Run("top", "web"); got.Code != 1 || got.Err != "podrun: pod web is not running: it uses nothing\nhint: podrun ps lists the pods\n" {
+		t.Errorf("%+v", got)
+	}
+}

@@ -1,0 +1,57 @@
+package up_test
+
+import (
+	"testing"
+	"time"
+
+	"github.com/podrun/podrun/cli/internal/clitest"
+	"github.com/podrun/podrun/pod"
+)
+
+// Who waits for a pod is told which of its volumes are not there, and why.
+func TestUpSaysWhichVolumesAreNotThere(t *testing.T) {
+	for _, how := range [][]string{{"up", "-d"}, {"up"}} {
+		w := clitest.NewWorld(t)
+		next := make(chan bool)
+		w.Script = func(s *clitest.Supervisor) {
+			s.Publish(clitest.Status(pod.Pending, clitest.WaitingContainer("app", "ContainerCreating", "")))
+			var log pod.EventLog
+			for _, text := range []string{`configmap "later" not found`, `configmap "later" not found`, `secret "key" not found`} {
+				log.Add(pod.Event{Type: pod.Warning, Reason: "FailedMount", Message: `MountVolume.SetUp failed for volume "c" : ` + text, Last: time.Now()})
+				if err := s.Pod.WriteEvents(&log); err != nil {
+					t.Error(err)
+				}
+			}
+			<-next
+			s.End(clitest.Status(pod.Succeeded, clitest.TerminatedContainer("app", 0, "Completed", "")))
+		}
+		p := w.Begin("", append(how, w.File(clitest.OneContainer))...)
+		p.WaitOutput(`secret "key" not found`)
+		close(next)
+		got := p.Wait()
+		want := `podrun: pod web: a volume is not there: FailedMount: MountVolume.SetUp failed for volume "c" : configmap "later" not found
+podrun: pod web: a volume is not there: FailedMount: MountVolume.SetUp failed for volume "c" : secret "key" not found
+`
+		if got.Code != 0 || got.Err != want {
+			t.Errorf("%v: code %d, said %s", how, got.Code, got.Err)
+		}
+	}
+}
+
+// What a running pod has got over is not told again.
+func TestUpOfARunningPodTellsNoOldTrouble(t *testing.T) {
+	w := clitest.NewWorld(t)
+	w.Script = func(s *clitest.Supervisor) {
+		var log pod.EventLog
+		log.Add(pod.Event{Type: pod.Warning, Reason: "FailedMount", Message: "old", Last: time.Now()})
+		if err := s.Pod.WriteEvents(&log); err != nil {
+			t.Error(err)
+		}
+		s.Publish(clitest.Status(pod.Running, clitest.RunningContainer("app")))
+	}
+	file := w.File(clitest.OneContainer)
+	if got := w.Run("up", "-d", file); got.Code != 0 {
+		t.Fatalf("%+v", got)
+	}
+	clitest.CheckResult(t, w.Run("up", "-d", file), 0, "pod/web unchanged\n", "")
+}

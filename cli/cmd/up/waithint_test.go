@@ -1,0 +1,52 @@
+package up_test
+
+import (
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/podrun/podrun/cli/internal/clitest"
+	"github.com/podrun/podrun/pod"
+)
+
+// Who waits for a pod is told what for when it takes a while, and whenever that is something
+// else, once each.
+func TestUpSaysWhatItWaitsFor(t *testing.T) {
+	w := clitest.NewWorld(t)
+	w.Still = time.Millisecond
+	lacks := func(kind, why string) pod.Status {
+		st := clitest.Status(pod.Running, clitest.RunningContainer("app"))
+		st.Conditions = []pod.Condition{{Type: "Initialized", Status: "True"}, {Type: "Ready", Status: "False", Message: why}}
+		if kind == "Initialized" {
+			st.Conditions[0] = pod.Condition{Type: kind, Status: "False", Message: why}
+		}
+		return st
+	}
+	next := make(chan bool)
+	w.Script = func(s *clitest.Supervisor) {
+		s.Publish(lacks("Initialized", "containers with incomplete status: [prepare]"))
+		<-next
+		var log pod.EventLog
+		for _, name := range []string{"app", "other"} {
+			log.Add(pod.Event{Type: pod.Warning, Reason: "Unhealthy", Container: name, Message: "Readiness probe failed:\n", Last: time.Now()})
+		}
+		if err := s.Pod.WriteEvents(&log); err != nil {
+			t.Error(err)
+		}
+		s.Publish(lacks("Ready", "containers with unready status: [app]"))
+		<-next
+		s.Publish(lacks("Ready", `the status of pod readiness gate "x/y" is not "True", but False`))
+	}
+	p := w.Begin("", "up", "-d", "--wait", w.File(clitest.OneContainer))
+	for _, want := range []string{"prepare]", "app]"} {
+		p.WaitOutput(want)
+		next <- true
+	}
+	p.WaitOutput("gate")
+	p.Signals <- syscall.SIGINT
+	clitest.CheckResult(t, p.Wait(), 130, "", `podrun: pod web: it is not ready yet: containers with incomplete status: [prepare]; Ctrl-C leaves it as it is, --timeout gives up
+podrun: pod web: it is not ready yet: containers with unready status: [app] (container app: Readiness probe failed)
+podrun: pod web: it is not ready yet: the status of pod readiness gate "x/y" is not "True", but False
+podrun: pod web is left as it is; podrun down web removes it
+`)
+}
