@@ -357,16 +357,24 @@ func askFrom(ns, network, to string) (said []byte, err error) {
 		return nil, err
 	}
 	defer c.Close()
-	c.SetDeadline(time.Now().Add(time.Minute))
-	if _, err := fmt.Fprintln(c, "?"); err != nil {
-		return nil, err
+	deadline := time.Now().Add(time.Minute)
+	for {
+		c.SetDeadline(deadline)
+		if network != "tcp" { // a datagram may be lost: it is sent again
+			c.SetDeadline(time.Now().Add(time.Second))
+		}
+		if _, err := fmt.Fprintln(c, "?"); err != nil {
+			return nil, err
+		}
+		if network == "tcp" {
+			return io.ReadAll(c)
+		}
+		b := make([]byte, 1000)
+		n, err := c.Read(b)
+		if err == nil || time.Now().After(deadline) {
+			return b[:n], err
+		}
 	}
-	if network == "tcp" {
-		return io.ReadAll(c)
-	}
-	b := make([]byte, 1000)
-	n, err := c.Read(b)
-	return b[:n], err
 }
 
 // A client on the host's loopback is the pods' gateway; the pod reaches nothing there but
