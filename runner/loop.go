@@ -28,7 +28,7 @@ type loop struct {
 	events   int64 // number of the last recorded log
 
 	dirty      bool // something has happened since the last Record
-	probed     bool // since the last Record probes were started or gave the same result; that alone is not worth a Record
+	probed     bool // only probes ran since, with equal results: not worth a Record
 	onlyProbes bool // in this round only probes were started or gave the same result
 
 	// idle is optional. It is called when nothing has happened for quiet(), with the time of the next

@@ -152,7 +152,8 @@ func (w wholePod) processes() (supervisor, keeper int) {
 	return supervisor, keeper
 }
 
-// peer returns the process that listens on a connection's other end, which pod init sets.
+// peer returns the pid of the process that listens on the connection's socket. That is pod init, which
+// calls listen itself.
 func peer(t *testing.T, conn *net.UnixConn) (pid int) {
 	t.Helper()
 	raw, err := conn.SyscallConn()
@@ -295,7 +296,7 @@ func TestKilledKeepers(t *testing.T) {
 			}
 			begun := time.Now()
 			unix.Kill(keeper, unix.SIGKILL)
-			for now := keeper; now == keeper; now, _, _ = w.place.PodInit() { // until another pod init has written its pid into the lock
+			for now := keeper; now == keeper; now, _, _ = w.place.PodInit() { // until another one has written its pid
 				if time.Since(begun) > patient {
 					t.Fatalf("there is no other keeper within %v", patient)
 				}

@@ -62,7 +62,7 @@ func TestUnmaskedProc(t *testing.T) {
 	}
 }
 
-// The user's own seccomp profile is applied, in both forms; an empty one gives an error.
+// The user's own seccomp profile is applied, in both forms; an invalid one gives an error.
 func TestOwnSeccompProfile(t *testing.T) {
 	testenv.NoLeaks(t)
 	l := layer(t)

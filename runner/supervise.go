@@ -74,7 +74,7 @@ func supervise(args []string) int {
 	unix.Prctl(unix.PR_SET_NAME, uintptr(unsafe.Pointer(unsafe.StringData("podrun-superv\x00"))), 0, 0, 0)
 	runtime.GOMAXPROCS(maxProcs)
 	debug.SetGCPercent(gcPercentAtStart)
-	logrus.SetLevel(logrus.ErrorLevel) // libcontainer's warnings are about known cases, such as a host without cgroups
+	logrus.SetLevel(logrus.ErrorLevel) // its warnings are about known cases: a host without cgroups
 	s, l, err := openPod(args)
 	if err != nil {
 		fmt.Fprintln(os.Stderr, "podrun:", err)

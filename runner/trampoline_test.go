@@ -104,7 +104,7 @@ func TestTheTrampolineMakesWhatLibcontainerMakes(t *testing.T) {
 	}
 }
 
-// ownProfile refuses calls with errno values of its own, some of which the default profile allows.
+// ownProfile refuses calls with errno values of its own, including some that the default profile allows.
 var ownProfile = json.RawMessage(`{"defaultAction": "SCMP_ACT_ALLOW", "flags": ["SECCOMP_FILTER_FLAG_LOG"], "syscalls": [
 	{"names": ["mount", "keyctl"], "action": "SCMP_ACT_ERRNO", "errnoRet": 28},
 	{"names": ["personality"], "action": "SCMP_ACT_ERRNO", "errnoRet": 29, "args": [{"index": 0, "value": 4660, "op": "SCMP_CMP_EQ"}]},

@@ -48,7 +48,7 @@ func (e *engine) apply(next *pod.Plan, manifest []byte) error {
 		return err
 	}
 	if err := e.store.Update(next, manifest); err != nil {
-		return errors.Join(err, e.resize(plan)) // limits of a Plan that is not recorded must not stay in force
+		return errors.Join(err, e.resize(plan)) // a Plan that is not recorded must have no effect
 	}
 	e.mu.Lock()
 	e.next = next

@@ -114,7 +114,8 @@ func (x *Container) Start(s *sandbox.Sandbox) error {
 	return err
 }
 
-// finishPrewarm does those steps for a prepared container that must wait until its start.
+// finishPrewarm does what must wait until the start of a prepared container: it rewrites /etc/hosts and
+// opens the log.
 func (x *Container) finishPrewarm(s *sandbox.Sandbox) error {
 	if !x.Prewarmed {
 		return nil
@@ -146,7 +147,7 @@ func (x *Container) registerCleanup(s *sandbox.Sandbox) {
 	x.Cleanup.Push("unmount parts of volumes", func() error { return volumes.UnmountBelow(s.StagingDir(x.ID())) })
 	x.Cleanup.Push("unmount /dev", func() error { return volumes.UnmountDev(x.devDir(s)) })
 	x.Cleanup.Push("destroy container", func() error {
-		if x.Libcontainer == nil { // the supervisor that made it was killed meanwhile, if anything exists at all
+		if x.Libcontainer == nil { // its supervisor was killed while it made this, if anything exists
 			return os.RemoveAll(filepath.Join(s.Store.LibcontainerDir(), x.ID()))
 		}
 		return x.Libcontainer.Destroy()
@@ -172,7 +173,7 @@ func (x *Container) build(s *sandbox.Sandbox) error {
 	if err != nil {
 		return err
 	}
-	root, err := volumes.MountRootfs(x.Rootfs(s), layers, false, x.Plan.FileLabel) // libcontainer makes it read-only after it has created every mount target
+	root, err := volumes.MountRootfs(x.Rootfs(s), layers, false, x.Plan.FileLabel) // libcontainer makes it read-only after all mount targets exist
 	if err != nil {
 		return fmt.Errorf("mount root file system: %w", err)
 	}

@@ -266,8 +266,8 @@ func checkMountable(c *pod.Container, recursive bool) error {
 	return nil
 }
 
-// exposeRootfs returns the path of a container's root file system. In a pod with a user namespace of its
-// own it first binds the root file system, with its mounts, where the pod's ids can reach it.
+// exposeRootfs returns the path of a container's root file system. In a pod with hostUsers: false it first
+// binds the root file system, with its mounts, where the pod's ids can reach it.
 func (x *Container) exposeRootfs(s *sandbox.Sandbox, root string) (string, error) {
 	if s.Plan.Users == nil {
 		return root, nil

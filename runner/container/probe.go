@@ -77,7 +77,7 @@ func (x *Container) runCommand(ctx context.Context, args []string) (code int, ou
 	})
 	code = ExitCode(run)
 	stop()
-	runtime.Gosched() // mostly the output ends with the command: then no timer is needed, which would wake the supervisor
+	runtime.Gosched() // the output mostly ends here: no timer then, which would wake the supervisor
 	select {
 	case output = <-read:
 	default:

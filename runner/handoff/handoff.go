@@ -88,7 +88,7 @@ func New(keeper *podinit.Client, place store.Pod) *Store {
 
 // Update changes the state and writes it, so that it survives the death of this process. If the file cannot
 // be written (disk full) the pod goes on, and a later supervisor may have to restart containers. If pod
-// init is gone Update does not return: the sandbox is ending, and the next pod init's supervisor has to
+// init is gone Update ends this process: the sandbox is ending, and the next pod init's supervisor has to
 // report that instead of the failures that follow from it.
 func (e *Store) Update(change func(*State)) {
 	e.mu.Lock()
@@ -147,7 +147,7 @@ func (e *Store) BootID() string {
 	return e.state.Boot
 }
 
-// Failed reports whether the file lacks the latest state.
+// Failed reports whether a write of the file has failed, so that it may lack the latest state.
 func (e *Store) Failed() bool {
 	e.mu.Lock()
 	defer e.mu.Unlock()

@@ -66,7 +66,7 @@ func TestNoWayToOtherPods(t *testing.T) {
 	}
 }
 
-// The owner of a client follows the current view of pods; the pod itself is not another owner.
+// clientOwner follows the current view of pods, and returns no other pod for the pod's own clients.
 func TestClientsOfOthers(t *testing.T) {
 	pool := ipam.Pool{V4: netip.MustParsePrefix("10.88.0.0/16"), V6: netip.MustParsePrefix("fd88::/64")}
 	web := map[string]string{"app": "web"}

@@ -91,7 +91,7 @@ func (n *Network) Connect() error {
 	if err := netns.LoopbackUp(n.netns); err != nil {
 		return fmt.Errorf("set up the pod's network: %w", err)
 	}
-	if err := netns.AllowUnprivileged(n.netns); err != nil { // before the manifest's sysctls, which override it
+	if err := netns.AllowUnprivileged(n.netns); err != nil { // the manifest's sysctls may override it later
 		n.Warnings = append(n.Warnings, fmt.Sprintf("containers that are not root cannot listen on ports below 1024, or use ping: %v", err))
 	}
 	mode := n.plan.Network
@@ -173,7 +173,7 @@ func (n *Network) removeStale(own ipam.Slot) {
 	}
 }
 
-// withLock calls f under the lock of the router, with the slots that are taken.
+// withLock calls f under the lock of the router, with the slots that other pods have.
 func (n *Network) withLock(f func(taken map[ipam.Slot]bool) error) error {
 	lock, err := n.store.ShareLock()
 	if err != nil {

@@ -153,7 +153,7 @@ func (l *Log) partialLine(s *Stream, fd uintptr, b []byte) int {
 func (l *Log) peek(fd uintptr) ([]byte, error) {
 	n, err := retryEINTR(func() (int64, error) {
 		n, err := unix.Tee(int(fd), l.peekPipe[1], maxBatch, unix.SPLICE_F_NONBLOCK)
-		return int64(int(n)), err // on 32-bit processors x/sys fills the upper half from an unrelated register
+		return int64(int(n)), err // on 32 bits x/sys fills the upper half from an unrelated register
 	})
 	if err != nil || n == 0 {
 		return nil, err

@@ -74,10 +74,9 @@ var SetgroupsAllowed = sync.OnceValue(func() bool {
 	return errors.Is(err, os.ErrNotExist) || strings.TrimSpace(string(b)) != "deny"
 })
 
-// A pod with a user namespace of its own (hostUsers: false) has a range of the ids that the user's pods
-// have. No other such pod has it, and the namespace numbers it from 0 on. What is made for the pod belongs
-// to these ids; podrun's own files, and those of other pods, belong to ids that do not exist in the
-// namespace.
+// A pod with hostUsers: false has a range of the ids that the user's pods have. No other such pod has the
+// range. The pod's own user namespace numbers it from 0 on. What is made for the pod belongs to these ids;
+// podrun's own files, and those of other pods, belong to ids that do not exist in the namespace.
 
 // MapID returns the supervisor's number for one of the pod's ids.
 func (s *Sandbox) MapID(id int) int {

@@ -129,7 +129,7 @@ static void attack(const char *number) {
 	comm[strcspn(comm, "\n")] = 0;
 	devices("self", own, sizeof own);
 	devices(number, its, sizeof its);
-	if (*its && strcmp(own, its) && !strcmp(comm, "podrun-pause")) // only containers with the host's processes see other foreign ones
+	if (*its && strcmp(own, its) && !strcmp(comm, "podrun-pause")) // others are visible with hostPID only
 		got("sight of another network's devices");
 	reach(pid);
 	if (!strncmp(comm, "runc:", 5) || !strcmp(comm, "podrun-pause"))
