@@ -139,8 +139,8 @@ func (e *engine) Do(a lifecycle.Action) {
 	}
 }
 
-// Record saves for a later supervisor what is observed, before the decided actions run. After that,
-// resources that only served to describe recorded exits are removed.
+// Record saves for a later supervisor what is observed, before the decided actions run. After that it
+// removes the instances whose exit is recorded.
 func (e *engine) Record(o *lifecycle.Observed) {
 	if err := e.handoff.SaveObserved(o); err != nil {
 		fmt.Fprintln(os.Stderr, err)

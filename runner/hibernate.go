@@ -10,8 +10,9 @@ import (
 	"github.com/podrun/podrun/runner/handoff"
 )
 
-// An idle pod needs no supervisor. The supervisor exits, pod init watches its descriptors and starts
-// another supervisor at the next event. That one recovers the pod as it does after a crash.
+// An idle pod needs no supervisor. The supervisor exits. Pod init watches the descriptors that the
+// supervisor watched, and starts another supervisor at the next event. That one recovers the pod as it does
+// after a crash.
 
 // The time for which a pod must be idle before its supervisor hibernates: initial and maximal. Each early
 // wake-up doubles the next time, so that a pod that logs now and then does not execute programs all the
