@@ -12,7 +12,7 @@ import (
 	"github.com/podrun/podrun/runner/sandbox"
 )
 
-// runContainer runs one instance from its creation to its end. early is what was prepared
+// runContainer runs one instance from its creation to its exit. early is the container that was prepared
 // for it, or nil.
 func (e *engine) runContainer(a lifecycle.Action, early *prewarm.Prepared) {
 	plan := e.currentPlan()
@@ -51,10 +51,10 @@ func (e *engine) runContainer(a lifecycle.Action, early *prewarm.Prepared) {
 	e.resizeIfReplanned(plan)
 	e.emit(lifecycle.Event{Kind: lifecycle.Started, Container: c.Name, Attempt: a.Attempt, ContainerID: container.FullID(plan, x), User: x.Identity.PodUser()})
 	e.addBusy(-1)
-	go e.awaitExit(s, x) // for as long as it runs: by a goroutine whose stack has not had to grow
+	go e.awaitExit(s, x) // runs until the container exits: a fresh goroutine has a small stack
 }
 
-// pidTarget is the container whose PID namespace another one is to share, or nil.
+// pidTarget returns the running container whose PID namespace c joins, or nil if c has no target.
 func (e *engine) pidTarget(c *pod.Container) (*container.Container, error) {
 	if c.Target == "" {
 		return nil, nil
@@ -68,8 +68,9 @@ func (e *engine) pidTarget(c *pod.Container) (*container.Container, error) {
 	return r.container, nil
 }
 
-// awaitExit waits for the end of a running container and tells. It is removed once that is on
-// record: a supervisor that is killed before leaves the next one all that tells of the end.
+// awaitExit waits until a running container exits and emits the Exited event. The container is removed only
+// after the exit is recorded: if this supervisor is killed earlier, the next one still finds everything
+// that describes the exit.
 func (e *engine) awaitExit(s *sandbox.Sandbox, x *container.Container) {
 	x.Log.NotifyLoss(func() { e.warn(x.Log.LossWarning(x.Plan.Name)) })
 	end := x.Exit
@@ -100,7 +101,7 @@ func (e *engine) awaitExit(s *sandbox.Sandbox, x *container.Container) {
 	})
 }
 
-// outOfMemory says whether a container's end was for want of memory, and whose.
+// outOfMemory reports whether the OOM killer ended a container, and whose memory limit was reached.
 func outOfMemory(cg *cgroups.Pod, container string) (bool, lifecycle.OOMLimit) {
 	why, err := cg.OOM(container)
 	if err != nil {

@@ -26,19 +26,19 @@ type control struct {
 	conns   map[*net.UnixConn]bool
 	closing bool
 	changed chan struct{} // closed and replaced at every new status
-	ended   chan struct{} // closed after the last one
+	ended   chan struct{} // closed after the last status
 	clients sync.WaitGroup
-	served  atomic.Int32  // clients that are being answered
+	served  atomic.Int32  // number of clients that are being served
 	leaving atomic.Bool   // the pod is removed once it has ended
-	paused  chan struct{} // serve has stopped accepting
-	resumed chan struct{} // and may go on
+	paused  chan struct{} // receives when serve has stopped accepting
+	resumed chan struct{} // lets serve accept again
 }
 
 func newControl(e *engine) *control {
 	return &control{engine: e, conns: map[*net.UnixConn]bool{}, changed: make(chan struct{}), ended: make(chan struct{}), paused: make(chan struct{}), resumed: make(chan struct{})}
 }
 
-// publish makes a status known to everyone who watches.
+// publish sends a status to all clients that watch.
 func (c *control) publish(st *pod.Status) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -47,17 +47,17 @@ func (c *control) publish(st *pod.Status) {
 	c.changed = make(chan struct{})
 }
 
-// A client has to say what it wants, and to listen to the last that is said: a
-// suspended one must not hold the pod.
+// Limits for a client: to send its request, and to receive the last frames. A suspended client must not
+// block the pod.
 const (
 	requestTimeout = 10 * time.Second
 	closeTimeout   = time.Second
 )
 
-// acceptPause is between two tries where there is no descriptor for a client.
+// acceptPause is the time between two calls of accept when no descriptor is free.
 const acceptPause = time.Second
 
-// close tells every client that the pod has ended and waits until they know.
+// close notifies every client that the pod has ended and waits until all have been served.
 func (c *control) close(l net.Listener) {
 	l.Close()
 	c.mu.Lock()
@@ -70,7 +70,7 @@ func (c *control) close(l net.Listener) {
 	c.clients.Wait()
 }
 
-// track and dismiss keep account of a client.
+// track adds a client to the clients that close waits for, and limits the time for its request.
 func (c *control) track(conn *net.UnixConn) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -89,7 +89,7 @@ func (c *control) untrack(conn *net.UnixConn) {
 	conn.Close()
 }
 
-// clearDeadline lets a client that has made its request take its time.
+// clearDeadline removes the time limit of a client whose request has been read.
 func (c *control) clearDeadline(conn *net.UnixConn) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -98,8 +98,8 @@ func (c *control) clearDeadline(conn *net.UnixConn) {
 	}
 }
 
-// pause keeps new clients waiting. It fails, without any effect, while there are
-// clients.
+// pause stops accepting clients; new ones wait in the backlog. While clients are being served it changes
+// nothing and returns false.
 func (c *control) pause(l *net.UnixListener) bool {
 	l.SetDeadline(time.Unix(0, 1))
 	<-c.paused
@@ -154,7 +154,7 @@ func (c *control) handle(conn *net.UnixConn) error {
 		return err
 	}
 	c.clearDeadline(conn)
-	if req == nil { // somebody only looked whether we serve
+	if req == nil { // the client only probed whether the socket is served
 		return nil
 	}
 	defer func() {
@@ -201,8 +201,9 @@ func (c *control) handle(conn *net.UnixConn) error {
 	return wire.WriteFrame(conn, wire.Frame{Error: &wire.Error{Message: fmt.Sprintf("unknown request %q", req.Verb), Code: 125}})
 }
 
-// markLeaving records that the pod is to be removed, before anything is done: the pod's own processes
-// finish it, whatever becomes of the client. Without room for the record the client does it.
+// markLeaving records that the pod is to be removed, before anything is done. The pod's own processes then
+// finish the removal even if the client ends. If the record cannot be written (disk full), the client
+// removes the pod.
 func (c *control) markLeaving() {
 	if err := c.engine.store.MarkRemoving(); err != nil {
 		fmt.Fprintln(os.Stderr, err)
@@ -210,8 +211,7 @@ func (c *control) markLeaving() {
 	c.leaving.Store(true)
 }
 
-// checkPeer refuses everyone but the user whose pod it is: root of our user
-// namespace, which is the user.
+// checkPeer returns an error unless the peer is the pod's user, which is root in this user namespace.
 func checkPeer(conn *net.UnixConn) error {
 	raw, err := conn.SyscallConn()
 	if err != nil {
@@ -230,11 +230,11 @@ func checkPeer(conn *net.UnixConn) error {
 	return nil
 }
 
-// watch sends the status now and at every change. A slow client misses
-// intermediate ones, never the last.
+// watch sends the current status and every later one. A slow client misses intermediate statuses, never the
+// last.
 func (c *control) watch(conn *net.UnixConn) error {
 	gone := make(chan struct{})
-	go func() { // nothing more is expected: a read ends when the client does
+	go func() { // the client sends nothing more: the read returns when it disconnects
 		defer close(gone)
 		bufio.NewReader(conn).ReadByte()
 	}()
@@ -263,7 +263,7 @@ func (c *control) watch(conn *net.UnixConn) error {
 	}
 }
 
-// setNotifyTarget takes a front's ends and answers with how the pod is.
+// setNotifyTarget takes the descriptors of a notify target and answers with the pod's status.
 func (c *control) setNotifyTarget(conn *net.UnixConn, req *wire.NotifyRequest, files []*os.File) error {
 	if err := c.engine.notifier.Attach(req, files); err != nil {
 		return wire.WriteFrame(conn, wire.Frame{Error: &wire.Error{Message: err.Error(), Code: 125}})
@@ -271,7 +271,7 @@ func (c *control) setNotifyTarget(conn *net.UnixConn, req *wire.NotifyRequest, f
 	c.mu.Lock()
 	st := c.status
 	c.mu.Unlock()
-	if st == nil { // it has only just begun
+	if st == nil { // the pod has only just started
 		st = &pod.Status{Version: pod.StatusVersion, Phase: pod.Pending}
 	}
 	return wire.WriteFrame(conn, wire.Frame{Status: st})

@@ -11,7 +11,7 @@ import (
 	"github.com/podrun/podrun/runner/output"
 )
 
-// attach attaches a client to a container that runs, until one of them ends.
+// attach attaches a client to a running container until either of them ends.
 func (c *control) attach(conn *net.UnixConn, req *wire.AttachRequest, files []*os.File) error {
 	refuse := func(hint, format string, args ...any) error {
 		return wire.WriteFrame(conn, wire.Frame{Error: &wire.Error{Message: fmt.Sprintf(format, args...), Hint: hint, Code: 125}})
@@ -25,13 +25,13 @@ func (c *control) attach(conn *net.UnixConn, req *wire.AttachRequest, files []*o
 	if err == nil {
 		defer container.CloseFiles(input)
 	}
-	x.Release() // its end does not wait for us
+	x.Release() // removing the container does not wait for the client
 	if err != nil {
 		return refuse("", "%v", err)
 	}
 	s, err := x.Subscribe(c.engine.currentPlan().Name, files, req.FromStart)
 	for _, f := range files {
-		f.Close() // an end of ours would keep the client from the end of the output
+		f.Close() // a descriptor kept here would keep the client from reading end of file
 	}
 	if errors.Is(err, output.ErrEnded) {
 		return refuse("podrun logs shows what it has written", "container %s is not running", req.Container)
@@ -45,7 +45,7 @@ func (c *control) attach(conn *net.UnixConn, req *wire.AttachRequest, files []*o
 		theirs = []*os.File{input}
 	}
 	if err := wire.WriteFrame(conn, wire.Frame{Started: true}, theirs...); err != nil {
-		return nil // it has gone already
+		return nil // the client has disconnected already
 	}
 	container.CloseFiles(input)
 	gone := make(chan struct{})
@@ -54,7 +54,7 @@ func (c *control) attach(conn *net.UnixConn, req *wire.AttachRequest, files []*o
 		for {
 			msg, err := wire.ReadControl(conn)
 			if err != nil {
-				return // the client's end
+				return // the client has disconnected
 			}
 			if msg.EOF {
 				x.ReleaseInput(c.engine.handoff, req)

@@ -17,16 +17,16 @@ import (
 	"github.com/podrun/podrun/pod"
 )
 
-// attached is a client of a container.
+// attached is a client that is attached to a container.
 type attached struct {
 	t     *testing.T
 	conn  *net.UnixConn
-	input *os.File // nil if none was asked for and there is no terminal
+	input *os.File // nil if none was requested and there is no terminal
 	out   *bufio.Reader
 	pipe  *os.File
 }
 
-// joinAt attaches to a container at a socket, or tells why that cannot be.
+// joinAt attaches to a container through the connection, or returns the error.
 func joinAt(t *testing.T, conn *net.UnixConn, container string, stdin bool) (*attached, *wire.Error) {
 	t.Helper()
 	return joinBy(t, conn, wire.AttachRequest{Container: container, Stdin: stdin})
@@ -66,7 +66,7 @@ func (a *attached) leave() {
 	}
 }
 
-// hold makes room for output that is not read at once.
+// hold enlarges the pipe for output that is not read at once.
 func (a *attached) hold(bytes int) {
 	a.t.Helper()
 	raw, err := a.pipe.SyscallConn()
@@ -101,7 +101,7 @@ func (a *attached) hear(want string) {
 	}
 }
 
-// ends waits for the container's end.
+// ends waits for the container's exit with this code.
 func (a *attached) ends(code int) {
 	a.t.Helper()
 	if _, err := io.ReadAll(a.out); err != nil {
@@ -121,8 +121,8 @@ func (p *testPod) join(container string, stdin bool) (*attached, *wire.Error) {
 	return joinAt(p.t, conn, container, stdin)
 }
 
-// Several are attached to one container: each hears what it writes, and what any of them
-// writes is its input, which stays open when they go.
+// Several clients are attached to one container. Each receives its output, and each can write to its input,
+// which stays open when they disconnect.
 func TestJoin(t *testing.T) {
 	testenv.NoLeaks(t)
 	c := shell(layer(t), "a", `while read x; do echo "got $x"; case $x in [0-9]*) exit $x;; esac; done; echo eof`)
@@ -153,7 +153,7 @@ func TestJoin(t *testing.T) {
 	}
 }
 
-// Who does not read what he is attached for holds up nothing, and is told.
+// A client that does not read blocks nothing, and gets a message about what it has missed.
 func TestSlowReaderHoldsUpNothing(t *testing.T) {
 	testenv.NoLeaks(t)
 	c := shell(layer(t), "a", `read x; i=0; while [ $i -lt 3000 ]; do echo "$i 3456789 123456789 123456789 123456789 123456789 123456789"; i=$((i+1)); done; echo written; read x; echo more; read x`)
@@ -162,7 +162,7 @@ func TestSlowReaderHoldsUpNothing(t *testing.T) {
 	p.running()
 	slow, _ := p.join("a", false)
 	quick, _ := p.join("a", true)
-	quick.hold(1 << 20) // all that is written, whenever the test gets to read it
+	quick.hold(1 << 20) // all output, no matter when the test reads it
 	quick.say("\n")
 	quick.hear("written")
 	io.CopyN(io.Discard, slow.out, 32<<10)
@@ -174,7 +174,7 @@ func TestSlowReaderHoldsUpNothing(t *testing.T) {
 	quick.ends(0)
 }
 
-// Who has missed the last of it is told at the end.
+// A client that has missed the end of the output gets the message when the container exits.
 func TestSlowReaderIsToldAtTheEnd(t *testing.T) {
 	testenv.NoLeaks(t)
 	c := shell(layer(t), "a", `read x; echo first; head -c 200000 /dev/zero; read x`)
@@ -193,7 +193,7 @@ func TestSlowReaderIsToldAtTheEnd(t *testing.T) {
 	slow.ends(0)
 }
 
-// stdinOnce: the first who is attached with its input takes the input's end with him.
+// stdinOnce: when the first client with the input disconnects, the input is closed.
 func TestStdinOnce(t *testing.T) {
 	testenv.NoLeaks(t)
 	c := shell(layer(t), "a", `while read x; do echo "got $x"; done; echo eof; exec sleep 1000`)
@@ -213,7 +213,7 @@ func TestStdinOnce(t *testing.T) {
 	}
 }
 
-// A container's terminal is a new one, and its own; its log is one stream in whole lines.
+// A container has a new terminal of its own; its log is one stream of whole lines.
 func TestTerminalOfAContainer(t *testing.T) {
 	testenv.NoLeaks(t)
 	c := shell(layer(t), "a", `tty; test -t 0 && test -t 1 && test -t 2 && echo "all three" >&2; echo "console $(cat /proc/$$/stat | cut -d' ' -f7)"; stty -echo; printf 'prompt> '; read x; stty size; echo "got $x"; exit 3`)
@@ -250,8 +250,8 @@ func TestTerminalOfAContainer(t *testing.T) {
 	}
 }
 
-// The death of a supervisor closes neither a container's input nor its terminal, and loses
-// nothing that either says; a doze neither.
+// When a supervisor dies or hibernates, a container's input and terminal stay open, and nothing written to
+// either is lost.
 func TestInputOutlivesSupervisors(t *testing.T) {
 	for name, tty := range map[string]bool{"terminal": true, "pipe": false} {
 		t.Run(name, func(t *testing.T) {
@@ -272,7 +272,7 @@ func TestInputOutlivesSupervisors(t *testing.T) {
 					if err := unix.Kill(supervisor, unix.SIGKILL); err != nil {
 						t.Fatal(err)
 					}
-					a.say("x\n") // it is there all the same
+					a.say("x\n") // it arrives all the same
 					a.leave()
 					for supervisorOf(keeper) == supervisor {
 					}
@@ -297,7 +297,7 @@ func TestInputOutlivesSupervisors(t *testing.T) {
 	}
 }
 
-// joinFromStart attaches to a container, and wants what it has written before, too.
+// joinFromStart attaches to a container and requests its earlier output, too.
 func (p *testPod) joinFromStart(container string, stdin bool) (*attached, *wire.Error) {
 	p.t.Helper()
 	conn, err := p.place.Dial()
@@ -307,7 +307,7 @@ func (p *testPod) joinFromStart(container string, stdin bool) (*attached, *wire.
 	return joinBy(p.t, conn, wire.AttachRequest{Container: container, Stdin: stdin, FromStart: true})
 }
 
-// hears waits for a text that must come next, to the byte.
+// hears waits for a text that must come next, byte by byte.
 func (a *attached) hears(want string) {
 	a.t.Helper()
 	a.pipe.SetReadDeadline(time.Now().Add(time.Minute))
@@ -321,8 +321,8 @@ func (a *attached) hears(want string) {
 	}
 }
 
-// Whoever comes while a program writes hears each byte of it once, from the first one on:
-// of whole lines, of one that is begun, and of a terminal.
+// A client that attaches while a program writes receives each byte once, from the first one on: of whole
+// lines, of an unfinished line, and of a terminal.
 func TestJoinFromStart(t *testing.T) {
 	for name, tty := range map[string]bool{"terminal": true, "pipe": false} {
 		t.Run(name, func(t *testing.T) {
@@ -376,7 +376,8 @@ func TestJoinFromStart(t *testing.T) {
 	}
 }
 
-// Who comes when more was written than there is room for is told how much is missing.
+// A client that attaches when more was written than its pipe holds gets a message about how much is
+// missing.
 func TestJoinFromStartWithoutRoom(t *testing.T) {
 	testenv.NoLeaks(t)
 	c := shell(layer(t), "a", `head -c 200000 /dev/zero; read x`)

@@ -15,10 +15,11 @@ import (
 	"github.com/podrun/podrun/internal/wire"
 )
 
-// maxSkipped bounds what a client is told of files that were left out.
+// maxSkipped limits how many skipped files are reported to a client.
 const maxSkipped = 100
 
-// copy carries files for a client into a container or out of it, as long as both live.
+// copy copies files for a client into or out of a container, until the copy, the client or the container
+// ends.
 func (c *control) copy(conn *net.UnixConn, req *wire.CopyRequest, files []*os.File) error {
 	x := c.engine.acquire(req.Container)
 	if x == nil {
@@ -30,7 +31,7 @@ func (c *control) copy(conn *net.UnixConn, req *wire.CopyRequest, files []*os.Fi
 	ctx, cancel := context.WithCancel(x.Context())
 	defer cancel()
 	go func() {
-		wire.ReadControl(conn) // there is none: it is the client's end
+		wire.ReadControl(conn) // no frame follows: the read returns when the client disconnects
 		cancel()
 	}()
 	done := &wire.CopyResult{}
@@ -41,7 +42,7 @@ func (c *control) copy(conn *net.UnixConn, req *wire.CopyRequest, files []*os.Fi
 	}
 	err := x.Copy(ctx, c.engine.latestPlan().Users, req, files, skipped)
 	for _, f := range files {
-		f.Close() // the end of the stream
+		f.Close() // end of file for the client
 	}
 	if x.Context().Err() != nil && err != nil {
 		err = fmt.Errorf("the container has ended: %w", err)
@@ -52,7 +53,7 @@ func (c *control) copy(conn *net.UnixConn, req *wire.CopyRequest, files []*os.Fi
 	return wire.WriteFrame(conn, wire.Frame{Copied: done})
 }
 
-// copyFailure is the message of a copy that failed. What is not there is named once.
+// copyFailure returns the message of a copy that failed. A missing path is named only once.
 func copyFailure(req *wire.CopyRequest, err error) string {
 	if !req.In && errors.Is(err, fs.ErrNotExist) {
 		return fmt.Sprintf("cannot copy %s of container %s: %v", req.Path, req.Container, treetar.PathErrorReason(err))
@@ -60,11 +61,11 @@ func copyFailure(req *wire.CopyRequest, err error) string {
 	return fmt.Sprintf("copy %s of container %s: %v", req.Path, req.Container, err)
 }
 
-// dialTimeout is how long a server in the pod may take to accept.
+// dialTimeout is the time limit for a server in the pod to accept.
 const dialTimeout = 10 * time.Second
 
-// portForward gives the client a connection to the pod's localhost, over IPv4 or else IPv6 as
-// container runtimes do (containerd: internal/cri/server/sandbox_portforward_linux.go).
+// portForward connects the client to a port of the pod's localhost, over IPv4 or else IPv6 as container
+// runtimes do (containerd: internal/cri/server/sandbox_portforward_linux.go).
 func (c *control) portForward(conn *net.UnixConn, req *wire.ConnectRequest) error {
 	inside, err := c.engine.dialLocalhost(req.Port)
 	if err != nil {
@@ -85,7 +86,7 @@ func (e *engine) dialLocalhost(port int) (*net.TCPConn, error) {
 	}
 	var conn net.Conn
 	var errs [2]error
-	err := nsthread.Do(func() error { // a single address is dialed by the calling goroutine
+	err := nsthread.Do(func() error { // the calling goroutine dials, because there is a single address
 		d := net.Dialer{Timeout: dialTimeout}
 		for i, to := range []string{"127.0.0.1", "::1"} {
 			if conn, errs[i] = d.Dial("tcp", net.JoinHostPort(to, strconv.Itoa(port))); errs[i] == nil {

@@ -11,7 +11,7 @@ import (
 	"github.com/podrun/podrun/runner/container"
 )
 
-// exec runs a process in a container for a client, to its end or the client's.
+// exec runs a process in a container for a client, until the process or the client ends.
 func (c *control) exec(conn *net.UnixConn, req *wire.ExecRequest, files []*os.File) error {
 	if err := c.refusePaused(); err != nil {
 		return wire.WriteFrame(conn, wire.Frame{Error: err})
@@ -26,7 +26,7 @@ func (c *control) exec(conn *net.UnixConn, req *wire.ExecRequest, files []*os.Fi
 	defer x.Release()
 	run, attached, failed := x.Exec(c.engine.currentSandbox(), req, files)
 	for _, f := range files {
-		f.Close() // the process has its own; an end of ours would keep the client's pipe open
+		f.Close() // the process has its own copy; one kept here would keep the client's pipe open
 	}
 	if failed != nil {
 		return wire.WriteFrame(conn, wire.Frame{Error: failed})
@@ -40,8 +40,8 @@ func (c *control) exec(conn *net.UnixConn, req *wire.ExecRequest, files []*os.Fi
 	return wire.WriteFrame(conn, wire.Frame{Exit: &code})
 }
 
-// acquire finds a running container and keeps it from being removed until
-// release. It returns nil if there is none.
+// acquire returns a running container and prevents its removal until Release. It returns nil if there is
+// none.
 func (e *engine) acquire(name string) *container.Container {
 	e.mu.Lock()
 	defer e.mu.Unlock()

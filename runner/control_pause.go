@@ -15,10 +15,10 @@ import (
 	"github.com/podrun/podrun/runner/container"
 )
 
-// pauseTimeout is how long a pod may take to pause, with what is being started meanwhile.
+// pauseTimeout is the time limit for pausing a pod, including containers that are just being started.
 const pauseTimeout = 2 * freezeTimeout
 
-// cannotPause says why a pod cannot be paused, or nothing.
+// cannotPause returns the reason why the pod cannot be paused, or nil.
 func (e *engine) cannotPause() *wire.Error {
 	e.mu.Lock()
 	defer e.mu.Unlock()
@@ -32,7 +32,7 @@ func (e *engine) cannotPause() *wire.Error {
 	return nil
 }
 
-// pauseOrResume pauses the pod for a client, or lets it go on, and answers when that is so.
+// pauseOrResume pauses or resumes the pod for a client and answers when that is done.
 func (c *control) pauseOrResume(conn *net.UnixConn, req *wire.PauseRequest) error {
 	kind := lifecycle.ResumeWanted
 	if req.Paused {
@@ -53,8 +53,8 @@ func (c *control) pauseOrResume(conn *net.UnixConn, req *wire.PauseRequest) erro
 	}})
 }
 
-// awaitStatus waits until the status is as it is wanted: not for ever, and not for a client that
-// has gone, or a pod that has ended.
+// awaitStatus waits until the status satisfies wanted and reports whether it does. It gives up after
+// pauseTimeout, when the client disconnects and when the pod ends.
 func (c *control) awaitStatus(conn *net.UnixConn, wanted func(*pod.Status) bool) bool {
 	gone := make(chan struct{})
 	go func() {
@@ -82,8 +82,8 @@ func (c *control) awaitStatus(conn *net.UnixConn, wanted func(*pod.Status) bool)
 	}
 }
 
-// refusePaused refuses what would begin in a pod that is paused. A supervisor that has only just
-// begun has said nothing yet.
+// refusePaused returns an error while the pod is paused: nothing can be started in it. A supervisor that
+// has just started has no status yet and refuses nothing.
 func (c *control) refusePaused() *wire.Error {
 	for {
 		c.mu.Lock()
@@ -105,7 +105,7 @@ func (c *control) refusePaused() *wire.Error {
 	return &wire.Error{Message: "pod " + name + " is paused", Code: 125, Hint: "podrun unpause " + name}
 }
 
-// kill sends a signal to the processes of containers: those that are named, or all that run.
+// kill sends a signal to the processes of the named containers, or of all running ones.
 func (c *control) kill(conn *net.UnixConn, req *wire.KillRequest) error {
 	refuse := func(message, hint string, code int) error {
 		return wire.WriteFrame(conn, wire.Frame{Error: &wire.Error{Message: message, Hint: hint, Code: code}})
@@ -128,7 +128,7 @@ func (c *control) kill(conn *net.UnixConn, req *wire.KillRequest) error {
 		if x == nil && len(req.Containers) > 0 {
 			return refuse(fmt.Sprintf("container %s is not running", name), "podrun ps shows its state", 1)
 		}
-		if x != nil { // else it has just ended
+		if x != nil { // nil: it has just exited
 			entered = append(entered, x)
 		}
 	}
@@ -143,7 +143,7 @@ func (c *control) kill(conn *net.UnixConn, req *wire.KillRequest) error {
 	return wire.WriteFrame(conn, wire.Frame{Applied: true})
 }
 
-// running are the names of the containers that run.
+// running returns the names of the running containers.
 func (e *engine) running() (names []string) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
@@ -156,7 +156,7 @@ func (e *engine) running() (names []string) {
 	return names
 }
 
-// setCondition sets a condition for a client, unless it is ours to set.
+// setCondition sets a pod condition for a client, unless podrun sets that condition itself.
 func (c *control) setCondition(conn *net.UnixConn, req *wire.ConditionRequest) error {
 	switch {
 	case req.Type == "" || lifecycle.OwnCondition(req.Type):

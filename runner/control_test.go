@@ -59,7 +59,7 @@ func TestExec(t *testing.T) {
 	}
 }
 
-// A terminal of its own: a controlling one, of the size asked for.
+// The terminal of an exec is its process's controlling terminal and has the requested size.
 func TestExecWithTerminal(t *testing.T) {
 	testenv.NoLeaks(t)
 	p := start(t, newPlan(nil, []pod.Container{shell(layer(t), "a", "exec sleep 1000")}))
@@ -99,7 +99,7 @@ func TestExecWithTerminal(t *testing.T) {
 	}
 }
 
-// A client that goes away takes its process with it; the pod's end does not wait.
+// When a client disconnects its process is killed; the pod's end does not wait for it.
 func TestExecEndsWithItsClient(t *testing.T) {
 	testenv.NoLeaks(t)
 	p := start(t, newPlan(nil, []pod.Container{shell(layer(t), "a", "exec sleep 1000")}))
@@ -123,13 +123,13 @@ func TestExecEndsWithItsClient(t *testing.T) {
 		t.Fatalf("%q %v", line, err)
 	}
 	conn.Close()
-	if rest, err := out.ReadString('\n'); err == nil || rest != "" { // the end of its output: it has been killed
+	if rest, err := out.ReadString('\n'); err == nil || rest != "" { // end of file: the process was killed
 		t.Errorf("%q %v", rest, err)
 	}
 }
 
-// A program that the kernel is long in executing, as where its file system does not answer,
-// holds up nobody: its container counts as one that runs, and the pod can be stopped.
+// A program whose execve takes long, as when its file system does not answer, blocks nothing: its container
+// counts as running, and the pod can be stopped.
 func TestAProgramThatIsLongExecuted(t *testing.T) {
 	testenv.NoLeaks(t)
 	l := layer(t)
@@ -137,7 +137,7 @@ func TestAProgramThatIsLongExecuted(t *testing.T) {
 	if err := os.WriteFile(program, []byte("#!/bin/sh\nexec sleep 1000\n"), 0o755); err != nil {
 		t.Fatal(err)
 	}
-	// Who opens a file with a lease waits until it is given up.
+	// Opening a file with a lease blocks until the lease is released.
 	lease, err := os.Open(program)
 	if err != nil {
 		t.Fatal(err)
@@ -159,7 +159,8 @@ func TestAProgramThatIsLongExecuted(t *testing.T) {
 	}
 }
 
-// A container that ends while commands are started in it ends, and nothing is left of them.
+// A container that exits while commands are being started in it ends completely, and no process of the
+// commands is left.
 func TestContainerEndsWhileCommandsStart(t *testing.T) {
 	testenv.NoLeaks(t)
 	l := layer(t)
@@ -185,7 +186,7 @@ func TestContainerEndsWhileCommandsStart(t *testing.T) {
 	}
 }
 
-// S27: only the pod's user reaches its socket.
+// S27: only the pod's user can use its socket.
 func TestControlSocketIsPrivate(t *testing.T) {
 	testenv.NoLeaks(t)
 	w := startWhole(t, newPlan(nil, []pod.Container{shell(layer(t), "a", "exec sleep 1000")}))
@@ -202,14 +203,14 @@ func TestControlSocketIsPrivate(t *testing.T) {
 	if err != nil || strings.Contains(string(b), "@") {
 		t.Errorf("there is an abstract socket: %v\n%s", err, b)
 	}
-	// Even with the directories open to all, another user gets no answer.
+	// Even if the directories are open to all, another user gets no answer.
 	err = asOtherUser(w)
 	if err == nil || !errors.Is(err, io.EOF) && !errors.Is(err, unix.ECONNRESET) && !errors.Is(err, unix.EPIPE) {
 		t.Errorf("another user's request: %v", err)
 	}
 }
 
-// asOtherUser asks for the status on a connection made with another user's id.
+// asOtherUser requests the status on a connection made with another user's id.
 func asOtherUser(w wholePod) error {
 	fd, err := unix.Socket(unix.AF_UNIX, unix.SOCK_STREAM|unix.SOCK_CLOEXEC, 0)
 	if err != nil {
@@ -222,7 +223,7 @@ func asOtherUser(w wholePod) error {
 	}
 	addr := &unix.SockaddrUnix{Name: shortPath(w)}
 	result := make(chan error)
-	go func() { // only this thread's ids change, and it ends with them
+	go func() { // only this thread's ids change, and the thread ends with the goroutine
 		runtime.LockOSThread()
 		if _, _, e := unix.RawSyscall(unix.SYS_SETRESUID, ^uintptr(0), 1000, ^uintptr(0)); e != 0 {
 			result <- e
@@ -246,7 +247,7 @@ func asOtherUser(w wholePod) error {
 	return err
 }
 
-// shortPath is the socket's address by way of its open directory.
+// shortPath returns a short path of the socket, through a descriptor of its directory.
 func shortPath(w wholePod) string {
 	dir, err := os.Open(w.place.RuntimeDir())
 	if err != nil {
@@ -256,8 +257,8 @@ func shortPath(w wholePod) string {
 	return fmt.Sprintf("/proc/self/fd/%d/control.sock", dir.Fd())
 }
 
-// raiseCapabilities gives the thread back what the change of its user has taken,
-// so that the way to the socket is open to it.
+// raiseCapabilities restores the capabilities that the thread lost with its change of user, so that it can
+// reach the socket.
 func raiseCapabilities() error {
 	head := unix.CapUserHeader{Version: unix.LINUX_CAPABILITY_VERSION_3}
 	var data [2]unix.CapUserData
@@ -268,7 +269,7 @@ func raiseCapabilities() error {
 	return unix.Capset(&head, &data[0])
 }
 
-// A client that is suspended in the middle of a copy holds neither container nor pod.
+// A client that is suspended in the middle of a copy blocks neither the container nor the pod.
 func TestCopyHoldsNoPod(t *testing.T) {
 	testenv.NoLeaks(t)
 	p := start(t, newPlan(nil, []pod.Container{shell(layer(t), "a", "truncate -s 1G /big; echo there; exec sleep 1000")}))
@@ -295,7 +296,7 @@ func TestCopyHoldsNoPod(t *testing.T) {
 		if err := wire.WriteRequest(conn, wire.Request{Verb: wire.Copy, Copy: &req}, theirs); err != nil {
 			t.Fatal(name, err)
 		}
-		if in { // it has begun when it takes what a pipe does not hold
+		if in { // the copy runs when it has read more than a pipe holds
 			h := tar.NewWriter(ours)
 			if err := h.WriteHeader(&tar.Header{Name: "x", Typeflag: tar.TypeReg, Size: 1 << 30}); err != nil {
 				t.Fatal(err)
@@ -310,8 +311,8 @@ func TestCopyHoldsNoPod(t *testing.T) {
 	p.stop(0)
 }
 
-// A pod whose removal was asked for removes itself when it has ended, without whoever asked, and
-// whatever is asked next. How another pod has ended stays on record.
+// A pod whose removal was requested removes itself when it has ended, without the client and despite later
+// requests. The exit of another pod stays recorded.
 func TestEndOfALeavingPod(t *testing.T) {
 	for name, removes := range map[string][]bool{
 		"stopped": {false}, "leaving": {true}, "leaving, then stopped": {true, false}, "stopped, then leaving": {false, true},
@@ -322,7 +323,7 @@ func TestEndOfALeavingPod(t *testing.T) {
 			w.until(running)
 			leaves := false
 			for i, remove := range removes {
-				grace := int64(1000) // it does not heed SIGTERM
+				grace := int64(1000) // it ignores SIGTERM
 				if i == len(removes)-1 {
 					grace = 0
 				}
@@ -334,7 +335,7 @@ func TestEndOfALeavingPod(t *testing.T) {
 				if grace > 0 {
 					w.until(func(st *pod.Status) bool { return st.Deleting })
 				}
-				conn.Close() // nobody waits for its end
+				conn.Close() // no client waits for its end
 			}
 			if leaves {
 				for deadline := time.Now().Add(time.Minute); w.place.HasRemains(); time.Sleep(10 * time.Millisecond) {

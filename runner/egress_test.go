@@ -24,7 +24,7 @@ import (
 	"github.com/podrun/podrun/pod"
 )
 
-// forwarding is put back when the test has ended: what is set stays set.
+// forwarding restores the forwarding sysctls when the test ends, because they stay set otherwise.
 func forwarding(t *testing.T) {
 	t.Helper()
 	const file = "/proc/sys/net/ipv4/ip_forward"
@@ -45,15 +45,15 @@ func forwarding(t *testing.T) {
 	})
 }
 
-// leaving is a pod whose packets leave by the kernel. It has a port of the host.
+// leaving returns a pod whose packets leave through the kernel. It has a host port.
 func leaving(t *testing.T) *pod.Plan {
 	plan := serving(t)
 	plan.Network = pod.NetworkMasquerade
 	return plan
 }
 
-// Where the kernel leads out what a pod sends, no supervisor has a part in it: none is
-// woken, and none is missed. What needs one finds it as ever.
+// Where the kernel forwards what a pod sends, no supervisor is involved: none is woken, and none is needed.
+// What does need a supervisor works as always.
 func TestMasquerade(t *testing.T) {
 	testenv.NoLeaks(t)
 	forwarding(t)
@@ -94,7 +94,7 @@ func TestMasquerade(t *testing.T) {
 		"nc -w 60 fd77::2 7000 < /etc/hostname": "tcp ",
 		`printf "GET / HTTP/1.0
 
-" | nc -w 60 10.77.0.1 8080`: "hello", // its own port of the host
+" | nc -w 60 10.77.0.1 8080`: "hello", // its own host port
 		"nslookup pod.default.svc 2>&1 | grep -c 10.88.0.1": "2",
 	} {
 		if _, out := w.ask("a", "/bin/sh", "-c", ask); !strings.Contains(out, want) {
@@ -103,14 +103,14 @@ func TestMasquerade(t *testing.T) {
 	}
 }
 
-// wakeUp has a supervisor begin.
+// wakeUp makes pod init start a supervisor.
 func (w wholePod) wakeUp(keeper int) int {
 	w.t.Helper()
 	w.ask("a", "/bin/true")
 	return w.awake(keeper)
 }
 
-// The way out is there as long as any pod needs it, and no longer.
+// The uplink exists exactly as long as any pod needs it.
 func TestOneWayOutForAll(t *testing.T) {
 	testenv.NoLeaks(t)
 	testenv.LoopbackUp(t)
@@ -142,7 +142,7 @@ func TestOneWayOutForAll(t *testing.T) {
 	reaches(third)
 	second.removeBeside()
 	reaches(third)
-	// Whoever removes rules that are not his harms nobody for long.
+	// Rules that another program removes are restored soon.
 	if out, err := exec.Command("nft", "flush", "ruleset").CombinedOutput(); err != nil {
 		t.Fatalf("%v: %s", err, out)
 	}
@@ -160,8 +160,7 @@ func TestOneWayOutForAll(t *testing.T) {
 	reaches(third)
 }
 
-// The way out of a pod that was killed with everything of it goes when the pod goes on, and
-// needs none.
+// The uplink of a pod whose processes were all killed is removed when the pod goes on without needing it.
 func TestWayOutAfterACrash(t *testing.T) {
 	testenv.NoLeaks(t)
 	testenv.LoopbackUp(t)
@@ -204,7 +203,7 @@ func TestWayOutAfterACrash(t *testing.T) {
 	}
 }
 
-// Where the host has a firewall, who asks for it is told what is in the way.
+// Where the host has a firewall, a request for masquerading returns an error that names the obstacle.
 func TestNoMasquerade(t *testing.T) {
 	testenv.NoLeaks(t)
 	testenv.LoopbackUp(t)
@@ -227,13 +226,14 @@ func TestNoMasquerade(t *testing.T) {
 	})
 }
 
-// answering is a server in a network that says from where it is asked, by TCP and by UDP.
+// answering starts a server in a network namespace that answers with the client's address, by TCP and by
+// UDP.
 func answering(t *testing.T, ns string, port int) {
 	t.Helper()
 	var l *net.TCPListener
 	var u *net.UDPConn
 	err := nsthread.Do(func() (err error) {
-		// Said in full: whether there is IPv6, Go may have found out before there was.
+		// The network is given explicitly: Go may have checked for IPv6 before it was available.
 		if l, err = net.ListenTCP("tcp", &net.TCPAddr{IP: net.IPv6unspecified, Port: port}); err == nil {
 			u, err = net.ListenUDP("udp", &net.UDPAddr{IP: net.IPv6unspecified, Port: port})
 		}
@@ -283,8 +283,8 @@ type zeros struct{}
 
 func (zeros) Read(b []byte) (int, error) { clear(b); return len(b), nil }
 
-// What the kernel does for a pod where it can, a stack in user space does elsewhere: out,
-// in with the client's address, after a supervisor's death and a sleep.
+// A network stack in user space does what the kernel does elsewhere: egress, ingress with the client's
+// address, after a supervisor's death and after hibernation.
 func TestNetstack(t *testing.T) {
 	testenv.NoLeaks(t)
 	testenv.LoopbackUp(t)
@@ -341,8 +341,8 @@ func TestNetstack(t *testing.T) {
 	}
 }
 
-// withoutNftables calls f on a thread that, as do all processes it begins, finds a kernel
-// that was built without nftables: it knows no such socket (EPROTONOSUPPORT).
+// withoutNftables calls f on a thread that, like all processes it starts, sees a kernel built without
+// nftables: such sockets fail with EPROTONOSUPPORT.
 func withoutNftables(t *testing.T, f func() error) error {
 	t.Helper()
 	const number, domain, protocol = 0, 16, 32 // offsets in seccomp_data(2), little-endian
@@ -369,8 +369,8 @@ func withoutNftables(t *testing.T, f func() error) error {
 	return <-done
 }
 
-// Where the kernel lacks what it takes to connect pods, a network stack in user space is
-// chosen without being asked for, and the user is told why.
+// Where the kernel lacks what connects pods, the network stack in user space is chosen automatically, and
+// the user gets the reason.
 func TestNetstackIsChosen(t *testing.T) {
 	testenv.NoLeaks(t)
 	testenv.LoopbackUp(t)

@@ -25,10 +25,10 @@ import (
 	"github.com/podrun/podrun/volumes"
 )
 
-// engine is the real kernel of the loop. Every action runs beside the loop and
-// ends in an event.
+// engine is the executor that acts on the kernel. Every action runs concurrently with the loop and ends in
+// an event.
 type engine struct {
-	plan    *pod.Plan // the loop's; another one is taken up by replan
+	plan    *pod.Plan // the loop's; replan replaces it
 	store   store.Pod
 	handoff *handoff.Store
 	events  chan lifecycle.Event
@@ -36,38 +36,38 @@ type engine struct {
 	notifier  *notify.Notifier
 	hostPorts *network.HostPorts
 
-	trampoline *trampoline.Program // nil: there is none
+	trampoline *trampoline.Program // nil: not available
 
-	completed int // how many containers are on disk as having done their work: see remember
+	completed int // number of containers recorded on disk as completed: see saveCompleted
 
 	proberOnce sync.Once
-	prober     *probe.Prober    // see asker
-	sockets    nsthread.Sockets // its
+	prober     *probe.Prober    // see getProber
+	sockets    nsthread.Sockets // the prober's
 	probes     probe.Gate
 
-	applying   sync.Mutex // held while another plan is applied
-	refreshing sync.Mutex // held while the files of volumes are written anew
+	applying   sync.Mutex // held while another Plan is applied
+	refreshing sync.Mutex // held while the files of volumes are rewritten
 
 	mu        sync.Mutex
-	next      *pod.Plan // applied, and not taken up yet; or nil
+	next      *pod.Plan // applied, but not taken over by the loop yet; or nil
 	sandbox   *sandbox.Sandbox
-	creating  *sandbox.Sandbox       // that is being made
-	cgroup    string                 // where the sandbox's cgroup is, or was
-	podIPs    []string               // the sandbox's addresses, or what they were
-	hostIPs   []string               // the machine's, likewise
-	runs      map[string]*run        // by container name, from the start's order to the end
-	exited    []*container.Container // their end was told, and may not have been recorded
-	prewarm   *prewarm.Pool          // its lock is mu
-	busy      int                    // actions under way and ends not yet told
-	warnings  []string               // they outlive the sandbox
-	stopAsked bool                   // by the keeper to stop, and has not answered
-	warned    chan struct{}          // has room for one: there is a new warning
+	creating  *sandbox.Sandbox       // the sandbox that is being made
+	cgroup    string                 // the path of the sandbox's cgroup, kept after the sandbox is gone
+	podIPs    []string               // the sandbox's addresses, kept after the sandbox is gone
+	hostIPs   []string               // the machine's addresses, likewise
+	runs      map[string]*run        // by container name, from the Start action to the exit
+	exited    []*container.Container // their exit was emitted, but may not be recorded yet
+	prewarm   *prewarm.Pool          // guarded by mu
+	busy      int                    // number of actions under way and exits not emitted yet
+	warnings  []string               // kept after the sandbox is gone
+	stopAsked bool                   // pod init asked for a stop and has no answer yet
+	warned    chan struct{}          // capacity 1: there is a new warning
 }
 
-// run is one order to start a container, until its end is told.
+// run is one Start action of a container, until its exit is emitted.
 type run struct {
 	container *container.Container // nil while it is being made
-	killed    bool                 // it was to be killed before it had a process
+	killed    bool                 // it was killed before it had a process
 }
 
 func newEngine(plan *pod.Plan, place store.Pod, left *handoff.Store, ns sandbox.Namespaces) *engine {
@@ -80,7 +80,7 @@ func newEngine(plan *pod.Plan, place store.Pod, left *handoff.Store, ns sandbox.
 	return e
 }
 
-// New is a sandbox that is to be made, or was.
+// newSandbox returns the value of a sandbox that will be made or that existed before.
 func (e *engine) newSandbox(plan *pod.Plan, attempt int) *sandbox.Sandbox {
 	return sandbox.New(sandbox.Options{
 		Plan: plan, Store: e.store, Namespaces: e.Namespaces, Handoff: e.handoff, Ports: e.hostPorts, Trampoline: e.trampoline,
@@ -88,21 +88,21 @@ func (e *engine) newSandbox(plan *pod.Plan, attempt int) *sandbox.Sandbox {
 	}, attempt)
 }
 
-// currentSandbox is the pod's, or nil.
+// currentSandbox returns the pod's sandbox, or nil.
 func (e *engine) currentSandbox() *sandbox.Sandbox {
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	return e.sandbox
 }
 
-// currentPlan is the loop's Plan.
+// currentPlan returns the loop's Plan.
 func (e *engine) currentPlan() *pod.Plan {
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	return e.plan
 }
 
-// Events carries what came of the actions, and stop requests.
+// Events returns the channel of the actions' results and of stop requests.
 func (e *engine) Events() <-chan lifecycle.Event { return e.events }
 
 // Do starts an action.
@@ -139,8 +139,8 @@ func (e *engine) Do(a lifecycle.Action) {
 	}
 }
 
-// Record leaves to a later supervisor what is known, before what was decided is carried
-// out. Then nothing that it tells is needed any more.
+// Record saves for a later supervisor what is observed, before the decided actions run. After that it
+// removes the instances whose exit is recorded.
 func (e *engine) Record(o *lifecycle.Observed) {
 	if err := e.handoff.SaveObserved(o); err != nil {
 		fmt.Fprintln(os.Stderr, err)
@@ -169,7 +169,7 @@ func (e *engine) Record(o *lifecycle.Observed) {
 	}
 }
 
-// listenPodInit obeys the keeper: it tells of ends and passes stop requests on.
+// listenPodInit handles pod init's messages: process exits and stop requests.
 func (e *engine) listenPodInit() {
 	go e.handoff.PodInit.Listen(e.handoff.Exits.Receive, func() {
 		e.mu.Lock()
@@ -186,14 +186,14 @@ func (e *engine) emit(ev lifecycle.Event) {
 	e.events <- ev
 }
 
-// addBusy counts what is under way; the engine is quiet when nothing is.
+// addBusy counts the actions under way; the engine is idle when there are none.
 func (e *engine) addBusy(n int) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	e.busy += n
 }
 
-// completeStatus adds what only the engine knows.
+// completeStatus adds the fields that only the engine can fill.
 func (e *engine) completeStatus(st pod.Status) pod.Status {
 	e.mu.Lock()
 	defer e.mu.Unlock()
@@ -207,15 +207,14 @@ func (e *engine) completeStatus(st pod.Status) pod.Status {
 		e.podIPs, e.hostIPs = network.AddrStrings(s.Addresses()), network.HostIPs()
 		st.Network, st.NetworkWhy = s.Mode(), s.NoMasquerade
 	}
-	st.PodIPs, st.HostIPs = e.podIPs, e.hostIPs // as with the kubelet they outlive the sandbox
+	st.PodIPs, st.HostIPs = e.podIPs, e.hostIPs // as in the kubelet they stay after the sandbox is gone
 	return st
 }
 
-// maxWarnings bounds what the user is told: each attempt of a container may have one of
-// its own.
+// maxWarnings limits the warnings in the status: each attempt of a container may add one.
 const maxWarnings = 50
 
-// warn adds to what the user is to be told, once; of too many the latest stay.
+// warn adds a warning to the status, unless it is there already. Beyond maxWarnings the oldest are dropped.
 func (e *engine) warn(text string) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
@@ -226,12 +225,12 @@ func (e *engine) warn(text string) {
 		e.handoff.Update(func(left *handoff.State) { left.Warnings = warnings })
 		select {
 		case e.warned <- struct{}{}:
-		default: // nobody has heard of the last one yet
+		default: // the previous notification has not been received yet
 		}
 	}
 }
 
-// startFailed tells the loop in the kubelet's words why a container never ran.
+// startFailed returns the event, with the kubelet's reason, for a container that could not be started.
 func startFailed(a lifecycle.Action, err error) lifecycle.Event {
 	ev := lifecycle.Event{
 		Kind: lifecycle.StartFailed, Container: a.Container, Attempt: a.Attempt,
@@ -248,7 +247,7 @@ func startFailed(a lifecycle.Action, err error) lifecycle.Event {
 	return ev
 }
 
-// dropRun ends a run: from now on nothing reaches its container.
+// dropRun removes a run: signals no longer reach its container.
 func (e *engine) dropRun(name string) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
@@ -265,7 +264,7 @@ func (e *engine) signalContainer(name string, kill bool) {
 	}
 	e.mu.Unlock()
 	if x == nil {
-		return // it is being made, or has just ended; its event is on the way
+		return // it is being made, or has just exited; its event follows
 	}
 	sig := unix.SIGKILL
 	if !kill {

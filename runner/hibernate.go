@@ -10,26 +10,25 @@ import (
 	"github.com/podrun/podrun/runner/handoff"
 )
 
-// A pod that is quiet needs no supervisor: it ends, and the keeper, which watches what it
-// watched, begins another when something happens. That one takes the pod up as it does
-// after a death.
+// An idle pod needs no supervisor. The supervisor exits. Pod init watches the descriptors that the
+// supervisor watched, and starts another supervisor at the next event. That one recovers the pod as it does
+// after a crash.
 
-// How long a pod has to be quiet for its supervisor to doze: at first, and at most.
-// Each time that it is woken soon the next wait is twice as long, so that a pod that
-// logs now and then does not keep executing programs.
+// The time for which a pod must be idle before its supervisor hibernates: initial and maximal. Each early
+// wake-up doubles the next time, so that a pod that logs now and then does not execute programs all the
+// time.
 const (
 	defaultHibernateAfter = 2 * time.Second
 	maxHibernateAfter     = 5 * time.Minute
 	wokenEarly            = time.Minute
 )
 
-// minHibernation is for how long at least a supervisor must have nothing to do to doze: falling
-// asleep and waking costs as much as a hundred probes. One with a probe every ten
-// seconds stays awake.
+// minHibernation is the minimal time until the next decision for which a supervisor hibernates: hibernating
+// and waking costs as much as a hundred probes. A supervisor with a probe every ten seconds stays.
 const minHibernation = 15 * time.Second
 
-// hibernateAfter is the environment's PODRUN_HIBERNATE_AFTER (as "2s"; "0" never), which the
-// pod has from the one who started it.
+// hibernateAfter returns PODRUN_HIBERNATE_AFTER from the environment (as "2s"; "0": never), which the
+// process that started the pod sets.
 func hibernateAfter() time.Duration {
 	d, err := time.ParseDuration(os.Getenv("PODRUN_HIBERNATE_AFTER"))
 	if err != nil || d < 0 {
@@ -38,20 +37,20 @@ func hibernateAfter() time.Duration {
 	return d
 }
 
-// nextIdleTime is for how long the next supervisor has to be quiet.
+// nextIdleTime returns the time for which the pod must be idle before the next hibernation.
 func nextIdleTime(l handoff.Hibernation) time.Duration {
 	switch now := clock.Boot(); {
 	case l.Idle == 0 || now-l.Since > wokenEarly:
 		return hibernateAfter()
 	case l.Wake > 0 && now >= l.Wake:
-		return l.Idle // it woke when it had meant to: the pod is as quiet as before
+		return l.Idle // it woke at the planned time: the pod is as idle as before
 	}
 	return min(2*l.Idle, maxHibernateAfter)
 }
 
-// hibernate ends the supervisor if nothing is under way, and does not return then. wake is
-// when the loop must decide again (CLOCK_BOOTTIME; 0: never). It must be called by the
-// loop, the only reader of events.
+// hibernate ends the supervisor if nothing is under way; in that case it does not return. wake is when the
+// loop must decide again (CLOCK_BOOTTIME; 0: never). Only the loop may call it, as the only reader of
+// events.
 func (s *supervisor) hibernate(_ *lifecycle.Observed, wake time.Duration) {
 	defer func() { s.idleAfter = min(2*s.idleAfter, maxHibernateAfter) }()
 	if !s.control.pause(s.listener) {
@@ -94,8 +93,8 @@ func (s *supervisor) hibernate(_ *lifecycle.Observed, wake time.Duration) {
 	os.Exit(0)
 }
 
-// idleWithoutPrepared says whether the engine is idle, and discards what is prepared then: the pod
-// keeps nothing of it while it dozes.
+// idleWithoutPrepared reports whether the engine is idle, and if so discards all prepared containers: the
+// pod keeps none while its supervisor hibernates.
 func (e *engine) idleWithoutPrepared(quiet time.Duration) bool {
 	e.mu.Lock()
 	idle := e.idle(quiet)
@@ -106,8 +105,8 @@ func (e *engine) idleWithoutPrepared(quiet time.Duration) bool {
 	return idle
 }
 
-// idle says whether nothing is under way and nothing was logged within a time. The
-// caller holds mu.
+// idle reports whether nothing is under way and no container has logged within the time quiet. The caller
+// holds mu.
 func (e *engine) idle(quiet time.Duration) bool {
 	if e.busy > 0 || e.prewarm.Busy > 0 || len(e.exited) > 0 || len(e.events) > 0 || e.sandbox == nil {
 		return false

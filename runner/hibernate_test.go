@@ -24,7 +24,7 @@ func (w wholePod) asleep(keeper int) {
 	w.t.Helper()
 	tick := time.NewTicker(5 * time.Millisecond)
 	defer tick.Stop()
-	// An emulated machine with others beside it is slow.
+	// An emulated machine that runs other tests at the same time is slow.
 	for deadline := time.Now().Add(2 * time.Minute); time.Now().Before(deadline); <-tick.C {
 		if supervisorOf(keeper) == 0 {
 			return
@@ -33,7 +33,7 @@ func (w wholePod) asleep(keeper int) {
 	w.t.Fatalf("the supervisor of keeper %d does not sleep within 2 minutes", keeper)
 }
 
-// awake waits until the pod has a supervisor, and returns it.
+// awake waits until the pod has a supervisor, and returns its pid.
 func (w wholePod) awake(keeper int) int {
 	w.t.Helper()
 	for deadline := time.Now().Add(time.Minute); time.Now().Before(deadline); {
@@ -45,7 +45,7 @@ func (w wholePod) awake(keeper int) int {
 	return 0
 }
 
-// drowsy starts a pod whose supervisor dozes as soon as it is quiet.
+// drowsy starts a pod whose supervisor hibernates as soon as it is idle.
 func drowsy(t *testing.T, plan *pod.Plan) (w wholePod, keeper int) {
 	t.Helper()
 	t.Setenv("PODRUN_HIBERNATE_AFTER", "20ms")
@@ -60,7 +60,7 @@ func (w wholePod) ask(container string, args ...string) (int, string) {
 	return (&testPod{t: w.t, place: w.place}).request(&wire.ExecRequest{Container: container, Args: args})
 }
 
-// A pod whose supervisor dozes answers as ever, and its supervisor dozes again.
+// A pod whose supervisor hibernates answers requests, and its supervisor hibernates again.
 func TestDozingSupervisorAnswers(t *testing.T) {
 	testenv.NoLeaks(t)
 	l := layer(t)
@@ -85,7 +85,7 @@ func TestDozingSupervisorAnswers(t *testing.T) {
 		}
 		return true
 	})
-	// A line that began before the sleep and ends after it is one line.
+	// A line that began before the hibernation and ends after it is one line.
 	if code, out := w.ask("b", "/bin/sh", "-c", "echo go > /v/fifo"); code != 0 {
 		t.Fatal(out)
 	}
@@ -99,8 +99,7 @@ func TestDozingSupervisorAnswers(t *testing.T) {
 	w.asleep(keeper)
 }
 
-// What happens to a container while the supervisor dozes is seen: its end with its
-// code, its restart, and a stop.
+// Events of a container during hibernation are handled: its exit with the code, its restart, and a stop.
 func TestDozingSupervisorSeesTheEnd(t *testing.T) {
 	testenv.NoLeaks(t)
 	l := layer(t)
@@ -151,7 +150,7 @@ func TestDozingSupervisorSeesTheEnd(t *testing.T) {
 	}
 }
 
-// SIGTERM itself wakes and stops.
+// SIGTERM alone wakes the supervisor and stops the pod.
 func TestDozingSupervisorStopsOnSignal(t *testing.T) {
 	testenv.NoLeaks(t)
 	w, keeper := drowsy(t, newPlan(nil, []pod.Container{shell(layer(t), "a", "trap 'exit 3' TERM; while :; do sleep 0.01; done")}))
@@ -169,12 +168,12 @@ func TestDozingSupervisorStopsOnSignal(t *testing.T) {
 	}
 }
 
-// A container that has closed its outputs does not keep its supervisor awake.
+// A container that has closed its outputs does not keep its supervisor from hibernating.
 func TestSupervisorSleepsWithoutOutputs(t *testing.T) {
 	testenv.NoLeaks(t)
 	w, keeper := drowsy(t, newPlan(nil, []pod.Container{shell(layer(t), "a", "exec sleep 1000 >/dev/null 2>&1")}))
 	w.sound(keeper)
-	for deadline := time.Now().Add(patient); ; { // it may be on its way yet
+	for deadline := time.Now().Add(patient); ; { // it may still be on its way
 		before := switches(t, keeper)
 		idle(300 * time.Millisecond)
 		after := switches(t, keeper)
@@ -187,7 +186,7 @@ func TestSupervisorSleepsWithoutOutputs(t *testing.T) {
 	}
 }
 
-// switches is how often a process has waited for something.
+// switches returns how often a process has waited (voluntary context switches).
 func switches(t *testing.T, pid int) string {
 	t.Helper()
 	b, err := os.ReadFile(fmt.Sprintf("/proc/%d/status", pid))
@@ -199,7 +198,7 @@ func switches(t *testing.T, pid int) string {
 	return n
 }
 
-// Without what it has left the supervisor cannot go on: the pod ends, whole.
+// If its saved state is damaged the supervisor cannot recover: the whole pod ends.
 func TestDamagedSleepEndsThePod(t *testing.T) {
 	for name, damage := range map[string]func(string) error{
 		"gone":  os.Remove,
@@ -242,8 +241,7 @@ func TestDamagedSleepEndsThePod(t *testing.T) {
 	}
 }
 
-// Times that come while the supervisor sleeps are kept: the back-off of a container
-// and the pod's deadline.
+// Deadlines during hibernation are kept: the back-off of a container and the pod's deadline.
 func TestTimesAreKeptAsleep(t *testing.T) {
 	testenv.NoLeaks(t)
 	l := layer(t)
@@ -261,7 +259,7 @@ func TestTimesAreKeptAsleep(t *testing.T) {
 	}
 }
 
-// Somebody who says nothing, or does not listen, does not keep the pod from ending.
+// A client that sends nothing, or does not read, does not keep the pod from ending.
 func TestSilentClientsDoNotHoldThePod(t *testing.T) {
 	testenv.NoLeaks(t)
 	w, _ := drowsy(t, withFifos(t, newPlan(nil, []pod.Container{shell(layer(t), "a", obedient)}), "never"))
@@ -282,8 +280,8 @@ func TestSilentClientsDoNotHoldThePod(t *testing.T) {
 	w.final()
 }
 
-// Without the first process of its shared PID namespace a pod gets another sandbox, asleep
-// or awake, or has failed where its containers are never restarted, and says why.
+// When the first process of its shared PID namespace dies, a pod gets another sandbox, with the supervisor
+// running or hibernating. If its containers are never restarted the pod has failed, with the reason.
 func TestLostPauseEndsTheSandbox(t *testing.T) {
 	for _, after := range []string{"20ms", "0"} {
 		for _, policy := range []pod.RestartPolicy{pod.RestartAlways, pod.RestartNever} {
@@ -309,8 +307,8 @@ func TestLostPauseEndsTheSandbox(t *testing.T) {
 	}
 }
 
-// killPause kills the first process of the pod's shared PID namespace, when the supervisor
-// sleeps, if it is one that does.
+// killPause kills the first process of the pod's shared PID namespace; with dozes it waits first until the
+// supervisor hibernates.
 func (w wholePod) killPause(dozes bool) {
 	w.t.Helper()
 	supervisor, keeper := w.processes()
@@ -326,8 +324,8 @@ func (w wholePod) killPause(dozes bool) {
 	w.t.Fatal("the pod has no first process")
 }
 
-// A keeper that may open fewer descriptors than it has waits all the same, costs nothing
-// and hears what it waits for.
+// A pod init whose limit of descriptors is lower than the number it holds still waits without using
+// processor time, and receives its events.
 func TestKeeperWithFewDescriptors(t *testing.T) {
 	testenv.NoLeaks(t)
 	w, keeper := drowsy(t, newPlan(nil, []pod.Container{shell(layer(t), "a", "exec sleep 1000")}))
@@ -338,7 +336,7 @@ func TestKeeperWithFewDescriptors(t *testing.T) {
 	if err := unix.Prlimit(keeper, unix.RLIMIT_NOFILE, &unix.Rlimit{Cur: 2, Max: was.Max}, nil); err != nil {
 		t.Fatal(err)
 	}
-	if err := unix.Kill(keeper, unix.SIGCHLD); err != nil { // it looks anew
+	if err := unix.Kill(keeper, unix.SIGCHLD); err != nil { // it checks its descriptors again
 		t.Fatal(err)
 	}
 	before := ticks(t, keeper)
@@ -346,7 +344,7 @@ func TestKeeperWithFewDescriptors(t *testing.T) {
 	if spent := ticks(t, keeper) - before; spent > 10 {
 		t.Errorf("it has spent %d ticks of half a second", spent)
 	}
-	if err := unix.Prlimit(keeper, unix.RLIMIT_NOFILE, &was, nil); err != nil { // which its supervisor inherits
+	if err := unix.Prlimit(keeper, unix.RLIMIT_NOFILE, &was, nil); err != nil { // its supervisor inherits the limit
 		t.Fatal(err)
 	}
 	if code, out := w.ask("a", "echo", "heard"); code != 0 || out != "heard\n" {
@@ -354,7 +352,7 @@ func TestKeeperWithFewDescriptors(t *testing.T) {
 	}
 }
 
-// ticks are the hundredths of a second of a processor that a process has had.
+// ticks returns the processor time that a process has used, in hundredths of a second.
 func ticks(t *testing.T, pid int) (sum int) {
 	t.Helper()
 	b, err := os.ReadFile("/proc/" + strconv.Itoa(pid) + "/stat")
@@ -372,15 +370,15 @@ func ticks(t *testing.T, pid int) (sum int) {
 	return sum
 }
 
-// attributes is a shell script that prints what a process has from its parents.
+// attributes is a shell script that prints what a process inherits from its parents.
 const attributes = `exec 2>&1
 cat /proc/self/limits /proc/self/oom_score_adj
 grep -E '^(Sig(Blk|Ign|Cgt)|Cap|NoNewPrivs|Seccomp|Groups|Umask|Uid|Gid|CoreDumping|THP)' /proc/self/status
 umask; env; for fd in /proc/self/fd/* /proc/1/fd/*; do readlink $fd; done; tr '\0' '\n' </proc/1/environ; cat /proc/1/mountinfo | wc -l
 `
 
-// What a container or a command in it has does not depend on whether the supervisor
-// has dozed, nor on which signals the one who started the pod ignores.
+// The attributes of containers and commands do not depend on whether the supervisor has hibernated, nor on
+// which signals the process that started the pod ignores.
 func TestWokenSupervisorHandsOnNothing(t *testing.T) {
 	for _, shared := range []bool{false, true} {
 		t.Run(fmt.Sprintf("shared %v", shared), func(t *testing.T) {

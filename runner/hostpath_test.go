@@ -13,7 +13,7 @@ import (
 	"github.com/podrun/podrun/runner/sandbox"
 )
 
-// What the host has at a path is what a container has, of every type.
+// A container gets what the host has at a path, for every type of hostPath.
 func TestHostPathsOfEveryTypeInAContainer(t *testing.T) {
 	testenv.NoLeaks(t)
 	l := layer(t)
@@ -51,8 +51,8 @@ cat /v/file; echo more >/v/new; test -d /v/made && echo x >/v/made/x; stat -c %a
 	}
 }
 
-// A pod whose hostPath is not what its type says waits, and the event says why and what
-// would make it; it starts when the path is there.
+// A pod whose hostPath does not match its type waits, and the event has the reason and the remedy. It
+// starts when the path exists.
 func TestAPodWaitsForItsHostPath(t *testing.T) {
 	testenv.NoLeaks(t)
 	dir := filepath.Join(t.TempDir(), "later")
@@ -74,13 +74,13 @@ func TestAPodWaitsForItsHostPath(t *testing.T) {
 	p.running()
 }
 
-// What only a group of the user opens is refused where the pod's processes stay in the user's groups:
-// the event names the volume, the path and the cure.
+// A path to which only a supplementary group of the user gives access is refused where the pod's processes
+// stay in the user's groups. The event names the volume, the path and the remedy.
 func TestAHostPathThatOnlyAGroupOpens(t *testing.T) {
 	testenv.NoLeaks(t)
 	allowed := sandbox.SetgroupsAllowed
 	sandbox.SetgroupsAllowed = func() bool { return false }
-	t.Cleanup(func() { sandbox.SetgroupsAllowed = allowed }) // once the pod has ended
+	t.Cleanup(func() { sandbox.SetgroupsAllowed = allowed }) // after the pod has ended
 	dir := filepath.Join(t.TempDir(), "team")
 	if err := os.Mkdir(dir, 0o750); err != nil {
 		t.Fatal(err)
@@ -101,8 +101,8 @@ func TestAHostPathThatOnlyAGroupOpens(t *testing.T) {
 	p.running()
 }
 
-// The whole host as a volume is what the host has: nothing of what podrun has mounted for
-// the pod is in it, neither its processes' /proc nor another container's files and Secrets.
+// A volume with the host's whole root shows only the host's files: nothing that podrun has mounted for the
+// pod is in it, neither its processes' /proc nor another container's files and Secrets.
 func TestTheHostsRootHasNothingOfThePod(t *testing.T) {
 	testenv.NoLeaks(t)
 	l := layer(t)

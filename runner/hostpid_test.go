@@ -15,8 +15,8 @@ import (
 	"github.com/podrun/podrun/pod"
 )
 
-// hostPIDPod is a pod in the PID namespace of this test's, whose container leaves a daemon
-// behind that has another parent by then.
+// hostPIDPod returns a pod in this test's PID namespace, whose container leaves a daemon with another
+// parent behind.
 func hostPIDPod(t *testing.T, apart bool) wholePod {
 	t.Helper()
 	l := layer(t)
@@ -27,7 +27,7 @@ func hostPIDPod(t *testing.T, apart bool) wholePod {
 	return w
 }
 
-// daemon waits for that of the nth instance of the container to be there.
+// daemon waits for the daemon of the nth instance of the container and returns its pid.
 func (w wholePod) daemon(n int) (pid int) {
 	w.t.Helper()
 	for deadline := time.Now().Add(patient); ; {
@@ -41,15 +41,14 @@ func (w wholePod) daemon(n int) (pid int) {
 	}
 }
 
-// lives says whether a process is there that was not killed.
+// lives reports whether a process exists and is no zombie.
 func lives(pid int) bool {
 	st, ok := procfs.Lookup(pid)
 	return ok && st.State != 'Z'
 }
 
-// With hostPID a container sees the processes of whoever started the pod, and has nothing of
-// podrun's among its files; what it leaves behind goes with it, with the pod, and nowhere
-// when only a supervisor has gone.
+// With hostPID a container sees the processes of the user that started the pod, and none of podrun's files.
+// What it leaves behind is killed with the container or the pod, and stays when only a supervisor has died.
 func TestHostPID(t *testing.T) {
 	testenv.NoLeaks(t)
 	w := hostPIDPod(t, true)
@@ -92,8 +91,7 @@ func TestHostPID(t *testing.T) {
 	}
 }
 
-// When the keeper is killed, or the guard, nothing of the pod in the host's PID namespace is
-// left of that sandbox.
+// When pod init or the monitor is killed, no process of that sandbox is left in the host's PID namespace.
 func TestHostPIDKilled(t *testing.T) {
 	testenv.NoLeaks(t)
 	w := hostPIDPod(t, false)
@@ -106,7 +104,7 @@ func TestHostPIDKilled(t *testing.T) {
 	if lives(daemon) {
 		t.Error("what a container had left outlived the keeper")
 	}
-	// The guard's death ends the pod: nobody else would, should the keeper be killed, too.
+	// The monitor's death ends the pod: if pod init were killed too, no other process could.
 	_, keeper = w.processes()
 	st, ok := procfs.Lookup(keeper)
 	if !ok {
@@ -123,9 +121,9 @@ func TestHostPIDKilled(t *testing.T) {
 	}
 }
 
-// A supervisor may outlive its keeper for a moment; here its guard is held up, so that it is a
-// long one. What it sees then is not put on record: neither what ends with the sandbox nor
-// what fails for want of a keeper, of which a pod would never recover.
+// A supervisor may outlive its pod init for a moment; here the monitor is stopped to make that long. What
+// the supervisor observes then is not recorded: neither what ends with the sandbox nor what fails without
+// pod init, from which a pod would never recover.
 func TestSupervisorWithoutItsKeeper(t *testing.T) {
 	testenv.NoLeaks(t)
 	w := hostPIDPod(t, false)
@@ -138,7 +136,7 @@ func TestSupervisorWithoutItsKeeper(t *testing.T) {
 		}
 		return string(b)
 	}
-	conn := w.dial() // so that it does not doze
+	conn := w.dial() // keeps it from hibernating
 	defer conn.Close()
 	if err := unix.Kill(guard, unix.SIGSTOP); err != nil {
 		t.Fatal(err)

@@ -16,7 +16,7 @@ import (
 	"github.com/podrun/podrun/pod"
 )
 
-// serving is a plan whose pod says hello at the host's port 8080.
+// serving returns a Plan whose pod answers with a greeting at host port 8080.
 func serving(t *testing.T) *pod.Plan {
 	t.Helper()
 	testenv.LoopbackUp(t)
@@ -26,7 +26,7 @@ func serving(t *testing.T) *pod.Plan {
 	return plan
 }
 
-// get asks the port of the host, and gives the body of the answer.
+// get sends a request to the host port, and returns the body of the answer.
 func get(path string) (string, error) {
 	c, err := net.DialTimeout("tcp", "127.0.0.1:8080", time.Minute)
 	if err != nil {
@@ -46,7 +46,7 @@ func get(path string) (string, error) {
 	return body, err
 }
 
-// fetch asks, and is greeted.
+// fetch sends a request and checks the greeting.
 func fetch() error {
 	said, err := get("/")
 	if err == nil && said != "hello\n" {
@@ -55,7 +55,7 @@ func fetch() error {
 	return err
 }
 
-// served asks until there is an answer.
+// served repeats the request until there is an answer.
 func served(t *testing.T, within time.Duration) {
 	t.Helper()
 	var err error
@@ -67,8 +67,8 @@ func served(t *testing.T, within time.Duration) {
 	t.Fatal(err)
 }
 
-// A connection wakes a supervisor that dozes, which dozes again; the port is the pod's as
-// long as it lives.
+// A connection wakes a hibernating supervisor, which hibernates again. The port belongs to the pod as long
+// as the pod lives.
 func TestAPortWakes(t *testing.T) {
 	testenv.NoLeaks(t)
 	w, keeper := drowsy(t, serving(t))
@@ -108,8 +108,8 @@ func TestAPortWakes(t *testing.T) {
 	l.Close()
 }
 
-// Whenever its supervisor is killed, nobody is refused, and those who come next are
-// served within two seconds.
+// Whenever its supervisor is killed, no connection is refused, and later ones are served within two
+// seconds.
 func TestNoConnectionIsRefused(t *testing.T) {
 	testenv.NoLeaks(t)
 	w := startWhole(t, serving(t))
@@ -126,14 +126,14 @@ func TestNoConnectionIsRefused(t *testing.T) {
 					return
 				default:
 				}
-				// One that is under way is lost with the supervisor.
+				// An open connection is lost with the supervisor.
 				if err := fetch(); errors.Is(err, unix.ECONNREFUSED) {
 					t.Error(err)
 				}
 			}
 		})
 	}
-	for range 6 { // of those that die in a row the keeper holds later ones back
+	for range 6 { // after several deaths in a row pod init delays the next supervisor
 		begun := time.Now()
 		if err := unix.Kill(supervisor, unix.SIGKILL); err != nil {
 			t.Fatal(err)

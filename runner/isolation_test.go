@@ -18,9 +18,8 @@ import (
 	"github.com/podrun/podrun/pod"
 )
 
-// S23, S26: what a container sees of others and of podrun: nothing across pods, and in a
-// pod its siblings' processes only if they are shared; the supervisor and the keeper
-// never.
+// S23, S26: what a container sees of other containers and of podrun: nothing of other pods; in its pod the
+// processes of other containers only if they are shared; never the supervisor and pod init.
 func TestWhatContainersSeeOfOthers(t *testing.T) {
 	testenv.NoLeaks(t)
 	l := layer(t)
@@ -49,11 +48,11 @@ func TestWhatContainersSeeOfOthers(t *testing.T) {
 	}
 }
 
-// Keys of the user's session are not a container's, even of one with no filter.
+// A container has no access to the keys of the user's session, even without a seccomp filter.
 func TestKeysOfTheUserAreNotSeen(t *testing.T) {
 	testenv.NoLeaks(t)
 	const name = "podrun-test-key"
-	runtime.LockOSThread() // a session is a thread's, and its children's
+	runtime.LockOSThread() // a session keyring belongs to a thread and its children
 	defer runtime.UnlockOSThread()
 	if _, err := unix.KeyctlJoinSessionKeyring("podrun-test"); err != nil {
 		t.Fatal(err)
@@ -62,7 +61,7 @@ func TestKeysOfTheUserAreNotSeen(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	const ofItsSession = 0x3f000000 // everything, and for nobody else
+	const ofItsSession = 0x3f000000 // all rights for the possessor, none for others
 	if err := unix.KeyctlSetperm(key, ofItsSession); err != nil {
 		t.Fatal(err)
 	}
@@ -89,8 +88,8 @@ func junkDescriptors(t *testing.T) {
 	}
 }
 
-// CVE-2024-21626, CVE-2016-9962: nothing of the supervisor's open files reaches a
-// container, by inheritance or as its working directory.
+// CVE-2024-21626, CVE-2016-9962: none of the supervisor's open files reaches a container, by inheritance or
+// as its working directory.
 func TestNoDescriptorReachesAContainer(t *testing.T) {
 	testenv.NoLeaks(t)
 	junkDescriptors(t)
@@ -103,7 +102,7 @@ func TestNoDescriptorReachesAContainer(t *testing.T) {
 	for where, text := range map[string]string{"container": p.log("a"), "exec": inExec} {
 		for line := range strings.Lines(text) {
 			fd, target, _ := strings.Cut(strings.TrimSpace(line), " ")
-			// readlink's own view of the directory it lists is gone again.
+			// readlink's own descriptor of the directory it lists is closed again.
 			if fd != "0" && fd != "1" && fd != "2" && target != "" {
 				t.Errorf("%s has descriptor %s of %q", where, fd, target)
 			}
@@ -166,7 +165,7 @@ func caps(inherited, effective, bounding string) string {
 	return fmt.Sprintf("CapInh: %s CapPrm: %s CapEff: %s CapBnd: %s CapAmb: 0000000000000000 ", inherited, effective, effective, bounding)
 }
 
-// S20, S25: what a container must not be able to do.
+// S20, S25: operations that must fail in a container.
 func TestForbiddenThings(t *testing.T) {
 	testenv.NoLeaks(t)
 	l := layer(t)
@@ -200,8 +199,8 @@ func TestReadOnlyRoot(t *testing.T) {
 	}
 }
 
-// S37: a fork bomb ends at the pod's limit of processes, be it pids.max or, where
-// there is no cgroup, the limit of the pod's users; and the pod can still be stopped.
+// S37: the pod's process limit stops a fork bomb: pids.max or, without a cgroup, the limit of the pod's
+// user. The pod can still be stopped.
 func TestForkBombIsBounded(t *testing.T) {
 	testenv.NoLeaks(t)
 	l := layer(t)
@@ -217,7 +216,7 @@ func TestForkBombIsBounded(t *testing.T) {
 	}
 }
 
-// S14: an image's passwd and group may be anything.
+// S14: an image's passwd and group files may contain anything.
 func TestHostilePasswd(t *testing.T) {
 	var groups strings.Builder
 	for i := range 1<<16 + 1 {
@@ -268,7 +267,7 @@ func sparse(path string, size int64) error {
 	return f.Truncate(size)
 }
 
-// A crash starts no program of the host's, and leaves no file.
+// A crash starts no program of the host, and leaves no file.
 func TestCrashesLeaveNothing(t *testing.T) {
 	testenv.NoLeaks(t)
 	l := layer(t)
@@ -288,7 +287,7 @@ func TestCrashesLeaveNothing(t *testing.T) {
 	}
 }
 
-// Other limits of processes are those of who started the pod, as with containerd, though
+// The other process limits are those of the process that started the pod, as with containerd, although
 // podrun's own programs raise theirs.
 func TestLimitsOfWhoStartsThePod(t *testing.T) {
 	testenv.NoLeaks(t)
@@ -308,7 +307,7 @@ func TestLimitsOfWhoStartsThePod(t *testing.T) {
 	}
 }
 
-// The pod warns of what an ephemeral container does not get.
+// The pod has a warning about what an ephemeral container does not get.
 func TestAnEphemeralContainerIsWarnedOf(t *testing.T) {
 	testenv.NoLeaks(t)
 	l := layer(t)
@@ -327,10 +326,10 @@ func TestAnEphemeralContainerIsWarnedOf(t *testing.T) {
 	}
 }
 
-// caller is the first argument of a stage of the tests'.
+// caller is the first argument of a re-exec entry point of the tests.
 const caller = "_call"
 
-// calls is that stage: it tries system calls, and prints what came of each.
+// calls is that entry point: it tries system calls, and prints each result.
 func calls([]string) int {
 	name := append([]byte("x"), 0)
 	p := uintptr(unsafe.Pointer(&name[0]))
@@ -362,8 +361,8 @@ func calls([]string) int {
 	return 0
 }
 
-// System calls with which containers were left are refused, and one that nobody knows is
-// answered as by a kernel that does not have it: programs have another way then.
+// System calls that were used to escape from containers are refused. Unknown ones fail as in a kernel
+// without them (ENOSYS), so that programs use a fallback.
 func TestRefusedSystemCalls(t *testing.T) {
 	testenv.NoLeaks(t)
 	program, err := os.ReadFile("/proc/self/exe")

@@ -20,8 +20,8 @@ import (
 	"github.com/podrun/podrun/runner/sandbox"
 )
 
-// On a host with a delegated cgroup the limits are the kernel's: in the pod's cgroup,
-// in its containers', after the supervisor has dozed and after a restart.
+// On a host with a delegated cgroup the kernel enforces the limits: in the cgroups of the pod and its
+// containers, after hibernation and after a restart.
 func TestLimitsOnARealHost(t *testing.T) {
 	testenv.NeedVM(t, func() error {
 		_, err := cgroups.Delegated()
@@ -80,8 +80,8 @@ func TestLimitsOnARealHost(t *testing.T) {
 	}
 }
 
-// A container has its OOM score on every start, not what the process that starts it
-// happens to have by then (crun#1357: from the second start on it was the monitor's).
+// A container has its own OOM score on every start, not that of the process that starts it (crun#1357: from
+// the second start on it was the monitor's).
 func TestOOMScoreOnEveryStart(t *testing.T) {
 	testenv.NoLeaks(t)
 	a := shell(layer(t), "a", "cat /proc/self/oom_score_adj; sh -c 'cat /proc/self/oom_score_adj'")
@@ -121,7 +121,7 @@ func TestOOMScoreOnEveryStart(t *testing.T) {
 		for name, want := range map[string]int{"a": max(937, own), "b": own} {
 			e.Do(lifecycle.Action{Kind: lifecycle.StartContainer, Container: name, Attempt: attempt})
 			await(lifecycle.Exited)
-			e.Record(&lifecycle.Observed{}) // the end is known: it can be reaped
+			e.Record(&lifecycle.Observed{}) // the exit is recorded: the process can be reaped
 			lines := parse(t, place.LogFile(name, attempt))
 			if len(lines) != 2 {
 				t.Fatalf("start %d of %s wrote %v", attempt+1, name, lines)
@@ -153,7 +153,7 @@ func TestMeter(t *testing.T) {
 	for path, n := range map[string]int{
 		filepath.Join(place.VolumesDir(), "v", "d", "f"):             2 * mi,
 		filepath.Join(place.RootfsDir(), "a-3", "upper", "f"):        2 * mi,
-		filepath.Join(place.RootfsDir(), "a-3", "merged", "image"):   9 * mi, // is not the container's doing
+		filepath.Join(place.RootfsDir(), "a-3", "merged", "image"):   9 * mi, // not written by the container
 		filepath.Join(place.RootfsDir(), "a-2", "upper", "leftover"): 9 * mi,
 		place.LogFile("a", 2): mi,
 		place.LogFile("a", 3): mi,
@@ -194,7 +194,7 @@ func TestMeter(t *testing.T) {
 	}
 }
 
-// A pod whose volume has grown over its limit has failed, and says why.
+// A pod whose volume exceeds its limit has failed, with the reason.
 func TestEviction(t *testing.T) {
 	testenv.NoLeaks(t)
 	l := layer(t)
@@ -228,7 +228,7 @@ func TestEviction(t *testing.T) {
 	}
 }
 
-// A supervisor that dozes wakes to measure, and no event is lost by its sleep.
+// A hibernating supervisor wakes up to measure, and hibernation loses no event.
 func TestDozingSupervisorEvicts(t *testing.T) {
 	testenv.NoLeaks(t)
 	a := shell(layer(t), "a", "read x < /v/fifo; head -c 2000000 /dev/zero > /v/f; exec sleep 1000")
@@ -267,8 +267,8 @@ func TestDozingSupervisorEvicts(t *testing.T) {
 	}
 }
 
-// Each of the kubelet's safe sysctls holds in the pod, in all its containers, and nowhere
-// else (pkg/kubelet/sysctl/safe_sysctls.go).
+// Each of the kubelet's safe sysctls holds in the pod, in all its containers, and nowhere else
+// (pkg/kubelet/sysctl/safe_sysctls.go).
 func TestSafeSysctls(t *testing.T) {
 	testenv.NoLeaks(t)
 	l := layer(t)
@@ -297,7 +297,7 @@ func TestSafeSysctls(t *testing.T) {
 	}
 	w := startWhole(t, plan)
 	other := startWhole(t, withName(newPlan(nil, []pod.Container{shell(l, "c", "exec sleep 1000")}), "q"))
-	for _, w := range []wholePod{w, other} { // who cleans up waits for all processes
+	for _, w := range []wholePod{w, other} { // the cleanup waits for all processes
 		defer w.removeBeside()
 		w.until(running)
 	}
@@ -318,7 +318,7 @@ func TestSafeSysctls(t *testing.T) {
 	}
 }
 
-// A container that is not root, and has no capability, listens on port 80 and pings.
+// A container that is not root, and has no capability, can listen on port 80 and ping.
 func TestLowPortsAndPingNeedNoRights(t *testing.T) {
 	testenv.NoLeaks(t)
 	l := layer(t)

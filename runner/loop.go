@@ -9,55 +9,54 @@ import (
 	"github.com/podrun/podrun/pod"
 )
 
-// executor carries actions out. What comes of them arrives as events.
+// executor carries out actions. Their results arrive as events.
 type executor interface {
-	Record(*lifecycle.Observed) // what is known now, before what is done next
+	Record(*lifecycle.Observed) // saves what is observed, before the next actions
 	Do(lifecycle.Action)        // must not block
 	Events() <-chan lifecycle.Event
 }
 
-// loop drives one pod to its end.
+// loop runs one pod to its end.
 type loop struct {
 	plan     *pod.Plan
 	executor executor
 	now      func() lifecycle.Now
-	publish  func(*pod.Status)   // called with every status that differs from the last
-	record   func(*pod.EventLog) // if there is one: called with every event log that differs from the last
+	publish  func(*pod.Status)   // called with every status that differs from the last one
+	record   func(*pod.EventLog) // optional; called with every event log that differs from the last one
 	observed lifecycle.Observed
 	last     *pod.Status
-	events   int64 // of the log that was recorded last
+	events   int64 // number of the last recorded log
 
-	dirty      bool // something has happened since what is known was put on record
-	probed     bool // probes have been asked since, or have answered as before: that alone is not worth it
-	onlyProbes bool // in this round that was all
+	dirty      bool // something has happened since the last Record
+	probed     bool // only probes ran since, with equal results: not worth a Record
+	onlyProbes bool // in this round only probes were started or gave the same result
 
-	// idle, if there is one, is called when nothing has happened for quiet(), with
-	// the time of the next decision (CLOCK_BOOTTIME; 0: none).
+	// idle is optional. It is called when nothing has happened for quiet(), with the time of the next
+	// decision (CLOCK_BOOTTIME; 0: none).
 	idle  func(observed *lifecycle.Observed, wake time.Duration)
 	quiet func() time.Duration
 
-	// prepare, if there is one, is called with what is likely to be started next.
+	// prepare is optional. It is called with the Start actions that are likely next.
 	prepare func([]lifecycle.Action)
 
-	// replan, if there is one, gives the plan that is another now.
+	// replan is optional. It returns the new Plan after a Replanned event.
 	replan func() *pod.Plan
 
-	// alive is called whenever beat asks for a sign of life.
+	// ping is called whenever heartbeat asks for a sign of life.
 	heartbeat <-chan struct{}
 	ping      func()
 
-	statusChanged <-chan struct{} // what publish adds to the status has changed
+	statusChanged <-chan struct{} // a part of the status that publish adds has changed
 }
 
-// run decides, acts and waits until nothing is left to do, and returns the final
-// status.
+// run decides, acts and waits until nothing is left to do. It returns the final status.
 func (l *loop) run() *pod.Status {
 	for {
 		now := l.now()
 		d := lifecycle.Decide(l.plan, &l.observed, now)
 		for _, a := range d.Actions {
-			// The intent is folded before the act: otherwise the next round would
-			// decide the same start again.
+			// The intent is applied before the action: otherwise the next round would decide the same start
+			// again.
 			l.apply(lifecycle.Event{At: now, Kind: lifecycle.Issued, Action: &a})
 		}
 		news := l.last == nil || l.dirty || !l.onlyProbes || d.Done
@@ -80,8 +79,9 @@ func (l *loop) run() *pod.Status {
 	}
 }
 
-// publishChanges tells of what has happened, news or only events, after others had their turn: what is
-// to be done comes first. Who sees the status finds what led to it.
+// publishChanges publishes the status (if news) or only the events, after other goroutines have had a
+// chance to run: actions come first. Events are written before the status, so that a reader of the status
+// finds the events that led to it.
 func (l *loop) publishChanges(news bool, now lifecycle.Now) {
 	seq := l.observed.Events.Seq
 	noted := l.record != nil && seq != l.events
@@ -98,7 +98,8 @@ func (l *loop) publishChanges(news bool, now lifecycle.Now) {
 	}
 }
 
-// prepareNext has prepared what follows, and says when to look again; wake is when to decide.
+// prepareNext calls prepare with the next starts and returns when to look again; wake is the time of the
+// next decision.
 func (l *loop) prepareNext(wake time.Duration, now lifecycle.Now) time.Duration {
 	if l.prepare == nil {
 		return wake
@@ -111,7 +112,7 @@ func (l *loop) prepareNext(wake time.Duration, now lifecycle.Now) time.Duration 
 	return wake
 }
 
-// wait folds the events there are, or returns at the time wake.
+// wait applies the pending events, or returns at the time wake.
 func (l *loop) wait(wake, now time.Duration) {
 	var timer <-chan time.Time
 	if wake > 0 {
@@ -139,7 +140,7 @@ func (l *loop) wait(wake, now time.Duration) {
 			return
 		case <-quiet:
 			if l.probed {
-				l.saveObserved() // its successor goes on to count
+				l.saveObserved() // the next supervisor continues the counts
 			}
 			l.idle(&l.observed, wake)
 			return
@@ -171,13 +172,13 @@ func (l *loop) apply(e lifecycle.Event) {
 	}
 }
 
-// saveObserved has what is known put on record.
+// saveObserved records what is observed.
 func (l *loop) saveObserved() {
 	l.executor.Record(&l.observed)
 	l.dirty, l.probed = false, false
 }
 
-// publishStatus publishes the status if it is another.
+// publishStatus publishes the status if it has changed.
 func (l *loop) publishStatus(now lifecycle.Now) {
 	if st := lifecycle.Status(l.plan, &l.observed, now); l.last == nil || !reflect.DeepEqual(*l.last, st) {
 		l.last = &st

@@ -13,8 +13,7 @@ import (
 	"github.com/podrun/podrun/pod"
 )
 
-// fakeKernel answers every action at once, and lets each container run for as
-// long as its behaviour says.
+// fakeKernel answers every action at once, and lets each container run as its behaviour defines.
 type fakeKernel struct {
 	began  time.Time
 	events chan lifecycle.Event
@@ -23,12 +22,12 @@ type fakeKernel struct {
 	cancel map[string]chan int
 }
 
-// behaviour of a container: it ends by itself with code after the time for, or
-// never (for == 0), in which case stop ends it.
+// behaviour of a container: it exits with code after the time for. With for == 0 it runs until it is
+// stopped.
 type behaviour struct {
 	after time.Duration
 	code  int
-	fails string // a start that never succeeds
+	fails string // error of a start that never succeeds
 	deaf  bool   // the stop signal does not end it
 }
 
@@ -37,7 +36,7 @@ func newFakeKernel(behave map[string]behaviour) *fakeKernel {
 }
 
 func (k *fakeKernel) now() lifecycle.Now {
-	// A board's clock: 1970 by the wall, three seconds since boot.
+	// A board's clock: 1970 by the wall clock, three seconds since boot.
 	since := time.Since(k.began)
 	return lifecycle.Now{Boot: 3*time.Second + since, Wall: time.Unix(0, 0).UTC().Add(since)}
 }
@@ -162,8 +161,8 @@ func TestLoopStopsGracefullyAndKillsTheDeaf(t *testing.T) {
 	})
 }
 
-// An hour of crash loop restarts at 0, 10, 20, 40, 80, 160 and then every 300 s,
-// and writes a status only when something has changed.
+// In an hour of crash loop the loop restarts at 0, 10, 20, 40, 80, 160 and then every 300 s, and publishes
+// a status only when something has changed.
 func TestLoopCrashLoopForAnHour(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		k := newFakeKernel(map[string]behaviour{"a": {after: time.Millisecond, code: 1}})
@@ -208,8 +207,8 @@ func (k lostSandbox) Do(a lifecycle.Action) {
 	k.emit(lifecycle.Event{Kind: lifecycle.SandboxLost, Message: "no overlay here"})
 }
 
-// Who goes on with a pod says at once how it is, even where it begins with a probe and nothing
-// else happens: who asks it for something waits for that.
+// A loop that recovers a pod publishes a status at once, even if it only starts a probe and nothing else
+// happens: clients wait for a status.
 func TestLoopThatGoesOnSaysHowItIs(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		k := newFakeKernel(map[string]behaviour{"a": {after: time.Minute}})
@@ -250,8 +249,8 @@ func TestLoopThatGoesOnSaysHowItIs(t *testing.T) {
 	})
 }
 
-// What is known is on record before what follows is done; that is done, and what may come next
-// is prepared, before anybody is told.
+// Observations are recorded before the next actions. Actions and preparations run before anything is
+// published.
 func TestLoopActsBeforeItTells(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		k := &orderedKernel{fakeKernel: newFakeKernel(map[string]behaviour{"a": {after: time.Second}})}
@@ -271,7 +270,7 @@ func TestLoopActsBeforeItTells(t *testing.T) {
 	})
 }
 
-// orderedKernel notes in which order it is used.
+// orderedKernel records the order in which it is called.
 type orderedKernel struct {
 	*fakeKernel
 	order []string
@@ -284,8 +283,8 @@ func (k *orderedKernel) Do(a lifecycle.Action) {
 	k.fakeKernel.Do(a)
 }
 
-// A sign of life comes from the loop, and asking for one does not count as something
-// that happens: the supervisor may still doze.
+// The loop gives the signs of life, and a request for one does not count as activity: the supervisor may
+// still hibernate.
 func TestLoopProvesThatItLives(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		beat, alive, idle := make(chan struct{}), make(chan struct{}, 1), make(chan struct{}, 1)
@@ -309,7 +308,7 @@ func TestLoopProvesThatItLives(t *testing.T) {
 	})
 }
 
-// silentKernel is one in which nothing happens.
+// silentKernel is a kernel in which nothing happens.
 type silentKernel struct{ events chan lifecycle.Event }
 
 func (silentKernel) Record(*lifecycle.Observed) {}
@@ -318,7 +317,7 @@ func (silentKernel) Do(lifecycle.Action) {}
 
 func (k silentKernel) Events() <-chan lifecycle.Event { return k.events }
 
-// recorder is a kernel that counts how often it is told what is known.
+// recorder is a kernel that counts the calls of Record.
 type recorder struct {
 	*fakeKernel
 	records, probes int
@@ -335,8 +334,8 @@ func (r *recorder) Do(a lifecycle.Action) {
 	r.emit(lifecycle.Event{Kind: lifecycle.Probed, Container: a.Container, Attempt: a.Attempt, Probe: a.Probe, Outcome: lifecycle.Success})
 }
 
-// That probes were asked and have answered as before is not put on record: however long
-// they go on, nothing is written.
+// Probes that give the same result as before are not recorded: nothing is written as long as results do not
+// change.
 func TestProbesThatTellNothingNewAreNotPutOnRecord(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		short, probes := recorded(time.Minute)
@@ -347,7 +346,8 @@ func TestProbesThatTellNothingNewAreNotPutOnRecord(t *testing.T) {
 	})
 }
 
-// recorded runs 20 containers, which are probed every second, for a time.
+// recorded runs 20 containers, which are probed every second, for the time d, and returns the numbers of
+// records and probes.
 func recorded(d time.Duration) (records, probes int) {
 	names, behave := []string{}, map[string]behaviour{}
 	for i := range 20 {

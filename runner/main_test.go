@@ -20,8 +20,8 @@ import (
 	"github.com/podrun/podrun/volumes"
 )
 
-// The engine runs in the tests' own process: no goroutine of libcontainer's that
-// enters a container's namespaces may take the main thread.
+// The engine runs in the tests' own process: no goroutine of libcontainer that enters a container's
+// namespaces may run on the main thread.
 func init() { runtime.LockOSThread() }
 
 // The test binary is its own supervisor and its own container init.
@@ -37,7 +37,7 @@ func TestMain(m *testing.M) {
 	reexec.Main(stages)
 	testenv.Main(m, func() error {
 		testTrampoline()
-		// The cgroup and the path library keep a handle from their first use on.
+		// The cgroup and the path library keep a descriptor from their first use on.
 		if f, err := cgroups.OpenFile("/sys/fs/cgroup", "cgroup.procs", os.O_RDONLY); err == nil {
 			f.Close()
 		}
@@ -46,7 +46,7 @@ func TestMain(m *testing.M) {
 	})
 }
 
-// testTrampoline is the program that a release carries.
+// testTrampoline returns the program that a release embeds.
 var testTrampoline = sync.OnceValue(func() *trampoline.Program {
 	b, err := testProgram("trampoline", "../scripts/trampoline")
 	if err != nil {
@@ -59,8 +59,8 @@ var testTrampoline = sync.OnceValue(func() *trampoline.Program {
 	return p
 })
 
-// testProgram is a program that tests run: one that was built for a machine without a
-// compiler, in testdata, or what a command makes that is given a file's name.
+// testProgram returns a program that tests run: one that was built in testdata for a machine without a
+// compiler, or the output of a build command, to which a file name is appended.
 func testProgram(name string, build ...string) ([]byte, error) {
 	if b, err := os.ReadFile(filepath.Join("testdata", name)); err == nil {
 		return b, nil

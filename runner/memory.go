@@ -11,30 +11,29 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// maxProcs is how many threads run Go in a supervisor. It has little to compute, but with one
-// alone whatever waits in a system call, as containers are made and networks connected,
-// keeps all the rest waiting until the runtime notices, which takes up to 10 ms.
-// libcontainer's processes do with the one of their environment.
+// maxProcs is the number of threads that run Go code in a supervisor. It computes little. With only one,
+// each blocking system call (while containers are made and networks connected) stops all other goroutines
+// until the runtime notices, which takes up to 10 ms. libcontainer's processes run with the GOMAXPROCS=1 of
+// their environment.
 const maxProcs = 4
 
-// gcPercent is how much of what is in use may be free, in percent, before it is collected:
-// little is in use. Until a pod is started that would be at every megabyte, and a fifth of
-// the supervisor's processor time.
+// gcPercent is GOGC, the heap growth between two collections, in percent: the live heap is small. While a
+// pod is being started this would mean a collection at every megabyte and a fifth of the supervisor's
+// processor time, so a larger value is used until then.
 const (
 	gcPercent        = 50
 	gcPercentAtStart = 400
 )
 
-// idleAfter is how long nothing must have changed in the pod for the supervisor to
-// shrink, unless it has not for the longest time: there is always something that changes in
-// some pods.
+// idleAfter is the time without changes after which the supervisor shrinks. It also shrinks at the longest
+// interval, because in some pods something always changes.
 const (
 	idleAfter = 250 * time.Millisecond
 	idleLate  = 30 * time.Second
 )
 
-// shrinkWhenIdle shrinks when a time has passed in which touched has not been called, and
-// now and then while it is called.
+// shrinkWhenIdle calls shrink when touched has not been called for idleAfter, and at the longest interval
+// while it is being called.
 func shrinkWhenIdle() (touched func()) {
 	var mu sync.Mutex
 	last := time.Now()
@@ -52,33 +51,32 @@ func shrinkWhenIdle() (touched func()) {
 	}
 }
 
-// ownProgram is what is mapped of the supervisor's own.
+// ownProgram describes the mappings of the supervisor's own program.
 type ownProgram struct {
 	once  sync.Once
 	clean []mapping
 }
 
-// shrink gives back what the start of a pod has used and a steady pod does not:
-// free heap, and leave for more garbage; and the supervisor's own program, which stays in
-// the page cache, where the kernel may drop it, and is mapped again piece by piece as it is
-// needed.
+// shrink releases memory that the start of a pod needs and a steady pod does not: free heap and the larger
+// GC percentage, and the pages of the supervisor's own program. Those stay in the page cache, where the
+// kernel may drop them, and are mapped again piece by piece when they are used.
 func (p *ownProgram) shrink() {
 	debug.SetGCPercent(gcPercent)
 	debug.FreeOSMemory()
 	p.once.Do(p.find)
 	for _, m := range p.clean {
-		// An error means that the pages stay: nothing is lost.
+		// On an error the pages stay mapped, which is harmless.
 		unix.Syscall(unix.SYS_MADVISE, m.start, m.end-m.start, unix.MADV_DONTNEED)
 	}
 }
 
-// grain is how much of the program is mapped at least when a page of it is needed.
+// grain is the size of a piece of the program: the least that is mapped when one of its pages is used.
 const grain = 32 << 10
 
-// find finds the program's mappings and cuts them into grains. The kernel maps the
-// surroundings of a page that is needed, up to 64 KiB or the whole of what it has read at
-// once, but never beyond a mapping; neighbours that differ in nothing become one again, so
-// every other is left out of core dumps, where programs are not anyhow.
+// find finds the program's mappings and splits them into grains. On a page fault the kernel maps the
+// surroundings of the page, up to 64 KiB or the whole readahead, but never beyond a mapping. The kernel
+// merges adjacent mappings with equal flags, so every second one gets MADV_DONTDUMP; core dumps contain no
+// program text anyway.
 func (p *ownProgram) find() {
 	exe, err := os.Readlink("/proc/self/exe")
 	if err != nil {
@@ -101,9 +99,8 @@ func (p *ownProgram) find() {
 
 type mapping struct{ start, end uintptr }
 
-// cleanMappings finds the read-only mappings of a program in the text of
-// /proc/self/smaps. One that has pages of its own (relocated, then protected) is
-// left out: they are not in the file.
+// cleanMappings returns the read-only mappings of a program from the text of /proc/self/smaps. Mappings
+// with private pages (relocated, then protected) are left out: the file does not contain those pages.
 func cleanMappings(smaps, exe string) (clean []mapping) {
 	var current mapping
 	for line := range strings.Lines(smaps) {

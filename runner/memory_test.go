@@ -39,8 +39,7 @@ func TestCleanMappings(t *testing.T) {
 	}
 }
 
-// The program goes on after its pages have been given back, and no piece of it is mapped
-// of more than a grain.
+// The program continues after its pages were released, and no mapping of it is larger than a grain.
 func TestShrink(t *testing.T) {
 	var own ownProgram
 	own.shrink()
@@ -65,8 +64,8 @@ func TestShrink(t *testing.T) {
 	TestCleanMappings(t)
 }
 
-// A supervisor has no thread for each container that it waits for, nor a buffer of its own
-// for each: fifty do not cost it much more than one.
+// A supervisor needs neither a thread nor a buffer for each container that it waits for: fifty cost little
+// more than one.
 func TestManyContainersCostLittle(t *testing.T) {
 	testenv.NoLeaks(t)
 	t.Setenv("PODRUN_HIBERNATE_AFTER", "0")
@@ -91,7 +90,7 @@ func TestManyContainersCostLittle(t *testing.T) {
 	t.Errorf("%d containers cost %d kB and %d threads", many, found["RssAnon"], found["Threads"])
 }
 
-// statusOfProcess are the numbers of /proc/PID/status.
+// statusOfProcess returns the numbers in /proc/PID/status.
 func statusOfProcess(t *testing.T, pid int) map[string]int {
 	t.Helper()
 	b, err := os.ReadFile(fmt.Sprintf("/proc/%d/status", pid))

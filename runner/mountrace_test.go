@@ -19,8 +19,8 @@ import (
 	"github.com/podrun/podrun/runner/sandbox"
 )
 
-// raceRounds is how often a race is run, each with a container, if scripts/torture does not
-// ask for more.
+// raceRounds returns how often a race is run, each time with a container: usual times the factor of
+// scripts/torture.
 func raceRounds(usual int) int {
 	n, err := strconv.Atoi(os.Getenv("PODRUN_RACES"))
 	if err != nil {
@@ -29,12 +29,12 @@ func raceRounds(usual int) int {
 	return n
 }
 
-// race makes containers in a pod that runs, one after the other, while somebody disturbs.
+// race makes containers in a running pod, one after the other, while another goroutine interferes.
 type race struct {
 	p       *testPod
 	box     *sandbox.Sandbox
 	attempt int
-	made    map[string]int // by name, how often
+	made    map[string]int // number of containers made, by name
 }
 
 func newRace(p *testPod) *race {
@@ -43,8 +43,8 @@ func newRace(p *testPod) *race {
 	return &race{p: p, box: p.engine.sandbox, made: map[string]int{}}
 }
 
-// run makes a container, waits for its end, removes it, and returns what it has written: ""
-// if it could not be made.
+// run makes a container, waits for its exit, removes it, and returns its output: "" if it could not be
+// made.
 func (r *race) run(c *pod.Container) string {
 	r.p.t.Helper()
 	r.attempt++
@@ -66,9 +66,9 @@ func (r *race) run(c *pod.Container) string {
 	return said.String()
 }
 
-// exchange swaps pairs of names, as a sibling that shares the volume, until it is told to
-// stop: now as fast as it can, so that no moment is without, and now with pauses, in which
-// whoever looks a name up again and again comes to an end.
+// exchange swaps pairs of names until stop is called, as a sibling that shares the volume could. It
+// alternates between full speed, so that no moment is missed, and phases with pauses, in which a process
+// that resolves a name repeatedly can finish.
 func exchange(pairs [][2]string) (stop func()) {
 	var enough atomic.Bool
 	done := make(chan struct{})
@@ -78,16 +78,16 @@ func exchange(pairs [][2]string) (stop func()) {
 			pair := pairs[i%len(pairs)]
 			unix.Renameat2(unix.AT_FDCWD, pair[0], unix.AT_FDCWD, pair[1], unix.RENAME_EXCHANGE)
 			if i&1024 != 0 {
-				_ = unix.Nanosleep(&unix.Timespec{Nsec: 10_000}, nil) // whether it was cut short is all the same
+				_ = unix.Nanosleep(&unix.Timespec{Nsec: 10_000}, nil) // an interrupted sleep is fine
 			}
 		}
 	}()
 	return func() { enough.Store(true); <-done }
 }
 
-// A sibling swaps a directory of a shared volume for a link to the root while a container
-// mounts on it, again and again (CVE-2021-30465): every mount is in the container's
-// own root or the volume, or the container is not made.
+// A sibling repeatedly swaps a directory of a shared volume for a link to the root while a container mounts
+// on it (CVE-2021-30465): every mount ends up in the container's own root or the volume, or the container
+// is not made.
 func TestMountPathRaces(t *testing.T) {
 	testenv.NoLeaks(t)
 	l := layer(t)
@@ -133,12 +133,12 @@ func TestMountPathRaces(t *testing.T) {
 	}
 }
 
-// hostileVictims are containers of which podrun's own mounts lead through the directory d of
-// a volume, by links of their images or by their paths.
+// hostileVictims returns containers in which podrun's own mounts lead through the directory d of a volume,
+// by links of their images or by their paths.
 func hostileVictims(t *testing.T, l string) []pod.Container {
 	t.Helper()
-	// What is mounted in /proc, whether a sysfs can be written to, wherever it is, and what
-	// of the host is to be seen where something of a volume was mounted.
+	// It prints what is mounted in /proc, writable sysfs mounts anywhere, and what is visible of the host
+	// where something of a volume was mounted.
 	const script = `awk '$5 ~ /^\/proc/ {print $4, $5, $6} / sysfs / && $6 !~ /^ro,/ {print "sysfs", $5, $6}' /proc/self/mountinfo
 for d in . /sub /expr /dev /etc /proc /shared/d/m; do test -e $d/canary && echo "canary in $d"; done
 for d in /sub /expr /shared/d/m; do test -e $d/self/status && echo "procfs in $d"; done; true`
@@ -189,8 +189,8 @@ for d in /sub /expr /shared/d/m; do test -e $d/self/status && echo "procfs in $d
 	}
 }
 
-// hostileVolume makes of a shared volume what a sibling would, and says which links out of
-// it to try.
+// hostileVolume fills a shared volume as a sibling could, and returns the links out of it that are to be
+// tried.
 func hostileVolume(t *testing.T, shared, outside string) (links []string) {
 	t.Helper()
 	for _, name := range []string{"d/part/f", "d/m/f", "d/pts/f", "d/hosts", "d/self/attr/current", "d/sys/kernel/core_pattern", "f", "null", "console"} {
@@ -206,8 +206,7 @@ func hostileVolume(t *testing.T, shared, outside string) (links []string) {
 	return []string{outside, up + outside[1:], "/proc", up + "proc", "/proc/self/root" + outside, "/proc/1/cwd"}
 }
 
-// hostilePairs makes links beside a directory and files of the volume, and says what is to
-// be exchanged for what.
+// hostilePairs makes links beside a directory and files of the volume, and returns the pairs to swap.
 func hostilePairs(t *testing.T, shared, link string) (pairs [][2]string) {
 	t.Helper()
 	for name, target := range map[string]string{"d": link, "f": link + "/canary", "null": "/proc/sys/kernel/core_pattern", "console": link + "/1"} {
@@ -223,12 +222,11 @@ func hostilePairs(t *testing.T, shared, link string) (pairs [][2]string) {
 	return pairs
 }
 
-// A sibling exchanges directories and files of a shared volume for links that lead out of
-// it, while containers are made in which podrun's own mounts lead through the volume: its
-// /dev, /proc, /sys, the files in /etc, the termination message, configMaps, parts of
-// volumes (CVE-2019-19921, CVE-2023-27561, CVE-2025-31133, CVE-2025-52565, CVE-2025-52881).
-// Every container that is made has the /proc of one that nobody disturbs and sees nothing
-// of the host, on which nothing is made, changed or mounted.
+// A sibling swaps directories and files of a shared volume for links that lead out of it, while containers
+// are made in which podrun's own mounts lead through the volume: its /dev, /proc, /sys, the files in /etc,
+// the termination message, configMaps, parts of volumes (CVE-2019-19921, CVE-2023-27561, CVE-2025-31133,
+// CVE-2025-52565, CVE-2025-52881). Every container that is made has the same /proc as without interference
+// and sees nothing of the host, on which nothing is created, changed or mounted.
 func TestOwnMountPathRaces(t *testing.T) {
 	testenv.NoLeaks(t)
 	l, dir := layer(t), t.TempDir()
@@ -254,7 +252,7 @@ func TestOwnMountPathRaces(t *testing.T) {
 	}
 	shared := filepath.Join(p.place.VolumesDir(), "shared")
 	links := hostileVolume(t, shared, dir)
-	rounds, round := raceRounds(len(links)*len(victims)), 0 // usually each link for each victim
+	rounds, round := raceRounds(len(links)*len(victims)), 0 // by default each link for each victim
 	for n, link := range links {
 		pairs := hostilePairs(t, shared, link)
 		stop := exchange(pairs)
@@ -265,7 +263,7 @@ func TestOwnMountPathRaces(t *testing.T) {
 			}
 		}
 		stop()
-		for _, pair := range pairs { // links have their first names again
+		for _, pair := range pairs { // links have their original names again
 			if fi, err := os.Lstat(pair[0]); err != nil || fi.Mode().Type() != fs.ModeSymlink {
 				continue
 			}
@@ -278,7 +276,7 @@ func TestOwnMountPathRaces(t *testing.T) {
 	if after := hostSeen(t, dir); after != before {
 		t.Errorf("the host had\n%s\nand has\n%s", before, after)
 	}
-	if len(r.made) < 3 { // plain is one
+	if len(r.made) < 3 { // plain is one of them
 		t.Errorf("only these were ever made, and how often: %v", r.made)
 	}
 }
@@ -294,7 +292,7 @@ func writeBelow(t *testing.T, dir, name, text string) {
 	}
 }
 
-// hostSeen says what a directory has, and how many mounts there are.
+// hostSeen returns the content of a directory, and the number of mounts.
 func hostSeen(t *testing.T, dir string) string {
 	t.Helper()
 	mounts, err := os.ReadFile("/proc/self/mountinfo")
@@ -306,7 +304,7 @@ func hostSeen(t *testing.T, dir string) string {
 		if err != nil {
 			return err
 		}
-		b, _ := os.ReadFile(path) // of a directory nothing
+		b, _ := os.ReadFile(path) // empty for a directory
 		said += fmt.Sprintf("%s %v %q\n", path, d.Type(), b)
 		return nil
 	})

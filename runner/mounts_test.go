@@ -16,7 +16,7 @@ import (
 	"github.com/podrun/podrun/runner/sandbox"
 )
 
-// withVolume is a container that has a volume of the name v on /v.
+// withVolume adds a volume of the name v at /v to a container.
 func withVolume(c pod.Container, m pod.Mount) pod.Container {
 	m.Volume, m.Path = "v", "/v"
 	c.Mounts = append(c.Mounts, m)
@@ -44,12 +44,12 @@ func TestSubPaths(t *testing.T) {
 	}
 	allowed := sandbox.SetgroupsAllowed
 	sandbox.SetgroupsAllowed = func() bool { return false }
-	t.Cleanup(func() { sandbox.SetgroupsAllowed = allowed }) // once the pods have ended
+	t.Cleanup(func() { sandbox.SetgroupsAllowed = allowed }) // after the pods have ended
 	for _, tt := range []struct {
 		name string
 		v    pod.Volume
 		m    pod.Mount
-		want string // of the container's log; "!" begins why it waits
+		want string // of the container's log; with "!" the beginning of the reason why it waits
 	}{
 		{"made", pod.Volume{Kind: pod.EmptyDir}, pod.Mount{SubPath: "a/b"}, "a\n"},
 		{"expanded", pod.Volume{Kind: pod.EmptyDir}, pod.Mount{SubPathExpr: "$(NAME)/x"}, "web\n"},
@@ -92,8 +92,8 @@ func TestSubPaths(t *testing.T) {
 	}
 }
 
-// What the host mounts in a hostPath later is seen with HostToContainer only, and what a
-// privileged container mounts is seen by the pod's others, with Bidirectional.
+// A container sees later mounts of the host in a hostPath only with HostToContainer. The pod's other
+// containers see a privileged container's mounts only with Bidirectional.
 func TestMountPropagation(t *testing.T) {
 	testenv.NoLeaks(t)
 	l := layer(t)
@@ -102,7 +102,7 @@ func TestMountPropagation(t *testing.T) {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { unix.Unmount(dir, unix.MNT_DETACH) })
-	if err := unix.Mount("", dir, "", unix.MS_SHARED, ""); err != nil { // as the host's are, for a pod
+	if err := unix.Mount("", dir, "", unix.MS_SHARED, ""); err != nil { // shared like the host's mounts
 		t.Fatal(err)
 	}
 	for _, sub := range []string{"later", "inner"} {
@@ -136,8 +136,7 @@ func TestMountPropagation(t *testing.T) {
 	p.exec("shared", "/bin/umount", "/v/inner")
 }
 
-// What is mounted in a volume below stays writable with readOnly, and not if that is to
-// be recursive.
+// Mounts below a volume stay writable with readOnly, unless it is recursive.
 func TestRecursiveReadOnly(t *testing.T) {
 	testenv.NoLeaks(t)
 	l := layer(t)
@@ -166,8 +165,8 @@ func TestRecursiveReadOnly(t *testing.T) {
 	}
 }
 
-// What podrun itself binds in a container is there before libcontainer mounts, which takes it a
-// hundred system calls each: but for what links of the image or other mounts have a say in.
+// podrun's own mounts are made before libcontainer's, which cost a hundred system calls each. The
+// exceptions are those that depend on links of the image or on other mounts.
 func TestPodrunsOwnMountsAreLaid(t *testing.T) {
 	testenv.NoLeaks(t)
 	linked := layer(t)
@@ -181,8 +180,8 @@ func TestPodrunsOwnMountsAreLaid(t *testing.T) {
 	for _, tt := range []struct {
 		name, layer, message string
 		m                    []pod.Mount
-		left                 []string // to libcontainer, in its order
-		refused              string   // by it
+		left                 []string // the mounts left to libcontainer, in its order
+		refused              string   // by libcontainer
 	}{
 		{name: "plain", layer: layer(t), message: "/dev/termination-log"},
 		{name: "a message elsewhere", layer: layer(t), message: "/tmp/a/log"},
@@ -231,8 +230,8 @@ func TestPodrunsOwnMountsAreLaid(t *testing.T) {
 	}
 }
 
-// What is laid is mounted as libcontainer would: nobody writes to /sys, set-id programs and
-// devices of the files have no effect, and terminals are the container's own.
+// Mounts that podrun makes early have the same options as libcontainer's: /sys is read-only, set-id
+// programs and devices of the files have no effect, and terminals are the container's own.
 func TestLaidMountsAreHarmless(t *testing.T) {
 	testenv.NoLeaks(t)
 	c := shell(layer(t), "a", "cat /proc/self/mounts")
@@ -261,8 +260,8 @@ func TestLaidMountsAreHarmless(t *testing.T) {
 	}
 }
 
-// What podrun makes for a container is seen in a volume that is mounted around it, too,
-// unless the volume has no place for it.
+// podrun's own files are visible in a volume that is mounted around them, too, unless the volume has no
+// mount target for them.
 func TestFilesOfPodrunsOverVolumes(t *testing.T) {
 	testenv.NoLeaks(t)
 	l := layer(t)

@@ -22,8 +22,8 @@ import (
 	"github.com/podrun/podrun/pod"
 )
 
-// A pod has an IPv4 and an IPv6 address, which it finds in its status, in /etc/hosts and
-// on its device, and keeps them when its supervisor is killed.
+// A pod has an IPv4 and an IPv6 address in its status, in /etc/hosts and on its device, and keeps them when
+// its supervisor is killed.
 func TestAddresses(t *testing.T) {
 	testenv.NoLeaks(t)
 	w := startWhole(t, newPlan(nil, []pod.Container{shell(layer(t), "a", "exec sleep 1000")}))
@@ -45,7 +45,7 @@ func TestAddresses(t *testing.T) {
 	}
 }
 
-// neighbour is another pod of the same user.
+// neighbour starts another pod of the same user.
 func (w wholePod) neighbour(name string, containers ...pod.Container) wholePod {
 	w.t.Helper()
 	return w.neighbourOf(newPlan(nil, containers), name)
@@ -62,7 +62,7 @@ func (w wholePod) neighbourOf(plan *pod.Plan, name string) wholePod {
 	return n
 }
 
-// keeperNS is a namespace of the pod's keeper.
+// keeperNS returns a namespace of the pod's init.
 func (w wholePod) keeperNS(link string) string {
 	w.t.Helper()
 	pid, _, ok := w.place.PodInit()
@@ -76,7 +76,7 @@ func (w wholePod) keeperNS(link string) string {
 	return ns
 }
 
-// get asks a web server from inside the pod, until there is one.
+// get sends requests to a web server from inside the pod until there is an answer.
 func (w wholePod) get(server netip.Addr) (out string, err error) {
 	pid, _, ok := w.place.PodInit()
 	if !ok {
@@ -122,8 +122,8 @@ func dialHere(to netip.AddrPort) (net.Conn, error) {
 	return net.FileConn(f)
 }
 
-// The pods of a user live in one user namespace and have one router. They reach each other
-// by their addresses, whatever becomes of their supervisors.
+// The pods of a user are in one user namespace and have one router. They reach each other by their
+// addresses, even while supervisors die.
 func TestNeighbours(t *testing.T) {
 	testenv.NoLeaks(t)
 	l := layer(t)
@@ -159,7 +159,7 @@ func TestNeighbours(t *testing.T) {
 	fetch("after the death of a supervisor")
 }
 
-// aServer answers requests in this process's network until the test has ended.
+// aServer starts a server in this process's network, until the test ends.
 func aServer(t *testing.T, at netip.AddrPort) {
 	t.Helper()
 	l, err := net.Listen("tcp", at.String())
@@ -173,8 +173,8 @@ func aServer(t *testing.T, at netip.AddrPort) {
 	t.Cleanup(func() { s.Close(); <-done })
 }
 
-// A pod reaches the host's network again at once after the death of its supervisor, and
-// wakes one that dozes. What listens on the host's loopback it never reaches.
+// A pod reaches the host's network again at once after the death of its supervisor, and wakes a hibernating
+// one. It never reaches servers on the host's loopback.
 func TestTheWorld(t *testing.T) {
 	testenv.NoLeaks(t)
 	t.Setenv("PODRUN_HIBERNATE_AFTER", "50ms")
@@ -210,7 +210,7 @@ func TestTheWorld(t *testing.T) {
 	}
 }
 
-// A pod whose keeper is killed comes back with its addresses, and is reached by others.
+// A pod whose init is killed is recreated with its addresses, and others can reach it.
 func TestAddressesOutliveTheKeeper(t *testing.T) {
 	testenv.NoLeaks(t)
 	l := layer(t)
@@ -247,12 +247,12 @@ func TestAddressesOutliveTheKeeper(t *testing.T) {
 	}
 }
 
-// remoteHost is another host, at 10.77.0.2 and fd77::2; this one is at 10.77.0.1 and
-// fd77::1. It gives the other's network.
+// remoteHost makes another host, at 10.77.0.2 and fd77::2; this one is at 10.77.0.1 and fd77::1. It returns
+// the other's network namespace.
 func remoteHost(t *testing.T) string {
 	t.Helper()
 	var fd int
-	err := nsthread.Do(func() (err error) { // no child process: those are reaped as the pod's
+	err := nsthread.Do(func() (err error) { // no child process: the tests reap all children as the pod's
 		if err = unix.Unshare(unix.CLONE_NEWNET); err == nil {
 			fd, err = unix.Open("/proc/thread-self/ns/net", unix.O_RDONLY|unix.O_CLOEXEC, 0)
 		}
@@ -286,7 +286,7 @@ func remoteHost(t *testing.T) string {
 	return ns
 }
 
-// A remote client is itself to the pod, by both families, TCP and UDP.
+// The pod sees a remote client's own address, for both families, TCP and UDP.
 func TestThePodSeesTheClient(t *testing.T) {
 	testenv.NoLeaks(t)
 	testenv.LoopbackUp(t)
@@ -296,7 +296,7 @@ func TestThePodSeesTheClient(t *testing.T) {
 	plan.Ports = []pod.Port{{Container: "a", Protocol: "TCP", Number: 80, HostPort: 8080}, {Container: "a", Protocol: "UDP", Number: 53, HostPort: 8080}}
 	w := startWhole(t, plan)
 	w.until(running)
-	// As /proc/net/tcp6 has addresses, on a machine of either byte order.
+	// In the format of /proc/net/tcp6, on a machine of either byte order.
 	for to, want := range map[string]string{"10.77.0.1": "02004D0A|0A4D0002", "fd77::1": "000077FD000000000000000002000000|FD770000000000000000000000000002"} {
 		var said []byte
 		var err error
@@ -317,7 +317,7 @@ func TestThePodSeesTheClient(t *testing.T) {
 	}
 }
 
-// echoOrigin answers datagrams in the pod with where they came from.
+// echoOrigin answers datagrams in the pod with their source address.
 func (w wholePod) echoOrigin(port int) {
 	w.t.Helper()
 	_, keeper := w.processes()
@@ -346,7 +346,7 @@ func (w wholePod) echoOrigin(port int) {
 	}()
 }
 
-// askFrom sends a line and gives what comes back, to the end or in one datagram.
+// askFrom sends a line and returns the answer, to end of file or one datagram.
 func askFrom(ns, network, to string) (said []byte, err error) {
 	var c net.Conn
 	err = nsthread.Do(func() (err error) {
@@ -377,8 +377,8 @@ func askFrom(ns, network, to string) (said []byte, err error) {
 	}
 }
 
-// A client on the host's loopback is the pods' gateway; the pod reaches nothing there but
-// what was asked of it.
+// A client on the host's loopback has the gateway's address in the pod; the pod reaches nothing there but
+// the client's own connection.
 func TestTheGatewayIsTheClient(t *testing.T) {
 	testenv.NoLeaks(t)
 	testenv.LoopbackUp(t)

@@ -23,8 +23,7 @@ import (
 	"github.com/podrun/podrun/pod"
 )
 
-// wholePod is a pod with its own keeper and supervisor processes, as `podrun up`
-// starts them.
+// wholePod is a pod with its own pod init and supervisor processes, as `podrun up` starts them.
 type wholePod struct {
 	t     *testing.T
 	dirs  store.Dirs
@@ -40,7 +39,7 @@ func startWhole(t *testing.T, plan *pod.Plan) wholePod {
 	return w
 }
 
-// newWhole is for a pod that is to be started.
+// newWhole prepares a pod that is not started yet.
 func newWhole(t *testing.T, plan *pod.Plan) wholePod {
 	t.Helper()
 	root := t.TempDir()
@@ -71,14 +70,14 @@ func (w wholePod) start(plan *pod.Plan) error {
 	return podinit.Start(podinit.Options{Users: users, HostPID: plan.HostPID, Programs: podinit.Programs{Supervisor: "/proc/self/exe", Netstack: "/proc/self/exe"}, Dirs: w.dirs, Pod: w.place, Hostname: plan.Hostname, Lock: lock, OwnUserNS: plan.Apart})
 }
 
-// remove is what `podrun down` does with a dead pod. It must always work.
+// remove does what `podrun down` does with a dead pod. It must always work.
 func (w wholePod) remove() {
 	w.t.Helper()
 	w.removeBeside()
 	reapAll()
 }
 
-// RemoveInBackground is remove while other pods live.
+// removeBeside is remove while other pods live.
 func (w wholePod) removeBeside() {
 	w.t.Helper()
 	if !w.place.Exists() {
@@ -100,8 +99,7 @@ func (w wholePod) removeBeside() {
 	}
 }
 
-// reapAll waits for processes that have become ours, PID 1's, by the end of
-// their parents.
+// reapAll reaps processes that became children of this PID 1 when their parents exited.
 func reapAll() {
 	for {
 		if _, err := unix.Wait4(-1, nil, 0, nil); err != nil && !errors.Is(err, unix.EINTR) {
@@ -139,7 +137,7 @@ func (w wholePod) dial() *net.UnixConn {
 	return conn
 }
 
-// processes are the supervisor, which this wakes, and its parent, the keeper.
+// processes returns the supervisor, which this wakes, and its parent, the pod init.
 func (w wholePod) processes() (supervisor, keeper int) {
 	w.t.Helper()
 	conn := w.dial()
@@ -154,7 +152,8 @@ func (w wholePod) processes() (supervisor, keeper int) {
 	return supervisor, keeper
 }
 
-// peer is the process that listens to a connection, of which the keeper makes itself one.
+// peer returns the pid of the process that listens on the connection's socket. That is pod init, which
+// calls listen itself.
 func peer(t *testing.T, conn *net.UnixConn) (pid int) {
 	t.Helper()
 	raw, err := conn.SyscallConn()
@@ -171,8 +170,7 @@ func peer(t *testing.T, conn *net.UnixConn) (pid int) {
 	return pid
 }
 
-// supervisorOf finds the keeper's child that is a supervisor, or is to be one; 0 if
-// there is none.
+// supervisorOf returns pod init's child that is, or becomes, a supervisor; 0 if there is none.
 func supervisorOf(keeper int) int {
 	for _, pid := range childrenOf(keeper) {
 		b, _ := os.ReadFile("/proc/" + strconv.Itoa(pid) + "/cmdline")
@@ -183,7 +181,7 @@ func supervisorOf(keeper int) int {
 	return 0
 }
 
-// childrenOf finds a process's children, whichever of its threads has started them.
+// childrenOf returns a process's children of all its threads.
 func childrenOf(parent int) (pids []int) {
 	all, _ := filepath.Glob("/proc/[0-9]*")
 	for _, path := range all {
@@ -236,8 +234,8 @@ func TestKeeperHoldsTheSandbox(t *testing.T) {
 	}
 }
 
-// kill -9 of the keeper, awake or asleep: every process of the pod is gone, and what is
-// left can be removed.
+// kill -9 of pod init, with its supervisor running or hibernating: every process of the pod is gone, and
+// what is left can be removed.
 func TestKilledPodLeavesNothingThatCannotBeRemoved(t *testing.T) {
 	for _, after := range []string{"0", "20ms"} {
 		t.Run(after, func(t *testing.T) {
@@ -273,14 +271,12 @@ func TestKilledPodLeavesNothingThatCannotBeRemoved(t *testing.T) {
 	}
 }
 
-// keeperKills is how many of a pod's keepers are killed, besides supervisors and, last, the
-// guard.
+// keeperKills is how many of a pod's inits are killed, besides supervisors and, last, the monitor.
 const keeperKills = 4
 
-// A keeper that is killed at any moment of its pod's life, with or without its supervisor
-// before: another sandbox is made and the pod is served again, what had run counts as
-// restarted, of what was logged no line is out of order, a stop is obeyed, and nothing is
-// left. A guard that is killed is not missed.
+// Pod init is killed at any moment of its pod's life, with or without its supervisor before. Another
+// sandbox is made and the pod is served again, restart counts are right, no logged line is out of order, a
+// stop works, and nothing is left. A killed monitor is not needed.
 func TestKilledKeepers(t *testing.T) {
 	testenv.NoLeaks(t)
 	l := layer(t)
@@ -300,7 +296,7 @@ func TestKilledKeepers(t *testing.T) {
 			}
 			begun := time.Now()
 			unix.Kill(keeper, unix.SIGKILL)
-			for now := keeper; now == keeper; now, _, _ = w.place.PodInit() { // until another has signed the lock
+			for now := keeper; now == keeper; now, _, _ = w.place.PodInit() { // until another one has written its pid
 				if time.Since(begun) > patient {
 					t.Fatalf("there is no other keeper within %v", patient)
 				}
@@ -333,24 +329,24 @@ func TestKilledKeepers(t *testing.T) {
 	t.Logf("%d kills of keepers; the slowest took %v to be served again", killPods*keeperKills**torture, slowest)
 }
 
-// inOrder looks at the lines of a container that counts, in every log there is.
+// inOrder checks the lines of a container that counts, in every log there is.
 func (w wholePod) inOrder(container string, most int) {
 	w.t.Helper()
 	for attempt := range most + 1 {
 		if _, err := os.Stat(w.place.LogFile(container, attempt)); err != nil {
-			continue // of the dead ones the last is kept
+			continue // of dead instances only the last log is kept
 		}
 		lines := parse(w.t, w.place.LogFile(container, attempt))
 		for i, r := range lines {
-			if r[2] != strconv.Itoa(i+1) && i < len(lines)-1 { // of the last there may be a part
+			if r[2] != strconv.Itoa(i+1) && i < len(lines)-1 { // the last line may be incomplete
 				w.t.Fatalf("line %d of run %d is %q", i+1, attempt, r)
 			}
 		}
 	}
 }
 
-// A supervisor's Go starts while the pod's namespaces are made. Where they cannot be it does
-// nothing: who starts the pod is told why, once, and no process is left.
+// A supervisor's Go runtime starts while the pod's namespaces are made. If they cannot be made the
+// supervisor does nothing: the process that starts the pod gets the reason once, and no process is left.
 func TestSupervisorOfAPodWithoutNamespaces(t *testing.T) {
 	const limit = "/proc/sys/user/max_uts_namespaces" // of the test's user namespace
 	before, err := os.ReadFile(limit)

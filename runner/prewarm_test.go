@@ -23,8 +23,8 @@ import (
 	"github.com/podrun/podrun/runner/sandbox"
 )
 
-// early runs a pod whose init container waits at a fifo, and returns when it is known what
-// has become of preparing its app.
+// early runs a pod whose init container waits at a fifo, and returns when the preparation of its app has
+// ended.
 func early(t *testing.T, app pod.Container, before func(*testPod)) (*testPod, *prewarm.Prepared, func()) {
 	t.Helper()
 	plan := withFifos(t, newPlan([]pod.Container{shell(app.Layers[0], "init", "cat /v/go")}, []pod.Container{app}), "go")
@@ -49,8 +49,7 @@ func early(t *testing.T, app pod.Container, before func(*testPod)) (*testPod, *p
 	return p, got, func() { wholePod{t: t, place: p.place}.release("go") }
 }
 
-// An app is made while an init container runs, of which nobody sees anything, and is the one
-// that runs then.
+// An app is prepared while an init container runs, without being visible, and the prepared one runs then.
 func TestAppIsPreparedWhileInitRuns(t *testing.T) {
 	testenv.NoLeaks(t)
 	p, got, release := early(t, shell(layer(t), "app", "echo ran; exit 4"), nil)
@@ -80,7 +79,7 @@ func TestAppIsPreparedWhileInitRuns(t *testing.T) {
 	}
 }
 
-// What an app refers to has changed since it was prepared, or its process has been killed: it
+// If an object that an app refers to has changed since it was prepared, or its process was killed, the app
 // is made again.
 func TestPreparedThatIsNotUpToDateIsMadeAgain(t *testing.T) {
 	key := func(c pod.Container) pod.Container {
@@ -126,8 +125,7 @@ func TestPreparedThatIsNotUpToDateIsMadeAgain(t *testing.T) {
 	}
 }
 
-// Where an image's links lead a mount elsewhere, perhaps into another one, nothing is made there
-// before its time.
+// Where an image's links lead a mount elsewhere, perhaps into another mount, nothing is made early.
 func TestLinkedMountsAreNotPrepared(t *testing.T) {
 	testenv.NoLeaks(t)
 	l := layer(t)
@@ -166,7 +164,7 @@ func TestStopWhilePrepared(t *testing.T) {
 	}
 }
 
-// An error in an app is told when it is to start, in the words that it always has.
+// An error in an app is reported when its start is due, with the usual message.
 func TestPreparedErrorsAreToldAtTheirTime(t *testing.T) {
 	l := layer(t)
 	for name, c := range map[string]struct {
@@ -206,8 +204,8 @@ func TestPreparedErrorsAreToldAtTheirTime(t *testing.T) {
 	}
 }
 
-// A supervisor that is killed while an app is prepared leaves it to the next one, which makes
-// it anew; one that dozes leaves nothing. The app is started once.
+// A supervisor that is killed while an app is prepared leaves it to the next one, which makes it again; one
+// that hibernates leaves nothing. The app is started once.
 func TestSupervisorsEndWhilePrepared(t *testing.T) {
 	for _, doze := range []bool{false, true} {
 		t.Run(fmt.Sprint("doze ", doze), func(t *testing.T) {
@@ -227,7 +225,7 @@ func TestSupervisorsEndWhilePrepared(t *testing.T) {
 				if there() {
 					t.Error("it is kept prepared while the pod dozes")
 				}
-			} else if container.EmbeddedTrampoline() != nil { // else nothing is made early
+			} else if container.EmbeddedTrampoline() != nil { // otherwise nothing is made early
 				for deadline := time.Now().Add(time.Minute); !there() && time.Now().Before(deadline); {
 					idle(time.Millisecond)
 				}
@@ -245,9 +243,8 @@ func TestSupervisorsEndWhilePrepared(t *testing.T) {
 	}
 }
 
-// The first containers are made while the network is: not before what they are made of is
-// there, and their files tell the network's names once it is known. Of a sandbox that cannot
-// be made nothing is left, whoever waits in it.
+// The first containers are made while the network is, but not before the foundations exist, and their files
+// contain the network's names once it is known. If the sandbox cannot be made nothing is left of them.
 func TestFirstContainersAreMadeBesideTheNetwork(t *testing.T) {
 	testenv.NoLeaks(t)
 	app := shell(layer(t), "app", "echo ran")
@@ -308,8 +305,8 @@ func TestFirstContainersAreMadeBesideTheNetwork(t *testing.T) {
 	}
 }
 
-// A pod whose sandbox cannot be connected has failed for that, in the words that it always
-// has, whatever else could not be made; its containers are not there.
+// A pod whose sandbox cannot be connected fails with the usual message, even if other steps fail too; no
+// containers exist.
 func TestFirstStartWithoutNetwork(t *testing.T) {
 	for name, volumes := range map[string][]pod.Volume{
 		"all else is there": nil,
@@ -341,8 +338,7 @@ func TestFirstStartWithoutNetwork(t *testing.T) {
 	}
 }
 
-// The next container does not wait until what the ended one leaves is removed; the pod's
-// end does.
+// The next container does not wait for the removal of the ended one; the pod's end does.
 func TestNextContainerDoesNotWaitForRemoval(t *testing.T) {
 	testenv.NoLeaks(t)
 	l := layer(t)
@@ -368,7 +364,7 @@ func TestNextContainerDoesNotWaitForRemoval(t *testing.T) {
 	if _, err := os.Stat(first.Rootfs(p.engine.sandbox)); err != nil {
 		t.Error("it is removed already:", err)
 	}
-	// So would a supervisor find it that follows one which is killed now.
+	// The supervisor that follows one killed now would find it in this state.
 	if x := container.Leftover(p.engine.sandbox, &one, 0); x.Libcontainer == nil {
 		t.Error("what libcontainer knows of it, its cgroup above all, would be left")
 	}

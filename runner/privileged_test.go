@@ -12,8 +12,7 @@ import (
 	"github.com/podrun/podrun/volumes"
 )
 
-// A privileged container may do in its user namespace what its user may do at all, and
-// nothing that is the host's.
+// A privileged container may do in its user namespace everything its user may do, and nothing to the host.
 func TestPrivileged(t *testing.T) {
 	testenv.NoLeaks(t)
 	l := layer(t)
@@ -63,7 +62,7 @@ func TestUnmaskedProc(t *testing.T) {
 	}
 }
 
-// The user's own profile counts, in both forms; one that means nothing is said.
+// The user's own seccomp profile is applied, in both forms; an invalid one gives an error.
 func TestOwnSeccompProfile(t *testing.T) {
 	testenv.NoLeaks(t)
 	l := layer(t)
@@ -90,12 +89,11 @@ func TestOwnSeccompProfile(t *testing.T) {
 	}
 }
 
-// With the host's IPC a container sees what others of the host share, and without it
-// nothing of that.
+// With hostIPC a container sees the host's shared memory, and without it nothing of that.
 func TestHostIPC(t *testing.T) {
 	testenv.NoLeaks(t)
 	l := layer(t)
-	f, err := os.CreateTemp("/dev/shm", "podrun-test-") // other tests of this machine have theirs there
+	f, err := os.CreateTemp("/dev/shm", "podrun-test-") // other tests on this machine have theirs there
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -122,10 +120,9 @@ func TestHostIPC(t *testing.T) {
 	}
 }
 
-// An image in which what podrun mounts on is a link, a file or a directory of another
-// kind gets no more than others: its container is not made, or has the kernel's own
-// /proc, masked and read-only where it must be, and nothing outside is touched
-// (CVE-2019-19921, CVE-2025-31133, CVE-2025-52565, CVE-2026-41579).
+// An image in which a mount target of podrun's is a link, a file or a directory of another kind gains
+// nothing: its container is not made, or has the kernel's own /proc, masked and read-only where it must be,
+// and nothing outside is touched (CVE-2019-19921, CVE-2025-31133, CVE-2025-52565, CVE-2026-41579).
 func TestImagesWithLinksForPodrunsMounts(t *testing.T) {
 	testenv.NoLeaks(t)
 	for name, spoil := range map[string]func(root, outside string) error{
@@ -198,7 +195,7 @@ func inDir(root, dir, name, target string) error {
 	return os.Symlink(target, filepath.Join(root, dir, name))
 }
 
-// rename makes a directory of the image a link.
+// rename replaces a directory of the image by a link.
 func rename(root, name, target string) error {
 	if err := os.RemoveAll(filepath.Join(root, name)); err != nil {
 		return err

@@ -10,11 +10,11 @@ import (
 	"github.com/podrun/podrun/runner/probe"
 )
 
-// probeTries is how often a probe that could not be asked is asked again before that
-// is told (kubelet: maxProbeRetries in pkg/kubelet/prober).
+// probeTries is how often a probe that could not be run is tried before that is reported (kubelet:
+// maxProbeRetries in pkg/kubelet/prober).
 const probeTries = 3
 
-// getProber asks the pod's servers, from inside its network.
+// getProber returns the prober, which connects to the pod's servers from inside its network namespace.
 func (e *engine) getProber() *probe.Prober {
 	e.proberOnce.Do(func() {
 		at := network.FallbackIP
@@ -28,8 +28,8 @@ func (e *engine) getProber() *probe.Prober {
 	return e.prober
 }
 
-// probeOrHook probes a container, or runs one of its hooks, beside the loop. An instance that
-// has ended answers nothing: its end is on the way.
+// probeOrHook probes a container or runs one of its hooks, concurrently with the loop. For an instance that
+// has exited there is no result: its Exited event follows.
 func (e *engine) probeOrHook(a lifecycle.Action) {
 	defer e.addBusy(-1)
 	x := e.acquire(a.Container)
@@ -52,7 +52,7 @@ func (e *engine) probeOrHook(a lifecycle.Action) {
 	}
 }
 
-// runProbe asks once, and again if that could not be done.
+// runProbe runs a probe, and repeats it if it could not be run.
 func (e *engine) runProbe(x *container.Container, p *pod.Probe) (outcome lifecycle.Outcome, message string) {
 	timeout := time.Duration(p.TimeoutSeconds) * time.Second
 	defer e.probes.Enter()()
@@ -69,7 +69,7 @@ func (e *engine) runProbe(x *container.Container, p *pod.Probe) (outcome lifecyc
 	return outcome, message
 }
 
-// runHook runs a hook to its end, or to the container's: nothing else limits it.
+// runHook runs a hook until the hook or the container ends. There is no other time limit.
 func (e *engine) runHook(x *container.Container, h *pod.Handler, reason string) (lifecycle.Outcome, string) {
 	ctx := x.Context()
 	var err error

@@ -17,7 +17,7 @@ import (
 	"github.com/podrun/podrun/pod"
 )
 
-// probed is a probe that is asked every second and has one chance.
+// probed returns a probe that runs every second and fails at the first failure.
 func probed(h pod.Handler) *pod.Probe {
 	return &pod.Probe{Handler: h, PeriodSeconds: 1, TimeoutSeconds: 5, SuccessThreshold: 1, FailureThreshold: 1}
 }
@@ -26,12 +26,12 @@ func execHandler(script string) pod.Handler {
 	return pod.Handler{Exec: []string{"/bin/sh", "-c", script}}
 }
 
-// httpd is a container with busybox's web server, on a port of all addresses.
+// httpd returns a container with busybox's web server, on a port of all addresses.
 func httpd(layer, name, port string) pod.Container {
 	return shell(layer, name, "mkdir -p /tmp/www && echo well > /tmp/www/ok && exec httpd -f -v -p "+port+" -h /tmp/www")
 }
 
-// said waits for an event of the pod, by its reason and a part of its message.
+// said waits for an event of the pod with a reason and a part of its message.
 func (p *testPod) said(reason, part string) {
 	p.t.Helper()
 	deadline := time.After(time.Minute)
@@ -54,8 +54,8 @@ func (p *testPod) said(reason, part string) {
 	}
 }
 
-// TestProbesReachThePod: every kind of probe, against real servers, in the pod's
-// network and its containers, with nothing in the image but the servers.
+// TestProbesReachThePod runs every kind of probe against real servers, in the pod's network and its
+// containers, with nothing in the image but the servers.
 func TestProbesReachThePod(t *testing.T) {
 	testenv.NoLeaks(t)
 	l := layer(t)
@@ -70,7 +70,7 @@ func TestProbesReachThePod(t *testing.T) {
 	w.until((*pod.Status).Ready)
 }
 
-// TestGRPCProbe: the server, gRPC's own, is in the pod's network: the test's.
+// TestGRPCProbe probes gRPC's own server, which runs in the pod's network, the test's.
 func TestGRPCProbe(t *testing.T) {
 	testenv.NoLeaks(t)
 	p := newPlan(nil, []pod.Container{shell(layer(t), "a", "exec sleep 1000")})
@@ -101,8 +101,8 @@ func TestGRPCProbe(t *testing.T) {
 	run.said("Unhealthy", `service unhealthy (responded with "NOT_SERVING")`)
 }
 
-// TestLivenessRestarts: a container that is not well is stopped, within the probe's
-// grace, and started again; one whose command cannot be run is left alone.
+// TestLivenessRestarts: an unhealthy container is stopped, within the probe's grace period, and started
+// again; one whose command cannot be run is left alone.
 func TestLivenessRestarts(t *testing.T) {
 	testenv.NoLeaks(t)
 	l := layer(t)
@@ -128,8 +128,8 @@ func TestLivenessRestarts(t *testing.T) {
 	}
 }
 
-// TestProbeTimeout: a command that takes too long is killed, with what it has started,
-// and even what has left its group does not hold the probe.
+// TestProbeTimeout: a command that takes too long is killed together with its children, and even a process
+// that has left its group does not block the probe.
 func TestProbeTimeout(t *testing.T) {
 	testenv.NoLeaks(t)
 	c := shell(layer(t), "a", "exec sleep 1000")
@@ -137,12 +137,12 @@ func TestProbeTimeout(t *testing.T) {
 	c.Readiness.TimeoutSeconds = 1
 	p := start(t, newPlan(nil, []pod.Container{c}))
 	p.said("Unhealthy", "Readiness probe failed: command timed out:")
-	for sleeping("4242") > 2 { // at most the ones of the next probe
+	for sleeping("4242") > 2 { // at most those of the next probe
 		<-time.After(10 * time.Millisecond)
 	}
 }
 
-// sleeping counts the processes that sleep for so long.
+// sleeping counts the processes that sleep for so many seconds.
 func sleeping(seconds string) (n int) {
 	files, _ := filepath.Glob("/proc/[0-9]*/cmdline")
 	for _, f := range files {
@@ -153,7 +153,7 @@ func sleeping(seconds string) (n int) {
 	return n
 }
 
-// TestProbeDescriptors (S1): a probe's process has no descriptor but its three.
+// TestProbeDescriptors (S1): a probe's process has only its three descriptors.
 func TestProbeDescriptors(t *testing.T) {
 	testenv.NoLeaks(t)
 	c := shell(layer(t), "a", "exec sleep 1000")
@@ -166,8 +166,8 @@ func TestProbeDescriptors(t *testing.T) {
 	}
 }
 
-// TestRarelyProbedPodDozes: between two probes that are far apart the supervisor
-// sleeps, and the pod stays ready.
+// TestRarelyProbedPodDozes: between two probes that are far apart the supervisor hibernates, and the pod
+// stays ready.
 func TestRarelyProbedPodDozes(t *testing.T) {
 	testenv.NoLeaks(t)
 	c := shell(layer(t), "a", "exec sleep 1000")
@@ -185,7 +185,7 @@ func TestRarelyProbedPodDozes(t *testing.T) {
 	w.until((*pod.Status).Ready)
 }
 
-// TestOftenProbedPodStaysAwake: falling asleep costs more than it saves.
+// TestOftenProbedPodStaysAwake: hibernating would cost more than it saves.
 func TestOftenProbedPodStaysAwake(t *testing.T) {
 	testenv.NoLeaks(t)
 	t.Setenv("PODRUN_HIBERNATE_AFTER", "20ms")
@@ -201,7 +201,7 @@ func TestOftenProbedPodStaysAwake(t *testing.T) {
 	}
 }
 
-// TestPostStart: a container behind one with a hook starts when the hook is done.
+// TestPostStart: a container that follows one with a hook starts when the hook has finished.
 func TestPostStart(t *testing.T) {
 	testenv.NoLeaks(t)
 	l := layer(t)
@@ -220,7 +220,7 @@ func TestPostStart(t *testing.T) {
 	}
 }
 
-// TestPostStartFails: the container is ended, and what its hook has said is not told.
+// TestPostStartFails: the container is killed, and the hook's output is not reported.
 func TestPostStartFails(t *testing.T) {
 	testenv.NoLeaks(t)
 	c := shell(layer(t), "a", "trap 'exit 7' TERM; >/ready; while true; do sleep 0.1; done")
@@ -234,8 +234,8 @@ func TestPostStartFails(t *testing.T) {
 	p.said("Killing", "FailedPostStartHook")
 }
 
-// TestPreStop: the hook runs in the container, is told why, and the stop signal comes
-// when it is done.
+// TestPreStop: the hook runs in the container and gets the reason; the stop signal follows when it has
+// finished.
 func TestPreStop(t *testing.T) {
 	testenv.NoLeaks(t)
 	c := shell(layer(t), "a", `trap 'echo asked to stop; exit 0' TERM; while true; do sleep 0.1; done`)
@@ -250,7 +250,7 @@ func TestPreStop(t *testing.T) {
 	}
 }
 
-// TestPreStopHTTP: a server is told over the pod's network; what it answers is well.
+// TestPreStopHTTP: a server gets the request over the pod's network; any answer is a success.
 func TestPreStopHTTP(t *testing.T) {
 	testenv.NoLeaks(t)
 	c := httpd(layer(t), "a", "8081")
@@ -279,8 +279,8 @@ func describe(events []pod.Event) string {
 	return b.String()
 }
 
-// TestPreStopOverruns: a hook without an end has the grace, and then the container has
-// two seconds; a container that ends meanwhile ends its hook.
+// TestPreStopOverruns: a hook that does not finish gets the grace period, and then the container has two
+// seconds; a container that exits meanwhile ends its hook.
 func TestPreStopOverruns(t *testing.T) {
 	testenv.NoLeaks(t)
 	l := layer(t)

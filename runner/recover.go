@@ -22,23 +22,23 @@ import (
 	"github.com/podrun/podrun/runner/sandbox"
 )
 
-// controlName is the control socket's among the descriptors that the keeper holds; those
-// of containers have a dot.
+// controlName is the name of the control socket among the descriptors that pod init holds. Names of
+// containers' descriptors contain a dot.
 const controlName = "control"
 
-// recovery is how a supervisor takes up what another has left.
+// recovery is the takeover of a pod from an earlier supervisor.
 type recovery struct {
 	engine    *engine
 	inherited *podinit.Inherited
 	state     handoff.State
 	observed  lifecycle.Observed
-	repeat    []lifecycle.Action // that were decided and may not have been carried out
+	repeat    []lifecycle.Action // actions that were decided and may not have been carried out
 	recovered []*container.Container
 }
 
-// recover takes up a pod where another supervisor has dozed off or died, and returns what
-// is known of it. What was being made when it died is undone and ordered again; what may
-// have run is taken up or, if it has ended, told.
+// recover takes over a pod whose supervisor has hibernated or died, and returns what is observed. What was
+// being made when it died is undone and ordered again. A container that may have run is taken over or, if
+// it has exited, its exit is emitted.
 func (s *supervisor) recover(was *podinit.Inherited) (lifecycle.Observed, error) {
 	e := s.engine
 	left, known, err := e.handoff.Load()
@@ -70,10 +70,10 @@ func (s *supervisor) recover(was *podinit.Inherited) (lifecycle.Observed, error)
 	e.handoff.Exits.ForgetUntracked()
 	if box := e.sandbox; box != nil {
 		e.watchPause(box)
-		if was.Died { // who has told it that an object has changed may not have been heard
+		if was.Died { // a notification of a changed object may have been lost
 			go e.refreshVolumes()
 		}
-		for _, x := range a.recovered { // all runs are known by now: an end takes one away
+		for _, x := range a.recovered { // all runs are registered by now: an exit removes one
 			go e.awaitExit(box, x)
 		}
 	}
@@ -96,7 +96,7 @@ func (a *recovery) takeFile(name string) (*os.File, bool) {
 	return os.NewFile(fd, name), true
 }
 
-// closeUnused lets go of what belonged to starts that are undone.
+// closeUnused closes the descriptors of starts that are undone.
 func (a *recovery) closeUnused() {
 	for name, fd := range a.inherited.Files {
 		unix.Close(int(fd))
@@ -122,7 +122,7 @@ func (a *recovery) listener() (*net.UnixListener, error) {
 	return u, nil
 }
 
-// notifier takes up who serves systemd.
+// notifier takes over the connection to the systemd notify target.
 func (a *recovery) notifier() error {
 	socket, ok := a.takeFile(notify.SocketName)
 	output, _ := a.takeFile(notify.OutputName)
@@ -140,7 +140,7 @@ func (a *recovery) notifier() error {
 	return a.engine.notifier.Attach(a.state.Notify, files)
 }
 
-// hostPorts takes up those of the host.
+// hostPorts takes over the listeners of the host ports.
 func (a *recovery) hostPorts() error {
 	for _, p := range a.engine.plan.Published() {
 		name := network.HostPort(p).String()
@@ -161,7 +161,7 @@ func (a *recovery) hostPorts() error {
 	return nil
 }
 
-// recoverSandbox takes the sandbox up, or what there is of it.
+// recoverSandbox takes over the sandbox, or what exists of it.
 func (a *recovery) recoverSandbox() error {
 	switch a.observed.Sandbox {
 	case lifecycle.SandboxNone, lifecycle.SandboxDown:
@@ -206,7 +206,7 @@ func (a *recovery) recoverSandbox() error {
 	return box.Freezer.Recover(box.Cgroup, a.observed.Pause.State)
 }
 
-// killUnknown ends what no successor knows of a supervisor that has died.
+// killUnknown kills processes of a dead supervisor that no record names.
 func (a *recovery) killUnknown() {
 	if !a.inherited.Died {
 		return
@@ -222,12 +222,12 @@ func (a *recovery) killUnknown() {
 	killUnknownChildren(known, spared)
 }
 
-// unrecoverable is an error after which no other supervisor could take the pod up either.
+// unrecoverable is an error after which no other supervisor can recover the pod either.
 type unrecoverable struct{ error }
 
 func (h unrecoverable) Unwrap() error { return h.error }
 
-// recoverContainers takes up those that run, or did when last seen.
+// recoverContainers takes over the containers that run or ran when last recorded.
 func (a *recovery) recoverContainers() error {
 	if a.engine.sandbox == nil {
 		return nil
@@ -257,13 +257,13 @@ func (a *recovery) recoverContainers() error {
 	return nil
 }
 
-// hasRun says whether a process that was recorded has got so far as to execute the
-// container's program. One that has not is stopped: it must not, from here on.
+// hasRun reports whether a recorded process has executed the container's program. One that has not is
+// stopped with SIGSTOP, so that it does not from then on.
 func (a *recovery) hasRun(r *handoff.Run) bool {
 	if !a.inherited.Died || a.observed.Containers[r.Name].State == lifecycle.RunRunning {
 		return true
 	}
-	_ = r.Kill(unix.SIGSTOP) // it may have gone
+	_ = r.Kill(unix.SIGSTOP) // it may have exited
 	st, ok := procfs.Lookup(r.PID)
 	for begun := clock.Boot(); ok && st.Process == r.Process && st.State != 'T' && st.State != 'Z' && clock.Boot()-begun < handoff.ExitTimeout; {
 		time.Sleep(time.Millisecond)
@@ -277,21 +277,21 @@ func (a *recovery) hasRun(r *handoff.Run) bool {
 	}
 	ends := a.engine.handoff.Exits
 	ends.Track(r.Process)
-	x, _ := ends.Wait(r.Process) // of the keeper's there is no error
+	x, _ := ends.Wait(r.Process) // Wait returns no error for pod init's children
 	if isPreExec(x.Name) {
 		ends.Forget(r.Process)
 	}
 	return !isPreExec(x.Name)
 }
 
-// initName is how libcontainer calls a process that it makes.
+// initName is the name that libcontainer gives to a process it makes.
 const initName = "runc:[2:INIT]"
 
-// isPreExec says whether a process of this name has yet to execute its container's program,
-// or has failed to: then it is made to once more, and tells how.
+// isPreExec reports whether a process of this name has not executed its container's program yet, or has
+// failed to. In the latter case the start is repeated, and reports the error again.
 func isPreExec(name string) bool { return name == initName || name == trampoline.PreExecName }
 
-// recoverContainer makes a running container's value again.
+// recoverContainer restores the value of a running container.
 func (a *recovery) recoverContainer(r handoff.Run) error {
 	e := a.engine
 	planned, ok := e.plan.Container(r.Name)
@@ -299,7 +299,7 @@ func (a *recovery) recoverContainer(r handoff.Run) error {
 		return unrecoverable{fmt.Errorf("recover container %s: the plan has none", r.Name)}
 	}
 	if a.inherited.Died {
-		r.Streams = nil // they are of an earlier sleep
+		r.Streams = nil // they belong to an earlier hibernation
 	}
 	x, err := container.Recover(e.sandbox, planned, r, a.state.Runs, a.takeFile)
 	if err != nil {
@@ -311,8 +311,8 @@ func (a *recovery) recoverContainer(r handoff.Run) error {
 	return nil
 }
 
-// repeatActions has what was decided about a running container carried out, where it may
-// not have been, and tells of a start that was not told.
+// repeatActions repeats the actions on a running container that may not have been carried out, and emits a
+// Started event that was not emitted.
 func (a *recovery) repeatActions(x *container.Container, r handoff.Run) {
 	c := a.observed.Containers[r.Name]
 	order := lifecycle.Action{Container: r.Name, Attempt: r.Attempt}
@@ -331,8 +331,8 @@ func (a *recovery) repeatActions(x *container.Container, r handoff.Run) {
 	}
 }
 
-// removeLeftovers removes what is left of instances that do not run. One that is to be started is
-// seen to by restartUnstarted.
+// removeLeftovers removes what is left of instances that do not run. restartUnstarted handles those that
+// are to be started.
 func (a *recovery) removeLeftovers(s *sandbox.Sandbox) {
 	for _, in := range a.state.Leftovers {
 		c := a.observed.Containers[in.Name]
@@ -345,14 +345,13 @@ func (a *recovery) removeLeftovers(s *sandbox.Sandbox) {
 	}
 }
 
-// restartUnstarted orders a start once more that did not come about, and undoes what there is
-// of it.
+// restartUnstarted orders a start again that was not completed, and undoes what exists of it.
 func (a *recovery) restartUnstarted(name string, c *lifecycle.Container) error {
 	planned, ok := a.engine.plan.Container(name)
 	if !ok {
 		return unrecoverable{fmt.Errorf("recover container %s: the plan has none", name)}
 	}
-	if c.State == lifecycle.RunRunning { // never recorded: there was no room
+	if c.State == lifecycle.RunRunning { // never recorded: the disk was full
 		a.observed.Apply(a.engine.plan, lifecycle.Event{
 			At: clock.Now(), Kind: lifecycle.Exited, Container: name, Attempt: c.Attempt,
 			ExitCode: 137, Reason: "ContainerStatusUnknown", Message: "nothing is known of it",
@@ -373,17 +372,17 @@ func (a *recovery) restartUnstarted(name string, c *lifecycle.Container) error {
 	return nil
 }
 
-// killUnknownChildren kills what a supervisor that died has left half done: starts of containers,
-// commands of exec and of probes. They are the keeper's children now, and none of those
-// that are known. It returns when there are no such processes any more.
+// killUnknownChildren kills the unfinished work of a supervisor that died: starts of containers, commands
+// of exec and of probes. These processes are pod init's children now, and are not in known. It returns when
+// none is left.
 //
-// In the host's PID namespace the orphans of containers are the keeper's children, too: the
-// processes in the mount namespaces of spared are left alone, commands among them.
+// In the host's PID namespace the orphans of containers are pod init's children, too. Processes in the
+// mount namespaces of spared are not killed, commands among them.
 func killUnknownChildren(known map[procfs.Process]bool, spared map[string]bool) {
 	procfs.KillAll(func(pid int) bool { return killUnknownChild(pid, known, spared) })
 }
 
-// killUnknownChild kills a child of the keeper that nobody knows and waits for its end.
+// killUnknownChild kills a child of pod init that is not in known, and waits until it has exited.
 func killUnknownChild(pid int, known map[procfs.Process]bool, spared map[string]bool) bool {
 	fd, err := unix.PidfdOpen(pid, 0)
 	if err != nil {

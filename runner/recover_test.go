@@ -25,9 +25,8 @@ import (
 	"github.com/podrun/podrun/runner/network"
 )
 
-// Supervisors that die one after the other do not spin: the next ones begin later and
-// later, which the log says, and the containers run on. A stop that comes while there is
-// none is obeyed.
+// Supervisors that die one after the other do not spin: later ones start with growing delays, which the log
+// reports, and the containers keep running. A stop during a delay works.
 func TestSupervisorsThatDieInALoop(t *testing.T) {
 	testenv.NoLeaks(t)
 	t.Setenv("PODRUN_HIBERNATE_AFTER", "0")
@@ -58,7 +57,7 @@ func TestSupervisorsThatDieInALoop(t *testing.T) {
 	}
 }
 
-// A supervisor that hangs can be replaced through the keeper.
+// A supervisor that hangs can be replaced through pod init.
 func TestKeeperReplacesTheSupervisor(t *testing.T) {
 	testenv.NoLeaks(t)
 	t.Setenv("PODRUN_HIBERNATE_AFTER", "0")
@@ -68,7 +67,7 @@ func TestKeeperReplacesTheSupervisor(t *testing.T) {
 	if err := unix.Kill(hangs, unix.SIGSTOP); err != nil {
 		t.Fatal(err)
 	}
-	for st, ok := procfs.Lookup(hangs); ok && st.State != 'T'; { // from here on it answers nobody
+	for st, ok := procfs.Lookup(hangs); ok && st.State != 'T'; { // stopped: from here on it answers no client
 		st, ok = procfs.Lookup(hangs)
 	}
 	if err := unix.Kill(keeper, unix.SIGUSR1); err != nil {
@@ -80,7 +79,7 @@ func TestKeeperReplacesTheSupervisor(t *testing.T) {
 	}
 }
 
-// damages are what becomes of a file when a disk or somebody's program is at fault.
+// damages are ways in which a faulty disk or another program damages a file.
 var damages = map[string]func(string) error{
 	"gone":    os.Remove,
 	"empty":   func(path string) error { return os.Truncate(path, 0) },
@@ -88,8 +87,8 @@ var damages = map[string]func(string) error{
 	"half":    func(path string) error { return os.Truncate(path, 40) },
 }
 
-// TestDamagedPlanEndsThePod: no supervisor can run a pod without its plan. One after
-// another would die, and the pod could not even be stopped.
+// TestDamagedPlanEndsThePod: no supervisor can run a pod without its Plan. One after another would die, and
+// the pod could not even be stopped.
 func TestDamagedPlanEndsThePod(t *testing.T) {
 	for name, damage := range damages {
 		if name == "gone" { // then there is no pod to be removed either
@@ -110,8 +109,8 @@ func TestDamagedPlanEndsThePod(t *testing.T) {
 	}
 }
 
-// TestDamagedContainerIsRestarted: what libcontainer has recorded of one container is lost.
-// The other runs on.
+// TestDamagedContainerIsRestarted: libcontainer's state of one container is lost. The other one keeps
+// running.
 func TestDamagedContainerIsRestarted(t *testing.T) {
 	for name, damage := range damages {
 		t.Run(name, func(t *testing.T) {
@@ -137,8 +136,8 @@ func TestDamagedContainerIsRestarted(t *testing.T) {
 	}
 }
 
-// TestAskingOutlivesTheSupervisor: probes go on when a supervisor is killed in the
-// middle of one, a preStop hook is run again, and nothing is restarted.
+// TestAskingOutlivesTheSupervisor: probes continue when a supervisor is killed during one, a preStop hook
+// runs again, and nothing is restarted.
 func TestAskingOutlivesTheSupervisor(t *testing.T) {
 	testenv.NoLeaks(t)
 	c := shell(layer(t), "a", "touch /tmp/well; trap 'echo bye; exit 0' TERM; while true; do sleep 0.1; done")
@@ -176,7 +175,7 @@ func TestAskingOutlivesTheSupervisor(t *testing.T) {
 	w.logged("bye", 1)
 }
 
-// stdout is a crilog.Sink.
+// stdout is a crilog.Sink that collects stdout.
 type stdout struct{ strings.Builder }
 
 func (s *stdout) Entry(e crilog.Entry) error {
@@ -191,7 +190,7 @@ func (s *stdout) Entry(e crilog.Entry) error {
 
 func (*stdout) Flush() error { return nil }
 
-// stdoutOf is what a container's first instance has written.
+// stdoutOf returns what a container's first instance has written.
 func stdoutOf(t interface{ Fatal(...any) }, place store.Pod, container string) string {
 	var s stdout
 	if err := crilog.Read(place.LogDir(container), 0, crilog.All, &s); err != nil {
@@ -202,7 +201,7 @@ func stdoutOf(t interface{ Fatal(...any) }, place store.Pod, container string) s
 
 func (w wholePod) output() string { return stdoutOf(w.t, w.place, "a") }
 
-// logged waits until container a has said a word so often.
+// logged waits until container a has logged a word so many times.
 func (w wholePod) logged(word string, times int) {
 	w.t.Helper()
 	for deadline := time.Now().Add(time.Minute); strings.Count(w.output(), word) < times; {
@@ -212,7 +211,7 @@ func (w wholePod) logged(word string, times int) {
 	}
 }
 
-// murder kills a supervisor and waits for the next.
+// murder kills a supervisor and waits for the next one.
 func (w wholePod) murder(supervisor, keeper int) (next int) {
 	w.t.Helper()
 	if err := unix.Kill(supervisor, unix.SIGKILL); err != nil {
@@ -227,8 +226,8 @@ func (w wholePod) murder(supervisor, keeper int) (next int) {
 	return 0
 }
 
-// A container whose rule says so restarts all of the pod: the others are killed at once,
-// without their grace, and everything begins anew in the same sandbox.
+// A container with such a restart rule restarts all of the pod: the other containers are killed at once,
+// without their grace period, and everything starts again in the same sandbox.
 func TestRestartAllContainers(t *testing.T) {
 	testenv.NoLeaks(t)
 	l := layer(t)
@@ -267,7 +266,7 @@ func TestRestartAllContainers(t *testing.T) {
 	}
 }
 
-// beginWhole starts a pod's processes, which record puts on record meanwhile.
+// beginWhole starts a pod's processes while record records the pod.
 func (w wholePod) beginWhole(plan *pod.Plan, record func() error) error {
 	w.t.Helper()
 	lock, err := w.place.Lock()
@@ -281,7 +280,7 @@ func (w wholePod) beginWhole(plan *pod.Plan, record func() error) error {
 	})
 }
 
-// wholeAt is a place for a pod, of which there is nothing.
+// wholeAt returns the place of a pod that does not exist yet.
 func wholeAt(t *testing.T, plan *pod.Plan) wholePod {
 	root := t.TempDir()
 	w := wholePod{t: t, dirs: store.Dirs{Data: filepath.Join(root, "data"), Runtime: filepath.Join(root, "run")}}
@@ -292,7 +291,7 @@ func wholeAt(t *testing.T, plan *pod.Plan) wholePod {
 	return w
 }
 
-// The pod is put on record while its processes begin, and its supervisor waits for that.
+// The pod is recorded while its processes start, and its supervisor waits for that.
 func TestSupervisorAwaitsRecord(t *testing.T) {
 	testenv.NoLeaks(t)
 	plan := newPlan(nil, []pod.Container{shell(layer(t), "a", "exec sleep 1000")})
@@ -300,7 +299,7 @@ func TestSupervisorAwaitsRecord(t *testing.T) {
 	t.Cleanup(w.remove)
 	err := w.beginWhole(plan, func() error {
 		for deadline := time.Now().Add(time.Minute); ; {
-			if _, _, lives := w.place.PodInit(); lives { // it has begun without a plan
+			if _, _, lives := w.place.PodInit(); lives { // it has started without a Plan
 				break
 			}
 			if time.Now().After(deadline) {
@@ -315,7 +314,7 @@ func TestSupervisorAwaitsRecord(t *testing.T) {
 	w.until(running)
 }
 
-// A pod that cannot be put on record has no processes, and the reason is what is said.
+// A pod that cannot be recorded has no processes, and the reason is reported.
 func TestNotRecorded(t *testing.T) {
 	testenv.NoLeaks(t)
 	plan := newPlan(nil, []pod.Container{shell(layer(t), "a", "exec sleep 1000")})
@@ -336,8 +335,8 @@ func TestNotRecorded(t *testing.T) {
 	}
 }
 
-// A pod stays in the runtime directory of an earlier login, which the supervisor finds by what
-// is on record, however late that is.
+// A pod stays in the runtime directory of an earlier login, which the supervisor reads from the record,
+// even if the record comes late.
 func TestLateRecordOfAnotherRuntimeDirectory(t *testing.T) {
 	testenv.NoLeaks(t)
 	plan := newPlan(nil, []pod.Container{shell(layer(t), "a", "exec sleep 1000")})
@@ -350,9 +349,9 @@ func TestLateRecordOfAnotherRuntimeDirectory(t *testing.T) {
 	t.Cleanup(w.remove)
 	err := w.beginWhole(plan, func() error {
 		supervisor, end := 0, time.Now().Add(time.Minute)
-		for rests := 0; rests < 1000 && time.Now().Before(end); rests++ { // looks in a row at which it sleeps: it waits
+		for rests := 0; rests < 1000 && time.Now().Before(end); rests++ { // consecutive checks at which it sleeps: it waits
 			switch st, ok := procfs.Lookup(supervisor); {
-			case !ok || st.Comm != "podrun-superv": // another child of the keeper, if any
+			case !ok || st.Comm != "podrun-superv": // another child of pod init, if any
 				keeper, _, _ := w.place.PodInit()
 				supervisor, rests = supervisorOf(keeper), 0
 			case st.State != 'S':
@@ -367,8 +366,8 @@ func TestLateRecordOfAnotherRuntimeDirectory(t *testing.T) {
 	w.until(running)
 }
 
-// A supervisor that is killed while it removes a sandbox may have had the keeper drop some of
-// the wires: its successor goes on with the removal, whatever is left of them.
+// A supervisor that is killed while it removes a sandbox may already have dropped some of the traffic
+// descriptors in pod init: the next one completes the removal with the remaining ones.
 func TestASandboxIsRemovedWithoutAllOfItsWires(t *testing.T) {
 	testenv.NoLeaks(t)
 	dirs := store.Dirs{Data: t.TempDir(), Runtime: t.TempDir()}

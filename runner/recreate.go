@@ -19,19 +19,18 @@ import (
 	"github.com/podrun/podrun/volumes"
 )
 
-// A pod of which no process is left, because its keeper was killed, or all of it, or the
-// machine was restarted, goes on with another sandbox: its identity, its emptyDirs on disk,
-// its logs, its events and its restart counts stay. What containers had written and nobody
-// had read is lost, and so are emptyDirs in memory.
+// A pod without any process left continues with a new sandbox: its pod init or all its processes were
+// killed, or the machine was restarted. Its identity, its emptyDirs on disk, logs, events and restart
+// counts stay. Output that was not read yet is lost, and so are emptyDirs in memory.
 
-// What becomes of the sandbox, as the pod's events say it.
+// Messages of the pod's events about the loss of the sandbox.
 const (
 	podInitKilled = "its first process was killed"
 	allKilled     = "its processes were killed"
 	rebooted      = "the machine was restarted"
 )
 
-// recoverAfterPodInit is for the first supervisor of a keeper that follows one that was killed.
+// recoverAfterPodInit recovers the pod for the first supervisor of a pod init that replaces a killed one.
 func (s *supervisor) recoverAfterPodInit() (lifecycle.Observed, error) {
 	known, err := s.recreate(podInitKilled)
 	if err == nil {
@@ -40,14 +39,14 @@ func (s *supervisor) recoverAfterPodInit() (lifecycle.Observed, error) {
 	return known, err
 }
 
-// recoverAfterLoss gives what is known of a pod that was brought to life before, and lost since; of
-// a new one that is nothing.
+// recoverAfterLoss returns what is observed of a pod that existed before and lost all its processes. For a
+// new pod that is the zero value.
 func (s *supervisor) recoverAfterLoss() (lifecycle.Observed, error) { return s.recreate(allKilled) }
 
-// errSuspended is a record that ends with the machine's.
+// errSuspended means that the pod ended together with the machine.
 var errSuspended = errors.New("the pod has ended with the machine")
 
-// recreate folds that the sandbox is gone, and removes what is left of it.
+// recreate records that the sandbox is gone, and removes what is left of it.
 func (s *supervisor) recreate(why string) (lifecycle.Observed, error) {
 	e := s.engine
 	left, known, err := e.handoff.Load()
@@ -66,7 +65,7 @@ func (s *supervisor) recreate(why string) (lifecycle.Observed, error) {
 		}
 		left = e.handoff.Reset()
 	}
-	if known.Accepted == nil { // a new one
+	if known.Accepted == nil { // a new pod
 		return known, nil
 	}
 	e.warnings, e.cgroup = left.Warnings, left.Cgroup
@@ -82,9 +81,9 @@ func (s *supervisor) recreate(why string) (lifecycle.Observed, error) {
 	return known, nil
 }
 
-// removeLost removes what a sandbox has left of which no process lives: its cgroups, its files
-// in memory, the writable layers. Mounts have gone with their namespace; what is left of its
-// network is the next one's, for the lock that this takes may be the command's that waits.
+// removeLost removes what a sandbox without processes has left: its cgroups, its files in memory, the
+// writable layers. Its mounts have gone with their namespace. Its network is left to the next sandbox,
+// because the command that waits may hold the lock that removal needs.
 func (e *engine) removeLost(left handoff.State, known *lifecycle.Observed) error {
 	var errs []error
 	if left.Cgroup != "" {
@@ -102,7 +101,7 @@ func (e *engine) removeLost(left handoff.State, known *lifecycle.Observed) error
 	return errors.Join(errs...)
 }
 
-// repairLog ends an entry of which only a part was written.
+// repairLog completes a log entry that was written only in part.
 func (e *engine) repairLog(container string, attempt int) error {
 	at := output.NewLogConfig(e.store, e.plan, container, attempt)
 	if all, err := crilog.Attempts(at.Dir); err != nil || len(all) == 0 || all[len(all)-1] != attempt {
@@ -114,19 +113,19 @@ func (e *engine) repairLog(container string, attempt int) error {
 	}
 	defer w.Close()
 	if err := w.CompletePartial(); err != nil {
-		fmt.Fprintln(os.Stderr, err) // the disk is full: the log has half a line
+		fmt.Fprintln(os.Stderr, err) // the disk is full: the log ends in an incomplete line
 	}
 	return nil
 }
 
-// loadFromDisk is what the disk tells of a pod: the number of each container's latest run is
-// that of its last log (kubelet: calcRestartCountByLogDir), and how it ended is known of
-// those that have done their work.
+// loadFromDisk returns what the disk records of a pod. The number of each container's latest run is that of
+// its last log (kubelet: calcRestartCountByLogDir). The exit is recorded for containers that have
+// completed.
 func loadFromDisk(e *engine) (lifecycle.Observed, error) {
 	var known lifecycle.Observed
 	ends, err := e.store.Exits()
 	if err != nil {
-		fmt.Fprintln(os.Stderr, err) // they are run again
+		fmt.Fprintln(os.Stderr, err) // the containers run again
 	}
 	for _, list := range e.plan.All() {
 		for i := range list {
@@ -151,8 +150,8 @@ func loadFromDisk(e *engine) (lifecycle.Observed, error) {
 	return known, nil
 }
 
-// saveCompleted has on disk which containers have done their work while the pod goes on: they
-// are not run again after the machine was restarted.
+// saveCompleted records on disk which containers have completed while the pod goes on: they do not run
+// again after a restart of the machine.
 func (e *engine) saveCompleted(o *lifecycle.Observed) {
 	done := lifecycle.Done(e.currentPlan(), o)
 	if len(done) == e.completed {

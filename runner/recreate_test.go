@@ -21,7 +21,7 @@ import (
 // patient is how long a pod may take on a loaded machine to be served again.
 const patient = time.Minute
 
-// untilAgain watches the pod, by whatever supervisor there is, until ok.
+// untilAgain watches the pod, across supervisors, until ok.
 func (w wholePod) untilAgain(what string, ok func(*pod.Status) bool) *pod.Status {
 	w.t.Helper()
 	var last *pod.Status
@@ -47,7 +47,7 @@ func (w wholePod) untilAgain(what string, ok func(*pod.Status) bool) *pod.Status
 	return nil
 }
 
-// untilLogged waits until a run of a container has written a text, and no more.
+// untilLogged waits until a run of a container has logged exactly this text.
 func (w wholePod) untilLogged(container string, attempt int, text string) {
 	w.t.Helper()
 	for deadline := time.Now().Add(patient); logText(w.t, w.place, container, attempt) != text; {
@@ -57,7 +57,7 @@ func (w wholePod) untilLogged(container string, attempt int, text string) {
 	}
 }
 
-// guardOf is the guard of a keeper.
+// guardOf returns the monitor of a pod init.
 func (w wholePod) guardOf(keeper int) int {
 	t := w.t
 	t.Helper()
@@ -82,7 +82,7 @@ func kill9(t *testing.T, pid int) {
 	}
 }
 
-// risingPlan has an init container that counts its runs in an emptyDir, and an app.
+// risingPlan returns a Plan with an init container that counts its runs in an emptyDir, and an app.
 func risingPlan(t *testing.T, script string) *pod.Plan {
 	l := layer(t)
 	i, a := shell(l, "i", "echo run >> /v/runs"), shell(l, "a", "echo up; "+script)
@@ -94,9 +94,9 @@ func risingPlan(t *testing.T, script string) *pod.Plan {
 	return plan
 }
 
-// A keeper that is killed, whether its supervisor is awake or dozes, takes the sandbox with
-// it. The guard begins another, whose supervisor makes another sandbox: all init
-// containers, then the apps, which have been restarted; volumes and logs stay.
+// When pod init is killed, with its supervisor running or hibernating, the sandbox ends. The monitor starts
+// another pod init, whose supervisor makes another sandbox: all init containers run, then the apps, whose
+// restart counts grow; volumes and logs stay.
 func TestAnotherSandboxAfterTheKeeper(t *testing.T) {
 	for _, after := range []string{"0", "20ms"} {
 		t.Run(after, func(t *testing.T) {
@@ -140,7 +140,7 @@ func TestAnotherSandboxAfterTheKeeper(t *testing.T) {
 	}
 }
 
-// Under Never there is no other sandbox: the pod has failed, and says why.
+// With restartPolicy Never there is no other sandbox: the pod has failed, with the reason.
 func TestNoOtherSandboxUnderNever(t *testing.T) {
 	testenv.NoLeaks(t)
 	plan := risingPlan(t, "exec sleep 1000")
@@ -155,7 +155,7 @@ func TestNoOtherSandboxUnderNever(t *testing.T) {
 	}
 }
 
-// A guard that is killed is not missed; with the keeper the pod has ended then.
+// A killed monitor has no effect, until pod init is killed as well: then the pod has ended.
 func TestGuardKilled(t *testing.T) {
 	testenv.NoLeaks(t)
 	w := startWhole(t, risingPlan(t, "exec sleep 1000"))
@@ -175,7 +175,7 @@ func TestGuardKilled(t *testing.T) {
 	}
 }
 
-// Keepers that are killed in a loop do not spin; a stop in between is obeyed at once.
+// Pod inits that are killed in a loop do not spin; a stop in between works at once.
 func TestKeepersKilledInALoop(t *testing.T) {
 	testenv.NoLeaks(t)
 	plan := risingPlan(t, "exec sleep 1000")
@@ -203,7 +203,7 @@ func TestKeepersKilledInALoop(t *testing.T) {
 	}
 }
 
-// A signal to the guard stops the pod gracefully.
+// A signal to the monitor stops the pod gracefully.
 func TestGuardPassesStopsOn(t *testing.T) {
 	testenv.NoLeaks(t)
 	w := startWhole(t, withFifos(t, newPlan(nil, []pod.Container{shell(layer(t), "a", obedient)}), "never"))
@@ -218,7 +218,7 @@ func TestGuardPassesStopsOn(t *testing.T) {
 	}
 }
 
-// With a shared PID namespace its first process is a part of the sandbox, too.
+// The first process of a shared PID namespace is a part of the sandbox, too.
 func TestAnotherSandboxAfterThePause(t *testing.T) {
 	testenv.NoLeaks(t)
 	plan := risingPlan(t, "exec sleep 1000")
@@ -244,7 +244,7 @@ func TestAnotherSandboxAfterThePause(t *testing.T) {
 	}
 }
 
-// killAll ends a pod with everything of it.
+// killAll kills all processes of a pod.
 func (w wholePod) killAll() {
 	w.t.Helper()
 	_, keeper := w.processes()
@@ -256,7 +256,7 @@ func (w wholePod) killAll() {
 	}
 }
 
-// again starts a pod of which no process is left, as `podrun up` does.
+// again starts a pod without processes, as `podrun up` does.
 func (w wholePod) again(plan *pod.Plan) {
 	w.t.Helper()
 	if err := w.start(plan); err != nil {
@@ -264,9 +264,8 @@ func (w wholePod) again(plan *pod.Plan) {
 	}
 }
 
-// What was recorded before the machine was started, in a runtime directory that outlived
-// it, says nothing of times and processes: the logs tell the restart counts, and what has
-// done its work is not run again.
+// A record from before the last boot, in a runtime directory that outlived it, is not used for times and
+// processes: the logs give the restart counts, and completed containers do not run again.
 func TestPodGoesOnAfterTheMachinesStart(t *testing.T) {
 	testenv.NoLeaks(t)
 	l := layer(t)
@@ -301,7 +300,7 @@ func TestPodGoesOnAfterTheMachinesStart(t *testing.T) {
 	}
 }
 
-// A record that cannot be read is no reason to give a pod up.
+// A pod recovers without a record that cannot be read.
 func TestPodGoesOnWithoutItsRecord(t *testing.T) {
 	testenv.NoLeaks(t)
 	w := startWhole(t, risingPlan(t, "exec sleep 1000"))
@@ -316,7 +315,7 @@ func TestPodGoesOnWithoutItsRecord(t *testing.T) {
 	w.untilAgain("running again", func(st *pod.Status) bool { return running(st) && st.Containers[0].RestartCount == 1 })
 }
 
-// A pod that was killed in the middle of its start begins.
+// A pod that was killed in the middle of its start can start.
 func TestPodKilledBeforeItRuns(t *testing.T) {
 	testenv.NoLeaks(t)
 	plan := risingPlan(t, "exec sleep 1000")
@@ -340,8 +339,8 @@ func (w wholePod) untilAgainOrEnded() {
 	}
 }
 
-// TestStatusOutlivesTheSandbox: an ended pod has its addresses and the users of its
-// containers, of which a later supervisor knows only what was left to it.
+// TestStatusOutlivesTheSandbox: an ended pod keeps its addresses and the users of its containers, which a
+// later supervisor knows only from the state it found.
 func TestStatusOutlivesTheSandbox(t *testing.T) {
 	testenv.NoLeaks(t)
 	c := shell(layer(t), "a", "until test -e /tmp/end; do usleep 10000; done")

@@ -12,9 +12,9 @@ import (
 	"github.com/podrun/podrun/volumes"
 )
 
-// removeDir removes what only root of the pod's user namespace can: volumes and
-// root file systems, whose files belong to subordinate ids, and a cgroup that a
-// killed supervisor has left. The pod must be dead or its containers gone.
+// removeFiles removes what only root of the pod's user namespace can remove: volumes and root file systems,
+// whose files belong to subordinate ids, and the cgroup that a killed supervisor has left. The pod must be
+// dead or its containers gone.
 func removeFiles(args []string) int {
 	_, place, err := podOf(args)
 	if err != nil {
@@ -37,9 +37,9 @@ func removeFiles(args []string) int {
 	return code
 }
 
-// removeSelf removes the directories of a pod that ends, from its own mount namespace. It enters no
-// mount: what could not be unmounted, which may be a directory of the host, stays, and the guard
-// removes the rest where nothing is mounted.
+// removeSelf removes the directories of a pod that ends, from its own mount namespace. It does not descend
+// into mounts: a mount that could not be removed may be a directory of the host. The monitor removes the
+// rest where nothing is mounted.
 func removeSelf(place store.Pod) error {
 	for _, dir := range []string{place.RuntimeDir(), place.DataDir()} {
 		entries, err := os.ReadDir(dir)
@@ -58,8 +58,8 @@ func removeSelf(place store.Pod) error {
 	return place.RemoveSelf()
 }
 
-// removePod removes the whole of a pod that nobody else removes. The guard executes it in its own
-// place, with the pod's lock.
+// removePod removes a whole pod that no other process removes. The monitor executes it in its own process,
+// with the pod's lock.
 func removePod(args []string) int {
 	code := removeFiles(args)
 	_, place, err := podOf(args)
@@ -73,7 +73,7 @@ func removePod(args []string) int {
 	return code
 }
 
-// removeVolume removes the directory of a claim.
+// removeVolume removes the directory of a PersistentVolumeClaim.
 func removeVolume(args []string) int {
 	if len(args) != 4 {
 		fmt.Fprintln(os.Stderr, "want 4 arguments, have", len(args))

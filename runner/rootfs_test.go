@@ -18,8 +18,8 @@ import (
 	"github.com/podrun/podrun/volumes"
 )
 
-// A file system that cannot hold root file systems (here an overlay) is refused
-// with the cure before the pod begins; one that can is tried once.
+// A file system that does not support overlay mounts (here an overlay) gives an error with a remedy before
+// the pod starts. A file system that does is tested once.
 func TestPodRefusesAFileSystemWithoutOverlay(t *testing.T) {
 	testenv.NoLeaks(t)
 	l := layer(t)
@@ -55,8 +55,8 @@ func exists(path string) bool {
 	return err == nil
 }
 
-// CVE-2019-5736 (S2): no container writes to podrun's program, whatever way its own
-// program leads there. Here the program is the test binary.
+// CVE-2019-5736 (S2): no container can write to podrun's program, by whatever path. Here the program is the
+// test binary.
 func TestProgramCannotBeOverwritten(t *testing.T) {
 	testenv.NoLeaks(t)
 	before := programSum(t)
@@ -67,7 +67,7 @@ func TestProgramCannotBeOverwritten(t *testing.T) {
 	if err := os.Symlink("/proc/self/exe", l+"/bin/itself"); err != nil {
 		t.Fatal(err)
 	}
-	// The writer runs all the while: it sees every process that enters.
+	// The writer runs all the time: it sees every process that enters.
 	writer := shell(l, "writer", "while :; do for p in /proc/[0-9]*; do echo evil > $p/exe; done; done 2>/dev/null")
 	writer.Capabilities = append(writer.Capabilities, "CAP_SYS_PTRACE")
 	plan := newPlan(nil, []pod.Container{writer})
@@ -96,7 +96,7 @@ func programSum(t *testing.T) string {
 	return fmt.Sprintf("%x", sha256.Sum256(b))
 }
 
-// A pod runs whose image cannot have the label that containers may read, and says so.
+// A pod runs even if its image cannot have the label that containers may read, and has a warning.
 func TestLayersThatKeepTheirLabel(t *testing.T) {
 	testenv.NoLeaks(t)
 	const label = "system_u:object_r:container_ro_file_t:s0"
@@ -108,7 +108,7 @@ func TestLayersThatKeepTheirLabel(t *testing.T) {
 	has := make([]byte, 256)
 	n, err := unix.Getxattr(l, "security.selinux", has)
 	want := 1
-	if err == nil && strings.HasPrefix(string(has[:n]), label) { // where there is SELinux it can
+	if err == nil && strings.HasPrefix(string(has[:n]), label) { // with SELinux the label can be set
 		want = 0
 	}
 	w.until(func(st *pod.Status) bool {
@@ -125,8 +125,8 @@ func TestLayersThatKeepTheirLabel(t *testing.T) {
 	})
 }
 
-// What is noticed while a sandbox is made, as what its network cannot do, is among its own
-// warnings, which replace those of the last one.
+// Warnings that arise while a sandbox is made, such as those of its network, belong to that sandbox and
+// replace those of the last one.
 func TestAWarningWhileItIsMade(t *testing.T) {
 	plan := newPlan(nil, nil)
 	e := testEngine(plan, store.Dirs{Data: t.TempDir(), Runtime: t.TempDir()}.Pod("default", "p"))

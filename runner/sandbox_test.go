@@ -16,8 +16,8 @@ import (
 	"github.com/podrun/podrun/pod"
 )
 
-// A System V segment that one container makes is every container's, outlives the
-// one that made it, and is nobody else's.
+// A System V segment that one container makes is visible to all containers of the pod, outlives its
+// creator, and is visible to no other pod.
 func TestPodSharesSystemVMemory(t *testing.T) {
 	testenv.NoLeaks(t)
 	const key, size = 0x706f64, 12345
@@ -71,13 +71,13 @@ func processOf(t *testing.T, cmdline string) int {
 	return 0
 }
 
-// Orphans in the pod's own PID namespace fall to the keeper, which reaps them.
+// Orphans in the pod's own PID namespace become children of pod init, which reaps them.
 func TestKeeperReapsOrphans(t *testing.T) {
 	testenv.NoLeaks(t)
 	w := startWhole(t, newPlan(nil, []pod.Container{shell(layer(t), "a", "exec sleep 1000")}))
 	w.until(running)
 	supervisor, keeper := w.processes()
-	// The shell ends before its children, and they at once after it.
+	// The shell exits before its children, and they at once after it.
 	script := "for i in 1 2 3 4 5; do sleep 0.1 & done"
 	cmd := exec.Command("nsenter", "--pid", "--target", fmt.Sprint(keeper), "sh", "-c", script)
 	if out, err := cmd.CombinedOutput(); err != nil {
@@ -92,7 +92,7 @@ func TestKeeperReapsOrphans(t *testing.T) {
 	t.Errorf("the keeper has not reaped: %s", strings.Join(left, "; "))
 }
 
-// children lists the processes whose parent is pid, but for one.
+// children returns the processes whose parent is pid, except one.
 func children(t *testing.T, pid, but int) (found []string) {
 	t.Helper()
 	all, err := filepath.Glob("/proc/[0-9]*/stat")

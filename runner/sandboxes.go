@@ -13,7 +13,7 @@ import (
 	"github.com/podrun/podrun/runner/sandbox"
 )
 
-// beginSandbox begins a sandbox: what is to be started in it can be prepared from now on.
+// beginSandbox registers a new sandbox. From then on containers can be prepared in it.
 func (e *engine) beginSandbox(attempt int) *sandbox.Sandbox {
 	s := e.newSandbox(e.currentPlan(), attempt)
 	e.mu.Lock()
@@ -23,7 +23,7 @@ func (e *engine) beginSandbox(attempt int) *sandbox.Sandbox {
 	return s
 }
 
-// prepare has those containers made, and no others, that are likely to be started next.
+// prepare prepares the containers that are likely to be started next, and discards all others.
 func (e *engine) prepare(starts []lifecycle.Action) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
@@ -34,13 +34,13 @@ func (e *engine) prepare(starts []lifecycle.Action) {
 	e.prewarm.Prepare(e.plan, s, s == e.creating, starts)
 }
 
-// discardPrepared removes all that was prepared, and whatever else is being removed.
+// discardPrepared removes all prepared containers, and waits for removals under way.
 func (e *engine) discardPrepared() {
 	e.prepare(nil)
 	e.prewarm.AwaitRemovals(e.currentPlan())
 }
 
-// abandonSandbox is for a sandbox that cannot be made: nothing is prepared in it any more.
+// abandonSandbox drops a sandbox that cannot be made: nothing is prepared in it any more.
 func (e *engine) abandonSandbox() {
 	e.mu.Lock()
 	e.creating = nil
@@ -93,8 +93,7 @@ func (e *engine) removeSandbox(attempt int) {
 	e.emit(lifecycle.Event{Kind: lifecycle.SandboxGone, Attempt: attempt, Message: message})
 }
 
-// freeze has the kernel hold the containers' processes, or let them go on, and tells the
-// loop when that is so.
+// freeze freezes or thaws the containers' processes and emits an event when that is done.
 func (e *engine) freeze(frozen bool) {
 	e.mu.Lock()
 	s := e.sandbox
@@ -125,25 +124,25 @@ func (e *engine) freeze(frozen bool) {
 	}()
 }
 
-// freezeTimeout is how long processes may take to stop: one that waits for a disk cannot.
+// freezeTimeout is the time limit for processes to freeze: one that waits for a disk cannot.
 const freezeTimeout = 30 * time.Second
 
-// emitResolvEvents tells the pod's events what had to be left out.
+// emitResolvEvents adds pod events for what was left out of resolv.conf.
 func (e *engine) emitResolvEvents(events []resolvconf.Event) {
 	for _, ev := range events {
 		e.emit(lifecycle.Event{Kind: lifecycle.Warned, Reason: ev.Reason, Message: ev.Message})
 	}
 }
 
-// watchPause tells of the end of the shared PID namespace, which takes every container
-// with it and lets none be started: of its first process, that is.
+// watchPause reports the end of the shared PID namespace, which is the end of its first process. It ends
+// every container and no container can be started in it.
 func (e *engine) watchPause(s *sandbox.Sandbox) {
 	if s.PauseProcess.PID == 0 {
 		return
 	}
 	go func() {
 		if _, err := e.handoff.Exits.Wait(s.PauseProcess); err != nil {
-			return // it was taken away
+			return // it was removed on purpose
 		}
 		e.reportSandboxLost(s)
 	}()
@@ -158,8 +157,8 @@ func (e *engine) reportSandboxLost(s *sandbox.Sandbox) {
 	}
 }
 
-// checkPause is for when a container has ended, or cannot be started: whether that is the
-// sandbox's end has to be known before. The kernel ends a namespace's first process last.
+// checkPause checks, after a container has exited or could not be started, whether the cause is the end of
+// the sandbox; the loop needs to have that event first. The kernel ends a namespace's first process last.
 func (e *engine) checkPause(s *sandbox.Sandbox) {
 	if s.PauseProcess.PID == 0 {
 		return

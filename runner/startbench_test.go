@@ -15,8 +15,8 @@ import (
 	"github.com/podrun/podrun/runner/container"
 )
 
-// BenchmarkStart is how long a container takes from the order to start it until its program runs: cold, and of one
-// that was made before. Processor time is all of it, from the order to the container's end.
+// BenchmarkStart measures the time from the start action of a container until its program runs: without and
+// with preparation. The processor time covers everything from the start action to the container's exit.
 func BenchmarkStart(b *testing.B) {
 	dir := b.TempDir()
 	layer := b.TempDir()

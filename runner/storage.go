@@ -12,7 +12,7 @@ import (
 	"github.com/podrun/podrun/volumes"
 )
 
-// measureStorage holds what the pod has on disk against its plan's limits.
+// measureStorage compares the pod's disk usage with its Plan's limits.
 func (e *engine) measureStorage() {
 	defer e.addBusy(-1)
 	began := clock.Now()
@@ -25,7 +25,7 @@ func (e *engine) measureStorage() {
 	e.emit(lifecycle.Event{At: now, Kind: lifecycle.StorageMeasured, Message: over, Bytes: m.sum, Took: now.Boot - began.Boot})
 }
 
-// layers names the directories of the root file systems there are, by container.
+// layers returns the directories of the existing root file systems, by container.
 func (e *engine) layers() map[string]string {
 	e.mu.Lock()
 	defer e.mu.Unlock()
@@ -38,22 +38,22 @@ func (e *engine) layers() map[string]string {
 	return found
 }
 
-// diskMeter counts what the parts of a pod have on disk, each once.
+// diskMeter measures the disk usage of the parts of a pod, each part once.
 type diskMeter struct {
 	store   store.Pod
 	layers  map[string]string // by container: its root file system's directory in RootfsDir
 	counted map[string]int64  // by directory
-	sum     int64             // of all that was counted
+	sum     int64             // of all counted directories
 }
 
-// exceeded is the message of the first of the plan's limits that is exceeded, or "".
+// exceeded returns the message of the first exceeded limit of the Plan, or "".
 func (m *diskMeter) exceeded(plan *pod.Plan) (message string, err error) {
 	m.counted = map[string]int64{}
 	for _, l := range plan.Storage {
 		n, err := m.used(plan, l)
 		switch {
 		case errors.Is(err, volumes.ErrTooDeep):
-			// What cannot be counted has no end.
+			// A directory that cannot be counted (too large or too deep) counts as over the limit.
 			return l.Message, nil
 		case err != nil:
 			return "", err
@@ -64,7 +64,7 @@ func (m *diskMeter) exceeded(plan *pod.Plan) (message string, err error) {
 	return "", nil
 }
 
-// used counts what a limit is about.
+// used returns the disk usage to which a limit applies.
 func (m *diskMeter) used(plan *pod.Plan, l pod.Limit) (sum int64, err error) {
 	add := func(n int64, e error) {
 		sum += n
@@ -96,7 +96,7 @@ func (m *diskMeter) volume(name string) (int64, error) {
 	return m.count(filepath.Join(m.store.VolumesDir(), name), volumes.Usage)
 }
 
-// container counts a container's logs and its writable layer.
+// container returns the disk usage of a container's logs and its writable layer.
 func (m *diskMeter) container(name string) (int64, error) {
 	n, err := m.count(m.store.LogDir(name), volumes.Usage)
 	if layer, ok := m.layers[name]; ok && err == nil {

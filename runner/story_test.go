@@ -9,8 +9,8 @@ import (
 	"github.com/podrun/podrun/pod"
 )
 
-// The main job: init containers in order, then apps together, that share a volume,
-// the network, the hostname and the memory of the pod, and not their processes.
+// The main case: init containers in order, then apps together, which share a volume, the network, the
+// hostname and the memory of the pod, but not their processes.
 func TestPodOfTwoInitsAndTwoApps(t *testing.T) {
 	testenv.NoLeaks(t)
 	l := layer(t)
@@ -65,7 +65,7 @@ func waitLog(t *testing.T, p *testPod, container, text string) {
 func TestPodSharesPIDs(t *testing.T) {
 	testenv.NoLeaks(t)
 	l := layer(t)
-	// "left" ends while a child of its own goes on with its output.
+	// "left" exits while a child of it continues with its output.
 	plan := newPlan(nil, []pod.Container{
 		shell(l, "left", "(trap '' HUP TERM; sleep 1000) & cat /proc/1/comm"),
 		shell(l, "stays", "exec sleep 1000"),
@@ -84,7 +84,7 @@ func TestPodSharesPIDs(t *testing.T) {
 	if code, out := p.exec("stays", "/bin/sh", "-c", "ps | grep -c '[s]leep 1000'"); code != 0 || out != "1\n" {
 		t.Errorf("one sleep must be left, of the container that stays: %d %q", code, out)
 	}
-	// An orphan of the shared namespace is reaped by its PID 1.
+	// PID 1 of the shared namespace reaps an orphan.
 	if code, out := p.exec("stays", "/bin/sh", "-c", "(sh -c 'sleep 0 & exec true' &) ; while grep -q ') Z' /proc/[0-9]*/stat; do :; done"); code != 0 {
 		t.Errorf("orphans are not reaped: %d %q", code, out)
 	}

@@ -28,8 +28,8 @@ import (
 	"github.com/podrun/podrun/runner/sandbox"
 )
 
-// Stages are the hidden stages that this room is: the supervisor, libcontainer's
-// init (its name is libcontainer's), and the removal of a dead pod's files.
+// Stages returns the re-exec entry points of this package: the supervisor, libcontainer's init
+// (libcontainer gives its name), and the removal of a dead pod's files.
 func Stages() map[string]func([]string) int {
 	return map[string]func([]string) int{
 		reexec.Supervisor:  supervise,
@@ -45,7 +45,7 @@ func Stages() map[string]func([]string) int {
 	}
 }
 
-// podOf reads the arguments of a pod's stage: the two roots, namespace and name.
+// podOf parses the arguments of a pod's re-exec entry point: the two roots, namespace and name.
 func podOf(args []string) (store.Dirs, store.Pod, error) {
 	if len(args) != 4 {
 		return store.Dirs{}, store.Pod{}, fmt.Errorf("want 4 arguments, have %d", len(args))
@@ -54,28 +54,27 @@ func podOf(args []string) (store.Dirs, store.Pod, error) {
 	return dirs, dirs.Pod(args[2], args[3]), nil
 }
 
-// supervisor is one pod's: the engine with what lets others see and ask.
+// supervisor is the supervisor of one pod: its engine, control socket and signals.
 type supervisor struct {
 	place     store.Pod
 	engine    *engine
 	control   *control
 	listener  *net.UnixListener
 	stops     chan os.Signal
-	flushed   chan struct{} // every signal before has become an event
-	idleAfter time.Duration // for how long nothing must happen before it dozes; 0: it never does
+	flushed   chan struct{} // receives when every earlier signal has become an event
+	idleAfter time.Duration // the idle time before it hibernates; 0: never
 }
 
-// stopSignals are what systemd or a user may send to stop the pod. One that comes before
-// they are listened to ends this process, and is the keeper's to remember.
+// stopSignals are the signals with which systemd or a user stops the pod. One that arrives before
+// signal.Notify ends this process; pod init remembers the request.
 var stopSignals = []os.Signal{unix.SIGTERM, unix.SIGINT, unix.SIGHUP}
 
-// supervise runs one pod, as the child of the pod's keeper: to its end, or as long as
-// this process is let live.
+// supervise runs one pod as the child of its pod init, until the pod ends or this process does.
 func supervise(args []string) int {
 	unix.Prctl(unix.PR_SET_NAME, uintptr(unsafe.Pointer(unsafe.StringData("podrun-superv\x00"))), 0, 0, 0)
 	runtime.GOMAXPROCS(maxProcs)
 	debug.SetGCPercent(gcPercentAtStart)
-	logrus.SetLevel(logrus.ErrorLevel) // libcontainer warns of what we know: a host without cgroups
+	logrus.SetLevel(logrus.ErrorLevel) // its warnings are about known cases: a host without cgroups
 	s, l, err := openPod(args)
 	if err != nil {
 		fmt.Fprintln(os.Stderr, "podrun:", err)
@@ -115,7 +114,7 @@ func supervise(args []string) int {
 	}
 	if leaving && removed == 0 {
 		if err := removeSelf(s.place); err != nil {
-			fmt.Fprintln(os.Stderr, err) // the guard has it tried again
+			fmt.Fprintln(os.Stderr, err) // the monitor tries again
 		}
 	}
 	s.engine.handoff.PodInit.PodEnded(0)
@@ -123,8 +122,8 @@ func supervise(args []string) int {
 	return 0
 }
 
-// onOtherThreads runs the loop on other threads than the main one, which stays the main goroutine's
-// (stage.Supervisor): each turn of a goroutine that has a thread of its own wakes that and two
+// onOtherThreads runs the loop on other threads than the main one, which is locked to the main goroutine
+// (reexec.Supervisor). Each switch to a goroutine that is locked to a thread wakes that thread and two
 // more.
 func onOtherThreads(run func() *pod.Status) <-chan *pod.Status {
 	final := make(chan *pod.Status)
@@ -132,13 +131,13 @@ func onOtherThreads(run func() *pod.Status) <-chan *pod.Status {
 	return final
 }
 
-// openPod begins with a pod, or goes on with one where another supervisor has ended.
+// openPod starts a new pod, or recovers one whose supervisor has ended.
 func openPod(args []string) (*supervisor, *loop, error) {
 	keeper, was, err := podinit.Connect()
 	if err != nil {
 		return nil, nil, err
 	}
-	if was == nil { // before that nothing says where the pod's runtime directory is
+	if was == nil { // the pod's runtime directory is not recorded before
 		if err := podinit.AwaitRecord(); err != nil {
 			return nil, nil, reportError(was, err)
 		}
@@ -174,14 +173,14 @@ func openPod(args []string) (*supervisor, *loop, error) {
 	if st, serr := place.Status(); was != nil && serr == nil {
 		e.podIPs, e.hostIPs = st.PodIPs, st.HostIPs
 	}
-	if err == nil && place.Removing() { // whoever asked for it may be gone, and the request not on record
+	if err == nil && place.Removing() { // the client may be gone, and the request not recorded
 		s.control.leaving.Store(true)
 		e.emit(lifecycle.Event{Kind: lifecycle.StopAsked})
 	}
 	return s, l, err
 }
 
-// startNew is for the first supervisor of a pod.
+// startNew prepares the first supervisor of a pod.
 func (s *supervisor) startNew(dirs store.Dirs) (known lifecycle.Observed, err error) {
 	if err := s.engine.hostPorts.AcceptInherited(s.engine.plan); err != nil {
 		return known, err
@@ -201,7 +200,7 @@ func (s *supervisor) startNew(dirs store.Dirs) (known lifecycle.Observed, err er
 	return known, podinit.ReportPipe().Close()
 }
 
-// listen opens the control socket where the keeper has none.
+// listen opens the control socket if pod init holds none.
 func (s *supervisor) listen(known lifecycle.Observed) (err error) {
 	if s.listener, err = s.place.Listen(); err != nil {
 		return err
@@ -216,8 +215,8 @@ func (s *supervisor) listen(known lifecycle.Observed) (err error) {
 	return nil
 }
 
-// reportError tells the one who started the pod why it was not. Nobody waits for a supervisor
-// that takes up a pod.
+// reportError reports to the process that started the pod why it failed. For a recovered pod no process
+// waits for that.
 func reportError(was *podinit.Inherited, err error) error {
 	if was == nil {
 		podinit.ReportError(err)
@@ -225,7 +224,7 @@ func reportError(was *podinit.Inherited, err error) error {
 	return err
 }
 
-// stopOnSignal makes each signal a graceful stop.
+// stopOnSignal turns each signal into a graceful stop.
 func (s *supervisor) stopOnSignal() {
 	for sig := range s.stops {
 		if sig == nil {
@@ -236,8 +235,8 @@ func (s *supervisor) stopOnSignal() {
 	}
 }
 
-// releaseStops lets a stop signal end this process from now on, by which the keeper knows
-// of it, and returns when every one before has become an event.
+// releaseStops restores the default action of the stop signals, so that one ends this process and pod init
+// sees it. It returns when every earlier signal has become an event.
 func (s *supervisor) releaseStops() {
 	signal.Stop(s.stops)
 	s.stops <- nil

@@ -24,8 +24,8 @@ import (
 	"github.com/podrun/podrun/runner/sandbox"
 )
 
-// testPod is a pod run for real inside this process, which is PID 1 of its own
-// namespaces: the same engine, control socket and loop as the supervisor's.
+// testPod is a real pod inside this process, which is PID 1 of its own namespaces: it has the same engine,
+// control socket and loop as the supervisor's.
 type testPod struct {
 	t        *testing.T
 	plan     *pod.Plan
@@ -40,7 +40,7 @@ type testPod struct {
 	by       *trampoline.Program // nil: testTrampoline
 }
 
-// layer is a busybox root file system that all tests of the package share.
+// layer returns a busybox root file system that all tests of the package share.
 func layer(t *testing.T) string {
 	t.Helper()
 	dir := t.TempDir()
@@ -52,7 +52,7 @@ func layer(t *testing.T) string {
 
 var testCaps = []string{"CAP_CHOWN", "CAP_DAC_OVERRIDE", "CAP_FOWNER", "CAP_KILL", "CAP_SETGID", "CAP_SETUID", "CAP_NET_BIND_SERVICE", "CAP_SYS_CHROOT"}
 
-// shell is a container that runs a shell script.
+// shell returns a container that runs a shell script.
 func shell(layer, name, script string) pod.Container {
 	return pod.Container{
 		Name: name, Image: "busybox", ImageID: "sha256:0", Layers: []string{layer},
@@ -68,14 +68,14 @@ func newPlan(inits, apps []pod.Container) *pod.Plan {
 	}
 }
 
-// testEngine is an engine without a keeper: this process, PID 1, has the namespaces.
+// testEngine returns an engine without pod init: this process, PID 1, has the namespaces.
 func testEngine(plan *pod.Plan, place store.Pod) *engine {
 	e := newEngine(plan, place, handoff.New(nil, place), sandbox.Namespaces{Net: "/proc/1/ns/net", IPC: "/proc/1/ns/ipc", UTS: "/proc/1/ns/uts"})
 	e.trampoline = testTrampoline()
 	return e
 }
 
-// start runs a plan. The pod is stopped when the test ends.
+// start runs a Plan. The pod is stopped when the test ends.
 func start(t *testing.T, plan *pod.Plan) *testPod {
 	t.Helper()
 	p := prepare(t, plan)
@@ -83,18 +83,18 @@ func start(t *testing.T, plan *pod.Plan) *testPod {
 	return p
 }
 
-// dirs are the roots of the pod's store.
+// dirs returns the roots of the pod's store.
 func (p *testPod) dirs() store.Dirs {
 	return store.Dirs{Data: filepath.Join(p.root, "data"), Runtime: filepath.Join(p.root, "run")}
 }
 
-// recordOf is the file in which supervisors record what is known of a pod.
+// recordOf returns the file in which supervisors record the state of a pod.
 func recordOf(p store.Pod) string { return filepath.Join(p.RuntimeDir(), "state.json") }
 
-// poke tells the pod that an object has changed.
+// poke notifies the pod of a changed object.
 func (p *testPod) poke() { p.engine.objectChanged(wire.ChangedRequest{}) }
 
-// prepare makes the pod's place.
+// prepare makes the pod's directories.
 func prepare(t *testing.T, plan *pod.Plan) *testPod {
 	t.Helper()
 	p := &testPod{t: t, plan: plan, root: t.TempDir()}
@@ -109,7 +109,7 @@ func (p *testPod) begin() {
 	if err := place.Create(plan, []byte("{}")); err != nil {
 		t.Fatal(err)
 	}
-	if err := unix.Sethostname([]byte(plan.Hostname)); err != nil { // the keeper's part
+	if err := unix.Sethostname([]byte(plan.Hostname)); err != nil { // pod init's task
 		t.Fatal(err)
 	}
 	listener, err := place.Listen()
@@ -140,7 +140,7 @@ func (p *testPod) begin() {
 	t.Cleanup(func() { p.stop(0) })
 }
 
-// stop ends the pod within a grace and returns its final status.
+// stop ends the pod within a grace period and returns its final status.
 func (p *testPod) stop(grace int64) *pod.Status {
 	p.t.Helper()
 	p.engine.emit(lifecycle.Event{Kind: lifecycle.StopAsked, GraceSeconds: &grace})
@@ -152,7 +152,7 @@ func (p *testPod) ended() *pod.Status {
 	p.t.Helper()
 	select {
 	case st := <-p.final:
-		p.final <- st // for the next who asks
+		p.final <- st // for the next caller
 		if p.listener != nil {
 			p.control.close(p.listener)
 			p.listener = nil
@@ -195,7 +195,7 @@ func allRunning(cs []pod.ContainerStatus) bool {
 	return true
 }
 
-// log is the text that an instance of a container has written, without headers.
+// log returns the text that an instance of a container has written, without headers.
 func (p *testPod) log(container string) string {
 	p.t.Helper()
 	var b strings.Builder
@@ -266,7 +266,7 @@ func (p *testPod) request(req *wire.ExecRequest) (int, string) {
 
 var logLine = regexp.MustCompile(`^\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{9}Z (stdout|stderr) ([FP]) (.*)$`)
 
-// parse takes a log apart and fails on anything that is not CRI format.
+// parse parses a log and fails on anything that is not CRI format.
 func parse(t *testing.T, path string) (records [][3]string) {
 	t.Helper()
 	b, err := os.ReadFile(path)

@@ -19,17 +19,17 @@ import (
 	"github.com/podrun/podrun/pod"
 )
 
-// torture is how many times as long the races below are sought: `make torture`.
+// torture multiplies the time for which the races below are tried: `make torture`.
 var torture = flag.Int("torture", 1, "how many times as long races are sought")
 
-// obedient ends with code 3 when it is told to stop, and only then. It listens once
-// it reads: w.release("never") waits for that.
+// obedient exits with code 3 when it is stopped, and only then. It has its trap once it reads:
+// w.release("never") waits for that.
 const obedient = "trap 'exit 3' TERM; while :; do read x < /v/never; done"
 
-// idle lets time pass: what is sought happens at moments that nothing tells of.
+// idle lets time pass: the races happen at moments that nothing signals.
 func idle(d time.Duration) { time.Sleep(d) }
 
-// withFifos gives every container of a plan a volume with these fifos.
+// withFifos gives every container of a Plan a volume with these fifos.
 func withFifos(t *testing.T, plan *pod.Plan, names ...string) *pod.Plan {
 	t.Helper()
 	script := "cd /v"
@@ -46,7 +46,7 @@ func withFifos(t *testing.T, plan *pod.Plan, names ...string) *pod.Plan {
 	return plan
 }
 
-// release lets those go on who read from a fifo; it waits for the first of them.
+// release ends the reads of a fifo; it waits for the first reader.
 func (w wholePod) release(fifo string) {
 	w.t.Helper()
 	f, err := os.OpenFile(filepath.Join(w.place.VolumesDir(), "v", fifo), os.O_WRONLY, 0)
@@ -56,7 +56,7 @@ func (w wholePod) release(fifo string) {
 	f.Close()
 }
 
-// sound waits until the supervisor sleeps and nothing is on its way to wake it.
+// sound waits until the supervisor hibernates and no event is about to wake it.
 func (w wholePod) sound(keeper int) {
 	w.t.Helper()
 	for {
@@ -74,7 +74,7 @@ func (w wholePod) sound(keeper int) {
 	}
 }
 
-// final waits for the end of the pod's processes and gives its last status.
+// final waits for the end of the pod's processes and returns its last status.
 func (w wholePod) final() *pod.Status {
 	w.t.Helper()
 	for deadline := time.Now().Add(time.Minute); w.place.Alive(); time.Sleep(time.Millisecond) {
@@ -89,8 +89,8 @@ func (w wholePod) final() *pod.Status {
 	return st
 }
 
-// A signal to the keeper while the supervisor sleeps, falls asleep or wakes, and one to
-// the supervisor itself, is a graceful stop as ever.
+// A signal is a graceful stop, whether pod init gets it while the supervisor hibernates, is about to, or
+// wakes, or the supervisor itself gets it.
 func TestNoSignalIsLostAroundSleep(t *testing.T) {
 	testenv.NoLeaks(t)
 	l := layer(t)
@@ -120,7 +120,7 @@ func TestNoSignalIsLostAroundSleep(t *testing.T) {
 	}
 }
 
-// Commands that come while the supervisor falls asleep are run, every one.
+// Commands that come while the supervisor is about to hibernate are run, all of them.
 func TestExecRacesWithSleep(t *testing.T) {
 	testenv.NoLeaks(t)
 	w, _ := drowsy(t, newPlan(nil, []pod.Container{shell(layer(t), "a", "exec sleep 1000")}))
@@ -133,8 +133,8 @@ func TestExecRacesWithSleep(t *testing.T) {
 	}
 }
 
-// Containers that end together while nobody looks end with their own codes, and
-// their last words are in the log.
+// Containers that exit together during hibernation have their own exit codes, and their last output is in
+// the log.
 func TestManyEndWhileAsleep(t *testing.T) {
 	testenv.NoLeaks(t)
 	l := layer(t)
@@ -166,15 +166,14 @@ func TestManyEndWhileAsleep(t *testing.T) {
 }
 
 const (
-	killPods     = 2           // times -torture: so many pods are sought for races
+	killPods     = 2           // times -torture: number of pods
 	killsPerPod  = 10          // of its supervisors, from its start to its end
-	managedAgain = time.Minute // within two where nothing else runs: the slowest is logged
+	managedAgain = time.Minute // within two seconds where nothing else runs: the slowest is logged
 )
 
-// A supervisor that is killed at any moment of its pod's life, while containers are
-// made, run, end, or are stopped, while a command runs, asleep or awake: no container is
-// started twice, no exit code, no line and no stop is lost, nothing is left, and the pod
-// is served again soon.
+// A supervisor is killed at any moment of its pod's life: while containers are made, run, exit, or are
+// stopped, while a command runs, while it runs or hibernates. No container is started twice, no exit code,
+// line or stop is lost, nothing is left, and the pod is served again soon.
 func TestKilledSupervisors(t *testing.T) {
 	testenv.NoLeaks(t)
 	l := layer(t)
@@ -198,8 +197,8 @@ func TestKilledSupervisors(t *testing.T) {
 	t.Logf("%d kills; the slowest took %v to be served again", killPods*killsPerPod**torture, slowest)
 }
 
-// killPlan is a pod with an init container, an app that counts and stays, and one that
-// ends with code 7 and is started again, the second time after a back-off.
+// killPlan returns a pod with an init container, an app that counts and stays, and one that exits with code
+// 7 and is started again, the second time after a back-off.
 func killPlan(t *testing.T, layer string, shared bool) *pod.Plan {
 	t.Helper()
 	count := "trap 'exit 3' TERM; i=0; while :; do i=$((i+1)); echo $i; usleep 2000; done"
@@ -211,8 +210,8 @@ func killPlan(t *testing.T, layer string, shared bool) *pod.Plan {
 	return plan
 }
 
-// ended7 says whether a container has run twice, has ended with code 7 each time, and
-// waits for its back-off.
+// ended7 reports whether a container has run twice, has exited with code 7 each time, and waits for its
+// back-off.
 func ended7(c pod.ContainerStatus) bool {
 	end, waits := c.LastState.Terminated, c.State.Waiting
 	return c.RestartCount == 1 && waits != nil && waits.Reason == "CrashLoopBackOff" && end != nil && end.ExitCode == 7
@@ -243,7 +242,8 @@ func (k *killing) strike(late time.Duration) {
 	}
 }
 
-// managed waits until a supervisor tells how the pod is, which is as it was.
+// managed waits until a supervisor sends a status, which must not have changed, and returns how long that
+// took.
 func (k *killing) managed() time.Duration {
 	k.t.Helper()
 	begun := time.Now()
@@ -259,7 +259,7 @@ func (k *killing) managed() time.Duration {
 	return time.Since(begun)
 }
 
-// ask1 is the status that a supervisor tells, nil if it dies before.
+// ask1 returns the status that a supervisor sends, or nil if it dies before.
 func (k *killing) ask1() *pod.Status {
 	conn, err := k.place.Dial()
 	if err != nil {
@@ -277,8 +277,7 @@ func (k *killing) ask1() *pod.Status {
 	return f.Status
 }
 
-// counts waits until the app that counts has set its trap: before that a stop ends it
-// otherwise.
+// counts waits until the app that counts has set its trap: an earlier stop would end it with another code.
 func (k *killing) counts() {
 	k.t.Helper()
 	for begun := time.Now(); time.Since(begun) < managedAgain; idle(time.Millisecond) {
@@ -289,7 +288,7 @@ func (k *killing) counts() {
 	k.t.Errorf("the app that counts says nothing")
 }
 
-// end stops the pod while its supervisors are killed, and looks at what has become of it.
+// end stops the pod while its supervisors are killed, and checks the result.
 func (k *killing) end() {
 	k.t.Helper()
 	if err := unix.Kill(k.keeper, unix.SIGTERM); err != nil {

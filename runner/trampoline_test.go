@@ -30,7 +30,7 @@ func install(t *testing.T, layer, name string) {
 	}
 }
 
-// seenLayer is a layer with /bin/seen, which tells what a process is: testdata/seen.c.
+// seenLayer returns a layer with /bin/seen, which prints the attributes of a process: testdata/seen.c.
 func seenLayer(t *testing.T) string {
 	t.Helper()
 	l := layer(t)
@@ -45,9 +45,9 @@ func seenLayer(t *testing.T) string {
 	return l
 }
 
-// What a process of a container is, and may do, is the same whether libcontainer makes it
-// with its own means alone or the trampoline has a part in it: field by field, for a
-// container's first process, a command, and a command with a terminal.
+// The attributes and rights of a container's process are the same whether libcontainer alone makes it or
+// the trampoline takes part: field by field, for a container's first process, a command, and a command with
+// a terminal.
 func TestTheTrampolineMakesWhatLibcontainerMakes(t *testing.T) {
 	testenv.NoLeaks(t)
 	l := seenLayer(t)
@@ -104,13 +104,14 @@ func TestTheTrampolineMakesWhatLibcontainerMakes(t *testing.T) {
 	}
 }
 
-// ownProfile refuses calls by numbers of its own, and what the default one lets pass.
+// ownProfile refuses calls with errno values of its own, including some that the default profile allows.
 var ownProfile = json.RawMessage(`{"defaultAction": "SCMP_ACT_ALLOW", "flags": ["SECCOMP_FILTER_FLAG_LOG"], "syscalls": [
 	{"names": ["mount", "keyctl"], "action": "SCMP_ACT_ERRNO", "errnoRet": 28},
 	{"names": ["personality"], "action": "SCMP_ACT_ERRNO", "errnoRet": 29, "args": [{"index": 0, "value": 4660, "op": "SCMP_CMP_EQ"}]},
 	{"names": ["acct", "clone"], "action": "SCMP_ACT_LOG"}]}`)
 
-// lookAtAll runs containers and tells what their processes are, by container and way.
+// lookAtAll runs containers and returns the attributes of their processes, by container and kind of
+// process.
 func lookAtAll(t *testing.T, list []pod.Container, by *trampoline.Program) map[string][]string {
 	t.Helper()
 	all := map[string][]string{}
@@ -144,7 +145,7 @@ func lines(text string) []string {
 	return strings.Split(strings.TrimSpace(strings.ReplaceAll(text, "\r", "")), "\n")
 }
 
-// compareLines says in which lines two processes differ.
+// compareLines reports the lines in which two processes differ.
 func compareLines(t *testing.T, where string, want, got []string) {
 	t.Helper()
 	if len(want) < 100 {
@@ -164,7 +165,7 @@ func compareLines(t *testing.T, where string, want, got []string) {
 	}
 }
 
-// onTerminal is what a command with a terminal says.
+// onTerminal returns the output of a command with a terminal.
 func onTerminal(t *testing.T, p *testPod, container string, args ...string) string {
 	t.Helper()
 	conn, err := p.place.Dial()
@@ -186,10 +187,10 @@ func onTerminal(t *testing.T, p *testPod, container string, args ...string) stri
 	return string(text)
 }
 
-// CVE-2016-9962, CVE-2019-5736, CVE-2024-21626: whoever watches from within a container
-// gets nothing of podrun's when a command is run in it: not its program, its descriptors,
-// its directories, nor the right to trace it. One that asks for CAP_SYS_PTRACE does not get it
-// in the user namespace of all pods: TestProcessesThatAreMadeCannotBeSeized.
+// CVE-2016-9962, CVE-2019-5736, CVE-2024-21626: a process in a container gets hold of nothing of podrun's
+// when a command is run in the container: not its program, its descriptors, its directories, nor the right
+// to trace it. One that asks for CAP_SYS_PTRACE does not get it in the user namespace of all pods:
+// TestProcessesThatAreMadeCannotBeSeized.
 func TestNothingIsSeenOfACommandBeforeItRuns(t *testing.T) {
 	testenv.NoLeaks(t)
 	l := layer(t)
@@ -227,8 +228,8 @@ func TestNothingIsSeenOfACommandBeforeItRuns(t *testing.T) {
 	}
 }
 
-// A container's program that has the kernel execute /proc/self/exe gets the trampoline,
-// which does nothing without an order, and which nobody can write to.
+// A container's program that executes /proc/self/exe through the kernel gets the trampoline, which does
+// nothing without a configuration, and to which it cannot write.
 func TestTheTrampolineIsNobodysTool(t *testing.T) {
 	testenv.NoLeaks(t)
 	l := layer(t)
@@ -248,9 +249,9 @@ func TestTheTrampolineIsNobodysTool(t *testing.T) {
 	}
 }
 
-// A container that comes by the trampoline's program, by a command that is a script of
-// /proc/self/exe, cannot take it away from others: with the file held open to be written to, and
-// its mode 0, as far as the kernel lets it, commands, probes and restarts go on.
+// A container that opens the trampoline's program, through a command that is a script of /proc/self/exe,
+// cannot make it unusable for others. The file is held open for writing and gets mode 0, as far as the
+// kernel allows: commands, probes and restarts still work.
 func TestTheTrampolineCannotBeTakenAway(t *testing.T) {
 	b, err := testProgram("trampoline", "../scripts/trampoline")
 	if err != nil {
@@ -281,7 +282,7 @@ func takeAway(t *testing.T, program *trampoline.Program) {
 	p.begin()
 	p.running()
 	for !strings.Contains(p.log("taker"), "taken") {
-		p.exec("taker", "evil") // which code it has does not matter, nor whether it was seen
+		p.exec("taker", "evil") // neither its exit code nor whether it was seen matters
 	}
 	for !strings.Contains(p.log("taker"), "done") {
 		if code, out := p.exec("victim", "true"); code != 0 {
@@ -300,7 +301,7 @@ func takeAway(t *testing.T, program *trampoline.Program) {
 		t.Fatalf("a command: exit code %d: %s", code, out)
 	}
 	p.until("ready", func(st pod.Status) bool { return st.Containers[1].Ready })
-	p.exec("victim", "kill", "1") // whose own exit code is not sure: it may end with the container
+	p.exec("victim", "kill", "1") // its own exit code varies: it may be killed with the container
 	p.until("restarted", func(st pod.Status) bool {
 		c := st.Containers[1]
 		return c.RestartCount == 1 && c.State.Running != nil
@@ -310,7 +311,7 @@ func takeAway(t *testing.T, program *trampoline.Program) {
 	}
 }
 
-// What fails before a program runs is told, with its errno; nothing half-confined is left.
+// Errors before a program runs are reported with their errno, and no half-confined process is left.
 func TestStartErrorsAreExact(t *testing.T) {
 	testenv.NoLeaks(t)
 	l := layer(t)
@@ -349,7 +350,7 @@ func TestStartErrorsAreExact(t *testing.T) {
 			t.Errorf("command %.30q in %.10q: %d %q, want %d %q", test.args, test.cwd, code, out, test.code, test.says)
 		}
 		if test.cwd != "" || test.args[0] == "" {
-			continue // that is found out before
+			continue // that error is found earlier
 		}
 		c := shell(l, "b", "")
 		c.Args = test.args
@@ -363,10 +364,10 @@ func TestStartErrorsAreExact(t *testing.T) {
 	}
 }
 
-// A container that shares its PID namespace with others sees each process that becomes
-// theirs: libcontainer's init, which has the rights of the user until it is confined, and the
-// pause process. It gets hold of none: CAP_SYS_PTRACE it does not get in the user namespace of
-// all pods, and in the pod's own it is of no use, nor is any other, because the memory of both
+// A container that shares its PID namespace sees each process that becomes one of another container:
+// libcontainer's init, which has the rights of the user until it is confined, and the pause process. It
+// cannot seize any of them. In the user namespace of all pods it does not get CAP_SYS_PTRACE. In a user
+// namespace of the pod's own that and other capabilities do not help, because the memory of both processes
 // belongs to the user namespace above.
 func TestProcessesThatAreMadeCannotBeSeized(t *testing.T) {
 	testenv.NoLeaks(t)

@@ -17,7 +17,7 @@ import (
 	"github.com/podrun/podrun/volumes"
 )
 
-// apply answers the request for another Plan.
+// apply answers the request to apply another Plan.
 func (c *control) apply(conn *net.UnixConn, req *wire.ApplyRequest) error {
 	if err := c.refusePaused(); err != nil {
 		return wire.WriteFrame(conn, wire.Frame{Error: err})
@@ -34,10 +34,9 @@ func (c *control) apply(conn *net.UnixConn, req *wire.ApplyRequest) error {
 	return wire.WriteFrame(conn, frame)
 }
 
-// apply makes next the pod's Plan, now and for later: cgroups first, then the record,
-// then the loop, which restarts the containers that have another revision. Whoever
-// dies in between leaves a record that differs from what was wanted, so that the next
-// `podrun up` does it again; nothing here minds being done twice.
+// apply makes next the pod's Plan: first it resizes the cgroups, then it records the Plan, then the loop
+// restarts the containers with another revision. If the supervisor dies in between, the record differs from
+// the wanted Plan and the next `podrun up` repeats the request. Every step can be repeated.
 func (e *engine) apply(next *pod.Plan, manifest []byte) error {
 	e.applying.Lock()
 	defer e.applying.Unlock()
@@ -49,17 +48,17 @@ func (e *engine) apply(next *pod.Plan, manifest []byte) error {
 		return err
 	}
 	if err := e.store.Update(next, manifest); err != nil {
-		return errors.Join(err, e.resize(plan)) // what is not recorded must not hold
+		return errors.Join(err, e.resize(plan)) // a Plan that is not recorded must have no effect
 	}
 	e.mu.Lock()
 	e.next = next
 	e.mu.Unlock()
-	e.refreshVolumes() // labels and annotations may be files
+	e.refreshVolumes() // volumes may contain labels and annotations
 	e.emit(lifecycle.Event{Kind: lifecycle.Replanned})
 	return nil
 }
 
-// checkSamePod refuses what is no Plan for this very pod.
+// checkSamePod returns an error if next is not a Plan of this very pod.
 func checkSamePod(plan, next *pod.Plan) error {
 	same := func(a, b []pod.Container) bool {
 		return slices.EqualFunc(a, b, func(a, b pod.Container) bool { return a.Name == b.Name && a.Sidecar == b.Sidecar })
@@ -75,7 +74,7 @@ func checkSamePod(plan, next *pod.Plan) error {
 	return nil
 }
 
-// latestPlan is the Plan that was applied last, which the loop may not have taken up yet.
+// latestPlan returns the Plan that was applied last. The loop may not use it yet.
 func (e *engine) latestPlan() *pod.Plan {
 	e.mu.Lock()
 	defer e.mu.Unlock()
@@ -85,7 +84,7 @@ func (e *engine) latestPlan() *pod.Plan {
 	return e.plan
 }
 
-// takeLatestPlan takes the latest Plan up for what is done from now on. The loop calls it.
+// takeLatestPlan makes the latest Plan the loop's Plan and returns it. The loop calls it.
 func (e *engine) takeLatestPlan() *pod.Plan {
 	plan := e.latestPlan()
 	e.mu.Lock()
@@ -95,8 +94,8 @@ func (e *engine) takeLatestPlan() *pod.Plan {
 	return plan
 }
 
-// resize gives the pod's cgroup and those of its running containers the limits of a
-// Plan. One that is being made gets them when it runs: see resizeIfReplanned.
+// resize applies a Plan's limits to the cgroups of the pod and of its running containers. A container that
+// is being made gets them when it runs: see resizeIfReplanned.
 func (e *engine) resize(plan *pod.Plan) error {
 	e.mu.Lock()
 	s := e.sandbox
@@ -119,7 +118,7 @@ func (e *engine) resize(plan *pod.Plan) error {
 	return s.Cgroup.Resize(sandbox.Limits(plan.Resources), inside)
 }
 
-// resizeIfReplanned is for what was made by one Plan while another was applied.
+// resizeIfReplanned repeats the resize for a container that was made by one Plan while another was applied.
 func (e *engine) resizeIfReplanned(made *pod.Plan) {
 	e.applying.Lock()
 	defer e.applying.Unlock()
@@ -130,8 +129,8 @@ func (e *engine) resizeIfReplanned(made *pod.Plan) {
 	}
 }
 
-// objectChanged looks at an object that is not what it was. Environments are left as they are:
-// the next start of a container sees it.
+// objectChanged handles the change of an object (ConfigMap, Secret, Service). Environments do not change
+// until the next start of a container.
 func (e *engine) objectChanged(what wire.ChangedRequest) {
 	s := e.currentSandbox()
 	if what.Kind == pod.KindService && s != nil && s.Slot != 0 {
@@ -143,8 +142,8 @@ func (e *engine) objectChanged(what wire.ChangedRequest) {
 	e.emit(lifecycle.Event{Kind: lifecycle.ObjectChanged})
 }
 
-// refreshVolumes brings the files of all volumes up to date with what they are made of. What
-// cannot be had leaves a volume as it was, and is told.
+// refreshVolumes rewrites the files of all volumes from their current sources. If a source is not
+// available, the volume keeps its files and the error is reported as an event.
 func (e *engine) refreshVolumes() {
 	s := e.currentSandbox()
 	if s == nil {
@@ -160,7 +159,7 @@ func (e *engine) refreshVolumes() {
 			continue
 		}
 		if _, err := os.Lstat(s.VolumePath(v)); err != nil {
-			continue // the pod ends
+			continue // the pod is ending
 		}
 		if err := s.WriteFiles(v); err != nil {
 			bad.Add(v.Name, err)
@@ -169,24 +168,24 @@ func (e *engine) refreshVolumes() {
 	if len(bad.Lines) > 0 {
 		e.emit(lifecycle.Event{Kind: lifecycle.VolumesFailed, Attempt: s.Attempt, Message: bad.Error()})
 	}
-	e.addBusy(1) // no doze until it is swept
+	e.addBusy(1) // no hibernation until the old files are swept
 	time.AfterFunc(sweepAfter, func() {
 		defer e.addBusy(-1)
 		e.refreshing.Lock()
 		defer e.refreshing.Unlock()
 		for i := range plan.Volumes {
 			if v := &plan.Volumes[i]; v.Kind == pod.Files {
-				_ = volumes.SweepFiles(s.VolumePath(v), v.Dirs) // the next one sweeps, too
+				_ = volumes.SweepFiles(s.VolumePath(v), v.Dirs) // the next refresh sweeps as well
 			}
 		}
 	})
 }
 
-// sweepAfter is how long what was replaced stays: for those who were about to open it.
+// sweepAfter is how long replaced files stay, for processes that are about to open them.
 const sweepAfter = time.Second
 
-// publishEndpoint tells other pods of this one, if there is something new to tell, and has
-// Services lead to it or not. Without a status it is as ready as it was.
+// publishEndpoint publishes the pod's endpoint to other pods if it has changed, and adds it to or removes
+// it from Services. With a nil status the readiness stays.
 func (e *engine) publishEndpoint(st *pod.Status) {
 	e.mu.Lock()
 	s, plan := e.sandbox, e.plan

@@ -34,8 +34,7 @@ func TestApplyRefusesAnotherPodsPlan(t *testing.T) {
 	}
 }
 
-// Until the loop takes the new plan up, what it does is done by the old one; what is
-// applied on top of it starts from the new one.
+// Until the loop takes the new Plan, it acts by the old one; a further apply is based on the new one.
 func TestApplyRecordsAndWaitsForTheLoop(t *testing.T) {
 	place := store.Dirs{Data: t.TempDir(), Runtime: t.TempDir()}.Pod("default", "web")
 	plan := &pod.Plan{Version: pod.PlanVersion, UID: "u", Containers: []pod.Container{{Name: "a"}}}

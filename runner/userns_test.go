@@ -18,11 +18,11 @@ import (
 	"github.com/podrun/podrun/pod"
 )
 
-// intruder is the first argument of a stage of the tests'.
+// intruder is the first argument of a re-exec entry point of the tests.
 const intruder = "_intrude"
 
-// intrude is that stage: from a pod's network it tries what the kernel offers to reach the
-// namespace at the other end of eth0, and prints what came of each.
+// intrude is that entry point: from a pod's network it tries the kernel's ways to reach the namespace at
+// the other end of eth0, and prints each result.
 func intrude([]string) int {
 	eth, peer, router, err := ethernet()
 	if err != nil {
@@ -52,8 +52,8 @@ func intrude([]string) int {
 	return 0
 }
 
-// ethernet is eth0: its index, the index of its other end, and by what number this network
-// knows the namespace there.
+// ethernet returns eth0's index, the index of its other end, and the id by which this network knows the
+// namespace there.
 func ethernet() (index uint32, peer, router []byte, err error) {
 	eth, err := net.InterfaceByName("eth0")
 	if err != nil {
@@ -84,14 +84,14 @@ func ethernet() (index uint32, peer, router []byte, err error) {
 	return uint32(eth.Index), peer, router, err
 }
 
-// attribute is a struct rtattr.
+// attribute returns a struct rtattr.
 func attribute(kind uint16, value []byte) []byte {
 	b := binary.NativeEndian.AppendUint16(nil, uint16(4+len(value)))
 	b = append(binary.NativeEndian.AppendUint16(b, kind), value...)
 	return append(b, make([]byte, -len(b)&3)...)
 }
 
-// speak asks the kernel's network for one thing and says how it answers.
+// speak sends one netlink request and returns the kernel's answer as an error.
 func speak(kind, flags uint16, index uint32, attributes ...[]byte) error {
 	body := binary.NativeEndian.AppendUint32(make([]byte, 4), index) // struct ifinfomsg
 	body = append(body, make([]byte, 8)...)
@@ -113,7 +113,7 @@ func speak(kind, flags uint16, index uint32, attributes ...[]byte) error {
 	answer := make([]byte, 1<<16)
 	n, _, err := unix.Recvfrom(fd, answer, 0)
 	if err != nil || n < 20 || binary.NativeEndian.Uint16(answer[4:]) != unix.NLMSG_ERROR {
-		return err // the thing itself
+		return err // the error itself
 	}
 	if code := -int32(binary.NativeEndian.Uint32(answer[16:])); code != 0 {
 		return unix.Errno(code)
@@ -152,9 +152,8 @@ func (w wholePod) intrusion() map[string]string {
 	return done
 }
 
-// S40: a container that administers its network, or is privileged, reaches neither the
-// router nor, by it, other pods of the user. Without a user namespace of the pod's own it
-// would.
+// S40: a container that administers its network, or is privileged, reaches neither the router nor, through
+// it, other pods of the user. Without a user namespace of the pod's own it would.
 func TestNetAdminDoesNotReachTheRouter(t *testing.T) {
 	testenv.NoLeaks(t)
 	l := layer(t)
@@ -193,8 +192,8 @@ func TestNetAdminDoesNotReachTheRouter(t *testing.T) {
 	}
 }
 
-// A pod whose containers have a user namespace of their own is as any other: its processes
-// may be shared, its ids are the same, and it outlives its supervisor.
+// A pod whose containers have a user namespace of their own works like any other: its processes may be
+// shared, its ids are the same, and it outlives its supervisor.
 func TestApartAsAnyOther(t *testing.T) {
 	testenv.NoLeaks(t)
 	l := layer(t)
@@ -226,21 +225,21 @@ func TestApartAsAnyOther(t *testing.T) {
 	look()
 }
 
-// ipcScript leaves one of each of what a pod's containers share in memory, and says what
-// is there.
+// ipcScript makes one of each kind of object that a pod's containers share in memory, after it has listed
+// those that exist.
 const ipcScript = "ls /dev/shm; ls /dev/mqueue; touch /dev/shm/segment /dev/mqueue/queue; echo made"
 
-// S23: a pod's shared memory and message queues are all its containers', no other pod's,
-// and end with the pod (CVE-2024-3056); and no signal reaches another pod, or a sibling
-// whose processes are not shared.
+// S23: all containers of a pod share its shared memory and message queues; no other pod sees them, and they
+// end with the pod (CVE-2024-3056). No signal reaches another pod, or another container whose processes are
+// not shared.
 func TestPodsReachNoOtherPod(t *testing.T) {
 	testenv.NoLeaks(t)
-	t.Setenv("PODRUN_HIBERNATE_AFTER", "0") // another supervisor is one that was killed
+	t.Setenv("PODRUN_HIBERNATE_AFTER", "0") // a new supervisor then means that one was killed
 	l := layer(t)
 	plan := newPlan(nil, []pod.Container{shell(l, "a", "exec sleep 1000"), shell(l, "b", "exec sleep 1000")})
 	p := startWhole(t, plan)
 	other := startWhole(t, withName(newPlan(nil, []pod.Container{shell(l, "c", "exec sleep 1000")}), "q"))
-	for _, w := range []wholePod{p, other} { // who cleans up waits for all processes
+	for _, w := range []wholePod{p, other} { // the cleanup waits for all processes
 		defer w.removeBeside()
 	}
 	p.until(running)
@@ -282,9 +281,9 @@ func TestPodsReachNoOtherPod(t *testing.T) {
 	}
 }
 
-// S23: where a pod's containers share their processes, a user without rights over another
-// one's processes sees that they are there, and gets no memory, file, root, environment or
-// signal of theirs; root of the pod does, as in Kubernetes.
+// S23: where a pod's containers share their processes, a user without rights over another user's processes
+// sees that they exist, but gets none of their memory, files, roots, environments or signals; root of the
+// pod does, as in Kubernetes.
 func TestSharedProcessesAreTheirUsers(t *testing.T) {
 	testenv.NoLeaks(t)
 	l := layer(t)
@@ -302,7 +301,7 @@ for d in /proc/[0-9]*; do case "$(tr '\0' ' ' <$d/cmdline)" in "sleep 1111 ") v=
 dd if=$v/mem bs=1 count=0 && echo mem; kill -0 ${v#/proc/} && echo signal; } 2>/dev/null; echo end`
 	mem := "mem\n"
 	if scope, err := os.ReadFile("/proc/sys/kernel/yama/ptrace_scope"); err == nil && scope[0] != '0' {
-		mem = "" // which is a debugger's alone there
+		mem = "" // there only a debugger may access it
 	}
 	for c, want := range map[string]string{"user": "end\n", "root": "environ\nroot\nfd\n" + mem + "signal\nend\n"} {
 		if _, out := p.exec(c, "/bin/sh", "-c", script); out != want {
@@ -311,8 +310,8 @@ dd if=$v/mem bs=1 count=0 && echo mem; kill -0 ${v#/proc/} && echo signal; } 2>/
 	}
 }
 
-// A pod with users of its own has no id of the user's other pods; its image, its volumes and
-// what podrun makes for it are its own nevertheless, and it goes on after its supervisor.
+// A pod with hostUsers: false has no id of the user's other pods. It still owns its image, its volumes and
+// what podrun makes for it, and it outlives its supervisor.
 func TestUsersOfItsOwn(t *testing.T) {
 	testenv.NoLeaks(t)
 	l := layer(t)
@@ -363,7 +362,7 @@ func TestUsersOfItsOwn(t *testing.T) {
 	}
 }
 
-// An image with more ids than the pod has is refused with the file and the cure.
+// An image with more ids than the pod has gives an error with the file and the remedy.
 func TestTooFewUsersOfItsOwn(t *testing.T) {
 	testenv.NoLeaks(t)
 	l := layer(t)
@@ -384,7 +383,7 @@ func lastLine(text string) string {
 	return lines[len(lines)-1]
 }
 
-// A user of the image's whom no pod of the user has is refused with the cure.
+// A user of the image that no pod of the user has gives an error with the remedy.
 func TestUserOutsideOfTheMap(t *testing.T) {
 	testenv.NoLeaks(t)
 	l := layer(t)

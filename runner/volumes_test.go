@@ -16,7 +16,7 @@ import (
 	"github.com/podrun/podrun/pod"
 )
 
-// put makes an object of the pod's namespace.
+// put stores an object in the pod's namespace.
 func (p *testPod) put(o pod.Object) {
 	p.t.Helper()
 	put(p.t, p, &o)
@@ -30,7 +30,7 @@ func put(t testing.TB, p *testPod, o *pod.Object) {
 	}
 }
 
-// allVolumes is one volume of every kind, by name, with a path of the host each in dir.
+// allVolumes returns one volume of every kind, by name; those with a path of the host have it in dir.
 func allVolumes(t *testing.T, layer, dir string) map[string]pod.Volume {
 	t.Helper()
 	if err := os.Mkdir(filepath.Join(dir, "host"), 0o755); err != nil {
@@ -49,21 +49,20 @@ func allVolumes(t *testing.T, layer, dir string) map[string]pod.Volume {
 	}
 }
 
-// putObjects makes what allVolumes refers to.
+// putObjects stores the objects to which allVolumes refers.
 func putObjects(p *testPod) {
 	p.put(pod.Object{Kind: pod.KindConfigMap, Name: "web", ConfigMap: &pod.ConfigMap{Data: map[string]string{"a": "1"}, BinaryData: map[string][]byte{"b": {0, 1}}}})
 	p.put(pod.Object{Kind: pod.KindSecret, Name: "key", Secret: &pod.Secret{Data: map[string][]byte{"password": []byte("s3cr3t-of-the-pod")}}})
 	p.put(pod.Object{Kind: pod.KindClaim, Name: "data", Claim: &pod.Claim{AccessModes: []string{"ReadWriteOnce"}}})
 }
 
-// Every kind of volume, writable and not, seen by root and by another user, with and
-// without a group of the pod.
+// Every kind of volume, writable and not, as seen by root and by another user, with and without an fsGroup.
 func TestVolumes(t *testing.T) {
 	l := layer(t)
 	dir := t.TempDir()
 	all := allVolumes(t, l, dir)
-	// What a user sees of a volume: whether it can be written to, its own group and
-	// mode, and whether its files can be read.
+	// It prints what a user sees of a volume: its owner, group and mode, whether it is writable, and
+	// whether its files can be read.
 	const script = `stat -L -c '%u:%g %a' /v; id -G; if echo x 2>/dev/null >/v/$0; then echo rw; else echo ro; fi; cat /v/a /v/password /v/sub/labels /v/bin/no 2>/dev/null; ls -A /v >/dev/null && echo listed`
 	writable := []string{"emptyDir", "memory", "ephemeral", "claim", "hostPath"}
 	grouped := []string{"emptyDir", "memory", "ephemeral", "claim", "configMap", "secret", "pod"}
@@ -125,12 +124,11 @@ func TestVolumes(t *testing.T) {
 	}
 }
 
-// manyVolumes is how many volumes of mixed kinds a start must take in its stride.
+// manyVolumes is the number of volumes of mixed kinds that must not slow a start down noticeably.
 const manyVolumes = 50
 
-// Fifty volumes of mixed kinds are all there. What they add to the start of a pod is
-// logged (-v), in time and in this process' time of processors: to be at most 20 ms on a
-// quiet machine.
+// Fifty volumes of mixed kinds all exist. The test logs (-v) what they add to the start of a pod, in time
+// and in this process's processor time: at most 20 ms on a quiet machine.
 func TestFiftyVolumes(t *testing.T) {
 	l := layer(t)
 	all := allVolumes(t, l, t.TempDir())
@@ -164,7 +162,7 @@ func TestFiftyVolumes(t *testing.T) {
 	t.Logf("%v without, %v with %d volumes; %v and %v of processors", without, with, manyVolumes, busyWithout, busyWith)
 }
 
-// processorTime is what this process, the supervisor of its pods, has used so far.
+// processorTime returns the processor time of this process, the supervisor of its pods.
 func processorTime(t *testing.T) time.Duration {
 	t.Helper()
 	var used unix.Rusage
@@ -273,12 +271,12 @@ func TestFilesChangeWhileThePodRuns(t *testing.T) {
 	p.running()
 	p.put(pod.Object{Kind: pod.KindConfigMap, Name: "web", ConfigMap: &pod.ConfigMap{Data: map[string]string{"a": "2", "c": "3"}}})
 	p.poke()
-	// Who applies it waits for the container to have it: what is left is the machine's speed.
+	// objectChanged rewrites the files before it returns: the container has the change already.
 	_, out := p.exec("a", "/bin/sh", "-c", "cat /v/a /v/c /file; ls /v")
 	if out != "231a\nc\n" {
 		t.Errorf("the container sees %q", out)
 	}
-	// What is deleted stays as it was, and is told.
+	// Files of a deleted object stay as they were, and an event reports it.
 	if err := p.dirs().DeleteObject(pod.KindSecret, "default", "key"); err != nil {
 		t.Fatal(err)
 	}
@@ -291,11 +289,11 @@ func TestFilesChangeWhileThePodRuns(t *testing.T) {
 	if _, out := p.exec("a", "/bin/cat", "/s/password"); out != "s3cr3t-of-the-pod" {
 		t.Errorf("the secret has %q", out)
 	}
-	// Secrets are in no file on disk, and not in the plan.
+	// Secrets are in no file on disk, and not in the Plan.
 	noneHas(t, p.place.DataDir(), "s3cr3t-of-the-pod")
 }
 
-// noneHas looks at what is in the directory itself, and not at what is mounted in it.
+// noneHas searches the directory itself, not what is mounted in it.
 func noneHas(t *testing.T, dir, text string) {
 	t.Helper()
 	device := func(path string) uint64 {
@@ -324,8 +322,8 @@ func noneHas(t *testing.T, dir, text string) {
 	}
 }
 
-// A container that writes without end to the files that it is given fills little, and
-// finds its /etc/hosts as it was when it is started again (CVE-2020-8557).
+// A container that writes without end to the files that podrun makes for it uses little space, and has its
+// original /etc/hosts when it is started again (CVE-2020-8557).
 func TestWhatContainersWriteIsBounded(t *testing.T) {
 	testenv.NoLeaks(t)
 	c := shell(layer(t), "a", `exec 2>/dev/null; grep -c other /etc/hosts
@@ -374,8 +372,8 @@ func (p *testPod) eventuallyLogs(container string, attempt int, want string) {
 	})
 }
 
-// An image whose files in /etc are links gets them where the links lead inside it, and
-// nothing outside is touched (CVE-2024-5154); a volume's mountPath through a link, too.
+// In an image whose files in /etc are links, the mounts are made where the links lead inside the image, and
+// nothing outside is touched (CVE-2024-5154); the same for a volume's mountPath through a link.
 func TestMountsOverLinksStayInside(t *testing.T) {
 	testenv.NoLeaks(t)
 	dir := t.TempDir()

@@ -8,8 +8,7 @@ import (
 	"github.com/podrun/podrun/lifecycle"
 )
 
-// Now reads CLOCK_BOOTTIME, which goes on through a suspend and never
-// jumps, and the wall clock.
+// Now reads CLOCK_BOOTTIME, which continues during a suspend and never jumps, and the wall clock.
 func Now() lifecycle.Now {
 	var ts unix.Timespec
 	if err := unix.ClockGettime(unix.CLOCK_BOOTTIME, &ts); err != nil {
@@ -18,5 +17,5 @@ func Now() lifecycle.Now {
 	return lifecycle.Now{Boot: time.Duration(ts.Nano()), Wall: time.Now()}
 }
 
-// Boot is the CLOCK_BOOTTIME of Now.
+// Boot returns the CLOCK_BOOTTIME part of Now.
 func Boot() time.Duration { return Now().Boot }

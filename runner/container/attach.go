@@ -11,8 +11,9 @@ import (
 	"github.com/podrun/podrun/runner/output"
 )
 
-// OpenInput is a descriptor for a client to write to, or nil for one that only listens to a
-// container without a terminal, whose size it may set.
+// OpenInput returns a descriptor to which a client writes the container's input. It returns nil for a
+// client that only reads the output of a container without a terminal. With a terminal every client gets
+// one, to set the window size.
 func (x *Container) OpenInput(req *wire.AttachRequest) (*os.File, error) {
 	x.stdinMu.Lock()
 	defer x.stdinMu.Unlock()
@@ -29,15 +30,15 @@ func (x *Container) OpenInput(req *wire.AttachRequest) (*os.File, error) {
 	return dup(x.stdin)
 }
 
-// ReleaseInput is for when a client leaves that had the input: after the first there is no
-// other, where the manifest says so (kubelet: stdinOnce; of a terminal it means nothing).
+// ReleaseInput is called when a client that had the input disconnects. With stdinOnce the input is closed
+// after the first client (kubelet: stdinOnce; it has no effect on a terminal).
 func (x *Container) ReleaseInput(h *handoff.Store, req *wire.AttachRequest) {
 	if req.Stdin && x.Plan.StdinOnce && !x.Plan.TTY {
 		x.closeInput(h)
 	}
 }
 
-// dup is another descriptor of a file, in the mode that it is in.
+// dup duplicates a file's descriptor and keeps its mode.
 func dup(f *os.File) (*os.File, error) {
 	raw, err := f.SyscallConn()
 	if err != nil {
@@ -51,7 +52,7 @@ func dup(f *os.File) (*os.File, error) {
 	return d, err
 }
 
-// dupFD is another descriptor of what fd is one of.
+// dupFD duplicates the descriptor fd.
 func dupFD(fd int) (*os.File, error) {
 	d, err := unix.FcntlInt(uintptr(fd), unix.F_DUPFD_CLOEXEC, 3)
 	if err != nil {
@@ -60,7 +61,7 @@ func dupFD(fd int) (*os.File, error) {
 	return os.NewFile(uintptr(d), "duplicate"), nil
 }
 
-// Subscribe has a client hear what the container writes from now on, or from its first byte on.
+// Subscribe sends a client what the container writes from now on, or from its first byte on.
 func (x *Container) Subscribe(pod string, files []*os.File, fromStart bool) (*output.Subscriber, error) {
 	s, err := output.NewSubscriber(pod, files)
 	if err != nil {

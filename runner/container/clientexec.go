@@ -17,7 +17,7 @@ import (
 	"github.com/podrun/podrun/runner/sandbox"
 )
 
-// Exec starts the process that a client asks for, with its descriptors or a terminal.
+// Exec starts the process that a client asks for, with the client's descriptors or a terminal.
 func (x *Container) Exec(s *sandbox.Sandbox, req *wire.ExecRequest, files []*os.File) (ExecProcess, *ExecStdio, *wire.Error) {
 	p := x.newProcess(req.Args, execEnv(x.env, req), x.Plan.Cwd)
 	if err := x.setUser(s, p, req.User); err != nil {
@@ -38,29 +38,29 @@ func (x *Container) Exec(s *sandbox.Sandbox, req *wire.ExecRequest, files []*os.
 	return run, &attached, nil
 }
 
-// setUser makes a process in a container another user's, if that is asked for.
+// setUser sets the user of a process in a container if the request names one.
 func (x *Container) setUser(s *sandbox.Sandbox, p *libcontainer.Process, user string) error {
 	if user == "" {
 		return nil
 	}
 	as := *x.Plan
-	as.User, as.NonRoot = user, false // who asks is whose pod it is
+	as.User, as.NonRoot = user, false // runAsNonRoot does not apply: the client owns the pod
 	who, err := resolveUser(x.Rootfs(s), &as, s.IDMapped)
 	p.UID, p.GID, p.AdditionalGroups = who.uid, who.gid, who.groups
 	return err
 }
 
-// ServeClient obeys the client while its process runs, and ends the process with it, unless the
-// client wants it to go on.
+// ServeClient handles the client's frames while its process runs. It kills the process when the client
+// disconnects, unless the client asked to leave it running.
 func (a *ExecStdio) ServeClient(conn *net.UnixConn, p ExecProcess) {
 	for {
 		msg, err := wire.ReadControl(conn)
 		if err != nil {
-			p.Signal(unix.SIGKILL) // the client has gone; a process that has ended is fine
+			p.Signal(unix.SIGKILL) // the client has disconnected; an error means that the process has exited
 			return
 		}
 		if msg.Detach && a.master != nil {
-			io.Copy(io.Discard, a.master) // somebody has to read what it says
+			io.Copy(io.Discard, a.master) // the output must be read, or the process blocks
 			return
 		}
 		if msg.Signal > 0 {
@@ -69,7 +69,7 @@ func (a *ExecStdio) ServeClient(conn *net.UnixConn, p ExecProcess) {
 	}
 }
 
-// ExitCode waits for the end of a process and gives its exit code.
+// ExitCode waits until a process exits and returns its exit code.
 func ExitCode(p ExecProcess) int {
 	status, err := p.Wait()
 	switch {
@@ -81,7 +81,7 @@ func ExitCode(p ExecProcess) int {
 	return status.ExitStatus()
 }
 
-// execEnv is the container's environment with the request's, which wins.
+// execEnv returns the container's environment overridden by the request's.
 func execEnv(env []string, req *wire.ExecRequest) []string {
 	out := slices.Clone(env)
 	extra := req.Env

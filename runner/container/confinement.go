@@ -21,22 +21,22 @@ import (
 	"github.com/podrun/podrun/runner/sandbox"
 )
 
-// confinement is how a container's processes get their filter for system calls, their
-// AppArmor profile and their SELinux label: by libcontainer, which compiles the filter in each of them, or compiled,
-// by the trampoline.
+// confinement describes how a container's processes get their seccomp filter, their AppArmor profile and
+// their SELinux label: from libcontainer, which compiles the filter in each of them, or from the
+// trampoline, which loads a compiled filter.
 type confinement struct {
-	program   *trampoline.Program // nil: libcontainer
+	program   *trampoline.Program // nil: libcontainer does it
 	filter    trampoline.Filter
-	custom    bool   // the filter is of a profile of the user's own, who may have forbidden anything
-	filterKey string // of what is kept of it
+	custom    bool   // the filter is of the user's own profile, which may forbid any system call
+	filterKey string // key of the stored filter
 	homes     homeDirs
 
-	profile string // of AppArmor, that the trampoline asks for
-	label   string // the same of SELinux
+	profile string // AppArmor profile that the trampoline sets
+	label   string // SELinux label, likewise
 }
 
-// EmbeddedTrampoline is this program's own, or nil if it has none, or the host has no
-// place for it.
+// EmbeddedTrampoline returns this program's embedded trampoline, or nil if it has none or the host has no
+// place for the file.
 var EmbeddedTrampoline = sync.OnceValue(func() *trampoline.Program {
 	if trampoline.Embedded() == nil {
 		return nil
@@ -49,20 +49,20 @@ var EmbeddedTrampoline = sync.OnceValue(func() *trampoline.Program {
 	return p
 })
 
-// newConfinement takes filter and profile out of a container's configuration, if the trampoline
-// sees to them.
+// newConfinement removes filter and profile from a container's configuration if the trampoline applies
+// them.
 func newConfinement(s *sandbox.Sandbox, c *pod.Container, config *configs.Config) (f confinement, err error) {
 	if s.Trampoline == nil || config.Seccomp != nil && !filter.Compilable(config.Seccomp) {
 		return confinement{}, nil
 	}
 	f = confinement{program: s.Trampoline, custom: c.Seccomp != nil, homes: homeDirs{&sync.Map{}}}
-	// A profile is for the container's program: libcontainer would have it begin with the trampoline.
+	// The profile is for the container's program: libcontainer would apply it to the trampoline already.
 	f.profile, config.AppArmorProfile = config.AppArmorProfile, ""
 	f.label, config.ProcessLabel = config.ProcessLabel, ""
 	if config.Seccomp == nil {
 		return f, nil
 	}
-	if c.Seccomp == nil { // the default, which depends on nothing else
+	if c.Seccomp == nil { // the default profile depends only on the capabilities
 		caps := strings.Join(c.Capabilities, ",")
 		if known, ok := s.SeccompFilters.Load(caps); ok {
 			f.filterKey, f.filter = known.(confinement).filterKey, known.(confinement).filter
@@ -82,7 +82,7 @@ func newConfinement(s *sandbox.Sandbox, c *pod.Container, config *configs.Config
 	return f, err
 }
 
-// compile finds the filter of a profile, or makes it.
+// compile loads the stored filter of a profile, or compiles and stores it.
 func (f *confinement) compile(dir string, profile *configs.Seccomp) (err error) {
 	if f.filterKey, err = filter.Key(profile); err != nil {
 		return err
@@ -93,8 +93,8 @@ func (f *confinement) compile(dir string, profile *configs.Seccomp) (err error) 
 	return err
 }
 
-// loadConfinement is confine for a container that runs: key is of the filter that it was started
-// with. A filter that is not kept any more is made again.
+// loadConfinement returns the confinement of a running container; key names the filter that it was started
+// with. A filter that is not stored any more is compiled again.
 func loadConfinement(s *sandbox.Sandbox, c *pod.Container, ct *libcontainer.Container, key string) (confinement, error) {
 	config := ct.Config()
 	if config.Seccomp != nil {
@@ -129,7 +129,7 @@ func loadConfinement(s *sandbox.Sandbox, c *pod.Container, ct *libcontainer.Cont
 	return f, f.compile(s.Store.Filters(), compilable)
 }
 
-// trampolineConfig says what a process of the container is to be.
+// trampolineConfig returns the trampoline's configuration for a process of the container.
 func (f *confinement) trampolineConfig(p *libcontainer.Process) *trampoline.Config {
 	return &trampoline.Config{
 		UID: p.UID, GID: p.GID, Groups: p.AdditionalGroups,
@@ -138,8 +138,8 @@ func (f *confinement) trampolineConfig(p *libcontainer.Process) *trampoline.Conf
 	}
 }
 
-// wrapInit has libcontainer execute the trampoline in place of the process's program, with
-// the rights that takes. It returns nil if libcontainer does all.
+// wrapInit makes libcontainer execute the trampoline instead of the process's program, with the
+// capabilities that this needs. It returns nil if libcontainer does everything.
 func (f *confinement) wrapInit(p *libcontainer.Process) (*trampoline.Init, error) {
 	if f.program == nil {
 		return nil, nil
@@ -150,14 +150,14 @@ func (f *confinement) wrapInit(p *libcontainer.Process) (*trampoline.Init, error
 	}
 	p.Args = b.Args(p.Args)
 	p.ExtraFiles = b.Files()
-	// Ambient ones survive an execve of who is not root.
+	// Ambient capabilities survive an execve of a process that is not root.
 	caps := append(CapabilityNames(trampoline.RequiredCapabilities), p.Capabilities.Permitted...)
 	bounding := append(CapabilityNames(trampoline.RequiredCapabilities), p.Capabilities.Bounding...)
 	p.Capabilities = &configs.Capabilities{Bounding: bounding, Effective: caps, Permitted: caps, Inheritable: caps, Ambient: caps}
 	return b, nil
 }
 
-// capabilityBit is the kernel's number of each capability, by its name with CAP_.
+// capabilityBit maps each capability's name, with CAP_, to the kernel's number.
 var capabilityBit = sync.OnceValue(func() map[string]int {
 	bits := map[string]int{}
 	for _, c := range capability.ListKnown() {
@@ -166,7 +166,8 @@ var capabilityBit = sync.OnceValue(func() map[string]int {
 	return bits
 })
 
-// capabilityBits are the kernel's. Names that it does not know are none, as with libcontainer.
+// capabilityBits returns a set of capabilities as the kernel's bits. Like libcontainer it ignores unknown
+// names.
 func capabilityBits(names []string) (bits uint64) {
 	for _, name := range names {
 		if n, ok := capabilityBit()[name]; ok {
@@ -176,7 +177,7 @@ func capabilityBits(names []string) (bits uint64) {
 	return bits
 }
 
-// CapabilityNames returns the names (CAP_...) of a set of capabilities, in no order.
+// CapabilityNames returns the names (CAP_...) of a set of capabilities, in no particular order.
 func CapabilityNames(bits uint64) (names []string) {
 	for name, n := range capabilityBit() {
 		if bits>>n&1 != 0 {
@@ -186,11 +187,11 @@ func CapabilityNames(bits uint64) (names []string) {
 	return names
 }
 
-// profiles keeps the default seccomp profile by capability set: it depends on
-// nothing else, and building it costs as much as the rest of a start.
+// profiles caches the default seccomp profile by capability set. The profile depends on nothing else, and
+// building it costs as much as the rest of a start.
 var profiles sync.Map // string → *specs.LinuxSeccomp
 
-// seccompFilter is the filter of a container: none, the user's own profile, or the default.
+// seccompFilter returns the seccomp filter of a container: none, the user's own profile, or the default.
 func seccompFilter(c *pod.Container, s *specs.Spec) (*specs.LinuxSeccomp, error) {
 	switch {
 	case c.SeccompUnconfined:
@@ -205,9 +206,9 @@ func seccompFilter(c *pod.Container, s *specs.Spec) (*specs.LinuxSeccomp, error)
 	return p, nil
 }
 
-// defaultSeccomp is the runtime's default profile (moby/profiles) for a process
-// with these capabilities, for the machine's own architecture only: libseccomp
-// compiles it in every start, and each further architecture costs it 7 ms.
+// defaultSeccomp returns the runtime's default profile (moby/profiles) for a process with these
+// capabilities, for the machine's own architecture only: libseccomp compiles the profile in every start,
+// and each further architecture costs 7 ms.
 func defaultSeccomp(s *specs.Spec) (*specs.LinuxSeccomp, error) {
 	key := strings.Join(s.Process.Capabilities.Bounding, ",")
 	if p, ok := profiles.Load(key); ok {

@@ -15,8 +15,8 @@ import (
 	"github.com/podrun/podrun/runner/sandbox"
 )
 
-// A container's processes have its SELinux label, the first and those of exec, probes and
-// hooks: the trampoline asks for it, or libcontainer where there is none.
+// All processes of a container have its SELinux label: the first one and those of exec, probes and hooks.
+// The trampoline sets it, or libcontainer where there is no trampoline.
 func TestLabelsOfProcesses(t *testing.T) {
 	c := &pod.Container{Name: "app", Label: "system_u:system_r:container_t:s0:c1,c2", FileLabel: "system_u:object_r:container_file_t:s0:c1,c2"}
 	spec := runtimeSpec(&pod.Plan{}, c, specConfig{}, Identity{})
@@ -40,7 +40,7 @@ func TestLabelsOfProcesses(t *testing.T) {
 	}
 }
 
-// Containers of a pod with the same capabilities have one filter between them, but for profiles of their own.
+// Containers of a pod with the same capabilities share one filter, unless they have profiles of their own.
 func TestContainersShareTheDefaultFilter(t *testing.T) {
 	dir := t.TempDir()
 	s := &sandbox.Sandbox{Trampoline: &trampoline.Program{}, Store: store.Dirs{Data: dir + "/data", Runtime: dir + "/run"}.Pod("default", "p")}

@@ -12,11 +12,11 @@ import (
 	"github.com/podrun/podrun/internal/wire"
 )
 
-// ExecStdio is how an exec's process reaches its client: by the client's three
-// pipes, or by a terminal whose master goes to the client.
+// ExecStdio connects an exec's process to its client: by the client's three pipes, or by a terminal whose
+// master the client receives.
 type ExecStdio struct {
-	ours, theirs *os.File // the pair on which libcontainer hands the master over; nil without a terminal
-	master       *os.File // once it was handed over: a client may leave the process behind
+	ours, theirs *os.File // the socket pair on which libcontainer sends the master; nil without a terminal
+	master       *os.File // set when the master was received; a client may leave the process running
 }
 
 func attachStdio(p *libcontainer.Process, req *wire.ExecRequest, files []*os.File) (ExecStdio, error) {
@@ -38,7 +38,7 @@ func attachStdio(p *libcontainer.Process, req *wire.ExecRequest, files []*os.Fil
 	return a, nil
 }
 
-// newConsole asks for a terminal of the process's own, whose master is to be received.
+// newConsole requests a terminal for the process. receiveMaster then receives its master.
 func newConsole(p *libcontainer.Process) (ExecStdio, error) {
 	pair, err := unix.Socketpair(unix.AF_UNIX, unix.SOCK_STREAM|unix.SOCK_CLOEXEC, 0)
 	if err != nil {
@@ -56,8 +56,8 @@ func (a ExecStdio) closeSockets() {
 	}
 }
 
-// Started tells the client that its process runs and hands it the terminal, which
-// it resizes by itself.
+// Started notifies the client that its process runs, and sends it the terminal's master. The client resizes
+// the terminal itself.
 func (a *ExecStdio) Started(conn *net.UnixConn) error {
 	defer a.closeSockets()
 	if a.ours == nil {
@@ -70,15 +70,14 @@ func (a *ExecStdio) Started(conn *net.UnixConn) error {
 	return wire.WriteFrame(conn, wire.Frame{Started: true}, a.master)
 }
 
-// Close lets go of the terminal of a process that has ended.
+// Close closes the terminal of a process that has exited.
 func (a *ExecStdio) Close() {
 	if a.master != nil {
 		a.master.Close()
 	}
 }
 
-// receiveMaster takes the terminal's master, which libcontainer's init has sent
-// before its process ran.
+// receiveMaster receives the terminal's master, which libcontainer's init sends before its process runs.
 func receiveMaster(socket *os.File) (*os.File, error) {
 	name, oob := make([]byte, 4096), make([]byte, unix.CmsgSpace(4))
 	_, n, _, _, err := unix.Recvmsg(int(socket.Fd()), name, oob, unix.MSG_CMSG_CLOEXEC)
@@ -93,7 +92,7 @@ func receiveMaster(socket *os.File) (*os.File, error) {
 	if err != nil || len(fds) != 1 {
 		return nil, fmt.Errorf("receive terminal: %d descriptors: %w", len(fds), err)
 	}
-	if err := unix.SetNonblock(fds[0], true); err != nil { // for all who have it
+	if err := unix.SetNonblock(fds[0], true); err != nil { // for all processes that share the file
 		unix.Close(fds[0])
 		return nil, fmt.Errorf("receive terminal: %w", err)
 	}

@@ -31,51 +31,50 @@ type Container struct {
 	Attempt        int
 	Identity       Identity
 	Libcontainer   *libcontainer.Container
-	procfs.Process // of its init; nobody's before it runs
+	procfs.Process // its init; zero before it runs
 	Log            *output.Log
 	terminal       *output.Terminal // nil without tty: true
-	stdin          *os.File         // the write end of its input, where it has one and nobody has ended it
+	stdin          *os.File         // write end of the standard input; nil without one or when it was closed
 	Broadcaster    *output.Broadcaster
-	pidTarget      *Container       // while it is made: whose PID namespace it is to share
-	stdinMu        sync.Mutex       // held while stdin is looked at
-	messagePath    string           // the file bound at terminationMessagePath
-	env            []string         // of its process, and of commands in it
-	args           []string         // of its process, once made
-	Prewarmed      bool             // it is made before its time: see prepare
-	FirstInSandbox bool             // there is no other that runs then
-	Pending        *pendingInit     // while its process has yet to execute its program
-	unreadOutputs  []*output.Stream // that nobody reads yet
+	pidTarget      *Container       // while it is made: the container whose PID namespace it joins
+	stdinMu        sync.Mutex       // guards stdin
+	messagePath    string           // the file that is bound at terminationMessagePath
+	env            []string         // of its process and of commands in it
+	args           []string         // of its process; set once it is made
+	Prewarmed      bool             // it is made before it is due: see package prewarm
+	FirstInSandbox bool             // no other container of the sandbox runs then
+	Pending        *pendingInit     // set while its process has not executed its program yet
+	unreadOutputs  []*output.Stream // outputs that are not read yet
 	mntns          string           // identifies its processes in a shared PID namespace
-	mntnsFile      *os.File         // keeps that from being another's: see pinMountNamespace
+	mntnsFile      *os.File         // keeps the kernel from reusing that number: see pinMountNamespace
 	Cleanup        undo.Stack
 	inUse          sync.WaitGroup
 	pidfd          pidfdCache
-	Exit           *Exit // known before it is adopted
+	Exit           *Exit // set if the exit is known before the container is recovered
 	life           lifetime
 
 	confinement confinement
-	freezer     *sandbox.Freezer // of the pod
+	freezer     *sandbox.Freezer // the pod's
 }
 
-// StartError is a container whose process could not be run. code is 127 or 126
-// as a shell would have it, else 128.
+// StartError is the error of a container whose process could not be run. code is 127 or 126 as in a shell,
+// otherwise 128.
 type StartError struct {
 	error
 	Code int
 }
 
-// New is one that is to be made.
+// New returns the value of an instance that is not made yet.
 func New(s *sandbox.Sandbox, c *pod.Container, attempt int) *Container {
 	return &Container{Plan: s.WithoutDenied(c), Attempt: attempt, Broadcaster: output.NewBroadcaster(), freezer: s.Freezer}
 }
 
-// Start makes and starts one instance. The error is a ConfigError, a
-// StartError, or a failure to create.
-// It shares the PID namespace of beside, if that is not nil.
+// Start makes and starts one instance. The error is a ConfigError, a StartError, or a failure to create. If
+// beside is not nil, the instance joins its PID namespace.
 func Start(s *sandbox.Sandbox, c *pod.Container, attempt int, beside *Container) (*Container, error) {
 	x := New(s, c, attempt)
 	x.pidTarget = beside
-	s.WarnDenied(c, s.Warn) // an ephemeral container may come after the sandbox
+	s.WarnDenied(c, s.Warn) // an ephemeral container may be added after the sandbox was made
 	if err := x.Create(context.Background(), s); err != nil {
 		return nil, err
 	}
@@ -85,8 +84,8 @@ func Start(s *sandbox.Sandbox, c *pod.Container, attempt int, beside *Container)
 	return x, nil
 }
 
-// Create makes an instance up to the moment at which its process executes its program, or
-// nothing of it.
+// Create makes an instance up to the moment before its process executes its program. On an error nothing of
+// it is left.
 func (x *Container) Create(ctx context.Context, s *sandbox.Sandbox) error {
 	if err := x.freezer.Acquire(ctx); err != nil {
 		return err
@@ -99,7 +98,7 @@ func (x *Container) Create(ctx context.Context, s *sandbox.Sandbox) error {
 	return err
 }
 
-// Start has the process execute its program. If it does not, nothing is left.
+// Start lets the process execute its program. On an error nothing of the instance is left.
 func (x *Container) Start(s *sandbox.Sandbox) error {
 	if err := x.freezer.Acquire(context.Background()); err != nil {
 		return err
@@ -115,7 +114,8 @@ func (x *Container) Start(s *sandbox.Sandbox) error {
 	return err
 }
 
-// finishPrewarm does for a container that was made early what has to be done when it starts.
+// finishPrewarm does what must wait until the start of a prepared container: it rewrites /etc/hosts and
+// opens the log.
 func (x *Container) finishPrewarm(s *sandbox.Sandbox) error {
 	if !x.Prewarmed {
 		return nil
@@ -126,7 +126,7 @@ func (x *Container) finishPrewarm(s *sandbox.Sandbox) error {
 	return x.openLog(s)
 }
 
-// rewriteHosts is for each start but the first.
+// rewriteHosts writes /etc/hosts again for each start but the first.
 func (x *Container) rewriteHosts(s *sandbox.Sandbox) error {
 	if x.Attempt == 0 {
 		return nil
@@ -134,10 +134,11 @@ func (x *Container) rewriteHosts(s *sandbox.Sandbox) error {
 	return s.WriteHosts()
 }
 
-// ID names the instance within its pod; libcontainer keeps its state under it.
+// ID returns the name of the instance within its pod; libcontainer stores its state under it.
 func (x *Container) ID() string { return x.Plan.Name + "-" + strconv.Itoa(x.Attempt) }
 
-// registerCleanup makes cleanup what it must be for an instance, however far it came.
+// registerCleanup registers the undo steps of an instance. They accept an instance that is made only in
+// part.
 func (x *Container) registerCleanup(s *sandbox.Sandbox) {
 	x.Cleanup.Push("unmount root file system", func() error { return x.unexposeRootfs(s) })
 	x.Cleanup.Push("unmount root file system", func() error { return volumes.UnmountRootfs(x.Rootfs(s)) })
@@ -146,14 +147,14 @@ func (x *Container) registerCleanup(s *sandbox.Sandbox) {
 	x.Cleanup.Push("unmount parts of volumes", func() error { return volumes.UnmountBelow(s.StagingDir(x.ID())) })
 	x.Cleanup.Push("unmount /dev", func() error { return volumes.UnmountDev(x.devDir(s)) })
 	x.Cleanup.Push("destroy container", func() error {
-		if x.Libcontainer == nil { // somebody was killed while he made it, if anything is there at all
+		if x.Libcontainer == nil { // its supervisor was killed while it made this, if anything exists
 			return os.RemoveAll(filepath.Join(s.Store.LibcontainerDir(), x.ID()))
 		}
 		return x.Libcontainer.Destroy()
 	})
 }
 
-// Rootfs is the directory of the instance's root file system.
+// Rootfs returns the directory of the instance's root file system.
 func (x *Container) Rootfs(s *sandbox.Sandbox) string {
 	return filepath.Join(s.Store.RootfsDir(), x.ID())
 }
@@ -172,7 +173,7 @@ func (x *Container) build(s *sandbox.Sandbox) error {
 	if err != nil {
 		return err
 	}
-	root, err := volumes.MountRootfs(x.Rootfs(s), layers, false, x.Plan.FileLabel) // libcontainer makes it read-only, once every mount target is there
+	root, err := volumes.MountRootfs(x.Rootfs(s), layers, false, x.Plan.FileLabel) // libcontainer makes it read-only after all mount targets exist
 	if err != nil {
 		return fmt.Errorf("mount root file system: %w", err)
 	}
@@ -214,7 +215,7 @@ func (x *Container) build(s *sandbox.Sandbox) error {
 	}
 	config, err := specconv.CreateLibcontainerConfig(&specconv.CreateOpts{
 		CgroupName: x.ID(), Spec: spec, NoNewKeyring: true,
-		RootlessCgroups: s.Cgroup == nil, // no cgroup to be had: libcontainer must not insist
+		RootlessCgroups: s.Cgroup == nil, // without a cgroup libcontainer must not require one
 	})
 	if err != nil {
 		return sandbox.NewConfigError(fmt.Errorf("make container configuration: %w", err))
@@ -230,8 +231,8 @@ func (x *Container) build(s *sandbox.Sandbox) error {
 	return x.startInitAndLog(s, config, spec.Process)
 }
 
-// startInitAndLog makes the container's process, and beside it the log of one that is to be
-// started at once: nothing is written to that before.
+// startInitAndLog makes the container's process. For a container that starts at once it opens the log at
+// the same time: nothing is written to the log before.
 func (x *Container) startInitAndLog(s *sandbox.Sandbox, config *configs.Config, p *specs.Process) (err error) {
 	opened := make(chan error, 1)
 	if x.Prewarmed {
@@ -246,7 +247,7 @@ func (x *Container) startInitAndLog(s *sandbox.Sandbox, config *configs.Config, 
 	return x.startInit(s, p)
 }
 
-// newProcess is a process of the container, with its identity and confinement.
+// newProcess returns a process of the container, with its identity and confinement.
 func (x *Container) newProcess(args, env []string, cwd string) *libcontainer.Process {
 	caps := x.Plan.Capabilities
 	return &libcontainer.Process{
@@ -258,8 +259,8 @@ func (x *Container) newProcess(args, env []string, cwd string) *libcontainer.Pro
 	}
 }
 
-// Finish ends what else runs in an instance whose process has ended, and brings
-// its output to the log, to the last line.
+// Finish kills the remaining processes of an instance whose first process has exited, and copies its output
+// to the log to the last line.
 func (x *Container) Finish(s *sandbox.Sandbox) {
 	x.life.end()
 	x.killByMountNamespace()
@@ -269,11 +270,11 @@ func (x *Container) Finish(s *sandbox.Sandbox) {
 	x.closeStreams(s.Handoff)
 }
 
-// Signal sends a signal to the container's process, and SIGKILL to all of a container
-// that shares its PID namespace. One that has ended is fine. libcontainer does it, and so
-// not while a command is being started in there; but it opens a file to see whether the
-// process lives, and takes none to be had for its end: without descriptors a pod could
-// not be ended.
+// Signal sends a signal to the container's process, and SIGKILL to all processes of a container that shares
+// its PID namespace. A process that has exited is no error. libcontainer sends the signal, and never while
+// a command is being started in the container. But it opens a file to check whether the process lives, and
+// takes a failed open for its end. Then the signal is sent directly: without free descriptors a pod could
+// not be killed otherwise.
 func (x *Container) Signal(sig unix.Signal) error {
 	if x.Exit != nil {
 		return nil
@@ -290,8 +291,8 @@ func (x *Container) Signal(sig unix.Signal) error {
 
 const MaxSignal = 64 // SIGRTMAX
 
-// StopSignal is the manifest's or the image's, else SIGTERM: by name with or
-// without SIG, or by number.
+// StopSignal returns the manifest's or the image's stop signal, or else SIGTERM. It accepts names with or
+// without SIG, and numbers.
 func (x *Container) StopSignal() unix.Signal {
 	sig, err := signal.ParseSignal(x.Plan.StopSignal)
 	if err != nil || sig > MaxSignal {
@@ -300,7 +301,7 @@ func (x *Container) StopSignal() unix.Signal {
 	return sig
 }
 
-// lifetime ends what is asked of an instance when its process has ended.
+// lifetime cancels the work for an instance when its process exits.
 type lifetime struct {
 	once   sync.Once
 	ctx    context.Context
@@ -317,28 +318,28 @@ func (l *lifetime) end() {
 	l.cancel()
 }
 
-// Context ends when the instance's process has ended.
+// Context returns a context that ends when the instance's process exits.
 func (x *Container) Context() context.Context { return x.life.begin() }
 
-// Acquire keeps an instance from being removed until release.
+// Acquire prevents an instance from being removed until Release.
 func (x *Container) Acquire() { x.inUse.Add(1) }
 
 // Release undoes one Acquire.
 func (x *Container) Release() { x.inUse.Done() }
 
-// FullID is an instance's id that no other pod has: the pod's UID and the id within the pod.
+// FullID returns an instance's globally unique id: the pod's UID and the id within the pod.
 func FullID(plan *pod.Plan, x *Container) string {
 	return plan.UID + "-" + x.ID()
 }
 
-// Remove takes down what was made for an instance of which no process is left.
+// Remove removes what was made for an instance without processes.
 func (x *Container) Remove() {
 	if err := x.Cleanup.Undo(); err != nil {
 		fmt.Fprintf(os.Stderr, "remove container %s: %v\n", x.Plan.Name, err)
 	}
 }
 
-// newSpecConfig tells one container where things are.
+// newSpecConfig returns the paths of one container's parts.
 func newSpecConfig(s *sandbox.Sandbox, c *pod.Container, rootfs, dev string) specConfig {
 	at := specConfig{
 		rootfs: rootfs, dev: dev,

@@ -15,8 +15,8 @@ import (
 	"github.com/podrun/podrun/pod"
 )
 
-// Copy copies files into or out of a running container, as a tar stream over the one descriptor of
-// files. skipped gets each file that is left out. Archives' ids are those of the container (users).
+// Copy copies files into or out of a running container, as a tar stream over the only descriptor in files.
+// It calls skipped for each file that is left out. The ids in archives are those of the container (users).
 func (x *Container) Copy(ctx context.Context, users *pod.IDRange, req *wire.CopyRequest, files []*os.File, skipped func(string)) error {
 	if len(files) != 1 {
 		return fmt.Errorf("a copy needs 1 descriptor, %d came", len(files))
@@ -26,7 +26,7 @@ func (x *Container) Copy(ctx context.Context, users *pod.IDRange, req *wire.Copy
 		return err
 	}
 	defer stream.Close()
-	// Its root as its processes see it, volumes included.
+	// The root as the container's processes see it, volumes included.
 	root, err := treetar.OpenForeign(fmt.Sprintf("/proc/%d/root", x.PID))
 	if err != nil {
 		return err
@@ -47,8 +47,8 @@ func (x *Container) Copy(ctx context.Context, users *pod.IDRange, req *wire.Copy
 	})
 }
 
-// withDeadline is another File of a pipe, which neither reads nor writes once ctx has ended: a
-// client that is suspended must not hold the pod.
+// withDeadline returns another File of a pipe, whose reads and writes fail once ctx has ended: a suspended
+// client must not block the pod.
 func withDeadline(ctx context.Context, f *os.File) (*os.File, error) {
 	if err := unix.SetNonblock(int(f.Fd()), true); err != nil {
 		return nil, fmt.Errorf("take a stream: %w", err)

@@ -9,8 +9,8 @@ import (
 	"github.com/podrun/podrun/volumes"
 )
 
-// mountDev makes the container's /dev: with the host's shared memory and queues if the
-// pod has those, and with its devices if the container is privileged.
+// mountDev makes the container's /dev. It has the host's shared memory and queues if the pod uses the
+// host's IPC namespace, and the host's devices if the container is privileged.
 func (x *Container) mountDev(s *sandbox.Sandbox) error {
 	t := s.SharedMounts().Templates()
 	t.Label = x.Plan.FileLabel
@@ -44,12 +44,12 @@ func (x *Container) mountDev(s *sandbox.Sandbox) error {
 	return nil
 }
 
-// mountsDevpts says whether the supervisor mounts a container's terminals, which takes
-// libcontainer fifty system calls: they belong to the user namespace of who mounts them.
+// mountsDevpts reports whether the supervisor mounts a container's devpts; libcontainer needs fifty system
+// calls for that. A devpts belongs to the user namespace of the process that mounts it.
 func mountsDevpts(plan *pod.Plan) bool { return plan.Users == nil }
 
-// devptsOptions are the options of a container's terminals; group: group 5 is mapped, which they
-// can belong to.
+// devptsOptions returns the mount options of a container's devpts. group means that group 5 is mapped, so
+// that terminals can belong to it.
 func devptsOptions(group bool) []string {
 	options := []string{"newinstance", "ptmxmode=0666", "mode=0620"}
 	if group {
@@ -58,7 +58,7 @@ func devptsOptions(group bool) []string {
 	return options
 }
 
-// existingDir is path if the host has it.
+// existingDir returns path if the host has it, otherwise "".
 func existingDir(path string) string {
 	if st, err := os.Stat(path); err != nil || !st.IsDir() {
 		return ""

@@ -13,8 +13,8 @@ import (
 	"github.com/podrun/podrun/runner/sandbox"
 )
 
-// resolveEnv finds out what is in the environment of the container, and leaves it to
-// supervisors that follow where they could not find out again.
+// resolveEnv returns the environment of the container. It records for later supervisors what they could not
+// resolve again.
 func (x *Container) resolveEnv(s *sandbox.Sandbox) (*environ.Environment, error) {
 	e, err := environ.Resolve(s.Plan, x.Plan, s.EnvSources())
 	if err != nil {
@@ -38,7 +38,7 @@ func (x *Container) envFile(s *sandbox.Sandbox) string {
 	return s.Store.EnvFile(x.Plan.Name, x.Attempt)
 }
 
-// loadEnv is resolve for a container that runs.
+// loadEnv restores the environment of a running container.
 func (x *Container) loadEnv(s *sandbox.Sandbox) {
 	b, err := os.ReadFile(x.envFile(s))
 	if err == nil && json.Unmarshal(b, &x.env) == nil {

@@ -21,7 +21,7 @@ import (
 	"github.com/podrun/podrun/runner/sandbox"
 )
 
-// ExecProcess is a process that runs in a container beside its first one.
+// ExecProcess is a process in a container, other than its first one.
 type ExecProcess interface {
 	Pid() (int, error)
 	Signal(os.Signal) error
@@ -42,9 +42,8 @@ func (p libcontainerProcess) Wait() (syscall.WaitStatus, error) {
 	return st.Sys().(syscall.WaitStatus), nil // the error repeats the state
 }
 
-// startProcess runs a process in a container that runs, and returns when it has executed its
-// program: by the trampoline where that is provably the same as by libcontainer, which
-// takes ten times as long.
+// startProcess runs a process in a running container and returns when it has executed its program. The
+// trampoline makes it where the result is provably the same; libcontainer takes ten times as long.
 func (x *Container) startProcess(ctx context.Context, p *libcontainer.Process) (ExecProcess, error) {
 	if err := x.freezer.Acquire(ctx); err != nil {
 		return nil, err
@@ -56,7 +55,7 @@ func (x *Container) startProcess(ctx context.Context, p *libcontainer.Process) (
 	config := x.Libcontainer.Config()
 	if x.confinement.program != nil && trampolineCanExec(&config, p) {
 		made, err := x.execByTrampoline(ctx, &config, p)
-		if !errors.Is(err, trampoline.ErrCgroup) { // libcontainer knows more ways into one
+		if !errors.Is(err, trampoline.ErrCgroup) { // libcontainer has more ways into a cgroup
 			if err != nil {
 				return nil, err
 			}
@@ -80,8 +79,7 @@ func (x *Container) startProcess(ctx context.Context, p *libcontainer.Process) (
 	return libcontainerProcess{p}, nil
 }
 
-// trampolineCanExec says whether a process needs nothing of libcontainer's that the trampoline does
-// not do.
+// trampolineCanExec reports whether a process needs nothing that only libcontainer does.
 func trampolineCanExec(c *configs.Config, p *libcontainer.Process) bool {
 	return p.ConsoleSocket == nil && len(p.ExtraFiles) == 0 && p.Capabilities.Inheritable == nil && p.Capabilities.Ambient == nil &&
 		slices.Equal(p.Capabilities.Effective, p.Capabilities.Permitted) && len(p.AdditionalGroups) <= trampoline.MaxGroups &&
@@ -90,8 +88,8 @@ func trampolineCanExec(c *configs.Config, p *libcontainer.Process) bool {
 		c.ExecCPUAffinity == nil && c.IntelRdt == nil && c.MemoryPolicy == nil && inSingleCgroup(c)
 }
 
-// inSingleCgroup says whether the container is in the one cgroup that its configuration names,
-// or in none. Root's may be in those that libcontainer has made beside its own.
+// inSingleCgroup reports whether the container is in the one cgroup that its configuration names, or in
+// none. Root's containers may also be in cgroups that libcontainer has made next to its own.
 func inSingleCgroup(c *configs.Config) bool {
 	if c.Cgroups.Path == "" {
 		return !sandbox.RootIsHostRoot()
@@ -99,7 +97,7 @@ func inSingleCgroup(c *configs.Config) bool {
 	return cgroup2Only()
 }
 
-// cgroup2Only says whether there is one hierarchy of cgroups.
+// cgroup2Only reports whether the host has only the unified cgroup hierarchy.
 var cgroup2Only = sync.OnceValue(func() bool {
 	var st unix.Statfs_t
 	return unix.Statfs(cgroupRoot, &st) == nil && st.Type == unix.CGROUP2_SUPER_MAGIC
@@ -107,7 +105,7 @@ var cgroup2Only = sync.OnceValue(func() bool {
 
 const cgroupRoot = "/sys/fs/cgroup"
 
-// execByTrampoline has the trampoline make a process in the container.
+// execByTrampoline lets the trampoline make a process in the container.
 func (x *Container) execByTrampoline(ctx context.Context, config *configs.Config, p *libcontainer.Process) (*trampoline.Process, error) {
 	j := &trampoline.ExecConfig{Config: *x.confinement.trampolineConfig(p), Args: p.Args}
 	j.SetGroups, j.OOMScore = sandbox.SetgroupsAllowed(), config.OomScoreAdj
@@ -123,7 +121,7 @@ func (x *Container) execByTrampoline(ctx context.Context, config *configs.Config
 	}
 	var opened []*os.File
 	defer func() { CloseFiles(opened...) }()
-	open := func(path string, flags int) (*os.File, error) { // not as a file that the runtime could wait for
+	open := func(path string, flags int) (*os.File, error) { // without the runtime's poller
 		fd, err := unix.Open(path, flags|unix.O_CLOEXEC, 0)
 		if err != nil {
 			return nil, &os.PathError{Op: "open", Path: path, Err: err}
@@ -151,14 +149,14 @@ func (x *Container) execByTrampoline(ctx context.Context, config *configs.Config
 	return x.confinement.program.Exec(ctx, j)
 }
 
-// pidfdCache is by what commands get into a container: a pidfd of its first process, found once.
+// pidfdCache caches the pidfd of a container's first process, through which commands enter the container.
 type pidfdCache struct {
 	mu   sync.Mutex
 	file *os.File
 }
 
-// open gives a pidfd of a process, and of no other that has its number, of the caller's own:
-// the container may go while a command is made.
+// open returns the caller's own pidfd of exactly this process, never of another one with the same number.
+// It stays valid if the container is removed while a command is made.
 func (e *pidfdCache) open(p procfs.Process) (*os.File, error) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
@@ -180,16 +178,16 @@ func (e *pidfdCache) open(p procfs.Process) (*os.File, error) {
 	return os.NewFile(uintptr(own), "container"), nil
 }
 
-// close is for when no command gets into the container any more.
+// close closes the cached pidfd when no more commands enter the container.
 func (e *pidfdCache) close() {
 	e.mu.Lock()
 	defer e.mu.Unlock()
-	e.file.Close() // nil is fine
+	e.file.Close() // nil is allowed
 	e.file = nil
 }
 
-// processEnv is a process's as libcontainer would hand it over: of variables that are
-// there twice the last, and HOME, if there is none, of the container's passwd file.
+// processEnv returns a process's environment as libcontainer would pass it: the last one of duplicate
+// variables, and HOME, if missing, from the container's passwd file.
 func (x *Container) processEnv(p *libcontainer.Process) ([]string, error) {
 	var out []string
 	seen := map[string]bool{}
@@ -211,9 +209,9 @@ func (x *Container) processEnv(p *libcontainer.Process) ([]string, error) {
 	return out, nil
 }
 
-// reapFailedExec reaps what libcontainer leaves of a command whose container has ended before
-// it was there: of nsexec's three processes it waits for the first only. A container's PID
-// namespace does not end, nor does its first process, before all that were in it are reaped.
+// reapFailedExec reaps what libcontainer leaves of a command whose container has exited during its start:
+// of nsexec's three processes libcontainer waits for the first only. A container's PID namespace and its
+// first process do not end before all processes in it are reaped.
 func (x *Container) reapFailedExec() {
 	if first, ok := procfs.Lookup(x.PID); !ok || !first.Exiting || first.Process != x.Process {
 		return // it runs, or nothing is left of it
@@ -227,20 +225,20 @@ func (x *Container) reapFailedExec() {
 		}
 		switch st.Comm {
 		case "runc:[1:CHILD]":
-		case "runc:[2:INIT]": // elsewhere it may be a container's first process
+		case "runc:[2:INIT]": // outside an own PID namespace it may be a container's first process
 			if of, err := os.Readlink(pidNamespace(pid)); !own || err != nil || of != ns {
 				continue
 			}
 		default:
 			continue
 		}
-		_, _ = unix.Wait4(pid, nil, 0, nil) // unless somebody has
+		_, _ = unix.Wait4(pid, nil, 0, nil) // an error means that it was reaped already
 	}
 }
 
 func pidNamespace(pid int) string { return fmt.Sprintf("/proc/%d/ns/pid", pid) }
 
-// isNamespaceInit says whether a process is the first of its PID namespace.
+// isNamespaceInit reports whether a process is the first of its PID namespace.
 func isNamespaceInit(pid int) bool {
 	b, _ := os.ReadFile(fmt.Sprintf("/proc/%d/status", pid))
 	_, numbers, _ := strings.Cut(string(b), "\nNSpid:")
@@ -248,11 +246,11 @@ func isNamespaceInit(pid int) bool {
 	return strings.HasSuffix(numbers, "\t1")
 }
 
-// childPIDs are this process's.
+// childPIDs returns the children of this process.
 func childPIDs() (pids []int) {
 	lists, _ := filepath.Glob("/proc/self/task/*/children")
 	for _, list := range lists {
-		b, _ := os.ReadFile(list) // none of a thread that has ended
+		b, _ := os.ReadFile(list) // empty for a thread that has ended
 		for _, word := range strings.Fields(string(b)) {
 			if pid, err := strconv.Atoi(word); err == nil {
 				pids = append(pids, pid)

@@ -10,8 +10,8 @@ import (
 	"github.com/podrun/podrun/internal/testenv"
 )
 
-// TestEntry: the way into a container is looked for once, and only if it is its process still;
-// who has it keeps it when the container goes.
+// TestEntry: the pidfd of a container is opened once, and only for exactly its process; a caller's copy
+// stays valid when the container is removed.
 func TestEntry(t *testing.T) {
 	testenv.NoLeaks(t)
 	st, ok := procfs.Lookup(os.Getpid())

@@ -19,7 +19,7 @@ import (
 	"github.com/podrun/podrun/runner/sandbox"
 )
 
-// Exit is how an instance's process ended.
+// Exit describes how an instance's process exited.
 type Exit struct {
 	Code, Signal int
 	OOM          bool
@@ -28,7 +28,7 @@ type Exit struct {
 	At           lifecycle.Now
 }
 
-// NewExit says how a process has ended.
+// NewExit returns the Exit for an exit status; err means that the status is unknown.
 func NewExit(x podinit.Exit, err error) *Exit {
 	e := &Exit{At: clock.Now()}
 	ago := e.At.Boot - x.At
@@ -44,14 +44,14 @@ func NewExit(x podinit.Exit, err error) *Exit {
 	return e
 }
 
-// plainError leaves out of libcontainer's error what whoever shows it says in other
-// words: that a process could not be started.
+// plainError removes from libcontainer's error the part that the caller prints itself: that a process could
+// not be started.
 func plainError(err error) error {
 	return errors.New(strings.NewReplacer("unable to start container process: ", "", "error during container init: ", "").Replace(err.Error()))
 }
 
-// startExitCode tells "no such program" and "cannot be executed". The trampoline's error knows;
-// libcontainer's reaches us as text.
+// startExitCode distinguishes "no such program" from "cannot be executed". The trampoline's error has a
+// type; libcontainer's arrives as text.
 func startExitCode(err error) int {
 	var bounced *trampoline.StartError
 	if errors.As(err, &bounced) {
@@ -67,8 +67,8 @@ func startExitCode(err error) int {
 	return 128
 }
 
-// maxMessage is how much of the end of a termination message is shown
-// (kubelet: pkg/kubelet/kuberuntime MaxContainerTerminationMessageLength).
+// maxMessage is how much of the end of a termination message is kept (kubelet: pkg/kubelet/kuberuntime
+// MaxContainerTerminationMessageLength).
 const maxMessage = 4096
 
 // makeMessageFile makes the file that is bound at the container's
@@ -85,8 +85,8 @@ func (x *Container) makeMessageFile(s *sandbox.Sandbox) error {
 	return s.ChownToPod(path)
 }
 
-// TerminationMessage is what the container left at its terminationMessagePath,
-// or, if it asks for that and failed without a word, the end of its log.
+// TerminationMessage returns what the container wrote to its terminationMessagePath. If that is empty, the
+// container failed and its policy is FallbackToLogsOnError, it returns the end of the log.
 func (x *Container) TerminationMessage(logDir string, code int) string {
 	text, err := readTail(x.messagePath, maxMessage)
 	if err != nil && !errors.Is(err, fs.ErrNotExist) {
@@ -98,8 +98,8 @@ func (x *Container) TerminationMessage(logDir string, code int) string {
 	return text
 }
 
-// readTail reads the last max bytes of a regular file. The container owns it: it may
-// have become anything.
+// readTail reads the last max bytes of a regular file. The container owns the file and may have replaced it
+// by anything.
 func readTail(path string, max int64) (string, error) {
 	if path == "" {
 		return "", nil

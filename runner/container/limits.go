@@ -12,7 +12,7 @@ import (
 	"github.com/podrun/podrun/runner/sandbox"
 )
 
-// applyLimits adds what the specification of a container has no words for.
+// applyLimits adds the limits that the OCI runtime specification cannot express.
 func (x *Container) applyLimits(s *sandbox.Sandbox, config *configs.Config) {
 	if u := s.Plan.Users; u != nil {
 		own := []configs.IDMap{{HostID: int64(u.First), Size: int64(u.Count)}}
@@ -20,24 +20,25 @@ func (x *Container) applyLimits(s *sandbox.Sandbox, config *configs.Config) {
 	}
 	config.AppArmorProfile = x.Plan.AppArmor
 	config.Rlimits = coreLimit()
-	if s.Cgroup == nil { // libcontainer tries whether it may make cgroups nevertheless
-		config.Cgroups.Name = FullID(s.Plan, x) // no other pod's container has it
+	if s.Cgroup == nil { // otherwise libcontainer would try to make cgroups anyway
+		config.Cgroups.Name = FullID(s.Plan, x) // unique among all pods
 		if !cgroup2Only() && !sandbox.RootIsHostRoot() {
-			// Where it would is said, else it reads for each of 13 hierarchies which one is the supervisor's.
+			// With a parent set libcontainer does not look up the supervisor's cgroup in each of 13
+			// hierarchies.
 			config.Cgroups.Parent = "/"
 		}
 		config.Rlimits = append(config.Rlimits, processLimit()...)
 	}
 }
 
-// corePattern says what becomes of the memory of a program that crashes.
+// corePattern is the file that defines where the kernel writes core dumps.
 const corePattern = "/proc/sys/kernel/core_pattern"
 
-// coreLimit keeps what a crash leaves in the container. A pattern that begins with | has
-// the kernel start a program of the host's, as root, with the container's memory as its
-// input, whatever the limit is, but for 1: that is what such programs have themselves, so
-// that their crashes start none (fs/coredump.c). Else a file is written, by the rights and
-// in the directories of who has crashed: not by default, and for who raises the soft limit.
+// coreLimit returns the RLIMIT_CORE that keeps core dumps in the container. With a pattern that begins with
+// | the kernel starts a program of the host as root, with the container's memory as its input, whatever the
+// limit is. The only exception is 1, which such programs have themselves, so that their crashes start none
+// (fs/coredump.c). Otherwise the kernel writes a file with the rights and in the directories of the crashed
+// process: not by default, but for a process that raises its soft limit.
 func coreLimit() []configs.Rlimit {
 	var own unix.Rlimit
 	if err := unix.Getrlimit(unix.RLIMIT_CORE, &own); err != nil {
@@ -51,8 +52,8 @@ func coreLimit() []configs.Rlimit {
 	return []configs.Rlimit{limit}
 }
 
-// joinUserNamespace puts a container into the pod's own user namespace, if there is one, whose ids
-// are the supervisor's. libcontainer would start a process to find that out.
+// joinUserNamespace puts a container into the pod's own user namespace, if there is one, with the
+// supervisor's id mapping. libcontainer would start a process to look that up.
 func joinUserNamespace(userns string, config *configs.Config) {
 	if userns == "" {
 		return
@@ -62,9 +63,8 @@ func joinUserNamespace(userns string, config *configs.Config) {
 	config.UIDMappings, config.GIDMappings = same, same
 }
 
-// processLimit stands in for pids.max where there is no cgroup: the kernel counts
-// the processes of each user of the pod's user namespace, and no capability in
-// there lifts it.
+// processLimit replaces pids.max where there is no cgroup: the kernel counts the processes of each user of
+// the pod's user namespace, and no capability in that namespace lifts the limit.
 func processLimit() []configs.Rlimit {
 	var own unix.Rlimit
 	if err := unix.Getrlimit(unix.RLIMIT_NPROC, &own); err != nil {

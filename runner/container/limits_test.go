@@ -11,8 +11,8 @@ import (
 	"github.com/podrun/podrun/runner/sandbox"
 )
 
-// Where libcontainer cannot make cgroups it does not look for the supervisor's in each of many
-// hierarchies; but it must not find any at the top, where root might make them.
+// Where libcontainer cannot make cgroups it does not look up the supervisor's in each of many hierarchies;
+// but it must not use the top of a hierarchy, where root could make cgroups.
 func TestCgroupsThatAreNotToBeHad(t *testing.T) {
 	plan := &pod.Plan{UID: "uid", Containers: []pod.Container{{Name: "a"}}}
 	x := New(&sandbox.Sandbox{}, &plan.Containers[0], 0)
@@ -24,7 +24,8 @@ func TestCgroupsThatAreNotToBeHad(t *testing.T) {
 	}
 }
 
-// libcontainer's process would tell of every step, the supervisor read it, and forget it.
+// libcontainer's process would otherwise send a line for every step, which the supervisor would read and
+// discard.
 func TestLibcontainerTellsErrorsOnly(t *testing.T) {
 	c := pod.Container{Name: "a"}
 	if p := New(&sandbox.Sandbox{}, &c, 0).newProcess(nil, nil, "/"); p.LogLevel != "2" {
@@ -32,15 +33,15 @@ func TestLibcontainerTellsErrorsOnly(t *testing.T) {
 	}
 }
 
-// beRoot is asRoot.
+// beRoot sets RootIsHostRoot until the test ends.
 func beRoot(t *testing.T, root bool) {
 	before := sandbox.RootIsHostRoot
 	sandbox.RootIsHostRoot = func() bool { return root }
 	t.Cleanup(func() { sandbox.RootIsHostRoot = before })
 }
 
-// Where libcontainer makes cgroups of itself, as root on a host without the one hierarchy, each
-// container of each pod has its own, and commands are begun by libcontainer, which puts them there.
+// Where libcontainer makes cgroups itself, as root on a host without the unified hierarchy, each container
+// of each pod has its own, and libcontainer starts commands, because it puts them there.
 func TestRootsContainersShareNoCgroup(t *testing.T) {
 	beRoot(t, true)
 	seen := map[string]bool{}

@@ -9,8 +9,8 @@ import (
 	"github.com/podrun/podrun/volumes"
 )
 
-// The test binary compiles profiles for system calls, as a supervisor's program does. The path
-// library keeps a handle of /proc from its first use on.
+// The test binary compiles seccomp profiles, as the supervisor program does. The path library keeps a
+// descriptor of /proc from its first use on.
 func TestMain(m *testing.M) {
 	reexec.Main(map[string]func([]string) int{filter.Stage: filter.Main})
 	testenv.Main(m, func() error {

@@ -17,10 +17,10 @@ import (
 	"github.com/podrun/podrun/volumes"
 )
 
-// fileMounts are the files that podrun makes for a container. Those whose paths are in a
-// volume of the container's come over it, after it: what a container has at /etc or /tmp
-// hides neither /etc/hosts nor the termination message (containerd: sorted mounts in
-// internal/cri/opts). A volume mounted at such a path itself wins, as with the kubelet.
+// fileMounts returns the mounts of the files that podrun makes for a container. Those whose paths are in
+// one of its volumes (over) are mounted after the volume: a volume at /etc or /tmp hides neither /etc/hosts
+// nor the termination message (containerd: sorted mounts in internal/cri/opts). A volume mounted at exactly
+// such a path replaces the file, as with the kubelet.
 func fileMounts(c *pod.Container, at specConfig) (files, over []specs.Mount) {
 	for _, f := range []struct{ source, target string }{
 		{at.hosts, "/etc/hosts"}, {at.hostname, "/etc/hostname"}, {at.resolv, "/etc/resolv.conf"}, {at.terminationLog, c.TerminationMessagePath},
@@ -37,7 +37,7 @@ func fileMounts(c *pod.Container, at specConfig) (files, over []specs.Mount) {
 	return files, over
 }
 
-// mountAround is the index of the container's mount that a path is in, -1 if it is in none.
+// mountAround returns the index of the container's mount that contains a path, or -1.
 func mountAround(c *pod.Container, target string) int {
 	found := -1
 	for i, m := range c.Mounts {
@@ -48,9 +48,9 @@ func mountAround(c *pod.Container, target string) int {
 	return found
 }
 
-// unplaceableFiles are the files that have no place in their volume: it has none of the name, and
-// none can be made there, because it is read-only or somebody else's, as the host's /dev
-// is. The container does without; in a volume that it may write to, the place is made.
+// unplaceableFiles returns the files for which their volume has no mount target: the volume has no file of
+// the name, and none can be created, because it is read-only or belongs to others, as the host's /dev does.
+// The container runs without them. In a writable volume the target is created.
 func unplaceableFiles(plan *pod.Plan, c *pod.Container, at *specConfig) []string {
 	_, over := fileMounts(c, *at)
 	var list []string
@@ -66,7 +66,7 @@ func unplaceableFiles(plan *pod.Plan, c *pod.Container, at *specConfig) []string
 	return list
 }
 
-// prepareMounts finds what the container's mounts bind, and whether they can be made.
+// prepareMounts finds the sources of the container's mounts, and checks whether the mounts can be made.
 func (x *Container) prepareMounts(s *sandbox.Sandbox, at *specConfig, vars map[string]string) (err error) {
 	at.recursive = volumes.RecursiveReadOnly()
 	if err := checkMountable(x.Plan, at.recursive); err != nil {
@@ -83,9 +83,9 @@ func (x *Container) prepareMounts(s *sandbox.Sandbox, at *specConfig, vars map[s
 	return nil
 }
 
-// placements are those of a container's mounts that are placed before libcontainer mounts
-// anything: from the first to the last that nothing of what it mounts could hide, and
-// that exchanges no mounts with others.
+// placements returns those of a container's mounts that are made before libcontainer mounts anything: from
+// the first up to the last one that none of libcontainer's mounts could hide, and that has no propagation
+// to other mounts.
 func placements(plan *pod.Plan, c *pod.Container, at *specConfig) []volumes.Placement {
 	own := specMounts(plan, &pod.Container{Privileged: c.Privileged, TerminationMessagePath: c.TerminationMessagePath}, *at)
 	var list []volumes.Placement
@@ -102,10 +102,9 @@ func placements(plan *pod.Plan, c *pod.Container, at *specConfig) []volumes.Plac
 	return list
 }
 
-// bindOwnFiles places what podrun itself binds in a container, and returns the paths: those that no other
-// mount is at or around, so that it makes no difference when they are mounted. The rest is
-// libcontainer's: what lies behind links of the image, and /dev, which it looks for. owner is the
-// pod's root.
+// bindOwnFiles mounts podrun's own files in a container and returns their paths. It does so for paths that
+// no other mount is at or around, where the order of mounts makes no difference. libcontainer mounts the
+// rest: paths behind links of the image, and /dev, for which it checks. owner is the pod's root.
 func bindOwnFiles(plan *pod.Plan, c *pod.Container, at *specConfig, owner int) (paths []string) {
 	if rootPropagation(c) != "rprivate" || slices.ContainsFunc(c.Mounts, func(m pod.Mount) bool { return m.Path == "/" }) {
 		return nil
@@ -130,13 +129,12 @@ func bindOwnFiles(plan *pod.Plan, c *pod.Container, at *specConfig, owner int) (
 	return paths
 }
 
-// Within says whether a path is, or is in, another.
+// Within reports whether path is other or is inside of it.
 func Within(path, other string) bool { return path == other || strings.HasPrefix(path, other+"/") }
 
-// stageSources finds what each of a container's mounts binds, in the order of the plan. Parts of
-// volumes and paths of the host are bound aside from what was opened and checked, so that
-// whoever changes them meanwhile makes no difference. Everything else is where nobody but
-// podrun changes names.
+// stageSources returns the source of each of a container's mounts, in the order of the Plan. Parts of
+// volumes and paths of the host are opened, checked, and then bound at a staging path, so that a concurrent
+// rename makes no difference. In the other sources only podrun can rename anything.
 func (x *Container) stageSources(s *sandbox.Sandbox, vars map[string]string) ([]string, error) {
 	var sources []string
 	for i, m := range x.Plan.Mounts {
@@ -160,7 +158,7 @@ func (x *Container) stageSources(s *sandbox.Sandbox, vars map[string]string) ([]
 	return sources, nil
 }
 
-// mountError is the kubelet's for a part of a volume that cannot be mounted.
+// mountError returns the kubelet's error for a part of a volume that cannot be mounted.
 func (x *Container) mountError(m pod.Mount, sub string, err error) error {
 	if sub == "" {
 		return fmt.Errorf("mount volume %q: %w", m.Volume, err)
@@ -168,8 +166,8 @@ func (x *Container) mountError(m pod.Mount, sub string, err error) error {
 	return sandbox.NewConfigError(fmt.Errorf("failed to prepare subPath for volumeMount %q of container %q: %w", m.Volume, x.Plan.Name, err))
 }
 
-// subPath is the part of a volume that a mount is about, "" for all of it (kubelet:
-// makeMounts in pkg/kubelet/kubelet_pods.go).
+// subPath returns the part of a volume that a mount shows, "" for all of it (kubelet: makeMounts in
+// pkg/kubelet/kubelet_pods.go).
 func subPath(m pod.Mount, vars map[string]string) (string, error) {
 	if m.SubPathExpr == "" {
 		return m.SubPath, nil
@@ -186,7 +184,7 @@ func subPath(m pod.Mount, vars map[string]string) (string, error) {
 	return sub, nil
 }
 
-// volumeMounts are the mounts of volumes in a container that are not placed yet.
+// volumeMounts returns the mounts of volumes in a container that are not made yet.
 func volumeMounts(plan *pod.Plan, c *pod.Container, at specConfig) []specs.Mount {
 	var list []specs.Mount
 	for i, m := range c.Mounts {
@@ -209,8 +207,8 @@ func propagation(m pod.Mount) string {
 	return "rprivate"
 }
 
-// mountOptions: set-id programs and devices are the host's business in what is the
-// host's, and nobody's elsewhere.
+// mountOptions returns the options of a mount. Volumes get nosuid and nodev; for paths of the host the
+// host's own options apply.
 func mountOptions(plan *pod.Plan, m pod.Mount, recursive bool) []string {
 	var v pod.Volume
 	for i := range plan.Volumes {
@@ -241,7 +239,7 @@ func mountOptions(plan *pod.Plan, m pod.Mount, recursive bool) []string {
 	return options
 }
 
-// rootPropagation lets through what the container's mounts ask for.
+// rootPropagation returns the propagation of the root mount that the container's mounts need.
 func rootPropagation(c *pod.Container) string {
 	best := "rprivate"
 	for _, m := range c.Mounts {
@@ -255,10 +253,10 @@ func rootPropagation(c *pod.Container) string {
 	return best
 }
 
-// errNoRecursive is a mount that this kernel cannot make.
+// errNoRecursive means that this kernel cannot make recursive read-only mounts.
 var errNoRecursive = errors.New("recursive read-only mounts need Linux 5.12: use recursiveReadOnly: IfPossible")
 
-// checkMountable says whether the kernel can make a container's mounts.
+// checkMountable returns an error if the kernel cannot make one of the container's mounts.
 func checkMountable(c *pod.Container, recursive bool) error {
 	for _, m := range c.Mounts {
 		if m.Recursive == pod.RecursiveEnabled && !recursive {
@@ -268,8 +266,8 @@ func checkMountable(c *pod.Container, recursive bool) error {
 	return nil
 }
 
-// exposeRootfs binds a container's root file system, with its mounts, where the pod's own users
-// can reach it, if it has some, and says where it is.
+// exposeRootfs returns the path of a container's root file system. In a pod with hostUsers: false it first
+// binds the root file system, with its mounts, where the pod's ids can reach it.
 func (x *Container) exposeRootfs(s *sandbox.Sandbox, root string) (string, error) {
 	if s.Plan.Users == nil {
 		return root, nil
@@ -290,7 +288,7 @@ func (x *Container) exposeRootfs(s *sandbox.Sandbox, root string) (string, error
 	return at, volumes.Bind(f, at)
 }
 
-// unexposeRootfs undoes expose, however far it came.
+// unexposeRootfs undoes exposeRootfs, even when that was done only in part.
 func (x *Container) unexposeRootfs(s *sandbox.Sandbox) error {
 	if s.Plan.Users == nil {
 		return nil

@@ -18,13 +18,13 @@ const (
 	// maxProbeOutput is how much of a command's output is kept (Kubernetes: pkg/probe/exec).
 	maxProbeOutput = 10 << 10
 
-	// outputTimeout is how long a command's output is read after its end: what it has left
-	// behind in the container may hold the pipe for ever.
+	// outputTimeout is how long a command's output is read after its exit: a process that it left in the
+	// container may keep the pipe open for ever.
 	outputTimeout = 100 * time.Millisecond
 )
 
-// ProbeExec runs a command in the container and judges its exit code. What cannot be
-// run says nothing of the container, as with the kubelet and containerd.
+// ProbeExec runs a command in the container and derives the outcome from its exit code. If the command
+// cannot be run the outcome is unknown, as with the kubelet and containerd.
 func (x *Container) ProbeExec(args []string, timeout time.Duration) (lifecycle.Outcome, string) {
 	ctx, cancel := context.WithTimeout(x.Context(), timeout)
 	defer cancel()
@@ -40,7 +40,7 @@ func (x *Container) ProbeExec(args []string, timeout time.Duration) (lifecycle.O
 	return lifecycle.Success, ""
 }
 
-// HookExec runs a hook's command. Its output is nobody's business.
+// HookExec runs a hook's command. Its output is discarded.
 func (x *Container) HookExec(args []string) error {
 	code, _, err := x.runCommand(x.Context(), args)
 	if err == nil && code != 0 {
@@ -49,9 +49,8 @@ func (x *Container) HookExec(args []string) error {
 	return err
 }
 
-// runCommand runs a process in the container, with its environment, and gives its exit
-// code and the beginning of what it has written. When ctx ends, it is killed with
-// whatever is in its process group.
+// runCommand runs a process in the container, with the container's environment, and returns its exit code
+// and the beginning of its output. When ctx ends, its whole process group is killed.
 func (x *Container) runCommand(ctx context.Context, args []string) (code int, output string, err error) {
 	r, w, err := outputPipe()
 	if err != nil {
@@ -67,18 +66,18 @@ func (x *Container) runCommand(ctx context.Context, args []string) (code int, ou
 	}
 	read := make(chan string, 1)
 	go func() {
-		kept, _ := io.ReadAll(io.LimitReader(r, maxProbeOutput)) // cut off is as good
-		io.Copy(io.Discard, r)                                   // it must not block
+		kept, _ := io.ReadAll(io.LimitReader(r, maxProbeOutput)) // truncated output is fine
+		io.Copy(io.Discard, r)                                   // the command must not block
 		read <- string(kept)
 	}()
 	stop := context.AfterFunc(ctx, func() {
-		if pid, err := run.Pid(); err == nil { // it is made the leader of its group
+		if pid, err := run.Pid(); err == nil { // the command leads its own process group
 			unix.Kill(-pid, unix.SIGKILL)
 		}
 	})
 	code = ExitCode(run)
 	stop()
-	runtime.Gosched() // its output mostly ends with it: then there is no need for a timer, which would wake us
+	runtime.Gosched() // the output mostly ends here: no timer then, which would wake the supervisor
 	select {
 	case output = <-read:
 	default:
@@ -88,8 +87,8 @@ func (x *Container) runCommand(ctx context.Context, args []string) (code int, ou
 	return code, output, nil
 }
 
-// outputPipe makes a pipe whose end to write to is for another process: nobody here waits
-// until it can be written to.
+// outputPipe makes a pipe whose write end is for another process. The supervisor never waits for the write
+// end.
 func outputPipe() (r, w *os.File, err error) {
 	var ends [2]int
 	if err := unix.Pipe2(ends[:], unix.O_CLOEXEC); err != nil {

@@ -13,8 +13,8 @@ import (
 	"github.com/podrun/podrun/runner/sandbox"
 )
 
-// Recover makes the value of a container again that a supervisor before this one has
-// started. others are all that it has left; take gives what the keeper has of it.
+// Recover restores the value of a container that an earlier supervisor started. others are all recorded
+// runs; take returns the descriptors that pod init holds for it.
 func Recover(s *sandbox.Sandbox, planned *pod.Container, r handoff.Run, others []handoff.Run, take func(name string) (*os.File, bool)) (*Container, error) {
 	x := &Container{
 		Plan: s.WithoutDenied(planned), Attempt: r.Attempt, Broadcaster: output.NewBroadcaster(), Process: r.Process, mntns: r.MountNS,
@@ -36,9 +36,8 @@ func Recover(s *sandbox.Sandbox, planned *pod.Container, r handoff.Run, others [
 	return x, err
 }
 
-// loadState finds what libcontainer has recorded of a container that runs. One of which that
-// cannot be read can be asked for nothing any more: it is ended, and restarted as one that
-// was killed.
+// loadState loads libcontainer's state of a running container. A container whose state cannot be read
+// cannot be operated any more: it is killed, and restarted like any killed container.
 func (x *Container) loadState(s *sandbox.Sandbox) (err error) {
 	ends := s.Handoff.Exits
 	ends.Track(x.Process)
@@ -48,14 +47,14 @@ func (x *Container) loadState(s *sandbox.Sandbox) (err error) {
 	}
 	err = fmt.Errorf("recover container %s: %w", x.Plan.Name, err)
 	fmt.Fprintln(os.Stderr, err)
-	_ = x.Kill(unix.SIGKILL) // it may have ended: then its end is told
+	_ = x.Kill(unix.SIGKILL) // it may have exited; its exit is reported then
 	x.Exit = NewExit(ends.Wait(x.Process))
 	x.Exit.Message = "it was killed because its record was damaged: " + err.Error()
 	return nil
 }
 
-// Leftover is an instance that has ended. What libcontainer knows of it, if it still does, leads
-// to its cgroup, whose counts must not be taken for the next instance's.
+// Leftover returns the value of an instance that has exited. libcontainer's state, if it still exists,
+// gives its cgroup, whose counters must not be taken for the next instance's.
 func Leftover(s *sandbox.Sandbox, planned *pod.Container, attempt int) *Container {
 	x := &Container{Plan: planned, Attempt: attempt}
 	x.registerCleanup(s)
@@ -63,7 +62,7 @@ func Leftover(s *sandbox.Sandbox, planned *pod.Container, attempt int) *Containe
 	return x
 }
 
-// UndoStart removes what there is of an instance that was not started, however far it came.
+// UndoStart removes what exists of an instance whose start was not completed.
 func UndoStart(s *sandbox.Sandbox, planned *pod.Container, attempt int) error {
 	half := &Container{Plan: planned, Attempt: attempt}
 	half.registerCleanup(s)

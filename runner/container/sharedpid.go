@@ -12,21 +12,21 @@ import (
 	"github.com/podrun/podrun/runner/sandbox"
 )
 
-// pinMountNamespace keeps a container's mount namespace, where its PID namespace is
-// shared, for as long as others are compared with it: the kernel gives the number of one
-// that has gone to the next, which may be of a container that is being made.
+// pinMountNamespace keeps the mount namespace of a container in a shared PID namespace open while processes
+// are compared with it. The kernel reuses the inode number of a deleted namespace, which may then be of a
+// container that is being made.
 func (x *Container) pinMountNamespace(s *sandbox.Sandbox) bool {
 	return x.sharesPIDNamespace(s) && x.pinMountNamespaceOf(x.PID)
 }
 
-// sharesPIDNamespace says whether a container is in a PID namespace that is not its own.
+// sharesPIDNamespace reports whether a container is in a PID namespace that is not its own.
 func (x *Container) sharesPIDNamespace(s *sandbox.Sandbox) bool {
 	return s.PauseProcess.PID != 0 || x.Plan.Target != "" || s.Plan.HostPID
 }
 
-// findMountNamespace is pinMountNamespace of a run of an earlier supervisor. Where its
-// first process has ended, any other that is left of it will do; if there is none, or the
-// number is another's by now, nothing is left of it.
+// findMountNamespace pins the mount namespace of a run of an earlier supervisor. If its first process has
+// exited, any other process of the run serves. If there is none, or the number belongs to another container
+// by now, nothing is left of the run.
 func (x *Container) findMountNamespace(s *sandbox.Sandbox, others []handoff.Run) {
 	if st, ok := procfs.Lookup(x.PID); ok && st.Process == x.Process && x.pinMountNamespace(s) {
 		return
@@ -42,14 +42,14 @@ func (x *Container) findMountNamespace(s *sandbox.Sandbox, others []handoff.Run)
 	})
 }
 
-// reusedByOther says whether another container's mount namespace has the number of x's.
+// reusedByOther reports whether another container's mount namespace has the number of x's.
 func reusedByOther(x *Container, others []handoff.Run) bool {
 	return slices.ContainsFunc(others, func(r handoff.Run) bool {
 		return r.Process != x.Process && r.MountNS == x.mntns && r.StartTime >= x.StartTime
 	})
 }
 
-// pinMountNamespaceOf keeps the mount namespace of a process, if it is the container's.
+// pinMountNamespaceOf pins the mount namespace of a process if it is the container's.
 func (x *Container) pinMountNamespaceOf(pid int) bool {
 	f, err := os.Open(fmt.Sprintf("/proc/%d/ns/mnt", pid))
 	if err != nil {
@@ -63,9 +63,8 @@ func (x *Container) pinMountNamespaceOf(pid int) bool {
 	return true
 }
 
-// killByMountNamespace kills what is left of a container in a shared PID namespace, or the host's:
-// every process with its mount namespace, until there is none. In a PID namespace
-// of its own the kernel does that.
+// killByMountNamespace kills what is left of a container in a shared PID namespace, or the host's: every
+// process in its mount namespace, until there is none. In a PID namespace of its own the kernel does that.
 func (x *Container) killByMountNamespace() {
 	if x.mntnsFile == nil {
 		return
@@ -75,8 +74,8 @@ func (x *Container) killByMountNamespace() {
 	x.mntnsFile = nil
 }
 
-// killInMountNamespace kills pid and waits for its end, if mntns is its mount namespace.
-// The descriptor is opened first: the number may be another process's a moment later.
+// killInMountNamespace kills pid and waits for its exit if its mount namespace is mntns. It opens the pidfd
+// before it checks, because the number may be reused a moment later.
 func killInMountNamespace(pid int, mntns string) bool {
 	fd, err := unix.PidfdOpen(pid, 0)
 	if err != nil {
@@ -89,8 +88,8 @@ func killInMountNamespace(pid int, mntns string) bool {
 	return procfs.KillAndWait(fd)
 }
 
-// killCgroup kills what is left of a container in the host's PID namespace that has left its
-// mount namespace, too: what it may with CAP_SYS_ADMIN.
+// killCgroup kills processes of a container in the host's PID namespace that have also left the container's
+// mount namespace, which CAP_SYS_ADMIN allows.
 func (x *Container) killCgroup(s *sandbox.Sandbox) {
 	if !s.Plan.HostPID || s.Cgroup == nil {
 		return

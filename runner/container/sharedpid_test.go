@@ -13,7 +13,7 @@ import (
 	"github.com/podrun/podrun/runner/sandbox"
 )
 
-// inMountNamespace starts a process in a mount namespace of its own, and says which.
+// inMountNamespace starts a process in a mount namespace of its own, and returns that namespace.
 func inMountNamespace(t *testing.T) (*exec.Cmd, string) {
 	t.Helper()
 	cmd := exec.Command("sleep", "1000")
@@ -29,8 +29,8 @@ func inMountNamespace(t *testing.T) (*exec.Cmd, string) {
 	return cmd, ns
 }
 
-// The number of a mount namespace that has gone is soon another's: what is left of a
-// container that has ended is killed, and nothing of another that is being made.
+// The kernel soon reuses the number of a deleted mount namespace: what is left of an exited container is
+// killed, but nothing of another one that is being made.
 func TestMountNamespaceNumbersAreUsedAgain(t *testing.T) {
 	testenv.NoLeaks(t)
 	box := &sandbox.Sandbox{PauseProcess: procfs.Process{PID: 1}}
@@ -49,7 +49,7 @@ func TestMountNamespaceNumbersAreUsedAgain(t *testing.T) {
 	}
 	x.killByMountNamespace()
 
-	// Of a supervisor that was killed, the next one knows the number.
+	// The supervisor that follows a killed one has only the number.
 	young, ns := inMountNamespace(t)
 	st, _ = procfs.Lookup(young.Process.Pid)
 	later := handoff.Run{Process: st.Process, MountNS: ns}

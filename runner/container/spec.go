@@ -8,8 +8,8 @@ import (
 	"github.com/podrun/podrun/pod"
 )
 
-// specConfig is where a container finds what the sandbox has made for it. All paths
-// are absolute, in the supervisor's mount namespace.
+// specConfig holds the paths of what the sandbox has made for a container. All paths are absolute, in the
+// supervisor's mount namespace.
 type specConfig struct {
 	rootfs         string
 	netns          string
@@ -17,30 +17,30 @@ type specConfig struct {
 	hostPID        bool   // it is in the supervisor's PID namespace, which is the host's
 	utsns          string
 	pidns          string // "" for a PID namespace of its own
-	dev            string // bound over /dev; the pod's shared memory and message queues are in it
+	dev            string // bound over /dev; contains the pod's shared memory and message queues
 	sys            string // bound over /sys
 	hosts          string // bound over /etc/hosts
 	hostname       string // bound over /etc/hostname
 	resolv         string // bound over /etc/resolv.conf
 	terminationLog string
-	sources        []string // what the container's mounts of volumes bind
-	premounted     int      // so many of the container's mounts are in rootfs
-	prebound       []string // where podrun's own are in rootfs, or in dev
-	devptsMounted  bool     // the container's own are in dev
-	unplaceable    []string // files for which there is no place in the volume that they would be in
-	recursive      bool     // the kernel makes mounts recursively read-only
-	cgroup         string   // as libcontainer wants it; "" where there is none
-	ttyGroup       bool     // group 5 is mapped, so a terminal can belong to it
-	oomScoreFloor  int      // an unprivileged process cannot go below its own
+	sources        []string // sources of the container's volume mounts
+	premounted     int      // number of the container's mounts that are in rootfs already
+	prebound       []string // paths of podrun's own files that are mounted in rootfs or dev already
+	devptsMounted  bool     // the container's devpts is mounted in dev
+	unplaceable    []string // files for which their volume has no mount target
+	recursive      bool     // the kernel supports recursive read-only mounts
+	cgroup         string   // in libcontainer's form; "" without a cgroup
+	ttyGroup       bool     // group 5 is mapped, so that a terminal can belong to it
+	oomScoreFloor  int      // an unprivileged process cannot go below its own score
 }
 
-// Identity is who the container's process is, resolved in its own root.
+// Identity is the user and groups of a container's process, resolved in its own root file system.
 type Identity struct {
 	uid, gid int
 	groups   []int
 }
 
-// maskedPaths are moby's and containerd's; what is masked in /sys is so already.
+// maskedPaths are moby's and containerd's. The paths in /sys are masked in podrun's own /sys already.
 var maskedPaths = []string{
 	"/proc/acpi", "/proc/asound", "/proc/interrupts", "/proc/kcore", "/proc/keys", "/proc/latency_stats",
 	"/proc/timer_list", "/proc/timer_stats", "/proc/sched_debug", "/proc/scsi",
@@ -48,7 +48,7 @@ var maskedPaths = []string{
 
 var readonlyPaths = []string{"/proc/bus", "/proc/fs", "/proc/irq", "/proc/sys", "/proc/sysrq-trigger"}
 
-// runtimeSpec says how a container is to be made. It is pure.
+// runtimeSpec returns the OCI runtime specification of a container. It is pure.
 func runtimeSpec(plan *pod.Plan, c *pod.Container, at specConfig, who Identity) *specs.Spec {
 	caps := c.Capabilities
 	score := max(c.OOMScoreAdj, at.oomScoreFloor)
@@ -56,7 +56,7 @@ func runtimeSpec(plan *pod.Plan, c *pod.Container, at specConfig, who Identity) 
 		Version: specs.Version,
 		Root:    &specs.Root{Path: at.rootfs, Readonly: c.ReadOnlyRoot},
 		Process: &specs.Process{
-			Cwd:             c.Cwd, // whose argv and environment follow from more than the Plan
+			Cwd:             c.Cwd, // args and environment follow from more than the Plan
 			NoNewPrivileges: c.NoNewPrivileges,
 			SelinuxLabel:    c.Label,
 			Capabilities:    &specs.LinuxCapabilities{Bounding: caps, Effective: caps, Permitted: caps},
@@ -78,7 +78,7 @@ func runtimeSpec(plan *pod.Plan, c *pod.Container, at specConfig, who Identity) 
 	if c.Privileged || c.ProcUnmasked {
 		s.Linux.MaskedPaths, s.Linux.ReadonlyPaths = nil, nil
 	}
-	if c.Privileged { // which devices these are the user's rights say
+	if c.Privileged { // the user's rights decide which of the devices work
 		s.Linux.Resources.Devices = []specs.LinuxDeviceCgroup{{Allow: true, Access: "rwm"}}
 	}
 	return s
@@ -92,10 +92,10 @@ func specNamespaces(at specConfig) []specs.LinuxNamespace {
 	if !at.hostPID {
 		n = append(n, specs.LinuxNamespace{Type: specs.PIDNamespace, Path: at.pidns})
 	}
-	if at.ipcns != "" { // else the supervisor's, which is the host's
+	if at.ipcns != "" { // otherwise the supervisor's, which is the host's
 		n = append(n, specs.LinuxNamespace{Type: specs.IPCNamespace, Path: at.ipcns})
 	}
-	if at.netns != "" { // the same
+	if at.netns != "" { // likewise
 		n = append(n, specs.LinuxNamespace{Type: specs.NetworkNamespace, Path: at.netns})
 	}
 	if at.cgroup != "" {
@@ -127,7 +127,8 @@ func specMounts(plan *pod.Plan, c *pod.Container, at specConfig) []specs.Mount {
 	return slices.Concat(m, volumeMounts(plan, c, at), over)
 }
 
-// procMount is a /proc of the container's PID namespace. Of the host's only root could mount one.
+// procMount returns the mount of a /proc for the container's PID namespace. Only root could mount one for
+// the host's.
 func procMount(host bool) specs.Mount {
 	if host {
 		return bindMount("/proc", "/proc", "nosuid", "noexec", "nodev")
@@ -139,7 +140,7 @@ func bindMount(source, target string, options ...string) specs.Mount {
 	return specs.Mount{Destination: target, Type: "bind", Source: source, Options: append([]string{"rbind", "rprivate"}, options...)}
 }
 
-// hooks are those that come with a container's devices, in the specification's form.
+// hooks returns the hooks that belong to a container's devices, in the specification's form.
 func hooks(list []pod.Hook) *specs.Hooks {
 	if len(list) == 0 {
 		return nil

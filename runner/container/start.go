@@ -33,12 +33,12 @@ func (w *pendingInit) close() {
 	w.trampoline.Close()
 }
 
-// libcontainerLogLevel is what libcontainer's process tells of itself: errors, which are wanted. Without a word it sends
-// each of its steps, and the supervisor reads them all, beside what it waits for.
+// libcontainerLogLevel limits what libcontainer's process logs to errors. By default it sends a line for
+// each of its steps, and the supervisor has to read them all while it waits.
 var libcontainerLogLevel = strconv.Itoa(int(logrus.ErrorLevel))
 
-// startInit makes the container's process, with its output going to the log, and its input and
-// terminal, where it has them, to who attaches. It waits.
+// startInit makes the container's process, which then waits. The output goes to the log; the input and the
+// terminal, if any, go to clients that attach.
 func (x *Container) startInit(s *sandbox.Sandbox, p *specs.Process) (err error) {
 	w := &pendingInit{init: x.newProcess(p.Args, p.Env, p.Cwd)}
 	x.Pending = w
@@ -67,8 +67,8 @@ func (x *Container) startInit(s *sandbox.Sandbox, p *specs.Process) (err error) 
 // execInit lets the container's process execute its program.
 func (x *Container) execInit(s *sandbox.Sandbox) error {
 	h, w := s.Handoff, x.Pending
-	// Between Start and Exec its process waits: a supervisor that takes it up from here
-	// on can tell whether it has run, and one that is asked to stop it is not too late.
+	// Between Start and Exec the process waits: from here on a supervisor that recovers it can see whether
+	// it has run its program, and a stop request is not too late.
 	err := x.startCopy(h)
 	if err == nil {
 		err = x.takeTerminal(h, w.stdio)
@@ -90,7 +90,7 @@ func (x *Container) execInit(s *sandbox.Sandbox) error {
 	return nil
 }
 
-// runState is what is recorded of a container whose process executes its program.
+// runState returns the record of a container whose process executes its program.
 func (x *Container) runState() handoff.Run {
 	return handoff.Run{
 		Name: x.Plan.Name, Attempt: x.Attempt, Process: x.Process, MountNS: x.mntns,
@@ -98,26 +98,26 @@ func (x *Container) runState() handoff.Run {
 	}
 }
 
-// failStart ends a process that does not come to execute its program.
+// failStart kills a process that does not execute its program.
 func (x *Container) failStart(s *sandbox.Sandbox, err error) error {
 	x.Pending.kill()
 	x.killByMountNamespace()
 	return StartError{plainError(err), startExitCode(err)}
 }
 
-// kill ends the process.
+// kill kills the process.
 func (w *pendingInit) kill() {
 	if w.init == nil {
 		return
 	}
-	_ = w.init.Signal(unix.SIGKILL) // it may have ended
+	_ = w.init.Signal(unix.SIGKILL) // it may have exited
 	_, _ = w.init.Wait()
 	w.init = nil
 }
 
-// execTimeout is how long a program may take to be executed before its container counts as one
-// that runs, which it does for runc as soon as the kernel executes: where its file system does
-// not answer the pod can still be stopped.
+// execTimeout is how long the execve of a program may take before its container counts as running. runc
+// counts it as running as soon as the kernel begins. If the program's file system does not answer, the pod
+// can still be stopped.
 const execTimeout = 10 * time.Second
 
 // awaitExec waits until a container's program is executed.
@@ -130,7 +130,7 @@ func awaitExec(b *trampoline.Init) error {
 	return nil
 }
 
-// recordProcess finds out what the container's process is known by.
+// recordProcess records the pid, the start time and the mount namespace of the container's process.
 func (x *Container) recordProcess(init *libcontainer.Process) error {
 	pid, err := init.Pid()
 	if err != nil {
@@ -145,8 +145,8 @@ func (x *Container) recordProcess(init *libcontainer.Process) error {
 	return err
 }
 
-// UpToDate says whether a container that was made early is as it would be made now: its
-// process lives, and what its environment refers to is the same.
+// UpToDate reports whether a prepared container equals one that would be made now: its process lives, and
+// the objects that its environment refers to have not changed.
 func (x *Container) UpToDate(s *sandbox.Sandbox) bool {
 	if st, ok := procfs.Lookup(x.PID); !ok || st.Process != x.Process || st.Exiting {
 		return false
@@ -167,9 +167,10 @@ func (x *Container) Discard(s *sandbox.Sandbox) {
 	}
 }
 
-// errFilterByLibcontainer is a container that libcontainer would look into before its time.
+// errFilterByLibcontainer means that libcontainer would load the container's filter, which is not possible
+// before it is due.
 var errFilterByLibcontainer = errors.New("it cannot be made early: libcontainer loads its filter")
 
-// errLinked is a container that may have mounts in mounts: by links of its image, whose paths
-// do not tell, so that places would be made in a volume that others see.
+// errLinked means that a mount may lie inside another one behind links of the image, which its path does
+// not show: making it early would create mount targets in a volume that others see.
 var errLinked = errors.New("it cannot be made early: its mounts lie behind links")

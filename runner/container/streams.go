@@ -13,7 +13,7 @@ import (
 	"github.com/podrun/podrun/volumes"
 )
 
-// OpenLog opens the log of the instance.
+// openLog opens the log of the instance.
 func (x *Container) openLog(s *sandbox.Sandbox) (err error) {
 	if x.Log, err = output.OpenLog(s.LogConfig(x.Plan.Name, x.Attempt), s.LineSink(x.Plan.Name)); err != nil {
 		return err
@@ -25,7 +25,8 @@ func (x *Container) openLog(s *sandbox.Sandbox) (err error) {
 	return nil
 }
 
-// stdio are the container's ends of its standard streams, which are ours until its process runs.
+// stdio holds the container's ends of its standard streams. The supervisor closes them when the process
+// runs.
 type stdio struct {
 	files   []*os.File
 	console ExecStdio
@@ -36,7 +37,7 @@ func (e *stdio) close() {
 	e.console.closeSockets()
 }
 
-// makeStdio gives the process that is to be started its standard streams.
+// makeStdio makes the standard streams of a process that is to be started.
 func (x *Container) makeStdio(h *handoff.Store, init *libcontainer.Process) (e stdio, err error) {
 	if x.Plan.TTY {
 		e.console, err = newConsole(init)
@@ -74,9 +75,9 @@ func (x *Container) newOutput(name string) (*os.File, error) {
 	return w, nil
 }
 
-// startCopy lets the container's outputs go to the log. The keeper has our ends before
-// anything is written: a supervisor that is killed leaves nobody with a broken pipe, and its
-// successor goes on.
+// startCopy starts copying the container's outputs to the log. Before anything is written pod init holds
+// the read ends: if the supervisor is killed, no process gets a broken pipe, and the next supervisor
+// continues.
 func (x *Container) startCopy(h *handoff.Store) error {
 	for len(x.unreadOutputs) > 0 {
 		s := x.unreadOutputs[0]
@@ -89,7 +90,7 @@ func (x *Container) startCopy(h *handoff.Store) error {
 	return nil
 }
 
-// newInput makes the container's standard input, which is open until somebody ends it, and
+// newInput makes the container's standard input, which stays open until it is closed explicitly, and
 // returns the container's end.
 func (x *Container) newInput(h *handoff.Store) (*os.File, error) {
 	r, w, err := os.Pipe()
@@ -115,7 +116,7 @@ func (x *Container) closeInput(h *handoff.Store) {
 	}
 }
 
-// What the keeper has of a container beside its outputs: see keptName.
+// Names of the descriptors that pod init holds for a container beside its outputs: see keptName.
 const (
 	stdinName   = "stdin"
 	masterName  = "tty"
@@ -123,7 +124,7 @@ const (
 	logPipeName = "into"
 )
 
-// takeTerminal takes the terminal that the container's process has got.
+// takeTerminal receives the terminal of the container's process.
 func (x *Container) takeTerminal(h *handoff.Store, e stdio) error {
 	if !x.Plan.TTY {
 		return nil
@@ -156,8 +157,8 @@ func (x *Container) takeTerminal(h *handoff.Store, e stdio) error {
 	return nil
 }
 
-// startTerminal has what the terminal says carried to the log. One that says nothing any
-// more must not wake a supervisor.
+// startTerminal starts copying the terminal's output to the log. A terminal at end of file must not wake a
+// supervisor.
 func (x *Container) startTerminal(h *handoff.Store) {
 	x.terminal.OnEnd = func() {
 		if err := h.PodInit.Keep(x.keptName(masterName), x.terminal.Master); err != nil {
@@ -167,8 +168,8 @@ func (x *Container) startTerminal(h *handoff.Store) {
 	x.terminal.Start()
 }
 
-// closeStreams brings what the container's processes, which are gone, have written to the
-// log, and lets the keeper close what it has of them.
+// closeStreams copies the remaining output of the container, whose processes are gone, to the log, and
+// makes pod init close the descriptors.
 func (x *Container) closeStreams(h *handoff.Store) {
 	for _, s := range x.unreadOutputs {
 		s.Pipe.Close()
@@ -192,10 +193,10 @@ func (x *Container) closeStreams(h *handoff.Store) {
 	}
 }
 
-// keptName is what the keeper calls one of the container's streams.
+// keptName returns the name under which pod init holds one of the container's streams.
 func (x *Container) keptName(stream string) string { return x.ID() + "." + stream }
 
-// PauseOutput leaves what the container writes where it is.
+// PauseOutput stops reading the container's outputs.
 func (x *Container) PauseOutput() {
 	if x.terminal != nil {
 		x.terminal.Pause()
@@ -203,7 +204,7 @@ func (x *Container) PauseOutput() {
 	x.Log.Pause()
 }
 
-// ResumeOutput goes on where pause has stopped.
+// ResumeOutput continues where PauseOutput has stopped.
 func (x *Container) ResumeOutput(h *handoff.Store) {
 	x.Log.Resume()
 	if x.terminal != nil {
@@ -211,7 +212,7 @@ func (x *Container) ResumeOutput(h *handoff.Store) {
 	}
 }
 
-// SaveStreams are the outputs of a container whose log is paused. One that has ended
+// SaveStreams returns the state of the outputs of a container whose log is paused. An output at end of file
 // must not wake the next supervisor.
 func (x *Container) SaveStreams(h *handoff.Store) (streams []handoff.Stream) {
 	for _, s := range x.Log.Streams {
@@ -224,7 +225,7 @@ func (x *Container) SaveStreams(h *handoff.Store) (streams []handoff.Stream) {
 	return streams
 }
 
-// recoverStreams takes up a container's standard streams where they were left.
+// recoverStreams continues to read a container's standard streams where an earlier supervisor stopped.
 func (x *Container) recoverStreams(s *sandbox.Sandbox, saved []handoff.Stream, take func(name string) (*os.File, bool)) (err error) {
 	if err := x.openLog(s); err != nil {
 		return err
@@ -234,7 +235,7 @@ func (x *Container) recoverStreams(s *sandbox.Sandbox, saved []handoff.Stream, t
 	for _, name := range []string{"stdout", "stderr"} {
 		pipe, ok := take(x.keptName(name))
 		if !ok {
-			continue // it has ended
+			continue // end of file was reached
 		}
 		st := &output.Stream{Name: name, Pipe: pipe}
 		if i := slices.IndexFunc(saved, func(s handoff.Stream) bool { return s.Name == name }); i >= 0 {
@@ -248,7 +249,7 @@ func (x *Container) recoverStreams(s *sandbox.Sandbox, saved []handoff.Stream, t
 	return x.recoverTerminal(s.Handoff, take)
 }
 
-// recoverTerminal takes a container's terminal up.
+// recoverTerminal takes over a container's terminal.
 func (x *Container) recoverTerminal(h *handoff.Store, take func(name string) (*os.File, bool)) error {
 	t := &output.Terminal{}
 	missing := false
@@ -257,7 +258,7 @@ func (x *Container) recoverTerminal(h *handoff.Store, take func(name string) (*o
 		*file, ok = take(x.keptName(name))
 		missing = missing || !ok
 	}
-	if missing { // it has none, or has ended
+	if missing { // it has none, or the terminal was closed
 		CloseFiles(t.Master, t.Peer, t.LogPipe)
 		return nil
 	}
@@ -275,7 +276,7 @@ func CloseFiles(files ...*os.File) {
 	}
 }
 
-// labelStreams gives a process's input and output the label of its container's files.
+// labelStreams gives a process's input and output the SELinux label of its container's files.
 func (x *Container) labelStreams(p *libcontainer.Process) error {
 	for _, stream := range []any{p.Stdin, p.Stdout, p.Stderr} {
 		if f, ok := stream.(*os.File); ok {

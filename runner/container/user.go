@@ -15,12 +15,12 @@ import (
 	"github.com/podrun/podrun/volumes"
 )
 
-// maxUserFile bounds what is read of an image's passwd and group files: an image
-// may hold anything there.
+// maxUserFile limits how much of an image's passwd and group files is read: an image may contain anything
+// there.
 const maxUserFile = 1 << 20
 
-// resolveUser finds out who c's process is to be, by the passwd and group files
-// of its own root file system. mapped says which ids the pod has.
+// resolveUser returns the identity of c's process from the passwd and group files of its own root file
+// system. mapped reports which ids the pod has.
 func resolveUser(root string, c *pod.Container, mapped func(file string, id int) bool) (Identity, error) {
 	passwd, err := readUserFile(root, "/etc/passwd")
 	if err != nil {
@@ -37,7 +37,7 @@ func resolveUser(root string, c *pod.Container, mapped func(file string, id int)
 	if c.NonRoot && u.Uid == 0 {
 		return Identity{}, errors.New("container has runAsNonRoot and image will run as root")
 	}
-	// The primary group is among the others: else a set-group-id program takes it away, and
+	// The primary group is among the supplementary groups. Otherwise a set-group-id program drops it, and
 	// with it what a file denies to that group (CVE-2022-36109).
 	who := Identity{uid: u.Uid, gid: u.Gid, groups: []int{u.Gid}}
 	if !c.GroupsStrict {
@@ -53,8 +53,8 @@ func resolveUser(root string, c *pod.Container, mapped func(file string, id int)
 	return who, who.checkMapped(mapped)
 }
 
-// PodUser is what the status has of an identity. Where the user namespace lets no process set
-// its groups, it has none of them.
+// PodUser returns the identity for the pod's status. Where the user namespace does not allow setgroups,
+// there are no supplementary groups.
 func (w Identity) PodUser() *pod.User {
 	u := &pod.User{UID: w.uid, GID: w.gid}
 	if sandbox.SetgroupsAllowed() {
@@ -66,7 +66,7 @@ func (w Identity) PodUser() *pod.User {
 // maxGroups is the kernel's NGROUPS_MAX (include/uapi/linux/limits.h).
 const maxGroups = 1 << 16
 
-// distinct leaves the first of each.
+// distinct removes duplicates and keeps the order.
 func distinct(ids []int) []int {
 	seen := map[int]bool{}
 	return slices.DeleteFunc(ids, func(id int) bool {
@@ -76,7 +76,7 @@ func distinct(ids []int) []int {
 	})
 }
 
-// checkMapped refuses ids that the pod's user namespace does not have.
+// checkMapped returns an error for ids that the pod's user namespace does not have.
 func (w Identity) checkMapped(mapped func(file string, id int) bool) error {
 	if !mapped("uid_map", w.uid) {
 		return fmt.Errorf("user %d is not among the ids of this pod: give its user more of them in /etc/subuid", w.uid)
@@ -100,11 +100,10 @@ func readUserFile(root, path string) ([]byte, error) {
 	return b, nil
 }
 
-// homeDirs are the home directories of a container's users, by its own passwd file, as far as
-// somebody has asked.
+// homeDirs caches the home directories of a container's users, from its own passwd file.
 type homeDirs struct{ found *sync.Map } // int → string
 
-// lookup asks for a user's. pid is of the container's first process.
+// lookup returns the home directory of a user. pid is the container's first process.
 func (h homeDirs) lookup(pid, uid int) string {
 	if home, ok := h.found.Load(uid); ok {
 		return home.(string)
@@ -115,7 +114,7 @@ func (h homeDirs) lookup(pid, uid int) string {
 	}
 	users, err := user.ParsePasswdFilter(bytes.NewReader(text), func(u user.User) bool { return u.Uid == uid })
 	if err != nil || len(users) == 0 {
-		return "/" // it may have one later
+		return "/" // not cached: it may exist later
 	}
 	h.found.Store(uid, users[0].Home)
 	return users[0].Home

@@ -13,9 +13,9 @@ import (
 	"github.com/podrun/podrun/runner/sandbox"
 )
 
-// A user of an image by a number that no user has is nobody, whatever its passwd says of
-// a name like it; and groups are those that were asked for and those of the image's group
-// file, no others (CVE-2023-25173, CVE-2022-2989, CVE-2026-46680).
+// A numeric user of an image without a passwd entry gets no identity from an entry whose name is that
+// number. The groups are the requested ones and those of the image's group file, no others (CVE-2023-25173,
+// CVE-2022-2989, CVE-2026-46680).
 func TestImagesWithDeceivingUsers(t *testing.T) {
 	root := t.TempDir()
 	if err := os.Mkdir(filepath.Join(root, "etc"), 0o755); err != nil {
@@ -32,7 +32,7 @@ func TestImagesWithDeceivingUsers(t *testing.T) {
 	for _, test := range []struct {
 		user   string
 		groups []uint32
-		want   string // "" for refused
+		want   string // "": refused
 	}{
 		{"4294967296", nil, ""},
 		{"-1", nil, ""},
@@ -60,7 +60,7 @@ func TestImagesWithDeceivingUsers(t *testing.T) {
 	}
 }
 
-// Strict: what the image's group file says does not count.
+// Strict: the image's group file has no effect.
 func TestStrictGroups(t *testing.T) {
 	root := t.TempDir()
 	if err := os.Mkdir(filepath.Join(root, "etc"), 0o755); err != nil {
@@ -79,7 +79,7 @@ func TestStrictGroups(t *testing.T) {
 	}
 }
 
-// A user of more groups than the kernel lets a process have is refused before each is looked for.
+// A user with more groups than the kernel allows is refused before each group is looked up.
 func TestTooManyGroups(t *testing.T) {
 	root := t.TempDir()
 	if err := testenv.BusyboxRootfs(root); err != nil {

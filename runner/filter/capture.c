@@ -1,7 +1,7 @@
-// libcontainer compiles a profile and loads the result in one go. Here the loading is
-// caught: a filter of this program's own, on this thread, turns it into a signal, whose
-// handler finds the compiled program where the kernel would have read it. So what is kept is
-// to the byte what libcontainer would have loaded.
+// libcontainer compiles a profile and loads the result in one step. Here the load is intercepted: a filter
+// of this program's own, on this thread, turns it into a signal, whose handler finds the compiled program
+// where the kernel would have read it. So the stored filter equals to the byte what libcontainer would have
+// loaded.
 #define _GNU_SOURCE
 #include <errno.h>
 #include <linux/filter.h>
@@ -53,8 +53,8 @@ static void caught(int sig, siginfo_t *info, void *context) {
 #define IF(value, then) BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, value, then, 0)
 
 int podrun_capture(void) {
-	// Machines of ours are little-endian: the first half of an argument is the lower one.
-	// Questions to the kernel (libseccomp's, about flags) have no program and pass.
+	// The supported machines are little-endian: the first half of an argument is the lower one. Queries to
+	// the kernel (libseccomp's, about flags) have no program and pass.
 	struct sock_filter steps[] = {
 		BPF_STMT(BPF_LD | BPF_W | BPF_ABS, offsetof(struct seccomp_data, nr)),
 		UNLESS_CALL(seccomp, 5), LOAD(0), UNLESS(SECCOMP_SET_MODE_FILTER, 8), LOAD(2), IF(0, 6), BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_TRAP),

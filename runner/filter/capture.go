@@ -10,7 +10,7 @@ import (
 	"syscall"
 )
 
-// capture makes this thread one that tells which filter it would load: capture.c.
+// capture puts this thread into a state in which it prints a filter instead of loading it: see capture.c.
 func capture() error {
 	runtime.LockOSThread()
 	if errno := C.podrun_capture(); errno != 0 {

@@ -1,6 +1,6 @@
-// Package filter compiles profiles for system calls, each once: libcontainer would compile
-// it in every process that it makes, which takes longer than all else of a start. What is
-// compiled is libcontainer's, to the byte, and kept in memory-backed storage.
+// Package filter compiles seccomp profiles, each once: libcontainer would compile them in every process
+// that it makes, which takes longer than everything else of a start. The result equals libcontainer's to
+// the byte and is stored in memory-backed storage.
 package filter
 
 import (
@@ -28,14 +28,14 @@ import (
 	"github.com/podrun/podrun/internal/trampoline"
 )
 
-// Compilable says whether a profile is only a filter: one that notifies somebody of calls
-// must be loaded by libcontainer, which hands a descriptor over.
+// Compilable reports whether a profile is only a filter. One with SECCOMP_RET_USER_NOTIF must be loaded by
+// libcontainer, which passes on a descriptor.
 func Compilable(c *configs.Seccomp) bool {
 	return c.DefaultAction != configs.Notify && !slices.ContainsFunc(c.Syscalls, func(s *configs.Syscall) bool { return s != nil && s.Action == configs.Notify })
 }
 
-// Key names what becomes of a profile: it depends on the profile, on what compiles it, and
-// on the machine.
+// Key returns the name of a compiled profile. It depends on the profile, on the compiler, and on the
+// machine.
 func Key(c *configs.Seccomp) (string, error) {
 	profile, err := json.Marshal(c)
 	if err != nil {
@@ -48,7 +48,7 @@ func Key(c *configs.Seccomp) (string, error) {
 	return hex.EncodeToString(h.Sum(nil)), nil
 }
 
-// runcVersion is libcontainer's.
+// runcVersion returns libcontainer's version.
 var runcVersion = sync.OnceValue(func() string {
 	info, ok := debug.ReadBuildInfo()
 	if !ok {
@@ -62,8 +62,8 @@ var runcVersion = sync.OnceValue(func() string {
 	return ""
 })
 
-// Kept is the compiled filter that is kept in a directory by its Key. The error is
-// fs.ErrNotExist if there is none, or none that is whole.
+// Kept returns the compiled filter that a directory holds under its Key. The error is fs.ErrNotExist if
+// there is none, or only an incomplete one.
 func Kept(dir, key string) (trampoline.Filter, error) {
 	b, err := os.ReadFile(filepath.Join(dir, key))
 	if err != nil {
@@ -75,8 +75,8 @@ func Kept(dir, key string) (trampoline.Filter, error) {
 	return decode(b[sha256.Size:])
 }
 
-// Make compiles a profile and keeps the result. A directory that has no room for it is
-// nobody's loss but time's.
+// Make compiles a profile and stores the result. If the directory has no space, the filter is compiled
+// again next time.
 func Make(dir, key string, c *configs.Seccomp) (trampoline.Filter, error) {
 	b, err := compile(c)
 	if err != nil {
@@ -96,7 +96,7 @@ func Make(dir, key string, c *configs.Seccomp) (trampoline.Filter, error) {
 	return f, nil
 }
 
-const headSize = 8 // flags, and how many steps follow
+const headSize = 8 // flags and number of instructions
 
 func decode(b []byte) (f trampoline.Filter, err error) {
 	if len(b) < headSize {
@@ -110,10 +110,10 @@ func decode(b []byte) (f trampoline.Filter, err error) {
 	return f, nil
 }
 
-// Stage is the one that compiles: a process that loads what it compiles, or would.
+// Stage is the re-exec entry point that compiles: a process that prints the filter instead of loading it.
 const Stage = "_filter"
 
-// compile has Stage do it.
+// compile runs Stage and returns its output.
 func compile(c *configs.Seccomp) ([]byte, error) {
 	profile, err := json.Marshal(c)
 	if err != nil {
@@ -129,7 +129,7 @@ func compile(c *configs.Seccomp) ([]byte, error) {
 	return b, nil
 }
 
-// Main is Stage: it reads a profile and writes what libcontainer makes of it.
+// Main is the entry point Stage: it reads a profile and writes the filter that libcontainer makes of it.
 func Main([]string) int {
 	var c configs.Seccomp
 	b, err := io.ReadAll(os.Stdin)
@@ -140,7 +140,7 @@ func Main([]string) int {
 		err = capture()
 	}
 	if err == nil {
-		_, err = seccomp.InitSeccomp(&c) // ends this process where it would load
+		_, err = seccomp.InitSeccomp(&c) // ends this process at the point where it would load the filter
 	}
 	if err == nil {
 		err = errors.New("the filter was not captured")

@@ -27,7 +27,7 @@ func profile(calls ...string) *configs.Seccomp {
 	return p
 }
 
-// What is compiled is kept, whole or not at all.
+// A compiled filter is stored completely or not at all.
 func TestCompiledOnce(t *testing.T) {
 	dir := filepath.Join(t.TempDir(), "filters")
 	p := profile("mount", "keyctl")
@@ -64,7 +64,7 @@ func TestCompiledOnce(t *testing.T) {
 	}
 }
 
-// A profile that says something else is something else.
+// A profile with different content has a different key.
 func TestKey(t *testing.T) {
 	flagged := profile("mount")
 	flagged.Flags = []specs.LinuxSeccompFlag{specs.LinuxSeccompFlagLog}
@@ -95,7 +95,7 @@ func TestWhatCannotBeCompiled(t *testing.T) {
 	}
 }
 
-// Without room to keep it a filter is as good.
+// Without space to store it a filter is still usable.
 func TestNoRoomToKeep(t *testing.T) {
 	file := filepath.Join(t.TempDir(), "file")
 	if err := os.WriteFile(file, nil, 0o600); err != nil {

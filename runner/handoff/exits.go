@@ -11,15 +11,14 @@ import (
 	"github.com/podrun/podrun/runner/clock"
 )
 
-// ExitTracker tells how processes have ended. Those of this supervisor are its children, which
-// stay zombies until their end is on record; those of an earlier one are the keeper's,
-// which keeps the end.
+// ExitTracker reports how processes have exited. This supervisor's own children are reaped only after their
+// exit status has been recorded. Pod init reaps those of an earlier supervisor and keeps the status.
 type ExitTracker struct {
 	podInit *podinit.Client
 
 	mu         sync.Mutex
 	exits      map[procfs.Process]*trackedExit // of earlier supervisors' processes
-	collecting bool                            // it is not known yet which of them are wanted
+	collecting bool                            // it is not known yet which statuses are needed
 }
 
 type trackedExit struct {
@@ -31,8 +30,8 @@ func newExitTracker(keeper *podinit.Client) *ExitTracker {
 	return &ExitTracker{podInit: keeper, exits: map[procfs.Process]*trackedExit{}, collecting: true}
 }
 
-// Track asks for the end of an earlier supervisor's process. Of one that is gone already
-// the keeper tells at once; should it know nothing of it, the end is unknown.
+// Track requests the exit status of an earlier supervisor's process. If the process has exited, pod init
+// sends the status at once; if pod init does not know the process, the status is unknown.
 func (e *ExitTracker) Track(p procfs.Process) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
@@ -44,7 +43,7 @@ func (e *ExitTracker) Track(p procfs.Process) {
 	}
 }
 
-// entry finds a process's end, or makes it. The caller holds mu.
+// entry returns a process's entry, and adds it if missing. The caller holds mu.
 func (e *ExitTracker) entry(p procfs.Process) *trackedExit {
 	if e.exits[p] == nil {
 		e.exits[p] = &trackedExit{exit: make(chan podinit.Exit, 1)}
@@ -52,7 +51,7 @@ func (e *ExitTracker) entry(p procfs.Process) *trackedExit {
 	return e.exits[p]
 }
 
-// ForgetUntracked lets the keeper forget the ends that nobody has asked for.
+// ForgetUntracked lets pod init drop the exit statuses that no Track has requested.
 func (e *ExitTracker) ForgetUntracked() {
 	e.mu.Lock()
 	defer e.mu.Unlock()
@@ -65,7 +64,7 @@ func (e *ExitTracker) ForgetUntracked() {
 	}
 }
 
-// Receive takes an end from the keeper.
+// Receive takes an exit status from pod init.
 func (e *ExitTracker) Receive(x podinit.Exit) {
 	p := procfs.Process{PID: x.PID, StartTime: x.Start}
 	e.mu.Lock()
@@ -76,7 +75,7 @@ func (e *ExitTracker) Receive(x podinit.Exit) {
 	}
 	select {
 	case e.entry(p).exit <- x:
-	default: // it is known already
+	default: // it was received already
 	}
 }
 
@@ -85,7 +84,7 @@ const (
 	unknownStatus = 255 << 8 // exit code 255
 )
 
-// Wait returns how a process has ended, and leaves the end where it is until forget.
+// Wait waits for a process and returns its exit status. The status stays available until Forget.
 func (e *ExitTracker) Wait(p procfs.Process) (x podinit.Exit, err error) {
 	e.mu.Lock()
 	known := e.exits[p]
@@ -93,7 +92,7 @@ func (e *ExitTracker) Wait(p procfs.Process) (x podinit.Exit, err error) {
 	if known != nil {
 		x = <-known.exit
 		select {
-		case known.exit <- x: // for the next who asks
+		case known.exit <- x: // for the next Wait
 		default:
 		}
 		return x, nil
@@ -104,7 +103,7 @@ func (e *ExitTracker) Wait(p procfs.Process) (x podinit.Exit, err error) {
 	return x, err
 }
 
-// Forget lets the end of a process go: it is on record.
+// Forget drops the exit status of a process: it is recorded.
 func (e *ExitTracker) Forget(p procfs.Process) {
 	e.mu.Lock()
 	known := e.exits[p]

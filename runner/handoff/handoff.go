@@ -20,52 +20,52 @@ import (
 	"github.com/podrun/podrun/lifecycle"
 )
 
-// Store is what a supervisor leaves to the next one, whether it dozes off or is killed:
-// in a file what it knows, written before an intention is carried out and after every
-// result; with the keeper descriptors and the ends of processes. The next one is of the
-// same program: the keeper executes its own.
+// Store is the state that a supervisor leaves to the next one, whether it hibernates or is killed. A file
+// contains what it knows; it is written before an intent is carried out and after every result. Pod init
+// holds descriptors and exit statuses. The next supervisor is the same program, because pod init executes
+// its own.
 type Store struct {
 	PodInit *podinit.Client // nil in a test: then nothing is left
-	podInit procfs.Process  // the keeper's
+	podInit procfs.Process  // pod init's process
 	Exits   *ExitTracker
 	path    string
 
 	mu       sync.Mutex
 	state    State
-	written  []byte // what the file says
-	spare    []byte // for what it says next
-	observed []byte // for what is known next: observe's
-	err      error  // the first failure to write it
+	written  []byte // content of the file
+	spare    []byte // buffer for the next content
+	observed []byte // buffer for the next Observed: see SaveObserved
+	err      error  // first failure to write the file
 }
 
-// State is the written part.
+// State is the part in the file.
 type State struct {
 	Version     int
-	Boot        string // the machine's run: times and processes are of no other
+	Boot        string // boot id: times and processes are valid for this boot only
 	Observed    []byte `json:"-"` // lifecycle.Observed, which follows the rest in the file
 	Pause       procfs.Process
 	Cgroup      string
 	Warnings    []string
 	Runs        []Run
-	Leftovers   []Instance          `json:",omitempty"` // no processes, but mounts and files
-	Notify      *wire.NotifyRequest // of who serves systemd, if anybody
+	Leftovers   []Instance          `json:",omitempty"` // without processes, but with mounts and files
+	Notify      *wire.NotifyRequest // of the systemd notify target, if any
 	Hibernation Hibernation         // the latest
 }
 
 const stateVersion = 1
 
-// Run is a container that runs, from before its program is executed until its end
-// has been folded.
+// Run is the record of a running container, from before its program is executed until its exit has been
+// applied.
 type Run struct {
 	Name    string
 	Attempt int
 	procfs.Process
 	MountNS string
-	Filter  string `json:",omitempty"` // names that of its system calls: filter.Key
+	Filter  string `json:",omitempty"` // key of its seccomp filter: filter.Key
 	UID     int
 	GID     int
 	Groups  []int
-	Streams []Stream // of a supervisor that dozed
+	Streams []Stream // set by a supervisor that hibernates
 	Stopped bool     // its stop signal was sent
 }
 
@@ -77,7 +77,7 @@ type Instance struct {
 
 func stateFile(p store.Pod) string { return filepath.Join(p.RuntimeDir(), "state.json") }
 
-// New returns a Store that saves to the pod's place and keeps descriptors in the pod init.
+// New returns a Store that saves to the pod's directory and keeps descriptors in pod init.
 func New(keeper *podinit.Client, place store.Pod) *Store {
 	e := &Store{PodInit: keeper, Exits: newExitTracker(keeper), path: stateFile(place), state: State{Version: stateVersion, Boot: store.BootID()}}
 	if keeper != nil {
@@ -86,10 +86,10 @@ func New(keeper *podinit.Client, place store.Pod) *Store {
 	return e
 }
 
-// Update notes a change, durably against the death of this process. Without room for it
-// the pod goes on, and a supervisor that follows may have to start containers again.
-// Without a keeper it does not return: what is seen then is the sandbox's end, which the
-// next keeper's supervisor tells, and not the failures that come of it.
+// Update changes the state and writes it, so that it survives the death of this process. If the file cannot
+// be written (disk full) the pod goes on, and a later supervisor may have to restart containers. If pod
+// init is gone Update ends this process: the sandbox is ending, and the next pod init's supervisor has to
+// report that instead of the failures that follow from it.
 func (e *Store) Update(change func(*State)) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
@@ -112,7 +112,7 @@ func (e *Store) Update(change func(*State)) {
 	}
 }
 
-// appendTo adds a state to b as it is in the file.
+// appendTo appends the state to b in the file's format.
 func (s *State) appendTo(b []byte) ([]byte, error) {
 	buf := bytes.NewBuffer(b)
 	err := json.NewEncoder(buf).Encode(s)
@@ -120,7 +120,7 @@ func (s *State) appendTo(b []byte) ([]byte, error) {
 	return buf.Bytes(), err
 }
 
-// decode is the other way.
+// decode parses the file's format.
 func (s *State) decode(b []byte) (o lifecycle.Observed, err error) {
 	d := json.NewDecoder(bytes.NewReader(b))
 	if err = d.Decode(s); err == nil && s.Version != stateVersion {
@@ -140,21 +140,21 @@ func (s *State) decode(b []byte) (o lifecycle.Observed, err error) {
 	return o, err
 }
 
-// BootID is the machine's run.
+// BootID returns the boot id of the machine.
 func (e *Store) BootID() string {
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	return e.state.Boot
 }
 
-// Failed says whether what was recorded last is not the latest.
+// Failed reports whether a write of the file has failed, so that it may lack the latest state.
 func (e *Store) Failed() bool {
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	return e.err != nil
 }
 
-// Warning says what a failure to record means, or "".
+// Warning returns the consequence of a failure to record, or "".
 func (e *Store) Warning() string {
 	e.mu.Lock()
 	defer e.mu.Unlock()
@@ -164,8 +164,8 @@ func (e *Store) Warning() string {
 	return fmt.Sprintf("the pod's state cannot be recorded, its containers may be started again if its supervisor dies: %v", e.err)
 }
 
-// SaveObserved records what is known of the pod. Ended runs that it tells of are over. The loop
-// alone calls it.
+// SaveObserved records what is observed of the pod, and drops runs whose exit is part of it. Only the loop
+// calls it.
 func (e *Store) SaveObserved(o *lifecycle.Observed) error {
 	buf := bytes.NewBuffer(e.observed[:0])
 	if err := json.NewEncoder(buf).Encode(o); err != nil {
@@ -183,15 +183,15 @@ func (e *Store) SaveObserved(o *lifecycle.Observed) error {
 	return nil
 }
 
-// ForgetInstance says that nothing is left of an instance. That is written with what is recorded
-// next: to remove one twice does no harm.
+// ForgetInstance drops an instance that is removed completely. The change is written with the next record:
+// removing an instance twice does no harm.
 func (e *Store) ForgetInstance(in Instance) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	e.state.Leftovers = slices.DeleteFunc(slices.Clone(e.state.Leftovers), func(r Instance) bool { return r == in })
 }
 
-// IsLive says whether a run is one that may have a process.
+// IsLive reports whether a run may have a process.
 func IsLive(o *lifecycle.Observed, name string, attempt int) bool {
 	c := o.Containers[name]
 	return c != nil && c.Attempt == attempt && (c.State == lifecycle.RunStarting || c.State == lifecycle.RunRunning)
@@ -205,7 +205,7 @@ func (e *Store) AddRun(r Run) {
 	})
 }
 
-// UpdateRun changes what is recorded of a container's process, if it still is.
+// UpdateRun changes the record of a container's process, if there still is one.
 func (e *Store) UpdateRun(p procfs.Process, change func(*Run)) {
 	e.Update(func(s *State) {
 		for i := range s.Runs {
@@ -216,15 +216,14 @@ func (e *Store) UpdateRun(p procfs.Process, change func(*Run)) {
 	})
 }
 
-// RemoveRun takes back what run has recorded of a process that is to be gone without a
-// trace.
+// RemoveRun removes the record that AddRun has made of a process.
 func (e *Store) RemoveRun(p procfs.Process) {
 	e.Update(func(s *State) {
 		s.Runs = slices.DeleteFunc(s.Runs, func(r Run) bool { return r.Process == p })
 	})
 }
 
-// Reset forgets what was inherited.
+// Reset drops the state of an earlier supervisor and returns it.
 func (e *Store) Reset() State {
 	e.mu.Lock()
 	defer e.mu.Unlock()
@@ -232,13 +231,13 @@ func (e *Store) Reset() State {
 	return e.state
 }
 
-// ErrOtherBoot is a state of before the machine was started.
+// ErrOtherBoot means that the state is from before the last boot.
 var ErrOtherBoot = errors.New("it was written before the machine was started")
 
-// errOtherVersion is a state that this program cannot have written.
+// errOtherVersion means that this program cannot have written the state.
 var errOtherVersion = errors.New("it was not written by this program")
 
-// Load reads what another supervisor has recorded.
+// Load reads the state that an earlier supervisor has recorded.
 func (e *Store) Load() (State, lifecycle.Observed, error) {
 	var o lifecycle.Observed
 	b, err := os.ReadFile(e.path)
@@ -252,23 +251,23 @@ func (e *Store) Load() (State, lifecycle.Observed, error) {
 	return e.state, o, nil
 }
 
-// IsDamaged says of an error of reading a record that no other supervisor could do better:
-// the system has not refused to read what is there.
+// IsDamaged reports whether an error of reading a record is permanent, so that no other supervisor could
+// read it either: the content is wrong, and the system has not refused to read it.
 func IsDamaged(err error) bool {
 	var errno unix.Errno
 	return !errors.As(err, &errno) || errno == unix.ENOENT
 }
 
-// Hibernation is what a supervisor that dozes leaves to the next one.
+// Hibernation is what a supervisor that hibernates leaves to the next one.
 type Hibernation struct {
 	Since        time.Duration // CLOCK_BOOTTIME
-	Wake         time.Duration // CLOCK_BOOTTIME at which it wanted to wake; 0: never
-	Idle         time.Duration // how long it was quiet before
-	NotifyStatus string        // what the herald has said
+	Wake         time.Duration // CLOCK_BOOTTIME of the planned wake-up; 0: never
+	Idle         time.Duration // idle time before it hibernated
+	NotifyStatus string        // the latest sd_notify state
 }
 
-// parentPodInit is this supervisor's keeper: nobody, if that has ended already and another is
-// the parent.
+// parentPodInit returns this supervisor's pod init; zero if that has exited already and this process has
+// another parent.
 func parentPodInit() procfs.Process {
 	st, ok := procfs.Lookup(podinit.PID())
 	if !ok || st.Comm != "podrun-podinit" {
@@ -277,7 +276,7 @@ func parentPodInit() procfs.Process {
 	return st.Process
 }
 
-// Stream is an output of a container whose supervisor dozes.
+// Stream is an output of a container whose supervisor hibernates.
 type Stream struct {
 	Name string
 	Rest []byte

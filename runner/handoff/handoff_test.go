@@ -7,8 +7,7 @@ import (
 	"github.com/podrun/podrun/lifecycle"
 )
 
-// What becomes of a run whose end is on record is known to a supervisor that follows, until
-// nothing is left of it.
+// A run whose exit is recorded stays in the state for the next supervisor until it is removed completely.
 func TestEndedRunsRemainUntilTheyAreRemoved(t *testing.T) {
 	e := &Store{state: State{Runs: []Run{{Name: "a", Attempt: 2}, {Name: "b"}}}}
 	known := lifecycle.Observed{Containers: map[string]*lifecycle.Container{

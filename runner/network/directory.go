@@ -17,13 +17,12 @@ import (
 	"github.com/podrun/podrun/pod"
 )
 
-// viewTTL is for how long a look at the user's pods and Services serves those who ask
-// for names, unless somebody has told of a change: there may be one of which nobody tells,
-// a pod's sudden end.
+// viewTTL is how long a view of the user's pods and Services serves DNS queries if no change is published.
+// Some changes are never published, such as the sudden end of a pod.
 const viewTTL = time.Second
 
-// serviceView is what a supervisor knows of its user's pods and Services: it reads what
-// commands have kept and what other supervisors tell, in files. Nobody has to live for it.
+// serviceView is a supervisor's view of its user's pods and Services. It reads files that commands and
+// other supervisors have written, so that no other process needs to run.
 type serviceView struct {
 	mu     sync.Mutex
 	readAt time.Time
@@ -31,13 +30,13 @@ type serviceView struct {
 	view   *dns.View
 }
 
-// view is what is known now, as this pod sees it: the same as before if nothing has changed, or
-// if this process has nothing left to look with.
+// view returns the current view as this pod sees it. It returns the previous one if nothing has changed, or
+// if this process has no free descriptors to read the files.
 func (n *Network) view() *dns.View {
 	d := &n.services
 	d.mu.Lock()
 	defer d.mu.Unlock()
-	stamp := n.store.EndpointVersion() // before all that is read
+	stamp := n.store.EndpointVersion() // before everything else is read
 	if d.view != nil && stamp == d.stamp && time.Since(d.readAt) < viewTTL {
 		return d.view
 	}
@@ -46,14 +45,14 @@ func (n *Network) view() *dns.View {
 		v.Host = []netip.Addr{ipam.HostLoopback.V4, ipam.HostLoopback.V6}
 	}
 	var err error
-	if v.Directory, err = readDirectory(n.store); err != nil { // what is damaged is left out
+	if v.Directory, err = readDirectory(n.store); err != nil { // damaged objects are left out
 		fmt.Fprintln(os.Stderr, err)
 	}
 	d.readAt, d.stamp = time.Now(), stamp
 	if d.view != nil && store.IsExhausted(err) {
 		return d.view
 	}
-	if len(n.Addresses()) == 1 { // this kernel has no IPv6: clients would try it first
+	if len(n.Addresses()) == 1 { // this kernel has no IPv6: clients would try an IPv6 address first
 		for i := range v.Services {
 			v.Services[i].Addresses = slices.DeleteFunc(v.Services[i].Addresses, netip.Addr.Is6)
 		}
@@ -64,15 +63,15 @@ func (n *Network) view() *dns.View {
 	return d.view
 }
 
-// readDirectory reads what there is of Services and pods. Where Services are damaged the error
-// is store.Damaged, and the rest is given.
+// readDirectory reads the existing Services and pods. If Services are damaged, it returns the others and a
+// store.CorruptError.
 func readDirectory(at store.Pod) (services.Directory, error) {
 	objects, damaged := at.AllServices()
 	return addPods(at, objects, damaged)
 }
 
-// readServiceTargets is readDirectory for who leads connections: without a Service nobody stands behind
-// one, and a user's pods need not be read, who may be many.
+// readServiceTargets is readDirectory for the publisher of connections to Services: without a Service it
+// does not read the user's pods, which may be many.
 func readServiceTargets(at store.Pod) (services.Directory, error) {
 	objects, damaged := at.AllServices()
 	if len(objects) == 0 {
@@ -81,10 +80,10 @@ func readServiceTargets(at store.Pod) (services.Directory, error) {
 	return addPods(at, objects, damaged)
 }
 
-// OnlyDamaged says whether everything was read but what is damaged.
+// OnlyDamaged reports whether everything but damaged objects was read.
 func OnlyDamaged(err error) bool { return err == nil || errors.As(err, new(store.CorruptError)) }
 
-// addPods are Services with the user's pods, of whom they choose theirs.
+// addPods returns a directory of Services and the user's pods, from which Services select theirs.
 func addPods(at store.Pod, objects []*pod.Object, damaged error) (services.Directory, error) {
 	var d services.Directory
 	neighbours, err := at.Peers()
@@ -130,7 +129,7 @@ func toService(o *pod.Object) services.Service {
 	return s
 }
 
-// parseAddrs leaves out what is no address: the None of a headless Service.
+// parseAddrs parses addresses and skips other texts, such as the None of a headless Service.
 func parseAddrs(texts []string) []netip.Addr {
 	var list []netip.Addr
 	for _, t := range texts {

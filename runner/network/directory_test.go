@@ -12,8 +12,7 @@ import (
 	"github.com/podrun/podrun/pod"
 )
 
-// What is known is the same until something changes, and is not forgotten by who has no
-// descriptor left to look with.
+// The view stays the same until something changes, and a process without free descriptors keeps it.
 func TestViewIsKept(t *testing.T) {
 	dirs := store.Dirs{Data: t.TempDir(), Runtime: t.TempDir()}
 	tell := func(name string) (store.Pod, *os.File) {

@@ -10,37 +10,37 @@ import (
 	"github.com/podrun/podrun/pod"
 )
 
-// endpointPublisher tells others of a pod.
+// endpointPublisher publishes a pod's endpoint to the user's other pods.
 type endpointPublisher struct {
 	mu     sync.Mutex
-	wanted *pod.Presence // what they are to be told
+	wanted *pod.Presence // the endpoint to publish
 
-	publishing sync.Mutex    // held while they are told
-	published  *pod.Presence // what they know
+	publishing sync.Mutex    // held while it is published
+	published  *pod.Presence // the endpoint that is published
 }
 
-// set sets what others are to be told next.
+// set sets the endpoint to publish next.
 func (c *endpointPublisher) set(is *pod.Presence) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	c.wanted = is
 }
 
-// latest is what they are to be told.
+// latest returns the endpoint to publish.
 func (c *endpointPublisher) latest() *pod.Presence {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	return c.wanted
 }
 
-// SetEndpoint sets what others are to be told of the pod. Without a status it is as ready as it was.
+// SetEndpoint sets the pod's endpoint; PublishEndpoint publishes it. With a nil status the readiness stays.
 func (n *Network) SetEndpoint(plan *pod.Plan, st *pod.Status) {
 	was := n.publisher.latest()
 	n.publisher.set(n.currentEndpoint(plan, st != nil && isReady(st) || st == nil && was != nil && was.Ready))
 }
 
-// isReady says whether a pod is an endpoint (kubelet and the endpoint slice controller of
-// Kubernetes: Ready, and not about to end).
+// isReady reports whether a pod is an endpoint (kubelet and the endpoint slice controller of Kubernetes:
+// Ready, and not terminating).
 func isReady(st *pod.Status) bool {
 	for _, c := range st.Conditions {
 		if c.Type == "Ready" {
@@ -50,14 +50,14 @@ func isReady(st *pod.Status) bool {
 	return false
 }
 
-// currentEndpoint is what others are told of the pod as it is now.
+// currentEndpoint returns the pod's endpoint as it is now.
 func (n *Network) currentEndpoint(plan *pod.Plan, ready bool) *pod.Presence {
 	is := newEndpoint(plan, n.Addresses(), ready)
 	is.Stack = n.stack != nil
 	return is
 }
 
-// newEndpoint is what others are told.
+// newEndpoint returns an endpoint with these values.
 func newEndpoint(plan *pod.Plan, addresses []netip.Addr, ready bool) *pod.Presence {
 	is := &pod.Presence{
 		UID: plan.UID, Hostname: plan.Hostname, Subdomain: plan.Subdomain, Labels: plan.Labels,
@@ -71,7 +71,7 @@ func newEndpoint(plan *pod.Plan, addresses []netip.Addr, ready bool) *pod.Presen
 	return is
 }
 
-// PublishEndpoint tells others what they are to be told.
+// PublishEndpoint publishes the endpoint that was set.
 func (n *Network) PublishEndpoint() error {
 	c := &n.publisher
 	c.publishing.Lock()
@@ -87,7 +87,7 @@ func (n *Network) PublishEndpoint() error {
 	return n.UpdateServices()
 }
 
-// UpdateServices makes the router lead connections to Services to the pods there are now.
+// UpdateServices makes the router forward connections to Services to the current pods.
 func (n *Network) UpdateServices() error {
 	lock, err := n.store.ServicesLock()
 	if err != nil {
@@ -111,8 +111,8 @@ func (n *Network) UpdateServices() error {
 	return errors.Join(damaged, err)
 }
 
-// renumberServices gives Services the addresses of the network that there is: it may be another
-// than when they were made, before the machine has got a route to the old one.
+// renumberServices gives Services addresses of the current network. It may differ from the one in which
+// they were made, before the machine got a route to the old one.
 func (n *Network) renumberServices() error {
 	networks := pod.Networks(n.Pool)
 	stale := func() (list []*pod.Object, err error) {
@@ -132,7 +132,7 @@ func (n *Network) renumberServices() error {
 		return err
 	}
 	defer lock.Close()
-	list, damaged := stale() // as they are now that nobody changes them
+	list, damaged := stale() // their state under the lock
 	for _, o := range list {
 		if err := n.store.PutService(o); err != nil {
 			return err

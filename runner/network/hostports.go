@@ -18,33 +18,33 @@ import (
 	"github.com/podrun/podrun/pod"
 )
 
-// HostPorts has the pod's ports of the host. The keeper has them too, so that no
-// connection is refused while there is no supervisor.
+// HostPorts holds the pod's host ports. Pod init holds the sockets too, so that no connection is refused
+// while there is no supervisor.
 type HostPorts struct {
 	podInit *podinit.Client
 
 	mu        sync.Mutex
-	open      map[string]*os.File  // by the names of hostport
-	NodePorts map[string]nodePort  // those that Services open, too
+	open      map[string]*os.File  // by hostport's names
+	NodePorts map[string]nodePort  // including those that Services open
 	active    bool                 // there is a sandbox
 	server    *ingress.Server      // nil while there is no sandbox
-	dialer    *ingress.NetnsDialer // of server, if that is how it reaches the pod
+	dialer    *ingress.NetnsDialer // of server, if it reaches the pod through a namespace
 }
 
-// KeptName is a port's name among the descriptors that the keeper holds.
+// KeptName returns a port's name among the descriptors that pod init holds.
 func KeptName(name string) string { return "port:" + name }
 
-// NewHostPorts returns a HostPorts without a port. The pod init keeps the sockets.
+// NewHostPorts returns a HostPorts without ports. Pod init holds the sockets.
 func NewHostPorts(keeper *podinit.Client) *HostPorts {
 	return &HostPorts{podInit: keeper, open: map[string]*os.File{}, NodePorts: map[string]nodePort{}}
 }
 
-// HostPort is the port of the host that a container's port asks for.
+// HostPort returns the host port that a container's port requests.
 func HostPort(p pod.Port) hostport.Port {
 	return hostport.Port{Protocol: strings.ToLower(p.Protocol), Addr: p.HostAddr(), Number: p.HostPort}
 }
 
-// Keep takes a port that somebody else has opened.
+// Keep takes over a port that another process has opened.
 func (p *HostPorts) Keep(name string, file *os.File) error {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -57,10 +57,10 @@ func (p *HostPorts) Keep(name string, file *os.File) error {
 	return nil
 }
 
-// unpolled is a port for which only the thread waits that takes what comes. Go's own waiting, which
-// is for nobody, would wake another one for each connection.
+// unpolled removes a port from the runtime's poller: only the thread that accepts waits for it. Go's poller
+// would wake another thread for each connection.
 func unpolled(port *os.File) *os.File {
-	port, _, _ = rawsys.Unpolled(port) // else it is only slower
+	port, _, _ = rawsys.Unpolled(port) // on an error it is only slower
 	return port
 }
 
@@ -88,7 +88,7 @@ func (p *HostPorts) openMissing(plan *pod.Plan) error {
 	return errors.Join(errs...)
 }
 
-// AcceptInherited takes the ports that the one who started the pod has opened.
+// AcceptInherited takes over the ports that the process which started the pod has opened.
 func (p *HostPorts) AcceptInherited(plan *pod.Plan) error {
 	handed := podinit.InheritedPorts()
 	defer func() {
@@ -113,7 +113,7 @@ func (p *HostPorts) AcceptInherited(plan *pod.Plan) error {
 	return p.openMissing(plan)
 }
 
-// Serve lets the ports reach the pod.
+// Serve forwards connections from the ports to the pod.
 func (p *HostPorts) Serve(plan *pod.Plan, via *Network) error {
 	ports := plan.Published()
 	if err := p.openMissing(plan); err != nil {
@@ -137,7 +137,7 @@ func (p *HostPorts) Serve(plan *pod.Plan, via *Network) error {
 	return nil
 }
 
-// startServer makes the server, if there is none. The caller holds mu.
+// startServer starts the server if there is none. The caller holds mu.
 func (p *HostPorts) startServer(via *Network) error {
 	if p.server != nil {
 		return nil
@@ -154,8 +154,8 @@ func (p *HostPorts) startServer(via *Network) error {
 	return nil
 }
 
-// podDialer is how a connection comes to the pod: from the router, to which the pod's answers
-// to anybody return; or, without one, inside the pod.
+// podDialer returns the dialer for connections to the pod: from the router, to which the pod's replies to
+// any address return; or, without a router, inside the pod.
 func (n *Network) podDialer() (*ingress.NetnsDialer, error) {
 	if n.Slot == 0 {
 		way := &ingress.NetnsDialer{Addrs: []netip.Addr{netip.MustParseAddr(FallbackIP)}}
@@ -165,7 +165,8 @@ func (n *Network) podDialer() (*ingress.NetnsDialer, error) {
 	return way, way.Start(n.router())
 }
 
-// Pause stops taking connections, unless some are open; then resume must follow.
+// Pause stops accepting connections and reports whether it did: with open connections it does not. After
+// true Resume must follow.
 func (p *HostPorts) Pause() bool {
 	p.mu.Lock()
 	if p.server != nil && !p.server.Pause() {
@@ -175,7 +176,7 @@ func (p *HostPorts) Pause() bool {
 	return true
 }
 
-// Resume takes connections again after a Pause that returned true.
+// Resume accepts connections again after a Pause that returned true.
 func (p *HostPorts) Resume() {
 	if p.server != nil {
 		p.server.Resume()
@@ -183,7 +184,7 @@ func (p *HostPorts) Resume() {
 	p.mu.Unlock()
 }
 
-// Close ends all connections and gives the ports back.
+// Close ends all connections and closes the ports.
 func (p *HostPorts) Close() error {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -206,30 +207,30 @@ func (p *HostPorts) Close() error {
 	return nil
 }
 
-// A port of the machine that a Service opens (NodePort) is open as long as a pod stands
-// behind the Service: each of them listens to it, and the kernel gives every connection to
-// one. So nobody has to live but the pods, and they see the client's address; a keeper holds
-// the socket as it does that of a HostPort. Where clients stay with their pods, the one who got
-// a connection that is another's leads it there, by the router that all pods hang on.
+// A port of the machine that a Service opens (NodePort) is open as long as a pod is an endpoint of the
+// Service: each of these pods listens on it, and the kernel gives every connection to one of them. So only
+// the pods need to run, and they see the client's address; pod init holds the socket as it does for a
+// HostPort. With session affinity the pod that accepts a connection of another pod's client forwards it
+// there, through the router that connects all pods.
 
-// nodePort is such a port, of one pod.
+// nodePort is such a port, for one pod.
 type nodePort struct {
 	file   *os.File
 	target services.NodePort
 	served bool
 }
 
-// NodePortPrefix begins the names of these ports among the descriptors that the keeper holds.
+// NodePortPrefix is the prefix of the names of these ports among the descriptors that pod init holds.
 const NodePortPrefix = "node:"
 
-// InheritNodePort takes what another supervisor has opened, until it is known where it leads.
+// InheritNodePort takes over a port that another supervisor has opened. Its target is set later.
 func (p *HostPorts) InheritNodePort(name string, file *os.File) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	p.NodePorts[name] = nodePort{file: unpolled(file)}
 }
 
-// UpdateNodePorts is publisher.lead by what is known now.
+// UpdateNodePorts updates the NodePorts from the current Services.
 func (n *Network) UpdateNodePorts() error {
 	if n.Slot == 0 {
 		return nil
@@ -241,8 +242,8 @@ func (n *Network) UpdateNodePorts() error {
 	return errors.Join(damaged, n.Ports.updateNodePorts(n, d.NodePorts(n.store.Namespace, n.store.Name)))
 }
 
-// updateNodePorts opens the ports of the machine that Services want to lead to the pod, and no
-// others. One that another program has keeps no other from being opened.
+// updateNodePorts opens the ports of the machine that Services forward to the pod, and closes all others. A
+// port that another program uses does not prevent others from being opened.
 func (p *HostPorts) updateNodePorts(via *Network, wanted []services.NodePort) error {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -264,7 +265,7 @@ func (p *HostPorts) updateNodePorts(via *Network, wanted []services.NodePort) er
 	return errors.Join(errs...)
 }
 
-// openNodePort has a port lead to one of the pod's. The caller holds mu.
+// openNodePort forwards a port to one of the pod's ports. The caller holds mu.
 func (p *HostPorts) openNodePort(via *Network, h hostport.Port, to services.NodePort) error {
 	name := h.String()
 	n, has := p.NodePorts[name]
@@ -292,13 +293,13 @@ func (p *HostPorts) openNodePort(via *Network, h hostport.Port, to services.Node
 		p.server.Remove(n.file)
 	}
 	err := p.serveNodePort(via, n.file, h.Protocol, to)
-	n.target, n.served = to, err == nil // else the next attempt is another
+	n.target, n.served = to, err == nil // on an error the next update tries again
 	p.NodePorts[name] = n
 	return err
 }
 
-// serveNodePort has what comes to a port go to the pod, or, where clients stay with their pods, to
-// theirs. The caller holds mu.
+// serveNodePort forwards connections of a port to the pod or, with session affinity, to the pod of the
+// client. The caller holds mu.
 func (p *HostPorts) serveNodePort(via *Network, file *os.File, protocol string, to services.NodePort) error {
 	if !to.Affinity {
 		return p.server.Add(file, protocol, int(to.To))
@@ -306,7 +307,7 @@ func (p *HostPorts) serveNodePort(via *Network, file *os.File, protocol string, 
 	if via.stack != nil {
 		via.Warn("clients of a NodePort Service with sessionAffinity that another pod forwards here have the router's address: this pod's network is a user-space stack")
 	}
-	if p.dialer == nil { // to other pods, where the pod's own is another
+	if p.dialer == nil { // for other pods, when the pod's own dialer is of another kind
 		way, err := via.podDialer()
 		if err != nil {
 			return fmt.Errorf("reach other pods: %w", err)
@@ -316,7 +317,7 @@ func (p *HostPorts) serveNodePort(via *Network, file *os.File, protocol string, 
 	return p.server.AddShared(file, protocol, int(to.To), via.clientOwner(to), p.dialer)
 }
 
-// clientOwner says which clients of a port are other pods'.
+// clientOwner returns the function that maps clients of a port to other pods.
 func (n *Network) clientOwner(to services.NodePort) ingress.Affinity {
 	own := n.Addresses()
 	var mu sync.Mutex
@@ -337,7 +338,7 @@ func (n *Network) clientOwner(to services.NodePort) ingress.Affinity {
 	}
 }
 
-// closeNodePort gives a port back. The caller holds mu.
+// closeNodePort closes a port. The caller holds mu.
 func (p *HostPorts) closeNodePort(name string) {
 	n := p.NodePorts[name]
 	if p.server != nil && n.served {

@@ -19,8 +19,8 @@ import (
 	"github.com/podrun/podrun/netns/services"
 )
 
-// A port of the machine that cannot be served now, as there is no descriptor left perhaps, is
-// tried again with the next change of the Services, and not taken for one that is served.
+// A NodePort that cannot be served now, for example without a free descriptor, is tried again at the next
+// change of the Services, and does not count as served.
 func TestNodePortIsTriedAgain(t *testing.T) {
 	testenv.NoLeaks(t)
 	testenv.LoopbackUp(t)
@@ -41,8 +41,8 @@ func TestNodePortIsTriedAgain(t *testing.T) {
 	}
 }
 
-// Where the way to other pods cannot be made, for want of a descriptor perhaps, that is said each
-// time, and nothing is led by it.
+// If the dialer to other pods cannot be made, for example without a free descriptor, the error is returned
+// each time, and no connection is forwarded.
 func TestNoWayToOtherPods(t *testing.T) {
 	testenv.NoLeaks(t)
 	testenv.LoopbackUp(t)
@@ -66,7 +66,7 @@ func TestNoWayToOtherPods(t *testing.T) {
 	}
 }
 
-// Whose client it is follows what is known of pods, and who asks is none of the others.
+// clientOwner follows the current view of pods, and returns no other pod for the pod's own clients.
 func TestClientsOfOthers(t *testing.T) {
 	pool := ipam.Pool{V4: netip.MustParsePrefix("10.88.0.0/16"), V6: netip.MustParsePrefix("fd88::/64")}
 	web := map[string]string{"app": "web"}
@@ -114,7 +114,8 @@ func TestClientsOfOthers(t *testing.T) {
 	}
 }
 
-// Whoever has opened a port, nobody is woken by what comes to it but who takes that.
+// A connection to a port wakes only the thread that accepts it, no matter which process has opened the
+// port.
 func TestPortsAreQuiet(t *testing.T) {
 	testenv.NoLeaks(t)
 	testenv.LoopbackUp(t)

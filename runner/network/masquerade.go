@@ -14,17 +14,16 @@ import (
 	"github.com/podrun/podrun/pod"
 )
 
-// The way out of root's pods is one for all: the first of them makes it, the last one
-// removes it, and which of them use it stands in their leases. Whoever looks or changes
-// anything holds the lock of leases.
+// All of root's pods share one uplink. The first pod makes it, the last one removes it, and the leases
+// record which pods use it. Every read and change happens under the lock of leases.
 
-// setUpMasquerade has the kernel lead out what the pod sends, where that is asked for, or where it
-// is sure to work; then no packet to others may be longer than mtu.
+// setUpMasquerade makes the kernel masquerade what the pod sends, where mode requests it or where it is
+// certain to work. It returns the largest size of packets to others (mtu), or 0 without masquerading.
 func (n *Network) setUpMasquerade(mode pod.NetworkMode, router router.Router) (mtu int, err error) {
 	n.Masquerades, n.NoMasquerade = false, ""
-	had, _ := n.store.Lease() // of an earlier life, if any
+	had, _ := n.store.Lease() // of an earlier sandbox, if any
 	if mode == pod.NetworkMasquerade || mode == pod.NetworkAuto && masquerade.IsHostRoot() {
-		// First of all: what dies now leaves word of what is to be removed.
+		// The lease is written first: after a crash it names what has to be removed.
 		if err := n.writeLease(true); err != nil {
 			return 0, err
 		}
@@ -50,12 +49,12 @@ func (n *Network) writeLease(leaves bool) error {
 	return n.store.WriteLease(store.Lease{Slot: int(n.Slot), Addresses: n.Addresses(), Masqueraded: leaves, NoMasqueradeReason: n.NoMasquerade})
 }
 
-// repairMasquerade makes again what others have removed, as who reloads the host's firewall does
-// with all rules that there are.
+// repairMasquerade restores rules that others have removed. A reload of the host's firewall removes all
+// rules.
 func (n *Network) repairMasquerade() {
 	err := n.withLock(func(map[ipam.Slot]bool) error {
 		if had, err := n.store.Lease(); err != nil || !had.Masqueraded {
-			return nil // the pod is about to end
+			return nil // the pod is ending
 		}
 		return masquerade.Repair(router.Open(n.router()))
 	})
@@ -64,13 +63,13 @@ func (n *Network) repairMasquerade() {
 	}
 }
 
-// dropMasquerade removes the way out, unless others need it, if the pod has had it: its lease
-// says so, whoever has made it, until it is removed.
+// dropMasquerade removes the uplink unless other pods use it. It does so if the pod's lease has it, no
+// matter which process made it.
 func (n *Network) dropMasquerade() error {
 	if n.router() == "" {
 		return nil
 	}
-	if had, err := n.store.Lease(); err != nil || !had.Masqueraded { // which nobody else changes
+	if had, err := n.store.Lease(); err != nil || !had.Masqueraded { // no other process changes this pod's lease
 		return nil
 	}
 	return n.withLock(func(map[ipam.Slot]bool) error {
@@ -86,7 +85,7 @@ func (n *Network) dropMasquerade() error {
 	})
 }
 
-// removeMasquerade is for who holds the lock.
+// removeMasquerade removes the uplink. The caller holds the lock.
 func (n *Network) removeMasquerade(router router.Router) error {
 	others, err := n.store.OtherLeases()
 	if err != nil || slices.ContainsFunc(others, func(l store.Lease) bool { return l.Masqueraded }) {

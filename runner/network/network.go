@@ -21,30 +21,30 @@ import (
 	"github.com/podrun/podrun/pod"
 )
 
-// Network is how a pod is connected: to the user's other pods by their router, and by it
-// to the world. The zero network is that of a pod with its own loopback only.
+// Network is a pod's network: the router connects it to the user's other pods, and to the world. The zero
+// Network is that of a pod with only a loopback device of its own.
 type Network struct {
 	plan        *pod.Plan
 	store       store.Pod
 	netns       string          // the path of the pod's network namespace; "" for the host's
 	podInit     *podinit.Client // nil in a test
 	Ports       *HostPorts
-	CgroupReady <-chan struct{}   // closed when the pod has its cgroup, or cannot have one
-	Warn        func(text string) // tells the user
+	CgroupReady <-chan struct{}   // closed when the pod has its cgroup, or the cgroup has failed
+	Warn        func(text string) // adds a warning to the pod's status
 
 	Pool   ipam.Pool
 	Slot   ipam.Slot
-	Egress egressServer // nil where nothing leads out
+	Egress egressServer // nil without egress
 
-	stack *stackclient.Client // egress, if it is one
+	stack *stackclient.Client // the Egress, if it is one
 
-	Masquerades  bool   // what is sent by IPv4 leaves by the kernel, and does not come to egress
-	NoMasquerade string // why not, where that was tried
+	Masquerades  bool   // IPv4 traffic leaves through the kernel and does not reach Egress
+	NoMasquerade string // the reason why masquerading was tried and failed
 
-	host     bool     // it is the host's own
-	Warnings []string // of making it
+	host     bool     // the pod uses the host's network
+	Warnings []string // of its creation
 
-	names     *dns.Resolver // nil where nobody answers for names
+	names     *dns.Resolver // nil without a DNS server
 	services  serviceView
 	publisher endpointPublisher
 }
@@ -54,17 +54,19 @@ func New(plan *pod.Plan, at store.Pod, netns string, keeper *podinit.Client, por
 	return Network{plan: plan, store: at, netns: netns, podInit: keeper, Ports: ports, host: plan.Network == pod.NetworkHost}
 }
 
-// egressServer takes what the pod sends to others than pods.
+// egressServer forwards what the pod sends to addresses outside the router.
 type egressServer interface {
-	Pause() bool // for a process that is about to end, if nothing is under way
+	Pause() bool // for a process that is about to exit; false if connections are open
 	Resume()
 	Close()
 }
 
-// TrafficPrefix begins the names of wires among the descriptors that the keeper holds.
+// TrafficPrefix is the prefix of the names of traffic descriptors among the descriptors that pod init
+// holds.
 const TrafficPrefix = "wire-"
 
-// Addresses are the pod's own, or the machine's in its network; none without a network.
+// Addresses returns the pod's own addresses, or the machine's if it uses the host's network; none without a
+// network.
 func (n *Network) Addresses() []netip.Addr {
 	if n.host {
 		var list []netip.Addr
@@ -81,7 +83,7 @@ func (n *Network) Addresses() []netip.Addr {
 	return router.UsableAddresses(n.Pool, n.Slot)
 }
 
-// Connect makes the pod's network, if it is to have one.
+// Connect makes the pod's network, if the Plan has one.
 func (n *Network) Connect() error {
 	if n.netns == "" {
 		return nil
@@ -89,7 +91,7 @@ func (n *Network) Connect() error {
 	if err := netns.LoopbackUp(n.netns); err != nil {
 		return fmt.Errorf("set up the pod's network: %w", err)
 	}
-	if err := netns.AllowUnprivileged(n.netns); err != nil { // before the manifest's sysctls, which win
+	if err := netns.AllowUnprivileged(n.netns); err != nil { // the manifest's sysctls may override it later
 		n.Warnings = append(n.Warnings, fmt.Sprintf("containers that are not root cannot listen on ports below 1024, or use ping: %v", err))
 	}
 	mode := n.plan.Network
@@ -97,7 +99,7 @@ func (n *Network) Connect() error {
 	case n.router() == "" || mode == pod.NetworkNone:
 		return nil
 	case mode == pod.NetworkNetstack:
-		<-n.CgroupReady // a process of the network's would be in the way while the pod gets its cgroup
+		<-n.CgroupReady // a process of the network would be an obstacle while the pod gets its cgroup
 		return n.attach(mode)
 	}
 	err := n.attach(mode)
@@ -119,7 +121,7 @@ func (n *Network) Connect() error {
 	return n.Disconnect()
 }
 
-// router is the path of the router's network namespace; "" in a test without a keeper.
+// router returns the path of the router's network namespace; "" in a test without pod init.
 func (n *Network) router() string {
 	if n.podInit == nil {
 		return ""
@@ -127,10 +129,10 @@ func (n *Network) router() string {
 	return podinit.RouterNS()
 }
 
-// attach connects the pod to the router and begins to carry its traffic. The keeper has
-// the wires before anything can come from the pod.
+// attach connects the pod to the router and starts its traffic. Pod init holds the traffic descriptors
+// before the pod can send anything.
 func (n *Network) attach(mode pod.NetworkMode) error {
-	if err := n.store.RemoveEndpoint(); err != nil { // an earlier life's
+	if err := n.store.RemoveEndpoint(); err != nil { // an earlier sandbox's
 		return err
 	}
 	wires, err := n.lease(mode)
@@ -146,7 +148,7 @@ func (n *Network) attach(mode pod.NetworkMode) error {
 		return err
 	}
 	n.publisher.set(n.currentEndpoint(n.plan, false))
-	go func() { // before anybody can ask, and while the rest is made
+	go func() { // before the first query, concurrently with the rest
 		if err := n.PublishEndpoint(); err != nil {
 			fmt.Fprintln(os.Stderr, err)
 		}
@@ -156,12 +158,12 @@ func (n *Network) attach(mode pod.NetworkMode) error {
 	return nil
 }
 
-// staleDelay is when the router is swept: by then most pods run, whose start it would slow
-// down. A supervisor that has ended before leaves it to another.
+// staleDelay is the delay before stale objects in the router are removed: by then most pods run, whose
+// start it would slow down. If a supervisor ends earlier, another one removes them.
 const staleDelay = time.Second
 
-// removeStale removes what pods that have gone have left in the router. It takes its time, for
-// which nobody waits: neither the end of a pod nor the start of another.
+// removeStale removes what deleted pods have left in the router. It takes long, so nothing waits for it:
+// neither the end of a pod nor the start of another.
 func (n *Network) removeStale(own ipam.Slot) {
 	if err := n.withLock(func(taken map[ipam.Slot]bool) error {
 		taken[own] = true
@@ -171,8 +173,7 @@ func (n *Network) removeStale(own ipam.Slot) {
 	}
 }
 
-// withLock does something while nobody else changes the router, and tells which places in
-// it are taken.
+// withLock calls f under the lock of the router, with the slots that other pods have.
 func (n *Network) withLock(f func(taken map[ipam.Slot]bool) error) error {
 	lock, err := n.store.ShareLock()
 	if err != nil {
@@ -193,7 +194,7 @@ func (n *Network) withLock(f func(taken map[ipam.Slot]bool) error) error {
 	return f(taken)
 }
 
-// lease gets the pod its place in the router: the one that it had, or a free one.
+// lease gets the pod's slot in the router: its previous one, or a free one.
 func (n *Network) lease(mode pod.NetworkMode) (wires router.TrafficFDs, err error) {
 	err = n.withLock(func(taken map[ipam.Slot]bool) error {
 		router, err := router.Open(n.router()).Enter()
@@ -237,7 +238,7 @@ func (n *Network) lease(mode pod.NetworkMode) (wires router.TrafficFDs, err erro
 	return wires, err
 }
 
-// serveTraffic begins to carry the pod's traffic.
+// serveTraffic starts to forward the pod's traffic.
 func (n *Network) serveTraffic(wires router.TrafficFDs) (err error) {
 	n.names = dns.New(n.view, dns.HostResolvConf)
 	c := egress.Config{RouterNS: n.router(), Pool: n.Pool, Slot: n.Slot, HostLoopback: n.plan.HostLoopback, Names: n.names}
@@ -255,7 +256,7 @@ func (n *Network) serveTraffic(wires router.TrafficFDs) (err error) {
 	return err
 }
 
-// resolver is where the pod asks for names.
+// resolver returns the address of the pod's DNS server.
 func (n *Network) resolver() string {
 	if n.stack != nil {
 		return stackproto.ResolverAddr.String()
@@ -263,8 +264,9 @@ func (n *Network) resolver() string {
 	return n.Pool.Gateway().V4.String()
 }
 
-// Disconnect undoes connect, whole or half. The pod's device goes with its network, and
-// what is left in the router then others remove, or another sandbox of the pod uses it.
+// Disconnect undoes Connect, even when that was done only in part. The pod's device is deleted with its
+// network namespace. What remains in the router is removed by others, or used by the next sandbox of the
+// pod.
 func (n *Network) Disconnect() error {
 	if n.Egress != nil {
 		n.Egress.Close()
@@ -280,8 +282,9 @@ func (n *Network) Disconnect() error {
 	return err
 }
 
-// PauseIfIdle stops taking what the pod sends, if nothing is under way: then it may doze. Else,
-// or when it stays awake after all, the caller has resume called.
+// PauseIfIdle stops reading what the pod sends and reports whether it did. It does so if no connection is
+// open; then the supervisor may hibernate. If it returns false, or the supervisor does not hibernate after
+// all, the caller calls Resume.
 func (n *Network) PauseIfIdle() bool { return n.Egress == nil || n.Egress.Pause() }
 
 // Resume undoes PauseIfIdle.
@@ -291,11 +294,11 @@ func (n *Network) Resume() {
 	}
 }
 
-// FallbackIP is that of a pod without a network, by its /etc/hosts: what listens on localhost alone is
-// not reached there, as a container on a cluster is not reached by the kubelet.
+// FallbackIP is the address of a pod without a network in its /etc/hosts. A server that listens on
+// localhost only is not reached there, just as the kubelet does not reach such a server in a container.
 const FallbackIP = "127.0.1.1"
 
-// AddrStrings are addresses as they are written.
+// AddrStrings returns addresses in their text form.
 func AddrStrings(addresses []netip.Addr) []string {
 	var list []string
 	for _, a := range addresses {
@@ -304,11 +307,11 @@ func AddrStrings(addresses []netip.Addr) []string {
 	return list
 }
 
-// HostIPs are the machine's addresses towards others, as routes have it now; its own
-// loopback where it has none.
+// HostIPs returns the machine's source addresses by its current routes; its loopback address without a
+// route.
 func HostIPs() []string {
 	var list []string
-	// Nothing is sent: connecting a datagram socket looks up the route.
+	// Nothing is sent: connecting a datagram socket only looks up the route.
 	for _, to := range []string{"192.0.2.1:9", "[2001:db8::1]:9"} {
 		c, err := net.Dial("udp", to)
 		if err != nil {
@@ -325,7 +328,7 @@ func HostIPs() []string {
 	return list
 }
 
-// Mode is how the pod reaches the world, now that it does.
+// Mode returns how the pod's traffic leaves, after it has been set up.
 func (n *Network) Mode() pod.NetworkMode {
 	switch {
 	case n.host:

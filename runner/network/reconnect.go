@@ -11,18 +11,18 @@ import (
 	"github.com/podrun/podrun/pod"
 )
 
-// Reconnect is connect for what another supervisor has made: the pod's place is on record,
-// the keeper has the wires.
+// Reconnect takes over the network that another supervisor has made: the lease is recorded, pod init holds
+// the traffic descriptors.
 func (n *Network) Reconnect(take func(name string) (*os.File, bool)) error {
 	had, wires, err := n.loadLease(take)
 	switch {
 	case store.IsExhausted(err):
-		return errors.Join(err, wires.Close()) // the next supervisor may see
+		return errors.Join(err, wires.Close()) // the next supervisor may succeed
 	case len(wires) > 0 && err != nil && !errors.Is(err, fs.ErrNotExist):
 		n.Warn("the pod has no network any more but its own loopback: " + err.Error())
 	}
 	if err != nil || len(wires) == 0 {
-		return wires.Close() // it has none
+		return wires.Close() // the pod has no lease
 	}
 	if n.Pool, err = router.Open(n.router()).CurrentPool(); err != nil {
 		return errors.Join(err, wires.Close())
@@ -31,12 +31,12 @@ func (n *Network) Reconnect(take func(name string) (*os.File, bool)) error {
 	if n.Masquerades {
 		go n.repairMasquerade()
 	}
-	n.publisher.published, _ = n.store.Endpoint() // else it is told again
+	n.publisher.published, _ = n.store.Endpoint() // on an error it is published again
 	return n.serveTraffic(wires)
 }
 
-// ReconnectForRemoval is reconnect for a sandbox that is being removed: some of its wires may
-// have gone already, and nobody is left who sends.
+// ReconnectForRemoval is Reconnect for a sandbox that is being removed: some of its traffic descriptors may
+// be gone already, and no process sends any more.
 func (n *Network) ReconnectForRemoval(take func(name string) (*os.File, bool)) error {
 	had, wires, err := n.loadLease(take)
 	if err == nil && len(wires) > 0 {
@@ -46,7 +46,7 @@ func (n *Network) ReconnectForRemoval(take func(name string) (*os.File, bool)) e
 	return wires.Close()
 }
 
-// loadLease takes the wires that the keeper has, and reads the pod's place, if it has one.
+// loadLease takes the traffic descriptors from pod init, and reads the pod's lease, if it has one.
 func (n *Network) loadLease(take func(name string) (*os.File, bool)) (store.Lease, router.TrafficFDs, error) {
 	wires := router.TrafficFDs{}
 	for _, name := range router.TrafficNames {
@@ -58,7 +58,7 @@ func (n *Network) loadLease(take func(name string) (*os.File, bool)) (store.Leas
 	return had, wires, err
 }
 
-// applyLease takes the pod's place in the network as it is on record.
+// applyLease sets the pod's addresses and mode from its recorded lease.
 func (n *Network) applyLease(had store.Lease) {
 	n.Slot, n.Masquerades, n.NoMasquerade = ipam.Slot(had.Slot), had.Masqueraded, had.NoMasqueradeReason
 }

@@ -10,10 +10,10 @@ import (
 	"github.com/podrun/podrun/pod"
 )
 
-// ResolvConf is what containers find at /etc/resolv.conf, and what the pod's events tell
-// about it.
+// ResolvConf returns the content of the containers' /etc/resolv.conf, and the events about what was left
+// out.
 func (n *Network) ResolvConf() (string, []resolvconf.Event) {
-	host, _ := os.ReadFile(dns.HostResolvConf) // the C library does without one, too
+	host, _ := os.ReadFile(dns.HostResolvConf) // the C library works without one, too
 	p := resolvconf.Pod{
 		Namespace: n.plan.Namespace, Policy: resolvconf.Policy(n.plan.DNS.Policy), HostNetwork: n.plan.Network == pod.NetworkHost,
 		DNSConfig: resolvconf.Config{Nameservers: n.plan.DNS.Nameservers, Searches: n.plan.DNS.Searches, Options: n.plan.DNS.Options},
@@ -25,13 +25,12 @@ func (n *Network) ResolvConf() (string, []resolvconf.Event) {
 	return c.String(), events
 }
 
-// HostsFile is the kubelet's (pkg/kubelet/kubelet_pods.go managedHostsFileContent,
-// hostsEntriesFromHostAliases), with the pod's name on its addresses, or, without a
-// network, on one of its loopback.
+// HostsFile returns the kubelet's /etc/hosts (pkg/kubelet/kubelet_pods.go managedHostsFileContent,
+// hostsEntriesFromHostAliases). The pod's name has its addresses or, without a network, a loopback address.
 func HostsFile(plan *pod.Plan, addresses []netip.Addr) string {
 	var b strings.Builder
 	if plan.Network == pod.NetworkHost {
-		own, _ := os.ReadFile("/etc/hosts") // without one, names are those of the aliases
+		own, _ := os.ReadFile("/etc/hosts") // if missing, only the aliases have names
 		b.WriteString("# Kubernetes-managed hosts file (host network).\n" + string(own))
 		writeAliases(&b, plan)
 		return b.String()

@@ -56,7 +56,8 @@ func TestPresence(t *testing.T) {
 	}
 }
 
-// What commands keep and what supervisors tell is what names and Services are made of.
+// DNS names and Services follow from the objects that commands store and the endpoints that supervisors
+// publish.
 func TestServiceOfObject(t *testing.T) {
 	o := &pod.Object{Namespace: "ns", Name: "web", Service: &pod.Service{Type: pod.ServiceClusterIP, ClusterIPs: []string{"10.88.128.1", "fd88::8001"},
 		Selector: map[string]string{"a": "b"}, AffinitySeconds: 9, PublishNotReady: true,

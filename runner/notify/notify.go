@@ -16,27 +16,28 @@ import (
 	"github.com/podrun/podrun/runner/handoff"
 )
 
-// Notifier is for a pod that systemd runs: it tells the front, which systemd knows, that
-// the supervisor lives and how the pod is, and copies there what containers write. A
-// front that comes later takes the place of the one before.
+// Notifier serves a pod that runs as a systemd unit. It sends the watchdog's signs of life and the pod's
+// status to the notify target, which is the unit's process, and copies the containers' output there. A
+// later notify target replaces the earlier one.
 type Notifier struct {
 	plan      *pod.Plan
 	handoff   *handoff.Store
-	Heartbeat chan struct{} // the loop is to prove that it lives: see alive
+	Heartbeat chan struct{} // requests a sign of life from the loop: see Ping
 
 	mu         sync.Mutex
-	target     *notifyTarget // nil: nobody serves systemd
-	LastStatus string        // the status that was told last
+	target     *notifyTarget // nil: the pod is not a systemd unit
+	LastStatus string        // the status that was sent last
 }
 
-// notifyTarget is a front's ends. The keeper holds them too, under the names below.
+// notifyTarget holds the descriptors of the process that systemd supervises. Pod init holds them too, under
+// the names below.
 type notifyTarget struct {
-	Socket, Output int // descriptors; Output is -1 where no output is wanted
+	Socket, Output int // descriptors; Output is -1 if no output is wanted
 	wire.NotifyRequest
 	done chan struct{}
 
-	blocked bool // the output took nothing for a while
-	dropped int  // lines that it has missed since
+	blocked bool // the output has accepted nothing for a while
+	dropped int  // lines that were dropped since
 }
 
 const (
@@ -44,12 +45,12 @@ const (
 	OutputName = "notify.output"
 )
 
-// New returns the Notifier of a pod. It sends nothing if the pod is no unit's.
+// New returns the Notifier of a pod. It sends nothing if the pod is not a systemd unit.
 func New(plan *pod.Plan, left *handoff.Store) *Notifier {
 	return &Notifier{plan: plan, handoff: left, Heartbeat: make(chan struct{})}
 }
 
-// AcceptInherited takes up what the front gave the pod at its start.
+// AcceptInherited takes over the descriptors that the notify target passed to the pod at its start.
 func (h *Notifier) AcceptInherited() error {
 	req, socket, output, ok, err := podinit.InheritedNotifyTarget()
 	if err != nil || !ok {
@@ -58,7 +59,7 @@ func (h *Notifier) AcceptInherited() error {
 	return h.setTarget(&notifyTarget{Socket: socket, Output: output, NotifyRequest: req})
 }
 
-// Attach takes copies of a later front's ends.
+// Attach copies the descriptors of a later notify target.
 func (h *Notifier) Attach(req *wire.NotifyRequest, files []*os.File) error {
 	if len(files) < 1 || len(files) > 2 || req.Every <= 0 {
 		return fmt.Errorf("attach: %d descriptors, every %v", len(files), req.Every)
@@ -87,7 +88,7 @@ func (h *Notifier) Attach(req *wire.NotifyRequest, files []*os.File) error {
 	return nil
 }
 
-// setTarget makes o the front that is told.
+// setTarget makes o the notify target.
 func (h *Notifier) setTarget(o *notifyTarget) error {
 	if err := h.handOver(o); err != nil {
 		o.close()
@@ -121,7 +122,7 @@ func (h *Notifier) setTarget(o *notifyTarget) error {
 	return nil
 }
 
-// handOver gives the keeper an outpost's ends for the next supervisor.
+// handOver passes a target's descriptors to pod init for the next supervisor.
 func (h *Notifier) handOver(o *notifyTarget) error {
 	err := h.handoff.PodInit.KeepFD(SocketName, o.Socket)
 	h.handoff.PodInit.Drop(OutputName)
@@ -140,10 +141,10 @@ func (o *notifyTarget) close() {
 	}
 }
 
-// Ping is called by the loop, and by nobody else: a loop that hangs is not alive.
+// Ping sends the watchdog's sign of life. Only the loop calls it: a loop that hangs does not.
 func (h *Notifier) Ping() { h.send(wire.WatchdogMessage) }
 
-// SendStatus tells the front how the pod is.
+// SendStatus sends the pod's status to the notify target.
 func (h *Notifier) SendStatus(st *pod.Status) {
 	text := wire.StatusMessage + h.plan.Name + ": " + pod.Summarize(h.plan, st).String()
 	h.mu.Lock()
@@ -158,13 +159,13 @@ func (h *Notifier) SendStatus(st *pod.Status) {
 func (h *Notifier) send(text string) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	if h.target != nil { // a front that has gone, or is behind, misses it
+	if h.target != nil { // a target that has exited, or does not read, misses it
 		_, _ = unix.SendmsgN(h.target.Socket, []byte(text), nil, nil, unix.MSG_DONTWAIT|unix.MSG_NOSIGNAL)
 	}
 }
 
-// writeTimeout is how long an output may take nothing before lines are dropped: journald
-// being restarted must not cost any, and one that is stuck must not hold a container.
+// writeTimeout is how long an output may block before lines are dropped: a restart of journald must not
+// lose any, and a stuck journald must not block a container.
 const writeTimeout = time.Second
 
 // CopyLines copies whole lines of a container to the output.
@@ -194,7 +195,7 @@ func (h *Notifier) CopyLines(container string, lines []byte) {
 	}
 }
 
-// write says whether the output took all of b.
+// write reports whether the output accepted all of b.
 func (o *notifyTarget) write(b []byte) bool {
 	wait := writeTimeout
 	if o.blocked {
@@ -209,7 +210,7 @@ func (o *notifyTarget) write(b []byte) bool {
 			return false
 		}
 		n, err = unix.SendmsgN(o.Output, b, nil, nil, unix.MSG_DONTWAIT|unix.MSG_NOSIGNAL)
-		if err == unix.ENOTSOCK { // a file, a terminal, a pipe: writable, so a page of it goes
+		if err == unix.ENOTSOCK { // a file, terminal or pipe: if it is writable it accepts a page
 			n, err = unix.Write(o.Output, b[:min(len(b), 4096)])
 		}
 		switch err {
@@ -223,8 +224,8 @@ func (o *notifyTarget) write(b []byte) bool {
 	return true
 }
 
-// HibernationState is what was said last, and how often a doze is to tell that the pod lives; 0 for
-// never.
+// HibernationState returns the last status that was sent, and the interval at which pod init has to send
+// signs of life during hibernation; 0 for never.
 func (h *Notifier) HibernationState() (said string, every time.Duration) {
 	h.mu.Lock()
 	defer h.mu.Unlock()

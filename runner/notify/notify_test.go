@@ -16,7 +16,7 @@ import (
 	"github.com/podrun/podrun/runner/handoff"
 )
 
-// postedHerald is a herald with our ends of its socket and its output.
+// postedHerald returns a Notifier with a target, and the test's ends of its socket and its output.
 func postedHerald(t *testing.T, plan *pod.Plan, label string, kind int) (h *Notifier, socket, output *os.File) {
 	t.Helper()
 	var ours, theirs []*os.File
@@ -76,7 +76,7 @@ func TestHeraldShowsLinesWithTheirContainer(t *testing.T) {
 	New(&pod.Plan{}, handoff.New(nil, store.Pod{})).CopyLines("app", []byte("nobody looks\n"))
 }
 
-// A journal that takes nothing holds no container; it is told how many lines it misses.
+// A journal that does not read blocks no container; it gets the number of lines it misses.
 func TestHeraldDropsWhatNobodyTakes(t *testing.T) {
 	h, _, output := postedHerald(t, &pod.Plan{Name: "web", Containers: make([]pod.Container, 1)}, "", unix.SOCK_STREAM)
 	line := append(bytes.Repeat([]byte("x"), 1<<20), '\n')
@@ -102,7 +102,7 @@ func TestHeraldDropsWhatNobodyTakes(t *testing.T) {
 	}
 }
 
-// Every front hears how the pod is; a later one takes the place of the one before.
+// Every notify target receives the pod's status; a later target replaces the earlier one.
 func TestHeraldTellsStatusOnce(t *testing.T) {
 	plan := &pod.Plan{Name: "web", Containers: []pod.Container{{Name: "app"}}}
 	h, socket, _ := postedHerald(t, plan, "", unix.SOCK_STREAM)

@@ -12,27 +12,27 @@ import (
 	"github.com/podrun/podrun/internal/crilog"
 )
 
-// Broadcaster are the clients that are attached to an instance of a container: what it writes
-// is copied to them as it comes, and nobody is waited for.
+// Broadcaster copies the output of an instance to the attached clients (subscribers) as it is written. It
+// never waits for a client.
 type Broadcaster struct {
 	mu          sync.Mutex
 	subscribers []*Subscriber
 	ExitCode    int
-	Done        chan struct{} // closed when the instance has ended and all was copied
+	Done        chan struct{} // closed when the instance has exited and all output was copied
 }
 
-// Subscriber is a client's.
+// Subscriber is one attached client.
 type Subscriber struct {
-	fds     map[string]int // descriptors to write to, by stream; not blocking
+	fds     map[string]int // descriptors to write to, by stream; non-blocking
 	pod     string
-	dropped map[string]int // bytes that were not taken, by stream
+	dropped map[string]int // bytes that the client did not accept, by stream
 }
 
 // NewBroadcaster returns a Broadcaster without subscribers.
 func NewBroadcaster() *Broadcaster { return &Broadcaster{Done: make(chan struct{})} }
 
-// NewSubscriber is for a client whose files are stdout and, without a terminal, stderr. It has
-// descriptors of its own, until leave.
+// NewSubscriber returns the Subscriber of a client. files are its stdout and, without a terminal, stderr;
+// the Subscriber has copies of them until Unsubscribe.
 func NewSubscriber(pod string, files []*os.File) (*Subscriber, error) {
 	s := &Subscriber{pod: pod, fds: map[string]int{}, dropped: map[string]int{}}
 	for i, stream := range []string{"stdout", "stderr"} {
@@ -52,18 +52,18 @@ func NewSubscriber(pod string, files []*os.File) (*Subscriber, error) {
 	return s, nil
 }
 
-// Subscribe lets a client hear what is written from now on.
+// Subscribe sends a client what is written from now on.
 func (a *Broadcaster) Subscribe(s *Subscriber) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
-	if a.isDone() { // it is told at once
+	if a.isDone() { // it is finished at once
 		s.finish()
 		return
 	}
 	a.subscribers = append(a.subscribers, s)
 }
 
-// isDone says whether the instance has ended and all was copied.
+// isDone reports whether the instance has exited and all output was copied.
 func (a *Broadcaster) isDone() bool {
 	select {
 	case <-a.Done:
@@ -83,7 +83,7 @@ func (a *Broadcaster) Unsubscribe(s *Subscriber) {
 	}
 }
 
-// Write copies what was written to everybody.
+// Write copies output to all subscribers.
 func (a *Broadcaster) Write(stream string, b []byte) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
@@ -92,7 +92,7 @@ func (a *Broadcaster) Write(stream string, b []byte) {
 	}
 }
 
-// Finish tells everybody that the instance has ended, with a code.
+// Finish reports to all subscribers that the instance has exited, with a code.
 func (a *Broadcaster) Finish(code int) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
@@ -104,7 +104,7 @@ func (a *Broadcaster) Finish(code int) {
 	close(a.Done)
 }
 
-// write writes what a client takes at once. One that is slow is told what it has missed.
+// write writes what a client accepts at once. A slow client gets a message about what it has missed.
 func (s *Subscriber) write(stream string, b []byte) {
 	fd, ok := s.fds[stream]
 	if !ok || len(b) == 0 {
@@ -123,7 +123,8 @@ func (s *Subscriber) write(stream string, b []byte) {
 	}
 }
 
-// reportDropped tells a client what it has missed, or reports that it does not take even that.
+// reportDropped sends a client a message about what it has missed. It reports whether the client accepted
+// that.
 func (s *Subscriber) reportDropped(stream string) bool {
 	if s.dropped[stream] == 0 {
 		return true
@@ -136,7 +137,7 @@ func (s *Subscriber) reportDropped(stream string) bool {
 	return true
 }
 
-// finish is for when nothing more comes.
+// finish ends a client's output: nothing more follows.
 func (s *Subscriber) finish() {
 	for stream := range s.fds {
 		s.reportDropped(stream)
@@ -151,15 +152,16 @@ func (s *Subscriber) close() {
 	s.fds = nil
 }
 
-// ErrEnded is for who comes when a container has ended and all it wrote is in its log.
+// ErrEnded is returned for a client that comes when a container has exited and all its output is in its
+// log.
 var ErrEnded = errors.New("it has ended")
 
-// SubscribeFromStart is audience.enter for a client that hears what was written before, too. Nothing
-// is heard by anybody while that is read, so that each byte comes once.
+// SubscribeFromStart is Broadcaster.Subscribe for a client that also receives the earlier output. Meanwhile
+// no subscriber receives anything, so that each byte arrives once.
 func (l *Log) SubscribeFromStart(a *Broadcaster, s *Subscriber) error {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	err := ErrEnded // the log has no end that a pipe has
+	err := ErrEnded // the log is closed: no stream is open
 	if !a.isDone() {
 		err = l.replay(s.write)
 	}
@@ -171,8 +173,8 @@ func (l *Log) SubscribeFromStart(a *Broadcaster, s *Subscriber) error {
 	return nil
 }
 
-// replay has hear told what was written so far, as it was: what is in the file, and what is
-// still in the pipes and was passed to hear. The caller holds mu.
+// replay passes what was written so far to hear, in its original form: the content of the file, and what is
+// still in the pipes and was already passed to OnData. The caller holds mu.
 func (l *Log) replay(hear func(stream string, b []byte)) error {
 	again := &replayer{emit: hear, pending: map[string][]byte{}}
 	if err := crilog.Read(l.config.Dir, l.config.attempt, crilog.All, again); err != nil {
@@ -200,10 +202,10 @@ func (l *Log) replay(hear func(stream string, b []byte)) error {
 	return nil
 }
 
-// replayer is a crilog.Sink that makes of entries what was written.
+// replayer is a crilog.Sink that turns entries back into the original output.
 type replayer struct {
 	emit    func(stream string, b []byte)
-	pending map[string][]byte // not yet told, by stream
+	pending map[string][]byte // not passed on yet, by stream
 }
 
 func (r *replayer) Entry(e crilog.Entry) error {

@@ -9,8 +9,8 @@ import (
 	"github.com/podrun/podrun/internal/testenv"
 )
 
-// At any time what is told again is what was heard: of lines in the file, in a file that was
-// rotated, split ones, and ones that are begun.
+// At any time a replay equals what was received live: lines in the file, in a rotated file, split lines,
+// and unfinished ones.
 func TestReplayIsWhatWasHeard(t *testing.T) {
 	testenv.NoLeaks(t)
 	dir := t.TempDir()

@@ -13,18 +13,19 @@ import (
 	"github.com/podrun/podrun/internal/crilog"
 )
 
-// maxBatch is as much as is taken from a pipe at once: what one holds.
+// maxBatch is the most that is read from a pipe at once: the default capacity of a pipe.
 const maxBatch = 64 << 10
 
-// peekBuffer is what passes through a log at a time. Logs borrow it: most are silent mostly.
+// peekBuffer holds the data of one batch. Logs borrow it from a pool, because most of them are silent most
+// of the time.
 type peekBuffer struct {
-	in  [maxBatch]byte // what was looked at
-	out []byte         // and what is made of it
+	in  [maxBatch]byte // the data in the pipe
+	out []byte         // its log entries
 }
 
 var peekBuffers = sync.Pool{New: func() any { return new(peekBuffer) }}
 
-// releaseBuffer ends the use of what was looked at.
+// releaseBuffer returns the buffer to the pool.
 func (l *Log) releaseBuffer() {
 	if l.buf != nil {
 		peekBuffers.Put(l.buf)
@@ -32,15 +33,14 @@ func (l *Log) releaseBuffer() {
 	}
 }
 
-// lineTimeout is how long the rest of a line may take to come, before what there is of
-// it becomes an entry: a prompt must be seen, and a line that a program writes in two
-// pieces should be one.
+// lineTimeout is how long the rest of a line may take until the beginning becomes an entry of its own: a
+// prompt must become visible, and a line that a program writes in two pieces should be one entry.
 const lineTimeout = 50 * time.Millisecond
 
-// TypingTimeout is lineTimeout of a terminal: what a person types comes slowly, and is one line.
+// TypingTimeout is the lineTimeout of a terminal: people type slowly, and what they type is one line.
 const TypingTimeout = time.Second
 
-// copy brings a stream to the file until it ends or the copying is paused.
+// copy copies a stream to the file until it ends or the copying is paused.
 func (l *Log) copy(s *Stream) {
 	raw, err := s.Pipe.SyscallConn()
 	for err == nil && !s.Ended {
@@ -56,7 +56,7 @@ func (l *Log) copy(s *Stream) {
 			if l.isPaused(s) {
 				return
 			}
-			err = nil // the rest of a line did not come
+			err = nil // the rest of a line did not come in time
 		}
 		err = errors.Join(err, failed)
 	}
@@ -69,7 +69,7 @@ func (l *Log) copy(s *Stream) {
 	l.forwardRest(s)
 }
 
-// isPaused says whether a stream is to be left alone, else it may be read again.
+// isPaused reports whether a stream must not be read now. If it may be read, it clears the read deadline.
 func (l *Log) isPaused(s *Stream) bool {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -79,8 +79,8 @@ func (l *Log) isPaused(s *Stream) bool {
 	return l.pausing
 }
 
-// copyBatch logs what is in the stream. more is false when there is nothing to be done
-// before something is written or, if a line has begun, a time has passed.
+// copyBatch logs the data in the stream. more is false when nothing can be done before more is written or,
+// after the beginning of a line, the line timeout has passed.
 func (l *Log) copyBatch(s *Stream, fd uintptr) (more bool, err error) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -136,24 +136,24 @@ func (l *Log) copyBatch(s *Stream, fd uintptr) (more bool, err error) {
 	return true, err
 }
 
-// partialLine is how much of a line without an end is to be logged as it is.
+// partialLine returns how much of a line without a newline is to be logged now.
 func (l *Log) partialLine(s *Stream, fd uintptr, b []byte) int {
 	now := time.Now()
 	if s.lineDeadline.IsZero() {
 		s.lineDeadline = now.Add(l.LineTimeout)
 	}
 	if all, err := buffered(fd); err != nil || l.noWriters || all > len(b) || !now.Before(s.lineDeadline) {
-		return len(b) // more was there than could be looked at, or it is time
+		return len(b) // the pipe holds more than the buffer, or the time is over
 	}
 	s.Pipe.SetReadDeadline(s.lineDeadline)
 	return 0
 }
 
-// peek reads what is in a pipe and leaves it there. What it returns is there until releaseBuffer.
+// peek returns what is in a pipe without removing it. The result is valid until releaseBuffer.
 func (l *Log) peek(fd uintptr) ([]byte, error) {
 	n, err := retryEINTR(func() (int64, error) {
 		n, err := unix.Tee(int(fd), l.peekPipe[1], maxBatch, unix.SPLICE_F_NONBLOCK)
-		return int64(int(n)), err // on 32 bits x/sys puts a register that is not the answer into the upper half
+		return int64(int(n)), err // on 32 bits x/sys fills the upper half from an unrelated register
 	})
 	if err != nil || n == 0 {
 		return nil, err
@@ -174,14 +174,14 @@ func (l *Log) peek(fd uintptr) ([]byte, error) {
 	return l.buf.in[:n], nil
 }
 
-// discard takes n bytes, which have been looked at, from a pipe: see flight.
+// discard removes n bytes, which peek has returned, from a pipe: see inFlight.
 func (l *Log) discard(fd uintptr, n int) error {
 	for first := l.inFlight.page[inFlightTaken:][:1]; n > 0; first = nil {
 		m, err := retryEINTR(func() (int64, error) {
 			m, err := unix.Readv(int(fd), [][]byte{first, l.buf.in[:n-len(first)]})
 			return int64(m), err
 		})
-		if errors.Is(err, unix.EAGAIN) || err == nil && m == 0 { // the container has read it itself
+		if errors.Is(err, unix.EAGAIN) || err == nil && m == 0 { // the container has read its own pipe
 			return nil
 		}
 		if err != nil {
@@ -201,14 +201,14 @@ func retryEINTR(call func() (int64, error)) (int64, error) {
 	}
 }
 
-// completeLines is how much of b is whole lines or pieces of the longest.
+// completeLines returns how much of b consists of whole lines, or of pieces of maxLine bytes.
 func completeLines(b []byte) int {
 	n := bytes.LastIndexByte(b, '\n') + 1
 	return n + (len(b)-n)/maxLine*maxLine
 }
 
-// formatEntries adds b's lines, and pieces of lines, to out in the form of the file. They
-// follow from the arguments alone: see flight.
+// formatEntries appends b's lines, and pieces of lines, to out in the format of the file. The result
+// depends only on the arguments: see inFlight.
 func formatEntries(out []byte, stream string, at int64, b []byte) []byte {
 	when := crilog.FormatTime(time.Unix(0, at))
 	head := crilog.Append(nil, when, stream, false, nil) // of every whole line
@@ -236,7 +236,7 @@ func formatEntries(out []byte, stream string, at int64, b []byte) []byte {
 	return out
 }
 
-// forwardLines shows the lines among what has been logged, and keeps what is no whole line.
+// forwardLines passes the whole lines among what has been logged to onLines, and keeps the rest.
 func (l *Log) forwardLines(s *Stream) {
 	n := bytes.LastIndexByte(s.Rest, '\n') + 1
 	if n > 0 {
@@ -248,7 +248,7 @@ func (l *Log) forwardLines(s *Stream) {
 	}
 }
 
-// forwardRest shows what was begun and never ended with a newline.
+// forwardRest passes on a last line without a newline.
 func (l *Log) forwardRest(s *Stream) {
 	if len(s.Rest) > 0 {
 		l.onLines(append(s.Rest, '\n'))
@@ -256,18 +256,18 @@ func (l *Log) forwardRest(s *Stream) {
 	}
 }
 
-// A program that writes much in small pieces would wake its supervisor for each of them, and
-// a supervisor that keeps pace costs more than the program. So a stream that has just been
-// emptied is left alone for a moment, while it hurries: then more lies in the pipe at once.
+// A program that writes much in small pieces would wake its supervisor for each of them, and a supervisor
+// that keeps up costs more than the program. So during a burst a stream that has just been emptied is not
+// read for a moment: then the pipe holds more at once.
 const (
-	batchDelay = 100 * time.Microsecond // how long it is left alone
-	burstGap   = 4 * batchDelay         // and for what comes sooner after what was before
-	largeBatch = 32 << 10               // bytes at once of which no more need to come together
+	batchDelay = 100 * time.Microsecond // how long it is not read
+	burstGap   = 4 * batchDelay         // a burst continues if data follows within this time
+	largeBatch = 32 << 10               // a batch of at least this many bytes needs no delay
 )
 
-// While much is written the pipe holds more, so that the writer need not wait either. A user may
-// have 64 MB of pipes (pipe-user-pages-soft), so it is made small again: with what comes first after
-// a silence, and when nobody reads it for now. What then still has more in it is tried again.
+// While much is written the pipe is made larger, so that the writer does not wait either. A user may have
+// 64 MB of pipes (pipe-user-pages-soft), so the pipe is made small again with the first data after a
+// silence, and when reading is paused. If it holds too much data for that, it is tried again later.
 const (
 	defaultPipeSize = 64 << 10
 	largePipeSize   = 256 << 10
@@ -275,15 +275,15 @@ const (
 	quietTime       = 100 * time.Millisecond
 )
 
-// batching is how quickly a stream comes.
+// batching measures how fast data arrives on a stream.
 type batching struct {
-	lastBatch time.Duration // the time of the last batch
+	lastBatch time.Duration // time of the last batch
 	bytes     int           // bytes since the last silence
-	pipeSize  int           // what the pipe was made to hold, or is found to; or 0
+	pipeSize  int           // the size that was set for the pipe or was read from it; or 0
 }
 
-// next notes n bytes that were taken at a time, and says for how long to leave the stream
-// alone and, unless it is 0, how much the pipe is to hold from now on.
+// next records a batch of n bytes. It returns how long not to read the stream and, unless 0, the new size
+// of the pipe.
 func (g *batching) next(n int, at time.Duration) (alone time.Duration, hold int) {
 	pause := at - g.lastBatch
 	g.lastBatch = at
@@ -292,7 +292,7 @@ func (g *batching) next(n int, at time.Duration) (alone time.Duration, hold int)
 		hold = g.narrow()
 	}
 	if g.bytes += n; g.bytes >= largePipeAfter && g.pipeSize != largePipeSize {
-		g.bytes = 0 // where it is refused it is tried again after as much
+		g.bytes = 0 // if the kernel refuses, it is tried again after as many bytes
 		g.pipeSize, hold = largePipeSize, largePipeSize
 	}
 	if pause < burstGap && n < largeBatch {
@@ -301,7 +301,7 @@ func (g *batching) next(n int, at time.Duration) (alone time.Duration, hold int)
 	return alone, hold
 }
 
-// narrow is for a stream that is silent: what its pipe is to hold, or 0.
+// narrow returns the new size of the pipe of a silent stream, or 0.
 func (g *batching) narrow() int {
 	if g.pipeSize != largePipeSize {
 		return 0
@@ -310,14 +310,14 @@ func (g *batching) narrow() int {
 	return defaultPipeSize
 }
 
-// throttle notes n bytes that were taken from a stream at l.last. The caller holds mu.
+// throttle records n bytes that were read from a stream at l.last. The caller holds mu.
 func (l *Log) throttle(s *Stream, fd uintptr, n int) {
 	alone, hold := s.batching.next(n, time.Duration(l.lastTime))
 	s.delay = alone
 	s.setPipeSize(fd, hold)
 }
 
-// setPipeSize has the pipe hold so much; 0 is as much as it does.
+// setPipeSize sets the size of the pipe; 0 changes nothing.
 func (s *Stream) setPipeSize(fd uintptr, size int) {
 	if size == 0 {
 		return
@@ -325,18 +325,18 @@ func (s *Stream) setPipeSize(fd uintptr, size int) {
 	_, err := unix.FcntlInt(fd, unix.F_SETPIPE_SZ, size)
 	switch {
 	case err == nil:
-	case size == largePipeSize: // the user has as many as he may
+	case size == largePipeSize: // the user's pipes have reached the limit
 		s.batching.pipeSize = 0
-	default: // it has more in it than that
+	default: // it holds more data than that
 		s.batching.pipeSize = largePipeSize
 	}
 }
 
-// readPipeSize is for a pipe that somebody else may have made wide.
+// readPipeSize reads the size of a pipe that an earlier supervisor may have made larger.
 func (s *Stream) readPipeSize() {
 	raw, err := s.Pipe.SyscallConn()
 	if err == nil {
-		_ = raw.Control(func(fd uintptr) { // without an answer it counts as usual
+		_ = raw.Control(func(fd uintptr) { // on an error it counts as the default size
 			if n, err := unix.FcntlInt(fd, unix.F_GETPIPE_SZ, 0); err == nil {
 				s.batching.pipeSize = n
 			}
@@ -344,11 +344,11 @@ func (s *Stream) readPipeSize() {
 	}
 }
 
-// sleep lets more come together. Less than a millisecond is too short for Go's timers.
+// sleep lets more data collect. Less than a millisecond is too short for Go's timers.
 func (s *Stream) sleep() {
 	if s.delay > 0 {
 		t := unix.NsecToTimespec(int64(s.delay))
 		s.delay = 0
-		_ = unix.Nanosleep(&t, nil) // cut short it is as good
+		_ = unix.Nanosleep(&t, nil) // an interrupted sleep is fine
 	}
 }

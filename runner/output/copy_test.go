@@ -12,8 +12,8 @@ import (
 	"github.com/podrun/podrun/internal/testenv"
 )
 
-// What comes in small pieces in quick succession is left alone for a moment; whole pipes are
-// not, nor what comes now and then. A flood gets a wider pipe, until it is silent.
+// A stream with small pieces in quick succession is not read for a moment; full pipes and rare pieces are
+// read at once. A flood gets a larger pipe until it is silent.
 func TestGathering(t *testing.T) {
 	type batch struct {
 		pause time.Duration
@@ -45,8 +45,8 @@ func TestGathering(t *testing.T) {
 	}
 }
 
-// A pipe that was made wide is as it was when its supervisor leaves it; one that may not be
-// made wide is tried again.
+// An enlarged pipe has its normal size when its supervisor leaves it; if a pipe may not be enlarged, it is
+// tried again later.
 func TestWidePipe(t *testing.T) {
 	testenv.NoLeaks(t)
 	l, err := OpenLog(testLog(t, filepath.Join(t.TempDir(), "0.log")), func([]byte) {})
@@ -69,7 +69,7 @@ func TestWidePipe(t *testing.T) {
 	s.batching.pipeSize = largePipeSize
 	s.setPipeSize(w.Fd(), largePipeSize)
 	l.mu.Unlock()
-	// A user who has as many pipes as he may is refused.
+	// The kernel refuses if the user's pipes have reached the limit.
 	if refused := s.batching.pipeSize == 0; !refused && size() != largePipeSize || refused && size() > defaultPipeSize {
 		t.Errorf("the pipe holds %d bytes, refused %v", size(), refused)
 	}
@@ -87,8 +87,8 @@ func TestWidePipe(t *testing.T) {
 	l.Drain()
 }
 
-// Who takes a stream over makes its pipe small again that another made wide, even if more is in it
-// at first than a small one holds.
+// A supervisor that takes over a stream shrinks a pipe that another one has enlarged, even if it holds more
+// at first than a small one can.
 func TestWidePipeOfAnother(t *testing.T) {
 	testenv.NoLeaks(t)
 	r, w, err := os.Pipe()
@@ -110,7 +110,7 @@ func TestWidePipeOfAnother(t *testing.T) {
 	if s.batching.pipeSize != size() {
 		t.Errorf("a pipe that holds %d bytes counts as one of %d", size(), s.batching.pipeSize)
 	}
-	if refused != nil { // this user has as many pipes as he may
+	if refused != nil { // this user's pipes have reached the limit
 		t.Logf("none is made wide: %v", refused)
 		return
 	}

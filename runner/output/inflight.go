@@ -11,20 +11,19 @@ import (
 	"github.com/podrun/podrun/internal/crilog"
 )
 
-// inFlight is what a supervisor is about to write to a log, noted before it does, in
-// memory that outlives the process. The bytes themselves are in the container's pipe
-// until the entries are in the file, so that after a kill each of them is in one of
-// three states: only in the pipe, in both, or only in the file. The note and the two
-// tell which: the successor can make the same entries again, sees how much of them is
-// in the file, and completes them. That they were taken from the pipe the kernel notes, in
-// the call that takes them: the pipe may hold the same text again by then.
+// inFlight describes the batch that a supervisor is about to write to a log. It is written before the
+// batch, in memory that outlives the process. The bytes stay in the container's pipe until the entries are
+// in the file. After a kill each byte is thus in one of three states: only in the pipe, in both, or only in
+// the file. The record, the pipe and the file together tell which: the next supervisor can make the same
+// entries again, sees how much of them is in the file, and completes them. That the bytes were removed from
+// the pipe the kernel records itself, in the call that removes them, because the pipe may contain the same
+// text again by then.
 type inFlight struct {
 	attempt int
 	page    []byte // mapped
 }
 
-// The layout of the page. The length is written last and cleared first: with 0 there
-// is nothing under way.
+// The layout of the page. The length is written last and cleared first: 0 means that no batch is in flight.
 const (
 	inFlightLength  = 0
 	inFlightTime    = 8
@@ -32,8 +31,8 @@ const (
 	inFlightOffset  = 24
 	inFlightAttempt = 32
 	inFlightStream  = 40 // 1: stdout, 2: stderr
-	inFlightFirst   = 48 // the first byte
-	inFlightTaken   = 49 // the same once the bytes were taken from the pipe: it is read to here
+	inFlightFirst   = 48 // the first byte of the batch
+	inFlightTaken   = 49 // the same byte once the batch was removed from the pipe: the kernel reads it to here
 	inFlightSize    = 64
 )
 
@@ -43,8 +42,8 @@ func openInFlight(path string, attempt int) (*inFlight, error) {
 		return nil, fmt.Errorf("open note of the log: %w", err)
 	}
 	defer f.Close()
-	// Written, not only made larger: a page that is not there when memory is short
-	// would end the supervisor when it is touched.
+	// The page is written and not only allocated by truncate: if memory is short, touching a missing page
+	// would kill the supervisor.
 	if st, err := f.Stat(); err == nil && st.Size() < inFlightSize {
 		if _, err := f.WriteAt(make([]byte, inFlightSize), 0); err != nil {
 			return nil, fmt.Errorf("make note of the log: %w", err)
@@ -76,7 +75,7 @@ func (f *inFlight) begin(w *crilog.Writer, stream string, at int64, b []byte) {
 	f.set(inFlightLength, int64(len(b)))
 }
 
-// taken says whether the bytes were taken from the pipe: then all is in the file.
+// taken reports whether the bytes were removed from the pipe: then all of them are in the file.
 func (f *inFlight) taken() bool { return f.page[inFlightTaken] == f.page[inFlightFirst] }
 
 func (f *inFlight) end() { f.set(inFlightLength, 0) }
@@ -88,7 +87,7 @@ func streamNumber(name string) int64 {
 	return 2
 }
 
-// recoverInFlight finishes what the supervisor before this one had under way.
+// recoverInFlight completes the batch that the previous supervisor had in flight.
 func (l *Log) recoverInFlight(streams []*Stream) error {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -104,11 +103,11 @@ func (l *Log) recoverInFlight(streams []*Stream) error {
 		}
 	}
 	f.end()
-	// Somebody else's half of an entry, whose other half is gone.
+	// The beginning of an entry whose rest is lost.
 	return l.file.CompletePartial()
 }
 
-// recoverBatch brings n bytes of a stream to the file that may be there, in part or whole.
+// recoverBatch brings n bytes of a stream to the file, which may contain them already, in part or in whole.
 func (l *Log) recoverBatch(s *Stream, n int) error {
 	if l.inFlight.taken() {
 		return nil
@@ -126,7 +125,7 @@ func (l *Log) recoverBatch(s *Stream, n int) error {
 	err = raw.Control(func(fd uintptr) {
 		b, err := l.peek(fd)
 		if err != nil || len(b) < n {
-			return // the container has read them itself
+			return // the container has read its own pipe
 		}
 		if out := formatEntries(nil, s.Name, l.inFlight.get(inFlightTime), b[:n]); bytes.HasPrefix(out, there) {
 			l.write(out[len(there):])

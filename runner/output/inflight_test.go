@@ -13,7 +13,7 @@ import (
 	"github.com/podrun/podrun/internal/crilog"
 )
 
-// text is a crilog.Sink that puts each stream together again.
+// text is a crilog.Sink that reassembles each stream.
 type text map[string]*bytes.Buffer
 
 func (x text) Entry(e crilog.Entry) error {
@@ -31,7 +31,7 @@ func (x text) Entry(e crilog.Entry) error {
 
 func (text) Flush() error { return nil }
 
-// read is what a log has of a stream.
+// read returns a log's content of one stream.
 func read(t interface{ Fatal(...any) }, dir, stream string) string {
 	x := text{}
 	if err := crilog.Read(dir, 0, crilog.All, x); err != nil {
@@ -43,9 +43,8 @@ func read(t interface{ Fatal(...any) }, dir, stream string) string {
 	return x[stream].String()
 }
 
-// What is written is what is read, once, over any rotation, however often and wherever
-// the supervisor is killed: before it writes, in the middle of an entry, between the
-// file and the pipe.
+// Everything written is in the log exactly once, across rotations, however often and wherever the
+// supervisor is killed: before it writes, in the middle of an entry, between the file and the pipe.
 func TestLogSurvivesKills(t *testing.T) {
 	root := t.TempDir()
 	runs := 0
@@ -104,8 +103,8 @@ func TestLogSurvivesKills(t *testing.T) {
 	})
 }
 
-// A container that writes the same text again and again loses none of it with a supervisor
-// that is killed between the pipe and its note that nothing is under way.
+// A container that writes the same text again and again loses none of it when the supervisor is killed
+// after it has emptied the pipe and before it clears the in-flight record.
 func TestLogOfTheSameTextAgain(t *testing.T) {
 	for _, taken := range []bool{false, true} {
 		t.Run(fmt.Sprint("taken ", taken), func(t *testing.T) {
@@ -184,7 +183,7 @@ func killed(t *rapid.T, l *Log, fd int) {
 	}
 }
 
-// abandon frees what the kernel frees of a process that is killed.
+// abandon frees what the kernel frees of a killed process.
 func abandon(l *Log) {
 	l.file.Close()
 	l.inFlight.close()
@@ -200,8 +199,8 @@ func dup(t *rapid.T, fd int) *os.File {
 	return os.NewFile(uintptr(n), "r")
 }
 
-// A container may read its own output before it is taken, and end: then there is nothing to
-// wait for.
+// A container may read its own output before the supervisor does, and exit: then the supervisor must not
+// wait for it.
 func TestOutputThatTheContainerHasRead(t *testing.T) {
 	r, w, err := os.Pipe()
 	if err != nil {

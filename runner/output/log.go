@@ -16,19 +16,18 @@ import (
 	"github.com/podrun/podrun/pod"
 )
 
-// maxLine is where a longer line is split into partial ones (tag P), as CRI
-// runtimes do.
+// maxLine is the size at which a longer line is split into partial ones (tag P), as CRI runtimes do.
 const maxLine = 16 << 10
 
-// LogConfig is where an instance's log is.
+// LogConfig describes the location and limits of an instance's log.
 type LogConfig struct {
-	Dir      string // of the logs of all instances of the container
+	Dir      string // the directory of the logs of all instances of the container
 	attempt  int
 	Limits   crilog.Limits
-	inFlight string // a small file in memory: see flight
+	inFlight string // a small file in memory: see type inFlight
 }
 
-// limits are a plan's, or the kubelet's defaults.
+// limits returns the Plan's limits, or the kubelet's defaults.
 func limits(plan *pod.Plan) crilog.Limits {
 	return crilog.Limits{
 		MaxBytes: cmp.Or(plan.LogMaxBytes, pod.DefaultLogMaxBytes),
@@ -38,27 +37,26 @@ func limits(plan *pod.Plan) crilog.Limits {
 
 // Log writes one instance's output in CRI format: see crilog.
 //
-// What a container wrote stays in its pipe until it is in the file. So a supervisor
-// that is killed loses nothing, and its successor, which gets the pipes, goes on
-// where it was: see flight.
+// A container's output stays in its pipe until it is in the file. So a supervisor that is killed loses
+// nothing, and the next one, which gets the pipes from pod init, continues at the same place: see inFlight.
 type Log struct {
 	config    LogConfig
 	mu        sync.Mutex
 	file      *crilog.Writer
 	inFlight  *inFlight
-	peekPipe  [2]int // a pipe that takes a copy of what is in a stream's
+	peekPipe  [2]int // receives a copy (tee) of a stream's content
 	buf       *peekBuffer
-	lossErr   error // why lines are missing: the first write that failed
+	lossErr   error // the first failed write, which is the reason for missing lines
 	lastWrite time.Time
-	lastTime  int64              // the time of the last entry in ns: no two batches have the same
-	onLines   func(lines []byte) // copies whole lines elsewhere too
-	onLoss    func()             // is called when lost is set; nil: nobody
+	lastTime  int64              // time of the last entry in ns: no two batches have the same
+	onLines   func(lines []byte) // receives a copy of whole lines
+	onLoss    func()             // is called when the first line is lost; may be nil
 
-	OnData      func(stream string, b []byte) // is called with what is written, as it comes; nil: nobody
+	OnData      func(stream string, b []byte) // is called with the output as it is read; may be nil
 	LineTimeout time.Duration                 // how long the rest of a line may take to come
 
-	pausing   bool // streams are to be left alone
-	noWriters bool // whoever wrote is gone
+	pausing   bool // streams are not to be read
+	noWriters bool // all processes that could write have exited
 	Streams   []*Stream
 	wg        sync.WaitGroup
 }
@@ -66,16 +64,16 @@ type Log struct {
 // Stream is one of a container's outputs on its way to the file.
 type Stream struct {
 	Name string
-	Pipe *os.File // the end we read
-	Rest []byte   // what is in the file and is still to be shown, once its line is whole
+	Pipe *os.File // the read end
+	Rest []byte   // the part of an unfinished line that is in the file but not passed to onLines yet
 
 	batching batching
-	delay    time.Duration // for how long it is left alone now
+	delay    time.Duration // how long it is not read now
 
-	delivered    int       // how much of what is in the pipe was passed to hear
-	lineDeadline time.Time // until then the rest of a line may come; zero: no line has begun
-	Ended        bool      // there is nothing more to read; known when nobody copies
-	remaining    int       // how much is still to be read, once its writers are gone: see finish
+	delivered    int       // how much of the pipe's content was passed to OnData
+	lineDeadline time.Time // the rest of a line may come until then; zero: no line has begun
+	Ended        bool      // end of file was reached; read it only when nothing copies
+	remaining    int       // how much is still to be read after the writers are gone: see WritersGone
 }
 
 // OpenLog opens the log of an instance to append to it. show gets the lines of each write.
@@ -94,15 +92,15 @@ func OpenLog(at LogConfig, show func(lines []byte)) (*Log, error) {
 		l.inFlight.close()
 		return nil, fmt.Errorf("make pipe for the log: %w", err)
 	}
-	// Logs of earlier instances that stay cost room only.
+	// If removal fails, logs of earlier instances only take up disk space.
 	if err := crilog.Prune(at.Dir, at.attempt); err != nil {
 		fmt.Fprintln(os.Stderr, err)
 	}
 	return l, nil
 }
 
-// Pipe returns the write end for a stream of the container. What is written there
-// reaches the file; drain waits for its end.
+// Pipe returns the write end of a new stream of the container. What is written there is copied to the file;
+// Drain waits for end of file.
 func (l *Log) Pipe(name string) (*os.File, error) {
 	r, w, err := os.Pipe()
 	if err != nil {
@@ -112,8 +110,8 @@ func (l *Log) Pipe(name string) (*os.File, error) {
 	return w, nil
 }
 
-// Recover goes on with the streams of a supervisor that is gone: what it was about to
-// write when it ended is written now.
+// Recover continues with the streams of a previous supervisor. It first completes the batch that was in
+// flight.
 func (l *Log) Recover(streams ...*Stream) error {
 	if err := l.recoverInFlight(streams); err != nil {
 		return err
@@ -131,8 +129,9 @@ func (l *Log) AddStream(s *Stream) {
 	l.wg.Go(func() { l.copy(s) })
 }
 
-// WritersGone is for when the container's processes are gone: what is in the pipes is all. One
-// of them may have sent its end to another container, which would hold the pipe for ever.
+// WritersGone is called when the container's processes have exited: only what is in the pipes now is still
+// copied. One of the processes may have sent its end to another container, which would keep the pipe open
+// for ever.
 func (l *Log) WritersGone() {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -143,7 +142,7 @@ func (l *Log) WritersGone() {
 			err = raw.Control(func(fd uintptr) { s.remaining, _ = buffered(fd) })
 		}
 		if err == nil {
-			s.Pipe.SetReadDeadline(time.Unix(0, 1)) // wakes who waits for more
+			s.Pipe.SetReadDeadline(time.Unix(0, 1)) // interrupts a waiting read
 		}
 	}
 }
@@ -160,12 +159,12 @@ func (l *Log) Drain() {
 	unix.Close(l.peekPipe[1])
 }
 
-// Pause stops the copying: what comes from now on stays in the pipes.
+// Pause stops the copying: later output stays in the pipes.
 func (l *Log) Pause() {
 	l.mu.Lock()
 	l.pausing = true
 	for _, s := range l.Streams {
-		s.Pipe.SetReadDeadline(time.Unix(0, 1)) // a pipe that has ended is as good
+		s.Pipe.SetReadDeadline(time.Unix(0, 1)) // a pipe at end of file is fine
 	}
 	l.mu.Unlock()
 	l.wg.Wait()
@@ -176,7 +175,7 @@ func (l *Log) Pause() {
 	}
 }
 
-// Resume goes on where pause has stopped.
+// Resume continues where Pause has stopped.
 func (l *Log) Resume() {
 	l.mu.Lock()
 	l.pausing = false
@@ -189,8 +188,8 @@ func (l *Log) Resume() {
 	}
 }
 
-// write appends whole entries. A full disk loses log lines, never the container: its
-// pipe is emptied all the same. The caller holds mu.
+// write appends whole entries. A full disk loses log lines but never blocks the container: its pipe is
+// emptied all the same. The caller holds mu.
 func (l *Log) write(b []byte) {
 	l.lastWrite = time.Now()
 	if _, err := l.file.Write(b); err != nil && l.lossErr == nil {
@@ -201,7 +200,7 @@ func (l *Log) write(b []byte) {
 	}
 }
 
-// NotifyLoss has tell called once lines are lost, or if some are already.
+// NotifyLoss calls tell once lines are lost, or at once if some are lost already.
 func (l *Log) NotifyLoss(tell func()) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -210,7 +209,7 @@ func (l *Log) NotifyLoss(tell func()) {
 	}
 }
 
-// LossWarning says what is missing from a container's log, or "".
+// LossWarning returns a warning about missing lines of a container's log, or "".
 func (l *Log) LossWarning(container string) string {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -220,17 +219,17 @@ func (l *Log) LossWarning(container string) string {
 	return fmt.Sprintf("output of container %s was lost: %v", container, l.lossErr)
 }
 
-// buffered is how much is in a pipe.
+// buffered returns the number of bytes in a pipe.
 func buffered(fd uintptr) (int, error) { return unix.IoctlGetInt(int(fd), unix.TIOCINQ) }
 
-// WroteWithin says whether something was logged within a time.
+// WroteWithin reports whether something was logged within the last d.
 func (l *Log) WroteWithin(d time.Duration) bool {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	return time.Since(l.lastWrite) < d
 }
 
-// NewLogConfig is where the log of an instance is, with the pod's limits of its size.
+// NewLogConfig returns the LogConfig of an instance, with the pod's size limits.
 func NewLogConfig(at store.Pod, plan *pod.Plan, container string, attempt int) LogConfig {
 	return LogConfig{
 		Dir: at.LogDir(container), attempt: attempt, Limits: limits(plan),
@@ -238,15 +237,14 @@ func NewLogConfig(at store.Pod, plan *pod.Plan, container string, attempt int) L
 	}
 }
 
-// The end of a log that stands in for a termination message: kubelet
+// Limits of the log tail that replaces a termination message: kubelet
 // MaxContainerTerminationMessageLogLength and …LogLines.
 const (
 	maxTailBytes = 2048
 	maxTailLines = 80
 )
 
-// Tail is the text of the last lines of an instance's log, without what cannot be
-// read.
+// Tail returns the text of the last lines of an instance's log, without unreadable entries.
 func Tail(dir string, attempt int) string {
 	var end tailSink
 	if err := crilog.Read(dir, attempt, crilog.Selection{Tail: maxTailLines}, &end); err != nil {
@@ -255,7 +253,7 @@ func Tail(dir string, attempt int) string {
 	return strings.ToValidUTF8(string(end), "")
 }
 
-// tailSink is a crilog.Sink that keeps the end of what it gets.
+// tailSink is a crilog.Sink that keeps the end of what it receives.
 type tailSink []byte
 
 func (l *tailSink) Entry(e crilog.Entry) error {

@@ -19,8 +19,7 @@ import (
 	"github.com/podrun/podrun/pod"
 )
 
-// testLog is where a test's log goes that is to be at path, <attempt>.log.
-// records is parse for the package that writes logs.
+// records returns the parsed entries of the log at path.
 func records(t *testing.T, path string) (records [][3]string) {
 	t.Helper()
 	b, err := os.ReadFile(path)
@@ -86,8 +85,8 @@ func TestLogRecords(t *testing.T) {
 	}
 }
 
-// Both streams at once, in many small and large writes: no line is lost, torn or
-// out of order within its stream.
+// Both streams at once, in many small and large writes: no line is lost, torn or out of order within its
+// stream.
 func TestLogKeepsEveryLineOfTwoStreams(t *testing.T) {
 	testenv.NoLeaks(t)
 	const lines = 50_000
@@ -141,8 +140,8 @@ func TestLogTail(t *testing.T) {
 	}
 }
 
-// A disk without room costs log lines, which is told at once; the writer never blocks,
-// and what is written when there is room again is whole.
+// A full disk loses log lines, which is reported at once; the writer never blocks, and what is written when
+// there is space again is whole.
 func TestLogOnFullDisk(t *testing.T) {
 	testenv.NoLeaks(t)
 	dir := t.TempDir()
@@ -191,8 +190,7 @@ func TestLogOnFullDisk(t *testing.T) {
 	}
 }
 
-// BenchmarkLog is how fast a container can write: lines of 100 bytes, rotation
-// included.
+// BenchmarkLog measures how fast a container can write: lines of 100 bytes, rotation included.
 func BenchmarkLog(b *testing.B) {
 	dir := b.TempDir()
 	l, err := OpenLog(LogConfig{Dir: dir, Limits: limits(&pod.Plan{}), inFlight: filepath.Join(dir, "flight")}, func([]byte) {})
@@ -214,9 +212,9 @@ func BenchmarkLog(b *testing.B) {
 	l.Drain()
 }
 
-// TestLogOfPipesThatStayOpen: a container that has sent its output's end to another has
-// ended all the same, and what it wrote is in the log, to half a line at the end; what
-// the other writes is not waited for.
+// TestLogOfPipesThatStayOpen: a container that has sent its end of an output to another container has
+// exited all the same. What it wrote is in the log, including a half line at the end; what the other one
+// writes is not waited for.
 func TestLogOfPipesThatStayOpen(t *testing.T) {
 	for name, test := range map[string]struct {
 		text    string
@@ -246,7 +244,7 @@ func TestLogOfPipesThatStayOpen(t *testing.T) {
 				defer func() { <-over }()
 				go func() {
 					defer close(over)
-					for err := error(nil); err == nil; { // until nobody reads
+					for err := error(nil); err == nil; { // until the read end is closed
 						_, err = io.WriteString(w, strings.Repeat("more\n", 1000))
 					}
 				}()

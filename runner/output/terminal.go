@@ -10,21 +10,21 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// Terminal is a container's own, of tty: true. What it says goes through a pipe to the
-// log, as other containers' output does, and is nowhere else on the way: it is spliced. So
-// a supervisor that is killed loses nothing. The keeper has all of it too.
+// Terminal is the terminal of a container with tty: true. Its output is spliced into a pipe, from which it
+// is logged like other containers' output; it is in no other buffer on the way. So a supervisor that is
+// killed loses nothing. Pod init holds all descriptors too.
 type Terminal struct {
 	Master  *os.File
-	Peer    *os.File // the other side: without it the terminal would end whenever no process has it open
+	Peer    *os.File // the slave: without it the terminal would report an end whenever no process has it open
 	LogPipe *os.File // the write end of the pipe to the log
 
-	ended   bool   // there is nothing more to be had; known when nobody carries
-	OnEnd   func() // is called then, if the container may still live
+	ended   bool   // end of file was reached; read it only when nothing copies
+	OnEnd   func() // is called at end of file, while the container may still run
 	copying sync.WaitGroup
 }
 
-// OpenTerminal takes a container's terminal by its master, and the write end of the pipe to
-// the log.
+// OpenTerminal returns the Terminal for a container's terminal master and the write end of the pipe to the
+// log.
 func OpenTerminal(master, into *os.File) (*Terminal, error) {
 	peer, _, errno := unix.Syscall(unix.SYS_IOCTL, master.Fd(), unix.TIOCGPTPEER, unix.O_RDWR|unix.O_NOCTTY|unix.O_CLOEXEC)
 	if errno != 0 {
@@ -33,7 +33,7 @@ func OpenTerminal(master, into *os.File) (*Terminal, error) {
 	return &Terminal{Master: master, Peer: os.NewFile(peer, "terminal"), LogPipe: into}, nil
 }
 
-// Start carries what the terminal says to the pipe, until pause or finish.
+// Start copies the terminal's output to the pipe until Pause or Finish.
 func (t *Terminal) Start() {
 	t.Master.SetReadDeadline(time.Time{})
 	t.copying.Go(func() {
@@ -47,26 +47,26 @@ func (t *Terminal) Start() {
 	})
 }
 
-// copyOnce moves what there is. It says whether it is to be asked again before there is more.
-// A full pipe holds it up: whoever reads that one must go on.
+// copyOnce moves the available output. It reports whether to call it again without waiting for more. It
+// blocks while the pipe is full, so the pipe's reader must go on.
 func (t *Terminal) copyOnce(master uintptr) bool {
 	_, err := retryEINTR(func() (int64, error) {
 		n, err := unix.Splice(int(master), nil, int(t.LogPipe.Fd()), nil, maxBatch, 0)
-		return int64(n), err // an int where processors have 32 bits
+		return int64(n), err // an int on 32-bit processors
 	})
-	// EIO: everybody was made to let go of it, as at the end of a session.
+	// EIO: the terminal was hung up, as at the end of a session.
 	t.ended = err != nil && !errors.Is(err, unix.EAGAIN)
 	return !errors.Is(err, unix.EAGAIN)
 }
 
-// Pause stops the carrying: what comes from now on stays in the terminal.
+// Pause stops the copying: later output stays in the terminal.
 func (t *Terminal) Pause() {
 	t.Master.SetReadDeadline(time.Unix(0, 1))
 	t.copying.Wait()
 }
 
-// Finish is for when the container's processes are gone: what they have written is carried
-// to the pipe, to the last byte.
+// Finish is called when the container's processes have exited. It copies what they have written to the
+// pipe, to the last byte.
 func (t *Terminal) Finish() {
 	t.OnEnd = nil
 	t.Pause()

@@ -9,13 +9,13 @@ import (
 	"github.com/podrun/podrun/runner/sandbox"
 )
 
-// eligible says whether a container can be made before its time: nothing of it may depend
-// on what is not known yet, or on what other containers do until then, or be seen by them. It
-// is pure; what is unclear is made when it is needed. The first containers of a sandbox are
-// made while there are no others, and no network.
+// eligible reports whether a container can be made before it is due: no part of it may depend on values
+// that are not known yet or on what other containers do until then, or be visible to them. It is pure. In
+// doubt it returns false, and the container is made when it is due. The first containers of a sandbox
+// (first) are made while there are no others, and no network.
 func eligible(plan *pod.Plan, c *pod.Container, first bool) bool {
 	switch {
-	case plan.ShareProcessNamespace, plan.HostPID, plan.Apart, plan.Users != nil: // others reach its process, or its ids are its own
+	case plan.ShareProcessNamespace, plan.HostPID, plan.Apart, plan.Users != nil: // others reach it, or its ids differ
 		return false
 	case c.Target != "", c.TTY, c.Stdin, c.Privileged, len(c.Hooks) > 0:
 		return false
@@ -32,8 +32,8 @@ func eligible(plan *pod.Plan, c *pod.Container, first bool) bool {
 	return true
 }
 
-// stableMount says whether a mount is the same whenever it is made: a whole volume, which
-// nobody mounts anything in.
+// stableMount reports whether a mount is the same whenever it is made: a whole volume in which no container
+// mounts anything.
 func stableMount(plan *pod.Plan, m pod.Mount) bool {
 	if m.SubPath != "" || m.SubPathExpr != "" || m.Propagation != "" {
 		return false
@@ -42,8 +42,8 @@ func stableMount(plan *pod.Plan, m pod.Mount) bool {
 	return i >= 0 && plan.Volumes[i].Kind != pod.HostPath && !sandbox.IsBidirectional(plan, m.Volume)
 }
 
-// independentOfMount says whether nothing is looked up, or made, in a volume when the container
-// is: where something is mounted, the working directory, the files of its users.
+// independentOfMount reports whether making the container looks up or creates nothing in a mounted volume:
+// mount targets, the working directory, the files with its users.
 func independentOfMount(c *pod.Container, i int) bool {
 	at := c.Mounts[i].Path
 	for _, other := range []string{"/etc", "/dev", "/proc", "/sys"} {

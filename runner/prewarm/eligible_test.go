@@ -6,7 +6,7 @@ import (
 	"github.com/podrun/podrun/pod"
 )
 
-// What may be made before its time, and what depends on what others do until then.
+// Containers that may be made early, and containers that depend on what others do until then.
 func TestPreparable(t *testing.T) {
 	mount := func(ms ...pod.Mount) func(*pod.Plan, *pod.Container) {
 		return func(_ *pod.Plan, c *pod.Container) { c.Mounts = ms }

@@ -13,32 +13,31 @@ import (
 	"github.com/podrun/podrun/runner/sandbox"
 )
 
-// Prepared is a container that is being made before its time, or has been.
+// Prepared is a container that is made before it is due.
 type Prepared struct {
 	sandbox   *sandbox.Sandbox
 	plan      *pod.Container
 	attempt   int
-	first     bool // there is no other container in the sandbox that runs
+	first     bool // no other container of the sandbox runs
 	context   context.Context
 	cancel    context.CancelFunc
-	started   bool                 // its turn has come: who needs it waits until it is made. By the engine's mu
-	Made      chan struct{}        // closed when it is known what has become of it
-	Container *container.Container // nil: it was not made, or could not be; its own start tells why
+	started   bool                 // it is being made, and its start waits for it. Guarded by the engine's mu
+	Made      chan struct{}        // closed when the result is known
+	Container *container.Container // nil: it was not made or failed; the regular start reports the error
 }
 
-// Pool makes containers before their time, and removes what is left of those that have ended, beside
-// the loop.
+// Pool makes containers before they are due, and removes ended ones, concurrently with the loop.
 type Pool struct {
 	mu      *sync.Mutex // the engine's
 	handoff *handoff.Store
 
 	Prepared map[string]*Prepared // by container name
-	slots    chan struct{}        // has room for as many as are prepared at a time
+	slots    chan struct{}        // its capacity is the number of containers that are made at a time
 	removing map[string]*removal  // by container name: see RemoveInBackground
-	starting int                  // see stir
-	idle     chan struct{}        // nil while nothing stirs
-	deciding bool                 // the loop has yet to do what it has decided
-	Busy     int                  // containers that are being made or removed
+	starting int                  // see AddStarting
+	idle     chan struct{}        // nil while nothing is being started
+	deciding bool                 // the loop has not yet carried out its decisions
+	Busy     int                  // number of containers that are being made or removed
 }
 
 // New returns an empty Pool that shares the engine's mutex mu.
@@ -46,12 +45,12 @@ func New(mu *sync.Mutex, left *handoff.Store) *Pool {
 	return &Pool{mu: mu, handoff: left, Prepared: map[string]*Prepared{}, slots: make(chan struct{}, runtime.NumCPU()), removing: map[string]*removal{}}
 }
 
-// Prepare has those containers made, and no others, that are likely to be started next in s: each
-// up to the moment at which it executes its program. Until then nobody is told of them. A
-// supervisor that is killed leaves them to the next one, which removes them. first: s is being
-// made. The caller holds mu.
+// Prepare makes the containers that are likely to be started next in s, each up to the moment before it
+// executes its program, and discards all other prepared ones. They are not part of the status before they
+// start. If the supervisor is killed, the next one removes them. first means that s is being made. The
+// caller holds mu.
 func (p *Pool) Prepare(plan *pod.Plan, s *sandbox.Sandbox, first bool, starts []lifecycle.Action) {
-	if p.deciding { // it was done
+	if p.deciding { // the round is over
 		p.deciding = false
 		p.AddStarting(-1)
 	}
@@ -76,8 +75,8 @@ func (p *Pool) Prepare(plan *pod.Plan, s *sandbox.Sandbox, first bool, starts []
 	}
 }
 
-// Begin is for a container that is to be started: it returns what was prepared for it, or nil. The
-// caller holds mu, and calls stir(-1) once it was started.
+// Begin starts to use a container: it returns what was prepared for it, or nil. The caller holds mu, and
+// calls AddStarting(-1) when the container has been started.
 func (p *Pool) Begin(name string) *Prepared {
 	p.AddStarting(1)
 	early := p.Prepared[name]
@@ -85,7 +84,7 @@ func (p *Pool) Begin(name string) *Prepared {
 	return early
 }
 
-// create makes a container that is to wait, when its turn comes.
+// create makes a prepared container when its turn comes.
 func (p *Pool) create(early *Prepared, before *removal) {
 	defer p.done()
 	defer close(early.Made)
@@ -104,8 +103,8 @@ func (p *Pool) create(early *Prepared, before *removal) {
 	early.Container = x
 }
 
-// awaitSlot waits until a container can be made, nothing is left of the one before, and a
-// processor is to be had. It says whether it is still to be made.
+// awaitSlot waits until the sandbox's foundations exist, the instance before is removed, and a slot is
+// free. It reports whether the container is still wanted.
 func (p *Pool) awaitSlot(early *Prepared, before *removal) bool {
 	select {
 	case <-early.sandbox.FoundationsReady:
@@ -130,7 +129,7 @@ func (p *Pool) awaitSlot(early *Prepared, before *removal) bool {
 	return true
 }
 
-// releaseSlot lets another container be made.
+// releaseSlot frees a slot.
 func (p *Pool) releaseSlot() {
 	<-p.slots
 	p.mu.Lock()
@@ -138,7 +137,7 @@ func (p *Pool) releaseSlot() {
 	p.AddStarting(-1)
 }
 
-// discard removes what was prepared and is not needed. The caller holds mu.
+// discard removes a prepared container that is not needed. The caller holds mu.
 func (p *Pool) discard(name string, early *Prepared) {
 	delete(p.Prepared, name)
 	early.cancel()
@@ -150,8 +149,8 @@ func (p *Pool) discard(name string, early *Prepared) {
 	})
 }
 
-// Claim gives what was prepared for a start, if it is just what would be made now.
-// Anything else is discarded.
+// Claim returns the prepared container for a start if it equals one that would be made now. Otherwise it
+// discards it and returns nil.
 func (p *Pool) Claim(early *Prepared, s *sandbox.Sandbox, c *pod.Container, attempt int) *container.Container {
 	if early == nil || !p.tryClaim(early) {
 		return nil
@@ -167,8 +166,8 @@ func (p *Pool) Claim(early *Prepared, s *sandbox.Sandbox, c *pod.Container, atte
 	return nil
 }
 
-// tryClaim says whether a container is being made, or has been. One that still waits for its turn
-// is kept from it: it is needed now, whatever else is being made.
+// tryClaim reports whether a container is being made or has been made. One that still waits for its turn is
+// cancelled: its start is due now and makes it at once.
 func (p *Pool) tryClaim(early *Prepared) bool {
 	p.mu.Lock()
 	defer p.mu.Unlock()

@@ -5,15 +5,16 @@ import (
 	"github.com/podrun/podrun/runner/handoff"
 )
 
-// removal is of what is left of an instance.
+// removal is the removal of what is left of an instance.
 type removal struct {
 	done     chan struct{}
-	urgent   chan struct{} // closed once somebody waits for it
-	isUrgent bool          // it is closed
-	before   *removal      // of an earlier instance of the container, or nil
+	urgent   chan struct{} // closed once another operation waits for it
+	isUrgent bool          // urgent is closed
+	before   *removal      // the removal of an earlier instance of the container, or nil
 }
 
-// makeUrgent has a removal, and those before it, wait for nothing else. The caller holds mu.
+// makeUrgent lets a removal, and those before it, run without waiting for idle processors. The caller holds
+// mu.
 func (r *removal) makeUrgent() {
 	for ; r != nil && !r.isUrgent; r = r.before {
 		r.isUrgent = true
@@ -21,9 +22,8 @@ func (r *removal) makeUrgent() {
 	}
 }
 
-// RemoveInBackground removes what is left of an instance, beside what happens next: a container
-// that follows another need not wait for file systems to be taken down, nor share the
-// processors and the disk with that. The caller holds mu.
+// RemoveInBackground removes what is left of an instance concurrently. The next container does not wait
+// until file systems are unmounted, and does not share processors and disk with that. The caller holds mu.
 func (p *Pool) RemoveInBackground(in handoff.Instance, remove func()) {
 	r := &removal{done: make(chan struct{}), urgent: make(chan struct{}), before: p.removing[in.Name]}
 	p.removing[in.Name] = r
@@ -47,7 +47,8 @@ func (p *Pool) RemoveInBackground(in handoff.Instance, remove func()) {
 	}()
 }
 
-// MarkDeciding is stir for a round of the loop, which ends when it has things prepared. The caller holds mu.
+// MarkDeciding delays removals during a round of the loop, until the round calls Prepare. The caller holds
+// mu.
 func (p *Pool) MarkDeciding() {
 	if !p.deciding {
 		p.deciding = true
@@ -55,8 +56,8 @@ func (p *Pool) MarkDeciding() {
 	}
 }
 
-// AddStarting counts what a removal leaves the processors to: containers that are being made or
-// started, and a round of the loop that is to start some. The caller holds mu.
+// AddStarting counts the work for which removals wait: containers that are being made or started, and a
+// round of the loop that may start some. The caller holds mu.
 func (p *Pool) AddStarting(n int) {
 	switch p.starting += n; {
 	case p.starting == 0:
@@ -67,8 +68,8 @@ func (p *Pool) AddStarting(n int) {
 	}
 }
 
-// awaitIdle waits until there is nothing of that, or somebody waits for the removal: a start
-// of the same container, or the pod's end.
+// awaitIdle waits until there is no such work, or until another operation waits for the removal: a start of
+// the same container, or the pod's end.
 func (p *Pool) awaitIdle(r *removal) {
 	p.mu.Lock()
 	calm := p.idle
@@ -82,8 +83,8 @@ func (p *Pool) awaitIdle(r *removal) {
 	}
 }
 
-// AwaitRemoval waits until nothing is left of the earlier instances of a container, whose
-// cgroup is the next one's, too.
+// AwaitRemoval waits until nothing is left of the earlier instances of a container: the next one uses the
+// same cgroup.
 func (p *Pool) AwaitRemoval(name string) {
 	p.mu.Lock()
 	r := p.removing[name]
@@ -94,7 +95,7 @@ func (p *Pool) AwaitRemoval(name string) {
 	}
 }
 
-// AwaitRemovals is AwaitRemoval for all containers.
+// AwaitRemovals calls AwaitRemoval for all containers.
 func (p *Pool) AwaitRemovals(plan *pod.Plan) {
 	for _, list := range plan.All() {
 		for i := range list {

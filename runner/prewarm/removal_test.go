@@ -9,8 +9,8 @@ import (
 	"github.com/podrun/podrun/runner/handoff"
 )
 
-// A removal leaves the processors to what is being started, unless somebody waits for it, or for
-// a later one of the same container.
+// A removal waits for containers that are being started, unless another operation waits for it, or for a
+// later removal of the same container.
 func TestRemovalsWaitForStarts(t *testing.T) {
 	e := New(new(sync.Mutex), &handoff.Store{})
 	var order []string

@@ -12,10 +12,10 @@ import (
 	"strings"
 )
 
-// exchange sends a request by HTTP/1.1 and reads the answer, on a connection of its own, all in
-// the goroutine that asks: a Transport takes three more for it, and each wakes threads. What is
-// said of what goes wrong is a Transport's. It leaves to others what is not plain HTTP: a
-// redirect may lead to it.
+// exchange sends a request by HTTP/1.1 and reads the answer, on a connection of its own, in the calling
+// goroutine: a Transport starts three more goroutines for it, each of which wakes threads. Its error
+// messages are a Transport's. It passes everything but plain HTTP to another RoundTripper, because a
+// redirect may lead there.
 type exchange struct {
 	dial   Dial
 	others http.RoundTripper
@@ -48,7 +48,7 @@ func (x *exchange) RoundTrip(req *http.Request) (*http.Response, error) {
 	return res, nil
 }
 
-// sendable refuses what a header cannot hold (RFC 9110, section 5.5).
+// sendable returns an error for values that a header cannot contain (RFC 9110, section 5.5).
 func sendable(header http.Header) error {
 	for name, values := range header {
 		for _, value := range values {
@@ -60,7 +60,7 @@ func sendable(header http.Header) error {
 	return nil
 }
 
-// answer is what comes by a connection, which ends with it, or with ctx.
+// answer reads from a connection, which ends with the answer or with ctx.
 type answer struct {
 	conn net.Conn
 	ctx  context.Context
@@ -68,7 +68,7 @@ type answer struct {
 	body io.ReadCloser
 }
 
-// to sends a request and reads the answer as far as its body.
+// to sends a request and reads the answer up to its body.
 func (a *answer) to(req *http.Request) (*http.Response, error) {
 	once := req.WithContext(a.ctx)
 	once.Close = true
@@ -92,7 +92,7 @@ func (a *answer) to(req *http.Request) (*http.Response, error) {
 		case err != nil:
 			return nil, fmt.Errorf("net/http: HTTP/1.x transport connection broken: %w", err)
 		case res.StatusCode >= 200 || res.StatusCode == http.StatusSwitchingProtocols:
-			limit.N = math.MaxInt64 // who reads the body limits that
+			limit.N = math.MaxInt64 // the reader of the body limits that
 			return res, nil
 		}
 	}
@@ -112,7 +112,7 @@ func (a *answer) Close() error {
 	return a.conn.Close()
 }
 
-// reason is why nothing came, if that was for want of time.
+// reason returns the error of ctx if err was caused by its end.
 func (a *answer) reason(err error) error {
 	if ended := a.ctx.Err(); ended != nil {
 		return ended

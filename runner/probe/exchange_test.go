@@ -15,7 +15,7 @@ import (
 	"github.com/podrun/podrun/pod"
 )
 
-// answering is a server that says text to who has sent a request, and hangs up.
+// answering starts a server that answers a request with text, and closes the connection.
 func answering(t *testing.T, text string) int {
 	t.Helper()
 	l, err := net.Listen("tcp", "127.0.0.1:0")
@@ -42,8 +42,7 @@ func answering(t *testing.T, text string) int {
 	return portOf(t, l.Addr().String())
 }
 
-// TestAnswers: a server may answer anything, and what is said of it is what others say who
-// ask with net/http.
+// TestAnswers: a server may answer anything, and the error messages equal those of net/http.
 func TestAnswers(t *testing.T) {
 	for _, test := range []struct {
 		name, answer string
@@ -68,7 +67,7 @@ func TestAnswers(t *testing.T) {
 	}
 }
 
-// TestSlowBody: a body that does not end takes no longer than the probe may.
+// TestSlowBody: a body that does not end takes no longer than the probe's time-out.
 func TestSlowBody(t *testing.T) {
 	ended := make(chan struct{})
 	port := serve(t, func(w http.ResponseWriter, r *http.Request) {
@@ -80,10 +79,10 @@ func TestSlowBody(t *testing.T) {
 	if outcome != lifecycle.Unknown || message != context.DeadlineExceeded.Error() {
 		t.Errorf("%s %q", outcome, message)
 	}
-	<-ended // its connection has, too
+	<-ended // its connection has ended, too
 }
 
-// TestHeaderValue: a header that would be two is not sent.
+// TestHeaderValue: a value that would make two headers is not sent.
 func TestHeaderValue(t *testing.T) {
 	h := &pod.Handler{HTTP: &pod.HTTPGet{Port: closedPort(t), Headers: []pod.Header{{Name: "X", Value: "a\r\nHost: b"}}}}
 	if outcome, message := local().Ask(t.Context(), h, time.Minute); outcome != lifecycle.Failure || !strings.Contains(message, `invalid header field value for "X"`) {
@@ -91,7 +90,7 @@ func TestHeaderValue(t *testing.T) {
 	}
 }
 
-// TestRedirectToTLS: what plain HTTP leads to is asked as well, and no certificate verified.
+// TestRedirectToTLS: a redirect from plain HTTP to HTTPS is followed, and no certificate is verified.
 func TestRedirectToTLS(t *testing.T) {
 	secure := httptest.NewUnstartedServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(http.StatusTeapot) }))
 	secure.TLS = &tls.Config{}
@@ -104,8 +103,8 @@ func TestRedirectToTLS(t *testing.T) {
 	}
 }
 
-// TestAsksAlone: plain HTTP is asked by the goroutine that asks: each other one would wake a
-// thread, which is most of what a probe costs.
+// TestAsksAlone: the calling goroutine alone does a plain HTTP probe: each further goroutine would wake a
+// thread, which is most of a probe's cost.
 func TestAsksAlone(t *testing.T) {
 	port := serve(t, func(http.ResponseWriter, *http.Request) {})
 	var stack string

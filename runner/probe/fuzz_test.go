@@ -11,7 +11,7 @@ import (
 	"github.com/podrun/podrun/pod"
 )
 
-// canned is a server that answers anything with the same bytes.
+// canned is a server that answers everything with the same bytes.
 type canned struct {
 	net.Conn
 	rest []byte
@@ -30,8 +30,7 @@ func (c *canned) Close() error                    { return nil }
 func (c *canned) SetDeadline(time.Time) error     { return nil }
 func (c *canned) SetReadDeadline(time.Time) error { return nil }
 
-// FuzzHTTP: no answer of a server crashes a probe or makes it wait, and only one that is HTTP is
-// a success.
+// FuzzHTTP: no answer of a server crashes a probe or makes it wait, and only an HTTP answer is a success.
 func FuzzHTTP(f *testing.F) {
 	for _, answer := range []string{
 		"HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nok", "HTTP/1.1 100 Continue\r\n\r\nHTTP/1.0 503 no\r\n\r\n",

@@ -2,9 +2,8 @@ package probe
 
 import "time"
 
-// Gate has what begins at the same time go through a few at a time: probes of a pod's
-// containers, which were started together, would all take their memory at once. It bounds
-// nothing: who has waited for gateTimeout goes on, whatever the others do.
+// Gate lets only a few probes begin at a time. Probes of containers that were started together would
+// otherwise all need their memory at once. It is no hard limit: after gateTimeout a caller proceeds anyway.
 type Gate chan struct{}
 
 const (
@@ -15,7 +14,7 @@ const (
 // NewGate returns a Gate that lets gateWidth probes run at once.
 func NewGate() Gate { return make(Gate, gateWidth) }
 
-// Enter returns when it is the caller's turn, who calls done afterwards.
+// Enter returns when it is the caller's turn. The caller calls done afterwards.
 func (g Gate) Enter() (done func()) {
 	select {
 	case g <- struct{}{}:

@@ -8,11 +8,11 @@ import (
 	"time"
 )
 
-// What is quick goes a few at a time; what is slow holds up nobody for long.
+// Quick probes begin a few at a time; slow ones delay the others only up to gateTimeout.
 func TestGate(t *testing.T) {
 	for name, c := range map[string]struct {
 		each     time.Duration
-		together int32 // at most
+		together int32 // the maximum
 		within   time.Duration
 	}{
 		"quick": {time.Millisecond, gateWidth, 100 * time.Millisecond / gateWidth},

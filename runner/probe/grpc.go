@@ -22,7 +22,7 @@ import (
 // field each: a request its service (1, string), a response its status (1, enum).
 const (
 	healthCheck = "/grpc.health.v1.Health/Check"
-	frameHead   = 5 // compressed or not, and the length
+	frameHead   = 5 // compression flag and length
 	maxMessage  = 4 << 10
 
 	statusDeadline      = 4
@@ -33,7 +33,7 @@ var healthStatus = []string{"UNKNOWN", "SERVING", "NOT_SERVING", "SERVICE_UNKNOW
 
 const serving = 1
 
-// rpcError is what a call ended with, other than an answer.
+// rpcError is the status of a call that failed.
 type rpcError struct {
 	code    int
 	message string
@@ -73,7 +73,7 @@ func (p *Prober) grpc(ctx context.Context, g *pod.GRPC, timeout time.Duration) (
 	return lifecycle.Success, ""
 }
 
-// call gives the message that was answered.
+// call makes the call and returns the answer's message.
 func (p *Prober) call(ctx context.Context, address string, g *pod.GRPC, timeout time.Duration) ([]byte, error) {
 	scheme, transport := "http", p.h2c
 	if g.TLS {
@@ -95,13 +95,13 @@ func (p *Prober) call(ctx context.Context, address string, g *pod.GRPC, timeout 
 	if kind := res.Header.Get("Content-Type"); res.StatusCode != http.StatusOK || !strings.HasPrefix(kind, "application/grpc") {
 		return nil, &rpcError{2, fmt.Sprintf("unexpected HTTP status code received from server: %d; content-type %q", res.StatusCode, kind)}
 	}
-	// The trailer is there when the body has been read.
+	// The trailer is available after the body has been read.
 	body, err := io.ReadAll(io.LimitReader(res.Body, maxMessage))
 	if err != nil {
 		return nil, &rpcError{2, err.Error()}
 	}
 	ended := res.Trailer
-	if res.Header.Get("Grpc-Status") != "" { // there was no message, so there is one header
+	if res.Header.Get("Grpc-Status") != "" { // an answer without a message has its status in the header
 		ended = res.Header
 	}
 	code, err := strconv.Atoi(ended.Get("Grpc-Status"))
@@ -118,7 +118,7 @@ func (p *Prober) call(ctx context.Context, address string, g *pod.GRPC, timeout 
 	return unframe(body)
 }
 
-// encodeRequest gives the framed message that asks for a service.
+// encodeRequest returns the framed request for a service.
 func encodeRequest(service string) []byte {
 	var message []byte
 	if service != "" {
@@ -139,8 +139,8 @@ func unframe(body []byte) ([]byte, error) {
 	return body[frameHead : frameHead+int(binary.BigEndian.Uint32(body[1:]))], nil
 }
 
-// decodeStatus reads the status of a response: 0, which is not sent, if there is none.
-// Fields of a later version are passed over.
+// decodeStatus returns the status of a response: 0, which is not transmitted, if there is none. It skips
+// fields of later versions.
 func decodeStatus(message []byte) (status uint64, err error) {
 	broken := errors.New("the answer is no HealthCheckResponse")
 	for len(message) > 0 {
@@ -151,7 +151,7 @@ func decodeStatus(message []byte) (status uint64, err error) {
 		message = message[n:]
 		var skip uint64
 		switch key & 7 {
-		case 0: // a number
+		case 0: // varint
 			value, n := binary.Uvarint(message)
 			if n <= 0 {
 				return 0, broken
@@ -162,7 +162,7 @@ func decodeStatus(message []byte) (status uint64, err error) {
 			skip = uint64(n)
 		case 1:
 			skip = 8
-		case 2: // bytes
+		case 2: // length-delimited
 			length, n := binary.Uvarint(message)
 			if n <= 0 || length > uint64(len(message)) {
 				return 0, broken
@@ -188,7 +188,7 @@ func statusName(status uint64) string {
 	return strconv.FormatUint(status, 10)
 }
 
-// codeName is grpc's own (codes.Code.String).
+// codeName returns grpc's name of a code (codes.Code.String).
 func codeName(code int) string {
 	names := []string{"OK", "Canceled", "Unknown", "InvalidArgument", "DeadlineExceeded", "NotFound", "AlreadyExists", "PermissionDenied",
 		"ResourceExhausted", "FailedPrecondition", "Aborted", "OutOfRange", "Unimplemented", "Internal", "Unavailable", "DataLoss", "Unauthenticated"}

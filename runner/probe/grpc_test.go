@@ -22,7 +22,7 @@ import (
 	"github.com/podrun/podrun/pod"
 )
 
-// serveGRPC is a server of the library that others use.
+// serveGRPC starts a server of the official library.
 func serveGRPC(t *testing.T, register func(*grpc.Server)) int {
 	t.Helper()
 	l, err := net.Listen("tcp", "127.0.0.1:0")
@@ -118,7 +118,7 @@ func TestGRPCRubbish(t *testing.T) {
 	}
 }
 
-// TestMessages: what we write the library reads, and the other way round.
+// TestMessages: the library can read what this package writes, and the reverse.
 func TestMessages(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		service := rapid.String().Draw(t, "service")
@@ -135,6 +135,6 @@ func TestMessages(t *testing.T) {
 		if err != nil || got != uint64(want) {
 			t.Fatalf("%d %v, want %d", got, err, want)
 		}
-		decodeStatus([]byte(rapid.String().Draw(t, "rubbish"))) // only must not panic
+		decodeStatus([]byte(rapid.String().Draw(t, "rubbish"))) // must not panic
 	})
 }

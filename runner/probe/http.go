@@ -14,8 +14,7 @@ import (
 	"github.com/podrun/podrun/pod"
 )
 
-// version is that of the Kubernetes whose probes these are. Servers tell probes from
-// users by the user agent.
+// version is the version of Kubernetes whose probes these are. Servers recognize probes by the user agent.
 const version = "1.37"
 
 // maxBody is how much of an answer is read (Kubernetes: pkg/probe/http).
@@ -33,7 +32,7 @@ func (p *Prober) http(ctx context.Context, h *pod.HTTPGet, timeout time.Duration
 	client := http.Client{Transport: p.transport(h), CheckRedirect: sameHost}
 	res, err := client.Do(req)
 	switch {
-	case err != nil && errors.Is(ctx.Err(), context.DeadlineExceeded): // as a client says it that has a time-out
+	case err != nil && errors.Is(ctx.Err(), context.DeadlineExceeded): // the wording of a client with a time-out
 		return lifecycle.Failure, err.Error() + " (Client.Timeout exceeded while awaiting headers)"
 	case err != nil:
 		return lifecycle.Failure, err.Error()
@@ -48,13 +47,12 @@ func (p *Prober) http(ctx context.Context, h *pod.HTTPGet, timeout time.Duration
 	case res.StatusCode >= 200 && res.StatusCode < 300:
 		return lifecycle.Success, ""
 	}
-	// The body is not shown: it may hold what is nobody's business (kubernetes#99425).
+	// The body is not part of the message: it may contain confidential data (kubernetes#99425).
 	return lifecycle.Failure, fmt.Sprintf("HTTP probe failed with statuscode: %d", res.StatusCode)
 }
 
-// Notify sends the request of a hook: whatever is answered is well. A reason, if
-// there is one, is added to the query. Where HTTPS meets a server of plain HTTP, that
-// is asked instead.
+// Notify sends the request of a hook. Any answer is a success. A reason, if given, is added to the query.
+// If a server answers HTTPS with plain HTTP, the request is repeated with HTTP.
 func (p *Prober) Notify(ctx context.Context, h *pod.HTTPGet, reason string) error {
 	err := p.notify(ctx, h, reason)
 	if h.TLS && err != nil && strings.Contains(err.Error(), "server gave HTTP response to HTTPS client") {
@@ -91,7 +89,7 @@ func (p *Prober) notify(ctx context.Context, h *pod.HTTPGet, reason string) erro
 		return err
 	}
 	defer res.Body.Close()
-	io.Copy(io.Discard, io.LimitReader(res.Body, maxBody)) // the answer itself says nothing
+	io.Copy(io.Discard, io.LimitReader(res.Body, maxBody)) // the content of the answer does not matter
 	return nil
 }
 
@@ -105,8 +103,7 @@ func (p *Prober) transport(h *pod.HTTPGet) http.RoundTripper {
 	return p.plain
 }
 
-// request makes the kubelet's request. A path that cannot be parsed is taken as it
-// stands.
+// request builds the kubelet's request. A path that cannot be parsed is used literally.
 func (p *Prober) request(ctx context.Context, h *pod.HTTPGet, agent string) (*http.Request, error) {
 	u, err := url.Parse(h.Path)
 	if err != nil {
@@ -135,8 +132,8 @@ func (p *Prober) request(ctx context.Context, h *pod.HTTPGet, agent string) (*ht
 	return req, nil
 }
 
-// sameHost follows redirects within a host only: what another one says is no news of
-// the container.
+// sameHost follows redirects within a host only: the answer of another host does not describe the
+// container.
 func sameHost(req *http.Request, via []*http.Request) error {
 	if req.URL.Hostname() != via[0].URL.Hostname() {
 		return http.ErrUseLastResponse

@@ -1,7 +1,7 @@
-// Package probe asks servers how they are: by HTTP, TCP and gRPC, as the kubelet's
-// probes and lifecycle hooks do (Kubernetes: pkg/probe, pkg/kubelet/lifecycle).
+// Package probe probes servers by HTTP, TCP and gRPC, as the kubelet's probes and lifecycle hooks do
+// (Kubernetes: pkg/probe, pkg/kubelet/lifecycle).
 //
-// Where a connection begins is the caller's to say: it gives the Dial function.
+// The caller's Dial function decides from where connections are made.
 package probe
 
 import (
@@ -18,32 +18,32 @@ import (
 	"github.com/podrun/podrun/pod"
 )
 
-// Dial makes a connection, from wherever the probes are to come.
+// Dial makes a connection, from where the probes are to come.
 type Dial func(ctx context.Context, network, address string) (net.Conn, error)
 
-// Prober asks the servers of one pod. It keeps no connection between two questions.
+// Prober probes the servers of one pod. It keeps no connection between two probes.
 type Prober struct {
-	host       string // the pod's own address
+	host       string // the pod's address
 	dial       Dial
 	plain      *exchange
 	h2c, crypt *http.Transport
 }
 
-// New gives a Prober of the pod at an address.
+// New returns a Prober for the pod at the address host.
 func New(host string, dial Dial) *Prober {
 	p := &Prober{host: host, dial: dial, h2c: transport(dial), crypt: transport(dial)}
 	p.plain = &exchange{dial, p.crypt}
 	p.h2c.Protocols = new(http.Protocols)
 	p.h2c.Protocols.SetUnencryptedHTTP2(true)
-	// The kubelet verifies no certificate either: it says nothing of whether the
-	// container is well.
+	// The kubelet verifies no certificate either: a certificate does not show whether the container is
+	// healthy.
 	p.crypt.TLSClientConfig = &tls.Config{InsecureSkipVerify: true}
 	p.crypt.ForceAttemptHTTP2 = true
 	return p
 }
 
-// maxHeader is how much of a header is read: nobody who is asked may fill the memory of
-// who asks. buffer is what a connection takes at a time: requests and most answers are short.
+// maxHeader limits how much of a header is read, so that a server cannot fill the supervisor's memory.
+// buffer is a connection's buffer: requests and most answers are short.
 const (
 	maxHeader = 64 << 10
 	buffer    = 1 << 10
@@ -56,19 +56,17 @@ func transport(dial Dial) *http.Transport {
 	}
 }
 
-// questionKey is the key of a question's context, in which it is.
+// questionKey is the key under which a probe's context contains its question.
 type questionKey struct{}
 
-// question gives the context of one question. Its connections end with it, which is
-// what cancel is for.
+// question returns the context of one probe. Its connections end when cancel is called.
 func question(ctx context.Context) (_ context.Context, cancel context.CancelFunc) {
 	ctx, cancel = context.WithCancel(ctx)
 	return context.WithValue(ctx, questionKey{}, ctx), cancel
 }
 
-// untilAnswered makes connections that end with the question. net/http goes on with one
-// that is being made, and with a TLS handshake, for a request that may come: a server that
-// takes connections and says nothing would have all of them kept.
+// untilAnswered makes connections that end with the probe. net/http completes a dial or a TLS handshake for
+// later requests: with a server that accepts and never answers, all those connections would stay open.
 func untilAnswered(dial Dial) Dial {
 	return func(ctx context.Context, network, address string) (net.Conn, error) {
 		if q, ok := ctx.Value(questionKey{}).(context.Context); ok {
@@ -82,8 +80,8 @@ func untilAnswered(dial Dial) Dial {
 	}
 }
 
-// Ask does what a handler says, other than to run a command, and judges the answer
-// as a probe. It ends when the time-out or ctx does.
+// Ask runs a handler, other than a command, and returns the outcome of a probe. It ends with the time-out
+// or ctx.
 func (p *Prober) Ask(ctx context.Context, h *pod.Handler, timeout time.Duration) (lifecycle.Outcome, string) {
 	switch {
 	case h.HTTP != nil:
@@ -103,7 +101,7 @@ func (p *Prober) tcp(ctx context.Context, t *pod.TCPSocket, timeout time.Duratio
 	if err != nil {
 		return lifecycle.Failure, dialError(ctx, err, timeout).Error()
 	}
-	conn.Close() // that it opened is all
+	conn.Close() // an open port is a success
 	return lifecycle.Success, ""
 }
 
@@ -114,7 +112,7 @@ func (p *Prober) address(host string, port int) string {
 	return net.JoinHostPort(host, strconv.Itoa(port))
 }
 
-// dialError says of a connection that took too long how long that was.
+// dialError adds the time-out to the error of a dial that took too long.
 func dialError(ctx context.Context, err error, timeout time.Duration) error {
 	if errors.Is(ctx.Err(), context.DeadlineExceeded) {
 		return fmt.Errorf("timeout after %v: %w", timeout, err)

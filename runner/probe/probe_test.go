@@ -14,7 +14,7 @@ import (
 	"github.com/podrun/podrun/pod"
 )
 
-// local asks from the test's own network.
+// local returns a Prober in the test's own network.
 func local() *Prober { return New("127.0.0.1", (&net.Dialer{}).DialContext) }
 
 func portOf(t *testing.T, address string) int {
@@ -37,7 +37,7 @@ func serve(t *testing.T, handle http.HandlerFunc) int {
 	return portOf(t, s.Listener.Addr().String())
 }
 
-// closedPort is one on which nobody listens.
+// closedPort returns a port on which no server listens.
 func closedPort(t *testing.T) int {
 	t.Helper()
 	l, err := net.Listen("tcp", "127.0.0.1:0")
@@ -48,7 +48,7 @@ func closedPort(t *testing.T) int {
 	return portOf(t, l.Addr().String())
 }
 
-// TestHTTPStatus: 200 to 399 is well, and a redirect elsewhere is, too, with a warning.
+// TestHTTPStatus: 200 to 399 is a success, and so is a redirect to another host, with a warning.
 func TestHTTPStatus(t *testing.T) {
 	port := serve(t, func(w http.ResponseWriter, r *http.Request) {
 		switch r.URL.Path {
@@ -86,7 +86,7 @@ func TestHTTPStatus(t *testing.T) {
 		{"%zz", lifecycle.Failure, "HTTP probe failed with statuscode: 400"},
 	} {
 		outcome, message := local().Ask(t.Context(), &pod.Handler{HTTP: &pod.HTTPGet{Port: port, Path: test.path}}, time.Minute)
-		if test.path == "%zz" { // sent as it stands, and a server may say what it likes
+		if test.path == "%zz" { // sent literally; any answer is allowed
 			if outcome == lifecycle.Unknown {
 				t.Errorf("%s: %s %q", test.path, outcome, message)
 			}
@@ -98,7 +98,7 @@ func TestHTTPStatus(t *testing.T) {
 	}
 }
 
-// TestHTTPRequest: what a server sees.
+// TestHTTPRequest checks the request that a server receives.
 func TestHTTPRequest(t *testing.T) {
 	var got *http.Request
 	port := serve(t, func(_ http.ResponseWriter, r *http.Request) { got = r })
@@ -168,7 +168,7 @@ func TestHugeHeader(t *testing.T) {
 	}
 }
 
-// TestTimeouts: nobody who does not answer holds a probe.
+// TestTimeouts: a server that does not answer cannot block a probe.
 func TestTimeouts(t *testing.T) {
 	silent, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
@@ -215,7 +215,7 @@ func TestTCP(t *testing.T) {
 	}
 }
 
-// TestNotify: a hook is well whatever is answered, even where HTTPS was meant.
+// TestNotify: any answer to a hook is a success, even plain HTTP where HTTPS was meant.
 func TestNotify(t *testing.T) {
 	var got *http.Request
 	port := serve(t, func(w http.ResponseWriter, r *http.Request) {

@@ -11,8 +11,8 @@ import (
 	"github.com/podrun/podrun/pod"
 )
 
-// TestNoConnectionStays: a server that takes connections, and never says anything nor
-// closes one, cannot make whoever asks it keep them.
+// TestNoConnectionStays: a server that accepts connections, and never answers or closes them, cannot make
+// the prober keep them open.
 func TestNoConnectionStays(t *testing.T) {
 	l, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
@@ -28,7 +28,7 @@ func TestNoConnectionStays(t *testing.T) {
 				return
 			}
 			held.Go(func() {
-				io.Copy(io.Discard, conn) // to the end that the other side makes
+				io.Copy(io.Discard, conn) // until the client closes it
 				conn.Close()
 			})
 		}
@@ -43,7 +43,7 @@ func TestNoConnectionStays(t *testing.T) {
 		{TCP: &pod.TCPSocket{Port: port}},
 	} {
 		within := 100 * time.Millisecond
-		if h.TCP != nil { // that is enough for it
+		if h.TCP != nil { // an accepted connection is a success
 			within = time.Minute
 		}
 		outcome, message := local().Ask(t.Context(), &h, within)

@@ -7,16 +7,17 @@ import (
 	"github.com/podrun/podrun/pod"
 )
 
-// deniedCapability is a capability that a container does not get, whoever asks for it.
+// deniedCapability is a capability that no container gets, even if it asks for it.
 type deniedCapability struct{ capability, why string }
 
-// deniedCapabilities lists what a container does not get here.
+// deniedCapabilities returns the capabilities that c asks for and does not get.
 //
-// CAP_SYS_PTRACE lets it seize libcontainer's init, which is in sight of who shares its PID
-// namespace before it is confined. The init's memory belongs to the supervisor's user
-// namespace, so that takes the capability in there.
+// CAP_SYS_PTRACE would let it seize libcontainer's init, which is visible in a shared PID namespace before
+// it is confined. The init's memory belongs to the supervisor's user namespace, so that this takes the
+// capability in that namespace.
 //
-// CAP_MKNOD opens every device of the host to who is root outside, unless a cgroup forbids it.
+// CAP_MKNOD opens every device of the host to a process that is root outside the user namespace, unless a
+// cgroup forbids it.
 func (s *Sandbox) deniedCapabilities(c *pod.Container) (list []deniedCapability) {
 	root := RootIsHostRoot()
 	if root && c.Privileged {
@@ -31,7 +32,7 @@ func (s *Sandbox) deniedCapabilities(c *pod.Container) (list []deniedCapability)
 	return slices.DeleteFunc(list, func(w deniedCapability) bool { return !slices.Contains(c.Capabilities, w.capability) })
 }
 
-// WithoutDenied is a container as it is made and entered.
+// WithoutDenied returns the container without its denied capabilities, as it is made and entered.
 func (s *Sandbox) WithoutDenied(c *pod.Container) *pod.Container {
 	list := s.deniedCapabilities(c)
 	if len(list) == 0 {
@@ -44,7 +45,7 @@ func (s *Sandbox) WithoutDenied(c *pod.Container) *pod.Container {
 	return &less
 }
 
-// warnCapabilities warns of what containers do not get.
+// warnCapabilities adds warnings for capabilities that containers do not get.
 func (s *Sandbox) warnCapabilities() error {
 	for _, containers := range [][]pod.Container{s.Plan.InitContainers, s.Plan.Containers} {
 		for i := range containers {

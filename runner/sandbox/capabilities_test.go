@@ -8,21 +8,21 @@ import (
 	"github.com/podrun/podrun/pod"
 )
 
-// asRoot has the supervisor take itself for root of the machine, or not, until the test ends.
+// asRoot sets RootIsHostRoot until the test ends.
 func asRoot(t *testing.T, root bool) {
 	before := RootIsHostRoot
 	RootIsHostRoot = func() bool { return root }
 	t.Cleanup(func() { RootIsHostRoot = before })
 }
 
-// What a container does not get depends on its user namespace and cgroup alone; root's
-// privileged containers are root.
+// Denied capabilities depend on the container's user namespace and cgroup only; root's privileged
+// containers are root.
 func TestWithheldCapabilities(t *testing.T) {
 	for name, test := range map[string]struct {
 		root, privileged, cgroup bool
 		user, want               string
 	}{
-		"of all pods":                 {want: "CAP_CHOWN CAP_MKNOD"}, // which opens nothing in a user namespace
+		"of all pods":                 {want: "CAP_CHOWN CAP_MKNOD"}, // opens no device in a user namespace
 		"of all pods, privileged":     {privileged: true, want: "CAP_CHOWN CAP_MKNOD"},
 		"of its own":                  {user: "/ns", want: "CAP_CHOWN CAP_MKNOD CAP_SYS_PTRACE"},
 		"root":                        {root: true, want: "CAP_CHOWN"},
@@ -49,7 +49,7 @@ func TestWithheldCapabilities(t *testing.T) {
 	}
 }
 
-// Whose root is root outside of the user namespace, too.
+// Mappings whose root is root outside of the user namespace, too.
 func TestKeepsRoot(t *testing.T) {
 	for uidMap, want := range map[string]bool{
 		"         0          0 4294967295\n": true, "0 1000 1\n1 100000 65536\n": false, "0 100000 65536\n": false, "": true, "0": true,

@@ -11,11 +11,11 @@ import (
 	"github.com/podrun/podrun/volumes"
 )
 
-// maxEnvFile bounds a file of variables, which a container has written (kubelet: none;
-// a line of it has at most 64 KiB).
+// maxEnvFile limits a file of variables, which a container writes (kubelet: no limit; a line has at most 64
+// KiB).
 const maxEnvFile = 1 << 20
 
-// EnvSources is where the references of the pod's containers lead.
+// EnvSources returns the sources to which the environments of the pod's containers refer.
 func (s *Sandbox) EnvSources() environ.Sources {
 	return environ.Sources{
 		Object: s.Store.Object, Services: s.listServices, Field: s.podField,
@@ -28,8 +28,7 @@ func (s *Sandbox) EnvSources() environ.Sources {
 	}
 }
 
-// listServices are those of the pod's namespace. One that is damaged keeps no container from
-// starting.
+// listServices returns the Services of the pod's namespace. A damaged one does not prevent a start.
 func (s *Sandbox) listServices() ([]*pod.Object, error) {
 	list, err := s.Store.Services()
 	if !network.OnlyDamaged(err) {
@@ -41,7 +40,7 @@ func (s *Sandbox) listServices() ([]*pod.Object, error) {
 	return list, nil
 }
 
-// podField gives what is known of a pod once it has its network.
+// podField returns the value of a pod field that is known once the pod has its network.
 func (s *Sandbox) podField(path string) (string, error) {
 	switch path {
 	case "status.podIP":

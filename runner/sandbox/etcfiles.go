@@ -10,16 +10,16 @@ import (
 	"github.com/podrun/podrun/volumes"
 )
 
-// etcFilesMax bounds what containers can write to the files that the kubelet gives them,
-// /etc/hosts and the like and termination logs, all together: elsewhere they would fill
-// the user's runtime directory, which is memory (CVE-2020-8557).
+// etcFilesMax limits the total size that containers can write to the files of the kubelet's kind:
+// /etc/hosts and the like, and termination logs. Without a limit they could fill the user's runtime
+// directory, which is memory (CVE-2020-8557).
 const etcFilesMax = 16 << 20
 
-// EtcDir is a small file system in memory with those files.
+// EtcDir returns the path of a small tmpfs with those files.
 func (s *Sandbox) EtcDir() string { return filepath.Join(s.Dir, "written") }
 
-// makeEtcFiles makes what is bound over /etc/hosts, /etc/hostname and /etc/resolv.conf. What the
-// network says is written later, into the same files: see WriteNameFiles.
+// makeEtcFiles makes the files that are bound over /etc/hosts, /etc/hostname and /etc/resolv.conf. Content
+// that depends on the network is written into the same files later: see WriteNameFiles.
 func (s *Sandbox) makeEtcFiles() error {
 	if err := os.MkdirAll(s.Dir, 0o711); err != nil {
 		return fmt.Errorf("make sandbox directory: %w", err)
@@ -40,8 +40,8 @@ func (s *Sandbox) makeEtcFiles() error {
 	return nil
 }
 
-// WriteNameFiles writes what containers find names by, once the network is known. Containers may
-// wait that have it bound, but none that runs.
+// WriteNameFiles writes the files for name resolution once the network is known. Prepared containers may
+// have them bound already, but none of them runs.
 func (s *Sandbox) WriteNameFiles() error {
 	resolv, events := s.ResolvConf()
 	s.ResolvEvents = events
@@ -51,8 +51,8 @@ func (s *Sandbox) WriteNameFiles() error {
 	return s.WriteHosts()
 }
 
-// WriteHosts writes /etc/hosts, whatever containers have made of it: again for each that
-// is started again, as the kubelet does (ensureHostsFile).
+// WriteHosts writes /etc/hosts and overwrites changes by containers: again at each restart, as the kubelet
+// does (ensureHostsFile).
 func (s *Sandbox) WriteHosts() error {
 	if err := WriteFile(filepath.Join(s.EtcDir(), "hosts"), network.HostsFile(s.Plan, s.Addresses()), 0o644); err != nil {
 		return fmt.Errorf("write the pod's /etc/hosts: %w", err)
@@ -64,8 +64,8 @@ func (s *Sandbox) removeDir() error {
 	return errors.Join(volumes.Unmount(s.EtcDir()), volumes.RemoveTree(s.Dir))
 }
 
-// WriteFile writes a file that containers of any user see: the umask must not
-// take bits away.
+// WriteFile writes a file that containers of any user can read: it sets the mode independently of the
+// umask.
 func WriteFile(path, text string, mode os.FileMode) error {
 	if err := os.WriteFile(path, []byte(text), mode); err != nil {
 		return err

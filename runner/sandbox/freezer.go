@@ -14,14 +14,13 @@ type freezableCgroup interface {
 	AwaitFrozen(limit time.Duration) error
 }
 
-// Freezer keeps processes from being begun in a cgroup that is frozen: who forks into one
-// waits for the child's first steps, and with him all of this program, which could not even
-// let the pod go on then.
+// Freezer prevents starts of processes in a frozen cgroup. A process that forks into a frozen cgroup waits
+// for the child's first steps, and with it this whole program, which then could not even thaw the pod.
 type Freezer struct {
 	mu       sync.Mutex
-	wanted   bool // nothing is begun any more
-	frozen   bool // the kernel has been told
-	starting int  // processes that are being begun
+	wanted   bool // no process is started any more
+	frozen   bool // the cgroup is frozen
+	starting int  // processes that are being started
 	changed  chan struct{}
 }
 
@@ -34,8 +33,7 @@ func (f *Freezer) broadcast() {
 	f.changed = make(chan struct{})
 }
 
-// Acquire waits until a process may be begun, and keeps the cgroup from being frozen until
-// leave.
+// Acquire waits until a process may be started. It keeps the cgroup from being frozen until Release.
 func (f *Freezer) Acquire(ctx context.Context) error {
 	if f == nil {
 		return nil
@@ -57,7 +55,7 @@ func (f *Freezer) Acquire(ctx context.Context) error {
 	}
 }
 
-// Release reports that a start that was let through is over. A nil Freezer does nothing.
+// Release ends a start that Acquire allowed. A nil Freezer does nothing.
 func (f *Freezer) Release() {
 	if f == nil {
 		return
@@ -68,7 +66,7 @@ func (f *Freezer) Release() {
 	f.broadcast()
 }
 
-// Set says what is wanted from now on.
+// Set sets the wanted state.
 func (f *Freezer) Set(frozen bool) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -76,7 +74,7 @@ func (f *Freezer) Set(frozen bool) {
 	f.broadcast()
 }
 
-// Apply has the kernel do what is wanted, once nothing is being begun. It says whether the
+// Apply brings the cgroup into the wanted state once no process is being started. It reports whether the
 // cgroup is frozen.
 func (f *Freezer) Apply(cgroup freezableCgroup) (frozen bool, err error) {
 	f.mu.Lock()
@@ -95,9 +93,8 @@ func (f *Freezer) Apply(cgroup freezableCgroup) (frozen bool, err error) {
 	return f.frozen, nil
 }
 
-// Recover lets a cgroup go on that was being frozen when a supervisor died: its follower is to
-// pause the pod anew, unless the pod is to end or the wish is taken back before that. Then
-// nobody would thaw it.
+// Recover thaws a cgroup that was being frozen when a supervisor died. The next supervisor pauses the pod
+// again, unless the pod ends or is resumed before: then nothing else would thaw it.
 func (f *Freezer) Recover(cgroup freezableCgroup, pause lifecycle.PauseState) error {
 	f.mu.Lock()
 	unfinished := pause == lifecycle.PauseNone || pause == lifecycle.PauseAsked || pause == lifecycle.PauseFreezing

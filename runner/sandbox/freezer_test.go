@@ -17,8 +17,8 @@ func (c *fakeCgroup) Freeze(frozen bool) error { c.frozen = append(c.frozen, fro
 
 func (c *fakeCgroup) AwaitFrozen(time.Duration) error { return nil }
 
-// wantedTooLate is a freezer in which a process is being begun while a pause is wanted, and
-// what has come of following that wish, told when it is known.
+// wantedTooLate returns a Freezer in which a process is being started while a pause is wanted, and a
+// channel that receives the result of Apply.
 func wantedTooLate(t *testing.T, c *fakeCgroup) (*Freezer, chan bool) {
 	f := newFreezer(false)
 	if err := f.Acquire(t.Context()); err != nil {
@@ -34,8 +34,8 @@ func wantedTooLate(t *testing.T, c *fakeCgroup) (*Freezer, chan bool) {
 	return f, done
 }
 
-// Nothing is begun in a cgroup that is frozen, nor is one frozen in which something is being
-// begun.
+// No process is started in a frozen cgroup, and a cgroup is not frozen while a process is being started in
+// it.
 func TestFreezerAndWhatIsBegun(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		c := &fakeCgroup{}
@@ -70,7 +70,7 @@ func TestFreezerAndWhatIsBegun(t *testing.T) {
 	})
 }
 
-// A pause that is taken back before it began freezes nothing.
+// A pause that is cancelled before it began freezes nothing.
 func TestFreezerTakenBack(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		c := &fakeCgroup{}
@@ -83,7 +83,7 @@ func TestFreezerTakenBack(t *testing.T) {
 	})
 }
 
-// What another supervisor has frozen stays so.
+// A cgroup that another supervisor has frozen stays frozen.
 func TestFreezerTakenUp(t *testing.T) {
 	f := newFreezer(true)
 	done, cancel := context.WithCancel(t.Context())
@@ -93,8 +93,7 @@ func TestFreezerTakenUp(t *testing.T) {
 	}
 }
 
-// A pause that was only being begun when a supervisor died is not left to nobody; one that
-// was told as such stays.
+// A pause that had only begun when a supervisor died is undone; one that was reported as complete stays.
 func TestFreezerOfAPauseThatWasBegun(t *testing.T) {
 	for state, thawed := range map[lifecycle.PauseState]bool{
 		lifecycle.PauseNone: true, lifecycle.PauseAsked: true, lifecycle.PauseFreezing: true,

@@ -11,11 +11,11 @@ import (
 
 const oomScoreFile = "/proc/self/oom_score_adj"
 
-// minOOMScore is the kernel's: never killed.
+// minOOMScore is the kernel's minimum: never killed.
 const minOOMScore = -1000
 
-// OOMScoreFloor is the least oom_score_adj that a container can be given: without
-// CAP_SYS_RESOURCE nobody gets below its own.
+// OOMScoreFloor returns the lowest oom_score_adj that a container can be given: without CAP_SYS_RESOURCE no
+// process gets below its own.
 func OOMScoreFloor() int {
 	own := OwnOOMScore()
 	if own == minOOMScore || writeOOMScore(own-1) != nil {
@@ -27,7 +27,7 @@ func OOMScoreFloor() int {
 	return minOOMScore
 }
 
-// OwnOOMScore is the oom_score_adj of this process, -1000 to 1000; 0 if it cannot be read.
+// OwnOOMScore returns the oom_score_adj of this process, -1000 to 1000; 0 if it cannot be read.
 func OwnOOMScore() int {
 	b, err := os.ReadFile(oomScoreFile)
 	if err != nil {
@@ -44,8 +44,8 @@ func writeOOMScore(score int) error {
 	return os.WriteFile(oomScoreFile, []byte(strconv.Itoa(score)), 0)
 }
 
-// warnOOMScores says once which containers do not get the oom_score_adj that the
-// kubelet would give them.
+// warnOOMScores adds one warning that lists the containers without the oom_score_adj that the kubelet would
+// set.
 func (s *Sandbox) warnOOMScores() error {
 	if text := oomScoreWarning(s.Plan, OOMScoreFloor()); text != "" {
 		s.addWarning(text)
@@ -53,7 +53,7 @@ func (s *Sandbox) warnOOMScores() error {
 	return nil
 }
 
-// oomScoreWarning is pure.
+// oomScoreWarning returns the text of that warning, or "". It is pure.
 func oomScoreWarning(plan *pod.Plan, floor int) string {
 	var names []string
 	least := floor

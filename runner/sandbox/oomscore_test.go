@@ -23,7 +23,7 @@ func TestRaisedOOMScoresAreSaidOnce(t *testing.T) {
 	}
 }
 
-// The probe leaves the process as it was.
+// The probe restores the process's own score.
 func TestOOMScoreFloorIsProbedWithoutATrace(t *testing.T) {
 	before := OwnOOMScore()
 	if floor := OOMScoreFloor(); floor > before || OwnOOMScore() != before {

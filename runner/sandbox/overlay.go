@@ -9,9 +9,8 @@ import (
 	"github.com/podrun/podrun/volumes"
 )
 
-// CheckOverlay refuses to begin where root file systems cannot be held, with the
-// cure: no container of the pod could ever start. A success holds for the file
-// system until the machine starts again.
+// CheckOverlay returns an error, with a remedy, if root file systems cannot be mounted in this place: then
+// no container of the pod could ever start. A success is recorded for the file system until the next boot.
 func CheckOverlay(dirs store.Dirs, place store.Pod) error {
 	mark, err := dirs.OverlayMark()
 	if err != nil {

@@ -25,39 +25,39 @@ import (
 	"github.com/podrun/podrun/volumes"
 )
 
-// Sandbox is what a pod's containers share.
+// Sandbox is what the containers of a pod share.
 type Sandbox struct {
 	Plan    *pod.Plan
 	Store   store.Pod
-	Attempt int    // how many there were before
-	Dir     string // on tmpfs; holds mounts and files bound into containers
+	Attempt int    // number of earlier sandboxes of the pod
+	Dir     string // on tmpfs; contains mounts and files that are bound into containers
 
 	Namespaces
 	network.Network
 	Handoff        *handoff.Store
-	PauseProcess   procfs.Process // PID 1 of the shared PID namespace; nobody without one
+	PauseProcess   procfs.Process // PID 1 of the shared PID namespace; zero without one
 	Cgroup         *cgroups.Pod
 	Freezer        *Freezer
-	SeccompFilters sync.Map // of the default profile, by capabilities: see confine
+	SeccompFilters sync.Map // of the default profile, by capabilities: see package container
 	warnings       []string
-	ResolvEvents   []resolvconf.Event // that the pod's are to tell
+	ResolvEvents   []resolvconf.Event // for the pod's events
 	undo           undo.Stack
-	Warn           func(text string) // tells the user
+	Warn           func(text string) // adds a warning to the pod's status
 
-	warningsMu sync.Mutex // of warnings, while volumes are made and containers prepared
+	warningsMu sync.Mutex // guards warnings while volumes are made and containers prepared
 
-	FoundationsReady chan struct{} // closed when all is there that a container is made of, or cannot be had
+	FoundationsReady chan struct{} // closed when everything that containers are made of exists, or has failed
 
 	Trampoline *trampoline.Program
-	onLines    func(container string, lines []byte) // copies whole lines of a container elsewhere too
+	onLines    func(container string, lines []byte) // receives a copy of whole lines of a container
 }
 
-// LineSink is show for one container.
+// LineSink returns onLines for one container.
 func (s *Sandbox) LineSink(container string) func(lines []byte) {
 	return func(lines []byte) { s.onLines(container, lines) }
 }
 
-// LogConfig is where an instance's output goes.
+// LogConfig returns the configuration of an instance's log.
 func (s *Sandbox) LogConfig(container string, attempt int) output.LogConfig {
 	return output.NewLogConfig(s.Store, s.Plan, container, attempt)
 }
@@ -74,7 +74,7 @@ type Options struct {
 	Warn       func(text string)
 }
 
-// New returns a sandbox of which nothing exists yet. attempt counts the pod's sandboxes from 0.
+// New returns a sandbox of which nothing exists yet. attempt numbers the pod's sandboxes from 0.
 func New(o Options, attempt int) *Sandbox {
 	s := &Sandbox{
 		Plan: o.Plan, Attempt: attempt, Store: o.Store, Dir: DirOf(o.Store),
@@ -82,7 +82,7 @@ func New(o Options, attempt int) *Sandbox {
 		Trampoline: o.Trampoline, Freezer: newFreezer(false), FoundationsReady: make(chan struct{}),
 	}
 	s.Warn = func(text string) {
-		s.addWarning(text) // else what is noticed while it is made is lost with the last sandbox's
+		s.addWarning(text) // otherwise warnings of its creation would be lost with the last sandbox's
 		o.Warn(text)
 	}
 	s.Network = network.New(o.Plan, o.Store, o.Namespaces.Net, o.Handoff.PodInit, o.Ports)
@@ -90,17 +90,17 @@ func New(o Options, attempt int) *Sandbox {
 	return s
 }
 
-// DirOf is the directory of a pod's sandbox.
+// DirOf returns the directory of a pod's sandbox.
 func DirOf(at store.Pod) string { return filepath.Join(at.RuntimeDir(), "sandbox") }
 
-// step is one part of a sandbox. Its undo accepts what is half made, or not at all.
+// step is one part of a sandbox. Its undo accepts a part that is made in part or not at all.
 type step struct {
 	name string
 	make func() error
 	undo func() error
 }
 
-// connectionSteps are what no container needs before its program runs.
+// connectionSteps returns the steps that no container needs before its program runs.
 func (s *Sandbox) connectionSteps() []step {
 	return []step{
 		{"network", s.Connect, s.Disconnect},
@@ -108,7 +108,7 @@ func (s *Sandbox) connectionSteps() []step {
 	}
 }
 
-// FoundationSteps are what containers are made of.
+// FoundationSteps returns the steps that containers are made of.
 func (s *Sandbox) FoundationSteps() []step {
 	return []step{
 		{"directory", s.makeEtcFiles, s.removeDir},
@@ -122,16 +122,16 @@ func (s *Sandbox) FoundationSteps() []step {
 	}
 }
 
-// RegisterUndo makes undo what it must be for a sandbox, however far it came.
+// RegisterUndo registers the undo of all steps. It accepts a sandbox that is made only in part.
 func (s *Sandbox) RegisterUndo() {
 	for _, step := range append(s.connectionSteps(), s.FoundationSteps()...) {
 		s.undo.Push("remove "+step.name, step.undo)
 	}
 }
 
-// Create makes everything the pod's containers share, or nothing. Its two halves are made
-// beside each other; once the foundations are laid containers can be made. abandon is called
-// when there are to be none, and returns when there are none.
+// Create makes everything the pod's containers share, or nothing. Its two halves run concurrently;
+// containers can be made once the foundations exist. On a failure it calls abandon, which returns when no
+// prepared container is left.
 func (s *Sandbox) Create(abandon func()) error {
 	s.RegisterUndo()
 	var connected error
@@ -162,7 +162,7 @@ func (s *Sandbox) Create(abandon func()) error {
 	return err
 }
 
-// RunSteps makes one after another, up to the first that cannot be made.
+// RunSteps runs the steps in order, up to the first failure.
 func RunSteps(steps []step) error {
 	for _, step := range steps {
 		if err := step.make(); err != nil {
@@ -172,7 +172,7 @@ func RunSteps(steps []step) error {
 	return nil
 }
 
-// Recover is create for what another supervisor has made, whole or in part.
+// Recover takes over what another supervisor has made, in whole or in part.
 func (s *Sandbox) Recover(pause procfs.Process, cgroup string) (err error) {
 	if s.PauseProcess = pause; pause.PID != 0 {
 		s.Handoff.Exits.Track(pause)
@@ -188,13 +188,13 @@ func (s *Sandbox) Recover(pause procfs.Process, cgroup string) (err error) {
 	return nil
 }
 
-// Remove undoes the sandbox. Containers must be gone.
+// Remove undoes the sandbox. The containers must be gone.
 func (s *Sandbox) Remove() error { return s.undo.Undo() }
 
-// ServePorts lets the pod's ports of the host reach it.
+// ServePorts serves the pod's host ports.
 func (s *Sandbox) ServePorts() error { return s.Ports.Serve(s.Plan, &s.Network) }
 
-// SharedMounts are the namespaces and files that all containers of the pod mount.
+// SharedMounts returns the namespaces and files that all containers of the pod mount.
 func (s *Sandbox) SharedMounts() volumes.Sandbox {
 	return volumes.Sandbox{Dir: filepath.Join(s.Dir, "shared"), NetNS: s.Net, IPCNS: s.IPC, Label: s.Plan.FileLabel}
 }
@@ -204,8 +204,8 @@ func (s *Sandbox) mountShared() error {
 	return err
 }
 
-// makeCgroup makes the pod cgroup where the host lets us. Where it does not, a pod
-// that asks for limits runs without them, and says so.
+// makeCgroup makes the pod's cgroup where the host allows it. Elsewhere a pod with limits runs without
+// them, and has a warning.
 func (s *Sandbox) makeCgroup() error {
 	want := Limits(s.Plan.Resources)
 	subtree, err := cgroups.Delegated(podinit.PID())
@@ -227,7 +227,7 @@ func (s *Sandbox) makeCgroup() error {
 	return nil
 }
 
-// Limits are the cgroup limits of resources of a Plan.
+// Limits returns the cgroup limits for resources of a Plan.
 func Limits(r pod.Resources) cgroups.Limits {
 	return cgroups.Limits{
 		CPURequest: r.CPURequest, CPULimit: r.CPULimit,
@@ -273,9 +273,8 @@ func (s *Sandbox) stopPause() error {
 	return nil
 }
 
-// ConfigError is a container that cannot be made from its configuration; trying
-// again helps only when something else changes. The kubelet's word for it is
-// CreateContainerConfigError.
+// ConfigError is the error of a container that cannot be made from its configuration. A retry helps only
+// when something else changes. The kubelet's reason for it is CreateContainerConfigError.
 type ConfigError struct{ err error }
 
 func (e ConfigError) Error() string { return e.err.Error() }

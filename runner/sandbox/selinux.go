@@ -8,8 +8,8 @@ import (
 	"github.com/podrun/podrun/volumes"
 )
 
-// relabelVolume gives a volume on disk, and all that is in it, the SELinux label of the
-// containers that mount it, as container runtimes do for the kubelet.
+// relabelVolume gives a volume on disk, and everything in it, the SELinux label of the containers that
+// mount it, as container runtimes do for the kubelet.
 func (s *Sandbox) relabelVolume(v *pod.Volume) error {
 	left, err := volumes.Relabel(s.VolumePath(v), v.FileLabel)
 	if left > 0 {
@@ -18,8 +18,8 @@ func (s *Sandbox) relabelVolume(v *pod.Volume) error {
 	return err
 }
 
-// labelLayers gives layers of images the label that containers may read, those of an image
-// that was there before, too.
+// labelLayers gives image layers a label that containers may read, including layers that were stored
+// earlier.
 func (s *Sandbox) labelLayers(layers []string) ([]string, error) {
 	kept, err := volumes.LabelLayers(layers, s.Plan.LayerLabel)
 	if err != nil {
@@ -27,14 +27,14 @@ func (s *Sandbox) labelLayers(layers []string) ([]string, error) {
 	}
 	if len(kept) > 0 {
 		text := fmt.Sprintf("layers of an image keep their SELinux label (%d of them), and containers may be unable to use them: %v", len(kept), kept[0])
-		s.addWarning(text) // while the sandbox is made its warnings are the pod's
-		s.Warn(text)       // then the pod has its own
+		s.addWarning(text) // while the sandbox is made its own warnings count
+		s.Warn(text)       // afterwards the pod's
 	}
 	return layers, nil
 }
 
-// addWarning notes what the user is to be warned of, once. Volumes are made at the same time, and
-// containers prepared.
+// addWarning adds a warning for the user, unless it is there already. It may be called concurrently,
+// because volumes and containers are made concurrently.
 func (s *Sandbox) addWarning(text string) {
 	s.warningsMu.Lock()
 	defer s.warningsMu.Unlock()
@@ -43,7 +43,7 @@ func (s *Sandbox) addWarning(text string) {
 	}
 }
 
-// Warnings is what the user is to be warned of so far.
+// Warnings returns the warnings so far.
 func (s *Sandbox) Warnings() []string {
 	s.warningsMu.Lock()
 	defer s.warningsMu.Unlock()

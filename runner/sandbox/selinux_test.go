@@ -5,7 +5,7 @@ import (
 	"testing"
 )
 
-// What is noticed again and again is said once.
+// A repeated warning is reported once.
 func TestSandboxWarnsOnce(t *testing.T) {
 	var s Sandbox
 	for _, text := range []string{"one", "two", "one"} {

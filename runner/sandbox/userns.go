@@ -17,12 +17,12 @@ import (
 	"github.com/podrun/podrun/volumes"
 )
 
-// Namespaces are the paths of the namespaces that the pod's containers share; user is "" where
-// it is the supervisor's.
+// Namespaces are the paths of the namespaces that the pod's containers share; User is "" where it is the
+// supervisor's.
 type Namespaces struct{ Net, IPC, UTS, User string }
 
-// PodNamespaces are those that the keeper has made, or, in place of the network's, "" for the
-// host's, in which the supervisor is.
+// PodNamespaces returns the namespaces that pod init has made. Net is "" for the host's network, in which
+// the supervisor is.
 func PodNamespaces(plan *pod.Plan) Namespaces {
 	ns := Namespaces{podinit.NetNS(), podinit.IPCNS(), podinit.UTSNS(), podinit.UserNS()}
 	if plan.Network == pod.NetworkHost {
@@ -31,8 +31,7 @@ func PodNamespaces(plan *pod.Plan) Namespaces {
 	return ns
 }
 
-// NetFiles are the namespaces that a thread of the supervisor has to join to be in the
-// pod's network.
+// NetFiles returns the namespaces that a thread of the supervisor joins to be in the pod's network.
 func (s Namespaces) NetFiles() []string {
 	if s.Net == "" {
 		return nil
@@ -40,20 +39,21 @@ func (s Namespaces) NetFiles() []string {
 	return []string{s.Net}
 }
 
-// RootIsHostRoot says whether root in our user namespace is outside of it, too. Whoever that is might
-// make cgroups anywhere, and must not make them outside of his own.
+// RootIsHostRoot reports whether root in this user namespace is root outside of it, too. Such a process
+// could make cgroups anywhere and must not make them outside of its own.
 var RootIsHostRoot = sync.OnceValue(func() bool {
 	b, _ := os.ReadFile("/proc/self/uid_map")
 	return mapKeepsRoot(string(b))
 })
 
-// mapKeepsRoot is RootIsHostRoot for a uid_map (user_namespaces(7)). One that cannot be read may say so.
+// mapKeepsRoot is RootIsHostRoot for a uid_map (user_namespaces(7)). It returns true for one that cannot be
+// parsed.
 func mapKeepsRoot(uidMap string) bool {
 	first := strings.Fields(uidMap)
 	return len(first) < 2 || first[1] == "0"
 }
 
-// IDMapped says whether our user namespace has an id; file is uid_map or gid_map.
+// IDMapped reports whether this user namespace has an id; file is uid_map or gid_map.
 func IDMapped(file string, id int) bool {
 	b, err := os.ReadFile("/proc/self/" + file)
 	if err != nil {
@@ -68,18 +68,17 @@ func IDMapped(file string, id int) bool {
 	return false
 }
 
-// SetgroupsAllowed says whether the user namespace lets processes set their groups.
+// SetgroupsAllowed reports whether the user namespace lets processes set their groups.
 var SetgroupsAllowed = sync.OnceValue(func() bool {
 	b, err := os.ReadFile("/proc/self/setgroups")
 	return errors.Is(err, os.ErrNotExist) || strings.TrimSpace(string(b)) != "deny"
 })
 
-// A pod with users of its own (hostUsers: false) has a range of the ids that the user's pods
-// have, which no other such pod has, and numbers them from 0 on, in a user namespace of its
-// own. What is made for it belongs to them; podrun's own files, and those of other pods, to
-// ids that do not exist in there.
+// A pod with hostUsers: false has a range of the ids that the user's pods have. No other such pod has the
+// range. The pod's own user namespace numbers it from 0 on. What is made for the pod belongs to these ids;
+// podrun's own files, and those of other pods, belong to ids that do not exist in the namespace.
 
-// MapID is the supervisor's number of one of the pod's ids.
+// MapID returns the supervisor's number for one of the pod's ids.
 func (s *Sandbox) MapID(id int) int {
 	if u := s.Plan.Users; u != nil {
 		return u.First + id
@@ -87,7 +86,7 @@ func (s *Sandbox) MapID(id int) int {
 	return id
 }
 
-// IDMapped says whether the pod has an id; file is uid_map or gid_map.
+// IDMapped reports whether the pod has an id; file is uid_map or gid_map.
 func (s *Sandbox) IDMapped(file string, id int) bool {
 	if u := s.Plan.Users; u != nil && (id < 0 || id >= u.Count) {
 		return false
@@ -95,7 +94,7 @@ func (s *Sandbox) IDMapped(file string, id int) bool {
 	return IDMapped(file, s.MapID(id))
 }
 
-// ChownToPod gives what the supervisor has made to the pod's own root, where it has one.
+// ChownToPod gives a file that the supervisor has made to the pod's own root, where there is one.
 func (s *Sandbox) ChownToPod(path string) error {
 	if s.Plan.Users == nil {
 		return nil
@@ -105,16 +104,16 @@ func (s *Sandbox) ChownToPod(path string) error {
 		return fmt.Errorf("give %s to the pod's users: %w", path, err)
 	}
 	if st.Uid != 0 {
-		return nil // it was given, and what became of it since is the pod's business
+		return nil // it was given already; later changes are the pod's own
 	}
 	return os.Lchown(path, s.MapID(0), s.MapID(0))
 }
 
-// layersMu lets one of a pod's containers copy an image, and the others wait for it.
+// layersMu lets one of a pod's containers copy an image while the others wait for the copy.
 var layersMu sync.Mutex
 
-// Layers are layers as the pod's own users have them: one copy, made for the pod's first
-// container of the image, which stays as long as the pod.
+// Layers returns layers as the pod's own ids need them: one copy, made for the pod's first container of the
+// image, which stays as long as the pod.
 func (s *Sandbox) Layers(layers []string) ([]string, error) {
 	u := s.Plan.Users
 	if u == nil {
@@ -135,8 +134,8 @@ func (s *Sandbox) Layers(layers []string) ([]string, error) {
 	return s.labelLayers([]string{dir})
 }
 
-// makeOpenDir prepares a directory which the pod's users can reach: libcontainer goes to a
-// root file system by its path, as root of the pod, who may not pass the user's directories.
+// makeOpenDir makes a directory that the pod's ids can reach: libcontainer opens a root file system by its
+// path, as root of the pod, which may not pass the user's directories.
 func (s *Sandbox) makeOpenDir() error {
 	if s.Plan.Users == nil {
 		return nil

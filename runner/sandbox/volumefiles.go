@@ -10,7 +10,7 @@ import (
 	"github.com/podrun/podrun/volumes"
 )
 
-// WriteFiles makes the files of a volume those of its sources, as they are now.
+// WriteFiles writes the files of a volume from the current state of its sources.
 func (s *Sandbox) WriteFiles(v *pod.Volume) error {
 	files, err := s.fileContents(v)
 	if err != nil {
@@ -31,7 +31,7 @@ func (s *Sandbox) WriteFiles(v *pod.Volume) error {
 	return volumes.WriteFiles(dir, files, v.Dirs, group, s.MapID(0))
 }
 
-// fileContents puts the files of a volume together.
+// fileContents collects the files of a volume.
 func (s *Sandbox) fileContents(v *pod.Volume) (map[string]volumes.File, error) {
 	files := map[string]volumes.File{}
 	for i := range v.Sources {
@@ -74,8 +74,7 @@ func (s *Sandbox) addSource(files map[string]volumes.File, src *pod.FileSource) 
 	return nil
 }
 
-// objectData are those of the object of a source. One that is not there and need not be has
-// none.
+// objectData returns the data of the object of a source; none if the object is missing and optional.
 func (s *Sandbox) objectData(src *pod.FileSource) (map[string][]byte, error) {
 	kind, word := pod.KindConfigMap, "configmap"
 	if src.Kind == pod.FromSecret {

@@ -14,8 +14,8 @@ import (
 	"github.com/podrun/podrun/volumes"
 )
 
-// VolumeErrors says that volumes could not be made: a line for each, in the kubelet's words.
-// It is tried again.
+// VolumeErrors means that volumes could not be made. It has a line for each, in the kubelet's words. The
+// operation is retried.
 type VolumeErrors struct{ Lines []string }
 
 func (u VolumeErrors) Error() string { return strings.Join(u.Lines, "\n") }
@@ -26,11 +26,11 @@ func (u *VolumeErrors) Add(volume string, err error) {
 	u.Lines = append(u.Lines, fmt.Sprintf("MountVolume.SetUp failed for volume %q : %s", volume, text))
 }
 
-// makeVolumes makes the pod's volumes, those that nothing mounts included. All are tried,
-// so that all mistakes are told.
+// makeVolumes makes the pod's volumes, including those that no container mounts. It tries all of them, to
+// report all errors at once.
 func (s *Sandbox) makeVolumes() error {
 	if slices.ContainsFunc(s.Plan.Volumes, func(v pod.Volume) bool { return v.Kind == pod.Files }) {
-		// Its own file system, which is never swapped out: the files may be secrets.
+		// A separate file system that is never swapped out: the files may be secrets.
 		if err := volumes.MountMemory(s.filesDir(), s.Plan.FileLabel); err != nil {
 			return err
 		}
@@ -48,7 +48,7 @@ func (s *Sandbox) makeVolumes() error {
 			}
 		}
 	}
-	// Directories of a disk and file systems in memory do not wait for each other.
+	// Directories on disk and file systems in memory are made concurrently.
 	var mounted sync.WaitGroup
 	mounted.Go(func() { makeAll(false) })
 	makeAll(true)
@@ -69,7 +69,7 @@ func (s *Sandbox) makeVolumes() error {
 	return nil
 }
 
-// onDisk says whether a volume is in a directory that somebody's disk has.
+// onDisk reports whether a volume is in a directory on disk.
 func onDisk(v *pod.Volume) bool {
 	return slices.Contains([]pod.VolumeKind{pod.EmptyDir, pod.Ephemeral, pod.ClaimVolume, pod.HostPath}, v.Kind)
 }
@@ -118,7 +118,7 @@ func (s *Sandbox) makeVolume(v *pod.Volume) error {
 	return fmt.Errorf("unknown kind %q", v.Kind)
 }
 
-// emptyDirMode is the kubelet's: it mounts a tmpfs without a mode, so that its root has the
+// emptyDirMode returns the kubelet's mode: it mounts a tmpfs without a mode, so that its root has the
 // kernel's default, with the sticky bit.
 func emptyDirMode(v *pod.Volume) uint32 {
 	switch {
@@ -130,8 +130,7 @@ func emptyDirMode(v *pod.Volume) uint32 {
 	return 0o777
 }
 
-// applyFSGroup gives a volume to the pod's own root, if it has one, and what is in it to its
-// fsGroup.
+// applyFSGroup gives a volume to the pod's own root, if there is one, and its content to the pod's fsGroup.
 func (s *Sandbox) applyFSGroup(path string, mayMatch bool) error {
 	if err := s.ChownToPod(path); err != nil {
 		return err
@@ -147,8 +146,8 @@ func (s *Sandbox) applyFSGroup(path string, mayMatch bool) error {
 	return err
 }
 
-// makeClaim makes the directory of a claim, unless there is no such claim, or another pod
-// has it for itself.
+// makeClaim makes the directory of a PersistentVolumeClaim. It fails if there is no such claim, or if
+// another pod uses it exclusively.
 func (s *Sandbox) makeClaim(v *pod.Volume) error {
 	o, err := s.Store.Object(pod.KindClaim, v.Claim)
 	if errors.Is(err, fs.ErrNotExist) {
@@ -166,7 +165,7 @@ func (s *Sandbox) makeClaim(v *pod.Volume) error {
 	if err := volumes.MakeEmptyDir(path, 0o777); err != nil {
 		return err
 	}
-	if v.ReadOnly { // the kubelet changes nothing of it
+	if v.ReadOnly { // the kubelet changes nothing in it
 		return nil
 	}
 	if err := s.relabelVolume(v); err != nil {
@@ -175,7 +174,8 @@ func (s *Sandbox) makeClaim(v *pod.Volume) error {
 	return s.applyFSGroup(path, true)
 }
 
-// makeShared lets the pod's containers see what one of them mounts in a volume.
+// makeShared makes a volume a shared mount, so that the pod's other containers see what one of them mounts
+// in it.
 func (s *Sandbox) makeShared(v *pod.Volume) error {
 	path := s.VolumePath(v)
 	if v.Kind == pod.HostPath {
@@ -193,8 +193,9 @@ func (s *Sandbox) makeShared(v *pod.Volume) error {
 	return volumes.Share(path)
 }
 
-// openHostPath refuses what only the user's supplementary groups open. The containers of a pod with
-// a single user id stay in those groups: the kernel lets nobody leave any there.
+// openHostPath opens a path of the host. It refuses paths to which only the user's supplementary groups
+// give access. The containers of a pod with a single user id stay in those groups: there the kernel lets no
+// process leave them.
 func (s *Sandbox) openHostPath(v *pod.Volume) (*os.File, error) {
 	f, err := volumes.OpenHostPath(s.hostDir(), v.Path, volumes.HostPathType(v.PathType))
 	if err != nil || SetgroupsAllowed() {
@@ -207,8 +208,8 @@ func (s *Sandbox) openHostPath(v *pod.Volume) (*os.File, error) {
 	return f, nil
 }
 
-// checkGroups returns an error if only a supplementary group opens a file of the host, and adds what
-// helps against that.
+// checkGroups returns an error if only a supplementary group gives access to a file of the host, and adds
+// the remedy.
 func (s *Sandbox) checkGroups(f *os.File) error {
 	err := volumes.CheckGroups(s.hostDir(), f)
 	if by := (*volumes.OpenedByGroup)(nil); errors.As(err, &by) {
@@ -219,7 +220,7 @@ func (s *Sandbox) checkGroups(f *os.File) error {
 
 func (s *Sandbox) bidirectional(volume string) bool { return IsBidirectional(s.Plan, volume) }
 
-// IsBidirectional says whether a container's mounts in a volume are seen by others.
+// IsBidirectional reports whether other containers see a container's mounts in a volume.
 func IsBidirectional(plan *pod.Plan, volume string) bool {
 	for _, list := range [][]pod.Container{plan.InitContainers, plan.Containers} {
 		for i := range list {
@@ -239,7 +240,7 @@ func (s *Sandbox) imageDir(v *pod.Volume) string   { return filepath.Join(s.Dir,
 func (s *Sandbox) sharedPath(v *pod.Volume) string { return filepath.Join(s.Dir, "hostpaths", v.Name) }
 func (s *Sandbox) memoryPath(v *pod.Volume) string { return filepath.Join(s.Dir, "volumes", v.Name) }
 
-// StagingDir is where the mounts of a container are made before it starts.
+// StagingDir returns the directory where the mounts of a container are made before it starts.
 func (s *Sandbox) StagingDir(id string) string { return filepath.Join(s.Dir, "mounts-"+id) }
 
 // Volume returns the pod's volume of a name, or nil.
@@ -252,7 +253,7 @@ func (s *Sandbox) Volume(name string) (v *pod.Volume) {
 	return v
 }
 
-// VolumePath is where a volume is, in the supervisor's mount namespace.
+// VolumePath returns the path of a volume in the supervisor's mount namespace.
 func (s *Sandbox) VolumePath(v *pod.Volume) string {
 	switch v.Kind {
 	case pod.EmptyDirMemory, pod.EmptyDirHugePages:
@@ -269,8 +270,8 @@ func (s *Sandbox) VolumePath(v *pod.Volume) string {
 	return filepath.Join(s.Store.VolumesDir(), v.Name)
 }
 
-// unmountVolumes takes down what makeVolumes has mounted, whole or in part. Directories
-// on disk are left to those who remove the pod.
+// unmountVolumes unmounts what makeVolumes has mounted, in whole or in part. The removal of the pod removes
+// directories on disk.
 func (s *Sandbox) unmountVolumes() error {
 	var errs []error
 	for i := range s.Plan.Volumes {
@@ -294,7 +295,7 @@ func (s *Sandbox) unmountVolumes() error {
 	return errors.Join(append(errs, volumes.UnmountTree(s.filesDir()), volumes.UnmountTree(s.hostDir()))...)
 }
 
-// BindVolume binds a volume, or a part of it, on target.
+// BindVolume binds a volume, or a part of it, at target.
 func (s *Sandbox) BindVolume(v *pod.Volume, sub, target string) error {
 	whole, err := s.openVolume(v)
 	if err != nil {

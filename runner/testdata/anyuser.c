@@ -1,4 +1,4 @@
-// anyuser listens on port 80, and pings 127.0.0.1 by a socket that needs no capability.
+// anyuser listens on port 80, and pings 127.0.0.1 through a socket that needs no capability.
 #include <arpa/inet.h>
 #include <errno.h>
 #include <netinet/in.h>

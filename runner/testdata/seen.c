@@ -1,4 +1,4 @@
-// seen prints what a process is, line by line: what the kernel tells of it and what it may do.
+// seen prints the attributes of its process, line by line: what the kernel shows of it and what it may do.
 #define _GNU_SOURCE
 #include <dirent.h>
 #include <errno.h>
@@ -44,7 +44,7 @@ static void descriptors(void) {
 		ssize_t len = readlink(path, target, sizeof target - 1);
 		struct stat st;
 		if (len < 0)
-			continue; // scandir's own
+			continue; // scandir's own descriptor
 		target[len] = 0;
 		fstat(atoi(list[i]->d_name), &st);
 		printf("fd %s %.*s mode %o owner %d flags %x %x\n", list[i]->d_name, (int)strcspn(target, ":"), target, st.st_mode, st.st_uid,
@@ -103,7 +103,7 @@ static void calls(void) {
 	TRY(socket, 40, 1, 0); // AF_VSOCK
 	TRY(mknodat, AT_FDCWD, "/nothing/x", 0, 0);
 	TRY(openat2, -1, 0, 0, 0);
-	for (long nr = 403; nr < 480; nr++) { // the first 21 are the times of 64 bits where a word has 32
+	for (long nr = 403; nr < 480; nr++) { // the first 21 are the 64-bit time calls of 32-bit machines
 		char name[16];
 		snprintf(name, sizeof name, "%ld", nr);
 		tell(name, syscall(nr, -1L, -1L, -1L, -1L, -1L, -1L));

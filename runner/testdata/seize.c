@@ -1,7 +1,7 @@
-// seize tries, as fast as it can and until its input ends, to get hold of every process that
-// it can see and that does not run a container's own program: by tracing it, and by what
-// /proc lets whoever may trace it do. It prints what it gets: a file of the host's, whose
-// path is its argument, for writing; podrun's program; a network that is not its own.
+// seize tries, as fast as it can and until end of file on its input, to get hold of every visible process
+// that does not run a container's own program: by tracing it, and by what /proc allows to a process with
+// the right to trace. It prints what it gets: a file of the host, whose path is its argument, for writing;
+// podrun's program; a network that is not its own.
 #define _GNU_SOURCE
 #include <dirent.h>
 #include <fcntl.h>
@@ -16,12 +16,12 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-static const char *file; // of the host's
+static const char *file; // on the host
 static char comm[32];
 
 static void got(const char *what) { printf("got %s of %s\n", what, comm); }
 
-// content reads what there is at a path, or nothing.
+// content reads the file at a path; nothing if it cannot.
 static size_t content(const char *path, char *to, size_t size) {
 	int fd = open(path, O_RDONLY);
 	ssize_t n = fd < 0 ? -1 : read(fd, to, size - 1);
@@ -42,7 +42,7 @@ static void write_below(int pid, const char *dir) {
 	close(fd);
 }
 
-// steal takes descriptors of a process, and goes into its mount namespace.
+// steal takes descriptors of a process, and enters its mount namespace.
 static void steal(int pid) {
 	char path[8192];
 	int pidfd = syscall(SYS_pidfd_open, pid, 0);
@@ -108,7 +108,7 @@ static void reach(int pid) {
 		closedir(d);
 }
 
-// devices reads the names of the network devices that /proc shows of a process.
+// devices reads the names of the network devices that /proc shows for a process.
 static void devices(const char *pid, char *to, size_t size) {
 	char path[64], text[8192];
 	snprintf(path, sizeof path, "/proc/%s/net/dev", pid);
@@ -129,7 +129,7 @@ static void attack(const char *number) {
 	comm[strcspn(comm, "\n")] = 0;
 	devices("self", own, sizeof own);
 	devices(number, its, sizeof its);
-	if (*its && strcmp(own, its) && !strcmp(comm, "podrun-pause")) // of others only who has the host's processes
+	if (*its && strcmp(own, its) && !strcmp(comm, "podrun-pause")) // others are visible with hostPID only
 		got("sight of another network's devices");
 	reach(pid);
 	if (!strncmp(comm, "runc:", 5) || !strcmp(comm, "podrun-pause"))

@@ -1,6 +1,6 @@
-// spy looks at every process that it can see, as fast as it can, until its input ends, and
-// prints what it gets hold of of those that run podrun's own program: what they are, what
-// they have open, and whether they can be traced or their program written to.
+// spy inspects every visible process, as fast as it can, until end of file on its input. It prints what it
+// gets of those that run podrun's own program: their attributes, their descriptors, and whether they can be
+// traced or their program can be written to.
 #define _GNU_SOURCE
 #include <dirent.h>
 #include <errno.h>
@@ -68,7 +68,7 @@ int main(int argc, char **argv) {
 			if (trace) {
 				if (ptrace(PTRACE_SEIZE, pid, 0, 0) < 0)
 					continue;
-				look(pid); // it can be traced: whose is it?
+				look(pid); // it can be traced: check its owner
 				ptrace(PTRACE_INTERRUPT, pid, 0, 0);
 				waitpid(pid, NULL, __WALL);
 				ptrace(PTRACE_DETACH, pid, 0, 0);
@@ -79,6 +79,6 @@ int main(int argc, char **argv) {
 		closedir(d);
 		looks++;
 	} while (poll(&in, 1, 0) == 0);
-	printf("looked %d\n", looks > 0); // how often depends on who else uses the processors
+	printf("looked %d\n", looks > 0); // the number depends on the load of the processors
 	return 0;
 }

@@ -1,6 +1,6 @@
-// taker waits until it sees a process that runs podrun's program, opens that program's file,
-// and, once nobody runs it, opens it to be written to and takes its mode away. Then it waits
-// with all of it open.
+// taker waits until it sees a process that runs podrun's program and opens that program's file. Once no
+// process runs it, taker opens it for writing and sets its mode to 0. Then it waits with both descriptors
+// open.
 #define _GNU_SOURCE
 #include <dirent.h>
 #include <errno.h>
