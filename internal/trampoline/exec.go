@@ -66,13 +66,13 @@ func (p *Program) Exec(ctx context.Context, j *ExecConfig) (*Process, error) {
 	return j.await(ctx, ours, maker, order)
 }
 
-// await gives the order and follows what comes of it.
+// await sends the configuration and reads the replies.
 func (j *ExecConfig) await(ctx context.Context, channel *os.File, maker *os.Process, order []byte) (*Process, error) {
 	stop := context.AfterFunc(ctx, func() { _ = channel.SetDeadline(time.Now()) })
 	defer stop()
 	var h replies
 	_, err := channel.Write(order)
-	if err == nil || errors.Is(err, syscall.EPIPE) { // then it has said why
+	if err == nil || errors.Is(err, syscall.EPIPE) { // the replies give the reason then
 		err = h.read(channel, j.Args[0])
 	}
 	if err != nil {
@@ -80,7 +80,7 @@ func (j *ExecConfig) await(ctx context.Context, channel *os.File, maker *os.Proc
 	}
 	state, werr := maker.Wait()
 	if err != nil {
-		// What it had made may be told only now that nobody can make any more.
+		// Read the pid of a process that it made only now that it cannot make any more.
 		_ = channel.SetDeadline(time.Now().Add(drainTimeout))
 		_ = h.read(channel, j.Args[0])
 		if cause := context.Cause(ctx); cause != nil {
@@ -100,7 +100,7 @@ func (j *ExecConfig) await(ctx context.Context, channel *os.File, maker *os.Proc
 	if err == nil {
 		made, err = newProcess(h.pid)
 	}
-	if err != nil { // it is our child: its number is its own until we have waited for it
+	if err != nil { // it is our child: its pid is not reused before we reap it
 		_ = syscall.Kill(h.pid, syscall.SIGKILL)
 		reap(h.pid)
 		return nil, err
@@ -116,5 +116,5 @@ func reap(pid int) {
 	}
 }
 
-// drainTimeout is how long is waited for what a trampoline that was killed has said before.
+// drainTimeout bounds the wait for the last replies of a killed trampoline.
 const drainTimeout = 10 * time.Millisecond

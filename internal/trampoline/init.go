@@ -39,7 +39,7 @@ func (p *Program) PrepareInit(o *Config, args []string) (*Init, error) {
 	if b.ours, b.theirs, err = newChannel(); err != nil {
 		return nil, errors.Join(err, b.file.Close())
 	}
-	if _, err := b.ours.Write(order); err != nil { // it has room for the largest
+	if _, err := b.ours.Write(order); err != nil { // the socket's buffer holds the largest one
 		b.Close()
 		return nil, fmt.Errorf("send the configuration to the trampoline: %w", err)
 	}
@@ -67,7 +67,7 @@ func (b *Init) Started(ctx context.Context) error {
 	switch {
 	case errors.Is(err, os.ErrDeadlineExceeded):
 		return context.Cause(ctx)
-	case errors.Is(err, syscall.ECONNRESET): // it has not read its order
+	case errors.Is(err, syscall.ECONNRESET): // it has not read its configuration
 		return errors.New("the process ended before its program was executed")
 	case err != nil:
 		return err

@@ -22,7 +22,7 @@ func newProcess(pid int) (*Process, error) {
 	if err != nil {
 		return nil, fmt.Errorf("open process %d: %w", pid, err)
 	}
-	if err := unix.SetNonblock(fd, true); err != nil { // else it would not be waited for by the runtime
+	if err := unix.SetNonblock(fd, true); err != nil { // the runtime's poller requires it
 		return nil, errors.Join(fmt.Errorf("open process %d: %w", pid, err), unix.Close(fd))
 	}
 	return &Process{pid, os.NewFile(uintptr(fd), "process")}, nil
@@ -67,7 +67,7 @@ func (p *Process) Wait() (status syscall.WaitStatus, err error) {
 		status = syscall.WaitStatus(ended)
 		return pid != 0 || err != nil
 	}
-	if raw.Read(reap) != nil { // it cannot be waited for so
+	if raw.Read(reap) != nil { // the poller does not support it: block
 		options = 0
 		reap(0)
 	}

@@ -21,7 +21,7 @@ type Program struct {
 
 const (
 	fileName  = "podrun-trampoline"
-	firstFree = 16 // above every descriptor that a process made from here is given
+	firstFree = 16 // above every descriptor that such a process is given
 )
 
 // NewProgram makes the file of a program. If the host permits no file system for it, every process
@@ -57,7 +57,7 @@ func NewInMemory(program []byte) (*Program, error) {
 func (p *Program) open(files []*os.File) (*os.File, error) {
 	from := firstFree
 	for _, f := range files {
-		from = max(from, int(f.Fd())+len(files)+3) // one for each file, the pipe for the error of execve, and what is between
+		from = max(from, int(f.Fd())+len(files)+3) // one for each file, the pipe for the error of execve, and a margin
 	}
 	if p.file == nil {
 		return sealedMemfd(p.bytes, from)
@@ -111,13 +111,13 @@ func writeReadOnly(root int, program []byte) error {
 
 // create writes the program to a new file in a directory.
 func create(dir int, program []byte) error {
-	syscall.ForkLock.RLock() // a child that has it open to be written to keeps the file system from becoming read-only
+	syscall.ForkLock.RLock() // a child with the file open for writing would keep the file system from becoming read-only
 	defer syscall.ForkLock.RUnlock()
 	fd, err := unix.Openat(dir, fileName, unix.O_CREAT|unix.O_EXCL|unix.O_WRONLY|unix.O_CLOEXEC, 0o555)
 	if err != nil {
 		return err
 	}
-	return errors.Join(write(fd, program), unix.Fchmod(fd, 0o555), unix.Close(fd)) // whatever the umask
+	return errors.Join(write(fd, program), unix.Fchmod(fd, 0o555), unix.Close(fd)) // overrides the umask
 }
 
 // write writes the whole program.
@@ -137,7 +137,7 @@ const mfdExec = 0x10
 
 // sealedMemfd makes a file in memory with sealed content; its mode can still be changed.
 func sealedMemfd(program []byte, from int) (*os.File, error) {
-	syscall.ForkLock.RLock() // a child must not have it open to be written to when it is executed
+	syscall.ForkLock.RLock() // a child must not have it open for writing when it is executed
 	defer syscall.ForkLock.RUnlock()
 	fd, err := unix.MemfdCreate(fileName, unix.MFD_CLOEXEC|unix.MFD_ALLOW_SEALING|mfdExec)
 	if errors.Is(err, unix.EINVAL) { // before Linux 6.3
@@ -156,7 +156,7 @@ func sealedMemfd(program []byte, from int) (*os.File, error) {
 	if err != nil {
 		return nil, fmt.Errorf("seal a file in memory: %w", err)
 	}
-	return openAbove(unix.AT_FDCWD, "/proc/self/fd/"+strconv.Itoa(fd), from) // what is open to be written to cannot be executed
+	return openAbove(unix.AT_FDCWD, "/proc/self/fd/"+strconv.Itoa(fd), from) // a file that is open for writing cannot be executed
 }
 
 // openAbove opens a file for reading, at a descriptor not below from.
