@@ -133,7 +133,7 @@ func FilesOf(text []byte) []string {
 	return nil
 }
 
-// splitWords parses a line of quoteWord words.
+// splitWords splits a line of words, quoted as by quoteWord.
 func splitWords(line string) []string {
 	var list []string
 	var word strings.Builder
