@@ -18,7 +18,7 @@ const stamp = "2026-10-06T00:17:09.669794202Z"
 // keep is a Sink that writes entries as "stream tag text".
 type keep struct {
 	lines   []string
-	flushed chan int // has room for one: the number of lines at the last flush
+	flushed chan int // buffered by one: the number of lines at the last flush
 }
 
 func (k *keep) Entry(e Entry) error {

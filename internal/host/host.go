@@ -26,9 +26,9 @@ const (
 
 // Finding is the result of one probe. Its JSON form is part of `podrun doctor -o json`.
 type Finding struct {
-	Name   string `json:"name"`   // of the probe: "user namespaces"
+	Name   string `json:"name"`   // name of the probe: "user namespaces"
 	Level  Level  `json:"level"`  //
-	Detail string `json:"detail"` // what was found, one plain sentence without a full stop
+	Detail string `json:"detail"` // the result, one plain sentence without a full stop
 	Cure   string `json:"cure"`   // what to type or change; "" exactly if the level is OK
 }
 

@@ -9,12 +9,12 @@ import (
 
 // Lease is a living pod's slot in its user's pod network.
 type Lease struct {
-	Slot      int          `json:"slot"`      // its number
-	Addresses []netip.Addr `json:"addresses"` // that follow from it
+	Slot      int          `json:"slot"`      // the pod's number
+	Addresses []netip.Addr `json:"addresses"` // derived from the slot
 
 	// Masqueraded means that the pod's outgoing packets are handled by the kernel alone, with the
-	// masquerading rules that all pods of root share. Stays is the reason if that was tried and
-	// failed.
+	// masquerading rules that all pods of root share. NoMasqueradeReason is the reason if that was
+	// tried and failed.
 	Masqueraded        bool   `json:"leaves,omitempty"`
 	NoMasqueradeReason string `json:"stays,omitempty"`
 }

@@ -8,9 +8,9 @@ import (
 // Replacement is the record of a pod that is to be stopped, removed and made again from another
 // manifest. It exists from before the stop until the new pod runs, and does not outlive a reboot.
 type Replacement struct {
-	ID            string            `json:"id"`       // differs in each
+	ID            string            `json:"id"`       // unique to the record
 	Manifest      json.RawMessage   `json:"manifest"` // a v1.Pod
-	Images        map[string]string `json:"images"`   // their ids by the references in the manifest
+	Images        map[string]string `json:"images"`   // ids of the images, by their references in the manifest
 	RequireLimits bool              `json:"requireLimits,omitempty"`
 	Failed        string            `json:"failed,omitempty"` // why the new pod could not be made
 }

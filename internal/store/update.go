@@ -21,10 +21,10 @@ const (
 // Update is the record of a pod's last update: its old and its new images.
 type Update struct {
 	State    UpdateState     `json:"state"`
-	Boot     string          `json:"boot"` // of the machine, in which it was tried
+	Boot     string          `json:"boot"` // boot id of the boot in which it was tried
 	At       time.Time       `json:"at"`
 	Images   []UpdatedImage  `json:"images"`
-	Manifest json.RawMessage `json:"manifest,omitempty"` // of a pod without a unit: a v1.Pod
+	Manifest json.RawMessage `json:"manifest,omitempty"` // only for a pod without a unit: a v1.Pod
 }
 
 // UpdatedImage is an image of the pod by its reference in the manifest. Old and New are ids,

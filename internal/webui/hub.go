@@ -161,15 +161,15 @@ func (h *hub) pruneHistory() {
 // update is what is new for a page, without unchanged parts.
 type update struct {
 	Host    string             `json:"host,omitempty"`
-	Now     time.Time          `json:"now"`               // by the machine's clock
-	At      float64            `json:"at"`                // seconds since the command was begun
-	Every   float64            `json:"every,omitempty"`   // seconds between looks at what is used
-	Problem *string            `json:"problem,omitempty"` // with keys
+	Now     time.Time          `json:"now"`               // of the server's clock
+	At      float64            `json:"at"`                // seconds since the start of the command
+	Every   float64            `json:"every,omitempty"`   // seconds between samples of usage
+	Problem *string            `json:"problem,omitempty"` // by key
 	Pods    *objectUpdate      `json:"pods,omitempty"`
 	Events  *objectUpdate      `json:"events,omitempty"`
 	Use     *[]any             `json:"use,omitempty"` // may be empty
 	UsedAt  float64            `json:"usedAt,omitempty"`
-	History map[string][]point `json:"history,omitempty"` // of all pods, to a page that has just been opened
+	History map[string][]point `json:"history,omitempty"` // of all pods, for a page that has just been opened
 }
 
 // objectUpdate contains the changed objects of a kind, and the keys of all.

@@ -213,7 +213,7 @@ func TestLooksOnlyForPages(t *testing.T) {
 	}
 	two.next(&u)
 	one.end()
-	source.show("", podOf("a", `2`)) // the other is told all the same
+	source.show("", podOf("a", `2`)) // the other page is notified nevertheless
 	for u.Pods == nil || fmt.Sprint(u.Pods.Changed) != "map[default/a:2]" {
 		u = received{}
 		two.next(&u)

@@ -105,13 +105,13 @@ type ChangedRequest struct {
 // which takes a millisecond.
 type ApplyRequest struct {
 	Plan     json.RawMessage `json:"plan"`     // a pod.Plan
-	Manifest json.RawMessage `json:"manifest"` // as store.Pod.Create takes it
+	Manifest json.RawMessage `json:"manifest"` // as for store.Pod.Create
 }
 
 // NotifyRequest selects what a CLI process that serves systemd receives about the pod.
 type NotifyRequest struct {
-	Every time.Duration `json:"every"`           // between two messages that the supervisor lives
-	Label string        `json:"label,omitempty"` // before the name of the container, in each line of the output
+	Every time.Duration `json:"every"`           // interval of the supervisor's watchdog messages
+	Label string        `json:"label,omitempty"` // prefix of the container's name in each line of the output
 }
 
 // Messages to a CLI process that serves systemd, in the format of sd_notify.
@@ -123,8 +123,8 @@ const (
 // StopRequest requests the end of the pod. A later one may only shorten the grace period.
 type StopRequest struct {
 	GraceSeconds *int64 `json:"graceSeconds,omitempty"` // nil: the pod's own
-	Remove       bool   `json:"remove,omitempty"`       // the pod removes itself then, and keeps nothing for after a power cut; no later request takes that back
-	Shutdown     bool   `json:"shutdown,omitempty"`     // with the machine: the pod is to go on when it is started again
+	Remove       bool   `json:"remove,omitempty"`       // the pod then removes itself, and writes nothing that must survive a power cut; no later request revokes this
+	Shutdown     bool   `json:"shutdown,omitempty"`     // the machine shuts down: the pod resumes after the next boot
 }
 
 // ExecRequest runs Args in a container. Without TTY, three pipe descriptors come with the request
@@ -135,7 +135,7 @@ type ExecRequest struct {
 	Args      []string `json:"args"`
 	Env       []string `json:"env,omitempty"` // added to the container's
 	Cwd       string   `json:"cwd,omitempty"`
-	User      string   `json:"user,omitempty"` // as a Plan's container has it; "" is the container's
+	User      string   `json:"user,omitempty"` // as in the container of a Plan; "" is the container's
 	TTY       bool     `json:"tty,omitempty"`
 	Term      string   `json:"term,omitempty"` // the client's TERM, with TTY
 	Rows      uint16   `json:"rows,omitempty"`
@@ -156,12 +156,12 @@ type CopyRequest struct {
 	Container string `json:"container"`
 	Path      string `json:"path"`
 
-	In     bool `json:"in,omitempty"`     // into the container, else out of it
+	In     bool `json:"in,omitempty"`     // into the container, otherwise out of it
 	Whole  bool `json:"whole,omitempty"`  // in: the stream is a user's own, with any number of things
-	Owners bool `json:"owners,omitempty"` // in: files belong to whom the stream says, else to the container's user
+	Owners bool `json:"owners,omitempty"` // in: keep the owners of the stream, otherwise the container's user owns the files
 	Plain  bool `json:"plain,omitempty"`  // in: ordinary permissions instead of the stream's
 
-	As string `json:"as,omitempty"` // out: its name in the stream; "." for what is in a directory
+	As string `json:"as,omitempty"` // out: its name in the stream; "." for the content of a directory
 }
 
 // CopyResult reports a finished copy. Skipped lists what was left out, and why.
@@ -172,11 +172,11 @@ type CopyResult struct {
 // Frame is one message from the supervisor; exactly one field is set.
 type Frame struct {
 	Status  *pod.Status    `json:"status,omitempty"`
-	Started bool           `json:"started,omitempty"` // exec: the process runs; with TTY the master is attached; connect: the socket is; join: the client hears, its input is attached
-	Exit    *int           `json:"exit,omitempty"`    // exec, join: its exit code, 128+n for a signal
-	Applied bool           `json:"applied,omitempty"` // kill, pause, setCondition, changed: it is done; apply: it is done, and recorded; restarts may be under way
+	Started bool           `json:"started,omitempty"` // exec: the process runs; with TTY the master is attached; connect: the socket is attached; attach: the client receives output, the input is attached
+	Exit    *int           `json:"exit,omitempty"`    // exec, attach: the exit code, 128+n for a signal
+	Applied bool           `json:"applied,omitempty"` // kill, pause, setCondition, changed: done; apply: done and recorded; restarts may be in progress
 	Copied  *CopyResult    `json:"copied,omitempty"`
-	Layer   *LayerProgress `json:"layer,omitempty"` // watch: of an image that the pod waits for; a client may ignore it
+	Layer   *LayerProgress `json:"layer,omitempty"` // watch: about an image that the pod waits for; a client may ignore it
 	Error   *Error         `json:"error,omitempty"` // the request failed; nothing follows
 }
 
@@ -194,8 +194,8 @@ type LayerProgress struct {
 // what it started is killed.
 type Control struct {
 	Signal int  `json:"signal,omitempty"`
-	Detach bool `json:"detach,omitempty"` // exec with TTY: what was started goes on without the client, which leaves
-	EOF    bool `json:"eof,omitempty"`    // join: the client's input has ended; it goes on listening
+	Detach bool `json:"detach,omitempty"` // exec with TTY: the process continues without the client, which disconnects
+	EOF    bool `json:"eof,omitempty"`    // attach: the client's input has ended; it still receives output
 }
 
 // Error is a failed request. Code is the exit code of the client: 125 podrun's own failure, 126 not
