@@ -20,8 +20,8 @@ type Setup struct {
 	Timeout          time.Duration          // of all probes together; 0 means the constant Timeout
 	RuntimeDefault   bool                   // XDG_RUNTIME_DIR is not set, so Runtime is a default
 	Program          string                 // path of the podrun program, for cures; may be empty
-	AfterCgroupProbe func()                 // called after Check has read the caller's cgroup: it may start processes; may be nil
-	Built            time.Time              // when the program was built: a correct clock shows no earlier time; may be zero
+	AfterCgroupProbe func()                 // called once processes may be started; may be nil
+	Built            time.Time              // build time: a correct clock is later; may be zero
 }
 
 // prober is the machine as the probes read it.

@@ -20,7 +20,7 @@ import (
 // Programs are the paths of the programs that a pod's processes execute.
 type Programs struct {
 	Supervisor string
-	Netstack   string // has stackproc.Stage
+	Netstack   string // runs netstack.Stages
 
 	// InUse is a lock that processes share while they may execute these programs; it keeps another
 	// version from removing them. nil if the programs are not separate files or the lock is

@@ -109,7 +109,7 @@ func ReplacerCommand(d store.Dirs, p store.Pod, lock *store.FileLock, said io.Wr
 	cmd.Dir = "/"
 	cmd.ExtraFiles = []*os.File{lock.File()}
 	if said != nil {
-		cmd.Stderr = struct{ io.Writer }{said} // forces a pipe, so that the process does not keep the caller's file open
+		cmd.Stderr = struct{ io.Writer }{said} // a pipe, so that the caller's file can close
 	}
 	cmd.SysProcAttr = &syscall.SysProcAttr{Setsid: true}
 	return cmd

@@ -111,7 +111,7 @@ func writeReadOnly(root int, program []byte) error {
 
 // create writes the program to a new file in a directory.
 func create(dir int, program []byte) error {
-	syscall.ForkLock.RLock() // a child with the file open for writing would keep the file system from becoming read-only
+	syscall.ForkLock.RLock() // a child with the file open for writing prevents read-only
 	defer syscall.ForkLock.RUnlock()
 	fd, err := unix.Openat(dir, fileName, unix.O_CREAT|unix.O_EXCL|unix.O_WRONLY|unix.O_CLOEXEC, 0o555)
 	if err != nil {
@@ -156,7 +156,7 @@ func sealedMemfd(program []byte, from int) (*os.File, error) {
 	if err != nil {
 		return nil, fmt.Errorf("seal a file in memory: %w", err)
 	}
-	return openAbove(unix.AT_FDCWD, "/proc/self/fd/"+strconv.Itoa(fd), from) // a file that is open for writing cannot be executed
+	return openAbove(unix.AT_FDCWD, "/proc/self/fd/"+strconv.Itoa(fd), from) // a writable descriptor prevents execve
 }
 
 // openAbove opens a file for reading, at a descriptor not below from.

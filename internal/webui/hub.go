@@ -164,7 +164,7 @@ type update struct {
 	Now     time.Time          `json:"now"`               // of the server's clock
 	At      float64            `json:"at"`                // seconds since the start of the command
 	Every   float64            `json:"every,omitempty"`   // seconds between samples of usage
-	Problem *string            `json:"problem,omitempty"` // by key
+	Problem *string            `json:"problem,omitempty"` // "" for none
 	Pods    *objectUpdate      `json:"pods,omitempty"`
 	Events  *objectUpdate      `json:"events,omitempty"`
 	Use     *[]any             `json:"use,omitempty"` // may be empty

@@ -123,7 +123,7 @@ const (
 // StopRequest requests the end of the pod. A later one may only shorten the grace period.
 type StopRequest struct {
 	GraceSeconds *int64 `json:"graceSeconds,omitempty"` // nil: the pod's own
-	Remove       bool   `json:"remove,omitempty"`       // the pod then removes itself, and writes nothing that must survive a power cut; no later request revokes this
+	Remove       bool   `json:"remove,omitempty"`       // the pod then removes itself, without durable writes; irrevocable
 	Shutdown     bool   `json:"shutdown,omitempty"`     // the machine shuts down: the pod resumes after the next boot
 }
 
@@ -135,7 +135,7 @@ type ExecRequest struct {
 	Args      []string `json:"args"`
 	Env       []string `json:"env,omitempty"` // added to the container's
 	Cwd       string   `json:"cwd,omitempty"`
-	User      string   `json:"user,omitempty"` // as in the container of a Plan; "" is the container's
+	User      string   `json:"user,omitempty"` // in the format of a Plan; "" is the container's user
 	TTY       bool     `json:"tty,omitempty"`
 	Term      string   `json:"term,omitempty"` // the client's TERM, with TTY
 	Rows      uint16   `json:"rows,omitempty"`
@@ -158,7 +158,7 @@ type CopyRequest struct {
 
 	In     bool `json:"in,omitempty"`     // into the container, otherwise out of it
 	Whole  bool `json:"whole,omitempty"`  // in: the stream is a user's own, with any number of things
-	Owners bool `json:"owners,omitempty"` // in: keep the owners of the stream, otherwise the container's user owns the files
+	Owners bool `json:"owners,omitempty"` // in: keep the stream's owners, else the container's user
 	Plain  bool `json:"plain,omitempty"`  // in: ordinary permissions instead of the stream's
 
 	As string `json:"as,omitempty"` // out: its name in the stream; "." for the content of a directory
@@ -172,9 +172,9 @@ type CopyResult struct {
 // Frame is one message from the supervisor; exactly one field is set.
 type Frame struct {
 	Status  *pod.Status    `json:"status,omitempty"`
-	Started bool           `json:"started,omitempty"` // exec: the process runs; with TTY the master is attached; connect: the socket is attached; attach: the client receives output, the input is attached
+	Started bool           `json:"started,omitempty"` // exec, connect, attach: it runs; descriptor: the terminal's master, the socket, the input
 	Exit    *int           `json:"exit,omitempty"`    // exec, attach: the exit code, 128+n for a signal
-	Applied bool           `json:"applied,omitempty"` // kill, pause, setCondition, changed: done; apply: done and recorded; restarts may be in progress
+	Applied bool           `json:"applied,omitempty"` // done; apply: and recorded, restarts may be in progress
 	Copied  *CopyResult    `json:"copied,omitempty"`
 	Layer   *LayerProgress `json:"layer,omitempty"` // watch: about an image that the pod waits for; a client may ignore it
 	Error   *Error         `json:"error,omitempty"` // the request failed; nothing follows

@@ -9,7 +9,7 @@
 // The kernel does not end a pod in the host's PID namespace (hostPID). There monitor and pod init
 // are subreapers, and the one that outlives the other ends the pod.
 //
-// The monitor removes a pod that is marked as leaving (store.Pod.MarkLeaving) when its last pod
+// The monitor removes a pod that is marked as leaving (store.Pod.MarkRemoving) when its last pod
 // init has ended, whether or not the command that requested it still runs. Usually the supervisor
 // has removed all but the mark and the lock; otherwise the monitor executes a program for the rest.
 #define _GNU_SOURCE
@@ -121,7 +121,7 @@ static void prepare_restart(struct podrun_init_config *config, int st, long long
 	unsetenv("_PODRUN_NOTIFY"); // descriptors of the first supervisor
 	unsetenv("_PODRUN_PORTS");
 	unsetenv("_PODRUN_RECORD");
-	char *after = getenv("_PODRUN_AFTER"); // Go reads the original environment block, so overwrite the value in place
+	char *after = getenv("_PODRUN_AFTER"); // overwrite in place: Go reads the original block
 	if (after && strlen(after) == strlen("sandbox"))
 		strcpy(after, "sandbox");
 	int nobody = open("/dev/null", O_WRONLY);

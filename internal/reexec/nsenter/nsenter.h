@@ -5,7 +5,7 @@
 
 // Descriptors that package podinit passes to a pod's first process (internal/podinit/start.go).
 #define PODRUN_LOCK_FD 3   // the pod's lock; the monitor and the pod init hold it
-#define PODRUN_REPORT_FD 4 // errors of the start; closed when the supervisor serves and the pod init has been notified
+#define PODRUN_REPORT_FD 4 // errors of the start; closed once the supervisor serves
 
 // Descriptor of a prespawned process: its socket to the caller. podinit/prespawn.go has the same
 // number.
