@@ -1,6 +1,6 @@
-// Package cdi reads what devices of the host mean for a container, as the Container Device
-// Interface describes them: files that tell of device nodes, mounts, variables and hooks by
-// a device's name, vendor.com/class=name.
+// Package cdi reads the container edits of host devices from files of the Container Device
+// Interface. They describe device nodes, mounts, variables and hooks by a device's name,
+// vendor.com/class=name.
 package cdi
 
 import (
@@ -14,42 +14,42 @@ import (
 	"tags.cncf.io/container-device-interface/specs-go"
 )
 
-// Edits are what a container gets for its devices.
+// Edits are what a container receives for its devices.
 type Edits struct {
-	Env     []string // KEY=value; a later one wins
+	Env     []string // KEY=value; a later one overrides an earlier one
 	Devices []Device
 	Mounts  []Mount
 	Hooks   []Hook
-	Groups  []uint32 // that its process is in, too
+	Groups  []uint32 // additional groups of its process
 }
 
 // Device is a device node.
 type Device struct {
 	Host, Path string // on the host and in the container
-	Block      bool   // else a character device
+	Block      bool   // otherwise a character device
 }
 
-// Mount is a file or directory of the host's. Options are mount(8)'s.
+// Mount is a file or directory of the host. Options are those of mount(8).
 type Mount struct {
 	Host, Path string
 	Options    []string
 }
 
-// Hook is a program of the host's that is run at a moment of the container's life, which
-// has the name that the OCI runtime specification gives it.
+// Hook is a program of the host that runs at a moment of the container's life; the moment's name is
+// that of the OCI runtime specification.
 type Hook struct {
 	Name, Path string
 	Args, Env  []string
 	Timeout    int // in seconds; 0: none
 }
 
-// SpecDirs are where descriptions are that count for all users: /etc/cdi and /var/run/cdi.
+// SpecDirs returns the directories of the specifications for all users: /etc/cdi and /var/run/cdi.
 func SpecDirs() []string { return slices.Clone(cdi.DefaultSpecDirs) }
 
-// Find gives the edits of devices by their names, in their order, from the descriptions in
-// dirs; those in later ones win. The error names each
-// device that is not described, with what is wrong about the descriptions, and what of a
-// description cannot be done.
+// Find returns the edits of devices by their names, in their order, from the specifications in
+// dirs; a later directory overrides an earlier one. The error names each device without
+// specification, with the errors of the specifications, and each unsupported part of a
+// specification.
 func Find(dirs, names []string) (*Edits, error) {
 	cache, err := cdi.NewCache(cdi.WithSpecDirs(dirs...), cdi.WithAutoRefresh(false))
 	if err != nil {
@@ -78,7 +78,7 @@ func Find(dirs, names []string) (*Edits, error) {
 	return e, errors.Join(errs...)
 }
 
-// unknownDevice says why there is no such device.
+// unknownDevice returns the error for a device without specification.
 func unknownDevice(cache *cdi.Cache, name string) error {
 	errs := []error{fmt.Errorf("no file describes the device %s", name)}
 	files := cache.GetErrors()

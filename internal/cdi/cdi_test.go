@@ -37,8 +37,8 @@ devices:
   containerEdits: {env: [A=b], mounts: [{hostPath: tmpfs, containerPath: /t, type: tmpfs}]}
 `
 
-// What a description says is found under a device's name, what is common to its devices
-// once, and what is in a later directory wins.
+// Find returns a device's edits by its name and the edits common to its devices once. A later
+// directory overrides an earlier one.
 func TestFind(t *testing.T) {
 	dir := describe(t, t.TempDir(), toys)
 	got, err := Find([]string{dir}, []string{"toys.example/ball=red", "toys.example/ball=blue"})
@@ -58,7 +58,7 @@ func TestFind(t *testing.T) {
 	}
 }
 
-// What there is not, or cannot be done, is named.
+// The error names a missing device and an unsupported edit.
 func TestFindRefuses(t *testing.T) {
 	dir := describe(t, t.TempDir(), toys)
 	bad := describe(t, t.TempDir(), "kind: toys.example/kite\ndevices: [")

@@ -18,7 +18,7 @@ const stamp = "2026-10-06T00:17:09.669794202Z"
 // keep is a Sink that writes entries as "stream tag text".
 type keep struct {
 	lines   []string
-	flushed chan int // has room for one: the number of lines at the last flush
+	flushed chan int // buffered by one: the number of lines at the last flush
 }
 
 func (k *keep) Entry(e Entry) error {
@@ -119,8 +119,8 @@ func TestAttempts(t *testing.T) {
 	}
 }
 
-// A container writes 100,000 lines while it is followed, in three instances; an
-// attempt in between left no log. Every line arrives, once and in order.
+// A container writes 100,000 lines in three instances while it is followed; one attempt in between
+// has no log. Every line arrives, once and in order.
 func TestFollowLosesNothing(t *testing.T) {
 	dir := t.TempDir()
 	w := ticker(t)
@@ -157,7 +157,7 @@ func TestFollowLosesNothing(t *testing.T) {
 	}
 }
 
-// A follower shows what is there, waits, and shows what is added; a context ends it.
+// A follower reads the existing lines, waits, and reads new ones; the end of its context ends it.
 func TestFollowWaits(t *testing.T) {
 	dir := t.TempDir()
 	w := ticker(t)
@@ -170,7 +170,7 @@ func TestFollowWaits(t *testing.T) {
 	until(t, k.flushed, 1)
 	appendTo(t, dir, 0, "stdout F added")
 	until(t, k.flushed, 2)
-	write(t, dir, 1, "stdout F again", "stdout F and again") // the tail is only of the first
+	write(t, dir, 1, "stdout F again", "stdout F and again") // the tail applies to the first only
 	until(t, k.flushed, 4)
 	cancel()
 	wait(t, ended)

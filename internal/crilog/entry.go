@@ -17,11 +17,11 @@ import (
 type Entry struct {
 	Time    []byte // RFC 3339 with nanoseconds, as it was written
 	Stream  string // "stdout" or "stderr"
-	Partial bool   // the text goes on in the stream's next entry
+	Partial bool   // the text continues in the stream's next entry
 	Text    []byte // without a newline
 }
 
-// parse takes a line of a log file apart. line has no newline.
+// parse parses a line of a log file, without its newline.
 func parse(line []byte) (Entry, error) {
 	time, rest, ok1 := bytes.Cut(line, []byte(" "))
 	stream, rest, ok2 := bytes.Cut(rest, []byte(" "))
@@ -48,12 +48,12 @@ func parse(line []byte) (Entry, error) {
 	return e, nil
 }
 
-// FormatTime is a time as it begins an entry.
+// FormatTime formats the time of an entry.
 func FormatTime(at time.Time) []byte {
 	return at.UTC().AppendFormat(nil, "2006-01-02T15:04:05.000000000Z07:00")
 }
 
-// Append adds an entry to out, in the form that Parse takes apart.
+// Append appends an entry to out, in the format that parse reads.
 func Append(out, stamp []byte, stream string, partial bool, text []byte) []byte {
 	out = append(append(append(append(out, stamp...), ' '), stream...), ' ', 'F', ' ')
 	if partial {

@@ -6,26 +6,26 @@ import (
 	"io/fs"
 )
 
-// Follower reads the logs of one container's instances, one after the other, as
-// they are written.
+// Follower reads the logs of one container's instances, one after the other, while they are
+// written.
 type Follower struct {
 	Dir   string
-	First int // the first attempt to read; earlier ones are left out
+	First int // the first attempt to read; earlier ones are skipped
 	Selection
 	Wake <-chan struct{} // something changed in Dir
-	Done <-chan struct{} // closed: nothing is written from now on
+	Done <-chan struct{} // closed: nothing more will be written
 	Sink Sink
 
-	// OnSkipped, if set, is told that lines were rotated away before they were read: who
-	// reads too slowly must neither hold up the container nor fill the disk.
+	// OnSkipped, if set, is called when lines were rotated away before they were read: a slow
+	// reader must neither block the container nor fill the disk.
 	OnSkipped func()
 
 	at *reader
 	to Sink
 }
 
-// Run reads until everything that was there when Done was closed has been handed
-// on, or ctx ends, which is no error. Tail is of the first instance.
+// Run reads until it has passed on everything that was written before Done was closed, or until ctx
+// ends, which is no error. Tail applies to the first instance.
 func (f *Follower) Run(ctx context.Context) error {
 	f.to = since(f.Since, f.Sink)
 	defer func() {
@@ -44,7 +44,7 @@ func (f *Follower) run(ctx context.Context) error {
 	for {
 		last := false
 		select {
-		case <-f.Done: // looked at before reading: what was written until now is read below
+		case <-f.Done: // checked before reading: what was written until now is read below
 			last = true
 		default:
 		}
@@ -63,10 +63,10 @@ func (f *Follower) run(ctx context.Context) error {
 	}
 }
 
-// drain reads all there is, over the ends of segments and instances.
+// drain reads everything that is there, across segments and instances.
 func (f *Follower) drain() error {
 	for {
-		// Listed before reading: of what has a successor by then, nothing is missed.
+		// List before reading: a file that has a successor in the list is complete.
 		l, err := readListing(f.Dir)
 		if err != nil {
 			return err
@@ -86,7 +86,7 @@ func (f *Follower) drain() error {
 	}
 }
 
-// advance goes to the next file, if there is one.
+// advance switches to the next file, if there is one.
 func (f *Follower) advance(l listing) (bool, error) {
 	if f.at != nil && l.last(f.at.attempt) >= f.at.segment {
 		if next, err := f.nextSegment(); next != nil || err != nil {
@@ -110,7 +110,7 @@ func (f *Follower) advance(l listing) (bool, error) {
 	return false, nil
 }
 
-// switchTo leaves the file that has been read to its end.
+// switchTo closes the file that has been read to its end and continues with the next.
 func (f *Follower) switchTo(next *reader, err error) error {
 	if err != nil {
 		return err
@@ -123,19 +123,19 @@ func (f *Follower) switchTo(next *reader, err error) error {
 	return err
 }
 
-// firstSegment opens an instance's log where the reading begins.
+// firstSegment opens an instance's log at the position where reading begins.
 func (f *Follower) firstSegment(attempt int) (*reader, error) {
 	c, err := openTail(f.Dir, attempt, f.Tail)
 	if err != nil {
 		return nil, err
 	}
-	f.Tail = -1 // of the instances after it, everything
+	f.Tail = -1 // the instances after it are read completely
 	c.keepFirst()
 	return newReader(c.files[0], attempt, c.segments[0]), nil
 }
 
-// nextSegment opens what was written after the file that has been read, or gives nil
-// where that is not there yet.
+// nextSegment opens the file after the one that has been read, or returns nil if it does not exist
+// yet.
 func (f *Follower) nextSegment() (*reader, error) {
 	c, err := openInstance(f.Dir, f.at.attempt)
 	if errors.Is(err, fs.ErrNotExist) {

@@ -10,8 +10,7 @@ import (
 	"time"
 )
 
-// FuzzRead: whatever a log holds is read to its end, and a line of its own is read as it was
-// written.
+// FuzzRead: any log is read to its end, and a valid line is read as it was written.
 func FuzzRead(f *testing.F) {
 	f.Add([]byte(stamp+" stdout F one\n"+stamp+" stderr P part\n"), 1)
 	f.Add([]byte(stamp+" stdout F:x one\n\n \n   \nnothing\n"), 3)

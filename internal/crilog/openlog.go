@@ -9,15 +9,15 @@ import (
 	"path/filepath"
 )
 
-// openLog is the log of one instance as it was at one moment: its files, oldest first.
-// They stay readable when they are rotated away.
+// openLog is the log of one instance at one moment: its files, oldest first. They stay readable
+// when they are rotated away.
 type openLog struct {
 	files    []*os.File
-	segments []int // their numbers; that of the file which is written to is the one it will get
+	segments []int // their numbers; the file that is written to has the number that it will get
 	sizes    []int64
 }
 
-// openInstance opens all there is of an attempt; nothing is fs.ErrNotExist.
+// openInstance opens all files of an attempt; fs.ErrNotExist if there is none.
 func openInstance(dir string, attempt int) (*openLog, error) {
 	for {
 		c, err := tryOpenInstance(dir, attempt)
@@ -27,7 +27,7 @@ func openInstance(dir string, attempt int) (*openLog, error) {
 	}
 }
 
-// tryOpenInstance gives nil if files came or went meanwhile.
+// tryOpenInstance returns nil if files came or went meanwhile.
 func tryOpenInstance(dir string, attempt int) (c *openLog, err error) {
 	path := filepath.Join(dir, segmentFile{attempt, 0}.name())
 	current, err := os.Open(path)
@@ -41,7 +41,7 @@ func tryOpenInstance(dir string, attempt int) (c *openLog, err error) {
 	}
 	if !hasName(current, path) {
 		current.Close()
-		return nil, nil // the list may have missed what was renamed while it was made
+		return nil, nil // the list may lack a file that was renamed during the listing
 	}
 	c = &openLog{}
 	defer func() {
@@ -53,7 +53,7 @@ func tryOpenInstance(dir string, attempt int) (c *openLog, err error) {
 	for _, segment := range l[attempt] {
 		f, err := os.Open(filepath.Join(dir, segmentFile{attempt, segment}.name()))
 		if errors.Is(err, fs.ErrNotExist) && segment != l.last(attempt) {
-			continue // deleted just now, to make room for a new one
+			continue // deleted just now by a rotation
 		}
 		if err != nil {
 			current.Close()
@@ -77,8 +77,8 @@ func tryOpenInstance(dir string, attempt int) (c *openLog, err error) {
 	return c, nil
 }
 
-// hasName says whether f, or nothing if it is nil, has the name path. The inode of an
-// open file is not given to another one.
+// hasName reports whether path is f, or is missing if f is nil. The inode of an open file is not
+// reused.
 func hasName(f *os.File, path string) bool {
 	now, err := os.Stat(path)
 	if f == nil {
@@ -139,7 +139,7 @@ func (c *openLog) ReadAt(b []byte, pos int64) (n int, err error) {
 	return n, io.EOF
 }
 
-// seek lets the reading begin at a position of the whole: earlier files are closed.
+// seek sets the position at which reading begins, counted over all files, and closes earlier files.
 func (c *openLog) seek(pos int64) error {
 	for len(c.files) > 1 && pos >= c.sizes[0] {
 		pos -= c.sizes[0]

@@ -9,8 +9,8 @@ import (
 	"time"
 )
 
-// Sink takes what is read. Flush says that there is nothing more for now. Entry
-// returns Stop when it wants no more.
+// Sink receives what is read. Flush means that there is nothing more for now. Entry returns ErrStop
+// when it wants no more.
 type Sink interface {
 	Entry(Entry) error
 	Flush() error
@@ -19,16 +19,16 @@ type Sink interface {
 // ErrStop ends the reading without an error.
 var ErrStop = errors.New("no more is wanted")
 
-// Selection says what of a log is read.
+// Selection selects the part of a log to read.
 type Selection struct {
-	Tail  int       // the last so many lines; negative: all
-	Since time.Time // of these, what was written from then on; zero: all
+	Tail  int       // the last lines, so many; negative: all
+	Since time.Time // of these, the lines written from then on; zero: all
 }
 
 // All selects everything.
 var All = Selection{Tail: -1}
 
-// Read hands the selected entries of one instance to sink.
+// Read passes the selected entries of one instance to sink.
 func Read(dir string, attempt int, sel Selection, sink Sink) error {
 	c, err := openTail(dir, attempt, sel.Tail)
 	if err != nil {
@@ -51,7 +51,7 @@ func Read(dir string, attempt int, sel Selection, sink Sink) error {
 	return sink.Flush()
 }
 
-// openTail opens an instance's log where its last lines begin.
+// openTail opens an instance's log at the beginning of its last lines.
 func openTail(dir string, attempt, tail int) (*openLog, error) {
 	c, err := openInstance(dir, attempt)
 	if err != nil || tail < 0 {
@@ -73,7 +73,7 @@ type reader struct {
 	segmentFile
 	f    *os.File
 	in   *bufio.Reader
-	head []byte // the beginning of a line that is not all there yet
+	head []byte // the beginning of an incomplete line
 }
 
 func newReader(f *os.File, attempt, segment int) *reader {
@@ -82,7 +82,7 @@ func newReader(f *os.File, attempt, segment int) *reader {
 
 func (r *reader) close() { r.f.Close() }
 
-// copy hands on every entry that is complete by now.
+// copy passes on every entry that is complete.
 func (r *reader) copy(sink Sink) error {
 	for {
 		line, err := r.in.ReadSlice('\n')
@@ -107,8 +107,8 @@ func (r *reader) copy(sink Sink) error {
 	}
 }
 
-// finish hands on a last entry without a newline: its writer was killed in the
-// middle. One that is not even an entry is dropped.
+// finish passes on a last entry without a newline, which a killed writer leaves. It drops a line
+// that is no valid entry.
 func (r *reader) finish(sink Sink) error {
 	e, err := parse(r.head)
 	r.head = nil
@@ -119,7 +119,7 @@ func (r *reader) finish(sink Sink) error {
 	return sink.Entry(e)
 }
 
-// parseLenient shows a line that is no entry as it is: better odd than lost.
+// parseLenient returns an invalid line as text: better odd than lost.
 func parseLenient(line []byte) Entry {
 	e, err := parse(line)
 	if err != nil {

@@ -10,11 +10,11 @@ import (
 	"strings"
 )
 
-// segmentFile is one file of an instance's log. Rotated ones are numbered from 1 on, in the
-// order in which they were written; segment 0 is the one that is written to.
+// segmentFile is one file of an instance's log. Rotated files are numbered from 1 on, in the order
+// in which they were written; segment 0 is the one that is written to.
 type segmentFile struct{ attempt, segment int }
 
-// name is "3.log", or "3.log.2" of one that was rotated.
+// name returns "3.log", or "3.log.2" for a rotated file.
 func (p segmentFile) name() string {
 	name := strconv.Itoa(p.attempt) + ".log"
 	if p.segment > 0 {
@@ -23,7 +23,7 @@ func (p segmentFile) name() string {
 	return name
 }
 
-// parseSegmentFile is the opposite of name; other names are no parts of logs.
+// parseSegmentFile is the inverse of name. It rejects names of other files.
 func parseSegmentFile(name string) (p segmentFile, ok bool) {
 	number, segment, ok := strings.Cut(name, ".log")
 	if !ok {
@@ -37,11 +37,11 @@ func parseSegmentFile(name string) (p segmentFile, ok bool) {
 	return p, err1 == nil && err2 == nil && p.attempt >= 0 && p.name() == name
 }
 
-// listing is what a directory of logs holds: the rotated segments of each attempt,
-// in order. An attempt that was never rotated has none.
+// listing maps each attempt in a log directory to its rotated segments, in order. An attempt
+// without rotation has none.
 type listing map[int][]int
 
-// readListing reads a directory. One that is not there yet is empty.
+// readListing reads a directory. A missing directory is empty.
 func readListing(dir string) (listing, error) {
 	files, err := os.ReadDir(dir)
 	if err != nil && !errors.Is(err, fs.ErrNotExist) {
@@ -66,7 +66,7 @@ func readListing(dir string) (listing, error) {
 	return l, nil
 }
 
-// attempts are those that have a log, in order.
+// attempts returns the attempts that have a log, in order.
 func (l listing) attempts() []int {
 	all := make([]int, 0, len(l))
 	for n := range l {
@@ -76,7 +76,7 @@ func (l listing) attempts() []int {
 	return all
 }
 
-// last is the newest rotated segment of an attempt, or 0.
+// last returns the newest rotated segment of an attempt, or 0.
 func (l listing) last(attempt int) int {
 	if s := l[attempt]; len(s) > 0 {
 		return s[len(s)-1]
@@ -84,8 +84,7 @@ func (l listing) last(attempt int) int {
 	return 0
 }
 
-// Attempts lists the attempts that have a log in dir, in order. A directory that
-// is not there yet has none.
+// Attempts returns the attempts that have a log in dir, in order. A missing directory has none.
 func Attempts(dir string) ([]int, error) {
 	l, err := readListing(dir)
 	if err != nil || len(l) == 0 {

@@ -6,13 +6,13 @@ import (
 	"time"
 )
 
-// sinceSink leaves out lines that began before a time. The clock may have been set
-// back in between, so each is looked at.
+// sinceSink drops lines that began before a time. It checks each line, because the clock may have
+// been set back in between.
 type sinceSink struct {
 	Sink
 	from time.Time
-	skip map[string]bool // by stream: in the middle of a line that is left out
-	open map[string]bool // by stream: in the middle of one that is shown
+	skip map[string]bool // by stream: in the middle of a dropped line
+	open map[string]bool // by stream: in the middle of a passed line
 }
 
 func since(from time.Time, sink Sink) Sink {
@@ -35,7 +35,7 @@ func (s *sinceSink) Entry(e Entry) error {
 	return s.Sink.Entry(e)
 }
 
-// lastLines is where the last n lines of a log of that size begin. A line is what a
+// lastLines returns the position of the last n lines of a log of that size. A line is what a
 // program ended with a newline, so the pieces of a long one count once.
 func lastLines(log io.ReaderAt, size int64, n int) (int64, error) {
 	if n == 0 {
@@ -53,7 +53,7 @@ func lastLines(log io.ReaderAt, size int64, n int) (int64, error) {
 		}
 		window = append(buf, window...)
 		for {
-			// The last newline ends the last line; the one before it is its beginning.
+			// The last newline ends the last line; the one before it precedes its beginning.
 			begin := bytes.LastIndexByte(trimNewline(window), '\n') + 1
 			if begin == 0 && pos > 0 {
 				break // it begins in an earlier block

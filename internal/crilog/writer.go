@@ -9,29 +9,29 @@ import (
 	"path/filepath"
 )
 
-// Limits bound what one instance's log takes on disk: MaxFiles files, each of at most
-// MaxBytes and one entry (kubelet: containerLogMaxSize, containerLogMaxFiles).
+// Limits bound the disk space of one instance's log: MaxFiles files, each of at most MaxBytes and
+// one entry (kubelet: containerLogMaxSize, containerLogMaxFiles).
 type Limits struct {
 	MaxBytes int64
-	MaxFiles int // with the one that is written to; at least 2
+	MaxFiles int // including the one that is written to; at least 2
 }
 
-// Writer appends to the log of one instance. It rotates when it writes, not now and
-// then: a container may write gigabytes in seconds.
+// Writer appends to the log of one instance. It rotates as it writes and not periodically: a
+// container may write gigabytes in seconds.
 type Writer struct {
 	dir     string
 	attempt int
 	limits  Limits
 
-	f         *os.File // nil: the next one could not be made yet
+	f         *os.File // nil: the next one could not be created yet
 	size      int64
-	partial   bool   // it ends in the middle of an entry
+	partial   bool   // the file ends in the middle of an entry
 	last      int    // the newest rotated segment
 	unwritten []byte // the rest of an entry that a full disk has cut off
 }
 
-// OpenWriter goes on where the instance's log ends, or begins it. Where it goes on
-// follows from the files alone.
+// OpenWriter opens an instance's log at its end, or creates it. The files alone determine the
+// position.
 func OpenWriter(dir string, attempt int, limits Limits) (*Writer, error) {
 	if err := os.MkdirAll(dir, 0o700); err != nil {
 		return nil, fmt.Errorf("make log directory: %w", err)
@@ -66,7 +66,7 @@ func (w *Writer) open() error {
 	return nil
 }
 
-// Close ends the writing.
+// Close closes the log.
 func (w *Writer) Close() error {
 	if w.f == nil {
 		return nil
@@ -74,9 +74,8 @@ func (w *Writer) Close() error {
 	return w.f.Close()
 }
 
-// Write appends whole entries, or the rest of one that is there in part. What does
-// not fit on the disk is lost; an entry that was written in part is completed by the
-// next Write that finds room.
+// Write appends whole entries, or the rest of a partial one. Entries that do not fit on the disk
+// are lost. The next Write with free space completes an entry that was written in part.
 func (w *Writer) Write(b []byte) (int, error) {
 	if len(w.unwritten) > 0 {
 		n, err := w.append(w.unwritten)
@@ -104,8 +103,8 @@ func (w *Writer) Write(b []byte) (int, error) {
 	}
 }
 
-// splitAtLimit is what of b belongs into the present file: it is full with the entry that
-// reaches its limit.
+// splitAtLimit returns the part of b that belongs in the current file, including the entry that
+// reaches the limit.
 func (w *Writer) splitAtLimit(b []byte) []byte {
 	room := w.limits.MaxBytes - w.size
 	if room >= int64(len(b)) {
@@ -130,7 +129,7 @@ func (w *Writer) append(b []byte) (int, error) {
 	return n, nil
 }
 
-// rotate gives the present file its number and begins the next one.
+// rotate gives the current file its number and begins the next one.
 func (w *Writer) rotate() error {
 	if w.f != nil {
 		l, err := readListing(w.dir)
@@ -144,7 +143,7 @@ func (w *Writer) rotate() error {
 			}
 			old = old[1:]
 		}
-		// Somebody may have deleted it: then there is nothing to keep.
+		// Another process may have deleted it: then there is nothing to keep.
 		if err := os.Rename(w.path(0), w.path(w.last+1)); err != nil && !errors.Is(err, fs.ErrNotExist) {
 			return fmt.Errorf("rotate log: %w", err)
 		}
@@ -158,10 +157,10 @@ func (w *Writer) rotate() error {
 	return w.open()
 }
 
-// Position is where the next Write begins.
+// Position returns where the next Write begins.
 func (w *Writer) Position() (segment int, offset int64) { return w.last + 1, w.size }
 
-// After reads what was written after a Position.
+// After returns what was written after a Position.
 func (w *Writer) After(segment int, offset int64) ([]byte, error) {
 	c, err := openInstance(w.dir, w.attempt)
 	if err != nil {
@@ -181,7 +180,7 @@ func (w *Writer) After(segment int, offset int64) ([]byte, error) {
 	return b, nil
 }
 
-// CompletePartial ends an entry that a writer which was killed has left in part.
+// CompletePartial completes an entry that a killed writer has left in part.
 func (w *Writer) CompletePartial() error {
 	if !w.partial {
 		return nil
@@ -190,9 +189,9 @@ func (w *Writer) CompletePartial() error {
 	return err
 }
 
-// Prune deletes the logs of instances before the last one before attempt: the
-// kubelet keeps one dead instance of a container beside the living one (kubelet:
-// pkg/kubelet/kuberuntime, MaxPerPodContainer).
+// Prune deletes the logs of instances before the last one before attempt: the kubelet keeps one
+// dead instance of a container beside the living one (kubelet: pkg/kubelet/kuberuntime,
+// MaxPerPodContainer).
 func Prune(dir string, attempt int) error {
 	l, err := readListing(dir)
 	if err != nil {

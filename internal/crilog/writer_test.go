@@ -23,8 +23,8 @@ func writer(t interface{ Fatal(...any) }, dir string, attempt int, limits Limits
 	return w
 }
 
-// What is written is what is read, over rotation at any size and writers that take
-// turns; on disk there is never more than was allowed.
+// Reading returns what was written, with rotation at any size and writers that take turns. The log
+// on disk never exceeds its limits.
 func TestWriterRotates(t *testing.T) {
 	root := t.TempDir()
 	runs := 0
@@ -88,8 +88,8 @@ func bound(t *rapid.T, dir string, limits Limits, longest int) {
 	}
 }
 
-// A writer is killed in the middle of an entry, at its limit: its successor, which has
-// the rest, completes it in the same file; one that has not ends it.
+// A writer is killed in the middle of an entry, at its limit. A successor that has the rest
+// completes the entry in the same file; one without the rest terminates it.
 func TestWriterCompletesATornEntry(t *testing.T) {
 	entry := Append(nil, noon, "stdout", false, []byte("hello"))
 	for cut := 1; cut < len(entry); cut++ {
@@ -127,7 +127,7 @@ func TestWriterCompletesATornEntry(t *testing.T) {
 	}
 }
 
-// Who deletes logs by hand loses them, and nothing that comes after.
+// Deleting log files by hand loses their lines, and none that are written later.
 func TestWriterOutlivesItsFiles(t *testing.T) {
 	dir := filepath.Join(t.TempDir(), "logs")
 	w := writer(t, dir, 0, Limits{MaxBytes: 1, MaxFiles: 3})
@@ -151,7 +151,7 @@ func TestWriterOutlivesItsFiles(t *testing.T) {
 	}
 }
 
-// Of dead instances the last one is kept, with all its files.
+// Prune keeps the last dead instance, with all its files.
 func TestPrune(t *testing.T) {
 	dir := t.TempDir()
 	for _, name := range []string{"0.log", "2.log", "2.log.1", "4.log.7", "5.log", "5.log.1", "note", "01.log"} {
@@ -172,8 +172,8 @@ func TestPrune(t *testing.T) {
 	}
 }
 
-// While a log is written, rotated ten times a second and followed, no line is lost or
-// shown twice, over the restarts of the container as well.
+// While a log is written, rotated ten times a second and followed, no line is lost or read twice,
+// also across restarts of the container.
 func TestFollowOverRotation(t *testing.T) {
 	dir := t.TempDir()
 	done := make(chan struct{})
@@ -195,7 +195,7 @@ func TestFollowOverRotation(t *testing.T) {
 			if _, err := w.Write(batch); err != nil {
 				t.Fatal(err)
 			}
-			if n%1000 == 0 { // it must not be faster than it is read by more than it may keep
+			if n%1000 == 0 { // keeps the writer from outrunning the reader by more than the limits keep
 				until(t, k.flushed, n-2000)
 			}
 		}
@@ -213,7 +213,7 @@ func TestFollowOverRotation(t *testing.T) {
 	}
 }
 
-// slow is a Sink that does not go on until it is told to.
+// slow is a Sink that blocks until the test releases it.
 type slow struct {
 	keep
 	began, release chan struct{}
@@ -227,8 +227,8 @@ func (s *slow) Entry(e Entry) error {
 	return s.keep.Entry(e)
 }
 
-// A reader that stands still holds up nobody and keeps no more on disk than the file
-// it reads; that lines are missing is told.
+// A blocked reader does not block the writer and keeps no more on disk than the file that it reads.
+// It is notified of missing lines.
 func TestFollowOfAStalledReader(t *testing.T) {
 	dir := t.TempDir()
 	limits := Limits{MaxBytes: 1000, MaxFiles: 3}

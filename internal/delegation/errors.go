@@ -7,7 +7,7 @@ import (
 	"strings"
 )
 
-// The cures name programs the user may run; podrun itself runs none of them.
+// The cures name programs that the user may run; podrun itself runs none of them.
 const (
 	cureScope  = "start it in a delegated scope: systemd-run --user --scope -p Delegate=yes podrun …"
 	cureMount  = "mount cgroup v2 on " + Mount + "; in a container, give it a private cgroup namespace with a writable " + Mount
@@ -74,8 +74,9 @@ func (v hostView) lacks(s Subtree, controllers []string) error {
 	return e
 }
 
-// ProcessLimitNote is what limits the number of processes of pods without the controller pids, in words
-// that fit behind why there is none. The kernel counts them by user, and does not limit root's.
+// ProcessLimitNote describes what limits the number of processes of pods without the pids
+// controller, as an appendix to the reason for its absence. The kernel counts processes by user,
+// and does not limit root's.
 func ProcessLimitNote(root bool) string {
 	if root {
 		return "the number of processes is not limited: one pod can use up those of the whole machine"

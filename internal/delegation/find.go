@@ -11,7 +11,7 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// hostView is the host as find sees it; tests give it a directory instead.
+// hostView is the host as find reads it; tests use a directory instead.
 type hostView struct {
 	root     string // "" or a fake root directory
 	writable func(path string) bool
@@ -58,7 +58,7 @@ func find(v hostView) (Subtree, error) {
 	}
 }
 
-// home is the calling process's cgroup, or the one whose leaf it lives in.
+// home returns the calling process's cgroup, or its parent if that cgroup is a leaf.
 func (v hostView) home() (string, error) {
 	dir, err := v.cgroupOf("self")
 	if err == nil && filepath.Base(dir) == Leaf && v.manageable(filepath.Dir(dir)) {
@@ -67,14 +67,14 @@ func (v hostView) home() (string, error) {
 	return dir, err
 }
 
-// free says whether no process stands in the way of children with controllers, or
-// how many strangers do.
+// free reports whether no process prevents children with controllers, and the number of foreign
+// processes that do.
 func (v hostView) free(dir string) (bool, int, error) {
 	_, strangers, err := v.procs(dir)
 	return err == nil && (strangers == 0 || v.isRoot(dir)), strangers, err
 }
 
-// cgroupOf is the cgroup of a process, below Mount.
+// cgroupOf returns the cgroup of a process, below Mount.
 func (v hostView) cgroupOf(pid string) (string, error) {
 	b, err := os.ReadFile(v.root + "/proc/" + pid + "/cgroup")
 	if os.IsNotExist(err) && pid == "self" {
@@ -104,8 +104,8 @@ func (v hostView) cgroupOf(pid string) (string, error) {
 	return filepath.Join(Mount, rel), nil
 }
 
-// parseCgroup reads /proc/PID/cgroup: the v2 path, and whether v1 hierarchies
-// with controllers are in use besides.
+// parseCgroup parses /proc/PID/cgroup: the v2 path, and whether v1 hierarchies with controllers are
+// also in use.
 func parseCgroup(text string) (path string, legacy, unified bool) {
 	for line := range strings.Lines(text) {
 		f := strings.SplitN(strings.TrimSuffix(line, "\n"), ":", 3)
@@ -123,12 +123,11 @@ func parseCgroup(text string) (path string, legacy, unified bool) {
 }
 
 type mount struct {
-	root     string // the cgroup that shows at Mount
+	root     string // the cgroup that is visible at Mount
 	readOnly bool
 }
 
-// parseMount finds the cgroup2 file system at Mount in a mountinfo text; the last
-// one lies on top.
+// parseMount finds the cgroup2 file system at Mount in a mountinfo text; the last one lies on top.
 func parseMount(text string) (mount, bool) {
 	var found mount
 	var ok bool
@@ -144,7 +143,7 @@ func parseMount(text string) (mount, bool) {
 	return found, ok
 }
 
-// relativeTo makes path relative to the cgroup that is mounted; false if it lies
+// relativeTo makes path relative to the cgroup that is mounted. It returns false if path lies
 // outside, as in another cgroup namespace ("/../x").
 func relativeTo(path, root string) (string, bool) {
 	if strings.HasPrefix(path, "/..") {
@@ -160,8 +159,8 @@ func relativeTo(path, root string) (string, bool) {
 	return "/" + strings.TrimPrefix(rel, "/"), true
 }
 
-// manageable says whether we may make children of dir, hand controllers down to
-// them and move processes about below it.
+// manageable reports whether we may make children of dir, enable controllers for them and move
+// processes below it.
 func (v hostView) manageable(dir string) bool {
 	for _, file := range []string{"", "cgroup.procs", "cgroup.subtree_control"} {
 		if !v.writable(filepath.Join(v.root, dir, file)) {
@@ -171,15 +170,15 @@ func (v hostView) manageable(dir string) bool {
 	return true
 }
 
-// isRoot tells the kernel's root cgroup, which alone may have both processes and
-// children with controllers, from the root of a cgroup namespace.
+// isRoot distinguishes the kernel's root cgroup, which alone may have both processes and children
+// with controllers, from the root of a cgroup namespace.
 func (v hostView) isRoot(dir string) bool {
 	_, err := os.Stat(filepath.Join(v.root, dir, "cgroup.type"))
 	return dir == Mount && os.IsNotExist(err)
 }
 
-// procs lists those processes directly in dir that we may move, and counts the
-// others. A process outside our pid namespace shows as 0, and is one of those.
+// procs returns the processes directly in dir that we may move, and counts the others. A process
+// outside our PID namespace has pid 0 there, and counts as another one.
 func (v hostView) procs(dir string) (ours []int, strangers int, err error) {
 	b, err := os.ReadFile(filepath.Join(v.root, dir, "cgroup.procs"))
 	if err != nil {
@@ -199,14 +198,14 @@ func (v hostView) procs(dir string) (ours []int, strangers int, err error) {
 	return ours, strangers, nil
 }
 
-// controllers lists those of wanted that children of dir can have: dir has them,
-// or an ancestor has and every cgroup between lets us hand them down.
+// controllers returns those of wanted that children of dir can have: dir has them, or an ancestor
+// has them and every cgroup between permits us to enable them.
 func (v hostView) controllers(dir string) []string {
 	have := v.available(dir)
 	return slices.DeleteFunc(wanted(), func(c string) bool { return !slices.Contains(have, c) })
 }
 
-// available are all the controllers that children of dir can have, some twice.
+// available returns all controllers that children of dir can have, some of them twice.
 func (v hostView) available(dir string) (have []string) {
 	for d := dir; ; d = filepath.Dir(d) {
 		b, err := os.ReadFile(filepath.Join(v.root, d, "cgroup.controllers"))
@@ -221,7 +220,7 @@ func (v hostView) available(dir string) (have []string) {
 	return have
 }
 
-// With is s with a controller that not every pod needs, if children of s can have it.
+// With returns s with a controller that not every pod needs, if children of s can have it.
 func (s Subtree) With(controller string) Subtree { return host(nil).also(s, controller) }
 
 func (v hostView) also(s Subtree, controller string) Subtree {

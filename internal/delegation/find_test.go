@@ -29,8 +29,8 @@ type cgroup struct {
 	mine                     bool
 }
 
-// fake makes a root directory with the caller's cgroup file, its mounts and the
-// cgroups, each with its ancestors.
+// fake makes a root directory with the caller's cgroup file, its mounts and the cgroups, each with
+// its ancestors.
 func fake(t *testing.T, own, mounts string, groups []cgroup) hostView {
 	t.Helper()
 	v := hostView{root: t.TempDir(), ours: []int{me}}
@@ -59,7 +59,7 @@ func fake(t *testing.T, own, mounts string, groups []cgroup) hostView {
 	return v
 }
 
-// systemd is what a user's manager has made of a login.
+// systemd returns the cgroups that a user's manager makes for a login.
 func systemd(more ...cgroup) []cgroup {
 	return append([]cgroup{
 		{path: "/", controllers: all, procs: "2\n3\n"},
@@ -219,7 +219,7 @@ func TestOpenHandsControllersDownFromTheTop(t *testing.T) {
 		}
 		got[path] = string(b)
 	}
-	// Each write goes to the start of a plain file; the kernel's adds up.
+	// A plain file keeps only the last write; in the kernel writes add up.
 	want := map[string]string{user: "+cpu", user + "/app.slice": "+memory", "/user.slice": ""}
 	if diff := cmp.Diff(want, got); diff != "" {
 		t.Error(diff)

@@ -6,15 +6,15 @@ import (
 	"strconv"
 )
 
-// Manager is the service manager that can give the calling user a cgroup of its
-// own: the user's, or for root the system's.
+// Manager is the service manager that can give the calling user a cgroup of its own: the user's, or
+// for root the system's.
 type Manager struct {
 	Socket string // its own D-Bus socket, which needs no bus daemon
-	Cgroup string // what it gives away lies below this one
-	Slice  string // where the user's programs belong
+	Cgroup string // the cgroups that it delegates lie below this one
+	Slice  string // the slice of the user's programs
 }
 
-// FindManager looks for the manager's socket; nobody is asked.
+// FindManager finds the manager's socket without connecting to it.
 func FindManager() (Manager, bool) {
 	return host(nil).manager(os.Geteuid(), os.Getenv("XDG_RUNTIME_DIR"))
 }
@@ -22,7 +22,7 @@ func FindManager() (Manager, bool) {
 func (v hostView) manager(uid int, runtimeDir string) (Manager, bool) {
 	id := strconv.Itoa(uid)
 	user := filepath.Join(Mount, "user.slice", "user-"+id+".slice", "user@"+id+".service")
-	// Without a login (cron, su) nothing names the runtime directory.
+	// Without a login (cron, su) no variable names the runtime directory.
 	places := []Manager{
 		{filepath.Join(runtimeDir, "systemd/private"), user, "app.slice"},
 		{filepath.Join("/run/user", id, "systemd/private"), user, "app.slice"},
@@ -38,10 +38,9 @@ func (v hostView) manager(uid int, runtimeDir string) (Manager, bool) {
 	return Manager{}, false
 }
 
-// Own finds the cgroup of the calling process if children may be made in it: it is
-// ours, and only the calling process and those named by with live there. The error,
-// a *NotDelegated unless /proc could not be read, says that this host has no cgroups
-// for anybody.
+// Own returns the cgroup of the calling process if children may be made in it: it is ours, and
+// contains only the calling process and those named by with. The error means that no process on
+// this host has a cgroup to manage; it is a *NotDelegated unless /proc could not be read.
 func Own(with ...int) (s Subtree, ok bool, err error) { return host(with).alone() }
 
 func (v hostView) alone() (Subtree, bool, error) {
@@ -57,9 +56,9 @@ func (v hostView) alone() (Subtree, bool, error) {
 	return s, len(s.Controllers) > 0, nil
 }
 
-// Preview says below which cgroup a pod that the caller starts now will live: in
-// its own, in one that the service manager gives, or in the nearest that Find finds.
-// It changes nothing. The error is as Find's.
+// Preview returns the cgroup below which a pod that the caller starts now will live: its own, one
+// that the service manager gives, or the nearest one that Find finds. It changes nothing. The error
+// is as for Find.
 func Preview() (Subtree, error) {
 	v := host(nil)
 	s, ok, err := v.alone()
@@ -72,11 +71,11 @@ func Preview() (Subtree, error) {
 	return find(v)
 }
 
-// MoveToLeaf makes dir, a cgroup that was just made for the process pid, ready to be its
-// Subtree: the process goes to the leaf.
+// MoveToLeaf prepares dir, a cgroup that was just made for the process pid, as its Subtree: it
+// moves the process to the leaf.
 func MoveToLeaf(dir string, pid int) error { return toLeaf(dir, []int{pid}) }
 
-// Of is the cgroup of a process, /sys/fs/cgroup/…
+// Of returns the cgroup of a process, /sys/fs/cgroup/…
 func Of(pid int) (string, error) {
 	return host(nil).cgroupOf(strconv.Itoa(pid))
 }

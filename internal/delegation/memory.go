@@ -8,12 +8,12 @@ import (
 	"strings"
 )
 
-// MemoryDisabled says why the kernel counts no memory, with the cure for this machine,
-// as a *NotDelegated; nil where it does, or where that cannot be known. root is ""
-// or a fake root directory.
+// MemoryDisabled returns why the kernel does not count memory, with the cure for this machine, as a
+// *NotDelegated. It returns nil if the kernel counts memory, or if that cannot be determined. root
+// is "" or a fake root directory.
 //
-// The firmware of a Raspberry Pi hands the kernel cgroup_disable=memory; what
-// cmdline.txt in the boot partition says comes after it and wins.
+// The firmware of a Raspberry Pi passes cgroup_disable=memory to the kernel. The arguments of
+// cmdline.txt in the boot partition come after it and win.
 func MemoryDisabled(root string) error { return hostView{root: root}.memoryDisabled() }
 
 func (v hostView) memoryDisabled() error {
@@ -23,9 +23,9 @@ func (v hostView) memoryDisabled() error {
 	return &NotDelegated{"the memory controller is switched off in this kernel", v.memoryCure()}
 }
 
-// countsMemory asks the root cgroup. In a container that cannot be seen, and with
-// cgroup v1 it does not exist: then /proc/cgroups knows, unless it does not list
-// the controller at all, as recent kernels without cgroup v1 do not.
+// countsMemory reads the root cgroup. That is invisible in a container, and does not exist with
+// cgroup v1. Then it reads /proc/cgroups, unless that does not list the controller at all, as
+// recent kernels without cgroup v1 do not.
 func (v hostView) countsMemory() bool {
 	if b, err := os.ReadFile(v.root + Mount + "/cgroup.controllers"); err == nil && v.isRoot(Mount) {
 		return slices.Contains(strings.Fields(string(b)), "memory")
@@ -59,7 +59,7 @@ func (v hostView) memoryCure() string {
 	return "use a kernel with CONFIG_MEMCG"
 }
 
-// disables reads cgroup_disable=NAME,NAME.
+// disables parses cgroup_disable=NAME,NAME.
 func disables(cmdline string) bool {
 	for _, word := range strings.Fields(cmdline) {
 		names, ok := strings.CutPrefix(word, "cgroup_disable=")
@@ -70,8 +70,8 @@ func disables(cmdline string) bool {
 	return false
 }
 
-// cmdlineTxt is a Raspberry Pi's file of kernel arguments and what it says. Since
-// Debian 12 it is below /boot/firmware, and /boot has one that says so.
+// cmdlineTxt returns a Raspberry Pi's file of kernel arguments and its content. Since Debian 12 it
+// is below /boot/firmware; the file in /boot only points there.
 func (v hostView) cmdlineTxt() (file, text string) {
 	for _, file := range []string{"/boot/firmware/cmdline.txt", "/boot/cmdline.txt"} {
 		if b, err := os.ReadFile(filepath.Join(v.root, file)); err == nil {

@@ -17,7 +17,7 @@ func TestMemoryOff(t *testing.T) {
 	)
 	for name, tt := range map[string]struct {
 		files map[string]string
-		cure  string // "": the memory is counted
+		cure  string // "": the kernel counts memory
 	}{
 		"there":   {map[string]string{root: "cpu memory pids\n"}, ""},
 		"unknown": {nil, ""},

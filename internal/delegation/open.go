@@ -29,8 +29,8 @@ func (s Subtree) open(v hostView) error {
 	return s.enable(v)
 }
 
-// toLeaf moves processes to the leaf of a cgroup. Another command may remove the leaf
-// before somebody is in it: then it is made again.
+// toLeaf moves processes to the leaf of a cgroup. Another command may remove the leaf while it is
+// empty: then toLeaf makes it again.
 func toLeaf(dir string, pids []int) error {
 	leaf := filepath.Join(dir, Leaf)
 	for attempt := 0; ; attempt++ {
@@ -53,7 +53,7 @@ func moveAll(dir string, pids []int) error {
 	return nil
 }
 
-// RemoveLeaf removes the leaf of a subtree if nobody lives there any more.
+// RemoveLeaf removes the leaf of a subtree if it has no processes.
 func RemoveLeaf(subtree string) error {
 	err := os.Remove(filepath.Join(subtree, Leaf))
 	if err == nil || errors.Is(err, fs.ErrNotExist) || errors.Is(err, unix.EBUSY) || errors.Is(err, unix.ENOTEMPTY) {
@@ -62,7 +62,7 @@ func RemoveLeaf(subtree string) error {
 	return fmt.Errorf("remove the supervisor's cgroup: %w", err)
 }
 
-// move puts one process into a cgroup. A process that is gone is no error.
+// move moves one process into a cgroup. A process that is gone is no error.
 func move(dir string, pid int) error {
 	err := Write(dir, "cgroup.procs", strconv.Itoa(pid))
 	if err != nil && !errors.Is(err, unix.ESRCH) {
@@ -71,9 +71,8 @@ func move(dir string, pid int) error {
 	return nil
 }
 
-// enable hands the controllers down to the subtree's children, from the highest
-// ancestor that has to be asked. The service manager cannot take one back while
-// a child of ours uses it (EBUSY).
+// enable enables the controllers for the subtree's children, beginning at the highest ancestor that
+// needs it. The service manager cannot disable one while a child of ours uses it (EBUSY).
 func (s Subtree) enable(v hostView) error {
 	for _, c := range s.Controllers {
 		chain := []string{s.Path}
@@ -89,14 +88,14 @@ func (s Subtree) enable(v hostView) error {
 	return nil
 }
 
-// has says whether the cgroup dir itself has a controller; Mount has to.
+// has reports whether the cgroup dir itself has a controller; Mount has all.
 func (v hostView) has(dir, controller string) bool {
 	b, err := os.ReadFile(v.root + dir + "/cgroup.controllers")
 	return dir == Mount || err == nil && slices.Contains(strings.Fields(string(b)), controller)
 }
 
-// Write writes a cgroup file in one piece. It never creates one: a missing file
-// means that the kernel or the parent does not offer it (fs.ErrNotExist).
+// Write writes a cgroup file in one piece. It never creates one: a missing file means that the
+// kernel or the parent does not offer it (fs.ErrNotExist).
 func Write(dir, file, value string) error {
 	f, err := os.OpenFile(filepath.Join(dir, file), os.O_WRONLY, 0)
 	if err != nil {

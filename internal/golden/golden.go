@@ -1,5 +1,5 @@
-// Package golden compares what a test has got with what a file has of it. In the
-// package whose test fails, go test -update rewrites the files.
+// Package golden compares a test's result with a file. In the package whose test fails, go test
+// -update rewrites the files.
 package golden
 
 import (
@@ -13,8 +13,7 @@ import (
 
 var update = flag.Bool("update", false, "rewrite the golden files")
 
-// Check fails the test where got is not what the file has. With -update it writes
-// the file instead.
+// Check fails the test if got differs from the file. With -update it writes the file instead.
 func Check(t testing.TB, file, got string) {
 	t.Helper()
 	if *update {

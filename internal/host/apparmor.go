@@ -9,13 +9,13 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// AppArmor is the security module as containers of this user meet it.
+// AppArmor describes the security module for containers of this user.
 type AppArmor struct {
 	Enabled bool
-	Try     func(profile string) error // why a container could not change to a profile; nil if it can
+	Try     func(profile string) error // returns why a container could not change to a profile; nil if it can
 }
 
-// FindAppArmor asks whether the kernel has it, as the kubelet does (IsEnabled in
+// FindAppArmor checks whether AppArmor is enabled, as the kubelet does (IsEnabled in
 // opencontainers/runc/libcontainer/apparmor).
 func FindAppArmor() AppArmor {
 	v := newProber(Setup{})
@@ -23,8 +23,8 @@ func FindAppArmor() AppArmor {
 	return AppArmor{Enabled: on == "Y" && v.exists("/sys/kernel/security/apparmor"), Try: tryAppArmor}
 }
 
-// tryAppArmor asks for a profile as a container's first process does, on a thread that
-// ends without executing anything.
+// tryAppArmor requests a profile as a container's first process does, on a thread that ends without
+// executing a program.
 func tryAppArmor(profile string) error {
 	result := make(chan error)
 	go func() {

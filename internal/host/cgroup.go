@@ -8,10 +8,10 @@ import (
 	"github.com/podrun/podrun/internal/report"
 )
 
-// cgroupPlace is where the cgroup of a pod will be that is started now.
+// cgroupPlace is the cgroup of a pod that would be started now.
 type cgroupPlace struct {
 	delegation.Subtree
-	how string // how it comes there, as the end of a sentence
+	how string // how it gets there, as the end of a sentence
 }
 
 func findCgroupPlace() (cgroupPlace, error) {
@@ -28,7 +28,7 @@ func findCgroupPlace() (cgroupPlace, error) {
 	return cgroupPlace{s, "below " + s.Path}, nil
 }
 
-// limits asks whether pods' limits can be enforced, and where.
+// limits checks whether pods' limits can be enforced, and where.
 func (v prober) limits() Finding {
 	p, err := v.limit()
 	if err != nil {
@@ -48,8 +48,8 @@ func (v prober) limits() Finding {
 	return okFinding("limits are enforced (" + strings.Join(p.Controllers, ", ") + "); a pod lives " + p.how)
 }
 
-// memoryController asks whether the kernel can count the memory of a cgroup: on
-// some boards it is told not to.
+// memoryController checks whether the kernel can count the memory of a cgroup: on some boards it is
+// disabled.
 func (v prober) memoryController() Finding {
 	if err := delegation.MemoryDisabled(v.root); err != nil {
 		return warningFinding(err.Error()+": no memory limit can be enforced, not even by root", report.Hint(err))
@@ -57,8 +57,8 @@ func (v prober) memoryController() Finding {
 	return okFinding("the kernel counts memory")
 }
 
-// cgroupFeatures asks for the files that make an end and an OOM kill whole. They
-// are in every cgroup but the root of the hierarchy.
+// cgroupFeatures checks for the files that kill a cgroup as a whole, also on OOM. They are in every
+// cgroup except the root of the hierarchy.
 func (v prober) cgroupFeatures() Finding {
 	s, err := v.limit()
 	if err != nil || s.Path == delegation.Mount && !v.exists(delegation.Mount+"/cgroup.type") {

@@ -8,12 +8,12 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// earliestTime is before any release of podrun: a clock that shows an earlier time is not
-// set. Boards without a battery start in 1970, or when their image was made.
+// earliestTime is before any release of podrun: a clock with an earlier time is not set. Boards
+// without a battery start in 1970, or when their image was made.
 func earliestTime() time.Time { return time.Date(2025, 1, 1, 0, 0, 0, 0, time.UTC) }
 
-// clock asks whether the time may be right. With a wrong one no registry's
-// certificate is valid; back-off and deadlines do not care.
+// clock checks whether the time is plausible. With a wrong time no registry's certificate is valid;
+// back-off and deadlines do not depend on it.
 func (v prober) clock() Finding {
 	floor, what := earliestTime(), ""
 	if v.Built.After(floor) {
@@ -38,7 +38,7 @@ func (v prober) hasRTC() bool {
 	return err == nil && len(devices) > 0
 }
 
-// synced asks the kernel: whoever keeps its clock right tells it.
+// synced reads from the kernel whether a time service keeps its clock right.
 func synced() bool {
 	state, err := unix.Adjtimex(&unix.Timex{})
 	return err != nil || state != unix.TIME_ERROR

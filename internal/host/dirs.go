@@ -7,8 +7,7 @@ import (
 	"github.com/podrun/podrun/internal/report"
 )
 
-// data looks at the directory of images, volumes and logs: pods are started from a
-// program in it.
+// data checks the directory of images, volumes and logs: pods are started from a program in it.
 func (v prober) data() Finding {
 	f, here := v.usable(v.Data, "XDG_DATA_HOME")
 	if here == nil {
@@ -27,7 +26,7 @@ func (v prober) data() Finding {
 	return okFinding(v.Data + " on " + here.Kind)
 }
 
-// runtime looks at the directory of sockets, locks and statuses.
+// runtime checks the directory of sockets, locks and statuses.
 func (v prober) runtime() Finding {
 	f, here := v.usable(v.Runtime, "XDG_RUNTIME_DIR")
 	if here == nil {
@@ -46,8 +45,8 @@ func (v prober) runtime() Finding {
 	return okFinding(v.Runtime + " on " + here.Kind)
 }
 
-// usable looks at a directory that podrun keeps, or at the nearest above it that
-// exists. Without here, f says why it is of no use.
+// usable checks a directory of podrun, or the nearest existing one above it. If here is nil, f
+// describes why the directory is unusable.
 func (v prober) usable(dir, variable string) (f Finding, here *FileSystem) {
 	if v.DirsErr != nil {
 		return failureFinding(v.DirsErr.Error(), report.Hint(v.DirsErr)), nil
@@ -71,7 +70,7 @@ func (v prober) usable(dir, variable string) (f Finding, here *FileSystem) {
 	return Finding{}, &fs
 }
 
-// nearest is dir or the lowest directory above it that is there.
+// nearest returns dir or the lowest existing directory above it.
 func nearest(v prober, dir string) string {
 	for dir != "/" && !v.exists(dir) {
 		dir = filepath.Dir(dir)
@@ -89,7 +88,7 @@ func (v prober) dirCure(dir, variable string) string {
 	return "set " + variable + " to a directory of your own, or as root: chown " + v.name() + " " + nearest(v, dir)
 }
 
-// loginCure gets a user its runtime directory.
+// loginCure describes how a user gets its runtime directory.
 func (v prober) loginCure() string {
 	switch {
 	case !v.systemd():
@@ -100,7 +99,7 @@ func (v prober) loginCure() string {
 	return fmt.Sprintf("log in as %s with ssh or `machinectl shell %[1]s@` instead of su, or as root: loginctl enable-linger %[1]s; then export XDG_RUNTIME_DIR=%s", v.name(), v.ownRuntime())
 }
 
-// memoryCure gets a runtime directory that is in memory.
+// memoryCure describes how to get a runtime directory in memory.
 func (v prober) memoryCure() string {
 	switch {
 	case v.uid == 0:

@@ -113,7 +113,7 @@ func TestDirectories(t *testing.T) {
 		{"btrfs", on("/home", func(f *FileSystem) { f.FreeFiles, f.Files = 0, 0 }), "inodes", OK, "", ""},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
-			if tt.name == "gone" { // the error names the directory, which is another in every run
+			if tt.name == "gone" { // the error names the directory, which differs in every run
 				v := fake(t, debian())
 				tt.change(&v, nil)
 				if f := v.data(); f.Level != Failure || !strings.Contains(f.Detail, tt.detail) || !strings.Contains(f.Cure, tt.cure) {
@@ -165,12 +165,12 @@ func TestClockAndLinger(t *testing.T) {
 	}
 }
 
-// What hangs keeps nobody: the others answer, and the one that did not is named.
+// A hanging probe does not delay the others: they answer, and it is named.
 func TestAProbeThatHangs(t *testing.T) {
 	files := debian()
 	delete(files, "/etc/subuid")
 	v := fake(t, files)
-	fifo := v.root + "/etc/subuid" // opening it blocks, as a file does whose server is away
+	fifo := v.root + "/etc/subuid" // opening it blocks, like a file on an unreachable server
 	if err := unix.Mkfifo(fifo, 0o600); err != nil {
 		t.Fatal(err)
 	}
@@ -188,7 +188,7 @@ func TestAProbeThatHangs(t *testing.T) {
 	if err := FirstFailure(findings); err == nil || !strings.Contains(err.Error(), "no answer about the vital within") {
 		t.Errorf("refusal: %v", err)
 	}
-	w, err := os.OpenFile(fifo, os.O_RDWR, 0) // lets the two go
+	w, err := os.OpenFile(fifo, os.O_RDWR, 0) // unblocks both
 	if err := errors.Join(err, w.Close()); err != nil {
 		t.Fatal(err)
 	}

@@ -2,15 +2,14 @@ package host
 
 import "fmt"
 
-// What a file system should have left: less than the first of each is worth a
-// note, less than the second a warning. An image takes some hundred megabytes and
-// some ten thousand files.
+// Thresholds of free space: less than the first of each is a note, less than the second a warning.
+// An image takes some hundred megabytes and some ten thousand files.
 const (
 	noteFreeBytes, warnFreeBytes   = 1 << 30, 200 << 20
 	noteFreeInodes, warnFreeInodes = 100_000, 10_000
 )
 
-// space asks for room for images, volumes and logs.
+// space checks the free space for images, volumes and logs.
 func (v prober) space() Finding {
 	f, here := v.usable(v.Data, "XDG_DATA_HOME")
 	if here == nil {
@@ -27,7 +26,7 @@ func (v prober) space() Finding {
 	return okFinding(detail)
 }
 
-// inodes asks for room for files: a file system may be full of them with space left.
+// inodes checks the free inodes: a file system may run out of them with space left.
 func (v prober) inodes() Finding {
 	f, here := v.usable(v.Data, "XDG_DATA_HOME")
 	if here == nil {
@@ -47,11 +46,11 @@ func (v prober) inodes() Finding {
 	return okFinding(detail)
 }
 
-// unknown is what a probe says that could not look because of f, which another
-// probe reports as what it is.
+// unknown returns the finding of a probe that could not run because of f, which another probe
+// reports itself.
 func (f Finding) unknown() Finding { return warningFinding("not known: "+f.Detail, f.Cure) }
 
-// formatBytes is an amount of bytes for people.
+// formatBytes formats a number of bytes for users.
 func formatBytes(bytes uint64) string {
 	switch {
 	case bytes >= 10<<30:

@@ -52,8 +52,8 @@ func TestThisHost(t *testing.T) {
 	}
 }
 
-// TestForkUserns compares the answer of the fork with that of the files: this
-// host's are not in doubt, or the fork is right by definition.
+// TestForkUserns compares the result of the fork with that of the files. If the files of this host
+// leave a doubt, the fork is right by definition.
 func TestForkUserns(t *testing.T) {
 	v := newProber(Setup{})
 	sure := v.sysctl(clone) != "0" && v.sysctl(maximum) != "0" && v.sysctl(apparmor) != "1" && v.status("Seccomp") != "2"

@@ -9,17 +9,17 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// FileSystem is what statfs(2) says of one.
+// FileSystem is the result of statfs(2).
 type FileSystem struct {
-	Kind               string // "ext4", "NFS"; "file system type 0x…" if it has no name here
+	Kind               string // "ext4", "NFS"; "file system type 0x…" for an unlisted type
 	Free, Size         uint64 // bytes, for an ordinary user
-	FreeFiles, Files   uint64 // inodes; both 0 where there is no fixed number
+	FreeFiles, Files   uint64 // inodes; both 0 if there is no fixed number
 	NoExec, NoSUID, RO bool
-	Remote             bool // may hang, and keeps no overlay
-	Memory             bool // is gone after a restart
+	Remote             bool // may hang, and supports no overlay
+	Memory             bool // lost after a restart
 }
 
-// StatFS looks at the file system that holds path.
+// StatFS returns the file system that holds path.
 func StatFS(path string) (FileSystem, error) {
 	var st unix.Statfs_t
 	if err := unix.Statfs(path, &st); err != nil {
@@ -40,8 +40,8 @@ func StatFS(path string) (FileSystem, error) {
 	return f, nil
 }
 
-// fsKind names the file systems that overlayfs is known to refuse for what it
-// writes, and those that it likes.
+// fsKind returns the name of a file system type: those that overlayfs refuses as upper layer, and
+// common ones.
 func fsKind(magic int64) string {
 	switch magic {
 	case unix.NFS_SUPER_MAGIC:
@@ -76,7 +76,7 @@ func fsKind(magic int64) string {
 	return fmt.Sprintf("file system type %#x", magic)
 }
 
-// mountOf is where the file system that holds path is mounted.
+// mountOf returns the mount point of the file system that holds path.
 func mountOf(path string) string {
 	if real, err := filepath.EvalSymlinks(path); err == nil {
 		path = real
@@ -85,7 +85,7 @@ func mountOf(path string) string {
 	return mountIn(string(text), path)
 }
 
-// mountIn finds the longest mount point of a mountinfo text that path is at or below.
+// mountIn returns the longest mount point of a mountinfo text that contains path.
 func mountIn(text, path string) string {
 	best := "/"
 	unescape := strings.NewReplacer(`\040`, " ", `\011`, "\t", `\012`, "\n", `\134`, `\`)

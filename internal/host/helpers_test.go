@@ -13,7 +13,7 @@ import (
 	"github.com/podrun/podrun/internal/report"
 )
 
-// debian is a host where everything is as it should be, for user dev (1000).
+// debian is a host without any problem, for user dev (1000).
 func debian() map[string]string {
 	files := map[string]string{
 		"/proc/self/status":                          "Name:\tpodrun\nNoNewPrivs:\t0\nSeccomp:\t0\n",
@@ -47,7 +47,7 @@ func setuid(path string) (privilegedProgram, error) {
 	return privilegedProgram{mode: 0o755 | fs.ModeSetuid}, err
 }
 
-// fake is a view of files, in which the user may write to every directory there is.
+// fake is a view of files, in which the user may write to every existing directory.
 func fake(t *testing.T, files map[string]string) prober {
 	t.Helper()
 	v := prober{root: t.TempDir(), uid: 1000, user: "dev", path: []string{"/usr/local/bin"}, tool: setuid}
@@ -84,13 +84,13 @@ func put(t *testing.T, root string, files map[string]string) {
 	}
 }
 
-// finding is a case: what differs from a good host, and what is to be said of it.
+// finding is a case: the difference from a good host, and the expected finding.
 type finding struct {
 	name   string
 	change func(v *prober, files map[string]string)
 	probe  string
 	level  Level
-	detail string // all of it; of no interest where the level is OK
+	detail string // all of it; ignored if the level is OK
 	cure   string // a part of it
 }
 

@@ -1,10 +1,10 @@
-// Package host probes what this machine and this user can do, by feature and
-// never by version. One table of probes serves the refusals of `up`, the report of
-// `podrun doctor`, and the skips of tests.
+// Package host probes what this machine and this user can do, by feature and never by version. One
+// table of probes serves the refusals of `up`, the report of `podrun doctor`, and the skips of
+// tests.
 //
-// Reading and judging are apart: every probe reads below a root directory, so
-// that a test can give it one of its own. What can only be tried inside a pod's
-// namespaces is internal/trial's; its findings have the same form.
+// Reading and judging are separate: every probe reads below a root directory, so that a test can
+// use one of its own. Package internal/nsprobe tries what can only be tried inside a pod's
+// namespaces; its findings have the same form.
 package host
 
 import (
@@ -13,34 +13,33 @@ import (
 	"github.com/podrun/podrun/internal/report"
 )
 
-// Level says how much a finding matters.
+// Level is the severity of a finding.
 type Level string
 
 // The levels, from the best to the worst.
 const (
-	OK      Level = "ok"      // as it should be
-	Note    Level = "note"    // pods run and lack nothing now; good to know
+	OK      Level = "ok"      // no problem
+	Note    Level = "note"    // pods run and lack nothing now; worth knowing
 	Warning Level = "warning" // pods run, and something will be missing
 	Failure Level = "failure" // no pod can run
 )
 
-// Finding is the answer of one probe. Its form in JSON is part of `podrun doctor
-// -o json`.
+// Finding is the result of one probe. Its JSON form is part of `podrun doctor -o json`.
 type Finding struct {
-	Name   string `json:"name"`   // of the probe: "user namespaces"
+	Name   string `json:"name"`   // name of the probe: "user namespaces"
 	Level  Level  `json:"level"`  //
-	Detail string `json:"detail"` // what was found, one plain sentence without a full stop
+	Detail string `json:"detail"` // the result, one plain sentence without a full stop
 	Cure   string `json:"cure"`   // what to type or change; "" exactly if the level is OK
 }
 
-// Probe looks for one thing.
+// Probe checks one thing.
 type Probe struct {
 	Name     string
-	Required bool // no pod can run where it gives no answer
+	Required bool // no pod can run without an answer of the probe
 	Run      func() Finding
 }
 
-// Names of the probes that others ask for.
+// Names of the probes that other packages use.
 const (
 	UserNamespaces = "user namespaces"
 	IDTools        = "id mapping tools"
@@ -53,17 +52,16 @@ const (
 	Registries     = "registries"
 )
 
-// Timeout is how long all probes together may take: one that hangs, on a network
-// file system or a service, keeps nobody waiting for longer. A slow board takes a
-// second.
+// Timeout bounds the time of all probes together: one that hangs, on a network file system or a
+// service, delays the caller no longer. A slow board takes a second.
 const Timeout = 20 * time.Second
 
-// Check runs every probe of the table, and more. It starts no program, changes
-// nothing, and returns after at most Patience.
+// Check runs every probe of the table, and more. It starts no program, changes nothing, and returns
+// after at most Setup.Timeout.
 func Check(s Setup, more ...Probe) []Finding {
 	v := newProber(s)
-	// Before other probes start processes: they would be strangers in the cgroup that
-	// this one may have to itself.
+	// This one runs before other probes start processes: these would count as foreign processes in
+	// the cgroup that the caller may have to itself.
 	p, err := v.limit()
 	v.limit = func() (cgroupPlace, error) { return p, err }
 	if s.AfterCgroupProbe != nil {
@@ -76,8 +74,7 @@ func Check(s Setup, more ...Probe) []Finding {
 	return run(append(v.probes(), more...), within)
 }
 
-// run runs probes, all at once, and returns their findings in the same order within a
-// time.
+// run runs probes, all at once, and returns their findings in the same order within a timeout.
 func run(probes []Probe, within time.Duration) []Finding {
 	type answer struct {
 		i int
@@ -103,7 +100,7 @@ func run(probes []Probe, within time.Duration) []Finding {
 	return findings
 }
 
-// unanswered is the finding for a probe that has not answered.
+// unanswered returns the finding for a probe that has not answered.
 func unanswered(p Probe, within time.Duration) Finding {
 	f := Finding{Name: p.Name, Level: Warning, Detail: "no answer about the " + p.Name + " within " + within.String(),
 		Cure: "look for a file system or a service that hangs: mount, dmesg, systemctl status"}
@@ -113,8 +110,7 @@ func unanswered(p Probe, within time.Duration) Finding {
 	return f
 }
 
-// FirstFailure returns the first finding with which no pod can run as a *report.Error,
-// or nil.
+// FirstFailure returns the first finding with which no pod can run as a *report.Error, or nil.
 func FirstFailure(findings []Finding) error {
 	for _, f := range findings {
 		if f.Level == Failure {
@@ -124,7 +120,7 @@ func FirstFailure(findings []Finding) error {
 	return nil
 }
 
-// FindByName finds the finding of a probe.
+// FindByName returns the finding of a probe.
 func FindByName(findings []Finding, name string) (Finding, bool) {
 	for _, f := range findings {
 		if f.Name == name {
@@ -145,9 +141,8 @@ func failureFinding(detail, cure string) Finding {
 	return Finding{Level: Failure, Detail: detail, Cure: cure}
 }
 
-// probes is every probe of this room, in the order in which they are reported:
-// what no pod can do without comes first, the user's own things before the
-// machine's.
+// probes returns every probe of this package, in the order of the report: the requirements of every
+// pod come first, the user's settings before the machine's.
 func (v prober) probes() []Probe {
 	return []Probe{
 		{"kernel", true, v.kernel},

@@ -195,7 +195,7 @@ func TestKernelAndCgroups(t *testing.T) {
 	}
 }
 
-// The caller may start processes once Check has seen what lives in its cgroup.
+// The caller may start processes once Check has read the processes of its cgroup.
 func TestAfterCgroupProbe(t *testing.T) {
 	times := 0
 	Check(Setup{Data: t.TempDir(), Runtime: t.TempDir(), AfterCgroupProbe: func() { times++ }})

@@ -13,9 +13,9 @@ import (
 	"github.com/podrun/podrun/internal/report"
 )
 
-// HugePages says why a pod that is started now cannot have so many bytes of huge pages,
-// by the kernel's name of their size ("2MB"): the machine has no such size or has set
-// too few aside, or nobody can limit them. The error has a hint.
+// HugePages returns why a pod that is started now cannot have so many bytes of huge pages, by the
+// kernel's name of their size ("2MB"): the machine has no such size or has reserved too few, or
+// they cannot be limited. The error has a hint.
 func HugePages(need map[string]int64) error {
 	s, err := delegation.Preview()
 	if err == nil {
@@ -24,14 +24,14 @@ func HugePages(need map[string]int64) error {
 	return hugePages("/sys/kernel/mm/hugepages", need, err)
 }
 
-// hugePages is HugePages of the sizes in a directory; unlimited is why they cannot be
+// hugePages is HugePages for the sizes in a directory; unlimited is the reason why they cannot be
 // limited.
 func hugePages(dir string, need map[string]int64, unlimited error) error {
 	sizes, err := os.ReadDir(dir)
 	if err != nil {
 		return report.New(report.Failure, "a kernel with CONFIG_HUGETLBFS has them", "look for huge pages: %w", err)
 	}
-	has := map[string]int64{} // set aside, by size
+	has := map[string]int64{} // reserved, by size
 	kB := map[string]string{}
 	for _, e := range sizes {
 		text, _ := strings.CutSuffix(strings.TrimPrefix(e.Name(), "hugepages-"), "kB")
@@ -66,7 +66,7 @@ func hugePages(dir string, need map[string]int64, unlimited error) error {
 	return nil
 }
 
-// kernelName is how cgroups name a size in KiB (mem_fmt in mm/hugetlb_cgroup.c).
+// kernelName returns the name of a size in KiB in cgroup files (mem_fmt in mm/hugetlb_cgroup.c).
 func kernelName(kB int64) string {
 	switch {
 	case kB >= 1<<20:

@@ -13,14 +13,14 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// privilegedProgram is what makes a program able to act as root.
+// privilegedProgram describes what lets a program act as root.
 type privilegedProgram struct {
 	mode  fs.FileMode
 	owner uint32
 	caps  []byte // the extended attribute security.capability, or nil
 
-	nosuid bool   // its file system gives no program more than its caller has
-	mount  string // where that is mounted
+	nosuid bool   // its file system ignores set-id bits and file capabilities
+	mount  string // mount point of the file system
 }
 
 func statProgram(path string) (privilegedProgram, error) {
@@ -41,15 +41,15 @@ func statProgram(path string) (privilegedProgram, error) {
 
 const installUidmap = "as root: apt-get install uidmap (Fedora: dnf install shadow-utils)"
 
-// tools asks whether newuidmap and newgidmap are there and may do their work.
-// Without them a pod has a single user id.
+// tools checks whether newuidmap and newgidmap exist and have their privileges. Without them a pod
+// has a single user id.
 func (v prober) tools() Finding {
 	_, f := v.idTools()
 	return f
 }
 
-// idTools is the directory of newuidmap and newgidmap, or "" where they are of no
-// use, and what there is to say of them.
+// idTools returns the directory of newuidmap and newgidmap, or "" if they are unusable, with the
+// finding.
 func (v prober) idTools() (dir string, _ Finding) {
 	if v.uid == 0 {
 		return "", okFinding("not needed by root")
@@ -101,9 +101,9 @@ func (p privilegedProgram) hasCapability(capability uint) bool {
 	return p.owner == 0 && p.mode&fs.ModeSetuid != 0 || fileCapability(p.caps, capability)
 }
 
-// fileCapability reads a security.capability attribute (struct vfs_cap_data: a word of
-// revision and flags, then the low words of permitted and inheritable) for one of
-// the first 32 capabilities, which has to be effective at once.
+// fileCapability parses a security.capability attribute (struct vfs_cap_data: a word of revision
+// and flags, then the low words of permitted and inheritable). It reports whether the attribute has
+// one of the first 32 capabilities, effective at once.
 func fileCapability(attr []byte, capability uint) bool {
 	if len(attr) < 12 {
 		return false

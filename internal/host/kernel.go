@@ -8,16 +8,16 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// syscallProbe is a system call that was tried in a way that changes nothing.
+// syscallProbe is the result of a harmless call of a system call.
 type syscallProbe struct {
 	name   string
 	needed bool   // no pod can run without it
-	use    string // what it is for
-	err    error  // nil: it is there
+	use    string // its purpose
+	err    error  // nil: it is available
 }
 
-// kernel tries the system calls that pods need: by calling them, since a container
-// that podrun runs in may forbid what the kernel has.
+// kernel tries the system calls that pods need. It calls them, because a container around podrun
+// may forbid calls that the kernel implements.
 func (v prober) kernel() Finding {
 	release, machine, err := v.uname()
 	if err != nil {
@@ -38,8 +38,8 @@ func (v prober) kernel() Finding {
 	return okFinding(name)
 }
 
-// tryCalls calls each with arguments that the kernel refuses where it knows the
-// call: anything but ENOSYS or a filter's EPERM means that it is there.
+// tryCalls makes each call with arguments that a kernel with the call refuses: any result except
+// ENOSYS or a filter's EPERM means that the call is available.
 func tryCalls() []syscallProbe {
 	return []syscallProbe{
 		{"openat2", true, "keeps paths inside a volume", tryOpenat2()},
@@ -65,7 +65,7 @@ func tryPidfd() error {
 	return unix.Close(fd)
 }
 
-// tryFsopen is allowed to the root of a user namespace only.
+// tryFsopen tests a call that only the root of a user namespace may make.
 func tryFsopen() error {
 	fd, err := unix.Fsopen("tmpfs", unix.FSOPEN_CLOEXEC)
 	if err != nil {
@@ -74,7 +74,7 @@ func tryFsopen() error {
 	return unix.Close(fd)
 }
 
-// isImplemented takes every answer but ENOSYS for "it is there".
+// isImplemented returns nil for every error except ENOSYS.
 func isImplemented(err error) error {
 	if errors.Is(err, unix.ENOSYS) {
 		return err
@@ -90,8 +90,7 @@ func uname() (release, machine string, err error) {
 	return unix.ByteSliceToString(u.Release[:]), unix.ByteSliceToString(u.Machine[:]), nil
 }
 
-// seccomp asks for the kernel's system call filter: without it the runtime's
-// default profile cannot be loaded.
+// seccomp checks for the kernel's system call filter: the runtime's default profile needs it.
 func (v prober) seccomp() Finding {
 	if v.status("Seccomp") == "" {
 		return failureFinding("this kernel has no seccomp", "use a kernel with CONFIG_SECCOMP and CONFIG_SECCOMP_FILTER")

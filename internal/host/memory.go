@@ -7,7 +7,7 @@ import (
 	"strings"
 )
 
-// MemoryTotal is the machine's memory in bytes.
+// MemoryTotal returns the machine's memory in bytes.
 func MemoryTotal() (int64, error) {
 	b, err := os.ReadFile("/proc/meminfo")
 	if err != nil {

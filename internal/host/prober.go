@@ -12,36 +12,36 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// Setup is what the caller knows of itself.
+// Setup describes the caller.
 type Setup struct {
 	Data, Runtime    string                 // podrun's two directories, absolute; they need not exist
-	DirsErr          error                  // why the two are not known
+	DirsErr          error                  // why the two are unknown
 	Trusted          func(dir string) error // refuses one of the two that exists and that others could write to; may be nil
-	Timeout          time.Duration          // how long all probes together may take; 0 is Patience
-	RuntimeDefault   bool                   // XDG_RUNTIME_DIR is not set, so Runtime was chosen for want of it
-	Program          string                 // path of the podrun program, for what has to be said about it; may be empty
-	AfterCgroupProbe func()                 // called when Check has seen what lives in the caller's cgroup: it may start processes; may be nil
-	Built            time.Time              // when the program was built: no clock that is right shows an earlier time; may be zero
+	Timeout          time.Duration          // of all probes together; 0 means the constant Timeout
+	RuntimeDefault   bool                   // XDG_RUNTIME_DIR is not set, so Runtime is a default
+	Program          string                 // path of the podrun program, for cures; may be empty
+	AfterCgroupProbe func()                 // called once processes may be started; may be nil
+	Built            time.Time              // build time: a correct clock is later; may be zero
 }
 
-// prober is the machine as the probes see it.
+// prober is the machine as the probes read it.
 type prober struct {
 	Setup
 	root string // "" or a fake root directory
 	uid  int
 	user string   // the name of uid; "" if it has none
-	path []string // where programs are looked for
+	path []string // search path of programs
 	now  time.Time
 
-	fork     func() error                                 // tries a user namespace for real
-	tool     func(path string) (privilegedProgram, error) // looks at a program
-	limit    func() (cgroupPlace, error)                  // finds where pods will have their cgroups
+	fork     func() error                                 // tries to make a user namespace
+	tool     func(path string) (privilegedProgram, error) // reads a program's privileges
+	limit    func() (cgroupPlace, error)                  // finds the future cgroups of pods
 	uname    func() (release, machine string, _ error)
 	calls    func() []syscallProbe                 // tries system calls
-	statfs   func(path string) (FileSystem, error) // looks at a file system
-	writable func(dir string) error                // asks for write and search permission
+	statfs   func(path string) (FileSystem, error) // reads a file system
+	writable func(dir string) error                // checks write and search permission
 	openTun  func(path string) error
-	synced   func() bool // the kernel's clock is kept right by somebody
+	synced   func() bool // a time service keeps the kernel's clock right
 }
 
 func newProber(s Setup) prober {
@@ -57,13 +57,13 @@ func newProber(s Setup) prober {
 	return v
 }
 
-// read gives the trimmed text of a file; ok is false if it is not there.
+// read returns the trimmed text of a file; ok is false if it is missing.
 func (v prober) read(path string) (text string, ok bool) {
 	b, err := os.ReadFile(v.root + path)
 	return strings.TrimSpace(string(b)), err == nil
 }
 
-// exists says whether a path is there, or may be: one that cannot be looked at is.
+// exists reports whether a path exists. A path that cannot be checked counts as existing.
 func (v prober) exists(path string) bool {
 	_, err := os.Lstat(v.root + path)
 	return !errors.Is(err, os.ErrNotExist)
@@ -74,7 +74,7 @@ func (v prober) sysctl(name string) string {
 	return text
 }
 
-// status is a line of /proc/self/status.
+// status returns a value of /proc/self/status.
 func (v prober) status(key string) string {
 	text, _ := v.read("/proc/self/status")
 	for line := range strings.Lines(text) {
@@ -85,7 +85,7 @@ func (v prober) status(key string) string {
 	return ""
 }
 
-// name is the user's, or the number of one that has none.
+// name returns the user's name, or its number if it has none.
 func (v prober) name() string {
 	if v.user == "" {
 		return strconv.Itoa(v.uid)
@@ -93,5 +93,5 @@ func (v prober) name() string {
 	return v.user
 }
 
-// systemd says whether systemd runs this machine: sd_booted(3).
+// systemd reports whether systemd runs this machine: sd_booted(3).
 func (v prober) systemd() bool { return v.exists("/run/systemd/system") }

@@ -12,22 +12,23 @@ import (
 	"github.com/opencontainers/selinux/go-selinux/label"
 )
 
-// SELinux is the security module as containers of this user meet it.
+// SELinux describes the security module for containers of this user.
 type SELinux struct {
 	Enabled   bool
-	Enforcing bool // else what the policy forbids is logged only
+	Enforcing bool // otherwise violations of the policy are only logged
 
-	// Labels are those of a container's processes and files by the policy, changed by
-	// options as user:NAME, role:NAME, type:NAME and level:RANGE. Both are "" where the
-	// policy says nothing of containers.
+	// Labels returns the labels of a container's processes and files by the policy, changed by
+	// options such as user:NAME, role:NAME, type:NAME and level:RANGE. Both are "" if the policy
+	// has no container types.
 	Labels func(options []string) (process, files string, err error)
-	Layers func() string // the same of the files of images, which all may read
+	Layers func() string // returns the label of the files of images, which all containers may read
 
-	// Try says why containers could not have the two; noNewPrivileges as of their processes.
+	// Try returns why containers could not have the two labels; noNewPrivileges is that of their
+	// processes.
 	Try func(process, files string, noNewPrivileges bool) error
 }
 
-// FindSELinux asks whether the kernel has it, as container runtimes do.
+// FindSELinux checks whether SELinux is enabled, as container runtimes do.
 func FindSELinux() SELinux {
 	on := selinux.GetEnabled()
 	return SELinux{Enabled: on, Enforcing: on && selinux.EnforceMode() == selinux.Enforcing, Labels: label.InitLabels, Layers: selinux.ROFileLabel, Try: tryLabels}
@@ -70,9 +71,9 @@ func tryLabels(process, files string, noNewPrivileges bool) error {
 
 const policyFiles = "/sys/fs/selinux/"
 
-// knowsNoNewPrivileges says whether the kernel asks the policy, of which files tell, about
-// processes that gain no privileges (check_nnp_nosuid in security/selinux/hooks.c). Else they
-// keep their label whatever the policy says.
+// knowsNoNewPrivileges reports whether the kernel applies the policy, described by files, to
+// processes that gain no privileges (check_nnp_nosuid in security/selinux/hooks.c). Otherwise these
+// keep their label whatever the policy permits.
 func knowsNoNewPrivileges(files string) (bool, error) {
 	asks, err := numberIn(files + "policy_capabilities/nnp_nosuid_transition")
 	if err == nil && asks != 0 {
@@ -84,8 +85,8 @@ func knowsNoNewPrivileges(files string) (bool, error) {
 	return err == nil && asks != 0, err
 }
 
-// allowed asks the policy whether processes with a label may do something with what has
-// another, by what libselinux's security_compute_av asks.
+// allowed asks the policy whether processes with a label may do something with an object of
+// another, through the file that libselinux's security_compute_av uses.
 func allowed(from, to, class, permission string) (bool, error) {
 	number, err := numberIn(policyFiles + "class/" + class + "/index")
 	if err != nil {
@@ -111,8 +112,8 @@ func allowed(from, to, class, permission string) (bool, error) {
 	return allows(string(answer[:n]), bit)
 }
 
-// allows reads the kernel's answer: what is allowed, decided, audited in two ways, a
-// sequence number, and flags, of which the first is of labels that are held to nothing.
+// allows parses the kernel's answer: allowed, decided, audited in two ways, a sequence number, and
+// flags, the first of which marks permissive labels.
 func allows(answer string, permission int) (bool, error) {
 	var allowed, decided, auditAllow, auditDeny, flags uint64
 	var seq int

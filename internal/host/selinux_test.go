@@ -6,8 +6,7 @@ import (
 	"testing"
 )
 
-// The kernel's answer says of each permission whether it is given, and of labels whether
-// they are held to anything.
+// allows returns each permission of the kernel's answer, and whether a label is permissive.
 func TestAllows(t *testing.T) {
 	for _, c := range []struct {
 		answer     string
@@ -30,8 +29,8 @@ func TestAllows(t *testing.T) {
 	}
 }
 
-// Processes that gain no privileges may change their label only by a policy that knows of it,
-// and says so.
+// Processes that gain no privileges may change their label only by a policy that supports this and
+// says so.
 func TestKnowsNoNewPrivileges(t *testing.T) {
 	const says, class = "policy_capabilities/nnp_nosuid_transition", "class/process2/index"
 	for name, c := range map[string]struct {

@@ -6,23 +6,22 @@ import (
 	"strings"
 )
 
-// Range are ids that a user may map: Count of them, from First on.
+// Range is a range of ids that a user may map: Count of them, from First on.
 type Range struct{ First, Count uint64 }
 
-func (r Range) end() uint64 { return r.First + r.Count } // of the first id behind it
+func (r Range) end() uint64 { return r.First + r.Count } // the first id after it
 
 func (r Range) overlaps(o Range) bool { return r.First < o.end() && o.First < r.end() }
 
-// Mapping is what the namespaces of this user can map beside the user: the
-// subordinate ranges, with the directory of newuidmap and newgidmap. All is empty
-// where a pod has a single user id, and for root.
+// Mapping is what the namespaces of this user can map besides the user: the subordinate ranges,
+// with the directory of newuidmap and newgidmap. It is empty if a pod has a single user id, and for
+// root.
 type Mapping struct {
 	Tools      string
 	UIDs, GIDs []Range
 }
 
-// FindMapping finds the Mapping of this process's user. What is missing is told by
-// Check.
+// FindMapping returns the Mapping of this process's user. Check reports what is missing.
 func FindMapping() Mapping { return newProber(Setup{}).mapping() }
 
 func (v prober) mapping() Mapping {
@@ -30,7 +29,7 @@ func (v prober) mapping() Mapping {
 	return v.mappingBy(dir)
 }
 
-// mappingBy is mapping where the directory of the tools is known.
+// mappingBy is mapping with a known directory of the tools.
 func (v prober) mappingBy(dir string) Mapping {
 	uids, _ := v.read("/etc/subuid")
 	gids, _ := v.read("/etc/subgid")
@@ -41,14 +40,14 @@ func (v prober) mappingBy(dir string) Mapping {
 	return m
 }
 
-// IDs is how many user and group ids, from 0 on, a pod of this user has, and what would
-// give it more.
+// IDs is the number of user and group ids, from 0 on, of a pod of this user, with a hint how to get
+// more.
 type IDs struct {
 	Users, Groups uint64
 	Cure          string
 }
 
-// FindIDs finds the IDs. As root pods have all ids there are: no namespace is made.
+// FindIDs returns the IDs. Root's pods have all ids: no namespace is made.
 func FindIDs() IDs { return newProber(Setup{}).podIDs() }
 
 func (v prober) podIDs() IDs {
@@ -64,11 +63,11 @@ func (v prober) podIDs() IDs {
 	return IDs{Users: 1 + count(m.UIDs), Groups: 1 + count(m.GIDs), Cure: cure}
 }
 
-// wantedSubIDs is how many subordinate ids images expect: 65534 is "nobody" in most.
+// wantedSubIDs is the number of subordinate ids that images expect: 65534 is "nobody" in most.
 const wantedSubIDs = 65536
 
-// subids asks for the user's ranges in /etc/subuid and /etc/subgid: that there are
-// enough, and that nobody else has one of them.
+// subids checks the user's ranges in /etc/subuid and /etc/subgid: that there are enough, and that
+// no other user has one of them.
 func (v prober) subids() Finding {
 	if v.uid == 0 {
 		return okFinding("not needed by root")
@@ -100,7 +99,7 @@ func (v prober) subids() Finding {
 	return okFinding(fmt.Sprintf("%d ids", least))
 }
 
-// addIDs is the cure with a range that nobody has in either file.
+// addIDs returns the cure with a range that is free in both files.
 func (v prober) addIDs() string {
 	first := uint64(100000) // useradd's SUB_UID_MIN
 	for _, file := range []string{"/etc/subuid", "/etc/subgid"} {
@@ -114,7 +113,7 @@ func (v prober) addIDs() string {
 	return fmt.Sprintf("as root: usermod --add-subuids %d-%d --add-subgids %[1]d-%[2]d %s", first, first+wantedSubIDs-1, v.name())
 }
 
-// shared finds a range of somebody else's that overlaps one of own.
+// shared returns a range of another user that overlaps one of own.
 func (v prober) shared(text string, own []Range) (_ Range, owner string, _ bool) {
 	for line := range strings.Lines(text) {
 		owner, r, ok := parseRange(line)
@@ -132,8 +131,8 @@ func (v prober) shared(text string, own []Range) (_ Range, owner string, _ bool)
 
 func (r Range) String() string { return fmt.Sprintf("%d-%d", r.First, r.end()-1) }
 
-// ranges are those of a user, by name or number, in the text of /etc/subuid. A line
-// that does not parse gives nothing, as newuidmap has it.
+// ranges returns the ranges of a user, by name or number, in the text of /etc/subuid. It skips an
+// invalid line, as newuidmap does.
 func ranges(text, name string, uid int) (list []Range) {
 	for line := range strings.Lines(text) {
 		owner, r, ok := parseRange(line)
@@ -144,7 +143,7 @@ func ranges(text, name string, uid int) (list []Range) {
 	return list
 }
 
-// parseRange reads NAME:START:COUNT.
+// parseRange parses NAME:START:COUNT.
 func parseRange(line string) (owner string, _ Range, ok bool) {
 	f := strings.Split(strings.TrimSpace(line), ":")
 	if len(f) != 3 || f[0] == "" {

@@ -9,8 +9,7 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// tun asks for the device by which a program carries the packets of a network
-// namespace.
+// tun checks for the device through which a program forwards the packets of a network namespace.
 func (v prober) tun() Finding {
 	const path = "/dev/net/tun"
 	err := v.openTun(v.root + path)

@@ -10,7 +10,7 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// namespaces asks whether the kernel was built with all that a pod needs.
+// namespaces checks whether the kernel has all namespaces that a pod needs.
 func (v prober) namespaces() Finding {
 	var missing []string
 	for _, ns := range []string{"user", "mnt", "pid", "net", "ipc", "uts"} {
@@ -33,8 +33,8 @@ const (
 	apparmor = "kernel.apparmor_restrict_unprivileged_userns" // Ubuntu's since 23.10, 1: only with a profile
 )
 
-// userns asks whether this user may make user namespaces, by making one; the files
-// say why not. Root needs none.
+// userns checks whether this user may make user namespaces, by making one; files give the reason of
+// a failure. Root needs none.
 func (v prober) userns() Finding {
 	if v.uid == 0 {
 		return okFinding("not needed by root")
@@ -46,8 +46,8 @@ func (v prober) userns() Finding {
 	return v.explainUserns(err)
 }
 
-// explainUserns says what keeps this user from making the user namespace in which
-// err was met, or from having capabilities in it.
+// explainUserns finds what prevents this user from making the user namespace in which err occurred,
+// or from having capabilities in it.
 func (v prober) explainUserns(err error) Finding {
 	switch {
 	case v.sysctl(clone) == "0":
@@ -71,7 +71,7 @@ func persistSysctl(name, value string) string {
 	return fmt.Sprintf("as root: echo %s=%s > /etc/sysctl.d/60-podrun.conf && sysctl --system", name, value)
 }
 
-// confined is the AppArmor profile that this process is held to, or "".
+// confined returns the AppArmor profile of this process, or "".
 func (v prober) confined() string {
 	for _, file := range []string{"/proc/self/attr/apparmor/current", "/proc/self/attr/current"} {
 		if text, ok := v.read(file); ok {
@@ -83,9 +83,9 @@ func (v prober) confined() string {
 	return ""
 }
 
-// profileCure makes the profile with which AppArmor lets podrun alone make user
-// namespaces. Programs that podrun starts have it too: a profile of the kind
-// "unconfined" is handed on to those that have none of their own.
+// profileCure returns the cure: an AppArmor profile that lets only podrun make user namespaces.
+// Programs that podrun starts have it, too: a profile of the kind "unconfined" is inherited by
+// programs without a profile of their own.
 func profileCure(program string) string {
 	if program == "" {
 		program = "/usr/local/bin/podrun"
@@ -94,7 +94,7 @@ func profileCure(program string) string {
 		` > /etc/apparmor.d/podrun && apparmor_parser -r /etc/apparmor.d/podrun`
 }
 
-// shellQuote makes one word of a shell's of s.
+// shellQuote quotes s as one word of a shell command.
 func shellQuote(s string) string {
 	plain := func(r rune) bool {
 		return r >= 'a' && r <= 'z' || r >= 'A' && r <= 'Z' || r >= '0' && r <= '9' || strings.ContainsRune("/._-+@:,=", r)
@@ -105,10 +105,9 @@ func shellQuote(s string) string {
 	return "'" + strings.ReplaceAll(s, "'", `'\''`) + "'"
 }
 
-// forkUserns makes a user and a mount namespace in a child that ends at once. The
-// mount is what AppArmor forbids: it lets the namespace be made, and takes its
-// capabilities away. The program does not exist, so ENOENT means that all before
-// it went well.
+// forkUserns makes a user and a mount namespace in a child that ends at once. AppArmor forbids the
+// mount: it permits the namespace and removes its capabilities. The program does not exist, so
+// ENOENT means that everything before it succeeded.
 func forkUserns() error {
 	_, err := syscall.ForkExec("/proc/self/ns/none", []string{"none"}, &syscall.ProcAttr{Sys: &syscall.SysProcAttr{
 		Cloneflags:   unix.CLONE_NEWUSER,
@@ -122,9 +121,9 @@ func forkUserns() error {
 	return err
 }
 
-// linger asks whether the user's pods outlive its last login, and start before
-// the first: without it systemd ends all of a user's services and removes the
-// runtime directory at the last logout (loginctl(1), enable-linger).
+// linger checks whether the user's pods outlive its last login, and start before the first: without
+// it systemd ends all of a user's services and removes the runtime directory at the last logout
+// (loginctl(1), enable-linger).
 func (v prober) linger() Finding {
 	switch {
 	case v.uid == 0:

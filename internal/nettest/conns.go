@@ -18,10 +18,10 @@ import (
 	"github.com/podrun/podrun/internal/rawsys"
 )
 
-// Timeout is how long what is to happen may take.
+// Timeout bounds the wait for an expected event.
 const Timeout = time.Minute
 
-// Do is netns.Do for what has to succeed.
+// Do is netns.Do that must succeed.
 func Do(t testing.TB, ns string, f func() error) {
 	t.Helper()
 	if err := nsthread.Do(f, ns); err != nil {
@@ -29,14 +29,14 @@ func Do(t testing.TB, ns string, f func() error) {
 	}
 }
 
-// Dial connects from inside a network by "tcp" or "udp" to an address with a port. It waits
-// for Patience, and so does what is said then. Its error is the system call's.
+// Dial connects from inside a network by "tcp" or "udp" to an address with a port. Timeout bounds
+// the connecting and the traffic on it. The error is that of the system call.
 func Dial(ns, network, to string) (net.Conn, error) {
 	return DialFrom(ns, network, "", to, Timeout)
 }
 
-// DialFrom is Dial from an address, or from any if it is empty, with another patience; there
-// is a second at least for what is said.
+// DialFrom is Dial from an address, or from any if it is empty, with another timeout; the traffic
+// has at least a second.
 func DialFrom(ns, network, from, to string, within time.Duration) (c net.Conn, err error) {
 	err = nsthread.Do(func() error {
 		c, err = dialHere(network, from, to, within)
@@ -48,8 +48,7 @@ func DialFrom(ns, network, from, to string, within time.Duration) (c net.Conn, e
 // DialHere is Dial from the calling thread's network.
 func DialHere(network, to string) (net.Conn, error) { return dialHere(network, "", to, Timeout) }
 
-// dialHere is no net.Dial, which may use other threads, and understands some addresses in
-// ways of its own.
+// dialHere replaces net.Dial, which may use other threads and interprets some addresses itself.
 func dialHere(network, from, to string, within time.Duration) (net.Conn, error) {
 	at := netip.MustParseAddrPort(to)
 	family, kind := unix.AF_INET, unix.SOCK_STREAM
@@ -83,7 +82,7 @@ func dialHere(network, from, to string, within time.Duration) (net.Conn, error) 
 	return c, err
 }
 
-// Connect is Dial for what has to succeed.
+// Connect is Dial that must succeed.
 func Connect(t testing.TB, ns, network, to string) net.Conn {
 	t.Helper()
 	c, err := Dial(ns, network, to)
@@ -94,7 +93,7 @@ func Connect(t testing.TB, ns, network, to string) net.Conn {
 	return c
 }
 
-// Listen listens inside a network for connections by TCP.
+// Listen listens inside a network for TCP connections.
 func Listen(t testing.TB, ns, at string) net.Listener {
 	t.Helper()
 	var l net.Listener
@@ -112,8 +111,8 @@ func ListenPacket(t testing.TB, ns, at string) *net.UDPConn {
 	return c.(*net.UDPConn)
 }
 
-// Serve listens inside a network and gives every connection to f, and closes it then, until
-// the test has ended.
+// Serve listens inside a network, passes every connection to f, and closes it afterwards, until the
+// test has ended.
 func Serve(t testing.TB, ns, at string, f func(*net.TCPConn)) net.Listener {
 	t.Helper()
 	l := Listen(t, ns, at)
@@ -144,8 +143,8 @@ func Serve(t testing.TB, ns, at string, f func(*net.TCPConn)) net.Listener {
 	return l
 }
 
-// ServePacket listens inside a network and answers every datagram with what f makes of it,
-// until the test has ended.
+// ServePacket listens inside a network and answers every datagram with the result of f, until the
+// test has ended.
 func ServePacket(t testing.TB, ns, at string, f func(from net.Addr, text []byte) []byte) {
 	t.Helper()
 	c := ListenPacket(t, ns, at)
@@ -164,20 +163,20 @@ func ServePacket(t testing.TB, ns, at string, f func(from net.Addr, text []byte)
 	t.Cleanup(func() { c.Close(); <-done })
 }
 
-// Echo is for Serve and gives back what comes, by hand: Go's own splicing would keep a pipe
-// for the next.
+// Echo is a handler for Serve that returns what it receives. It copies by hand: Go's splicing would
+// keep a pipe for the next connection.
 func Echo(c *net.TCPConn) { io.Copy(struct{ io.Writer }{c}, struct{ io.Reader }{c}) }
 
-// EchoPacket is for ServePacket and gives back what comes.
+// EchoPacket is a handler for ServePacket that returns what it receives.
 func EchoPacket(_ net.Addr, text []byte) []byte { return text }
 
-// RoundTrip says something and wants it back.
+// RoundTrip sends a text and expects it back.
 func RoundTrip(c net.Conn, text []byte) error {
 	sent := make(chan error, 1)
 	go func() { _, err := c.Write(text); sent <- err }()
 	got := make([]byte, len(text))
 	if _, err := io.ReadFull(c, got); err != nil {
-		c.SetWriteDeadline(time.Now()) // what is not said by now is heard by nobody
+		c.SetWriteDeadline(time.Now()) // unblocks the writer
 		return fmt.Errorf("of %d bytes: %w", len(text), errors.Join(err, <-sent))
 	}
 	if !bytes.Equal(got, text) {
@@ -186,7 +185,7 @@ func RoundTrip(c net.Conn, text []byte) error {
 	return nil
 }
 
-// Await asks again and again whether something is so.
+// Await polls until a condition is true.
 func Await(t testing.TB, what string, is func() bool) {
 	t.Helper()
 	for deadline := time.Now().Add(Timeout); !is(); time.Sleep(5 * time.Millisecond) {
@@ -196,7 +195,7 @@ func Await(t testing.TB, what string, is func() bool) {
 	}
 }
 
-// WaitIdle waits until something can be paused: nothing of it is under way. It goes on then.
+// WaitIdle waits until something can be paused, with no operation in flight, and resumes it.
 func WaitIdle(t testing.TB, of interface {
 	Pause() bool
 	Resume()

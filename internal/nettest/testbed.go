@@ -1,6 +1,6 @@
-// Package nettest is the network of tests: two hosts, a router with pods, and what is said
-// between them. All of it goes with the test, which fails where it cannot be made. Only
-// tests import it.
+// Package nettest provides a network for tests: two hosts, a router with pods, and connections
+// between them. It is removed after the test, which fails if the network cannot be made. Only tests
+// import it.
 package nettest
 
 import (
@@ -21,24 +21,24 @@ import (
 	"github.com/podrun/podrun/netns/router"
 )
 
-// HostNetNS is this process's own network.
+// HostNetNS is the network of this process.
 const HostNetNS = "/proc/self/ns/net"
 
-// Addresses of the two hosts, and the devices that join them.
+// Addresses of the two hosts, and the devices that connect them.
 const (
 	HostAddr, HostAddr6     = "10.77.0.1", "fd77::1"
 	RemoteAddr, RemoteAddr6 = "10.77.0.2", "fd77::2"
 	HostLink, RemoteLink    = "out", "in"
 )
 
-// Testbed is what pods live in. Networks are paths, as netns.Do takes them.
+// Testbed is a network around pods. Networks are paths, as for netns.Do.
 type Testbed struct {
 	Host   string
-	Remote string // another host's, which the host reaches, and nothing else
+	Remote string // network of another host, which reaches only the host
 	*RouterBed
 }
 
-// NewTestbed joins a network, the host's, to a new one; where it is empty the host's is new as
+// NewTestbed connects a network, the host's, to a new one. If host is empty, the host's is new as
 // well. It fails a test that leaves something behind: call it first.
 func NewTestbed(t testing.TB, host string) *Testbed {
 	t.Helper()
@@ -55,7 +55,7 @@ func NewTestbed(t testing.TB, host string) *Testbed {
 	return w
 }
 
-// newNetwork has nothing but loopback.
+// newNetwork returns a network with only loopback.
 func newNetwork(t testing.TB) string {
 	t.Helper()
 	ns := newNamespace(t)
@@ -98,8 +98,8 @@ func setUp(device string, addrs ...string) error {
 	return errors.Join(AddAddresses(device, addrs...), netlink.LinkSetUp(link))
 }
 
-// AddAddresses gives a device of the calling thread's network more addresses, each with the
-// length of its network's prefix. They can be used at once.
+// AddAddresses gives a device of the calling thread's network more addresses, each with the prefix
+// length of its network. They are usable at once.
 func AddAddresses(device string, addrs ...string) error {
 	link, err := netlink.LinkByName(device)
 	if err != nil {
@@ -118,9 +118,9 @@ func AddAddresses(device string, addrs ...string) error {
 	return nil
 }
 
-// waitForCarrier waits until a device takes packets, which it does a while after its other end is up
-// (linkwatch), and hears who asks for its address (its group, of RFC 4291, 2.7.1). What comes
-// before is lost, and sent again after a second, if at all.
+// waitForCarrier waits until a device accepts packets, which takes a while after its other end is
+// up (linkwatch), and until it has joined the multicast group of its address (RFC 4291, 2.7.1). An
+// earlier packet is lost, and sent again after a second, if at all.
 func waitForCarrier(device string) error {
 	const groups = "ff0200000000000000000001ff0000"
 	for deadline := time.Now().Add(Timeout); ; {
@@ -138,7 +138,7 @@ func waitForCarrier(device string) error {
 	}
 }
 
-// RouterBed is a router that is prepared, where pods can be attached.
+// RouterBed is a prepared router to which pods can be attached.
 type RouterBed struct {
 	Router   router.Router
 	RouterNS string // its network
@@ -157,7 +157,7 @@ func NewRouterBed(t testing.TB) *RouterBed {
 	return p
 }
 
-// NewPod is the path of a network that is attached to the router.
+// NewPod returns the path of a network that is attached to the router.
 func (p *RouterBed) NewPod(t testing.TB, s ipam.Slot) string {
 	t.Helper()
 	ns := newNetwork(t)
@@ -167,7 +167,7 @@ func (p *RouterBed) NewPod(t testing.TB, s ipam.Slot) string {
 	return ns
 }
 
-// NewPodWithTraffic is NewPod with its wires, which nobody but the caller reads.
+// NewPodWithTraffic is NewPod with its traffic descriptors, which only the caller reads.
 func (p *RouterBed) NewPodWithTraffic(t testing.TB, s ipam.Slot) (string, router.TrafficFDs) {
 	t.Helper()
 	ns := p.NewPod(t, s)

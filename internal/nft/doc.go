@@ -1,3 +1,3 @@
-// Package nft changes nftables in one transaction (Transact), and has the parts that rules of IPv4 and
-// IPv6 are made of. Which rules there are is decided by the packages of netns.
+// Package nft changes nftables in one transaction (Transact) and has parts of rules for IPv4 and
+// IPv6. The packages of netns define the rules.
 package nft

@@ -9,9 +9,9 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// Parts of nftables rules.
+// The following are parts of nftables rules.
 
-// Family is what differs between IPv4 and IPv6.
+// Family holds the differences between IPv4 and IPv6.
 type Family struct {
 	Proto          byte
 	SourceOffset   uint32 // offset in the header
@@ -35,7 +35,7 @@ func HostPrefix(a netip.Addr) netip.Prefix { return netip.PrefixFrom(a, a.BitLen
 // MatchFamily matches packets of the family.
 func (f Family) MatchFamily() []expr.Any { return matchMeta(expr.MetaKeyNFPROTO, []byte{f.Proto}) }
 
-// MatchSource matches packets whose source is, or is not, in a prefix. The family is known.
+// MatchSource matches packets whose source is, or is not, in a prefix. The family must be known.
 func (f Family) MatchSource(p netip.Prefix, op expr.CmpOp) []expr.Any {
 	return f.MatchAddress(f.SourceOffset, p, op)
 }
@@ -45,7 +45,8 @@ func (f Family) MatchDestination(p netip.Prefix) []expr.Any {
 	return append(f.MatchFamily(), f.MatchAddress(f.SourceOffset+f.AddrSize, p, expr.CmpOpEq)...)
 }
 
-// MatchAddress compares one of a packet's with a prefix: of whole bytes only those are loaded.
+// MatchAddress compares an address of a packet with a prefix. For a prefix of whole bytes it loads
+// only these.
 func (f Family) MatchAddress(offset uint32, p netip.Prefix, op expr.CmpOp) []expr.Any {
 	bytes := uint32(p.Bits()+7) / 8
 	parts := []expr.Any{&expr.Payload{DestRegister: 1, Base: expr.PayloadBaseNetworkHeader, Offset: offset, Len: bytes}}
@@ -57,7 +58,7 @@ func (f Family) MatchAddress(offset uint32, p netip.Prefix, op expr.CmpOp) []exp
 	return append(parts, &expr.Cmp{Op: op, Register: 1, Data: p.Masked().Addr().AsSlice()[:bytes]})
 }
 
-// MatchOtherDestination matches packets that are not for an address. The family is known.
+// MatchOtherDestination matches packets that are not for an address. The family must be known.
 func (f Family) MatchOtherDestination(a netip.Addr) []expr.Any {
 	return f.MatchAddress(f.SourceOffset+f.AddrSize, HostPrefix(a), expr.CmpOpNeq)
 }
@@ -81,7 +82,7 @@ const (
 	flagFIN, flagSYN, flagRST, flagACK = 1, 2, 4, 16
 )
 
-// MatchDestinationPort matches packets of TCP or UDP for a port. The protocol is known.
+// MatchDestinationPort matches TCP or UDP packets for a port. The protocol must be known.
 func MatchDestinationPort(port uint16) []expr.Any {
 	return []expr.Any{
 		&expr.Payload{DestRegister: 1, Base: expr.PayloadBaseTransportHeader, Offset: 2, Len: 2},
@@ -92,7 +93,8 @@ func MatchDestinationPort(port uint16) []expr.Any {
 // MatchProtocol matches packets of a transport protocol.
 func MatchProtocol(p byte) []expr.Any { return matchMeta(expr.MetaKeyL4PROTO, []byte{p}) }
 
-// MatchICMPErrors match errors of ICMP, each some types of them. The family is known.
+// MatchICMPErrors matches ICMP errors; each element matches some types of them. The family must be
+// known.
 func (f Family) MatchICMPErrors() (all [][]expr.Any) {
 	for _, types := range f.icmpErrorTypes {
 		all = append(all, append(MatchProtocol(f.ICMPProto),
@@ -102,7 +104,7 @@ func (f Family) MatchICMPErrors() (all [][]expr.Any) {
 	return all
 }
 
-// MatchQuotedDestination matches errors of ICMP that quote a packet for an address.
+// MatchQuotedDestination matches ICMP errors that quote a packet for an address.
 func (f Family) MatchQuotedDestination(a netip.Addr) []expr.Any {
 	const icmpHeader = 8
 	return []expr.Any{
@@ -111,7 +113,8 @@ func (f Family) MatchQuotedDestination(a netip.Addr) []expr.Any {
 	}
 }
 
-// MatchQuotedTransparent matches errors of ICMP that quote what a socket here has sent in the name of others.
+// MatchQuotedTransparent matches ICMP errors that quote a packet of a transparent socket on this
+// host.
 func MatchQuotedTransparent() []expr.Any {
 	return []expr.Any{
 		&expr.Socket{Key: expr.SocketKeyTransparent, Register: 1},
@@ -124,12 +127,12 @@ func MatchOtherProtocol(p byte) []expr.Any {
 	return []expr.Any{&expr.Meta{Key: expr.MetaKeyL4PROTO, Register: 1}, &expr.Cmp{Op: expr.CmpOpNeq, Register: 1, Data: []byte{p}}}
 }
 
-// MatchInputIndex matches packets that come in by a link.
+// MatchInputIndex matches packets that arrive by a link.
 func MatchInputIndex(index int) []expr.Any {
 	return matchMeta(expr.MetaKeyIIF, binaryutil.NativeEndian.PutUint32(uint32(index)))
 }
 
-// MatchOtherInputIndex matches packets that come in by any other link.
+// MatchOtherInputIndex matches packets that arrive by any other link.
 func MatchOtherInputIndex(index int) []expr.Any {
 	return []expr.Any{&expr.Meta{Key: expr.MetaKeyIIF, Register: 1}, &expr.Cmp{Op: expr.CmpOpNeq, Register: 1, Data: binaryutil.NativeEndian.PutUint32(uint32(index))}}
 }

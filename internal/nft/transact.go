@@ -12,11 +12,11 @@ import (
 	"github.com/podrun/podrun/internal/nlbatch"
 )
 
-// Transact changes the calling thread's nftables, in one step: all that change has asked
-// for, or nothing. What it asks with is for changes only.
+// Transact changes the calling thread's nftables in one step: everything that change requests, or
+// nothing. The connection that change gets is for changes only.
 //
-// The library has each part of a transaction answered, rules by a copy too, and waits for
-// every answer by itself. Here its parts are sent as they are, and answered once.
+// The library requests an answer for each part of a transaction, with a copy of each rule, and
+// waits for every answer by itself. Transact sends the same parts and waits for one answer.
 func Transact(change func(c *nftables.Conn) error) error {
 	var failed error
 	c, err := nftables.New(nftables.WithTestDial(func(parts []netlink.Message) ([]netlink.Message, error) {
@@ -34,13 +34,13 @@ func Transact(change func(c *nftables.Conn) error) error {
 	return errors.Join(c.Flush(), failed)
 }
 
-// send sends the parts of a transaction: its begin, changes, and its end.
+// send sends the parts of a transaction: its begin, the changes, and its end.
 func send(parts []netlink.Message) error {
 	var message []byte
 	last := parts[len(parts)-2].Header.Sequence
 	for _, p := range parts {
 		p.Header.Flags &^= netlink.Acknowledge | netlink.Echo
-		p.Header.PID = 0 // the kernel's
+		p.Header.PID = 0 // the kernel chooses it
 		b, err := p.MarshalBinary()
 		if err != nil {
 			return err

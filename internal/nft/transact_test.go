@@ -14,7 +14,7 @@ import (
 	"github.com/podrun/podrun/internal/testenv"
 )
 
-// A transaction is made whole or not at all, and its error is the kernel's.
+// A transaction is applied completely or not at all, and its error is the kernel's.
 func TestTransactIsAtomic(t *testing.T) {
 	table := &nftables.Table{Family: nftables.TableFamilyINet, Name: "one"}
 	count := func() int {

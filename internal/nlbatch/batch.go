@@ -11,8 +11,8 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// Batch gathers changes of a network of which the kernel is told in one message, and which
-// it answers by one if all is well: to ask for them one by one takes longer than they do.
+// Batch collects changes of a network and sends them to the kernel in one message. The kernel sends
+// one answer if all succeed. Sending them one by one takes longer than making them.
 type Batch struct {
 	buf     []byte
 	last    int // where its last part begins
@@ -22,10 +22,10 @@ type Batch struct {
 // Change is one change.
 type Change struct {
 	What     string
-	ExistsOK bool // that there is such a thing already is as good
+	ExistsOK bool // an existing object is no error
 }
 
-// Add gathers a change of what is described by the data: kind is of RTM_…, flags of NLM_F_….
+// Add adds a change described by the data: kind is RTM_…, flags are NLM_F_….
 func (b *Batch) Add(p Change, kind, flags int, data ...nl.NetlinkRequestData) {
 	r := nl.NewNetlinkRequest(kind, flags)
 	for _, d := range data {
@@ -39,8 +39,8 @@ func (b *Batch) Add(p Change, kind, flags int, data ...nl.NetlinkRequestData) {
 	b.buf = append(b.buf, r.Serialize()...)
 }
 
-// Send makes the changes in the calling thread's network. One that fails does not keep the
-// rest from being made.
+// Send makes the changes in the calling thread's network. A failed change does not prevent the
+// others.
 func (b *Batch) Send() error {
 	if len(b.buf) == 0 {
 		return nil
@@ -56,18 +56,18 @@ func (b *Batch) Send() error {
 	})
 }
 
-// RequestAck has the kernel answer a part (struct nlmsghdr, linux/netlink.h) even if it
-// has nothing to complain of.
+// RequestAck makes the kernel answer a part (struct nlmsghdr, linux/netlink.h) even without an
+// error.
 func RequestAck(part []byte) {
 	binary.NativeEndian.PutUint16(part[6:], binary.NativeEndian.Uint16(part[6:])|unix.NLM_F_ACK)
 }
 
-// defaultSendBuffer is how much a new socket takes at once, by net.core.wmem_default.
+// defaultSendBuffer is how much a new socket accepts at once, by net.core.wmem_default.
 const defaultSendBuffer = 100 << 10
 
-// Exchange sends a message of many parts to the kernel, and looks at its complaints, of
-// which it passes on the first that counts as an error, until the part with the number last
-// is answered. All answers are there when the message has been sent.
+// Exchange sends a message of many parts to the kernel and reads its errors until the part with the
+// number last is answered. It returns the first error that complaint returns. All answers are there
+// when the message has been sent.
 func Exchange(protocol int, message []byte, last uint32, complaint func(sequence uint32, errno unix.Errno) error) error {
 	fd, err := unix.Socket(unix.AF_NETLINK, unix.SOCK_RAW|unix.SOCK_CLOEXEC, protocol)
 	if err != nil {
@@ -86,7 +86,7 @@ func Exchange(protocol int, message []byte, last uint32, complaint func(sequence
 		return fmt.Errorf("speak to the kernel's network: %w", err)
 	}
 	var first error
-	answer := make([]byte, 512) // the beginning of a part is all that is needed
+	answer := make([]byte, 512) // the beginning of a part is enough
 	for {
 		n, _, err := unix.Recvfrom(fd, answer, unix.MSG_DONTWAIT)
 		if err == unix.EINTR {
@@ -95,7 +95,7 @@ func Exchange(protocol int, message []byte, last uint32, complaint func(sequence
 		if err == nil && n < unix.SizeofNlMsghdr+4 {
 			err = unix.EBADMSG
 		}
-		if err != nil { // or it has refused the message as a whole
+		if err != nil { // or the kernel has refused the whole message
 			return cmp.Or(first, fmt.Errorf("hear from the kernel's network: %w", err))
 		}
 		if binary.NativeEndian.Uint16(answer[4:]) != unix.NLMSG_ERROR {
@@ -112,10 +112,10 @@ func Exchange(protocol int, message []byte, last uint32, complaint func(sequence
 	}
 }
 
-// Attr is one of a part.
+// Attr returns an attribute of a part.
 func Attr(kind int, value []byte) *nl.RtAttr { return nl.NewRtAttr(kind, value) }
 
-// LinkMessage names a device by its number; up has it brought up.
+// LinkMessage identifies a device by its index; with up the kernel brings it up.
 func LinkMessage(index int, up bool) *nl.IfInfomsg {
 	msg := nl.NewIfInfomsg(unix.AF_UNSPEC)
 	msg.Index = int32(index)
@@ -130,7 +130,7 @@ func (b *Batch) SetUp(index int, name string, attributes ...nl.NetlinkRequestDat
 	b.Add(Change{What: "bring up " + name}, unix.RTM_SETLINK, 0, append([]nl.NetlinkRequestData{LinkMessage(index, true)}, attributes...)...)
 }
 
-// AddAddress gives a device an address; one that is nobody else's is usable at once.
+// AddAddress gives a device an address that no other host has, so that it is usable at once.
 func (b *Batch) AddAddress(index int, name string, a netip.Prefix) {
 	msg := nl.NewIfAddrmsg(Family(a.Addr()))
 	msg.Index, msg.Prefixlen = uint32(index), uint8(a.Bits())
@@ -142,16 +142,16 @@ func (b *Batch) AddAddress(index int, name string, a netip.Prefix) {
 		msg, Attr(unix.IFA_LOCAL, value), Attr(unix.IFA_ADDRESS, value))
 }
 
-// Route is a route. What is zero is the kernel's choice, or universal, or the main table's.
+// Route is a route. Zero values mean the kernel's choice, universal scope, or the main table.
 type Route struct {
 	Dst          netip.Prefix
-	Type         byte // RTN_…; a way to somebody without it
+	Type         byte // RTN_…; unicast if zero
 	Scope        byte // RT_SCOPE_…
 	Link         int
-	Gateway, Src netip.Addr // by a gateway, which is on the link whatever its address
+	Gateway, Src netip.Addr // the gateway is on the link, whatever its address
 	Table        int
 	Priority     int
-	MTU          int // of packets that go it
+	MTU          int // of its packets
 }
 
 // AddRoute adds a route, or replaces one.
@@ -188,7 +188,7 @@ func (b *Batch) AddRoute(what string, w Route) {
 	b.Add(Change{What: what}, unix.RTM_NEWROUTE, unix.NLM_F_CREATE|unix.NLM_F_REPLACE, data...)
 }
 
-// AddRule has packets routed by a table: those that match.
+// AddRule routes matching packets by a table.
 func (b *Batch) AddRule(what string, family, table, preference int, match ...nl.NetlinkRequestData) {
 	msg := nl.NewRtMsg()
 	msg.Family, msg.Table = uint8(family), unix.RT_TABLE_UNSPEC
@@ -197,14 +197,14 @@ func (b *Batch) AddRule(what string, family, table, preference int, match ...nl.
 	b.Add(Change{What: what, ExistsOK: true}, unix.RTM_NEWRULE, unix.NLM_F_CREATE|unix.NLM_F_EXCL, data...)
 }
 
-// AddNeighbour says who has an address on a device's link.
+// AddNeighbour sets the MAC address of an address on a device's link.
 func (b *Batch) AddNeighbour(index int, a netip.Addr, mac []byte) {
 	msg := &netlink.Ndmsg{Family: uint8(Family(a)), Index: uint32(index), State: netlink.NUD_PERMANENT}
 	b.Add(Change{What: fmt.Sprintf("add neighbour %s", a)}, unix.RTM_NEWNEIGH, unix.NLM_F_CREATE|unix.NLM_F_REPLACE,
 		msg, Attr(netlink.NDA_DST, a.AsSlice()), Attr(netlink.NDA_LLADDR, mac))
 }
 
-// Family is netlink.FAMILY_V4 or FAMILY_V6.
+// Family returns netlink.FAMILY_V4 or FAMILY_V6.
 func Family(a netip.Addr) int {
 	if a.Is4() {
 		return netlink.FAMILY_V4

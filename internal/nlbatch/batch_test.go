@@ -13,7 +13,7 @@ import (
 	"github.com/podrun/podrun/internal/testenv"
 )
 
-// What has failed is told by its name and its error, and the rest is made.
+// Send reports the name and error of a failed change, and makes the rest.
 func TestBatchReportsTheFirstFailure(t *testing.T) {
 	err := nsthread.Do(func() error {
 		var b Batch
@@ -22,7 +22,7 @@ func TestBatchReportsTheFirstFailure(t *testing.T) {
 		}
 		b.SetUp(LoopbackIndex, "lo")
 		b.AddAddress(LoopbackIndex, "lo", netip.MustParsePrefix("10.1.1.1/32"))
-		b.AddAddress(LoopbackIndex, "lo", netip.MustParsePrefix("10.1.1.1/32")) // there already is as good
+		b.AddAddress(LoopbackIndex, "lo", netip.MustParsePrefix("10.1.1.1/32")) // an existing one is no error
 		b.SetUp(77, "nobody")
 		b.AddRoute("add a way to nobody", Route{Dst: netip.MustParsePrefix("10.2.0.0/16"), Link: 78})
 		b.AddAddress(LoopbackIndex, "lo", netip.MustParsePrefix("10.1.1.2/32"))

@@ -20,8 +20,8 @@ import (
 	"github.com/podrun/podrun/volumes"
 )
 
-// enterNamespaces is the first stage: root of the user namespace, in a mount namespace. It
-// goes on in the other namespaces.
+// enterNamespaces is the outer entry point: root of the user namespace, in a mount namespace. It
+// continues in the other namespaces.
 func enterNamespaces(args []string) int {
 	cmd := exec.Command("/proc/self/exe", append([]string{innerStage}, args...)...)
 	cmd.Args[0] = "podrun"
@@ -39,9 +39,9 @@ func enterNamespaces(args []string) int {
 	return 1
 }
 
-// probeAll is the second stage.
+// probeAll is the inner entry point.
 func probeAll(args []string) int {
-	// The order is that of names. The filter comes last: it stays.
+	// The order is that of names. The filter comes last, because it cannot be removed.
 	ids, root, net := mapped(), overlay(args[0]), network()
 	sandbox := failed(host.Sandbox, errors.Join(mounts(args[0]), filter()))
 	if sandbox.Level == "" {
@@ -74,8 +74,8 @@ func mapped() host.Finding {
 	return f
 }
 
-// keptGroups is what follows from groups of a process of a pod that has a single user id: the
-// kernel lets it leave none. Those from outside of the user namespace are not 0.
+// keptGroups describes the groups that a process of a pod with a single user id keeps: the kernel
+// does not let it drop any. Groups from outside the user namespace are not 0.
 func keptGroups(groups []int, err error) string {
 	if err == nil && !slices.ContainsFunc(groups, func(g int) bool { return g != 0 }) {
 		return ""
@@ -93,7 +93,7 @@ func overlay(dir string) host.Finding {
 	return host.Finding{Name: host.Overlay, Level: host.OK, Detail: "overlayfs works in a user namespace, on the file system of the data directory"}
 }
 
-// network makes a pod's network where the trial has its own.
+// network makes a pod's network in the probe's own network namespace.
 func network() host.Finding {
 	if err := router.Probe("/proc/self/ns/net"); err != nil {
 		f := failed(host.Network, err)
@@ -103,7 +103,7 @@ func network() host.Finding {
 	return host.Finding{Name: host.Network, Level: host.OK, Detail: "pods are connected by the kernel: nftables and TPROXY work in a user namespace"}
 }
 
-// failed is the finding for err; without a level if err is nil.
+// failed returns the finding for err, without a level if err is nil.
 func failed(name string, err error) host.Finding {
 	if err == nil {
 		return host.Finding{Name: name}
@@ -115,8 +115,8 @@ func failed(name string, err error) host.Finding {
 	return f
 }
 
-// mounts makes what every pod has: /sys, /dev/shm and /dev/mqueue, and the /proc of
-// a container.
+// mounts makes the mounts of every pod: /sys, /dev/shm and /dev/mqueue, and the /proc of a
+// container.
 func mounts(dir string) error {
 	sandbox := volumes.Sandbox{Dir: filepath.Join(dir, "sandbox"), NetNS: "/proc/thread-self/ns/net", IPCNS: "/proc/thread-self/ns/ipc"}
 	if _, err := sandbox.MountTemplates(); err != nil {
@@ -133,8 +133,8 @@ func mounts(dir string) error {
 	return errors.Join(unix.Unmount(proc, unix.MNT_DETACH), sandbox.Unmount())
 }
 
-// filter loads a system call filter that allows everything, as a container's is
-// loaded: without privileges.
+// filter loads a system call filter that permits everything, in the way a container's is loaded:
+// without privileges.
 func filter() error {
 	if err := unix.Prctl(unix.PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0); err != nil {
 		return fmt.Errorf("set no_new_privs: %w", err)

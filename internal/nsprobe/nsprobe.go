@@ -1,10 +1,9 @@
-// Package nsprobe tries, in namespaces like those of a pod, what no file of the host
-// shows: whether the ids can really be mapped, whether the data's file system holds
-// root file systems, whether the kernel lets a pod mount what it needs. Its findings
-// are internal/host's.
+// Package nsprobe tries, in namespaces like those of a pod, what no file of the host shows: whether
+// the ids can be mapped, whether the data's file system holds root file systems, whether the kernel
+// lets a pod mount what it needs. Its findings are internal/host's.
 //
-// It is done by two hidden stages of podrun, one inside the other: the first in a
-// user namespace of the caller's ids, the second in the other namespaces of a pod.
+// It consists of two hidden re-exec entry points, one inside the other: the outer in a user
+// namespace of the caller's ids, the inner in the other namespaces of a pod.
 package nsprobe
 
 import (
@@ -25,24 +24,24 @@ import (
 	"github.com/podrun/podrun/netns/masquerade"
 )
 
-// The stages.
+// Names of the entry points.
 const (
 	outerStage = "_nsprobe"
 	innerStage = "_nsprobe-inside"
 )
 
-// Stages are run by the program that calls Run.
+// Stages returns the entry points. The program that calls Run must register them.
 func Stages() map[string]func(args []string) int {
 	return map[string]func(args []string) int{outerStage: enterNamespaces, innerStage: probeAll}
 }
 
-// names are the probes of this room, in the order of their findings.
+// names returns the probes of this package, in the order of their findings.
 func names() []string {
 	return []string{host.MappedIDs, host.Overlay, host.Network, host.Sandbox}
 }
 
-// Probes are this room's, for host.Check: one trial below the directory that place
-// gives answers all of them. Ended by ctx, they say so.
+// Probes returns the probes of this package for host.Check. One run below the directory that place
+// returns answers all of them. If ctx ends it, the findings say so.
 func Probes(ctx context.Context, place func() (string, error)) []host.Probe {
 	once := sync.OnceValue(func() []host.Finding {
 		dir, err := place()
@@ -58,15 +57,15 @@ func Probes(ctx context.Context, place func() (string, error)) []host.Probe {
 	return probes
 }
 
-// Run tries everything below dir, an existing directory of the calling user, in
-// which nothing is left. It ends with ctx.
+// Run tries everything below dir, an existing directory of the calling user, and leaves nothing in
+// it. It ends with ctx.
 func Run(ctx context.Context, dir string) []host.Finding {
 	tmp, err := os.MkdirTemp(dir, ".podrun-trial-")
 	if err != nil {
 		return notTried(fmt.Errorf("make a directory for the probe: %w", err))
 	}
 	defer clean(tmp)
-	// The stage leads a process group: Ctrl-C ends the caller, and with ctx the group.
+	// The entry point leads a process group: Ctrl-C ends the caller, and the end of ctx the group.
 	cmd := reexec.Command(reexec.Spec{Name: outerStage, Args: []string{tmp}, Userns: true})
 	var said, complaint bytes.Buffer
 	cmd.Stdout, cmd.Stderr = &said, &complaint
@@ -92,7 +91,7 @@ func Run(ctx context.Context, dir string) []host.Finding {
 	return findings
 }
 
-// masqueradeDetail says how root's pods leave, as this process's network, the host's, has it.
+// masqueradeDetail describes the egress of root's pods in the network of this process, the host's.
 func masqueradeDetail() string {
 	if !masquerade.IsHostRoot() {
 		return ""
@@ -103,8 +102,8 @@ func masqueradeDetail() string {
 	return ", and root's pods leave by masquerade"
 }
 
-// clean removes what a stage that was ended has left: its mounts have gone with it,
-// all files are the user's, and overlayfs makes directories of mode 000.
+// clean removes what an interrupted run has left. Its mounts have gone with it; all files belong to
+// the user; overlayfs makes directories of mode 000.
 func clean(dir string) {
 	filepath.WalkDir(dir, func(path string, d os.DirEntry, _ error) error {
 		if d != nil && d.IsDir() {
@@ -115,7 +114,7 @@ func clean(dir string) {
 	os.RemoveAll(dir)
 }
 
-// read understands what the stages have said.
+// read parses the output of the entry points.
 func read(said []byte, complaint string, ended error) []host.Finding {
 	findings := make([]host.Finding, 0, len(names()))
 	if ended == nil && json.Unmarshal(said, &findings) == nil && len(findings) == len(names()) {
@@ -126,7 +125,7 @@ func read(said []byte, complaint string, ended error) []host.Finding {
 	if !errors.As(ended, &exit) || complaint == "" {
 		return notTried(fmt.Errorf("it ended with %v: %q", ended, complaint))
 	}
-	// The constructor of stage/userns says what it could not enter.
+	// The constructor of reexec/nsenter reports what it could not enter.
 	findings = notTried(errors.New("there is no user namespace to try it in"))
 	if !strings.HasPrefix(complaint, "make a user namespace") && !strings.HasPrefix(complaint, "make a mount namespace") {
 		findings[0] = host.Finding{Name: host.MappedIDs, Level: host.Failure, Detail: "the ids of pods cannot be mapped: " + complaint,
@@ -135,7 +134,7 @@ func read(said []byte, complaint string, ended error) []host.Finding {
 	return findings
 }
 
-// notTried are the findings where nothing could be tried.
+// notTried returns the findings for a run that could try nothing.
 func notTried(why error) []host.Finding {
 	var findings []host.Finding
 	for _, name := range names() {

@@ -18,7 +18,7 @@ import (
 	"github.com/podrun/podrun/internal/testenv"
 )
 
-// The tests run outside of any namespace, as an ordinary user and as root.
+// The tests run outside any namespace, as an ordinary user and as root.
 func TestMain(m *testing.M) {
 	stages := Stages()
 	stages["_hang"] = hang
@@ -69,7 +69,7 @@ func TestNoDirectory(t *testing.T) {
 	}
 }
 
-// One that is ended leaves no process, no mount and no file.
+// An interrupted run leaves no process, no mount and no file.
 func TestEnded(t *testing.T) {
 	testenv.NoLeaks(t)
 	dir := t.TempDir()
@@ -127,9 +127,9 @@ func TestRead(t *testing.T) {
 	}
 }
 
-// hang is a stage in namespaces of its own, in which it mounts a file system on dir
-// that answers nothing, as NFS does whose server is away; then it asks for the findings
-// of podrun's directories in there.
+// hang is an entry point in namespaces of its own. It mounts a file system on dir that never
+// answers, like NFS with an unreachable server; then it gets the findings about podrun's
+// directories in there.
 func hang(args []string) int {
 	fd, err := unix.Open("/dev/fuse", unix.O_RDWR|unix.O_CLOEXEC, 0)
 	if err == nil {
@@ -145,10 +145,10 @@ func hang(args []string) int {
 	return 0
 }
 
-// A file system that hangs is named, keeps nobody, and no pod is run on it.
+// A hanging file system is named, delays no other probe, and prevents pods.
 func TestAFileSystemThatHangs(t *testing.T) {
 	if os.Getuid() != 0 {
-		return // not everybody may open /dev/fuse: root's run does
+		return // only root can always open /dev/fuse, and root's run does
 	}
 	testenv.Need(t, func() error { return unix.Access("/dev/fuse", unix.R_OK|unix.W_OK) })
 	cmd := reexec.Command(reexec.Spec{Name: "_hang", Args: []string{t.TempDir()}, Userns: true})
@@ -174,7 +174,7 @@ func TestAFileSystemThatHangs(t *testing.T) {
 	}
 }
 
-// Groups from outside of the user namespace are kept, and that is reported.
+// Groups from outside the user namespace are kept, and the finding reports that.
 func TestKeptGroups(t *testing.T) {
 	for name, groups := range map[string][]int{"none": nil, "its own": {0}, "another": {0, 65534}} {
 		if got := keptGroups(groups, nil) != ""; got != (name == "another") {

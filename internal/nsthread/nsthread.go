@@ -1,11 +1,10 @@
-// Package nsthread runs a function on a thread of its own inside other
-// namespaces, and throws the thread away.
+// Package nsthread runs a function on a thread of its own inside other namespaces, and discards the
+// thread.
 //
-// A Go goroutine that changes its thread's namespaces and goes back cannot be
-// trusted to arrive: leaving a namespace of the user may be allowed while
-// re-entering the host's is not (no CAP_SYS_ADMIN over it), and the thread would
-// return to Go's pool in the wrong place. A locked thread whose goroutine ends
-// is destroyed instead.
+// A goroutine that changes its thread's namespaces may fail to return: leaving a namespace of the
+// user may be permitted while re-entering the host's is not (no CAP_SYS_ADMIN over it), and the
+// thread would return to Go's pool in the wrong namespace. A locked thread whose goroutine ends is
+// destroyed instead.
 package nsthread
 
 import (
@@ -16,9 +15,9 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// Do runs f on a new thread that has joined the namespaces of the given files
-// (as /proc/1/ns/net; of any kind but user, mount and pid) and waits for it.
-// f must not start goroutines that rely on being there.
+// Do runs f on a new thread that has joined the namespaces of the given files (as /proc/1/ns/net;
+// of any kind except user, mount and pid) and waits for it. f must not start goroutines that depend
+// on these namespaces.
 func Do(f func() error, nsFiles ...string) error {
 	return runOnDisposableThread(func() error {
 		for _, file := range nsFiles {
@@ -42,8 +41,8 @@ func enter(file string) error {
 	return nil
 }
 
-// DoInNetwork runs f in the network namespace of a file and goes back to where it was: within
-// a function that Do or a Thread runs, in namespaces of the same user.
+// DoInNetwork runs f in the network namespace of a file and returns to the previous one. The caller
+// is a function that Do or a Thread runs, in namespaces of the same user.
 func DoInNetwork(file string, f func() error) error {
 	const own = "/proc/thread-self/ns/net"
 	back, err := unix.Open(own, unix.O_RDONLY|unix.O_CLOEXEC, 0)
@@ -70,7 +69,7 @@ func runOnDisposableThread(f func() error) error {
 		defer func() { done <- err }()
 		runtime.LockOSThread() // never unlocked: the thread ends with the goroutine
 		if onMainThread() {
-			err = runOnDisposableThread(f) // on another thread, since this one is held
+			err = runOnDisposableThread(f) // on another thread, because this one is locked
 			runtime.UnlockOSThread()
 			return
 		}

@@ -15,7 +15,7 @@ import (
 
 func TestMain(m *testing.M) { testenv.Main(m) }
 
-// self names the calling thread's namespace, or says why it cannot.
+// self returns the calling thread's namespace, or the error.
 func self(kind string) string {
 	ns, err := os.Readlink("/proc/thread-self/ns/" + kind)
 	if err != nil {
@@ -62,8 +62,8 @@ func TestDoEntersAllAndLeavesNoThread(t *testing.T) {
 	all.Wait()
 }
 
-// With one processor the next goroutine runs on the thread of the one that
-// started it, which is the main thread often enough to be seen here.
+// With one processor the next goroutine runs on the thread of the one that started it, which is the
+// main thread often enough for this test.
 func TestDoLeavesTheMainThread(t *testing.T) {
 	testenv.NoLeaks(t)
 	proc := testenv.NewNamespaces(t, unix.CLONE_NEWUTS)

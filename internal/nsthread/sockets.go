@@ -12,9 +12,9 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// Sockets are TCP sockets of the pod's network for what is asked of its servers. A socket
-// belongs to the network that it was made in, whoever connects it: a thread goes there once
-// for many, and ends, rather than for each or to stay.
+// Sockets are TCP sockets of the pod's network for probes of its servers. A socket belongs to the
+// network in which it was made, whatever thread connects it. So one thread enters the network for
+// several sockets and ends, instead of one for each socket, or one that stays.
 type Sockets struct {
 	Files []string // the network, see NetFiles
 
@@ -22,18 +22,18 @@ type Sockets struct {
 	spare map[int][]int // descriptors, by family of addresses
 }
 
-// socketBatch is how many are made at a time.
+// socketBatch is the number of sockets made at a time.
 const socketBatch = 8
 
-// control is for a net.Dialer (its Control), which is to connect in the pod's network.
+// control is the Control function of a net.Dialer that connects in the pod's network.
 func (s *Sockets) control(network, _ string, c syscall.RawConn) error {
 	var err error
 	cerr := c.Control(func(fd uintptr) { err = s.replace(int(fd), network) })
 	return errors.Join(cerr, err)
 }
 
-// replace puts a socket of the pod's network in the place of another, and leaves none that was
-// connected waiting for a minute (Kubernetes: pkg/probe ProbeDialer).
+// replace replaces a socket by one of the pod's network, with options that leave no closed
+// connection in TIME_WAIT for a minute (Kubernetes: pkg/probe ProbeDialer).
 func (s *Sockets) replace(fd int, network string) error {
 	if len(s.Files) > 0 {
 		family := unix.AF_INET
@@ -67,7 +67,7 @@ func (s *Sockets) take(family int) (fd int, err error) {
 	return fd, nil
 }
 
-// refill makes some, by a thread in the pod's network: one at least.
+// refill makes some sockets, at least one, on a thread in the pod's network.
 func (s *Sockets) refill(family int) error {
 	for range socketBatch {
 		fd, err := unix.Socket(family, unix.SOCK_STREAM|unix.SOCK_NONBLOCK|unix.SOCK_CLOEXEC, 0)
@@ -85,7 +85,7 @@ func (s *Sockets) refill(family int) error {
 	return nil
 }
 
-// Close lets go of those that are spare.
+// Close closes the spare sockets.
 func (s *Sockets) Close() {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -97,8 +97,7 @@ func (s *Sockets) Close() {
 	s.spare = nil
 }
 
-// Dial makes a connection that begins in the pod's network. Names are looked up
-// as on the host.
+// Dial connects from the pod's network. It resolves names as on the host.
 func (s *Sockets) Dial(ctx context.Context, network, address string) (net.Conn, error) {
 	host, port, err := net.SplitHostPort(address)
 	if err != nil {

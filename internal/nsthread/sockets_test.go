@@ -11,7 +11,7 @@ import (
 	"github.com/podrun/podrun/internal/testenv"
 )
 
-// otherNetwork makes a network namespace with a loopback, and gives its path.
+// otherNetwork makes a network namespace with a loopback and returns its path.
 func otherNetwork(t *testing.T) string {
 	t.Helper()
 	var file *os.File
@@ -32,8 +32,8 @@ func otherNetwork(t *testing.T) string {
 	return path
 }
 
-// TestSocketsOfAnotherNetwork: connections begin in the pod's network, whichever goroutine
-// makes them, by IPv4 and IPv6, and a thread goes there once for some of them.
+// TestSocketsOfAnotherNetwork: connections start in the pod's network, whichever goroutine makes
+// them, by IPv4 and IPv6, and one thread enters it for several of them.
 func TestSocketsOfAnotherNetwork(t *testing.T) {
 	testenv.NoLeaks(t)
 	there := otherNetwork(t)
@@ -52,7 +52,7 @@ func TestSocketsOfAnotherNetwork(t *testing.T) {
 		dialer := net.Dialer{Control: s.control}
 		for i := range socketBatch + 1 {
 			if i == 1 {
-				s.Files = []string{"/no/such/namespace"} // nobody has to go there
+				s.Files = []string{"/no/such/namespace"} // no thread needs to enter it
 			}
 			if i == socketBatch {
 				if _, err := dialer.Dial("tcp", listener.Addr().String()); err == nil {

@@ -5,8 +5,8 @@ import (
 	"runtime"
 )
 
-// Thread is a thread that stays in other namespaces, for those who need them often:
-// making one for each use costs more than the use.
+// Thread is a thread that stays in other namespaces, for frequent use: making a thread for each use
+// costs more than the use.
 type Thread struct{ calls chan call }
 
 type call struct {
@@ -25,8 +25,8 @@ func Start(nsFiles ...string) (*Thread, error) {
 	return t, nil
 }
 
-// run is the thread's life. The main thread cannot be thrown away afterwards: it is
-// held until another one has been found.
+// run is the thread's loop. The main thread cannot be discarded afterwards: run keeps it locked
+// until it has another thread.
 func (t *Thread) run(nsFiles []string, ready chan<- error) {
 	runtime.LockOSThread() // never unlocked: the thread ends with the goroutine
 	if onMainThread() {
@@ -54,16 +54,16 @@ func (t *Thread) serve(c call) {
 	err = c.f()
 }
 
-// Do runs f on the thread and waits for it. It must be short: others wait for the
-// thread. f must not start goroutines that rely on being there.
+// Do runs f on the thread and waits for it. f must be short, because other callers wait for the
+// thread. f must not start goroutines that depend on the thread's namespaces.
 func (t *Thread) Do(f func() error) error {
 	c := call{f, make(chan error, 1)}
 	t.calls <- c
 	return <-c.done
 }
 
-// Close ends the thread. Nobody may use it any more.
+// Close ends the thread. It must not be used afterwards.
 func (t *Thread) Close() { close(t.calls) }
 
-// errGoexit tells of an f that has called runtime.Goexit, as testing's Fatal does.
+// errGoexit means that f has called runtime.Goexit, as testing's Fatal does.
 var errGoexit = errors.New("the function ended its goroutine")

@@ -13,56 +13,56 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// PID is the keeper's, as this process knows it, which must be a supervisor: 1, unless
-// the pod lives in the host's PID namespace.
+// PID returns the pod init's pid in the PID namespace of this process, which must be a supervisor:
+// 1, unless the pod lives in the host's PID namespace.
 func PID() int { return max(1, os.Getppid()) }
 
-// namespacePath is the path of a namespace that the keeper holds, as every process of its PID
+// namespacePath returns the path of a namespace that the pod init holds. Every process of its PID
 // namespace can open it. The numbers are those of nsenter/nsenter.h.
 func namespacePath(fd int) string { return fmt.Sprintf("/proc/%d/fd/%d", PID(), fd) }
 
-// NetNS is the path of the pod's network namespace.
+// NetNS returns the path of the pod's network namespace.
 func NetNS() string { return namespacePath(5) }
 
-// IPCNS is the path of the pod's IPC namespace.
+// IPCNS returns the path of the pod's IPC namespace.
 func IPCNS() string { return namespacePath(6) }
 
-// UTSNS is the path of the pod's UTS namespace.
+// UTSNS returns the path of the pod's UTS namespace.
 func UTSNS() string { return namespacePath(7) }
 
-// RouterNS is the path of the network namespace that the pods of a user share: Share.
+// RouterNS returns the path of the network namespace that the pods of a user share (see
+// joinShared).
 func RouterNS() string { return namespacePath(8) }
 
 // channelFD is PODRUN_CHANNEL_FD of nsenter/nsenter.h.
 const channelFD = 3
 
-// ExitUnrecoverable is the exit code of a supervisor that no other could follow: the keeper ends
-// the pod. After any other the keeper begins another one.
+// ExitUnrecoverable is the exit code by which a supervisor reports that no other could take over:
+// the pod init ends the pod. After any other exit code it starts another supervisor.
 const ExitUnrecoverable = 125
 
-// Client is a supervisor's connection to its keeper, which outlives it
-// (nsenter/podinit.h). The nil Keeper is that of a supervisor without one: it keeps
-// nothing.
+// Client is a supervisor's connection to its pod init (nsenter/podinit.h), which outlives it. The
+// nil Client is for a supervisor without a pod init; it keeps nothing.
 type Client struct{ conn *net.UnixConn }
 
-// Inherited is what an earlier supervisor of the pod has left with the keeper.
+// Inherited is the state that an earlier supervisor of the pod has left with the pod init.
 type Inherited struct {
-	Died  bool               // it did not end by itself: what it was doing is half done
-	Lost  bool               // the keeper was killed, and with it everything of the sandbox: nothing is inherited
-	Files map[string]uintptr // descriptors by the names it gave them; not to be closed before they are taken
+	Died  bool               // it was killed or crashed: its last action may be half done
+	Lost  bool               // the pod init was killed, and the sandbox with it: nothing is inherited
+	Files map[string]uintptr // descriptors by the names it gave them; do not close one before taking it over
 }
 
-// Exit is the end of a process whose parent, a supervisor, had died.
+// Exit is the exit of a process whose parent, a supervisor, had died.
 type Exit struct {
 	PID    int
-	Start  uint64 // of the process, in ticks since the machine's: /proc/PID/stat
+	Start  uint64 // of the process, in ticks since boot: /proc/PID/stat
 	Status syscall.WaitStatus
 	At     time.Duration // CLOCK_BOOTTIME
 	Name   string        // of its program
 }
 
-// Connect opens the connection of this process, which must be a supervisor, and returns when
-// the keeper holds the pod's namespaces. inherited is nil in the first supervisor of a pod.
+// Connect opens the connection of this process, which must be a supervisor. It returns when the pod
+// init holds the pod's namespaces. inherited is nil in the first supervisor of a pod.
 func Connect() (k *Client, inherited *Inherited, err error) {
 	unix.CloseOnExec(channelFD)
 	after := os.Getenv("_PODRUN_AFTER")
@@ -89,8 +89,7 @@ func Connect() (k *Client, inherited *Inherited, err error) {
 	return &Client{socket}, inherited, nil
 }
 
-// inheritedFiles reads "NAME=DESCRIPTOR …", and keeps the descriptors from programs that are
-// executed.
+// inheritedFiles parses "NAME=DESCRIPTOR …" and sets close-on-exec on the descriptors.
 func inheritedFiles(text string) map[string]uintptr {
 	files := map[string]uintptr{}
 	for _, f := range strings.Fields(text) {
@@ -103,14 +102,14 @@ func inheritedFiles(text string) map[string]uintptr {
 	return files
 }
 
-// _PODRUN_AFTER of the first supervisor of a pod's first keeper, and of a later one's.
+// Values of _PODRUN_AFTER: in the first supervisor of a pod's first pod init, and of a later one.
 const (
 	afterNothing = "nothing"
 	afterPodInit = "sandbox"
 )
 
-// awaitNamespaces waits for the first message to a keeper's first supervisor: Go starts in it while
-// the pod's namespaces are made.
+// awaitNamespaces waits for the first message to a pod init's first supervisor: the Go runtime of
+// that supervisor starts while the pod's namespaces are made.
 func awaitNamespaces() error {
 	buf := make([]byte, len("ready"))
 	for {
@@ -130,11 +129,11 @@ type rawConner interface {
 	SyscallConn() (syscall.RawConn, error)
 }
 
-// Keep has the keeper hold a duplicate of a file's descriptor by a name, which has no
-// space. Once it returns a supervisor that follows has it, whatever happens.
+// Keep makes the pod init hold a duplicate of a file's descriptor under a name without spaces. Once
+// Keep has returned, a later supervisor inherits the descriptor in any case.
 func (k *Client) Keep(name string, file rawConner) error { return k.keep("keep ", name, file) }
 
-// Watch is Keep, and the file's input ends a sleep.
+// Watch is Keep for a file whose input also ends a hibernation.
 func (k *Client) Watch(name string, file rawConner) error { return k.keep("watch ", name, file) }
 
 func (k *Client) keep(verb, name string, file rawConner) error {
@@ -170,40 +169,40 @@ func (k *Client) sendFD(verb, name string, fd int) error {
 	return nil
 }
 
-// Drop ends a Keep.
+// Drop makes the pod init close the descriptor of a Keep.
 func (k *Client) Drop(name string) { k.write("drop " + name) }
 
-// ForgetExit tells that an Exit is on record. The keeper repeats it to the next supervisor
-// otherwise.
+// ForgetExit reports that an Exit is recorded. Otherwise the pod init sends it to the next
+// supervisor, too.
 func (k *Client) ForgetExit(pid int, start uint64) { k.write(fmt.Sprintf("forget %d %d", pid, start)) }
 
-// Serving tells that the control socket is served and kept: from now on the pod outlives
-// its supervisor.
+// Serving reports that the control socket is served and kept: from now on the pod outlives its
+// supervisor.
 func (k *Client) Serving() { k.write("serving") }
 
-// StopRecorded tells that the stop which the keeper asked for is on record.
+// StopRecorded reports that the stop which the pod init requested is recorded.
 func (k *Client) StopRecorded() { k.write("stop-recorded") }
 
-// PodEnded tells that the pod has ended: the keeper ends with this process, with a code.
+// PodEnded reports that the pod has ended: the pod init ends with this process, with the code.
 func (k *Client) PodEnded(code int) { k.write(fmt.Sprintf("finished %d", code)) }
 
-// Hibernate tells that this process ends, and that another is to begin when one is needed:
-// at an input of what is watched, the end of a process, a stop, or at a CLOCK_BOOTTIME
-// (0: none). Until then the keeper tells the descriptor kept as "notify" at intervals
-// (0: never) that the pod lives.
+// Hibernate announces that this process exits and that the pod init must start another one at an
+// input of a watched descriptor, the exit of a process, a stop, or a CLOCK_BOOTTIME (0: none).
+// Until then the pod init reports at intervals (0: never) to the descriptor kept as "notify" that
+// the pod is alive.
 func (k *Client) Hibernate(wake, ping time.Duration) {
 	k.write(fmt.Sprintf("hibernate %d %d", wake.Nanoseconds(), ping.Milliseconds()))
 }
 
-// write sends one message. It fails only if the keeper is gone, and with it this process
-// in a moment.
+// write sends one message. It fails only if the pod init is gone: the kernel then kills this
+// process, too.
 func (k *Client) write(words string) {
 	if k != nil {
 		_, _ = k.conn.Write([]byte(words))
 	}
 }
 
-// Listen calls for every message of the keeper until there is no keeper any more.
+// Listen calls exit or stop for every message of the pod init until the connection ends.
 func (k *Client) Listen(exit func(Exit), stop func()) {
 	buf := make([]byte, 512)
 	for {

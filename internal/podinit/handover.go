@@ -17,24 +17,24 @@ import (
 	"github.com/podrun/podrun/internal/wire"
 )
 
-// NotifyTarget is what a pod's supervisor gets of a front that serves systemd.
+// NotifyTarget is what a pod's supervisor receives from a CLI process that serves systemd.
 type NotifyTarget struct {
 	wire.NotifyRequest
-	Socket *os.File // wire.Attach
-	Output *os.File // where containers' output is copied; nil for nowhere
+	Socket *os.File // see wire.Notify
+	Output *os.File // receives a copy of the containers' output; nil for none
 }
 
 // notifyEnv names the descriptors and the request in the supervisor's environment.
 const notifyEnv = "_PODRUN_NOTIFY"
 
-// inheritedTarget is the text of notifyEnv.
+// inheritedTarget is the JSON value of notifyEnv.
 type inheritedTarget struct {
 	Socket, Output int
 	wire.NotifyRequest
 }
 
-// pass gives f to the pod's first process. What systemd tells its unit's main process
-// is not for the pod.
+// pass passes f to the pod's first process. It removes systemd's messages to the unit's main
+// process from the environment, because they are not for the pod.
 func (f *NotifyTarget) pass(cmd *exec.Cmd) {
 	cmd.Env = reexec.WithoutSystemd(cmd.Env)
 	if f == nil {
@@ -49,12 +49,12 @@ func (f *NotifyTarget) pass(cmd *exec.Cmd) {
 	if f.Output != nil {
 		a.Output = give(f.Output)
 	}
-	text, _ := json.Marshal(a) // numbers and a string
+	text, _ := json.Marshal(a) // numbers and a string cannot fail
 	cmd.Env = append(cmd.Env, notifyEnv+"="+string(text))
 }
 
-// InheritedNotifyTarget is the front that the supervisor was given at its start: the request and
-// the descriptors (output -1: none). It can be asked once.
+// InheritedNotifyTarget returns the notify target that the supervisor received at its start: the
+// request and the descriptors (output -1: none). It may be called once.
 func InheritedNotifyTarget() (req wire.NotifyRequest, socket, output int, ok bool, err error) {
 	text := os.Getenv(notifyEnv)
 	if text == "" {
@@ -73,7 +73,7 @@ func InheritedNotifyTarget() (req wire.NotifyRequest, socket, output int, ok boo
 	return a.NotifyRequest, a.Socket, a.Output, true, nil
 }
 
-// portsEnv names, as "NAME=DESCRIPTOR …", the ports of the host that a supervisor is given.
+// portsEnv lists, as "NAME=DESCRIPTOR …", the host ports that a supervisor inherits.
 const portsEnv = "_PODRUN_PORTS"
 
 func passPorts(cmd *exec.Cmd, ports map[string]*os.File) {
@@ -87,8 +87,8 @@ func passPorts(cmd *exec.Cmd, ports map[string]*os.File) {
 	}
 }
 
-// InheritedPorts are the ports of the host that the supervisor was given at its start, by
-// the names of Options.Ports. It can be asked once.
+// InheritedPorts returns the host ports that the supervisor received at its start, by the names of
+// Options.Ports. It may be called once.
 func InheritedPorts() map[string]*os.File {
 	files := map[string]*os.File{}
 	for name, fd := range inheritedFiles(os.Getenv(portsEnv)) {
@@ -98,20 +98,20 @@ func InheritedPorts() map[string]*os.File {
 	return files
 }
 
-// recordEnv names the descriptor from which a pod's first supervisor reads a byte when the
-// pod is on record.
+// recordEnv names the descriptor from which a pod's first supervisor reads a byte when the pod is
+// recorded.
 const recordEnv = "_PODRUN_RECORD"
 
-// pendingRecord is what puts a pod on record while its processes begin: writing to a disk takes
-// as long as they do.
+// pendingRecord records a pod while its processes start: writing to a disk takes as long as
+// starting them.
 type pendingRecord struct {
 	gate *os.File // the supervisor's end
 	done chan error
 }
 
-// startRecord begins a recording, for which the supervisor that cmd leads to will wait. If do
-// fails, or this process ends before, the supervisor ends. The nil recording is that of a
-// pod which is on record.
+// startRecord starts a recording. The supervisor that cmd starts waits for it. If do fails, or this
+// process ends before, the supervisor exits. The nil pendingRecord is for a pod that is recorded
+// already.
 func startRecord(cmd *exec.Cmd, do func() error) (*pendingRecord, error) {
 	if do == nil {
 		return nil, nil
@@ -134,7 +134,7 @@ func startRecord(cmd *exec.Cmd, do func() error) (*pendingRecord, error) {
 	return rec, nil
 }
 
-// wait returns when the pod is on record, or why it is not.
+// wait returns when the pod is recorded, or the error of the recording.
 func (r *pendingRecord) wait() error {
 	if r == nil {
 		return nil
@@ -143,7 +143,7 @@ func (r *pendingRecord) wait() error {
 	return <-r.done
 }
 
-// AwaitRecord returns in a pod's first supervisor when the pod is on record.
+// AwaitRecord returns in a pod's first supervisor when the pod is recorded.
 func AwaitRecord() error {
 	text := os.Getenv(recordEnv)
 	if text == "" {

@@ -9,9 +9,9 @@ import (
 	"syscall"
 )
 
-// UserNS is the path of the user namespace of the pod's containers, "" where that is the
-// supervisor's. In one of their own they have no rights over what the user's pods share,
-// whatever their capabilities; the ids are the same.
+// UserNS returns the path of the user namespace of the pod's containers, or "" if they use the
+// supervisor's. In a user namespace of their own, containers have no privileges over what the
+// user's pods share, whatever their capabilities; the ids may be the same.
 func UserNS() string {
 	path := namespacePath(9)
 	if to, err := os.Readlink(path); err != nil || !strings.HasPrefix(to, "user:") {
@@ -20,9 +20,9 @@ func UserNS() string {
 	return path
 }
 
-// StartPause starts the process that is PID 1 of the PID namespace which a pod's containers
-// share, in their user namespace (UserNS). It is a child of this process, and ends with the
-// keeper. namespaces are the paths of the pod's, in which it lives.
+// StartPause starts the process that is PID 1 of the PID namespace which a pod's containers share,
+// in their user namespace (UserNS). It is a child of this process and ends with the pod init.
+// namespaces are the paths of the pod's namespaces, which it joins.
 func StartPause(user string, namespaces ...string) (pid int, err error) {
 	cmd := exec.Command("/proc/self/exe", "pause")
 	cmd.Args[0] = "podrun"

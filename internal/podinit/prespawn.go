@@ -16,11 +16,11 @@ import (
 	"github.com/podrun/podrun/internal/store"
 )
 
-// Prespawn is a pod's first process that was begun before it was known which pod it is to be of, if
-// there is to be one: it enters the user namespace, which takes as long as a manifest to be read,
-// and waits. It ends with its caller and leaves nothing. See nsenter/prespawn.c.
+// Prespawn is a pod's first process that was started before its pod is known, and perhaps for no
+// pod at all. It enters the user namespace, which takes as long as reading a manifest, and waits.
+// It ends with its caller and leaves nothing. See nsenter/prespawn.c.
 //
-// The nil Ahead is none: the pod's first process is begun when the pod is known.
+// The nil Prespawn is none: the pod's first process is started when the pod is known.
 type Prespawn struct {
 	cmd    *exec.Cmd
 	socket *os.File
@@ -30,15 +30,16 @@ type Prespawn struct {
 	end   func()
 }
 
-// What a message of nsenter/prespawn.c holds at the most, less room for standard error and the router's
+// Limits of a message of nsenter/prespawn.c, less room for standard error and for the router's
 // descriptor and its number.
 const (
 	maxMessage      = 32768 - 64
 	maxMessageFiles = 128 - 2
 )
 
-// StartPrespawn begins a pod's first process, of this program, or returns nil where it cannot be
-// begun: Start will say why. The caller ends it. For root there is nothing to enter.
+// StartPrespawn starts a pod's first process with this program. It returns nil if it cannot start
+// one; Start reports the reason later. The caller must call Stop. For root there is nothing to
+// enter.
 func StartPrespawn(program string, dirs store.Dirs) *Prespawn {
 	if os.Geteuid() == 0 {
 		return nil
@@ -65,7 +66,7 @@ func StartPrespawn(program string, dirs store.Dirs) *Prespawn {
 		a.cmd.Env = append(a.cmd.Env, fmt.Sprintf("_PODRUN_USERNS=%d", 3+len(a.cmd.ExtraFiles)))
 		a.cmd.ExtraFiles = append(a.cmd.ExtraFiles, user)
 	}
-	a.cmd.SysProcAttr = &syscall.SysProcAttr{Setsid: true} // the terminal's Ctrl-C is not for the pod
+	a.cmd.SysProcAttr = &syscall.SysProcAttr{Setsid: true} // keeps the terminal's Ctrl-C from the pod
 	if err := a.cmd.Start(); err != nil {
 		closeAll(user, a.socket)
 		return nil
@@ -75,15 +76,15 @@ func StartPrespawn(program string, dirs store.Dirs) *Prespawn {
 		return n == 1
 	})
 	a.end = sync.OnceFunc(func() {
-		_ = a.cmd.Process.Kill() // it fails if it has become a pod's
+		_ = a.cmd.Process.Kill() // fails if it has become a pod's process
 		_ = a.cmd.Wait()
 		closeAll(a.socket, a.user)
 	})
 	return a
 }
 
-// Pids are the process, once it waits, for those who ask what lives in a cgroup: it has no
-// children then. Where it could not enter the namespace there is none.
+// Pids returns the process, once it waits, for a check of the processes in a cgroup; it has no
+// children then. The result is empty if the process could not enter the namespace.
 func (a *Prespawn) Pids() []int {
 	if a == nil || !a.ready() {
 		return nil
@@ -98,8 +99,8 @@ func (a *Prespawn) Stop() {
 	}
 }
 
-// usableFor says whether the process can become the one that cmd would start, where pods share the
-// user namespace, or none lives.
+// usableFor reports whether the process can become the one that cmd would start. It can if it has
+// joined the user namespace that the pods share, or if no pod is alive.
 func (a *Prespawn) usableFor(cmd *exec.Cmd, user *os.File) bool {
 	if a == nil || !a.ready() || !a.alive() || (a.user == nil) != (user == nil) {
 		return false
@@ -109,14 +110,14 @@ func (a *Prespawn) usableFor(cmd *exec.Cmd, user *os.File) bool {
 	}
 	words := a.message(cmd)
 	for _, changed := range []string{"\x00_PODRUN_UIDMAP=", "\x00_PODRUN_GIDMAP="} {
-		if strings.Contains(words, changed) { // the user has other ids by now
+		if strings.Contains(words, changed) { // the user's ids have changed since
 			return false
 		}
 	}
 	return len(words) <= maxMessage && len(cmd.ExtraFiles) <= maxMessageFiles
 }
 
-// alive says whether the process, which was ready, still is: nobody has killed it.
+// alive reports whether the process, which was ready, is still alive and not killed.
 func (a *Prespawn) alive() bool {
 	_, _, err := unix.Recvfrom(int(a.socket.Fd()), make([]byte, 1), unix.MSG_PEEK|unix.MSG_DONTWAIT)
 	return errors.Is(err, unix.EAGAIN)
@@ -128,7 +129,7 @@ func sameFile(a, b *os.File) bool {
 	return errors.Join(aerr, berr) == nil && os.SameFile(ai, bi)
 }
 
-// message are what the process has to be told to become the one that cmd would start.
+// message returns what the process must receive to become the one that cmd would start.
 func (a *Prespawn) message(cmd *exec.Cmd) string {
 	words := slices.Concat([]string{cmd.Path}, cmd.Args, []string{""})
 	for _, v := range cmd.Env {
@@ -139,7 +140,7 @@ func (a *Prespawn) message(cmd *exec.Cmd) string {
 	return strings.Join(words, "\x00") + "\x00"
 }
 
-// start has the process become the one that cmd would run, and waits for its end.
+// start makes the process become the one that cmd would run, and waits for its end.
 func (a *Prespawn) start(cmd *exec.Cmd) error {
 	var fds []int
 	for _, f := range append([]*os.File{cmd.Stderr.(*os.File)}, cmd.ExtraFiles...) {

@@ -11,8 +11,8 @@ import (
 	"github.com/podrun/podrun/internal/store"
 )
 
-// RemovePod removes what a dead pod has left: its files, those of subordinate ids
-// included, its cgroup and its directories. The caller holds the pod's lock.
+// RemovePod removes what a dead pod has left: its files, including those of subordinate ids, its
+// cgroup and its directories. The caller holds the pod's lock.
 func RemovePod(program string, d store.Dirs, p store.Pod) error {
 	if p.OwnsNothing() {
 		return p.Remove()
@@ -24,8 +24,8 @@ func RemovePod(program string, d store.Dirs, p store.Pod) error {
 	return p.Remove()
 }
 
-// RemoveClaim removes the directory of a claim, with files of subordinate ids. No pod may
-// use it. One that is not there is fine.
+// RemoveClaim removes the directory of a claim with its files of subordinate ids. No pod may use
+// the claim. A missing directory is no error.
 func RemoveClaim(program string, d store.Dirs, namespace, name string) error {
 	dir, err := d.ClaimDir(namespace, name)
 	if err != nil {
@@ -41,7 +41,7 @@ func RemoveClaim(program string, d store.Dirs, namespace, name string) error {
 	return nil
 }
 
-// IsMonitor says whether a process is the guard of a pod.
+// IsMonitor reports whether a process is the monitor of a pod.
 func IsMonitor(pid int, p store.Pod) bool {
 	comm, err := os.ReadFile(fmt.Sprintf("/proc/%d/comm", pid))
 	if err != nil || string(comm) != "podrun-monitor\n" {
@@ -51,8 +51,8 @@ func IsMonitor(pid int, p store.Pod) bool {
 	return err == nil && IsPodProcess(strings.Split(strings.TrimSuffix(string(text), "\x00"), "\x00"), p)
 }
 
-// IsPodProcess says whether a process with these arguments is the guard of a pod, the keeper
-// or its supervisor.
+// IsPodProcess reports whether a process with these arguments is a monitor, pod init or supervisor
+// of the pod.
 func IsPodProcess(args []string, p store.Pod) bool {
 	return len(args) == 6 && args[1] == reexec.Supervisor && args[4] == p.Namespace && args[5] == p.Name &&
 		store.Dirs{Data: args[2], Runtime: args[3]}.Pod(p.Namespace, p.Name).DataDir() == p.DataDir()

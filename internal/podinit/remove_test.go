@@ -9,12 +9,12 @@ import (
 	"github.com/podrun/podrun/internal/store"
 )
 
-// What takes the pod's user namespace to be removed is the supervisor's, which leaves nothing of
-// it; only if it has, a program that enters the namespace is run.
+// The supervisor removes everything whose removal takes the pod's user namespace. Only if something
+// is left does RemovePod run a program that enters the namespace.
 func TestRemovePod(t *testing.T) {
 	for _, c := range []struct {
 		name   string
-		leave  func(store.Pod) string // what the supervisor has left
+		leave  func(store.Pod) string // prepares the remains of the supervisor
 		stages bool
 	}{
 		{"nothing", func(store.Pod) string { return "" }, false},

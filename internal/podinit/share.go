@@ -11,20 +11,21 @@ import (
 	"github.com/podrun/podrun/internal/store"
 )
 
-// All pods of a user that have the same ids live in one user namespace, and share the
-// network namespace that routes between them. The first pod makes both; every keeper holds
-// them, and whoever starts another pod finds them with any keeper that lives.
+// All pods of a user with the same ids live in one user namespace and share the network namespace
+// that routes between them. The first pod makes both. Every pod init holds them, so that the start
+// of another pod finds them with any living pod init.
 //
-// Ids may have changed since (/etc/subuid, or a caller that may not use newuidmap): files
-// in the store of layers belong to the ids of who unpacked them, so a pod with other ids
-// gets a user namespace, and a router, of its own.
+// The ids may have changed since (/etc/subuid, or a caller that may not use newuidmap). Files in
+// the layer store belong to the ids of the process that unpacked them, so a pod with other ids gets
+// a user namespace and a router of its own.
 
 // routerFD is PODRUN_ROUTER_FD of nsenter/nsenter.h.
 const routerFD = "8"
 
-// joinShared hands to a pod's first process the namespaces that it is to join. While there are
-// none nobody else starts a pod: done, to be called when the keeper has been started, lets
-// go of all. A process that was begun ahead and does not suit ends, and is nil from then on.
+// joinShared passes to a pod's first process the namespaces that it joins. If there are none, it
+// holds the share lock, so that no other pod starts meanwhile. The caller calls done when the pod
+// init has started; done releases the lock or the namespaces. A prespawned process that is not
+// usable is stopped and set to nil.
 func joinShared(cmd *exec.Cmd, dirs store.Dirs, ahead **Prespawn) (done func(), err error) {
 	lock, err := dirs.ShareLock()
 	if err != nil {
@@ -49,7 +50,7 @@ func joinShared(cmd *exec.Cmd, dirs store.Dirs, ahead **Prespawn) (done func(), 
 	}
 	lock.Close()
 	for name, f := range map[string]*os.File{"_PODRUN_USERNS": user, "_PODRUN_ROUTER": router} {
-		if f != nil && !(suits && f == user) { // which that process has joined
+		if f != nil && !(suits && f == user) { // that process has joined it already
 			cmd.Env = append(cmd.Env, fmt.Sprintf("%s=%d", name, 3+len(cmd.ExtraFiles)))
 			cmd.ExtraFiles = append(cmd.ExtraFiles, f)
 		}
@@ -57,8 +58,8 @@ func joinShared(cmd *exec.Cmd, dirs store.Dirs, ahead **Prespawn) (done func(), 
 	return func() { closeAll(user, router) }, nil
 }
 
-// findShared opens the user namespace (nil as root) and the router's network namespace of
-// a living pod with the ids that env asks for; both are nil if there is none.
+// findShared opens the user namespace (nil as root) and the router's network namespace of a living
+// pod with the ids of env. Both are nil if there is none.
 func findShared(dirs store.Dirs, env []string) (user, router *os.File, err error) {
 	for p, err := range dirs.EachPod() {
 		if err != nil {
@@ -70,12 +71,12 @@ func findShared(dirs store.Dirs, env []string) (user, router *os.File, err error
 		}
 		proc := "/proc/" + strconv.Itoa(pid)
 		if router, err = os.Open(proc + "/fd/" + routerFD); err != nil {
-			continue // it is ending
+			continue // the pod is ending
 		}
 		if os.Geteuid() != 0 {
 			user, err = os.Open(proc + "/ns/user")
 		}
-		// What was opened is the keeper's if the pid still is.
+		// The opened files are the pod init's if the pid still is.
 		if now, ok := startTime(pid); err == nil && ok && now == start {
 			return user, router, nil
 		}
@@ -92,8 +93,7 @@ func closeAll(files ...*os.File) {
 	}
 }
 
-// sameIDs says whether a process is in a user namespace with the ids of env; for root it
-// is.
+// sameIDs reports whether a process is in a user namespace with the ids of env; for root always.
 func sameIDs(pid int, env []string) bool {
 	for name, file := range map[string]string{"_PODRUN_UIDMAP=": "uid_map", "_PODRUN_GIDMAP=": "gid_map"} {
 		i := slices.IndexFunc(env, func(v string) bool { return strings.HasPrefix(v, name) })
@@ -108,7 +108,7 @@ func sameIDs(pid int, env []string) bool {
 	return true
 }
 
-// ranges are the sorted ranges of an id map, in whatever lines it is written.
+// ranges returns the sorted ranges of an id map, however its lines are arranged.
 func ranges(text string) []string {
 	words := strings.Fields(text)
 	var all []string
@@ -119,7 +119,7 @@ func ranges(text string) []string {
 	return all
 }
 
-// startTime is field 22 of /proc/PID/stat.
+// startTime returns field 22 of /proc/PID/stat.
 func startTime(pid int) (uint64, bool) {
 	b, err := os.ReadFile(fmt.Sprintf("/proc/%d/stat", pid))
 	if err != nil {

@@ -6,7 +6,7 @@ import (
 	"testing"
 )
 
-// Ids are the same however their map is written, and others when one of them is.
+// sameIDs ignores how a map is written, and finds a difference in any range.
 func TestSameIDs(t *testing.T) {
 	read := func(name string) string {
 		b, err := os.ReadFile("/proc/self/" + name)

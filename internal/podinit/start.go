@@ -17,62 +17,63 @@ import (
 	"github.com/podrun/podrun/internal/store"
 )
 
-// Programs are the paths of those that a pod's processes execute.
+// Programs are the paths of the programs that a pod's processes execute.
 type Programs struct {
 	Supervisor string
-	Netstack   string // has stackproc.Stage
+	Netstack   string // runs netstack.Stages
 
-	// InUse is shared by who may yet execute them: else another version may remove them. nil
-	// if they are no files of their own, or it cannot be had.
+	// InUse is a lock that processes share while they may execute these programs; it keeps another
+	// version from removing them. nil if the programs are not separate files or the lock is
+	// unavailable.
 	InUse *store.FileLock
 }
 
-// netstackEnv names Programs.Netstack to supervisors.
+// netstackEnv passes Programs.Netstack to supervisors.
 const netstackEnv = "_PODRUN_NETSTACK"
 
-// NetstackProgram is Programs.Netstack in a supervisor.
+// NetstackProgram returns Programs.Netstack in a supervisor.
 func NetstackProgram() string { return os.Getenv(netstackEnv) }
 
-// Options is what a pod's first process needs. The order of the descriptors is
-// that of nsenter/nsenter.h.
+// Options are the parameters of a pod's first process. The order of the descriptors is that of
+// nsenter/nsenter.h.
 type Options struct {
 	Programs
 	Dirs     store.Dirs
 	Pod      store.Pod
 	Hostname string
-	Lock     *os.File // held by the caller; the pod keeps it from now on
+	Lock     *os.File // held by the caller; the pod holds it from now on
 
-	// Ports are those of the host that the caller has opened for the pod, by their names;
-	// the pod has them from now on.
+	// Ports are the host ports that the caller has opened for the pod, by their names. The pod has
+	// them from now on.
 	Ports map[string]*os.File
 
-	// Notify, if any, is the front that serves systemd for the pod.
+	// Notify, if not nil, is the CLI process that serves systemd for the pod.
 	Notify *NotifyTarget
 
-	// OwnUserNS gives the pod's containers a user namespace of their own: UserNS. Its ids are
-	// those of all pods of the user, or, with Users, these of them, from 0 on.
+	// OwnUserNS gives the pod's containers a user namespace of their own: UserNS. Its ids are those
+	// of all pods of the user, or, with Users, these of them, from 0 on.
 	OwnUserNS bool
 	Users     *host.Range
 
-	// HostPID leaves the pod in the host's PID namespace.
+	// HostPID keeps the pod in the host's PID namespace.
 	HostPID bool
 
-	// Record, if any, puts the pod on record, that is its plan, while its first processes
-	// begin. The supervisor waits for it; if it fails there is no pod.
+	// Record, if not nil, records the pod (its Plan) while its first processes start. The
+	// supervisor waits for it; if it fails, the pod does not start.
 	Record func() error
 
-	// Prespawn, if any, becomes the pod's first process where it suits, else it ends.
+	// Prespawn, if not nil, becomes the pod's first process if it is usable; otherwise it is
+	// stopped.
 	Prespawn *Prespawn
 
-	// MoveToCgroup, if any, is told the pid of the pod's first process, of which all others
-	// come, before there are others: it moves the process to the pod's own cgroup.
-	// Without it the pod lives where the caller does.
+	// MoveToCgroup, if not nil, gets the pid of the pod's first process, the ancestor of all
+	// others, before there are others, and moves it to the pod's own cgroup. Without it the pod
+	// lives in the caller's cgroup.
 	MoveToCgroup func(pid int)
 }
 
-// Start starts the pod's keeper and supervisor and returns when the supervisor
-// serves the control socket. The processes are not children of the caller: they
-// live until the pod has ended.
+// Start starts the pod's pod init and supervisor and returns when the supervisor serves the control
+// socket. The processes are not children of the caller; they live until the pod has ended.
 func Start(s Options) (err error) {
 	defer runtime.KeepAlive(s.InUse)
 	log, err := os.OpenFile(s.Pod.SupervisorLog(), os.O_WRONLY|os.O_CREATE|os.O_APPEND, 0o600)
@@ -87,8 +88,8 @@ func Start(s Options) (err error) {
 	defer r.Close()
 	cmd := exec.Command(s.Supervisor, append([]string{reexec.Supervisor}, reexec.PodArgs(s.Dirs, s.Pod)...)...)
 	cmd.Args[0] = "podrun"
-	// One thread of Go at a time is enough for the supervisor, and for every init of
-	// libcontainer's, which has the supervisor's environment.
+	// One running thread of Go is enough for the supervisor, and for every libcontainer init, which
+	// has the supervisor's environment.
 	cmd.Env = append(reexec.Environ(), append(reexec.EnterEnv("pod"), "_PODRUN_HOSTNAME="+s.Hostname, "_PODRUN_AFTER="+afterNothing, netstackEnv+"="+s.Netstack, "GOMAXPROCS=1")...)
 	cmd.Dir = "/"
 	cmd.Stderr = log
@@ -111,7 +112,7 @@ func Start(s Options) (err error) {
 		return fmt.Errorf("start pod %s: %w", s.Pod.Name, err)
 	}
 	defer func() {
-		if rerr := recorded.wait(); rerr != nil { // all else follows from it
+		if rerr := recorded.wait(); rerr != nil { // the other errors follow from it
 			err = rerr
 		}
 	}()
@@ -121,7 +122,7 @@ func Start(s Options) (err error) {
 		return fmt.Errorf("start pod %s: %w", s.Pod.Name, err)
 	}
 	defer done()
-	cmd.SysProcAttr = &syscall.SysProcAttr{Setsid: true} // the terminal's Ctrl-C is not for the pod
+	cmd.SysProcAttr = &syscall.SysProcAttr{Setsid: true} // keeps the terminal's Ctrl-C from the pod
 	err = runInCgroup(cmd, s.MoveToCgroup, s.Prespawn)
 	w.Close()
 	said, rerr := io.ReadAll(io.LimitReader(r, 64<<10))
@@ -139,13 +140,12 @@ func Start(s Options) (err error) {
 	return nil
 }
 
-// runInCgroup runs the pod's first process, which ends once the keeper exists.
+// runInCgroup runs the pod's first process, which ends once the pod init exists.
 func runInCgroup(cmd *exec.Cmd, settle func(pid int), ahead *Prespawn) error {
 	switch {
 	case settle == nil:
-		// The pod's cgroup needs this process out of the way, and from its own PID
-		// namespace the supervisor cannot move it. Where it fails, the supervisor finds
-		// the same and says why.
+		// Move this process out of the pod's cgroup: the supervisor cannot move it from its own PID
+		// namespace. On failure the supervisor finds the same error and reports it.
 		_, _ = delegation.FindAndOpen(ahead.Pids()...)
 	case ahead != nil:
 		settle(ahead.cmd.Process.Pid)
@@ -158,7 +158,7 @@ func runInCgroup(cmd *exec.Cmd, settle func(pid int), ahead *Prespawn) error {
 	return cmd.Run()
 }
 
-// runGated runs the pod's first process, and lets it begin when it is settled.
+// runGated starts the pod's first process and opens its gate after settle has returned.
 func runGated(cmd *exec.Cmd, settle func(pid int)) error {
 	r, gate, err := os.Pipe()
 	if err != nil {
@@ -173,7 +173,7 @@ func runGated(cmd *exec.Cmd, settle func(pid int)) error {
 		return err
 	}
 	settle(cmd.Process.Pid)
-	_, _ = gate.Write([]byte("x")) // fails if the process has died, which Wait tells
+	_, _ = gate.Write([]byte("x")) // fails if the process has died; Wait reports that
 	return cmd.Wait()
 }
 
@@ -186,14 +186,14 @@ func isServed(p store.Pod) bool {
 	return true
 }
 
-// ReportPipe is the supervisor's end of the report pipe. Closing it, with or without
-// a word, lets Start return.
+// ReportPipe returns the supervisor's end of the report pipe. When it is closed, with or without an
+// error written to it, Start returns.
 func ReportPipe() *os.File { return os.NewFile(reportFD, "report") }
 
-// hintLine is between an error and its hint in the report pipe.
+// hintLine separates an error from its hint in the report pipe.
 const hintLine = "\nhint: "
 
-// ReportError reports why the supervisor cannot begin, with the hint of the error.
+// ReportError reports why the supervisor cannot start, with the error's hint.
 func ReportError(err error) {
 	text := err.Error()
 	if hint := report.Hint(err); hint != "" {

@@ -10,13 +10,13 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// Process is one of the pod's: number and start time, since numbers are used again.
+// Process identifies a process of the pod by pid and start time, because pids are reused.
 type Process struct {
 	PID       int
-	StartTime uint64 // ticks since the machine's start
+	StartTime uint64 // in ticks since boot
 }
 
-// Kill sends a signal to the process, unless the number is another one's by now.
+// Kill sends a signal to the process, unless its pid has been reused.
 func (p Process) Kill(sig unix.Signal) error {
 	fd, err := unix.PidfdOpen(p.PID, 0)
 	if err != nil {
@@ -29,8 +29,8 @@ func (p Process) Kill(sig unix.Signal) error {
 	return unix.PidfdSendSignal(fd, sig, nil, 0)
 }
 
-// Exiting says whether the process has ended, or the kernel is ending it. The kernel says so
-// before it takes anything from the process.
+// Exiting reports whether the process has exited, or the kernel is ending it. The kernel sets this
+// before it takes any resource from the process.
 func (p Process) Exiting() bool {
 	st, err := readStat(p.PID)
 	if err != nil {
@@ -39,8 +39,8 @@ func (p Process) Exiting() bool {
 	return st.Process != p || st.Exiting
 }
 
-// SignalUnreaped sends a signal to a process whose number cannot be another's, as its end
-// has not been taken. It opens nothing. One that has ended is fine.
+// SignalUnreaped sends a signal to a process whose pid cannot be reused, because it has not been
+// reaped. It opens no descriptor. A process that has exited is no error.
 func (p Process) SignalUnreaped(sig unix.Signal) error {
 	if err := unix.Kill(p.PID, sig); err != unix.ESRCH {
 		return err
@@ -48,19 +48,19 @@ func (p Process) SignalUnreaped(sig unix.Signal) error {
 	return nil
 }
 
-// Stat is what /proc/PID/stat tells.
+// Stat is the content of /proc/PID/stat.
 type Stat struct {
 	Process
 	Comm    string
 	State   byte
 	PPID    int
-	Exiting bool // it has ended, or the kernel is ending it
+	Exiting bool // it has exited, or the kernel is ending it
 }
 
 // pfExiting is the kernel's PF_EXITING.
 const pfExiting = 0x4
 
-// Lookup looks at a process; ok is false if there is none.
+// Lookup reads a process; ok is false if there is none.
 func Lookup(pid int) (s Stat, ok bool) {
 	s, err := readStat(pid)
 	return s, err == nil

@@ -9,7 +9,7 @@ import (
 	"github.com/podrun/podrun/internal/testenv"
 )
 
-// TestSignalWithoutDescriptors: a supervisor that can open nothing more can end what runs.
+// TestSignalWithoutDescriptors: a supervisor without free descriptors can kill its processes.
 func TestSignalWithoutDescriptors(t *testing.T) {
 	testenv.NoLeaks(t)
 	cmd := exec.Command("sleep", "1000")

@@ -9,8 +9,8 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// WriteSysctl sets one of the calling thread's network. What this kernel has not got needs not
-// be set.
+// WriteSysctl sets a sysctl of the calling thread's network. A sysctl that this kernel does not
+// have is no error.
 func WriteSysctl(name, value string) error {
 	fd, err := unix.Open("/proc/sys/"+name, unix.O_WRONLY|unix.O_CLOEXEC, 0)
 	if err == nil {

@@ -34,8 +34,8 @@ func WaitNoReap(pid int) (syscall.WaitStatus, error) {
 	return syscall.WaitStatus(status), nil
 }
 
-// AwaitExit waits for the end of a process without a thread for it, if there is a
-// descriptor to be had: who waits in a system call has a thread and its memory.
+// AwaitExit waits for the end of a process. It occupies no thread if a descriptor is available: a
+// wait in a system call takes a thread and its memory.
 func AwaitExit(pid int) {
 	fd, err := unix.PidfdOpen(pid, unix.PIDFD_NONBLOCK) // Linux 5.10
 	if err != nil {
@@ -56,7 +56,7 @@ func AwaitExit(pid int) {
 // cldExited is CLD_EXITED: the status is an exit code, not a signal.
 const cldExited = 1
 
-// KillAll calls kill for every other process that there is, until it finds none.
+// KillAll calls kill for every other process in /proc, until kill finds none.
 func KillAll(kill func(pid int) (found bool)) {
 	for found := true; found; {
 		found = false
@@ -64,7 +64,7 @@ func KillAll(kill func(pid int) (found bool)) {
 	}
 }
 
-// Each calls do for every other process that there is.
+// Each calls do for every other process in /proc.
 func Each(do func(pid int)) {
 	entries, err := filepath.Glob("/proc/[0-9]*")
 	if err != nil {
@@ -77,7 +77,7 @@ func Each(do func(pid int)) {
 	}
 }
 
-// KillAndWait kills the process of a descriptor and waits for its end.
+// KillAndWait kills the process of a pidfd and waits for its end.
 func KillAndWait(fd int) bool {
 	if err := unix.PidfdSendSignal(fd, unix.SIGKILL, nil, 0); err != nil {
 		return false

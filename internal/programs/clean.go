@@ -12,18 +12,19 @@ import (
 	"github.com/podrun/podrun/internal/store"
 )
 
-// keepUnused is how long a version's programs stay although nothing of it runs: two versions
-// that are used in turn do not unpack theirs each time.
+// keepUnused is how long a version's programs stay although no process runs them: two versions in
+// alternating use do not unpack theirs each time.
 const keepUnused = 24 * time.Hour
 
-// supervisorPrefix begins the name of the supervisor's program.
+// supervisorPrefix begins the name of the supervisor program.
 const supervisorPrefix = "podrun-supervisor-"
 
 // prefixes begin the names of the programs.
 var prefixes = []string{supervisorPrefix, "podrun-netstack-", "podrun-quick-"}
 
-// inUse shares the lock of who may execute programs. nil: it cannot be had, on a full disk
-// perhaps, on which pods have to be stopped too; then nothing is removed.
+// inUse takes the shared lock of processes that may execute programs. It returns nil if the lock is
+// unavailable, for example on a full disk, where stopping pods must still work; then nothing is
+// removed.
 func inUse(path string) *store.FileLock {
 	lock, err := store.OpenFileLock(path)
 	if err != nil {
@@ -36,11 +37,12 @@ func inUse(path string) *store.FileLock {
 	return lock
 }
 
-// removeUnused removes what other versions have unpacked more than keepUnused ago. All of it stays
-// as long as a process runs from any of it, for what runs may begin the others; and as long as
-// another command has the lock: it may be about to execute one, or start a pod only later.
+// removeUnused removes programs that other versions unpacked more than keepUnused ago. It removes
+// none while a process runs any of them, because that process may start the others, and none while
+// another command holds the lock: that command may be about to execute one, or start a pod only
+// later.
 //
-// What cannot be removed now is the next command's.
+// The next command removes what stays now.
 func removeUnused(libexec string, own []string, lock *store.FileLock, now time.Time) error {
 	entries, err := os.ReadDir(libexec)
 	if err != nil {
@@ -73,7 +75,7 @@ func removeUnused(libexec string, own []string, lock *store.FileLock, now time.T
 	return errors.Join(err, lock.Shared())
 }
 
-// anyRuns says whether a process runs one of the programs. In doubt it says yes.
+// anyRuns reports whether a process runs one of the programs. In doubt it returns true.
 func anyRuns(programs []string) bool {
 	var files []fs.FileInfo
 	for _, path := range programs {
@@ -88,7 +90,7 @@ func anyRuns(programs []string) bool {
 		return true
 	}
 	for _, exe := range processes {
-		// Other users' are not for this one to see, and do not run from here.
+		// Other users' processes are invisible, and run no program of this directory.
 		if info, err := os.Stat(exe); err == nil && slices.ContainsFunc(files, func(f fs.FileInfo) bool { return os.SameFile(f, info) }) {
 			return true
 		}

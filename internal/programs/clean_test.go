@@ -12,8 +12,8 @@ import (
 	"github.com/podrun/podrun/internal/store"
 )
 
-// libexec is a directory with a newer and an older version's programs, and what else may lie
-// there. The older back is a program that can run.
+// libexec makes a directory with a newer and an older version's programs and other files. The older
+// supervisor is a program that can run.
 func libexec(t *testing.T, now time.Time) (dir string, own []string) {
 	t.Helper()
 	dir = t.TempDir()
@@ -69,7 +69,7 @@ func lockOf(t *testing.T, dir string) *store.FileLock {
 	return lock
 }
 
-// Another version's programs go, and nothing else, once nothing runs from any of them.
+// Another version's programs are removed, and nothing else, once no process runs any of them.
 func TestRemoveOld(t *testing.T) {
 	now := time.Now()
 	dir, own := libexec(t, now)
@@ -88,13 +88,13 @@ func TestRemoveOld(t *testing.T) {
 	if got := left(t, dir); err != nil || !slices.Equal(got, remain) {
 		t.Errorf("%v is left, %v, want %v", got, err, remain)
 	}
-	// The lock is shared again.
+	// The lock is shared afterwards.
 	if other := lockOf(t, dir); other.Shared() != nil {
 		t.Error("nobody else can share the lock")
 	}
 }
 
-// A command that may be about to execute one keeps them.
+// A command that may be about to execute a program prevents its removal.
 func TestRemoveOldWhileOneStarts(t *testing.T) {
 	now := time.Now()
 	dir, own := libexec(t, now)
@@ -115,7 +115,7 @@ func TestRemoveOldWhileOneStarts(t *testing.T) {
 	}
 }
 
-// A day has to be over; a clock that has been set back removes nothing.
+// A program stays for a day; a clock that was set back removes nothing.
 func TestRemoveOldTooSoon(t *testing.T) {
 	now := time.Now()
 	dir, own := libexec(t, now)
@@ -130,7 +130,7 @@ func TestRemoveOldTooSoon(t *testing.T) {
 	}
 }
 
-// Without a lock nothing is removed, and pods are stopped nevertheless.
+// Without a lock nothing is removed, and stopping pods still works.
 func TestInUseWithoutALock(t *testing.T) {
 	if lock := inUse(filepath.Join(t.TempDir(), "none", ".lock")); lock != nil {
 		t.Error("a lock in no directory")

@@ -17,7 +17,7 @@ import (
 	"github.com/podrun/podrun/internal/store"
 )
 
-// The programs, and of each the SHA-256 and the size, so that no start has to find out.
+// The programs, and the SHA-256 and the size of each, so that no start has to compute them.
 var (
 	//go:embed supervisor.zst
 	supervisor []byte
@@ -35,11 +35,11 @@ var (
 	quickSum string
 )
 
-// Stages: they are in programs of their own.
+// Stages returns nil: the entry points are in programs of their own.
 func Stages() map[string]func([]string) int { return nil }
 
-// Programs unpacks the programs once per version. They live on disk, not in a memfd, so
-// that all pods of a user share their pages and those of an idle pod can be reclaimed.
+// Programs unpacks the programs once per version. They are on disk, not in a memfd, so that all
+// pods of a user share their pages and those of an idle pod can be reclaimed.
 func Programs(dirs store.Dirs) (p podinit.Programs, err error) {
 	if err := os.MkdirAll(dirs.Libexec(), 0o700); err != nil {
 		return p, fmt.Errorf("unpack podrun's programs: %w", err)
@@ -51,25 +51,25 @@ func Programs(dirs store.Dirs) (p podinit.Programs, err error) {
 	if p.Netstack, err = unpacked(dirs, "podrun-netstack-", netstack, netstackSum); err != nil {
 		return p, fmt.Errorf("unpack the network stack: %w", err)
 	}
-	// Found there by internal/reexec/fastexec, by this name.
+	// internal/reexec/fastexec finds it there by this name.
 	front, err := unpacked(dirs, "podrun-quick-", quick, quickSum)
 	if err != nil {
 		return p, fmt.Errorf("unpack the quick front: %w", err)
 	}
 	if p.InUse != nil {
-		// What cannot be removed is no reason not to run a pod.
+		// A failed removal does not prevent a pod.
 		_ = removeUnused(dirs.Libexec(), []string{p.Supervisor, p.Netstack, front}, p.InUse, time.Now())
 	}
 	return p, nil
 }
 
-// FindSupervisor is the supervisor's program, if it is there.
+// FindSupervisor returns the supervisor program, if it is there.
 func FindSupervisor(dirs store.Dirs) (path string, ok bool) {
 	path, _, ok, err := find(dirs, supervisorPrefix, supervisorSum)
 	return path, ok && err == nil
 }
 
-// find is where a program of this version belongs, its size, and whether it is there.
+// find returns the path of a program of this version, its size, and whether it is there.
 func find(dirs store.Dirs, prefix, what string) (path string, size int64, ok bool, err error) {
 	sum, bytes, _ := strings.Cut(strings.TrimSpace(what), " ")
 	if size, err = strconv.ParseInt(bytes, 10, 64); err != nil || len(sum) < 16 {
@@ -80,7 +80,7 @@ func find(dirs store.Dirs, prefix, what string) (path string, size int64, ok boo
 	return path, size, err == nil && st.Size() == size, nil
 }
 
-// unpacked is the path of a program, made if it is not there.
+// unpacked returns the path of a program and unpacks it if it is missing.
 func unpacked(dirs store.Dirs, prefix string, packed []byte, what string) (string, error) {
 	path, size, ok, err := find(dirs, prefix, what)
 	if ok || err != nil {

@@ -13,20 +13,21 @@ import (
 	"github.com/podrun/podrun/runner"
 )
 
-// Stages are the supervisor's and the network stack's: this program is its own.
+// Stages returns the entry points of the supervisor and the network stack: this program runs them
+// itself.
 func Stages() map[string]func([]string) int {
 	stages := runner.Stages()
 	maps.Copy(stages, netstack.Stages())
 	return stages
 }
 
-// FindSupervisor is the supervisor's program, if it is there.
+// FindSupervisor returns the supervisor program, which is this one.
 func FindSupervisor(store.Dirs) (string, bool) {
 	path, err := os.Executable()
 	return path, err == nil
 }
 
-// Programs are this program.
+// Programs returns this program.
 func Programs(store.Dirs) (podinit.Programs, error) {
 	path, err := os.Executable()
 	if err != nil {

@@ -1,4 +1,4 @@
-// Package proptest sets how tests of random cases (rapid) draw them.
+// Package proptest configures how property tests (rapid) draw their cases.
 package proptest
 
 import (
@@ -7,13 +7,12 @@ import (
 	"testing"
 )
 
-// seed makes every run of the suite draw the same cases: what was green stays green until
-// the code changes. scripts/torture draws others.
+// seed makes every run of the suite draw the same cases: a passing test keeps passing until the
+// code changes. scripts/torture draws other cases.
 const seed = "1"
 
-// Main is the TestMain of a package of properties: each holds over as many cases as are
-// said, the same in every run, unless -rapid.checks and -rapid.seed (0: random) ask for
-// others.
+// Main is the TestMain of a package of properties. It sets the number of cases, the same in every
+// run, unless -rapid.checks and -rapid.seed (0: random) set others.
 func Main(m *testing.M, checks string) {
 	flag.Parse()
 	asked := map[string]bool{}

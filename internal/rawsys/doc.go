@@ -1,2 +1,2 @@
-// Package rawsys has system calls and their addresses in the form of the kernel.
+// Package rawsys provides raw system calls, and addresses in the kernel's format.
 package rawsys

@@ -8,14 +8,14 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// Unpolled takes a file away from Go's own waiting, which would wake threads whenever a loop's is: it
-// is another file of the same, for which Go does not wait, and which does not block. Where there is no
-// descriptor left the old one stays as it is.
+// Unpolled removes a file from Go's poller, which would wake threads whenever an event loop's
+// poller is woken. It returns a duplicate of the file that Go does not poll and that does not
+// block. If no descriptor is left, it returns the old file unchanged.
 func Unpolled(old *os.File) (file *os.File, fd int, err error) {
 	if fd, err = Dup(old); err != nil {
 		return old, -1, err
 	}
-	if err = unix.SetNonblock(fd, false); err != nil { // so that it is not waited for
+	if err = unix.SetNonblock(fd, false); err != nil { // so that Go does not poll it
 		Close(fd)
 		return old, -1, err
 	}
@@ -23,7 +23,7 @@ func Unpolled(old *os.File) (file *os.File, fd int, err error) {
 	return file, fd, errors.Join(old.Close(), unix.SetNonblock(fd, true))
 }
 
-// Dup is another descriptor of the same, for which Go does not wait, or -1 where there is none left.
+// Dup returns a duplicate descriptor that Go does not poll, or -1 if no descriptor is left.
 func Dup(of syscall.Conn) (fd int, err error) {
 	raw, err := of.SyscallConn()
 	if err != nil {

@@ -9,7 +9,7 @@ import (
 	"github.com/podrun/podrun/internal/testenv"
 )
 
-// port is a listening socket, and another descriptor of it, which is a file.
+// port returns a listening socket and a duplicate of it, which is a file.
 func port(t *testing.T) (listener, copied int, file *os.File) {
 	t.Helper()
 	listener, _ = listen(t, unix.AF_INET, "127.0.0.1:0")
@@ -20,7 +20,7 @@ func port(t *testing.T) (listener, copied int, file *os.File) {
 	return listener, copied, os.NewFile(uintptr(copied), "port")
 }
 
-// A file that was set aside is the same as before, does not block, and Go does not wait for it.
+// Unpolled returns the same file, which does not block and which Go does not poll.
 func TestAside(t *testing.T) {
 	testenv.NoLeaks(t)
 	testenv.LoopbackUp(t)
@@ -44,7 +44,7 @@ func TestAside(t *testing.T) {
 	}
 }
 
-// Where there is no descriptor left, a file stays as it is.
+// If no descriptor is left, Unpolled returns the old file.
 func TestAsideWithoutDescriptors(t *testing.T) {
 	testenv.NoLeaks(t)
 	testenv.LoopbackUp(t)

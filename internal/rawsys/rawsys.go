@@ -1,9 +1,9 @@
-// Package rawsys has system calls that do not wait, made without Go's scheduler.
+// Package rawsys makes non-blocking system calls without Go's scheduler.
 //
-// For ordinary system calls the scheduler retakes the P after 20 microseconds, which the sending of
-// a packet to this machine can need: the caller then continues on another thread, which has to be
-// woken. Raw calls keep the P. A descriptor that may block must not be used here, nor one that another
-// process shares and may make blocking: all Go code of this process could stand still.
+// For ordinary system calls sysmon retakes the P after 20 µs, which sending a packet to this
+// machine can take. The caller then continues on another thread, which has to be woken. Raw calls
+// keep the P. A descriptor that may block must not be used here, nor one that another process
+// shares and may make blocking: it could stop all Go code of this process.
 package rawsys
 
 import (
@@ -14,7 +14,7 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// result gives what a system call said, or -1.
+// result converts the result of a system call: a number, or -1 and an error.
 func result(n uintptr, e unix.Errno) (int, error) {
 	if e != 0 {
 		return -1, e
@@ -22,7 +22,7 @@ func result(n uintptr, e unix.Errno) (int, error) {
 	return int(n), nil
 }
 
-// call is for system calls of a descriptor and something in memory.
+// call makes a system call with a descriptor and a pointer.
 func call(number uintptr, fd int, p unsafe.Pointer, c, d uintptr) (int, error) {
 	n, _, e := unix.RawSyscall6(number, uintptr(fd), uintptr(p), c, d, 0, 0)
 	return result(n, e)
@@ -43,7 +43,7 @@ func Send(fd int, b []byte, flags int) (int, error) {
 	return call(unix.SYS_SENDTO, fd, unsafe.Pointer(unsafe.SliceData(b)), uintptr(len(b)), uintptr(flags))
 }
 
-// Splice moves at most n bytes between a pipe and something else (splice(2)).
+// Splice moves at most n bytes between a pipe and another descriptor (splice(2)).
 func Splice(from, to, n int) (int, error) {
 	moved, _, e := unix.RawSyscall6(unix.SYS_SPLICE, uintptr(from), 0, uintptr(to), 0, uintptr(n), unix.SPLICE_F_NONBLOCK|unix.SPLICE_F_MOVE)
 	return result(moved, e)
@@ -59,19 +59,19 @@ func EpollCtl(epoll, op, fd int, event *unix.EpollEvent) error {
 	return err
 }
 
-// EpollWait is epoll_wait(2) for at most so many milliseconds: none, or as few as this process can do
-// without one of its processors.
+// EpollWait is epoll_wait(2) with a timeout of so many milliseconds: 0, or as few as this process
+// can do without one of its processors.
 func EpollWait(epoll int, events []unix.EpollEvent, patience int) (int, error) {
 	return call(unix.SYS_EPOLL_PWAIT, epoll, unsafe.Pointer(unsafe.SliceData(events)), uintptr(len(events)), uintptr(patience))
 }
 
-// Socket is socket(2), for one that does not block.
+// Socket is socket(2) for a non-blocking socket.
 func Socket(family, kind int) (fd int, err error) {
 	n, _, e := unix.RawSyscall(unix.SYS_SOCKET, uintptr(family), uintptr(kind|unix.SOCK_CLOEXEC|unix.SOCK_NONBLOCK), 0)
 	return result(n, e)
 }
 
-// SetsockoptInt is setsockopt(2) of a number.
+// SetsockoptInt is setsockopt(2) with an integer.
 func SetsockoptInt(fd, level, name, value int) error {
 	v := int32(value)
 	n, _, e := unix.RawSyscall6(unix.SYS_SETSOCKOPT, uintptr(fd), uintptr(level), uintptr(name), uintptr(unsafe.Pointer(&v)), unsafe.Sizeof(v), 0)
@@ -86,7 +86,7 @@ func Shutdown(fd, how int) error {
 	return err
 }
 
-// Bind is bind(2) to an address of the socket's family, in a zone of IPv6 if that is not 0.
+// Bind is bind(2) to an address of the socket's family, with an IPv6 zone if that is not 0.
 func Bind(fd int, at netip.AddrPort, zone uint32) error { return name(unix.SYS_BIND, fd, at, zone) }
 
 // Connect is connect(2).

@@ -13,7 +13,7 @@ import (
 
 func TestMain(m *testing.M) { testenv.Main(m) }
 
-// listen makes a listening socket that does not block, and tells its address.
+// listen returns a non-blocking listening socket and its address.
 func listen(t *testing.T, family int, at string) (fd int, own netip.AddrPort) {
 	t.Helper()
 	fd, err := Socket(family, unix.SOCK_STREAM)

@@ -10,14 +10,14 @@ import (
 	"github.com/podrun/podrun/internal/store"
 )
 
-// Controller is the stage that looks after one workload.
+// Controller is the re-exec entry point of the controller of one workload.
 const Controller = "_controller"
 
-// ControllerLock is the descriptor at which a controller has the workload's lock.
+// ControllerLock is the descriptor at which a controller inherits the workload's lock.
 const ControllerLock = 3
 
-// StartController starts the controller of a workload, which lives on without the
-// caller. It has the lock from now on.
+// StartController starts the controller of a workload, which outlives the caller and holds the lock
+// from now on.
 func StartController(d store.Dirs, w store.Workload, lock *store.FileLock) (pid int, err error) {
 	log, err := w.Log()
 	if err != nil {
@@ -30,7 +30,7 @@ func StartController(d store.Dirs, w store.Workload, lock *store.FileLock) (pid 
 	cmd.Dir = "/"
 	cmd.Stdout, cmd.Stderr = log, log
 	cmd.ExtraFiles = []*os.File{lock.File()}
-	cmd.SysProcAttr = &syscall.SysProcAttr{Setsid: true} // the terminal's Ctrl-C is not for it
+	cmd.SysProcAttr = &syscall.SysProcAttr{Setsid: true} // keeps the terminal's Ctrl-C from it
 	if err := cmd.Start(); err != nil {
 		return 0, fmt.Errorf("start the controller of %s %s: %w", w.Kind, w.Name, err)
 	}
@@ -38,17 +38,17 @@ func StartController(d store.Dirs, w store.Workload, lock *store.FileLock) (pid 
 	return pid, cmd.Process.Release()
 }
 
-// Puller is the stage that pulls the images of one pod and starts it.
+// Puller is the re-exec entry point that pulls the images of one pod and starts the pod.
 const Puller = "_puller"
 
-// PullerLock is the descriptor at which a puller has the pod's lock.
+// PullerLock is the descriptor at which a puller inherits the pod's lock.
 const PullerLock = 3
 
-// pullerEnv is set in the process that only begins a puller.
+// pullerEnv is set in the process that only starts a puller.
 const pullerEnv = "_PODRUN_PULLER"
 
-// StartPuller starts the puller of a pod, which lives on without the caller and is no child of
-// it: a caller that lives long need not wait for its end. It has the lock from now on.
+// StartPuller starts the puller of a pod. The puller outlives the caller and holds the lock from
+// now on. It is not a child of the caller, so that a long-lived caller need not reap it.
 func StartPuller(d store.Dirs, p store.Pod, wishes string, lock *os.File) error {
 	cmd, log, err := puller(d, p, wishes, lock)
 	if err != nil {
@@ -62,7 +62,8 @@ func StartPuller(d store.Dirs, p store.Pod, wishes string, lock *os.File) error 
 	return nil
 }
 
-// BeginPuller starts a puller if this process is to do only that, and returns its pid.
+// BeginPuller starts a puller if that is all that this process is to do, and returns the puller's
+// pid.
 func BeginPuller(d store.Dirs, p store.Pod, wishes string, lock *os.File) (pid int, begun bool, err error) {
 	if os.Getenv(pullerEnv) == "" {
 		return 0, false, nil
@@ -72,7 +73,7 @@ func BeginPuller(d store.Dirs, p store.Pod, wishes string, lock *os.File) (pid i
 		return 0, true, err
 	}
 	defer log.Close()
-	cmd.SysProcAttr = &syscall.SysProcAttr{Setsid: true} // the terminal's Ctrl-C is not for it
+	cmd.SysProcAttr = &syscall.SysProcAttr{Setsid: true} // keeps the terminal's Ctrl-C from it
 	if err := cmd.Start(); err != nil {
 		return 0, true, fmt.Errorf("start the pull of pod %s: %w", p.Name, err)
 	}
@@ -93,15 +94,14 @@ func puller(d store.Dirs, p store.Pod, wishes string, lock *os.File) (*exec.Cmd,
 	return cmd, log, nil
 }
 
-// Replacer is the stage that replaces one pod by its record (store.Replacement).
+// Replacer is the re-exec entry point that replaces one pod by its record (store.Replacement).
 const Replacer = "_replace"
 
-// ReplacerLock is the descriptor at which a replacer has the lock of the replacement.
+// ReplacerLock is the descriptor at which a replacer inherits the lock of the replacement.
 const ReplacerLock = 3
 
-// ReplacerCommand prepares the process that replaces a pod. It goes on without the caller, and
-// is reached by no signal of the terminal. It inherits the lock, and waits for it if the caller
-// does not hold it.
+// ReplacerCommand prepares the process that replaces a pod. It outlives the caller and gets no
+// signal of the terminal. It inherits the lock, and waits for it if the caller does not hold it.
 func ReplacerCommand(d store.Dirs, p store.Pod, lock *store.FileLock, said io.Writer) *exec.Cmd {
 	cmd := exec.Command("/proc/self/exe", append([]string{Replacer}, PodArgs(d, p)...)...)
 	cmd.Args[0] = "podrun"
@@ -109,7 +109,7 @@ func ReplacerCommand(d store.Dirs, p store.Pod, lock *store.FileLock, said io.Wr
 	cmd.Dir = "/"
 	cmd.ExtraFiles = []*os.File{lock.File()}
 	if said != nil {
-		cmd.Stderr = struct{ io.Writer }{said} // a pipe: what the caller has must not stay open without it
+		cmd.Stderr = struct{ io.Writer }{said} // a pipe, so that the caller's file can close
 	}
 	cmd.SysProcAttr = &syscall.SysProcAttr{Setsid: true}
 	return cmd

@@ -6,15 +6,16 @@ import (
 	"strings"
 )
 
-// Environ is the user's environment without what this program and libcontainer say to
-// the processes that they start: no stage may be misled by what a user has set.
+// Environ returns the user's environment without the variables by which this program and
+// libcontainer instruct the processes that they start, so that a value set by the user misleads
+// none of them.
 func Environ() []string {
 	return slices.DeleteFunc(os.Environ(), func(v string) bool {
 		return strings.HasPrefix(v, "_PODRUN_") || strings.HasPrefix(v, "_LIBCONTAINER_")
 	})
 }
 
-// WithoutSystemd leaves out what systemd hands to one process only (sd_notify(3),
+// WithoutSystemd removes the variables that systemd sets for one process only (sd_notify(3),
 // sd_watchdog_enabled(3), sd_listen_fds(3)).
 func WithoutSystemd(env []string) []string {
 	var rest []string

@@ -9,13 +9,12 @@ import (
 	"github.com/podrun/podrun/internal/host"
 )
 
-// UsernsEnv is the environment that makes a program linked with reexec/nsenter
-// enter a user and mount namespace of the calling user before its main starts.
+// UsernsEnv returns the environment that makes a program linked with reexec/nsenter enter a user
+// and mount namespace of the calling user before its main starts.
 func UsernsEnv() []string { return EnterEnv("userns") }
 
-// EnterEnv tells the constructor what to enter and which ids to map: 0 is the
-// user, 1 and up are the subordinate ranges. Where these cannot be mapped 0 is the
-// only id.
+// EnterEnv returns the variables that instruct the constructor what to enter and which ids to map:
+// 0 is the user, 1 and up are the subordinate ranges. If these cannot be mapped, 0 is the only id.
 func EnterEnv(enter string) []string {
 	env := []string{"_PODRUN_ENTER=" + enter}
 	if os.Geteuid() == 0 {
@@ -29,8 +28,7 @@ func EnterEnv(enter string) []string {
 	)
 }
 
-// idMap is a map as newuidmap and uid_map take it: ID-INSIDE ID-OUTSIDE COUNT, for
-// each range.
+// idMap formats a map for newuidmap and uid_map: ID-INSIDE ID-OUTSIDE COUNT, for each range.
 func idMap(self int, ranges []host.Range) string {
 	words := []string{"0", strconv.Itoa(self), "1"}
 	next := uint64(1)

@@ -1,8 +1,8 @@
-// Package reexec runs podrun's hidden stages: the program is re-executed to do one
+// Package reexec runs podrun's hidden re-exec entry points: the program executes itself to do one
 // thing inside namespaces that a Go process cannot enter by itself.
 //
-// A stage is named by its first argument, which starts with an underscore. The
-// namespaces are entered by the C constructor of reexec/nsenter before Go starts.
+// The first argument names an entry point; it starts with an underscore. The C constructor of
+// reexec/nsenter enters the namespaces before Go starts.
 package reexec
 
 import (
@@ -15,16 +15,16 @@ import (
 	"github.com/podrun/podrun/internal/store"
 )
 
-// The supervisor's main goroutine stays on the main thread, so that no goroutine
-// that enters a container's namespaces takes the thread /proc/self speaks of.
+// Keep the supervisor's main goroutine on the main thread, so that a goroutine that enters a
+// container's namespaces never runs on the thread that /proc/self describes.
 func init() {
 	if len(os.Args) > 1 && os.Args[1] == Supervisor {
 		runtime.LockOSThread()
 	}
 }
 
-// Main runs the stage that this process was started for and does not return, or
-// returns if it was started for none. A stage returns its exit code.
+// Main runs the entry point that this process was started for and does not return. It returns if
+// the process was started for none. An entry point returns its exit code.
 func Main(stages map[string]func(args []string) int) {
 	if len(os.Args) < 2 {
 		return
@@ -34,27 +34,27 @@ func Main(stages map[string]func(args []string) int) {
 	}
 }
 
-// Names of the stages that the front starts and the supervisor's program runs.
+// Names of the entry points that the CLI starts and the supervisor program runs.
 const (
-	Supervisor  = "_supervisor"   // runs a pod to its end: Start
-	RemoveFiles = "_remove-files" // removes a dead pod's files: RemovePod
-	RemoveWhole = "_remove-pod"   // removes the whole of a dead pod; its guard executes it: nsenter/monitor.c
+	Supervisor  = "_supervisor"   // runs a pod to its end: podinit.Start
+	RemoveFiles = "_remove-files" // removes a dead pod's files: podinit.RemovePod
+	RemoveWhole = "_remove-pod"   // removes a dead pod completely; its monitor executes it: nsenter/monitor.c
 
-	RemoveVolume = "_remove-volume" // removes the directory of a claim: RemoveClaim
+	RemoveVolume = "_remove-volume" // removes the directory of a claim: podinit.RemoveClaim
 )
 
-// Spec names a stage and where it is to run.
+// Spec describes a run of an entry point.
 type Spec struct {
 	Name       string   // "_unpack"
 	Args       []string // its arguments
-	Program    string   // whose stage it is; this program's if empty
+	Program    string   // the program with the entry point; this one if empty
 	Userns     bool     // in a user namespace of the caller's ids (none as root) and a mount namespace
-	Net        bool     // with Userns: in an empty network namespace too
+	Net        bool     // with Userns: in an empty network namespace, too
 	ExtraFiles []*os.File
 }
 
-// Command prepares a program, mostly this one, to run as a stage. An id map that
-// cannot be had is reported by the command's Start.
+// Command prepares a program, usually this one, to run an entry point. If there is no id map, the
+// command's Start reports that.
 func Command(s Spec) *exec.Cmd {
 	program := s.Program
 	if program == "" {
@@ -73,7 +73,7 @@ func Command(s Spec) *exec.Cmd {
 	return cmd
 }
 
-// PodArgs are the arguments of a stage that works on one pod.
+// PodArgs returns the arguments of an entry point that works on one pod.
 func PodArgs(d store.Dirs, p store.Pod) []string {
 	return []string{d.Data, d.Runtime, p.Namespace, p.Name}
 }

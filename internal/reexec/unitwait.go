@@ -9,16 +9,16 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// UnitWait is what a front leaves to the loop in its place.
+// UnitWait describes the waiting loop that replaces a CLI process.
 type UnitWait struct {
 	Output  int   // a pipe that is copied to standard output; -1: none
-	Wakes   []int // the front is needed when one of them is readable
+	Wakes   []int // the CLI is needed when one of them is readable
 	Sockets []int // of the pods' supervisors
 }
 
-// Exec replaces this process by a small loop that passes on to systemd (NOTIFY_SOCKET)
-// what comes from the sockets, copies the output, and executes this program again, with
-// the same arguments and env, when it is needed. It returns on failure only.
+// Exec replaces this process by a small loop. The loop forwards messages from the sockets to
+// systemd (NOTIFY_SOCKET), copies the output, and executes this program again, with the same
+// arguments and env, when it is needed. Exec returns on failure only.
 func (w UnitWait) Exec(env []string) error {
 	spec := slices.Concat([]int{w.Output, len(w.Sockets)}, w.Sockets, w.Wakes)
 	for i, fd := range spec {
@@ -33,6 +33,6 @@ func (w UnitWait) Exec(env []string) error {
 	return unix.Exec("/proc/self/exe", os.Args, append(env, "_PODRUN_ENTER=unitwait", "_PODRUN_UNITWAIT="+text))
 }
 
-// WokenEnv is set in a front that has waited (Wait), to what has ended the wait:
-// "term", "int", "hup": the signal; "gone": the supervisor of a pod.
+// WokenEnv is set in a CLI process that the loop has executed, to the reason: "term", "int", "hup":
+// the signal; "gone": the supervisor of a pod has gone.
 const WokenEnv = "_PODRUN_WAKE_REASON"

@@ -6,9 +6,9 @@ import (
 	"unicode/utf8"
 )
 
-// Escape makes text from elsewhere (a manifest, a container, an image) safe to
-// show on a terminal in one line: control characters, the C1 set, characters that
-// turn the direction of writing, and bytes that are no UTF-8 are spelled out.
+// Escape makes untrusted text (a manifest, a container, an image) safe to print on a terminal in
+// one line: it spells out control characters, the C1 set, characters that change the writing
+// direction, and invalid UTF-8.
 func Escape(s string) string {
 	if utf8.ValidString(s) && !strings.ContainsFunc(s, isControl) {
 		return s
@@ -35,7 +35,7 @@ func Escape(s string) string {
 	return b.String()
 }
 
-// isControl says whether a terminal does something else than draw r.
+// isControl reports whether a terminal does something other than draw r.
 func isControl(r rune) bool {
 	switch {
 	case r < 0x20, r >= 0x7f && r < 0xa0: // C0, DEL, C1

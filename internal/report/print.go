@@ -7,9 +7,9 @@ import (
 	"strings"
 )
 
-// Print says an error, once, at the edge: "podrun: sentence" and, where there is
-// one, "hint: …". The parts of a joined error are said one after the other, and a
-// hint that several of them share is said once, after the last of them.
+// Print prints an error, once, at the top level: "podrun: sentence" and, if there is one, "hint:
+// …". It prints the parts of a joined error one after the other, and a hint that several of them
+// share once, after the last of them.
 func Print(w io.Writer, err error) {
 	printed := map[string]bool{}
 	var hints []string
@@ -31,8 +31,8 @@ func Print(w io.Writer, err error) {
 	}
 }
 
-// splitJoined takes an errors.Join apart, down to errors that are sentences. An error
-// that wraps several in one sentence is one part.
+// splitJoined splits an errors.Join into errors that are sentences. An error that wraps several in
+// one sentence is one part.
 func splitJoined(err error) []error {
 	joined, ok := err.(interface{ Unwrap() []error })
 	if !ok {
@@ -50,8 +50,8 @@ func splitJoined(err error) []error {
 	return all
 }
 
-// ClassOf finds the outermost class in err's chain. An error without one is a
-// Failure; of a joined error's parts the first that is not a Failure decides.
+// ClassOf returns the outermost class in err's chain. An error without one is a Failure. For a
+// joined error the first part that is not a Failure decides.
 func ClassOf(err error) Class {
 	for _, part := range splitJoined(err) {
 		var e *Error

@@ -1,6 +1,6 @@
-// Package report is how an error reaches the user: one sentence, one hint, one
-// exit code. Rooms return plain wrapped errors; where they know the cure they
-// return (or wrap) an *Error, and the command line says it once.
+// Package report defines how an error reaches the user: one sentence, one hint, one exit code.
+// Packages return plain wrapped errors. If they have a hint, they return (or wrap) an *Error, and
+// the CLI prints it once.
 package report
 
 import (
@@ -9,16 +9,16 @@ import (
 	"syscall"
 )
 
-// Class sorts errors by who has to act; each class has one exit code.
+// Class classifies errors by cause; each class has one exit code.
 type Class int
 
 const (
-	Failure  Class = iota // the verb failed, or the pod did: exit 1
+	Failure  Class = iota // the command or the pod failed: exit 1
 	Usage                 // the command line or the manifest is wrong: exit 2
 	Internal              // podrun itself could not do its part: exit 125
 )
 
-// Error is an error with a hint. Error() is the sentence without the hint.
+// Error is an error with a hint. Error() returns the sentence without the hint.
 type Error struct {
 	Class Class
 	Hint  string // what to type or change; may be empty
@@ -28,13 +28,12 @@ type Error struct {
 func (e *Error) Error() string { return e.Err.Error() }
 func (e *Error) Unwrap() error { return e.Err }
 
-// New makes an *Error; format follows fmt.Errorf, %w included.
+// New returns an *Error; format follows fmt.Errorf, including %w.
 func New(class Class, hint, format string, args ...any) *Error {
 	return &Error{Class: class, Hint: hint, Err: fmt.Errorf(format, args...)}
 }
 
-// Hint finds the outermost hint in err's chain, or "". A full disk has one wherever
-// it was met.
+// Hint returns the outermost hint in err's chain, or "". A full disk always has one.
 func Hint(err error) string {
 	var e *Error
 	for errors.As(err, &e) {

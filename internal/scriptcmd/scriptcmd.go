@@ -1,5 +1,5 @@
-// Package scriptcmd has the commands that the scripts of test/script and test/vm have in
-// common, beside testscript's own.
+// Package scriptcmd provides the commands that the scripts of test/script and test/vm share, in
+// addition to those of testscript.
 package scriptcmd
 
 import (
@@ -14,20 +14,20 @@ import (
 	"github.com/rogpeppe/go-internal/testscript"
 )
 
-// Timeout is how long anything may take, in an emulated machine too.
+// Timeout bounds every operation, in an emulated machine too.
 const Timeout = 3 * time.Minute
 
-// Command is what a script may say.
+// Command is a command of a script.
 type Command = func(ts *testscript.TestScript, neg bool, args []string)
 
-// CheckArgs fails a script that negates a word, or says fewer arguments than n.
+// CheckArgs fails a script that negates a command or gives fewer than n arguments.
 func CheckArgs(ts *testscript.TestScript, neg bool, args []string, n int, usage string) {
 	if neg || len(args) < n {
 		ts.Fatalf("usage: %s", usage)
 	}
 }
 
-// Code is "code N CMD [ARG...]": runs a command, whose exit code must be N.
+// Code is "code N CMD [ARG...]": it runs a command whose exit code must be N.
 func Code(ts *testscript.TestScript, neg bool, args []string) {
 	CheckArgs(ts, neg, args, 2, "code N CMD [ARG...]")
 	want, err := strconv.Atoi(args[0])
@@ -46,8 +46,8 @@ func Code(ts *testscript.TestScript, neg bool, args []string) {
 	}
 }
 
-// Eventually is "eventually REGEXP CMD [ARG...]": runs a command until its output
-// matches. prepare makes the command of its words.
+// Eventually is "eventually REGEXP CMD [ARG...]": it runs a command until its output matches.
+// prepare makes the command from the words.
 func Eventually(prepare func(ts *testscript.TestScript, words []string) *exec.Cmd) Command {
 	return func(ts *testscript.TestScript, neg bool, args []string) {
 		CheckArgs(ts, neg, args, 2, "eventually REGEXP CMD [ARG...]")
@@ -63,7 +63,7 @@ func Eventually(prepare func(ts *testscript.TestScript, words []string) *exec.Cm
 	}
 }
 
-// Poll tries until ok, for at most Patient.
+// Poll calls ok until it returns true, for at most Timeout.
 func Poll(ok func() bool) bool {
 	ctx, cancel := context.WithTimeout(context.Background(), Timeout)
 	defer cancel()

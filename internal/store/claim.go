@@ -11,14 +11,14 @@ import (
 	"github.com/podrun/podrun/pod"
 )
 
-// Claims are directories that stay when their pods go: what a PersistentVolumeClaim, an
-// object, is about.
+// Claims are directories that remain when their pods go. A PersistentVolumeClaim, an object,
+// describes a claim.
 
-// errClaimInUse says that a pod has a claim for itself (kubelet's scheduler: VolumeRestrictions).
+// errClaimInUse means that another pod uses a claim exclusively (kubelet's scheduler:
+// VolumeRestrictions).
 var errClaimInUse = errors.New("node(s) unavailable due to PersistentVolumeClaim with ReadWriteOncePod access mode already in-use by another pod")
 
-// ClaimDir is the directory of a claim. Its files belong to ids of the pods' user
-// namespace.
+// ClaimDir returns the directory of a claim. Its files belong to ids of the pods' user namespace.
 func (d Dirs) ClaimDir(namespace, name string) (string, error) {
 	if !isSafeName(namespace) || !isSafeName(name) {
 		return "", fmt.Errorf("%q in namespace %q is no name of a claim", name, namespace)
@@ -26,7 +26,7 @@ func (d Dirs) ClaimDir(namespace, name string) (string, error) {
 	return filepath.Join(d.Data, "volumes", namespace, name), nil
 }
 
-// ClaimDir is the directory of a claim of the pod's namespace, whose name was validated.
+// ClaimDir returns the directory of a claim of the pod's namespace. The name must be validated.
 func (p Pod) ClaimDir(name string) string {
 	dir, err := p.dirs.ClaimDir(p.Namespace, name)
 	if err != nil {
@@ -35,10 +35,10 @@ func (p Pod) ClaimDir(name string) string {
 	return dir
 }
 
-// Volume names one claim that has a directory.
+// Volume is a claim that has a directory.
 type Volume struct{ Namespace, Name, Dir string }
 
-// Volumes lists the claims that have a directory, by namespace and name.
+// Volumes returns the claims that have a directory, by namespace and name.
 func (d Dirs) Volumes() ([]Volume, error) {
 	root := filepath.Join(d.Data, "volumes")
 	spaces, err := names(root)
@@ -58,8 +58,7 @@ func (d Dirs) Volumes() ([]Volume, error) {
 	return list, nil
 }
 
-// ClaimUsers are the pods that there are with a volume of a claim, whether they run or
-// not.
+// ClaimUsers returns the existing pods with a volume of a claim, whether they run or not.
 func (d Dirs) ClaimUsers(namespace, name string) ([]Pod, error) {
 	all, err := d.Pods()
 	if err != nil {
@@ -68,7 +67,7 @@ func (d Dirs) ClaimUsers(namespace, name string) ([]Pod, error) {
 	var users []Pod
 	for _, p := range all {
 		plan, err := p.Plan()
-		if p.Namespace != namespace || err != nil { // one that is being made or removed
+		if p.Namespace != namespace || err != nil { // a pod that is being made or removed
 			continue
 		}
 		for _, v := range plan.Volumes {
@@ -81,8 +80,8 @@ func (d Dirs) ClaimUsers(namespace, name string) ([]Pod, error) {
 	return users, nil
 }
 
-// AcquireClaim has the pod, of uid, be the only one that uses a claim, until ReleaseClaim or its
-// end. The error is errClaimInUse if another has it.
+// AcquireClaim makes the pod, of uid, the only one that uses a claim, until ReleaseClaim or the
+// pod's end. The error is errClaimInUse if another pod has it.
 func (p Pod) AcquireClaim(name, uid string) error {
 	lock, err := OpenFileLock(filepath.Join(p.dirs.Runtime, "claims.lock"))
 	if err != nil {
@@ -110,7 +109,7 @@ func (p Pod) AcquireClaim(name, uid string) error {
 	return nil
 }
 
-// ReleaseClaim takes back what AcquireClaim has done, if the pod has the claim.
+// ReleaseClaim undoes AcquireClaim if the pod has the claim.
 func (p Pod) ReleaseClaim(name, uid string) error {
 	mark := p.claimFile(name)
 	b, err := os.ReadFile(mark)

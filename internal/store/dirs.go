@@ -1,9 +1,8 @@
-// Package store is the only room that knows where podrun keeps things: paths,
-// locks and durable writes.
+// Package store defines where podrun stores its state: paths, locks and durable writes. No other
+// package knows a path.
 //
-// A pod has two directories. The one under Data is on disk and written only when
-// something must outlive a reboot; the one under Runtime is on tmpfs, so an idle
-// pod writes nothing to flash.
+// A pod has two directories. The one under Data is on disk and is written only when something must
+// outlive a reboot. The one under Runtime is on tmpfs, so that an idle pod writes nothing to flash.
 package store
 
 import (
@@ -19,14 +18,14 @@ import (
 	"github.com/podrun/podrun/internal/report"
 )
 
-// Dirs are the two roots of everything podrun keeps.
+// Dirs are the two root directories of podrun's state.
 type Dirs struct {
 	Data    string // ~/.local/share/podrun, or /var/lib/podrun for root
 	Runtime string // $XDG_RUNTIME_DIR/podrun, or /run/podrun for root
 }
 
-// UserDirs finds the roots of the calling user by the XDG rules and makes them,
-// 0700. getenv is os.Getenv.
+// UserDirs finds the root directories of the calling user by the XDG rules and creates them, 0700.
+// getenv is os.Getenv.
 func UserDirs(getenv func(string) string) (Dirs, error) {
 	d, err := FindUserDirs(getenv)
 	if err != nil {
@@ -40,7 +39,7 @@ func UserDirs(getenv func(string) string) (Dirs, error) {
 	return d, nil
 }
 
-// FindUserDirs is UserDirs without looking at anything: the roots need not exist.
+// FindUserDirs is UserDirs without access to the file system: the directories need not exist.
 func FindUserDirs(getenv func(string) string) (Dirs, error) {
 	d, err := dirsOf(os.Getuid(), getenv)
 	if err != nil {
@@ -73,7 +72,8 @@ func dirsOf(uid int, getenv func(string) string) (Dirs, error) {
 	return Dirs{Data: filepath.Join(data, "podrun"), Runtime: filepath.Join(run, "podrun")}, nil
 }
 
-// fallbackRuntime serves users without a login session (su, cron, ssh without PAM).
+// fallbackRuntime returns the runtime directory of users without a login session (su, cron, ssh
+// without PAM).
 func fallbackRuntime(uid int) string {
 	if dir := "/run/user/" + strconv.Itoa(uid); isDir(dir) {
 		return dir
@@ -88,8 +88,8 @@ func isDir(path string) bool {
 
 const ownDirs = "set XDG_DATA_HOME and XDG_RUNTIME_DIR to directories you can write to"
 
-// makePrivate makes dir, if there is none, and refuses one that others could write to: in /tmp
-// anybody may have made it first. Nothing is made in a directory that is not trusted.
+// makePrivate creates dir if it is missing, and refuses one that others could write to: in /tmp any
+// user may have created it first. It creates nothing in a directory that is not trusted.
 func makePrivate(dir string) error {
 	err := Trusted(dir)
 	if !errors.Is(err, fs.ErrNotExist) {
@@ -101,7 +101,7 @@ func makePrivate(dir string) error {
 	return Trusted(dir)
 }
 
-// makeIn makes a directory with its parents, each in one that has been looked at before.
+// makeIn creates a directory with its parents. It checks each parent before it creates a child.
 func makeIn(dir string) error {
 	above := filepath.Dir(dir)
 	_, err := os.Lstat(above)
@@ -114,15 +114,15 @@ func makeIn(dir string) error {
 	if err != nil {
 		return err
 	}
-	if err := os.Mkdir(dir, 0o700); err != nil && !errors.Is(err, fs.ErrExist) { // who has made it is found out later
+	if err := os.Mkdir(dir, 0o700); err != nil && !errors.Is(err, fs.ErrExist) { // a later check finds its owner
 		return report.New(report.Failure, ownDirs, "make podrun's directory: %w", err)
 	}
 	return nil
 }
 
-// Trusted refuses a directory that others own or could write to or exchange, and one
-// that is not there. The directory above it may be a link, and may be one that
-// everybody writes to if only owners remove there (/tmp).
+// Trusted refuses a missing directory and one that other users own, could write to or could
+// replace. The directory above it may be a link, and may be world-writable if only owners can
+// remove entries there (/tmp).
 func Trusted(dir string) error {
 	if err := trustedAbove(filepath.Dir(dir)); err != nil {
 		return err
@@ -130,9 +130,9 @@ func Trusted(dir string) error {
 	return trusted(dir, unix.Lstat, func(st *unix.Stat_t) bool { return writable(st, true) })
 }
 
-// trustedAbove refuses a directory in which others could make or exchange podrun's own.
+// trustedAbove refuses a directory in which others could create or replace podrun's own.
 func trustedAbove(dir string) error {
-	if err := trusted(dir, unix.Lstat, func(*unix.Stat_t) bool { return false }); err != nil { // the mode may be a link's
+	if err := trusted(dir, unix.Lstat, func(*unix.Stat_t) bool { return false }); err != nil { // the mode may be that of a link
 		return err
 	}
 	return trusted(dir, unix.Stat, func(st *unix.Stat_t) bool { return writable(st, false) })
@@ -149,8 +149,8 @@ func trusted(path string, stat func(string, *unix.Stat_t) error, open func(*unix
 	return nil
 }
 
-// writable says whether others could make and exchange entries of a directory. In the
-// one above podrun's own they may if it is sticky; a group may that is the user's.
+// writable reports whether others could create and replace entries of a directory. In the directory
+// above podrun's own they may if it is sticky. The user's own group may in any case.
 func writable(st *unix.Stat_t, own bool) bool {
 	if own {
 		return st.Mode&0o022 != 0
@@ -159,14 +159,14 @@ func writable(st *unix.Stat_t, own bool) bool {
 	return st.Mode&unix.S_ISVTX == 0 && (group || st.Mode&0o002 != 0)
 }
 
-// Seccomp is where the user keeps seccomp profiles.
+// Seccomp returns the directory of the user's seccomp profiles.
 func (d Dirs) Seccomp() string { return filepath.Join(d.Data, "seccomp") }
 
-// Images is where the image room keeps its store.
+// Images returns the directory of the image store.
 func (d Dirs) Images() string { return filepath.Join(d.Data, "images") }
 
-// OverlayMark is a file that is there once overlayfs has been tried on the file
-// system that holds the data, since the machine was started.
+// OverlayMark returns a file that exists once overlayfs has been tried on the file system of Data
+// since boot.
 func (d Dirs) OverlayMark() (string, error) {
 	var st unix.Stat_t
 	if err := unix.Stat(d.Data, &st); err != nil {
@@ -175,14 +175,15 @@ func (d Dirs) OverlayMark() (string, error) {
 	return filepath.Join(d.Runtime, fmt.Sprintf("overlay-%x", st.Dev)), nil
 }
 
-// Libexec is where the unpacked supervisor program is kept.
+// Libexec returns the directory of the unpacked supervisor program.
 func (d Dirs) Libexec() string { return filepath.Join(d.Data, "libexec") }
 
-// LibexecLock is shared by who may execute what is in Libexec, and held alone to remove it.
+// LibexecLock returns the lock that processes share while they may execute a program in Libexec,
+// and hold exclusively to remove one.
 func (d Dirs) LibexecLock() string { return filepath.Join(d.Libexec(), ".lock") }
 
-// ShareLock is held alone by who makes what the pods of a user share, or changes it. It
-// is on disk, where all of the user's pods are to be found, and never written to.
+// ShareLock opens the lock that is held exclusively to create or change what the pods of a user
+// share. It is on disk, where all of the user's pods find it, and is never written to.
 func (d Dirs) ShareLock() (*FileLock, error) {
 	return OpenFileLock(filepath.Join(d.Data, "share.lock"))
 }

@@ -9,8 +9,8 @@ import (
 	"github.com/podrun/podrun/internal/report"
 )
 
-// Who can write to the directory above podrun's own can exchange it, and who owns a link
-// on the way to it, too.
+// A user who can write to the directory above podrun's own can replace it, and so can the owner of
+// a link on the way to it.
 func TestTrustedLooksAtTheDirectoryAbove(t *testing.T) {
 	above := filepath.Join(t.TempDir(), "above")
 	if err := os.Mkdir(above, 0o700); err != nil {
@@ -57,8 +57,8 @@ func TestTrustedLooksAtTheDirectoryAbove(t *testing.T) {
 	}
 }
 
-// Nothing is made where others can write, or where another's link leads: in /tmp anybody may have made
-// the directory above podrun's own.
+// UserDirs creates nothing where others can write or where another user's link leads: in /tmp any
+// user may have created the directory above podrun's own.
 func TestPrivateLooksBeforeItMakes(t *testing.T) {
 	top := t.TempDir()
 	elsewhere := filepath.Join(top, "elsewhere")
@@ -69,7 +69,7 @@ func TestPrivateLooksBeforeItMakes(t *testing.T) {
 		above string
 		make  func(above string) error
 		want  bool
-		root  bool // takes root
+		root  bool // root must accept it
 	}{
 		"own":         {above: "own", make: func(p string) error { return os.Mkdir(p, 0o700) }, want: true},
 		"nothing yet": {above: "a/b/c", make: func(string) error { return nil }, want: true},
@@ -89,7 +89,7 @@ func TestPrivateLooksBeforeItMakes(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			if c.root && os.Geteuid() != 0 {
-				return // only root makes what is another's: the other cases show the order
+				return // only root can create files of others; the other cases test the order
 			}
 			above := filepath.Join(top, c.above)
 			if err := c.make(above); err != nil {
@@ -107,7 +107,7 @@ func TestPrivateLooksBeforeItMakes(t *testing.T) {
 					t.Errorf("%s was made", made)
 				}
 			}
-			os.Remove(filepath.Join(above, "podrun")) // the link's is the same as others'
+			os.Remove(filepath.Join(above, "podrun")) // the link's case is the same as others'
 		})
 	}
 }

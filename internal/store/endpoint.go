@@ -14,11 +14,11 @@ import (
 	"github.com/podrun/podrun/pod"
 )
 
-// endpointFile is in the pod's runtime directory: what others are told of it, written by
-// its supervisor alone. That of a pod that does not live any more tells nothing.
+// endpointFile returns the file, in the pod's runtime directory, that publishes the pod to others.
+// Only its supervisor writes it. The file of a pod that is not alive is ignored.
 func (p Pod) endpointFile() string { return filepath.Join(p.runtime, "presence.json") }
 
-// WriteEndpoint tells others of the pod.
+// WriteEndpoint publishes the pod's endpoint.
 func (p Pod) WriteEndpoint(is *pod.Presence) error {
 	b, err := json.Marshal(is)
 	if err == nil {
@@ -30,8 +30,8 @@ func (p Pod) WriteEndpoint(is *pod.Presence) error {
 	return p.dirs.bumpVersion()
 }
 
-// EndpointVersion changes whenever what is told of pods and Services does, but for pods that die
-// without a word.
+// EndpointVersion identifies a version of all published endpoints and Services. It changes with
+// every one of them, except when a pod dies without removing its endpoint.
 type EndpointVersion struct {
 	inode uint64
 	at    unix.Timespec
@@ -39,16 +39,16 @@ type EndpointVersion struct {
 
 func (d Dirs) versionFile() string { return filepath.Join(d.Runtime, "told") }
 
-// EndpointVersion is the present one.
+// EndpointVersion returns the current version.
 func (p Pod) EndpointVersion() EndpointVersion {
 	var st unix.Stat_t
 	if unix.Stat(p.dirs.versionFile(), &st) != nil {
-		return EndpointVersion{} // nothing has been told
+		return EndpointVersion{} // nothing has been published
 	}
 	return EndpointVersion{st.Ino, st.Mtim}
 }
 
-// bumpVersion makes another.
+// bumpVersion changes the version.
 func (d Dirs) bumpVersion() error {
 	if err := WriteVolatile(d.versionFile(), nil); err != nil {
 		return fmt.Errorf("tell that something has changed: %w", err)
@@ -56,7 +56,7 @@ func (d Dirs) bumpVersion() error {
 	return nil
 }
 
-// Endpoint is what others are told of the pod; fs.ErrNotExist if they are not.
+// Endpoint returns the pod's published endpoint; fs.ErrNotExist if there is none.
 func (p Pod) Endpoint() (*pod.Presence, error) {
 	var is pod.Presence
 	if err := readJSON(p.endpointFile(), &is); err != nil {
@@ -65,7 +65,7 @@ func (p Pod) Endpoint() (*pod.Presence, error) {
 	return &is, nil
 }
 
-// RemoveEndpoint tells others of the pod no more.
+// RemoveEndpoint unpublishes the pod.
 func (p Pod) RemoveEndpoint() error {
 	if err := os.Remove(p.endpointFile()); err != nil && !errors.Is(err, fs.ErrNotExist) {
 		return fmt.Errorf("tell others that pod %s has gone: %w", p.Name, err)
@@ -73,19 +73,19 @@ func (p Pod) RemoveEndpoint() error {
 	return p.dirs.bumpVersion()
 }
 
-// Peer is a living pod of the user.
+// Peer is a living pod of the user with its endpoint.
 type Peer struct {
 	Namespace, Name string
 	pod.Presence
 }
 
-// IsExhausted says that an error tells of who looks and not of what is there: there is no descriptor
-// or no memory left to look with.
+// IsExhausted reports whether an error is a lack of descriptors or memory in this process, so that
+// it says nothing about the file.
 func IsExhausted(err error) bool {
 	return errors.Is(err, unix.EMFILE) || errors.Is(err, unix.ENFILE) || errors.Is(err, unix.ENOMEM)
 }
 
-// Peers are the user's living pods that others are told of, this one among them.
+// Peers returns the user's living pods that have an endpoint, including this one.
 func (p Pod) Peers() ([]Peer, error) {
 	pods, err := p.dirs.Pods()
 	if err != nil {
@@ -104,8 +104,8 @@ func (p Pod) Peers() ([]Peer, error) {
 	return all, nil
 }
 
-// peer is the pod as one of Neighbours, if it lives. What is damaged tells nothing: its
-// supervisor writes it again. The error is a Blind one.
+// peer returns the pod as a Peer if it is alive. It ignores a damaged endpoint, because its
+// supervisor will write it again. The error is one of IsExhausted.
 func (p Pod) peer() (n Peer, lives bool, err error) {
 	n.Namespace, n.Name = p.Namespace, p.Name
 	if err = readJSON(p.endpointFile(), &n.Presence); err == nil {
@@ -117,7 +117,7 @@ func (p Pod) peer() (n Peer, lives bool, err error) {
 	return n, lives, err
 }
 
-// bumpVersionForService is stamp, if what has changed is a Service.
+// bumpVersionForService is bumpVersion if the kind is Service.
 func (d Dirs) bumpVersionForService(kind pod.ObjectKind) error {
 	if kind != pod.KindService {
 		return nil
@@ -125,8 +125,8 @@ func (d Dirs) bumpVersionForService(kind pod.ObjectKind) error {
 	return d.bumpVersion()
 }
 
-// Networks are those that the addresses of pods and Services are from: of a living pod, or
-// else of the Services, which are given.
+// Networks returns the networks of the addresses of pods and Services: from a living pod, else from
+// the given Services, else the default ones.
 func (d Dirs) Networks(services []*pod.Object) pod.Networks {
 	for p, err := range d.EachPod() {
 		if err != nil {
@@ -149,17 +149,17 @@ func (d Dirs) Networks(services []*pod.Object) pod.Networks {
 	return pod.DefaultNetworks
 }
 
-// ServicesLock is held alone by who makes the router lead to Services. It is on disk, as
-// ShareLock is, which it is apart from: pods that start need not wait for it.
+// ServicesLock opens the lock that is held exclusively to program the router for Services. It is on
+// disk like ShareLock, but separate, so that starting pods need not wait for it.
 func (p Pod) ServicesLock() (*FileLock, error) {
 	return OpenFileLock(filepath.Join(p.dirs.Data, "services.lock"))
 }
 
-// AllServices are the Services of all namespaces.
+// AllServices returns the Services of all namespaces.
 func (p Pod) AllServices() ([]*pod.Object, error) { return p.dirs.Objects(pod.KindService, "") }
 
 // PutService replaces a Service.
 func (p Pod) PutService(o *pod.Object) error { return p.dirs.PutObject(o) }
 
-// LockObjects is that of the pod's user.
+// LockObjects is Dirs.LockObjects of the pod's user.
 func (p Pod) LockObjects() (*FileLock, error) { return p.dirs.LockObjects() }

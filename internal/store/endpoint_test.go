@@ -10,7 +10,7 @@ import (
 	"github.com/podrun/podrun/pod"
 )
 
-// present is a pod that lives, which the lock shows, and that others are told of.
+// present returns a pod that is alive (its lock is held) and has published an endpoint.
 func present(t *testing.T, d Dirs, name string) (Pod, *os.File) {
 	t.Helper()
 	p := d.Pod("ns", name)
@@ -27,7 +27,7 @@ func present(t *testing.T, d Dirs, name string) (Pod, *os.File) {
 	return p, lock
 }
 
-// withoutDescriptors calls f while there is no descriptor left.
+// withoutDescriptors calls f while no descriptor is left.
 func withoutDescriptors(t *testing.T, f func()) {
 	t.Helper()
 	var limit unix.Rlimit
@@ -63,7 +63,7 @@ func TestPeers(t *testing.T) {
 	if diff := cmp.Diff([]string{"ns/a a", "ns/b b", "ns/c c"}, names()); diff != "" {
 		t.Error(diff)
 	}
-	lb.Close() // it has died: what it has told does not count
+	lb.Close() // it has died: its endpoint does not count
 	if err := os.WriteFile(c.endpointFile(), []byte("{rubbish"), 0o600); err != nil {
 		t.Fatal(err)
 	}
@@ -73,7 +73,7 @@ func TestPeers(t *testing.T) {
 	if got, err := a.Endpoint(); err != nil || got.UID != "a" {
 		t.Errorf("%+v, %v", got, err)
 	}
-	for range 2 { // it may be gone already
+	for range 2 { // it may have gone already
 		if err := a.RemoveEndpoint(); err != nil {
 			t.Error(err)
 		}
@@ -83,7 +83,7 @@ func TestPeers(t *testing.T) {
 	}
 }
 
-// Who has no descriptor left to look with does not take a pod for one that has gone.
+// Without a free descriptor Peers fails instead of taking a pod for dead.
 func TestUnreadablePeer(t *testing.T) {
 	p, lock := present(t, Dirs{Data: t.TempDir(), Runtime: t.TempDir()}, "a")
 	defer lock.Close()

@@ -12,9 +12,8 @@ import (
 	"github.com/podrun/podrun/pod"
 )
 
-// The pod's events are in the runtime directory: they are for people who look, and
-// no wear of a flash is worth them. The supervisor has a file, and the commands,
-// which pull images, have another.
+// A pod's events are in the runtime directory: they are for users who inspect a pod, and not worth
+// wearing a flash. The supervisor has one file, and the commands, which pull images, have another.
 const (
 	eventsFile  = "events.json"
 	fetchedFile = "events-fetched.json"
@@ -23,7 +22,7 @@ const (
 // WriteEvents publishes the supervisor's events.
 func (p Pod) WriteEvents(l *pod.EventLog) error { return p.writeEvents(eventsFile, l) }
 
-// AddEvents adds to the events of the commands. They may do so at once.
+// AddEvents adds events of a command. Several commands may do so at once.
 func (p Pod) AddEvents(events ...pod.Event) error {
 	if len(events) == 0 {
 		return nil
@@ -46,8 +45,8 @@ func (p Pod) AddEvents(events ...pod.Event) error {
 	return p.writeEvents(fetchedFile, &l)
 }
 
-// Events reads all events of the pod, the latest last. A pod that has had none, or
-// whose events went with a reboot, has an empty list.
+// Events returns all events of the pod, the latest last. The list is empty for a pod without
+// events, or after a reboot.
 func (p Pod) Events() ([]pod.Event, error) {
 	var all []pod.Event
 	for _, file := range []string{fetchedFile, eventsFile} {
@@ -61,16 +60,16 @@ func (p Pod) Events() ([]pod.Event, error) {
 	return all, nil
 }
 
-// EventReader reads a pod's events again and again.
+// EventReader reads a pod's events repeatedly.
 type EventReader struct {
 	pod  Pod
-	last []os.FileInfo // of the files when they were read; nil for one that was not there
+	last []os.FileInfo // of the files when they were read; nil for a missing one
 }
 
-// EventReader makes a reader that has read nothing.
+// EventReader returns a reader that has read nothing.
 func (p Pod) EventReader() *EventReader { return &EventReader{pod: p} }
 
-// ReadNew is Events if they are others than when it was last called, else empty.
+// ReadNew returns Events if they have changed since the last call, otherwise nothing.
 func (r *EventReader) ReadNew() ([]pod.Event, error) {
 	var now []os.FileInfo
 	for _, file := range []string{fetchedFile, eventsFile} {
@@ -90,7 +89,8 @@ func (r *EventReader) ReadNew() ([]pod.Event, error) {
 	return events, err
 }
 
-// sameVersion says whether a file that is replaced, never changed, is the same.
+// sameVersion reports whether two results of stat are of the same version of a file that is only
+// ever replaced.
 func sameVersion(a, b os.FileInfo) bool {
 	if a == nil || b == nil {
 		return a == b

@@ -62,7 +62,7 @@ func TestCommandsAddEventsAtOnce(t *testing.T) {
 	}
 }
 
-// Who waits reads the events of either side once, and says so where they cannot be read.
+// EventReader returns new events of either file once, and an error if it cannot read one.
 func TestEventReader(t *testing.T) {
 	p := Dirs{Data: t.TempDir(), Runtime: t.TempDir()}.Pod("default", "web")
 	if err := os.MkdirAll(p.RuntimeDir(), 0o700); err != nil {

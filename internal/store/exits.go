@@ -10,11 +10,10 @@ import (
 	"github.com/podrun/podrun/pod"
 )
 
-// exitsFile is on disk: it outlives the machine.
+// exitsFile is on disk: it outlives a reboot.
 const exitsFile = "ends.json"
 
-// WriteExits records durably how containers have ended that are not to be run again, by
-// their names.
+// WriteExits records durably, by container name, the exits of containers that will not run again.
 func (p Pod) WriteExits(ends map[string]pod.End) error {
 	b, err := json.Marshal(ends)
 	if err == nil {
@@ -26,7 +25,7 @@ func (p Pod) WriteExits(ends map[string]pod.End) error {
 	return nil
 }
 
-// Exits reads what WriteExits has recorded; nothing if there is none.
+// Exits reads what WriteExits has recorded; nothing if there is no record.
 func (p Pod) Exits() (map[string]pod.End, error) {
 	var ends map[string]pod.End
 	if err := readJSON(filepath.Join(p.data, exitsFile), &ends); err != nil && !errors.Is(err, fs.ErrNotExist) {

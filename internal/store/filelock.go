@@ -8,12 +8,12 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// FileLock is a lock file that many may share or one may hold alone. It belongs
-// to the open file: a child that inherits File keeps it, and the kernel frees it
-// when the last holder is gone, however it died.
+// FileLock is a lock file that many may share or one may hold exclusively. The lock belongs to the
+// open file: a child that inherits File keeps it, and the kernel releases it when the last holder
+// is gone, however it died.
 type FileLock struct{ f *os.File }
 
-// OpenFileLock opens a lock file, made if missing, without locking it.
+// OpenFileLock opens a lock file, creating it if missing, without locking it.
 func OpenFileLock(path string) (*FileLock, error) {
 	f, err := os.OpenFile(path, os.O_RDWR|os.O_CREATE, 0o600)
 	if err != nil {
@@ -22,7 +22,7 @@ func OpenFileLock(path string) (*FileLock, error) {
 	return &FileLock{f}, nil
 }
 
-// InheritedFileLock is the lock that this process has inherited at a descriptor. Its own
+// InheritedFileLock returns the lock that this process has inherited at a descriptor. Its own
 // children do not inherit it.
 func InheritedFileLock(fd int) (*FileLock, error) {
 	if _, err := unix.FcntlInt(uintptr(fd), unix.F_SETFD, unix.FD_CLOEXEC); err != nil {
@@ -31,14 +31,14 @@ func InheritedFileLock(fd int) (*FileLock, error) {
 	return &FileLock{os.NewFile(uintptr(fd), "lock")}, nil
 }
 
-// Shared waits until nobody holds the lock alone. A lock held alone becomes
-// shared without a moment in between.
+// Shared waits until no process holds the lock exclusively. It converts an exclusive lock
+// atomically.
 func (l *FileLock) Shared() error { return l.set(unix.F_OFD_SETLKW, unix.F_RDLCK) }
 
-// Exclusive waits until nobody else holds the lock.
+// Exclusive waits until no other process holds the lock.
 func (l *FileLock) Exclusive() error { return l.set(unix.F_OFD_SETLKW, unix.F_WRLCK) }
 
-// TryExclusive takes the lock alone if nobody else holds it.
+// TryExclusive takes the lock exclusively if no other process holds it.
 func (l *FileLock) TryExclusive() (bool, error) {
 	err := l.set(unix.F_OFD_SETLK, unix.F_WRLCK)
 	if errors.Is(err, unix.EAGAIN) || errors.Is(err, unix.EACCES) {
@@ -47,10 +47,10 @@ func (l *FileLock) TryExclusive() (bool, error) {
 	return err == nil, err
 }
 
-// File is for a child to inherit.
+// File returns the file for a child to inherit.
 func (l *FileLock) File() *os.File { return l.f }
 
-// Close gives the lock up, unless a child holds it too.
+// Close releases the lock, unless a child holds it too.
 func (l *FileLock) Close() error { return l.f.Close() }
 
 func (l *FileLock) set(cmd int, kind int16) error {

@@ -7,20 +7,21 @@ import (
 	"path/filepath"
 )
 
-// Lease is a living pod's place among those of its user in the network.
+// Lease is a living pod's slot in its user's pod network.
 type Lease struct {
-	Slot      int          `json:"slot"`      // its number
-	Addresses []netip.Addr `json:"addresses"` // that follow from it
+	Slot      int          `json:"slot"`      // the pod's number
+	Addresses []netip.Addr `json:"addresses"` // derived from the slot
 
-	// Masqueraded says that what the pod sends leaves by the kernel alone, by what all pods of
-	// root's have together; Stays why not, where it was tried.
+	// Masqueraded means that the pod's outgoing packets are handled by the kernel alone, with the
+	// masquerading rules that all pods of root share. NoMasqueradeReason is the reason if that was
+	// tried and failed.
 	Masqueraded        bool   `json:"leaves,omitempty"`
 	NoMasqueradeReason string `json:"stays,omitempty"`
 }
 
 func (p Pod) leaseFile() string { return filepath.Join(p.runtime, "lease.json") }
 
-// Lease reads the pod's own; fs.ErrNotExist if it has none.
+// Lease reads the pod's lease; fs.ErrNotExist if it has none.
 func (p Pod) Lease() (Lease, error) {
 	var l Lease
 	if err := readJSON(p.leaseFile(), &l); err != nil {
@@ -29,7 +30,7 @@ func (p Pod) Lease() (Lease, error) {
 	return l, nil
 }
 
-// WriteLease records the pod's own. The caller holds ShareLock.
+// WriteLease records the pod's lease. The caller holds ShareLock.
 func (p Pod) WriteLease(l Lease) error {
 	b, err := json.Marshal(l)
 	if err == nil {
@@ -41,7 +42,7 @@ func (p Pod) WriteLease(l Lease) error {
 	return nil
 }
 
-// OtherLeases are those of the user's other pods that live. Who is to add one holds
+// OtherLeases returns the leases of the user's other living pods. A caller that adds a lease holds
 // ShareLock.
 func (p Pod) OtherLeases() ([]Lease, error) {
 	pods, err := p.dirs.Pods()
@@ -60,5 +61,5 @@ func (p Pod) OtherLeases() ([]Lease, error) {
 	return all, nil
 }
 
-// ShareLock is that of the pod's user.
+// ShareLock is Dirs.ShareLock of the pod's user.
 func (p Pod) ShareLock() (*FileLock, error) { return p.dirs.ShareLock() }

@@ -10,7 +10,7 @@ import (
 	"slices"
 )
 
-// Pods lists the pods there are, by namespace and name.
+// Pods returns the existing pods, by namespace and name.
 func (d Dirs) Pods() ([]Pod, error) {
 	var pods []Pod
 	for p, err := range d.EachPod() {
@@ -22,8 +22,8 @@ func (d Dirs) Pods() ([]Pod, error) {
 	return pods, nil
 }
 
-// EachPod is Pods for who looks for one of them: the places of others are not looked up. An
-// error is the last that comes.
+// EachPod is Pods for a caller that looks for one pod: it does not look up the pods after that one.
+// An error comes last.
 func (d Dirs) EachPod() iter.Seq2[Pod, error] {
 	return func(yield func(Pod, error) bool) {
 		root := filepath.Join(d.Data, "pods")
@@ -34,7 +34,7 @@ func (d Dirs) EachPod() iter.Seq2[Pod, error] {
 		}
 		for _, space := range spaces {
 			names, err := os.ReadDir(filepath.Join(root, space.Name()))
-			if err != nil && !errors.Is(err, fs.ErrNotExist) { // it goes with its last pod
+			if err != nil && !errors.Is(err, fs.ErrNotExist) { // the directory goes with its last pod
 				yield(Pod{}, fmt.Errorf("list pods: %w", err))
 				return
 			}
@@ -47,7 +47,7 @@ func (d Dirs) EachPod() iter.Seq2[Pod, error] {
 	}
 }
 
-// WatchDirs are the directories in which something changes when pods come and go.
+// WatchDirs returns the directories that change when pods come and go.
 func (d Dirs) WatchDirs() ([]string, error) {
 	root := filepath.Join(d.Data, "pods")
 	if err := os.MkdirAll(root, 0o700); err != nil {

@@ -8,8 +8,8 @@ import (
 	"github.com/podrun/podrun/pod"
 )
 
-// A namespace's directory comes with its first pod and goes with its last one: who
-// lists pods, or makes one, meanwhile takes no harm.
+// A namespace's directory comes with its first pod and goes with its last one. Listing or creating
+// pods meanwhile does not fail.
 func TestPodsComeAndGoWhileTheyAreListed(t *testing.T) {
 	d := testDirs(t)
 	plan := &pod.Plan{Version: pod.PlanVersion, Namespace: "default"}
@@ -52,7 +52,7 @@ func TestPodsComeAndGoWhileTheyAreListed(t *testing.T) {
 	}
 }
 
-// Who looks for one pod does not look at those that come after it.
+// A search for one pod does not look up the pods after it.
 func TestALookForOnePodEndsWithIt(t *testing.T) {
 	d := testDirs(t)
 	for _, name := range []string{"a", "b"} {

@@ -9,26 +9,26 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// ErrLocked says that a living process holds the pod.
+// ErrLocked means that a living process holds the pod's lock.
 var ErrLocked = errors.New("the pod is running or another podrun command is working on it")
 
-// Lock takes the pod for the caller, or fails with ErrLocked. The lock belongs to
-// the open file: it is handed to the keeper by inheritance and freed by the
-// kernel when the last process that has it is gone, however it died.
+// Lock locks the pod for the caller, or fails with ErrLocked. The lock belongs to the open file:
+// the pod init inherits it, and the kernel releases it when the last process that has it is gone,
+// however it died.
 func (p Pod) Lock() (*os.File, error) { return p.lock(unix.F_OFD_SETLK) }
 
-// WaitLock waits until nobody else holds the pod.
+// WaitLock waits until no other process holds the pod.
 func (p Pod) WaitLock() (*os.File, error) { return p.lock(unix.F_OFD_SETLKW) }
 
-// Alive says whether some process holds the pod. It asks without taking, so a
-// reader never stands in the way of a writer, and it opens the lock for reading only:
-// who watches the lock's file hears of those who could have held it.
+// Alive reports whether some process holds the pod. It queries the lock without taking it, so that
+// a reader never blocks a writer. It opens the lock for reading only, so that a watch of the lock's
+// file fires only for processes that could have held it.
 func (p Pod) Alive() bool {
 	alive, _ := p.alive()
 	return alive
 }
 
-// alive is Alive for whom it matters why nobody is seen.
+// alive is Alive with the error, for callers that need the reason.
 func (p Pod) alive() (bool, error) {
 	f, err := os.Open(p.lockFile())
 	if err != nil {
@@ -40,9 +40,9 @@ func (p Pod) alive() (bool, error) {
 	return err == nil && probe.Type != unix.F_UNLCK, err
 }
 
-// PodInit is the pod's first process, as its keeper has signed the lock: its pid in the PID
-// namespace of who started the pod, and its start time (/proc/PID/stat). ok is false if
-// the pod does not live, or has not got so far.
+// PodInit returns the pod init as recorded in the lock: its pid in the PID namespace of the process
+// that started the pod, and its start time (/proc/PID/stat). ok is false if the pod is not alive,
+// or has not recorded it yet.
 func (p Pod) PodInit() (pid int, start uint64, ok bool) {
 	if !p.Alive() {
 		return 0, 0, false
@@ -55,8 +55,8 @@ func (p Pod) PodInit() (pid int, start uint64, ok bool) {
 	return pid, start, n == 2
 }
 
-// Monitor is the pid of the keeper's guard, which begins another when the keeper is killed;
-// it may have been killed itself. ok is as Keeper's.
+// Monitor returns the pid of the monitor, which starts another pod init when one is killed. The
+// monitor may have been killed itself. ok is as for PodInit.
 func (p Pod) Monitor() (pid int, ok bool) {
 	if !p.Alive() {
 		return 0, false
@@ -109,8 +109,8 @@ func tryLock(f *os.File, cmd int) error {
 	}
 }
 
-// makeDirs makes a directory of a pod and those above it, which may be removed at the same
-// time, with the last pod in it: then one above is missing, or was there a moment ago.
+// makeDirs creates a directory of a pod with its parents. Another process may remove a parent at
+// the same time, with the last pod in it; makeDirs retries then.
 func makeDirs(dir string) error {
 	var err error
 	for range 100 {

@@ -13,8 +13,8 @@ import (
 	"github.com/podrun/podrun/pod"
 )
 
-// Objects are one small file each, named as the object itself. Secrets are in the
-// runtime directory, which is in memory, and nowhere else: a reboot clears them.
+// Objects are one small file each, named as the object. Secrets are only in the runtime directory,
+// which is in memory: a reboot deletes them.
 
 // objectDirs names the directory of each kind.
 var objectDirs = map[pod.ObjectKind]string{
@@ -32,13 +32,13 @@ var objectDirs = map[pod.ObjectKind]string{
 	pod.KindCronJob:     "cronjobs",
 }
 
-// ErrBadName says that what was asked for cannot be the name of anything.
+// ErrBadName means that a requested name cannot be the name of an object.
 var ErrBadName = errors.New("no name")
 
-// maxName is the length of a DNS subdomain, and what a file name has room for.
+// maxName is the length of a DNS subdomain, and fits in a file name.
 const maxName = 253
 
-// PutObject makes or replaces an object, durably unless it is a Secret.
+// PutObject creates or replaces an object, durably unless it is a Secret.
 func (d Dirs) PutObject(o *pod.Object) error {
 	path, err := d.objectFile(o.Kind, o.Namespace, o.Name)
 	if err != nil {
@@ -72,7 +72,7 @@ func (d Dirs) writeObject(kind pod.ObjectKind, path string, b []byte) error {
 	return SyncDir(filepath.Dir(filepath.Dir(path))) // of the namespace's directory
 }
 
-// Object reads one object. One that is not there gives fs.ErrNotExist.
+// Object reads one object; fs.ErrNotExist if it is missing.
 func (d Dirs) Object(kind pod.ObjectKind, namespace, name string) (*pod.Object, error) {
 	path, err := d.objectFile(kind, namespace, name)
 	if err != nil {
@@ -84,7 +84,7 @@ func (d Dirs) Object(kind pod.ObjectKind, namespace, name string) (*pod.Object, 
 		err = errors.New("it is another object")
 	}
 	switch {
-	case errors.As(err, new(*fs.PathError)): // it is not there, or cannot be read, which says nothing of what it is
+	case errors.As(err, new(*fs.PathError)): // missing or unreadable, which proves no damage
 		return nil, fmt.Errorf("read %s %s/%s: %w", kind, namespace, name, err)
 	case err != nil:
 		hint := fmt.Sprintf("it is damaged: podrun delete %s %s removes it", strings.ToLower(string(kind)), name)
@@ -96,7 +96,7 @@ func (d Dirs) Object(kind pod.ObjectKind, namespace, name string) (*pod.Object, 
 	return &o, nil
 }
 
-// matches says whether an object is what was asked for, with what its kind has.
+// matches reports whether an object has the requested identity and the fields of its kind.
 func matches(o *pod.Object, kind pod.ObjectKind, namespace, name string) bool {
 	lacks := map[pod.ObjectKind]bool{
 		pod.KindConfigMap: o.ConfigMap == nil, pod.KindSecret: o.Secret == nil,
@@ -105,14 +105,14 @@ func matches(o *pod.Object, kind pod.ObjectKind, namespace, name string) bool {
 	return o.Kind == kind && o.Namespace == namespace && o.Name == name && !lacks[kind]
 }
 
-// CorruptError is the error of who has read all objects but those that it names.
+// CorruptError is the error of a list that lacks the damaged objects which the error names.
 type CorruptError struct{ error }
 
 func (d CorruptError) Unwrap() error { return d.error }
 
-// Objects reads all objects of a kind in a namespace, or in all of them if it is "",
-// by namespace and name. Those that are damaged, or may not be read, are left out, and said
-// by an error that is Damaged.
+// Objects reads all objects of a kind in a namespace, or in all namespaces for "", by namespace and
+// name. It leaves out objects that are damaged or may not be read, and names them in a
+// *CorruptError.
 func (d Dirs) Objects(kind pod.ObjectKind, namespace string) ([]*pod.Object, error) {
 	root, err := d.kindDir(kind)
 	if err != nil {
@@ -160,18 +160,18 @@ func (p Pod) Object(kind pod.ObjectKind, name string) (*pod.Object, error) {
 	return p.dirs.Object(kind, p.Namespace, name)
 }
 
-// Services are those of the pod's namespace.
+// Services returns the Services of the pod's namespace.
 func (p Pod) Services() ([]*pod.Object, error) {
 	return p.dirs.Objects(pod.KindService, p.Namespace)
 }
 
-// EnvFile keeps the environment of one instance of a container, for commands that are
+// EnvFile returns the file with the environment of one instance of a container, for commands that
 // run in it later. It may hold values of Secrets.
 func (p Pod) EnvFile(container string, attempt int) string {
 	return filepath.Join(p.runtime, fmt.Sprintf("env-%s-%d", container, attempt))
 }
 
-// DeleteObject removes an object. One that is not there gives fs.ErrNotExist.
+// DeleteObject removes an object; fs.ErrNotExist if it is missing.
 func (d Dirs) DeleteObject(kind pod.ObjectKind, namespace, name string) error {
 	path, err := d.objectFile(kind, namespace, name)
 	if err != nil {
@@ -190,8 +190,8 @@ func (d Dirs) DeleteObject(kind pod.ObjectKind, namespace, name string) error {
 	return d.bumpVersionForService(kind)
 }
 
-// LockObjects keeps others from changing objects until it is closed: what one who
-// changes has read is what is there.
+// LockObjects prevents others from changing objects until the lock is closed: objects that the
+// caller has read stay as they are.
 func (d Dirs) LockObjects() (*FileLock, error) {
 	l, err := OpenFileLock(filepath.Join(d.Runtime, "objects.lock"))
 	if err != nil {
@@ -204,8 +204,8 @@ func (d Dirs) LockObjects() (*FileLock, error) {
 	return l, nil
 }
 
-// names lists what is in a directory that may not be there; what is being written
-// begins with a dot.
+// names lists a directory that may be missing. It leaves out files that are being written, whose
+// names begin with a dot.
 func names(dir string) ([]string, error) {
 	entries, err := os.ReadDir(dir)
 	if err != nil && !errors.Is(err, fs.ErrNotExist) {
@@ -231,7 +231,7 @@ func (d Dirs) objectFile(kind pod.ObjectKind, namespace, name string) (string, e
 	return filepath.Join(dir, namespace, name), nil
 }
 
-// isSafeName says whether a name stays where it is put: DNS subdomains do.
+// isSafeName reports whether a name is safe as a path element; DNS subdomains are.
 func isSafeName(name string) bool {
 	return name != "" && len(name) <= maxName && name[0] != '.' && !strings.ContainsAny(name, "/\x00")
 }
@@ -247,13 +247,13 @@ func (d Dirs) kindDir(kind pod.ObjectKind) (string, error) {
 	return filepath.Join(d.Data, "objects", dir), nil
 }
 
-// secretsLink names the directory of Secrets in the data directory: one that logs in
-// later, with another runtime directory, finds those that are there.
+// secretsLink returns a link, in the data directory, to the directory of Secrets: after a login
+// that sets another runtime directory, podrun finds the existing Secrets by it.
 func (d Dirs) secretsLink() string { return filepath.Join(d.Data, "objects", "secrets") }
 
 func (d Dirs) secretsDir() (string, error) {
 	if at, err := os.Readlink(d.secretsLink()); err == nil && isDir(at) {
-		// After a reboot somebody else may have made what the link names.
+		// After a reboot another user may have created what the link names.
 		return at, Trusted(filepath.Dir(at))
 	}
 	return filepath.Join(d.Runtime, "objects", "secrets"), nil

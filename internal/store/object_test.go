@@ -64,8 +64,8 @@ func TestObjectsAreKept(t *testing.T) {
 	}
 }
 
-// A Secret is nowhere in the data directory, for nobody else to read, and found by one
-// that has another runtime directory, as after a login.
+// A Secret is never in the data directory, only its user can read it, and it is found with another
+// runtime directory, as after a login.
 func TestSecretsAreInMemoryOnly(t *testing.T) {
 	d := objectDirsOf(t)
 	o := &pod.Object{Kind: pod.KindSecret, Namespace: "a", Name: "one", Secret: &pod.Secret{Data: map[string][]byte{"k": []byte("hush")}}}
@@ -123,7 +123,7 @@ func TestObjectNamesStayInside(t *testing.T) {
 	}
 }
 
-// A damaged object hides no other, is told with what to do, and can be deleted.
+// A damaged object hides no other. The error names it with a hint, and it can be deleted.
 func TestCorruptObjects(t *testing.T) {
 	d := objectDirsOf(t)
 	for _, name := range []string{"a", "b", "c", "d"} {
@@ -152,7 +152,8 @@ func TestCorruptObjects(t *testing.T) {
 	}
 }
 
-// What cannot be looked at now is not said to be damaged, nor to be all that there is.
+// An object that is temporarily unreadable is not reported as damaged, and the list reports an
+// error.
 func TestObjectsAreNotSeen(t *testing.T) {
 	d := objectDirsOf(t)
 	if err := d.PutObject(&pod.Object{Kind: pod.KindConfigMap, Namespace: "n", Name: "a", ConfigMap: &pod.ConfigMap{}}); err != nil {

@@ -16,7 +16,7 @@ import (
 	"github.com/podrun/podrun/pod"
 )
 
-// Pod is the place of one pod.
+// Pod gives access to the files of one pod.
 type Pod struct {
 	Namespace, Name string
 
@@ -24,8 +24,8 @@ type Pod struct {
 	dirs          Dirs
 }
 
-// Pod names the place of a pod. Both names have been validated as DNS names, so
-// they are safe as path elements; one that is not is a bug and panics.
+// Pod returns the Pod of a name. Both names must be validated DNS names, so that they are safe as
+// path elements. A name that is not is a bug and panics.
 func (d Dirs) Pod(namespace, name string) Pod {
 	for _, s := range []string{namespace, name} {
 		if s == "" || s == "." || s == ".." || strings.ContainsRune(s, '/') {
@@ -37,41 +37,41 @@ func (d Dirs) Pod(namespace, name string) Pod {
 		data:    filepath.Join(d.Data, "pods", namespace, name),
 		runtime: filepath.Join(d.Runtime, "pods", namespace, name),
 	}
-	// A pod stays where it was started: XDG_RUNTIME_DIR may be another one since,
-	// after a login that followed su or cron. What a reboot has cleared is no place.
+	// A pod stays where it was started: XDG_RUNTIME_DIR may have changed, after a login that
+	// followed su or cron. A directory that a reboot has removed does not count.
 	if at, err := os.Readlink(filepath.Join(p.data, runtimeLink)); err == nil && isDir(at) {
 		p.runtime = at
 	}
 	return p
 }
 
-// DataDir holds what may be large: volumes, writable layers, logs.
+// DataDir returns the directory for large files: volumes, writable layers, logs.
 func (p Pod) DataDir() string { return p.data }
 
-// RuntimeDir is on tmpfs and holds what need not outlive a reboot.
+// RuntimeDir returns the directory on tmpfs for files that need not outlive a reboot.
 func (p Pod) RuntimeDir() string { return p.runtime }
 
-// VolumesDir holds the pod's emptyDir volumes on disk.
+// VolumesDir returns the directory of the pod's emptyDir volumes on disk.
 func (p Pod) VolumesDir() string { return filepath.Join(p.data, "volumes") }
 
-// RootfsDir holds the writable layers of the pod's containers.
+// RootfsDir returns the directory of the writable layers of the pod's containers.
 func (p Pod) RootfsDir() string { return filepath.Join(p.data, "rootfs") }
 
-// LibcontainerDir is libcontainer's state root of this pod.
+// LibcontainerDir returns libcontainer's state root of this pod.
 func (p Pod) LibcontainerDir() string { return filepath.Join(p.runtime, "libcontainer") }
 
-// LogFile is the log of one instance of a container, in CRI format.
+// LogFile returns the log of one instance of a container, in CRI format.
 func (p Pod) LogFile(container string, attempt int) string {
 	return filepath.Join(p.LogDir(container), strconv.Itoa(attempt)+".log")
 }
 
-// LogDir holds the logs of all instances of a container.
+// LogDir returns the directory of the logs of all instances of a container.
 func (p Pod) LogDir(container string) string { return filepath.Join(p.data, "logs", container) }
 
-// SupervisorLog is what the supervisor itself has to say when it fails.
+// SupervisorLog returns the file for the supervisor's own messages.
 func (p Pod) SupervisorLog() string { return filepath.Join(p.runtime, "supervisor.log") }
 
-// Exists says whether the pod has been created and not been removed.
+// Exists reports whether the pod has been created and not been removed.
 func (p Pod) Exists() bool {
 	_, err := os.Stat(filepath.Join(p.data, planFile))
 	return err == nil
@@ -84,17 +84,16 @@ const (
 	statusFile   = "status.json" // in the runtime directory while the pod lives, in the data directory after
 )
 
-// Create makes the pod's directories with its Plan and its manifest (a v1.Pod as
-// JSON, opaque here). The pod must be locked and not live. The plan is
-// written last, durably: a pod without one does not exist. Of a pod that was lost, and goes
-// on, everything else stays.
+// Create creates the pod's directories with its Plan and its manifest (a v1.Pod as JSON, opaque
+// here). The pod must be locked and not alive. It writes the plan last, durably: a pod without plan
+// does not exist. If the pod was lost and is resumed, all other files stay.
 func (p Pod) Create(plan *pod.Plan, manifest []byte) error {
 	for _, dir := range []string{p.data, p.runtime, p.VolumesDir(), p.RootfsDir(), p.LibcontainerDir()} {
 		if err := makeDirs(dir); err != nil {
 			return fmt.Errorf("create pod directory: %w", err)
 		}
 	}
-	// Of a pod that goes on the end that it had come to is no longer true.
+	// The recorded end of a pod that is resumed is no longer true.
 	if err := os.Remove(filepath.Join(p.data, statusFile)); err != nil && !errors.Is(err, fs.ErrNotExist) {
 		return fmt.Errorf("create pod directory: %w", err)
 	}
@@ -105,7 +104,7 @@ func (p Pod) Create(plan *pod.Plan, manifest []byte) error {
 	if err := os.Symlink(p.runtime, link); err != nil {
 		return fmt.Errorf("create pod directory: %w", err)
 	}
-	// The sync of the directory for the plan, which comes after it, is the manifest's, too.
+	// The manifest needs no sync of its own: the sync of the directory for the plan follows.
 	if err := replace(filepath.Join(p.data, manifestFile), manifest, 0o600, true); err != nil {
 		return fmt.Errorf("save manifest: %w", err)
 	}
@@ -123,9 +122,9 @@ func (p Pod) writePlan(plan *pod.Plan) error {
 	return nil
 }
 
-// Update records another Plan and manifest of a living pod, durably. Its supervisor
-// calls it. The manifest is written last: while it is the old one, a command that
-// compares sees that something is still to be done.
+// Update records another Plan and manifest of a living pod, durably. Its supervisor calls it. It
+// writes the manifest last: with the old manifest, a command that compares sees that something is
+// still to be done.
 func (p Pod) Update(plan *pod.Plan, manifest []byte) error {
 	if err := p.writePlan(plan); err != nil {
 		return err
@@ -148,7 +147,7 @@ func (p Pod) Plan() (*pod.Plan, error) {
 	return &plan, nil
 }
 
-// Manifest reads the v1.Pod the pod was made from, as JSON.
+// Manifest reads the v1.Pod that the pod was made from, as JSON.
 func (p Pod) Manifest() ([]byte, error) {
 	b, err := os.ReadFile(filepath.Join(p.data, manifestFile))
 	if err != nil {
@@ -157,11 +156,11 @@ func (p Pod) Manifest() ([]byte, error) {
 	return b, nil
 }
 
-// WriteStatus publishes the status: to tmpfs while the pod lives, and durably to
-// disk once its phase is terminal.
+// WriteStatus publishes the status: to tmpfs while the pod lives, and durably to disk once its
+// phase is terminal.
 func (p Pod) WriteStatus(st *pod.Status) error { return p.writeStatus(st, st.Phase.Terminal()) }
 
-// WriteRemoving is WriteStatus of a pod that is about to be removed: to tmpfs only.
+// WriteRemoving is WriteStatus for a pod that is about to be removed: to tmpfs only.
 func (p Pod) WriteRemoving(st *pod.Status) error { return p.writeStatus(st, false) }
 
 func (p Pod) writeStatus(st *pod.Status, last bool) error {
@@ -180,8 +179,8 @@ func (p Pod) writeStatus(st *pod.Status, last bool) error {
 	return nil
 }
 
-// Status reads the last published status, which may be that of a supervisor that
-// is gone: see Alive. A pod that never got so far gives fs.ErrNotExist.
+// Status reads the last published status, possibly of a supervisor that is gone: see Alive. The
+// error is fs.ErrNotExist if none was published.
 func (p Pod) Status() (*pod.Status, error) {
 	var st pod.Status
 	err := readJSON(filepath.Join(p.runtime, statusFile), &st)
@@ -194,8 +193,8 @@ func (p Pod) Status() (*pod.Status, error) {
 	return &st, nil
 }
 
-// Remove deletes both directories. The pod must be locked. Files that belong to
-// the user's subordinate ids must be gone already.
+// Remove deletes both directories. The pod must be locked. Files that belong to the user's
+// subordinate ids must have been removed.
 func (p Pod) Remove() error {
 	if err := errors.Join(p.removeData(), p.removeRuntime()); err != nil {
 		return fmt.Errorf("remove pod %s: %w", p.Name, err)
@@ -206,8 +205,8 @@ func (p Pod) Remove() error {
 	return nil
 }
 
-// removeRuntime deletes the runtime directory, the lock last: then the pod's name is free,
-// and who has waited for it is in the directory before it could be deleted.
+// removeRuntime deletes the runtime directory, the lock last: then the pod's name is free, and a
+// process that has waited for the lock may use the directory before it is deleted.
 func (p Pod) removeRuntime() error {
 	if err := p.emptyRuntime(p.lockFile()); err != nil {
 		return err
@@ -220,7 +219,7 @@ func (p Pod) removeRuntime() error {
 	return nil
 }
 
-// emptyRuntime deletes what is in the runtime directory, but for these files.
+// emptyRuntime deletes all files in the runtime directory except those in but.
 func (p Pod) emptyRuntime(but ...string) error {
 	entries, err := os.ReadDir(p.runtime)
 	if err != nil && !errors.Is(err, fs.ErrNotExist) {
@@ -244,8 +243,8 @@ func readJSON(path string, v any) error {
 	return json.Unmarshal(b, v)
 }
 
-// InitPID is the number that the first process of a container's instance has in the
-// pod's own PID namespace, as libcontainer recorded it.
+// InitPID returns the pid of the first process of a container's instance in the pod's own PID
+// namespace, as libcontainer recorded it.
 func (p Pod) InitPID(container string, attempt int) (int, error) {
 	var state struct {
 		PID int `json:"init_process_pid"`
@@ -256,6 +255,6 @@ func (p Pod) InitPID(container string, attempt int) (int, error) {
 	return state.PID, nil
 }
 
-// Filters is where compiled filters for system calls are kept, which all pods of a user
-// share, until the machine is shut down.
+// Filters returns the directory of compiled system call filters, which all pods of a user share
+// until the machine shuts down.
 func (p Pod) Filters() string { return filepath.Join(p.dirs.Runtime, "filters") }

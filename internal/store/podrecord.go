@@ -11,7 +11,7 @@ import (
 )
 
 // podRecords are the records of one kind: at most one for each pod, in dir/NAMESPACE/NAME.json.
-// They are kept apart from the pods, because they outlive them.
+// They are separate from the pods, because they outlive them.
 type podRecords[T any] struct {
 	what  string // in errors: "update"
 	dir   string

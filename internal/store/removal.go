@@ -9,11 +9,11 @@ import (
 )
 
 // removingFile marks, in the runtime directory, a pod that is removed when it has ended. The
-// guard reads it, too (internal/stage/userns/guard.c).
+// monitor reads it, too (internal/reexec/nsenter/monitor.c).
 const removingFile = "leaving"
 
 // MarkRemoving records that the pod is to be removed when it has ended. The record outlives the
-// pod's processes, but not the machine.
+// pod's processes, but not a reboot.
 func (p Pod) MarkRemoving() error {
 	if err := os.WriteFile(filepath.Join(p.runtime, removingFile), nil, 0o600); err != nil {
 		return fmt.Errorf("record that pod %s is to be removed: %w", p.Name, err)
@@ -21,13 +21,13 @@ func (p Pod) MarkRemoving() error {
 	return nil
 }
 
-// Removing returns whether the pod is to be removed when it has ended.
+// Removing reports whether the pod is to be removed when it has ended.
 func (p Pod) Removing() bool {
 	_, err := os.Lstat(filepath.Join(p.runtime, removingFile))
 	return err == nil
 }
 
-// HasRemains returns whether anything is left of a pod, even if it is half made or half removed.
+// HasRemains reports whether anything is left of a pod, even if it is half made or half removed.
 func (p Pod) HasRemains() bool {
 	for _, dir := range []string{p.data, p.runtime} {
 		if _, err := os.Lstat(dir); err == nil {
@@ -37,9 +37,9 @@ func (p Pod) HasRemains() bool {
 	return false
 }
 
-// RemoveSelf is Remove for a process of the pod, which holds the lock itself: the lock and the
-// mark of MarkRemoving stay. The guard removes them when the pod's last process has ended, so
-// that nobody uses the pod's name before.
+// RemoveSelf is Remove for a process of the pod, which holds the lock itself. The lock and the mark
+// of MarkRemoving stay. The monitor removes them when the pod's last process has ended, so that the
+// pod's name stays taken until then.
 func (p Pod) RemoveSelf() error {
 	if err := p.removeData(); err != nil {
 		return fmt.Errorf("remove pod %s: %w", p.Name, err)
@@ -51,8 +51,8 @@ func (p Pod) RemoveSelf() error {
 	return nil
 }
 
-// removeData deletes the data directory, the plan first: a removal that is cut off leaves no
-// half pod to be listed as whole.
+// removeData deletes the data directory, the plan first: an interrupted removal leaves no partial
+// pod that is listed as complete.
 func (p Pod) removeData() error {
 	if err := os.Remove(filepath.Join(p.data, planFile)); err != nil && !errors.Is(err, fs.ErrNotExist) {
 		return err
@@ -60,8 +60,8 @@ func (p Pod) removeData() error {
 	return os.RemoveAll(p.data)
 }
 
-// OwnsNothing says whether the last supervisor of a pod that has ended left nothing that takes
-// its user namespace to be removed, as it does unless it was killed: then Remove removes it all.
+// OwnsNothing reports whether the last supervisor of an ended pod left no files of its user
+// namespace, so that Remove can delete everything. This is so unless the supervisor was killed.
 func (p Pod) OwnsNothing() bool {
 	st, err := p.Status()
 	if err != nil {

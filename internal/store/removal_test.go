@@ -6,7 +6,8 @@ import (
 	"testing"
 )
 
-// Whoever waits for a pod's name gets it whole, and removing the pod does not fail for it.
+// A process that waits for a pod's name gets a complete directory, and the removal does not fail
+// because of it.
 func TestRemovedPodsNameIsTakenAtOnce(t *testing.T) {
 	p := testDirs(t).Pod("default", "web")
 	turn := func() error {

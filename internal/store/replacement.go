@@ -5,12 +5,12 @@ import (
 	"path/filepath"
 )
 
-// Replacement is the record of a pod that is to be stopped, removed and made anew from another
-// manifest. It exists from before the stop until the new pod runs, and ends with the machine.
+// Replacement is the record of a pod that is to be stopped, removed and made again from another
+// manifest. It exists from before the stop until the new pod runs, and does not outlive a reboot.
 type Replacement struct {
-	ID            string            `json:"id"`       // differs in each
+	ID            string            `json:"id"`       // unique to the record
 	Manifest      json.RawMessage   `json:"manifest"` // a v1.Pod
-	Images        map[string]string `json:"images"`   // their ids by the references in the manifest
+	Images        map[string]string `json:"images"`   // ids of the images, by their references in the manifest
 	RequireLimits bool              `json:"requireLimits,omitempty"`
 	Failed        string            `json:"failed,omitempty"` // why the new pod could not be made
 }
@@ -23,7 +23,7 @@ func (d Dirs) replacements() podRecords[Replacement] {
 // Replacement reads the record of a pod's replacement; nil if there is none.
 func (d Dirs) Replacement(p Pod) (*Replacement, error) { return d.replacements().read(p) }
 
-// Replacements are the pods for which there is a record.
+// Replacements returns the pods that have a record.
 func (d Dirs) Replacements() ([]Pod, error) { return d.replacements().pods(d) }
 
 // WriteReplacement records a replacement.
@@ -37,7 +37,7 @@ func (d Dirs) WriteReplacement(p Pod, r *Replacement) error {
 }
 
 // EndReplacement removes a record, or writes into it why the new pod could not be made. It does
-// nothing if another record has taken its place.
+// nothing if another record has replaced this one.
 func (d Dirs) EndReplacement(p Pod, r *Replacement, failed error) error {
 	lock, err := d.LockObjects()
 	if err != nil {

@@ -16,7 +16,7 @@ func (p Pod) Listen() (*net.UnixListener, error) {
 		return nil, err
 	}
 	defer dir.Close()
-	os.Remove(filepath.Join(p.runtime, socketFile)) // a killed supervisor's
+	os.Remove(filepath.Join(p.runtime, socketFile)) // of a supervisor that was killed
 	l, err := net.ListenUnix("unix", addr)
 	if err != nil {
 		return nil, fmt.Errorf("listen on the control socket of pod %s: %w", p.Name, err)
@@ -43,8 +43,8 @@ func (p Pod) Dial() (*net.UnixConn, error) {
 	return c, nil
 }
 
-// socketAddr goes through the open directory: a socket address has 108 bytes, a
-// pod's path may have 400.
+// socketAddr returns an address through the open directory: a socket address has 108 bytes, a pod's
+// path may have 400.
 func (p Pod) socketAddr() (*os.File, *net.UnixAddr, error) {
 	dir, err := os.Open(p.runtime)
 	if err != nil {

@@ -62,7 +62,7 @@ func TestPodLivesAndGoes(t *testing.T) {
 	}
 }
 
-// A steady pod writes to tmpfs only; its end outlives a reboot.
+// A running pod writes to tmpfs only; its end outlives a reboot.
 func TestStatusReachesTheDiskAtTheEnd(t *testing.T) {
 	d := testDirs(t)
 	p := d.Pod("default", "web")
@@ -141,8 +141,8 @@ func TestLock(t *testing.T) {
 	}
 }
 
-// Who waited for a pod that was removed meanwhile has the lock of the next one of
-// that name, not of the removed file.
+// A process that waited for a pod that was removed meanwhile gets the lock of the next pod of that
+// name, not of the removed file.
 func TestLockOfARemovedPod(t *testing.T) {
 	p := testDirs(t).Pod("default", "web")
 	old, err := p.Lock()
@@ -163,8 +163,8 @@ func TestLockOfARemovedPod(t *testing.T) {
 	}
 }
 
-// A pod that was started without a login session is found after a login, which has
-// another runtime directory; after a reboot it is nowhere but on disk.
+// A pod that was started without a login session is found after a login, which sets another runtime
+// directory. After a reboot it is only on disk.
 func TestPodStaysInItsRuntimeDirectory(t *testing.T) {
 	d := testDirs(t)
 	lock, err := d.Pod("default", "web").Lock()
@@ -266,7 +266,7 @@ func TestDirsOfAUser(t *testing.T) {
 	}
 }
 
-// In /tmp anybody may have made the directory first.
+// In /tmp any user may have created the directory first.
 func TestPrivateRefusesWhatOthersCanWrite(t *testing.T) {
 	dir := filepath.Join(t.TempDir(), "podrun")
 	if err := makePrivate(dir); err != nil {

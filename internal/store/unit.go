@@ -10,12 +10,12 @@ import (
 	"strings"
 )
 
-// StartSlot is the lock of one of those that may bring pods up at the same time.
+// StartSlot returns the lock of one of the slots for pods that start at the same time.
 func (d Dirs) StartSlot(n int) string {
 	return filepath.Join(d.Runtime, fmt.Sprintf("starting-%d.lock", n))
 }
 
-// unitFile is in memory: after a reboot no unit has pods.
+// unitFile returns the record of a unit. It is in memory: after a reboot no unit has pods.
 func (d Dirs) unitFile(unit string) (string, error) {
 	if unit == "" || unit[0] == '.' || strings.ContainsRune(unit, '/') {
 		return "", fmt.Errorf("%q is no unit's name", unit)
@@ -26,7 +26,7 @@ func (d Dirs) unitFile(unit string) (string, error) {
 // unitPod is a pod in a unit's record.
 type unitPod struct{ Namespace, Name string }
 
-// SetUnitPods records which pods a unit of systemd has; none removes the record.
+// SetUnitPods records which pods a systemd unit has; an empty list removes the record.
 func (d Dirs) SetUnitPods(unit string, pods []Pod) error {
 	path, err := d.unitFile(unit)
 	if err != nil {
@@ -55,7 +55,7 @@ func (d Dirs) SetUnitPods(unit string, pods []Pod) error {
 	return nil
 }
 
-// UnitPods are the pods that a unit has; none if it has no record.
+// UnitPods returns the pods of a unit; none if it has no record.
 func (d Dirs) UnitPods(unit string) ([]Pod, error) {
 	path, err := d.unitFile(unit)
 	if err != nil {
@@ -72,7 +72,7 @@ func (d Dirs) UnitPods(unit string) ([]Pod, error) {
 	return pods, nil
 }
 
-// UnitOf is the unit that a pod is recorded for, or "".
+// UnitOf returns the unit that a pod is recorded for, or "".
 func (d Dirs) UnitOf(p Pod) (string, error) {
 	files, err := filepath.Glob(filepath.Join(d.Runtime, "units", "*.json"))
 	if err != nil {

@@ -7,24 +7,24 @@ import (
 	"time"
 )
 
-// UpdateState is how far an update of a pod's images has come.
+// UpdateState is the progress of an update of a pod's images.
 type UpdateState string
 
 const (
-	UpdateTrying    UpdateState = "trying"    // the pod is made of the new images, and watched
-	UpdateTagging   UpdateState = "tagging"   // the new images are the pod's; their names are being moved to them
-	UpdateDone      UpdateState = "done"      // and have been moved
-	UpdateUntagging UpdateState = "untagging" // the pod is back at the old ones; their names are being moved back
-	UpdateUndone    UpdateState = "undone"    // and have been moved
+	UpdateTrying    UpdateState = "trying"    // the pod runs the new images and is being watched
+	UpdateTagging   UpdateState = "tagging"   // the new images are accepted; their names are being moved to them
+	UpdateDone      UpdateState = "done"      // the names have been moved
+	UpdateUntagging UpdateState = "untagging" // the pod runs the old images again; their names are being moved back
+	UpdateUndone    UpdateState = "undone"    // the names have been moved back
 )
 
-// Update is the record of a pod's last update: what it had before, and what it was to have.
+// Update is the record of a pod's last update: its old and its new images.
 type Update struct {
 	State    UpdateState     `json:"state"`
-	Boot     string          `json:"boot"` // of the machine, in which it was tried
+	Boot     string          `json:"boot"` // boot id of the boot in which it was tried
 	At       time.Time       `json:"at"`
 	Images   []UpdatedImage  `json:"images"`
-	Manifest json.RawMessage `json:"manifest,omitempty"` // of a pod without a unit: a v1.Pod
+	Manifest json.RawMessage `json:"manifest,omitempty"` // only for a pod without a unit: a v1.Pod
 }
 
 // UpdatedImage is an image of the pod by its reference in the manifest. Old and New are ids,
@@ -38,15 +38,15 @@ type UpdatedImage struct {
 func (d Dirs) updates() podRecords[Update] {
 	return podRecords[Update]{
 		what: "last update", dir: filepath.Join(d.Data, "updates"), put: WriteFile,
-		locks: filepath.Join(d.Runtime, "updates"), // in memory: no update goes on after a reboot
+		locks: filepath.Join(d.Runtime, "updates"), // in memory: no update continues after a reboot
 	}
 }
 
 // Update reads the record of a pod's last update; nil if there was none.
 func (d Dirs) Update(p Pod) (*Update, error) { return d.updates().read(p) }
 
-// Updates returns the records of all pods, by namespace and name. What cannot be read gives an
-// error beside the others.
+// Updates returns the records of all pods, by namespace and name. It returns the readable records
+// and an error for the others.
 func (d Dirs) Updates() (map[[2]string]*Update, error) {
 	places, err := d.updates().pods(d)
 	errs := []error{err}
@@ -71,7 +71,7 @@ func (d Dirs) RemoveUpdate(p Pod) error { return d.updates().drop(p) }
 // LockUpdate opens the lock of the process that updates a pod.
 func (d Dirs) LockUpdate(p Pod) (*FileLock, error) { return d.updates().lock(p) }
 
-// UpdateRunning reports whether a process is trying the update's new images at this moment.
+// UpdateRunning reports whether a process is trying the update's new images now.
 func (d Dirs) UpdateRunning(p Pod, u *Update) bool {
 	if u.State != UpdateTrying || u.Boot != BootID() {
 		return false

@@ -28,7 +28,7 @@ func TestUpdateWritesTheManifestLast(t *testing.T) {
 		}
 	}
 	check(2, "new")
-	// A manifest that cannot be written leaves one that differs from what was wanted.
+	// After a failed write of the manifest, the manifest differs from the wanted one.
 	manifest := filepath.Join(p.DataDir(), "manifest.json")
 	if err := os.Remove(manifest); err != nil {
 		t.Fatal(err)

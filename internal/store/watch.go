@@ -8,17 +8,17 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// Watch tells that something has happened to pods and workloads: a status was
-// published, a pod's processes are gone, an object has been changed. It is a descriptor
-// that gets readable, so that one who has no Go can wait for it.
+// Watch reports changes of pods and workloads: a status was published, a pod's processes are gone,
+// an object was changed. It is a descriptor that becomes readable, so that a C program can wait for
+// it, too.
 type Watch struct{ fd int }
 
 const (
 	maskRenamed = unix.IN_ATTRIB | unix.IN_DELETE_SELF | unix.IN_MOVE_SELF // files are replaced by renaming another to their name
-	maskClosed  = maskRenamed | unix.IN_CLOSE_WRITE                        // nobody has the lock's file open any more
+	maskClosed  = maskRenamed | unix.IN_CLOSE_WRITE                        // the last opener has closed the lock's file
 )
 
-// NewWatch watches nothing yet. What is watched must be looked at after that.
+// NewWatch returns a Watch of nothing. Callers read a thing after they have begun to watch it.
 func NewWatch() (*Watch, error) {
 	fd, err := unix.InotifyInit1(unix.IN_CLOEXEC | unix.IN_NONBLOCK)
 	if err != nil {
@@ -36,13 +36,13 @@ func (w *Watch) Pod(p Pod) error {
 	if lerr := w.add(p.lockFile(), maskClosed); !errors.Is(lerr, unix.ENOENT) {
 		err = errors.Join(err, lerr)
 	}
-	if errors.Is(err, unix.ENOENT) { // gone, which one who looks will see
+	if errors.Is(err, unix.ENOENT) { // gone; a caller that reads it will find out
 		return nil
 	}
 	return err
 }
 
-// Workload watches a workload's object and what is remembered of it.
+// Workload watches a workload's object and state.
 func (w *Watch) Workload(x Workload) error {
 	var errs []error
 	for _, path := range []string{x.object, x.data + ".json"} {
@@ -60,8 +60,8 @@ func (w *Watch) add(path string, mask uint32) error {
 	return nil
 }
 
-// FD is the descriptor.
+// FD returns the descriptor.
 func (w *Watch) FD() int { return w.fd }
 
-// Close ends the watching.
+// Close closes the descriptor.
 func (w *Watch) Close() error { return unix.Close(w.fd) }

@@ -14,20 +14,19 @@ import (
 	"github.com/podrun/podrun/pod"
 )
 
-// Workload is the place of an object that makes pods. The object itself is kept as all
-// others are; what is remembered of it is beside, with a lock that its controller holds.
+// Workload gives access to the files of an object that makes pods. The object is stored as all
+// others are. Its state is separate, with a lock that its controller holds.
 type Workload struct {
 	Kind            pod.ObjectKind
 	Namespace, Name string
 
 	dirs       Dirs
-	data       string // of the state and the lock, without their endings
+	data       string // path of the state and the lock, without their extensions
 	object     string
-	controller string // what the controller has to say
+	controller string // path of the controller's log
 }
 
-// Workload names the place of an object that makes pods. Words that are no names are
-// refused.
+// Workload returns the Workload of an object that makes pods. It refuses invalid names.
 func (d Dirs) Workload(kind pod.ObjectKind, namespace, name string) (Workload, error) {
 	object, err := d.objectFile(kind, namespace, name)
 	if err != nil {
@@ -40,8 +39,8 @@ func (d Dirs) Workload(kind pod.ObjectKind, namespace, name string) (Workload, e
 	}, nil
 }
 
-// Workloads lists those there are of the given kinds in a namespace, or in all of them
-// if it is "".
+// Workloads returns the existing workloads of the given kinds in a namespace, or in all namespaces
+// for "".
 func (d Dirs) Workloads(namespace string, kinds ...pod.ObjectKind) ([]Workload, error) {
 	var list []Workload
 	for _, kind := range kinds {
@@ -60,12 +59,12 @@ func (d Dirs) Workloads(namespace string, kinds ...pod.ObjectKind) ([]Workload, 
 	return list, nil
 }
 
-// Object reads the object. One that is not there gives fs.ErrNotExist.
+// Object reads the object; fs.ErrNotExist if it is missing.
 func (w Workload) Object() (*pod.Object, error) {
 	return w.dirs.Object(w.Kind, w.Namespace, w.Name)
 }
 
-// ReadState reads what is remembered into v, which stays as it is if there is nothing.
+// ReadState reads the state into v. It leaves v unchanged if there is none.
 func (w Workload) ReadState(v any) error {
 	if err := readJSON(w.data+".json", v); err != nil && !errors.Is(err, fs.ErrNotExist) {
 		return fmt.Errorf("read what is known of %s %s: %w", w.Kind, w.Name, err)
@@ -73,7 +72,7 @@ func (w Workload) ReadState(v any) error {
 	return nil
 }
 
-// WriteState remembers v, durably.
+// WriteState writes the state, durably.
 func (w Workload) WriteState(v any) error {
 	b, err := json.Marshal(v)
 	if err == nil {
@@ -87,7 +86,7 @@ func (w Workload) WriteState(v any) error {
 	return nil
 }
 
-// Log opens the file for what a controller has to say, which is in memory.
+// Log opens the file for the controller's messages, which is in memory.
 func (w Workload) Log() (*os.File, error) {
 	if err := makeDirs(filepath.Dir(w.controller)); err != nil {
 		return nil, fmt.Errorf("open the log of %s %s: %w", w.Kind, w.Name, err)
@@ -95,9 +94,8 @@ func (w Workload) Log() (*os.File, error) {
 	return os.OpenFile(w.controller, os.O_WRONLY|os.O_CREATE|os.O_APPEND, 0o600)
 }
 
-// Lock makes the caller the workload's controller, or fails with ErrLocked. boot is
-// recorded: the start of the machine in which there was a controller last. Who has the
-// lock is too: see Sign.
+// Lock makes the caller the workload's controller, or fails with ErrLocked. It records boot, the
+// boot in which a controller ran last. WriteController also records the holder of the lock.
 func (w Workload) Lock(boot string) (*FileLock, error) {
 	for {
 		if err := makeDirs(filepath.Dir(w.data)); err != nil {
@@ -125,15 +123,15 @@ func (w Workload) Lock(boot string) (*FileLock, error) {
 	}
 }
 
-// current says whether the lock's file is still the one of its name.
+// current reports whether the lock's file is still the one at its path.
 func (l *FileLock) current() bool {
 	have, err := os.Stat(l.f.Name())
 	mine, merr := l.f.Stat()
 	return errors.Join(err, merr) == nil && os.SameFile(have, mine)
 }
 
-// WriteController writes into the lock's file who has it, and since which start of the machine. It
-// is not synced: after a power cut nobody asks for it.
+// WriteController writes the lock's holder and the current boot into the lock's file. It does not
+// sync: after a power cut the content does not matter.
 func (w Workload) WriteController(lock *os.File, boot string, pid int) error {
 	text := fmt.Sprintf("%s %d\n", boot, pid)
 	err := lock.Truncate(0)
@@ -146,8 +144,7 @@ func (w Workload) WriteController(lock *os.File, boot string, pid int) error {
 	return nil
 }
 
-// Controller says whether a controller lives, in which start of the machine there was one
-// last, and its pid.
+// Controller reports whether a controller is alive, in which boot one ran last, and its pid.
 func (w Workload) Controller() (alive bool, boot string, pid int) {
 	f, err := os.Open(w.data + ".lock")
 	if err != nil {
@@ -162,20 +159,20 @@ func (w Workload) Controller() (alive bool, boot string, pid int) {
 	return alive, boot, pid
 }
 
-// Remove forgets the workload. The caller holds its lock.
+// Remove deletes the workload's state. The caller holds its lock.
 func (w Workload) Remove() error {
 	err := w.dirs.DeleteObject(w.Kind, w.Namespace, w.Name)
 	if errors.Is(err, fs.ErrNotExist) {
 		err = nil
 	}
 	paths := []string{w.controller, w.data + ".json", w.data + ".lock"}
-	halves, _ := filepath.Glob(filepath.Join(filepath.Dir(w.data), "."+w.Name+".json.*")) // of one who was killed; a name has no pattern
+	halves, _ := filepath.Glob(filepath.Join(filepath.Dir(w.data), "."+w.Name+".json.*")) // of a killed writer; a name has no pattern
 	for _, path := range append(halves, paths...) {
 		if rerr := os.Remove(path); rerr != nil && !errors.Is(rerr, fs.ErrNotExist) {
 			err = errors.Join(err, rerr)
 		}
 	}
-	os.Remove(filepath.Dir(w.data)) // if that was the last of the namespace
+	os.Remove(filepath.Dir(w.data)) // if that was the last workload of the namespace
 	os.Remove(filepath.Dir(w.controller))
 	if err != nil {
 		return fmt.Errorf("remove %s %s: %w", w.Kind, w.Name, err)
@@ -183,7 +180,7 @@ func (w Workload) Remove() error {
 	return nil
 }
 
-// BootID is the kernel's name of this run of the machine, or "" where it tells none.
+// BootID returns the kernel's id of this boot, or "" if it has none.
 func BootID() string {
 	b, err := os.ReadFile("/proc/sys/kernel/random/boot_id")
 	if err != nil {

@@ -68,8 +68,8 @@ func TestWorkloadLivesAndGoes(t *testing.T) {
 	}
 }
 
-// TestWatch: a status, the end of a pod's processes and a changed object are heard of;
-// one who only looks is not.
+// TestWatch: a Watch reports a status, the end of a pod's processes and a changed object. It does
+// not report reads.
 func TestWatch(t *testing.T) {
 	d := testDirs(t)
 	p, w := d.Pod("default", "web"), testWorkload(t, d)

@@ -6,13 +6,13 @@ import (
 	"path/filepath"
 )
 
-// WriteFile replaces path so that after a power cut it holds either the old or
-// the new content: temporary file, fsync, rename, fsync of the directory.
+// WriteFile replaces path so that after a power cut it holds either the old or the new content:
+// temporary file, fsync, rename, fsync of the directory.
 func WriteFile(path string, data []byte) error {
 	return writeDurable(path, data, 0o600)
 }
 
-// WriteExecutable is WriteFile for a program that nobody writes to again.
+// WriteExecutable is WriteFile for a program that is never written again.
 func WriteExecutable(path string, data []byte) error { return writeDurable(path, data, 0o555) }
 
 func writeDurable(path string, data []byte, mode os.FileMode) error {
@@ -22,7 +22,7 @@ func writeDurable(path string, data []byte, mode os.FileMode) error {
 	return SyncDir(filepath.Dir(path))
 }
 
-// WritePublic is WriteFile for a file that everybody may read.
+// WritePublic is WriteFile for a world-readable file.
 func WritePublic(path string, data []byte) error { return writeDurable(path, data, 0o644) }
 
 // WriteVolatile replaces path atomically for readers, without a sync: for tmpfs.

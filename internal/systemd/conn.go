@@ -11,11 +11,10 @@ import (
 	"github.com/godbus/dbus/v5"
 )
 
-// hello waits until the manager answers. A systemd that is busy finds the end of the login
-// and the first message together, takes both from its socket, and does not look at the
-// message before another comes (systemd 252: sd-bus' bus_socket_read_auth reads on, and
-// nothing wakes it for what it has in hand). So the first message is one that may be sent
-// again, until there is an answer: what follows it gets through.
+// hello waits until the manager answers. A busy systemd finds the end of the login and the first
+// message together, takes both from its socket, and does not read the message before another one
+// arrives (systemd 252: sd-bus' bus_socket_read_auth reads on, and nothing wakes it for the
+// buffered data). So hello repeats a message that may be sent again until there is an answer.
 func hello(ctx context.Context, conn *dbus.Conn) error {
 	manager := conn.Object(destination, "/org/freedesktop/systemd1")
 	for patience := 50 * time.Millisecond; ; patience = min(2*patience, 5*time.Second) {
@@ -32,8 +31,8 @@ func hello(ctx context.Context, conn *dbus.Conn) error {
 	}
 }
 
-// dial connects to the manager. A deadline on the socket bounds what the library
-// does without a context.
+// dial connects to the manager. A deadline on the socket bounds calls of the library that take no
+// context.
 func dial(ctx context.Context, socket string) (*dbus.Conn, error) {
 	var d net.Dialer
 	c, err := d.DialContext(ctx, "unix", socket)
@@ -59,8 +58,7 @@ func dial(ctx context.Context, socket string) (*dbus.Conn, error) {
 	return conn, nil
 }
 
-// contextError says in plain words that ctx has ended the wait, whatever that looks like
-// from inside the library.
+// contextError returns ctx's cause if ctx has ended the wait, whatever error the library returned.
 func contextError(ctx context.Context, err error) error {
 	t, ok := ctx.Deadline()
 	if errors.Is(ctx.Err(), context.DeadlineExceeded) || ok && !time.Now().Before(t) {

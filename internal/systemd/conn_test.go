@@ -12,8 +12,8 @@ import (
 	"github.com/godbus/dbus/v5"
 )
 
-// swallower is a manager as systemd 252 is when it is busy: the first message, which has
-// come with the end of the login, waits until there is another.
+// swallower is a manager like a busy systemd 252: the first message, which arrives with the end of
+// the login, waits until there is another.
 func swallower(c net.Conn) {
 	in := bufio.NewReader(c)
 	for begun := false; !begun; {
@@ -55,7 +55,8 @@ func swallower(c net.Conn) {
 	}
 }
 
-// numbered gives a message, written as a whole, its serial number, which the library keeps to itself.
+// numbered sets the serial number of a message, which the library keeps private; it is written as a
+// whole.
 type numbered struct {
 	net.Conn
 	serial uint32

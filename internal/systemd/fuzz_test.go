@@ -6,8 +6,8 @@ import (
 	"testing"
 )
 
-// FuzzKube: no text crashes the reader of Quadlet's files, and no key of one ends up outside of
-// its line in the unit that is made of it.
+// FuzzKube: no text crashes the parser of Quadlet files, and no key of one ends up outside its line
+// in the generated unit.
 func FuzzKube(f *testing.F) {
 	f.Add("[Kube]\nYaml=web.yaml\n", "[Service]\nRestart=always\n")
 	f.Add("[Unit]\nDescription=The site\nRequires=db.kube \\\n # in between\n other.service\n[Kube]\nYaml=\"a b.yaml\"\nYaml=%h/50%%/x.yaml\nNetwork=none\n[X-Mine]\nKey=value\n", "")
@@ -35,8 +35,8 @@ func FuzzKube(f *testing.F) {
 	})
 }
 
-// FuzzUnitFile: no text crashes those who read the unit files of podrun, and the manifests of one
-// that it has written are read as they were.
+// FuzzUnitFile: no text crashes the readers of podrun's unit files, and the manifests of a
+// generated unit are read back unchanged.
 func FuzzUnitFile(f *testing.F) {
 	f.Add("[Service]\nExecReload=/usr/bin/podrun up --detach --timeout 60s \"/a b.yaml\" /c%%.yaml\n", "/a b.yaml")
 	f.Add("\n[X-Podrun]\nManifest=/a%%b\n", `/we"ird\$%.yaml`)

@@ -8,23 +8,23 @@ import (
 	"strings"
 )
 
-// Kube is what a .kube file of Quadlet asks for, as podrun does it.
+// Kube is the content of a .kube file of Quadlet as far as podrun supports it.
 type Kube struct {
 	Yaml         []string // the manifests, absolute paths
 	Service      string   // the unit's name without .service
 	ExitFrom     string   // --exit-code-from: all, any, none or ""
 	Network      string   // --network: host, none or ""
-	Quiet        bool     // what containers write does not go to the journal
+	Quiet        bool     // the containers' output does not go to the journal
 	NeedsNetwork bool     // the system's units wait for the network
 	Extra        map[string][]string
 }
 
-// KubeFile is a text of a .kube file: itself, or a drop-in of it.
+// KubeFile is the text of a .kube file, or of a drop-in of it.
 type KubeFile struct{ Name, Text string }
 
-// ParseKube reads a .kube file with its drop-ins, as podman-systemd.unit(5) has it. path
-// is the file's absolute path, home the user's directory. The error names every key
-// that podrun does not do, and what to do about it.
+// ParseKube reads a .kube file with its drop-ins as podman-systemd.unit(5) describes it. path is
+// the file's absolute path, home the user's directory. The error names every key that podrun does
+// not support, with what to do instead.
 func ParseKube(path, home string, files []KubeFile) (*Kube, error) {
 	var q quadletFile
 	for _, f := range files {
@@ -54,8 +54,8 @@ func (p *kubeParser) fail(a assignment, format string, args ...any) {
 	p.errs = append(p.errs, fmt.Errorf("%s: %s: %s", a.where, a.key, fmt.Sprintf(format, args...)))
 }
 
-// refusedKeys are keys of [Kube] that podrun does not do, with what to do instead.
-// podman-systemd.unit(5) has no others but those that kubeSection reads.
+// refusedKeys are the keys of [Kube] that podrun does not support, with what to do instead. With
+// those that kubeSection reads they are all keys of podman-systemd.unit(5).
 var refusedKeys = map[string]string{
 	"AutoUpdate":           "podrun does not update images by itself; imagePullPolicy: Always pulls at each start: systemctl restart the unit from a timer",
 	"ContainersConfModule": "podrun does not read containers.conf; strike it",
@@ -98,7 +98,7 @@ func (p *kubeParser) keys() {
 }
 
 func (p *kubeParser) kubeSection() {
-	// A file of ConfigMaps is one of objects like any other.
+	// A file of ConfigMaps is a manifest like any other.
 	for _, key := range []string{"Yaml", "ConfigMap"} {
 		for _, a := range p.q.all("Kube", key) {
 			if path, err := p.resolve(trimQuotes(a.value)); err != nil {
@@ -119,12 +119,12 @@ func (p *kubeParser) kubeSection() {
 			p.fail(a, "it is all, any or none")
 		}
 	}
-	// Quadlet's default is none: a container that failed is no failure of the unit.
+	// Quadlet's default is "none": a failed container does not fail the unit.
 	p.kube.ExitFrom = p.q.last("Kube", "ExitCodePropagation")
 	if p.kube.ExitFrom == "" {
 		p.kube.ExitFrom = "none"
 	}
-	for _, a := range p.q.all("Kube", "KubeDownForce") { // what the pod wrote goes with it anyway
+	for _, a := range p.q.all("Kube", "KubeDownForce") { // removing the pod removes its data in any case
 		if _, ok := parseBool(a.value); !ok {
 			p.fail(a, "it is yes or no")
 		}
@@ -151,8 +151,8 @@ func (p *kubeParser) kubeSection() {
 	}
 }
 
-// resolve makes a path absolute, from the directory of the .kube file. Of systemd's
-// specifiers it knows the user's home.
+// resolve makes a path absolute, from the directory of the .kube file. Of systemd's specifiers it
+// supports the user's home.
 func (p *kubeParser) resolve(path string) (string, error) {
 	if strings.HasPrefix(path, "http://") || strings.HasPrefix(path, "https://") {
 		return "", errors.New("podrun takes files, not addresses: fetch it first")
@@ -171,7 +171,7 @@ func (p *kubeParser) resolve(path string) (string, error) {
 	return filepath.Clean(path), nil
 }
 
-// ownService are keys of [Service] that are podrun's to set.
+// ownService are the keys of [Service] that podrun sets itself.
 var ownService = map[string]string{
 	"ExecStart":    "the unit starts podrun up; write a unit of your own for other commands",
 	"ExecStop":     "podrun stops the pod by itself; use ExecStopPost, or a preStop hook of a container",
@@ -182,10 +182,10 @@ var ownService = map[string]string{
 	"Delegate":     "the pod has a delegated scope beside the unit; strike it",
 }
 
-// dependencies are keys of [Unit] that name other units.
+// dependencies are the keys of [Unit] that name other units.
 var dependencies = []string{"Wants", "Requires", "Requisite", "BindsTo", "PartOf", "Upholds", "Conflicts", "Before", "After"}
 
-// passSections hands the sections of systemd on.
+// passSections copies the sections for systemd.
 func (p *kubeParser) passSections() {
 	p.kube.Extra = map[string][]string{"Install": nil}
 	for _, section := range p.q.names {

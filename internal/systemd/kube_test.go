@@ -82,7 +82,7 @@ func TestKubeDefaults(t *testing.T) {
 var quadletKeys = strings.Fields(`AutoUpdate ConfigMap ContainersConfModule ExitCodePropagation GlobalArgs KubeDownForce LogDriver LogOpt
 	Network PodmanArgs PublishPort RemapGid RemapUid RemapUidSize RemapUsers ServiceName SetWorkingDirectory UserNS Yaml`)
 
-// Every key is done or refused by name, with what to do.
+// Every key is supported, or refused by name with what to do.
 func TestEveryKeyOfQuadletIsKnown(t *testing.T) {
 	for _, key := range quadletKeys {
 		_, err := parseKube("[Kube]\nYaml=/a.yaml\n" + key + "=\x01\n")

@@ -14,13 +14,13 @@ import (
 	"github.com/podrun/podrun/internal/delegation"
 )
 
-// Manager is a service manager that is spoken to.
+// Manager is a connection to a service manager.
 type Manager struct {
 	conn  *dbus.Conn
 	ended chan *dbus.Signal
 }
 
-// connect speaks to a manager, over its own socket. ctx's end ends it.
+// connect connects to a manager over its own socket. The end of ctx closes the connection.
 func connect(ctx context.Context, m delegation.Manager) (*Manager, error) {
 	conn, err := dial(ctx, m.Socket)
 	if err != nil {
@@ -31,7 +31,7 @@ func connect(ctx context.Context, m delegation.Manager) (*Manager, error) {
 	return c, nil
 }
 
-// Close ends the connection.
+// Close closes the connection.
 func (m *Manager) Close() error { return m.conn.Close() }
 
 func (m *Manager) call(ctx context.Context, method string, args ...any) *dbus.Call {
@@ -42,13 +42,13 @@ func (m *Manager) call(ctx context.Context, method string, args ...any) *dbus.Ca
 	return call
 }
 
-// reloadTime is how long the answer to a reload is waited for at first.
+// reloadTime is the first timeout for the answer to a reload.
 const reloadTime = 8 * time.Second
 
-// Reload makes the manager read all unit files again. An answer that is lost in the
-// reload (seen with systemd 252, after another a moment before) is asked for again: reading
-// twice does no harm. Each time it is waited for longer, as a busy machine takes long, and
-// systemd answers only the last who has asked. (systemctl waits for 270 s.)
+// Reload makes the manager read all unit files again. If the answer is lost in the reload (seen
+// with systemd 252, when another reload came a moment before), Reload repeats the request: reading
+// twice does no harm. Each timeout is longer, because a busy machine takes long, and systemd
+// answers only the last request. (systemctl waits for 270 s.)
 func (m *Manager) Reload(ctx context.Context) error {
 	for patience := reloadTime; ; patience *= 4 {
 		within, cancel := context.WithTimeout(ctx, patience)
@@ -61,7 +61,8 @@ func (m *Manager) Reload(ctx context.Context) error {
 	}
 }
 
-// Enable makes a unit start as its [Install] section says; changed: it did not before.
+// Enable makes a unit start as its [Install] section says; changed means that it was not enabled
+// before.
 func (m *Manager) Enable(ctx context.Context, unit string) (changed bool, err error) {
 	var known bool
 	return m.changesLinks(m.call(ctx, "EnableUnitFiles", []string{unit}, false, true), &known)
@@ -72,8 +73,8 @@ func (m *Manager) Disable(ctx context.Context, unit string) (changed bool, err e
 	return m.changesLinks(m.call(ctx, "DisableUnitFiles", []string{unit}, false))
 }
 
-// changesLinks says whether a call, which answers with what else it does and then with a list of
-// changes, has changed any.
+// changesLinks reports whether a call has changed anything. The call returns other values and then
+// a list of changes.
 func (m *Manager) changesLinks(call *dbus.Call, before ...any) (changed bool, err error) {
 	var changes []struct{ Kind, Link, Target string }
 	if err := call.Store(append(before, &changes)...); err != nil {
@@ -82,18 +83,18 @@ func (m *Manager) changesLinks(call *dbus.Call, before ...any) (changed bool, er
 	return len(changes) > 0, nil
 }
 
-// ResetFailed makes the manager forget that a unit has failed.
+// ResetFailed clears the failed state of a unit.
 func (m *Manager) ResetFailed(ctx context.Context, unit string) error {
 	return ignoreMissing(m.call(ctx, "ResetFailedUnit", unit).Err)
 }
 
-// Start, Renew and Stop return when that is done, or has failed.
+// Start returns when the unit has started, or has failed. Restart and Stop wait likewise.
 func (m *Manager) Start(ctx context.Context, unit string) error {
 	return m.job(ctx, "StartUnit", unit)
 }
 
-// ReloadOrRestart makes a unit that runs take what it is made from as it is now: by a reload, and
-// where that fails by a restart.
+// ReloadOrRestart makes a running unit apply its changed sources: by a reload, and if that fails by
+// a restart.
 func (m *Manager) ReloadOrRestart(ctx context.Context, unit string) error {
 	if err := m.job(ctx, "ReloadUnit", unit); err == nil || ctx.Err() != nil {
 		return err
@@ -106,7 +107,7 @@ func (m *Manager) Restart(ctx context.Context, unit string) error {
 	return m.job(ctx, "RestartUnit", unit)
 }
 
-// Stop: a unit that is not there has stopped.
+// Stop stops a unit. A missing unit counts as stopped.
 func (m *Manager) Stop(ctx context.Context, unit string) error {
 	return ignoreMissing(m.job(ctx, "StopUnit", unit))
 }
@@ -122,8 +123,7 @@ func (m *Manager) job(ctx context.Context, method, unit string) error {
 	return nil
 }
 
-// Active is the state of a unit (active, activating, failed, …) and what it says of
-// itself.
+// Active returns the state of a unit (active, activating, failed, …) and its status text.
 func (m *Manager) Active(ctx context.Context, unit string) (state, status string, err error) {
 	var v dbus.Variant
 	for _, p := range []struct {
@@ -140,7 +140,7 @@ func (m *Manager) Active(ctx context.Context, unit string) (state, status string
 	return state, status, nil
 }
 
-// ignoreMissing: a unit that the manager does not know.
+// ignoreMissing ignores the error for a unit that the manager does not know.
 func ignoreMissing(err error) error {
 	var dbusErr dbus.Error
 	if errors.As(err, &dbusErr) && dbusErr.Name == "org.freedesktop.systemd1.NoSuchUnit" {
@@ -149,8 +149,8 @@ func ignoreMissing(err error) error {
 	return err
 }
 
-// IsStopping says whether a manager is ending all of its units: the machine is being stopped
-// or restarted, or, of a user's, the user's last login has ended.
+// IsStopping reports whether a manager is stopping all of its units: the machine is being stopped
+// or restarted, or, for a user's manager, the user's last login has ended.
 func IsStopping(ctx context.Context, m delegation.Manager) (bool, error) {
 	v, err := getProperty(ctx, m, "/org/freedesktop/systemd1", "org.freedesktop.systemd1.Manager", "SystemState")
 	if err != nil {
@@ -159,8 +159,8 @@ func IsStopping(ctx context.Context, m delegation.Manager) (bool, error) {
 	return v.Value() == "stopping", nil
 }
 
-// Version asks a service manager for its version: who answers that gives scopes,
-// too. It waits no longer than ctx does.
+// Version returns the version of a service manager. A manager that answers also makes scopes. The
+// call ends with ctx.
 func Version(ctx context.Context, m delegation.Manager) (version string, err error) {
 	defer func() {
 		if err != nil {
@@ -177,8 +177,8 @@ func Version(ctx context.Context, m delegation.Manager) (version string, err err
 	return version, err
 }
 
-// LingerEnabled says whether the calling user's service manager, and with it the user's
-// units, outlives the user's logins (loginctl enable-linger).
+// LingerEnabled reports whether the calling user's service manager, and with it the user's units,
+// outlives the user's logins (loginctl enable-linger).
 func LingerEnabled() bool {
 	u, err := user.LookupId(strconv.Itoa(os.Geteuid()))
 	if err != nil {

@@ -9,21 +9,21 @@ import (
 	"time"
 )
 
-// Notifier tells the service manager that started this process how it is doing
-// (sd_notify(3)). A nil one tells nobody.
+// Notifier reports the state of this process to the service manager that started it (sd_notify(3)).
+// A nil Notifier does nothing.
 type Notifier struct {
 	socket   string
 	watchdog time.Duration
 }
 
-// NewNotifier finds who wants to be told, or returns nil. getenv is os.Getenv.
+// NewNotifier returns a Notifier for $NOTIFY_SOCKET, or nil if there is none. getenv is os.Getenv.
 func NewNotifier(getenv func(string) string) *Notifier {
 	path := getenv("NOTIFY_SOCKET")
 	if path == "" || path[0] != '/' && path[0] != '@' {
 		return nil
 	}
 	n := &Notifier{socket: path}
-	// sd_watchdog_enabled(3): it may be another process's.
+	// sd_watchdog_enabled(3): the variables may be meant for another process.
 	pid := getenv("WATCHDOG_PID")
 	if usec, err := strconv.ParseInt(getenv("WATCHDOG_USEC"), 10, 64); err == nil && (pid == "" || pid == strconv.Itoa(os.Getpid())) {
 		n.watchdog = time.Duration(usec) * time.Microsecond
@@ -31,7 +31,7 @@ func NewNotifier(getenv func(string) string) *Notifier {
 	return n
 }
 
-// Watchdog is how long the manager waits for a sign of life; 0: it does not.
+// Watchdog returns the manager's watchdog timeout, or 0 if it has none.
 func (n *Notifier) Watchdog() time.Duration {
 	if n == nil {
 		return 0
@@ -39,8 +39,8 @@ func (n *Notifier) Watchdog() time.Duration {
 	return n.watchdog
 }
 
-// Notify sends assignments, such as READY=1. A manager that does not listen is not the
-// pod's concern: the error is for who wants to say it.
+// Notify sends assignments, such as READY=1. A failure must not affect the pod: the error is only
+// for messages.
 func (n *Notifier) Notify(assignments ...string) error {
 	if n == nil {
 		return nil
@@ -56,13 +56,13 @@ func (n *Notifier) Notify(assignments ...string) error {
 	return nil
 }
 
-// The assignments of sd_notify(3).
+// Assignments of sd_notify(3).
 const (
 	Ready    = "READY=1"
 	Stopping = "STOPPING=1"
 )
 
-// Status is a line for `systemctl status`.
+// Status returns the assignment of a line for `systemctl status`.
 func Status(text string) string {
 	return "STATUS=" + strings.Map(func(r rune) rune {
 		if r < ' ' || r == 0x7f {
@@ -72,10 +72,11 @@ func Status(text string) string {
 	}, text)
 }
 
-// MainPID is the process whose exit code is the unit's.
+// MainPID returns the assignment of the process whose exit code is the unit's.
 func MainPID(pid int) string { return fmt.Sprintf("MAINPID=%d", pid) }
 
-// ExtendTimeout asks for d more, from now on, for the start or the stop that is under way.
+// ExtendTimeout returns the assignment that extends the timeout of the current start or stop to d
+// from now.
 func ExtendTimeout(d time.Duration) string {
 	return fmt.Sprintf("EXTEND_TIMEOUT_USEC=%d", d.Microseconds())
 }

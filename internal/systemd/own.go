@@ -9,13 +9,13 @@ import (
 	"github.com/podrun/podrun/internal/report"
 )
 
-// UnitDirs are where units and their manifests lie.
+// UnitDirs are the directories of units and of their manifests.
 type UnitDirs struct {
 	System           bool
 	Units, Manifests string
 }
 
-// OwnUnitDirs are the units of who is calling.
+// OwnUnitDirs returns the directories of the calling user.
 func OwnUnitDirs(getenv func(string) string) (UnitDirs, error) {
 	if os.Geteuid() == 0 {
 		return UnitDirs{true, "/etc/systemd/system", "/etc/podrun/pods"}, nil
@@ -40,8 +40,8 @@ func ConnectOwn(ctx context.Context) (*Manager, error) {
 	return connect(ctx, where)
 }
 
-// noManagerError says that there is nobody to run a unit; booted, whether systemd runs this
-// machine at all (sd_booted(3)).
+// noManagerError returns the error for a missing service manager; booted is whether systemd runs
+// this machine at all (sd_booted(3)).
 func noManagerError(booted bool) error {
 	if !booted {
 		return report.New(report.Failure, "podrun up -d FILE runs the pods without a unit", "systemd does not run on this machine")

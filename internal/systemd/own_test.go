@@ -7,7 +7,7 @@ import (
 	"github.com/podrun/podrun/internal/report"
 )
 
-// Nobody is told to log in again, or to ask for lingering, where no systemd runs.
+// Without systemd the hint does not suggest to log in again, or to enable lingering.
 func TestNoManagerError(t *testing.T) {
 	for booted, want := range map[bool][2]string{
 		true:  {"there is no systemd for this user", "loginctl enable-linger"},

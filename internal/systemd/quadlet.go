@@ -8,12 +8,11 @@ import (
 
 // quadletFile is a unit file as its author wrote it.
 type quadletFile struct {
-	names    []string // of the sections, in order
+	names    []string // names of the sections, in order
 	sections map[string][]assignment
 }
 
-// assignment is one KEY=VALUE, with where it stands. Lines that are continued are
-// joined.
+// assignment is one KEY=VALUE with its position. Continued lines are joined.
 type assignment struct {
 	key, value string
 	where      string // file:line
@@ -21,7 +20,7 @@ type assignment struct {
 
 func (a assignment) String() string { return a.key + "=" + a.value }
 
-// parse adds a file's text (systemd.syntax(7)) to what files before have said.
+// parse adds a file's text (systemd.syntax(7)) to the assignments of earlier files.
 func (q *quadletFile) parse(file, text string) error {
 	section := ""
 	lines := strings.Split(text, "\n")
@@ -30,12 +29,12 @@ func (q *quadletFile) parse(file, text string) error {
 		line := strings.TrimSpace(lines[i])
 		for strings.HasSuffix(line, `\`) && i+1 < len(lines) {
 			i++
-			if next := strings.TrimSpace(lines[i]); !comment(next) { // a comment in between is left out
+			if next := strings.TrimSpace(lines[i]); !comment(next) { // systemd ignores a comment in between
 				line = strings.TrimSuffix(line, `\`) + " " + next
 			}
 		}
 		switch {
-		case strings.ContainsAny(line, "\r\x00"): // the unit would have two lines of it
+		case strings.ContainsAny(line, "\r\x00"): // the value would become two lines of the unit
 			return fmt.Errorf("%s: %q has a carriage return or a NUL byte in it, where systemd ends a line: remove it", where, shorten(line))
 		case line == "" || comment(line):
 		case line[0] == '[' && line[len(line)-1] == ']':
@@ -66,7 +65,7 @@ func shorten(text string) string {
 	return text
 }
 
-// all are the values of a key; an empty one takes back those before it.
+// all returns the values of a key; an empty one removes those before it.
 func (q *quadletFile) all(section, key string) []assignment {
 	var list []assignment
 	for _, a := range q.sections[section] {
@@ -80,7 +79,7 @@ func (q *quadletFile) all(section, key string) []assignment {
 	return list
 }
 
-// last is the value of a key that can be given once.
+// last returns the value of a key that can be set once.
 func (q *quadletFile) last(section, key string) string {
 	list := q.all(section, key)
 	if len(list) == 0 {
@@ -89,7 +88,7 @@ func (q *quadletFile) last(section, key string) string {
 	return list[len(list)-1].value
 }
 
-// trimQuotes is a value without the quotes around it.
+// trimQuotes removes the quotes around a value.
 func trimQuotes(v string) string {
 	if len(v) > 1 && (v[0] == '"' || v[0] == '\'') && v[len(v)-1] == v[0] {
 		return v[1 : len(v)-1]
@@ -97,7 +96,7 @@ func trimQuotes(v string) string {
 	return v
 }
 
-// parseBool reads systemd's booleans.
+// parseBool parses systemd's booleans.
 func parseBool(v string) (on, ok bool) {
 	switch strings.ToLower(v) {
 	case "1", "yes", "y", "true", "t", "on":

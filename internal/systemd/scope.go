@@ -1,5 +1,5 @@
-// Package systemd speaks to systemd: it asks the service manager for units. Only
-// commands link it, never a pod's supervisor.
+// Package systemd is a client of systemd's service manager and generates its units. Only commands
+// link it, never a pod's supervisor.
 package systemd
 
 import (
@@ -16,20 +16,20 @@ import (
 	"github.com/podrun/podrun/internal/delegation"
 )
 
-// Scope is a transient scope: a cgroup of the manager's for processes that others
-// have started. It ends with the last of them, and then nothing of it is left.
+// Scope describes a transient scope: a cgroup of the manager for processes that others have
+// started. It ends with the last of them and leaves nothing.
 type Scope struct {
-	Name        string        // without a suffix, at most 255 bytes are used; a taken one gets a random suffix
-	Description string        // what people see
-	PID         int           // the process that is put there
-	Stop        time.Duration // how long its processes may take to end when the machine goes down
+	Name        string        // without a suffix; at most 255 bytes are used; a taken name gets a random suffix
+	Description string        // for users
+	PID         int           // the process that is moved into the scope
+	Stop        time.Duration // how long its processes may take to end at shutdown
 	Slice       string        // the manager's own if empty
 	Before      string        // a unit that is stopped before the scope, if any
 }
 
-// StartScope makes a scope with a cgroup that belongs to the caller (Delegate) and
-// returns that cgroup once the process is in there. It waits no longer than ctx
-// does. The manager is asked over its own socket.
+// StartScope makes a scope with a cgroup that belongs to the caller (Delegate) and returns that
+// cgroup once the process is in it. The call ends with ctx. It talks to the manager over its own
+// socket.
 func StartScope(ctx context.Context, m delegation.Manager, s Scope) (cgroup string, err error) {
 	defer func() {
 		if err != nil {
@@ -59,7 +59,7 @@ func StartScope(ctx context.Context, m delegation.Manager, s Scope) (cgroup stri
 	return delegation.Of(s.PID)
 }
 
-// property and aux are what StartTransientUnit takes: (sv) and (sa(sv)).
+// property and aux are types of StartTransientUnit: (sv) and (sa(sv)).
 type (
 	property struct {
 		Name  string
@@ -90,7 +90,7 @@ func startTransientUnit(ctx context.Context, conn *dbus.Conn, unit, slice string
 	return job, err
 }
 
-// awaitJob waits for the end of a job. On its own socket the manager tells everybody.
+// awaitJob waits for the end of a job. On its own socket the manager sends signals to every client.
 func awaitJob(ctx context.Context, ended <-chan *dbus.Signal, job dbus.ObjectPath) error {
 	for {
 		select {
@@ -114,7 +114,7 @@ func awaitJob(ctx context.Context, ended <-chan *dbus.Signal, job dbus.ObjectPat
 	}
 }
 
-// maxUnit is systemd's limit of a unit's name.
+// maxUnit is systemd's limit of the length of a unit's name.
 const maxUnit = 255
 
 func unitName(name, suffix string) string {

@@ -11,7 +11,7 @@ import (
 	"github.com/podrun/podrun/internal/delegation"
 )
 
-// deaf is a manager that takes connections, does what it is given, and says nothing.
+// deaf is a manager that accepts connections and calls do, and never answers.
 func deaf(t *testing.T, do func(net.Conn)) delegation.Manager {
 	t.Helper()
 	m := delegation.Manager{Socket: filepath.Join(t.TempDir(), "private"), Slice: "app.slice"}

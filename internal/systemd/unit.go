@@ -12,13 +12,13 @@ import (
 	"github.com/podrun/podrun/internal/delegation"
 )
 
-// Unit is a unit that runs.
+// Unit is a running unit.
 type Unit struct {
 	Name  string // podrun@web.service
 	Slice string // app-podrun.slice
 }
 
-// OwnUnit is the service that this process belongs to, by its cgroup.
+// OwnUnit returns the service that this process belongs to, by its cgroup.
 func OwnUnit() (Unit, bool) {
 	cgroup, err := delegation.Of(os.Getpid())
 	if err != nil {
@@ -27,8 +27,8 @@ func OwnUnit() (Unit, bool) {
 	return unitOf(cgroup)
 }
 
-// unitOf finds the innermost service in a cgroup's path. The user's manager is a
-// service too, and not one of the user's.
+// unitOf returns the innermost service in a cgroup's path. The user's manager is a service, too,
+// but not one of the user's.
 func unitOf(cgroup string) (Unit, bool) {
 	for dir := cgroup; dir != "/" && dir != "."; dir = filepath.Dir(dir) {
 		name := unescapeCgroup(filepath.Base(dir))
@@ -46,11 +46,11 @@ func unitOf(cgroup string) (Unit, bool) {
 	return Unit{}, false
 }
 
-// unescapeCgroup: systemd puts "_" before a unit's name that would be a kernel file's
-// (cg_escape).
+// unescapeCgroup removes the "_" that systemd puts before a unit's name that would be the name of a
+// kernel file (cg_escape).
 func unescapeCgroup(name string) string { return strings.TrimPrefix(name, "_") }
 
-// Delegated says whether the unit's cgroup was handed to it (Delegate=).
+// Delegated reports whether the unit's cgroup is delegated to it (Delegate=).
 func (u Unit) Delegated(ctx context.Context, m delegation.Manager) (bool, error) {
 	v, err := u.property(ctx, m, "org.freedesktop.systemd1.Service", "Delegate")
 	if err != nil {
@@ -60,8 +60,8 @@ func (u Unit) Delegated(ctx context.Context, m delegation.Manager) (bool, error)
 	return on, nil
 }
 
-// StopRequested says whether somebody has asked for the unit's end, or for its end and a new
-// start: a job that is no mere start waits or runs. A unit that only crashed has none.
+// StopRequested reports whether a stop or restart of the unit was requested: it has a job other
+// than a start. A unit that only crashed has none.
 func (u Unit) StopRequested(ctx context.Context, m delegation.Manager) (bool, error) {
 	v, err := u.property(ctx, m, "org.freedesktop.systemd1.Unit", "Job")
 	if err != nil {
@@ -98,7 +98,8 @@ func getProperty(ctx context.Context, m delegation.Manager, path dbus.ObjectPath
 
 const destination = "org.freedesktop.systemd1"
 
-// unitPath is a unit's object (sd_bus_path_encode): what is no letter or digit is _XX.
+// unitPath returns a unit's object path (sd_bus_path_encode): every character that is no letter or
+// digit becomes _XX.
 func unitPath(name string) dbus.ObjectPath {
 	var b strings.Builder
 	b.WriteString("/org/freedesktop/systemd1/unit/")

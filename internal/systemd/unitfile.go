@@ -9,44 +9,44 @@ import (
 	"time"
 )
 
-// Service is what a unit file of podrun's says. Paths are absolute.
+// Service is the content of a unit file of podrun. Paths are absolute.
 type Service struct {
-	Name             string // web: of podrun@web.service
+	Name             string // of podrun@web.service: web
 	Description      string
-	Program          string   // podrun's own
+	Program          string   // podrun's own path
 	Args             []string // options of `podrun up` in the foreground
 	Files            []string // the manifests
-	Manifest         string   // what uninstall removes too; "" if the file stays its user's
-	Source           string   // what the unit was made from
-	System           bool     // of the system's manager
+	Manifest         string   // what uninstall also removes; "" if the file belongs to the user
+	Source           string   // what the unit was generated from
+	System           bool     // for the system's manager
 	Grace            time.Duration
-	RestartOnFailure bool // systemd starts the pod again when it has failed; otherwise only after a crash
+	RestartOnFailure bool // systemd also starts the pod again after a failure; otherwise only after a crash
 
-	// What a Quadlet file adds, as lines of each section, in its order.
+	// Extra are the lines of a Quadlet file, by section, in their order.
 	Extra map[string][]string
 }
 
-// generatedHeader begins every unit file of podrun's: others are left alone.
+// generatedHeader begins every unit file of podrun; podrun changes no other.
 const generatedHeader = "# Made by podrun systemd install. Changes are lost when it is run again: put them"
 
-// ownSection is where podrun keeps, in a unit file, what uninstall must know.
+// ownSection is the section of a unit file that stores what uninstall needs.
 const ownSection = "X-Podrun"
 
-// IsGenerated says whether a unit file is podrun's.
+// IsGenerated reports whether a unit file is podrun's.
 func IsGenerated(text []byte) bool { return bytes.HasPrefix(text, []byte(generatedHeader)) }
 
-// StopMargin is what a stop may take beyond the grace period: SIGKILL, unmounting, the
-// next try of a stop that failed.
+// StopMargin is how much longer than the grace period a stop may take: SIGKILL, unmounting, the
+// retry of a failed stop.
 const StopMargin = 30 * time.Second
 
-// watchdog is how long a supervisor may say nothing. It pings three times as often.
+// watchdog is how long a supervisor may be silent. It pings three times as often.
 const watchdog = 30 * time.Second
 
-// firewalls make rules of the host's when it starts; those that there are not are nothing
-// to wait for.
+// firewalls are services that set firewall rules of the host when they start. systemd ignores
+// missing ones.
 const firewalls = "docker.service libvirtd.service firewalld.service ufw.service nftables.service"
 
-// File is the unit file.
+// File returns the text of the unit file.
 func (s Service) File(unit string) []byte {
 	var b strings.Builder
 	line := func(format string, args ...any) { fmt.Fprintf(&b, format+"\n", args...) }
@@ -58,11 +58,11 @@ func (s Service) File(unit string) []byte {
 	line("\n[Unit]\nDescription=%s", escapeSpecifiers(s.Description))
 	if s.System {
 		line("Wants=network-online.target\nAfter=network-online.target")
-		// How the pods leave depends on the host's rules for packets: they are to be there.
+		// The pods' egress depends on the host's firewall rules: these must exist first.
 		line("After=%s", firewalls)
 	}
-	// A pod whose images cannot be had yet waits by itself; one that fails at once is
-	// tried for ever, as the kubelet does.
+	// A pod whose images are not available yet waits by itself. A pod that fails at once is
+	// restarted for ever, as the kubelet does.
 	line("StartLimitIntervalSec=0")
 	s.extra(&b, "Unit")
 	line("\n[Service]\nType=notify\nNotifyAccess=all")
@@ -74,7 +74,7 @@ func (s Service) File(unit string) []byte {
 		restart = "on-failure"
 	}
 	line("Restart=%s\nRestartSec=2\nRestartPreventExitStatus=2", restart)
-	// On a board that starts many units at once it takes long until one can ask for more.
+	// A board that starts many units at once takes long before it can extend the timeout.
 	line("TimeoutStartSec=15min\nTimeoutStopSec=%d", int((s.Grace + StopMargin).Seconds()))
 	// The pod lives in a scope of its own: the unit's main process may be killed.
 	line("WatchdogSec=%d\nWatchdogSignal=SIGKILL\nKillMode=mixed", int(watchdog.Seconds()))
@@ -111,7 +111,7 @@ func (s Service) quadletSections() []string {
 	return slices.DeleteFunc(slices.Sorted(maps.Keys(s.Extra)), func(name string) bool { return !strings.HasPrefix(name, "X-") })
 }
 
-// ManifestOf is the manifest that a unit file of podrun's says is its own, or "".
+// ManifestOf returns the manifest that belongs to a unit file of podrun, or "".
 func ManifestOf(text []byte) string {
 	_, own, _ := bytes.Cut(text, []byte("\n["+ownSection+"]\n"))
 	for line := range strings.Lines(string(own)) {
@@ -122,7 +122,7 @@ func ManifestOf(text []byte) string {
 	return ""
 }
 
-// FilesOf are the manifests that a unit file of podrun's runs.
+// FilesOf returns the manifests that a unit file of podrun runs.
 func FilesOf(text []byte) []string {
 	for line := range strings.Lines(string(text)) {
 		rest, ok := strings.CutPrefix(strings.TrimSuffix(line, "\n"), "ExecReload=")
@@ -133,7 +133,7 @@ func FilesOf(text []byte) []string {
 	return nil
 }
 
-// splitWords are the words that words has written.
+// splitWords splits a line of words, quoted as by quoteWord.
 func splitWords(line string) []string {
 	var list []string
 	var word strings.Builder
@@ -164,12 +164,11 @@ func splitWords(line string) []string {
 	return list
 }
 
-// escapeSpecifiers escapes what systemd would take for a specifier.
+// escapeSpecifiers escapes the characters of systemd's specifiers.
 func escapeSpecifiers(text string) string { return strings.ReplaceAll(text, "%", "%%") }
 
-// quoteWord is a word of a command line as systemd reads it (systemd.service(5), COMMAND
-// LINES): in quotes, without C escapes, specifiers and, but in the program's path,
-// variables.
+// quoteWord quotes a word of a command line for systemd (systemd.service(5), COMMAND LINES),
+// without C escapes, specifiers and, except in the program's path, variables.
 func quoteWord(word string, variables bool) string {
 	word = strings.NewReplacer(`\`, `\\`, `"`, `\"`, "%", "%%").Replace(word)
 	if variables {
@@ -189,9 +188,9 @@ func joinWords(args []string) string {
 	return b.String()
 }
 
-// Template is the unit file podrun@.service, for pods whose manifests lie in
-// podrun/pods of the configuration directory. The stop's time-out is extended to the
-// pod's grace period when it is known.
+// Template returns the unit file podrun@.service, for pods whose manifests are in podrun/pods of
+// the configuration directory. The stop timeout is extended to the pod's grace period when that is
+// known.
 func Template(program string, system bool) []byte {
 	s := Service{Name: "podrun-%i", Program: program, System: system, Grace: 60 * time.Second, RestartOnFailure: true}
 	text := string(s.File("podrun@NAME"))

@@ -46,7 +46,7 @@ func TestUnitFile(t *testing.T) {
 	}
 }
 
-// A unit is the same each time: what has not changed is not installed again.
+// File is deterministic: an unchanged unit is not installed again.
 func TestUnitFileIsTheSameEachTime(t *testing.T) {
 	s := Service{Extra: map[string][]string{"Unit": {"A=1"}, "X-C": {"C=1"}, "X-A": {"A=1"}, "X-B": {"B=1"}, "X-D": {"D=1"}}}
 	text := string(s.File("web.service"))

@@ -9,7 +9,8 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// WithDescriptors calls f while this process gets only descriptors below a limit, none at 0.
+// WithDescriptors calls f while this process gets only descriptors below a limit; with 0 it gets
+// none.
 func WithDescriptors(t testing.TB, limit uint64, f func()) {
 	t.Helper()
 	var was unix.Rlimit
@@ -27,7 +28,8 @@ func WithDescriptors(t testing.TB, limit uint64, f func()) {
 	f()
 }
 
-// IsWaitedFor says whether this process waits, by epoll(7), for a descriptor: Go's own waiting, too.
+// IsWaitedFor reports whether this process waits for a descriptor by epoll(7), including Go's
+// poller.
 func IsWaitedFor(t testing.TB, fd int) bool {
 	t.Helper()
 	target := fmt.Sprintf("tfd: %8d ", fd)

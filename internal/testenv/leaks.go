@@ -15,13 +15,13 @@ import (
 	"time"
 )
 
-// leakTimeout is how long what has been told to end may take to be gone: a thread
-// after its goroutine, a killed process.
+// leakTimeout bounds the wait until ended things are gone: a thread after its goroutine, a killed
+// process.
 const leakTimeout = 30 * time.Second
 
-// NoLeaks fails t if, once it and its cleanups have run, this process has mounts,
-// descriptors, child processes, goroutines or threads in foreign namespaces that
-// it had not when NoLeaks was called. Call it first; not in parallel tests.
+// NoLeaks fails t if, once it and its cleanups have run, this process has mounts, descriptors,
+// child processes, goroutines or threads in foreign namespaces that it did not have when NoLeaks
+// was called. Call it first; not in parallel tests.
 func NoLeaks(t testing.TB) {
 	t.Helper()
 	noLeaks(t, leakTimeout)
@@ -40,14 +40,14 @@ func noLeaks(t testing.TB, within time.Duration) {
 	})
 }
 
-// state counts what a process holds, by a text that names it.
+// state counts what a process holds, by a descriptive text.
 type state struct {
 	things     map[string]int
 	goroutines int
 }
 
-// pidfdDescriptor is what Go has of a process. libcontainer leaves those of processes that it could
-// not wait for to the collector.
+// pidfdDescriptor is Go's descriptor of a process. libcontainer leaves those of processes that it
+// could not wait for to the garbage collector.
 const pidfdDescriptor = "descriptor of anon_inode:[pidfd]"
 
 func leaksSince(before state) []string { return leaksWithin(before, leakTimeout) }
@@ -68,8 +68,8 @@ func leaksWithin(before state, within time.Duration) []string {
 	}
 }
 
-// fifoOpener is what libcontainer leaves behind, with a descriptor of the file, where a
-// container's process has begun and ended before it looked (awaitFifoOpen).
+// fifoOpener is a goroutine that libcontainer leaves behind, with a descriptor of the file, if a
+// container's process has started and ended before libcontainer checked (awaitFifoOpen).
 const (
 	fifoOpener = "libcontainer.awaitFifoOpen.func1("
 	fifoName   = "/exec.fifo (deleted)"
@@ -122,14 +122,14 @@ func descriptors(things map[string]int) error {
 	for _, fd := range fds {
 		target, err := os.Readlink("/proc/self/fd/" + fd.Name())
 		if errors.Is(err, fs.ErrNotExist) {
-			continue // that of this very listing
+			continue // the descriptor of this listing
 		}
 		if err != nil {
 			return err
 		}
 		switch target {
 		case "anon_inode:[eventpoll]", "anon_inode:[eventfd]":
-			continue // Go's poller, made when first needed
+			continue // Go's poller, which is made when first needed
 		}
 		things["descriptor of "+target]++
 	}
@@ -154,7 +154,7 @@ func children(things map[string]int) error {
 	return nil
 }
 
-// namespaces notes every namespace that some thread is in and the main one is not.
+// namespaces counts every namespace that some thread is in and the main thread is not.
 func namespaces(things map[string]int) error {
 	tasks, err := os.ReadDir("/proc/self/task")
 	if err != nil {

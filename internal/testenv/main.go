@@ -1,6 +1,6 @@
-// Package testenv lets tests of kernel rooms run as an ordinary user, wherever
-// and as whoever they are started: the test binary re-executes itself inside
-// namespaces of its own, and what a test leaves behind fails it.
+// Package testenv lets tests that need the kernel run as an ordinary user, on any host and started
+// by any user: the test binary re-executes itself inside namespaces of its own, and anything that a
+// test leaves behind fails it.
 package testenv
 
 import (
@@ -20,24 +20,24 @@ import (
 	"github.com/podrun/podrun/internal/reexec"
 )
 
-// stepEnv tells a re-executed test binary how far it has come.
+// stepEnv passes the current step to a re-executed test binary.
 const stepEnv = "_PODRUN_TESTENV"
 
 const (
 	asUser   = "user"   // runs as an ordinary user
 	inUserns = "userns" // in a user and mount namespace with the user's subordinate ids
-	inside   = "inside" // PID 1, in pid, mount, network, IPC and UTS namespaces too
+	inside   = "inside" // PID 1, also in pid, mount, network, IPC and UTS namespaces
 )
 
-// Main is a TestMain. It runs the package's tests as root of a user namespace
-// that belongs to an ordinary user, as the first process of a PID namespace, in
-// an empty network, and fails if they leave anything: processes, mounts,
-// descriptors, threads in other namespaces, files in the temporary directory.
+// Main is a TestMain. It runs the package's tests as root of a user namespace that belongs to an
+// ordinary user, as the first process of a PID namespace, in an empty network. It fails if they
+// leave anything: processes, mounts, descriptors, threads in other namespaces, files in the
+// temporary directory.
 //
-// Started as root it takes the user from PODRUN_TEST_USER or, without that, the
-// first ordinary account of /etc/subuid, and fails if there is none.
+// If root starts it, it takes the user from PODRUN_TEST_USER or, without that, the first ordinary
+// account of /etc/subuid, and fails if there is none.
 //
-// warmUp is called first: for libraries that open something once and keep it.
+// Main calls warmUp first: it is for libraries that open something once and keep it.
 func Main(m *testing.M, warmUp ...func() error) {
 	if fuzzing() {
 		os.Exit(m.Run())
@@ -74,8 +74,8 @@ func becomeUser() (int, error) {
 	if err != nil {
 		return 0, err
 	}
-	// As after a login. Without a runtime directory skopeo and containers/image look
-	// below /run/containers, which is root's alone once root has used podman.
+	// Set the environment of a login. Without a runtime directory skopeo and containers/image use
+	// /run/containers, which only root can access once root has used podman.
 	run, err := os.MkdirTemp("", "podrun-test-run-")
 	if err != nil {
 		return 0, err
@@ -87,7 +87,8 @@ func becomeUser() (int, error) {
 	env := slices.DeleteFunc(os.Environ(), func(s string) bool { return strings.HasPrefix(s, "XDG_") })
 	env = append(env, "HOME="+u.Home, "USER="+u.Name, "LOGNAME="+u.Name, "XDG_RUNTIME_DIR="+run)
 	cmd := rerun(asUser, env)
-	// It is in a directory that only root may enter, and only the go command's cache reads it.
+	// The file is in a directory that only root may enter, and only the go command's cache reads
+	// it.
 	cmd.Args = slices.DeleteFunc(cmd.Args, func(s string) bool { return strings.HasPrefix(s, "-test.testlogfile=") })
 	cmd.SysProcAttr.Credential = &syscall.Credential{Uid: u.UID, Gid: u.GID}
 	return wait(cmd)
@@ -98,7 +99,7 @@ func enterUserns() (int, error) {
 }
 
 func enterRest() (int, error) {
-	// Entering the user namespace has cleared the signal.
+	// Entering the user namespace has cleared the parent-death signal.
 	if err := unix.Prctl(unix.PR_SET_PDEATHSIG, uintptr(unix.SIGKILL), 0, 0, 0); err != nil {
 		return 0, err
 	}
@@ -136,7 +137,7 @@ func runTests(m *testing.M, warmUp []func() error) (int, error) {
 	return runLeakless(m)
 }
 
-// runLeakless runs the tests, and fails if they leave something behind.
+// runLeakless runs the tests and fails if they leave something behind.
 func runLeakless(m *testing.M) (int, error) {
 	before, err := snapshot()
 	if err != nil {
@@ -149,8 +150,8 @@ func runLeakless(m *testing.M) (int, error) {
 	return code, nil
 }
 
-// rerun prepares this test binary to be run once more. It is named by
-// /proc/self/exe, since another user may not enter the directory it lies in.
+// rerun prepares this test binary to run once more. It uses /proc/self/exe, because another user
+// may not be permitted to enter the binary's directory.
 func rerun(step string, env []string) *exec.Cmd {
 	cmd := exec.Command("/proc/self/exe", os.Args[1:]...)
 	cmd.Args[0] = os.Args[0]
@@ -160,8 +161,8 @@ func rerun(step string, env []string) *exec.Cmd {
 	return cmd
 }
 
-// wait runs cmd, passes signals on to it (the go command sends SIGQUIT when a
-// test hangs) and gives its exit code.
+// wait runs cmd, passes signals on to it (the go command sends SIGQUIT when a test hangs) and
+// returns its exit code.
 func wait(cmd *exec.Cmd) (int, error) {
 	signals := make(chan os.Signal, 8)
 	signal.Notify(signals, syscall.SIGQUIT, syscall.SIGTERM, syscall.SIGINT, syscall.SIGHUP)
@@ -184,8 +185,8 @@ func wait(cmd *exec.Cmd) (int, error) {
 	return 0, err
 }
 
-// refuseStage ends a test binary that was started as a stage which its package has not registered:
-// it would run all tests again, and these would start it once more, without an end.
+// refuseStage ends a test binary that was started by an entry point which its package has not
+// registered. Otherwise it would run all tests again, and these would start it again, without end.
 func refuseStage() {
 	if len(os.Args) > 1 && strings.HasPrefix(os.Args[1], "_") {
 		fmt.Fprintf(os.Stderr, "testenv: stage %s is not registered in this package's TestMain\n", os.Args[1])
@@ -193,10 +194,9 @@ func refuseStage() {
 	}
 }
 
-// MainOutside is a TestMain for what is to be tested as users meet it, from outside
-// any namespace. It runs the package's tests as an ordinary user and, if it was
-// started as root, once more as root; the user is chosen as by Main. Nothing may be
-// left behind by the process, as with Main.
+// MainOutside is a TestMain for tests from outside any namespace, as users run podrun. It runs the
+// package's tests as an ordinary user and, if root started it, once more as root; it chooses the
+// user as Main does. As with Main, the process must leave nothing behind.
 func MainOutside(m *testing.M) {
 	if fuzzing() {
 		os.Exit(m.Run())
@@ -220,8 +220,8 @@ func runOutside(m *testing.M) (int, error) {
 	return runLeakless(m)
 }
 
-// UserMain is a TestMain for tests of the built binary: they run as an ordinary
-// user, chosen as by Main, but in the namespaces they were started in.
+// UserMain is a TestMain for tests of the built binary: they run as an ordinary user, chosen as by
+// Main, but in the namespaces in which they were started.
 func UserMain(m *testing.M) {
 	refuseStage()
 	if os.Geteuid() != 0 {
@@ -237,8 +237,8 @@ func UserMain(m *testing.M) {
 	os.Exit(code)
 }
 
-// fuzzing is whether the test binary makes up inputs for a fuzz target, or tries them for one that
-// does: a parser needs no namespaces, and the corpus is the caller's.
+// fuzzing reports whether the test binary generates inputs for a fuzz target, or runs them for one
+// that does: a parser needs no namespaces, and the corpus belongs to the caller.
 func fuzzing() bool {
 	return slices.ContainsFunc(os.Args[1:], func(arg string) bool {
 		return strings.HasPrefix(arg, "-test.fuzz=") || strings.HasPrefix(arg, "-test.fuzzworker")

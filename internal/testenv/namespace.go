@@ -9,9 +9,9 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// NewNamespaces starts a process in new namespaces (unix.CLONE_NEWNET and the like)
-// that lives until the test has ended, and returns its directory in /proc: the
-// namespaces are its ns/net and so on.
+// NewNamespaces starts a process in new namespaces (unix.CLONE_NEWNET and the like) that lives
+// until the test has ended. It returns the process's directory in /proc: the namespaces are its
+// ns/net and so on.
 func NewNamespaces(t testing.TB, cloneFlags uintptr) string {
 	t.Helper()
 	cmd := exec.Command("cat") // until its input ends
@@ -32,8 +32,8 @@ func NewNamespaces(t testing.TB, cloneFlags uintptr) string {
 	return fmt.Sprintf("/proc/%d", cmd.Process.Pid)
 }
 
-// Network is the path of a new network namespace, as a pod's. It fails a test that leaves something
-// behind, threads in other namespaces among it.
+// Network returns the path of a new network namespace, like a pod's. It fails a test that leaves
+// something behind, including threads in other namespaces.
 func Network(t testing.TB) string {
 	t.Helper()
 	NoLeaks(t)

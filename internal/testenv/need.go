@@ -5,15 +5,15 @@ import (
 	"testing"
 )
 
-// Need skips t, saying why, where probe finds that the host lacks something. In
-// CI (environment CI), where everything must be there, it fails t instead.
+// Need skips t, with the reason, if probe finds that the host lacks something. In CI (environment
+// CI), which must have everything, it fails t instead.
 func Need(t testing.TB, probe func() error) {
 	t.Helper()
 	need(t, probe, "CI")
 }
 
-// NeedVM is Need for what a build machine need not have and the test VM has: a
-// service manager, delegated cgroups. It fails t where PODRUN_TEST_VM is set.
+// NeedVM is Need for features that a build machine may lack and the test VM has: a service manager,
+// delegated cgroups. It fails t if PODRUN_TEST_VM is set.
 func NeedVM(t testing.TB, probe func() error) {
 	t.Helper()
 	need(t, probe, "PODRUN_TEST_VM")

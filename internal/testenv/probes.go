@@ -7,11 +7,11 @@ import (
 	"github.com/podrun/podrun/internal/host"
 )
 
-// Pods is a probe for Need: why this user can run no pods here, in the words of
-// `podrun doctor`.
+// Pods is a probe for Need: it returns why this user can run no pods here, in the words of `podrun
+// doctor`.
 func Pods() error { return host.FirstFailure(hostFindings()) }
 
-// IDs is a probe for Need: why this user's pods have a single user id.
+// IDs is a probe for Need: it returns why this user's pods have a single user id.
 func IDs() error { return errors.Join(probeError(host.IDTools), probeError(host.SubIDs)) }
 
 func hostFindings() []host.Finding {

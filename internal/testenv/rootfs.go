@@ -10,9 +10,8 @@ import (
 	"strings"
 )
 
-// BusyboxRootfs fills dir, made if missing, with a root file system of Debian's
-// static busybox: /bin with every applet, /etc with root and user (1000), empty
-// mount points.
+// BusyboxRootfs fills dir with a root file system of Debian's static busybox, and creates dir if it
+// is missing: /bin with every applet, /etc with root and user (1000), empty mount points.
 func BusyboxRootfs(dir string) error {
 	busybox, err := staticBusybox()
 	if err != nil {

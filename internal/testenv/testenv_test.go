@@ -51,7 +51,7 @@ func TestRunsAsRootOfAnOrdinaryUser(t *testing.T) {
 	}
 }
 
-// recorder takes the verdict of what is under test.
+// recorder records the verdict of the function under test.
 type recorder struct {
 	testing.TB
 	cleanups []func()
@@ -87,7 +87,7 @@ func TestNoLeaksFindsWhatIsLeft(t *testing.T) {
 		}},
 		{"goroutines: ", func() (func() error, error) {
 			stop := make(chan bool)
-			for range 10 { // some that were ending while NoLeaks counted make up for one
+			for range 10 { // several ending things, counted by NoLeaks at first, could hide one leak
 				go func() { <-stop }()
 			}
 			return func() error { close(stop); return nil }, nil
@@ -189,7 +189,7 @@ func TestBusyboxRootfs(t *testing.T) {
 	}
 }
 
-// The tests here run inside of namespaces, where everything is root's.
+// The tests here run inside namespaces, where root owns everything.
 func TestHostProbes(t *testing.T) {
 	if err := IDs(); err != nil {
 		t.Errorf("root of a user namespace needs no ids: %v", err)

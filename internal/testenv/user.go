@@ -14,8 +14,8 @@ type account struct {
 	Home     string
 }
 
-// ordinary says whether a person or a test may have the account: Debian's and
-// most distributions' range of user ids.
+// ordinary reports whether a person or a test may have the account: its id is in the range of
+// Debian and most distributions.
 func (a account) ordinary() bool { return a.UID >= 1000 && a.UID < 60000 }
 
 func ordinaryUser(name string) (account, error) {
@@ -30,7 +30,7 @@ func ordinaryUser(name string) (account, error) {
 	return chooseUser(name, string(passwd), string(subuid))
 }
 
-// chooseUser finds the named account, or the first ordinary one in subuid.
+// chooseUser returns the named account, or the first ordinary one in subuid.
 func chooseUser(name, passwd, subuid string) (account, error) {
 	accounts := map[string]account{}
 	for line := range strings.Lines(passwd) {

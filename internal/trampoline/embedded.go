@@ -7,5 +7,5 @@ import _ "embed"
 //go:embed trampoline.bin
 var carried []byte
 
-// Embedded is the program that scripts/build has put into this one, or nil.
+// Embedded returns the trampoline's program, which scripts/build has embedded in this one, or nil.
 func Embedded() []byte { return carried }

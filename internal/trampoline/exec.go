@@ -9,27 +9,26 @@ import (
 	"time"
 )
 
-// ExecConfig is a process that is to be made in a container that runs.
+// ExecConfig describes a process to make in a running container.
 type ExecConfig struct {
 	Config
 	Args, Env []string
 	Target    *os.File // a pidfd of a process of the container
-	Cgroup    *os.File // the container's directory, or nil: the caller's
+	Cgroup    *os.File // the container's directory, or nil for the caller's cgroup
 	Stdio     [3]*os.File
 }
 
-// ErrCgroup is a cgroup that the process could not be made in.
+// ErrCgroup means that the process could not be made in its cgroup.
 var ErrCgroup = errors.New("no process can be made in the cgroup")
 
-// Exec makes a process in a container and returns when it has executed its program. The
-// error may be a *StartError. When ctx ends before, nothing of the process is left.
+// Exec makes a process in a container and returns when the process has executed its program. The
+// error may be a *StartError. If ctx ends before, nothing of the process is left.
 //
-// Nothing of the caller's is reachable from the container at any time: the trampoline runs
-// in the caller's PID namespace while it has the caller's rights, and the process that it
-// makes in the container has from its birth no descriptors, no memory, no user, no
-// capabilities and no namespaces but those it is to have (without Early: CAP_SYS_ADMIN of
-// the user namespace until the filter is loaded, in a process that cannot be traced without
-// CAP_SYS_PTRACE).
+// Nothing of the caller is reachable from the container at any time. The trampoline runs in the
+// caller's PID namespace while it has the caller's privileges. The process that it makes in the
+// container has from the start only the descriptors, memory, user, capabilities and namespaces of
+// the Config. Exception, without FilterEarly: it has CAP_SYS_ADMIN of the user namespace until the
+// filter is loaded, and cannot be traced without CAP_SYS_PTRACE.
 func (p *Program) Exec(ctx context.Context, j *ExecConfig) (*Process, error) {
 	order, err := j.encode(true)
 	if err != nil {
@@ -67,13 +66,13 @@ func (p *Program) Exec(ctx context.Context, j *ExecConfig) (*Process, error) {
 	return j.await(ctx, ours, maker, order)
 }
 
-// await gives the order and follows what comes of it.
+// await sends the configuration and reads the replies.
 func (j *ExecConfig) await(ctx context.Context, channel *os.File, maker *os.Process, order []byte) (*Process, error) {
 	stop := context.AfterFunc(ctx, func() { _ = channel.SetDeadline(time.Now()) })
 	defer stop()
 	var h replies
 	_, err := channel.Write(order)
-	if err == nil || errors.Is(err, syscall.EPIPE) { // then it has said why
+	if err == nil || errors.Is(err, syscall.EPIPE) { // the replies give the reason then
 		err = h.read(channel, j.Args[0])
 	}
 	if err != nil {
@@ -81,7 +80,7 @@ func (j *ExecConfig) await(ctx context.Context, channel *os.File, maker *os.Proc
 	}
 	state, werr := maker.Wait()
 	if err != nil {
-		// What it had made may be told only now that nobody can make any more.
+		// Read the pid of a process that it made only now that it cannot make any more.
 		_ = channel.SetDeadline(time.Now().Add(drainTimeout))
 		_ = h.read(channel, j.Args[0])
 		if cause := context.Cause(ctx); cause != nil {
@@ -101,7 +100,7 @@ func (j *ExecConfig) await(ctx context.Context, channel *os.File, maker *os.Proc
 	if err == nil {
 		made, err = newProcess(h.pid)
 	}
-	if err != nil { // it is our child: its number is its own until we have waited for it
+	if err != nil { // it is our child: its pid is not reused before we reap it
 		_ = syscall.Kill(h.pid, syscall.SIGKILL)
 		reap(h.pid)
 		return nil, err
@@ -117,5 +116,5 @@ func reap(pid int) {
 	}
 }
 
-// drainTimeout is how long is waited for what a trampoline that was killed has said before.
+// drainTimeout bounds the wait for the last replies of a killed trampoline.
 const drainTimeout = 10 * time.Millisecond

@@ -9,8 +9,9 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// The descriptor of the program is still its own when the child executes it, also where the first
-// free one is that after the highest of the child's files: package syscall puts its pipe there.
+// The child executes the program by a descriptor that is still the program's, also where the first
+// free number is the one after the highest of the child's files: package syscall puts its pipe
+// there.
 func TestTheProgramKeepsItsDescriptor(t *testing.T) {
 	program, err := os.Open("/bin/true")
 	if err != nil {

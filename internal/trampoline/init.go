@@ -9,21 +9,21 @@ import (
 	"time"
 )
 
-// Init is a process that libcontainer makes and that executes the trampoline: it loads
-// the filter, drops what rights that took, and executes the process's own program.
-// The nil Bounce is a process that does without.
+// Init is the configuration of a process that libcontainer makes and that executes the trampoline.
+// The trampoline loads the filter, drops the capabilities needed for that, and executes the
+// process's own program. The nil Init stands for a process without trampoline.
 type Init struct {
 	program      string
 	ours, theirs *os.File
 	file         *os.File
 }
 
-// RequiredCapabilities are the capabilities that a process must have in addition when it executes the
-// trampoline: CAP_SETPCAP and CAP_SYS_ADMIN. They also keep everybody in the container who
-// has less, CAP_SYS_PTRACE apart, from tracing it before it has its filter.
+// RequiredCapabilities are the capabilities that a process needs in addition when it executes the
+// trampoline: CAP_SETPCAP and CAP_SYS_ADMIN. They also prevent processes of the container that have
+// fewer capabilities, except those with CAP_SYS_PTRACE, from tracing it before it has its filter.
 const RequiredCapabilities = 1<<8 | 1<<21
 
-// PrepareInit prepares such a process for args. Close is to be called in the end.
+// PrepareInit prepares an Init for the arguments args. The caller must call Close in the end.
 func (p *Program) PrepareInit(o *Config, args []string) (*Init, error) {
 	order, err := o.encode(false)
 	if err != nil {
@@ -39,22 +39,22 @@ func (p *Program) PrepareInit(o *Config, args []string) (*Init, error) {
 	if b.ours, b.theirs, err = newChannel(); err != nil {
 		return nil, errors.Join(err, b.file.Close())
 	}
-	if _, err := b.ours.Write(order); err != nil { // it has room for the largest
+	if _, err := b.ours.Write(order); err != nil { // the socket's buffer holds the largest one
 		b.Close()
 		return nil, fmt.Errorf("send the configuration to the trampoline: %w", err)
 	}
 	return b, nil
 }
 
-// Args are what libcontainer is to execute, for the arguments args of the program.
+// Args returns the command line that libcontainer executes, for the arguments args of the program.
 func (b *Init) Args(args []string) []string { return append([]string{"/proc/self/fd/3"}, args...) }
 
-// Files are the descriptors that the process is to have, from 3 on.
+// Files returns the descriptors of the process, from 3 on.
 func (b *Init) Files() []*os.File { return []*os.File{b.file, b.theirs} }
 
-// Started waits until the process has executed its program. The process must have been
-// made: after that nobody but it has the other end. The error may be a *StartError, or why
-// ctx has ended: then the kernel still executes, from a file system that does not answer.
+// Started waits until the process has executed its program. The process must have been made, so
+// that it alone has the other end of the channel. The error may be a *StartError, or the cause of
+// the end of ctx: then the kernel still executes, from a file system that does not respond.
 func (b *Init) Started(ctx context.Context) error {
 	if b == nil {
 		return nil
@@ -67,7 +67,7 @@ func (b *Init) Started(ctx context.Context) error {
 	switch {
 	case errors.Is(err, os.ErrDeadlineExceeded):
 		return context.Cause(ctx)
-	case errors.Is(err, syscall.ECONNRESET): // it has not read its order
+	case errors.Is(err, syscall.ECONNRESET): // it has not read its configuration
 		return errors.New("the process ended before its program was executed")
 	case err != nil:
 		return err
@@ -77,7 +77,7 @@ func (b *Init) Started(ctx context.Context) error {
 	return nil
 }
 
-// Close lets go of the channel and the program.
+// Close closes the channel and the program.
 func (b *Init) Close() {
 	if b == nil {
 		return

@@ -9,7 +9,7 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// Who waits for a program to be executed does so until it is, or as long as is wanted.
+// Started waits until the program is executed, or until its context ends.
 func TestStarted(t *testing.T) {
 	for name, executed := range map[string]bool{"executed": true, "not yet": false} {
 		t.Run(name, func(t *testing.T) {

@@ -6,7 +6,8 @@ import (
 	"testing"
 )
 
-// SELinux takes a label as it is, AppArmor a profile behind a word; the program is told which.
+// SELinux takes the bare label, AppArmor a profile behind a word; a flag tells the program which it
+// is.
 func TestLabelInOrder(t *testing.T) {
 	const label = "system_u:system_r:container_t:s0:c1,c2"
 	order, err := (&Config{Label: label}).encode(true)

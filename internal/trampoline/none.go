@@ -2,5 +2,5 @@
 
 package trampoline
 
-// Embedded is the program that scripts/build has put into this one, or nil.
+// Embedded returns the trampoline's program, which scripts/build has embedded in this one, or nil.
 func Embedded() []byte { return nil }

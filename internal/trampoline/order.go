@@ -1,7 +1,8 @@
-// Package trampoline is the last program of podrun's that a process of a container runs
-// before its own: a few kilobytes of C without a C library (c/trampoline.c), executed from
-// a sealed memfd. It loads a compiled filter for system calls, and it can make a process in
-// a container that runs, as libcontainer would, in a tenth of the time.
+// Package trampoline is the Go side of the trampoline (exec shim): podrun's last program in a
+// process of a container before the container's own, a few kilobytes of C without a C library
+// (c/trampoline.c), executed from a sealed memfd. The trampoline loads a compiled system call
+// filter. It can also make a process in a running container, as libcontainer would, in a tenth of
+// the time.
 package trampoline
 
 import (
@@ -11,37 +12,38 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// Config is what a process is to be when its program is executed.
+// Config describes a process at the moment when its program is executed.
 type Config struct {
 	UID, GID        int
-	Groups          []int // with SetGroups; without it the kernel does not let us, and there are none
+	Groups          []int // with SetGroups; without it the kernel refuses to set them, and there are none
 	SetGroups       bool
 	Bounding        uint64 // capabilities, by their bits
-	Permitted       uint64 // and effective ones; none are inheritable or ambient
+	Permitted       uint64 // and effective capabilities; none are inheritable or ambient
 	NoNewPrivileges bool
 	Filter          Filter
-	AppArmor        string // the profile that it changes to then, or ""
-	Label           string // of SELinux, that it has then, or ""; where there is one there is no AppArmor
+	AppArmor        string // the profile that the process changes to at that moment, or ""
+	Label           string // SELinux label of the process from that moment on, or ""; it excludes AppArmor
 
-	// FilterEarly has Join load the filter before the process is in the container. The filter
-	// must let pass what makes a process (clone, setsid, pipe2, capset); any other is
-	// loaded as the last step.
+	// FilterEarly makes Exec load the filter before the process is in the container. The filter
+	// must permit the system calls that make a process (clone, setsid, pipe2, capset). A filter
+	// that does not is loaded as the last step.
 	FilterEarly bool
 
-	// These are for Join alone.
-	Namespaces uintptr // unix.CLONE_NEW…, those of the target that are to be entered
-	OOMScore   *int    // of /proc/self/oom_score_adj
+	// The following fields are for Exec only.
+	Namespaces uintptr // unix.CLONE_NEW…, namespaces of the target to enter
+	OOMScore   *int    // for /proc/self/oom_score_adj
 	Limits     []Limit
 	Cwd        string // a path in the container
 }
 
-// Filter is a filter for system calls as the kernel takes it. The zero Filter is none.
+// Filter is a system call filter in the kernel's format. The zero Filter is none.
 type Filter struct {
 	Flags   uint32 // unix.SECCOMP_FILTER_FLAG_…
 	Program []byte // struct sock_filter, in the machine's byte order
 }
 
-// FilterStep is the size of a step of a Filter's program; maxima of config.h follow.
+// FilterStep is the size of an instruction of a Filter's program. The others are maxima of
+// config.h.
 const (
 	FilterStep = 8
 	MaxFilter  = 4096
@@ -53,17 +55,17 @@ const (
 	maxPath   = 4096
 )
 
-// Limit is a limit of resources.
+// Limit is a resource limit.
 type Limit struct {
 	Type       int // unix.RLIMIT_…
 	Soft, Hard uint64
 }
 
-// PreExecName is that of a process until it executes its program, as the kernel tells it
-// (/proc/PID/stat). config.h has it.
+// PreExecName is the name of a process until it executes its program, as in /proc/PID/stat.
+// config.h has the same name.
 const PreExecName = "podrun-start"
 
-// config.h has these.
+// These values are also in config.h.
 const (
 	magic = 0x70727431
 
@@ -74,7 +76,7 @@ const (
 	flagLabel      = 16
 )
 
-// header is struct order.
+// header is struct config of config.h.
 type header struct {
 	Magic, Flags                             uint32
 	UID, GID                                 uint32
@@ -86,7 +88,7 @@ type header struct {
 	Bounding, Permitted                      uint64
 }
 
-// encode is the order as the program reads it.
+// encode returns the configuration in the format that the trampoline reads.
 func (o *Config) encode(join bool) ([]byte, error) {
 	steps := len(o.Filter.Program) / FilterStep
 	switch {
@@ -120,7 +122,7 @@ func (o *Config) encode(join bool) ([]byte, error) {
 	}
 	machine := binary.NativeEndian
 	b := make([]byte, 0, binary.Size(h)+len(o.Limits)*limitSize+len(o.Groups)*groupSize+len(o.Filter.Program)+len(o.Cwd)+1+len(profile))
-	b, _ = binary.Append(b, machine, h) // of a fixed size: it does not fail
+	b, _ = binary.Append(b, machine, h) // of a fixed size: it cannot fail
 	for _, l := range o.Limits {
 		for _, v := range [...]uint64{uint64(l.Type), l.Soft, l.Hard} {
 			b = machine.AppendUint64(b, v)

@@ -9,29 +9,29 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// Process is one made by Join, a child of the caller's. It leads a session and a group.
-// It has to be waited for.
+// Process is a child process that Exec has made. It leads a session and a process group. The caller
+// must call Wait.
 type Process struct {
 	pid  int
 	file *os.File // a pidfd
 }
 
-// newProcess is for a child that nobody has waited for.
+// newProcess wraps a child that has not been reaped.
 func newProcess(pid int) (*Process, error) {
 	fd, err := unix.PidfdOpen(pid, 0)
 	if err != nil {
 		return nil, fmt.Errorf("open process %d: %w", pid, err)
 	}
-	if err := unix.SetNonblock(fd, true); err != nil { // else it would not be waited for by the runtime
+	if err := unix.SetNonblock(fd, true); err != nil { // the runtime's poller requires it
 		return nil, errors.Join(fmt.Errorf("open process %d: %w", pid, err), unix.Close(fd))
 	}
 	return &Process{pid, os.NewFile(uintptr(fd), "process")}, nil
 }
 
-// Pid is its number in the caller's PID namespace.
+// Pid returns the process's pid in the caller's PID namespace.
 func (p *Process) Pid() (int, error) { return p.pid, nil }
 
-// Signal sends it a signal. Once it has been waited for the error is os.ErrProcessDone.
+// Signal sends a signal. After Wait the error is os.ErrProcessDone.
 func (p *Process) Signal(sig os.Signal) error {
 	number, ok := sig.(syscall.Signal)
 	if !ok {
@@ -47,8 +47,8 @@ func (p *Process) Signal(sig os.Signal) error {
 	return err
 }
 
-// Wait returns how the process has ended, and lets go of it. It takes no thread meanwhile:
-// one that waits in a system call keeps the runtime looking after it.
+// Wait reaps the process and returns its status. It blocks no thread meanwhile: a thread that waits
+// in a system call keeps the runtime's sysmon busy.
 func (p *Process) Wait() (status syscall.WaitStatus, err error) {
 	defer p.file.Close()
 	raw, err := p.file.SyscallConn()
@@ -67,7 +67,7 @@ func (p *Process) Wait() (status syscall.WaitStatus, err error) {
 		status = syscall.WaitStatus(ended)
 		return pid != 0 || err != nil
 	}
-	if raw.Read(reap) != nil { // it cannot be waited for so
+	if raw.Read(reap) != nil { // the poller does not support it: block
 		options = 0
 		reap(0)
 	}

@@ -8,7 +8,7 @@ import (
 	"testing"
 )
 
-// A process is known by its end, and reached until then.
+// Wait returns a process's status; until then Signal reaches the process.
 func TestProcess(t *testing.T) {
 	start := func(script string) *Process {
 		t.Helper()

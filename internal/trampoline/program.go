@@ -10,23 +10,23 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// Program is the trampoline's program, in a file that no container can write to, nor make
-// one that nobody can execute. A process of a container can come by that file: it has the kernel
-// execute a script of its own whose interpreter is /proc/self/exe.
+// Program is the trampoline's program, in a file that no container can write to or make
+// unexecutable. A process of a container can open that file: it executes a script of its own whose
+// interpreter is /proc/self/exe.
 type Program struct {
-	file  *os.File // on a file system that is read-only; nil where every process gets a copy
-	mount *os.File // of that file system; open, as the kernel takes long to let go of it
+	file  *os.File // on a read-only file system; nil where every process gets a copy
+	mount *os.File // of that file system; kept open because the kernel takes long to unmount it
 	bytes []byte
 }
 
 const (
 	fileName  = "podrun-trampoline"
-	firstFree = 16 // above every descriptor that a process made from here is given
+	firstFree = 16 // above every descriptor that such a process is given
 )
 
-// NewProgram makes the file of a program. Where the host lets it make no file system for it, every
-// process gets a copy in memory of its own: a container can then take away only what has been
-// executed already.
+// NewProgram makes the file of a program. If the host permits no file system for it, every process
+// gets a copy in memory of its own: a container can then only damage a copy that has been executed
+// already.
 func NewProgram(program []byte) (*Program, error) {
 	mount, file, err := onReadOnlyFS(program)
 	if err == nil {
@@ -39,8 +39,8 @@ func NewProgram(program []byte) (*Program, error) {
 	return p, nil
 }
 
-// NewInMemory is Seal for a host that lets it make no file system. A host may refuse to
-// execute such files, too.
+// NewInMemory is NewProgram for a host that permits no file system. A host may also refuse to
+// execute such files.
 func NewInMemory(program []byte) (*Program, error) {
 	p := &Program{bytes: program}
 	f, err := p.open(nil)
@@ -50,14 +50,14 @@ func NewInMemory(program []byte) (*Program, error) {
 	return p, f.Close()
 }
 
-// open returns a file of the program, which is the caller's own and to be closed. files are those
-// of the process that is to execute it by the number of its descriptor: before the child executes
-// it, package syscall duplicates descriptors to the numbers after the highest of files, whether
-// they are in use or not. The file's own descriptor is above these.
+// open returns a file of the program, which the caller must close. files are those of the process
+// that will execute it, by the number of their descriptors there. Before the child executes the
+// program, package syscall duplicates descriptors to the numbers after the highest of files,
+// whether they are in use or not. The file's own descriptor is above these.
 func (p *Program) open(files []*os.File) (*os.File, error) {
 	from := firstFree
 	for _, f := range files {
-		from = max(from, int(f.Fd())+len(files)+3) // one for each file, the pipe for the error of execve, and what is between
+		from = max(from, int(f.Fd())+len(files)+3) // one for each file, the pipe for the error of execve, and a margin
 	}
 	if p.file == nil {
 		return sealedMemfd(p.bytes, from)
@@ -65,9 +65,9 @@ func (p *Program) open(files []*os.File) (*os.File, error) {
 	return dupAbove(int(p.file.Fd()), from)
 }
 
-// onReadOnlyFS makes the file on a file system of its own, which is mounted nowhere. That file
-// system, and not only its mount, is read-only: neither the file's content nor its mode can be
-// changed, by whatever descriptor, except by who has CAP_SYS_ADMIN in the user namespace of the pods.
+// onReadOnlyFS makes the file on a file system of its own, which is mounted nowhere. The file
+// system is read-only, not only its mount. So neither the file's content nor its mode can be
+// changed through any descriptor, except with CAP_SYS_ADMIN in the user namespace of the pods.
 func onReadOnlyFS(program []byte) (mount, file *os.File, err error) {
 	fs, err := unix.Fsopen("tmpfs", unix.FSOPEN_CLOEXEC)
 	if err != nil {
@@ -91,7 +91,7 @@ func onReadOnlyFS(program []byte) (mount, file *os.File, err error) {
 	return mount, file, nil
 }
 
-// writeReadOnly writes the program to a file system, and makes that read-only.
+// writeReadOnly writes the program to a file system and makes the file system read-only.
 func writeReadOnly(root int, program []byte) error {
 	if err := create(root, program); err != nil {
 		return fmt.Errorf("write a file in memory: %w", err)
@@ -111,16 +111,16 @@ func writeReadOnly(root int, program []byte) error {
 
 // create writes the program to a new file in a directory.
 func create(dir int, program []byte) error {
-	syscall.ForkLock.RLock() // a child that has it open to be written to keeps the file system from becoming read-only
+	syscall.ForkLock.RLock() // a child with the file open for writing prevents read-only
 	defer syscall.ForkLock.RUnlock()
 	fd, err := unix.Openat(dir, fileName, unix.O_CREAT|unix.O_EXCL|unix.O_WRONLY|unix.O_CLOEXEC, 0o555)
 	if err != nil {
 		return err
 	}
-	return errors.Join(write(fd, program), unix.Fchmod(fd, 0o555), unix.Close(fd)) // whatever the umask
+	return errors.Join(write(fd, program), unix.Fchmod(fd, 0o555), unix.Close(fd)) // overrides the umask
 }
 
-// write writes all of a program.
+// write writes the whole program.
 func write(fd int, program []byte) error {
 	for len(program) > 0 {
 		n, err := unix.Write(fd, program)
@@ -132,12 +132,12 @@ func write(fd int, program []byte) error {
 	return nil
 }
 
-// mfdExec says that the file is to be executed: a host may want it said (vm.memfd_noexec).
+// mfdExec marks the file as executable: a host may require the flag (vm.memfd_noexec).
 const mfdExec = 0x10
 
-// sealedMemfd makes a file in memory whose content cannot be changed; its mode can.
+// sealedMemfd makes a file in memory with sealed content; its mode can still be changed.
 func sealedMemfd(program []byte, from int) (*os.File, error) {
-	syscall.ForkLock.RLock() // a child must not have it open to be written to when it is executed
+	syscall.ForkLock.RLock() // a child must not have it open for writing when it is executed
 	defer syscall.ForkLock.RUnlock()
 	fd, err := unix.MemfdCreate(fileName, unix.MFD_CLOEXEC|unix.MFD_ALLOW_SEALING|mfdExec)
 	if errors.Is(err, unix.EINVAL) { // before Linux 6.3
@@ -156,10 +156,10 @@ func sealedMemfd(program []byte, from int) (*os.File, error) {
 	if err != nil {
 		return nil, fmt.Errorf("seal a file in memory: %w", err)
 	}
-	return openAbove(unix.AT_FDCWD, "/proc/self/fd/"+strconv.Itoa(fd), from) // what is open to be written to cannot be executed
+	return openAbove(unix.AT_FDCWD, "/proc/self/fd/"+strconv.Itoa(fd), from) // a writable descriptor prevents execve
 }
 
-// openAbove opens a file to be read, as a descriptor from from on.
+// openAbove opens a file for reading, at a descriptor not below from.
 func openAbove(dir int, name string, from int) (*os.File, error) {
 	fd, err := unix.Openat(dir, name, unix.O_RDONLY|unix.O_CLOEXEC, 0)
 	if err != nil {
@@ -169,7 +169,7 @@ func openAbove(dir int, name string, from int) (*os.File, error) {
 	return dupAbove(fd, from)
 }
 
-// dupAbove duplicates a descriptor, to the first free one from from on.
+// dupAbove duplicates a descriptor to the first free number not below from.
 func dupAbove(fd, from int) (*os.File, error) {
 	fd, err := unix.FcntlInt(uintptr(fd), unix.F_DUPFD_CLOEXEC, from)
 	if err != nil {
@@ -178,7 +178,7 @@ func dupAbove(fd, from int) (*os.File, error) {
 	return os.NewFile(uintptr(fd), fileName), nil
 }
 
-// Close ends the use of a program.
+// Close closes the program's file and file system.
 func (p *Program) Close() error {
 	if p.file == nil {
 		return nil

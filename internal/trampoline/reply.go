@@ -12,8 +12,8 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// StartError is a program that could not be executed, or a step before that has failed.
-// Nothing of the process is left then.
+// StartError is a failure to execute the program, or of a step before. Nothing of the process is
+// left.
 type StartError struct {
 	Step    string // "execute", "change to the working directory", …
 	Program string // argv[0]
@@ -23,8 +23,7 @@ type StartError struct {
 
 func (e *StartError) Unwrap() error { return e.Errno }
 
-// Code is 127 or 126 as a shell would have it, or 128 for a failure that is not the
-// program's.
+// Code returns 127 or 126 as a shell would, or 128 for a failure that is not the program's.
 func (e *StartError) Code() int { return e.code }
 
 func (e *StartError) Error() string {
@@ -45,7 +44,7 @@ const (
 	stepInterpret = "interpret"
 )
 
-// steps are those of config.h, by their numbers from 2 on.
+// steps are the names of the steps of config.h, in the order of their numbers, from 2 on.
 var steps = [...]string{
 	"read the configuration", "set oom_score_adj", "set the limits of resources", "enter the container", "give up privileges",
 	stepDirectory, "keep the working directory in the container", "bound the capabilities", "hand over input and output",
@@ -58,13 +57,13 @@ const (
 	replyStarted = 1
 )
 
-// replies is what the trampoline has said, to its end.
+// replies are all replies of the trampoline.
 type replies struct {
-	pid    int // of the process to be, if it was made
+	pid    int // of the new process, if it was made
 	failed *StartError
 }
 
-// read reads until the program is executed, or there is nobody who could be.
+// read reads until the program is executed or no process is left that could execute it.
 func (h *replies) read(channel io.Reader, program string) error {
 	for {
 		var b [replySize]byte
@@ -96,7 +95,7 @@ func newStartError(step, program string, errno syscall.Errno) *StartError {
 	return e
 }
 
-// newChannel makes the two ends of a channel.
+// newChannel returns the two ends of a channel.
 func newChannel() (ours, theirs *os.File, err error) {
 	pair, err := unix.Socketpair(unix.AF_UNIX, unix.SOCK_STREAM|unix.SOCK_CLOEXEC|unix.SOCK_NONBLOCK, 0)
 	if err != nil {

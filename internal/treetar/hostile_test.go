@@ -15,7 +15,7 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// hostile are entries of a stream from a container that has its way.
+// The cases are streams from a container that an attacker controls.
 func TestHostileStreams(t *testing.T) {
 	file := func(name string) tar.Header {
 		return tar.Header{Name: name, Typeflag: tar.TypeReg, Size: 5, Mode: 0o6777}
@@ -76,7 +76,7 @@ func TestHostileStreams(t *testing.T) {
 	}
 }
 
-// raceRounds is how often copies race with swaps; scripts/torture asks for more.
+// raceRounds returns how often copies race with swaps; scripts/torture sets more.
 func raceRounds() int {
 	if n, err := strconv.Atoi(os.Getenv("PODRUN_RACES")); err == nil {
 		return n
@@ -84,8 +84,8 @@ func raceRounds() int {
 	return 1000
 }
 
-// Copies both ways, while what they go through is swapped for links that lead
-// out: nothing outside is read or written (CVE-2018-15664 and its kin).
+// Copies in both directions, while their paths are swapped for links that lead out, read and write
+// nothing outside (CVE-2018-15664 and similar).
 func TestSwapRacesLeadNowhere(t *testing.T) {
 	base := tree(t, map[string]string{"out/f": "canary", "in/d/f": "inside", "in/e/f": "inside"})
 	in := filepath.Join(base, "in")
@@ -148,7 +148,7 @@ func TestSwapRacesLeadNowhere(t *testing.T) {
 	}
 }
 
-// What blocks or never ends is no file: it is skipped, and a copy that is given up ends.
+// Pack skips files that block or never end, and ends with its context.
 func TestPackEnds(t *testing.T) {
 	dir := tree(t, map[string]string{"a": "text"})
 	if err := unix.Mkfifo(filepath.Join(dir, "fifo"), 0o600); err != nil {

@@ -15,12 +15,12 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// maxDepth bounds how deep directories may be in each other: each takes a descriptor.
+// maxDepth bounds the nesting of directories: each takes a descriptor.
 const maxDepth = 200
 
-// Pack writes what is at a path, with all that is below it, to out, under the name as. A
-// link at the path itself is followed; those below are links in the stream. What is no
-// file, directory or link is told to skipped and left out.
+// Pack writes a path with everything below it to out, under the name as. It follows a link at the
+// path itself; links below are links in the stream. It leaves out anything that is no file,
+// directory or link, and reports it to skipped.
 func (r *Root) Pack(ctx context.Context, out io.Writer, name, as string, skipped func(string)) error {
 	fd, err := r.openPath(name, 0)
 	if err != nil {
@@ -41,7 +41,7 @@ type packer struct {
 	skipped func(string)
 }
 
-// add writes what a descriptor is of.
+// add writes the object of a descriptor.
 func (p *packer) add(fd int, as string, depth int) error {
 	if err := p.ctx.Err(); err != nil {
 		return err
@@ -84,7 +84,7 @@ func (p *packer) header(h *tar.Header) error {
 	return nil
 }
 
-// file writes a file, as long as it was when its header was made.
+// file writes a file with the size in its header.
 func (p *packer) file(fd int, h *tar.Header) error {
 	f, err := reopen(fd, unix.O_RDONLY|unix.O_NONBLOCK)
 	if err != nil {
@@ -122,7 +122,7 @@ func (p *packer) directory(fd int, as string, depth int) error {
 	for _, name := range names {
 		child, err := unix.Openat(fd, name, unix.O_PATH|unix.O_NOFOLLOW|unix.O_CLOEXEC, 0)
 		if errors.Is(err, unix.ENOENT) {
-			continue // it has gone meanwhile
+			continue // it was deleted meanwhile
 		}
 		if err != nil {
 			return &os.PathError{Op: "open", Path: path.Join(as, name), Err: err}
@@ -136,7 +136,7 @@ func (p *packer) directory(fd int, as string, depth int) error {
 	return nil
 }
 
-// reopen opens what a descriptor of a path is of, whatever the path leads to by now.
+// reopen opens the object of a path descriptor, whatever the path leads to by now.
 func reopen(fd, flags int) (*os.File, error) {
 	n, err := unix.Open("/proc/self/fd/"+strconv.Itoa(fd), flags|unix.O_CLOEXEC, 0)
 	if err != nil {
@@ -145,7 +145,7 @@ func reopen(fd, flags int) (*os.File, error) {
 	return os.NewFile(uintptr(n), "file"), nil
 }
 
-// ctxReader reads until it is to end.
+// ctxReader reads until its context ends.
 type ctxReader struct {
 	ctx context.Context
 	in  io.Reader

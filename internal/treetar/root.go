@@ -1,9 +1,9 @@
-// Package treetar carries files into and out of a directory tree as a stream of tar, and
-// never leaves the tree, whatever links there are, whoever changes them meanwhile, and
-// whatever the stream says.
+// Package treetar copies files into and out of a directory tree as a tar stream. It never leaves
+// the tree, whatever links it contains, whoever changes them meanwhile, and whatever the stream
+// contains.
 //
-// Every path is resolved by the kernel in one step (openat2), and what was found is used
-// by its descriptor only: between looking and using nothing can be put in its place.
+// The kernel resolves every path in one step (openat2), and the result is used only by its
+// descriptor: nothing can be swapped between check and use.
 package treetar
 
 import (
@@ -17,22 +17,22 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// Root is a directory that paths do not lead out of.
+// Root is a directory tree that no path leaves.
 type Root struct {
 	dir     int
 	resolve uint64
 
-	first, count int // of its owners, if there are more than its own
+	first, count int // ids of its owners, if it has a mapping
 }
 
-// nobodyID is who owns what belongs to none of a tree's owners, as the kernel has it.
+// nobodyID is the owner of files that belong to none of a tree's ids, as in the kernel.
 const nobodyID = 65534
 
-// MapIDs says that the users and groups of the tree are count ids from first on, which a
-// stream numbers from 0 on.
+// MapIDs sets that the users and groups of the tree are count ids from first on, which a stream
+// numbers from 0 on.
 func (r *Root) MapIDs(first, count int) { r.first, r.count = first, count }
 
-// toStreamID is what a stream calls an owner of a file.
+// toStreamID converts an owner of a file to its id in a stream.
 func (r *Root) toStreamID(id uint32) int {
 	switch n := int(id) - r.first; {
 	case r.count == 0:
@@ -44,7 +44,7 @@ func (r *Root) toStreamID(id uint32) int {
 	}
 }
 
-// toHostID is who that is to this process; -1 for one whom the tree does not have.
+// toHostID converts an id of a stream to this process's; -1 for an id that the tree does not have.
 func (r *Root) toHostID(id int) int {
 	switch {
 	case r.count == 0:
@@ -56,14 +56,14 @@ func (r *Root) toHostID(id int) int {
 	}
 }
 
-// OpenForeign is the root of a tree that is somebody else's, as a container's: links are
-// followed as those in there see them, an absolute one from the directory on.
+// OpenForeign returns the Root of a foreign tree, such as a container's: links are followed as
+// inside the tree, an absolute one from the directory on.
 func OpenForeign(dir string) (*Root, error) {
 	return open(dir, unix.RESOLVE_IN_ROOT|unix.RESOLVE_NO_MAGICLINKS)
 }
 
-// OpenOwn is a directory in a tree of our own, into which something foreign is brought: no
-// link below it is followed.
+// OpenOwn returns the Root of our own directory tree into which foreign files are copied: no link
+// leads out of it.
 func OpenOwn(dir string) (*Root, error) {
 	return open(dir, unix.RESOLVE_BENEATH|unix.RESOLVE_NO_SYMLINKS)
 }
@@ -76,7 +76,7 @@ func open(dir string, resolve uint64) (*Root, error) {
 	return &Root{dir: fd, resolve: resolve}, nil
 }
 
-// PathErrorReason is the reason in an error about a file that the message names already.
+// PathErrorReason returns the reason from an error, for a message that names the file already.
 func PathErrorReason(err error) error {
 	if errors.Is(err, fs.ErrNotExist) {
 		return errNoFile
@@ -89,13 +89,13 @@ func PathErrorReason(err error) error {
 
 var errNoFile = errors.New("there is no such file")
 
-// Close lets go of the directory.
+// Close closes the directory.
 func (r *Root) Close() { unix.Close(r.dir) }
 
-// isOwn says whether the tree is ours: what is foreign is made harmless there.
+// isOwn reports whether the tree is ours: foreign files are made harmless there.
 func (r *Root) isOwn() bool { return r.resolve&unix.RESOLVE_BENEATH != 0 }
 
-// openPath opens a path for its descriptor alone.
+// openPath opens a path as an O_PATH descriptor.
 func (r *Root) openPath(name string, flags int) (int, error) {
 	if r.isOwn() {
 		if name = strings.TrimPrefix(path.Clean("/"+name), "/"); name == "" {
@@ -105,7 +105,7 @@ func (r *Root) openPath(name string, flags int) (int, error) {
 	how := &unix.OpenHow{Flags: uint64(unix.O_PATH | unix.O_CLOEXEC | flags), Resolve: r.resolve}
 	for try := 0; ; try++ {
 		fd, err := unix.Openat2(r.dir, name, how)
-		if (err == unix.EAGAIN || err == unix.EINTR) && try < 1000 { // something was renamed meanwhile
+		if (err == unix.EAGAIN || err == unix.EINTR) && try < 1000 { // a concurrent rename
 			continue
 		}
 		if err == unix.ELOOP && r.isOwn() {
@@ -118,7 +118,7 @@ func (r *Root) openPath(name string, flags int) (int, error) {
 	}
 }
 
-// IsDir says whether a path is a directory's. One that is not there is none.
+// IsDir reports whether a path is a directory. A missing path is none.
 func (r *Root) IsDir(name string) (bool, error) {
 	fd, err := r.openPath(name, 0)
 	switch {
@@ -133,7 +133,7 @@ func (r *Root) IsDir(name string) (bool, error) {
 	return st.Mode&unix.S_IFMT == unix.S_IFDIR, err
 }
 
-// openParent opens the directory that a path is in, and makes those that are missing.
+// openParent opens the parent directory of a path and creates missing directories.
 func (r *Root) openParent(dir string) (int, error) {
 	fd, err := r.openPath(dir, unix.O_DIRECTORY)
 	if err == nil || !errors.Is(err, unix.ENOENT) {

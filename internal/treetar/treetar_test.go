@@ -12,7 +12,7 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// tree makes files: a name with / at its end is a directory, a text with -> before it a link.
+// tree makes files: a name with a final / is a directory, a text that begins with -> a link.
 func tree(t *testing.T, files map[string]string) string {
 	t.Helper()
 	dir := t.TempDir()
@@ -36,7 +36,7 @@ func tree(t *testing.T, files map[string]string) string {
 	return dir
 }
 
-// list is what is in a directory, as tree takes it.
+// list returns the content of a directory in the format of tree.
 func list(t *testing.T, dir string) map[string]string {
 	t.Helper()
 	files := map[string]string{}
@@ -79,7 +79,7 @@ func how(skipped *[]string) Options {
 	return Options{UID: os.Getuid(), GID: os.Getgid(), Skipped: func(s string) { *skipped = append(*skipped, s) }}
 }
 
-// carry packs what is at from and unpacks it to to.
+// carry packs the tree at from and unpacks it to to.
 func carry(t *testing.T, from *Root, name, as string, to *Root, dest string) ([]string, error) {
 	t.Helper()
 	var stream bytes.Buffer
@@ -90,8 +90,8 @@ func carry(t *testing.T, from *Root, name, as string, to *Root, dest string) ([]
 	return skipped, to.Unpack(context.Background(), &stream, dest, false, how(&skipped))
 }
 
-// As cp does: into a directory that is there, else under the name; links in the way lead
-// where they lead inside of the tree.
+// Unpack works as cp does: into an existing directory, otherwise under the name; links in the path
+// lead where they lead inside the tree.
 func TestRoundTrip(t *testing.T) {
 	source := map[string]string{"d/a": "text", "d/sub/b": "more", "d/sub/link": "->../a", "d/empty/": "", "run/x": "of run", "var/run": "->/run", "up": "->../../../../run"}
 	for _, tt := range []struct {
@@ -146,7 +146,7 @@ func TestRoundTripFails(t *testing.T) {
 	}
 }
 
-// Permissions and times are the stream's; rights of an owner come into no tree of ours.
+// Permissions and times are those of the stream; set-id bits do not enter a tree of ours.
 func TestPermissions(t *testing.T) {
 	source := tree(t, map[string]string{"d/run": "x", "d/shut/": ""})
 	for name, mode := range map[string]uint32{"d/run": 0o4755, "d/shut": 0o555} {

@@ -16,20 +16,20 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// Options says what becomes of a stream's files.
+// Options control how a stream's files are made.
 type Options struct {
-	// UID and GID own what is made, unless Owners says that the stream's do.
+	// UID and GID own the files, unless the owners of the stream are kept.
 	UID, GID int
 	Owners   bool
 	// Plain gives files and directories ordinary permissions instead of the stream's.
 	Plain bool
-	// Skipped is told of what is left out, and of owners that cannot be had.
+	// Skipped is called for entries that are left out, and for owners that cannot be set.
 	Skipped func(string)
 }
 
-// Unpack brings a stream of one thing to a path: into it, if it is a directory's, else
-// under this name, as cp does. Whole says that the stream is somebody's own with any
-// number of things, which must have a directory to go to.
+// Unpack unpacks a stream of one thing to a path: into it, if it is a directory, otherwise under
+// this name, as cp does. With whole the stream is the user's own with any number of things, and the
+// path must be a directory.
 func (r *Root) Unpack(ctx context.Context, in io.Reader, to string, whole bool, how Options) error {
 	is, err := r.IsDir(to)
 	if err != nil {
@@ -56,11 +56,12 @@ type unpacker struct {
 	how    Options
 	in     *tar.Reader
 	to     string
-	rename string // instead of the first element of every name; "" for none
+	rename string // replaces the first element of every name; "" for none
 	strict []strictDir
 }
 
-// strictDir is a directory that its owner may not write to, once all is there.
+// strictDir is a directory whose final permissions forbid its owner to write; they are set at the
+// end.
 type strictDir struct {
 	fd   int
 	mode uint32
@@ -85,7 +86,7 @@ func (u *unpacker) all() error {
 	}
 }
 
-// destination is where an entry goes, below to.
+// destination returns where an entry goes, below to.
 func (u *unpacker) destination(name string) (string, error) {
 	name = strings.TrimLeft(name, "/")
 	clean := path.Clean(name)
@@ -95,7 +96,7 @@ func (u *unpacker) destination(name string) (string, error) {
 	if u.rename == "" {
 		return clean, nil
 	}
-	if name == "." || strings.HasPrefix(name, "./") { // what is in a directory, without its name
+	if name == "." || strings.HasPrefix(name, "./") { // the content of a directory, without its name
 		return path.Join(u.rename, clean), nil
 	}
 	_, rest, _ := strings.Cut(clean, "/")
@@ -104,7 +105,7 @@ func (u *unpacker) destination(name string) (string, error) {
 
 func (u *unpacker) entry(h *tar.Header, name string) error {
 	if name == "." {
-		return nil // the directory that is there
+		return nil // the existing directory
 	}
 	dir, err := u.root.openParent(u.rootPath(path.Dir(name)))
 	if err != nil {
@@ -132,7 +133,7 @@ func (u *unpacker) entry(h *tar.Header, name string) error {
 	return nil
 }
 
-// rootPath is a name as the root has it.
+// rootPath converts a name to a path in the root.
 func (u *unpacker) rootPath(name string) string {
 	if name == "." {
 		return u.to
@@ -169,7 +170,7 @@ func (u *unpacker) directory(dir int, name string, h *tar.Header) error {
 	return err
 }
 
-// close gives directories their permissions at last.
+// close sets the final permissions of directories.
 func (u *unpacker) close() (err error) {
 	for _, d := range u.strict {
 		err = errors.Join(err, unix.Fchmod(d.fd, d.mode))
@@ -216,7 +217,7 @@ func (u *unpacker) symlink(dir int, name string, h *tar.Header) error {
 	return u.setOwner(h, func(uid, gid int) error { return unix.Fchownat(fd, "", uid, gid, unix.AT_EMPTY_PATH) })
 }
 
-// link makes another name of what the stream has brought before.
+// link makes a hard link to an earlier entry of the stream.
 func (u *unpacker) link(dir int, base string, h *tar.Header) error {
 	target, err := u.destination(h.Linkname)
 	if err != nil {
@@ -232,11 +233,11 @@ func (u *unpacker) link(dir int, base string, h *tar.Header) error {
 	})
 }
 
-// tempPrefix begins what a file is called until it is whole.
+// tempPrefix begins the name of a file until it is complete.
 const tempPrefix = ".podrun-cp-"
 
-// replace puts what fill makes in the place of what has the name, in one step: nobody
-// finds half of it.
+// replace replaces the file of a name by the one that fill makes, in one step, so that no reader
+// finds a partial file.
 func (u *unpacker) replace(dir int, base string, fill func(name string) error) error {
 	name := tempPrefix + strconv.FormatUint(rand.Uint64(), 36)
 	err := fill(name)
@@ -255,8 +256,7 @@ func (u *unpacker) replace(dir int, base string, fill func(name string) error) e
 	return err
 }
 
-// mode is what an entry may be used for. What is foreign gets no rights of its owner's in
-// a tree of ours.
+// mode returns an entry's permissions. In a tree of ours a foreign entry gets no set-id bits.
 func (u *unpacker) mode(h *tar.Header) uint32 {
 	mode := uint32(h.Mode) & 0o7777
 	if u.root.isOwn() {
@@ -276,7 +276,7 @@ func (u *unpacker) chown(fd int, h *tar.Header) error {
 	return u.setOwner(h, func(uid, gid int) error { return unix.Fchown(fd, uid, gid) })
 }
 
-// setOwner makes somebody the owner of what is made. In a tree of our own that is who makes it.
+// setOwner sets the owner of a new file. In a tree of our own this process stays the owner.
 func (u *unpacker) setOwner(h *tar.Header, to func(uid, gid int) error) error {
 	if u.root.isOwn() {
 		return nil
@@ -296,9 +296,8 @@ func (u *unpacker) setOwner(h *tar.Header, to func(uid, gid int) error) error {
 	return err
 }
 
-// staysBelow says whether a link leads to something below the directory that name is
-// below, through whatever other such links: it goes up first, no further than to the
-// directory, and then down only.
+// staysBelow reports whether a link leads to a path below the directory that name is below, through
+// any other such links: it first goes up, at most to that directory, and then only down.
 func staysBelow(name, target string) bool {
 	if path.IsAbs(target) || target == "" {
 		return false

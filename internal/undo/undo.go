@@ -1,6 +1,5 @@
-// Package undo takes back, in reverse order, what a multi-step action has done
-// when a later step fails. The habit is: push the undo right after the do,
-// release on success.
+// Package undo undoes, in reverse order, the steps of an action when a later step fails. Usage:
+// push the undo right after each step, release on success.
 package undo
 
 import (
@@ -8,7 +7,7 @@ import (
 	"fmt"
 )
 
-// Stack is a list of undos. The zero value is ready. It is for one goroutine.
+// Stack is a list of undo functions. The zero value is ready. It is for one goroutine.
 type Stack struct {
 	steps []step
 }
@@ -18,15 +17,14 @@ type step struct {
 	undo func() error
 }
 
-// Push records how to take back what was just done. what completes the error
-// "undo: ...", as in "unmount /run/x".
+// Push records how to undo the last step. what completes the error "undo: ...", as in "unmount
+// /run/x".
 func (s *Stack) Push(what string, undo func() error) {
 	s.steps = append(s.steps, step{what, undo})
 }
 
-// Undo runs every undo, the last pushed first, whether or not others fail, and
-// joins their errors. The stack is empty afterwards, so a deferred Undo after
-// Release does nothing.
+// Undo runs every undo function, the last pushed first, whether or not others fail, and joins their
+// errors. The stack is empty afterwards, so a deferred Undo after Release does nothing.
 func (s *Stack) Undo() error {
 	var errs []error
 	for len(s.steps) > 0 {
@@ -39,5 +37,5 @@ func (s *Stack) Undo() error {
 	return errors.Join(errs...)
 }
 
-// Release forgets the undos: what was done stays.
+// Release drops the undo functions: the steps stay.
 func (s *Stack) Release() { s.steps = nil }

@@ -53,7 +53,7 @@ func TestReleaseKeepsWhatWasDone(t *testing.T) {
 	}
 }
 
-// An undo may push what it finds it has to take back itself.
+// An undo function may push another one.
 func TestUndoMayPush(t *testing.T) {
 	var s Stack
 	ran := false

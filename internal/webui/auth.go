@@ -11,26 +11,26 @@ import (
 	"time"
 )
 
-// contentSecurityPolicy lets the page load its own files and nothing else, be in nobody's frame, and never
-// make markup of text.
+// contentSecurityPolicy lets the page load only its own files, forbids every frame around it, and
+// forbids turning text into markup.
 const contentSecurityPolicy = "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self'; connect-src 'self'; " +
 	"base-uri 'none'; form-action 'none'; frame-ancestors 'none'; require-trusted-types-for 'script'; trusted-types 'none'"
 
-// NewToken is one that nobody guesses.
+// NewToken returns a random token.
 func NewToken() string { return rand.Text() }
 
-// authorize refuses what the page never asks for. Loopback is not private: every user of the
+// authorize refuses requests that the page never makes. Loopback is not private: every user of the
 // machine reaches it, and so does every page that a browser here has open.
 //
-//   - A name that is not loopback's is a page's whose name leads here since a moment
-//     ago (DNS rebinding), and which the browser takes for one of that name.
-//   - The token is in the part of the address that a browser keeps to itself, and is sent in a
-//     header, which a foreign page cannot do. A cookie would go to every port of this
+//   - A Host name that is not loopback's belongs to a page whose name has just been changed to lead here
+//     (DNS rebinding); the browser takes our page for one of that name.
+//   - The token is in the part of the address that a browser does not send (the fragment), and a header
+//     carries it, which a foreign page cannot set. A browser would send a cookie to every port of this
 //     machine, and so to other users' programs.
 func (s *Server) authorize(next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		control := http.NewResponseController(w)
-		control.SetWriteDeadline(time.Now().Add(s.Stall)) // else a client that does not read keeps its connection
+		control.SetWriteDeadline(time.Now().Add(s.Stall)) // otherwise a client that does not read keeps its connection
 		h := w.Header()
 		h.Set("Content-Security-Policy", contentSecurityPolicy)
 		h.Set("X-Content-Type-Options", "nosniff")
@@ -40,7 +40,7 @@ func (s *Server) authorize(next http.Handler) http.Handler {
 		h.Set("Cache-Control", "no-store")
 		switch {
 		case r.ContentLength != 0:
-			control.SetReadDeadline(time.Now()) // what would follow is not waited for
+			control.SetReadDeadline(time.Now()) // do not wait for more input
 			h.Set("Connection", "close")
 			httpError(w, http.StatusBadRequest, "a request has no body here")
 		case !isLoopback(r.Host):
@@ -56,14 +56,14 @@ func (s *Server) authorize(next http.Handler) http.Handler {
 	})
 }
 
-// hasToken says whether a request shows the token.
+// hasToken reports whether a request carries the token.
 func (s *Server) hasToken(r *http.Request) bool {
 	token, ok := strings.CutPrefix(r.Header.Get("Authorization"), "Bearer ")
 	return ok && subtle.ConstantTimeCompare([]byte(token), []byte(s.Token)) == 1
 }
 
-// isLoopback says whether a Host header names this machine to itself. The port may be
-// any: that of ssh -L is not ours.
+// isLoopback reports whether a Host header is a loopback name of this machine. The port may be any:
+// that of ssh -L is not ours.
 func isLoopback(host string) bool {
 	name := host
 	if h, port, err := net.SplitHostPort(host); err == nil {
@@ -84,11 +84,11 @@ func isLoopback(host string) bool {
 	return err == nil && ip.Zone() == "" && ip.IsLoopback()
 }
 
-// httpError answers with what is wrong.
+// httpError answers with an error.
 func httpError(w http.ResponseWriter, code int, why string) {
 	text, err := json.Marshal(map[string]string{"error": why})
 	if err != nil {
-		panic(err) // it is a text
+		panic(err) // a string cannot fail
 	}
 	w.Header().Set("Content-Type", "application/json")
 	w.WriteHeader(code)

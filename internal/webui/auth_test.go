@@ -12,7 +12,7 @@ import (
 
 const token = "THETOKEN"
 
-// answer is what the page says to a request, which has the token unless ask takes it away.
+// answer returns the response to a request, which has the token unless ask removes it.
 func answer(t *testing.T, method, target string, ask func(*http.Request)) *http.Response {
 	t.Helper()
 	r := httptest.NewRequest(method, target, nil)
@@ -95,7 +95,7 @@ func TestMethods(t *testing.T) {
 	}
 }
 
-// Every answer, refusals too, says what a browser may do with it.
+// Every response, also a refusal, has the security headers.
 func TestHeaders(t *testing.T) {
 	for _, target := range []string{"/", "/page.css", "/nothing", "/api/nothing", "/api/state"} {
 		got := answer(t, "HEAD", target, nil)
@@ -135,7 +135,7 @@ func TestFiles(t *testing.T) {
 	}
 }
 
-// The page's scripts make text of what they are told, and load nothing from elsewhere.
+// The page's scripts treat data as text and load nothing from elsewhere.
 func TestScriptsMakeNoMarkup(t *testing.T) {
 	bad := regexp.MustCompile(`innerHTML|outerHTML|insertAdjacentHTML|document\.write|\beval\(|Function\(|srcdoc|javascript:|\bstyle=|url\(|@import`)
 	elsewhere := regexp.MustCompile(`(https?:)?//[a-z0-9]+\.[a-z]`)
@@ -152,7 +152,7 @@ func TestScriptsMakeNoMarkup(t *testing.T) {
 			t.Errorf("%s has %s", name, found)
 		}
 		for _, found := range elsewhere.FindAll(text, -1) {
-			if !strings.Contains(string(found), "//www.w") { // the name of SVG, which nobody asks for
+			if !strings.Contains(string(found), "//www.w") { // the XML namespace of SVG, which is never requested
 				t.Errorf("%s names %s", name, found)
 			}
 		}

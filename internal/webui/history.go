@@ -5,19 +5,19 @@ import "encoding/json"
 // maxPoints is a quarter of an hour at two seconds each.
 const maxPoints = 450
 
-// point is what was used at a moment.
+// point is the usage at a moment.
 type point struct {
-	at          float64 // seconds since the command was begun
+	at          float64 // seconds since the start of the command
 	cpu, memory *int64
 }
 
-// MarshalJSON makes [at, cpu, memory] of it: a page that is opened gets many.
+// MarshalJSON encodes [at, cpu, memory]: a page that is opened gets many points.
 func (p point) MarshalJSON() ([]byte, error) { return json.Marshal([]any{p.at, p.cpu, p.memory}) }
 
-// ring keeps the last points of a pod.
+// ring holds the last points of a pod.
 type ring struct {
 	all  []point
-	next int // where the oldest is, once there are maxPoints
+	next int // index of the oldest, once there are maxPoints
 }
 
 func (r *ring) add(p point) {
@@ -29,7 +29,7 @@ func (r *ring) add(p point) {
 	r.next = (r.next + 1) % maxPoints
 }
 
-// points are the oldest first, a copy.
+// points returns a copy, the oldest first.
 func (r *ring) points() []point {
 	return append(append(make([]point, 0, len(r.all)), r.all[r.next:]...), r.all[:r.next]...)
 }

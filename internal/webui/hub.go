@@ -9,8 +9,8 @@ import (
 	"time"
 )
 
-// hub looks for all pages that are open, and not at all while none is. What it has seen of
-// use it keeps, for those that are opened later.
+// hub collects data for all open pages, and stops while none is open. It keeps the history of usage
+// for pages that are opened later.
 type hub struct {
 	source Source
 	every  time.Duration
@@ -20,31 +20,31 @@ type hub struct {
 	mu         sync.Mutex
 	pages      int
 	stop       context.CancelFunc
-	work       *sync.WaitGroup // what stop ends
+	work       *sync.WaitGroup // goroutines that stop ends
 	changed    chan struct{}   // closed when there is something new
 	populated  bool            // since the first page was opened
-	version    int             // of everything below; each change gets the next one
+	version    int             // of everything below; each change increments it
 	objects    map[string]versionedObject
-	membership int // the version in which something came or went
+	membership int // the version of the last addition or removal
 	problem    string
 	history    map[string]*ring
 	use        usage
 }
 
-// versionedObject is a thing, and when it became what it is.
+// versionedObject is an object and the version of its last change.
 type versionedObject struct {
 	Object
 	version int
 }
 
-// usage is what is used at a moment.
+// usage is the usage of all pods at a moment.
 type usage struct {
 	version int
 	at      float64
 	pods    []any
 }
 
-// join makes the hub look, until leave is called.
+// join keeps the hub collecting until leave is called.
 func (h *hub) join() (leave func()) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -72,13 +72,13 @@ func (h *hub) join() (leave func()) {
 	}
 }
 
-// notify ends what every page waits for. h.mu is held.
+// notify wakes all waiting pages. h.mu is held.
 func (h *hub) notify() {
 	close(h.changed)
 	h.changed = make(chan struct{})
 }
 
-// setObjects takes what there is now.
+// setObjects replaces the objects.
 func (h *hub) setObjects(ctx context.Context, all []Object, problem string) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -112,7 +112,7 @@ func (h *hub) setObjects(ctx context.Context, all []Object, problem string) {
 	}
 }
 
-// sample looks what is used, again and again: nothing tells of that.
+// sample polls the usage, because no event reports it.
 func (h *hub) sample(ctx context.Context) {
 	tick := time.NewTicker(h.every)
 	defer tick.Stop()
@@ -158,28 +158,28 @@ func (h *hub) pruneHistory() {
 	}
 }
 
-// update is what is new for a page. What has not changed is left out.
+// update is what is new for a page, without unchanged parts.
 type update struct {
 	Host    string             `json:"host,omitempty"`
-	Now     time.Time          `json:"now"`               // by the machine's clock
-	At      float64            `json:"at"`                // seconds since the command was begun
-	Every   float64            `json:"every,omitempty"`   // seconds between looks at what is used
-	Problem *string            `json:"problem,omitempty"` // with keys
+	Now     time.Time          `json:"now"`               // of the server's clock
+	At      float64            `json:"at"`                // seconds since the start of the command
+	Every   float64            `json:"every,omitempty"`   // seconds between samples of usage
+	Problem *string            `json:"problem,omitempty"` // "" for none
 	Pods    *objectUpdate      `json:"pods,omitempty"`
 	Events  *objectUpdate      `json:"events,omitempty"`
 	Use     *[]any             `json:"use,omitempty"` // may be empty
 	UsedAt  float64            `json:"usedAt,omitempty"`
-	History map[string][]point `json:"history,omitempty"` // of all pods, to a page that has just been opened
+	History map[string][]point `json:"history,omitempty"` // of all pods, for a page that has just been opened
 }
 
-// objectUpdate are those of a kind that have changed, and the keys of all.
+// objectUpdate contains the changed objects of a kind, and the keys of all.
 type objectUpdate struct {
 	Keys    []string                   `json:"keys"`
 	Changed map[string]json.RawMessage `json:"changed"`
 }
 
-// since gives what has changed since a version, nil if nothing has, the version of now, and
-// what ends when there is more.
+// since returns the changes since a version, nil if there are none, the current version, and a
+// channel that is closed at the next change.
 func (h *hub) since(last int) (u *update, version int, more <-chan struct{}) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -197,7 +197,7 @@ func (h *hub) since(last int) (u *update, version int, more <-chan struct{}) {
 			u.History[key] = r.points()
 		}
 	}
-	used, problem := h.use, h.problem // they are read when h.mu is not held any more
+	used, problem := h.use, h.problem // the caller reads them without h.mu
 	if used.version > last {
 		u.Use, u.UsedAt = &used.pods, used.at
 	}
@@ -205,7 +205,7 @@ func (h *hub) since(last int) (u *update, version int, more <-chan struct{}) {
 	return u, h.version, h.changed
 }
 
-// objectsSince are the things of a kind, nil if nothing is new. h.mu is held.
+// objectsSince returns the changed objects of a kind, nil if nothing is new. h.mu is held.
 func (h *hub) objectsSince(kind string, last int) *objectUpdate {
 	t := &objectUpdate{Keys: []string{}, Changed: map[string]json.RawMessage{}}
 	for _, v := range h.objects {

@@ -8,15 +8,16 @@ import (
 	"sync"
 )
 
-// limitListener has so many connections at once. For another one it closes the one without a
-// stream that was unused for longest: whoever only keeps connections open shuts nobody out.
+// limitListener limits the number of connections. For a new one it closes the connection without a
+// stream that was idle for longest, so that a client which only keeps connections open blocks no
+// other.
 type limitListener struct {
 	net.Listener
 	mu    sync.Mutex
-	conns []*limitedConn // those that were used last come last
+	conns []*limitedConn // the last used come last
 }
 
-// Accept gives the next connection.
+// Accept returns the next connection.
 func (l *limitListener) Accept() (net.Conn, error) {
 	c, err := l.Listener.Accept()
 	if err != nil {
@@ -48,7 +49,7 @@ func (c *limitedConn) Close() error {
 	return c.Conn.Close()
 }
 
-// markUsed takes note that a request begins.
+// markUsed records that a request begins.
 func markUsed(conn net.Conn, state http.ConnState) {
 	c, ok := conn.(*limitedConn)
 	if !ok || state != http.StateActive {
@@ -63,10 +64,10 @@ func markUsed(conn net.Conn, state http.ConnState) {
 
 type connKey struct{}
 
-// holdConn keeps a request's connection from being closed for another one, until it is released.
+// holdConn protects a request's connection from being closed for another one, until it is released.
 func holdConn(ctx context.Context) (release func()) {
 	c, ok := ctx.Value(connKey{}).(*limitedConn)
-	if !ok { // another server's
+	if !ok { // of another server
 		return func() {}
 	}
 	count := func(n int) {

@@ -10,13 +10,13 @@ import (
 
 const (
 	maxTail       = 5000
-	keptLines     = 2000                   // that a page has not been sent yet
+	keptLines     = 2000                   // not sent to a page yet
 	keptBytes     = 1 << 20                // of them
 	batchInterval = 100 * time.Millisecond // between two messages of lines
 )
 
-// logs tells a page lines of logs. Of a log that is written faster than the page reads, it
-// gets the latest, and how many lines it has missed.
+// logs sends lines of logs to a page. If a log grows faster than the page reads, the page gets the
+// latest lines and the number of missed ones.
 func (s *Server) logs(out *stream, r *http.Request) {
 	q := r.URL.Query()
 	of := LogRequest{Namespace: q.Get("namespace"), Pod: q.Get("pod"), Container: q.Get("container"), Previous: q.Get("previous") != "", Tail: 1000}
@@ -48,7 +48,7 @@ func (s *Server) logs(out *stream, r *http.Request) {
 			if m.End = true; failed != nil {
 				m.Error = failed.Error()
 			}
-			out.send(m) // it is the last word, whether it is heard or not
+			out.send(m) // the last message; errors do not matter
 			return
 		case <-beat.C:
 			if out.heartbeat() != nil {
@@ -60,7 +60,7 @@ func (s *Server) logs(out *stream, r *http.Request) {
 	}
 }
 
-// sleepCtx waits a little; it says whether to go on.
+// sleepCtx sleeps and reports whether ctx is still live.
 func sleepCtx(ctx context.Context, d time.Duration) bool {
 	t := time.NewTimer(d)
 	defer t.Stop()
@@ -72,7 +72,7 @@ func sleepCtx(ctx context.Context, d time.Duration) bool {
 	}
 }
 
-// logBatch is a message of logs.
+// logBatch is a message of log lines.
 type logBatch struct {
 	Lines   [][4]string `json:"lines"` // container, time, stream, text
 	Skipped int         `json:"skipped,omitempty"`
@@ -80,7 +80,7 @@ type logBatch struct {
 	Error   string      `json:"error,omitempty"`
 }
 
-// backlog is what a page has not been sent yet: the last lines, and how many went before.
+// backlog is what a page has not been sent yet: the last lines, and the number of dropped ones.
 type backlog struct {
 	wake chan struct{}
 
@@ -102,7 +102,7 @@ func (b *backlog) add(l Line) {
 	b.mu.Unlock()
 	select {
 	case b.wake <- struct{}{}:
-	default: // it has not heard of the last line yet
+	default: // the last notification is still pending
 	}
 }
 

@@ -1,16 +1,16 @@
-// Package webui is the page of `podrun ui`: its HTML, styles and scripts, as they are sent,
-// and the handlers that send them and what they show.
+// Package webui is the page of `podrun ui`: its HTML, styles and scripts, and the handlers that
+// serve them and their data.
 //
-// The page only looks: nothing can be changed through it. What it shows comes from a
-// Source; this room knows neither pods nor where they are kept, only things with a key
-// and a form in JSON, what they use, and lines of logs.
+// The page is read-only: nothing can be changed through it. Its data comes from a Source. This
+// package does not depend on pods or on how they are stored; it has only objects with a key and a
+// JSON form, their usage, and lines of logs.
 //
-//	GET /              the page, and its parts; there is nothing secret in them
-//	GET /api/state     a stream: all things, then those that change, and what is used
+//	GET /              the page, and its parts; they contain no secret
+//	GET /api/state     a stream: all objects, then changed ones, and usage
 //	GET /api/logs      a stream: lines of a pod's logs, as they are written
 //
-// A stream is one of Server-Sent Events, each with an object in JSON. What is below /api/
-// takes the token: see guard.go.
+// A stream consists of Server-Sent Events, each with a JSON object. Everything below /api/ requires
+// the token: see auth.go.
 package webui
 
 import (
@@ -25,57 +25,57 @@ import (
 	"time"
 )
 
-// Source is where what is shown comes from. It is asked by several at once.
+// Source is the source of the page's data. Several goroutines use it at once.
 type Source interface {
-	// Watch tells of all things there are, and again when one has changed, until ctx
-	// ends. problem is what stood in the way, for people.
+	// Watch calls seen with all objects, and again after every change, until ctx ends. problem is
+	// an error text for users.
 	Watch(ctx context.Context, seen func(all []Object, problem string))
-	// Use is what is used now by what runs, since it was asked the last time.
+	// Use returns the usage of what runs, since the last call.
 	Use() ([]Usage, error)
-	// Logs gives lines that are there, and those that come, until there will be no more
-	// or ctx ends. What stands in the way is an error for people.
+	// Logs passes on the existing lines, and new ones, until there will be no more or ctx ends. The
+	// error is for users.
 	Logs(ctx context.Context, of LogRequest, line func(Line)) error
 }
 
-// Object is something that is shown: a pod, or an event.
+// Object is a displayed object: a pod, or an event.
 type Object struct {
 	Kind string // "pods" or "events"
 	Key  string // NAMESPACE/NAME
 	JSON []byte
 }
 
-// Usage is what a pod uses.
+// Usage is the usage of a pod.
 type Usage struct {
 	Key    string // NAMESPACE/NAME
 	CPU    *int64 // thousandths of a processor; nil: not known
 	Memory *int64 // bytes; nil: not known
-	Detail any    // as JSON has it
+	Detail any    // is encoded as JSON
 }
 
-// LogRequest says which log is meant.
+// LogRequest selects a log.
 type LogRequest struct {
 	Namespace, Pod string
-	Container      string // "" are all
+	Container      string // "" means all
 	Previous       bool   // the instance before the current one
-	Tail           int    // only so many of the lines that are there
+	Tail           int    // number of existing lines to return
 }
 
-// Line is a line of a log, made harmless.
+// Line is a line of a log, escaped.
 type Line struct {
 	Container, Time, Stream, Text string
 }
 
-// Server answers the page's requests.
+// Server serves the page.
 type Server struct {
 	Source Source
-	Token  string        // what requests of the API have to show
+	Token  string        // requests of the API must carry it
 	Host   string        // the machine's name
-	Every  time.Duration // how often it is looked what is used
-	// Stall is how long a client may take to say what it wants, and to read what it was sent.
+	Every  time.Duration // interval between samples of usage
+	// Stall is how long a client may take to send its request, and to read a response.
 	Stall time.Duration
 
 	hub     *hub
-	streams chan struct{} // has room for as many as may be open
+	streams chan struct{} // its capacity is the maximum number of open streams
 }
 
 const maxStreams = 32
@@ -83,7 +83,7 @@ const maxStreams = 32
 //go:embed web
 var web embed.FS
 
-// Handler answers requests. It is called once.
+// Handler returns the handler of all requests. It is called once.
 func (s *Server) Handler() http.Handler {
 	s.hub = &hub{source: s.Source, every: s.Every, host: s.Host, begun: time.Now()}
 	s.streams = make(chan struct{}, maxStreams)
@@ -97,12 +97,12 @@ func (s *Server) Handler() http.Handler {
 	return s.authorize(mux)
 }
 
-// contentTypes are those of the page's files, whatever the machine's table says.
+// contentTypes are those of the page's files, independent of the machine's table.
 var contentTypes = map[string]string{
 	".html": "text/html; charset=utf-8", ".css": "text/css; charset=utf-8", ".js": "text/javascript; charset=utf-8", ".svg": "image/svg+xml",
 }
 
-// serveFile sends a part of the page.
+// serveFile serves a part of the page.
 func serveFile(w http.ResponseWriter, r *http.Request) {
 	name := r.URL.Path[1:]
 	if name == "" {
@@ -121,10 +121,10 @@ const (
 	maxConns        = 64 // a browser makes six; there are fewer streams
 	maxHeader       = 16 << 10
 	idleTimeout     = time.Minute     // without a request
-	shutdownTimeout = 2 * time.Second // for what is under way when the command ends
+	shutdownTimeout = 2 * time.Second // for requests in progress when the command ends
 )
 
-// Serve answers on a listener until ctx ends, and closes it.
+// Serve serves on a listener until ctx ends, and closes it.
 func (s *Server) Serve(ctx context.Context, l net.Listener) error {
 	server := &http.Server{
 		Handler:           s.Handler(),
@@ -134,7 +134,7 @@ func (s *Server) Serve(ctx context.Context, l net.Listener) error {
 		BaseContext:       func(net.Listener) context.Context { return ctx },
 		ConnContext:       func(ctx context.Context, c net.Conn) context.Context { return context.WithValue(ctx, connKey{}, c) },
 		ConnState:         markUsed,
-		ErrorLog:          log.New(io.Discard, "", 0), // what clients do wrong is their affair
+		ErrorLog:          log.New(io.Discard, "", 0), // errors of clients are not logged
 	}
 	ended := make(chan error, 1)
 	go func() { ended <- server.Serve(&limitListener{Listener: l}) }()
@@ -142,7 +142,7 @@ func (s *Server) Serve(ctx context.Context, l net.Listener) error {
 	case err := <-ended:
 		return err
 	case <-ctx.Done():
-		// Streams end with ctx; who only keeps a connection is not waited for.
+		// Streams end with ctx; Shutdown does not wait for idle connections.
 		late, cancel := context.WithTimeout(context.Background(), shutdownTimeout)
 		defer cancel()
 		if server.Shutdown(late) != nil {

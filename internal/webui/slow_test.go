@@ -44,7 +44,7 @@ func TestLogs(t *testing.T) {
 	}
 }
 
-// However much is written while a page does not read, little is kept: the end of it.
+// However much is written while a page does not read, only a bounded tail is kept.
 func TestBacklogIsBounded(t *testing.T) {
 	b := &backlog{wake: make(chan struct{}, 1)}
 	for i := range 100_000 {
@@ -65,7 +65,7 @@ func TestBacklogIsBounded(t *testing.T) {
 	}
 }
 
-// A client that does not read what it is sent is left, and what was done for it ends.
+// A client that does not read its response is disconnected, and its goroutines end.
 func TestClientThatDoesNotRead(t *testing.T) {
 	source := &fakeSource{}
 	s := newServer(source)
@@ -91,7 +91,7 @@ func TestClientThatDoesNotRead(t *testing.T) {
 	})
 }
 
-// A client that does not say what it wants is left, too.
+// A client that does not send its request is disconnected, too.
 func TestClientThatDoesNotAsk(t *testing.T) {
 	s := newServer(&fakeSource{})
 	s.Stall = 100 * time.Millisecond
@@ -107,8 +107,8 @@ func TestClientThatDoesNotAsk(t *testing.T) {
 	}
 }
 
-// Connections that are only open, that have begun a request, or that had one answered shut nobody out:
-// the one that was unused for longest is closed for another one. Streams go on.
+// Connections that are idle, have begun a request, or had one answered do not block new ones: the
+// one that was idle for longest is closed. Streams continue.
 func TestIdleConnectionsShutNobodyOut(t *testing.T) {
 	source := &fakeSource{}
 	at := serve(t, newServer(source))
@@ -150,7 +150,7 @@ func TestIdleConnectionsShutNobodyOut(t *testing.T) {
 					closed <- !errors.Is(err, os.ErrDeadlineExceeded) && !errors.Is(err, net.ErrClosed)
 				}()
 			}
-			for range len(all) + 2 - maxConns { // beside them there are the stream and the browser
+			for range len(all) + 2 - maxConns { // in addition to the stream and the browser
 				if !<-closed {
 					t.Fatalf("more than %d connections are open", maxConns)
 				}

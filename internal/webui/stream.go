@@ -6,8 +6,8 @@ import (
 	"time"
 )
 
-// state tells a page what there is and what changes. A page that reads slowly gets the
-// latest, and not all that was in between.
+// state sends a page the current state and its changes. A page that reads slowly gets the latest
+// state without the intermediate ones.
 func (s *Server) state(out *stream, r *http.Request) {
 	defer s.hub.join()()
 	beat := time.NewTicker(heartbeat)
@@ -32,18 +32,17 @@ func (s *Server) state(out *stream, r *http.Request) {
 	}
 }
 
-// heartbeat is how often a stream says something, so that the page knows that it is
-// still there.
+// heartbeat is the interval of messages that keep a stream alive.
 const heartbeat = 10 * time.Second
 
-// stream is one answer that goes on.
+// stream is a response that stays open.
 type stream struct {
 	w       http.ResponseWriter
 	control *http.ResponseController
 	stall   time.Duration
 }
 
-// stream prepares a handler's stream, if there are not too many.
+// stream returns the handler of a stream. It limits the number of open streams.
 func (s *Server) stream(handle func(*stream, *http.Request)) http.HandlerFunc {
 	return func(w http.ResponseWriter, r *http.Request) {
 		select {
@@ -62,7 +61,7 @@ func (s *Server) stream(handle func(*stream, *http.Request)) http.HandlerFunc {
 	}
 }
 
-// send sends an object. An error means that nobody reads it.
+// send sends an object. An error means that the client does not read.
 func (o *stream) send(v any) error {
 	text, err := json.Marshal(v)
 	if err != nil {
@@ -71,7 +70,7 @@ func (o *stream) send(v any) error {
 	return o.write("data: " + string(text) + "\n\n")
 }
 
-// heartbeat says that the stream is there.
+// heartbeat sends a comment that keeps the stream alive.
 func (o *stream) heartbeat() error { return o.write(":\n\n") }
 
 func (o *stream) write(text string) error {

@@ -13,10 +13,10 @@ import (
 	"time"
 )
 
-// bound is how long anything may take in these tests.
+// bound is the timeout of everything in these tests.
 const bound = time.Minute
 
-// fakeSource shows what a test puts into it.
+// fakeSource publishes what a test puts into it.
 type fakeSource struct {
 	logs func(ctx context.Context, of LogRequest, line func(Line)) error
 
@@ -24,7 +24,7 @@ type fakeSource struct {
 	seen    func([]Object, string)
 	things  []Object
 	problem string
-	used    int64 // counts the samples
+	used    int64 // number of samples
 	use     []Usage
 }
 
@@ -59,7 +59,7 @@ func (s *fakeSource) show(problem string, all ...Object) {
 	}
 }
 
-// watched says whether somebody looks.
+// watched reports whether a caller watches.
 func (s *fakeSource) watched() bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -70,7 +70,7 @@ func newServer(s Source) *Server {
 	return &Server{Source: s, Token: token, Host: "box", Every: time.Hour, Stall: bound}
 }
 
-// serve serves s for the time of the test.
+// serve serves s for the duration of the test.
 func serve(t *testing.T, s *Server) net.Addr {
 	t.Helper()
 	l, err := net.Listen("tcp", "127.0.0.1:0")
@@ -94,7 +94,7 @@ func serve(t *testing.T, s *Server) net.Addr {
 	return l.Addr()
 }
 
-// client is one that reads a stream.
+// client is a client that reads a stream.
 type client struct {
 	t    *testing.T
 	body *bufio.Reader
@@ -142,7 +142,7 @@ func (c *client) next(into any) {
 	}
 }
 
-// received is an update as a page has it.
+// received is an update as a page decodes it.
 type received struct {
 	Host    string
 	Problem string
@@ -187,7 +187,7 @@ func TestStateReportsChanges(t *testing.T) {
 	} {
 		source.show(step.problem, step.things...)
 		var u received
-		for u.Pods == nil { // what is used comes between
+		for u.Pods == nil { // messages with usage come between
 			u = received{}
 			c.next(&u)
 		}
@@ -197,7 +197,7 @@ func TestStateReportsChanges(t *testing.T) {
 	}
 }
 
-// Nobody looks while no page is open; one that is opened later sees what was used before.
+// Nothing is collected while no page is open; a page that is opened later gets the earlier usage.
 func TestLooksOnlyForPages(t *testing.T) {
 	source := &fakeSource{things: []Object{podOf("a", `1`)}, use: []Usage{{Key: "default/a", CPU: new(int64(7)), Memory: nil, Detail: "detail"}}}
 	s := newServer(source)
@@ -213,7 +213,7 @@ func TestLooksOnlyForPages(t *testing.T) {
 	}
 	two.next(&u)
 	one.end()
-	source.show("", podOf("a", `2`)) // the other is told all the same
+	source.show("", podOf("a", `2`)) // the other page is notified nevertheless
 	for u.Pods == nil || fmt.Sprint(u.Pods.Changed) != "map[default/a:2]" {
 		u = received{}
 		two.next(&u)
@@ -229,7 +229,7 @@ func TestLooksOnlyForPages(t *testing.T) {
 	if points := u.History["default/a"]; len(points) == 0 || *points[0][1] != 7 || points[0][2] != nil {
 		t.Errorf("a page that is opened later sees %v", u.History)
 	}
-	source.show("") // with the pod goes what it has used
+	source.show("") // a pod's history goes with the pod
 	three.end()
 	four := open(t, at, "/api/state")
 	u = received{}

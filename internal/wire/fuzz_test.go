@@ -10,8 +10,8 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// FuzzMessage: no bytes crash or hang a reader of the control protocol, whichever message it waits
-// for, and descriptors that come with what is refused are closed.
+// FuzzMessage: no input crashes or hangs a reader of the control protocol, whichever message it
+// waits for, and the descriptors of a refused message are closed.
 func FuzzMessage(f *testing.F) {
 	framed := func(text string) []byte {
 		return append(binary.BigEndian.AppendUint32(nil, uint32(len(text))), text...)
@@ -26,7 +26,7 @@ func FuzzMessage(f *testing.F) {
 	f.Add([]byte{0xff, 0xff, 0xff, 0xff})
 	f.Add([]byte{0, 0, 0, 9, '{', '}'})
 	f.Fuzz(func(t *testing.T, data []byte) {
-		if len(data) > 1<<16 { // what a socket takes at once
+		if len(data) > 1<<16 { // a socket takes so much at once
 			return
 		}
 		for _, read := range []func(*net.UnixConn) ([]*os.File, error){

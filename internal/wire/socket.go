@@ -12,7 +12,7 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// A message is its length, four bytes, and that many of JSON.
+// A message is its length, four bytes, and that many bytes of JSON.
 const (
 	headSize   = 4
 	maxMessage = 4 << 20
@@ -55,7 +55,7 @@ func writeWithFiles(conn *net.UnixConn, v any, files []*os.File) error {
 // WriteControl sends one message to the supervisor while an exec runs.
 func WriteControl(conn *net.UnixConn, c Control) error { return writeWithFiles(conn, c, nil) }
 
-// ReadControl reads one message from the client. The end of the connection is io.EOF.
+// ReadControl reads one message from the client. At the end of the connection it returns io.EOF.
 func ReadControl(conn *net.UnixConn) (Control, error) {
 	var c Control
 	files, err := readWithFiles(conn, &c)
@@ -65,8 +65,8 @@ func ReadControl(conn *net.UnixConn) (Control, error) {
 	return c, err
 }
 
-// ReadRequest reads the first message of a connection and the descriptors that came
-// with it, which the caller closes. A connection that ends without a byte gives nil.
+// ReadRequest reads the first message of a connection and its descriptors, which the caller closes.
+// It returns nil for a connection that ends without a byte.
 func ReadRequest(conn *net.UnixConn) (*Request, []*os.File, error) {
 	var req Request
 	files, err := readWithFiles(conn, &req)
@@ -79,15 +79,15 @@ func ReadRequest(conn *net.UnixConn) (*Request, []*os.File, error) {
 	return &req, files, nil
 }
 
-// ReadFrame reads one message from the supervisor and the descriptors that came with
-// it, which the caller closes. The end of the connection is io.EOF.
+// ReadFrame reads one message from the supervisor and its descriptors, which the caller closes. At
+// the end of the connection it returns io.EOF.
 func ReadFrame(conn *net.UnixConn) (Frame, []*os.File, error) {
 	var f Frame
 	files, err := readWithFiles(conn, &f)
 	return f, files, err
 }
 
-// readWithFiles reads one message. Its descriptors come with the head.
+// readWithFiles reads one message. Its descriptors arrive with the header.
 func readWithFiles(conn *net.UnixConn, v any) (files []*os.File, err error) {
 	defer func() {
 		if err != nil {
@@ -128,7 +128,7 @@ func readWithFiles(conn *net.UnixConn, v any) (files []*os.File, err error) {
 	return files, nil
 }
 
-// readRest fills b from a message that has begun: its end now is no end of it.
+// readRest reads the rest of a message into b. The end of the connection is an error there.
 func readRest(conn *net.UnixConn, b []byte) error {
 	_, err := io.ReadFull(conn, b)
 	if errors.Is(err, io.EOF) && len(b) > 0 {

@@ -102,7 +102,7 @@ func TestBadMessages(t *testing.T) {
 	}
 }
 
-// Somebody who only connects asks for nothing.
+// A client that only connects has no request.
 func TestNoRequest(t *testing.T) {
 	a, b := connPair(t)
 	a.Close()

@@ -1,5 +1,5 @@
-// Command netstack is podrun's network stack in user space, without the rest of podrun. It
-// is built by scripts/build and carried inside the podrun binary.
+// Command netstack is podrun's network stack in user space, without the rest of podrun.
+// scripts/build builds it and embeds it in the podrun binary.
 package main
 
 import (

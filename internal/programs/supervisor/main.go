@@ -1,6 +1,5 @@
-// Command back is the lean half of podrun: the supervisor of one pod and
-// libcontainer's init, without manifest, images or command line. It is built by
-// scripts/build and carried inside the podrun binary.
+// Command supervisor is the supervisor program: the supervisor of one pod and libcontainer's init,
+// without manifests, images or CLI. scripts/build builds it and embeds it in the podrun binary.
 package main
 
 import (

@@ -1,4 +1,4 @@
-// Package fastexec hands commands that have to be quick to the quick front, a program that the
-// release carries, before Go begins: see fastexec.c. Importing it, blank, links the constructor
-// in; without the build tag embedprograms there is nothing in it.
+// Package fastexec executes the program of the fast path, which the release embeds, before Go
+// starts: see fastexec.c. A blank import links the constructor in. Without the build tag
+// embedprograms the package is empty.
 package fastexec

@@ -1,14 +1,15 @@
 //go:build embedprograms
 
-// Before the Go runtime starts, commands that the quick front knows (cli/quick) are handed to it:
-// initialising the packages of the whole front takes longer than such a command. It lies where
-// the supervisor's program does, of this very version, or it does not and nothing happens.
+// This constructor passes commands of the fast path (cli/quick) to its program before the Go
+// runtime starts: initialising the packages of the CLI takes longer than such a command. The
+// program lies next to the supervisor's program and is of this very version; if it is missing,
+// nothing happens.
 //
-// Nothing is executed that another user could have put there: after su or sudo, HOME and
-// XDG_DATA_HOME may be somebody else's.
+// The constructor executes nothing that another user could have put there: after su or sudo, HOME
+// and XDG_DATA_HOME may be another user's.
 //
-// _PODRUN_CLI is the descriptor of this program, for what the quick front leaves to it; where
-// it is set the quick front has been asked already.
+// _PODRUN_CLI is the descriptor of this program, for commands that the fast path returns to it. If
+// it is set, the fast path has run already.
 #define _GNU_SOURCE
 #define _FILE_OFFSET_BITS 64 // on 32 bits stat would fail for large inode numbers
 #include <fcntl.h>
@@ -23,7 +24,8 @@
 
 static const char *quick_words[] = {"exec", "logs", "ps", "get", "down", "stop"};
 
-// quick_place finds libexec as internal/store does. Without it, 0.
+// quick_place writes the path of libexec as internal/store computes it. It returns 0 if there is
+// none.
 static int quick_place(char *path, size_t room) {
 	const char *home = getenv("HOME"), *data = getenv("XDG_DATA_HOME");
 	int n;
@@ -38,12 +40,13 @@ static int quick_place(char *path, size_t room) {
 	return n > 0 && (size_t)n < room && path[0] == '/';
 }
 
-// ours says whether nobody but the user and root could have made or changed something.
+// ours reports whether only the user and root could have made or changed a file.
 static int ours(const struct stat *st) {
 	return st->st_uid == getuid() && (st->st_mode & (S_IWGRP | S_IWOTH)) == 0;
 }
 
-// quick_libexec opens the directory that has the program, whole. Without it, -1.
+// quick_libexec opens the directory that contains the complete program. It returns -1 if there is
+// none.
 static int quick_libexec(const char *path) {
 	struct stat st;
 	int dir = open(path, O_PATH | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
@@ -67,7 +70,7 @@ __attribute__((constructor(101))) static void podrun_fastexec(int argc, char **a
 	if (i == known || !quick_place(path, sizeof path) || (dir = quick_libexec(path)) < 0)
 		return;
 	if ((exe = open("/proc/self/exe", O_PATH | O_CLOEXEC)) >= 0) {
-		self = fcntl(exe, F_DUPFD, 3); // never where a closed standard stream was
+		self = fcntl(exe, F_DUPFD, 3); // not at the number of a closed standard stream
 		close(exe);
 	}
 	snprintf(number, sizeof number, "%d", self);

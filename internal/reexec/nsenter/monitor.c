@@ -1,17 +1,17 @@
-// The guard is why a pod outlives its keeper. It is the keeper's parent, in the host's PID
-// and mount namespaces, holds the pod's lock and the router's network namespace, and does
-// nothing but wait. When the keeper is killed, and by the kernel with it everything of the
-// sandbox, the guard begins another, whose supervisor makes another sandbox as the kubelet
-// would, or ends the pod (runner/recreate.go). A keeper that ends by itself ends the pod.
+// The monitor makes a pod outlive its pod init. It is the pod init's parent, runs in the host's PID
+// and mount namespaces, holds the pod's lock and the router's network namespace, and otherwise only
+// waits. When the pod init is killed, the kernel kills everything in the sandbox. The monitor then
+// starts another pod init, whose supervisor makes another sandbox as the kubelet would, or ends the
+// pod (runner/recreate.go). A pod init that exits by itself ends the pod.
 //
-// A guard that is killed is missed only when its keeper is, too: then the pod has ended.
+// A killed monitor matters only when its pod init is killed, too: then the pod has ended.
 //
-// A pod in the host's PID namespace (hostPID) is not ended by the kernel. There guard and
-// keeper adopt what descends from them, and who outlives the other ends it.
+// The kernel does not end a pod in the host's PID namespace (hostPID). There monitor and pod init
+// are subreapers, and the one that outlives the other ends the pod.
 //
-// A pod that is marked as leaving (store.Pod.MarkLeaving) is removed when its last keeper has
-// ended, whether or not the command that asked for it still runs. Mostly its supervisor has
-// removed all but the mark and the lock; else the guard executes a program for the rest.
+// The monitor removes a pod that is marked as leaving (store.Pod.MarkRemoving) when its last pod
+// init has ended, whether or not the command that requested it still runs. Usually the supervisor
+// has removed all but the mark and the lock; otherwise the monitor executes a program for the rest.
 #define _GNU_SOURCE
 #include <dirent.h>
 #include <errno.h>
@@ -32,13 +32,12 @@
 
 #include "podinit.h"
 
-// Keepers that are killed in a loop must not keep a board busy: after some quick deaths
-// each next one waits for twice as long, but never so long that who asks for the pod meanwhile
-// gives up.
+// Pod inits that are killed in a loop must not keep a board busy: after some quick deaths each next
+// delay doubles. The maximum is short enough for a client that waits for the pod meanwhile.
 static const long long quick = 10000000000, min_delay = 100000000, max_delay = 5000000000;
 enum { deaths_without_delay = 5 };
 
-// make_router makes the network namespace that the pods of a user share.
+// make_router makes the network namespace that the pods of one user share.
 static int make_router(void) {
 	int pair[2], fd;
 	char c, path[64];
@@ -55,7 +54,7 @@ static int make_router(void) {
 	}
 	close(pair[1]);
 	if (read(pair[0], &c, 1) != 1)
-		_exit(125); // it has told why
+		_exit(125); // the child has reported the error
 	snprintf(path, sizeof path, "/proc/%d/ns/net", maker);
 	fd = open(path, O_RDONLY | O_CLOEXEC);
 	close(pair[0]);
@@ -65,20 +64,20 @@ static int make_router(void) {
 
 static int is_stop(int sig) { return sig == SIGTERM || sig == SIGINT || sig == SIGHUP; }
 
-// wait_init waits for the end of a init, to which stops are passed on.
+// wait_init waits for the end of a pod init and passes stop signals on to it.
 static int wait_init(struct podrun_init_config *config, pid_t init) {
 	int sig, st;
 	for (;;) {
 		while (waitpid(init, &st, WNOHANG) == init)
 			return st;
 		if (sigwait(&config->set, &sig) == 0 && is_stop(sig)) {
-			config->stop_asked = 1; // until the next knows of it, should this one have no time
+			config->stop_asked = 1; // for the next pod init, should this one have no time to record it
 			kill(init, sig);
 		}
 	}
 }
 
-// wait_delay waits before the next keeper begins, unless a stop is asked for.
+// wait_delay waits before the next pod init starts, unless a stop is requested.
 static void wait_delay(struct podrun_init_config *config, long long wait) {
 	for (long long end = podrun_now() + wait; !config->stop_asked && (wait = end - podrun_now()) > 0;) {
 		struct timespec t = {wait / 1000000000, wait % 1000000000};
@@ -86,7 +85,7 @@ static void wait_delay(struct podrun_init_config *config, long long wait) {
 	}
 }
 
-// restart_delay is how long the next keeper has to wait after one has been killed.
+// restart_delay returns how long the next pod init has to wait after one has been killed.
 static long long restart_delay(long long born, unsigned *deaths) {
 	if (podrun_now() - born > quick)
 		*deaths = 0;
@@ -96,7 +95,7 @@ static long long restart_delay(long long born, unsigned *deaths) {
 	return doublings < 10 && min_delay << doublings < max_delay ? min_delay << doublings : max_delay;
 }
 
-// close_unneeded lets go of what the keeper has now, and of all that a guard needs not.
+// close_unneeded closes the descriptors that the pod init has now and the monitor does not need.
 static void close_unneeded(struct podrun_init_config *config) {
 	podrun_place_fd(config->router, PODRUN_ROUTER_FD);
 	podrun_place_fd(config->served, PODRUN_SERVED_FD);
@@ -111,7 +110,8 @@ static void close_unneeded(struct podrun_init_config *config) {
 	podrun_drop_program_pages();
 }
 
-// prepare_restart prepares the config of another keeper after one was killed, whose end was st.
+// prepare_restart prepares the config of the next pod init after one was killed with wait status
+// st.
 static void prepare_restart(struct podrun_init_config *config, int st, long long wait) {
 	dprintf(2, "podrun: the pod init was killed (status %d) with its sandbox; restarting in %lld.%lld s\n", st,
 		wait / 1000000000, wait / 100000000 % 10);
@@ -121,17 +121,17 @@ static void prepare_restart(struct podrun_init_config *config, int st, long long
 	unsetenv("_PODRUN_NOTIFY"); // descriptors of the first supervisor
 	unsetenv("_PODRUN_PORTS");
 	unsetenv("_PODRUN_RECORD");
-	char *after = getenv("_PODRUN_AFTER"); // where Go looks, too: there is room for a word
+	char *after = getenv("_PODRUN_AFTER"); // overwrite in place: Go reads the original block
 	if (after && strlen(after) == strlen("sandbox"))
 		strcpy(after, "sandbox");
 	int nobody = open("/dev/null", O_WRONLY);
 	if (nobody >= 0 && nobody != PODRUN_REPORT_FD) {
-		dup2(nobody, PODRUN_REPORT_FD); // so that nothing else is there
+		dup2(nobody, PODRUN_REPORT_FD); // so that the number stays taken
 		close(nobody);
 	}
 }
 
-// only_lock_and_mark returns whether nothing but the lock and the mark is in the working directory.
+// only_lock_and_mark reports whether the working directory contains only the lock and the mark.
 static int only_lock_and_mark(void) {
 	struct dirent *e;
 	DIR *dir = opendir(".");
@@ -144,8 +144,8 @@ static int only_lock_and_mark(void) {
 }
 
 // finish_removal removes what is left of a pod that is marked as leaving. argv is that of a
-// supervisor: program, stage, data root, runtime root, namespace, name. The lock's path is
-// that of the runtime directory, wherever that is.
+// supervisor: program, re-exec entry point, data root, runtime root, namespace, name. The lock's
+// path gives the runtime directory, wherever that is.
 static void finish_removal(const struct podrun_init_config *config) {
 	char **argv = config->argv, dir[PATH_MAX], data[PATH_MAX];
 	snprintf(data, sizeof data, "/proc/self/fd/%d", PODRUN_LOCK_FD);
@@ -154,7 +154,7 @@ static void finish_removal(const struct podrun_init_config *config) {
 		return;
 	dir[n] = 0;
 	char *name = strrchr(dir, '/');
-	if (!name || strcmp(name, "/lock")) // it is deleted
+	if (!name || strcmp(name, "/lock")) // the lock has been deleted
 		return;
 	*name = 0;
 	if (chdir(dir) < 0 || access("leaving", F_OK) < 0)
@@ -170,7 +170,7 @@ static void finish_removal(const struct podrun_init_config *config) {
 		return;
 	}
 	char stage[] = "_remove-pod", *words[] = {argv[0], stage, argv[2], argv[3], argv[4], argv[5], NULL};
-	if (chdir("/") < 0 || fcntl(PODRUN_LOCK_FD, F_SETFD, 0) < 0) // it holds the lock meanwhile
+	if (chdir("/") < 0 || fcntl(PODRUN_LOCK_FD, F_SETFD, 0) < 0) // the program holds the lock meanwhile
 		return;
 	podrun_clear_env();
 	sigprocmask(SIG_SETMASK, &config->old_mask, NULL);
@@ -189,7 +189,7 @@ void podrun_monitor(char **argv, const char *hostname, int router, const char *o
 	if ((config.hostpid = getenv("_PODRUN_HOSTPID") != NULL))
 		podrun_become_subreaper();
 	podrun_block_signals(&config.set, &config.old_mask);
-	config.router = podrun_move_fd_up(router >= 0 ? router : make_router()); // of what a supervisor was given
+	config.router = podrun_move_fd_up(router >= 0 ? router : make_router()); // above the descriptors of a supervisor
 	config.served = podrun_move_fd_up(eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK));
 	for (unsigned deaths = 0;;) {
 		long long born = podrun_now();
@@ -214,7 +214,7 @@ void podrun_monitor(char **argv, const char *hostname, int router, const char *o
 			}
 		}
 		if (!config.restarted && eventfd_read(PODRUN_SERVED_FD, &served) < 0)
-			_exit(1); // whoever starts the pod has been told
+			_exit(1); // the caller that starts the pod has received the error
 		prepare_restart(&config, st, restart_delay(born, &deaths));
 	}
 }

@@ -1,21 +1,21 @@
-// Namespaces are entered here, in a constructor, before the Go runtime has
-// started its threads: unshare(CLONE_NEWUSER) refuses a process with threads.
-// The caller (package stage) says what to do through the environment; nothing is
-// parsed here but numbers and paths that it has prepared.
+// This constructor enters namespaces before the Go runtime has started its threads, because
+// unshare(CLONE_NEWUSER) refuses a process with threads. The caller (package reexec) passes its
+// instructions in the environment. The constructor parses only numbers and paths that the caller
+// has prepared.
 //
-//   _PODRUN_ENTER    userns | pod | prespawn | pause | unitwait; after userns optional ",net"; ahead is a
-//                    pod that is not known yet
+//   _PODRUN_ENTER    userns | pod | prespawn | pause | unitwait; after userns optional ",net"; prespawn:
+//                    a pod that is not known yet
 //   _PODRUN_UIDMAP   "0 1000 1 1 100000 65536", for newuidmap and uid_map
 //   _PODRUN_GIDMAP   the same for groups
 //   _PODRUN_IDTOOLS  directory of newuidmap and newgidmap; empty: the map has one id
-//   _PODRUN_USERNS   pod and ahead only, optional: a descriptor of the user namespace to join instead;
-//                    pause, optional: of that in which it is to be
+//   _PODRUN_USERNS   pod and prespawn only, optional: a descriptor of the user namespace to join instead;
+//                    pause, optional: of the user namespace in which the pause process runs
 //   _PODRUN_ROUTER   pod only, optional: a descriptor of the router's network namespace
 //   _PODRUN_HOSTNAME pod only: the pod's hostname
 //   _PODRUN_OWN_USERNS pod only, optional: its containers have a user namespace of their own; 1: with
 //                    the same ids, else the map of its users and groups
 //   _PODRUN_HOSTPID  pod only, optional: 1: the pod lives in the host's PID namespace
-//   _PODRUN_GATE     pod only, optional: a descriptor; a byte from it lets the pod begin
+//   _PODRUN_GATE     pod only, optional: a descriptor; a byte from it lets the pod start
 //   _PODRUN_UNITWAIT unitwait only: see podrun_unit_wait
 #define _GNU_SOURCE
 #include <errno.h>
@@ -35,8 +35,8 @@
 
 #include "nsenter.h"
 
-static int report_fd = 2; // where a fatal error is told
-static int fatal = 125;   // the exit code that goes with it
+static int report_fd = 2; // descriptor for fatal errors
+static int fatal = 125;   // exit code after a fatal error
 
 void podrun_report_to(int fd) { report_fd = fd; }
 
@@ -88,7 +88,7 @@ static int exited_zero(pid_t pid) {
 	return st == 0;
 }
 
-// enter_user_namespace makes a user namespace, and with it what else is said.
+// enter_user_namespace makes a user namespace and the namespaces of the flags in with.
 static void enter_user_namespace(int with, const char *uidmap, const char *gidmap, const char *tools) {
 	int go[2];
 	pid_t helper = -1, me = getpid();
@@ -97,7 +97,7 @@ static void enter_user_namespace(int with, const char *uidmap, const char *gidma
 			podrun_die("make pipe");
 		if ((helper = fork()) < 0)
 			podrun_die("fork");
-		if (helper == 0) { // stays outside: only there the set-id tools may write our maps
+		if (helper == 0) { // it stays outside: only there may the set-id tools write our maps
 			char c;
 			prctl(PR_SET_PDEATHSIG, SIGKILL);
 			close(go[1]);
@@ -125,7 +125,7 @@ static void enter_user_namespace(int with, const char *uidmap, const char *gidma
 	}
 }
 
-// join_user_namespace enters that of the user's other pods.
+// join_user_namespace enters the user namespace of the user's other pods.
 static void join_user_namespace(int fd) {
 	if (setns(fd, CLONE_NEWUSER) < 0)
 		podrun_die("join the user namespace of the other pods");
@@ -137,14 +137,14 @@ static const char *env(const char *name) {
 	return v ? v : "";
 }
 
-// env_fd is a descriptor's number, or -1.
+// env_fd returns the number of a descriptor, or -1.
 static int env_fd(const char *name) {
 	const char *v = env(name);
 	return *v ? atoi(v) : -1;
 }
 
-// become_root enters the user namespace, as an ordinary user, and, but for a pod, of which
-// each keeper makes its own, a mount namespace.
+// become_root enters the user namespace, unless the caller is root, and makes a mount namespace. A
+// pod gets none here: each pod init makes its own.
 static void become_root(int pod) {
 	if (geteuid() == 0) {
 		if (!pod && unshare(CLONE_NEWNS) < 0)
@@ -166,14 +166,13 @@ void podrun_clear_env(void) {
 		unsetenv(names[i]);
 }
 
-// reset_signals is for a process that becomes a container's: it blocks and ignores
-// no signal, whatever the supervisor and the one who started the pod do. The kernel
-// is asked itself: the C library hides its own two signals, which a parent that used
-// posix_spawn (make) leaves ignored.
+// reset_signals makes a process that becomes a container's block and ignore no signal, whatever the
+// supervisor and the caller that started the pod do. It asks the kernel directly, because the C
+// library hides its own two signals, which a parent that used posix_spawn (make) leaves ignored.
 static void reset_signals(void) {
 	sigset_t none;
 	for (int sig = 1; sig <= SIGRTMAX; sig++) {
-		unsigned long act[8] = {0}; // the kernel's struct; the handler comes first
+		unsigned long act[8] = {0}; // the kernel's struct; the handler is first
 		if (syscall(SYS_rt_sigaction, sig, NULL, act, 8) == 0 && act[0] == (unsigned long)SIG_IGN) {
 			unsigned long standard[8] = {0};
 			syscall(SYS_rt_sigaction, sig, standard, NULL, 8);
@@ -183,8 +182,8 @@ static void reset_signals(void) {
 	sigprocmask(SIG_SETMASK, &none, NULL);
 }
 
-// wait_gate waits until the caller has put this process into the pod's cgroup, which
-// every process of the pod inherits from it. Without the caller there is no pod.
+// wait_gate waits until the caller has put this process into the pod's cgroup, which every process
+// of the pod inherits. If the caller has gone, the process exits.
 static void wait_gate(const char *number) {
 	char c;
 	ssize_t n;
@@ -224,8 +223,8 @@ __attribute__((constructor(101))) static void podrun_nsenter(int argc, char **ar
 	if (strstr(what, ",net") && unshare(CLONE_NEWNET) < 0)
 		podrun_die("make a network namespace");
 	if (pod) {
-		// The keys of the user's session are not the pod's. libcontainer would make a keyring
-		// for each container, and the kernel lets a user have 200.
+		// Isolate the pod from the keys of the user's session. One keyring for the pod is enough:
+		// libcontainer would make one for each container, and the kernel lets a user have 200.
 		if (syscall(SYS_keyctl, KEYCTL_JOIN_SESSION_KEYRING, NULL) < 0 && errno != ENOSYS)
 			podrun_die("make the pod's keyring");
 		wait_gate(env("_PODRUN_GATE"));

@@ -1,6 +1,6 @@
-// Package nsenter enters namespaces before the Go runtime starts. It is C: see
-// nsenter.c for the environment it obeys and podinit.c for the pod's first process.
-// Importing it, blank, links the constructor in.
+// Package nsenter enters namespaces before the Go runtime starts. It is written in C: see nsenter.c
+// for the environment variables and podinit.c for the pod init. A blank import links the
+// constructor in.
 package nsenter
 
 // #cgo CFLAGS: -Wall -Werror -O2

@@ -1,5 +1,5 @@
-// The pause process is PID 1 of the PID namespace that a pod's containers share. What a
-// process needs that does nothing but wait, as this one and the keeper do, is here too.
+// The pause process is PID 1 of the PID namespace that a pod's containers share. Helpers for
+// processes that only wait, such as this one and the pod init, are here too.
 #define _GNU_SOURCE
 #include <errno.h>
 #include <link.h>
@@ -33,8 +33,8 @@ void podrun_close_from(unsigned first) {
 		close(fd);
 }
 
-// drop_segment unmaps what of the program is only read; what is needed again
-// comes back from the page cache.
+// drop_segment drops the read-only pages of the program; they come back from the page cache when
+// they are needed.
 static int drop_segment(struct dl_phdr_info *info, size_t size, void *unused) {
 	unsigned long page = sysconf(_SC_PAGESIZE);
 	(void)size, (void)unused;
@@ -45,13 +45,13 @@ static int drop_segment(struct dl_phdr_info *info, size_t size, void *unused) {
 		if (p->p_type == PT_LOAD && !(p->p_flags & PF_W))
 			madvise((void *)start, end - start, MADV_DONTNEED);
 	}
-	return 1; // a static program is all there is
+	return 1; // a static program has no other object
 }
 
 void podrun_drop_program_pages(void) { dl_iterate_phdr(drop_segment, NULL); }
 
-// enter_empty_root gives the process an empty root: a container that shares its PID
-// namespace and may trace reaches what is below /proc/1/root.
+// enter_empty_root gives the process an empty root: a container that shares its PID namespace and
+// may trace can reach everything below /proc/1/root.
 static void enter_empty_root(void) {
 	if (unshare(CLONE_NEWNS) < 0 || mount(NULL, "/", NULL, MS_PRIVATE | MS_REC, NULL) < 0)
 		podrun_die("make a mount namespace for the pause process");
@@ -61,8 +61,8 @@ static void enter_empty_root(void) {
 		podrun_die("enter the empty root of the pause process");
 }
 
-// join_namespaces joins the pod's namespaces, whose descriptors are 3 and following: what is below
-// /proc/1 is the network's, too, and in everybody's sight.
+// join_namespaces joins the pod's namespaces, whose descriptors are 3 and following: /proc/1 is
+// visible to all containers, and it shows the network, too.
 static void join_namespaces(void) {
 	for (int fd = 3; setns(fd, 0) == 0; fd++)
 		;
@@ -70,9 +70,9 @@ static void join_namespaces(void) {
 		podrun_die("enter the pod's namespaces with the pause process");
 }
 
-// drop_privileges leaves nothing to who could trace the process, and lets nobody in the pod trace it:
-// memory that is not dumpable takes rights in the user namespace that it was made in, the
-// supervisor's.
+// drop_privileges leaves nothing to a process that traces this one, and lets no process in the pod
+// trace it: tracing memory that is not dumpable takes privileges in the user namespace in which it
+// was made, the supervisor's.
 static void drop_privileges(void) {
 	struct __user_cap_header_struct head = {.version = _LINUX_CAPABILITY_VERSION_3};
 	struct __user_cap_data_struct none[2] = {{0}};
@@ -105,7 +105,7 @@ void podrun_pause_in_userns(int userns) {
 	if (pause < 0)
 		podrun_die("make a shared PID namespace");
 	if (pause == 0) {
-		close(STDOUT_FILENO); // who reads there waits for its end
+		close(STDOUT_FILENO); // a reader there waits for end of file
 		podrun_pause();
 	}
 	_exit(dprintf(STDOUT_FILENO, "%d", pause) < 0);

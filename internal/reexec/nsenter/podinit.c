@@ -1,11 +1,11 @@
-// The keeper is the pod's pause-equivalent: PID 1 of the pod's own PID namespace, holder
-// of its network, IPC and UTS namespaces, reaper of its orphans. It never starts Go.
-// When it dies the kernel kills everything in the namespace, so a sandbox is never left
-// half alive; the guard (monitor.c) begins another keeper.
+// The pod init is the counterpart of the pause process: PID 1 of the pod's own PID namespace. It
+// holds the pod's network, IPC and UTS namespaces and reaps its orphans. It never starts Go. When
+// it dies the kernel kills everything in the namespace, so no sandbox stays half alive; the monitor
+// (monitor.c) starts another pod init.
 //
-// It outlives supervisors. What must not end with one it holds (podinit_state.c); when one has
-// died it begins the next, which finds everything as it was; and while one dozes it
-// waits in its place for something to happen.
+// The pod init outlives supervisors. It holds what must not end with one (podinit_state.c). When a
+// supervisor dies, the pod init starts the next one, which resumes from that state. While a
+// supervisor hibernates, the pod init waits for events in its place.
 #define _GNU_SOURCE
 #include <errno.h>
 #include <poll.h>
@@ -26,24 +26,24 @@
 
 enum { SIGNALS, ALARM, CHANNEL, KEPT };
 
-// A supervisor that dies in a loop must not spin: after some quick deaths each next one
-// waits for twice as long.
+// A supervisor that crashes in a loop must not spin: after some quick deaths, each next delay
+// doubles.
 static const long long quick = 10000000000, min_delay = 100000000, max_delay = 60000000000;
 enum { deaths_without_delay = 5 };
 
 static char **supervisor_argv;
-static sigset_t mask; // the signal mask of whoever started the pod
+static sigset_t mask; // the signal mask of the process that started the pod
 
 static struct {
-	pid_t pid;        // 0: there is none
-	int channel;      // to it; -1: it has closed its end
-	int serving;      // one has served
-	int over;         // the pod has ended: with the supervisor ends the keeper
+	pid_t pid;        // 0: none
+	int channel;      // the socket to it; -1: it has closed its end
+	int serving;      // a supervisor has served
+	int over;         // the pod has ended: the pod init ends with the supervisor
 	int code;         // with this exit code
-	int stopping;     // a stop was asked for that is not on record
-	int hibernates;       // it has said so
+	int stopping;     // a stop was requested and is not recorded yet
+	int hibernates;       // it has announced a hibernation
 	long long wake;   // then: when to wake, CLOCK_BOOTTIME; 0: never
-	int ping;         // then: tell the descriptor "notify" every so many milliseconds; 0: never
+	int ping;         // then: interval in milliseconds for the descriptor "notify"; 0: never
 	unsigned deaths;  // quick ones, in a row
 	long long started_at;
 } supervisor = {.channel = -1};
@@ -61,20 +61,21 @@ static int exit_code(int st) { return WIFEXITED(st) ? WEXITSTATUS(st) : 128 + WT
 
 static int is_stop(int sig) { return sig == SIGTERM || sig == SIGINT || sig == SIGHUP; }
 
-// set_alarm makes PODRUN_ALARM_FD readable from a CLOCK_BOOTTIME on; never for 0.
+// set_alarm makes PODRUN_ALARM_FD readable from a CLOCK_BOOTTIME on; 0 disarms it.
 static void set_alarm(long long nanoseconds) {
 	struct itimerspec at = {.it_value = {nanoseconds / 1000000000, nanoseconds % 1000000000}};
 	timerfd_settime(PODRUN_ALARM_FD, TFD_TIMER_ABSTIME, &at, NULL);
 }
 
-// send_watchdog tells who serves systemd, if anybody does, that the pod lives.
+// send_watchdog reports to the CLI process that serves systemd, if there is one, that the pod is
+// alive.
 static void send_watchdog(void) { send(podrun_find_kept("notify"), "WATCHDOG=1", 10, MSG_DONTWAIT | MSG_NOSIGNAL); }
 
 static void handle_message(const char *words) {
 	if (!strcmp(words, "serving")) {
 		eventfd_write(PODRUN_SERVED_FD, 1);
 		if (!supervisor.serving)
-			close(PODRUN_REPORT_FD); // whoever starts the pod is told when the guard knows, not before
+			close(PODRUN_REPORT_FD); // the caller that starts the pod is notified after the monitor, not before
 		supervisor.serving = 1;
 	} else if (!strcmp(words, "stop-recorded"))
 		supervisor.stopping = 0;
@@ -84,7 +85,7 @@ static void handle_message(const char *words) {
 		supervisor.hibernates = 1;
 }
 
-// listen_to takes every message that waits in the supervisor's socket.
+// read_supervisor reads every message that waits in the supervisor's socket.
 static void read_supervisor(void) {
 	char words[PODRUN_MESSAGE_MAX];
 	int n = 0;
@@ -96,7 +97,7 @@ static void read_supervisor(void) {
 	}
 }
 
-// restart_delay is how long the next supervisor has to wait after one has died.
+// restart_delay returns how long the next supervisor has to wait after one has died.
 static long long restart_delay(void) {
 	if (podrun_now() - supervisor.started_at > quick)
 		supervisor.deaths = 0;
@@ -108,7 +109,7 @@ static long long restart_delay(void) {
 
 static void start_supervisor(const char *after);
 
-// log_and_respawn says what has become of the pod's supervisor, and begins another in time.
+// log_and_respawn logs how the supervisor ended and starts another, after a delay if necessary.
 static void log_and_respawn(const char *how, int what) {
 	long long wait = restart_delay();
 	dprintf(2, "podrun: the supervisor %s %d; its containers keep running; restarting in %lld.%lld s\n", how, what,
@@ -119,7 +120,7 @@ static void log_and_respawn(const char *how, int what) {
 		start_supervisor("death");
 }
 
-// reap_supervisor sees the supervisor end.
+// reap_supervisor handles the exit of the supervisor.
 static void reap_supervisor(int st) {
 	read_supervisor();
 	if (supervisor.channel >= 0)
@@ -131,7 +132,7 @@ static void reap_supervisor(int st) {
 	if (!supervisor.serving || (WIFEXITED(st) && WEXITSTATUS(st) == PODRUN_EXIT_UNRECOVERABLE))
 		exit_pod(exit_code(st));
 	if (WIFSIGNALED(st) && is_stop(WTERMSIG(st)))
-		supervisor.stopping = 1; // it was meant for one that listens
+		supervisor.stopping = 1; // the signal was meant for a supervisor that handles it
 	podrun_resend_exits();
 	if (supervisor.hibernates) {
 		supervisor.deaths = 0;
@@ -145,7 +146,7 @@ static void reap_supervisor(int st) {
 	}
 }
 
-// start_supervisor starts a supervisor that takes up what another has left.
+// start_supervisor starts a supervisor that resumes from the state of an earlier one.
 static void start_supervisor(const char *after) {
 	int pair[2];
 	set_alarm(0);
@@ -162,7 +163,7 @@ static void start_supervisor(const char *after) {
 		if (podrun_pass_kept_fds() == 0 && setenv("_PODRUN_AFTER", after, 1) == 0)
 			execv("/proc/self/exe", supervisor_argv);
 		dprintf(2, "podrun: start a supervisor: %s\n", strerror(errno));
-		_exit(1); // it is tried again
+		_exit(1); // the pod init tries again
 	}
 	close(pair[1]);
 	if (pid < 0) {
@@ -176,8 +177,8 @@ static void start_supervisor(const char *after) {
 		send(supervisor.channel, "stop", 4, MSG_DONTWAIT | MSG_NOSIGNAL);
 }
 
-// poll_in_chunks is poll for more descriptors than this process may open by now, of which
-// poll wants to hear nothing: it looks at a few after the other, ten times a second.
+// poll_in_chunks replaces poll for more descriptors than RLIMIT_NOFILE allows by now: poll fails
+// with EINVAL then. It polls them in groups, ten times a second.
 static int poll_in_chunks(struct pollfd *fds, int n, int timeout) {
 	struct rlimit limit;
 	int each = getrlimit(RLIMIT_NOFILE, &limit) == 0 && limit.rlim_cur < (rlim_t)n ? (int)limit.rlim_cur : n;
@@ -195,8 +196,8 @@ static int poll_in_chunks(struct pollfd *fds, int n, int timeout) {
 	}
 }
 
-// wait_event waits until something has happened and says what: as poll does, for SIGNALS,
-// ALARM and CHANNEL; CHANNEL too where a hibernating supervisor's descriptor has an input.
+// wait_event waits for an event and returns a bit for each of SIGNALS, ALARM, CHANNEL and KEPT;
+// KEPT means that a watched descriptor of a hibernating supervisor has input.
 static int wait_event(void) {
 	static struct pollfd fds[KEPT + PODRUN_KEPT_MAX];
 	int n = KEPT, hibernating = supervisor.pid == 0 && supervisor.hibernates;
@@ -235,7 +236,7 @@ void podrun_init_loop(const struct podrun_init_config *config, pid_t pid, int ch
 		struct signalfd_siginfo s;
 		while (read(PODRUN_SIGNALS_FD, &s, sizeof s) == sizeof s) {
 			asked |= is_stop(s.ssi_signo);
-			if (s.ssi_signo == SIGUSR1 && supervisor.pid) // it does not answer
+			if (s.ssi_signo == SIGUSR1 && supervisor.pid) // the supervisor does not answer
 				kill(supervisor.pid, SIGKILL);
 		}
 		if (asked && supervisor.channel >= 0)

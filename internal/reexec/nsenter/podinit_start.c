@@ -1,9 +1,9 @@
-// How a sandbox's first processes come to be: the keeper (podinit.c), PID 1 of a new PID
-// namespace, the supervisor as its child, and the namespaces of the pod.
+// The start of a sandbox's first processes: the pod init (podinit.c), PID 1 of a new PID namespace,
+// the supervisor as its child, and the namespaces of the pod.
 //
-// The keeper stays in the host's network, since its children, the supervisors, belong
-// there and could not return: the pod's namespaces are made by a short-lived child, and
-// held as descriptors.
+// The pod init stays in the host's network: its children, the supervisors, belong there and could
+// not return. A short-lived child makes the pod's namespaces, and the pod init holds them as
+// descriptors.
 #define _GNU_SOURCE
 #include <fcntl.h>
 #include <sched.h>
@@ -22,9 +22,9 @@
 #include "podinit.h"
 
 void podrun_setup_supervisor(int channel, const sigset_t *mask) {
-	dup2(channel, PODRUN_CHANNEL_FD); // the lock is the guard's and the keeper's
+	dup2(channel, PODRUN_CHANNEL_FD); // replaces the lock, which only the monitor and the pod init hold
 	close(channel);
-	signal(SIGTERM, SIG_DFL); // a stop, even if whoever started the pod ignores them
+	signal(SIGTERM, SIG_DFL); // they stop the pod, even if the process that started it ignores them
 	signal(SIGINT, SIG_DFL);
 	signal(SIGHUP, SIG_DFL);
 	sigprocmask(SIG_SETMASK, mask, NULL);
@@ -45,27 +45,27 @@ void podrun_place_fd(int fd, int where) {
 	close(fd);
 }
 
-// place_namespace holds one of a process.
+// place_namespace opens a namespace of a process at a fixed descriptor.
 static void place_namespace(pid_t pid, const char *name, int where) {
 	char path[64];
 	snprintf(path, sizeof path, "/proc/%d/ns/%s", pid, name);
 	podrun_place_fd(open(path, O_RDONLY | O_CLOEXEC), where);
 }
 
-// maker is a child that makes the pod's namespaces and lives until they are held.
+// ns_child is a child that makes the pod's namespaces and lives until the pod init holds them.
 struct ns_child {
 	pid_t pid;
 	int channel;
 };
 
-// await_child waits until the maker has done something.
+// await_child waits until the child has done its next step.
 static void await_child(struct ns_child m) {
 	char c;
 	if (read(m.channel, &c, 1) != 1)
-		_exit(125); // it has told why
+		_exit(125); // the child has reported the error
 }
 
-// make_namespaces is the maker's life.
+// make_namespaces runs in the child.
 static void make_namespaces(const struct podrun_init_config *config, int channel) {
 	char c;
 	int also = config->own_userns ? CLONE_NEWNS : 0;
@@ -78,7 +78,7 @@ static void make_namespaces(const struct podrun_init_config *config, int channel
 	_exit(write(channel, "x", 1) != 1 || read(channel, &c, 1) != 0);
 }
 
-// map_identity maps in a process's new user namespace every id of this one to itself.
+// map_identity maps every id of this user namespace to itself in a process's new user namespace.
 static void map_identity(pid_t pid, const char *name) {
 	char path[64], text[4096];
 	unsigned first, outside, count;
@@ -95,7 +95,7 @@ static void map_identity(pid_t pid, const char *name) {
 	close(fd);
 }
 
-// map_ids gives a process's new user namespace its users and groups.
+// map_ids writes the maps of users and groups of a process's new user namespace.
 static void map_ids(pid_t pid, const char *ids) {
 	static const char *const names[] = {"uid_map", "gid_map"};
 	char path[64];
@@ -112,9 +112,10 @@ static void map_ids(pid_t pid, const char *ids) {
 	}
 }
 
-// start_ns_child begins a maker. With a user namespace of the containers' own it has done all when
-// this returns: this process, and so the supervisors, enters the mount namespace that belongs to
-// it, but not itself.
+// start_ns_child starts the child that makes the namespaces. If the containers have a user
+// namespace of their own, all namespaces exist when it returns. This process, and so the
+// supervisors, then enters the mount namespace that belongs to that user namespace, but not the
+// user namespace itself.
 static struct ns_child start_ns_child(const struct podrun_init_config *config) {
 	int pair[2], mounts;
 	char path[64];
@@ -143,7 +144,7 @@ static struct ns_child start_ns_child(const struct podrun_init_config *config) {
 	return m;
 }
 
-// place_namespaces holds what a maker has made.
+// place_namespaces opens the namespaces that the child has made.
 static void place_namespaces(struct ns_child m, int own_userns) {
 	place_namespace(m.pid, "net", PODRUN_NET_FD);
 	place_namespace(m.pid, "ipc", PODRUN_IPC_FD);
@@ -156,9 +157,8 @@ static void place_namespaces(struct ns_child m, int own_userns) {
 	waitpid(m.pid, NULL, 0);
 }
 
-// write_pidfile writes into the pod's lock, which says that this process lives, who it is to
-// those outside: its pid and its start time, as /proc shows them, which is still theirs,
-// and its guard's pid.
+// write_pidfile writes the identity of this process into the pod's lock: its pid and its start time
+// as the /proc of the host shows them, which is still mounted, and the monitor's pid.
 static void write_pidfile(void) {
 	char text[512], *rest, line[64];
 	unsigned long long start;
@@ -181,9 +181,9 @@ void podrun_init(const struct podrun_init_config *config) {
 		podrun_die("make a mount namespace");
 	if (mount(NULL, "/", NULL, MS_SLAVE | MS_REC, NULL) < 0)
 		podrun_die("detach the mount namespace");
-	if (config->hostpid) { // whose /proc is there already
+	if (config->hostpid) { // /proc is the host's already
 		podrun_become_subreaper();
-		prctl(PR_SET_PDEATHSIG, SIGTERM); // nobody else would end the pod, should this process be killed
+		prctl(PR_SET_PDEATHSIG, SIGTERM); // should the monitor be killed, no other process would end the pod
 	} else if (mount("proc", "/proc", "proc", MS_NOSUID | MS_NODEV | MS_NOEXEC, NULL) < 0)
 		podrun_die("mount /proc for the pod");
 	struct ns_child maker = start_ns_child(config);
@@ -193,20 +193,20 @@ void podrun_init(const struct podrun_init_config *config) {
 	pid_t supervisor = fork();
 	if (supervisor < 0)
 		podrun_die("fork the supervisor");
-	if (supervisor == 0) { // it stays in the host's network: it carries the pod's traffic
+	if (supervisor == 0) { // it stays in the host's network and forwards the pod's traffic
 		close(pair[0]);
 		close(config->router);
 		close(config->served);
 		close(maker.channel);
 		podrun_setup_supervisor(pair[1], &config->old_mask);
 		if (config->restarted)
-			close(PODRUN_REPORT_FD); // nobody listens
+			close(PODRUN_REPORT_FD); // the report has no reader
 		return;
 	}
 	prctl(PR_SET_NAME, "podrun-podinit", 0, 0, 0);
 	close(pair[1]);
 	int channel = podrun_move_fd_up(pair[0]);
-	if (!config->own_userns) // the supervisor's Go starts meanwhile
+	if (!config->own_userns) // the supervisor's Go runtime starts meanwhile
 		await_child(maker);
 	place_namespaces(maker, config->own_userns);
 	podrun_place_fd(config->router, PODRUN_ROUTER_FD);
@@ -216,7 +216,7 @@ void podrun_init(const struct podrun_init_config *config) {
 	if (send(channel, "ready", 5, MSG_NOSIGNAL) != 5)
 		podrun_die("start the supervisor");
 	podrun_place_fd(channel, PODRUN_FREE_FD);
-	podrun_report_to(2); // to the supervisor's log from now on
+	podrun_report_to(2); // the supervisor's log from now on
 	podrun_close_from(PODRUN_FREE_FD + 1);
 	podrun_drop_program_pages();
 	podrun_init_loop(config, supervisor, PODRUN_FREE_FD);

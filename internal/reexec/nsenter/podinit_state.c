@@ -1,5 +1,5 @@
-// The keeper's memory: descriptors that outlive a supervisor, and the ends of processes
-// whose parent, a supervisor, had died. See podinit.h.
+// The pod init's state: descriptors that outlive a supervisor, and exits of processes whose parent,
+// a supervisor, has died. See podinit.h.
 #define _GNU_SOURCE
 #include <errno.h>
 #include <fcntl.h>
@@ -19,7 +19,7 @@ int podrun_kept_count;
 
 struct exit_record {
 	int pid, status, sent;
-	unsigned long long start; // of the process, in ticks since the machine's
+	unsigned long long start; // of the process, in ticks since boot
 	long long at;
 	char comm[16];
 };
@@ -53,8 +53,8 @@ static void drop(const char *name) {
 	*k = podrun_kept[--podrun_kept_count];
 }
 
-// keep takes a descriptor. One that listens is made to listen once more, by this
-// process: who connects to it sees the keeper as the peer, whose end is the pod's.
+// keep stores a descriptor. For a listening socket it calls listen again in this process, so that
+// clients see the pod init as the peer (SO_PEERCRED); its lifetime is the pod's.
 static void keep(const char *name, int fd, int watched) {
 	int listens = 0;
 	socklen_t size = sizeof listens;
@@ -79,7 +79,7 @@ static void forget(int pid, unsigned long long start) {
 		}
 }
 
-// handle_state_message carries out what is only about descriptors and ends; 0 if it is about more.
+// handle_state_message handles messages about descriptors and exits. It returns 0 for any other.
 static int handle_state_message(const char *words, int fd) {
 	char name[PODRUN_MESSAGE_MAX];
 	int pid;
@@ -108,8 +108,8 @@ int podrun_read_message(int channel, char words[PODRUN_MESSAGE_MAX]) {
 		struct iovec text = {words, PODRUN_MESSAGE_MAX - 1};
 		struct msghdr m = {.msg_iov = &text, .msg_iovlen = 1, .msg_control = &control, .msg_controllen = sizeof control};
 		ssize_t n = recvmsg(channel, &m, MSG_DONTWAIT | MSG_CMSG_CLOEXEC);
-		// A supervisor that was killed before it had read everything resets the
-		// connection, once: what it has said before is still there.
+		// A supervisor that was killed with unread data resets the connection, once. The messages
+		// that it sent before are still there.
 		if (n < 0 && (errno == EINTR || errno == ECONNRESET))
 			continue;
 		if (n <= 0)
@@ -135,7 +135,8 @@ int podrun_pass_kept_fds(void) {
 	return setenv("_PODRUN_KEPT_FDS", list, 1);
 }
 
-// read_proc_stat reads what /proc/PID/stat tells of a process that has not been reaped.
+// read_proc_stat reads name and start time from /proc/PID/stat of a process that has not been
+// reaped.
 static void read_proc_stat(struct exit_record *e) {
 	char path[32], text[512], *name, *rest;
 	snprintf(path, sizeof path, "/proc/%d/stat", e->pid);
@@ -151,7 +152,7 @@ static void read_proc_stat(struct exit_record *e) {
 		return;
 	*rest++ = 0;
 	snprintf(e->comm, sizeof e->comm, "%s", name + 1);
-	for (int field = 2; rest && field < 21; field++) // to the 22nd
+	for (int field = 2; rest && field < 21; field++) // to the 22nd field
 		rest = strchr(rest + 1, ' ');
 	if (rest)
 		e->start = strtoull(rest, NULL, 10);
@@ -189,7 +190,7 @@ void podrun_send_exits(int channel) {
 			continue;
 		int n = snprintf(words, sizeof words, "exit %d %llu %d %lld %s", e->pid, e->start, e->status, e->at, e->comm);
 		if (send(channel, words, n, MSG_DONTWAIT | MSG_NOSIGNAL) < 0)
-			return; // there is no room now, or nobody any more
+			return; // the socket is full or closed
 		e->sent = 1;
 	}
 }

@@ -1,10 +1,9 @@
-// A pod's first process that was begun before it was known which pod it is to be of: it has
-// entered the user namespace, says so, and waits to be told the rest in one message. Whoever
-// began it may end first or have found that there will be no pod: then it ends, too, and
-// leaves nothing.
+// A pod's first process that was started before its pod was known (prespawn). It has entered the
+// user namespace, reports that, and waits for the rest in one message. The caller may end first or
+// may find that there will be no pod: then this process ends, too, and leaves nothing.
 //
-// The rest, that is arguments, environment and descriptors, is that of a first process which
-// was begun with it: the program is executed again.
+// The rest (arguments, environment and descriptors) is what a first process receives that is
+// started for a known pod: the program is executed again.
 #define _GNU_SOURCE
 #include <errno.h>
 #include <stdlib.h>
@@ -14,11 +13,11 @@
 
 #include "nsenter.h"
 
-// Limits of the message, of which prespawn.go knows: nothing larger is sent.
+// Limits of the message. prespawn.go has them, too, and sends nothing larger.
 enum { TEXT_MAX = 32768, FILES_MAX = 128, ARGS_MAX = 16 };
 
-// place_fds puts descriptors, which have come in this order, at standard error and those
-// that follow it. None is where another has to be: 0 to 3 were open when they came.
+// place_fds moves the received descriptors, in this order, to standard error and the numbers after
+// it. None is in the place of another: 0 to 3 were open when they arrived.
 static void place_fds(const int *fds, size_t n) {
 	for (size_t i = 0; i < n; i++) {
 		int where = STDERR_FILENO + (int)i;
@@ -28,7 +27,8 @@ static void place_fds(const int *fds, size_t n) {
 	}
 }
 
-// read_message takes the message, and puts its descriptors into place. Without one it returns 0.
+// read_message receives the message and places its descriptors. It returns 0 if there is no
+// message.
 static ssize_t read_message(char *text) {
 	union {
 		struct cmsghdr head;

@@ -1,7 +1,6 @@
-// A pod in the host's PID namespace has processes that the kernel does not end with the
-// keeper. Its guard and its keeper are subreapers instead: a process whose parent ends
-// becomes theirs, so who kills its children, and theirs when they have become its own, kills
-// all that descends from it.
+// A pod in the host's PID namespace has processes that the kernel does not end with the pod init.
+// Its monitor and its pod init are subreapers instead: a process whose parent exits becomes their
+// child. Killing the children, and then the children that they leave, kills all descendants.
 #define _GNU_SOURCE
 #include <ctype.h>
 #include <dirent.h>
@@ -21,7 +20,7 @@ void podrun_become_subreaper(void) {
 		podrun_die("become the reaper of the pod's processes");
 }
 
-// parent_of is a process's, or -1.
+// parent_of returns the parent of a process, or -1.
 static int parent_of(const char *pid) {
 	char path[64], text[512], *rest;
 	int parent = -1;
@@ -36,8 +35,8 @@ static int parent_of(const char *pid) {
 	return parent;
 }
 
-// kill_children kills every child there is now. None of their numbers is another's: this
-// process has not reaped them.
+// kill_children kills every current child. A pid cannot be reused meanwhile, because this process
+// has not reaped the child.
 static void kill_children(void) {
 	DIR *all = opendir("/proc");
 	struct dirent *e;

@@ -1,8 +1,8 @@
-// A front that serves systemd is replaced, in place, by this loop: it stays the unit's
-// main process, in some tens of kilobytes. It passes on to systemd what the supervisors
-// of its pods say, and to the journal what containers write, and executes the front
-// again at a signal, when a supervisor has gone, and when any descriptor is readable that
-// the front has left for that: a timer, or what tells of changed files.
+// This loop replaces, in place, a CLI process that serves systemd: it stays the unit's main
+// process, in some tens of kilobytes. It forwards the messages of the pods' supervisors to systemd
+// and the containers' output to the journal. It executes the CLI again at a signal, when a
+// supervisor has gone, and when a descriptor that the CLI has left for that purpose is readable: a
+// timer, or a watch for changed files.
 #define _GNU_SOURCE
 #include <errno.h>
 #include <poll.h>
@@ -20,16 +20,16 @@
 #include "nsenter.h"
 
 enum { MAX_PODS = 1000, MAX_STATUS = 160 }; // as many as descriptors may be open
-enum { SIGNALS, OUTPUT, FIRST_POD }; // places among the descriptors
+enum { SIGNALS, OUTPUT, FIRST_POD }; // indices of the descriptors
 
 static const int signals[] = {SIGTERM, SIGINT, SIGHUP};
 
 static struct pod {
-	int alive; // it has pinged since systemd was told last
+	int alive; // it has pinged since the last message to systemd
 	char status[MAX_STATUS];
 } pods[MAX_PODS];
 
-// send_notify tells systemd. One that does not listen is none of the pod's business.
+// send_notify sends a message to systemd. Errors are ignored: they must not affect the pod.
 static void send_notify(const char *text) {
 	struct sockaddr_un to = {.sun_family = AF_UNIX};
 	const char *path = getenv("NOTIFY_SOCKET");
@@ -54,8 +54,8 @@ static void send_status(int n) {
 	send_notify(text);
 }
 
-// read_message receives one message of a supervisor: 1, with news in *changed; 0 for none now,
-// -1 if there will be no more.
+// read_message receives one message of a supervisor. It returns 1 and sets *changed for a new
+// status, 0 if no message is there now, and -1 if there will be no more.
 static int read_message(int fd, struct pod *from, int *changed) {
 	char text[MAX_STATUS + 7];
 	ssize_t got = recv(fd, text, sizeof text - 1, MSG_DONTWAIT);
@@ -66,13 +66,13 @@ static int read_message(int fd, struct pod *from, int *changed) {
 		snprintf(from->status, sizeof from->status, "%s", text + 7);
 		*changed = 1;
 	}
-	from->alive = 1; // whatever it says
+	from->alive = 1; // any message is a ping
 	return 1;
 }
 
-// read_supervisor takes what a supervisor says; 0 if there will be no more. Of several states of
-// the pod only the last is told. One living pod does not speak for another: systemd
-// hears of life when all have pinged.
+// read_supervisor reads the messages of a supervisor and returns 0 if there will be no more. It
+// forwards only the last of several states of the pod. It pings systemd's watchdog when all pods
+// have pinged, because one live pod proves nothing about another.
 static int read_supervisor(int fd, struct pod *from, int n) {
 	int changed = 0, more;
 	while ((more = read_message(fd, from, &changed)) > 0)
@@ -93,16 +93,16 @@ static int read_supervisor(int fd, struct pod *from, int n) {
 static struct {
 	int from; // the pipe
 	char text[4096];
-	size_t held; // of text, yet to be written
+	size_t held; // bytes of text that are not written yet
 } output;
 
-// copy moves what containers write from the pipe to standard output, which is waited
-// for while it takes nothing: the pipe fills, and supervisors see to the rest.
+// copy moves the containers' output from the pipe to standard output. While standard output takes
+// nothing the pipe fills, and the supervisors handle that.
 static void copy(struct pollfd *at) {
 	if (output.held == 0) {
 		ssize_t got = read(output.from, output.text, sizeof output.text);
 		if (got == 0 || (got < 0 && errno != EAGAIN && errno != EINTR))
-			at->fd = -1; // nobody is left to write
+			at->fd = -1; // no writer is left
 		else if (got > 0)
 			output.held = got;
 	}
@@ -111,7 +111,7 @@ static void copy(struct pollfd *at) {
 		if (put < 0 && errno == ENOTSOCK)
 			put = write(STDOUT_FILENO, output.text, output.held);
 		if (put < 0 && errno != EAGAIN && errno != EINTR)
-			put = output.held; // there is nowhere to write to
+			put = output.held; // standard output is gone
 		if (put > 0) {
 			output.held -= put;
 			memmove(output.text, output.text + put, output.held);
@@ -121,16 +121,16 @@ static void copy(struct pollfd *at) {
 		*at = output.held ? (struct pollfd){.fd = STDOUT_FILENO, .events = POLLOUT} : (struct pollfd){.fd = output.from, .events = POLLIN};
 }
 
-// watchdog_interval is how often systemd is to hear that a front lives which has no supervisors
-// that would say so: in milliseconds, -1 for never.
+// watchdog_interval returns how often to ping systemd's watchdog for a CLI without supervisors,
+// which would ping otherwise: in milliseconds, -1 for never.
 static int watchdog_interval(int pods) {
 	const char *usec = getenv("WATCHDOG_USEC");
 	long long n = usec && !pods ? atoll(usec) / 3000 : 0;
 	return n > 0 && n < 86400000 ? (int)n : -1;
 }
 
-// wait_until_needed returns when the front is needed: n descriptors are of pods, and wakers of what
-// wakes it.
+// wait_until_needed returns when the CLI is needed: n descriptors belong to pods, and wakers is the
+// number of those that wake it.
 static void wait_until_needed(struct pollfd *fds, int n, int wakers) {
 	int every = watchdog_interval(n);
 	for (;;) {
@@ -186,8 +186,8 @@ void podrun_unit_wait(char **argv, const char *spec) {
 		copy(&fds[OUTPUT]);
 	signal(SIGPIPE, SIG_DFL);
 
-	// A signal stays blocked, and so pending, until Go unblocks it: there it ends the
-	// front if nobody listens yet. Taken here it is told to the front in words.
+	// A signal stays blocked, and so pending, until Go unblocks it: it would then end the CLI if no
+	// handler is installed yet. So the loop consumes the signal and passes its name to the CLI.
 	struct signalfd_siginfo info;
 	const char *why = "gone";
 	if (fds[SIGNALS].revents && read(fds[SIGNALS].fd, &info, sizeof info) == sizeof info)

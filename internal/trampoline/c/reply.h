@@ -1,4 +1,4 @@
-// What the trampoline says to the supervisor, and how it ends.
+// The trampoline's replies to the supervisor, and its exits.
 #pragma once
 
 #include "syscall.h"

@@ -1,5 +1,5 @@
-// The kernel, asked without a C library: the trampoline has none, so that it is small,
-// starts at once, and does nothing that cannot be read here.
+// System calls without a C library: the trampoline has none, so that it is small, starts at once,
+// and does nothing that cannot be read here.
 #pragma once
 
 #include <asm/unistd.h>
@@ -52,7 +52,7 @@ __asm__(".globl _start\n_start:\n\tmov r0, sp\n\tbic sp, sp, #7\n\tbl trampoline
 #error "the trampoline is written for amd64, arm64 and armv7"
 #endif
 
-// These are of 32 bits where the first ones were of 16.
+// These take 32-bit ids where the first versions took 16-bit ones.
 #ifdef __NR_setgroups32
 #define NR_setgroups __NR_setgroups32
 #define NR_setgid __NR_setgid32
@@ -65,11 +65,11 @@ __asm__(".globl _start\n_start:\n\tmov r0, sp\n\tbic sp, sp, #7\n\tbl trampoline
 #define NR_fchown __NR_fchown
 #endif
 
-// sys asks with up to five arguments. The answer is -errno for what fails.
+// sys makes a system call with up to five arguments. It returns -errno on failure.
 #define sys_(n, a, b, c, d, e, ...) syscall5(n, (long)(a), (long)(b), (long)(c), (long)(d), (long)(e))
 #define sys(...) sys_(__VA_ARGS__, 0, 0, 0, 0, 0, 0)
 
-// The compiler calls these by itself.
+// The compiler generates calls of these.
 void *memset(void *to, int c, unsigned long n) {
 	for (volatile char *p = to; n--;)
 		*p++ = c;

@@ -1,11 +1,11 @@
-// The trampoline is the last program of podrun's that a process of a container runs before
-// its own. It loads a compiled filter for system calls and executes. Either libcontainer
-// has made the process before, as a container's first one; or the trampoline does (EXEC):
+// The trampoline is podrun's last program in a process of a container, before the container's own
+// program. It loads a compiled system call filter and executes that program. Without EXEC,
+// libcontainer has made the process, as a container's first one. With EXEC the trampoline makes it:
 // then it does what libcontainer's init does for a process that joins a container
-// (setns_init_linux.go, nsexec.c), in the same order where it matters, and everything
-// before the process can be seen from the container.
+// (setns_init_linux.go, nsexec.c), in the same order where the order matters, and before the
+// process is visible from the container.
 //
-// It fails as a whole: no step is left out, and what fails is told with its errno.
+// It fails as a whole: it skips no step, and it reports a failed step with its errno.
 #include <linux/capability.h>
 #include <linux/fcntl.h>
 #include <linux/filter.h>
@@ -19,7 +19,7 @@
 #include "config.h"
 #include "reply.h"
 
-// What is read is as large as the largest order.
+// The input buffer holds the largest configuration.
 static char input[sizeof(struct config) + MAX_LIMITS * sizeof(struct limit) + MAX_GROUPS * 4 + MAX_FILTER * sizeof(struct sock_filter) + 2 * MAX_PATH];
 static struct config o;
 static struct limit *limits;
@@ -27,7 +27,7 @@ static __u32 *groups;
 static struct sock_filter *filter;
 static char *cwd, *profile;
 
-static unsigned long read_input(unsigned long size) { // bytes of the input, all of them or the end
+static unsigned long read_input(unsigned long size) { // reads size bytes or fails; returns their offset
 	static unsigned long have;
 	unsigned long from = have;
 	if (size > sizeof input - have)
@@ -56,12 +56,12 @@ static void read_config(void) {
 	profile = input + read_input(o.profile);
 }
 
-// clean_signals: a container's process blocks and ignores none, whatever the supervisor
-// and the one who started the pod do.
+// reset_signals makes a container's process block and ignore no signal, whatever the supervisor and
+// the caller that started the pod do.
 static void reset_signals(void) {
 	__u64 none = 0;
 	for (int sig = 1; sig <= 64; sig++) {
-		unsigned long act[8] = {0}; // the kernel's struct; the handler comes first
+		unsigned long act[8] = {0}; // the kernel's struct; the handler is first
 		if (sys(__NR_rt_sigaction, sig, 0, act, 8) == 0 && act[0] == 1) {
 			act[0] = 0;
 			sys(__NR_rt_sigaction, sig, act, 0, 8);
@@ -71,7 +71,7 @@ static void reset_signals(void) {
 }
 
 static void set_oom_score(void) {
-	must(OOM, sys(__NR_prctl, PR_SET_DUMPABLE, 1)); // or the file would be of the host's root
+	must(OOM, sys(__NR_prctl, PR_SET_DUMPABLE, 1)); // otherwise the file belongs to the host's root
 	long fd = sys(__NR_openat, AT_FDCWD, "/proc/self/oom_score_adj", O_WRONLY | O_CLOEXEC);
 	must(OOM, fd);
 	must(OOM, sys(__NR_write, fd, o.oom_score, o.oom_length));
@@ -86,7 +86,7 @@ static void enter_container(void) {
 		must(LIMITS, sys(__NR_prlimit64, 0, limits[i].type, l, 0));
 	}
 	memset(every, 0xff, sizeof every);
-	sys(__NR_sched_setaffinity, 0, sizeof every, every); // as libcontainer: if it can be
+	sys(__NR_sched_setaffinity, 0, sizeof every, every); // like libcontainer, ignores an error
 	must(ENTER, sys(__NR_setns, TARGET, o.namespaces));
 	sys(__NR_close, TARGET);
 	if (o.flags & NO_NEW_PRIVS)
@@ -103,8 +103,8 @@ static void drop_bounding(void) {
 	}
 }
 
-// give_stdio makes the process's user the owner of its input and output, as libcontainer
-// does, or leaves what is of nobody in here.
+// give_stdio makes the process's user the owner of its input and output, as libcontainer does. It
+// leaves files whose owner has no id in this user namespace.
 static void give_stdio(void) {
 	for (int fd = 0; fd < 3; fd++) {
 		struct statx st;
@@ -121,7 +121,7 @@ static void give_stdio(void) {
 static void set_user(void) {
 	static char where[MAX_PATH];
 	long err = sys(__NR_chdir, cwd);
-	int later = err == -EPERM || err == -EACCES; // the user may, if root of the namespace may not
+	int later = err == -EPERM || err == -EACCES; // the user may have access where root of the namespace has none
 	if (!later)
 		must(DIRECTORY, err);
 	drop_bounding();
@@ -145,9 +145,9 @@ static void set_capabilities(__u64 caps) {
 	must(CAPABILITIES, sys(__NR_capset, &h, d));
 }
 
-// load_filter loads the filter and leaves the process what it is to have. Without
-// no_new_privs loading takes CAP_SYS_ADMIN; with it the filter comes last, so that it need
-// not let pass what comes before.
+// load_filter loads the filter and sets the final capabilities. Without no_new_privs loading takes
+// CAP_SYS_ADMIN, so the capabilities are dropped afterwards. With it the filter comes last, so that
+// it need not permit the steps before.
 static void load_filter(void) {
 	struct sock_fprog p = {o.filter, filter};
 	long loaded = 0;
@@ -162,11 +162,11 @@ static void load_filter(void) {
 		set_capabilities(o.permitted);
 }
 
-// set_profile has AppArmor change to the profile, or SELinux to the label, when the program is executed, not before:
-// it may forbid what the trampoline does, its channel too. Nobody but the process itself can
-// ask for that, in the container's own /proc.
+// set_profile requests the AppArmor profile or the SELinux label for the moment when the program is
+// executed, not before: the profile may forbid the trampoline's own steps and its channel. Only the
+// process itself can request that, in the container's own /proc.
 static void set_profile(void) {
-	__u32 fs[64] __attribute__((aligned(8))); // the kernel's struct; the type comes first
+	__u32 fs[64] __attribute__((aligned(8))); // the kernel's struct; the type is first
 	if (!o.profile)
 		return;
 	long fd = -ENOENT;
@@ -176,7 +176,7 @@ static void set_profile(void) {
 		fd = sys(__NR_openat, AT_FDCWD, "/proc/self/attr/exec", O_WRONLY | O_CLOEXEC);
 	must(PROFILE, fd);
 	must(PROFILE, sys(__NR_fstatfs, fd, fs));
-	if (fs[0] != PROC_SUPER_MAGIC) // a volume's
+	if (fs[0] != PROC_SUPER_MAGIC) // a volume covers it
 		fail(PROFILE, -EINVAL);
 	must(PROFILE, sys(__NR_write, fd, profile, o.profile));
 	sys(__NR_close, fd);
@@ -193,7 +193,8 @@ static const char *path_of(char **env) {
 	return "";
 }
 
-// exec_program runs the program, looked for along an absolute PATH if its name has no slash.
+// exec_program executes the program. It searches the absolute directories of PATH for a name
+// without slash.
 static __attribute__((noreturn)) void exec_program(char **argv, char **env) {
 	static char file[2 * MAX_PATH];
 	long err = -ENOENT, denied = 0;
@@ -230,8 +231,8 @@ static __attribute__((noreturn)) void exec_program(char **argv, char **env) {
 	fail(EXECUTE, denied ? denied : -ENOENT);
 }
 
-// fork_process makes the process that is to be the program, the supervisor's child, and ends. It
-// waits until the supervisor can know of it: nothing runs that is nobody's.
+// fork_process makes the process that will be the program, as a child of the supervisor, and ends.
+// The new process waits until its pid is sent, so that none runs that the supervisor does not know.
 static void fork_process(void) {
 	int gate[2];
 	char c;
@@ -249,14 +250,14 @@ static void fork_process(void) {
 	must(SESSION, sys(__NR_setsid));
 }
 
-// exec_in_container enters the container. The process is in there, and can be seen, when it has nothing
-// any more that is not the container's; with FILTER_EARLY it is confined by then, too.
+// exec_in_container makes the process in the container. When the process is in there, and visible,
+// it has nothing left that is not the container's; with FILTER_EARLY it is also confined by then.
 static void exec_in_container(void) {
 	if (o.oom_length)
 		set_oom_score();
 	enter_container();
 	set_user();
-	int loads = o.filter && !(o.flags & NO_NEW_PRIVS); // that takes a right
+	int loads = o.filter && !(o.flags & NO_NEW_PRIVS); // loading takes CAP_SYS_ADMIN then
 	must(CAPABILITIES, sys(__NR_prctl, PR_CAP_AMBIENT, PR_CAP_AMBIENT_CLEAR_ALL, 0, 0));
 	set_capabilities(loads ? o.permitted | 1ULL << CAP_SYS_ADMIN : o.permitted);
 	if (o.flags & FILTER_EARLY)
@@ -270,7 +271,7 @@ static void exec_in_container(void) {
 __attribute__((noreturn, used)) void trampoline_main(long *stack) {
 	char **argv = (char **)(stack + 1), **env = argv + *stack + 1;
 	sys(__NR_prctl, PR_SET_NAME, NAME);
-	must(PRIVILEGES, sys(__NR_prctl, PR_SET_DUMPABLE, 0)); // nobody traces it, or looks at its descriptors
+	must(PRIVILEGES, sys(__NR_prctl, PR_SET_DUMPABLE, 0)); // no process may trace it or open its descriptors
 	must(PRIVILEGES, sys(__NR_fcntl, CHANNEL, F_SETFD, FD_CLOEXEC));
 	if (*stack < 2)
 		fail(BAD_CONFIG, -EINVAL);
