@@ -27,15 +27,15 @@ type Message struct {
 
 // Verbs. The process of the stack receives the first group.
 const (
-	VerbStart      = "begin"      // with the TUN device; answered by Begun
+	VerbStart      = "begin"      // with the TUN device; answered by VerbStarted
 	VerbConnection = "connection" // with a client's connection and a socket that stays open at both ends as long as it is needed
-	VerbDatagrams  = "datagrams"  // with the end of Conversation
-	VerbPause      = "pause"      // answered by Paused
-	VerbResume     = "resume"     // after a Paused that was done
+	VerbDatagrams  = "datagrams"  // with the end of a SocketPair
+	VerbPause      = "pause"      // answered by VerbPaused
+	VerbResume     = "resume"     // after a successful VerbPaused
 
 	VerbStarted   = "begun"
 	VerbPaused    = "paused"
-	VerbQuery     = "query"   // with the end of Conversation: a question for a name, to be answered
+	VerbQuery     = "query"   // with the end of a SocketPair: a DNS query to be answered
 	VerbQueryConn = "queries" // with a connection to be served by the resolver
 )
 
