@@ -19,7 +19,7 @@ type Port struct {
 	Protocol string     // tcp or udp
 	Addr     netip.Addr // one of the host's; the zero Addr means all, of both families
 	Number   int
-	Shared   bool // with other pods of the same user: the kernel distributes connections among them
+	Shared   bool // with other pods of the same user, among which the kernel distributes connections
 }
 
 // String returns the port as 8080/tcp, 127.0.0.1:8080/tcp or [::1]:53/udp.

@@ -129,13 +129,13 @@ func countCalls(file string) (int, error) {
 	return n, lines.Err()
 }
 
-// diskOf is what a directory takes of the disk, in bytes.
+// diskOf returns the disk usage of a directory, in bytes.
 func diskOf(dir string) int64 {
 	var sum int64
 	seen := map[uint64]bool{}
 	filepath.WalkDir(dir, func(_ string, d fs.DirEntry, err error) error {
 		if err != nil {
-			return nil // it has gone, or is not for this user
+			return nil // it has been removed, or this user may not read it
 		}
 		info, err := d.Info()
 		if err != nil {
@@ -150,7 +150,7 @@ func diskOf(dir string) int64 {
 	return sum
 }
 
-// lines are the costs as rows of the table.
+// lines returns the costs as rows of the table.
 func (c *imageCost) lines() (lines []string) {
 	for _, task := range slices.Sorted(maps.Keys(c.Pulls)) {
 		a, b, s := c.Pulls[task]["podrun"], c.Pulls[task]["podman"], c.Pulls[task]["skopeo"]
