@@ -28,7 +28,7 @@ type Templates struct {
 	Shm    string // for /dev/shm: shared memory of the pod
 	Mqueue string // for /dev/mqueue: POSIX message queues of the pod
 	Label  string // the Sandbox's
-	Pts    string // the options of a container's own devpts; "": libcontainer mounts it
+	Pts    string // the options of a container's own devpts; "": MountDev does not mount it
 }
 
 // memorySize is 64 MiB, the size that Docker and containerd use for /dev and /dev/shm.

@@ -53,7 +53,7 @@ const (
 	connectTimeout = 3 * time.Minute
 	// acceptTimeout is how long the pod may take for its part of the handshake.
 	acceptTimeout = 30 * time.Second
-	// keepaliveDelay is how long most connections last, of which nothing has to be found out.
+	// keepaliveDelay is how long most connections last: they end without a need for keepalive.
 	keepaliveDelay = time.Second
 )
 

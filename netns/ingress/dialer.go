@@ -24,8 +24,8 @@ type NetnsDialer struct {
 	// first.
 	Addrs []netip.Addr
 
-	// Transparent says that answers to any address come back to this network: then the pod sees the
-	// client's own address, unless that means another host here.
+	// Transparent reports that answers to any address come back to this network: then the pod sees
+	// the client's own address, unless that means another host here.
 	Transparent bool
 
 	// PodPrefixes are the networks whose addresses mean other hosts here: those of pods.

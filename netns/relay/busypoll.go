@@ -105,7 +105,7 @@ func poll(epoll int, events []unix.EpollEvent) int {
 	return countEvents(rawsys.EpollWait(epoll, events, 0))
 }
 
-// countEvents is how many events have been told of. Who waits next is told why there is none.
+// countEvents returns the number of events, 0 after an error: the next wait returns the same error.
 func countEvents(n int, err error) int {
 	if err != nil {
 		return 0

@@ -32,7 +32,7 @@ type Loop struct {
 	watched    map[int32]watch
 	generation int32 // distinguishes a descriptor from an earlier one with the same number
 	conns      map[*proxyConn]bool
-	connecting map[*proxyConn]time.Time // deadlines of those of which one end is not connected yet
+	connecting map[*proxyConn]time.Time // deadlines of connections with one end not yet connected
 	expiring   bool                     // a ticker checks them
 	runnable   []*proxyConn             // those with more to do after their turn
 	tickers    []func() bool

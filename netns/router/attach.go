@@ -66,9 +66,8 @@ func attachRouterSide(podNS string, pool ipam.Pool, s ipam.Slot, own ipam.Addres
 }
 
 // gsoMaxSize is the maximum size of a packet that a device sends before it is cut into pieces of
-// its MTU: four times the usual maximum (BIG TCP). The cost of a packet is paid a quarter as often.
-// It applies to IPv4: IPv6 needs another header for it, which programs that inspect packets may not
-// support.
+// its MTU: four such pieces (BIG TCP). The cost of a packet is paid a quarter as often. It applies
+// to IPv4: IPv6 needs another header for it, which programs that inspect packets may not support.
 const gsoMaxSize = 4 * 66 << 10
 
 // vethEnd is one end of a veth pair.

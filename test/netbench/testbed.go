@@ -10,7 +10,8 @@ import (
 	"syscall"
 )
 
-// Addresses of the two hosts, and the ports of each side's servers. A published port is 101 above.
+// Addresses of the two hosts, and the ports of each side's servers. A published port is 100 above
+// (pasta: 200, slirp4netns: 300).
 const (
 	hostAddr, remoteAddr   = "10.77.0.1", "10.77.0.2"
 	hostAddr6, remoteAddr6 = "fd77::1", "fd77::2"

@@ -38,7 +38,7 @@ type Client struct {
 type process struct {
 	cmd     *exec.Cmd
 	channel *stackproto.Channel
-	replies chan stackproto.Message // Begun, Paused
+	replies chan stackproto.Message // VerbStarted, VerbPaused
 }
 
 // Start starts to serve a pod through its traffic descriptors, which it takes over. program has the

@@ -18,11 +18,11 @@ import (
 // descriptors.
 type Message struct {
 	Verb   string
-	Config *Config        `json:",omitempty"` // Begin
-	From   netip.AddrPort `json:",omitzero"`  // Connection, Datagrams: the client
-	Port   int            `json:",omitempty"` // Connection, Datagrams: of the pod
-	Done   bool           `json:",omitempty"` // Paused
-	Error  string         `json:",omitempty"` // Begun; "": it serves
+	Config *Config        `json:",omitempty"` // VerbStart
+	From   netip.AddrPort `json:",omitzero"`  // VerbConnection, VerbDatagrams: the client
+	Port   int            `json:",omitempty"` // VerbConnection, VerbDatagrams: of the pod
+	Done   bool           `json:",omitempty"` // VerbPaused
+	Error  string         `json:",omitempty"` // VerbStarted; "": it serves
 }
 
 // Verbs. The process of the stack receives the first group.
