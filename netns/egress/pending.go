@@ -18,7 +18,7 @@ type acceptedConn struct {
 	deadline time.Time // when to give up
 }
 
-// maxPending limits the waiting connections, whose descriptors are not counted as flows.
+// maxPending limits the waiting connections, which count as flows even beyond the limit of flows.
 const maxPending = reserve / 8
 
 // connectAccepted connects one to the far side and joins both, or resets it if that fails. If there
