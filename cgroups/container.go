@@ -8,11 +8,11 @@ import (
 	"github.com/podrun/podrun/internal/delegation"
 )
 
-// ContainerValues are the cgroup v2 files of a container of the pod, by name, as
-// the runtime specification's "unified" wants them: of the controllers there are.
+// ContainerValues returns the cgroup v2 files of a container of the pod, by name, as the runtime
+// specification's "unified" expects them, for the available controllers.
 func (p *Pod) ContainerValues(l Limits) map[string]string {
 	f := l.Values().files(delegation.Subtree(p.subtree).Has)
-	// As noSwap does for the pod, where the kernel has the file.
+	// Like noSwap for the pod, where the kernel has the file.
 	if _, err := os.Stat(filepath.Join(p.Path(), "memory.swap.max")); err == nil && f["memory.max"] != "" {
 		f["memory.swap.max"] = "0"
 	}

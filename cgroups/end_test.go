@@ -41,7 +41,7 @@ func TestForkBombHitsThePodsLimit(t *testing.T) {
 		t.Error(err)
 	}
 	killed(t, cmd)
-	// Its children fell to us, the first process of the namespace.
+	// This process, PID 1 of the namespace, has inherited its children.
 	for err = nil; err == nil; {
 		_, err = unix.Wait4(-1, nil, 0, nil)
 	}

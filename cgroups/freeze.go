@@ -12,8 +12,8 @@ import (
 	"github.com/podrun/podrun/internal/delegation"
 )
 
-// Freeze has the kernel stop every process of the pod, or let them go on. It does not wait:
-// see AwaitFrozen. What is frozen can still be killed.
+// Freeze makes the kernel stop or continue every process of the pod. It does not wait: see
+// AwaitFrozen. Frozen processes can still be killed.
 func (p *Pod) Freeze(frozen bool) error {
 	value := "0"
 	if frozen {
@@ -22,8 +22,8 @@ func (p *Pod) Freeze(frozen bool) error {
 	return wrap(delegation.Write(p.Path(), "cgroup.freeze", value), "freeze cgroup %s", p.Path())
 }
 
-// AwaitFrozen returns when no process of the pod runs any more, or after a time with an
-// error: one that waits for a disk or a file server cannot be frozen.
+// AwaitFrozen returns when all processes of the pod are frozen, or with an error after limit: a
+// process that waits for a disk or a file server cannot be frozen.
 func (p *Pod) AwaitFrozen(limit time.Duration) error {
 	f, err := os.Open(filepath.Join(p.Path(), "cgroup.events"))
 	if err != nil {
@@ -50,7 +50,7 @@ func (p *Pod) AwaitFrozen(limit time.Duration) error {
 	}
 }
 
-// ToFreeze says whether the kernel was told last to stop the pod's processes.
+// ToFreeze reports whether the last request to the kernel was to freeze the pod.
 func (p *Pod) ToFreeze() bool {
 	b, err := os.ReadFile(filepath.Join(p.Path(), "cgroup.freeze"))
 	return err == nil && len(b) > 0 && b[0] == '1'

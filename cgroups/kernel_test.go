@@ -17,7 +17,7 @@ import (
 	"github.com/podrun/podrun/internal/testenv"
 )
 
-// subtree is the real one, or the test is skipped with the reason.
+// subtree returns the real subtree, or skips the test with the reason.
 func subtree(t *testing.T) Subtree {
 	t.Helper()
 	testenv.NoLeaks(t)
@@ -57,7 +57,7 @@ func gone(t *testing.T, path string) {
 	}
 }
 
-// files reads what the kernel says the values are.
+// files reads values from the kernel.
 func files(t *testing.T, dir string, names ...string) map[string]string {
 	t.Helper()
 	got := map[string]string{}
@@ -102,7 +102,7 @@ func enter(t *testing.T, p *Pod, container string, cmd *exec.Cmd) {
 	cmd.SysProcAttr = &syscall.SysProcAttr{UseCgroupFD: true, CgroupFD: int(f.Fd()), Pdeathsig: syscall.SIGKILL}
 }
 
-// killed waits for the process's end by SIGKILL.
+// killed waits until SIGKILL has ended the process.
 func killed(t *testing.T, cmd *exec.Cmd) {
 	t.Helper()
 	timer := time.AfterFunc(time.Minute, func() { cmd.Process.Kill() })

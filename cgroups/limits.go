@@ -1,6 +1,6 @@
-// Package cgroups turns a pod's limits into cgroup v2 values and keeps the
-// pod-level cgroup: where it may be made (Delegated), what it holds (CreatePod,
-// Resize), what became of it (OOMKills) and its end (Kill, Remove).
+// Package cgroups converts a pod's limits to cgroup v2 values and manages the pod-level cgroup:
+// where it may be made (Delegated), its limits (CreatePod, Resize), its OOM kills (OOMKills) and
+// its end (Kill, Remove).
 //
 //	X                 the delegated subtree (Subtree.Path)
 //	|- supervisor     leaf: podrun's own processes, never limited, never killed
@@ -8,31 +8,30 @@
 //	   |- <container> made by libcontainer under ContainerPath
 //	   `- …
 //
-// cgroup v2 only: on a v1 or hybrid host Delegated says so, and nothing is
-// enforced. The room knows no pods; it takes Limits.
+// It supports cgroup v2 only: on a v1 or hybrid host Delegated returns an error, and nothing is
+// enforced. The package does not use the type of pods; it takes Limits.
 package cgroups
 
 import "math"
 
-// DefaultPids is pids.max of a pod that asks for nothing else. The kubelet sets
-// none, so one fork bomb takes the node; podman gives each container 2048. The
-// same number for the whole pod is plenty for a JVM or a build, and still leaves
-// a 1 GiB board (some 8000 threads in all) usable.
+// DefaultPids is pids.max of a pod without a limit of its own. The kubelet sets none, so one fork
+// bomb takes down the node; podman gives each container 2048. The same number for the whole pod is
+// plenty for a JVM or a build, and still leaves a 1 GiB board (some 8000 threads in all) usable.
 const DefaultPids = 2048
 
 // Limits are what a pod or a container may use. Zero means "not set".
 type Limits struct {
 	CPURequest, CPULimit             int64 // millicores
 	MemoryLimit                      int64 // bytes
-	MemoryMin, MemoryLow, MemoryHigh int64 // bytes: protected hard and soft; where use is slowed down
+	MemoryMin, MemoryLow, MemoryHigh int64 // bytes: hard and soft protection, and where reclaim throttles the pod
 	Pids                             int64 // processes and threads
 
-	// HugePages are bytes by page size as the kernel names it: "2MB". A limit of 0 is one.
+	// HugePages is in bytes by page size as the kernel names it: "2MB". A limit of 0 is a limit.
 	HugePages map[string]int64
 }
 
-// Values are cgroup v2 values. Zero means "leave the kernel's default", but for
-// CPUWeight and CPUPeriod, which are always set.
+// Values are cgroup v2 values. Zero means "leave the kernel's default", except for CPUWeight and
+// CPUPeriod, which are always set.
 type Values struct {
 	CPUWeight  uint64 // cpu.weight, 1…10000
 	CPUQuota   int64  // cpu.max, µs of each period
@@ -42,7 +41,7 @@ type Values struct {
 	MemoryLow  int64  // memory.low, bytes
 	MemoryHigh int64  // memory.high, bytes
 	PidsMax    int64  // pids.max
-	OOMGroup   bool   // memory.oom.group: containers only, a pod does not die as one
+	OOMGroup   bool   // memory.oom.group: for containers only, not for the pod
 
 	HugePages map[string]int64 // hugetlb.<key>.max, bytes
 }
@@ -58,9 +57,9 @@ const (
 	maxQuota = 1 << 43
 )
 
-// Values is the kubelet's arithmetic: a request becomes shares (MilliCPUToShares)
-// and those a weight, a limit becomes a quota (MilliCPUToQuota), memory is taken
-// as it is. A CPU limit without a request counts as the request too.
+// Values converts limits as the kubelet does: a request becomes shares (MilliCPUToShares) and those
+// a weight, a limit becomes a quota (MilliCPUToQuota), memory is unchanged. A CPU limit without a
+// request counts as the request too.
 func (l Limits) Values() Values {
 	request := l.CPURequest
 	if request == 0 {
@@ -81,7 +80,7 @@ func (l Limits) Values() Values {
 }
 
 func shares(milli int64) uint64 {
-	// Beyond this the product could overflow, and the cap holds anyway.
+	// Beyond this the product could overflow, and the maximum applies anyway.
 	if milli >= maxShares {
 		return maxShares
 	}
@@ -98,12 +97,12 @@ func quota(milli int64) int64 {
 	return max(milli*period/1000, minQuota)
 }
 
-// weight maps cgroup v1 shares onto cgroup v2 weights: the curve through
-// 2 → 1, 1024 → 100 and 262144 → 10000 that runc and crun share
-// since 2025 (opencontainers/cgroups, ConvertCPUSharesToCgroupV2Value). For the pod's
-// own cgroup the kubelet, as late as 1.37, still has the straight line from 2 → 1 to
-// 262144 → 10000. Its pods have a slice to themselves; ours stand beside other units,
-// whose weight is 100, and on the curve a pod that asks for one CPU weighs as much.
+// weight maps cgroup v1 shares to cgroup v2 weights: the curve through 2 → 1, 1024 → 100 and 262144
+// → 10000 that runc and crun share since 2025 (opencontainers/cgroups,
+// ConvertCPUSharesToCgroupV2Value). For the pod's own cgroup the kubelet, as late as 1.37, still
+// has the straight line from 2 → 1 to 262144 → 10000. Its pods have a slice to themselves; podrun's
+// are siblings of other units, whose weight is 100, and on the curve a pod that requests one CPU
+// weighs as much.
 func weight(shares uint64) uint64 {
 	switch {
 	case shares <= minShares:

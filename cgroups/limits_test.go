@@ -92,8 +92,8 @@ func TestFiles(t *testing.T) {
 	}
 }
 
-// TestResources writes through the library into a plain directory: what the files
-// of a subtree with those controllers would get.
+// TestResources writes through the library into a plain directory: the values that a subtree with
+// those controllers would get.
 func TestResources(t *testing.T) {
 	second := Limits{CPURequest: 10, CPULimit: 100, MemoryLimit: 1100 * mi}
 	for _, tt := range []struct {

@@ -11,11 +11,11 @@ import (
 	"github.com/podrun/podrun/internal/testenv"
 )
 
-// partEnv makes the test binary play a process of a container.
+// partEnv makes the test binary act as a process of a container.
 const partEnv = "_PODRUN_CGROUPS_PART"
 
-// TestMain joins the subtree before it enters its namespaces, as podrun's front
-// does: from inside, nobody can move the processes outside.
+// TestMain joins the subtree before it enters its namespaces, as podrun's CLI does: from inside, a
+// process cannot move processes that are outside.
 func TestMain(m *testing.M) {
 	switch os.Getenv(partEnv) {
 	case "":
@@ -32,14 +32,14 @@ func TestMain(m *testing.M) {
 	testenv.Main(m)
 }
 
-// wait is for ever; SIGKILL ends it.
+// wait blocks until SIGKILL.
 func wait() {
 	c := make(chan os.Signal, 1)
-	signal.Notify(c, syscall.SIGUSR2) // or Go calls it a deadlock
+	signal.Notify(c, syscall.SIGUSR2) // otherwise Go reports a deadlock
 	<-c
 }
 
-// hog uses all the memory there is, page by page.
+// hog allocates memory, page by page, until it is killed.
 func hog() {
 	var held [][]byte
 	for {
@@ -51,8 +51,7 @@ func hog() {
 	}
 }
 
-// fork starts sleepers until the kernel refuses, says how many and waits for its
-// end.
+// fork starts sleepers until the kernel refuses, prints their number and blocks.
 func fork() {
 	for n := 0; ; n++ {
 		if err := play("sleep").Start(); err != nil {

@@ -10,26 +10,26 @@ import (
 	"strings"
 )
 
-// OOM says why the kernel has killed processes of a container, or of the pod, for
-// want of memory.
+// OOM is the limit because of which the kernel has killed processes of a container, or of the pod,
+// for lack of memory.
 type OOM string
 
 const (
-	NoOOM        OOM = ""          // it has killed none
+	NoOOM        OOM = ""          // it has not killed any
 	OOMContainer OOM = "container" // the container's limit was reached
 	OOMPod       OOM = "pod"       // the pod's limit was reached
-	OOMOutside   OOM = "outside"   // the limit of a cgroup around the pod, or the machine's memory
+	OOMOutside   OOM = "outside"   // the limit of a cgroup above the pod, or the host's memory
 )
 
-// OOM says whether the kernel has killed processes of a container for want of
-// memory since its cgroup was made, and whose.
+// OOM returns whether the kernel has killed processes of a container for lack of memory since its
+// cgroup was made, and because of which limit.
 func (p *Pod) OOM(container string) (OOM, error) {
 	kills, err := p.OOMKills(container)
 	if err != nil || kills == 0 {
 		return NoOOM, err
 	}
-	// "oom" counts the times that the limit of this very cgroup was reached and
-	// nothing could be freed.
+	// "oom" counts how often the limit of this very cgroup was reached and nothing could be
+	// reclaimed.
 	for _, at := range []struct {
 		of   OOM
 		file string
@@ -48,9 +48,9 @@ func (p *Pod) OOM(container string) (OOM, error) {
 	return OOMOutside, nil
 }
 
-// OOMKills counts the processes of a container that the kernel has killed for
-// want of memory, whether the container's limit was reached or the pod's. An
-// empty name means the whole pod. A container that has no cgroup has had none.
+// OOMKills counts the processes of a container that the kernel has killed for lack of memory,
+// whether the container's limit was reached or the pod's. An empty name means the whole pod. A
+// container without a cgroup has none.
 func (p *Pod) OOMKills(container string) (uint64, error) {
 	b, err := os.ReadFile(filepath.Join(p.Path(), container, "memory.events"))
 	if errors.Is(err, fs.ErrNotExist) {
@@ -62,8 +62,7 @@ func (p *Pod) OOMKills(container string) (uint64, error) {
 	return keyed(string(b), "oom_kill")
 }
 
-// keyed finds a number in a "key value" file; a key an older kernel does not
-// have counts 0.
+// keyed returns a number from a "key value" file; a key that an older kernel lacks counts 0.
 func keyed(text, key string) (uint64, error) {
 	for line := range strings.Lines(text) {
 		if value, ok := strings.CutPrefix(strings.TrimSpace(line), key+" "); ok {

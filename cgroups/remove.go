@@ -15,14 +15,13 @@ import (
 	"github.com/podrun/podrun/internal/delegation"
 )
 
-// patience is how long killed processes may take to be gone; one in an
-// uninterruptible wait can take for ever.
+// patience is how long killed processes may take to exit; one in an uninterruptible wait may never
+// do so.
 const patience = 10 * time.Second
 
-// Remove kills every process below a pod's cgroup and removes the cgroups, the
-// deepest first, and podrun's own leaf beside it if nobody lives there. It accepts
-// half-built and left-over trees, and one that is gone. path is a Pod's Path; anything
-// that is no cgroup below the mount is refused.
+// Remove kills every process below a pod's cgroup and removes the cgroups, the deepest first, and
+// podrun's own leaf beside it if that has no processes. It accepts incomplete trees, leftovers, and
+// a missing tree. path is a Pod's Path; it refuses paths that are not a cgroup below the mount.
 func Remove(path string) error {
 	if filepath.Clean(path) != path || !strings.HasPrefix(path, delegation.Mount+"/") || filepath.Base(path) == delegation.Leaf {
 		return fmt.Errorf("remove cgroup %s: not a pod's cgroup", path)
@@ -48,7 +47,7 @@ func Remove(path string) error {
 	return delegation.RemoveLeaf(filepath.Dir(path))
 }
 
-// kill takes a whole tree down; one that is gone is no error.
+// kill kills a whole tree; a missing one is not an error.
 func kill(path string) error {
 	err := delegation.Write(path, "cgroup.kill", "1")
 	if errors.Is(err, fs.ErrNotExist) { // before Linux 5.14, or no such cgroup
@@ -57,7 +56,7 @@ func kill(path string) error {
 	return wrap(err, "kill cgroup %s", path)
 }
 
-// killEach freezes the tree, so that nothing forks away, and kills what is in it.
+// killEach freezes the tree, so that no process can fork, and kills the processes in it.
 func killEach(path string) error {
 	if err := missingIsFine(delegation.Write(path, "cgroup.freeze", "1")); err != nil {
 		return err
@@ -78,8 +77,8 @@ func killProcs(dir string) error {
 		return err
 	}
 	for _, s := range strings.Fields(string(b)) {
-		// A process outside our pid namespace shows as 0, which kill(2) would
-		// take for our own group.
+		// A process outside of this pid namespace appears as 0, which kill(2) would take for the
+		// own process group.
 		if pid, err := strconv.Atoi(s); err == nil && pid > 0 {
 			if err := unix.Kill(pid, unix.SIGKILL); err != nil && !errors.Is(err, unix.ESRCH) {
 				return err
@@ -89,8 +88,8 @@ func killProcs(dir string) error {
 	return nil
 }
 
-// drained waits until no process lives in the tree: the kernel wakes a poll on
-// cgroup.events when that changes.
+// drained waits until the tree has no processes: the kernel wakes a poll on cgroup.events when that
+// changes.
 func drained(path string, limit time.Duration) error {
 	f, err := os.Open(filepath.Join(path, "cgroup.events"))
 	if errors.Is(err, fs.ErrNotExist) {
@@ -120,8 +119,7 @@ func drained(path string, limit time.Duration) error {
 	}
 }
 
-// clear removes what an earlier pod of the same name has left, if nothing lives in
-// it.
+// clear removes the leftovers of an earlier pod of the same name, if they have no processes.
 func clear(path string) error {
 	b, err := os.ReadFile(filepath.Join(path, "cgroup.events"))
 	if errors.Is(err, fs.ErrNotExist) {
@@ -136,7 +134,7 @@ func clear(path string) error {
 	return removeTree(path)
 }
 
-// removeTree removes directories only: a cgroup's files go with it.
+// removeTree removes directories only: a cgroup's files disappear with it.
 func removeTree(path string) error {
 	err := walk(path, func(dir string) error { return missingIsFine(os.Remove(dir)) })
 	return wrap(err, "remove cgroup %s", path)

@@ -7,8 +7,8 @@ import (
 	"testing"
 )
 
-// A cgroup's files vanish with its directory and a plain directory's do not, so
-// the trees of these tests are directories only.
+// A cgroup's files disappear with its directory and a plain directory's do not, so the trees of
+// these tests contain directories only.
 func tree(t *testing.T, dirs ...string) string {
 	t.Helper()
 	root := filepath.Join(t.TempDir(), "podrun-1")
@@ -61,7 +61,7 @@ func TestRemoveRefusesWhatIsNoPodsCgroup(t *testing.T) {
 }
 
 func TestKillOnOldKernelsSparesOtherNamespaces(t *testing.T) {
-	// Without cgroup.kill the processes are listed; pid 0 would be our own group.
+	// Without cgroup.kill the processes are listed; pid 0 would be the own process group.
 	root := tree(t, ".")
 	if err := os.WriteFile(root+"/cgroup.procs", []byte("0\n0\n"), 0o644); err != nil {
 		t.Fatal(err)

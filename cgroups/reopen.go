@@ -11,8 +11,7 @@ import (
 	"github.com/podrun/podrun/internal/delegation"
 )
 
-// Reopen takes up a pod's cgroup that CreatePod has made in an earlier life of the
-// calling process. path is its Path.
+// Reopen returns a pod's cgroup that CreatePod has made in an earlier process. path is its Path.
 func Reopen(path string) (*Pod, error) {
 	enabled, err := os.ReadFile(filepath.Join(path, "cgroup.subtree_control"))
 	if err != nil {

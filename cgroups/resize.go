@@ -14,14 +14,14 @@ import (
 	"github.com/podrun/podrun/internal/delegation"
 )
 
-// Resize gives the pod and containers of it other limits while they run, in the
-// kubelet's order (doPodResizeAction in pkg/kubelet/kuberuntime): memory, then CPU; of
-// each, what grows for the pod before its containers have it, and what shrinks after.
-// So the containers never have more than the pod. A container without a cgroup is
-// passed over. After an error some values may be new: calling it again goes on.
+// Resize changes the limits of the running pod and of its containers, in the kubelet's order
+// (doPodResizeAction in pkg/kubelet/kuberuntime): memory, then CPU; for each, increases apply to
+// the pod before its containers, decreases after. So the containers never have more than the pod.
+// It skips a container without a cgroup. After an error some values may be new: another call
+// continues.
 //
-// A limit of memory that is not above what is in use is refused before anything is
-// changed: the error is a *BelowUse.
+// A memory limit that is not above the current use is refused before anything is changed: the error
+// is a *BelowUse.
 func (p *Pod) Resize(l Limits, containers map[string]Limits) error {
 	pod, err := p.node("", l.pod())
 	if err != nil {
@@ -44,14 +44,14 @@ func (p *Pod) Resize(l Limits, containers map[string]Limits) error {
 	}
 	for _, w := range order(pod, inside) {
 		err := delegation.Write(w.dir, w.file, w.value)
-		if err != nil && (w.dir == pod.dir || !errors.Is(err, fs.ErrNotExist)) { // a container may just have ended
+		if err != nil && (w.dir == pod.dir || !errors.Is(err, fs.ErrNotExist)) { // the container may just have ended
 			return fmt.Errorf("resize the pod: write %q to %s: %w", w.value, filepath.Join(w.dir, w.file), err)
 		}
 	}
 	return nil
 }
 
-// BelowUse says that memory limits are below what is in use, in the kubelet's words
+// BelowUse means that memory limits are below the current use, with the kubelet's text
 // (validateMemoryResizeAction in pkg/kubelet/kuberuntime).
 type BelowUse struct{ Limits []string }
 
@@ -63,7 +63,7 @@ func (e *BelowUse) Error() string {
 	return "cannot decrease memory limits: " + text
 }
 
-// node is a cgroup with the values it has and is to have, by file.
+// node is a cgroup with its current and its desired values, by file.
 type node struct {
 	name, dir string
 	has, want map[string]string
@@ -89,7 +89,7 @@ func (p *Pod) node(name string, v Values) (*node, error) {
 		b, err := os.ReadFile(filepath.Join(n.dir, file))
 		switch {
 		case errors.Is(err, fs.ErrNotExist):
-			delete(n.want, file) // the controller is not there, or the kernel has no such file
+			delete(n.want, file) // the controller or the kernel lacks the file
 		case err != nil:
 			return nil, fmt.Errorf("read the values of cgroup %s: %w", n.dir, err)
 		default:
@@ -99,7 +99,7 @@ func (p *Pod) node(name string, v Values) (*node, error) {
 	return n, nil
 }
 
-// grows compares what a file has and is to have: > 0 means that there will be more.
+// grows compares the current and the desired value of a file: > 0 means an increase.
 func (n *node) grows(file string) int {
 	has, want := amount(n.has[file]), amount(n.want[file])
 	switch {
@@ -111,7 +111,7 @@ func (n *node) grows(file string) int {
 	return 0
 }
 
-// amount is the first number of a value; max is the highest there is.
+// amount is the first number of a value; max is the largest number.
 func amount(value string) int64 {
 	first, _, _ := strings.Cut(value, " ")
 	if n, err := strconv.ParseInt(first, 10, 64); err == nil {
@@ -123,7 +123,7 @@ func amount(value string) int64 {
 // write is one value for one file.
 type write struct{ dir, file, value string }
 
-// order lists what is to be written, in the order in which it is safe.
+// order lists the writes in a safe order.
 func order(pod *node, containers []*node) []write {
 	var list []write
 	set := func(n *node, files ...string) {
@@ -135,7 +135,7 @@ func order(pod *node, containers []*node) []write {
 		}
 	}
 	for _, r := range []struct {
-		limit   []string // the limit, and what is written with it
+		limit   []string // the limit, and the files written with it
 		request string
 	}{
 		{[]string{"memory.max", "memory.swap.max", "memory.min", "memory.low", "memory.high"}, ""},
@@ -151,15 +151,14 @@ func order(pod *node, containers []*node) []write {
 			set(n, r.limit...)
 			set(n, r.request)
 		}
-		// Requests shrink before limits, so that they never are above them.
+		// Requests shrink before limits, so that they never exceed them.
 		set(pod, r.request)
 		set(pod, r.limit...)
 	}
 	return list
 }
 
-// belowUse is a *BelowUse if a memory limit that becomes smaller is not above what is
-// in use.
+// belowUse returns a *BelowUse if a memory limit that shrinks is not above the current use.
 func belowUse(nodes []*node) error {
 	e := &BelowUse{}
 	for _, n := range nodes {

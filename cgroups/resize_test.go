@@ -11,7 +11,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 )
 
-// The kubelet's order (doPodResizeAction), which no test can see from outside.
+// The kubelet's order (doPodResizeAction), which is not observable from outside.
 func TestOrderOfAResize(t *testing.T) {
 	values := func(text string) map[string]string {
 		m := map[string]string{}
@@ -68,7 +68,7 @@ func TestResizeOfAPodAndItsContainer(t *testing.T) {
 			"59, max 100000, 134217728, 33554432, 0, 2048", "59, max 100000, max, 33554432, max, max"},
 		{Limits{}, Limits{}, "1, max 100000, max, 0, max, 2048", "1, max 100000, max, 0, max, max"},
 	} {
-		// A container that does not run is none of our business.
+		// A container that does not run is skipped.
 		if err := p.Resize(step.pod, map[string]Limits{"web": step.web, "gone": step.web}); err != nil {
 			t.Fatal(err)
 		}

@@ -13,26 +13,26 @@ import (
 	"github.com/podrun/podrun/internal/delegation"
 )
 
-// Subtree is the cgroup below which pods are made.
+// Subtree is the cgroup in which pods' cgroups are made.
 type Subtree struct {
 	Path        string   // /sys/fs/cgroup/…
-	Controllers []string // of cpu, io, memory, pids: those a pod can have
+	Controllers []string // of cpu, io, memory, pids: those available to pods
 }
 
-// NotDelegated says in one sentence why limits cannot be enforced; its cure is
-// the hint that internal/report finds.
+// NotDelegated contains the one-sentence reason why limits cannot be enforced; internal/report
+// finds the hint for it.
 type NotDelegated = delegation.NotDelegated
 
-// Delegated finds the subtree this process may manage; it changes nothing. The
-// processes named by with count as ours, as the calling one does. The error is a
-// *NotDelegated unless /proc could not be read.
+// Delegated finds the subtree that this process may manage; it changes nothing. The processes in
+// with count as podrun's own, like the calling one. The error is a *NotDelegated unless /proc could
+// not be read.
 func Delegated(with ...int) (Subtree, error) {
 	s, err := delegation.Find(with...)
 	return Subtree(s), err
 }
 
-// Lacks returns a *NotDelegated if l asks for what the subtree's controllers
-// cannot enforce; the rest of l is enforced all the same.
+// Lacks returns a *NotDelegated if l contains limits that the subtree's controllers cannot enforce;
+// the rest of l is enforced all the same.
 func (s Subtree) Lacks(l Limits) error {
 	var need []string
 	if l.CPULimit > 0 || l.CPURequest > 0 {
@@ -51,7 +51,7 @@ func (s Subtree) Lacks(l Limits) error {
 	return delegation.Subtree(s).Lacks(need...)
 }
 
-// with is s with the controllers that l needs and others do not.
+// with returns s with the controllers that l needs beyond the usual ones.
 func (s Subtree) with(l Limits) Subtree {
 	if len(l.HugePages) == 0 {
 		return s
@@ -59,12 +59,12 @@ func (s Subtree) with(l Limits) Subtree {
 	return Subtree(delegation.Subtree(s).With("hugetlb"))
 }
 
-// CreatePod makes the pod's cgroup with its limits. The calling process and those
-// named by pids (as its own pid namespace numbers them) are moved to the leaf if
-// they are in the way. What l asks for and Lacks reports is left out.
+// CreatePod makes the pod's cgroup with its limits. It moves the calling process and those in pids
+// (as its own pid namespace numbers them) to the leaf if they are in the way. It skips the limits
+// that Lacks reports.
 //
-// Empty cgroups of that name, left over, are replaced; one with processes is an
-// error, and so is a name that is no plain file name.
+// It replaces an empty cgroup of that name; one with processes is an error, and so is a name that
+// is not a plain file name.
 func (s Subtree) CreatePod(name string, l Limits, pids []int) (*Pod, error) {
 	if name == "" || name[0] == '.' || strings.Contains(name, "/") || name == delegation.Leaf {
 		return nil, fmt.Errorf("make the pod's cgroup: %q is no name for it", name)
@@ -108,11 +108,11 @@ func (p *Pod) create(l Limits) error {
 	return delegation.Write(p.Path(), "cgroup.max.descendants", strconv.Itoa(maxDescendants))
 }
 
-// maxDescendants keeps a container that can write to its own cgroup from filling
-// the kernel with empty ones.
+// maxDescendants keeps a container that can write to its own cgroup from filling the kernel with
+// empty ones.
 const maxDescendants = 1024
 
-// pod is Values with what holds for a pod only.
+// pod returns Values with the values that apply to pods only.
 func (l Limits) pod() Values {
 	v := l.Values()
 	if v.PidsMax == 0 {
@@ -121,8 +121,8 @@ func (l Limits) pod() Values {
 	return v
 }
 
-// resources are v in the library's form, of the controllers that s has. Every
-// file is written, so that an update can take a limit away.
+// resources converts v to the library's form, for the controllers of s. It sets every file, so that
+// an update can remove a limit.
 func (v Values) resources(s Subtree) *cgroup2.Resources {
 	r := &cgroup2.Resources{}
 	d := delegation.Subtree(s)
@@ -154,8 +154,8 @@ func (v Values) resources(s Subtree) *cgroup2.Resources {
 	return r
 }
 
-// noSwap keeps a pod with a memory limit out of swap, as the kubelet does by
-// default: otherwise the limit would only begin to bite when swap is full.
+// noSwap disables swap for a pod with a memory limit, as the kubelet does by default: otherwise the
+// limit would take effect only when swap is full.
 func (p *Pod) noSwap(v Values) error {
 	if !delegation.Subtree(p.subtree).Has("memory") {
 		return nil
@@ -171,11 +171,11 @@ func (p *Pod) noSwap(v Values) error {
 	return err
 }
 
-// Path is the pod's cgroup, /sys/fs/cgroup/…; Remove takes it.
+// Path returns the pod's cgroup, /sys/fs/cgroup/…, the argument of Remove.
 func (p *Pod) Path() string { return filepath.Join(p.subtree.Path, p.name) }
 
-// ContainerPath is what libcontainer's Config.Cgroups.Path needs for a child of
-// the pod: absolute, relative to the cgroup mount.
+// ContainerPath returns libcontainer's Config.Cgroups.Path for a child of the pod: absolute,
+// relative to the cgroup mount.
 func (p *Pod) ContainerPath(name string) string {
 	return strings.TrimPrefix(filepath.Join(p.Path(), name), delegation.Mount)
 }

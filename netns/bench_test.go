@@ -12,7 +12,8 @@ import (
 	"github.com/podrun/podrun/netns/router"
 )
 
-// BenchmarkStart is what a user's first pod waits for, step by step: the quickest of all rounds.
+// BenchmarkStart measures the network setup of a user's first pod step by step: the minimum of all
+// rounds.
 func BenchmarkStart(b *testing.B) {
 	took := map[string][]time.Duration{}
 	for b.Loop() {

@@ -32,14 +32,14 @@ func TestLoopbackUp(t *testing.T) {
 	if err := LoopbackUp(ns); err != nil {
 		t.Errorf("a second time: %v", err)
 	}
-	// Ours is as it was.
+	// The test's own namespace is unchanged.
 	if err := exchange("/proc/self/ns/net", "127.0.0.1:0"); err == nil {
 		t.Error("loopback is up in the caller's namespace")
 	}
 }
 
-// exchange sends a word over a connection from addr to itself in a namespace.
-// The sockets are made inside and used outside.
+// exchange sends a message over a connection from addr to itself in a namespace. The sockets are
+// made inside and used outside.
 func exchange(ns, addr string) error {
 	var l net.Listener
 	var out net.Conn

@@ -13,8 +13,8 @@ import (
 )
 
 // AllowUnprivileged lets every user and group of a pod's network listen on every port and send echo
-// requests, as other container runtimes do: in a network of the pod's own a low port protects
-// nobody, and ping needs no capability.
+// requests, as other container runtimes do. In a network of the pod's own, reserving low ports
+// protects nothing, and ping needs no capability.
 func AllowUnprivileged(nsPath string) error {
 	groups, err := groupRange()
 	if err != nil {
@@ -25,7 +25,7 @@ func AllowUnprivileged(nsPath string) error {
 	}, nsPath)
 }
 
-// idRange is a line of a map of ids: count ids from inside are those from outside.
+// idRange is one line of an ID map: count IDs starting at inside map to those starting at outside.
 type idRange struct{ inside, outside, count uint64 }
 
 // groupRange is the widest ping_group_range that this process can set.
@@ -55,12 +55,12 @@ func readMap(r io.Reader) (m []idRange, err error) {
 	return m, lines.Err()
 }
 
-// maxGroup is the largest that the kernel takes in ping_group_range.
+// maxGroup is the largest group that the kernel accepts in ping_group_range.
 const maxGroup = 1<<31 - 1
 
-// widestRange returns the first and the last group of the range with the most groups of a map. The
-// kernel takes only mapped groups, and compares what they are outside of the user namespace:
-// there the first may not follow the last.
+// widestRange returns the first and the last group of the range of a map that contains the most
+// groups. The kernel accepts only mapped groups and compares their values outside of the user
+// namespace: there the first must not be greater than the last.
 func widestRange(m []idRange) (first, last uint64) {
 	slices.SortFunc(m, func(a, b idRange) int { return int(a.inside) - int(b.inside) })
 	var most uint64
@@ -74,7 +74,7 @@ func widestRange(m []idRange) (first, last uint64) {
 	return first, last
 }
 
-// countBetween counts the ids of a map that are from low to high outside.
+// countBetween counts the IDs of a map whose outside values are from low to high.
 func countBetween(m []idRange, low, high uint64) (n uint64) {
 	for _, e := range m {
 		if e.outside >= low && e.outside+e.count-1 <= high {

@@ -19,7 +19,7 @@ func TestWidestRangeOfGroups(t *testing.T) {
 		"0 1000 1":                         "0 0",          // no subordinate ids
 		"0 1000 1\n1 100000 65536":         "0 65536",
 		"1 100000 65536\n0 1000 1":         "0 65536",
-		"0 200000 1\n1 100000 65536":       "1 65536", // from 200000 to 165535 there is nobody
+		"0 200000 1\n1 100000 65536":       "1 65536", // from 200000 to 165535: an empty range
 		"0 1000 1\n1 300 10\n11 500000 20": "1 30",    // 1000 is between, too
 		"0 1000 1\n1 300 9\n10 200 3":      "1 9",     // a reversed order
 	} {
@@ -34,7 +34,7 @@ func TestWidestRangeOfGroups(t *testing.T) {
 	}
 }
 
-// The kernel takes the range, and it holds in the pod's network alone.
+// The kernel accepts the range, and it applies to the pod's network only.
 func TestAllowUnprivileged(t *testing.T) {
 	ns := testenv.Network(t)
 	if err := LoopbackUp(ns); err != nil {
@@ -66,7 +66,7 @@ func TestAllowUnprivileged(t *testing.T) {
 	err = nsthread.Do(func() error {
 		header := unix.CapUserHeader{Version: unix.LINUX_CAPABILITY_VERSION_3}
 		var none [2]unix.CapUserData
-		if err := unix.Capset(&header, &none[0]); err != nil { // of this thread, which ends
+		if err := unix.Capset(&header, &none[0]); err != nil { // of this thread, which then exits
 			return err
 		}
 		l, err := net.Listen("tcp", "127.0.0.1:80")

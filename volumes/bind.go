@@ -9,8 +9,8 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// Bind makes target, a directory or a file as source is, and binds on it what source
-// has open, with everything mounted below. Nothing is looked up by name again.
+// Bind makes target, a directory or a file like source, and bind-mounts the open file source on it,
+// with everything mounted below. It looks up no name again.
 func Bind(source *os.File, target string) error {
 	var st unix.Stat_t
 	err := unix.Fstat(int(source.Fd()), &st)
@@ -33,8 +33,8 @@ func Bind(source *os.File, target string) error {
 	return nil
 }
 
-// Share makes path a mount of its own, whose mounts the namespaces that get a copy of it
-// share from now on.
+// Share makes path a mount of its own with shared propagation: namespaces that copy it later share
+// its mounts.
 func Share(path string) error {
 	if err := unix.Mount(path, path, "", unix.MS_BIND|unix.MS_REC, ""); err != nil {
 		return fmt.Errorf("share %s: %w", path, err)
@@ -42,7 +42,7 @@ func Share(path string) error {
 	return ShareMount(path)
 }
 
-// ShareMount is Share of what is a mount already.
+// ShareMount is Share for an existing mount.
 func ShareMount(path string) error {
 	if err := unix.Mount("", path, "", unix.MS_SHARED|unix.MS_REC, ""); err != nil {
 		return fmt.Errorf("share %s: %w", path, err)
@@ -53,7 +53,7 @@ func ShareMount(path string) error {
 // OpenVolume opens a volume that podrun has made, by O_PATH.
 func OpenVolume(path string) (*os.File, error) { return openPath(path) }
 
-// Detach takes back what Share has mounted. What is not mounted is fine.
+// Detach undoes Share. A path that is not mounted is not an error.
 func Detach(path string) error {
 	err := unix.Unmount(path, unix.UMOUNT_NOFOLLOW|unix.MNT_DETACH)
 	if err != nil && !errors.Is(err, unix.EINVAL) && !errors.Is(err, unix.ENOENT) {
@@ -62,11 +62,11 @@ func Detach(path string) error {
 	return nil
 }
 
-// UnmountTree unmounts path with all that is mounted below it, lazily, and removes it.
-// It accepts what is not mounted, and what is not there.
+// UnmountTree unmounts path with all that is mounted below it, lazily, and removes it. It is not an
+// error if path is not mounted or does not exist.
 func UnmountTree(path string) error { return unmountTree(path) }
 
-// UnmountBelow takes down the binds that Bind has made in a directory, and removes it.
+// UnmountBelow unmounts what Bind has mounted in a directory, and removes the directory.
 func UnmountBelow(dir string) error {
 	entries, err := os.ReadDir(dir)
 	if err != nil && !os.IsNotExist(err) {
@@ -80,10 +80,9 @@ func UnmountBelow(dir string) error {
 	return RemoveTree(dir)
 }
 
-// MountMemory mounts a file system in memory on path, which is made if missing, that the
-// kernel never swaps out: for secrets. tmpfs could be told the same only by root of the
-// machine. It has no limit of its own; only podrun writes to it. label is as of
-// MountTmpfs.
+// MountMemory mounts a file system in memory on path, which is made if missing, that the kernel
+// never swaps out: for secrets. Only root of the host could mount a tmpfs with that property. It
+// has no size limit; only podrun writes to it. label is as in MountTmpfs.
 func MountMemory(path, label string) error {
 	if err := os.MkdirAll(path, 0o700); err != nil {
 		return fmt.Errorf("make memory file system: %w", err)
@@ -94,8 +93,8 @@ func MountMemory(path, label string) error {
 	return nil
 }
 
-// RecursiveReadOnly says whether the kernel can make a mount read-only with all that is
-// mounted below it (Linux 5.12).
+// RecursiveReadOnly reports whether the kernel can make a mount read-only with all that is mounted
+// below it (Linux 5.12).
 func RecursiveReadOnly() bool {
 	return unix.MountSetattr(-1, "", 0, &unix.MountAttr{}) != unix.ENOSYS
 }

@@ -10,18 +10,18 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// OpenedByGroup is what the calling process may open only as a member of one of its supplementary
-// groups.
+// OpenedByGroup is the error for a file that the calling process may open only as a member of one
+// of its supplementary groups.
 type OpenedByGroup struct{ Path string }
 
 func (e *OpenedByGroup) Error() string {
 	return fmt.Sprintf("%s is accessible to this user only through a supplementary group", e.Path)
 }
 
-// CheckGroups returns an *OpenedByGroup if the calling process has any right to an open file
-// that it would not have without its supplementary groups: to the file, or to a directory above
-// it. host is as for OpenHostPath. The kernel is asked for each right: in a user namespace all
-// groups from outside have the same number.
+// CheckGroups returns an *OpenedByGroup if the calling process has any right to an open file that
+// it would not have without its supplementary groups: to the file, or to a directory above it. host
+// is as for OpenHostPath. It asks the kernel for each right, because in a user namespace all groups
+// from outside have the same number.
 func CheckGroups(host string, f *os.File) error {
 	path, err := os.Readlink(descriptor(f))
 	if err != nil {
@@ -46,7 +46,7 @@ func CheckGroups(host string, f *os.File) error {
 	return nil
 }
 
-// IsOpenedByGroup is CheckGroups for a path that may have gone.
+// IsOpenedByGroup is CheckGroups for a path that may no longer exist.
 func IsOpenedByGroup(path string) bool {
 	f, err := openPath(path)
 	if err != nil {
@@ -58,9 +58,9 @@ func IsOpenedByGroup(path string) bool {
 
 func descriptor(f *os.File) string { return fmt.Sprintf("/proc/thread-self/fd/%d", f.Fd()) }
 
-// byGroup says whether the calling process has one of some rights to a file neither as its owner,
-// nor as a user or by the group that it is itself, nor as everybody. Its real ids are its effective
-// ones: access(2) asks the kernel, while faccessat2(2) may be missing or forbidden.
+// byGroup reports whether the calling process has one of some rights to a file neither as its
+// owner, nor as a named user or by its own group, nor like everybody else. Its real IDs equal its
+// effective ones, so it uses access(2); faccessat2(2) may be missing or forbidden.
 func byGroup(path string, rights uint32) (bool, error) {
 	var st unix.Stat_t
 	if err := unix.Stat(path, &st); err != nil {
@@ -81,13 +81,13 @@ func byGroup(path string, rights uint32) (bool, error) {
 	return false, nil
 }
 
-// namedUser says whether an access control list names the calling user (acl(5); the form is
-// that of linux/posix_acl_xattr.h). The kernel then does not look at groups.
+// namedUser reports whether an access control list names the calling user (acl(5); the format is
+// that of linux/posix_acl_xattr.h). The kernel then does not check groups.
 func namedUser(path string) bool {
 	const header, entry, aclUser = 4, 8, 2
 	list := make([]byte, 1<<12)
 	n, err := unix.Getxattr(path, "system.posix_acl_access", list)
-	if err != nil { // there is none, as a rule
+	if err != nil { // most files have none
 		return false
 	}
 	for at := header; at+entry <= n; at += entry {

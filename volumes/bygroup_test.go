@@ -14,7 +14,7 @@ import (
 	"github.com/podrun/podrun/internal/testenv"
 )
 
-// What a user may open only by a supplementary group is known from what it may open anyway.
+// CheckGroups distinguishes what a user may open only through a supplementary group.
 func TestCheckGroups(t *testing.T) {
 	testenv.NoLeaks(t)
 	const self, own, member, stranger = 1000, 1000, 2000, 3000
@@ -71,19 +71,19 @@ func TestCheckGroups(t *testing.T) {
 	})
 }
 
-// asMember calls f on a thread that is a user's who is in a group, and has no capabilities.
+// asMember calls f on a thread with a user's IDs and one supplementary group, without capabilities.
 func asMember(t *testing.T, uid, gid, group int, f func()) {
 	done := make(chan struct{})
 	go func() {
 		defer close(done)
-		runtime.LockOSThread() // never unlocked: the thread ends with the goroutine
+		runtime.LockOSThread() // never unlocked: the thread exits with the goroutine
 		groups := []uint32{uint32(group)}
 		calls := [][4]uintptr{
 			{unix.SYS_SETGROUPS, 1, uintptr(unsafe.Pointer(&groups[0]))},
 			{unix.SYS_SETRESGID, uintptr(gid), uintptr(gid), uintptr(gid)},
 			{unix.SYS_SETRESUID, uintptr(uid), uintptr(uid), uintptr(uid)},
 		}
-		for _, c := range calls { // of this thread alone
+		for _, c := range calls { // for this thread alone
 			if _, _, errno := syscall.RawSyscall(c[0], c[1], c[2], c[3]); errno != 0 {
 				t.Error(errno)
 				return

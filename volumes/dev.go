@@ -11,11 +11,11 @@ import (
 	"github.com/podrun/podrun/internal/undo"
 )
 
-// devNodes are the devices that every container has (OCI runtime specification,
-// config-linux.md, default devices).
+// devNodes are the devices in every container (OCI runtime specification, config-linux.md, default
+// devices).
 var devNodes = []string{"null", "zero", "full", "random", "urandom", "tty"}
 
-// devLinks are the links that programs expect, from the same place.
+// devLinks are the symbolic links that programs expect, from the same source.
 var devLinks = map[string]string{
 	"fd":     "/proc/self/fd",
 	"stdin":  "/proc/self/fd/0",
@@ -24,12 +24,11 @@ var devLinks = map[string]string{
 	"ptmx":   "pts/ptmx",
 }
 
-// MountDev makes a container's own /dev on path, made if missing, to be bound
-// recursively: a tmpfs with the host's harmless devices, the usual links, the
-// pod's shared memory and message queues, and pts for its terminals.
-// It is not shared within the pod: a container may write there (syslog's
-// /dev/log), and could turn a sibling's /dev/stdin into something else. Device files that
-// it makes there are inert (nodev); those that are bound keep the flags of the host's /dev.
+// MountDev makes a container's own /dev on path, made if missing, to be bind-mounted recursively: a
+// tmpfs with the host's harmless devices, the usual links, the pod's shared memory and message
+// queues, and pts for its terminals. It is not shared within the pod: a container may write there
+// (syslog's /dev/log), and could redirect a sibling's /dev/stdin. Device files that it makes there
+// do not work (nodev); those that are bind-mounted keep the flags of the host's /dev.
 func (t Templates) MountDev(path string) (err error) {
 	var u undo.Stack
 	defer func() { err = errors.Join(err, u.Undo()) }()
@@ -79,8 +78,8 @@ func (t Templates) MountDev(path string) (err error) {
 	return nil
 }
 
-// inert makes nothing of device files and set-id programs in a mount, which may be the host's.
-// Where mount_setattr(2) is missing (before Linux 5.12) or a filter forbids it, mount(2) does it.
+// inert disables device files and set-id programs in a mount, which may be the host's. Where
+// mount_setattr(2) is missing (before Linux 5.12) or a filter forbids it, it uses mount(2).
 func inert(path string) error {
 	err := unix.MountSetattr(unix.AT_FDCWD, path, 0, &unix.MountAttr{Attr_set: unix.MOUNT_ATTR_NOSUID | unix.MOUNT_ATTR_NODEV})
 	if errors.Is(err, unix.ENOSYS) || errors.Is(err, unix.EPERM) {
@@ -89,7 +88,8 @@ func inert(path string) error {
 	return err
 }
 
-// remountInert is inert by mount(2), which replaces all flags of a mount: it keeps those that are set.
+// remountInert is inert with mount(2), which replaces all flags of a mount: it keeps those that are
+// set.
 func remountInert(path string) error {
 	var st unix.Statfs_t
 	if err := unix.Statfs(path, &st); err != nil {
@@ -103,7 +103,7 @@ func remountInert(path string) error {
 	return unix.Mount("", path, "", unix.MS_REMOUNT|unix.MS_BIND|unix.MS_NOSUID|unix.MS_NODEV|flags, "")
 }
 
-// touch makes an empty file to bind on.
+// touch makes an empty file as a mount point.
 func touch(path string) error {
 	fd, err := unix.Open(path, unix.O_CREAT|unix.O_EXCL|unix.O_WRONLY|unix.O_CLOEXEC, 0o644)
 	if err != nil {
@@ -112,6 +112,5 @@ func touch(path string) error {
 	return unix.Close(fd)
 }
 
-// UnmountDev takes down what MountDev made. It accepts what is half built, and
-// what is not there.
+// UnmountDev undoes MountDev, also if that was incomplete or did not happen.
 func UnmountDev(path string) error { return unmountTree(path) }

@@ -10,7 +10,7 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// link replaces name in dir by a link to target that belongs to root.
+// link replaces name in dir by a symbolic link to target that root owns.
 func link(dir *os.File, target, temporary, name string, root int) error {
 	at := int(dir.Fd())
 	if err := removeBelow(dir, temporary); err != nil {
@@ -27,7 +27,7 @@ func link(dir *os.File, target, temporary, name string, root int) error {
 	return unix.Renameat(at, temporary, at, name)
 }
 
-// giveTo gives what belongs to 0, the user or the group, to root.
+// giveTo returns a change that gives files whose user or group is 0 to root.
 func giveTo(root int) change {
 	return func(fd int, st *unix.Stat_t) (ok bool, err error) {
 		uid, gid := -1, -1
@@ -45,7 +45,7 @@ func giveTo(root int) change {
 	}
 }
 
-// visible makes the link that a container opens, whatever is there in its place.
+// visible makes the link that a container opens and replaces what is there.
 func visible(dir *os.File, name string, root int) error {
 	target := dataLink + "/" + name
 	if readlinkAt(dir, name) == target {
@@ -60,8 +60,7 @@ func visible(dir *os.File, name string, root int) error {
 	return err
 }
 
-// sweep removes everything from dir but the links that are in use and the
-// directories to keep.
+// sweep removes everything from dir except the links that are in use and the directories to keep.
 func sweep(dir *os.File, keep ...string) error {
 	if _, err := dir.Seek(0, io.SeekStart); err != nil {
 		return err
@@ -81,7 +80,7 @@ func sweep(dir *os.File, keep ...string) error {
 	return nil
 }
 
-// inUse says whether a name is a link to a file that is there.
+// inUse reports whether a name is a link to an existing file.
 func inUse(dir *os.File, name string) bool {
 	if readlinkAt(dir, name) != dataLink+"/"+name {
 		return false

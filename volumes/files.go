@@ -21,8 +21,8 @@ type File struct {
 	UID  int    // its owner
 }
 
-// Names of the kubelet's layout (pkg/volume/util/atomic_writer.go): what a container
-// opens is a link to ..data/NAME, and ..data one to a directory with a time in its name.
+// Names of the kubelet's layout (pkg/volume/util/atomic_writer.go): a container opens a link to
+// ..data/NAME, and ..data is a link to a directory with a time in its name.
 const (
 	dataLink    = "..data"
 	newDataLink = "..data_tmp"
@@ -34,8 +34,8 @@ const (
 	maxFilePath = 4096
 )
 
-// checkFilePath refuses a path that a file of a volume cannot have: one that is
-// absolute, leads upwards, begins as the names that are podrun's, or is too long.
+// checkFilePath returns an error for a path that a file of a volume cannot have: one that is
+// absolute, leads upwards, begins like podrun's own names, or is too long.
 func checkFilePath(name string) error {
 	parts := strings.Split(name, "/")
 	switch {
@@ -57,12 +57,12 @@ func checkFilePath(name string) error {
 	return nil
 }
 
-// WriteFiles makes the files, by their relative paths, the only ones in dir, which is
-// there, beside empty directories, dirs, for others to be mounted on. Who reads meanwhile sees all old ones or all new ones. With group they belong to
-// it. What was there before stays readable, without a name, until SweepFiles or the
-// next but one WriteFiles. Nothing in dir is followed or trusted: one who could write to
-// it leads no write anywhere else (CVE-2025-9566). Directories, links, and files that give no
-// other owner belong to root, the number here of the id that the pod has as 0.
+// WriteFiles makes the files, by their relative paths, the only ones in the existing directory dir,
+// beside empty directories, dirs, which are mount points. A concurrent reader sees all old files or
+// all new ones. If group is set, the files get it. The previous files stay readable, without a
+// name, until SweepFiles or the next but one WriteFiles. It neither follows nor trusts anything in
+// dir: a process that can write to dir cannot redirect a write (CVE-2025-9566). Directories, links,
+// and files without another owner belong to root, which is the number here of the pod's ID 0.
 func WriteFiles(dir string, files map[string]File, dirs []string, group *Group, root int) error {
 	for _, name := range dirs {
 		if err := checkFilePath(name); err != nil {
@@ -120,8 +120,8 @@ func writeFiles(path string, files map[string]File, dirs []string, group *Group,
 	return sweep(dir, append(keep, stamp)...)
 }
 
-// SweepFiles removes from dir what WriteFiles has replaced: when whoever had begun to
-// open a file before can be taken to have it open.
+// SweepFiles removes from dir what WriteFiles has replaced. Call it when processes that were about
+// to open an old file can be assumed to have done so.
 func SweepFiles(path string, dirs []string) error {
 	dir, err := openDir(unix.AT_FDCWD, path, 0)
 	if err != nil {
@@ -134,7 +134,7 @@ func SweepFiles(path string, dirs []string) error {
 	return nil
 }
 
-// currentFiles is the name of the directory that holds the files now; "" if there is
+// currentFiles returns the name of the directory that contains the current files; "" if there is
 // none.
 func currentFiles(dir *os.File) string {
 	name := readlinkAt(dir, dataLink)
@@ -153,7 +153,7 @@ func readlinkAt(dir *os.File, name string) string {
 	return string(buf[:n])
 }
 
-// tops are the first elements of the files' paths.
+// tops returns the first elements of the files' paths.
 func tops(files map[string]File) map[string]bool {
 	set := map[string]bool{}
 	for name := range files {
@@ -173,8 +173,8 @@ func allLinked(dir *os.File, files map[string]File) bool {
 	return true
 }
 
-// makeStamped makes a directory with the time in its name, as inotify watchers of the
-// kubelet's volumes expect it.
+// makeStamped makes a directory with the time in its name, as inotify watchers of the kubelet's
+// volumes expect it.
 func makeStamped(dir *os.File) (string, error) {
 	now := time.Now().UTC()
 	for n := now.Nanosecond(); ; n++ {
@@ -205,7 +205,7 @@ func fillFiles(dir *os.File, name string, files map[string]File) error {
 	return nil
 }
 
-// firsts are the first elements of paths.
+// firsts returns the first elements of paths.
 func firsts(paths []string) []string {
 	var list []string
 	for _, p := range paths {
@@ -215,8 +215,8 @@ func firsts(paths []string) []string {
 	return list
 }
 
-// makeDirs makes the empty directories, beside the links that a container opens or in what
-// one of them leads to.
+// makeDirs makes the empty directories, either beside the links that a container opens or in the
+// target of one of them.
 func makeDirs(dir *os.File, stamp string, files map[string]File, dirs []string) error {
 	linked := tops(files)
 	for _, name := range dirs {
@@ -238,7 +238,7 @@ func makeDirs(dir *os.File, stamp string, files map[string]File, dirs []string) 
 	return nil
 }
 
-// walkTo opens a directory below top, whose parts are made if they are missing.
+// walkTo opens a directory below top and makes its missing parts.
 func walkTo(top *os.File, parts []string) (*os.File, error) {
 	at, err := openBelow(top, ".")
 	for _, part := range parts {

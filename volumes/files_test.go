@@ -25,7 +25,7 @@ func text(mode uint32, pairs ...string) map[string]File {
 	return files
 }
 
-// wantFiles checks what a container sees in a volume of files: these and no others.
+// wantFiles checks that a volume contains exactly these files.
 func wantFiles(t testing.TB, dir string, files map[string]File) {
 	t.Helper()
 	for name, f := range files {
@@ -112,7 +112,7 @@ func TestWriteFilesModesAndOwners(t *testing.T) {
 	}
 }
 
-// In a pod with ids of its own everything belongs to the id that it has as 0.
+// In a pod with a user namespace of its own everything belongs to the ID that the pod has as 0.
 func TestWriteFilesForAnotherRoot(t *testing.T) {
 	testenv.NoLeaks(t)
 	for _, group := range []*Group{nil, {ID: 2000, ReadOnly: true}} {
@@ -166,8 +166,8 @@ func TestWriteFilesRefusesPaths(t *testing.T) {
 	}
 }
 
-// One who can write to the volume has put links to a file of the host wherever the
-// next version is written (CVE-2025-9566).
+// A process that can write to the volume has put links to a file of the host wherever the next
+// version is written (CVE-2025-9566).
 func TestWriteFilesFollowsNothing(t *testing.T) {
 	testenv.NoLeaks(t)
 	outside := t.TempDir()
@@ -223,8 +223,8 @@ func replacePipe(dir, name string) error {
 	return unix.Mkfifo(filepath.Join(dir, name), 0o666)
 }
 
-// Who reads all files through one open directory sees one version of them, and who reads
-// by name always finds one.
+// A reader of all files through one open directory sees one version of them, and a reader by name
+// always finds a file.
 func TestFilesAreNeverHalfVisible(t *testing.T) {
 	testenv.NoLeaks(t)
 	const reads, least = 100_000, 200
@@ -236,8 +236,8 @@ func TestFilesAreNeverHalfVisible(t *testing.T) {
 		return text(0o644, "a", v, "sub/b", v, "c", strings.Repeat(v+"\n", 500))
 	}
 	must(t, WriteFiles(dir, version(0), nil, nil, 0))
-	// A version is written during each read, and the next but one, which takes its
-	// files away, when that has ended: as far apart as updates ever are.
+	// A version is written during each read. The next but one, which removes its files, is written
+	// after that read: real updates are at least that far apart.
 	turn := make(chan int)
 	var writing sync.WaitGroup
 	writing.Go(func() {
@@ -247,15 +247,15 @@ func TestFilesAreNeverHalfVisible(t *testing.T) {
 			}
 		}
 	})
-	// On a busy machine writing may be so much slower than reading that it has to be read
-	// for longer until versions have been exchanged often enough.
+	// On a busy machine writing may be so much slower than reading that the test reads longer until
+	// versions have been exchanged often enough.
 	swaps := 0
 	deadline := time.Now().Add(2 * time.Minute)
 	for i := 0; i < reads || swaps < least && time.Now().Before(deadline); i++ {
 		select {
 		case turn <- i:
 			swaps++
-		default: // it is still at it
+		default: // it still runs
 		}
 		if err := readOnce(dir, i); err != nil {
 			t.Error(err)

@@ -10,7 +10,7 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// sameFiles says whether a directory holds just these files.
+// sameFiles reports whether a directory contains exactly these files.
 func sameFiles(dir *os.File, name string, files map[string]File) bool {
 	top, err := openBelow(dir, name)
 	if err != nil {
@@ -48,8 +48,8 @@ func sameIn(dir *os.File, prefix string, files map[string]File, seen *int) bool 
 	return len(names) > 0 || prefix == ""
 }
 
-// sameFile compares a file with what it is to be. Its group and its mode's bits for it
-// may have been added.
+// sameFile reports whether a file equals want. It ignores the group, and mode bits that were added
+// for the group.
 func sameFile(dir *os.File, name string, want File) bool {
 	how := unix.OpenHow{Flags: unix.O_RDONLY | unix.O_NONBLOCK | unix.O_NOFOLLOW | unix.O_CLOEXEC, Resolve: unix.RESOLVE_BENEATH | unix.RESOLVE_NO_SYMLINKS}
 	fd, err := unix.Openat2(int(dir.Fd()), name, &how)

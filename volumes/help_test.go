@@ -43,7 +43,7 @@ func wantMissing(t testing.TB, path string) {
 	}
 }
 
-// mountsBelow lists the mount points in dir, the last made first.
+// mountsBelow lists the mount points in dir, newest first.
 func mountsBelow(dir string) ([]string, error) {
 	all, err := mountPoints()
 	if err != nil {

@@ -11,17 +11,17 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// notDevices are what in /dev is no hardware but has an instance in every container.
+// notDevices are entries of /dev that are not hardware: every container has an instance of its own.
 var notDevices = []string{"/dev/pts", "/dev/shm", "/dev/mqueue", "/dev/ptmx", "/dev/console", "/dev/.lxc", "/dev/.udev"}
 
-// HostDevices lists the device files below /dev that the calling process may open, but
-// for those which every container has of its own.
+// HostDevices lists the device files below /dev that the calling process may open, except those
+// that every container has anyway.
 func HostDevices() ([]string, error) {
 	var found []string
 	err := filepath.WalkDir("/dev", func(path string, e fs.DirEntry, err error) error {
 		switch {
 		case errors.Is(err, fs.ErrNotExist) || errors.Is(err, fs.ErrPermission):
-			return nil // it has gone, or is another's
+			return nil // it no longer exists, or access is denied
 		case err != nil:
 			return err
 		case slices.Contains(notDevices, path):
@@ -41,8 +41,8 @@ func HostDevices() ([]string, error) {
 	return found, nil
 }
 
-// AddDevice binds a device file into a container's /dev that MountDev has made. target is
-// where the container has it, below /dev.
+// AddDevice bind-mounts a device file into a container's /dev that MountDev has made. target is its
+// path in the container, below /dev.
 func AddDevice(dev, source, target string) error {
 	rel, err := filepath.Rel("/dev", target)
 	if err != nil || !filepath.IsLocal(rel) || rel == "." {

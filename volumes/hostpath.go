@@ -9,22 +9,22 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// HostPathType says what a path of the host must be, in Kubernetes' words.
+// HostPathType states what a path of the host must be, with Kubernetes' values.
 type HostPathType string
 
 const (
-	HostPathAny               HostPathType = ""                  // anything; a directory is made if there is nothing
+	HostPathAny               HostPathType = ""                  // anything; a missing path becomes a directory
 	HostPathDirectory         HostPathType = "Directory"         //
 	HostPathDirectoryOrCreate HostPathType = "DirectoryOrCreate" // made 0755 with its parents
 	HostPathFile              HostPathType = "File"              // a regular file
-	HostPathFileOrCreate      HostPathType = "FileOrCreate"      // made 0644; its parent must be there
+	HostPathFileOrCreate      HostPathType = "FileOrCreate"      // made 0644; its parent must exist
 	HostPathSocket            HostPathType = "Socket"
 	HostPathCharDevice        HostPathType = "CharDevice"
 	HostPathBlockDevice       HostPathType = "BlockDevice"
 )
 
-// hostPathWants gives for each type the file type and its name in the kubelet's
-// message (pkg/volume/hostpath/host_path.go).
+// hostPathWants contains for each type the file type and its name in the kubelet's message
+// (pkg/volume/hostpath/host_path.go).
 var hostPathWants = map[HostPathType]struct {
 	mode uint32
 	name string
@@ -38,12 +38,11 @@ var hostPathWants = map[HostPathType]struct {
 	HostPathBlockDevice:       {unix.S_IFBLK, "a block device"},
 }
 
-// OpenHostPath opens a path of the host, by O_PATH, and makes it first where its type
-// says so. host is where MountHost has mounted the host's files, "/" without that. Symbolic
-// links are followed. What was checked is what is open: it can be
-// bound whatever becomes of the path. Without a type a missing path becomes a
-// directory, as containerd and CRI-O have it. What is not of its type gives the
-// kubelet's message.
+// OpenHostPath opens a path of the host, by O_PATH, and makes it first if its type requires that.
+// host is where MountHost has mounted the host's files, "/" without that. It follows symbolic
+// links. The open file is the one that was checked: it can be bind-mounted even if the path
+// changes. Without a type a missing path becomes a directory, as in containerd and CRI-O. A file of
+// the wrong type gives the kubelet's message.
 func OpenHostPath(host, path string, kind HostPathType) (*os.File, error) {
 	want, checked := hostPathWants[kind]
 	if !checked && kind != HostPathAny {
@@ -56,7 +55,7 @@ func OpenHostPath(host, path string, kind HostPathType) (*os.File, error) {
 		}
 	}
 	if checked && errors.Is(err, fs.ErrNotExist) {
-		hint := "" // ours
+		hint := "" // podrun's addition
 		if kind == HostPathDirectory || kind == HostPathFile {
 			hint = fmt.Sprintf(" (there is nothing: type %sOrCreate makes it)", kind)
 		}
@@ -92,8 +91,8 @@ func openOfHost(host, path string) (*os.File, error) {
 	return f, nil
 }
 
-// makeHostPath makes what a type allows to be made; of others it says that nothing is
-// there.
+// makeHostPath makes the file if the type allows it; otherwise it returns the error that the path
+// does not exist.
 func makeHostPath(path string, kind HostPathType) error {
 	switch kind {
 	case HostPathAny, HostPathDirectoryOrCreate:
@@ -101,7 +100,7 @@ func makeHostPath(path string, kind HostPathType) error {
 	case HostPathFileOrCreate:
 		f, err := os.OpenFile(path, os.O_CREATE|os.O_EXCL|os.O_WRONLY, 0o644)
 		if errors.Is(err, fs.ErrExist) {
-			return nil // somebody else has made it
+			return nil // another process has made it
 		}
 		if errors.Is(err, fs.ErrNotExist) {
 			return fmt.Errorf("make %s: its directory does not exist", path)
@@ -114,7 +113,7 @@ func makeHostPath(path string, kind HostPathType) error {
 	return fs.ErrNotExist
 }
 
-// openPath opens anything without reading it or waiting for it.
+// openPath opens a file of any type without reading it or blocking.
 func openPath(path string) (*os.File, error) {
 	fd, err := unix.Open(path, unix.O_PATH|unix.O_CLOEXEC, 0)
 	if err != nil {
@@ -123,8 +122,7 @@ func openPath(path string) (*os.File, error) {
 	return os.NewFile(uintptr(fd), path), nil
 }
 
-// makePublic makes a directory with its parents; of the last one the umask takes
-// nothing away.
+// makePublic makes a directory with its parents. The umask does not apply to the last one.
 func makePublic(path string) error {
 	if err := os.MkdirAll(path, 0o755); err != nil {
 		return err

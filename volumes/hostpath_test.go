@@ -12,7 +12,7 @@ import (
 	"github.com/podrun/podrun/internal/testenv"
 )
 
-// hostPathTypes are all there are.
+// hostPathTypes are all types.
 var hostPathTypes = []HostPathType{
 	HostPathAny, HostPathDirectory, HostPathDirectoryOrCreate, HostPathFile, HostPathFileOrCreate,
 	HostPathSocket, HostPathCharDevice, HostPathBlockDevice,
@@ -63,7 +63,7 @@ func TestHostPathTypes(t *testing.T) {
 	}
 }
 
-// blockDevice is the path of one of the machine's, or "".
+// blockDevice returns the path of a block device of the host, or "".
 func blockDevice() string {
 	entries, _ := os.ReadDir("/dev")
 	for _, e := range entries {
@@ -106,7 +106,7 @@ func TestMissingHostPaths(t *testing.T) {
 	f.Close()
 }
 
-// What was checked is bound, though the path leads elsewhere by then.
+// The checked file is mounted, even if the path then leads elsewhere.
 func TestHostPathIsBoundAsItWasChecked(t *testing.T) {
 	testenv.NoLeaks(t)
 	dir := t.TempDir()

@@ -11,10 +11,10 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// MountHost mounts at path, which is made, what the machine has mounted, without what
-// podrun has mounted itself in this mount namespace: a pod's /proc over the machine's, and
-// what is in its own directories, by their absolute paths. A path of the host that is
-// looked up there leads to what the host has. What the host mounts later is seen, too.
+// MountHost mounts on path, which it makes, a copy of the host's mounts without podrun's own mounts
+// in this mount namespace: a pod's /proc over the host's, and those in podrun's own directories,
+// given by their absolute paths. A path that is looked up there leads to the host's file. Later
+// mounts of the host appear there, too.
 func MountHost(path string, own []string) error {
 	err := os.MkdirAll(path, 0o700)
 	if err == nil {
@@ -29,7 +29,7 @@ func MountHost(path string, own []string) error {
 	return nil
 }
 
-// hide takes podrun's own mounts out of a copy of all.
+// hide removes podrun's own mounts from a copy of all mounts.
 func hide(copied string, own []string) error {
 	points, err := mountPoints()
 	if err != nil {
@@ -41,7 +41,7 @@ func hide(copied string, own []string) error {
 		if !ok {
 			continue
 		}
-		// The last of several is the pod's.
+		// The last of several mounts is the pod's.
 		mine := point == "/proc" && i > first && !slices.Contains(points[i+1:], p)
 		for _, dir := range own {
 			mine = mine || strings.HasPrefix(point, dir+"/")
@@ -49,7 +49,7 @@ func hide(copied string, own []string) error {
 		if !mine {
 			continue
 		}
-		// One that was mounted below another has gone with that.
+		// A mount below another was removed with it.
 		err := unix.Unmount(p, unix.MNT_DETACH|unix.UMOUNT_NOFOLLOW)
 		if err != nil && !errors.Is(err, unix.EINVAL) && !errors.Is(err, unix.ENOENT) {
 			return fmt.Errorf("unmount %s: %w", p, err)
@@ -58,8 +58,7 @@ func hide(copied string, own []string) error {
 	return nil
 }
 
-// mountPoints lists where something is mounted, in the order in which it was, as far as
-// one covers another.
+// mountPoints lists the mount points, oldest first, so that a later one covers an earlier one.
 func mountPoints() ([]string, error) {
 	b, err := os.ReadFile("/proc/self/mountinfo")
 	if err != nil {
@@ -74,7 +73,7 @@ func mountPoints() ([]string, error) {
 	return points, nil
 }
 
-// unescape gives a path of mountinfo, in which blanks are octal numbers.
+// unescape decodes a path of mountinfo, in which blanks are octal numbers.
 func unescape(s string) string {
 	var b strings.Builder
 	for {

@@ -12,8 +12,7 @@ import (
 	"github.com/podrun/podrun/internal/testenv"
 )
 
-// What podrun has mounted for itself is not the host's, whatever blanks are in its path;
-// what others have mounted is.
+// podrun's own mounts are hidden, whatever blanks are in their path; other mounts are not.
 func TestMountHost(t *testing.T) {
 	testenv.NoLeaks(t)
 	dir := t.TempDir()
@@ -23,7 +22,7 @@ func TestMountHost(t *testing.T) {
 	}
 	write(t, filepath.Join(others, "file"), "host")
 	t.Cleanup(func() { must(t, unmountBelow(dir)) })
-	must(t, unix.Mount("proc", "/proc", "proc", 0, "")) // as a pod's covers the machine's
+	must(t, unix.Mount("proc", "/proc", "proc", 0, "")) // like a pod's, which covers the host's
 	t.Cleanup(func() { must(t, unix.Unmount("/proc", 0)) })
 
 	host := filepath.Join(t.TempDir(), "host")
@@ -32,7 +31,7 @@ func TestMountHost(t *testing.T) {
 	must(t, err)
 	procs := 0
 	for _, p := range points {
-		if p == "/proc" { // all but the pod's are to be there
+		if p == "/proc" { // all but the pod's must be there
 			procs--
 		}
 		at, ok := strings.CutPrefix(p, host)
@@ -47,9 +46,9 @@ func TestMountHost(t *testing.T) {
 		t.Errorf("/proc is mounted %d times more often", procs)
 	}
 	wantFile(t, filepath.Join(host, others, "file"), "host")
-	wantMode(t, filepath.Join(own, "secrets"), 0o777) // it is still there for podrun
+	wantMode(t, filepath.Join(own, "secrets"), 0o777) // podrun itself still sees it
 
-	// A path of the host is looked up there, links included.
+	// A path of the host is resolved there, including links.
 	link := filepath.Join(dir, "link")
 	must(t, os.Symlink(others+"/file", link))
 	f, err := OpenHostPath(host, link, HostPathFile)

@@ -9,8 +9,8 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// labelled is the options of a mount whose files all have an SELinux label, whatever they
-// had; of "" none. User namespaces may say so of tmpfs, ramfs, devpts and overlayfs
+// labelled returns mount options with which all files of the mount have an SELinux label, whatever
+// they had; "" adds none. User namespaces may use that for tmpfs, ramfs, devpts and overlayfs
 // (selinux_set_mnt_opts in security/selinux/hooks.c).
 func labelled(options, label string) string {
 	if label == "" {
@@ -19,11 +19,11 @@ func labelled(options, label string) string {
 	return options + `,context="` + label + `"` // categories have commas
 }
 
-// labelName is the attribute of a file with its label.
+// labelName is the extended attribute that contains a file's label.
 const labelName = "security.selinux"
 
-// Relabel gives everything in a volume an SELinux label; "" changes nothing. It follows no
-// link and enters no mount. Files that are not ours to change are left, and counted.
+// Relabel gives everything in a volume an SELinux label; "" changes nothing. It follows no link and
+// enters no mount. It skips and counts files that this process may not change.
 func Relabel(volume, label string) (left int, err error) {
 	if label == "" {
 		return 0, nil
@@ -46,12 +46,12 @@ func hasLabel(path, label string) bool {
 }
 
 func setLabel(fd int, label string) (ok bool, err error) {
-	path := fmt.Sprintf("/proc/self/fd/%d", fd) // of an open link it leads to the link
+	path := fmt.Sprintf("/proc/self/fd/%d", fd) // for an open symbolic link this path leads to the link itself
 	if hasLabel(path, label) {
 		return true, nil
 	}
 	err = unix.Setxattr(path, labelName, []byte(label), 0)
-	if errors.Is(err, unix.ENOTSUP) { // all of the file system have one label, by its mount or the policy
+	if errors.Is(err, unix.ENOTSUP) { // all files of the file system share one label, from its mount or the policy
 		return true, nil
 	}
 	if errors.Is(err, unix.EPERM) || errors.Is(err, unix.EROFS) {
@@ -60,10 +60,10 @@ func setLabel(fd int, label string) (ok bool, err error) {
 	return err == nil, err
 }
 
-// LabelPipe gives a pipe an SELinux label. It has that of who made it, with all of his
-// categories, and containers, which have few, could use it but not open it anew, as
-// /dev/stdout. What is no pipe keeps its label, and so do pipes of others, or where the
-// policy has it so.
+// LabelPipe gives a pipe an SELinux label. A pipe inherits its creator's label with all categories;
+// containers, which have few, could use such a pipe but not open it again as /dev/stdout. Files
+// other than pipes keep their label, and so do pipes of other users, or where the policy demands
+// it.
 func LabelPipe(f *os.File, label string) error {
 	if label == "" {
 		return nil
@@ -83,8 +83,8 @@ func LabelPipe(f *os.File, label string) error {
 	return fmt.Errorf("label a pipe %s: %w", label, err)
 }
 
-// labelQueues gives message queues, which have their directory's, an SELinux label: no
-// option of their mount does. A policy that forbids it costs a pod its queues, no more.
+// labelQueues gives message queues an SELinux label through their directory, which they inherit it
+// from: their mount has no option for it. If a policy forbids it the pod lacks only its queues.
 func labelQueues(dir, label string) error {
 	_, err := Relabel(dir, label)
 	if errors.Is(err, unix.EACCES) {

@@ -11,7 +11,7 @@ import (
 	"github.com/podrun/podrun/internal/testenv"
 )
 
-// A mount has a label for all of its files behind its other options; categories have commas.
+// The label follows the mount's other options; categories contain commas.
 func TestLabelled(t *testing.T) {
 	for _, c := range [][3]string{
 		{"mode=0711", "", "mode=0711"},
@@ -26,7 +26,7 @@ func TestLabelled(t *testing.T) {
 	}
 }
 
-// A file system whose files cannot have labels of their own is left as it is, without a word.
+// A file system without labels is left unchanged, without an error.
 func TestRelabelWhereThereAreNoLabels(t *testing.T) {
 	testenv.NoLeaks(t)
 	dir := filepath.Join(t.TempDir(), "memory")
@@ -43,14 +43,14 @@ func TestRelabelWhereThereAreNoLabels(t *testing.T) {
 	must(t, labelQueues(queues, "system_u:object_r:container_file_t:s0:c1,c2"))
 }
 
-// Where files can have labels of their own, all that is in a volume gets one, the volume
-// itself too; what a link leads to and what is mounted in it keep theirs.
+// Where files can have labels, everything in a volume gets one, including the volume itself;
+// targets of links and mounts in it keep theirs.
 func TestRelabel(t *testing.T) {
 	testenv.NoLeaks(t)
 	dir := t.TempDir()
 	volume, outside, below := filepath.Join(dir, "volume"), filepath.Join(dir, "outside"), filepath.Join(dir, "volume", "d", "below")
 	for _, m := range []string{volume, outside, below} {
-		must(t, MountTmpfs(m, 1<<20, 0o755, "")) // in a user namespace other file systems take no such attribute
+		must(t, MountTmpfs(m, 1<<20, 0o755, "")) // in a user namespace other file systems do not permit this attribute
 		t.Cleanup(func() { must(t, Unmount(m)) })
 	}
 	for _, f := range []string{filepath.Join(volume, "f"), filepath.Join(volume, "d", "f"), filepath.Join(outside, "f"), filepath.Join(below, "f")} {

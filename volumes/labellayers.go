@@ -8,12 +8,12 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// LabelLayers gives layers (directories) an SELinux label, which containers may read and
-// execute whatever their categories. The label of an overlay's mount is not enough: what a
-// program has mapped is the layer's file to the kernel, and mprotect asks for its label, which
-// every dynamic linker does. A layer that has it is not looked into: its directory comes last,
-// and only if all that is in it has the label. Of layers that could not have it whole, kept says
-// why; containers may be unable to use these.
+// LabelLayers gives layers (directories) an SELinux label that containers may read and execute
+// whatever their categories. The label of an overlay's mount is not enough: the kernel attributes a
+// program's mappings to the layer's file, and mprotect checks that file's label; every dynamic
+// linker calls mprotect. It skips a layer whose directory has the label: the directory is labelled
+// last, and only if all its content is labelled. kept contains the reason for each layer that could
+// not be labelled completely; containers may be unable to use these.
 func LabelLayers(layers []string, label string) (kept []error, err error) {
 	for _, layer := range layers {
 		if label == "" || hasLabel(layer, label) {
@@ -21,8 +21,8 @@ func LabelLayers(layers []string, label string) (kept []error, err error) {
 		}
 		err := labelLayer(layer, label)
 		switch {
-		case err == nil || errors.Is(err, unix.ENOTSUP): // all of the file system have one label
-		case errors.As(err, new(notOurs)) || errors.Is(err, unix.EROFS) || errors.Is(err, unix.EACCES) || errors.Is(err, unix.EINVAL): // the policy forbids it, or does not know it
+		case err == nil || errors.Is(err, unix.ENOTSUP): // all files of the file system share one label
+		case errors.As(err, new(notOurs)) || errors.Is(err, unix.EROFS) || errors.Is(err, unix.EACCES) || errors.Is(err, unix.EINVAL): // the policy forbids it, or lacks the label
 			kept = append(kept, fmt.Errorf("label %s as %s: %w", layer, label, err))
 		default:
 			return kept, fmt.Errorf("label %s as %s: %w", layer, label, err)
@@ -31,7 +31,8 @@ func LabelLayers(layers []string, label string) (kept []error, err error) {
 	return kept, nil
 }
 
-// notOurs is how many files of a layer belong to users that the pod does not have.
+// notOurs is the number of files of a layer that belong to users outside of the pod's user
+// namespace.
 type notOurs int
 
 func (n notOurs) Error() string {
@@ -54,8 +55,8 @@ func labelLayer(layer, label string) error {
 	return err
 }
 
-// takesLabels fails if no file of a directory's file system can be labelled: then it
-// would be in vain to look at each of them, at every start.
+// takesLabels returns an error if no file of a directory's file system can be labelled: then
+// visiting each file at every start would be useless.
 func takesLabels(dir *os.File) error {
 	has := make([]byte, 4096)
 	n, err := unix.Fgetxattr(int(dir.Fd()), labelName, has)
@@ -65,11 +66,11 @@ func takesLabels(dir *os.File) error {
 	if errors.Is(err, unix.ENOTSUP) || errors.Is(err, unix.EROFS) {
 		return err
 	}
-	return nil // what else there is against it, each file says
+	return nil // other errors occur again for each file
 }
 
-// markLast is eachFile that leaves the volume's own directory alone, unless everything in it
-// was ours to change.
+// markLast is eachFile that skips the volume's own directory unless everything in it could be
+// changed.
 func markLast(root *os.File, do change) (left int, err error) {
 	var own unix.Stat_t
 	if err := unix.Fstat(int(root.Fd()), &own); err != nil {

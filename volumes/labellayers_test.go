@@ -14,7 +14,7 @@ import (
 	"github.com/podrun/podrun/internal/testenv"
 )
 
-// A layer is labelled whole, and not looked into again; where nothing is asked for, nothing is.
+// A layer is labelled completely and not visited again; without a label nothing changes.
 func TestLabelLayers(t *testing.T) {
 	testenv.NoLeaks(t)
 	const label = "system_u:object_r:container_ro_file_t:s0"
@@ -50,8 +50,8 @@ func TestLabelLayers(t *testing.T) {
 	}
 }
 
-// A layer's directory says that all in it has the label, so it comes last, and is left alone if
-// something has not.
+// A layer's directory marks that everything in it has the label, so it comes last, and stays
+// unlabelled if a file could not be labelled.
 func TestLayersMark(t *testing.T) {
 	testenv.NoLeaks(t)
 	layer := t.TempDir()
@@ -80,7 +80,7 @@ func TestLayersMark(t *testing.T) {
 	}
 }
 
-// Where no file can have a label of its own none is tried. It is said of what has another.
+// On a file system without labels no file is tried. A layer with another label is reported.
 func TestLayersThatTakeNoLabel(t *testing.T) {
 	testenv.NoLeaks(t)
 	const label = "system_u:object_r:container_ro_file_t:s0"
@@ -103,8 +103,8 @@ func TestLayersThatTakeNoLabel(t *testing.T) {
 	}
 }
 
-// A pipe can have a label where there is SELinux; elsewhere it is left as it is, as is always
-// what is no pipe.
+// A pipe gets a label where SELinux is enabled; elsewhere it is unchanged, and files other than
+// pipes always are.
 func TestLabelPipe(t *testing.T) {
 	testenv.NoLeaks(t)
 	const label = "system_u:object_r:container_file_t:s0:c1,c2"

@@ -6,7 +6,7 @@ import (
 	"github.com/podrun/podrun/internal/testenv"
 )
 
-// The path library keeps a handle of /proc from its first use on.
+// The path library keeps a descriptor of /proc from its first use on.
 func TestMain(m *testing.M) {
 	testenv.Main(m, func() error {
 		_, err := ReadFileIn("/", "/etc/passwd", 1<<20)

@@ -7,15 +7,14 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// Group gives a volume to a group, as the kubelet does for fsGroup
-// (pkg/volume/volume_linux.go).
+// Group gives a volume to a group, as the kubelet does for fsGroup (pkg/volume/volume_linux.go).
 type Group struct {
 	ID             int
-	ReadOnly       bool // nobody writes to the volume
-	OnRootMismatch bool // nothing is done if the volume's own directory is right
+	ReadOnly       bool // the volume is never written to
+	OnRootMismatch bool // does nothing if the volume's own directory is right
 }
 
-// perm is what the group gets of a file.
+// perm returns the permissions that the group gets.
 func (g Group) perm(dir bool) uint32 {
 	bits := uint32(0o660)
 	if g.ReadOnly {
@@ -32,10 +31,10 @@ func (g Group) owns(st *unix.Stat_t) bool {
 	return st.Gid == uint32(g.ID) && st.Mode&want == want
 }
 
-// Apply gives everything in a volume to the group. It follows no link and enters no
-// mount. The volume's own directory comes last, so that one who was interrupted starts
-// again. Files that are not ours to give are left, and counted: they belong to ids that
-// the user namespace does not have.
+// Apply gives everything in a volume to the group. It follows no link and enters no mount. The
+// volume's own directory comes last, so that a call after an interrupted one starts again. It skips
+// and counts files that this process may not change: they belong to IDs outside of the user
+// namespace.
 func (g Group) Apply(volume string) (left int, err error) {
 	left, err = g.apply(volume)
 	if err != nil {
@@ -60,15 +59,15 @@ func (g Group) apply(volume string) (left int, err error) {
 	return eachFile(root, g.give)
 }
 
-// give changes the group and the mode of an open file; of a symbolic link only the
-// group, as it has no mode.
+// give changes the group and the mode of an open file; for a symbolic link only the group, as it
+// has no mode.
 func (g Group) give(fd int, st *unix.Stat_t) (ok bool, err error) {
 	link := st.Mode&unix.S_IFMT == unix.S_IFLNK
 	if st.Gid != uint32(g.ID) {
 		err = unix.Fchownat(fd, "", -1, g.ID, unix.AT_EMPTY_PATH|unix.AT_SYMLINK_NOFOLLOW)
 	}
 	want := g.perm(st.Mode&unix.S_IFMT == unix.S_IFDIR)
-	// A change of the group has taken set-id bits away.
+	// The change of the group has cleared set-id bits.
 	if err == nil && !link && (st.Mode&want != want || st.Gid != uint32(g.ID)) {
 		err = unix.Chmod(fmt.Sprintf("/proc/self/fd/%d", fd), st.Mode&0o7777|want)
 	}

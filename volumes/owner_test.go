@@ -12,7 +12,7 @@ import (
 	"github.com/podrun/podrun/internal/testenv"
 )
 
-// wantOwner checks ids and the mode, set-id bits included, of a file itself.
+// wantOwner checks the IDs and the mode, including set-id bits, of a file itself.
 func wantOwner(t testing.TB, path string, uid, gid, mode uint32) {
 	t.Helper()
 	var st unix.Stat_t
@@ -89,7 +89,7 @@ func TestGroupOnRootMismatch(t *testing.T) {
 		must(t, os.Chown(file, -1, 7))
 		_, err = g.Apply(path)
 		must(t, err)
-		wantOwner(t, file, 0, 7, 0o664) // the root was right
+		wantOwner(t, file, 0, 7, 0o664) // the root's owner and mode were right
 	}
 	_, err := Group{ID: 2000}.Apply(path)
 	must(t, err)
@@ -106,8 +106,8 @@ func TestGroupOfADeepTree(t *testing.T) {
 	wantOwner(t, deep, 0, 2000, 0o2775)
 }
 
-// A container that runs changes the volume while it is given to a group: what is
-// outside is never touched.
+// A running container changes the volume while it is given to a group: files outside are never
+// changed.
 func TestGroupRaces(t *testing.T) {
 	testenv.NoLeaks(t)
 	_, path, outside := openVolume(t)

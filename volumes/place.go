@@ -9,24 +9,24 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// Placement is a volume that is to be seen in a root file system.
+// Placement is a volume to be mounted in a root file system.
 type Placement struct {
-	Source    string // absolute; nobody but podrun changes what its path leads to
+	Source    string // absolute; only podrun changes the files on this path
 	Target    string // absolute and clean, in the root file system
 	ReadOnly  bool
 	Recursive bool     // read-only with all that is mounted below
 	Options   []string // nosuid, nodev, noexec
 }
 
-// Place mounts volumes in a root file system, one after the other, and returns how many
-// are there. Directories that it makes on the way belong to owner, by its id here. It stops at the first that is not plain: whose target lies behind a symbolic
-// link, or which this kernel cannot place. Somebody else must mount the rest, with the
-// care that links need, and say what is wrong.
+// Place mounts volumes in a root file system, one after the other, and returns how many it has
+// mounted. Missing directories of a target are made and belong to owner, by its ID here. It stops
+// at the first that is not simple: whose target is behind a symbolic link, or which this kernel
+// cannot place. The caller must have the rest mounted with the care that links need, and report
+// errors.
 //
-// A container's mounts are quicker made so than by libcontainer, by which each takes a
-// hundred system calls. No name is looked up twice: what is mounted, and where, is held
-// open from the moment it was found, and whoever renames directories meanwhile makes no
-// difference (CVE-2021-30465).
+// Mounting a container's volumes this way is faster than with libcontainer, which makes a hundred
+// system calls for each. Place looks up no name twice: it holds source and target open from the
+// first look-up on, so that renaming directories meanwhile has no effect (CVE-2021-30465).
 func Place(root string, owner int, list []Placement) (n int) {
 	top, err := openPath(root)
 	if err != nil {
@@ -41,7 +41,7 @@ func Place(root string, owner int, list []Placement) (n int) {
 	return len(list)
 }
 
-// inRoot: paths are the root's, and nothing leads elsewhere.
+// inRoot resolves paths within the root and refuses links.
 const inRoot = unix.RESOLVE_IN_ROOT | unix.RESOLVE_NO_SYMLINKS | unix.RESOLVE_NO_MAGICLINKS
 
 func placeOne(root *os.File, owner int, p *Placement) error {
@@ -66,7 +66,7 @@ func placeOne(root *os.File, owner int, p *Placement) error {
 	return unix.MoveMount(fd, "", int(target.Fd()), "", unix.MOVE_MOUNT_F_EMPTY_PATH|unix.MOVE_MOUNT_T_EMPTY_PATH)
 }
 
-// setAttributes makes a tree of mounts private, and its top what is asked for.
+// setAttributes makes a tree of mounts private and sets the requested attributes at its top.
 func setAttributes(tree *os.File, p *Placement) error {
 	all := unix.MountAttr{Propagation: unix.MS_PRIVATE}
 	one := unix.MountAttr{}
@@ -90,9 +90,9 @@ func setAttributes(tree *os.File, p *Placement) error {
 	return unix.MountSetattr(int(tree.Fd()), "", unix.AT_EMPTY_PATH, &one)
 }
 
-// placeFor opens a path in a root file system, which is made if it is missing: a file, or
-// a directory, with a mode and an owner if that matters. What is mounted on needs none, and a
-// change of it costs an overlay as much as the directory.
+// placeFor opens a path in a root file system and makes it if it is missing: a file, or a
+// directory, with a mode and an owner if they matter. They do not for a mount point, and changing
+// them costs an overlay as much as making the directory.
 func placeFor(root *os.File, name string, dir bool, mode uint32, owner int) (*os.File, error) {
 	f, err := openResolved(root, name, unix.O_PATH, inRoot)
 	if !errors.Is(err, unix.ENOENT) {
@@ -105,7 +105,7 @@ func placeFor(root *os.File, name string, dir bool, mode uint32, owner int) (*os
 	defer parent.Close()
 	base := path.Base(name)
 	switch {
-	case dir && mode == 0: // it will not be seen
+	case dir && mode == 0: // the mount hides it
 		err = unix.Mkdirat(int(parent.Fd()), base, 0o755)
 	case dir:
 		if err = makeIn(parent, base, mode); err == nil && owner != 0 {
@@ -131,9 +131,9 @@ func parentFor(root *os.File, name string, owner int) (*os.File, error) {
 	return placeFor(root, name, true, 0o755, owner)
 }
 
-// HasPlace says whether a volume has a file of that name (a slash, and a path) to mount
-// another on, or one could be made. A name that links have a say in counts as one: who
-// mounts follows them with care.
+// HasPlace reports whether a volume has a file of that name (a slash, and a path) as a mount point
+// for another volume, or one could be made. A name that involves symbolic links counts as one: the
+// process that mounts follows them with care.
 func HasPlace(volume, name string, mayMake bool) bool {
 	top, err := openPath(volume)
 	if err != nil {

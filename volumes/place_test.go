@@ -12,7 +12,7 @@ import (
 	"github.com/podrun/podrun/internal/testenv"
 )
 
-// aRoot is a root file system with some links, and a volume with a file and a directory.
+// aRoot returns a root file system with some links, and a volume with a file and a directory.
 func aRoot(t testing.TB) (root, volume string) {
 	t.Helper()
 	dir := t.TempDir()
@@ -74,7 +74,7 @@ func TestPlace(t *testing.T) {
 	}
 }
 
-// What is mounted later is mounted over what was there, and in it.
+// A later mount covers earlier ones, and can be inside of them.
 func TestPlaceInOrder(t *testing.T) {
 	testenv.NoLeaks(t)
 	root, volume := aRoot(t)
@@ -126,8 +126,8 @@ func TestPlaceOptions(t *testing.T) {
 	}
 }
 
-// Whoever exchanges the directories on the way to a target for links makes no mount
-// appear elsewhere (CVE-2021-30465, CVE-2023-28642).
+// Replacing the directories on the way to a target by links makes no mount appear elsewhere
+// (CVE-2021-30465, CVE-2023-28642).
 func TestPlaceRaces(t *testing.T) {
 	testenv.NoLeaks(t)
 	root, volume := aRoot(t)
@@ -177,7 +177,7 @@ func TestHasPlace(t *testing.T) {
 		{"/etc/none", true, true},
 		{"/new/deep/file", false, false},
 		{"/new/deep/file", true, true},
-		{"/conf", false, true}, // a link: who mounts follows it
+		{"/conf", false, true}, // a link: the mounting process follows it
 		{"/dangling", true, true},
 		{"/etc/conf/below", true, false},
 		{"/../canary", false, false},

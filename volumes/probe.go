@@ -12,9 +12,9 @@ import (
 	"github.com/podrun/podrun/internal/report"
 )
 
-// ProbeOverlay tries whether this kernel, and the file system that dir is on, can
-// hold root file systems: it mounts one in dir and replaces a directory in it,
-// which takes everything that overlayfs may lack. The error says what to change.
+// ProbeOverlay checks whether this kernel, and the file system of dir, can hold root file systems:
+// it mounts one in dir and replaces a directory in it, which uses every feature that overlayfs may
+// lack. The error contains the remedy.
 func ProbeOverlay(dir string) (err error) {
 	tmp, err := os.MkdirTemp(dir, "probe-")
 	if err != nil {
@@ -39,13 +39,13 @@ func ProbeOverlay(dir string) (err error) {
 	return nil
 }
 
-// replaceDirs needs whiteouts (character devices 0/0), opaque directories (user
-// extended attributes) and readdir that tells types.
+// replaceDirs needs whiteouts (character devices 0/0), opaque directories (user extended
+// attributes) and a readdir that returns types.
 func replaceDirs(root string) error {
 	d, e := filepath.Join(root, "d"), filepath.Join(root, "e")
 	for _, step := range []error{
-		os.RemoveAll(d), os.Mkdir(d, 0o755), // opaque, else d/old is back
-		os.RemoveAll(e), // a whiteout, else e is listed
+		os.RemoveAll(d), os.Mkdir(d, 0o755), // must become opaque, otherwise d/old reappears
+		os.RemoveAll(e), // must become a whiteout, otherwise e is listed
 	} {
 		if step != nil {
 			return step
@@ -65,7 +65,7 @@ func replaceDirs(root string) error {
 	return nil
 }
 
-// explainOverlay adds the cure to what overlayfs has refused in dir.
+// explainOverlay adds the remedy to an error of overlayfs in dir.
 func explainOverlay(dir string, err error) error {
 	var hint string
 	switch {

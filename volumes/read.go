@@ -9,16 +9,15 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// errTooLarge says that a file is larger than the caller's bound.
+// errTooLarge means that a file is larger than the caller's limit.
 var errTooLarge = errors.New("file is too large")
 
 var errNotRegular = errors.New("not a regular file")
 
-// ReadFileIn reads a regular file of at most max bytes below root. Every symbolic
-// link, absolute ones too, is followed as if root were "/", so the path of an
-// image's choice never leaves it; what is not a regular file (a pipe, /dev/zero)
-// is refused before it is opened. A missing file gives fs.ErrNotExist, a larger
-// one errTooLarge.
+// ReadFileIn reads a regular file of at most max bytes below root. It follows every symbolic link,
+// also absolute ones, as if root were "/", so a path from an image never leaves root. It refuses
+// files other than regular ones (a pipe, /dev/zero) before opening them. A missing file gives
+// fs.ErrNotExist, a larger one errTooLarge.
 func ReadFileIn(root, path string, max int64) ([]byte, error) {
 	b, err := readFileIn(root, path, max)
 	if err != nil {

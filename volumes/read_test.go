@@ -90,8 +90,8 @@ func TestReadFileIn(t *testing.T) {
 	}
 }
 
-// Devices and files of /proc and /sys, which lie about their size, can be in a
-// root file system by a mount: the host's /dev is bound there for this test.
+// Devices and files of /proc and /sys, which report a wrong size, can be in a root file system
+// through a mount: the test bind-mounts the host's /dev there.
 func TestReadFileInOfDevices(t *testing.T) {
 	testenv.NoLeaks(t)
 	root := t.TempDir()
@@ -114,8 +114,8 @@ func TestReadFileInOfDevices(t *testing.T) {
 	}
 }
 
-// While a container swaps the file for a pipe, a link out and a large file, a
-// reader gets the file or an error, and gets it soon.
+// While a container swaps the file for a pipe, a link out and a large file, a reader gets the file
+// or an error, without delay.
 func TestReadFileInDuringARace(t *testing.T) {
 	testenv.NoLeaks(t)
 	dir := t.TempDir()

@@ -11,12 +11,11 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// RemoveTree removes path and everything below it, as rm -rf does; what is not
-// there is removed. It follows no symbolic link and enters no mount: one below
-// path is an error, and its content is safe. It needs three descriptors and no
-// stack however deep a container has nested its directories. As root of the user
-// namespace it needs no permission of a directory's mode; overlayfs leaves some
-// of mode 000.
+// RemoveTree removes path and everything below it, as rm -rf does; a missing path is not an error.
+// It follows no symbolic link and enters no mount: a mount below path is an error, and its content
+// is safe. It needs three descriptors and no recursion, however deep a container has nested its
+// directories. As root of the user namespace it does not depend on the modes of directories;
+// overlayfs leaves some with mode 000.
 func RemoveTree(path string) error {
 	if err := removeTree(path); err != nil {
 		return fmt.Errorf("remove %s: %w", path, err)
@@ -44,8 +43,8 @@ func removeTree(path string) error {
 		return err
 	}
 	defer top.Close()
-	// Directories in top are emptied one after another; those they contain are
-	// moved up into top and wait there for their turn.
+	// Directories in top are emptied one after another; their subdirectories are moved up into top
+	// and wait there for their turn.
 	r := remover{top: top}
 	if err := r.empty(top, r.removeFromTop); err != nil {
 		return err
@@ -59,11 +58,11 @@ type remover struct {
 	moved uint64 // directories moved into top so far
 }
 
-// batch bounds how many names of a directory are in memory.
+// batch limits how many names of a directory are in memory.
 const batch = 1024
 
-// empty calls remove with every name in dir until there is none left. If of a
-// whole batch nothing could be removed it gives up with the errors.
+// empty calls remove with every name in dir until none is left. If nothing of a whole batch could
+// be removed it returns the errors.
 func (r *remover) empty(dir *os.File, remove func(dir *os.File, name string) error) error {
 	for {
 		if _, err := dir.Seek(0, io.SeekStart); err != nil {
@@ -104,7 +103,7 @@ func (r *remover) removeFromTop(top *os.File, name string) error {
 	return unix.Unlinkat(int(top.Fd()), name, unix.AT_REMOVEDIR)
 }
 
-// moveUp removes a file or empty directory, and moves another directory into top.
+// moveUp removes a file or an empty directory, and moves any other directory into top.
 func (r *remover) moveUp(dir *os.File, name string) error {
 	isDir, err := removeOne(dir, name)
 	if !isDir || err != nil {
@@ -120,8 +119,7 @@ func (r *remover) moveUp(dir *os.File, name string) error {
 	}
 }
 
-// removeOne removes whatever is not a directory with something in it; of that it
-// says that it is one.
+// removeOne removes a file or an empty directory; for any other directory it returns isDir.
 func removeOne(dir *os.File, name string) (isDir bool, err error) {
 	err = unix.Unlinkat(int(dir.Fd()), name, 0)
 	if errors.Is(err, unix.EISDIR) {
@@ -136,8 +134,8 @@ func removeOne(dir *os.File, name string) (isDir bool, err error) {
 	return false, err
 }
 
-// openBelow opens a directory in dir, unless it has become a link or a mount point
-// since removeOne found it to be neither.
+// openBelow opens a directory in dir, unless it has become a link or a mount point since removeOne
+// saw it.
 func openBelow(dir *os.File, name string) (*os.File, error) {
 	return openDir(int(dir.Fd()), name, unix.RESOLVE_NO_XDEV|unix.RESOLVE_NO_SYMLINKS|unix.RESOLVE_BENEATH)
 }

@@ -88,7 +88,7 @@ func TestRemoveTreeStaysInside(t *testing.T) {
 	})
 }
 
-// A bind mount forgotten in a pod's directory is how a host directory gets lost.
+// Without this check a leftover bind mount in a pod's directory would cost the host a directory.
 func TestRemoveTreeEntersNoMount(t *testing.T) {
 	for _, at := range []string{".", "m", "a/m", "a/b/c/m"} {
 		t.Run(at, func(t *testing.T) {

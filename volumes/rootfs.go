@@ -12,25 +12,23 @@ import (
 	"github.com/podrun/podrun/internal/undo"
 )
 
-// What MountRootfs makes inside its directory.
+// Names that MountRootfs makes in its directory.
 const (
 	upperDir  = "upper"  // what the container writes
 	workDir   = "work"   // overlayfs' own
-	bottomDir = "bottom" // empty, the lowest layer without a writable one: overlayfs wants two
+	bottomDir = "bottom" // empty, the lowest layer without a writable one: overlayfs requires two
 	MergedDir = "merged" // the mount
 )
 
-// MountRootfs mounts an overlay of layers (absolute directories, lowest first)
-// with a writable layer of its own and returns the path of the merged tree. dir
-// is made if missing and belongs to the root file system alone; what a killed
-// run left in it is removed. With readOnly there is no writable layer, so that not
-// even a missing mount target can be made: a container whose root is to be
-// read-only needs a writable one until everything is mounted in it.
+// MountRootfs mounts an overlay of layers (absolute directories, lowest first) with a writable
+// layer of its own and returns the path of the merged tree. dir is made if missing and belongs to
+// this root file system alone; leftovers of a killed run in it are removed. With readOnly there is
+// no writable layer, so that not even a missing mount target can be made: a container with a
+// read-only root needs a writable one until everything is mounted in it.
 //
-// Layers carry overlayfs' marks as user.overlay.* (userxattr), inside a user
-// namespace and outside alike, so a layer is unpacked in one way. Device files
-// are inert (nodev): a container's devices are bind mounts in its /dev. label is as of
-// MountTmpfs: layers keep theirs.
+// Layers carry overlayfs' marks as user.overlay.* (userxattr), both inside a user namespace and
+// outside, so there is one way to unpack a layer. Device files do not work (nodev): a container's
+// devices are bind mounts in its /dev. label is as in MountTmpfs: layers keep theirs.
 func MountRootfs(dir string, layers []string, readOnly bool, label string) (root string, err error) {
 	if err := UnmountRootfs(dir); err != nil {
 		return "", fmt.Errorf("clear root file system %s: %w", dir, err)
@@ -44,13 +42,13 @@ func MountRootfs(dir string, layers []string, readOnly bool, label string) (root
 		subs = []string{MergedDir, bottomDir}
 	}
 	for _, sub := range subs {
-		// 0755: a container's own user enters through it; dir's parents keep others out.
+		// 0755: a container's own user enters through it; dir's parents exclude other users.
 		if err := os.MkdirAll(filepath.Join(dir, sub), 0o755); err != nil {
 			return "", fmt.Errorf("make root file system: %w", err)
 		}
 	}
-	// The topmost directory's mode is that of "/", whatever the umask; of a
-	// read-only root it is the image's.
+	// The mode of the topmost directory is that of "/", whatever the umask; with a read-only root
+	// it is the image's.
 	if !readOnly {
 		if err := os.Chmod(filepath.Join(dir, upperDir), 0o755); err != nil {
 			return "", fmt.Errorf("make root file system: %w", err)
@@ -63,8 +61,8 @@ func MountRootfs(dir string, layers []string, readOnly bool, label string) (root
 	return filepath.Join(dir, MergedDir), nil
 }
 
-// mountOverlay names every directory by a descriptor, /proc/self/fd/N, since the
-// options of a mount share 4096 bytes and no path needs escaping that way.
+// mountOverlay passes every directory as a descriptor, /proc/self/fd/N: the options of a mount are
+// limited to 4096 bytes, and no path needs escaping that way.
 func mountOverlay(dir string, layers []string, readOnly bool, label string) error {
 	var fds fdList
 	defer fds.close()
@@ -96,7 +94,7 @@ func mountOverlay(dir string, layers []string, readOnly bool, label string) erro
 		if err != nil {
 			return fmt.Errorf("open overlay work directory: %w", err)
 		}
-		// volatile: the writable layer dies with the container, so nothing is synced.
+		// volatile: the writable layer is discarded with the container, so nothing is synced.
 		options = append(options, "upperdir="+upper, "workdir="+work, "volatile")
 	}
 	if err := unix.Mount("overlay", filepath.Join(dir, MergedDir), "overlay", flags, labelled(strings.Join(options, ","), label)); err != nil {
@@ -105,7 +103,7 @@ func mountOverlay(dir string, layers []string, readOnly bool, label string) erro
 	return nil
 }
 
-// fdList holds directories open, by O_PATH descriptors, until a mount is made.
+// fdList keeps directories open, by O_PATH descriptors, until a mount is made.
 type fdList []int
 
 func (l *fdList) open(path string) (string, error) {
@@ -117,9 +115,9 @@ func (l *fdList) open(path string) (string, error) {
 	return fmt.Sprintf("/proc/self/fd/%d", fd), nil
 }
 
-// layers opens the layers and gives them in overlayfs' order, topmost first. The
-// kernel refuses a directory that occurs twice (ELOOP), and images do repeat
-// layers: an empty one mostly. Of equal layers only the topmost can be seen.
+// layers opens the layers and returns them in overlayfs' order, topmost first. The kernel refuses a
+// directory that occurs twice (ELOOP), and images do repeat layers, mostly an empty one. Of equal
+// layers only the topmost is visible.
 func (l *fdList) layers(paths []string) ([]string, error) {
 	type file struct{ dev, ino uint64 }
 	seen := map[file]bool{}
@@ -148,8 +146,8 @@ func (l *fdList) close() {
 	}
 }
 
-// UnmountRootfs unmounts what MountRootfs mounted, lazily if it is busy, and
-// removes dir. It accepts what is half built, and what is not there.
+// UnmountRootfs unmounts what MountRootfs mounted, lazily if it is busy, and removes dir, also if
+// it is incomplete or does not exist.
 func UnmountRootfs(dir string) error {
 	if err := Unmount(filepath.Join(dir, MergedDir)); err != nil {
 		return err

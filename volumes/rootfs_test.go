@@ -15,7 +15,7 @@ import (
 	"github.com/podrun/podrun/internal/testenv"
 )
 
-// room is a directory that can hold root file systems, and a leak check for it.
+// room returns a directory that can hold root file systems, and checks it for leaks.
 func room(t testing.TB) string {
 	t.Helper()
 	testenv.NoLeaks(t)
@@ -24,7 +24,7 @@ func room(t testing.TB) string {
 	return dir
 }
 
-// mount mounts layers and takes the mount down after the test.
+// mount mounts layers until the test ends.
 func mount(t testing.TB, dir string, layers []string, readOnly bool) string {
 	t.Helper()
 	root, err := MountRootfs(dir, layers, readOnly, "")
@@ -51,7 +51,7 @@ func TestMountRootfsOfManyLayers(t *testing.T) {
 				for i := range n {
 					wantFile(t, filepath.Join(root, fmt.Sprintf("own%d", i)), fmt.Sprint(i))
 				}
-				wantFile(t, filepath.Join(root, "shared"), fmt.Sprint(n-1)) // the highest layer wins
+				wantFile(t, filepath.Join(root, "shared"), fmt.Sprint(n-1)) // the topmost layer wins
 				err := os.WriteFile(filepath.Join(root, "new"), nil, 0o644)
 				if readOnly && !errors.Is(err, unix.EROFS) || !readOnly && err != nil {
 					t.Errorf("write: %v", err)
@@ -61,7 +61,7 @@ func TestMountRootfsOfManyLayers(t *testing.T) {
 	}
 }
 
-// An image repeats layers, most of all the empty one; overlayfs refuses that.
+// Images repeat layers, most of all the empty one; overlayfs refuses that.
 func TestMountRootfsOfRepeatedLayers(t *testing.T) {
 	dir := room(t)
 	a, b := filepath.Join(dir, "a"), filepath.Join(dir, "b")
@@ -168,7 +168,7 @@ func TestMountRootfsStartsAfresh(t *testing.T) {
 	mkdir(t, layer)
 	first := mount(t, fs, []string{layer}, false)
 	write(t, filepath.Join(first, "left by the first"), "x")
-	second := mount(t, fs, []string{layer}, false) // as after a crash: nobody has unmounted
+	second := mount(t, fs, []string{layer}, false) // as after a crash: not unmounted
 	wantMissing(t, filepath.Join(second, "left by the first"))
 	points, err := mountsBelow(fs)
 	must(t, err)

@@ -13,7 +13,7 @@ import (
 	"github.com/podrun/podrun/internal/undo"
 )
 
-// TooManyIDs says that a file belongs to an id that does not exist for who is to have it.
+// TooManyIDs is the error for a file whose owner does not exist in the user namespace.
 type TooManyIDs struct {
 	Path  string // in the image
 	ID    int
@@ -24,14 +24,14 @@ func (e *TooManyIDs) Error() string {
 	return fmt.Sprintf("%s belongs to the id %d, and there are %d", e.Path, e.ID, e.Count)
 }
 
-// ShiftLayers makes dir a layer with all files of layers (absolute directories, lowest
-// first), each given to an owner and a group that is larger by first; there are count ids. A
-// dir that is there is what an earlier call has made, whole. It is durable: what a killed
-// call has left beside it is removed by the next.
+// ShiftLayers makes dir a layer with all files of layers (absolute directories, lowest first), each
+// given to an owner and a group that is larger by first; there are count IDs. An existing dir is
+// the complete result of an earlier call. The result is durable: the next call removes what a
+// killed call has left beside it.
 //
-// The kernel copies the files: overlayfs does, when their owner changes. It could show them
-// with other owners without a copy (mount_setattr), but to root only: the file system of a
-// disk is not that of a user namespace.
+// overlayfs copies the files in the kernel when their owner changes. The kernel could show them
+// with other owners without a copy (mount_setattr), but only for root: the file system of a disk
+// does not belong to a user namespace.
 func ShiftLayers(dir string, layers []string, first, count int) (err error) {
 	if _, err := os.Lstat(dir); err == nil {
 		return nil
@@ -67,8 +67,7 @@ func ShiftLayers(dir string, layers []string, first, count int) (err error) {
 	return os.Rename(upper.Name(), dir)
 }
 
-// shift gives one file to another owner, and back what that takes away: the bits that let
-// it run as its owner, and capabilities.
+// shift changes the owner of one file, and restores what that clears: set-id bits and capabilities.
 func shift(root, path string, first, count int) error {
 	st, err := os.Lstat(path)
 	if err != nil {
@@ -98,15 +97,15 @@ func shift(root, path string, first, count int) error {
 	return nil
 }
 
-// closed are directories that hosts have and ordinary users cannot enter.
+// closed are directories that exist on hosts and that unprivileged users cannot enter.
 var closed = []string{"/root", "/lost+found", "/var/lib/private", "/etc/ssl/private"}
 
-// openMark says of a directory that MountOpen has made it what it is.
+// openMark is a file in a directory on which MountOpen has mounted.
 const openMark = ".podrun"
 
-// MountOpen mounts an empty file system, which every user may pass through, on a directory
-// that its caller could not enter before: nothing is hidden by it. It returns the directory;
-// one that it was done to before in this mount namespace is returned again.
+// MountOpen mounts an empty file system, which every user may traverse, on a directory that its
+// caller could not enter before: it hides nothing. It returns the directory; if it was called
+// before in this mount namespace it returns the same one.
 func MountOpen() (string, error) {
 	for _, dir := range closed {
 		if _, err := os.Lstat(filepath.Join(dir, openMark)); err == nil {
@@ -126,7 +125,7 @@ func MountOpen() (string, error) {
 	return "", fmt.Errorf("there is none of the directories %v that this user cannot enter", closed)
 }
 
-// UnmountOpen takes back what MountOpen has mounted, if it has.
+// UnmountOpen undoes MountOpen.
 func UnmountOpen() error {
 	for _, dir := range closed {
 		if _, err := os.Lstat(filepath.Join(dir, openMark)); err == nil {

@@ -11,15 +11,14 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// errEscape says that a path leads out of its volume.
+// errEscape means that a path leads out of its volume.
 var errEscape = errors.New("it leads out of the volume")
 
-// OpenSubPath opens what is at sub in a volume, by O_PATH: a file of any type, or a
-// directory, which is made with its parents if it is missing, with the volume's mode
-// (kubelet: SafeMakeDir in pkg/volume/util/subpath). Symbolic links are followed inside
-// the volume; one that leads out of it, or is absolute, gives errEscape. Whoever
-// changes the volume meanwhile cannot make it open anything else: the kernel resolves
-// the path beneath the volume (CVE-2017-1002101, CVE-2021-25741).
+// OpenSubPath opens sub in a volume, by O_PATH: a file of any type, or a directory, which is made
+// with its parents if it is missing, with the volume's mode (kubelet: SafeMakeDir in
+// pkg/volume/util/subpath). It follows symbolic links inside the volume; one that leads out of it,
+// or is absolute, gives errEscape. Concurrent changes of the volume cannot make it open anything
+// else: the kernel resolves the path beneath the volume (CVE-2017-1002101, CVE-2021-25741).
 func OpenSubPath(volume *os.File, sub string) (*os.File, error) {
 	f, err := openSubPath(volume, sub)
 	if err != nil {
@@ -48,7 +47,7 @@ func openSubPath(volume *os.File, sub string) (*os.File, error) {
 	return openBeneath(volume, sub, unix.O_PATH)
 }
 
-// makeBeneath makes the directories of a path that are missing.
+// makeBeneath makes the missing directories of a path.
 func makeBeneath(volume *os.File, sub string) error {
 	var st unix.Stat_t
 	if err := unix.Fstat(int(volume.Fd()), &st); err != nil {
@@ -71,8 +70,8 @@ func makeBeneath(volume *os.File, sub string) error {
 	return nil
 }
 
-// makeIn makes a directory with a mode, whatever the umask and the parent's group. One
-// that is there stays as it is.
+// makeIn makes a directory with a mode, whatever the umask and the parent's group. An existing one
+// is unchanged.
 func makeIn(parent *os.File, name string, mode uint32) error {
 	err := unix.Mkdirat(int(parent.Fd()), name, 0o700)
 	if errors.Is(err, unix.EEXIST) {
@@ -89,10 +88,10 @@ func makeIn(parent *os.File, name string, mode uint32) error {
 	return unix.Fchmod(int(dir.Fd()), mode)
 }
 
-// maxTries bounds how often a path is resolved anew because somebody moves its parts.
+// maxTries limits how often a path is resolved again because its parts are being moved.
 const maxTries = 1000
 
-// openBeneath opens a path below dir that never leaves it.
+// openBeneath opens a path below dir and never leaves dir.
 func openBeneath(dir *os.File, name string, flags uint64) (*os.File, error) {
 	return openResolved(dir, name, flags, unix.RESOLVE_BENEATH|unix.RESOLVE_NO_MAGICLINKS)
 }

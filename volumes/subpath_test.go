@@ -14,7 +14,7 @@ import (
 	"github.com/podrun/podrun/internal/testenv"
 )
 
-// openVolume makes a volume beside a canary that nothing may reach.
+// openVolume makes a volume beside a canary that must stay unreachable.
 func openVolume(t testing.TB) (volume *os.File, path, outside string) {
 	t.Helper()
 	dir := t.TempDir()
@@ -66,7 +66,7 @@ func TestOpenSubPath(t *testing.T) {
 	wantMode(t, filepath.Join(path, "dir", "a", "b", "c"), os.ModeSetgid|0o775)
 }
 
-// swapRounds is how often a race is run; scripts/torture asks for more.
+// swapRounds is how often a race is run; scripts/torture sets a larger number.
 func swapRounds(t testing.TB) int {
 	n, err := strconv.Atoi(os.Getenv("PODRUN_RACES"))
 	if err != nil {
@@ -75,7 +75,7 @@ func swapRounds(t testing.TB) int {
 	return n
 }
 
-// exchange swaps two names without a pause, until it is told to stop.
+// exchange swaps two names continuously until the test ends.
 func exchange(t testing.TB, a, b string) {
 	var stop atomic.Bool
 	done := make(chan struct{})
@@ -88,9 +88,9 @@ func exchange(t testing.TB, a, b string) {
 	t.Cleanup(func() { stop.Store(true); <-done })
 }
 
-// A sibling swaps a directory of the volume for a link to the host, in the middle and
-// at the end of the path (CVE-2017-1002101, CVE-2021-25741): what is bound is never
-// the host's, and nothing is made there.
+// A sibling swaps a directory of the volume for a link to the host, in the middle and at the end of
+// the path (CVE-2017-1002101, CVE-2021-25741): the opened file is never the host's, and nothing is
+// made there.
 func TestSubPathRaces(t *testing.T) {
 	for _, sub := range []string{"d", "d/e", "d/new/deep"} {
 		t.Run(sub, func(t *testing.T) {

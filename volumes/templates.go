@@ -13,42 +13,42 @@ import (
 	"github.com/podrun/podrun/internal/undo"
 )
 
-// Sandbox says where a pod's shared mounts are made, and in whose namespaces.
+// Sandbox specifies where a pod's shared mounts are made, and in whose namespaces.
 type Sandbox struct {
 	Dir          string // a directory of the pod's own; made if missing
 	NetNS, IPCNS string // the pod's, as /proc/1/ns/net; NetNS is "" in the host's network
-	Label        string // SELinux's, of what containers may write to; "": the policy says which
+	Label        string // SELinux label of what containers may write to; "": the policy decides
 }
 
-// Templates are the pod's shared mounts, made once, which containers bind, /sys
-// recursively: a bind is quicker than a mount, and mqueue and sysfs can be
-// mounted by a process in the pod's own IPC and network namespace only.
+// Templates are the pod's shared mounts, made once, which containers bind-mount, /sys recursively:
+// a bind mount is faster than a new mount, and mqueue and sysfs can be mounted only by a process in
+// the pod's own IPC and network namespaces.
 type Templates struct {
-	Sys    string // for /sys: read-only, what is the host's business masked
+	Sys    string // for /sys: read-only, the host's sensitive parts masked
 	Shm    string // for /dev/shm: shared memory of the pod
 	Mqueue string // for /dev/mqueue: POSIX message queues of the pod
 	Label  string // the Sandbox's
-	Pts    string // the options of a container's own terminals; "": somebody else mounts them
+	Pts    string // the options of a container's own devpts; "": MountDev does not mount it
 }
 
-// 64 MiB, which is what Docker and containerd give /dev and /dev/shm.
+// memorySize is 64 MiB, the size that Docker and containerd use for /dev and /dev/shm.
 const memorySize = 64 << 20
 
-// harmless are the flags of mounts that hold data only.
+// harmless are the flags of mounts that contain data only.
 const harmless = unix.MS_NOSUID | unix.MS_NODEV | unix.MS_NOEXEC
 
-// sysMasked are covered in /sys: they tell of the host's hardware and policy.
+// sysMasked are the masked directories of /sys: they reveal the host's hardware and policy.
 var sysMasked = []string{"firmware", "devices/virtual/powercap", "fs/selinux", "dev/block"}
 
-// Templates is where MountTemplates makes them.
+// Templates returns the paths that MountTemplates uses.
 func (s Sandbox) Templates() Templates {
 	return Templates{Sys: filepath.Join(s.Dir, "sys"), Shm: filepath.Join(s.Dir, "shm"), Mqueue: filepath.Join(s.Dir, "mqueue"), Label: s.Label}
 }
 
 func (t Templates) all() []string { return []string{t.Sys, t.Shm, t.Mqueue} }
 
-// MountTemplates makes the pod's templates below Dir, or none. What a killed run
-// left there is taken down first.
+// MountTemplates makes all of the pod's templates below Dir, or none. It first removes what a
+// killed run left there.
 func (s Sandbox) MountTemplates() (_ Templates, err error) {
 	if err := s.Unmount(); err != nil {
 		return Templates{}, err
@@ -90,9 +90,9 @@ func (s Sandbox) MountTemplates() (_ Templates, err error) {
 	return t, nil
 }
 
-// mountSys mounts a read-only /sys of the network namespace that this thread is in. Only
-// the mount is read-only, not the file system, which a privileged container mounts again;
-// unless the host's is.
+// mountSys mounts a read-only /sys of the network namespace that this thread is in. Only the mount
+// is read-only, not the file system, which a privileged container mounts again, unless the host's
+// is read-only.
 func mountSys(path string) error {
 	err := unix.Mount("sysfs", path, "sysfs", harmless, "")
 	if err == nil {
@@ -106,8 +106,8 @@ func mountSys(path string) error {
 	return nil
 }
 
-// bindHostSys mounts the host's own /sys, with all that is mounted in it, to be read only:
-// the sysfs of the host's network belongs to the host's root.
+// bindHostSys bind-mounts the host's own /sys read-only, with all that is mounted in it: the sysfs
+// of the host's network belongs to the host's root.
 func bindHostSys(path string) error {
 	err := unix.Mount("/sys", path, "", unix.MS_BIND|unix.MS_REC, "")
 	if err == nil {
@@ -135,8 +135,7 @@ func maskSys(sys string) error {
 	return nil
 }
 
-// Unmount takes the templates down and removes them. It accepts what is half
-// built, and what is not there.
+// Unmount unmounts and removes the templates, also if they are incomplete or do not exist.
 func (s Sandbox) Unmount() error {
 	for _, dir := range s.Templates().all() {
 		if err := unmountTree(dir); err != nil {

@@ -16,7 +16,7 @@ import (
 	"github.com/podrun/podrun/internal/testenv"
 )
 
-// pod makes templates for namespaces that are not the test's own.
+// pod makes templates for namespaces other than the test's own.
 func pod(t testing.TB) (Sandbox, Templates) {
 	t.Helper()
 	testenv.NoLeaks(t)
@@ -36,8 +36,8 @@ func pod(t testing.TB) (Sandbox, Templates) {
 	return s, templates
 }
 
-// canMountSysfs finds hosts that are containers themselves: parts of their /sys
-// are covered, so the kernel gives no full one.
+// canMountSysfs returns an error on hosts that are containers themselves: parts of their /sys are
+// covered, so the kernel refuses a full one.
 func canMountSysfs() error {
 	dir, err := os.MkdirTemp("", "sysfs-")
 	if err != nil {
@@ -219,7 +219,8 @@ func TestTemplatesAreMadeWholeOrNot(t *testing.T) {
 	must(t, UnmountDev(dev))
 }
 
-// A mount loses its device files, and keeps the flags that it has, by either system call.
+// inert disables device files in a mount and keeps the mount's other flags, with either system
+// call.
 func TestInert(t *testing.T) {
 	testenv.NoLeaks(t)
 	for name, do := range map[string]func(string) error{"mount_setattr": inert, "mount": remountInert} {

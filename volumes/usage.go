@@ -10,24 +10,23 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// ErrTooDeep says that directories are nested deeper than Usage follows them.
+// ErrTooDeep means that directories are nested deeper than Usage follows them.
 var ErrTooDeep = errors.New("directories are nested too deep to be counted")
 
-// maxDepth is how deep Usage goes, which is one open descriptor for each level.
+// maxDepth is the maximum depth of Usage, which keeps one open descriptor for each level.
 const maxDepth = 256
 
-// fewNames bounds how many names of each level are in memory.
+// fewNames limits how many names of each level are in memory.
 const fewNames = 128
 
 // blockSize is the unit of st_blocks, whatever the file system's own is.
 const blockSize = 512
 
-// Usage counts the bytes on disk of path and everything below it, as du does: what
-// is allocated, not how long files are. It follows no symbolic link and enters no
-// mount, and needs the same little memory however many files there are. A file
-// with several names is counted once, if all its names are below path: each stands
-// for its share. What is not there uses nothing, and what comes and goes meanwhile
-// may be counted or not. The error is ErrTooDeep or one of the file system.
+// Usage counts the bytes on disk of path and everything below it, as du does: the allocated blocks,
+// not the length of files. It follows no symbolic link and enters no mount, and its memory does not
+// grow with the number of files. A file with several names is counted once, if all its names are
+// below path: each counts for its share. A missing path uses nothing. Files that appear or
+// disappear meanwhile may be counted or not. The error is ErrTooDeep or one of the file system.
 func Usage(path string) (int64, error) {
 	top, err := openDir(unix.AT_FDCWD, filepath.Clean(path), 0)
 	if errors.Is(err, unix.ENOENT) {
@@ -44,11 +43,11 @@ func Usage(path string) (int64, error) {
 	return n, nil
 }
 
-// UsageOfRootfs is Usage of what a container has written to the root file system
-// that MountRootfs has mounted at dir.
+// UsageOfRootfs returns the Usage of what a container has written to the root file system that
+// MountRootfs has mounted at dir.
 func UsageOfRootfs(dir string) (int64, error) { return Usage(filepath.Join(dir, upperDir)) }
 
-// usage counts a directory's own blocks and what is in it.
+// usage counts a directory's own blocks and its content.
 func usage(dir *os.File, depth int) (int64, error) {
 	var st unix.Stat_t
 	if err := unix.Fstat(int(dir.Fd()), &st); err != nil {
@@ -91,7 +90,7 @@ func usageBelow(dir *os.File, name string, depth int) (int64, error) {
 	sub, err := openBelow(dir, name)
 	switch {
 	case errors.Is(err, unix.ENOENT), errors.Is(err, unix.ENOTDIR), errors.Is(err, unix.ELOOP), errors.Is(err, unix.EXDEV):
-		return 0, nil // it has become something else, or is a mount
+		return 0, nil // it has been replaced, or is a mount
 	case err != nil:
 		return 0, err
 	}

@@ -16,7 +16,7 @@ import (
 	"github.com/podrun/podrun/internal/testenv"
 )
 
-// du is what the system's own program counts.
+// du returns the count of the system's own du.
 func du(t *testing.T, path string) int64 {
 	t.Helper()
 	out, err := exec.Command("du", "-sx", "--block-size=1", path).Output()
@@ -107,7 +107,7 @@ func TestUsageOfADeepTree(t *testing.T) {
 	}
 }
 
-// A container may replace anything by anything else while we count.
+// A container may replace files of any type by others during the count.
 func TestUsageOfAChangingTree(t *testing.T) {
 	testenv.NoLeaks(t)
 	path := t.TempDir()

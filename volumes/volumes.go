@@ -1,9 +1,8 @@
-// Package volumes makes what a container sees as its files: root file systems
-// (overlay), directories and tmpfs for volumes, and the pod's /dev, /sys and
-// shared memory.
+// Package volumes makes the files that a container sees: root file systems (overlay), directories
+// and tmpfs for volumes, and the pod's /dev, /sys and shared memory.
 //
-// All of it runs as root of a user and mount namespace (or as root). Functions
-// that take things down accept what is half built or not there.
+// All of it runs as root of a user and mount namespace (or as root). Functions that unmount or
+// remove accept incomplete and missing trees.
 package volumes
 
 import (
@@ -16,8 +15,8 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// MakeEmptyDir makes the directory of a volume, with a mode whatever the umask: the
-// kubelet's is 0777. One that exists is kept as it is, content and mode.
+// MakeEmptyDir makes the directory of a volume, with a mode whatever the umask: the kubelet's is
+// 0777. An existing directory keeps its content and mode.
 func MakeEmptyDir(path string, mode uint32) error {
 	if err := os.MkdirAll(filepath.Dir(path), 0o700); err != nil {
 		return fmt.Errorf("make volume: %w", err)
@@ -37,11 +36,10 @@ func MakeEmptyDir(path string, mode uint32) error {
 	return nil
 }
 
-// MountTmpfs mounts a tmpfs of at most size bytes (0: the kernel's default, half
-// of the memory) on path, which is made if missing. The number of its files is
-// bounded too, by one for every 4 KiB, at least 1024. mode is that of its root, as
-// 0o1777. Set-user-id and device files on it are inert. label is SELinux's, of all that is
-// in it; "": the policy says which.
+// MountTmpfs mounts a tmpfs of at most size bytes (0: the kernel's default, half of the memory) on
+// path, which is made if missing. It also limits the number of files, to one for every 4 KiB, at
+// least 1024. mode is that of its root, such as 0o1777. Set-user-ID and device files on it have no
+// effect. label is the SELinux label of all that is in it; "": the policy decides.
 func MountTmpfs(path string, size int64, mode uint32, label string) error {
 	if err := os.MkdirAll(path, 0o700); err != nil {
 		return fmt.Errorf("make tmpfs: %w", err)
@@ -52,10 +50,9 @@ func MountTmpfs(path string, size int64, mode uint32, label string) error {
 	return nil
 }
 
-// MountHugePages mounts a hugetlbfs of pages of so many bytes on path, which is made if
-// missing. mode is that of its root. How much of it there is the cgroups' limits of huge
-// pages say. The kernel lets nobody but root of the machine. label is as of
-// MountTmpfs.
+// MountHugePages mounts a hugetlbfs with pages of pageSize bytes on path, which is made if missing.
+// mode is that of its root. The cgroups' limits of huge pages limit its size. The kernel permits it
+// to root of the host only. label is as in MountTmpfs.
 func MountHugePages(path string, pageSize int64, mode uint32, label string) error {
 	if err := os.MkdirAll(path, 0o700); err != nil {
 		return fmt.Errorf("make hugetlbfs: %w", err)
@@ -67,21 +64,21 @@ func MountHugePages(path string, pageSize int64, mode uint32, label string) erro
 	return nil
 }
 
-// minInodes is how many files the smallest tmpfs may have.
+// minInodes is the limit of files of the smallest tmpfs.
 const minInodes = 1024
 
 func mountTmpfs(path string, size int64, mode uint32, flags uintptr, label string) error {
 	options := fmt.Sprintf("mode=%04o", mode)
 	if size > 0 {
-		// An empty file takes no block but a kilobyte of the kernel's memory; the
-		// kernel's own limit is one for every page of a tmpfs of its default size.
+		// An empty file takes no block but a kilobyte of the kernel's memory; the kernel's own
+		// limit is one for every page of a tmpfs of its default size.
 		options += fmt.Sprintf(",size=%d,nr_inodes=%d", size, max(size/4096, minInodes))
 	}
 	return unix.Mount("tmpfs", path, "tmpfs", flags, labelled(options, label))
 }
 
-// Unmount unmounts path, lazily if it is busy. A path that is missing or no mount
-// point is no error.
+// Unmount unmounts path, lazily if it is busy. It is not an error if path is missing or not a mount
+// point.
 func Unmount(path string) error {
 	err := unix.Unmount(path, unix.UMOUNT_NOFOLLOW)
 	if errors.Is(err, unix.EBUSY) {

@@ -24,7 +24,7 @@ func TestMakeEmptyDir(t *testing.T) {
 	wantMode(t, path, 0o777)
 	wantMode(t, volumes, 0o700)
 
-	// A second call, by the next supervisor, finds the containers' work.
+	// A second call, by the next supervisor, keeps the containers' files.
 	write(t, filepath.Join(path, "f"), "kept")
 	must(t, os.Chmod(path, 0o750))
 	must(t, MakeEmptyDir(path, 0o777))
@@ -129,8 +129,7 @@ func TestUnmount(t *testing.T) {
 	})
 }
 
-// Nobody but root of the machine may mount huge pages: who tries is told, and leaves
-// no mount.
+// Only root of the host may mount huge pages: others get an error, and no mount remains.
 func TestHugePagesAreRootsOfTheMachine(t *testing.T) {
 	testenv.NoLeaks(t)
 	path := filepath.Join(t.TempDir(), "huge")

@@ -10,15 +10,15 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// change is what is done with a file of a volume, of which fd may be an O_PATH descriptor:
-// a link itself, never what it leads to. ok says that the file was ours to change.
+// change is an operation on a file of a volume. fd may be an O_PATH descriptor; for a symbolic link
+// it is the link itself, never its target. ok reports that this process may change the file.
 type change func(fd int, st *unix.Stat_t) (ok bool, err error)
 
-// eachFile does it with everything in a volume, and counts what was not ours. It follows no
-// link and enters no mount. The volume's own directory comes last.
+// eachFile applies do to everything in a volume and counts the files that could not be changed. It
+// follows no link and enters no mount. The volume's own directory comes last.
 func eachFile(root *os.File, do change) (left int, err error) {
-	// Directories are found by their path below the root, never by a chain of
-	// descriptors: however deep they are.
+	// Directories are opened by their path below the root, never through a chain of descriptors:
+	// their depth is not limited.
 	dirs := []string{"."}
 	for i := 0; i < len(dirs); i++ {
 		below, n, err := do.inDir(root, dirs[i])
@@ -38,8 +38,8 @@ func eachFile(root *os.File, do change) (left int, err error) {
 	return left, nil
 }
 
-// openInside opens a directory of the volume that is reached without links and mounts;
-// nil if there is no such one any more.
+// openInside opens a directory of the volume without following links or entering mounts; nil if it
+// no longer exists.
 func openInside(root *os.File, name string) (*os.File, error) {
 	dir, err := openBelow(root, name)
 	if vanished(err) {
@@ -48,12 +48,12 @@ func openInside(root *os.File, name string) (*os.File, error) {
 	return dir, err
 }
 
-// vanished says of an error that something has become something else meanwhile.
+// vanished reports whether an error means that a file was replaced or removed meanwhile.
 func vanished(err error) bool {
 	return errors.Is(err, unix.ENOENT) || errors.Is(err, unix.ENOTDIR) || errors.Is(err, unix.ELOOP) || errors.Is(err, unix.EXDEV)
 }
 
-// inDir does it with the files in a directory, and lists its directories.
+// inDir applies do to the files in a directory and returns its subdirectories.
 func (do change) inDir(root *os.File, name string) (dirs []string, left int, err error) {
 	dir, err := openInside(root, name)
 	if dir == nil || err != nil {
@@ -82,7 +82,7 @@ func (do change) inDir(root *os.File, name string) (dirs []string, left int, err
 	}
 }
 
-// toEntry does it with anything but a directory.
+// toEntry applies do to an entry that is not a directory.
 func (do change) toEntry(dir *os.File, name string) (isDir, ok bool, err error) {
 	how := unix.OpenHow{Flags: unix.O_PATH | unix.O_NOFOLLOW | unix.O_CLOEXEC, Resolve: unix.RESOLVE_NO_XDEV | unix.RESOLVE_BENEATH}
 	fd, err := unix.Openat2(int(dir.Fd()), name, &how)

@@ -1,8 +1,8 @@
-// Package stats reads what a cgroup uses, and what processes use where there is no
-// cgroup, from files of the kernel alone: nobody is asked, nothing is changed.
+// Package stats reads the resource usage of a cgroup, or of processes without a cgroup, from files
+// of the kernel alone. It communicates with no process and changes nothing.
 //
-// It is a room of its own because commands need it, and the library that the room
-// cgroups stands on would come with it.
+// It is a package of its own because the CLI needs it without the library that package cgroups
+// imports.
 package stats
 
 import (
@@ -12,10 +12,10 @@ import (
 	"time"
 )
 
-// Sample is what a group of processes uses at a moment. What is not known, because
-// a controller or the kernel does not give it, is nil.
+// Sample is the resource usage of a group of processes at one moment. Values that a controller or
+// the kernel does not provide are nil.
 type Sample struct {
-	At       time.Time      // by the monotonic clock
+	At       time.Time      // monotonic clock
 	CPU      *time.Duration // time on processors since the group was made
 	Memory   *int64         // the working set, in bytes
 	Pids     *int64         // processes and threads
@@ -25,22 +25,22 @@ type Sample struct {
 	Limits   Limits
 }
 
-// Pressure is for how much of the last 10 seconds some process waited for a
-// resource, in percent (PSI "some avg10").
+// Pressure is the share of the last 10 seconds during which some process waited for a resource, in
+// percent (PSI "some avg10").
 type Pressure struct{ CPU, Memory, IO *float64 }
 
-// Limits are those of the group itself, not of what is around it; nil: none.
+// Limits are those of the group itself, not of its parents; nil: none.
 type Limits struct {
 	CPU    *int64 // thousandths of a processor
 	Memory *int64 // bytes
 	Pids   *int64
 }
 
-// parse makes a Sample of the texts of a cgroup's files, by name; a file that is
-// missing, or that the kernel does not let read, is left out.
+// parse makes a Sample from the texts of a cgroup's files, by name; a file that is missing or
+// unreadable is skipped.
 //
-// The working set is the kubelet's: what is charged, less the file pages that have
-// not been used lately (cadvisor: setMemoryStats).
+// The working set is the kubelet's: the charged memory without the file pages that have not been
+// used recently (cadvisor: setMemoryStats).
 func parse(files map[string]string) (Sample, error) {
 	p := parser{files: files}
 	var s Sample
@@ -59,7 +59,7 @@ func parse(files map[string]string) (Sample, error) {
 	return s, p.err
 }
 
-// controllerFiles are the files that Parse knows.
+// controllerFiles are the files that parse reads.
 var controllerFiles = [...]string{
 	"cpu.stat", "cpu.max", "cpu.pressure", "memory.current", "memory.stat", "memory.max", "memory.pressure",
 	"pids.current", "pids.max", "io.stat", "io.pressure",
@@ -86,7 +86,7 @@ func (p *parser) fail(file, text string) {
 	}
 }
 
-// number reads a file with one number; "max" is none.
+// number reads a file with one number; "max" gives nil.
 func (p *parser) number(file string) *int64 {
 	text, ok := p.files[file]
 	if text = strings.TrimSpace(text); !ok || text == "max" {
@@ -105,7 +105,7 @@ func (p *parser) keyed(file, key string) *int64 {
 	return nil
 }
 
-// cpuMax is the quota of each period, in thousandths of a processor.
+// cpuMax returns the quota of each period, in thousandths of a processor.
 func (p *parser) cpuMax() *int64 {
 	text, ok := p.files["cpu.max"]
 	quota, period, both := strings.Cut(strings.TrimSpace(text), " ")
@@ -120,7 +120,7 @@ func (p *parser) cpuMax() *int64 {
 	return new(int64(float64(*q) * 1000 / float64(*of)))
 }
 
-// io sums over the devices; a group that has used none has an empty file.
+// io sums over the devices; a group without I/O has an empty file.
 func (p *parser) io() (read, written *int64) {
 	text, ok := p.files["io.stat"]
 	if !ok {
@@ -160,9 +160,9 @@ func (p *parser) pressure(file string) *float64 {
 	return nil
 }
 
-// CPUBetween is the mean number of processors, in thousandths, that were in use
-// between two samples of a group; nil if it is not known. A counter that has gone
-// back belongs to a new group of that name.
+// CPUBetween returns the mean number of processors, in thousandths, that were in use between two
+// samples of a group; nil if it is unknown. A counter that has decreased belongs to a new group of
+// the same name.
 func CPUBetween(before, after Sample) *int64 {
 	if after.CPU == nil {
 		return nil
@@ -174,6 +174,6 @@ func CPUBetween(before, after Sample) *int64 {
 	if used >= *before.CPU {
 		used -= *before.CPU
 	}
-	// Rounded up, as a quantity in "m" is: what has worked at all is not idle.
+	// Rounded up, as a quantity in "m" is: a group that has used any time is not idle.
 	return new(int64((float64(used)*1000 + float64(took) - 1) / float64(took)))
 }

@@ -11,7 +11,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 )
 
-// recorded are the files of a cgroup as a kernel 6.1 had them.
+// recorded returns the files of a cgroup as recorded on a kernel 6.1.
 func recorded() map[string]string {
 	const psi = "some avg10=12.50 avg60=3.00 avg300=0.50 total=123456\nfull avg10=1.00 avg60=0.00 avg300=0.00 total=1\n"
 	return map[string]string{
@@ -38,7 +38,7 @@ func TestParse(t *testing.T) {
 	}
 	for _, tt := range []struct {
 		name   string
-		change map[string]string // "-": the file is not there
+		change map[string]string // "-": the file is missing
 		want   func(*Sample)
 		bad    bool
 	}{

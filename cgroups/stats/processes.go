@@ -13,8 +13,7 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// Processes are the processes of the machine at a moment, for groups that have no
-// cgroup of their own.
+// Processes are the processes of the host at one moment, for groups without a cgroup of their own.
 type Processes struct {
 	at    time.Time
 	proc  string // /proc
@@ -22,15 +21,15 @@ type Processes struct {
 	below map[int][]int // children
 }
 
-// process is what /proc/PID/stat tells: the parent, time on processors (with that of
-// children that have ended) in clock ticks, and threads.
+// process is the content of /proc/PID/stat: the parent, time on processors (including that of
+// reaped children) in clock ticks, and threads.
 type process struct {
 	parent  int
 	ticks   int64
 	threads int64
 }
 
-// ReadProcesses looks at all processes.
+// ReadProcesses reads all processes.
 func ReadProcesses() (*Processes, error) { return readProcesses("/proc") }
 
 func readProcesses(proc string) (*Processes, error) {
@@ -61,8 +60,8 @@ func readProcesses(proc string) (*Processes, error) {
 	return all, nil
 }
 
-// parseStat reads /proc/PID/stat. A program can call itself anything: its name ends
-// at the last parenthesis.
+// parseStat parses /proc/PID/stat. A program can choose any name: the name ends at the last
+// parenthesis.
 func parseStat(text string) (process, bool) {
 	f := strings.Fields(text[strings.LastIndexByte(text, ')')+1:])
 	if len(f) < 18 {
@@ -79,8 +78,8 @@ func parseStat(text string) (process, bool) {
 	return p, true
 }
 
-// Find gives the process of ours that was executed with arguments that match; of
-// several the one that is the others' ancestor.
+// Find returns the process of this user that was executed with matching arguments; of several the
+// one that is the others' ancestor.
 func (a *Processes) Find(match func(args []string) bool) (pid int, ok bool) {
 	var found []int
 	for pid := range a.byPID {
@@ -105,7 +104,7 @@ func (a *Processes) file(pid int, name string) string {
 	return filepath.Join(a.proc, strconv.Itoa(pid), name)
 }
 
-// Below gives the descendants of a process.
+// Below returns the descendants of a process.
 func (a *Processes) Below(pid int) []int {
 	all := slices.Clone(a.below[pid])
 	for i := 0; i < len(all); i++ {
@@ -114,9 +113,9 @@ func (a *Processes) Below(pid int) []int {
 	return all
 }
 
-// Inside gives those of pids that share the mount namespace of the one that is called
-// inner in a PID namespace below ours: the processes of one container, those that
-// were executed in it later included.
+// Inside returns those of pids that share the mount namespace of the process with the number inner
+// in a PID namespace below this one: the processes of one container, including those that were
+// executed in it later.
 func (a *Processes) Inside(pids []int, inner int) []int {
 	var space string
 	for _, pid := range pids {
@@ -133,7 +132,7 @@ func (a *Processes) Inside(pids []int, inner int) []int {
 	})
 }
 
-// innerPID is a process's number one PID namespace further in than ours, or 0.
+// innerPID returns a process's number one PID namespace below this one, or 0.
 func (a *Processes) innerPID(pid int) int {
 	text, err := os.ReadFile(a.file(pid, "status"))
 	if err != nil {
@@ -153,13 +152,11 @@ func (a *Processes) innerPID(pid int) int {
 // clockTick is the unit of times in /proc: USER_HZ, which is 100 on all of Linux.
 const clockTick = time.Second / 100
 
-// maxSummed bounds how many processes' memory is looked at: that takes the kernel a
-// while for each.
+// maxSummed limits how many processes' memory is read: each read is slow in the kernel.
 const maxSummed = 1000
 
-// Sum is what processes use: their time, their threads, and their memory, of which
-// what several share is counted in parts. What is read and written is not known: it
-// goes with the processes.
+// Sum returns the usage of processes: their time, their threads, and their memory, with shared
+// memory counted proportionally. I/O is unknown: its counters disappear with the processes.
 func (a *Processes) Sum(pids []int) Sample {
 	s := Sample{At: a.at, CPU: new(time.Duration), Pids: new(int64)}
 	var memory int64
@@ -182,7 +179,7 @@ func (a *Processes) Sum(pids []int) Sample {
 	return s
 }
 
-// memory is a process's proportional share, in bytes.
+// memory returns a process's proportional share, in bytes.
 func (a *Processes) memory(pid int) (int64, error) {
 	text, err := os.ReadFile(a.file(pid, "smaps_rollup"))
 	if err != nil {
@@ -194,5 +191,5 @@ func (a *Processes) memory(pid int) (int64, error) {
 			return n << 10, err
 		}
 	}
-	return 0, nil // a zombie, or a thread of the kernel
+	return 0, nil // a zombie, or a kernel thread
 }

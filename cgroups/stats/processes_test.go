@@ -39,7 +39,7 @@ func TestProcesses(t *testing.T) {
 		}
 		pid, ok := all.Find(func(got []string) bool { return slices.Equal(got, args) })
 		if !ok {
-			continue // it is still this test's program
+			continue // it still runs the test's program
 		}
 		if pid != cmd.Process.Pid || !slices.Contains(all.Below(os.Getpid()), pid) {
 			t.Fatalf("found %d, not %d, in %v", pid, cmd.Process.Pid, all.Below(os.Getpid()))

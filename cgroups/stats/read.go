@@ -11,8 +11,7 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// Read takes a sample of a cgroup, by its directory. One that is gone is
-// fs.ErrNotExist.
+// Read takes a sample of a cgroup, by its directory. A missing cgroup gives fs.ErrNotExist.
 func Read(dir string) (Sample, error) {
 	files := map[string]string{}
 	for _, name := range controllerFiles {
@@ -21,8 +20,8 @@ func Read(dir string) (Sample, error) {
 		case err == nil:
 			files[name] = string(b)
 		case errors.Is(err, fs.ErrNotExist), errors.Is(err, unix.ENODEV), errors.Is(err, unix.EOPNOTSUPP):
-			// no such controller, or a kernel that was told not to measure pressure; or
-			// the group has just gone
+			// no such controller, or a kernel with pressure measurement disabled; or the group was
+			// just removed
 		default:
 			return Sample{}, fmt.Errorf("read what is used: %w", err)
 		}

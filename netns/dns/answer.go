@@ -6,9 +6,8 @@ import (
 	"golang.org/x/net/dns/dnsmessage"
 )
 
-// resolve answers from what is known. ours is false where somebody else is to be asked,
-// and then alias, if it is not "", is what is to be asked for: the answer begins with
-// the records given.
+// resolve answers a query from the View. ours is false if another resolver has to be queried; then
+// alias, unless it is "", is the name to query, and the answer begins with the records given.
 func (v *View) resolve(q *query, turn int) (a answer, alias string, ours bool) {
 	f, ours := v.lookup(q.name)
 	if !ours {
@@ -44,7 +43,7 @@ func (v *View) resolve(q *query, turn int) (a answer, alias string, ours bool) {
 		}
 		f = next
 	}
-	if f.alias != "" { // they stand for each other
+	if f.alias != "" { // the names alias each other
 		return answer{code: dnsmessage.RCodeServerFailure}, "", true
 	}
 	records := v.resources(q, owner(q, a.records), f, turn)
@@ -56,10 +55,10 @@ func (v *View) resolve(q *query, turn int) (a answer, alias string, ours bool) {
 	return a, "", true
 }
 
-// maxAliases bounds a chain of ExternalNames.
+// maxAliases limits a chain of ExternalNames.
 const maxAliases = 8
 
-// owner is the name that the next record of an answer is of.
+// owner returns the name of the next record of an answer.
 func owner(q *query, records []dnsmessage.Resource) dnsmessage.Name {
 	if n := len(records); n > 0 {
 		return records[n-1].Body.(*dnsmessage.CNAMEResource).CNAME
@@ -67,7 +66,7 @@ func owner(q *query, records []dnsmessage.Resource) dnsmessage.Name {
 	return q.question.Name
 }
 
-// resources are those of the type that is asked for. Of several addresses each is the
+// resources returns the records of the requested type. Several addresses rotate, so that each is
 // first in turn.
 func (v *View) resources(q *query, name dnsmessage.Name, f *records, turn int) []dnsmessage.Resource {
 	kind := q.question.Type
@@ -107,7 +106,7 @@ func rotate(list []dnsmessage.Resource, turn int) []dnsmessage.Resource {
 	return append(list[n:len(list):len(list)], list[:n]...)
 }
 
-// additional are the addresses of servers, which would be asked for next.
+// additional returns the addresses of servers, which the client would query next.
 func (v *View) additional(f *records) (list []dnsmessage.Resource) {
 	seen := map[string]bool{}
 	for _, s := range f.srv {

@@ -10,7 +10,7 @@ import (
 	"github.com/podrun/podrun/netns"
 )
 
-// serving answers at a port of the loopback, by UDP and TCP, as a pod's gateway does.
+// serving answers on a port of the loopback, with UDP and TCP, as a pod's gateway does.
 func serving(t *testing.T, r *Resolver) (port string) {
 	t.Helper()
 	if err := netns.LoopbackUp("/proc/thread-self/ns/net"); err != nil {
@@ -58,7 +58,7 @@ func serving(t *testing.T, r *Resolver) (port string) {
 	return port
 }
 
-// TestDig asks with a client that others have written, which checks what it gets.
+// TestDig uses an independent client, which checks the answers.
 func TestDig(t *testing.T) {
 	testenv.NoLeaks(t)
 	testenv.Need(t, func() error { _, err := exec.LookPath("dig"); return err })
@@ -95,7 +95,7 @@ func TestDig(t *testing.T) {
 		{"+noall +authority none.ns.svc.cluster.local", "hostmaster.cluster.local. 1 7200 1800 86400 1"},
 		{"+noall +comments +ignore +bufsize=512 many.crowd.svc.cluster.local", "flags: qr aa tc rd ra"},
 		{"+noall +comments +bufsize=4096 many.crowd.svc.cluster.local", "ANSWER: 100,"},
-		{"+noall +comments +noedns many.crowd.svc.cluster.local", "ANSWER: 100,"}, // by TCP, after an answer that was cut
+		{"+noall +comments +noedns many.crowd.svc.cluster.local", "ANSWER: 100,"}, // with TCP, after a truncated answer
 		{"+noall +comments +edns=1 +noednsneg web.ns.svc.cluster.local", "status: BADVERS"},
 		{"+noall +comments +opcode=notify web.ns.svc.cluster.local", "status: NOTIMP"},
 	} {

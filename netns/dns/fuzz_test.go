@@ -6,8 +6,8 @@ import (
 	"time"
 )
 
-// FuzzHostFile: whatever the host's resolv.conf holds there are servers to ask, each an address
-// with a port, and bounded waits.
+// FuzzHostFile checks that any content of the host's resolv.conf gives servers, each an address
+// with a port, and limited timeouts.
 func FuzzHostFile(f *testing.F) {
 	f.Add("nameserver 10.0.0.1\nnameserver fe80::1%eth0\noptions rotate use-vc timeout:99 attempts:0\n")
 	f.Add("nameserver\nnameserver x y\n;\n#\n\x00options timeout:-1 attempts:99999999999999999999 :\n")
@@ -25,7 +25,8 @@ func FuzzHostFile(f *testing.F) {
 	})
 }
 
-// FuzzUpstream: no bytes of an upstream server crash those who look whether they answer a question.
+// FuzzUpstream checks that no bytes of an upstream server crash the code that matches answers with
+// questions.
 func FuzzUpstream(f *testing.F) {
 	question := packed(f, "www.example.org A")
 	f.Add(question, question)

@@ -12,7 +12,7 @@ import (
 	"github.com/podrun/podrun/netns/services"
 )
 
-// TestDigInPod asks from where containers ask: a pod's network, at its gateway.
+// TestDigInPod sends queries from a pod's network to its gateway, as containers do.
 func TestDigInPod(t *testing.T) {
 	testenv.NoLeaks(t)
 	testenv.Need(t, func() error { _, err := exec.LookPath("dig"); return err })
@@ -50,7 +50,7 @@ func TestDigInPod(t *testing.T) {
 			{"+short +tcp web.ns.svc.cluster.local", "10.88.128.1\n"},
 			{"+short www.example.org", "192.0.2.1\n"},
 			{"+short -x 10.88.128.1", "web.ns.svc.cluster.local.\n"},
-			{"+noall +comments many.crowd.svc.cluster.local", "ANSWER: 3000,"}, // cut, and asked for again by TCP: 48 kB
+			{"+noall +comments many.crowd.svc.cluster.local", "ANSWER: 3000,"}, // truncated, and repeated with TCP: 48 kB
 			{"+noall +comments +ignore +bufsize=4096 some.crowd.svc.cluster.local", "ANSWER: 200,"},
 		} {
 			var out []byte
@@ -63,7 +63,7 @@ func TestDigInPod(t *testing.T) {
 			}
 		}
 	}
-	// It is the pods': the host has no resolver.
+	// The resolver serves pods only, not the host.
 	if out, err := exec.Command("dig", "@127.0.0.1", "+tries=1", "+time=1", "web.ns.svc.cluster.local").CombinedOutput(); err == nil {
 		t.Errorf("the host answers: %s", out)
 	}

@@ -9,16 +9,16 @@ import (
 	"github.com/podrun/podrun/netns/resolvconf"
 )
 
-// hostConf is what a host's resolv.conf says to those who ask (resolv.conf(5)).
+// hostConf is the content of a host's resolv.conf (resolv.conf(5)).
 type hostConf struct {
 	servers  []string
 	timeout  time.Duration // for each try
-	attempts int           // of every server
-	rotate   bool          // begin with another server each time
-	stream   bool          // by TCP always
+	attempts int           // for every server
+	rotate   bool          // start with another server each time
+	stream   bool          // always use TCP
 }
 
-// Bounds and defaults of the C library (resolv.h).
+// Limits and defaults of the C library (resolv.h).
 const (
 	maxServers      = 3
 	defaultTimeout  = 5 * time.Second
@@ -26,11 +26,11 @@ const (
 	defaultAttempts = 2
 	maxAttempts     = 5
 
-	// totalTimeout bounds all tries: nobody waits for longer.
+	// totalTimeout limits all attempts together.
 	totalTimeout = 30 * time.Second
 
-	// nextServerDelay is how long a server is waited for before the next one is asked as well:
-	// the client has begun to count, too.
+	// nextServerDelay is how long to wait for a server before the next one is queried as well: the
+	// client's own timeout is running, too.
 	nextServerDelay = time.Second
 )
 

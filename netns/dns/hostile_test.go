@@ -53,7 +53,7 @@ func TestQueryIDIsRandom(t *testing.T) {
 
 func TestLongAnswers(t *testing.T) {
 	testenv.NoLeaks(t)
-	// By UDP it is cut; by TCP it has all that fits.
+	// The answer is truncated with UDP; with TCP it contains all that fits.
 	long := func(msg []byte, stream bool) [][]byte {
 		q, _ := parse(msg, stream)
 		var a answer
@@ -92,7 +92,7 @@ func TestAnAnswerThatIsLongerThanAsked(t *testing.T) {
 	}
 }
 
-// A server of the host may be a pod's, which asks us.
+// A nameserver of the host may run in a pod and query podrun's resolver.
 func TestLoopsEnd(t *testing.T) {
 	testenv.NoLeaks(t)
 	path, _ := hostFile(t, "nameserver 127.0.0.2\noptions timeout:1 attempts:2\n")

@@ -8,26 +8,26 @@ import (
 )
 
 const (
-	// ttl is in seconds: what is known here costs nothing to ask again, and changes.
+	// ttl is in seconds: local records are cheap to query again, and they change.
 	ttl = 1
 
-	plainSize = 512   // bytes that a client takes by UDP that does not say more (RFC 1035)
-	ednsSize  = 1232  // bytes that we say to take by UDP
+	plainSize = 512   // maximum of a client's UDP answers without EDNS (RFC 1035)
+	ednsSize  = 1232  // maximum of UDP answers that podrun advertises
 	maxSize   = 65535 // of any message
 )
 
-// query is what a client asks.
+// query is a client's query.
 type query struct {
 	dnsmessage.Header
 	question dnsmessage.Question
-	name     string // in lower case, without the dot at its end
+	name     string // in lower case, without the final dot
 	edns     bool
 	version  byte // of EDNS
-	limit    int  // bytes of an answer
+	limit    int  // maximum bytes of an answer
 }
 
-// parse reads a query. A message that is none, and deserves no answer, gives nil; one
-// that can be answered with an error only, that error.
+// parse reads a query. It returns nil for a message that is not a query and gets no answer, and an
+// error code for one that can be answered only with an error.
 func parse(msg []byte, stream bool) (*query, dnsmessage.RCode) {
 	var p dnsmessage.Parser
 	h, err := p.Start(msg)
@@ -75,20 +75,20 @@ func (q *query) options(p *dnsmessage.Parser, stream bool) error {
 	}
 }
 
-// answer is what a reply says.
+// answer is the content of a reply.
 type answer struct {
 	code          dnsmessage.RCode
 	authoritative bool
 	records       []dnsmessage.Resource
-	noData        bool // an SOA record tells for how long it is so
+	noData        bool // an SOA record states for how long this holds
 	additional    []dnsmessage.Resource
 }
 
-// badVersion is the part of BADVERS, 16, that stands in the header; the rest of the code
-// is in EDNS.
+// badVersion is the part of BADVERS, 16, in the header; the rest of the code is in EDNS.
 const badVersion = 16
 
-// reply is the message for a client. What is too long for it is cut, and says so.
+// reply returns the message for a client. If it is too long for the client it is truncated and
+// marked so.
 func (q *query) reply(a answer) []byte {
 	m := dnsmessage.Message{Header: dnsmessage.Header{
 		ID: q.ID, Response: true, OpCode: q.OpCode, RecursionDesired: q.RecursionDesired, RecursionAvailable: true,
@@ -109,7 +109,7 @@ func (q *query) reply(a answer) []byte {
 		m.Authorities = []dnsmessage.Resource{authority(q.name)}
 	}
 	b, err := m.Pack()
-	if err == nil && len(b) > q.limit && len(a.additional) > 0 { // it can be asked for
+	if err == nil && len(b) > q.limit && len(a.additional) > 0 { // the client can query it
 		m.Additionals = opt
 		b, err = m.Pack()
 	}
@@ -124,7 +124,7 @@ func (q *query) reply(a answer) []byte {
 	return b
 }
 
-// authority is the SOA record of the zone that a name is in.
+// authority returns the SOA record of the zone of a name.
 func authority(name string) dnsmessage.Resource {
 	zone := cluster
 	for _, z := range []string{internal, "in-addr.arpa", "ip6.arpa"} {
@@ -143,7 +143,7 @@ func header(name dnsmessage.Name, kind dnsmessage.Type) dnsmessage.ResourceHeade
 	return dnsmessage.ResourceHeader{Name: name, Type: kind, Class: dnsmessage.ClassINET, TTL: ttl}
 }
 
-// addressRecords are those of one type.
+// addressRecords returns the address records of one type.
 func addressRecords(name dnsmessage.Name, kind dnsmessage.Type, addresses []netip.Addr) (list []dnsmessage.Resource) {
 	for _, a := range addresses {
 		switch {

@@ -11,7 +11,7 @@ import (
 	"github.com/podrun/podrun/netns/services"
 )
 
-// packed is a query as it comes.
+// packed returns a query as received.
 func packed(t testing.TB, q string, change ...func(*dnsmessage.Message)) []byte {
 	t.Helper()
 	m := dnsmessage.Message{Header: dnsmessage.Header{ID: 4711, RecursionDesired: true}, Questions: []dnsmessage.Question{question(q).question}}
@@ -42,7 +42,7 @@ func unpacked(t testing.TB, b []byte) dnsmessage.Message {
 	return m
 }
 
-// crowded is a headless Service with n pods.
+// crowded returns a headless Service with n pods.
 func crowded(n int) *View {
 	v := &View{Namespace: "ns", Directory: services.Directory{Services: []services.Service{{Namespace: "ns", Name: "many", Selector: app}}}}
 	for i := range n {
@@ -52,7 +52,7 @@ func crowded(n int) *View {
 	return v
 }
 
-// alone is a resolver that has nobody to ask.
+// alone returns a resolver without upstream servers.
 func alone(t testing.TB, v *View) *Resolver {
 	r := New(func() *View { return v }, "/proc/none")
 	t.Cleanup(r.Close)
@@ -84,7 +84,7 @@ func TestAnswersFitWhatTheClientTakes(t *testing.T) {
 			t.Errorf("%s: %d additional records", c.name, len(m.Additionals))
 		}
 	}
-	// More than any message holds.
+	// More than fits in any message.
 	if m := unpacked(t, alone(t, crowded(5000)).answer(packed(t, "many A"), true)); !m.Truncated || len(m.Answers) != 0 {
 		t.Errorf("80 kB: cut %v, %d records", m.Truncated, len(m.Answers))
 	}

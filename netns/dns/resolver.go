@@ -12,25 +12,25 @@ import (
 // HostResolvConf is the host's resolv.conf.
 const HostResolvConf = "/etc/resolv.conf"
 
-// Resolver answers one pod.
+// Resolver answers the queries of one pod.
 type Resolver struct {
 	view     func() *View
 	upstream upstream
 	ctx      context.Context
 	cancel   context.CancelFunc
-	inFlight chan struct{} // room for queries that are under way
+	inFlight chan struct{} // limits concurrent queries
 	rotation atomic.Uint32
 }
 
 const (
-	// maxQueries of a pod are under way at a time; more datagrams than that are lost,
-	// which their senders are used to.
+	// maxQueries limits a pod's concurrent queries; datagrams beyond that are lost, and clients
+	// retry.
 	maxQueries = 256
 
 	idleTimeout = 10 * time.Second // of a connection (RFC 7766: a few seconds)
 )
 
-// New makes a resolver. view gives what is known now; it must be quick. hostFile is
+// New returns a resolver. view returns the current View; it must be fast. hostFile is
 // HostResolvConf.
 func New(view func() *View, hostFile string) *Resolver {
 	r := &Resolver{view: view, upstream: upstream{path: hostFile}, inFlight: make(chan struct{}, maxQueries)}
@@ -38,10 +38,10 @@ func New(view func() *View, hostFile string) *Resolver {
 	return r
 }
 
-// Close ends what is under way.
+// Close cancels the pending queries.
 func (r *Resolver) Close() { r.cancel() }
 
-// Answer gives the answer to a message that came in a datagram, or nil.
+// Answer returns the answer to a query that came in a datagram, or nil.
 func (r *Resolver) Answer(msg []byte) []byte { return r.answer(msg, false) }
 
 // ServeConn serves a connection until its end, and closes it.
@@ -88,7 +88,7 @@ func (r *Resolver) answer(msg []byte, stream bool) []byte {
 	return r.forward(q, msg, stream)
 }
 
-// forward has the host's resolvers answer.
+// forward forwards a query to the host's resolvers.
 func (r *Resolver) forward(q *query, msg []byte, stream bool) []byte {
 	b, err := r.upstream.query(r.ctx, msg, stream)
 	if err != nil {
@@ -100,14 +100,14 @@ func (r *Resolver) forward(q *query, msg []byte, stream bool) []byte {
 	return q.truncated(b)
 }
 
-// truncated is an answer without what makes it too long.
+// truncated returns an answer without the records that make it too long.
 func (q *query) truncated(msg []byte) []byte {
 	b := q.reply(answer{code: dnsmessage.RCode(msg[3] & 0xf)})
 	b[2] |= 2
 	return b
 }
 
-// resolveAlias asks the host's resolvers for what a Service's ExternalName stands for.
+// resolveAlias queries the host's resolvers for the target of a Service's ExternalName.
 func (r *Resolver) resolveAlias(q *query, a answer, alias string) answer {
 	name, err := dnsmessage.NewName(alias + ".")
 	if err != nil {

@@ -16,8 +16,7 @@ import (
 	"github.com/podrun/podrun/internal/testenv"
 )
 
-// resolver is a resolver of the host in these tests: it gives every query to what it
-// does with it.
+// resolver is a resolver of the host in these tests: it passes every query to its function does.
 type resolver struct {
 	asked  atomic.Int32
 	does   func(msg []byte, stream bool) [][]byte
@@ -80,7 +79,7 @@ func serve(t *testing.T, address string, does func(msg []byte, stream bool) [][]
 	return s
 }
 
-// says answers every query with an address.
+// says returns a function that answers every query with an address.
 func says(address string) func([]byte, bool) [][]byte {
 	return func(msg []byte, _ bool) [][]byte {
 		q, _ := parse(msg, true)
@@ -97,7 +96,7 @@ func fails(code dnsmessage.RCode) func([]byte, bool) [][]byte {
 
 func silent([]byte, bool) [][]byte { return nil }
 
-// hostFile is the host's resolv.conf, and a function that replaces it.
+// hostFile returns the path of the host's resolv.conf and a function that replaces its content.
 func hostFile(t *testing.T, text string) (path string, write func(string)) {
 	t.Helper()
 	path = filepath.Join(t.TempDir(), "resolv.conf")
@@ -114,7 +113,7 @@ func hostFile(t *testing.T, text string) (path string, write func(string)) {
 	return path, write
 }
 
-// asks gives what a resolver with that file answers.
+// asks returns the answer of a resolver with that file.
 func asks(t *testing.T, r *Resolver, q string) string {
 	t.Helper()
 	m := unpacked(t, r.Answer(packed(t, q)))

@@ -8,13 +8,13 @@ import (
 	"github.com/podrun/podrun/netns/services"
 )
 
-// fullName is a Service's, without the dot at its end.
+// fullName returns a Service's name, without the final dot.
 func fullName(s *services.Service) string {
 	return s.Name + "." + s.Namespace + ".svc." + cluster
 }
 
-// serviceRecords is what there is of a Service (Kubernetes' DNS specification, 2.3 and 2.4).
-// Its servers are those of its ports with a name and a protocol; "": of all.
+// serviceRecords returns the records of a Service (Kubernetes' DNS specification, 2.3 and 2.4). SRV
+// records are those of the ports with a name and a protocol; "": of all.
 func (v *View) serviceRecords(s *services.Service, port, protocol string) *records {
 	if s.ExternalName != "" {
 		return &records{alias: strings.ToLower(strings.TrimSuffix(s.ExternalName, "."))}
@@ -46,8 +46,8 @@ func (v *View) serviceRecords(s *services.Service, port, protocol string) *recor
 	return f
 }
 
-// memberNames are those of a pod within a Service: its hostname if it has chosen the
-// Service for its subdomain, or its addresses'.
+// memberNames returns the names of a pod within a Service: its hostname if its subdomain is the
+// Service, or those of its addresses.
 func memberNames(s *services.Service, p *services.Pod) []string {
 	if p.Subdomain == s.Name && p.Hostname != "" {
 		return []string{p.Hostname}
@@ -59,7 +59,7 @@ func memberNames(s *services.Service, p *services.Pod) []string {
 	return names
 }
 
-// lookupMember is one pod of a Service, by its name within it.
+// lookupMember looks up one pod of a Service by its name within the Service.
 func (v *View) lookupMember(s *services.Service, name string) *records {
 	var f *records
 	for _, p := range v.Endpoints(s) {
@@ -76,7 +76,7 @@ func (v *View) lookupMember(s *services.Service, name string) *records {
 	return f
 }
 
-// lookupAddress gives the names of an address.
+// lookupAddress returns the names of an address.
 func (v *View) lookupAddress(a netip.Addr) (f *records, ours bool) {
 	for i := range v.Services {
 		if s := &v.Services[i]; slices.Contains(s.Addresses, a) {
@@ -100,8 +100,8 @@ func (v *View) lookupAddress(a netip.Addr) (f *records, ours bool) {
 	return nil, slices.ContainsFunc(v.Ranges, func(r netip.Prefix) bool { return r.Contains(a) })
 }
 
-// parseReverse reads the name of an address: 4.3.2.1.in-addr.arpa, or 32 hexadecimal digits
-// below ip6.arpa.
+// parseReverse parses the name of an address: 4.3.2.1.in-addr.arpa, or 32 hexadecimal digits below
+// ip6.arpa.
 func parseReverse(labels []string) (netip.Addr, bool) {
 	if rest, ok := trimZone(labels, "in-addr.arpa"); ok && len(rest) == 4 {
 		rest = slices.Clone(rest)

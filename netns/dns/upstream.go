@@ -22,7 +22,7 @@ type reply struct {
 	err error
 }
 
-// exchange asks the servers one after the other, until one knows.
+// exchange queries the servers one after the other, until one answers without an error of its own.
 func (u *upstream) exchange(ctx context.Context, msg []byte, stream bool) ([]byte, error) {
 	conf := u.current()
 	ctx, cancel := context.WithTimeout(ctx, totalTimeout)
@@ -32,7 +32,7 @@ func (u *upstream) exchange(ctx context.Context, msg []byte, stream bool) ([]byt
 		tries = append(tries, conf.servers...)
 	}
 	replies := make(chan reply, len(tries))
-	var last []byte // an answer that tells of a server's own trouble
+	var last []byte // an answer that reports a failure of the server
 	next := time.NewTimer(0)
 	defer next.Stop()
 	for asked, received := 0, 0; received < len(tries); {
@@ -70,18 +70,18 @@ func (u *upstream) exchange(ctx context.Context, msg []byte, stream bool) ([]byt
 	return last, nil
 }
 
-// isServerFailure says whether another server may know better (res_send.c of the C library).
+// isServerFailure reports whether another server may have an answer (res_send.c of the C library).
 func isServerFailure(msg []byte) bool {
 	code := dnsmessage.RCode(msg[3] & 0xf)
 	return code == dnsmessage.RCodeServerFailure || code == dnsmessage.RCodeNotImplemented || code == dnsmessage.RCodeRefused
 }
 
-// queryServer asks one server once.
+// queryServer queries one server once.
 func queryServer(ctx context.Context, server string, msg []byte, conf hostConf, stream bool) ([]byte, error) {
 	ctx, cancel := context.WithTimeout(ctx, conf.timeout)
 	defer cancel()
 	msg = slices.Clone(msg)
-	rand.Read(msg[:2]) // a client does not choose what others would have to guess
+	rand.Read(msg[:2]) // a number that the client has chosen could be predicted by an attacker
 	if !conf.stream {
 		answer, err := queryUDP(ctx, server, msg)
 		if err != nil || !stream || !isTruncated(answer) {
@@ -91,7 +91,7 @@ func queryServer(ctx context.Context, server string, msg []byte, conf hostConf, 
 	return queryTCP(ctx, server, msg)
 }
 
-// isTruncated says whether an answer was too long for its datagram.
+// isTruncated reports whether an answer was too long for its datagram.
 func isTruncated(msg []byte) bool { return msg[2]&2 != 0 }
 
 func queryUDP(ctx context.Context, server string, msg []byte) ([]byte, error) {
@@ -110,7 +110,7 @@ func queryUDP(ctx context.Context, server string, msg []byte) ([]byte, error) {
 		if err != nil {
 			return nil, err
 		}
-		if matches(buf[:n], msg) { // what is not for us may be forged
+		if matches(buf[:n], msg) { // other messages may be forged
 			return slices.Clone(buf[:n]), nil
 		}
 	}
@@ -137,8 +137,8 @@ func dial(ctx context.Context, network, server string) (net.Conn, error) {
 	return (&net.Dialer{}).DialContext(ctx, network, server)
 }
 
-// matches says whether a message answers a query. A server that cannot read the question
-// need not repeat it.
+// matches reports whether a message answers a query. A server that cannot read the question need
+// not repeat it.
 func matches(answer, msg []byte) bool {
 	var a, q dnsmessage.Parser
 	h, err := a.Start(answer)
@@ -160,7 +160,7 @@ func matches(answer, msg []byte) bool {
 		strings.EqualFold(have.Name.String(), want.Name.String())
 }
 
-// readMessage and writeMessage are for TCP: two bytes tell a message's length.
+// readMessage and writeMessage are for TCP: two bytes contain a message's length.
 func readMessage(r io.Reader) ([]byte, error) {
 	var size [2]byte
 	if _, err := io.ReadFull(r, size[:]); err != nil {
@@ -176,27 +176,27 @@ func writeMessage(w io.Writer, msg []byte) error {
 	return err
 }
 
-// upstream asks the host's resolvers, as the host's resolv.conf says, which is read again
-// when it has changed.
+// upstream queries the host's resolvers according to the host's resolv.conf, which it reads again
+// when the file has changed.
 type upstream struct {
 	path string
 
 	mu       sync.Mutex
-	readFrom os.FileInfo // of what conf was read from; nil: none could be
+	readFrom os.FileInfo // identity of the file of conf; nil: it could not be read
 	conf     hostConf
 	rotation int
-	pending  map[string]*inFlightQuery // what is being asked, by the query without its number
+	pending  map[string]*inFlightQuery // queries in progress, by the query without its number
 }
 
-// inFlightQuery is a query that is under way: who asks the same waits for the one answer, so
-// that a resolver that asks us in turn does not do so without end.
+// inFlightQuery is a query in progress. Equal queries wait for the same answer, so that a host
+// resolver that queries podrun's resolver in turn does not cause an endless loop.
 type inFlightQuery struct {
 	done   chan struct{}
 	answer []byte
 	err    error
 }
 
-// current is the configuration, with the servers in the order in which to ask them.
+// current returns the configuration, with the servers in the order in which to query them.
 func (u *upstream) current() hostConf {
 	st, err := os.Stat(u.path)
 	u.mu.Lock()
@@ -205,7 +205,7 @@ func (u *upstream) current() hostConf {
 		st = nil
 	}
 	if u.conf.servers == nil || changed(u.readFrom, st) {
-		text, _ := os.ReadFile(u.path) // the C library does without one, too
+		text, _ := os.ReadFile(u.path) // the C library works without a file, too
 		u.conf, u.readFrom = parseHost(string(text)), st
 	}
 	c := u.conf
@@ -224,11 +224,11 @@ func changed(was, is os.FileInfo) bool {
 	return !os.SameFile(was, is) || was.ModTime() != is.ModTime() || was.Size() != is.Size()
 }
 
-// errNoAnswer says that no server has answered.
+// errNoAnswer means that no server has answered.
 var errNoAnswer = errors.New("no resolver of the host has answered")
 
-// query passes a query on and returns the answer as it came, with the query's number. A
-// cut answer is asked for again by TCP if stream is set.
+// query forwards a query and returns the answer unchanged, with the query's number. A truncated
+// answer is queried again with TCP if stream is set.
 func (u *upstream) query(ctx context.Context, msg []byte, stream bool) ([]byte, error) {
 	key := strconv.FormatBool(stream) + string(msg[2:])
 	u.mu.Lock()

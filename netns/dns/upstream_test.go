@@ -98,7 +98,7 @@ func TestNextServer(t *testing.T) {
 			testenv.NoLeaks(t)
 			serve(t, "127.0.0.2", first)
 			serve(t, "127.0.0.3", says("192.0.2.3"))
-			path, _ := hostFile(t, "nameserver 127.0.0.2\nnameserver 127.0.0.4\nnameserver 127.0.0.3\n") // nobody is at 4
+			path, _ := hostFile(t, "nameserver 127.0.0.2\nnameserver 127.0.0.4\nnameserver 127.0.0.3\n") // no server at 4
 			if got := asks(t, newResolver(t, path), "a.example A"); got != "192.0.2.3" {
 				t.Errorf("answer %q", got)
 			}

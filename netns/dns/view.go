@@ -1,6 +1,6 @@
-// Package dns answers what containers ask their nameserver: names of pods and
-// Services from what is known here, everything else as the host's resolvers do, which
-// are asked from the host's network.
+// Package dns answers the DNS queries of containers: names of pods and Services from the local
+// directory, everything else through the host's resolvers, which it queries from the host's
+// network.
 package dns
 
 import (
@@ -11,37 +11,36 @@ import (
 	"github.com/podrun/podrun/netns/services"
 )
 
-// The zones that are ours. What they do not hold does not exist, and is asked of nobody.
+// The zones that podrun serves. Names missing in them do not exist, and are not forwarded.
 const (
 	cluster  = "cluster.local"
 	internal = "podrun.internal"
 )
 
-// View is what is known, as one pod sees it.
+// View is the directory as one pod sees it.
 type View struct {
 	services.Directory
-	Namespace string         // the pod's: a name without one is of it
-	Host      []netip.Addr   // by which the host's loopback is reached; none: it is not
-	Ranges    []netip.Prefix // of pods' and Services' addresses: none of them is known elsewhere
+	Namespace string         // the pod's: short names belong to it
+	Host      []netip.Addr   // addresses of the host's loopback for this pod; empty: unreachable
+	Ranges    []netip.Prefix // of pods' and Services' addresses: no other resolver has their names
 }
 
-// records is what there is of a name. The zero value says that the name exists and has
-// nothing.
+// records are the records of a name. The zero value means that the name exists without records.
 type records struct {
 	addresses []netip.Addr
-	alias     string // stands for another name
+	alias     string // CNAME
 	srv       []srvTarget
-	ptr       []string // of an address
+	ptr       []string // names of an address
 }
 
-// srvTarget is where a port of a Service is served.
+// srvTarget is a server of a port of a Service.
 type srvTarget struct {
 	name string
 	port uint16
 }
 
-// lookup looks a name up, given in lower case and without the dot at its end. ours says
-// that nobody else is to be asked; nil, that the name does not exist.
+// lookup looks a name up, given in lower case and without the final dot. ours reports that no other
+// resolver is to be queried; nil, that the name does not exist.
 func (v *View) lookup(name string) (f *records, ours bool) {
 	labels := strings.Split(name, ".")
 	if rest, ok := trimZone(labels, cluster); ok {
@@ -57,7 +56,7 @@ func (v *View) lookup(name string) (f *records, ours bool) {
 	return f, f != nil
 }
 
-// trimZone gives what stands before a zone's name.
+// trimZone returns the labels before a zone's name.
 func trimZone(labels []string, zone string) ([]string, bool) {
 	end := strings.Split(zone, ".")
 	n := len(labels) - len(end)
@@ -91,8 +90,8 @@ func (v *View) lookupCluster(rest []string) *records {
 	return nil
 }
 
-// lookupShort are names without the cluster's domain: NAME, NAME.NAMESPACE,
-// NAME.NAMESPACE.svc. They exist if they are known.
+// lookupShort looks up names without the cluster's domain: NAME, NAME.NAMESPACE,
+// NAME.NAMESPACE.svc. Unknown ones are left to other resolvers.
 func (v *View) lookupShort(labels []string) *records {
 	last := len(labels) - 1
 	if labels[last] == "svc" && last >= 2 {
@@ -107,7 +106,7 @@ func (v *View) lookupShort(labels []string) *records {
 	return nil
 }
 
-// lookupServices are the names below svc.
+// lookupServices looks up names below svc.
 func (v *View) lookupServices(rest []string) *records {
 	if len(rest) == 0 {
 		return &records{}
@@ -127,7 +126,7 @@ func (v *View) hasNamespace(name string) bool {
 		slices.ContainsFunc(v.Pods, func(p services.Pod) bool { return p.Namespace == name })
 }
 
-// lookupInNamespace are the names within a namespace: of Services, of what is behind them, of pods.
+// lookupInNamespace looks up names within a namespace: of Services, of their members, of pods.
 func (v *View) lookupInNamespace(labels []string, namespace string) *records {
 	if len(labels) == 0 {
 		return nil
@@ -150,7 +149,7 @@ func (v *View) lookupInNamespace(labels []string, namespace string) *records {
 	return v.lookupPod(labels, namespace)
 }
 
-// lookupPod finds one by its name, or, where no Service has the name of its subdomain, by its
+// lookupPod looks up a pod by its name, or, if no Service has the name of its subdomain, by its
 // hostname and subdomain.
 func (v *View) lookupPod(labels []string, namespace string) *records {
 	name := strings.Join(labels, ".")
@@ -187,8 +186,8 @@ func (v *View) service(name, namespace string) *services.Service {
 	return nil
 }
 
-// lookupPods are the names ADDRESS.NAMESPACE below pod, of pods there are
-// (Kubernetes' DNS specification, 2.3).
+// lookupPods looks up the names ADDRESS.NAMESPACE below pod, for existing pods (Kubernetes' DNS
+// specification, 2.3).
 func (v *View) lookupPods(rest []string) *records {
 	if len(rest) == 0 || len(rest) == 1 && v.hasNamespace(rest[0]) {
 		return &records{}
@@ -204,7 +203,7 @@ func (v *View) lookupPods(rest []string) *records {
 	return nil
 }
 
-// dashed spells an address as a label.
+// dashed formats an address as a label.
 func dashed(a netip.Addr) string {
 	return strings.NewReplacer(".", "-", ":", "-").Replace(a.String())
 }

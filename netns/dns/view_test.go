@@ -20,7 +20,7 @@ func addresses(list ...string) (all []netip.Addr) {
 
 var app = map[string]string{"app": "db"}
 
-// known is what there is in these tests, as a pod of namespace ns sees it.
+// known returns the directory of these tests, as a pod of namespace ns sees it.
 func known() *View {
 	http := []services.Port{{Name: "http", Protocol: "TCP", Port: 80, Target: 8080}, {Name: "dns", Protocol: "UDP", Port: 53, Target: 5353}}
 	return &View{
@@ -58,14 +58,14 @@ func known() *View {
 var kinds = map[string]dnsmessage.Type{"A": dnsmessage.TypeA, "AAAA": dnsmessage.TypeAAAA, "SRV": dnsmessage.TypeSRV, "PTR": dnsmessage.TypePTR,
 	"CNAME": dnsmessage.TypeCNAME, "MX": dnsmessage.TypeMX, "TXT": dnsmessage.TypeTXT, "SOA": dnsmessage.TypeSOA, "ANY": dnsmessage.TypeALL}
 
-// question is "NAME TYPE".
+// question parses "NAME TYPE".
 func question(text string) *query {
 	name, kind, _ := strings.Cut(text, " ")
 	return &query{name: strings.ToLower(name), limit: maxSize,
 		question: dnsmessage.Question{Name: dnsmessage.MustNewName(name + "."), Type: kinds[kind], Class: dnsmessage.ClassINET}}
 }
 
-// spelled tells what an answer says, in short.
+// spelled formats an answer in short form.
 func spelled(a answer, alias string, ours bool) string {
 	if !ours && alias == "" {
 		return "not ours"
@@ -103,7 +103,7 @@ func spelled(a answer, alias string, ours bool) string {
 
 func TestLocal(t *testing.T) {
 	for q, want := range map[string]string{
-		// A Service, by all of its names.
+		// All names of a Service.
 		"web A":                              "10.88.128.1",
 		"web AAAA":                           "fd88::8001",
 		"WEB.Ns A":                           "10.88.128.1",
@@ -120,7 +120,7 @@ func TestLocal(t *testing.T) {
 		"_http._tcp.web.ns.svc A":            "NODATA",
 		"_HTTP._TCP.WEB SRV":                 "web.ns.svc.cluster.local.:80 10.88.128.1 fd88::8001",
 
-		// A headless one stands for its ready pods.
+		// A headless Service stands for its ready pods.
 		"db A":                                  "10.88.0.2 10.88.0.4",
 		"db.ns.svc.cluster.local AAAA":          "fd88::2",
 		"db-0.db A":                             "10.88.0.2",
@@ -131,7 +131,7 @@ func TestLocal(t *testing.T) {
 		"_sql._tcp.db.ns.svc.cluster.local SRV": "db-0.db.ns.svc.cluster.local.:15432 10-88-0-4.db.ns.svc.cluster.local.:25432 10.88.0.2 fd88::2 10.88.0.4",
 		"empty.ns.svc.cluster.local A":          "NODATA",
 
-		// One that stands for another name.
+		// A Service that is an alias for another name.
 		"out A":                          "=www.example.org. ask www.example.org",
 		"out.ns.svc.cluster.local CNAME": "=www.example.org.",
 		"near A":                         "=web.other.svc.cluster.local. 10.88.128.2",
@@ -172,7 +172,7 @@ func TestLocal(t *testing.T) {
 		strings.Repeat("0.", 32) + "ip6.arpa PTR":                      "not ours",
 		strings.Repeat("00.", 32) + "ip6.arpa PTR":                     "not ours",
 
-		// The zones, and what they do not hold.
+		// The zones, and names missing in them.
 		"cluster.local A":                        "NODATA",
 		"cluster.local SOA":                      "SOA",
 		"svc.cluster.local A":                    "NODATA",

@@ -10,8 +10,8 @@ import (
 	"github.com/podrun/podrun/internal/testenv"
 )
 
-// A pod that begins anew, from the same port, has given up what it began there before: of
-// that nothing is kept, however often it does so.
+// A new connection from the same port means that the pod has given up the old one: the proxy drops
+// it, however often that happens.
 func TestSupersede(t *testing.T) {
 	w := newTestbed(t)
 	p := w.pod(1)
@@ -20,7 +20,7 @@ func TestSupersede(t *testing.T) {
 	number := uint32(0)
 	for range 5 {
 		err := p.egress.loop.Do(func() error {
-			for range 3 { // before the far side has answered
+			for range 3 { // before the server has answered
 				number++
 				p.egress.handleSYN(flow{from, to}, firstPacket(from, to, number))
 			}
@@ -56,8 +56,8 @@ func firstPacket(from, to netip.AddrPort, number uint32) packet {
 	return p
 }
 
-// A device that has gone, with the router or by another's hand, is waited for no more: it
-// would be told of without end, at the cost of a processor.
+// The loop does not wait for a deleted device, whether it went with the router or was removed
+// otherwise: it would report events without end and occupy a processor.
 func TestDeviceIsRemoved(t *testing.T) {
 	w := newTestbed(t)
 	p := w.pod(1)

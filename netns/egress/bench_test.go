@@ -15,7 +15,7 @@ import (
 	"github.com/podrun/podrun/netns/ipam"
 )
 
-// BenchmarkConnect is what a pod's network adds to its start, and to its end.
+// BenchmarkConnect measures what a pod's network adds to its start and to its end.
 func BenchmarkConnect(b *testing.B) {
 	w := newTestbed(b)
 	ns := testenv.NewNamespaces(b, unix.CLONE_NEWNET) + "/ns/net"
@@ -40,7 +40,7 @@ func BenchmarkConnect(b *testing.B) {
 	}
 }
 
-// stream measures what goes through a connection from a namespace to a server in another.
+// stream measures the throughput of a connection from a namespace to a server in another.
 func stream(b *testing.B, from, in string, at netip.AddrPort) {
 	nettest.Serve(b, in, at.String(), func(c *net.TCPConn) { io.Copy(io.Discard, c) })
 	c := nettest.Connect(b, from, "tcp", at.String())
@@ -54,7 +54,7 @@ func stream(b *testing.B, from, in string, at netip.AddrPort) {
 	}
 }
 
-// BenchmarkStream is a plain pair of devices, pod to pod, and out.
+// BenchmarkStream measures a plain veth pair, pod to pod, and outgoing traffic.
 func BenchmarkStream(b *testing.B) {
 	w := newTestbed(b)
 	one, other := w.pod(1), w.pod(2)
@@ -65,7 +65,7 @@ func BenchmarkStream(b *testing.B) {
 	b.Run("out", func(b *testing.B) { stream(b, one.ns, w.Remote, remote) })
 }
 
-// BenchmarkStreamBack is what a pod is sent by a server in another network.
+// BenchmarkStreamBack measures what a server in another network sends to the pod.
 func BenchmarkStreamBack(b *testing.B) {
 	w := newTestbed(b)
 	one := w.pod(1)
@@ -91,7 +91,7 @@ func BenchmarkStreamBack(b *testing.B) {
 	}
 }
 
-// turns measures one byte there and back.
+// turns measures a round trip of one byte.
 func turns(b *testing.B, from, in string, at netip.AddrPort) {
 	nettest.Serve(b, in, at.String(), nettest.Echo)
 	c := nettest.Connect(b, from, "tcp", at.String())
@@ -114,7 +114,7 @@ func BenchmarkTurn(b *testing.B) {
 	b.Run("out", func(b *testing.B) { turns(b, one.ns, w.Remote, remote) })
 }
 
-// BenchmarkConnection is a whole connection, one after the other.
+// BenchmarkConnection measures whole connections, one after the other.
 func BenchmarkConnection(b *testing.B) {
 	w := newTestbed(b)
 	pod := w.pod(1)
@@ -139,7 +139,8 @@ func BenchmarkConnection(b *testing.B) {
 	}
 }
 
-// BenchmarkAmongOthers is a turn from pod to pod, and one that goes out, where many other pods are.
+// BenchmarkAmongOthers measures a round trip from pod to pod, and one that goes out, with many
+// other pods.
 func BenchmarkAmongOthers(b *testing.B) {
 	w := newTestbed(b)
 	one, other := w.pod(1), w.pod(2)

@@ -15,8 +15,8 @@ import (
 	"github.com/podrun/podrun/internal/nsthread"
 )
 
-// What a pod sends goes in larger segments than 64 KiB, where the kernel can, and all of it
-// arrives: at another pod, and at a host behind a device that knows no such segments.
+// A pod sends segments larger than 64 KiB, where the kernel supports them, and all data arrives: at
+// another pod, and at a host behind a device without support for them.
 func TestBigSegments(t *testing.T) {
 	w := newTestbed(t)
 	one, other := w.pod(1), w.pod(2)
@@ -46,7 +46,7 @@ func TestBigSegments(t *testing.T) {
 	}
 }
 
-// largest is how large a segment of a pod's device may be; 0: the kernel does not say.
+// largest returns the largest segment of a pod's device; 0: the kernel does not report it.
 func largest(t *testing.T, ns string) (n uint32) {
 	t.Helper()
 	nettest.Do(t, ns, func() error {
@@ -59,7 +59,7 @@ func largest(t *testing.T, ns string) (n uint32) {
 	return n
 }
 
-// No timer is between a stream's segments on their way between a pod and the router.
+// Streams between a pod and the router have no pacing timer.
 func TestReno(t *testing.T) {
 	w := newTestbed(t)
 	p := w.pod(1)

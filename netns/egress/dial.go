@@ -11,8 +11,9 @@ import (
 	"github.com/podrun/podrun/netns/relay"
 )
 
-// dialHost begins to connect in the host's network. The kernel connects a socket with itself where nobody
-// listens to the port that it was given.
+// dialHost starts to connect in the host's network. If nothing listens on the port that the kernel
+// has chosen for the socket, a connection to that port would be one of the socket with itself;
+// dialHost prevents that.
 func (e *Proxy) dialHost(to netip.AddrPort) (fd int, err error) {
 	family := unix.AF_INET
 	if to.Addr().Is6() {
@@ -34,23 +35,24 @@ func (e *Proxy) dialHost(to netip.AddrPort) (fd int, err error) {
 	return fd, nil
 }
 
-// enableKeepalive has the kernel ask now and then whether the far side is still there.
+// enableKeepalive makes the kernel probe periodically whether the remote host is still there.
 func (c *tcpConn) enableKeepalive() {
 	c.keepalive = true
 	for _, o := range []struct{ level, name, value int }{
 		{unix.SOL_TCP, unix.TCP_KEEPIDLE, 300}, {unix.SOL_TCP, unix.TCP_KEEPINTVL, 30}, {unix.SOL_TCP, unix.TCP_KEEPCNT, 6},
 		{unix.SOL_SOCKET, unix.SO_KEEPALIVE, 1},
 	} {
-		_ = unix.SetsockoptInt(c.host, o.level, o.name, o.value) // it cannot fail for a socket of TCP
+		_ = unix.SetsockoptInt(c.host, o.level, o.name, o.value) // cannot fail for a TCP socket
 	}
 }
 
-// firstEphemeralPort is the first port that the kernel gives to sockets which ask for none.
+// firstEphemeralPort returns the first port that the kernel gives to sockets without an explicit
+// port.
 func firstEphemeralPort() uint16 {
 	var first, last uint16
 	b, err := os.ReadFile("/proc/sys/net/ipv4/ip_local_port_range")
 	if _, serr := fmt.Sscan(string(b), &first, &last); err != nil || serr != nil {
-		return 0 // each may be
+		return 0 // unknown: any port may be ephemeral
 	}
 	return first
 }

@@ -11,16 +11,16 @@ import (
 	"github.com/podrun/podrun/netns/relay"
 )
 
-// dnsPort is where a resolver is asked, at the gateway.
+// dnsPort is the resolver's port at the gateway.
 const dnsPort = 53
 
-// isDNS says whether something is for the resolver.
+// isDNS reports whether a destination is the resolver.
 func (e *Proxy) isDNS(to netip.AddrPort) bool {
 	gateway := e.config.Pool.Gateway()
 	return to.Port() == dnsPort && (to.Addr() == gateway.V4 || to.Addr() == gateway.V6)
 }
 
-// serveDNSConn has the resolver serve a connection.
+// serveDNSConn serves a connection with the resolver.
 func (e *Proxy) serveDNSConn(fd int) {
 	c, err := connOf(fd)
 	if err != nil {
@@ -45,7 +45,7 @@ func (e *Proxy) serveDNSConn(fd int) {
 	})
 }
 
-// connOf makes a connection of a descriptor, which it closes.
+// connOf makes a connection from a descriptor and closes the descriptor.
 func connOf(fd int) (*net.TCPConn, error) {
 	file := os.NewFile(uintptr(fd), "connection")
 	defer file.Close()
@@ -56,7 +56,7 @@ func connOf(fd int) (*net.TCPConn, error) {
 	return c.(*net.TCPConn), nil
 }
 
-// serveDNSDatagram has the resolver answer a datagram.
+// serveDNSDatagram answers a datagram with the resolver.
 func (e *Proxy) serveDNSDatagram(f flow, query []byte) {
 	if e.config.Names == nil {
 		e.inject(icmpUnreachable(udpPacket(f), f.dst.Addr(), noPort))
@@ -65,7 +65,7 @@ func (e *Proxy) serveDNSDatagram(f flow, query []byte) {
 	e.udp.mu.Lock()
 	defer e.udp.mu.Unlock()
 	if e.udp.closed || !e.acquireFlow() {
-		return // it will be asked again
+		return // the client retries
 	}
 	e.udp.running.Go(func() {
 		defer e.releaseFlow()
@@ -73,12 +73,12 @@ func (e *Proxy) serveDNSDatagram(f flow, query []byte) {
 		if answer == nil {
 			return
 		}
-		_ = e.router.Do(func() error { return sendDatagram(f.dst, f.src, answer) }) // one that is lost is asked for again
+		_ = e.router.Do(func() error { return sendDatagram(f.dst, f.src, answer) }) // the client retries if it is lost
 	})
 }
 
-// sendDatagram sends a datagram from one address to another. The socket is not connected: the next
-// question, which often follows at once, would come to it.
+// sendDatagram sends a datagram from one address to another. The socket is not connected: otherwise
+// it would receive the next query, which often follows at once.
 func sendDatagram(from, to netip.AddrPort, b []byte) error {
 	family := unix.AF_INET
 	if from.Addr().Is6() {
@@ -89,7 +89,7 @@ func sendDatagram(from, to netip.AddrPort, b []byte) error {
 		return err
 	}
 	defer unix.Close(fd)
-	err = unix.SetsockoptInt(fd, unix.SOL_SOCKET, unix.SO_REUSEADDR, 1) // with other supervisors
+	err = unix.SetsockoptInt(fd, unix.SOL_SOCKET, unix.SO_REUSEADDR, 1) // other supervisors bind the same address
 	if err == nil {
 		err = unix.Bind(fd, rawsys.Sockaddr(from))
 	}

@@ -7,14 +7,14 @@ import (
 	"github.com/podrun/podrun/internal/nettest"
 )
 
-// echo answers with what it is asked.
+// echo is a resolver that returns the query.
 type echo struct{}
 
 func (echo) Answer(query []byte) []byte { return query }
 func (echo) ServeConn(c net.Conn)       { c.Close() }
 
-// A client asks for both families at once, by one socket: no question may be lost on an
-// answer's way, or it waits for seconds.
+// A client sends queries for both families at once through one socket. None may be lost while the
+// other is answered, or the client waits for seconds.
 func TestConcurrentQueries(t *testing.T) {
 	w := newTestbed(t)
 	p := w.pod(1, func(c *Config) { c.Names = echo{} })

@@ -1,10 +1,10 @@
-// Package egress carries what a pod says to others than pods: it makes the same
-// connections in the host's network, with the host's routes, as the user that runs the
-// pod, and joins them to the pod's own. TCP runs in the kernel on both sides; here bytes
-// are spliced from one to the other.
+// Package egress forwards what a pod sends to destinations other than pods: it makes the same
+// connections in the host's network, with the host's routes, as the user that runs the pod, and
+// joins them to the pod's own. On both sides the kernel runs TCP; the proxy splices bytes from one
+// side to the other.
 //
-// It is served by any thread of a process that is in the host's network; only sockets that
-// speak to the pod in the name of others are made in the router.
+// Any thread of a process in the host's network serves it; only the sockets that act towards the
+// pod with foreign addresses are made in the router.
 package egress
 
 import (
@@ -24,28 +24,28 @@ import (
 	"github.com/podrun/podrun/netns/router"
 )
 
-// Config says for whom.
+// Config describes the pod.
 type Config struct {
 	RouterNS     string // path of the router's network namespace
 	Pool         ipam.Pool
 	Slot         ipam.Slot
-	HostLoopback bool // netns.HostLoopback leads to the host's loopback
+	HostLoopback bool // ipam.HostLoopback leads to the host's loopback
 
-	// Names answers what the pod asks of the gateway's port 53; nil: nobody does.
+	// Names answers the pod's queries to the gateway's port 53; nil: the port is closed.
 	Names Resolver
 }
 
-// Resolver answers for names. It may be called by many goroutines at once.
+// Resolver answers DNS queries. Many goroutines may call it at once.
 type Resolver interface {
-	// Answer gives the answer to a message that came in a datagram, or nil.
+	// Answer returns the answer to a query that came in a datagram, or nil.
 	Answer(query []byte) []byte
 	// ServeConn serves a connection until its end, and closes it.
 	ServeConn(c net.Conn)
 }
 
-// Bounds of one pod.
+// Limits of one pod.
 const (
-	maxFlows = 8192 // TCP connections, UDP conversations and echoes together
+	maxFlows = 8192 // TCP connections, UDP sessions and echo requests together
 	reserve  = 256  // descriptors that are left to the rest of the process
 	perFlow  = 4    // descriptors: two sockets and, while it streams, a pipe
 )
@@ -55,13 +55,14 @@ type Proxy struct {
 	config         Config
 	traffic        router.TrafficFDs
 	tun            *os.File
-	write          func(packet []byte) // in place of the TUN device, if there is one
+	write          func(packet []byte) // replaces the TUN device, if there is none
 	router         *nsthread.Thread
-	loop           *relay.Loop // carries connections, and whose thread begins them
+	loop           *relay.Loop // carries connections; its thread starts them
 	maxFlows       int64       // flows
-	firstEphemeral uint16      // first port that the host gives to sockets
+	firstEphemeral uint16      // first ephemeral port of the host
 
-	// reading is held by who takes something from a wire, until it counts as a flow.
+	// reading is held while something is taken from a traffic descriptor, until it counts as a
+	// flow.
 	reading sync.RWMutex
 	flows   atomic.Int64
 
@@ -71,7 +72,7 @@ type Proxy struct {
 	udp     udpSessions
 }
 
-// Start begins to serve a pod by its wires, which it closes in the end.
+// Start starts to serve a pod through its traffic descriptors, which it closes in the end.
 func Start(c Config, traffic router.TrafficFDs) (*Proxy, error) {
 	thread, err := nsthread.Start(c.RouterNS)
 	if err != nil {
@@ -87,7 +88,7 @@ func Start(c Config, traffic router.TrafficFDs) (*Proxy, error) {
 	return e, nil
 }
 
-// descriptorLimit is how many flows this process has descriptors for.
+// descriptorLimit returns the number of flows that this process has descriptors for.
 func descriptorLimit() int64 {
 	var limit unix.Rlimit
 	if err := unix.Getrlimit(unix.RLIMIT_NOFILE, &limit); err != nil {
@@ -131,8 +132,8 @@ func (e *Proxy) start() (err error) {
 	return nil
 }
 
-// Pause stops taking what comes, for a process that is about to end, if nothing is under
-// way; then Resume goes on, or a successor with the same wires does.
+// Pause stops accepting traffic, for a process that is about to exit. It succeeds only if no flow
+// is active; then Resume continues, or a successor with the same descriptors does.
 func (e *Proxy) Pause() bool {
 	e.reading.Lock()
 	if e.flows.Load() > 0 {
@@ -145,7 +146,7 @@ func (e *Proxy) Pause() bool {
 // Resume ends a Pause.
 func (e *Proxy) Resume() { e.reading.Unlock() }
 
-// Close ends all that is under way. It may be called again.
+// Close ends all flows. It may be called again.
 func (e *Proxy) Close() { e.closing.Do(e.close) }
 
 func (e *Proxy) close() {
@@ -159,7 +160,7 @@ func (e *Proxy) close() {
 	e.router.Close()
 }
 
-// acquireFlow counts a flow, unless there are too many.
+// acquireFlow counts a flow; false if there are too many.
 func (e *Proxy) acquireFlow() bool {
 	if e.flows.Add(1) > e.maxFlows {
 		e.flows.Add(-1)
@@ -170,8 +171,8 @@ func (e *Proxy) acquireFlow() bool {
 
 func (e *Proxy) releaseFlow() { e.flows.Add(-1) }
 
-// hostTarget is where a packet for dst is to go in the host's network; ok is false for what a
-// pod must not or cannot reach.
+// hostTarget returns the destination in the host's network for a packet to dst; ok is false for
+// destinations that a pod must not or cannot reach.
 func (e *Proxy) hostTarget(dst netip.AddrPort) (to netip.AddrPort, ok bool) {
 	a := dst.Addr().Unmap()
 	if e.config.HostLoopback {
@@ -185,9 +186,9 @@ func (e *Proxy) hostTarget(dst netip.AddrPort) (to netip.AddrPort, ok bool) {
 	return netip.AddrPortFrom(a, dst.Port()), reachable(a)
 }
 
-// reachable says whether an address is somebody's beyond this machine's loopback. The
-// kernel connects 0.0.0.0 and :: to the loopback, and IPv4 addresses in the form of IPv6,
-// translated or compatible, have been used to get past such a check.
+// reachable reports whether an address belongs to a host other than this host's loopback. The
+// kernel connects 0.0.0.0 and :: to the loopback, and IPv4 addresses in IPv6 form, translated or
+// compatible, have been used to bypass such a check.
 func reachable(a netip.Addr) bool {
 	switch {
 	case a.IsLoopback(), a.IsUnspecified(), a.IsMulticast(), a == ipam.HostLoopback.V4, a == ipam.HostLoopback.V6:

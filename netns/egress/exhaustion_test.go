@@ -11,8 +11,8 @@ import (
 	"github.com/podrun/podrun/internal/nettest"
 )
 
-// A pod that begins conversations without end has as many as there is room for: the one that
-// has been silent for longest makes room for the next.
+// A pod that starts UDP sessions without end keeps as many as the limit allows: the longest idle
+// one makes room for the next.
 func TestSessionLimit(t *testing.T) {
 	w := newTestbed(t)
 	p := w.pod(1)
@@ -23,7 +23,7 @@ func TestSessionLimit(t *testing.T) {
 		var err error
 		got := make([]byte, 1)
 		for deadline := time.Now().Add(time.Minute); ; {
-			c.Write([]byte{byte(i)}) // those that made room are lost, as any may be
+			c.Write([]byte{byte(i)}) // those of closed sessions are lost, as any datagram may be
 			c.SetReadDeadline(time.Now().Add(time.Second / 4))
 			if _, err = c.Read(got); err == nil || time.Now().After(deadline) {
 				break
@@ -32,26 +32,27 @@ func TestSessionLimit(t *testing.T) {
 		if err != nil || got[0] != byte(i) {
 			t.Fatalf("conversation %d: %v, %v", i, got, err)
 		}
-		if n := p.egress.flows.Load(); n > 3 { // one more while it is looked at
+		if n := p.egress.flows.Load(); n > 3 { // one more while a datagram is handled
 			t.Errorf("%d at once", n)
 		}
 	}
 }
 
-// limit is how many flows the pod may have.
+// limit sets the maximum number of the pod's flows.
 func (p *testPod) limit(flows int64) {
 	p.egress.reading.Lock()
 	defer p.egress.reading.Unlock()
 	p.egress.maxFlows = flows
 }
 
-// late is how many wait for room.
+// late returns the number of connections that wait for room.
 func (p *testPod) late() (n int) {
 	p.egress.loop.Do(func() error { n = len(p.egress.tcp.pending); return nil })
 	return n
 }
 
-// burst begins connections to who has just answered; none if that has been too long ago.
+// burst starts connections to a server that has just answered; none if too much time has passed
+// since.
 func (p *testPod) burst(at string, number int) (all []net.Conn) {
 	p.t.Helper()
 	for range number {
@@ -72,8 +73,8 @@ func closeAll(all []net.Conn) {
 	}
 }
 
-// tooMany has a pod that may have two flows begin more, and calls then with those that wait, the oldest
-// first, and what gives them room.
+// tooMany makes a pod that may have two flows start more. It calls then with the waiting
+// connections, the oldest first, and a function that makes room for one.
 func tooMany(t *testing.T, number int, then func(p *testPod, waiting []net.Conn, room func())) *testPod {
 	t.Helper()
 	w := newTestbed(t)
@@ -99,7 +100,7 @@ func tooMany(t *testing.T, number int, then func(p *testPod, waiting []net.Conn,
 	return p
 }
 
-// What would be too much waits, and is heard when there is room for one.
+// Connections beyond the limit wait and are served when there is room.
 func TestTooMany(t *testing.T) {
 	p := tooMany(t, 2, func(p *testPod, waiting []net.Conn, room func()) {
 		room()
@@ -107,13 +108,13 @@ func TestTooMany(t *testing.T) {
 			if err := nettest.RoundTrip(c, []byte("word")); err != nil {
 				t.Error(err)
 			}
-			c.Close() // which makes room for the next
+			c.Close() // makes room for the next
 		}
 	})
 	nettest.WaitIdle(t, p.egress)
 }
 
-// Who has given up waiting is in nobody's way.
+// A client that has given up waiting does not block others.
 func TestTooManyAreRejected(t *testing.T) {
 	p := tooMany(t, 2, func(p *testPod, waiting []net.Conn, _ func()) {
 		began := time.Now()
@@ -129,7 +130,7 @@ func TestTooManyAreRejected(t *testing.T) {
 	nettest.WaitIdle(t, p.egress)
 }
 
-// Those that wait at the end are reset.
+// Connections that still wait at Close are reset.
 func TestTooManyAtTheEnd(t *testing.T) {
 	tooMany(t, 1, func(p *testPod, waiting []net.Conn, _ func()) {
 		p.egress.Close()
@@ -139,7 +140,7 @@ func TestTooManyAtTheEnd(t *testing.T) {
 	})
 }
 
-// Of far too many those are reset that have waited for longest.
+// Of far too many connections those that have waited longest are reset.
 func TestManyTooMany(t *testing.T) {
 	const more = 4
 	p := tooMany(t, maxPending+more, func(p *testPod, waiting []net.Conn, _ func()) {

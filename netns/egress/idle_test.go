@@ -8,8 +8,8 @@ import (
 	"github.com/podrun/podrun/internal/nettest"
 )
 
-// A connection in which nothing is said for an hour is still one; what nobody has answered,
-// or taken, is not kept for so long.
+// A connection that is idle for an hour continues. A connection that was never answered or accepted
+// is dropped earlier.
 func TestIdleConnection(t *testing.T) {
 	w := newTestbed(t)
 	p := w.pod(1)
@@ -20,7 +20,7 @@ func TestIdleConnection(t *testing.T) {
 	}
 	lost := flow{netip.AddrPortFrom(p.own.V4, 1), netip.MustParseAddrPort(nettest.RemoteAddr + ":80")}
 	err := p.egress.loop.Do(func() error {
-		fd, err := p.egress.dialHost(lost.dst) // of a pod that has forgotten what it asked for
+		fd, err := p.egress.dialHost(lost.dst) // for a pod that no longer waits for this connection
 		if err == nil && p.egress.acquireFlow() {
 			p.egress.tcp.all[lost] = &tcpConn{host: fd, state: accepting, deadline: time.Now().Add(acceptTimeout)}
 		}
@@ -42,8 +42,8 @@ func TestIdleConnection(t *testing.T) {
 	nettest.WaitIdle(t, p.egress)
 }
 
-// A conversation in which nothing was said for an hour is none any more, as where the kernel
-// translates addresses; the next datagram begins another, at the same sockets of both sides.
+// A UDP session that is idle for an hour ends, as where the kernel translates addresses. The next
+// datagram starts another with the same addresses on both sides.
 func TestIdleSession(t *testing.T) {
 	w := newTestbed(t)
 	p := w.pod(1)
@@ -54,7 +54,7 @@ func TestIdleSession(t *testing.T) {
 			t.Fatalf("%s: %v", word, err)
 		}
 		for deadline := time.Now().Add(time.Minute); !p.egress.Pause(); time.Sleep(time.Millisecond) {
-			p.anHourPasses() // again for who has just looked how long it may wait
+			p.anHourPasses() // again, for a goroutine that has just computed its deadline
 			if time.Now().After(deadline) {
 				t.Fatal("it goes on")
 			}
@@ -72,7 +72,7 @@ func TestIdleSession(t *testing.T) {
 	}
 }
 
-// anHourPasses without a datagram.
+// anHourPasses makes all sessions an hour older.
 func (p *testPod) anHourPasses() {
 	p.egress.udp.mu.Lock()
 	defer p.egress.udp.mu.Unlock()

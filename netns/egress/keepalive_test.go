@@ -9,8 +9,8 @@ import (
 	"github.com/podrun/podrun/internal/nettest"
 )
 
-// A partner that is silently gone is found out of every connection that is not brief, and of
-// one whose place another has taken.
+// Keepalive detects a peer that has disappeared, for every connection that is not short, and for
+// one that another connection has replaced.
 func TestKeepalive(t *testing.T) {
 	w := newTestbed(t)
 	p := w.pod(1)

@@ -11,7 +11,7 @@ import (
 
 func TestMain(m *testing.M) { testenv.Main(m) }
 
-// testbed is what a test's pods live in. This process's network is the host's.
+// testbed is the environment of a test's pods. This process's network stands for the host's.
 type testbed struct {
 	t testing.TB
 	*nettest.Testbed
@@ -36,7 +36,7 @@ func (w *testbed) attach(s ipam.Slot) *testPod {
 	return &testPod{testbed: w, ns: w.NewPod(w.t, s), slot: s, own: w.Pool.Addresses(s)}
 }
 
-// pod is one whose traffic is carried.
+// pod returns a pod whose traffic a Proxy handles.
 func (w *testbed) pod(s ipam.Slot, change ...func(*Config)) *testPod {
 	w.t.Helper()
 	p := w.attach(s)

@@ -11,8 +11,8 @@ import (
 	"github.com/podrun/podrun/internal/nsthread"
 )
 
-// A link of the host's that is narrower than the pod's own stops nobody: neither streams,
-// nor datagrams that have to be cut in pieces.
+// A link of the host with a smaller MTU than the pod's blocks neither streams nor datagrams that
+// have to be fragmented.
 func TestNarrowLink(t *testing.T) {
 	w := newTestbed(t)
 	p := w.pod(1)
@@ -21,7 +21,7 @@ func TestNarrowLink(t *testing.T) {
 		if err != nil {
 			return err
 		}
-		return netlink.LinkSetMTU(link, 1280) // the least that IPv6 allows
+		return netlink.LinkSetMTU(link, 1280) // the minimum of IPv6
 	}
 	if err := errors.Join(narrow(nettest.HostLink), nsthread.Do(func() error { return narrow(nettest.RemoteLink) }, w.Remote)); err != nil {
 		t.Fatal(err)

@@ -6,7 +6,7 @@ import (
 	"net/netip"
 )
 
-// Packets that are written to a TUN device: what the kernel would have answered if it had
+// Packets that are written to a TUN device: the answers that the kernel would have given if it had
 // made the connection itself.
 
 // protocol numbers (IANA).
@@ -17,19 +17,19 @@ const (
 	protoICMPv6 = 58
 )
 
-// flow is one conversation: src is the pod.
+// flow identifies a connection or session: src is the pod.
 type flow struct{ src, dst netip.AddrPort }
 
-// packet is what was read of an IP packet from a pod.
+// packet is the parsed content of an IP packet from a pod.
 type packet struct {
-	raw      []byte // the whole
+	raw      []byte // the whole packet
 	src, dst netip.Addr
 	proto    byte
 	payload  []byte // after the IP header
 }
 
-// parse reads an IP packet; ok is false for what a pod's kernel does not send or a router
-// does not pass on (fragments are whole by then, extension headers are rare).
+// parse reads an IP packet; ok is false for packets that a pod's kernel does not send or a router
+// does not forward (fragments are reassembled by then, extension headers are rare).
 func parse(b []byte) (p packet, ok bool) {
 	switch {
 	case len(b) >= 20 && b[0]>>4 == 4:
@@ -48,7 +48,7 @@ const (
 	flagFIN, flagSYN, flagRST, flagACK = 1, 2, 4, 16
 )
 
-// isSYN says whether p is the first packet of a TCP connection, and of which.
+// isSYN reports whether p is the first packet of a TCP connection, and of which flow.
 func (p packet) isSYN() (f flow, ok bool) {
 	if p.proto != protoTCP || len(p.payload) < 20 || p.payload[13]&(flagFIN|flagSYN|flagRST|flagACK) != flagSYN {
 		return f, false
@@ -59,17 +59,16 @@ func (p packet) isSYN() (f flow, ok bool) {
 	}, true
 }
 
-// sequence is the number that a first packet begins with: one that is sent again has the
-// same.
+// sequence returns the initial sequence number of a first packet. A retransmission has the same.
 func (p packet) sequence() uint32 { return binary.BigEndian.Uint32(p.payload[4:]) }
 
-// clone is for who needs it longer than the buffer that it is in.
+// clone copies a packet so that it outlives its buffer.
 func (p packet) clone() packet {
 	c, _ := parse(bytes.Clone(p.raw))
 	return c
 }
 
-// isEchoRequest says whether p is an ICMP echo request.
+// isEchoRequest reports whether p is an ICMP echo request.
 func (p packet) isEchoRequest() bool {
 	return len(p.payload) >= 8 && (p.proto == protoICMP && p.payload[0] == 8 || p.proto == protoICMPv6 && p.payload[0] == 128)
 }
@@ -85,7 +84,7 @@ func tcpReset(syn packet) []byte {
 	return ipPacket(syn.dst, syn.src, protoTCP, t)
 }
 
-// icmpCode kinds, of ICMP and of ICMPv6 (RFC 792, RFC 4443).
+// icmpCode is a code of ICMP and of ICMPv6 (RFC 792, RFC 4443).
 type icmpCode struct{ v4, v6 byte }
 
 var (
@@ -95,7 +94,7 @@ var (
 	forbidden = icmpCode{13, 1}
 )
 
-// icmpUnreachable tells the sender of a packet that it has not arrived.
+// icmpUnreachable returns the error that reports to the sender that a packet was not delivered.
 func icmpUnreachable(p packet, from netip.Addr, why icmpCode) []byte {
 	quoted := p.raw[:min(len(p.raw), len(p.raw)-len(p.payload)+8)]
 	if p.src.Is4() {
@@ -108,7 +107,7 @@ func icmpUnreachable(p packet, from netip.Addr, why icmpCode) []byte {
 	return ipPacket(from, p.src, protoICMPv6, m)
 }
 
-// udpPacket is the beginning of a UDP packet of a flow, for unreach to quote.
+// udpPacket returns the beginning of a UDP packet of a flow, for icmpUnreachable to quote.
 func udpPacket(f flow) packet {
 	u := make([]byte, 8)
 	binary.BigEndian.PutUint16(u, f.src.Port())
@@ -119,8 +118,8 @@ func udpPacket(f flow) packet {
 	return p
 }
 
-// echoReply makes the answer to an echo of what the host's kernel has received: the
-// socket's number in it is the kernel's own.
+// echoReply makes the answer to an echo request from what the host's kernel has received: the
+// socket's identifier in that is the kernel's own.
 func echoReply(request packet, m []byte) []byte {
 	copy(m[4:6], request.payload[4:6])
 	m[2], m[3] = 0, 0
@@ -152,7 +151,7 @@ func ipPacket(src, dst netip.Addr, proto byte, payload []byte) []byte {
 	return append(h, payload...)
 }
 
-// putChecksum puts the checksum of m, with the pseudo header, to its place in m, which is zero.
+// putChecksum writes the checksum of m, with the pseudo header, to place, which is in m and zero.
 func putChecksum(place []byte, src, dst netip.Addr, proto byte, m []byte) {
 	s := addWords(addWords(uint32(proto)+uint32(len(m)), src.AsSlice()), dst.AsSlice())
 	binary.BigEndian.PutUint16(place, checksum(addWords(s, m)))

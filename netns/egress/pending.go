@@ -9,19 +9,20 @@ import (
 	"github.com/podrun/podrun/netns/relay"
 )
 
-// acceptedConn is a connection whose pod's side was taken before the other one was asked, as the same
-// address has just answered (netns: answering.go), or as a process has died in between.
+// acceptedConn is a connection whose pod's side was accepted before the far side was connected,
+// because the same address has just answered (netns/router: answered.go), or because a process has
+// died in between.
 type acceptedConn struct {
 	flow     flow
 	fd       int       // descriptor
 	deadline time.Time // when to give up
 }
 
-// maxPending bounds those that wait, which have descriptors beyond the bound of flows.
+// maxPending limits the waiting connections, which count as flows even beyond the limit of flows.
 const maxPending = reserve / 8
 
-// connectAccepted joins one to the far side once that has answered, and resets it if it does not. Where there
-// is no room for that it waits, in the place of who has waited for longest if too many do.
+// connectAccepted connects one to the far side and joins both, or resets it if that fails. If there
+// are too many flows it waits; if too many wait, the one that has waited longest is reset.
 func (e *Proxy) connectAccepted(t acceptedConn) {
 	e.supersede(t.flow)
 	err := e.connectFor(t)
@@ -37,12 +38,12 @@ func (e *Proxy) connectAccepted(t acceptedConn) {
 		e.tcp.pending = e.tcp.pending[1:]
 		e.releaseFlow()
 	}
-	e.flows.Add(1) // beyond the bound
+	e.flows.Add(1) // may exceed the limit
 	e.tcp.pending = append(e.tcp.pending, t)
 	e.startTicking()
 }
 
-// connectFor begins to connect to the far side.
+// connectFor starts to connect to the far side.
 func (e *Proxy) connectFor(t acceptedConn) error {
 	to, ok := e.hostTarget(t.flow.dst)
 	if !ok {
@@ -57,13 +58,13 @@ func (e *Proxy) connectFor(t acceptedConn) error {
 		return err
 	}
 	c := &tcpConn{host: far, state: proxied, deadline: time.Now().Add(keepaliveDelay)}
-	e.tcp.all[t.flow] = c // in the place of one that has just ended, perhaps
+	e.tcp.all[t.flow] = c // may replace one that has just ended
 	e.loop.ProxyPending(t.fd, far, connectTimeout, func() { e.forget(t.flow, c) })
 	e.startTicking()
 	return nil
 }
 
-// retryPending tries again with those that are still there. None of them is in another's way.
+// retryPending retries those that still exist. None of them blocks another.
 func (e *Proxy) retryPending() {
 	if len(e.tcp.pending) == 0 {
 		return
@@ -82,14 +83,14 @@ func (e *Proxy) retryPending() {
 	}
 }
 
-// isReset says whether the other end of a connection has reset it.
+// isReset reports whether the other end of a connection has reset it.
 func isReset(fd int) bool {
 	at := []unix.PollFd{{Fd: int32(fd)}}
 	n, err := unix.Poll(at, 0)
 	return err == nil && n > 0 && at[0].Revents&(unix.POLLERR|unix.POLLHUP) != 0
 }
 
-// isExhausted says whether an error will pass by itself, when others have ended.
+// isExhausted reports whether an error is temporary, until other connections end.
 func isExhausted(err error) bool {
 	for _, passing := range []error{unix.EMFILE, unix.ENFILE, unix.ENOBUFS, unix.ENOMEM, unix.EADDRNOTAVAIL} {
 		if errors.Is(err, passing) {

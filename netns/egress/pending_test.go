@@ -19,8 +19,8 @@ import (
 
 var bothFamilies = []string{nettest.RemoteAddr + ":80", "[" + nettest.RemoteAddr6 + "]:80"}
 
-// unasked connects to who has just answered while the process does nothing; nil if that has been
-// too long ago.
+// unasked connects to a server that has just answered, while the process is stopped; nil if too
+// much time has passed since.
 func (p *testPod) unasked(at string) (c net.Conn) {
 	p.t.Helper()
 	nettest.Connect(p.t, p.ns, "tcp", at).Close()
@@ -34,8 +34,8 @@ func (p *testPod) unasked(at string) (c net.Conn) {
 	return c
 }
 
-// A connection to who has just answered another is taken by the kernel at once, whoever of both
-// speaks first.
+// The kernel accepts a connection to a server that has just answered another one at once, whichever
+// side sends first.
 func TestAnsweredRecently(t *testing.T) {
 	w := newTestbed(t)
 	p := w.pod(1)
@@ -59,8 +59,8 @@ func TestAnsweredRecently(t *testing.T) {
 	nettest.WaitIdle(t, p.egress)
 }
 
-// Who has gone since it answered is still connected to for a moment, in vain: the connection is
-// reset. Then it is refused again.
+// For a moment the kernel still accepts connections to a server that has stopped, and they are
+// reset. Later ones are refused.
 func TestAnsweredThenGone(t *testing.T) {
 	w := newTestbed(t)
 	p := w.pod(1)
@@ -71,7 +71,7 @@ func TestAnsweredThenGone(t *testing.T) {
 			l.Close()
 			c, err := nettest.Dial(p.ns, "tcp", at)
 			if errors.Is(err, unix.ECONNREFUSED) {
-				return false // it was too long ago
+				return false // too much time has passed
 			}
 			if err != nil {
 				t.Fatalf("%s: %v", at, err)
@@ -94,7 +94,7 @@ func TestAnsweredThenGone(t *testing.T) {
 	nettest.WaitIdle(t, p.egress)
 }
 
-// trusts says whether there is anybody who has just answered.
+// trusts reports whether the set of answering servers has entries.
 func (p *testPod) trusts() (any bool) {
 	p.t.Helper()
 	err := p.Router.Do(func() error {
@@ -120,7 +120,7 @@ func (p *testPod) trusts() (any bool) {
 	return any
 }
 
-// What is taken by the kernel while there is no process is served by the next one.
+// The next process serves connections that the kernel accepts while no process runs.
 func TestAcceptedBySuccessor(t *testing.T) {
 	w := newTestbed(t)
 	p := w.attach(1)
@@ -166,7 +166,7 @@ func TestAcceptedBySuccessor(t *testing.T) {
 	})
 }
 
-// copies are what a keeper has of a pod's wires.
+// copies returns duplicates of a pod's traffic descriptors, as pod init has them.
 func copies(t *testing.T, traffic router.TrafficFDs) router.TrafficFDs {
 	t.Helper()
 	kept := router.TrafficFDs{}

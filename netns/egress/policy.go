@@ -2,22 +2,22 @@ package egress
 
 import "net/netip"
 
-// Policy are what holds for a pod's traffic whoever carries it: where it may go, and how it
-// asks for echoes.
+// Policy contains the rules for a pod's traffic that do not depend on the egress mode: permitted
+// destinations and echo requests.
 type Policy struct{ e *Proxy }
 
-// NewPolicy makes the rules of a pod for another carrier, which has put send packets to it.
+// NewPolicy returns the rules of a pod for another forwarder; put sends packets to the pod.
 func NewPolicy(c Config, put func(packet []byte)) *Policy {
 	e := &Proxy{config: c, write: put, maxFlows: descriptorLimit()}
 	e.udp.all = map[flow]*udpSession{}
 	return &Policy{e}
 }
 
-// Target is where a packet for dst is to go in the host's network; ok is false for what a
-// pod must not or cannot reach.
+// Target returns the destination in the host's network for a packet to dst; ok is false for
+// destinations that a pod must not or cannot reach.
 func (r *Policy) Target(dst netip.AddrPort) (to netip.AddrPort, ok bool) { return r.e.hostTarget(dst) }
 
-// Echo takes a packet if it is a request for an echo.
+// Echo handles a packet if it is an echo request.
 func (r *Policy) Echo(packet []byte) bool {
 	p, ok := parse(packet)
 	if !ok || !p.isEchoRequest() {
@@ -27,8 +27,8 @@ func (r *Policy) Echo(packet []byte) bool {
 	return true
 }
 
-// Idle says whether no echo is waited for.
+// Idle reports whether no echo request waits for an answer.
 func (r *Policy) Idle() bool { return r.e.flows.Load() == 0 }
 
-// Close ends all that is under way.
+// Close ends all echo requests.
 func (r *Policy) Close() { r.e.udp.close() }

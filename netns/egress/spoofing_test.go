@@ -18,7 +18,7 @@ import (
 	"github.com/podrun/podrun/netns/ipam"
 )
 
-// packetPod is a pod whose packets come to a process as they are. Nobody reads them.
+// packetPod is a pod in packet mode. Nothing reads its packets.
 func (w *testbed) packetPod(s ipam.Slot) *testPod {
 	w.t.Helper()
 	p := w.attach(s)
@@ -30,7 +30,7 @@ func (w *testbed) packetPod(s ipam.Slot) *testPod {
 	return p
 }
 
-// anySource has the router accept whatever source by a pod's device, but for its rules.
+// anySource disables the router's source checks for a pod's device, except those of its rules.
 func (p *testPod) anySource() *testPod {
 	p.t.Helper()
 	err := p.Router.Do(func() error {
@@ -42,8 +42,7 @@ func (p *testPod) anySource() *testPod {
 	return p
 }
 
-// What a pod sends in another's name reaches no other pod, and nobody in a conversation of
-// that one.
+// A pod's packets with a foreign source reach no other pod and no session of another pod.
 func TestSpoofedPackets(t *testing.T) {
 	w := newTestbed(t)
 	p, to := w.pod(1), w.pod(4)
@@ -80,7 +79,7 @@ func TestSpoofedPackets(t *testing.T) {
 	}
 }
 
-// says is a datagram.
+// says returns a UDP packet.
 func says(src, dst netip.AddrPort, text string) []byte {
 	u := make([]byte, 8, 8+len(text))
 	binary.BigEndian.PutUint16(u, src.Port())
@@ -91,8 +90,8 @@ func says(src, dst netip.AddrPort, text string) []byte {
 	return ipPacket(src.Addr(), dst.Addr(), protoUDP, u)
 }
 
-// A socket of the router's hears of an error with what it has sent to a pod from that pod,
-// whomever it speaks for, and from nobody else.
+// A socket of the router receives an ICMP error about what it has sent to a pod from that pod,
+// whatever address it acts for, and from no other host.
 func TestErrorsOfWhatAPodWasSent(t *testing.T) {
 	w := newTestbed(t)
 	p := w.pod(1)
@@ -137,13 +136,13 @@ func TestErrorsOfWhatAPodWasSent(t *testing.T) {
 	}
 }
 
-// complaint says to somebody that nobody listens where a packet was for.
+// complaint returns a port-unreachable error about a packet.
 func complaint(of packet, from, to netip.Addr) []byte {
 	of.src = to
 	return icmpUnreachable(of, from, noPort)
 }
 
-// A datagram that nobody can be answered for begins no conversation.
+// A datagram without a usable source starts no session.
 func TestFlowWithoutSource(t *testing.T) {
 	control := make([]byte, unix.CmsgSpace(unix.SizeofSockaddrInet6))
 	h := (*unix.Cmsghdr)(unsafe.Pointer(&control[0]))
@@ -158,7 +157,8 @@ func TestFlowWithoutSource(t *testing.T) {
 	}
 }
 
-// What a pod sends in another's name reaches nobody, even if it fits a connection of that one.
+// A pod's packets with a foreign source are dropped even if they match a connection of that
+// address.
 func TestSpoofedSources(t *testing.T) {
 	w := newTestbed(t)
 	p, others := w.pod(1), []*testPod{w.pod(2).anySource(), w.packetPod(3).anySource()}
@@ -186,7 +186,7 @@ func TestSpoofedSources(t *testing.T) {
 	}
 }
 
-// resetOf is a packet that ends a connection, as its client would send it now.
+// resetOf returns a packet that resets a connection, as its client would send it now.
 func resetOf(t *testing.T, c net.Conn) []byte {
 	t.Helper()
 	raw, err := c.(*net.TCPConn).SyscallConn()
@@ -219,7 +219,7 @@ func resetOf(t *testing.T, c net.Conn) []byte {
 	return ipPacket(src, dst, protoTCP, b)
 }
 
-// sendRaw sends a packet from a namespace as it is.
+// sendRaw sends a packet from a namespace without changes.
 func sendRaw(t *testing.T, ns string, b []byte) {
 	t.Helper()
 	p, _ := parse(b)

@@ -11,9 +11,9 @@ import (
 	"github.com/podrun/podrun/netns/ipam"
 )
 
-// A pod that has just been attached reaches others, and they it, with its first packet: TCP sends
-// a packet that is lost, or waits for an unknown neighbour, again after a second. On a busy
-// machine an answer may take as long for other reasons, hence the few.
+// The first packet of a newly attached pod arrives, in both directions: TCP retransmits a packet
+// that is lost, or waits for an unknown neighbour, after a second. On a busy host an answer may
+// take as long for other reasons, so a few retransmissions are tolerated.
 func TestFirstDatagramArrives(t *testing.T) {
 	w := newTestbed(t)
 	one := w.attach(1)

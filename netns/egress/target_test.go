@@ -11,7 +11,7 @@ import (
 	"github.com/podrun/podrun/netns/ipam"
 )
 
-// A pod is led to nobody's loopback, however it spells it.
+// No spelling of an address leads a pod to a loopback.
 func TestTarget(t *testing.T) {
 	for to, want := range map[string]string{
 		"192.0.2.1":            "192.0.2.1",
@@ -34,7 +34,7 @@ func TestTarget(t *testing.T) {
 		"fe80::1":              "",
 		"ff02::1":              "",
 		"fd88:0:0:ffff::2":     "",
-		"64:ff9b::7f00:1":      "64:ff9b::7f00:1", // whoever translates it is not this machine
+		"64:ff9b::7f00:1":      "64:ff9b::7f00:1", // a translator would be another host
 		"fd88:0:0:ffff::3":     "fd88:0:0:ffff::3",
 		"169.254.169.254":      "169.254.169.254",
 		"::ffff:169.254.1.2":   "",
@@ -55,7 +55,7 @@ func TestTarget(t *testing.T) {
 	}
 }
 
-// Rubbish is nobody's packet, and ends nobody.
+// Malformed packets are dropped and end nothing.
 func TestRubbish(t *testing.T) {
 	r := rand.New(rand.NewSource(1))
 	b := make([]byte, 120)
@@ -78,7 +78,7 @@ func TestRubbish(t *testing.T) {
 	}
 }
 
-// With few descriptors a pod has few connections, and some.
+// With few descriptors a pod may have few connections, but at least some.
 func TestDescriptorLimit(t *testing.T) {
 	var was unix.Rlimit
 	if err := unix.Getrlimit(unix.RLIMIT_NOFILE, &was); err != nil {

@@ -14,32 +14,32 @@ import (
 	"github.com/podrun/podrun/netns/relay"
 )
 
-// tcpConns are those of the pod, from the first packet until both ends have ended: a
-// packet that is sent again is never taken for a new connection.
+// tcpConns are the pod's connections, from the first packet until both ends have ended: a
+// retransmission is never taken for a new connection.
 type tcpConns struct {
-	// The loop's.
+	// For the loop's thread.
 	all     map[flow]*tcpConn
-	ticking bool           // the loop looks after those that are not joined yet
+	ticking bool           // the loop checks connections that are not joined yet
 	starved []int          // listening sockets that wait for descriptors
 	pending []acceptedConn // those whose far side waits for room, the oldest first
 
 	mu       sync.Mutex
 	closed   bool
-	dnsConns map[*net.TCPConn]bool // with the resolver
+	dnsConns map[*net.TCPConn]bool // those that the resolver serves
 	running  sync.WaitGroup
 }
 
-// tcpConn is one of the pod's.
+// tcpConn is one connection of the pod.
 type tcpConn struct {
-	sequence  uint32 // that its first packet begins with
+	sequence  uint32 // initial sequence number
 	host      int    // descriptor of the socket in the host's network
-	events    uint32 // events of far until it is joined
+	events    uint32 // events of host until it is joined
 	state     connState
-	deadline  time.Time // when to give up what has not been joined, or to make sure of what has
-	keepalive bool      // a partner that is silently gone is found out
+	deadline  time.Time // when to give up what has not been joined, or to enable keepalive
+	keepalive bool      // it is enabled
 }
 
-// connState is how far a connection has come.
+// connState is the state of a connection.
 type connState byte
 
 const (
@@ -49,21 +49,20 @@ const (
 )
 
 const (
-	// connectTimeout is longer than the kernel's own patience (tcp_syn_retries), which is
-	// the pod's too.
+	// connectTimeout exceeds the kernel's own timeout (tcp_syn_retries), which is also the pod's.
 	connectTimeout = 3 * time.Minute
 	// acceptTimeout is how long the pod may take for its part of the handshake.
 	acceptTimeout = 30 * time.Second
-	// keepaliveDelay is how long most connections last, of which nothing has to be found out.
+	// keepaliveDelay is how long most connections last: they end without a need for keepalive.
 	keepaliveDelay = time.Second
 )
 
-// handleSYN answers the first packet of a connection.
+// handleSYN handles the first packet of a connection.
 func (e *Proxy) handleSYN(f flow, p packet) {
 	old := e.tcp.all[f]
 	if old != nil && old.sequence == p.sequence() {
 		if old.state == accepting {
-			e.inject(p.raw) // it got lost on the way back
+			e.inject(p.raw) // it was lost on the way back
 		}
 		return
 	}
@@ -74,7 +73,7 @@ func (e *Proxy) handleSYN(f flow, p packet) {
 		return
 	}
 	if !e.acquireFlow() {
-		return // it will be sent again
+		return // the pod retransmits it
 	}
 	fd, err := e.dialHost(to)
 	if err != nil {
@@ -83,7 +82,7 @@ func (e *Proxy) handleSYN(f flow, p packet) {
 		return
 	}
 	c := &tcpConn{sequence: p.sequence(), host: fd, deadline: time.Now().Add(connectTimeout)}
-	e.tcp.all[f] = c // in the place of one that has just ended, perhaps
+	e.tcp.all[f] = c // may replace one that has just ended
 	first := p.clone()
 	err = e.loop.Watch(fd, relay.ReadWriteEdges, func(events uint32) {
 		if c.events |= events; c.state == connecting && relay.IsConnectDone(events) {
@@ -97,18 +96,18 @@ func (e *Proxy) handleSYN(f flow, p packet) {
 	e.startTicking()
 }
 
-// supersede is told that there is another connection between two addresses.
+// supersede handles a new connection between the addresses of an existing one.
 func (e *Proxy) supersede(f flow) {
 	switch old := e.tcp.all[f]; {
 	case old == nil:
 	case old.state == proxied:
-		old.enableKeepalive() // nobody else knows of it
+		old.enableKeepalive() // this proxy no longer tracks it
 	default:
-		e.abort(f, old) // which the pod has given up
+		e.abort(f, old) // the pod has given it up
 	}
 }
 
-// startTicking has connections looked after.
+// startTicking starts the periodic check of connections.
 func (e *Proxy) startTicking() {
 	if !e.tcp.ticking {
 		e.tcp.ticking = true
@@ -116,8 +115,8 @@ func (e *Proxy) startTicking() {
 	}
 }
 
-// connected is told that the far side has answered, or has not; only if it has the pod has a
-// partner.
+// connected handles the result of connecting to the far side. Only after success does the pod's
+// connection get its far side.
 func (e *Proxy) connected(f flow, c *tcpConn, first packet) {
 	if err := relay.ConnectError(c.host, c.events); err != nil {
 		e.abort(f, c)
@@ -128,15 +127,15 @@ func (e *Proxy) connected(f flow, c *tcpConn, first packet) {
 	e.inject(first.raw)
 }
 
-// reject tells the pod why there is no connection.
+// reject reports to the pod why there is no connection.
 func (e *Proxy) reject(first packet, err error) {
 	if answer := e.errorReply(first, err); answer != nil {
 		e.inject(answer)
 	}
 }
 
-// errorReply is what a pod is told of a connection that failed: what it would have heard had
-// it tried itself. Of one that nobody has answered it hears nothing.
+// errorReply returns the packet that reports a failed connection to the pod: the one that it would
+// have got without a proxy. For a timeout there is none.
 func (e *Proxy) errorReply(first packet, err error) []byte {
 	switch {
 	case errors.Is(err, unix.ECONNREFUSED), errors.Is(err, unix.ECONNRESET):
@@ -148,12 +147,12 @@ func (e *Proxy) errorReply(first packet, err error) []byte {
 	case errors.Is(err, unix.EACCES), errors.Is(err, unix.EPERM):
 		return icmpUnreachable(first, e.gateway(first), forbidden)
 	case isExhausted(err):
-		return nil // it will be sent again
+		return nil // the pod retransmits it
 	}
 	return icmpUnreachable(first, e.gateway(first), noRoute)
 }
 
-// forget ends a connection.
+// forget removes a connection.
 func (e *Proxy) forget(f flow, c *tcpConn) {
 	if e.tcp.all[f] == c {
 		delete(e.tcp.all, f)
@@ -161,17 +160,17 @@ func (e *Proxy) forget(f flow, c *tcpConn) {
 	e.releaseFlow()
 }
 
-// abort ends one that has not been joined.
+// abort ends a connection that has not been joined.
 func (e *Proxy) abort(f flow, c *tcpConn) {
 	e.loop.Unwatch(c.host, true)
 	rawsys.Close(c.host)
 	e.forget(f, c)
 }
 
-// tick looks after connections that are not joined, and says whether there are any.
+// tick checks connections that are not joined, and reports whether there are any.
 func (e *Proxy) tick() bool { return e.expire(time.Now()) }
 
-// expire ends those that have not been joined in time.
+// expire ends connections that have not been joined in time.
 func (e *Proxy) expire(now time.Time) (waiting bool) {
 	e.tcp.starved = slices.DeleteFunc(e.tcp.starved, func(fd int) bool { return e.listen(fd) == nil })
 	e.retryPending()
@@ -191,7 +190,7 @@ func (e *Proxy) expire(now time.Time) (waiting bool) {
 	return waiting
 }
 
-// listen has connections to a socket accepted.
+// listen accepts connections to a socket.
 func (e *Proxy) listen(fd int) error {
 	return e.loop.Watch(fd, relay.Readable, func(uint32) {
 		e.reading.RLock()
@@ -200,21 +199,21 @@ func (e *Proxy) listen(fd int) error {
 	})
 }
 
-// accept takes the pod's side of a connection.
+// accept accepts the pod's side of a connection.
 func (e *Proxy) accept(listener int) {
 	near, from, err := relay.Accept(listener)
 	switch err {
 	case nil:
 		e.proxyAccepted(near, from)
 	case unix.EAGAIN, unix.EINTR, unix.ECONNABORTED:
-	default: // there is no descriptor until others end
+	default: // out of descriptors until other connections end
 		e.loop.Unwatch(listener, false)
 		e.tcp.starved = append(e.tcp.starved, listener)
 		e.startTicking()
 	}
 }
 
-// proxyAccepted joins the pod's side to the other one.
+// proxyAccepted joins the pod's side to the far side.
 func (e *Proxy) proxyAccepted(near int, from netip.AddrPort) {
 	to, err := relay.LocalAddr(near)
 	if err != nil {
@@ -236,7 +235,7 @@ func (e *Proxy) proxyAccepted(near int, from netip.AddrPort) {
 	e.startTicking()
 }
 
-// close ends all connections. The loop has ended.
+// close ends all connections. The loop has ended before.
 func (c *tcpConns) close() {
 	for _, x := range c.all {
 		if x.state != proxied {

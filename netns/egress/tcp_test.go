@@ -22,7 +22,7 @@ import (
 	"github.com/podrun/podrun/netns/ipam"
 )
 
-// What a pod says to another host arrives, by both families, and back.
+// Data arrives at another host and back, in both families.
 func TestTCP(t *testing.T) {
 	w := newTestbed(t)
 	p := w.pod(1)
@@ -51,14 +51,14 @@ func TestRefusals(t *testing.T) {
 		nettest.RemoteAddr + ":81":         unix.ECONNREFUSED,
 		"[" + nettest.RemoteAddr6 + "]:81": unix.ECONNREFUSED,
 		"10.77.0.9:80":                     unix.EHOSTUNREACH, // nobody answers the host's ARP
-		"192.0.2.1:80":                     unix.ENETUNREACH,  // the host has no route
+		"192.0.2.1:80":                     unix.ENETUNREACH,  // no host answers ARP
 		"[2001:db8::1]:80":                 unix.ENETUNREACH,
 		"127.0.0.2:80":                     unix.ECONNREFUSED, // its own
-		"10.88.77.77:80":                   unix.EHOSTUNREACH, // no pod's
+		"10.88.77.77:80":                   unix.EHOSTUNREACH, // no pod has it
 		w.Pool.Addresses(77).V6.String():   nil,
 	} {
 		if want == nil {
-			to, want = "["+to+"]:80", unix.ENETUNREACH // that is how IPv6 says it
+			to, want = "["+to+"]:80", unix.ENETUNREACH // the error of IPv6
 		}
 		if c, err := nettest.Dial(p.ns, "tcp", to); !errors.Is(err, want) {
 			t.Errorf("%s: %v, want %v", to, err, want)
@@ -70,7 +70,7 @@ func TestRefusals(t *testing.T) {
 	nettest.WaitIdle(t, p.egress)
 }
 
-// A pod reaches nobody's loopback but its own, in whatever way it spells the address.
+// A pod reaches no loopback but its own, however it spells the address.
 func TestLoopbackIsOutOfReach(t *testing.T) {
 	w := newTestbed(t)
 	for _, at := range []string{"127.0.0.1:8000", "[::1]:8000"} {
@@ -86,7 +86,7 @@ func TestLoopbackIsOutOfReach(t *testing.T) {
 			netip.MustParseAddr(nettest.HostAddr), netip.MustParseAddr("10.77.0.255"), netip.MustParseAddr("255.255.255.255"), netip.MustParseAddr("224.0.0.1"),
 		} {
 			if (a == g.V4 || a == g.V6) && !allowed {
-				continue // in silence
+				continue // without an answer
 			}
 			mapped, within := a == ipam.HostLoopback.V4 || a == ipam.HostLoopback.V6, 300*time.Millisecond
 			if mapped && allowed {
@@ -104,13 +104,13 @@ func TestLoopbackIsOutOfReach(t *testing.T) {
 	}
 }
 
-// Half-closes go through, and so do resets.
+// Half-closes and resets pass through.
 func TestHalfCloseAndReset(t *testing.T) {
 	w := newTestbed(t)
 	p := w.pod(1)
 	received := make(chan error, 1)
 	nettest.Serve(t, w.Remote, nettest.RemoteAddr+":80", func(c *net.TCPConn) {
-		b, err := io.ReadAll(c) // to the half-close, or the reset
+		b, err := io.ReadAll(c) // to the half-close or the reset
 		received <- err
 		if err == nil {
 			c.Write(append([]byte("heard "), b...))
@@ -136,7 +136,7 @@ func TestHalfCloseAndReset(t *testing.T) {
 	nettest.WaitIdle(t, p.egress)
 }
 
-// Many short connections at once leave nothing, and none of them fails.
+// None of many short connections at once fails, and nothing of them remains.
 func TestManyConnections(t *testing.T) {
 	w := newTestbed(t)
 	p := w.pod(1)
@@ -172,8 +172,7 @@ func TestManyConnections(t *testing.T) {
 	nettest.WaitIdle(t, p.egress)
 }
 
-// Pods reach each other by the kernel alone, with their own addresses; not in another's
-// name.
+// Pods reach each other through the kernel alone, with their own addresses and no others.
 func TestPodToPod(t *testing.T) {
 	w := newTestbed(t)
 	a, b := w.pod(1), w.pod(300)
@@ -194,8 +193,7 @@ func TestPodToPod(t *testing.T) {
 	}
 }
 
-// What a pod that has gone without a word has left in the router is removed, and what
-// belongs to another stays.
+// Sweep removes what a pod without Detach has left in the router and keeps what belongs to others.
 func TestSweep(t *testing.T) {
 	w := newTestbed(t)
 	gone, stays := w.pod(1), w.pod(2)
@@ -237,12 +235,12 @@ func TestSweep(t *testing.T) {
 	}
 	nettest.Serve(t, w.Remote, nettest.RemoteAddr+":80", nettest.Echo)
 	nettest.Connect(t, stays.ns, "tcp", nettest.RemoteAddr+":80")
-	again := w.pod(1) // the place is free
+	again := w.pod(1) // the slot is free
 	nettest.Connect(t, again.ns, "tcp", nettest.RemoteAddr+":80")
 }
 
-// What the machine's administrator has set for the host's network, which a new one begins
-// with, keeps no pod from its gateway.
+// The sysctls of the host's network, which a new network inherits, do not keep a pod from its
+// gateway.
 func TestHostsSettings(t *testing.T) {
 	w := newTestbed(t)
 	err := w.Router.Do(func() error {

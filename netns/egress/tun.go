@@ -11,18 +11,18 @@ import (
 	"github.com/podrun/podrun/netns/relay"
 )
 
-// readTUN answers what the kernel could not finish itself: first packets of connections
-// and echoes. Other packets are nobody's.
+// readTUN handles the packets that the kernel could not handle alone: first packets of connections
+// and echo requests. It drops others.
 func (e *Proxy) readTUN(fd int) error {
 	b := make([]byte, 1<<16)
 	return e.loop.Watch(fd, relay.Readable, func(uint32) {
 		e.reading.RLock()
 		defer e.reading.RUnlock()
-		switch n, err := unix.Read(fd, b); err { // the keeper has it, too, and may have it block
+		switch n, err := unix.Read(fd, b); err { // pod init shares the file and may have made it blocking
 		case nil:
 			e.handlePacket(b[:n])
 		case unix.EAGAIN, unix.EINTR:
-		default: // the device has gone, and would be told of for ever
+		default: // the device is gone and would report events without end
 			e.loop.Unwatch(fd, false)
 		}
 	})
@@ -40,9 +40,9 @@ func (e *Proxy) handlePacket(b []byte) {
 	}
 }
 
-// inject sends a packet to the pod, or back into the router, as if it came from the host's
-// network. One that finds no room is lost, as any may be: the device has no bound for which to
-// wait, whoever may have had the descriptor block.
+// inject sends a packet to the pod, or back into the router, as if it came from the host's network.
+// A packet is lost if there is no room for it, as any may be: the device has no queue to wait for,
+// even if another process has made the descriptor blocking.
 func (e *Proxy) inject(b []byte) {
 	if e.write != nil {
 		e.write(b)
@@ -54,7 +54,7 @@ func (e *Proxy) inject(b []byte) {
 	}
 }
 
-// gateway is the router's address of a packet's family.
+// gateway returns the router's address of a packet's family.
 func (e *Proxy) gateway(p packet) netip.Addr {
 	if p.src.Is4() {
 		return e.config.Pool.Gateway().V4
@@ -62,10 +62,11 @@ func (e *Proxy) gateway(p packet) netip.Addr {
 	return e.config.Pool.Gateway().V6
 }
 
-// echoTimeout is for how long an answer is waited for.
+// echoTimeout is how long an echo request waits for an answer.
 const echoTimeout = 10 * time.Second
 
-// forwardEcho has the host's kernel ask, by a socket for which no privilege is needed.
+// forwardEcho sends an echo request from the host's network through a socket that needs no
+// privilege.
 func (e *Proxy) forwardEcho(p packet) {
 	to, ok := e.hostTarget(netip.AddrPortFrom(p.dst, 0))
 	if !ok {

@@ -15,18 +15,18 @@ import (
 	"github.com/podrun/podrun/internal/rawsys"
 )
 
-// udpSessions are what a pod has with others by UDP: two sockets each, one of the host's
-// that is connected to the other one, and one in the router that is connected to the pod
-// and has the other's address.
+// udpSessions are the pod's UDP sessions. Each has two sockets: one of the host's network that is
+// connected to the remote address, and one in the router that is connected to the pod and has the
+// remote address.
 type udpSessions struct {
 	mu      sync.Mutex
 	closed  bool
 	all     map[flow]*udpSession
-	sockets map[*os.File]bool // of echoes
+	sockets map[*os.File]bool // of echo requests
 	running sync.WaitGroup
 }
 
-// readDatagrams takes the first datagrams of conversations.
+// readDatagrams reads the first datagrams of sessions.
 func (e *Proxy) readDatagrams(file *os.File) {
 	raw, err := file.SyscallConn()
 	if err != nil {
@@ -54,7 +54,7 @@ func (e *Proxy) readDatagrams(file *os.File) {
 	}
 }
 
-// handleDatagram passes on a datagram that came to no conversation's own socket.
+// handleDatagram forwards a datagram that did not arrive at a session's own socket.
 func (e *Proxy) handleDatagram(b, control []byte, from unix.Sockaddr) {
 	f, ok := flowOf(control, from)
 	if !ok {
@@ -78,8 +78,8 @@ func (e *Proxy) handleDatagram(b, control []byte, from unix.Sockaddr) {
 	}
 }
 
-// flowOf reads from whom a datagram is and for whom it was; ok is false for one that nobody
-// could be answered for, as to connect to an unspecified address is to connect to oneself.
+// flowOf reads the source and the destination of a datagram; ok is false if it has no source that
+// could be answered: connecting to an unspecified address means connecting to oneself.
 func flowOf(control []byte, from unix.Sockaddr) (f flow, ok bool) {
 	switch s := from.(type) {
 	case *unix.SockaddrInet4:
@@ -98,14 +98,14 @@ func flowOf(control []byte, from unix.Sockaddr) (f flow, ok bool) {
 		case *unix.SockaddrInet6:
 			f.dst = netip.AddrPortFrom(netip.AddrFrom16(d.Addr), uint16(d.Port))
 		default:
-			_ = err // it is another message
+			_ = err // another kind of message
 		}
 	}
 	src := f.src.Addr()
 	return f, f.dst.IsValid() && src.IsValid() && !src.IsUnspecified() && !src.IsLinkLocalUnicast()
 }
 
-// replyError tells the pod that a datagram has not arrived.
+// replyError reports to the pod that a datagram was not delivered.
 func (e *Proxy) replyError(f flow, err error) {
 	p := udpPacket(f)
 	switch {
@@ -116,7 +116,7 @@ func (e *Proxy) replyError(f flow, err error) {
 	}
 }
 
-// openSession begins a conversation, or returns nil.
+// openSession starts a session, or returns nil.
 func (e *Proxy) openSession(f flow) *udpSession {
 	to, ok := e.hostTarget(f.dst)
 	if !ok {
@@ -124,7 +124,7 @@ func (e *Proxy) openSession(f flow) *udpSession {
 		return nil
 	}
 	if !e.acquireFlow() {
-		e.udp.closeOldest() // for the next that comes
+		e.udp.closeOldest() // for the next datagram
 		return nil
 	}
 	far, err := net.Dial("udp", to.String())
@@ -154,7 +154,7 @@ func (e *Proxy) openSession(f flow) *udpSession {
 	return c
 }
 
-// closeOldest makes room: it ends the conversation that has been silent for longest.
+// closeOldest makes room: it ends the session that has been idle for longest.
 func (c *udpSessions) closeOldest() {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -171,7 +171,7 @@ func (c *udpSessions) closeOldest() {
 	}
 }
 
-// add has a socket of an echo closed with all the rest.
+// add registers the socket of an echo request, so that close closes it.
 func (c *udpSessions) add(socket *os.File) bool {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -191,7 +191,7 @@ func (c *udpSessions) remove(socket *os.File) {
 	delete(c.sockets, socket)
 }
 
-// close ends all conversations and echoes.
+// close ends all sessions and echo requests.
 func (c *udpSessions) close() {
 	c.mu.Lock()
 	c.closed = true
@@ -205,26 +205,26 @@ func (c *udpSessions) close() {
 	c.running.Wait()
 }
 
-// udpSession is one that the pod has with another by UDP.
+// udpSession is a UDP session of the pod.
 type udpSession struct {
 	pod, host *net.UDPConn
-	lastUsed  atomic.Int64 // when something was said: seconds
+	lastUsed  atomic.Int64 // time of the last datagram: seconds
 	answered  atomic.Bool
 }
 
-// How long a conversation lasts in which nothing is said: the kernel's own figures for
-// what it translates (nf_conntrack_udp_timeout, _stream).
+// How long an idle session lasts: the kernel's own timeouts for address translation
+// (nf_conntrack_udp_timeout, _stream).
 const (
 	unansweredTimeout = 30 * time.Second
 	answeredTimeout   = 120 * time.Second
 )
 
-// A datagram is at most so long.
+// maxDatagram exceeds the length of every datagram.
 const maxDatagram = 1 << 16
 
 var buffers = sync.Pool{New: func() any { return new([maxDatagram]byte) }}
 
-// dialTransparent makes a socket that has an address of others and is connected to the pod. The
+// dialTransparent makes a socket that has a foreign address and is connected to the pod. The
 // calling thread is in the router.
 func dialTransparent(local, remote netip.AddrPort) (*net.UDPConn, error) {
 	domain, level, transparent := unix.AF_INET, unix.SOL_IP, unix.IP_TRANSPARENT
@@ -238,7 +238,7 @@ func dialTransparent(local, remote netip.AddrPort) (*net.UDPConn, error) {
 	file := os.NewFile(uintptr(fd), "conversation")
 	defer file.Close()
 	err = unix.SetsockoptInt(fd, level, transparent, 1)
-	if err == nil { // with other pods, and other ports of this one
+	if err == nil { // other pods, and other ports of this one, share the address
 		err = unix.SetsockoptInt(fd, unix.SOL_SOCKET, unix.SO_REUSEADDR, 1)
 	}
 	if err == nil {
@@ -257,7 +257,7 @@ func dialTransparent(local, remote netip.AddrPort) (*net.UDPConn, error) {
 	return c.(*net.UDPConn), nil
 }
 
-// runSession passes on what both say until nothing is said any more.
+// runSession forwards datagrams in both directions until the session is idle.
 func (e *Proxy) runSession(f flow, c *udpSession) {
 	done := make(chan struct{})
 	go func() {
@@ -265,7 +265,7 @@ func (e *Proxy) runSession(f flow, c *udpSession) {
 		c.pump(c.host, c.pod, func(err error) { e.replyError(f, err) }, nil)
 		c.close()
 	}()
-	// Of a far side that refuses the pod hears when the host's kernel does.
+	// The pod gets an error for a refusal of the remote host when the host's kernel gets it.
 	c.pump(c.pod, c.host, nil, func(err error) { e.replyError(f, err) })
 	c.close()
 	<-done
@@ -282,8 +282,7 @@ func (c *udpSession) close() {
 	c.host.Close()
 }
 
-// expiry says whether the conversation has lasted long enough without a word, and if not,
-// until when to wait.
+// expiry reports whether the session has been idle long enough, and if not, how long to wait.
 func (c *udpSession) expiry() (until time.Time, over bool) {
 	patience := unansweredTimeout
 	if c.answered.Load() {
@@ -293,7 +292,7 @@ func (c *udpSession) expiry() (until time.Time, over bool) {
 	return until, !time.Now().Before(until)
 }
 
-// pump is one direction. A buffer is held while there is something in it.
+// pump forwards one direction. It holds a buffer only while there is data in it.
 func (c *udpSession) pump(dst, src *net.UDPConn, unsent, unread func(error)) {
 	raw, err := src.SyscallConn()
 	if err != nil {

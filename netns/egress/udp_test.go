@@ -17,7 +17,7 @@ import (
 	"github.com/podrun/podrun/netns/router"
 )
 
-// Datagrams go out and come back, by both families, whatever their size.
+// Datagrams of any size pass in both directions, in both families.
 func TestUDP(t *testing.T) {
 	w := newTestbed(t)
 	p := w.pod(1)
@@ -40,7 +40,7 @@ func TestUDP(t *testing.T) {
 	}
 }
 
-// Nobody listens, or there is no way: the pod is told, as it were on the host.
+// If nothing listens, or there is no route, the pod gets the same error as on the host.
 func TestUDPRefusals(t *testing.T) {
 	w := newTestbed(t)
 	p := w.pod(1)
@@ -80,7 +80,7 @@ func fdOf(t *testing.T, c net.Conn) (number int) {
 	return number
 }
 
-// names is a resolver that says who asks.
+// names is a resolver that answers with the client.
 type names struct{}
 
 func (names) Answer(query []byte) []byte { return append([]byte("answer to "), query...) }
@@ -92,7 +92,7 @@ func (names) ServeConn(c net.Conn) {
 	c.Write(append([]byte("answer to "), b[:n]...))
 }
 
-// At the gateway's port 53, and at no other, the resolver is asked.
+// The resolver serves the gateway's port 53 and no other.
 func TestNames(t *testing.T) {
 	w := newTestbed(t)
 	p := w.pod(1, func(c *Config) { c.Names = names{} })
@@ -121,8 +121,7 @@ func TestNames(t *testing.T) {
 	nettest.WaitIdle(t, p.egress)
 }
 
-// A pod may ask whether others are there, if the machine lets its user; else it hears that
-// it is forbidden.
+// A pod may send echo requests if the host permits them to its user; otherwise it gets an error.
 func TestEcho(t *testing.T) {
 	w := newTestbed(t)
 	p := w.pod(1)
@@ -173,11 +172,11 @@ func ping(ns, to string) error {
 	}, ns)
 }
 
-// Where nothing is said nothing comes: who dozes is not woken by the router itself.
+// An idle pod causes no traffic: the router itself does not wake a hibernating supervisor.
 func TestSilence(t *testing.T) {
 	w := newTestbed(t)
 	ns, traffic := w.NewPodWithTraffic(t, 1)
-	c := nettest.Connect(t, ns, "udp", nettest.RemoteAddr+":53") // the neighbours find each other first
+	c := nettest.Connect(t, ns, "udp", nettest.RemoteAddr+":53") // resolve the neighbours first
 	c.Write([]byte("word"))
 	tun := traffic[router.TrafficTUN]
 	tun.SetReadDeadline(time.Now().Add(4 * time.Second))

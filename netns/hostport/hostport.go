@@ -1,4 +1,4 @@
-// Package hostport opens ports of the host, for pods that publish theirs there.
+// Package hostport opens ports of the host for pods that publish ports.
 package hostport
 
 import (
@@ -14,15 +14,15 @@ import (
 	"github.com/podrun/podrun/internal/report"
 )
 
-// Port is a port of the machine.
+// Port is a port of the host.
 type Port struct {
 	Protocol string     // tcp or udp
-	Addr     netip.Addr // one of the machine's; the zero Addr for all, of both families
+	Addr     netip.Addr // one of the host's; the zero Addr means all, of both families
 	Number   int
-	Shared   bool // with others of the same user: each gets some of the connections
+	Shared   bool // with other pods of the same user, among which the kernel distributes connections
 }
 
-// String is as 8080/tcp, 127.0.0.1:8080/tcp or [::1]:53/udp.
+// String returns the port as 8080/tcp, 127.0.0.1:8080/tcp or [::1]:53/udp.
 func (p Port) String() string {
 	number := strconv.Itoa(p.Number)
 	if p.Addr.IsValid() {
@@ -31,12 +31,12 @@ func (p Port) String() string {
 	return number + "/" + p.Protocol
 }
 
-// backlog is how many connections wait while nobody takes them: a supervisor that dozes
-// or has died is back in less than a second. The kernel has a bound of its own.
+// backlog is the number of connections that wait while nothing accepts them: a supervisor that
+// hibernates or was killed is back in less than a second. The kernel has a limit of its own.
 const backlog = 4096
 
-// Bind makes the port the caller's, so that nobody else gets it. Connections to it are
-// refused until Listen.
+// Bind reserves the port, so that no other process can bind it. Connections to it are refused until
+// Listen.
 func Bind(p Port) (*os.File, error) {
 	fd, err := bind(p)
 	if err != nil {
@@ -45,7 +45,7 @@ func Bind(p Port) (*os.File, error) {
 	return os.NewFile(uintptr(fd), p.String()), nil
 }
 
-// Listen lets connections come. A port of UDP needs none.
+// Listen makes a bound port accept connections. A UDP port does not need it.
 func Listen(f *os.File, p Port) error {
 	if p.Protocol != "tcp" {
 		return nil
@@ -61,8 +61,8 @@ func Listen(f *os.File, p Port) error {
 	return nil
 }
 
-// bind makes a socket for every address of both families where the machine has them, or
-// for the one that is asked for.
+// bind makes a socket for all addresses of every family that the host has, or for the requested
+// address.
 func bind(p Port) (int, error) {
 	all := netip.IPv6Unspecified()
 	if p.Addr.IsValid() {
@@ -98,9 +98,9 @@ func bindTo(p Port, a netip.Addr, only6 bool) (fd int, err error) {
 	if p.Shared {
 		set(unix.SOL_SOCKET, unix.SO_REUSEPORT, 1)
 	}
-	if kind == unix.SOCK_STREAM { // with UDP it would let others have the port too
+	if kind == unix.SOCK_STREAM { // with UDP it would let other processes bind the port too
 		set(unix.SOL_SOCKET, unix.SO_REUSEADDR, 1)
-	} else { // an answer leaves from the address that was asked
+	} else { // an answer leaves from the address that the request was sent to
 		set(unix.SOL_IP, unix.IP_PKTINFO, 1)
 		if a.Is6() {
 			set(unix.SOL_IPV6, unix.IPV6_RECVPKTINFO, 1)
@@ -130,7 +130,7 @@ func boolInt(yes bool) int {
 	return 0
 }
 
-// bindError says why the port cannot be had, and what to do.
+// bindError returns an error that explains why the port cannot be bound and what to do.
 func bindError(p Port, err error) error {
 	switch {
 	case errors.Is(err, unix.EADDRINUSE):
@@ -146,7 +146,7 @@ func bindError(p Port, err error) error {
 	return fmt.Errorf("open port %s of the host: %w", p, err)
 }
 
-// firstUnprivilegedPort is the first port that every user may open.
+// firstUnprivilegedPort returns the first port that every user may bind.
 func firstUnprivilegedPort() int {
 	b, err := os.ReadFile("/proc/sys/net/ipv4/ip_unprivileged_port_start")
 	if n, nerr := strconv.Atoi(strings.TrimSpace(string(b))); err == nil && nerr == nil {

@@ -38,8 +38,8 @@ func open(t *testing.T, p Port) (*os.File, error) {
 	return f, Listen(f, p)
 }
 
-// What a port without an address is: both families; what one with an address leaves to
-// others.
+// A port without an address serves both families; a port with an address leaves the other addresses
+// free.
 func TestAddresses(t *testing.T) {
 	testenv.NoLeaks(t)
 	testenv.LoopbackUp(t)
@@ -84,7 +84,7 @@ func TestAddresses(t *testing.T) {
 	}
 }
 
-// What is only bound is the caller's, and refuses connections.
+// A port that is only bound is reserved and refuses connections.
 func TestBoundOnly(t *testing.T) {
 	testenv.NoLeaks(t)
 	testenv.LoopbackUp(t)
@@ -105,21 +105,21 @@ func TestBoundOnly(t *testing.T) {
 	}
 }
 
-// The errors name the port and the cure.
+// The errors name the port and the remedy.
 func TestRefusals(t *testing.T) {
 	testenv.NoLeaks(t)
 	none := Port{Protocol: "tcp", Addr: netip.MustParseAddr("192.0.2.1"), Number: 2000}
 	if _, err := open(t, none); err == nil || !strings.Contains(err.Error(), "no address 192.0.2.1") {
 		t.Errorf("%v", err)
 	}
-	// The test is root of its network, and may open all ports.
+	// The test is root of its network and may bind all ports.
 	low := bindError(Port{Protocol: "tcp", Number: 80}, unix.EACCES)
 	if !strings.Contains(low.Error(), "80/tcp") || !strings.Contains(report.Hint(low), "ip_unprivileged_port_start=80") {
 		t.Errorf("%v; %s", low, report.Hint(low))
 	}
 }
 
-// A port may be shared by those who say so, and by nobody else.
+// Only ports that are marked as shared can be shared.
 func TestShared(t *testing.T) {
 	for _, protocol := range []string{"tcp", "udp"} {
 		shared := Port{Protocol: protocol, Number: 30001, Shared: true}

@@ -11,25 +11,26 @@ import (
 	"github.com/podrun/podrun/netns/relay"
 )
 
-// Affinity says to which other pod a client of a port goes; not valid: to the server's own.
-// shown says that the other pod answers any address by the network of the Inside that leads
-// there, and so may see the client's. It is called for every connection, and is to be quick.
+// Affinity returns the other pod that a client of a port goes to; not valid: the client goes to the
+// server's own. shown reports that the other pod answers any address through the network of the
+// NetnsDialer that leads there, and so may see the client's address. It is called for every
+// connection and must be fast.
 type Affinity func(client netip.Addr) (to netip.AddrPort, shown bool)
 
-// AddShared is Add for a port some of whose clients are other pods', to whom an Inside leads.
+// AddShared is Add for a port some of whose clients belong to other pods, to which by connects.
 func (s *Server) AddShared(file *os.File, protocol string, to int, elsewhere Affinity, by *NetnsDialer) error {
 	return s.add(file, protocol, target{to, elsewhere, by})
 }
 
-// target is where clients of a port go.
+// target is the destination of a port's clients.
 type target struct {
 	port     int          // of the pod
-	affinity Affinity     // nil: all go there
-	dialer   *NetnsDialer // leads elsewhere
+	affinity Affinity     // nil: all clients go to the pod
+	dialer   *NetnsDialer // connects to other pods
 }
 
-// redirect is where a client goes in another pod, and whether that may see the client's address;
-// not valid: the client is the pod's own.
+// redirect returns the address of a client in another pod, and whether that pod may see the
+// client's address; not valid: the client belongs to the own pod.
 func (t target) redirect(client netip.Addr) (to netip.AddrPort, shown bool) {
 	if t.affinity == nil {
 		return netip.AddrPort{}, false
@@ -38,7 +39,7 @@ func (t target) redirect(client netip.Addr) (to netip.AddrPort, shown bool) {
 	return to, shown && t.dialer.mayShowClient(client, to.Addr())
 }
 
-// resolve is other, or else the same of the pod that d leads to.
+// resolve returns the result of redirect, or else the own pod's address as d reaches it.
 func (t target) resolve(d *NetnsDialer, client netip.Addr) (to netip.AddrPort, shown bool) {
 	if to, shown = t.redirect(client); to.IsValid() {
 		return to, shown
@@ -46,7 +47,7 @@ func (t target) resolve(d *NetnsDialer, client netip.Addr) (to netip.AddrPort, s
 	return d.podTarget(client, t.port)
 }
 
-// forward is one connection's life. own carries what is the pod's.
+// forward forwards one connection. own connects to the own pod.
 func (t target) forward(ctx context.Context, client *net.TCPConn, from netip.AddrPort, own Forwarder) {
 	if to, shown := t.redirect(from.Addr()); to.IsValid() {
 		t.dialer.forward(ctx, client, from, to, shown)
@@ -55,7 +56,7 @@ func (t target) forward(ctx context.Context, client *net.TCPConn, from netip.Add
 	own.Forward(ctx, client, from, t.port)
 }
 
-// forward is as Carrier's.
+// forward is Forward of Forwarder for a resolved address.
 func (d *NetnsDialer) forward(ctx context.Context, client *net.TCPConn, from, to netip.AddrPort, shown bool) {
 	near, err := relay.TakeFD(client)
 	if err != nil {

@@ -18,8 +18,8 @@ import (
 	"github.com/podrun/podrun/netns/router"
 )
 
-// affinityBed is a host, a remote one with many addresses, and two pods on a router as a user's
-// pods have it, each with a server of the same port of the host whose clients stay with their
+// affinityBed is a host, a remote host with many addresses, and two pods on a router as a user's
+// pods have it, each with a server for the same port of the host whose clients stay with their
 // pods.
 type affinityBed struct {
 	t     *testing.T
@@ -27,8 +27,8 @@ type affinityBed struct {
 	pods  []*affinityPod
 
 	mu     sync.Mutex
-	of     map[netip.Addr]int // the pods of clients
-	hidden bool               // pods are not reached in a client's name
+	of     map[netip.Addr]int // clients' pods
+	hidden bool               // pods do not see clients' addresses
 	port   uint16             // of other pods
 }
 
@@ -51,7 +51,7 @@ func newAffinityBed(t *testing.T) *affinityBed {
 		p := &affinityPod{addrs: router.UsableAddresses(w.Pool, slot), files: map[string]*os.File{}}
 		if slot == 1 {
 			p.ns, _ = w.NewPodWithTraffic(t, slot)
-		} else { // what it says to others leaves by the kernel, but for answers
+		} else { // its outgoing packets leave through the kernel, except answers
 			p.ns = w.NewPod(t, slot)
 			traffic, err := w.Router.OpenMasqueraded(p.ns, w.Pool, slot, 1500)
 			must(t, err)
@@ -66,7 +66,7 @@ func newAffinityBed(t *testing.T) *affinityBed {
 	return s
 }
 
-// open has a pod listen to the port.
+// open makes a pod listen on the port.
 func (s *affinityBed) open(i int, by Dialer) {
 	s.t.Helper()
 	p := s.pods[i]
@@ -80,14 +80,14 @@ func (s *affinityBed) open(i int, by Dialer) {
 	}
 }
 
-// share has it served.
+// share serves it.
 func (s *affinityBed) share(i int, protocol string) {
 	s.t.Helper()
 	p := s.pods[i]
 	must(s.t, p.server.AddShared(p.files[protocol], protocol, 80, func(client netip.Addr) (netip.AddrPort, bool) { return s.elsewhere(i, client) }, p.inside))
 }
 
-// hold has a pod listen to a port of its own, and say x to who connects, and no more.
+// hold makes a pod listen on a port of its own; it sends x on each connection and nothing else.
 func (s *affinityBed) hold(i int, port uint16) {
 	s.t.Helper()
 	nettest.Serve(s.t, s.pods[i].ns, fmt.Sprintf(":%d", port), func(c *net.TCPConn) {
@@ -96,7 +96,7 @@ func (s *affinityBed) hold(i int, port uint16) {
 	})
 }
 
-// idle waits until a server carries nothing.
+// idle waits until a server has no connections.
 func (s *affinityBed) idle(i int) {
 	s.t.Helper()
 	for deadline := time.Now().Add(answeredTimeout / 2); !s.pods[i].server.Pause(); {
@@ -107,7 +107,7 @@ func (s *affinityBed) idle(i int) {
 	s.pods[i].server.Resume()
 }
 
-// shut has it listen no more.
+// shut stops the pod's listener.
 func (s *affinityBed) shut(i int) {
 	for _, file := range s.pods[i].files {
 		s.pods[i].server.Remove(file)
@@ -115,7 +115,7 @@ func (s *affinityBed) shut(i int) {
 	}
 }
 
-// move gives clients to pods.
+// move assigns clients to pods.
 func (s *affinityBed) move(to func(client netip.Addr) int) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -139,7 +139,7 @@ func (s *affinityBed) elsewhere(own int, client netip.Addr) (netip.AddrPort, boo
 	return netip.AddrPortFrom(s.pods[is].addrs[0], s.port), !s.hidden
 }
 
-// join gives the remote host clients of both families, by turns the first pod's and the second's.
+// join gives the remote host clients of both families, alternately of the first pod and the second.
 func (s *affinityBed) join(n int) (clients []netip.Addr) {
 	s.t.Helper()
 	for i := range n {
@@ -167,7 +167,7 @@ func (s *affinityBed) dial(network string, client netip.Addr) net.Conn {
 	return c
 }
 
-// reply says which pod answers, and as whom it sees the client.
+// reply returns which pod answers, and the client's address as it sees it.
 func (s *affinityBed) reply(c net.Conn) (pod int, as netip.AddrPort) {
 	s.t.Helper()
 	if _, datagrams := c.LocalAddr().(*net.UDPAddr); datagrams {

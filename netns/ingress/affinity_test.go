@@ -10,7 +10,7 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// Whoever takes a client's connection, its own pod answers, and sees who asks.
+// Whichever server accepts a client's connection, the client's pod answers and sees its address.
 func TestAffinity(t *testing.T) {
 	s := newAffinityBed(t)
 	clients := s.join(8)
@@ -20,7 +20,7 @@ func TestAffinity(t *testing.T) {
 		t.Helper()
 		for _, client := range clients {
 			for _, network := range []string{"tcp", "udp"} {
-				for range 8 { // of which the kernel gives some to each server
+				for range 8 { // the kernel gives each server some of them
 					c := s.dial(network, client)
 					pod, as := s.reply(c)
 					c.Close()
@@ -41,8 +41,8 @@ func TestAffinity(t *testing.T) {
 	expect("the second is not ready", func(netip.Addr) int { return 0 })
 }
 
-// A flow of datagrams moves with its client: when the client's pod has gone, and when the
-// server has that takes them.
+// A flow of datagrams moves with its client: when the client's pod has gone, and when the server
+// that receives them has.
 func TestFlowsMove(t *testing.T) {
 	s := newAffinityBed(t)
 	clients := s.join(8)
@@ -83,8 +83,8 @@ func TestFlowsMove(t *testing.T) {
 	s.idle(0)
 }
 
-// With a port its flows end, the server's own and those that it leads to others: the same client
-// is answered when the port is served again, and until then the server has nothing to do.
+// When a port closes, its flows end, both the server's own and those to other pods: the same client
+// is served when the port opens again, and until then the server is idle.
 func TestFlowsEndWithTheirPort(t *testing.T) {
 	s := newAffinityBed(t)
 	clients := s.join(2)
@@ -105,7 +105,7 @@ func TestFlowsEndWithTheirPort(t *testing.T) {
 	}
 }
 
-// A datagram that is taken while its port is closed begins no flow, which nobody would end.
+// A datagram received while its port closes starts no flow, which nothing would end.
 func TestClosedPortStartsNoFlow(t *testing.T) {
 	p := &udpPort{server: New(greeter{}), conn: &net.UDPConn{}, flows: map[clientRoute]*udpFlow{}}
 	p.close()
@@ -114,8 +114,8 @@ func TestClosedPortStartsNoFlow(t *testing.T) {
 	}
 }
 
-// A pod that ends without a word leaves nobody to end a connection that another's server carries
-// to it: that is found out.
+// If a pod disappears without closing, another pod's server that carries a connection to it detects
+// that.
 func TestAffinityPodIsGone(t *testing.T) {
 	s := newAffinityBed(t)
 	inside := s.pods[0].inside
@@ -138,8 +138,8 @@ func TestAffinityPodIsGone(t *testing.T) {
 	}
 }
 
-// A server whose own pod is reached by another way leads the clients of others by the router
-// too; a pod that the router's sockets are strangers to sees the router.
+// A server that reaches its own pod in another way leads clients of other pods through the router
+// too; a pod with a user-space stack sees the router's address.
 func TestAffinityToOwnPod(t *testing.T) {
 	s := newAffinityBed(t)
 	clients := s.join(2)
@@ -186,7 +186,7 @@ func TestAffinityToOwnPod(t *testing.T) {
 			held = append(held, c)
 		}
 	}
-	s.pods[0].server.Close() // with which a connection ends that neither side has closed
+	s.pods[0].server.Close() // ends a connection that neither side has closed
 	for _, c := range held {
 		if _, err := c.Read(make([]byte, 1)); !errors.Is(err, unix.ECONNRESET) {
 			t.Errorf("%s: %v", c.LocalAddr(), err)

@@ -11,7 +11,7 @@ import (
 	"github.com/podrun/podrun/netns/hostport"
 )
 
-// ways are the plain pair of devices and a published port.
+// ways measures a plain veth pair and a published port.
 func ways(b *testing.B, serve func(c *net.TCPConn), measure func(b *testing.B, w *world, to string) error) {
 	b.Run("veth", func(b *testing.B) {
 		w := newWorld(b)
@@ -26,7 +26,7 @@ func ways(b *testing.B, serve func(c *net.TCPConn), measure func(b *testing.B, w
 	})
 }
 
-// BenchmarkStream is what comes in, BenchmarkStreamBack what the pod answers with.
+// BenchmarkStream measures what comes in, BenchmarkStreamBack what the pod sends back.
 func BenchmarkStream(b *testing.B) {
 	ways(b, func(c *net.TCPConn) { io.Copy(io.Discard, c) }, func(b *testing.B, w *world, to string) error {
 		c := nettest.Connect(b, w.Remote, "tcp", to)
@@ -63,7 +63,7 @@ func BenchmarkStreamBack(b *testing.B) {
 	})
 }
 
-// BenchmarkTurn is one byte there and back, BenchmarkConnection a whole connection.
+// BenchmarkTurn measures a round trip of one byte, BenchmarkConnection a whole connection.
 func BenchmarkTurn(b *testing.B) {
 	ways(b, func(c *net.TCPConn) { io.Copy(c, c) }, func(b *testing.B, w *world, to string) error {
 		c := nettest.Connect(b, w.Remote, "tcp", to)

@@ -16,8 +16,8 @@ import (
 	"github.com/podrun/podrun/netns/hostport"
 )
 
-// Who asks is who the pod sees, by TCP and by UDP, over IPv4 and IPv6; a client on the
-// host itself is the gateway.
+// The pod sees the client's address, with TCP and UDP, over IPv4 and IPv6; a client on the host
+// itself appears as the gateway.
 func TestClientAddressIsKept(t *testing.T) {
 	w := newWorld(t)
 	whoServer(t, w.pod, "")
@@ -54,7 +54,7 @@ func TestClientAddressIsKept(t *testing.T) {
 	}
 }
 
-// From inside the pod's own network every client is reached too, as one of the pod.
+// From inside the pod's own network every client is served too, with an address of the pod.
 func TestWithoutARouter(t *testing.T) {
 	w := newWorld(t)
 	whoServer(t, w.pod, "")
@@ -70,12 +70,12 @@ func TestWithoutARouter(t *testing.T) {
 	}
 }
 
-// A port at which nobody listens in the pod resets the client, and goes on.
+// A port without a listener in the pod resets the client, and the server continues.
 func TestConnectionRefused(t *testing.T) {
 	w := newWorld(t)
 	w.publish(t, w.dialer(t, false), hostport.Port{Protocol: "tcp", Number: 8080}, 80)
 	conn, err := nettest.Dial(w.Remote, "tcp", "10.77.0.1:8080")
-	if err == nil { // else the reset was quicker
+	if err == nil { // otherwise the reset came first
 		conn.SetDeadline(time.Now().Add(time.Minute))
 		_, err = conn.Read(make([]byte, 1))
 		conn.Close()
@@ -90,7 +90,7 @@ func TestConnectionRefused(t *testing.T) {
 	}
 }
 
-// Datagrams of every size go through whole, in fragments or not.
+// Datagrams of every size arrive complete, fragmented or not.
 func TestLargeDatagrams(t *testing.T) {
 	w := newWorld(t)
 	whoServer(t, w.pod, "")
@@ -110,8 +110,7 @@ func TestLargeDatagrams(t *testing.T) {
 	}
 }
 
-// A paused server takes nothing and loses nothing; it does not pause while somebody is
-// being served.
+// A paused server accepts nothing and loses nothing; it does not pause while it serves a client.
 func TestPause(t *testing.T) {
 	w := newWorld(t)
 	whoServer(t, w.pod, "")
@@ -143,7 +142,7 @@ func TestPause(t *testing.T) {
 	nettest.WaitIdle(t, s)
 }
 
-// Ten thousand connections, one after the other and beside each other.
+// Ten thousand connections, sequential and concurrent.
 func TestManyShortConnections(t *testing.T) {
 	w := newWorld(t)
 	whoServer(t, w.pod, "")

@@ -15,36 +15,37 @@ import (
 	"github.com/podrun/podrun/netns/relay"
 )
 
-// NetnsDialer is a Dialer that connects inside a network that knows the pod, once it has been
-// entered.
+// NetnsDialer is a Dialer that connects inside a network from which the pod is reachable, after
+// Start.
 type NetnsDialer struct {
-	loop *relay.Loop // whose thread is in there
+	loop *relay.Loop // its thread is in that network
 
-	// Addrs are the pod's, of which a client's connection goes to that of its own
-	// family, or to the first.
+	// Addrs are the pod's. A client's connection goes to the address of its own family, or to the
+	// first.
 	Addrs []netip.Addr
 
-	// Transparent says that answers to any address come back to this network: then a
-	// client is shown with its own, unless that means something else here.
+	// Transparent reports that answers to any address come back to this network: then the pod sees
+	// the client's own address, unless that means another host here.
 	Transparent bool
 
-	// PodPrefixes are the networks whose addresses mean something else here: those of pods.
+	// PodPrefixes are the networks whose addresses mean other hosts here: those of pods.
 	PodPrefixes []netip.Prefix
 }
 
-// Start begins to connect in a network namespace, until Close.
+// Start starts to connect in a network namespace, until Close.
 func (d *NetnsDialer) Start(ns string) (err error) {
 	d.loop, err = relay.NewLoop(ns)
 	return err
 }
 
-// Close ends what is under way, and all.
+// Close ends all connections.
 func (d *NetnsDialer) Close() { d.loop.Close() }
 
-// connectTimeout is how long the pod may take to answer: it is on this machine.
+// connectTimeout is how long the pod may take to answer: it is on this host.
 const connectTimeout = 10 * time.Second
 
-// podTarget is a port of the pod for a client, and whether it may see the client's address.
+// podTarget returns the address of a pod's port for a client, and whether it may see the client's
+// address.
 func (d *NetnsDialer) podTarget(client netip.Addr, port int) (to netip.AddrPort, shown bool) {
 	if len(d.Addrs) == 0 {
 		return netip.AddrPort{}, false
@@ -59,7 +60,7 @@ func (d *NetnsDialer) podTarget(client netip.Addr, port int) (to netip.AddrPort,
 	return netip.AddrPortFrom(at, uint16(port)), d.mayShowClient(client, at)
 }
 
-// mayShowClient says whether a client's address means itself at another.
+// mayShowClient reports whether a client's address means the client itself at the destination.
 func (d *NetnsDialer) mayShowClient(client, to netip.Addr) bool {
 	shown := d.Transparent && to.Is4() == client.Is4() && client.IsGlobalUnicast()
 	for _, p := range d.PodPrefixes {
@@ -68,8 +69,8 @@ func (d *NetnsDialer) mayShowClient(client, to netip.Addr) bool {
 	return shown
 }
 
-// DialUDP begins a conversation with a port of the pod for a client. Where the client's own
-// port is in use there, it is shown with another.
+// DialUDP starts a flow to a port of the pod for a client. If the client's own port is in use
+// there, the pod sees another.
 func (d *NetnsDialer) DialUDP(client netip.AddrPort, port int) (net.Conn, error) {
 	to, shown := d.podTarget(client.Addr(), port)
 	return d.dialUDP(client, to, shown)
@@ -89,8 +90,8 @@ func (d *NetnsDialer) dialUDP(client, to netip.AddrPort, shown bool) (net.Conn, 
 	return net.FileConn(f)
 }
 
-// connect begins to connect, in a client's name if that is to be shown. The calling thread is
-// in there.
+// connect starts to connect, with the client's address if shown is set. The calling thread is in
+// the network.
 func (d *NetnsDialer) connect(kind int, client, to netip.AddrPort, shown bool) (fd int, err error) {
 	if !to.IsValid() {
 		return -1, errors.New("connect to the pod: it has no address")
@@ -106,7 +107,7 @@ func (d *NetnsDialer) connect(kind int, client, to netip.AddrPort, shown bool) (
 		}
 	}
 	if err == nil && kind == unix.SOCK_STREAM && !slices.Contains(d.Addrs, to.Addr()) {
-		if err = setKeepalive(fd); err != nil { // another pod, which may be gone without a word
+		if err = setKeepalive(fd); err != nil { // another pod may disappear without closing
 			unix.Close(fd)
 		}
 	}
@@ -116,7 +117,7 @@ func (d *NetnsDialer) connect(kind int, client, to netip.AddrPort, shown bool) (
 	return fd, nil
 }
 
-// connectSocket begins to connect.
+// connectSocket starts to connect.
 func connectSocket(kind int, transparent bool, from, to netip.AddrPort) (fd int, err error) {
 	family, level, option := unix.AF_INET, unix.SOL_IP, unix.IP_TRANSPARENT
 	if to.Addr().Is6() {
@@ -130,7 +131,7 @@ func connectSocket(kind int, transparent bool, from, to netip.AddrPort) (fd int,
 			err = rawsys.SetsockoptInt(fd, level, option, 1)
 		}
 	}
-	if transparent { // the router's rules know such sockets
+	if transparent { // the router's rules match such sockets
 		set(level, option)
 	}
 	if from.IsValid() {

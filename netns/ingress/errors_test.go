@@ -10,8 +10,8 @@ import (
 	"github.com/podrun/podrun/internal/nettest"
 )
 
-// What a pod's kernel says of what it was sent in a client's name comes to who has sent it, also
-// of a pod whose own packets leave by the kernel.
+// ICMP errors of a pod's kernel about packets with a client's address reach the socket that has
+// sent them, also for a pod whose own packets leave through the kernel.
 func TestPodErrorsAreForwarded(t *testing.T) {
 	s := newAffinityBed(t)
 	const nobody = 9

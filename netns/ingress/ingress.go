@@ -1,6 +1,6 @@
-// Package ingress lets the host's ports reach a pod: connections and datagrams that come
-// to a socket in the host's network go on to the same pod's ports, from inside its
-// network and, where that can be, from the address of the client.
+// Package ingress connects the host's ports to a pod: connections and datagrams that arrive at a
+// socket in the host's network go on to the same pod's ports, from inside its network and, where
+// possible, with the address of the client.
 package ingress
 
 import (
@@ -18,23 +18,23 @@ import (
 	"github.com/podrun/podrun/netns/relay"
 )
 
-// Dialer makes the second half of the way: it is an Inside or a Carrier. Each call is for a
-// port of the pod and for a client, whose address is to be seen there if it can be.
+// Dialer connects to the pod: it is a NetnsDialer or a Forwarder. Each call is for a port of the
+// pod and for a client, whose address the pod sees if possible.
 type Dialer interface {
 	DialUDP(client netip.AddrPort, port int) (net.Conn, error)
 }
 
-// Forwarder is a Dialer that is given one connection after the other.
+// Forwarder is a Dialer that takes over whole connections.
 type Forwarder interface {
 	Dialer
 
-	// Forward connects, passes on what both sides say until both have ended, and closes the
-	// client's. A connection that is refused resets it. When ctx ends, or the client's is
-	// closed meanwhile, so does the connection.
+	// Forward connects, copies in both directions until both sides have ended, and closes the
+	// client's connection. If the pod refuses, the client gets a reset. The connection also ends
+	// when ctx is done or the client's side is closed meanwhile.
 	Forward(ctx context.Context, client *net.TCPConn, from netip.AddrPort, port int)
 }
 
-// Server passes on what comes to the ports of one pod.
+// Server forwards the traffic of one pod's ports.
 type Server struct {
 	dial   Dialer
 	ports  map[string]portServer // by the names of their sockets
@@ -43,42 +43,44 @@ type Server struct {
 	cancel func()
 
 	mu         sync.Mutex
-	active     int             // connections, and flows of datagrams
-	limit      int             // of those
+	active     int             // connections and UDP flows
+	limit      int             // maximum of active
 	conns      map[closer]bool // what Close ends
 	closed     bool
-	lastLogged time.Time // when the log was told last that there is no descriptor
+	lastLogged time.Time // when the log last reported a lack of descriptors
 
-	// The loop's of an Inside: what ends each connection, by the client's descriptor.
+	// For the thread of the NetnsDialer's loop: what ends each connection, by the client's
+	// descriptor.
 	proxied map[int]func()
 }
 
-// closer is what a connection or a flow holds.
+// closer is the resource of a connection or a flow.
 type closer interface{ Close() error }
 
-// portServer takes what comes to one socket.
+// portServer serves one socket.
 type portServer interface {
-	pause() // returns when it takes nothing any more, until proceed
+	pause() // returns when it accepts nothing, until proceed
 	resume()
 	close()
 }
 
-// New makes a server without ports.
+// New returns a server without ports.
 func New(dial Dialer) *Server {
 	s := &Server{dial: dial, ports: map[string]portServer{}, conns: map[closer]bool{}, limit: descriptorLimit(), proxied: map[int]func(){}}
 	s.ctx, s.cancel = context.WithCancel(context.Background())
 	return s
 }
 
-// Bounds of one pod: clients are strangers, and must not cost the process its descriptors
-// or its memory.
+// Limits of one pod: clients are untrusted and must not exhaust the process's descriptors or its
+// memory.
 const (
 	maxActive = 8192
 	reserve   = 256 // descriptors that are left to the rest of the process
 	perActive = 4   // descriptors: two sockets and, while it streams, a pipe
 )
 
-// descriptorLimit is how many connections and flows this process has descriptors for.
+// descriptorLimit returns the number of connections and flows that this process has descriptors
+// for.
 func descriptorLimit() int {
 	var limit unix.Rlimit
 	if err := unix.Getrlimit(unix.RLIMIT_NOFILE, &limit); err != nil {
@@ -87,9 +89,9 @@ func descriptorLimit() int {
 	return max(16, min(maxActive, (int(min(limit.Cur, 1<<20))-reserve)/perActive))
 }
 
-// Add serves a socket that hostport.Bind has made, listened to if it is TCP: what comes
-// goes to a port of the pod. The server knows it by the file's name. The socket stays the
-// caller's, who may close it.
+// Add serves a socket that hostport.Bind has made, and Listen if it is TCP. Its traffic goes to a
+// port of the pod. The server identifies it by the file's name. The caller keeps the socket and may
+// close it.
 func (s *Server) Add(file *os.File, protocol string, to int) error {
 	return s.add(file, protocol, target{port: to})
 }
@@ -114,8 +116,8 @@ func (s *Server) add(file *os.File, protocol string, to target) error {
 	return nil
 }
 
-// Remove ends an Add. Connections that have come by it go on; flows of datagrams, whose answers
-// leave by the socket, end. It must not be called in a pause.
+// Remove ends an Add. Its connections continue; its UDP flows, whose answers need the socket, end.
+// It must not be called during a Pause.
 func (s *Server) Remove(file *os.File) {
 	if p := s.ports[file.Name()]; p != nil {
 		p.close()
@@ -123,8 +125,8 @@ func (s *Server) Remove(file *os.File) {
 	}
 }
 
-// Pause stops taking what comes: it waits in the sockets. It fails, without any effect,
-// while there are connections or flows. Calls of Pause and Resume must alternate.
+// Pause stops accepting traffic, which waits in the sockets. It fails without any effect while
+// there are connections or flows. Calls of Pause and Resume must alternate.
 func (s *Server) Pause() bool {
 	for _, p := range s.ports {
 		p.pause()
@@ -138,20 +140,20 @@ func (s *Server) Pause() bool {
 	return idle
 }
 
-// Resume ends a pause.
+// Resume ends a Pause.
 func (s *Server) Resume() {
 	for _, p := range s.ports {
 		p.resume()
 	}
 }
 
-// Close ends every connection, and returns when nothing of the server is left. It must
-// not be called in a pause. It may be called again.
+// Close ends every connection and returns when nothing of the server is left. It must not be called
+// during a Pause. It may be called again.
 func (s *Server) Close() {
 	for _, p := range s.ports {
 		p.close()
 	}
-	clear(s.ports) // whose descriptors may be others' from now on
+	clear(s.ports) // other files may get their descriptor numbers from now on
 	s.mu.Lock()
 	s.closed = true
 	for c := range s.conns {
@@ -159,7 +161,7 @@ func (s *Server) Close() {
 	}
 	s.mu.Unlock()
 	if d, ok := s.dial.(*NetnsDialer); ok {
-		_ = d.loop.Do(func() error { // a loop that has ended carries nothing
+		_ = d.loop.Do(func() error { // a loop that has ended has no connections
 			for _, end := range s.proxied {
 				end()
 			}
@@ -170,7 +172,7 @@ func (s *Server) Close() {
 	s.all.Wait()
 }
 
-// acquire counts a connection; false if none is taken any more, or there are too many.
+// acquire counts a connection; false if the server is closed or there are too many.
 func (s *Server) acquire(ends ...closer) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -197,14 +199,14 @@ func (s *Server) release(ends ...closer) {
 	}
 }
 
-// logError writes to the log what could not be done, at most once in a while.
+// logError logs an error, rate-limited.
 func (s *Server) logError(err error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.logErrorLocked(err)
 }
 
-// logErrorLocked is tell for who holds mu.
+// logErrorLocked is logError for callers that hold mu.
 func (s *Server) logErrorLocked(err error) {
 	if now := time.Now(); now.Sub(s.lastLogged) > logInterval {
 		s.lastLogged = now
@@ -214,7 +216,7 @@ func (s *Server) logErrorLocked(err error) {
 
 const (
 	logInterval = time.Minute
-	acceptRetry = 100 * time.Millisecond // where there is no descriptor for a connection
+	acceptRetry = 100 * time.Millisecond // after a lack of descriptors
 )
 
 // tcpPort accepts connections.
@@ -273,10 +275,10 @@ func (s *Server) accept(p *tcpPort, to target, by Forwarder) {
 	}
 }
 
-// keepalive finds clients that have gone without a word.
+// keepalive detects clients that have disappeared without closing.
 var keepalive = net.KeepAliveConfig{Enable: true, Idle: time.Minute, Interval: 30 * time.Second, Count: 4}
 
-// forward is one connection's life.
+// forward forwards one connection.
 func (s *Server) forward(client *net.TCPConn, to target, by Forwarder) {
 	addr, ok := client.RemoteAddr().(*net.TCPAddr)
 	if !ok {

@@ -15,8 +15,8 @@ import (
 
 func TestMain(m *testing.M) { testenv.Main(m) }
 
-// world is that of these tests, with a pod of which the router takes whatever is for others
-// than pods.
+// world is the testbed with a pod; the router accepts everything that the pod sends to destinations
+// other than pods.
 type world struct {
 	*nettest.Testbed
 	pod string
@@ -42,8 +42,8 @@ func must(t testing.TB, err error) {
 	}
 }
 
-// dialer reaches the pod from the router, with clients' addresses; or, plain, from the
-// pod's own network.
+// dialer returns a Dialer that reaches the pod from the router, with clients' addresses; or, plain,
+// from the pod's own network.
 func (w *world) dialer(t testing.TB, plain bool) Dialer {
 	t.Helper()
 	d := &NetnsDialer{Addrs: router.UsableAddresses(w.Pool, 1), Transparent: !plain, PodPrefixes: []netip.Prefix{w.Pool.V4, w.Pool.V6}}
@@ -56,7 +56,7 @@ func (w *world) dialer(t testing.TB, plain bool) Dialer {
 	return d
 }
 
-// publish serves a port of the host, and another number of the pod's.
+// publish serves a port of the host that leads to another port of the pod.
 func (w *world) publish(t testing.TB, d Dialer, p hostport.Port, to int) *Server {
 	t.Helper()
 	var file *os.File
@@ -77,8 +77,8 @@ func listening(p hostport.Port) (*os.File, error) {
 	return file, err
 }
 
-// whoServer is a server in a pod, at port 80, that says from where it was asked, and its name
-// at last.
+// whoServer starts a server in a pod at port 80 that answers with the client's address and finally
+// its own name.
 func whoServer(t testing.TB, pod, name string) {
 	t.Helper()
 	nettest.Serve(t, pod, ":80", func(c *net.TCPConn) { fmt.Fprint(c, c.RemoteAddr(), name) })

@@ -25,7 +25,7 @@ func (greeter) Forward(_ context.Context, client *net.TCPConn, _ netip.AddrPort,
 
 func (greeter) DialUDP(netip.AddrPort, int) (net.Conn, error) { return nil, syscall.ECONNREFUSED }
 
-// Clients are strangers: more than there is room for are refused, and cost nothing.
+// Clients are untrusted: those beyond the limit are refused and hold no resources.
 func TestTooManyClients(t *testing.T) {
 	w := newWorld(t)
 	s := w.publish(t, greeter{}, hostport.Port{Protocol: "tcp", Number: 8080}, 80)

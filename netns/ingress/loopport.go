@@ -11,15 +11,15 @@ import (
 	"github.com/podrun/podrun/netns/relay"
 )
 
-// loopPort has the thread that connects to the pod accept what comes, too: nobody has to
-// be woken between the two.
+// loopPort accepts connections on the thread that connects to the pod: no other thread has to be
+// woken in between.
 type loopPort struct {
 	server   *Server
 	dialer   *NetnsDialer
 	listener int
 	to       target
 
-	// The loop's.
+	// For the loop's thread.
 	paused   bool
 	retrying bool // it waits for a descriptor
 }
@@ -42,8 +42,8 @@ func (s *Server) addLoopPort(file *os.File, to target, d *NetnsDialer) (portServ
 	return p, nil
 }
 
-// setKeepalive has who is at the other end found to have gone without a word: what a listening
-// socket is told holds for those that it accepts.
+// setKeepalive enables the detection of peers that have disappeared without closing: accepted
+// sockets inherit the options of a listening socket.
 func setKeepalive(fd int) error {
 	for _, o := range []struct{ level, name, value int }{
 		{unix.SOL_TCP, unix.TCP_KEEPIDLE, int(keepalive.Idle / time.Second)},
@@ -63,7 +63,7 @@ func (p *loopPort) listen() error {
 }
 
 func (p *loopPort) pause() {
-	_ = p.dialer.loop.Do(func() error { // a loop that has ended takes nothing either
+	_ = p.dialer.loop.Do(func() error { // a loop that has ended accepts nothing either
 		p.paused = true
 		p.dialer.loop.Unwatch(p.listener, false)
 		return nil
@@ -84,7 +84,7 @@ func (p *loopPort) close() {
 	unix.Close(p.listener)
 }
 
-// retryListen looks for a descriptor later.
+// retryListen retries later, when there may be a descriptor.
 func (p *loopPort) retryListen() {
 	p.retrying = true
 	p.dialer.loop.AddTicker(func() bool {
@@ -93,21 +93,21 @@ func (p *loopPort) retryListen() {
 	})
 }
 
-// accept takes one connection; the next is told of anew.
+// accept accepts one connection; another event reports the next.
 func (p *loopPort) accept() {
 	near, from, err := relay.Accept(p.listener)
 	switch err {
 	case nil:
 		p.forward(near, from)
 	case unix.EAGAIN, unix.EINTR, unix.ECONNABORTED:
-	default: // there is no descriptor until others end
+	default: // out of descriptors until other connections end
 		p.server.logError(err)
 		p.dialer.loop.Unwatch(p.listener, false)
 		p.retryListen()
 	}
 }
 
-// forward begins one connection's life.
+// forward starts to forward one connection.
 func (p *loopPort) forward(near int, from netip.AddrPort) {
 	if !p.server.acquire() {
 		relay.ResetFD(near)

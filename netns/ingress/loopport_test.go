@@ -11,8 +11,8 @@ import (
 	"github.com/podrun/podrun/netns/hostport"
 )
 
-// Connections are counted where they are accepted: one too many is refused, clients that
-// have gone without a word are found out, and the end of the server is a reset for all.
+// Connections count from when they are accepted: one beyond the limit is refused, keepalive detects
+// clients that have disappeared, and the end of the server resets all.
 func TestAcceptOnTheLoop(t *testing.T) {
 	w := newWorld(t)
 	nettest.Serve(t, w.pod, ":80", nettest.Echo)
@@ -37,7 +37,7 @@ func TestAcceptOnTheLoop(t *testing.T) {
 		return nil
 	}))
 	other, err := nettest.Dial(w.Remote, "tcp", "10.77.0.1:8080")
-	if err == nil { // else the reset was quicker
+	if err == nil { // otherwise the reset came first
 		err = nettest.RoundTrip(other, []byte("x"))
 		other.Close()
 	}
@@ -62,8 +62,8 @@ func TestAcceptOnTheLoop(t *testing.T) {
 	}
 }
 
-// Where there is no descriptor for a client it waits until there is one, and so it does if
-// the server pauses meanwhile.
+// Without a descriptor for a client it waits until there is one, also if the server pauses
+// meanwhile.
 func TestWithoutDescriptors(t *testing.T) {
 	w := newWorld(t)
 	nettest.Serve(t, w.pod, ":80", nettest.Echo)

@@ -9,7 +9,7 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// sockaddr is an address for a socket of its family.
+// sockaddr converts an address for a socket of its family.
 func sockaddr(a netip.AddrPort) unix.Sockaddr {
 	if a.Addr().Is4() {
 		return &unix.SockaddrInet4{Addr: a.Addr().As4(), Port: int(a.Port())}
@@ -17,7 +17,7 @@ func sockaddr(a netip.AddrPort) unix.Sockaddr {
 	return &unix.SockaddrInet6{Addr: a.Addr().As16(), Port: int(a.Port()), ZoneId: zoneID(a.Addr().Zone())}
 }
 
-// sockaddrFor is sockaddr for a socket of IPv6, which speaks of IPv4 in mapped addresses.
+// sockaddrFor is sockaddr for an IPv6 socket, which uses mapped addresses for IPv4.
 func sockaddrFor(a netip.AddrPort, six bool) unix.Sockaddr {
 	if six && a.Addr().Is4() {
 		return &unix.SockaddrInet6{Addr: a.Addr().As16(), Port: int(a.Port())}
@@ -40,8 +40,8 @@ func zoneID(zone string) uint32 {
 	return 0
 }
 
-// replyFrom makes of the control messages of a datagram those of its answers: the same
-// address of the machine, and the same link only if the client is known there alone.
+// replyFrom makes the control messages of answers from those of a datagram: the same address of the
+// host, and the same link only if the client's address is link-local.
 func replyFrom(oob []byte, client netip.Addr) string {
 	messages, err := unix.ParseSocketControlMessage(oob)
 	if err != nil {

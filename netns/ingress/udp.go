@@ -12,19 +12,19 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// maxDatagram is more than any has.
+// maxDatagram exceeds the length of every datagram.
 const maxDatagram = 1 << 16
 
 var datagrams = sync.Pool{New: func() any { return new([maxDatagram]byte) }}
 
-// clientRoute is where a datagram came from, and to which address of the machine.
+// clientRoute is the source of a datagram and its destination address on the host.
 type clientRoute struct {
 	client       netip.AddrPort
 	replyControl string // control message for the answer
-	six          bool   // the socket speaks IPv6, with IPv4 in mapped addresses
+	six          bool   // an IPv6 socket, which uses mapped addresses for IPv4
 }
 
-// udpPort passes on datagrams.
+// udpPort forwards datagrams.
 type udpPort struct {
 	server          *Server
 	conn            *net.UDPConn
@@ -67,8 +67,8 @@ func (p *udpPort) resume() {
 	p.resumed <- struct{}{}
 }
 
-// close ends the port's flows, too: what they hear could not be sent to a client any more, and
-// would be missed by the flow that the client has next, in the same name, of another port.
+// close ends the port's flows too: their answers could no longer be sent to a client, and would be
+// lost for the flow that the same client starts next at another port.
 func (p *udpPort) close() {
 	p.conn.Close()
 	p.mu.Lock()
@@ -79,7 +79,7 @@ func (p *udpPort) close() {
 	}
 }
 
-// receive takes datagrams until the port is closed.
+// receive forwards datagrams until the port is closed.
 func (p *udpPort) receive() {
 	for {
 		err := p.receiveOne()
@@ -89,7 +89,7 @@ func (p *udpPort) receive() {
 		case errors.Is(err, os.ErrDeadlineExceeded):
 			p.paused <- struct{}{}
 			<-p.resumed
-		case err != nil: // an earlier answer's ICMP error is the client's business
+		case err != nil: // the ICMP error of an earlier answer concerns the client only
 			if !errors.Is(err, unix.ECONNREFUSED) {
 				p.server.logError(err)
 			}
@@ -97,8 +97,8 @@ func (p *udpPort) receive() {
 	}
 }
 
-// receiveOne waits for a datagram and passes it on. It holds a buffer only while there
-// is something in it.
+// receiveOne waits for a datagram and forwards it. It holds a buffer only while there is data in
+// it.
 func (p *udpPort) receiveOne() error {
 	var held *[maxDatagram]byte
 	var oob [128]byte
@@ -140,8 +140,8 @@ func (p *udpPort) receiveOne() error {
 	return nil
 }
 
-// parseRoute reads a datagram's client, and makes the control message of its answers: from
-// the address that it came to, by whatever link leads to the client.
+// parseRoute reads a datagram's client and makes the control message of its answers: from the
+// address that it was sent to, through whatever link leads to the client.
 func parseRoute(from unix.Sockaddr, oob []byte) (clientRoute, bool) {
 	var r clientRoute
 	switch a := from.(type) {
@@ -161,7 +161,7 @@ func parseRoute(from unix.Sockaddr, oob []byte) (clientRoute, bool) {
 	return r, true
 }
 
-// sendReplies passes on what the pod says to the client, until nothing has come for a while.
+// sendReplies forwards the pod's answers to the client until the flow is idle.
 func (p *udpPort) sendReplies(at clientRoute, f *udpFlow) {
 	to := sockaddrFor(at.client, at.six)
 	for {
@@ -184,8 +184,8 @@ func (p *udpPort) sendReplies(at clientRoute, f *udpFlow) {
 	}
 }
 
-// readPooled takes a datagram. A socket's has a buffer, the caller's to put back, only
-// once there is one.
+// readPooled reads a datagram. For a socket it takes a buffer only once there is a datagram; the
+// caller returns the buffer.
 func readPooled(c net.Conn) (held *[maxDatagram]byte, n int, err error) {
 	socket, ok := c.(syscall.Conn)
 	if !ok {
@@ -215,7 +215,7 @@ func readPooled(c net.Conn) (held *[maxDatagram]byte, n int, err error) {
 	return held, n, err
 }
 
-// sendReply sends an answer, if there is room for it now: it is a datagram.
+// sendReply sends an answer if there is room for it now: a datagram may be lost.
 func (p *udpPort) sendReply(b []byte, oob string, to unix.Sockaddr) {
 	_ = p.raw.Control(func(fd uintptr) {
 		_ = unix.Sendmsg(int(fd), b, []byte(oob), to, unix.MSG_DONTWAIT|unix.MSG_NOSIGNAL)

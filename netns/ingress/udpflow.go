@@ -7,28 +7,29 @@ import (
 	"time"
 )
 
-// How long a flow of datagrams is remembered after the last one: until the pod has
-// answered, and then. (Linux: nf_conntrack_udp_timeout and …_stream are 30 and 120.)
+// How long an idle flow of datagrams is kept: until the pod has answered, and after that. (Linux:
+// nf_conntrack_udp_timeout and …_stream are 30 and 120.)
 const (
 	unansweredTimeout = 10 * time.Second
 	answeredTimeout   = 60 * time.Second
 )
 
-// maxFlows bounds the flows of a port. More clients than that wait for one to be over.
+// maxFlows limits the flows of a port. Further clients wait until one ends.
 const maxFlows = 2048
 
-// udpFlow is what a client says from one of its ports to one address of the machine, and hears.
+// udpFlow is the traffic between one port of a client and one address of the host.
 type udpFlow struct {
 	pod     net.Conn
 	to      netip.AddrPort // of another pod; not valid: the pod's own
-	checked time.Time      // when it was asked last whether that is so
+	checked time.Time      // when the client's pod was checked last
 
 	mu       sync.Mutex
 	last     time.Time
 	lifetime time.Duration
 }
 
-// flowFor is a route's, made if it is new; nil if there are too many, or the port is closed.
+// flowFor returns the flow of a route and makes it if it is new; nil if there are too many, or the
+// port is closed.
 func (p *udpPort) flowFor(at clientRoute) (*udpFlow, error) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -71,10 +72,10 @@ func (p *udpPort) flowFor(at clientRoute) (*udpFlow, error) {
 	return f, nil
 }
 
-// affinityInterval is after how long it is asked anew where the client of a flow belongs.
+// affinityInterval is how often the pod of a flow's client is checked.
 const affinityInterval = time.Second
 
-// moved says whether a flow's client has gone to another pod, and ends the flow then. The
+// moved reports whether a flow's client belongs to another pod now, and then ends the flow. The
 // caller holds mu.
 func (p *udpPort) moved(at clientRoute, f *udpFlow) bool {
 	if p.to.affinity == nil || time.Since(f.checked) < affinityInterval {
@@ -89,7 +90,7 @@ func (p *udpPort) moved(at clientRoute, f *udpFlow) bool {
 	return true
 }
 
-// touch notes that something has come. lifetime is the flow's from now on; 0: as it was.
+// touch records the arrival of a datagram. lifetime is the flow's from now on; 0: unchanged.
 func (f *udpFlow) touch(lifetime time.Duration) {
 	f.mu.Lock()
 	defer f.mu.Unlock()

@@ -1,3 +1,3 @@
-// Package ipam gives a pod its slot, and derives from it the addresses of pods, Services and the gateway
-// (IP address management). It is pure: which slots are taken is the caller's to know.
+// Package ipam assigns slots to pods and derives from them the addresses of pods, Services and the
+// gateway (IP address management). It is pure: the caller supplies the slots that are taken.
 package ipam

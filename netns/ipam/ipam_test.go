@@ -25,7 +25,7 @@ func TestChoosePool(t *testing.T) {
 		{prefixes("10.88.7.3/32", "10.89.0.0/24", "fd88::/48"), "10.107.0.0/16", "fd89::/64"},
 		{prefixes("10.0.0.0/8"), "172.22.0.0/16", "fd88::/64"},
 		{prefixes("10.0.0.0/8", "172.16.0.0/12"), "192.168.0.0/16", "fd88::/64"},
-		{prefixes("0.0.0.0/1", "128.0.0.0/1", "::/0", "0.0.0.0/0"), "10.88.0.0/16", "fd88::/64"}, // a VPN for everything
+		{prefixes("0.0.0.0/1", "128.0.0.0/1", "::/0", "0.0.0.0/0"), "10.88.0.0/16", "fd88::/64"}, // a VPN for all traffic
 	} {
 		p, err := ChoosePool(c.networks)
 		if err != nil || p.V4.String() != c.v4 || p.V6.String() != c.v6 {
@@ -37,8 +37,8 @@ func TestChoosePool(t *testing.T) {
 	}
 }
 
-// Every slot has addresses of its own, which end neither in 0 nor in 255 and are nobody
-// else's.
+// Every slot has addresses of its own, which end neither in 0 nor in 255 and are not used
+// otherwise.
 func TestSlots(t *testing.T) {
 	p, err := ChoosePool(nil)
 	if err != nil {

@@ -10,17 +10,17 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// IsHostRoot says whether this process is root of the machine: then the host's network is its
-// business.
+// IsHostRoot reports whether this process is root of the host. Only then does it administer the
+// host's network.
 func IsHostRoot() bool {
 	const initial = 0xEFFFFFFD // PROC_USER_INIT_INO (linux/proc_ns.h)
 	var st unix.Stat_t
 	return os.Geteuid() == 0 && unix.Stat("/proc/self/ns/user", &st) == nil && st.Ino == initial
 }
 
-// Check says why pods cannot be led out by the kernel, in one line; nil if they can. Where
-// the host has rules for packets of its own it is not done, even if they let all pass: they
-// were not made for what pods send, and may change at any time.
+// Check returns a one-line reason why the kernel cannot masquerade the pods' traffic, or nil if it
+// can. It refuses where the host has packet rules of its own, even if they accept everything: they
+// were not written for pods' packets and may change at any time.
 func Check() error {
 	if err := mayAdminister(); err != nil {
 		return err
@@ -49,7 +49,7 @@ func Check() error {
 	return nil
 }
 
-// checkChain says what a chain of the host's has to say about packets; nil if nothing.
+// checkChain returns an error if a chain of the host affects packets.
 func checkChain(c *nftables.Conn, chain *nftables.Chain) error {
 	if chain.Hooknum == nil || isOwnTable(chain.Table.Name) {
 		return nil
@@ -58,13 +58,13 @@ func checkChain(c *nftables.Conn, chain *nftables.Chain) error {
 	if chain.Policy != nil && *chain.Policy == nftables.ChainPolicyDrop {
 		return fmt.Errorf("the host has a firewall: nftables' chain %s drops what it does not know", name)
 	}
-	if rules, err := c.GetRules(chain.Table, chain); err != nil || len(rules) > 0 { // those that cannot be read are of iptables
+	if rules, err := c.GetRules(chain.Table, chain); err != nil || len(rules) > 0 { // unreadable rules are those of iptables
 		return fmt.Errorf("the host has a firewall: there are rules in nftables' chain %s", name)
 	}
 	return nil
 }
 
-// mayAdminister says whether the network is this process's to change.
+// mayAdminister returns an error unless this process may change the network.
 func mayAdminister() error {
 	errOthers := errors.New("only root may change the host's network")
 	file, err := os.Open("/proc/thread-self/ns/net")
@@ -97,7 +97,8 @@ func mayAdminister() error {
 
 const ipForward = "/proc/sys/net/ipv4/ip_forward"
 
-// checkForwarding says why the host's kernel does not and shall not pass on what is not for it.
+// checkForwarding returns the reason why the host's kernel does not forward packets and must not be
+// made to.
 func checkForwarding() error {
 	b, err := os.ReadFile(ipForward)
 	if err == nil && strings.TrimSpace(string(b)) != "1" {

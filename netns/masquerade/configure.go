@@ -14,14 +14,14 @@ import (
 	"github.com/podrun/podrun/netns/router"
 )
 
-// configure gives both ends what they need; what is there already is as good.
+// configure adds to both ends what is missing. It keeps what exists.
 func configure(r router.Router, n int) error {
 	host, router := linkAddresses(n)
 	err := r.Do(func() error {
 		return errors.Join(setUp(routerDevice(n), router), routeTo(routerDevice(n), host), routerRules(n, router))
 	})
 	if err == nil {
-		err = hostRules(n, router) // before anything can come by it
+		err = hostRules(n, router) // before the first packet can arrive
 	}
 	if err == nil {
 		err = setUp(hostDevice(n), host)
@@ -32,7 +32,7 @@ func configure(r router.Router, n int) error {
 	return err
 }
 
-// setUp brings up an end of the calling thread's network.
+// setUp brings up an end in the calling thread's network.
 func setUp(device string, own netip.Addr) error {
 	link, err := netlink.LinkByName(device)
 	if err != nil {
@@ -47,7 +47,7 @@ func setUp(device string, own netip.Addr) error {
 			return err
 		}
 	}
-	// Good for this link alone: the host does not say it is its address.
+	// The address has link scope: the host does not advertise it as its own.
 	address := &netlink.Addr{IPNet: ipNet(netip.PrefixFrom(own, bits)), Scope: unix.RT_SCOPE_LINK}
 	if err := netlink.AddrReplace(link, address); err != nil {
 		return fmt.Errorf("add address %s to %s: %w", own, device, err)
@@ -58,8 +58,8 @@ func setUp(device string, own netip.Addr) error {
 	return nil
 }
 
-// routeTo leads in the router what is to leave to the other end. Should that go, nobody is
-// reached.
+// routeTo routes the router's outgoing packets to the other end. If that end disappears,
+// destinations become unreachable.
 func routeTo(device string, other netip.Addr) error {
 	link, err := netlink.LinkByName(device)
 	if err != nil {
@@ -86,8 +86,8 @@ func ipNet(p netip.Prefix) *net.IPNet {
 	return &net.IPNet{IP: p.Addr().AsSlice(), Mask: net.CIDRMask(p.Bits(), p.Addr().BitLen())}
 }
 
-// setSysctl sets a sysctl of the calling thread's network. What this kernel has not got needs not
-// be set.
+// setSysctl sets a sysctl of the calling thread's network. A sysctl that this kernel lacks is
+// skipped.
 func setSysctl(name, value string) error {
 	err := os.WriteFile("/proc/sys/net/"+name, []byte(value), 0)
 	if err != nil && !errors.Is(err, os.ErrNotExist) {

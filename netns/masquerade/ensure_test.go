@@ -20,8 +20,8 @@ import (
 	"github.com/podrun/podrun/netns/router"
 )
 
-// Where the host has rules of its own pods are not led out by the kernel, and it is said
-// which.
+// Where the host has rules of its own the kernel does not masquerade pods, and the error names the
+// rules.
 func TestForeignRules(t *testing.T) {
 	w := newTestbed(t)
 	accept, refuse := nftables.ChainPolicyAccept, nftables.ChainPolicyDrop
@@ -72,7 +72,7 @@ func TestForeignRules(t *testing.T) {
 	}
 }
 
-// Who may not change the host's network knows it.
+// A process that may not change the host's network gets an error.
 func TestNotRoot(t *testing.T) {
 	newTestbed(t)
 	if IsHostRoot() {
@@ -96,7 +96,7 @@ func TestNotRoot(t *testing.T) {
 	}
 }
 
-// What is made is made once, of all that is lacking, and nothing is left of it.
+// Ensure makes only what is missing, once, and Remove leaves nothing.
 func TestEnsureAndRemove(t *testing.T) {
 	w := newTestbed(t)
 	server, _ := echoServer(t, w.Remote, nettest.RemoteAddr+":0")
@@ -157,8 +157,8 @@ func TestEnsureAndRemove(t *testing.T) {
 	}
 }
 
-// Each router has an uplink of its own, whoever is quicker; what one leaves that was
-// killed is removed by the next.
+// Each router has an uplink of its own, also when several are made at once. The next router removes
+// what a killed one has left.
 func TestManyRouters(t *testing.T) {
 	w := newTestbed(t)
 	server, _ := echoServer(t, w.Remote, nettest.RemoteAddr+":0")
@@ -184,7 +184,7 @@ func TestManyRouters(t *testing.T) {
 	if n := tables(t); n != 2 {
 		t.Errorf("%d tables", n)
 	}
-	// The devices of a router that has gone go with it, its rules with the next one's.
+	// A router's devices disappear with it; the next router removes its rules.
 	if err := netlink.LinkDel(&netlink.Dummy{LinkAttrs: netlink.LinkAttrs{Name: hostDevice(0)}}); err != nil {
 		t.Fatal(err)
 	}
@@ -196,8 +196,8 @@ func TestManyRouters(t *testing.T) {
 	}
 }
 
-// Addresses that the host uses otherwise are left alone, and so is a device that is called
-// like an uplink's.
+// Addresses that the host already uses are avoided, and so is a foreign device with an uplink's
+// name.
 func TestAddressesInUse(t *testing.T) {
 	w := newTestbed(t)
 	foreign := &netlink.Dummy{LinkAttrs: netlink.LinkAttrs{Name: hostDevice(1)}}
@@ -222,7 +222,7 @@ func TestAddressesInUse(t *testing.T) {
 	}
 }
 
-// A packet is no longer than what passes all of the host's devices.
+// A packet is at most as long as the smallest MTU of the host's devices.
 func TestSmallestMTU(t *testing.T) {
 	newTestbed(t)
 	vpn := &netlink.Veth{LinkAttrs: netlink.LinkAttrs{Name: "vpn", MTU: 1380, Flags: net.FlagUp}, PeerName: "vpn2"}

@@ -64,7 +64,7 @@ func ping(ns, to string) error {
 	return nil
 }
 
-// leadLoopbackOut leads 127.0.0.1 to a gateway, in the calling thread's network.
+// leadLoopbackOut routes 127.0.0.1 to a gateway in the calling thread's network.
 func leadLoopbackOut(gateway netip.Addr) error {
 	link, err := netlink.LinkByName("eth0")
 	if err != nil {
@@ -82,12 +82,12 @@ func leadLoopbackOut(gateway netip.Addr) error {
 		netlink.RouteAdd(&netlink.Route{Dst: rule.Dst, Table: 77, LinkIndex: link.Attrs().Index, Gw: gateway.AsSlice(), Flags: int(netlink.FLAG_ONLINK)}))
 }
 
-// routeBy adds a route by a neighbour of the calling thread's network.
+// routeBy adds a route through a neighbour in the calling thread's network.
 func routeBy(to, gateway string) error {
 	return netlink.RouteAdd(&netlink.Route{Dst: ipNet(netip.MustParsePrefix(to).Masked()), Gw: net.ParseIP(gateway)})
 }
 
-// tableNames are those of IPv4 in the host's network.
+// tableNames returns the names of the IPv4 tables in the host's network.
 func tableNames() ([]string, error) {
 	c, err := nftables.New()
 	if err != nil {
@@ -110,8 +110,8 @@ func bit(b bool) int {
 
 func TestMain(m *testing.M) { testenv.Main(m) }
 
-// testbed is what a test's pods live in. This process's network is the host's, as this
-// process is root of the user namespace that has it.
+// testbed is the environment of a test's pods. This process's network stands for the host's,
+// because this process is root of the user namespace that owns it.
 type testbed struct {
 	t testing.TB
 	*nettest.Testbed
@@ -137,7 +137,7 @@ func newTestbed(t testing.TB) *testbed {
 	return w
 }
 
-// removeAtEnd has a router's uplink go with the test.
+// removeAtEnd removes a router's uplink when the test ends.
 func (w *testbed) removeAtEnd(r router.Router) {
 	w.t.Cleanup(func() {
 		if err := Remove(r); err != nil {
@@ -146,7 +146,7 @@ func (w *testbed) removeAtEnd(r router.Router) {
 	})
 }
 
-// testPod is a network namespace whose traffic leaves by the kernel.
+// testPod is a network namespace whose traffic leaves through the kernel.
 type testPod struct {
 	*testbed
 	ns     string
@@ -154,7 +154,7 @@ type testPod struct {
 	egress *egress.Proxy
 }
 
-// attach is a pod's network.
+// attach returns a pod's network.
 func (w *testbed) attach(s ipam.Slot) *testPod {
 	w.t.Helper()
 	return &testPod{testbed: w, ns: w.NewPod(w.t, s), slot: s}
@@ -175,7 +175,7 @@ func (w *testbed) pod(s ipam.Slot, change ...func(*egress.Config)) *testPod {
 	return p
 }
 
-// serve has the pod served by what is a supervisor's.
+// serve serves the pod as a supervisor does.
 func (p *testPod) serve(traffic router.TrafficFDs, change ...func(*egress.Config)) {
 	p.t.Helper()
 	c := egress.Config{RouterNS: p.RouterNS, Pool: p.Pool, Slot: p.slot}
@@ -189,7 +189,7 @@ func (p *testPod) serve(traffic router.TrafficFDs, change ...func(*egress.Config
 	p.t.Cleanup(p.egress.Close)
 }
 
-// idle says whether nothing of the pod goes by the supervisor.
+// idle reports whether none of the pod's traffic passes through the supervisor.
 func (p *testPod) idle() bool {
 	idle := p.egress.Pause()
 	if idle {
@@ -198,8 +198,8 @@ func (p *testPod) idle() bool {
 	return idle
 }
 
-// echoServer is a server inside a network that answers each connection with what comes, and
-// tells who the clients are.
+// echoServer starts a server in a network that echoes each connection and sends the clients'
+// addresses to a channel.
 func echoServer(t testing.TB, ns, at string) (to string, clients <-chan netip.Addr) {
 	t.Helper()
 	reported := make(chan netip.Addr, 100)
@@ -210,10 +210,10 @@ func echoServer(t testing.TB, ns, at string) (to string, clients <-chan netip.Ad
 	return l.Addr().String(), reported
 }
 
-// text is so many bytes.
+// text returns size bytes.
 func text(size int) []byte { return bytes.Repeat([]byte("0123456789abcdef"), size/16) }
 
-// tables is how many are uplinks' in the host's network.
+// tables counts the uplinks' tables in the host's network.
 func tables(t testing.TB) (n int) {
 	t.Helper()
 	names, err := tableNames()

@@ -1,13 +1,13 @@
-// Package masquerade leads what the pods of a user say to the world by the kernel alone: a pair
-// of devices joins their router with the host's network, and what leaves has first the
-// router's address there, then the host's own (masquerade). Only who administers the host's
-// network can do that: root. It is for IPv4.
+// Package masquerade routes the outgoing traffic of a user's pods through the kernel alone: a pair
+// of devices joins their router with the host's network, and outgoing packets get first the
+// router's address there, then the host's own (masquerade). Only a process that administers the
+// host's network can do that: root. It supports IPv4 only.
 //
-// The host's network is the calling thread's, of all functions here.
+// For all functions here the host's network is that of the calling thread.
 //
-// The devices go with the router, that is with the last pod, by themselves. The rules in
-// the host's network stay when everybody is killed: they speak of the device alone, and who
-// makes another uplink removes them.
+// The devices disappear with the router, that is with the last pod. The rules in the host's network
+// stay when all processes are killed: they match the device alone, and the process that makes the
+// next uplink removes them.
 package masquerade
 
 import (
@@ -23,24 +23,24 @@ import (
 	"github.com/podrun/podrun/netns/router"
 )
 
-// maxDevices is how many there may be: one for each router.
+// maxDevices is the maximum number of uplinks: one for each router.
 const maxDevices = 16
 
-// hostDevice names the device of uplink n in the host's network, inner its other end, in the
-// router.
+// hostDevice returns the name of the device of uplink n in the host's network; routerDevice returns
+// that of its other end, in the router.
 func hostDevice(n int) string   { return fmt.Sprintf("podrun%d", n) }
 func routerDevice(n int) string { return fmt.Sprintf("uplink%d", n) }
 
-// linkAddresses are the addresses of an uplink, in the host's network and in the router: of those
-// that are good for one link alone.
+// linkAddresses returns the addresses of an uplink in the host's network and in the router. They
+// are link-local.
 func linkAddresses(n int) (host, router netip.Addr) {
 	at := func(i int) netip.Addr { return netip.AddrFrom4([4]byte{169, 254, 88, byte(4*n + i)}) }
 	return at(1), at(2)
 }
 
-// Ensure makes the uplink of a router that is prepared, or what is lacking of it, unless Check
-// has something against it, and tells the size of the largest packet that passes all of the
-// host's devices. One process at a time does that: the caller holds a lock.
+// Ensure makes the uplink of a prepared router, or its missing parts, unless Check returns an
+// error. It returns the size of the largest packet that passes all of the host's devices. The
+// caller holds a lock, so that one process at a time runs it.
 func Ensure(r router.Router) (mtu int, err error) {
 	if err := Check(); err != nil {
 		return 0, err
@@ -49,19 +49,19 @@ func Ensure(r router.Router) (mtu int, err error) {
 	if err == nil {
 		mtu, err = smallestMTU()
 	}
-	if err != nil && made { // else others rely on it
+	if err != nil && made { // an existing uplink is in use by other pods
 		err = errors.Join(err, Remove(r))
 	}
 	return mtu, err
 }
 
-// Repair makes what is lacking of a router's uplink, on which pods rely.
+// Repair makes the missing parts of a router's uplink that pods rely on.
 func Repair(r router.Router) error {
 	_, err := ensure(r)
 	return err
 }
 
-// ensure says whether there was no uplink before.
+// ensure also reports whether it has made the uplink.
 func ensure(r router.Router) (made bool, err error) {
 	n, err := find(r)
 	if err == nil && n < 0 {
@@ -77,8 +77,8 @@ func ensure(r router.Router) (made bool, err error) {
 	return made, err
 }
 
-// Remove removes a router's uplink, if it has one, and its rules in the host's network.
-// Those in the router go with that.
+// Remove removes a router's uplink, if it has one, and its rules in the host's network. The rules
+// in the router disappear with the router.
 func Remove(r router.Router) error {
 	n, err := find(r)
 	if err == nil && n >= 0 {
@@ -93,8 +93,8 @@ func Remove(r router.Router) error {
 	return nil
 }
 
-// find gives the number of the router's uplink, -1 if it has none. The two ends are always
-// there together.
+// find returns the number of the router's uplink, -1 if it has none. The two ends always exist
+// together.
 func find(r router.Router) (n int, err error) {
 	err = r.Do(func() error {
 		for n = range maxDevices {
@@ -122,7 +122,7 @@ func exists(device string) (bool, error) {
 	return err == nil, ignoreNotFound(err)
 }
 
-// ignoreNotFound makes nothing of the error that there is no such device.
+// ignoreNotFound returns nil for the error that a device does not exist.
 func ignoreNotFound(err error) error {
 	if errors.As(err, new(netlink.LinkNotFoundError)) || errors.Is(err, unix.ENODEV) {
 		return nil
@@ -145,14 +145,14 @@ func createPair(r router.Router) (int, error) {
 			continue
 		}
 		host, _ := linkAddresses(n)
-		// With an address of its own choice udev would give it another.
+		// udev would replace an address that the kernel has chosen.
 		own := append(net.HardwareAddr{2, 88}, host.AsSlice()...)
 		err := netlink.LinkAdd(&netlink.Veth{
 			LinkAttrs: netlink.LinkAttrs{Name: hostDevice(n), MTU: router.MTU, HardwareAddr: own, TxQLen: 0},
 			PeerName:  routerDevice(n), PeerNamespace: netlink.NsFd(ns.Fd()), PeerTxQLen: -1,
 		})
 		if errors.Is(err, unix.EEXIST) {
-			continue // another router's
+			continue // used by another router
 		}
 		if err != nil {
 			return -1, fmt.Errorf("make the device %s: %w", hostDevice(n), err)
@@ -162,8 +162,8 @@ func createPair(r router.Router) (int, error) {
 	return -1, fmt.Errorf("all of the devices %s to %s are others'", hostDevice(0), hostDevice(maxDevices-1))
 }
 
-// inUse says whether anything of the host's has an uplink's addresses. A route to all
-// addresses of the kind means nothing: many hosts have one.
+// inUse reports whether a route or an address of the host overlaps an uplink's addresses. A default
+// route to all addresses of that kind does not count: many hosts have one.
 func inUse(n int) (bool, error) {
 	routes, err := netlink.RouteListFiltered(netlink.FAMILY_V4, &netlink.Route{Table: unix.RT_TABLE_UNSPEC}, netlink.RT_FILTER_TABLE)
 	if err != nil {
@@ -183,12 +183,12 @@ func inUse(n int) (bool, error) {
 	return false, nil
 }
 
-// bits is the length of an uplink's network.
+// bits is the prefix length of an uplink's network.
 const bits = 30
 
-// smallestMTU is the smallest MTU of the host's devices that lead somewhere, which packets of
-// pods are never longer than: what is longer would be lost now and then, until the kernel
-// had told the pod.
+// smallestMTU returns the smallest MTU of the host's devices that routes lead to. Pods' packets are
+// never longer: longer ones would be lost occasionally, until the kernel had reported the path MTU
+// to the pod.
 func smallestMTU() (int, error) {
 	const smallest, usual = 576, 1500 // RFC 791, Ethernet's
 	devices, err := net.Interfaces()

@@ -17,8 +17,8 @@ import (
 	"github.com/podrun/podrun/netns/router"
 )
 
-// What a pod says leaves with the host's address, and passes no supervisor: its death, and
-// its absence, changes nothing.
+// What a pod sends leaves with the host's address and passes no supervisor: a supervisor's crash or
+// absence changes nothing.
 func TestThrough(t *testing.T) {
 	w := newTestbed(t)
 	server, clients := echoServer(t, w.Remote, nettest.RemoteAddr+":0")
@@ -45,7 +45,7 @@ func TestThrough(t *testing.T) {
 	}
 }
 
-// Datagrams of any size arrive, the first one too.
+// Datagrams of any size arrive, including the first one.
 func TestDatagrams(t *testing.T) {
 	w := newTestbed(t)
 	p := w.pod(1)
@@ -74,7 +74,7 @@ func TestDatagrams(t *testing.T) {
 	}
 }
 
-// Who answers a pod too late hears of it from the pod's kernel.
+// A server that answers a pod too late gets an ICMP error from the pod's kernel.
 func TestErrorsLeave(t *testing.T) {
 	w := newTestbed(t)
 	p := w.pod(1)
@@ -106,7 +106,7 @@ func TestErrorsLeave(t *testing.T) {
 	}
 }
 
-// A pod hears what it would have heard had it tried itself.
+// A pod gets the errors that it would get on the host's network.
 func TestRefusals(t *testing.T) {
 	w := newTestbed(t)
 	p := w.pod(1)
@@ -114,7 +114,7 @@ func TestRefusals(t *testing.T) {
 		nettest.RemoteAddr + ":9": {unix.ECONNREFUSED},
 		nettest.HostAddr + ":9":   {unix.ECONNREFUSED},
 		"10.99.0.1:9":             {unix.ENETUNREACH, unix.EHOSTUNREACH}, // the host has no route
-		"10.77.0.3:9":             {unix.EHOSTUNREACH},                   // nobody answers there
+		"10.77.0.3:9":             {unix.EHOSTUNREACH},                   // no host has the address
 		"127.0.0.1:9":             {unix.ECONNREFUSED},                   // the pod's own
 		"169.254.1.2:9":           {unix.ENETUNREACH},
 		"0.1.2.3:9":               {unix.ENETUNREACH},
@@ -138,8 +138,8 @@ func TestRefusals(t *testing.T) {
 	}
 }
 
-// Nobody's loopback is reached, however a pod tries; the host's other addresses are, as by
-// a supervisor.
+// No loopback is reachable, whatever the pod tries. The host's other addresses are reachable, as
+// through a supervisor.
 func TestLoopback(t *testing.T) {
 	w := newTestbed(t)
 	here := nettest.HostNetNS
@@ -148,7 +148,7 @@ func TestLoopback(t *testing.T) {
 	_, port, _ := net.SplitHostPort(hidden)
 	_, openPort, _ := net.SplitHostPort(open)
 	p := w.pod(1)
-	// The pod's own loopback out of the way, as a pod with NET_ADMIN could have it.
+	// Remove the pod's own loopback, as a pod with NET_ADMIN could.
 	nettest.Do(t, p.ns, func() error {
 		return errors.Join(leadLoopbackOut(w.Pool.Gateway().V4), os.WriteFile("/proc/sys/net/ipv4/conf/eth0/route_localnet", []byte("1"), 0))
 	})
@@ -164,7 +164,7 @@ func TestLoopback(t *testing.T) {
 		t.Error(err)
 	}
 	c.Close()
-	// Whoever may goes by the supervisor.
+	// A pod with permission reaches the loopback through the supervisor.
 	q := w.pod(2, func(c *egress.Config) { c.HostLoopback = true })
 	c = nettest.Connect(t, q.ns, "tcp", "169.254.1.2:"+port)
 	if err := nettest.RoundTrip(c, text(1<<10)); err != nil {
@@ -172,7 +172,7 @@ func TestLoopback(t *testing.T) {
 	}
 }
 
-// A pod speaks in nobody else's name, and nobody comes in by its way out.
+// A pod cannot use foreign source addresses, and nothing can connect to it through the uplink.
 func TestSpoofing(t *testing.T) {
 	w := newTestbed(t)
 	server, clients := echoServer(t, w.Remote, nettest.RemoteAddr+":0")
@@ -192,7 +192,7 @@ func TestSpoofing(t *testing.T) {
 		return errors.Join(routeBy("169.254.88.0/30", nettest.HostAddr), routeBy(w.Pool.V4.String(), nettest.HostAddr))
 	}, w.Remote)
 	if err == nil {
-		err = routeBy(w.Pool.V4.String(), "169.254.88.2") // the host itself would not
+		err = routeBy(w.Pool.V4.String(), "169.254.88.2") // the host itself has no such route
 	}
 	if err != nil {
 		t.Fatal(err)
@@ -219,7 +219,7 @@ func TestSpoofing(t *testing.T) {
 	}
 }
 
-// A pod that has had the other way changes it, on the same place.
+// A pod that used the other egress mode changes it in the same slot.
 func TestOtherRoute(t *testing.T) {
 	w := newTestbed(t)
 	server, clients := echoServer(t, w.Remote, nettest.RemoteAddr+":0")
@@ -256,7 +256,7 @@ func TestOtherRoute(t *testing.T) {
 	}
 }
 
-// Connections that nobody carries are those of the host: as it has them controlled.
+// Masqueraded connections use the host's congestion control.
 func TestControl(t *testing.T) {
 	w := newTestbed(t)
 	const file = "/proc/sys/net/ipv4/tcp_congestion_control"

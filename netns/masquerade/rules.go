@@ -15,21 +15,21 @@ import (
 	"github.com/podrun/podrun/internal/nft"
 )
 
-// tableName is that of an uplink's rules in the host's network. They follow from it: the
-// number changes with every change of rules.
+// tableName returns the name of the table with an uplink's rules in the host's network. The name
+// determines the rules: the number changes with every change of the rules.
 func tableName(n int) string { return hostDevice(n) + ".1" }
 
-// isOwnTable says whether a table is of an uplink's.
+// isOwnTable reports whether a table belongs to an uplink.
 func isOwnTable(table string) bool { _, ok := parseTableName(table); return ok }
 
-// parseTableName is whose table it is.
+// parseTableName returns the number of the uplink that a table belongs to.
 func parseTableName(table string) (n int, ok bool) {
 	var version int
 	parts, _ := fmt.Sscanf(table, "podrun%d.%d", &n, &version)
 	return n, parts == 2
 }
 
-// table is one that is being made.
+// table is a table under construction.
 type table struct {
 	*nftables.Conn
 	*nftables.Table
@@ -42,8 +42,8 @@ func (t table) chain(name string, kind nftables.ChainType, hook *nftables.ChainH
 	}
 }
 
-// createTable makes a table of the calling thread's network, if it is not there. It asks first:
-// to fail takes the kernel longer.
+// createTable makes a table in the calling thread's network if it does not exist. It asks first,
+// because a failed attempt takes the kernel longer.
 func createTable(name string, fill func(t table)) error {
 	_, there, err := listTables()
 	if err != nil || slices.ContainsFunc(there, func(t *nftables.Table) bool { return t.Name == name }) {
@@ -55,15 +55,15 @@ func createTable(name string, fill func(t table)) error {
 		fill(t)
 		return nil
 	})
-	if err != nil && !errors.Is(err, unix.EEXIST) { // somebody has been quicker
+	if err != nil && !errors.Is(err, unix.EEXIST) { // another process has made it
 		return fmt.Errorf("add nftables rules of the table %s: %w", name, err)
 	}
 	return nil
 }
 
-// hostRules are those of the host: what comes from the uplink is the router's, of a
-// connection that the kernel follows, and for nobody's loopback; it leaves with the host's
-// address; and nothing goes there but answers, whoever the host passes packets on for.
+// hostRules fills the host's table. From the uplink it accepts only packets of the router, of
+// tracked connections, and not to a loopback address; they leave with the host's address. To the
+// uplink it accepts only answers, whatever else the host forwards.
 func hostRules(n int, router netip.Addr) error {
 	if err := removeStaleTables(); err != nil {
 		return err
@@ -81,8 +81,8 @@ func hostRules(n int, router netip.Addr) error {
 	})
 }
 
-// routerRules are those of the router: what leaves has its address at the uplink, or does
-// not leave; and nothing comes but answers.
+// routerRules fills the router's table. Outgoing packets get the router's address at the uplink or
+// are dropped; only answers come in.
 func routerRules(n int, router netip.Addr) error {
 	device := routerDevice(n)
 	last := nftables.ChainPriority(int32(*nftables.ChainPriorityNATSource) + 50)
@@ -99,7 +99,7 @@ func routerRules(n int, router netip.Addr) error {
 	})
 }
 
-// listTables gives the tables of the calling thread's network, and by what they can be changed.
+// listTables returns the tables of the calling thread's network and the connection to change them.
 func listTables() (*nftables.Conn, []*nftables.Table, error) {
 	c, err := nftables.New()
 	if err != nil {
@@ -112,7 +112,7 @@ func listTables() (*nftables.Conn, []*nftables.Table, error) {
 	return c, tables, nil
 }
 
-// removeStaleTables removes the rules of uplinks that are not there, and those of older versions.
+// removeStaleTables removes the rules of uplinks that no longer exist and those of older versions.
 func removeStaleTables() error {
 	c, tables, err := listTables()
 	if err != nil {
@@ -131,7 +131,7 @@ func removeStaleTables() error {
 			c.DelTable(t)
 		}
 	}
-	if err := c.Flush(); err != nil && !errors.Is(err, unix.ENOENT) { // another router's last pod has been quicker
+	if err := c.Flush(); err != nil && !errors.Is(err, unix.ENOENT) { // the end of another router's last pod has removed them
 		return fmt.Errorf("remove nftables rules: %w", err)
 	}
 	return nil

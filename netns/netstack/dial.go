@@ -12,8 +12,8 @@ import (
 	"gvisor.dev/gvisor/pkg/waiter"
 )
 
-// dial connects to the pod from an address. gonet's own function does not give its caller
-// what a connection can be reset by.
+// dial connects to the pod from an address. gonet's own function does not return the endpoint,
+// which a reset needs.
 func (s *Stack) dial(ctx context.Context, from, to netip.AddrPort) (podConn, error) {
 	var queue waiter.Queue
 	ep, err := s.stack.NewEndpoint(tcp.ProtocolNumber, protocolOf(to.Addr()), &queue)

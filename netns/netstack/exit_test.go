@@ -14,8 +14,8 @@ import (
 	"github.com/podrun/podrun/netns/relay"
 )
 
-// How one end ends a connection is how the other one sees it end, whoever has begun it:
-// shut for writing, it is still answered; reset, it is reset.
+// Each end sees how the other end closed, in both directions: after a half-close it still answers;
+// a reset arrives as a reset.
 func TestEnds(t *testing.T) {
 	ns, own, s := newPod(t, nil)
 	outside := nettest.Listen(t, nettest.HostNetNS, nettest.HostAddr+":5304")
@@ -53,7 +53,7 @@ func TestEnds(t *testing.T) {
 	}
 }
 
-// halfClosed has one end say all it has to say, and be answered then.
+// halfClosed sends and half-closes at one end and then answers at the other.
 func halfClosed(t *testing.T, one, other *net.TCPConn) {
 	t.Helper()
 	io.WriteString(one, "question")
@@ -69,7 +69,7 @@ func halfClosed(t *testing.T, one, other *net.TCPConn) {
 	one.Close()
 }
 
-// reset has one end break a connection that both have used.
+// reset resets one end of a connection that both ends have used.
 func reset(t *testing.T, one, other *net.TCPConn) {
 	t.Helper()
 	b := make([]byte, 1)

@@ -15,21 +15,21 @@ import (
 	"gvisor.dev/gvisor/pkg/tcpip/stack"
 )
 
-// link is the stack's end of a TUN device with a header before each packet
-// (linux/virtio_net.h) that leaves segmentation and checksums to the last one who needs
-// them: within the machine nobody does.
+// link is the stack's end of a TUN device with a header before each packet (linux/virtio_net.h)
+// that leaves segmentation and checksums to the last device that needs them: within the host none
+// does.
 type link struct {
 	tun       *os.File
 	mtu       uint32
 	intercept func(packet []byte) (taken bool) // sees packets first
 
-	reading    sync.RWMutex // held by who takes a packet, until the stack has it
+	reading    sync.RWMutex // held while a packet is handed to the stack
 	mu         sync.Mutex
 	dispatcher stack.NetworkDispatcher
 	done       sync.WaitGroup
 }
 
-// The header's length, and where things are in it.
+// The header's length and the offsets of its fields.
 const (
 	vnetHeader      = 10
 	vnetFlags       = 0
@@ -40,7 +40,7 @@ const (
 	vnetSumOffset   = 8
 )
 
-// gsoMaxSize is the largest packet that the stack hands over to be segmented.
+// gsoMaxSize is the largest packet that the stack leaves to be segmented.
 const gsoMaxSize = 65535 - 60
 
 func (l *link) MTU() uint32                      { return l.mtu }
@@ -66,7 +66,7 @@ func (l *link) IsAttached() bool {
 	return l.dispatcher != nil
 }
 
-// Attach begins to read, when the stack has made its interface of the link.
+// Attach starts to read when the stack has made its interface from the link.
 func (l *link) Attach(to stack.NetworkDispatcher) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -114,7 +114,7 @@ func (l *link) deliver(b []byte) {
 	}
 	p := stack.NewPacketBuffer(stack.PacketBufferOptions{Payload: buffer.MakeWithData(b)})
 	defer p.DecRef()
-	p.RXChecksumValidated = true // the pod's kernel leaves sums to the last device
+	p.RXChecksumValidated = true // the pod's kernel leaves checksums to the last device
 	switch b[0] >> 4 {
 	case 4:
 		to.DeliverNetworkPacket(ipv4.ProtocolNumber, p)
@@ -123,7 +123,7 @@ func (l *link) deliver(b []byte) {
 	}
 }
 
-// WritePackets sends what the stack says to the pod.
+// WritePackets sends the stack's packets to the pod.
 func (l *link) WritePackets(packets stack.PacketBufferList) (int, tcpip.Error) {
 	raw, err := l.tun.SyscallConn()
 	if err != nil {
@@ -151,7 +151,7 @@ func (l *link) WritePackets(packets stack.PacketBufferList) (int, tcpip.Error) {
 	return packets.Len(), nil
 }
 
-// inject sends a packet that is complete.
+// inject sends a complete packet.
 func (l *link) inject(b []byte) {
 	raw, err := l.tun.SyscallConn()
 	if err != nil {
@@ -161,7 +161,7 @@ func (l *link) inject(b []byte) {
 	_ = raw.Control(func(fd uintptr) { _, _ = unix.Writev(int(fd), [][]byte{head, b}) }) // a packet may be lost
 }
 
-// vnetHeaderOf says what of a packet is left to do.
+// vnetHeaderOf returns the header that describes the missing segmentation and checksum of a packet.
 func vnetHeaderOf(p *stack.PacketBuffer) (h [vnetHeader]byte) {
 	g := &p.GSOOptions
 	if g.Type == stack.GSONone {

@@ -17,8 +17,8 @@ import (
 	"github.com/podrun/podrun/netns/router"
 )
 
-// Stages are stackproc.Stage: the stack as a process of its own, which ends with the channel
-// to who has begun it.
+// Stages returns the re-exec entry point stackproto.StageName: the stack as a process of its own,
+// which exits when the channel to its parent closes.
 func Stages() map[string]func([]string) int {
 	return map[string]func([]string) int{stackproto.StageName: serve}
 }
@@ -83,7 +83,8 @@ func receiveConfig(channel *stackproto.Channel) (*Stack, error) {
 
 var errFiles = errors.New("a message without its files")
 
-// forwardFor carries a client's connection for another process, as long as that wants it.
+// forwardFor forwards a client's connection for another process, as long as that process keeps the
+// life socket open.
 func (s *Stack) forwardFor(m stackproto.Message, files []*os.File) error {
 	if len(files) != 2 {
 		return errFiles
@@ -114,7 +115,7 @@ func (s *Stack) forwardFor(m stackproto.Message, files []*os.File) error {
 	return nil
 }
 
-// datagramsFor passes on a client's datagrams for another process.
+// datagramsFor forwards a client's datagrams for another process.
 func (s *Stack) datagramsFor(m stackproto.Message, files []*os.File) error {
 	if len(files) != 1 {
 		return errFiles
@@ -140,7 +141,7 @@ func (s *Stack) datagramsFor(m stackproto.Message, files []*os.File) error {
 	return nil
 }
 
-// remoteResolver asks the other process.
+// remoteResolver sends queries to the other process.
 type remoteResolver struct{ channel *stackproto.Channel }
 
 // replyTimeout is longer than a resolver takes.

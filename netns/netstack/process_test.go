@@ -18,7 +18,7 @@ import (
 	"github.com/podrun/podrun/netns/netstack/stackproto"
 )
 
-// The test binary is the program of the stack.
+// The test binary is also the program of the stack.
 func TestMain(m *testing.M) {
 	if len(os.Args) > 1 && os.Args[1] == stackproto.StageName {
 		os.Exit(serve(nil))
@@ -26,7 +26,7 @@ func TestMain(m *testing.M) {
 	testenv.Main(m)
 }
 
-// newPod makes a pod whose traffic is carried by a stack in a process of its own.
+// newPod makes a pod whose traffic a stack in a process of its own handles.
 func newPod(t *testing.T, names egress.Resolver) (podNS string, own ipam.Addresses, s *stackclient.Client) {
 	t.Helper()
 	w := nettest.NewTestbed(t, nettest.HostNetNS)
@@ -43,7 +43,7 @@ func newPod(t *testing.T, names egress.Resolver) (podNS string, own ipam.Address
 	return podNS, w.Pool.Addresses(1), s
 }
 
-// returns says whether datagrams of all sizes come back.
+// returns reports whether datagrams of all sizes are echoed.
 func returns(t *testing.T, c net.Conn) {
 	t.Helper()
 	for _, size := range []int{0, 1, 1473, 40000, 65000} {
@@ -57,7 +57,7 @@ func returns(t *testing.T, c net.Conn) {
 	}
 }
 
-// Datagrams go out and come in, whatever their size; a client's has its own address.
+// Datagrams of all sizes pass in both directions; a client's datagrams have its own address.
 func TestDatagrams(t *testing.T) {
 	ns, own, s := newPod(t, nil)
 	nettest.ServePacket(t, nettest.HostNetNS, nettest.HostAddr+":5300", nettest.EchoPacket)
@@ -78,8 +78,8 @@ func TestDatagrams(t *testing.T) {
 	returns(t, c)
 }
 
-// Connections go out and come in, with what half of them says after the other's end; one
-// that nobody wants any more ends.
+// Connections pass in both directions and deliver what one end sends after the other's half-close.
+// A connection ends when its client's context does.
 func TestConnections(t *testing.T) {
 	ns, own, s := newPod(t, nil)
 	far := nettest.Listen(t, nettest.HostNetNS, nettest.HostAddr+":5302")
@@ -136,7 +136,7 @@ func TestConnections(t *testing.T) {
 	nettest.WaitIdle(t, s)
 }
 
-// shouting answers with what was asked.
+// shouting is a resolver that echoes the question.
 type shouting struct{}
 
 func (shouting) Answer(query []byte) []byte { return bytes.ToUpper(query) }
@@ -147,7 +147,7 @@ func (shouting) ServeConn(c net.Conn) {
 	c.Close()
 }
 
-// Questions for names come to the resolver of the other process.
+// DNS queries reach the resolver of the other process.
 func TestNames(t *testing.T) {
 	ns, _, _ := newPod(t, shouting{})
 	at := stackproto.ResolverAddr.String() + ":53"

@@ -1,7 +1,7 @@
-// Package netstack carries what a pod says to others where the kernel lacks what package
-// egress needs of it, nftables with TPROXY: by a network stack in this process (gVisor's),
-// which speaks TCP and UDP with the pod over a TUN device. It takes two to three times the
-// processor's time. The process is one of its own, which package stackproc begins.
+// Package netstack forwards a pod's traffic where the kernel lacks nftables with TPROXY, which
+// package egress needs: a network stack in this process (gVisor's) speaks TCP and UDP with the pod
+// over a TUN device. It takes two to three times the processor time. It runs in a process of its
+// own, which package stackclient starts.
 package netstack
 
 import (
@@ -26,11 +26,11 @@ import (
 // nicID is the number of the stack's only interface.
 const nicID = 1
 
-// maxWindow is how much of a connection is under way at most: its ends are microseconds apart,
-// and memory is counted.
+// maxWindow limits the data in flight of a connection: its ends are microseconds apart, and memory
+// is limited.
 const maxWindow = 1 << 20
 
-// maxFlows bounds connections and conversations together.
+// maxFlows limits connections and UDP sessions together.
 const maxFlows = 2048
 
 // Stack serves a pod.
@@ -50,7 +50,7 @@ type Stack struct {
 
 type closer interface{ Close() error }
 
-// serveStack begins to serve a pod by its wires, which it closes in the end.
+// serveStack starts to serve a pod through its traffic descriptors, which it closes in the end.
 func serveStack(c egress.Config, traffic router.TrafficFDs) (*Stack, error) {
 	s := &Stack{config: c, traffic: traffic, all: map[closer]bool{}}
 	s.link = &link{tun: traffic[router.TrafficPackets], mtu: router.MTU, intercept: s.intercept}
@@ -75,7 +75,7 @@ func (s *Stack) start() error {
 			return errors.New(err.String())
 		}
 	}
-	// Packets for any address are taken, and answered in its name.
+	// The stack accepts packets to any address and answers with that address.
 	for _, err := range []tcpip.Error{
 		s.stack.CreateNIC(nicID, s.link), s.stack.SetSpoofing(nicID, true), s.stack.SetPromiscuousMode(nicID, true),
 	} {
@@ -89,7 +89,7 @@ func (s *Stack) start() error {
 	return nil
 }
 
-// intercept takes echoes, and drops what is not the pod's own.
+// intercept answers echo requests and drops packets that do not have the pod's own address.
 func (s *Stack) intercept(b []byte) bool {
 	own := s.config.Pool.Addresses(s.config.Slot)
 	src, ok := source(b)
@@ -106,8 +106,8 @@ func source(b []byte) (netip.Addr, bool) {
 	return netip.Addr{}, false
 }
 
-// Pause stops taking what comes, for a process that is about to end, if nothing is under
-// way.
+// Pause stops accepting traffic, for a process that is about to exit. It succeeds only if no flow
+// is active.
 func (s *Stack) Pause() bool {
 	s.link.reading.Lock()
 	if s.flows.Load() > 0 || !s.policy.Idle() {
@@ -120,7 +120,7 @@ func (s *Stack) Pause() bool {
 // Resume ends a Pause.
 func (s *Stack) Resume() { s.link.reading.Unlock() }
 
-// Close ends all that is under way.
+// Close ends all flows.
 func (s *Stack) Close() {
 	s.mu.Lock()
 	s.closed = true
@@ -134,7 +134,7 @@ func (s *Stack) Close() {
 	s.stack.Destroy()
 }
 
-// acquire counts a flow with its ends; false if there are too many, or it is too late.
+// acquire registers a flow with its ends; false if there are too many or the stack is closed.
 func (s *Stack) acquire(ends ...closer) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -157,13 +157,13 @@ func (s *Stack) release(ends ...closer) {
 	}
 }
 
-// addrPort is an address of the stack's.
+// addrPort converts an address of the stack.
 func addrPort(a tcpip.Address, port uint16) netip.AddrPort {
 	ip, _ := netip.AddrFromSlice(a.AsSlice())
 	return netip.AddrPortFrom(ip, port)
 }
 
-// fullAddress is the stack's form of an address.
+// fullAddress converts an address to the stack's form.
 func fullAddress(a netip.AddrPort) tcpip.FullAddress {
 	return tcpip.FullAddress{NIC: nicID, Addr: tcpip.AddrFromSlice(a.Addr().AsSlice()), Port: a.Port()}
 }

@@ -19,8 +19,8 @@ import (
 )
 
 const (
-	dialTimeout    = 2 * time.Minute  // the kernel's own, about: others may be far away
-	connectTimeout = 10 * time.Second // the pod is on this machine
+	dialTimeout    = 2 * time.Minute  // about the kernel's own; servers may be far away
+	connectTimeout = 10 * time.Second // the pod is on this host
 )
 
 // podConn is the pod's end of a connection.
@@ -29,14 +29,14 @@ type podConn struct {
 	endpoint tcpip.Endpoint
 }
 
-// reset closes it as one that was broken.
+// reset closes the connection so that the pod sees a reset.
 func (c podConn) reset() {
 	c.endpoint.Abort()
 	c.TCPConn.Close()
 }
 
-// handleTCP is one that the pod begins: the other end is connected to first, so that a
-// refused connection is refused. The stack calls it on a goroutine of its own.
+// handleTCP handles a connection from the pod. It connects to the destination first, so that the
+// pod sees a refused connection as refused. The stack calls it on a goroutine of its own.
 func (s *Stack) handleTCP(r *tcp.ForwarderRequest) {
 	id := r.ID()
 	dst := addrPort(id.LocalAddress, id.LocalPort)
@@ -71,7 +71,7 @@ func (s *Stack) handleTCP(r *tcp.ForwarderRequest) {
 	proxyConns(in, out.(*net.TCPConn))
 }
 
-// accept answers the pod, and counts the connection.
+// accept accepts the pod's connection and registers it.
 func (s *Stack) accept(r *tcp.ForwarderRequest) (podConn, bool) {
 	var queue waiter.Queue
 	ep, err := r.CreateEndpoint(&queue)
@@ -89,8 +89,8 @@ func (s *Stack) accept(r *tcp.ForwarderRequest) (podConn, bool) {
 	return in, true
 }
 
-// Forward connects to a port of the pod in the name of a client, and passes on what both say,
-// until both have ended or ctx has.
+// Forward connects to a port of the pod with a client's address and proxies the connection until
+// both sides have ended or ctx is done.
 func (s *Stack) Forward(ctx context.Context, client *net.TCPConn, from netip.AddrPort, port int) {
 	in, err := s.dialTCP(ctx, from, port)
 	if err != nil {
@@ -128,10 +128,10 @@ func (s *Stack) dialTCP(ctx context.Context, from netip.AddrPort, port int) (pod
 	return podConn{}, errors.Join(errs...)
 }
 
-// clientTarget is where a client's connection goes in the pod, and in whose name: its own, with its
-// own port if that is free, or, where its address means something else to the pod,
-// stackproc.Names.
-// What is for the router's addresses does not come here.
+// clientTarget returns the destination of a client's connection in the pod and its candidate
+// sources: the client's own address, with its own port if that is free, or, where the pod would
+// interpret that address as another host, stackproto.ResolverAddr. Connections to the router's
+// addresses do not come here.
 func (s *Stack) clientTarget(from netip.AddrPort, port int) (to netip.AddrPort, sources []netip.AddrPort) {
 	own, a := s.config.Pool.Addresses(s.config.Slot), from.Addr()
 	to = netip.AddrPortFrom(own.V4, uint16(port))
@@ -144,12 +144,13 @@ func (s *Stack) clientTarget(from netip.AddrPort, port int) (to netip.AddrPort, 
 	return to, []netip.AddrPort{from, netip.AddrPortFrom(from.Addr(), 0)}
 }
 
-// chunkSize is what is passed on at once.
+// chunkSize is the size of one copy.
 const chunkSize = 64 << 10
 
 var chunks = sync.Pool{New: func() any { return new([chunkSize]byte) }}
 
-// proxyConns passes on what both say until both have ended, half-closes and resets included.
+// proxyConns copies in both directions until both sides have ended, including half-closes and
+// resets.
 func proxyConns(in podConn, out *net.TCPConn) {
 	done := make(chan struct{})
 	broken := func() {
@@ -170,7 +171,7 @@ func proxyConns(in podConn, out *net.TCPConn) {
 	out.Close()
 }
 
-// copyStream returns nil at the end of what src says.
+// copyStream returns nil at the end of src.
 func copyStream(dst io.Writer, src io.Reader) error {
 	held := chunks.Get().(*[chunkSize]byte)
 	defer chunks.Put(held)

@@ -19,7 +19,7 @@ import (
 const (
 	namesPort      = 53
 	maxDatagram    = 1 << 16
-	sessionTimeout = time.Minute // after which a conversation is over
+	sessionTimeout = time.Minute // an idle session ends after it
 	queryTimeout   = 10 * time.Second
 )
 
@@ -32,8 +32,8 @@ func isTimeout(err error) bool {
 
 func isRefused(err error) bool { return errors.Is(err, syscall.ECONNREFUSED) }
 
-// handleUDP is one that the pod begins by a datagram. What cannot be sent anywhere is
-// told to the pod.
+// handleUDP handles a UDP session that the pod starts. If a datagram cannot be sent the pod gets an
+// error.
 func (s *Stack) handleUDP(r *udp.ForwarderRequest) bool {
 	id := r.ID()
 	dst := addrPort(id.LocalAddress, id.LocalPort)
@@ -66,7 +66,7 @@ func (s *Stack) handleUDP(r *udp.ForwarderRequest) bool {
 		for _, c := range ends {
 			c.Close()
 		}
-		return true // another one will come
+		return true // the next datagram starts another
 	}
 	s.running.Go(func() {
 		defer s.release(ends...)
@@ -79,7 +79,7 @@ func (s *Stack) handleUDP(r *udp.ForwarderRequest) bool {
 	return true
 }
 
-// serveDNS has the resolver answer.
+// serveDNS answers a query with the resolver.
 func (s *Stack) serveDNS(in net.Conn) {
 	defer in.Close()
 	b := make([]byte, maxDatagram)
@@ -97,7 +97,7 @@ func (s *Stack) serveDNS(in net.Conn) {
 	}
 }
 
-// proxyDatagrams passes datagrams on until none has come for a while.
+// proxyDatagrams copies datagrams until none has arrived for sessionTimeout.
 func proxyDatagrams(in, out net.Conn) {
 	var last atomic.Int64
 	last.Store(time.Now().UnixNano())
@@ -124,14 +124,14 @@ func pumpDatagrams(dst, src net.Conn, last *atomic.Int64) {
 			last.Store(time.Now().UnixNano())
 			_, _ = dst.Write(held[:n]) // a datagram may be lost
 		case isTimeout(err) && time.Unix(0, last.Load()).Add(sessionTimeout).After(time.Now()):
-		case isRefused(err): // the other side's port was closed; it may open
+		case isRefused(err): // the other side's port was closed; it may open later
 		default:
 			return
 		}
 	}
 }
 
-// DialUDP begins a conversation with a port of the pod in the name of a client.
+// DialUDP starts a UDP session with a port of the pod, with a client's address.
 func (s *Stack) DialUDP(from netip.AddrPort, port int) (net.Conn, error) {
 	to, sources := s.clientTarget(from, port)
 	var c *gonet.UDPConn

@@ -5,10 +5,10 @@ import (
 	"syscall"
 )
 
-// Accept takes a connection, which does not block, from a listening socket that does not
-// either, and says whose it is. Go's scheduler is told, as others have the socket too, who may
-// have it block after all. The functions of x/sys ask the kernel for each address whose kind of
-// socket it is.
+// Accept accepts a connection from a listening socket and returns its peer. Neither socket blocks.
+// It uses a system call that Go's scheduler observes, because other processes share the listening
+// socket and may make it blocking. The functions of x/sys query the socket's kind from the kernel
+// for each address.
 func Accept(listener int) (fd int, from netip.AddrPort, err error) {
 	fd, sa, err := syscall.Accept4(listener, syscall.SOCK_NONBLOCK|syscall.SOCK_CLOEXEC)
 	if err != nil {
@@ -17,7 +17,7 @@ func Accept(listener int) (fd int, from netip.AddrPort, err error) {
 	return fd, addrPort(sa), nil
 }
 
-// LocalAddr is a socket's own address.
+// LocalAddr returns a socket's own address.
 func LocalAddr(fd int) (netip.AddrPort, error) {
 	sa, err := syscall.Getsockname(fd)
 	if err != nil {
@@ -26,7 +26,7 @@ func LocalAddr(fd int) (netip.AddrPort, error) {
 	return addrPort(sa), nil
 }
 
-// addrPort is an address of IPv4 even if IPv6's socket says it.
+// addrPort returns an IPv4 address even if an IPv6 socket reports it as mapped.
 func addrPort(a syscall.Sockaddr) netip.AddrPort {
 	switch a := a.(type) {
 	case *syscall.SockaddrInet4:

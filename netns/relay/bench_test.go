@@ -7,7 +7,7 @@ import (
 	"github.com/podrun/podrun/internal/testenv"
 )
 
-// BenchmarkStream is what a relay between two connections over loopback passes on.
+// BenchmarkStream measures the throughput of a relay between two loopback connections.
 func BenchmarkStream(b *testing.B) {
 	testenv.LoopbackUp(b)
 	client, near := pair(b)
@@ -23,7 +23,7 @@ func BenchmarkStream(b *testing.B) {
 	}
 }
 
-// BenchmarkTurn is one byte there and back.
+// BenchmarkTurn measures a round trip of one byte.
 func BenchmarkTurn(b *testing.B) {
 	testenv.LoopbackUp(b)
 	client, near := pair(b)

@@ -11,27 +11,28 @@ import (
 	"github.com/podrun/podrun/internal/rawsys"
 )
 
-// To wake the loop's thread on an idle processor takes longer than what it does then for a
-// small message or a new connection, and what follows on that often comes at once. So the
-// loop keeps looking for a moment before it sleeps, for as long as most looks are worth it.
-// They are not where nothing follows so soon, or where who should answer waits for the very
-// processor on which the loop looks: then it tries ever more seldom.
+// Waking the loop's thread on an idle processor takes longer than handling a small message or a new
+// connection, and the next event often follows at once. So the loop polls for a moment before it
+// sleeps, for as long as most polls find something. Polls fail where nothing follows so soon, or
+// where the process that should answer waits for the very processor on which the loop polls: then
+// the loop polls ever more rarely.
 const (
-	// spinTime is how long it looks: longer than a processor that sleeps takes to answer. What
-	// takes longer is not of this machine.
+	// spinTime is how long it polls: longer than a sleeping processor takes to answer. A peer that
+	// takes longer is not on this host.
 	spinTime = 100 * time.Microsecond
-	// Bounds of what it has learnt, so that it soon learns otherwise.
+	// Limits of the learnt state, so that it adapts soon.
 	maxScore, maxSkipped = 16, 1 << 10
-	// streamSkips is how often a loop sleeps at once after it has carried something of a stream,
-	// which costs least in large portions.
+	// streamSkips is how many times a loop sleeps without polling after it has carried part of a
+	// stream, which costs least in large portions.
 	streamSkips = 64
-	// shortWaitMillis is for how many milliseconds it sleeps first without telling Go's scheduler, which would
-	// wake a thread of its own (sysmon) whenever the loop wakes, and have it go on on another one.
+	// shortWaitMillis is how many milliseconds it sleeps first without reporting that to Go's
+	// scheduler, which would wake a thread of its own (sysmon) whenever the loop wakes, and
+	// continue the loop on another thread.
 	shortWaitMillis = 1
 )
 
-// shortWaiters are the loops of this process that keep from its other goroutines what they need to run
-// (one of GOMAXPROCS). One at least is left to those.
+// shortWaiters is the number of loops of this process in a short wait, which keep a P (one of
+// GOMAXPROCS) from other goroutines. At least one P is left to those.
 var shortWaiters atomic.Int32
 
 // shortWait is the first sleep, if one more loop may have it.
@@ -43,20 +44,20 @@ func (l *Loop) shortWait(events []unix.EpollEvent) int {
 	return countEvents(rawsys.EpollWait(l.epoll, events, shortWaitMillis))
 }
 
-// processors are asked for once: to ask takes a lock of the scheduler's.
+// processors is read once: reading it takes a lock of the scheduler.
 var processors = sync.OnceValue(func() int { return runtime.GOMAXPROCS(0) })
 
-// busyPoll is what a loop has learnt of how soon something comes.
+// busyPoll is what a loop has learnt about how soon the next event follows.
 type busyPoll struct {
-	score   int // grows with each moment that was worth it, shrinks twice as fast
-	skipped int // how often it has slept at once before the last try
-	skip    int // how often it still does before the next
+	score   int // grows with each successful poll, shrinks twice as fast
+	skipped int // how many sleeps without polling preceded the last poll
+	skip    int // how many remain before the next
 }
 
-// streamed has the loop sleep, so that more of a stream comes meanwhile.
+// streamed makes the loop sleep, so that more of a stream arrives meanwhile.
 func (s *busyPoll) streamed() { s.skip = max(s.skip, streamSkips) }
 
-// enabled says whether to look before sleeping.
+// enabled reports whether to poll before sleeping.
 func (s *busyPoll) enabled() bool {
 	if s.skip > 0 {
 		s.skip--
@@ -65,7 +66,7 @@ func (s *busyPoll) enabled() bool {
 	return true
 }
 
-// learn takes what has become of a look.
+// learn records the result of a poll.
 func (s *busyPoll) learn(worth bool) {
 	switch {
 	case worth:
@@ -78,11 +79,11 @@ func (s *busyPoll) learn(worth bool) {
 	}
 }
 
-// wait waits for something.
+// wait waits for events.
 func (l *Loop) wait(events []unix.EpollEvent) (int, error) {
 	patience := l.timeout()
 	if n := poll(l.epoll, events); n > 0 || patience == 0 {
-		return n, nil // which says nothing of what follows soon
+		return n, nil // this does not predict what follows
 	}
 	if l.spin.enabled() {
 		for began := time.Now(); time.Since(began) < spinTime; {
@@ -99,12 +100,12 @@ func (l *Loop) wait(events []unix.EpollEvent) (int, error) {
 	return unix.EpollWait(l.epoll, events, patience)
 }
 
-// poll tells of what there is now.
+// poll returns the events that are pending now.
 func poll(epoll int, events []unix.EpollEvent) int {
 	return countEvents(rawsys.EpollWait(epoll, events, 0))
 }
 
-// countEvents is how many events have been told of. Who waits next is told why there is none.
+// countEvents returns the number of events, 0 after an error: the next wait returns the same error.
 func countEvents(n int, err error) int {
 	if err != nil {
 		return 0

@@ -6,8 +6,8 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// looks is how often a loop looks before it sleeps, of n times, if every one of so many
-// looks is in vain; 1 is every look, 0 none.
+// looks returns how many of n waits begin with a poll, if every vain-th poll finds nothing; with 1
+// all polls find nothing, with 0 none.
 func looks(s *busyPoll, n, vain int) (looked int) {
 	for range n {
 		if s.enabled() {
@@ -18,8 +18,8 @@ func looks(s *busyPoll, n, vain int) (looked int) {
 	return looked
 }
 
-// While looks are worth it a loop looks each time; where none is it hardly does, and finds
-// out when that changes.
+// While polls find events a loop polls each time; where none does it hardly polls, and detects when
+// that changes.
 func TestBusyPollsWhileItPays(t *testing.T) {
 	const n = 100_000
 	for _, c := range []struct {
@@ -46,7 +46,7 @@ func TestBusyPollsWhileItPays(t *testing.T) {
 	}
 }
 
-// Who carries a stream does not look at once.
+// A loop that carries a stream does not poll.
 func TestSleepsWithinAStream(t *testing.T) {
 	var s busyPoll
 	s.learn(true)
@@ -59,7 +59,7 @@ func TestSleepsWithinAStream(t *testing.T) {
 	}
 }
 
-// told is a loop that does not run, for which there is something.
+// told returns a loop that does not run and has a pending event.
 func told(t *testing.T) *Loop {
 	t.Helper()
 	epoll, err := unix.EpollCreate1(unix.EPOLL_CLOEXEC)
@@ -78,7 +78,7 @@ func told(t *testing.T) *Loop {
 	return &Loop{epoll: epoll}
 }
 
-// What is there already says nothing of how soon something comes.
+// An event that is already pending does not predict how soon the next follows.
 func TestReadyEventsDoNotCount(t *testing.T) {
 	l := told(t)
 	before := l.spin
@@ -90,13 +90,13 @@ func TestReadyEventsDoNotCount(t *testing.T) {
 	}
 }
 
-// However many loops there are, one of Go's processors is left to what else the process does.
+// However many loops there are, one P is left to the process's other goroutines.
 func TestShortWaitersAreBounded(t *testing.T) {
 	l, events := told(t), make([]unix.EpollEvent, 1)
 	for others := range processors() + 1 {
 		want := 0
 		if others < processors()-1 {
-			want = 1 // it would have been woken
+			want = 1 // otherwise it would have been woken
 		}
 		shortWaiters.Store(int32(others))
 		if n := l.shortWait(events); n != want {

@@ -15,12 +15,11 @@ import (
 	"github.com/podrun/podrun/internal/rawsys"
 )
 
-// Loop waits for many descriptors on one thread, and does there what follows: who is woken
-// is who reads and writes. With a goroutine for each direction Go's scheduler is between
-// the two, which took longer than both, and wakes more threads than have something to do.
+// Loop waits for many descriptors on one thread and handles their events there: the thread that is
+// woken reads and writes. With a goroutine for each direction, Go's scheduler would be between the
+// two, which took longer than both, and woke more threads than had work.
 //
-// What is given to it to be called is called on its thread, one after the other, and must
-// not wait for anything.
+// Loop calls callbacks on its thread, one after the other; they must not block.
 type Loop struct {
 	epoll, wake int
 	done        chan struct{} // closed when the thread has ended
@@ -29,47 +28,46 @@ type Loop struct {
 	posted []func()
 	closed bool
 
-	// What follows is the thread's.
+	// For the loop's thread.
 	watched    map[int32]watch
-	generation int32 // tells a descriptor from one of the same number before it
+	generation int32 // distinguishes a descriptor from an earlier one with the same number
 	conns      map[*proxyConn]bool
-	connecting map[*proxyConn]time.Time // until when those wait of which one end is not connected yet
-	expiring   bool                     // they are looked after
-	runnable   []*proxyConn             // that have not come to an end in their turn
+	connecting map[*proxyConn]time.Time // deadlines of connections with one end not yet connected
+	expiring   bool                     // a ticker checks them
+	runnable   []*proxyConn             // those with more to do after their turn
 	tickers    []func() bool
-	nextTick   time.Time // when to tick
+	nextTick   time.Time // time of the next tick
 	idlePipes  []pipe
 	buffer     [copySize]byte
 	spin       busyPoll
 }
 
-// watch is who is told of a descriptor.
+// watch is the handler of a descriptor.
 type watch struct {
 	generation int32
 	handle     func(events uint32)
 }
 
-// What a loop is told of a descriptor: always errors and hang-ups (epoll_ctl(2)), and that
-// there is something to read, for as long as there is; or, of connections, each change once
-// (epoll(7)): what can be read, and what can be written, too.
+// Events that a loop reports for a descriptor: always errors and hang-ups (epoll_ctl(2)).
+// Level-triggered: that there is something to read, as long as there is. Edge-triggered, for
+// connections: each change once (epoll(7)), both readable and writable.
 const (
 	Readable       = unix.EPOLLIN
 	readEdges      = unix.EPOLLIN | unix.EPOLLRDHUP | unix.EPOLLPRI | unix.EPOLLET
 	ReadWriteEdges = readEdges | unix.EPOLLOUT
 )
 
-// tickInterval is how often a loop looks after what waits for nothing but time.
+// tickInterval is how often a loop calls its tickers.
 const tickInterval = time.Second
 
-// maxEvents is how many descriptors one look tells of.
+// maxEvents is the number of events that one poll returns.
 const maxEvents = 64
 
-// yieldInterval is after how long a loop lets others have its place, which wakes a thread or two.
-// Go's scheduler takes it, at a worse moment, from who has had it for 10 ms.
+// yieldInterval is after how long a loop yields its P, which wakes a thread or two. Go's scheduler
+// would take the P, at a worse moment, from a goroutine that has had it for 10 ms.
 const yieldInterval = 8 * time.Millisecond
 
-// NewLoop starts a loop, whose thread joins the namespaces of the given files if there are
-// any.
+// NewLoop starts a loop, whose thread joins the namespaces of the given files if there are any.
 func NewLoop(nsFiles ...string) (*Loop, error) {
 	epoll, err := unix.EpollCreate1(unix.EPOLL_CLOEXEC)
 	if err != nil {
@@ -102,7 +100,7 @@ func NewLoop(nsFiles ...string) (*Loop, error) {
 	return l, nil
 }
 
-// Do has f called, and waits for it.
+// Do calls f on the loop's thread and waits for it.
 func (l *Loop) Do(f func() error) error {
 	done := make(chan error, 1)
 	if !l.Post(func() { done <- f() }) {
@@ -111,7 +109,7 @@ func (l *Loop) Do(f func() error) error {
 	return <-done
 }
 
-// Post has f called; false if the loop has been closed.
+// Post calls f on the loop's thread later; false if the loop has been closed.
 func (l *Loop) Post(f func()) bool {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -127,8 +125,8 @@ func (l *Loop) Post(f func()) bool {
 
 func (l *Loop) wakeUp() { _, _ = unix.Write(l.wake, binary.NativeEndian.AppendUint64(nil, 1)) }
 
-// Close resets what the loop carries, and returns when nothing is called any more. It may
-// be called again, but not on the loop's thread.
+// Close resets all connections of the loop and returns when no callback runs any more. It may be
+// called again, but not on the loop's thread.
 func (l *Loop) Close() {
 	l.mu.Lock()
 	if !l.closed {
@@ -139,8 +137,8 @@ func (l *Loop) Close() {
 	<-l.done
 }
 
-// Watch has f called when fd, of which nobody else waits, is ready. On the loop's thread
-// only, as is Forget.
+// Watch calls f when fd is ready. Nothing else may wait for fd. On the loop's thread only, like
+// Unwatch.
 func (l *Loop) Watch(fd int, events uint32, f func(events uint32)) error {
 	l.generation++
 	if err := rawsys.EpollCtl(l.epoll, unix.EPOLL_CTL_ADD, fd, &unix.EpollEvent{Events: events, Fd: int32(fd), Pad: l.generation}); err != nil {
@@ -150,7 +148,7 @@ func (l *Loop) Watch(fd int, events uint32, f func(events uint32)) error {
 	return nil
 }
 
-// setHandler has f told of fd, which may be watched for these events already.
+// setHandler sets the handler of fd, which may be watched for these events already.
 func (l *Loop) setHandler(fd int, events uint32, f func(events uint32)) error {
 	if w := l.watched[int32(fd)]; w.handle != nil {
 		l.watched[int32(fd)] = watch{w.generation, f}
@@ -159,13 +157,13 @@ func (l *Loop) setHandler(fd int, events uint32, f func(events uint32)) error {
 	return l.Watch(fd, events, f)
 }
 
-// watchWrites has other events of a descriptor told, too: those that there are at once.
+// watchWrites changes the events of a descriptor; those that are pending are reported at once.
 func (l *Loop) watchWrites(fd int, events uint32) error {
 	w := l.watched[int32(fd)]
 	return rawsys.EpollCtl(l.epoll, unix.EPOLL_CTL_MOD, fd, &unix.EpollEvent{Events: events, Fd: int32(fd), Pad: w.generation})
 }
 
-// Unwatch is for a descriptor that is closed next, or stays with others.
+// Unwatch is for a descriptor that is closed next, or stays with other owners.
 func (l *Loop) Unwatch(fd int, closing bool) {
 	delete(l.watched, int32(fd))
 	if !closing {
@@ -173,7 +171,7 @@ func (l *Loop) Unwatch(fd int, closing bool) {
 	}
 }
 
-// AddTicker has f called every second or so until it returns false.
+// AddTicker calls f about every second until it returns false.
 func (l *Loop) AddTicker(f func() bool) {
 	if len(l.tickers) == 0 {
 		l.nextTick = time.Now().Add(tickInterval)
@@ -181,7 +179,7 @@ func (l *Loop) AddTicker(f func() bool) {
 	l.tickers = append(l.tickers, f)
 }
 
-// run is the thread's life.
+// run is the thread's main function.
 func (l *Loop) run() {
 	defer close(l.done)
 	defer l.closeAll()
@@ -193,7 +191,7 @@ func (l *Loop) run() {
 		}
 		n, err := l.wait(events)
 		if err != nil && !errors.Is(err, unix.EINTR) {
-			return // it cannot be
+			return // cannot happen
 		}
 		for _, e := range events[:max(n, 0)] {
 			if e.Fd == int32(l.wake) {
@@ -214,7 +212,7 @@ func (l *Loop) run() {
 	}
 }
 
-// timeout is for how many milliseconds to wait.
+// timeout returns how many milliseconds to wait.
 func (l *Loop) timeout() int {
 	switch {
 	case len(l.runnable) > 0:
@@ -243,7 +241,7 @@ func (l *Loop) tick() {
 	}
 }
 
-// runPosted does what others want; false ends the loop.
+// runPosted runs the posted functions; false ends the loop.
 func (l *Loop) runPosted() bool {
 	var count [8]byte
 	_, _ = unix.Read(l.wake, count[:])
@@ -257,7 +255,7 @@ func (l *Loop) runPosted() bool {
 	return !closed
 }
 
-// closeAll resets and gives back all.
+// closeAll resets all connections and frees all resources.
 func (l *Loop) closeAll() {
 	for j := range l.conns {
 		j.reset()

@@ -14,7 +14,7 @@ import (
 	"github.com/podrun/podrun/internal/testenv"
 )
 
-// carried is a client and a server that a loop joins.
+// carried returns a client and a server that a loop joins.
 func carried(t *testing.T, l *Loop) (client, server *net.TCPConn) {
 	t.Helper()
 	client, a := connected(t)
@@ -28,8 +28,8 @@ func carried(t *testing.T, l *Loop) (client, server *net.TCPConn) {
 	return client, server
 }
 
-// Who does not read holds up nobody but who writes to it: streams go both ways at once, and
-// other connections have their turn.
+// A slow reader blocks only its own sender: streams pass in both directions at once, and other
+// connections get their turn.
 func TestBothWaysAtOnce(t *testing.T) {
 	testenv.NoLeaks(t)
 	testenv.LoopbackUp(t)
@@ -37,7 +37,7 @@ func TestBothWaysAtOnce(t *testing.T) {
 	const size = 24 << 20
 	var all sync.WaitGroup
 	stuck, _ := carried(t, l)
-	all.Go(func() { stuck.Write(make([]byte, size)) }) // that nobody reads
+	all.Go(func() { stuck.Write(make([]byte, size)) }) // its peer never reads
 	client, server := carried(t, l)
 	for _, c := range []*net.TCPConn{client, server} {
 		all.Go(func() {
@@ -61,7 +61,7 @@ func TestBothWaysAtOnce(t *testing.T) {
 	all.Wait()
 }
 
-// The end of a loop is a reset for all, and a loop that has ended takes nothing.
+// The end of a loop resets all connections, and a closed loop accepts nothing.
 func TestTheEndOfALoop(t *testing.T) {
 	testenv.NoLeaks(t)
 	testenv.LoopbackUp(t)
@@ -88,7 +88,7 @@ func TestTheEndOfALoop(t *testing.T) {
 	}
 }
 
-// What is urgent ends a read before all is read: the rest comes all the same.
+// Urgent data ends a read before all is read: the rest arrives all the same.
 func TestUrgentData(t *testing.T) {
 	client, server, over := joined(t)
 	raw, err := client.SyscallConn()
@@ -110,7 +110,7 @@ func TestUrgentData(t *testing.T) {
 	await(t, over)
 }
 
-// So does what ends a stream's splicing, and no other event tells of the rest.
+// Urgent data also ends the splicing of a stream, and no other event reports the rest.
 func TestUrgentDataInAStream(t *testing.T) {
 	testenv.NoLeaks(t)
 	testenv.LoopbackUp(t)

@@ -6,7 +6,7 @@ import (
 	"time"
 )
 
-// ProxyPending is Carry once b, which is connecting, is connected. If it is refused, or not answered
+// ProxyPending is Proxy once b, which is connecting, is connected. If b is refused, or not answered
 // in time, or a is reset meanwhile, both are reset. end resets both, at any time.
 func (l *Loop) ProxyPending(a, b int, patience time.Duration, over func()) (end func()) {
 	j := l.newConn(a, b, over)
@@ -22,21 +22,21 @@ func (l *Loop) ProxyPending(a, b int, patience time.Duration, over func()) (end 
 	return j.reset
 }
 
-// forwardEarly passes on at once what a has said, which is half of what many connections are for. Who is on
-// this machine has answered by now. False: it has failed.
+// forwardEarly forwards what a has sent already, which is half of the traffic of many connections.
+// A peer on this host has answered by now. False: it has failed.
 func (j *proxyConn) forwardEarly() bool {
 	w := &j.pumps[0]
 	w.src.readable = true
 	_, err := j.loop.pump(w)
 	j.connected = w.wrote
-	if err != nil && !errors.Is(err, io.EOF) { // of its end it is told again
+	if err != nil && !errors.Is(err, io.EOF) { // the end is reported again
 		j.reset()
 		return false
 	}
 	return true
 }
 
-// expire resets those whose patience has come to an end, and says whether there are others.
+// expire resets connections whose deadline has passed, and reports whether there are others.
 func (l *Loop) expire() bool {
 	now := time.Now()
 	for j, until := range l.connecting {

@@ -15,8 +15,8 @@ import (
 	"github.com/podrun/podrun/internal/testenv"
 )
 
-// A connection that is refused resets the one that waited for it; one that is not answered
-// does so in time, and one that is given up at once.
+// If the far side refuses, the waiting connection is reset; without an answer it is reset after the
+// timeout, and if the client gives up, at once.
 func TestProxyPending(t *testing.T) {
 	testenv.NoLeaks(t)
 	testenv.LoopbackUp(t)
@@ -61,7 +61,7 @@ func TestProxyPending(t *testing.T) {
 	}
 }
 
-// What has been said before both are connected arrives, as does an end that followed it.
+// Data sent before both sides are connected arrives, and so does a half-close after it.
 func TestProxyPendingWithData(t *testing.T) {
 	testenv.NoLeaks(t)
 	testenv.LoopbackUp(t)
@@ -126,7 +126,7 @@ func TestProxyPendingWithData(t *testing.T) {
 	}
 }
 
-// Who has said more than the other side takes at once is connected nevertheless.
+// A client that has sent more than the other side accepts at once is connected nevertheless.
 func TestProxyPendingWithMuchData(t *testing.T) {
 	testenv.NoLeaks(t)
 	testenv.LoopbackUp(t)
@@ -184,7 +184,7 @@ func TestProxyPendingWithMuchData(t *testing.T) {
 	await(t, over)
 }
 
-// silentAddr is an address at which nobody answers: a listener's whose backlog is full.
+// silentAddr returns an address that never answers: that of a listener whose backlog is full.
 func silentAddr(t *testing.T) unix.Sockaddr {
 	t.Helper()
 	socket := func() int {

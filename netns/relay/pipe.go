@@ -2,17 +2,17 @@ package relay
 
 import "golang.org/x/sys/unix"
 
-// copySize is up to how much is read and written; more than that at once is spliced.
-// bulk is what a pipe holds: with 1 MiB as much goes out, and half as much comes in.
+// copySize is the maximum that is read and written; larger amounts are spliced. pipeSize is the
+// capacity of a pipe: with 1 MiB outgoing throughput is the same, incoming half.
 const (
 	copySize = 16 << 10
 	pipeSize = 256 << 10
 )
 
-// maxIdlePipes is how many empty pipes a loop keeps: to make one takes as long as to fill it.
+// maxIdlePipes is how many empty pipes a loop keeps: making one takes as long as filling it.
 const maxIdlePipes = 2
 
-// pipe is what a stream goes through.
+// pipe is a kernel pipe for the data of a stream.
 type pipe struct{ r, w int }
 
 func newPipe() (pipe, error) {
@@ -20,7 +20,7 @@ func newPipe() (pipe, error) {
 	if err := unix.Pipe2(fds[:], unix.O_NONBLOCK|unix.O_CLOEXEC); err != nil {
 		return pipe{}, err
 	}
-	// The user may have many already: then it stays small.
+	// If the user has too many pipes it stays small.
 	_, _ = unix.FcntlInt(uintptr(fds[0]), unix.F_SETPIPE_SZ, pipeSize)
 	return pipe{fds[0], fds[1]}, nil
 }
@@ -30,8 +30,8 @@ func (p pipe) close() {
 	unix.Close(p.w)
 }
 
-// takePipe gives a direction a pipe. Without one (the user's share of them, or descriptors, are
-// used up) all is read and written.
+// takePipe gives a direction a pipe. Without one (the user's limit or the descriptors are used up)
+// all data is read and written.
 func (l *Loop) takePipe(w *pump) bool {
 	if w.pipe != nil {
 		return true
@@ -49,7 +49,7 @@ func (l *Loop) takePipe(w *pump) bool {
 	return true
 }
 
-// returnPipe takes a direction's pipe, and what is in it is lost.
+// returnPipe takes a direction's pipe back; data in it is lost.
 func (l *Loop) returnPipe(w *pump) {
 	if w.pipe == nil {
 		return
@@ -62,8 +62,8 @@ func (l *Loop) returnPipe(w *pump) {
 	w.pipe, w.piped = nil, 0
 }
 
-// closeIdlePipes is for a loop that carries nothing: what its pipes may hold counts for their
-// user, whose share is 64 MiB (pipe-user-pages-soft).
+// closeIdlePipes is for a loop without connections: the capacity of its pipes counts for their
+// user, whose limit is 64 MiB (pipe-user-pages-soft).
 func (l *Loop) closeIdlePipes() {
 	for _, p := range l.idlePipes {
 		p.close()

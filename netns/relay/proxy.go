@@ -10,10 +10,10 @@ import (
 	"github.com/podrun/podrun/internal/rawsys"
 )
 
-// Proxy passes on what two connections say until both have ended, closes both, and has
-// over called. A reset of one side resets the other, and so does the end of the loop. Both
-// must not block. On the loop's thread only. b may have been watched for Edges, and told is
-// what has been told of it; its watcher is told no more.
+// Proxy forwards data between two connections until both have ended, closes both, and calls over. A
+// reset of one side resets the other, and so does the end of the loop. Both sockets must not block.
+// On the loop's thread only. b may have been watched for Edges; events are those that were reported
+// for it. Its handler gets no more events.
 func (l *Loop) Proxy(a, b int, events uint32, over func()) {
 	j := l.newConn(a, b, over)
 	j.connected = true
@@ -24,13 +24,14 @@ func (l *Loop) Proxy(a, b int, events uint32, over func()) {
 	}
 }
 
-// IsConnectDone says whether an attempt to connect has come to its end, and ConnectError which.
+// IsConnectDone reports whether an attempt to connect has finished; ConnectError returns its
+// result.
 func IsConnectDone(events uint32) bool { return events&(unix.EPOLLOUT|failure) != 0 }
 
-// failure is told of every attempt that has failed.
+// failure are the events of every attempt that has failed.
 const failure = unix.EPOLLERR | unix.EPOLLHUP
 
-// ConnectError is what has become of an attempt to connect of which these events were told.
+// ConnectError returns the error of an attempt to connect for which these events were reported.
 func ConnectError(fd int, events uint32) error {
 	if events&failure == 0 {
 		return nil
@@ -50,7 +51,7 @@ func (l *Loop) newConn(a, b int, over func()) *proxyConn {
 	return j
 }
 
-// watch has both ends heard; else the joint is broken.
+// watch watches both ends; if it fails, the connection is reset.
 func (j *proxyConn) watch() bool {
 	for i := range j.sides {
 		e := &j.sides[i]
@@ -66,13 +67,13 @@ func (j *proxyConn) watch() bool {
 	return true
 }
 
-// proxyConn is two connections as one.
+// proxyConn is two connections joined to one.
 type proxyConn struct {
 	loop      *Loop
 	sides     [2]side
 	pumps     [2]pump
 	done      func()
-	queued    bool // in the loop's again
+	queued    bool // it waits for another turn
 	connected bool
 	closed    bool
 }
@@ -81,29 +82,29 @@ type proxyConn struct {
 type side struct {
 	fd            int
 	readable      bool // there may be something to read
-	untilEmpty    bool // what there is has to be read until nothing comes: no other event will tell
-	writable      bool // it takes what is written, as far as known
-	watchesWrites bool // the loop tells when that changes, which is not asked for before it has to be
-	failed        bool // reading may say nothing of it, after an end
-	halfClosed    bool // nothing follows what there is
-	urgent        bool // something in between ends a read too early
+	untilEmpty    bool // data has to be read until there is none: no other event will report it
+	writable      bool // it accepts data, as far as the loop can tell
+	watchesWrites bool // the loop reports when that changes, which is requested only when needed
+	failed        bool // reads may not report it after an end
+	halfClosed    bool // nothing follows the pending data
+	urgent        bool // urgent data ends a read too early
 	empty         bool // it has been read to its end
 }
 
-// pump is half a joint.
+// pump is one direction of a proxyConn.
 type pump struct {
 	src, dst      *side
-	pending       []byte // that has been read and not been written
-	bulk          bool   // it is a stream: what comes goes through pipe
+	pending       []byte // read but not yet written
+	bulk          bool   // it is a stream: data goes through pipe
 	pipe          *pipe  // nil, or where piped bytes are
 	piped         int
 	wrote         bool // something
-	noDelay       bool // what is written does not wait for more (TCP_NODELAY)
+	noDelay       bool // small writes are not delayed (TCP_NODELAY)
 	done          bool
-	windowClamped bool // its sender
+	windowClamped bool // clampWindow was called for src
 }
 
-// handle is told of one end.
+// handle handles the events of one side.
 func (j *proxyConn) handle(e *side, events uint32) {
 	if j.closed {
 		return
@@ -120,7 +121,7 @@ func (j *proxyConn) handle(e *side, events uint32) {
 		j.connected = true
 		delete(j.loop.connecting, j)
 	}
-	if !j.queued { // else it has its turn next
+	if !j.queued { // otherwise its turn comes next
 		j.run()
 	}
 }
@@ -139,7 +140,7 @@ func (e *side) handle(events uint32) {
 	e.failed = e.failed || events&unix.EPOLLERR != 0
 }
 
-// run does what can be done without waiting, for as long as it is this joint's turn.
+// run does what is possible without blocking, for one turn of this connection.
 func (j *proxyConn) run() {
 	if j.closed {
 		return

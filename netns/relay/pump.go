@@ -9,12 +9,13 @@ import (
 	"github.com/podrun/podrun/internal/rawsys"
 )
 
-// turnBytes is how many bytes of one direction are passed on before others have their turn.
+// turnBytes is how many bytes of one direction are forwarded before other connections get their
+// turn.
 const turnBytes = 4 * pipeSize
 
-// pump passes on what there is. Small portions are read and written, which is quicker; a
-// stream goes through a pipe, within the kernel. Nothing is held while nothing is under way.
-// more says that there may be more to do at once; the end is io.EOF.
+// pump forwards available data. Small amounts are read and written, which is faster; a stream goes
+// through a pipe, within the kernel. No buffer is held while no data is in transit. more reports
+// that there may be more to do at once; the end is io.EOF.
 func (l *Loop) pump(w *pump) (more bool, err error) {
 	for moved := 0; moved < turnBytes; {
 		if blocked, err := l.write(w); blocked || err != nil {
@@ -27,7 +28,7 @@ func (l *Loop) pump(w *pump) (more bool, err error) {
 		n, err := l.read(w)
 		switch {
 		case err == unix.EAGAIN && w.bulk && w.src.untilEmpty:
-			w.bulk = false // to splice stops at what is urgent
+			w.bulk = false // splice stops at urgent data
 		case err == unix.EAGAIN:
 			w.src.readable, w.src.untilEmpty, w.bulk = false, false, false
 		case err == unix.EINTR:
@@ -42,7 +43,7 @@ func (l *Loop) pump(w *pump) (more bool, err error) {
 	return true, nil
 }
 
-// read takes what there is; it is written at once if it can be.
+// read reads available data; the caller writes it at once if possible.
 func (l *Loop) read(w *pump) (n int, err error) {
 	if w.bulk && l.takePipe(w) {
 		n, err = rawsys.Splice(w.src.fd, w.pipe.w, pipeSize)
@@ -60,7 +61,7 @@ func (l *Loop) read(w *pump) (n int, err error) {
 	}
 	w.src.empty = n < copySize && w.src.halfClosed && !w.src.urgent && !w.src.failed
 	if w.bulk = n == copySize; !w.bulk && !w.src.untilEmpty {
-		w.src.readable = false // the next that comes is told of
+		w.src.readable = false // the loop reports the next data
 	}
 	w.pending = l.buffer[:n]
 	blocked, err := l.write(w)
@@ -70,8 +71,8 @@ func (l *Loop) read(w *pump) (n int, err error) {
 	return n, err
 }
 
-// setNoDelay is called before something is written. The first is sent at once in any case, and
-// many connections have no second.
+// setNoDelay is called before a write. The kernel sends the first data at once in any case, and
+// many connections have only one write.
 func (w *pump) setNoDelay() {
 	if w.wrote && !w.noDelay {
 		w.noDelay = true
@@ -79,7 +80,7 @@ func (w *pump) setNoDelay() {
 	}
 }
 
-// write passes on what has been read.
+// write writes what has been read.
 func (l *Loop) write(w *pump) (blocked bool, err error) {
 	for w.piped > 0 || len(w.pending) > 0 {
 		if !w.dst.writable {

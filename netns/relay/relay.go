@@ -1,5 +1,5 @@
-// Package relay joins two TCP connections as if they were one: bytes, half-closes and
-// resets go through, whatever is idle costs no buffer.
+// Package relay joins two TCP connections into one: bytes, half-closes and resets pass through, and
+// an idle connection holds no buffer.
 package relay
 
 import (
@@ -10,7 +10,7 @@ import (
 	"github.com/podrun/podrun/internal/rawsys"
 )
 
-// ProxyConns passes on what a and b say until both have ended, closes both and returns. A reset
+// ProxyConns forwards data between a and b until both have ended, closes both and returns. A reset
 // of one side resets the other, as does the end of the loop.
 func (l *Loop) ProxyConns(a, b *net.TCPConn) {
 	fda, err := TakeFD(a)
@@ -28,8 +28,8 @@ func (l *Loop) ProxyConns(a, b *net.TCPConn) {
 	}
 }
 
-// TakeFD takes a connection away from Go's own waiting: the descriptor does not block. Where
-// there is none left it is reset.
+// TakeFD takes a connection's descriptor from Go's poller: it does not block. If no descriptor is
+// left the connection is reset.
 func TakeFD(c *net.TCPConn) (fd int, err error) {
 	if fd, err = rawsys.Dup(c); err != nil {
 		Reset(c)
@@ -39,7 +39,7 @@ func TakeFD(c *net.TCPConn) (fd int, err error) {
 	return fd, nil
 }
 
-// Reset closes a connection as one that was broken: the other side sees a reset.
+// Reset closes a connection so that the other side sees a reset.
 func Reset(c *net.TCPConn) {
 	c.SetLinger(0)
 	c.Close()

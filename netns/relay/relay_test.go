@@ -16,7 +16,7 @@ import (
 
 func TestMain(m *testing.M) { testenv.Main(m) }
 
-// connected is both ends of a TCP connection.
+// connected returns both ends of a TCP connection.
 func connected(t *testing.T) (near, far *net.TCPConn) {
 	t.Helper()
 	near, far = pair(t)
@@ -26,7 +26,7 @@ func connected(t *testing.T) (near, far *net.TCPConn) {
 	return near, far
 }
 
-// taken is a client, and who speaks to it as a loop does.
+// taken returns a client and a connected descriptor as a loop has it.
 func taken(t *testing.T) (client *net.TCPConn, near int) {
 	t.Helper()
 	client, a := connected(t)
@@ -56,7 +56,7 @@ func pair(t testing.TB) (near, far *net.TCPConn) {
 	return c.(*net.TCPConn), s.(*net.TCPConn)
 }
 
-// joined is a client and a server that a relay joins, and what is closed when it has
+// joined returns a client and a server that a relay joins; over is closed when the relay has
 // returned.
 func joined(t *testing.T) (client, server *net.TCPConn, over chan struct{}) {
 	t.Helper()
@@ -97,8 +97,8 @@ func await(t *testing.T, over chan struct{}) {
 	}
 }
 
-// Whatever the portions, what comes out is what went in, and the other direction is
-// still open when one has ended.
+// The output equals the input whatever the sizes of the writes, and the other direction stays open
+// when one has ended.
 func TestEveryByteAndHalfClose(t *testing.T) {
 	client, server, over := joined(t)
 	sum := sha256.New()
@@ -132,7 +132,7 @@ func TestEveryByteAndHalfClose(t *testing.T) {
 	await(t, over)
 }
 
-// A reset arrives as one: at once, also where the other direction is silent.
+// A reset arrives as a reset, at once, also where the other direction is idle.
 func TestResets(t *testing.T) {
 	for name, before := range map[string]func(client, server *net.TCPConn) error{
 		"at rest":            func(_, _ *net.TCPConn) error { return nil },
@@ -164,7 +164,7 @@ func readOne(c net.Conn) error {
 	return err
 }
 
-// Without descriptors for a pipe, bytes go through all the same.
+// Without descriptors for a pipe, all bytes arrive all the same.
 func TestWithoutPipes(t *testing.T) {
 	client, server, over := joined(t)
 	const size = 10 << 20

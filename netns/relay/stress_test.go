@@ -20,21 +20,21 @@ import (
 	"github.com/podrun/podrun/internal/testenv"
 )
 
-// testPeer is one end of a connection; no two say the same.
+// testPeer is one end of a connection; each sends different data.
 type testPeer struct {
 	*net.TCPConn
-	seed, peerSeed int64         // what
-	size           int           // how much each says
-	late           chan struct{} // closed when the quick ones have ended
+	seed, peerSeed int64         // determine the data
+	size           int           // how much each sends
+	late           chan struct{} // closed when the fast ones have ended
 }
 
-// send says the next of what it says.
+// send sends the next part of its data.
 func (s testPeer) send() error {
 	_, err := io.CopyN(struct{ io.Writer }{s.TCPConn}, rand.New(rand.NewSource(s.seed)), int64(s.size))
 	return err
 }
 
-// expect listens to n bytes, or to the end if that is sooner; each has to be the other's.
+// expect reads n bytes, or to the end if that is sooner; each must be the peer's.
 func (s testPeer) expect(n int) error {
 	r := rand.New(rand.NewSource(s.peerSeed))
 	got, want := make([]byte, 8<<10), make([]byte, 8<<10)
@@ -50,7 +50,7 @@ func (s testPeer) expect(n int) error {
 	return nil
 }
 
-// ends says whether the other has ended as it should.
+// ends checks that the peer has ended as expected.
 func (s testPeer) ends(want error) error {
 	if _, err := s.Read(make([]byte, 1)); !errors.Is(err, want) {
 		return fmt.Errorf("the end is %v, want %v", err, want)
@@ -60,7 +60,7 @@ func (s testPeer) ends(want error) error {
 
 func (s testPeer) all() error { return cmp.Or(s.expect(s.size), s.ends(io.EOF)) }
 
-// manners are ways of two to speak with each other.
+// manners are patterns of communication between two peers.
 var manners = map[string][2]func(testPeer) error{
 	"both at once": {both, both},
 	"in turn": {
@@ -81,7 +81,7 @@ var manners = map[string][2]func(testPeer) error{
 	"who hears resets": {
 		func(s testPeer) error { defer Reset(s.TCPConn); return s.expect(s.size / 2) },
 		func(s testPeer) error {
-			for { // until that is known
+			for { // until it is closed
 				if s.send() != nil {
 					return nil
 				}
@@ -102,7 +102,7 @@ var manners = map[string][2]func(testPeer) error{
 	"nothing": {func(testPeer) error { return nil }, func(testPeer) error { return nil }},
 }
 
-// late hears when all others have ended.
+// late reads only when all others have ended.
 var late = [2]func(testPeer) error{
 	func(s testPeer) error { s.size += 1 << 20; <-s.late; return s.all() },
 	func(s testPeer) error { s.size += 1 << 20; return cmp.Or(s.send(), s.CloseWrite(), s.ends(io.EOF)) },
@@ -116,9 +116,9 @@ func both(s testPeer) error {
 
 func one(_ int, err error) error { return err }
 
-// Many at once, of all manners: everybody hears what was said to him and nothing else, and
-// how it ended; those who hear late hold up nobody, and cost nothing meanwhile; and of all
-// nothing is left.
+// Many connections at once, of all patterns: each receives exactly its peer's data and its peer's
+// kind of end; slow readers block no other connection and hold no buffers meanwhile; and nothing
+// remains.
 func TestStorm(t *testing.T) {
 	times, _ := strconv.Atoi(cmp.Or(os.Getenv("PODRUN_RELAYS"), "1"))
 	for n := range times {
@@ -170,7 +170,7 @@ func storm(t *testing.T, seed int64) {
 	}
 }
 
-// quiet returns when a loop has nothing to do.
+// quiet returns when a loop is idle.
 func quiet(t *testing.T, l *Loop) {
 	t.Helper()
 	const while = 100 // ms
@@ -189,7 +189,7 @@ func quiet(t *testing.T, l *Loop) {
 	}
 }
 
-// However often a stream is told of, it has one turn where others have one.
+// A stream has one turn for each turn of other connections, however often events report it.
 func TestOneTurn(t *testing.T) {
 	testenv.NoLeaks(t)
 	testenv.LoopbackUp(t)

@@ -6,20 +6,20 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// Who sends a stream from nearby is quicker than who passes it on, and the kernel lets it be
-// ahead by ever more (net.ipv4.tcp_rmem, 32 MiB of late): what waits so long has left the
-// processor's cache when its turn comes. From afar that much is needed. Linux 6.19 holds back
-// by itself, too (net.ipv4.tcp_rcvbuf_low_rtt).
+// A local sender outruns the proxy, and the kernel lets its lead grow (net.ipv4.tcp_rmem, 32 MiB
+// recently): data that waits that long has left the processor's cache when its turn comes. Remote
+// senders need such a window. Linux 6.19 limits the lead by itself, too
+// (net.ipv4.tcp_rcvbuf_low_rtt).
 const (
-	localRTT    = 60 * time.Microsecond // there and back: on this machine; a LAN is farther away
-	localWindow = 256 << 10             // bytes, or less by net.core.rmem_max: at that distance 28 Gb/s
+	localRTT    = 60 * time.Microsecond // round trip: on this host; a LAN has more
+	localWindow = 256 << 10             // bytes, or less by net.core.rmem_max: enough for 28 Gb/s at that distance
 
-	// maxLocalSegment are segments of which ahead are enough. A pod's are larger, and the router's
-	// buffers are bounded as it is.
+	// maxLocalSegment is the segment size up to which the window is enough. A pod's segments are
+	// larger, and the router's buffers are limited anyway.
 	maxLocalSegment = localWindow / 16
 )
 
-// clampWindow is told that a stream is taken, and bounds once how far its sender may be ahead.
+// clampWindow is called when a stream is read, and once limits how far its sender may be ahead.
 func (w *pump) clampWindow() {
 	if w.windowClamped {
 		return
@@ -29,13 +29,14 @@ func (w *pump) clampWindow() {
 	if err != nil || !isLocal(info) {
 		return
 	}
-	// Without these it is slower only. The second is for kernels that keep the window of the buffer before.
+	// Failure costs speed only. The second option is for kernels that keep the window of the
+	// previous buffer.
 	_ = unix.SetsockoptInt(w.src.fd, unix.SOL_SOCKET, unix.SO_RCVBUF, localWindow)
 	_ = unix.SetsockoptInt(w.src.fd, unix.SOL_TCP, unix.TCP_WINDOW_CLAMP, localWindow)
 }
 
-// isLocal is whether a sender is nearby. The kernel has measured the least time, in
-// microseconds, since both have connected; kernels that do not tell say 0.
+// isLocal reports whether a sender is on this host. The kernel measures the minimum round-trip
+// time, in microseconds, from the handshake on; kernels that do not report it return 0.
 func isLocal(sender *unix.TCPInfo) bool {
 	away := time.Duration(sender.Min_rtt) * time.Microsecond
 	return away > 0 && away <= localRTT && sender.Rcv_mss <= maxLocalSegment

@@ -34,13 +34,12 @@ func TestIsLocal(t *testing.T) {
 	}
 }
 
-// Who sends a stream from nearby is not ahead by more than a little, and a short word changes
-// nothing.
+// The lead of a local sender is limited, and a short message changes nothing.
 func TestLocalSenderIsBounded(t *testing.T) {
 	testenv.LoopbackUp(t)
 	narrow(t)
 	client, near := pair(t)
-	for n := 0; n < 1000 && !quick(t, near); n++ { // where the processors are wanted by many
+	for n := 0; n < 1000 && !quick(t, near); n++ { // on a busy host it may take several
 		client, near = pair(t)
 	}
 	kept, err := near.File()
@@ -48,7 +47,7 @@ func TestLocalSenderIsBounded(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer kept.Close()
-	raw, err := kept.SyscallConn() // Fd would have it block, for the loop too
+	raw, err := kept.SyscallConn() // Fd would make it blocking, for the loop too
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -82,7 +81,7 @@ func TestLocalSenderIsBounded(t *testing.T) {
 	await(t, over)
 }
 
-// quick says whether who sends to an end counts as nearby.
+// quick reports whether the sender to an end counts as local.
 func quick(t *testing.T, c *net.TCPConn) (is bool) {
 	t.Helper()
 	raw, err := c.SyscallConn()
@@ -101,7 +100,7 @@ func quick(t *testing.T, c *net.TCPConn) (is bool) {
 	return is
 }
 
-// narrow has the loopback's segments be as small as those of most devices until the test has ended.
+// narrow makes the loopback's segments as small as those of most devices until the test ends.
 func narrow(t *testing.T) {
 	t.Helper()
 	fd, err := unix.Socket(unix.AF_INET, unix.SOCK_DGRAM|unix.SOCK_CLOEXEC, 0)

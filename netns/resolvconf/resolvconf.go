@@ -1,10 +1,10 @@
-// Package resolvconf says what a container's /etc/resolv.conf holds, as the kubelet
-// does (pkg/kubelet/network/dns). It is pure.
+// Package resolvconf computes the content of a container's /etc/resolv.conf, as the kubelet does
+// (pkg/kubelet/network/dns). It is pure.
 //
-// It differs from the kubelet in two things. There is always a cluster's resolver,
-// podrun's own, unless the pod shares the host's network. And a nameserver of the host
-// on its loopback, which a pod with a network of its own cannot reach, is replaced by
-// podrun's resolver, which asks it from the host's network.
+// It differs from the kubelet in two things. There is always a cluster resolver, podrun's own,
+// unless the pod shares the host's network. And a nameserver of the host on its loopback, which a
+// pod with a network of its own cannot reach, is replaced by podrun's resolver, which queries it
+// from the host's network.
 package resolvconf
 
 import (
@@ -15,15 +15,15 @@ import (
 	"strings"
 )
 
-// Domain is the cluster's.
+// Domain is the cluster's domain.
 const Domain = "cluster.local"
 
 // The limits of Kubernetes (pkg/apis/core/validation).
 const (
 	MaxNameservers = 3
 	MaxSearches    = 32
-	MaxSearchChars = 2048 // of all, with the spaces between them
-	maxSearch      = 253  // of one: some libraries abort at more
+	MaxSearchChars = 2048 // of all, including the separating spaces
+	maxSearch      = 253  // of one: some libraries abort on longer ones
 )
 
 // Policy is a pod's dnsPolicy; "" is ClusterFirst.
@@ -37,24 +37,24 @@ const (
 	None                    Policy = "None"
 )
 
-// Config is what a resolv.conf holds. An option is "name" or "name:value".
+// Config is the content of a resolv.conf. An option is "name" or "name:value".
 type Config struct{ Nameservers, Searches, Options []string }
 
-// Pod is what decides about a pod's file.
+// Pod contains what determines a pod's file.
 type Pod struct {
 	Namespace   string
 	Policy      Policy
 	HostNetwork bool
 	DNSConfig   Config // its dnsConfig
 
-	// Resolver are the addresses of podrun's resolver; none: the pod cannot reach it.
+	// Resolver contains the addresses of podrun's resolver; empty: the pod cannot reach it.
 	Resolver []string
 }
 
-// Event is a warning that the pod's events are to tell.
+// Event is a warning to be published as an event of the pod.
 type Event struct{ Reason, Message string }
 
-// Build is the file of a pod on a host with the file host.
+// Build returns the file of a pod on a host with the file host.
 func Build(p Pod, host Config) (Config, []Event) {
 	var events []Event
 	c := Config{Searches: slices.Clone(host.Searches), Options: slices.Clone(host.Options)}
@@ -79,7 +79,7 @@ func Build(p Pod, host Config) (Config, []Event) {
 	return c.applyLimits(events)
 }
 
-// reachable replaces what only the host reaches. A host without any nameserver asks one
+// reachable replaces nameservers that only the host reaches. A host without any nameserver uses one
 // on its loopback (resolv.conf(5)).
 func reachable(host []string, p Pod) []string {
 	if p.HostNetwork {
@@ -100,7 +100,7 @@ func reachable(host []string, p Pod) []string {
 	return list
 }
 
-// unique joins lists and leaves out what was there before.
+// unique joins lists without duplicates.
 func unique(lists ...[]string) []string {
 	var all []string
 	for _, s := range slices.Concat(lists...) {
@@ -126,7 +126,7 @@ func mergeOptions(lists ...[]string) []string {
 	return all
 }
 
-// applyLimits leaves out what is too much, and says so.
+// applyLimits drops what exceeds the limits and appends an event for it.
 func (c Config) applyLimits(events []Event) (Config, []Event) {
 	if len(c.Nameservers) > MaxNameservers {
 		c.Nameservers = c.Nameservers[:MaxNameservers]
@@ -144,7 +144,7 @@ func (c Config) applyLimits(events []Event) (Config, []Event) {
 	return c, events
 }
 
-// String is the file, in containerd's order.
+// String formats the file in containerd's order.
 func (c Config) String() string {
 	var b strings.Builder
 	if len(c.Searches) > 0 {
@@ -159,7 +159,7 @@ func (c Config) String() string {
 	return b.String()
 }
 
-// Parse reads a host's file. A line that means nothing is passed over, as resolvers do.
+// Parse reads a host's file. It skips lines without meaning, as resolvers do.
 func Parse(text string) Config {
 	var c Config
 	for line := range strings.Lines(text) {

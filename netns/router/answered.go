@@ -10,19 +10,22 @@ import (
 	"github.com/podrun/podrun/internal/nft"
 )
 
-// Who has just answered a connection will answer the next. So the kernel takes a first packet for
-// an address at once, without asking the process first, if another one for that address has come back
-// from there a moment ago, which only those do that were answered.
+// A server that has just accepted a connection will most likely accept the next one. So the kernel
+// accepts a first packet to an address without asking the process first if the process has, a
+// moment ago, returned another first packet to that address. It returns only those of connections
+// that were accepted.
 
 const (
-	// answeredTimeout is how long that holds: a connection for who has gone since then is reset, instead of refused.
+	// answeredTimeout is how long an entry is valid: a connection to a server that has stopped
+	// since then is reset, instead of refused.
 	answeredTimeout = 100 * time.Millisecond
-	// maxAnswered bounds the addresses that are known of. The kernel looks once a second for
-	// those whose time is over, which count until then.
+	// maxAnswered limits the number of entries. The kernel removes expired entries once a second;
+	// they count until then.
 	maxAnswered = 512
 )
 
-// answeredSet is the set of a pod's table that has the addresses and ports of those who answer.
+// answeredSet is the set in a pod's table that contains the addresses and ports of answering
+// servers.
 func answeredSet(f nft.Family, t *nftables.Table) *nftables.Set {
 	address := nftables.TypeIPAddr
 	if f.AddrSize == nft.IPv6.AddrSize {
@@ -41,17 +44,17 @@ func answeredSetName(f nft.Family) string {
 	return "answering4"
 }
 
-// markAnswered notes whom a first packet is for. Where there is no more room it matches nothing.
+// markAnswered records the destination of a first packet. If the set is full it matches nothing.
 func markAnswered(f nft.Family) []expr.Any {
 	return append(loadDestination(f), &expr.Dynset{SrcRegKey: unix.NFT_REG32_00, SetName: answeredSetName(f), Operation: unix.NFT_DYNSET_OP_UPDATE, Timeout: answeredTimeout})
 }
 
-// matchAnswered matches first packets for those.
+// matchAnswered matches first packets to destinations in the set.
 func matchAnswered(f nft.Family) []expr.Any {
 	return append(loadDestination(f), &expr.Lookup{SourceRegister: unix.NFT_REG32_00, SetName: answeredSetName(f)})
 }
 
-// loadDestination loads whom a packet is for as such a set has it.
+// loadDestination loads a packet's destination in the format of the set.
 func loadDestination(f nft.Family) []expr.Any {
 	return []expr.Any{
 		&expr.Payload{DestRegister: unix.NFT_REG32_00, Base: expr.PayloadBaseNetworkHeader, Offset: f.SourceOffset + f.AddrSize, Len: f.AddrSize},

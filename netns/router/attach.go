@@ -17,9 +17,9 @@ import (
 	"github.com/podrun/podrun/netns/ipam"
 )
 
-// Attach connects a pod, by the path of its network namespace, to the router: the pod's
-// eth0 has the addresses of its slot and the router as its gateway. Pods reach each other
-// from now on. What an earlier try has left is replaced.
+// Attach connects a pod, by the path of its network namespace, to the router: the pod's eth0 gets
+// the addresses of its slot and the router as its gateway. From then on pods reach each other. It
+// replaces what an earlier attempt has left.
 func (r Router) Attach(podNS string, pool ipam.Pool, s ipam.Slot) error {
 	own := pool.Addresses(s)
 	err := r.Do(func() error {
@@ -54,7 +54,7 @@ func attachRouterSide(podNS string, pool ipam.Pool, s ipam.Slot, own ipam.Addres
 		b.AddNeighbour(routerIndexBase+int(s), a, podMAC(s))
 	}
 	err = b.Send()
-	if errors.Is(err, unix.EEXIST) { // an earlier life's, which may be going by itself
+	if errors.Is(err, unix.EEXIST) { // of an earlier run; the kernel may be removing it
 		if err = deleteLink(podLink(s)); err == nil || errors.Is(err, unix.ENODEV) {
 			err = b.Send()
 		}
@@ -65,20 +65,20 @@ func attachRouterSide(podNS string, pool ipam.Pool, s ipam.Slot, own ipam.Addres
 	return procfs.WriteSysctl("net/ipv4/conf/"+podLink(s)+"/rp_filter", "1")
 }
 
-// gsoMaxSize is how large what a device sends may be before it is cut in pieces of its MTU:
-// four of them (BIG TCP). What a packet costs on its way is paid a quarter as often. Of
-// IPv4: IPv6 needs a header more for it, which programs that look at packets may not know.
+// gsoMaxSize is the maximum size of a packet that a device sends before it is cut into pieces of
+// its MTU: four such pieces (BIG TCP). The cost of a packet is paid a quarter as often. It applies
+// to IPv4: IPv6 needs another header for it, which programs that inspect packets may not support.
 const gsoMaxSize = 4 * 66 << 10
 
-// vethEnd is one of a pair of devices.
+// vethEnd is one end of a veth pair.
 type vethEnd struct {
 	index int
 	name  string
 	mac   []byte
 }
 
-// addVeth makes two devices that are each other's other end: the router's, which is up, and the
-// pod's, in the network of a file. Kernels before 6.3 pass over what they do not know of segments.
+// addVeth makes a veth pair: the router's end, which is up, and the pod's, in the network of a
+// file. Kernels before 6.3 ignore unknown segmentation attributes.
 func addVeth(b *nlbatch.Batch, router, pod vethEnd, podNS int) {
 	mtu, queue := nlbatch.Attr(unix.IFLA_MTU, nl.Uint32Attr(MTU)), nlbatch.Attr(unix.IFLA_TXQLEN, nl.Uint32Attr(0))
 	big := nlbatch.Attr(unix.IFLA_GSO_IPV4_MAX_SIZE, nl.Uint32Attr(gsoMaxSize))
@@ -101,7 +101,7 @@ func deleteLink(name string) error {
 	return b.Send()
 }
 
-// UsableAddresses are the addresses of a pod that this kernel can use.
+// UsableAddresses returns the addresses of a pod that this kernel supports.
 func UsableAddresses(p ipam.Pool, s ipam.Slot) []netip.Addr { return usable(p.Addresses(s), p) }
 
 func usable(a ipam.Addresses, p ipam.Pool) []netip.Addr {
@@ -125,7 +125,8 @@ func attachPodSide(pool ipam.Pool, s ipam.Slot, own ipam.Addresses) error {
 		gateway := pool.Gateway().V4
 		if a.Is6() {
 			gateway = netip.MustParseAddr(linkGateway)
-			// The kernel's own comes later, from a thread of its own: until then answers are lost.
+			// The kernel adds its own route later, from another thread: until then answers would be
+			// lost.
 			b.AddRoute("add the route to itself", nlbatch.Route{Dst: nft.HostPrefix(a), Type: unix.RTN_LOCAL, Scope: unix.RT_SCOPE_HOST, Link: podIndex, Table: unix.RT_TABLE_LOCAL})
 		}
 		b.AddRoute(fmt.Sprintf("add the default route by %s", gateway), nlbatch.Route{Dst: anyPrefix(a), Link: podIndex, Gateway: gateway, Src: a})
@@ -134,8 +135,8 @@ func attachPodSide(pool ipam.Pool, s ipam.Slot, own ipam.Addresses) error {
 	return b.Send()
 }
 
-// Detach takes back what Attach and Wire have made of pods in the router; what is not
-// there needs not be. It takes the kernel tens of milliseconds.
+// Detach removes what Attach and OpenTraffic have made for pods in the router; missing parts are
+// not an error. It takes the kernel tens of milliseconds.
 func (r Router) Detach(gone ...ipam.Slot) error {
 	err := r.Do(func() error {
 		var errs []error
@@ -157,7 +158,8 @@ func (r Router) Detach(gone ...ipam.Slot) error {
 	return nil
 }
 
-// deleteRules removes what directs a pod's packets to its TUN device, and dropSpoofed6's.
+// deleteRules removes the routing rules that direct a pod's packets to its TUN device, and those of
+// dropSpoofed6.
 func deleteRules(s ipam.Slot) error {
 	for _, rule := range append(spoofRules6(s), egressRule(s, netlink.FAMILY_V4), egressRule(s, netlink.FAMILY_V6)) {
 		for {
@@ -179,7 +181,7 @@ func egressRule(s ipam.Slot, family int) *netlink.Rule {
 	return rule
 }
 
-// Sweep detaches pods that have gone without it: their devices went with their namespace.
+// Sweep detaches pods that ended without Detach: their devices disappeared with their namespace.
 func (r Router) Sweep(taken map[ipam.Slot]bool) error {
 	var gone []ipam.Slot
 	err := r.Do(func() error {
@@ -197,13 +199,13 @@ func (r Router) Sweep(taken map[ipam.Slot]bool) error {
 	return r.Detach(gone...)
 }
 
-// carrierTimeout is how long carries waits. Without it packets would only be sent again.
+// carrierTimeout is how long waitForCarrier waits. Packets that are lost after that are sent again.
 const carrierTimeout = 2 * time.Second
 
-// waitForCarrier waits until the router's end of a pod's pair of devices sends what it is given.
-// That the other end is up the kernel finds out later, on a thread of its own (linkwatch),
-// and drops packets until then: who connects meanwhile tries again after a second. Since
-// Linux 6.8 it finds out when it is asked for the device.
+// waitForCarrier waits until the router's end of a pod's veth pair transmits. The kernel learns
+// later, on another thread (linkwatch), that the other end is up, and drops packets until then: a
+// client that connects meanwhile retries after a second. Since Linux 6.8 a query for the device
+// makes the kernel check at once.
 func waitForCarrier(s ipam.Slot) error {
 	if up, err := isUp(s); up || err != nil {
 		return err
@@ -223,11 +225,11 @@ func waitForCarrier(s ipam.Slot) error {
 		if err := changes.SetReceiveTimeout(&timeout); err != nil {
 			return fmt.Errorf("watch %s: %w", podLink(s), err)
 		}
-		_, _, _ = changes.Receive() // whatever comes, or has been too much, has it asked again
+		_, _, _ = changes.Receive() // any message, or an overflow, leads to another query
 	}
 }
 
-// isUp says whether the router's end of a pod's pair of devices is of use.
+// isUp reports whether the router's end of a pod's veth pair can transmit.
 func isUp(s ipam.Slot) (bool, error) {
 	link, err := netlink.LinkByIndex(routerIndexBase + int(s))
 	if err != nil {
@@ -236,11 +238,11 @@ func isUp(s ipam.Slot) (bool, error) {
 	return link.Attrs().OperState == netlink.OperUp, nil
 }
 
-// The two ends of a pod's pair of devices know each other from the start. Else they ask for
-// each other by the first packet, of IPv6 in groups that the kernel joins later, on a thread
-// of its own: a question that comes before is lost, and asked again after a second.
+// The two ends of a pod's veth pair have permanent neighbour entries from the start. Otherwise the
+// first packet triggers a neighbour query, for IPv6 to groups that the kernel joins later, on
+// another thread: a query before that is lost and repeated after a second.
 
-// podMAC and routerMAC are the hardware addresses of the pod's end and of the router's: of
-// those that everybody may give (IEEE 802).
+// podMAC and routerMAC return the hardware addresses of the pod's end and of the router's. They are
+// locally administered (IEEE 802).
 func podMAC(s ipam.Slot) []byte    { return []byte{0x02, 'p', 'o', 'd', byte(s >> 8), byte(s)} }
 func routerMAC(s ipam.Slot) []byte { return []byte{0x02, 'p', 'o', 'd', 0x80 | byte(s>>8), byte(s)} }

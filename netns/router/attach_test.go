@@ -16,7 +16,7 @@ import (
 	"github.com/podrun/podrun/netns/ipam"
 )
 
-// What an earlier life has left, of whatever number, is replaced.
+// Attach replaces what an earlier run has left, whatever device numbers it has.
 func TestAttachReplacesWhatIsLeft(t *testing.T) {
 	router := Open(testenv.Network(t))
 	pool, err := router.Prepare()
@@ -66,7 +66,7 @@ func TestAttachReplacesWhatIsLeft(t *testing.T) {
 	}
 }
 
-// A router of which something is missing is not taken for one that is ready.
+// A router of which something is missing is not reported as ready.
 func TestIncompleteRouterIsNotReady(t *testing.T) {
 	router := Open(testenv.Network(t))
 	err := router.Do(func() error { // no route to a network's address with bits of a host's

@@ -17,28 +17,28 @@ import (
 	"github.com/podrun/podrun/netns/ipam"
 )
 
-// Numbers inside the router of what leaves it by the kernel alone: netns/uplink has the
-// device.
+// Numbers inside the router for packets that leave through the kernel alone: netns/masquerade makes
+// the device.
 const (
-	MasqueradeMark  = 2   // of packets that are to leave
-	MasqueradeTable = 101 // leads them
+	MasqueradeMark  = 2   // marks packets that leave this way
+	MasqueradeTable = 101 // their routing table
 	MasqueradePref  = 101 // ip-rule(8)
 )
 
-// gsoDefaultSize is as large as most devices take them that the host has.
+// gsoDefaultSize is the maximum size that most devices of a host accept.
 const gsoDefaultSize = 1 << 16
 
-// OpenMasqueraded is Wire for a pod, by the path of its network namespace, of which what it sends
-// by IPv4 leaves marked with MasqueradeMark: TCP, UDP and ICMP to whom a pod may reach. All else
-// comes to the wires as ever: what it asks of the gateway, HostLoopback, IPv6, and what is
-// to be refused. The pod's packets to others than pods are at most mtu bytes long. The
+// OpenMasqueraded is OpenTraffic for a pod, by the path of its network namespace, whose IPv4
+// packets leave marked with MasqueradeMark: TCP, UDP and ICMP to permitted destinations. Everything
+// else uses the descriptors as usual: requests to the gateway, HostLoopback, IPv6, and packets to
+// be refused. The pod's packets to destinations other than pods are at most mtu bytes long. The
 // calling thread's network is the host's.
 func (r Router) OpenMasqueraded(podNS string, pool ipam.Pool, s ipam.Slot, mtu int) (TrafficFDs, error) {
 	control, controlErr := os.ReadFile("/proc/sys/" + congestionControl)
 	err := nsthread.Do(func() error {
-		// Its connections go farther than to the router: they are like the host's.
+		// Its connections extend beyond the router: they use the host's congestion control.
 		if controlErr == nil {
-			_ = procfs.WriteSysctl(congestionControl, strings.TrimSpace(string(control))) // the host may keep it for itself
+			_ = procfs.WriteSysctl(congestionControl, strings.TrimSpace(string(control))) // the host may not permit it here
 		}
 		var b nlbatch.Batch
 		b.SetUp(podIndex, "eth0", nlbatch.Attr(unix.IFLA_GSO_IPV4_MAX_SIZE, nl.Uint32Attr(gsoDefaultSize)))
@@ -53,8 +53,8 @@ func (r Router) OpenMasqueraded(podNS string, pool ipam.Pool, s ipam.Slot, mtu i
 	return r.openTraffic(pool, s, viaMasquerade)
 }
 
-// masqueradeRules marks what leaves by the kernel; the rest goes on. Who answers a connection that came
-// in the name of others is found first, as anywhere.
+// masqueradeRules marks what leaves through the kernel; other packets continue. Answers from
+// sockets that act in the name of others are matched first, as elsewhere.
 func masqueradeRules() [][]expr.Any {
 	all := [][]expr.Any{append(append(nft.IPv4.MatchFamily(), nft.MatchProtocol(unix.IPPROTO_UDP)...), toOwnSocket(nft.IPv4)...)}
 	for _, p := range []byte{unix.IPPROTO_TCP, unix.IPPROTO_UDP, unix.IPPROTO_ICMP} {

@@ -12,15 +12,14 @@ import (
 	"github.com/podrun/podrun/netns/ipam"
 )
 
-// TrafficPackets is the only wire where the kernel takes nothing by itself: all of the pod's
-// packets, each after a header of struct virtio_net_hdr (linux/virtio_net.h).
+// TrafficPackets is the only descriptor in packet mode, where the kernel handles nothing: it
+// carries all of the pod's packets, each after a struct virtio_net_hdr (linux/virtio_net.h).
 const TrafficPackets = "packets"
 
-// packetModeSuffix is in the name of the table of a pod with that wire.
+// packetModeSuffix is in the name of the table of a pod in packet mode.
 const packetModeSuffix = "own"
 
-// OpenPackets is Wire with that wire alone. It takes no more of the kernel than a TUN
-// device.
+// OpenPackets is OpenTraffic with TrafficPackets alone. Of the kernel it needs only a TUN device.
 func (r Router) OpenPackets(pool ipam.Pool, s ipam.Slot) (TrafficFDs, error) {
 	w := TrafficFDs{}
 	err := r.Do(func() error {
@@ -29,7 +28,7 @@ func (r Router) OpenPackets(pool ipam.Pool, s ipam.Slot) (TrafficFDs, error) {
 			return err
 		}
 		w[TrafficPackets] = tun
-		// In place of an earlier pod's: what its rules take would not come.
+		// The rules of an earlier pod in this slot would take packets away.
 		if err := dropSpoofed(pool, s); err != nil {
 			return err
 		}
@@ -51,7 +50,7 @@ func (r Router) OpenPackets(pool ipam.Pool, s ipam.Slot) (TrafficFDs, error) {
 	return w, nil
 }
 
-// dropSpoofed keeps the pod from speaking in the name of others.
+// dropSpoofed drops the pod's packets with foreign source addresses.
 func dropSpoofed(pool ipam.Pool, s ipam.Slot) error {
 	err := createTable(s, packetModeSuffix, nil, packetModeRules(s, pool, pool.Addresses(s)))
 	if slices.ContainsFunc(errsWithoutTables, func(e error) bool { return errors.Is(err, e) }) {
@@ -60,18 +59,18 @@ func dropSpoofed(pool ipam.Pool, s ipam.Slot) error {
 	return err
 }
 
-// errsWithoutTables are what a kernel without nf_tables, or without what the rules are made of, has
-// to say.
+// errsWithoutTables are the errors of a kernel without nf_tables or without the expressions that
+// the rules use.
 var errsWithoutTables = []error{unix.ENOENT, unix.EOPNOTSUPP, unix.EPERM, unix.EINVAL, unix.EPROTONOSUPPORT, unix.EAFNOSUPPORT}
 
-// Preferences of the rules of dropSpoofed6, before the main table's: ip-rule(8).
+// Preferences of the rules of dropSpoofed6, which precede the main table: ip-rule(8).
 const (
 	ownPref, othersPref = 200, 201
 	mainPref            = 32766
 )
 
-// dropSpoofed6 is dropSpoofed by rules of routing, of IPv6: for IPv4 there is rp_filter. What
-// is for the link, and for the router itself, is routed before.
+// dropSpoofed6 is dropSpoofed with routing rules, for IPv6; for IPv4 there is rp_filter. Packets
+// for the link and for the router itself are routed before.
 func dropSpoofed6(pool ipam.Pool, s ipam.Slot) error {
 	if !supported(pool.V6) {
 		return nil
@@ -88,7 +87,7 @@ func dropSpoofed6(pool ipam.Pool, s ipam.Slot) error {
 	return nil
 }
 
-// spoofRules6 are the rules of dropSpoofed6, for whatever address.
+// spoofRules6 returns the rules of dropSpoofed6, independent of the address.
 func spoofRules6(s ipam.Slot) []*netlink.Rule {
 	own, others := netlink.NewRule(), netlink.NewRule()
 	own.Priority, own.Goto = ownPref, mainPref

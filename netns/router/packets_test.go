@@ -18,8 +18,8 @@ import (
 	"github.com/podrun/podrun/netns/ipam"
 )
 
-// Without nftables rules of routing keep a pod from speaking by IPv6 in another's name, as
-// long as it is there.
+// Without nftables, routing rules keep a pod from using foreign IPv6 source addresses as long as it
+// is attached.
 func TestSpoofingIsDroppedWithoutNFTables(t *testing.T) {
 	router := Open(testenv.Network(t))
 	pool, err := router.Prepare()
@@ -32,7 +32,7 @@ func TestSpoofingIsDroppedWithoutNFTables(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	for range 2 { // a second time is as good
+	for range 2 { // repeating it changes nothing
 		if err := router.Do(func() error { return dropSpoofed6(pool, 1) }); err != nil {
 			t.Fatal(err)
 		}

@@ -13,7 +13,8 @@ import (
 	"github.com/podrun/podrun/netns/ipam"
 )
 
-// Probe makes a router of a network namespace that is nobody's, and a pod's place in it.
+// Probe makes a router of an unused network namespace and attaches a pod to it, as a test of the
+// host.
 func Probe(ns string) error {
 	var file *os.File
 	err := nsthread.Do(func() error {
@@ -45,9 +46,8 @@ func Probe(ns string) error {
 	return traffic.Close()
 }
 
-// WithHint adds to an error of what this room does what can be done about it: what is
-// lacking is a module of the kernel, mostly, which cannot be loaded for an ordinary user
-// everywhere.
+// WithHint adds the remedy to an error of this package. Most often a module of the kernel is
+// missing, which unprivileged users cannot load everywhere.
 func WithHint(err error) error {
 	const modules = "as root: modprobe -a tun veth nft_tproxy && printf '%s\\n' tun veth nft_tproxy > /etc/modules-load.d/podrun.conf"
 	cure := modules + "; in a container: on its host"

@@ -18,24 +18,24 @@ import (
 	"github.com/podrun/podrun/netns/ipam"
 )
 
-// Router is the network namespace that the pods of a user share. A pod hangs on it by a
-// pair of devices, p<slot> there and eth0 in the pod; it routes between pods, and what is
-// not for a pod goes to the pod's own TUN device, t<slot>, if it has one. Nothing of one pod
-// is another's: any of them, and any supervisor, may be gone at any moment.
+// Router is the network namespace that the pods of a user share. A pod is attached to it by a veth
+// pair, p<slot> there and eth0 in the pod. It routes between pods; packets that are not for a pod
+// go to the pod's own TUN device, t<slot>, if it has one. Pods do not depend on each other: any pod
+// and any supervisor may disappear at any moment.
 //
-// Pods are not on one bridge, where they would see each other's frames and answer each
-// other past the rules for Services.
+// Pods are not on one bridge, where they would see each other's frames and answer each other
+// without passing the rules for Services.
 //
-// What changes the router is done by one process at a time: the caller holds a lock.
+// One process at a time changes the router: the caller holds a lock.
 type Router struct {
 	path   string
-	thread *nsthread.Thread // that stays in it; nil: each use makes its own
+	thread *nsthread.Thread // stays in the namespace; nil: each use starts its own
 }
 
-// Open names a router by its namespace.
+// Open returns the router of a namespace.
 func Open(nsPath string) Router { return Router{path: nsPath} }
 
-// Enter is the router for who has much to do there, until Leave: on one thread.
+// Enter returns the router for a sequence of operations, which run on one thread until Leave.
 func (r Router) Enter() (Router, error) {
 	thread, err := nsthread.Start(r.path)
 	if err != nil {
@@ -45,7 +45,7 @@ func (r Router) Enter() (Router, error) {
 	return r, nil
 }
 
-// Leave ends a Stay.
+// Leave ends the thread of Enter.
 func (r Router) Leave() { r.thread.Close() }
 
 // Do runs f on a thread inside the router.
@@ -58,32 +58,31 @@ func (r Router) Do(f func() error) error {
 
 // Numbers inside the router.
 const (
-	localMark   = 1     // of packets for a socket of the router's that has another's address
-	localTable  = 100   // delivers those
+	localMark   = 1     // of packets for a socket of the router that has a foreign address
+	localTable  = 100   // delivers those packets
 	tableBase   = 20000 // + slot: routes to the TUN device
-	localPref   = 100   // before all: ip-rule(8)
-	egressPref  = 33000 // after all
-	portBase    = 12000 // + slot: takes the pod's connections
+	localPref   = 100   // first: ip-rule(8)
+	egressPref  = 33000 // last
+	portBase    = 12000 // + slot: accepts the pod's connections
 	linkGateway = "fe80::1"
 )
 
-// MTU is as large as a device's may be with which segmentation can still be left to the
-// last device.
+// MTU is the largest MTU of a device with which segmentation can still be left to the last device.
 const MTU = 65520
 
-// podLink and tunLink name a pod's devices in the router.
+// podLink and tunLink return the names of a pod's devices in the router.
 func podLink(s ipam.Slot) string { return fmt.Sprintf("p%d", s) }
 func tunLink(s ipam.Slot) string { return fmt.Sprintf("t%d", s) }
 
-// Numbers of devices. The kernel would choose others and had to be asked for them.
+// Device numbers. If the kernel chose them, they would have to be queried.
 const (
-	podIndex        = 100     // in the pod; small ones may be those of tunnels that every network has
+	podIndex        = 100     // in the pod; small numbers may belong to tunnels that every network has
 	routerIndexBase = 1 << 16 // + slot
 	tunIndexBase    = 2 << 16 // + slot
 )
 
-// sysctls of the router. Sockets there have partners that are microseconds away: a small
-// window keeps what is under way in the processor's cache.
+// sysctls are those of the router. Its sockets have peers that are microseconds away: a small
+// window keeps data in flight in the processor's cache.
 var sysctls = [][2]string{
 	{"net/ipv4/ip_forward", "1"},
 	{"net/ipv4/conf/all/rp_filter", "0"},
@@ -91,8 +90,8 @@ var sysctls = [][2]string{
 	{"net/ipv4/conf/all/send_redirects", "0"},
 	{"net/ipv4/conf/default/send_redirects", "0"},
 	{"net/ipv4/conf/all/accept_redirects", "0"},
-	// A new network has these from the host's, where they may be otherwise: the gateway is
-	// asked for by all devices, and nobody's loopback is routed to.
+	// A new network inherits these from the host, where they may differ: all devices ask for the
+	// gateway's address, and no loopback is routed to.
 	{"net/ipv4/conf/all/arp_ignore", "0"},
 	{"net/ipv4/conf/default/arp_ignore", "0"},
 	{"net/ipv4/conf/all/arp_announce", "0"},
@@ -103,28 +102,28 @@ var sysctls = [][2]string{
 	{"net/ipv4/conf/default/route_localnet", "0"},
 	{"net/ipv4/ip_local_port_range", "32768 65535"},
 	{"net/ipv4/ip_unprivileged_port_start", "0"},
-	{"net/ipv4/tcp_early_demux", "0"}, // or the first packet of a connection that used the same port a minute ago is given to its TIME_WAIT, and dropped when it is forwarded
-	{"net/ipv4/udp_early_demux", "0"}, // or a datagram in another pod's name, where no rules of nftables look at it, comes to that one's socket; TPROXY finds sockets before
+	{"net/ipv4/tcp_early_demux", "0"}, // otherwise the first packet of a connection that used the same port a minute ago goes to its TIME_WAIT socket, and is dropped when it is forwarded
+	{"net/ipv4/udp_early_demux", "0"}, // otherwise, where no nftables rules check it, a datagram with another pod's source address reaches that pod's socket; TPROXY finds sockets before
 	{"net/ipv4/tcp_rmem", "4096 131072 1048576"},
 	{"net/ipv4/tcp_wmem", "4096 65536 1048576"},
 	{"net/ipv6/conf/all/forwarding", "1"},
-	{"net/ipv6/conf/default/forwarding", "0"}, // or every device joins groups of routers, which it tells: a TUN device would wake who sleeps
+	{"net/ipv6/conf/default/forwarding", "0"}, // otherwise every device joins the groups of routers and reports it: a TUN device would wake a hibernating supervisor
 	{"net/ipv6/conf/default/accept_dad", "0"},
 	{"net/ipv6/conf/default/accept_ra", "0"},
-	{"net/ipv6/conf/default/addr_gen_mode", "1"}, // none: a TUN device with an address says hello and wakes who sleeps
+	{"net/ipv6/conf/default/addr_gen_mode", "1"}, // none: a TUN device with an address sends packets at once, which wakes a hibernating supervisor
 }
 
-// congestionControl is the algorithm of new sockets of TCP.
+// congestionControl is the algorithm of new TCP sockets.
 const congestionControl = "net/ipv4/tcp_congestion_control"
 
-// useReno has no timer between a stream's segments, as there is where the host's algorithm
-// is BBR: between a pod and the router nothing is lost and there is nothing to find out.
-// Every kernel has Reno, but its administrator may keep it from others
-// (tcp_allowed_congestion_control): then all is as it was, and slower.
+// useReno selects an algorithm without a timer between a stream's segments, which BBR, the
+// algorithm of some hosts, has: between a pod and the router nothing is lost and there is no
+// bandwidth to probe. Every kernel has Reno, but its administrator may not permit it to others
+// (tcp_allowed_congestion_control): then the algorithm stays and is slower.
 func useReno() { _ = procfs.WriteSysctl(congestionControl, "reno") }
 
-// Prepare makes the router ready, if nobody has before, with a pool that clashes with no
-// route of the calling thread's network, the host's, and returns its pool.
+// Prepare prepares the router, unless another process has, with a pool that overlaps no route of
+// the calling thread's network, the host's, and returns its pool.
 func (r Router) Prepare() (ipam.Pool, error) {
 	pool, err := r.CurrentPool()
 	if err != nil || pool.V4.IsValid() {
@@ -143,7 +142,7 @@ func (r Router) Prepare() (ipam.Pool, error) {
 	return pool, nil
 }
 
-// CurrentPool is the router's pool; not valid before it is prepared.
+// CurrentPool returns the router's pool; not valid before it is prepared.
 func (r Router) CurrentPool() (pool ipam.Pool, err error) {
 	err = r.Do(func() error {
 		addrs, err := (&net.Interface{Index: nlbatch.LoopbackIndex}).Addrs()
@@ -165,7 +164,7 @@ func (r Router) CurrentPool() (pool ipam.Pool, err error) {
 	return pool, nil
 }
 
-// hostNetworks are the destinations of all routes of the calling thread's network, in all
+// hostNetworks returns the destinations of all routes of the calling thread's network, in all
 // tables.
 func hostNetworks() ([]netip.Prefix, error) {
 	rib, err := syscall.NetlinkRIB(unix.RTM_GETROUTE, unix.AF_UNSPEC)
@@ -195,8 +194,8 @@ func hostNetworks() ([]netip.Prefix, error) {
 	return networks, nil
 }
 
-// prepare may find what another has left half done. The gateway's IPv4 address comes last:
-// with it the router is ready.
+// prepare may find the incomplete work of another process. It adds the gateway's IPv4 address last:
+// that address marks the router as ready.
 func prepare(pool ipam.Pool) error {
 	for _, s := range sysctls {
 		if err := procfs.WriteSysctl(s[0], s[1]); err != nil {
@@ -204,7 +203,8 @@ func prepare(pool ipam.Pool) error {
 		}
 	}
 	useReno()
-	// br_netfilter, once loaded, is for bridges, of which there is none here: nothing to set.
+	// br_netfilter, once loaded, affects only bridges. The router has none, so there is nothing to
+	// set.
 	var b nlbatch.Batch
 	b.SetUp(nlbatch.LoopbackIndex, "loopback")
 	for _, p := range []netip.Prefix{pool.V6, pool.V4} {
@@ -214,7 +214,7 @@ func prepare(pool ipam.Pool) error {
 		family := nlbatch.Family(p.Addr())
 		b.AddRoute("add route to local sockets", nlbatch.Route{Dst: anyPrefix(p.Addr()), Type: unix.RTN_LOCAL, Scope: unix.RT_SCOPE_HOST, Link: nlbatch.LoopbackIndex, Table: localTable})
 		b.AddRule("add rule for local sockets", family, localTable, localPref, nlbatch.Attr(nl.FRA_FWMARK, nl.Uint32Attr(localMark)))
-		// Addresses that no pod has are nobody's.
+		// Addresses without a pod are unreachable.
 		b.AddRoute("add route to nobody", nlbatch.Route{Dst: p, Type: unix.RTN_UNREACHABLE, Priority: 9999})
 		if p.Addr().Is6() {
 			b.AddAddress(nlbatch.LoopbackIndex, "loopback", nft.HostPrefix(pool.Gateway().V6))
@@ -223,12 +223,12 @@ func prepare(pool ipam.Pool) error {
 	if err := b.Send(); err != nil {
 		return err
 	}
-	var ready nlbatch.Batch // by itself: a batch goes on after what has failed
+	var ready nlbatch.Batch // separate: a batch continues after an error
 	ready.AddAddress(nlbatch.LoopbackIndex, "loopback", nft.HostPrefix(pool.Gateway().V4))
 	return ready.Send()
 }
 
-// supported says whether the kernel speaks the family of a prefix.
+// supported reports whether the kernel supports the family of a prefix.
 func supported(p netip.Prefix) bool { return p.Addr().Is4() || hasIPv6() }
 
 var hasIPv6 = sync.OnceValue(func() bool {
@@ -236,7 +236,7 @@ var hasIPv6 = sync.OnceValue(func() bool {
 	return err == nil
 })
 
-// anyPrefix is all of an address's family.
+// anyPrefix returns the prefix of all addresses of an address's family.
 func anyPrefix(a netip.Addr) netip.Prefix {
 	if a.Is4() {
 		return netip.PrefixFrom(netip.IPv4Unspecified(), 0)

@@ -14,41 +14,42 @@ import (
 	"github.com/podrun/podrun/netns/ipam"
 )
 
-// What nftables does with a pod's packets in the router: one table per pod, made and
-// removed in one transaction each, so that no supervisor touches another's.
+// nftables treats a pod's packets in the router as follows. There is one table per pod, made and
+// removed in one transaction, so that no supervisor touches another's table.
 //
-//   - What does not have the pod's own address as its source is dropped, whatever carries
-//     the pod's traffic.
-//   - What is for a pod or a Service goes on, to be routed by the kernel.
-//   - The first packet of a TCP connection goes on too, to the TUN device: the process
-//     there connects first and sends it back, and then it comes to the listening socket. So
-//     a pod sees a refused connection as refused. One for who has just answered another comes
-//     there at once (answering.go).
-//   - Every other one of TCP and UDP comes to a socket of that process, which has the
-//     address that the pod speaks to (TPROXY: Documentation/networking/tproxy.rst).
-//   - An error of ICMP that quotes what the pod has been sent comes to the router's sockets,
-//     one of which has sent it; one that quotes what others have been sent does not.
+//   - Packets with a source other than the pod's own address are dropped, in every egress
+//     mode.
+//   - Packets to a pod or a Service continue, and the kernel routes them.
+//   - The first packet of a TCP connection continues too, to the TUN device: the process
+//     there connects first and sends the packet back, which then reaches the listening socket. So
+//     a pod sees a refused connection as refused. A first packet to a server that has just accepted
+//     another connection reaches the socket at once (answered.go).
+//   - All other TCP and UDP packets reach a socket of that process, which has the
+//     pod's destination as its address (TPROXY: Documentation/networking/tproxy.rst).
+//   - An ICMP error that quotes a packet which a socket of the router has sent to the pod is
+//     delivered to the router; one that quotes packets of others is not.
 //   - The rest, ICMP, goes to the TUN device.
 
-// egressMode is how what a pod says leaves the router; its text is in the name of the pod's table.
+// egressMode is how a pod's packets leave the router; its text is part of the name of the pod's
+// table.
 type egressMode string
 
 const (
 	viaProcess            egressMode = ""
 	viaMasquerade         egressMode = "out"
-	viaMasqueradeNoSocket egressMode = "plain" // one without nft_socket
+	viaMasqueradeNoSocket egressMode = "plain" // on a kernel without nft_socket
 )
 
-// tableName is a pod's table. Its rules follow from its name alone, as long as the router
-// lives: the number changes with every change of rules.
+// tableName returns the name of a pod's table. The name determines its rules as long as the router
+// exists: the number changes with every change of the rules.
 func tableName(s ipam.Slot, by egressMode) string { return fmt.Sprintf("pod%d.7%s", s, by) }
 
-// port is where a pod's connections are taken, on the router's loopback.
+// port returns the port on the router's loopback that accepts a pod's connections.
 func port(s ipam.Slot) uint16 { return portBase + uint16(s) }
 
-// createTable makes a pod's table, if it is not there, in place of others of that pod, with the sets of
-// who answers by some families. It asks first: to remove a table, and to fail, takes the kernel
-// longer than all the rest.
+// createTable makes a pod's table with the sets of answering servers of some families. It replaces
+// other tables of that pod and does nothing if the table exists. It asks first: removing a table,
+// or a failure, takes the kernel longer than all the rest.
 func createTable(s ipam.Slot, by egressMode, answering []nft.Family, rules ruleList) error {
 	there, err := listTables(map[ipam.Slot]bool{s: true})
 	if err != nil {
@@ -83,8 +84,8 @@ func createTable(s ipam.Slot, by egressMode, answering []nft.Family, rules ruleL
 	return nil
 }
 
-// deleteTables removes the tables of pods, in one transaction. Where none can be listed, as on
-// kernels without nf_tables, there is none.
+// deleteTables removes the tables of pods in one transaction. If the list fails, as on kernels
+// without nf_tables, there are no tables.
 func deleteTables(gone map[ipam.Slot]bool) error {
 	tables, err := listTables(gone)
 	if err != nil || len(tables) == 0 {
@@ -102,7 +103,7 @@ func deleteTables(gone map[ipam.Slot]bool) error {
 	return nil
 }
 
-// listTables lists the tables of pods, of all versions.
+// listTables returns the tables of pods, of all versions.
 func listTables(pods map[ipam.Slot]bool) ([]*nftables.Table, error) {
 	c, err := nftables.New()
 	if err != nil {
@@ -120,15 +121,15 @@ func listTables(pods map[ipam.Slot]bool) ([]*nftables.Table, error) {
 // ruleList is a list of rules.
 type ruleList [][]expr.Any
 
-// add adds a rule of parts.
+// add appends a rule, concatenated from parts.
 func (c *ruleList) add(parts ...[]expr.Any) { *c = append(*c, slices.Concat(parts...)) }
 
-// podRules are those of a pod's only chain.
+// podRules returns the rules of a pod's only chain.
 func podRules(s ipam.Slot, pool ipam.Pool, own ipam.Addresses, by egressMode) ruleList {
 	var all ruleList
 	add := all.add
-	// Of other devices than the pod's two there is nothing to do, as soon as can be: their
-	// packets come through here, too.
+	// Packets of devices other than the pod's two pass this chain too. They leave it as early as
+	// possible.
 	add(matchOtherSlot(s), nft.Verdict(expr.VerdictAccept))
 	for _, f := range nft.Families {
 		add(nft.MatchInputIndex(tunIndexBase+int(s)), f.MatchFamily(), nft.MatchSYN(), markAnswered(f))
@@ -142,7 +143,7 @@ func podRules(s ipam.Slot, pool ipam.Pool, own ipam.Addresses, by egressMode) ru
 	}
 	add(nft.IPv4.MatchDestination(reserved), nft.Verdict(expr.VerdictDrop))
 	for _, f := range nft.Families {
-		if by != viaProcess && f.AddrSize == nft.IPv4.AddrSize { // others leave by the kernel, as what they are about does
+		if by != viaProcess && f.AddrSize == nft.IPv4.AddrSize { // ICMP errors leave through the kernel, as their connections do
 			if by == viaMasquerade {
 				all.addTransparentErrors(f, own.V4)
 			}
@@ -153,10 +154,10 @@ func podRules(s ipam.Slot, pool ipam.Pool, own ipam.Addresses, by egressMode) ru
 	}
 	add(nft.IPv6.MatchDestination(linkScope), nft.Verdict(expr.VerdictAccept))
 	for _, f := range nft.Families {
-		// The router itself has nothing to offer but names and an echo.
+		// The router itself offers only DNS and echo.
 		gateway := f.MatchDestination(nft.HostPrefix(addrOf(f, pool.Gateway())))
 		add(gateway, nft.MatchDestinationPort(dnsPort), toListener(f, port(s)))
-		add(gateway, nft.MatchProtocol(unix.IPPROTO_UDP), toOwnSocket(f)) // answers to what came in the router's name
+		add(gateway, nft.MatchProtocol(unix.IPPROTO_UDP), toOwnSocket(f)) // answers to what was sent with the router's address
 		add(gateway, nft.MatchOtherProtocol(f.ICMPProto), nft.Verdict(expr.VerdictDrop))
 		add(gateway, nft.Verdict(expr.VerdictAccept))
 	}
@@ -167,15 +168,15 @@ func podRules(s ipam.Slot, pool ipam.Pool, own ipam.Addresses, by egressMode) ru
 		add(f.MatchFamily(), nft.MatchSYN(), matchAnswered(f), toListener(f, port(s)))
 	}
 	add(nft.MatchSYN(), nft.Verdict(expr.VerdictAccept))
-	// What is neither TCP nor UDP has no sockets, so this does not apply to it.
+	// Packets other than TCP and UDP have no sockets, so this does not apply to them.
 	for _, f := range nft.Families {
 		add(f.MatchFamily(), toListener(f, port(s)))
 	}
 	return all
 }
 
-// addSourceCheck drops what has not the pod's address, but for what neighbours find each other
-// by. The packets are those of its device.
+// addSourceCheck drops packets without the pod's address, except those of neighbour discovery. It
+// sees the packets of the pod's device only.
 func (c *ruleList) addSourceCheck(f nft.Family, own netip.Addr) {
 	other := append(f.MatchFamily(), f.MatchSource(nft.HostPrefix(own), expr.CmpOpNeq)...)
 	if f.AddrSize == nft.IPv6.AddrSize {
@@ -185,8 +186,8 @@ func (c *ruleList) addSourceCheck(f nft.Family, own netip.Addr) {
 	c.add(other, nft.Verdict(expr.VerdictDrop))
 }
 
-// addOwnErrors has errors of ICMP delivered here that quote what has been sent to the pod, and
-// drops others: of the packets that match.
+// addOwnErrors delivers, of the matching packets, ICMP errors that quote packets to the pod, and
+// drops other ICMP errors.
 func (c *ruleList) addOwnErrors(f nft.Family, match []expr.Any, own netip.Addr) {
 	for _, these := range f.MatchICMPErrors() {
 		c.add(match, these, f.MatchQuotedDestination(own), deliverLocally())
@@ -194,16 +195,16 @@ func (c *ruleList) addOwnErrors(f nft.Family, match []expr.Any, own netip.Addr) 
 	}
 }
 
-// addTransparentErrors has errors of ICMP delivered here that quote what a socket here has sent to the
-// pod in the name of others. Those that quote what others have sent go on.
+// addTransparentErrors delivers ICMP errors that quote what a socket of the router has sent to the
+// pod with a foreign address. Errors that quote packets of others continue.
 func (c *ruleList) addTransparentErrors(f nft.Family, own netip.Addr) {
 	for _, these := range f.MatchICMPErrors() {
 		c.add(f.MatchFamily(), these, f.MatchQuotedDestination(own), nft.MatchQuotedTransparent(), deliverLocally())
 	}
 }
 
-// packetModeRules are the rules of a pod whose packets come to its process as they are: what it
-// says in the name of others is dropped all the same.
+// packetModeRules returns the rules of a pod in packet mode. Packets with foreign source addresses
+// are dropped there too.
 func packetModeRules(s ipam.Slot, pool ipam.Pool, own ipam.Addresses) ruleList {
 	var all ruleList
 	all.add(matchOtherSlot(s), nft.Verdict(expr.VerdictAccept))
@@ -211,7 +212,7 @@ func packetModeRules(s ipam.Slot, pool ipam.Pool, own ipam.Addresses) ruleList {
 	for _, f := range nft.Families {
 		all.addSourceCheck(f, addrOf(f, own))
 	}
-	// Errors to others are the process's, as all else.
+	// The process handles errors to others, like all other packets.
 	all.addOwnErrors(nft.IPv4, nft.IPv4.MatchDestination(nft.HostPrefix(pool.Gateway().V4)), own.V4)
 	all.addOwnErrors(nft.IPv6, nft.IPv6.MatchDestination(nft.HostPrefix(pool.Gateway().V6)), own.V6)
 	all.addOwnErrors(nft.IPv6, nft.IPv6.MatchDestination(linkScope), own.V6)
@@ -220,10 +221,11 @@ func packetModeRules(s ipam.Slot, pool ipam.Pool, own ipam.Addresses) ruleList {
 
 var (
 	linkLocal = netip.MustParsePrefix("fe80::/10")
-	linkScope = netip.MustParsePrefix("fe00::/7")    // multicast too: neighbours are found by it
-	reserved  = netip.MustParsePrefix("224.0.0.0/3") // multicast, broadcast and what nobody has
+	linkScope = netip.MustParsePrefix("fe00::/7")    // includes multicast, which neighbour discovery uses
+	reserved  = netip.MustParsePrefix("224.0.0.0/3") // multicast, broadcast and unassigned addresses
 
-	// unreachable is what a pod is not led to, as netns/egress has it, besides beyond.
+	// unreachable lists the destinations that pods may not reach, as in netns/egress, besides
+	// reserved.
 	unreachable = []netip.Prefix{netip.MustParsePrefix("0.0.0.0/8"), netip.MustParsePrefix("127.0.0.0/8"), nft.HostPrefix(ipam.HostLoopback.V4)}
 )
 
@@ -241,13 +243,12 @@ func prefixOf(f nft.Family, p ipam.Pool) netip.Prefix {
 	return p.V6
 }
 
-// toOwnSocket gives a packet to the socket with its own addresses, if there is one. The kernel
-// looks for it once, here, where to match it first (nft_socket) it looks again after that.
-// nft_socket looks into errors of ICMP, too, for whose packet they quote; this does not:
-// there is addOwnErrors for it.
+// toOwnSocket delivers a packet to the socket with its own addresses, if there is one. The kernel
+// looks the socket up once, here; after a match by nft_socket it would look it up again. nft_socket
+// also inspects the packets that ICMP errors quote; this does not: addOwnErrors handles those.
 func toOwnSocket(f nft.Family) []expr.Any { return toListener(f, unusedPort) }
 
-// toListener gives a packet to the socket that listens to the port on the router's loopback.
+// toListener delivers a packet to the socket that listens on the port on the router's loopback.
 func toListener(f nft.Family, port uint16) []expr.Any {
 	return append([]expr.Any{
 		&expr.Immediate{Register: 1, Data: binaryutil.BigEndian.PutUint16(port)},
@@ -256,10 +257,10 @@ func toListener(f nft.Family, port uint16) []expr.Any {
 	}, deliverLocally()...)
 }
 
-// unusedPort is a port to which nobody in the router listens.
+// unusedPort is a port without a listener in the router.
 const unusedPort = 1
 
-// deliverLocally has a packet delivered here, whatever its destination.
+// deliverLocally delivers a packet to the router, whatever its destination.
 func deliverLocally() []expr.Any {
 	return append([]expr.Any{
 		&expr.Immediate{Register: 1, Data: binaryutil.NativeEndian.PutUint32(localMark)},
@@ -270,7 +271,7 @@ func deliverLocally() []expr.Any {
 // dnsPort is the port of the pods' resolver, at the gateway (RFC 1035).
 const dnsPort = 53
 
-// matchOtherSlot matches what comes by devices whose numbers do not end as those of a slot.
+// matchOtherSlot matches packets of devices whose numbers do not belong to a slot.
 func matchOtherSlot(s ipam.Slot) []expr.Any {
 	return []expr.Any{
 		&expr.Meta{Key: expr.MetaKeyIIF, Register: 1},

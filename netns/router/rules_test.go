@@ -10,8 +10,8 @@ import (
 	"github.com/podrun/podrun/netns/ipam"
 )
 
-// Whose address it is comes before whom it is for: nothing that a pod sends is delivered
-// before its source is looked at, and what belongs to a connection is delivered soon after.
+// The source check comes before the destination: nothing that a pod sends is delivered before its
+// source is checked, and packets of established connections are delivered soon after.
 func TestSourceIsCheckedFirst(t *testing.T) {
 	pool, err := ipam.ChoosePool(nil)
 	if err != nil {
@@ -19,7 +19,7 @@ func TestSourceIsCheckedFirst(t *testing.T) {
 	}
 	for _, by := range []egressMode{viaProcess, viaMasquerade, viaMasqueradeNoSocket} {
 		list := podRules(7, pool, pool.Addresses(7), by)
-		begin := slices.IndexFunc(list, func(rule []expr.Any) bool { // what follows is of the pod's device
+		begin := slices.IndexFunc(list, func(rule []expr.Any) bool { // the following rules apply to the pod's device
 			c, ok := rule[1].(*expr.Cmp)
 			return ok && c.Op == expr.CmpOpNeq
 		})
@@ -51,7 +51,7 @@ func TestSourceIsCheckedFirst(t *testing.T) {
 	}
 }
 
-// loads says whether a rule looks at a part of the network's header.
+// loads reports whether a rule reads a part of the network header.
 func loads(rule []expr.Any, offset, length uint32) bool {
 	return slices.ContainsFunc(rule, func(e expr.Any) bool {
 		p, ok := e.(*expr.Payload)
@@ -59,7 +59,7 @@ func loads(rule []expr.Any, offset, length uint32) bool {
 	})
 }
 
-// loadsDestination says whether a rule looks at whom a packet is for.
+// loadsDestination reports whether a rule reads a packet's destination.
 func loadsDestination(rule []expr.Any, f nft.Family) bool {
 	return slices.ContainsFunc(rule, func(e expr.Any) bool {
 		p, ok := e.(*expr.Payload)
@@ -67,7 +67,7 @@ func loadsDestination(rule []expr.Any, f nft.Family) bool {
 	})
 }
 
-// isOf says of a comparison whether it is for a family's number.
+// isOf returns a predicate that reports whether a comparison is with a family's number.
 func isOf(f nft.Family) func(expr.Any) bool {
 	return func(e expr.Any) bool {
 		c, ok := e.(*expr.Cmp)

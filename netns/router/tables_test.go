@@ -17,7 +17,7 @@ import (
 	"github.com/podrun/podrun/netns/ipam"
 )
 
-// A pod has one table, that of what it is now; others' are left alone.
+// A pod has one table, that of its current mode; other pods' tables stay.
 func TestOneTablePerPod(t *testing.T) {
 	err := nsthread.Do(func() error {
 		pool, err := ipam.ChoosePool(nil)
@@ -66,7 +66,7 @@ func TestOneTablePerPod(t *testing.T) {
 	}
 }
 
-// The pods' ends of connections have no clock between segments, where that may be had.
+// The pods' ends of connections have no pacing timer, where the host permits it.
 func TestReno(t *testing.T) {
 	err := nsthread.Do(func() error {
 		useReno()

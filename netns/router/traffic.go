@@ -16,23 +16,23 @@ import (
 	"github.com/podrun/podrun/netns/ipam"
 )
 
-// TrafficFDs are the ends in a process of what carries a pod's traffic to it, by these names.
-// They are kernel objects: handed on to another process they lose nothing.
+// TrafficFDs are the descriptors through which a process handles a pod's traffic, by the names
+// below. They are kernel objects: passing them to another process loses nothing.
 type TrafficFDs map[string]*os.File
 
-// Names of wires. There are those of IPv6 only where the kernel has it.
+// Names of TrafficFDs. Those of IPv6 exist only where the kernel supports it.
 const (
-	TrafficTUN  = "tun"  // packets: first ones of TCP connections, ICMP
+	TrafficTUN  = "tun"  // packets: the first ones of TCP connections, ICMP
 	TrafficTCP4 = "tcp4" // a listening socket
 	TrafficTCP6 = "tcp6"
-	TrafficUDP4 = "udp4" // a socket that tells whom a datagram was for
+	TrafficUDP4 = "udp4" // a socket that reports the destination of each datagram
 	TrafficUDP6 = "udp6"
 )
 
-// TrafficNames are all of them.
+// TrafficNames are all names.
 var TrafficNames = []string{TrafficTUN, TrafficTCP4, TrafficTCP6, TrafficUDP4, TrafficUDP6, TrafficPackets}
 
-// Close closes all.
+// Close closes all descriptors.
 func (w TrafficFDs) Close() error {
 	var errs []error
 	for _, f := range w {
@@ -41,8 +41,8 @@ func (w TrafficFDs) Close() error {
 	return errors.Join(errs...)
 }
 
-// OpenTraffic makes the wires of an attached pod and leads to them what the pod sends that is for
-// no other pod. What an earlier try has left is replaced.
+// OpenTraffic makes the descriptors of an attached pod and directs to them what the pod sends to
+// destinations other than pods. It replaces what an earlier attempt has left.
 func (r Router) OpenTraffic(pool ipam.Pool, s ipam.Slot) (TrafficFDs, error) {
 	return r.openTraffic(pool, s, viaProcess)
 }
@@ -120,11 +120,11 @@ func openTUN(s ipam.Slot, flags uint16) (*os.File, error) {
 	return os.NewFile(uintptr(fd), name), nil
 }
 
-// backlog is how many connections wait while nobody takes them: a supervisor that dozes or
-// has died is back in less than a second.
+// backlog is the number of connections that wait while nothing accepts them: a supervisor that
+// hibernates or was killed is back in less than a second.
 const backlog = 4096
 
-// transparentSocket makes one that takes what is for any address.
+// transparentSocket makes a socket that accepts traffic for any address.
 func transparentSocket(f nft.Family, kind int, at netip.AddrPort) (int, error) {
 	domain, level, transparent, original := unix.AF_INET, unix.SOL_IP, unix.IP_TRANSPARENT, unix.IP_RECVORIGDSTADDR
 	if f.AddrSize == nft.IPv6.AddrSize {
@@ -157,9 +157,9 @@ func transparentSocket(f nft.Family, kind int, at netip.AddrPort) (int, error) {
 	return fd, nil
 }
 
-// routeToTUN leads what a pod sends to its TUN device.
+// routeToTUN routes what a pod sends to its TUN device.
 func routeToTUN(pool ipam.Pool, s ipam.Slot) error {
-	// The process there speaks for the router too.
+	// The process at the TUN device also sends packets from the router's own addresses.
 	if err := procfs.WriteSysctl("net/ipv4/conf/"+tunLink(s)+"/accept_local", "1"); err != nil {
 		return err
 	}

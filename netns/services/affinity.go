@@ -7,14 +7,14 @@ import (
 	"slices"
 )
 
-// Affinity says with which pod each client of a port of the machine stays: with the one to which
-// the Service's address leads it, too. The zero Stays knows none.
+// Affinity returns the pod that each client of a node port stays with. It is the same pod that the
+// Service's address leads the client to. The zero Affinity has no pods.
 type Affinity struct {
-	v4, v6    []netip.AddrPort // by slot; none: there is no pod with such an address
-	userSpace []netip.Addr     // of pods with a stack in user space
+	v4, v6    []netip.AddrPort // by slot; empty: no pod has an address of this family
+	userSpace []netip.Addr     // of pods with a user-space stack
 }
 
-// Affinity is that of a port of the machine.
+// Affinity returns that of a node port.
 func (d *Directory) Affinity(protocol string, node uint16) Affinity {
 	for i := range d.Services {
 		s := &d.Services[i]
@@ -35,8 +35,9 @@ func (d *Directory) Affinity(protocol string, node uint16) Affinity {
 	return Affinity{}
 }
 
-// Endpoint is where a client's pod is: at an address of the client's own family, if it has one; not
-// valid if there is no pod. shown says that the pod answers any address by way of the router.
+// Endpoint returns the address of a client's pod, of the client's own family if the pod has one. It
+// is not valid if there is no pod. The second result reports whether the pod answers any address
+// through the router.
 func (s Affinity) Endpoint(client netip.Addr) (to netip.AddrPort, shown bool) {
 	client = client.Unmap().WithZone("")
 	list := s.v4
@@ -50,15 +51,15 @@ func (s Affinity) Endpoint(client netip.Addr) (to netip.AddrPort, shown bool) {
 	return to, !slices.Contains(s.userSpace, to.Addr())
 }
 
-// affinitySlot is the part of the clients with affinity that an address is in: the number that the
-// router's rules give it (number), or a client would find another pod by a port of the machine
-// than by the Service's address. (Linux: nft_jhash_eval of net/netfilter/nft_hash.c.)
+// affinitySlot returns the affinity slot of a client's address. It is the number that the router's
+// rules compute (pickSlot); otherwise a client would reach different pods through a node port and
+// through the Service's address. (Linux: nft_jhash_eval of net/netfilter/nft_hash.c.)
 func affinitySlot(client netip.Addr) int {
 	return int(uint64(jhash(client.AsSlice(), affinitySeed)) * affinitySlots >> 32) // reciprocal_scale of linux/kernel.h
 }
 
-// jhash is the kernel's hash of an address (include/linux/jhash.h), for the 4 bytes of IPv4
-// and the 16 of IPv6. It reads words as the processor has them.
+// jhash is the kernel's hash of an address (include/linux/jhash.h), for the 4 bytes of IPv4 and the
+// 16 of IPv6. It reads words in the processor's byte order.
 func jhash(key []byte, initval uint32) uint32 {
 	a := 0xdeadbeef + uint32(len(key)) + initval
 	b, c := a, a

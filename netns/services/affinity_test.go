@@ -9,7 +9,7 @@ import (
 	"github.com/podrun/podrun/internal/testenv"
 )
 
-// sticky are the Services of served with ports of the machine whose clients stay with their pods.
+// sticky returns the Services of served with node ports and client affinity.
 func sticky(pods ...Pod) Directory {
 	d := served(pods...)
 	d.Services[0].AffinitySeconds = 10800
@@ -17,7 +17,7 @@ func sticky(pods ...Pod) Directory {
 	return d
 }
 
-// clients are many addresses of a family.
+// clients returns many addresses of a family.
 func clients(six bool) (list []netip.Addr) {
 	for i := range 500 {
 		text := fmt.Sprintf("192.0.%d.%d", 2+i/250, 1+i%250)
@@ -29,8 +29,8 @@ func clients(six bool) (list []netip.Addr) {
 	return list
 }
 
-// Each client has a pod, all pods have clients, and of the clients only those move whose pod
-// goes, or whom a new one takes over.
+// Each client has a pod and all pods have clients. When pods change, only those clients move whose
+// pod disappears or that a new pod takes over.
 func TestClientsKeepTheirPod(t *testing.T) {
 	all := []Pod{aPod("a", 2), aPod("b", 3), aPod("c", 4), aPod("d", 5)}
 	unready := func(i int) []Pod {
@@ -72,7 +72,7 @@ func TestClientsKeepTheirPod(t *testing.T) {
 	}
 }
 
-// An address is the same however it is written, and nobody knows what is no such port.
+// Both spellings of an address are equal, and a port that is not a node port has no endpoint.
 func TestAffinityEndpoint(t *testing.T) {
 	d := sticky(aPod("a", 2), aPod("b", 3), aPod("c", 4, func(p *Pod) { p.UserSpaceStack = true }))
 	stays := d.Affinity("TCP", 30080)
@@ -108,8 +108,7 @@ func TestAffinityEndpoint(t *testing.T) {
 	}
 }
 
-// A client of a port of the machine is led to the pod to which the kernel leads it by the
-// Service's address.
+// A client of a node port reaches the same pod as through the Service's address.
 func TestNodePortAffinityMatchesService(t *testing.T) {
 	testenv.NoLeaks(t)
 	var pods []Pod

@@ -6,7 +6,7 @@ import (
 	"testing"
 )
 
-// crowd are ten Services with two ports, and two families, and twenty pods behind all.
+// crowd returns ten Services with two ports and two families, and twenty pods behind each.
 func crowd(ready bool) Directory {
 	var d Directory
 	for i := range 20 {

@@ -6,35 +6,35 @@ import (
 	"slices"
 )
 
-// Directory is all that is known of Services and pods.
+// Directory contains all Services and pods of a user.
 type Directory struct {
 	Services []Service
-	Pods     []Pod // that live
+	Pods     []Pod // living pods only
 }
 
 // Service is one Service.
 type Service struct {
 	Namespace, Name string
-	Addresses       []netip.Addr // virtual ones; none: it is headless, or has an ExternalName
+	Addresses       []netip.Addr // virtual ones; empty: headless or with an ExternalName
 	ExternalName    string
-	Selector        map[string]string // none: no pod is meant
+	Selector        map[string]string // empty: selects no pod
 	Ports           []Port
-	PublishNotReady bool // pods count before they are ready
-	AffinitySeconds int  // a client stays with its pod for so long; 0: it does not
+	PublishNotReady bool // includes pods before they are ready
+	AffinitySeconds int  // how long a client stays with its pod; 0: no affinity
 }
 
-// Headless says whether the Service stands for its pods' own addresses.
+// Headless reports whether the Service stands for its pods' own addresses.
 func (s *Service) Headless() bool { return len(s.Addresses) == 0 && s.ExternalName == "" }
 
-// Port leads from a port of a Service to one of its pods: to the number Target, or, where
-// that is 0, to the port that they call TargetName.
+// Port leads from a port of a Service to a port of one of its pods: to the number Target, or, if
+// that is 0, to the port named TargetName.
 type Port struct {
 	Name       string
 	Protocol   string // "TCP", "UDP"
 	Port       uint16
 	Target     uint16
 	TargetName string
-	NodePort   uint16 // of the machine; 0: none
+	NodePort   uint16 // of the host; 0: none
 }
 
 // Pod is one living pod.
@@ -43,8 +43,8 @@ type Pod struct {
 	Hostname, Subdomain string
 	Labels              map[string]string
 	Addresses           []netip.Addr
-	Ready               bool // and not about to end
-	UserSpaceStack      bool // its network is a stack in user space, to which the router's sockets are strangers
+	Ready               bool // and not terminating
+	UserSpaceStack      bool // its network is a user-space stack, which the router's sockets cannot reach transparently
 	Ports               []NamedPort
 }
 
@@ -54,7 +54,7 @@ type NamedPort struct {
 	Port           uint16
 }
 
-// Selects says whether a pod stands behind a Service now.
+// Selects reports whether a pod is an endpoint of a Service now.
 func (s *Service) Selects(p *Pod) bool {
 	if len(s.Selector) == 0 || p.Namespace != s.Namespace || !p.Ready && !s.PublishNotReady {
 		return false
@@ -67,8 +67,8 @@ func (s *Service) Selects(p *Pod) bool {
 	return true
 }
 
-// TargetOn is the port of a pod that a Service's port leads to; 0: there is none, and the pod
-// does not stand behind this port.
+// TargetOn returns the pod's port that a Service's port leads to; 0: none, and the pod is not an
+// endpoint of this port.
 func (p Port) TargetOn(of *Pod) uint16 {
 	if p.TargetName == "" {
 		return p.Target
@@ -81,7 +81,7 @@ func (p Port) TargetOn(of *Pod) uint16 {
 	return 0
 }
 
-// Endpoints are the pods behind a Service, in an order of their own.
+// Endpoints returns the pods behind a Service in a stable order.
 func (d *Directory) Endpoints(s *Service) []*Pod {
 	var pods []*Pod
 	for i := range d.Pods {
@@ -93,15 +93,15 @@ func (d *Directory) Endpoints(s *Service) []*Pod {
 	return pods
 }
 
-// NodePort is a port of the machine that leads to one of a pod.
+// NodePort is a port of the host that leads to one of a pod.
 type NodePort struct {
 	Protocol string
 	Port, To uint16
-	Affinity bool // its clients stay with their pods: Stays
+	Affinity bool // its clients stay with their pods: see Affinity
 }
 
-// NodePorts are the ports of the machine that lead to a pod now, in an order of their own:
-// those of the Services behind which it stands.
+// NodePorts returns the ports of the host that lead to a pod now, in a stable order: those of the
+// Services that select it.
 func (d *Directory) NodePorts(namespace, name string) []NodePort {
 	var list []NodePort
 	i := slices.IndexFunc(d.Pods, func(p Pod) bool { return p.Namespace == namespace && p.Name == name })
@@ -122,16 +122,15 @@ func (d *Directory) NodePorts(namespace, name string) []NodePort {
 	return list
 }
 
-// route is where a Service's address and port lead to.
+// route says where a Service's address and port lead to.
 type route struct {
 	from     netip.AddrPort
 	protocol string
-	to       []netip.AddrPort // in turn; none: nobody is there
+	to       []netip.AddrPort // in turn; empty: refuse
 	affinity int              // seconds
 }
 
-// routes are those of all Services, in an order of their own: equal ones for equal
-// directories.
+// routes returns the routes of all Services in a stable order: equal directories give equal routes.
 func (d *Directory) routes() []route {
 	var all []route
 	for i := range d.Services {
@@ -154,7 +153,7 @@ func (d *Directory) routes() []route {
 	return all
 }
 
-// endpoints are those of pods, of one family; a pod has one address of each.
+// endpoints returns the endpoints of pods of one family; a pod has one address of each.
 func (p Port) endpoints(pods []*Pod, v4 bool) (list []netip.AddrPort) {
 	for _, b := range pods {
 		port := p.TargetOn(b)

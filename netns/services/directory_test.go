@@ -19,7 +19,7 @@ func addresses(list ...string) (all []netip.Addr) {
 
 var web = map[string]string{"app": "web"}
 
-// aPod has the addresses 10.88.0.N and fd88::N.
+// aPod returns a pod with the addresses 10.88.0.N and fd88::N.
 func aPod(name string, n int, change ...func(*Pod)) Pod {
 	p := Pod{Namespace: "ns", Name: name, Labels: map[string]string{"app": "web", "tier": "front"}, Ready: true,
 		Addresses: addresses(fmt.Sprintf("10.88.0.%d", n), fmt.Sprintf("fd88::%d", n)),

@@ -1,11 +1,11 @@
-// Package services leads connections to a Service's address to the pods behind it: one
-// nftables table in the router's network namespace, replaced as a whole, in one
-// transaction, by whoever has changed something. No process is in the way of a
-// connection, so it matters to nobody's whose supervisor lives.
+// Package services directs connections to a Service's address to the pods behind it: one nftables
+// table in the router's network namespace. The process that has changed something replaces it as a
+// whole, in one transaction. No process forwards the connections, so they do not depend on any
+// supervisor.
 //
-// What it needs of the router: a packet for a Service is led to a pod there, and the
-// answer has to come back the same way, or the client would hear from somebody it has
-// not asked. So pods have no neighbours: their addresses are /32 and /128, and all they
-// send goes through the router, where it is routed by the kernel. And what takes
-// connections out to the host lets pass what is meant for a Service or a pod.
+// Requirements on the router: a packet to a Service is directed to a pod, and the answer must come
+// back the same way, or the client would get an answer from an address that it has not asked. So
+// pods have no neighbours: their addresses are /32 and /128, and everything they send goes through
+// the router, where the kernel routes it. The rules that take connections out to the host let
+// packets to Services and pods pass.
 package services

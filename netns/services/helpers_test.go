@@ -14,10 +14,10 @@ import (
 
 func TestMain(m *testing.M) { testenv.Main(m) }
 
-// ranges are what Services' addresses in these tests are from.
+// ranges are the address ranges of Services in these tests.
 var ranges = []netip.Prefix{netip.MustParsePrefix("10.88.128.0/17"), netip.MustParsePrefix("fd88::8000/113")}
 
-// testbed is a router with pods, as a user's pods have it.
+// testbed is a router with pods, set up as for a user's pods.
 type testbed struct {
 	t testing.TB
 	*nettest.RouterBed
@@ -33,8 +33,8 @@ func newTestbed(t testing.TB, pods ...Pod) *testbed {
 	return n
 }
 
-// add joins a pod to the network, at the slot that its addresses are of. What it sends to
-// the host is taken, and goes nowhere.
+// add joins a pod to the network at the slot that its addresses belong to. What it sends to the
+// host is accepted and dropped.
 func (n *testbed) add(p Pod) {
 	n.t.Helper()
 	last := p.Addresses[0].As4()[3]
@@ -45,8 +45,8 @@ func (n *testbed) add(p Pod) {
 	n.pods[p.Name], _ = n.NewPodWithTraffic(n.t, slot)
 }
 
-// serve answers in a pod, on a port: to a connection, or to a word, with the pod's name
-// and who has asked.
+// serve answers connections and datagrams on a port in a pod with the pod's name and the client's
+// address.
 func (n *testbed) serve(pod, protocol string, port int) {
 	n.t.Helper()
 	ns, at := n.pods[pod], fmt.Sprintf(":%d", port)
@@ -61,7 +61,7 @@ func (n *testbed) serve(pod, protocol string, port int) {
 	})
 }
 
-// ask connects from a pod and returns what it is answered.
+// ask connects from a pod and returns the answer.
 func (n *testbed) ask(pod, protocol, address string) (string, error) {
 	c, err := nettest.Dial(n.pods[pod], strings.ToLower(protocol), address)
 	if err != nil {

@@ -5,7 +5,7 @@ import (
 	"testing"
 )
 
-// Ports of the machine lead to ready pods of their Services, by number or name.
+// Ports of the host lead to ready pods of their Services, by number or name.
 func TestNodePorts(t *testing.T) {
 	web := map[string]string{"app": "web"}
 	d := Directory{

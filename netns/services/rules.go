@@ -11,14 +11,15 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// Registers of nftables: the first has 16 bytes, and is the first four of 4 bytes each.
+// Registers of nftables: the first has 16 bytes and overlaps the first four registers of 4 bytes
+// each.
 const (
 	reg       = unix.NFT_REG_1
-	regAfter4 = unix.NFT_REG32_01 // after an IPv4 address in the first; others of 4 bytes follow
-	regAfter6 = unix.NFT_REG32_04 // after an IPv6 address in the first; others of 4 bytes follow
+	regAfter4 = unix.NFT_REG32_01 // after an IPv4 address in the first; more registers of 4 bytes follow
+	regAfter6 = unix.NFT_REG32_04 // after an IPv6 address in the first; more registers of 4 bytes follow
 )
 
-// family is what rules of IPv4 and of IPv6 differ in.
+// family contains the differences between the rules of IPv4 and IPv6.
 type family struct {
 	proto      byte
 	size       uint32 // of an address
@@ -57,7 +58,7 @@ func (f family) load(offset, register uint32) expr.Any {
 	return &expr.Payload{DestRegister: register, Base: expr.PayloadBaseNetworkHeader, Offset: offset, Len: f.size}
 }
 
-// toPrefix matches packets for a range of addresses.
+// toPrefix matches packets to a range of addresses.
 func (f family) toPrefix(p netip.Prefix) []expr.Any {
 	mask := make([]byte, f.size)
 	for i := range p.Bits() {
@@ -68,7 +69,7 @@ func (f family) toPrefix(p netip.Prefix) []expr.Any {
 		equals(p.Masked().Addr().AsSlice()...))
 }
 
-// toPort matches packets for one port of a Service.
+// toPort matches packets to one port of a Service.
 func (r route) toPort() []expr.Any {
 	f := familyOf(r.from.Addr())
 	match := append(f.is(), f.load(f.to, reg), equals(r.from.Addr().AsSlice()...))
@@ -78,15 +79,15 @@ func (r route) toPort() []expr.Any {
 		equals(binaryutil.BigEndian.PutUint16(r.from.Port())...))
 }
 
-// affinitySlots is how many parts clients with affinity are divided into, and seed what tells their
-// hash from others.
+// affinitySlots is the number of parts that clients with affinity are divided into; the seed makes
+// their hash differ from other hashes.
 const (
 	affinitySlots = 61
 	affinitySeed  = 1
 )
 
-// singleEndpoints are the routes that lead to one endpoint, as most on one machine do: all of a
-// family are in one map, from address, protocol and port.
+// singleEndpoints puts the routes with a single endpoint, the usual case on one machine, into one
+// map for each family, keyed by address, protocol and port.
 func (f family) singleEndpoints(t *nftables.Table, routes []route) (*nftables.Set, []nftables.SetElement) {
 	set := &nftables.Set{Table: t, Name: map[bool]string{true: "alone4", false: "alone6"}[f.size == v4.size], IsMap: true, Concatenation: true,
 		KeyType:  nftables.MustConcatSetType(f.address, nftables.TypeInetProto, nftables.TypeInetService),
@@ -102,7 +103,7 @@ func (f family) singleEndpoints(t *nftables.Table, routes []route) (*nftables.Se
 	return set, elements
 }
 
-// lookupSingle looks a packet up in a map of alone, and leads it.
+// lookupSingle looks a packet up in the map of singleEndpoints and redirects it.
 func (f family) lookupSingle(set *nftables.Set) []expr.Any {
 	return append(f.is(), f.load(f.to, reg),
 		&expr.Meta{Key: expr.MetaKeyL4PROTO, Register: f.after},
@@ -111,19 +112,19 @@ func (f family) lookupSingle(set *nftables.Set) []expr.Any {
 		f.dnat())
 }
 
-// value is an endpoint as maps have it.
+// value encodes an endpoint as an element of a map.
 func value(to netip.AddrPort) []byte {
 	return append(append(to.Addr().AsSlice(), binaryutil.BigEndian.PutUint16(to.Port())...), 0, 0)
 }
 
-// dnat sends a connection to the endpoint in the first register.
+// dnat redirects a connection to the endpoint in the first register.
 func (f family) dnat() expr.Any {
 	return &expr.NAT{Type: expr.NATTypeDestNAT, Family: uint32(f.proto), RegAddrMin: reg, RegProtoMin: f.after, Specified: true}
 }
 
-// slots says which endpoint each number stands for that a connection is given: each in
-// turn, or, with affinity, by the client's address, so that of the clients only those
-// move whose pod has gone, and those that a new one takes over (rendezvous hashing).
+// slots returns the endpoint for each number that a connection can get: each in turn, or, with
+// affinity, by the client's address, so that only those clients move whose pod has gone, and those
+// that a new pod takes over (rendezvous hashing).
 func (r route) slots() []netip.AddrPort {
 	if r.affinity == 0 {
 		return r.to
@@ -131,7 +132,7 @@ func (r route) slots() []netip.AddrPort {
 	return bySlot(r.to)
 }
 
-// bySlot says with which endpoint each part of the clients stays; none if there is none.
+// bySlot returns the endpoint for each affinity slot; empty if there are no endpoints.
 func bySlot(to []netip.AddrPort) []netip.AddrPort {
 	if len(to) == 0 {
 		return nil
@@ -152,7 +153,7 @@ func bySlot(to []netip.AddrPort) []netip.AddrPort {
 	return list
 }
 
-// weight does not depend on the port: a client finds the same pod on all ports.
+// weight does not depend on the port: a client reaches the same pod on all ports.
 func weight(slot int, a netip.Addr) uint64 {
 	h := fnv.New64a()
 	h.Write([]byte{byte(slot)})
@@ -171,7 +172,7 @@ func (r route) pickSlot(n int) []expr.Any {
 		&expr.Hash{SourceRegister: reg, DestRegister: reg, Length: f.size, Modulus: uint32(n), Seed: affinitySeed, Type: expr.HashTypeJenkins}}
 }
 
-// targets is the map from numbers to endpoints.
+// targets returns the map from numbers to endpoints.
 func (r route) targets(t *nftables.Table, places []netip.AddrPort) (*nftables.Set, []nftables.SetElement) {
 	f := familyOf(r.from.Addr())
 	set := &nftables.Set{Table: t, Anonymous: true, Constant: true, IsMap: true,
@@ -183,7 +184,7 @@ func (r route) targets(t *nftables.Table, places []netip.AddrPort) (*nftables.Se
 	return set, elements
 }
 
-// dnatBySlot sends a connection to the endpoint whose number is in the first register.
+// dnatBySlot redirects a connection to the endpoint whose number is in the first register.
 func (r route) dnatBySlot(targets *nftables.Set) []expr.Any {
 	return []expr.Any{
 		&expr.Lookup{SourceRegister: reg, DestRegister: reg, IsDestRegSet: true, SetName: targets.Name, SetID: targets.ID},
@@ -191,7 +192,7 @@ func (r route) dnatBySlot(targets *nftables.Set) []expr.Any {
 	}
 }
 
-// reject answers as a host does where nobody listens.
+// reject answers as a host does on a port without a listener.
 func reject(match []expr.Any) [][]expr.Any {
 	tcp := append(slices.Clone(match), protocol(unix.IPPROTO_TCP)...)
 	return [][]expr.Any{
@@ -200,8 +201,8 @@ func reject(match []expr.Any) [][]expr.Any {
 	}
 }
 
-// dropRedirects matches a router's advice to ask a neighbour directly: the answer would not
-// come back through the router.
+// dropRedirects matches ICMP redirects of a router, which advise asking a neighbour directly: the
+// answer would not come back through the router.
 func dropRedirects() [][]expr.Any {
 	var rules [][]expr.Any
 	for kind, number := range map[byte]byte{unix.IPPROTO_ICMP: 5, unix.IPPROTO_ICMPV6: 137} {
@@ -212,14 +213,14 @@ func dropRedirects() [][]expr.Any {
 	return rules
 }
 
-// matchHairpin matches packets that pods have sent to themselves, by way of a Service: a pod
-// does not take what comes from its own address.
+// matchHairpin matches packets that pods have sent to themselves through a Service: a pod does not
+// accept packets from its own address.
 func (f family) matchHairpin(set *nftables.Set) []expr.Any {
 	return append(f.is(), f.load(f.source, reg), f.load(f.to, f.after),
 		&expr.Lookup{SourceRegister: reg, SetName: set.Name, SetID: set.ID})
 }
 
-// snat gives packets another source, at which the answers pass the router.
+// snat replaces the source of packets, so that the answers pass the router.
 func (f family) snat(a netip.Addr) []expr.Any {
 	return []expr.Any{
 		&expr.Immediate{Register: reg, Data: a.AsSlice()},
@@ -227,7 +228,7 @@ func (f family) snat(a netip.Addr) []expr.Any {
 	}
 }
 
-// hairpinSet are the endpoints' addresses of one family, each twice.
+// hairpinSet returns the endpoints' addresses of one family, each as a pair with itself.
 func hairpinSet(t *nftables.Table, f family, routes []route) (*nftables.Set, []nftables.SetElement) {
 	set := &nftables.Set{Table: t, Anonymous: true, Constant: true, Concatenation: true,
 		KeyType: nftables.MustConcatSetType(f.address, f.address)}

@@ -7,7 +7,7 @@ import (
 	"github.com/podrun/podrun/internal/testenv"
 )
 
-// A machine may have more Services than a socket's buffers hold by default.
+// A host may have more Services than fit in a socket's default buffers.
 func TestManyServices(t *testing.T) {
 	testenv.NoLeaks(t)
 	client := aPod("client", 200, func(p *Pod) { p.Labels = nil })

@@ -15,14 +15,13 @@ import (
 	"github.com/podrun/podrun/internal/nsthread"
 )
 
-// tableName is the table's in the router's namespace.
+// tableName is the name of the table in the router's namespace.
 const tableName = "services"
 
-// Apply makes the router lead connections as a directory says, in one step: no packet
-// meets anything in between. ranges are all addresses that Services may have: what goes
-// to one of them and is not led anywhere is refused; the first address of each is nobody's.
-// Where it is so already, nothing is
-// done, and changed is false.
+// Apply makes the router direct connections as a directory describes, in one transaction: no packet
+// meets an intermediate state. ranges are all addresses that Services may have. Packets to such an
+// address without a route are refused; the first address of each range is never assigned. If the
+// table is up to date, Apply changes nothing and changed is false.
 func Apply(router string, ranges []netip.Prefix, d Directory) (changed bool, err error) {
 	err = nsthread.Do(func() error {
 		routes := d.routes()
@@ -43,15 +42,15 @@ func Apply(router string, ranges []netip.Prefix, d Directory) (changed bool, err
 	return changed, nil
 }
 
-// digest tells whether two tables are the same.
+// digest identifies the content of a table.
 func digest(ranges []netip.Prefix, routes []route) []byte {
 	h := sha256.New()
 	fmt.Fprintln(h, ranges, routes)
 	return h.Sum(nil)
 }
 
-// currentDigest is that of the table there is; nil if it cannot be told. never says that there is
-// no table: then the kernel lists nothing, and has no error.
+// currentDigest returns the digest of the current table; nil if it cannot be read. never reports
+// that the table does not exist: then the kernel lists nothing and returns no error.
 func currentDigest() (mark []byte, never bool, err error) {
 	c, err := nftables.New()
 	if err != nil {
@@ -60,22 +59,22 @@ func currentDigest() (mark []byte, never bool, err error) {
 	t := &nftables.Table{Name: tableName, Family: nftables.TableFamilyINet}
 	rules, err := c.GetRules(t, &nftables.Chain{Name: "stamp", Table: t})
 	if err != nil || len(rules) != 1 {
-		return nil, err == nil && len(rules) == 0, nil // else all of it is made anew
+		return nil, err == nil && len(rules) == 0, nil // else the whole table is replaced
 	}
 	return rules[0].UserData, false, nil
 }
 
-// table is one that is being made.
+// table is a table under construction.
 type table struct {
 	*nftables.Conn
 	*nftables.Table
 	digest []byte
-	empty  bool // it leads nothing, and never has
+	empty  bool // it has no routes and never had any
 	errs   []error
 }
 
-// build replaces what each chain holds. The table and the chains stay, which spares
-// waiting for the kernel to be done with them.
+// build replaces the content of each chain. The table and the chains stay, which avoids waiting for
+// the kernel to release them.
 func (t *table) build(ranges []netip.Prefix, routes []route) error {
 	t.Table = t.AddTable(&nftables.Table{Name: tableName, Family: nftables.TableFamilyINet})
 	after := nftables.ChainPriority(int32(*nftables.ChainPriorityNATDest) + 1)
@@ -98,8 +97,8 @@ func (t *table) build(ranges []netip.Prefix, routes []route) error {
 	return errors.Join(t.errs...)
 }
 
-// addNAT makes what changes addresses: with it the kernel keeps track of every connection of
-// the router, each packet of which is looked up.
+// addNAT adds the chains that change addresses. With them the kernel tracks every connection of the
+// router and looks up each packet.
 func (t *table) addNAT(ranges []netip.Prefix, routes []route) {
 	pre := t.chain("lead", nftables.ChainTypeNAT, nftables.ChainHookPrerouting, nftables.ChainPriorityNATDest)
 	post := t.chain("answer", nftables.ChainTypeNAT, nftables.ChainHookPostrouting, nftables.ChainPriorityNATSource)
@@ -138,10 +137,10 @@ func (t *table) set(s *nftables.Set, elements []nftables.SetElement) {
 	}
 }
 
-// maxElements is how many elements a message has room for, whose parts have 64 KiB.
+// maxElements is the number of elements that fit in a message, whose parts have 64 KiB.
 const maxElements = 500
 
-// refill replaces the elements of a set that stays.
+// refill replaces the elements of an existing set.
 func (t *table) refill(s *nftables.Set, elements []nftables.SetElement) {
 	t.set(s, nil)
 	t.FlushSet(s)

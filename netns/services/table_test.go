@@ -9,7 +9,7 @@ import (
 	"github.com/podrun/podrun/internal/testenv"
 )
 
-// served are Services of both families with a port of each protocol, and the pods.
+// served returns Services of both families with a port of each protocol, and the pods.
 func served(pods ...Pod) Directory {
 	return Directory{[]Service{aService(func(s *Service) {
 		s.Addresses = addresses("10.88.128.1", "fd88::8001")
@@ -47,7 +47,7 @@ func TestConnectionsReachReadyPodsInTurn(t *testing.T) {
 			t.Errorf("%s %s: %v, want a and b by turns, asked by %s", q.protocol, q.address, got, q.client)
 		}
 	}
-	// Readiness moves on.
+	// Readiness moves to other pods.
 	a.Ready, c.Ready = false, true
 	b.Ready = false
 	n.apply(served(client, a, b, c))
@@ -130,7 +130,7 @@ func TestServiceAffinity(t *testing.T) {
 	if len(distinct) < 2 {
 		t.Errorf("all clients are served by one: %v", of)
 	}
-	// One goes: its clients move, and nobody else does.
+	// When one pod disappears, only its clients move.
 	gone := of["a"]
 	var left []Pod
 	for _, p := range pods {
@@ -156,7 +156,7 @@ func TestOnlyChangesAreMade(t *testing.T) {
 	if !n.apply(served()) || !n.apply(served(a)) {
 		t.Error("a change is none")
 	}
-	// The same directory in another order is the same.
+	// The same directory in another order gives the same table.
 	d := served(aPod("b", 3), a)
 	n.apply(served(a, aPod("b", 3)))
 	if n.apply(d) {

@@ -16,8 +16,8 @@ import (
 	"github.com/podrun/podrun/internal/testenv"
 )
 
-// Where there are no Services the kernel keeps track of nothing. When one comes, what was
-// connected before stays so.
+// Without Services the kernel tracks no connections. Connections from before the first Service
+// survive it.
 func TestNothingIsTrackedWithoutServices(t *testing.T) {
 	testenv.NoLeaks(t)
 	client, a := aPod("client", 9, func(p *Pod) { p.Labels = nil }), aPod("a", 2)
@@ -63,14 +63,15 @@ func TestNothingIsTrackedWithoutServices(t *testing.T) {
 	if tracked(t, n.RouterNS) == "0" {
 		t.Error("nothing is tracked with a Service: this test proves nothing")
 	}
-	n.apply(Directory{Pods: []Pod{client, a}}) // the last one goes
+	n.apply(Directory{Pods: []Pod{client, a}}) // the last pod behind it disappears
 	ask("10.88.0.2:8080")
 	if answer, err := n.ask("client", "TCP", "10.88.128.1:80"); err == nil {
 		t.Errorf("a Service that has gone: %q", answer)
 	}
 }
 
-// tracked is how many connections the kernel keeps track of; empty if it does not say.
+// tracked returns the number of connections that the kernel tracks; empty if the kernel does not
+// report it.
 func tracked(t *testing.T, router string) (n string) {
 	t.Helper()
 	nettest.Do(t, router, func() error {
@@ -84,7 +85,8 @@ func tracked(t *testing.T, router string) (n string) {
 	return n
 }
 
-// A table that nobody can tell is not taken for none: all that it has led is gone.
+// A table that cannot be read is not taken for a missing one: it is replaced and all its routes are
+// gone.
 func TestUnknownTableIsReplaced(t *testing.T) {
 	testenv.NoLeaks(t)
 	client, a := aPod("client", 9, func(p *Pod) { p.Labels = nil }), aPod("a", 2)

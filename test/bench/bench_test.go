@@ -36,7 +36,7 @@ func TestOwns(t *testing.T) {
 	}
 }
 
-// A ratio that has grown by more than a fifth is told, before all others.
+// A ratio that has grown by more than a fifth is printed before all others.
 func TestCompare(t *testing.T) {
 	then := report{Times: map[string]map[string]summary{
 		"exec true": {"podrun": {Median: 10}, "podman": {Median: 100}},
@@ -44,7 +44,7 @@ func TestCompare(t *testing.T) {
 		"gone":      {"podrun": {Median: 1}, "podman": {Median: 1}},
 	}}
 	now := report{Times: map[string]map[string]summary{
-		"exec true": {"podrun": {Median: 26}, "podman": {Median: 200}}, // everything was slower, podrun more so
+		"exec true": {"podrun": {Median: 26}, "podman": {Median: 200}}, // everything was slower, podrun even more so
 		"logs":      {"podrun": {Median: 11}, "podman": {Median: 40}},
 		"new":       {"podrun": {Median: 1}, "podman": {Median: 1}},
 	}, Starts: map[string]summary{"podrun, cold": {Median: 9}, "floor": {Median: 3}}}
@@ -60,7 +60,7 @@ func TestCompare(t *testing.T) {
 	}
 }
 
-// Every bar belongs to a ratio that is measured, and every ratio has its row in the plot.
+// Every target belongs to a measured ratio, and every ratio has its row in the plot.
 func TestPlot(t *testing.T) {
 	both := map[string]summary{"podrun": {Median: 1}, "podman": {Median: 2}}
 	feet := map[string]footprint{"podrun": {PSS: 1}, "podman": {PSS: 9}}
@@ -98,7 +98,7 @@ func TestPlot(t *testing.T) {
 	}
 }
 
-// What was not measured, on one side or on both, is empty in the table: no quotient of it is told.
+// A value that was not measured, on one side or both, is empty in the table and has no quotient.
 func TestPrintWithoutPeer(t *testing.T) {
 	ours := map[string]summary{"podrun": {Min: 26, Median: 26, Max: 26}}
 	r := report{
@@ -115,7 +115,7 @@ func TestPrintWithoutPeer(t *testing.T) {
 			t.Errorf("%q in\n%s", wrong, b.String())
 		}
 	}
-	// A table's columns end with a tab: one that does not runs into the next.
+	// The columns of a table end with a tab: without it a column runs into the next.
 	for _, line := range slices.Concat(r.Images.lines(), r.startLines()) {
 		if !strings.HasSuffix(line, "\t") {
 			t.Errorf("no tab at the end of %q", line)
@@ -129,7 +129,7 @@ func TestPrintWithoutPeer(t *testing.T) {
 	}
 }
 
-// Runs of another length, or beside other work, are compared, and it is said that they are not alike.
+// Runs of another length, or with other load, are compared, and the difference is printed.
 func TestUnlike(t *testing.T) {
 	a := report{Rounds: 5, CPUs: 2, Kernel: "6.1", PodmanVersion: "podman version 4.3.1", Load: "0.30"}
 	if list := differences(a, a); len(list) > 0 {
@@ -142,7 +142,7 @@ func TestUnlike(t *testing.T) {
 		t.Errorf("unlike = %q, want %q", list, want)
 	}
 	b = a
-	b.Load = "" // of before it was kept
+	b.Load = "" // from before it was recorded
 	if list := differences(b, a); !slices.Equal(list, []string{"load unknown then, 0.30 now"}) {
 		t.Errorf("unlike = %q", list)
 	}
@@ -171,7 +171,8 @@ func TestBetween(t *testing.T) {
 	}
 }
 
-// A trace's lines are calls where one begins: not where it goes on, and not where a process ends.
+// A line of a trace counts where a call begins: not where it is resumed, and not where a process
+// exits.
 func TestCountCalls(t *testing.T) {
 	file := filepath.Join(t.TempDir(), "trace")
 	text := "12 execve(\"\"..., 0x1, 0x2) = 0\n12 wait4(-1,  <unfinished ...>\n13 exit_group(0) = ?\n13 +++ exited with 0 +++\n12 <... wait4 resumed>) = 13\n"

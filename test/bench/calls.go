@@ -9,11 +9,11 @@ import (
 	"time"
 )
 
-// counted is measured of pods that are only made and removed: the processors' time of all
-// of it, and once the system calls, which are the same however busy the machine is.
+// counted measures pods that are only made and removed: the processor time of all of it, and once
+// the system calls, whose number does not depend on the machine's load.
 //
-// What an engine does in processes that stay is its own, too: an exec's calls are those of
-// the command and those that the pod's processes make meanwhile.
+// What an engine does in long-lived processes counts too: an exec's calls are those of the command
+// and those that the pod's processes make meanwhile.
 func (m measured) counted(who *account, sides []engine, work, pods string, rounds int) error {
 	for round := range min(rounds, 3) {
 		for _, s := range shapes {
@@ -37,7 +37,7 @@ func (m measured) counted(who *account, sides []engine, work, pods string, round
 	return nil
 }
 
-// life is the processors' time of a pod from its up until nothing of it is left.
+// life returns the processor time of a pod from its up until nothing of it is left.
 func life(who *account, e engine, pod, file string) (time.Duration, error) {
 	before, was := who.processes(), reaped()
 	if _, err := timed(e.up(pod, file)); err != nil {
@@ -55,10 +55,10 @@ func life(who *account, e engine, pod, file string) (time.Duration, error) {
 	return reaped() - was, nil
 }
 
-// everyCall is what strace calls all of them.
+// everyCall is strace's name for all calls.
 const everyCall = "all"
 
-// countAll counts the calls of a pod's life: nothing where that cannot be done.
+// countAll counts the calls of a pod's life, or nothing where tracing is impossible.
 func (f *figures) countAll(who *account, e engine, work, pod, title, file string) (err error) {
 	trace := func(what string) string { return filepath.Join(work, "calls."+e.name()+"."+what) }
 	before := who.processes()

@@ -11,11 +11,11 @@ import (
 	"strings"
 )
 
-// regressionFactor is by how much a ratio may grow before it is called a regression: what machines and
-// their other work do to single figures is in both sides of a ratio.
+// regressionFactor is by how much a ratio may grow before it counts as a regression: the effects of
+// the machine and its other load are in both sides of a ratio.
 const regressionFactor = 1.20
 
-// ratio is what podrun takes of what it is held against, and what it is to reach.
+// ratio is podrun's cost relative to another engine's, and its target.
 type ratio struct {
 	Name         string
 	Value        float64
@@ -23,7 +23,7 @@ type ratio struct {
 	Ours, Theirs string  // the figures
 }
 
-// targets are those that podrun sets itself, by the names of ratios.
+// targets are podrun's own, by the names of ratios.
 var targets = map[string]float64{
 	"up, 1 container": 1. / 10, "up, 1 init + 2 apps": 1. / 10, "up, 2 init + 8 apps": 1. / 10,
 	"down, 1 container": 1. / 10, "down, 1 init + 2 apps": 1. / 10, "down, 2 init + 8 apps": 1. / 10,
@@ -36,7 +36,7 @@ var targets = map[string]float64{
 // callsOf begins the name of a ratio of system calls.
 const callsOf = "system calls, "
 
-// ratios are all there are, by name.
+// ratios returns all ratios, by name.
 func (r report) ratios() []ratio {
 	var list []ratio
 	add := func(name string, a, b float64, ours, theirs string) {
@@ -73,7 +73,8 @@ func (r report) ratios() []ratio {
 	return list
 }
 
-// compare tells how ratios have changed, the worst first, and which by more than worse.
+// compare returns how ratios have changed, the worst first, and how many by more than
+// regressionFactor.
 func compare(then, now []ratio) (lines []string, regressions int) {
 	before := map[string]float64{}
 	for _, r := range then {
@@ -104,7 +105,7 @@ func compare(then, now []ratio) (lines []string, regressions int) {
 	return lines, regressions
 }
 
-// fraction writes a ratio as people say it: 1/12, or 1.2.
+// fraction formats a ratio as 1/12, or 1.2.
 func fraction(v float64) string {
 	if v < 0.75 {
 		return fmt.Sprintf("1/%s", strings.TrimSuffix(fmt.Sprintf("%.1f", 1/v), ".0"))
@@ -112,11 +113,11 @@ func fraction(v float64) string {
 	return fmt.Sprintf("%.2f", v)
 }
 
-// fine writes what takes few milliseconds.
+// fine formats times of few milliseconds.
 func (s summary) fine() string { return fmt.Sprintf("%.1f / %.1f / %.1f", s.Min, s.Median, s.Max) }
 
-// differences tells in what two runs differ that changes ratios: what has become of them is then
-// told, but is no regression's proof.
+// differences lists differences between two runs that change ratios: the changes are then printed,
+// but do not count as regressions.
 func differences(then, now report) (list []string) {
 	for _, d := range []struct{ what, then, now string }{
 		{"rounds", fmt.Sprint(then.Rounds), fmt.Sprint(now.Rounds)},

@@ -23,14 +23,13 @@ type engine interface {
 	logs(pod string) *exec.Cmd
 	ps() *exec.Cmd
 	help() *exec.Cmd
-	version() *exec.Cmd // the quickest thing it can do
-	close()             // leave nothing running
+	version() *exec.Cmd // its fastest command
+	close()             // leaves nothing running
 }
 
-// timed runs a command and gives how long it took; one that fails is an error
-// with what it said.
+// timed runs a command and returns how long it took; the error of a failed one contains its output.
 func timed(cmd *exec.Cmd) (time.Duration, error) {
-	// A file, not a pipe: what stays in the background may keep it open.
+	// A file, not a pipe: background processes may keep it open.
 	output, err := os.CreateTemp("", "podrun-bench-said-")
 	if err != nil {
 		return 0, err
@@ -90,7 +89,7 @@ func (e *podrun) version() *exec.Cmd        { return e.run("--version") }
 
 func (e *podrun) close() {
 	for _, s := range shapes {
-		e.run("down", s.name).Run() // fails where it is down already
+		e.run("down", s.name).Run() // fails if it is down already
 	}
 }
 
@@ -98,7 +97,7 @@ type podman struct {
 	who   *account
 	work  string
 	env   []string
-	flags []string // what this host needs
+	flags []string // required on this host
 }
 
 func newPodman(who *account, work string) *podman {
@@ -112,8 +111,8 @@ func (e *podman) run(args ...string) *exec.Cmd {
 	return e.who.command(e.env, "podman", append(e.flags, args...)...)
 }
 
-// prepare gives podman its fastest storage, overlay, and finds what it needs on
-// this host: Debian's crun refuses mixed cgroup hierarchies, runc does not.
+// prepare configures podman with its fastest storage, overlay, and finds what it needs on this
+// host: Debian's crun refuses mixed cgroup hierarchies, runc does not.
 func (e *podman) prepare(rootfs string) error {
 	if f, err := os.OpenFile("/dev/net/tun", os.O_RDWR, 0); err != nil {
 		return fmt.Errorf("podman's default network needs it: %w", err)
@@ -138,13 +137,13 @@ func (e *podman) prepare(rootfs string) error {
 			return nil
 		}
 		tried = append(tried, err)
-		timed(e.run("pod", "rm", "--force", "--all")) // what the attempt left
+		timed(e.run("pod", "rm", "--force", "--all")) // leftovers of the attempt
 	}
 	return errors.Join(tried...)
 }
 
 func (e *podman) up(_, file string) *exec.Cmd {
-	return e.run("kube", "play", "--log-driver", "k8s-file", file) // as podrun's, a file
+	return e.run("kube", "play", "--log-driver", "k8s-file", file) // a file, as podrun's
 }
 func (e *podman) down(_, file string) *exec.Cmd { return e.run("kube", "down", file) }
 
@@ -159,18 +158,18 @@ func (e *podman) version() *exec.Cmd        { return e.run("--version") }
 
 func (e *podman) close() {
 	e.run("pod", "rm", "--force", "--all").Run()
-	// The process that keeps the user namespace between commands has no command to end it.
+	// The process that keeps the user namespace between commands has no command to stop it.
 	b, err := os.ReadFile(filepath.Join(e.who.runtime(filepath.Join(e.work, "podman")), "libpod/tmp/pause.pid"))
 	if err != nil {
-		return // podman never came so far
+		return // podman never got that far
 	}
 	if pid, err := strconv.Atoi(strings.TrimSpace(string(b))); err == nil {
 		syscall.Kill(pid, syscall.SIGTERM)
 	}
 }
 
-// directories are XDG directories of an engine's own, so that nothing of the user's is read
-// or written. The runtime directory is in memory, where that can be had.
+// directories returns XDG directories of an engine's own, so that it neither reads nor writes the
+// user's. The runtime directory is in memory, if possible.
 func (p *account) directories(dir string) []string {
 	var env []string
 	for _, d := range []struct{ variable, path string }{
@@ -186,7 +185,7 @@ func (p *account) directories(dir string) []string {
 	return env
 }
 
-// runtime is the runtime directory of the engine whose other directories are in dir.
+// runtime returns the runtime directory of the engine whose other directories are in dir.
 func (p *account) runtime(dir string) string {
 	if p.memory != "" {
 		dir = filepath.Join(p.memory, filepath.Base(dir))

@@ -15,14 +15,14 @@ import (
 	"time"
 )
 
-// imageCost is what images cost: to bring one in, and once it is there.
+// imageCost is the cost of images: of fetching one, and of using it.
 type imageCost struct {
 	Pulls      map[string]map[string]pullCost `json:"pulls"`      // by task, then engine
 	UpSyncs    map[string]int                 `json:"upSyncs"`    // calls of fsync and the like of an up; -1 if they could not be counted
 	SecondDisk map[string]int64               `json:"secondDisk"` // bytes of disk that a second pod of an image takes
 }
 
-// measureImages runs after measureCosts, whose pods are gone.
+// measureImages runs after measureCosts, when the pods of that are gone.
 func measureImages(who *account, ours *podrun, peer *podman, work string, rounds int) (*imageCost, error) {
 	c := &imageCost{UpSyncs: map[string]int{}, SecondDisk: map[string]int64{}}
 	for _, e := range []engine{ours, peer} {
@@ -35,7 +35,7 @@ func measureImages(who *account, ours *podrun, peer *podman, work string, rounds
 	return c, err
 }
 
-// here measures pods of an image that is on the machine.
+// here measures pods of a local image.
 func (c *imageCost) here(who *account, e engine, work string) error {
 	pod := shapes[0].name
 	file := filepath.Join(work, "pods", pod+".yaml")
@@ -70,8 +70,8 @@ func (c *imageCost) here(who *account, e engine, work string) error {
 	return err
 }
 
-// upSyncs counts the calls of an up that wait for the disk. It is not the engine's first,
-// which puts programs in their place.
+// upSyncs counts the calls of an up that wait for the disk. The up must not be the engine's first,
+// which installs programs.
 func upSyncs(who *account, e engine, work, pod, file string) (int, error) {
 	trace := filepath.Join(work, "trace."+e.name())
 	before := who.processes()
@@ -89,18 +89,18 @@ func upSyncs(who *account, e engine, work, pod, file string) (int, error) {
 	return n, errors.Join(err, err1, err2)
 }
 
-// ended waits for a tracer whose engine's processes end; one that stays lets go of them.
+// ended waits for a tracer until the engine's processes exit, and detaches it if they do not.
 func ended(traced *exec.Cmd) {
 	guard := time.AfterFunc(time.Minute, func() { traced.Process.Signal(syscall.SIGTERM) })
 	traced.Wait()
 	guard.Stop()
 }
 
-// syncCalls are those that wait for the disk.
+// syncCalls are the calls that wait for the disk.
 const syncCalls = "fsync,fdatasync,sync,syncfs,msync,sync_file_range"
 
-// traced is a command with the calls that are named, of all its processes, written to a
-// file. nil: only root may trace an engine that calls newuidmap.
+// traced returns a command whose named calls, of all its processes, are written to a file. nil:
+// only root may trace an engine that calls newuidmap.
 func (p *account) traced(cmd *exec.Cmd, calls, file string) (*exec.Cmd, error) {
 	strace, err := exec.LookPath("strace")
 	if errors.Is(err, exec.ErrNotFound) || !p.switchTo {
@@ -129,13 +129,13 @@ func countCalls(file string) (int, error) {
 	return n, lines.Err()
 }
 
-// diskOf is what a directory takes of the disk, in bytes.
+// diskOf returns the disk usage of a directory, in bytes.
 func diskOf(dir string) int64 {
 	var sum int64
 	seen := map[uint64]bool{}
 	filepath.WalkDir(dir, func(_ string, d fs.DirEntry, err error) error {
 		if err != nil {
-			return nil // it has gone, or is not for this user
+			return nil // it has been removed, or this user may not read it
 		}
 		info, err := d.Info()
 		if err != nil {
@@ -150,7 +150,7 @@ func diskOf(dir string) int64 {
 	return sum
 }
 
-// lines are the costs as rows of the table.
+// lines returns the costs as rows of the table.
 func (c *imageCost) lines() (lines []string) {
 	for _, task := range slices.Sorted(maps.Keys(c.Pulls)) {
 		a, b, s := c.Pulls[task]["podrun"], c.Pulls[task]["podman"], c.Pulls[task]["skopeo"]

@@ -1,9 +1,9 @@
-// Command bench compares podrun with podman kube play, in one run and from
-// outside: the same two pods, made and removed in turn by both, with public
-// commands only. It prints a table and writes all figures as JSON.
+// Command bench compares podrun with podman kube play, in one run and from outside: the same two
+// pods, made and removed in turn by both, with public commands only. It prints a table and writes
+// all figures as JSON.
 //
-// It is started by scripts/bench, as an ordinary user or as root; root runs both
-// sides as the user that is named, and can read the memory of every process.
+// scripts/bench starts it, as an unprivileged user or as root; as root it runs both sides as the
+// named user, and can read the memory of every process.
 package main
 
 import (
@@ -81,7 +81,7 @@ func run() error {
 		}
 	}
 	r, err := measureAll(who, sides, ours, peer, work, *rootfs, *tools, *part, *rounds, *pods)
-	if len(r.Times) > 0 || err == nil { // what has been measured until then is not lost
+	if len(r.Times) > 0 || err == nil { // keep what was measured before an error
 		err = errors.Join(err, r.save(*out))
 	}
 	if err != nil {
@@ -90,7 +90,7 @@ func run() error {
 	return writeResults(r, *against, pages{*docs, *network, *readme})
 }
 
-// measureAll measures: all, or one part.
+// measureAll runs all measurements, or one part.
 func measureAll(who *account, sides []engine, ours *podrun, peer *podman, work, rootfs, tools, part string, rounds, pods int) (r report, err error) {
 	start, busy := time.Now(), loadNow()
 	dir := filepath.Join(work, "pods")
@@ -100,7 +100,7 @@ func measureAll(who *account, sides []engine, ours *podrun, peer *podman, work, 
 		if m, err = measure(who, sides, dir, rounds); err != nil {
 			return r, err
 		}
-		// What the engines start in the background falls to this process, which counts it.
+		// This process adopts the engines' background processes and counts them.
 		if err = unix.Prctl(unix.PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0); err != nil {
 			return r, fmt.Errorf("become a reaper: %w", err)
 		}
@@ -138,7 +138,7 @@ func measureAll(who *account, sides []engine, ours *podrun, peer *podman, work, 
 	return r, err
 }
 
-// loadNow is the load of the last minute.
+// loadNow returns the load average of the last minute.
 func loadNow() string {
 	b, _ := os.ReadFile("/proc/loadavg")
 	load, _, _ := strings.Cut(string(b), " ")
@@ -162,7 +162,8 @@ func (r *report) addScale(who *account, ours *podrun, peer *podman, dir string, 
 	return nil
 }
 
-// writeResults prints figures, and what has become of former ones; with docs it writes the page.
+// writeResults prints the figures and their changes since an earlier run; with docs it writes the
+// page.
 func writeResults(r report, against string, to pages) error {
 	r.print(os.Stdout)
 	if err := r.write(to); err != nil {

@@ -10,28 +10,28 @@ import (
 	"time"
 )
 
-// idleDelay is how long a pod has done nothing when it counts as idle.
+// idleDelay is how long a pod must do nothing to count as idle.
 const idleDelay = 3 * time.Second
 
 // outputCommand writes 100 MB in lines of 100 bytes to a container's output; it takes as long
 // as the engine takes to log them.
 const outputCommand = "yes 123456789012345678901234567890123456789012345678901234567890123456789012345678901234567890123456789 | head -c 100000000 >/proc/1/fd/1"
 
-// figures of one engine: a task's times in the order they were taken, the
-// footprints of each shape, and the system calls of a task.
+// figures are those of one engine: a task's times in the order they were taken, the footprints of
+// each shape, and the system calls of a task.
 type figures struct {
 	times      map[string][]time.Duration
 	footprints map[string]footprint
 	calls      map[string]int
-	idled      time.Duration // that starts took in which the peer did nothing: see idlePatience
+	idled      time.Duration // time of starts in which the peer did nothing: see idlePatience
 }
 
-// idlePatience is how long podman waits for the end of an init container that has ended, when
-// the process that is to tell it of the end does not (libpod, "Exceeded conmon timeout"). On
-// some machines it always does. That is no figure of how quick it is.
+// idlePatience is how long podman waits for the exit of an init container that has exited, when the
+// process that should report the exit does not (libpod, "Exceeded conmon timeout"). On some
+// machines it never does. This wait is not a measure of podman's speed.
 const idlePatience = 20 * time.Second
 
-// withoutIdle is what of a start the engine did something in.
+// withoutIdle returns a start's time without that wait.
 func (f *figures) withoutIdle(took time.Duration) time.Duration {
 	idled := took.Truncate(idlePatience)
 	f.idled += idled
@@ -40,8 +40,8 @@ func (f *figures) withoutIdle(took time.Duration) time.Duration {
 
 type measured map[string]*figures // by engine
 
-// measure does everything once per round, the engines taking turns, so that what
-// else the machine does meets both.
+// measure does everything once per round, the engines taking turns, so that other load on the
+// machine affects both.
 func measure(who *account, sides []engine, pods string, rounds int) (measured, error) {
 	m := measured{}
 	for _, e := range sides {
@@ -60,8 +60,8 @@ func measure(who *account, sides []engine, pods string, rounds int) (measured, e
 	return m, nil
 }
 
-// runOnce is one pod's life in one round. Round 0 only warms up; in the last one the
-// engine's memory is measured, at once and after a while.
+// runOnce measures one pod in one round. Round 0 only warms up; in the last one it measures the
+// engine's memory, at once and after a while.
 func (f *figures) runOnce(who *account, e engine, pod, title, file string, round, last int) error {
 	before := who.processes()
 	up, err := timed(e.up(pod, file))
@@ -121,8 +121,8 @@ func (f *figures) runOnce(who *account, e engine, pod, title, file string, round
 	return nil
 }
 
-// atRest waits until the containers have done all they do but wait (before that
-// they cannot stop at once), and what the engine starts in passing has ended.
+// atRest waits until the containers only wait (before that they cannot stop at once), and the
+// engine's temporary processes have exited.
 func (p *account) atRest(before map[int]string) error {
 	var last []int
 	for deadline := time.Now().Add(time.Minute); ; time.Sleep(200 * time.Millisecond) {
@@ -151,8 +151,8 @@ func (p *account) atRest(before map[int]string) error {
 	}
 }
 
-// awaitGone waits until nothing is left of what came after before: what one engine
-// ends in the background must not slow the other.
+// awaitGone waits until all processes that started after before have exited: background work of one
+// engine must not slow down the other.
 func (p *account) awaitGone(before map[int]string) error {
 	for deadline := time.Now().Add(time.Minute); ; time.Sleep(10 * time.Millisecond) {
 		var left []string
@@ -170,7 +170,7 @@ func (p *account) awaitGone(before map[int]string) error {
 	}
 }
 
-// hasEnded is for one that only waits to be reaped, perhaps by this program.
+// hasEnded reports whether a process only waits to be reaped, perhaps by this program.
 func hasEnded(pid int) bool {
 	b, _ := os.ReadFile(fmt.Sprintf("/proc/%d/stat", pid))
 	_, rest, _ := strings.Cut(string(b), ") ")

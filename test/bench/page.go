@@ -10,14 +10,14 @@ import (
 	"strings"
 )
 
-// pages are what is written of a run for those who do not run it.
+// pages are the files that publish the results of a run.
 type pages struct {
 	docs    string // the directory of bench.md, bench.svg and bench.json; "": none
 	network string // a file with the page's part about the network; "": none
-	readme  string // a file with marks, between which the few figures go that matter most; "": none
+	readme  string // a file with marks, between which the most important figures go; "": none
 }
 
-// write makes the page, its plot, its figures, and the README's words about it.
+// write writes the page, its plot, its figures, and the README's summary.
 func (r report) write(to pages) error {
 	if to.docs == "" {
 		return nil
@@ -51,13 +51,13 @@ func (r report) write(to pages) error {
 	return os.WriteFile(to.readme, []byte(text), 0o644)
 }
 
-// The marks of a text's words about a run.
+// The marks of a text's summary.
 const (
 	markFrom = "<!-- from make bench -->\n"
 	markTo   = "<!-- to here -->\n"
 )
 
-// between puts the words into a text.
+// between inserts the summary into a text.
 func (r report) between(text string) (string, error) {
 	head, rest, ok1 := strings.Cut(text, markFrom)
 	_, tail, ok2 := strings.Cut(rest, markTo)
@@ -92,7 +92,7 @@ func (r report) between(text string) (string, error) {
 	return head + markFrom + words + markTo + tail, nil
 }
 
-// podman is its version, and what this machine makes it take.
+// podman returns its version, and the components that this machine requires.
 func (r report) podman() string {
 	version := r.PodmanVersion
 	if i := strings.LastIndexByte(version, ' '); i >= 0 {
@@ -101,7 +101,7 @@ func (r report) podman() string {
 	return strings.TrimSpace(version + " " + r.Podman)
 }
 
-// page is all of it as Markdown.
+// page returns everything as Markdown.
 func (r report) page(list []ratio) string {
 	var b strings.Builder
 	b.WriteString("# How quick it is\n\n<!-- written by `make bench` -->\n\n")
@@ -148,7 +148,7 @@ func (r report) page(list []ratio) string {
 	return b.String()
 }
 
-// memoryPart is the memory of an engine's own processes.
+// memoryPart returns the part about the memory of an engine's own processes.
 func (r report) memoryPart() string {
 	var b strings.Builder
 	const head = "\n## Memory by process\n\nThe engine's own processes of one pod, without those of its containers; PSS, which counts what\nprocesses share once.\n\n| pod | engine | process | how many | PSS together |\n|---|---|---|---|---|\n"

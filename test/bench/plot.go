@@ -7,7 +7,7 @@ import (
 	"strings"
 )
 
-// The plot has a row for each ratio, on a scale of logarithms from 1/200 to 20.
+// The plot has a row for each ratio, on a logarithmic scale from 1/200 to 20.
 const (
 	plotRow   = 22
 	plotLeft  = 330
@@ -22,7 +22,8 @@ func plotX(v float64) float64 {
 	return plotLeft + plotRight*math.Log(v/plotFrom)/math.Log(plotTo/plotFrom)
 }
 
-// plot draws ratios: a bar from 1 to the left is podrun being so much quicker or smaller.
+// plot draws ratios: a bar from 1 to the left means that podrun is faster or smaller by that
+// factor.
 func plot(title string, list []ratio) string {
 	var b strings.Builder
 	height := plotTop + plotRow*len(list) + 30
@@ -36,7 +37,7 @@ func plot(title string, list []ratio) string {
 	for i, r := range list {
 		y := plotTop + plotRow*i
 		from, to := min(plotX(1), plotX(r.Value)), max(plotX(1), plotX(r.Value))
-		fill := "#4a7" // reached, or nothing to reach
+		fill := "#4a7" // reached, or without a target
 		if r.Target > 0 && r.Value > r.Target {
 			fill = "#d83"
 		}

@@ -11,7 +11,7 @@ const payload = "86399"
 
 const image = "localhost/podrun-example:1"
 
-// shapes are the pods that are measured; the file NAME.yaml makes the pod NAME.
+// shapes are the measured pods; the file NAME.yaml makes the pod NAME.
 var shapes = []struct{ name, title, text string }{
 	{"bench-1", "1 container", header + containers("main")},
 	{"bench-3", "1 init + 2 apps", header + inits("init") + containers("main", "other")},
@@ -30,8 +30,8 @@ func inits(names ...string) string {
 	return text
 }
 
-// restartPolicy is Never because podman 4.3.1 restarts a finished init container of
-// an Always pod for 20 s before it goes on.
+// restartPolicy is Never because podman 4.3.1 restarts a finished init container of an Always pod
+// for 20 s before it continues.
 const header = `apiVersion: v1
 kind: Pod
 metadata:
@@ -41,8 +41,8 @@ spec:
   terminationGracePeriodSeconds: 5
 `
 
-// containers start at once and end at once when asked to: the time of a stop is
-// the engine's, not the container's.
+// containers start at once and exit at once on request: the time of a stop is the engine's, not the
+// container's.
 func containers(names ...string) string {
 	var b strings.Builder
 	b.WriteString("  containers:\n")

@@ -13,21 +13,21 @@ import (
 
 const (
 	probed    = 50               // containers of one pod, each probed every second
-	probedFor = 20 * time.Second // while processors' time is counted
-	idleFor   = time.Minute      // while what is written is counted
+	probedFor = 20 * time.Second // while processor time is counted
+	idleFor   = time.Minute      // while writes are counted
 	peerRuns  = 20               // of the peer's command for one probe
 	tick      = 10 * time.Millisecond
 )
 
-// probeKinds are the ways to probe: what podrun's manifest has, and the command that does
-// the same in the peer, whose httpGet is one that it runs in the container.
+// probeKinds are the kinds of probes: podrun's manifest, and the command that is equivalent in the
+// peer, whose httpGet is a command in the container.
 var probeKinds = []struct{ name, probe, peer string }{
 	{"exec true", `exec: {command: ["true"]}`, "true"},
 	{"httpGet", `httpGet: {port: 8080}`, "wget -q -O /dev/null http://localhost:8080/"},
 }
 
-// cost is what probes and an idle pod cost. Processors' time is in milliseconds for
-// each probe, memory in KiB, what is written in bytes.
+// cost is the cost of probes and of an idle pod. Processor time is in milliseconds for each probe,
+// memory in KiB, writes in bytes.
 type cost struct {
 	Probe       map[string]map[string]float64 `json:"probeCPU"`      // by kind, then engine
 	ProbingPSS  map[string]int64              `json:"probingPSSKiB"` // of podrun, by kind
@@ -36,7 +36,8 @@ type cost struct {
 	IdleFor     string                        `json:"idleFor"`
 }
 
-// measureCosts runs after measure, whose shapes are gone, in a process that orphans fall to.
+// measureCosts runs after measure, when the pods of that are gone, in a process that adopts
+// orphans.
 func measureCosts(who *account, ours *podrun, peer *podman, pods string) (*cost, error) {
 	c := &cost{Probe: map[string]map[string]float64{}, ProbingPSS: map[string]int64{}, IdleFor: idleFor.String()}
 	for _, k := range probeKinds {
@@ -57,8 +58,8 @@ func measureCosts(who *account, ours *podrun, peer *podman, pods string) (*cost,
 	return c, err
 }
 
-// probing runs a pod of probed containers, and gives its cost for each probe in
-// processors' time, what runs for it in the container included, and its memory.
+// probing runs a pod of probed containers, and returns its processor time for each probe, including
+// what the probe runs in the container, and its memory.
 func (e *podrun) probing(who *account, file, probe string) (ms float64, pss int64, err error) {
 	text := strings.Replace(header, "NAME", "probed", 1) + "  containers:\n"
 	for i := range probed {
@@ -86,7 +87,8 @@ func (e *podrun) probing(who *account, file, probe string) (ms float64, pss int6
 	return (now - was).Seconds() * 1000 / probes, who.footprint(before).PSS, nil
 }
 
-// probing is one run, on average, of what the peer's timers run for each probe.
+// probing returns the mean cost of one run of the command that the peer's timers run for each
+// probe.
 func (e *podman) probing(command string) (ms float64, err error) {
 	const name = "bench-probed"
 	start := e.run("run", "-d", "--name", name, "--health-cmd", command, "--health-interval", "disable", image,
@@ -101,12 +103,11 @@ func (e *podman) probing(command string) (ms float64, err error) {
 			return 0, err
 		}
 	}
-	time.Sleep(time.Second) // what it leaves in the background ends
+	time.Sleep(time.Second) // let its background processes exit
 	return (reaped() - was).Seconds() * 1000 / peerRuns, nil
 }
 
-// idling runs a pod that does nothing, and gives the memory of its processes and what
-// they write in a minute.
+// idling runs an idle pod, and returns the memory of its processes and what they write in a minute.
 func (e *podrun) idling(who *account, file string) (pss, written int64, err error) {
 	before := who.processes()
 	if _, err := timed(e.run("up", "-d", file)); err != nil {
@@ -122,8 +123,8 @@ func (e *podrun) idling(who *account, file string) (pss, written int64, err erro
 	return who.footprint(before).PSS, who.written(before) - was, nil
 }
 
-// used is the processors' time of what is there now and was not before, with what it
-// has reaped, but not of the containers' own processes.
+// used returns the processor time of the processes that were not there before, with that of their
+// reaped children, but without the containers' own processes.
 func (p *account) used(before map[int]string) time.Duration {
 	var sum time.Duration
 	for pid, words := range p.processes() {
@@ -142,7 +143,7 @@ func (p *account) used(before map[int]string) time.Duration {
 	return sum
 }
 
-// written is what processes that were not there before have sent to disks.
+// written returns what processes that were not there before have written to disks.
 func (p *account) written(before map[int]string) int64 {
 	var sum int64
 	for pid := range p.processes() {
@@ -160,10 +161,9 @@ func (p *account) written(before map[int]string) int64 {
 	return sum
 }
 
-// reaped is the processors' time of everything that has been started from here, or by
-// what was, and has ended.
+// reaped returns the processor time of all descendants of this process that have exited.
 func reaped() time.Duration {
-	for { // what has fallen to this process
+	for { // orphans that this process has adopted
 		var ended unix.WaitStatus
 		if pid, err := unix.Wait4(-1, &ended, unix.WNOHANG, nil); pid <= 0 || err != nil {
 			break
@@ -176,7 +176,7 @@ func reaped() time.Duration {
 	return time.Duration(use.Utime.Nano() + use.Stime.Nano())
 }
 
-// lines are the costs as rows of the table.
+// lines returns the costs as rows of the table.
 func (c *cost) lines() (lines []string) {
 	for _, k := range probeKinds {
 		a, b := c.Probe[k.name]["podrun"], c.Probe[k.name]["podman"]

@@ -14,7 +14,7 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// footprint is what an engine keeps for one running pod, without the pod's own
+// footprint is the memory of an engine's processes for one running pod, without the pod's own
 // processes.
 type footprint struct {
 	Processes  int              `json:"processes"`
@@ -23,13 +23,13 @@ type footprint struct {
 	Unreadable int              `json:"unreadable"` // processes whose memory this user may not read
 }
 
-// share is what the processes of one program keep.
+// share is the memory of the processes of one program.
 type share struct {
 	Processes int   `json:"processes"`
 	PSS       int64 `json:"pssKiB"`
 }
 
-// processes lists the person's processes by pid.
+// processes lists the user's processes by pid.
 func (p *account) processes() map[int]string {
 	found := map[int]string{}
 	entries, _ := filepath.Glob("/proc/[0-9]*")
@@ -47,7 +47,7 @@ func (p *account) processes() map[int]string {
 func realUID(dir string) (uint64, bool) {
 	status, err := os.ReadFile(dir + "/status")
 	if err != nil {
-		return 0, false // it has ended
+		return 0, false // it has exited
 	}
 	_, rest, ok := strings.Cut(string(status), "\nUid:")
 	fields := strings.Fields(rest)
@@ -58,7 +58,7 @@ func realUID(dir string) (uint64, bool) {
 	return uid, err == nil
 }
 
-// footprint measures what is there now and was not before.
+// footprint measures the processes that were not there before.
 func (p *account) footprint(before map[int]string) footprint {
 	f := footprint{Each: map[string]share{}}
 	now := p.processes()
@@ -72,7 +72,7 @@ func (p *account) footprint(before map[int]string) footprint {
 		case errors.Is(err2, fs.ErrPermission):
 			f.Unreadable++
 		case err1 != nil || err2 != nil:
-			continue // it has ended
+			continue // it has exited
 		}
 		f.Processes++
 		f.PSS += pss
@@ -82,7 +82,7 @@ func (p *account) footprint(before map[int]string) footprint {
 	return f
 }
 
-// pss is a process's proportional share of memory, in KiB.
+// pss returns a process's proportional share of memory, in KiB.
 func pss(pid int) (int64, error) {
 	b, err := os.ReadFile(fmt.Sprintf("/proc/%d/smaps_rollup", pid))
 	if err != nil {
@@ -96,9 +96,9 @@ func pss(pid int) (int64, error) {
 	return 0, fmt.Errorf("process %d has no Pss", pid)
 }
 
-// descendantsPSS is the memory, as PSS in KiB, of all that descends from this program: others of
-// the person are somebody else's. One that has not yet become another program has its
-// parent's memory, which counts once.
+// descendantsPSS returns the memory, as PSS in KiB, of all descendants of this program; other
+// processes of the user do not count. Before its exec, a child has its parent's memory, which
+// counts once.
 func (p *account) descendantsPSS() (sum int64) {
 	for pid := range p.processes() {
 		parent := parentOf(pid)
@@ -111,14 +111,14 @@ func (p *account) descendantsPSS() (sum int64) {
 		if parent <= 1 {
 			continue
 		}
-		if n, err := pss(pid); err == nil { // else it has ended
+		if n, err := pss(pid); err == nil { // otherwise it has exited
 			sum += n
 		}
 	}
 	return sum
 }
 
-// parentOf is 0 for a process that has ended.
+// parentOf returns 0 for a process that has exited.
 func parentOf(pid int) int {
 	b, _ := os.ReadFile(fmt.Sprintf("/proc/%d/stat", pid))
 	_, rest, _ := strings.Cut(string(b), ") ")
@@ -129,7 +129,7 @@ func parentOf(pid int) int {
 	return 0
 }
 
-// sharesMemory is for the moment between clone(CLONE_VM) and execve.
+// sharesMemory detects a child between clone(CLONE_VM) and execve.
 func sharesMemory(a, b int) bool {
 	const kcmpVM = 1
 	differs, _, err := unix.Syscall6(unix.SYS_KCMP, uintptr(a), uintptr(b), kcmpVM, 0, 0, 0)

@@ -22,15 +22,15 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// The benchmark's image: so many layers, each of so many files of so many bytes, of which
-// gzip makes about half.
+// The benchmark's image: its layers, the files of each layer, and the bytes of each file, which
+// gzip halves.
 const (
 	pullLayers = 8
 	pullFiles  = 750
 	pullBytes  = 25_000
 )
 
-// writeImage writes it as an OCI layout, under the name bench.
+// writeImage writes the image as an OCI layout, with the name bench.
 func writeImage(dir string) error {
 	w := layoutWriter{dir: dir}
 	rnd := rand.New(rand.NewPCG(1, 2))
@@ -82,7 +82,7 @@ func benchLayer(l int, rnd *rand.Rand) ([]byte, error) {
 	return buf.Bytes(), w.Close()
 }
 
-// layoutWriter writes the files of a layout; its first error stays.
+// layoutWriter writes the files of a layout and keeps its first error.
 type layoutWriter struct {
 	dir string
 	err error
@@ -106,7 +106,7 @@ func (w *layoutWriter) file(name string, v any) {
 	w.write(name, b)
 }
 
-// blob writes one and gives its descriptor.
+// blob writes a blob and returns its descriptor.
 func (w *layoutWriter) blob(mediaType string, b []byte) map[string]any {
 	sum := fmt.Sprintf("%x", sha256.Sum256(b))
 	w.write("blobs/sha256/"+sum, b)
@@ -121,8 +121,8 @@ func (w *layoutWriter) json(mediaType string, v any) map[string]any {
 	return w.blob(mediaType, b)
 }
 
-// pullCost is what it costs to bring the image of 150 MB and 8 layers in, at the median.
-// Memory is the peak of all processes together, what is written as the kernel counts it.
+// pullCost is the cost of fetching the image of 150 MB and 8 layers, as medians. Memory is the peak
+// of all processes together, writes are the kernel's count.
 type pullCost struct {
 	Milliseconds float64 `json:"ms"`
 	PSS          int64   `json:"peakPSSKiB"`
@@ -130,16 +130,16 @@ type pullCost struct {
 	Syncs        int     `json:"syncs"` // calls of fsync and the like; -1 if they could not be counted
 }
 
-// puller is a way to bring the image in, and to be rid of it.
+// puller is a way to fetch the image, and to remove it.
 type puller struct {
 	task, engine string
 	bring        func() *exec.Cmd
 	forget       func() *exec.Cmd
 }
 
-// measurePulls runs a registry and has the engines pull and load in turns.
+// measurePulls runs a registry; the engines take turns to pull and load.
 func measurePulls(who *account, ours *podrun, peer *podman, work string, rounds int) (map[string]map[string]pullCost, error) {
-	// What the engines start in the background falls to this process, and counts.
+	// This process adopts the engines' background processes, which count.
 	if err := unix.Prctl(unix.PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0); err != nil {
 		return nil, fmt.Errorf("become a reaper: %w", err)
 	}
@@ -202,7 +202,7 @@ func measurePulls(who *account, ours *podrun, peer *podman, work string, rounds 
 	return costs, nil
 }
 
-// once brings the image in and removes it again.
+// once fetches the image and removes it again.
 func (p *puller) once(who *account) (pullCost, error) {
 	done := make(chan struct{})
 	peak := make(chan int64)
@@ -226,13 +226,13 @@ func (p *puller) once(who *account) (pullCost, error) {
 		return c, err
 	}
 	if u, ok := cmd.ProcessState.SysUsage().(*syscall.Rusage); ok {
-		c.Written = u.Oublock * 512 // with that of the processes that it has waited for
+		c.Written = u.Oublock * 512 // includes the processes that it has waited for
 	}
 	_, err = timed(p.forget())
 	return c, err
 }
 
-// medianOf takes the median of each figure by itself.
+// medianOf returns the median of each figure separately.
 func medianOf(runs []pullCost) pullCost {
 	middle := func(of func(pullCost) float64) float64 {
 		var list []float64
@@ -249,7 +249,7 @@ func medianOf(runs []pullCost) pullCost {
 	}
 }
 
-// syncs counts the calls that wait for the disk, -1 if that cannot be done.
+// syncs counts the calls that wait for the disk, -1 if that is impossible.
 func (p *puller) syncs(who *account, dir string) (int, error) {
 	trace := filepath.Join(dir, "trace")
 	traced, err := who.traced(p.bring(), syncCalls, trace)

@@ -13,7 +13,7 @@ import (
 	"time"
 )
 
-// report is what bin/bench.json holds. Times are in milliseconds.
+// report is the content of bin/bench.json. Times are in milliseconds.
 type report struct {
 	When   time.Time `json:"when"`
 	Took   string    `json:"took"`
@@ -25,7 +25,7 @@ type report struct {
 	PodmanVersion string  `json:"podmanVersion"`
 	PodmanIdled   float64 `json:"podmanIdledSeconds,omitempty"` // in all of its starts, not counted: see idlePatience
 
-	Load string `json:"load"` // of the machine when it began: what else it did
+	Load string `json:"load"` // of the machine at the beginning
 
 	InMemory bool `json:"inMemory"` // the runtime directories were on a tmpfs, as a service manager has them
 
@@ -33,7 +33,7 @@ type report struct {
 	Calls  map[string]map[string]int       `json:"calls"`  // the system calls of tasks, by task, then engine
 	Memory map[string]map[string]footprint `json:"memory"` // by pod, then engine
 	Costs  *cost                           `json:"costs"`
-	Starts map[string]summary              `json:"starts,omitempty"` // until a program runs, by who starts and, of podrun's, how
+	Starts map[string]summary              `json:"starts,omitempty"` // until a program runs, by the starting program and, for podrun's, by kind
 	Scale  *scale                          `json:"scale,omitempty"`
 	Images *imageCost                      `json:"images"`
 }
@@ -70,7 +70,7 @@ func (m measured) report(sides []engine, rounds int, took time.Duration) report 
 			r.Podman = strings.Join(p.flags, " ")
 		}
 		f := m[e.name()]
-		if f == nil { // pods were not measured
+		if f == nil { // no pods were measured
 			continue
 		}
 		r.PodmanIdled += f.idled.Seconds()
@@ -134,7 +134,7 @@ func (r report) print(out io.Writer) {
 	}
 }
 
-// String is empty where nothing was measured.
+// String returns "" for a quantity that was not measured.
 func (s summary) String() string {
 	if s.Median == 0 {
 		return ""
@@ -142,7 +142,7 @@ func (s summary) String() string {
 	return fmt.Sprintf("%.0f / %.0f / %.0f", s.Min, s.Median, s.Max)
 }
 
-// String is every program with how often it runs and what all of it keeps.
+// String lists every program with the number of its processes and their total memory.
 func (f footprint) String() string {
 	var list []string
 	for _, name := range slices.Sorted(maps.Keys(f.Each)) {
@@ -158,7 +158,7 @@ func (f footprint) memory() string {
 	return fmt.Sprint(f.PSS)
 }
 
-// calls are a task's system calls, "podrun's / podman's", or empty if they were not counted.
+// calls returns a task's system calls, "podrun's / podman's", or "" if they were not counted.
 func (r report) calls(task string) string {
 	by := r.Calls[task]
 	if by["podrun"] == 0 || by["podman"] == 0 {
@@ -167,7 +167,7 @@ func (r report) calls(task string) string {
 	return fmt.Sprintf("%d / %d", by["podrun"], by["podman"])
 }
 
-// quotient is a ratio as the tables have it, or empty where one side was not measured.
+// quotient formats a ratio for the tables, or returns "" if one side was not measured.
 func quotient(a, b float64) string {
 	if a <= 0 || b <= 0 {
 		return ""
@@ -178,7 +178,7 @@ func quotient(a, b float64) string {
 	return fmt.Sprintf("%.2f (1/%.1f)", a/b, b/a)
 }
 
-// figure is empty where nothing was measured.
+// figure returns "" for a quantity that was not measured.
 func figure(v float64) string {
 	if v <= 0 {
 		return ""

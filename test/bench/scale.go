@@ -11,36 +11,36 @@ import (
 )
 
 const (
-	scaleLooks = 5                // ps
-	scaleLives = 7                // of one more pod
-	scaleRest  = time.Minute      // until supervisors have found out that dozing between probes does not pay
+	scaleLooks = 5                // runs of ps
+	scaleLives = 7                // starts of one more pod
+	scaleRest  = time.Minute      // until supervisors have found out that hibernating between probes does not pay
 	scaleProbe = 10 * time.Second // from a probe to the next
-	scaleIdle  = 6                // such times while processors' time is counted
+	scaleIdle  = 6                // such intervals while processor time is counted
 )
 
 // psAt are the numbers of pods with which ps is measured.
 var psAt = []int{1, 10, 50, 100}
 
-// scale is what many pods cost, of three containers each, of which one is probed every 10 s.
+// scale is the cost of many pods, of three containers each, of which one is probed every 10 s.
 type scale struct {
 	Pods       int             `json:"pods"`
 	Containers int             `json:"containers"`
-	Ups        []float64       `json:"upMilliseconds"`    // of every pod, in turn
+	Ups        []float64       `json:"upMilliseconds"`    // of every pod, in order
 	Few        summary         `json:"upBesideOne"`       // of one more pod beside a single one, before all others and after
 	Many       summary         `json:"upBesideAll"`       // of one more pod beside all of them
 	IdleCPU    float64         `json:"idleCPUPercent"`    // of one processor
-	IdleCPUs   []float64       `json:"idleCPUPercentsBy"` // by the time from a probe to the next
+	IdleCPUs   []float64       `json:"idleCPUPercentsBy"` // for each interval between probes
 	PSS        map[int]int64   `json:"pssKiB"`            // by the number of pods
 	Ps         map[int]summary `json:"ps"`                // podrun's; the peer's are in the report's times
 }
 
-// measureScale brings up n pods, and looks at them; one more pod lives beside the first alone,
-// beside all, and beside the first alone again: a machine changes within minutes.
+// measureScale starts n pods and measures them; one more pod is started beside the first alone,
+// beside all, and beside the first alone again, because a machine's speed changes within minutes.
 func measureScale(who *account, ours *podrun, peer *podman, pods string, n int) (*scale, map[int]summary, error) {
 	s := &scale{Pods: n, Containers: 3 * n, PSS: map[int]int64{}, Ps: map[int]summary{}}
 	theirs := map[int]summary{}
 	before := who.processes()
-	place := filepath.Dir(pods) // in the arguments of every process of podrun's
+	place := filepath.Dir(pods) // in the arguments of every process of podrun
 	defer ours.downScaled(1, n)
 	defer peer.close()
 	var few, many []time.Duration
@@ -78,8 +78,8 @@ func measureScale(who *account, ours *podrun, peer *podman, pods string, n int) 
 	return s, theirs, nil
 }
 
-// lives is how long it takes to start one more pod of three containers, again and again,
-// each time after the one before has gone. The first time only warms up.
+// lives returns how long starting one more pod of three containers takes, repeatedly, each after
+// the previous one is gone. The first run only warms up.
 func (e *podrun) lives(who *account, pods string) ([]time.Duration, error) {
 	const name = "one-more"
 	file := filepath.Join(pods, name+".yaml")
@@ -87,7 +87,7 @@ func (e *podrun) lives(who *account, pods string) ([]time.Duration, error) {
 	if err := os.WriteFile(file, []byte(text), 0o644); err != nil {
 		return nil, err
 	}
-	time.Sleep(idleDelay) // what was started or stopped before comes to rest
+	time.Sleep(idleDelay) // let what was started or stopped before come to rest
 	var times []time.Duration
 	for range scaleLives + 1 {
 		before := who.processes()
@@ -109,8 +109,8 @@ func (e *podrun) lives(who *account, pods string) ([]time.Duration, error) {
 	return times[1:], nil
 }
 
-// without waits until no process has a word in its arguments. Others come and go: the
-// supervisors of pods that are probed.
+// without waits until no process has a word in its arguments. Other processes come and go: the
+// supervisors of probed pods.
 func (p *account) without(word string) error {
 	for deadline := time.Now().Add(time.Minute); ; time.Sleep(10 * time.Millisecond) {
 		n := 0
@@ -140,8 +140,8 @@ func countPs(e engine) (summary, error) {
 	return summarise(times), nil
 }
 
-// idle counts the processors' time of what is there, containers' own processes aside, from
-// probe to probe: each pod has one in each such time.
+// idle counts the processor time of the running processes, without the containers' own, for each
+// interval between probes: each pod has one probe per interval.
 func (s *scale) idle(who *account, before map[int]string, place string) {
 	time.Sleep(scaleRest)
 	others := who.others(before, place)
@@ -156,7 +156,7 @@ func (s *scale) idle(who *account, before map[int]string, place string) {
 	s.IdleCPU = 100 * (was - start).Seconds() / from.Sub(began).Seconds()
 }
 
-// psTask is what listing so many pods is called.
+// psTask names the task of listing so many pods.
 func psTask(pods int) string {
 	if pods == 1 {
 		return "ps, 1 pod"
@@ -182,22 +182,22 @@ func (e *podrun) upScaled(pods string, i int) (time.Duration, error) {
 	return timed(e.run("up", "-d", file))
 }
 
-// oneMore makes a pod of the peer's, which is only listed.
+// oneMore makes a pod of the peer that is only listed.
 func (e *podman) oneMore(i int) error {
 	_, err := timed(e.run("pod", "create", "--name", scaledName(i), "--infra=false"))
 	return err
 }
 
-// downScaled ends those pods of upScaled that are there.
+// downScaled removes those pods of upScaled that exist.
 func (e *podrun) downScaled(first, last int) {
 	words := []string{"down", "--force"}
 	for i := first; i <= last; i++ {
 		words = append(words, scaledName(i))
 	}
-	e.run(words...).Run() // fails for those that were never there
+	e.run(words...).Run() // fails for those that never existed
 }
 
-// others are those that were there before, and those in whose arguments a word is not.
+// others returns the processes that were there before, and those without a word in their arguments.
 func (p *account) others(before map[int]string, word string) map[int]string {
 	all := maps.Clone(before)
 	for pid, words := range p.processes() {
@@ -208,7 +208,7 @@ func (p *account) others(before map[int]string, word string) map[int]string {
 	return all
 }
 
-// idleText is the processors' time at rest, and between which values it was from probe to probe.
+// idleText formats the processor time at rest, and its range over the intervals.
 func (s *scale) idleText() string {
 	if len(s.IdleCPUs) == 0 {
 		return fmt.Sprintf("%.2f", s.IdleCPU)
@@ -216,7 +216,7 @@ func (s *scale) idleText() string {
 	return fmt.Sprintf("%.2f (%.2f to %.2f)", s.IdleCPU, slices.Min(s.IdleCPUs), slices.Max(s.IdleCPUs))
 }
 
-// lines are the scale as rows of the table.
+// lines returns the scale as rows of the table.
 func (s *scale) lines() []string {
 	if s == nil {
 		return nil

@@ -9,16 +9,16 @@ import (
 	"time"
 )
 
-// starters make one container and give how long it took until a program in it says what time it
-// is (c/stamp.c): podrun in several ways (stamps.go), crun with its own start, floor (c/floor.c)
-// without. tools has stamp and floor.
+// starters measure how long one container takes until a program in it prints the time (c/stamp.c):
+// podrun in several ways (startpods.go), crun with its own start, floor (c/floor.c) without. tools
+// has stamp and floor.
 type starters struct {
 	who   *account
 	ours  *podrun
 	tools string
 	lower string // the image's root file system
 	work  string
-	crun  string // why there is none, or ""
+	crun  string // the reason why it is missing, or ""
 }
 
 func newStarters(who *account, ours *podrun, tools, rootfs, work string) (*starters, error) {
@@ -40,7 +40,7 @@ func newStarters(who *account, ours *podrun, tools, rootfs, work string) (*start
 	return s, nil
 }
 
-// measureStarts makes containers in turn.
+// measureStarts starts containers in turns.
 func (s *starters) measureStarts(rounds int) (map[string]summary, error) {
 	times := map[string][]time.Duration{}
 	for round := range rounds + 1 {
@@ -115,7 +115,7 @@ func (s *starters) bundle() error {
 	return os.WriteFile(path, b, 0o644)
 }
 
-// span runs what stamps twice.
+// span runs a command that stamps twice, and returns the difference.
 func (s *starters) span(name string, args ...string) (time.Duration, error) {
 	cmd := s.who.command([]string{"XDG_RUNTIME_DIR=" + s.work}, name, args...)
 	output, err := cmd.CombinedOutput()

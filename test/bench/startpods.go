@@ -14,14 +14,14 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// stamps is how many init containers a pod has whose programs stamp, one after the other.
+// stamps is how many init containers, whose programs stamp one after the other, a pod has.
 const stamps = 6
 
-// earlyRuns is how long an init container runs, so that the next one is made meanwhile: less than a
-// supervisor waits before it gives memory back that it will need again.
+// earlyRuns is how long an init container runs, so that the next one is made meanwhile: less than
+// the time after which a supervisor returns memory to the kernel that it will need again.
 const earlyRuns = "0.15"
 
-// startWay is one way in which podrun comes to execute a container's program.
+// startWay is one way in which podrun executes a container's program.
 type startWay struct {
 	key  string // of report.Starts
 	task string // begins the names of its ratios
@@ -34,7 +34,7 @@ var startWays = []startWay{
 	{"podrun, in a row", "end to the next's exec, in a row"},
 }
 
-// startNote is what the page says of them.
+// startNote is the page's text about them.
 const startNote = `
 *start to exec* is from the order to start a container, as it is in the pod's record, until its program runs:
 *cold* of a container of which nothing is made before, *made early* of one that was made while the one before it ran.
@@ -47,17 +47,18 @@ crun: its own start in it; floor: a C program that makes the same namespaces and
 type startPod struct {
 	name string
 	run  string // each one's command
-	more string // of each one, in YAML
+	more string // for each one, in YAML
 }
 
-// The pods. One that has a volume at /etc is not made early: it could change what others find there.
+// The pods. A container with a volume at /etc is not prepared: it could change what others find
+// there.
 var (
 	sequentialPod = startPod{name: "stamps", run: "[/bin/stamp]"}
 	prestartedPod = startPod{name: "early", run: "[/bin/stamp, sh, -c, sleep " + earlyRuns + "; exec stamp]"}
 	coldPod       = startPod{name: "cold", run: prestartedPod.run, more: "    volumeMounts: [{name: etc, mountPath: /etc/stamps}]\n"}
 )
 
-// text is the pod's manifest.
+// text returns the pod's manifest.
 func (p startPod) text() string {
 	text := strings.Replace(header, "NAME", p.name, 1) + "  volumes: [{name: etc, emptyDir: {}}]\n  initContainers:\n"
 	for i := range stamps {
@@ -68,7 +69,7 @@ func (p startPod) text() string {
 
 func stampName(i int) string { return fmt.Sprint("s", i) }
 
-// startTimes is what is known of one of its containers, by CLOCK_MONOTONIC.
+// startTimes are the times of one of its containers, by CLOCK_MONOTONIC.
 type startTimes struct {
 	ordered time.Duration
 	said    []time.Duration // when its programs ran
@@ -129,7 +130,7 @@ func (s *starters) stamped(p startPod) (list []startTimes, err error) {
 	return list, nil
 }
 
-// orders are when a pod's containers were to be started: its supervisor has that on record.
+// orders returns when a pod's containers were to be started, from its supervisor's record.
 func (s *starters) orders(name string) (map[string]time.Duration, error) {
 	files, err := filepath.Glob(filepath.Join(s.ours.runtime(), "podrun", "pods", "*", name, "state.json"))
 	if err != nil || len(files) != 1 {
@@ -146,13 +147,13 @@ func (s *starters) orders(name string) (map[string]time.Duration, error) {
 	return ordersIn(b, asleep)
 }
 
-// ordersIn reads a record, whose times count what the machine has been suspended for.
+// ordersIn reads a record, whose times include the time that the machine was suspended.
 func ordersIn(record []byte, asleep time.Duration) (map[string]time.Duration, error) {
 	var known struct {
 		Containers map[string]struct{ Issued struct{ Boot time.Duration } }
 	}
 	d := json.NewDecoder(strings.NewReader(string(record)))
-	err := d.Decode(&struct{}{}) // what else a supervisor leaves to the next one
+	err := d.Decode(&struct{}{}) // other parts of the handoff
 	if err == nil {
 		err = d.Decode(&known)
 	}
@@ -169,7 +170,7 @@ func ordersIn(record []byte, asleep time.Duration) (map[string]time.Duration, er
 	return orders, nil
 }
 
-// suspended is by how much CLOCK_BOOTTIME is ahead of CLOCK_MONOTONIC.
+// suspended returns by how much CLOCK_BOOTTIME is ahead of CLOCK_MONOTONIC.
 func suspended() (time.Duration, error) {
 	var boot, mono unix.Timespec
 	if err := errors.Join(unix.ClockGettime(unix.CLOCK_MONOTONIC, &mono), unix.ClockGettime(unix.CLOCK_BOOTTIME, &boot)); err != nil {
@@ -200,7 +201,7 @@ func output(cmd *exec.Cmd) (string, error) {
 	return string(b), nil
 }
 
-// startRatios adds podrun's starts, of those of others.
+// startRatios adds podrun's starts relative to those of others.
 func (r report) startRatios(add func(name string, a, b float64, ours, theirs string)) {
 	for _, way := range startWays {
 		for _, other := range []string{"floor", "crun"} {
@@ -210,7 +211,7 @@ func (r report) startRatios(add func(name string, a, b float64, ours, theirs str
 	}
 }
 
-// startLines are for the table.
+// startLines returns rows of the table.
 func (r report) startLines() (lines []string) {
 	for _, way := range startWays {
 		s, times := r.Starts[way.key], ""

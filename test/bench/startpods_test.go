@@ -7,7 +7,8 @@ import (
 	"time"
 )
 
-// A record tells when the order to start each container was given, by the clock that programs stamp with.
+// A record contains the time of each container's start order, in the clock that programs stamp
+// with.
 func TestOrdersIn(t *testing.T) {
 	record := `{"Version":1,"Runs":[{"Name":"b"}]}
 {"accepted":{"boot":1},"containers":{"a":{"state":"ended","issued":{"boot":8000000000,"wall":"2026-11-21T20:53:24Z"}},"b":{"issued":{"boot":9000000000}}}}`
@@ -22,7 +23,8 @@ func TestOrdersIn(t *testing.T) {
 	}
 }
 
-// A cold start is of a container that cannot be made early: it has a volume at /etc. The others have none.
+// A cold start is that of a container that cannot be prepared: it has a volume at /etc. The others
+// have none.
 func TestStampingPods(t *testing.T) {
 	for _, p := range []startPod{sequentialPod, prestartedPod, coldPod} {
 		text := p.text()
@@ -35,7 +37,7 @@ func TestStampingPods(t *testing.T) {
 	}
 }
 
-// Each way to start has a ratio to each of the others' starts, and a line in the table.
+// Each way to start has a ratio to each of the others' starts, and a row in the table.
 func TestStartRows(t *testing.T) {
 	r := report{Starts: map[string]summary{"floor": {Median: 2}, "crun": {Median: 6}}}
 	for _, way := range startWays {

@@ -14,13 +14,13 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// account is the ordinary user that both sides run as.
+// account is the unprivileged user that both sides run as.
 type account struct {
 	name, home string
 	uid, gid   uint32
-	ids        []uidRange // the user's own id and the subordinate ranges
+	ids        []uidRange // the user's own ID and the subordinate ranges
 	switchTo   bool       // this program is root
-	memory     string     // a directory on a tmpfs, if there is one: see remember
+	memory     string     // a directory on a tmpfs, if there is one: see makeMemoryDir
 }
 
 type uidRange struct{ first, count uint64 }
@@ -70,7 +70,7 @@ func subordinate(name string) []uidRange {
 	return list
 }
 
-// owns says whether a process with this user id belongs to the person.
+// owns reports whether a process with this user ID belongs to the user.
 func (p *account) owns(uid uint64) bool {
 	for _, s := range p.ids {
 		if uid >= s.first && uid < s.first+s.count {
@@ -80,7 +80,7 @@ func (p *account) owns(uid uint64) bool {
 	return false
 }
 
-// command prepares a program to be run as the person, in / and with env only.
+// command prepares a program to be run as the user, in / and with env only.
 func (p *account) command(env []string, name string, args ...string) *exec.Cmd {
 	cmd := exec.Command(name, args...)
 	cmd.Dir = "/"
@@ -94,7 +94,8 @@ func (p *account) command(env []string, name string, args ...string) *exec.Cmd {
 	return cmd
 }
 
-// makeMemoryDir makes a directory on a tmpfs, where a service manager has users' runtime directories.
+// makeMemoryDir makes a directory on a tmpfs, where a service manager puts users' runtime
+// directories.
 func (p *account) makeMemoryDir() error {
 	var fs unix.Statfs_t
 	if err := unix.Statfs(shm, &fs); err != nil || fs.Type != unix.TMPFS_MAGIC {
@@ -110,8 +111,8 @@ func (p *account) makeMemoryDir() error {
 
 const shm = "/dev/shm"
 
-// removeAll removes what the engines wrote, some of it with subordinate ids. For
-// that an ordinary user needs a user namespace, which podman unshare gives.
+// removeAll removes what the engines wrote, some of it with subordinate IDs. For that an
+// unprivileged user needs a user namespace, which podman unshare provides.
 func (p *account) removeAll(dir string) error {
 	if p.switchTo {
 		return os.RemoveAll(dir)

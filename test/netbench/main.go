@@ -1,10 +1,10 @@
-// Command netbench compares a pod's network with pasta's and slirp4netns', and with a plain
-// pair of devices, in one run: real clients (iperf3, curl) and small ones of its own speak
-// to a second "host", a network namespace behind a pair of devices. It prints a table of
-// medians and the bars that the project has set itself, met or missed.
+// Command netbench compares a pod's network with pasta's and slirp4netns', and with a plain veth
+// pair, in one run: real clients (iperf3, curl) and small ones of its own connect to a second
+// "host", a network namespace behind a veth pair. It prints a table of medians and the project's
+// targets, met or missed.
 //
-// It is started by scripts/bench as root of a user, mount, PID and network namespace of an
-// ordinary user: nothing real is touched.
+// scripts/bench starts it as root of a user, mount, PID and network namespace of an unprivileged
+// user: it does not touch the host's network.
 package main
 
 import (
@@ -64,7 +64,7 @@ func run() error {
 		}
 		fmt.Fprintf(os.Stderr, "netbench: streams, round %d of %d\n", round+1, *rounds)
 	}
-	w.memory(f, ways) // a pod that has been woken again and again dozes later
+	w.memory(f, ways) // a pod that has been woken often hibernates later
 	for range *rounds * slicesPerRound {
 		for _, way := range ways {
 			if err := w.measureRequests(f, way); err != nil {

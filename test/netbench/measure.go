@@ -14,7 +14,7 @@ import (
 	"time"
 )
 
-// figures are all measurements, by what is measured and by way.
+// figures contains all measurements, by quantity and by network.
 type figures map[string]map[string][]float64
 
 func (f figures) add(what, way string, value float64) {
@@ -24,11 +24,11 @@ func (f figures) add(what, way string, value float64) {
 	f[what][way] = append(f[what][way], value)
 }
 
-// direction is where something is measured from: a pod that asks others, or others that ask it.
+// direction is where connections start: a client in the pod, or one outside.
 type direction struct {
 	network
 	which, ns, to string
-	portOffset    int // is added to each port
+	portOffset    int // added to each port
 }
 
 func (x network) directions(w *testbed) []direction {
@@ -39,8 +39,8 @@ func (x network) directions(w *testbed) []direction {
 	return list
 }
 
-// measureStreams measures once what lasts; measureRequests what is over soon, which what else the
-// machine does meets more easily: each way has a short slice of time, again and again.
+// measureStreams measures once what takes long; measureRequests what is short and more sensitive to
+// other load on the host: each network gets a short slice of time, again and again.
 func (w *testbed) measureStreams(f figures, x network, seconds int) error {
 	for _, s := range x.directions(w) {
 		err := errors.Join(s.stream(f, "", there, cpuThere, seconds), s.stream(f, " --reverse", back, cpuBack, seconds))
@@ -64,8 +64,8 @@ func (w *testbed) measureRequests(f figures, x network) error {
 	return nil
 }
 
-// How much is measured in one slice of talk. A port waits for 60 s after its connection, and as long as
-// fewer than half of them (14,000) wait, the next free one is found at once.
+// How much one slice of requests measures. A port waits for 60 s after its connection. As long as
+// fewer than half of the ports (14,000) wait, the kernel finds a free one at once.
 const (
 	roundTripsPerSlice  = 3000
 	connectionsPerSlice = 1000
@@ -73,7 +73,8 @@ const (
 	slicesPerRound = 10
 )
 
-// broke has what breaks only told, but where it is podrun's or a pod's.
+// broke only prints broken connections, except for podrun and for pod to pod, where they are an
+// error.
 func (x network) broke(err error) error {
 	if err == nil || strings.HasPrefix(x.name, "po") {
 		return err
@@ -82,9 +83,9 @@ func (x network) broke(err error) error {
 	return nil
 }
 
-// download fetches 1 GiB by TLS, or as much as there is time for.
+// download fetches 1 GiB with TLS, or as much as the time permits.
 func download(f figures, x network, seconds int) error {
-	const outOfTime = 28 // of curl(1)
+	const outOfTime = 28 // exit status of curl(1)
 	out, err := command(inNamespace(x.ns, fmt.Sprintf("curl -sk -m %d -o /dev/null -w %%{speed_download} https://%s:%d/", 10+5*seconds, x.out, tlsPort))).Output()
 	if exit := (*exec.ExitError)(nil); err != nil && (!errors.As(err, &exit) || exit.ExitCode() != outOfTime) {
 		return fmt.Errorf("curl: %w", err)
@@ -97,7 +98,7 @@ func download(f figures, x network, seconds int) error {
 	return nil
 }
 
-// What is measured. Which side goes before.
+// Quantities. The side precedes the name.
 const (
 	tlsOut                           = "TLS download of 1 GiB, Gb/s"
 	there, back, cpuThere, cpuBack   = ": stream, Gb/s", ": stream back, Gb/s", ": CPU s/GB", ": back, CPU s/GB"
@@ -117,7 +118,7 @@ func (s direction) stream(f figures, flag, speed, cost string, seconds int) erro
 	return err
 }
 
-// runClient has a client of this program say two figures.
+// runClient runs a client of this program, which prints two figures.
 func (s direction) runClient(f figures, what, first, second string, port, n int) error {
 	var a, b float64
 	out, err := command(inNamespace(s.ns, fmt.Sprintf("timeout 20 %s _client %s %s %d", self(), what, net.JoinHostPort(s.to, strconv.Itoa(port+s.portOffset)), n))).Output()
@@ -132,8 +133,8 @@ func (s direction) runClient(f figures, what, first, second string, port, n int)
 	return nil
 }
 
-// stream runs iperf3 and gives Gb/s and the whole machine's seconds of processor time for
-// each GB. busy is called while it runs.
+// stream runs iperf3 and returns Gb/s and the whole machine's seconds of processor time for each
+// GB. It calls busy meanwhile.
 func stream(words string, busy func()) (speed, cost float64, err error) {
 	before := jiffies()
 	timer := time.AfterFunc(time.Second, busy)
@@ -153,7 +154,7 @@ func stream(words string, busy func()) (speed, cost float64, err error) {
 	return r.Speed / 1e9, used / max(r.Bytes/1e9, 1e-9), nil
 }
 
-// report is what iperf3 says in the end.
+// report is the final report of iperf3.
 type report struct {
 	Error string
 	End   struct {
@@ -173,8 +174,8 @@ func iperf3(words string) (result report, err error) {
 	return result, err
 }
 
-// isStarting says whether a server has not come back from its last client: it listens anew for
-// each, and where somebody else connects meanwhile the client is reset.
+// isStarting reports whether a server is not ready after its last client: it listens again for
+// each, and if another client connects meanwhile, that client is reset.
 func isStarting(trouble string) bool {
 	for _, words := range []string{"Connection refused", "Connection reset", "busy running a test"} {
 		if strings.Contains(trouble, words) {
@@ -184,7 +185,7 @@ func isStarting(trouble string) bool {
 	return false
 }
 
-// jiffies are hundredths of a second that all processors were busy, since the start.
+// jiffies returns the hundredths of a second that all processors were busy since boot.
 func jiffies() int64 {
 	b, _ := os.ReadFile("/proc/stat")
 	var sum int64
@@ -197,7 +198,7 @@ func jiffies() int64 {
 	return sum
 }
 
-// processes are those of a program, whose last argument, if any, is given.
+// processes returns those of a program, optionally with a given last argument.
 func processes(program, last string) []int {
 	var list []int
 	dirs, _ := filepath.Glob("/proc/[0-9]*")
@@ -213,7 +214,7 @@ func processes(program, last string) []int {
 	return list
 }
 
-// pss is the proportional share of memory of processes, in MB.
+// pss returns the proportional share of memory of processes, in MB.
 func pss(pids []int) float64 {
 	sum := 0.0
 	for _, pid := range pids {
@@ -228,8 +229,7 @@ func pss(pids []int) float64 {
 	return sum
 }
 
-// memory measures when nothing has been under way for a while; of a pod, what it has more
-// than one without a network.
+// memory measures after an idle period; for a pod, what it uses beyond a pod without a network.
 func (w *testbed) memory(f figures, ways []network) {
 	bare := "bare"
 	if w.up(bare, "", "--network", "none") != nil {
@@ -247,16 +247,16 @@ func (w *testbed) memory(f figures, ways []network) {
 	}
 }
 
-// minStarts is how many pairs of starts are compared at least: single ones differ by more than
-// what is looked for.
+// minStarts is the minimum number of compared pairs of starts: single starts differ by more than
+// the effect to be measured.
 const minStarts = 60
 
-// settleTime is how long the kernel is left alone after a pod's end: it removes network namespaces later,
-// on threads of its own, beside which the next start would be slower, whichever it is.
+// settleTime is the pause after a pod's end: the kernel removes network namespaces later, on
+// threads of its own, which would slow down the next start.
 const settleTime = 150 * time.Millisecond
 
 // starts measures how much longer a pod with a network takes to start than one without: the
-// difference of two that follow each other, of which either is the first as often.
+// difference of two consecutive starts, each kind being first equally often.
 func (w *testbed) starts(f figures, n int) error {
 	once := func(network string) (float64, error) {
 		time.Sleep(settleTime)

@@ -18,18 +18,18 @@ import (
 // network is how a network namespace is connected.
 type network struct {
 	name       string
-	ns         string       // where clients run that go out
-	out        string       // whom they ask
-	reachable  bool         // the remote host comes in by the host's ports, which are
-	portOffset int          // that much above those in there
-	pids       func() []int // of what carries the traffic
+	ns         string       // where outgoing clients run
+	out        string       // their server
+	reachable  bool         // the remote host connects through the host's ports, which are
+	portOffset int          // that much above those inside
+	pids       func() []int // of the processes that carry the traffic
 }
 
-// image is the example's, as the manifests have it.
+// image is the example's, as in the manifests.
 const image = "docker.io/podrun/example:1"
 
-// networks are all that are compared, the plain pair of devices first. Pods of podrun are
-// made by its command line.
+// networks returns all networks to compare, the plain veth pair first. Pods of podrun are made with
+// its CLI.
 func (w *testbed) networks(podrun, rootfs string) ([]network, error) {
 	w.podrun = func(args ...string) *exec.Cmd { return exec.Command(podrun, args...) }
 	if out, err := w.podrun("image", "import", rootfs, image).CombinedOutput(); err != nil {
@@ -73,7 +73,7 @@ func (w *testbed) networks(podrun, rootfs string) ([]network, error) {
 	return all, nil
 }
 
-// manifest of a pod that sleeps.
+// manifest is that of a pod that sleeps.
 const manifest = `apiVersion: v1
 kind: Pod
 metadata: {name: %s}
@@ -114,7 +114,7 @@ func (w *testbed) pod(name string, open bool) (network, error) {
 	return network{}, fmt.Errorf("the pod %s has no keeper", name)
 }
 
-// addresses of eth0: IPv4, then IPv6.
+// addresses returns those of eth0: IPv4, then IPv6.
 func addresses(ns string) ([]string, error) {
 	out, err := command(inNamespace(ns, "ip -json address show dev eth0 scope global")).Output()
 	var links []struct {
@@ -126,7 +126,7 @@ func addresses(ns string) ([]string, error) {
 	var list []string
 	for _, l := range links {
 		for _, a := range l.Info {
-			if a.Local != "" { // ip shows what it leaves out as empty
+			if a.Local != "" { // ip prints omitted entries as empty
 				list = append(list, a.Local)
 			}
 		}
@@ -140,7 +140,7 @@ func addresses(ns string) ([]string, error) {
 	return list, nil
 }
 
-// pasta has the program connect a namespace, which it wants as a file.
+// pasta connects a namespace, which it takes as a file, with pasta.
 func (w *testbed) pasta(ns string) (network, error) {
 	file := filepath.Join(w.dir, "pasta")
 	if err := os.WriteFile(file, nil, 0o600); err != nil {
@@ -155,7 +155,7 @@ func (w *testbed) pasta(ns string) (network, error) {
 	return one, w.startConnector(ns, command("pasta -f --netns-only --netns "+file+" --no-netns-quit --quiet --runas 0 --config-net -I tap0 -u none -T none -U none -t "+ports))
 }
 
-// slirp is the same with slirp4netns, which is told of ports by a socket.
+// slirp connects a namespace with slirp4netns, which takes ports through a socket.
 func (w *testbed) slirp(ns string) (network, error) {
 	socket := filepath.Join(w.dir, "slirp")
 	one := network{name: "slirp4netns", ns: ns, out: remoteAddrs.slirp, reachable: true, portOffset: 3 * published, pids: func() []int { return processes("slirp4netns", "") }}
@@ -169,7 +169,8 @@ func (w *testbed) slirp(ns string) (network, error) {
 	return one, err
 }
 
-// ask tells slirp4netns something by its socket, which may not be there yet when the namespace is connected.
+// ask sends a request to slirp4netns' socket, which may not exist yet when the namespace is
+// connected.
 func ask(socket, words string) error {
 	var c net.Conn
 	err := eventually(func() (err error) {
@@ -192,9 +193,10 @@ func ask(socket, words string) error {
 	return err
 }
 
-// startConnector starts a program that connects a namespace, and waits until it has. It gets a
-// session of its own, as a supervisor has and as podman starts it: the kernel shares the
-// processors among sessions (sched_autogroup), and who is in its client's is favoured.
+// startConnector starts a program that connects a namespace, and waits until it has. The program
+// gets a session of its own, as a supervisor has and as podman starts it: the kernel divides the
+// processors among sessions (sched_autogroup), and a program in its client's session would have an
+// advantage.
 func (w *testbed) startConnector(ns string, cmd *exec.Cmd) error {
 	if cmd.SysProcAttr == nil {
 		cmd.SysProcAttr = &syscall.SysProcAttr{}
@@ -209,7 +211,7 @@ func (w *testbed) startConnector(ns string, cmd *exec.Cmd) error {
 	})
 }
 
-// eventually tries until there is no error, or for ten seconds.
+// eventually retries until there is no error, for at most ten seconds.
 func eventually(f func() error) error {
 	for deadline := time.Now().Add(10 * time.Second); ; time.Sleep(time.Millisecond) {
 		err := f()

@@ -9,11 +9,11 @@ import (
 	"text/tabwriter"
 )
 
-// columns in their order.
+// columns are in the order of the table.
 var columns = []string{"veth", "podrun", "pasta", "slirp4netns", "pod to pod", "pod to pod, IPv6"}
 
-// targets are what the project wants of itself: podrun's median is at least, or with at most
-// at most, so many times another's, or so much.
+// targets are the project's own: podrun's median is at least, or with at most set at most, so many
+// times another network's, or an absolute value.
 var targets = []struct {
 	what, way, than string
 	factor          float64
@@ -67,7 +67,7 @@ func (f figures) print(out io.Writer) {
 	w.Flush()
 }
 
-// verdict is what has become of a bar.
+// verdict is the result for a target.
 type verdict struct{ bar, result string }
 
 func (f figures) verdicts() (list []verdict) {
@@ -92,7 +92,7 @@ func (f figures) verdicts() (list []verdict) {
 	return list
 }
 
-// page is the same as Markdown.
+// page returns the same as Markdown.
 func (f figures) page() string {
 	var b strings.Builder
 	b.WriteString("Between a pod and a second host on a pair of devices; *veth* is such a pair alone, what the kernel\ncan do. Medians; of turns and connections, those of slices that each way has in alternation.\n\n| | " + strings.Join(columns, " | ") + " |\n|---" + strings.Repeat("|---", len(columns)) + "|\n")

@@ -19,7 +19,7 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// subcommand is what this program does in another namespace.
+// subcommand runs the part of this program that runs in another namespace.
 func subcommand(name string, args []string) error {
 	switch {
 	case name == "_hold":
@@ -40,7 +40,7 @@ func subcommand(name string, args []string) error {
 	return errors.New("no such stage")
 }
 
-// serveAll echoes, echoes one byte, and gives 1 GiB by TLS.
+// serveAll serves an echo, an echo of one byte, and 1 GiB over TLS.
 func serveAll() error {
 	certificate, err := selfSigned()
 	if err != nil {
@@ -97,7 +97,7 @@ func selfSigned() (tls.Certificate, error) {
 	return tls.Certificate{Certificate: [][]byte{der}, PrivateKey: key}, err
 }
 
-// roundTrips prints the median and the 99th percentile of one byte there and back, in
+// roundTrips prints the median and the 99th percentile of the round trip of one byte, in
 // microseconds.
 func roundTrips(to string, n int) error {
 	c, err := net.Dial("tcp", to)
@@ -122,8 +122,8 @@ func roundTrips(to string, n int) error {
 	return nil
 }
 
-// shortConnections prints how many connections a second there are of n, one after the other, and how many
-// broke; the first must not.
+// shortConnections makes n connections, one after the other, and prints how many per second succeed
+// and how many break; the first must succeed.
 func shortConnections(to string, n int) error {
 	start, broken := time.Now(), 0
 	for i := range n {
@@ -138,8 +138,8 @@ func shortConnections(to string, n int) error {
 	return nil
 }
 
-// oneByte is a whole connection. The client speaks first: what a server says before, and ends
-// with, pasta loses.
+// oneByte makes a whole connection. The client sends first: pasta loses what a server sends before
+// that and then closes.
 func oneByte(to string) error {
 	c, err := net.DialTimeout("tcp", to, 5*time.Second)
 	if err != nil {

@@ -10,8 +10,8 @@ import (
 	"syscall"
 )
 
-// Addresses of the two hosts, and where the servers of each side listen. A published port
-// is one more than a hundred above.
+// Addresses of the two hosts, and the ports of each side's servers. A published port is 100 above
+// (pasta: 200, slirp4netns: 300).
 const (
 	hostAddr, remoteAddr   = "10.77.0.1", "10.77.0.2"
 	hostAddr6, remoteAddr6 = "fd77::1", "fd77::2"
@@ -20,12 +20,12 @@ const (
 	published                               = 100
 )
 
-// remoteAddrs are the other host's, one for each way that is compared: a port that was used for
-// an address waits for a minute (TIME_WAIT), and to find one that is free beside many that wait
+// remoteAddrs are the remote host's, one for each network that is compared: a port that was used
+// with an address waits for a minute (TIME_WAIT), and finding a free one beside many that wait
 // takes longer than the connection.
 var remoteAddrs = struct{ veth, podrun, pasta, slirp string }{remoteAddr, "10.77.0.3", "10.77.0.4", "10.77.0.5"}
 
-// testbed is this process's network, the host's, and the remote one.
+// testbed is this process's network, which stands for the host's, and the remote one.
 type testbed struct {
 	remote   string // path of the namespace
 	dir      string // for files
@@ -64,7 +64,7 @@ func newTestbed() (*testbed, error) {
 // inNamespace prefixes words so that they run in a network namespace.
 func inNamespace(ns, words string) string { return "nsenter --net=" + ns + " " + words }
 
-// runCommand runs one command, of words without spaces in them.
+// runCommand runs one command, whose words contain no spaces.
 func runCommand(words string) error {
 	if out, err := command(words).CombinedOutput(); err != nil {
 		return fmt.Errorf("%s: %w: %s", words, err, out)
@@ -77,7 +77,7 @@ func command(words string) *exec.Cmd {
 	return exec.Command(f[0], f[1:]...)
 }
 
-// namespace makes a network namespace and gives its path.
+// namespace makes a network namespace and returns its path.
 func (w *testbed) namespace() (string, error) {
 	cmd := exec.Command("/proc/self/exe", "_hold")
 	cmd.SysProcAttr = &syscall.SysProcAttr{Cloneflags: syscall.CLONE_NEWNET, Pdeathsig: syscall.SIGKILL}
@@ -88,7 +88,8 @@ func (w *testbed) namespace() (string, error) {
 	return ns, runCommand(inNamespace(ns, "ip link set lo up"))
 }
 
-// start starts what goes on until the end. A stage of this program says when it is ready.
+// start starts a process that runs until the end. A subcommand of this program prints when it is
+// ready.
 func (w *testbed) start(cmd *exec.Cmd) error {
 	ready, err := cmd.StdoutPipe()
 	if err != nil {
@@ -107,7 +108,7 @@ func (w *testbed) start(cmd *exec.Cmd) error {
 	return nil
 }
 
-// serve begins all servers in a namespace.
+// serve starts all servers in a namespace.
 func (w *testbed) serve(ns string) error {
 	if err := w.start(command(inNamespace(ns, self()+" _serve"))); err != nil {
 		return err
@@ -116,7 +117,7 @@ func (w *testbed) serve(ns string) error {
 	return w.start(iperf)
 }
 
-// self is this program, for one that enters a namespace first.
+// self returns the path of this program for a command that enters a namespace first.
 func self() string { return fmt.Sprintf("/proc/%d/exe", os.Getpid()) }
 
 func (w *testbed) close() {

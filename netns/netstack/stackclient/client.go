@@ -1,7 +1,6 @@
-// Package stackclient has a pod's traffic carried by a network stack in user space (package
-// netstack) in a process of its own: it links much that most pods never need. The process
-// lives as long as the channel to it is open, so it ends with who began it, however that
-// ends.
+// Package stackclient runs a network stack in user space (package netstack) for a pod's traffic in
+// a process of its own, because it links much code that most pods never need. The process runs as
+// long as the channel to it is open, so it exits with its parent, however that ends.
 package stackclient
 
 import (
@@ -20,29 +19,30 @@ import (
 	"github.com/podrun/podrun/netns/router"
 )
 
-// Client is a pod's. Should its process end, another one is begun: what was under way is
-// lost.
+// Client is the parent's side of a pod's stack process. If the process exits, it starts another
+// one; active flows are lost.
 type Client struct {
 	program string
 	config  egress.Config
-	tun     int // kept for another process; no file of Go's, which would wake for every packet
+	tun     int // kept for the next process; not an os.File, which would wake for every packet
 
 	running sync.WaitGroup
 	closing chan struct{}
 
 	mu     sync.Mutex
-	served *process // nil while there is none
+	served *process // nil while none runs
 	paused *process
 }
 
-// process is one of the stack.
+// process is a running stack process.
 type process struct {
 	cmd     *exec.Cmd
 	channel *stackproto.Channel
-	replies chan stackproto.Message // Begun, Paused
+	replies chan stackproto.Message // VerbStarted, VerbPaused
 }
 
-// Start begins to serve a pod by its wires, which it takes. program has Stage.
+// Start starts to serve a pod through its traffic descriptors, which it takes over. program has the
+// re-exec entry point stackproto.StageName.
 func Start(program string, c egress.Config, traffic router.TrafficFDs) (*Client, error) {
 	s := &Client{program: program, config: c, tun: -1, closing: make(chan struct{})}
 	err := s.takeTraffic(traffic)
@@ -71,8 +71,8 @@ func (s *Client) closeTUN() {
 }
 
 const (
-	replyTimeout = 10 * time.Second // for what takes a moment
-	steadyTime   = 10 * time.Second // of a process that may be followed at once when it ends
+	replyTimeout = 10 * time.Second // for replies without I/O
+	steadyTime   = 10 * time.Second // a process that ran this long is restarted at once
 )
 
 // startProcess starts a process.
@@ -137,7 +137,7 @@ func (p *process) kill() {
 	p.channel.Close()
 }
 
-// superviseProcess follows one process by the next.
+// superviseProcess starts the next process when one exits.
 func (s *Client) superviseProcess(p *process) {
 	for {
 		begun := time.Now()
@@ -169,7 +169,7 @@ func (s *Client) superviseProcess(p *process) {
 	}
 }
 
-// backOff waits where a process has ended soon; false: there is to be no other.
+// backOff waits if a process has exited soon; false: the client is closed.
 func (s *Client) backOff(begun time.Time) bool {
 	if time.Since(begun) > steadyTime {
 		return true
@@ -184,15 +184,15 @@ func (s *Client) backOff(begun time.Time) bool {
 	}
 }
 
-// current is the process that serves, or nil.
+// current returns the serving process, or nil.
 func (s *Client) current() *process {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return s.served
 }
 
-// Pause stops taking what comes, for a process that is about to end, if nothing is under
-// way.
+// Pause stops accepting traffic, for a process that is about to exit. It succeeds only if no flow
+// is active.
 func (s *Client) Pause() bool {
 	p := s.current()
 	if p == nil || p.channel.Send(stackproto.Message{Verb: stackproto.VerbPause}) != nil {
@@ -200,7 +200,7 @@ func (s *Client) Pause() bool {
 	}
 	m, err := p.awaitReply(stackproto.VerbPaused)
 	if err != nil {
-		_ = p.cmd.Process.Kill() // who knows what it does: another one is begun
+		_ = p.cmd.Process.Kill() // its state is unknown: start another one
 	}
 	if err != nil || !m.Done {
 		return false
@@ -211,11 +211,11 @@ func (s *Client) Pause() bool {
 
 // Resume ends a Pause.
 func (s *Client) Resume() {
-	_ = s.paused.channel.Send(stackproto.Message{Verb: stackproto.VerbResume}) // unless it has ended
+	_ = s.paused.channel.Send(stackproto.Message{Verb: stackproto.VerbResume}) // fails if the process has exited
 	s.paused = nil
 }
 
-// Close ends all that is under way.
+// Close ends all flows.
 func (s *Client) Close() {
 	close(s.closing)
 	s.running.Wait()

@@ -13,7 +13,7 @@ import (
 	"github.com/podrun/podrun/netns/relay"
 )
 
-// receive takes what a process says until it has ended.
+// receive handles a process's messages until it exits.
 func (s *Client) receive(p *process) {
 	defer close(p.replies)
 	for {
@@ -33,7 +33,7 @@ func (s *Client) receive(p *process) {
 	}
 }
 
-// serveDNS has the resolver answer. What it serves ends with the process that asks.
+// serveDNS answers queries with the resolver, until the process closes the socket.
 func (s *Client) serveDNS(verb string, file *os.File) {
 	conn, err := stackproto.SocketOf(file)
 	if err != nil {
@@ -53,27 +53,27 @@ func (s *Client) serveDNS(verb string, file *os.File) {
 			return
 		}
 		if a := s.config.Names.Answer(held[:n]); a != nil {
-			_, _ = asked.Write(a) // who has asked may have gone
+			_, _ = asked.Write(a) // the client may be gone
 		}
 	})
 }
 
-// Forward connects to a port of the pod in the name of a client, and passes on what both say,
-// until both have ended or ctx has. It is ingress.Dialer's.
+// Forward connects to a port of the pod with a client's address and proxies the connection until
+// both sides have ended or ctx is done. It implements ingress.Dialer.
 func (s *Client) Forward(ctx context.Context, client *net.TCPConn, from netip.AddrPort, port int) {
 	life, err := s.sendConn(client, from, port)
 	if err != nil {
 		relay.Reset(client)
 		return
 	}
-	client.Close() // the other process has it
+	client.Close() // the other process has a duplicate
 	stop := context.AfterFunc(ctx, func() { life.Close() })
 	defer stop()
 	defer life.Close()
-	_, _ = life.Read(make([]byte, 1)) // it ends, and says nothing
+	_, _ = life.Read(make([]byte, 1)) // it closes without sending anything
 }
 
-// sendConn gives a client's connection away.
+// sendConn passes a client's connection to the stack process.
 func (s *Client) sendConn(client *net.TCPConn, from netip.AddrPort, port int) (life *net.UnixConn, err error) {
 	p := s.current()
 	if p == nil {
@@ -100,8 +100,8 @@ func (s *Client) sendConn(client *net.TCPConn, from netip.AddrPort, port int) (l
 
 var errRestarting = errors.New("the pod's network in user space is being begun again")
 
-// DialUDP begins a conversation with a port of the pod in the name of a client. It is
-// ingress.Dialer's.
+// DialUDP starts a UDP session with a port of the pod, with a client's address. It implements
+// ingress.Dialer.
 func (s *Client) DialUDP(from netip.AddrPort, port int) (net.Conn, error) {
 	p := s.current()
 	if p == nil {

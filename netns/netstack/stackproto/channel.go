@@ -14,37 +14,37 @@ import (
 	"github.com/podrun/podrun/netns/ipam"
 )
 
-// Message is what the two processes say to each other. Whole messages go over a socket,
-// some with descriptors.
+// Message is a message between the two processes. Each is one packet of the socket, some with
+// descriptors.
 type Message struct {
 	Verb   string
-	Config *Config        `json:",omitempty"` // Begin
-	From   netip.AddrPort `json:",omitzero"`  // Connection, Datagrams: the client
-	Port   int            `json:",omitempty"` // Connection, Datagrams: of the pod
-	Done   bool           `json:",omitempty"` // Paused
-	Error  string         `json:",omitempty"` // Begun; "": it serves
+	Config *Config        `json:",omitempty"` // VerbStart
+	From   netip.AddrPort `json:",omitzero"`  // VerbConnection, VerbDatagrams: the client
+	Port   int            `json:",omitempty"` // VerbConnection, VerbDatagrams: of the pod
+	Done   bool           `json:",omitempty"` // VerbPaused
+	Error  string         `json:",omitempty"` // VerbStarted; "": it serves
 }
 
-// Verbs. The first ones are for the process of the stack.
+// Verbs. The process of the stack receives the first group.
 const (
-	VerbStart      = "begin"      // with the TUN device; answered by Begun
-	VerbConnection = "connection" // with a client's, and a socket that is open at both ends as long as it lives
-	VerbDatagrams  = "datagrams"  // with the end of Conversation
-	VerbPause      = "pause"      // answered by Paused
-	VerbResume     = "resume"     // after a Paused that was done
+	VerbStart      = "begin"      // with the TUN device; answered by VerbStarted
+	VerbConnection = "connection" // with a client's connection and a socket that stays open at both ends as long as it is needed
+	VerbDatagrams  = "datagrams"  // with the end of a SocketPair
+	VerbPause      = "pause"      // answered by VerbPaused
+	VerbResume     = "resume"     // after a successful VerbPaused
 
 	VerbStarted   = "begun"
 	VerbPaused    = "paused"
-	VerbQuery     = "query"   // with the end of Conversation: a question for a name, to be answered
+	VerbQuery     = "query"   // with the end of a SocketPair: a DNS query to be answered
 	VerbQueryConn = "queries" // with a connection to be served by the resolver
 )
 
-// Config is for whom the stack serves.
+// Config describes the pod that the stack serves.
 type Config struct {
 	Pool         ipam.Pool
 	Slot         ipam.Slot
 	HostLoopback bool
-	Names        bool // somebody answers for names
+	Names        bool // the other process answers DNS queries
 }
 
 const (
@@ -55,13 +55,13 @@ const (
 // Channel is an end of the socket between the processes.
 type Channel struct {
 	Conn *net.UnixConn
-	mu   sync.Mutex // of who sends
+	mu   sync.Mutex // serializes senders
 }
 
 // channelFD is the channel's descriptor in the process of the stack.
 const channelFD = 3
 
-// InheritedChannel is the channel that this process was started with.
+// InheritedChannel returns the channel that this process was started with.
 func InheritedChannel() (*Channel, error) {
 	unix.CloseOnExec(channelFD)
 	conn, err := socketOf(channelFD)
@@ -89,7 +89,7 @@ func (c *Channel) Send(m Message, fds ...int) error {
 	return nil
 }
 
-// Receive waits for the next message. Its files are the caller's.
+// Receive waits for the next message. The caller owns its files.
 func (c *Channel) Receive() (m Message, files []*os.File, err error) {
 	text := make([]byte, maxMessage)
 	control := make([]byte, unix.CmsgSpace(4*maxFiles))
@@ -113,12 +113,12 @@ func (c *Channel) Receive() (m Message, files []*os.File, err error) {
 	}
 	if err := json.Unmarshal(text[:n], &m); err != nil {
 		CloseAll(files)
-		return m, nil, err // of nothing at all: it is closed
+		return m, nil, err // an empty read: closed
 	}
 	return m, files, nil
 }
 
-// Close ends the channel, and with it the other process's.
+// Close closes the channel, which ends the other process's Receive.
 func (c *Channel) Close() error { return c.Conn.Close() }
 
 // CloseAll closes files.
@@ -128,14 +128,14 @@ func CloseAll(files []*os.File) {
 	}
 }
 
-// socketOf makes a connection of a descriptor, which it closes.
+// socketOf makes a connection from a descriptor and closes the descriptor.
 func socketOf(fd int) (*net.UnixConn, error) {
 	f := os.NewFile(uintptr(fd), "socket")
 	defer f.Close()
 	return SocketOf(f)
 }
 
-// SocketOf makes a connection of a file, which stays the caller's.
+// SocketOf makes a connection from a file, which the caller keeps.
 func SocketOf(f *os.File) (*net.UnixConn, error) {
 	conn, err := net.FileConn(f)
 	if err != nil {
@@ -149,8 +149,8 @@ func SocketOf(f *os.File) (*net.UnixConn, error) {
 	return u, nil
 }
 
-// SocketPair makes two connected sockets: one for here and one, to be closed by the caller, to be
-// sent away. kind is unix.SOCK_STREAM or unix.SOCK_SEQPACKET.
+// SocketPair makes two connected sockets: one for this process and one to be sent to another and
+// then closed by the caller. kind is unix.SOCK_STREAM or unix.SOCK_SEQPACKET.
 func SocketPair(kind int) (here *net.UnixConn, away int, err error) {
 	fds, err := unix.Socketpair(unix.AF_UNIX, kind|unix.SOCK_CLOEXEC|unix.SOCK_NONBLOCK, 0)
 	if err != nil {
@@ -163,9 +163,9 @@ func SocketPair(kind int) (here *net.UnixConn, away int, err error) {
 	return here, fds[1], nil
 }
 
-// StageName is the first argument of the process of the stack.
+// StageName is the re-exec entry point of the process of the stack.
 const StageName = "_netstack"
 
-// ResolverAddr is where the pod's resolver is asked: what is for the router's own addresses does
-// not come to a stack.
+// ResolverAddr is the address of the pod's resolver: packets to the router's own addresses do not
+// reach a stack.
 var ResolverAddr = netip.AddrFrom4([4]byte{169, 254, 1, 1})

@@ -5,11 +5,11 @@ import (
 	"sync"
 )
 
-// DatagramConn passes datagrams, empty ones too, over a socket of whole messages: a byte
-// goes before each, since a message of nothing is the end.
+// DatagramConn passes datagrams, including empty ones, over a seqpacket socket. It puts a byte
+// before each, because an empty message means the end.
 type DatagramConn struct{ net.Conn }
 
-// MaxDatagram is more than any has.
+// MaxDatagram exceeds the size of every datagram.
 const MaxDatagram = 1 << 16
 
 var (
@@ -27,7 +27,7 @@ func (c DatagramConn) Write(b []byte) (int, error) {
 	return n, nil
 }
 
-// Read takes a datagram; what does not fit into b is lost.
+// Read receives a datagram; bytes that do not fit into b are lost.
 func (c DatagramConn) Read(b []byte) (int, error) {
 	held := framed.Get().(*[1 + MaxDatagram]byte)
 	defer framed.Put(held)

@@ -1,7 +1,8 @@
-// floor LOWER WORK PROGRAM: the least that a container of a pod takes. In a user namespace, as a
-// supervisor is, it says what time it is (stamp.c), and then makes a mount and a PID namespace, an overlay over LOWER, /proc, /dev with its six devices,
-// what is masked and read-only, pivot_root, no capabilities, and PROGRAM. No seccomp filter, no
-// cgroup, nobody who looks after it.
+// floor LOWER WORK PROGRAM measures the minimum cost of a pod's container. In a user namespace,
+// like a supervisor, it prints the time (stamp.c). Then it makes a mount and a PID namespace, an
+// overlay over LOWER, /proc, /dev with its six devices and the masked and read-only paths, calls
+// pivot_root, drops all capabilities and executes PROGRAM. It uses no seccomp filter, no cgroup and
+// no monitoring process.
 #define _GNU_SOURCE
 #include <errno.h>
 #include <fcntl.h>

@@ -1,5 +1,5 @@
-// stamp says what time it is, in nanoseconds of CLOCK_MONOTONIC, which all containers share; with
-// words it executes them then. Static, so that it runs in any container.
+// stamp prints the time, in nanoseconds of CLOCK_MONOTONIC, which all containers share. With
+// arguments it then executes them. It is static, so that it runs in any container.
 #include <stdio.h>
 #include <time.h>
 #include <unistd.h>
