@@ -19,9 +19,9 @@ type Inspection struct {
 	ID           string         `json:"Id"` // sha256:<hex>
 	Digest       string         // of the manifest
 	RepoTags     []string       // its names with a tag
-	RepoDigests  []string       // of the addition to this machine
+	RepoDigests  []string       // its names by digest
 	Created      *time.Time     `json:",omitempty"`
-	Added        time.Time      // to this machine
+	Added        time.Time      // when it was added to this machine
 	Author       string         `json:",omitempty"`
 	Architecture string         // as Go spells it: amd64
 	Variant      string         `json:",omitempty"`

@@ -16,8 +16,8 @@ import (
 	"github.com/podrun/podrun/internal/testenv"
 )
 
-// TestUnpackInParts: into however many parts a layer is cut for the unpacker, what it becomes is
-// the same, and so are the times of directories that later parts put files into.
+// TestUnpackInParts: for any number of parts the unpacked layer is the same, and so are the times of
+// directories into which later parts put files.
 func TestUnpackInParts(t *testing.T) {
 	testenv.NoLeaks(t)
 	then := time.Unix(1234567890, 0)

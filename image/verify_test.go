@@ -22,7 +22,7 @@ import (
 	"github.com/podrun/podrun/pod"
 )
 
-// odd is a layer with one of everything that a recipe has to get right.
+// odd returns a layer with one of everything that a recipe must reproduce.
 func odd(t testing.TB) []byte {
 	return layerTar(t,
 		f{Name: "etc/", Mode: 0o700, UID: 33, GID: 33},
@@ -45,7 +45,7 @@ func odd(t testing.TB) []byte {
 	)
 }
 
-// sparse is a layer as GNU tar makes it of a file with holes.
+// holes returns a layer with a sparse file, as GNU tar makes it.
 func holes(t testing.TB) []byte {
 	t.Helper()
 	dir := t.TempDir()
@@ -71,7 +71,7 @@ func holes(t testing.TB) []byte {
 
 func layerPath(img pod.Image, n int, name string) string { return filepath.Join(img.Layers[n], name) }
 
-// TestRebuild: a layer's tar stream is had again from its files, byte for byte.
+// TestRebuild: a layer's tar stream is made again from its files, byte for byte.
 func TestRebuild(t *testing.T) {
 	testenv.NoLeaks(t)
 	trailing := append(odd(t), bytes.Repeat([]byte("rubbish after the end "), 5000)...)
@@ -103,7 +103,7 @@ func TestRebuild(t *testing.T) {
 	}
 }
 
-// TestVerify flips a byte, or does worse, in every file in turn: each is found, and named.
+// TestVerify flips a byte, or damages more, in every file in turn: each damage is found, and its file named.
 func TestVerify(t *testing.T) {
 	testenv.NoLeaks(t)
 	var entries []f
@@ -165,7 +165,7 @@ func TestVerify(t *testing.T) {
 					t.Fatal(err)
 				}
 			}
-			load(t, s, path) // what is damaged alone is unpacked again
+			load(t, s, path) // the damaged layer alone is unpacked again
 			if _, err := s.freeLayers(nil); err != nil {
 				t.Fatal(err)
 			}
@@ -185,8 +185,8 @@ func TestVerifyReplaced(t *testing.T) {
 	}
 }
 
-// TestRepair: a damaged layer is fetched again, alone, while a pod runs from it: what that
-// has stays as long as it runs.
+// TestRepair: a damaged layer alone is fetched again while a pod runs from it. The pod's files stay as long
+// as it runs.
 func TestRepair(t *testing.T) {
 	testenv.NoLeaks(t)
 	addr := startRegistry(t)
@@ -244,7 +244,7 @@ func TestRepair(t *testing.T) {
 	}
 }
 
-// firstFile is a regular file of a layer.
+// firstFile returns a regular file of a layer.
 func firstFile(t *testing.T, dir string) string {
 	t.Helper()
 	var found string

@@ -76,9 +76,7 @@ func finishStored(o *Object, home string, errs *Errors) {
 	o.Stored = conversion.FromKubernetes(o.Value)
 }
 
-// dropServerFields removes the fields that an API server writes into a Pod, as an API server does when a Pod
-// is created from a file that kubectl get -o yaml made. It keeps the generation, which shows what the pod
-// was made from.
+// finishWorkload does what finishObject does, for a workload and for the pods that it would make.
 func finishWorkload(o *Object, home string, errs *Errors) {
 	o.Findings = o.SetFields()
 	dropServerMetadata(apiutil.ObjectMeta(o.Value))
@@ -116,9 +114,9 @@ func finishWorkload(o *Object, home string, errs *Errors) {
 	o.Stored.Kind, o.Stored.UnsetPull = pod.ObjectKind(o.Kind), unset
 }
 
-// dropServerFields drops what an API server writes into a Pod, as an API server does when
-// one is created from a file that kubectl get -o yaml made; but for its generation, by which
-// whoever has given it sees what the pod was made of.
+// dropServerFields removes the fields that an API server writes into a Pod, as an API server does when a Pod
+// is created from a file that kubectl get -o yaml made. It keeps the generation, by which its author
+// sees which manifest the pod was made from.
 func dropServerFields(p *corev1.Pod) {
 	generation := p.Generation
 	dropServerMetadata(&p.ObjectMeta)

@@ -36,7 +36,7 @@ func load(t *testing.T, text string) *Object {
 	return &objects[0]
 }
 
-// mistakes gives what Load says, without the file's name.
+// mistakes returns Load's messages, without the file's name.
 func mistakes(text string) []string {
 	_, err := Load("f", []byte(text))
 	if err == nil {

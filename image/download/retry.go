@@ -15,8 +15,8 @@ type RetryPolicy struct {
 	ManifestWaits []time.Duration
 }
 
-// DefaultRetryPolicy returns the default waits: between attempts that receive nothing of a blob, and between
-// attempts at a manifest.
+// DefaultRetryPolicy returns the policy for real registries. BlobWaits are the waits between attempts that
+// receive nothing of a blob, ManifestWaits those between attempts at a manifest.
 func DefaultRetryPolicy() RetryPolicy {
 	return RetryPolicy{
 		AnswerTimeout: 2 * time.Minute, StallWindow: time.Minute, MinBytes: 4 << 10,

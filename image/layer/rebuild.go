@@ -244,7 +244,7 @@ func (r fileContent) Read(p []byte) (int, error) {
 			n = 0
 		}
 	}
-	if n == 0 { // nothing reads any more
+	if n == 0 { // the file is unreadable or too short: continue with zeros
 		n = len(p)
 		clear(p)
 	}

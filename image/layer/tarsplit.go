@@ -24,8 +24,10 @@ import (
 // It is compressed with gzip: tarSplitMagic, then records. A record is a letter and
 //
 //	raw      n (uvarint), n bytes of the stream
-//	payload  name (uvarint n, n bytes), size (uvarint), CRC-64 (8 bytes): here the stream has the content of the file
-//	mark     the same, of a file whose content has no place in the stream: a sparse one, whose parts are in raw records
+//	payload  name (uvarint n, n bytes), size (uvarint), CRC-64 (8 bytes):
+//	         the stream has the content of the file here
+//	mark     the same, for a sparse file: the stream does not have its content,
+//	         but its parts, which are in raw records
 const TarSplitFile = "recipe.gz"
 
 const tarSplitMagic = "podrun recipe 1\n"

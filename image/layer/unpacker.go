@@ -29,8 +29,8 @@ const (
 	maxLayerEntries = 1_000_000
 )
 
-// LimitsFor returns what a layer may use of dir's file system: all but 2 % of it, or all but 512 MiB if that
-// is less, so that the machine keeps working when an image does not fit.
+// LimitsFor returns what a layer may use of dir's file system: the free space without a reserve of 2 %, at
+// most 512 MiB, so that the machine keeps working when an image does not fit.
 func LimitsFor(dir string) (Limits, error) {
 	var st unix.Statfs_t
 	if err := unix.Statfs(dir, &st); err != nil {

@@ -56,7 +56,7 @@ func describeConfig(sys *types.SystemContext) (string, error) {
 	return strings.Join(said, "; "), nil
 }
 
-// isShort says whether a name leaves its registry open, as "busybox" and "team/web:1" do.
+// isShort reports whether a name has no registry, as "busybox" and "team/web:1".
 func isShort(ref string) bool {
 	first, _, path := strings.Cut(ref, "/")
 	return !path || !strings.ContainsAny(first, ".:") && first != "localhost"

@@ -95,7 +95,8 @@ func (b *builder) port(p intstr.IntOrString) int {
 	return n
 }
 
-// restart returns a container's own policy and rules. A sidecar's policy follows from its kind.
+// restart returns a container's own policy and rules. The policy of a sidecar is "": being a sidecar implies
+// it.
 func (b *builder) restart() (pod.RestartPolicy, []pod.RestartRule) {
 	if b.c.RestartPolicy == nil {
 		return "", nil

@@ -18,7 +18,8 @@ func Update(plan *pod.Plan, old *corev1.Pod, o *decode.Object, d *Difference, im
 	known := map[string]pod.Image{}
 	for _, list := range [][]pod.Container{plan.InitContainers, plan.Containers} {
 		for _, c := range list {
-			// Only the names of its other fields matter, so the plan's values are enough.
+			// The old plan lacks the image's other fields. They are not needed: only containers
+			// in d.Images take them from the new one.
 			known[c.Name] = pod.Image{ID: c.ImageID, Layers: c.Layers, Entrypoint: c.Args, User: c.User}
 		}
 	}
