@@ -75,11 +75,11 @@ func layerPath(img pod.Image, n int, name string) string { return filepath.Join(
 func TestRebuild(t *testing.T) {
 	testenv.NoLeaks(t)
 	trailing := append(odd(t), bytes.Repeat([]byte("rubbish after the end "), 5000)...)
-	for name, layerList := range map[string][]byte{"odd": odd(t), "sparse": holes(t), "trailing": trailing, "empty": layerTar(t)} {
+	for name, tarStream := range map[string][]byte{"odd": odd(t), "sparse": holes(t), "trailing": trailing, "empty": layerTar(t)} {
 		t.Run(name, func(t *testing.T) {
 			s := newStore(t)
-			load(t, s, newLayout(t).add(img{Name: "x", Layers: [][]byte{layerList}}).path())
-			id := digest.FromBytes(layerList)
+			load(t, s, newLayout(t).add(img{Name: "x", Layers: [][]byte{tarStream}}).path())
+			id := digest.FromBytes(tarStream)
 			r, w, err := os.Pipe()
 			if err != nil {
 				t.Fatal(err)
@@ -96,8 +96,8 @@ func TestRebuild(t *testing.T) {
 			if err != nil || len(made.Changed) > 0 || made.Replaced || made.DiffID != id {
 				t.Fatalf("rebuild: %+v, %v", made, err)
 			}
-			if !bytes.Equal(b, layerList) {
-				t.Errorf("got %d bytes, %s, want %d", len(b), digest.FromBytes(b), len(layerList))
+			if !bytes.Equal(b, tarStream) {
+				t.Errorf("got %d bytes, %s, want %d", len(b), digest.FromBytes(b), len(tarStream))
 			}
 		})
 	}
@@ -110,8 +110,8 @@ func TestVerify(t *testing.T) {
 	for i := range 20 {
 		entries = append(entries, f{Name: fmt.Sprintf("d%d/f", i), Content: strings.Repeat(fmt.Sprint(i), 3000)})
 	}
-	layerList := layerTar(t, append(entries, f{Name: "l", Link: "d1/f"}, f{Name: "h", Type: tar.TypeLink, Link: "d2/f"})...)
-	path := newLayout(t).add(img{Name: "x:1", Layers: [][]byte{layerTar(t, f{Name: "base", Content: "b"}), layerList}}).path()
+	tarStream := layerTar(t, append(entries, f{Name: "l", Link: "d1/f"}, f{Name: "h", Type: tar.TypeLink, Link: "d2/f"})...)
+	path := newLayout(t).add(img{Name: "x:1", Layers: [][]byte{layerTar(t, f{Name: "base", Content: "b"}), tarStream}}).path()
 	s := newStore(t)
 	image := load(t, s, path)
 	flip := func(name string, at int64) {
@@ -161,7 +161,7 @@ func TestVerify(t *testing.T) {
 				t.Error("a damaged image is used")
 			}
 			if name == "recipe" {
-				if err := s.MarkDamaged(digest.FromBytes(layerList), "x"); err != nil {
+				if err := s.MarkDamaged(digest.FromBytes(tarStream), "x"); err != nil {
 					t.Fatal(err)
 				}
 			}

@@ -21,7 +21,7 @@ const (
 	gib = 1 << 30
 )
 
-// For short.
+// Short names of functions of package manifesttest.
 var podYAML, one, decodePod = manifesttest.PodYAML, manifesttest.One, manifesttest.Decode
 
 func load(t *testing.T, text string) *Object {

@@ -24,12 +24,12 @@ const parallelLayers = 6
 // Add adds an image's layers to the store, then records the image, then its names (normalised references;
 // there may be none).
 func (a *Tx) Add(ctx context.Context, c *Candidate, asked string, names []string) (Added, error) {
-	recordsMap, err := a.layers(ctx, c.Layers, asked)
+	layersByID, err := a.layers(ctx, c.Layers, asked)
 	if err != nil {
 		return Added{}, err
 	}
 	if c.Manifest == nil {
-		if err := c.makeManifest(recordsMap); err != nil {
+		if err := c.makeManifest(layersByID); err != nil {
 			return Added{}, err
 		}
 	}
@@ -63,7 +63,7 @@ func (a *Tx) layers(ctx context.Context, blobs []layer.Blob, asked string) (map[
 			jobs = append(jobs, b)
 		}
 	}
-	recordsList := make([]*records.Layer, len(jobs))
+	unpacked := make([]*records.Layer, len(jobs))
 	group, ctx := errgroup.WithContext(ctx)
 	group.SetLimit(parallelLayers)
 	for i, b := range jobs {
@@ -71,7 +71,7 @@ func (a *Tx) layers(ctx context.Context, blobs []layer.Blob, asked string) (map[
 			if err := ctx.Err(); err != nil {
 				return err
 			}
-			recordsList[i], err = a.layer(ctx, asked, b)
+			unpacked[i], err = a.layer(ctx, asked, b)
 			return err
 		})
 	}
@@ -80,20 +80,20 @@ func (a *Tx) layers(ctx context.Context, blobs []layer.Blob, asked string) (map[
 	}
 	byID := map[digest.Digest]*records.Layer{}
 	for i, b := range jobs {
-		byID[b.DiffID] = recordsList[i]
+		byID[b.DiffID] = unpacked[i]
 	}
 	return byID, nil
 }
 
 // makeManifest makes a manifest for an image whose source has none: its layers are the plain tar streams.
-func (c *Candidate) makeManifest(records map[digest.Digest]*records.Layer) error {
+func (c *Candidate) makeManifest(byID map[digest.Digest]*records.Layer) error {
 	m := v1.Manifest{
 		Versioned: specs.Versioned{SchemaVersion: 2},
 		MediaType: v1.MediaTypeImageManifest,
 		Config:    v1.Descriptor{MediaType: v1.MediaTypeImageConfig, Digest: digest.FromBytes(c.Config), Size: int64(len(c.Config))},
 	}
 	for _, l := range c.Layers {
-		m.Layers = append(m.Layers, v1.Descriptor{MediaType: v1.MediaTypeImageLayer, Digest: l.DiffID, Size: records[l.DiffID].Size})
+		m.Layers = append(m.Layers, v1.Descriptor{MediaType: v1.MediaTypeImageLayer, Digest: l.DiffID, Size: byID[l.DiffID].Size})
 	}
 	raw, err := json.Marshal(m)
 	if err != nil {

@@ -119,9 +119,9 @@ func declaredAmounts(p *corev1.Pod, name corev1.ResourceName) podAmounts {
 	return s
 }
 
-// effective applies RuleEffective to one resource. Where no container asks for it
-// in so many words, what they ask for is their limits, as the API server defaults
-// it; where one does, the limit of an init container is not counted as a request.
+// effective applies RuleEffective to one resource. If no container has an explicit request, the limits count
+// as requests, as the API server defaults them. If one has, the limit of an init container does not count as
+// a request.
 func effective(p *corev1.Pod, name corev1.ResourceName) podAmounts {
 	s := declaredAmounts(p, name)
 	asked := func(i int, c requestAndLimit, init bool) amount {
