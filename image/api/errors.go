@@ -25,7 +25,10 @@ type Error struct {
 	Err    error
 }
 
+// Error returns the text of Err.
 func (e *Error) Error() string { return e.Err.Error() }
+
+// Unwrap returns Err.
 func (e *Error) Unwrap() error { return e.Err }
 
 // Reason returns the kubelet's reason in err's chain, or "".

@@ -28,6 +28,7 @@ type Damage struct {
 	What  string // usr/bin/env: its content has changed
 }
 
+// String returns the layer, if any, and what is wrong.
 func (d Damage) String() string {
 	if d.Layer == "" {
 		return d.What

@@ -153,6 +153,7 @@ type BlobMismatchError struct {
 	size      int64
 }
 
+// Error returns the digests, or the size that the blob exceeds.
 func (e *BlobMismatchError) Error() string {
 	if e.want == "" {
 		return fmt.Sprintf("blob is longer than its %d bytes", e.size)

@@ -266,4 +266,5 @@ func (t *tailBuffer) Write(p []byte) (int, error) {
 
 func (t *tailBuffer) String() string { return strings.TrimSpace(string(t.b)) }
 
-const WindowMemory = 16 << 20 // bytes of zstd's windows; a larger one runs alone
+// WindowMemory bounds the sum of zstd windows, in bytes. An unpacker with a larger window runs alone.
+const WindowMemory = 16 << 20

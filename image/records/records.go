@@ -116,6 +116,7 @@ func (s *Store) LayerDir(diffID digest.Digest) string {
 // LayerFS is the overlay's lower directory inside a layer's directory.
 const LayerFS = "fs"
 
+// LayerFile is the record in a layer's directory.
 const LayerFile = "layer.json"
 
 // ReadImage reads the record of an image.

@@ -24,6 +24,7 @@ type Error struct {
 	Message  string
 }
 
+// Error returns the mistake with its position in the file.
 func (e *Error) Error() string {
 	var b strings.Builder
 	b.WriteString(e.File)

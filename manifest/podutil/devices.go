@@ -35,6 +35,7 @@ func DeviceNames(p *corev1.Pod, c *corev1.Container) []string {
 // = in its name.
 func IsDeviceName(name corev1.ResourceName) bool { return strings.Contains(string(name), "=") }
 
+// DeviceAnnotationPrefix begins the annotations that request devices for all containers.
 const DeviceAnnotationPrefix = "cdi.k8s.io/"
 
 // SortedResourceNames returns the names of a resource list, sorted.

@@ -38,6 +38,7 @@ func AppArmorFromAnnotation(p *corev1.Pod, container string) *corev1.AppArmorPro
 	return nil
 }
 
+// AppArmorAnnotationPrefix begins the old annotation with a container's AppArmor profile.
 const AppArmorAnnotationPrefix = corev1.DeprecatedAppArmorBetaContainerAnnotationKeyPrefix
 
 // SeccompProfile returns the effective profile of a container: its own, else the pod's; nil is the runtime's

@@ -10,7 +10,7 @@ type Level string
 
 const (
 	Done     Level = "done"     // works as in Kubernetes, except for what the note says
-	Accepted Level = "accepted" // has no meaning on one machine: it is read, stored and shown, and the user is told
+	Accepted Level = "accepted" // has no meaning on one machine: it is read, stored and printed, with a message
 	Refused  Level = "refused"  // not supported yet: a manifest that sets it is an error
 )
 

@@ -13,7 +13,7 @@ import (
 )
 
 // mutableFields are the fields of a kind's spec that may change (ValidateStatefulSetUpdate and the like in
-// pkg/apis/{apps,batch}/validation of Kubernetes). Kinds that forbid only some changes are not listed.
+// pkg/apis/{apps,batch}/validation of Kubernetes). For other kinds only the selector is immutable.
 var mutableFields = map[pod.ObjectKind][]string{
 	pod.KindStatefulSet: {"replicas", "ordinals", "template", "updateStrategy", "revisionHistoryLimit", "persistentVolumeClaimRetentionPolicy", "minReadySeconds"},
 	pod.KindJob:         {"parallelism", "activeDeadlineSeconds", "backoffLimit", "ttlSecondsAfterFinished", "suspend", "podReplacementPolicy"},
