@@ -16,8 +16,7 @@ import (
 	"github.com/podrun/podrun/internal/reexec"
 )
 
-// several are small layers, like no others' of another name, and the paths of their blobs at
-// the registry.
+// several returns n small layers that depend on name, and the paths of their blobs at the registry.
 func several(t *testing.T, n int, name string) (layers [][]byte, paths map[string]bool) {
 	t.Helper()
 	paths = map[string]bool{}
@@ -29,7 +28,7 @@ func several(t *testing.T, n int, name string) (layers [][]byte, paths map[strin
 	return layers, paths
 }
 
-// gate lets nobody through before n have come.
+// gate blocks until n callers have arrived.
 type gate struct {
 	mu   sync.Mutex
 	left int
@@ -46,7 +45,7 @@ func (g *gate) arrive() {
 	}
 }
 
-// pass says whether the gate has opened before ctx ended.
+// pass reports whether the gate opened before ctx ended.
 func (g *gate) pass(ctx context.Context) bool {
 	select {
 	case <-g.open:
@@ -56,8 +55,8 @@ func (g *gate) pass(ctx context.Context) bool {
 	}
 }
 
-// TestPullOnce: several processes pull one image, and none gets a layer before all of them
-// want it. Each layer is fetched by one of them.
+// TestPullOnce: several processes pull one image, and no layer is sent before all of them have requested it.
+// Each layer is fetched by one of them.
 func TestPullOnce(t *testing.T) {
 	layers, paths := several(t, 4, "f")
 	fk, repo := newFake(t, newLayout(t).add(img{Layers: layers}))
@@ -104,8 +103,8 @@ func TestPullOnce(t *testing.T) {
 	noPartials(t, s)
 }
 
-// TestLayersComeInParallel: a registry that sends no layer before all of them were asked for,
-// those of two images that one process pulls.
+// TestLayersComeInParallel: a registry sends no layer before all were requested, those of two images that
+// one process pulls.
 func TestLayersComeInParallel(t *testing.T) {
 	s := newStore(t)
 	all := newGate(2 * 3)

@@ -14,8 +14,7 @@ import (
 	"github.com/podrun/podrun/internal/reexec"
 )
 
-// benchLayout is an image of about 100 MB in 8 layers and 8,000 files, of which
-// gzip makes about half.
+// benchLayout makes an image of about 100 MB in 8 layers and 8,000 files, which gzip halves.
 func benchLayout(b *testing.B, compress func(testing.TB, []byte) []byte) (path string, size int64) {
 	rnd := rand.New(rand.NewPCG(1, 2))
 	var layers [][]byte
@@ -67,8 +66,8 @@ func BenchmarkLoad(b *testing.B) {
 	}
 }
 
-// printMemory tells the peak memory of this process in kB. Its ru_maxrss would be
-// that of the process that started it.
+// printMemory prints the peak memory of this process in kB. Its ru_maxrss would be that of the process that
+// started it.
 func printMemory() error {
 	status, err := os.ReadFile("/proc/self/status")
 	if err != nil {
@@ -82,7 +81,7 @@ func printMemory() error {
 	return nil
 }
 
-// BenchmarkResolve is what a cached podrun up pays.
+// BenchmarkResolve measures the cost of a cached image for podrun up.
 func BenchmarkResolve(b *testing.B) {
 	s := newStore(b)
 	var layers [][]byte

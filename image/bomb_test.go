@@ -25,7 +25,7 @@ func modTime(t *testing.T, path string) int64 {
 	return st.ModTime().Unix()
 }
 
-// sparse is the header of a file of 4 EiB that is one hole, as GNU tar writes it.
+// sparse returns the header of a file of 4 EiB that is one hole, as GNU tar writes it.
 func sparse(t *testing.T) []byte {
 	t.Helper()
 	b := layerTar(t, f{Name: "sparse"})
@@ -44,7 +44,7 @@ func sparse(t *testing.T) []byte {
 	return b
 }
 
-// zeros is a layer of one file of n zero bytes, made as it is read.
+// zeros returns a layer of one file of n zero bytes, made as it is read.
 func zeros(t *testing.T, n int64) io.Reader {
 	t.Helper()
 	var head bytes.Buffer
@@ -80,7 +80,7 @@ func gzipTo(t *testing.T, r io.Reader) string {
 	return path
 }
 
-// TestBombs imports what would fill a disk. Each must end early and leave nothing.
+// TestBombs imports decompression bombs. Each must be stopped early and leave nothing behind.
 func TestBombs(t *testing.T) {
 	write := func(b []byte) func(t *testing.T) string {
 		return func(t *testing.T) string {
@@ -138,7 +138,7 @@ func TestBombs(t *testing.T) {
 	}
 }
 
-// TestFullDisk has no room at all.
+// TestFullDisk imports with no free space at all.
 func TestFullDisk(t *testing.T) {
 	s := newStore(t)
 	s.Limits = func(string) (layer.Limits, error) { return layer.Limits{Bytes: 100, Entries: 10}, nil }

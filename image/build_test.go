@@ -112,7 +112,7 @@ func zstandard(t testing.TB, b []byte) []byte {
 	return w.EncodeAll(b, nil)
 }
 
-// img is an image to be written into a layout, with ways to get it wrong.
+// img is an image to be written into a layout, with options to make it invalid.
 type img struct {
 	Name     string
 	Layers   [][]byte // tar streams, lowest first
@@ -233,7 +233,7 @@ func tarFile(t testing.TB, dir string, compress func(testing.TB, []byte) []byte)
 	return path
 }
 
-// skopeo runs the peer's client.
+// skopeo runs skopeo.
 func skopeo(t testing.TB, args ...string) {
 	t.Helper()
 	cmd := exec.Command("skopeo", append([]string{"--insecure-policy", "--tmpdir", t.TempDir()}, args...)...)
@@ -252,7 +252,7 @@ func newStore(t testing.TB) *Store {
 	return s
 }
 
-// load loads what must hold one image.
+// load loads a file that must have one image.
 func load(t testing.TB, s *Store, path string) pod.Image {
 	t.Helper()
 	images, err := s.Load(context.Background(), path)
@@ -283,7 +283,7 @@ func content(t testing.TB, s *Store) []string {
 	return list
 }
 
-// newFastGzip compresses without trying hard.
+// newFastGzip returns a writer with the fastest compression.
 func newFastGzip(w io.Writer) *gzip.Writer {
 	z, err := gzip.NewWriterLevel(w, gzip.BestSpeed)
 	if err != nil {
@@ -292,5 +292,5 @@ func newFastGzip(w io.Writer) *gzip.Writer {
 	return z
 }
 
-// here is this machine's architecture.
+// here returns this machine's architecture.
 func here() string { return runtime.GOARCH }

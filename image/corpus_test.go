@@ -13,9 +13,9 @@ import (
 	"github.com/podrun/podrun/internal/testenv"
 )
 
-// hostileCorpus are layers that reach for a canary outside in ways that unpackers have fallen
-// for, besides those of TestHostileNames. CANARY stands for its path, CANARYDIR for its
-// directory, UP for more ".." than there are directories above.
+// hostileCorpus are layers that try to reach a canary outside, with methods that worked on other unpackers,
+// in addition to those of TestHostileNames. CANARY stands for its path, CANARYDIR for its directory, UP for
+// more ".." than there are directories above.
 var hostileCorpus = map[string][]f{
 	"dots behind a slash":        {{Name: "/UPCANARY", Content: "evil"}},
 	"dots as last part":          {{Name: "a/.."}, {Name: "a/../..", Type: tar.TypeDir}},
@@ -52,15 +52,15 @@ var hostileCorpus = map[string][]f{
 	"a name that lies":           {{Name: "a\n/UPCANARY", Content: "evil"}, {Name: "a\\..\\..\\UPCANARY", Content: "evil"}},
 }
 
-// TestHostileCorpus: S8. With those of TestHostileNames they are fifty.
+// TestHostileCorpus: S8. With those of TestHostileNames there are fifty.
 func TestHostileCorpus(t *testing.T) {
 	for name, entries := range hostileCorpus {
 		t.Run(name, func(t *testing.T) { reachesNothing(t, entries) })
 	}
 }
 
-// reachesNothing loads a layer that is refused or contained: the canary stays as it was, and
-// of what is refused nothing is left.
+// reachesNothing loads a layer that is refused or contained: the canary is unchanged, and a refused layer
+// leaves nothing behind.
 func reachesNothing(t *testing.T, entries []f) {
 	t.Helper()
 	testenv.NoLeaks(t)
@@ -90,7 +90,7 @@ func reachesNothing(t *testing.T, entries []f) {
 	}
 }
 
-// TestBenignCorpus: what looks like that and is not comes out as it is meant.
+// TestBenignCorpus: harmless layers that look similar are unpacked correctly.
 func TestBenignCorpus(t *testing.T) {
 	for name, tt := range map[string]struct {
 		entries []f

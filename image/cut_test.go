@@ -25,7 +25,7 @@ import (
 	"github.com/podrun/podrun/internal/testenv"
 )
 
-// pullStage is another podrun: "_pull DIR IMAGE [memory]".
+// pullStage runs in another podrun process: "_pull DIR IMAGE [memory]".
 func pullStage(args []string) int {
 	limitMemory()
 	s, err := Open(args[0])
@@ -42,8 +42,8 @@ func pullStage(args []string) int {
 	return 0
 }
 
-// proxy hands connections on to a registry, counts the bytes that come back, and cuts
-// connections after as many as cut says.
+// proxy forwards connections to a registry, counts the returned bytes, and cuts connections after the number
+// of bytes that cut returns.
 type proxy struct {
 	addr string
 	came atomic.Int64
@@ -81,14 +81,14 @@ func (p *proxy) hand(c net.Conn, to string, most int64) {
 		io.Copy(up, c)
 		up.(*net.TCPConn).CloseWrite()
 	}()
-	c.(*net.TCPConn).SetWriteBuffer(16 << 10) // what waits in there has not arrived
+	c.(*net.TCPConn).SetWriteBuffer(16 << 10) // bytes in this buffer have not arrived
 	n, _ := io.Copy(counting{c, &p.came}, io.LimitReader(up, most))
 	if n == most {
 		c.(*net.TCPConn).SetLinger(0) // a reset, not an end
 	}
 }
 
-// counting counts what is written.
+// counting counts the written bytes.
 type counting struct {
 	io.Writer
 	n *atomic.Int64
@@ -100,7 +100,7 @@ func (c counting) Write(p []byte) (int, error) {
 	return n, err
 }
 
-// bigImage is pushed to a registry by skopeo: layers of random bytes in some files.
+// bigImage makes an image and pushes it to a registry with skopeo: layers of random bytes in some files.
 func bigImage(t testing.TB, addr string, layers, size int, compress func(testing.TB, []byte) []byte) (ref string, bytes int64) {
 	t.Helper()
 	rnd := rand.New(rand.NewPCG(3, 4))
@@ -132,8 +132,8 @@ func bigImage(t testing.TB, addr string, layers, size int, compress func(testing
 	return addr + "/big", bytes
 }
 
-// TestPullThroughACuttingProxy pulls from a real registry through a proxy that resets
-// connections at random offsets: at least 90 % of what came is not fetched again.
+// TestPullThroughACuttingProxy pulls from a real registry through a proxy that resets connections at random
+// offsets: at least 90 % of the received bytes are not fetched again.
 func TestPullThroughACuttingProxy(t *testing.T) {
 	addr := startRegistry(t)
 	_, size := bigImage(t, addr, 4, 4<<20, gzipped)
@@ -155,7 +155,7 @@ func TestPullThroughACuttingProxy(t *testing.T) {
 	http.DefaultClient.CloseIdleConnections()
 }
 
-// sameAsStraight compares an image with one that was pulled without a mishap.
+// sameAsStraight compares an image with one from an uninterrupted pull.
 func sameAsStraight(t *testing.T, s *Store, ref, straight string) {
 	t.Helper()
 	got, err := s.Resolve(ref)
@@ -171,8 +171,8 @@ func sameAsStraight(t *testing.T, s *Store, ref, straight string) {
 	}
 }
 
-// TestPullIsKilled kills pulls with SIGKILL at random moments: nothing is visible, and the
-// next one goes on where they were.
+// TestPullIsKilled kills pulls with SIGKILL at random moments: nothing is visible, and the next pull
+// continues from there.
 func TestPullIsKilled(t *testing.T) {
 	testenv.NoLeaks(t)
 	addr := startRegistry(t)
@@ -201,7 +201,7 @@ func TestPullIsKilled(t *testing.T) {
 	if _, err := s.Pull(context.Background(), p.addr+"/big", api.PullOptions{}); err != nil {
 		t.Fatal(err)
 	}
-	// What was on its way in the sockets when a pull was killed is lost, four times.
+	// The bytes in the sockets of a killed pull are lost, four times.
 	if came := p.came.Load(); came > size*12/10 {
 		t.Errorf("%d bytes came for an image of %d, in spite of %d kills", came, size, kills)
 	}
@@ -210,7 +210,7 @@ func TestPullIsKilled(t *testing.T) {
 	http.DefaultClient.CloseIdleConnections()
 }
 
-// TestPullEndedLate: who has brought a layer may be killed before its partial file is gone. The
+// TestPullEndedLate: a process that stored a layer may be killed before it removes the partial file. The
 // next pull, which finds the layer, removes it.
 func TestPullEndedLate(t *testing.T) {
 	testenv.NoLeaks(t)
@@ -233,7 +233,7 @@ func TestPullEndedLate(t *testing.T) {
 	http.DefaultClient.CloseIdleConnections()
 }
 
-// partialBytes is how much of an image has come: partial files and whole layers.
+// partialBytes returns how much of an image was received: partial files and whole layers.
 func partialBytes(t *testing.T, s *Store) (n int64) {
 	t.Helper()
 	entries, _ := os.ReadDir(filepath.Join(s.Dir, download.PartialDirName))

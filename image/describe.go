@@ -13,7 +13,7 @@ import (
 	"github.com/podrun/podrun/image/records"
 )
 
-// Inspection is all that is known of an image. Its JSON has the names of docker's and
+// Inspection is everything the store records about an image. Its JSON has the field names of docker's and
 // podman's inspect.
 type Inspection struct {
 	ID           string         `json:"Id"` // sha256:<hex>
@@ -21,20 +21,20 @@ type Inspection struct {
 	RepoTags     []string       // its names with a tag
 	RepoDigests  []string       // its names by digest
 	Created      *time.Time     `json:",omitempty"`
-	Added        time.Time      // to this machine
+	Added        time.Time      // when it was added to this machine
 	Author       string         `json:",omitempty"`
 	Architecture string         // as Go spells it: amd64
 	Variant      string         `json:",omitempty"`
 	Os           string         //
 	Size         int64          // bytes of its files
-	Pulled       bool           // from a registry, where it can be had again
-	Config       v1.ImageConfig // what a container gets unless its manifest says otherwise
+	Pulled       bool           // from a registry, where it can be pulled again
+	Config       v1.ImageConfig // defaults of a container, which its manifest overrides
 	RootFS       v1.RootFS
 	History      []v1.History
 	Layers       []Layer // lowest first, one for each of RootFS
 }
 
-// Layer is one layer of an image, as it lies here.
+// Layer is one layer of an image, as stored.
 type Layer struct {
 	DiffID  string // sha256:<hex> of its tar stream
 	Dir     string // where it is unpacked
@@ -43,7 +43,7 @@ type Layer struct {
 	Shared  bool   // with other images
 }
 
-// Inspect says what is known of an image. errors.Is(err, ErrNotFound) if it is not there.
+// Inspect returns what the store records about an image. The error is ErrNotFound if the image is not there.
 func (s *Store) Inspect(ref string) (*Inspection, error) {
 	id, _, err := s.Find(ref)
 	if err != nil {

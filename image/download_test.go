@@ -18,13 +18,13 @@ import (
 	"github.com/podrun/podrun/internal/testenv"
 )
 
-// shortPatience is a test's.
+// shortPatience returns a policy with short waits for tests.
 func shortPatience() download.RetryPolicy {
 	quick := []time.Duration{time.Millisecond, time.Millisecond, time.Millisecond}
 	return download.RetryPolicy{AnswerTimeout: time.Minute, StallWindow: time.Minute, MinBytes: 1 << 10, BlobWaits: quick, ManifestWaits: quick}
 }
 
-// random is a layer that no compression makes smaller.
+// random returns a layer that no compression makes smaller.
 func random(t testing.TB, n int) []byte {
 	rnd := rand.New(rand.NewPCG(1, 2))
 	b := make([]byte, n)
@@ -34,14 +34,14 @@ func random(t testing.TB, n int) []byte {
 	return layerTar(t, f{Name: "random", Content: string(b)})
 }
 
-// cutter is a registry that counts what it sends of its largest blob, answers ranges and
-// breaks off where it is told to.
+// cutter is a registry that counts the bytes it sends of its largest blob, supports ranges and breaks
+// connections as configured.
 type cutter struct {
 	*fake
 	blob   string
 	sent   atomic.Int64
 	ranges atomic.Int64
-	cut    func(n int) int // how many of n bytes it sends, before it breaks off
+	cut    func(n int) int // how many of n bytes it sends before it breaks the connection
 }
 
 func newCutter(t *testing.T, layers ...[]byte) (*cutter, string) {
@@ -77,8 +77,8 @@ func (c *cutter) serve(w http.ResponseWriter, r *http.Request) bool {
 	return true
 }
 
-// TestPullIsCut pulls from a registry whose connections break off again and again: what
-// has come is not fetched again.
+// TestPullIsCut pulls from a registry whose connections break repeatedly: received bytes are not fetched
+// again.
 func TestPullIsCut(t *testing.T) {
 	testenv.NoLeaks(t)
 	layer := random(t, 6<<20)
@@ -106,8 +106,8 @@ func noPartials(t *testing.T, s *Store) {
 	}
 }
 
-// TestPullGoesOn gives up in the middle: the next pull goes on from there, and one that
-// finds rubbish begins anew.
+// TestPullGoesOn stops in the middle: the next pull continues from there, and one that finds damaged data
+// starts again.
 func TestPullGoesOn(t *testing.T) {
 	for name, tt := range map[string]struct {
 		spoil func(t *testing.T, path string)
@@ -170,8 +170,7 @@ func spoil(t *testing.T, path string, with []byte) {
 	}
 }
 
-// TestPullStalls pulls from registries that keep the connection and send nothing, or next
-// to nothing.
+// TestPullStalls pulls from registries that keep the connection open and send nothing, or almost nothing.
 func TestPullStalls(t *testing.T) {
 	for name, drip := range map[string][]byte{"silent": nil, "a byte now and then": {0}} {
 		t.Run(name, func(t *testing.T) {
@@ -207,8 +206,8 @@ func TestPullStalls(t *testing.T) {
 	}
 }
 
-// TestPullOntoAFullDisk has no room for a partial file, from the beginning or from the
-// middle on: the layer comes without it.
+// TestPullWithoutPartial has no space for a partial file, from the beginning or from the middle on: the
+// layer is fetched without it.
 func TestPullWithoutPartial(t *testing.T) {
 	layer := random(t, 3<<20)
 	for name, prepare := range map[string]func(t *testing.T, s *Store, c *cutter){

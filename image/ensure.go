@@ -19,20 +19,20 @@ const (
 	Always       = "Always"
 	IfNotPresent = "IfNotPresent"
 	Never        = "Never"
-	// Newer is none of Kubernetes': Always, but a copy at hand does if the registry cannot
-	// be asked.
+	// Newer is podrun's own policy: as Always, but if the registry cannot be reached, a stored copy is
+	// used.
 	Newer = "Newer"
-	// Unset is the policy of a manifest that has none. Kubernetes' default decides, Always for
-	// the tag latest and else IfNotPresent, with two differences. What came onto this machine
-	// without a registry is not asked of one. Where the registry cannot be reached, a copy on
-	// this machine is used: a machine without a network must be able to start its pods.
+	// Unset is the policy of a manifest that has none. Kubernetes' default applies, Always for the tag
+	// latest and else IfNotPresent, with two differences. For an image that was added without a
+	// registry, no registry is asked. If the registry cannot be reached, a stored copy is used: a
+	// machine without a network must be able to start its pods.
 	Unset = ""
 )
 
-// Ensure finds or pulls an image as the kubelet would under a pull policy:
-// Always asks the registry every time and fails if that fails, even with a copy at
-// hand; IfNotPresent asks only without a copy; Never never asks, and without a
-// copy fails with reason ErrImageNeverPull. For Newer and Unset see there.
+// Ensure finds or pulls an image as the kubelet does under a pull policy. Always asks the registry every
+// time and fails if that fails, even with a stored copy. IfNotPresent asks only if there is no copy. Never
+// asks no registry, and without a copy it fails with reason ErrImageNeverPull. See Newer and Unset for those
+// two.
 func (s *Store) Ensure(ctx context.Context, ref string, policy string, o api.PullOptions) (pod.Image, error) {
 	img, err := s.Resolve(ref)
 	if api.Reason(err) == api.InvalidImageName {
@@ -43,7 +43,7 @@ func (s *Store) Ensure(ctx context.Context, ref string, policy string, o api.Pul
 		s.touchUsed(img.ID)
 	}
 	if _, isID := records.ParseID(ref); isID && here {
-		return img, nil // no registry knows it
+		return img, nil // no registry has it
 	}
 	if policy == Unset {
 		switch {
@@ -98,9 +98,9 @@ func (s *Store) Ensure(ctx context.Context, ref string, policy string, o api.Pul
 	return pod.Image{}, report.New(report.Failure, hint, "%w", err)
 }
 
-// isLocal says whether no registry is asked for an image unless a pull policy says so: its
-// name begins with localhost/, as podman and buildah name what they build, or an archive or
-// the user has given it the name.
+// isLocal reports whether a registry is asked for an image only if a pull policy requires it: its name
+// begins with localhost/, as podman and buildah name what they build, or the name was given by an archive or
+// by the user.
 func (s *Store) isLocal(ref string) bool {
 	name, err := records.ParseName(ref)
 	return err == nil && reference.Domain(name) == "localhost" || !s.FromRegistry(ref)
@@ -115,7 +115,7 @@ func isLatest(ref string) bool {
 	return ok && tagged.Tag() == "latest"
 }
 
-// notLoadedError is the error of a local image that is not there, or that cannot be used.
+// notLoadedError returns the error of a local image that is missing or unusable.
 func notLoadedError(ref string, cause error) error {
 	hint := fmt.Sprintf("podrun image load FILE or podrun image import ROOTFS.tar %s brings it; imagePullPolicy: IfNotPresent asks a registry", ref)
 	err := report.New(report.Failure, hint, "image %q is not on this machine, and a registry is not asked for such a name", ref)
@@ -125,7 +125,7 @@ func notLoadedError(ref string, cause error) error {
 	return &api.Error{Reason: api.ErrImageNeverPull, Image: ref, Err: err}
 }
 
-// neverPullError is said in the kubelet's words.
+// neverPullError returns the error of policy Never without a usable copy, in the kubelet's words.
 func neverPullError(ref string, cause error) error {
 	err := report.New(report.Failure, "podrun image load FILE, or podrun image pull "+ref,
 		"container image %q is not present with pull policy of Never", ref)

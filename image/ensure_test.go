@@ -83,7 +83,7 @@ func TestEnsure(t *testing.T) {
 	}
 }
 
-// ensureUnset checks what is done without a policy. s has repo of the registry fk.
+// ensureUnset checks the behaviour without a policy. s has repo of the registry fk.
 func ensureUnset(t *testing.T, s *Store, fk *fake, repo string) {
 	ctx, warned, asked := context.Background(), "", false
 	o := api.PullOptions{Warn: func(err error) { warned = err.Error() }, BeforePull: func() { asked = true }}

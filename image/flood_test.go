@@ -15,8 +15,8 @@ import (
 	"github.com/podrun/podrun/image/api"
 )
 
-// TestRedirects: S12. A registry that sends us elsewhere for its blobs gives no password
-// away, and neither does a token's server.
+// TestRedirects: S12. A registry that redirects requests for its blobs causes no leak of a password, and
+// neither does a token server.
 func TestRedirects(t *testing.T) {
 	l := newLayout(t).add(img{Layers: [][]byte{layerTar(t, f{Name: "x"})}})
 	fk, repo := newFake(t, l)
@@ -59,7 +59,7 @@ func TestRedirects(t *testing.T) {
 	http.DefaultClient.CloseIdleConnections()
 }
 
-// TestEndlessRegistry sends manifests, configs and errors that do not end.
+// TestEndlessRegistry sends manifests, configs and errors without an end.
 func TestEndlessRegistry(t *testing.T) {
 	l := newLayout(t).add(img{Layers: [][]byte{layerTar(t, f{Name: "x"})}})
 	for name, tt := range map[string]struct{ path, want string }{

@@ -19,10 +19,9 @@ import (
 	"github.com/podrun/podrun/internal/testenv"
 )
 
-// TestDiskOfEverySize loads and pulls an image onto disks of every size from too small to large
-// enough, in pages and in inodes: at whichever write the disk is full, or file it has no room
-// for, nothing of the image is listed and nothing stays of it, the error says what to do, and
-// what was there before can be listed, verified and removed.
+// TestDiskOfEverySize loads and pulls an image onto disks of every size from too small to large enough, in
+// pages and in inodes. At whichever write the disk is full: nothing of the image is listed or left behind,
+// the error has a remedy, and the earlier images can be listed, verified and removed.
 func TestDiskOfEverySize(t *testing.T) {
 	testenv.NoLeaks(t)
 	var entries []f
@@ -48,8 +47,8 @@ func TestDiskOfEverySize(t *testing.T) {
 	}
 }
 
-// fullStage is TestDiskOfEverySize in namespaces of its own: scripts/torture leaves out no page
-// and no inode.
+// fullStage is TestDiskOfEverySize in namespaces of its own: scripts/torture tries every page and every
+// inode.
 func fullStage(args []string) int {
 	for _, tt := range []struct {
 		disk               string
@@ -78,7 +77,7 @@ func fullStage(args []string) int {
 	return 0
 }
 
-// fill says whether the image has found room on a disk of that size.
+// fill reports whether the image fits a disk of that size.
 func fill(dir, disk, small, big string) (bool, error) {
 	if err := unix.Mount("tmpfs", dir, "tmpfs", 0, disk); err != nil {
 		return false, fmt.Errorf("mount a small disk: %w", err)
@@ -106,7 +105,7 @@ func fill(dir, disk, small, big string) (bool, error) {
 		}
 	}
 	loaded := err == nil
-	junk, err := os.Create(filepath.Join(dir, "junk")) // not a byte is left
+	junk, err := os.Create(filepath.Join(dir, "junk")) // fills the disk completely
 	if err != nil {
 		return false, fullSays(err)
 	}
@@ -141,7 +140,7 @@ func fill(dir, disk, small, big string) (bool, error) {
 	return loaded, nil
 }
 
-// fullSays is what is wrong with the error of a full disk, if anything.
+// fullSays returns a description of what is wrong with the error of a full disk, or "".
 func fullSays(err error) error {
 	if !errors.Is(err, unix.ENOSPC) && !strings.Contains(err.Error(), unix.ENOSPC.Error()) || report.Hint(err) == "" {
 		return fmt.Errorf("an error without a cause or a cure: %w", err)

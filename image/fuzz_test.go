@@ -19,19 +19,19 @@ import (
 	"github.com/podrun/podrun/internal/testenv"
 )
 
-// fuzzedEnv says how many layers are made up, instead of usualFuzzed: scripts/torture takes an
-// hour's worth.
+// fuzzedEnv names the number of generated layers, instead of usualFuzzed: scripts/torture runs an hour's
+// worth.
 const (
 	fuzzedEnv   = "PODRUN_LAYERS"
 	usualFuzzed = 60
 )
 
-// TestHostileLayersMadeUp: S8. Layers of entries that go through one another in every way that
-// tar knows, and some of whose bytes are changed: whether they are refused or unpacked,
-// a canary outside stays as it is, the unpacker ends, and nothing is left of any.
+// TestHostileLayersMadeUp: S8. It generates layers whose entries refer to one another in every way that tar
+// allows, some with changed bytes. Refused or unpacked, they do not change a canary outside, the unpacker
+// ends, and nothing is left behind.
 func TestHostileLayersMadeUp(t *testing.T) {
 	testenv.NoLeaks(t)
-	n, seed := usualFuzzed, uint64(7) // the same ones each time, but in torture
+	n, seed := usualFuzzed, uint64(7) // the same ones each time, except in torture
 	if word := os.Getenv(fuzzedEnv); word != "" {
 		var err error
 		if n, err = strconv.Atoi(word); err != nil {
@@ -88,7 +88,7 @@ func TestHostileLayersMadeUp(t *testing.T) {
 	}
 }
 
-// asItIs is what lies in a directory, with the times at which anything about it was changed.
+// asItIs returns the content of a directory, with the times at which anything was changed.
 func asItIs(t *testing.T, dir string) map[string]string {
 	t.Helper()
 	m := map[string]string{}
@@ -117,7 +117,7 @@ func asItIs(t *testing.T, dir string) map[string]string {
 	return m
 }
 
-// madeUp is a layer of a few entries whose names are made of few parts, so that they meet.
+// madeUp returns a layer of a few entries with names from few parts, so that they collide.
 func madeUp(t *testing.T, rnd *rand.Rand, outside string) []byte {
 	t.Helper()
 	hostile := []string{
@@ -153,7 +153,7 @@ func madeUp(t *testing.T, rnd *rand.Rand, outside string) []byte {
 			h.PAXRecords = map[string]string{"SCHILY.xattr." + keys[rnd.IntN(len(keys))]: name()}
 		}
 		if err := w.WriteHeader(h); err != nil {
-			continue // what the writer would not write
+			continue // the writer refuses it
 		}
 		if _, err := w.Write(make([]byte, h.Size)); err != nil {
 			t.Fatal(err)
@@ -163,7 +163,7 @@ func madeUp(t *testing.T, rnd *rand.Rand, outside string) []byte {
 		t.Fatal(err)
 	}
 	b := buf.Bytes()
-	if rnd.IntN(4) == 0 { // not what any writer writes
+	if rnd.IntN(4) == 0 { // no writer makes such bytes
 		for range 1 + rnd.IntN(20) {
 			b[rnd.IntN(len(b))] ^= 1 << rnd.IntN(8)
 		}

@@ -17,8 +17,8 @@ import (
 	"github.com/podrun/podrun/internal/testenv"
 )
 
-// thief is a server beside the registry, on another port of the same host. It can serve the
-// registry's content and tokens, and notes each credential that it sees.
+// thief is a server beside the registry, on another port of the same host. It can serve the registry's
+// content and tokens, and records each credential that it receives.
 type thief struct {
 	*httptest.Server
 	mu   sync.Mutex
@@ -54,11 +54,11 @@ func (th *thief) loot() []string {
 	return th.seen
 }
 
-// guardTest is a registry that wants a login, and what becomes of a pull from it.
+// guardTest is a registry that requires a login, and the expected result of a pull from it.
 type guardTest struct {
 	encrypted, thiefEncrypted bool
 	scheme                    string // of the challenge: "basic" or "bearer"
-	elsewhere                 string // requests whose path has this are redirected to the thief
+	elsewhere                 string // requests whose path contains this are redirected to the thief
 	far                       bool   // the redirect gives the thief's host another name, in a long address
 	realm                     bool   // the thief is the token server
 	identity                  bool   // the login is an identity token
@@ -105,7 +105,7 @@ func (tt guardTest) run(t *testing.T) {
 		if tt.elsewhere != "" && strings.Contains(r.URL.Path, tt.elsewhere) {
 			to := th.URL + r.URL.Path
 			if tt.far {
-				to = strings.Replace(to, "127.0.0.1", "localhost", 1) + "?signature=" + strings.Repeat("x", 3900) // the buffer ends in what follows
+				to = strings.Replace(to, "127.0.0.1", "localhost", 1) + "?signature=" + strings.Repeat("x", 3900) // the rest of the header exceeds the buffer
 			}
 			http.Redirect(w, r, to, http.StatusTemporaryRedirect)
 			return
@@ -139,7 +139,7 @@ func (tt guardTest) run(t *testing.T) {
 	}
 }
 
-// TestLoginsStayAtTheirAddress looks to where a registry can have its login sent.
+// TestLoginsStayAtTheirAddress tests to which addresses a registry can have its login sent.
 func TestLoginsStayAtTheirAddress(t *testing.T) {
 	const another, plain = "its scheme, host or port is another", "the connection has no TLS"
 	for name, tt := range map[string]guardTest{
@@ -213,7 +213,7 @@ func TestLongLoginStaysAtItsAddress(t *testing.T) {
 	}
 }
 
-// TestLoginRefusesAPlainTokenServer: podrun login sends the password, too.
+// TestLoginRefusesAPlainTokenServer: podrun login also sends the password.
 func TestLoginRefusesAPlainTokenServer(t *testing.T) {
 	th := newThief(t, false, func(w http.ResponseWriter, _ *http.Request) { fmt.Fprint(w, `{"token":"ticket"}`) })
 	r := httptest.NewTLSServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
@@ -230,8 +230,8 @@ func TestLoginRefusesAPlainTokenServer(t *testing.T) {
 	}
 }
 
-// TestBlobWithoutAnEnd pulls blobs that do not end, in each form of an answer: the pull ends,
-// and so does the connection.
+// TestBlobWithoutAnEnd pulls blobs that do not end, in each form of an answer: the pull ends, and so does
+// the connection.
 func TestBlobWithoutAnEnd(t *testing.T) {
 	for name, begin := range map[string]func(w http.ResponseWriter){
 		"whole": func(http.ResponseWriter) {},

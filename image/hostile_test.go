@@ -16,7 +16,7 @@ import (
 	"github.com/podrun/podrun/image/ingest"
 )
 
-// refused loads what must be refused, with a word of the reason, and leave nothing.
+// refused loads a file that must be refused, with reason in the error, and must leave nothing behind.
 func refused(t *testing.T, path, reason string) {
 	t.Helper()
 	s := newStore(t)
@@ -32,8 +32,8 @@ func refused(t *testing.T, path, reason string) {
 	}
 }
 
-// TestHostileNames unpacks layers that reach for a canary outside. Whatever they
-// make must be in the layer, and the canary as it was.
+// TestHostileNames unpacks layers that try to reach a canary outside. All files must be inside the layer,
+// and the canary unchanged.
 func TestHostileNames(t *testing.T) {
 	for name, entries := range map[string][]f{
 		"dots":                   {{Name: "UPCANARY", Content: "evil"}},
@@ -58,12 +58,12 @@ func TestHostileNames(t *testing.T) {
 	}
 }
 
-// TestHostileMetadata unpacks what a layer may not say.
+// TestHostileMetadata unpacks metadata that a layer must not set.
 func TestHostileMetadata(t *testing.T) {
 	capability := "\x01\x00\x00\x02\x00\x04\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00" // cap_net_bind_service+ep
 	layer := layerTar(t,
 		f{Name: "dev/"}, f{Name: "dev/mem", Type: '3', Dev: 1, Mode: 0o666}, f{Name: "dev/sda", Type: '4', Dev: 8, Mode: 0o666},
-		f{Name: "dev/zero", Type: '3', Mode: 0o666}, // 0:0, a whiteout in disguise
+		f{Name: "dev/zero", Type: '3', Mode: 0o666}, // 0:0, the form of a whiteout
 		f{Name: "dev/log", Type: '6', Mode: 0o600},
 		f{Name: "d/", Xattrs: map[string]string{"user.overlay.opaque": "y", "user.overlay.redirect": "/etc", "trusted.overlay.opaque": "y"}},
 		f{Name: "file", Content: "x", Xattrs: map[string]string{
@@ -92,8 +92,8 @@ func TestHostileMetadata(t *testing.T) {
 	}
 }
 
-// TestHostileDocuments edits an image's documents, each to something that must be
-// refused with nothing left in the store.
+// TestHostileDocuments changes an image's documents. Each result must be refused and leave nothing in the
+// store.
 func TestHostileDocuments(t *testing.T) {
 	layer := layerTar(t, f{Name: "x", Content: "x"})
 	other := digest.FromString("other")
@@ -136,7 +136,7 @@ func TestHostileDocuments(t *testing.T) {
 	}
 }
 
-// TestHostileBlobs changes bytes under a digest.
+// TestHostileBlobs changes a blob but not its digest.
 func TestHostileBlobs(t *testing.T) {
 	layer := layerTar(t, f{Name: "x", Content: strings.Repeat("x", 2000)})
 	for name, tt := range map[string]struct {
@@ -181,7 +181,7 @@ func (l *layoutDir) read(d digest.Digest) []byte {
 	return b
 }
 
-// TestHostileConfusion is CVE-2021-41190: one document, two readings.
+// TestHostileConfusion is CVE-2021-41190: a document that can be read as two kinds.
 func TestHostileConfusion(t *testing.T) {
 	l := newLayout(t)
 	m := l.image(img{Layers: [][]byte{layerTar(t, f{Name: "x"})}})
@@ -200,7 +200,7 @@ func TestHostileConfusion(t *testing.T) {
 	}
 }
 
-// TestHostileArchives are archives that are not what they should be.
+// TestHostileArchives loads malformed archives.
 func TestHostileArchives(t *testing.T) {
 	write := func(t *testing.T, entries ...f) string {
 		path := filepath.Join(t.TempDir(), "a.tar")

@@ -15,7 +15,7 @@ import (
 	"github.com/podrun/podrun/image/ingest"
 )
 
-// TestHostileRegistry pulls from registries that lie.
+// TestHostileRegistry pulls from registries that send wrong content.
 func TestHostileRegistry(t *testing.T) {
 	l := newLayout(t).add(img{Layers: [][]byte{layerTar(t, f{Name: "x", Content: strings.Repeat("x", 5000)})}})
 	l.path()
@@ -69,7 +69,7 @@ func TestHostileRegistry(t *testing.T) {
 			}
 		})
 	}
-	t.Run("foreign URLs", func(t *testing.T) { // S12: nobody else is asked
+	t.Run("foreign URLs", func(t *testing.T) { // S12: no other server is asked
 		other := httptest.NewServer(http.HandlerFunc(func(http.ResponseWriter, *http.Request) { t.Error("the manifest's URL was asked") }))
 		defer other.Close()
 		l := newLayout(t).add(img{Layers: [][]byte{layerTar(t, f{Name: "x"})}, Edit: func(_ *v1.Image, m *v1.Manifest) {

@@ -19,7 +19,7 @@ import (
 	"github.com/podrun/podrun/pod"
 )
 
-// two is an image of two layers that uses most of what layers have.
+// two returns an image of two layers that uses most features of layers.
 func two(t testing.TB, name string) img {
 	return img{
 		Name: name,
@@ -219,8 +219,8 @@ func TestResolveMissing(t *testing.T) {
 
 const hex64 = "0123456789abcdef0123456789abcdef0123456789abcdef0123456789abcdef"
 
-// TestPipeWithoutEnd loads from a FIFO that has no writer, or one that writes nothing: it ends
-// when it is told to.
+// TestPipeWithoutEnd loads from a FIFO that has no writer, or one that writes nothing: it ends with its
+// context.
 func TestPipeWithoutEnd(t *testing.T) {
 	for name, writes := range map[string]bool{"no writer": false, "silent writer": true} {
 		for verb, do := range map[string]func(s *Store, ctx context.Context, path string) error{

@@ -10,8 +10,8 @@ import (
 	"github.com/podrun/podrun/image/api"
 )
 
-// TestPullWithLogins: those that are for the image are tried one after the other, then
-// the user's own; no other registry sees them.
+// TestPullWithLogins: the logins for the image are tried one after the other, then the user's own; no other
+// registry receives them.
 func TestPullWithLogins(t *testing.T) {
 	fk, repo := newFake(t, newLayout(t).add(img{Layers: [][]byte{layerTar(t, f{Name: "x"})}}))
 	tried := map[string]bool{}

@@ -17,11 +17,10 @@ import (
 	"github.com/podrun/podrun/internal/reexec"
 )
 
-// tree is a directory as seen from inside the user namespace: a line for every
-// path below it.
+// tree is a directory as seen from inside the user namespace: a line for every path below it.
 type tree map[string]string
 
-// testStages are run where pods run: as root of the user's namespace.
+// testStages run like pods: as root of the user's namespace.
 func testStages() map[string]func([]string) int {
 	show := func(t tree, err error) int {
 		if err == nil {
@@ -44,7 +43,7 @@ func testStages() map[string]func([]string) int {
 	}
 }
 
-// inUserns runs a test stage and reads the tree it shows.
+// inUserns runs a test stage and returns the tree that it prints.
 func inUserns(t testing.TB, name string, args ...string) tree {
 	t.Helper()
 	cmd := reexec.Command(reexec.Spec{Name: name, Args: args, Userns: true})
@@ -61,13 +60,13 @@ func inUserns(t testing.TB, name string, args ...string) tree {
 	return tr
 }
 
-// merged is what a container sees of layers.
+// merged returns a container's view of layers.
 func merged(t testing.TB, layers []string) tree {
 	t.Helper()
 	return inUserns(t, "_overlay", append([]string{tempDir(t)}, layers...)...)
 }
 
-// tempDir is a directory that is removed even if it holds files of other ids.
+// tempDir returns a directory that is removed even if it has files of other ids.
 func tempDir(t testing.TB) string {
 	t.Helper()
 	dir, err := os.MkdirTemp("", "image-test-")
@@ -118,7 +117,7 @@ func readTree(root string) (tree, error) {
 	return t, err
 }
 
-// describe is "type mode uid:gid", then content, target or device, then xattrs.
+// describe returns "type mode uid:gid", then content, target or device, then xattrs.
 func describe(path string) (string, error) {
 	var st unix.Stat_t
 	if err := unix.Lstat(path, &st); err != nil {

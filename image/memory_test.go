@@ -17,14 +17,13 @@ import (
 	"github.com/podrun/podrun/internal/reexec"
 )
 
-// mostMemory is what no process of a pull may ever have, in kB: "whatever the image". It is
-// about twice what they have.
+// mostMemory is the memory limit of every process of a pull, in kB: "whatever the image". It is about twice
+// what they use.
 const mostMemory = 64 << 10
 
-// TestMemoryOfAPull pulls what tempts to keep it in memory: layers that are larger than all
-// the memory there may be, as they come and unpacked; many files; a zstd window of 8 MiB each;
-// an index of 10,000 images.
-// The peak is the kernel's, and that of the unpackers as their parent has it.
+// TestMemoryOfAPull pulls images that could fill the memory: layers that are larger than the limit,
+// compressed and unpacked; many files; a zstd window of 8 MiB each; an index of 10,000 images. The peak is
+// the kernel's, and that of the unpackers as reported to their parent.
 func TestMemoryOfAPull(t *testing.T) {
 	random := make([]byte, 1<<20)
 	rnd := rand.New(rand.NewPCG(1, 2))
@@ -70,7 +69,7 @@ func TestMemoryOfAPull(t *testing.T) {
 	}
 }
 
-// index puts the image behind others, which are for other machines, in an index.
+// index adds the image to an index after others, which are for other machines.
 func (fk *fake) index(others int) {
 	fk.t.Helper()
 	own := fk.blobs["manifests/latest"]
@@ -88,11 +87,11 @@ func (fk *fake) index(others int) {
 	fk.blobs["manifests/latest"], fk.types["manifests/latest"] = text, v1.MediaTypeImageIndex
 }
 
-// limitMemory is what the command line does before it adds images.
+// limitMemory sets the limit as the CLI does before it adds images.
 func limitMemory() { debug.SetMemoryLimit(Memory) }
 
-// printChildren tells the peak memory of the largest child of this process in kB. It is at
-// least what this process had when it started that.
+// printChildren prints the peak memory of the largest child of this process in kB. It is at least the memory
+// of this process when it started the child.
 func printChildren() error {
 	var use syscall.Rusage
 	if err := syscall.Getrusage(syscall.RUSAGE_CHILDREN, &use); err != nil {

@@ -16,8 +16,8 @@ import (
 	"github.com/podrun/podrun/internal/testenv"
 )
 
-// TestUnpackInParts: into however many parts a layer is cut for the unpacker, what it becomes is
-// the same, and so are the times of directories that later parts put files into.
+// TestUnpackInParts: for any number of parts the unpacked layer is the same, and so are the times of
+// directories into which later parts put files.
 func TestUnpackInParts(t *testing.T) {
 	testenv.NoLeaks(t)
 	then := time.Unix(1234567890, 0)
@@ -32,13 +32,13 @@ func TestUnpackInParts(t *testing.T) {
 		f{Name: "d2/", Time: then.Add(time.Hour)}, f{Name: "lost/", Time: then}, f{Name: "lost", Content: "a file"},
 		f{Name: "d2/.wh.f2"}, f{Name: "d0/.wh.none"})
 	layers := map[string][]byte{"plain": layerTar(t, entries...), "odd": odd(t), "sparse": holes(t)}
-	for name, layerList := range layers {
+	for name, tarStream := range layers {
 		t.Run(name, func(t *testing.T) {
 			var want tree
 			for _, part := range []int{layer.DefaultPartEntries, 1, 2, 3, 7} {
 				s := newStore(t)
 				s.Part = part
-				got := load(t, s, newLayout(t).add(img{Name: "x", Layers: [][]byte{layerList}}).path())
+				got := load(t, s, newLayout(t).add(img{Name: "x", Layers: [][]byte{tarStream}}).path())
 				is := inUserns(t, "_tree", got.Layers[0])
 				for _, dir := range []string{"d0", "d1", "d2", "past", "etc", "lost"} {
 					if st, err := os.Lstat(filepath.Join(got.Layers[0], dir)); err == nil {

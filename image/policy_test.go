@@ -25,7 +25,7 @@ func policied(t *testing.T, s *Store, text string) {
 
 const accept, reject = `[{"type":"insecureAcceptAnything"}]`, `[{"type":"reject"}]`
 
-// TestPolicy: the scope that fits best decides, and nothing in the file is ignored.
+// TestPolicy: the most specific scope applies, and nothing in the file is ignored.
 func TestPolicy(t *testing.T) {
 	fk, repo := newFake(t, newLayout(t).add(img{Layers: [][]byte{layerTar(t, f{Name: "x"})}}))
 	host, _, _ := strings.Cut(repo, "/")
@@ -83,7 +83,7 @@ func TestPolicy(t *testing.T) {
 	}
 }
 
-// TestPolicyOfFiles: what comes from a file or directory is judged by its path.
+// TestPolicyOfFiles: an image from a file or directory is checked by its path.
 func TestPolicyOfFiles(t *testing.T) {
 	dir := newLayout(t).add(img{Name: "x", Layers: [][]byte{layerTar(t, f{Name: "x"})}}).path()
 	for name, tt := range map[string]struct {
@@ -111,8 +111,7 @@ func TestPolicyOfFiles(t *testing.T) {
 	}
 }
 
-// TestPolicySigned pulls what gpg and skopeo have signed: with the right key, another
-// key, and changed.
+// TestPolicySigned pulls images signed with gpg and skopeo: with the right key, another key, and changed.
 func TestPolicySigned(t *testing.T) {
 	testenv.Need(t, func() error { _, err := exec.LookPath("gpg"); return err })
 	addr := startRegistry(t)

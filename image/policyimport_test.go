@@ -7,8 +7,8 @@ import (
 	"testing"
 )
 
-// TestPolicyOfImports: a root file system is judged, too, by its path as a tarball; and
-// what is refused leaves nothing.
+// TestPolicyOfImports: a root file system is checked, too, by its path as a tarball; and a refused one
+// leaves nothing behind.
 func TestPolicyOfImports(t *testing.T) {
 	tar := filepath.Join(t.TempDir(), "root.tar")
 	if err := os.WriteFile(tar, layerTar(t, f{Name: "x"}), 0o600); err != nil {

@@ -38,8 +38,8 @@ func hexOf(i int) string {
 
 func idOf(i pod.Image) digest.Digest { return digest.Digest(i.ID) }
 
-// loadStage is another podrun: "_load DIR PATH [memory]" prints what happens to
-// each layer, and how much memory that took.
+// loadStage runs in another podrun process: "_load DIR PATH [memory]" prints the progress of each layer, and
+// the memory used.
 func loadStage(args []string) int {
 	s, err := Open(args[0])
 	if err == nil {
@@ -59,7 +59,7 @@ func loadStage(args []string) int {
 	return 0
 }
 
-// importStage is another podrun: "_import DIR PATH NAME".
+// importStage runs in another podrun process: "_import DIR PATH NAME".
 func importStage(args []string) int {
 	s, err := Open(args[0])
 	if err == nil {
@@ -72,8 +72,8 @@ func importStage(args []string) int {
 	return 0
 }
 
-// TestLoadOnce starts several processes that load one image: each layer is
-// unpacked by one of them, and all of them succeed.
+// TestLoadOnce starts several processes that load one image: each layer is unpacked by one of them, and all
+// of them succeed.
 func TestLoadOnce(t *testing.T) {
 	var layers [][]byte
 	for i := range 4 {
@@ -114,8 +114,8 @@ func TestLoadOnce(t *testing.T) {
 	}
 }
 
-// TestKilled kills an import in the middle: nothing is visible, the unpacker ends,
-// and the next one to add an image clears the rest away.
+// TestKilled kills an import in the middle: nothing is visible, the unpacker ends, and the next process that
+// adds an image removes the rest.
 func TestKilled(t *testing.T) {
 	testenv.NoLeaks(t)
 	s := newStore(t)
@@ -180,8 +180,8 @@ func await(t *testing.T, what string, ok func() bool) {
 	}
 }
 
-// escapeStage confines itself to a directory, as the unpacker does, and tries what
-// a hijacked unpacker would.
+// escapeStage confines itself to a directory, as the unpacker does, and tries what a hijacked unpacker
+// would.
 func escapeStage(args []string) (tree, error) {
 	secret, err := os.Open(args[1])
 	if err != nil {
@@ -225,8 +225,7 @@ func escapeStage(args []string) (tree, error) {
 	return t, nil
 }
 
-// manyThreads has goroutines occupy threads until the result is called: half of them wait
-// in a system call, half compute.
+// manyThreads occupies threads until release is called: half of them wait in a system call, half compute.
 func manyThreads(n int) (release func()) {
 	var begun, ended sync.WaitGroup
 	var stop atomic.Bool
@@ -246,7 +245,7 @@ func manyThreads(n int) (release func()) {
 	return func() { stop.Store(true); ended.Wait() }
 }
 
-// privilegesOf are the different privileges that threads have.
+// privilegesOf returns the different sets of privileges among threads.
 func privilegesOf(tasks *os.Root) string {
 	dir, err := tasks.Open(".")
 	if err != nil {
@@ -297,13 +296,13 @@ func TestConfinement(t *testing.T) {
 	}
 }
 
-// singleIDEnv marks the process in which newuidmap is of no use.
+// singleIDEnv marks the process without newuidmap.
 const singleIDEnv = "PODRUN_TEST_SINGLE_ID"
 
-// TestSingleID unpacks where the user has no subordinate ids: 0 is the only one.
+// TestSingleID unpacks for a user without subordinate ids: 0 is the only id.
 func TestSingleID(t *testing.T) {
 	if os.Geteuid() == 0 {
-		return // root has every id; the same test has run as an ordinary user
+		return // root has every id; the same test runs as an ordinary user
 	}
 	if os.Getenv(singleIDEnv) == "" {
 		program, err := os.Open("/proc/self/exe")

@@ -11,30 +11,29 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// Uses say what needs images. In doubt they say yes.
+// Uses reports which images and layers are in use. In doubt the functions return true.
 type Uses struct {
-	// Layer says whether a pod uses a layer (one of pod.Image.Layers); nil: none does.
+	// Layer reports whether a pod uses a layer (one of pod.Image.Layers); nil: none does.
 	Layer func(layerDir string) bool
-	// Image says whether a pod has an image or may be made of one; nil: none.
+	// Image reports whether a pod uses an image or may be made from one; nil: none.
 	Image func(id string, names []string) bool
 }
 
-// PruneOptions say which images go.
+// PruneOptions selects the images that Prune removes.
 type PruneOptions struct {
 	Uses
-	All    bool      // those with names too, if nothing uses them
+	All    bool      // also images with names, if nothing uses them
 	Before time.Time // only those added before; zero: all
 }
 
-// Pruned is what has gone.
+// Pruned is what was removed.
 type Pruned struct {
 	Images []Info
 	Bytes  int64 // of the files of layers
 }
 
-// Prune removes images that have no name any more, or with All that nothing uses, and
-// every layer that nobody needs. Layers stay, until the next time, if somebody is adding or
-// using images at this moment.
+// Prune removes images without a name, or with All images that nothing uses, and every layer that nothing
+// needs. Layers are left for the next run if another process adds or uses images at this moment.
 func (s *Store) Prune(o PruneOptions) (Pruned, error) {
 	list, err := s.List()
 	if err != nil {
@@ -60,7 +59,7 @@ func (s *Store) Prune(o PruneOptions) (Pruned, error) {
 
 func (u Uses) uses(i Info) bool { return u.Image != nil && u.Image(i.ID, i.Names) }
 
-// drop removes an image's record and its names, unless it got another name meanwhile.
+// drop removes an image's record and its names, unless it got another name in between.
 func (s *Store) drop(i Info) error {
 	lock, err := s.LockRecords()
 	if err != nil {
@@ -84,21 +83,20 @@ func (s *Store) drop(i Info) error {
 	return s.RemoveFiles(append(files, s.ImageFile(digest.Digest(i.ID)))...)
 }
 
-// The kubelet's defaults of when a disk is too full, in percent, and for how long an image
-// is left alone (kubelet: pkg/kubelet/apis/config/v1beta1/defaults.go,
-// imageGCHighThresholdPercent and so on).
+// The kubelet's defaults for a disk that is too full, in percent, and for the minimum age of an image that
+// may be removed (kubelet: pkg/kubelet/apis/config/v1beta1/defaults.go, imageGCHighThresholdPercent and so
+// on).
 const (
 	highThreshold = 85
 	lowThreshold  = 80
 	minimumAge    = 2 * time.Minute
 )
 
-// GarbageCollect makes room as the kubelet's image garbage collection does: if more than 85 % of
-// the store's disk is in use, the images that were not used for longest go until it is
-// 80 % (kubelet: pkg/kubelet/images/image_gc_manager.go). Left alone are images in use,
-// those younger than two minutes, and, other than with the kubelet, those that were not
-// pulled: what came from an archive cannot be had again. uses is asked for what needs
-// images if something is to go. With room enough nothing is read but the disk's figures.
+// GarbageCollect frees disk space as the kubelet's image garbage collection does. If more than 85 % of the
+// store's disk is in use, it removes the least recently used images until 80 % is reached (kubelet:
+// pkg/kubelet/images/image_gc_manager.go). It keeps images in use, images younger than two minutes and,
+// unlike the kubelet, images that were not pulled: what came from an archive cannot be pulled again. uses is
+// called only if something is to be removed. With enough free space only the disk's figures are read.
 func (s *Store) GarbageCollect(uses func() (Uses, error)) (Pruned, error) {
 	capacity, available, err := s.disk(s.Dir)
 	if err != nil || capacity == 0 || 100-available*100/capacity < highThreshold {
@@ -117,7 +115,7 @@ func (s *Store) collect(uses func() (Uses, error)) (Pruned, error) {
 		return Pruned{}, err
 	}
 	var p Pruned
-	if p.Bytes, err = s.freeLayers(u.Layer); err != nil { // what earlier removals had to leave
+	if p.Bytes, err = s.freeLayers(u.Layer); err != nil { // what earlier removals left behind
 		return p, err
 	}
 	list, err := s.List()
@@ -147,7 +145,7 @@ func (s *Store) collect(uses func() (Uses, error)) (Pruned, error) {
 	return p, nil
 }
 
-// diskOf is the size of a directory's file system and what of it is left, in bytes.
+// diskOf returns the size of a directory's file system and its free space, in bytes.
 func diskOf(dir string) (capacity, available int64, err error) {
 	var st unix.Statfs_t
 	if err := unix.Statfs(dir, &st); err != nil {
@@ -156,14 +154,14 @@ func diskOf(dir string) (capacity, available int64, err error) {
 	return int64(st.Blocks) * int64(st.Bsize), int64(st.Bavail) * int64(st.Bsize), nil
 }
 
-// usedPrecision is how precisely it is known when an image was used: a note of it is a write.
+// usedPrecision is the precision of an image's time of use. It limits writes: each update is one.
 const usedPrecision = time.Hour
 
-// touchUsed remembers that an image is used, in the time of its record, which is not synced.
+// touchUsed records that an image is used, as the modification time of its record, which is not synced.
 func (s *Store) touchUsed(id string) {
 	file := s.ImageFile(digest.Digest(id))
 	if st, err := os.Stat(file); err == nil && time.Since(st.ModTime()) > usedPrecision {
 		now := time.Now()
-		os.Chtimes(file, now, now) // or it counts as unused: no reason to fail
+		os.Chtimes(file, now, now) // on failure the image counts as unused, which is acceptable
 	}
 }

@@ -40,7 +40,7 @@ func using(names ...string) Uses {
 func TestPrune(t *testing.T) {
 	testenv.NoLeaks(t)
 	s, a, _ := shared(t)
-	load(t, s, newLayout(t).add(img{Name: "a:1", Layers: [][]byte{layerTar(t, f{Name: "new", Content: "n"})}}).path()) // the name moves on
+	load(t, s, newLayout(t).add(img{Name: "a:1", Layers: [][]byte{layerTar(t, f{Name: "new", Content: "n"})}}).path()) // the name points to another image now
 	p, err := s.Prune(PruneOptions{})
 	if err != nil || len(p.Images) != 1 || p.Images[0].ID != a.ID || exists(a.Layers[1]) || !exists(a.Layers[0]) {
 		t.Errorf("prune: %+v, %v", p, err)
@@ -57,7 +57,7 @@ func TestPrune(t *testing.T) {
 	}
 }
 
-// TestPruneSpares: while somebody adds images, layers stay, and the next one frees them.
+// TestPruneSpares: while another process adds images, layers stay, and the next run frees them.
 func TestPruneSpares(t *testing.T) {
 	s, a, _ := shared(t)
 	hold, err := s.Lease()
@@ -73,7 +73,7 @@ func TestPruneSpares(t *testing.T) {
 	}
 }
 
-// TestCollect: what was not used for longest goes, until the disk is 80 % full.
+// TestCollect: the least recently used images are removed, until the disk is 80 % full.
 func TestCollect(t *testing.T) {
 	testenv.NoLeaks(t)
 	s := newStore(t)
@@ -107,7 +107,7 @@ func TestCollect(t *testing.T) {
 		}
 	}
 	free := int64(16)
-	s.disk = func(string) (int64, int64, error) { // an image has two of a hundred
+	s.disk = func(string) (int64, int64, error) { // an image takes two of a hundred
 		return 100, free + 2*int64(6-len(namesOf(t, s))), nil
 	}
 	uses := func() (Uses, error) { return using("docker.io/library/used:1"), nil }

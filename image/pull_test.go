@@ -19,13 +19,12 @@ import (
 	"github.com/podrun/podrun/internal/testenv"
 )
 
-// TestPullTLS needs a certificate that nobody vouches for to be refused, unless
-// the registry is on this machine.
+// TestPullTLS: an unverified certificate is refused, unless the registry is on this machine.
 func TestPullTLS(t *testing.T) {
 	l := newLayout(t).add(img{Layers: [][]byte{layerTar(t, f{Name: "x"})}})
 	fk, _ := newFake(t, l)
 	srv := httptest.NewUnstartedServer(fk)
-	srv.Config.ErrorLog = log.New(io.Discard, "", 0) // it tells of the client that went away
+	srv.Config.ErrorLog = log.New(io.Discard, "", 0) // it reports the client that disconnected
 	srv.StartTLS()
 	defer srv.Close()
 	repo := strings.TrimPrefix(srv.URL, "https://") + "/x"
@@ -66,7 +65,7 @@ func TestPullAuth(t *testing.T) {
 	}
 }
 
-// TestPullMovedTag pulls a tag that means another image by now.
+// TestPullMovedTag pulls a tag that stands for another image by now.
 func TestPullMovedTag(t *testing.T) {
 	first := newLayout(t).add(img{Layers: [][]byte{layerTar(t, f{Name: "1"})}})
 	second := newLayout(t).add(img{Layers: [][]byte{layerTar(t, f{Name: "2"})}})

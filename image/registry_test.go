@@ -101,7 +101,7 @@ func TestPull(t *testing.T) {
 	}
 }
 
-// progressLog remembers what was told.
+// progressLog records progress.
 type progressLog struct {
 	mu   sync.Mutex
 	list []api.Progress
@@ -123,7 +123,7 @@ func (l *progressLog) count(s api.Status) int {
 	return n
 }
 
-// fake is a registry of one repository, "x", that says what it is told to.
+// fake is a registry of one repository, "x", that answers as configured.
 type fake struct {
 	t     *testing.T
 	blobs map[string][]byte // path below /v2/x/ -> content

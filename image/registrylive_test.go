@@ -27,14 +27,13 @@ import (
 	"github.com/podrun/podrun/internal/testenv"
 )
 
-// secured is a docker-registry with TLS by a CA of its own, for user me with password
-// secret.
+// secured is a docker-registry with TLS by a CA of its own, for user me with password secret.
 type secured struct {
 	addr  string
 	certs string // a directory as certs.d, with the CA for addr
 }
 
-// bcryptOfSecret is what htpasswd -nbB makes of the password.
+// bcryptOfSecret is the output of htpasswd -nbB for the password.
 const bcryptOfSecret = "$2b$04$NvVcj5c8h0gUizxs.MEjB.RWpNwbfisSWwLKnhHhQqzRDcKX1Fy1O"
 
 func startSecured(t *testing.T) secured {
@@ -60,7 +59,7 @@ func startSecured(t *testing.T) secured {
 	return secured{addr, certs}
 }
 
-// certificate makes one for 127.0.0.1 that vouches for itself.
+// certificate makes a self-signed certificate for 127.0.0.1.
 func certificate(t *testing.T, dir string) (cert, key string) {
 	t.Helper()
 	k, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
@@ -112,7 +111,7 @@ func TestSecuredRegistry(t *testing.T) {
 		t.Errorf("hint %q", report.Hint(err))
 	}
 
-	o.TLSVerify = nil // Login knows no other certs.d
+	o.TLSVerify = nil // Login uses no other certs.d
 	if _, err := registry.LoginUser(reg.addr, o); err == nil || !strings.Contains(err.Error(), "not logged in") {
 		t.Errorf("before: %v", err)
 	}
@@ -152,14 +151,14 @@ func TestSecuredRegistry(t *testing.T) {
 	wantError(t, err, "authentication required")
 }
 
-// newStoreWith is another store with the settings of one.
+// newStoreWith returns another store with the settings of like.
 func newStoreWith(t *testing.T, like *Store) *Store {
 	s := newStore(t)
 	s.Config = like.Config
 	return s
 }
 
-// helper is a credential helper that keeps what it is given in a file beside it.
+// helper is a credential helper that stores its input in a file beside it.
 const helper = `#!/bin/sh
 cd "$(dirname "$0")"
 case $1 in
@@ -170,8 +169,8 @@ list) echo '{}' ;;
 esac
 `
 
-// TestCredentialHelper keeps a login with a helper that registries.conf names: nothing of
-// it comes into a file.
+// TestCredentialHelper stores a login with a helper that registries.conf names: no part of it is written to
+// a file.
 func TestCredentialHelper(t *testing.T) {
 	reg := startSecured(t)
 	layout := newLayout(t).add(img{Name: "x", Layers: [][]byte{layerTar(t, f{Name: "x"})}}).path()

@@ -9,18 +9,17 @@ import (
 	"github.com/podrun/podrun/image/records"
 )
 
-// RemoveOptions say what else needs images.
+// RemoveOptions reports what else needs images.
 type RemoveOptions struct {
-	// InUse says whether a pod uses a layer (one of pod.Image.Layers). Such layers
-	// stay, and a later Remove frees them. nil means that no pod does.
+	// InUse reports whether a pod uses a layer (one of pod.Image.Layers). Such layers stay, and a later
+	// Remove frees them. nil means that no pod does.
 	InUse func(layerDir string) bool
 }
 
-// Remove takes a name away, and with its last name the image; or an image with its
-// only name, by its id or an unambiguous beginning of at least four digits of it.
-// Layers that neither an image nor a pod uses any more are freed, also those that
-// earlier Removes had to leave, unless somebody is adding or using images at this
-// moment: then they stay until the next Remove.
+// Remove removes a name, and with its last name the image; or an image with its only name, by its id or an
+// unambiguous prefix of at least four digits. It frees the layers that neither an image nor a pod uses,
+// including those that earlier calls left behind, unless another process adds or uses images at this moment:
+// then they stay until the next Remove.
 func (s *Store) Remove(nameOrID string, o RemoveOptions) error {
 	err := s.RemoveRecords(nameOrID)
 	if err != nil {
@@ -32,8 +31,8 @@ func (s *Store) Remove(nameOrID string, o RemoveOptions) error {
 	return nil
 }
 
-// freeLayers removes the layers that nobody needs, if nobody is adding or using images, and says
-// how many bytes their files have had.
+// freeLayers removes unused layers, if no other process adds or uses images, and returns the size of their
+// files in bytes.
 func (s *Store) freeLayers(inUse func(string) bool) (int64, error) {
 	lock, err := s.Lock()
 	if err != nil {
@@ -73,8 +72,8 @@ func (s *Store) freeLayers(inUse func(string) bool) (int64, error) {
 	return freed, layer.RemoveTrees(rubbish)
 }
 
-// unusedLayers lists layers' directories that no image and no pod needs. If any
-// image cannot be read nothing can be said of its layers, so none is listed.
+// unusedLayers lists the directories of layers that no image and no pod needs. If any image is unreadable,
+// its layers are unknown, so none is listed.
 func (s *Store) unusedLayers(inUse func(string) bool) ([]string, error) {
 	images, err := s.Images()
 	if err != nil {

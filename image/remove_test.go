@@ -128,8 +128,8 @@ func TestRemoveAmbiguous(t *testing.T) {
 	t.Fatal("no two ids begin alike")
 }
 
-// TestDamagedRecords garbles and truncates records: the rest of the store works,
-// and having the image again repairs it.
+// TestDamagedRecords garbles and truncates records: the rest of the store works, and adding the image again
+// repairs it.
 func TestDamagedRecords(t *testing.T) {
 	for _, dir := range []string{records.ImagesDir, records.NamesDir, records.LayersDir} {
 		t.Run(dir, func(t *testing.T) {

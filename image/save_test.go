@@ -34,8 +34,8 @@ func save(t *testing.T, s *Store, o api.SaveOptions, refs ...string) string {
 	return path
 }
 
-// TestSave: an image is the same after it was saved and loaded, in every form, by whatever
-// program; and the same images give the same bytes.
+// TestSave: an image is unchanged after it was saved and loaded, in every form, by any program; and the same
+// images give the same bytes.
 func TestSave(t *testing.T) {
 	testenv.NoLeaks(t)
 	s := newStore(t)
@@ -76,7 +76,7 @@ func TestSave(t *testing.T) {
 	}
 }
 
-// TestSaveDir: a directory is brought up to date by saving more into it.
+// TestSaveDir: a directory is updated by saving more into it.
 func TestSaveDir(t *testing.T) {
 	testenv.NoLeaks(t)
 	s, _, _ := shared(t)
@@ -118,8 +118,8 @@ func TestSaveDir(t *testing.T) {
 	}
 }
 
-// TestSaveDigests: an image that was pulled by the digest of an index is known by it where
-// its archive is loaded. What an archive only claims is not believed.
+// TestSaveDigests: an image that was pulled by the digest of an index can be named by it where its archive
+// is loaded. Unverifiable annotations of an archive are ignored.
 func TestSaveDigests(t *testing.T) {
 	testenv.NoLeaks(t)
 	l := newLayout(t)
@@ -195,9 +195,9 @@ func TestTag(t *testing.T) {
 	}
 }
 
-// An image that was pulled without a name, as an update does, and is given one later is still
-// known by the index that the registry has under that name; and so is the one before, when the
-// update is undone.
+// TestTagKeepsTheIndex: an image that was pulled without a name, as an update does, and is given one later
+// still has the index that the registry has under that name; and so has the previous image when the update
+// is undone.
 func TestTagKeepsTheIndex(t *testing.T) {
 	l := newLayout(t)
 	var tops []string
@@ -230,7 +230,7 @@ func TestTagKeepsTheIndex(t *testing.T) {
 	wantHint(t, s.Remove("none:1", RemoveOptions{}))
 }
 
-// wantHint: whoever names an image that is not here is told where to look.
+// wantHint checks that the error of a missing image has the hint where to look.
 func wantHint(t *testing.T, err error) {
 	t.Helper()
 	if !errors.Is(err, api.ErrNotFound) || !strings.Contains(report.Hint(err), "podrun image ls") {

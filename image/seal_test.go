@@ -13,7 +13,7 @@ import (
 	"github.com/podrun/podrun/internal/report"
 )
 
-// TestSeal: whatever byte of whatever record is another one is found when the record is read.
+// TestSeal: every changed byte in a record is detected when the record is read.
 func TestSeal(t *testing.T) {
 	s := newStore(t)
 	got := load(t, s, newLayout(t).add(img{Name: "x:1", Layers: [][]byte{layerTar(t, f{Name: "x"})}}).path())
@@ -49,15 +49,15 @@ func TestSeal(t *testing.T) {
 	}
 }
 
-// TestMend: a name's damaged record is put back, without a network if the image is here.
+// TestMend: a name's damaged record is restored, without a network if the image is here.
 func TestMend(t *testing.T) {
 	l := newLayout(t).add(img{Name: "x:1", Layers: [][]byte{layerTar(t, f{Name: "x"})}})
 	fk, repo := newFake(t, l)
 	for name, tt := range map[string]struct {
 		spoil func(text string) string
-		asks  bool   // its registry
-		left  bool   // the name, in the end
-		names string // what it is called meanwhile
+		asks  bool   // the registry
+		left  bool   // the name exists in the end
+		names string // the image's name until then
 	}{
 		"a digest": {func(s string) string { return strings.Replace(s, `"top":"sha256:`, `"top":"sha255:`, 1) }, false, true, repo + ":latest"},
 		"the id":   {func(s string) string { return strings.Replace(s, `"id":"sha256:`, `"id":"sha255:`, 1) }, true, true, repo + ":latest"},
@@ -124,9 +124,9 @@ func TestMend(t *testing.T) {
 	})
 }
 
-// TestOrigins: whether a registry is asked for a name is the name's own matter, even where
-// the same image has come by another name too; and what cannot be had again by all of its
-// names is not removed to make room.
+// TestOrigins: the name alone decides whether a registry is asked, even if the same image has a name of
+// another origin too; and an image that cannot be pulled again by all of its names is not removed to free
+// space.
 func TestOrigins(t *testing.T) {
 	l := newLayout(t).add(img{Name: "archived:1", Layers: [][]byte{layerTar(t, f{Name: "x"})}})
 	_, repo := newFake(t, l)

@@ -10,8 +10,8 @@ import (
 	"github.com/podrun/podrun/internal/testenv"
 )
 
-// TestSettle: after the machine was restarted the sizes of a layer's files are looked at
-// once, before it is used; what has lost some is fetched again without a word.
+// TestSettle: after a restart of the machine the sizes of a layer's files are checked once, before the layer
+// is used; a layer that lost some is fetched again silently.
 func TestSettle(t *testing.T) {
 	testenv.NoLeaks(t)
 	addr := startRegistry(t)

@@ -84,8 +84,8 @@ func TestShortNames(t *testing.T) {
 	}
 }
 
-// TestPullShortName pulls from the second of two registries, and finds the image by its
-// short name afterwards, without the network.
+// TestPullShortName pulls from the second of two registries, and finds the image by its short name
+// afterwards, without the network.
 func TestPullShortName(t *testing.T) {
 	l := newLayout(t).add(img{Name: "busybox", Layers: [][]byte{layerTar(t, f{Name: "x"})}})
 	_, repo := newFake(t, l)
@@ -114,8 +114,8 @@ func TestPullShortName(t *testing.T) {
 	wantError(t, err, "registries.conf")
 }
 
-// TestPullThroughRegistriesConf: a mirror is asked first, and what it has not comes from
-// the registry itself; a blocked registry is not asked; an insecure one may speak HTTP.
+// TestPullThroughRegistriesConf: a mirror is asked first, and what it does not have is fetched from the
+// registry itself; a blocked registry is not asked; an insecure one may use HTTP.
 func TestPullThroughRegistriesConf(t *testing.T) {
 	l := newLayout(t).add(img{Layers: [][]byte{layerTar(t, f{Name: "x"})}})
 	mirror, mirrorRepo := newFake(t, l)

@@ -22,8 +22,8 @@ import (
 	"github.com/podrun/podrun/image/api"
 )
 
-// sign puts a signature of an image into its registry, as cosign does: an image of its own,
-// whose layer says what is signed, and as whose.
+// sign adds a signature of an image to its registry, as cosign does: an image of its own, whose layer
+// contains the signed digest and name.
 func sign(t *testing.T, fk *fake, image digest.Digest, as string, key *ecdsa.PrivateKey) {
 	t.Helper()
 	payload := fmt.Appendf(nil, `{"critical":{"type":"cosign container image signature","image":{"docker-manifest-digest":%q},"identity":{"docker-reference":%q}},"optional":{"creator":"test","timestamp":1}}`, image, as)
@@ -50,8 +50,8 @@ func sign(t *testing.T, fk *fake, image digest.Digest, as string, key *ecdsa.Pri
 	fk.blobs[tag], fk.types[tag] = m, v1.MediaTypeImageManifest
 }
 
-// TestPolicySigstore pulls what is signed in the way of cosign: with the right key, another one,
-// for another name, of another image, and not at all.
+// TestPolicySigstore pulls images signed as by cosign: with the right key, another one, for another name, of
+// another image, and not at all.
 func TestPolicySigstore(t *testing.T) {
 	var keys []*ecdsa.PrivateKey
 	for range 2 {

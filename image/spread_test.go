@@ -10,8 +10,8 @@ import (
 	"github.com/podrun/podrun/image/records"
 )
 
-// TestLayersAreSpread: ext4 is told that layers do not belong together, and told it only of
-// layers. Other file systems may know the flag too: an overlay hands it on.
+// TestLayersAreSpread: only the staging directory, in which layers are made, is marked for ext4 as a top
+// directory. Other file systems may support the flag too: an overlay passes it on.
 func TestLayersAreSpread(t *testing.T) {
 	s := newStore(t)
 	img := load(t, s, newLayout(t).add(img{Name: "x", Layers: [][]byte{layerTar(t, f{Name: "d/f", Content: "x"})}}).path())

@@ -26,8 +26,8 @@ type Store struct {
 	disk func(dir string) (capacity, available int64, err error)
 }
 
-// Open opens the store in dir, which is made if missing and kept 0700: layers
-// hold set-id files of the user's subordinate ids, which nobody else may run.
+// Open opens the store in dir, which is made if missing and kept 0700: layers hold set-id files of the
+// user's subordinate ids, which no other user may run.
 func Open(dir string) (*Store, error) {
 	s, err := records.Open(dir)
 	if err != nil {
@@ -36,8 +36,8 @@ func Open(dir string) (*Store, error) {
 	return &Store{registry.NewClient(s), diskOf}, nil
 }
 
-// Resolve finds an image by name or by id ("sha256:…", or its 64 hexadecimal
-// digits), without the network. errors.Is(err, ErrNotFound) if it is not there.
+// Resolve finds an image by name or by id ("sha256:…", or its 64 hexadecimal digits), without the network.
+// The error is ErrNotFound if it is not there.
 func (s *Store) Resolve(ref string) (pod.Image, error) {
 	if id, ok := records.ParseID(ref); ok {
 		return s.imageByID(id)
@@ -49,9 +49,9 @@ func (s *Store) Resolve(ref string) (pod.Image, error) {
 	return s.image(rec.ID, rec)
 }
 
-// lookupReference finds the record of a name that a reference may stand for. What was loaded from
-// a file under a short name has docker.io's. A registries.conf that cannot be read keeps
-// nobody from what is here.
+// lookupReference finds the record of a name that a reference may stand for. An image that was loaded from a
+// file under a short name has a name of docker.io. An unreadable registries.conf does not prevent the use of
+// stored images.
 func (s *Store) lookupReference(ref string) (*records.Name, error) {
 	name, err := records.ParseName(ref)
 	if err != nil {
@@ -68,8 +68,8 @@ func (s *Store) lookupReference(ref string) (*records.Name, error) {
 	return nil, err
 }
 
-// FromRegistry says whether a registry is to be asked what a name stands for now: it was
-// pulled by this name, not loaded, imported or tagged here; or it is not here.
+// FromRegistry reports whether a registry decides what a name stands for now: the name was pulled, not
+// loaded, imported or tagged here, or it is not in the store.
 func (s *Store) FromRegistry(ref string) bool {
 	n, err := s.lookupReference(ref)
 	if err != nil {
@@ -118,9 +118,9 @@ func (s *Store) image(id digest.Digest, name *records.Name) (pod.Image, error) {
 	return img, nil
 }
 
-// layerDirs turns diffIDs into the overlay's lower directories, lowest first.
-// Overlayfs refuses a directory that is there twice: only its uppermost place has
-// an effect. Nor does it honour an opaque root: what lies below one is left out.
+// layerDirs returns the overlay's lower directories for diffIDs, lowest first. Overlayfs refuses a directory
+// that occurs twice, so only its uppermost occurrence is kept, which is the one with an effect. Overlayfs
+// does not honour an opaque root either, so the layers below one are left out.
 func (s *Store) layerDirs(diffIDs []digest.Digest) ([]string, error) {
 	if err := integrity.Recheck(s.Store, diffIDs); err != nil {
 		return nil, err
@@ -145,25 +145,25 @@ func (s *Store) layerDirs(diffIDs []digest.Digest) ([]string, error) {
 	return dirs, nil
 }
 
-// Info is one image as a list shows it.
+// Info is one image in a list.
 type Info struct {
 	ID           string   // sha256:<hex>
 	Digest       string   // of the manifest, sha256:<hex>
-	Names        []string // normalised, sorted; none if every name has moved on
+	Names        []string // normalised, sorted; none if every name points to another image now
 	Created      time.Time
 	Added        time.Time
-	Used         time.Time // by a pod, about; when it was added, if none has used it
-	Pulled       bool      // from a registry, where it can be had again
+	Used         time.Time // last use by a pod, approximate; time of addition if no pod has used it
+	Pulled       bool      // from a registry, where it can be pulled again
 	OS, Arch     string
 	Variant      string
 	Size         int64 // bytes of its layers' files; layers are shared between images
 	Layers       int
-	Squashed     int // files whose owner could not be kept: see the package's doc
+	Squashed     int // files whose owner is not mapped: see the package's doc
 	SharedLayers int // layers that other images use too
 }
 
-// List lists the images, newest first. Where a record is damaged the rest is
-// returned together with the error.
+// List returns the images, newest first. If a record is damaged, the rest is returned together with the
+// error.
 func (s *Store) List() ([]Info, error) {
 	images, err1 := s.Images()
 	names, err2 := s.Names()

@@ -11,12 +11,11 @@ import (
 	"github.com/podrun/podrun/pod"
 )
 
-// Pull fetches an image from its registry and returns it. Layers that are in the
-// store are not fetched; an image that is there whole costs its manifest only.
-// Mirrors, blocked registries and short names are those of registries.conf(5), and
-// policy.json(5) says which images may be had. What was fetched of a layer before the
-// pull was cut off is kept, and the next one goes on from there. Errors have reason
-// ErrImagePull, InvalidImageName or SignatureValidationFailed.
+// Pull fetches an image from its registry and returns it. Layers in the store are not fetched again; for a
+// complete image only the manifest is fetched. registries.conf(5) configures mirrors, blocked registries and
+// short names, and policy.json(5) decides which images are allowed. The fetched part of a layer is kept when
+// a pull is interrupted, and the next pull continues from there. Errors have reason ErrImagePull,
+// InvalidImageName or SignatureValidationFailed.
 func (s *Store) Pull(ctx context.Context, ref string, o api.PullOptions) (pod.Image, error) {
 	a, err := s.Client.Pull(ctx, ref, o)
 	if err != nil {
@@ -25,7 +24,7 @@ func (s *Store) Pull(ctx context.Context, ref string, o api.PullOptions) (pod.Im
 	return s.resolveAdded(a)
 }
 
-// Fetch brings the images of a place into the store.
+// Fetch adds the images of a place to the store.
 func (s *Store) Fetch(ctx context.Context, p api.Place, o api.PullOptions) ([]pod.Image, error) {
 	if p.Transport == "docker" {
 		img, err := s.Pull(ctx, p.Path, o)
@@ -37,15 +36,15 @@ func (s *Store) Fetch(ctx context.Context, p api.Place, o api.PullOptions) ([]po
 	return s.loadPlace(ctx, p, o.Progress)
 }
 
-// Load adds every image of an OCI layout directory, an OCI archive or a docker
-// archive; an archive may be compressed with gzip or zstd. Which it is is seen from
-// its content. Images have the names they were saved under; one without is found
-// by its id. The images that could be added are returned with an error too.
+// Load adds every image of an OCI layout directory, an OCI archive or a docker archive; an archive may be
+// compressed with gzip or zstd. The kind is detected from the content. Images keep the names they were saved
+// under; one without a name is found by its id. The images that could be added are returned with an error
+// too.
 func (s *Store) Load(ctx context.Context, path string) ([]pod.Image, error) {
 	return s.loadPlace(ctx, api.Place{Path: path}, nil)
 }
 
-// LoadAll loads what Archives finds, and what it can of it.
+// LoadAll loads everything that FindArchives finds, as far as possible. tell, if not nil, receives progress.
 func (s *Store) LoadAll(ctx context.Context, path string, tell func(api.Progress)) ([]pod.Image, error) {
 	list, err := archive.FindArchives(path)
 	if err != nil {
@@ -78,9 +77,8 @@ func (s *Store) loadPlace(ctx context.Context, p api.Place, tell func(api.Progre
 	return images, errors.Join(errs...)
 }
 
-// Import makes an image with one layer and no command from the tar file of a root
-// file system, plain or compressed with gzip or zstd. The same file gives the same
-// image id.
+// Import makes an image with one layer and no command from the tar file of a root file system, plain or
+// compressed with gzip or zstd. The same file gives the same image id.
 func (s *Store) Import(ctx context.Context, path, name string) (pod.Image, error) {
 	a, err := s.archives().Import(ctx, path, name)
 	if err != nil {
@@ -89,23 +87,22 @@ func (s *Store) Import(ctx context.Context, path, name string) (pod.Image, error
 	return s.resolveAdded(a)
 }
 
-// Save writes images to w, or for OCIDir to a directory, with the names they were asked for
-// by. The same images give the same bytes. Layers are made of their unpacked files and
-// compared with their digests meanwhile: what is damaged is not saved.
+// Save writes images to w, or for OCIDir to a directory, under the names that refs gives. The same images
+// give the same bytes. Layers are rebuilt from their unpacked files and compared with their digests: damaged
+// layers are not saved.
 func (s *Store) Save(ctx context.Context, refs []string, to archive.Target, o api.SaveOptions) error {
 	return s.archives().Save(ctx, refs, to, o)
 }
 
-// Verify reads every file of images, all if none is named, and compares it with what the
-// images' digests stand for. What is damaged is not used for a new pod from then on. tell,
-// if it is not nil, is told of each image before it is read.
+// Verify reads every file of images, all if refs is empty, and compares it with the images' digests. A
+// damaged layer is not used for further pods. tell, if not nil, is called before each image is read.
 func (s *Store) Verify(ctx context.Context, refs []string, tell func(name string)) ([]api.Verified, error) {
 	return integrity.Verify(ctx, s.Store, refs, tell)
 }
 
-// Repair puts a damaged image back from its registry: the damaged layers alone are
-// fetched, and replaced. Pods that run keep the files they have until they are started
-// anew. A name's record is put back if it can be told what it was, or else removed.
+// Repair restores a damaged image from its registry. Only the damaged layers are fetched and replaced.
+// Running pods keep their files until they are restarted. A name's record is restored if its content can be
+// determined, or else removed.
 func (s *Store) Repair(ctx context.Context, v api.Verified, o api.PullOptions) error {
 	return integrity.Repair(ctx, s.Store, v, func(ctx context.Context, ref string, unnamed bool) (string, error) {
 		o.NoName = unnamed
@@ -118,7 +115,7 @@ func (s *Store) archives() *archive.Archiver {
 	return &archive.Archiver{Ingester: s.Ingester, Checker: s.Checker}
 }
 
-// resolveAdded is an image that has been added, under its name.
+// resolveAdded returns an added image, under its name.
 func (s *Store) resolveAdded(a ingest.Added) (pod.Image, error) {
 	if a.Name == "" {
 		return s.imageByID(a.ID)
@@ -126,6 +123,6 @@ func (s *Store) resolveAdded(a ingest.Added) (pod.Image, error) {
 	return s.Resolve(a.Name)
 }
 
-// Memory is what Go may have in a process that adds images, in bytes: for
-// debug.SetMemoryLimit. Without a limit the collector would let twice as much pile up.
+// Memory is the memory limit of Go in a process that adds images, in bytes: for debug.SetMemoryLimit.
+// Without a limit the garbage collector would use twice as much.
 const Memory = 24 << 20

@@ -34,7 +34,7 @@ func TestParsePlace(t *testing.T) {
 	wantError(t, err, "not had from containers-storage")
 }
 
-// TestTransports has skopeo write an image in every form, and brings it in from there.
+// TestTransports lets skopeo write an image in every form, and loads it from there.
 func TestTransports(t *testing.T) {
 	here := two(t, "two")
 	here.Compress = gzipped
@@ -82,7 +82,7 @@ func TestTransports(t *testing.T) {
 	}
 }
 
-// TestHostileDir: a directory's files are what their names say, or refused.
+// TestHostileDir: a directory's files match their names, or are refused.
 func TestHostileDir(t *testing.T) {
 	layout := newLayout(t).add(img{Name: "x", Layers: [][]byte{layerTar(t, f{Name: "x", Content: strings.Repeat("x", 5000)})}}).path()
 	for name, tt := range map[string]struct {

@@ -9,9 +9,9 @@ import (
 	"github.com/podrun/podrun/pod"
 )
 
-// Of what an image says of itself only the process counts: its volumes, whose content
-// others copy, and labels, which others obey, mean nothing (CVE-2022-23648,
-// CVE-2026-53488); what is meant for the loader of programs stays text.
+// TestWhatAnImageSaysBesidesItsProcess: only the process of an image's config has an effect. Its volumes,
+// whose content other runtimes copy, and labels, which other runtimes obey, have none (CVE-2022-23648,
+// CVE-2026-53488); variables for the dynamic loader stay text.
 func TestWhatAnImageSaysBesidesItsProcess(t *testing.T) {
 	layer := layerTar(t, f{Name: "file", Content: "x"})
 	plain := v1.ImageConfig{User: "7", Env: []string{"PATH=/bin", "LD_PRELOAD=/evil.so", "GODEBUG=madvdontneed=1", "HOME=/x\nroot2:x:0:0"}, Cmd: []string{"run"}, WorkingDir: "/w", StopSignal: "SIGINT"}

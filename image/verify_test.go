@@ -22,7 +22,7 @@ import (
 	"github.com/podrun/podrun/pod"
 )
 
-// odd is a layer with one of everything that a recipe has to get right.
+// odd returns a layer with one of everything that a recipe must reproduce.
 func odd(t testing.TB) []byte {
 	return layerTar(t,
 		f{Name: "etc/", Mode: 0o700, UID: 33, GID: 33},
@@ -45,7 +45,7 @@ func odd(t testing.TB) []byte {
 	)
 }
 
-// sparse is a layer as GNU tar makes it of a file with holes.
+// holes returns a layer with a sparse file, as GNU tar makes it.
 func holes(t testing.TB) []byte {
 	t.Helper()
 	dir := t.TempDir()
@@ -71,15 +71,15 @@ func holes(t testing.TB) []byte {
 
 func layerPath(img pod.Image, n int, name string) string { return filepath.Join(img.Layers[n], name) }
 
-// TestRebuild: a layer's tar stream is had again from its files, byte for byte.
+// TestRebuild: a layer's tar stream is made again from its files, byte for byte.
 func TestRebuild(t *testing.T) {
 	testenv.NoLeaks(t)
 	trailing := append(odd(t), bytes.Repeat([]byte("rubbish after the end "), 5000)...)
-	for name, layerList := range map[string][]byte{"odd": odd(t), "sparse": holes(t), "trailing": trailing, "empty": layerTar(t)} {
+	for name, tarStream := range map[string][]byte{"odd": odd(t), "sparse": holes(t), "trailing": trailing, "empty": layerTar(t)} {
 		t.Run(name, func(t *testing.T) {
 			s := newStore(t)
-			load(t, s, newLayout(t).add(img{Name: "x", Layers: [][]byte{layerList}}).path())
-			id := digest.FromBytes(layerList)
+			load(t, s, newLayout(t).add(img{Name: "x", Layers: [][]byte{tarStream}}).path())
+			id := digest.FromBytes(tarStream)
 			r, w, err := os.Pipe()
 			if err != nil {
 				t.Fatal(err)
@@ -96,22 +96,22 @@ func TestRebuild(t *testing.T) {
 			if err != nil || len(made.Changed) > 0 || made.Replaced || made.DiffID != id {
 				t.Fatalf("rebuild: %+v, %v", made, err)
 			}
-			if !bytes.Equal(b, layerList) {
-				t.Errorf("got %d bytes, %s, want %d", len(b), digest.FromBytes(b), len(layerList))
+			if !bytes.Equal(b, tarStream) {
+				t.Errorf("got %d bytes, %s, want %d", len(b), digest.FromBytes(b), len(tarStream))
 			}
 		})
 	}
 }
 
-// TestVerify flips a byte, or does worse, in every file in turn: each is found, and named.
+// TestVerify flips a byte, or damages more, in every file in turn: each damage is found, and its file named.
 func TestVerify(t *testing.T) {
 	testenv.NoLeaks(t)
 	var entries []f
 	for i := range 20 {
 		entries = append(entries, f{Name: fmt.Sprintf("d%d/f", i), Content: strings.Repeat(fmt.Sprint(i), 3000)})
 	}
-	layerList := layerTar(t, append(entries, f{Name: "l", Link: "d1/f"}, f{Name: "h", Type: tar.TypeLink, Link: "d2/f"})...)
-	path := newLayout(t).add(img{Name: "x:1", Layers: [][]byte{layerTar(t, f{Name: "base", Content: "b"}), layerList}}).path()
+	tarStream := layerTar(t, append(entries, f{Name: "l", Link: "d1/f"}, f{Name: "h", Type: tar.TypeLink, Link: "d2/f"})...)
+	path := newLayout(t).add(img{Name: "x:1", Layers: [][]byte{layerTar(t, f{Name: "base", Content: "b"}), tarStream}}).path()
 	s := newStore(t)
 	image := load(t, s, path)
 	flip := func(name string, at int64) {
@@ -161,11 +161,11 @@ func TestVerify(t *testing.T) {
 				t.Error("a damaged image is used")
 			}
 			if name == "recipe" {
-				if err := s.MarkDamaged(digest.FromBytes(layerList), "x"); err != nil {
+				if err := s.MarkDamaged(digest.FromBytes(tarStream), "x"); err != nil {
 					t.Fatal(err)
 				}
 			}
-			load(t, s, path) // what is damaged alone is unpacked again
+			load(t, s, path) // the damaged layer alone is unpacked again
 			if _, err := s.freeLayers(nil); err != nil {
 				t.Fatal(err)
 			}
@@ -185,8 +185,8 @@ func TestVerifyReplaced(t *testing.T) {
 	}
 }
 
-// TestRepair: a damaged layer is fetched again, alone, while a pod runs from it: what that
-// has stays as long as it runs.
+// TestRepair: a damaged layer alone is fetched again while a pod runs from it. The pod's files stay as long
+// as it runs.
 func TestRepair(t *testing.T) {
 	testenv.NoLeaks(t)
 	addr := startRegistry(t)
@@ -244,7 +244,7 @@ func TestRepair(t *testing.T) {
 	}
 }
 
-// firstFile is a regular file of a layer.
+// firstFile returns a regular file of a layer.
 func firstFile(t *testing.T, dir string) string {
 	t.Helper()
 	var found string

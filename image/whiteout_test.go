@@ -6,7 +6,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 )
 
-// TestWhiteouts mounts the layers as pods do and compares what is seen.
+// TestWhiteouts mounts the layers as pods do and compares the content.
 func TestWhiteouts(t *testing.T) {
 	base := []f{
 		{Name: "d/"}, {Name: "d/a", Content: "old"}, {Name: "d/b", Content: "old"},
@@ -65,7 +65,7 @@ func TestWhiteouts(t *testing.T) {
 	}
 }
 
-// TestWhiteoutKeepsTimes checks that making a whiteout does not date its directory.
+// TestWhiteoutKeepsTimes checks that making a whiteout does not change its directory's times.
 func TestWhiteoutKeepsTimes(t *testing.T) {
 	got := load(t, newStore(t), newLayout(t).add(img{Name: "w", Layers: [][]byte{
 		layerTar(t, f{Name: "d/"}, f{Name: "d/x"}),

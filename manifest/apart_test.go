@@ -6,8 +6,8 @@ import (
 	"github.com/podrun/podrun/pod"
 )
 
-// A pod has a user namespace of its own when a container of it has rights that reach what
-// the user's pods share.
+// TestApart: a pod has a user namespace of its own if one of its containers has privileges over resources
+// that the user's pods share.
 func TestApart(t *testing.T) {
 	for context, want := range map[string]bool{
 		"{}":                            false,

@@ -6,8 +6,8 @@ import (
 	"github.com/podrun/podrun/pod"
 )
 
-// BenchmarkLoad is the manifest's part of podrun up: one init container and two
-// apps, from text to plan.
+// BenchmarkLoad measures the manifest's part of podrun up: one init container and two apps, from text to
+// plan.
 func BenchmarkLoad(b *testing.B) {
 	text := []byte(podYAML(`{
   initContainers: [{name: init, image: "i:1", command: [sh, -c, "echo $(A)"], env: [{name: A, value: b}]}],

@@ -8,7 +8,7 @@ import (
 	"github.com/podrun/podrun/pod"
 )
 
-// TestBuildAsked reviews the probes and hooks of one plan, with every default.
+// TestBuildAsked compares the probes and hooks of one plan, with every default.
 func TestBuildAsked(t *testing.T) {
 	plan := mustBuild(t, `apiVersion: v1
 kind: Pod
@@ -102,7 +102,7 @@ spec:
 	}
 }
 
-// TestLaunchPriority: by either variable, or by the list.
+// TestLaunchPriority: it is set by either variable, or by the list.
 func TestLaunchPriority(t *testing.T) {
 	const spec = `spec:
   containers:

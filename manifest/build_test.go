@@ -11,7 +11,7 @@ import (
 	"github.com/podrun/podrun/pod"
 )
 
-// defaultCaps are the capabilities of a container that asks for none.
+// defaultCaps are the capabilities of a container that requests none.
 var defaultCaps = []string{
 	"CAP_CHOWN", "CAP_DAC_OVERRIDE", "CAP_FOWNER", "CAP_FSETID", "CAP_KILL", "CAP_NET_BIND_SERVICE",
 	"CAP_NET_RAW", "CAP_SETFCAP", "CAP_SETGID", "CAP_SETPCAP", "CAP_SETUID", "CAP_SYS_CHROOT",
@@ -44,7 +44,7 @@ func tryBuild(t *testing.T, text string, image pod.Image) (*pod.Plan, error) {
 	return plan, err
 }
 
-// TestBuild reviews one whole plan.
+// TestBuild compares one whole plan.
 func TestBuild(t *testing.T) {
 	image := pod.Image{
 		Name: "docker.io/library/web:1", ID: "sha256:1", Digest: "sha256:2", Layers: []string{"/l/1", "/l/2"},

@@ -11,8 +11,7 @@ import (
 )
 
 // ValidateObjectUpdate checks a change of an object as the API server checks an update
-// (ValidateConfigMapUpdate and the like in pkg/apis/core/validation of Kubernetes). The
-// error is an *Errors.
+// (ValidateConfigMapUpdate and the like in pkg/apis/core/validation of Kubernetes). The error is an *Errors.
 func ValidateObjectUpdate(o *Object, old *pod.Object) error {
 	errs := &Errors{}
 	for _, bad := range validation.ValidateObjectUpdate(old, o.Stored) {
@@ -21,8 +20,8 @@ func ValidateObjectUpdate(o *Object, old *pod.Object) error {
 	return errs.Err()
 }
 
-// ValidatePodUpdate is ValidateResize and ValidateMutableFields for the pod that the object is to be made of; the
-// error is an *Errors that says where in the file the mistakes are.
+// ValidatePodUpdate runs ValidateResize and ValidateMutableFields for the pod that the object describes. The
+// error is an *Errors with positions in the file.
 func ValidatePodUpdate(o *Object, old *corev1.Pod) error {
 	errs := &Errors{}
 	for _, bad := range append(validation.ValidateResize(old, o.Pod), validation.ValidateMutableFields(&old.Spec, &o.Pod.Spec)...) {
@@ -31,7 +30,7 @@ func ValidatePodUpdate(o *Object, old *corev1.Pod) error {
 	return errs.Err()
 }
 
-// SetNetwork chooses the network of a Pod that Load returned and that does not say.
+// SetNetwork sets the network of a Pod that Load returned, unless the Pod sets it.
 func SetNetwork(o *Object, mode string) error {
 	p := o.Pod
 	if _, says := p.Annotations[podutil.AnnotationNetwork]; says || p.Spec.HostNetwork {

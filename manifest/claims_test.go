@@ -30,8 +30,8 @@ spec:
     spec: {accessModes: [ReadWriteOnce], resources: {requests: {storage: 1Gi}}}
 `
 
-// Each pod has claims of its own, with the labels by which the set selects its pods; the
-// volumes of them take the places of those of the same name.
+// TestClaimsOfAStatefulSet: each pod has its own claims, with the labels by which the set selects its pods;
+// their volumes replace those of the same name.
 func TestClaimsOfAStatefulSet(t *testing.T) {
 	set := load(t, claimingSet).Stored
 	claims, err := workloads.NewClaims(set, 4)
@@ -66,7 +66,8 @@ func TestClaimsOfAStatefulSet(t *testing.T) {
 	}
 }
 
-// By its name a claim is told to be of a set, and whether the set still has such a pod.
+// TestClaimsAreKnownByTheirNames: a claim's name identifies its set, and whether the set still has such a
+// pod.
 func TestClaimsAreKnownByTheirNames(t *testing.T) {
 	c, err := workloads.ClaimSetOf(load(t, claimingSet).Stored)
 	if err != nil {

@@ -85,7 +85,7 @@ func TestConfinementMistakes(t *testing.T) {
 	}
 }
 
-// S13: an image's user is taken for what the kernel would make of it.
+// TestNonRootUsersOfImages: S13. An image's user is interpreted as by the kernel.
 func TestNonRootUsersOfImages(t *testing.T) {
 	const nonRoot = ", securityContext: {runAsNonRoot: true}"
 	for user, want := range map[string]string{
@@ -100,8 +100,8 @@ func TestNonRootUsersOfImages(t *testing.T) {
 	}
 }
 
-// The old annotation of AppArmor counts before the pod's profile, and not beside another of
-// the container's own.
+// TestAppArmorAnnotations: the old annotation of AppArmor has precedence over the pod's profile, and must
+// not contradict the container's own.
 func TestAppArmorAnnotations(t *testing.T) {
 	const head = "apiVersion: v1\nkind: Pod\nmetadata:\n  name: p\n  annotations: {container.apparmor.security.beta.kubernetes.io/"
 	const rest = "}\nspec:\n  containers: [{name: c, image: i, command: [x]"
@@ -131,7 +131,8 @@ func TestAppArmorAnnotations(t *testing.T) {
 	}
 }
 
-// Devices are asked for by name, each once; what is no name, or no 1, is refused.
+// TestDevicesByName: devices are requested by name, each once; invalid names and quantities other than 1 are
+// refused.
 func TestDevicesByName(t *testing.T) {
 	const head = "apiVersion: v1\nkind: Pod\nmetadata: {name: p, annotations: {cdi.k8s.io/x: 'v.example/c=b,v.example/c=a'}}\nspec:\n  containers: [{name: c, image: i, command: [x], resources: {limits: {"
 	o := load(t, head+"v.example/c=own: 1, v.example/c=a: 1, cpu: 1}}}]\n")
@@ -150,7 +151,8 @@ func TestDevicesByName(t *testing.T) {
 	}
 }
 
-// hostUsers: false asks for users of the pod's own; what they could not have is refused.
+// TestHostUsers: hostUsers: false requests a user namespace of the pod's own; settings that are impossible
+// with it are refused.
 func TestHostUsers(t *testing.T) {
 	plan, err := confined(t, "  hostUsers: false\n", "", "")
 	if err != nil || plan.Users == nil || !plan.Apart {

@@ -14,19 +14,19 @@ import (
 	"github.com/podrun/podrun/manifest/validation"
 )
 
-// mergeKeys are the lists of a container whose items are merged by a field of them, as a
-// strategic merge patch of Kubernetes does.
+// mergeKeys are the lists of a container whose items are merged by one of their fields, as in a strategic
+// merge patch of Kubernetes.
 var mergeKeys = map[string]string{"env": "name", "volumeMounts": "mountPath"}
 
 // ApplyCustomProfile merges a part of a container's spec, as YAML or JSON, into an ephemeral container, as
-// kubectl debug --custom does. The error is an *Errors, or names what cannot be read.
+// kubectl debug --custom does. The error is an *Errors, or names what cannot be parsed.
 func ApplyCustomProfile(c *corev1.EphemeralContainer, file string, part []byte) error {
 	text, err := kyaml.YAMLToJSONStrict(part)
 	if err != nil {
 		return fmt.Errorf("read %s: %w", file, err)
 	}
 	pod := fmt.Sprintf(`{"apiVersion":"v1","kind":"Pod","spec":{"containers":[%s]}}`, text)
-	objects, err := Decode(file, []byte(pod)) // it is as strict as with a manifest
+	objects, err := Decode(file, []byte(pod)) // as strict as for a manifest
 	if err != nil {
 		return err
 	}
@@ -64,8 +64,7 @@ func ApplyCustomProfile(c *corev1.EphemeralContainer, file string, part []byte) 
 	return nil
 }
 
-// mergeCustom merges maps, and lists that have a key; anything else is replaced, and null
-// removes it.
+// mergeCustom merges maps, and lists that have a key; any other value is replaced, and null removes it.
 func mergeCustom(base, patch any) any {
 	to, isMap := base.(map[string]any)
 	from, bothMaps := patch.(map[string]any)
@@ -105,9 +104,8 @@ func mergeList(base, patch any, key string) any {
 	return list
 }
 
-// LoadEphemeral gives a Pod whose one container is an ephemeral one that is to be added to p:
-// what is checked of a container's fields, and built of them, is the same. The error is an
-// *Errors.
+// LoadEphemeral returns a Pod whose one container is an ephemeral container to be added to p. So the same
+// code checks and builds its fields. The error is an *Errors.
 func LoadEphemeral(p *corev1.Pod, c *corev1.EphemeralContainer) (*Object, error) {
 	wrong := &Errors{}
 	for _, bad := range validation.ValidateEphemeralFields(c, field.NewPath("spec", "containers").Index(0)) {
@@ -138,8 +136,8 @@ func LoadEphemeral(p *corev1.Pod, c *corev1.EphemeralContainer) (*Object, error)
 	return &objects[0], nil
 }
 
-// volumesOf are the volumes that a container uses, those that podrun makes as empty ones: what
-// is in them is decided in the pod's own Plan.
+// volumesOf returns the volumes that a container uses, those that podrun makes as empty ones: the pod's own
+// Plan decides their content.
 func volumesOf(c *corev1.EphemeralContainer, volumes []corev1.Volume) (list []corev1.Volume) {
 	used := map[string]bool{}
 	for _, m := range c.VolumeMounts {

@@ -15,7 +15,7 @@ import (
 	"github.com/podrun/podrun/workload"
 )
 
-// TestDefaults reviews a whole Pod as it is stored and printed.
+// TestDefaults compares a whole Pod as it is stored and printed.
 func TestDefaults(t *testing.T) {
 	p := decodePod(t, `apiVersion: v1
 kind: Pod
@@ -75,8 +75,8 @@ func TestImages(t *testing.T) {
 	}
 }
 
-// TestUnsetPullPolicySurvives follows a policy that was not written from the file to the
-// store and back, and looks that what is shown and compared has the default.
+// TestUnsetPullPolicySurvives follows an unset policy from the file to the store and back, and checks that
+// the printed and the compared Pod have the default.
 func TestUnsetPullPolicySurvives(t *testing.T) {
 	o := load(t, podYAML("{containers: [{name: c, image: b}]}"))
 	text, err := Marshal(o.Pod)
@@ -100,8 +100,8 @@ func TestUnsetPullPolicySurvives(t *testing.T) {
 	}
 }
 
-// TestUnsetPullPolicyOfWorkloads does the same for pods that a workload makes, of a
-// template that has the defaults: its revision does not depend on what was written.
+// TestUnsetPullPolicyOfWorkloads does the same for pods that a workload makes from a template with the
+// defaults: its revision does not depend on whether the policy was written.
 func TestUnsetPullPolicyOfWorkloads(t *testing.T) {
 	var revisions []string
 	for policy, unset := range map[string]bool{"": true, ", imagePullPolicy: Always": false, ", imagePullPolicy: Never": false} {

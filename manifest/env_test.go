@@ -9,7 +9,7 @@ import (
 	"github.com/podrun/podrun/pod"
 )
 
-// resolved is the environment of a plan's first container, which refers to nothing.
+// resolved returns the environment of a plan's first container, which has no references.
 func resolved(t *testing.T, plan *pod.Plan) []string {
 	t.Helper()
 	plan.ServiceLinks = false

@@ -10,8 +10,8 @@ import (
 	"github.com/podrun/podrun/pod"
 )
 
-// FuzzLoad: what is taken keeps its meaning when it is stored and read again, and its defaults
-// are the same if they are filled in twice.
+// FuzzLoad: an accepted object keeps its meaning when it is stored and read again, and its defaults are the
+// same if they are set twice.
 func FuzzLoad(f *testing.F) {
 	for _, spec := range []string{
 		one("resources: {limits: {cpu: 1, memory: 1Gi}}, env: [{name: a, value: $(b)}]"),
@@ -52,8 +52,8 @@ func FuzzLoad(f *testing.F) {
 	})
 }
 
-// FuzzBuild: no config of an image crashes those who make a plan of it, or is taken for more than
-// its arguments and variables.
+// FuzzBuild: no config of an image crashes the builder of a plan, or sets more than its arguments and
+// variables.
 func FuzzBuild(f *testing.F) {
 	for _, config := range []pod.Image{
 		{ID: "sha256:a", Entrypoint: []string{"/bin/sh", "-c"}, Cmd: []string{"echo $(A)"}, Env: []string{"A=b", "PATH=/bin", "none", "=x"}, User: "1:2"},

@@ -10,18 +10,17 @@ import (
 	"time"
 )
 
-// hostileEnv names the hostile input that a child process is to take, so that its
-// memory can be measured alone.
+// hostileEnv names the hostile input for a child process, so that its memory can be measured alone.
 const hostileEnv = "PODRUN_TEST_HOSTILE"
 
 const (
-	// maxTime bounds the processor time. None takes a second.
+	// maxTime bounds the processor time. No input takes a second.
 	maxTime = 10 * time.Second
 	maxRSS  = 128 * mib
 )
 
-// hostile are inputs that cost a careless decoder seconds, gigabytes or its life,
-// with a part of the answer they must get.
+// hostile are inputs that cost a careless decoder seconds, gigabytes or a crash, with a part of the expected
+// error.
 var hostile = map[string]struct {
 	input func() string
 	want  string
@@ -97,7 +96,7 @@ func mergeBomb() string {
 	return b
 }
 
-// takeHostile is the child: it loads one input and prints what it is told.
+// takeHostile runs in the child: it loads one input and prints the error.
 func takeHostile(name string) {
 	_, err := Load("f", []byte(hostile[name].input()))
 	if err != nil {
@@ -121,7 +120,7 @@ func TestHostileInput(t *testing.T) {
 			if len(out) > mib {
 				t.Errorf("a message of %d bytes", len(out))
 			}
-			// Processor time, which does not depend on what else runs on the machine.
+			// Processor time does not depend on other load of the machine.
 			took := cmd.ProcessState.UserTime() + cmd.ProcessState.SystemTime()
 			rss := cmd.ProcessState.SysUsage().(*syscall.Rusage).Maxrss << 10
 			t.Logf("%v, %d MiB", took.Round(time.Millisecond), rss/mib)

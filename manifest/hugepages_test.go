@@ -20,8 +20,8 @@ spec:
   - {name: b, image: x, resources: {limits: {memory: 8Mi, hugepages-2Mi: 2Mi}}}
 `
 
-// The pod has the higher of what its init and its app containers have; a size that any
-// container names is limited for each.
+// TestHugePages: the pod has the higher of its init containers' and its app containers' limits; a size that
+// any container names is limited for each.
 func TestHugePages(t *testing.T) {
 	o := load(t, hugeManifest)
 	got := []map[string]int64{o.Effective.Pod.HugePages, o.Effective.InitContainers[0].HugePages, o.Effective.Containers[0].HugePages, o.Effective.Containers[1].HugePages}
@@ -31,7 +31,7 @@ func TestHugePages(t *testing.T) {
 	}
 }
 
-// A volume of huge pages has a size that a container has, or the only one that there is.
+// TestHugePagesVolumes: a volume of huge pages has a size that a container has, or the only one.
 func TestHugePagesVolumes(t *testing.T) {
 	for _, test := range []struct {
 		medium, limits, want string

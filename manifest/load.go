@@ -16,15 +16,14 @@ import (
 	"github.com/podrun/podrun/pod"
 )
 
-// Load reads the objects of a file and makes sure that podrun can do what they say: it
-// decodes, holds every field against the support table of its kind, fills in the API
-// server's defaults and validates. The error is an *Errors with every mistake of every
-// document; with one, nothing is returned.
+// Load reads the objects of a file and ensures that podrun supports them. It decodes, checks every field
+// against the support table of its kind, fills in the API server's defaults and validates. The error is an
+// *Errors with every mistake of every document; then no object is returned.
 func Load(file string, data []byte) ([]Object, error) {
 	return LoadInNamespace(file, data, corev1.NamespaceDefault)
 }
 
-// LoadInNamespace is Load with the namespace of objects that name none; "" is the default one.
+// LoadInNamespace is Load with the namespace for objects that name none; "" is the default one.
 func LoadInNamespace(file string, data []byte, namespace string) ([]Object, error) {
 	objects, errs := decode.Parse(file, data)
 	seen := map[string]bool{}
@@ -46,8 +45,8 @@ func LoadInNamespace(file string, data []byte, namespace string) ([]Object, erro
 	return objects, nil
 }
 
-// finishObject fills in what an Object has beyond its text, and reports what is wrong. home is
-// the namespace that it has if it names none.
+// finishObject fills in an Object's fields beyond its text, and reports mistakes. home is the namespace for
+// an object that names none.
 func finishObject(o *Object, home string, errs *Errors) {
 	switch {
 	case o.Pod != nil:
@@ -77,7 +76,7 @@ func finishStored(o *Object, home string, errs *Errors) {
 	o.Stored = conversion.FromKubernetes(o.Value)
 }
 
-// finishWorkload looks at the pods that a workload would make, too.
+// finishWorkload does what finishObject does, for a workload and for the pods that it would make.
 func finishWorkload(o *Object, home string, errs *Errors) {
 	o.Findings = o.SetFields()
 	dropServerMetadata(apiutil.ObjectMeta(o.Value))
@@ -115,9 +114,9 @@ func finishWorkload(o *Object, home string, errs *Errors) {
 	o.Stored.Kind, o.Stored.UnsetPull = pod.ObjectKind(o.Kind), unset
 }
 
-// dropServerFields drops what an API server writes into a Pod, as an API server does when
-// one is created from a file that kubectl get -o yaml made; but for its generation, by which
-// whoever has given it sees what the pod was made of.
+// dropServerFields removes the fields that an API server writes into a Pod, as an API server does when a Pod
+// is created from a file that kubectl get -o yaml made. It keeps the generation, by which its author
+// sees which manifest the pod was made from.
 func dropServerFields(p *corev1.Pod) {
 	generation := p.Generation
 	dropServerMetadata(&p.ObjectMeta)

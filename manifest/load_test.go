@@ -12,8 +12,8 @@ import (
 	"github.com/podrun/podrun/internal/golden"
 )
 
-// TestMistakes reviews the words of everything that can be wrong: each file of
-// testdata/bad has its list of mistakes beside it.
+// TestMistakes compares the messages of all mistakes: each file of testdata/bad has its list of mistakes
+// beside it.
 func TestMistakes(t *testing.T) {
 	files, err := filepath.Glob("testdata/bad/*.yaml")
 	if err != nil || len(files) == 0 {

@@ -21,7 +21,7 @@ const (
 	gib = 1 << 30
 )
 
-// For short.
+// Short names of functions of package manifesttest.
 var podYAML, one, decodePod = manifesttest.PodYAML, manifesttest.One, manifesttest.Decode
 
 func load(t *testing.T, text string) *Object {
@@ -36,7 +36,7 @@ func load(t *testing.T, text string) *Object {
 	return &objects[0]
 }
 
-// mistakes gives what Load says, without the file's name.
+// mistakes returns Load's messages, without the file's name.
 func mistakes(text string) []string {
 	_, err := Load("f", []byte(text))
 	if err == nil {

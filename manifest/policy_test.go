@@ -24,7 +24,7 @@ func TestPolicies(t *testing.T) {
 	for _, tt := range []struct {
 		labels          map[string]string
 		pod             *corev1.Pod
-		forbidden, warn string // parts of what is said; "" if nothing is
+		forbidden, warn string // parts of the message; "" if there is none
 	}{
 		{nil, host, "", ""},
 		{map[string]string{prefix + "enforce": "privileged"}, host, "", ""},

@@ -9,7 +9,7 @@ import (
 	"github.com/podrun/podrun/pod"
 )
 
-// onePod is a manifest with the rest of its spec, in flow style.
+// onePod returns a manifest with the rest of its spec, in flow style.
 func onePod(annotations, spec string) []byte {
 	return []byte("apiVersion: v1\nkind: Pod\nmetadata: {name: p, annotations: {" + annotations + "}}\nspec: {" + spec + "}\n")
 }
@@ -75,7 +75,7 @@ func TestPortsOfThePlan(t *testing.T) {
 	}
 }
 
-// --network is for pods that do not say.
+// TestAskNetwork: --network applies to pods that set no network.
 func TestAskNetwork(t *testing.T) {
 	for name, c := range map[string]struct {
 		annotations, spec, ask string

@@ -11,7 +11,7 @@ import (
 	"github.com/podrun/podrun/manifest/resources"
 )
 
-// Marshal gives a Pod as the JSON that is stored beside its plan.
+// Marshal returns a Pod as the JSON that is stored beside its plan.
 func Marshal(p *corev1.Pod) ([]byte, error) {
 	data, err := json.Marshal(p)
 	if err != nil {
@@ -20,7 +20,7 @@ func Marshal(p *corev1.Pod) ([]byte, error) {
 	return data, nil
 }
 
-// Unmarshal reads what Marshal wrote. A field of a newer podrun is left out.
+// Unmarshal reads the JSON that Marshal wrote. It ignores fields of a newer podrun.
 func Unmarshal(data []byte) (*corev1.Pod, error) {
 	var p corev1.Pod
 	if err := json.Unmarshal(data, &p); err != nil {
@@ -29,7 +29,7 @@ func Unmarshal(data []byte) (*corev1.Pod, error) {
 	return &p, nil
 }
 
-// LoadRecorded is the Pod of a text that Marshal has written after Stamp, as it was loaded.
+// LoadRecorded returns the Pod of a text that Marshal wrote after FillSystemFields, as it was loaded.
 func LoadRecorded(text []byte) (*Object, error) {
 	p, err := Unmarshal(text)
 	if err != nil {
@@ -39,8 +39,8 @@ func LoadRecorded(text []byte) (*Object, error) {
 	return &Object{File: "pod " + p.Name, Kind: "Pod", Value: p, Pod: p, Effective: resources.ComputeEffective(p)}, nil
 }
 
-// NewObject is Load for an object that a command has put together: a ConfigMap, a Secret. It
-// changes it. The error is an *Errors.
+// NewObject is Load for an object that a command made: a ConfigMap, a Secret. It changes the object. The
+// error is an *Errors.
 func NewObject(kind string, object metav1.Object) (*Object, error) {
 	o := &Object{File: kind + " " + object.GetName(), Kind: kind, Value: object}
 	errs := &Errors{}

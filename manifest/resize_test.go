@@ -22,7 +22,7 @@ const before = `{
      resizePolicy: [{resourceName: memory, restartPolicy: RestartContainer}]},
     {name: log, image: b}]}`
 
-// after is a manifest that differs in one place.
+// after returns a manifest that differs in one place.
 func after(t *testing.T, old, new string) string {
 	t.Helper()
 	if strings.Count(before, old) != 1 {
@@ -101,7 +101,7 @@ func TestCompareMetadata(t *testing.T) {
 	}
 }
 
-// TestNextGeneration: one that is given counts if it is a later one.
+// TestNextGeneration: a given generation counts if it is a later one.
 func TestNextGeneration(t *testing.T) {
 	for _, tt := range []struct {
 		given, want int64
@@ -122,7 +122,7 @@ func TestNextGeneration(t *testing.T) {
 	}
 }
 
-// What of a pod's lifetime may change, in the words of the API server.
+// TestValidateLifetime: changes of a pod's lifetime, in the words of the API server.
 func TestValidateLifetime(t *testing.T) {
 	const toleration = "tolerations: [{key: a, operator: Exists, effect: NoExecute, tolerationSeconds: 5}]"
 	for _, tt := range []struct{ old, new, want string }{
@@ -143,7 +143,7 @@ func TestValidateLifetime(t *testing.T) {
 	}
 }
 
-// The words are those of the API server.
+// TestValidateResize: the words are those of the API server.
 func TestValidateResize(t *testing.T) {
 	for _, tt := range []struct{ name, old, new, want string }{
 		{"more", "limits: {memory: 32Mi}", "limits: {memory: 64Mi, cpu: 1}", ""},
@@ -235,11 +235,11 @@ func TestUpdate(t *testing.T) {
 	want(update("cpu: 100m", "cpu: 200m"), func(p *pod.Plan) {
 		p.Resources.CPURequest += 100
 		p.Containers[0].Resources.CPURequest += 100
-		// The container that asks for nothing gets what the pod has.
+		// The container without requests gets the pod's.
 		p.Containers[1].Resources.CPURequest += 100
 		p.InitContainers[0].Resources.CPURequest += 100
 	})
-	// Its resize policy asks for a restart, and the container without a limit follows.
+	// Its resize policy requires a restart, and the container without a limit follows.
 	want(update("limits: {memory: 32Mi}", "limits: {memory: 40Mi}"), func(p *pod.Plan) {
 		p.Resources.MemoryLimit += 8 << 20
 		p.Containers[0].Resources.MemoryLimit += 8 << 20

@@ -25,7 +25,7 @@ func exited(code, signal int, reason string) pod.ContainerStatus {
 	return pod.ContainerStatus{State: pod.State{Terminated: &pod.Terminated{ExitCode: code, Signal: signal, Reason: reason, FinishedAt: noon}}}
 }
 
-// again is a container that was restarted, the last time so long before noon.
+// again returns a container that was restarted, the last time the given duration before noon.
 func again(c pod.ContainerStatus, restarts int, ago time.Duration) pod.ContainerStatus {
 	c.RestartCount = restarts
 	c.LastState = pod.State{Terminated: &pod.Terminated{ExitCode: 1, Reason: "Error", FinishedAt: noon.Add(-ago)}}
@@ -37,8 +37,8 @@ var (
 	ready       = pod.Condition{Type: "Ready", Status: "True"}
 )
 
-// TestRow is kubectl's printPod, case by case. The pod has the init containers
-// init and side, the latter a sidecar, and the app containers a and b.
+// TestRow tests kubectl's printPod, case by case. The pod has the init containers init and side, the latter
+// a sidecar, and the app containers a and b.
 func TestRow(t *testing.T) {
 	done, creating := exited(0, 0, "Completed"), waiting("PodInitializing")
 	type all []pod.ContainerStatus
@@ -97,7 +97,7 @@ func TestRow(t *testing.T) {
 		if diff := cmp.Diff(test.want, [3]string{r.Ready, r.Status, r.Restarts}); diff != "" {
 			t.Errorf("%s:\n%s", test.name, diff)
 		}
-		{ // the supervisor, which has no Kubernetes types, says the same
+		{ // the supervisor, which has no Kubernetes types, prints the same
 			restarts, _, _ := strings.Cut(test.want[2], " ")
 			sum := pod.Summarize(&pod.Plan{InitContainers: []pod.Container{{Name: "init"}, {Name: "side", Sidecar: true}}, Containers: []pod.Container{{Name: "a"}, {Name: "b"}}}, &st)
 			if got := [3]string{fmt.Sprintf("%d/%d", sum.Ready, sum.Total), sum.Status, fmt.Sprint(sum.Restarts)}; got != [3]string{test.want[0], test.want[1], restarts} {

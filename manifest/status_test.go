@@ -16,14 +16,14 @@ import (
 
 var noon = time.Date(2026, 11, 20, 12, 0, 0, 0, time.UTC)
 
-// threePod has an init container, a sidecar and two apps, and is as it is stored.
+// threePod returns a Pod with an init container, a sidecar and two apps, as it is stored.
 func threePod(t *testing.T) *corev1.Pod {
 	p := load(t, podYAML("{initContainers: [{name: init, image: i}, {name: side, image: i, restartPolicy: Always}], containers: [{name: a, image: i}, {name: b, image: i}]}")).Pod
 	p.UID, p.CreationTimestamp, p.Generation = "uid-1", metav1.NewTime(noon.Add(-12*time.Minute)), 4
 	return p
 }
 
-// TestRender reviews a whole Pod with its status as users see it.
+// TestRender compares a whole Pod with its status as users see it.
 func TestRender(t *testing.T) {
 	at := func(minutes int) time.Time { return noon.Add(time.Duration(minutes) * time.Minute) }
 	failed := &pod.Terminated{ExitCode: 137, Signal: 9, Reason: "OOMKilled", Message: "out of memory", StartedAt: at(-5), FinishedAt: at(-4), ContainerID: "podrun://b0"}
@@ -72,7 +72,7 @@ func TestRenderWithoutStatus(t *testing.T) {
 	}
 }
 
-// A status says of each mount whether all that is mounted below it is read-only too.
+// TestRenderMounts: a status reports of each mount whether it and all mounts below it are read-only.
 func TestRenderMounts(t *testing.T) {
 	p := load(t, podYAML(`{volumes: [{name: v}], containers: [{name: c, image: i, volumeMounts: [{name: v, mountPath: /rw}, {name: v, mountPath: /ro, readOnly: true},
  {name: v, mountPath: /all, readOnly: true, recursiveReadOnly: Enabled}, {name: v, mountPath: /maybe, readOnly: true, recursiveReadOnly: IfPossible}]}]}`)).Pod

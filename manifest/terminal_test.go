@@ -7,7 +7,7 @@ import (
 	"github.com/podrun/podrun/pod"
 )
 
-// stdin, stdinOnce and tty reach the plan; a terminal has a TERM, unless the image says
+// TestTerminal: stdin, stdinOnce and tty reach the plan; a terminal has a TERM, unless the image sets
 // another.
 func TestTerminal(t *testing.T) {
 	image := pod.Image{Cmd: []string{"sh"}}

@@ -6,8 +6,8 @@ import (
 	"testing"
 )
 
-// S19: only the kubelet's safe sysctls, by their exact names and with numbers, whatever is
-// done with separators, "=" and "+" (CVE-2022-0811).
+// TestSysctlTricks: S19. Only the kubelet's safe sysctls are accepted, by their exact names and with
+// numbers, with any use of separators, "=" and "+" (CVE-2022-0811).
 func TestSysctlTricks(t *testing.T) {
 	const pod = "apiVersion: v1\nkind: Pod\nmetadata: {name: p}\nspec:\n  containers: [{name: c, image: i}]\n  securityContext: {sysctls: [%s]}\n"
 	const unsafe, numbers = "is not on the kubelet's list of safe sysctls", "must be made of numbers"
@@ -57,9 +57,8 @@ func TestSysctlTricks(t *testing.T) {
 	}
 }
 
-// S18: whatever has a name that becomes part of a path is refused with it where it would
-// lead elsewhere, is no name, or is too long for one (CVE-2025-0750, CVE-2025-62725,
-// CVE-2024-10220).
+// TestNamesAreNoPaths: S18. Every name that becomes part of a path is refused if the path would lead
+// elsewhere, or the name is invalid or too long (CVE-2025-0750, CVE-2025-62725, CVE-2024-10220).
 func TestNamesAreNoPaths(t *testing.T) {
 	const pod = "apiVersion: v1\nkind: Pod\nmetadata: {name: p}\nspec:\n"
 	places := map[string]string{
@@ -89,7 +88,7 @@ func TestNamesAreNoPaths(t *testing.T) {
 	}
 	fine := map[string]bool{ // a name of a file may have control characters
 		"file to mount newline": true, "file of the pod newline": true,
-		// files of volumes have paths, below the volume; what is empty may be absent
+		// files of volumes have paths, below the volume; empty values may be absent
 		"file to mount slash": true, "file of the pod slash": true, "file to mount 254 characters": true, "file of the pod 254 characters": true,
 		"namespace empty": true, "its namespace empty": true, "hostname empty": true, "subdomain empty": true,
 	}

@@ -7,9 +7,8 @@ import (
 	"github.com/google/go-cmp/cmp"
 )
 
-// TestValidate has one line per rule: what is wrong, and in the API server's words
-// how it is told. The document is the spec of a pod with one container c, or a
-// whole spec if it begins with a brace.
+// TestValidate has one line per rule: a mistake, and its message in the API server's words. The document is
+// the spec of a pod with one container c, or a whole spec if it begins with a brace.
 func TestValidate(t *testing.T) {
 	long := strings.Repeat("a", 254)
 	const subdomain = `a lowercase RFC 1123 subdomain must consist of lower case alphanumeric characters, '-' or '.', and must start and end with an alphanumeric character (e.g. 'example.com', regex used for validation is '[a-z0-9]([-a-z0-9]*[a-z0-9])?(\.[a-z0-9]([-a-z0-9]*[a-z0-9])?)*')`
@@ -78,7 +77,7 @@ func TestValidate(t *testing.T) {
 	}
 }
 
-// TestValidateTakes: what looks odd and is right.
+// TestValidateTakes: unusual but valid specs.
 func TestValidateTakes(t *testing.T) {
 	for _, spec := range []string{
 		one(""),

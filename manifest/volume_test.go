@@ -163,8 +163,8 @@ func TestBuildMounts(t *testing.T) {
 	}
 }
 
-// TestAccount: every container finds its namespace, unless it is not wanted or the place
-// is taken.
+// accountDir has the files that TestAccount checks: every container finds its namespace, unless the manifest
+// disables it or mounts something else there.
 const accountDir = "/var/run/secrets/kubernetes.io/serviceaccount"
 
 func TestAccount(t *testing.T) {
@@ -210,7 +210,7 @@ func TestHostnameOverride(t *testing.T) {
 	}
 }
 
-// told is what mistakes say, without where in the file.
+// told returns the messages of mistakes, without their positions in the file.
 func told(mistakes []string) string {
 	var lines []string
 	for _, m := range mistakes {

@@ -7,8 +7,9 @@ import (
 	"github.com/podrun/podrun/manifest/workloads"
 )
 
-// How many pods of a StatefulSet may be missing: one if nothing is said, a part of all rounded
-// down, but never none (getStatefulSetMaxUnavailable in pkg/controller/statefulset).
+// TestUnavailableOfAStatefulSet: how many pods of a StatefulSet may be missing. The default is one; a
+// percentage is rounded down, but is at least one pod (getStatefulSetMaxUnavailable in
+// pkg/controller/statefulset).
 func TestUnavailableOfAStatefulSet(t *testing.T) {
 	for _, c := range []struct {
 		strategy string

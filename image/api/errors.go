@@ -2,34 +2,36 @@ package api
 
 import "errors"
 
-// ErrNotFound says that an image is not in the store.
+// ErrNotFound is the error of an image that is not in the store.
 var ErrNotFound = errors.New("image is not on this machine")
 
-// ErrRegistryNeeded says that a registry has to be asked for an image, which PullOptions.Here forbids.
+// ErrRegistryNeeded is the error of an operation that needs a registry while PullOptions.LocalOnly is set.
 var ErrRegistryNeeded = errors.New("a registry has to be asked for the image")
 
-// The kubelet's reasons of a container that waits for its image
-// (kubernetes pkg/kubelet/images/types.go).
+// The kubelet's reasons for a container that waits for its image (kubernetes pkg/kubelet/images/types.go).
 const (
 	ErrImagePull      = "ErrImagePull"
 	ImagePullBackOff  = "ImagePullBackOff"
 	ErrImageNeverPull = "ErrImageNeverPull"
 	InvalidImageName  = "InvalidImageName"
-	// SignatureValidationFailed: policy.json does not allow it (cri-api pkg/errors).
+	// SignatureValidationFailed means that policy.json forbids the image (cri-api pkg/errors).
 	SignatureValidationFailed = "SignatureValidationFailed"
 )
 
-// Error says why an image cannot be had. Reason is the kubelet's.
+// Error is the error of an image that cannot be provided. Reason is the kubelet's.
 type Error struct {
 	Reason string
 	Image  string // as the caller spelt it
 	Err    error
 }
 
+// Error returns the text of Err.
 func (e *Error) Error() string { return e.Err.Error() }
+
+// Unwrap returns Err.
 func (e *Error) Unwrap() error { return e.Err }
 
-// Reason finds the kubelet's reason in err's chain, or "".
+// Reason returns the kubelet's reason in err's chain, or "".
 func Reason(err error) string {
 	var e *Error
 	if errors.As(err, &e) {

@@ -6,30 +6,29 @@ import (
 	"github.com/podrun/podrun/internal/report"
 )
 
-// The formats of Save, called as podman calls them.
+// The formats of Save, with podman's names.
 const (
 	OCIArchive    = "oci-archive"
 	OCIDir        = "oci-dir"
 	DockerArchive = "docker-archive"
 )
 
-// The transports of containers-transports(5) for files and directories. Each is the name
-// of what a policy has to say of it, too.
+// The transports of containers-transports(5) for files and directories. A policy uses the same names.
 const (
 	OCILayout = "oci"
 	Dir       = "dir"
-	RootTar   = "tarball" // a root file system: only Import takes it
+	RootTar   = "tarball" // a root file system: only Import accepts it
 )
 
-// Place is where an image is: in a registry under a name, or in a file or directory.
+// Place is the location of an image: a registry and a name, or a file or directory.
 type Place struct {
-	Transport string // "docker", or one of those for files; "": of whatever kind the file is
+	Transport string // "docker", or one of those for files; "": detected from the file
 	Path      string // the file or directory; of "docker" the name
-	Name      string // which of the images in there, by name or "@" and a number from 0; "": all
+	Name      string // selects an image in there, by name or by "@" and a number from 0; "": all
 }
 
-// ParsePlace reads TRANSPORT:PATH[:NAME] as skopeo and podman do (docker://NAME, oci:DIR,
-// oci-archive:FILE, docker-archive:FILE, dir:DIR). What has no transport is a name.
+// ParsePlace parses TRANSPORT:PATH[:NAME] as skopeo and podman do (docker://NAME, oci:DIR, oci-archive:FILE,
+// docker-archive:FILE, dir:DIR). A word without a transport is a name.
 func ParsePlace(word string) (Place, error) {
 	transport, rest, ok := strings.Cut(word, ":")
 	if !ok {

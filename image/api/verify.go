@@ -1,17 +1,17 @@
 package api
 
-// Verified is what was found of one image, or of a record that is no image's any more.
+// Verified is the result of checking one image, or one record that belongs to no image any more.
 type Verified struct {
-	ID     string   // sha256:<hex>; "" of a name's record that cannot be read
+	ID     string   // sha256:<hex>; "" for an unreadable record of a name
 	Names  []string // normalised, sorted
-	Layers int      // that were read
-	Damage []Damage // none: the image is whole
+	Layers int      // number of layers read
+	Damage []Damage // none: the image is complete
 
 	References []string // what the names stand for, as references by digest
-	RecordFile string   // of a record that cannot be read
+	RecordFile string   // of an unreadable record
 }
 
-// Name is what a user calls the image.
+// Name returns a name of the image for the user.
 func (v *Verified) Name() string {
 	switch {
 	case len(v.Names) > 0:
@@ -22,12 +22,13 @@ func (v *Verified) Name() string {
 	return v.RecordFile
 }
 
-// Damage is one thing that is wrong with an image.
+// Damage is one defect of an image.
 type Damage struct {
-	Layer string // sha256:<hex>; "" if it is a record that is damaged
+	Layer string // sha256:<hex>; "" if a record is damaged
 	What  string // usr/bin/env: its content has changed
 }
 
+// String returns the layer, if any, and what is wrong.
 func (d Damage) String() string {
 	if d.Layer == "" {
 		return d.What

@@ -9,11 +9,11 @@ import (
 	"github.com/podrun/podrun/internal/report"
 )
 
-// archiveSuffixes are what files that may be archives end in.
+// archiveSuffixes are the suffixes of files that may be archives.
 var archiveSuffixes = []string{".tar", ".tar.gz", ".tgz", ".tar.zst", ".tzst", ".oci", ".docker"}
 
-// FindArchives are what Load is to be given for a path: itself, or, of a directory that is no
-// OCI layout, the archives and the layouts in it. So a stick can be loaded as a whole.
+// FindArchives returns the paths for Load: the path itself or, for a directory that is no OCI layout, the
+// archives and layouts in it. So a whole USB stick can be loaded.
 func FindArchives(path string) ([]string, error) {
 	st, err := os.Stat(path)
 	if err != nil {

@@ -22,8 +22,8 @@ type dockerImage struct {
 	Layers   []string // names of tar files, lowest first
 }
 
-// dockerImages lists the images of a docker archive. It has no digests but the
-// config's, which the config's name may carry, and the diffIDs in the config.
+// dockerImages lists the images of a docker archive. The archive has no digests except the config's, which
+// may be in the config's name, and the diffIDs in the config.
 func dockerImages(f files, raw []byte) ([]archivedImage, error) {
 	var images []dockerImage
 	if err := json.Unmarshal(raw, &images); err != nil {

@@ -19,16 +19,14 @@ import (
 	"github.com/podrun/podrun/image/records"
 )
 
-// files are the named files of an archive or a layout. A name that is not there
-// gives fs.ErrNotExist.
+// files is the set of named files of an archive or a layout. A missing name gives fs.ErrNotExist.
 type files interface {
 	open(name string) (io.ReadCloser, int64, error)
 	Close() error
 }
 
-// openFiles opens a directory, or a tar file, plain or compressed. A compressed one
-// is first decompressed into a nameless file of the store, since its parts are
-// needed in another order than they have.
+// openFiles opens a directory or a tar file, plain or compressed. A compressed one is first decompressed
+// into an unnamed file of the store, because its parts are needed in another order.
 func (a *loader) openFiles(ctx context.Context, path string) (files, error) {
 	f, err := openInput(ctx, path)
 	if err != nil {
@@ -63,14 +61,14 @@ func (a *loader) openFiles(ctx context.Context, path string) (files, error) {
 	return t, nil
 }
 
-// openInput opens a file that may be a pipe, of which the first writer and each byte is waited
-// for. Both end with ctx.
+// openInput opens a file that may be a pipe. It waits for the first writer, and reads wait for data, until
+// ctx ends.
 func openInput(ctx context.Context, path string) (*os.File, error) {
-	f, err := os.OpenFile(path, os.O_RDONLY|unix.O_NONBLOCK, 0) // or a FIFO would wait here
+	f, err := os.OpenFile(path, os.O_RDONLY|unix.O_NONBLOCK, 0) // otherwise open waits for a FIFO's writer
 	if err != nil {
 		return nil, err
 	}
-	context.AfterFunc(ctx, func() { _ = f.SetReadDeadline(time.Unix(1, 0)) }) // a regular file, which does not wait, has none
+	context.AfterFunc(ctx, func() { _ = f.SetReadDeadline(time.Unix(1, 0)) }) // a regular file never waits and has no deadline
 	st, err := f.Stat()
 	if err == nil && st.Mode()&fs.ModeNamedPipe != 0 {
 		err = awaitWriter(f)
@@ -81,7 +79,7 @@ func openInput(ctx context.Context, path string) (*os.File, error) {
 	return f, nil
 }
 
-// awaitWriter waits until a pipe can be read: before it has a writer, its end would be read.
+// awaitWriter waits until a pipe can be read: without a writer, a read would return end of file.
 func awaitWriter(f *os.File) error {
 	raw, err := f.SyscallConn()
 	if err != nil {
@@ -102,14 +100,14 @@ func awaitWriter(f *os.File) error {
 func compressed(f *os.File) bool {
 	r, err := layer.Decompress(io.NewSectionReader(f, 0, 64))
 	if err != nil {
-		return true // of a kind that spool will name
+		return true // spool reports this kind
 	}
 	defer r.Close()
 	_, plain := r.(layer.Uncompressed)
 	return !plain
 }
 
-// spool copies what is read from f, decompressed, to a file without a name.
+// spool copies f, decompressed, to an unnamed file.
 func (a *loader) spool(ctx context.Context, f *os.File) (*os.File, error) {
 	dir := filepath.Join(a.Store.Dir, records.StagingDir)
 	limits, err := a.Store.Limits(dir)
@@ -140,7 +138,7 @@ func (a *loader) spool(ctx context.Context, f *os.File) (*os.File, error) {
 	return tmp, nil
 }
 
-// ctxReader ends with its context.
+// ctxReader fails when its context ends.
 type ctxReader struct {
 	ctx context.Context
 	r   io.Reader
@@ -153,13 +151,13 @@ func (c ctxReader) Read(p []byte) (int, error) {
 	return c.r.Read(p)
 }
 
-// dirFiles never leaves its directory, whatever links are in it.
+// dirFiles is a directory's files. It never leaves the directory, whatever links are in it.
 type dirFiles struct{ root *os.Root }
 
 func (d dirFiles) Close() error { return d.root.Close() }
 
 func (d dirFiles) open(name string) (io.ReadCloser, int64, error) {
-	f, err := d.root.OpenFile(name, os.O_RDONLY|unix.O_NONBLOCK, 0) // a FIFO must not stop us
+	f, err := d.root.OpenFile(name, os.O_RDONLY|unix.O_NONBLOCK, 0) // open must not wait for a FIFO
 	if err != nil {
 		return nil, 0, err
 	}
@@ -174,7 +172,7 @@ func (d dirFiles) open(name string) (io.ReadCloser, int64, error) {
 	return f, st.Size(), nil
 }
 
-// tarFiles are the files of a tar file that can be read from any place.
+// tarFiles is the set of files of a seekable tar file.
 type tarFiles struct {
 	f     *os.File
 	index map[string]tarEntry
@@ -185,7 +183,7 @@ type tarEntry struct {
 	link         string // of symbolic and hard links: a name in the index
 }
 
-// maxArchiveEntries is far beyond the three files per layer that archives have.
+// maxArchiveEntries bounds the entries of an archive. Archives have three files per layer.
 const maxArchiveEntries = 100_000
 
 func indexTar(f *os.File) (*tarFiles, error) {
@@ -211,7 +209,7 @@ func indexTar(f *os.File) (*tarFiles, error) {
 				return nil, fmt.Errorf("read archive: %w", err)
 			}
 			t.index[name] = tarEntry{offset: offset, size: hdr.Size}
-		case tar.TypeSymlink: // old versions of docker save have them
+		case tar.TypeSymlink: // written by old versions of docker save
 			t.index[name] = tarEntry{link: layer.CleanName(path.Join(path.Dir(name), hdr.Linkname))}
 		case tar.TypeLink:
 			t.index[name] = tarEntry{link: layer.CleanName(hdr.Linkname)}

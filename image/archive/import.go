@@ -19,9 +19,8 @@ import (
 	"github.com/podrun/podrun/internal/report"
 )
 
-// Import makes an image with one layer and no command from the tar file of a root
-// file system, plain or compressed with gzip or zstd. The same file gives the same
-// image id.
+// Import makes an image with one layer and no command from the tar file of a root file system, plain or
+// compressed with gzip or zstd. The same file gives the same image id.
 func (s *Archiver) Import(ctx context.Context, path, name string) (ingest.Added, error) {
 	ref, err := records.ParseName(name)
 	if err != nil {

@@ -12,7 +12,7 @@ import (
 	"github.com/podrun/podrun/internal/report"
 )
 
-// Archiver adds images from archives, and writes some.
+// Archiver adds images from archives and writes archives.
 type Archiver struct {
 	*ingest.Ingester
 	policy.Checker
@@ -24,7 +24,7 @@ type loader struct {
 	policy.Checker
 }
 
-// displayPath is a path as messages have it.
+// displayPath returns a path for messages.
 func displayPath(path string) string {
 	if path == "/dev/stdin" {
 		return "standard input"
@@ -34,7 +34,7 @@ func displayPath(path string) string {
 
 // archivedImage is one image of an archive.
 type archivedImage struct {
-	names []string // as in the archive
+	names []string // as written in the archive
 	fetch func(ctx context.Context) (*ingest.Candidate, error)
 }
 
@@ -74,8 +74,8 @@ func (a *loader) load(ctx context.Context, p api.Place) ([]ingest.Added, error) 
 	return images, errors.Join(errs...)
 }
 
-// listImages lists what is in files of a kind. Current versions of docker save write
-// both: the OCI layout says more.
+// listImages lists the images in files of one kind. Current versions of docker save write both kinds: the
+// OCI layout has more information.
 func listImages(s *records.Store, f files, transport string, raw []byte) ([]archivedImage, error) {
 	switch transport {
 	case api.OCILayout, api.OCIArchive:

@@ -16,13 +16,12 @@ import (
 	"github.com/podrun/podrun/image/records"
 )
 
-// nameAnnotations say what an image in an OCI layout is called, the surest first.
+// nameAnnotations are the annotations with an image's name in an OCI layout, the most reliable first.
 var nameAnnotations = []string{"io.containerd.image.name", v1.AnnotationRefName}
 
 // layoutImages lists the images of an OCI layout
-// (https://github.com/opencontainers/image-spec/blob/main/image-layout.md).
-// Several entries of one name that each say their platform are one image for
-// several platforms.
+// (https://github.com/opencontainers/image-spec/blob/main/image-layout.md). Several entries with one name
+// that each declare a platform are one image for several platforms.
 func layoutImages(s *records.Store, f files, raw []byte) ([]archivedImage, error) {
 	if _, err := ingest.CheckManifest(raw, v1.MediaTypeImageIndex); err != nil {
 		return nil, err
@@ -62,9 +61,9 @@ func layoutImages(s *records.Store, f files, raw []byte) ([]archivedImage, error
 	return list, nil
 }
 
-// restoreOriginal makes an image that podrun saved what it was before: with the manifest and the
-// index by whose digests it is known. Both are believed only as far as their digests lead
-// to the image's config; else the image is what the archive says.
+// restoreOriginal restores the manifest and the index by whose digests podrun stored the image before it
+// saved it. Both are accepted only if their digests lead to the image's config; otherwise the archive's
+// manifest is used.
 func restoreOriginal(c *ingest.Candidate, f files, d v1.Descriptor) {
 	raw, ok := blobOf(f, d.Annotations[manifestAnnotation])
 	if !ok {
@@ -91,7 +90,7 @@ func restoreOriginal(c *ingest.Candidate, f files, d v1.Descriptor) {
 	}
 }
 
-// blobOf reads a small blob, and says whether it is what its digest says.
+// blobOf reads a small blob and reports whether it matches its digest.
 func blobOf(f files, d string) ([]byte, bool) {
 	if records.CheckDigest(digest.Digest(d)) != nil {
 		return nil, false
@@ -100,8 +99,8 @@ func blobOf(f files, d string) ([]byte, bool) {
 	return raw, err == nil && digest.FromBytes(raw) == digest.Digest(d)
 }
 
-// layoutName is "" if there is no name or none that an image can have here: the
-// annotation is free text.
+// layoutName returns the image's name, or "" if there is none that is valid here: the annotation is free
+// text.
 func layoutName(d v1.Descriptor) string {
 	for _, key := range nameAnnotations {
 		if name := d.Annotations[key]; name != "" {
@@ -113,7 +112,7 @@ func layoutName(d v1.Descriptor) string {
 	return ""
 }
 
-// layoutSources makes sources from the entries of one name.
+// layoutSources returns sources for the entries of one name.
 func layoutSources(f files, group []v1.Descriptor) []*layout {
 	platforms := 0
 	var single []*layout

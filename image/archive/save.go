@@ -22,18 +22,18 @@ import (
 	"github.com/podrun/podrun/image/records"
 )
 
-// The annotations of an image in an archive of podrun: the manifest by whose digest it was
-// pulled, and the index that this is in. The digest of what other programs read is another
-// one, since it is over compressed layers. With them image@digest names the image wherever
-// the archive is loaded; they are believed as far as their digests lead to the same config.
+// The annotations of an image in an archive of podrun: the manifest by whose digest it was pulled, and the
+// index that contains it. Other programs read a manifest with another digest, because it lists compressed
+// layers. With the annotations image@digest names the image wherever the archive is loaded. They are
+// accepted only if their digests lead to the same config.
 const (
 	manifestAnnotation = "dev.podrun.image.manifest"
 	indexAnnotation    = "dev.podrun.image.index"
 )
 
-// Save writes images to w, or for OCIDir to a directory, with the names they were asked for
-// by. The same images give the same bytes. Layers are made of their unpacked files and
-// compared with their digests meanwhile: what is damaged is not saved.
+// Save writes images to w, or for OCIDir to a directory, under the names that refs gives. The same images
+// give the same bytes. Layers are rebuilt from their unpacked files and compared with their digests: damaged
+// layers are not saved.
 func (s *Archiver) Save(ctx context.Context, refs []string, to Target, o api.SaveOptions) error {
 	hold, err := s.Lease()
 	if err != nil {
@@ -56,14 +56,14 @@ func (s *Archiver) Save(ctx context.Context, refs []string, to Target, o api.Sav
 	return nil
 }
 
-// savedImage is one image with the names that it is to have.
+// savedImage is one image with the names to write.
 type savedImage struct {
 	asked string
 	rec   *records.Image
-	names []records.Name // those it was asked for by; none if it was asked for by its id
+	names []records.Name // the names in refs; none if refs has its id
 }
 
-// savedImages finds images. One that is named twice is one.
+// savedImages finds images. An image that is named twice is returned once.
 func savedImages(s *records.Store, refs []string) ([]*savedImage, error) {
 	var list []*savedImage
 	for _, ref := range refs {
@@ -118,7 +118,7 @@ func (w *saver) image(i *savedImage) error {
 		d.Layers = append(d.Layers, blobPath(layer.Digest))
 	}
 	for _, n := range i.names {
-		if strings.Contains(n.Name, "@") { // by a digest, which docker's format has no place for
+		if strings.Contains(n.Name, "@") { // by digest, which docker's format cannot express
 			continue
 		}
 		if named, err := reference.ParseNormalizedNamed(n.Name); err == nil {
@@ -140,7 +140,7 @@ func (w *saver) image(i *savedImage) error {
 	return w.indexEntries(desc, i)
 }
 
-// indexEntries lists an image in the index: once for each name.
+// indexEntries adds an image to the index: once for each name.
 func (w *saver) indexEntries(desc v1.Descriptor, i *savedImage) error {
 	if _, err := w.blob(i.rec.MediaType, []byte(i.rec.Manifest)); err != nil {
 		return err
@@ -168,7 +168,7 @@ func (w *saver) indexEntries(desc v1.Descriptor, i *savedImage) error {
 	return nil
 }
 
-// blob writes a small blob, once.
+// blob writes a small blob once.
 func (w *saver) blob(mediaType string, b []byte) (v1.Descriptor, error) {
 	d := v1.Descriptor{MediaType: mediaType, Digest: digest.FromBytes(b), Size: int64(len(b))}
 	if _, ok := w.written[d.Digest]; ok {
@@ -178,7 +178,7 @@ func (w *saver) blob(mediaType string, b []byte) (v1.Descriptor, error) {
 	return d, w.to.file(blobPath(d.Digest), d.Size, bytes.NewReader(b))
 }
 
-// layer writes a layer, once.
+// layer writes a layer once.
 func (w *saver) layer(asked string, id digest.Digest) (v1.Descriptor, error) {
 	if d, ok := w.written[id]; ok {
 		return d, nil
@@ -209,8 +209,8 @@ func (w *saver) layer(asked string, id digest.Digest) (v1.Descriptor, error) {
 	return d, nil
 }
 
-// compressed writes a compressed layer. Its size comes before it in an archive, so it is
-// made beside it first.
+// compressed writes a compressed layer. An archive has the size before the content, so the layer is
+// compressed into a scratch file first.
 func (w *saver) compressed(r io.Reader) (digest.Digest, int64, error) {
 	tmp, err := w.to.scratch()
 	if err != nil {
@@ -244,7 +244,7 @@ func (w *saver) compressed(r io.Reader) (digest.Digest, int64, error) {
 	return sum.Digest(), n, w.to.file(blobPath(sum.Digest()), n, tmp)
 }
 
-// end writes what lists the images.
+// end writes the files that list the images.
 func (w *saver) end() error {
 	files := map[string]any{}
 	if w.o.Format != api.OCIDir { // docker load reads it in an OCI archive too
@@ -266,7 +266,7 @@ func (w *saver) end() error {
 		}
 		files[v1.ImageLayoutFile], files[v1.ImageIndexFile] = v1.ImageLayout{Version: v1.ImageLayoutVersion}, w.index
 	}
-	for _, name := range []string{v1.ImageLayoutFile, "manifest.json", v1.ImageIndexFile} { // what makes it an image comes last
+	for _, name := range []string{v1.ImageLayoutFile, "manifest.json", v1.ImageIndexFile} { // the files that make it an image are last
 		v, ok := files[name]
 		if !ok {
 			continue

@@ -18,29 +18,29 @@ import (
 	"github.com/podrun/podrun/internal/store"
 )
 
-// Target takes the files of an archive: a tar stream or a directory.
+// Target receives the files of an archive: it is a tar stream or a directory.
 type Target interface {
-	// file writes one. Blobs have a path below blobs/ and do not change.
+	// file writes one file. Blobs have a path below blobs/ and do not change.
 	file(name string, size int64, r io.Reader) error
-	// existing are the images that are there already, and stay.
+	// existing returns the images that are there already and stay.
 	existing() ([]v1.Descriptor, error)
-	// scratch is a file without a name, where there is room for a layer.
+	// scratch returns an unnamed file on a file system with room for a layer.
 	scratch() (*os.File, error)
 	end() error
 }
 
-// ToTar writes a tar archive to w. scratch is a directory with room for a layer.
+// ToTar returns a Target that writes a tar archive to w. scratch is a directory with room for a layer.
 func ToTar(w io.Writer, scratch string) Target { return &tarTarget{w: tar.NewWriter(w), dir: scratch} }
 
 type tarTarget struct {
 	w    *tar.Writer
 	dir  string
-	made bool // the directories of blobs
+	made bool // the directories of blobs are written
 }
 
-// file writes a header that says nothing of now and here: the same images give the same bytes.
+// file writes a header without times and owners of this machine: the same images give the same bytes.
 func (t *tarTarget) file(name string, size int64, r io.Reader) error {
-	if !t.made { // a directory without an entry is one that skopeo cannot make but as root
+	if !t.made { // without entries for directories, only root can load it with skopeo
 		for _, dir := range []string{"blobs/", "blobs/sha256/"} {
 			if err := t.w.WriteHeader(&tar.Header{Typeflag: tar.TypeDir, Name: dir, Mode: 0o755, Format: tar.FormatUSTAR}); err != nil {
 				return err
@@ -75,7 +75,7 @@ func tempFile(dir string) (*os.File, error) {
 	return f, nil
 }
 
-// fileTooBig names the usual reason why a file cannot grow: a stick's file system.
+// fileTooBig adds the usual reason why a file cannot grow: the file system of a USB stick.
 func fileTooBig(err error) error {
 	if errors.Is(err, unix.EFBIG) {
 		return report.New(report.Failure, "save with --compress, or into a directory with --format oci-dir, or format the disk with ext4 or exFAT", "%w: FAT allows no file of 4 GB", err)
@@ -83,9 +83,9 @@ func fileTooBig(err error) error {
 	return err
 }
 
-// ToDir writes an OCI layout into a directory, made if missing. What is there already
-// stays, but for images of the same names: so a stick is brought up to date by writing
-// what is new.
+// ToDir returns a Target that writes an OCI layout into a directory, which is made if missing. Existing
+// content stays, except for images with the same names, so a USB stick is updated by writing only new
+// content.
 func ToDir(dir string) (Target, error) {
 	if err := os.MkdirAll(filepath.Join(dir, "blobs", "sha256"), 0o755); err != nil {
 		return nil, fmt.Errorf("save: %w", err)
@@ -98,20 +98,20 @@ type dirTarget string
 func (d dirTarget) file(name string, size int64, r io.Reader) error {
 	path := filepath.Join(string(d), name)
 	if filepath.Dir(name) != "." && isBlob(path, size) {
-		_, err := io.Copy(io.Discard, r) // our own is verified all the same
+		_, err := io.Copy(io.Discard, r) // podrun's own blob is verified all the same
 		return err
 	}
 	f, err := os.CreateTemp(filepath.Dir(path), ".podrun-*")
 	if err != nil {
 		return err
 	}
-	defer os.Remove(f.Name()) // fails once renamed
+	defer os.Remove(f.Name()) // fails after the rename
 	_, err = io.Copy(f, r)
 	if err == nil {
 		err = f.Chmod(0o644)
 	}
 	if errors.Is(err, unix.EPERM) {
-		err = nil // a stick's file system has no modes
+		err = nil // the file system of a USB stick has no modes
 	}
 	if err == nil {
 		err = f.Sync()
@@ -125,7 +125,7 @@ func (d dirTarget) file(name string, size int64, r io.Reader) error {
 	return fileTooBig(err)
 }
 
-// isBlob says whether a file is the blob that its name says.
+// isBlob reports whether a file's content matches the digest in its name.
 func isBlob(path string, size int64) bool {
 	f, err := os.Open(path)
 	if err != nil {

@@ -20,8 +20,8 @@ import (
 	"github.com/podrun/podrun/internal/report"
 )
 
-// Load adds the images of a place that is a file or a directory. Those that could be added
-// are returned with an error too.
+// Load adds the images of a place that is a file or a directory. The images that could be added are returned
+// with an error too.
 func (s *Archiver) Load(ctx context.Context, p api.Place, tell func(api.Progress)) ([]ingest.Added, error) {
 	a, err := s.Begin(ctx, tell)
 	if err != nil {
@@ -35,7 +35,7 @@ func (s *Archiver) Load(ctx context.Context, p api.Place, tell func(api.Progress
 	return images, nil
 }
 
-// selectImages are the images of a list that a place names.
+// selectImages returns the images of a list that a place names.
 func selectImages(p api.Place, list []archivedImage) ([]archivedImage, error) {
 	if p.Name == "" {
 		return list, nil
@@ -62,7 +62,7 @@ func sameName(a, b string) bool {
 	return a == b || err1 == nil && err2 == nil && x.String() == y.String()
 }
 
-// transportOf tells of which kind the images of a file or directory are.
+// transportOf returns the transport of a file or directory.
 func transportOf(f files) (transport string, list []byte, err error) {
 	_, isDir := f.(dirFiles)
 	list, err = readSmall(f, "index.json")
@@ -88,8 +88,8 @@ func transportOf(f files) (transport string, list []byte, err error) {
 		"it is not an image: neither index.json (OCI) nor manifest.json (docker) is in it")
 }
 
-// dirImages are the one image of a directory as skopeo copy dir: writes it
-// (containers/image directory): manifest.json, and blobs by their hexadecimal digests.
+// dirImages returns the one image of a directory as skopeo copy dir: writes it (containers/image directory):
+// manifest.json, and blobs by their hexadecimal digests.
 func dirImages(s *records.Store, f files, raw []byte) ([]archivedImage, error) {
 	src := &dirSource{f, raw}
 	return []archivedImage{{fetch: func(ctx context.Context) (*ingest.Candidate, error) { return ingest.ReadImage(ctx, src, s.ConfigOf) }}}, nil

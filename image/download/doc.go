@@ -1,3 +1,3 @@
-// Package download fetches blobs over connections that break: it keeps what has come in partial files, and
-// goes on from there.
+// Package download fetches blobs over unreliable connections. It stores received bytes in partial files and
+// continues from there.
 package download

@@ -11,48 +11,47 @@ import (
 	"github.com/podrun/podrun/image/layer"
 )
 
-// Download is a blob on its way from a registry. It comes as quickly as the network
-// brings it, into a partial file, from which it is verified and unpacked at the same
-// time: so neither waits for the other, and what has come is not lost when the process
-// is killed. Without such a file each piece waits until it is taken.
+// Download is a blob that is being fetched from a registry. The fetch runs at the network's speed and writes
+// to a partial file, from which the blob is verified and unpacked at the same time. So neither side waits
+// for the other, and received bytes are not lost when the process is killed. Without a partial file each
+// piece waits until it is read.
 //
-// A connection that breaks, or that brings nothing, is made anew for the rest.
+// A broken or stalled connection is replaced by a new one for the rest.
 type Download struct {
 	from     func(ctx context.Context, offset int64) (io.ReadCloser, error)
 	size     int64
 	patience RetryPolicy
-	passing  func(error) bool // an error may be gone in a moment
-	file     *partialFile     // nil: there is none
-	old      int64            // how much of it was there before
+	passing  func(error) bool // whether an error is transient
+	file     *partialFile     // nil: none
+	old      int64            // bytes in file at the start
 
 	mu     sync.Mutex
 	moved  sync.Cond // have, piece or err has changed
-	have   int64     // bytes that have come
-	taken  int64     // bytes that were read
-	piece  []byte    // the last of those that have come, where there is no file to hold them
-	held   bool      // a piece has waited since the watch looked
-	err    error     // why no more comes; io.EOF: all is there
+	have   int64     // bytes received
+	taken  int64     // bytes read by the reader
+	piece  []byte    // the last received bytes if no file holds them
+	held   bool      // a piece has waited since watch last checked
+	err    error     // why the fetch ended; io.EOF: complete
 	cancel context.CancelFunc
-	done   chan struct{} // closed when nothing is fetched any more
+	done   chan struct{} // closed when the fetch has ended
 }
 
-// Downloader is how blobs are fetched into a store.
+// Downloader fetches blobs into a store.
 type Downloader struct {
 	PartialDir string                                 // the directory of partial files
-	Limits     func(dir string) (layer.Limits, error) // LimitsFor, or a test's
+	Limits     func(dir string) (layer.Limits, error) // LimitsFor, or a test's function
 	Retry      RetryPolicy
-	Retryable  func(error) bool // an error of a connection may be gone in a moment
-	// MaxPartial is how many bytes a partial file may have at the most; 0: as many as there
-	// is room for.
+	Retryable  func(error) bool // whether a connection's error is transient
+	// MaxPartial is the maximum size of a partial file in bytes; 0: limited by the disk only.
 	MaxPartial int64
 }
 
-// Start begins to fetch a blob, from where an earlier pull has left it.
+// Start begins to fetch a blob, at the offset where an earlier pull stopped.
 func (s *Downloader) Start(ctx context.Context, b layer.Blob) *Download {
 	ctx, cancel := context.WithCancel(ctx)
 	d := &Download{from: b.OpenAt, size: b.Size, patience: s.Retry, passing: s.Retryable, cancel: cancel, done: make(chan struct{})}
 	d.moved.L = &d.mu
-	if p, err := s.openPartial(b.Digest, b.Size); err == nil { // else it is done without
+	if p, err := s.openPartial(b.Digest, b.Size); err == nil { // on error the download has no file
 		d.file, d.old, d.have = p, p.size, p.size
 	}
 	go func() {
@@ -71,7 +70,7 @@ func (s *Downloader) Start(ctx context.Context, b layer.Blob) *Download {
 	return d
 }
 
-// run fetches until all is there. io.EOF says that it is.
+// run fetches until the blob is complete. It then returns io.EOF.
 func (d *Download) run(ctx context.Context) error {
 	failed := 0
 	for first := true; ; first = false {
@@ -98,12 +97,12 @@ func (d *Download) run(ctx context.Context) error {
 	}
 }
 
-// attempt fetches what is missing over one connection.
+// attempt fetches the missing bytes over one connection.
 func (d *Download) attempt(ctx context.Context) error {
 	ctx, cancel := context.WithCancelCause(ctx)
 	var body io.ReadCloser
 	defer func() {
-		cancel(nil) // first: Close may read what still comes, which may be without an end
+		cancel(nil) // before Close, which may read an endless rest
 		if body != nil {
 			body.Close()
 		}
@@ -118,7 +117,7 @@ func (d *Download) attempt(ctx context.Context) error {
 	defer d.watch(cancel)()
 	buf := make([]byte, 64<<10)
 	for {
-		n, err := body.Read(buf[:min(int64(len(buf)), d.size-d.have+1)]) // one byte more than it has is an error
+		n, err := body.Read(buf[:min(int64(len(buf)), d.size-d.have+1)]) // one byte beyond the blob's size is an error
 		if n > 0 {
 			if derr := d.deliver(ctx, buf[:n]); derr != nil {
 				return derr
@@ -128,15 +127,15 @@ func (d *Download) attempt(ctx context.Context) error {
 		case err == io.EOF && d.have < d.size:
 			return fmt.Errorf("blob ends after %d of %d bytes: %w", d.have, d.size, io.ErrUnexpectedEOF)
 		case err == io.EOF, d.have > d.size:
-			return nil // too much is the reader's error
+			return nil // the reader reports excess bytes
 		case err != nil:
 			return Cause(ctx, err)
 		}
 	}
 }
 
-// watch gives a connection up that brings nothing, until the result is called. One whose
-// bytes nobody takes is not to blame.
+// watch cancels a connection that sends too little, until stop is called. A connection whose bytes wait for
+// the reader is not stalled.
 func (d *Download) watch(giveUp context.CancelCauseFunc) (stop func()) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
@@ -156,7 +155,7 @@ func (d *Download) watch(giveUp context.CancelCauseFunc) (stop func()) {
 	return func() { t.Stop() }
 }
 
-// Cause is why a request was given up, if it was, or else its error.
+// Cause returns why a request was cancelled, or else its error.
 func Cause(ctx context.Context, err error) error {
 	if cause := context.Cause(ctx); cause != nil {
 		return cause
@@ -164,7 +163,7 @@ func Cause(ctx context.Context, err error) error {
 	return err
 }
 
-// deliver hands over what has come: to the file, or else to the reader.
+// deliver passes received bytes to the file, or else to the reader.
 func (d *Download) deliver(ctx context.Context, b []byte) error {
 	if d.file != nil && d.file.append(b) == nil {
 		d.mu.Lock()
@@ -176,10 +175,10 @@ func (d *Download) deliver(ctx context.Context, b []byte) error {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	d.held = true
-	for d.taken < d.have && ctx.Err() == nil { // what is in the file comes first
+	for d.taken < d.have && ctx.Err() == nil { // the bytes in the file come first
 		d.moved.Wait()
 	}
-	if d.file != nil { // the disk is full: the rest goes without it, and so does the room it took
+	if d.file != nil { // the disk is full: the rest goes without the file, which is removed to free its space
 		d.file.remove()
 		d.file.f.Truncate(0)
 		d.file.close()
@@ -222,18 +221,18 @@ func (d *Download) Read(p []byte) (int, error) {
 	return n, err
 }
 
-// Open is the one reader of the download.
+// Open returns the one reader of the download.
 func (d *Download) Open(context.Context) (io.ReadCloser, error) { return d, nil }
 
-// Close ends the fetching. The partial file stays.
+// Close ends the fetch. The partial file stays.
 func (d *Download) Close() error {
 	d.cancel()
 	<-d.done
 	return nil
 }
 
-// Finish is told what has become of the layer, after Close. The file is needed no more
-// when it is in the store, or when what was fetched is not what it should be.
+// Finish is called with the layer's result after Close. It removes the file if the layer is in the store, or
+// if the fetched bytes are wrong.
 func (d *Download) Finish(err error) error {
 	if d.file == nil {
 		return nil
@@ -245,8 +244,8 @@ func (d *Download) Finish(err error) error {
 	return nil
 }
 
-// ShouldRestart says whether a blob that was found to be wrong had its beginning from an
-// earlier pull: what a power cut has left of it may be to blame.
+// ShouldRestart reports whether a wrong blob began with bytes of an earlier pull: a power cut may have
+// damaged them.
 func (d *Download) ShouldRestart(err error) bool {
 	return d.old > 0 && errors.As(err, new(*layer.BlobMismatchError))
 }

@@ -11,23 +11,23 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// PartialDirName has what was fetched of layers that are not in the store yet: a file for
-// each blob, by its digest. A pull that was cut off or killed goes on from there.
+// PartialDirName is the directory of partially fetched layers: a file for each blob, named by its digest.
+// The next pull continues from there.
 const PartialDirName = "partial"
 
-// PartialAge is how long nobody may have gone on with one before it is removed.
+// PartialAge is the time after its last change after which a partial file is removed.
 const PartialAge = 7 * 24 * time.Hour
 
-// partialFile is such a file. It is nothing but a saving: what is read from it is verified
-// with the rest, and where there is no room for it a pull does without.
+// partialFile is a partially fetched blob. It only saves traffic: its content is verified with the rest, and
+// a pull works without it if there is no space.
 type partialFile struct {
 	f    *os.File
-	size int64 // of what can be read
-	most int64 // 0: as much as there is room for
+	size int64 // of the readable part
+	most int64 // 0: limited by the disk only
 }
 
-// openPartial opens or makes the file of a blob of so many bytes. There is none while
-// another process fetches the same blob, or where the disk is nearly full.
+// openPartial opens or makes the file of a blob with the given size. It fails while another process fetches
+// the same blob, and if the disk is nearly full.
 func (s *Downloader) openPartial(d digest.Digest, size int64) (*partialFile, error) {
 	dir := s.PartialDir
 	limits, err := s.Limits(filepath.Dir(dir))
@@ -61,7 +61,7 @@ func (s *Downloader) openPartial(d digest.Digest, size int64) (*partialFile, err
 	return p, nil
 }
 
-// append adds to the end.
+// append writes b at the end.
 func (p *partialFile) append(b []byte) error {
 	if p.most > 0 && p.size+int64(len(b)) > p.most {
 		return unix.ENOSPC
@@ -74,7 +74,7 @@ func (p *partialFile) append(b []byte) error {
 	return nil
 }
 
-// remove frees the file's name and, once it is closed, its room.
+// remove removes the file's name. Its space is freed once the file is closed.
 func (p *partialFile) remove() error {
 	err := os.Remove(p.f.Name())
 	if errors.Is(err, fs.ErrNotExist) {
@@ -85,14 +85,14 @@ func (p *partialFile) remove() error {
 
 func (p *partialFile) close() error { return p.f.Close() }
 
-// RemovePartial removes the file of a blob whose layer is in the store: who brought it may have
-// been killed in between. What cannot be removed goes with its age.
+// RemovePartial removes the file of a blob whose layer is in the store: the process that fetched it may have
+// been killed in between. If this fails, RemovePartials removes it by age.
 func (s *Downloader) RemovePartial(d digest.Digest) {
 	_ = os.Remove(filepath.Join(s.PartialDir, d.Encoded()))
 }
 
-// RemovePartials removes what pulls have left that nobody went on with for so long. One
-// that somebody has open stays readable for them.
+// RemovePartials removes partial files that have not changed for the given age. A process that has one open
+// can still read it.
 func (s *Downloader) RemovePartials(age time.Duration) error {
 	dir := s.PartialDir
 	entries, err := os.ReadDir(dir)

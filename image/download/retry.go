@@ -6,17 +6,17 @@ import (
 	"time"
 )
 
-// RetryPolicy is how long a registry is waited for, and how often it is asked again.
+// RetryPolicy configures how long to wait for a registry, and how often to retry.
 type RetryPolicy struct {
-	AnswerTimeout time.Duration // for a manifest or a config, and for a blob to begin
-	StallWindow   time.Duration // in each of these a blob has to bring least bytes:
-	MinBytes      int64         // drops that keep a connection alive are no progress
+	AnswerTimeout time.Duration // for a manifest or a config, and for the first byte of a blob
+	StallWindow   time.Duration // in each window a blob must receive at least MinBytes;
+	MinBytes      int64         // fewer bytes only keep the connection alive
 	BlobWaits     []time.Duration
 	ManifestWaits []time.Duration
 }
 
-// DefaultRetryPolicy: again are the waits between attempts that bring nothing of a blob, ask
-// those between attempts at a manifest.
+// DefaultRetryPolicy returns the policy for real registries. BlobWaits are the waits between attempts that
+// receive nothing of a blob, ManifestWaits those between attempts at a manifest.
 func DefaultRetryPolicy() RetryPolicy {
 	return RetryPolicy{
 		AnswerTimeout: 2 * time.Minute, StallWindow: time.Minute, MinBytes: 4 << 10,
@@ -25,10 +25,10 @@ func DefaultRetryPolicy() RetryPolicy {
 	}
 }
 
-// ErrStalled says that a connection brings nothing any more.
+// ErrStalled is the error of a connection that sends nothing any more.
 var ErrStalled = errors.New("the registry sends nothing any more")
 
-// Sleep waits, unless ctx ends before.
+// Sleep waits for d, or until ctx ends.
 func Sleep(ctx context.Context, d time.Duration) error {
 	t := time.NewTimer(d)
 	defer t.Stop()

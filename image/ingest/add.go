@@ -17,19 +17,19 @@ import (
 	"github.com/podrun/podrun/image/records"
 )
 
-// parallelLayers is how many layers of one image are on their way at once: each has a
-// connection. How many are unpacked is another matter: see means.
+// parallelLayers is how many layers of one image are fetched at once; each has a connection. See
+// parallelUnpacks for how many are unpacked at once.
 const parallelLayers = 6
 
-// Add brings an image's layers into the store, then records the image, then gives
-// it its names (normalised references; there may be none).
+// Add adds an image's layers to the store, then records the image, then its names (normalised references;
+// there may be none).
 func (a *Tx) Add(ctx context.Context, c *Candidate, asked string, names []string) (Added, error) {
-	recordsMap, err := a.layers(ctx, c.Layers, asked)
+	layersByID, err := a.layers(ctx, c.Layers, asked)
 	if err != nil {
 		return Added{}, err
 	}
 	if c.Manifest == nil {
-		if err := c.makeManifest(recordsMap); err != nil {
+		if err := c.makeManifest(layersByID); err != nil {
 			return Added{}, err
 		}
 	}
@@ -51,19 +51,19 @@ func (a *Tx) Add(ctx context.Context, c *Candidate, asked string, names []string
 // Added is an image that has been added.
 type Added struct {
 	ID   digest.Digest
-	Name string // the first of those it was given; "" if none
+	Name string // the first of its names; "" if none
 }
 
-// layers brings layers into the store, several at a time. The first failure ends
-// the others; layers that are done stay and are not fetched again.
+// layers adds layers to the store, several at a time. The first failure cancels the others; finished layers
+// stay and are not fetched again.
 func (a *Tx) layers(ctx context.Context, blobs []layer.Blob, asked string) (map[digest.Digest]*records.Layer, error) {
 	var jobs []layer.Blob
-	for _, b := range blobs { // a layer may be there twice
+	for _, b := range blobs { // a layer may occur twice
 		if !slices.ContainsFunc(jobs, func(j layer.Blob) bool { return j.DiffID == b.DiffID }) {
 			jobs = append(jobs, b)
 		}
 	}
-	recordsList := make([]*records.Layer, len(jobs))
+	unpacked := make([]*records.Layer, len(jobs))
 	group, ctx := errgroup.WithContext(ctx)
 	group.SetLimit(parallelLayers)
 	for i, b := range jobs {
@@ -71,7 +71,7 @@ func (a *Tx) layers(ctx context.Context, blobs []layer.Blob, asked string) (map[
 			if err := ctx.Err(); err != nil {
 				return err
 			}
-			recordsList[i], err = a.layer(ctx, asked, b)
+			unpacked[i], err = a.layer(ctx, asked, b)
 			return err
 		})
 	}
@@ -80,21 +80,20 @@ func (a *Tx) layers(ctx context.Context, blobs []layer.Blob, asked string) (map[
 	}
 	byID := map[digest.Digest]*records.Layer{}
 	for i, b := range jobs {
-		byID[b.DiffID] = recordsList[i]
+		byID[b.DiffID] = unpacked[i]
 	}
 	return byID, nil
 }
 
-// makeManifest describes an image whose source had no manifest: its layers are the
-// plain tar streams.
-func (c *Candidate) makeManifest(records map[digest.Digest]*records.Layer) error {
+// makeManifest makes a manifest for an image whose source has none: its layers are the plain tar streams.
+func (c *Candidate) makeManifest(byID map[digest.Digest]*records.Layer) error {
 	m := v1.Manifest{
 		Versioned: specs.Versioned{SchemaVersion: 2},
 		MediaType: v1.MediaTypeImageManifest,
 		Config:    v1.Descriptor{MediaType: v1.MediaTypeImageConfig, Digest: digest.FromBytes(c.Config), Size: int64(len(c.Config))},
 	}
 	for _, l := range c.Layers {
-		m.Layers = append(m.Layers, v1.Descriptor{MediaType: v1.MediaTypeImageLayer, Digest: l.DiffID, Size: records[l.DiffID].Size})
+		m.Layers = append(m.Layers, v1.Descriptor{MediaType: v1.MediaTypeImageLayer, Digest: l.DiffID, Size: byID[l.DiffID].Size})
 	}
 	raw, err := json.Marshal(m)
 	if err != nil {
@@ -104,8 +103,7 @@ func (c *Candidate) makeManifest(records map[digest.Digest]*records.Layer) error
 	return nil
 }
 
-// record writes an image's record and its names. Both are short; nobody removes
-// records meanwhile.
+// record writes an image's record and its names. No other process removes records in between.
 func (s *Ingester) record(rec *records.Image, c *Candidate, names []string) error {
 	lock, err := s.LockRecords()
 	if err != nil {
@@ -128,7 +126,7 @@ func (s *Ingester) record(rec *records.Image, c *Candidate, names []string) erro
 			continue
 		}
 		if err := records.WriteRecord(s.NameFile(name), want); err != nil {
-			if isNew && i == 0 { // a full disk: nobody is to wonder what it is
+			if isNew && i == 0 { // the disk is full: do not leave an image without a name
 				os.Remove(s.ImageFile(rec.ID))
 			}
 			return fmt.Errorf("record name %s: %w", name, err)

@@ -15,8 +15,8 @@ import (
 	"github.com/podrun/podrun/image/records"
 )
 
-// FuzzImage: no manifest and no config of an image crash those who read them. What is taken has a
-// config of its digest, and a layer of a digest for each of it.
+// FuzzImage: no manifest and no config of an image crash their readers. An accepted image has a config with
+// its digest, and a layer with a digest for each of its diffIDs.
 func FuzzImage(f *testing.F) {
 	config := fmt.Sprintf(`{"architecture":%q,"os":"linux","config":{"User":"1:2","Env":["A=b","C"],"Entrypoint":["/a"],"ExposedPorts":{"80/tcp":{}},"Volumes":{"/v":{}}},"rootfs":{"type":"layers","diff_ids":["sha256:%064d"]},"history":[{"created_by":"x"}]}`, runtime.GOARCH, 1)
 	layer := fmt.Sprintf(`{"mediaType":"application/vnd.oci.image.layer.v1.tar+gzip","size":3,"digest":"sha256:%064d"}`, 2)
@@ -49,7 +49,7 @@ func FuzzImage(f *testing.F) {
 	})
 }
 
-// fixedSource is a source that returns what it is told.
+// fixedSource is a source that returns fixed documents.
 type fixedSource struct{ raw, config []byte }
 
 func (s fixedSource) Manifest(_ context.Context, d digest.Digest) ([]byte, string, error) {

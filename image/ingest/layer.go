@@ -19,8 +19,8 @@ import (
 	"github.com/podrun/podrun/internal/store"
 )
 
-// layer makes sure that a layer is in the store. Of several that want the same one
-// at the same time, here or in other processes, one unpacks it.
+// layer ensures that a layer is in the store. If several goroutines or processes need it at the same time,
+// one of them unpacks it.
 func (a *Tx) layer(ctx context.Context, image string, b layer.Blob) (rec *records.Layer, err error) {
 	p := api.Progress{Image: image, Layer: b.Name(), Total: b.Size}
 	told := func(s api.Status) { p.Status = s; a.reportProgress(p) }
@@ -28,7 +28,7 @@ func (a *Tx) layer(ctx context.Context, image string, b layer.Blob) (rec *record
 		if err != nil {
 			told(api.Cancelled)
 		}
-		if err != nil && ctx.Err() != nil { // whatever it looked like
+		if err != nil && ctx.Err() != nil { // whatever the error is
 			err = ctx.Err()
 		}
 	}()
@@ -69,8 +69,7 @@ func (a *Tx) lockLayer(ctx context.Context, diffID digest.Digest) (unlock func()
 	return func() { l.Close() }, nil
 }
 
-// Unpack unpacks a layer into a new directory below staging/. On error nothing is
-// left of it.
+// Unpack unpacks a layer into a new directory below staging/. On error it leaves nothing behind.
 func (a *Tx) Unpack(ctx context.Context, b layer.Blob, told func(n int64)) (string, *records.Layer, error) {
 	dir, err := os.MkdirTemp(filepath.Join(a.Store.Dir, records.StagingDir), "layer-")
 	if err != nil {
@@ -122,8 +121,8 @@ func (a *Tx) commit(staged string, rec *records.Layer) error {
 	return errors.Join(fmt.Errorf("store: %w", err), layer.RemoveTrees([]string{staged}))
 }
 
-// replaceLayer puts a staged layer into its place. What is there already is damaged, or it would
-// have been used; but pods may run from it, so it stays elsewhere until they have gone.
+// replaceLayer renames a staged layer to its final path. An existing layer there is damaged, otherwise it
+// would have been used. Pods may run from it, so it is kept elsewhere until they have gone.
 func (a *Tx) replaceLayer(staged, place string) error {
 	err := os.Rename(staged, place)
 	if !errors.Is(err, fs.ErrExist) && !errors.Is(err, unix.ENOTEMPTY) {
@@ -156,8 +155,8 @@ func syncFS(dir string) error {
 	return nil
 }
 
-// fetchLayer unpacks a layer and makes it durable. From a registry it is fetched at the same
-// time; if what an earlier pull has left of it turns out to be wrong, anew.
+// fetchLayer unpacks a layer and makes it durable. A layer from a registry is fetched at the same time. It
+// is fetched again from the beginning if the part from an earlier pull turns out to be wrong.
 func (a *Tx) fetchLayer(ctx context.Context, b layer.Blob, told func(api.Status, int64)) (*records.Layer, error) {
 	if b.OpenAt == nil {
 		return a.unpackAndCommit(ctx, b, told)
@@ -169,13 +168,13 @@ func (a *Tx) fetchLayer(ctx context.Context, b layer.Blob, told func(api.Status,
 		d.Close()
 		ferr := d.Finish(err)
 		if err != nil && d.ShouldRestart(err) && ctx.Err() == nil {
-			continue // its partial file is gone: it will not happen twice
+			continue // its partial file is gone: this does not happen twice
 		}
 		return rec, errors.Join(err, ferr)
 	}
 }
 
-// CommitOnce stores a staged layer unless it is there already.
+// CommitOnce stores a staged layer unless it is in the store already.
 func (a *Tx) CommitOnce(ctx context.Context, staged string, rec *records.Layer) error {
 	unlock, err := a.lockLayer(ctx, rec.DiffID)
 	if err != nil {

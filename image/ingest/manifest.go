@@ -19,32 +19,31 @@ import (
 )
 
 const (
-	// MaxJSON bounds manifests, indexes and configs, as registries do.
+	// MaxJSON is the maximum size of manifests, indexes and configs, as in registries.
 	MaxJSON = 4 << 20
 )
 
-// source is where one image comes from. What it returns is not verified.
+// source provides one image. Its results are not verified.
 type source interface {
-	// Manifest reads the manifest of a digest, or for "" the one that the source
-	// stands for, with its media type or "".
+	// Manifest returns the manifest with a digest, or for "" the source's own, with its media type or
+	// "".
 	Manifest(ctx context.Context, d digest.Digest) ([]byte, string, error)
 	// Blob opens a blob of the given size.
 	Blob(ctx context.Context, d digest.Digest, size int64) (io.ReadCloser, error)
 }
 
-// remote is a source that is somewhere else, and may break off.
 type remote interface {
 	// BlobFrom opens a blob of the given size from an offset on.
 	BlobFrom(ctx context.Context, d digest.Digest, size, offset int64) (io.ReadCloser, error)
-	// Allowed says whether the image whose manifest has this digest may be used; "" is the
-	// manifest that the source stands for.
+	// Allowed returns an error unless the image whose manifest has this digest may be used; "" is the
+	// source's own manifest.
 	Allowed(ctx context.Context, d digest.Digest) error
 }
 
-// Candidate is an image about to be added: all of it but the layers' content.
+// Candidate is an image to be added, without the layers' content.
 type Candidate struct {
 	Top       digest.Digest // what the name stands for: an index, or the manifest
-	Index     []byte        // top's text, if it is not the manifest
+	Index     []byte        // the text of Top, if Top is not the manifest
 	Pulled    bool          // from a registry
 	Manifest  []byte        // nil: to be made from config and layers
 	MediaType string
@@ -52,9 +51,8 @@ type Candidate struct {
 	Layers    []layer.Blob // lowest first; one for each diffID of config
 }
 
-// ReadImage reads an image's manifest, for this machine's platform if there are
-// several, and its config. known returns the config of an image that the store
-// has already, or nil.
+// ReadImage reads an image's manifest, the one for this machine's platform if there are several, and its
+// config. known returns the config of an image that is in the store already, or nil.
 func ReadImage(ctx context.Context, src source, known func(id digest.Digest) []byte) (*Candidate, error) {
 	raw, mediaType, err := src.Manifest(ctx, "")
 	if err != nil {
@@ -98,7 +96,7 @@ func ReadImage(ctx context.Context, src source, known func(id digest.Digest) []b
 	return c, c.readLayers(src, m)
 }
 
-// readChosen reads the manifest of this machine's platform, of those in an index.
+// readChosen reads the manifest for this machine's platform from an index.
 func readChosen(ctx context.Context, src source, raw []byte, mediaType string) ([]byte, string, error) {
 	d, err := choosePlatform(nil, raw, mediaType)
 	if err != nil {
@@ -114,14 +112,14 @@ func readChosen(ctx context.Context, src source, raw []byte, mediaType string) (
 	return chosen, chosenType, nil
 }
 
-// manifestTypes are the media types that are understood.
+// manifestTypes are the supported media types.
 var manifestTypes = map[string]bool{
 	v1.MediaTypeImageIndex: true, v1.MediaTypeImageManifest: true,
 	manifest.DockerV2ListMediaType: true, manifest.DockerV2Schema2MediaType: true,
 }
 
-// CheckManifest settles what kind of manifest raw is. It must be one kind only:
-// a document that two programs may read differently is refused (CVE-2021-41190).
+// CheckManifest returns the media type of raw. A document that two programs may read as different kinds is
+// refused (CVE-2021-41190).
 func CheckManifest(raw []byte, declared string) (string, error) {
 	if len(raw) > MaxJSON {
 		return "", fmt.Errorf("read manifest: it is larger than %d bytes", MaxJSON)
@@ -180,7 +178,7 @@ func (c *Candidate) readConfig(ctx context.Context, src source, m manifest.Manif
 	return err
 }
 
-// layerTypes are the media types of layers. Compression is seen from the content.
+// layerTypes are the media types of layers. Compression is detected from the content.
 var layerTypes = map[string]bool{
 	v1.MediaTypeImageLayer: true, v1.MediaTypeImageLayerGzip: true, v1.MediaTypeImageLayerZstd: true,
 	v1.MediaTypeImageLayerNonDistributable: true, v1.MediaTypeImageLayerNonDistributableGzip: true, v1.MediaTypeImageLayerNonDistributableZstd: true, //nolint:staticcheck // old images have them
@@ -188,7 +186,7 @@ var layerTypes = map[string]bool{
 	manifest.DockerV2Schema2ForeignLayerMediaType: true, manifest.DockerV2Schema2ForeignLayerMediaTypeGzip: true,
 }
 
-// readLayers pairs the manifest's blobs with the config's diffIDs.
+// readLayers matches the manifest's blobs with the config's diffIDs.
 func (c *Candidate) readLayers(src source, m manifest.Manifest) error {
 	diffIDs, err := records.CheckConfig(c.Config)
 	if err != nil {

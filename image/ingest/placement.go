@@ -9,11 +9,11 @@ import (
 // topDirFlag is FS_TOPDIR_FL of the kernel's include/uapi/linux/fs.h, chattr's T.
 const topDirFlag = 0x20000
 
-// hintPlacement tells ext4 that what is made in a directory does not belong together, as chattr +T
-// does: each layer gets a block group of its own, and its files are near to each other. All of
-// them in one group keep each other waiting, and without a journal ext4 does not give an inode
-// out again for some minutes: it looks past each that the last image has left, for every file.
-// A hint: other file systems refuse it, and nothing depends on it.
+// hintPlacement marks a directory for ext4 as the top of unrelated trees, as chattr +T does. Each layer then
+// gets a block group of its own, with its files close together. In a single group, parallel unpackers would
+// wait for each other. Also, ext4 without a journal does not reuse an inode for some minutes: for every file
+// it would search past all inodes that the last image freed. It is a hint only: other file systems refuse
+// it, and nothing depends on it.
 func hintPlacement(dir string) {
 	f, err := os.Open(dir)
 	if err != nil {

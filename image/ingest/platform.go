@@ -16,9 +16,9 @@ import (
 	"github.com/podrun/podrun/internal/report"
 )
 
-// choosePlatform picks the manifest of this machine's platform from an index: of its
-// processor's variant (arm/v7) or, one by one, of those that it can run too (v6, v5). The
-// library knows which. sys names another platform; nil is this machine.
+// choosePlatform returns the manifest for this machine's platform from an index: for its processor's variant
+// (arm/v7) or, in order, for those that it can run too (v6, v5). The library has the list. sys names another
+// platform; nil is this machine.
 func choosePlatform(sys *types.SystemContext, raw []byte, mediaType string) (digest.Digest, error) {
 	list, err := manifest.ListFromBlob(raw, mediaType)
 	if err != nil {
@@ -47,8 +47,8 @@ func thisPlatform(sys *types.SystemContext) string {
 	return "linux/" + arch
 }
 
-// platforms are what the images of an index are for, as os/arch/variant. What is for no
-// platform is no image: builders put their attestations there.
+// platforms returns the platforms of an index's images as os/arch/variant. An entry without a platform is no
+// image: builders store attestations there.
 func platforms(index []byte) []string {
 	var list struct{ Manifests []v1.Descriptor }
 	if json.Unmarshal(index, &list) != nil {

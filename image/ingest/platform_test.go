@@ -13,7 +13,7 @@ import (
 	v1 "github.com/opencontainers/image-spec/specs-go/v1"
 )
 
-// TestChoosePlatform asks indexes of both kinds for the image of a machine.
+// TestChoosePlatform chooses a machine's image from indexes of both kinds.
 func TestChoosePlatform(t *testing.T) {
 	raspberry := "linux/amd64 linux/arm/v5 linux/arm/v6 linux/arm/v7 linux/arm64/v8 linux/s390x unknown/unknown"
 	for _, tt := range []struct{ offers, machine, want string }{

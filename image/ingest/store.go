@@ -10,23 +10,22 @@ import (
 	"github.com/podrun/podrun/image/records"
 )
 
-// What one process does at once, whatever images it adds: memory is what bounds it. A pull
-// is to get by with 64 MiB, of which each unpacker takes 14 and the program itself 15.
+// Limits of one process, for all images that it adds. Memory is the limiting resource: a pull must work with
+// 64 MiB, of which each unpacker takes 14 and the program itself 15.
 const (
 	parallelUnpacks = 2
 )
 
-// Ingester is a store with what all images that a process adds share.
+// Ingester is a store with the resources that all additions of a process share.
 type Ingester struct {
 	*records.Store
 	download.Downloader
 	unpacks *semaphore.Weighted
 	windows *semaphore.Weighted
-	Part    int // entries that an unpacker deals with at once
+	Part    int // entries that an unpacker processes at once
 }
 
-// New is a store to add to. passing says whether an error of a registry may be gone
-// in a moment.
+// New returns an Ingester for s. passing reports whether an error of a registry is transient.
 func New(s *records.Store, passing func(error) bool) *Ingester {
 	return &Ingester{
 		Store:      s,

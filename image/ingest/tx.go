@@ -12,18 +12,18 @@ import (
 	"github.com/podrun/podrun/internal/store"
 )
 
-// Tx adds images to a store. It shares the store's lock, and so do its
-// children, so that nobody frees layers or clears the staging directory meanwhile.
+// Tx is a transaction that adds images to a store. It and its child processes hold the store's lock shared,
+// so no other process frees layers or clears the staging directory in between.
 type Tx struct {
 	Store *Ingester
 	lock  *store.FileLock
 
-	mu       sync.Mutex // around tell
+	mu       sync.Mutex // protects the progress callback
 	progress func(api.Progress)
 }
 
-// Begin starts adding. If nobody else is at work, what a killed one left behind is
-// removed first. tell may be nil.
+// Begin starts a transaction. If no other process uses the store, it first removes what a killed process
+// left behind. tell may be nil.
 func (s *Ingester) Begin(ctx context.Context, tell func(api.Progress)) (*Tx, error) {
 	lock, err := s.Lock()
 	if err != nil {
@@ -38,12 +38,12 @@ func (s *Ingester) Begin(ctx context.Context, tell func(api.Progress)) (*Tx, err
 	return a, nil
 }
 
-// End lets others clean the store again.
+// End releases the lock, so that other processes can clean the store.
 func (a *Tx) End() { a.lock.Close() }
 
-// clean leaves the lock shared. Whatever is in staging/ while the lock is held
-// alone has no owner; names in there are never used twice, so that it may be
-// removed with the lock shared again.
+// clean removes stale staging directories and leaves the lock shared. While the lock is held exclusively,
+// nothing in staging/ has an owner. Names in there are never reused, so they can be removed with the lock
+// shared again.
 func (a *Tx) clean(ctx context.Context) error {
 	alone, err := a.lock.TryExclusive()
 	if err != nil {
@@ -62,7 +62,7 @@ func (a *Tx) clean(ctx context.Context) error {
 	return layer.RemoveTrees(rubbish)
 }
 
-// reportProgress tells of progress, one call at a time.
+// reportProgress reports progress, one call at a time.
 func (a *Tx) reportProgress(p api.Progress) {
 	if a.progress == nil {
 		return
@@ -72,8 +72,8 @@ func (a *Tx) reportProgress(p api.Progress) {
 	a.progress(p)
 }
 
-// wait runs a lock's blocking call and gives up when ctx ends. A call that was
-// given up ends by itself, with the process at the latest.
+// wait runs a lock's blocking call and returns early if ctx ends. The abandoned call ends later by itself,
+// at the latest with the process.
 func wait(ctx context.Context, lock func() error) error {
 	done := make(chan error, 1)
 	go func() { done <- lock() }()

@@ -1,2 +1,2 @@
-// Package integrity finds what has changed on disk in a store of images, and repairs it.
+// Package integrity finds damage on disk in a store of images, and repairs it.
 package integrity

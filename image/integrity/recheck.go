@@ -17,14 +17,14 @@ import (
 	"github.com/podrun/podrun/internal/store"
 )
 
-// A layer is made durable before it has its name, so a power cut cannot take of it. But
-// not every disk does what it says it has done: so when a layer is first used after the
-// machine was restarted since it was stored, the sizes of its files are looked at, once.
+// A layer is made durable before it gets its name, so a power cut does not damage it. Some disks report
+// writes as done before they are. So at the first use of a layer after a restart of the machine, the sizes
+// of its files are compared once.
 
-// recheckedFile is in the directory of a layer whose sizes were looked at.
+// recheckedFile is in a layer's directory once its sizes were checked.
 const recheckedFile = "settled"
 
-// ReadChecked reads a layer that has not been damaged, as far as a quick look tells.
+// ReadChecked reads the record of a layer that passes the quick check of sizes.
 func ReadChecked(s *records.Store, diffID digest.Digest) (*records.Layer, error) {
 	rec, err := s.ReadLayer(diffID)
 	if err == nil {
@@ -33,11 +33,11 @@ func ReadChecked(s *records.Store, diffID digest.Digest) (*records.Layer, error)
 	return rec, err
 }
 
-// parallelChecks is how many layers are looked at at once.
+// parallelChecks is how many layers are checked at once.
 const parallelChecks = 6
 
-// Recheck looks at the sizes in those layers that were stored before the machine was
-// restarted last, and that nobody has looked at since.
+// Recheck compares the sizes of files in the layers that were stored before the machine's last restart and
+// not checked since.
 func Recheck(s *records.Store, diffIDs []digest.Digest) error {
 	var group errgroup.Group
 	group.SetLimit(parallelChecks)
@@ -52,7 +52,7 @@ func Recheck(s *records.Store, diffIDs []digest.Digest) error {
 		}
 		group.Go(func() error {
 			if _, err := os.Stat(filepath.Join(s.LayerDir(id), layer.TarSplitFile)); errors.Is(err, fs.ErrNotExist) {
-				return nil // an earlier podrun's
+				return nil // stored by an older podrun
 			}
 			r, err := layer.Rebuild(id, s.LayerDir(id), true, nil)
 			if err != nil {
@@ -61,13 +61,13 @@ func Recheck(s *records.Store, diffIDs []digest.Digest) error {
 			if len(r.Changed) > 0 {
 				return errors.Join(fmt.Errorf("layer %s is damaged: %s", id, summarize(r.Changed)), s.MarkDamaged(id, summarize(r.Changed)))
 			}
-			return ignoreNoSpace(store.WriteVolatile(settled, nil)) // lost with the power it is made again
+			return ignoreNoSpace(store.WriteVolatile(settled, nil)) // lost in a power cut, it is made again
 		})
 	}
 	return group.Wait()
 }
 
-// ignoreNoSpace forgives what can be done another time, when there is room.
+// ignoreNoSpace ignores a full disk, because the work can be done later.
 func ignoreNoSpace(err error) error {
 	if isNoSpace(err) {
 		return nil

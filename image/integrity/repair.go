@@ -11,8 +11,8 @@ import (
 	"github.com/podrun/podrun/internal/report"
 )
 
-// repairName puts a name's damaged record back: of the image that it leads to, which no changed id
-// would, or else from its registry. One of which nothing is known is removed.
+// repairName restores a name's damaged record: from the image that it points to, as a changed id would point
+// to none, or else from its registry. If nothing about it is recoverable, it is removed.
 func repairName(ctx context.Context, s *records.Store, file string, pull func(ctx context.Context, ref string, unnamed bool) (id string, err error)) error {
 	rec := s.ReadDamagedName(file)
 	if rec == nil {
@@ -29,19 +29,19 @@ func repairName(ctx context.Context, s *records.Store, file string, pull func(ct
 	return nil
 }
 
-// Repair puts a damaged image back from its registry: the damaged layers alone are
-// fetched, and replaced. Pods that run keep the files they have until they are started
-// anew. A name's record is put back if it can be told what it was, or else removed.
+// Repair restores a damaged image from its registry. Only the damaged layers are fetched and replaced.
+// Running pods keep their files until they are restarted. A name's record is restored if its content can be
+// determined, or else removed.
 func Repair(ctx context.Context, s *records.Store, v api.Verified, pull func(ctx context.Context, ref string, unnamed bool) (id string, err error)) error {
 	if v.ID == "" {
 		return repairName(ctx, s, v.RecordFile, pull)
 	}
-	if v.RecordFile != "" { // or the pull would think that it is there
+	if v.RecordFile != "" { // otherwise the pull would find it in the store
 		if err := os.Remove(v.RecordFile); err != nil && !errors.Is(err, fs.ErrNotExist) {
 			return err
 		}
 	}
-	for _, d := range v.Damage { // one whose recipe cannot be read has no mark yet
+	for _, d := range v.Damage { // a layer with an unreadable recipe has no mark yet
 		id, ok := records.ParseID(d.Layer)
 		if !ok || !isDir(s.LayerDir(id)) {
 			continue
@@ -64,7 +64,7 @@ func Repair(ctx context.Context, s *records.Store, v api.Verified, pull func(ctx
 	return report.New(report.Failure, "podrun image load FILE puts it back without a registry", "repair image %s: %w", v.Name(), errors.Join(errs...))
 }
 
-// confirmRepair looks whether an image is whole now.
+// confirmRepair verifies that an image is undamaged now.
 func confirmRepair(ctx context.Context, s *records.Store, v api.Verified) error {
 	again, err := Verify(ctx, s, []string{v.ID}, nil)
 	if err != nil {

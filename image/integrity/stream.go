@@ -11,8 +11,8 @@ import (
 	"github.com/podrun/podrun/internal/report"
 )
 
-// StreamLayer gives a layer's tar stream to write. It is an error if the stream is not what the
-// layer's digest says.
+// StreamLayer passes a layer's tar stream to write. It returns an error if the stream does not match the
+// layer's digest.
 func StreamLayer(ctx context.Context, s *records.Store, rec *records.Layer, write func(io.Reader) error, told func(int64)) error {
 	r, w, err := os.Pipe()
 	if err != nil {
@@ -34,7 +34,7 @@ func StreamLayer(ctx context.Context, s *records.Store, rec *records.Layer, writ
 	blob := layer.NewBlobReader(r, "", rec.Size)
 	blob.Progress = layer.EveryMiB(told)
 	err = write(blob)
-	r.Close() // or the child would wait for a reader
+	r.Close() // otherwise the child would wait for a reader
 	a := <-done
 	switch {
 	case ctx.Err() != nil:

@@ -18,9 +18,8 @@ import (
 	"github.com/podrun/podrun/image/records"
 )
 
-// Verify reads every file of images, all if none is named, and compares it with what the
-// images' digests stand for. What is damaged is not used for a new pod from then on. tell,
-// if it is not nil, is told of each image before it is read.
+// Verify reads every file of images, all if refs is empty, and compares it with the images' digests. A
+// damaged layer is not used for further pods. tell, if not nil, is called before each image is read.
 func Verify(ctx context.Context, s *records.Store, refs []string, tell func(name string)) ([]api.Verified, error) {
 	hold, err := s.Lease()
 	if err != nil {
@@ -46,7 +45,7 @@ func Verify(ctx context.Context, s *records.Store, refs []string, tell func(name
 			continue
 		}
 		rec, err := s.ReadImage(digest.Digest(v.ID))
-		if errors.Is(err, fs.ErrNotExist) { // removed this moment
+		if errors.Is(err, fs.ErrNotExist) { // removed in between
 			continue
 		}
 		if err != nil {
@@ -67,8 +66,7 @@ func Verify(ctx context.Context, s *records.Store, refs []string, tell func(name
 	return list, nil
 }
 
-// inventory lists all images, and the records that cannot be read or are not what their
-// names say.
+// inventory lists all images, and the records that are unreadable or do not match their names.
 func inventory(s *records.Store) ([]api.Verified, error) {
 	var list []api.Verified
 	byID := map[string]int{}
@@ -141,7 +139,7 @@ func verifyRecord(s *records.Store, id digest.Digest) error {
 	return nil
 }
 
-// selectImages picks those of list that the user means.
+// selectImages returns the images of list that refs names.
 func selectImages(s *records.Store, list []api.Verified, refs []string) ([]api.Verified, error) {
 	var chosen []api.Verified
 	for _, ref := range refs {
@@ -160,7 +158,7 @@ func selectImages(s *records.Store, list []api.Verified, refs []string) ([]api.V
 	return chosen, nil
 }
 
-// verifyLayer says what is wrong with a layer, and marks it.
+// verifyLayer returns the damage of a layer, and marks a damaged one.
 func verifyLayer(ctx context.Context, s *records.Store, id digest.Digest) ([]api.Damage, error) {
 	if err := ctx.Err(); err != nil {
 		return nil, err

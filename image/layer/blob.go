@@ -7,17 +7,17 @@ import (
 	"github.com/opencontainers/go-digest"
 )
 
-// Blob is a layer as a source has it.
+// Blob describes a layer in its source.
 type Blob struct {
-	DiffID digest.Digest // of the tar stream; "" if it is yet to be found out
+	DiffID digest.Digest // of the tar stream; "" if not known yet
 	Digest digest.Digest // of the blob; "" if only DiffID is known
 	Size   int64         // of the blob; -1 if unknown
 	Open   func(ctx context.Context) (io.ReadCloser, error)
-	// OpenAt opens it in a registry, from an offset on; nil if its source is on this machine.
+	// OpenAt opens the blob in a registry, from an offset on; nil if its source is on this machine.
 	OpenAt func(ctx context.Context, offset int64) (io.ReadCloser, error)
 }
 
-// Name is what progress and errors call the layer.
+// Name returns the layer's name for progress and errors.
 func (b Blob) Name() string {
 	if b.Digest != "" {
 		return b.Digest.String()

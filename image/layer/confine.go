@@ -6,12 +6,11 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// Confine shuts the process, with all of its threads, into dir:
-// whatever a layer talks the unpacker into, there is nothing else to write to, to
-// read or to call. The process has mount and network namespaces of its own, and a
-// user namespace unless it was started by root: stage.Spec.
+// Confine restricts the process, with all of its threads, to dir. Even if a layer exploits the unpacker,
+// there is nothing else to write, read or call. The process has mount and network namespaces of its own, and
+// a user namespace unless it was started by root: stage.Spec.
 //
-// flags are more mount flags of dir: MS_RDONLY for who has nothing to write.
+// flags are additional mount flags of dir: MS_RDONLY for a process that writes nothing.
 func Confine(dir string, maxFile int64, flags uintptr) error {
 	all, err := openThreads()
 	if err != nil {
@@ -57,7 +56,7 @@ func limitResources(maxFile int64) error {
 	return nil
 }
 
-// keptCapabilities are what owners, modes and file capabilities of a layer need.
-// A whiteout's device node needs none.
+// keptCapabilities are those that the owners, modes and file capabilities of a layer need. A whiteout's
+// device node needs none.
 const keptCapabilities = 1<<unix.CAP_CHOWN | 1<<unix.CAP_DAC_OVERRIDE | 1<<unix.CAP_FOWNER |
 	1<<unix.CAP_FSETID | 1<<unix.CAP_SETFCAP

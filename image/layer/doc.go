@@ -1,3 +1,3 @@
 // Package layer unpacks the tar stream of a layer in a confined child process, and makes the same stream
-// again of the unpacked files.
+// again from the unpacked files.
 package layer

@@ -9,25 +9,25 @@ import (
 	"github.com/podrun/podrun/image/records"
 )
 
-// Limits bound what one layer may become, so that a bomb ends early.
+// Limits bounds one unpacked layer, so that a decompression bomb is stopped early.
 type Limits struct {
 	Bytes   int64 // of regular files, holes included
 	Entries int
 }
 
-// stream bounds the tar stream itself: file contents plus headers.
+// stream returns the limit of the tar stream itself: file contents plus headers.
 func (l Limits) stream() int64 { return l.Bytes + int64(l.Entries)*2048 }
 
-// dirs bounds the entries that cost the most: memory of the unpacker, and time to make and to
-// remove. Layers in use have about one for ten files.
+// dirs returns the limit of directories, the entries with the highest cost: memory of the unpacker, and time
+// to make and to remove. Common layers have about one for ten files.
 func (l Limits) dirs() int { return l.Entries / 10 }
 
-// idMap is what /proc/self/uid_map or gid_map says: which ids exist here.
+// idMap is the content of /proc/self/uid_map or gid_map: the ids that exist here.
 type idMap []idRange
 
 type idRange struct{ first, count int64 }
 
-// has says whether an id can own a file here.
+// has reports whether an id can own a file here.
 func (m idMap) has(id int) bool {
 	for _, r := range m {
 		if int64(id) >= r.first && int64(id) < r.first+r.count {
@@ -37,7 +37,7 @@ func (m idMap) has(id int) bool {
 	return false
 }
 
-// parseIDMap reads the lines "inside outside count".
+// parseIDMap parses lines of the form "inside outside count".
 func parseIDMap(text string) (idMap, error) {
 	var m idMap
 	for line := range strings.Lines(text) {
@@ -51,15 +51,15 @@ func parseIDMap(text string) (idMap, error) {
 	return m, nil
 }
 
-// filter decides about every entry of a layer before it is unpacked, changes it to
-// what may be made here, and counts.
+// filter checks every entry of a layer before it is unpacked, reduces it to what is allowed here, and
+// counts.
 type filter struct {
 	limits     Limits
 	uids, gids idMap
 
 	count records.LayerStats
 	dirs  int
-	root  *tar.Header // the entry of "/" itself, if there is one
+	root  *tar.Header // the entry of "/" itself, or nil
 }
 
 const xattrPrefix = "SCHILY.xattr."
@@ -81,7 +81,7 @@ func (f *filter) entry(hdr *tar.Header) (bool, error) {
 			return false, fmt.Errorf("more than %d directories", f.limits.dirs())
 		}
 	case tar.TypeReg, tar.TypeCont, tar.TypeGNUSparse:
-		hdr.Typeflag = tar.TypeReg // once read they are all the same
+		hdr.Typeflag = tar.TypeReg // they are all alike once read
 		if hdr.Size > f.limits.Bytes-f.count.Bytes {
 			return false, fmt.Errorf("%s: the files up to this one take more than %d bytes, which is %s", hdr.Name, f.limits.Bytes, noSpaceText)
 		}
@@ -99,8 +99,8 @@ func (f *filter) entry(hdr *tar.Header) (bool, error) {
 	return true, nil
 }
 
-// squash gives an entry whose owner or group does not exist here to 0 and takes
-// away what would then run with 0's rights.
+// squash changes an owner or group that does not exist here to 0, and removes the mode bits and attributes
+// that would run with 0's rights.
 func (f *filter) squash(hdr *tar.Header) bool {
 	squashed := false
 	if !f.uids.has(hdr.Uid) {
@@ -118,7 +118,7 @@ func (f *filter) squash(hdr *tar.Header) bool {
 	return squashed
 }
 
-// keepXattr says whether a layer may set an extended attribute.
+// keepXattr reports whether a layer may set an extended attribute.
 func keepXattr(name string, squashed bool) bool {
 	if name == "security.capability" {
 		return !squashed

@@ -12,8 +12,8 @@ import (
 	"github.com/klauspost/compress/zstd"
 )
 
-// FuzzLayer: no stream crashes or hangs those who read a layer, whatever it is compressed by;
-// what they let through keeps the limits, and the recipe that they write has all that was read.
+// FuzzLayer: no stream crashes or hangs the readers of a layer, with any compression. Accepted entries keep
+// the limits, and the recipe covers every byte that was read.
 func FuzzLayer(f *testing.F) {
 	for _, seed := range layerSeeds(f) {
 		f.Add(seed)
@@ -79,7 +79,7 @@ func readParts(p *tarParts, rec *tarSplitWriter, flt *filter) error {
 	return nil
 }
 
-// recipeSize is how much of a stream a recipe has or names.
+// recipeSize returns how many bytes of a stream a recipe has or names.
 func recipeSize(t *testing.T, r io.Reader) (n int64) {
 	t.Helper()
 	c, err := openTarSplit(r)

@@ -8,11 +8,11 @@ import (
 	"strings"
 )
 
-// CleanName makes one spelling of a name.
+// CleanName returns the one normal spelling of a name.
 func CleanName(name string) string { return strings.TrimPrefix(path.Clean("/"+name), "/") }
 
-// DescribeTarError says in plain words what is wrong with a tar file of which so many
-// entries could be read.
+// DescribeTarError describes the error of a tar file in plain words. entries is the number of entries that
+// were read.
 func DescribeTarError(err error, entries int) error {
 	switch short := errors.Is(err, io.ErrUnexpectedEOF); {
 	case entries == 0 && (short || errors.Is(err, tar.ErrHeader)):

@@ -11,30 +11,30 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// DefaultPartEntries is how many entries of a layer archive.Apply is given at once. It remembers every
-// path until it ends, so a layer of a million files in one would take 200 MB.
+// DefaultPartEntries is the number of entries of a layer in one call of archive.Apply. Apply keeps every
+// path in memory until it returns, so a layer of a million files in one call would take 200 MB.
 const DefaultPartEntries = 20_000
 
-// tarParts hands a tar stream to several readers, one after the other: each sees the end of the
-// archive behind an entry with which its part ends.
+// tarParts splits a tar stream for several readers, one after another. Each sees the end of the archive
+// after the last entry of its part.
 type tarParts struct {
 	r    io.Reader
 	most int // entries in a part
 
 	begun int   // parts
-	n     int64 // bytes that were read
-	end   int64 // of the part; -1: it is not known yet
+	n     int64 // bytes read
+	end   int64 // of the part; -1: not known yet
 	left  int   // entries until then
 	dirs  []dirTime
 }
 
-// dirTime is when a directory of an earlier part was changed: later parts put files into it.
+// dirTime is the modification time of a directory from an earlier part: later parts put files into it.
 type dirTime struct {
 	name string
 	at   unix.Timespec
 }
 
-// next begins a part, if there is one more.
+// next begins the next part, if there is one.
 func (p *tarParts) next() bool {
 	if p.begun > 0 && p.n != p.end { // it was the archive's own end
 		return false
@@ -56,25 +56,25 @@ func (p *tarParts) Read(b []byte) (int, error) {
 	return n, err
 }
 
-// entry has to see every header right after it was read, before anything of it is changed.
+// entry must see every header right after it was read, before it is changed.
 func (p *tarParts) entry(hdr *tar.Header) {
 	if name := CleanName(hdr.Name); hdr.Typeflag == tar.TypeDir && name != "" {
-		p.dirs = append(p.dirs, dirTime{strings.Clone(name), timeOf(hdr)}) // a name may be a piece of a longer text
+		p.dirs = append(p.dirs, dirTime{strings.Clone(name), timeOf(hdr)}) // a name may be part of a longer string
 	}
 	if p.left--; p.left > 0 || p.end >= 0 {
 		return
 	}
 	switch hdr.Typeflag {
-	case tar.TypeDir, tar.TypeSymlink, tar.TypeLink, tar.TypeChar, tar.TypeBlock, tar.TypeFifo: // whatever their size says
+	case tar.TypeDir, tar.TypeSymlink, tar.TypeLink, tar.TypeChar, tar.TypeBlock, tar.TypeFifo: // they have no content, whatever their size is
 		p.end = p.n
 	case tar.TypeReg:
-		if !isSparse(hdr) { // how much of one is in the stream nobody says
+		if !isSparse(hdr) { // the length of a sparse file in the stream is unknown
 			p.end = p.n + (hdr.Size+511)/512*512
 		}
 	}
 }
 
-// timeOf is an entry's time as Apply sets it: what a file system may not know is 1970.
+// timeOf returns an entry's time as Apply sets it: a time that a file system may not support becomes 1970.
 func timeOf(hdr *tar.Header) unix.Timespec {
 	if hdr.ModTime.Before(time.Unix(0, 0)) || hdr.ModTime.After(time.Unix(0, math.MaxInt64)) {
 		return unix.Timespec{}
@@ -86,7 +86,7 @@ func timeOf(hdr *tar.Header) unix.Timespec {
 	return at
 }
 
-// times puts the directories' back, after several parts, as Apply does after one.
+// times restores the directories' times after several parts, as Apply does after one.
 func (p *tarParts) times() error {
 	if p.begun == 1 {
 		return nil

@@ -19,33 +19,33 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// rebuildStage makes a layer's tar stream again, of its recipe (on descriptor 3) and its
-// unpacked files, in a process that sees nothing but those.
+// rebuildStage is the re-exec entry point that makes a layer's tar stream again from its recipe (on
+// descriptor 3) and its unpacked files. The process sees nothing else.
 const rebuildStage = "_rebuild"
 
-// rebuildOrder is the stage's one argument, as JSON.
+// rebuildOrder is its one argument, as JSON.
 type rebuildOrder struct {
 	Dir   string // absolute; the unpacked layer
-	Sizes bool   // look at the files' sizes only, and make no stream
-	Write bool   // the stream goes to standard output and the result to descriptor 4; else the stream goes nowhere
+	Sizes bool   // check the files' sizes only, and make no stream
+	Write bool   // the stream goes to standard output and the result to descriptor 4; else the stream is discarded
 }
 
-// RebuildResult is what became of it.
+// RebuildResult is the result of a rebuild.
 type RebuildResult struct {
 	DiffID   digest.Digest // of the stream that was made
 	Size     int64         // its length
-	Changed  []ChangedFile // files that are not what the layer's tar had, at most maxChanged
-	Replaced bool          // the tar has files twice, or ones that replace others: they are lost, and DiffID means nothing
+	Changed  []ChangedFile // files that differ from the layer's tar, at most maxChanged
+	Replaced bool          // the tar has a file twice, or one that replaces others: their content is lost, and DiffID has no meaning
 }
 
 // ChangedFile is a file of a layer that has changed.
 type ChangedFile struct {
 	Name string // in the image: usr/bin/env
 	Why  string // "its content has changed"
-	Meta bool   // it is about owner or mode
+	Meta bool   // only owner or mode differ
 }
 
-// maxChanged is how many files are named. Who has more needs no list.
+// maxChanged bounds the list of changed files. Longer lists are of no use.
 const maxChanged = 100
 
 func rebuildMain(args []string) int {
@@ -101,7 +101,7 @@ func runRebuild(order rebuildOrder, in io.Reader, out io.Writer) (*RebuildResult
 	return &c.result, nil
 }
 
-// counter takes the stream that was made.
+// counter hashes and counts the stream, and copies it to out.
 type counter struct {
 	sum hash.Hash
 	out io.Writer // may be nil
@@ -117,22 +117,21 @@ func (c *counter) Write(p []byte) (int, error) {
 	return c.out.Write(p)
 }
 
-// comparer reads a layer's stream as the recipe says, and compares what it says of the
-// files with what they are.
+// comparer reads a layer's stream as recorded in the recipe, and compares the files with it.
 type comparer struct {
 	recipe *tarSplitReader
 	result RebuildResult
 
 	raw  []byte
-	file *os.File // whose content the stream has now; nil with left > 0: it is not there
+	file *os.File // the file whose content is being streamed; nil with left > 0: it is missing
 	name string
 	left int64
 	want uint64
 	sum  hash.Hash64
-	bad  string // what is wrong with the content so far
+	bad  string // the error of the content so far
 }
 
-// sizes looks at the sizes of regular files.
+// sizes compares the sizes of regular files.
 func (c *comparer) sizes() error {
 	for {
 		e, err := c.recipe.next()
@@ -187,8 +186,8 @@ func (c *comparer) compare(f *filter, out io.Writer) error {
 	return err
 }
 
-// Read is the stream. Content that is not there is made up, so that what follows it has
-// its place.
+// Read returns the stream. Missing content is replaced by zeros of the same length, so that the rest keeps
+// its offset.
 func (c *comparer) Read(p []byte) (int, error) {
 	for len(c.raw) == 0 && c.left == 0 {
 		e, err := c.recipe.next()
@@ -245,7 +244,7 @@ func (r fileContent) Read(p []byte) (int, error) {
 			n = 0
 		}
 	}
-	if n == 0 { // nothing is read any more
+	if n == 0 { // the file is unreadable or too short: continue with zeros
 		n = len(p)
 		clear(p)
 	}
@@ -272,8 +271,8 @@ func (c *comparer) reportChanged(name, why string, meta bool) {
 	}
 }
 
-// dropReplaced drops what was found of a file that a later entry replaces, and with it of what
-// is below it unless both are directories.
+// dropReplaced drops the findings about a file that a later entry replaces, and about everything below it
+// unless both are directories.
 func (c *comparer) dropReplaced(name string, below bool) {
 	name = CleanName(name)
 	kept := c.result.Changed[:0]
@@ -294,8 +293,8 @@ func lstatProblem(err error) string {
 	return fmt.Sprintf("it cannot be read: %v", err)
 }
 
-// compareMetadata says how a file is not what its header says, but for its content, and whether it
-// is only owner or mode.
+// compareMetadata returns how a file differs from its header, without its content, and whether only owner or
+// mode differ.
 func compareMetadata(hdr *tar.Header) (why string, meta bool) {
 	name := "/" + CleanName(hdr.Name)
 	var st unix.Stat_t

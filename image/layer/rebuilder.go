@@ -17,8 +17,8 @@ import (
 	"github.com/podrun/podrun/internal/report"
 )
 
-// Rebuild makes the tar stream of the layer in dir again, or looks at its sizes. out, if it is not nil,
-// gets the stream.
+// Rebuild makes the tar stream of the layer in dir again, or compares its sizes only. out, if not nil,
+// receives the stream.
 func Rebuild(id digest.Digest, dir string, sizes bool, out *os.File) (*RebuildResult, error) {
 	recipe, err := os.Open(filepath.Join(dir, TarSplitFile))
 	if errors.Is(err, fs.ErrNotExist) {
@@ -75,7 +75,7 @@ func Rebuild(id digest.Digest, dir string, sizes bool, out *os.File) (*RebuildRe
 	return &r, nil
 }
 
-// stderrOr is what a child said of its failure, if anything.
+// stderrOr returns the child's error output as an error, or err if there is none.
 func stderrOr(stderr *tailBuffer, err error) error {
 	var exit *exec.ExitError
 	if said := stderr.String(); said != "" && errors.As(err, &exit) {

@@ -27,7 +27,7 @@ func RemoveTrees(dirs []string) error {
 	return nil
 }
 
-// dropEnviron takes the user's environment from a stage, which has no use for it.
+// dropEnviron removes the user's environment from a child, which does not need it.
 func dropEnviron(cmd *exec.Cmd) {
 	var own []string
 	for _, kv := range cmd.Env {
@@ -38,8 +38,8 @@ func dropEnviron(cmd *exec.Cmd) {
 	cmd.Env = own
 }
 
-// removeMain removes the directories named by its arguments. Their files belong to
-// ids that only the user namespace has.
+// removeMain removes the directories named by its arguments. Their files belong to ids that exist only in
+// the user namespace.
 func removeMain(args []string) int {
 	code := 0
 	for _, dir := range args {
@@ -55,8 +55,8 @@ func removeMain(args []string) int {
 	return code
 }
 
-// removeTree is os.RemoveAll with fewer system calls: one for an empty directory in the place of
-// seven, of which a hostile layer may have many.
+// removeTree is os.RemoveAll with fewer system calls: one instead of seven for an empty directory, of which
+// a hostile layer may have many.
 func removeTree(parent int, name string) error {
 	err := unix.Unlinkat(parent, name, unix.AT_REMOVEDIR)
 	switch {
@@ -79,13 +79,13 @@ func removeTree(parent int, name string) error {
 		if !errors.Is(err, unix.ENOTEMPTY) && !errors.Is(err, unix.EEXIST) {
 			return err
 		}
-		if _, err := dir.Seek(0, io.SeekStart); err != nil { // a file system may have left some out while others went
+		if _, err := dir.Seek(0, io.SeekStart); err != nil { // a file system may skip entries while others are removed
 			return err
 		}
 	}
 }
 
-// removeEntries removes what it can of a directory's entries.
+// removeEntries removes as many of a directory's entries as possible.
 func removeEntries(dir *os.File) (first error) {
 	failed := func(err error) {
 		if first == nil {

@@ -11,8 +11,8 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// TestRemoveTree removes more than fits one reading of a directory, what is deep, and links,
-// but nothing that these point to.
+// TestRemoveTree removes more entries than one read of a directory returns, deep trees, and links, but not
+// the links' targets.
 func TestRemoveTree(t *testing.T) {
 	dir := t.TempDir()
 	outside := filepath.Join(dir, "outside")

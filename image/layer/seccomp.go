@@ -9,9 +9,8 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// deniedSyscalls are the system calls that unpacking a tar stream has no use for and
-// that lead out of a directory: programs, sockets, mounts, other processes, the
-// kernel itself. They give EPERM.
+// deniedSyscalls are the system calls that unpacking a tar stream does not need and that reach beyond a
+// directory: programs, sockets, mounts, other processes, the kernel itself. They return EPERM.
 var deniedSyscalls = []uint32{
 	unix.SYS_EXECVE, unix.SYS_EXECVEAT,
 	unix.SYS_SOCKET, unix.SYS_SOCKETPAIR, unix.SYS_CONNECT, unix.SYS_BIND,
@@ -31,7 +30,7 @@ var deniedSyscalls = []uint32{
 	unix.SYS_SETHOSTNAME, unix.SYS_SETDOMAINNAME, unix.SYS_QUOTACTL,
 }
 
-// auditArch is the one architecture whose system call numbers are in forbidden.
+// auditArch maps GOARCH to the architecture of the numbers in deniedSyscalls.
 var auditArch = map[string]uint32{
 	"386":     unix.AUDIT_ARCH_I386,
 	"amd64":   unix.AUDIT_ARCH_X86_64,
@@ -40,8 +39,8 @@ var auditArch = map[string]uint32{
 	"riscv64": unix.AUDIT_ARCH_RISCV64,
 }
 
-// filterSyscalls forbids the calls for every thread of the process, for good. A
-// kernel built without seccomp is no reason not to unpack: the namespaces hold.
+// filterSyscalls installs the filter in every thread of the process, permanently. On a kernel without
+// seccomp it does nothing, because the namespaces confine the process too.
 func filterSyscalls() error {
 	arch, ok := auditArch[runtime.GOARCH]
 	if !ok {
@@ -61,8 +60,8 @@ func filterSyscalls() error {
 	return errno
 }
 
-// filterProgram is the filter in classic BPF over struct seccomp_data: a call of
-// another architecture's ABI kills, one of deny gives EPERM, any other goes through.
+// filterProgram returns the filter in classic BPF over struct seccomp_data: a call of another architecture's
+// ABI kills, one in deny returns EPERM, any other is allowed.
 func filterProgram(arch uint32, deny []uint32) []unix.SockFilter {
 	const (
 		load    = unix.BPF_LD | unix.BPF_W | unix.BPF_ABS
@@ -71,7 +70,7 @@ func filterProgram(arch uint32, deny []uint32) []unix.SockFilter {
 		ret     = unix.BPF_RET | unix.BPF_K
 
 		offNumber, offArch = 0, 4
-		x32Bit             = 0x40000000 // of x86-64's second ABI
+		x32Bit             = 0x40000000 // the flag of x86-64's second ABI
 	)
 	kill := unix.SockFilter{Code: ret, K: unix.SECCOMP_RET_KILL_PROCESS}
 	prog := []unix.SockFilter{

@@ -16,8 +16,8 @@ import (
 	"github.com/podrun/podrun/internal/report"
 )
 
-// blobReader reads a blob of a known digest and size and is at its end an error
-// unless both were right. A digest of "" and a size of -1 are not checked.
+// blobReader reads a blob of a known digest and size. At the end it returns an error unless both match. A
+// digest of "" and a size of -1 are not checked.
 type blobReader struct {
 	r      io.Reader
 	digest digest.Digest
@@ -28,7 +28,7 @@ type blobReader struct {
 	Progress func(n int64) // may be nil
 }
 
-// NewBlobReader checks the digest and the size of what is read from r.
+// NewBlobReader returns a reader that checks the digest and the size of r.
 func NewBlobReader(r io.Reader, d digest.Digest, size int64) *blobReader {
 	return &blobReader{r: r, digest: d, size: size, hash: sha256.New()}
 }
@@ -53,7 +53,7 @@ func (b *blobReader) Read(p []byte) (int, error) {
 	return n, err
 }
 
-// verify is to be called when the blob was read to its end.
+// verify checks size and digest after the blob was read to its end.
 func (b *blobReader) verify() error {
 	if b.size >= 0 && b.n < b.size {
 		return fmt.Errorf("blob ends after %d of %d bytes: %w", b.n, b.size, io.ErrUnexpectedEOF)
@@ -67,22 +67,21 @@ func (b *blobReader) verify() error {
 	return nil
 }
 
-// A zstd stream says how much of what it has brought it may refer back to, its window:
-// that much memory it takes. Everybody has to know 8 MiB (RFC 8878); zstd --ultra goes
-// beyond.
+// A zstd stream declares its window: how far back it may refer. A decoder needs that much memory. Every
+// decoder must support 8 MiB (RFC 8878); zstd --ultra uses more.
 const (
 	minWindow = 8 << 20
 	maxWindow = 24 << 20
 )
 
-// compressedStream is what a blob is made of.
+// compressedStream is a blob's data with its detected format.
 type compressedStream struct {
 	r      *bufio.Reader
 	format string // "gzip", "zstd", or "" for neither
 	window int64  // of zstd: bytes of memory
 }
 
-// detectFormat tells what a stream is from its beginning.
+// detectFormat detects the format of a stream from its beginning.
 func detectFormat(r io.Reader) (*compressedStream, error) {
 	s := &compressedStream{r: bufio.NewReaderSize(r, 64<<10)}
 	magic, err := s.r.Peek(zstd.HeaderMaxSize)
@@ -95,7 +94,7 @@ func detectFormat(r io.Reader) (*compressedStream, error) {
 	case bytes.HasPrefix(magic, []byte{0x28, 0xb5, 0x2f, 0xfd}):
 		s.format, s.window = "zstd", minWindow
 		var h zstd.Header
-		if h.Decode(magic) == nil { // else the decoder says what is wrong
+		if h.Decode(magic) == nil { // otherwise the decoder reports the error
 			s.window = max(s.window, windowOf(h))
 		}
 		if s.window > maxWindow {
@@ -110,7 +109,7 @@ func detectFormat(r io.Reader) (*compressedStream, error) {
 	return s, nil
 }
 
-// windowOf is the window of a frame. One in a single segment has all of itself in it.
+// windowOf returns the window of a frame. For a single segment it is the whole content.
 func windowOf(h zstd.Header) int64 {
 	n := h.WindowSize
 	if h.SingleSegment {
@@ -119,7 +118,7 @@ func windowOf(h zstd.Header) int64 {
 	return int64(min(n, math.MaxInt64))
 }
 
-// decompress undoes what look has found. The caller closes it.
+// decompress returns the decompressed stream. The caller closes it.
 func (s *compressedStream) decompress() (io.ReadCloser, error) {
 	switch s.format {
 	case "gzip":
@@ -134,8 +133,7 @@ func (s *compressedStream) decompress() (io.ReadCloser, error) {
 	return Uncompressed{s.r}, nil
 }
 
-// Decompress undoes gzip or zstd. What is neither goes through as it is. The caller
-// closes it.
+// Decompress decompresses gzip or zstd. Other data passes unchanged. The caller closes the result.
 func Decompress(r io.Reader) (io.ReadCloser, error) {
 	s, err := detectFormat(r)
 	if err != nil {
@@ -149,12 +147,13 @@ type Uncompressed struct{ io.Reader }
 
 func (Uncompressed) Close() error { return nil }
 
-// BlobMismatchError is the error of a blob that is not what its digest or size says.
+// BlobMismatchError is the error of a blob that does not match its digest or size.
 type BlobMismatchError struct {
-	want, got digest.Digest // "" if it is the size that is wrong
+	want, got digest.Digest // "" if the size is wrong
 	size      int64
 }
 
+// Error returns the digests, or the size that the blob exceeds.
 func (e *BlobMismatchError) Error() string {
 	if e.want == "" {
 		return fmt.Sprintf("blob is longer than its %d bytes", e.size)

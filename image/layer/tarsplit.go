@@ -17,15 +17,17 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// TarSplitFile is in a layer's directory what its tar stream had besides the content of the
-// unpacked files. With it the stream can be made again, byte for byte, so that a layer
-// can be checked against its diffID, and saved, without its blob.
+// TarSplitFile is the file in a layer's directory with the parts of its tar stream other than the content of
+// the unpacked files. With it the stream can be made again, byte for byte. So a layer can be checked against
+// its diffID, and saved, without its blob.
 //
 // It is compressed with gzip: tarSplitMagic, then records. A record is a letter and
 //
 //	raw      n (uvarint), n bytes of the stream
-//	payload  name (uvarint n, n bytes), size (uvarint), CRC-64 (8 bytes): here the stream has the content of the file
-//	mark     the same, of a file whose content has no place in the stream: a sparse one, of which raw records have the parts
+//	payload  name (uvarint n, n bytes), size (uvarint), CRC-64 (8 bytes):
+//	         the stream has the content of the file here
+//	mark     the same, for a sparse file: the stream does not have its content,
+//	         but its parts, which are in raw records
 const TarSplitFile = "recipe.gz"
 
 const tarSplitMagic = "podrun recipe 1\n"
@@ -42,8 +44,8 @@ const maxRawRecord = 32 << 10
 
 var crcTable = crc64.MakeTable(crc64.ECMA)
 
-// tarSplitWriter writes a recipe of the tar stream that is read through it. Its entry method
-// has to see every header right after it was read, and nobody may read ahead.
+// tarSplitWriter writes the recipe of the tar stream that is read through it. Its entry method must see
+// every header right after it was read, and the reader must not read ahead.
 type tarSplitWriter struct {
 	r   io.Reader
 	out *bufio.Writer
@@ -92,7 +94,7 @@ func (c *tarSplitWriter) Read(p []byte) (int, error) {
 	return n, err
 }
 
-// entry looks at a header before anything of it is changed, but for its name, which is clean.
+// entry takes a header before any change to it except its name, which is clean.
 func (c *tarSplitWriter) entry(hdr *tar.Header) {
 	switch {
 	case hdr.Typeflag != tar.TypeReg && hdr.Typeflag != tar.TypeCont && hdr.Typeflag != tar.TypeGNUSparse,
@@ -117,16 +119,16 @@ func isSparse(hdr *tar.Header) bool {
 	return false
 }
 
-// maxSparse is the largest sparse file whose content is looked at.
+// maxSparse is the largest sparse file whose content is checked.
 const maxSparse = 1 << 30
 
-// close ends the recipe when everything is unpacked.
+// close completes the recipe when everything is unpacked.
 func (c *tarSplitWriter) close() error {
 	c.flush()
 	for _, s := range c.sparse {
 		f, err := openUnpacked(s.name)
 		if err != nil {
-			continue // it was replaced by what came later
+			continue // a later entry replaced it
 		}
 		c.sum.Reset()
 		n, err := io.Copy(c.sum, f)
@@ -146,7 +148,7 @@ func (c *tarSplitWriter) close() error {
 	return nil
 }
 
-// openUnpacked opens a file of the layer that is the root directory. A FIFO must not stop us.
+// openUnpacked opens a file of the layer, which is the root directory. It does not wait for a FIFO.
 func openUnpacked(name string) (*os.File, error) {
 	return os.OpenFile("/"+CleanName(name), os.O_RDONLY|unix.O_NOFOLLOW|unix.O_NONBLOCK, 0)
 }
@@ -198,7 +200,7 @@ func openTarSplit(r io.Reader) (*tarSplitReader, error) {
 
 func tarSplitError(err error) error { return fmt.Errorf("read the layer's recipe: %w", err) }
 
-// next returns io.EOF at the end.
+// next returns the next record, or io.EOF at the end.
 func (c *tarSplitReader) next() (e tarSplitEntry, err error) {
 	if e.kind, err = c.r.ReadByte(); err != nil {
 		if err != io.EOF {

@@ -48,14 +48,14 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// dropSignal has a thread give up its privileges. Nobody else sends it.
+// dropSignal makes a thread drop its privileges. Nothing else sends it.
 const dropSignal = syscall.Signal(64)
 
 // dropTimeout bounds how long the threads may take.
 const dropTimeout = 10 * time.Second
 
-// threadSet are those of this process, as /proc shows them. It can be used after /proc is
-// no longer mounted.
+// threadSet is the set of threads of this process, as listed in /proc. It can be used after /proc is no
+// longer mounted.
 type threadSet struct{ tasks *os.Root }
 
 func openThreads() (*threadSet, error) {
@@ -66,10 +66,9 @@ func openThreads() (*threadSet, error) {
 	return &threadSet{tasks}, nil
 }
 
-// dropCapabilities has all threads give up each capability that is not in keep, also for programs that
-// they execute. The kernel lets a thread change only its own: each is sent a signal, and is
-// looked at until all are tame. A thread that is made meanwhile may have been made by one that
-// is not.
+// dropCapabilities makes all threads drop each capability that is not in keep, also for programs that they
+// execute. In Linux a thread can change only its own capabilities. So each gets a signal, and the list is
+// read until all are unprivileged: a new thread may have been made by a privileged one.
 func (t *threadSet) dropCapabilities(keep uint64) error {
 	if errno := C.on_signal(C.int(dropSignal), C.uint64_t(keep)); errno != 0 {
 		return fmt.Errorf("handle a signal: %w", syscall.Errno(errno))
@@ -90,7 +89,7 @@ func (t *threadSet) dropCapabilities(keep uint64) error {
 	}
 }
 
-// privileged are the threads that have capabilities which are not in keep, or could get some.
+// privileged returns the threads that have capabilities outside keep, or could get some.
 func (t *threadSet) privileged(keep uint64) (ids []int, err error) {
 	dir, err := t.tasks.Open(".")
 	if err != nil {
@@ -117,7 +116,7 @@ func (t *threadSet) privileged(keep uint64) (ids []int, err error) {
 	return ids, nil
 }
 
-// isUnprivileged reads the status of a thread: proc_pid_status(5).
+// isUnprivileged parses the status of a thread: proc_pid_status(5).
 func isUnprivileged(status string, keep uint64) bool {
 	found := 0
 	for line := range strings.Lines(status) {

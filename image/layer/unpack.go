@@ -16,31 +16,29 @@ import (
 	"github.com/podrun/podrun/image/records"
 )
 
-// The stages of this room.
+// The re-exec entry points of this package.
 const (
 	unpackStage = "_unpack"
 	removeStage = "_rmlayers"
 )
 
-// Stages are the hidden stages of this room, for main to register.
+// Stages returns the re-exec entry points of this package, for main to register.
 func Stages() map[string]func(args []string) int {
 	return map[string]func(args []string) int{unpackStage: unpackMain, removeStage: removeMain, rebuildStage: rebuildMain}
 }
 
-// unpackOrder is what the parent asks for, as JSON in the one argument. The tar
-// stream is on standard input.
+// unpackOrder is the parent's request, as JSON in the one argument. The tar stream is on standard input.
 type unpackOrder struct {
-	Dir    string // absolute; filled with the layer
+	Dir    string // absolute; the directory to fill
 	Limits Limits
-	Part   int // entries that are given to Apply at once
+	Part   int // entries in one call of Apply
 }
 
-// tarSplitFD is where the child writes the layer's recipe; the descriptor before it is the
+// tarSplitFD is the descriptor to which the child writes the layer's recipe; the one before it is the
 // store's lock.
 const tarSplitFD = 4
 
-// unpackResult is what the child answers on standard output. Errors go to standard
-// error as one line.
+// unpackResult is the child's result on standard output. Errors go to standard error as one line.
 type unpackResult struct {
 	records.LayerStats
 	OpaqueRoot bool
@@ -66,7 +64,7 @@ func runUnpack(args []string) (*unpackResult, error) {
 	if err := json.Unmarshal([]byte(args[0]), &order); err != nil {
 		return nil, fmt.Errorf("%s: %w", unpackStage, err)
 	}
-	debug.SetGCPercent(50) // of a part Apply remembers every path: 140 bytes a file, 400 a directory
+	debug.SetGCPercent(50) // Apply keeps every path of a part in memory: 140 bytes a file, 400 a directory
 	f := &filter{limits: order.Limits}
 	var err error
 	if f.uids, err = readIDMap("/proc/self/uid_map"); err != nil {
@@ -90,8 +88,7 @@ func runUnpack(args []string) (*unpackResult, error) {
 	return result, nil
 }
 
-// apply fills the root directory. The rest of the stream is read too: its writer
-// hashes it to the end.
+// apply fills the root directory. It also reads the rest of the stream: its writer hashes it to the end.
 func apply(r *tarSplitWriter, f *filter, part int) (*unpackResult, error) {
 	w := whiteouts{deleted: map[string]bool{}, opaque: map[string]bool{}}
 	p := &tarParts{r: r, most: part}

@@ -22,15 +22,15 @@ import (
 	"github.com/podrun/podrun/internal/report"
 )
 
-// maxLayerBytes and maxLayerEntries bound one layer wherever the disk would allow
-// more. The largest layers in use have some 40 GB and 500,000 files.
+// maxLayerBytes and maxLayerEntries bound one layer if the disk allows more. The largest common layers have
+// some 40 GB and 500,000 files.
 const (
 	maxLayerBytes   = 128 << 30
 	maxLayerEntries = 1_000_000
 )
 
-// LimitsFor is what a layer may take of dir's file system: all but 2 % of it, at
-// most 512 MiB, so that the machine goes on when an image does not fit.
+// LimitsFor returns what a layer may use of dir's file system: the free space without a reserve of 2 %, at
+// most 512 MiB, so that the machine keeps working when an image does not fit.
 func LimitsFor(dir string) (Limits, error) {
 	var st unix.Statfs_t
 	if err := unix.Statfs(dir, &st); err != nil {
@@ -48,15 +48,15 @@ func LimitsFor(dir string) (Limits, error) {
 	return l, nil
 }
 
-// UnpackOptions is what an unpacker needs beside the layer.
+// UnpackOptions configures an unpacker.
 type UnpackOptions struct {
 	Limits  Limits
-	Part    int                 // entries that are dealt with at once
-	Windows *semaphore.Weighted // of WindowMemory
+	Part    int                 // entries in one call of Apply
+	Windows *semaphore.Weighted // weighted by the window's size, in all WindowMemory
 	Lock    *os.File            // held as long as the child lives
 }
 
-// Unpacked is what a layer has become.
+// Unpacked is the result of unpacking a layer.
 type Unpacked struct {
 	DiffID     digest.Digest
 	Size       int64 // bytes of the tar stream
@@ -64,8 +64,8 @@ type Unpacked struct {
 	records.LayerStats
 }
 
-// Unpack streams a layer's blob into a child that fills root, and checks both
-// digests on the way. told is called about every MiB.
+// Unpack streams a layer's blob into a child that fills root, and checks both digests. told is called about
+// every MiB.
 func Unpack(ctx context.Context, root string, b Blob, job UnpackOptions, told func(n int64)) (*Unpacked, error) {
 	limits := job.Limits
 	if b.Size > limits.Bytes {
@@ -117,13 +117,13 @@ const (
 	noSpaceHint = "free some disk space, or do not trust this image"
 )
 
-// TooLargeError is the error of a layer that does not fit the limits.
+// TooLargeError returns the error of a layer that exceeds the limits.
 func TooLargeError(l Limits) error {
 	return report.New(report.Failure, noSpaceHint,
 		"it unpacks to more than %d bytes in %d files, which is %s", l.Bytes, l.Entries, noSpaceText)
 }
 
-// EveryMiB calls told at most once for each MiB.
+// EveryMiB returns a function that calls told at most once for each MiB.
 func EveryMiB(told func(n int64)) func(n int64) {
 	next := int64(0)
 	return func(n int64) {
@@ -134,13 +134,13 @@ func EveryMiB(told func(n int64)) func(n int64) {
 	}
 }
 
-// unpacker is a running child of the stage _unpack.
+// unpacker is a running child with the entry point _unpack.
 type unpacker struct {
 	cmd    *exec.Cmd
 	stdin  *os.File
 	stdout bytes.Buffer
 	stderr tailBuffer
-	stop   func() bool // gives up watching the context
+	stop   func() bool // stops watching the context
 	ctx    context.Context
 }
 
@@ -158,7 +158,7 @@ func startUnpacker(ctx context.Context, order unpackOrder, recipe, lock *os.File
 	u := &unpacker{stdin: w, ctx: ctx}
 	u.cmd = reexec.Command(reexec.Spec{
 		Name: unpackStage, Args: []string{string(arg)}, Userns: true, Net: true,
-		ExtraFiles: []*os.File{lock, recipe}, // while it lives its staging directory is nobody's
+		ExtraFiles: []*os.File{lock, recipe}, // while the child holds the lock, its staging directory is not removed
 	})
 	dropEnviron(u.cmd)
 	u.cmd.Dir = "/"
@@ -176,8 +176,8 @@ type streamDigest struct {
 	size   int64
 }
 
-// feed sends a blob's tar stream to the child and reads the blob to its end.
-// packed has looked at its beginning.
+// feed sends a blob's tar stream to the child and reads the blob to its end. packed is the blob with its
+// detected format.
 func (u *unpacker) feed(blob *blobReader, packed *compressedStream, l Limits) (streamDigest, error) {
 	tarStream, err := packed.decompress()
 	if err != nil {
@@ -189,7 +189,7 @@ func (u *unpacker) feed(blob *blobReader, packed *compressedStream, l Limits) (s
 	in := struct{ io.Writer }{u.stdin} // the pipe's own ReadFrom would not use buf
 	n, err := io.CopyBuffer(in, io.TeeReader(io.LimitReader(tarStream, l.stream()+1), hash), buf)
 	switch {
-	case errors.Is(err, unix.EPIPE): // the child has said why it ended
+	case errors.Is(err, unix.EPIPE): // the child has reported why it ended
 		_, err = u.result()
 		return streamDigest{}, err
 	case err != nil:
@@ -197,14 +197,14 @@ func (u *unpacker) feed(blob *blobReader, packed *compressedStream, l Limits) (s
 	case n > l.stream():
 		return streamDigest{}, TooLargeError(l)
 	}
-	if _, err := io.CopyBuffer(io.Discard, struct{ io.Reader }{blob}, buf); err != nil { // what follows the compressed stream
+	if _, err := io.CopyBuffer(io.Discard, struct{ io.Reader }{blob}, buf); err != nil { // data after the compressed stream
 		return streamDigest{}, err
 	}
 	return streamDigest{digest.NewDigest(digest.SHA256, hash), n}, blob.verify()
 }
 
-// blobError reads on after a stream could not be decompressed: if the blob is not
-// what it should be, that is the error to tell.
+// blobError reads on after a stream could not be decompressed: a wrong digest or size of the blob is the
+// better error.
 func blobError(blob *blobReader, err error) error {
 	if _, rerr := io.Copy(io.Discard, blob); rerr != nil {
 		return rerr
@@ -215,7 +215,7 @@ func blobError(blob *blobReader, err error) error {
 	return fmt.Errorf("decompress: %w", err)
 }
 
-// result waits for the child.
+// result waits for the child and returns its result.
 func (u *unpacker) result() (*unpackResult, error) {
 	u.stdin.Close()
 	err := u.cmd.Wait()
@@ -266,4 +266,5 @@ func (t *tailBuffer) Write(p []byte) (int, error) {
 
 func (t *tailBuffer) String() string { return strings.TrimSpace(string(t.b)) }
 
-const WindowMemory = 16 << 20 // bytes of zstd's windows; one that is larger is alone
+// WindowMemory bounds the sum of zstd windows, in bytes. An unpacker with a larger window runs alone.
+const WindowMemory = 16 << 20

@@ -11,27 +11,26 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// The names by which a layer's tar deletes what lower layers have:
+// The names in a layer's tar that delete files of lower layers:
 // https://github.com/opencontainers/image-spec/blob/main/layer.md#whiteouts
 const (
 	whiteoutPrefix = ".wh."
-	whiteoutMeta   = ".wh..wh." // aufs' own, but for:
+	whiteoutMeta   = ".wh..wh." // the prefix of aufs' own files, except for:
 	whiteoutOpaque = ".wh..wh..opq"
 )
 
-// overlayOpaque is how an overlay mounted with userxattr knows an opaque directory
+// overlayOpaque is the attribute of an opaque directory in an overlay mounted with userxattr
 // (Documentation/filesystems/overlayfs.rst).
 const overlayOpaque = "user.overlay.opaque"
 
-// whiteouts turns the deletions of a layer into overlayfs' marks. They speak of
-// lower layers only, in whatever order they come, so they are collected while the
-// layer is unpacked and made when the rest is there.
+// whiteouts converts the deletions of a layer into overlayfs' form. In any order they apply to lower layers
+// only. So they are collected while the layer is unpacked, and made when the rest is there.
 type whiteouts struct {
 	deleted map[string]bool
 	opaque  map[string]bool
 }
 
-// convert is an archive.ConvertWhiteout: it keeps deletions from being unpacked.
+// convert is an archive.ConvertWhiteout: it prevents that deletions are unpacked as files.
 func (w *whiteouts) convert(_ *tar.Header, path string) (bool, error) {
 	dir, base := filepath.Split(path)
 	switch {
@@ -46,9 +45,9 @@ func (w *whiteouts) convert(_ *tar.Header, path string) (bool, error) {
 	return false, nil
 }
 
-// apply makes the marks. A directory that the layer deletes and makes anew is
-// opaque; any other file made anew hides the old one by itself. It says whether
-// the root itself is opaque, which overlayfs has no mark for.
+// apply makes the whiteouts. A directory that the layer deletes and makes again becomes opaque; any other
+// new file hides the old one by itself. apply reports whether the root itself is opaque, which overlayfs
+// cannot express.
 func (w *whiteouts) apply() (opaqueRoot bool, err error) {
 	for path := range w.deleted {
 		st, err := os.Lstat(path)
@@ -82,8 +81,8 @@ func (w *whiteouts) apply() (opaqueRoot bool, err error) {
 	return w.opaque["/"], nil
 }
 
-// hidden says that path lies in an opaque directory, where nothing is left to
-// delete. Overlayfs would show a whiteout there in listings.
+// hidden reports whether path lies in an opaque directory, where nothing is left to delete. Overlayfs would
+// list a whiteout there.
 func (w *whiteouts) hidden(path string) bool {
 	for path != "/" {
 		path = filepath.Dir(path)
@@ -94,11 +93,11 @@ func (w *whiteouts) hidden(path string) bool {
 	return false
 }
 
-// isNotExist says that a later entry of the layer has replaced the path or a directory
-// above it, and the deletion with it.
+// isNotExist reports whether a later entry of the layer replaced the path or a directory above it, and with
+// it the deletion.
 func isNotExist(err error) bool { return errors.Is(err, unix.ENOENT) || errors.Is(err, unix.ENOTDIR) }
 
-// preserveTimes keeps the times of a directory as they are while do makes a file in it.
+// preserveTimes restores the times of a directory after do made a file in it.
 func preserveTimes(dir string, do func() error) error {
 	var st unix.Stat_t
 	if err := unix.Lstat(dir, &st); err != nil {

@@ -17,11 +17,11 @@ import (
 	"github.com/podrun/podrun/internal/report"
 )
 
-// systemPolicy is the machine's policy.json(5); a user's own goes before it.
+// systemPolicy is the machine's policy.json(5); a user's own has precedence.
 const systemPolicy = "/etc/containers/policy.json"
 
-// findPolicy is the file that decides which images may be used: the user's or the
-// machine's, "" if there is none, which allows every image.
+// findPolicy returns the policy file that applies: the user's or the machine's, "" if there is none, which
+// allows every image.
 func findPolicy(home, system string) (string, error) {
 	for _, path := range []string{filepath.Join(home, ".config/containers/policy.json"), system} {
 		_, err := os.Stat(path)
@@ -35,18 +35,18 @@ func findPolicy(home, system string) (string, error) {
 	return "", nil
 }
 
-// Checker judges images by policy.json(5).
+// Checker checks images by policy.json(5).
 type Checker struct {
-	File func() (string, error) // where policy.json is; "": there is none
+	File func() (string, error) // returns the path of policy.json; "": there is none
 }
 
-// Default is the user's, or the machine's.
+// Default returns a Checker with the user's policy, or the machine's.
 func Default() Checker {
 	return Checker{func() (string, error) { return findPolicy(os.Getenv("HOME"), systemPolicy) }}
 }
 
-// Check judges an image by policy.json(5): it is nil, or says which file is against it.
-// All of the policy is enforced, signatures included, by the library.
+// Check checks an image by policy.json(5). The error names the file that forbids it. The library enforces
+// all of the policy, including signatures.
 func (s Checker) Check(ctx context.Context, img types.UnparsedImage) error {
 	path, err := s.File()
 	if err != nil || path == "" {
@@ -75,19 +75,19 @@ func refusal(path, hint string, err error) error {
 	return &api.Error{Reason: api.SignatureValidationFailed, Err: report.New(report.Failure, hint, "the signature policy %s refuses it: %w", path, err)}
 }
 
-// CheckFile judges an image in a file or directory. It has no signatures.
+// CheckFile checks an image in a file or directory. It has no signatures.
 func (s Checker) CheckFile(ctx context.Context, transport, path string) error {
 	if real, err := filepath.EvalSymlinks(path); err == nil {
 		if path, err = filepath.Abs(real); err != nil {
 			return err
 		}
 	} else {
-		path = "" // a pipe has no place: the transport's own rule is for it
+		path = "" // a pipe has no path: the transport's own rule applies
 	}
 	return s.Check(ctx, fileImage{fileRef{transport, path}})
 }
 
-// fileImage is all that a policy has to know of an image in a file.
+// fileImage is an image in a file, with what a policy needs of it.
 type fileImage struct{ ref fileRef }
 
 func (i fileImage) Reference() types.ImageReference { return i.ref }
@@ -96,8 +96,8 @@ func (i fileImage) Manifest(context.Context) ([]byte, string, error) {
 }
 func (i fileImage) Signatures(context.Context) ([][]byte, error) { return nil, nil }
 
-// fileRef names it, as the library's transport of that name would: its scopes are the
-// path and the directories above.
+// fileRef is its reference, as in the library's transport of that name: its scopes are the path and the
+// directories above.
 type fileRef struct{ transport, path string }
 
 func (r fileRef) Transport() types.ImageTransport     { return fileTransport(r.transport) }

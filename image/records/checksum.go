@@ -7,19 +7,19 @@ import (
 	"hash/crc64"
 )
 
-// checksumBegin and checksumEnd are around the sum with which a record begins. It is over all that
-// follows, so a byte that a disk has changed is found wherever the record is read.
+// checksumBegin and checksumEnd enclose the checksum at the beginning of a record. It covers everything
+// after it, so every reader detects a changed byte.
 const checksumBegin, checksumEnd = `{"sum":"`, `",`
 
-// WithChecksum is a record as it is written. text is its JSON, of an object that is not empty.
+// WithChecksum returns a record with its checksum. text is the JSON of an object that is not empty.
 func WithChecksum(text []byte) []byte { return append(checksumPrefix(text[1:]), text[1:]...) }
 
 func checksumPrefix(rest []byte) []byte {
 	return fmt.Appendf(nil, "%s%016x%s", checksumBegin, crc64.Checksum(rest, crc64.MakeTable(crc64.ECMA)), checksumEnd)
 }
 
-// verifyChecksum says whether a record is as it was written. One without a sum is an earlier
-// podrun's.
+// verifyChecksum returns an error if a record has changed since it was written. Records of older podruns
+// have no checksum.
 func verifyChecksum(text []byte) error {
 	n := len(checksumBegin) + 16 + len(checksumEnd)
 	if !bytes.HasPrefix(text, []byte(checksumBegin)) || len(text) >= n && bytes.Equal(text[:n], checksumPrefix(text[n:])) {

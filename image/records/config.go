@@ -13,8 +13,8 @@ import (
 	"github.com/podrun/podrun/internal/report"
 )
 
-// CheckConfig checks a config as far as it decides whether the image can run here,
-// and returns its layers.
+// CheckConfig checks the parts of a config that decide whether the image can run here, and returns its
+// layers.
 func CheckConfig(config []byte) ([]digest.Digest, error) {
 	var c v1.Image
 	if err := json.Unmarshal(config, &c); err != nil {
@@ -39,13 +39,13 @@ func CheckConfig(config []byte) ([]digest.Digest, error) {
 	return c.RootFS.DiffIDs, nil
 }
 
-// runsHere says whether this machine may run an image. One that does not say what
-// it is for is let in; so are the 32-bit programs of a 64-bit machine.
+// runsHere reports whether this machine can run an image. An image without a platform is accepted; so are
+// the 32-bit programs of a 64-bit machine.
 func runsHere(os, arch string) bool {
 	narrow := map[string]string{"amd64": "386", "arm64": "arm"}
 	return (os == "" || os == "linux") && (arch == "" || arch == runtime.GOARCH || arch == narrow[runtime.GOARCH])
 }
 
-// maxLayers is what one overlay can be made of: the options of mount(2) are
-// one page, and a layer needs some 18 bytes of it. Docker's limit is 127.
+// maxLayers is the limit of layers in one overlay: the options of mount(2) are one page, and a layer needs
+// some 18 bytes of it. Docker's limit is 127.
 const maxLayers = 200

@@ -29,7 +29,7 @@ func (s *Store) LockRecords() (*store.FileLock, error) {
 	return lock, nil
 }
 
-// ConfigOf is the config of an image that is recorded, or nil.
+// ConfigOf returns the config of a recorded image, or nil.
 func (s *Store) ConfigOf(id digest.Digest) []byte {
 	rec, err := s.ReadImage(id)
 	if err != nil || digest.FromString(rec.Config) != id {
@@ -38,7 +38,7 @@ func (s *Store) ConfigOf(id digest.Digest) []byte {
 	return []byte(rec.Config)
 }
 
-// RemoveRecords removes a name, and with its last name the image: see Store.Remove.
+// RemoveRecords removes a name, and with its last name the image: see image.Store.Remove.
 func (s *Store) RemoveRecords(nameOrID string) error {
 	lock, err := s.LockRecords()
 	if err != nil {
@@ -73,8 +73,8 @@ func (s *Store) RemoveRecords(nameOrID string) error {
 	return s.RemoveFiles(files...)
 }
 
-// RemoveFiles removes files of names and images, which the caller has locked, in this order. They
-// have durably gone before layers go: what is listed after a power cut is whole.
+// RemoveFiles removes files of names and images in this order. The caller holds the lock. They are durably
+// removed before any layer: so every image that is listed after a power cut is complete.
 func (s *Store) RemoveFiles(files ...string) error {
 	for _, file := range files {
 		if err := os.Remove(file); err != nil && !errors.Is(err, fs.ErrNotExist) {
@@ -84,7 +84,7 @@ func (s *Store) RemoveFiles(files ...string) error {
 	return errors.Join(store.SyncDir(filepath.Join(s.Dir, NamesDir)), store.SyncDir(filepath.Join(s.Dir, ImagesDir)))
 }
 
-// Find is target for who has not read the names.
+// Find is resolveTarget for a caller that has not read the names.
 func (s *Store) Find(nameOrID string) (id digest.Digest, name string, err error) {
 	names, damage := s.Names()
 	id, name, err = s.resolveTarget(nameOrID, names)
@@ -94,7 +94,7 @@ func (s *Store) Find(nameOrID string) (id digest.Digest, name string, err error)
 	return id, name, err
 }
 
-// resolveTarget finds what the user means: the image's id, and its name if it was named.
+// resolveTarget returns the id of the image that the user named, and its name if it was named by one.
 func (s *Store) resolveTarget(nameOrID string, names []*Name) (id digest.Digest, name string, err error) {
 	ref, refErr := ParseName(nameOrID)
 	if refErr == nil {
@@ -136,8 +136,8 @@ func (s *Store) resolveTarget(nameOrID string, names []*Name) (id digest.Digest,
 	return "", "", report.New(report.Usage, "podrun image ls shows names and ids in full", "%q is ambiguous: %d images match", nameOrID, found)
 }
 
-// ReadDamagedName is what can be had of a name's damaged record: nil if not even the name, to which
-// the file's own name vouches.
+// ReadDamagedName returns the usable part of a name's damaged record: nil if not even the name can be read,
+// which the file's own name confirms.
 func (s *Store) ReadDamagedName(file string) *Name {
 	text, err := os.ReadFile(file)
 	if err != nil {
@@ -150,7 +150,7 @@ func (s *Store) ReadDamagedName(file string) *Name {
 	return rec
 }
 
-// RestoreName writes a name's record of what its image knows, if that is here.
+// RestoreName writes a name's record from its image's record, if that is there.
 func (s *Store) RestoreName(rec *Name) (done bool, err error) {
 	lock, err := s.LockRecords()
 	if err != nil {
@@ -159,7 +159,7 @@ func (s *Store) RestoreName(rec *Name) (done bool, err error) {
 	defer lock.Close()
 	want, err := s.nameRecordOf(rec.ID, "")
 	if err != nil {
-		return false, nil // it is damaged too, or there is none: the registry has it
+		return false, nil // it is damaged too, or missing: the registry has it
 	}
 	want.Name = rec.Name
 	if rec.Origin == OriginRegistry || rec.Origin == OriginLocal {

@@ -15,8 +15,8 @@ import (
 	"github.com/podrun/podrun/internal/store"
 )
 
-// Lease keeps every layer in the store until the result is closed: between finding
-// an image and recording a pod that uses it, no Remove may free its layers.
+// Lease keeps every layer in the store until the result is closed: between finding an image and recording a
+// pod that uses it, no Remove may free its layers.
 func (s *Store) Lease() (io.Closer, error) {
 	lock, err := s.Lock()
 	if err != nil {
@@ -29,8 +29,8 @@ func (s *Store) Lease() (io.Closer, error) {
 	return lock, nil
 }
 
-// StaleStaging lists the directories in staging/ and removes the locks of layers. The
-// store's lock is held alone.
+// StaleStaging lists the directories in staging/ and removes the locks of layers. The caller holds the
+// store's lock exclusively.
 func (s *Store) StaleStaging() ([]string, error) {
 	staging := filepath.Join(s.Dir, StagingDir)
 	entries, err := os.ReadDir(staging)
@@ -50,21 +50,21 @@ func (s *Store) StaleStaging() ([]string, error) {
 	return append(dirs, retired...), err
 }
 
-// MoveToStaging moves a layer out of sight, to be removed from where it is then. That takes no
-// room: a full disk must not keep anybody from freeing some.
+// MoveToStaging moves a layer to staging/, where it is removed later. The rename needs no disk space: space
+// must be freeable on a full disk.
 func (s *Store) MoveToStaging(layer string) (string, error) {
 	gone := filepath.Join(s.Dir, StagingDir, "old-"+rand.Text())
 	return gone, os.Rename(layer, gone)
 }
 
-// NewRetiredDir makes a place for a damaged layer that is replaced: pods may run from it.
+// NewRetiredDir makes a directory for a damaged layer that is replaced: pods may run from it.
 func (s *Store) NewRetiredDir(hex string) (string, error) {
 	dir, err := os.MkdirTemp(filepath.Join(s.Dir, retiredDir), hex+"."+s.Boot+".")
 	return filepath.Join(dir, "layer"), err
 }
 
-// UnusedRetired lists replaced layers that nobody can be using any more: the machine was
-// restarted since, or no pod uses the layer. The store's lock is held alone.
+// UnusedRetired lists replaced layers that are no longer in use: the machine was restarted since, or no pod
+// uses the layer. The caller holds the store's lock exclusively.
 func (s *Store) UnusedRetired(inUse func(string) bool) ([]string, error) {
 	dir := filepath.Join(s.Dir, retiredDir)
 	entries, err := os.ReadDir(dir)
@@ -82,18 +82,18 @@ func (s *Store) UnusedRetired(inUse func(string) bool) ([]string, error) {
 	return free, nil
 }
 
-// damagedFile is in the directory of a layer that is known to be damaged, and says how:
-// pods that run from it go on, no other begins, and the next pull or load replaces it.
+// damagedFile returns the path of the file that marks a layer as damaged and describes the damage. Pods that
+// run from the layer continue, no other starts, and the next pull or load replaces the layer.
 func (s *Store) damagedFile(diffID digest.Digest) string {
 	return filepath.Join(s.LayerDir(diffID), "damaged")
 }
 
-// MarkDamaged keeps a damaged layer from being used.
+// MarkDamaged prevents the use of a damaged layer.
 func (s *Store) MarkDamaged(id digest.Digest, why string) error {
 	return store.WriteFile(s.damagedFile(id), []byte(why))
 }
 
-// ClearDamaged lets a layer be used that was found to be whole.
+// ClearDamaged allows the use of a layer that was found to be undamaged.
 func (s *Store) ClearDamaged(id digest.Digest) error {
 	if err := os.Remove(s.damagedFile(id)); err != nil && !errors.Is(err, fs.ErrNotExist) {
 		return err

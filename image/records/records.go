@@ -28,8 +28,8 @@ func (h Header) version() int { return h.Version }
 
 type versioned interface{ version() int }
 
-// Image is images/<id>.json. Manifest and Config are kept as text, byte for
-// byte, since digests are over bytes.
+// Image is images/<id>.json. Manifest and Config are kept as text, byte for byte, since digests are over
+// bytes.
 type Image struct {
 	Header
 	ID        digest.Digest   `json:"id"`     // of Config
@@ -37,10 +37,10 @@ type Image struct {
 	MediaType string          `json:"mediaType"`
 	DiffIDs   []digest.Digest `json:"diffIDs"` // lowest first, as in Config
 	Added     time.Time       `json:"added"`
-	Pulled    bool            `json:"pulled,omitempty"` // from a registry, where it can be had again
+	Pulled    bool            `json:"pulled,omitempty"` // from a registry, where it can be pulled again
 	Manifest  string          `json:"manifest"`
 	Config    string          `json:"config"`
-	Index     string          `json:"index,omitempty"` // by which it was had last, for names that it is given
+	Index     string          `json:"index,omitempty"` // through which it was pulled last, for names that are added later
 }
 
 // Name is names/<sha256 of Name>.json.
@@ -50,24 +50,24 @@ type Name struct {
 	ID     digest.Digest `json:"id"`
 	Digest digest.Digest `json:"digest"`          // of the manifest
 	Top    digest.Digest `json:"top"`             // what the name stood for: an index's digest, or Digest
-	Index  string        `json:"index,omitempty"` // that index, byte for byte
+	Index  string        `json:"index,omitempty"` // the index with digest Top, byte for byte
 	Origin string        `json:"origin,omitempty"`
 }
 
-// The origins of a name: who is to be asked what it stands for now. An image may have names of
-// both. "" is an earlier podrun's, or nobody's: there the image's own word counts.
+// The origins of a name: what decides what it stands for now. An image may have names of both. "" is the
+// origin in records of older podruns or of an unknown source: then the image's own field applies.
 const (
 	OriginRegistry = "registry"
-	OriginLocal    = "machine" // an archive, or the user, has given it
+	OriginLocal    = "machine" // given by an archive or by the user
 )
 
-// CanPullAgain says whether a name's image can be had again from a registry by it. image is the
-// image's own word.
+// CanPullAgain reports whether a name's image can be pulled from a registry by it. image is the image's own
+// field.
 func (n *Name) CanPullAgain(image bool) bool {
 	return n.Origin == OriginRegistry || n.Origin == "" && image
 }
 
-// CanPullAgain says whether an image can be had again from a registry by all of its names.
+// CanPullAgain reports whether an image can be pulled from a registry by all of its names.
 func (r *Image) CanPullAgain(names []*Name) bool {
 	any := false
 	for _, n := range names {
@@ -86,11 +86,11 @@ type Layer struct {
 	DiffID     digest.Digest `json:"diffID"`
 	Size       int64         `json:"size"` // bytes of the tar stream
 	OpaqueRoot bool          `json:"opaqueRoot,omitempty"`
-	Boot       string        `json:"boot,omitempty"` // of the machine, in which it was stored: see sound.go
+	Boot       string        `json:"boot,omitempty"` // of the machine in which it was stored: see integrity/recheck.go
 	LayerStats
 }
 
-// LayerStats counts what a layer has become on disk.
+// LayerStats counts what unpacking a layer made on disk.
 type LayerStats struct {
 	Entries  int   `json:"entries"`            // of the tar stream
 	Bytes    int64 `json:"bytes"`              // of regular files
@@ -98,17 +98,17 @@ type LayerStats struct {
 	Devices  int   `json:"devices,omitempty"`  // device nodes left out
 }
 
-// ImageFile is the record of an image.
+// ImageFile returns the path of an image's record.
 func (s *Store) ImageFile(id digest.Digest) string {
 	return filepath.Join(s.Dir, ImagesDir, id.Encoded()+".json")
 }
 
-// NameFile is the record of a name.
+// NameFile returns the path of a name's record.
 func (s *Store) NameFile(name string) string {
 	return filepath.Join(s.Dir, NamesDir, digest.FromString(name).Encoded()+".json")
 }
 
-// LayerDir is the directory of a layer.
+// LayerDir returns the directory of a layer.
 func (s *Store) LayerDir(diffID digest.Digest) string {
 	return filepath.Join(s.Dir, LayersDir, diffID.Encoded())
 }
@@ -116,6 +116,7 @@ func (s *Store) LayerDir(diffID digest.Digest) string {
 // LayerFS is the overlay's lower directory inside a layer's directory.
 const LayerFS = "fs"
 
+// LayerFile is the record in a layer's directory.
 const LayerFile = "layer.json"
 
 // ReadImage reads the record of an image.
@@ -136,7 +137,7 @@ func (s *Store) ReadName(name string) (*Name, error) {
 	return r, nil
 }
 
-// ReadLayer reads the record of a layer. It is an error if the layer is marked as damaged.
+// ReadLayer reads the record of a layer. It returns an error if the layer is marked as damaged.
 func (s *Store) ReadLayer(diffID digest.Digest) (*Layer, error) {
 	r, err := ReadRecord[Layer](filepath.Join(s.LayerDir(diffID), LayerFile))
 	if err != nil {
@@ -148,12 +149,12 @@ func (s *Store) ReadLayer(diffID digest.Digest) (*Layer, error) {
 	return r, nil
 }
 
-// Images reads every image record. Those that can be read are returned with an error too.
+// Images reads every image record. The readable ones are returned with an error too.
 func (s *Store) Images() ([]*Image, error) {
 	return listRecords[Image](filepath.Join(s.Dir, ImagesDir))
 }
 
-// Names reads every name record, as images does.
+// Names reads every name record, as Images does.
 func (s *Store) Names() ([]*Name, error) {
 	return listRecords[Name](filepath.Join(s.Dir, NamesDir))
 }
@@ -173,7 +174,7 @@ func listRecords[T versioned](dir string) ([]*T, error) {
 		switch {
 		case err == nil:
 			list = append(list, r)
-		case !os.IsNotExist(err): // else removed meanwhile
+		case !os.IsNotExist(err): // else removed in between
 			errs = append(errs, fmt.Errorf("list images: %w", err))
 		}
 	}

@@ -11,8 +11,8 @@ import (
 	"github.com/podrun/podrun/internal/report"
 )
 
-// ParseName normalises a reference: docker.io/library and :latest are filled in,
-// and of a tag and a digest only the digest counts, as for the kubelet.
+// ParseName normalises a reference: it fills in docker.io/library and :latest; of a tag and a digest only
+// the digest counts, as for the kubelet.
 func ParseName(s string) (reference.Named, error) {
 	ref, err := reference.ParseNormalizedNamed(s)
 	if err != nil {
@@ -28,7 +28,7 @@ func ParseName(s string) (reference.Named, error) {
 	return reference.TagNameOnly(ref), nil
 }
 
-// ValidateName is the error of a reference that names no image, or nil.
+// ValidateName returns the error of a reference that names no image, or nil.
 func ValidateName(ref string) error {
 	if _, ok := ParseID(ref); ok {
 		return nil
@@ -37,8 +37,7 @@ func ValidateName(ref string) error {
 	return err
 }
 
-// NormalizeName is a reference with everything that it leaves out; what is no reference stays
-// as it is.
+// NormalizeName returns a reference with its omitted parts filled in; anything else is returned unchanged.
 func NormalizeName(ref string) string {
 	if name, err := ParseName(ref); err == nil {
 		return name.String()
@@ -46,7 +45,7 @@ func NormalizeName(ref string) string {
 	return ref
 }
 
-// ParseID takes a whole image id, with or without "sha256:".
+// ParseID parses a whole image id, with or without "sha256:".
 func ParseID(s string) (digest.Digest, bool) {
 	hex, ok := idPrefix(s)
 	if !ok || len(hex) < 64 {
@@ -55,18 +54,17 @@ func ParseID(s string) (digest.Digest, bool) {
 	return digest.NewDigestFromEncoded(digest.SHA256, hex), true
 }
 
-// idPrefix takes the hexadecimal digits, at least four, of what may be an image
-// id or its beginning.
+// idPrefix returns the hexadecimal digits, at least four, of a possible image id or its prefix.
 func idPrefix(s string) (string, bool) {
 	hex := strings.TrimPrefix(s, "sha256:")
 	return hex, len(hex) >= 4 && len(hex) <= 64 && IsHex(hex)
 }
 
-// IsHex says whether all of it are hexadecimal digits, as ids are written.
+// IsHex reports whether s has only hexadecimal digits, in the lower case of ids.
 func IsHex(s string) bool { return strings.Trim(s, "0123456789abcdef") == "" }
 
-// CheckDigest admits only what is safe as a path and strong as a hash. Every
-// digest that comes from outside goes through it first.
+// CheckDigest accepts only digests that are safe as a path and strong as a hash. Every digest from outside
+// is checked by it first.
 func CheckDigest(d digest.Digest) error {
 	if err := d.Validate(); err != nil {
 		return report.New(report.Failure, "", "digest %q: %w", d, err)
@@ -77,8 +75,8 @@ func CheckDigest(d digest.Digest) error {
 	return nil
 }
 
-// IsLoopback says whether the registry runs on this machine. Such a one is allowed
-// to speak plain HTTP, as docker allows it.
+// IsLoopback reports whether the registry runs on this machine. Such a registry may use plain HTTP, as in
+// docker.
 func IsLoopback(ref reference.Named) bool {
 	host := reference.Domain(ref)
 	if h, _, err := net.SplitHostPort(host); err == nil {
@@ -88,8 +86,7 @@ func IsLoopback(ref reference.Named) bool {
 	return host == "localhost" || ip != nil && ip.IsLoopback()
 }
 
-// IsPinned says whether a reference stands for the same image for ever: it has a digest, or is
-// an id.
+// IsPinned reports whether a reference always stands for the same image: it has a digest, or is an id.
 func IsPinned(ref string) bool {
 	if _, ok := ParseID(ref); ok {
 		return true

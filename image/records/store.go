@@ -14,7 +14,7 @@ import (
 	"github.com/podrun/podrun/internal/store"
 )
 
-// What a store's directory holds: see the package's doc.
+// The content of a store's directory: see package image.
 const (
 	ImagesDir  = "images"
 	NamesDir   = "names"
@@ -26,11 +26,11 @@ const (
 // Store is a directory of images: their records, the places of their layers, and locks.
 type Store struct {
 	Dir  string
-	Boot string // which run of the machine it is
+	Boot string // identifies the current boot of the machine
 }
 
-// Open opens the store in dir, which is made if missing and kept 0700: layers
-// hold set-id files of the user's subordinate ids, which nobody else may run.
+// Open opens the store in dir, which is made if missing and kept 0700: layers hold set-id files of the
+// user's subordinate ids, which no other user may run.
 func Open(dir string) (*Store, error) {
 	for _, d := range []string{"", ImagesDir, NamesDir, LayersDir, StagingDir, retiredDir} {
 		if err := os.MkdirAll(filepath.Join(dir, d), 0o700); err != nil {
@@ -47,8 +47,8 @@ func Open(dir string) (*Store, error) {
 	return &Store{Dir: abs, Boot: store.BootID()}, nil
 }
 
-// LookupName finds the record of a name. A reference by digest is also met by an image
-// of that digest that was had from the same repository under another name.
+// LookupName finds the record of a name. A reference by digest also matches an image with that digest that
+// was pulled from the same repository under another name.
 func (s *Store) LookupName(name reference.Named) (*Name, error) {
 	rec, err := s.ReadName(name.String())
 	if !errors.Is(err, fs.ErrNotExist) {
@@ -78,7 +78,7 @@ func UniqueDigests(ids []digest.Digest) []digest.Digest {
 	return slices.Compact(ids)
 }
 
-// Lock opens the store's lock, unlocked.
+// Lock opens the store's lock file, unlocked.
 func (s *Store) Lock() (*store.FileLock, error) {
 	return store.OpenFileLock(filepath.Join(s.Dir, "lock"))
 }

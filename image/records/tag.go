@@ -10,7 +10,7 @@ import (
 	"github.com/podrun/podrun/internal/report"
 )
 
-// Tag gives an image one more name, which is taken from the image that had it.
+// Tag adds a name to an image, and removes it from the image that had it.
 func (s *Store) Tag(ref, name string) error {
 	to, err := ParseName(name)
 	if err == nil {
@@ -45,7 +45,7 @@ func (s *Store) tag(ref, name string) error {
 	want.Name = name
 	have, err := s.ReadName(name)
 	switch {
-	case err == nil: // it goes on to stand for what it did, there or here
+	case err == nil: // it still stands for the same, there or here
 		want.Origin = have.Origin
 	case old != "":
 		want.Origin = OriginLocal
@@ -56,8 +56,8 @@ func (s *Store) tag(ref, name string) error {
 	return WriteRecord(s.NameFile(name), want)
 }
 
-// nameRecordOf is what a new name of an image says: the same as an old one, or what the
-// image itself knows.
+// nameRecordOf returns the record of an image's new name: a copy of an old name's, or one from the image's
+// own record.
 func (s *Store) nameRecordOf(id digest.Digest, old string) (*Name, error) {
 	rec, err := s.ReadImage(id)
 	if errors.Is(err, fs.ErrNotExist) {

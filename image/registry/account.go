@@ -18,8 +18,8 @@ import (
 	"github.com/podrun/podrun/internal/report"
 )
 
-// RegistryKey checks the name of a registry as the user wrote it, and gives it the form in
-// which auth files have it.
+// RegistryKey validates the name of a registry as the user wrote it, and returns it in the form of auth
+// files.
 func RegistryKey(registry string) (string, error) {
 	const hint = "a registry is named HOST, HOST:PORT or HOST/PATH"
 	host, path := splitRegistryKey(registry)
@@ -28,7 +28,7 @@ func RegistryKey(registry string) (string, error) {
 	if err != nil || host == "" {
 		return "", report.New(report.Usage, hint, "%q is no registry", registry)
 	}
-	if !strings.EqualFold(reference.Domain(name), host) { // image names take it for a path of docker.io
+	if !strings.EqualFold(reference.Domain(name), host) { // in image names it is a path of docker.io
 		return "", report.New(report.Usage, hint+"; write "+host+":443", "%q is no registry: it has neither a dot nor a port", registry)
 	}
 	if path != "" {
@@ -39,9 +39,8 @@ func RegistryKey(registry string) (string, error) {
 	return key, nil
 }
 
-// Login asks the registry whether it knows the account, and keeps it where pulls look: in
-// the auth file, or with the credential helper that registries.conf or the auth file
-// names. It returns where.
+// Login checks the account with the registry, and stores it where pulls find it: in the auth file, or with
+// the credential helper that registries.conf or the auth file names. It returns where.
 func Login(ctx context.Context, a api.Account, o api.PullOptions) (string, error) {
 	sys := accountContext(a.Registry, o)
 	host, _, _ := strings.Cut(a.Registry, "/")
@@ -69,7 +68,7 @@ func Login(ctx context.Context, a api.Account, o api.PullOptions) (string, error
 	return where, nil
 }
 
-// Logout forgets an account, or with "" all of them.
+// Logout removes a stored account, or with "" all of them.
 func Logout(registry string, o api.PullOptions) error {
 	sys := accountContext(registry, o)
 	if registry == "" {
@@ -85,7 +84,8 @@ func Logout(registry string, o api.PullOptions) error {
 	return wrap("forget the login to "+registry, err)
 }
 
-// LoginUser is as whom pulls from a registry are made; an error says that there is nobody.
+// LoginUser returns the user with whose account images are pulled from a registry; an error if there is
+// none.
 func LoginUser(registry string, o api.PullOptions) (string, error) {
 	as, err := config.GetCredentials(accountContext(registry, o), registry)
 	if err != nil {
@@ -113,8 +113,8 @@ func wrap(what string, err error) error {
 	return fmt.Errorf("%s: %w", what, err)
 }
 
-// IsTransient says whether an image could not be had for a reason that may be gone by itself:
-// a network or a registry that does not answer.
+// IsTransient reports whether the cause of a failed pull may disappear by itself: a network or a registry
+// that does not answer.
 func IsTransient(err error) bool {
 	if reason := api.Reason(err); reason != "" && reason != api.ErrImagePull {
 		return false

@@ -18,21 +18,21 @@ import (
 	"github.com/containers/image/v5/types"
 )
 
-// credential is one entry of an auth file: for which images it is, and as whom.
+// credential is one entry of an auth file: the images it is for, and the login.
 type credential struct {
-	host, path string // of the images; * in the host stands for anything but a dot
+	host, path string // of the images; * in the host matches anything but a dot
 	auth       types.DockerAuthConfig
 }
 
-// ValidateAuthFile says what is wrong with the text of an auth file, if anything. The error
-// holds nothing of it.
+// ValidateAuthFile returns an error if the text of an auth file is invalid. The error contains nothing of
+// the text.
 func ValidateAuthFile(text []byte) error {
 	_, err := parseAuthFile(text)
 	return err
 }
 
-// parseAuthFile reads an auth file, as docker login and podman login write it, or the older
-// form without "auths".
+// parseAuthFile parses an auth file, as docker login and podman login write it, or the older form without
+// "auths".
 func parseAuthFile(text []byte) ([]credential, error) {
 	type entry struct {
 		Auth, Username, Password, IdentityToken string
@@ -60,8 +60,8 @@ func parseAuthFile(text []byte) ([]credential, error) {
 	return list, nil
 }
 
-// splitRegistryKey takes the key of an auth file apart: a host, perhaps with a path, or the
-// address of an API (kubelet: pkg/credentialprovider/keyring.go).
+// splitRegistryKey splits the key of an auth file: a host, perhaps with a path, or the address of an API
+// (kubelet: pkg/credentialprovider/keyring.go).
 func splitRegistryKey(key string) (host, prefix string) {
 	if !strings.Contains(key, "://") {
 		key = "https://" + key
@@ -83,8 +83,8 @@ func splitRegistryKey(key string) (host, prefix string) {
 	return host, strings.Trim(prefix, "/")
 }
 
-// credentialsFor are those of texts of auth files that are for an image, the most particular
-// first. What cannot be read is left out: see ValidateAuthFile.
+// credentialsFor returns the credentials for an image from texts of auth files, the most specific first.
+// Unreadable ones are left out: see ValidateAuthFile.
 func credentialsFor(name reference.Named, texts [][]byte) []types.DockerAuthConfig {
 	var fitting []credential
 	for _, text := range texts {
@@ -107,8 +107,8 @@ func credentialsFor(name reference.Named, texts [][]byte) []types.DockerAuthConf
 	return as
 }
 
-// matches says whether a login is for the images of a repository: the host's parts between
-// dots match one by one, and so does the port; the path is a whole beginning.
+// matches reports whether a login is for the images of a repository: the host's parts between dots match one
+// by one, and so does the port; the path matches whole elements at the beginning.
 func (l credential) matches(host, repository string) bool {
 	globs, parts := strings.Split(l.host, "."), strings.Split(host, ".")
 	if l.host == "" || len(globs) != len(parts) {
@@ -122,10 +122,9 @@ func (l credential) matches(host, repository string) bool {
 	return l.path == "" || repository == l.path || strings.HasPrefix(repository, l.path+"/")
 }
 
-// defaultAuthFile is where credentials are looked for when the user names no file: "" for
-// the library's own places. Without a login session the first of them is below
-// /run/containers, which root's podman closes to everybody else; then the user's
-// own file takes its place.
+// defaultAuthFile returns the auth file if the user names none: "" for the library's own places. Without a
+// login session the first of them is below /run/containers, which root's podman makes inaccessible for other
+// users; then the user's own file is used instead.
 func defaultAuthFile(uid int, home, runtimeDir string, stat func(path string) error) string {
 	if uid == 0 || runtimeDir != "" {
 		return ""

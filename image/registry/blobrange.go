@@ -12,13 +12,13 @@ import (
 	"github.com/opencontainers/go-digest"
 )
 
-// openBlobAt opens a blob in a registry from an offset to its end, with a Range request.
-// The library's sources can do that with all that GetBlob does for credentials, but the
-// type of one argument is internal to it: so the call is made by reflection. A registry
-// that does not know ranges sends the whole, of which the beginning is thrown away.
+// openBlobAt opens a blob in a registry from an offset to its end, with a Range request. The library's
+// sources support this with all that GetBlob does for credentials, but the type of one argument is internal
+// to it. So the call is made by reflection. A registry without support for ranges sends the whole blob, and
+// its beginning is discarded.
 //
-// It is GetBlobAt(ctx, types.BlobInfo, []struct{Offset, Length uint64})
-// (chan io.ReadCloser, chan error, error).
+// The method is GetBlobAt(ctx, types.BlobInfo, []struct{Offset, Length uint64}) (chan io.ReadCloser, chan
+// error, error).
 func openBlobAt(ctx context.Context, src types.ImageSource, d digest.Digest, size, offset int64) (io.ReadCloser, error) {
 	call := reflect.ValueOf(src).MethodByName("GetBlobAt")
 	if !call.IsValid() || call.Type().NumIn() != 3 {
@@ -37,7 +37,7 @@ func openBlobAt(ctx context.Context, src types.ImageSource, d digest.Digest, siz
 	if !ok1 || !ok2 {
 		return nil, errors.New("read blob: the library answers in another way")
 	}
-	// Its goroutine hands over one stream, or an error, and waits until it is taken.
+	// Its goroutine sends one stream, or an error, and waits until it is received.
 	select {
 	case body, ok := <-streams:
 		if ok {
@@ -52,9 +52,9 @@ func openBlobAt(ctx context.Context, src types.ImageSource, d digest.Digest, siz
 	}
 }
 
-// blobTail is what blobFrom opens. Where the registry has sent the whole, the library has two
-// bugs that meet a connection which breaks: what comes with the error are no bytes of
-// the blob, and Close panics, but not before it has freed everything.
+// blobTail is the stream that openBlobAt opens. If the registry sent the whole blob and the connection
+// breaks, the library has two bugs: the data returned with the error does not belong to the blob, and Close
+// panics, but only after it has freed everything.
 type blobTail struct {
 	body io.ReadCloser
 	errs chan error // of the library's goroutine, which ends when the request's context does
@@ -73,13 +73,13 @@ func (r *blobTail) Close() (err error) {
 		if recover() != nil {
 			err = io.ErrUnexpectedEOF
 		}
-		for range r.errs { // or it would wait for ever to report one
+		for range r.errs { // otherwise it would wait for ever to report one
 		}
 	}()
 	return r.body.Close()
 }
 
-// orEOF is the error of a stream that ended without one.
+// orEOF returns err, or the error of a stream that ended without one.
 func orEOF(err error) error {
 	if err == nil {
 		return io.ErrUnexpectedEOF

@@ -18,8 +18,8 @@ import (
 	"github.com/podrun/podrun/image/records"
 )
 
-// readManifest reads an image's manifest and config. A registry that is busy or breaks off is
-// asked again a few times; one that nobody answers for is not.
+// readManifest reads an image's manifest and config. It retries a few times if the registry is busy or the
+// connection breaks, but not if the registry is unreachable.
 func (s *Client) readManifest(ctx context.Context, name reference.Named, o api.PullOptions) (*registrySource, *ingest.Candidate, error) {
 	for attempt := 0; ; attempt++ {
 		src, c, err := s.readManifestOnce(ctx, name, o)
@@ -32,7 +32,7 @@ func (s *Client) readManifest(ctx context.Context, name reference.Named, o api.P
 	}
 }
 
-// systemContext is what the library has to know to speak to a registry.
+// systemContext returns the library's configuration for a registry.
 func systemContext(sys types.SystemContext, o api.PullOptions) *types.SystemContext {
 	sys.OSChoice, sys.AuthFilePath, sys.DockerRegistryUserAgent = "linux", o.AuthFile, "podrun"
 	if o.AuthFile == "" {
@@ -67,11 +67,11 @@ func (s *Client) readManifestOnce(ctx context.Context, name reference.Named, o a
 type registrySource struct {
 	image       types.ImageSource
 	checkPolicy func(context.Context, types.UnparsedImage) error
-	unlimit     func() // ends the bound of what it may send
+	unlimit     func() // removes the limit of received bytes
 }
 
-// openWithLogins opens the registry with the first of the logins for the image that it takes, else
-// with those of the auth file, else with none.
+// openWithLogins opens the registry with the first of the logins for the image that it accepts, else with
+// those of the auth file, else with none.
 func (s *Client) openWithLogins(ctx context.Context, name reference.Named, o api.PullOptions) (*registrySource, error) {
 	for _, as := range credentialsFor(name, o.AuthFiles) {
 		src, err := s.openRegistry(ctx, name, o, &as)
@@ -82,7 +82,7 @@ func (s *Client) openWithLogins(ctx context.Context, name reference.Named, o api
 	return s.openRegistry(ctx, name, o, nil)
 }
 
-// openRegistry opens it as somebody, or, if that is nil, with what the auth file has.
+// openRegistry opens the registry with a login or, if that is nil, with the auth file's.
 func (s *Client) openRegistry(ctx context.Context, name reference.Named, o api.PullOptions, as *types.DockerAuthConfig) (*registrySource, error) {
 	sys := systemContext(s.Config, o)
 	sys.DockerAuthConfig = as
@@ -118,8 +118,7 @@ func (r *registrySource) Manifest(ctx context.Context, d digest.Digest) ([]byte,
 	return r.image.GetManifest(ctx, &d)
 }
 
-// Blob asks the registry alone: the URLs that a manifest may give for a layer are
-// not followed.
+// Blob reads from the registry only: the URLs that a manifest may give for a layer are not followed.
 func (r *registrySource) Blob(ctx context.Context, d digest.Digest, size int64) (io.ReadCloser, error) {
 	rc, _, err := r.image.GetBlob(ctx, types.BlobInfo{Digest: d, Size: size}, none.NoCache)
 	return rc, err
@@ -127,14 +126,14 @@ func (r *registrySource) Blob(ctx context.Context, d digest.Digest, size int64) 
 
 func (r *registrySource) BlobFrom(ctx context.Context, d digest.Digest, size, offset int64) (io.ReadCloser, error) {
 	rc, err := openBlobAt(ctx, r.image, d, size, offset)
-	if err != nil && offset == 0 && ctx.Err() == nil && !isTemporary(err) { // it does not like ranges, or has no such blob
+	if err != nil && offset == 0 && ctx.Err() == nil && !isTemporary(err) { // the registry does not support ranges, or has no such blob
 		return r.Blob(ctx, d, size)
 	}
 	return rc, err
 }
 
-// Allowed judges the image in a registry whose manifest has this digest; "" is the
-// one that the name stands for.
+// Allowed checks by policy the image in a registry whose manifest has this digest; "" is the one that the
+// name stands for.
 func (r *registrySource) Allowed(ctx context.Context, d digest.Digest) error {
 	instance := &d
 	if d == "" {

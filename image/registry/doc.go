@@ -1,3 +1,3 @@
-// Package registry reads images from registries: credentials, registries.conf(5), short names, and what a
-// registry is not to be sent.
+// Package registry reads images from registries. It handles credentials, registries.conf(5) and short names,
+// and keeps credentials from servers that must not get them.
 package registry

@@ -14,8 +14,8 @@ import (
 	"github.com/podrun/podrun/image/download"
 )
 
-// isTemporary says whether an error of the network or of a registry may be gone by itself in
-// a moment. A registry that says no is not asked again.
+// isTemporary reports whether an error of the network or of a registry is transient. A registry that refuses
+// is not asked again.
 func isTemporary(err error) bool {
 	var status docker.UnexpectedHTTPStatusError
 	var timeout net.Error
@@ -38,14 +38,14 @@ func isTemporary(err error) bool {
 	return serverError().MatchString(err.Error())
 }
 
-// isUnreachable says whether nobody answers at all.
+// isUnreachable reports whether no server answers.
 func isUnreachable(err error) bool {
 	var dial *net.OpError
 	var name *net.DNSError
 	return errors.As(err, &dial) && dial.Op == "dial" || errors.As(err, &name)
 }
 
-// serverError is what the library says of an answer to a request for a blob.
+// serverError matches the library's errors of a failed request for a blob.
 var serverError = sync.OnceValue(func() *regexp.Regexp {
 	return regexp.MustCompile(`StatusCode: 5\d\d|HTTP 5\d\d|HTTP status: 5\d\d`)
 })

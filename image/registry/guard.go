@@ -26,14 +26,14 @@ import (
 )
 
 // credentialGuard watches where the library's first requests to a registry send credentials. net/http
-// compares neither port nor scheme before it repeats a login to where a server redirects, and
-// the library asks any address for a token. Its client can be reached only when these requests
-// are over (see harden), so the guard traces them: it closes the connection when a credential
-// has been written to the buffer of a request that must not have it. A header that is longer
-// than the buffer is sent in parts, so no part of such a request is sent before it is judged.
+// compares neither port nor scheme before it repeats a login to a redirect's target, and the library asks
+// any address for a token. The library's client is accessible only after these requests (see
+// restrictClient). So the guard traces them: it closes the connection when a credential was written to the
+// buffer of a request that must not have it. A header that is longer than the buffer is sent in parts, so no
+// part of such a request is sent before it is checked.
 //
-// A registry gets its login at its own scheme, host and port. A token server gets it at one
-// address, with https if the registry has https. A token goes to its registry only.
+// A registry gets its login at its own scheme, host and port. A token server gets it at one address, with
+// https if the registry has https. A token goes to its registry only.
 type credentialGuard struct {
 	hosts  []string // of the registry and its mirrors
 	cancel context.CancelCauseFunc
@@ -41,21 +41,21 @@ type credentialGuard struct {
 	mu      sync.Mutex
 	conn    net.Conn
 	secure  bool
-	held    bool   // the connection writes nothing until the header is judged
-	target  string // of the request that is written: host or host:port
-	current string // the registry that was asked last
+	held    bool   // the connection writes nothing until the header is checked
+	target  string // of the request being written: host or host:port
+	current string // the registry of the last request
 	known   map[string]*endpoint
 }
 
-// endpoint is what a guard has seen of a registry.
+// endpoint is what a guard has recorded about a registry.
 type endpoint struct {
 	secure bool   // it has answered with TLS
 	basic  bool   // it gets the login itself
 	realm  string // the token server
 }
 
-// guardCredentials gives a context for the requests to a registry. The error of a request that was
-// refused is the context's cause.
+// guardCredentials returns a context for the requests to a registry. Its cause is the error of a refused
+// request.
 func guardCredentials(ctx context.Context, hosts []string) (context.Context, context.CancelCauseFunc) {
 	ctx, cancel := context.WithCancelCause(ctx)
 	g := &credentialGuard{hosts: hosts, cancel: cancel, known: map[string]*endpoint{}}
@@ -64,7 +64,7 @@ func guardCredentials(ctx context.Context, hosts []string) (context.Context, con
 	}), cancel
 }
 
-// registryHosts are the addresses of an image's registry and of its mirrors.
+// registryHosts returns the addresses of an image's registry and of its mirrors.
 func registryHosts(sys *types.SystemContext, name reference.Named) ([]string, error) {
 	hosts := []string{hostOf(name)}
 	r, err := sysregistriesv2.FindRegistry(sys, name.Name())
@@ -78,7 +78,7 @@ func registryHosts(sys *types.SystemContext, name reference.Named) ([]string, er
 	return hosts, err
 }
 
-// hostOf is the address that the library asks for a name.
+// hostOf returns the address that the library uses for a name.
 func hostOf(name reference.Named) string {
 	host := strings.ToLower(reference.Domain(name))
 	if host == "docker.io" {
@@ -105,7 +105,7 @@ func (g *credentialGuard) wroteHeader(key string, values []string) {
 			if g.held = g.mustNotLogIn(); g.held {
 				_ = g.conn.SetWriteDeadline(time.Unix(1, 0)) // an error means that the connection is closed
 			}
-		case key == ":authority": // HTTP/2 sends a header when all of it has been traced
+		case key == ":authority": // HTTP/2 sends a header after all of it was traced
 			g.begin(strings.ToLower(v))
 		case strings.EqualFold(key, "Authorization"):
 			err = g.check(strings.EqualFold(kind, "Bearer"))
@@ -119,7 +119,7 @@ func (g *credentialGuard) wroteHeader(key string, values []string) {
 	}
 }
 
-// wroteHeaders lets the connection write again: the header of a request is judged.
+// wroteHeaders lets the connection write again: the header of a request is checked.
 func (g *credentialGuard) wroteHeaders() {
 	g.mu.Lock()
 	defer g.mu.Unlock()
@@ -129,7 +129,7 @@ func (g *credentialGuard) wroteHeaders() {
 	}
 }
 
-// wroteRequest gives the reason for a request that ended before its header was judged.
+// wroteRequest sets the reason for a request that ended before its header was checked.
 func (g *credentialGuard) wroteRequest(info httptrace.WroteRequestInfo) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
@@ -158,7 +158,7 @@ func keepsLogin(from, to string) bool {
 	return to == from || strings.HasSuffix(to, "."+from)
 }
 
-// begin notes a request to a host.
+// begin records a request to a host.
 func (g *credentialGuard) begin(host string) {
 	g.target = host
 	if !slices.Contains(g.hosts, host) {
@@ -173,7 +173,7 @@ func (g *credentialGuard) begin(host string) {
 	}
 }
 
-// check is the error of a credential that is sent to the target.
+// check returns an error if a credential must not be sent to the target.
 func (g *credentialGuard) check(token bool) error {
 	registry := g.known[g.current]
 	switch {
@@ -189,7 +189,7 @@ func (g *credentialGuard) check(token bool) error {
 	return nil
 }
 
-// refusal is the error of a credential that the target must not have.
+// refusal returns the error of a credential that the target must not get.
 func (g *credentialGuard) refusal() error {
 	registry, scheme, why := g.known[g.current], "https", "its scheme, host or port is another"
 	if registry == nil {
@@ -205,13 +205,13 @@ func (g *credentialGuard) refusal() error {
 		"refused to send the login of registry %s to %s://%s: %s", g.current, scheme, g.target, why)
 }
 
-// maxManifestBytes bounds what a registry may send until an image's manifest, config and signatures
-// are read: no more than a few of the largest of these.
+// maxManifestBytes bounds what a registry may send until an image's manifest, config and signatures are
+// read: a few times the largest size of these.
 const maxManifestBytes = 64 << 20
 
-// restrictClient has the client of an open registry remove credentials before it follows a redirect
-// to another scheme, host or port, and bounds the answers until free is called. The client is
-// internal to the library.
+// restrictClient makes the client of an open registry remove credentials before it follows a redirect to
+// another scheme, host or port, and bounds the answers until free is called. The client is internal to the
+// library.
 func restrictClient(src types.ImageSource) (free func(), err error) {
 	v := reflect.ValueOf(src)
 	for _, field := range []string{"c", "client"} {
@@ -236,7 +236,7 @@ func restrictClient(src types.ImageSource) (free func(), err error) {
 
 var errOtherLibrary = errors.New("containers/image is not the version that podrun was written for")
 
-// dropLoginOnRedirect is net/http's own rule for redirects, but for the credentials.
+// dropLoginOnRedirect is net/http's own rule for redirects, but it removes credentials.
 func dropLoginOnRedirect(req *http.Request, via []*http.Request) error {
 	if len(via) >= 10 {
 		return errors.New("stopped after 10 redirects")

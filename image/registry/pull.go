@@ -25,20 +25,19 @@ import (
 type Client struct {
 	*ingest.Ingester
 	policy.Checker
-	Config types.SystemContext // where registries.conf and the like are; zero: in their usual places
+	Config types.SystemContext // the paths of registries.conf and the like; zero: the usual paths
 }
 
-// NewClient adds images to s, with the configuration files in their usual places.
+// NewClient returns a Client that adds images to s, with the configuration files in their usual places.
 func NewClient(s *records.Store) *Client {
 	return &Client{ingest.New(s, func(err error) bool { return isTemporary(err) || isUnreachable(err) }), policy.Default(), systemConfig()}
 }
 
-// Pull fetches an image from its registry. Layers that are in the
-// store are not fetched; an image that is there whole costs its manifest only.
-// Mirrors, blocked registries and short names are those of registries.conf(5), and
-// policy.json(5) says which images may be had. What was fetched of a layer before the
-// pull was cut off is kept, and the next one goes on from there. Errors have reason
-// ErrImagePull, InvalidImageName or SignatureValidationFailed.
+// Pull fetches an image from its registry. Layers in the store are not fetched again; for a complete image
+// only the manifest is fetched. registries.conf(5) configures mirrors, blocked registries and short names,
+// and policy.json(5) decides which images are allowed. The fetched part of a layer is kept when a pull is
+// interrupted, and the next pull continues from there. Errors have reason ErrImagePull, InvalidImageName or
+// SignatureValidationFailed.
 func (s *Client) Pull(ctx context.Context, ref string, o api.PullOptions) (ingest.Added, error) {
 	if _, isID := records.ParseID(ref); isID {
 		return ingest.Added{}, &api.Error{Reason: api.InvalidImageName, Image: ref, Err: report.New(report.Usage, "pull it by name", "pull %s: an image id cannot be pulled", ref)}
@@ -93,7 +92,7 @@ func (s *Client) pullFrom(ctx context.Context, name reference.Named, asked strin
 	return a.Add(ctx, c, asked, names)
 }
 
-// addHint adds the cure to errors that have a usual one.
+// addHint adds the usual remedy to an error, if there is one.
 func addHint(err error) error {
 	var certificate *tls.CertificateVerificationError
 	hint := ""
@@ -112,8 +111,8 @@ func addHint(err error) error {
 	return report.New(report.Failure, hint, "%w", err)
 }
 
-// isDenied says whether a registry wants to know who asks. The client's errors for
-// that have several types and one vocabulary.
+// isDenied reports whether a registry requires a login. The client's errors for that have several types and
+// common words.
 func isDenied(err error) bool {
 	text := strings.ToLower(err.Error())
 	return slices.ContainsFunc([]string{"unauthorized", "authentication required", "is denied", "status code 403"},

@@ -16,16 +16,15 @@ import (
 	"github.com/podrun/podrun/internal/report"
 )
 
-// DescribeConfig says in a sentence what registries.conf(5) makes of the names of
-// images. The error, with its cure, is that of a file which every pull would fail
-// for. Nobody is asked.
+// DescribeConfig returns a sentence about how registries.conf(5) resolves the names of images. The error,
+// with its remedy, is that of a file with which every pull would fail. It sends no request.
 func DescribeConfig() (string, error) {
 	sys := systemConfig()
 	return describeConfig(&sys)
 }
 
-// systemConfig is where the files of containers/image are: in their usual places, but for
-// registries.conf where a variable names another, as podman and skopeo know it.
+// systemConfig returns the paths of containers/image's files: the usual ones, except that a variable may
+// name another registries.conf, as in podman and skopeo.
 func systemConfig() types.SystemContext {
 	return types.SystemContext{SystemRegistriesConfPath: os.Getenv("CONTAINERS_REGISTRIES_CONF")}
 }
@@ -57,16 +56,15 @@ func describeConfig(sys *types.SystemContext) (string, error) {
 	return strings.Join(said, "; "), nil
 }
 
-// isShort says whether a name leaves its registry open, as "busybox" and "team/web:1" do.
+// isShort reports whether a name has no registry, as "busybox" and "team/web:1".
 func isShort(ref string) bool {
 	first, _, path := strings.Cut(ref, "/")
 	return !path || !strings.ContainsAny(first, ".:") && first != "localhost"
 }
 
-// ShortNameCandidates are the names that a reference may stand for, the likeliest first. One with a
-// registry stands for itself. What a short one stands for registries.conf(5) says: an
-// alias, or the registries that it names for searching; without either it is
-// docker.io's, as for Kubernetes.
+// ShortNameCandidates returns the names that a reference may stand for, the most likely first. A reference
+// with a registry stands for itself. For a short one registries.conf(5) decides: an alias, or its search
+// registries; without either it belongs to docker.io, as in Kubernetes.
 func (s *Client) ShortNameCandidates(ref string) ([]reference.Named, error) {
 	name, err := records.ParseName(ref)
 	if err != nil || !isShort(ref) {
@@ -103,8 +101,8 @@ func (s *Client) ShortNameCandidates(ref string) ([]reference.Named, error) {
 	return names, nil
 }
 
-// ResolveShortName is meant for a pull: where registries.conf wants to be asked which registry a
-// short name stands for, it has to be written out.
+// ResolveShortName returns the candidates for a pull. If registries.conf requires a prompt for the registry
+// of a short name, it returns an error: the name must be written out.
 func (s *Client) ResolveShortName(ref string) ([]reference.Named, error) {
 	names, err := s.ShortNameCandidates(ref)
 	if err != nil || len(names) < 2 {
@@ -127,7 +125,7 @@ func (s *Client) ResolveShortName(ref string) ([]reference.Named, error) {
 		"image name %q is short, and may stand for %s", ref, strings.Join(all, " or "))}
 }
 
-// withVersion gives a repository the tag or digest of another name.
+// withVersion returns a repository with the tag or digest of another name.
 func withVersion(to, from reference.Named) reference.Named {
 	to = reference.TrimNamed(to)
 	switch v := from.(type) {

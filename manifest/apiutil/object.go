@@ -7,12 +7,12 @@ import (
 	"k8s.io/apimachinery/pkg/util/json"
 )
 
-// ObjectMeta gives the metadata of an object of the machine.
+// ObjectMeta returns the metadata of an API object.
 func ObjectMeta(object metav1.Object) *metav1.ObjectMeta {
 	return object.(metav1.ObjectMetaAccessor).GetObjectMeta().(*metav1.ObjectMeta)
 }
 
-// ToUnstructured is an object as maps and lists.
+// ToUnstructured converts an object to maps and lists.
 func ToUnstructured(item any) (any, error) {
 	text, err := json.Marshal(item)
 	if err != nil {

@@ -9,7 +9,7 @@ import (
 	"k8s.io/apimachinery/pkg/api/resource"
 )
 
-// QuantityProblem gives the reason why a text is no quantity, or "".
+// QuantityProblem returns the reason why a text is no quantity, or "".
 func QuantityProblem(text string) string {
 	if len(text) > maxQuantity {
 		return fmt.Sprintf("a quantity of %d characters; at most %d are read", len(text), maxQuantity)
@@ -23,7 +23,7 @@ func QuantityProblem(text string) string {
 	if err != nil {
 		return fmt.Sprintf("%q is not a quantity: %v", text, err)
 	}
-	// The parser turns what is too large into the largest it knows, 2^63-1.
+	// The parser replaces values that are too large by its maximum, 2^63-1.
 	if q.CmpInt64(math.MaxInt64) >= 0 || q.CmpInt64(-math.MaxInt64) <= 0 {
 		return fmt.Sprintf("%q is out of range: it must be less than 2^63-1", text)
 	}
@@ -31,8 +31,8 @@ func QuantityProblem(text string) string {
 }
 
 const (
-	// maxQuantity is how long the text of a quantity may be. Parsing costs the
-	// square of it: a million digits take seconds.
+	// maxQuantity is the maximum length of a quantity's text. The cost of parsing grows with its square:
+	// a million digits take seconds.
 	maxQuantity = 64
 
 	// maxExponent bounds 1e…: 10^18 is the last power that fits 63 bits.

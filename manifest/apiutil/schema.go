@@ -7,11 +7,10 @@ import (
 	"strings"
 )
 
-// FieldCache knows the JSON fields of Go types. It remembers what it looked up.
+// FieldCache caches the JSON fields of Go types.
 type FieldCache map[reflect.Type]map[string]reflect.Type
 
-// Fields gives the JSON fields of a struct type with their types, those of
-// inlined structs included.
+// Fields returns the JSON fields of a struct type with their types, including those of inlined structs.
 func (s FieldCache) Fields(t reflect.Type) map[string]reflect.Type {
 	if known, ok := s[t]; ok {
 		return known
@@ -33,8 +32,7 @@ func (s FieldCache) Fields(t reflect.Type) map[string]reflect.Type {
 	return fields
 }
 
-// JSONName gives a struct field's name in JSON, "" for none, and whether the
-// field's own fields take its place.
+// JSONName returns a struct field's name in JSON, "" for none, and whether the field is inlined.
 func JSONName(f reflect.StructField) (name string, inline bool) {
 	name, opts, _ := strings.Cut(f.Tag.Get("json"), ",")
 	if name == "" && (f.Anonymous || strings.Contains(opts, "inline")) {
@@ -54,7 +52,7 @@ func DerefType(t reflect.Type) reflect.Type {
 	return t
 }
 
-// UnmarshalsItself says whether a type reads its own JSON: Quantity, Time, IntOrString.
+// UnmarshalsItself reports whether a type decodes its own JSON: Quantity, Time, IntOrString.
 func UnmarshalsItself(t reflect.Type) bool {
 	p := reflect.PointerTo(t)
 	return p.Implements(reflect.TypeFor[json.Unmarshaler]()) || p.Implements(reflect.TypeFor[encoding.TextUnmarshaler]())

@@ -8,7 +8,7 @@ func Truncate(s string, n int) string {
 	return s
 }
 
-// IsTrue gives a flag that defaults to false.
+// IsTrue returns a flag that defaults to false.
 func IsTrue(flag *bool) bool { return flag != nil && *flag }
 
 // StringOrEmpty returns the text, or "" for nil.

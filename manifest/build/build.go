@@ -15,22 +15,21 @@ import (
 	"github.com/podrun/podrun/pod"
 )
 
-// Options is what a Plan needs to know beside the manifest and the images.
+// Options is the input of Plan beside the manifest and the images.
 type Options struct {
 	UID           string // the pod's own
 	NodeName      string // the machine's, for fieldRef spec.nodeName
-	NodeMemory    int64  // the machine's, in bytes; 0: not known
+	NodeMemory    int64  // the machine's, in bytes; 0: unknown
 	NodeCPU       int64  // millicores, for resourceFieldRef
 	NodeStorage   int64  // bytes of the file system that the pod is on
-	RequireLimits bool   // the pod must not run where limits are not enforced
+	RequireLimits bool   // the pod must not run if limits are not enforced
 
-	// Seccomp has what LocalSeccompProfiles names.
+	// Seccomp has the profiles that LocalSeccompProfiles names.
 	Seccomp map[string]json.RawMessage
 }
 
-// Plan decides everything about a Pod that has been loaded and whose images, by
-// ImageUse.Key, are there. It changes neither. The error is an *Errors that
-// names each container that cannot be run.
+// Plan makes the Plan of a loaded Pod. images has all of its images by ImageUse.Key. Plan changes neither.
+// The error is an *Errors that names each container that cannot be run.
 func Plan(o *decode.Object, images map[string]pod.Image, opt Options) (*pod.Plan, error) {
 	p := o.Pod.DeepCopy()
 	p.UID = types.UID(opt.UID)
@@ -100,7 +99,7 @@ func Plan(o *decode.Object, images map[string]pod.Image, opt Options) (*pod.Plan
 		return nil, err
 	}
 	plan.Apart = slices.ContainsFunc(slices.Concat(plan.InitContainers, plan.Containers), hasExtraPrivileges)
-	plan.Apart = plan.Apart || plan.HostPID // who sees processes of other pods must not trace them
+	plan.Apart = plan.Apart || plan.HostPID // a pod that sees processes of other pods must not trace them
 	if p.Spec.HostUsers != nil && !*p.Spec.HostUsers {
 		plan.Apart, plan.Users = true, &pod.IDRange{}
 	}
@@ -127,7 +126,7 @@ func sysctls(sc *corev1.PodSecurityContext) map[string]string {
 	return set
 }
 
-// fsGroup is the group that volumes are given to.
+// fsGroup returns the group that owns the volumes.
 func fsGroup(sc *corev1.PodSecurityContext) *pod.Group {
 	if sc == nil || sc.FSGroup == nil {
 		return nil
@@ -139,7 +138,7 @@ func fsGroup(sc *corev1.PodSecurityContext) *pod.Group {
 	return g
 }
 
-// minNonZero gives the smallest of sizes of which 0 means none, or 0.
+// minNonZero returns the smallest of sizes, where 0 means none; or 0.
 func minNonZero(sizes ...int64) int64 {
 	sizes = slices.DeleteFunc(sizes, func(n int64) bool { return n == 0 })
 	if len(sizes) == 0 {

@@ -16,32 +16,32 @@ import (
 	"github.com/podrun/podrun/manifest/podutil"
 )
 
-// Difference is what a manifest changes about a pod that was made from another.
+// Difference is the difference between a manifest and the one a pod was made from.
 type Difference struct {
-	// Resources says that requests or limits of CPU or memory differ: they are resized
-	// while the pod runs.
+	// Resources reports that requests or limits of CPU or memory differ: they are resized while the pod
+	// runs.
 	Resources bool
 	// Images names the containers whose image differs: each is restarted alone.
 	Images []string
-	// MutableSpec says that activeDeadlineSeconds or tolerations differ.
+	// MutableSpec reports that activeDeadlineSeconds or tolerations differ.
 	MutableSpec bool
-	// Metadata says that labels or annotations differ which podrun does not act on, or that
-	// a later generation was given.
+	// Metadata reports that labels or annotations differ on which podrun does not act, or that a later
+	// generation was given.
 	Metadata bool
-	// Ephemeral are the indexes of ephemeral containers that are added.
+	// Ephemeral has the indexes of added ephemeral containers.
 	Ephemeral []int
-	// Immutable are the paths of fields that differ and cannot be changed while the pod
-	// lives, in the order of the manifest.
+	// Immutable has the paths of fields that differ and cannot be changed while the pod runs, in the
+	// order of the manifest.
 	Immutable []string
 }
 
-// Empty says whether the manifests are the same.
+// Empty reports whether the manifests are the same.
 func (d *Difference) Empty() bool {
 	return !d.Resources && !d.MutableSpec && !d.Metadata && len(d.Images)+len(d.Ephemeral)+len(d.Immutable) == 0
 }
 
-// Compare tells two Pods with their defaults apart, without what makes each pod
-// itself: see Stamp.
+// Compare returns the difference of two Pods with their defaults, without the fields that
+// podutil.FillSystemFields sets.
 func Compare(old, new *corev1.Pod) (*Difference, error) {
 	var trees [2]any
 	var ephemeral [2][]corev1.EphemeralContainer
@@ -84,8 +84,8 @@ func walkDifferences(path *field.Path, a, b any, visit func(*field.Path)) {
 	}
 }
 
-// walkLists visits what differs in the items of two lists; lists of words as a whole,
-// and an item more or less as one.
+// walkLists visits the differing items of two lists. A list of strings is visited as a whole, and an added
+// or removed item as one.
 func walkLists(path *field.Path, a, b []any, visit func(*field.Path)) {
 	for i := range max(len(a), len(b)) {
 		if i >= len(a) || i >= len(b) {
@@ -100,7 +100,7 @@ func walkLists(path *field.Path, a, b []any, visit func(*field.Path)) {
 	}
 }
 
-// add files one path that differs.
+// add classifies one path that differs.
 func (d *Difference) add(path string, p *corev1.Pod) {
 	switch steps := decode.SplitPath(path); {
 	case steps[0] == "metadata" && len(steps) > 1 && (steps[1] == "labels" || steps[1] == "annotations") && isUnusedMetadata(steps):
@@ -110,7 +110,7 @@ func (d *Difference) add(path string, p *corev1.Pod) {
 	case len(steps) > 1 && steps[0] == "spec" && (steps[1] == "activeDeadlineSeconds" || steps[1] == "tolerations"):
 		d.MutableSpec = true
 	case len(steps) == 4 && (steps[1] == "containers" || steps[1] == "initContainers") && (steps[3] == "image" || steps[3] == "imagePullPolicy"):
-		// How an image is pulled is of no interest to one that is there.
+		// How an image is pulled does not matter for one that is in use.
 		if steps[3] == "image" {
 			d.Images = append(d.Images, containerAt(p, steps[1], steps[2]))
 		}
@@ -120,7 +120,7 @@ func (d *Difference) add(path string, p *corev1.Pod) {
 	}
 }
 
-// isUnusedMetadata says whether podrun makes nothing of a label or an annotation.
+// isUnusedMetadata reports whether podrun ignores a label or an annotation.
 func isUnusedMetadata(steps []string) bool {
 	if len(steps) < 3 {
 		return true
@@ -129,7 +129,7 @@ func isUnusedMetadata(steps []string) bool {
 	return domain != "podrun.dev" && domain != "apps.kruise.io"
 }
 
-// resizable says whether a path is that of CPU or memory of a container or the pod.
+// resizable reports whether a path is that of CPU or memory of a container or the pod.
 func resizable(steps []string) bool {
 	if len(steps) > 2 && (steps[1] == "containers" || steps[1] == "initContainers") {
 		steps = steps[2:] // [0] resources limits cpu

@@ -87,8 +87,8 @@ func (b *builder) build(images map[string]pod.Image) (*pod.Container, error) {
 	}, nil
 }
 
-// args is the whole argv: command replaces ENTRYPOINT and drops CMD, args replaces
-// CMD. Only what the manifest says is to be expanded.
+// args returns the whole argv: command replaces ENTRYPOINT and drops CMD, args replaces CMD. Only the
+// manifest's words are expanded.
 func (b *builder) args() ([]string, error) {
 	command, args := b.c.Command, b.c.Args
 	if len(command) == 0 {
@@ -112,7 +112,7 @@ func escaped(list []string) []string {
 	return out
 }
 
-// cwd is the manifest's, the image's or the root. It is absolute.
+// cwd returns the manifest's working directory, the image's or the root. It is absolute.
 func (b *builder) cwd() string {
 	dir := cmp.Or(b.c.WorkingDir, b.image.WorkingDir, "/")
 	if !path.IsAbs(dir) {
@@ -121,7 +121,7 @@ func (b *builder) cwd() string {
 	return dir
 }
 
-// security is the container's own securityContext, never nil.
+// security returns the container's own securityContext, never nil.
 func (b *builder) security() *corev1.SecurityContext {
 	if b.c.SecurityContext == nil {
 		return &corev1.SecurityContext{}
@@ -129,7 +129,7 @@ func (b *builder) security() *corev1.SecurityContext {
 	return b.c.SecurityContext
 }
 
-// groupsStrict says whether only the manifest adds groups.
+// groupsStrict reports whether only the manifest adds groups.
 func (b *builder) groupsStrict() bool {
 	sc := b.pod.Spec.SecurityContext
 	return sc != nil && sc.SupplementalGroupsPolicy != nil && *sc.SupplementalGroupsPolicy == corev1.SupplementalGroupsPolicyStrict
@@ -150,15 +150,15 @@ func (b *builder) groups() []uint32 {
 	return groups
 }
 
-// launchPriority is an app container's: by its place in the list where the pod says
-// so, else by its variable.
+// launchPriority returns an app container's priority: by its place in the list if the pod asks for that,
+// else by its variable.
 func launchPriority(p *corev1.Pod, index int) int {
 	if p.Annotations[podutil.LaunchPriorityKey] == podutil.LaunchPriorityOrdered || p.Labels[podutil.LaunchPriorityKey] == podutil.LaunchPriorityOrdered {
 		return -index
 	}
 	for _, e := range p.Spec.Containers[index].Env {
 		if e.Name == podutil.LaunchPriorityEnv || e.Name == podutil.LaunchPriorityEnvOld {
-			n, _ := strconv.Atoi(e.Value) // what is no number was refused
+			n, _ := strconv.Atoi(e.Value) // validation has refused other texts
 			return n
 		}
 	}

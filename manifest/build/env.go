@@ -12,12 +12,11 @@ import (
 	"github.com/podrun/podrun/pod"
 )
 
-// defaultPath is what Docker and containerd give an image without a PATH.
+// defaultPath is the PATH that Docker and containerd set for an image without one.
 const defaultPath = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
 
-// ownEnv is the part of a container's environment that no manifest declares: PATH,
-// HOSTNAME, with a terminal TERM (containerd: internal/cri/server), and the image's, which
-// win.
+// ownEnv returns the part of a container's environment that no manifest declares: PATH, HOSTNAME, with a
+// terminal TERM (containerd: internal/cri/server), and the image's variables, which have precedence.
 func (b *builder) ownEnv() []string {
 	env := []string{"PATH=" + defaultPath, "HOSTNAME=" + b.hostname}
 	if b.c.TTY {
@@ -29,7 +28,7 @@ func (b *builder) ownEnv() []string {
 	return env
 }
 
-// setEnv sets a variable, NAME=value. What is no such thing is dropped.
+// setEnv sets a variable, NAME=value. It drops anything else.
 func setEnv(env []string, kv string) []string {
 	name, _, ok := strings.Cut(kv, "=")
 	if !ok || name == "" || strings.IndexByte(kv, 0) >= 0 {
@@ -44,7 +43,7 @@ func setEnv(env []string, kv string) []string {
 	return append(env, kv)
 }
 
-// envFrom are the objects of which every key becomes a variable.
+// envFrom returns the objects of which every key becomes a variable.
 func (b *builder) envFrom() []pod.EnvFrom {
 	var list []pod.EnvFrom
 	for _, f := range b.c.EnvFrom {
@@ -60,8 +59,8 @@ func (b *builder) envFrom() []pod.EnvFrom {
 	return list
 }
 
-// vars are the variables that the manifest declares. What a reference leads to is found
-// when the container is created, but for what the manifest itself says.
+// vars returns the variables that the manifest declares. References are resolved when the container is
+// created, except those to the manifest itself.
 func (b *builder) vars() ([]pod.EnvVar, error) {
 	var list []pod.EnvVar
 	for _, e := range b.c.Env {
@@ -77,7 +76,7 @@ func (b *builder) vars() ([]pod.EnvVar, error) {
 	return list, nil
 }
 
-// runtimeFields are known when the pod has its network.
+// runtimeFields are set once the pod has its network.
 var runtimeFields = []string{"status.podIP", "status.podIPs", "status.hostIP", "status.hostIPs"}
 
 func (b *builder) from(s *corev1.EnvVarSource) (*pod.EnvRef, error) {
@@ -103,7 +102,7 @@ func (b *builder) from(s *corev1.EnvVarSource) (*pod.EnvRef, error) {
 	return &pod.EnvRef{Text: &text}, err
 }
 
-// fieldValue gives the value of a field path that validation let pass.
+// fieldValue returns the value of a validated field path.
 func fieldValue(p *corev1.Pod, fieldPath string) (string, error) {
 	if of, key, ok := podutil.SplitSubscriptedPath(fieldPath); ok {
 		switch of {

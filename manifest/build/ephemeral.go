@@ -11,8 +11,8 @@ import (
 	"github.com/podrun/podrun/pod"
 )
 
-// addEphemeral finds the ephemeral containers that are added. One that is there cannot be
-// changed, and stays if new does not have it.
+// addEphemeral finds added ephemeral containers. An existing one cannot be changed, and stays if new does
+// not have it.
 func (d *Difference) addEphemeral(old, new []corev1.EphemeralContainer) {
 	for i, c := range new {
 		at := slices.IndexFunc(old, func(o corev1.EphemeralContainer) bool { return o.Name == c.Name })
@@ -25,7 +25,7 @@ func (d *Difference) addEphemeral(old, new []corev1.EphemeralContainer) {
 	}
 }
 
-// MergeEphemeralContainers are the ephemeral containers of a pod that runs, with those that a manifest
+// MergeEphemeralContainers returns the ephemeral containers of a running pod, with those that a manifest
 // adds.
 func MergeEphemeralContainers(old, new *corev1.Pod) []corev1.EphemeralContainer {
 	list := slices.Clone(old.Spec.EphemeralContainers)
@@ -40,8 +40,8 @@ func MergeEphemeralContainers(old, new *corev1.Pod) []corev1.EphemeralContainer 
 	return list
 }
 
-// AddEphemeralContainer gives a Plan, and the Pod that it belongs to, with an ephemeral container
-// more: the one of alone, a Plan of what Ephemeral gave.
+// AddEphemeralContainer returns a Plan and its Pod with one more ephemeral container: the one in alone, a
+// Plan that was built from a Pod of manifest.LoadEphemeral.
 func AddEphemeralContainer(p *corev1.Pod, plan *pod.Plan, c *corev1.EphemeralContainer, alone *pod.Plan) (*corev1.Pod, *pod.Plan) {
 	added := alone.Containers[0]
 	added.RestartPolicy, added.Target, added.Resources = pod.RestartNever, c.TargetContainerName, pod.Resources{}
@@ -52,8 +52,8 @@ func AddEphemeralContainer(p *corev1.Pod, plan *pod.Plan, c *corev1.EphemeralCon
 	return next, &grown
 }
 
-// RemoveEphemeralContainers takes the ephemeral containers out of a stored Pod, and nothing else: one
-// that is made anew has none, as with a kubelet.
+// RemoveEphemeralContainers removes the ephemeral containers from a stored Pod, and nothing else: a pod that
+// is recreated has none, as with a kubelet.
 func RemoveEphemeralContainers(data []byte) ([]byte, error) {
 	var doc, spec map[string]json.RawMessage
 	if err := json.Unmarshal(data, &doc); err != nil {
@@ -74,9 +74,9 @@ func RemoveEphemeralContainers(data []byte) ([]byte, error) {
 	return json.Marshal(doc)
 }
 
-// NeedsOwnUserNS says whether a debug container, the one of alone, may try more of what the
-// kernel lets a user namespace do than the pod is kept apart for (Plan.Apart): it would
-// reach the network of the user's other pods, or seize processes that are made for the pod.
+// NeedsOwnUserNS reports whether a debug container, the one in alone, has more privileges in its user
+// namespace than the pod is isolated for (Plan.Apart): it could reach the network of the user's other pods,
+// or trace processes that are made for the pod.
 func NeedsOwnUserNS(plan, alone *pod.Plan) bool {
 	return !plan.Apart && hasExtraPrivileges(alone.Containers[0])
 }

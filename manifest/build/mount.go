@@ -12,8 +12,8 @@ import (
 	"github.com/podrun/podrun/pod"
 )
 
-// mounts are a container's, sorted so that none hides one made before it, with the
-// file that every container has of its service account.
+// mounts returns a container's mounts, sorted so that none hides an earlier one, with the file of its
+// service account.
 func (b *builder) mounts() []pod.Mount {
 	var sorted []pod.Mount
 	for _, m := range b.c.VolumeMounts {
@@ -35,14 +35,14 @@ func (b *builder) mounts() []pod.Mount {
 	return sorted
 }
 
-// What every container finds of its service account: the namespace. There is no token,
-// as there is no API server to show it to.
+// The files of its service account in every container: only the namespace. There is no token, as there is no
+// API server.
 const (
 	accountPath   = "/var/run/secrets/kubernetes.io/serviceaccount"
 	accountVolume = "kube-api-access" // no volume of a manifest: see serviceAccountVolume
 )
 
-// account mounts it, unless the manifest does not want it or mounts something there.
+// account returns the mount of these files, unless the manifest disables it or mounts something else there.
 func (b *builder) account() *pod.Mount {
 	if !automountServiceAccount(b.pod) || slices.ContainsFunc(b.c.VolumeMounts, func(m corev1.VolumeMount) bool { return podutil.MountPoint(m.MountPath) == accountPath }) {
 		return nil
@@ -54,7 +54,7 @@ func automountServiceAccount(p *corev1.Pod) bool {
 	return p.Spec.AutomountServiceAccountToken == nil || *p.Spec.AutomountServiceAccountToken
 }
 
-// serviceAccountVolume is a name that no volume of the manifest has.
+// serviceAccountVolume returns a name that no volume of the manifest has.
 func serviceAccountVolume(p *corev1.Pod) string {
 	name := accountVolume
 	for i := 2; slices.ContainsFunc(p.Spec.Volumes, func(v corev1.Volume) bool { return v.Name == name }); i++ {
@@ -63,7 +63,7 @@ func serviceAccountVolume(p *corev1.Pod) string {
 	return name
 }
 
-// serviceAccountFiles is the volume that account mounts.
+// serviceAccountFiles returns the volume that account mounts.
 func serviceAccountFiles(p *corev1.Pod) pod.Volume {
 	item := pod.FileItem{Path: "namespace", Text: p.Namespace, Mode: 0o644}
 	return pod.Volume{Name: serviceAccountVolume(p), Kind: pod.Files,

@@ -32,7 +32,7 @@ func hostAliases(s *corev1.PodSpec) []pod.HostAlias {
 	return list
 }
 
-// subdomain is the pod's; a name that overrides has none.
+// subdomain returns the pod's subdomain; with hostnameOverride there is none.
 func subdomain(p *corev1.Pod) string {
 	if p.Spec.HostnameOverride != nil {
 		return ""

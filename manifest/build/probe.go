@@ -9,9 +9,8 @@ import (
 	"github.com/podrun/podrun/pod"
 )
 
-// probe builds one of the container's probes. Its command is expanded from the
-// variables that the manifest gives a value, as they stand (kubelet:
-// ExpandContainerCommandOnlyStatic).
+// probe builds one of the container's probes. Its command is expanded with the variables to which the
+// manifest gives a literal value (kubelet: ExpandContainerCommandOnlyStatic).
 func (b *builder) probe(p *corev1.Probe) *pod.Probe {
 	if p == nil {
 		return nil
@@ -44,7 +43,7 @@ func (b *builder) probe(p *corev1.Probe) *pod.Probe {
 	return out
 }
 
-// lifecycle is the container's own, never nil.
+// lifecycle returns the container's own lifecycle, never nil.
 func (b *builder) lifecycle() *corev1.Lifecycle {
 	if b.c.Lifecycle == nil {
 		return &corev1.Lifecycle{}
@@ -52,7 +51,7 @@ func (b *builder) lifecycle() *corev1.Lifecycle {
 	return b.c.Lifecycle
 }
 
-// stopSignal is the manifest's, else the image's.
+// stopSignal returns the manifest's signal, else the image's.
 func (b *builder) stopSignal() string {
 	if s := b.lifecycle().StopSignal; s != nil {
 		return string(*s)
@@ -72,7 +71,7 @@ func (b *builder) hook(h *corev1.LifecycleHandler) *pod.Handler {
 	return &out
 }
 
-// handler builds what probes and hooks have in common.
+// handler builds the common part of probes and hooks.
 func (b *builder) handler(exec *corev1.ExecAction, get *corev1.HTTPGetAction) pod.Handler {
 	var h pod.Handler
 	if exec != nil {
@@ -90,13 +89,14 @@ func (b *builder) handler(exec *corev1.ExecAction, get *corev1.HTTPGetAction) po
 	return h
 }
 
-// port looks a port up that may be named.
+// port resolves a port that may be given by name.
 func (b *builder) port(p intstr.IntOrString) int {
-	n, _ := podutil.ResolveContainerPort(b.c, p) // a name that is not there was refused
+	n, _ := podutil.ResolveContainerPort(b.c, p) // validation has refused unknown names
 	return n
 }
 
-// restart gives a container's own policy and rules. A sidecar's policy is in its name.
+// restart returns a container's own policy and rules. The policy of a sidecar is "": being a sidecar implies
+// it.
 func (b *builder) restart() (pod.RestartPolicy, []pod.RestartRule) {
 	if b.c.RestartPolicy == nil {
 		return "", nil

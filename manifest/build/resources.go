@@ -17,17 +17,16 @@ import (
 	"github.com/podrun/podrun/pod"
 )
 
-// NodeCapacity is what a pod may use at most: what a limit is that nobody has set.
+// NodeCapacity is the machine's capacity, the limit of a pod without limits.
 type NodeCapacity struct {
 	CPU     int64 // millicores
 	Memory  int64 // bytes
 	Storage int64 // bytes
 }
 
-// resourceValue gives a request or limit of a container as the kubelet does
-// (ExtractContainerResourceValue in pkg/api/v1/resource of Kubernetes): divided, and
-// rounded up. A limit that is not set is the one that the container has all the same,
-// by the rule for the pod's limits, else the machine's.
+// resourceValue returns a request or limit of a container as the kubelet does (ExtractContainerResourceValue
+// in pkg/api/v1/resource of Kubernetes): divided, and rounded up. For an unset limit it returns the
+// effective one, by the rule for the pod's limits, else the machine's capacity.
 func (b *builder) resourceValue(ref *corev1.ResourceFieldSelector) (string, error) {
 	name := cmp.Or(ref.ContainerName, b.c.Name)
 	c, effective := b.find(name)
@@ -57,7 +56,7 @@ func divideRoundUp(n, by int64) string {
 	return strconv.FormatInt(int64(math.Ceil(float64(n)/float64(by))), 10)
 }
 
-// unlimited is the limit of a resource of a container that has set none.
+// unlimited returns the limit of a resource for a container that sets none.
 func (b *builder) unlimited(of string, effective pod.Resources) resource.Quantity {
 	switch of {
 	case "cpu":
@@ -67,10 +66,10 @@ func (b *builder) unlimited(of string, effective pod.Resources) resource.Quantit
 	case "ephemeral-storage":
 		return *resource.NewQuantity(b.machine.Storage, resource.BinarySI)
 	}
-	return resource.Quantity{} // huge pages are never shared out
+	return resource.Quantity{} // huge pages are never shared
 }
 
-// find looks a container of the pod up, with what it may use.
+// find returns a container of the pod, with its effective resources.
 func (b *builder) find(name string) (*corev1.Container, pod.Resources) {
 	s := &b.pod.Spec
 	for i := range s.Containers {
@@ -86,7 +85,7 @@ func (b *builder) find(name string) (*corev1.Container, pod.Resources) {
 	return nil, pod.Resources{}
 }
 
-// resourcesAt is an item of a list that may not have been made.
+// resourcesAt returns an item of a list that may be shorter.
 func resourcesAt(list []pod.Resources, i int) pod.Resources {
 	if i < len(list) {
 		return list[i]
@@ -96,14 +95,14 @@ func resourcesAt(list []pod.Resources, i int) pod.Resources {
 
 const (
 	memoryPage = 4096 // kubelet: defaultPageSize
-	// What of the memory between request and limit may be used before a container is
-	// slowed down, in tenths (kubelet: DefaultMemoryThrottlingFactor, 0.9).
+	// The part of the memory between request and limit that a container may use before it is slowed
+	// down, in tenths (kubelet: DefaultMemoryThrottlingFactor, 0.9).
 	throttlingTenths = 9
 )
 
-// memoryQoS adds to the resources of a plan what the annotation asks for
-// (kubelet: generateLinuxContainerResources, ResourceConfigForPod and
-// ApplyPodLevelMemoryHigh). nodeMemory stands for the limit of what has none.
+// memoryQoS adds the resources that the annotation requests to a plan (kubelet:
+// generateLinuxContainerResources, ResourceConfigForPod and ApplyPodLevelMemoryHigh). nodeMemory is the
+// limit of containers without one.
 func memoryQoS(p *corev1.Pod, plan *pod.Plan, nodeMemory int64) {
 	if p.Annotations[podutil.AnnotationMemoryQoS] != "true" {
 		return
@@ -128,8 +127,8 @@ func memoryQoS(p *corev1.Pod, plan *pod.Plan, nodeMemory int64) {
 		for i := range l.plan {
 			r := &l.plan[i].Resources
 			protect(r)
-			// Where the pod has a limit of its own, its memory.high speaks for a container
-			// that has none.
+			// If the pod has a limit of its own, its memory.high applies to a container without
+			// a limit.
 			if !whole || !l.spec[i].Resources.Limits.Memory().IsZero() {
 				r.MemoryHigh = memoryHigh(*r, nodeMemory)
 			}
@@ -137,7 +136,7 @@ func memoryQoS(p *corev1.Pod, plan *pod.Plan, nodeMemory int64) {
 	}
 }
 
-// memoryHigh is where what has these resources is slowed down; 0: nowhere.
+// memoryHigh returns the memory use at which throttling begins for these resources; 0: never.
 func memoryHigh(r pod.Resources, nodeMemory int64) int64 {
 	limit := r.MemoryLimit
 	if limit == 0 {
@@ -154,9 +153,9 @@ func memoryHigh(r pod.Resources, nodeMemory int64) int64 {
 	return high
 }
 
-// storageLimits are what a Pod may keep on disk, in the order and with the messages
-// of the kubelet (localStorageEviction in pkg/kubelet/eviction): each emptyDir, then
-// the pod as a whole, then the containers, sidecars included, that stay.
+// storageLimits returns the limits of a Pod's use of disk, in the order and with the messages of the kubelet
+// (localStorageEviction in pkg/kubelet/eviction): each emptyDir, then the pod as a whole, then the
+// containers, sidecars included, that stay.
 func storageLimits(p *corev1.Pod) []pod.Limit {
 	var limits []pod.Limit
 	for _, v := range p.Spec.Volumes {
@@ -188,10 +187,9 @@ func storageLimits(p *corev1.Pod) []pod.Limit {
 	return limits
 }
 
-// oomScoreAdj is how much sooner than others the kernel kills a container's
-// processes when the machine has no memory left, as the kubelet computes it
-// (pkg/kubelet/qos/policy.go) for a Pod with its defaults. nodeMemory is the
-// machine's memory in bytes; 0, unknown, counts every request as nothing.
+// oomScoreAdj returns a container's oom_score_adj, which orders the processes that the kernel kills when the
+// machine has no memory left. It is computed as in the kubelet (pkg/kubelet/qos/policy.go) for a Pod with
+// its defaults. nodeMemory is the machine's memory in bytes; with 0, unknown, every request counts as 0.
 func oomScoreAdj(p *corev1.Pod, c *corev1.Container, nodeMemory int64) int {
 	class := resources.QOSClass(p)
 	switch {
@@ -202,7 +200,7 @@ func oomScoreAdj(p *corev1.Pod, c *corev1.Container, nodeMemory int64) int {
 	}
 	spare := spareMemory(p)
 	score := memoryScore(memoryRequest(c)+spare, nodeMemory)
-	if podutil.IsSidecarOf(p, c) { // one dies no sooner than the smallest app container
+	if podutil.IsSidecarOf(p, c) { // a sidecar is killed no sooner than the smallest app container
 		score = min(score, memoryScore(smallestApp(p)+spare, nodeMemory))
 	}
 	return min(max(score, oomBestEffort+oomGuaranteed), oomBestEffort-1)
@@ -214,13 +212,13 @@ const (
 	nodeCritical  = "system-node-critical"
 )
 
-// memoryScore is 1000 for a container that asks for nothing and 0 for one that
-// asks for all of the machine.
+// memoryScore returns 1000 for a container that requests nothing and 0 for one that requests all of the
+// machine's memory.
 func memoryScore(request, nodeMemory int64) int {
 	switch {
 	case nodeMemory <= 0:
 		return oomBestEffort
-	case request < 0 || request >= nodeMemory: // < 0: two of them overflowed
+	case request < 0 || request >= nodeMemory: // < 0: their sum overflowed
 		return 0
 	}
 	hi, lo := bits.Mul64(1000, uint64(request))
@@ -238,8 +236,8 @@ func smallestApp(p *corev1.Pod) int64 {
 	return least
 }
 
-// spareMemory is each container's part of what the pod asks for beyond what its
-// containers do.
+// spareMemory returns each container's share of the pod's request beyond the sum of its containers'
+// requests.
 func spareMemory(p *corev1.Pod) int64 {
 	if p.Spec.Resources == nil || p.Spec.Resources.Requests.Memory().IsZero() {
 		return 0
@@ -249,7 +247,7 @@ func spareMemory(p *corev1.Pod) int64 {
 	return max(spare, 0) / int64(len(p.Spec.Containers)+len(p.Spec.InitContainers))
 }
 
-// logLimits are those of a valid Pod; 0 is the default.
+// logLimits returns the log limits of a valid Pod; 0 is the default.
 func logLimits(p *corev1.Pod) (size int64, files int) {
 	if text, ok := p.Annotations[podutil.AnnotationLogMaxSize]; ok {
 		size, _ = podutil.ParseLogMaxSize(text)

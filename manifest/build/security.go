@@ -18,12 +18,11 @@ import (
 	"github.com/podrun/podrun/pod"
 )
 
-// capabilities gives a container's set, as CAP_…, sorted. As in containerd, ALL is
-// looked at before names, added ones before dropped ones, so that
-// {drop: [ALL], add: [CHOWN]} leaves CHOWN.
+// capabilities returns a container's set, as CAP_…, sorted. As in containerd, ALL is applied before names,
+// and added ones before dropped ones, so that {drop: [ALL], add: [CHOWN]} leaves CHOWN.
 func capabilities(sc *corev1.SecurityContext) []string {
 	set := sets.New(podutil.DefaultCapabilities...)
-	if sc != nil && apiutil.IsTrue(sc.Privileged) { // and then nothing is added or dropped, as in containerd
+	if sc != nil && apiutil.IsTrue(sc.Privileged) { // then nothing is added or dropped, as in containerd
 		set = podutil.AllCapabilities.Clone()
 	} else if sc != nil && sc.Capabilities != nil {
 		add, drop := upperCapabilities(sc.Capabilities.Add), upperCapabilities(sc.Capabilities.Drop)
@@ -42,8 +41,8 @@ func capabilities(sc *corev1.SecurityContext) []string {
 	return list
 }
 
-// hasExtraPrivileges says whether a container may try more than others of what the kernel lets a
-// user namespace do: it must not be that of the user's other pods.
+// hasExtraPrivileges reports whether a container has more privileges in its user namespace than others: it
+// must not share that of the user's other pods.
 func hasExtraPrivileges(c pod.Container) bool {
 	return c.SeccompUnconfined || slices.ContainsFunc(c.Capabilities, func(name string) bool {
 		return !slices.Contains(podutil.DefaultCapabilities, strings.TrimPrefix(name, "CAP_"))
@@ -58,7 +57,7 @@ func upperCapabilities(list []corev1.Capability) sets.Set[string] {
 	return set
 }
 
-// appArmor is what the Plan says of a container's profile.
+// appArmor returns the Plan's value for a container's profile.
 func (b *builder) appArmor() string {
 	profile := podutil.AppArmorProfile(b.pod, b.c)
 	switch {
@@ -72,14 +71,14 @@ func (b *builder) appArmor() string {
 	return ""
 }
 
-// unconfined says whether there is to be no seccomp filter: a privileged container has
-// none, as with the kubelet's runtimes.
+// unconfined reports whether the container runs without a seccomp filter: a privileged container has none,
+// as with the kubelet's runtimes.
 func (b *builder) unconfined() bool {
 	profile := podutil.SeccompProfile(b.pod, b.c)
 	return apiutil.IsTrue(b.security().Privileged) || profile != nil && profile.Type == corev1.SeccompProfileTypeUnconfined
 }
 
-// ownSeccomp is the profile of the user's that counts, if any.
+// ownSeccomp returns the user's own profile for the container, if any.
 func (b *builder) ownSeccomp() json.RawMessage {
 	name, ok := podutil.LocalSeccompProfile(b.pod, b.c)
 	if !ok || b.unconfined() {
@@ -88,8 +87,8 @@ func (b *builder) ownSeccomp() json.RawMessage {
 	return b.seccomp[name]
 }
 
-// user spells the container's user: the manifest's numbers, or the image's own
-// spelling, with the manifest's group if it names one.
+// user returns the container's user: the manifest's numbers, or the image's own text, with the manifest's
+// group if it names one.
 func (b *builder) user() (string, error) {
 	user, group := b.ids()
 	if apiutil.IsTrue(b.nonRoot()) {
@@ -108,7 +107,7 @@ func (b *builder) user() (string, error) {
 	return name, nil
 }
 
-// ids gives runAsUser and runAsGroup: the container's count before the pod's.
+// ids returns runAsUser and runAsGroup: the container's have precedence over the pod's.
 func (b *builder) ids() (user, group *int64) {
 	own := b.security()
 	user, group = own.RunAsUser, own.RunAsGroup
@@ -125,9 +124,8 @@ func (b *builder) nonRoot() *bool {
 	return b.security().RunAsNonRoot
 }
 
-// verifyNonRoot refuses what runAsNonRoot forbids, in the kubelet's words
-// (verifyRunAsNonRoot in pkg/kubelet/kuberuntime): the user must be known, as a
-// number, not to be root.
+// verifyNonRoot returns an error if runAsNonRoot forbids the user, in the kubelet's words
+// (verifyRunAsNonRoot in pkg/kubelet/kuberuntime): the user must be a number and not 0.
 func (b *builder) verifyNonRoot(user *int64) error {
 	who := fmt.Sprintf("(pod: %q, container: %s)", fmt.Sprintf("%s_%s(%s)", b.pod.Name, b.pod.Namespace, b.pod.UID), b.c.Name)
 	if user != nil {

@@ -11,14 +11,15 @@ import (
 	"github.com/podrun/podrun/pod"
 )
 
-// Update makes the Plan of a pod that lives, for a manifest that differs from old,
-// the one it was made from, in what d says and nothing Fixed. images has those of
-// d.Images. A container that must be restarted gets the next revision.
+// Update makes the Plan of a running pod for a manifest that differs from old, the one it was made from, in
+// d with nothing in Immutable. images has those of d.Images. A container that must be restarted gets the
+// next revision.
 func Update(plan *pod.Plan, old *corev1.Pod, o *decode.Object, d *Difference, images map[string]pod.Image, opt Options) (*pod.Plan, error) {
 	known := map[string]pod.Image{}
 	for _, list := range [][]pod.Container{plan.InitContainers, plan.Containers} {
 		for _, c := range list {
-			// What is not in the plan any more is not asked for: only names matter.
+			// The old plan lacks the image's other fields. They are not needed: only containers
+			// in d.Images take them from the new one.
 			known[c.Name] = pod.Image{ID: c.ImageID, Layers: c.Layers, Entrypoint: c.Args, User: c.User}
 		}
 	}
@@ -55,7 +56,7 @@ func updatedContainers(plan, built []pod.Container, old, new []corev1.Container,
 			c, restart = built[i], true
 		}
 		c.Resources, c.OOMScoreAdj, c.Revision = built[i].Resources, built[i].OOMScoreAdj, plan[i].Revision
-		c.Vars = built[i].Vars // they tell of labels and limits, from the next start on
+		c.Vars = built[i].Vars // they may contain labels and limits, new from the next start on
 		if restart {
 			c.Revision, c.Asked = c.Revision+1, false
 		}
@@ -64,14 +65,13 @@ func updatedContainers(plan, built []pod.Container, old, new []corev1.Container,
 	return list
 }
 
-// restartsFor says whether a container is to be restarted when a resource is resized.
+// restartsFor reports whether a container is restarted when a resource is resized.
 func restartsFor(c *corev1.Container, name corev1.ResourceName) bool {
 	return slices.Contains(c.ResizePolicy, corev1.ContainerResizePolicy{ResourceName: name, RestartPolicy: corev1.RestartContainer})
 }
 
-// NextGeneration is that of a Pod that is changed: the one that its manifest gives, if that
-// is a later one; else a change of more than labels and annotations makes the next, as with
-// an API server.
+// NextGeneration returns the generation of a changed Pod: the manifest's, if that is a later one; else the
+// next one if more than labels and annotations changed, as with an API server.
 func NextGeneration(old, next *corev1.Pod, d *Difference) int64 {
 	generation := old.Generation
 	if d.Resources || d.MutableSpec || len(d.Images)+len(d.Ephemeral) > 0 {

@@ -24,7 +24,7 @@ type volumeBuilder struct {
 	images    map[string]pod.Image // of image volumes, by VolumeImageKey
 }
 
-// volumes lists the pod's volumes, those that nothing mounts included.
+// volumes returns the pod's volumes, including those that nothing mounts.
 func (b *volumeBuilder) volumes() ([]pod.Volume, error) {
 	var list []pod.Volume
 	for i := range b.pod.Spec.Volumes {
@@ -60,7 +60,8 @@ func (b *volumeBuilder) volumes() ([]pod.Volume, error) {
 	return list, nil
 }
 
-// emptyDir: one in memory is no larger than the pod's limit or the machine.
+// emptyDir builds an emptyDir volume. One in memory is no larger than the pod's limit or the machine's
+// memory.
 func (b *volumeBuilder) emptyDir(e *corev1.EmptyDirVolumeSource, one *pod.Volume) (err error) {
 	one.Kind = pod.EmptyDir
 	if e.Mode != nil {
@@ -82,8 +83,8 @@ func (b *volumeBuilder) emptyDir(e *corev1.EmptyDirVolumeSource, one *pod.Volume
 	return nil
 }
 
-// nestedMountPoints lists the directories that other volumes are mounted on in a volume of files,
-// which nobody can make later (kubelet: MakeNestedMountpoints).
+// nestedMountPoints lists the directories in a volume of files on which other volumes are mounted. They
+// cannot be made later (kubelet: MakeNestedMountpoints).
 func nestedMountPoints(p *corev1.Pod, volume string) []string {
 	var dirs []string
 	for _, list := range [][]corev1.Container{p.Spec.InitContainers, p.Spec.Containers} {
@@ -105,7 +106,7 @@ func nestedMountPoints(p *corev1.Pod, volume string) []string {
 	return dirs
 }
 
-// sources are those of a volume of files.
+// sources returns the sources of a volume of files.
 func (b *volumeBuilder) sources(v *corev1.Volume) ([]pod.FileSource, error) {
 	switch {
 	case v.ConfigMap != nil:
@@ -147,7 +148,7 @@ func fromObject(kind pod.FileSourceKind, name string, optional *bool, items []co
 	return s
 }
 
-// downward writes down what a pod's own fields are.
+// downward returns files with the values of a pod's own fields.
 func (b *volumeBuilder) downward(items []corev1.DownwardAPIVolumeFile, mode *int32, user *int64) (pod.FileSource, error) {
 	s := pod.FileSource{Kind: pod.FromPod, Mode: modeOf(nil, mode), User: userOf(nil, user)}
 	refs := builder{pod: b.pod, c: &corev1.Container{}, effective: b.effective, machine: b.machine}
@@ -167,8 +168,7 @@ func (b *volumeBuilder) downward(items []corev1.DownwardAPIVolumeFile, mode *int
 	return s, nil
 }
 
-// volumeFieldValue gives the value of a field of the pod as a file has it (kubelet:
-// pkg/fieldpath).
+// volumeFieldValue returns the value of a field of the pod in the form of a file (kubelet: pkg/fieldpath).
 func volumeFieldValue(p *corev1.Pod, fieldPath string) (string, error) {
 	switch fieldPath {
 	case "metadata.labels":
@@ -179,7 +179,7 @@ func volumeFieldValue(p *corev1.Pod, fieldPath string) (string, error) {
 	return fieldValue(p, fieldPath)
 }
 
-// keyValueLines has one key="value" for each entry.
+// keyValueLines returns a line key="value" for each entry.
 func keyValueLines(m map[string]string) string {
 	var list []string
 	for _, key := range slices.Sorted(maps.Keys(m)) {

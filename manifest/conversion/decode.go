@@ -12,9 +12,9 @@ import (
 	"github.com/podrun/podrun/pod"
 )
 
-// ToKubernetes gives an object that is kept as Kubernetes has it, for Print. The values of
-// a Secret are only in it if secrets says so: else their sizes stand for them, which no
-// base64 is, so that what was printed cannot be applied by mistake.
+// ToKubernetes converts a stored object to its Kubernetes form, for printing. The values of a Secret are
+// included only if secrets is set. Otherwise they are replaced by their sizes, which are not valid base64,
+// so that the output cannot be applied by mistake.
 func ToKubernetes(o *pod.Object, secrets bool) (any, error) {
 	meta := metav1.ObjectMeta{
 		Namespace: o.Namespace, Name: o.Name, UID: types.UID(o.UID), CreationTimestamp: metav1.NewTime(o.CreatedAt),
@@ -75,7 +75,7 @@ func decodeSpec(o *pod.Object, spec any) error {
 	return nil
 }
 
-// redactedSecret is a Secret without its values.
+// redactedSecret returns a Secret without its values.
 func redactedSecret(s *corev1.Secret, values *pod.Secret) (any, error) {
 	text, err := json.Marshal(s)
 	if err != nil {

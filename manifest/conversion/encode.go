@@ -12,7 +12,7 @@ import (
 	"github.com/podrun/podrun/pod"
 )
 
-// FromKubernetes is an object with its defaults as it is kept.
+// FromKubernetes converts an object with its defaults to the stored form.
 func FromKubernetes(object metav1.Object) *pod.Object {
 	meta := apiutil.ObjectMeta(object)
 	out := &pod.Object{Namespace: meta.Namespace, Name: meta.Name, Labels: maps.Clone(meta.Labels), Annotations: maps.Clone(meta.Annotations)}

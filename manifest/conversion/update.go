@@ -7,8 +7,8 @@ import (
 	"github.com/podrun/podrun/pod"
 )
 
-// PreserveFrom gives an object that is to replace another of its name what it keeps of it: what
-// an API server would not let go, and the addresses of a Service.
+// PreserveFrom copies into next, which replaces old, the fields that it keeps: those that an API server
+// keeps, and the addresses of a Service.
 func PreserveFrom(old, next *pod.Object) {
 	next.UID, next.CreatedAt, next.Revision, next.Owner = old.UID, old.CreatedAt, old.Revision, old.Owner
 	s := next.Service
@@ -18,13 +18,13 @@ func PreserveFrom(old, next *pod.Object) {
 	if s.Type.OpensPorts() {
 		preserveNodePorts(old.Service, s)
 	}
-	// One address that is named has brought the other family's with it.
+	// A manifest that names one address keeps the other family's address, too.
 	if had := old.Service.ClusterIPs; len(s.ClusterIPs) == 0 || len(had) > 0 && len(s.ClusterIPs) == 1 && s.ClusterIPs[0] == had[0] {
 		s.ClusterIPs = had
 	}
 }
 
-// preserveNodePorts keeps the ports of the machine that nobody has named.
+// preserveNodePorts keeps the node ports that no manifest names.
 func preserveNodePorts(old, next *pod.Service) {
 	named := map[int32]bool{}
 	for _, p := range next.Ports {
@@ -40,7 +40,7 @@ func preserveNodePorts(old, next *pod.Service) {
 	}
 }
 
-// Equal says whether an object is what another of its name is already.
+// Equal reports whether two objects with the same name are equal.
 func Equal(old, next *pod.Object) bool {
 	a, aerr := json.Marshal(old)
 	b, berr := json.Marshal(next)

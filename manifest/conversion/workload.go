@@ -16,7 +16,7 @@ import (
 	"github.com/podrun/podrun/pod"
 )
 
-// WorkloadToKubernetes gives a kept workload as the Kubernetes object that it is.
+// WorkloadToKubernetes converts a stored workload to its Kubernetes object.
 func WorkloadToKubernetes(stored *pod.Object) (metav1.Object, error) {
 	k, ok := decode.KindOf(string(stored.Kind))
 	if !ok {
@@ -41,7 +41,7 @@ func WorkloadToKubernetes(stored *pod.Object) (metav1.Object, error) {
 	return object, nil
 }
 
-// WorkloadFromKubernetes is a workload as it is kept.
+// WorkloadFromKubernetes converts a workload to the stored form.
 func WorkloadFromKubernetes(object metav1.Object) *pod.Object {
 	meta := apiutil.ObjectMeta(object)
 	out := &pod.Object{Namespace: meta.Namespace, Name: meta.Name, Labels: maps.Clone(meta.Labels), Annotations: maps.Clone(meta.Annotations)}
@@ -49,7 +49,7 @@ func WorkloadFromKubernetes(object metav1.Object) *pod.Object {
 	return out
 }
 
-// workloadSpec is the spec of a workload, for JSON.
+// workloadSpec returns the spec of a workload, for JSON.
 func workloadSpec(object metav1.Object) any {
 	switch o := object.(type) {
 	case *appsv1.Deployment:
@@ -68,7 +68,7 @@ func workloadSpec(object metav1.Object) any {
 	return nil
 }
 
-// PodTemplate finds the template of a workload's pods.
+// PodTemplate returns the template of a workload's pods.
 func PodTemplate(object metav1.Object) *corev1.PodTemplateSpec {
 	switch o := object.(type) {
 	case *appsv1.Deployment:
@@ -87,7 +87,7 @@ func PodTemplate(object metav1.Object) *corev1.PodTemplateSpec {
 	return nil
 }
 
-// setType says in an object what it is.
+// setType sets an object's apiVersion and kind.
 func setType(object metav1.Object, apiVersion, kind string) {
 	t := metav1.TypeMeta{APIVersion: apiVersion, Kind: kind}
 	switch o := object.(type) {
@@ -106,7 +106,7 @@ func setType(object metav1.Object, apiVersion, kind string) {
 	}
 }
 
-// OwnerReference is how an object names what has made it.
+// OwnerReference returns the reference to an object's owner.
 func OwnerReference(by *pod.Owner) metav1.OwnerReference {
 	k, _ := decode.KindOf(string(by.Kind))
 	return metav1.OwnerReference{APIVersion: k.APIVersion, Kind: string(by.Kind), Name: by.Name, UID: uid(by.UID), Controller: new(true), BlockOwnerDeletion: new(true)}

@@ -17,22 +17,22 @@ import (
 	"github.com/podrun/podrun/manifest/apiutil"
 )
 
-// checker compares a decoded document with the Go type it is meant for, and takes
-// out what does not fit, so that the rest can still be decoded and validated.
+// checker compares a decoded document with its Go type and removes what does not fit, so that the rest can
+// still be decoded and validated.
 //
-// Kubernetes' own decoder finds the same mistakes, but only the first of wrong
-// type, and without lines. It has the last word: see decodePod.
+// Kubernetes' own decoder finds the same mistakes, but only the first one of wrong type, and without lines.
+// It decides in the end: see typedObject.
 type checker struct {
 	schema apiutil.FieldCache
 	tree   *yaml.Node
-	full   func() bool // no more mistakes are wanted
+	full   func() bool // no more mistakes are reported
 	report func(path *field.Path, message string)
-	// suggested is called with the path that an unknown field was meant to have.
+	// suggested is called with the suggested path for an unknown field.
 	suggested func(path *field.Path)
 }
 
-// check says whether a value, as encoding/json gives it with UseNumber, fits a
-// type. Parts that do not fit are reported and removed.
+// check reports whether a value, as encoding/json decodes it with UseNumber, fits a type. Parts that do not
+// fit are reported and removed.
 func (c *checker) check(t reflect.Type, v any, path *field.Path) bool {
 	t = apiutil.DerefType(t)
 	switch {
@@ -142,7 +142,7 @@ func (c *checker) opaque(t reflect.Type, v any, path *field.Path) bool {
 	return err == nil
 }
 
-// scalar gives the reason why a value does not fit a scalar type, or "".
+// scalar returns the reason why a value does not fit a scalar type, or "".
 func (c *checker) scalar(t reflect.Type, v any, path *field.Path) string {
 	switch t.Kind() {
 	case reflect.String:
@@ -175,7 +175,7 @@ func (c *checker) mismatch(v any, want string, path *field.Path) bool {
 	return false
 }
 
-// describeValue names a JSON value for a message.
+// describeValue returns a description of a JSON value for a message.
 func describeValue(v any) string {
 	switch v := v.(type) {
 	case nil:
@@ -193,7 +193,7 @@ func describeValue(v any) string {
 	}
 }
 
-// redactSecret keeps a Secret's values out of what is wrong with them.
+// redactSecret removes a Secret's values from messages about them.
 func redactSecret(report func(*field.Path, string)) func(*field.Path, string) {
 	return func(path *field.Path, msg string) {
 		at := "." + pathString(path)

@@ -18,7 +18,8 @@ import (
 	"github.com/podrun/podrun/manifest/apiutil"
 )
 
-// Parse also returns the objects that have mistakes, without what was wrong.
+// Parse reads the objects of a file. It also returns the objects that have mistakes, without the wrong
+// parts.
 func Parse(file string, data []byte) ([]Object, *Errors) {
 	errs := &Errors{}
 	docs, err := split(data)
@@ -78,7 +79,7 @@ func (d *decoder) decode() []Object {
 	return d.object(root, nil)
 }
 
-// toJSON converts the document to JSON as kubectl does, and reads that into maps.
+// toJSON converts the document to JSON as kubectl does, and decodes that into maps.
 func (d *decoder) toJSON() (any, bool) {
 	doubled := 0
 	duplicateKeys(d.tree, nil, func(path *field.Path, line int) {
@@ -132,7 +133,7 @@ func (d *decoder) object(v any, path *field.Path) []Object {
 		if k, known = KindOf(meant); !known {
 			return nil
 		}
-		kind = meant // what else is wrong is reported too
+		kind = meant // report other mistakes, too
 	}
 	if apiVersion != k.APIVersion {
 		d.failAt(path.Child("apiVersion"), fmt.Sprintf("kind %s has apiVersion %s, not %q", kind, k.APIVersion, apiutil.Truncate(apiVersion, 60)))
@@ -152,8 +153,7 @@ func (d *decoder) typeMeta(fields map[string]any, path *field.Path) (kind, apiVe
 	return kind, apiVersion, ok
 }
 
-// list takes a List apart. One inside another is refused, as is a field that a
-// List does not have.
+// list splits a List. A List inside another is refused, as is a field that a List does not have.
 func (d *decoder) list(fields map[string]any, path *field.Path) []Object {
 	if path != nil {
 		d.failAt(path.Child("kind"), "a List inside a List is not supported")
@@ -173,7 +173,7 @@ func (d *decoder) list(fields map[string]any, path *field.Path) []Object {
 	return objects
 }
 
-// ignoredObject is an object that means nothing here: of it only the name is read.
+// ignoredObject returns an object that has no meaning here: only its name is read.
 func (d *decoder) ignoredObject(fields map[string]any, kind, why string, path *field.Path) Object {
 	o := d.newObject(kind, path)
 	o.Ignored = why
@@ -204,7 +204,7 @@ func (d *decoder) typedObject(fields map[string]any, kind string, value metav1.O
 		d.failAt(path, err.Error())
 		return o
 	}
-	// Kubernetes' own decoder has the last word.
+	// Kubernetes' own decoder decides.
 	strict, err := kjson.UnmarshalStrict(data, value)
 	if err != nil {
 		strict = append(strict, err)
@@ -215,8 +215,8 @@ func (d *decoder) typedObject(fields map[string]any, kind string, value metav1.O
 	return o
 }
 
-// checker makes a checker that reports to the document's mistakes. told hears of
-// every path that is wrong or was meant.
+// checker returns a checker that reports the document's mistakes. told is called with every path that is
+// wrong or suggested.
 func (d *decoder) checker(told func(p *field.Path)) *checker {
 	return &checker{
 		schema: d.schema, tree: d.tree, full: d.errs.full,

@@ -8,22 +8,23 @@ import (
 	"unicode"
 )
 
-// maxErrors bounds what one Load reports: a hostile file can hold a mistake in
-// every second byte.
+// maxErrors bounds the mistakes that one Load reports: a hostile file can have a mistake in every second
+// byte.
 const maxErrors = 500
 
-// maxMessage is how much of one message is shown, in bytes.
+// maxMessage is the maximum length of a message, in bytes.
 const maxMessage = 500
 
 // Error is one mistake in a manifest.
 type Error struct {
 	File     string
 	Document int    // 1-based; 0: the file as a whole
-	Line     int    // 1-based, in the file; 0: not known
+	Line     int    // 1-based, in the file; 0: unknown
 	Field    string // spec.containers[0].image; empty: the document as a whole
 	Message  string
 }
 
+// Error returns the mistake with its position in the file.
 func (e *Error) Error() string {
 	var b strings.Builder
 	b.WriteString(e.File)
@@ -40,14 +41,14 @@ func (e *Error) Error() string {
 	return b.String()
 }
 
-// Errors is every mistake of a file, in the order of the file. It is what Decode
-// and Load return as their error.
+// Errors is the list of all mistakes of a file, in the order of the file. It is the error of Decode and
+// Load.
 type Errors struct {
 	List      []*Error
 	Truncated bool // there are mistakes beyond the first 500
 }
 
-// Error gives one line per mistake.
+// Error returns one line per mistake.
 func (e *Errors) Error() string {
 	lines := make([]string, 0, len(e.List)+1)
 	for _, one := range e.List {
@@ -59,7 +60,7 @@ func (e *Errors) Error() string {
 	return strings.Join(lines, "\n")
 }
 
-// Unwrap gives every mistake to errors.As.
+// Unwrap returns every mistake, for errors.As.
 func (e *Errors) Unwrap() []error {
 	errs := make([]error, len(e.List))
 	for i, one := range e.List {
@@ -79,7 +80,7 @@ func (e *Errors) Add(one *Error) {
 	e.List = append(e.List, one)
 }
 
-// Err sorts, removes what was said twice, and is nil when nothing is wrong.
+// Err sorts the mistakes, removes duplicates, and returns nil if there are none.
 func (e *Errors) Err() error {
 	if len(e.List) == 0 {
 		return nil
@@ -92,8 +93,7 @@ func (e *Errors) Err() error {
 	return e
 }
 
-// printable keeps one mistake on one line, of bounded length, whatever a manifest
-// put into a name.
+// printable returns a mistake as one line of bounded length, whatever names the manifest has.
 func printable(s string) string {
 	if len(s) > maxMessage {
 		s = strings.ToValidUTF8(s[:maxMessage], "") + "…"

@@ -15,7 +15,7 @@ import (
 	"github.com/podrun/podrun/manifest/support"
 )
 
-// Kind is what is known of one kind of object.
+// Kind describes one kind of object.
 type Kind struct {
 	APIVersion string
 	New        func() metav1.Object // an empty one, of the Go type
@@ -25,7 +25,7 @@ type Kind struct {
 var kindNames = []string{"Pod", "ConfigMap", "Secret", "PersistentVolumeClaim", "Service", "Namespace",
 	"Deployment", "ReplicaSet", "StatefulSet", "DaemonSet", "Job", "CronJob"}
 
-// KindOf finds a kind that podrun takes.
+// KindOf returns a supported kind.
 func KindOf(name string) (Kind, bool) {
 	k, ok := map[string]Kind{
 		"Pod":                   {"v1", func() metav1.Object { return &corev1.Pod{} }},
@@ -44,8 +44,8 @@ func KindOf(name string) (Kind, bool) {
 	return k, ok
 }
 
-// unsupportedKinds are the kinds that people put beside or around a Pod, with what to do
-// today. A kind that is not here is told what podrun runs.
+// unsupportedKinds are the kinds that often accompany a Pod, with advice for each. For other kinds the
+// message lists the supported ones.
 var unsupportedKinds = map[string]string{
 	"PersistentVolume":      "a PersistentVolumeClaim needs none here; for a directory of your own use a hostPath volume; remove this document",
 	"Endpoints":             "a Service has the addresses of pods that its selector finds; remove this document",
@@ -55,8 +55,8 @@ var unsupportedKinds = map[string]string{
 	"PodTemplate":           "make a Pod of its template: apiVersion v1, kind Pod, a name, and the template's spec",
 }
 
-// unsupportedKind says that an object of a kind is not taken, and what to do. meant is the kind
-// that it probably was meant to be, or "".
+// unsupportedKind returns the message for an unsupported kind, with advice. meant is the kind that was
+// probably meant, or "".
 func unsupportedKind(kind, meant string) string {
 	if meant != "" {
 		return fmt.Sprintf("there is no kind %s: did you mean %s?", apiutil.Truncate(kind, 60), meant)
@@ -68,7 +68,7 @@ func unsupportedKind(kind, meant string) string {
 	return fmt.Sprintf("%s is not supported yet: %s", apiutil.Truncate(kind, 60), cure)
 }
 
-// suggestKind is the kind that a word which names none was probably meant to be, or "".
+// suggestKind returns the kind that was probably meant by an unknown word, or "".
 func suggestKind(word string) string {
 	if _, other := unsupportedKinds[word]; other {
 		return ""
@@ -81,8 +81,8 @@ func suggestKind(word string) string {
 	return suggest("", word, names)
 }
 
-// foreignGroup is the group of an APIVersion, and whether it is none of Kubernetes' own: a
-// kind of it has nothing in common with Kubernetes' kind of the same name.
+// foreignGroup returns the group of an APIVersion, and whether it is not one of Kubernetes' own: its kinds
+// have nothing in common with Kubernetes' kinds of the same name.
 func foreignGroup(apiVersion string) (string, bool) {
 	group, _, grouped := strings.Cut(apiVersion, "/")
 	return group, grouped && strings.Contains(group, ".") && !strings.HasSuffix(group, ".k8s.io")
@@ -93,7 +93,7 @@ const (
 	noteOneUser     = "what pods may do is bounded by what their user may"
 )
 
-// ignoredKinds are objects that only a cluster has a use for: group and kind, and why.
+// ignoredKinds are kinds that have a meaning only in a cluster: group and kind, and the reason.
 var ignoredKinds = map[string]string{
 	"/ServiceAccount":                                               noteNoAPIServer,
 	"rbac.authorization.k8s.io/Role":                                noteNoAPIServer,
@@ -118,7 +118,7 @@ var ignoredKinds = map[string]string{
 	"/ResourceQuota":                                                noteOneUser,
 }
 
-// ignoredKind says why an object means nothing here, or "".
+// ignoredKind returns why objects of a kind are ignored, or "".
 func ignoredKind(apiVersion, kind string) string {
 	group, _, grouped := strings.Cut(apiVersion, "/")
 	if !grouped {

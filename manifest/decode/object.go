@@ -24,24 +24,24 @@ type Object struct {
 
 	Kind string
 
-	// Value is the object, of the Go type of its kind, as written when Decode returned
-	// it and with the API server's defaults when Load did. Idle ones have none.
+	// Value is the object, of the Go type of its kind: as written when Decode returned it, and with the
+	// API server's defaults when Load did. It is nil for ignored ones.
 	Value   metav1.Object
-	Ignored string      // why an object of its kind means nothing here; "" if it does
+	Ignored string      // why its kind is ignored; "" if it is not
 	Pod     *corev1.Pod // the Value of a Pod; nil for any other kind
 
-	Findings  []support.Finding   // by Load: what podrun makes of each field that is set
-	Effective resources.Effective // by Load, of a Pod: what it and its containers may use
-	Stored    *pod.Object         // by Load: a ConfigMap, Secret, … as it is kept; its uid is still to be given
+	Findings  []support.Finding   // by Load: how podrun supports each field that is set
+	Effective resources.Effective // by Load, for a Pod: its effective resources and its containers'
+	Stored    *pod.Object         // by Load: a ConfigMap, Secret, … in the stored form, without its uid
 
 	tree     *yaml.Node
 	offset   int         // lines of the file before the document
-	path     *field.Path // where the object lies in its document: items[3] of a List, else nil
-	reported []string    // paths in the document that a mistake was already reported for
-	name     string      // of an idle object
+	path     *field.Path // position of the object in its document: items[3] of a List, else nil
+	reported []string    // paths in the document with a reported mistake
+	name     string      // of an ignored object
 }
 
-// documentPath turns a path in the object into one in the document.
+// documentPath converts a path in the object to one in the document.
 func (o *Object) documentPath(path string) string {
 	switch prefix := pathString(o.path); {
 	case prefix == "":
@@ -53,12 +53,12 @@ func (o *Object) documentPath(path string) string {
 	}
 }
 
-// lineOf gives the line in the file of a field of the object.
+// lineOf returns the line in the file of a field of the object.
 func (o *Object) lineOf(path string) int {
 	return lineOf(o.tree, o.documentPath(path)) + o.offset
 }
 
-// Name is what the object is called.
+// Name returns the object's name.
 func (o *Object) Name() string {
 	if o.Value == nil {
 		return o.name
@@ -66,14 +66,14 @@ func (o *Object) Name() string {
 	return o.Value.GetName()
 }
 
-// SetDefaultNamespace puts an object that names no namespace into one.
+// SetDefaultNamespace sets the namespace of an object that names none.
 func (o *Object) SetDefaultNamespace(home string) {
 	if o.Value.GetNamespace() == "" {
 		o.Value.SetNamespace(home)
 	}
 }
 
-// Report reports what is invalid, and of the Findings what is refused.
+// Report reports invalid fields, and the refused ones among the Findings.
 func (o *Object) Report(invalid field.ErrorList, errs *Errors) {
 	impossible := map[string]bool{}
 	for _, bad := range invalid {
@@ -89,25 +89,25 @@ func (o *Object) Report(invalid field.ErrorList, errs *Errors) {
 	for i := range o.Findings {
 		f := &o.Findings[i]
 		f.Line = o.lineOf(f.Path)
-		// What no Kubernetes takes needs no word on what podrun takes.
+		// If the API server refuses the field too, its message is enough.
 		if f.Support == support.Refused && !impossible[f.Path] {
 			o.Fail(errs, f.Path, f.Note)
 		}
 	}
 }
 
-// ForPod is another object that stands at the same place of the file: a pod that it makes.
+// ForPod returns another object with the same position in the file: a pod that the object makes.
 func (o *Object) ForPod(p *corev1.Pod) *Object {
 	return &Object{File: o.File, Document: o.Document, Line: o.Line, Kind: "Pod", Value: p, Pod: p, Effective: o.Effective, tree: o.tree, offset: o.offset, path: o.path}
 }
 
-// IsWorkload says whether the object is a workload.
+// IsWorkload reports whether the object is a workload.
 func (o *Object) IsWorkload() bool {
 	return o.Value != nil && slices.Contains(pod.Workloads(), pod.ObjectKind(o.Kind))
 }
 
-// SetFields looks every field that the object sets up in its kind's support table. An idle
-// one has none.
+// SetFields returns a Finding for every field that the object sets, from its kind's support table. An
+// ignored object has none.
 func (o *Object) SetFields() []support.Finding {
 	if o.Value == nil {
 		return nil
@@ -115,7 +115,7 @@ func (o *Object) SetFields() []support.Finding {
 	return support.Find(o.Kind, o.Value)
 }
 
-// TimeZone is the time zone that a workload names, or "".
+// TimeZone returns the time zone that a workload names, or "".
 func (o *Object) TimeZone() string {
 	if c, ok := o.Value.(*batchv1.CronJob); ok && c.Spec.TimeZone != nil {
 		return *c.Spec.TimeZone
@@ -123,7 +123,7 @@ func (o *Object) TimeZone() string {
 	return ""
 }
 
-// UnknownTimeZone is the mistake of a workload that names a zone which nobody knows.
+// UnknownTimeZone returns the error of a workload that names an unknown time zone.
 func (o *Object) UnknownTimeZone() error {
 	errs := &Errors{}
 	o.Fail(errs, "spec.timeZone", field.Invalid(nil, o.TimeZone(), "unknown time zone "+o.TimeZone()).ErrorBody())
@@ -135,8 +135,8 @@ func (o *Object) Fail(errs *Errors, path, msg string) {
 	errs.Add(&Error{File: o.File, Document: o.Document, Line: o.lineOf(path), Field: o.documentPath(path), Message: msg})
 }
 
-// alreadyReported says whether a mistake only follows from one that is known already: what
-// the decoder took out would be reported again, as missing.
+// alreadyReported reports whether a mistake only follows from a reported one: a part that the decoder
+// removed would be reported again, as missing.
 func (o *Object) alreadyReported(bad *field.Error) bool {
 	path := o.documentPath(bad.Field)
 	for _, told := range o.reported {
@@ -147,7 +147,7 @@ func (o *Object) alreadyReported(bad *field.Error) bool {
 	return false
 }
 
-// within says whether a field is another one or lies in it.
+// within reports whether a field is another one or lies in it.
 func within(path, outer string) bool {
 	rest, ok := strings.CutPrefix(path, outer)
 	return ok && (rest == "" || rest[0] == '.' || rest[0] == '[')

@@ -8,8 +8,8 @@ import (
 	"k8s.io/apimachinery/pkg/util/validation/field"
 )
 
-// ChildPath appends a key to a field path of unknown type: what is not a plain word
-// goes into brackets, as the key of a map does.
+// ChildPath appends a key to a field path of unknown type: a key that is not a plain word is written in
+// brackets, as the key of a map.
 func ChildPath(path *field.Path, key string) *field.Path {
 	if !isPlainKey(key) {
 		return path.Key(key)
@@ -26,7 +26,7 @@ func isPlainKey(s string) bool {
 	return s != ""
 }
 
-// pathString writes a path, "" for nil.
+// pathString returns a path as text, "" for nil.
 func pathString(path *field.Path) string {
 	if path == nil {
 		return ""
@@ -34,8 +34,8 @@ func pathString(path *field.Path) string {
 	return path.String()
 }
 
-// SplitPath cuts a field path into keys and indexes. A bracket ends at the last
-// "]" that a "." or a "[" follows, so that a key may hold dots.
+// SplitPath splits a field path into keys and indexes. A bracket ends at the last "]" that is followed by
+// "." or "[", so that a key may contain dots.
 func SplitPath(path string) []string {
 	var steps []string
 	for path != "" {
@@ -64,8 +64,7 @@ func closingBracket(path string) int {
 	return len(path)
 }
 
-// lineOf gives the line of the field that a path names or, where the field is not
-// there, of its nearest ancestor.
+// lineOf returns the line of the field at a path or, if it is missing, of its nearest ancestor.
 func lineOf(root *yaml.Node, path string) int {
 	if root == nil {
 		return 0
@@ -81,7 +80,7 @@ func lineOf(root *yaml.Node, path string) int {
 	return line
 }
 
-// scalarAt gives what was typed for the scalar at a path, "" where there is none.
+// scalarAt returns the text of the scalar at a path, "" if there is none.
 func scalarAt(root *yaml.Node, path string) string {
 	node := root
 	for _, step := range SplitPath(path) {
@@ -95,7 +94,7 @@ func scalarAt(root *yaml.Node, path string) string {
 	return node.Value
 }
 
-// lookupStep finds the node under a key or an index, and the line it is introduced on.
+// lookupStep returns the node under a key or an index, and the line of the key or item.
 func lookupStep(n *yaml.Node, step string) (line int, found *yaml.Node) {
 	n = resolveAlias(n)
 	if n == nil {
@@ -118,8 +117,7 @@ func lookupStep(n *yaml.Node, step string) (line int, found *yaml.Node) {
 	return 0, nil
 }
 
-// lookupKey finds a key's value and the key's line. Of a key given twice the last
-// one counts.
+// lookupKey returns a key's value and the key's line. Of a duplicate key the last one counts.
 func lookupKey(n *yaml.Node, key string) (line int, found *yaml.Node) {
 	for i := len(n.Content) - 2; i >= 0; i -= 2 {
 		if n.Content[i].Value == key {
@@ -129,8 +127,8 @@ func lookupKey(n *yaml.Node, key string) (line int, found *yaml.Node) {
 	return 0, nil
 }
 
-// lookupMerged looks a key up in what "<<" brought, a map or a list of maps. It does
-// not follow a merge inside a merge: that only costs a less precise line.
+// lookupMerged looks a key up in the value of "<<", a map or a list of maps. It does not follow a merge
+// inside a merge: the line is then only less precise.
 func lookupMerged(merged *yaml.Node, step string) (int, *yaml.Node) {
 	if merged == nil {
 		return 0, nil

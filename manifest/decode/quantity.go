@@ -7,9 +7,8 @@ import (
 	"github.com/podrun/podrun/manifest/apiutil"
 )
 
-// quantityProblem gives the reason why a JSON value is no quantity that podrun can
-// count with, or "". A negative one is left to validation, which has the API
-// server's words for it.
+// quantityProblem returns the reason why a JSON value is no quantity that podrun can use, or "". Negative
+// ones are left to validation, which has the API server's words for them.
 func quantityProblem(v any) string {
 	var text string
 	switch v := v.(type) {

@@ -7,11 +7,11 @@ import (
 	"github.com/podrun/podrun/manifest/apiutil"
 )
 
-// maxDocument is the size of one YAML document in bytes. Kubernetes itself takes
-// about 1.5 MiB per object.
+// maxDocument is the maximum size of one YAML document in bytes. Kubernetes itself accepts about 1.5 MiB per
+// object.
 const maxDocument = 1 << 20
 
-// maxDocuments is how many documents one file may have.
+// maxDocuments is the maximum number of documents in a file.
 const maxDocuments = 10_000
 
 // document is one YAML document of a file.
@@ -21,10 +21,9 @@ type document struct {
 	data   []byte
 }
 
-// split cuts a file at the lines that begin with "---", as Kubernetes' YAML
-// splitter does, and remembers where each document begins. What stands before the
-// first separator counts as a document only if something is in it. A separator
-// line may carry a comment and nothing else.
+// split splits a file at the lines that begin with "---", as Kubernetes' YAML splitter does, and records
+// where each document begins. The text before the first separator counts as a document only if it has
+// content. A separator line may have a comment and nothing else.
 func split(data []byte) ([]document, error) {
 	var docs []document
 	current := document{number: 1, line: 1}
@@ -57,7 +56,7 @@ func split(data []byte) ([]document, error) {
 	return append(docs, current), nil
 }
 
-// isBlank says whether a document holds only comments and white space.
+// isBlank reports whether a document has only comments and white space.
 func isBlank(data []byte) bool {
 	for line := range bytes.Lines(data) {
 		line = bytes.TrimSpace(line)

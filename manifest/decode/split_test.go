@@ -45,8 +45,7 @@ func TestSplit(t *testing.T) {
 	}
 }
 
-// TestSplitLikeKubernetes holds the splitter against Kubernetes' own on files made
-// of the lines that matter.
+// TestSplitLikeKubernetes compares the splitter with Kubernetes' own on files made of the relevant lines.
 func TestSplitLikeKubernetes(t *testing.T) {
 	line := rapid.SampledFrom([]string{"---", "--- # c", "---x", "--- ", "----", "a: 1", " ---", "# c", "", "...", "\t", "- a"})
 	end := rapid.SampledFrom([]string{"\n", "\r\n", "\n\n"})
@@ -76,7 +75,7 @@ func TestSplitLikeKubernetes(t *testing.T) {
 	})
 }
 
-// kubernetesSplit gives the documents that hold anything.
+// kubernetesSplit returns the documents that have content.
 func kubernetesSplit(file []byte) ([]string, error) {
 	r := kyaml.NewYAMLReader(bufio.NewReader(bytes.NewReader(file)))
 	var docs []string
@@ -88,7 +87,7 @@ func kubernetesSplit(file []byte) ([]string, error) {
 		if err != nil {
 			return nil, err
 		}
-		// It leaves a separator in front of a document that another one ended.
+		// It leaves a separator before a document that follows another separator.
 		for bytes.HasPrefix(doc, []byte("---")) {
 			_, doc, _ = bytes.Cut(doc, []byte("\n"))
 		}

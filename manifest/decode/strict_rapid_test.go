@@ -16,8 +16,8 @@ import (
 	"github.com/podrun/podrun/manifest/apiutil"
 )
 
-// TestRandomPodsAsKubernetes makes documents from the Go types of a Pod, with a
-// mistake here and there, and holds the decoder against Kubernetes' own.
+// TestRandomPodsAsKubernetes makes documents from the Go types of a Pod, with some mistakes, and compares
+// the decoder with Kubernetes' own.
 func TestRandomPodsAsKubernetes(t *testing.T) {
 	kube := kubernetes(t)
 	rapid.Check(t, func(rt *rapid.T) {

@@ -15,7 +15,7 @@ import (
 	"github.com/podrun/podrun/manifest/manifesttest"
 )
 
-// kubernetes decodes one document as an API server that is told to be strict.
+// kubernetes decodes one document as an API server with strict field validation.
 func kubernetes(t testing.TB) func(data []byte) (*corev1.Pod, error) {
 	scheme := runtime.NewScheme()
 	if err := corev1.AddToScheme(scheme); err != nil {
@@ -30,17 +30,17 @@ func kubernetes(t testing.TB) func(data []byte) (*corev1.Pod, error) {
 	}
 }
 
-// ours are the reasons for which podrun alone refuses to decode a document.
+// ours are the reasons for which only podrun refuses a document.
 var ours = []string{
 	"out of range", "characters; at most", "is larger than", "has more than",
 	"another document begins", "Required value: an object has", "is not supported",
 	"is given twice", "there is no object", "a map with apiVersion and kind", "not a quantity",
 	"apiVersion v1, not", "document separator", "contains itself",
-	"invalid YAML", // behind the end of a document, where Kubernetes does not look
+	"invalid YAML", // after the end of a document, where Kubernetes does not look
 }
 
-// sameAsKubernetes: what podrun takes Kubernetes takes, and reads alike; what
-// podrun refuses Kubernetes refuses, but for podrun's own reasons.
+// sameAsKubernetes checks that Kubernetes accepts every document that podrun accepts, with the same result,
+// and refuses what podrun refuses, except for podrun's own reasons.
 func sameAsKubernetes(t *testing.T, data []byte, kube func([]byte) (*corev1.Pod, error)) {
 	t.Helper()
 	docs, err := split(data)
@@ -114,7 +114,7 @@ func TestStrictAsKubernetes(t *testing.T) {
 	}
 }
 
-// FuzzParse: no input crashes, hangs or is read otherwise than by Kubernetes.
+// FuzzParse: no input crashes, hangs or is read differently than by Kubernetes.
 func FuzzParse(f *testing.F) {
 	files, err := filepath.Glob("../testdata/bad/*.yaml")
 	if err != nil {

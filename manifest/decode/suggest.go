@@ -5,9 +5,8 @@ import (
 	"strings"
 )
 
-// oldSpellings are spellings that were proposed in 2016 and never became the API, by
-// the name of the Go type that would hold them. They are too far from today's
-// names for an edit distance to find.
+// oldSpellings are names that were proposed in 2016 and did not become part of the API, by the name of the
+// Go type of the field. They differ too much from today's names for an edit distance.
 var oldSpellings = map[[2]string]string{
 	{"EnvVarSource", "field"}:             "fieldRef",
 	{"EnvVarSource", "resourceField"}:     "resourceFieldRef",
@@ -25,9 +24,8 @@ var oldSpellings = map[[2]string]string{
 	{"PodSpec", "terminationGracePeriod"}: "terminationGracePeriodSeconds",
 }
 
-// suggest finds the known field that an unknown one of a type was meant to be, or
-// "". Case is the commonest mistake; else at most a third of the letters may be
-// wrong.
+// suggest returns the known field that was probably meant by an unknown one of a type, or "". Wrong case is
+// the commonest mistake; otherwise at most a third of the letters may differ.
 func suggest(typeName, unknown string, known []string) string {
 	if name, ok := oldSpellings[[2]string{typeName, unknown}]; ok {
 		return name

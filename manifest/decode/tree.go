@@ -17,20 +17,18 @@ import (
 )
 
 const (
-	// maxValues is how many scalars, lists and maps a document may hold. Each costs
-	// hundreds of bytes of memory on the way, and in YAML that people read no one
-	// takes fewer than ten bytes of text.
+	// maxValues is the maximum number of scalars, lists and maps in a document. Each needs hundreds of
+	// bytes of memory, and in real YAML each takes at least ten bytes of text.
 	maxValues = 100_000
 
-	// maxExpanded is how large a document may be with every alias written out, in
-	// bytes: what aliases repeat costs memory like what was typed.
+	// maxExpanded is the maximum size of a document with all aliases expanded, in bytes: repeated text
+	// costs as much memory as written text.
 	maxExpanded = 2 * maxDocument
 )
 
-// parseTree reads a document as a tree of nodes, which know their lines. It
-// returns nil for a document without content, and refuses what would cost more
-// than it can be worth. The error's line is relative to the document, 0 for
-// unknown.
+// parseTree parses a document into a tree of nodes with their lines. It returns nil for a document without
+// content, and refuses documents that need too much memory. The error's line is relative to the document, 0
+// for unknown.
 func parseTree(data []byte) (*yaml.Node, *Error) {
 	dec := yaml.NewDecoder(bytes.NewReader(data))
 	var doc, more yaml.Node
@@ -39,8 +37,8 @@ func parseTree(data []byte) (*yaml.Node, *Error) {
 	} else if err != nil {
 		return nil, syntaxError(err).explainTab(data)
 	}
-	// The splitter only knows "---" after a newline; YAML has other line ends, and
-	// "...". What follows them must not be lost.
+	// The splitter recognizes only "---" after a newline; YAML has other line ends, and "...". The text
+	// after them must not be lost.
 	if err := dec.Decode(&more); !errors.Is(err, io.EOF) {
 		line := more.Line
 		if err != nil {
@@ -69,8 +67,7 @@ var yamlLine = sync.OnceValue(func() *regexp.Regexp {
 	return regexp.MustCompile(`^line (\d+): `)
 })
 
-// syntaxError takes the line out of the YAML library's message. The library says
-// none for the first line.
+// syntaxError takes the line from the YAML library's message. The message has none for the first line.
 func syntaxError(err error) *Error {
 	msg := strings.TrimPrefix(err.Error(), "yaml: ")
 	line := 1
@@ -81,8 +78,8 @@ func syntaxError(err error) *Error {
 	return &Error{Line: line, Message: "invalid YAML: " + msg}
 }
 
-// explainTab says it in plainer words where a line is indented with a tab, of which
-// the library only says that it cannot start any token.
+// explainTab replaces the message for a line that is indented with a tab: the library reports only that a
+// tab cannot start any token.
 func (e *Error) explainTab(data []byte) *Error {
 	for i, line := range bytes.SplitN(data, []byte{'\n'}, e.Line+1) {
 		indent := line[:len(line)-len(bytes.TrimLeft(line, " \t"))]
@@ -93,8 +90,7 @@ func (e *Error) explainTab(data []byte) *Error {
 	return e
 }
 
-// treeSize adds up what a tree costs once its aliases are written out, visiting
-// each node once.
+// treeSize adds up the size of a tree with its aliases expanded. It visits each node once.
 type treeSize struct {
 	nodes int
 	done  map[*yaml.Node]int // sizes of the anchored nodes
@@ -121,7 +117,7 @@ func (m *treeSize) size(n *yaml.Node) (int, *Error) {
 			return 0, err
 		}
 		if size += more; size > maxExpanded {
-			size = maxExpanded + 1 // no need to know, and it cannot overflow
+			size = maxExpanded + 1 // the exact value is not needed, and it cannot overflow
 		}
 	}
 	if n.Anchor != "" {
@@ -131,8 +127,7 @@ func (m *treeSize) size(n *yaml.Node) (int, *Error) {
 	return size, nil
 }
 
-// duplicateKeys calls found with the path and the line of every key that a map of
-// the tree has twice.
+// duplicateKeys calls found with the path and the line of every duplicate key in a map of the tree.
 func duplicateKeys(n *yaml.Node, path *field.Path, found func(path *field.Path, line int)) {
 	switch n.Kind {
 	case yaml.MappingNode:

@@ -6,7 +6,7 @@ import (
 	"github.com/podrun/podrun/manifest/podutil"
 )
 
-// defaultProbes fills in SetDefaults_Probe and SetDefaults_HTTPGetAction.
+// defaultProbes does what SetDefaults_Probe and SetDefaults_HTTPGetAction do.
 func defaultProbes(c *corev1.Container) {
 	for _, p := range podutil.Probes(c) {
 		if p == nil {

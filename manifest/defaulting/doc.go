@@ -1,2 +1,2 @@
-// Package defaulting fills in what the API server fills in when an object is created.
+// Package defaulting sets the defaults that the API server sets when an object is created.
 package defaulting

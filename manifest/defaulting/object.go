@@ -8,7 +8,7 @@ import (
 	"github.com/podrun/podrun/manifest/apiutil"
 )
 
-// SetObjectDefaults fills in what the API server fills in when an object is created.
+// SetObjectDefaults sets the defaults that the API server sets when an object is created.
 func SetObjectDefaults(object metav1.Object) {
 	meta := apiutil.ObjectMeta(object)
 	if meta.Namespace == "" {
@@ -22,7 +22,7 @@ func SetObjectDefaults(object metav1.Object) {
 		if o.Type == "" {
 			o.Type = corev1.SecretTypeOpaque
 		}
-		for key, value := range o.StringData { // it wins
+		for key, value := range o.StringData { // stringData has precedence
 			if o.Data == nil {
 				o.Data = map[string][]byte{}
 			}

@@ -7,16 +7,15 @@ import (
 	"github.com/podrun/podrun/manifest/podutil"
 )
 
-// SetDefaults fills in what the API server fills in when a Pod is created
-// (pkg/apis/core/v1/defaults.go of Kubernetes), for the fields that podrun takes.
-// It changes p. Doing it twice changes nothing more.
+// SetDefaults sets the defaults that the API server sets when a Pod is created (pkg/apis/core/v1/defaults.go
+// of Kubernetes), for the fields that podrun supports. It changes p. It is idempotent.
 func SetDefaults(p *corev1.Pod) {
 	SetDefaultsButPullPolicy(p)
 	SetPullPolicies(&p.Spec)
 }
 
-// SetDefaultsButPullPolicy is Default without the pull policies of images: a loaded Pod keeps them as they
-// were written, because an unset one is not the same as its default (see image.Unset).
+// SetDefaultsButPullPolicy is SetDefaults without the pull policies of images: a loaded Pod keeps them as
+// written, because an unset policy differs from its default (see image.Unset).
 func SetDefaultsButPullPolicy(p *corev1.Pod) {
 	p.APIVersion, p.Kind = "v1", "Pod"
 	if p.Namespace == "" {
@@ -61,7 +60,7 @@ func defaultSpec(s *corev1.PodSpec) {
 	}
 }
 
-// SetHostPorts: in the host's network a port is the host's (API server:
+// SetHostPorts sets the host ports of a pod in the host's network to its container ports (API server:
 // setDefaultHostNetworkPorts).
 func SetHostPorts(p *corev1.Pod) {
 	if !podutil.IsHostNetwork(p) {

@@ -8,7 +8,7 @@ import (
 	"github.com/podrun/podrun/manifest/podutil"
 )
 
-// SetPullPolicies gives each image the pull policy that the API server gives it.
+// SetPullPolicies sets each image's default pull policy, as the API server does.
 func SetPullPolicies(s *corev1.PodSpec) {
 	set := func(u podutil.ImageUse, policy *corev1.PullPolicy) {
 		if *policy == "" {
@@ -22,7 +22,7 @@ func SetPullPolicies(s *corev1.PodSpec) {
 	}
 }
 
-// UnsetPullPolicies names the images of a Pod without a pull policy, by their keys.
+// UnsetPullPolicies returns the keys of a Pod's images without a pull policy.
 func UnsetPullPolicies(s *corev1.PodSpec) (keys []string) {
 	podutil.VisitImages(s, func(u podutil.ImageUse, policy *corev1.PullPolicy) {
 		if *policy == "" {
@@ -32,8 +32,8 @@ func UnsetPullPolicies(s *corev1.PodSpec) (keys []string) {
 	return keys
 }
 
-// RestoreUnsetPullPolicies is the opposite of SetPullPolicies for the images that UnsetPullPolicies has named. A
-// policy that is not the default has been written since.
+// RestoreUnsetPullPolicies reverts SetPullPolicies for the images that UnsetPullPolicies returned. A policy
+// that is not the default was set later, and stays.
 func RestoreUnsetPullPolicies(s *corev1.PodSpec, keys []string) {
 	podutil.VisitImages(s, func(u podutil.ImageUse, policy *corev1.PullPolicy) {
 		if slices.Contains(keys, u.Key()) && *policy == podutil.DefaultPullPolicy(u.Reference) {

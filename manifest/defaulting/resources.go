@@ -6,9 +6,8 @@ import (
 	helpers "k8s.io/component-helpers/resource"
 )
 
-// defaultPodResources completes resources at pod level, where there are any
-// (DefaultPodLevelResources in pkg/api/pod of Kubernetes). The containers have
-// their defaults already.
+// defaultPodResources completes resources at pod level, if there are any (DefaultPodLevelResources in
+// pkg/api/pod of Kubernetes). The containers have their defaults already.
 func defaultPodResources(p *corev1.Pod) {
 	r := p.Spec.Resources
 	if r == nil || len(r.Limits)+len(r.Requests) == 0 {
@@ -16,11 +15,10 @@ func defaultPodResources(p *corev1.Pod) {
 	}
 	roundUp(r.Limits)
 	roundUp(r.Requests)
-	// A request is what the containers ask for together, else the pod's limit.
+	// A request is the sum of the containers' requests, else the pod's limit.
 	addMissing(&r.Requests, helpers.AggregateContainerRequests(p, helpers.PodResourcesOptions{}))
 	addMissing(&r.Requests, r.Limits)
-	// A limit is what the containers have together, if each has one, but not below
-	// the request.
+	// A limit is the sum of the containers' limits, if each has one, but not below the request.
 	limits := helpers.AggregateContainerLimits(p, helpers.PodResourcesOptions{})
 	for name, limit := range limits {
 		request, asked := r.Requests[name]
@@ -33,7 +31,7 @@ func defaultPodResources(p *corev1.Pod) {
 	addMissing(&r.Limits, limits)
 }
 
-// addMissing adds what is missing in a list, of the resources a pod can have as a whole.
+// addMissing adds missing entries to a list, for the resources that a pod can have as a whole.
 func addMissing(list *corev1.ResourceList, from corev1.ResourceList) {
 	for name, q := range from {
 		if _, ok := (*list)[name]; ok || !helpers.IsSupportedPodLevelResource(name) {
@@ -57,7 +55,7 @@ func allHaveLimit(p *corev1.Pod, name corev1.ResourceName) bool {
 	return true
 }
 
-// roundUp brings quantities to the API's precision, thousandths.
+// roundUp rounds quantities up to the API's precision, thousandths.
 func roundUp(list corev1.ResourceList) {
 	for name, q := range list {
 		q.RoundUp(resource.Milli)

@@ -2,7 +2,7 @@ package defaulting
 
 import corev1 "k8s.io/api/core/v1"
 
-// defaultVolumes gives each volume a kind, and files a mode.
+// defaultVolumes sets the kind of each volume, and the mode of files.
 func defaultVolumes(volumes []corev1.Volume) {
 	for i := range volumes {
 		v := &volumes[i]

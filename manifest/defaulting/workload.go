@@ -12,7 +12,7 @@ import (
 	"github.com/podrun/podrun/manifest/apiutil"
 )
 
-// SetWorkloadDefaults fills in what the API server fills in when a workload is created
+// SetWorkloadDefaults sets the defaults that the API server sets when a workload is created
 // (pkg/apis/{apps,batch}/v1/defaults.go of Kubernetes).
 func SetWorkloadDefaults(object metav1.Object) {
 	meta := apiutil.ObjectMeta(object)
@@ -121,7 +121,7 @@ func defaultJob(s *batchv1.JobSpec) {
 	setDefault(&s.PodReplacementPolicy, batchv1.TerminatingOrFailed)
 }
 
-// defaultClaims fills in what the API server does (pkg/apis/apps/v1/defaults.go).
+// defaultClaims sets the API server's defaults of claim templates (pkg/apis/apps/v1/defaults.go).
 func defaultClaims(s *appsv1.StatefulSetSpec) {
 	for i := range s.VolumeClaimTemplates {
 		c := &s.VolumeClaimTemplates[i]

@@ -36,7 +36,7 @@ func (p *page) heading(title string) {
 	p.row(0, "====")
 }
 
-// secret never shows a value.
+// secret writes a Secret's page. It never writes a value.
 func (p *page) secret(s *corev1.Secret) {
 	p.nameAndNamespace(s)
 	p.labelsAndAnnotations(s)
@@ -95,10 +95,10 @@ func (p *page) servicePort(port *corev1.ServicePort, endpoints map[string][]stri
 	p.row(0, "Endpoints:", firstEndpoints(endpoints[port.Name]))
 }
 
-// shownEndpoints is how many endpoints are shown.
+// shownEndpoints is how many endpoints are printed.
 const shownEndpoints = 3
 
-// firstEndpoints are the first of endpoints.
+// firstEndpoints returns the first endpoints of a list.
 func firstEndpoints(list []string) string {
 	text := strings.Join(list[:min(shownEndpoints, len(list))], ",")
 	if more := len(list) - shownEndpoints; more > 0 {
@@ -142,7 +142,7 @@ func storageClass(c *corev1.PersistentVolumeClaim) string {
 	return ""
 }
 
-// accessModes are each once, in kubectl's order and letters.
+// accessModes returns each mode once, in kubectl's order and letters.
 func accessModes(has []corev1.PersistentVolumeAccessMode) string {
 	var out []string
 	for _, m := range []struct {

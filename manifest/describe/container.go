@@ -72,7 +72,7 @@ func (p *page) ports(title string, ports []corev1.ContainerPort, number func(*co
 	}
 }
 
-// containerState tells of the container's run and of the one before it.
+// containerState writes the state of the container's current run and of the previous one.
 func (p *page) containerState(s *corev1.ContainerStatus) {
 	p.state("State:", &s.State)
 	if s.LastTerminationState.Terminated != nil {
@@ -82,7 +82,7 @@ func (p *page) containerState(s *corev1.ContainerStatus) {
 	p.row(2, "Restart Count:", fmt.Sprint(s.RestartCount))
 }
 
-// state says, other than kubectl, what a container waits for.
+// state writes a container's state. Unlike kubectl it also writes the message of a waiting container.
 func (p *page) state(title string, s *corev1.ContainerState) {
 	maybe := func(title, value string) {
 		for line := range strings.SplitSeq(strings.TrimSpace(value), "\n") {
@@ -138,7 +138,7 @@ func (p *page) probe(title string, probe *corev1.Probe) {
 		probe.InitialDelaySeconds, probe.TimeoutSeconds, probe.PeriodSeconds, probe.SuccessThreshold, probe.FailureThreshold))
 }
 
-// probeText says what a probe does.
+// probeText returns a description of a probe's action.
 func probeText(h *corev1.ProbeHandler) string {
 	switch {
 	case h.Exec != nil:

@@ -11,7 +11,7 @@ import (
 	"k8s.io/apimachinery/pkg/api/resource"
 )
 
-// environment tells where values come from, and never those of a Secret.
+// environment writes the sources of values, and never those of a Secret.
 func (p *page) environment(pod *corev1.Pod, c *corev1.Container) {
 	if len(c.EnvFrom) > 0 {
 		p.row(2, "Environment Variables from:")
@@ -39,7 +39,7 @@ func (p *page) environment(pod *corev1.Pod, c *corev1.Container) {
 	}
 }
 
-// envFrom tells of an object all of whose keys are variables.
+// envFrom writes an object all of whose keys are variables.
 func (p *page) envFrom(from *corev1.EnvFromSource) {
 	var name, kind string
 	maybe := optional(nil)
@@ -55,7 +55,7 @@ func (p *page) envFrom(from *corev1.EnvFromSource) {
 	p.row(3, name, kind, "Optional: "+maybe)
 }
 
-// source says where a variable's value comes from, in one or two cells.
+// source returns the source of a variable's value, in one or two cells.
 func source(pod *corev1.Pod, c *corev1.Container, s *corev1.EnvVarSource) []string {
 	switch {
 	case s.FieldRef != nil:
@@ -72,7 +72,7 @@ func source(pod *corev1.Pod, c *corev1.Container, s *corev1.EnvVarSource) []stri
 	return nil
 }
 
-// fieldOf is a field of the pod's metadata; kubectl shows no others.
+// fieldOf returns a field of the pod's metadata; kubectl prints no others.
 func fieldOf(pod *corev1.Pod, path string) string {
 	switch path {
 	case "metadata.name":
@@ -88,7 +88,7 @@ func fieldOf(pod *corev1.Pod, path string) string {
 	return ""
 }
 
-// resourceOf is what a container has set of a resource, divided and rounded up.
+// resourceOf returns a container's setting of a resource, divided and rounded up.
 func resourceOf(c *corev1.Container, ref *corev1.ResourceFieldSelector) string {
 	which, of, _ := strings.Cut(ref.Resource, ".")
 	list := c.Resources.Requests

@@ -54,7 +54,7 @@ func (p *page) job(j *batchv1.Job) {
 	p.template(&spec.Template)
 }
 
-// maxIndexes is how much of a list of indexes is shown, up to the next comma.
+// maxIndexes is how many bytes of a list of indexes are printed, up to the next comma.
 const maxIndexes = 50
 
 func indexes(list string) string {

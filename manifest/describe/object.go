@@ -9,16 +9,15 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
-// Related is what is known of others that an object's page tells of.
+// Related is the information about other objects on an object's page.
 type Related struct {
-	Pods      []corev1.Pod        // that it makes, or that use it, with their status
+	Pods      []corev1.Pod        // the pods that it makes, or that use it, with their status
 	Endpoints map[string][]string // of a Service, by the names of its ports: address:port
-	Local     []Field             // what only this machine knows
-	Events    bool                // say that there are none: podrun has events of pods only
+	Local     []Field             // fields that only this machine has
+	Events    bool                // print that there are none: podrun has events of pods only
 }
 
-// Object tells of an object with its status; of a kind of which it knows nothing else its
-// name and its labels.
+// Object returns the page of an object with its status; for an unknown kind only its name and its labels.
 func Object(object metav1.Object, of Related, now time.Time) string {
 	p := newPage(now)
 	switch o := object.(type) {
@@ -59,7 +58,7 @@ func Object(object metav1.Object, of Related, now time.Time) string {
 	return p.String()
 }
 
-// hasEvents says whether kubectl tells of the events of an object's kind.
+// hasEvents reports whether kubectl prints events for an object's kind.
 func hasEvents(object metav1.Object) bool {
 	switch object.(type) {
 	case *corev1.Secret, *corev1.Namespace:

@@ -1,6 +1,5 @@
-// Package describe tells of one object everything that is known, for people: in the
-// form, the order and the words of kubectl describe (k8s.io/kubectl/pkg/describe), with
-// what only this machine knows after it.
+// Package describe prints everything about one object: in the form, the order and the words of kubectl
+// describe (k8s.io/kubectl/pkg/describe), followed by the fields that only this machine has.
 package describe
 
 import (
@@ -19,15 +18,15 @@ import (
 
 const none = "<none>"
 
-// A Line is a name and a value of the page's own, such as the cgroup of a pod.
+// Field is a name and a value that podrun adds to a page, such as the cgroup of a pod.
 type Field struct{ Name, Value string }
 
-// page is a text in columns. What is written into it is escaped.
+// page is a text in columns. Everything that is written to it is escaped.
 type page struct {
 	text  strings.Builder
 	tabs  *tabwriter.Writer
 	clock time.Time
-	inner bool // what is written is a pod's, inside of what makes it
+	inner bool // the text is a pod's, inside the page of its workload
 }
 
 func newPage(now time.Time) *page {
@@ -36,20 +35,20 @@ func newPage(now time.Time) *page {
 	return p
 }
 
-// row writes cells, by how many steps the first is moved in. An empty cell at the end
-// keeps the one before it in its column.
+// row writes cells. level is the indentation of the first. An empty cell at the end keeps the one before it
+// in its column.
 func (p *page) row(level int, cells ...string) {
 	for i := range cells {
 		cells[i] = report.Escape(cells[i])
 	}
 	indent := strings.Repeat("  ", level)
-	if p.inner && level < 2 { // kubectl's: its containers' fields are where they are in a pod
+	if p.inner && level < 2 { // as in kubectl: the fields of its containers have the same columns as in a pod
 		indent = strings.Repeat(" ", 2+level)
 	}
 	fmt.Fprintf(p.tabs, "%s%s\n", indent, strings.Join(cells, "\t"))
 }
 
-// section begins columns of their own.
+// section begins a new set of columns.
 func (p *page) section() { p.tabs.Flush() }
 
 func (p *page) String() string {
@@ -57,7 +56,7 @@ func (p *page) String() string {
 	return p.text.String()
 }
 
-// list writes values under a title: one to a line, the first beside the title.
+// list writes values under a title: one per line, the first beside the title.
 func (p *page) list(title string, values []string) {
 	if len(values) == 0 {
 		values = []string{none}
@@ -68,7 +67,7 @@ func (p *page) list(title string, values []string) {
 	}
 }
 
-// lines writes each line of texts in a line of its own.
+// lines writes each line of texts as a line of its own.
 func (p *page) lines(level int, title string, texts []string) {
 	if len(texts) == 0 {
 		return
@@ -81,7 +80,7 @@ func (p *page) lines(level int, title string, texts []string) {
 	}
 }
 
-// labels are label=value, in order.
+// labels returns label=value, sorted.
 func labels(m map[string]string) (out []string) {
 	for _, key := range slices.Sorted(maps.Keys(m)) {
 		out = append(out, key+"="+m[key])
@@ -89,7 +88,7 @@ func labels(m map[string]string) (out []string) {
 	return out
 }
 
-// maxAnnotation is the length in bytes from which an annotation is cut.
+// maxAnnotation is the length in bytes at which an annotation is cut.
 const maxAnnotation = 140
 
 func (p *page) annotations(m map[string]string) {
@@ -114,7 +113,7 @@ func (p *page) annotations(m map[string]string) {
 	p.list("Annotations:", out)
 }
 
-// ago says how long ago a time was.
+// ago returns how long ago a time was.
 func (p *page) ago(t time.Time) string {
 	if t.IsZero() {
 		return "<unknown>"
@@ -122,7 +121,7 @@ func (p *page) ago(t time.Time) string {
 	return duration.HumanDuration(p.clock.Sub(t))
 }
 
-// Events are the last part of a page.
+// events writes the last part of a page.
 func (p *page) events(events []corev1.Event) {
 	if len(events) == 0 {
 		p.row(0, "Events:", none)

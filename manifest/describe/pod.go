@@ -11,8 +11,8 @@ import (
 	"k8s.io/apimachinery/pkg/util/duration"
 )
 
-// Pod tells of a pod with its status (manifest.Render). machine is what only this
-// machine knows of it.
+// Pod returns the page of a pod with its status (manifest.Render). machine has the fields that only this
+// machine has.
 func Pod(pod *corev1.Pod, events []corev1.Event, machine []Field, now time.Time) string {
 	p := newPage(now)
 	p.pod(pod, machine)
@@ -20,7 +20,7 @@ func Pod(pod *corev1.Pod, events []corev1.Event, machine []Field, now time.Time)
 	return p.String()
 }
 
-// PodWithoutEvents is Pod without a word of events.
+// PodWithoutEvents is Pod without the section of events.
 func PodWithoutEvents(pod *corev1.Pod, machine []Field, now time.Time) string {
 	p := newPage(now)
 	p.pod(pod, machine)
@@ -94,7 +94,7 @@ func (p *page) status(pod *corev1.Pod) {
 	over := pod.Status.Phase == corev1.PodFailed || pod.Status.Phase == corev1.PodSucceeded
 	if pod.DeletionTimestamp != nil && !over {
 		how := "lasts " + p.ago(pod.DeletionTimestamp.Time)
-		if left := pod.DeletionTimestamp.Sub(p.clock); left > 0 { // of which kubectl writes <invalid>
+		if left := pod.DeletionTimestamp.Sub(p.clock); left > 0 { // kubectl prints <invalid> for these
 			how = "ends within " + duration.HumanDuration(left)
 		}
 		p.row(0, "Status:", "Terminating ("+how+")")
@@ -126,7 +126,7 @@ func (p *page) seccomp(level, sub int, profile *corev1.SeccompProfile) {
 	}
 }
 
-// conditions writes those of the readiness gates first.
+// conditions writes the conditions, those of the readiness gates first.
 func (p *page) conditions(pod *corev1.Pod) {
 	if len(pod.Spec.ReadinessGates) > 0 {
 		p.row(0, "Readiness Gates:")

@@ -10,7 +10,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
-// template tells of the pods that are made (DescribePodTemplate).
+// template writes the template of the pods that are made (DescribePodTemplate).
 func (p *page) template(t *corev1.PodTemplateSpec) {
 	p.row(0, "Pod Template:")
 	p.list("  Labels:", labels(t.Labels))
@@ -45,7 +45,7 @@ func (p *page) topologySpread(list []corev1.TopologySpreadConstraint) {
 	}
 }
 
-// selector is a label selector in one line.
+// selector returns a label selector in one line.
 func selector(s *metav1.LabelSelector) string {
 	found, err := metav1.LabelSelectorAsSelector(s)
 	if err != nil {
@@ -54,7 +54,7 @@ func selector(s *metav1.LabelSelector) string {
 	return found.String()
 }
 
-// formatLabels are labels in one line.
+// formatLabels returns labels in one line.
 func formatLabels(m map[string]string) string {
 	if len(m) == 0 {
 		return none
@@ -62,7 +62,7 @@ func formatLabels(m map[string]string) string {
 	return strings.Join(labels(m), ",")
 }
 
-// orUnset writes a value that may not be given.
+// orUnset returns a value as text, or the text for an unset one.
 func orUnset[T any](v *T, format string) string {
 	if v == nil {
 		return "<unset>"
@@ -70,7 +70,7 @@ func orUnset[T any](v *T, format string) string {
 	return fmt.Sprintf(format, *v)
 }
 
-// phases counts pods by what has become of them.
+// phases returns the number of pods in each phase.
 func phases(pods []corev1.Pod) string {
 	n := map[corev1.PodPhase]int{}
 	for i := range pods {

@@ -116,7 +116,7 @@ func (p *page) controlledBy(o metav1.Object) {
 	}
 }
 
-// conditionReasons are conditions as workloads have them.
+// conditionReasons writes a workload's conditions.
 func (p *page) conditionReasons(list [][3]string) {
 	if len(list) == 0 {
 		return
@@ -129,7 +129,7 @@ func (p *page) conditionReasons(list [][3]string) {
 	}
 }
 
-// replicas are one if nothing else is said.
+// replicas returns the number of replicas, 1 if unset.
 func replicas(n *int32) int32 {
 	if n == nil {
 		return 1

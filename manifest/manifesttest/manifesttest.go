@@ -1,4 +1,4 @@
-// Package manifesttest writes Pods for the tests of the packages below manifest.
+// Package manifesttest makes Pods for the tests of the packages below manifest.
 package manifesttest
 
 import (
@@ -8,12 +8,12 @@ import (
 	kyaml "sigs.k8s.io/yaml"
 )
 
-// PodYAML is a Pod whose spec is given, as a document.
+// PodYAML returns a document with a Pod with the given spec.
 func PodYAML(spec string) string {
 	return "apiVersion: v1\nkind: Pod\nmetadata: {name: p}\nspec: " + spec + "\n"
 }
 
-// One is the spec of a Pod with one container, whose other fields are given.
+// One returns the spec of a Pod with one container that has the given fields, too.
 func One(fields string) string {
 	if fields != "" {
 		fields = ", " + fields
@@ -21,7 +21,7 @@ func One(fields string) string {
 	return "{containers: [{name: c, image: busybox:1.36" + fields + "}]}"
 }
 
-// Decode reads a Pod as it is written.
+// Decode decodes a Pod without defaults.
 func Decode(t *testing.T, text string) *corev1.Pod {
 	t.Helper()
 	var p corev1.Pod

@@ -21,8 +21,8 @@ import (
 	"github.com/podrun/podrun/pod"
 )
 
-// TestDescribe: what podrun describe tells of a pod is what kubectl describe tells, but for
-// what a container waits for, and what only the machine knows.
+// TestDescribe: podrun describe prints a pod as kubectl describe does, except for what a container waits
+// for, and for this machine's own fields.
 func TestDescribe(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		p, st, events := drawDescribed(draw{t, false})
@@ -38,7 +38,7 @@ func drawDescribed(d draw) (*corev1.Pod, *pod.Status, []corev1.Event) {
 	now := time.Now().Add(-time.Minute)
 	p := d.pod()
 	p.Spec.Containers = append(p.Spec.Containers, corev1.Container{Name: "plain", Image: "i"})
-	for i := range p.Spec.Containers { // kubectl knows nothing of values from files
+	for i := range p.Spec.Containers { // kubectl does not support values from files
 		p.Spec.Containers[i].Env = slices.DeleteFunc(p.Spec.Containers[i].Env, fromFile)
 	}
 	for i := range p.Spec.InitContainers {
@@ -76,7 +76,7 @@ func drawDescribed(d draw) (*corev1.Pod, *pod.Status, []corev1.Event) {
 
 func fromFile(v corev1.EnvVar) bool { return v.ValueFrom != nil && v.ValueFrom.FileKeyRef != nil }
 
-// volumes is one of each source that podrun has.
+// volumes returns one of each source that podrun has.
 func (d draw) volumes() []corev1.Volume {
 	no, limit := new(true), resource.MustParse("2Gi")
 	sources := []corev1.VolumeSource{

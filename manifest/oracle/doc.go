@@ -1,10 +1,9 @@
-// Package oracle holds the manifest room against Kubernetes itself: the API
-// server's defaults and validation, kubectl's columns, the kubelet's QoS classes,
-// OOM scores and expansion of variables. It has nothing but tests.
+// Package oracle compares package manifest with Kubernetes itself: the API server's defaults and validation,
+// kubectl's columns, the kubelet's QoS classes, OOM scores and expansion of variables. It has only tests.
 //
-// It is a module of its own, because k8s.io/kubernetes brings two hundred others,
-// which podrun must not depend on. It takes minutes to build; run it when a rule of
-// the room changes, or Kubernetes' version:
+// It is a module of its own, because k8s.io/kubernetes has two hundred other dependencies, which podrun must
+// not have. It takes minutes to build. Run it when a rule of package manifest or the version of Kubernetes
+// changes:
 //
 //	cd manifest/oracle && go test
 package oracle

@@ -20,7 +20,7 @@ import (
 	"github.com/podrun/podrun/pod"
 )
 
-// TestServiceVariables: Services are told of as the kubelet does.
+// TestServiceVariables: the variables of Services are the kubelet's.
 func TestServiceVariables(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		d := draw{t, false}
@@ -53,7 +53,7 @@ func TestServiceVariables(t *testing.T) {
 	})
 }
 
-// TestEnvFiles: a file of variables says what it says to the kubelet.
+// TestEnvFiles: a file of variables has the same meaning as for the kubelet.
 func TestEnvFiles(t *testing.T) {
 	part := rapid.SampledFrom([]string{"A", "B", "=", "'", "'x'", "\n", " ", "\t", "#", "A='1'\n", "B='2\n3' # c\n", "A = '4'\n", "C= 'x'\n", "x"})
 	file := filepath.Join(t.TempDir(), "env")
@@ -75,8 +75,8 @@ func TestEnvFiles(t *testing.T) {
 	})
 }
 
-// TestResourceReferences: what a variable says of a limit or request is what the kubelet
-// says, where the pod's limits follow its rule.
+// TestResourceReferences: a variable's value of a limit or request is the kubelet's, if the pod's limits
+// follow its rule.
 func TestResourceReferences(t *testing.T) {
 	machine := corev1.ResourceList{
 		corev1.ResourceCPU: apiresource.MustParse("3"), corev1.ResourceMemory: apiresource.MustParse("7Gi"), corev1.ResourceEphemeralStorage: apiresource.MustParse("100G"),

@@ -22,8 +22,8 @@ import (
 	"github.com/podrun/podrun/manifest"
 )
 
-// TestValidateJobs: what is wrong with Jobs of all kinds of rules is wrong for the API
-// server, too, at the same places, and nothing else is.
+// TestValidateJobs: mistakes in Jobs with all kinds of rules are mistakes for the API server, too, at the
+// same places, and there are no others.
 func TestValidateJobs(t *testing.T) {
 	text, err := os.ReadFile("../testdata/bad/jobs.yaml")
 	if err != nil {

@@ -52,7 +52,7 @@ func TestQOSAndOOM(t *testing.T) {
 	}
 }
 
-// planOf builds a Pod as podrun up would, nil if it is not right.
+// planOf builds a Pod as podrun up would; nil if it is invalid.
 func planOf(p *corev1.Pod, memory int64) *pod.Plan {
 	return planFor(p, manifest.BuildOptions{UID: "u", NodeName: "n", NodeMemory: memory})
 }
@@ -77,7 +77,7 @@ func planFor(p *corev1.Pod, o manifest.BuildOptions) *pod.Plan {
 	return plan
 }
 
-// TestExpansion: $(VAR) means what it means to the kubelet.
+// TestExpansion: $(VAR) has the same meaning as for the kubelet.
 func TestExpansion(t *testing.T) {
 	vars := map[string]string{"A": "a", "B": "$(A)", "C": ""}
 	part := rapid.SampledFrom([]string{"$", "$$", "(", ")", "$(A)", "$(B)", "$(C)", "$(D)", "$(", "A", "x", "ä", " ", "$("})

@@ -26,8 +26,8 @@ import (
 	"github.com/podrun/podrun/manifest/describe"
 )
 
-// TestDescribeObjects: what podrun describe tells of what is no pod is what kubectl
-// describe tells, with no events or without a word of them.
+// TestDescribeObjects: podrun describe prints objects other than pods as kubectl describe does, with no
+// events or without that section.
 func TestDescribeObjects(t *testing.T) {
 	for _, kind := range []string{"Deployment", "ReplicaSet", "StatefulSet", "DaemonSet", "Job", "CronJob", "Service", "ConfigMap", "Secret", "PersistentVolumeClaim"} {
 		t.Run(kind, func(t *testing.T) {
@@ -77,7 +77,7 @@ func kubectlTells(t *rapid.T, kind string, objects []runtime.Object, events bool
 	return text
 }
 
-// withClient fills the field of a describer that kubectl itself fills from a configuration.
+// withClient sets the field of a describer that kubectl itself sets from a configuration.
 func withClient[D kubectl.ResourceDescriber](d D, client kubernetes.Interface) D {
 	field := reflect.ValueOf(d).Elem().FieldByName("client")
 	reflect.NewAt(field.Type(), unsafe.Pointer(field.UnsafeAddr())).Elem().Set(reflect.ValueOf(client))
@@ -213,7 +213,7 @@ func (d draw) shownService(meta metav1.ObjectMeta) *corev1.Service {
 	return s
 }
 
-// drawRelated draws pods of an object, and what leads a Service to them.
+// drawRelated draws pods of an object, and the objects that lead a Service to them.
 func drawRelated(d draw, object metav1.Object) ([]runtime.Object, describe.Related) {
 	var objects []runtime.Object
 	var of describe.Related

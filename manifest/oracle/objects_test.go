@@ -18,7 +18,7 @@ import (
 	manifestvalidation "github.com/podrun/podrun/manifest/validation"
 )
 
-// TestValidateObjects: the mistakes of what is kept are the API server's, in its words.
+// TestValidateObjects: the mistakes of stored objects are the API server's, in its words.
 func TestValidateObjects(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		d := draw{t, true}
@@ -69,8 +69,8 @@ func TestValidateClaims(t *testing.T) {
 	})
 }
 
-// TestDefaultServices: what is kept of a Service has the API server's defaults, and is
-// refused if it refuses it.
+// TestDefaultServices: a stored Service has the API server's defaults, and is refused if the API server
+// refuses it.
 func TestDefaultServices(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		s := draw{t, true}.service()
@@ -83,7 +83,7 @@ func TestDefaultServices(t *testing.T) {
 		}
 		ours := s.DeepCopy()
 		ours.Spec.InternalTrafficPolicy, ours.Spec.ExternalTrafficPolicy = theirs.Spec.InternalTrafficPolicy, theirs.Spec.ExternalTrafficPolicy
-		ours.Spec.AllocateLoadBalancerNodePorts = theirs.Spec.AllocateLoadBalancerNodePorts // of no meaning here
+		ours.Spec.AllocateLoadBalancerNodePorts = theirs.Spec.AllocateLoadBalancerNodePorts // it has no meaning here
 		if diff := cmp.Diff(theirs, ours, cmpopts.EquateEmpty()); diff != "" {
 			t.Fatal(diff)
 		}
@@ -144,7 +144,7 @@ func must(t *rapid.T, err error) {
 	}
 }
 
-// untold is why a value is wrong, in which it may be said.
+// untold matches the reason of a wrong value, in which the value may occur.
 var untold = regexp.MustCompile(`redacted>": .*`)
 
 func same(t *rapid.T, theirs, ours []string) {

@@ -6,11 +6,10 @@ import (
 	"pgregory.net/rapid"
 )
 
-// draw makes random Pods of the fields that podrun takes, with values that are
-// right more often than not.
+// draw makes random Pods of the fields that podrun supports, with values that are mostly valid.
 type draw struct {
 	*rapid.T
-	// wrong allows what only validation has to know: images that are no references.
+	// wrong allows mistakes that only validation finds: images that are no references.
 	wrong bool
 }
 
@@ -22,7 +21,7 @@ func (d draw) one(of ...string) string { return rapid.SampledFrom(of).Draw(d.T, 
 
 func (d draw) number(of ...int64) int64 { return rapid.SampledFrom(of).Draw(d.T, "number") }
 
-// often gives the first value, but for one time in eight.
+// often returns the first value, except for one time in eight.
 func (d draw) often(value string, other ...string) string {
 	if d.rarely() {
 		return d.one(other...)

@@ -40,7 +40,7 @@ func TestRow(t *testing.T) {
 	})
 }
 
-// life is a Pod and a status that it may have, likely or not.
+// life returns a Pod and a possible status, likely or not.
 func (d draw) life(now time.Time) (*corev1.Pod, *pod.Status) {
 	p := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Name: "p", Namespace: "default", CreationTimestamp: metav1.NewTime(now.Add(-200 * time.Minute))}}
 	st := &pod.Status{

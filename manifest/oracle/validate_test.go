@@ -19,7 +19,7 @@ import (
 	manifestvalidation "github.com/podrun/podrun/manifest/validation"
 )
 
-// TestDefaults: a Pod that is stored looks as the API server would store it.
+// TestDefaults: a stored Pod is equal to the one that the API server would store.
 func TestDefaults(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		ours := draw{t, false}.pod()
@@ -32,8 +32,8 @@ func TestDefaults(t *testing.T) {
 	})
 }
 
-// serverDefaults gives the Pod as the API server has it before it validates: with
-// the defaults of its fields, and what its strategy for creation adds.
+// serverDefaults returns the Pod as the API server has it before it validates: with the defaults of its
+// fields, and with what its strategy for creation adds.
 func serverDefaults(t *rapid.T, p *corev1.Pod) *corev1.Pod {
 	if p.Namespace == "" {
 		p.Namespace = "default" // from the request
@@ -56,7 +56,7 @@ func convert(t *rapid.T, p *corev1.Pod) *core.Pod {
 	return &internal
 }
 
-// TestValidate: the mistakes are the API server's, where it looks, in its words.
+// TestValidate: the mistakes are the API server's, for what it checks, in its words.
 func TestValidate(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		p := draw{t, true}.pod()
@@ -83,9 +83,9 @@ func words(errs field.ErrorList) []string {
 	var list []string
 	for _, e := range errs {
 		if e.BadValue == "" && (e.Type == field.ErrorTypeDuplicate || e.Detail == "must be unique") {
-			continue // that it is missing has been said
+			continue // the missing value is reported already
 		}
-		// The API server names no field that exists.
+		// The API server reports a field that does not exist.
 		e.Field = strayLimits.ReplaceAllString(e.Field, "spec.containers[$1].resources.limits[$2]")
 		list = append(list, e.Error())
 	}

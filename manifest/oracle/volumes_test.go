@@ -49,19 +49,19 @@ func TestVolumes(t *testing.T) {
 		said := words(validation.ValidatePod(p))
 		theirs = slices.DeleteFunc(theirs, func(e string) bool { return strings.Contains(e, ": PVC name ") }) // of a name that is wrong, too
 		if slices.ContainsFunc(said, func(e string) bool { return strings.Contains(e, ": conflicts with the path ") }) {
-			return // which the kubelet finds out
+			return // the kubelet reports it
 		}
-		for _, list := range [][]string{theirs, said} { // the API server does not always say which
+		for _, list := range [][]string{theirs, said} { // the API server does not always report which
 			for i := range list {
 				list[i] = whichMount.ReplaceAllString(list[i], "volumeMounts.$1:")
-				list[i] = strings.Replace(list[i], `, "metadata.labels['KEY']", "metadata.annotations['KEY']"`, "", 1) // it does not say so
+				list[i] = strings.Replace(list[i], `, "metadata.labels['KEY']", "metadata.annotations['KEY']"`, "", 1) // it does not report these
 				list[i] = sameFile.ReplaceAllString(list[i], "projected: two files of one path")
 				list[i] = whichItem.ReplaceAllString(list[i], "")
 				list[i] = strings.Replace(list[i], ".downwarAPI:", ".downwardAPI:", 1) // its mistake
 			}
 			slices.Sort(list)
 		}
-		if len(theirs) > 1 { // of paths that are wrong, two are not one to us
+		if len(theirs) > 1 { // of two invalid paths, podrun does not report that they are equal
 			const two = ": two files of one path"
 			theirs = slices.DeleteFunc(theirs, func(e string) bool { return strings.HasSuffix(e, two) })
 			said = slices.DeleteFunc(said, func(e string) bool { return strings.HasSuffix(e, two) })
@@ -78,7 +78,8 @@ func TestVolumes(t *testing.T) {
 	}
 }
 
-// sameFile is of projected volumes, where the API server names an object, and we the file.
+// sameFile matches messages for projected volumes, in which the API server names an object, and podrun the
+// file.
 var sameFile = regexp.MustCompile(`projected.*: conflicting duplicate paths`)
 
 var whichItem = regexp.MustCompile(`\.items(\[\d+\])?`)
@@ -102,7 +103,7 @@ func (d draw) mount(name string) corev1.VolumeMount {
 	return m
 }
 
-// volume is one of any kind that podrun takes, or of two.
+// volume returns a volume of any kind that podrun supports, or of two kinds.
 func (d draw) volume(name string) corev1.Volume {
 	v := corev1.Volume{Name: d.often(name, "a", "", "A", "a.b", "a/b")}
 	d.source(&v)
@@ -166,8 +167,8 @@ func (d draw) projection() corev1.VolumeProjection {
 	return s
 }
 
-// object is a name that objects have, mostly. What the API server finds out when it looks
-// for the object, podrun says at once, in words of its own.
+// object returns a mostly valid name of an object. Mistakes that the API server finds when it looks for the
+// object are reported by podrun at once, in its own words.
 func (d draw) object() string { return d.often("web", "a.b", "") }
 
 func (d draw) flag() *bool {
@@ -206,7 +207,7 @@ func (d draw) fields() []corev1.DownwardAPIVolumeFile {
 		}
 		if d.maybe() {
 			f.ResourceFieldRef = &corev1.ResourceFieldSelector{ContainerName: d.often("c", ""), Resource: d.resourceName()}
-			if f.ResourceFieldRef.ContainerName == "" { // the API server looks no further
+			if f.ResourceFieldRef.ContainerName == "" { // the API server checks no further
 				f.ResourceFieldRef.Resource = "limits.cpu"
 			}
 			if d.maybe() {
@@ -218,8 +219,7 @@ func (d draw) fields() []corev1.DownwardAPIVolumeFile {
 	return list
 }
 
-// apart leaves out files of the same path, of which the API server knows in projected
-// volumes only.
+// apart removes files of the same path, which the API server checks in projected volumes only.
 func apart[T any](list []T, path func(T) string) []T {
 	seen := map[string]bool{}
 	return slices.DeleteFunc(list, func(one T) bool {

@@ -7,19 +7,18 @@ import (
 	corev1 "k8s.io/api/core/v1"
 )
 
-// IsSidecar says whether an init container keeps running beside the app containers
-// (KEP-753).
+// IsSidecar reports whether an init container keeps running beside the app containers (KEP-753).
 func IsSidecar(c *corev1.Container) bool {
 	return c.RestartPolicy != nil && *c.RestartPolicy == corev1.ContainerRestartPolicyAlways
 }
 
-// IsSidecarOf says whether c is an init container of p that keeps running. An app container
-// with the same restartPolicy is none: it is restarted by its own policy (KEP-5307).
+// IsSidecarOf reports whether c is an init container of p that keeps running. An app container with the same
+// restartPolicy is no sidecar: it is restarted by its own policy (KEP-5307).
 func IsSidecarOf(p *corev1.Pod, c *corev1.Container) bool {
 	return IsSidecar(c) && slices.ContainsFunc(p.Spec.InitContainers, func(i corev1.Container) bool { return i.Name == c.Name })
 }
 
-// EphemeralContainers are a pod's ephemeral containers, as containers.
+// EphemeralContainers returns a pod's ephemeral containers, as containers.
 func EphemeralContainers(p *corev1.Pod) (list []corev1.Container) {
 	for _, c := range p.Spec.EphemeralContainers {
 		list = append(list, corev1.Container(c.EphemeralContainerCommon))
@@ -37,12 +36,12 @@ func ContainerNames(p *corev1.Pod) (names []string) {
 	return names
 }
 
-// Probes lists the three probes, each nil where there is none.
+// Probes returns the three probes; each may be nil.
 func Probes(c *corev1.Container) []*corev1.Probe {
 	return []*corev1.Probe{c.LivenessProbe, c.ReadinessProbe, c.StartupProbe}
 }
 
-// Hooks gives the two hooks, each nil where there is none.
+// Hooks returns the two hooks; each may be nil.
 func Hooks(c *corev1.Container) []*corev1.LifecycleHandler {
 	if c.Lifecycle == nil {
 		return nil
@@ -50,6 +49,5 @@ func Hooks(c *corev1.Container) []*corev1.LifecycleHandler {
 	return []*corev1.LifecycleHandler{c.Lifecycle.PostStart, c.Lifecycle.PreStop}
 }
 
-// MountPoint gives where a mountPath leads. A relative one begins at the root, as
-// in the kubelet.
+// MountPoint returns the absolute path of a mountPath. A relative one begins at the root, as in the kubelet.
 func MountPoint(mountPath string) string { return path.Clean("/" + mountPath) }

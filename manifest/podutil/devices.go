@@ -8,8 +8,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 )
 
-// DeviceNames are the names of the devices that a container asks for, itself and by its pod's
-// annotations, each once.
+// DeviceNames returns the names of the devices that a container or its pod's annotations request, each once.
 func DeviceNames(p *corev1.Pod, c *corev1.Container) []string {
 	var names []string
 	add := func(name string) {
@@ -32,10 +31,11 @@ func DeviceNames(p *corev1.Pod, c *corev1.Container) []string {
 	return names
 }
 
-// IsDeviceName says whether a resource is a device's name, be it well formed or not: no
-// resource of Kubernetes has a = in its name.
+// IsDeviceName reports whether a resource is a device's name, valid or not: no resource of Kubernetes has a
+// = in its name.
 func IsDeviceName(name corev1.ResourceName) bool { return strings.Contains(string(name), "=") }
 
+// DeviceAnnotationPrefix begins the annotations that request devices for all containers.
 const DeviceAnnotationPrefix = "cdi.k8s.io/"
 
 // SortedResourceNames returns the names of a resource list, sorted.

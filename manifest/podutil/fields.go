@@ -2,7 +2,7 @@ package podutil
 
 import "strings"
 
-// SplitSubscriptedPath takes metadata.labels['key'] apart.
+// SplitSubscriptedPath splits metadata.labels['key'].
 func SplitSubscriptedPath(fieldPath string) (of, key string, ok bool) {
 	rest, ok := strings.CutSuffix(fieldPath, "']")
 	if !ok {

@@ -10,14 +10,13 @@ import (
 	"k8s.io/apimachinery/pkg/api/resource"
 )
 
-// IsHugePagesVolume says whether an emptyDir is of huge pages.
+// IsHugePagesVolume reports whether an emptyDir is of huge pages.
 func IsHugePagesVolume(e *corev1.EmptyDirVolumeSource) bool {
 	return e != nil && strings.HasPrefix(string(e.Medium), string(corev1.StorageMediumHugePages))
 }
 
-// HugePagesMediumSize is the size of an emptyDir's pages: its own, or that of the only ones that
-// containers have (kubelet: getPageSizeMountOption in pkg/volume/emptydir, which says it
-// when the pod starts).
+// HugePagesMediumSize returns the page size of an emptyDir: its own, or the only one that the containers use
+// (kubelet: getPageSizeMountOption in pkg/volume/emptydir, which reports an error when the pod starts).
 func HugePagesMediumSize(s *corev1.PodSpec, medium corev1.StorageMedium) (int64, error) {
 	var sizes []int64
 	for _, list := range [][]corev1.Container{s.InitContainers, s.Containers} {
@@ -45,7 +44,7 @@ func HugePagesMediumSize(s *corev1.PodSpec, medium corev1.StorageMedium) (int64,
 	return sizes[0], nil
 }
 
-// HugePageSize is the size of a page in bytes, if name is that of huge pages.
+// HugePageSize returns the size of a page in bytes, if name is that of huge pages.
 func HugePageSize(name corev1.ResourceName) (int64, bool) {
 	text, ok := strings.CutPrefix(string(name), corev1.ResourceHugePagesPrefix)
 	if !ok {

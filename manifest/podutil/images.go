@@ -6,16 +6,16 @@ import (
 	corev1 "k8s.io/api/core/v1"
 )
 
-// ImageUse is the need that a container has of an image, or a volume.
+// ImageUse is the use of an image by a container or a volume.
 type ImageUse struct {
 	Container   string // "" for a volume
 	Volume      string // "" for a container
-	Reference   string // as the manifest spells it
-	PullPolicy  string // Always, IfNotPresent or Never; of an unset one the default
-	PolicyUnset bool   // the manifest has no policy
+	Reference   string // as written in the manifest
+	PullPolicy  string // Always, IfNotPresent or Never; the default if unset
+	PolicyUnset bool   // the manifest sets no policy
 }
 
-// Key names the use among those of its pod: Build finds the image by it.
+// Key identifies the use within its pod: Build finds the image by it.
 func (u ImageUse) Key() string {
 	if u.Volume != "" {
 		return VolumeImageKey(u.Volume)
@@ -23,11 +23,11 @@ func (u ImageUse) Key() string {
 	return u.Container
 }
 
-// VolumeImageKey is no name of a container.
+// VolumeImageKey returns the key of a volume's image. It is not a valid name of a container.
 func VolumeImageKey(name string) string { return "volume/" + name }
 
-// Images lists the images of a loaded Pod: volumes', then init containers' first, in the
-// order of the manifest.
+// Images lists the images of a loaded Pod: first of volumes, then of init containers, in the order of the
+// manifest.
 func Images(p *corev1.Pod) []ImageUse {
 	var uses []ImageUse
 	VisitImages(&p.Spec, func(u ImageUse, policy *corev1.PullPolicy) {
@@ -41,7 +41,7 @@ func Images(p *corev1.Pod) []ImageUse {
 	return uses
 }
 
-// VisitImages visits the images of a Pod, but for those of ephemeral containers.
+// VisitImages visits the images of a Pod, except those of ephemeral containers.
 func VisitImages(s *corev1.PodSpec, visit func(u ImageUse, policy *corev1.PullPolicy)) {
 	for i := range s.Volumes {
 		if v := &s.Volumes[i]; v.Image != nil {
@@ -55,7 +55,7 @@ func VisitImages(s *corev1.PodSpec, visit func(u ImageUse, policy *corev1.PullPo
 	}
 }
 
-// DefaultPullPolicy is the policy that the API server gives an image without one.
+// DefaultPullPolicy returns the API server's default policy for an image.
 func DefaultPullPolicy(reference string) corev1.PullPolicy {
 	if imageTag(reference) == "latest" {
 		return corev1.PullAlways
@@ -63,8 +63,7 @@ func DefaultPullPolicy(reference string) corev1.PullPolicy {
 	return corev1.PullIfNotPresent
 }
 
-// imageTag gives the tag of an image reference: latest where there is neither tag
-// nor digest.
+// imageTag returns the tag of an image reference: latest if there is neither tag nor digest.
 func imageTag(ref string) string {
 	name, _, digested := strings.Cut(ref, "@")
 	if i := strings.LastIndexByte(name, ':'); i > strings.LastIndexByte(name, '/') {

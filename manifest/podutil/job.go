@@ -8,8 +8,8 @@ import (
 	batchv1 "k8s.io/api/batch/v1"
 )
 
-// ParseIndexes reads indexes as Kubernetes writes them, 0,2-4, each less than a number
-// (validateIndexesFormat in pkg/apis/batch/validation).
+// ParseIndexes parses indexes in Kubernetes' form, 0,2-4, each less than completions (validateIndexesFormat
+// in pkg/apis/batch/validation).
 func ParseIndexes(text string, completions int) (list []int, err error) {
 	if text == "" {
 		return nil, nil
@@ -44,12 +44,12 @@ func ParseIndexes(text string, completions int) (list []int, err error) {
 	return list, nil
 }
 
-// IsIndexedJob says whether each pod of a Job has a number.
+// IsIndexedJob reports whether each pod of a Job has an index.
 func IsIndexedJob(s *batchv1.JobSpec) bool {
 	return s.CompletionMode != nil && *s.CompletionMode == batchv1.IndexedCompletion
 }
 
-// StatefulSetClaimName names the claim of one template for the pod of one ordinal.
+// StatefulSetClaimName returns the name of the claim of one template for the pod with one ordinal.
 func StatefulSetClaimName(template, set string, ordinal int) string {
 	return template + "-" + set + "-" + strconv.Itoa(ordinal)
 }

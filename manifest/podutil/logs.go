@@ -9,7 +9,7 @@ import (
 	"github.com/podrun/podrun/manifest/apiutil"
 )
 
-// ParseLogMaxSize reads a quantity of bytes.
+// ParseLogMaxSize parses a quantity of bytes.
 func ParseLogMaxSize(text string) (int64, error) {
 	bad := errors.New("must be a quantity of bytes, at least 4Ki, such as 10Mi")
 	if apiutil.QuantityProblem(text) != "" {
@@ -26,7 +26,7 @@ func ParseLogMaxSize(text string) (int64, error) {
 	return n, nil
 }
 
-// ParseLogMaxFiles reads a number of files.
+// ParseLogMaxFiles parses a number of files.
 func ParseLogMaxFiles(text string) (int, error) {
 	n, err := strconv.Atoi(text)
 	if err != nil || n < 2 || n > maxLogFiles {
@@ -35,8 +35,9 @@ func ParseLogMaxFiles(text string) (int, error) {
 	return n, nil
 }
 
-// minLogSize: with smaller files, most of what is written would be their names.
+// minLogSize is the minimum size of a log file. With smaller files, their names would be most of what is
+// written.
 const minLogSize = 4 << 10
 
-// maxLogFiles: more of them slow down every look at the directory.
+// maxLogFiles is the maximum number of log files. More of them make every listing of the directory slow.
 const maxLogFiles = 1000

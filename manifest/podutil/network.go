@@ -10,7 +10,7 @@ import (
 	"github.com/podrun/podrun/pod"
 )
 
-// NetworkMode is that of a valid Pod.
+// NetworkMode returns the network mode of a valid Pod.
 func NetworkMode(p *corev1.Pod) pod.NetworkMode {
 	switch mode := p.Annotations[AnnotationNetwork]; {
 	case p.Spec.HostNetwork:
@@ -22,10 +22,10 @@ func NetworkMode(p *corev1.Pod) pod.NetworkMode {
 	}
 }
 
-// IsHostNetwork says whether the pod uses the host's network, by field or annotation.
+// IsHostNetwork reports whether the pod uses the host's network, by field or annotation.
 func IsHostNetwork(p *corev1.Pod) bool { return NetworkMode(p) == pod.NetworkHost }
 
-// Hostname names the pod, as the kubelet does (GeneratePodHostNameAndDomain in
+// Hostname returns the pod's host name, as in the kubelet (GeneratePodHostNameAndDomain in
 // pkg/kubelet/kubelet_pods.go).
 func Hostname(p *corev1.Pod) string {
 	name := cmp.Or(apiutil.StringOrEmpty(p.Spec.HostnameOverride), p.Spec.Hostname, p.Name)
@@ -35,5 +35,5 @@ func Hostname(p *corev1.Pod) string {
 	return name
 }
 
-// maxHostname is the kernel's limit of a host name that is cut.
+// maxHostname is the kernel's limit, at which a host name is cut.
 const maxHostname = 63

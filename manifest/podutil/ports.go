@@ -23,8 +23,8 @@ func ResolveContainerPort(c *corev1.Container, p intstr.IntOrString) (n int, ok 
 	return 0, false
 }
 
-// VisitPorts calls f for each port of the pod, with whether its container runs beside the
-// others or has ended before them.
+// VisitPorts calls f for each port of the pod. beside reports whether its container runs at the same time as
+// the others.
 func VisitPorts(s *corev1.PodSpec, path *field.Path, f func(c *corev1.Container, p *corev1.ContainerPort, beside bool, at *field.Path)) {
 	each := func(list string, containers []corev1.Container, init bool) {
 		for i := range containers {
@@ -47,7 +47,7 @@ func PlanPort(c *corev1.Container, p *corev1.ContainerPort) pod.Port {
 	return port
 }
 
-// PlanPorts are all ports of a valid Pod.
+// PlanPorts returns all ports of a valid Pod.
 func PlanPorts(s *corev1.PodSpec) []pod.Port {
 	var list []pod.Port
 	VisitPorts(s, nil, func(c *corev1.Container, p *corev1.ContainerPort, _ bool, _ *field.Path) {
@@ -56,7 +56,7 @@ func PlanPorts(s *corev1.PodSpec) []pod.Port {
 	return list
 }
 
-// PublishedPorts are the ports that the host is to open for a valid Pod.
+// PublishedPorts returns the ports that the host opens for a valid Pod.
 func PublishedPorts(p *corev1.Pod) []pod.Port {
 	return (&pod.Plan{Network: NetworkMode(p), Ports: PlanPorts(&p.Spec)}).Published()
 }

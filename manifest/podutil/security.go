@@ -8,8 +8,8 @@ import (
 	"k8s.io/apimachinery/pkg/util/sets"
 )
 
-// AppArmorProfile is the profile that counts for a container: its own, then that of the old
-// annotation, then the pod's (GetProfile in pkg/security/apparmor); nil is none.
+// AppArmorProfile returns the effective profile of a container: its own, else that of the old annotation,
+// else the pod's (GetProfile in pkg/security/apparmor); nil is none.
 func AppArmorProfile(p *corev1.Pod, c *corev1.Container) *corev1.AppArmorProfile {
 	if sc := c.SecurityContext; sc != nil && sc.AppArmorProfile != nil {
 		return sc.AppArmorProfile
@@ -23,7 +23,7 @@ func AppArmorProfile(p *corev1.Pod, c *corev1.Container) *corev1.AppArmorProfile
 	return nil
 }
 
-// AppArmorFromAnnotation is the profile that the old annotation names for a container, or nil.
+// AppArmorFromAnnotation returns the profile that the old annotation names for a container, or nil.
 func AppArmorFromAnnotation(p *corev1.Pod, container string) *corev1.AppArmorProfile {
 	value := p.Annotations[AppArmorAnnotationPrefix+container]
 	name, local := strings.CutPrefix(value, corev1.DeprecatedAppArmorBetaProfileNamePrefix)
@@ -38,10 +38,11 @@ func AppArmorFromAnnotation(p *corev1.Pod, container string) *corev1.AppArmorPro
 	return nil
 }
 
+// AppArmorAnnotationPrefix begins the old annotation with a container's AppArmor profile.
 const AppArmorAnnotationPrefix = corev1.DeprecatedAppArmorBetaContainerAnnotationKeyPrefix
 
-// SeccompProfile is the profile that counts for a container: its own before the pod's; nil
-// is the runtime's default.
+// SeccompProfile returns the effective profile of a container: its own, else the pod's; nil is the runtime's
+// default.
 func SeccompProfile(p *corev1.Pod, c *corev1.Container) *corev1.SeccompProfile {
 	if sc := c.SecurityContext; sc != nil && sc.SeccompProfile != nil {
 		return sc.SeccompProfile
@@ -52,8 +53,8 @@ func SeccompProfile(p *corev1.Pod, c *corev1.Container) *corev1.SeccompProfile {
 	return nil
 }
 
-// LocalSeccompProfiles are the names of the profiles of the user's own that a Pod asks for:
-// clean paths below where such are kept.
+// LocalSeccompProfiles returns the names of the user's own profiles that a Pod requests: clean paths below
+// the directory of profiles.
 func LocalSeccompProfiles(p *corev1.Pod) []string {
 	var names []string
 	for _, list := range [][]corev1.Container{p.Spec.InitContainers, p.Spec.Containers} {
@@ -66,7 +67,7 @@ func LocalSeccompProfiles(p *corev1.Pod) []string {
 	return names
 }
 
-// LocalSeccompProfile is the name of the seccomp profile of the user's own that a container asks for.
+// LocalSeccompProfile returns the name of the user's own seccomp profile that a container requests.
 func LocalSeccompProfile(p *corev1.Pod, c *corev1.Container) (string, bool) {
 	profile := SeccompProfile(p, c)
 	if profile == nil || profile.Type != corev1.SeccompProfileTypeLocalhost || profile.LocalhostProfile == nil {
@@ -75,7 +76,7 @@ func LocalSeccompProfile(p *corev1.Pod, c *corev1.Container) (string, bool) {
 	return *profile.LocalhostProfile, true
 }
 
-// NormalizeSysctl turns net/ipv4/x into net.ipv4.x, as the kubelet does.
+// NormalizeSysctl converts net/ipv4/x to net.ipv4.x, as the kubelet does.
 func NormalizeSysctl(name string) string {
 	if i := strings.IndexAny(name, "./"); i < 0 || name[i] == '.' {
 		return name
@@ -83,8 +84,8 @@ func NormalizeSysctl(name string) string {
 	return strings.NewReplacer("/", ".", ".", "/").Replace(name)
 }
 
-// DefaultCapabilities are those that a container has in a user namespace with other pods. They
-// are the 11 of podman, and NET_RAW: the ping of busybox opens a raw socket and no other.
+// DefaultCapabilities are those of a container in a user namespace that it shares with other pods. They are
+// the 11 of podman, and NET_RAW: the ping of busybox needs a raw socket.
 var DefaultCapabilities = []string{
 	"CHOWN", "DAC_OVERRIDE", "FOWNER", "FSETID", "KILL",
 	"NET_BIND_SERVICE", "NET_RAW", "SETFCAP", "SETGID", "SETPCAP", "SETUID", "SYS_CHROOT",

@@ -8,15 +8,15 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 )
 
-// FillSystemFields gives a loaded Pod what an API server gives one that is created: its uid
-// and its time. The command line calls it, and compares what it has stamped alike.
+// FillSystemFields sets the fields that an API server sets in a created Pod: uid and creation time. The CLI
+// calls it, and compares Pods with the same values.
 func FillSystemFields(p *corev1.Pod, uid string, now time.Time) {
 	p.UID = types.UID(uid)
 	p.CreationTimestamp = metav1.NewTime(now)
 	p.Generation = max(p.Generation, 1)
 }
 
-// ClearSystemFields takes away what Stamp gives.
+// ClearSystemFields removes the fields that FillSystemFields sets.
 func ClearSystemFields(p *corev1.Pod) {
 	p.UID, p.CreationTimestamp, p.Generation = "", metav1.Time{}, 0
 }

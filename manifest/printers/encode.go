@@ -13,7 +13,7 @@ import (
 	"github.com/podrun/podrun/manifest/defaulting"
 )
 
-// Format is how objects are printed.
+// Format is an output format.
 type Format string
 
 const (
@@ -35,7 +35,7 @@ func printObject(v any, f Format) ([]byte, error) {
 		if err != nil {
 			return nil, fmt.Errorf("print as json: %w", err)
 		}
-		// What a terminal would obey is spelled out, as JSON allows in any string.
+		// Characters that a terminal would interpret are escaped, as JSON allows in any string.
 		var b strings.Builder
 		for line := range strings.Lines(string(data)) {
 			b.WriteString(report.Escape(strings.TrimSuffix(line, "\n")) + "\n")
@@ -43,7 +43,7 @@ func printObject(v any, f Format) ([]byte, error) {
 		return []byte(b.String()), nil
 	case YAML:
 		data, err := json.Marshal(v)
-		if err == nil { // the library takes some characters only if they are spelled out
+		if err == nil { // the library accepts some characters only if they are escaped
 			data, err = kyaml.JSONToYAML([]byte(report.Escape(string(data))))
 		}
 		if err != nil {
@@ -54,7 +54,7 @@ func printObject(v any, f Format) ([]byte, error) {
 	return nil, fmt.Errorf("unknown output format %q", f)
 }
 
-// PrintList writes objects of any kind as kubectl get -o does: one alone, or a List.
+// PrintList writes objects of any kind as kubectl get -o does: a single object, or a List.
 func PrintList(items []any, single bool, f Format) ([]byte, error) {
 	if single && len(items) == 1 {
 		return printObject(items[0], f)

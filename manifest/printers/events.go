@@ -23,7 +23,7 @@ type EventColumns struct {
 	Subobject, Source, FirstSeen, Count, Name string // wide
 }
 
-// EventRow is an event in one line (EventPrinter in k8s.io/kubectl/pkg/cmd/events).
+// EventRow returns an event as one line (EventPrinter in k8s.io/kubectl/pkg/cmd/events).
 func EventRow(e *corev1.Event, now time.Time) EventColumns {
 	seen := glance.Age(e.FirstTimestamp.Time, now)
 	if e.Count > 1 {

@@ -15,7 +15,7 @@ import (
 	"github.com/podrun/podrun/pod/glance"
 )
 
-// ObjectHeader are kubectl's columns of a kind of object that is kept (printers of
+// ObjectHeader returns kubectl's columns for a kind of stored object (printers of
 // pkg/printers/internalversion of Kubernetes), without the namespace.
 func ObjectHeader(kind pod.ObjectKind, wide bool) []string {
 	switch kind {
@@ -35,7 +35,7 @@ func ObjectHeader(kind pod.ObjectKind, wide bool) []string {
 	return []string{"NAME", "STATUS", "AGE"}
 }
 
-// ObjectRow is an object's line under ObjectHeader.
+// ObjectRow returns an object's line under ObjectHeader.
 func ObjectRow(o *pod.Object, wide bool, now time.Time) []string {
 	old := glance.Age(o.CreatedAt, now)
 	switch {
@@ -71,8 +71,8 @@ func clusterIP(s *pod.Service) string {
 	return s.ClusterIPs[0]
 }
 
-// externalIP is the name that a Service stands for. Of a LoadBalancer the address is always
-// waited for: nobody is there to give one.
+// externalIP returns the name of an ExternalName Service. The address of a LoadBalancer stays pending:
+// nothing assigns one.
 func externalIP(s *pod.Service) string {
 	if s.Type == pod.ServiceLoadBalancer {
 		return "<pending>"

@@ -14,10 +14,10 @@ import (
 // PodColumns is one line of `podrun ps -o wide`, with kubectl's columns and strings.
 type PodColumns struct {
 	glance.Line
-	IP, Node string // <none> where there is none
+	IP, Node string // <none> if there is none
 }
 
-// PodRow sums a pod up in one line, as kubectl get does. A nil status is as for Render.
+// PodRow returns a pod as one line, as kubectl get prints it. A nil status is as for Render.
 func PodRow(p *corev1.Pod, st *pod.Status, now time.Time) PodColumns {
 	if st == nil {
 		st = &pod.Status{Phase: pod.Pending}
@@ -29,7 +29,7 @@ func PodRow(p *corev1.Pod, st *pod.Status, now time.Time) PodColumns {
 	return row
 }
 
-// rowPlan is of a pod's Plan what its line is made of.
+// rowPlan returns the part of a pod's Plan that its line needs.
 func rowPlan(p *corev1.Pod) *pod.Plan {
 	var plan pod.Plan
 	for i := range p.Spec.InitContainers {

@@ -16,11 +16,10 @@ import (
 	"github.com/podrun/podrun/manifest/apiutil"
 )
 
-// Printer writes objects for programs. single: one was asked for by its name, so it is
-// not in a List.
+// Printer writes objects for programs. single: one was requested by name, so it is not written as a List.
 type Printer func(items []any, single bool) ([]byte, error)
 
-// ParsePrinter is the Printer of a format of kubectl's: json, yaml, jsonpath=TEMPLATE,
+// ParsePrinter returns the Printer for a format of kubectl's: json, yaml, jsonpath=TEMPLATE,
 // jsonpath-as-json=TEMPLATE or custom-columns=NAME:PATH,…; ok is false for others.
 func ParsePrinter(format string, noHeaders bool) (p Printer, ok bool, err error) {
 	name, template, given := strings.Cut(format, "=")
@@ -63,8 +62,8 @@ func jsonpathPrinter(template string, asJSON bool) (Printer, error) {
 	}, nil
 }
 
-// relaxedPath is a path that may lack its braces and its first dot
-// (RelaxedJSONPathExpression in k8s.io/kubectl/pkg/cmd/get).
+// relaxedPath matches a path that may lack its braces and its first dot (RelaxedJSONPathExpression in
+// k8s.io/kubectl/pkg/cmd/get).
 var relaxedPath = sync.OnceValue(func() *regexp.Regexp {
 	return regexp.MustCompile(`^\{?\.?([^{}]+)\}?$`)
 })
@@ -117,7 +116,7 @@ func columnsPrinter(spec string, noHeaders bool) (Printer, error) {
 	}, nil
 }
 
-// cellsAt are an object's cells: the values at each path, escaped.
+// cellsAt returns an object's cells: the values at each path, escaped.
 func cellsAt(paths []*jsonpath.JSONPath, object any) (cells []string, err error) {
 	for _, path := range paths {
 		found, err := path.FindResults(object)
@@ -139,5 +138,5 @@ func cellsAt(paths []*jsonpath.JSONPath, object any) (cells []string, err error)
 	return cells, nil
 }
 
-// FormatLabels writes labels in order, or <none>.
+// FormatLabels returns labels in order, or <none>.
 func FormatLabels(m map[string]string) string { return labels.FormatLabels(m) }

@@ -8,24 +8,23 @@ import (
 	"github.com/podrun/podrun/manifest/apiutil"
 )
 
-// Selector chooses pods by their labels, in kubectl's words: "app=web,tier!=db",
-// "env in (a,b)", "!old".
+// Selector selects pods by their labels, in kubectl's syntax: "app=web,tier!=db", "env in (a,b)", "!old".
 type Selector struct{ selector labels.Selector }
 
-// Matches says whether a pod has labels that are asked for.
+// Matches reports whether a pod's labels match.
 func (s Selector) Matches(pod map[string]string) bool { return s.selector.Matches(labels.Set(pod)) }
 
-// ParseSelector reads a selector. The error says what is wrong with it.
+// ParseSelector parses a label selector.
 func ParseSelector(text string) (Selector, error) {
 	s, err := labels.Parse(text)
 	return Selector{s}, err
 }
 
-// FieldSelector says whether an object's fields are as asked for.
+// FieldSelector reports whether an object's fields match.
 type FieldSelector func(item any) (bool, error)
 
-// ParseFieldSelector reads a selector in kubectl's words: "status.phase!=Running,
-// metadata.name=web". Other than a server, which has an index of a few, it takes any field.
+// ParseFieldSelector parses a selector in kubectl's syntax: "status.phase!=Running, metadata.name=web".
+// Unlike an API server, which has an index of a few fields, it accepts any field.
 func ParseFieldSelector(text string) (FieldSelector, error) {
 	s, err := fields.ParseSelector(text)
 	if err != nil {

@@ -9,17 +9,17 @@ import (
 	"github.com/podrun/podrun/manifest/apiutil"
 )
 
-// Sorter puts objects in the order of a field.
+// Sorter sorts objects by a field.
 type Sorter struct{ path *jsonpath.JSONPath }
 
-// ParseSorter reads the path of a field, such as .metadata.creationTimestamp.
+// ParseSorter parses the path of a field, such as .metadata.creationTimestamp.
 func ParseSorter(text string) (*Sorter, error) {
 	path, err := parsePath(text)
 	return &Sorter{path}, err
 }
 
-// Compare is negative if a comes before b: numbers and quantities by what they are worth,
-// other values by their text (which orders times, too); without the field comes first.
+// Compare returns a negative number if a comes before b. Numbers and quantities are compared by value, other
+// values by their text (which orders times, too). An object without the field comes first.
 func (s *Sorter) Compare(a, b any) (int, error) {
 	x, err := s.value(a)
 	if err != nil {

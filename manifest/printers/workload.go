@@ -16,7 +16,7 @@ import (
 	"github.com/podrun/podrun/pod/glance"
 )
 
-// WorkloadHeader are kubectl's columns of a kind that makes pods, without the namespace.
+// WorkloadHeader returns kubectl's columns for a kind of workload, without the namespace.
 func WorkloadHeader(kind pod.ObjectKind, wide bool) []string {
 	head := map[pod.ObjectKind][]string{
 		pod.KindDeployment:  {"NAME", "READY", "UP-TO-DATE", "AVAILABLE", "AGE"},
@@ -32,7 +32,7 @@ func WorkloadHeader(kind pod.ObjectKind, wide bool) []string {
 	return head
 }
 
-// WorkloadRow is the workload in these columns.
+// WorkloadRow returns the workload's line under WorkloadHeader.
 func WorkloadRow(w *status.Workload, wide bool, now time.Time) ([]string, error) {
 	object, err := conversion.WorkloadToKubernetes(w.Object)
 	if err != nil {
@@ -75,7 +75,7 @@ func WorkloadRow(w *status.Workload, wide bool, now time.Time) ([]string, error)
 	return row, nil
 }
 
-// boolColumn writes a flag as kubectl does.
+// boolColumn returns a flag as kubectl prints it.
 func boolColumn(flag bool) string {
 	if flag {
 		return "True"
@@ -83,7 +83,7 @@ func boolColumn(flag bool) string {
 	return "False"
 }
 
-// jobStatusWord is the status of a Job in a word (printJob in pkg/printers/internalversion).
+// jobStatusWord returns the status of a Job as one word (printJob in pkg/printers/internalversion).
 func jobStatusWord(w *status.Workload) string {
 	for _, kind := range []string{"Complete", "Failed", "Suspended", "FailureTarget", "SuccessCriteriaMet"} {
 		if c, ok := w.State.Condition(kind); ok && c.Status == "True" {
@@ -107,7 +107,7 @@ func jobCompletions(w *status.Workload) string {
 	return fmt.Sprintf("%d/1", w.State.Job.Succeeded)
 }
 
-// jobDuration is how long a Job has run.
+// jobDuration returns how long a Job has run.
 func jobDuration(w *status.Workload, now time.Time) string {
 	j := w.State.Job
 	if j.Started.IsZero() {

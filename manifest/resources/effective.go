@@ -10,33 +10,32 @@ import (
 	"github.com/podrun/podrun/pod"
 )
 
-// Rule says how a pod's limits come about.
+// Rule selects how a pod's limits are computed.
 type Rule string
 
 const (
-	// RuleEffective is podrun's: the pod's limit is the higher of what its init
-	// containers and its app containers declare, and a container without a request
-	// or a limit gets the pod's (the init-containers proposal of 2016).
+	// RuleEffective is podrun's rule: the pod's limit is the higher of what its init containers and its
+	// app containers declare, and a container without a request or a limit gets the pod's (the
+	// init-containers proposal of 2016).
 	RuleEffective Rule = "effective"
 
-	// RuleKubelet is today's kubelet: the pod has a limit only if every container
-	// declares one, and a container without one has none.
+	// RuleKubelet is the rule of today's kubelet: the pod has a limit only if every container declares
+	// one, and a container without one has none.
 	RuleKubelet Rule = "kubelet"
 )
 
-// Effective is what a pod and each of its containers may use.
+// Effective is the effective resources of a pod and of each of its containers.
 type Effective struct {
 	Rule           Rule
 	Pod            pod.Resources
-	InitContainers []pod.Resources // as spec.initContainers
-	Containers     []pod.Resources // as spec.containers
+	InitContainers []pod.Resources // in the order of spec.initContainers
+	Containers     []pod.Resources // in the order of spec.containers
 	QOSClass       string          // Guaranteed, Burstable or BestEffort
 }
 
-// ComputeEffective works out what a Pod may use, by the rule its annotation
-// podrun.dev/pod-limits names. Give it the Pod as written: once the API server's
-// defaults are in, a request that was left out cannot be told from one that was
-// meant.
+// ComputeEffective computes the effective resources of a Pod, by the rule in its annotation
+// podrun.dev/pod-limits. The Pod must be as written: with the API server's defaults, an omitted request
+// looks like a written one.
 func ComputeEffective(p *corev1.Pod) Effective {
 	defaulted := p.DeepCopy()
 	defaulting.SetDefaults(defaulted)
@@ -65,7 +64,7 @@ func ComputeEffective(p *corev1.Pod) Effective {
 // requestAndLimit is one resource of a pod or a container, in thousandths of a CPU or bytes.
 type requestAndLimit struct{ request, limit amount }
 
-// podAmounts is one resource of everything in a pod.
+// podAmounts is one resource of a pod and all its containers.
 type podAmounts struct {
 	pod         requestAndLimit
 	inits, apps []requestAndLimit
@@ -102,7 +101,7 @@ func amountOf(list corev1.ResourceList, name corev1.ResourceName) amount {
 	return amount{q.Value(), true}
 }
 
-// declaredAmounts reads one resource as the manifest has it.
+// declaredAmounts returns one resource as written in the manifest.
 func declaredAmounts(p *corev1.Pod, name corev1.ResourceName) podAmounts {
 	of := func(r *corev1.ResourceRequirements) requestAndLimit {
 		return requestAndLimit{amountOf(r.Requests, name), amountOf(r.Limits, name)}
@@ -120,9 +119,9 @@ func declaredAmounts(p *corev1.Pod, name corev1.ResourceName) podAmounts {
 	return s
 }
 
-// effective applies RuleEffective to one resource. Where no container asks for it
-// in so many words, what they ask for is their limits, as the API server defaults
-// it; where one does, the limit of an init container is not counted as a request.
+// effective applies RuleEffective to one resource. If no container has an explicit request, the limits count
+// as requests, as the API server defaults them. If one has, the limit of an init container does not count as
+// a request.
 func effective(p *corev1.Pod, name corev1.ResourceName) podAmounts {
 	s := declaredAmounts(p, name)
 	asked := func(i int, c requestAndLimit, init bool) amount {
@@ -151,7 +150,7 @@ func effective(p *corev1.Pod, name corev1.ResourceName) podAmounts {
 	return s
 }
 
-// anyRequest says whether any container asks for the resource in so many words.
+// anyRequest reports whether any container has an explicit request of the resource.
 func anyRequest(s podAmounts) bool {
 	for _, list := range [][]requestAndLimit{s.inits, s.apps} {
 		for _, c := range list {
@@ -163,8 +162,8 @@ func anyRequest(s podAmounts) bool {
 	return false
 }
 
-// kubelet applies RuleKubelet to one resource of a Pod with its defaults
-// (ResourceConfigForPod in pkg/kubelet/cm of Kubernetes).
+// kubelet applies RuleKubelet to one resource of a Pod with its defaults (ResourceConfigForPod in
+// pkg/kubelet/cm of Kubernetes).
 func kubelet(p *corev1.Pod, name corev1.ResourceName) podAmounts {
 	s := declaredAmounts(p, name)
 	request := combine(p, s, func(_ int, c requestAndLimit, _ bool) amount { return c.request })
@@ -184,9 +183,9 @@ func kubelet(p *corev1.Pod, name corev1.ResourceName) podAmounts {
 	return s
 }
 
-// combine is the formula of KEP-753: the higher of what runs together in the end,
-// app containers and sidecars, and of what runs at any time before, one init
-// container and the sidecars started ahead of it.
+// combine applies the formula of KEP-753. The result is the higher of two values: the sum of app containers
+// and sidecars, which run together in the end, and the peak before, of one init container and the sidecars
+// started before it.
 func combine(p *corev1.Pod, s podAmounts, of func(i int, c requestAndLimit, init bool) amount) amount {
 	var end, peak, running amount
 	for i, c := range s.apps {
@@ -204,7 +203,7 @@ func combine(p *corev1.Pod, s podAmounts, of func(i int, c requestAndLimit, init
 	return maxAmount(end, peak)
 }
 
-// addAmounts adds, and stays at the highest number there is.
+// addAmounts adds, and saturates at the highest number.
 func addAmounts(a, b amount) amount {
 	sum := a.value + b.value
 	if sum < 0 {
@@ -217,7 +216,7 @@ func maxAmount(a, b amount) amount {
 	return amount{max(a.value, b.value), a.set || b.set}
 }
 
-// resources puts the two resources of one owner together.
+// resources combines the two resources of one pod or container.
 func resources(cpu, memory requestAndLimit) pod.Resources {
 	return pod.Resources{
 		CPURequest: cpu.request.value, CPULimit: cpu.limit.value,
@@ -225,7 +224,7 @@ func resources(cpu, memory requestAndLimit) pod.Resources {
 	}
 }
 
-// Changed says which resources of a container differ.
+// Changed reports which resources of a container differ.
 func Changed(was, is *corev1.Container) (cpu, memory bool) {
 	differs := func(name corev1.ResourceName) bool {
 		return amountOf(was.Resources.Requests, name) != amountOf(is.Resources.Requests, name) ||

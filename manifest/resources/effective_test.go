@@ -66,8 +66,7 @@ func TestWorkedCaseRequest(t *testing.T) {
 	}
 }
 
-// TestEffectiveCPU goes through the rules with one resource: request/limit in
-// thousandths of a CPU, - for none.
+// TestEffectiveCPU tests the rules with one resource: request/limit in thousandths of a CPU, - for none.
 func TestEffectiveCPU(t *testing.T) {
 	type r = pod.Resources
 	cpu := func(request, limit int64) r { return r{CPURequest: request, CPULimit: limit} }
@@ -179,7 +178,7 @@ func randomPod(t *rapid.T) *corev1.Pod {
 	return p
 }
 
-// TestSumsAsKubernetes holds the formula against component-helpers.
+// TestSumsAsKubernetes compares the formula with component-helpers.
 func TestSumsAsKubernetes(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		p := randomPod(t)
@@ -200,7 +199,7 @@ func TestSumsAsKubernetes(t *testing.T) {
 	})
 }
 
-// TestEffectiveProperties: what must hold for every pod under podrun's rule.
+// TestEffectiveProperties: properties of every pod under podrun's rule.
 func TestEffectiveProperties(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		p := randomPod(t)
@@ -233,7 +232,7 @@ func TestEffectiveProperties(t *testing.T) {
 	})
 }
 
-// zero says whether a list has the resource, as 0.
+// zero reports whether a list has the resource, as 0.
 func zero(list corev1.ResourceList, name string) bool {
 	q, ok := list[corev1.ResourceName(name)]
 	return ok && q.IsZero()

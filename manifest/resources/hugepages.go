@@ -9,7 +9,7 @@ import (
 	"github.com/podrun/podrun/pod"
 )
 
-// hugePageName is the kernel's name of a size, as in hugetlb.2MB.max.
+// hugePageName returns the kernel's name of a size, as in hugetlb.2MB.max.
 func hugePageName(size int64) string {
 	units := []string{"B", "KB", "MB", "GB", "TB", "PB"}
 	i := 0
@@ -19,9 +19,8 @@ func hugePageName(size int64) string {
 	return fmt.Sprintf("%d%s", size, units[i])
 }
 
-// hugePages adds to the effective resources of a Pod what it may have of each size of
-// huge pages (kubelet: HugePageLimits in pkg/kubelet/cm). They cannot be shared, so a
-// container that names none has none.
+// hugePages adds the limit of each size of huge pages to the effective resources of a Pod (kubelet:
+// HugePageLimits in pkg/kubelet/cm). They cannot be shared, so a container that names none has none.
 func (e *Effective) hugePages(p *corev1.Pod) {
 	names := map[corev1.ResourceName]bool{}
 	for _, list := range [][]corev1.Container{p.Spec.InitContainers, p.Spec.Containers} {

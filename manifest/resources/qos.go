@@ -5,10 +5,9 @@ import (
 	helpers "k8s.io/component-helpers/resource"
 )
 
-// QOSClass is the QoS class of a Pod with its defaults: Guaranteed where every
-// container, init containers included, has cpu and memory limits equal to its
-// requests; BestEffort where none has any; else Burstable. Pod-level resources, if
-// any, decide alone (pkg/apis/core/v1/helper/qos of Kubernetes).
+// QOSClass returns the QoS class of a Pod with its defaults: Guaranteed if every container, init containers
+// included, has cpu and memory limits equal to its requests; BestEffort if none has any; else Burstable.
+// Pod-level resources, if any, decide alone (pkg/apis/core/v1/helper/qos of Kubernetes).
 func QOSClass(p *corev1.Pod) corev1.PodQOSClass {
 	if helpers.IsPodLevelResourcesSet(p) {
 		return qosClassOf(p.Spec.Resources)
@@ -38,7 +37,7 @@ func qosClassOf(r *corev1.ResourceRequirements) corev1.PodQOSClass {
 	return class
 }
 
-// combineQOS keeps a class as long as all agree.
+// combineQOS keeps a class as long as all containers have it.
 func combineQOS(so, far corev1.PodQOSClass) corev1.PodQOSClass {
 	if so == "" || so == far {
 		return far

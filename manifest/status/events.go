@@ -11,11 +11,10 @@ import (
 	"github.com/podrun/podrun/pod"
 )
 
-// EventSource is who tells of a pod, as the kubelet does on a node.
+// EventSource is the component of a pod's events, as the kubelet is on a node.
 const EventSource = "podrun"
 
-// Events gives a pod's events as Kubernetes objects. Each keeps its name for as
-// long as it is counted.
+// Events converts a pod's events to Kubernetes objects. Each keeps its name while it is counted.
 func Events(p *corev1.Pod, events []pod.Event) []corev1.Event {
 	out := make([]corev1.Event, 0, len(events))
 	for _, e := range events {
@@ -34,8 +33,8 @@ func Events(p *corev1.Pod, events []pod.Event) []corev1.Event {
 	return out
 }
 
-// eventName is the pod's name and a number, as client-go makes it; it also tells
-// events of the same moment from each other.
+// eventName returns the pod's name and a number, as in client-go; the number also distinguishes events of
+// the same moment.
 func eventName(p *corev1.Pod, e pod.Event) string {
 	h := fnv.New64a()
 	for _, s := range []string{string(p.UID), e.First.UTC().Format(time.RFC3339Nano), string(e.Type), e.Reason, e.Container, e.Message} {
@@ -45,7 +44,7 @@ func eventName(p *corev1.Pod, e pod.Event) string {
 	return fmt.Sprintf("%s.%016x", p.Name, h.Sum64())
 }
 
-// fieldPath names a container as the kubelet does (kubecontainer.GenerateContainerRef).
+// fieldPath returns the path of a container as in the kubelet (kubecontainer.GenerateContainerRef).
 func fieldPath(p *corev1.Pod, container string) string {
 	if container == "" {
 		return ""

@@ -12,8 +12,7 @@ import (
 	"github.com/podrun/podrun/pod"
 )
 
-// Render gives the Pod with its PodStatus. A nil status is that of a pod which was
-// created and nothing more.
+// Render returns the Pod with its PodStatus. A nil status stands for a pod that was only created.
 func Render(p *corev1.Pod, st *pod.Status) *corev1.Pod {
 	if st == nil {
 		st = &pod.Status{Phase: pod.Pending}
@@ -64,7 +63,7 @@ func Render(p *corev1.Pod, st *pod.Status) *corev1.Pod {
 	return p
 }
 
-// containerStatuses gives one status per container of the manifest, in its order.
+// containerStatuses returns one status per container of the manifest, in its order.
 func containerStatuses(p *corev1.Pod, containers []corev1.Container, st *pod.Status, known []pod.ContainerStatus) []corev1.ContainerStatus {
 	byName := map[string]pod.ContainerStatus{}
 	for _, s := range known {
@@ -109,8 +108,8 @@ func containerUser(u *pod.User) *corev1.ContainerUser {
 	return &corev1.ContainerUser{Linux: linux}
 }
 
-// mountStatuses says of a container's mounts whether they are read-only with all that is
-// mounted below (kubelet: convertToAPIContainerStatuses in pkg/kubelet/kubelet_pods.go).
+// mountStatuses returns for each of a container's mounts whether it and all mounts below it are read-only
+// (kubelet: convertToAPIContainerStatuses in pkg/kubelet/kubelet_pods.go).
 func mountStatuses(mounts []corev1.VolumeMount, recursive bool) []corev1.VolumeMountStatus {
 	var out []corev1.VolumeMountStatus
 	for _, m := range mounts {
@@ -126,8 +125,8 @@ func mountStatuses(mounts []corev1.VolumeMount, recursive bool) []corev1.VolumeM
 	return out
 }
 
-// setAllocated says what a container has: what its manifest asks for, for a change is
-// recorded once it holds.
+// setAllocated sets a container's allocated resources. They are those of its manifest, because a change is
+// recorded once it is applied.
 func setAllocated(s *corev1.ContainerStatus, r *corev1.ResourceRequirements) {
 	if len(r.Requests)+len(r.Limits) > 0 {
 		s.AllocatedResources = r.Requests
@@ -163,7 +162,8 @@ func timeOrNil(t time.Time) *metav1.Time {
 	return new(metav1.NewTime(t))
 }
 
-// ephemeralStatuses are never started in the sense of a startup probe.
+// ephemeralStatuses returns the statuses of ephemeral containers. They have no startup probe, so "started"
+// is never set.
 func ephemeralStatuses(p *corev1.Pod, st *pod.Status) []corev1.ContainerStatus {
 	list := containerStatuses(p, podutil.EphemeralContainers(p), st, st.Ephemeral)
 	for i := range list {

@@ -14,7 +14,7 @@ import (
 	"github.com/podrun/podrun/workload"
 )
 
-// Workload is a kept workload with what is known of it.
+// Workload is a stored workload with its state.
 type Workload struct {
 	Object *pod.Object
 	Spec   *workload.Spec
@@ -23,7 +23,7 @@ type Workload struct {
 	Jobs   []string // of a CronJob: those that run
 }
 
-// Render gives the workload as the Kubernetes object with its status.
+// Render returns the workload as the Kubernetes object with its status.
 func (w *Workload) Render() (metav1.Object, error) {
 	object, err := conversion.WorkloadToKubernetes(w.Object)
 	if err != nil {
@@ -83,7 +83,7 @@ func (w *Workload) jobStatus() batchv1.JobStatus {
 	return st
 }
 
-// indexRanges writes ascending numbers as Kubernetes does: 0,2-4.
+// indexRanges returns ascending numbers in Kubernetes' form: 0,2-4.
 func indexRanges(list []int) string {
 	var parts []string
 	for i := 0; i < len(list); {

@@ -100,7 +100,7 @@ var containerRows = []Field{
 	{Path: "spec.containers[].tty", Support: Done, Note: "a new terminal of the container's own; TERM is xterm if nobody says otherwise; logs are one stream"},
 }
 
-// initRows are the fields in which an init container differs from others.
+// initRows are the fields of an init container that differ from those of others.
 var initRows = []Field{
 	{Path: "spec.initContainers", Support: Done, Note: "one after another, each to exit code 0; fields as spec.containers but for these"},
 	{Path: "spec.initContainers[].restartPolicy", Support: Done, Note: "Always makes it a sidecar"},
@@ -133,5 +133,5 @@ var containerSecurityRows = []Field{
 	{Path: "spec.containers[].securityContext.windowsOptions", Support: Refused, Note: "Windows"},
 }
 
-// noteHugePages is said of them in the support table.
+// noteHugePages is their note in the support table.
 const noteHugePages = "the bytes are limited; where the cgroup controller hugetlb can be had: by root, and by others who were given it"

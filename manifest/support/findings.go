@@ -13,22 +13,21 @@ import (
 	"github.com/podrun/podrun/manifest/apiutil"
 )
 
-// Finding says what podrun makes of one field that a Pod sets.
+// Finding is podrun's support of one field that a Pod sets.
 type Finding struct {
 	Path    string // spec.containers[0].image
-	Line    int    // in the file; 0: not known
+	Line    int    // in the file; 0: unknown
 	Support Level
 	Note    string // for people; may be empty
 }
 
-// FindPod looks every field that a Pod sets up in the support table, in the
-// order of the Go types. Give it a Pod as written: defaults are set fields too.
-// A field that holds its type's zero value counts as not set.
+// FindPod returns a Finding for every field that a Pod sets, in the order of the Go types. The Pod must be
+// as written: defaults are set fields too. A field with its type's zero value counts as not set.
 func FindPod(p *corev1.Pod) []Finding {
 	return append(findFields(p, podTable()), PodConflicts(p)...)
 }
 
-// Find is Findings of an object of any kind that podrun takes.
+// Find is FindPod for an object of any supported kind.
 func Find(kind string, object any) []Finding {
 	if p, ok := object.(*corev1.Pod); ok {
 		return FindPod(p)
@@ -36,7 +35,7 @@ func Find(kind string, object any) []Finding {
 	return findFields(object, tableOf(kind))
 }
 
-// findFields looks the fields of an object up; object is a pointer to its Go type.
+// findFields looks the fields of an object up in rows; object is a pointer to its Go type.
 func findFields(object any, rows []Field) []Finding {
 	f := finder{rows: newTable(rows)}
 	f.fields(reflect.ValueOf(object).Elem(), "", "")
@@ -83,7 +82,7 @@ func (f *finder) field(v reflect.Value, path, row string) {
 	}
 }
 
-// entries visits a map: its entries one by one where the table does, else as one.
+// entries visits a map: its entries one by one if the table has rows for them, else as one.
 func (f *finder) entries(v reflect.Value, path, row string) {
 	keys := make([]string, 0, v.Len())
 	for _, k := range v.MapKeys() {
@@ -110,7 +109,7 @@ func (f *finder) add(r Field, path, value string) {
 	note := r.Note
 	switch {
 	case s == Done && len(r.Only) > 0:
-		note = "" // it is about the other values
+		note = "" // it describes the other values
 		if strings.HasPrefix(r.Note, defaultNote) {
 			note = value
 		}
@@ -131,8 +130,8 @@ func (f *finder) add(r Field, path, value string) {
 // defaultNote begins notes on what a field is when it is not set.
 const defaultNote = "default: "
 
-// replaceDefault puts the value of a field in the place of its default, which ends with the
-// first part of the note.
+// replaceDefault replaces the default at the beginning of a note, up to the first "; ", by the value of a
+// field.
 func replaceDefault(note, value string) string {
 	_, rest, _ := strings.Cut(note, "; ")
 	if value == "" || rest == "" {
@@ -141,7 +140,7 @@ func replaceDefault(note, value string) string {
 	return value + "; " + rest
 }
 
-// scalarText is a scalar as a manifest has it, modes as octal numbers; "" for anything else.
+// scalarText returns a scalar as written in a manifest, modes as octal numbers; "" for anything else.
 func scalarText(v reflect.Value, path string) string {
 	switch {
 	case v.Kind() == reflect.Int32 && (strings.HasSuffix(path, "Mode") || strings.HasSuffix(path, ".mode")):
@@ -156,7 +155,7 @@ func scalarText(v reflect.Value, path string) string {
 	return ""
 }
 
-// isUnset says whether a field looks as if it had not been written.
+// isUnset reports whether a field has the value of an unwritten one.
 func isUnset(v reflect.Value) bool {
 	switch v.Kind() {
 	case reflect.Slice, reflect.Map:

@@ -13,7 +13,7 @@ import (
 	"github.com/podrun/podrun/manifest/podutil"
 )
 
-// badPriorities finds what cannot be an order.
+// badPriorities finds invalid launch priorities.
 func badPriorities(list string, containers []corev1.Container) []Finding {
 	var found []Finding
 	for i, c := range containers {
@@ -40,7 +40,7 @@ func badPriorities(list string, containers []corev1.Container) []Finding {
 	return found
 }
 
-// PodConflicts finds what podrun refuses only because of another field.
+// PodConflicts finds fields that podrun refuses only because of another field.
 func PodConflicts(p *corev1.Pod) []Finding {
 	var found []Finding
 	for list, containers := range map[string][]corev1.Container{"initContainers": p.Spec.InitContainers, "containers": p.Spec.Containers} {
@@ -54,8 +54,8 @@ func PodConflicts(p *corev1.Pod) []Finding {
 	return found
 }
 
-// missingPorts finds probes and hooks that name a port which the container has not.
-// A kubelet only says so when it probes.
+// missingPorts finds probes and hooks that name a port which the container does not have. A kubelet reports
+// this only when it probes.
 func missingPorts(at string, c *corev1.Container) []Finding {
 	var found []Finding
 	look := func(path string, p intstr.IntOrString) {
@@ -80,8 +80,8 @@ func missingPorts(at string, c *corev1.Container) []Finding {
 	return found
 }
 
-// missingContainers finds variables that refer to a container which the pod has not. A
-// kubelet only says so when it creates the container.
+// missingContainers finds variables that refer to a container which the pod does not have. A kubelet reports
+// this only when it creates the container.
 func missingContainers(p *corev1.Pod, at string, c *corev1.Container) []Finding {
 	var found []Finding
 	for i, e := range c.Env {

@@ -6,7 +6,7 @@ import (
 	"github.com/podrun/podrun/pod"
 )
 
-// objectRows are the fields that every kind beside Pod has.
+// objectRows returns the fields that every kind except Pod has.
 func objectRows(kind string) []Field {
 	rows := []Field{
 		{Path: "apiVersion", Support: Done, Note: "v1"},
@@ -28,7 +28,7 @@ func objectRows(kind string) []Field {
 	return rows
 }
 
-// tableOf is every field of the objects of a kind that podrun takes.
+// tableOf returns every field of the objects of a supported kind.
 func tableOf(kind string) []Field {
 	switch kind {
 	case "Pod":

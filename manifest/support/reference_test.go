@@ -11,7 +11,7 @@ import (
 
 const referencePage = "../../docs/reference/fields.md"
 
-// TestReferencePage keeps the page that users read equal to the table that decides.
+// TestReferencePage keeps the users' page equal to the table that decides.
 func TestReferencePage(t *testing.T) { golden.Check(t, referencePage, reference()) }
 
 func reference() string {
@@ -78,7 +78,7 @@ func (r Field) describe() string {
 
 const workloadsPage = "../../docs/reference/workloads.md"
 
-// TestWorkloadsPage keeps the page that users read equal to the tables that decide.
+// TestWorkloadsPage keeps the users' page equal to the tables that decide.
 func TestWorkloadsPage(t *testing.T) {
 	var b strings.Builder
 	b.WriteString(`# Fields of the objects that make pods

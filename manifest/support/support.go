@@ -5,35 +5,34 @@ import (
 	"strings"
 )
 
-// Level says what podrun makes of a field.
+// Level is podrun's support of a field.
 type Level string
 
 const (
-	Done     Level = "done"     // works as in Kubernetes, but for what the note says
-	Accepted Level = "accepted" // has no meaning on one machine: read, stored, shown, and said so
-	Refused  Level = "refused"  // podrun does not do it yet: a manifest that sets it is an error
+	Done     Level = "done"     // works as in Kubernetes, except for what the note says
+	Accepted Level = "accepted" // has no meaning on one machine: it is read, stored and printed, with a message
+	Refused  Level = "refused"  // not supported yet: a manifest that sets it is an error
 )
 
-// Field is what podrun makes of one field.
+// Field is podrun's support of one field.
 //
-// Path is the field's path in a Pod, with [] for the items of a list. An entry of a
-// map has its key in brackets; [x/*] stands for every key that begins with "x/",
-// [*=*] for every key with
-// a = in it, [*] for every key without a row. A row that is accepted or refused speaks for
-// everything below it; one that is done has a row for every field below.
+// Path is the field's path in a Pod, with [] for the items of a list. An entry of a map has its key in
+// brackets; [x/*] stands for every key that begins with "x/", [*=*] for every key with a = in it, [*] for
+// every key without a row. A row that is accepted or refused applies to everything below it; one that is
+// done has a row for every field below.
 //
-// A row of spec.containers[] also speaks for spec.initContainers[] and
-// spec.ephemeralContainers[], which have rows of their own only where they differ.
+// A row of spec.containers[] also applies to spec.initContainers[] and spec.ephemeralContainers[], which
+// have rows of their own only for differences.
 type Field struct {
 	Path    string
 	Support Level
-	// Only, if any, are the values that have this support; every other value is
-	// refused. ['*'] at the end stands for any key.
+	// Only, if not empty, has the values with this support; every other value is refused. ['*'] at the
+	// end stands for any key.
 	Only []string
 	Note string
 }
 
-// podTable is every field of a Pod, in the order of the reference page.
+// podTable returns every field of a Pod, in the order of the reference page.
 func podTable() []Field {
 	return slices.Concat(metaRows, podRows, podSecurityRows, containerRows, probeRows, initRows, containerSecurityRows, volumeRows())
 }
@@ -58,8 +57,8 @@ const (
 	containerPrefix = "spec.containers[]"
 )
 
-// row finds the row of a field. One without is refused: the table's test makes
-// sure that there is none.
+// row returns the row of a field. A field without a row is refused: the table's test ensures that there is
+// none.
 func (t table) row(path string) Field {
 	if r, ok := t.find(path); ok {
 		return r
@@ -72,15 +71,15 @@ func (t table) find(path string) (Field, bool) {
 		return r, true
 	}
 	for _, prefix := range []string{initPrefix, ephemeralPrefix} {
-		if before, after, ok := strings.Cut(path, prefix); ok { // of a Pod or of a template
+		if before, after, ok := strings.Cut(path, prefix); ok { // in a Pod or in a template
 			return t.find(before + containerPrefix + after)
 		}
 	}
 	return Field{}, false
 }
 
-// entry finds the row of a map's key: its own, that of names of devices, its domain's,
-// that of any key, or the map's.
+// entry returns the row of a map's key: its own, that of names of devices, its domain's, that of any key, or
+// the map's.
 func (t table) entry(path, key string) Field {
 	domain, _, _ := strings.Cut(key, "/")
 	kinds := []string{key, domain + "/*", "*"}
@@ -95,7 +94,7 @@ func (t table) entry(path, key string) Field {
 	return t.row(path)
 }
 
-// levelFor gives the support of one value of the row's field.
+// levelFor returns the support of one value of the row's field.
 func (r Field) levelFor(value string) Level {
 	if len(r.Only) == 0 {
 		return r.Support

@@ -15,9 +15,8 @@ import (
 	"github.com/podrun/podrun/manifest/manifesttest"
 )
 
-// TestEveryFieldHasARow walks the Go types of a Pod: a field without a row, and a
-// row without a field, fail. That is how nothing is ever silently ignored, whatever
-// the next version of Kubernetes brings.
+// TestEveryFieldHasARow walks the Go types of a Pod: it fails for a field without a row, and for a row
+// without a field. So no field is silently ignored in any later version of Kubernetes.
 func TestEveryFieldHasARow(t *testing.T) {
 	for _, object := range []any{
 		corev1.Pod{}, corev1.ConfigMap{}, corev1.Secret{}, corev1.PersistentVolumeClaim{}, corev1.Service{}, corev1.Namespace{},
@@ -45,7 +44,7 @@ func everyFieldHasARow(t *testing.T, typ reflect.Type) {
 				visited[at] = true
 			}
 			if r.Support != Done {
-				continue // speaks for everything below
+				continue // applies to everything below
 			}
 			switch ft = apiutil.DerefType(ft); {
 			case apiutil.UnmarshalsItself(ft):
@@ -173,8 +172,8 @@ status: {phase: Running}
 	}
 }
 
-// TestRefusedIsRefused: every row that refuses is enforced by Load, for a value of
-// its field that Kubernetes would take.
+// TestRefusedIsRefused: Load enforces every row that refuses, for a value of its field that Kubernetes would
+// accept.
 func TestRefusedIsRefused(t *testing.T) {
 	for _, r := range podTable() {
 		if r.Support != Refused || strings.HasPrefix(r.Path, "metadata") || strings.HasSuffix(r.Path, "]") {
@@ -190,7 +189,7 @@ func TestRefusedIsRefused(t *testing.T) {
 	}
 }
 
-// set puts some value other than zero at a path.
+// set sets the field at a path to some value other than zero.
 func set(v reflect.Value, steps []string) {
 	if v.Kind() == reflect.Pointer {
 		v.Set(reflect.New(v.Type().Elem()))

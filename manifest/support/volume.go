@@ -11,7 +11,7 @@ const (
 	noteNoCA      = "there is no API server, so nobody issues it: keep it in a Secret"
 )
 
-// volumeRows are the kinds of volumes.
+// volumeRows returns the kinds of volumes.
 func volumeRows() []Field {
 	return slices.Concat(ownVolumeRows, fileRows("spec.volumes[].configMap"), fileRows("spec.volumes[].secret"),
 		downwardRows("spec.volumes[].downwardAPI"), projectedRows(), ephemeralRows(), driverRows)
@@ -36,7 +36,7 @@ var ownVolumeRows = []Field{
 	{Path: "spec.volumes[].image.pullPolicy", Support: Done, Note: "default: Always for the tag latest, else IfNotPresent"},
 }
 
-// fileRows are those of a volume that takes its files from a ConfigMap or Secret.
+// fileRows returns the fields of a volume with files from a ConfigMap or Secret.
 func fileRows(path string) []Field {
 	rows := []Field{
 		{Path: path, Support: Done, Note: "in memory; changes when the object does, unless subPath is used"},
@@ -52,7 +52,7 @@ func fileRows(path string) []Field {
 	return append(rows, itemRows(path)...)
 }
 
-// itemRows are those of the files that are taken from an object.
+// itemRows returns the fields of the files from an object.
 func itemRows(path string) []Field {
 	return []Field{
 		{Path: path + ".optional", Support: Done, Note: "without it the pod waits until the object is there"},
@@ -102,7 +102,7 @@ func projectedRows() []Field {
 	return append(rows, downwardRows(sources+".downwardAPI")...)
 }
 
-// ephemeralRows: what a claim may say, its template may.
+// ephemeralRows returns the fields of an ephemeral volume: its template has the fields of a claim.
 func ephemeralRows() []Field {
 	const template = "spec.volumes[].ephemeral.volumeClaimTemplate"
 	rows := []Field{

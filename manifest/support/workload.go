@@ -12,13 +12,13 @@ const (
 	noteNotOneMachine = "it has no meaning on one machine"
 )
 
-// Where the template of a pod lies.
+// The paths of pod templates.
 const (
 	templateField     = "spec.template"
 	cronTemplateField = "spec.jobTemplate.spec.template"
 )
 
-// prefixed moves rows below a path.
+// prefixed returns rows with their paths below a prefix.
 func prefixed(prefix string, rows []Field) []Field {
 	out := make([]Field, 0, len(rows))
 	for _, r := range rows {
@@ -28,7 +28,7 @@ func prefixed(prefix string, rows []Field) []Field {
 	return out
 }
 
-// templateRows are those of a Pod, below the path of a template.
+// templateRows returns the fields of a Pod, below the path of a template.
 func templateRows(path string) []Field {
 	rows := []Field{{Path: path, Support: Done, Note: "a Pod: its fields have rows of their own"}}
 	for _, r := range prefixed(path, podTable()) {
@@ -43,7 +43,7 @@ func templateRows(path string) []Field {
 	return rows
 }
 
-// workloadRows are the fields of a kind that makes pods, without those of its template.
+// workloadRows returns the fields of a kind of workload, without those of its template.
 func workloadRows(kind pod.ObjectKind) []Field {
 	rows := objectRows(string(kind))
 	rows[0].Note = "apps/v1"
@@ -73,12 +73,12 @@ func workloadRows(kind pod.ObjectKind) []Field {
 	return rows
 }
 
-// workloadTable is the whole support table of a kind that makes pods.
+// workloadTable returns the whole support table of a kind of workload.
 func workloadTable(kind pod.ObjectKind) []Field {
 	return slices.Concat(workloadRows(kind), templateRows(TemplatePath(kind)))
 }
 
-// TemplatePath is where the template of the pods of a kind lies.
+// TemplatePath returns the path of the pod template in a kind.
 func TemplatePath(kind pod.ObjectKind) string {
 	if kind == pod.KindCronJob {
 		return cronTemplateField
@@ -165,7 +165,7 @@ var cronJobRows = []Field{
 	{Path: "spec.failedJobsHistoryLimit", Support: Done, Note: "default: 1"},
 }
 
-// claimTemplateRows: what a claim may say, its template may.
+// claimTemplateRows returns the fields of a claim template, which are those of a claim.
 func claimTemplateRows() []Field {
 	const path = "spec.volumeClaimTemplates[]"
 	rows := []Field{{Path: "spec.volumeClaimTemplates", Support: Done, Note: "each pod has a claim of its own, TEMPLATE-SET-ORDINAL, which stays when the pod goes"}}

@@ -18,7 +18,7 @@ func validateContainers(s *corev1.PodSpec, volumes map[string]*corev1.Volume, pa
 	if len(s.Containers) == 0 {
 		errs = append(errs, field.Required(apps, ""))
 	}
-	// Names are unique over both lists; app containers are looked at first.
+	// Names are unique over both lists; app containers are checked first.
 	names := sets.New[string]()
 	for i := range s.Containers {
 		errs = append(errs, validateContainer(&s.Containers[i], volumes, names, apps.Index(i))...)
@@ -83,7 +83,7 @@ func validateUniqueName(name string, others sets.Set[string], path *field.Path) 
 	return errs
 }
 
-// validateInitContainer forbids what makes no sense for a container that must end.
+// validateInitContainer refuses fields that have no meaning for a container that must end.
 func validateInitContainer(c *corev1.Container, path *field.Path) field.ErrorList {
 	var errs field.ErrorList
 	for _, f := range []struct {
@@ -116,8 +116,8 @@ const (
 	maxRestartCodes = 255
 )
 
-// validateRestart checks a container's own policy and rules. Of an init container
-// without a policy the rules are not looked at.
+// validateRestart checks a container's own policy and rules. The rules of an init container without a policy
+// are not checked.
 func validateRestart(c *corev1.Container, init bool, path *field.Path) field.ErrorList {
 	var errs field.ErrorList
 	at, rules := path.Child("restartPolicy"), path.Child("restartPolicyRules")
@@ -151,7 +151,7 @@ func validateRestart(c *corev1.Container, init bool, path *field.Path) field.Err
 	return errs
 }
 
-// enumerated checks an enumeration of which the empty value is no value.
+// enumerated checks an enumeration in which the empty value means unset.
 func enumerated[T ~string](value T, path *field.Path, supported ...T) field.ErrorList {
 	if value == "" {
 		return field.ErrorList{field.NotSupported(path, value, supported)}
@@ -159,7 +159,7 @@ func enumerated[T ~string](value T, path *field.Path, supported ...T) field.Erro
 	return oneOf(value, path, supported...)
 }
 
-// validateEphemeralContainer is validateEphemeralContainers in pkg/apis/core/validation.
+// validateEphemeralContainer is validateEphemeralContainers of pkg/apis/core/validation.
 func validateEphemeralContainer(s *corev1.PodSpec, c *corev1.EphemeralContainer, volumes map[string]*corev1.Volume, names sets.Set[string], path *field.Path) field.ErrorList {
 	errs := validateContainer((*corev1.Container)(&c.EphemeralContainerCommon), volumes, names, path)
 	if t := c.TargetContainerName; t != "" && !slices.ContainsFunc(s.Containers, func(o corev1.Container) bool { return o.Name == t }) {
@@ -168,7 +168,7 @@ func validateEphemeralContainer(s *corev1.PodSpec, c *corev1.EphemeralContainer,
 	return append(errs, ValidateEphemeralFields(c, path)...)
 }
 
-// ValidateEphemeralFields forbids the fields that an ephemeral container must not have.
+// ValidateEphemeralFields refuses the fields that an ephemeral container must not have.
 func ValidateEphemeralFields(c *corev1.EphemeralContainer, path *field.Path) field.ErrorList {
 	const why = "cannot be set for an Ephemeral Container"
 	var errs field.ErrorList

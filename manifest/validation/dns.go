@@ -43,8 +43,8 @@ const (
 	maxNodeName    = 64
 )
 
-// validateDNS checks what is said of a pod's names (ValidatePodSpec,
-// validatePodDNSConfig and ValidateHostAliases of Kubernetes).
+// validateDNS checks a pod's DNS settings (ValidatePodSpec, validatePodDNSConfig and ValidateHostAliases of
+// Kubernetes).
 func validateDNS(s *corev1.PodSpec, path *field.Path) field.ErrorList {
 	errs := oneOf(s.DNSPolicy, path.Child("dnsPolicy"), corev1.DNSClusterFirstWithHostNet, corev1.DNSClusterFirst, corev1.DNSDefault, corev1.DNSNone)
 	errs = append(errs, validateDNSConfig(s.DNSConfig, s.DNSPolicy, path.Child("dnsConfig"))...)
@@ -104,7 +104,7 @@ func validateDNSConfig(c *corev1.PodDNSConfig, policy corev1.DNSPolicy, path *fi
 		if o.Name == "" {
 			errs = append(errs, field.Required(at, "must not be empty"))
 		}
-		// Ours: the file has one line for all.
+		// podrun's own rule: the file has one line for all options.
 		if text := o.Name + apiutil.StringOrEmpty(o.Value); strings.ContainsAny(text, " \t\r\n\x00") {
 			errs = append(errs, field.Invalid(at, text, "must not contain white space"))
 		}
@@ -112,9 +112,8 @@ func validateDNSConfig(c *corev1.PodDNSConfig, policy corev1.DNSPolicy, path *fi
 	return errs
 }
 
-// validateNodeName checks the name that the kernel is to know (the kubelet's
-// truncatePodHostnameIfNeeded and GeneratePodHostNameAndDomain find it out when the pod
-// starts).
+// validateNodeName checks the name that becomes the kernel's host name (the kubelet's
+// truncatePodHostnameIfNeeded and GeneratePodHostNameAndDomain fail only when the pod starts).
 func validateNodeName(p *corev1.Pod, path *field.Path) field.ErrorList {
 	if !apiutil.IsTrue(p.Spec.SetHostnameAsFQDN) || p.Spec.Subdomain == "" {
 		return nil

@@ -12,8 +12,8 @@ import (
 	"github.com/podrun/podrun/manifest/podutil"
 )
 
-// envFieldPaths are the field paths that the API takes in a variable, those of
-// labels and annotations aside. Which of them podrun takes is in the support table.
+// envFieldPaths are the field paths that the API accepts in a variable, except those of labels and
+// annotations. The support table has those that podrun accepts.
 var envFieldPaths = []string{
 	"metadata.name", "metadata.namespace", "metadata.uid",
 	"spec.nodeName", "spec.serviceAccountName",
@@ -100,7 +100,7 @@ func validateFieldRefOf(ref *corev1.ObjectFieldSelector, paths []string, path *f
 	return nil
 }
 
-// validateObjectName checks the name of a ConfigMap or Secret that is referred to.
+// validateObjectName checks the name of a referenced ConfigMap or Secret.
 func validateObjectName(name string, path *field.Path) field.ErrorList {
 	return validateName(name, path, func(s string) []string { return apivalidation.NameIsDNSSubdomain(s, false) })
 }
@@ -133,7 +133,7 @@ func validateFileRef(r *corev1.FileKeySelector, path *field.Path) field.ErrorLis
 	return errs
 }
 
-// validateFileVolumes: files of variables lie in emptyDir volumes.
+// validateFileVolumes checks that files of variables lie in emptyDir volumes.
 func validateFileVolumes(s *corev1.PodSpec, path *field.Path) field.ErrorList {
 	var errs field.ErrorList
 	for list, containers := range map[string][]corev1.Container{"initContainers": s.InitContainers, "containers": s.Containers} {

@@ -26,7 +26,7 @@ func validateJob(s *batchv1.JobSpec, spec *field.Path) field.ErrorList {
 	if podutil.IsIndexedJob(s) {
 		if s.Completions == nil {
 			errs = append(errs, field.Required(spec.Child("completions"), "when completion mode is Indexed"))
-		} else if *s.Completions > maxPods { // ours: each index is remembered
+		} else if *s.Completions > maxPods { // podrun's own rule: each index is stored
 			errs = append(errs, validatePodCount(s.Completions, spec.Child("completions"))...)
 		}
 	}
@@ -41,8 +41,8 @@ func validateJob(s *batchv1.JobSpec, spec *field.Path) field.ErrorList {
 	return errs
 }
 
-// maxCronName leaves room for what Jobs have after the CronJob's name (Kubernetes'
-// rule: 11 of 63 characters).
+// maxCronName leaves room for the suffix of a Job's name after the CronJob's (Kubernetes' rule: 11 of 63
+// characters).
 const maxCronName = 52
 
 func validateCronJob(o *batchv1.CronJob, spec *field.Path) field.ErrorList {
@@ -82,7 +82,7 @@ const (
 	maxIndexText = 64 << 10
 )
 
-// validateJobPolicies checks what a Job makes of its pods' ends.
+// validateJobPolicies checks a Job's policies for failed and succeeded pods.
 func validateJobPolicies(s *batchv1.JobSpec, spec *field.Path) field.ErrorList {
 	errs := validateCount(s.BackoffLimitPerIndex, spec.Child("backoffLimitPerIndex"))
 	errs = append(errs, validateCount(s.MaxFailedIndexes, spec.Child("maxFailedIndexes"))...)

@@ -22,7 +22,7 @@ func validateMounts(c *corev1.Container, volumes map[string]*corev1.Volume, at *
 		if volumes[m.Name] == nil {
 			errs = append(errs, field.NotFound(one.Child("name"), m.Name))
 		}
-		// Two spellings of one place, and the root itself, are podrun's own rules.
+		// Refusing two spellings of one path, and the root itself, are podrun's own rules.
 		clean := podutil.MountPoint(m.MountPath)
 		switch point := one.Child("mountPath"); {
 		case m.MountPath == "":

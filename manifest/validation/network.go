@@ -80,9 +80,8 @@ func validatePorts(ports []corev1.ContainerPort, path *field.Path) field.ErrorLi
 	return errs
 }
 
-// validateHostPorts checks what the machine is to open for the pod (API server:
-// checkHostPortConflicts, validateHostNetwork). Beyond that, a port on all addresses
-// leaves none of the number to others.
+// validateHostPorts checks the host ports of the pod (API server: checkHostPortConflicts,
+// validateHostNetwork). In addition, a port on all addresses excludes the same number on any other address.
 func validateHostPorts(s *corev1.PodSpec, hostNetwork bool, path *field.Path) field.ErrorList {
 	var errs field.ErrorList
 	type taken struct {
@@ -98,7 +97,7 @@ func validateHostPorts(s *corev1.PodSpec, hostNetwork bool, path *field.Path) fi
 		}
 		this := podutil.PlanPort(c, p)
 		for _, b := range before {
-			// One that has ended may leave its way in to a later one.
+			// A container that has ended may leave its port to a later one.
 			if same := b.HostIP == this.HostIP && b.Number == this.Number; this.Clashes(b.Port) && (beside && b.beside || !same) {
 				errs = append(errs, field.Duplicate(at.Child("hostPort"), fmt.Sprintf("%s/%s/%d", p.Protocol, p.HostIP, p.HostPort)))
 				break

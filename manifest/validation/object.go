@@ -38,7 +38,7 @@ func validateConfigMap(c *corev1.ConfigMap) field.ErrorList {
 	return errs
 }
 
-// redactedValue stands for a value that must not be told.
+// redactedValue replaces a secret value in messages.
 const redactedValue = "<secret contents redacted>"
 
 func validateSecret(s *corev1.Secret) field.ErrorList {
@@ -92,7 +92,7 @@ func validateClaim(c *corev1.PersistentVolumeClaim) field.ErrorList {
 	return append(validateObjectMeta(&c.ObjectMeta), validateClaimSpec(&c.Spec, field.NewPath("spec"))...)
 }
 
-// validateClaimSpec checks what a claim asks for, or the template of one.
+// validateClaimSpec checks the spec of a claim or of a claim template.
 func validateClaimSpec(s *corev1.PersistentVolumeClaimSpec, spec *field.Path) field.ErrorList {
 	var errs field.ErrorList
 	modes := []corev1.PersistentVolumeAccessMode{corev1.ReadOnlyMany, corev1.ReadWriteMany, corev1.ReadWriteOnce, corev1.ReadWriteOncePod}
@@ -129,8 +129,8 @@ func validateNamespace(n metav1.Object) field.ErrorList {
 	return apivalidation.ValidateObjectMetaAccessor(n, false, apivalidation.ValidateNamespaceName, field.NewPath("metadata"))
 }
 
-// ValidateObject checks an object with its defaults as the API server checks one that is
-// created, in its words.
+// ValidateObject checks an object with its defaults as the API server checks one that is created, in its
+// words.
 func ValidateObject(object metav1.Object) field.ErrorList {
 	switch o := object.(type) {
 	case *corev1.ConfigMap:

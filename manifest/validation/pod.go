@@ -14,10 +14,9 @@ import (
 	"github.com/podrun/podrun/manifest/resources"
 )
 
-// ValidatePod checks a Pod with its defaults as the API server checks one that is
-// created (ValidatePodCreate in pkg/apis/core/validation of Kubernetes), in its
-// words, for the fields that podrun takes. Some rules are podrun's own: what could
-// not be run, or could not be counted with.
+// ValidatePod checks a Pod with its defaults as the API server checks one that is created (ValidatePodCreate
+// in pkg/apis/core/validation of Kubernetes), in its words, for the fields that podrun supports. Some rules
+// are podrun's own: they refuse what cannot run, or values that would overflow.
 func ValidatePod(p *corev1.Pod) field.ErrorList {
 	meta, spec := field.NewPath("metadata"), field.NewPath("spec")
 	errs := apivalidation.ValidateObjectMeta(&p.ObjectMeta, true, apivalidation.NameIsDNSSubdomain, meta)
@@ -66,7 +65,7 @@ func validatePodFields(s *corev1.PodSpec, path *field.Path) field.ErrorList {
 	}
 	if g := s.TerminationGracePeriodSeconds; g != nil {
 		errs = append(errs, apivalidation.ValidateNonnegativeField(*g, path.Child("terminationGracePeriodSeconds"))...)
-		if *g > math.MaxInt32 { // ours: a later sum of durations must not overflow
+		if *g > math.MaxInt32 { // podrun's own rule: a later sum of durations must not overflow
 			errs = append(errs, field.Invalid(path.Child("terminationGracePeriodSeconds"), *g, validation.InclusiveRangeError(0, math.MaxInt32)))
 		}
 	}
@@ -92,8 +91,8 @@ func validatePodFields(s *corev1.PodSpec, path *field.Path) field.ErrorList {
 	return errs
 }
 
-// oneOf checks an enumeration, whose values a message lists in the order given. The
-// empty value is a missing one.
+// oneOf checks an enumeration. A message lists the values in the given order. The empty value is a missing
+// one.
 func oneOf[T ~string](value T, path *field.Path, supported ...T) field.ErrorList {
 	switch {
 	case value == "":
@@ -121,8 +120,8 @@ func validateName(value string, path *field.Path, rule func(string) []string) fi
 	return errs
 }
 
-// validateNoNUL refuses what no system call can take. It is podrun's own rule: the API
-// server stores such text, and the container fails to start.
+// validateNoNUL refuses NUL bytes, which no system call accepts. It is podrun's own rule: the API server
+// stores such text, and the container fails to start.
 func validateNoNUL(value string, path *field.Path) field.ErrorList {
 	if strings.IndexByte(value, 0) >= 0 {
 		return field.ErrorList{field.Invalid(path, value, "must not contain a NUL byte")}
@@ -130,8 +129,8 @@ func validateNoNUL(value string, path *field.Path) field.ErrorList {
 	return nil
 }
 
-// validateNoControl refuses control characters in paths, which would forge lines in
-// tables of mounts. It is podrun's own rule.
+// validateNoControl refuses control characters in paths, which would forge lines in tables of mounts. It is
+// podrun's own rule.
 func validateNoControl(value string, path *field.Path) field.ErrorList {
 	if strings.ContainsFunc(value, func(r rune) bool { return r < ' ' || r == 0x7f }) {
 		return field.ErrorList{field.Invalid(path, value, "must not contain control characters")}

@@ -13,19 +13,19 @@ import (
 	"github.com/podrun/podrun/manifest/podutil"
 )
 
-// PodSecurity is what the Pod Security Standards say of the pods of a namespace: what is
-// refused, and what is warned of.
+// PodSecurity is the policy of the Pod Security Standards for the pods of a namespace: the levels for
+// refusing and for warning.
 type PodSecurity struct{ enforce, warn api.LevelVersion }
 
-// PodSecurityFromLabels is the policy that a namespace's labels pod-security.kubernetes.io/… name.
+// PodSecurityFromLabels returns the policy in a namespace's labels pod-security.kubernetes.io/….
 func PodSecurityFromLabels(labels map[string]string) (PodSecurity, error) {
 	all := api.LevelVersion{Level: api.LevelPrivileged, Version: api.LatestVersion()}
 	p, errs := api.PolicyToEvaluate(labels, api.Policy{Enforce: all, Warn: all, Audit: all})
 	return PodSecurity{p.Enforce, p.Warn}, errs.ToAggregate()
 }
 
-// PodSecurityLevel is the policy that refuses what a level does not allow: privileged, baseline
-// or restricted.
+// PodSecurityLevel returns the policy that refuses pods which violate a level: privileged, baseline or
+// restricted.
 func PodSecurityLevel(level string) (PodSecurity, error) {
 	if _, err := api.ParseLevel(level); err != nil {
 		return PodSecurity{}, field.NotSupported(field.NewPath("policy"), level, []api.Level{api.LevelPrivileged, api.LevelBaseline, api.LevelRestricted})
@@ -33,8 +33,8 @@ func PodSecurityLevel(level string) (PodSecurity, error) {
 	return PodSecurityFromLabels(map[string]string{api.EnforceLevelLabel: level})
 }
 
-// Evaluate says what of a pod is forbidden, or else to be warned of, in the words of
-// Kubernetes' admission; "" if nothing is.
+// Evaluate returns a pod's violations, or else warnings, in the words of Kubernetes' admission; "" if there
+// are none.
 func (p PodSecurity) Evaluate(object *corev1.Pod) (forbidden, warning string) {
 	if forbidden = violations(object, p.enforce); forbidden == "" {
 		warning = violations(object, p.warn)
@@ -55,13 +55,13 @@ func violations(object *corev1.Pod, level api.LevelVersion) string {
 		return err.Error()
 	}
 	asks := object.DeepCopy()
-	asks.Spec.HostNetwork = podutil.IsHostNetwork(object) // be it by the annotation
+	asks.Spec.HostNetwork = podutil.IsHostNetwork(object) // also if the annotation sets it
 	result := policy.AggregateCheckResults(judge.EvaluatePod(level, &asks.ObjectMeta, &asks.Spec))
 	var detail []string
 	if !result.Allowed {
 		detail = append(detail, result.ForbiddenDetail())
 	}
-	if object.Annotations[podutil.AnnotationHostLoopback] == "true" { // Kubernetes has no such thing
+	if object.Annotations[podutil.AnnotationHostLoopback] == "true" { // Kubernetes has no such setting
 		detail = append(detail, fmt.Sprintf("the host's loopback (annotation %s)", podutil.AnnotationHostLoopback))
 	}
 	if detail == nil {

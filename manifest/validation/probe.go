@@ -69,7 +69,7 @@ func validateHook(h *corev1.LifecycleHandler, grace *int64, path *field.Path) fi
 	return validateHandler(handler{exec: h.Exec, http: h.HTTPGet, tcp: h.TCPSocket, sleep: h.Sleep}, grace, path)
 }
 
-// handler is what a probe and a hook have in common.
+// handler is the common part of a probe and a hook.
 type handler struct {
 	exec  *corev1.ExecAction
 	http  *corev1.HTTPGetAction
@@ -153,7 +153,7 @@ func validatePortOrName(p intstr.IntOrString, path *field.Path) field.ErrorList 
 	return validateName(p.StrVal, path, validation.IsValidPortName)
 }
 
-// stopSignals are the API's for Linux.
+// stopSignals returns the API's signals for Linux.
 func stopSignals() []corev1.Signal {
 	list := []corev1.Signal{
 		corev1.SIGABRT, corev1.SIGALRM, corev1.SIGBUS, corev1.SIGCHLD, corev1.SIGCLD, corev1.SIGCONT, corev1.SIGFPE, corev1.SIGHUP,

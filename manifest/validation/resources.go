@@ -19,7 +19,7 @@ import (
 	"github.com/podrun/podrun/manifest/podutil"
 )
 
-// maxCPU is how many CPUs can be counted in thousandths.
+// maxCPU is the highest number of CPUs that an int64 can hold in thousandths.
 const maxCPU = math.MaxInt64 / 1000
 
 func validateResources(r *corev1.ResourceRequirements, path *field.Path) field.ErrorList {
@@ -53,7 +53,7 @@ func validateQuantities(list corev1.ResourceList, path *field.Path) field.ErrorL
 	return errs
 }
 
-// validatePodResources holds the containers against what the pod as a whole has.
+// validatePodResources checks the containers against the pod-level resources.
 func validatePodResources(p *corev1.Pod, path *field.Path) field.ErrorList {
 	r := p.Spec.Resources
 	if r == nil {
@@ -81,16 +81,16 @@ func validatePodResources(p *corev1.Pod, path *field.Path) field.ErrorList {
 
 func less(a, b resource.Quantity) bool { return a.Cmp(b) < 0 }
 
-// Devices of the host are asked for by the names that the Container Device Interface gives
-// them, vendor.com/class=name: among a container's limits, with the quantity 1, or, for
-// every container of the pod, in annotations, as CRI has them for one container.
+// Devices of the host are requested by their names in the Container Device Interface, vendor.com/class=name:
+// among a container's limits, with the quantity 1, or, for every container of the pod, in annotations, as
+// CRI has them for one container.
 
-// deviceName is what the specification of the interface allows.
+// deviceName matches the names that the interface's specification allows.
 var deviceName = sync.OnceValue(func() *regexp.Regexp {
 	return regexp.MustCompile(`^[A-Za-z]([-A-Za-z0-9_.]*[A-Za-z0-9])?/[A-Za-z]([-A-Za-z0-9_.]*[A-Za-z0-9])?=[A-Za-z0-9]([-A-Za-z0-9_.:]*[A-Za-z0-9])?$`)
 })
 
-// validateDevice checks one among resources.
+// validateDevice checks a device among the resources.
 func validateDevice(name corev1.ResourceName, list corev1.ResourceList, at *field.Path) field.ErrorList {
 	var errs field.ErrorList
 	if !deviceName().MatchString(string(name)) {
@@ -117,8 +117,8 @@ func validateDeviceAnnotations(annotations map[string]string, path *field.Path) 
 	return errs
 }
 
-// validateHugePages is what ValidateContainerResourceRequirements in
-// pkg/apis/core/validation says of huge pages.
+// validateHugePages checks huge pages as ValidateContainerResourceRequirements in pkg/apis/core/validation
+// does.
 func validateHugePages(r *corev1.ResourceRequirements, path *field.Path) field.ErrorList {
 	var errs field.ErrorList
 	any, base := false, false
@@ -158,7 +158,7 @@ func validateResourceRef(ref *corev1.ResourceFieldSelector, path *field.Path) fi
 	return append(validateResource(ref.Resource, path.Child("resource")), validateDivisor(ref, path.Child("divisor"))...)
 }
 
-// resourceRefs are the resources that the API takes, those of huge pages aside.
+// resourceRefs returns the resources that the API accepts, except those of huge pages.
 func resourceRefs() []string {
 	return []string{"limits.cpu", "limits.ephemeral-storage", "limits.memory", "requests.cpu", "requests.ephemeral-storage", "requests.memory"}
 }

@@ -60,8 +60,8 @@ func validateSecurity(sc *corev1.SecurityContext, path *field.Path) field.ErrorL
 	return append(errs, validateSeccomp(sc.SeccompProfile, path.Child("seccompProfile"))...)
 }
 
-// validateCapabilities refuses names that the kernel does not have. It is podrun's
-// own rule: elsewhere they are dropped without a word.
+// validateCapabilities refuses names that the kernel does not have. It is podrun's own rule: other runtimes
+// drop them silently.
 func validateCapabilities(list []corev1.Capability, path *field.Path) field.ErrorList {
 	var errs field.ErrorList
 	for i, c := range list {
@@ -96,8 +96,8 @@ func validateID(number int64, path *field.Path, rule func(int64) []string) field
 	return errs
 }
 
-// safeSysctls is the kubelet's list (pkg/kubelet/sysctl/safe_sysctls.go): they
-// belong to the pod's own IPC or network namespace and harm nobody else.
+// safeSysctls is the kubelet's list (pkg/kubelet/sysctl/safe_sysctls.go): they belong to the pod's own IPC
+// or network namespace and affect no other pod.
 var safeSysctls = sets.New(
 	"kernel.shm_rmid_forced",
 	"net.ipv4.ip_local_port_range",
@@ -115,11 +115,11 @@ var safeSysctls = sets.New(
 	"net.ipv4.tcp_notsent_lowat",
 )
 
-// sysctlCharacters are those of what the safe ones can hold: numbers, and lists and ranges of them.
+// sysctlCharacters are the characters in values of safe sysctls: numbers, and lists and ranges of them.
 const sysctlCharacters = "-0123456789, \t"
 
-// validateSysctls takes the safe list by its exact names, so that no trick with
-// separators or "=" reaches another one (CVE-2022-0811).
+// validateSysctls accepts the safe list by exact names, so that no trick with separators or "=" sets another
+// one (CVE-2022-0811).
 func validateSysctls(sysctls []corev1.Sysctl, hostIPC bool, path *field.Path) field.ErrorList {
 	var errs field.ErrorList
 	seen := sets.New[string]()
@@ -143,7 +143,7 @@ func validateSysctls(sysctls []corev1.Sysctl, hostIPC bool, path *field.Path) fi
 	return errs
 }
 
-// validateHostPID is what ValidatePodSpec of pkg/apis/core/validation says of it.
+// validateHostPID checks hostPID as ValidatePodSpec of pkg/apis/core/validation does.
 func validateHostPID(s *corev1.PodSpec, path *field.Path) field.ErrorList {
 	if s.HostPID && s.ShareProcessNamespace != nil && *s.ShareProcessNamespace {
 		return field.ErrorList{field.Invalid(path.Child("shareProcessNamespace"), true, "ShareProcessNamespace and HostPID cannot both be enabled")}
@@ -151,9 +151,9 @@ func validateHostPID(s *corev1.PodSpec, path *field.Path) field.ErrorList {
 	return nil
 }
 
-// validateHostUsers is its namesake in pkg/apis/core/validation for a pod with users of its
-// own, with what is podrun's: an ordinary user cannot map the owners of files of a disk, so
-// such a pod has none but those that are made for it.
+// validateHostUsers is the function of that name in pkg/apis/core/validation for a pod with a user namespace
+// of its own, and has podrun's own rules: an ordinary user cannot map the owners of files on a disk, so such
+// a pod has only volumes that are made for it.
 func validateHostUsers(s *corev1.PodSpec, path *field.Path) field.ErrorList {
 	if s.HostUsers == nil || *s.HostUsers {
 		return nil
@@ -177,7 +177,7 @@ func validateHostUsers(s *corev1.PodSpec, path *field.Path) field.ErrorList {
 	return errs
 }
 
-// validateAppArmor is ValidateAppArmorProfileField in pkg/apis/core/validation.
+// validateAppArmor is ValidateAppArmorProfileField of pkg/apis/core/validation.
 func validateAppArmor(profile *corev1.AppArmorProfile, at *field.Path) field.ErrorList {
 	if profile == nil {
 		return nil
@@ -239,7 +239,7 @@ func appArmorText(p *corev1.AppArmorProfile) string {
 	return string(p.Type) + "/" + *cmp.Or(p.LocalhostProfile, new(string))
 }
 
-// validateSeccomp is validateSeccompProfileField in pkg/apis/core/validation.
+// validateSeccomp is validateSeccompProfileField of pkg/apis/core/validation.
 func validateSeccomp(s *corev1.SeccompProfile, at *field.Path) field.ErrorList {
 	if s == nil {
 		return nil
@@ -260,7 +260,7 @@ func validateSeccomp(s *corev1.SeccompProfile, at *field.Path) field.ErrorList {
 	return errs
 }
 
-// validateLocalDescendingPath is validateLocalDescendingPath in pkg/apis/core/validation.
+// validateLocalDescendingPath is the function of that name in pkg/apis/core/validation.
 func validateLocalDescendingPath(p string, at *field.Path) field.ErrorList {
 	var errs field.ErrorList
 	if path.IsAbs(p) {

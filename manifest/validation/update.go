@@ -12,10 +12,9 @@ import (
 	"github.com/podrun/podrun/manifest/resources"
 )
 
-// ValidateResize checks that the resources of a running Pod may become those of
-// another with the same containers, as the API server does and in its words
-// (ValidatePodResize in pkg/apis/core/validation of Kubernetes). Both have their
-// defaults.
+// ValidateResize checks that the resources of a running Pod may become those of another with the same
+// containers, as the API server does and in its words (ValidatePodResize in pkg/apis/core/validation of
+// Kubernetes). Both have their defaults.
 func ValidateResize(old, new *corev1.Pod) field.ErrorList {
 	spec := field.NewPath("spec")
 	var errs field.ErrorList
@@ -68,7 +67,7 @@ func validatePodResize(was, is *corev1.ResourceRequirements, path *field.Path) f
 	return validateNoneRemoved(was, is, path, "pod-level resource")
 }
 
-// validateNoneRemoved: a resource that was there has to stay.
+// validateNoneRemoved checks that no resource is removed.
 func validateNoneRemoved(was, is *corev1.ResourceRequirements, path *field.Path, what string) field.ErrorList {
 	var errs field.ErrorList
 	for _, l := range []struct {
@@ -85,7 +84,7 @@ func validateNoneRemoved(was, is *corev1.ResourceRequirements, path *field.Path,
 	return errs
 }
 
-// validateResizePolicies checks those of all containers.
+// validateResizePolicies checks the resize policies of all containers.
 func validateResizePolicies(s *corev1.PodSpec, path *field.Path) field.ErrorList {
 	var errs field.ErrorList
 	for i := range s.Containers {
@@ -103,7 +102,7 @@ func validateResizePolicies(s *corev1.PodSpec, path *field.Path) field.ErrorList
 	return errs
 }
 
-// validateResizePolicy is validateResizePolicy of pkg/apis/core/validation.
+// validateResizePolicy is the function of that name in pkg/apis/core/validation.
 func validateResizePolicy(list []corev1.ContainerResizePolicy, path *field.Path, podPolicy corev1.RestartPolicy) field.ErrorList {
 	var errs field.ErrorList
 	seen := map[corev1.ResourceName]bool{}

@@ -12,15 +12,14 @@ import (
 	"github.com/podrun/podrun/pod"
 )
 
-// mutableFields are the fields of a kind's spec that may differ from what they were
-// (ValidateStatefulSetUpdate and the like in pkg/apis/{apps,batch}/validation of
-// Kubernetes); none are named where only some may not.
+// mutableFields are the fields of a kind's spec that may change (ValidateStatefulSetUpdate and the like in
+// pkg/apis/{apps,batch}/validation of Kubernetes). For other kinds only the selector is immutable.
 var mutableFields = map[pod.ObjectKind][]string{
 	pod.KindStatefulSet: {"replicas", "ordinals", "template", "updateStrategy", "revisionHistoryLimit", "persistentVolumeClaimRetentionPolicy", "minReadySeconds"},
 	pod.KindJob:         {"parallelism", "activeDeadlineSeconds", "backoffLimit", "ttlSecondsAfterFinished", "suspend", "podReplacementPolicy"},
 }
 
-// workloadUpdate keeps what a workload's pods have been made by.
+// workloadUpdate refuses changes of the fields by which a workload's existing pods were made.
 func workloadUpdate(old, next *pod.Object) field.ErrorList {
 	if !slices.Contains(pod.Workloads(), old.Kind) {
 		return nil
@@ -59,14 +58,14 @@ func sortedKeys(m map[string]bool) []string {
 	return list
 }
 
-// isElasticJob says whether a Job's completions may follow its parallelism: those of an
-// Indexed one that are the same number (Kubernetes' elastic indexed Jobs).
+// isElasticJob reports whether a Job's completions may change together with its parallelism: those of an
+// Indexed one with equal numbers (Kubernetes' elastic indexed Jobs).
 func isElasticJob(o *pod.Object) bool {
 	var s batchv1.JobSpec
 	return json.Unmarshal(o.Spec, &s) == nil && podutil.IsIndexedJob(&s) && s.Completions != nil && *s.Completions == *s.Parallelism
 }
 
-// sameData compares two maps of text or bytes; no map is an empty one.
+// sameData compares two maps of text or bytes; nil equals an empty map.
 func sameData[V string | []byte](a, b map[string]V) bool {
 	if len(a) != len(b) {
 		return false
@@ -119,7 +118,7 @@ func ValidateObjectUpdate(old, next *pod.Object) field.ErrorList {
 	return errs
 }
 
-// claimUpdate lets a claim grow, and nothing else.
+// claimUpdate allows a claim to grow, and no other change.
 func claimUpdate(old, next *pod.Claim) field.ErrorList {
 	spec := field.NewPath("spec")
 	if !slices.Equal(old.AccessModes, next.AccessModes) {
@@ -131,7 +130,7 @@ func claimUpdate(old, next *pod.Claim) field.ErrorList {
 	return nil
 }
 
-// serviceUpdate keeps the addresses that pods may know.
+// serviceUpdate refuses changes of addresses that pods may use.
 func serviceUpdate(old, next *pod.Service) field.ErrorList {
 	if next.Type == pod.ServiceExternalName || old.Type == pod.ServiceExternalName || len(old.ClusterIPs) == 0 || len(next.ClusterIPs) == 0 {
 		return nil

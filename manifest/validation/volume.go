@@ -14,7 +14,7 @@ import (
 	"github.com/podrun/podrun/manifest/podutil"
 )
 
-// Volumes of files: what their sources may say.
+// Checks of the sources of volumes of files.
 
 func validateFileMode(mode *int32, at *field.Path) field.ErrorList {
 	if mode != nil && (*mode < 0 || *mode > 0o777) {
@@ -33,7 +33,7 @@ func validateFileUser(user *int64, at *field.Path) field.ErrorList {
 	return errs
 }
 
-// validateSourceName checks the name of an object of which files are made.
+// validateSourceName checks the name of an object that is a source of files.
 func validateSourceName(name string, at *field.Path) field.ErrorList {
 	if name == "" {
 		return field.ErrorList{field.Required(at, "")}
@@ -55,8 +55,8 @@ func validateConfigMapSource(c *corev1.ConfigMapVolumeSource, at *field.Path) fi
 	return append(errs, validateItems(c.Items, sets.New[string](), at.Child("items"))...)
 }
 
-// validateItems checks keys that become files. Two at one path would be one file: the
-// API server says so of projected volumes only.
+// validateItems checks keys that become files. Two with one path would be one file: the API server refuses
+// that in projected volumes only.
 func validateItems(items []corev1.KeyToPath, taken sets.Set[string], at *field.Path) field.ErrorList {
 	var errs field.ErrorList
 	for i, item := range items {
@@ -71,8 +71,8 @@ func validateItems(items []corev1.KeyToPath, taken sets.Set[string], at *field.P
 	return errs
 }
 
-// validateFilePath checks the path of a file in a volume, and that no other has it, or is a
-// directory in it. As for the API server, control characters are characters of a name.
+// validateFilePath checks the path of a file in a volume, and that no other file has the path, or has it as
+// a directory. As in the API server, control characters are allowed.
 func validateFilePath(path string, taken sets.Set[string], at *field.Path) field.ErrorList {
 	if path == "" {
 		return field.ErrorList{field.Required(at, "")}
@@ -130,7 +130,7 @@ func validateDownwardItems(items []corev1.DownwardAPIVolumeFile, taken sets.Set[
 	return errs
 }
 
-// volumeFieldPaths are the fields of a pod that may be files.
+// volumeFieldPaths are the fields of a pod that can be files.
 var volumeFieldPaths = []string{"metadata.annotations", "metadata.labels", "metadata.name", "metadata.namespace", "metadata.uid"}
 
 func validateProjected(p *corev1.ProjectedVolumeSource, at *field.Path) field.ErrorList {
@@ -160,8 +160,8 @@ func validateProjected(p *corev1.ProjectedVolumeSource, at *field.Path) field.Er
 	return errs
 }
 
-// validateVolumes also gives the volumes that can be mounted, by name: one with a
-// mistake cannot.
+// validateVolumes checks volumes. It also returns those that can be mounted, by name: one with a mistake
+// cannot.
 func validateVolumes(pod string, volumes []corev1.Volume, at *field.Path) (good map[string]*corev1.Volume, errs field.ErrorList) {
 	good = map[string]*corev1.Volume{}
 	names, made := sets.New[string](), sets.New[string]()
@@ -193,8 +193,8 @@ type source struct {
 	check func(at *field.Path) field.ErrorList
 }
 
-// validateSource checks the kind of a volume, of which there may be one. Kinds that
-// podrun refuses are not looked at.
+// validateSource checks the kind of a volume, of which there may be one. Kinds that podrun refuses are not
+// checked.
 func validateSource(pod string, v *corev1.Volume, at *field.Path) field.ErrorList {
 	var errs field.ErrorList
 	seen := false
@@ -243,7 +243,7 @@ func validateHostPath(h *corev1.HostPathVolumeSource, at *field.Path) field.Erro
 	}
 	errs := validateNoDotDot(h.Path, at.Child("path"))
 	errs = append(errs, validateNoControl(h.Path, at.Child("path"))...)
-	if !path.IsAbs(h.Path) { // ours: of which directory should it be a part?
+	if !path.IsAbs(h.Path) { // podrun's own rule: there is no directory that it could be relative to
 		errs = append(errs, field.Invalid(at.Child("path"), h.Path, "must be an absolute path"))
 	}
 	if h.Type != nil && !slices.Contains(hostPathTypes, *h.Type) {
@@ -256,7 +256,7 @@ func validateClaimSource(c *corev1.PersistentVolumeClaimVolumeSource, at *field.
 	if c.ClaimName == "" {
 		return field.ErrorList{field.Required(at.Child("claimName"), "")}
 	}
-	// Ours: no claim can have another name, and it becomes the name of a directory.
+	// podrun's own rule: no claim can have another name, and it becomes the name of a directory.
 	return validateName(c.ClaimName, at.Child("claimName"), validation.IsDNS1123Subdomain)
 }
 
@@ -304,7 +304,7 @@ func validateRelativePath(value string, at *field.Path) field.ErrorList {
 	return append(errs, validateNoDotDot(value, at)...)
 }
 
-// validateHugeVolumes: pages must be of a size that a container may have.
+// validateHugeVolumes checks that the page size is one that a container may have.
 func validateHugeVolumes(s *corev1.PodSpec, at *field.Path) field.ErrorList {
 	var errs field.ErrorList
 	for i := range s.Volumes {

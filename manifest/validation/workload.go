@@ -19,12 +19,11 @@ import (
 	"github.com/podrun/podrun/manifest/podutil"
 )
 
-// maxPods bounds how many pods a workload may ask for. It is podrun's own rule: there is
-// one machine.
+// maxPods bounds the number of pods of a workload. It is podrun's own rule: there is one machine.
 const maxPods = 10_000
 
-// ValidateWorkload checks a workload with its defaults as the API server checks one that
-// is created (pkg/apis/{apps,batch}/validation of Kubernetes), but for its template.
+// ValidateWorkload checks a workload with its defaults as the API server checks one that is created
+// (pkg/apis/{apps,batch}/validation of Kubernetes), without its template.
 func ValidateWorkload(object metav1.Object) field.ErrorList {
 	spec := field.NewPath("spec")
 	rule := apivalidation.NameIsDNSSubdomain
@@ -37,7 +36,7 @@ func ValidateWorkload(object metav1.Object) field.ErrorList {
 		errs = append(errs, validateCount(&o.Spec.MinReadySeconds, spec.Child("minReadySeconds"))...)
 		errs = append(errs, validateSelector(o.Spec.Selector, &o.Spec.Template, spec)...)
 	case *appsv1.StatefulSet:
-		rule = apivalidation.NameIsDNSLabel // a pod's name is a host's
+		rule = apivalidation.NameIsDNSLabel // a pod's name is a host name
 		errs = append(validateStatefulSet(&o.Spec, spec), validateClaims(&o.Spec, o.Name, spec)...)
 	case *appsv1.DaemonSet:
 		errs = validateDaemonSet(&o.Spec, spec)
@@ -52,7 +51,7 @@ func ValidateWorkload(object metav1.Object) field.ErrorList {
 	return append(apivalidation.ValidateObjectMeta(apiutil.ObjectMeta(object), true, rule, field.NewPath("metadata")), errs...)
 }
 
-// validateCount checks a number that must not be negative, nor too large to be meant.
+// validateCount refuses negative numbers and unreasonably large ones.
 func validateCount[T int32 | int64](n *T, path *field.Path) field.ErrorList {
 	switch {
 	case n == nil:
@@ -73,8 +72,8 @@ func validatePodCount(n *int32, path *field.Path) field.ErrorList {
 	return validateCount(n, path)
 }
 
-// validateSelector checks a selector against the template, and what the template of a
-// workload that goes on for ever may not have.
+// validateSelector checks a selector against the template, and refuses template fields that a workload which
+// never ends must not have.
 func validateSelector(selector *metav1.LabelSelector, t *corev1.PodTemplateSpec, spec *field.Path) field.ErrorList {
 	path := spec.Child("selector")
 	var errs field.ErrorList
@@ -118,7 +117,7 @@ func validateDeployment(s *appsv1.DeploymentSpec, spec *field.Path) field.ErrorL
 	return append(errs, validateSelector(s.Selector, &s.Template, spec)...)
 }
 
-// validateRollingUpdate checks how many pods may be missing and too many.
+// validateRollingUpdate checks how many pods may be missing or in excess.
 func validateRollingUpdate(unavailable, surge *intstr.IntOrString, path *field.Path) field.ErrorList {
 	var errs field.ErrorList
 	zero := 0
@@ -134,8 +133,8 @@ func validateRollingUpdate(unavailable, surge *intstr.IntOrString, path *field.P
 	return errs
 }
 
-// validateIntOrPercent checks a number of pods or a part of all, which may be more than all or not,
-// and gives what it is of a hundred.
+// validateIntOrPercent checks a number of pods or a percentage, which may exceed 100 % unless bounded. It
+// also returns the value scaled to 100 pods.
 func validateIntOrPercent(v *intstr.IntOrString, bounded bool, at *field.Path) (int, field.ErrorList) {
 	n, err := intstr.GetScaledValueFromIntOrPercent(v, 100, true)
 	switch {
@@ -189,8 +188,8 @@ func validateDaemonSet(s *appsv1.DaemonSetSpec, spec *field.Path) field.ErrorLis
 	return append(errs, validateSelector(s.Selector, &s.Template, spec)...)
 }
 
-// validateClaims checks the templates of a StatefulSet as the claims that they become.
-// The API server finds out only when it is to make them.
+// validateClaims checks the templates of a StatefulSet as the claims that they become. The API server
+// refuses them only when it makes the claims.
 func validateClaims(s *appsv1.StatefulSetSpec, set string, spec *field.Path) field.ErrorList {
 	var errs field.ErrorList
 	seen := map[string]bool{}

@@ -15,9 +15,9 @@ import (
 	"github.com/podrun/podrun/pod"
 )
 
-// claimTemplates are those of a workload; nil for all but StatefulSets. Of each every pod has
-// a claim of its own, by its ordinal: TEMPLATE-SET-ORDINAL. They stay when the pod goes, and are
-// there again when it comes back (pkg/controller/statefulset/stateful_set_utils.go of Kubernetes).
+// claimTemplates returns a workload's claim templates; nil for all but StatefulSets. Every pod has its own
+// claim of each, named by its ordinal: TEMPLATE-SET-ORDINAL. The claims stay when the pod is removed, and
+// are used again when it returns (pkg/controller/statefulset/stateful_set_utils.go of Kubernetes).
 func claimTemplates(object metav1.Object) []corev1.PersistentVolumeClaim {
 	if s, ok := object.(*appsv1.StatefulSet); ok {
 		return s.Spec.VolumeClaimTemplates
@@ -25,8 +25,8 @@ func claimTemplates(object metav1.Object) []corev1.PersistentVolumeClaim {
 	return nil
 }
 
-// MountClaims gives a pod of a workload the volumes of its claims (updateStorage): one of
-// the same name in the template gives way.
+// MountClaims adds the volumes of its claims to a pod of a workload (updateStorage): they replace volumes
+// with the same names.
 func MountClaims(p *corev1.PodSpec, object metav1.Object, ordinal int) {
 	for _, t := range claimTemplates(object) {
 		v := corev1.Volume{Name: t.Name, VolumeSource: corev1.VolumeSource{
@@ -40,8 +40,8 @@ func MountClaims(p *corev1.PodSpec, object metav1.Object, ordinal int) {
 	}
 }
 
-// NewClaims are the claims that the pod of an ordinal has of a kept StatefulSet. What else
-// tells them apart from others, their uids and times, is still to be given.
+// NewClaims returns the claims of the pod with an ordinal of a stored StatefulSet. Their uids and times are
+// not set yet.
 func NewClaims(set *pod.Object, ordinal int) ([]*pod.Object, error) {
 	object, err := conversion.WorkloadToKubernetes(set)
 	if err != nil {
@@ -62,17 +62,17 @@ func NewClaims(set *pod.Object, ordinal int) ([]*pod.Object, error) {
 	return list, nil
 }
 
-// ClaimSet is which claims a kept StatefulSet has, and what becomes of them without it.
+// ClaimSet describes the claims of a stored StatefulSet, and when they are removed.
 type ClaimSet struct {
 	set         string
 	templates   []string
 	first, size int
 
-	DeleteWithSet    bool // they go when it is removed
-	DeleteWhenScaled bool // those of ordinals that are no longer wanted go with their pods
+	DeleteWithSet    bool // they are removed with the set
+	DeleteWhenScaled bool // those of surplus ordinals are removed with their pods
 }
 
-// Ordinal is whose claim it is, by its name; wanted is whether the set has such a pod.
+// Ordinal parses a claim's name. wanted reports whether the set has a pod with this ordinal.
 func (c *ClaimSet) Ordinal(claim string) (ordinal int, wanted, ok bool) {
 	for _, t := range c.templates {
 		text, found := strings.CutPrefix(claim, t+"-"+c.set+"-")
@@ -84,7 +84,7 @@ func (c *ClaimSet) Ordinal(claim string) (ordinal int, wanted, ok bool) {
 	return 0, false, false
 }
 
-// ClaimSetOf says of a kept StatefulSet which claims it has; nil: none.
+// ClaimSetOf returns the claims of a stored StatefulSet; nil: none.
 func ClaimSetOf(set *pod.Object) (*ClaimSet, error) {
 	object, err := conversion.WorkloadToKubernetes(set)
 	if err != nil {

@@ -14,7 +14,7 @@ import (
 	"github.com/podrun/podrun/workload"
 )
 
-// specPolicies is what a Job's rules mean to workload.Decide. They have been validated.
+// specPolicies converts a Job's validated policies for workload.Decide.
 func specPolicies(j *workload.JobSpec, s *batchv1.JobSpec) {
 	j.BackoffPerIndex, j.MaxFailedIndexes = -1, -1
 	if s.BackoffLimitPerIndex != nil {
@@ -36,7 +36,7 @@ func specPolicies(j *workload.JobSpec, s *batchv1.JobSpec) {
 			}
 			if r.SucceededIndexes != nil {
 				rule.Indexes, _ = podutil.ParseIndexes(*r.SucceededIndexes, j.Completions)
-				rule.Indexes = append([]int{}, rule.Indexes...) // none is not any
+				rule.Indexes = append([]int{}, rule.Indexes...) // an empty list matches no index
 			}
 			j.SuccessRules = append(j.SuccessRules, rule)
 		}
@@ -92,7 +92,7 @@ func specCron(o *batchv1.CronJob) workload.CronSpec {
 	return c
 }
 
-// NewJob is the Job that a kept CronJob starts at a time. Its uid is still to be given.
+// NewJob returns the Job that a stored CronJob starts at a time. Its uid is not set yet.
 func NewJob(cron *pod.Object, run *workload.Run) (*pod.Object, error) {
 	object, err := conversion.WorkloadToKubernetes(cron)
 	if err != nil {

@@ -17,7 +17,7 @@ import (
 	"github.com/podrun/podrun/workload"
 )
 
-// Labels by which a workload's pods are told apart, as Kubernetes' controllers have them.
+// Labels that identify a workload's pods, as Kubernetes' controllers set them.
 const (
 	labelTemplateHash = "pod-template-hash"
 	labelRevisionHash = "controller-revision-hash"
@@ -27,10 +27,10 @@ const (
 	labelIndex        = "batch.kubernetes.io/job-completion-index"
 )
 
-// maxPodNamePrefix is how much of a name is kept where five characters and more follow.
+// maxPodNamePrefix is how many characters of a name are kept before a suffix of five or more.
 const maxPodNamePrefix = 58
 
-// PodNamePrefix is the beginning of the names of a workload's pods.
+// PodNamePrefix returns the beginning of the names of a workload's pods.
 func PodNamePrefix(owner *pod.Object, m workload.Make) string {
 	base := owner.Name + "-"
 	switch {
@@ -45,8 +45,8 @@ func PodNamePrefix(owner *pod.Object, m workload.Make) string {
 	return base
 }
 
-// NewPod is a pod that a kept workload makes, of a template that it has or had. It has
-// been validated with the workload.
+// NewPod returns a pod of a stored workload, made from its current or an earlier template. It was validated
+// with the workload.
 func NewPod(owner *pod.Object, m workload.Make, template []byte, name string) (*decode.Object, error) {
 	var t corev1.PodTemplateSpec
 	if err := json.Unmarshal(template, &t); err != nil {
@@ -81,7 +81,7 @@ func NewPod(owner *pod.Object, m workload.Make, template []byte, name string) (*
 	return &decode.Object{File: string(owner.Kind) + " " + owner.Name, Kind: "Pod", Value: p, Pod: p, Effective: resources.ComputeEffective(p)}, nil
 }
 
-// addJobFields gives a pod what those of a Job have.
+// addJobFields sets the fields of a Job's pods.
 func addJobFields(p *corev1.Pod, owner *pod.Object, m workload.Make) {
 	for _, prefix := range []string{"", "batch.kubernetes.io/"} {
 		p.Labels[prefix+"job-name"] = owner.Name
@@ -110,8 +110,8 @@ func addJobFields(p *corev1.Pod, owner *pod.Object, m workload.Make) {
 	}
 }
 
-// SamplePod is a pod that the workload would make, but for its name: for what all its pods
-// have in common, as their images.
+// SamplePod returns a pod as the workload would make it, without its name: for what all its pods have in
+// common, such as images.
 func SamplePod(o *decode.Object) *decode.Object {
 	p := PodFromTemplate(o.Value)
 	p.Name, p.Namespace = o.Name(), o.Value.GetNamespace()
@@ -121,14 +121,14 @@ func SamplePod(o *decode.Object) *decode.Object {
 	return o.ForPod(p)
 }
 
-// Controller is what a pod's manifest says of the workload that has made it.
+// Controller describes the workload that made a pod.
 type Controller struct {
 	Owner    pod.Owner
 	Revision string
 	Index    int // ordinal or completion index; -1: none
 }
 
-// ControllerOf says what has made a pod; nil: nobody.
+// ControllerOf returns the controller of a pod; nil: none.
 func ControllerOf(p *corev1.Pod) *Controller {
 	ref := metav1.GetControllerOf(p)
 	if ref == nil {
@@ -156,7 +156,7 @@ func ControllerOf(p *corev1.Pod) *Controller {
 	return o
 }
 
-// PodFromTemplate is a pod that a workload would make, but for its name.
+// PodFromTemplate returns a pod as the workload would make it, without its name.
 func PodFromTemplate(object metav1.Object) *corev1.Pod {
 	t := conversion.PodTemplate(object).DeepCopy()
 	p := &corev1.Pod{ObjectMeta: t.ObjectMeta, Spec: t.Spec}

@@ -18,8 +18,8 @@ import (
 	"github.com/podrun/podrun/workload"
 )
 
-// NewSpec is what a kept workload is to be, for workload.Decide. The zone of a
-// CronJob's schedule is still to be given.
+// NewSpec returns the spec of a stored workload, for workload.Decide. The time zone of a CronJob's schedule
+// is not set yet.
 func NewSpec(stored *pod.Object) (*workload.Spec, error) {
 	object, err := conversion.WorkloadToKubernetes(stored)
 	if err != nil {
@@ -54,8 +54,8 @@ func NewSpec(stored *pod.Object) (*workload.Spec, error) {
 	return s, nil
 }
 
-// templateHash names a template in six to ten letters and digits (ComputeHash in pkg/controller
-// of Kubernetes does the like).
+// templateHash returns a name for a template, of six to ten letters and digits (as ComputeHash in
+// pkg/controller of Kubernetes).
 func templateHash(template []byte) string {
 	h := fnv.New32a()
 	h.Write(template)
@@ -64,7 +64,7 @@ func templateHash(template []byte) string {
 
 func seconds[T int32 | int64](n T) time.Duration { return time.Duration(n) * time.Second }
 
-// scaledValue is a number of pods, or a part of all.
+// scaledValue returns a number of pods, or the percentage of total.
 func scaledValue(v *intstr.IntOrString, total int, up bool) int {
 	if v == nil {
 		return 0
@@ -76,13 +76,13 @@ func scaledValue(v *intstr.IntOrString, total int, up bool) int {
 func specDeployment(s *workload.Spec, d *appsv1.DeploymentSpec) {
 	s.Replicas, s.MinReady, s.Paused, s.History = int(*d.Replicas), seconds(d.MinReadySeconds), d.Paused, int(*d.RevisionHistoryLimit)
 	s.Strategy = workload.Strategy(d.Strategy.Type)
-	if p := *d.ProgressDeadlineSeconds; p < math.MaxInt32 { // which means none
+	if p := *d.ProgressDeadlineSeconds; p < math.MaxInt32 { // MaxInt32 means none
 		s.ProgressDeadline = seconds(p)
 	}
 	if roll := d.Strategy.RollingUpdate; roll != nil {
 		s.MaxSurge = scaledValue(roll.MaxSurge, s.Replicas, true)
 		s.MaxUnavailable = min(scaledValue(roll.MaxUnavailable, s.Replicas, false), s.Replicas)
-		if s.MaxSurge == 0 && s.MaxUnavailable == 0 { // ResolveFenceposts of Kubernetes: else nothing could move
+		if s.MaxSurge == 0 && s.MaxUnavailable == 0 { // ResolveFenceposts of Kubernetes: otherwise no pod could be replaced
 			s.MaxUnavailable = 1
 		}
 	}
@@ -103,7 +103,7 @@ func specStatefulSet(s *workload.Spec, d *appsv1.StatefulSetSpec) {
 	}
 }
 
-// serviceName is the Service of a StatefulSet.
+// serviceName returns the Service of a StatefulSet.
 func serviceName(object metav1.Object) string {
 	if s, ok := object.(*appsv1.StatefulSet); ok {
 		return s.Spec.ServiceName
@@ -111,7 +111,7 @@ func serviceName(object metav1.Object) string {
 	return ""
 }
 
-// TimeZoneOf is the time zone that a kept CronJob names, or "".
+// TimeZoneOf returns the time zone that a stored CronJob names, or "".
 func TimeZoneOf(stored *pod.Object) (string, error) {
 	object, err := conversion.WorkloadToKubernetes(stored)
 	if err != nil {
