@@ -27,9 +27,9 @@ import (
 )
 
 // Service is a `podrun up` in the foreground of a unit of Type=notify. It reports the state of the pods
-// to systemd. Once they are ready it waits, as a loop in C (reexec.UnitWait), until they end or it is stopped.
-// It takes over pods of the same manifest that already run, so this process can be killed and restarted
-// without any effect on the pods.
+// to systemd. Once they are ready it waits, as a loop in C (reexec.UnitWait), until they end or it is
+// stopped. It takes over pods of the same manifest that already run, so this process can be killed and
+// restarted without any effect on the pods.
 type Service struct {
 	env       *cmdutil.Env
 	dirs      store.Dirs
@@ -47,7 +47,8 @@ type Service struct {
 	lastError string // the last error that was printed
 }
 
-// notifyInterval is how often a supervisor sends a keep-alive message that nobody watches for.
+// notifyInterval is how often a supervisor sends a keep-alive message to the unit, where no process waits
+// for these messages.
 const notifyInterval = time.Hour
 
 // NewService returns the service of this process's unit.

@@ -128,7 +128,7 @@ func (s *Service) wait() error {
 	for _, p := range s.Pods {
 		one := StatePod{p.Pod.Namespace, p.Pod.Name, -1}
 		if p.NotifyConn != nil {
-			p.NotifyTarget.Socket.Close() // so that a closed supervisor's end is noticed
+			p.NotifyTarget.Socket.Close() // the supervisor has it; a copy here would hide its end
 			one.Socket = int(p.NotifyConn.Fd())
 			sockets = append(sockets, one.Socket)
 		}

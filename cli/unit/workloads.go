@@ -173,7 +173,7 @@ func (e *controllerService) connectPod(p *podup.Target) error {
 
 // podStarted keeps the connection of a pod that was created.
 func (e *controllerService) podStarted(p *podup.Target) {
-	p.NotifyTarget.Socket.Close() // so that a closed supervisor's end is noticed
+	p.NotifyTarget.Socket.Close() // the supervisor has it; a copy here would hide its end
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	e.sockets[p.Pod] = p

@@ -77,7 +77,7 @@ func (a *attachSession) run(ctx context.Context) (code int, err error) {
 	}
 }
 
-// eol returns the end of a line for the terminal's current mode.
+// eol returns what a message needs before its newline: a carriage return if the terminal is in raw mode.
 func (a *attachSession) eol() string {
 	if a.terminal != nil {
 		return "\r"
@@ -264,7 +264,7 @@ func (j *attachConn) end() (code int, err error) {
 	return 0, err
 }
 
-// hangUp closes the connection for writing; earlier output is still printed.
+// hangUp closes the connection; output that was already written is still printed.
 func (j *attachConn) hangUp() {
 	j.UnixConn.Close()
 	for _, o := range j.outlets {

@@ -126,7 +126,8 @@ func (v *podWatch) changes(l *internalprinters.Listing) ([]podChange, error) {
 	return append(gone, changed...), nil
 }
 
-// gone returns the deletion of the pod as it was last read. If its end was not seen, it was ended.
+// gone returns the pod as it was last read, as deleted. It is marked as deleting, because a pod whose end
+// was not read was stopped.
 func (w *watchedPod) gone() podChange {
 	st := *w.Pod.Status
 	st.Deleting = true

@@ -56,7 +56,7 @@ func runStopPost(env *cmdutil.Env, c *cli.Context) error {
 	}
 	hurry := make(chan struct{})
 	switch result := env.Getenv("SERVICE_RESULT"); {
-	case result == "timeout": // systemd has ended the stop
+	case result == "timeout": // the time for the stop is over
 		close(hurry)
 	case unit.StopRequested(c.Context, env, unitValue):
 	case result == "watchdog":

@@ -286,7 +286,8 @@ func (u *updater) load(p *updatedPod) (err error) {
 	return nil
 }
 
-// restoreManifest returns a pod's manifest without the fields that podrun has added.
+// restoreManifest returns a pod's manifest without its ephemeral containers and the system fields that
+// podrun has set.
 func restoreManifest(text []byte) (*manifest.Object, error) {
 	text, err := build.RemoveEphemeralContainers(text)
 	if err != nil {

@@ -107,7 +107,7 @@ type ObjectRef struct {
 
 // Query is what the arguments of get request of one kind.
 type Query struct {
-	Kind      pod.ObjectKind // "" are pods
+	Kind      pod.ObjectKind // "" for pods
 	Names     []string       // empty: all
-	Namespace string         // of the names; "" is that of the command
+	Namespace string         // of the names; "": that of the command
 }

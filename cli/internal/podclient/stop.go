@@ -28,7 +28,7 @@ const (
 )
 
 // pollGone waits until the last of the pod's processes, its monitor, has ended, but at most d. If the
-// monitor ended before, it just waits for d.
+// monitor has ended already or is unknown, it waits for d.
 func pollGone(ctx context.Context, p store.Pod, d time.Duration) error {
 	pid, ok := p.Monitor()
 	if !ok {
@@ -180,8 +180,8 @@ func Down(ctx context.Context, p store.Pod, end func() error, removeFunc func(st
 	return remove(ctx, p, removeFunc)
 }
 
-// guardEnds waits until a pod's monitor has ended. It returns early if the pod's end is reported
-// otherwise or takes longer than GoneTime.
+// guardEnds waits until a pod's monitor has ended. over is false if the pod is no longer alive before
+// that, or after GoneTime.
 func guardEnds(ctx context.Context, p store.Pod, guard int) (over bool, err error) {
 	fds := []unix.PollFd{{Fd: int32(guard), Events: unix.POLLIN}}
 	for deadline := time.Now().Add(GoneTime); time.Now().Before(deadline); {

@@ -176,7 +176,7 @@ func (r *Run) copied(u ImageUse, why error) {
 // Failed publishes a failed attempt, in the kubelet's words (pkg/kubelet/images/image_manager.go,
 // pkg/kubelet/kuberuntime/kuberuntime_container.go).
 func (r *Run) Failed(p *Target, err error, next time.Duration) {
-	why := map[string]pod.Waiting{} // by container; "" is for all others
+	why := map[string]pod.Waiting{} // by container; "" for all others
 	var made *startError
 	if errors.As(err, &made) {
 		why[""] = pod.Waiting{Reason: made.reason, Message: made.Error()}

@@ -290,8 +290,9 @@ func (w *PendingPod) StopRequested() *wire.StopRequest {
 	return w.asked
 }
 
-// leave publishes the end of a pod that was stopped before it started. It leaves the record unchanged if
-// the pod resumes after a reboot, or if it is removed next.
+// leave publishes the end of a pod that was stopped before it started. At shutdown it changes nothing,
+// because the pod resumes after the reboot. For a pod that is removed next it only marks the pod as
+// deleting.
 func (w *PendingPod) leave(how *wire.StopRequest) {
 	if how.Shutdown {
 		return

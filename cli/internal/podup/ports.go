@@ -85,8 +85,8 @@ func (t *Target) closePorts() {
 	t.ports = nil
 }
 
-// portOwner returns the running pod that has a port, or that keeps others from it, by the name that a
-// command line takes.
+// portOwner returns the running pod whose port is, or conflicts with, the requested one, and that port.
+// The pod is in the form of a command-line argument.
 func (r *Run) portOwner(asking store.Pod, port pod.Port) (string, pod.Port) {
 	pods, err := r.Dirs.Pods()
 	if err != nil {
@@ -109,7 +109,8 @@ func (r *Run) portOwner(asking store.Pod, port pod.Port) (string, pod.Port) {
 	return "", pod.Port{}
 }
 
-// podArgument returns a pod's name as an argument, relative to the namespace of another pod.
+// podArgument returns a pod's name as command-line arguments, with -n if its namespace is not that of the
+// pod here.
 func podArgument(here, p store.Pod) string {
 	if p.Namespace == here.Namespace {
 		return p.Name

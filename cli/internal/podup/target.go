@@ -27,10 +27,10 @@ type Target struct {
 	ephemeral     []ephemeralTarget // ephemeral containers that the change adds
 	ReplacesOld   bool              // another pod has to be stopped and removed first
 	Recreate      bool              // create it anew even if an equal one runs
-	replacement   string            // the id of the record by which it replaces another; "": there is none
+	replacement   string            // the ID of its replacement record; "" if there is none
 	Pinned        map[string]string // image IDs by reference, where names do not determine them
 	images        map[string]string // the image IDs of the Plan, by reference
-	pull          string            // by which policy its images are had; "": by their own
+	pull          string            // the pull policy for all its images; "": each has its own
 	Resumed       *Resumption       // nil unless a lost pod is resumed
 
 	AwaitsImages bool        // some images are missing: they are pulled while it is Pending

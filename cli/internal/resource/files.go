@@ -99,7 +99,7 @@ func DisplayName(file string) string {
 type Source struct {
 	Name      string
 	Data      []byte
-	Namespace string // of objects that name none; "" is the default
+	Namespace string // for objects that set none; "" is the default
 	Only      bool   // reject objects of another namespace
 }
 
