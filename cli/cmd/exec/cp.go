@@ -211,7 +211,7 @@ func (x *copyJob) skipped(text string) {
 	fmt.Fprintf(x.env.ErrOut, "podrun: skipped %s\n", report.Escape(text))
 }
 
-// run requests the copy and runs ours, the local half of it.
+// run requests the copy and runs ours, its local half.
 func (x *copyJob) run(ctx context.Context, ours func(context.Context, *os.File) error) error {
 	r, w, err := os.Pipe()
 	if err != nil {

@@ -30,6 +30,7 @@ func DryRunOf(c *cli.Context) DryRun {
 	return DryRunNone
 }
 
+// DryRunUsage is the usage text of --dry-run.
 const DryRunUsage = "make and change nothing, but say what would be: =client holds the manifests against what is there; =server tries this machine, ports and images, too"
 
 // IsBoolFlag allows the flag without a value.

@@ -222,4 +222,5 @@ func (v *View) reportOnce(text string) {
 	}
 }
 
+// TopInterval is the default interval between two samples that are printed.
 const TopInterval = 2 * time.Second

@@ -71,6 +71,7 @@ func notFoundError(namespace, name string) error {
 	return report.New(report.Failure, "podrun ps -A lists the pods of all namespaces", "pod %q %w in namespace %q", name, cmdutil.ErrNotFound, namespace)
 }
 
+// ErrNoPods is the error for a workload without pods.
 var ErrNoPods = errors.New("has no pods")
 
 // ListPods returns the pods of a namespace, or of all.
