@@ -254,7 +254,7 @@ func (c *Controller) remove(p store.Pod) {
 	}()
 }
 
-// StopNow kills the pods that are being removed, now and later.
+// StopNow ends the grace period of the pods that are being removed, now and later.
 func (c *Controller) StopNow() {
 	c.mu.Lock()
 	defer c.mu.Unlock()

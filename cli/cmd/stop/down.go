@@ -196,7 +196,7 @@ func downPlaces(env *cmdutil.Env, c *cli.Context, dirs store.Dirs, words []strin
 	return resource.UniquePods(places), errors.Join(errs...)
 }
 
-// warnOfUnits warns about pods that systemd would start again, and prints how to remove their units.
+// warnOfUnits warns about pods that systemd would start again, and prints how to stop their units.
 func warnOfUnits(env *cmdutil.Env, dirs store.Dirs, places []store.Pod) {
 	for _, p := range places {
 		switch unit, err := dirs.UnitOf(p); {

@@ -133,7 +133,7 @@ func (x *Command) lost(err error) error {
 		"lost the supervisor of pod %s before the command ended: %w", x.Pod.Name, err)
 }
 
-// takeTerminal puts the user's terminal into raw mode and connects it to master, until restore. If input
+// takeTerminal puts the user's terminal into raw mode and passes its size to master, until restore. If input
 // is not forwarded the terminal stays as it is, so that Ctrl-C works.
 func (x *Command) takeTerminal(master *os.File) (restore func(), err error) {
 	if !x.Stdin {
